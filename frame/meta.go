@@ -1,0 +1,93 @@
+package frame
+
+// Ref names a frame: the index of its first chunk in an Arena.
+type Ref uint32
+
+// Nil names no frame.
+const Nil Ref = 1<<32 - 1
+
+// NoPort is the value of Meta.InPort and Meta.OutPort where there is no port.
+const NoPort uint16 = 1<<16 - 1
+
+// Bits of Meta.Flags, set by the parser from the bytes of the frame unless
+// said otherwise.
+const (
+	HasVLAN      uint32 = 1 << iota // an 802.1Q or 802.1ad tag is present; Meta.TCI is the outer one
+	HasIPv4                         // the outer network header is IPv4
+	HasIPv6                         // the outer network header is IPv6
+	HasTCP                          // innermost transport is TCP
+	HasUDP                          // innermost transport is UDP
+	HasICMP                         // innermost transport is ICMP or ICMPv6
+	HasRoCE                         // innermost UDP carries RoCEv2 (destination port 4791)
+	HasTunnel                       // an inner IP header was found; L3Inner is its offset
+	InnerIPv6                       // the innermost IP header is IPv6 (else IPv4)
+	IsFragment                      // IP fragment, first or later: no ports are used
+	IsARP                           // EtherType 0x0806
+	IsMACControl                    // EtherType 0x8808: PFC, pause
+	IsMulticast                     // destination MAC has the group bit
+	IsBroadcast                     // destination MAC is ff:ff:ff:ff:ff:ff
+	IsECT                           // outer IP ECN field is ECT(0) or ECT(1)
+	IsCE                            // outer IP ECN field is CE
+	HasOptions                      // IPv4 options or IPv6 extension headers are present
+	Truncated                       // fewer bytes are materialised than the headers say (Wire counts them)
+
+	// Set by later stages, never by the parser.
+	MarkCE   // the scheduler chose this frame for an ECN mark; the egress stage writes it
+	IsClone  // a copy made for a mirror or a flood: never mirrored again
+	ToLocal  // addressed to the switch itself
+	Lossless // was admitted to a lossless class
+	Routed   // was forwarded by network address: MACs and TTL are rewritten
+	Chained  // more chunks follow in Meta.Next
+)
+
+// Meta is what is known of one frame. Offsets count from the first byte of
+// the frame (not of the chunk). Fields are written once, by the stage named.
+//
+// It is two cache lines: the first is touched by every stage on the way in,
+// the second by queueing and on the way out.
+type Meta struct {
+	// Geometry. Owned by whoever holds the frame.
+	Head uint16 // offset of the first byte in the chunk
+	Len  uint16 // materialised bytes in this chunk
+	Wire uint32 // bytes of the whole frame as on a link, without preamble, FCS and gap; >= materialised bytes
+	Next Ref    // next chunk of a frame that is larger than a chunk, or Nil
+
+	// Parser.
+	Flags     uint32
+	EtherType uint16 // after all VLAN tags
+	TCI       uint16 // outer VLAN tag: PCP 3 bits, DEI 1, VID 12
+	L3        uint16 // offset of the outer network header
+	L4        uint16 // offset of the outer header after IP, 0 if none
+	L3Inner   uint16 // offset of the innermost IP header (= L3 without tunnel)
+	L4Inner   uint16 // offset of the innermost transport header, 0 if none
+	Proto     uint8  // outer IP protocol / next header after extension headers
+	ProtoIn   uint8  // innermost IP protocol
+	DSCP      uint8  // outer, 6 bits
+	TTL       uint8  // outer TTL or hop limit
+	SrcPort   uint16 // innermost transport ports (TCP, UDP), 0 otherwise
+	DstPort   uint16
+	Hash      uint32 // seeded hash over the innermost five-tuple
+
+	// Forwarding.
+	InPort  uint16
+	OutPort uint16
+	VID     uint16 // VLAN the frame belongs to inside the switch
+	Class   uint8  // traffic class 0..7
+	Queue   uint8  // egress queue 0..7
+	Reason  Reason // why it must be dropped; 0 = keep
+	_       [15]byte
+
+	// Second line: queueing, egress.
+	QNext   Ref    // successor in a FIFO
+	QPrev   Ref    // predecessor, for disciplines that extract from the middle
+	Cost    uint32 // bytes charged to the shared buffer on admission
+	NextHop uint32 // index of the next hop chosen by routing
+	Arrival Time   // instant of arrival of the frame at the node
+	Depart  Time   // scheduled start of transmission on the emulated link
+	Rank    int64  // order in ranked disciplines
+	QBytes  uint32 // bytes left in its queue when it departed
+	QFrames uint32 // frames left in its queue when it departed
+	TxBytes uint64 // bytes that its port had sent before it
+	Pool    uint16 // headroom/shared accounting kind chosen by the buffer
+	_       [6]byte
+}

@@ -1,0 +1,149 @@
+package frame
+
+import "sync"
+
+// Pool is the stack of free chunks that one worker owns. It is not safe for
+// concurrent use; where several workers share an arena each has its own Pool
+// and a Depot moves chunks between them in bulk.
+type Pool struct {
+	*Arena
+	free  []Ref
+	depot *Depot
+}
+
+// depotBatch is how many chunks move between a Pool and the Depot at once.
+const depotBatch = 256
+
+// NewPool returns a pool that owns every chunk of a.
+func NewPool(a *Arena) *Pool {
+	p := &Pool{Arena: a, free: make([]Ref, a.Chunks())}
+	for i := range p.free {
+		p.free[i] = Ref(len(p.free) - 1 - i)
+	}
+	return p
+}
+
+// Depot holds the free chunks that no worker of a group has in its Pool. Its
+// lock is taken once for depotBatch chunks, never per frame.
+type Depot struct {
+	mu   sync.Mutex
+	free []Ref
+}
+
+// NewDepot returns a depot that owns every chunk of a.
+func NewDepot(a *Arena) *Depot {
+	return &Depot{free: NewPool(a).free}
+}
+
+// NewPool returns an empty pool that refills from d and spills to it.
+func (d *Depot) NewPool(a *Arena) *Pool {
+	return &Pool{Arena: a, free: make([]Ref, 0, a.Chunks()), depot: d}
+}
+
+// Free returns how many chunks lie in the depot.
+func (d *Depot) Free() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.free)
+}
+
+func (d *Depot) take(p *Pool) {
+	d.mu.Lock()
+	n := min(depotBatch, len(d.free))
+	p.free = append(p.free, d.free[len(d.free)-n:]...)
+	d.free = d.free[:len(d.free)-n]
+	d.mu.Unlock()
+}
+
+func (d *Depot) give(p *Pool, n int) {
+	d.mu.Lock()
+	d.free = append(d.free, p.free[len(p.free)-n:]...)
+	d.mu.Unlock()
+	p.free = p.free[:len(p.free)-n]
+}
+
+// Alloc takes a free chunk, or returns Nil if there is none. Its Meta is not
+// cleared: Adopt, Reset or SetBytes does that.
+func (p *Pool) Alloc() Ref {
+	if len(p.free) == 0 {
+		if p.depot == nil {
+			return Nil
+		}
+		if p.depot.take(p); len(p.free) == 0 {
+			return Nil
+		}
+	}
+	r := p.free[len(p.free)-1]
+	p.free = p.free[:len(p.free)-1]
+	return r
+}
+
+// Free returns the frame r, with all chunks chained to it.
+func (p *Pool) Free(r Ref) {
+	for r != Nil {
+		m := &p.meta[r]
+		next := m.Next
+		m.Next = Nil
+		p.FreeChunk(r)
+		r = next
+	}
+}
+
+// FreeChunk returns the single chunk r, whatever its Meta says: for chunks
+// that come back from a completion ring.
+func (p *Pool) FreeChunk(r Ref) {
+	p.free = append(p.free, r)
+	if p.depot != nil && len(p.free) > 4*depotBatch {
+		p.depot.give(p, depotBatch)
+	}
+}
+
+// Available returns how many chunks this pool holds.
+func (p *Pool) Available() int { return len(p.free) }
+
+// Drain gives every chunk back to the depot, when the worker ends.
+func (p *Pool) Drain() {
+	if p.depot != nil {
+		p.depot.give(p, len(p.free))
+	}
+}
+
+// New allocates a frame with the content b, or returns Nil if there is no
+// free chunk or b does not fit into one.
+func (p *Pool) New(b []byte) Ref {
+	r := p.Alloc()
+	if r == Nil {
+		return Nil
+	}
+	if !p.SetBytes(r, b) {
+		p.FreeChunk(r)
+		return Nil
+	}
+	return r
+}
+
+// Copy allocates a copy of r with its Meta and all its chunks, or returns
+// Nil if the chunks do not suffice.
+func (p *Pool) Copy(r Ref) Ref {
+	first, last := Nil, Nil
+	for ; r != Nil; r = p.meta[r].Next {
+		c := p.Alloc()
+		if c == Nil {
+			if first != Nil {
+				p.Free(first)
+			}
+			return Nil
+		}
+		m := &p.meta[c]
+		*m = p.meta[r]
+		m.Next, m.QNext, m.QPrev = Nil, Nil, Nil
+		copy(p.Bytes(c), p.Bytes(r))
+		if first == Nil {
+			first = c
+		} else {
+			p.meta[last].Next = c
+		}
+		last = c
+	}
+	return first
+}

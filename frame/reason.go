@@ -1,0 +1,169 @@
+package frame
+
+// Reason says why a frame was dropped. Zero keeps the frame. Every drop in
+// the switch and on its ports has exactly one reason and is counted under it.
+type Reason uint8
+
+const (
+	Keep Reason = iota
+
+	// Parser: the frame contradicts itself. One reason for each way to fail.
+	ParseShortEthernet   // fewer than 14 bytes
+	ParseShortVLAN       // tag cut off
+	ParseTooManyTags     // more than two VLAN tags
+	ParseShortARP        // ARP cut off or not Ethernet/IPv4
+	ParseShortIPv4       // IPv4 header cut off
+	ParseIPv4Version     // version field is not 4
+	ParseIPv4HeaderLen   // IHL below 5 or past the frame
+	ParseIPv4TotalLen    // total length below the header or past the frame
+	ParseIPv4Checksum    // header checksum wrong
+	ParseShortIPv6       // IPv6 header cut off
+	ParseIPv6Version     // version field is not 6
+	ParseIPv6PayloadLen  // payload length past the frame
+	ParseIPv6ExtHeader   // extension header cut off, or more than eight
+	ParseShortTCP        // TCP header cut off
+	ParseTCPOffset       // data offset below 5 or past the packet
+	ParseShortUDP        // UDP header cut off
+	ParseUDPLen          // UDP length below 8 or past the packet
+	ParseShortICMP       // ICMP or ICMPv6 header cut off
+	ParseShortRoCE       // BTH or its extended header cut off
+	ParseShortGRE        // GRE header or its options cut off
+	ParseGREVersion      // GRE version is not 0
+	ParseShortERSPAN     // ERSPAN header cut off
+	ParseERSPANVersion   // ERSPAN version does not fit the GRE protocol
+	ParseTunnelDepth     // more than four nested IP headers
+	ParseShortMACControl // MAC control frame cut off
+	ParseMACControlOp    // unknown MAC control opcode
+
+	// Ingress checks.
+	ReservedMulticast // 01-80-C2-00-00-0X is never forwarded (IEEE 802.1Q 8.6.3)
+	Oversize          // longer than the port's MTU allows
+	Undersize         // shorter than a header, or a runt where the port checks for it
+	SourceMulticast   // source MAC is a group address
+	SourceZero        // source MAC is zero
+	SourceSelf        // source MAC is the switch's own: a loop
+	MartianSource     // source IP is multicast, broadcast or loopback
+	PortDown          // the port is administratively or physically down
+	VLANIngress       // VLAN is not a member of the port, or a tag where none is allowed
+	PauseConsumed     // a PFC or pause frame, used up by the port (not a loss)
+
+	// Policy.
+	ACLDrop
+	Policed
+	StormControl
+
+	// Forwarding.
+	SamePort       // destination is on the port the frame came from
+	Isolated       // both ports are isolated from each other
+	NoVLANMember   // flooding found no other port in the VLAN
+	NoRoute        // longest prefix found nothing
+	Blackhole      // the route says drop
+	TTLExpired     // TTL or hop limit would reach zero
+	NeighborQueue  // too many frames wait for an unresolved neighbour
+	NeighborFailed // the neighbour did not answer
+	MTUExceeded    // longer than the egress port's MTU and must not be fragmented
+	LocalUnhandled // addressed to the switch, which has no use for it
+	LocalConsumed  // addressed to the switch and used up (not a loss)
+	EgressPortDown // the port it must leave by is down
+	VLANEgress     // VLAN is not a member of the egress port
+	WorkerRing     // the ring to the worker that owns the egress port is full
+
+	// Buffer and queues.
+	BufferFull     // the shared buffer or the chunk arena is exhausted
+	QueueTail      // dynamic threshold or limit of the egress queue
+	IngressLimit   // dynamic threshold of the ingress port and class, lossy class
+	HeadroomFull   // a lossless frame found no headroom: a configuration error
+	PushedOut      // evicted by a more valuable frame
+	PFCWatchdog    // the watchdog drains a queue that is stuck under pause
+	QueueFlush     // the port went down or was removed with frames queued
+	ArenaExhausted // no free chunk for a copy or for a frame of our own
+
+	// Ports.
+	TxRing // the port refused the frame
+	TxOversize
+	FaultLoss // dropped on purpose by fault injection
+
+	NumReasons
+)
+
+var reasonNames = [NumReasons]string{
+	Keep:                 "keep",
+	ParseShortEthernet:   "parse-short-ethernet",
+	ParseShortVLAN:       "parse-short-vlan",
+	ParseTooManyTags:     "parse-too-many-tags",
+	ParseShortARP:        "parse-short-arp",
+	ParseShortIPv4:       "parse-short-ipv4",
+	ParseIPv4Version:     "parse-ipv4-version",
+	ParseIPv4HeaderLen:   "parse-ipv4-header-length",
+	ParseIPv4TotalLen:    "parse-ipv4-total-length",
+	ParseIPv4Checksum:    "parse-ipv4-checksum",
+	ParseShortIPv6:       "parse-short-ipv6",
+	ParseIPv6Version:     "parse-ipv6-version",
+	ParseIPv6PayloadLen:  "parse-ipv6-payload-length",
+	ParseIPv6ExtHeader:   "parse-ipv6-extension-header",
+	ParseShortTCP:        "parse-short-tcp",
+	ParseTCPOffset:       "parse-tcp-offset",
+	ParseShortUDP:        "parse-short-udp",
+	ParseUDPLen:          "parse-udp-length",
+	ParseShortICMP:       "parse-short-icmp",
+	ParseShortRoCE:       "parse-short-roce",
+	ParseShortGRE:        "parse-short-gre",
+	ParseGREVersion:      "parse-gre-version",
+	ParseShortERSPAN:     "parse-short-erspan",
+	ParseERSPANVersion:   "parse-erspan-version",
+	ParseTunnelDepth:     "parse-tunnel-depth",
+	ParseShortMACControl: "parse-short-mac-control",
+	ParseMACControlOp:    "parse-mac-control-opcode",
+	ReservedMulticast:    "reserved-multicast",
+	Oversize:             "oversize",
+	Undersize:            "undersize",
+	SourceMulticast:      "source-multicast",
+	SourceZero:           "source-zero",
+	SourceSelf:           "source-self",
+	MartianSource:        "martian-source",
+	PortDown:             "port-down",
+	VLANIngress:          "vlan-ingress",
+	PauseConsumed:        "pause-consumed",
+	ACLDrop:              "acl",
+	Policed:              "policed",
+	StormControl:         "storm-control",
+	SamePort:             "same-port",
+	Isolated:             "isolated",
+	NoVLANMember:         "no-vlan-member",
+	NoRoute:              "no-route",
+	Blackhole:            "blackhole",
+	TTLExpired:           "ttl-expired",
+	NeighborQueue:        "neighbor-queue",
+	NeighborFailed:       "neighbor-failed",
+	MTUExceeded:          "mtu-exceeded",
+	LocalUnhandled:       "local-unhandled",
+	LocalConsumed:        "local-consumed",
+	EgressPortDown:       "egress-port-down",
+	VLANEgress:           "vlan-egress",
+	WorkerRing:           "worker-ring",
+	BufferFull:           "buffer-full",
+	QueueTail:            "queue-tail",
+	IngressLimit:         "ingress-limit",
+	HeadroomFull:         "headroom-full",
+	PushedOut:            "pushed-out",
+	PFCWatchdog:          "pfc-watchdog",
+	QueueFlush:           "queue-flush",
+	ArenaExhausted:       "arena-exhausted",
+	TxRing:               "tx-ring",
+	TxOversize:           "tx-oversize",
+	FaultLoss:            "fault-loss",
+}
+
+// String returns the stable name under which the reason is shown and exported.
+func (r Reason) String() string {
+	if r < NumReasons {
+		return reasonNames[r]
+	}
+	return "unknown"
+}
+
+// Loss reports whether a frame dropped for this reason was lost. Control
+// frames that did their work at the switch are not.
+func (r Reason) Loss() bool {
+	return r != Keep && r != PauseConsumed && r != LocalConsumed
+}
