@@ -53,20 +53,22 @@ const (
 	StormControl
 
 	// Forwarding.
-	SamePort       // destination is on the port the frame came from
-	Isolated       // both ports are isolated from each other
-	NoVLANMember   // flooding found no other port in the VLAN
-	NoRoute        // longest prefix found nothing
-	Blackhole      // the route says drop
-	TTLExpired     // TTL or hop limit would reach zero
-	NeighborQueue  // too many frames wait for an unresolved neighbour
-	NeighborFailed // the neighbour did not answer
-	MTUExceeded    // longer than the egress port's MTU and must not be fragmented
-	LocalUnhandled // addressed to the switch, which has no use for it
-	LocalConsumed  // addressed to the switch and used up (not a loss)
-	EgressPortDown // the port it must leave by is down
-	VLANEgress     // VLAN is not a member of the egress port
-	WorkerRing     // the ring to the worker that owns the egress port is full
+	SamePort        // destination is on the port the frame came from
+	Isolated        // both ports are isolated from each other
+	NoVLANMember    // flooding found no other port in the VLAN
+	NoRoute         // longest prefix found nothing
+	Blackhole       // the route says drop
+	TTLExpired      // TTL or hop limit would reach zero
+	NeighborQueue   // too many frames wait for an unresolved neighbour
+	NeighborFailed  // the neighbour did not answer
+	MTUExceeded     // longer than the egress port's MTU and must not be fragmented
+	ForeignMAC      // a routed port got a unicast frame for another station
+	MulticastRouted // IP multicast or broadcast is not routed
+	LocalUnhandled  // addressed to the switch, which has no use for it
+	LocalConsumed   // addressed to the switch and used up (not a loss)
+	EgressPortDown  // the port it must leave by is down
+	VLANEgress      // VLAN is not a member of the egress port
+	WorkerRing      // the ring to the worker that owns the egress port is full
 
 	// Buffer and queues.
 	BufferFull     // the shared buffer or the chunk arena is exhausted
@@ -136,6 +138,8 @@ var reasonNames = [NumReasons]string{
 	NeighborQueue:        "neighbor-queue",
 	NeighborFailed:       "neighbor-failed",
 	MTUExceeded:          "mtu-exceeded",
+	ForeignMAC:           "foreign-mac",
+	MulticastRouted:      "multicast-routed",
 	LocalUnhandled:       "local-unhandled",
 	LocalConsumed:        "local-consumed",
 	EgressPortDown:       "egress-port-down",

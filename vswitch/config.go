@@ -1,0 +1,242 @@
+package vswitch
+
+import (
+	"net/netip"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pipeline"
+	"github.com/gswitch/gswitch/scheduler"
+)
+
+// MAC is an Ethernet address.
+type MAC [6]byte
+
+// Trust says what of an arriving frame sets its traffic class.
+type Trust uint8
+
+const (
+	TrustPCP  Trust = iota // 802.1Q priority; DSCP where there is no tag
+	TrustDSCP              // DSCP; PCP where it is not IP
+	TrustNone              // always the port's default class
+)
+
+// VLANMode says how a port treats VLAN tags.
+type VLANMode uint8
+
+const (
+	// VLANTransparent passes tags through untouched: every frame belongs to
+	// VLAN 1 inside the switch, whatever tags it carries. The default.
+	VLANTransparent VLANMode = iota
+	// VLANAccess takes untagged (and priority-tagged) frames of one VLAN.
+	VLANAccess
+	// VLANTrunk takes tagged frames of the allowed VLANs, and untagged ones
+	// where a native VLAN is set.
+	VLANTrunk
+)
+
+// Config describes a switch completely, in base units (bits per second,
+// bytes, nanoseconds). Package config reads it from a file.
+type Config struct {
+	Name string
+	ID   uint16 // 12-bit switch identifier, for telemetry
+	MAC  MAC    // base address; routed interfaces and control frames use it
+	Seed uint64 // of the flow hash and every random choice
+
+	Ports  []PortConfig // index = port number; a port without Name is a hole
+	VLANs  []VLANConfig // none: all ports are in VLAN 1
+	Class  ClassMaps
+	Buffer BufferConfig
+	PFC    PFCConfig
+
+	FDB       FDBConfig
+	Loopbacks []netip.Addr // addresses of the switch itself
+	Routes    []Route
+	Neighbors []StaticNeighbor
+	ACLs      []ACL
+	Strict    bool // drop frames whose upper headers are malformed also where they are only bridged
+
+	// ICMPRate limits the ICMP errors that the switch sends, per second.
+	// 0 takes the default of 1000.
+	ICMPRate uint32
+}
+
+// PortConfig describes one port.
+type PortConfig struct {
+	Name    string
+	Enabled bool
+	Worker  int // index of the worker that owns the port's egress queues
+	MTU     int // largest frame payload after the Ethernet header and tags; 0 = 1500
+
+	Scheduler scheduler.PortConfig
+	// NominalRate in bits/s sizes pause quanta and headroom where
+	// Scheduler.Rate is unlimited. 0 = 10 Gb/s.
+	NominalRate uint64
+	// CableDelay is the one-way delay of the link, for headroom.
+	CableDelay frame.Time
+
+	Trust        Trust
+	DefaultClass uint8
+
+	VLANMode VLANMode
+	PVID     uint16   // access VLAN, or native VLAN of a trunk (0 = none)
+	Allowed  []uint16 // VLANs of a trunk; nil = all that are configured
+	Isolated bool     // isolated ports do not talk to each other
+
+	Storm StormControl
+	// Addresses make the port a routed interface: it does not bridge.
+	Addresses []netip.Prefix
+	// ACL names the list that frames arriving here pass. "" = none.
+	ACL string
+	// LearnDisabled stops MAC learning on the port.
+	LearnDisabled bool
+}
+
+// StormControl limits flooded traffic that arrives at a port, in bits/s.
+// 0 = no limit.
+type StormControl struct {
+	Broadcast, Multicast, UnknownUnicast uint64
+}
+
+// VLANConfig describes one VLAN and, if it has addresses, the routed
+// interface on it.
+type VLANConfig struct {
+	ID        uint16
+	Name      string
+	Addresses []netip.Prefix
+}
+
+// ClassMaps translate priorities on the wire to traffic classes and back.
+type ClassMaps struct {
+	PCP   [8]uint8  // class of each 802.1Q priority
+	DSCP  [64]uint8 // class of each code point
+	Queue [8]uint8  // egress queue of each class
+}
+
+// DefaultClassMaps maps PCP p to class p, DSCP d to class d/8, class c to
+// queue c.
+func DefaultClassMaps() ClassMaps {
+	var m ClassMaps
+	for i := range m.PCP {
+		m.PCP[i], m.Queue[i] = uint8(i), uint8(i)
+	}
+	for i := range m.DSCP {
+		m.DSCP[i] = uint8(i / 8)
+	}
+	return m
+}
+
+// BufferConfig describes the shared packet buffer.
+type BufferConfig struct {
+	Size         uint64  // bytes; 0 = what the arena holds
+	Alpha        float64 // dynamic threshold of an egress queue: alpha * free shared bytes; 0 = 1
+	QueueReserve uint32  // guaranteed bytes per egress queue
+	QueueLimit   uint32  // static limit per egress queue in bytes; 0 = none
+
+	LosslessAlpha float64 // XOFF threshold of a lossless (port, class): alpha * free shared bytes
+	XOFF          uint32  // static XOFF threshold in bytes; 0 = dynamic by LosslessAlpha
+	XONOffset     uint32  // XON = XOFF - XONOffset
+	Headroom      uint32  // bytes per lossless (port, class); 0 = computed from rate, cable and MTU
+	GroupReserve  uint32  // guaranteed bytes per lossless (port, class)
+}
+
+// PFCConfig describes priority flow control on all ports.
+type PFCConfig struct {
+	Classes  uint8      // bitmap of lossless classes; 0 = PFC off
+	Pause    bool       // 802.3x pause instead of PFC (all classes at once)
+	Quanta   uint16     // pause time in quanta of 512 bit times; 0 = 0xffff
+	Watchdog PFCWatchdog
+}
+
+// PFCWatchdog breaks pause storms: a queue that is paused without
+// interruption for Detect while frames wait is a storm.
+type PFCWatchdog struct {
+	Detect  frame.Time // 0 = off
+	Restore frame.Time // pause-free time after which the queue is restored; 0 = 2*Detect
+	Action  WatchdogAction
+}
+
+// WatchdogAction is what happens to a queue in a pause storm.
+type WatchdogAction uint8
+
+const (
+	WatchdogDrop   WatchdogAction = iota // drop what is queued and what arrives
+	WatchdogIgnore                       // ignore the pause and send
+	WatchdogAlert                        // only count and report
+)
+
+// FDBConfig describes the forwarding database.
+type FDBConfig struct {
+	Size   int        // entries; 0 = 65536
+	Ageing frame.Time // 0 = 300 s (IEEE 802.1Q 8.8.3 default)
+	Static []StaticMAC
+}
+
+// StaticMAC binds an address to a port.
+type StaticMAC struct {
+	VLAN uint16
+	MAC  MAC
+	Port string
+}
+
+// Route is a prefix with its next hops.
+type Route struct {
+	Prefix    netip.Prefix
+	NextHops  []NextHop // several: ECMP
+	Blackhole bool
+}
+
+// NextHop is one way out of a route.
+type NextHop struct {
+	Via    netip.Addr // neighbour on a connected network
+	Weight uint32     // 0 = 1
+}
+
+// StaticNeighbor binds an address to a MAC.
+type StaticNeighbor struct {
+	Addr netip.Addr
+	MAC  MAC
+}
+
+// ACL is a list of rules; the first match in order of Priority wins.
+type ACL struct {
+	Name  string
+	Rules []ACLRule
+	// Default is applied where no rule matches.
+	Default pipeline.Action
+}
+
+// ACLRule matches header fields. A zero field matches everything.
+type ACLRule struct {
+	Name     string
+	Priority int // higher wins; equal: earlier wins
+	Match    ACLMatch
+	Action   pipeline.Action
+	Police   *Police // parameters of Action's meter, if it polices
+	Redirect string  // port of Action's redirect
+}
+
+// Police is a token bucket: committed rate and burst.
+type Police struct {
+	Rate  uint64 // bit/s
+	Burst uint32 // bytes
+}
+
+// ACLMatch are the fields of a rule.
+type ACLMatch struct {
+	SrcMAC, DstMAC         *MACMask
+	EtherType              *uint16
+	VLAN                   *uint16
+	Src, Dst               netip.Prefix // IPv4 or IPv6, innermost = outer here: the outer header
+	Proto                  *uint8
+	SrcPort, DstPort       *PortRange
+	DSCP                   *uint8
+	TCPFlags, TCPFlagsMask uint8
+	Fragment               *bool
+	Class                  *uint8
+}
+
+// MACMask is an address with a mask.
+type MACMask struct{ Addr, Mask MAC }
+
+// PortRange is an inclusive range of L4 ports.
+type PortRange struct{ Min, Max uint16 }
