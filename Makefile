@@ -1,0 +1,69 @@
+# gswitch needs Go and nothing else to build; root to run. `make help` lists the targets.
+
+VERSION    := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS    := -s -w -X main.version=$(VERSION)
+COMMANDS   := $(notdir $(wildcard cmd/*))
+MODULES    := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod bench/peers/*/go.mod))
+TOOLS      := $(CURDIR)/bin/tools
+FUZZTIME   ?= 10s
+BENCHTIME  ?= 100ms
+BENCH      ?=
+
+# The tools' versions are pinned here and nowhere else. Those of the generators follow go.mod, so that
+# generated code and the library that it calls are of one release.
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+modversion   = $(shell go list -m -f '{{.Version}}' $(1))
+
+.PHONY: help build test race bench bench-memory bench-tool demo generate lint fuzz-short install-tools clean $(COMMANDS)
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
+
+build: $(COMMANDS) ## static binaries of every command in bin/
+
+$(COMMANDS):
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/$@ ./cmd/$@
+
+test: ## every test of every module (as root: tests of AF_XDP and namespaces skip without it)
+	@for m in $(MODULES); do (cd $$m && go test $(TESTFLAGS) ./...) || exit 1; done
+
+race: ## the tests of the rooms that share memory between goroutines, under the race detector (needs a C compiler)
+	go test -race -short ./frame/... ./dataplane/... ./metrics/... ./control/...
+
+bench: build bench-tool ## in-memory benchmarks, then the comparison on veth; BENCH='-rounds 5 gswitch-l2 c' sets options
+	bin/gbench memory -benchtime $(BENCHTIME)
+	bin/gbench compare $(BENCH)
+
+bench-memory: bench-tool ## the in-memory benchmarks alone (no root)
+	bin/gbench memory -benchtime $(BENCHTIME)
+
+bench-tool: ## the generator, sink and harness, with the peers that can be compiled here
+	cd bench && CGO_ENABLED=0 go build -trimpath -o ../bin/gbench ./cmd/gbench
+	cd bench/peers/asavie && CGO_ENABLED=0 go build -trimpath -o ../../../bin/peer-asavie .
+	bench/peers/cl2fwd/build.sh bin/peer-cl2fwd
+
+demo: build ## a leaf-spine fabric between namespaces, with ping and TCP load over it (root)
+	bin/gfabric demo
+
+generate: install-tools ## BPF objects and RPC code (needs clang and protoc)
+	PATH="$(TOOLS):$$PATH" go generate ./...
+
+lint: ## gofmt, go vet, staticcheck
+	@out=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$out" ] || { echo "not formatted by gofmt:"; echo "$$out"; exit 1; }
+	@for m in $(MODULES); do (cd $$m && go vet ./... && go run $(STATICCHECK) ./...) || exit 1; done
+
+fuzz-short: ## each fuzz target for FUZZTIME
+	@grep -rlE '^func Fuzz' --include=*_test.go . | while read -r f; do \
+	  sed -nE 's/^func (Fuzz[A-Za-z0-9_]*)\(.*/\1/p' "$$f" | while read -r t; do \
+	    echo "== $$(dirname "$$f") $$t"; go test -run '^$$' -fuzz "^$$t$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$f")" || exit 1; \
+	  done || exit 1; \
+	done
+
+install-tools: ## the generators that make generate calls, into bin/tools
+	@mkdir -p $(TOOLS)
+	GOBIN=$(TOOLS) go install google.golang.org/protobuf/cmd/protoc-gen-go@$(call modversion,google.golang.org/protobuf)
+	GOBIN=$(TOOLS) go install connectrpc.com/connect/cmd/protoc-gen-connect-go@$(call modversion,connectrpc.com/connect)
+	GOBIN=$(TOOLS) go install github.com/cilium/ebpf/cmd/bpf2go@$(call modversion,github.com/cilium/ebpf)
+
+clean: ## remove what the targets above made
+	rm -rf bin

@@ -1,0 +1,273 @@
+// Package gswitch_test keeps the walls between the rooms: who may import whom
+// is read from the table in docs/ARCHITECTURE.md, so the page cannot drift
+// from the code.
+package gswitch_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	module = "github.com/gswitch/gswitch"
+	page   = "docs/ARCHITECTURE.md"
+)
+
+// room is a row of the table: the folders that it names and those that they may import.
+type room struct {
+	name    string
+	row     int             // order in the table, 0 = top
+	allowed map[string]bool // names of rooms, closed over what those may import themselves where the table says so
+}
+
+// pkg is what go list tells of a package of this module.
+type pkg struct {
+	ImportPath string
+	Dir        string
+	Name       string
+	GoFiles    []string
+	Imports    []string
+}
+
+var quoted = regexp.MustCompile("`([a-z0-9/]+)`")
+
+// readRooms parses the table "| room | what it holds | may import |". A cell
+// of the last column is "nothing", "everything below", or a list of rooms;
+// "and below" after a list adds what the listed rooms may import.
+func readRooms(t *testing.T) map[string]*room {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	type row struct {
+		names []string
+		cell  string
+	}
+	var rows []row
+	inTable := false
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		switch {
+		case len(cells) == 3 && strings.TrimSpace(cells[0]) == "room" && strings.TrimSpace(cells[2]) == "may import":
+			inTable = true
+		case len(cells) != 3:
+			inTable = false
+		case inTable && !strings.Contains(cells[0], "---"):
+			var names []string
+			for _, m := range quoted.FindAllStringSubmatch(cells[0], -1) {
+				names = append(names, strings.TrimSuffix(m[1], "/"))
+			}
+			if len(names) == 0 {
+				t.Fatalf("%s: a row of the rooms names no folder in backticks: %s", page, line)
+			}
+			rows = append(rows, row{names, strings.ReplaceAll(strings.TrimSpace(cells[2]), "`", "")})
+		}
+	}
+	if len(rows) == 0 {
+		t.Fatalf("%s: no table with the columns room, what it holds, may import", page)
+	}
+
+	rooms := map[string]*room{}
+	for i := len(rows) - 1; i >= 0; i-- { // from the ground floor up, so that what is allowed below is known
+		allowed := map[string]bool{}
+		list, closed := strings.CutSuffix(strings.ReplaceAll(rows[i].cell, ", and below", " and below"), " and below")
+		switch rows[i].cell {
+		case "nothing":
+		case "everything below":
+			for name := range rooms {
+				allowed[name] = true
+			}
+		default:
+			for _, name := range strings.Split(list, ",") {
+				name = strings.TrimSpace(name)
+				below, known := rooms[name]
+				if !known {
+					t.Fatalf("%s: %s may import %q, which is not a room below it", page, rows[i].names[0], name)
+				}
+				allowed[name] = true
+				if closed {
+					for n := range below.allowed {
+						allowed[n] = true
+					}
+				}
+			}
+		}
+		for _, name := range rows[i].names {
+			rooms[name] = &room{name, i, allowed}
+		}
+	}
+	return rooms
+}
+
+// roomOf returns the room of a package: the longest folder of the table that holds it.
+func roomOf(rooms map[string]*room, importPath string) *room {
+	dir := strings.TrimPrefix(importPath, module+"/")
+	for ; dir != "."; dir = filepath.Dir(dir) {
+		if r := rooms[dir]; r != nil {
+			return r
+		}
+	}
+	return nil
+}
+
+// list returns the packages of this module that match the patterns.
+func list(t *testing.T, args ...string) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list", "-e", "-json=ImportPath,Dir,Name,GoFiles,Imports"}, args...)...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list %v: %v\n%s", args, err, &stderr)
+	}
+	var pkgs []pkg
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			return pkgs
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if p.ImportPath == module || strings.HasPrefix(p.ImportPath, module+"/") {
+			pkgs = append(pkgs, p)
+		}
+	}
+}
+
+func TestWalls(t *testing.T) {
+	rooms := readRooms(t)
+	for _, p := range list(t, "./...") {
+		if p.ImportPath == module || len(p.GoFiles) == 0 {
+			continue
+		}
+		r := roomOf(rooms, p.ImportPath)
+		if r == nil {
+			t.Errorf("%s stands in no room of %s", p.ImportPath, page)
+			continue
+		}
+		for _, imp := range p.Imports {
+			if !strings.HasPrefix(imp, module+"/") {
+				continue
+			}
+			switch to := roomOf(rooms, imp); {
+			case to == nil:
+				t.Errorf("%s imports %s, which stands in no room of %s", p.ImportPath, imp, page)
+			case to.name != r.name && !r.allowed[to.name]:
+				t.Errorf("%s imports %s: %s may not import %s", p.ImportPath, imp, r.name, to.name)
+			}
+		}
+	}
+}
+
+// A node and all that it stands on do no I/O: time and randomness are handed
+// in, nothing blocks, nothing runs beside them. Whatever vswitch may import
+// is such a room.
+func TestSansIO(t *testing.T) {
+	rooms := readRooms(t)
+	node := rooms["vswitch"]
+	if node == nil {
+		t.Fatalf("%s has no room vswitch", page)
+	}
+	banned := []string{"net", "net/http", "os", "os/exec", "os/signal", "io/ioutil", "log", "log/slog", "syscall", "context",
+		"math/rand", "math/rand/v2", "crypto/rand", "golang.org/x/sys/unix", "github.com/vishvananda/netlink"}
+	clock := []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
+	locks := []string{"Mutex", "RWMutex", "Cond", "WaitGroup", "Once", "Map", "Pool"}
+
+	for _, p := range list(t, "./...") {
+		r := roomOf(rooms, p.ImportPath)
+		if r == nil || r != node && !node.allowed[r.name] {
+			continue
+		}
+		eachFile(t, p, func(name string, fset *token.FileSet, f *ast.File) {
+			for _, imp := range f.Imports {
+				if path, _ := strconv.Unquote(imp.Path.Value); slices.Contains(banned, path) {
+					t.Errorf("%s: imports %s in a room without I/O", fset.Position(imp.Pos()), path)
+				}
+			}
+			// The depot's lock is taken for hundreds of chunks at once and never waits for I/O.
+			depot := r.name == "frame" && name == "pool.go"
+			ast.Inspect(f, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.GoStmt:
+					t.Errorf("%s: starts a goroutine in a room without I/O", fset.Position(n.Pos()))
+				case *ast.SelectStmt, *ast.ChanType, *ast.SendStmt:
+					t.Errorf("%s: uses a channel in a room without I/O", fset.Position(n.Pos()))
+				case *ast.SelectorExpr:
+					switch x, _ := n.X.(*ast.Ident); {
+					case x == nil || x.Obj != nil: // a variable of that name
+					case x.Name == "time" && slices.Contains(clock, n.Sel.Name):
+						t.Errorf("%s: reads or waits for the clock (time.%s) in a room without I/O", fset.Position(n.Pos()), n.Sel.Name)
+					case x.Name == "sync" && slices.Contains(locks, n.Sel.Name) && !depot:
+						t.Errorf("%s: uses sync.%s in a room without I/O", fset.Position(n.Pos()), n.Sel.Name)
+					}
+				}
+				return true
+			})
+		})
+	}
+}
+
+func TestUnsafe(t *testing.T) {
+	rooms := readRooms(t)
+	for _, p := range list(t, "./...") {
+		r := roomOf(rooms, p.ImportPath)
+		if r != nil && (r.name == "frame" || r.name == "dataplane/xsk") {
+			continue
+		}
+		eachFile(t, p, func(_ string, fset *token.FileSet, f *ast.File) {
+			for _, imp := range f.Imports {
+				if imp.Path.Value == `"unsafe"` && !ast.IsGenerated(f) {
+					t.Errorf("%s: unsafe belongs into frame and dataplane/xsk alone", fset.Position(imp.Pos()))
+				}
+			}
+		})
+	}
+}
+
+func TestNames(t *testing.T) {
+	for _, p := range list(t, "./...") {
+		for _, bad := range []string{"util", "utils", "common", "helper", "helpers", "misc", "shared"} {
+			if p.Name == bad {
+				t.Errorf("%s: a package named %s says nothing of what it holds", p.ImportPath, bad)
+			}
+		}
+	}
+}
+
+// The page names the rooms that exist, no more.
+func TestRoomsExist(t *testing.T) {
+	for name := range readRooms(t) {
+		if fi, err := os.Stat(name); err != nil || !fi.IsDir() {
+			t.Errorf("%s names the room %s, which is not a folder", page, name)
+		}
+	}
+}
+
+func eachFile(t *testing.T, p pkg, visit func(name string, fset *token.FileSet, f *ast.File)) {
+	t.Helper()
+	for _, name := range p.GoFiles {
+		fset := token.NewFileSet()
+		path := filepath.Join(p.Dir, name)
+		f, err := parser.ParseFile(fset, path, nil, parser.ParseComments)
+		if err != nil {
+			t.Error(fmt.Errorf("%s: %w", path, err))
+			continue
+		}
+		visit(name, fset, f)
+	}
+}
