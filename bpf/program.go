@@ -1,0 +1,92 @@
+package bpf
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/rlimit"
+)
+
+// Program is the XDP program of one port, loaded into the kernel. Its methods
+// may be called from any goroutine.
+type Program struct {
+	objects xdpObjects
+}
+
+// Counters count frames since the program was loaded, over all CPUs.
+type Counters struct {
+	Redirected uint64 // handed to a socket; what its rings could not take is in the socket's statistics
+	Passed     uint64 // left to the kernel by the filter
+	NoSocket   uint64 // left to the kernel because their queue has no socket
+}
+
+// Load loads a program with the filter f. It must be closed. Attachments
+// made from it live on until they are closed themselves.
+func Load(f Filter) (*Program, error) {
+	word, keys, err := f.compile()
+	if err != nil {
+		return nil, err
+	}
+	// Kernels before 5.11 charge maps to RLIMIT_MEMLOCK; later ones ignore it.
+	if err := rlimit.RemoveMemlock(); err != nil {
+		return nil, fmt.Errorf("XDP program: raise RLIMIT_MEMLOCK (needs CAP_SYS_RESOURCE): %w", err)
+	}
+	spec, err := loadXdp()
+	if err != nil {
+		return nil, fmt.Errorf("XDP program: %w", err)
+	}
+	if err := spec.Variables["filter"].Set(word); err != nil {
+		return nil, fmt.Errorf("XDP program: set filter: %w", err)
+	}
+	p := &Program{}
+	if err := spec.LoadAndAssign(&p.objects, nil); err != nil {
+		return nil, fmt.Errorf("XDP program: load (needs CAP_BPF and CAP_NET_ADMIN): %w", notSupported(err))
+	}
+	for _, k := range keys {
+		if err := p.objects.Match.Put(k, uint8(1)); err != nil {
+			p.Close()
+			return nil, fmt.Errorf("XDP program: fill the match table: %w", err)
+		}
+	}
+	return p, nil
+}
+
+// Register makes the AF_XDP socket fd the receiver of a queue. The socket
+// must be bound. The kernel removes it when the socket is closed.
+func (p *Program) Register(queue int, fd int) error {
+	if queue < 0 || uint32(queue) >= p.objects.Sockets.MaxEntries() {
+		return fmt.Errorf("XDP program: queue %d, only 0 to %d are possible", queue, p.objects.Sockets.MaxEntries()-1)
+	}
+	if err := p.objects.Sockets.Put(uint32(queue), uint32(fd)); err != nil {
+		return fmt.Errorf("XDP program: register the socket of queue %d: %w", queue, err)
+	}
+	return nil
+}
+
+// Unregister leaves a queue without a socket: its frames go to the kernel.
+func (p *Program) Unregister(queue int) error {
+	err := p.objects.Sockets.Delete(uint32(queue))
+	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
+		return fmt.Errorf("XDP program: unregister queue %d: %w", queue, err)
+	}
+	return nil
+}
+
+// Counters reads the program's counters.
+func (p *Program) Counters() (Counters, error) {
+	var total [3]uint64
+	var perCPU []uint64
+	for i := range total {
+		if err := p.objects.Counters.Lookup(uint32(i), &perCPU); err != nil {
+			return Counters{}, fmt.Errorf("XDP program: read counters: %w", err)
+		}
+		for _, n := range perCPU {
+			total[i] += n
+		}
+	}
+	return Counters{Redirected: total[0], Passed: total[1], NoSocket: total[2]}, nil
+}
+
+// Close unloads the program once no attachment holds it.
+func (p *Program) Close() error { return p.objects.Close() }
