@@ -1,0 +1,115 @@
+package scheduler
+
+import (
+	"math/bits"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// Backlog returns the frames and bytes that wait in all queues, control
+// frames not counted.
+func (p *Port) Backlog() (frames int, bytes uint64) {
+	for b := p.active; b != 0; b &= b - 1 {
+		q := &p.q[bits.TrailingZeros8(b)]
+		frames += q.frames
+		bytes += q.bytes
+	}
+	return frames, bytes
+}
+
+// Waiting returns the queues that hold a frame, one bit each.
+func (p *Port) Waiting() uint8 { return p.active }
+
+// QueueLen returns the frames and bytes that wait in a queue.
+func (p *Port) QueueLen(queue int) (frames int, bytes uint64) {
+	q := &p.q[queue&7]
+	return q.frames, q.bytes
+}
+
+// DrainBytes returns the bytes that wait in the given queue and all queues
+// above it: what a frame that arrives for it now must wait for under strict
+// priority.
+func (p *Port) DrainBytes(queue int) uint64 {
+	var n uint64
+	for i := queue & 7; i < NumQueues; i++ {
+		n += p.q[i].bytes
+	}
+	return n
+}
+
+// Sent returns the bytes that left by the port, with link overhead.
+func (p *Port) Sent() uint64 { return p.sent }
+
+// Controls returns how many control frames left by the port.
+func (p *Port) Controls() uint64 { return p.controls }
+
+// Flush removes frames without sending them, control frames first, writes
+// them to out and returns how many: 0 when the port is empty.
+func (p *Port) Flush(now frame.Time, out []frame.Ref) int {
+	n := 0
+	for n < len(out) && p.control.Len() > 0 {
+		out[n] = p.control.Pop(p.arena)
+		n++
+	}
+	for b := p.active; b != 0 && n < len(out); b &= b - 1 {
+		n += p.FlushQueue(now, bits.TrailingZeros8(b), out[n:])
+	}
+	return n
+}
+
+// FlushQueue is Flush for one queue.
+func (p *Port) FlushQueue(now frame.Time, queue int, out []frame.Ref) int {
+	i := queue & 7
+	q := &p.q[i]
+	n := 0
+	for n < len(out) && q.frames > 0 {
+		r, m := q.pop(p.arena, now)
+		p.removed(i, q, m)
+		out[n] = r
+		n++
+	}
+	return n
+}
+
+// Evict removes the least valuable frame of a queue for the sake of another
+// one, or returns Nil: if the queue is empty or its discipline is no Evictor.
+func (p *Port) Evict(now frame.Time, queue int) frame.Ref {
+	i := queue & 7
+	q := &p.q[i]
+	e, ok := q.disc.(Evictor)
+	if !ok || q.frames == 0 {
+		return frame.Nil
+	}
+	return p.lift(now, i, q, e.Evict(p.arena))
+}
+
+// ExtractFirst removes the first frame of a flow from a queue, wherever it
+// stands, or returns Nil: if there is none or the queue's discipline is no
+// Extractor.
+func (p *Port) ExtractFirst(now frame.Time, queue int, hash uint32, same func(frame.Ref) bool) frame.Ref {
+	i := queue & 7
+	q := &p.q[i]
+	e, ok := q.disc.(Extractor)
+	if !ok || q.frames == 0 {
+		return frame.Nil
+	}
+	return p.lift(now, i, q, e.ExtractFirst(p.arena, hash, same))
+}
+
+func (p *Port) lift(now frame.Time, i int, q *queue, r frame.Ref) frame.Ref {
+	if r != frame.Nil {
+		m := p.arena.Meta(r)
+		q.forget(now, m)
+		p.removed(i, q, m)
+	}
+	return r
+}
+
+func (p *Port) removed(i int, q *queue, m *frame.Meta) {
+	q.gone.frames++
+	q.gone.bytes += uint64(m.Wire)
+	if q.frames == 0 {
+		p.active &^= 1 << i
+		q.deficit = 0
+	}
+}

@@ -1,0 +1,74 @@
+package scheduler
+
+import "github.com/gswitch/gswitch/frame"
+
+// RateClock tells when a link of a given rate is free again. It is exact: one
+// byte takes 8e9/rate ns, kept as a reduced fraction, and the part of a
+// nanosecond that a frame leaves over is carried to the next. The zero value
+// is a link without a rate, which is always free.
+type RateClock struct {
+	free     frame.Time // the link is free from free + rem/den ns on
+	rem      uint64     // less than den
+	num, den uint64     // a byte takes num/den ns; den 0 = no rate
+}
+
+// SetRate changes the rate to bit/s; 0 takes the rate away. What was charged
+// before stays charged, up to the fraction of a nanosecond.
+func (c *RateClock) SetRate(rate uint64) {
+	c.rem = 0
+	if rate == 0 {
+		c.num, c.den = 0, 0
+		return
+	}
+	const nsBitsPerByte = 8e9
+	g := gcd(nsBitsPerByte, rate)
+	c.num, c.den = nsBitsPerByte/g, rate/g
+}
+
+// Limited reports whether the link has a rate.
+func (c *RateClock) Limited() bool { return c.den != 0 }
+
+// Free returns the instant, rounded down to a nanosecond, at which the link
+// can start the next frame.
+func (c *RateClock) Free() frame.Time { return c.free }
+
+// Idle says that the link did nothing before t: it cannot be free earlier.
+func (c *RateClock) Idle(t frame.Time) {
+	if c.free < t {
+		c.free, c.rem = t, 0
+	}
+}
+
+// Charge occupies the link for n bytes.
+func (c *RateClock) Charge(n uint32) {
+	if c.den == 0 {
+		return
+	}
+	x := uint64(n)*c.num + c.rem
+	switch {
+	case c.den == 1:
+		c.free += frame.Time(x)
+	case (x|c.den)>>32 == 0: // the narrow division is several times cheaper
+		d := uint32(c.den)
+		c.free += frame.Time(uint32(x) / d)
+		c.rem = uint64(uint32(x) % d)
+	default:
+		c.free += frame.Time(x / c.den)
+		c.rem = x % c.den
+	}
+}
+
+// Span returns how long n bytes take, rounded down to a nanosecond.
+func (c *RateClock) Span(n uint32) frame.Time {
+	if c.den == 0 {
+		return 0
+	}
+	return frame.Time(uint64(n) * c.num / c.den)
+}
+
+func gcd(a, b uint64) uint64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}

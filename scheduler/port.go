@@ -1,0 +1,289 @@
+package scheduler
+
+import (
+	"math/bits"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// Port is the egress side of a port: eight queues, the choice among them and
+// the clock of the link.
+type Port struct {
+	arena    *frame.Arena
+	clock    RateClock
+	burst    frame.Time
+	overhead uint32
+	active   uint8            // queues that hold a frame
+	level    [NumQueues]uint8 // the queues of the level that a queue belongs to
+	turn     [NumQueues]uint8 // whose turn it is in the level whose highest queue this is
+	selector Selector
+	sent     uint64 // bytes on the wire, with overhead
+	rng      frame.Rand
+	control  frame.FIFO
+	controls uint64 // control frames sent
+	q        [NumQueues]queue
+	cfg      PortConfig
+}
+
+// NewPort returns a port without frames. The seed decides which frames ECN
+// marks where it marks by chance.
+func NewPort(a *frame.Arena, cfg PortConfig, seed uint64) *Port {
+	p := &Port{arena: a, rng: frame.NewRand(seed)}
+	p.control.Init()
+	for i := range p.q {
+		p.q[i].fifo.Init()
+	}
+	p.Configure(0, cfg)
+	return p
+}
+
+// Config returns the configuration in force.
+func (p *Port) Config() PortConfig { return p.cfg }
+
+// Configure changes the configuration. Frames stay queued, in their order
+// where the discipline of their queue does not change, and pauses hold.
+func (p *Port) Configure(now frame.Time, cfg PortConfig) {
+	if !p.clock.Limited() || cfg.Rate != p.cfg.Rate {
+		p.clock.SetRate(cfg.Rate)
+	}
+	p.burst, p.overhead, p.selector = max(cfg.Burst, 0), cfg.Overhead, cfg.Selector
+	p.cfg = cfg
+	p.setLevels()
+	for i := range p.q {
+		q, c := &p.q[i], &cfg.Queues[i]
+		q.ecn = newMarker(c.ECN)
+		q.shaper.SetRate(c.MaxRate)
+		q.burst = q.shaper.Span(c.Burst)
+		q.setGate()
+		if q.disc != c.Discipline {
+			p.setDiscipline(now, q, c.Discipline)
+		}
+	}
+}
+
+// minQuantum is the turn of the least weight in a level, in bytes: a standard
+// full-size frame with its overhead, so that a turn is enough for a frame.
+const minQuantum = 1538
+
+func (p *Port) setLevels() {
+	for i := NumQueues - 1; i >= 0; {
+		lo, least := i, p.weight(i)
+		for least != 0 && lo > 0 && p.weight(lo-1) != 0 {
+			lo--
+			least = min(least, p.weight(lo))
+		}
+		mask := uint8(1<<(i+1) - 1<<lo)
+		p.turn[i] = uint8(i)
+		for k := lo; k <= i; k++ {
+			q := &p.q[k]
+			p.level[k], q.quantum, q.deficit = mask, 0, 0
+			if least != 0 {
+				q.quantum = int64(p.weight(k)) * minQuantum / int64(least)
+			}
+		}
+		i = lo - 1
+	}
+}
+
+func (p *Port) weight(i int) uint32 { return min(p.cfg.Queues[i].Weight, MaxWeight) }
+
+// setDiscipline moves the waiting frames of q to d.
+func (p *Port) setDiscipline(now frame.Time, q *queue, d Discipline) {
+	old := q.disc
+	q.disc = d
+	if q.frames == 0 {
+		return
+	}
+	fifo := q.fifo
+	q.fifo.Init()
+	for n := q.frames; n > 0; n-- {
+		var r frame.Ref
+		if old == nil {
+			r = fifo.Pop(p.arena)
+		} else {
+			r = old.Dequeue(p.arena, now)
+		}
+		if d == nil {
+			q.fifo.Push(p.arena, r)
+		} else {
+			d.Enqueue(p.arena, now, r)
+		}
+	}
+	q.headAt = now
+}
+
+// Enqueue appends r to the queue Meta.Queue. Until r leaves, Meta.Depart is
+// the instant of enqueueing.
+func (p *Port) Enqueue(now frame.Time, r frame.Ref) {
+	m := p.arena.Meta(r)
+	i := m.Queue & 7
+	p.active |= 1 << i
+	p.q[i].push(p.arena, now, r, m)
+}
+
+// EnqueueControl appends a link-local control frame (PFC, pause). Such frames
+// leave first and at once, whatever is paused and however busy the link is;
+// their time is charged to it.
+func (p *Port) EnqueueControl(r frame.Ref) { p.control.Push(p.arena, r) }
+
+// Dequeue writes the frames that may leave now to out, in order of their
+// scheduled departure, and returns how many. Of each it sets Meta.Depart (the
+// start on the emulated link, now if that has no rate), QBytes and QFrames
+// (left behind in the queue), TxBytes (bytes of the port before it, with link
+// overhead) and, where ECN decides so, the flag frame.MarkCE.
+func (p *Port) Dequeue(now frame.Time, out []frame.Ref) int {
+	limited := p.clock.Limited()
+	if limited {
+		p.clock.Idle(now - p.burst)
+	}
+	n := 0
+	for n < len(out) && p.control.Len() > 0 {
+		out[n] = p.takeControl(now)
+		n++
+	}
+	if p.active == 0 {
+		return n
+	}
+	t := now
+	var shut, late uint8 // queues that cannot send before now, before lateAt
+	lateAt := frame.Never
+	for n < len(out) {
+		if limited {
+			if t = p.clock.free; t > now {
+				break
+			}
+		}
+		if t >= lateAt {
+			late, lateAt = 0, frame.Never
+		}
+		ready := p.active &^ (shut | late)
+		if ready == 0 {
+			if late == 0 {
+				break
+			}
+			p.clock.Idle(lateAt)
+			continue
+		}
+		i := p.next(ready)
+		q := &p.q[i]
+		if at := max(q.headAt, q.gate); at > t {
+			if at > now {
+				shut |= 1 << i
+			} else {
+				late |= 1 << i
+				lateAt = min(lateAt, at)
+			}
+			continue
+		}
+		out[n] = p.take(t, i, q)
+		n++
+	}
+	return n
+}
+
+// next chooses among the ready queues.
+func (p *Port) next(ready uint8) int {
+	i := bits.Len8(ready) - 1
+	if p.selector != nil {
+		if s := p.selector.Next(p, ready); uint(s) < NumQueues && ready>>s&1 != 0 {
+			return s
+		}
+		return i
+	}
+	if p.q[i&7].quantum == 0 {
+		return i
+	}
+	return p.round(p.level[i&7], ready&p.level[i&7])
+}
+
+// round continues the deficit round robin of a level. A queue that is not
+// ready in its own turn loses what is left of it, like one that ran empty.
+func (p *Port) round(level, ready uint8) int {
+	lead := bits.Len8(level) - 1
+	i := int(p.turn[lead&7])
+	for {
+		q := &p.q[i&7]
+		if ready>>i&1 == 0 {
+			q.deficit = 0
+		} else if q.deficit >= int64(p.arena.Meta(q.head()).Wire+p.overhead) {
+			return i
+		}
+		if below := ready & (1<<i - 1); below != 0 {
+			i = bits.Len8(below) - 1
+		} else {
+			i = bits.Len8(ready) - 1
+		}
+		p.turn[lead&7] = uint8(i)
+		p.q[i&7].deficit += p.q[i&7].quantum
+	}
+}
+
+// take removes the head of queue i, to leave at t.
+func (p *Port) take(t frame.Time, i int, q *queue) frame.Ref {
+	since := max(q.headAt, q.paused)
+	r, m := q.pop(p.arena, t)
+	enqueued := m.Depart
+	n := m.Wire + p.overhead
+	m.Depart = t
+	m.QBytes, m.QFrames = uint32(q.bytes), uint32(q.frames)
+	m.TxBytes = p.sent
+	p.sent += uint64(n)
+	if q.ecn.on && m.Flags&frame.IsECT != 0 && q.ecn.marks(q.bytes, &p.rng) {
+		m.Flags |= frame.MarkCE
+		q.sent.marked++
+	}
+	q.sent.frames++
+	q.sent.bytes += uint64(m.Wire)
+	q.sojourn.Observe(t - enqueued)
+	if q.quantum != 0 {
+		q.deficit -= int64(n)
+	}
+	if p.selector != nil {
+		p.selector.Sent(p, i, n)
+	}
+	p.clock.Charge(n)
+	if q.shaper.Limited() {
+		rest := t
+		if !p.clock.Limited() { // t is when we were called: lateness is no rest
+			rest = max(since, t-p.burst)
+		}
+		q.shaper.Idle(rest)
+		q.shaper.Charge(n)
+		q.setGate()
+	}
+	if q.frames == 0 {
+		p.active &^= 1 << i
+		q.deficit = 0
+	}
+	return r
+}
+
+// takeControl removes the oldest control frame.
+func (p *Port) takeControl(now frame.Time) frame.Ref {
+	r := p.control.Pop(p.arena)
+	m := p.arena.Meta(r)
+	n := m.Wire + p.overhead
+	m.Depart = max(now, p.clock.Free())
+	m.QBytes, m.QFrames, m.TxBytes = 0, 0, p.sent
+	p.sent += uint64(n)
+	p.controls++
+	p.clock.Charge(n)
+	return r
+}
+
+// Wake returns the next instant at which Dequeue would give out a frame if
+// nothing changes: now if it would now, Never if nothing waits.
+func (p *Port) Wake(now frame.Time) frame.Time {
+	if p.control.Len() > 0 {
+		return now
+	}
+	at := frame.Never
+	for b := p.active; b != 0; b &= b - 1 {
+		q := &p.q[bits.TrailingZeros8(b)]
+		at = min(at, max(q.headAt, q.gate))
+	}
+	if at == frame.Never {
+		return at
+	}
+	return max(at, p.clock.Free(), now)
+}

@@ -1,0 +1,135 @@
+package scheduler
+
+import (
+	"math/bits"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// queue is one queue of a port: its frames, what holds them back, and what is
+// counted.
+type queue struct {
+	fifo   frame.FIFO
+	disc   Discipline // nil: fifo holds the frames
+	bytes  uint64     // sum of Meta.Wire
+	frames int
+
+	headAt frame.Time // from when on the queue has a frame to send
+	gate   frame.Time // not before: pause and rate limit together
+	paused frame.Time // not before: pause alone
+
+	quantum int64 // bytes a turn is worth, 0 = strict
+	deficit int64 // bytes left in this turn
+
+	ecn    marker
+	shaper RateClock
+	burst  frame.Time // how far the shaper may be ahead
+
+	sent struct{ frames, bytes, marked uint64 }
+	gone struct{ frames, bytes uint64 } // flushed, evicted, extracted
+	peak uint64                         // highest bytes since the last reading
+	top  uint64                         // highest bytes of earlier readings
+
+	// Integral of bytes over time, in byte ns: area of the frames that left
+	// in 128 bits, and of those that wait the sum of bytes times their
+	// instant of enqueueing, modulo 2^64.
+	areaHi, areaLo uint64
+	stamped        uint64
+
+	sojourn Histogram
+}
+
+// push adds r and reports nothing: the buffer has admitted it already.
+func (q *queue) push(a *frame.Arena, now frame.Time, r frame.Ref, m *frame.Meta) {
+	m.Depart = now
+	if q.frames == 0 {
+		q.headAt = now
+	}
+	if q.disc == nil {
+		q.fifo.Push(a, r)
+	} else {
+		q.disc.Enqueue(a, now, r)
+	}
+	q.frames++
+	q.bytes += uint64(m.Wire)
+	q.stamped += uint64(m.Wire) * uint64(now)
+	if q.bytes > q.peak {
+		q.peak = q.bytes
+	}
+}
+
+// pop removes the head, which leaves at t.
+func (q *queue) pop(a *frame.Arena, t frame.Time) (frame.Ref, *frame.Meta) {
+	var r frame.Ref
+	if q.disc == nil {
+		r = q.fifo.Pop(a)
+		if next := q.fifo.Head(); next != frame.Nil {
+			q.headAt = a.Meta(next).Depart
+		}
+	} else {
+		r = q.disc.Dequeue(a, t)
+	}
+	m := a.Meta(r)
+	q.forget(t, m)
+	return r, m
+}
+
+// forget takes a frame that was removed at t out of the sums.
+func (q *queue) forget(t frame.Time, m *frame.Meta) {
+	w := uint64(m.Wire)
+	q.frames--
+	q.bytes -= w
+	q.stamped -= w * uint64(m.Depart)
+	if wait := t - m.Depart; wait > 0 {
+		var c uint64
+		q.areaLo, c = bits.Add64(q.areaLo, w*uint64(wait), 0)
+		q.areaHi += c
+	}
+}
+
+func (q *queue) head() frame.Ref {
+	if q.disc == nil {
+		return q.fifo.Head()
+	}
+	return q.disc.Head()
+}
+
+// QueueStats is what one queue counted. Frames and bytes are without link
+// overhead.
+type QueueStats struct {
+	Frames, Bytes                 uint64 // waiting now
+	EnqueuedFrames, EnqueuedBytes uint64
+	DequeuedFrames, DequeuedBytes uint64
+	RemovedFrames, RemovedBytes   uint64 // flushed, evicted or extracted
+	Marked                        uint64 // frames chosen for an ECN mark
+	Peak                          uint64 // highest Bytes since the previous reading that reset it
+	Top                           uint64 // highest Bytes ever
+	ByteSeconds                   float64
+	PausedUntil                   frame.Time // 0 or past if not paused
+}
+
+// Stats returns the counters of a queue at now. With reset, Peak starts anew
+// from the present length. The mean length between two readings is the
+// difference of ByteSeconds over the time between them.
+func (p *Port) Stats(now frame.Time, queue int, reset bool) QueueStats {
+	q := &p.q[queue&7]
+	s := QueueStats{
+		Frames: uint64(q.frames), Bytes: q.bytes,
+		DequeuedFrames: q.sent.frames, DequeuedBytes: q.sent.bytes,
+		RemovedFrames: q.gone.frames, RemovedBytes: q.gone.bytes,
+		Marked: q.sent.marked, Peak: q.peak, Top: max(q.top, q.peak),
+		PausedUntil: q.paused,
+	}
+	s.EnqueuedFrames = s.Frames + s.DequeuedFrames + s.RemovedFrames
+	s.EnqueuedBytes = s.Bytes + s.DequeuedBytes + s.RemovedBytes
+	waiting := q.bytes*uint64(now) - q.stamped
+	s.ByteSeconds = (float64(q.areaHi)*(1<<64) + float64(q.areaLo) + float64(waiting)) / 1e9
+	if reset {
+		q.top, q.peak = s.Top, q.bytes
+	}
+	return s
+}
+
+// Sojourn returns the histogram of the time from Enqueue to the scheduled
+// departure of the frames of a queue. It stays the port's.
+func (p *Port) Sojourn(queue int) *Histogram { return &p.q[queue&7].sojourn }
