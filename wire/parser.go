@@ -1,0 +1,139 @@
+package wire
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// Parser fills the parser's part of frame.Meta. It is the only one in the
+// switch. It has no state but the hash's keys and may be shared.
+type Parser struct {
+	hash Hasher
+}
+
+// NewParser returns a parser that fills Meta.Hash by h.
+func NewParser(h Hasher) *Parser { return &Parser{hash: h} }
+
+// parserFlags are the bits of Meta.Flags that belong to the parser.
+const parserFlags = frame.MarkCE - 1
+
+// ecnFlags holds the flags for each ECN codepoint.
+var ecnFlags = [4]uint32{NotECT: 0, ECT1: frame.IsECT, ECT0: frame.IsECT, CE: frame.IsCE}
+
+// Parse fills Flags, EtherType, TCI, L3, L4, L3Inner, L4Inner, Proto, ProtoIn,
+// DSCP, TTL, SrcPort, DstPort, Hash and Reason of the frames in v. Flags of
+// later stages stay.
+//
+// Reason is frame.Keep or the way in which the frame contradicts itself; the
+// fields of the layers below the bad one are filled, the others zero, and Hash
+// is taken over the deepest good layer.
+//
+// Lengths in headers are checked against Meta.Wire, so a frame of which only
+// the headers are materialised is good; the headers themselves must lie in the
+// first chunk.
+func (p *Parser) Parse(a *frame.Arena, v []frame.Ref) {
+	for _, r := range v {
+		m, b := a.Meta(r), a.Bytes(r)
+		if !p.plain(m, b) {
+			p.general(m, b)
+		}
+	}
+}
+
+// plain parses what nearly all traffic is: unicast, at most one C-tag, IPv4
+// without options or fragmentation, TCP or UDP, and nothing wrong with it. It
+// returns false, having written nothing, for everything else.
+func (p *Parser) plain(m *frame.Meta, b []byte) bool {
+	le := binary.LittleEndian
+	if len(b) < EthernetLen+IPv4Len+UDPLen {
+		return false
+	}
+	if b[0]&1 != 0 {
+		return false
+	}
+	flags := frame.HasIPv4
+	l3, tci := EthernetLen, uint16(0)
+	et := be.Uint16(b[12:14])
+	if et == EtherTypeVLAN {
+		tci, et = be.Uint16(b[14:16]), be.Uint16(b[16:18])
+		l3 += VLANLen
+		flags |= frame.HasVLAN
+	}
+	if et != EtherTypeIPv4 || len(b) < l3+IPv4Len+UDPLen {
+		return false
+	}
+	ip := (*[IPv4Len + UDPLen]byte)(b[l3:])
+
+	// The header as three words, first byte lowest: one comparison for version,
+	// header length and fragmentation, three additions for the checksum.
+	w0, w1, w2 := le.Uint64(ip[0:8]), le.Uint64(ip[8:16]), le.Uint32(ip[16:20])
+	if w0&0xff3f_0000_0000_00ff != 0x45 {
+		return false
+	}
+	s, c := bits.Add64(w0, w1, 0)
+	s, c = bits.Add64(s, uint64(w2), c)
+	s += c
+	s = s>>32 + s&0xffffffff
+	s = s>>32 + s&0xffffffff
+	s = s>>16 + s&0xffff
+	s = s>>16 + s&0xffff
+	if s != 0xffff {
+		return false
+	}
+	total := int(be.Uint16(ip[2:4]))
+	if total < IPv4Len+UDPLen || l3+total > int(m.Wire) {
+		return false
+	}
+
+	l4 := l3 + IPv4Len
+	ports := be.Uint32(ip[20:24])
+	proto := ip[9]
+	switch proto {
+	case ProtoUDP:
+		n := int(be.Uint16(ip[24:26]))
+		if n < UDPLen || n > total-IPv4Len {
+			return false
+		}
+		flags |= frame.HasUDP
+		if uint16(ports) == RoCEv2Port {
+			if !wholeRoCE(b, l4+UDPLen, l4+n) {
+				return false
+			}
+			flags |= frame.HasRoCE
+		}
+	case ProtoTCP:
+		if total < IPv4Len+TCPLen || len(b) < l4+TCPLen {
+			return false
+		}
+		n := int(b[l4+12]>>4) * 4
+		if n < TCPLen || n > total-IPv4Len || l4+n > len(b) {
+			return false
+		}
+		flags |= frame.HasTCP
+	default:
+		return false
+	}
+	if int(m.Wire) > len(b) && m.Next == frame.Nil {
+		flags |= frame.Truncated
+	}
+
+	m.Flags = m.Flags&^parserFlags | flags | ecnFlags[ip[1]&3]
+	m.EtherType, m.TCI = et, tci
+	m.L3, m.L3Inner = uint16(l3), uint16(l3)
+	m.L4, m.L4Inner = uint16(l4), uint16(l4)
+	m.Proto, m.ProtoIn = proto, proto
+	m.DSCP, m.TTL = ip[1]>>2, ip[8]
+	m.SrcPort, m.DstPort = uint16(ports>>16), uint16(ports)
+	m.Hash = p.hash.IPv4(be.Uint64(ip[12:20]), ports, proto)
+	m.Reason = frame.Keep
+	return true
+}
+
+// wholeRoCE reports whether BTH and extended headers at off lie in b and
+// before end.
+func wholeRoCE(b []byte, off, end int) bool {
+	limit := min(len(b), end)
+	return off+BTHLen <= limit && off+RoCEHeaderLen(b[off]) <= limit
+}
