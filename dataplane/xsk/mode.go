@@ -1,0 +1,85 @@
+package xsk
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Mode says how frames pass between the device and the UMEM. The zero value
+// asks for the best one that works.
+type Mode uint8
+
+const (
+	Auto     Mode = iota // ZeroCopy, else Native, else Generic
+	ZeroCopy             // the device writes and reads the UMEM itself
+	Native               // the XDP program runs in the driver, the kernel copies
+	Generic              // the XDP program runs in the network stack, the kernel copies
+)
+
+var modeNames = [...]string{Auto: "auto", ZeroCopy: "zero-copy", Native: "native", Generic: "generic"}
+
+// String returns the mode's name, as ParseMode takes it.
+func (m Mode) String() string {
+	if int(m) < len(modeNames) {
+		return modeNames[m]
+	}
+	return "unknown"
+}
+
+// ParseMode returns the mode named s.
+func ParseMode(s string) (Mode, error) {
+	for m, name := range modeNames {
+		if s == name {
+			return Mode(m), nil
+		}
+	}
+	return 0, fmt.Errorf("unknown AF_XDP mode %q: use %s", s, strings.Join(modeNames[:], ", "))
+}
+
+// ladder returns the modes to try, best first.
+func (m Mode) ladder() []Mode {
+	if m == Auto {
+		return []Mode{ZeroCopy, Native, Generic}
+	}
+	return []Mode{m}
+}
+
+// Rung is one step of the mode ladder: a mode that was tried and why it was
+// refused. Err is nil for the mode that was obtained.
+type Rung struct {
+	Mode Mode
+	Err  error
+}
+
+// String returns "native: ok" or "zero-copy: refused: ...".
+func (r Rung) String() string {
+	if r.Err == nil {
+		return r.Mode.String() + ": ok"
+	}
+	return fmt.Sprintf("%s: refused: %v", r.Mode, r.Err)
+}
+
+var (
+	// ErrQueueBusy: another AF_XDP socket holds the queue, or the kernel has
+	// not yet let go of a closed one.
+	ErrQueueBusy = errors.New("the queue is held by another AF_XDP socket")
+	// ErrDown: the device is down. The socket works again once it is up.
+	ErrDown = errors.New("the device is down")
+	// ErrGone: the device was removed. The socket must be closed.
+	ErrGone = errors.New("the device is gone")
+)
+
+// refused joins the errors of all rungs.
+func refused(rungs []Rung) error {
+	if len(rungs) == 1 {
+		return fmt.Errorf("%s: %w", rungs[0].Mode, rungs[0].Err)
+	}
+	text := make([]string, 0, len(rungs))
+	args := make([]any, 0, 2*len(rungs))
+	for _, r := range rungs {
+		text = append(text, "%s: %w")
+		args = append(args, r.Mode, r.Err)
+	}
+	return fmt.Errorf("no mode works: "+strings.Join(text, "; "), args...)
+}

@@ -1,0 +1,101 @@
+package xsk
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+func (s *Socket) hold(r frame.Ref)  { s.held[r>>6] |= 1 << (r & 63) }
+func (s *Socket) letGo(r frame.Ref) { s.held[r>>6] &^= 1 << (r & 63) }
+
+// Receive takes up to len(out) frames from the RX ring, in order. They become
+// the caller's. A frame in several chunks is chained through Meta.Next, has
+// Meta.Wire of the whole and the flag frame.Chained on each chunk that has a
+// successor.
+func (s *Socket) Receive(a *frame.Arena, out []frame.Ref) int {
+	have := s.rx.available(uint32(len(out)))
+	if have == 0 {
+		return 0
+	}
+	frames, taken, bytes := 0, uint32(0), uint64(0)
+	for ; taken < have && frames < len(out); taken++ {
+		d := &s.rx.entries[(s.rx.cons+taken)&s.rx.mask]
+		r := a.Adopt(d.Addr, int(d.Len))
+		s.letGo(r)
+		bytes += uint64(d.Len)
+		if s.head != frame.Nil || d.Options&unix.XDP_PKT_CONTD != 0 {
+			if r = s.chain(a, r, d.Options&unix.XDP_PKT_CONTD != 0); r == frame.Nil {
+				continue
+			}
+		}
+		out[frames] = r
+		frames++
+	}
+	s.rx.release(taken)
+	add(&s.count.rxFrames, uint64(frames))
+	add(&s.count.rxBytes, bytes)
+	add(&s.count.rxChunks, uint64(taken))
+	return frames
+}
+
+// chain appends the chunk r to the frame that is coming in. It returns the
+// whole frame once its last chunk is there, Nil before. A frame may begin in
+// one call of Receive and end in the next.
+func (s *Socket) chain(a *frame.Arena, r frame.Ref, more bool) frame.Ref {
+	if s.head == frame.Nil {
+		s.head = r
+	} else {
+		m := a.Meta(s.tail)
+		m.Next = r
+		m.Flags |= frame.Chained
+		a.Meta(s.head).Wire += a.Meta(r).Wire
+	}
+	s.tail = r
+	if more {
+		s.partial++
+		return frame.Nil
+	}
+	r = s.head
+	s.head, s.tail, s.partial = frame.Nil, frame.Nil, 0
+	return r
+}
+
+// refillBatch keeps Fill from publishing a few chunks at a time.
+const refillBatch = 64
+
+// Fill tops the fill ring up from p and returns how many chunks it gave. It
+// does nothing while fewer than 64 entries (a quarter of a small ring) are
+// free, and stops when p is empty.
+func (s *Socket) Fill(p *frame.Pool) int {
+	batch := min(refillBatch, max(1, s.fill.size/4))
+	room := s.fill.room(batch)
+	if room < batch {
+		return 0
+	}
+	n := uint32(0)
+	for ; n < room; n++ {
+		r := p.Alloc()
+		if r == frame.Nil {
+			break
+		}
+		s.fill.entries[(s.fill.prod+n)&s.fill.mask] = p.ChunkAddr(r)
+		s.hold(r)
+	}
+	if n > 0 {
+		s.fill.publish(n)
+	}
+	return int(n)
+}
+
+// NeedsRxWakeup reports whether the kernel waits for WakeRx before it fills
+// the RX ring: the driver ran out of chunks, or polls only when told to.
+func (s *Socket) NeedsRxWakeup() bool { return s.busyPoll || s.fill.needsWakeup() }
+
+// WakeRx makes the kernel look at the fill ring. It also finds out that the
+// device is down (ErrDown) or removed (ErrGone), which a ring does not tell.
+func (s *Socket) WakeRx() error {
+	add(&s.count.wakeups, 1)
+	_, _, e := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), 0, 0, unix.MSG_DONTWAIT, 0, 0)
+	return verdict(e)
+}

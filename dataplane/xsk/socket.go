@@ -1,0 +1,130 @@
+package xsk
+
+import (
+	"fmt"
+	"math/bits"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// Socket is one queue of one device. See the package comment for who may call
+// what.
+type Socket struct {
+	// Hot: touched by every call of the worker.
+	fd          int
+	rx, tx      descRing
+	fill, comp  addrRing
+	held        []uint64    // one bit per chunk: the kernel has it
+	outstanding int         // chunks transmitted and not completed
+	head, tail  frame.Ref   // a chained frame of which the end has not arrived
+	partial     int         // its chunks so far
+	rejected    []frame.Ref // chunks that Transmit took but the kernel would not; back by Complete
+	zerocopy    bool
+	multibuffer bool
+	busyPoll    bool
+	kicked      uint32 // TX consumer index as of the last Kick
+	count       counters
+
+	// Cold.
+	umem     *UMEM
+	name     string
+	netns    string
+	ifindex  int
+	queue    int
+	mode     Mode
+	rungs    []Rung
+	txBudget int
+	mappings [][]byte
+	closed   bool
+}
+
+// String returns "eth1 queue 0", with the namespace if it is another.
+func (s *Socket) String() string {
+	return fmt.Sprintf("%s%s queue %d", s.name, inNetNS(s.netns), s.queue)
+}
+
+// FD returns the file descriptor, to register with the program and to poll.
+func (s *Socket) FD() int { return s.fd }
+
+// Queue returns the queue that the socket serves.
+func (s *Socket) Queue() int { return s.queue }
+
+// Mode returns the mode obtained.
+func (s *Socket) Mode() Mode { return s.mode }
+
+// ZeroCopy reports what the kernel says of the mode.
+func (s *Socket) ZeroCopy() bool { return s.zerocopy }
+
+// Rungs returns the modes tried, the last being the one obtained.
+func (s *Socket) Rungs() []Rung { return s.rungs }
+
+// TxBudget returns how many frames one transmit call sends at most.
+func (s *Socket) TxBudget() int { return s.txBudget }
+
+// BusyPoll reports whether busy polling was asked for and the driver takes it.
+func (s *Socket) BusyPoll() bool { return s.busyPoll }
+
+// Outstanding returns how many chunks were transmitted and not completed.
+func (s *Socket) Outstanding() int { return s.outstanding }
+
+// Held returns how many chunks are the socket's: in its rings, in the kernel,
+// or waiting for Complete or the rest of their frame.
+func (s *Socket) Held() int {
+	n := len(s.rejected) + s.partial
+	for _, w := range s.held {
+		n += bits.OnesCount64(w)
+	}
+	return n
+}
+
+// Close gives the queue back to the kernel. Its worker must have let go of
+// the socket. The chunks that the socket holds come back with Reclaim.
+func (s *Socket) Close() error {
+	s.umem.mu.Lock()
+	defer s.umem.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	s.umem.forget(s)
+	return s.release()
+}
+
+// release unmaps the rings and closes the socket. The mappings hold the
+// socket open, so they go first.
+func (s *Socket) release() error {
+	for _, m := range s.mappings {
+		_ = unix.Munmap(m)
+	}
+	s.mappings = nil
+	s.rx, s.tx, s.fill, s.comp = descRing{}, descRing{}, addrRing{}, addrRing{}
+	return unix.Close(s.fd)
+}
+
+// Reclaim returns to p every chunk that a closed socket still held, whether it
+// lay in a ring or on its way through the kernel, and how many these were.
+// Before Close it does nothing.
+func (s *Socket) Reclaim(p *frame.Pool) int {
+	if !s.closed {
+		return 0
+	}
+	n := s.Held()
+	for i, w := range s.held {
+		for ; w != 0; w &= w - 1 {
+			p.FreeChunk(frame.Ref(i*64 + bits.TrailingZeros64(w)))
+		}
+		s.held[i] = 0
+	}
+	for _, r := range s.rejected {
+		p.FreeChunk(r)
+	}
+	s.rejected = s.rejected[:0]
+	if s.head != frame.Nil {
+		p.Free(s.head)
+		s.head, s.tail, s.partial = frame.Nil, frame.Nil, 0
+	}
+	s.outstanding = 0
+	return n
+}
