@@ -6,10 +6,9 @@ import (
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/pipeline"
 	"github.com/gswitch/gswitch/scheduler"
+	"github.com/gswitch/gswitch/wire"
 )
 
-// MAC is an Ethernet address.
-type MAC [6]byte
 
 // Trust says what of an arriving frame sets its traffic class.
 type Trust uint8
@@ -39,7 +38,7 @@ const (
 type Config struct {
 	Name string
 	ID   uint16 // 12-bit switch identifier, for telemetry
-	MAC  MAC    // base address; routed interfaces and control frames use it
+	MAC  wire.MAC    // base address; routed interfaces and control frames use it
 	Seed uint64 // of the flow hash and every random choice
 
 	Ports  []PortConfig // index = port number; a port without Name is a hole
@@ -53,6 +52,7 @@ type Config struct {
 	Routes    []Route
 	Neighbors []StaticNeighbor
 	ACLs      []ACL
+	Mirrors   []Mirror
 	Strict    bool // drop frames whose upper headers are malformed also where they are only bridged
 
 	// ICMPRate limits the ICMP errors that the switch sends, per second.
@@ -66,6 +66,10 @@ type PortConfig struct {
 	Enabled bool
 	Worker  int // index of the worker that owns the port's egress queues
 	MTU     int // largest frame payload after the Ethernet header and tags; 0 = 1500
+	// MinFrame is the smallest frame that is taken, in bytes without FCS: 60
+	// on a real wire. 0 takes what the Ethernet header allows, since hosts on
+	// virtual links do not pad.
+	MinFrame int
 
 	Scheduler scheduler.PortConfig
 	// NominalRate in bits/s sizes pause quanta and headroom where
@@ -174,7 +178,7 @@ type FDBConfig struct {
 // StaticMAC binds an address to a port.
 type StaticMAC struct {
 	VLAN uint16
-	MAC  MAC
+	MAC  wire.MAC
 	Port string
 }
 
@@ -194,7 +198,7 @@ type NextHop struct {
 // StaticNeighbor binds an address to a MAC.
 type StaticNeighbor struct {
 	Addr netip.Addr
-	MAC  MAC
+	MAC  wire.MAC
 }
 
 // ACL is a list of rules; the first match in order of Priority wins.
@@ -205,38 +209,26 @@ type ACL struct {
 	Default pipeline.Action
 }
 
-// ACLRule matches header fields. A zero field matches everything.
+// ACLRule is one rule of an access list.
 type ACLRule struct {
 	Name     string
-	Priority int // higher wins; equal: earlier wins
-	Match    ACLMatch
-	Action   pipeline.Action
-	Police   *Police // parameters of Action's meter, if it polices
-	Redirect string  // port of Action's redirect
+	Text     string // the rule as its author wrote it, for show
+	Priority int    // higher wins; equal: earlier wins
+	Match    pipeline.Match
+	Action   pipeline.Action // its Meter is set by Police, its Port and Session by the caller
+	Police   *Police         // token bucket of OpPolice
 }
 
-// Police is a token bucket: committed rate and burst.
+// Police is a token bucket: committed rate and burst. Each worker has its own.
 type Police struct {
-	Rate  uint64 // bit/s
-	Burst uint32 // bytes
+	Rate  int64 // bit/s
+	Burst int64 // bytes
 }
 
-// ACLMatch are the fields of a rule.
-type ACLMatch struct {
-	SrcMAC, DstMAC         *MACMask
-	EtherType              *uint16
-	VLAN                   *uint16
-	Src, Dst               netip.Prefix // IPv4 or IPv6, innermost = outer here: the outer header
-	Proto                  *uint8
-	SrcPort, DstPort       *PortRange
-	DSCP                   *uint8
-	TCPFlags, TCPFlagsMask uint8
-	Fragment               *bool
-	Class                  *uint8
+// Mirror is a session that access-list entries copy frames to; its index in
+// Config.Mirrors is Action.Session.
+type Mirror struct {
+	Name     string
+	Port     uint16 // egress port of the copies
+	Truncate int    // bytes kept of a copy, 0 = all
 }
-
-// MACMask is an address with a mask.
-type MACMask struct{ Addr, Mask MAC }
-
-// PortRange is an inclusive range of L4 ports.
-type PortRange struct{ Min, Max uint16 }

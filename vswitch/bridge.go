@@ -1,0 +1,134 @@
+package vswitch
+
+import (
+	"encoding/binary"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pipeline"
+)
+
+// bridge forwards by MAC address: it learns the source, looks the destination
+// up and floods what it does not find. Frames for the switch's own address go
+// on to route, frames for the switch itself to the slow path.
+func (n *Node) bridge(now frame.Time, in uint16, pp *portProgram, v []frame.Ref) {
+	prog := n.prog
+	for _, r := range v {
+		m := n.arena.Meta(r)
+		head := (*[14]byte)(n.arena.Bytes(r))
+		dst := binary.BigEndian.Uint64(head[0:8]) >> 16
+		src := binary.BigEndian.Uint64(head[6:14]) >> 16
+		if pp.learn {
+			n.learn(now, pipeline.MACKey(m.VID, src), in)
+		}
+		if m.OutPort != frame.NoPort { // redirected by the access list
+			n.emit(r)
+			continue
+		}
+		if m.Flags&(frame.IsMulticast|frame.IsBroadcast) != 0 {
+			if n.localGroup(m, r) {
+				n.copyToLocal(r)
+			}
+			n.flood(now, in, pp, r, m)
+			continue
+		}
+		vp := &prog.vlans[m.VID]
+		if vp.iface != noIface && dst == n.selfMAC {
+			n.toRoute(r)
+			continue
+		}
+		out, ok := n.fdb.Lookup(pipeline.MACKey(m.VID, dst))
+		switch {
+		case !ok:
+			n.flood(now, in, pp, r, m)
+		case out == in:
+			n.drop(r, frame.SamePort)
+		case int(out) >= len(prog.ports) || !vp.members.has(out):
+			n.drop(r, frame.VLANEgress)
+		case pp.isolated && prog.ports[out].isolated:
+			n.drop(r, frame.Isolated)
+		default:
+			m.OutPort = out
+			n.emit(r)
+		}
+	}
+}
+
+// learn notes that a station is behind a port (IEEE 802.1Q 8.7).
+func (n *Node) learn(now frame.Time, key uint64, port uint16) {
+	switch result, _ := n.fdb.Learn(now, key, port); result {
+	case pipeline.LearnNew:
+		n.count.Learned++
+	case pipeline.LearnMoved:
+		n.count.Moved++
+	case pipeline.LearnFull:
+		n.count.LearnFull++
+	}
+}
+
+// flood sends a frame to all other ports of its VLAN: the last of them gets
+// the frame itself, the others copies.
+func (n *Node) flood(now frame.Time, in uint16, pp *portProgram, r frame.Ref, m *frame.Meta) {
+	if !n.stormAllows(now, in, pp, m) {
+		n.drop(r, frame.StormControl)
+		return
+	}
+	members := n.prog.vlans[m.VID].members
+	members.remove(in)
+	if pp.isolated {
+		for p := members.next(0); p >= 0; p = members.next(p + 1) {
+			if n.prog.ports[p].isolated {
+				members.remove(uint16(p))
+			}
+		}
+	}
+	out := n.upTo(members.next(0), &members)
+	if out < 0 {
+		n.drop(r, frame.NoVLANMember)
+		return
+	}
+	n.count.Flooded++
+	for p := n.upTo(members.next(out+1), &members); p >= 0; p = n.upTo(members.next(p+1), &members) {
+		if c := n.pool.Copy(r); c == frame.Nil {
+			n.countDrop(in, frame.ArenaExhausted)
+		} else {
+			cm := n.arena.Meta(c)
+			cm.OutPort = uint16(p)
+			cm.Flags |= frame.IsClone
+			n.emit(c)
+		}
+	}
+	m.OutPort = uint16(out)
+	n.emit(r)
+}
+
+// upTo skips ports without a link, from p on: a copy for them would only be
+// dropped. It returns -1 at the end.
+func (n *Node) upTo(p int, members *portSet) int {
+	for p >= 0 && !n.linkUp.has(uint16(p)) {
+		p = members.next(p + 1)
+	}
+	return p
+}
+
+// stormAllows charges a frame that is about to be flooded to the storm-control
+// meter of its kind.
+func (n *Node) stormAllows(now frame.Time, in uint16, pp *portProgram, m *frame.Meta) bool {
+	if pp.storm == (StormControl{}) {
+		return true
+	}
+	kind, rate := stormUnknown, pp.storm.UnknownUnicast
+	switch {
+	case m.Flags&frame.IsBroadcast != 0:
+		kind, rate = stormBroadcast, pp.storm.Broadcast
+	case m.Flags&frame.IsMulticast != 0:
+		kind, rate = stormMulticast, pp.storm.Multicast
+	}
+	return rate == 0 || n.ports[in].storm[kind].Take(now, int(m.Wire))
+}
+
+const (
+	stormBroadcast = iota
+	stormMulticast
+	stormUnknown
+	stormKinds
+)

@@ -1,0 +1,32 @@
+// Package vswitch is the switch: ports, match-action pipeline, shared buffer,
+// egress queues and per-port control joined to one frame.Node. It does no
+// I/O and reads no clock; an engine steps it.
+//
+// # The life of a frame
+//
+// A vector of up to 64 frames that arrived at a port passes these stages, in
+// this order (ingress.go, one function each; every stage works on the whole
+// vector before the next begins, so that code and tables stay in cache):
+//
+//	parse     headers to Meta; MAC control frames leave the vector and act on the port (control.go)
+//	admitPort link state, sizes, reserved and invalid addresses
+//	classify  traffic class from PCP, DSCP or the port; VLAN of the frame
+//	filter    the port's access list
+//	bridge    learning, forwarding database, flooding     (bridge.go)
+//	route     longest prefix, next hop, MAC and TTL rewrite (route.go)
+//	enqueue   shared-buffer admission, egress queue         (enqueue.go)
+//
+// What the switch itself must answer (ARP, neighbour discovery, ICMP) leaves
+// the vector for the slow path (local.go). Transmit (node.go) asks the port's
+// scheduler which frames leave now, releases their buffer and finishes their
+// headers (egress.go).
+//
+// # Workers
+//
+// A Switch is one or several Nodes, one for each worker. A port's egress
+// queues belong to one Node; a frame that arrives at another worker crosses
+// a single-producer ring to it after the pipeline and before admission. The
+// Nodes share the Program (an immutable snapshot behind one atomic pointer),
+// the forwarding database and the neighbour table (both lock-free); each has
+// its share of the buffer, its queues and its counters.
+package vswitch

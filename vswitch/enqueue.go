@@ -1,0 +1,116 @@
+package vswitch
+
+import "github.com/gswitch/gswitch/frame"
+
+// emit takes a frame whose egress port is known towards its queue: tags as
+// the port wants them, then to the worker that owns the port. Frames for
+// another worker are gathered and cross its ring at the end of the vector.
+func (n *Node) emit(r frame.Ref) {
+	m := n.arena.Meta(r)
+	if !n.linkUp.has(m.OutPort) {
+		n.drop(r, frame.EgressPortDown)
+		return
+	}
+	if m.InPort == frame.NoPort {
+		m.InPort = m.OutPort // made by the switch itself: charged to the port it leaves by
+	}
+	pp := &n.prog.ports[m.OutPort]
+	if pp.vlanMode != VLANTransparent && pp.iface == noIface && !n.retag(r, m, pp) {
+		return
+	}
+	m.Queue = n.prog.class.Queue[m.Class] & 7
+	if int(pp.worker) != n.index {
+		n.handOver(int(pp.worker), r)
+		return
+	}
+	n.enqueue(r, m)
+}
+
+// enqueue charges a frame to the shared buffer and puts it into its egress
+// queue, or drops it.
+func (n *Node) enqueue(r frame.Ref, m *frame.Meta) {
+	if reason := n.buffer.Admit(m); reason != frame.Keep {
+		n.ports[m.OutPort].queueDrops[m.Queue]++
+		n.drop(r, reason)
+		return
+	}
+	n.ports[m.OutPort].sched.Enqueue(n.now, r)
+	n.busy.add(m.OutPort)
+}
+
+// retag gives the frame the VLAN tag that its egress port sends, and reports
+// false if it had to drop it.
+func (n *Node) retag(r frame.Ref, m *frame.Meta, pp *portProgram) bool {
+	tagged := m.Flags&frame.HasVLAN != 0
+	if pp.vlanMode == VLANAccess || m.VID == pp.pvid {
+		if tagged {
+			popTag(n.arena, r)
+		}
+		return true
+	}
+	if tagged {
+		setVID(n.arena, r, m.VID)
+		return true
+	}
+	if !pushTag(n.arena, r, uint16(m.Class)<<13|m.VID) {
+		n.drop(r, frame.TxOversize) // no headroom left in the chunk
+		return false
+	}
+	return true
+}
+
+// handOver gathers a frame for another worker.
+func (n *Node) handOver(worker int, r frame.Ref) {
+	h := &n.handoff[worker]
+	if h.n == len(h.v) {
+		n.flushHandoff(worker)
+	}
+	h.v[h.n] = r
+	h.n++
+}
+
+// flushHandoff moves the gathered frames to the worker's ring. What does not
+// fit is dropped here, where it can be counted.
+func (n *Node) flushHandoff(worker int) {
+	h := &n.handoff[worker]
+	if h.n == 0 {
+		return
+	}
+	sent := h.ring.Push(h.v[:h.n])
+	for _, r := range h.v[sent:h.n] {
+		n.drop(r, frame.WorkerRing)
+	}
+	h.n = 0
+	if sent > 0 {
+		n.handedTo |= 1 << worker
+	}
+}
+
+// takeOver admits what other workers handed to this one.
+func (n *Node) takeOver() {
+	for i := range n.handIn {
+		ring := n.handIn[i]
+		if ring == nil {
+			continue
+		}
+		for {
+			k := ring.Pop(n.scratch[:])
+			for _, r := range n.scratch[:k] {
+				m := n.arena.Meta(r)
+				switch {
+				case m.Flags&frame.IsMACControl != 0:
+					n.control(r, m)
+				case m.Flags&frame.ToLocal != 0:
+					n.toLocal(r)
+				case !n.linkUp.has(m.OutPort):
+					n.drop(r, frame.EgressPortDown)
+				default:
+					n.enqueue(r, m)
+				}
+			}
+			if k < len(n.scratch) {
+				break
+			}
+		}
+	}
+}

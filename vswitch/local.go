@@ -1,0 +1,285 @@
+package vswitch
+
+import (
+	"encoding/binary"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pipeline"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// local is the slow path: what the switch itself must answer or find out. It
+// runs on worker 0, which is the only writer of the neighbour table; other
+// workers hand their frames to it. Nothing here is per-frame work of a
+// forwarded flow.
+type local struct {
+	n     *Node
+	table map[neighborID]*neighbor
+	due   frame.Time // next timer
+	limit pipeline.Meter
+	ipID  uint16
+}
+
+func newLocal(n *Node) *local {
+	return &local{n: n, table: make(map[neighborID]*neighbor), due: frame.Never}
+}
+
+// adopt takes a new configuration: neighbours of interfaces that changed are
+// forgotten, static ones are bound.
+func (l *local) adopt(now frame.Time) {
+	cfg := l.n.prog.Config
+	rate := int64(cfg.ICMPRate)
+	if rate == 0 {
+		rate = defaultICMPRate
+	}
+	l.limit, _ = pipeline.NewEventMeter(rate, max(rate/10, 6))
+	for id, nb := range l.table {
+		if nb.state == neighborStatic || int(id.iface) >= len(l.n.prog.ifaces) || !l.n.prog.onLink(id.iface, id.key) {
+			l.forget(id, nb, frame.NeighborFailed)
+		}
+	}
+	for _, s := range cfg.Neighbors {
+		k := keyOf(s.Addr)
+		for i := 1; i < len(l.n.prog.ifaces); i++ {
+			if l.n.prog.onLink(uint16(i), k) {
+				id := neighborID{uint16(i), k}
+				nb := l.entry(id)
+				nb.state, nb.mac, nb.due = neighborStatic, s.MAC.Uint64(), frame.Never
+				l.n.neighbors.set(id.iface, k, nb.mac)
+				l.release(nb)
+			}
+		}
+	}
+}
+
+// defaultICMPRate is how many ICMP errors are sent in a second unless the
+// configuration says otherwise (RFC 1812 4.3.2.8, RFC 4443 2.4 f ask for a
+// limit and leave the number open).
+const defaultICMPRate = 1000
+
+// toLocal hands a frame to the slow path.
+func (n *Node) toLocal(r frame.Ref) {
+	m := n.arena.Meta(r)
+	m.Flags |= frame.ToLocal
+	if n.local == nil {
+		n.handOver(0, r)
+		return
+	}
+	n.count.ToLocal++
+	n.local.handle(n.now, r, m)
+}
+
+// copyToLocal hands a copy to the slow path and leaves r where it is.
+func (n *Node) copyToLocal(r frame.Ref) {
+	if c := n.pool.Copy(r); c != frame.Nil {
+		n.toLocal(c)
+	} else {
+		n.countDrop(n.arena.Meta(r).InPort, frame.ArenaExhausted)
+	}
+}
+
+// ifaceOf returns the routed interface that a frame arrived at, or noIface.
+func (p *Program) ifaceOf(m *frame.Meta) uint16 {
+	if int(m.InPort) >= len(p.ports) {
+		return noIface
+	}
+	if f := p.ports[m.InPort].iface; f != noIface {
+		return f
+	}
+	return p.vlans[m.VID&0xfff].iface
+}
+
+// localGroup reports whether a frame to a group address may concern the switch
+// itself: ARP and ICMPv6 on a routed interface.
+func (n *Node) localGroup(m *frame.Meta, r frame.Ref) bool {
+	if !n.prog.anyRouted || n.prog.ifaceOf(m) == noIface || m.Flags&malformed != 0 {
+		return false
+	}
+	return m.Flags&frame.IsARP != 0 || m.Flags&frame.HasIPv6 != 0 && m.Proto == wire.ProtoICMPv6
+}
+
+// handle takes one frame of the slow path.
+func (l *local) handle(now frame.Time, r frame.Ref, m *frame.Meta) {
+	n := l.n
+	f := n.prog.ifaceOf(m)
+	switch {
+	case m.Flags&frame.Routed != 0:
+		l.forward(now, r, m)
+	case f == noIface:
+		n.drop(r, frame.LocalUnhandled)
+	case m.Flags&frame.IsARP != 0:
+		l.arp(now, r, m, f)
+	case m.Flags&(frame.IsFragment|frame.Truncated) != 0:
+		n.drop(r, frame.LocalUnhandled)
+	case m.Proto == wire.ProtoICMPv6 && m.Flags&frame.HasIPv6 != 0:
+		l.icmp6(now, r, m, f)
+	case m.Proto == wire.ProtoICMP && m.Flags&frame.HasIPv4 != 0:
+		l.icmp4(r, m)
+	default:
+		n.icmpUnreachable(now, r, m, unreachPort)
+		n.drop(r, frame.LocalUnhandled)
+	}
+}
+
+// arp answers requests for our addresses and learns from what it sees
+// (RFC 826, packet reception).
+func (l *local) arp(now frame.Time, r frame.Ref, m *frame.Meta, f uint16) {
+	n := l.n
+	a := wire.ARP(n.arena.Bytes(r)[m.L3:])
+	sip, tip := a.SenderIP(), a.TargetIP()
+	sender := key4(binary.BigEndian.Uint32(sip[:]))
+	target := key4(binary.BigEndian.Uint32(tip[:]))
+	ours := n.prog.owns(f, target)
+	if mac := a.SenderMAC(); !mac.IsZero() && !mac.IsMulticast() && sender.lo != key4(0).lo {
+		l.heard(now, neighborID{f, sender}, mac.Uint64(), ours)
+	}
+	if a.Op() != wire.ARPRequest || !ours {
+		n.drop(r, frame.LocalConsumed)
+		return
+	}
+	self := wire.MACFromUint64(n.selfMAC)
+	peer := a.SenderMAC()
+	a.SetOp(wire.ARPReply)
+	a.SetTargetMAC(peer)
+	a.SetTargetIP(sip)
+	a.SetSenderMAC(self)
+	a.SetSenderIP(tip)
+	l.reply(r, m, peer.Uint64())
+}
+
+// reply sends a frame back to where it came from.
+func (l *local) reply(r frame.Ref, m *frame.Meta, dst uint64) {
+	n := l.n
+	putMACs(n.arena.Bytes(r), dst, n.selfMAC)
+	m.OutPort = m.InPort
+	m.Class = n.prog.class.DSCP[networkControl]
+	m.Flags &^= frame.ToLocal
+	n.emit(r)
+}
+
+// networkControl is the code point CS6 of what the switch itself says
+// (RFC 4594 3.1).
+const networkControl = 48
+
+// icmp4 answers echo requests (RFC 1122 3.2.2.6).
+func (l *local) icmp4(r frame.Ref, m *frame.Meta) {
+	n := l.n
+	b := n.arena.Bytes(r)
+	if h := wire.ICMP(b[m.L4:]); h.Type() != wire.ICMPEcho {
+		n.drop(r, frame.LocalUnhandled)
+		return
+	}
+	if m.Next != frame.Nil {
+		n.drop(r, frame.LocalUnhandled) // we do not checksum across chunks
+		return
+	}
+	ip := wire.IPv4(b[m.L3:])
+	end := int(m.L3) + int(ip.TotalLen())
+	msg := b[m.L4:end]
+	if wire.Checksum(msg) != 0 {
+		n.drop(r, frame.LocalUnhandled) // answering would make a damaged message look whole
+		return
+	}
+	src, dst := ip.Src(), ip.Dst()
+	ip.SetSrc(dst)
+	ip.SetDst(src)
+	ip.SetTTL(64)
+	ip.UpdateChecksum()
+	msg[0] = wire.ICMPEchoReply
+	wire.UpdateICMPChecksum(0, msg)
+	l.reply(r, m, wire.Ethernet(b).SrcUint64())
+}
+
+// icmp6 answers echo requests and neighbour solicitations.
+func (l *local) icmp6(now frame.Time, r frame.Ref, m *frame.Meta, f uint16) {
+	n := l.n
+	b := n.arena.Bytes(r)
+	ip := wire.IPv6(b[m.L3:])
+	end := int(m.L3) + wire.IPv6Len + int(ip.PayloadLen())
+	if m.Next != frame.Nil || end > len(b) {
+		n.drop(r, frame.LocalUnhandled)
+		return
+	}
+	msg := b[m.L4:end]
+	if wire.SegmentChecksum(wire.PseudoSum6(ip.Src(), ip.Dst(), wire.ProtoICMPv6, len(msg)), msg) != 0 {
+		n.drop(r, frame.LocalUnhandled)
+		return
+	}
+	dst := destination(b, m)
+	switch msg[0] {
+	case wire.ICMPv6Echo:
+		if !n.prog.owns(f, dst) && !n.prog.isLoopback(dst) {
+			n.drop(r, frame.LocalConsumed)
+			return
+		}
+		src, dst := ip.Src(), ip.Dst()
+		ip.SetSrc(dst)
+		ip.SetDst(src)
+		ip.SetHopLimit(64)
+		msg[0] = wire.ICMPv6EchoReply
+		wire.UpdateICMPChecksum(wire.PseudoSum6(dst, src, wire.ProtoICMPv6, len(msg)), msg)
+		l.reply(r, m, wire.Ethernet(b).SrcUint64())
+	case wire.ICMPv6NeighborSolicitation, wire.ICMPv6NeighborAdvertisement:
+		l.discovery(now, r, m, f, ip, msg)
+	default:
+		n.drop(r, frame.LocalUnhandled)
+	}
+}
+
+// discovery handles neighbour solicitations and advertisements (RFC 4861
+// 7.2.3 to 7.2.5).
+func (l *local) discovery(now frame.Time, r frame.Ref, m *frame.Meta, f uint16, ip wire.IPv6, msg []byte) {
+	n := l.n
+	var nd wire.NDFields
+	if _, bad := nd.Decode(msg); bad != frame.Keep || ip.HopLimit() != 255 {
+		n.drop(r, frame.LocalUnhandled)
+		return
+	}
+	target := keyOf16(nd.Target)
+	source := keyOf16(ip.Src())
+	if nd.Type == wire.ICMPv6NeighborAdvertisement {
+		if mac, ok := nd.Options.LinkLayer(wire.NDTargetLinkLayer); ok && !mac.IsMulticast() {
+			l.heard(now, neighborID{f, target}, mac.Uint64(), false)
+		}
+		n.drop(r, frame.LocalConsumed)
+		return
+	}
+	ours := n.prog.owns(f, target)
+	if mac, ok := nd.Options.LinkLayer(wire.NDSourceLinkLayer); ok && !mac.IsMulticast() && source != (addrKey{}) {
+		l.heard(now, neighborID{f, source}, mac.Uint64(), ours)
+	}
+	if ours {
+		l.advertise(m, ip, nd.Target, source == addrKey{}, wire.Ethernet(n.arena.Bytes(r)).Src())
+	}
+	n.drop(r, frame.LocalConsumed)
+}
+
+// advertise answers a solicitation for target. A probe for duplicates has no
+// source and is answered to all nodes.
+func (l *local) advertise(q *frame.Meta, ip wire.IPv6, target [16]byte, probe bool, peer wire.MAC) {
+	flags := wire.NDRouter | wire.NDSolicited | wire.NDOverride
+	dst := ip.Src()
+	if probe {
+		flags &^= wire.NDSolicited
+		dst = allNodes
+		peer = wire.MAC{0x33, 0x33, 0, 0, 0, 1}
+	}
+	l.sendND(q.InPort, q.VID, wire.ICMPv6NeighborAdvertisement, flags, target, target, dst, peer, wire.NDTargetLinkLayer)
+}
+
+var allNodes = [16]byte{0: 0xff, 1: 2, 15: 1}
+
+func keyOf16(a [16]byte) addrKey {
+	return addrKey{binary.BigEndian.Uint64(a[:8]), binary.BigEndian.Uint64(a[8:])}
+}
+
+func (k addrKey) as16() (a [16]byte) {
+	binary.BigEndian.PutUint64(a[:8], k.hi)
+	binary.BigEndian.PutUint64(a[8:], k.lo)
+	return a
+}
+
+func (k addrKey) as4() (a [4]byte) {
+	binary.BigEndian.PutUint32(a[:], uint32(k.lo))
+	return a
+}

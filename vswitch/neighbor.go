@@ -1,0 +1,170 @@
+package vswitch
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// neighborTable maps (interface, address) to a MAC address. Worker 0 writes,
+// all workers read without waiting: a slot is four atomic words, and the word
+// that makes it valid is stored last and cleared first.
+type neighborTable struct {
+	slots []neighborSlot
+	mask  uint32
+	used  int // slots that hold or held an entry; writer only
+	live  int // writer only
+}
+
+type neighborSlot struct {
+	hi, lo atomic.Uint64 // the address, IPv4 mapped into IPv6
+	mac    atomic.Uint64 // MAC in the low 48 bits, 0 while unresolved
+	owner  atomic.Uint64 // validBit | interface, 0 = never used, deadSlot = deleted
+}
+
+const (
+	slotValid = 1 << 63
+	slotDead  = 1 << 62
+)
+
+func newNeighborTable(n int) *neighborTable {
+	size := 16
+	for size < 2*n {
+		size <<= 1
+	}
+	return &neighborTable{slots: make([]neighborSlot, size), mask: uint32(size - 1)}
+}
+
+// addrKey is an IP address as two words, IPv4 mapped into IPv6.
+type addrKey struct{ hi, lo uint64 }
+
+func keyOf(a netip.Addr) addrKey {
+	b := a.As16()
+	return addrKey{binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])}
+}
+
+func (k addrKey) addr() netip.Addr {
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], k.hi)
+	binary.BigEndian.PutUint64(b[8:], k.lo)
+	return netip.AddrFrom16(b).Unmap()
+}
+
+func (k addrKey) hash(iface uint16) uint32 {
+	h := (k.lo ^ k.hi*0x9e3779b97f4a7c15 ^ uint64(iface)) * 0xff51afd7ed558ccd
+	return uint32(h >> 32)
+}
+
+// lookup returns the MAC of a neighbour, or 0 if it is unknown or unresolved.
+func (t *neighborTable) lookup(iface uint16, k addrKey) uint64 {
+	want := slotValid | uint64(iface)
+	for i := k.hash(iface); ; i++ {
+		s := &t.slots[i&t.mask]
+		o := s.owner.Load()
+		if o == 0 {
+			return 0
+		}
+		if o == want && s.lo.Load() == k.lo && s.hi.Load() == k.hi {
+			mac := s.mac.Load()
+			if s.owner.Load() == want && s.lo.Load() == k.lo {
+				return mac
+			}
+			return 0
+		}
+	}
+}
+
+// set stores a MAC and reports false if the table is full. Writer only.
+func (t *neighborTable) set(iface uint16, k addrKey, mac uint64) bool {
+	want := slotValid | uint64(iface)
+	free := -1
+	for i := k.hash(iface); ; i++ {
+		s := &t.slots[i&t.mask]
+		switch o := s.owner.Load(); {
+		case o == want && s.lo.Load() == k.lo && s.hi.Load() == k.hi:
+			s.mac.Store(mac)
+			return true
+		case o == slotDead && free < 0:
+			free = int(i & t.mask)
+		case o == 0:
+			if free < 0 {
+				// Keep a quarter of the slots free, so that every probe ends.
+				if t.used >= len(t.slots)*3/4 {
+					return false
+				}
+				free = int(i & t.mask)
+				t.used++
+			}
+			s = &t.slots[free]
+			s.hi.Store(k.hi)
+			s.lo.Store(k.lo)
+			s.mac.Store(mac)
+			s.owner.Store(want)
+			t.live++
+			return true
+		}
+	}
+}
+
+// remove deletes an entry. Writer only.
+func (t *neighborTable) remove(iface uint16, k addrKey) {
+	want := slotValid | uint64(iface)
+	for i := k.hash(iface); ; i++ {
+		s := &t.slots[i&t.mask]
+		o := s.owner.Load()
+		if o == 0 {
+			return
+		}
+		if o == want && s.lo.Load() == k.lo && s.hi.Load() == k.hi {
+			s.owner.Store(slotDead)
+			t.live--
+			return
+		}
+	}
+}
+
+// neighborState is where an entry stands (RFC 4861 7.3.2, without Delay:
+// entries are probed before they expire, whether used or not).
+type neighborState uint8
+
+const (
+	neighborIncomplete neighborState = iota
+	neighborReachable
+	neighborProbing
+	neighborStatic
+	neighborFailed
+)
+
+var neighborStateNames = [...]string{"incomplete", "reachable", "probing", "static", "failed"}
+
+func (s neighborState) String() string { return neighborStateNames[s] }
+
+// Timers of neighbour resolution: RFC 4861 10 (RETRANS_TIMER 1 s, three
+// solicitations); a reachable entry is probed after 60 s. A failed one
+// refuses frames for a second before it is tried again.
+const (
+	neighborRetry   = frame.Second
+	neighborTries   = 3
+	neighborConfirm = 60 * frame.Second
+	neighborHold    = frame.Second
+	neighborPending = 8    // frames held for one unresolved neighbour
+	maxNeighbors    = 8192 // entries, resolved or not
+)
+
+// neighbor is worker 0's view of an entry.
+type neighbor struct {
+	iface   uint16
+	key     addrKey
+	state   neighborState
+	mac     uint64
+	tries   uint8
+	due     frame.Time // next timer
+	pending frame.FIFO
+}
+
+type neighborID struct {
+	iface uint16
+	key   addrKey
+}

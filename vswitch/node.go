@@ -1,0 +1,263 @@
+package vswitch
+
+import (
+	"github.com/gswitch/gswitch/buffer"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pfc"
+	"github.com/gswitch/gswitch/pipeline"
+	"github.com/gswitch/gswitch/scheduler"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// vector is how many frames go through the stages together.
+const vector = 64
+
+// Node is the part of a switch that one worker runs. It implements
+// frame.Node.
+type Node struct {
+	// Fixed.
+	sw        *Switch
+	index     int
+	arena     *frame.Arena
+	pool      *frame.Pool
+	fdb       *pipeline.FDB
+	neighbors *neighborTable
+	parser    wire.Parser
+	selfMAC   uint64
+
+	// The loop's time and program, so that stages need not pass them on.
+	now  frame.Time
+	prog *Program
+
+	ports  []portState
+	linkUp portSet // ports that are enabled and have a link
+	busy   portSet // own ports with something queued
+	buffer *buffer.Buffer
+	acl    aclState
+	local  *local // the slow path, worker 0 only
+
+	// Scratch space of one vector.
+	routeVec [2 * vector]frame.Ref
+	routeID  [2 * vector]uint32
+	routeN   int
+	scratch  [vector]frame.Ref
+	dead     [4 * vector]frame.Ref
+	deadN    int
+
+	// Towards and from other workers, by worker.
+	handoff  []handoff
+	handIn   []*frame.Ring
+	handedTo uint64
+	wants    []wantMask // pause wishes of this worker's share of the buffer, by port
+
+	count      Counts
+	routeCount []Traffic // by route id
+	aclCount   []Traffic // by rule id
+
+	// DropTap, if set, sees every vector of dropped frames before they are
+	// freed, with Meta.Reason and Meta.InPort set.
+	DropTap func(now frame.Time, v []frame.Ref)
+}
+
+type handoff struct {
+	ring *frame.Ring
+	v    [vector]frame.Ref
+	n    int
+}
+
+// portState is what one worker keeps of a port.
+type portState struct {
+	rx, tx      Traffic
+	rxClass     [8]Traffic
+	drops       [frame.NumReasons]uint64
+	parseErrors [frame.NumReasons]uint64
+	queueDrops  [8]uint64
+	storm       [stormKinds]pipeline.Meter
+
+	// Of the worker that owns the port only.
+	sched *scheduler.Port
+	pfc   *pfc.Port
+}
+
+// Receive implements frame.Node: the way of a frame from its port into an
+// egress queue.
+func (n *Node) Receive(now frame.Time, port uint16, v []frame.Ref) {
+	n.now = now
+	for len(v) > 0 {
+		k := min(len(v), vector)
+		n.receive(now, port, v[:k])
+		v = v[k:]
+	}
+}
+
+func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
+	prog, ps := n.prog, &n.ports[port]
+	pp := &prog.ports[port]
+	for _, r := range v {
+		m := n.arena.Meta(r)
+		m.InPort, m.Arrival = port, now
+		ps.rx.add(m.Wire)
+	}
+	if !n.linkUp.has(port) {
+		n.dropAll(v, frame.PortDown)
+		n.bury()
+		return
+	}
+
+	n.parser.Parse(n.arena, v)
+	v = n.takeControl(v)
+	v = n.countParse(ps, v)
+	v = n.admitPort(pp, v)
+	v = n.classify(pp, v)
+	for _, r := range v {
+		m := n.arena.Meta(r)
+		ps.rxClass[m.Class].add(m.Wire)
+	}
+	if pp.acl != 0 {
+		v = n.filter(now, &prog.acls[pp.acl-1], v)
+	}
+	if pp.iface != noIface {
+		n.receiveRouted(v)
+	} else {
+		n.bridge(now, port, pp, v)
+	}
+	if n.routeN > 0 {
+		n.route(now)
+	}
+
+	n.pause(now)
+	for w := range n.handoff {
+		n.flushHandoff(w)
+	}
+	n.bury()
+}
+
+// Transmit implements frame.Node: what the port's scheduler releases now.
+func (n *Node) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
+	if !n.busy.has(port) {
+		return 0
+	}
+	ps := &n.ports[port]
+	k := ps.sched.Dequeue(now, out)
+	n.finish(ps, out[:k])
+	if frames, _ := ps.sched.Backlog(); frames == 0 {
+		n.busy.remove(port)
+	}
+	if k > 0 {
+		n.pause(now)
+	}
+	return k
+}
+
+// Advance implements frame.Node: adopts a new program, takes frames from
+// other workers, runs timers.
+func (n *Node) Advance(now frame.Time) {
+	n.now = now
+	if p := n.sw.program.Load(); p != n.prog {
+		n.adopt(now, p)
+	}
+	if len(n.handIn) > 1 {
+		n.takeOver()
+	}
+	if n.local != nil {
+		n.local.advance(now)
+	}
+	n.advanceControl(now)
+	if n.routeN > 0 {
+		n.route(now)
+	}
+	for w := range n.handoff {
+		n.flushHandoff(w)
+	}
+	n.bury()
+}
+
+// Wake implements frame.Node.
+func (n *Node) Wake(now frame.Time) frame.Time {
+	if n.sw.program.Load() != n.prog {
+		return now
+	}
+	for _, ring := range n.handIn {
+		if ring != nil && ring.Len() > 0 {
+			return now
+		}
+	}
+	t := n.controlDue
+	for p := n.busy.next(0); p >= 0; p = n.busy.next(p + 1) {
+		t = min(t, n.ports[p].sched.Wake(now))
+	}
+	if n.local != nil {
+		t = min(t, n.local.due)
+	}
+	return t
+}
+
+// Handoff returns, as a bitmap of workers, to whom this one has handed frames
+// since it was last asked: an engine wakes those that sleep.
+func (n *Node) Handoff() uint64 {
+	w := n.handedTo
+	n.handedTo = 0
+	return w
+}
+
+// SetLink implements frame.Node.
+func (n *Node) SetLink(now frame.Time, port uint16, up bool) {
+	n.now = now
+	if int(port) >= len(n.ports) {
+		return
+	}
+	if up && n.prog.ports[port].enabled {
+		n.linkUp.add(port)
+	} else {
+		n.linkUp.remove(port)
+		n.flushPort(now, port)
+	}
+	if up {
+		n.carrier.add(port)
+	} else {
+		n.carrier.remove(port)
+		n.fdb.FlushPort(port)
+	}
+	n.bury()
+}
+
+// drop counts a frame under a reason and puts it where bury frees it.
+func (n *Node) drop(r frame.Ref, reason frame.Reason) {
+	m := n.arena.Meta(r)
+	m.Reason = reason
+	n.countDrop(m.InPort, reason)
+	if n.deadN == len(n.dead) {
+		n.bury()
+	}
+	n.dead[n.deadN] = r
+	n.deadN++
+}
+
+func (n *Node) dropAll(v []frame.Ref, reason frame.Reason) {
+	for _, r := range v {
+		n.drop(r, reason)
+	}
+}
+
+func (n *Node) countDrop(in uint16, reason frame.Reason) {
+	if int(in) < len(n.ports) {
+		n.ports[in].drops[reason]++
+	} else {
+		n.selfDrops[reason]++
+	}
+}
+
+// bury frees the dropped frames, after a capture has seen them.
+func (n *Node) bury() {
+	if n.deadN == 0 {
+		return
+	}
+	v := n.dead[:n.deadN]
+	if n.DropTap != nil {
+		n.DropTap(n.now, v)
+	}
+	for _, r := range v {
+		n.pool.Free(r)
+	}
+	n.deadN = 0
+}

@@ -1,0 +1,250 @@
+package vswitch
+
+import (
+	"fmt"
+	"math/bits"
+	"net/netip"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pipeline"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// MaxPorts is how many ports a switch can have.
+const MaxPorts = 256
+
+// portSet is a set of ports.
+type portSet [MaxPorts / 64]uint64
+
+func (s *portSet) add(p uint16)      { s[p/64] |= 1 << (p % 64) }
+func (s *portSet) remove(p uint16)   { s[p/64] &^= 1 << (p % 64) }
+func (s *portSet) has(p uint16) bool { return s[p/64]&(1<<(p%64)) != 0 }
+func (s *portSet) empty() bool       { return s[0]|s[1]|s[2]|s[3] == 0 }
+
+// next returns the first port of the set from p on, or -1.
+func (s *portSet) next(p int) int {
+	for w := p / 64; w < len(s); w++ {
+		b := s[w]
+		if w == p/64 {
+			b &= ^uint64(0) << (p % 64)
+		}
+		if b != 0 {
+			return w*64 + bits.TrailingZeros64(b)
+		}
+	}
+	return -1
+}
+
+// defaultVLAN is where frames of transparent ports live.
+const defaultVLAN = 1
+
+// noIface is the interface number of what is not routed.
+const noIface uint16 = 0
+
+// Program is the immutable snapshot that the workers forward by. A change
+// builds the next one, which shares what did not change.
+type Program struct {
+	Gen    uint32
+	Config *Config
+
+	ports  []portProgram
+	class  ClassMaps
+	vlans  *[4096]vlanProgram
+	ifaces []iface // [0] is unused
+	acls   []aclProgram
+	rules  int // number of access-list rule ids in use
+	meters []Police
+
+	routes4, routes6 routeTable
+	entries          []routeEntry
+	hops             []nextHop
+	groups           []pipeline.Group
+	anyRouted        bool
+}
+
+type portProgram struct {
+	name     string
+	enabled  bool
+	learn    bool
+	isolated bool
+	trust    Trust
+	vlanMode VLANMode
+	class    uint8
+	pvid     uint16
+	iface    uint16 // routed interface, or noIface
+	acl      uint16 // index in acls + 1, 0 = none
+	worker   uint16
+	maxFrame uint32 // bytes with Ethernet header, without tags and FCS
+	minFrame uint32
+	storm    StormControl
+	allowed  *[64]uint64 // trunk VLANs
+}
+
+type vlanProgram struct {
+	members portSet
+	iface   uint16
+	known   bool
+}
+
+// iface is a routed interface: on a port, or on a VLAN.
+type iface struct {
+	name  string
+	port  uint16 // frame.NoPort for a VLAN
+	vid   uint16 // VLAN of a VLAN interface
+	mac   uint64
+	mtu   uint32
+	addrs []netip.Prefix
+	v4    netip.Addr // source of what the switch sends, or invalid
+	v6    netip.Addr
+	local netip.Addr // link-local IPv6 address
+}
+
+type routeKind uint8
+
+const (
+	routeNone routeKind = iota
+	routeLocal
+	routeConnected
+	routeGroup
+	routeBlackhole
+)
+
+// routeEntry is what a prefix leads to. Its index is the id of its counters.
+type routeEntry struct {
+	kind  routeKind
+	iface uint16
+	group uint32
+}
+
+type nextHop struct {
+	iface uint16
+	key   addrKey
+}
+
+type aclProgram struct {
+	name     string
+	table    *pipeline.Ternary
+	fallback pipeline.Action
+	actions  []pipeline.Action // by rule id - base
+	base     uint32
+}
+
+// linkLocal is the IPv6 link-local address of a MAC (RFC 4291 appendix A).
+func linkLocal(mac uint64) netip.Addr {
+	m := wire.MACFromUint64(mac)
+	return netip.AddrFrom16([16]byte{0xfe, 0x80, 8: m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]})
+}
+
+// compile builds the program of cfg. old may be nil; ids of routes that are
+// in both are kept, so that their counters go on.
+func compile(cfg *Config, ids *routeIDs, gen uint32) (*Program, error) {
+	p := &Program{Gen: gen, Config: cfg, class: cfg.Class, vlans: new([4096]vlanProgram), ifaces: make([]iface, 1)}
+	if err := p.compilePorts(cfg); err != nil {
+		return nil, err
+	}
+	if err := p.compileACLs(cfg); err != nil {
+		return nil, err
+	}
+	if err := p.compileRoutes(cfg, ids); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Program) compilePorts(cfg *Config) error {
+	if len(cfg.Ports) > MaxPorts {
+		return fmt.Errorf("switch %s: %d ports, at most %d are possible", cfg.Name, len(cfg.Ports), MaxPorts)
+	}
+	mac := cfg.MAC.Uint64()
+	for _, v := range cfg.VLANs {
+		if v.ID < 1 || v.ID > 4094 {
+			return fmt.Errorf("switch %s: VLAN %d is not between 1 and 4094", cfg.Name, v.ID)
+		}
+		p.vlans[v.ID].known = true
+	}
+	p.vlans[defaultVLAN].known = true
+
+	aclIndex := map[string]int{}
+	for i, a := range cfg.ACLs {
+		aclIndex[a.Name] = i + 1
+	}
+	p.ports = make([]portProgram, len(cfg.Ports))
+	for i := range cfg.Ports {
+		c, q := &cfg.Ports[i], &p.ports[i]
+		if c.Name == "" {
+			continue
+		}
+		mtu := c.MTU
+		if mtu == 0 {
+			mtu = 1500
+		}
+		*q = portProgram{name: c.Name, enabled: c.Enabled, learn: !c.LearnDisabled, isolated: c.Isolated, trust: c.Trust,
+			vlanMode: c.VLANMode, class: c.DefaultClass & 7, pvid: c.PVID, worker: uint16(c.Worker), maxFrame: uint32(mtu) + 14, minFrame: uint32(c.MinFrame), storm: c.Storm}
+		if c.ACL != "" {
+			if aclIndex[c.ACL] == 0 {
+				return fmt.Errorf("switch %s port %s: there is no access list %q", cfg.Name, c.Name, c.ACL)
+			}
+			q.acl = uint16(aclIndex[c.ACL])
+		}
+		if len(c.Addresses) > 0 {
+			q.iface = p.addIface(iface{name: c.Name, port: uint16(i), mac: mac, mtu: uint32(mtu), addrs: c.Addresses})
+			continue
+		}
+		if err := p.joinVLANs(cfg, uint16(i), c, q); err != nil {
+			return err
+		}
+	}
+	for _, v := range cfg.VLANs {
+		if len(v.Addresses) > 0 {
+			p.vlans[v.ID].iface = p.addIface(iface{name: v.Name, port: frame.NoPort, vid: v.ID, mac: mac, mtu: 1500, addrs: v.Addresses})
+		}
+	}
+	p.anyRouted = len(p.ifaces) > 1 || len(cfg.Loopbacks) > 0
+	return nil
+}
+
+func (p *Program) joinVLANs(cfg *Config, i uint16, c *PortConfig, q *portProgram) error {
+	switch c.VLANMode {
+	case VLANTransparent:
+		p.vlans[defaultVLAN].members.add(i)
+		q.pvid = defaultVLAN
+	case VLANAccess:
+		if !p.vlans[c.PVID].known {
+			return fmt.Errorf("switch %s port %s: VLAN %d is not configured", cfg.Name, c.Name, c.PVID)
+		}
+		p.vlans[c.PVID].members.add(i)
+	case VLANTrunk:
+		q.allowed = new([64]uint64)
+		vids := c.Allowed
+		if vids == nil {
+			for _, v := range cfg.VLANs {
+				vids = append(vids, v.ID)
+			}
+		}
+		if c.PVID != 0 {
+			vids = append(vids[:len(vids):len(vids)], c.PVID)
+		}
+		for _, v := range vids {
+			if v > 4094 || !p.vlans[v].known {
+				return fmt.Errorf("switch %s port %s: VLAN %d is not configured", cfg.Name, c.Name, v)
+			}
+			q.allowed[v/64] |= 1 << (v % 64)
+			p.vlans[v].members.add(i)
+		}
+	}
+	return nil
+}
+
+func (p *Program) addIface(f iface) uint16 {
+	f.local = linkLocal(f.mac)
+	for _, a := range f.addrs {
+		if a.Addr().Is4() && !f.v4.IsValid() {
+			f.v4 = a.Addr()
+		}
+		if a.Addr().Is6() && !f.v6.IsValid() {
+			f.v6 = a.Addr()
+		}
+	}
+	p.ifaces = append(p.ifaces, f)
+	return uint16(len(p.ifaces) - 1)
+}

@@ -1,0 +1,212 @@
+package vswitch
+
+import (
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pipeline"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// forward takes a frame that routing could not send because its next hop has
+// no MAC yet: it waits here while the neighbour is asked.
+func (l *local) forward(now frame.Time, r frame.Ref, m *frame.Meta) {
+	n := l.n
+	m.Flags &^= frame.ToLocal | frame.Routed
+	hop, ok := n.prog.hopOf(n.arena.Bytes(r), m)
+	if !ok {
+		n.drop(r, frame.NoRoute)
+		return
+	}
+	if mac := n.neighbors.lookup(hop.iface, hop.key); mac != 0 {
+		n.sendRouted(r, m, &n.prog.ifaces[hop.iface], mac)
+		return
+	}
+	id := neighborID{hop.iface, hop.key}
+	nb := l.table[id]
+	if nb == nil {
+		if len(l.table) >= maxNeighbors {
+			n.drop(r, frame.NeighborQueue)
+			return
+		}
+		nb = l.entry(id)
+		l.ask(now, nb)
+	}
+	switch {
+	case nb.state == neighborFailed:
+		n.icmpUnreachable(now, r, m, unreachHost)
+		n.drop(r, frame.NeighborFailed)
+	case nb.pending.Len() >= neighborPending:
+		n.drop(r, frame.NeighborQueue)
+	default:
+		nb.pending.Push(n.arena, r)
+	}
+}
+
+// entry returns the neighbour with the given id, making it if need be.
+func (l *local) entry(id neighborID) *neighbor {
+	nb := l.table[id]
+	if nb == nil {
+		nb = &neighbor{iface: id.iface, key: id.key}
+		nb.pending.Init()
+		l.table[id] = nb
+	}
+	return nb
+}
+
+// ask sends a request for a neighbour and arms its timer.
+func (l *local) ask(now frame.Time, nb *neighbor) {
+	nb.tries++
+	nb.due = now + neighborRetry
+	l.due = min(l.due, nb.due)
+	if nb.key.is4() {
+		l.askARP(nb)
+	} else {
+		l.askND(nb)
+	}
+}
+
+// heard takes note of a neighbour's MAC. create makes an entry for one that
+// was not asked for: it is about to talk to us.
+func (l *local) heard(now frame.Time, id neighborID, mac uint64, create bool) {
+	nb := l.table[id]
+	if nb == nil {
+		if !create || len(l.table) >= maxNeighbors || !l.n.prog.onLink(id.iface, id.key) {
+			return
+		}
+		nb = l.entry(id)
+	}
+	if nb.state == neighborStatic {
+		return
+	}
+	nb.state, nb.mac, nb.tries, nb.due = neighborReachable, mac, 0, now+neighborConfirm
+	l.due = min(l.due, nb.due)
+	l.n.neighbors.set(id.iface, id.key, mac)
+	l.release(nb)
+}
+
+// release sends what waited for a neighbour.
+func (l *local) release(nb *neighbor) {
+	n := l.n
+	for r := nb.pending.Pop(n.arena); r != frame.Nil; r = nb.pending.Pop(n.arena) {
+		n.sendRouted(r, n.arena.Meta(r), &n.prog.ifaces[nb.iface], nb.mac)
+	}
+}
+
+// forget removes a neighbour and drops what waited for it.
+func (l *local) forget(id neighborID, nb *neighbor, why frame.Reason) {
+	for r := nb.pending.Pop(l.n.arena); r != frame.Nil; r = nb.pending.Pop(l.n.arena) {
+		l.n.drop(r, why)
+	}
+	l.n.neighbors.remove(id.iface, id.key)
+	delete(l.table, id)
+}
+
+// advance runs the neighbours' timers.
+func (l *local) advance(now frame.Time) {
+	if now < l.due {
+		return
+	}
+	l.due = frame.Never
+	for id, nb := range l.table {
+		if nb.due <= now {
+			l.expire(now, id, nb)
+		}
+		l.due = min(l.due, nb.due)
+	}
+}
+
+func (l *local) expire(now frame.Time, id neighborID, nb *neighbor) {
+	switch {
+	case nb.state == neighborFailed:
+		l.forget(id, nb, frame.NeighborFailed)
+		nb.due = frame.Never
+	case nb.tries < neighborTries:
+		if nb.state == neighborReachable {
+			nb.state = neighborProbing
+		}
+		l.ask(now, nb)
+	default:
+		l.n.neighbors.remove(id.iface, id.key)
+		for r := nb.pending.Pop(l.n.arena); r != frame.Nil; r = nb.pending.Pop(l.n.arena) {
+			l.n.icmpUnreachable(now, r, l.n.arena.Meta(r), unreachHost)
+			l.n.drop(r, frame.NeighborFailed)
+		}
+		nb.state, nb.tries, nb.due = neighborFailed, 0, now+neighborHold
+	}
+}
+
+// askARP broadcasts a request (RFC 826); a neighbour that is only confirmed
+// is asked directly.
+func (l *local) askARP(nb *neighbor) {
+	n := l.n
+	f := &n.prog.ifaces[nb.iface]
+	if !f.v4.IsValid() {
+		return
+	}
+	var b [wire.EthernetLen + wire.ARPLen]byte
+	dst := wire.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	if nb.mac != 0 {
+		dst = wire.MACFromUint64(nb.mac)
+	}
+	self := wire.MACFromUint64(n.selfMAC)
+	eth := wire.EthernetFields{Dst: dst, Src: self, EtherType: wire.EtherTypeARP}
+	eth.Encode(b[:])
+	arp := wire.ARPFields{Op: wire.ARPRequest, SenderMAC: self, SenderIP: f.sourceFor(nb.key).as4(), TargetIP: nb.key.as4()}
+	arp.Encode(b[wire.EthernetLen:])
+	n.send(b[:], f.port, f.vid, dst)
+}
+
+// askND multicasts a solicitation (RFC 4861 7.2.2).
+func (l *local) askND(nb *neighbor) {
+	f := &l.n.prog.ifaces[nb.iface]
+	target := nb.key.as16()
+	dst, mac := wire.SolicitedNode(target)
+	if nb.mac != 0 {
+		dst, mac = target, wire.MACFromUint64(nb.mac)
+	}
+	src := f.sourceFor(nb.key).as16()
+	l.sendND(f.port, f.vid, wire.ICMPv6NeighborSolicitation, 0, target, src, dst, mac, wire.NDSourceLinkLayer)
+}
+
+// sendND sends a neighbour discovery message with our MAC as its option.
+func (l *local) sendND(port, vid uint16, typ uint8, flags uint32, target, src, dst [16]byte, mac wire.MAC, option uint8) {
+	n := l.n
+	self := wire.MACFromUint64(n.selfMAC)
+	var opt [wire.NDLinkLayerLen]byte
+	wire.PutNDLinkLayer(opt[:], option, self)
+	var b [wire.EthernetLen + wire.IPv6Len + wire.NDNeighborLen + wire.NDLinkLayerLen]byte
+	eth := wire.EthernetFields{Dst: mac, Src: self, EtherType: wire.EtherTypeIPv6}
+	eth.Encode(b[:])
+	nd := wire.NDFields{Type: typ, Rest: flags, Target: target, Options: opt[:]}
+	msg := b[wire.EthernetLen+wire.IPv6Len:]
+	nd.Encode(msg)
+	ip := wire.IPv6Fields{TrafficClass: networkControl << 2, PayloadLen: uint16(len(msg)), NextHeader: wire.ProtoICMPv6, HopLimit: 255, Src: src, Dst: dst}
+	ip.Encode(b[wire.EthernetLen:])
+	wire.UpdateICMPChecksum(wire.PseudoSum6(src, dst, wire.ProtoICMPv6, len(msg)), msg)
+	n.send(b[:], port, vid, mac)
+}
+
+// send emits a frame of our own by a port, or into a VLAN where port is
+// frame.NoPort.
+func (n *Node) send(b []byte, port, vid uint16, dst wire.MAC) {
+	r := n.pool.New(b)
+	if r == frame.Nil {
+		n.selfDrops[frame.ArenaExhausted]++
+		return
+	}
+	n.scratchOne[0] = r
+	n.parser.Parse(n.arena, n.scratchOne[:])
+	m := n.arena.Meta(r)
+	m.Arrival, m.VID = n.now, vid
+	m.Class = n.prog.class.DSCP[networkControl]
+	if port != frame.NoPort {
+		m.InPort, m.OutPort = port, port
+		n.emit(r)
+		return
+	}
+	if out, ok := n.fdb.Lookup(pipeline.MACKey(vid, dst.Uint64())); ok && !dst.IsMulticast() {
+		m.InPort, m.OutPort = out, out
+		n.emit(r)
+		return
+	}
+	n.flood(n.now, frame.NoPort, &floodAnywhere, r, m)
+}

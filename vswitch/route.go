@@ -1,0 +1,213 @@
+package vswitch
+
+import (
+	"encoding/binary"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pipeline"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// receiveRouted sorts a vector that arrived at a routed port: unicast for the
+// switch's MAC is routed, groups may concern the switch itself, nothing is
+// bridged.
+func (n *Node) receiveRouted(v []frame.Ref) {
+	for _, r := range v {
+		m := n.arena.Meta(r)
+		head := (*[14]byte)(n.arena.Bytes(r))
+		dst := binary.BigEndian.Uint64(head[0:8]) >> 16
+		switch {
+		case m.OutPort != frame.NoPort:
+			n.emit(r)
+		case dst == n.selfMAC:
+			n.toRoute(r)
+		case m.Flags&(frame.IsMulticast|frame.IsBroadcast) != 0:
+			if n.localGroup(m, r) {
+				n.toLocal(r)
+			} else {
+				n.drop(r, frame.MulticastRouted)
+			}
+		default:
+			n.drop(r, frame.ForeignMAC)
+		}
+	}
+}
+
+// toRoute gathers a frame for the route stage, which runs after bridge.
+func (n *Node) toRoute(r frame.Ref) {
+	n.routeVec[n.routeN] = r
+	n.routeN++
+}
+
+// route forwards the gathered frames by network address: lookups for the whole
+// vector first, so that their cache misses overlap, then the rewrites.
+func (n *Node) route(now frame.Time) {
+	v := n.routeVec[:n.routeN]
+	n.routeN = 0
+	n.lookupRoutes(v)
+	for i, r := range v {
+		m := n.arena.Meta(r)
+		id := n.routeID[i]
+		switch {
+		case m.Flags&frame.IsARP != 0:
+			n.toLocal(r)
+		case m.Flags&(frame.HasIPv4|frame.HasIPv6) == 0:
+			n.drop(r, frame.LocalUnhandled)
+		case m.Flags&malformed != 0:
+			n.drop(r, m.Reason)
+		case id == routeMiss:
+			n.unreachable(now, r)
+		default:
+			n.routeOne(now, r, m, id)
+		}
+	}
+}
+
+// routeMiss is the route id of a frame that matched no prefix.
+const routeMiss = ^uint32(0)
+
+// lookupRoutes fills routeID for the frames of v.
+func (n *Node) lookupRoutes(v []frame.Ref) {
+	prog := n.prog
+	for i, r := range v {
+		m := n.arena.Meta(r)
+		b := n.arena.Bytes(r)
+		id, ok := routeMiss, false
+		switch {
+		case m.Flags&malformed != 0:
+		case m.Flags&frame.HasIPv4 != 0:
+			id, ok = prog.routes.Lookup4(binary.BigEndian.Uint32(b[m.L3+16:]))
+		case m.Flags&frame.HasIPv6 != 0:
+			id, ok = prog.routes.Lookup6((*[16]byte)(b[m.L3+24:]))
+		}
+		if !ok {
+			id = routeMiss
+		}
+		n.routeID[i] = id
+	}
+}
+
+// routeOne forwards one frame along the route with the given id.
+func (n *Node) routeOne(now frame.Time, r frame.Ref, m *frame.Meta, id uint32) {
+	prog := n.prog
+	e := &prog.entries[id]
+	n.routeCount[id].add(m.Wire)
+	b := n.arena.Bytes(r)
+	if e.kind == routeLocal {
+		n.toLocal(r)
+		return
+	}
+	if m.TTL <= 1 {
+		n.icmpTimeExceeded(now, r, m)
+		n.drop(r, frame.TTLExpired)
+		return
+	}
+	dst := destination(b, m)
+	if dst.isGroup() {
+		n.drop(r, frame.MulticastRouted)
+		return
+	}
+	var hop nextHop
+	switch e.kind {
+	case routeConnected:
+		hop = nextHop{e.iface, dst}
+	case routeGroup:
+		hop = prog.hops[prog.groups[e.group].Select(m.Hash)]
+	default:
+		n.drop(r, frame.Blackhole)
+		return
+	}
+	f := &prog.ifaces[hop.iface]
+	if l3 := m.Wire - uint32(m.L3); l3 > f.mtu {
+		n.icmpTooBig(now, r, m, f.mtu)
+		n.drop(r, frame.MTUExceeded)
+		return
+	}
+	mac := n.neighbors.lookup(hop.iface, hop.key)
+	if mac == 0 {
+		m.NextHop = uint32(hop.iface)
+		m.Flags |= frame.Routed
+		n.toLocal(r) // the slow path resolves the neighbour
+		return
+	}
+	n.sendRouted(r, m, f, mac)
+}
+
+// sendRouted rewrites MACs, TTL and tag of a frame for its next hop.
+func (n *Node) sendRouted(r frame.Ref, m *frame.Meta, f *iface, mac uint64) {
+	m.Flags |= frame.Routed
+	if m.Flags&frame.HasVLAN != 0 && f.port != frame.NoPort {
+		wire.PopVLAN(n.arena, r)
+	}
+	b := n.arena.Bytes(r)
+	putMACs(b, mac, n.selfMAC)
+	if m.Flags&frame.HasIPv4 != 0 {
+		wire.DecTTL4(b[m.L3:])
+	} else {
+		b[m.L3+7]--
+	}
+	m.TTL--
+	if f.port != frame.NoPort {
+		m.OutPort = f.port
+	} else {
+		m.VID = f.vid
+		out, ok := n.fdb.Lookup(pipeline.MACKey(f.vid, mac))
+		if !ok {
+			n.floodRouted(r, m)
+			return
+		}
+		m.OutPort = out
+	}
+	n.emit(r)
+}
+
+// floodRouted sends a routed frame to a VLAN whose forwarding database has
+// lost the next hop's MAC.
+func (n *Node) floodRouted(r frame.Ref, m *frame.Meta) {
+	in := m.InPort
+	n.flood(n.now, frame.NoPort, &floodAnywhere, r, m)
+	m.InPort = in
+}
+
+// floodAnywhere stands for the router as the port that a flooded frame came
+// from: not isolated, no storm control.
+var floodAnywhere portProgram
+
+// putMACs writes destination and source of an Ethernet frame.
+func putMACs(b []byte, dst, src uint64) {
+	h := (*[12]byte)(b)
+	binary.BigEndian.PutUint64(h[0:8], dst<<16|src>>32)
+	binary.BigEndian.PutUint32(h[8:12], uint32(src))
+}
+
+// destination returns the outer destination address of an IP frame.
+func destination(b []byte, m *frame.Meta) addrKey {
+	if m.Flags&frame.HasIPv4 != 0 {
+		return key4(binary.BigEndian.Uint32(b[m.L3+16:]))
+	}
+	d := (*[16]byte)(b[m.L3+24:])
+	return addrKey{binary.BigEndian.Uint64(d[:8]), binary.BigEndian.Uint64(d[8:])}
+}
+
+// source returns the outer source address of an IP frame.
+func source(b []byte, m *frame.Meta) addrKey {
+	if m.Flags&frame.HasIPv4 != 0 {
+		return key4(binary.BigEndian.Uint32(b[m.L3+12:]))
+	}
+	d := (*[16]byte)(b[m.L3+8:])
+	return addrKey{binary.BigEndian.Uint64(d[:8]), binary.BigEndian.Uint64(d[8:])}
+}
+
+// key4 is an IPv4 address mapped into IPv6 (RFC 4291 2.5.5.2).
+func key4(a uint32) addrKey { return addrKey{0, 0xffff<<32 | uint64(a)} }
+
+func (k addrKey) is4() bool { return k.hi == 0 && k.lo>>32 == 0xffff }
+
+// isGroup reports multicast and limited broadcast addresses, which are not
+// routed, and the IPv6 link-local ones, which must not leave their link.
+func (k addrKey) isGroup() bool {
+	if k.is4() {
+		return uint32(k.lo)>>28 >= 0xe
+	}
+	return k.hi>>56 == 0xff || k.hi>>54 == 0xfe80>>6
+}

@@ -1,0 +1,210 @@
+package vswitch
+
+import (
+	"fmt"
+	"net/netip"
+	"sync/atomic"
+
+	"github.com/gswitch/gswitch/buffer"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pipeline"
+	"github.com/gswitch/gswitch/scheduler"
+)
+
+// Switch is a switch made of one Node for each worker that runs it. Its
+// methods belong to the control plane and are called by one goroutine at a
+// time; the workers call only their Node.
+type Switch struct {
+	Nodes []*Node
+
+	program   atomic.Pointer[Program]
+	fdb       *pipeline.FDB
+	neighbors *neighborTable
+	ids       *routeIDs
+	gen       uint32
+}
+
+// handRing is how many frames wait at most between two workers.
+const handRing = 2048
+
+// New makes a switch that runs on len(pools) workers. All pools share one
+// arena. PortConfig.Worker of every port must be below len(pools).
+func New(cfg *Config, pools []*frame.Pool) (*Switch, error) {
+	if len(pools) == 0 || len(pools) > 64 {
+		return nil, fmt.Errorf("switch %s: %d workers, from 1 to 64 are possible", cfg.Name, len(pools))
+	}
+	size := cfg.FDB.Size
+	if size == 0 {
+		size = 65536
+	}
+	sw := &Switch{fdb: pipeline.NewFDB(size), neighbors: newNeighborTable(maxNeighbors), ids: newRouteIDs()}
+	prog, err := sw.compile(cfg, len(pools))
+	if err != nil {
+		return nil, err
+	}
+	sw.program.Store(prog)
+	for i, pool := range pools {
+		n, err := sw.newNode(i, len(pools), pool, prog)
+		if err != nil {
+			return nil, err
+		}
+		sw.Nodes = append(sw.Nodes, n)
+	}
+	for i, from := range sw.Nodes {
+		for j, to := range sw.Nodes {
+			if i != j {
+				ring := frame.NewRing(handRing)
+				from.handoff[j].ring, to.handIn[i] = ring, ring
+			}
+		}
+	}
+	sw.bindStatic(nil, cfg)
+	return sw, nil
+}
+
+func (sw *Switch) compile(cfg *Config, workers int) (*Program, error) {
+	for _, p := range cfg.Ports {
+		if p.Name != "" && (p.Worker < 0 || p.Worker >= workers) {
+			return nil, fmt.Errorf("switch %s port %s: there is no worker %d (the switch runs on %d)", cfg.Name, p.Name, p.Worker, workers)
+		}
+	}
+	sw.gen++
+	return compile(cfg, sw.ids, sw.gen)
+}
+
+func (sw *Switch) newNode(i, workers int, pool *frame.Pool, prog *Program) (*Node, error) {
+	cfg := prog.Config
+	n := &Node{sw: sw, index: i, arena: pool.Arena, pool: pool, fdb: sw.fdb, neighbors: sw.neighbors,
+		selfMAC: cfg.MAC.Uint64(), handoff: make([]handoff, workers), handIn: make([]*frame.Ring, workers), wants: make([]wantMask, MaxPorts)}
+	n.parser.Seed = cfg.Seed
+	buf, err := buffer.New(bufferConfig(cfg, workers, pool))
+	if err != nil {
+		return nil, fmt.Errorf("switch %s: %w", cfg.Name, err)
+	}
+	n.buffer = buf
+	n.acl.init(cfg)
+	if i == 0 {
+		n.local = newLocal(n)
+	}
+	n.adopt(0, prog)
+	return n, nil
+}
+
+// adopt makes p the program of this worker, between two vectors.
+func (n *Node) adopt(now frame.Time, p *Program) {
+	old := n.prog
+	n.prog = p
+	n.count.Programs++
+	for len(n.ports) < len(p.ports) {
+		n.ports = append(n.ports, portState{})
+	}
+	n.routeCount = grow(n.routeCount, n.sw.ids.len())
+	n.aclCount = grow(n.aclCount, p.rules)
+	n.acl.adopt(now, p)
+	if old != nil && old.Config == p.Config {
+		return // only table entries changed
+	}
+	n.selfMAC = p.Config.MAC.Uint64()
+	for i := range p.ports {
+		n.adoptPort(now, uint16(i), &p.ports[i], &p.Config.Ports[i])
+	}
+	if n.local != nil {
+		n.local.adopt(now)
+	}
+}
+
+func grow(s []Traffic, n int) []Traffic {
+	if len(s) < n {
+		s = append(s, make([]Traffic, n-len(s))...)
+	}
+	return s
+}
+
+// adoptPort brings the state of a port in line with its configuration.
+func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfig) {
+	ps := &n.ports[i]
+	for k, rate := range [stormKinds]uint64{pp.storm.Broadcast, pp.storm.Multicast, pp.storm.UnknownUnicast} {
+		if rate > 0 {
+			ps.storm[k].Set(now, rate, max(uint32(rate/8/100), 16*1518)) // 10 ms of the rate
+		}
+	}
+	up := pp.name != "" && pp.enabled && n.carrier.has(i)
+	if up {
+		n.linkUp.add(i)
+	} else if n.linkUp.has(i) {
+		n.linkUp.remove(i)
+		n.flushPort(now, i)
+	}
+	if pp.name == "" || int(pp.worker) != n.index {
+		return
+	}
+	if ps.sched == nil {
+		ps.sched = scheduler.NewPort(n.arena, c.Scheduler, n.prog.Config.Seed^uint64(i)<<32)
+	} else {
+		ps.sched.Configure(now, c.Scheduler)
+	}
+	n.adoptPFC(now, i, c)
+}
+
+// flushPort drops what is queued for a port that went down.
+func (n *Node) flushPort(now frame.Time, port uint16) {
+	ps := &n.ports[port]
+	if ps.sched == nil {
+		return
+	}
+	n.busy.remove(port)
+	for {
+		k := ps.sched.Flush(now, n.scratch[:])
+		for _, r := range n.scratch[:k] {
+			m := n.arena.Meta(r)
+			if m.Cost != 0 {
+				n.buffer.Release(m)
+			}
+			n.drop(r, frame.QueueFlush)
+		}
+		if k < len(n.scratch) {
+			return
+		}
+	}
+}
+
+// Program returns the program in force.
+func (sw *Switch) Program() *Program { return sw.program.Load() }
+
+// Apply replaces the whole configuration. On error nothing changes. Counters,
+// learned addresses and queued frames stay.
+func (sw *Switch) Apply(cfg *Config) error {
+	prog, err := sw.compile(cfg, len(sw.Nodes))
+	if err != nil {
+		return err
+	}
+	old := sw.program.Load().Config
+	if _, err := buffer.New(bufferConfig(cfg, len(sw.Nodes), sw.Nodes[0].pool)); err != nil {
+		return fmt.Errorf("switch %s: %w", cfg.Name, err)
+	}
+	sw.program.Store(prog)
+	sw.bindStatic(old, cfg)
+	return nil
+}
+
+// SetRoute adds a route or replaces the one with the same prefix.
+func (sw *Switch) SetRoute(r Route) error {
+	return sw.update(func(p *Program) error { return p.setRoute(r, sw.ids) })
+}
+
+// DeleteRoute removes a route that SetRoute or the configuration made.
+func (sw *Switch) DeleteRoute(prefix netip.Prefix) error {
+	return sw.update(func(p *Program) error { return p.deleteRoute(prefix) })
+}
+
+// update makes the next program by a change to a shallow copy of this one.
+func (sw *Switch) update(change func(*Program) error) error {
+	next := *sw.program.Load()
+	sw.gen++
+	next.Gen = sw.gen
+	if err := change(&next); err != nil {
+		return err
+	}
+	sw.program.Store(&next)
+	return nil
+}
