@@ -1,0 +1,380 @@
+package config
+
+import (
+	"encoding"
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Load reads and checks the document in a file.
+func Load(path string) (*Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the configuration: %w", err)
+	}
+	return Parse(path, data)
+}
+
+// Parse decodes and checks a document. file is the name that errors carry.
+// The error, if any, is of type Errors.
+func Parse(file string, data []byte) (*Config, error) {
+	d := decoder{file: file, at: map[string]*yaml.Node{}}
+	c := new(Config)
+	if root := d.parse(data); root != nil {
+		d.value(root, reflect.ValueOf(c).Elem(), "", "", 0)
+		d.validate(c)
+	}
+	if len(d.errs) > 0 {
+		d.errs.sort()
+		return nil, d.errs
+	}
+	return c, nil
+}
+
+// Check validates a document that a program made.
+func (c *Config) Check() error {
+	var d decoder
+	d.validate(c)
+	if len(d.errs) > 0 {
+		return d.errs
+	}
+	return nil
+}
+
+// decoder walks the nodes of a document and the Go types side by side. It
+// goes on after an error, so that all are reported at once.
+type decoder struct {
+	file   string
+	at     map[string]*yaml.Node // where each key stands, by path
+	bad    map[string]bool       // paths whose value was refused: not checked again
+	errs   Errors
+
+	inAlias  int // how many aliases lead to the value at hand
+	unfolded int // values that were reached through aliases
+	flooded  bool
+}
+
+// A document may unfold to maxUnfolded values beyond those that it writes
+// out, against those that double with every line.
+const (
+	maxUnfolded = 100_000
+	maxDepth    = 32
+)
+
+func (d *decoder) fail(n *yaml.Node, path, format string, args ...any) {
+	e := Error{File: d.file, Key: path, Problem: fmt.Sprintf(format, args...)}
+	if n != nil {
+		e.Line, e.Column = n.Line, n.Column
+	}
+	d.errs = append(d.errs, e)
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
+
+func (d *decoder) parse(data []byte) *yaml.Node {
+	dec := yaml.NewDecoder(strings.NewReader(string(data)))
+	var doc, second yaml.Node
+	if err := dec.Decode(&doc); err != nil {
+		if err.Error() == "EOF" {
+			d.fail(&yaml.Node{Line: 1, Column: 1}, "", "the document is empty; the shortest has version, switches and ports")
+			return nil
+		}
+		d.syntax(err)
+		return nil
+	}
+	if err := dec.Decode(&second); err == nil {
+		d.fail(&second, "", "a second document follows; one file holds one document")
+		return nil
+	} else if err.Error() != "EOF" {
+		d.syntax(err)
+		return nil
+	}
+	return doc.Content[0]
+}
+
+func (d *decoder) syntax(err error) {
+	m := yamlLine.FindStringSubmatch(err.Error())
+	if m == nil {
+		d.fail(nil, "", "%v", err)
+		return
+	}
+	line, _ := strconv.Atoi(m[1])
+	d.fail(&yaml.Node{Line: line, Column: 1}, "", "not YAML: %s", m[2])
+}
+
+// value decodes n into v. tag is the struct tag that v came under.
+func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, tag reflect.StructTag, depth int) {
+	if n.Kind == yaml.AliasNode {
+		d.inAlias++
+		defer func() { d.inAlias-- }()
+		n = n.Alias
+	}
+	if d.inAlias > 0 {
+		d.unfolded++
+	}
+	if d.unfolded > maxUnfolded || depth > maxDepth {
+		if !d.flooded {
+			d.fail(n, path, "the document unfolds to too many or too deeply nested values")
+		}
+		d.flooded = true
+		d.refuse(path)
+		return
+	}
+	d.at[path] = n
+
+	t := v.Type()
+	switch {
+	case t.Kind() == reflect.Pointer:
+		if n.Tag == "!!null" {
+			d.failValue(n, path, "has no value; give it one or leave the key out")
+			return
+		}
+		v.Set(reflect.New(t.Elem()))
+		d.value(n, v.Elem(), path, tag, depth+1)
+	case isText(t) || isScalar(t.Kind()):
+		if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
+			d.failValue(n, path, "wants a single value, not %s", nodeKind(n))
+			return
+		}
+		if problem := setScalar(v, n.Value, n.Tag, tag); problem != "" {
+			d.failValue(n, path, "%s", problem)
+		}
+	case t.Kind() == reflect.Struct:
+		d.object(n, v, path, depth)
+	case t.Kind() == reflect.Slice:
+		if n.Kind != yaml.SequenceNode {
+			d.failValue(n, path, "wants a list, not %s", nodeKind(n))
+			return
+		}
+		v.Set(reflect.MakeSlice(t, len(n.Content), len(n.Content)))
+		for i, e := range n.Content {
+			d.value(e, v.Index(i), fmt.Sprintf("%s[%d]", path, i), tag, depth+1)
+		}
+	case t.Kind() == reflect.Map:
+		d.dictionary(n, v, path, tag, depth)
+	default:
+		panic("config: no decoding for " + t.String())
+	}
+}
+
+func (d *decoder) refuse(path string) {
+	if d.bad == nil {
+		d.bad = map[string]bool{}
+	}
+	d.bad[path] = true
+}
+
+func (d *decoder) failValue(n *yaml.Node, path, format string, args ...any) {
+	d.refuse(path)
+	d.fail(n, path, format, args...)
+}
+
+func (d *decoder) object(n *yaml.Node, v reflect.Value, path string, depth int) {
+	if n.Kind != yaml.MappingNode {
+		d.failValue(n, path, "wants keys and values, not %s", nodeKind(n))
+		return
+	}
+	t := v.Type()
+	seen := map[string]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		sub := join(path, key.Value)
+		if first, twice := seen[key.Value]; twice {
+			d.fail(key, sub, "appears twice; it is first set in line %d", first)
+			continue
+		}
+		seen[key.Value] = key.Line
+		f := fieldOf(t, key.Value)
+		if f < 0 {
+			d.unknown(key, sub, t)
+			continue
+		}
+		d.value(n.Content[i+1], v.Field(f), sub, t.Field(f).Tag, depth+1)
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if name := f.Tag.Get("yaml"); f.Tag.Get("need") != "" && seen[name] == 0 {
+			d.refuse(join(path, name))
+			d.fail(n, join(path, name), "is missing")
+		}
+	}
+}
+
+func (d *decoder) unknown(key *yaml.Node, path string, t reflect.Type) {
+	if key.Value == "<<" {
+		d.fail(key, path, "merge keys are not part of this format; write the keys out")
+		return
+	}
+	names := keysOf(t)
+	if near := nearest(key.Value, names); near != "" {
+		d.fail(key, path, "unknown key; did you mean %q?", near)
+		return
+	}
+	d.fail(key, path, "unknown key; known here are %s", strings.Join(names, ", "))
+}
+
+func (d *decoder) dictionary(n *yaml.Node, v reflect.Value, path string, tag reflect.StructTag, depth int) {
+	if n.Kind != yaml.MappingNode {
+		d.failValue(n, path, "wants keys and values, not %s", nodeKind(n))
+		return
+	}
+	t := v.Type()
+	v.Set(reflect.MakeMapWithSize(t, len(n.Content)/2))
+	lines := map[any]int{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		sub := join(path, key.Value)
+		k := reflect.New(t.Key()).Elem()
+		if problem := setScalar(k, key.Value, key.Tag, reflect.StructTag(`range:"`+tag.Get("keys")+`"`)); problem != "" {
+			d.fail(key, sub, "%s", problem)
+			continue
+		}
+		if first, twice := lines[k.Interface()]; twice {
+			d.fail(key, sub, "appears twice; it is first set in line %d", first)
+			continue
+		}
+		lines[k.Interface()] = key.Line
+		e := reflect.New(t.Elem()).Elem()
+		d.value(n.Content[i+1], e, sub, tag, depth+1)
+		v.SetMapIndex(k, e)
+	}
+}
+
+// setScalar sets v from the text of a scalar and returns what is wrong with
+// it, or "". yamlTag is what YAML takes the text for.
+func setScalar(v reflect.Value, text, yamlTag string, tag reflect.StructTag) string {
+	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		if err := u.UnmarshalText([]byte(text)); err != nil {
+			return describe(v.Type(), text, err)
+		}
+		return ""
+	}
+	switch v.Kind() {
+	case reflect.String:
+		words := enumOf(tag)
+		if words != nil && !slices.Contains(words, text) {
+			problem := fmt.Sprintf("%q is not one of %s", text, strings.Join(words, ", "))
+			if near := nearest(text, words); near != "" {
+				problem += fmt.Sprintf("; did you mean %q?", near)
+			}
+			return problem
+		}
+		v.SetString(text)
+	case reflect.Bool:
+		if text != "true" && text != "false" {
+			return fmt.Sprintf("%q is neither true nor false", text)
+		}
+		v.SetBool(text == "true")
+	case reflect.Int, reflect.Uint64:
+		if words := enumOf(tag); words != nil && !slices.Contains(words, text) {
+			return fmt.Sprintf("%q is not one of %s", text, strings.Join(words, ", "))
+		}
+		if v.Kind() == reflect.Uint64 {
+			x, err := strconv.ParseUint(text, 0, 64)
+			if err != nil {
+				return fmt.Sprintf("%q is not a whole number", text)
+			}
+			v.SetUint(x)
+			return ""
+		}
+		x, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return fmt.Sprintf("%q is not a whole number", text)
+		}
+		if lo, hi, ok := rangeOf(tag); ok && (float64(x) < lo || float64(x) > hi) {
+			return fmt.Sprintf("%d is not between %g and %g", x, lo, hi)
+		}
+		v.SetInt(x)
+	case reflect.Float64:
+		x, err := strconv.ParseFloat(text, 64)
+		if err != nil || x != x {
+			return fmt.Sprintf("%q is not a number", text)
+		}
+		if lo, hi, ok := rangeOf(tag); ok && (x < lo || x > hi) {
+			return fmt.Sprintf("%v is not between %g and %g", x, lo, hi)
+		}
+		v.SetFloat(x)
+	}
+	return ""
+}
+
+// describe words an error of a type that is not ours.
+func describe(t reflect.Type, text string, err error) string {
+	switch t.String() {
+	case "netip.Addr":
+		return fmt.Sprintf("%q is not an IP address; write 10.0.0.1 or fd00::1", text)
+	case "netip.Prefix":
+		return fmt.Sprintf("%q is not an address with prefix length; write 10.0.0.0/24 or fd00::/64", text)
+	}
+	return err.Error()
+}
+
+func isScalar(k reflect.Kind) bool {
+	return k == reflect.String || k == reflect.Bool || k == reflect.Int || k == reflect.Uint64 || k == reflect.Float64
+}
+
+var textType = reflect.TypeFor[encoding.TextUnmarshaler]()
+
+func isText(t reflect.Type) bool {
+	return t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(textType)
+}
+
+func nodeKind(n *yaml.Node) string {
+	switch {
+	case n.Kind == yaml.MappingNode:
+		return "keys and values"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	case n.Tag == "!!null":
+		return "nothing"
+	}
+	return fmt.Sprintf("%q", n.Value)
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func fieldOf(t reflect.Type, key string) int {
+	for i := range t.NumField() {
+		if t.Field(i).Tag.Get("yaml") == key {
+			return i
+		}
+	}
+	return -1
+}
+
+func keysOf(t reflect.Type) []string {
+	names := make([]string, t.NumField())
+	for i := range names {
+		names[i] = t.Field(i).Tag.Get("yaml")
+	}
+	return names
+}
+
+func enumOf(tag reflect.StructTag) []string {
+	if e := tag.Get("enum"); e != "" {
+		return strings.Split(e, ",")
+	}
+	return nil
+}
+
+func rangeOf(tag reflect.StructTag) (lo, hi float64, ok bool) {
+	a, b, ok := strings.Cut(tag.Get("range"), ",")
+	if !ok {
+		return 0, 0, false
+	}
+	lo, _ = strconv.ParseFloat(a, 64)
+	hi, _ = strconv.ParseFloat(b, 64)
+	return lo, hi, true
+}

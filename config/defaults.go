@@ -1,0 +1,115 @@
+package config
+
+import (
+	"fmt"
+	"hash/fnv"
+	"reflect"
+)
+
+// Resolved returns a copy in which everything that was left out has the value
+// that it stands for. What depends on the machine (queues, memory, buffer
+// size) stays zero.
+func (c *Config) Resolved() *Config {
+	c = c.Clone()
+	if len(c.Workers) == 0 {
+		c.Workers = make([]Worker, 1)
+	}
+	fill(reflect.ValueOf(c).Elem(), "")
+	if c.Control.Socket == "" && len(c.Switches) > 0 {
+		c.Control.Socket = "/run/gswitch/" + c.Switches[0].Name + ".sock"
+	}
+	for i := range c.Switches {
+		c.Switches[i].resolve(i, len(c.Workers))
+	}
+	return c
+}
+
+func (s *Switch) resolve(index, workers int) {
+	if s.ID == 0 {
+		s.ID = index + 1
+	}
+	h := fnv.New64a()
+	h.Write([]byte(s.Name))
+	if s.Seed == 0 {
+		s.Seed = h.Sum64()
+	}
+	if s.MAC == nil {
+		// Locally administered, so that it cannot meet a bought one
+		// (IEEE 802 8.2.2: the second bit of the first octet).
+		sum := h.Sum64()
+		s.MAC = &MAC{0x02, byte(sum >> 32), byte(sum >> 24), byte(sum >> 16), byte(sum >> 8), byte(sum)}
+	}
+	if s.Classes.PCP == nil {
+		s.Classes.PCP = []int{0, 1, 2, 3, 4, 5, 6, 7}
+	}
+	if s.Classes.Queue == nil {
+		s.Classes.Queue = []int{0, 1, 2, 3, 4, 5, 6, 7}
+	}
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		p.Name = p.name()
+		if p.Workers == nil {
+			p.Workers = []int{i % workers}
+		}
+	}
+	for _, rules := range s.ACLs {
+		number(rules)
+	}
+}
+
+// name is what a port is called if the document gives it no name.
+func (p *Port) name() string {
+	switch {
+	case p.Name != "":
+		return p.Name
+	case p.Interface != "":
+		return p.Interface
+	}
+	return p.Wire
+}
+
+// number gives every rule without a number ten more than the one before.
+func number(rules []Rule) {
+	last := 0
+	for i := range rules {
+		if rules[i].Seq == 0 {
+			rules[i].Seq = last + 10
+		}
+		last = rules[i].Seq
+	}
+}
+
+// fill sets what is zero from the default of its tag.
+func fill(v reflect.Value, tag reflect.StructTag) {
+	t := v.Type()
+	if def := tag.Get("default"); def != "" && v.IsZero() && t.Kind() != reflect.Slice {
+		e := v
+		if t.Kind() == reflect.Pointer {
+			v.Set(reflect.New(t.Elem()))
+			e = v.Elem()
+		}
+		if problem := setScalar(e, def, "", tag); problem != "" {
+			panic(fmt.Sprintf("config: default %q: %s", def, problem))
+		}
+		return
+	}
+	switch {
+	case isText(t) || v.IsZero() && t.Kind() == reflect.Pointer:
+	case t.Kind() == reflect.Pointer:
+		fill(v.Elem(), "")
+	case t.Kind() == reflect.Struct:
+		for i := range t.NumField() {
+			fill(v.Field(i), t.Field(i).Tag)
+		}
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
+		for i := range v.Len() {
+			fill(v.Index(i), "")
+		}
+	case t.Kind() == reflect.Map:
+		for _, k := range v.MapKeys() {
+			e := deepCopy(v.MapIndex(k))
+			fill(e, "")
+			v.SetMapIndex(k, e)
+		}
+	}
+}

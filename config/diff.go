@@ -1,0 +1,186 @@
+package config
+
+import (
+	"encoding"
+	"fmt"
+	"reflect"
+	"slices"
+)
+
+// Change is one difference between two documents.
+type Change struct {
+	Op   byte   // '+' added, '-' removed, '~' changed
+	Path string // such as switches[leaf1].ports[p1].rate
+	Old  string // the value before; empty for '+'
+	New  string // the value after; empty for '-'
+}
+
+func (c Change) String() string {
+	switch c.Op {
+	case '+':
+		return fmt.Sprintf("+ %s: %s", c.Path, c.New)
+	case '-':
+		return fmt.Sprintf("- %s: %s", c.Path, c.Old)
+	}
+	return fmt.Sprintf("~ %s: %s -> %s", c.Path, c.Old, c.New)
+}
+
+// Diff returns what turns old into new, in the order of the document. Both
+// are compared with their defaults written out, so that leaving a key out and
+// writing its default are the same. Elements of lists are paired by what
+// names them.
+func Diff(old, new *Config) []Change {
+	var changes []Change
+	diff(reflect.ValueOf(old.Resolved()).Elem(), reflect.ValueOf(new.Resolved()).Elem(), "", "", &changes)
+	return changes
+}
+
+func diff(a, b reflect.Value, path, id string, out *[]Change) {
+	if reflect.DeepEqual(a.Interface(), b.Interface()) {
+		return
+	}
+	t := a.Type()
+	switch {
+	case t.Kind() == reflect.Pointer && !a.IsNil() && !b.IsNil():
+		diff(a.Elem(), b.Elem(), path, "", out)
+	case isText(t) || t.Kind() != reflect.Struct && t.Kind() != reflect.Map && !isList(t):
+		*out = append(*out, change(path, a, b))
+	case t.Kind() == reflect.Struct:
+		for i := range t.NumField() {
+			tag := t.Field(i).Tag
+			diff(a.Field(i), b.Field(i), join(path, tag.Get("yaml")), tag.Get("id"), out)
+		}
+	case t.Kind() == reflect.Map:
+		keys := sortedKeys(a)
+		for _, k := range sortedKeys(b) {
+			if !a.MapIndex(k).IsValid() {
+				keys = append(keys, k)
+			}
+		}
+		for _, k := range keys {
+			diffElement(a.MapIndex(k), b.MapIndex(k), join(path, fmt.Sprint(k.Interface())), out)
+		}
+	default:
+		diffList(a, b, path, id, out)
+	}
+}
+
+// isList reports whether t is a list whose elements are compared one by one.
+func isList(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct && !isText(t.Elem())
+}
+
+func diffList(a, b reflect.Value, path, id string, out *[]Change) {
+	left, right := elements(a, id), elements(b, id)
+	order := left.names
+	for _, n := range right.names {
+		if _, both := left.at[n]; !both {
+			order = append(slices.Clip(order), n)
+		}
+	}
+	for _, n := range order {
+		diffElement(left.at[n], right.at[n], fmt.Sprintf("%s[%s]", path, n), out)
+	}
+}
+
+type namedElements struct {
+	names []string
+	at    map[string]reflect.Value
+}
+
+func elements(list reflect.Value, id string) namedElements {
+	e := namedElements{at: map[string]reflect.Value{}}
+	for i := range list.Len() {
+		v := list.Index(i)
+		n := fmt.Sprint(i)
+		switch x := v.Addr().Interface().(type) {
+		case *Rule:
+			n = fmt.Sprint(x.Seq)
+		case *StaticMAC:
+			n = fmt.Sprintf("%s/%d", x.MAC, x.VLAN)
+		default:
+			if id != "" {
+				n = identity(v, id)
+			}
+		}
+		e.names = append(e.names, n)
+		e.at[n] = v
+	}
+	return e
+}
+
+func diffElement(a, b reflect.Value, path string, out *[]Change) {
+	if a.IsValid() && b.IsValid() {
+		// Map elements cannot be addressed; copies can.
+		diff(deepCopy(a), deepCopy(b), path, "", out)
+		return
+	}
+	*out = append(*out, change(path, a, b))
+}
+
+func change(path string, a, b reflect.Value) Change {
+	switch {
+	case !isSet(a):
+		return Change{Op: '+', Path: path, New: brief(b)}
+	case !isSet(b):
+		return Change{Op: '-', Path: path, Old: brief(a)}
+	}
+	return Change{Op: '~', Path: path, Old: brief(a), New: brief(b)}
+}
+
+// isSet reports whether there is a value to show. Numbers and words of our
+// own are always shown: zero means something.
+func isSet(v reflect.Value) bool {
+	if !v.IsValid() {
+		return false
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Map:
+		return !v.IsNil()
+	case reflect.Struct, reflect.String:
+		return !v.IsZero()
+	}
+	return true
+}
+
+// brief writes a value in one line, without what was left out.
+func brief(v reflect.Value) string {
+	t := v.Type()
+	if t.Kind() == reflect.Pointer {
+		return brief(v.Elem())
+	}
+	if isText(t) {
+		text, err := v.Interface().(encoding.TextMarshaler).MarshalText()
+		if err != nil {
+			return err.Error()
+		}
+		return string(text)
+	}
+	s := ""
+	add := func(part string) {
+		if s != "" {
+			s += ", "
+		}
+		s += part
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if f := v.Field(i); !f.IsZero() {
+				add(t.Field(i).Tag.Get("yaml") + ": " + brief(f))
+			}
+		}
+		return "{" + s + "}"
+	case reflect.Slice:
+		for i := range v.Len() {
+			add(brief(v.Index(i)))
+		}
+		return "[" + s + "]"
+	case reflect.Map:
+		for _, k := range sortedKeys(v) {
+			add(fmt.Sprint(k.Interface()) + ": " + brief(v.MapIndex(k)))
+		}
+		return "{" + s + "}"
+	}
+	return fmt.Sprint(v.Interface())
+}

@@ -1,0 +1,127 @@
+package config
+
+import (
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// Schema returns the JSON Schema (draft 2020-12) of the document, for editors
+// and for other programs. It knows what single values look like; what values
+// mean together only Parse knows.
+func Schema() []byte {
+	s := schemaOf(reflect.TypeFor[Config](), "")
+	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	s["title"] = "gswitch configuration"
+	out, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		panic("config: " + err.Error())
+	}
+	return append(out, '\n')
+}
+
+type schema = map[string]any
+
+// Patterns of the values with units, as the decoder takes them.
+var patterns = map[reflect.Type]string{
+	reflect.TypeFor[Rate]():      `^(unlimited|[0-9]+(\.[0-9]+)? ?[TGMkK]?(bps|bit|bit/s|b/s))$`,
+	reflect.TypeFor[Size]():      `^[0-9]+(\.[0-9]+)? ?([GMK]i|[GMkK])?B$`,
+	reflect.TypeFor[Headroom]():  `^(auto|[0-9]+(\.[0-9]+)? ?([GMK]i|[GMkK])?B)$`,
+	reflect.TypeFor[Duration]():  `^[0-9]+(\.[0-9]+)? ?(h|min|s|ms|us|µs|ns)$`,
+	reflect.TypeFor[MAC]():       `^([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}$`,
+	reflect.TypeFor[PortRange](): `^[0-9]+(-[0-9]+)?$`,
+}
+
+func schemaOf(t reflect.Type, tag reflect.StructTag) schema {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	s := schema{}
+	switch {
+	case isText(t):
+		s["type"] = []string{"string", "integer"}
+		if p, ok := patterns[t]; ok {
+			s["pattern"] = p
+		}
+		if _, unit := patterns[t]; unit && t != reflect.TypeFor[PortRange]() {
+			s["type"] = "string"
+		}
+		if words := enumOf(tag); words != nil {
+			s["enum"] = words
+		}
+	case t.Kind() == reflect.Struct:
+		s["type"] = "object"
+		s["additionalProperties"] = false
+		props, need := schema{}, []string{}
+		for i := range t.NumField() {
+			f := t.Field(i)
+			name := f.Tag.Get("yaml")
+			p := schemaOf(f.Type, f.Tag)
+			p["description"] = f.Tag.Get("doc")
+			if def := f.Tag.Get("default"); def != "" {
+				p["default"] = literal(f.Type, def)
+			}
+			props[name] = p
+			if f.Tag.Get("need") != "" {
+				need = append(need, name)
+			}
+		}
+		s["properties"] = props
+		if len(need) > 0 {
+			s["required"] = need
+		}
+	case t.Kind() == reflect.Slice:
+		s["type"] = "array"
+		s["items"] = schemaOf(t.Elem(), tag)
+	case t.Kind() == reflect.Map:
+		s["type"] = "object"
+		s["additionalProperties"] = schemaOf(t.Elem(), tag)
+	case t.Kind() == reflect.Bool:
+		s["type"] = "boolean"
+	case t.Kind() == reflect.String:
+		s["type"] = "string"
+		if words := enumOf(tag); words != nil {
+			s["enum"] = words
+		}
+	default:
+		s["type"] = "integer"
+		if t.Kind() == reflect.Float64 {
+			s["type"] = "number"
+		}
+		if lo, hi, ok := rangeOf(tag); ok {
+			s["minimum"], s["maximum"] = lo, hi
+		}
+		if words := enumOf(tag); words != nil {
+			s["enum"] = literals(t, words)
+		}
+	}
+	return s
+}
+
+func literals(t reflect.Type, words []string) []any {
+	out := make([]any, len(words))
+	for i, w := range words {
+		out[i] = literal(t, w)
+	}
+	return out
+}
+
+// literal turns the text of a tag into the JSON value that it stands for.
+func literal(t reflect.Type, text string) any {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if isText(t) {
+		return text
+	}
+	switch t.Kind() {
+	case reflect.Bool:
+		return text == "true"
+	case reflect.Int, reflect.Uint64, reflect.Float64:
+		if v, err := strconv.ParseFloat(strings.TrimSpace(text), 64); err == nil {
+			return v
+		}
+	}
+	return text
+}

@@ -1,0 +1,243 @@
+package config
+
+import "net/netip"
+
+// Config is the whole document.
+type Config struct {
+	Version  int      `yaml:"version" need:"yes" range:"1,1" doc:"Version of this format: 1."`
+	Workers  []Worker `yaml:"workers" doc:"Threads that forward. One adaptive worker, not pinned, if left out."`
+	Memory   Memory   `yaml:"memory" doc:"The packet memory that all ports share."`
+	Control  Control  `yaml:"control" doc:"Where the API, the command line and Prometheus reach the daemon."`
+	Switches []Switch `yaml:"switches" need:"yes" id:"name" doc:"The switches of this process."`
+}
+
+// Worker is one forwarding thread.
+type Worker struct {
+	CPU  *int   `yaml:"cpu" range:"0,4095" doc:"The CPU it is pinned to. Not pinned if left out."`
+	Poll string `yaml:"poll" enum:"spin,adaptive,sleep" default:"adaptive" doc:"spin: never sleeps. adaptive: spins while busy. sleep: waits in the kernel after every pass."`
+}
+
+// Memory is the arena of frames.
+type Memory struct {
+	Chunk     int    `yaml:"chunk" enum:"2048,4096" default:"2048" doc:"Bytes of one chunk. A frame that is larger takes several."`
+	Frames    int    `yaml:"frames" range:"1024,16777216" doc:"Number of chunks. Reckoned from ports, queues and buffers if left out."`
+	HugePages string `yaml:"hugepages" enum:"auto,require,off" default:"auto" doc:"Whether the memory lies in huge pages."`
+}
+
+// Control is where the daemon listens.
+type Control struct {
+	Socket string `yaml:"socket" doc:"Unix socket of the API. /run/gswitch/NAME.sock with the name of the first switch if left out."`
+	Listen string `yaml:"listen" doc:"TCP address (host:port) that serves the API and /metrics too. None if left out. There is no authentication: keep it on loopback."`
+}
+
+// Switch is one switch node.
+type Switch struct {
+	Name     string       `yaml:"name" need:"yes" doc:"Name, unique in the document."`
+	ID       int          `yaml:"id" range:"1,4095" doc:"12-bit identity in telemetry. Its place in the list, from 1, if left out."`
+	MAC      *MAC         `yaml:"mac" doc:"The switch's own address. Derived from its name if left out."`
+	Seed     uint64       `yaml:"seed" doc:"Seed of flow hashing and random marking. Derived from the name if left out, so that switches in a row hash differently."`
+	Loopback []netip.Addr `yaml:"loopback" doc:"Addresses of the switch itself, reachable through every port. The first is its router ID."`
+	Strict   bool         `yaml:"strict" doc:"true: drop bridged frames too whose network or transport header is malformed."`
+	ICMPRate int          `yaml:"icmp_rate" range:"1,1000000" default:"1000" doc:"Most ICMP errors per second that the switch sends."`
+
+	Ports     []Port            `yaml:"ports" need:"yes" id:"name" doc:"The ports."`
+	VLANs     []VLAN            `yaml:"vlans" id:"id" doc:"Names and addresses of VLANs. A VLAN that a port uses exists without being listed."`
+	Classes   Classes           `yaml:"classes" doc:"How a priority in a frame becomes a traffic class."`
+	QoS       map[string]QoS    `yaml:"qos" doc:"Queue profiles by name."`
+	Buffer    Buffer            `yaml:"buffer" doc:"The shared packet buffer."`
+	PFC       PFC               `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb) on all ports."`
+	ACLs      map[string][]Rule `yaml:"acls" doc:"Access lists by name. A port applies one."`
+	FDB       FDB               `yaml:"fdb" doc:"The forwarding database of layer 2."`
+	Routes    []Route           `yaml:"routes" id:"prefix" doc:"Static routes."`
+	Neighbors []Neighbor        `yaml:"neighbors" id:"address" doc:"Static neighbours (ARP, neighbour discovery)."`
+}
+
+// Port is one port of a switch: over an interface, a wire or a pcap file.
+type Port struct {
+	Name      string `yaml:"name" doc:"Name, unique in the switch. The interface or the wire names it if left out."`
+	Interface string `yaml:"interface" doc:"Network interface that the port takes over. One of interface, wire, pcap."`
+	Wire      string `yaml:"wire" doc:"In-process link: exactly two ports of the document name the same wire."`
+	Pcap      *Pcap  `yaml:"pcap" doc:"Capture files in place of a link."`
+
+	NetNS   string `yaml:"netns" doc:"Network namespace of the interface, a name under /run/netns or a path. The daemon's own if left out."`
+	Mode    string `yaml:"mode" enum:"auto,zerocopy,native,generic" default:"auto" doc:"AF_XDP mode. auto takes the first that works, in this order."`
+	Queues  int    `yaml:"queues" range:"1,256" doc:"Receive and transmit queues. All that the interface has if left out."`
+	Workers []int  `yaml:"workers" doc:"Workers, counted from 0, over which the queues are spread. Ports are dealt out in turn if left out."`
+	Filter  string `yaml:"filter" doc:"Which frames the port takes; the kernel keeps the rest. All if left out."`
+
+	Enabled  *bool     `yaml:"enabled" default:"true" doc:"false: administratively down."`
+	Rate     Rate      `yaml:"rate" default:"unlimited" doc:"Speed of the emulated link."`
+	Overhead string    `yaml:"overhead" enum:"ethernet,none" default:"ethernet" doc:"ethernet: preamble, checksum and gap take their 24 bytes of time on the link. none: they do not."`
+	Burst    *Duration `yaml:"burst" default:"50us" doc:"How far the port may catch up when a worker was late. 0s: never."`
+	Delay    Duration  `yaml:"delay" default:"1us" doc:"Propagation delay of the cable, for the reckoning of headroom."`
+	MTU      int       `yaml:"mtu" range:"68,9216" default:"1500" doc:"Largest network-layer packet in bytes: a frame has 14 more, and 4 for each VLAN tag."`
+
+	Trust     string         `yaml:"trust" enum:"none,pcp,dscp" default:"pcp" doc:"Which field of a frame chooses its class."`
+	Class     int            `yaml:"class" range:"0,7" default:"0" doc:"Class of frames without such a field."`
+	VLAN      *PortVLAN      `yaml:"vlan" doc:"VLAN membership. Transparent if left out: tags pass untouched and every frame counts as VLAN 1."`
+	Learn     *bool          `yaml:"learn" default:"true" doc:"false: source addresses are not learned here."`
+	Isolated  bool           `yaml:"isolated" doc:"true: exchanges no frames with other isolated ports."`
+	Storm     *StormControl  `yaml:"storm_control" doc:"Limits on flooded traffic that arrives here."`
+	Addresses []netip.Prefix `yaml:"address" doc:"Addresses with prefix length: makes it a routed port, outside all VLANs."`
+	ACL       string         `yaml:"acl" doc:"Access list for frames that arrive here."`
+	QoS       string         `yaml:"qos" doc:"Queue profile. Eight strict queues if left out."`
+}
+
+// Pcap makes a port of capture files.
+type Pcap struct {
+	Read  string `yaml:"read" doc:"File whose frames arrive, at the times of the file."`
+	Write string `yaml:"write" doc:"File that takes the frames that leave."`
+}
+
+// PortVLAN is the VLAN membership of a port.
+type PortVLAN struct {
+	Access int   `yaml:"access" range:"1,4094" doc:"Untagged member of this one VLAN."`
+	Trunk  []int `yaml:"trunk" range:"1,4094" doc:"Tagged member of these VLANs."`
+	Native int   `yaml:"native" range:"1,4094" doc:"VLAN of untagged frames on a trunk. They are dropped if left out."`
+}
+
+// StormControl limits flooded traffic.
+type StormControl struct {
+	Broadcast Rate `yaml:"broadcast" default:"unlimited" doc:"Limit of broadcast."`
+	Multicast Rate `yaml:"multicast" default:"unlimited" doc:"Limit of multicast."`
+	Unknown   Rate `yaml:"unknown" default:"unlimited" doc:"Limit of unicast to unknown addresses."`
+}
+
+// VLAN names a VLAN and gives the switch addresses in it.
+type VLAN struct {
+	ID        int            `yaml:"id" need:"yes" range:"1,4094" doc:"VLAN ID."`
+	Name      string         `yaml:"name" doc:"Name."`
+	Addresses []netip.Prefix `yaml:"address" doc:"Addresses of the switch in this VLAN: it routes between VLANs that have one."`
+}
+
+// Classes maps priorities to traffic classes. A class is also a queue.
+type Classes struct {
+	PCP   []int       `yaml:"pcp" range:"0,7" doc:"Class of the priorities 0 to 7 of a VLAN tag: eight numbers. The same number if left out."`
+	DSCP  map[int]int `yaml:"dscp" keys:"0,63" range:"0,7" doc:"Class of DSCP values. The upper three bits for those not listed."`
+	Queue []int       `yaml:"queue" range:"0,7" doc:"Egress queue of the classes 0 to 7: eight numbers. The same number if left out."`
+}
+
+// QoS is a queue profile.
+type QoS struct {
+	Queues []Queue `yaml:"queues" need:"yes" id:"queue" doc:"The queues that differ from strict, unlimited, unmarked."`
+}
+
+// Queue is one egress queue of a profile.
+type Queue struct {
+	Queue   int  `yaml:"queue" range:"0,7" doc:"Number. Among strict queues the higher goes first."`
+	Strict  bool `yaml:"strict" doc:"true: before all weighted queues. The default where no weight is given."`
+	Weight  int  `yaml:"weight" range:"1,1000" doc:"Share among the weighted queues (deficit round robin)."`
+	MaxRate Rate `yaml:"max_rate" default:"unlimited" doc:"Upper limit."`
+	Limit   Size `yaml:"limit" doc:"Bytes after which the tail is dropped, whatever the shared buffer allows. None if left out."`
+	ECN     *ECN `yaml:"ecn" doc:"ECN marking at dequeue."`
+}
+
+// ECN is RED-like marking; kmin = kmax marks like a step.
+type ECN struct {
+	KMin Size    `yaml:"kmin" need:"yes" doc:"Depth from which frames are marked."`
+	KMax Size    `yaml:"kmax" need:"yes" doc:"Depth from which every frame is marked."`
+	PMax float64 `yaml:"pmax" range:"0,1" default:"1" doc:"Probability just below kmax."`
+}
+
+// Buffer is the shared packet buffer of a switch.
+type Buffer struct {
+	Size     Size     `yaml:"size" doc:"Whole buffer, headroom included. What the packet memory holds if left out."`
+	Alpha    float64  `yaml:"alpha" range:"0.001,64" default:"1" doc:"Dynamic threshold of an egress queue: at most alpha times what is free."`
+	Reserve  Size     `yaml:"reserve" doc:"Bytes of each egress queue that no other can take."`
+	Limit    Size     `yaml:"limit" doc:"Most bytes of any egress queue, whatever alpha allows. None if left out."`
+	Lossless Lossless `yaml:"lossless" doc:"How lossless classes are buffered at ingress."`
+}
+
+// Lossless is the ingress side of classes under PFC.
+type Lossless struct {
+	Alpha      float64  `yaml:"alpha" range:"0.001,64" default:"0.125" doc:"Dynamic threshold (XOFF) of an ingress port and class: at most alpha times what is free."`
+	XOFF       Size     `yaml:"xoff" doc:"Fixed XOFF threshold in place of alpha."`
+	Reserve    Size     `yaml:"reserve" doc:"Bytes of each ingress port and class that no other can take."`
+	Hysteresis Size     `yaml:"hysteresis" default:"4KiB" doc:"How far below XOFF the class must fall before XON."`
+	Headroom   Headroom `yaml:"headroom" default:"auto" doc:"Bytes beyond XOFF for what is still under way. auto: from rate, delay and MTU of each port."`
+}
+
+// PFC is priority flow control, or the older pause.
+type PFC struct {
+	Classes  []int     `yaml:"classes" range:"0,7" doc:"Lossless classes."`
+	Quanta   int       `yaml:"quanta" range:"1,65535" default:"65535" doc:"Pause time that is asked for, in units of 512 bit times."`
+	Pause    bool      `yaml:"pause" doc:"true: IEEE 802.3x pause of the whole link in place of PFC."`
+	Watchdog *Watchdog `yaml:"watchdog" doc:"What happens to a queue that stays paused. No watchdog if left out."`
+}
+
+// Watchdog breaks pause storms.
+type Watchdog struct {
+	Detect  Duration `yaml:"detect" default:"200ms" doc:"Paused without sending anything for so long is a storm."`
+	Restore Duration `yaml:"restore" default:"400ms" doc:"Without a pause frame for so long the storm is over."`
+	Action  string   `yaml:"action" enum:"drop,ignore,alert" default:"drop" doc:"drop: empty the queue and drop what comes. ignore: send in spite of the pause. alert: only count."`
+}
+
+// Rule is one entry of an access list. The first that matches decides.
+type Rule struct {
+	Name   string `yaml:"name" doc:"Name in listings."`
+	Seq    int    `yaml:"seq" range:"1,1000000" doc:"Place in the list, unique. Ten more than the rule before if left out."`
+	Match  Match  `yaml:"match" doc:"What a frame must have. Everything matches if left out."`
+	Action string `yaml:"action" enum:"permit,drop" default:"permit" doc:"Whether the frame goes on. Frames that no rule matches go on."`
+
+	SetClass *int    `yaml:"set_class" range:"0,7" doc:"Change the traffic class."`
+	SetDSCP  *int    `yaml:"set_dscp" range:"0,63" doc:"Rewrite the DSCP field."`
+	SetPCP   *int    `yaml:"set_pcp" range:"0,7" doc:"Rewrite the priority of the VLAN tag."`
+	Police   *Police `yaml:"police" doc:"Drop what exceeds a rate."`
+	Redirect string  `yaml:"redirect" doc:"Send to this port, past the tables."`
+}
+
+// Match is what a rule looks at. Fields that are left out match anything.
+type Match struct {
+	SrcMAC    *MAC         `yaml:"src_mac" doc:"Source MAC address."`
+	DstMAC    *MAC         `yaml:"dst_mac" doc:"Destination MAC address."`
+	EtherType EtherType    `yaml:"ethertype" doc:"A number such as 0x88f7, or ipv4, ipv6, arp."`
+	VLAN      int          `yaml:"vlan" range:"1,4094" doc:"VLAN."`
+	Class     *int         `yaml:"class" range:"0,7" doc:"Traffic class."`
+	Src       netip.Prefix `yaml:"src" doc:"Source network."`
+	Dst       netip.Prefix `yaml:"dst" doc:"Destination network."`
+	DSCP      *int         `yaml:"dscp" range:"0,63" doc:"DSCP."`
+	Protocol  Protocol     `yaml:"protocol" doc:"A number from 1 to 255, or tcp, udp, icmp, icmpv6, igmp, gre, ipip, ospf."`
+	SrcPort   PortRange    `yaml:"src_port" doc:"Source port, 80 or 1024-65535."`
+	Fragment  *bool        `yaml:"fragment" doc:"true: only IP fragments. false: none."`
+	DstPort   PortRange    `yaml:"dst_port" doc:"Destination port, 80 or 1024-65535."`
+}
+
+// Police is a token bucket.
+type Police struct {
+	Rate  Rate `yaml:"rate" need:"yes" doc:"Rate that passes."`
+	Burst Size `yaml:"burst" default:"64KiB" doc:"Depth of the bucket."`
+}
+
+// FDB is the layer-2 forwarding database.
+type FDB struct {
+	Ageing *Duration   `yaml:"ageing" default:"300s" doc:"A learned address that is silent for so long is forgotten. 0s: never."`
+	Max    int         `yaml:"max" range:"1,4194304" default:"65536" doc:"Most addresses."`
+	Static []StaticMAC `yaml:"static" doc:"Entries that neither age nor move."`
+}
+
+// StaticMAC is a static entry of the forwarding database.
+type StaticMAC struct {
+	MAC  MAC    `yaml:"mac" need:"yes" doc:"Address."`
+	VLAN int    `yaml:"vlan" range:"1,4094" default:"1" doc:"VLAN."`
+	Port string `yaml:"port" need:"yes" doc:"Port."`
+}
+
+// Route is a static route. One of via, next_hops, blackhole.
+type Route struct {
+	Prefix    netip.Prefix `yaml:"prefix" need:"yes" doc:"Destination."`
+	Via       netip.Addr   `yaml:"via" doc:"Next hop."`
+	NextHops  []NextHop    `yaml:"next_hops" id:"via" doc:"Several next hops, over which flows are spread."`
+	Blackhole bool         `yaml:"blackhole" doc:"true: drop."`
+}
+
+// NextHop is one way of a route.
+type NextHop struct {
+	Via    netip.Addr `yaml:"via" need:"yes" doc:"Next hop."`
+	Weight int        `yaml:"weight" range:"1,256" default:"1" doc:"Share."`
+}
+
+// Neighbor is a static neighbour.
+type Neighbor struct {
+	Address netip.Addr `yaml:"address" need:"yes" doc:"Network address."`
+	MAC     MAC        `yaml:"mac" need:"yes" doc:"MAC address."`
+}

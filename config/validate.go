@@ -1,0 +1,494 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// validate checks what single values cannot show: names that must be unique
+// or must exist, and values that contradict each other.
+func (d *decoder) validate(c *Config) {
+	d.unique(reflect.ValueOf(c).Elem(), "")
+	d.needVersion(c)
+	cpus := map[int]int{}
+	for i, w := range c.Workers {
+		if w.CPU == nil {
+			continue
+		}
+		path := fmt.Sprintf("workers[%d].cpu", i)
+		if first, twice := cpus[*w.CPU]; twice {
+			d.failAt(path, "worker %d is pinned to CPU %d already", first, *w.CPU)
+		}
+		cpus[*w.CPU] = i
+	}
+	if s := c.Control.Socket; s != "" && !filepath.IsAbs(s) {
+		d.failAt("control.socket", "%q is not an absolute path", s)
+	} else if len(s) > 107 { // sun_path of unix(7), with its final zero
+		d.failAt("control.socket", "a socket's path has at most 107 bytes, this one has %d", len(s))
+	}
+	if l := c.Control.Listen; l != "" {
+		if _, port, err := net.SplitHostPort(l); err != nil || !isPort(port) {
+			d.failAt("control.listen", "%q is not host:port; write 127.0.0.1:9479", l)
+		}
+	}
+	ids := map[int]string{}
+	for i := range c.Switches {
+		s, path := &c.Switches[i], fmt.Sprintf("switches[%d]", i)
+		d.validateSwitch(c, s, path)
+		id := s.ID
+		if id == 0 {
+			id = i + 1
+		}
+		if other, twice := ids[id]; twice {
+			d.failAt(path+".id", "switch %s has ID %d already", other, id)
+		}
+		ids[id] = s.Name
+	}
+	d.validateLinks(c)
+}
+
+func isPort(s string) bool {
+	n, err := strconv.ParseUint(s, 10, 16)
+	return err == nil && n < 1<<16
+}
+
+func (d *decoder) needVersion(c *Config) {
+	if c.Version == 0 && len(d.at) == 0 {
+		d.failAt("version", "is missing; write 1")
+	}
+}
+
+// failAt reports a problem with the key of path, at the place of that key or,
+// if it was left out, of the nearest thing around it. What was
+// refused already is not reported again.
+func (d *decoder) failAt(path, format string, args ...any) {
+	var n *yaml.Node
+	for p := path; p != ""; p = p[:max(0, strings.LastIndexAny(p, ".["))] {
+		if d.bad[p] {
+			return
+		}
+		if n == nil {
+			n = d.at[p]
+		}
+	}
+	if n == nil {
+		n = d.at[""]
+	}
+	d.fail(n, path, format, args...)
+}
+
+// unique checks the lists whose elements are told apart by a key.
+func (d *decoder) unique(v reflect.Value, path string) {
+	t := v.Type()
+	switch {
+	case isText(t):
+	case t.Kind() == reflect.Pointer && !v.IsNil():
+		d.unique(v.Elem(), path)
+	case t.Kind() == reflect.Struct:
+		for i := range t.NumField() {
+			sub := join(path, t.Field(i).Tag.Get("yaml"))
+			if key := t.Field(i).Tag.Get("id"); key != "" {
+				d.uniqueIn(v.Field(i), sub, key)
+			}
+			d.unique(v.Field(i), sub)
+		}
+	case t.Kind() == reflect.Slice:
+		for i := range v.Len() {
+			d.unique(v.Index(i), fmt.Sprintf("%s[%d]", path, i))
+		}
+	case t.Kind() == reflect.Map:
+		for _, k := range v.MapKeys() {
+			d.unique(v.MapIndex(k), join(path, fmt.Sprint(k.Interface())))
+		}
+	}
+}
+
+func (d *decoder) uniqueIn(list reflect.Value, path, key string) {
+	seen := map[string]int{}
+	for i := range list.Len() {
+		sub := fmt.Sprintf("%s[%d]", path, i)
+		id := identity(list.Index(i), key)
+		if id == "" || d.bad[sub+"."+key] || d.bad[sub] {
+			continue
+		}
+		if first, twice := seen[id]; twice {
+			d.failAt(sub+"."+key, "%s is taken by %s[%d]", id, path, first)
+			continue
+		}
+		seen[id] = i
+	}
+}
+
+// identity is what tells an element from the others of its list.
+func identity(e reflect.Value, key string) string {
+	if p, ok := e.Addr().Interface().(*Port); ok {
+		return p.name()
+	}
+	f := e.Field(fieldOf(e.Type(), key))
+	if f.Kind() == reflect.String {
+		return f.String()
+	}
+	if p, ok := f.Interface().(netip.Prefix); ok && !p.IsValid() {
+		return ""
+	}
+	if a, ok := f.Interface().(netip.Addr); ok && !a.IsValid() {
+		return ""
+	}
+	return fmt.Sprint(f.Interface())
+}
+
+var namePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@/-]{0,62}$`)
+
+func (d *decoder) name(path, name string) {
+	if name != "" && !namePattern.MatchString(name) {
+		d.failAt(path, "%q is not a name; use up to 63 letters, digits and . _ : @ / -, beginning with a letter or digit", name)
+	}
+}
+
+func (d *decoder) validateSwitch(c *Config, s *Switch, path string) {
+	d.name(path+".name", s.Name)
+	if s.Name == "" {
+		d.failAt(path+".name", "is missing")
+	} else if strings.Contains(s.Name, "/") {
+		d.failAt(path+".name", "%q must not contain a slash: the control socket is named after it", s.Name)
+	}
+	if s.MAC != nil && (s.MAC.Multicast() || *s.MAC == MAC{}) {
+		d.failAt(path+".mac", "%s is not the address of one station", s.MAC)
+	}
+	if len(s.Ports) == 0 {
+		d.failAt(path+".ports", "a switch needs at least one port")
+	}
+	if len(s.Ports) > maxPorts {
+		d.failAt(path+".ports", "%d ports; a switch has at most %d", len(s.Ports), maxPorts)
+	}
+	for i := range s.Ports {
+		d.validatePort(c, s, &s.Ports[i], fmt.Sprintf("%s.ports[%d]", path, i))
+	}
+	eight(d, path+".classes.pcp", s.Classes.PCP)
+	eight(d, path+".classes.queue", s.Classes.Queue)
+	for name, q := range s.QoS {
+		d.name(path+".qos."+name, name)
+		for i := range q.Queues {
+			d.validateQueue(&q.Queues[i], fmt.Sprintf("%s.qos.%s.queues[%d]", path, name, i))
+		}
+	}
+	d.validatePFC(s, path)
+	for name, rules := range s.ACLs {
+		d.name(path+".acls."+name, name)
+		d.validateRules(s, rules, path+".acls."+name)
+	}
+	for i := range s.FDB.Static {
+		e, sub := &s.FDB.Static[i], fmt.Sprintf("%s.fdb.static[%d]", path, i)
+		if e.MAC.Multicast() {
+			d.failAt(sub+".mac", "%s is a group address; static entries are for single stations", e.MAC)
+		}
+		d.havePort(s, sub+".port", e.Port)
+		for j := range i {
+			if f := &s.FDB.Static[j]; f.MAC == e.MAC && max(f.VLAN, 1) == max(e.VLAN, 1) && !d.bad[sub+".mac"] {
+				d.failAt(sub, "%s in VLAN %d is set in fdb.static[%d] already", e.MAC, max(e.VLAN, 1), j)
+				break
+			}
+		}
+	}
+	for i := range s.Loopback {
+		d.station(fmt.Sprintf("%s.loopback[%d]", path, i), s.Loopback[i])
+	}
+	d.validateAddresses(s, path)
+	d.validateRoutes(s, path)
+}
+
+// maxPorts is what the switch node can hold.
+const maxPorts = 256
+
+func eight(d *decoder, path string, list []int) {
+	if list != nil && len(list) != 8 {
+		d.failAt(path, "wants eight numbers, has %d", len(list))
+	}
+}
+
+func (d *decoder) validatePort(c *Config, s *Switch, p *Port, path string) {
+	d.name(path+".name", p.Name)
+	kinds := 0
+	for _, has := range []bool{p.Interface != "", p.Wire != "", p.Pcap != nil} {
+		if has {
+			kinds++
+		}
+	}
+	switch {
+	case kinds == 0 && !d.bad[path+".interface"] && !d.bad[path+".wire"] && !d.bad[path+".pcap"]:
+		d.failAt(path, "needs one of interface, wire, pcap")
+	case kinds > 1:
+		d.failAt(path, "has more than one of interface, wire, pcap")
+	case p.Pcap != nil && p.Pcap.Read == "" && p.Pcap.Write == "":
+		d.failAt(path+".pcap", "needs read or write, or both")
+	case p.Pcap != nil && p.Name == "":
+		d.failAt(path+".name", "is missing; a port over capture files has no interface to be named after")
+	}
+	if len(p.Interface) > 15 || strings.ContainsAny(p.Interface, "/ \t\n") { // IFNAMSIZ of netdevice(7), with its final zero
+		d.failAt(path+".interface", "%q cannot be the name of an interface: at most 15 bytes, no slash, no space", p.Interface)
+	}
+	if p.Interface == "" {
+		for key, set := range map[string]bool{"netns": p.NetNS != "", "mode": p.Mode != "", "queues": p.Queues != 0, "filter": p.Filter != ""} {
+			if set {
+				d.failAt(path+"."+key, "is for ports over an interface only")
+			}
+		}
+	}
+	for i, w := range p.Workers {
+		sub := fmt.Sprintf("%s.workers[%d]", path, i)
+		if n := max(1, len(c.Workers)); w < 0 || w >= n {
+			d.failAt(sub, "there is no worker %d; the document has %d, counted from 0", w, n)
+		} else if slices.Contains(p.Workers[:i], w) {
+			d.failAt(sub, "worker %d is named twice", w)
+		}
+	}
+	if p.VLAN != nil {
+		d.validateVLAN(p, path)
+	}
+	if len(p.Addresses) > 0 && p.VLAN != nil {
+		d.failAt(path+".vlan", "contradicts address: a routed port is in no VLAN; give the address to the VLAN, or drop one of the two")
+	}
+	if len(p.Addresses) > 0 && p.Isolated {
+		d.failAt(path+".isolated", "contradicts address: a routed port does not bridge")
+	}
+	d.exists(path+".acl", "access list", p.ACL, keys(s.ACLs))
+	d.exists(path+".qos", "queue profile", p.QoS, keys(s.QoS))
+}
+
+func (d *decoder) validateVLAN(p *Port, path string) {
+	v := p.VLAN
+	switch {
+	case v.Access != 0 && (v.Trunk != nil || v.Native != 0):
+		d.failAt(path+".vlan", "access contradicts trunk and native: a port is one or the other")
+	case v.Access == 0 && v.Trunk == nil && !d.bad[path+".vlan.access"] && !d.bad[path+".vlan.trunk"]:
+		d.failAt(path+".vlan", "needs access or trunk")
+	}
+	for i, id := range v.Trunk {
+		if slices.Contains(v.Trunk[:i], id) && id != 0 {
+			d.failAt(fmt.Sprintf("%s.vlan.trunk[%d]", path, i), "VLAN %d is named twice", id)
+		}
+	}
+}
+
+// validateLinks checks what ports of the whole document share: interfaces
+// have one port, wires have two.
+func (d *decoder) validateLinks(c *Config) {
+	interfaces, wires := map[[2]string]string{}, map[string][]string{}
+	for i := range c.Switches {
+		for j := range c.Switches[i].Ports {
+			p, path := &c.Switches[i].Ports[j], fmt.Sprintf("switches[%d].ports[%d]", i, j)
+			if p.Interface != "" {
+				key := [2]string{p.NetNS, p.Interface}
+				if other := interfaces[key]; other != "" {
+					d.failAt(path+".interface", "%s is taken by %s", p.Interface, other)
+				}
+				interfaces[key] = path
+			}
+			if p.Wire != "" {
+				wires[p.Wire] = append(wires[p.Wire], path)
+			}
+		}
+	}
+	for name, ends := range wires {
+		switch {
+		case len(ends) == 1:
+			d.failAt(ends[0]+".wire", "wire %s has one end only; exactly two ports must name it", name)
+		case len(ends) > 2:
+			d.failAt(ends[2]+".wire", "wire %s has two ends already, %s and %s", name, ends[0], ends[1])
+		}
+	}
+}
+
+func (d *decoder) validateQueue(q *Queue, path string) {
+	if q.Strict && q.Weight != 0 {
+		d.failAt(path+".weight", "contradicts strict: a strict queue has no weight")
+	}
+	if q.ECN != nil && q.ECN.KMin > q.ECN.KMax && !d.bad[path+".ecn.kmin"] && !d.bad[path+".ecn.kmax"] {
+		d.failAt(path+".ecn.kmin", "%s is more than kmax, %s", q.ECN.KMin, q.ECN.KMax)
+	}
+	if q.Limit >= 1<<32 {
+		d.failAt(path+".limit", "%s is more than 4 GiB", q.Limit)
+	}
+}
+
+func (d *decoder) validatePFC(s *Switch, path string) {
+	for i, c := range s.PFC.Classes {
+		if slices.Contains(s.PFC.Classes[:i], c) {
+			d.failAt(fmt.Sprintf("%s.pfc.classes[%d]", path, i), "class %d is named twice", c)
+		}
+	}
+	if s.PFC.Pause && len(s.PFC.Classes) > 0 {
+		d.failAt(path+".pfc.pause", "contradicts classes: 802.3x pause stops the whole link, PFC stops classes")
+	}
+	l := &s.Buffer.Lossless
+	for key, size := range map[string]Size{"xoff": l.XOFF, "reserve": l.Reserve, "hysteresis": l.Hysteresis, "headroom": Size(l.Headroom)} {
+		if size >= 1<<32 {
+			d.failAt(path+".buffer.lossless."+key, "%s is more than 4 GiB", size)
+		}
+	}
+	for key, size := range map[string]Size{"reserve": s.Buffer.Reserve, "limit": s.Buffer.Limit} {
+		if size >= 1<<32 {
+			d.failAt(path+".buffer."+key, "%s is more than 4 GiB", size)
+		}
+	}
+	if l.XOFF != 0 && l.Hysteresis > l.XOFF {
+		d.failAt(path+".buffer.lossless.hysteresis", "%s is more than xoff, %s: the class would never be resumed", l.Hysteresis, l.XOFF)
+	}
+	if s.Buffer.Size != 0 && s.Buffer.Reserve*8*Size(len(s.Ports)) > s.Buffer.Size {
+		d.failAt(path+".buffer.reserve", "%s for eight queues of %d ports is more than the buffer, %s", s.Buffer.Reserve, len(s.Ports), s.Buffer.Size)
+	}
+}
+
+func (d *decoder) validateRules(s *Switch, rules []Rule, path string) {
+	last := 0
+	for i := range rules {
+		r, sub := &rules[i], fmt.Sprintf("%s[%d]", path, i)
+		if r.Seq != 0 && r.Seq <= last {
+			d.failAt(sub+".seq", "%d does not come after %d, the rule before", r.Seq, last)
+		}
+		if last = max(last, r.Seq); r.Seq == 0 {
+			last += 10
+		}
+		m := &r.Match
+		if m.Src.IsValid() && m.Dst.IsValid() && m.Src.Addr().Is4() != m.Dst.Addr().Is4() {
+			d.failAt(sub+".match.dst", "%s and src, %s, are not of one IP version", m.Dst, m.Src)
+		}
+		if ports := m.SrcPort != (PortRange{}) || m.DstPort != (PortRange{}); ports && m.Protocol != protocols["tcp"] && m.Protocol != protocols["udp"] && !d.bad[sub+".match.protocol"] {
+			d.failAt(sub+".match", "ports need protocol: tcp or udp")
+		}
+		if r.Action == "drop" {
+			for key, set := range map[string]bool{"set_class": r.SetClass != nil, "set_dscp": r.SetDSCP != nil, "set_pcp": r.SetPCP != nil, "police": r.Police != nil, "redirect": r.Redirect != ""} {
+				if set {
+					d.failAt(sub+"."+key, "contradicts action: drop")
+				}
+			}
+		}
+		if r.Police != nil && r.Police.Burst >= 1<<32 {
+			d.failAt(sub+".police.burst", "%s is more than 4 GiB", r.Police.Burst)
+		}
+		if r.Redirect != "" {
+			d.havePort(s, sub+".redirect", r.Redirect)
+		}
+	}
+}
+
+func (d *decoder) havePort(s *Switch, path, name string) {
+	names := make([]string, len(s.Ports))
+	for i := range s.Ports {
+		names[i] = s.Ports[i].name()
+	}
+	d.exists(path, "port", name, names)
+}
+
+func (d *decoder) exists(path, what, name string, names []string) {
+	if name == "" || slices.Contains(names, name) {
+		return
+	}
+	if near := nearest(name, names); near != "" {
+		d.failAt(path, "there is no %s %q; did you mean %q?", what, name, near)
+		return
+	}
+	d.failAt(path, "there is no %s %q", what, name)
+}
+
+func keys[V any](m map[string]V) []string {
+	names := make([]string, 0, len(m))
+	for k := range m {
+		names = append(names, k)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (d *decoder) station(path string, a netip.Addr) {
+	if a.IsMulticast() || a.IsUnspecified() || a.Zone() != "" {
+		d.failAt(path, "%s is not the address of one station", a)
+	}
+}
+
+// validateAddresses checks the networks that the switch is connected to.
+func (d *decoder) validateAddresses(s *Switch, path string) {
+	seen := map[netip.Addr]string{}
+	check := func(list []netip.Prefix, path string) {
+		for i, p := range list {
+			sub := fmt.Sprintf("%s.address[%d]", path, i)
+			if d.bad[sub] {
+				continue
+			}
+			d.station(sub, p.Addr())
+			if other := seen[p.Addr()]; other != "" {
+				d.failAt(sub, "%s is taken by %s", p.Addr(), other)
+			}
+			seen[p.Addr()] = sub
+		}
+	}
+	for i := range s.Ports {
+		check(s.Ports[i].Addresses, fmt.Sprintf("%s.ports[%d]", path, i))
+	}
+	for i := range s.VLANs {
+		check(s.VLANs[i].Addresses, fmt.Sprintf("%s.vlans[%d]", path, i))
+	}
+}
+
+func (d *decoder) validateRoutes(s *Switch, path string) {
+	connected := func(a netip.Addr) bool {
+		in := func(p netip.Prefix) bool { return p.Contains(a) }
+		for i := range s.Ports {
+			if slices.ContainsFunc(s.Ports[i].Addresses, in) {
+				return true
+			}
+		}
+		for i := range s.VLANs {
+			if slices.ContainsFunc(s.VLANs[i].Addresses, in) {
+				return true
+			}
+		}
+		return false
+	}
+	for i := range s.Routes {
+		r, sub := &s.Routes[i], fmt.Sprintf("%s.routes[%d]", path, i)
+		if r.Prefix.IsValid() && r.Prefix != r.Prefix.Masked() {
+			d.failAt(sub+".prefix", "%s has bits beyond its length; write %s", r.Prefix, r.Prefix.Masked())
+		}
+		ways := 0
+		for _, has := range []bool{r.Via.IsValid(), len(r.NextHops) > 0, r.Blackhole} {
+			if has {
+				ways++
+			}
+		}
+		if ways != 1 && !d.bad[sub+".via"] && !d.bad[sub+".next_hops"] && !d.bad[sub+".blackhole"] {
+			d.failAt(sub, "needs exactly one of via, next_hops, blackhole")
+		}
+		hop := func(path string, a netip.Addr) {
+			switch {
+			case !a.IsValid() || !r.Prefix.IsValid():
+			case a.Is4() != r.Prefix.Addr().Is4():
+				d.failAt(path, "%s and prefix, %s, are not of one IP version", a, r.Prefix)
+			case !connected(a):
+				d.failAt(path, "%s is on no network of this switch: no port and no VLAN has an address there", a)
+			}
+		}
+		hop(sub+".via", r.Via)
+		for j := range r.NextHops {
+			hop(fmt.Sprintf("%s.next_hops[%d].via", sub, j), r.NextHops[j].Via)
+		}
+	}
+	for i := range s.Neighbors {
+		n, sub := &s.Neighbors[i], fmt.Sprintf("%s.neighbors[%d]", path, i)
+		if n.Address.IsValid() && !connected(n.Address) {
+			d.failAt(sub+".address", "%s is on no network of this switch: no port and no VLAN has an address there", n.Address)
+		}
+		if n.MAC.Multicast() {
+			d.failAt(sub+".mac", "%s is a group address", n.MAC)
+		}
+	}
+}
