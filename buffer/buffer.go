@@ -1,0 +1,307 @@
+package buffer
+
+import (
+	"math/bits"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// Values of Meta.Pool while a frame is held.
+const (
+	PoolNone  uint16 = iota // not charged
+	PoolGroup               // charged to its group: reserve, shared pool or headroom
+	PoolQueue               // charged to the reserve of its egress queue
+)
+
+// Buffer keeps the accounts.
+type Buffer struct {
+	size   uint64
+	cell   uint64
+	held   uint64 // all bytes charged
+	shared uint64 // size of the shared pool
+	used   uint64 // bytes of it in use
+
+	// Row 0 is for frames of the switch itself and ports that are not
+	// configured, row p+1 for port p.
+	groups [][8]group
+	queues [][8]queue
+
+	want  []uint8  // by row: classes that want pause
+	dirty []uint64 // rows whose want changed since NextDirty
+
+	lossless []int32 // row*8+class of the lossless groups
+	swept    uint64  // used, when Sweep looked last
+
+	total Totals
+	cfg   Config
+}
+
+// group is the account of one class of an ingress port.
+type group struct {
+	reserved, shared, headroom uint64 // in use
+	reserve, room              uint64 // size of reserve and headroom
+	limit                      limit
+	offset                     uint64
+	lossless                   bool
+
+	peak, roomPeak uint64
+	xoffs, drops   uint64
+}
+
+// queue is the account of one egress queue.
+type queue struct {
+	reserved, beyond uint64 // in use: of the reserve, and besides
+	reserve          uint64
+	limit            limit
+	peak, drops      uint64
+}
+
+// Totals are running sums in bytes and frames. Admitted = Released + held.
+type Totals struct {
+	AdmittedBytes, ReleasedBytes   uint64
+	AdmittedFrames, ReleasedFrames uint64
+	RefusedBytes, RefusedFrames    uint64
+}
+
+// New returns an empty buffer. An impossible or unsafe division is refused
+// with the value that would be safe.
+func New(cfg Config) (*Buffer, error) {
+	b := &Buffer{}
+	if err := b.Reconfigure(cfg); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// Config returns the configuration in force.
+func (b *Buffer) Config() Config { return b.cfg }
+
+// Reconfigure changes the division of the buffer; on error nothing changes.
+// Frames that are held stay charged. Where a new bound is below what is held,
+// nothing more is admitted under it until it has drained, and until then a
+// lossless frame may find no room.
+func (b *Buffer) Reconfigure(cfg Config) error {
+	l, err := plan(&cfg)
+	if err != nil {
+		return err
+	}
+	cfg.Ports = append([]PortConfig(nil), cfg.Ports...)
+	b.cfg, b.size, b.cell, b.shared = cfg, cfg.Size, uint64(max(cfg.Cell, 1)), l.shared
+	for len(b.groups) < len(cfg.Ports)+1 {
+		b.groups = append(b.groups, [8]group{})
+		b.queues = append(b.queues, [8]queue{})
+		b.want = append(b.want, 0)
+	}
+	for len(b.dirty)*64 < len(b.groups) {
+		b.dirty = append(b.dirty, 0)
+	}
+	b.lossless = b.lossless[:0]
+	none := newLimit(Threshold{})
+	for row := range b.groups {
+		for i := range b.groups[row] {
+			g, q := &b.groups[row][i], &b.queues[row][i]
+			g.reserve, g.room, g.limit, g.offset, g.lossless = 0, 0, none, 0, false
+			q.reserve, q.limit = 0, none
+			if row == 0 || row > len(cfg.Ports) {
+				continue
+			}
+			gc, qc := &cfg.Ports[row-1].Groups[i], &cfg.Ports[row-1].Queues[i]
+			g.reserve, g.room, g.limit = gc.Reserve, l.headroom[row-1][i], newLimit(gc.Limit)
+			g.offset, g.lossless = gc.XONOffset, gc.Lossless
+			q.reserve, q.limit = qc.Reserve, newLimit(qc.Limit)
+			if g.lossless {
+				b.lossless = append(b.lossless, int32(row*8+i))
+			}
+		}
+		for i := range b.groups[row] {
+			b.judge(row, i)
+		}
+	}
+	return nil
+}
+
+// row returns the row of a port. NoPort + 1 is 0.
+func (b *Buffer) row(port uint16) int {
+	row := int(port + 1)
+	if row >= len(b.groups) {
+		return 0
+	}
+	return row
+}
+
+func (b *Buffer) free() uint64 {
+	if b.used >= b.shared {
+		return 0
+	}
+	return b.shared - b.used
+}
+
+// Admit charges a frame that is about to be queued, by InPort, Class, OutPort,
+// Queue and Wire, and sets Cost and Pool. It returns Keep, or why there is no
+// room. None of these fields may change before Release.
+func (b *Buffer) Admit(m *frame.Meta) frame.Reason {
+	cost := uint64(m.Wire)
+	if b.cell > 1 {
+		cost = (cost + b.cell - 1) / b.cell * b.cell
+	}
+	row, class := b.row(m.InPort), int(m.Class&7)
+	g := &b.groups[row][class]
+	q := &b.queues[b.row(m.OutPort)][m.Queue&7]
+	switch {
+	case b.held+cost > b.size:
+		return b.refuse(m, g, q, frame.BufferFull)
+	case q.reserved+cost <= q.reserve:
+		q.reserved += cost
+		m.Pool = PoolQueue
+	default:
+		if why := b.charge(g, q, cost, m.Flags); why != frame.Keep {
+			return b.refuse(m, g, q, why)
+		}
+		q.beyond += cost
+		m.Pool = PoolGroup
+		if g.lossless {
+			m.Flags |= frame.Lossless
+			b.judge(row, class)
+		}
+	}
+	m.Cost = uint32(cost)
+	b.held += cost
+	b.total.AdmittedBytes += cost
+	b.total.AdmittedFrames++
+	if n := g.reserved + g.shared + g.headroom; n > g.peak {
+		g.peak = n
+	}
+	if n := q.reserved + q.beyond; n > q.peak {
+		q.peak = n
+	}
+	return frame.Keep
+}
+
+// charge takes cost from the group: reserve, shared pool, headroom.
+func (b *Buffer) charge(g *group, q *queue, cost uint64, flags uint32) frame.Reason {
+	var own uint64 // what the group's reserve takes
+	if g.reserved < g.reserve {
+		own = min(cost, g.reserve-g.reserved)
+	}
+	rest, free := cost-own, b.free()
+	switch {
+	case rest == 0:
+	case g.lossless && flags&frame.IsClone == 0:
+		if rest <= free && g.shared < g.limit.at(free) {
+			g.shared += rest
+			b.used += rest
+			break
+		}
+		if g.headroom+rest > g.room {
+			return frame.HeadroomFull
+		}
+		g.headroom += rest
+		if g.headroom > g.roomPeak {
+			g.roomPeak = g.headroom
+		}
+	case rest > free:
+		return frame.BufferFull
+	case g.shared+rest > g.limit.at(free):
+		return frame.IngressLimit
+	case q.beyond+cost > q.limit.at(free):
+		return frame.QueueTail
+	default:
+		g.shared += rest
+		b.used += rest
+	}
+	g.reserved += own
+	return frame.Keep
+}
+
+func (b *Buffer) refuse(m *frame.Meta, g *group, q *queue, why frame.Reason) frame.Reason {
+	m.Cost, m.Pool = 0, PoolNone
+	g.drops++
+	q.drops++
+	b.total.RefusedFrames++
+	b.total.RefusedBytes += uint64(m.Wire)
+	return why
+}
+
+// Release gives back what Admit charged. A frame that is not charged is left
+// alone.
+func (b *Buffer) Release(m *frame.Meta) {
+	cost := uint64(m.Cost)
+	q := &b.queues[b.row(m.OutPort)][m.Queue&7]
+	switch m.Pool {
+	case PoolQueue:
+		q.reserved -= cost
+	case PoolGroup:
+		q.beyond -= cost
+		row, class := b.row(m.InPort), int(m.Class&7)
+		g := &b.groups[row][class]
+		rest := cost
+		n := min(rest, g.headroom)
+		g.headroom -= n
+		rest -= n
+		n = min(rest, g.shared)
+		g.shared -= n
+		b.used -= n
+		g.reserved -= rest - n
+		if g.lossless {
+			b.judge(row, class)
+		}
+	default:
+		return
+	}
+	m.Cost, m.Pool = 0, PoolNone
+	b.held -= cost
+	b.total.ReleasedBytes += cost
+	b.total.ReleasedFrames++
+}
+
+// judge decides whether a group wants pause.
+func (b *Buffer) judge(row, class int) {
+	g := &b.groups[row][class]
+	bit := uint8(1) << class
+	wants := b.want[row]&bit != 0
+	switch {
+	case !g.lossless:
+		if !wants {
+			return
+		}
+	case wants:
+		t := g.limit.at(b.free())
+		if g.headroom != 0 || g.shared > t-min(t, g.offset) {
+			return
+		}
+	default:
+		if g.headroom == 0 && (g.shared == 0 || g.shared < g.limit.at(b.free())) {
+			return
+		}
+		g.xoffs++
+	}
+	b.want[row] ^= bit
+	b.dirty[row>>6] |= 1 << (row & 63)
+}
+
+// Want returns the classes for which the neighbour at a port should pause.
+func (b *Buffer) Want(port uint16) uint8 { return b.want[b.row(port)] }
+
+// NextDirty returns a port whose Want changed since it was last returned
+// here, in ascending order, and false if there is none.
+func (b *Buffer) NextDirty() (port uint16, ok bool) {
+	for i, w := range b.dirty {
+		if w != 0 {
+			b.dirty[i] = w & (w - 1)
+			return uint16(i*64 + bits.TrailingZeros64(w) - 1), true
+		}
+	}
+	return frame.NoPort, false
+}
+
+// Sweep judges all lossless groups again, if the use of the shared pool has
+// changed since the last time. Call it every few microseconds of traffic.
+func (b *Buffer) Sweep() {
+	if b.used == b.swept {
+		return
+	}
+	b.swept = b.used
+	for _, i := range b.lossless {
+		b.judge(int(i>>3), int(i&7))
+	}
+}

@@ -1,0 +1,93 @@
+package buffer
+
+import (
+	"math/bits"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// Link describes the link of an ingress port, as far as headroom depends on
+// it.
+type Link struct {
+	Rate     uint64     // bit/s at which frames can arrive
+	Delay    frame.Time // one way: propagation, 5 ns for a metre of cable, and transceivers
+	MaxFrame uint32     // largest frame, bytes as in Meta.Wire
+	Overhead uint32     // bytes on the link beyond Meta.Wire
+	Response frame.Time // from the XOFF decision here to its effect there, beyond the other terms: our loop and the neighbour's reaction
+}
+
+// pfcFrame is a PFC frame on a link: 60 bytes, FCS 4, preamble 8, gap 12.
+const pfcFrame = 84
+
+// Budget is what can still arrive after a group asked for pause, in bytes, by
+// cause. The terms are those of IEEE Std 802.1Q annex N (delay value of
+// priority-based flow control, first in 802.1Qbb annex O).
+type Budget struct {
+	Own      uint64 // a frame of ours has just started and the pause frame waits for it
+	Control  uint64 // the pause frame itself on the link
+	Cable    uint64 // what is on the cable, both ways
+	Response uint64 // reaction of both ends
+	Peer     uint64 // a frame of the neighbour has just started when the pause takes effect
+	Trigger  uint64 // the frame that caused the pause, where it found the shared pool full
+	Rounding uint64 // loss by rounding to cells
+}
+
+// Skid is what the link delivers after the decision to pause.
+func (b Budget) Skid() uint64 { return b.Own + b.Control + b.Cable + b.Response + b.Peer }
+
+// Total is the headroom that a lossless group needs.
+func (b Budget) Total() uint64 { return b.Skid() + b.Trigger + b.Rounding }
+
+// Headroom returns what a lossless group behind the link needs, where memory
+// is charged in cells of the given size (0 or 1: in bytes).
+func Headroom(l Link, cell uint32) Budget {
+	full := uint64(l.MaxFrame) + uint64(l.Overhead)
+	b := Budget{
+		Own:      full,
+		Control:  pfcFrame,
+		Cable:    inFlight(l.Rate, 2*l.Delay),
+		Response: inFlight(l.Rate, l.Response),
+		Peer:     full,
+		Trigger:  roundUp(uint64(l.MaxFrame), uint64(cell)),
+	}
+	// Frames just above a whole number of cells cost most for their time on
+	// the link.
+	if cell > 1 {
+		skid := b.Skid()
+		worst := skid
+		for w := uint64(minFrame); w <= uint64(l.MaxFrame); w++ {
+			cost, span := roundUp(w, uint64(cell)), w+uint64(l.Overhead)
+			worst = max(worst, (skid*cost+span-1)/span)
+		}
+		b.Rounding = worst - skid + uint64(cell)
+	}
+	return b
+}
+
+// minFrame is the shortest frame that a virtual link delivers: it does not
+// pad.
+const minFrame = 14
+
+// inFlight returns the bytes that a link carries in d, rounded up.
+func inFlight(rate uint64, d frame.Time) uint64 {
+	if d <= 0 {
+		return 0
+	}
+	hi, lo := bits.Mul64(rate, uint64(d))
+	const nsBitsPerByte = 8e9
+	if hi >= nsBitsPerByte {
+		return 1<<64 - 1
+	}
+	q, r := bits.Div64(hi, lo, nsBitsPerByte)
+	if r != 0 {
+		q++
+	}
+	return q
+}
+
+func roundUp(n, cell uint64) uint64 {
+	if cell > 1 {
+		n = (n + cell - 1) / cell * cell
+	}
+	return n
+}
