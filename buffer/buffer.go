@@ -6,11 +6,17 @@ import (
 	"github.com/gswitch/gswitch/frame"
 )
 
-// Values of Meta.Pool while a frame is held.
+// Values of Meta.Pool while a frame is held: one of the first three, and for
+// ports that were not configured on admission, which may be by the time of
+// release, that they are accounted in row 0.
 const (
-	PoolNone  uint16 = iota // not charged
-	PoolGroup               // charged to its group: reserve, shared pool or headroom
-	PoolQueue               // charged to the reserve of its egress queue
+	PoolNone  uint16 = 0 // not charged
+	PoolGroup uint16 = 1 // charged to its group: reserve, shared pool or headroom
+	PoolQueue uint16 = 2 // charged to the reserve of its egress queue
+
+	poolKind     uint16 = 3
+	poolLocalIn  uint16 = 1 << 8
+	poolLocalOut uint16 = 1 << 9
 )
 
 // Buffer keeps the accounts.
@@ -144,9 +150,9 @@ func (b *Buffer) Admit(m *frame.Meta) frame.Reason {
 	if b.cell > 1 {
 		cost = (cost + b.cell - 1) / b.cell * b.cell
 	}
-	row, class := b.row(m.InPort), int(m.Class&7)
+	row, class, out := b.row(m.InPort), int(m.Class&7), b.row(m.OutPort)
 	g := &b.groups[row][class]
-	q := &b.queues[b.row(m.OutPort)][m.Queue&7]
+	q := &b.queues[out][m.Queue&7]
 	switch {
 	case b.held+cost > b.size:
 		return b.refuse(m, g, q, frame.BufferFull)
@@ -163,6 +169,12 @@ func (b *Buffer) Admit(m *frame.Meta) frame.Reason {
 			m.Flags |= frame.Lossless
 			b.judge(row, class)
 		}
+	}
+	if row == 0 {
+		m.Pool |= poolLocalIn
+	}
+	if out == 0 {
+		m.Pool |= poolLocalOut
 	}
 	m.Cost = uint32(cost)
 	b.held += cost
@@ -226,14 +238,21 @@ func (b *Buffer) refuse(m *frame.Meta, g *group, q *queue, why frame.Reason) fra
 // alone.
 func (b *Buffer) Release(m *frame.Meta) {
 	cost := uint64(m.Cost)
-	q := &b.queues[b.row(m.OutPort)][m.Queue&7]
-	switch m.Pool {
+	in, out := b.row(m.InPort), b.row(m.OutPort)
+	if m.Pool&poolLocalIn != 0 {
+		in = 0
+	}
+	if m.Pool&poolLocalOut != 0 {
+		out = 0
+	}
+	q := &b.queues[out][m.Queue&7]
+	switch m.Pool & poolKind {
 	case PoolQueue:
 		q.reserved -= cost
 	case PoolGroup:
 		q.beyond -= cost
-		row, class := b.row(m.InPort), int(m.Class&7)
-		g := &b.groups[row][class]
+		class := int(m.Class & 7)
+		g := &b.groups[in][class]
 		rest := cost
 		n := min(rest, g.headroom)
 		g.headroom -= n
@@ -243,7 +262,7 @@ func (b *Buffer) Release(m *frame.Meta) {
 		b.used -= n
 		g.reserved -= rest - n
 		if g.lossless {
-			b.judge(row, class)
+			b.judge(in, class)
 		}
 	default:
 		return

@@ -1,0 +1,119 @@
+package pfc
+
+import (
+	"fmt"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// Mode is how a port controls flow.
+type Mode uint8
+
+const (
+	Off   Mode = iota // nothing is sent, what is received is counted and ignored
+	PFC               // class by class
+	Pause             // the whole link, 802.3x
+)
+
+// String returns the name of the mode.
+func (m Mode) String() string {
+	switch m {
+	case PFC:
+		return "pfc"
+	case Pause:
+		return "pause"
+	}
+	return "off"
+}
+
+// Action is what the watchdog does to a class in a storm.
+type Action uint8
+
+const (
+	Drop    Action = iota // drop what waits and what comes
+	Forward               // ignore the pause and send
+	Alert                 // obey the pause and report
+)
+
+// String returns the name of the action.
+func (a Action) String() string {
+	switch a {
+	case Forward:
+		return "forward"
+	case Alert:
+		return "alert"
+	}
+	return "drop"
+}
+
+// Watchdog configures the storm watchdog.
+type Watchdog struct {
+	Detect  frame.Time // 0 = off
+	Restore frame.Time // 0 = 2*Detect
+	Action  Action
+}
+
+// DefaultQuanta asks for the longest pause: pauses are ended by XON, and
+// expire only if the neighbour that asked for them is gone.
+const DefaultQuanta = 0xffff
+
+// DefaultRate is the nominal rate of a link without a rate of its own.
+const DefaultRate = 10_000_000_000
+
+// Config configures a port.
+type Config struct {
+	Mode   Mode
+	Enable uint8      // classes under flow control, one bit each; others are never paused nor asked to pause
+	Rate   uint64     // bit/s of the link: a quantum is 512 bit times; 0 = DefaultRate
+	Quanta uint16     // pause time to ask for; 0 = DefaultQuanta
+	Source wire.MAC   // MAC address of the port
+	Dog    Watchdog   // storm watchdog
+	Grace  frame.Time // how long before its end a pause we asked for is renewed; 0 = half the pause time
+}
+
+// Validate reports the first setting that cannot be meant.
+func (c *Config) Validate() error {
+	span := Span(c.quanta(), c.rate())
+	switch {
+	case c.Mode > Pause:
+		return fmt.Errorf("flow control mode %d is unknown", c.Mode)
+	case c.Dog.Action > Alert:
+		return fmt.Errorf("watchdog action %d is unknown", c.Dog.Action)
+	case c.Dog.Detect < 0 || c.Dog.Restore < 0:
+		return fmt.Errorf("watchdog times %v and %v must not be negative", c.Dog.Detect.Duration(), c.Dog.Restore.Duration())
+	case c.Grace < 0 || c.Grace >= span:
+		return fmt.Errorf("grace %v is not within 0 and the pause time %v", c.Grace.Duration(), span.Duration())
+	case c.Mode == PFC && c.Enable == 0:
+		return fmt.Errorf("pfc without a class: enable at least one, or turn it off")
+	}
+	return nil
+}
+
+func (c *Config) rate() uint64 {
+	if c.Rate == 0 {
+		return DefaultRate
+	}
+	return c.Rate
+}
+
+func (c *Config) quanta() uint16 {
+	if c.Quanta == 0 {
+		return DefaultQuanta
+	}
+	return c.Quanta
+}
+
+func (c *Config) restore() frame.Time {
+	if c.Dog.Restore == 0 {
+		return 2 * c.Dog.Detect
+	}
+	return c.Dog.Restore
+}
+
+// Span returns how long a pause of the given quanta lasts at rate bit/s,
+// rounded up to a nanosecond (IEEE 802.3 31B.2: a quantum is 512 bit times).
+func Span(quanta uint16, rate uint64) frame.Time {
+	const nsBits = wire.QuantumBits * 1e9
+	return frame.Time((uint64(quanta)*nsBits + rate - 1) / rate)
+}

@@ -1,0 +1,126 @@
+package pfc
+
+import (
+	"math/bits"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// Port is the flow control of one port.
+type Port struct {
+	cfg Config
+
+	// What the neighbour asks of us.
+	rx      [8]rxClass
+	asked   uint8 // classes that the neighbour pauses, as of the last call
+	storm   uint8 // classes in a storm
+	changed uint8 // classes whose Until or Dropping changed since Changed
+
+	// What we ask of the neighbour.
+	want    uint8         // the buffer wants these paused
+	told    uint8         // the neighbour was told to pause these
+	speech  Mode          // in which it was told
+	renewAt frame.Time    // when it must be told again
+	since   [8]frame.Time // since when it is told
+
+	stats Stats
+}
+
+// rxClass is what the neighbour asks for one class.
+type rxClass struct {
+	since  frame.Time // the pause began, without a break
+	until  frame.Time // it ends; of a class that is not paused, when it ended
+	stuck  frame.Time // paused with frames waiting since then, or Never
+	stormy frame.Time // in a storm since then
+}
+
+// NewPort returns a port that is not paused and pauses nobody.
+func NewPort(cfg Config) *Port {
+	p := &Port{cfg: cfg, renewAt: frame.Never}
+	for c := range p.rx {
+		p.rx[c].stuck = frame.Never
+	}
+	return p
+}
+
+// Config returns the configuration in force.
+func (p *Port) Config() Config { return p.cfg }
+
+// Configure changes the configuration. Pauses of classes that leave flow
+// control end; a neighbour that was told to pause them is told to go on.
+func (p *Port) Configure(now frame.Time, cfg Config) {
+	p.expire(now)
+	p.cfg = cfg
+	for m := p.asked &^ p.scope(); m != 0; m &= m - 1 {
+		p.endPause(bits.TrailingZeros8(m), now)
+	}
+	p.Request(now, p.want)
+	if p.told != 0 {
+		p.renewAt = min(p.renewAt, now+p.renewal())
+	}
+	if cfg.Dog.Detect == 0 {
+		p.calm(now, p.storm)
+	}
+	p.changed |= p.storm
+}
+
+// Reset forgets all pauses, both ways: the link went down or came up. Wishes
+// of the buffer stay and are told anew by the next NextFrame.
+func (p *Port) Reset(now frame.Time) {
+	p.expire(now)
+	p.calm(now, p.storm)
+	for m := p.asked; m != 0; m &= m - 1 {
+		p.endPause(bits.TrailingZeros8(m), now)
+	}
+	for m := p.told; m != 0; m &= m - 1 {
+		c := bits.TrailingZeros8(m)
+		p.stats.RequestTime[c] += now - p.since[c]
+	}
+	p.told, p.renewAt = 0, frame.Never
+}
+
+// scope returns the classes under flow control.
+func (p *Port) scope() uint8 {
+	switch p.cfg.Mode {
+	case PFC:
+		return p.cfg.Enable
+	case Pause:
+		return 0xff
+	}
+	return 0
+}
+
+// Advance ends pauses that are over and runs the watchdog. waiting has a bit
+// for each class of which frames wait for this port.
+func (p *Port) Advance(now frame.Time, waiting uint8) {
+	if p.asked|p.storm == 0 {
+		return
+	}
+	p.expire(now)
+	if p.cfg.Dog.Detect > 0 {
+		p.watch(now, waiting)
+	}
+}
+
+// Wake returns when Advance or NextFrame next has something to do if nothing
+// happens before: now if NextFrame has a frame, Never if nothing is pending.
+func (p *Port) Wake(now frame.Time) frame.Time {
+	if p.pending(now) {
+		return now
+	}
+	at := frame.Never
+	if p.told != 0 {
+		at = p.renewAt
+	}
+	for m := p.asked; m != 0; m &= m - 1 {
+		r := &p.rx[bits.TrailingZeros8(m)]
+		at = min(at, r.until)
+		if r.stuck != frame.Never {
+			at = min(at, r.stuck+p.cfg.Dog.Detect)
+		}
+	}
+	for m := p.storm &^ p.asked; m != 0; m &= m - 1 {
+		at = min(at, p.rx[bits.TrailingZeros8(m)].until+p.cfg.restore())
+	}
+	return max(at, now)
+}

@@ -1,0 +1,90 @@
+package pfc
+
+import (
+	"math/bits"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// Request says for which classes the neighbour should pause, all others may
+// go on. NextFrame tells it.
+func (p *Port) Request(now frame.Time, want uint8) {
+	want &= p.scope()
+	if p.cfg.Mode == Pause && want != 0 {
+		want = 0xff
+	}
+	for m := want &^ p.want; m != 0; m &= m - 1 {
+		p.stats.Requests[bits.TrailingZeros8(m)]++
+	}
+	p.want = want
+}
+
+// pending reports whether NextFrame has a frame.
+func (p *Port) pending(now frame.Time) bool {
+	return p.told != p.want || p.told != 0 && (now >= p.renewAt || p.speech != p.cfg.Mode)
+}
+
+// renewal returns the time from one telling to the next.
+func (p *Port) renewal() frame.Time {
+	span := Span(p.cfg.quanta(), p.cfg.rate())
+	if p.cfg.Grace != 0 {
+		return span - p.cfg.Grace
+	}
+	return span / 2
+}
+
+// NextFrame writes the next flow control frame that must leave at now to b,
+// without FCS, and returns its length of wire.MinFrame bytes: 0 if there is
+// none, or if b is shorter. Call it after Request and whenever Wake is due,
+// until it returns 0. A frame for some classes renews all others too.
+func (p *Port) NextFrame(now frame.Time, b []byte) int {
+	if len(b) < wire.MinFrame || !p.pending(now) {
+		return 0
+	}
+	mode, want := p.cfg.Mode, p.want
+	if p.told != 0 && p.speech != mode {
+		mode, want = p.speech, 0 // end in the old mode what began there
+	}
+	ended := p.told &^ want
+	p.tell(now, want)
+	p.speech = mode
+	if mode == Pause {
+		f := wire.PauseFields{Src: p.cfg.Source}
+		if want != 0 {
+			f.Quanta = p.cfg.quanta()
+		}
+		p.stats.TxPause++
+		return f.Encode(b)
+	}
+	f := wire.PFCFields{Src: p.cfg.Source, Enable: want | ended}
+	for m := want; m != 0; m &= m - 1 {
+		f.Quanta[bits.TrailingZeros8(m)] = p.cfg.quanta()
+	}
+	p.stats.TxFrames++
+	return f.Encode(b)
+}
+
+// tell notes that the neighbour is told to pause the classes of want and no
+// others.
+func (p *Port) tell(now frame.Time, want uint8) {
+	for m := want; m != 0; m &= m - 1 {
+		c := bits.TrailingZeros8(m)
+		p.stats.TxXOFF[c]++
+		if p.told>>c&1 == 0 {
+			p.since[c] = now
+		}
+	}
+	for m := p.told &^ want; m != 0; m &= m - 1 {
+		c := bits.TrailingZeros8(m)
+		p.stats.TxXON[c]++
+		p.stats.RequestTime[c] += now - p.since[c]
+	}
+	p.told, p.renewAt = want, frame.Never
+	if want != 0 {
+		p.renewAt = now + p.renewal()
+	}
+}
+
+// Told returns the classes that the neighbour was told to pause.
+func (p *Port) Told() uint8 { return p.told }

@@ -1,0 +1,63 @@
+package pfc
+
+import (
+	"math/bits"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// watch looks for storms that begin or end.
+func (p *Port) watch(now frame.Time, waiting uint8) {
+	for m := p.asked &^ p.storm; m != 0; m &= m - 1 {
+		c := bits.TrailingZeros8(m)
+		r := &p.rx[c]
+		switch {
+		case waiting>>c&1 == 0:
+			r.stuck = frame.Never
+		case r.stuck == frame.Never:
+			r.stuck = now
+		case now-r.stuck >= p.cfg.Dog.Detect:
+			r.stuck, r.stormy = frame.Never, now
+			p.storm |= 1 << c
+			p.changed |= 1 << c
+			p.stats.Storms[c]++
+		}
+	}
+	for m := p.storm &^ p.asked; m != 0; m &= m - 1 {
+		c := bits.TrailingZeros8(m)
+		if now-p.rx[c].until >= p.cfg.restore() {
+			p.calm(now, 1<<c)
+			p.stats.Restored[c]++
+		}
+	}
+}
+
+// calm ends storms.
+func (p *Port) calm(now frame.Time, classes uint8) {
+	for m := p.storm & classes; m != 0; m &= m - 1 {
+		c := bits.TrailingZeros8(m)
+		p.stats.StormTime[c] += now - p.rx[c].stormy
+		p.storm &^= 1 << c
+		p.changed |= 1 << c
+	}
+}
+
+// ignored returns the classes whose pause is not obeyed.
+func (p *Port) ignored() uint8 {
+	if p.cfg.Dog.Action == Alert {
+		return 0
+	}
+	return p.storm
+}
+
+// Storms returns the classes in a storm.
+func (p *Port) Storms() uint8 { return p.storm }
+
+// Dropping returns the classes of which waiting and coming frames for this
+// port must be dropped.
+func (p *Port) Dropping() uint8 {
+	if p.cfg.Dog.Action != Drop {
+		return 0
+	}
+	return p.storm
+}
