@@ -116,7 +116,7 @@ func attempt(u *UMEM, c Config, ifi *net.Interface, m Mode) (*Socket, error) {
 
 // create makes and binds a socket; with a peer it shares the peer's
 // registration. The caller holds u.mu.
-func create(u *UMEM, c Config, ifi *net.Interface, m Mode, peer *Socket) (s *Socket, err error) {
+func create(u *UMEM, c Config, ifi *net.Interface, m Mode, peer *Socket) (*Socket, error) {
 	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	switch {
 	case errors.Is(err, unix.EAFNOSUPPORT):
@@ -124,7 +124,7 @@ func create(u *UMEM, c Config, ifi *net.Interface, m Mode, peer *Socket) (s *Soc
 	case err != nil:
 		return nil, fmt.Errorf("create (needs CAP_NET_RAW): %w", err)
 	}
-	s = &Socket{
+	s := &Socket{
 		fd: fd, umem: u, name: ifi.Name, ifindex: c.IfIndex, queue: c.Queue, netns: c.NetNS,
 		mode: m, multibuffer: c.Multibuffer,
 		held: make([]uint64, (u.Chunks()+63)/64), head: frame.Nil, tail: frame.Nil,
@@ -133,29 +133,29 @@ func create(u *UMEM, c Config, ifi *net.Interface, m Mode, peer *Socket) (s *Soc
 	if m == Auto {
 		s.mode = Native
 	}
-	defer func() {
-		if err != nil {
-			s.release()
-			s = nil
-		}
-	}()
-	if peer == nil {
-		if err := s.register(); err != nil {
-			return nil, err
-		}
-	}
-	if err := s.makeRings(c); err != nil {
-		return nil, err
-	}
-	if err := s.bind(c, peer); err != nil {
-		return nil, err
-	}
-	s.tune(c)
-	if err := s.readOptions(); err != nil {
+	if err := s.setUp(c, peer); err != nil {
+		_ = s.release()
 		return nil, err
 	}
 	u.sockets = append(u.sockets, s)
 	return s, nil
+}
+
+// setUp takes a fresh socket through registration, rings and bind.
+func (s *Socket) setUp(c Config, peer *Socket) error {
+	if peer == nil {
+		if err := s.register(); err != nil {
+			return err
+		}
+	}
+	if err := s.makeRings(c); err != nil {
+		return err
+	}
+	if err := s.bind(c, peer); err != nil {
+		return err
+	}
+	s.tune(c)
+	return s.readOptions()
 }
 
 // register tells the kernel of the UMEM, which pins its pages.

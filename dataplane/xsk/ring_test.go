@@ -209,7 +209,7 @@ func TestSocketConservesChunks(t *testing.T) {
 }
 
 // wantWholePool checks that every chunk is in the pool exactly once.
-func wantWholePool(t *testing.T, p *frame.Pool, chunks int) {
+func wantWholePool(t testing.TB, p *frame.Pool, chunks int) {
 	t.Helper()
 	if p.Available() != chunks {
 		t.Fatalf("pool has %d chunks, want %d", p.Available(), chunks)
