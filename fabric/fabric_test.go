@@ -1,0 +1,411 @@
+package fabric
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func build(t testing.TB, expr string, s Spec) *Topology {
+	t.Helper()
+	s.Generate = expr
+	topo, err := s.Build()
+	if err != nil {
+		t.Fatalf("%s: %v", expr, err)
+	}
+	return topo
+}
+
+func TestGenerators(t *testing.T) {
+	for _, c := range []struct {
+		expr                   string
+		hosts, switches, links int
+		mode                   Mode
+		tiers                  int
+	}{
+		{"star(5)", 5, 1, 5, L2, 2},
+		{"star:5", 5, 1, 5, L2, 2},
+		{"dumbbell(2, 3)", 5, 2, 6, L2, 2},
+		{"leaf-spine(2, 4, 2)", 8, 6, 16, L3, 3},
+		{"leaf-spine(leaves=4, spines=2)", 8, 6, 16, L3, 3},
+		{"leaf-spine(1, 3, 1)", 3, 4, 6, L2, 3},
+		{"fat-tree(4)", 16, 20, 48, L3, 4},
+		{"fat-tree(2)", 2, 5, 6, L2, 4},
+		{"ring(4)", 4, 4, 8, L3, 2},
+		{"ring(3, 2)", 6, 3, 9, L3, 2},
+		{"line(3)", 3, 3, 5, L2, 2},
+		{"line(1, 2)", 2, 1, 2, L2, 2},
+	} {
+		topo := build(t, c.expr, Spec{})
+		if h, s, l := len(topo.Hosts()), len(topo.Switches()), len(topo.Links); h != c.hosts || s != c.switches || l != c.links {
+			t.Errorf("%s: %d hosts, %d switches, %d links; want %d, %d, %d", c.expr, h, s, l, c.hosts, c.switches, c.links)
+		}
+		if topo.Mode != c.mode || len(topo.tiers()) != c.tiers {
+			t.Errorf("%s: mode %s, %d tiers; want %s, %d", c.expr, topo.Mode, len(topo.tiers()), c.mode, c.tiers)
+		}
+	}
+}
+
+func TestFatTreeDegrees(t *testing.T) {
+	topo := build(t, "fat-tree(8)", Spec{})
+	for _, s := range topo.Switches() {
+		if n := len(topo.Nodes[s].Links); n != 8 {
+			t.Errorf("%s has %d links, want k = 8", topo.Nodes[s].Name, n)
+		}
+	}
+	if n := len(topo.Hosts()); n != 128 {
+		t.Errorf("%d hosts, want k^3/4 = 128", n)
+	}
+}
+
+func TestBadGenerators(t *testing.T) {
+	for expr, want := range map[string]string{
+		"clos(3)":                  `unknown generator "clos"`,
+		"star":                     "hosts is missing",
+		"star()":                   "hosts is missing",
+		"star(2":                   "closing parenthesis is missing",
+		"star(two)":                `hosts = "two" is not a number`,
+		"star(0)":                  "hosts = 0 is not from 1 to 256",
+		"star(1, 2)":               "takes 1 arguments, not 2",
+		"star(hosts=1, hosts=2)":   "given twice",
+		"ring(switches=3, 1, 1)":   "takes 2 arguments",
+		"dumbbell(left=1, left=2)": "left is given twice",
+		"dumbbell(up=1, left=2)":   `no parameter "up"`,
+		"fat-tree(3)":              "odd",
+		"leaf-spine(64, 256, 128)": "at most 4096",
+		"leaf-spine(60, 3, 250)":   "hosts = 250 is not from 1 to 200",
+		"leaf-spine(64, 3, 200)":   "at most 256 ports",
+	} {
+		_, err := Spec{Generate: expr}.Build()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", expr, err, want)
+		}
+	}
+}
+
+const smallFile = `version: 1
+name: small
+classes:
+  host: {rate: 1Gbps, delay: 5us}
+  slow: {rate: 10Mbps, mtu: 9000}
+hosts: [a, b, c]
+switches: [x, y]
+links:
+  - {a: a, b: x}
+  - {a: b, b: x, rate: 5Gbps, mtu: 1400}
+  - {a: c, b: y, class: slow}
+  - {a: x, b: y}
+`
+
+func TestFile(t *testing.T) {
+	topo, err := Parse("small.yaml", []byte(smallFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i := range topo.Links {
+		l := &topo.Links[i]
+		got = append(got, fmt.Sprintf("%s:%d %s:%d %s %d %v %d", topo.Nodes[l.A.Node].Name, l.A.Port, topo.Nodes[l.B.Node].Name, l.B.Port, l.Class, l.Rate, l.Delay, l.MTU))
+	}
+	want := []string{
+		"a:0 x:0 host 1000000000 5µs 1500",
+		"b:0 x:1 host 5000000000 5µs 1400",
+		"c:0 y:0 slow 10000000 0s 9000",
+		"x:2 y:1 fabric 0 0s 1500",
+	}
+	if d := cmp.Diff(want, got); d != "" || topo.Mode != L2 || topo.Name != "small" {
+		t.Errorf("mode %s, name %s, links (-want +got):\n%s", topo.Mode, topo.Name, d)
+	}
+}
+
+func TestBadFiles(t *testing.T) {
+	for name, c := range map[string]struct{ old, new, want string }{
+		"unknown key":    {"hosts: [", "hots: [", "f.yaml:6:1: hots: unknown key"},
+		"unit":           {"1Gbps", "1", "f.yaml:4:16: classes.host.rate"},
+		"version":        {"version: 1\n", "", "version: is missing"},
+		"future":         {"version: 1", "version: 2", "f.yaml:1:10: version"},
+		"no such node":   {"b: y, class", "b: z, class", `f.yaml:11:15: links[2].b: "z" is neither`},
+		"no such class":  {"class: slow", "class: fast", "f.yaml:11:"},
+		"unused class":   {", class: slow", "", "f.yaml:5:"},
+		"name twice":     {"[a, b, c]", "[a, b, x]", `f.yaml:7:12: switches[0]: the name "x" is given to two`},
+		"bad name":       {"[x, y]", "[x, Y_]", "f.yaml:7:15: switches[1]: switch name"},
+		"two uplinks":    {"  - {a: x, b: y}", "  - {a: x, b: y}\n  - {a: a, b: y}", `f.yaml:6:9: hosts[0]: host "a" has 2 links`},
+		"host to host":   {"{a: a, b: x}", "{a: a, b: b}", "f.yaml:9:5: links[0]: joins the hosts"},
+		"itself":         {"{a: x, b: y}", "{a: x, b: x}", "f.yaml:12:5: links[3]: joins"},
+		"apart":          {"  - {a: x, b: y}\n", "", "f.yaml:6:15: hosts[2]: the topology falls apart"},
+		"mtu":            {"mtu: 1400", "mtu: 10", "f.yaml:10:"},
+		"loop in l2":     {"  - {a: x, b: y}", "  - {a: x, b: y}\n  - {a: y, b: x}\nmode: l2", "the loop "},
+		"both":           {"name: small", "name: small\ngenerate: star(2)", "f.yaml:3:11: generate: stands beside"},
+		"mode":           {"name: small", "mode: l4", "f.yaml:2:7: mode:"},
+		"key twice":      {"name: small", "name: small\nname: big", "appears twice"},
+		"end is missing": {"{a: a, b: x}", "{a: a}", "links[0].b: is missing"},
+	} {
+		text := strings.Replace(smallFile, c.old, c.new, 1)
+		if text == smallFile {
+			t.Fatalf("%s: nothing replaced", name)
+		}
+		_, err := Parse("f.yaml", []byte(text))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v\nwant %q", name, err, c.want)
+		}
+	}
+}
+
+func TestLoopIsNamed(t *testing.T) {
+	_, err := Spec{Generate: "ring(4)", Mode: "l2"}.Build()
+	if err == nil || !strings.Contains(err.Error(), "the loop s2 - s1 - s4 - s3 - s2") && !strings.Contains(err.Error(), "the loop s3 - s2 - s1 - s4 - s3") && !strings.Contains(err.Error(), "the loop s4 - s1 - s2 - s3 - s4") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// golden compares got with testdata/name.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), string(got)); d != "" {
+		t.Errorf("%s (-want +got; -update rewrites it):\n%s", path, d)
+	}
+}
+
+func TestGolden(t *testing.T) {
+	for file, topo := range map[string]*Topology{
+		"leaf-spine": build(t, "leaf-spine(2, 3, 2)", Spec{Classes: map[string]Class{"host": {Rate: 200e6}, "fabric": {Rate: 1e9, MTU: 9000}}}),
+		"dumbbell":   build(t, "dumbbell(2, 1)", Spec{}),
+	} {
+		plan, err := NewPlan(topo)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		plan.WriteTable(&b)
+		golden(t, file+".plan", b.Bytes())
+		for ext, draw := range map[string]func(*bytes.Buffer) error{
+			"dot": func(b *bytes.Buffer) error { return DOT(b, topo) },
+			"mmd": func(b *bytes.Buffer) error { return Mermaid(b, topo) },
+			"txt": func(b *bytes.Buffer) error { return ASCII(b, topo) },
+		} {
+			b.Reset()
+			if err := draw(&b); err != nil {
+				t.Fatal(err)
+			}
+			golden(t, file+"."+ext, b.Bytes())
+		}
+	}
+}
+
+// randomTopology draws a connected network: a random tree of switches with
+// extra links, hosts anywhere.
+func randomTopology(r *rapid.T) *Topology {
+	t := &Topology{Name: "random"}
+	n := rapid.IntRange(1, 12).Draw(r, "switches")
+	for i := range n {
+		t.addNode(Switch, fmt.Sprintf("s%d", i))
+		if i > 0 {
+			t.addLink(rapid.IntRange(0, i-1).Draw(r, "parent"), i, Link{MTU: DefaultMTU})
+		}
+	}
+	for range rapid.IntRange(0, 8).Draw(r, "extra") {
+		a, b := rapid.IntRange(0, n-1).Draw(r, "a"), rapid.IntRange(0, n-1).Draw(r, "b")
+		if a != b {
+			t.addLink(a, b, Link{MTU: DefaultMTU})
+		}
+	}
+	for i := range rapid.IntRange(1, 20).Draw(r, "hosts") {
+		t.addLink(t.addNode(Host, fmt.Sprintf("h%d", i)), rapid.IntRange(0, n-1).Draw(r, "at"), Link{MTU: DefaultMTU})
+	}
+	if err := t.finish(); err != nil {
+		r.Fatal(err)
+	}
+	return t
+}
+
+// Every address is given once, and lies in one subnet only.
+func TestPlanAddressesAreUnique(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		topo := randomTopology(r)
+		if rapid.Bool().Draw(r, "routed") {
+			topo.Mode = L3
+		}
+		checkUnique(r, topo)
+	})
+	for _, expr := range []string{"star(256)", "fat-tree(16)", "leaf-spine(16, 64, 8)", "line(256)", "dumbbell(255, 3)"} {
+		checkUnique(t, build(t, expr, Spec{}))
+		checkUnique(t, build(t, expr, Spec{Mode: "l3"}))
+	}
+}
+
+func checkUnique(t interface{ Fatalf(string, ...any) }, topo *Topology) {
+	plan, err := NewPlan(topo)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	owner := map[any]string{}
+	claim := func(x any, who string) {
+		if other, taken := owner[x]; taken {
+			t.Fatalf("%v is given to %s and to %s", x, other, who)
+		}
+		owner[x] = who
+	}
+	for i := range plan.Nodes {
+		n, name := &plan.Nodes[i], topo.Nodes[i].Name
+		claim(n.MAC, name)
+		for _, a := range n.Address {
+			claim(a.Addr(), name)
+			if a.Masked().Addr() == a.Addr() {
+				t.Fatalf("%s has the network's own address %v", name, a)
+			}
+			if a.Addr().Is4() && offset(a.Masked().Addr(), 1<<(32-a.Bits())-1) == a.Addr() {
+				t.Fatalf("%s has the broadcast address %v", name, a)
+			}
+		}
+		for _, a := range n.Loopback {
+			claim(a, name)
+		}
+		for p := range n.Ports {
+			for _, a := range n.Ports[p] {
+				claim(a.Addr(), fmt.Sprintf("%s port %d", name, p))
+			}
+		}
+	}
+	for i, a := range plan.Subnets {
+		for _, b := range plan.Subnets[:i] {
+			for k := range a.Nets {
+				if a.Nets[k].Overlaps(b.Nets[k]) {
+					t.Fatalf("subnets %v and %v overlap", a.Nets[k], b.Nets[k])
+				}
+			}
+		}
+	}
+}
+
+// walk follows every next hop from a switch towards an address and returns
+// the length of the longest way, or fails where one does not arrive.
+func walk(t interface{ Fatalf(string, ...any) }, p *Plan, s int, dst netip.Addr, budget int) int {
+	n := &p.Nodes[s]
+	for _, a := range n.Address {
+		if a.Masked().Contains(dst) {
+			return 0
+		}
+	}
+	for _, a := range n.Loopback {
+		if a == dst {
+			return 0
+		}
+	}
+	if budget == 0 {
+		t.Fatalf("no way to %v: routes circle through %s", dst, p.Topology.Nodes[s].Name)
+	}
+	longest, matches := 0, 0
+	for _, r := range n.Routes {
+		if !r.Prefix.Contains(dst) {
+			continue
+		}
+		matches++
+		for i, via := range r.Via {
+			far := p.Topology.Peer(s, r.Ports[i])
+			owns := false
+			for _, a := range p.Nodes[far.Node].Ports[far.Port] {
+				owns = owns || a.Addr() == via
+			}
+			onLink := false
+			for _, a := range n.Ports[r.Ports[i]] {
+				onLink = onLink || a.Masked().Contains(via)
+			}
+			if !owns || !onLink {
+				t.Fatalf("%s reaches %v via %v, which is not across port %d", p.Topology.Nodes[s].Name, dst, via, r.Ports[i])
+			}
+			longest = max(longest, 1+walk(t, p, far.Node, dst, budget-1))
+		}
+	}
+	if matches != 1 || longest == 0 {
+		t.Fatalf("%s has %d routes to %v", p.Topology.Nodes[p.Topology.Switches()[0]].Name, matches, dst)
+	}
+	return longest
+}
+
+// From every host's switch every host and loopback is reached, over shortest
+// ways only, whichever next hop is taken.
+func TestRoutesConnect(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		topo := randomTopology(r)
+		topo.Mode = L3
+		checkRoutes(r, topo)
+	})
+	for _, expr := range []string{"leaf-spine(2, 4, 2)", "fat-tree(4)", "ring(5)", "line(4)", "star(3)"} {
+		checkRoutes(t, build(t, expr, Spec{Mode: "l3"}))
+	}
+}
+
+func checkRoutes(t interface{ Fatalf(string, ...any) }, topo *Topology) {
+	p, err := NewPlan(topo)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	for i := range topo.Nodes {
+		at := i
+		addrs := p.Nodes[i].Loopback
+		if topo.Nodes[i].Kind == Host {
+			at = topo.Peer(i, 0).Node
+			for k, a := range p.Nodes[i].Address {
+				addrs = append(addrs, a.Addr())
+				if gw := p.Nodes[at].Address[k]; p.Nodes[i].Gateway[k] != gw.Addr() || a.Masked() != gw.Masked() {
+					t.Fatalf("%s: address %v, gateway %v, but its switch has %v", topo.Nodes[i].Name, a, p.Nodes[i].Gateway[k], gw)
+				}
+			}
+		}
+		dist := topo.hopsTo(at)
+		for _, s := range topo.Switches() {
+			for _, a := range addrs {
+				if hops := walk(t, p, s, a, len(topo.Nodes)); hops != dist[s] {
+					t.Fatalf("%s reaches %v in %d hops, %d are possible", topo.Nodes[s].Name, a, hops, dist[s])
+				}
+			}
+		}
+	}
+}
+
+func TestPlanIsDeterministic(t *testing.T) {
+	topo := build(t, "fat-tree(4)", Spec{})
+	a, _ := NewPlan(topo)
+	b, _ := NewPlan(build(t, "fat-tree(4)", Spec{}))
+	var x, y bytes.Buffer
+	a.WriteTable(&x)
+	b.WriteTable(&y)
+	if x.String() != y.String() {
+		t.Error("two plans of the same topology differ")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(smallFile))
+	f.Add([]byte("version: 1\ngenerate: leaf-spine(2, 4, 2)\nmode: l3\n"))
+	f.Add([]byte("version: 1\ngenerate: ring(4)\nmode: l2\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		topo, err := Parse("fuzz", data)
+		if err != nil {
+			return
+		}
+		if _, err := NewPlan(topo); err != nil {
+			t.Logf("no plan: %v", err)
+		}
+	})
+}

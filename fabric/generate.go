@@ -1,0 +1,242 @@
+package fabric
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// A generator builds a family of topologies from a few numbers.
+type generator struct {
+	name   string
+	params []param
+	build  func(t *Topology, v []int)
+	about  string
+}
+
+type param struct {
+	name     string
+	min, max int
+	def      int // used where the argument is left out; 0 = it must be given
+}
+
+// maxGenerated bounds what a generator may build, so that a slip of the
+// finger does not ask for a million namespaces.
+const maxGenerated = 4096
+
+var generators = []generator{
+	{"star", []param{{"hosts", 1, 256, 0}}, star,
+		"one switch, n hosts"},
+	{"dumbbell", []param{{"left", 1, 255, 0}, {"right", 1, 255, 0}}, dumbbell,
+		"two switches joined by one link, hosts on both sides"},
+	{"leaf-spine", []param{{"spines", 1, 64, 0}, {"leaves", 1, 256, 0}, {"hosts", 1, 200, 2}}, leafSpine,
+		"every leaf is linked to every spine, hosts per leaf"},
+	{"fat-tree", []param{{"k", 2, 16, 0}}, fatTree,
+		"k pods of k/2 edge and k/2 aggregation switches, (k/2)^2 cores, k^3/4 hosts; k is even"},
+	{"ring", []param{{"switches", 3, 256, 0}, {"hosts", 1, 64, 1}}, ring,
+		"switches in a ring, hosts per switch"},
+	{"line", []param{{"switches", 1, 256, 0}, {"hosts", 1, 64, 1}}, line,
+		"switches in a line, hosts per switch"},
+}
+
+// Generators lists the generators for help texts, one per line.
+func Generators() []string {
+	var v []string
+	for _, g := range generators {
+		v = append(v, fmt.Sprintf("%-34s %s", g.usage(), g.about))
+	}
+	return v
+}
+
+func (g *generator) usage() string {
+	var args []string
+	for _, p := range g.params {
+		if p.def != 0 {
+			args = append(args, fmt.Sprintf("%s=%d", p.name, p.def))
+		} else {
+			args = append(args, p.name)
+		}
+	}
+	return g.name + "(" + strings.Join(args, ", ") + ")"
+}
+
+// generate builds the topology that expr names: name(numbers), where a number
+// may be written parameter=number. Shells dislike parentheses, so name:1,2,3
+// is the same as name(1,2,3).
+func generate(t *Topology, expr string) error {
+	g, args, err := splitGenerator(expr)
+	if err != nil {
+		return err
+	}
+	v, err := g.values(args)
+	if err != nil {
+		return err
+	}
+	if g.name == "fat-tree" && v[0]%2 != 0 {
+		return fmt.Errorf("fat-tree: k = %d is odd; a pod splits its k ports into two halves", v[0])
+	}
+	g.build(t, v)
+	if len(t.Nodes) > maxGenerated {
+		return fmt.Errorf("%s builds %d nodes; at most %d are allowed", expr, len(t.Nodes), maxGenerated)
+	}
+	return nil
+}
+
+func splitGenerator(expr string) (*generator, []string, error) {
+	expr = strings.TrimSpace(expr)
+	name, rest := expr, ""
+	if i := strings.IndexAny(expr, "(:"); i >= 0 {
+		name, rest = strings.TrimSpace(expr[:i]), expr[i+1:]
+		if expr[i] == '(' {
+			inner, ok := strings.CutSuffix(rest, ")")
+			if !ok {
+				return nil, nil, fmt.Errorf("generator %q: closing parenthesis is missing", expr)
+			}
+			rest = inner
+		}
+	}
+	var args []string
+	if strings.TrimSpace(rest) != "" {
+		args = strings.Split(rest, ",")
+	}
+	var names []string
+	for i := range generators {
+		if generators[i].name == name {
+			return &generators[i], args, nil
+		}
+		names = append(names, generators[i].usage())
+	}
+	return nil, nil, fmt.Errorf("unknown generator %q; known are %s", name, strings.Join(names, ", "))
+}
+
+// values assigns arguments to parameters and checks their ranges.
+func (g *generator) values(args []string) ([]int, error) {
+	v := make([]int, len(g.params))
+	given := make([]bool, len(g.params))
+	for i, arg := range args {
+		pos, text := i, strings.TrimSpace(arg)
+		if key, val, ok := strings.Cut(text, "="); ok {
+			if pos = g.param(strings.TrimSpace(key)); pos < 0 {
+				return nil, fmt.Errorf("%s has no parameter %q; write %s", g.name, strings.TrimSpace(key), g.usage())
+			}
+			text = strings.TrimSpace(val)
+		}
+		if pos >= len(v) {
+			return nil, fmt.Errorf("%s takes %d arguments, not %d; write %s", g.name, len(v), len(args), g.usage())
+		}
+		if given[pos] {
+			return nil, fmt.Errorf("%s: %s is given twice", g.name, g.params[pos].name)
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %s = %q is not a number", g.name, g.params[pos].name, text)
+		}
+		v[pos], given[pos] = n, true
+	}
+	for i, p := range g.params {
+		if !given[i] {
+			if p.def == 0 {
+				return nil, fmt.Errorf("%s: %s is missing; write %s", g.name, p.name, g.usage())
+			}
+			v[i] = p.def
+		}
+		if v[i] < p.min || v[i] > p.max {
+			return nil, fmt.Errorf("%s: %s = %d is not from %d to %d", g.name, p.name, v[i], p.min, p.max)
+		}
+	}
+	return v, nil
+}
+
+func (g *generator) param(name string) int {
+	for i, p := range g.params {
+		if p.name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// named adds n nodes prefix1, prefix2, ... and returns their indices.
+func (t *Topology) named(k Kind, prefix string, n int) []int {
+	v := make([]int, n)
+	for i := range v {
+		v[i] = t.addNode(k, prefix+strconv.Itoa(i+1))
+	}
+	return v
+}
+
+// plug links the hosts h to the switches s, the same number to each in order.
+func (t *Topology) plug(h, s []int) {
+	per := len(h) / len(s)
+	for i, host := range h {
+		t.addLink(host, s[i/per], Link{})
+	}
+}
+
+func star(t *Topology, v []int) {
+	h := t.named(Host, "h", v[0])
+	t.plug(h, t.named(Switch, "s", 1))
+}
+
+func dumbbell(t *Topology, v []int) {
+	h := t.named(Host, "h", v[0]+v[1])
+	s := t.named(Switch, "s", 2)
+	t.plug(h[:v[0]], s[:1])
+	t.plug(h[v[0]:], s[1:])
+	t.addLink(s[0], s[1], Link{})
+}
+
+func leafSpine(t *Topology, v []int) {
+	h := t.named(Host, "h", v[1]*v[2])
+	leaves := t.named(Switch, "leaf", v[1])
+	spines := t.named(Switch, "spine", v[0])
+	t.plug(h, leaves)
+	for _, l := range leaves {
+		for _, s := range spines {
+			t.addLink(l, s, Link{})
+		}
+	}
+}
+
+// fatTree follows Al-Fares, Loukissas, Vahdat, "A Scalable, Commodity Data
+// Center Network Architecture" (SIGCOMM 2008), section 3: the j-th
+// aggregation switch of every pod is linked to cores j*k/2 .. j*k/2+k/2-1.
+func fatTree(t *Topology, v []int) {
+	k, half := v[0], v[0]/2
+	h := t.named(Host, "h", k*half*half)
+	edges := t.named(Switch, "edge", k*half)
+	aggs := t.named(Switch, "agg", k*half)
+	cores := t.named(Switch, "core", half*half)
+	t.plug(h, edges)
+	for pod := range k {
+		for e := range half {
+			for a := range half {
+				t.addLink(edges[pod*half+e], aggs[pod*half+a], Link{})
+			}
+		}
+	}
+	for pod := range k {
+		for a := range half {
+			for c := range half {
+				t.addLink(aggs[pod*half+a], cores[a*half+c], Link{})
+			}
+		}
+	}
+}
+
+func ring(t *Topology, v []int) {
+	s := chain(t, v)
+	t.addLink(s[len(s)-1], s[0], Link{})
+}
+
+func line(t *Topology, v []int) { chain(t, v) }
+
+func chain(t *Topology, v []int) []int {
+	h := t.named(Host, "h", v[0]*v[1])
+	s := t.named(Switch, "s", v[0])
+	t.plug(h, s)
+	for i := 1; i < len(s); i++ {
+		t.addLink(s[i-1], s[i], Link{})
+	}
+	return s
+}

@@ -1,0 +1,190 @@
+package lab
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gswitch/gswitch/fabric"
+)
+
+// runDir holds one folder for each fabric.
+const runDir = "/run/gfabric"
+
+// Phases of a fabric's life.
+const (
+	phaseCreating = "creating"
+	phaseUp       = "up"
+	phaseRemoving = "removing"
+)
+
+// state is what is known of a fabric beyond the process that made it. It is
+// written before anything else of the fabric is.
+type state struct {
+	Version    int              `json:"version"`
+	Name       string           `json:"name"`
+	Token      string           `json:"token"`
+	Phase      string           `json:"phase"`
+	Created    time.Time        `json:"created"`
+	Maker      procID           `json:"maker"`
+	Topology   *fabric.Topology `json:"topology"`
+	Namespaces []Namespace      `json:"namespaces"`
+	Veths      []Veth           `json:"veths"`
+	Processes  []procState      `json:"processes"`
+}
+
+type procState struct {
+	Name      string   `json:"name"`
+	Switches  []string `json:"switches"`
+	Namespace string   `json:"namespace"`
+	Config    string   `json:"config"`
+	Log       string   `json:"log"`
+	Socket    string   `json:"socket"`
+	Proc      procID   `json:"proc"`
+}
+
+// procID names a process for good: numbers are used again, start times with
+// them are not.
+type procID struct {
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"` // clock ticks since boot, field 22 of proc_pid_stat(5)
+}
+
+func newState(l *Layout) *state {
+	t := l.Plan.Topology
+	s := &state{
+		Version: 1, Name: t.Name, Token: strings.ToLower(rand.Text()), Phase: phaseCreating, Created: time.Now().UTC(), Maker: self(),
+		Topology: t, Namespaces: l.Namespaces, Veths: l.Veths,
+	}
+	for _, p := range l.Processes {
+		ps := procState{Name: p.Name, Namespace: l.Namespaces[p.Namespace].Name, Config: p.File, Log: p.Log, Socket: p.Socket}
+		for _, n := range p.Switches {
+			ps.Switches = append(ps.Switches, t.Nodes[n].Name)
+		}
+		s.Processes = append(s.Processes, ps)
+	}
+	return s
+}
+
+// marker is the word that everything of the fabric bears.
+func (s *state) marker() string { return "gfabric:" + s.Name + ":" + s.Token }
+
+func (s *state) dir() string { return filepath.Join(runDir, s.Name) }
+
+// save replaces the state on disk in one step.
+func (s *state) save() error {
+	data, err := json.MarshalIndent(s, "", " ")
+	if err != nil {
+		return err
+	}
+	tmp := filepath.Join(s.dir(), ".state.json")
+	if err := os.WriteFile(tmp, append(data, '\n'), 0o600); err != nil {
+		return fmt.Errorf("cannot note the state of the fabric: %w", err)
+	}
+	if err := os.Rename(tmp, filepath.Join(s.dir(), "state.json")); err != nil {
+		return fmt.Errorf("cannot note the state of the fabric: %w", err)
+	}
+	return nil
+}
+
+// readState returns the state of a fabric, or nil if there is none.
+func readState(name string) (*state, error) {
+	path := filepath.Join(runDir, name, "state.json")
+	data, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the state of fabric %q: %w", name, err)
+	}
+	s := new(state)
+	if err := json.Unmarshal(data, s); err != nil {
+		return nil, fmt.Errorf("%s: not a state of gfabric: %w", path, err)
+	}
+	switch {
+	case s.Version != 1:
+		return nil, fmt.Errorf("%s: version %d is of another gfabric; use that one", path, s.Version)
+	case s.Name != name || s.Token == "" || s.Topology == nil:
+		return nil, fmt.Errorf("%s: not the state of fabric %q", path, name)
+	}
+	return s, nil
+}
+
+// names returns the fabrics that have a folder, in order.
+func names() ([]string, error) {
+	entries, err := os.ReadDir(runDir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	var v []string
+	for _, e := range entries {
+		if e.IsDir() {
+			v = append(v, e.Name())
+		}
+	}
+	slices.Sort(v)
+	return v, nil
+}
+
+// makeDir makes the folder of a fabric. One that is there must be empty.
+func makeDir(name string) error {
+	dir := filepath.Join(runDir, name)
+	if err := os.Mkdir(dir, 0o755); err == nil || !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() != ".state.json" { // a save that was cut short
+			return fmt.Errorf("%s is there already and holds %s, but no state of a fabric; remove it, or choose another name", dir, e.Name())
+		}
+	}
+	return nil
+}
+
+// lock is the right to change a fabric. The kernel releases it when its
+// holder dies.
+type lock struct {
+	f    *os.File
+	path string
+}
+
+// acquire takes the lock of a fabric, or says who has it.
+func acquire(name string) (*lock, error) {
+	if err := os.MkdirAll(runDir, 0o755); err != nil {
+		return nil, fmt.Errorf("gfabric needs root: %w", err)
+	}
+	path := filepath.Join(runDir, name+".lock")
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, 0o600)
+		if err != nil {
+			return nil, fmt.Errorf("gfabric needs root: %w", err)
+		}
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			f.Close()
+			return nil, fmt.Errorf("fabric %q is being changed by another gfabric; wait for it", name)
+		}
+		// Whoever held it before may have removed the file meanwhile.
+		var mine, there unix.Stat_t
+		if unix.Fstat(int(f.Fd()), &mine) == nil && unix.Stat(path, &there) == nil && mine.Ino == there.Ino {
+			return &lock{f, path}, nil
+		}
+		f.Close()
+	}
+}
+
+// release gives the lock back and removes its file.
+func (l *lock) release() {
+	os.Remove(l.path)
+	l.f.Close()
+}
