@@ -1,0 +1,216 @@
+package compare
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// Line prints one run while the comparison goes on.
+func (r Result) Line(m Mode) string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "round %d  %5d B  %-16s", r.Round, r.Size, r.DUT)
+	switch {
+	case m == Latency && r.RTT != nil:
+		fmt.Fprintf(&s, " RTT us p50 %.1f p99 %.1f max %.1f, lost %d", r.RTT.P50, r.RTT.P99, r.RTT.Max, r.RTT.Lost)
+	case m == Idle:
+		fmt.Fprintf(&s, " user %.1f %% system %.1f %% of a core, %d MB", r.Use.User, r.Use.System, r.Resident>>20)
+	default:
+		fmt.Fprintf(&s, " %7.1f kpps %6.3f Gb/s (offered %.0f)", r.Kpps, r.Gbps, r.Offered)
+		if r.UserNS > 0 {
+			fmt.Fprintf(&s, " user %.0f ns/frame, waited %.1f %%, %d MB", r.UserNS, r.Use.Waiting, r.Resident>>20)
+		}
+		for i, c := range r.Cores {
+			fmt.Fprintf(&s, " cpu%d %.0f/%.0f/%.0f", i, c.User, c.System, c.SoftIRQ)
+		}
+	}
+	if r.Invalid != "" {
+		fmt.Fprintf(&s, "  INVALID: %s", r.Invalid)
+	}
+	return s.String()
+}
+
+// Median returns the median of v, and 0 of nothing.
+func Median(v []float64) float64 {
+	if len(v) == 0 {
+		return 0
+	}
+	v = slices.Clone(v)
+	slices.Sort(v)
+	if len(v)%2 == 1 {
+		return v[len(v)/2]
+	}
+	return (v[len(v)/2-1] + v[len(v)/2]) / 2
+}
+
+// values returns what of a forwarder's valid runs of one size, by round.
+func values(rs []Result, name string, size int, of func(Result) float64) map[int]float64 {
+	v := map[int]float64{}
+	for _, r := range rs {
+		if r.DUT == name && r.Size == size && r.Invalid == "" {
+			v[r.Round] = of(r)
+		}
+	}
+	return v
+}
+
+func flat(m map[int]float64) (v []float64) {
+	for _, x := range m {
+		v = append(v, x)
+	}
+	slices.Sort(v)
+	return v
+}
+
+// Ratio is how one forwarder stands to another.
+type Ratio struct {
+	Medians float64   // ratio of the medians
+	Rounds  []float64 // of each round in which both were valid, sorted
+}
+
+func ratio(rs []Result, a, b string, size int, of func(Result) float64) (r Ratio) {
+	x, y := values(rs, a, size, of), values(rs, b, size, of)
+	if len(x) == 0 || len(y) == 0 || Median(flat(y)) == 0 {
+		return r
+	}
+	r.Medians = Median(flat(x)) / Median(flat(y))
+	for round, v := range x {
+		if w := y[round]; w > 0 {
+			r.Rounds = append(r.Rounds, v/w)
+		}
+	}
+	slices.Sort(r.Rounds)
+	return r
+}
+
+func (r Ratio) String() string {
+	switch {
+	case r.Medians == 0:
+		return "-"
+	case len(r.Rounds) == 0:
+		return fmt.Sprintf("%.2f", r.Medians)
+	}
+	return fmt.Sprintf("%.2f (%.2f..%.2f)", r.Medians, r.Rounds[0], r.Rounds[len(r.Rounds)-1])
+}
+
+func kpps(r Result) float64   { return r.Kpps }
+func userNS(r Result) float64 { return r.UserNS }
+func p50(r Result) float64    { return rtt(r, func() float64 { return r.RTT.P50 }) }
+func p99(r Result) float64    { return rtt(r, func() float64 { return r.RTT.P99 }) }
+
+func rtt(r Result, of func() float64) float64 {
+	if r.RTT == nil {
+		return 0
+	}
+	return of()
+}
+
+// yardsticks are the forwarders that the others are held against.
+var yardsticks = []string{"c", "testpmd", "ovs", "bridge"}
+
+// Table prints medians and ratios of all forwarders in the order of names.
+func Table(w io.Writer, o Options, names []string, rs []Result) {
+	for _, size := range o.Sizes {
+		fmt.Fprintf(w, "\n%s, %d-byte frames", o.Mode, size)
+		if o.Rate > 0 {
+			fmt.Fprintf(w, ", %.0f kpps offered", o.Rate/1e3)
+		}
+		fmt.Fprintf(w, "; medians of the valid rounds, ratios of medians (lowest and highest of a round)\n")
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		switch o.Mode {
+		case Latency:
+			fmt.Fprintln(t, "\tvalid\tp50 us\tp99 us\tp50 / testpmd\tp99 / testpmd\tp50 / c")
+		case Idle:
+			fmt.Fprintln(t, "\tvalid\tuser %\tsystem %\tMB")
+		default:
+			fmt.Fprint(t, "\tvalid\tkpps\tmin\tmax\tuser ns")
+			if o.Rate > 0 {
+				fmt.Fprint(t, "\tlost")
+			}
+			for _, y := range yardsticks {
+				fmt.Fprintf(t, "\t/ %s", y)
+			}
+			fmt.Fprintln(t)
+		}
+		for _, name := range names {
+			v := flat(values(rs, name, size, kpps))
+			if len(v) == 0 {
+				fmt.Fprintf(t, "%s\t0\n", name)
+				continue
+			}
+			med := func(of func(Result) float64) float64 { return Median(flat(values(rs, name, size, of))) }
+			fmt.Fprintf(t, "%s\t%d\t", name, len(v))
+			switch o.Mode {
+			case Latency:
+				fmt.Fprintf(t, "%.1f\t%.1f\t%v\t%v\t%v\n", med(p50), med(p99),
+					ratio(rs, name, "testpmd", size, p50), ratio(rs, name, "testpmd", size, p99), ratio(rs, name, "c", size, p50))
+			case Idle:
+				fmt.Fprintf(t, "%.1f\t%.1f\t%.0f\n", med(func(r Result) float64 { return r.Use.User }),
+					med(func(r Result) float64 { return r.Use.System }), med(func(r Result) float64 { return float64(r.Resident >> 20) }))
+			default:
+				fmt.Fprintf(t, "%.0f\t%.0f\t%.0f\t%.0f", Median(v), v[0], v[len(v)-1], med(userNS))
+				if o.Rate > 0 {
+					fmt.Fprintf(t, "\t%.0f", med(func(r Result) float64 { return float64(r.Sent) - float64(r.Received) }))
+				}
+				for _, y := range yardsticks {
+					fmt.Fprintf(t, "\t%v", ratio(rs, name, y, size, kpps))
+				}
+				fmt.Fprintln(t)
+			}
+		}
+		t.Flush()
+	}
+}
+
+// bar is a promise of the project about how it stands to its peers.
+type bar struct {
+	mode  Mode
+	text  string
+	least bool // the bound is the least, not the most, that holds
+	bound float64
+	value func([]Result) float64 // 0 = not measured
+}
+
+func against(a, b string, of func(Result) float64) func([]Result) float64 {
+	return func(rs []Result) float64 { return ratio(rs, a, b, 64, of).Medians }
+}
+
+var bars = []bar{
+	{Throughput, "gswitch-l2 / testpmd", true, 1.0, against("gswitch-l2", "testpmd", kpps)},
+	{Throughput, "gswitch-l2 / c", true, 0.98, against("gswitch-l2", "c", kpps)},
+	{Throughput, "gswitch-l2 / ovs", true, 3.5, against("gswitch-l2", "ovs", kpps)},
+	{Throughput, "gswitch-full / testpmd", true, 0.95, against("gswitch-full", "testpmd", kpps)},
+	{Throughput, "gswitch-full user ns/frame", false, 100, func(rs []Result) float64 { return Median(flat(values(rs, "gswitch-full", 64, userNS))) }},
+	{Throughput, "gswitch-chain / gswitch-l2", true, 0.8, against("gswitch-chain", "gswitch-l2", kpps)},
+	{Latency, "gswitch-l2 / testpmd, p50", false, 1.1, against("gswitch-l2", "testpmd", p50)},
+	{Latency, "gswitch-l2 / testpmd, p99", false, 1.5, against("gswitch-l2", "testpmd", p99)},
+}
+
+// Bars prints which of the project's bars hold in the runs with 64-byte
+// frames, and reports whether all that were measured do.
+func Bars(w io.Writer, o Options, rs []Result) bool {
+	if o.Rate > 0 || !slices.Contains(o.Sizes, 64) {
+		return true
+	}
+	ok := true
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, b := range bars {
+		v := b.value(rs)
+		if b.mode != o.Mode || v == 0 {
+			continue
+		}
+		sign, verdict := "<=", "holds"
+		if b.least {
+			sign = ">="
+		}
+		if b.least && v < b.bound || !b.least && v > b.bound {
+			verdict, ok = "MISSED", false
+		}
+		fmt.Fprintf(t, "%s\t%.2f\t%s %.2f\t%s\n", b.text, v, sign, b.bound, verdict)
+	}
+	fmt.Fprintln(w)
+	t.Flush()
+	return ok
+}

@@ -1,0 +1,72 @@
+// Package dut holds the forwarders that are compared: gswitch in several
+// shapes and its peers. Each takes the frames of port d0 to port d1 and back.
+package dut
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/gswitch/gswitch/bench/testbed"
+)
+
+// DUT is a device under test.
+type DUT struct {
+	Name  string
+	About string
+	// Dst is the MAC address that the frames go to; "" = the sink's, for those that leave addresses alone.
+	Dst string
+	// Missing says what is not installed, or "".
+	Missing func(Env) string
+	// Start starts it in the bed and returns, when it forwards, the processes
+	// whose use of the processor is metered: none for what the kernel itself does.
+	Start func(*testbed.Bed, Env) ([]*testbed.Proc, error)
+}
+
+// Env is where the forwarders find things.
+type Env struct {
+	Bin    string // folder of the project's own binaries
+	CPU    int    // core of the forwarder
+	GenCPU int    // core of the generator
+}
+
+// All are the forwarders, in the order in which they are measured and shown.
+func All() []DUT {
+	return []DUT{gswitchL2, gswitchFull, gswitchChain, gswitchAdaptive, cL2fwd, asavie, testpmd, ovsXDP, ovsUser, bridge, direct}
+}
+
+// startup is the longest time that a forwarder takes until it is ready.
+const startup = 30 * time.Second
+
+// present returns a Missing for programs that must be in the path.
+func present(programs ...string) func(Env) string {
+	return func(Env) string {
+		for _, p := range programs {
+			if _, err := exec.LookPath(p); err != nil {
+				return p + " is not installed"
+			}
+		}
+		return ""
+	}
+}
+
+// built returns a Missing for a program of the project's own.
+func built(program string) func(Env) string {
+	return func(e Env) string {
+		if _, err := os.Stat(filepath.Join(e.Bin, program)); err != nil {
+			return fmt.Sprintf("%s is not built (make build bench-tool)", filepath.Join(e.Bin, program))
+		}
+		return ""
+	}
+}
+
+// one starts a single process that prints ready when it forwards.
+func one(b *testbed.Bed, name, ready string, args ...string) ([]*testbed.Proc, error) {
+	p, err := b.Start(testbed.DUT, name, args...)
+	if err != nil {
+		return nil, err
+	}
+	return []*testbed.Proc{p}, p.Ready(ready, startup)
+}
