@@ -1,11 +1,17 @@
-package wire
+package wire_test
 
 import (
 	"encoding/hex"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/wire"
+	wt "github.com/gswitch/gswitch/wire/wiretest"
 )
 
 func unhex(t testing.TB, s string) []byte {
@@ -17,28 +23,330 @@ func unhex(t testing.TB, s string) []byte {
 	return b
 }
 
-// parse runs the parser over one frame in an arena of its own.
-func parse(t testing.TB, b []byte) *frame.Meta {
-	t.Helper()
-	a := frame.MustArena(1, 4096, 256)
-	if !a.SetBytes(0, b) {
-		t.Fatalf("%d bytes do not fit", len(b))
+func TestParseFormats(t *testing.T) {
+	for _, f := range formats() {
+		t.Run(f.name, func(t *testing.T) {
+			m, why := wt.Parse(f.b)
+			if why != frame.Keep {
+				t.Fatalf("%v: % x", why, f.b)
+			}
+			got := format{f.name, f.b, m.Flags, m.L3, m.L4, m.L3Inner, m.L4Inner, m.Proto, m.ProtoIn, m.SrcPort, m.DstPort, f.tshark}
+			if d := cmp.Diff(f, got, cmp.AllowUnexported(format{})); d != "" {
+				t.Errorf("want -, got +:\n%s", d)
+			}
+			wt.Check(t, f.b, wt.Checksums())
+		})
 	}
-	NewParser(NewHasher(1, false)).Parse(a, []frame.Ref{0})
-	return a.Meta(0)
 }
 
-func TestParsePlainUDP(t *testing.T) {
-	m := parse(t, unhex(t, `020000000002 020000000001 0800
-		4500 001c 0000 4000 4011 66cf c0a80001 08080808 04d2 0035 0008 0000`))
-	if m.Reason != frame.ParseIPv4Checksum {
-		t.Errorf("reason %v, want a checksum error", m.Reason)
+func TestParseOuterFields(t *testing.T) {
+	b := wt.Frame(eth, wt.QinQ(200, 6), wt.VLAN(100, 5), wt.IPv4("10.0.0.1", "10.0.0.2", wt.TOS(46<<2|wire.CE), wt.TTL(9)), udp)
+	m, why := wt.Parse(b)
+	if why != frame.Keep || m.TCI != wire.TCI(6, false, 200) || m.EtherType != wire.EtherTypeIPv4 || m.DSCP != 46 || m.TTL != 9 || m.Flags&frame.IsCE == 0 {
+		t.Errorf("%v %+v", why, m)
 	}
-	b := unhex(t, `020000000002 020000000001 0800
-		4501 001c 0000 4000 4011 0000 c0a80001 08080808 04d2 0035 0008 0000`)
-	IPv4(b[14:]).UpdateChecksum()
-	m = parse(t, b)
-	if m.Reason != frame.Keep || m.L3 != 14 || m.L4 != 34 || m.SrcPort != 1234 || m.DstPort != 53 || m.Flags != frame.HasIPv4|frame.HasUDP|frame.IsECT {
-		t.Errorf("%+v", m)
+	b = wt.Frame(eth, wt.IPv6("fd00::1", "fd00::2", wt.TOS(10<<2|wire.ECT1), wt.TTL(3)), wt.IPv4("1.1.1.1", "2.2.2.2", wt.TOS(255), wt.TTL(200)), udp)
+	m, why = wt.Parse(b)
+	if why != frame.Keep || m.DSCP != 10 || m.TTL != 3 || m.Flags&(frame.IsECT|frame.IsCE) != frame.IsECT {
+		t.Errorf("%v %+v", why, m)
+	}
+}
+
+// edit returns a copy of b with the bytes at off replaced.
+func edit(b []byte, off int, with ...byte) []byte {
+	c := append([]byte(nil), b...)
+	copy(c[off:], with)
+	return c
+}
+
+// edit4 is edit with the checksum of the outer, untagged IPv4 header made right.
+func edit4(b []byte, off int, with ...byte) []byte {
+	c := edit(b, off, with...)
+	wire.IPv4(c[14:]).UpdateChecksum()
+	return c
+}
+
+func TestParseReasons(t *testing.T) {
+	p4, p6 := wt.Packet(eth, ip4, udp, data), wt.Packet(eth, ip6, udp, data)
+	t4 := wt.Packet(eth, ip4, tcp)
+	exts := []wt.Layer{eth, ip6}
+	for range 9 {
+		exts = append(exts, wt.Ext(wire.ProtoDstOpts, make([]byte, 6)))
+	}
+	// cut shortens the frame and its IPv4 total length alike.
+	cut := func(b []byte, n int) []byte { return edit4(b[:n:n], 16, byte((n-14)>>8), byte(n-14)) }
+	gre := wt.Packet(eth, ip4, wt.GRE(0, 0, 0), ip4, udp)
+	erspan2 := wt.Packet(eth, ip4, wt.GRE(0, 0, 9), wt.ERSPAN2(wire.ERSPAN2Fields{}), eth, ip4, udp)
+	erspan3 := wt.Packet(eth, ip4, wt.GRE(0, 0, 9), wt.ERSPAN3(wire.ERSPAN3Fields{HasPlatform: true}), eth, ip4, udp)
+	badErspan3 := edit(erspan3, 14+20+8, 0x10)
+	for _, c := range []struct {
+		name string
+		b    []byte
+		want frame.Reason
+	}{
+		{"empty", nil, frame.ParseShortEthernet},
+		{"13 bytes", p4[:13], frame.ParseShortEthernet},
+		{"tag cut", wt.Packet(eth, wt.VLAN(1, 0))[:16], frame.ParseShortVLAN},
+		{"three tags", wt.Frame(eth, wt.VLAN(1, 0), wt.VLAN(2, 0), wt.VLAN(3, 0), ip4, udp), frame.ParseTooManyTags},
+		{"arp cut", wt.Packet(eth, wt.ARP(wire.ARPFields{}))[:41], frame.ParseShortARP},
+		{"arp of other hardware", edit(wt.Frame(eth, wt.ARP(wire.ARPFields{})), 15, 6), frame.ParseShortARP},
+		{"ipv4 cut", p4[:33], frame.ParseShortIPv4},
+		{"ipv4 version", edit(p4, 14, 0x55), frame.ParseIPv4Version},
+		{"ihl small", edit(p4, 14, 0x44), frame.ParseIPv4HeaderLen},
+		{"ihl past frame", edit(p4[:40], 14, 0x4f), frame.ParseIPv4HeaderLen},
+		{"total length past frame", p4[:len(p4)-1], frame.ParseIPv4TotalLen},
+		{"total length small", edit4(p4, 16, 0, 19), frame.ParseIPv4TotalLen},
+		{"ipv4 checksum", edit(p4, 24, 1, 2), frame.ParseIPv4Checksum},
+		{"ipv6 cut", p6[:53], frame.ParseShortIPv6},
+		{"ipv6 version", edit(p6, 14, 0x40), frame.ParseIPv6Version},
+		{"ipv6 payload length", p6[:len(p6)-1], frame.ParseIPv6PayloadLen},
+		{"nine extension headers", wt.Packet(append(exts, udp)...), frame.ParseIPv6ExtHeader},
+		{"extension header cut", edit(wt.Packet(eth, ip6, wt.Ext(wire.ProtoDstOpts, make([]byte, 6))), 55, 9), frame.ParseIPv6ExtHeader},
+		{"tcp cut", cut(t4, 53), frame.ParseShortTCP},
+		{"tcp offset small", edit(t4, 46, 0x40), frame.ParseTCPOffset},
+		{"tcp offset past packet", edit(t4, 46, 0x60), frame.ParseTCPOffset},
+		{"udp cut", cut(p4, 41), frame.ParseShortUDP},
+		{"udp length small", edit(p4, 38, 0, 7), frame.ParseUDPLen},
+		{"udp length past packet", edit(p4, 38, 1, 0), frame.ParseUDPLen},
+		{"icmp cut", cut(wt.Packet(eth, ip4, wt.ICMP(8, 0, 0)), 41), frame.ParseShortICMP},
+		{"icmpv6 cut", edit(wt.Packet(eth, ip6, wt.ICMPv6(128, 0, 0))[:57], 18, 0, 3), frame.ParseShortICMP},
+		{"bth cut", wt.Frame(eth, ip4, wt.UDP(1, wire.RoCEv2Port), wt.Zeros(11)), frame.ParseShortRoCE},
+		{"reth cut", wt.Frame(eth, ip4, wt.UDP(1, wire.RoCEv2Port), wt.BTH(wire.RCWriteOnly, 1, 1), wt.Zeros(15)), frame.ParseShortRoCE},
+		{"gre cut", cut(gre, 37), frame.ParseShortGRE},
+		{"gre options cut", edit(cut(gre, 41), 34, 0xb0), frame.ParseShortGRE},
+		{"gre version", edit(gre, 35, 1), frame.ParseGREVersion},
+		{"inner ipv4", edit(gre, 38, 0x65), frame.ParseIPv4Version},
+		{"inner udp length", edit(gre, 62, 0, 1), frame.ParseUDPLen},
+		{"erspan 2 cut", cut(erspan2, 49), frame.ParseShortERSPAN},
+		{"erspan 2 version", edit(erspan2, 42, 0x20), frame.ParseERSPANVersion},
+		{"erspan 3 cut", cut(erspan3, 53), frame.ParseShortERSPAN},
+		{"erspan 3 platform cut", cut(erspan3, 60), frame.ParseShortERSPAN},
+		{"erspan 3 version", badErspan3, frame.ParseERSPANVersion},
+		{"five deep", wt.Packet(eth, ip4, ip4, ip4, ip4, ip4, udp), frame.ParseTunnelDepth},
+		{"mac control cut", wt.PFC(macA, 1, 1)[:15], frame.ParseShortMACControl},
+		{"pfc cut", wt.PFC(macA, 1, 1)[:33], frame.ParseShortMACControl},
+		{"mac control opcode", edit(wt.PFC(macA, 1, 1), 14, 9, 9), frame.ParseMACControlOp},
+	} {
+		m, got := wt.Parse(c.b)
+		if got != c.want {
+			t.Errorf("%s: reason %v, want %v (% x)", c.name, got, c.want, c.b)
+		}
+		checkOffsets(t, &m, len(c.b))
+	}
+}
+
+// What an ERSPAN envelope holds may be cut or wrong without making the
+// envelope bad.
+func TestMirroredCopyMayBeBroken(t *testing.T) {
+	l := []wt.Layer{eth, ip4, wt.GRE(0, 0, 9), wt.ERSPAN2(wire.ERSPAN2Fields{Truncated: true})}
+	whole := wt.Packet(eth, wt.IPv4("1.1.1.1", "2.2.2.2"), udp, wt.Zeros(1000))
+	for n := range len(whole) {
+		m, why := wt.Parse(wt.Packet(append(l, wt.Payload(whole[:n]))...))
+		if why != frame.Keep || m.Proto != wire.ProtoGRE {
+			t.Fatalf("copy cut to %d bytes: %v", n, why)
+		}
+	}
+	// Type I: no sequence number, no ERSPAN header.
+	b := wt.Packet(eth, ip4, wt.GRE(0, 0, 0), wt.Payload(whole))
+	b[36], b[37] = 0x88, 0xbe
+	if m, why := wt.Parse(b); why != frame.Keep || m.Flags&frame.HasTunnel == 0 || m.L3Inner != 52 || m.DstPort != 2000 {
+		t.Errorf("type I: %v %+v", why, m)
+	}
+}
+
+// Good layers below a bad one stay filled.
+func TestParseKeepsGoodLayers(t *testing.T) {
+	b := edit(wt.Frame(eth, wt.VLAN(7, 1), wt.IPv4("10.0.0.1", "10.0.0.2", wt.TTL(9)), udp, data), 42, 0, 7)
+	m, why := wt.Parse(b)
+	if why != frame.ParseUDPLen || m.Flags != frame.HasVLAN|frame.HasIPv4 || m.L3 != 18 || m.L4 != 0 || m.TTL != 9 || m.Proto != wire.ProtoUDP || m.SrcPort != 0 || m.Hash == 0 {
+		t.Errorf("%v %+v", why, m)
+	}
+}
+
+// In virtual time only headers are materialised: lengths are checked against
+// Wire.
+func TestParseTruncated(t *testing.T) {
+	for _, f := range formats() {
+		l := max(f.l4in, f.l3in)
+		if l < 34 || strings.Contains(f.name, "fragment") {
+			continue
+		}
+		a := frame.MustArena(1, 2048, 256)
+		head := min(len(f.b), int(f.l4in)+wire.UDPLen+wire.BTHLen+wire.AtomicETHLen)
+		a.SetBytes(0, f.b[:head])
+		a.Meta(0).Wire = uint32(len(f.b))
+		p := wire.NewParser(wire.NewHasher(0, false))
+		p.Parse(a, []frame.Ref{0})
+		m := *a.Meta(0)
+		whole, _ := wt.Parse(f.b)
+		if head < len(f.b) {
+			whole.Flags |= frame.Truncated
+		}
+		if d := cmp.Diff(whole, m, ignoreGeometry); d != "" {
+			t.Errorf("%s of which %d bytes are there: whole -, cut +:\n%s", f.name, head, d)
+		}
+	}
+	// 9000 bytes of which 54 are there.
+	a := frame.MustArena(1, 2048, 256)
+	b := wt.Packet(eth, ip4, tcp, wt.Zeros(9000-54))
+	a.SetBytes(0, b[:54])
+	p := wire.NewParser(wire.NewHasher(0, false))
+	if p.Parse(a, []frame.Ref{0}); a.Meta(0).Reason != frame.ParseIPv4TotalLen {
+		t.Errorf("without wire length: %v", a.Meta(0).Reason)
+	}
+	a.Meta(0).Wire = 9000
+	if p.Parse(a, []frame.Ref{0}); a.Meta(0).Reason != frame.Keep || a.Meta(0).Flags&frame.Truncated == 0 {
+		t.Errorf("with wire length: %v", a.Meta(0).Reason)
+	}
+	// Cut off because the rest is in another chunk: not truncated.
+	a.Meta(0).Next = 7
+	if p.Parse(a, []frame.Ref{0}); a.Meta(0).Reason != frame.Keep || a.Meta(0).Flags&frame.Truncated != 0 {
+		t.Errorf("chained: %v %x", a.Meta(0).Reason, a.Meta(0).Flags)
+	}
+}
+
+var ignoreGeometry = cmp.Options{cmpopts.IgnoreFields(frame.Meta{}, "Head", "Len", "Wire", "Next"), cmpopts.IgnoreUnexported(frame.Meta{})}
+
+// checkOffsets holds what later stages rely on: offsets are zero or inside the
+// materialised bytes, with the header that the flags promise.
+func checkOffsets(t testing.TB, m *frame.Meta, n int) {
+	t.Helper()
+	need := func(what string, off uint16, size int) {
+		if int(off)+size > n {
+			t.Errorf("%s at %d does not fit into %d bytes: %+v", what, off, n, m)
+		}
+	}
+	if m.Flags&(frame.HasIPv4|frame.HasIPv6) == 0 && (m.L4 != 0 || m.L4Inner != 0 || m.Proto != 0) {
+		t.Errorf("transport without IP: %+v", m)
+	}
+	if m.Flags&frame.HasIPv4 != 0 {
+		need("IPv4", m.L3, wire.IPv4Len)
+	}
+	if m.Flags&frame.HasIPv6 != 0 {
+		need("IPv6", m.L3, wire.IPv6Len)
+	}
+	if m.Flags&frame.HasTunnel != 0 {
+		size := wire.IPv4Len
+		if m.Flags&frame.InnerIPv6 != 0 {
+			size = wire.IPv6Len
+		}
+		need("inner IP", m.L3Inner, size)
+		if m.L3Inner <= m.L3 {
+			t.Errorf("inner header before outer: %+v", m)
+		}
+	} else if m.L3Inner != m.L3 || m.L4Inner != m.L4 || m.Proto != m.ProtoIn {
+		t.Errorf("no tunnel, but inner and outer differ: %+v", m)
+	}
+	for flag, size := range map[uint32]int{frame.HasTCP: wire.TCPLen, frame.HasUDP: wire.UDPLen, frame.HasICMP: wire.ICMPv6Len} {
+		if m.Flags&flag != 0 {
+			need("transport", m.L4Inner, size)
+			if m.L4Inner <= m.L3Inner {
+				t.Errorf("transport before IP: %+v", m)
+			}
+		}
+	}
+	if m.Flags&frame.HasRoCE != 0 {
+		need("RoCE", m.L4Inner, wire.UDPLen+wire.BTHLen)
+	}
+	need("L4", m.L4, 0)
+	if m.Flags&frame.IsFragment != 0 && (m.SrcPort != 0 || m.DstPort != 0) {
+		t.Errorf("a fragment with ports: %+v", m)
+	}
+}
+
+// The short cut agrees with the full parser on all that it takes.
+func TestPlainAgreesWithGeneral(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 2))
+	fs := formats()
+	plain := 0
+	for i := range 200_000 {
+		b := append([]byte(nil), fs[i%len(fs)].b...)
+		for range rnd.IntN(3) {
+			b[rnd.IntN(min(len(b), 64))] = byte(rnd.Uint32())
+		}
+		plain += comparePaths(t, b, rnd.IntN(100))
+		if t.Failed() {
+			return
+		}
+	}
+	if plain < 5000 {
+		t.Errorf("only %d frames took the short cut", plain)
+	}
+}
+
+// comparePaths parses b both ways and returns 1 if the short cut took it.
+func comparePaths(t testing.TB, b []byte, beyond int) int {
+	p := wire.NewParser(wire.NewHasher(3, false))
+	a := frame.MustArena(2, 4096, 256)
+	for r := range frame.Ref(2) {
+		a.SetBytes(r, b)
+		a.Meta(r).Wire += uint32(beyond)
+		a.Meta(r).Flags = frame.MarkCE | frame.IsClone | frame.HasTCP
+	}
+	p.Parse(a, []frame.Ref{0})
+	p.ParseGeneral(a, []frame.Ref{1})
+	if d := cmp.Diff(*a.Meta(1), *a.Meta(0), cmpopts.IgnoreUnexported(frame.Meta{})); d != "" {
+		t.Errorf("general -, Parse +:\n%s\n% x", d, b)
+	}
+	if a.Meta(0).Flags&(frame.MarkCE|frame.IsClone) != frame.MarkCE|frame.IsClone {
+		t.Error("flags of later stages were lost")
+	}
+	checkOffsets(t, a.Meta(0), len(b))
+	return p.ParsePlain(a, []frame.Ref{0})
+}
+
+func TestParseAllocatesNothing(t *testing.T) {
+	a, v := vector(formats())
+	p := wire.NewParser(wire.NewHasher(1, true))
+	if n := testing.AllocsPerRun(100, func() { p.Parse(a, v) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// vector puts up to 64 frames of the formats into an arena, over and over.
+func vector(fs []format) (*frame.Arena, []frame.Ref) {
+	a := frame.MustArena(64, 2048, 256)
+	var v []frame.Ref
+	for i := range frame.Ref(64) {
+		b := append([]byte(nil), fs[int(i)%len(fs)].b...)
+		a.SetBytes(i, b)
+		v = append(v, i)
+	}
+	return a, v
+}
+
+func BenchmarkParse(b *testing.B) {
+	byName := map[string]format{}
+	for _, f := range formats() {
+		byName[f.name] = f
+	}
+	pick := func(names ...string) (fs []format) {
+		for _, n := range names {
+			fs = append(fs, byName[n])
+		}
+		return fs
+	}
+	for _, c := range []struct {
+		name string
+		fs   []format
+	}{
+		{"udp4", pick("udp4")},
+		{"tcp4", pick("tcp4")},
+		{"vlan", pick("vlan")},
+		{"tcp-udp-vlan", pick("udp4", "tcp4", "vlan", "tcp4-options")},
+		{"udp6", pick("udp6")},
+		{"roce", pick("roce-send-only", "roce-ack", "roce-write-only-imm")},
+		{"internet", pick("tcp4", "udp4", "tcp4", "vlan", "tcp6", "udp4", "tcp4", "icmp", "tcp4", "udp6", "tcp4", "arp")},
+		{"all-formats", formats()},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			a, v := vector(c.fs)
+			p := wire.NewParser(wire.NewHasher(1, false))
+			b.ReportAllocs()
+			for b.Loop() {
+				p.Parse(a, v)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(v)), "ns/frame")
+		})
 	}
 }
