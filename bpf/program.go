@@ -6,6 +6,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/rlimit"
+	"golang.org/x/sys/unix"
 )
 
 // Program is the XDP program of one port, loaded into the kernel. Its methods
@@ -41,7 +42,10 @@ func Load(f Filter) (*Program, error) {
 	}
 	p := &Program{}
 	if err := spec.LoadAndAssign(&p.objects, nil); err != nil {
-		return nil, fmt.Errorf("XDP program: load (needs CAP_BPF and CAP_NET_ADMIN): %w", notSupported(err))
+		if errors.Is(err, unix.EPERM) {
+			return nil, fmt.Errorf("XDP program: load (needs CAP_BPF and CAP_NET_ADMIN): %w", err)
+		}
+		return nil, fmt.Errorf("XDP program: load: %w", notSupported(err))
 	}
 	for _, k := range keys {
 		if err := p.objects.Match.Put(k, uint8(1)); err != nil {

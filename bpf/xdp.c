@@ -57,27 +57,31 @@ static __always_inline __u16 be16(const __u8 *p) { return (__u16)p[0] << 8 | p[1
  * no ports, and IPv6 extension headers are not walked. */
 static __always_inline int matches_ip(const __u8 *p, const __u8 *end, __u16 ethertype)
 {
-	const __u8 *l4;
+	__u32 header, later_fragment = 0;
 	__u8 protocol;
 
 	if (ethertype == 0x0800) {
 		if (p + 20 > end)
 			return 0;
 		protocol = p[9];
-		l4 = be16(p + 6) & 0x1fff ? end : p + (p[0] & 15) * 4;
+		header = (p[0] & 15) * 4;
+		later_fragment = be16(p + 6) & 0x1fff;
 	} else if (ethertype == 0x86dd) {
 		if (p + 40 > end)
 			return 0;
 		protocol = p[6];
-		l4 = p + 40;
+		header = 40;
 	} else {
 		return 0;
 	}
 	if (matches(BY_PROTOCOL, protocol))
 		return 1;
-	if (!(filter & 1 << BY_PORT) || (protocol != 6 && protocol != 17) || l4 + 4 > end)
+	if (!(filter & 1 << BY_PORT) || (protocol != 6 && protocol != 17) || later_fragment || header < 20)
 		return 0;
-	return matches(BY_PORT, be16(l4 + 2));
+	p += header;
+	if (p + 4 > end)
+		return 0;
+	return matches(BY_PORT, be16(p + 2));
 }
 
 static __always_inline int matches_frame(const __u8 *p, const __u8 *end)

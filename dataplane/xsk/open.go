@@ -121,8 +121,10 @@ func create(u *UMEM, c Config, ifi *net.Interface, m Mode, peer *Socket) (*Socke
 	switch {
 	case errors.Is(err, unix.EAFNOSUPPORT):
 		return nil, fmt.Errorf("this kernel has no AF_XDP (CONFIG_XDP_SOCKETS): %w", err)
-	case err != nil:
+	case errors.Is(err, unix.EPERM):
 		return nil, fmt.Errorf("create (needs CAP_NET_RAW): %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("create: %w", err)
 	}
 	s := &Socket{
 		fd: fd, umem: u, name: ifi.Name, ifindex: c.IfIndex, queue: c.Queue, netns: c.NetNS,
