@@ -1,0 +1,132 @@
+package dataplane
+
+import (
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/gswitch/gswitch/bpf"
+	"github.com/gswitch/gswitch/dataplane/xsk"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// Config of an Engine. The zero value of each field is a sensible default.
+type Config struct {
+	Chunks    int            // frames of the arena; 0 is 32768
+	ChunkSize int            // bytes of a chunk: 2048 (default) or 4096
+	Workers   []WorkerConfig // empty is one worker with defaults
+	HugePages bool           // back the arena by 2 MiB pages where enough are reserved
+
+	// Supervise is how often ports that are down are tried again and network
+	// namespaces are checked, besides the kernel's own notifications; 0 is
+	// 250 ms.
+	Supervise time.Duration
+
+	Logger *slog.Logger // nil is slog.Default()
+}
+
+// WorkerConfig describes one worker.
+type WorkerConfig struct {
+	Name string   // of its thread, up to 15 bytes; empty is "gsw-" and its index
+	Pin  bool     // run on CPU only
+	CPU  int      //
+	Poll PollMode //
+
+	// IdleSpin is how long an adaptive worker spins without traffic before it
+	// sleeps; 0 is 100 us.
+	IdleSpin frame.Time
+}
+
+// PollMode says what a worker does when there is nothing to do.
+type PollMode uint8
+
+const (
+	Adaptive PollMode = iota // spin while busy and for IdleSpin after, then sleep in ppoll
+	Spin                     // spin always, without system calls while idle: lowest latency, one whole core
+	Sleep                    // sleep whenever there is nothing to do: least CPU, highest latency
+)
+
+var pollNames = [...]string{Adaptive: "adaptive", Spin: "spin", Sleep: "sleep"}
+
+// String returns "adaptive", "spin" or "sleep".
+func (m PollMode) String() string { return nameOf(pollNames[:], int(m)) }
+
+// ParsePollMode is the inverse of PollMode.String.
+func ParsePollMode(s string) (PollMode, error) {
+	i, err := indexOf(pollNames[:], s, "poll mode")
+	return PollMode(i), err
+}
+
+// Kind of a port.
+type Kind uint8
+
+const (
+	XDP  Kind = iota // a network interface over AF_XDP
+	Wire             // a link in memory to the other port of this engine with the same wire name
+	Pcap             // reads frames from a capture file and writes those sent to another
+	Null             // receives nothing and discards what is sent
+)
+
+var kindNames = [...]string{XDP: "xdp", Wire: "wire", Pcap: "pcap", Null: "null"}
+
+// String returns "xdp", "wire", "pcap" or "null".
+func (k Kind) String() string { return nameOf(kindNames[:], int(k)) }
+
+// ParseKind is the inverse of Kind.String.
+func ParseKind(s string) (Kind, error) {
+	i, err := indexOf(kindNames[:], s, "port kind")
+	return Kind(i), err
+}
+
+// PortSpec describes a port.
+type PortSpec struct {
+	Name string // shown and logged; empty is the interface, the wire, or the kind with the number
+	Kind Kind
+
+	// XDP. The queues of an interface may be divided between several ports
+	// (AddPort once per worker): the program is attached once.
+	Interface string
+	NetNS     string        // name under /run/netns, or a path; empty is the process's own
+	Queues    []int         // receive queues of this port; empty is queue 0. Frames are sent through the first
+	Mode      xsk.Mode      // pins a step of the mode ladder; Auto takes the best that works
+	Filter    bpf.Filter    // which frames the switch takes; the rest goes to the kernel
+	RingSize  int           // entries of the receive and transmit rings, a power of two; 0 is 2048
+	Wait      time.Duration // how long AddPort waits for the interface to appear; 0 fails at once
+	Optional  bool          // AddPort succeeds without the interface: the port is down until it appears
+
+	// Wire.
+	Wire string
+
+	// Pcap. Either file may be empty.
+	In       string // pcap or pcapng to receive from; its end takes the link down
+	Out      string // pcapng file to write what is sent to; an existing file is replaced
+	MaxSpeed bool   // ignore the times in the file
+
+	// Delay is the propagation delay of an emulated cable at this port: what
+	// the node sends reaches the device so much later than the node's own
+	// Depart time. 0 is no delay line.
+	Delay frame.Time
+	// DelayFrames is how many frames the cable holds; 0 is 4096.
+	DelayFrames int
+
+	// TxDepth bounds the frames that wait below the node, in the transmit
+	// ring, so that queues form in the node. 0 is 256; a port with an emulated
+	// rate wants 64.
+	TxDepth int
+}
+
+func nameOf(names []string, i int) string {
+	if i < len(names) {
+		return names[i]
+	}
+	return fmt.Sprintf("unknown(%d)", i)
+}
+
+func indexOf(names []string, s, what string) (int, error) {
+	for i, n := range names {
+		if n == s {
+			return i, nil
+		}
+	}
+	return 0, fmt.Errorf("%s %q: must be one of %q", what, s, names)
+}

@@ -1,0 +1,295 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/gswitch/gswitch/dataplane/xsk"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// ifaceKey names an interface: a path or name of a network namespace, and a
+// name in it.
+type ifaceKey struct{ netns, name string }
+
+func (k ifaceKey) String() string {
+	if k.netns == "" {
+		return k.name
+	}
+	return k.name + " in network namespace " + k.netns
+}
+
+// iface is an interface that ports of this engine use, each some of its
+// queues. It is guarded by Engine.mu.
+type iface struct {
+	key   ifaceKey
+	ports []*Port
+	port  *xsk.Port // nil while the interface is not open
+	prep  *preparation
+	index int
+	mac   string
+	mtu   int
+	why   string // why it is not open
+	lost  bool   // it was open before
+}
+
+// addShare gives p its queues of an interface. The interface is opened, or
+// opened anew with the queues of all its ports.
+func (e *Engine) addShare(p *Port) error {
+	k := ifaceKey{p.spec.NetNS, p.spec.Interface}
+	i := e.interfaces[k]
+	if i == nil {
+		i = &iface{key: k}
+	}
+	for _, o := range i.ports {
+		for _, q := range p.spec.Queues {
+			if slices.Contains(o.spec.Queues, q) {
+				return fmt.Errorf("queue %d of %s already belongs to port %s", q, k, o.spec.Name)
+			}
+		}
+		if o.spec.Mode != p.spec.Mode || o.spec.RingSize != p.spec.RingSize || !reflect.DeepEqual(o.spec.Filter, p.spec.Filter) {
+			return fmt.Errorf("mode, ring size and filter must be those of port %s, which uses %s too", o.spec.Name, k)
+		}
+	}
+	if i.port != nil {
+		if err := e.closeIface(i, "another port takes queues of it"); err != nil {
+			e.log.Warn("interface not closed cleanly", "interface", k.name, "netns", k.netns, "err", err)
+		}
+	}
+	i.ports, p.iface = append(i.ports, p), i
+	e.interfaces[k] = i
+	err := e.openIface(i)
+	if err != nil && p.spec.Optional {
+		e.log.Warn("port down until its interface can be opened", "port", p.spec.Name, "err", err)
+		return nil
+	}
+	return err
+}
+
+// removeShare takes p off its interface, which is closed or goes on without
+// p's queues.
+func (e *Engine) removeShare(p *Port) error {
+	i := p.iface
+	if i == nil {
+		return nil
+	}
+	err := e.closeIface(i, "removed")
+	i.ports = slices.DeleteFunc(i.ports, func(o *Port) bool { return o == p })
+	if len(i.ports) == 0 {
+		delete(e.interfaces, i.key)
+		return err
+	}
+	if !e.stopped {
+		if oerr := e.openIface(i); oerr != nil {
+			e.log.Warn("port down", "interface", i.key.name, "netns", i.key.netns, "err", oerr)
+		}
+	}
+	return err
+}
+
+// openIface prepares the interface, attaches the program, opens the sockets
+// and brings the ports up if the link is.
+func (e *Engine) openIface(i *iface) (err error) {
+	defer func() {
+		if err != nil {
+			i.why = err.Error()
+			for _, p := range i.ports {
+				p.state = "down: " + i.why
+			}
+		}
+	}()
+	if err := e.supervisor.watch(i.key.netns); err != nil {
+		return err
+	}
+	spec := &i.ports[0].spec
+	var link netlink.Link
+	err = xsk.InNetNS(i.key.netns, func() (err error) {
+		if link, err = netlink.LinkByName(i.key.name); err != nil {
+			return fmt.Errorf("interface %s: %w", i.key, err)
+		}
+		i.prep, err = prepare(link)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	c := xsk.PortConfig{Interface: i.key.name, Filter: spec.Filter, Socket: xsk.Config{
+		NetNS: i.key.netns, Mode: spec.Mode, RxSize: spec.RingSize, TxSize: spec.RingSize, FillSize: 2 * spec.RingSize,
+		// Frames longer than a chunk come in several.
+		Multibuffer: link.Attrs().MTU+maxLinkHeader > e.config.ChunkSize-frame.DefaultHeadroom,
+	}}
+	for _, p := range i.ports {
+		c.Queues = append(c.Queues, p.spec.Queues...)
+	}
+	port, err := xsk.OpenPort(e.umem, c)
+	if err != nil {
+		if c.Socket.Multibuffer {
+			err = fmt.Errorf("%w (its MTU of %d needs frames in several chunks; a smaller MTU may help)", err, link.Attrs().MTU)
+		}
+		return errors.Join(err, e.restore(i))
+	}
+	i.port, i.index, i.why = port, port.IfIndex(), ""
+	i.mac, i.mtu = link.Attrs().HardwareAddr.String(), link.Attrs().MTU
+	i.prep.warnings = peerWarnings(i.key.netns, link, e.namespaces())
+	sockets := port.Sockets()
+	for _, p := range i.ports {
+		n := len(p.spec.Queues)
+		p.sockets, sockets = sockets[:n], sockets[n:]
+		p.device = &xdpDevice{sockets: p.sockets, tx: p.sockets[0], txSize: spec.RingSize, report: e.supervisor.poke}
+		p.state = "down: the link is not up yet"
+	}
+	e.log.Info("interface opened", "interface", i.key.name, "netns", i.key.netns, "mode", port.Mode(), "tried", rungs(port), "mtu", i.mtu)
+	for _, w := range i.prep.warnings {
+		e.log.Warn("interface", "interface", i.key.name, "netns", i.key.netns, "warning", w)
+	}
+	e.follow(i, i.linkState(e))
+	return nil
+}
+
+// maxLinkHeader is what a frame has before its MTU: Ethernet and one tag.
+const maxLinkHeader = 14 + 4
+
+// closeIface takes the ports down, detaches the program and frees the frames.
+func (e *Engine) closeIface(i *iface, why string) error {
+	i.why = why
+	for _, p := range i.ports {
+		e.takeDown(p, why)
+	}
+	if i.port == nil {
+		return nil
+	}
+	for _, p := range i.ports {
+		var c PortCounters
+		p.addSocketCounters(&c)
+		p.closed = c
+	}
+	err := i.port.Close()
+	for _, p := range i.ports {
+		if d := p.device; d != nil {
+			err = errors.Join(err, p.worker.Do(func(frame.Time) { d.release(p.worker.pool) }))
+		}
+		p.device, p.sockets = nil, nil
+	}
+	i.port, i.lost = nil, true
+	return errors.Join(err, e.restore(i))
+}
+
+// restore puts the interface back as it was found, if it is still there.
+func (e *Engine) restore(i *iface) error {
+	if i.prep == nil {
+		return nil
+	}
+	undo := i.prep.undo
+	i.prep = nil
+	if len(undo) == 0 {
+		return nil
+	}
+	err := xsk.InNetNS(i.key.netns, func() error {
+		var errs []error
+		for _, f := range slices.Backward(undo) {
+			errs = append(errs, f())
+		}
+		return errors.Join(errs...)
+	})
+	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	return err
+}
+
+// linkState says "" if the link is up, else why it is not.
+func (i *iface) linkState(e *Engine) string {
+	l, err := e.supervisor.link(i.key.netns, i.index)
+	if err != nil {
+		return err.Error()
+	}
+	switch f := l.Attrs().RawFlags; {
+	case f&unix.IFF_UP == 0:
+		return "interface is set down"
+	case f&unix.IFF_RUNNING == 0:
+		return "no carrier: the other end is down"
+	}
+	return ""
+}
+
+// follow tells the nodes when the link changes. why is empty if it is up.
+func (e *Engine) follow(i *iface, why string) {
+	for _, p := range i.ports {
+		switch {
+		case why == "" && !p.up:
+			if d, ok := p.device.(*xdpDevice); ok {
+				d.lost.Store(false)
+			}
+			if err := e.bringUp(p, p.device); err != nil {
+				continue
+			}
+			if i.lost {
+				p.reopened++
+			}
+			e.log.Info("port up", "port", p.spec.Name, "interface", i.key.name, "netns", i.key.netns, "mode", i.port.Mode())
+		case why != "" && p.up:
+			e.takeDown(p, why)
+			e.log.Warn("port down", "port", p.spec.Name, "interface", i.key.name, "netns", i.key.netns, "reason", why)
+		case why != "":
+			p.state = "down: " + why
+		}
+	}
+}
+
+// describe fills in what is shown of the interface of a port.
+func (i *iface) describe(s *PortStats) {
+	if i == nil {
+		return
+	}
+	s.IfIndex, s.MAC, s.MTU = i.index, i.mac, i.mtu
+	if i.prep != nil {
+		s.Setup, s.Warnings = slices.Clone(i.prep.done), slices.Clone(i.prep.warnings)
+	}
+	if i.port != nil {
+		s.Mode, s.ModeWhy = i.port.Mode(), rungs(i.port)
+	}
+}
+
+func rungs(p *xsk.Port) string {
+	var s []string
+	for _, r := range p.Rungs() {
+		s = append(s, r.String())
+	}
+	return strings.Join(s, "; ")
+}
+
+// await waits until the interface of spec exists.
+func (e *Engine) await(spec PortSpec) error {
+	deadline := time.Now().Add(spec.Wait)
+	for {
+		err := xsk.InNetNS(spec.NetNS, func() error {
+			_, err := netlink.LinkByName(spec.Interface)
+			return err
+		})
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("interface %s did not appear within %v: %w", ifaceKey{spec.NetNS, spec.Interface}, spec.Wait, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// namespaces returns the network namespaces of the engine's interfaces.
+func (e *Engine) namespaces() []string {
+	var names []string
+	for k := range e.interfaces {
+		if !slices.Contains(names, k.netns) {
+			names = append(names, k.netns)
+		}
+	}
+	return names
+}

@@ -1,0 +1,306 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gswitch/gswitch/dataplane/xsk"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// Port is a port of a node. The device below it comes and goes; the port and
+// its counters stay.
+type Port struct {
+	engine *Engine
+	worker *Worker
+	node   frame.Node
+	number uint16
+	spec   PortSpec
+	line   *line
+
+	// Guarded by Engine.mu.
+	state    string // "up", or "down: " and why
+	up       bool
+	iface    *iface        // XDP
+	sockets  []*xsk.Socket // XDP: of this port's queues, while the interface is open
+	device   device        // XDP: over these sockets
+	closed   PortCounters  // XDP: what sockets that are closed had counted
+	reopened uint64        // XDP
+	wire     *wire         // Wire
+	pcap     *pcapPort     // Pcap
+}
+
+// Name returns the port's name.
+func (p *Port) Name() string { return p.spec.Name }
+
+// Number returns the port's number at its node.
+func (p *Port) Number() uint16 { return p.number }
+
+// AddPort opens a port and gives it to a node of a worker under a number. The
+// node is told the state of the link. An interface that is missing is waited
+// for as long as spec.Wait says; with spec.Optional it may stay missing, and
+// is taken when it appears.
+func (e *Engine) AddPort(worker int, n frame.Node, number uint16, spec PortSpec) (*Port, error) {
+	w, err := e.worker(worker)
+	if err != nil {
+		return nil, err
+	}
+	if err := spec.complete(number); err != nil {
+		return nil, err
+	}
+	p := &Port{engine: e, worker: w, node: n, number: number, spec: spec, state: "down: not opened"}
+	if err := e.addPort(p); err != nil {
+		return nil, fmt.Errorf("port %s: %w", spec.Name, err)
+	}
+	return p, nil
+}
+
+// complete fills in defaults and finds contradictions.
+func (s *PortSpec) complete(number uint16) error {
+	if s.Name == "" {
+		switch s.Kind {
+		case XDP:
+			s.Name = s.Interface
+		case Wire:
+			s.Name = s.Wire
+		default:
+			s.Name = fmt.Sprintf("%s%d", s.Kind, number)
+		}
+	}
+	bad := func(format string, args ...any) error {
+		return fmt.Errorf("port %s: %s", s.Name, fmt.Sprintf(format, args...))
+	}
+	switch {
+	case s.Kind > Null:
+		return bad("there is no kind %d", s.Kind)
+	case s.Kind == XDP && s.Interface == "":
+		return bad("an xdp port needs an interface")
+	case s.Kind == Wire && s.Wire == "":
+		return bad("a wire port needs the name of the wire")
+	case s.Kind == Pcap && s.In == "" && s.Out == "":
+		return bad("a pcap port needs an input file, an output file, or both")
+	case s.Delay < 0:
+		return bad("delay %v is negative", s.Delay.Duration())
+	case s.TxDepth < 0 || s.DelayFrames < 0:
+		return bad("transmit depth %d and delay frames %d must not be negative", s.TxDepth, s.DelayFrames)
+	case s.RingSize < 0 || s.RingSize&(s.RingSize-1) != 0:
+		return bad("ring size %d is not a power of two", s.RingSize)
+	case s.Mode > xsk.Generic:
+		return bad("there is no mode %d", uint8(s.Mode))
+	}
+	if len(s.Queues) == 0 {
+		s.Queues = []int{0}
+	}
+	s.Queues = slices.Clone(s.Queues)
+	for i, q := range s.Queues {
+		if q < 0 {
+			return bad("queue %d is negative", q)
+		}
+		if slices.Contains(s.Queues[:i], q) {
+			return bad("queue %d is named twice", q)
+		}
+	}
+	if s.TxDepth == 0 {
+		s.TxDepth = 256
+	}
+	if s.DelayFrames == 0 {
+		s.DelayFrames = 4096
+	}
+	if s.RingSize == 0 {
+		s.RingSize = 2048
+	}
+	return nil
+}
+
+func (e *Engine) addPort(p *Port) error {
+	if p.spec.Kind == XDP && p.spec.Wait > 0 {
+		if err := e.await(p.spec); err != nil && !p.spec.Optional {
+			return err
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.stopped {
+		return ErrStopped
+	}
+	if err := e.link(p); err != nil {
+		return err
+	}
+	e.ports = append(e.ports, p)
+	var err error
+	switch p.spec.Kind {
+	case XDP:
+		err = e.addShare(p)
+	case Wire:
+		err = e.plug(p)
+	case Pcap:
+		err = e.openPcap(p)
+	case Null:
+		err = e.bringUp(p, null{})
+	}
+	if err != nil {
+		return errors.Join(err, e.removePort(p))
+	}
+	return nil
+}
+
+// link gives the worker its view of p, with the link down.
+func (e *Engine) link(p *Port) error {
+	l := &line{number: p.number, depth: p.spec.TxDepth}
+	if p.spec.Delay > 0 {
+		l.delay = newDelayLine(p.spec.Delay, p.spec.DelayFrames)
+	}
+	p.line = l
+	var refused error
+	err := p.worker.Do(func(now frame.Time) {
+		w := p.worker
+		if l.node = w.find(p.node); l.node == nil {
+			refused = fmt.Errorf("its node is not on worker %d: AddNode first", w.index)
+			return
+		}
+		for _, o := range w.ports {
+			if o.node == l.node && o.number == l.number {
+				refused = fmt.Errorf("its node already has a port %d", l.number)
+				return
+			}
+		}
+		w.ports = append(w.ports, l)
+		l.node.SetLink(now, l.number, false)
+	})
+	return errors.Join(err, refused)
+}
+
+// RemovePort closes a port: its interface is left as it was found and the
+// frames below the node are freed.
+func (e *Engine) RemovePort(p *Port) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !slices.Contains(e.ports, p) {
+		return nil
+	}
+	return e.removePort(p)
+}
+
+func (e *Engine) removePort(p *Port) error {
+	var err error
+	switch p.spec.Kind {
+	case XDP:
+		err = e.removeShare(p)
+	case Wire:
+		e.unplug(p)
+	case Pcap:
+		err = e.closePcap(p)
+	case Null:
+		e.takeDown(p, "removed")
+	}
+	e.ports = slices.DeleteFunc(e.ports, func(o *Port) bool { return o == p })
+	err = errors.Join(err, p.worker.Do(func(frame.Time) {
+		w := p.worker
+		w.ports = slices.DeleteFunc(w.ports, func(o *line) bool { return o == p.line })
+		w.sleep.stale = true
+	}))
+	return err
+}
+
+// bringUp puts a device below a port and tells its node that the link is up.
+func (e *Engine) bringUp(p *Port, d device) error {
+	err := p.worker.Do(func(now frame.Time) {
+		p.line.dev, p.line.blocked = d, false
+		p.worker.sleep.stale = true
+		p.line.node.SetLink(now, p.number, true)
+	})
+	if err == nil {
+		p.up, p.state = true, "up"
+	}
+	return err
+}
+
+// takeDown takes the device from below a port, frees what was on its way to
+// it and tells the node that the link is down. It returns the device, which
+// the worker no longer touches.
+func (e *Engine) takeDown(p *Port, why string) (d device) {
+	p.up, p.state = false, "down: "+why
+	p.worker.Do(func(now frame.Time) {
+		l, w := p.line, p.worker
+		if d = l.dev; d == nil {
+			return
+		}
+		l.dev = nil
+		w.sleep.stale = true
+		// What the node has sent but no device took is lost on the cable.
+		lost := l.nheld
+		for _, r := range l.held[:l.nheld] {
+			w.pool.Free(r)
+		}
+		l.nheld = 0
+		if l.delay != nil {
+			lost += int(l.delay.tail - l.delay.head)
+			l.delay.release(w.pool)
+		}
+		l.stats.TxDropped += uint64(lost)
+		l.node.SetLink(now, l.number, false)
+	})
+	return d
+}
+
+// plug attaches p to its wire, and brings both ends up if it is the second.
+func (e *Engine) plug(p *Port) error {
+	l := e.wires[p.spec.Wire]
+	if l == nil {
+		l = &wire{name: p.spec.Wire, rings: [2]*frame.Ring{frame.NewRing(wireFrames), frame.NewRing(wireFrames)}}
+		e.wires[p.spec.Wire] = l
+	}
+	i := slices.Index(l.ends[:], nil)
+	if i < 0 {
+		return fmt.Errorf("wire %s already joins %s and %s", l.name, l.ends[0].spec.Name, l.ends[1].spec.Name)
+	}
+	l.ends[i], p.wire = p, l
+	if l.ends[1-i] == nil {
+		p.state = "down: the other end of the wire is not there"
+		return nil
+	}
+	for k, end := range l.ends {
+		if err := e.bringUp(end, l.end(k)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unplug takes both ends down, in an order that leaves no frame in the rings,
+// and detaches p.
+func (e *Engine) unplug(p *Port) {
+	l := p.wire
+	if l == nil {
+		return
+	}
+	i := slices.Index(l.ends[:], p)
+	far := l.ends[1-i]
+	if far != nil {
+		devs := [2]device{e.takeDown(p, "removed"), e.takeDown(far, "the other end of the wire was removed")}
+		// Nobody sends any more.
+		for k, end := range [2]*Port{p, far} {
+			if d := devs[k]; d != nil {
+				end.worker.Do(func(frame.Time) { d.release(end.worker.pool) })
+			}
+		}
+	}
+	l.ends[i], p.wire = nil, nil
+	if far == nil {
+		delete(e.wires, l.name)
+	}
+}
+
+// status returns what the control plane knows of p.
+func (p *Port) status() PortStats {
+	s := PortStats{Name: p.spec.Name, Number: p.number, Worker: p.worker.index, Kind: p.spec.Kind, Up: p.up, State: p.state,
+		Interface: p.spec.Interface, NetNS: p.spec.NetNS, Wire: p.spec.Wire, Reopened: p.reopened}
+	switch p.spec.Kind {
+	case XDP:
+		p.iface.describe(&s)
+	case Pcap:
+		s.InputEnded = p.pcap.ended()
+	}
+	return s
+}

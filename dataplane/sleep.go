@@ -1,0 +1,149 @@
+package dataplane
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+const (
+	// A sleep costs a wake-up of some tens of microseconds, so an adaptive
+	// worker spins through shorter gaps between timers.
+	spinMargin = 50 * frame.Microsecond
+	// A port that takes no frames is tried again this soon.
+	retryBlocked = 50 * frame.Microsecond
+	// The longest sleep. Everything wakes a worker; this bounds the damage of
+	// a driver that does not.
+	longestSleep = 1 * frame.Second
+)
+
+// sleeper is how a worker waits and is woken.
+type sleeper struct {
+	// asleep is set before the last look for work and cleared after waking:
+	// whoever brings work after that look sees it and rings the bell.
+	asleep   atomic.Bool
+	bell     int // eventfd
+	fds      []unix.PollFd
+	stale    bool // fds must be built anew: ports changed
+	timeout  unix.Timespec
+	lastBusy frame.Time
+}
+
+func (s *sleeper) open() error {
+	fd, err := unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
+	if err != nil {
+		return fmt.Errorf("eventfd: %w", err)
+	}
+	s.bell, s.stale = fd, true
+	return nil
+}
+
+func (s *sleeper) close() { unix.Close(s.bell) }
+
+var one = []byte{1, 0, 0, 0, 0, 0, 0, 0}
+
+// wake ends the worker's sleep, if it sleeps. It may be called from any
+// goroutine and costs one atomic load otherwise.
+func (s *sleeper) wake() {
+	if s.asleep.Load() {
+		unix.Write(s.bell, one)
+	}
+}
+
+// idle decides what to do before the next loop.
+func (w *Worker) idle(now frame.Time) {
+	s := &w.sleep
+	if w.moved {
+		s.lastBusy = now
+		w.noteWakes(now)
+		return
+	}
+	wake := w.nextWake(now)
+	switch w.config.Poll {
+	case Spin:
+		return
+	case Adaptive:
+		if now-s.lastBusy < w.config.IdleSpin || wake-now < spinMargin {
+			return
+		}
+	case Sleep:
+		if wake <= now {
+			return
+		}
+	}
+
+	s.asleep.Store(true)
+	if wake = w.nextWake(now); wake > now && !w.mail.pending.Load() {
+		w.doze(min(wake-now, longestSleep))
+	}
+	s.asleep.Store(false)
+}
+
+// doze waits for a frame, the bell or the timeout.
+func (w *Worker) doze(timeout frame.Time) {
+	s := &w.sleep
+	if s.stale {
+		s.fds = append(s.fds[:0], unix.PollFd{Fd: int32(s.bell), Events: unix.POLLIN})
+		for _, l := range w.ports {
+			if l.dev != nil {
+				s.fds = l.dev.pollFDs(s.fds)
+			}
+		}
+		s.stale = false
+	}
+	if w.config.Poll == Adaptive && timeout > spinMargin {
+		timeout -= spinMargin // spin the rest: the thread then acts on time
+	}
+	s.timeout = unix.NsecToTimespec(int64(timeout))
+	w.stats.Sleeps++
+	// The result does not matter: the next loop looks at everything.
+	unix.Ppoll(s.fds, &s.timeout, nil)
+	if s.fds[0].Revents != 0 {
+		var b [8]byte
+		unix.Read(s.bell, b[:])
+		w.stats.Wakeups++
+	}
+}
+
+// nextWake returns when there will be work although nothing arrives, and
+// remembers it for the lateness histogram.
+func (w *Worker) nextWake(now frame.Time) frame.Time {
+	wake, blocked := w.noteWakes(now), false
+	for _, l := range w.ports {
+		if l.dev == nil {
+			continue
+		}
+		wake = min(wake, l.dev.wake(now))
+		if l.blocked {
+			blocked = true
+		} else if l.delay != nil {
+			wake = min(wake, l.delay.wake())
+		}
+	}
+	if blocked {
+		// A node has work that its port cannot take, and says "now" for it.
+		// Whatever else was due has just been done.
+		if wake <= now {
+			wake = now + retryBlocked
+		}
+		wake = min(wake, now+retryBlocked)
+	}
+	return wake
+}
+
+// noteWakes asks every node for its next instant.
+func (w *Worker) noteWakes(now frame.Time) frame.Time {
+	wake := frame.Never
+	for _, n := range w.nodes {
+		at := n.Wake(now)
+		n.wake = frame.Never
+		if at > now {
+			n.wake = at
+		}
+		wake = min(wake, at)
+	}
+	return wake
+}

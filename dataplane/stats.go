@@ -1,0 +1,169 @@
+package dataplane
+
+import (
+	"math/bits"
+	"runtime/metrics"
+
+	"github.com/gswitch/gswitch/dataplane/xsk"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// Stats is a snapshot of an engine. It shares nothing with the engine.
+type Stats struct {
+	Now        frame.Time
+	Chunks     int // frames of the arena
+	FreeChunks int // of these, in the depot and in the workers' pools
+	Workers    []WorkerStats
+	Ports      []PortStats
+	GC         GCStats
+}
+
+// WorkerStats count what one worker did since it started.
+type WorkerStats struct {
+	Name       string
+	Poll       PollMode
+	Pin        bool
+	CPU        int        // where Pin
+	Running    frame.Time // since the thread started
+	Busy       frame.Time // of that, in loops that moved frames
+	Loops      uint64
+	IdleLoops  uint64             // loops that moved no frame
+	MaxLoop    frame.Time         // the longest loop that moved frames: how long a frame may have waited for the worker
+	Sleeps     uint64             // calls of ppoll
+	Wakeups    uint64             // of these, ended by another worker or the control plane
+	Vectors    [vector + 1]uint64 // received vectors by their number of frames
+	Lateness   Histogram          // nanoseconds from the instant of a node's timer to the loop that served it
+	Kicks      uint64             // transmit system calls for the worker's ports
+	KickFrames uint64             // descriptors that the kernel took in them; over Kicks: per call
+	FreeChunks int                // in the worker's own pool
+	Nodes      int
+	Ports      int
+}
+
+// BusyShare returns the share of its time in which the worker moved frames.
+func (s *WorkerStats) BusyShare() float64 {
+	if s.Running == 0 {
+		return 0
+	}
+	return float64(s.Busy) / float64(s.Running)
+}
+
+// PortCounters count frames and bytes (without preamble, FCS and gap) between
+// a node and its port, and what the port's rings report.
+type PortCounters struct {
+	RxFrames, RxBytes uint64
+	TxFrames, TxBytes uint64
+	TxDropped         uint64 // frames lost below the node: the device went away or refused them
+
+	// XDP: the port's sockets and XDP_STATISTICS.
+	Kicks         uint64 // transmit system calls
+	KickFrames    uint64 // descriptors that the kernel took in them
+	KickAgain     uint64 // of these calls, ended at the budget or at a full device queue
+	KickDrops     uint64 // of these calls, ended because the device dropped a frame
+	KickNoMemory  uint64 // of these calls, ended because the kernel had no memory
+	RxWakeups     uint64 // receive system calls
+	RxDropped     uint64 // frames too large for a chunk, or otherwise not taken
+	RxRingFull    uint64 // frames dropped at a full receive ring: the worker was too slow
+	FillRingEmpty uint64 // times that the kernel found no chunk to receive into
+	RxInvalid     uint64 // descriptors of the fill ring that the kernel refused
+	TxInvalid     uint64 // frames or descriptors that cannot be sent
+	TxRingEmpty   uint64 // times that the kernel found nothing to send
+}
+
+// PortStats is what is known of a port.
+type PortStats struct {
+	Name       string
+	Number     uint16
+	Worker     int
+	Kind       Kind
+	Up         bool
+	State      string // "up", or "down: " and why
+	Interface  string // XDP
+	NetNS      string
+	IfIndex    int
+	MAC        string
+	MTU        int
+	Queues     []int
+	Mode       xsk.Mode // what was got, AutoMode while down
+	ModeWhy    string   // why not a better one
+	Setup      []string // what was changed on the interface for the switch
+	Warnings   []string // what on the other end of the cable would break traffic
+	Reopened   uint64   // how often the interface was lost and taken back
+	Wire       string
+	InputEnded bool // Pcap: the input file has been read to its end
+	PortCounters
+}
+
+// GCStats tell of the garbage collector of the process, which the forwarding
+// path should never make work.
+type GCStats struct {
+	Cycles    uint64
+	Pauses    uint64  // stop-the-world pauses
+	PauseMax  float64 // seconds, upper bound of the longest so far
+	HeapBytes uint64  // live and not yet collected objects
+}
+
+func readGC() GCStats {
+	s := []metrics.Sample{
+		{Name: "/gc/cycles/total:gc-cycles"},
+		{Name: "/sched/pauses/total/gc:seconds"},
+		{Name: "/memory/classes/heap/objects:bytes"},
+	}
+	metrics.Read(s)
+	g := GCStats{Cycles: s[0].Value.Uint64(), HeapBytes: s[2].Value.Uint64()}
+	h := s[1].Value.Float64Histogram()
+	for i, n := range h.Counts {
+		if n > 0 {
+			g.Pauses += n
+			g.PauseMax = h.Buckets[i+1]
+		}
+	}
+	return g
+}
+
+// Histogram counts non-negative values in log-linear buckets: four to each
+// power of two, so a bucket's bounds lie within 25 % of each other.
+type Histogram struct {
+	Count, Sum, Max uint64
+	Buckets         [histogramBuckets]uint64
+}
+
+// Values of 2^40 (18 minutes in nanoseconds) and more share the last bucket.
+const histogramBuckets = 4 * 40
+
+func (h *Histogram) add(v uint64) {
+	h.Count++
+	h.Sum += v
+	h.Max = max(h.Max, v)
+	h.Buckets[bucketOf(v)]++
+}
+
+func bucketOf(v uint64) int {
+	if v < 4 {
+		return int(v)
+	}
+	e := bits.Len64(v) - 3 // v>>e is 4..7
+	return min(4*e+int(v>>e), histogramBuckets-1)
+}
+
+// Upper returns the largest value that bucket i counts.
+func (h *Histogram) Upper(i int) uint64 {
+	if i < 4 {
+		return uint64(i)
+	}
+	e := i/4 - 1
+	return (uint64(i%4)+5)<<e - 1
+}
+
+// Quantile returns an upper bound of the q-quantile, 0 <= q <= 1, or 0 if
+// nothing was counted.
+func (h *Histogram) Quantile(q float64) uint64 {
+	rank := uint64(q * float64(h.Count))
+	for i, n := range h.Buckets {
+		if n > rank {
+			return min(h.Upper(i), h.Max)
+		}
+		rank -= n
+	}
+	return h.Max
+}

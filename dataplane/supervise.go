@@ -1,0 +1,219 @@
+package dataplane
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
+// supervisor watches the interfaces of an engine: an interface that is
+// deleted, or whose namespace is, takes its ports down and is opened again
+// when it returns. It runs on a goroutine of its own; what it decides is done
+// under Engine.mu and handed to the workers.
+type supervisor struct {
+	engine  *Engine
+	look    chan struct{} // something changed
+	stopped chan struct{}
+	once    sync.Once
+	wg      sync.WaitGroup
+
+	monitors map[string]*monitor // by namespace, guarded by Engine.mu
+}
+
+// monitor is a subscription to the links of one network namespace.
+type monitor struct {
+	handle *netlink.Handle
+	inode  uint64 // of the namespace, to see that its name stands for another one
+	done   chan struct{}
+}
+
+func (s *supervisor) init(e *Engine) {
+	s.engine = e
+	s.look, s.stopped = make(chan struct{}, 1), make(chan struct{})
+	s.monitors = map[string]*monitor{}
+}
+
+// poke makes the supervisor look at the interfaces soon. It never blocks.
+func (s *supervisor) poke() {
+	select {
+	case s.look <- struct{}{}:
+	default:
+	}
+}
+
+func (s *supervisor) start() {
+	s.wg.Go(func() {
+		tick := time.NewTicker(s.engine.config.Supervise)
+		defer tick.Stop()
+		for {
+			changed := false
+			select {
+			case <-s.stopped:
+				return
+			case <-s.look:
+				changed = true
+			case <-tick.C:
+			}
+			s.engine.mu.Lock()
+			if !s.engine.stopped {
+				s.engine.inspect(changed)
+			}
+			s.engine.mu.Unlock()
+		}
+	})
+}
+
+// stop ends the goroutine and the subscriptions.
+func (s *supervisor) stop() {
+	s.once.Do(func() { close(s.stopped) })
+	s.engine.mu.Lock()
+	for ns := range s.monitors {
+		s.unwatch(ns)
+	}
+	s.engine.mu.Unlock()
+	s.wg.Wait()
+}
+
+// watch subscribes to the links of a namespace.
+func (s *supervisor) watch(ns string) error {
+	if s.monitors[ns] != nil {
+		return nil
+	}
+	h, err := netns.GetFromPath(netnsPath(ns))
+	if err != nil {
+		return fmt.Errorf("network namespace %s: %w", ns, err)
+	}
+	defer h.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(h), &st); err != nil {
+		return fmt.Errorf("network namespace %s: %w", ns, err)
+	}
+	handle, err := netlink.NewHandleAt(h, unix.NETLINK_ROUTE)
+	if err != nil {
+		return fmt.Errorf("network namespace %s: netlink: %w", ns, err)
+	}
+	m := &monitor{handle: handle, inode: st.Ino, done: make(chan struct{})}
+	updates := make(chan netlink.LinkUpdate, 64)
+	err = netlink.LinkSubscribeWithOptions(updates, m.done, netlink.LinkSubscribeOptions{
+		Namespace: &h,
+		// An overrun of the socket, at worst: then we look, too.
+		ErrorCallback: func(error) { s.poke() },
+	})
+	if err != nil {
+		handle.Close()
+		return fmt.Errorf("network namespace %s: watch its links: %w", ns, err)
+	}
+	s.monitors[ns] = m
+	s.wg.Go(func() {
+		// What changed is read afresh, so an update only says that something
+		// did. The channel closes after m.done or when the kernel ends it.
+		for range updates {
+			s.poke()
+		}
+	})
+	return nil
+}
+
+func (s *supervisor) unwatch(ns string) {
+	if m := s.monitors[ns]; m != nil {
+		close(m.done)
+		m.handle.Close()
+		delete(s.monitors, ns)
+	}
+}
+
+// link reads the state of an interface of a namespace that is watched.
+func (s *supervisor) link(ns string, index int) (netlink.Link, error) {
+	m := s.monitors[ns]
+	if m == nil {
+		return nil, fmt.Errorf("network namespace %s is not watched", ns)
+	}
+	return m.handle.LinkByIndex(index)
+}
+
+// gone reports whether the name of a watched namespace no longer stands for
+// it. The sockets inside would keep a deleted namespace alive for ever.
+func (s *supervisor) gone(ns string) bool {
+	m := s.monitors[ns]
+	if m == nil {
+		return true
+	}
+	var st unix.Stat_t
+	err := unix.Stat(netnsPath(ns), &st)
+	return err != nil || st.Ino != m.inode
+}
+
+// inspect looks at every interface and does what its state asks for. Links
+// are read only if something changed; namespaces, and interfaces that are not
+// open, every time.
+func (e *Engine) inspect(changed bool) {
+	s := &e.supervisor
+	for ns := range s.monitors {
+		if ns == "" || !s.gone(ns) {
+			continue
+		}
+		for _, i := range e.interfaces {
+			if i.key.netns == ns {
+				e.lose(i, "network namespace "+ns+" was deleted")
+			}
+		}
+		s.unwatch(ns)
+	}
+	for _, i := range e.interfaces {
+		switch {
+		case i.port == nil:
+			e.retry(i)
+		case changed:
+			_, err := s.link(i.key.netns, i.index)
+			if errors.As(err, &netlink.LinkNotFoundError{}) || errors.Is(err, unix.ENODEV) {
+				e.lose(i, "interface was deleted")
+				e.retry(i)
+				continue
+			}
+			e.follow(i, i.linkState(e))
+		}
+	}
+}
+
+// lose closes an interface that went away.
+func (e *Engine) lose(i *iface, why string) {
+	if i.port == nil {
+		return
+	}
+	for _, p := range i.ports {
+		e.log.Warn("port down", "port", p.spec.Name, "interface", i.key.name, "netns", i.key.netns, "reason", why)
+	}
+	if err := e.closeIface(i, why); err != nil {
+		e.log.Debug("close of a lost interface", "interface", i.key.name, "netns", i.key.netns, "err", err)
+	}
+}
+
+// retry opens an interface that is not open, if it is there. A reason other
+// than absence is logged when it changes.
+func (e *Engine) retry(i *iface) {
+	if _, err := os.Stat(netnsPath(i.key.netns)); err != nil {
+		return
+	}
+	before := i.why
+	err := e.openIface(i)
+	var missing netlink.LinkNotFoundError
+	if errors.As(err, &missing) {
+		// The reason it went away says more.
+		if before != "" {
+			i.why = before
+			for _, p := range i.ports {
+				p.state = "down: " + before
+			}
+		}
+		return
+	}
+	if err != nil && err.Error() != before {
+		e.log.Warn("interface cannot be opened, trying again", "interface", i.key.name, "netns", i.key.netns, "err", err)
+	}
+}

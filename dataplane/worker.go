@@ -1,0 +1,274 @@
+package dataplane
+
+import (
+	"runtime"
+
+	"github.com/gswitch/gswitch/capture"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// vector is how many frames move from stage to stage at once.
+const vector = 64
+
+// txVectors is how many vectors a node may send through one port per loop,
+// so that a port that several others feed keeps up with them.
+const txVectors = 4
+
+// Worker is one thread that steps nodes and serves their ports. Its exported
+// methods may be called from anywhere but the worker itself.
+type Worker struct {
+	engine *Engine
+	index  int
+	config WorkerConfig
+	arena  *frame.Arena
+	pool   *frame.Pool
+
+	nodes []*node
+	ports []*line
+
+	mail  mailbox
+	gone  chan struct{} // closed when the thread has ended
+	sleep sleeper
+	stats WorkerStats
+	last  frame.Time // when the previous loop began
+	moved bool       // whether it moved frames
+	vec   [vector]frame.Ref
+}
+
+// node is a worker's view of a frame.Node.
+type node struct {
+	frame.Node
+	handoff Handoff // nil if the node does not hand frames to other workers
+	drops   DropTap // nil while drops are not captured
+	taps    []nodeTap
+	wake    frame.Time // what Wake last said, if that was in the future, else Never
+}
+
+// line is a worker's view of a Port: what the loop touches.
+type line struct {
+	node   *node
+	number uint16
+	dev    device // nil while the port is down
+	delay  *delayLine
+	depth  int // PortSpec.TxDepth
+
+	// Frames that the node has sent and the device has not yet taken.
+	held    [vector]frame.Ref
+	nheld   int
+	blocked bool // the device took less than there was
+
+	taps []lineTap // empty: no capture
+
+	stats PortCounters
+}
+
+// run is the thread. A frame meets what follows from top to bottom.
+func (w *Worker) run() {
+	defer close(w.gone)
+	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+	w.prepareThread()
+	for {
+		// The clock, once per loop.
+		now := w.engine.Now()
+
+		// What the control plane wants done.
+		if w.mail.pending.Load() && !w.mail.deliver(now) {
+			return
+		}
+
+		w.account(now)
+		w.moved = w.step(now)
+		w.idle(now)
+	}
+}
+
+// step serves every port and node once and reports whether a frame moved.
+// It neither allocates nor blocks.
+func (w *Worker) step(now frame.Time) (moved bool) {
+	for _, l := range w.ports {
+		if l.dev != nil && w.receive(now, l) {
+			moved = true
+		}
+	}
+
+	// Timers, frames from other workers, new tables.
+	for _, n := range w.nodes {
+		if now >= n.wake {
+			w.stats.Lateness.add(uint64(now - n.wake))
+		}
+		n.Advance(now)
+	}
+
+	for _, l := range w.ports {
+		if l.dev == nil {
+			continue
+		}
+		if w.transmit(now, l) {
+			moved = true
+		}
+		l.dev.fill(w.pool)
+		l.dev.kick()
+	}
+
+	for _, n := range w.nodes {
+		if n.drops != nil {
+			w.captureDrops(now, n)
+		}
+		if n.handoff != nil {
+			if to := n.handoff.Handoff(); to != 0 {
+				w.engine.wakeWorkers(to)
+				moved = true
+			}
+		}
+	}
+	return moved
+}
+
+// receive takes back what a port has sent and hands one vector of what
+// arrived there to its node.
+func (w *Worker) receive(now frame.Time, l *line) bool {
+	l.dev.complete(w.pool)
+	n := l.dev.receive(now, w.pool, w.vec[:])
+	if n == 0 {
+		return false
+	}
+	v := w.vec[:n]
+	bytes := uint64(0)
+	for _, r := range v {
+		bytes += uint64(w.arena.Meta(r).Wire)
+	}
+	l.stats.RxFrames += uint64(n)
+	l.stats.RxBytes += bytes
+	w.stats.Vectors[n]++
+	if len(l.taps) > 0 {
+		l.capture(now, w.arena, capture.DirIn, v)
+	}
+	l.node.Receive(now, l.number, v)
+	return true
+}
+
+// transmit lets the node fill the room that the device has. Where there is
+// none the node is not asked, so that frames queue inside it.
+func (w *Worker) transmit(now frame.Time, l *line) (moved bool) {
+	if l.delay != nil {
+		return w.transmitDelayed(now, l)
+	}
+	if l.nheld > 0 && !w.flushHeld(now, l) {
+		return false
+	}
+	for range txVectors {
+		room := min(l.dev.room(l.depth), vector)
+		if room <= 0 {
+			l.blocked = true
+			return moved
+		}
+		n := l.node.Transmit(now, l.number, l.held[:room])
+		if n == 0 {
+			break
+		}
+		moved = true
+		w.sent(now, l, l.held[:n])
+		l.nheld = n
+		if !w.flushHeld(now, l) {
+			return moved
+		}
+		if n < room {
+			break
+		}
+	}
+	l.blocked = false
+	return moved
+}
+
+// transmitDelayed is transmit with an emulated cable between the node and
+// the device.
+func (w *Worker) transmitDelayed(now frame.Time, l *line) (moved bool) {
+	for range txVectors {
+		room := min(l.delay.room(), vector)
+		if room <= 0 {
+			break
+		}
+		n := l.node.Transmit(now, l.number, w.vec[:room])
+		if n == 0 {
+			break
+		}
+		moved = true
+		w.sent(now, l, w.vec[:n])
+		for _, r := range w.vec[:n] {
+			l.delay.push(r, departure(w.arena.Meta(r), now))
+		}
+		if n < room {
+			break
+		}
+	}
+	if l.nheld > 0 && !w.flushHeld(now, l) {
+		return moved
+	}
+	for range txVectors {
+		room := min(l.dev.room(l.depth), vector)
+		if room <= 0 {
+			l.blocked = true
+			return moved
+		}
+		if l.nheld = l.delay.pop(now, l.held[:room]); l.nheld == 0 {
+			break
+		}
+		moved = true
+		if !w.flushHeld(now, l) {
+			return moved
+		}
+	}
+	l.blocked = false
+	return moved
+}
+
+// departure is when a frame left the node: its scheduled departure on the
+// emulated link where the node keeps one, so that a late worker does not
+// lengthen the cable, else now.
+func departure(m *frame.Meta, now frame.Time) frame.Time {
+	if m.Depart > 0 && m.Depart <= now {
+		return m.Depart
+	}
+	return now
+}
+
+// sent counts and captures what a node sends.
+func (w *Worker) sent(now frame.Time, l *line, v []frame.Ref) {
+	bytes := uint64(0)
+	for _, r := range v {
+		bytes += uint64(w.arena.Meta(r).Wire)
+	}
+	l.stats.TxFrames += uint64(len(v))
+	l.stats.TxBytes += bytes
+	if len(l.taps) > 0 {
+		l.capture(now, w.arena, capture.DirOut, v)
+	}
+}
+
+// flushHeld gives the device what was left over and reports whether it took
+// everything.
+func (w *Worker) flushHeld(now frame.Time, l *line) bool {
+	n := l.dev.transmit(now, w.pool, l.held[:l.nheld])
+	if n < l.nheld {
+		l.nheld = copy(l.held[:], l.held[n:l.nheld])
+		l.blocked = true
+		return false
+	}
+	l.nheld = 0
+	return true
+}
+
+// account adds the time since the previous loop to what that loop was.
+func (w *Worker) account(now frame.Time) {
+	d := now - w.last
+	w.last = now
+	s := &w.stats
+	s.Loops++
+	switch {
+	case w.moved:
+		s.Busy += d
+		s.MaxLoop = max(s.MaxLoop, d)
+	default:
+		s.IdleLoops++
+	}
+}
