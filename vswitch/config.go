@@ -4,11 +4,11 @@ import (
 	"net/netip"
 
 	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pfc"
 	"github.com/gswitch/gswitch/pipeline"
 	"github.com/gswitch/gswitch/scheduler"
 	"github.com/gswitch/gswitch/wire"
 )
-
 
 // Trust says what of an arriving frame sets its traffic class.
 type Trust uint8
@@ -37,9 +37,11 @@ const (
 // bytes, nanoseconds). Package config reads it from a file.
 type Config struct {
 	Name string
-	ID   uint16 // 12-bit switch identifier, for telemetry
-	MAC  wire.MAC    // base address; routed interfaces and control frames use it
-	Seed uint64 // of the flow hash and every random choice
+	ID   uint16   // 12-bit switch identifier, for telemetry
+	MAC  wire.MAC // base address; routed interfaces and control frames use it
+	Seed uint64   // of the flow hash and every random choice
+	// SymmetricHash gives both directions of a flow the same hash.
+	SymmetricHash bool
 
 	Ports  []PortConfig // index = port number; a port without Name is a hole
 	VLANs  []VLANConfig // none: all ports are in VLAN 1
@@ -141,32 +143,20 @@ type BufferConfig struct {
 	XONOffset     uint32  // XON = XOFF - XONOffset
 	Headroom      uint32  // bytes per lossless (port, class); 0 = computed from rate, cable and MTU
 	GroupReserve  uint32  // guaranteed bytes per lossless (port, class)
+	// Response is how long a pause takes to act beyond cable and frames: the
+	// loops of both ends. It sizes the headroom.
+	Response frame.Time
+	// AllowLoss accepts a Headroom that is too small, for experiments.
+	AllowLoss bool
 }
 
-// PFCConfig describes priority flow control on all ports.
+// PFCConfig describes flow control on all ports.
 type PFCConfig struct {
-	Classes  uint8      // bitmap of lossless classes; 0 = PFC off
-	Pause    bool       // 802.3x pause instead of PFC (all classes at once)
-	Quanta   uint16     // pause time in quanta of 512 bit times; 0 = 0xffff
-	Watchdog PFCWatchdog
+	Mode     pfc.Mode
+	Classes  uint8  // bitmap of lossless classes
+	Quanta   uint16 // pause time to ask for; 0 = the longest
+	Watchdog pfc.Watchdog
 }
-
-// PFCWatchdog breaks pause storms: a queue that is paused without
-// interruption for Detect while frames wait is a storm.
-type PFCWatchdog struct {
-	Detect  frame.Time // 0 = off
-	Restore frame.Time // pause-free time after which the queue is restored; 0 = 2*Detect
-	Action  WatchdogAction
-}
-
-// WatchdogAction is what happens to a queue in a pause storm.
-type WatchdogAction uint8
-
-const (
-	WatchdogDrop   WatchdogAction = iota // drop what is queued and what arrives
-	WatchdogIgnore                       // ignore the pause and send
-	WatchdogAlert                        // only count and report
-)
 
 // FDBConfig describes the forwarding database.
 type FDBConfig struct {
@@ -177,9 +167,9 @@ type FDBConfig struct {
 
 // StaticMAC binds an address to a port.
 type StaticMAC struct {
-	VLAN uint16
+	VLAN uint16 // 1 on ports without VLANs
 	MAC  wire.MAC
-	Port string
+	Port uint16
 }
 
 // Route is a prefix with its next hops.

@@ -15,7 +15,7 @@ func (n *Node) finish(ps *portState, v []frame.Ref) {
 			n.buffer.Release(m)
 		}
 		if m.Flags&frame.MarkCE != 0 {
-			wire.SetCE(n.arena.Bytes(r), m)
+			wire.MarkCE(n.arena, r)
 		}
 		ps.tx.add(m.Wire)
 	}

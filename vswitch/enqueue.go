@@ -1,6 +1,9 @@
 package vswitch
 
-import "github.com/gswitch/gswitch/frame"
+import (
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/wire"
+)
 
 // emit takes a frame whose egress port is known towards its queue: tags as
 // the port wants them, then to the worker that owns the port. Frames for
@@ -18,6 +21,20 @@ func (n *Node) emit(r frame.Ref) {
 	if pp.vlanMode != VLANTransparent && pp.iface == noIface && !n.retag(r, m, pp) {
 		return
 	}
+	n.dispatch(r, m, pp)
+}
+
+// emitMirror takes a mirror copy to its port as it is, whatever VLANs the
+// port has.
+func (n *Node) emitMirror(r frame.Ref, m *frame.Meta) {
+	if !n.linkUp.has(m.OutPort) {
+		n.drop(r, frame.EgressPortDown)
+		return
+	}
+	n.dispatch(r, m, &n.prog.ports[m.OutPort])
+}
+
+func (n *Node) dispatch(r frame.Ref, m *frame.Meta, pp *portProgram) {
 	m.Queue = n.prog.class.Queue[m.Class] & 7
 	if int(pp.worker) != n.index {
 		n.handOver(int(pp.worker), r)
@@ -29,12 +46,19 @@ func (n *Node) emit(r frame.Ref) {
 // enqueue charges a frame to the shared buffer and puts it into its egress
 // queue, or drops it.
 func (n *Node) enqueue(r frame.Ref, m *frame.Meta) {
-	if reason := n.buffer.Admit(m); reason != frame.Keep {
-		n.ports[m.OutPort].queueDrops[m.Queue]++
+	ps := &n.ports[m.OutPort]
+	reason := frame.Keep
+	if ps.dropping>>m.Queue&1 != 0 {
+		reason = frame.PFCWatchdog
+	} else {
+		reason = n.buffer.Admit(m)
+	}
+	if reason != frame.Keep {
+		ps.queueDrops[m.Queue]++
 		n.drop(r, reason)
 		return
 	}
-	n.ports[m.OutPort].sched.Enqueue(n.now, r)
+	ps.sched.Enqueue(n.now, r)
 	n.busy.add(m.OutPort)
 }
 
@@ -44,15 +68,15 @@ func (n *Node) retag(r frame.Ref, m *frame.Meta, pp *portProgram) bool {
 	tagged := m.Flags&frame.HasVLAN != 0
 	if pp.vlanMode == VLANAccess || m.VID == pp.pvid {
 		if tagged {
-			popTag(n.arena, r)
+			wire.PopVLAN(n.arena, r)
 		}
 		return true
 	}
 	if tagged {
-		setVID(n.arena, r, m.VID)
+		wire.SetTCI(n.arena, r, m.TCI&0xf000|m.VID)
 		return true
 	}
-	if !pushTag(n.arena, r, uint16(m.Class)<<13|m.VID) {
+	if !wire.PushVLAN(n.arena, r, wire.EtherTypeVLAN, uint16(m.Class)<<13|m.VID) {
 		n.drop(r, frame.TxOversize) // no headroom left in the chunk
 		return false
 	}

@@ -2,8 +2,24 @@ package vswitch
 
 import (
 	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pipeline"
 	"github.com/gswitch/gswitch/wire"
 )
+
+// defaultICMPRate is how many ICMP errors are sent in a second unless the
+// configuration says otherwise (RFC 1812 4.3.2.8, RFC 4443 2.4 f ask for a
+// limit and leave the number open).
+const defaultICMPRate = 1000
+
+// limitICMP sets the rate of this worker's ICMP errors.
+func (n *Node) limitICMP(now frame.Time) {
+	rate := int64(n.prog.Config.ICMPRate)
+	if rate == 0 {
+		rate = defaultICMPRate
+	}
+	n.icmpLimit, _ = pipeline.NewEventMeter(rate, max(rate/10, 6))
+	n.icmpLimit.Take(now, 0)
+}
 
 // unreach says what could not be reached.
 type unreach uint8

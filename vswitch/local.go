@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 
 	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pipeline"
 	"github.com/gswitch/gswitch/wire"
 )
 
@@ -16,8 +15,6 @@ type local struct {
 	n     *Node
 	table map[neighborID]*neighbor
 	due   frame.Time // next timer
-	limit pipeline.Meter
-	ipID  uint16
 }
 
 func newLocal(n *Node) *local {
@@ -28,11 +25,6 @@ func newLocal(n *Node) *local {
 // forgotten, static ones are bound.
 func (l *local) adopt(now frame.Time) {
 	cfg := l.n.prog.Config
-	rate := int64(cfg.ICMPRate)
-	if rate == 0 {
-		rate = defaultICMPRate
-	}
-	l.limit, _ = pipeline.NewEventMeter(rate, max(rate/10, 6))
 	for id, nb := range l.table {
 		if nb.state == neighborStatic || int(id.iface) >= len(l.n.prog.ifaces) || !l.n.prog.onLink(id.iface, id.key) {
 			l.forget(id, nb, frame.NeighborFailed)
@@ -51,11 +43,6 @@ func (l *local) adopt(now frame.Time) {
 		}
 	}
 }
-
-// defaultICMPRate is how many ICMP errors are sent in a second unless the
-// configuration says otherwise (RFC 1812 4.3.2.8, RFC 4443 2.4 f ask for a
-// limit and leave the number open).
-const defaultICMPRate = 1000
 
 // toLocal hands a frame to the slow path.
 func (n *Node) toLocal(r frame.Ref) {

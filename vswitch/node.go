@@ -22,27 +22,29 @@ type Node struct {
 	pool      *frame.Pool
 	fdb       *pipeline.FDB
 	neighbors *neighborTable
-	parser    wire.Parser
+	parser    *wire.Parser
 	selfMAC   uint64
 
 	// The loop's time and program, so that stages need not pass them on.
 	now  frame.Time
 	prog *Program
 
-	ports  []portState
-	linkUp portSet // ports that are enabled and have a link
-	busy   portSet // own ports with something queued
-	buffer *buffer.Buffer
-	acl    aclState
-	local  *local // the slow path, worker 0 only
+	ports   []portState
+	linkUp  portSet // ports that are enabled and have a link
+	carrier portSet // ports with a link, enabled or not
+	busy    portSet // own ports with something queued
+	buffer  *buffer.Buffer
+	acl     aclState
+	local   *local // the slow path, worker 0 only
 
 	// Scratch space of one vector.
-	routeVec [2 * vector]frame.Ref
-	routeID  [2 * vector]uint32
-	routeN   int
-	scratch  [vector]frame.Ref
-	dead     [4 * vector]frame.Ref
-	deadN    int
+	routeVec   [2 * vector]frame.Ref
+	routeID    [2 * vector]uint32
+	routeN     int
+	scratch    [vector]frame.Ref
+	scratchOne [1]frame.Ref
+	dead       [4 * vector]frame.Ref
+	deadN      int
 
 	// Towards and from other workers, by worker.
 	handoff  []handoff
@@ -50,9 +52,15 @@ type Node struct {
 	handedTo uint64
 	wants    []wantMask // pause wishes of this worker's share of the buffer, by port
 
-	count      Counts
-	routeCount []Traffic // by route id
-	aclCount   []Traffic // by rule id
+	count           Counts
+	selfDrops       [frame.NumReasons]uint64 // frames of our own that could not be made or sent
+	icmpLimit       pipeline.Meter
+	rng             frame.Rand
+	controlDue      frame.Time // next timer of flow control
+	ageAt           frame.Time // next step of ageing
+	losslessClasses uint8
+	routeCount      []Traffic // by route id
+	aclCount        []Traffic // by rule id
 
 	// DropTap, if set, sees every vector of dropped frames before they are
 	// freed, with Meta.Reason and Meta.InPort set.
@@ -73,10 +81,13 @@ type portState struct {
 	parseErrors [frame.NumReasons]uint64
 	queueDrops  [8]uint64
 	storm       [stormKinds]pipeline.Meter
+	stormRate   [stormKinds]uint64
 
 	// Of the worker that owns the port only.
-	sched *scheduler.Port
-	pfc   *pfc.Port
+	sched    *scheduler.Port
+	pfc      *pfc.Port
+	dropping uint8 // queues that the storm watchdog drains
+	wanted   uint8 // classes last collected from other workers
 }
 
 // Receive implements frame.Node: the way of a frame from its port into an
@@ -114,7 +125,7 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 		ps.rxClass[m.Class].add(m.Wire)
 	}
 	if pp.acl != 0 {
-		v = n.filter(now, &prog.acls[pp.acl-1], v)
+		v = n.filter(now, pp.acl-1, v)
 	}
 	if pp.iface != noIface {
 		n.receiveRouted(v)
@@ -125,7 +136,7 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 		n.route(now)
 	}
 
-	n.pause(now)
+	n.flowControl(now)
 	for w := range n.handoff {
 		n.flushHandoff(w)
 	}
@@ -144,7 +155,7 @@ func (n *Node) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 		n.busy.remove(port)
 	}
 	if k > 0 {
-		n.pause(now)
+		n.flowControl(now)
 	}
 	return k
 }
@@ -183,6 +194,9 @@ func (n *Node) Wake(now frame.Time) frame.Time {
 		}
 	}
 	t := n.controlDue
+	if n.index == 0 {
+		t = min(t, n.ageAt)
+	}
 	for p := n.busy.next(0); p >= 0; p = n.busy.next(p + 1) {
 		t = min(t, n.ports[p].sched.Wake(now))
 	}
@@ -206,18 +220,13 @@ func (n *Node) SetLink(now frame.Time, port uint16, up bool) {
 	if int(port) >= len(n.ports) {
 		return
 	}
-	if up && n.prog.ports[port].enabled {
-		n.linkUp.add(port)
-	} else {
-		n.linkUp.remove(port)
-		n.flushPort(now, port)
-	}
 	if up {
 		n.carrier.add(port)
 	} else {
 		n.carrier.remove(port)
-		n.fdb.FlushPort(port)
+		n.fdb.FlushPort(port, false)
 	}
+	n.judgeLink(now, port)
 	n.bury()
 }
 

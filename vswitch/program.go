@@ -6,7 +6,6 @@ import (
 	"net/netip"
 
 	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pipeline"
 	"github.com/gswitch/gswitch/wire"
 )
 
@@ -55,11 +54,8 @@ type Program struct {
 	rules  int // number of access-list rule ids in use
 	meters []Police
 
-	routes4, routes6 routeTable
-	entries          []routeEntry
-	hops             []nextHop
-	groups           []pipeline.Group
-	anyRouted        bool
+	routing   routing
+	anyRouted bool
 }
 
 type portProgram struct {
@@ -99,53 +95,22 @@ type iface struct {
 	local netip.Addr // link-local IPv6 address
 }
 
-type routeKind uint8
-
-const (
-	routeNone routeKind = iota
-	routeLocal
-	routeConnected
-	routeGroup
-	routeBlackhole
-)
-
-// routeEntry is what a prefix leads to. Its index is the id of its counters.
-type routeEntry struct {
-	kind  routeKind
-	iface uint16
-	group uint32
-}
-
-type nextHop struct {
-	iface uint16
-	key   addrKey
-}
-
-type aclProgram struct {
-	name     string
-	table    *pipeline.Ternary
-	fallback pipeline.Action
-	actions  []pipeline.Action // by rule id - base
-	base     uint32
-}
-
 // linkLocal is the IPv6 link-local address of a MAC (RFC 4291 appendix A).
 func linkLocal(mac uint64) netip.Addr {
 	m := wire.MACFromUint64(mac)
 	return netip.AddrFrom16([16]byte{0xfe, 0x80, 8: m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]})
 }
 
-// compile builds the program of cfg. old may be nil; ids of routes that are
-// in both are kept, so that their counters go on.
-func compile(cfg *Config, ids *routeIDs, gen uint32) (*Program, error) {
+// compile builds the program of cfg. routes and rules keep the counter ids.
+func compile(cfg *Config, routes, rules *idSet, gen uint32) (*Program, error) {
 	p := &Program{Gen: gen, Config: cfg, class: cfg.Class, vlans: new([4096]vlanProgram), ifaces: make([]iface, 1)}
 	if err := p.compilePorts(cfg); err != nil {
 		return nil, err
 	}
-	if err := p.compileACLs(cfg); err != nil {
+	if err := p.compileACLs(cfg, rules); err != nil {
 		return nil, err
 	}
-	if err := p.compileRoutes(cfg, ids); err != nil {
+	if err := p.compileRoutes(cfg, routes); err != nil {
 		return nil, err
 	}
 	return p, nil
@@ -174,10 +139,7 @@ func (p *Program) compilePorts(cfg *Config) error {
 		if c.Name == "" {
 			continue
 		}
-		mtu := c.MTU
-		if mtu == 0 {
-			mtu = 1500
-		}
+		mtu := c.mtu()
 		*q = portProgram{name: c.Name, enabled: c.Enabled, learn: !c.LearnDisabled, isolated: c.Isolated, trust: c.Trust,
 			vlanMode: c.VLANMode, class: c.DefaultClass & 7, pvid: c.PVID, worker: uint16(c.Worker), maxFrame: uint32(mtu) + 14, minFrame: uint32(c.MinFrame), storm: c.Storm}
 		if c.ACL != "" {

@@ -11,7 +11,7 @@ import (
 func (l *local) forward(now frame.Time, r frame.Ref, m *frame.Meta) {
 	n := l.n
 	m.Flags &^= frame.ToLocal | frame.Routed
-	hop, ok := n.prog.hopOf(n.arena.Bytes(r), m)
+	hop, ok := n.prog.hopOf(n.arena.Bytes(r), m, &n.rng)
 	if !ok {
 		n.drop(r, frame.NoRoute)
 		return

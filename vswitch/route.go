@@ -55,7 +55,7 @@ func (n *Node) route(now frame.Time) {
 			n.drop(r, frame.LocalUnhandled)
 		case m.Flags&malformed != 0:
 			n.drop(r, m.Reason)
-		case id == routeMiss:
+		case id == pipeline.NoEntry:
 			n.unreachable(now, r)
 		default:
 			n.routeOne(now, r, m, id)
@@ -63,25 +63,20 @@ func (n *Node) route(now frame.Time) {
 	}
 }
 
-// routeMiss is the route id of a frame that matched no prefix.
-const routeMiss = ^uint32(0)
-
 // lookupRoutes fills routeID for the frames of v.
 func (n *Node) lookupRoutes(v []frame.Ref) {
-	prog := n.prog
+	table := n.prog.routing.table
 	for i, r := range v {
 		m := n.arena.Meta(r)
 		b := n.arena.Bytes(r)
-		id, ok := routeMiss, false
+		id := uint32(pipeline.NoEntry)
 		switch {
 		case m.Flags&malformed != 0:
 		case m.Flags&frame.HasIPv4 != 0:
-			id, ok = prog.routes.Lookup4(binary.BigEndian.Uint32(b[m.L3+16:]))
+			id = table.Lookup4(binary.BigEndian.Uint32(b[m.L3+16:]))
 		case m.Flags&frame.HasIPv6 != 0:
-			id, ok = prog.routes.Lookup6((*[16]byte)(b[m.L3+24:]))
-		}
-		if !ok {
-			id = routeMiss
+			d := b[m.L3+24 : m.L3+40]
+			id = table.Lookup6(binary.BigEndian.Uint64(d), binary.BigEndian.Uint64(d[8:]))
 		}
 		n.routeID[i] = id
 	}
@@ -90,7 +85,7 @@ func (n *Node) lookupRoutes(v []frame.Ref) {
 // routeOne forwards one frame along the route with the given id.
 func (n *Node) routeOne(now frame.Time, r frame.Ref, m *frame.Meta, id uint32) {
 	prog := n.prog
-	e := &prog.entries[id]
+	e := &prog.routing.entries[id]
 	n.routeCount[id].add(m.Wire)
 	b := n.arena.Bytes(r)
 	if e.kind == routeLocal {
@@ -112,7 +107,7 @@ func (n *Node) routeOne(now frame.Time, r frame.Ref, m *frame.Meta, id uint32) {
 	case routeConnected:
 		hop = nextHop{e.iface, dst}
 	case routeGroup:
-		hop = prog.hops[prog.groups[e.group].Select(m.Hash)]
+		hop = prog.routing.hops[prog.routing.groups[e.group].Select(m.Hash, &n.rng)]
 	default:
 		n.drop(r, frame.Blackhole)
 		return
@@ -141,12 +136,7 @@ func (n *Node) sendRouted(r frame.Ref, m *frame.Meta, f *iface, mac uint64) {
 	}
 	b := n.arena.Bytes(r)
 	putMACs(b, mac, n.selfMAC)
-	if m.Flags&frame.HasIPv4 != 0 {
-		wire.DecTTL4(b[m.L3:])
-	} else {
-		b[m.L3+7]--
-	}
-	m.TTL--
+	wire.DecTTL(n.arena, r)
 	if f.port != frame.NoPort {
 		m.OutPort = f.port
 	} else {

@@ -3,12 +3,15 @@ package vswitch
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 
 	"github.com/gswitch/gswitch/buffer"
 	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pfc"
 	"github.com/gswitch/gswitch/pipeline"
 	"github.com/gswitch/gswitch/scheduler"
+	"github.com/gswitch/gswitch/wire"
 )
 
 // Switch is a switch made of one Node for each worker that runs it. Its
@@ -20,9 +23,14 @@ type Switch struct {
 	program   atomic.Pointer[Program]
 	fdb       *pipeline.FDB
 	neighbors *neighborTable
-	ids       *routeIDs
+	routeIDs  *idSet
+	ruleIDs   *idSet
 	gen       uint32
 }
+
+// fdbGranularity is how old a learned address must be before its time is
+// written again, so that a busy station does not dirty a cache line a frame.
+const fdbGranularity = frame.Second
 
 // handRing is how many frames wait at most between two workers.
 const handRing = 2048
@@ -37,7 +45,7 @@ func New(cfg *Config, pools []*frame.Pool) (*Switch, error) {
 	if size == 0 {
 		size = 65536
 	}
-	sw := &Switch{fdb: pipeline.NewFDB(size), neighbors: newNeighborTable(maxNeighbors), ids: newRouteIDs()}
+	sw := &Switch{fdb: pipeline.NewFDB(size, fdbGranularity), neighbors: newNeighborTable(maxNeighbors), routeIDs: newIDSet(), ruleIDs: newIDSet()}
 	prog, err := sw.compile(cfg, len(pools))
 	if err != nil {
 		return nil, err
@@ -69,20 +77,19 @@ func (sw *Switch) compile(cfg *Config, workers int) (*Program, error) {
 		}
 	}
 	sw.gen++
-	return compile(cfg, sw.ids, sw.gen)
+	return compile(cfg, sw.routeIDs, sw.ruleIDs, sw.gen)
 }
 
 func (sw *Switch) newNode(i, workers int, pool *frame.Pool, prog *Program) (*Node, error) {
 	cfg := prog.Config
 	n := &Node{sw: sw, index: i, arena: pool.Arena, pool: pool, fdb: sw.fdb, neighbors: sw.neighbors,
 		selfMAC: cfg.MAC.Uint64(), handoff: make([]handoff, workers), handIn: make([]*frame.Ring, workers), wants: make([]wantMask, MaxPorts)}
-	n.parser.Seed = cfg.Seed
+	n.parser = wire.NewParser(wire.NewHasher(cfg.Seed, cfg.SymmetricHash))
 	buf, err := buffer.New(bufferConfig(cfg, workers, pool))
 	if err != nil {
 		return nil, fmt.Errorf("switch %s: %w", cfg.Name, err)
 	}
 	n.buffer = buf
-	n.acl.init(cfg)
 	if i == 0 {
 		n.local = newLocal(n)
 	}
@@ -98,7 +105,7 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 	for len(n.ports) < len(p.ports) {
 		n.ports = append(n.ports, portState{})
 	}
-	n.routeCount = grow(n.routeCount, n.sw.ids.len())
+	n.routeCount = grow(n.routeCount, len(p.routing.entries))
 	n.aclCount = grow(n.aclCount, p.rules)
 	n.acl.adopt(now, p)
 	if old != nil && old.Config == p.Config {
@@ -107,6 +114,14 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 	n.selfMAC = p.Config.MAC.Uint64()
 	for i := range p.ports {
 		n.adoptPort(now, uint16(i), &p.ports[i], &p.Config.Ports[i])
+	}
+	if err := n.buffer.Reconfigure(bufferConfig(p.Config, len(n.handIn), n.pool)); err != nil {
+		panic(err) // Apply tried the same division before it stored the program
+	}
+	n.limitICMP(now)
+	n.losslessClasses = 0
+	if p.Config.PFC.Mode != pfc.Off {
+		n.losslessClasses = p.Config.PFC.Classes
 	}
 	if n.local != nil {
 		n.local.adopt(now)
@@ -124,17 +139,14 @@ func grow(s []Traffic, n int) []Traffic {
 func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfig) {
 	ps := &n.ports[i]
 	for k, rate := range [stormKinds]uint64{pp.storm.Broadcast, pp.storm.Multicast, pp.storm.UnknownUnicast} {
-		if rate > 0 {
-			ps.storm[k].Set(now, rate, max(uint32(rate/8/100), 16*1518)) // 10 ms of the rate
+		if rate > 0 && ps.stormRate[k] != rate {
+			// A tenth of a second may be flooded at once, at least 16 large frames.
+			ps.storm[k], _ = pipeline.NewMeter(int64(rate), min(max(int64(rate)/80, 16*1518), pipeline.MaxBurst))
+			ps.storm[k].Take(now, 0)
+			ps.stormRate[k] = rate
 		}
 	}
-	up := pp.name != "" && pp.enabled && n.carrier.has(i)
-	if up {
-		n.linkUp.add(i)
-	} else if n.linkUp.has(i) {
-		n.linkUp.remove(i)
-		n.flushPort(now, i)
-	}
+	n.judgeLink(now, i)
 	if pp.name == "" || int(pp.worker) != n.index {
 		return
 	}
@@ -146,6 +158,18 @@ func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfi
 	n.adoptPFC(now, i, c)
 }
 
+// judgeLink lets a port forward if it is enabled and has a link.
+func (n *Node) judgeLink(now frame.Time, i uint16) {
+	pp := &n.prog.ports[i]
+	if pp.name != "" && pp.enabled && n.carrier.has(i) {
+		n.linkUp.add(i)
+	} else if n.linkUp.has(i) {
+		n.linkUp.remove(i)
+		n.flushPort(now, i)
+		n.linkLost(now, i)
+	}
+}
+
 // flushPort drops what is queued for a port that went down.
 func (n *Node) flushPort(now frame.Time, port uint16) {
 	ps := &n.ports[port]
@@ -153,18 +177,44 @@ func (n *Node) flushPort(now frame.Time, port uint16) {
 		return
 	}
 	n.busy.remove(port)
-	for {
-		k := ps.sched.Flush(now, n.scratch[:])
-		for _, r := range n.scratch[:k] {
-			m := n.arena.Meta(r)
-			if m.Cost != 0 {
-				n.buffer.Release(m)
+	for k := ps.sched.Flush(now, n.scratch[:]); k > 0; k = ps.sched.Flush(now, n.scratch[:]) {
+		n.dropQueued(n.scratch[:k], frame.QueueFlush)
+	}
+}
+
+// flushQueue drops what waits in one queue.
+func (n *Node) flushQueue(now frame.Time, port uint16, queue int, why frame.Reason) {
+	s := n.ports[port].sched
+	for k := s.FlushQueue(now, queue, n.scratch[:]); k > 0; k = s.FlushQueue(now, queue, n.scratch[:]) {
+		n.dropQueued(n.scratch[:k], why)
+	}
+}
+
+func (n *Node) dropQueued(v []frame.Ref, why frame.Reason) {
+	for _, r := range v {
+		n.buffer.Release(n.arena.Meta(r))
+		n.drop(r, why)
+	}
+}
+
+// bindStatic enters the static addresses of cfg into the forwarding database
+// and takes out those of the configuration before it, with everything learned
+// on ports that are gone.
+func (sw *Switch) bindStatic(old, cfg *Config) {
+	if old != nil {
+		for _, s := range old.FDB.Static {
+			if !slices.Contains(cfg.FDB.Static, s) {
+				sw.fdb.Delete(pipeline.MACKey(s.VLAN, s.MAC.Uint64()))
 			}
-			n.drop(r, frame.QueueFlush)
 		}
-		if k < len(n.scratch) {
-			return
+		for i := range old.Ports {
+			if i >= len(cfg.Ports) || cfg.Ports[i].Name != old.Ports[i].Name {
+				sw.fdb.FlushPort(uint16(i), true)
+			}
 		}
+	}
+	for _, s := range cfg.FDB.Static {
+		sw.fdb.SetStatic(0, pipeline.MACKey(s.VLAN, s.MAC.Uint64()), s.Port)
 	}
 }
 
@@ -189,7 +239,7 @@ func (sw *Switch) Apply(cfg *Config) error {
 
 // SetRoute adds a route or replaces the one with the same prefix.
 func (sw *Switch) SetRoute(r Route) error {
-	return sw.update(func(p *Program) error { return p.setRoute(r, sw.ids) })
+	return sw.update(func(p *Program) error { return p.setRoute(r, sw.routeIDs, nil) })
 }
 
 // DeleteRoute removes a route that SetRoute or the configuration made.

@@ -1,0 +1,177 @@
+package vswitch
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pipeline"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// aclProgram is one access list of a Program.
+type aclProgram struct {
+	name     string
+	table    *pipeline.Ternary
+	fallback pipeline.Action
+	count    []uint32 // counter id of each table entry
+}
+
+// aclState is what a worker keeps for access lists.
+type aclState struct {
+	caches []*pipeline.FlowCache // by access list
+	meters []pipeline.Meter      // by meter id
+	police []Police              // what the meters were made for
+	keys   [vector]pipeline.Key
+	ids    [vector]uint32
+}
+
+// flowCacheSize is how many flows a worker remembers for an access list.
+const flowCacheSize = 8192
+
+// compileACLs builds the tables. Counter ids follow the rule's name, or its
+// place where it has none, so that counts go on over a reload.
+func (p *Program) compileACLs(cfg *Config, ids *idSet) error {
+	for _, a := range cfg.ACLs {
+		rules := make([]pipeline.Rule, len(a.Rules))
+		count := make([]uint32, len(a.Rules))
+		for i, r := range a.Rules {
+			if r.Police != nil {
+				if _, err := pipeline.NewMeter(r.Police.Rate, r.Police.Burst); err != nil {
+					return fmt.Errorf("switch %s access list %s rule %d: %w", cfg.Name, a.Name, i+1, err)
+				}
+				r.Action.Ops |= pipeline.OpPolice
+				r.Action.Meter = uint32(len(p.meters))
+				p.meters = append(p.meters, *r.Police)
+			}
+			if r.Action.Has(pipeline.OpMirror) && int(r.Action.Session) >= len(cfg.Mirrors) {
+				return fmt.Errorf("switch %s access list %s rule %d: there is no mirror session %d", cfg.Name, a.Name, i+1, r.Action.Session)
+			}
+			if r.Action.Has(pipeline.OpRedirect) && int(r.Action.Port) >= len(cfg.Ports) {
+				return fmt.Errorf("switch %s access list %s rule %d: there is no port %d to redirect to", cfg.Name, a.Name, i+1, r.Action.Port)
+			}
+			rules[i] = pipeline.Rule{Match: r.Match, Priority: int32(r.Priority), Action: r.Action}
+			count[i] = ids.get(a.Name + "/" + ruleName(&r, i))
+		}
+		table, err := pipeline.NewTernary(rules)
+		if err != nil {
+			return fmt.Errorf("switch %s access list %s: %w", cfg.Name, a.Name, err)
+		}
+		p.acls = append(p.acls, aclProgram{name: a.Name, table: table, fallback: a.Default, count: count})
+	}
+	for _, m := range cfg.Mirrors {
+		if int(m.Port) >= len(cfg.Ports) {
+			return fmt.Errorf("switch %s mirror %s: there is no port %d", cfg.Name, m.Name, m.Port)
+		}
+	}
+	p.rules = ids.len()
+	return nil
+}
+
+func ruleName(r *ACLRule, i int) string {
+	if r.Name != "" {
+		return r.Name
+	}
+	return "#" + strconv.Itoa(i+1)
+}
+
+// adopt brings caches and meters in line with a program. A meter that did not
+// change keeps its tokens.
+func (s *aclState) adopt(now frame.Time, p *Program) {
+	for len(s.caches) < len(p.acls) {
+		s.caches = append(s.caches, pipeline.NewFlowCache(flowCacheSize))
+	}
+	meters := make([]pipeline.Meter, len(p.meters))
+	for i, m := range p.meters {
+		if i < len(s.police) && s.police[i] == m {
+			meters[i] = s.meters[i]
+			continue
+		}
+		meters[i], _ = pipeline.NewMeter(m.Rate, m.Burst) // compileACLs checked it
+		meters[i].Take(now, 0)
+	}
+	s.meters, s.police = meters, p.meters
+}
+
+// filter applies an access list to a vector.
+func (n *Node) filter(now frame.Time, list uint16, v []frame.Ref) []frame.Ref {
+	a, s := &n.prog.acls[list], &n.acl
+	needs := a.table.Needs()
+	for i, r := range v {
+		pipeline.BuildKey(n.arena, r, needs, &s.keys[i])
+		a.table.Mask(&s.keys[i])
+	}
+	s.caches[list].LookupVec(a.table, s.keys[:len(v)], s.ids[:])
+	keep := v[:0]
+	for i, r := range v {
+		m := n.arena.Meta(r)
+		act := &a.fallback
+		var one pipeline.Action
+		if id := s.ids[i]; id != pipeline.NoEntry {
+			one = a.table.Action(id)
+			act = &one
+			n.aclCount[a.count[id]].add(m.Wire)
+		}
+		if act.Ops&^(pipeline.OpPermit|pipeline.OpCount) != 0 && !n.act(now, act, r, m) {
+			continue
+		}
+		keep = append(keep, r)
+	}
+	return keep
+}
+
+// act does what an entry says and reports whether the frame goes on.
+func (n *Node) act(now frame.Time, act *pipeline.Action, r frame.Ref, m *frame.Meta) bool {
+	if act.Ops&pipeline.OpMirror != 0 {
+		n.mirror(act.Session, r)
+	}
+	if act.Ops&pipeline.OpDrop != 0 {
+		n.drop(r, frame.ACLDrop)
+		return false
+	}
+	if act.Ops&pipeline.OpPolice != 0 && !n.acl.meters[act.Meter].Take(now, int(m.Wire)) {
+		n.drop(r, frame.Policed)
+		return false
+	}
+	if act.Ops&pipeline.OpSetClass != 0 {
+		m.Class = act.Class & 7
+	}
+	if act.Ops&pipeline.OpSetDSCP != 0 && m.Flags&malformed == 0 {
+		wire.SetDSCP(n.arena, r, act.DSCP)
+	}
+	if act.Ops&pipeline.OpSetPCP != 0 {
+		wire.SetPCP(n.arena, r, act.PCP)
+	}
+	if act.Ops&pipeline.OpRedirect != 0 {
+		m.OutPort = act.Port
+	}
+	return true
+}
+
+// mirror copies a frame, as it arrived, to a mirror session. Copies go in the
+// lowest class, so that they never take lossless buffer, and are not mirrored
+// again.
+func (n *Node) mirror(session uint16, r frame.Ref) {
+	m := n.arena.Meta(r)
+	if m.Flags&frame.IsClone != 0 {
+		return
+	}
+	s := &n.prog.Config.Mirrors[session]
+	c := n.pool.Copy(r)
+	if c == frame.Nil {
+		n.countDrop(m.InPort, frame.ArenaExhausted)
+		return
+	}
+	cm := n.arena.Meta(c)
+	cm.Flags |= frame.IsClone
+	cm.Class, cm.OutPort = 0, s.Port
+	if s.Truncate > 0 && s.Truncate < int(cm.Len) {
+		if cm.Next != frame.Nil {
+			n.pool.Free(cm.Next)
+			cm.Next = frame.Nil
+		}
+		cm.Len, cm.Wire = uint16(s.Truncate), uint32(s.Truncate)
+	}
+	n.count.Mirrored++
+	n.emitMirror(c, cm)
+}

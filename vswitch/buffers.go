@@ -1,0 +1,81 @@
+package vswitch
+
+import (
+	"github.com/gswitch/gswitch/buffer"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pfc"
+)
+
+// bufferConfig divides the shared buffer among the ports, for one of several
+// workers: each gets its share of the memory and judges its own frames.
+func bufferConfig(cfg *Config, workers int, pool *frame.Pool) buffer.Config {
+	c := &cfg.Buffer
+	size := c.Size
+	if size == 0 {
+		size = uint64(pool.Chunks()) * uint64(pool.Room()) / 2
+	}
+	alpha := c.Alpha
+	if alpha == 0 {
+		alpha = 1
+	}
+	out := buffer.Config{Size: size / uint64(workers), Ports: make([]buffer.PortConfig, len(cfg.Ports))}
+	for i := range cfg.Ports {
+		p := &cfg.Ports[i]
+		if p.Name == "" {
+			continue
+		}
+		b := &out.Ports[i]
+		b.Link = p.link(c)
+		for q := range b.Queues {
+			b.Queues[q] = buffer.Queue{Reserve: uint64(c.QueueReserve), Limit: buffer.Threshold{Bytes: uint64(c.QueueLimit), Alpha: alpha}}
+		}
+		for class := range b.Groups {
+			if cfg.lossless(class) {
+				b.Groups[class] = losslessGroup(c)
+			}
+		}
+	}
+	return out
+}
+
+// lossless reports whether a class is under flow control.
+func (cfg *Config) lossless(class int) bool {
+	return cfg.PFC.Mode != pfc.Off && cfg.PFC.Classes>>class&1 != 0
+}
+
+// losslessGroup is the account of a lossless class at an ingress port.
+func losslessGroup(c *BufferConfig) buffer.Group {
+	limit := buffer.Threshold{Bytes: uint64(c.XOFF), Alpha: c.LosslessAlpha}
+	if c.XOFF == 0 && c.LosslessAlpha == 0 {
+		limit.Alpha = defaultLosslessAlpha
+	}
+	return buffer.Group{Reserve: uint64(c.GroupReserve), Lossless: true, Limit: limit, XONOffset: uint64(c.XONOffset),
+		Headroom: uint64(c.Headroom), NoHeadroomCheck: c.AllowLoss}
+}
+
+// defaultLosslessAlpha lets a congested ingress port hold a ninth of the free
+// shared bytes before it asks for pause.
+const defaultLosslessAlpha = 1.0 / 8
+
+// link is what headroom depends on.
+func (p *PortConfig) link(c *BufferConfig) buffer.Link {
+	return buffer.Link{Rate: p.rate(), Delay: p.CableDelay, MaxFrame: uint32(p.mtu()) + 14 + 4, Overhead: p.Scheduler.Overhead, Response: c.Response}
+}
+
+// rate is the speed of the link in bits/s, nominal where it is unlimited.
+func (p *PortConfig) rate() uint64 {
+	switch {
+	case p.Scheduler.Rate != 0:
+		return p.Scheduler.Rate
+	case p.NominalRate != 0:
+		return p.NominalRate
+	}
+	return pfc.DefaultRate
+}
+
+func (p *PortConfig) mtu() int {
+	if p.MTU == 0 {
+		return 1500
+	}
+	return p.MTU
+}

@@ -1,0 +1,237 @@
+package vswitch
+
+import (
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pfc"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// The life of a pause. Coming: takeControl finds the MAC control frame before
+// any data of its vector, control hands it to the port's pfc.Port, obey brings
+// the scheduler in line. Going: the buffer marks a port dirty when a group
+// crosses its threshold, flowControl asks the port's pfc.Port, speak puts the
+// frame before all data of the port.
+
+// wantMask are the classes for which one worker's share of the buffer wants a
+// port's neighbour to pause. The worker that owns the port reads it.
+type wantMask struct{ atomic.Uint32 }
+
+// takeControl takes MAC control frames out of a vector and acts on them, so
+// that a pause does not wait for the frames before it.
+func (n *Node) takeControl(v []frame.Ref) []frame.Ref {
+	keep := v[:0]
+	for _, r := range v {
+		if m := n.arena.Meta(r); m.Flags&frame.IsMACControl != 0 && m.Reason == frame.Keep {
+			n.control(r, m)
+		} else {
+			keep = append(keep, r)
+		}
+	}
+	return keep
+}
+
+// control acts on one MAC control frame, on the worker that owns its port.
+func (n *Node) control(r frame.Ref, m *frame.Meta) {
+	if owner := int(n.prog.ports[m.InPort].worker); owner != n.index {
+		n.handOver(owner, r)
+		return
+	}
+	p := n.ports[m.InPort].pfc
+	c := wire.MACControl(n.arena.Bytes(r))
+	switch c.Opcode() {
+	case wire.OpPFC:
+		var quanta [8]uint16
+		for i := range quanta {
+			quanta[i] = c.Quanta(i)
+		}
+		p.Receive(n.now, uint16(c.Enabled()), quanta)
+	case wire.OpPause:
+		p.ReceivePause(n.now, c.PauseQuanta())
+	default:
+		n.drop(r, frame.LocalUnhandled)
+		return
+	}
+	n.obey(n.now, m.InPort)
+	n.drop(r, frame.PauseConsumed)
+}
+
+// obey makes the queues of a port follow what its neighbour asks for. A queue
+// that serves several classes stops for any of them.
+func (n *Node) obey(now frame.Time, port uint16) {
+	ps := &n.ports[port]
+	n.controlDue = min(n.controlDue, ps.pfc.Wake(now))
+	changed := ps.pfc.Changed()
+	if changed == 0 {
+		return
+	}
+	queue := &n.prog.class.Queue
+	for m := changed; m != 0; m &= m - 1 {
+		q := queue[bits.TrailingZeros8(m)]
+		until := frame.Time(0)
+		for c := range queue {
+			if queue[c] == q {
+				until = max(until, ps.pfc.Until(c))
+			}
+		}
+		if until > now {
+			ps.sched.Pause(int(q), until)
+		} else {
+			ps.sched.Unpause(now, int(q))
+		}
+	}
+	ps.dropping = 0
+	for m := ps.pfc.Dropping(); m != 0; m &= m - 1 {
+		q := queue[bits.TrailingZeros8(m)]
+		ps.dropping |= 1 << q
+		n.flushQueue(now, port, int(q), frame.PFCWatchdog)
+	}
+}
+
+// flowControl passes on what the buffer wants paused since it was last asked.
+func (n *Node) flowControl(now frame.Time) {
+	for {
+		port, ok := n.buffer.NextDirty()
+		if !ok {
+			return
+		}
+		if len(n.handIn) > 1 {
+			n.wants[port].Store(uint32(n.buffer.Want(port)))
+			if owner := n.prog.ports[port].worker; int(owner) != n.index {
+				n.handedTo |= 1 << owner // it may sleep
+				continue
+			}
+		}
+		n.request(now, port)
+	}
+}
+
+// request asks the neighbour of an own port to pause what any worker's share
+// of the buffer wants paused.
+func (n *Node) request(now frame.Time, port uint16) {
+	want := n.buffer.Want(port)
+	if len(n.handIn) > 1 {
+		for _, other := range n.sw.Nodes {
+			want |= uint8(other.wants[port].Load())
+		}
+	}
+	p := n.ports[port].pfc
+	p.Request(want)
+	n.speak(now, port)
+}
+
+// speak sends the flow-control frames that a port has to send now.
+func (n *Node) speak(now frame.Time, port uint16) {
+	ps := &n.ports[port]
+	for n.linkUp.has(port) {
+		r := n.pool.Alloc()
+		if r == frame.Nil {
+			break // tried again by advanceControl: a pause must not get lost
+		}
+		m := n.arena.Reset(r)
+		m.Len, m.Wire = wire.MinFrame, wire.MinFrame
+		m.InPort, m.OutPort, m.Arrival = port, port, now
+		if ps.pfc.NextFrame(now, n.arena.Bytes(r)) == 0 {
+			n.pool.FreeChunk(r)
+			break
+		}
+		ps.sched.EnqueueControl(r)
+		n.busy.add(port)
+	}
+	n.controlDue = min(n.controlDue, ps.pfc.Wake(now))
+}
+
+// advanceControl runs what flow control has to do by time alone, and ages the
+// forwarding database.
+func (n *Node) advanceControl(now frame.Time) {
+	if n.losslessClasses != 0 {
+		n.buffer.Sweep()
+		n.flowControl(now)
+		if len(n.handIn) > 1 {
+			n.collectWants(now)
+		}
+	}
+	if n.index == 0 && now >= n.ageAt {
+		n.age(now)
+	}
+	if now < n.controlDue {
+		return
+	}
+	n.controlDue = frame.Never
+	for i := range n.ports {
+		ps := &n.ports[i]
+		if ps.pfc == nil {
+			continue
+		}
+		ps.pfc.Advance(now, n.waitingClasses(ps))
+		n.obey(now, uint16(i))
+		n.speak(now, uint16(i))
+	}
+}
+
+// collectWants looks for ports of this worker whose neighbours another
+// worker's share of the buffer wants to pause.
+func (n *Node) collectWants(now frame.Time) {
+	for i := range n.ports {
+		if n.ports[i].pfc == nil {
+			continue
+		}
+		want := uint8(0)
+		for _, other := range n.sw.Nodes {
+			want |= uint8(other.wants[i].Load())
+		}
+		if want != n.ports[i].wanted {
+			n.ports[i].wanted = want
+			n.request(now, uint16(i))
+		}
+	}
+}
+
+// waitingClasses returns the classes of which frames wait at a port.
+func (n *Node) waitingClasses(ps *portState) (classes uint8) {
+	waiting := ps.sched.Waiting()
+	for c, q := range n.prog.class.Queue {
+		classes |= (waiting >> q & 1) << c
+	}
+	return classes
+}
+
+// Ageing visits the whole forwarding database ten times in an ageing time,
+// in steps.
+const (
+	defaultAgeing = 300 * frame.Second // IEEE 802.1Q 8.8.3
+	ageSteps      = 1000
+)
+
+func (n *Node) age(now frame.Time) {
+	ageing := n.prog.Config.FDB.Ageing
+	if ageing == 0 {
+		ageing = defaultAgeing
+	}
+	n.fdb.Age(now, ageing, n.fdb.Buckets()*10/ageSteps+1)
+	n.ageAt = now + max(ageing/ageSteps, frame.Microsecond)
+}
+
+// adoptPFC brings flow control of an own port in line with the configuration.
+func (n *Node) adoptPFC(now frame.Time, i uint16, c *PortConfig) {
+	cfg := n.prog.Config
+	pc := pfc.Config{Mode: cfg.PFC.Mode, Enable: cfg.PFC.Classes, Rate: c.rate(), Quanta: cfg.PFC.Quanta, Source: cfg.MAC, Dog: cfg.PFC.Watchdog}
+	ps := &n.ports[i]
+	if ps.pfc == nil {
+		ps.pfc = pfc.NewPort(pc)
+	} else {
+		ps.pfc.Configure(now, pc)
+	}
+	n.obey(now, i)
+	n.speak(now, i)
+}
+
+// linkLost forgets the pauses of a port without a link.
+func (n *Node) linkLost(now frame.Time, port uint16) {
+	if p := n.ports[port].pfc; p != nil {
+		p.Reset(now)
+		n.obey(now, port)
+	}
+}

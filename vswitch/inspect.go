@@ -1,0 +1,135 @@
+package vswitch
+
+import (
+	"net/netip"
+
+	"github.com/gswitch/gswitch/buffer"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pfc"
+	"github.com/gswitch/gswitch/pipeline"
+	"github.com/gswitch/gswitch/scheduler"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// What the control plane reads of a Node. It must be called by the worker
+// that steps the node, between two steps: the words are plain.
+
+// ReadPort adds what this worker counted for a port to c.
+func (n *Node) ReadPort(port uint16, c *PortCounts) {
+	ps := &n.ports[port]
+	c.Plus(&PortCounts{Rx: ps.rx, Tx: ps.tx, RxClass: ps.rxClass, Drops: ps.drops, ParseErrors: ps.parseErrors, QueueDrops: ps.queueDrops})
+}
+
+// Counts returns what this worker counted for the switch as a whole.
+func (n *Node) Counts() Counts { return n.count }
+
+// SelfDrops returns the frames that the switch itself failed to make or send,
+// by reason.
+func (n *Node) SelfDrops() [frame.NumReasons]uint64 { return n.selfDrops }
+
+// Owns reports whether this worker owns the egress queues of a port.
+func (n *Node) Owns(port uint16) bool {
+	return int(port) < len(n.ports) && n.ports[port].sched != nil
+}
+
+// LinkUp reports whether a port is enabled and has a link.
+func (n *Node) LinkUp(port uint16) bool { return n.linkUp.has(port) }
+
+// Scheduler returns the egress queues of a port, nil on workers that do not
+// own them.
+func (n *Node) Scheduler(port uint16) *scheduler.Port { return n.ports[port].sched }
+
+// PFC returns the flow control of a port, nil on workers that do not own it.
+func (n *Node) PFC(port uint16) *pfc.Port { return n.ports[port].pfc }
+
+// Buffer writes the state of this worker's share of the buffer into s.
+func (n *Node) Buffer(s *buffer.Snapshot, clearPeaks bool) { n.buffer.Snapshot(s, clearPeaks) }
+
+// RouteCounts appends the traffic of each route, by route id.
+func (n *Node) RouteCounts(to []Traffic) []Traffic { return append(to, n.routeCount...) }
+
+// RuleCounts appends the traffic of each access-list entry, by counter id.
+func (n *Node) RuleCounts(to []Traffic) []Traffic { return append(to, n.aclCount...) }
+
+// Neighbor describes an entry of the neighbour table.
+type Neighbor struct {
+	Interface string
+	Addr      netip.Addr
+	MAC       wire.MAC // zero while unresolved
+	State     string   // incomplete, reachable, probing, static or failed
+	Pending   int      // frames that wait for it
+}
+
+// Neighbors lists the neighbour table. Only worker 0 has it.
+func (n *Node) Neighbors() []Neighbor {
+	if n.local == nil {
+		return nil
+	}
+	out := make([]Neighbor, 0, len(n.local.table))
+	for id, nb := range n.local.table {
+		out = append(out, Neighbor{Interface: n.prog.ifaces[id.iface].name, Addr: id.key.addr(), MAC: wire.MACFromUint64(nb.mac), State: nb.state.String(), Pending: nb.pending.Len()})
+	}
+	return out
+}
+
+// ClearCounts sets the counters of this worker to zero. What measures state
+// (queue lengths, buffer, pauses) stays.
+func (n *Node) ClearCounts() {
+	n.count = Counts{}
+	n.selfDrops = [frame.NumReasons]uint64{}
+	clear(n.routeCount)
+	clear(n.aclCount)
+	for i := range n.ports {
+		ps := &n.ports[i]
+		ps.rx, ps.tx, ps.rxClass, ps.queueDrops = Traffic{}, Traffic{}, [8]Traffic{}, [8]uint64{}
+		clear(ps.drops[:])
+		clear(ps.parseErrors[:])
+	}
+}
+
+// FDB returns the forwarding database. It may be used from any goroutine.
+func (sw *Switch) FDB() *pipeline.FDB { return sw.fdb }
+
+// RouteInfo describes a route of a Program.
+type RouteInfo struct {
+	Prefix   netip.Prefix
+	ID       uint32 // of its counters
+	Kind     string // local, connected, via or blackhole
+	Via      []NextHop
+	Networks string // interface of a connected network
+}
+
+// Routes yields the routes of the program by address.
+func (p *Program) Routes(yield func(RouteInfo) bool) {
+	for prefix, id := range p.routing.table.All() {
+		e := p.routing.entries[id]
+		info := RouteInfo{Prefix: prefix, ID: id}
+		switch e.kind {
+		case routeLocal:
+			info.Kind = "local"
+		case routeConnected:
+			info.Kind, info.Networks = "connected", p.ifaces[e.iface].name
+		case routeBlackhole:
+			info.Kind = "blackhole"
+		case routeGroup:
+			info.Kind = "via"
+			for _, m := range p.routing.groups[e.group].Members() {
+				info.Via = append(info.Via, NextHop{Via: p.routing.hops[m.NextHop].key.addr(), Weight: m.Weight})
+			}
+		}
+		if !yield(info) {
+			return
+		}
+	}
+}
+
+// Rules yields the entries of an access list with their counter ids.
+func (p *Program) Rules(yield func(list string, rule *ACLRule, counter uint32) bool) {
+	for i := range p.acls {
+		for j := range p.Config.ACLs[i].Rules {
+			if !yield(p.acls[i].name, &p.Config.ACLs[i].Rules[j], p.acls[i].count[j]) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,318 @@
+package vswitch
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pipeline"
+)
+
+// idSet gives names numbers that stay the same as long as the switch lives,
+// so that counters survive a change of the table they belong to.
+type idSet struct{ of map[string]uint32 }
+
+func newIDSet() *idSet { return &idSet{map[string]uint32{}} }
+
+func (s *idSet) len() int { return len(s.of) }
+
+func (s *idSet) get(name string) uint32 {
+	id, ok := s.of[name]
+	if !ok {
+		id = uint32(len(s.of))
+		s.of[name] = id
+	}
+	return id
+}
+
+// routeKind says what a route leads to.
+type routeKind uint8
+
+const (
+	routeNone      routeKind = iota
+	routeLocal               // the switch itself
+	routeConnected           // a network on an interface: the next hop is the destination
+	routeGroup               // next hops
+	routeBlackhole
+)
+
+// routeEntry is what a prefix leads to. Its index is the prefix's counter id.
+type routeEntry struct {
+	kind  routeKind
+	iface uint16
+	group uint32
+}
+
+// nextHop is a neighbour on an interface.
+type nextHop struct {
+	iface uint16
+	key   addrKey
+}
+
+// routing is the routing part of a Program.
+type routing struct {
+	table   *pipeline.LPM
+	entries []routeEntry // by route id
+	hops    []nextHop
+	groups  []*pipeline.Group
+	sets    map[string]uint32 // group of a set of next hops
+}
+
+// compileRoutes enters connected networks, own addresses and configured
+// routes, in this order: a later one replaces an earlier one with the same
+// prefix only if that is not the switch's own.
+func (p *Program) compileRoutes(cfg *Config, ids *idSet) error {
+	p.routing = routing{sets: map[string]uint32{}}
+	b := routeBuilder{p: p, ids: ids}
+	for i := 1; i < len(p.ifaces); i++ {
+		for _, a := range p.ifaces[i].addrs {
+			b.add(a.Masked(), routeEntry{kind: routeConnected, iface: uint16(i)})
+			b.add(netip.PrefixFrom(a.Addr(), a.Addr().BitLen()), routeEntry{kind: routeLocal})
+		}
+	}
+	for _, a := range cfg.Loopbacks {
+		b.add(netip.PrefixFrom(a, a.BitLen()), routeEntry{kind: routeLocal})
+	}
+	for _, r := range cfg.Routes {
+		if err := p.setRoute(r, ids, &b); err != nil {
+			return err
+		}
+	}
+	table, err := pipeline.NewLPM(b.bulk)
+	if err != nil {
+		return fmt.Errorf("switch %s: %w", cfg.Name, err)
+	}
+	p.routing.table = table
+	return nil
+}
+
+// routeBuilder collects routes for one bulk build of the table.
+type routeBuilder struct {
+	p    *Program
+	ids  *idSet
+	bulk []pipeline.Route
+}
+
+func (b *routeBuilder) add(prefix netip.Prefix, e routeEntry) {
+	b.bulk = append(b.bulk, pipeline.Route{Prefix: prefix, Value: b.p.enter(prefix, e, b.ids, false)})
+}
+
+// enter stores an entry under its prefix's id, in a copy where older programs
+// share the slice.
+func (p *Program) enter(prefix netip.Prefix, e routeEntry, ids *idSet, shared bool) uint32 {
+	id := ids.get(prefix.String())
+	r := &p.routing
+	if int(id) < len(r.entries) && shared && r.entries[id] != e {
+		r.entries = append([]routeEntry(nil), r.entries...)
+	}
+	for len(r.entries) <= int(id) {
+		r.entries = append(r.entries, routeEntry{})
+	}
+	r.entries[id] = e
+	return id
+}
+
+// resolve turns a configured route into an entry.
+func (p *Program) resolve(r Route) (routeEntry, error) {
+	if !r.Prefix.IsValid() {
+		return routeEntry{}, fmt.Errorf("switch %s: a route has no prefix", p.Config.Name)
+	}
+	if r.Blackhole {
+		return routeEntry{kind: routeBlackhole}, nil
+	}
+	if len(r.NextHops) == 0 {
+		return routeEntry{}, fmt.Errorf("switch %s route %s: no next hop and not a blackhole", p.Config.Name, r.Prefix)
+	}
+	var key strings.Builder
+	for _, h := range r.NextHops {
+		fmt.Fprintf(&key, "%s*%d ", h.Via, h.Weight)
+	}
+	rt := &p.routing
+	if g, ok := rt.sets[key.String()]; ok {
+		return routeEntry{kind: routeGroup, group: g}, nil
+	}
+	members := make([]pipeline.Member, 0, len(r.NextHops))
+	hops := rt.hops
+	for _, h := range r.NextHops {
+		f := p.ifaceToward(h.Via)
+		if f == noIface {
+			return routeEntry{}, fmt.Errorf("switch %s route %s: next hop %s is on no connected network", p.Config.Name, r.Prefix, h.Via)
+		}
+		members = append(members, pipeline.Member{NextHop: uint32(len(hops)), Weight: max(h.Weight, 1)})
+		hops = append(hops, nextHop{f, keyOf(h.Via)})
+	}
+	g, err := pipeline.NewGroup(pipeline.ChooseHash, groupBuckets(len(members)), members)
+	if err != nil {
+		return routeEntry{}, fmt.Errorf("switch %s route %s: %w", p.Config.Name, r.Prefix, err)
+	}
+	rt.hops = hops
+	rt.groups = append(rt.groups, g)
+	sets := make(map[string]uint32, len(rt.sets)+1)
+	for k, v := range rt.sets {
+		sets[k] = v
+	}
+	sets[key.String()] = uint32(len(rt.groups) - 1)
+	rt.sets = sets
+	return routeEntry{kind: routeGroup, group: uint32(len(rt.groups) - 1)}, nil
+}
+
+// groupBuckets gives a group some thirty buckets a member, so that shares are
+// exact to 3 %.
+func groupBuckets(n int) int {
+	if n == 1 {
+		return 1
+	}
+	return min(max(32*n, 256), pipeline.MaxBuckets)
+}
+
+// setRoute adds or replaces a route; with a builder, in its bulk.
+func (p *Program) setRoute(r Route, ids *idSet, b *routeBuilder) error {
+	r.Prefix = r.Prefix.Masked()
+	e, err := p.resolve(r)
+	if err != nil {
+		return err
+	}
+	if b != nil {
+		b.add(r.Prefix, e)
+		return nil
+	}
+	if old, ok := p.routing.table.Get(r.Prefix); ok {
+		if k := p.routing.entries[old].kind; k == routeLocal || k == routeConnected {
+			return fmt.Errorf("switch %s route %s: the switch itself is connected there", p.Config.Name, r.Prefix)
+		}
+	}
+	id := p.enter(r.Prefix, e, ids, true)
+	table, err := p.routing.table.With(r.Prefix, id)
+	if err != nil {
+		return fmt.Errorf("switch %s: %w", p.Config.Name, err)
+	}
+	p.routing.table = table
+	return nil
+}
+
+func (p *Program) deleteRoute(prefix netip.Prefix) error {
+	prefix = prefix.Masked()
+	id, ok := p.routing.table.Get(prefix)
+	if !ok {
+		return fmt.Errorf("switch %s: there is no route %s", p.Config.Name, prefix)
+	}
+	if k := p.routing.entries[id].kind; k == routeLocal || k == routeConnected {
+		return fmt.Errorf("switch %s route %s: the switch itself is connected there", p.Config.Name, prefix)
+	}
+	table, err := p.routing.table.Without(prefix)
+	if err != nil {
+		return fmt.Errorf("switch %s: %w", p.Config.Name, err)
+	}
+	p.routing.table = table
+	return nil
+}
+
+// ifaceToward returns the interface on whose networks an address lies.
+func (p *Program) ifaceToward(a netip.Addr) uint16 {
+	best, bits := noIface, -1
+	for i := 1; i < len(p.ifaces); i++ {
+		for _, n := range p.ifaces[i].addrs {
+			if n.Contains(a) && n.Bits() > bits {
+				best, bits = uint16(i), n.Bits()
+			}
+		}
+	}
+	return best
+}
+
+// onLink reports whether an address is a neighbour on an interface.
+func (p *Program) onLink(i uint16, k addrKey) bool {
+	a := k.addr()
+	for _, n := range p.ifaces[i].addrs {
+		if n.Contains(a) {
+			return true
+		}
+	}
+	return a.Is6() && a.IsLinkLocalUnicast()
+}
+
+// owns reports whether an address is the switch's own on an interface.
+func (p *Program) owns(i uint16, k addrKey) bool {
+	a := k.addr()
+	f := &p.ifaces[i]
+	for _, n := range f.addrs {
+		if n.Addr() == a {
+			return true
+		}
+	}
+	return a == f.local || a.Is6() && a == netip.IPv6LinkLocalAllNodes()
+}
+
+func (p *Program) isLoopback(k addrKey) bool {
+	a := k.addr()
+	for _, l := range p.Config.Loopbacks {
+		if l == a {
+			return true
+		}
+	}
+	for i := 1; i < len(p.ifaces); i++ {
+		for _, n := range p.ifaces[i].addrs {
+			if n.Addr() == a {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// hopOf finds the next hop of a frame that waits for its neighbour.
+func (p *Program) hopOf(b []byte, m *frame.Meta, rng *frame.Rand) (nextHop, bool) {
+	dst := destination(b, m)
+	id, ok := p.routing.table.Lookup(dst.addr())
+	if !ok {
+		return nextHop{}, false
+	}
+	switch e := p.routing.entries[id]; e.kind {
+	case routeConnected:
+		return nextHop{e.iface, dst}, true
+	case routeGroup:
+		return p.routing.hops[p.routing.groups[e.group].Select(m.Hash, rng)], true
+	}
+	return nextHop{}, false
+}
+
+// sourceFor returns the address of an interface that a neighbour should see
+// as the sender.
+func (f *iface) sourceFor(k addrKey) addrKey {
+	a := k.addr()
+	for _, n := range f.addrs {
+		if n.Contains(a) {
+			return keyOf(n.Addr())
+		}
+	}
+	if a.Is4() {
+		return keyOf(f.v4)
+	}
+	return keyOf(f.local)
+}
+
+// errorSource4 is the source of ICMP errors about frames from an interface.
+func (p *Program) errorSource4(i uint16) ([4]byte, bool) {
+	if a := p.ifaces[i].v4; a.IsValid() {
+		return a.As4(), true
+	}
+	for _, l := range p.Config.Loopbacks {
+		if l.Is4() {
+			return l.As4(), true
+		}
+	}
+	return [4]byte{}, false
+}
+
+func (p *Program) errorSource6(i uint16, to addrKey) [16]byte {
+	if a := p.ifaces[i].v6; a.IsValid() {
+		return a.As16()
+	}
+	for _, l := range p.Config.Loopbacks {
+		if l.Is6() {
+			return l.As16()
+		}
+	}
+	return p.ifaces[i].local.As16()
+}
