@@ -47,7 +47,7 @@ func TestExample(t *testing.T) {
 			missing[key] = true
 		}
 	})
-	for _, known := range []string{"strict", "learn", "fragment", "src_mac", "dst_mac", "class", "src_port", "set_pcp", "xoff", "pause", "quanta"} {
+	for _, known := range []string{"strict", "learn", "fragment", "src_mac", "dst_mac", "class", "src_port", "set_pcp", "xoff", "pause", "quanta", "ethertypes", "macs", "protocols", "invert"} {
 		delete(missing, known)
 	}
 	if len(missing) > 0 {
@@ -263,7 +263,7 @@ func TestDiff(t *testing.T) {
 	s.Ports[0], s.Ports[1] = s.Ports[1], s.Ports[0] // order alone is no difference
 	s.Routes = append(s.Routes[1:], Route{Prefix: s.Routes[0].Prefix, Blackhole: true})
 	s.Routes = append(s.Routes, Route{Prefix: netip.PrefixFrom(s.Loopback[0], 32), Blackhole: true})
-	s.ACLs["edge"] = s.ACLs["edge"][:3]
+	s.ACLs["edge"] = append(s.ACLs["edge"][:3], s.ACLs["edge"][4])
 	s.Classes.DSCP[10] = 1
 	*s.FDB.Ageing = 0
 	b.Switches = b.Switches[:1]

@@ -51,10 +51,10 @@ func (c *Config) Check() error {
 // decoder walks the nodes of a document and the Go types side by side. It
 // goes on after an error, so that all are reported at once.
 type decoder struct {
-	file   string
-	at     map[string]*yaml.Node // where each key stands, by path
-	bad    map[string]bool       // paths whose value was refused: not checked again
-	errs   Errors
+	file string
+	at   map[string]*yaml.Node // where each key stands, by path
+	bad  map[string]bool       // paths whose value was refused: not checked again
+	errs Errors
 
 	inAlias  int // how many aliases lead to the value at hand
 	unfolded int // values that were reached through aliases

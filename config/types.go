@@ -50,6 +50,7 @@ type Switch struct {
 	FDB       FDB               `yaml:"fdb" doc:"The forwarding database of layer 2."`
 	Routes    []Route           `yaml:"routes" id:"prefix" doc:"Static routes."`
 	Neighbors []Neighbor        `yaml:"neighbors" id:"address" doc:"Static neighbours (ARP, neighbour discovery)."`
+	Mirrors   []Mirror          `yaml:"mirrors" id:"name" doc:"Mirror sessions that access lists copy frames to."`
 }
 
 // Port is one port of a switch: over an interface, a wire or a pcap file.
@@ -59,19 +60,20 @@ type Port struct {
 	Wire      string `yaml:"wire" doc:"In-process link: exactly two ports of the document name the same wire."`
 	Pcap      *Pcap  `yaml:"pcap" doc:"Capture files in place of a link."`
 
-	NetNS   string `yaml:"netns" doc:"Network namespace of the interface, a name under /run/netns or a path. The daemon's own if left out."`
-	Mode    string `yaml:"mode" enum:"auto,zerocopy,native,generic" default:"auto" doc:"AF_XDP mode. auto takes the first that works, in this order."`
-	Queues  int    `yaml:"queues" range:"1,256" doc:"Receive and transmit queues. All that the interface has if left out."`
-	Workers []int  `yaml:"workers" doc:"Workers, counted from 0, over which the queues are spread. Ports are dealt out in turn if left out."`
-	Filter  string `yaml:"filter" doc:"Which frames the port takes; the kernel keeps the rest. All if left out."`
+	NetNS   string  `yaml:"netns" doc:"Network namespace of the interface, a name under /run/netns or a path. The daemon's own if left out."`
+	Mode    string  `yaml:"mode" enum:"auto,zerocopy,native,generic" default:"auto" doc:"AF_XDP mode. auto takes the first that works, in this order."`
+	Queues  int     `yaml:"queues" range:"1,256" doc:"Receive and transmit queues. All that the interface has if left out."`
+	Workers []int   `yaml:"workers" doc:"Workers, counted from 0, over which the queues are spread. Ports are dealt out in turn if left out."`
+	Filter  *Filter `yaml:"filter" doc:"Which frames the switch takes; the kernel keeps the rest. All if left out."`
 
 	Enabled  *bool     `yaml:"enabled" default:"true" doc:"false: administratively down."`
 	Rate     Rate      `yaml:"rate" default:"unlimited" doc:"Speed of the emulated link."`
 	Overhead string    `yaml:"overhead" enum:"ethernet,none" default:"ethernet" doc:"ethernet: preamble, checksum and gap take their 24 bytes of time on the link. none: they do not."`
 	Burst    *Duration `yaml:"burst" default:"50us" doc:"How far the port may catch up when a worker was late. 0s: never."`
-	Delay    Duration  `yaml:"delay" default:"1us" doc:"Propagation delay of the cable, for the reckoning of headroom."`
+	Delay    Duration  `yaml:"delay" doc:"Propagation delay of the emulated cable: what leaves here arrives so much later, and headroom is reckoned with it."`
 	MTU      int       `yaml:"mtu" range:"68,9216" default:"1500" doc:"Largest network-layer packet in bytes: a frame has 14 more, and 4 for each VLAN tag."`
 
+	MinFrame  int            `yaml:"min_frame" range:"14,60" default:"14" doc:"Shortest frame that is taken, in bytes without checksum. 60 on a real wire; hosts on virtual links do not pad."`
 	Trust     string         `yaml:"trust" enum:"none,pcp,dscp" default:"pcp" doc:"Which field of a frame chooses its class."`
 	Class     int            `yaml:"class" range:"0,7" default:"0" doc:"Class of frames without such a field."`
 	VLAN      *PortVLAN      `yaml:"vlan" doc:"VLAN membership. Transparent if left out: tags pass untouched and every frame counts as VLAN 1."`
@@ -83,10 +85,20 @@ type Port struct {
 	QoS       string         `yaml:"qos" doc:"Queue profile. Eight strict queues if left out."`
 }
 
+// Filter selects frames in the kernel. A frame is taken if anything matches.
+type Filter struct {
+	EtherTypes []EtherType `yaml:"ethertypes" doc:"EtherTypes, after up to two VLAN tags."`
+	MACs       []MAC       `yaml:"macs" doc:"Destination MAC addresses."`
+	Protocols  []Protocol  `yaml:"protocols" doc:"IP protocols."`
+	Ports      []int       `yaml:"ports" range:"1,65535" doc:"TCP or UDP destination ports."`
+	Invert     bool        `yaml:"invert" doc:"true: take everything but the selection."`
+}
+
 // Pcap makes a port of capture files.
 type Pcap struct {
 	Read  string `yaml:"read" doc:"File whose frames arrive, at the times of the file."`
 	Write string `yaml:"write" doc:"File that takes the frames that leave."`
+	Fast  bool   `yaml:"fast" doc:"true: read as fast as possible, whatever the times in the file."`
 }
 
 // PortVLAN is the VLAN membership of a port.
@@ -128,8 +140,8 @@ type Queue struct {
 	Strict  bool `yaml:"strict" doc:"true: before all weighted queues. The default where no weight is given."`
 	Weight  int  `yaml:"weight" range:"1,1000" doc:"Share among the weighted queues (deficit round robin)."`
 	MaxRate Rate `yaml:"max_rate" default:"unlimited" doc:"Upper limit."`
-	Limit   Size `yaml:"limit" doc:"Bytes after which the tail is dropped, whatever the shared buffer allows. None if left out."`
-	ECN     *ECN `yaml:"ecn" doc:"ECN marking at dequeue."`
+
+	ECN *ECN `yaml:"ecn" doc:"ECN marking at dequeue."`
 }
 
 // ECN is RED-like marking; kmin = kmax marks like a step.
@@ -183,6 +195,7 @@ type Rule struct {
 	SetDSCP  *int    `yaml:"set_dscp" range:"0,63" doc:"Rewrite the DSCP field."`
 	SetPCP   *int    `yaml:"set_pcp" range:"0,7" doc:"Rewrite the priority of the VLAN tag."`
 	Police   *Police `yaml:"police" doc:"Drop what exceeds a rate."`
+	Mirror   string  `yaml:"mirror" doc:"Copy to this mirror session."`
 	Redirect string  `yaml:"redirect" doc:"Send to this port, past the tables."`
 }
 
@@ -198,6 +211,7 @@ type Match struct {
 	DSCP      *int         `yaml:"dscp" range:"0,63" doc:"DSCP."`
 	Protocol  Protocol     `yaml:"protocol" doc:"A number from 1 to 255, or tcp, udp, icmp, icmpv6, igmp, gre, ipip, ospf."`
 	SrcPort   PortRange    `yaml:"src_port" doc:"Source port, 80 or 1024-65535."`
+	TCPFlags  TCPFlags     `yaml:"tcp_flags" doc:"Flags that must be set, or with ! unset: syn,!ack."`
 	Fragment  *bool        `yaml:"fragment" doc:"true: only IP fragments. false: none."`
 	DstPort   PortRange    `yaml:"dst_port" doc:"Destination port, 80 or 1024-65535."`
 }
@@ -240,4 +254,11 @@ type NextHop struct {
 type Neighbor struct {
 	Address netip.Addr `yaml:"address" need:"yes" doc:"Network address."`
 	MAC     MAC        `yaml:"mac" need:"yes" doc:"MAC address."`
+}
+
+// Mirror is a session that takes copies of frames.
+type Mirror struct {
+	Name string `yaml:"name" need:"yes" doc:"Name."`
+	Port string `yaml:"port" need:"yes" doc:"Port that sends the copies."`
+	Snap int    `yaml:"snap" range:"64,9216" doc:"Bytes of a frame that are copied. All if left out."`
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -305,4 +306,40 @@ func (r PortRange) String() string {
 		return strconv.Itoa(int(r.Lo))
 	}
 	return fmt.Sprintf("%d-%d", r.Lo, r.Hi)
+}
+
+// TCPFlags are flags of a TCP segment that must be set or unset. The zero
+// value matches any.
+type TCPFlags struct{ Value, Mask uint8 }
+
+// In the order of their bits, from the lowest (RFC 9293 section 3.1).
+var tcpFlagNames = []string{"fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"}
+
+func (f *TCPFlags) UnmarshalText(text []byte) error {
+	*f = TCPFlags{}
+	for word := range strings.SplitSeq(string(text), ",") {
+		name, unset := strings.CutPrefix(strings.TrimSpace(word), "!")
+		bit := slices.Index(tcpFlagNames, name)
+		if bit < 0 || f.Mask&(1<<bit) != 0 {
+			return fmt.Errorf("%q is not a set of TCP flags; write syn,!ack, with %s", text, strings.Join(tcpFlagNames, ", "))
+		}
+		f.Mask |= 1 << bit
+		if !unset {
+			f.Value |= 1 << bit
+		}
+	}
+	return nil
+}
+
+func (f TCPFlags) MarshalText() ([]byte, error) {
+	var words []string
+	for bit, name := range tcpFlagNames {
+		switch {
+		case f.Value&(1<<bit) != 0:
+			words = append(words, name)
+		case f.Mask&(1<<bit) != 0:
+			words = append(words, "!"+name)
+		}
+	}
+	return []byte(strings.Join(words, ",")), nil
 }

@@ -199,6 +199,9 @@ func (d *decoder) validateSwitch(c *Config, s *Switch, path string) {
 			}
 		}
 	}
+	for i := range s.Mirrors {
+		d.havePort(s, fmt.Sprintf("%s.mirrors[%d].port", path, i), s.Mirrors[i].Port)
+	}
 	for i := range s.Loopback {
 		d.station(fmt.Sprintf("%s.loopback[%d]", path, i), s.Loopback[i])
 	}
@@ -237,7 +240,7 @@ func (d *decoder) validatePort(c *Config, s *Switch, p *Port, path string) {
 		d.failAt(path+".interface", "%q cannot be the name of an interface: at most 15 bytes, no slash, no space", p.Interface)
 	}
 	if p.Interface == "" {
-		for key, set := range map[string]bool{"netns": p.NetNS != "", "mode": p.Mode != "", "queues": p.Queues != 0, "filter": p.Filter != ""} {
+		for key, set := range map[string]bool{"netns": p.NetNS != "", "mode": p.Mode != "", "queues": p.Queues != 0, "filter": p.Filter != nil} {
 			if set {
 				d.failAt(path+"."+key, "is for ports over an interface only")
 			}
@@ -259,6 +262,9 @@ func (d *decoder) validatePort(c *Config, s *Switch, p *Port, path string) {
 	}
 	if len(p.Addresses) > 0 && p.Isolated {
 		d.failAt(path+".isolated", "contradicts address: a routed port does not bridge")
+	}
+	if f := p.Filter; f != nil && len(f.EtherTypes)+len(f.MACs)+len(f.Protocols)+len(f.Ports) == 0 {
+		d.failAt(path+".filter", "selects nothing; leave it out to take every frame")
 	}
 	d.exists(path+".acl", "access list", p.ACL, keys(s.ACLs))
 	d.exists(path+".qos", "queue profile", p.QoS, keys(s.QoS))
@@ -315,8 +321,8 @@ func (d *decoder) validateQueue(q *Queue, path string) {
 	if q.ECN != nil && q.ECN.KMin > q.ECN.KMax && !d.bad[path+".ecn.kmin"] && !d.bad[path+".ecn.kmax"] {
 		d.failAt(path+".ecn.kmin", "%s is more than kmax, %s", q.ECN.KMin, q.ECN.KMax)
 	}
-	if q.Limit >= 1<<32 {
-		d.failAt(path+".limit", "%s is more than 4 GiB", q.Limit)
+	if q.ECN != nil && q.ECN.KMax >= 1<<32 {
+		d.failAt(path+".ecn.kmax", "%s is more than 4 GiB", q.ECN.KMax)
 	}
 }
 
@@ -362,8 +368,11 @@ func (d *decoder) validateRules(s *Switch, rules []Rule, path string) {
 		if m.Src.IsValid() && m.Dst.IsValid() && m.Src.Addr().Is4() != m.Dst.Addr().Is4() {
 			d.failAt(sub+".match.dst", "%s and src, %s, are not of one IP version", m.Dst, m.Src)
 		}
-		if ports := m.SrcPort != (PortRange{}) || m.DstPort != (PortRange{}); ports && m.Protocol != protocols["tcp"] && m.Protocol != protocols["udp"] && !d.bad[sub+".match.protocol"] {
+		if ports := m.SrcPort != (PortRange{}) || m.DstPort != (PortRange{}); ports && m.Protocol != protocols["tcp"] && m.Protocol != protocols["udp"] && m.TCPFlags.Mask == 0 && !d.bad[sub+".match.protocol"] {
 			d.failAt(sub+".match", "ports need protocol: tcp or udp")
+		}
+		if m.TCPFlags.Mask != 0 && m.Protocol != 0 && m.Protocol != protocols["tcp"] {
+			d.failAt(sub+".match.tcp_flags", "contradicts protocol: %s", m.Protocol)
 		}
 		if r.Action == "drop" {
 			for key, set := range map[string]bool{"set_class": r.SetClass != nil, "set_dscp": r.SetDSCP != nil, "set_pcp": r.SetPCP != nil, "police": r.Police != nil, "redirect": r.Redirect != ""} {
@@ -375,9 +384,12 @@ func (d *decoder) validateRules(s *Switch, rules []Rule, path string) {
 		if r.Police != nil && r.Police.Burst >= 1<<32 {
 			d.failAt(sub+".police.burst", "%s is more than 4 GiB", r.Police.Burst)
 		}
-		if r.Redirect != "" {
-			d.havePort(s, sub+".redirect", r.Redirect)
+		d.havePort(s, sub+".redirect", r.Redirect)
+		sessions := make([]string, len(s.Mirrors))
+		for j := range s.Mirrors {
+			sessions[j] = s.Mirrors[j].Name
 		}
+		d.exists(sub+".mirror", "mirror session", r.Mirror, sessions)
 	}
 }
 
