@@ -69,7 +69,7 @@ func formats() []format {
 		{"icmp", wt.Frame(eth, ip4, wt.ICMP(wire.ICMPEcho, 0, 1<<16|1), data), v4 | HasICMP, 14, 34, 14, 34, icmpP, icmpP, 0, 0, "ip:icmp"},
 		{"udp6", wt.Frame(eth, ip6, udp, data), v6 | u, 14, 54, 14, 54, udpP, udpP, 1000, 2000, "eth:ethertype:ipv6:udp"},
 		{"tcp6", wt.Frame(eth, ip6, tcp), v6 | tc, 14, 54, 14, 54, tcpP, tcpP, 1000, 2000, "eth:ethertype:ipv6:tcp"},
-		{"ipv6-extensions", wt.Frame(eth, ip6, hop, wt.Ext(wire.ProtoRouting, []byte{4, 0, 0, 0, 0, 0}), wt.Ext(wire.ProtoDstOpts, pad), wt.Ext(wire.ProtoAH, make([]byte, 22)), udp, data), v6 | u | HasOptions, 14, 14 + 40 + 24 + 24, 14, 102, udpP, udpP, 1000, 2000, "ah:udp"},
+		{"ipv6-extensions", wt.Frame(eth, ip6, hop, wt.Ext(wire.ProtoRouting, []byte{0, 0, 0, 0, 0, 0}), wt.Ext(wire.ProtoDstOpts, pad), wt.Ext(wire.ProtoAH, make([]byte, 22)), udp, data), v6 | u | HasOptions, 14, 14 + 40 + 24 + 24, 14, 102, udpP, udpP, 1000, 2000, "ah:udp"},
 		{"ipv6-fragment", wt.Frame(eth, ip6, wt.Ext(wire.ProtoFragment, []byte{0x05, 0xc8, 0, 0, 0, 9}), wt.Zeros(64)), v6 | IsFragment | HasOptions, 14, 0, 14, 0, 253, 253, 0, 0, "ipv6:ipv6.fraghdr:data"},
 		{"ipv6-atomic-fragment", wt.Frame(eth, ip6, wt.Ext(wire.ProtoFragment, make([]byte, 6)), udp, data), v6 | u | HasOptions, 14, 62, 14, 62, udpP, udpP, 1000, 2000, "ipv6:ipv6.fraghdr:udp"},
 		{"icmpv6-echo", wt.Frame(eth, ip6, wt.ICMPv6(wire.ICMPv6Echo, 0, 1<<16|1), data), v6 | HasICMP, 14, 54, 14, 54, icmp6P, icmp6P, 0, 0, "ipv6:icmpv6"},
