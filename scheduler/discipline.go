@@ -39,9 +39,8 @@ type Extractor interface {
 // weights. It may read the port's queue lengths.
 type Selector interface {
 	// Next returns one of the queues whose bit is set in ready, which is
-	// never empty. Those hold a frame and may send it. Asked, a queue may
-	// still turn out not to have its frame yet at the link's instant; then
-	// Next is asked again without it.
+	// never empty: those hold a frame and may send it. The queue it names is
+	// served.
 	Next(p *Port, ready uint8) int
 	// Sent tells that a frame of n bytes on the wire left the queue.
 	Sent(p *Port, queue int, n uint32)

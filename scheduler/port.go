@@ -145,7 +145,7 @@ func (p *Port) Dequeue(now frame.Time, out []frame.Ref) int {
 		return n
 	}
 	t := now
-	var shut, late uint8 // queues that cannot send before now, before lateAt
+	var ready, shut, late uint8 // queues that can send at t, not before now, not before lateAt
 	lateAt := frame.Never
 	for n < len(out) {
 		if limited {
@@ -156,7 +156,20 @@ func (p *Port) Dequeue(now frame.Time, out []frame.Ref) int {
 		if t >= lateAt {
 			late, lateAt = 0, frame.Never
 		}
-		ready := p.active &^ (shut | late)
+		// What was ready stays so while t grows; only the queue that was
+		// served last has a new head to look at.
+		for b := p.active &^ (ready | shut | late); b != 0; b &= b - 1 {
+			q := &p.q[bits.TrailingZeros8(b)]
+			switch at := max(q.headAt, q.gate); {
+			case at <= t:
+				ready |= b & -b
+			case at > now:
+				shut |= b & -b
+			default:
+				late |= b & -b
+				lateAt = min(lateAt, at)
+			}
+		}
 		if ready == 0 {
 			if late == 0 {
 				break
@@ -165,17 +178,8 @@ func (p *Port) Dequeue(now frame.Time, out []frame.Ref) int {
 			continue
 		}
 		i := p.next(ready)
-		q := &p.q[i]
-		if at := max(q.headAt, q.gate); at > t {
-			if at > now {
-				shut |= 1 << i
-			} else {
-				late |= 1 << i
-				lateAt = min(lateAt, at)
-			}
-			continue
-		}
-		out[n] = p.take(t, i, q)
+		out[n] = p.take(t, i, &p.q[i&7])
+		ready &^= 1 << i
 		n++
 	}
 	return n
@@ -254,6 +258,8 @@ func (p *Port) take(t frame.Time, i int, q *queue) frame.Ref {
 	if q.frames == 0 {
 		p.active &^= 1 << i
 		q.deficit = 0
+	} else if q.headAt > t {
+		q.deficit = 0 // at the link's instant the queue was empty
 	}
 	return r
 }
