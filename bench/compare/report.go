@@ -107,11 +107,52 @@ func rtt(r Result, of func() float64) float64 {
 	return of()
 }
 
-// yardsticks are the forwarders that the others are held against.
-var yardsticks = []string{"c", "testpmd", "ovs", "bridge"}
+// column is a column of the table: its heading and what stands there for a forwarder.
+type column struct {
+	head string
+	cell func(name string, size int) string
+}
+
+func columns(o Options, rs []Result) []column {
+	median := func(head, format string, of func(Result) float64) column {
+		return column{head, func(name string, size int) string {
+			return fmt.Sprintf(format, Median(flat(values(rs, name, size, of))))
+		}}
+	}
+	over := func(head, yardstick string, of func(Result) float64) column {
+		return column{head + " / " + yardstick, func(name string, size int) string {
+			return ratio(rs, name, yardstick, size, of).String()
+		}}
+	}
+	switch o.Mode {
+	case Latency:
+		return []column{median("p50 us", "%.1f", p50), median("p99 us", "%.1f", p99),
+			over("p50", "testpmd", p50), over("p99", "testpmd", p99), over("p50", "c", p50)}
+	case Idle:
+		return []column{
+			median("user %", "%.1f", func(r Result) float64 { return r.Use.User }),
+			median("system %", "%.1f", func(r Result) float64 { return r.Use.System }),
+			median("MB", "%.0f", func(r Result) float64 { return float64(r.Resident >> 20) }),
+		}
+	}
+	end := func(head string, of func([]float64) float64) column {
+		return column{head, func(name string, size int) string {
+			return fmt.Sprintf("%.0f", of(flat(values(rs, name, size, kpps))))
+		}}
+	}
+	cols := []column{median("kpps", "%.0f", kpps), end("min", slices.Min[[]float64]), end("max", slices.Max[[]float64]), median("user ns", "%.0f", userNS)}
+	if o.Rate > 0 {
+		cols = append(cols, median("lost", "%.0f", func(r Result) float64 { return float64(r.Sent) - float64(r.Received) }))
+	}
+	for _, y := range []string{"c", "testpmd", "ovs", "bridge"} {
+		cols = append(cols, over("", y, kpps))
+	}
+	return cols
+}
 
 // Table prints medians and ratios of all forwarders in the order of names.
 func Table(w io.Writer, o Options, names []string, rs []Result) {
+	cols := columns(o, rs)
 	for _, size := range o.Sizes {
 		fmt.Fprintf(w, "\n%s, %d-byte frames", o.Mode, size)
 		if o.Rate > 0 {
@@ -119,46 +160,22 @@ func Table(w io.Writer, o Options, names []string, rs []Result) {
 		}
 		fmt.Fprintf(w, "; medians of the valid rounds, ratios of medians (lowest and highest of a round)\n")
 		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		switch o.Mode {
-		case Latency:
-			fmt.Fprintln(t, "\tvalid\tp50 us\tp99 us\tp50 / testpmd\tp99 / testpmd\tp50 / c")
-		case Idle:
-			fmt.Fprintln(t, "\tvalid\tuser %\tsystem %\tMB")
-		default:
-			fmt.Fprint(t, "\tvalid\tkpps\tmin\tmax\tuser ns")
-			if o.Rate > 0 {
-				fmt.Fprint(t, "\tlost")
-			}
-			for _, y := range yardsticks {
-				fmt.Fprintf(t, "\t/ %s", y)
+		fmt.Fprint(t, "\tvalid")
+		for _, c := range cols {
+			fmt.Fprintf(t, "\t%s", strings.TrimSpace(c.head))
+		}
+		fmt.Fprintln(t)
+		for _, name := range names {
+			valid := len(values(rs, name, size, kpps))
+			fmt.Fprintf(t, "%s\t%d", name, valid)
+			for _, c := range cols {
+				cell := "-"
+				if valid > 0 {
+					cell = c.cell(name, size)
+				}
+				fmt.Fprintf(t, "\t%s", cell)
 			}
 			fmt.Fprintln(t)
-		}
-		for _, name := range names {
-			v := flat(values(rs, name, size, kpps))
-			if len(v) == 0 {
-				fmt.Fprintf(t, "%s\t0\n", name)
-				continue
-			}
-			med := func(of func(Result) float64) float64 { return Median(flat(values(rs, name, size, of))) }
-			fmt.Fprintf(t, "%s\t%d\t", name, len(v))
-			switch o.Mode {
-			case Latency:
-				fmt.Fprintf(t, "%.1f\t%.1f\t%v\t%v\t%v\n", med(p50), med(p99),
-					ratio(rs, name, "testpmd", size, p50), ratio(rs, name, "testpmd", size, p99), ratio(rs, name, "c", size, p50))
-			case Idle:
-				fmt.Fprintf(t, "%.1f\t%.1f\t%.0f\n", med(func(r Result) float64 { return r.Use.User }),
-					med(func(r Result) float64 { return r.Use.System }), med(func(r Result) float64 { return float64(r.Resident >> 20) }))
-			default:
-				fmt.Fprintf(t, "%.0f\t%.0f\t%.0f\t%.0f", Median(v), v[0], v[len(v)-1], med(userNS))
-				if o.Rate > 0 {
-					fmt.Fprintf(t, "\t%.0f", med(func(r Result) float64 { return float64(r.Sent) - float64(r.Received) }))
-				}
-				for _, y := range yardsticks {
-					fmt.Fprintf(t, "\t%v", ratio(rs, name, y, size, kpps))
-				}
-				fmt.Fprintln(t)
-			}
 		}
 		t.Flush()
 	}

@@ -3,6 +3,7 @@
 package compare
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -93,30 +94,28 @@ func (r *Result) run(o Options, d dut.DUT) (err error) {
 			err = e
 		}
 	}()
-	dst := d.Dst
-	if dst == "" {
-		dst = testbed.SinkMAC
-	}
 	switch o.Mode {
 	case Latency:
-		return r.latency(o, d, bed, dst)
+		return r.latency(o, d, bed)
 	case Idle:
 		return r.idle(o, d, bed)
 	default:
-		return r.throughput(o, d, bed, dst)
+		return r.throughput(o, d, bed)
 	}
 }
 
-// self starts this program's own subcommand in the generator's namespace.
-func self(bed *testbed.Bed, name string, args ...string) (*testbed.Proc, error) {
+// self starts a subcommand of this program in the generator's namespace, that
+// sends the frames of the run.
+func (r *Result) self(bed *testbed.Bed, d dut.DUT, name string, args ...string) (*testbed.Proc, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	return bed.Start(testbed.Gen, name, append([]string{exe, name}, args...)...)
+	return bed.Start(testbed.Gen, name, append([]string{exe, name, "-device", "g0",
+		"-dst", cmp.Or(d.Dst, testbed.SinkMAC), "-dstip", cmp.Or(d.DstIP, testbed.SinkIP), "-size", strconv.Itoa(r.Size)}, args...)...)
 }
 
-func (r *Result) throughput(o Options, d dut.DUT, bed *testbed.Bed, dst string) error {
+func (r *Result) throughput(o Options, d dut.DUT, bed *testbed.Bed) error {
 	h, closeHandle, err := testbed.Handle(testbed.Sink)
 	if err != nil {
 		return err
@@ -129,8 +128,7 @@ func (r *Result) throughput(o Options, d dut.DUT, bed *testbed.Bed, dst string) 
 		return err
 	}
 	defer sink.Close()
-	gen, err := self(bed, "gen", "-wait", "-device", "g0", "-dst", dst, "-size", strconv.Itoa(r.Size),
-		"-flows", strconv.Itoa(o.Flows), "-rate", strconv.FormatFloat(o.Rate, 'f', -1, 64), "-cpu", strconv.Itoa(o.Env.GenCPU))
+	gen, err := r.self(bed, d, "gen", "-wait", "-flows", strconv.Itoa(o.Flows), "-rate", strconv.FormatFloat(o.Rate, 'f', -1, 64), "-cpu", strconv.Itoa(o.Env.GenCPU))
 	if err != nil {
 		return err
 	}
@@ -209,7 +207,7 @@ func (r *Result) throughput(o Options, d dut.DUT, bed *testbed.Bed, dst string) 
 	return nil
 }
 
-func (r *Result) latency(o Options, d dut.DUT, bed *testbed.Bed, dst string) error {
+func (r *Result) latency(o Options, d dut.DUT, bed *testbed.Bed) error {
 	ns, device := testbed.Sink, "s0"
 	if d.Name == dut.Direct {
 		ns, device = testbed.DUT, "d0"
@@ -235,8 +233,7 @@ func (r *Result) latency(o Options, d dut.DUT, bed *testbed.Bed, dst string) err
 	if err != nil {
 		return err
 	}
-	ping, err := self(bed, "ping", "-device", "g0", "-dst", dst, "-size", strconv.Itoa(r.Size),
-		"-count", strconv.Itoa(o.Probes), "-gap", o.Gap.String(), "-cpu", strconv.Itoa(o.Env.GenCPU))
+	ping, err := r.self(bed, d, "ping", "-count", strconv.Itoa(o.Probes), "-gap", o.Gap.String(), "-cpu", strconv.Itoa(o.Env.GenCPU))
 	if err != nil {
 		return err
 	}

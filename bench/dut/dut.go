@@ -18,6 +18,8 @@ type DUT struct {
 	About string
 	// Dst is the MAC address that the frames go to; "" = the sink's, for those that leave addresses alone.
 	Dst string
+	// DstIP is where the frames are addressed to; "" = the sink.
+	DstIP string
 	// Missing says what is not installed, or "".
 	Missing func(Env) string
 	// Start starts it in the bed and returns, when it forwards, the processes

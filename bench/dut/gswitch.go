@@ -1,6 +1,9 @@
 package dut
 
 import (
+	"bufio"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strconv"
 
@@ -23,14 +26,139 @@ func gswitchFlags(b *testbed.Bed, e Env, poll string) ([]*testbed.Proc, error) {
 	return one(b, "gswitch", "ready", filepath.Join(e.Bin, "gswitch"), "run", "--port", "d0", "--port", "d1", "--poll", poll, "--cpu", strconv.Itoa(e.CPU))
 }
 
+// What the switch with everything on has to look through.
+const (
+	fullRoutes = 100_000
+	fullRules  = 1000
+	routerMAC  = "02:00:00:00:0d:01"
+	routedIP   = "20.77.77.77" // an address behind one of the routes
+)
+
 var gswitchFull = DUT{
-	Name: "gswitch-full", About: "gswitch with everything on: 1k ternary ACL entries, 100k routes, 8 queues, PFC, buffer accounting, counters",
+	Name: "gswitch-full", About: "gswitch with everything on: routing over 100k routes, 1k ternary ACL entries, 8 queues, PFC, shared buffer, counters",
+	Dst: routerMAC, DstIP: routedIP,
 	Missing: built("gswitch"),
-	Start:   nil,
+	Start: func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) {
+		return gswitchConfig(b, e, writeFull)
+	},
 }
 
 var gswitchChain = DUT{
-	Name: "gswitch-chain", About: "three gswitches in a row over in-process wires, on one worker",
+	Name: "gswitch-chain", About: "three learning gswitches in a row over in-process wires, on one worker",
 	Missing: built("gswitch"),
-	Start:   nil,
+	Start: func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) {
+		return gswitchConfig(b, e, writeChain)
+	},
+}
+
+func gswitchConfig(b *testbed.Bed, e Env, write func(*bufio.Writer)) ([]*testbed.Proc, error) {
+	path := filepath.Join(b.Dir, "switch.yaml")
+	f, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	w := bufio.NewWriter(f)
+	fmt.Fprintf(w, "version: 1\nworkers: [{cpu: %d, poll: spin}]\ncontrol: {socket: %s}\n", e.CPU, filepath.Join(b.Dir, "gswitch.sock"))
+	write(w)
+	if err := w.Flush(); err != nil {
+		return nil, err
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	return one(b, "gswitch", "ready", filepath.Join(e.Bin, "gswitch"), "run", "-c", path)
+}
+
+func writeChain(w *bufio.Writer) {
+	fmt.Fprint(w, `switches:
+  - {name: first, ports: [{interface: d0}, {wire: one}]}
+  - {name: second, ports: [{wire: one}, {wire: two}]}
+  - {name: third, ports: [{wire: two}, {interface: d1}]}
+`)
+}
+
+func writeFull(w *bufio.Writer) {
+	fmt.Fprintf(w, `switches:
+  - name: full
+    mac: %s
+    ports:
+      - {name: in, interface: d0, address: [%s/24], trust: dscp, acl: edge, qos: mixed}
+      - {name: out, interface: d1, address: [%s/24], trust: dscp, acl: edge, qos: mixed}
+    qos:
+      mixed:
+        queues:
+          - {queue: 0, weight: 10}
+          - {queue: 1, weight: 10}
+          - {queue: 2, weight: 10}
+          - {queue: 3, weight: 40, ecn: {kmin: 100KB, kmax: 400KB, pmax: 0.2}}
+          - {queue: 4, weight: 20}
+          - {queue: 5, weight: 10}
+          - {queue: 6, strict: true}
+          - {queue: 7, strict: true}
+    buffer: {alpha: 1, reserve: 2KiB, lossless: {alpha: 0.5}}
+    pfc: {classes: [3], watchdog: {}}
+    neighbors:
+      - {address: %s, mac: %q}
+      - {address: %s, mac: %q}
+`, routerMAC, testbed.Port0IP, testbed.Port1IP, testbed.GenIP, testbed.GenMAC, testbed.SinkIP, testbed.SinkMAC)
+	writeRules(w)
+	writeRoutes(w)
+}
+
+// writeRules writes an access list over many combinations of masks. None but
+// the last rule matches the generator's frames; that one puts them into the
+// lossless class.
+func writeRules(w *bufio.Writer) {
+	fmt.Fprint(w, "    acls:\n      edge:\n")
+	srcBits, dstBits := []int{8, 16, 24, 32}, []int{12, 16, 24, 32}
+	for i := range fullRules - 1 {
+		// Networks of 100.64.0.0/10 and 172.16.0.0/12, which no frame of the test comes from.
+		src, dst := uint32(0x64400000|i<<7), uint32(0xac100000|i<<9)
+		s, d := srcBits[i%len(srcBits)], dstBits[i/len(srcBits)%len(dstBits)]
+		match := fmt.Sprintf("src: %s/%d, dst: %s/%d", dotted(src, s), s, dotted(dst, d), d)
+		switch i % 3 {
+		case 1:
+			match += fmt.Sprintf(", protocol: udp, dst_port: %d", 1000+i)
+		case 2:
+			match += fmt.Sprintf(", protocol: tcp, src_port: %d", 1000+i)
+		}
+		action := "drop"
+		if i%2 == 0 {
+			action = "permit"
+		}
+		fmt.Fprintf(w, "        - {match: {%s}, action: %s}\n", match, action)
+	}
+	fmt.Fprintf(w, "        - {match: {protocol: udp, dst_port: 9}, set_class: 3}\n")
+}
+
+// writeRoutes writes routes of the lengths that the Internet's table has most
+// of, all towards the sink. Each /16 below holds 256 of them or more.
+func writeRoutes(w *bufio.Writer) {
+	fmt.Fprint(w, "    routes:\n")
+	n := 0
+	add := func(addr uint32, bits int) {
+		if n < fullRoutes {
+			fmt.Fprintf(w, "      - {prefix: %s/%d, via: %s}\n", dotted(addr, bits), bits, testbed.SinkIP)
+			n++
+		}
+	}
+	for net := uint32(0); n < fullRoutes; net++ {
+		base := uint32(20)<<24 + net<<16
+		add(base, 16)
+		for third := range uint32(256) {
+			add(base|third<<8, 24)
+			if third%8 == 0 {
+				add(base|third<<8, 21)
+			}
+			if third%16 == 0 {
+				add(base|third<<8|16, 28)
+			}
+		}
+	}
+}
+
+// dotted writes the network of addr with the given length.
+func dotted(addr uint32, bits int) string {
+	addr &= ^uint32(0) << (32 - bits)
+	return fmt.Sprintf("%d.%d.%d.%d", addr>>24, addr>>16&255, addr>>8&255, addr&255)
 }

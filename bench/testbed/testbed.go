@@ -291,6 +291,7 @@ func (p *Proc) Ready(text string, within time.Duration) error {
 		}
 		select {
 		case <-p.done:
+			log, _ = os.ReadFile(p.Log) // what it said last
 			return fmt.Errorf("%s ended before it was ready: %s", p.Name, tail(log))
 		case <-time.After(20 * time.Millisecond):
 		}

@@ -42,8 +42,15 @@ func compareCmd(args []string) error {
 		fmt.Fprintln(f.Output(), "usage: gbench compare [flags] [forwarder...]   (gbench list names them; without names all that can run)")
 		f.PrintDefaults()
 	}
-	if err := f.Parse(args); err != nil {
-		return err
+	var names []string // flags may stand between and behind them
+	for rest := args; ; rest = f.Args()[1:] {
+		if err := f.Parse(rest); err != nil {
+			return err
+		}
+		if f.NArg() == 0 {
+			break
+		}
+		names = append(names, f.Arg(0))
 	}
 	for s := range strings.SplitSeq(*sizes, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(s))
@@ -63,7 +70,7 @@ func compareCmd(args []string) error {
 	if o.Env.CPU >= runtime.NumCPU() || o.Env.GenCPU >= runtime.NumCPU() || o.Env.CPU == o.Env.GenCPU {
 		return fmt.Errorf("-cpu %d -gencpu %d: want two different cores of the %d that are here", o.Env.CPU, o.Env.GenCPU, runtime.NumCPU())
 	}
-	duts, err := choose(o, f.Args())
+	duts, err := choose(o, names)
 	if err != nil {
 		return err
 	}
@@ -73,7 +80,7 @@ func compareCmd(args []string) error {
 	sig := make(chan os.Signal, 1)
 	signal.Notify(sig, syscall.SIGINT, syscall.SIGTERM)
 
-	var names []string
+	names = names[:0]
 	for _, d := range duts {
 		names = append(names, d.Name)
 	}
