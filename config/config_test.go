@@ -47,7 +47,7 @@ func TestExample(t *testing.T) {
 			missing[key] = true
 		}
 	})
-	for _, known := range []string{"strict", "learn", "fragment", "src_mac", "dst_mac", "class", "src_port", "set_pcp", "xoff", "pause", "quanta", "ethertypes", "macs", "protocols", "invert"} {
+	for _, known := range []string{"strict", "learn", "fragment", "src_mac", "dst_mac", "class", "src_port", "set_pcp", "xoff", "allow_loss", "pause", "quanta", "ethertypes", "macs", "protocols", "invert"} {
 		delete(missing, known)
 	}
 	if len(missing) > 0 {

@@ -37,6 +37,7 @@ type Switch struct {
 	MAC      *MAC         `yaml:"mac" doc:"The switch's own address. Derived from its name if left out."`
 	Seed     uint64       `yaml:"seed" doc:"Seed of flow hashing and random marking. Derived from the name if left out, so that switches in a row hash differently."`
 	Loopback []netip.Addr `yaml:"loopback" doc:"Addresses of the switch itself, reachable through every port. The first is its router ID."`
+	Hash     string       `yaml:"hash" enum:"five-tuple,symmetric" default:"five-tuple" doc:"How flows are told apart. symmetric: both directions hash alike."`
 	Strict   bool         `yaml:"strict" doc:"true: drop bridged frames too whose network or transport header is malformed."`
 	ICMPRate int          `yaml:"icmp_rate" range:"1,1000000" default:"1000" doc:"Most ICMP errors per second that the switch sends."`
 
@@ -166,7 +167,9 @@ type Lossless struct {
 	XOFF       Size     `yaml:"xoff" doc:"Fixed XOFF threshold in place of alpha."`
 	Reserve    Size     `yaml:"reserve" doc:"Bytes of each ingress port and class that no other can take."`
 	Hysteresis Size     `yaml:"hysteresis" default:"4KiB" doc:"How far below XOFF the class must fall before XON."`
-	Headroom   Headroom `yaml:"headroom" default:"auto" doc:"Bytes beyond XOFF for what is still under way. auto: from rate, delay and MTU of each port."`
+	Headroom   Headroom `yaml:"headroom" default:"auto" doc:"Bytes beyond XOFF for what is still under way. auto: from rate, delay and MTU of each port, and response."`
+	Response   Duration `yaml:"response" default:"50us" doc:"How long both ends take to act on a pause, beyond cable and frames: the loops of the workers."`
+	AllowLoss  bool     `yaml:"allow_loss" doc:"true: accept a headroom that is too small, for experiments."`
 }
 
 // PFC is priority flow control, or the older pause.
@@ -181,7 +184,7 @@ type PFC struct {
 type Watchdog struct {
 	Detect  Duration `yaml:"detect" default:"200ms" doc:"Paused without sending anything for so long is a storm."`
 	Restore Duration `yaml:"restore" default:"400ms" doc:"Without a pause frame for so long the storm is over."`
-	Action  string   `yaml:"action" enum:"drop,ignore,alert" default:"drop" doc:"drop: empty the queue and drop what comes. ignore: send in spite of the pause. alert: only count."`
+	Action  string   `yaml:"action" enum:"drop,forward,alert" default:"drop" doc:"drop: empty the queue and drop what comes. forward: send in spite of the pause. alert: only count."`
 }
 
 // Rule is one entry of an access list. The first that matches decides.

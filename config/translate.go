@@ -1,0 +1,328 @@
+package config
+
+import (
+	"net"
+	"reflect"
+	"slices"
+
+	"github.com/gswitch/gswitch/bpf"
+	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/dataplane/xsk"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pfc"
+	"github.com/gswitch/gswitch/pipeline"
+	"github.com/gswitch/gswitch/scheduler"
+	"github.com/gswitch/gswitch/vswitch"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// Engine returns what the engine of a resolved document is made from.
+func (c *Config) Engine() dataplane.Config {
+	out := dataplane.Config{Chunks: c.Memory.Frames, ChunkSize: c.Memory.Chunk}
+	for _, w := range c.Workers {
+		// The decoder let only the modes of the enum pass.
+		poll, err := dataplane.ParsePollMode(w.Poll)
+		if err != nil {
+			panic("config: " + err.Error())
+		}
+		wc := dataplane.WorkerConfig{Poll: poll}
+		if w.CPU != nil {
+			wc.Pin, wc.CPU = true, *w.CPU
+		}
+		out.Workers = append(out.Workers, wc)
+	}
+	return out
+}
+
+var modes = map[string]xsk.Mode{"auto": xsk.Auto, "zerocopy": xsk.ZeroCopy, "native": xsk.Native, "generic": xsk.Generic}
+
+// Transmit rings deeper than this hide queues from a port with an emulated
+// rate.
+const ratedDepth = 64
+
+// Spec returns what the engine opens for a resolved port. Its Queues are left
+// to the caller, who knows the interface.
+func (p *Port) Spec() dataplane.PortSpec {
+	s := dataplane.PortSpec{Name: p.Name, Interface: p.Interface, NetNS: p.NetNS, Mode: modes[p.Mode], Wire: p.Wire, Delay: frame.Time(p.Delay)}
+	if p.Rate != 0 {
+		s.TxDepth = ratedDepth
+	}
+	switch {
+	case p.Wire != "":
+		s.Kind = dataplane.Wire
+	case p.Pcap != nil:
+		s.Kind = dataplane.Pcap
+		s.In, s.Out, s.MaxSpeed = p.Pcap.Read, p.Pcap.Write, p.Pcap.Fast
+	}
+	if f := p.Filter; f != nil {
+		s.Filter = bpf.Filter{Invert: f.Invert}
+		for _, v := range f.EtherTypes {
+			s.Filter.EtherTypes = append(s.Filter.EtherTypes, uint16(v))
+		}
+		for _, v := range f.MACs {
+			s.Filter.MACs = append(s.Filter.MACs, net.HardwareAddr(v[:]))
+		}
+		for _, v := range f.Protocols {
+			s.Filter.Protocols = append(s.Filter.Protocols, uint8(v))
+		}
+		for _, v := range f.Ports {
+			s.Filter.Ports = append(s.Filter.Ports, uint16(v))
+		}
+	}
+	return s
+}
+
+// WorkersUsed returns the workers that the ports of a resolved switch are
+// spread over, in ascending order: the switch has one node on each.
+func (s *Switch) WorkersUsed() []int {
+	var used []int
+	for i := range s.Ports {
+		used = append(used, s.Ports[i].Workers...)
+	}
+	slices.Sort(used)
+	return slices.Compact(used)
+}
+
+// VSwitch returns what the switch node of a resolved switch is made from.
+// numbers gives each port its number; nil numbers them in their order. The
+// workers of its ports are indexes in WorkersUsed.
+func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
+	if numbers == nil {
+		numbers = map[string]int{}
+		for i := range s.Ports {
+			numbers[s.Ports[i].Name] = i
+		}
+	}
+	out := &vswitch.Config{
+		Name: s.Name, ID: uint16(s.ID), MAC: wire.MAC(*s.MAC), Seed: s.Seed, SymmetricHash: s.Hash == "symmetric", Strict: s.Strict, ICMPRate: uint32(s.ICMPRate),
+		Loopbacks: s.Loopback, Class: s.Classes.maps(), Buffer: s.Buffer.config(), PFC: s.PFC.config(),
+		FDB: vswitch.FDBConfig{Size: s.FDB.Max, Ageing: frame.Time(*s.FDB.Ageing)},
+	}
+	if out.FDB.Ageing == 0 {
+		out.FDB.Ageing = frame.Never
+	}
+	used := s.WorkersUsed()
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		n := numbers[p.Name]
+		for len(out.Ports) <= n {
+			out.Ports = append(out.Ports, vswitch.PortConfig{})
+		}
+		out.Ports[n] = p.config(s.QoS[p.QoS])
+		out.Ports[n].Worker = slices.Index(used, p.Workers[0])
+	}
+	out.VLANs = s.vlans()
+	for i, m := range s.Mirrors {
+		out.Mirrors = append(out.Mirrors, vswitch.Mirror{Name: s.Mirrors[i].Name, Port: uint16(numbers[m.Port]), Truncate: m.Snap})
+	}
+	for _, name := range keys(s.ACLs) {
+		acl := vswitch.ACL{Name: name, Default: pipeline.Action{Ops: pipeline.OpPermit}}
+		for i := range s.ACLs[name] {
+			acl.Rules = append(acl.Rules, s.rule(&s.ACLs[name][i], numbers))
+		}
+		out.ACLs = append(out.ACLs, acl)
+	}
+	for _, e := range s.FDB.Static {
+		out.FDB.Static = append(out.FDB.Static, vswitch.StaticMAC{VLAN: uint16(e.VLAN), MAC: wire.MAC(e.MAC), Port: uint16(numbers[e.Port])})
+	}
+	for i := range s.Routes {
+		out.Routes = append(out.Routes, s.Routes[i].VSwitch())
+	}
+	for _, n := range s.Neighbors {
+		out.Neighbors = append(out.Neighbors, vswitch.StaticNeighbor{Addr: n.Address, MAC: wire.MAC(n.MAC)})
+	}
+	return out
+}
+
+// VSwitch returns the route as the switch node takes it.
+func (r *Route) VSwitch() vswitch.Route {
+	out := vswitch.Route{Prefix: r.Prefix, Blackhole: r.Blackhole}
+	if r.Via.IsValid() {
+		out.NextHops = []vswitch.NextHop{{Via: r.Via, Weight: 1}}
+	}
+	for _, h := range r.NextHops {
+		out.NextHops = append(out.NextHops, vswitch.NextHop{Via: h.Via, Weight: uint32(max(h.Weight, 1))})
+	}
+	return out
+}
+
+func (p *Port) config(q QoS) vswitch.PortConfig {
+	out := vswitch.PortConfig{
+		Name: p.Name, Enabled: *p.Enabled, MTU: p.MTU, MinFrame: p.MinFrame, CableDelay: frame.Time(p.Delay),
+		DefaultClass: uint8(p.Class), Isolated: p.Isolated, Addresses: p.Addresses, ACL: p.ACL, LearnDisabled: !*p.Learn,
+		Scheduler: scheduler.PortConfig{Rate: uint64(p.Rate), Burst: frame.Time(*p.Burst)},
+	}
+	if p.Overhead == "ethernet" {
+		out.Scheduler.Overhead = scheduler.EthernetOverhead
+	}
+	switch p.Trust {
+	case "dscp":
+		out.Trust = vswitch.TrustDSCP
+	case "none":
+		out.Trust = vswitch.TrustNone
+	}
+	if v := p.VLAN; v != nil && v.Access != 0 {
+		out.VLANMode, out.PVID = vswitch.VLANAccess, uint16(v.Access)
+	} else if v != nil {
+		out.VLANMode, out.PVID = vswitch.VLANTrunk, uint16(v.Native)
+		for _, id := range v.Trunk {
+			out.Allowed = append(out.Allowed, uint16(id))
+		}
+	}
+	if st := p.Storm; st != nil {
+		out.Storm = vswitch.StormControl{Broadcast: uint64(st.Broadcast), Multicast: uint64(st.Multicast), UnknownUnicast: uint64(st.Unknown)}
+	}
+	for _, c := range q.Queues {
+		qc := scheduler.QueueConfig{Weight: uint32(c.Weight), MaxRate: uint64(c.MaxRate)}
+		if c.ECN != nil {
+			qc.ECN = scheduler.ECN{KMin: uint32(c.ECN.KMin), KMax: uint32(c.ECN.KMax), PMax: c.ECN.PMax}
+		}
+		out.Scheduler.Queues[c.Queue] = qc
+	}
+	return out
+}
+
+// vlans are those that are listed and those that a port uses.
+func (s *Switch) vlans() []vswitch.VLANConfig {
+	var out []vswitch.VLANConfig
+	for _, v := range s.VLANs {
+		out = append(out, vswitch.VLANConfig{ID: uint16(v.ID), Name: v.Name, Addresses: v.Addresses})
+	}
+	add := func(id int) {
+		if id != 0 && !slices.ContainsFunc(out, func(v vswitch.VLANConfig) bool { return int(v.ID) == id }) {
+			out = append(out, vswitch.VLANConfig{ID: uint16(id)})
+		}
+	}
+	for i := range s.Ports {
+		if v := s.Ports[i].VLAN; v != nil {
+			add(v.Access)
+			add(v.Native)
+			for _, id := range v.Trunk {
+				add(id)
+			}
+		}
+	}
+	return out
+}
+
+func (c *Classes) maps() vswitch.ClassMaps {
+	m := vswitch.DefaultClassMaps()
+	for i := range m.PCP {
+		m.PCP[i], m.Queue[i] = uint8(c.PCP[i]), uint8(c.Queue[i])
+	}
+	for dscp, class := range c.DSCP {
+		m.DSCP[dscp] = uint8(class)
+	}
+	return m
+}
+
+func (b *Buffer) config() vswitch.BufferConfig {
+	l := &b.Lossless
+	return vswitch.BufferConfig{
+		Size: uint64(b.Size), Alpha: b.Alpha, QueueReserve: uint32(b.Reserve), QueueLimit: uint32(b.Limit),
+		LosslessAlpha: l.Alpha, XOFF: uint32(l.XOFF), XONOffset: uint32(l.Hysteresis), Headroom: uint32(l.Headroom), GroupReserve: uint32(l.Reserve),
+		Response: frame.Time(l.Response), AllowLoss: l.AllowLoss,
+	}
+}
+
+var watchdogActions = map[string]pfc.Action{"drop": pfc.Drop, "forward": pfc.Forward, "alert": pfc.Alert}
+
+func (p *PFC) config() vswitch.PFCConfig {
+	out := vswitch.PFCConfig{Quanta: uint16(p.Quanta)}
+	for _, c := range p.Classes {
+		out.Classes |= 1 << c
+	}
+	switch {
+	case p.Pause:
+		out.Mode, out.Classes = pfc.Pause, 0xff
+	case out.Classes != 0:
+		out.Mode = pfc.PFC
+	}
+	if w := p.Watchdog; w != nil {
+		out.Watchdog = pfc.Watchdog{Detect: frame.Time(w.Detect), Restore: frame.Time(w.Restore), Action: watchdogActions[w.Action]}
+	}
+	return out
+}
+
+// rule translates a rule. Earlier rules have the higher priority.
+func (s *Switch) rule(r *Rule, numbers map[string]int) vswitch.ACLRule {
+	out := vswitch.ACLRule{Name: r.Name, Text: r.String(), Priority: -r.Seq, Action: pipeline.Action{Ops: pipeline.OpCount}}
+	a := &out.Action
+	if r.Action == "drop" {
+		a.Ops |= pipeline.OpDrop
+	} else {
+		a.Ops |= pipeline.OpPermit
+	}
+	if r.SetClass != nil {
+		a.Ops, a.Class = a.Ops|pipeline.OpSetClass, uint8(*r.SetClass)
+	}
+	if r.SetDSCP != nil {
+		a.Ops, a.DSCP = a.Ops|pipeline.OpSetDSCP, uint8(*r.SetDSCP)
+	}
+	if r.SetPCP != nil {
+		a.Ops, a.PCP = a.Ops|pipeline.OpSetPCP, uint8(*r.SetPCP)
+	}
+	if r.Police != nil {
+		a.Ops |= pipeline.OpPolice
+		out.Police = &vswitch.Police{Rate: int64(r.Police.Rate), Burst: int64(r.Police.Burst)}
+	}
+	if r.Mirror != "" {
+		a.Ops |= pipeline.OpMirror
+		a.Session = uint16(slices.IndexFunc(s.Mirrors, func(m Mirror) bool { return m.Name == r.Mirror }))
+	}
+	if r.Redirect != "" {
+		a.Ops, a.Port = a.Ops|pipeline.OpRedirect, uint16(numbers[r.Redirect])
+	}
+	r.Match.fill(&out.Match)
+	return out
+}
+
+// String writes the rule as it stands in a document, in one line.
+func (r *Rule) String() string {
+	c := *r
+	c.Seq, c.Name = 0, ""
+	return brief(reflect.ValueOf(&c).Elem())
+}
+
+func (m *Match) fill(out *pipeline.Match) {
+	const all = 1<<48 - 1
+	if m.SrcMAC != nil {
+		out.MatchSrcMAC(wire.MAC(*m.SrcMAC).Uint64(), all)
+	}
+	if m.DstMAC != nil {
+		out.MatchDstMAC(wire.MAC(*m.DstMAC).Uint64(), all)
+	}
+	if m.EtherType != 0 {
+		out.MatchEtherType(uint16(m.EtherType))
+	}
+	if m.VLAN != 0 {
+		out.MatchVLAN(uint16(m.VLAN))
+	}
+	if m.Class != nil {
+		out.MatchClass(uint8(*m.Class))
+	}
+	if m.Src.IsValid() {
+		out.MatchSrcIP(m.Src.Masked())
+	}
+	if m.Dst.IsValid() {
+		out.MatchDstIP(m.Dst.Masked())
+	}
+	if m.DSCP != nil {
+		out.MatchDSCP(uint8(*m.DSCP))
+	}
+	if m.Protocol != 0 {
+		out.MatchProto(uint8(m.Protocol))
+	}
+	if m.TCPFlags.Mask != 0 {
+		out.MatchTCPFlags(m.TCPFlags.Value, m.TCPFlags.Mask)
+	}
+	if m.Fragment != nil {
+		out.MatchFragment(*m.Fragment)
+	}
+	if m.SrcPort != (PortRange{}) {
+		out.MatchSrcPort(m.SrcPort.Lo, m.SrcPort.Hi)
+	}
+	if m.DstPort != (PortRange{}) {
+		out.MatchDstPort(m.DstPort.Lo, m.DstPort.Hi)
+	}
+}

@@ -1,0 +1,74 @@
+package config
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pfc"
+	"github.com/gswitch/gswitch/pipeline"
+	"github.com/gswitch/gswitch/scheduler"
+	"github.com/gswitch/gswitch/vswitch"
+)
+
+// The example goes all the way into a switch node.
+func TestTranslateExample(t *testing.T) {
+	c, err := Load("example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = c.Resolved()
+	for i := range c.Switches {
+		s := &c.Switches[i]
+		pools := make([]*frame.Pool, len(s.WorkersUsed()))
+		arena := frame.MustArena(c.Memory.Frames, c.Memory.Chunk, frame.DefaultHeadroom)
+		depot := frame.NewDepot(arena)
+		for i := range pools {
+			pools[i] = depot.NewPool(arena)
+		}
+		if _, err := vswitch.New(s.VSwitch(nil), pools); err != nil {
+			t.Errorf("switch %s: %v", s.Name, err)
+		}
+	}
+
+	v := c.Switches[0].VSwitch(map[string]int{"h1": 0, "h2": 2, "up1": 1, "up2": 3, "tap": 5})
+	p := v.Ports[0]
+	want := scheduler.PortConfig{Rate: 10_000_000_000, Overhead: 24, Burst: 50 * frame.Microsecond}
+	want.Queues[0].Weight = 30
+	want.Queues[3] = scheduler.QueueConfig{Weight: 60, ECN: scheduler.ECN{KMin: 100_000, KMax: 400_000, PMax: 0.2}}
+	want.Queues[5].Weight = 10
+	want.Queues[6].MaxRate = 1_000_000_000
+	if d := cmp.Diff(want, p.Scheduler); d != "" {
+		t.Error(d)
+	}
+	if p.Name != "h1" || p.PVID != 10 || p.VLANMode != vswitch.VLANAccess || p.Trust != vswitch.TrustDSCP || !p.Isolated || p.Storm.Broadcast != 10_000_000 || p.CableDelay != frame.Microsecond {
+		t.Errorf("port: %+v", p)
+	}
+	if v.Ports[2].Worker != 1 || v.Ports[4].Name != "" || v.Ports[5].Enabled {
+		t.Errorf("numbers: %+v", v.Ports)
+	}
+	if v.PFC.Mode != pfc.PFC || v.PFC.Classes != 1<<3 || v.Class.DSCP[26] != 3 || v.Buffer.Size != 32_000_000 || v.Buffer.XONOffset != 4096 {
+		t.Errorf("pfc %+v, buffer %+v", v.PFC, v.Buffer)
+	}
+	rules := v.ACLs[0].Rules
+	if a := rules[3].Action; !a.Has(pipeline.OpRedirect|pipeline.OpSetDSCP) || a.Port != 1 || a.DSCP != 46 {
+		t.Errorf("rule 40: %v", a)
+	}
+	if rules[0].Priority <= rules[1].Priority || !rules[2].Action.Has(pipeline.OpDrop) || rules[1].Police.Burst != 65536 {
+		t.Errorf("rules: %+v", rules)
+	}
+	if text := rules[2].Text; text != "{match: {dst: 10.99.0.0/16}, action: drop}" {
+		t.Errorf("text of rule 30: %s", text)
+	}
+
+	e := c.Engine()
+	if e.Chunks != 32768 || len(e.Workers) != 2 || !e.Workers[0].Pin || e.Workers[0].CPU != 1 || e.Workers[1].Poll != dataplane.Sleep {
+		t.Errorf("engine: %+v", e)
+	}
+	up := c.Switches[0].Ports[2].Spec()
+	if up.Interface != "ens1f0np0" || up.Mode.String() != "zero-copy" || len(up.Filter.Ports) != 1 || up.TxDepth == 0 {
+		t.Errorf("port up1: %+v", up)
+	}
+}
