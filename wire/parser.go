@@ -43,31 +43,50 @@ func (p *Parser) Parse(a *frame.Arena, v []frame.Ref) {
 }
 
 // plain parses what nearly all traffic is: unicast, at most one C-tag, IPv4
-// without options or fragmentation, TCP or UDP, and nothing wrong with it. It
-// returns false, having written nothing, for everything else.
+// without options or IPv6 without extension headers, no fragment, TCP or UDP,
+// and nothing wrong with it. It returns false, having written nothing, for
+// everything else.
 func (p *Parser) plain(m *frame.Meta, b []byte) bool {
-	le := binary.LittleEndian
-	if len(b) < EthernetLen+IPv4Len+UDPLen {
+	if len(b) < EthernetLen+IPv4Len+UDPLen || b[0]&1 != 0 {
 		return false
 	}
-	if b[0]&1 != 0 {
-		return false
-	}
-	flags := frame.HasIPv4
-	l3, tci := EthernetLen, uint16(0)
+	l3, tci, flags := EthernetLen, uint16(0), uint32(0)
 	et := be.Uint16(b[12:14])
 	if et == EtherTypeVLAN {
 		tci, et = be.Uint16(b[14:16]), be.Uint16(b[16:18])
-		l3 += VLANLen
-		flags |= frame.HasVLAN
+		l3, flags = EthernetLen+VLANLen, frame.HasVLAN
 	}
-	if et != EtherTypeIPv4 || len(b) < l3+IPv4Len+UDPLen {
+	if int(m.Wire) > len(b) && m.Next == frame.Nil {
+		flags |= frame.Truncated
+	}
+	switch et {
+	case EtherTypeIPv4:
+		if !p.plain4(m, b, l3, flags) {
+			return false
+		}
+	case EtherTypeIPv6:
+		if !p.plain6(m, b, l3, flags) {
+			return false
+		}
+	default:
+		return false
+	}
+	m.EtherType, m.TCI = et, tci
+	m.L3, m.L3Inner = uint16(l3), uint16(l3)
+	m.Reason = frame.Keep
+	return true
+}
+
+func (p *Parser) plain4(m *frame.Meta, b []byte, l3 int, flags uint32) bool {
+	le := binary.LittleEndian
+	if len(b) < l3+IPv4Len+UDPLen {
 		return false
 	}
 	ip := (*[IPv4Len + UDPLen]byte)(b[l3:])
 
 	// The header as three words, first byte lowest: one comparison for version,
-	// header length and fragmentation, three additions for the checksum.
+	// header length and fragmentation, two additions with carry for the
+	// checksum.
 	w0, w1, w2 := le.Uint64(ip[0:8]), le.Uint64(ip[8:16]), le.Uint32(ip[16:20])
 	if w0&0xff3f_0000_0000_00ff != 0x45 {
 		return false
@@ -82,53 +101,79 @@ func (p *Parser) plain(m *frame.Meta, b []byte) bool {
 	if s != 0xffff {
 		return false
 	}
-	total := int(be.Uint16(ip[2:4]))
-	if total < IPv4Len+UDPLen || l3+total > int(m.Wire) {
+	total, proto := int(be.Uint16(ip[2:4])), ip[9]
+	if total < IPv4Len || l3+total > int(m.Wire) {
 		return false
 	}
-
 	l4 := l3 + IPv4Len
-	ports := be.Uint32(ip[20:24])
-	proto := ip[9]
-	switch proto {
-	case ProtoUDP:
-		n := int(be.Uint16(ip[24:26]))
-		if n < UDPLen || n > total-IPv4Len {
-			return false
-		}
-		flags |= frame.HasUDP
-		if uint16(ports) == RoCEv2Port {
-			if !wholeRoCE(b, l4+UDPLen, l4+n) {
-				return false
-			}
-			flags |= frame.HasRoCE
-		}
-	case ProtoTCP:
-		if total < IPv4Len+TCPLen || len(b) < l4+TCPLen {
-			return false
-		}
-		n := int(b[l4+12]>>4) * 4
-		if n < TCPLen || n > total-IPv4Len || l4+n > len(b) {
-			return false
-		}
-		flags |= frame.HasTCP
-	default:
+	transport := plainTransport(b, l4, l3+total, proto)
+	if transport == 0 {
 		return false
 	}
-	if int(m.Wire) > len(b) && m.Next == frame.Nil {
-		flags |= frame.Truncated
-	}
-
-	m.Flags = m.Flags&^parserFlags | flags | ecnFlags[ip[1]&3]
-	m.EtherType, m.TCI = et, tci
-	m.L3, m.L3Inner = uint16(l3), uint16(l3)
+	ports := be.Uint32(ip[20:24])
+	m.Flags = m.Flags&^parserFlags | flags | transport | frame.HasIPv4 | ecnFlags[ip[1]&3]
 	m.L4, m.L4Inner = uint16(l4), uint16(l4)
 	m.Proto, m.ProtoIn = proto, proto
 	m.DSCP, m.TTL = ip[1]>>2, ip[8]
 	m.SrcPort, m.DstPort = uint16(ports>>16), uint16(ports)
 	m.Hash = p.hash.IPv4(be.Uint64(ip[12:20]), ports, proto)
-	m.Reason = frame.Keep
 	return true
+}
+
+func (p *Parser) plain6(m *frame.Meta, b []byte, l3 int, flags uint32) bool {
+	if len(b) < l3+IPv6Len+UDPLen {
+		return false
+	}
+	ip := (*[IPv6Len + UDPLen]byte)(b[l3:])
+	l4 := l3 + IPv6Len
+	end, proto := l4+int(be.Uint16(ip[4:6])), ip[6]
+	if ip[0]>>4 != 6 || end > int(m.Wire) {
+		return false
+	}
+	transport := plainTransport(b, l4, end, proto)
+	if transport == 0 {
+		return false
+	}
+	ports := be.Uint32(ip[40:44])
+	class := ip[0]<<4 | ip[1]>>4
+	m.Flags = m.Flags&^parserFlags | flags | transport | frame.HasIPv6 | frame.InnerIPv6 | ecnFlags[class&3]
+	m.L4, m.L4Inner = uint16(l4), uint16(l4)
+	m.Proto, m.ProtoIn = proto, proto
+	m.DSCP, m.TTL = class>>2, ip[7]
+	m.SrcPort, m.DstPort = uint16(ports>>16), uint16(ports)
+	m.Hash = p.hash.IPv6((*[32]byte)(ip[8:40]), ports, proto)
+	return true
+}
+
+// plainTransport returns the flags of a good TCP or UDP header at off in a
+// packet that ends at end, or 0 for anything else.
+func plainTransport(b []byte, off, end int, proto uint8) uint32 {
+	limit := min(len(b), end)
+	switch proto {
+	case ProtoUDP:
+		if off+UDPLen > limit {
+			return 0
+		}
+		h := (*[UDPLen]byte)(b[off:])
+		n := int(be.Uint16(h[4:6]))
+		if n < UDPLen || off+n > end {
+			return 0
+		}
+		if be.Uint16(h[2:4]) != RoCEv2Port {
+			return frame.HasUDP
+		}
+		if wholeRoCE(b, off+UDPLen, off+n) {
+			return frame.HasUDP | frame.HasRoCE
+		}
+	case ProtoTCP:
+		if off+TCPLen > limit {
+			return 0
+		}
+		if n := int(b[off+12]>>4) * 4; n >= TCPLen && off+n <= limit {
+			return frame.HasTCP
+		}
+	}
+	return 0
 }
 
 // wholeRoCE reports whether BTH and extended headers at off lie in b and
