@@ -3,35 +3,41 @@ package pipeline
 import "math/bits"
 
 // FlowCache remembers the result of Ternary lookups for recent keys. It is a
-// two-way set-associative table that belongs to one worker.
+// four-way set-associative table that belongs to one worker.
 //
 // A result is valid only for the snapshot it came from: when a lookup names
 // another Ternary than the one before, everything remembered becomes void at
 // once, by counting up a generation.
 type FlowCache struct {
-	keys []Key     // two per set
-	sets []flowSet // beside the keys, so that a key is one cache line
-	mask uint64    // of the set index
-	t    *Ternary  // snapshot of the current generation
-	gen  uint32    // never 0
-	_    [4]byte   // Hits and Misses follow on 8 bytes
-	Hits uint64    // lookups answered from the cache
-	Miss uint64    // lookups answered by the Ternary
+	keys []Key // flowWays per set; a key is one cache line
+	sets []flowSet
+	mask uint64   // of the set index
+	gen  uint64   // generation << 32, never 0
+	t    *Ternary // snapshot of the current generation
+
+	Hits   uint64 // lookups answered from the cache
+	Misses uint64 // lookups answered by the Ternary
 }
 
+const flowWays = 4
+
+// flowSet is one cache line that tells which way may hold a key.
 type flowSet struct {
-	gen [2]uint32
-	id  [2]uint32
+	mark [flowWays]uint64 // generation << 32 | upper half of the hash
+	id   [flowWays]uint32
+	next uint32 // way that the next new key takes
+	_    [12]byte
 }
 
-// NewFlowCache returns a cache of at least n results (80 bytes each).
+// NewFlowCache returns a cache of at least n results, 80 bytes each. Twice as
+// many as there are flows at a time is a good size.
 func NewFlowCache(n int) *FlowCache {
-	sets := 1 << bits.Len(uint(max(n, 2)-1)) / 2
+	sets := 1 << bits.Len(uint(max(n-1, 0)/flowWays))
 	return &FlowCache{
-		keys: make([]Key, 2*sets),
+		keys: make([]Key, flowWays*sets),
 		sets: make([]flowSet, sets),
 		mask: uint64(sets - 1),
-		gen:  1,
+		gen:  1 << 32,
 	}
 }
 
@@ -41,17 +47,16 @@ func (c *FlowCache) Lookup(t *Ternary, k *Key) uint32 {
 	if t != c.t {
 		c.turn(t)
 	}
-	n := k.hash() & c.mask
+	h := k.hash()
+	n, mark := h&c.mask, c.gen|h>>32
 	s := &c.sets[n]
-	if s.gen[0] == c.gen && c.keys[2*n] == *k {
-		c.Hits++
-		return s.id[0]
+	for way := range s.mark {
+		if s.mark[way] == mark && k.equal(&c.keys[n*flowWays+uint64(way)]) {
+			c.Hits++
+			return s.id[way]
+		}
 	}
-	if s.gen[1] == c.gen && c.keys[2*n+1] == *k {
-		c.Hits++
-		return s.id[1]
-	}
-	return c.miss(t, k, n)
+	return c.miss(t, k, n, mark)
 }
 
 // LookupVec writes the id for keys[i] to ids[i].
@@ -62,23 +67,22 @@ func (c *FlowCache) LookupVec(t *Ternary, keys []Key, ids []uint32) {
 	}
 }
 
-// miss asks t and remembers; the older of the two results of the set goes.
-func (c *FlowCache) miss(t *Ternary, k *Key, n uint64) uint32 {
-	c.Miss++
-	id := t.Lookup(k)
+// miss asks t and remembers the answer in the place of the set's oldest.
+func (c *FlowCache) miss(t *Ternary, k *Key, n, mark uint64) uint32 {
+	c.Misses++
 	s := &c.sets[n]
-	c.keys[2*n+1] = c.keys[2*n]
-	s.gen[1], s.id[1] = s.gen[0], s.id[0]
-	c.keys[2*n] = *k
-	s.gen[0], s.id[0] = c.gen, id
-	return id
+	way := s.next % flowWays
+	s.next = way + 1
+	c.keys[n*flowWays+uint64(way)] = *k
+	s.mark[way], s.id[way] = mark, t.Lookup(k)
+	return s.id[way]
 }
 
 // turn begins a generation for t.
 func (c *FlowCache) turn(t *Ternary) {
 	c.t = t
-	if c.gen++; c.gen == 0 {
+	if c.gen += 1 << 32; c.gen == 0 {
 		clear(c.sets)
-		c.gen = 1
+		c.gen = 1 << 32
 	}
 }

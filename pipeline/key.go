@@ -134,6 +134,12 @@ func (k *Key) matches(value, mask *Key) bool {
 		(k[6]&mask[6]^value[6])|(k[7]&mask[7]^value[7]) == 0
 }
 
+// equal is *k == *o without a call.
+func (k *Key) equal(o *Key) bool {
+	return (k[0]^o[0])|(k[1]^o[1])|(k[2]^o[2])|(k[3]^o[3])|
+		(k[4]^o[4])|(k[5]^o[5])|(k[6]^o[6])|(k[7]^o[7]) == 0
+}
+
 // covers reports whether every bit of m is in k.
 func (k *Key) covers(m *Key) bool {
 	for i := range k {

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 	"net/netip"
 )
 
@@ -97,6 +98,12 @@ func prefixMask(n int) uint64 {
 		return ^uint64(0)
 	}
 	return ^uint64(0) << (64 - n)
+}
+
+// prefixLen returns n if the 128-bit mask hi, lo is a prefix of n bits.
+func prefixLen(hi, lo uint64) (n int, ok bool) {
+	n = bits.OnesCount64(hi) + bits.OnesCount64(lo)
+	return n, hi == prefixMask(n) && lo == prefixMask(n-64)
 }
 
 // MatchProto wants an IP protocol (IPv6: the last next header).

@@ -13,7 +13,8 @@ const NoEntry = 1<<32 - 1
 // does what a TCAM does, by tuple-space search (Srinivasan, Suri and Varghese,
 // SIGCOMM 1999): rules whose masks are equal form a tuple with one hash table.
 // Tuples are tried in the order of their best rule, and the search ends when
-// no later tuple can win.
+// no later tuple can win. Where there are many tuples, two prefix lookups first
+// rule out those without a rule for the frame's addresses, see pruner.
 //
 // Prefix lengths are rounded down when a tuple is formed, and each candidate
 // is verified against its own mask (as in TupleMerge, Daly et al., ToN 2019),
@@ -27,6 +28,8 @@ type Ternary struct {
 	entries []ternaryEntry // buckets, each sorted by rank
 	rules   []ternaryRule  // by id
 	count   int
+	src     *pruner // nil where there are few tuples
+	dst     *pruner
 	union   Key // bits that any rule looks at
 	needs   Needs
 }
@@ -134,37 +137,57 @@ func (t *Ternary) Mask(k *Key) { k.and(&t.union) }
 // Lookup returns the id of the best rule that holds for k, or NoEntry.
 func (t *Ternary) Lookup(k *Key) uint32 {
 	best, id := uint32(NoEntry), uint32(NoEntry)
-	for i := range t.tuples {
-		tp := &t.tuples[i]
-		if tp.best >= best {
-			break
-		}
-		h := k.hashMasked(&tp.mask)
-		tag, size := uint32(h>>32), uint32(len(tp.slots)-1)
-		for n := uint32(h); ; n++ {
-			s := tp.slots[n&size]
-			if s.first == 0 {
+	if t.src == nil {
+		for i := range t.tuples {
+			if t.tuples[i].best >= best {
 				break
 			}
-			if s.tag != tag {
-				continue
+			best, id = t.probe(&t.tuples[i], k, best, id)
+		}
+		return id
+	}
+	words := (len(t.tuples) + 63) / 64
+	src := t.src.tuples(k[3], k[4], k[7], words)
+	dst := t.dst.tuples(k[5], k[6], k[7], words)
+	for w, s := range src {
+		for may := s & dst[w]; may != 0; may &= may - 1 {
+			tp := &t.tuples[w<<6|bits.TrailingZeros64(may)]
+			if tp.best >= best {
+				return id
 			}
-			for j := s.first - 1; ; j++ {
-				e := &t.entries[j]
-				if e.rank >= best {
-					break
-				}
-				if e.holds(k) {
-					best, id = e.rank, e.id
-					break
-				}
-				if e.last {
-					break
-				}
-			}
+			best, id = t.probe(tp, k, best, id)
 		}
 	}
 	return id
+}
+
+// probe looks into one tuple for a rule better than rank best, and returns its
+// rank and id, or best and id.
+func (t *Ternary) probe(tp *tuple, k *Key, best, id uint32) (uint32, uint32) {
+	h := k.hashMasked(&tp.mask)
+	tag, size := uint32(h>>32), uint32(len(tp.slots)-1)
+	for n := uint32(h); ; n++ {
+		s := tp.slots[n&size]
+		if s.first == 0 {
+			return best, id
+		}
+		if s.tag != tag {
+			continue
+		}
+		for j := s.first - 1; ; j++ {
+			e := &t.entries[j]
+			if e.rank >= best {
+				break
+			}
+			if e.holds(k) {
+				best, id = e.rank, e.id
+				break
+			}
+			if e.last {
+				break
+			}
+		}
+	}
 }
 
 func (e *ternaryEntry) holds(k *Key) bool {
@@ -242,6 +265,7 @@ func buildTernary(rules []ternaryRule) *Ternary {
 
 	t.entries = make([]ternaryEntry, 0, len(order))
 	t.tuples = make([]tuple, len(groups))
+	var src, dst []address
 	for i, g := range groups {
 		tp := &t.tuples[i]
 		tp.mask, tp.best = g.mask, g.best
@@ -256,12 +280,17 @@ func buildTernary(rules []ternaryRule) *Ternary {
 			tp.slots[n&size] = ternarySlot{tag: uint32(h >> 32), first: uint32(len(t.entries)) + 1}
 			for _, id := range g.buckets[v] {
 				r := &rules[id]
+				src = append(src, address{addressOf(&r.Match, 3), i})
+				dst = append(dst, address{addressOf(&r.Match, 5), i})
 				t.entries = append(t.entries, ternaryEntry{
 					value: r.Value, mask: r.Mask, src: r.SrcPort, dst: r.DstPort, rank: ranks[id], id: id,
 				})
 			}
 			t.entries[len(t.entries)-1].last = true
 		}
+	}
+	if len(groups) >= pruneFrom {
+		t.src, t.dst = newPruner(src, len(groups)), newPruner(dst, len(groups))
 	}
 	return t
 }
@@ -275,8 +304,8 @@ func relax(m Key) Key {
 }
 
 func relaxIP(hi, lo uint64) (uint64, uint64) {
-	n := bits.OnesCount64(hi) + bits.OnesCount64(lo)
-	if hi != prefixMask(n) || lo != prefixMask(n-64) {
+	n, ok := prefixLen(hi, lo)
+	if !ok {
 		return hi, lo
 	}
 	if n > 96 {
