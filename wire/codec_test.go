@@ -2,6 +2,7 @@ package wire_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -175,6 +176,14 @@ func TestMAC(t *testing.T) {
 	if err != nil || m.Uint64() != 0x0180c200000e || wire.MACFromUint64(m.Uint64()) != m || !wire.ReservedMulticast(m.Uint64()) || !m.IsMulticast() {
 		t.Errorf("%v %v", m, err)
 	}
+	j, err := json.Marshal(map[wire.MAC]wire.MAC{macA: m})
+	if err != nil || string(j) != `{"02:00:00:00:00:01":"01:80:c2:00:00:0e"}` {
+		t.Errorf("%s %v", j, err)
+	}
+	var back map[wire.MAC]wire.MAC
+	if err := json.Unmarshal(j, &back); err != nil || back[macA] != m {
+		t.Errorf("%v %v", back, err)
+	}
 	if wire.ReservedMulticast(0x0180c2000010) || wire.ReservedMulticast(0x0180c2000100) {
 		t.Error("an address outside the block counts as reserved")
 	}
@@ -186,5 +195,27 @@ func TestMAC(t *testing.T) {
 	e := wire.Ethernet(formats()[0].b)
 	if e.DstUint64() != macB.Uint64() || e.SrcUint64() != macA.Uint64() {
 		t.Errorf("%x %x", e.DstUint64(), e.SrcUint64())
+	}
+}
+
+func TestCodecsAllocateNothing(t *testing.T) {
+	b := make([]byte, 128)
+	if n := testing.AllocsPerRun(100, func() {
+		pfc := wire.PFCFields{Src: macAddr1, Enable: 1}
+		pfc.Encode(b)
+		pfc.Decode(b)
+		e := wire.EthernetFields{Dst: macAddr1, Src: macAddr1, EtherType: wire.EtherTypeARP}
+		n := e.Encode(b)
+		arp := wire.ARPFields{Op: wire.ARPReply, SenderMAC: macAddr1}
+		arp.Encode(b[n:])
+		arp.Decode(b[n:])
+		ip := wire.IPv4Fields{TTL: 64, Proto: wire.ProtoICMP, TotalLen: 28}
+		n = ip.Encode(b)
+		wire.IPv4(b).UpdateChecksum()
+		icmp := wire.ICMPFields{Type: wire.ICMPTimeExceeded}
+		icmp.Encode(b[n:])
+		wire.UpdateICMPChecksum(0, b[n:n+wire.ICMPLen])
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
 	}
 }

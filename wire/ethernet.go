@@ -64,6 +64,14 @@ func ParseMAC(s string) (MAC, error) {
 	return MAC(hw), nil
 }
 
+// MarshalText and UnmarshalText let an address stand in JSON and YAML.
+func (m MAC) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+func (m *MAC) UnmarshalText(b []byte) (err error) {
+	*m, err = ParseMAC(string(b))
+	return err
+}
+
 // ReservedMulticast reports whether dst (as from Ethernet.DstUint64) is one of
 // 01-80-C2-00-00-00 to -0F, which no bridge forwards (IEEE 802.1Q 8.6.3).
 func ReservedMulticast(dst uint64) bool { return dst&^0xf == 0x0180c2000000 }

@@ -135,6 +135,30 @@ func TestParseReasons(t *testing.T) {
 	}
 }
 
+func TestKnownMACControl(t *testing.T) {
+	for _, op := range []uint16{wire.OpPause, wire.OpPFC, wire.OpToken} {
+		b := edit(wt.PFC(macA, 1, 1), 14, byte(op>>8), byte(op))
+		if m, why := wt.Parse(b); why != frame.Keep || m.Flags&frame.IsMACControl == 0 {
+			t.Errorf("opcode %04x: %v %x", op, why, m.Flags)
+		}
+		params, ok := wire.KnownMACControl(op)
+		if !ok || params == 0 {
+			t.Errorf("opcode %04x is not known", op)
+		}
+		if _, why := wt.Parse(b[:16+params]); why != frame.Keep {
+			t.Errorf("opcode %04x without padding: %v", op, why)
+		}
+		if _, why := wt.Parse(b[:16+params-1]); why != frame.ParseShortMACControl {
+			t.Errorf("opcode %04x cut: %v", op, why)
+		}
+	}
+	// The MAC control sublayer lies below tagging.
+	tagged := edit(wt.Frame(eth, wt.VLAN(1, 0)), 16, 0x88, 0x08)
+	if m, why := wt.Parse(tagged); why != frame.Keep || m.Flags&frame.IsMACControl != 0 {
+		t.Errorf("tagged: %v %x", why, m.Flags)
+	}
+}
+
 // What an ERSPAN envelope holds may be cut or wrong without making the
 // envelope bad.
 func TestMirroredCopyMayBeBroken(t *testing.T) {
