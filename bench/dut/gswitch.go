@@ -117,6 +117,8 @@ func writeRules(w *bufio.Writer) {
 		s, d := srcBits[i%len(srcBits)], dstBits[i/len(srcBits)%len(dstBits)]
 		match := fmt.Sprintf("src: %s/%d, dst: %s/%d", dotted(src, s), s, dotted(dst, d), d)
 		switch i % 3 {
+		case 0:
+			match += fmt.Sprintf(", protocol: tcp, dst_port: %d, dscp: 46", 1000+i)
 		case 1:
 			match += fmt.Sprintf(", protocol: udp, dst_port: %d", 1000+i)
 		case 2:

@@ -20,6 +20,7 @@ type Pinger struct {
 	Count  int
 	Gap    time.Duration // from probe to probe
 	CPU    int           // -1 = any
+	Warmup int           // probes before those that count
 }
 
 // RTT is the distribution of the round trips, in microseconds.
@@ -34,7 +35,6 @@ type RTT struct {
 }
 
 const (
-	warmup  = 100 // probes that are not counted
 	timeout = 100 * time.Millisecond
 	mark    = 0x67737762 << 32 // high half of a probe's number, at the start of the UDP payload
 )
@@ -70,7 +70,7 @@ func (p Pinger) Run() (RTT, error) {
 	in := make([]byte, 2048)
 	trips := make([]float64, 0, p.Count)
 	lost := 0
-	for i := range p.Count + warmup {
+	for i := range p.Count + p.Warmup {
 		id := mark | uint64(i)
 		binary.BigEndian.PutUint64(out[payload:], id)
 		start := time.Now()
@@ -81,7 +81,7 @@ func (p Pinger) Run() (RTT, error) {
 		switch {
 		case err != nil:
 			return RTT{}, fmt.Errorf("%s: receive: %w", p.Device, err)
-		case i < warmup:
+		case i < p.Warmup:
 		case took == 0:
 			lost++
 		default:

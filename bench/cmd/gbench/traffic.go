@@ -104,6 +104,7 @@ func pingCmd(args []string) error {
 	f.StringVar(&p.Device, "device", "", "device to send from")
 	f.IntVar(&p.Count, "count", 1000, "probes")
 	f.DurationVar(&p.Gap, "gap", 500*time.Microsecond, "time between probes")
+	f.IntVar(&p.Warmup, "warmup", 100, "probes before those that count")
 	f.IntVar(&p.CPU, "cpu", -1, "core to spin on; -1 = any")
 	if err := f.Parse(args); err != nil {
 		return err
