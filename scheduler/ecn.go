@@ -7,13 +7,13 @@ import "github.com/gswitch/gswitch/frame"
 type marker struct {
 	on         bool
 	kmin, kmax uint32
-	pmax       uint64
+	slope      uint64 // probability per byte above kmin, times 2^20
 }
 
 func newMarker(c ECN) marker {
 	m := marker{on: c.KMax > 0, kmin: min(c.KMin, c.KMax), kmax: c.KMax}
-	if c.PMax > 0 {
-		m.pmax = uint64(min(c.PMax, 1) * (1 << 32))
+	if c.PMax > 0 && m.kmax > m.kmin {
+		m.slope = uint64(min(c.PMax, 1)*(1<<52)) / uint64(m.kmax-m.kmin)
 	}
 	return m
 }
@@ -26,6 +26,5 @@ func (k *marker) marks(left uint64, rng *frame.Rand) bool {
 	if left > uint64(k.kmax) {
 		return true
 	}
-	p := (left - uint64(k.kmin)) * k.pmax / uint64(k.kmax-k.kmin)
-	return rng.Uint64()>>32 < p
+	return rng.Uint64()>>32 < (left-uint64(k.kmin))*k.slope>>20
 }
