@@ -17,7 +17,8 @@ type Port struct {
 	changed uint8 // classes whose Until or Dropping changed since Changed
 
 	// What we ask of the neighbour.
-	want    uint8         // the buffer wants these paused
+	wish    uint8         // what the buffer wants paused
+	want    uint8         // wish, as far as it is under flow control
 	told    uint8         // the neighbour was told to pause these
 	speech  Mode          // in which it was told
 	renewAt frame.Time    // when it must be told again
@@ -54,7 +55,7 @@ func (p *Port) Configure(now frame.Time, cfg Config) {
 	for m := p.asked &^ p.scope(); m != 0; m &= m - 1 {
 		p.endPause(bits.TrailingZeros8(m), now)
 	}
-	p.Request(now, p.want)
+	p.Request(p.wish)
 	if p.told != 0 {
 		p.renewAt = min(p.renewAt, now+p.renewal())
 	}

@@ -9,7 +9,8 @@ import (
 
 // Request says for which classes the neighbour should pause, all others may
 // go on. NextFrame tells it.
-func (p *Port) Request(now frame.Time, want uint8) {
+func (p *Port) Request(want uint8) {
+	p.wish = want
 	want &= p.scope()
 	if p.cfg.Mode == Pause && want != 0 {
 		want = 0xff
