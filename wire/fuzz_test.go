@@ -87,7 +87,6 @@ func checkEdits(t testing.TB, b, ops []byte) {
 	if m.Reason != frame.Keep || m.Flags&frame.IsMACControl != 0 {
 		return
 	}
-	var sum uint16
 	for _, op := range ops {
 		arg := op >> 3
 		tags := int(m.L3-wire.EthernetLen) / wire.VLANLen
@@ -123,7 +122,6 @@ func checkEdits(t testing.TB, b, ops []byte) {
 			wire.SetTCI(a, 0, uint16(arg)<<3)
 		}
 		kept := *m
-		sum += kept.L3
 		p.Parse(a, []frame.Ref{0})
 		if kept != *m {
 			t.Fatalf("edit %d: kept and parsed Meta differ:\n%+v\n%+v", op&7, kept, *m)
