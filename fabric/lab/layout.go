@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"io"
 	"path/filepath"
 
 	"github.com/gswitch/gswitch/config"
@@ -218,4 +219,21 @@ func (l *Layout) switchConfig(s int, ports []config.Port) config.Switch {
 		sw.Routes = append(sw.Routes, route)
 	}
 	return sw
+}
+
+// WriteConfigs writes the configuration of every process, one YAML document
+// after the other.
+func (l *Layout) WriteConfigs(w io.Writer) error {
+	for i := range l.Processes {
+		p := &l.Processes[i]
+		if i > 0 {
+			if _, err := io.WriteString(w, "---\n"); err != nil {
+				return err
+			}
+		}
+		if _, err := fmt.Fprintf(w, "# %s\n%s", p.File, p.Config.YAML()); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gswitch/gswitch/fabric/lab"
+)
+
+func upCommand() *cobra.Command {
+	var f layoutFlags
+	var gswitch string
+	c := &cobra.Command{
+		Use:   "up FILE|GENERATOR",
+		Short: "Raise a fabric",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			l, err := f.layout(args[0])
+			if err != nil {
+				return err
+			}
+			program, err := lab.FindGswitch(gswitch)
+			if err != nil {
+				return err
+			}
+			return lab.Up(c.Context(), l, program, say)
+		},
+	}
+	f.add(c)
+	c.Flags().StringVar(&gswitch, "gswitch", "", "the gswitch to run; the one beside gfabric, or in PATH, if left out")
+	return c
+}
+
+func downCommand() *cobra.Command {
+	var name string
+	var all bool
+	c := &cobra.Command{
+		Use:   "down [NAME]",
+		Short: "Remove a fabric, whole or not",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				if name != "" && name != args[0] {
+					return usagef("--name %s contradicts the argument %s", name, args[0])
+				}
+				name = args[0]
+			}
+			if all {
+				if name != "" {
+					return usagef("--all contradicts the name %s", name)
+				}
+				_, err := lab.DownAll(say)
+				return err
+			}
+			if name == "" {
+				only, err := lab.Resolve("")
+				if err != nil {
+					return err
+				}
+				name = only
+			}
+			was, err := lab.Down(name, say)
+			if err == nil && !was {
+				say("there is no fabric %s: nothing to remove", name)
+			}
+			return err
+		},
+	}
+	c.Flags().StringVar(&name, "name", "", "name of the fabric; not needed where there is one only")
+	c.Flags().BoolVar(&all, "all", false, "remove all fabrics")
+	return c
+}
+
+func execCommand() *cobra.Command {
+	var name string
+	c := &cobra.Command{
+		Use:   "exec HOST -- COMMAND [ARGUMENT...]",
+		Short: "Run a command in a host, with this terminal; its exit code is passed on",
+		Long: "exec runs a command in a host (or a switch's namespace) with this terminal.\n" +
+			"The exit code is the command's own; 127 if it is not found, 126 if it cannot be run.",
+		Args: cobra.MinimumNArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			argv := args[1:]
+			if argv[0] == "--" {
+				argv = argv[1:]
+			}
+			if len(argv) == 0 {
+				return usagef("no command is given; write gfabric exec %s -- COMMAND", args[0])
+			}
+			only, err := lab.Resolve(name)
+			if err != nil {
+				return err
+			}
+			err = lab.Exec(only, args[0], argv)
+			// As shells and env(1) do.
+			switch {
+			case errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist):
+				say("gfabric: %v", err)
+				os.Exit(127)
+			case errors.Is(err, fs.ErrPermission):
+				say("gfabric: %v", err)
+				os.Exit(126)
+			}
+			return err
+		},
+	}
+	c.Flags().StringVar(&name, "name", "", "name of the fabric; not needed where there is one only")
+	c.Flags().SetInterspersed(false) // what follows the host is the command's
+	return c
+}
+
+func statusCommand() *cobra.Command {
+	var name string
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "Show what is up; exit code 1 if a fabric is not whole",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			list, err := statuses(name)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				err = writeJSON(list)
+			} else {
+				err = writeTables(list)
+			}
+			for _, st := range list {
+				if err == nil && !st.Healthy {
+					err = fmt.Errorf("fabric %s is not whole", st.Name)
+				}
+			}
+			return err
+		},
+	}
+	c.Flags().StringVar(&name, "name", "", "only this fabric")
+	c.Flags().BoolVar(&asJSON, "json", false, "write JSON: a list of fabrics")
+	return c
+}
+
+func statuses(name string) ([]*lab.Status, error) {
+	if name == "" {
+		return lab.List()
+	}
+	st, err := lab.Inspect(name)
+	if err != nil {
+		return nil, err
+	}
+	return []*lab.Status{st}, nil
+}
+
+func writeTables(list []*lab.Status) error {
+	if len(list) == 0 {
+		fmt.Println("no fabric is up")
+	}
+	for i, st := range list {
+		if i > 0 {
+			fmt.Println()
+		}
+		if err := st.WriteTable(os.Stdout); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeJSON(v any) error {
+	e := json.NewEncoder(os.Stdout)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/fabric/load"
+)
+
+func loadCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "load",
+		Short: "Put traffic on a network and measure it (inside hosts: gfabric exec HOST -- gfabric load ...)",
+	}
+	c.AddCommand(serveCommand(), streamCommand(), requestCommand(), pingCommand())
+	return c
+}
+
+func serveCommand() *cobra.Command {
+	var listen string
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Answer the stream and request tests of others",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			l, err := net.Listen("tcp", listen)
+			if err != nil {
+				return err
+			}
+			context.AfterFunc(c.Context(), func() { l.Close() })
+			fmt.Printf("ready on %s\n", l.Addr())
+			return load.Serve(l, func(err error) { say("%v", err) })
+		},
+	}
+	c.Flags().StringVar(&listen, "listen", ":"+load.DefaultPort, "address to listen on")
+	return c
+}
+
+// withPort adds the port where servers listen, unless address has one.
+func withPort(address string) string {
+	if _, _, err := net.SplitHostPort(address); err == nil {
+		return address
+	}
+	return net.JoinHostPort(strings.Trim(address, "[]"), load.DefaultPort)
+}
+
+func streamCommand() *cobra.Command {
+	var o load.StreamOptions
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "stream ADDRESS",
+		Short: "Send over TCP as fast as it goes; the content is checked",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			o.Address = withPort(args[0])
+			r, err := load.Stream(c.Context(), o)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(r)
+			}
+			fmt.Printf("%s: %d bytes in %.2f s over %d streams, %s, checksums match\n", r.Address, r.Bytes, r.Seconds, len(r.Streams), config.Rate(r.BitsPerSecond/1e3)*1e3)
+			return nil
+		},
+	}
+	c.Flags().DurationVar(&o.Time, "time", 10*time.Second, "how long to send")
+	c.Flags().Uint64Var(&o.Bytes, "bytes", 0, "stop after so many bytes per stream; 0: by time alone")
+	c.Flags().IntVar(&o.Streams, "streams", 1, "parallel connections")
+	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	return c
+}
+
+func requestCommand() *cobra.Command {
+	var o load.RequestOptions
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "request ADDRESS",
+		Short: "Measure the time between requests and responses over TCP",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			o.Address = withPort(args[0])
+			l, err := load.Requests(c.Context(), o)
+			if err != nil {
+				return err
+			}
+			return writeLatency(l, asJSON)
+		},
+	}
+	c.Flags().DurationVar(&o.Time, "time", 10*time.Second, "how long to ask")
+	c.Flags().DurationVar(&o.Interval, "interval", 0, "time between requests; 0: as soon as the last is answered")
+	c.Flags().IntVar(&o.Request, "request", 64, "bytes of a request")
+	c.Flags().IntVar(&o.Response, "response", 64, "bytes of a response")
+	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	return c
+}
+
+func pingCommand() *cobra.Command {
+	var o load.PingOptions
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "ping ADDRESS",
+		Short: "Send ICMP echo requests; exit code 1 if an answer is missing",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			o.Address = args[0]
+			l, err := load.Ping(c.Context(), o)
+			if err != nil {
+				return err
+			}
+			if err := writeLatency(l, asJSON); err != nil {
+				return err
+			}
+			if l.Lost > 0 || l.Count == 0 {
+				return errors.New("answers are missing")
+			}
+			return nil
+		},
+	}
+	c.Flags().IntVar(&o.Count, "count", 3, "requests to send")
+	c.Flags().DurationVar(&o.Interval, "interval", 100*time.Millisecond, "time between requests")
+	c.Flags().DurationVar(&o.Timeout, "timeout", time.Second, "time to wait for each answer")
+	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	return c
+}
+
+func writeLatency(l *load.Latency, asJSON bool) error {
+	if asJSON {
+		return writeJSON(l)
+	}
+	_, err := fmt.Fprintf(os.Stdout, "%s: %d answered, %d lost; min %.0f, p50 %.0f, p90 %.0f, p99 %.0f, p99.9 %.0f, max %.0f us\n",
+		l.Address, l.Count, l.Lost, l.Min, l.P50, l.P90, l.P99, l.P999, l.Max)
+	return err
+}

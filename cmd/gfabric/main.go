@@ -1,0 +1,81 @@
+// Command gfabric raises networks of hosts and gswitches on this machine, in
+// network namespaces.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gswitch/gswitch/fabric"
+)
+
+// version is set by the linker.
+var version = "unknown"
+
+// Exit codes.
+const (
+	exitFailed = 1 // it was understood and did not work
+	exitUsage  = 2 // it was not understood
+)
+
+// usageError is a mistake on the command line.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+func main() { os.Exit(run(os.Args[1:])) }
+
+func run(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	root, began := command()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var usage usageError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &usage) || !*began:
+		fmt.Fprintf(os.Stderr, "gfabric: %v\n", err)
+		return exitUsage
+	case ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "gfabric: interrupted")
+		return exitFailed
+	}
+	fmt.Fprintf(os.Stderr, "gfabric: %v\n", err)
+	return exitFailed
+}
+
+// command returns the tree of commands, and a flag that is set once one of
+// them was understood and begins.
+func command() (*cobra.Command, *bool) {
+	began := false
+	root := &cobra.Command{
+		Use:   "gfabric",
+		Short: "Networks of hosts and gswitches on this machine, in network namespaces",
+		Long: "gfabric raises networks of hosts and gswitches on this machine: hosts are network\n" +
+			"namespaces with the kernel's own stack, the switches are gswitch processes.\n\n" +
+			"A network is described by a YAML file or by a generator:\n  " + strings.Join(fabric.Generators(), "\n  "),
+		Example: "  gfabric up leaf-spine:2,4,2 --rate 200Mbps\n" +
+			"  gfabric exec h1 -- ping -c 3 10.0.3.3\n" +
+			"  gfabric status\n" +
+			"  gfabric down",
+		Version:          version,
+		SilenceErrors:    true,
+		SilenceUsage:     true,
+		PersistentPreRun: func(*cobra.Command, []string) { began = true },
+	}
+	root.AddCommand(upCommand(), downCommand(), execCommand(), statusCommand(), graphCommand(), planCommand(), loadCommand(), demoCommand())
+	return root, &began
+}
+
+// say writes a line of progress. Results go to standard output, progress to
+// standard error.
+func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/fabric"
+	"github.com/gswitch/gswitch/fabric/lab"
+)
+
+// topologyFlags change a topology on the command line.
+type topologyFlags struct {
+	name, mode, rate, hostRate string
+	delay                      time.Duration
+	mtu                        int
+}
+
+func (f *topologyFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.name, "name", "", "name of the fabric; that of the file or the generator if left out")
+	c.Flags().StringVar(&f.mode, "mode", "", "l2 (switches bridge) or l3 (they route)")
+	c.Flags().StringVar(&f.rate, "rate", "", "emulated speed of all links, such as 200Mbps")
+	c.Flags().StringVar(&f.hostRate, "host-rate", "", "emulated speed of the links to hosts, if it differs")
+	c.Flags().DurationVar(&f.delay, "delay", 0, "length of all cables as a time, for PFC headroom")
+	c.Flags().IntVar(&f.mtu, "mtu", 0, "MTU of all links")
+}
+
+// load makes the topology that arg and the flags describe. Rates, delay and
+// MTU on the command line replace the two classes host and fabric.
+func (f *topologyFlags) load(arg string) (*fabric.Topology, error) {
+	s := fabric.Spec{Name: f.name, Mode: f.mode}
+	if f.rate != "" || f.hostRate != "" || f.delay != 0 || f.mtu != 0 {
+		c := fabric.Class{Delay: config.Duration(f.delay), MTU: f.mtu}
+		if f.rate != "" {
+			if err := c.Rate.UnmarshalText([]byte(f.rate)); err != nil {
+				return nil, usagef("--rate: %w", err)
+			}
+		}
+		h := c
+		if f.hostRate != "" {
+			if err := h.Rate.UnmarshalText([]byte(f.hostRate)); err != nil {
+				return nil, usagef("--host-rate: %w", err)
+			}
+		}
+		s.Classes = map[string]fabric.Class{fabric.ClassFabric: c, fabric.ClassHost: h}
+	}
+	return fabric.Load(arg, s)
+}
+
+// layoutFlags say how a topology is laid out on the machine.
+type layoutFlags struct {
+	topologyFlags
+	processes, poll string
+	cpus            []int
+}
+
+func (f *layoutFlags) add(c *cobra.Command) {
+	f.topologyFlags.add(c)
+	c.Flags().StringVar(&f.processes, "processes", "one", "one: a single gswitch for all switches, joined inside. each: one for every switch, joined by veth")
+	c.Flags().StringVar(&f.poll, "poll", "adaptive", "how switches wait for frames: spin, adaptive or sleep")
+	c.Flags().IntSliceVar(&f.cpus, "cpu", nil, "pin the workers to these CPUs, one worker each")
+}
+
+func (f *layoutFlags) layout(arg string) (*lab.Layout, error) {
+	t, err := f.load(arg)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := fabric.NewPlan(t)
+	if err != nil {
+		return nil, err
+	}
+	o := lab.Options{Poll: f.poll, CPUs: f.cpus}
+	switch f.processes {
+	case "one":
+	case "each":
+		o.Each = true
+	default:
+		return nil, usagef("--processes: %q is neither one nor each", f.processes)
+	}
+	return lab.NewLayout(plan, o)
+}
+
+func planCommand() *cobra.Command {
+	var f layoutFlags
+	var configs bool
+	c := &cobra.Command{
+		Use:   "plan FILE|GENERATOR",
+		Short: "Show the address plan, or the gswitch configuration, without raising anything",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			l, err := f.layout(args[0])
+			if err != nil {
+				return err
+			}
+			if !configs {
+				return l.Plan.WriteTable(os.Stdout)
+			}
+			return l.WriteConfigs(os.Stdout)
+		},
+	}
+	f.add(c)
+	c.Flags().BoolVar(&configs, "config", false, "print the generated gswitch configuration instead")
+	return c
+}
+
+func graphCommand() *cobra.Command {
+	var f topologyFlags
+	var format string
+	c := &cobra.Command{
+		Use:   "graph [FILE|GENERATOR]",
+		Short: "Draw a topology; without an argument that of the fabric that is up",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			draw := fabric.ASCII
+			switch format {
+			case "ascii":
+			case "dot":
+				draw = fabric.DOT
+			case "mermaid":
+				draw = fabric.Mermaid
+			default:
+				return usagef("--format: %q is not one of ascii, dot, mermaid", format)
+			}
+			t, err := f.loadOrRunning(args)
+			if err != nil {
+				return err
+			}
+			return draw(os.Stdout, t)
+		},
+	}
+	f.add(c)
+	c.Flags().StringVar(&format, "format", "ascii", "ascii, dot (Graphviz) or mermaid")
+	return c
+}
+
+func (f *topologyFlags) loadOrRunning(args []string) (*fabric.Topology, error) {
+	if len(args) == 1 {
+		return f.load(args[0])
+	}
+	name, err := lab.Resolve(f.name)
+	if err != nil {
+		return nil, err
+	}
+	st, err := lab.Inspect(name)
+	if err != nil {
+		return nil, err
+	}
+	return st.Topology, nil
+}
