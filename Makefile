@@ -59,11 +59,10 @@ fuzz-short: ## each fuzz target for FUZZTIME
 	  done || exit 1; \
 	done
 
-install-tools: ## the generators that make generate calls, into bin/tools
+install-tools: ## the generators that protoc calls, into bin/tools
 	@mkdir -p $(TOOLS)
 	GOBIN=$(TOOLS) go install google.golang.org/protobuf/cmd/protoc-gen-go@$(call modversion,google.golang.org/protobuf)
 	GOBIN=$(TOOLS) go install connectrpc.com/connect/cmd/protoc-gen-connect-go@$(call modversion,connectrpc.com/connect)
-	GOBIN=$(TOOLS) go install github.com/cilium/ebpf/cmd/bpf2go@$(call modversion,github.com/cilium/ebpf)
 
 clean: ## remove what the targets above made
 	rm -rf bin
