@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/gswitch/gswitch/frame"
@@ -189,6 +190,9 @@ func mustEngine(t testing.TB, c Config) *Engine {
 	t.Helper()
 	if c.Chunks == 0 {
 		c.Chunks = 4096
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
 	e, err := New(c)
 	if err != nil {

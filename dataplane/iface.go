@@ -33,6 +33,7 @@ type iface struct {
 	ports []*Port
 	port  *xsk.Port // nil while the interface is not open
 	prep  *preparation
+	fill  int // chunks that the fill rings of all its queues take
 	index int
 	mac   string
 	mtu   int
@@ -120,8 +121,16 @@ func (e *Engine) openIface(i *iface) (err error) {
 	if err != nil {
 		return err
 	}
+	queues := 0
+	for _, p := range i.ports {
+		queues += len(p.spec.Queues)
+	}
+	fill, err := e.fillSize(queues, 2*spec.RingSize)
+	if err != nil {
+		return errors.Join(fmt.Errorf("interface %s: %w", i.key, err), e.restore(i))
+	}
 	c := xsk.PortConfig{Interface: i.key.name, Filter: spec.Filter, Socket: xsk.Config{
-		NetNS: i.key.netns, Mode: spec.Mode, RxSize: spec.RingSize, TxSize: spec.RingSize, FillSize: 2 * spec.RingSize,
+		NetNS: i.key.netns, Mode: spec.Mode, RxSize: spec.RingSize, TxSize: spec.RingSize, FillSize: fill,
 		// Frames longer than a chunk come in several.
 		Multibuffer: link.Attrs().MTU+maxLinkHeader > e.config.ChunkSize-frame.DefaultHeadroom,
 	}}
@@ -135,7 +144,7 @@ func (e *Engine) openIface(i *iface) (err error) {
 		}
 		return errors.Join(err, e.restore(i))
 	}
-	i.port, i.index, i.why = port, port.IfIndex(), ""
+	i.port, i.index, i.fill, i.why = port, port.IfIndex(), queues*fill, ""
 	i.mac, i.mtu = link.Attrs().HardwareAddr.String(), link.Attrs().MTU
 	i.prep.warnings = peerWarnings(i.key.netns, link, e.namespaces())
 	sockets := port.Sockets()
@@ -151,6 +160,26 @@ func (e *Engine) openIface(i *iface) (err error) {
 	}
 	e.follow(i, i.linkState(e))
 	return nil
+}
+
+// fillSize returns how large the fill rings of another n queues may be, want
+// at most: all fill rings together leave a quarter of the arena to frames
+// under way, and no interface takes more than a quarter of what is left, so
+// that later ones find some.
+func (e *Engine) fillSize(n, want int) (int, error) {
+	const least = 256
+	left := e.config.Chunks * 3 / 4
+	for _, i := range e.interfaces {
+		left -= i.fill
+	}
+	size := want
+	for size > least && n*size > left/4 {
+		size /= 2
+	}
+	if n*size > left {
+		return 0, fmt.Errorf("the arena of %d frames is too small for %d more queues; raise it by %d", e.config.Chunks, n, (n*least-left)*4/3)
+	}
+	return size, nil
 }
 
 // maxLinkHeader is what a frame has before its MTU: Ethernet and one tag.
@@ -177,7 +206,7 @@ func (e *Engine) closeIface(i *iface, why string) error {
 		}
 		p.device, p.sockets = nil, nil
 	}
-	i.port, i.lost = nil, true
+	i.port, i.fill, i.lost = nil, 0, true
 	return errors.Join(err, e.restore(i))
 }
 

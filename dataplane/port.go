@@ -206,6 +206,8 @@ func (e *Engine) removePort(p *Port) error {
 // bringUp puts a device below a port and tells its node that the link is up.
 func (e *Engine) bringUp(p *Port, d device) error {
 	err := p.worker.Do(func(now frame.Time) {
+		// Chunks first: what arrives from now on finds them.
+		d.fill(p.worker.pool)
 		p.line.dev, p.line.blocked = d, false
 		p.worker.sleep.stale = true
 		p.line.node.SetLink(now, p.number, true)
