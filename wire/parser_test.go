@@ -319,6 +319,18 @@ func comparePaths(t testing.TB, b []byte, beyond int) int {
 	return p.ParsePlain(a, []frame.Ref{0})
 }
 
+// More-fragments and each bit of the offset make a fragment; don't-fragment and
+// the reserved bit do not.
+func TestFragmentBits(t *testing.T) {
+	for k := range 16 {
+		word := uint16(1) << k
+		m, why := wt.Parse(edit4(wt.Frame(eth, ip4, udp), 20, byte(word>>8), byte(word)))
+		if got := m.Flags&frame.IsFragment != 0; why != frame.Keep || got != (k < 14) {
+			t.Errorf("word %04x: %v, fragment %v", word, why, got)
+		}
+	}
+}
+
 func TestParseAllocatesNothing(t *testing.T) {
 	a, v := vector(formats())
 	p := wire.NewParser(wire.NewHasher(1, true))
