@@ -53,7 +53,7 @@ func (e *BusyError) Error() string {
 	if e.Name != "" {
 		who += fmt.Sprintf(" %q", e.Name)
 	}
-	return fmt.Sprintf("interface %s: %s is already attached; detach it first (ip link set dev %s xdp off, or end the process that holds its link)", e.Interface, who, e.Interface)
+	return fmt.Sprintf("%s is already attached to %s; detach it first (ip link set dev %s xdp off, or end the process that holds its link)", who, e.Interface, e.Interface)
 }
 
 // Is makes errors.Is(err, ErrBusy) true.
@@ -64,7 +64,7 @@ func (e *BusyError) Unwrap() error { return e.err }
 
 // Attach attaches the program to the interface ifindex of the calling
 // thread's network namespace. Closing the result detaches it; so does the end
-// of the process. It never replaces a program that is already there: it then
+// of the process, and losing the last reference to the result. It never replaces a program that is already there: it then
 // returns a *BusyError.
 func (p *Program) Attach(ifindex int, mode Mode) (io.Closer, error) {
 	flags := link.XDPDriverMode
@@ -79,11 +79,11 @@ func (p *Program) Attach(ifindex int, mode Mode) (io.Closer, error) {
 		// EEXIST: a program is attached in the other mode.
 		return nil, busy(ifindex, err)
 	case errors.Is(err, unix.ERANGE):
-		return nil, fmt.Errorf("interface %s: the driver takes no %s XDP program at this MTU: %w: %w", name(ifindex), mode, ErrNotSupported, err)
+		return nil, fmt.Errorf("the driver of %s takes no %s XDP program at its MTU: %w: %w", name(ifindex), mode, ErrNotSupported, err)
 	case errors.Is(err, unix.EPERM):
-		return nil, fmt.Errorf("interface %s: attach XDP program (needs CAP_NET_ADMIN): %w", name(ifindex), err)
+		return nil, fmt.Errorf("attach the XDP program to %s (needs CAP_NET_ADMIN): %w", name(ifindex), err)
 	}
-	return nil, fmt.Errorf("interface %s: attach %s XDP program: %w", name(ifindex), mode, notSupported(err))
+	return nil, fmt.Errorf("attach the %s XDP program to %s: %w", mode, name(ifindex), notSupported(err))
 }
 
 // busy finds out who sits on the interface.

@@ -61,9 +61,6 @@ func (c Config) withDefaults() (Config, error) {
 	if c.TxBudget < 0 || c.TxBudget > c.TxSize {
 		return c, fmt.Errorf("TX budget: %d is more than the TX ring's %d entries", c.TxBudget, c.TxSize)
 	}
-	if c.IfIndex < 1 {
-		return c, fmt.Errorf("interface index %d: it starts at 1", c.IfIndex)
-	}
 	if c.Queue < 0 {
 		return c, fmt.Errorf("queue %d: it starts at 0", c.Queue)
 	}
@@ -84,6 +81,6 @@ func checkMTU(ifi *net.Interface, chunk int, multibuffer bool) error {
 	if multibuffer || ifi.MTU+linkOverhead <= room {
 		return nil
 	}
-	return fmt.Errorf("interface %s has MTU %d: its frames of up to %d bytes do not fit into the %d that a %d-byte chunk has after %d bytes of headroom; lower the MTU to %d, use larger chunks, or allow frames in several chunks (multi-buffer)",
-		ifi.Name, ifi.MTU, ifi.MTU+linkOverhead, room, chunk, frame.DefaultHeadroom, room-linkOverhead)
+	return fmt.Errorf("%w: interface %s has MTU %d: its frames of up to %d bytes do not fit into the %d that a %d-byte chunk has after %d bytes of headroom; lower the MTU to %d, use larger chunks, or allow frames in several chunks (multi-buffer)",
+		ErrMTU, ifi.Name, ifi.MTU, ifi.MTU+linkOverhead, room, chunk, frame.DefaultHeadroom, room-linkOverhead)
 }

@@ -4,6 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gswitch/gswitch/bpf"
 )
 
 // Mode says how frames pass between the device and the UMEM. The zero value
@@ -68,12 +72,24 @@ var (
 	ErrDown = errors.New("the device is down")
 	// ErrGone: the device was removed. The socket must be closed.
 	ErrGone = errors.New("the device is gone")
+	// ErrMTU: the device's frames do not fit into a chunk.
+	ErrMTU = errors.New("MTU too large")
 )
+
+// modeMatters reports whether another mode may work where this error came.
+func modeMatters(err error) bool {
+	for _, e := range [...]error{bpf.ErrBusy, ErrMTU, ErrDown, unix.EBUSY, unix.EPERM, unix.ENOBUFS, unix.ENOMEM, unix.ENODEV} {
+		if errors.Is(err, e) {
+			return false
+		}
+	}
+	return true
+}
 
 // refused joins the errors of all rungs.
 func refused(rungs []Rung) error {
 	if len(rungs) == 1 {
-		return fmt.Errorf("%s: %w", rungs[0].Mode, rungs[0].Err)
+		return rungs[0].Err
 	}
 	text := make([]string, 0, len(rungs))
 	args := make([]any, 0, 2*len(rungs))

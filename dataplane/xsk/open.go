@@ -26,15 +26,12 @@ func Open(u *UMEM, c Config) (*Socket, error) {
 	}
 	var s *Socket
 	err = InNetNS(c.NetNS, func() error {
-		ifi, err := net.InterfaceByIndex(c.IfIndex)
+		ifi, err := net.InterfaceByIndex(c.IfIndex) // refuses 0 and less
 		if err != nil {
 			return fmt.Errorf("AF_XDP socket: interface index %d%s: %w", c.IfIndex, inNetNS(c.NetNS), err)
 		}
-		if err := checkMTU(ifi, u.chunk, c.Multibuffer); err != nil {
-			return err
-		}
 		if s, err = climb(u, c, ifi); err != nil {
-			return fmt.Errorf("interface %s%s queue %d: AF_XDP socket: %w", ifi.Name, inNetNS(c.NetNS), c.Queue, err)
+			return fmt.Errorf("interface %s%s: %w", ifi.Name, inNetNS(c.NetNS), err)
 		}
 		return nil
 	})
@@ -51,24 +48,28 @@ func inNetNS(netns string) string {
 	return " in network namespace " + netns
 }
 
-// climb tries the modes from the best down.
+// climb tries the modes from the best down. The caller is in the namespace of
+// the interface and has filled in the defaults.
 func climb(u *UMEM, c Config, ifi *net.Interface) (*Socket, error) {
+	if err := checkMTU(ifi, u.chunk, c.Multibuffer); err != nil {
+		return nil, err
+	}
 	var rungs []Rung
 	for _, m := range c.Mode.ladder() {
+		if c.Mode == Auto && m == Generic {
+			break // to the socket it is the same copy mode as native
+		}
 		s, err := patiently(u, c, ifi, m)
 		rungs = append(rungs, Rung{m, err})
 		if err == nil {
 			s.rungs = rungs
 			return s, nil
 		}
-		if errors.Is(err, unix.EBUSY) {
-			return nil, err // no other mode would get the queue either
-		}
-		if c.Mode == Auto && m == Native {
-			break // to the socket, generic is the same copy mode
+		if !modeMatters(err) {
+			return nil, fmt.Errorf("AF_XDP socket on queue %d: %w", c.Queue, err)
 		}
 	}
-	return nil, refused(rungs)
+	return nil, fmt.Errorf("AF_XDP socket on queue %d: %w", c.Queue, refused(rungs))
 }
 
 const (
@@ -131,9 +132,6 @@ func create(u *UMEM, c Config, ifi *net.Interface, m Mode, peer *Socket) (*Socke
 		mode: m, multibuffer: c.Multibuffer,
 		held: make([]uint64, (u.Chunks()+63)/64), head: frame.Nil, tail: frame.Nil,
 		rejected: make([]frame.Ref, 0, c.TxSize),
-	}
-	if m == Auto {
-		s.mode = Native
 	}
 	if err := s.setUp(c, peer); err != nil {
 		_ = s.release()

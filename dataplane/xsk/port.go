@@ -6,8 +6,6 @@ import (
 	"io"
 	"net"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gswitch/gswitch/bpf"
 )
 
@@ -39,7 +37,14 @@ func OpenPort(u *UMEM, c PortConfig) (*Port, error) {
 		c.Queues = []int{0}
 	}
 	p := &Port{name: c.Interface, netns: c.Socket.NetNS}
-	err := InNetNS(c.Socket.NetNS, func() error {
+	var err error
+	for _, q := range c.Queues {
+		c.Socket.Queue = q
+		if c.Socket, err = c.Socket.withDefaults(); err != nil {
+			return nil, fmt.Errorf("interface %s%s: %w", c.Interface, inNetNS(c.Socket.NetNS), err)
+		}
+	}
+	err = InNetNS(c.Socket.NetNS, func() error {
 		ifi, err := net.InterfaceByName(c.Interface)
 		if err != nil {
 			return fmt.Errorf("interface %s%s: %w", c.Interface, inNetNS(c.Socket.NetNS), err)
@@ -48,7 +53,10 @@ func OpenPort(u *UMEM, c PortConfig) (*Port, error) {
 		if p.program, err = bpf.Load(c.Filter); err != nil {
 			return fmt.Errorf("interface %s%s: %w", c.Interface, inNetNS(c.Socket.NetNS), err)
 		}
-		return p.climb(u, c)
+		if err := p.climb(u, c, ifi); err != nil {
+			return fmt.Errorf("interface %s%s: %w", p.name, inNetNS(p.netns), err)
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, errors.Join(err, p.Close())
@@ -57,25 +65,25 @@ func OpenPort(u *UMEM, c PortConfig) (*Port, error) {
 }
 
 // climb tries the modes from the best down.
-func (p *Port) climb(u *UMEM, c PortConfig) error {
+func (p *Port) climb(u *UMEM, c PortConfig, ifi *net.Interface) error {
 	for _, m := range c.Socket.Mode.ladder() {
-		err := p.try(u, c, m)
+		err := p.try(u, c, ifi, m)
 		p.rungs = append(p.rungs, Rung{m, err})
 		if err == nil {
 			p.mode = m
 			return nil
 		}
 		p.closeSockets()
-		if errors.Is(err, bpf.ErrBusy) || errors.Is(err, ErrQueueBusy) || errors.Is(err, unix.EPERM) {
-			return err // no other mode would change that
+		if !modeMatters(err) {
+			return err
 		}
 	}
-	return fmt.Errorf("interface %s%s: %w", p.name, inNetNS(p.netns), refused(p.rungs))
+	return refused(p.rungs)
 }
 
 // try opens the port in one mode. The program goes first: some drivers set up
 // their rings for zero-copy only while one is attached.
-func (p *Port) try(u *UMEM, c PortConfig, m Mode) error {
+func (p *Port) try(u *UMEM, c PortConfig, ifi *net.Interface, m Mode) error {
 	if p.link != nil && m == Generic {
 		p.detach()
 	}
@@ -93,7 +101,7 @@ func (p *Port) try(u *UMEM, c PortConfig, m Mode) error {
 	for _, q := range c.Queues {
 		sc := c.Socket
 		sc.Mode, sc.Queue = m, q
-		s, err := Open(u, sc)
+		s, err := climb(u, sc, ifi)
 		if err != nil {
 			return err
 		}
