@@ -13,13 +13,21 @@ import (
 // leaves, so a lookup never goes back up.
 //
 // An entry is 0 (no route), a value + 1, or fibBlock | offset of a block in
-// words. A block stands for 256 entries of which neighbours are often equal.
+// words (at most 2^30). A block stands for 256 entries of which neighbours are often equal.
 // It stores a run of equal entries once, in the manner of Poptrie's leaf
 // compression (Asai and Ohara, SIGCOMM 2015):
 //
 //	words 0-7   bit i: entry i differs from entry i-1 (bit 0 is set)
 //	words 8-9   for each of the words 0-7, in a byte: bits set in those before
 //	words 10-   the entries that differ
+//
+// In the IPv6 trie, where a route is often alone below 24 bits of address, it
+// stands in a single instead of in a chain of blocks: fibBlock | fibSingle |
+// offset of
+//
+//	words 0-1   the rest of its prefix, left-aligned in 64 bits
+//	word  2     64 - length of that rest
+//	words 3-4   the entries of addresses inside and outside of it
 //
 // With 500k routes of Internet-like lengths the blocks take some 8 MB and stay
 // in the last-level cache, where flat tables of 24 bits take 64 MB.
@@ -38,7 +46,9 @@ type fib struct {
 
 const (
 	fibBlock  = 1 << 31
+	fibSingle = 1 << 30
 	fibHeader = 10
+	fibAlone  = 5 // words of a single
 )
 
 // fibEmpty is the second level where there are no routes. It is never changed.
@@ -58,6 +68,17 @@ func fibStep(words []uint32, e uint32, x uint8) uint32 {
 	g := uint32(x >> 5)
 	rank := words[off+8+g>>2]>>(g&3*8)&0xff + uint32(bits.OnesCount32(words[off+g]<<(31-x&31)))
 	return words[off+fibHeader-1+rank]
+}
+
+// fibMatch returns the entry for an address whose rest, left-aligned, is rest,
+// from the single at e.
+func fibMatch(words []uint32, e uint32, rest uint64) uint32 {
+	w := words[e&^(fibBlock|fibSingle):]
+	_ = w[fibAlone-1]
+	if (rest^(uint64(w[0])<<32|uint64(w[1])))>>w[2] == 0 {
+		return w[3]
+	}
+	return w[4]
 }
 
 // fibRoute is a route in the form in which the trie is built: the address as
@@ -86,11 +107,12 @@ func (r *fibRoute) index(end int) int {
 // fibEdit is a fib while it is changed.
 type fibEdit struct {
 	fib
-	owned [256]bool // second-level tables that no other snapshot has
+	owned   [256]bool // second-level tables that no other snapshot has
+	singles bool      // routes that are alone become singles
 }
 
-func (f *fib) edit() *fibEdit {
-	e := &fibEdit{fib: *f}
+func (f *fib) edit(singles bool) *fibEdit {
+	e := &fibEdit{fib: *f, singles: singles}
 	if len(e.words) != *e.tip {
 		e.words = append([]uint32(nil), e.words...)
 		e.tip = new(int)
@@ -213,9 +235,13 @@ func (e *fibEdit) fill(entries []uint32, first, end int, rs []fibRoute, base uin
 		for n < len(rs) && rs[n].index(end)-first == i {
 			n++
 		}
-		var below [256]uint32
-		e.fill(below[:], 0, end+8, rs[:n], entries[i])
-		entries[i] = e.block(&below)
+		if e.singles && n == 1 && r.bits-end <= 64 {
+			entries[i] = e.single(r.rest(end), r.bits-end, r.entry, entries[i])
+		} else {
+			var below [256]uint32
+			e.fill(below[:], 0, end+8, rs[:n], entries[i])
+			entries[i] = e.block(&below)
+		}
 		rs = rs[n:]
 	}
 }
@@ -244,8 +270,42 @@ func (e *fibEdit) block(entries *[256]uint32) uint32 {
 	return fibBlock | uint32(off)
 }
 
+// rest returns up to 64 bits of the address after the first depth, which is a
+// multiple of 8, left-aligned.
+func (r *fibRoute) rest(depth int) (v uint64) {
+	for i := range 8 {
+		if at := depth/8 + i; at < len(r.addr) {
+			v |= uint64(r.addr[at]) << (56 - 8*i)
+		}
+	}
+	return v
+}
+
+// single stores a route of n more bits that is alone, over base.
+func (e *fibEdit) single(rest uint64, n int, entry, base uint32) uint32 {
+	off := len(e.words)
+	e.words = append(e.words, uint32(rest>>32), uint32(rest), uint32(64-n), entry, base)
+	return fibBlock | fibSingle | uint32(off)
+}
+
 // expand writes the 256 entries that v stands for.
 func (e *fibEdit) expand(v uint32, entries *[256]uint32) {
+	if v >= fibBlock|fibSingle {
+		w := e.words[v&^(fibBlock|fibSingle):]
+		rest, n, entry, base := uint64(w[0])<<32|uint64(w[1]), 64-int(w[2]), w[3], w[4]
+		for i := range entries {
+			entries[i] = base
+		}
+		i := int(rest >> 56)
+		if n > 8 {
+			entries[i] = e.single(rest<<8, n-8, entry, base)
+			return
+		}
+		for j := range entries[i : i+1<<(8-n)] {
+			entries[i+j] = entry
+		}
+		return
+	}
 	for i := range entries {
 		entries[i] = v
 		if v >= fibBlock {
@@ -254,8 +314,11 @@ func (e *fibEdit) expand(v uint32, entries *[256]uint32) {
 	}
 }
 
-// runs returns the distinct entries of the block at v.
+// runs returns the entries that the block at v stores.
 func (e *fibEdit) runs(v uint32) []uint32 {
+	if v >= fibBlock|fibSingle {
+		return nil // a single has only routes below it
+	}
 	b := e.words[v&^fibBlock:]
 	n := 0
 	for _, w := range b[:8] {
@@ -276,7 +339,10 @@ func (e *fibEdit) release(v uint32) {
 
 // release1 counts the words of v alone as dead.
 func (e *fibEdit) release1(v uint32) {
-	if v >= fibBlock {
+	switch {
+	case v >= fibBlock|fibSingle:
+		e.dead += fibAlone
+	case v >= fibBlock:
 		e.dead += fibHeader + len(e.runs(v))
 	}
 }
@@ -300,8 +366,12 @@ func (e *fibEdit) copyTo(to *fibEdit, v uint32) uint32 {
 	if v < fibBlock {
 		return v
 	}
-	runs := e.runs(v)
 	off := len(to.words)
+	if v >= fibBlock|fibSingle {
+		to.words = append(to.words, e.words[v&^(fibBlock|fibSingle):][:fibAlone]...)
+		return fibBlock | fibSingle | uint32(off)
+	}
+	runs := e.runs(v)
 	head := e.words[v&^fibBlock:][:fibHeader]
 	to.words = append(append(to.words, head...), runs...)
 	for i, below := range runs {

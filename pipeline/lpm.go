@@ -48,7 +48,7 @@ func (t *LPM) Update(set []Route, del []netip.Prefix) (*LPM, error) {
 		return t.rebuild(set, del), nil
 	}
 	n := &LPM{rib: t.rib}
-	e4, e6 := t.v4.edit(), t.v6.edit()
+	e4, e6 := t.v4.edit(false), t.v6.edit(true)
 	change := func(p netip.Prefix) {
 		if p.Addr().Is4() {
 			e4.change(n.rib, p)
@@ -79,7 +79,7 @@ func (t *LPM) rebuild(set []Route, del []netip.Prefix) *LPM {
 	for _, r := range set {
 		n.rib.Insert(r.Prefix, r.Value)
 	}
-	e4, e6 := n.v4.edit(), n.v6.edit()
+	e4, e6 := n.v4.edit(false), n.v6.edit(true)
 	e4.load(n.rib.AllSorted4())
 	e6.load(n.rib.AllSorted6())
 	n.v4, n.v6 = e4.done(), e6.done()
@@ -148,6 +148,10 @@ func (t *LPM) Lookup6(hi, lo uint64) uint32 {
 	hi = hi<<16 | lo>>48
 	lo <<= 16
 	for e >= fibBlock {
+		if e >= fibBlock|fibSingle {
+			e = fibMatch(t.v6.words, e, hi)
+			break
+		}
 		e = fibStep(t.v6.words, e, uint8(hi>>56))
 		hi = hi<<8 | lo>>56
 		lo <<= 8
