@@ -73,7 +73,9 @@ func (n *Node) flood(now frame.Time, in uint16, pp *portProgram, r frame.Ref, m 
 		return
 	}
 	members := n.prog.vlans[m.VID].members
-	members.remove(in)
+	if in != frame.NoPort {
+		members.remove(in)
+	}
 	if pp.isolated {
 		for p := members.next(0); p >= 0; p = members.next(p + 1) {
 			if n.prog.ports[p].isolated {

@@ -63,6 +63,11 @@ func (n *Node) control(r frame.Ref, m *frame.Meta) {
 func (n *Node) obey(now frame.Time, port uint16) {
 	ps := &n.ports[port]
 	n.controlDue = min(n.controlDue, ps.pfc.Wake(now))
+	if detect := n.prog.Config.PFC.Watchdog.Detect; detect > 0 && ps.pfc.Paused(now) != 0 {
+		// Frames may come to wait at any time: look again well before a storm
+		// is one.
+		n.controlDue = min(n.controlDue, now+detect/8)
+	}
 	changed := ps.pfc.Changed()
 	if changed == 0 {
 		return

@@ -1,0 +1,339 @@
+package vswitch
+
+import (
+	"bytes"
+	"encoding/binary"
+	"net/netip"
+	"testing"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/wire"
+	wt "github.com/gswitch/gswitch/wire/wiretest"
+)
+
+// routerConfig has a routed port on 10.0.0.0/24 and one on 10.0.1.0/24.
+func routerConfig() *Config {
+	cfg := baseConfig(2)
+	cfg.Ports[0].Addresses = prefixes("10.0.0.1/24", "fd00:0:0:a::1/64")
+	cfg.Ports[1].Addresses = prefixes("10.0.1.1/24", "fd00:0:0:b::1/64")
+	cfg.Loopbacks = []netip.Addr{netip.MustParseAddr("10.255.0.1")}
+	return cfg
+}
+
+func arp(op uint16, dst wire.MAC, sender wire.MAC, sip, tip string) []byte {
+	return wt.Frame(wt.Eth(dst, sender), wt.ARP(wire.ARPFields{Op: op, SenderMAC: sender, SenderIP: wt.Addr4(sip), TargetIP: wt.Addr4(tip)}))
+}
+
+func TestAnswersARP(t *testing.T) {
+	r := newRig(t, routerConfig())
+	r.in(0, arp(wire.ARPRequest, wire.BroadcastMAC, hostMAC(1), "10.0.0.9", "10.0.0.1"))
+	b := r.one(0)
+	a := wire.ARP(b[14:])
+	if e := wire.Ethernet(b); e.Dst() != hostMAC(1) || e.Src() != selfMAC {
+		t.Errorf("reply goes from %v to %v", e.Src(), e.Dst())
+	}
+	if a.Op() != wire.ARPReply || a.SenderIP() != wt.Addr4("10.0.0.1") || a.SenderMAC() != selfMAC || a.TargetIP() != wt.Addr4("10.0.0.9") || a.TargetMAC() != hostMAC(1) {
+		t.Errorf("wrong reply %x", b)
+	}
+	r.in(0, arp(wire.ARPRequest, wire.BroadcastMAC, hostMAC(1), "10.0.0.9", "10.0.0.77"))
+	r.none(0)
+}
+
+// The first frame to an unknown neighbour waits until the neighbour answers;
+// the next ones need no question.
+func TestResolvesAndRewrites(t *testing.T) {
+	r := newRig(t, routerConfig())
+	f := udp(selfMAC, hostMAC(1), "10.0.1.2", "10.0.0.9", wt.TTL(9))
+	r.in(0, f)
+	q := r.one(1)
+	if a := wire.ARP(q[14:]); a.Op() != wire.ARPRequest || a.TargetIP() != wt.Addr4("10.0.1.2") || a.SenderIP() != wt.Addr4("10.0.1.1") || wire.Ethernet(q).Dst() != wire.BroadcastMAC {
+		t.Fatalf("wrong question %x", q)
+	}
+	r.in(1, arp(wire.ARPReply, selfMAC, hostMAC(2), "10.0.1.2", "10.0.1.1"))
+	want := udp(hostMAC(2), selfMAC, "10.0.1.2", "10.0.0.9", wt.TTL(8))
+	if got := r.one(1); !bytes.Equal(got, want) {
+		t.Errorf("routed frame is\n%x, want\n%x", got, want)
+	}
+	r.in(0, f, f)
+	if got := r.out(1); len(got) != 2 || !bytes.Equal(got[1], want) {
+		t.Errorf("%d frames, want 2", len(got))
+	}
+}
+
+func TestUnansweredNeighbourFails(t *testing.T) {
+	r := newRig(t, routerConfig())
+	for range neighborPending + 2 {
+		r.in(0, udp(selfMAC, hostMAC(1), "10.0.1.2", "10.0.0.9"))
+	}
+	r.out(1)
+	if c := r.counts(0); c.Drops[frame.NeighborQueue] != 2 {
+		t.Errorf("%d frames found the neighbour's queue full, want 2", c.Drops[frame.NeighborQueue])
+	}
+	questions := 1
+	for range 5 {
+		r.advance(neighborRetry)
+		questions += len(r.out(1))
+	}
+	if questions != neighborTries {
+		t.Errorf("%d questions were asked, want %d", questions, neighborTries)
+	}
+	if c := r.counts(0); c.Drops[frame.NeighborFailed] != neighborPending {
+		t.Errorf("%d frames dropped, want %d", c.Drops[frame.NeighborFailed], neighborPending)
+	}
+	if errors := r.out(0); len(errors) != neighborPending {
+		t.Errorf("%d host-unreachable errors, want %d", len(errors), neighborPending)
+	}
+	r.in(0, udp(selfMAC, hostMAC(1), "10.0.1.2", "10.0.0.9")) // asked anew
+	if r.one(1); r.counts(0).Drops[frame.NeighborFailed] != neighborPending {
+		t.Error("a failed neighbour was not tried again")
+	}
+}
+
+func TestPing(t *testing.T) {
+	echo := func(ip string) []byte {
+		return wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv4("10.0.0.9", ip), wt.ICMP(wire.ICMPEcho, 0, 7<<16|3), wt.Payload([]byte("abcdefgh")))
+	}
+	r := newRig(t, routerConfig())
+	for _, ip := range []string{"10.0.0.1", "10.0.1.1", "10.255.0.1"} {
+		r.in(0, echo(ip))
+		b := r.one(0)
+		h := wire.IPv4(b[14:])
+		m := wire.ICMP(b[34:])
+		if h.Src() != wt.Addr4(ip) || h.Dst() != wt.Addr4("10.0.0.9") || !h.ChecksumOK() || m.Type() != wire.ICMPEchoReply || m.EchoID() != 7 || m.EchoSeq() != 3 {
+			t.Errorf("%s: wrong reply %x", ip, b)
+		}
+		if wire.Checksum(b[34:14+int(h.TotalLen())]) != 0 {
+			t.Errorf("%s: wrong ICMP checksum", ip)
+		}
+	}
+	bad := echo("10.0.0.1")
+	bad[45]++
+	r.in(0, bad)
+	r.none(0)
+	r.wantDrop(0, frame.LocalUnhandled)
+}
+
+func TestPing6AndDiscovery(t *testing.T) {
+	r := newRig(t, routerConfig())
+	target := wt.Addr6("fd00:0:0:a::1")
+	group, mac := wire.SolicitedNode(target)
+	opt := make([]byte, wire.NDLinkLayerLen)
+	wire.PutNDLinkLayer(opt, wire.NDSourceLinkLayer, hostMAC(1))
+	r.in(0, wt.Frame(wt.Eth(mac, hostMAC(1)), wt.IPv6("fd00:0:0:a::9", netip.AddrFrom16(group).String(), wt.TTL(255)),
+		wt.ND(wire.NDFields{Type: wire.ICMPv6NeighborSolicitation, Target: target, Options: opt})))
+	b := r.one(0)
+	nd := wire.NDNeighbor(b[54:])
+	if nd.Type() != wire.ICMPv6NeighborAdvertisement || nd.Target() != target || nd.Flags()&wire.NDSolicited == 0 {
+		t.Fatalf("wrong advertisement %x", b)
+	}
+	if m, ok := nd.Options().LinkLayer(wire.NDTargetLinkLayer); !ok || m != selfMAC {
+		t.Errorf("advertisement names %v", m)
+	}
+	checkICMP6(t, b)
+
+	r.in(0, wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv6("fd00:0:0:a::9", "fd00:0:0:a::1"), wt.ICMPv6(wire.ICMPv6Echo, 0, 5), wt.Payload([]byte("xyz"))))
+	b = r.one(0)
+	if b[54] != wire.ICMPv6EchoReply {
+		t.Errorf("wrong echo reply %x", b)
+	}
+	checkICMP6(t, b)
+
+	// Through the switch: the neighbour is asked by multicast, then the frame goes.
+	f := wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv6("fd00:0:0:a::9", "fd00:0:0:b::2"), wt.UDP(1, 2), wt.Zeros(10))
+	r.in(0, f)
+	q := r.one(1)
+	if wire.NDNeighbor(q[54:]).Target() != wt.Addr6("fd00:0:0:b::2") {
+		t.Fatalf("wrong solicitation %x", q)
+	}
+	checkICMP6(t, q)
+	wire.PutNDLinkLayer(opt, wire.NDTargetLinkLayer, hostMAC(2))
+	r.in(1, wt.Frame(wt.Eth(selfMAC, hostMAC(2)), wt.IPv6("fd00:0:0:b::2", "fd00:0:0:b::1", wt.TTL(255)),
+		wt.ND(wire.NDFields{Type: wire.ICMPv6NeighborAdvertisement, Rest: wire.NDSolicited, Target: wt.Addr6("fd00:0:0:b::2"), Options: opt})))
+	b = r.one(1)
+	if wire.Ethernet(b).Dst() != hostMAC(2) || wire.IPv6(b[14:]).HopLimit() != 63 {
+		t.Errorf("wrong routed frame %x", b)
+	}
+}
+
+func checkICMP6(t *testing.T, b []byte) {
+	t.Helper()
+	ip := wire.IPv6(b[14:])
+	msg := b[54 : 54+int(ip.PayloadLen())]
+	if wire.SegmentChecksum(wire.PseudoSum6(ip.Src(), ip.Dst(), wire.ProtoICMPv6, len(msg)), msg) != 0 {
+		t.Errorf("wrong ICMPv6 checksum in %x", b)
+	}
+}
+
+func TestICMPErrors(t *testing.T) {
+	cfg := routerConfig()
+	cfg.Ports[1].MTU = 600
+	cfg.Routes = []Route{{Prefix: netip.MustParsePrefix("192.0.2.0/24"), Blackhole: true}}
+	for _, c := range []struct {
+		name      string
+		f         []byte
+		typ, code uint8
+		reason    frame.Reason
+	}{
+		{"ttl", udp(selfMAC, hostMAC(1), "10.0.1.2", "10.0.0.9", wt.TTL(1)), wire.ICMPTimeExceeded, 0, frame.TTLExpired},
+		{"no route", udp(selfMAC, hostMAC(1), "203.0.113.1", "10.0.0.9"), wire.ICMPDstUnreachable, wire.ICMPCodeNetUnreach, frame.NoRoute},
+		{"too big", wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv4("10.0.0.9", "10.0.1.2"), wt.UDP(1, 2), wt.Zeros(1000)), wire.ICMPDstUnreachable, wire.ICMPCodeFragNeeded, frame.MTUExceeded},
+		{"port of the switch", udp(selfMAC, hostMAC(1), "10.0.0.1", "10.0.0.9"), wire.ICMPDstUnreachable, wire.ICMPCodePortUnreach, frame.LocalUnhandled},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, cfg)
+			r.in(0, c.f)
+			r.wantDrop(0, c.reason)
+			b := r.one(0)
+			h, m := wire.IPv4(b[14:]), wire.ICMP(b[34:])
+			if h.Src() != wt.Addr4("10.0.0.1") || h.Dst() != wt.Addr4("10.0.0.9") || !h.ChecksumOK() || m.Type() != c.typ || m.Code() != c.code {
+				t.Errorf("wrong error %x", b)
+			}
+			if wire.Checksum(b[34:14+int(h.TotalLen())]) != 0 {
+				t.Error("wrong ICMP checksum")
+			}
+			if quoted := b[42:]; !bytes.Equal(quoted[12:28], c.f[26:42]) {
+				t.Errorf("error quotes %x", quoted)
+			}
+			if c.reason == frame.MTUExceeded && m.NextMTU() != 600 {
+				t.Errorf("error says MTU %d, want 600", m.NextMTU())
+			}
+			r.in(0, b) // an error about an error
+			r.none(0)
+		})
+	}
+	r := newRig(t, cfg)
+	r.in(0, udp(selfMAC, hostMAC(1), "192.0.2.1", "10.0.0.9"))
+	r.none(0)
+	r.wantDrop(0, frame.Blackhole)
+}
+
+func TestICMPErrorsAreLimited(t *testing.T) {
+	cfg := routerConfig()
+	cfg.ICMPRate = 100
+	r := newRig(t, cfg)
+	for range 1000 {
+		r.in(0, udp(selfMAC, hostMAC(1), "203.0.113.1", "10.0.0.9"))
+		r.advance(frame.Millisecond)
+	}
+	c := r.sw.Nodes[0].Counts()
+	if c.ICMPSent < 100 || c.ICMPSent > 115 || c.ICMPSent+c.ICMPLimited != 1000 {
+		t.Errorf("%d errors sent and %d withheld in a second at 100 a second", c.ICMPSent, c.ICMPLimited)
+	}
+	r.out(0)
+}
+
+func TestRoutedPortsDoNotBridge(t *testing.T) {
+	r := newRig(t, routerConfig())
+	r.in(0, l2(2, 1))
+	r.wantDrop(0, frame.ForeignMAC)
+	r.in(0, udp(wire.BroadcastMAC, hostMAC(1), "10.0.0.255", "10.0.0.9"))
+	r.wantDrop(0, frame.MulticastRouted)
+	r.none(1)
+}
+
+// Flows spread over equal-cost next hops by weight, each flow on one of them.
+func TestECMP(t *testing.T) {
+	cfg := routerConfig()
+	cfg.Ports = append(cfg.Ports, PortConfig{Name: "c", Enabled: true, Addresses: prefixes("10.0.2.1/24")})
+	cfg.Neighbors = []StaticNeighbor{{netip.MustParseAddr("10.0.1.2"), hostMAC(2)}, {netip.MustParseAddr("10.0.2.2"), hostMAC(3)}}
+	cfg.Routes = []Route{{Prefix: netip.MustParsePrefix("20.0.0.0/8"), NextHops: []NextHop{{netip.MustParseAddr("10.0.1.2"), 3}, {netip.MustParseAddr("10.0.2.2"), 1}}}}
+	r := newRig(t, cfg)
+	var got [2]int
+	where := map[uint16]int{}
+	for round := range 2 {
+		for i := range uint16(4000) {
+			r.in(0, wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv4("10.0.0.9", "20.1.2.3"), wt.UDP(i, 80)))
+			n := len(r.out(1))
+			if n+len(r.out(2)) != 1 {
+				t.Fatalf("flow %d vanished: %v", i, r.drops())
+			}
+			if round == 0 {
+				got[1-n]++
+				where[i] = n
+			} else if where[i] != n {
+				t.Fatalf("flow %d changed its way", i)
+			}
+		}
+	}
+	if got[0] < 2850 || got[0] > 3150 {
+		t.Errorf("flows spread %v, want 3:1", got)
+	}
+}
+
+func TestRouteChangesAtRunTime(t *testing.T) {
+	cfg := routerConfig()
+	cfg.Neighbors = []StaticNeighbor{{netip.MustParseAddr("10.0.1.2"), hostMAC(2)}}
+	r := newRig(t, cfg)
+	f := udp(selfMAC, hostMAC(1), "20.0.0.1", "10.0.0.9")
+	p := netip.MustParsePrefix("20.0.0.0/8")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(r.sw.SetRoute(Route{Prefix: p, NextHops: []NextHop{{Via: netip.MustParseAddr("10.0.1.2")}}}))
+	r.settle()
+	r.in(0, f)
+	r.one(1)
+	must(r.sw.SetRoute(Route{Prefix: p, Blackhole: true}))
+	r.settle()
+	r.in(0, f)
+	r.wantDrop(0, frame.Blackhole)
+	must(r.sw.DeleteRoute(p))
+	r.settle()
+	r.in(0, f)
+	r.wantDrop(0, frame.NoRoute)
+	r.out(0)
+	if err := r.sw.SetRoute(Route{Prefix: p, NextHops: []NextHop{{Via: netip.MustParseAddr("99.0.0.1")}}}); err == nil {
+		t.Error("a next hop on no connected network was accepted")
+	}
+	if err := r.sw.DeleteRoute(netip.MustParsePrefix("10.0.0.0/24")); err == nil {
+		t.Error("a connected network was deleted")
+	}
+	// The route's counters went on under one id.
+	for info := range r.sw.Program().Routes {
+		_ = info
+	}
+	must(r.sw.SetRoute(Route{Prefix: p, NextHops: []NextHop{{Via: netip.MustParseAddr("10.0.1.2")}}}))
+	var total Traffic
+	for info := range r.sw.Program().Routes {
+		if info.Prefix == p {
+			total = r.sw.Nodes[0].RouteCounts(nil)[info.ID]
+		}
+	}
+	if total.Frames != 2 {
+		t.Errorf("the route counted %d frames, want 2", total.Frames)
+	}
+}
+
+// Interfaces on VLANs: from VLAN 10 to VLAN 20 through the switch, answering
+// ARP inside the VLAN while other hosts see the question too.
+func TestVLANInterfaces(t *testing.T) {
+	cfg := baseConfig(3)
+	cfg.VLANs = []VLANConfig{{ID: 10, Name: "red", Addresses: prefixes("10.0.10.1/24")}, {ID: 20, Name: "blue", Addresses: prefixes("10.0.20.1/24")}}
+	cfg.Ports[0].VLANMode, cfg.Ports[0].PVID = VLANAccess, 10
+	cfg.Ports[1].VLANMode, cfg.Ports[1].PVID = VLANAccess, 20
+	cfg.Ports[2].VLANMode = VLANTrunk
+	r := newRig(t, cfg)
+	r.in(0, arp(wire.ARPRequest, wire.BroadcastMAC, hostMAC(1), "10.0.10.9", "10.0.10.1"))
+	if a := wire.ARP(r.one(0)[14:]); a.Op() != wire.ARPReply {
+		t.Error("no ARP reply inside VLAN 10")
+	}
+	if b := r.one(2); binary.BigEndian.Uint16(b[14:]) != 10 {
+		t.Errorf("the question left the trunk without tag 10: %x", b)
+	}
+	r.none(1)
+	// Host 2 in VLAN 20 lives behind the trunk.
+	r.in(0, udp(selfMAC, hostMAC(1), "10.0.20.2", "10.0.10.9"))
+	r.one(1) // the question, flooded in VLAN 20
+	if b := r.one(2); binary.BigEndian.Uint16(b[14:])&0xfff != 20 {
+		t.Errorf("question on the trunk is not in VLAN 20: %x", b)
+	}
+	r.in(2, wt.Frame(wt.Eth(selfMAC, hostMAC(2)), wt.VLAN(20, 0), wt.ARP(wire.ARPFields{Op: wire.ARPReply, SenderMAC: hostMAC(2), SenderIP: wt.Addr4("10.0.20.2"), TargetMAC: selfMAC, TargetIP: wt.Addr4("10.0.20.1")})))
+	b := r.one(2)
+	if e := wire.Ethernet(b); e.Dst() != hostMAC(2) || binary.BigEndian.Uint16(b[14:])&0xfff != 20 || binary.BigEndian.Uint16(b[16:]) != 0x0800 {
+		t.Errorf("routed frame is %x", b)
+	}
+	r.none(1)
+}
