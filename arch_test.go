@@ -274,3 +274,24 @@ func eachFile(t *testing.T, p pkg, visit func(name string, fset *token.FileSet, 
 		visit(name, fset, f)
 	}
 }
+
+// The pages name files that exist.
+func TestPagesNameExistingFiles(t *testing.T) {
+	file := regexp.MustCompile("`([A-Za-z0-9_.-]+/[A-Za-z0-9_./-]*\\.(?:go|md|sh|c|h|yaml|proto))`")
+	pages, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, "README.md", "CONTRIBUTING.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		for _, m := range file.FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(m[1]); err != nil {
+				t.Errorf("%s names %s, which is not there", page, m[1])
+			}
+		}
+	}
+}

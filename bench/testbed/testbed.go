@@ -49,6 +49,7 @@ const (
 	lockFile  = "/run/gsb.lock"
 	hugeFile  = "/run/gsb-hugepages" // what nr_hugepages was before a run raised it
 	hugePages = "/proc/sys/vm/nr_hugepages"
+	workDir   = "/run/gsb" // logs and sockets of the bed that is up: there is one at a time
 	netnsDir  = "/run/netns"
 )
 
@@ -57,7 +58,6 @@ type Bed struct {
 	Dir string // for logs and sockets of the forwarder; removed with the bed
 
 	procs []*Proc
-	undo  []func()
 }
 
 // Lock makes this process the only one that builds test beds, until it ends.
@@ -95,6 +95,9 @@ func Clean() error {
 			return err
 		}
 	}
+	if err := os.RemoveAll(workDir); err != nil {
+		return err
+	}
 	if n, err := os.ReadFile(hugeFile); err == nil {
 		if err := os.WriteFile(hugePages, n, 0o644); err != nil {
 			return err
@@ -109,11 +112,10 @@ func New(queues int) (b *Bed, err error) {
 	if err := Clean(); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", prefix)
-	if err != nil {
+	if err := os.Mkdir(workDir, 0o700); err != nil {
 		return nil, err
 	}
-	b = &Bed{Dir: dir}
+	b = &Bed{Dir: workDir}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.Close())
@@ -204,14 +206,8 @@ func (b *Bed) Close() error {
 	for i := len(b.procs) - 1; i >= 0; i-- {
 		b.procs[i].Stop()
 	}
-	for i := len(b.undo) - 1; i >= 0; i-- {
-		b.undo[i]()
-	}
-	return errors.Join(Clean(), os.RemoveAll(b.Dir))
+	return Clean()
 }
-
-// Defer runs f when the bed is closed, after its processes have ended.
-func (b *Bed) Defer(f func()) { b.undo = append(b.undo, f) }
 
 // Run runs a command and returns its output as the error if it fails.
 func Run(name string, args ...string) error {
