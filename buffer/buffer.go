@@ -143,8 +143,9 @@ func (b *Buffer) free() uint64 {
 }
 
 // Admit charges a frame that is about to be queued, by InPort, Class, OutPort,
-// Queue and Wire, and sets Cost and Pool. It returns Keep, or why there is no
-// room. None of these fields may change before Release.
+// Queue and Wire, and sets Cost and Pool, and the flag frame.Lossless where
+// the group is lossless. It returns Keep, or why there is no room. Of these
+// fields only Wire may change before Release.
 func (b *Buffer) Admit(m *frame.Meta) frame.Reason {
 	cost := uint64(m.Wire)
 	if b.cell > 1 {
@@ -166,7 +167,9 @@ func (b *Buffer) Admit(m *frame.Meta) frame.Reason {
 		q.beyond += cost
 		m.Pool = PoolGroup
 		if g.lossless {
-			m.Flags |= frame.Lossless
+			if m.Flags&frame.IsClone == 0 {
+				m.Flags |= frame.Lossless
+			}
 			b.judge(row, class)
 		}
 	}

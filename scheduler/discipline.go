@@ -7,6 +7,10 @@ import "github.com/gswitch/gswitch/frame"
 // Meta.Rank of those it holds; Meta.Depart is the port's (instant of
 // enqueueing). The port keeps bytes, statistics and everything else, so a
 // discipline is only an ordered set.
+//
+// Where the caller is late, the head may be a frame that was enqueued after
+// the link's instant (by at most PortConfig.Burst): the port cannot know what
+// order the discipline would have had then.
 type Discipline interface {
 	// Enqueue takes r, which arrives now.
 	Enqueue(a *frame.Arena, now frame.Time, r frame.Ref)
