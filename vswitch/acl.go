@@ -157,6 +157,7 @@ func (n *Node) mirror(session uint16, r frame.Ref) {
 		return
 	}
 	s := &n.prog.Config.Mirrors[session]
+	n.count.Made++
 	c := n.pool.Copy(r)
 	if c == frame.Nil {
 		n.countDrop(m.InPort, frame.ArenaExhausted)

@@ -90,6 +90,7 @@ func (n *Node) flood(now frame.Time, in uint16, pp *portProgram, r frame.Ref, m 
 	}
 	n.count.Flooded++
 	for p := n.upTo(members.next(out+1), &members); p >= 0; p = n.upTo(members.next(p+1), &members) {
+		n.count.Made++
 		if c := n.pool.Copy(r); c == frame.Nil {
 			n.countDrop(in, frame.ArenaExhausted)
 		} else {

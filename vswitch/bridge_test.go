@@ -207,7 +207,7 @@ func TestStormControl(t *testing.T) {
 	sent, passed := 0, 0
 	for range 100 {
 		r.advance(10 * frame.Millisecond) // 10 kB worth
-		for range 500 {                    // 41 kB
+		for range 500 {                   // 41 kB
 			r.in(0, b)
 			sent++
 		}

@@ -47,7 +47,10 @@ type Config struct {
 	VLANs  []VLANConfig // none: all ports are in VLAN 1
 	Class  ClassMaps
 	Buffer BufferConfig
-	PFC    PFCConfig
+	// MaxFrames bounds the frames in all queues, whatever their size: each
+	// occupies a chunk that ports need to receive into. 0 = half of the arena.
+	MaxFrames int
+	PFC       PFCConfig
 
 	FDB       FDBConfig
 	Loopbacks []netip.Addr // addresses of the switch itself

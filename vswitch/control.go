@@ -142,6 +142,7 @@ func (n *Node) speak(now frame.Time, port uint16) {
 			n.pool.FreeChunk(r)
 			break
 		}
+		n.count.Made++
 		ps.sched.EnqueueControl(r)
 		n.busy.add(port)
 	}

@@ -11,8 +11,9 @@ import (
 func (n *Node) finish(ps *portState, v []frame.Ref) {
 	for _, r := range v {
 		m := n.arena.Meta(r)
-		if m.Cost != 0 {
+		if m.Cost != 0 { // frames of flow control are not charged
 			n.buffer.Release(m)
+			n.held--
 		}
 		if m.Flags&frame.MarkCE != 0 {
 			wire.MarkCE(n.arena, r)

@@ -48,9 +48,12 @@ func (n *Node) dispatch(r frame.Ref, m *frame.Meta, pp *portProgram) {
 func (n *Node) enqueue(r frame.Ref, m *frame.Meta) {
 	ps := &n.ports[m.OutPort]
 	reason := frame.Keep
-	if ps.dropping>>m.Queue&1 != 0 {
+	switch {
+	case ps.dropping>>m.Queue&1 != 0:
 		reason = frame.PFCWatchdog
-	} else {
+	case n.held >= n.maxHeld:
+		reason = frame.BufferFull
+	default:
 		reason = n.buffer.Admit(m)
 	}
 	if reason != frame.Keep {
@@ -58,6 +61,7 @@ func (n *Node) enqueue(r frame.Ref, m *frame.Meta) {
 		n.drop(r, reason)
 		return
 	}
+	n.held++
 	ps.sched.Enqueue(n.now, r)
 	n.busy.add(m.OutPort)
 }

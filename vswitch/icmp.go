@@ -99,6 +99,7 @@ func (n *Node) icmpError(now frame.Time, r frame.Ref, typ, code uint8, rest uint
 	}
 	e := n.pool.Alloc()
 	if e == frame.Nil {
+		n.count.Made++
 		n.countDrop(m.InPort, frame.ArenaExhausted)
 		return
 	}
@@ -118,6 +119,7 @@ func (n *Node) icmpError(now frame.Time, r frame.Ref, typ, code uint8, rest uint
 	}
 	putMACs(n.arena.Bytes(e), wire.Ethernet(b).SrcUint64(), n.selfMAC)
 	n.count.ICMPSent++
+	n.count.Made++
 	n.emit(e)
 }
 

@@ -58,6 +58,7 @@ func (n *Node) toLocal(r frame.Ref) {
 
 // copyToLocal hands a copy to the slow path and leaves r where it is.
 func (n *Node) copyToLocal(r frame.Ref) {
+	n.count.Made++
 	if c := n.pool.Copy(r); c != frame.Nil {
 		n.toLocal(c)
 	} else {

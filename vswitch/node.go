@@ -34,6 +34,8 @@ type Node struct {
 	carrier portSet // ports with a link, enabled or not
 	busy    portSet // own ports with something queued
 	buffer  *buffer.Buffer
+	held    int // frames in the queues
+	maxHeld int
 	acl     aclState
 	local   *local // the slow path, worker 0 only
 

@@ -188,6 +188,7 @@ func (l *local) sendND(port, vid uint16, typ uint8, flags uint32, target, src, d
 // send emits a frame of our own by a port, or into a VLAN where port is
 // frame.NoPort.
 func (n *Node) send(b []byte, port, vid uint16, dst wire.MAC) {
+	n.count.Made++
 	r := n.pool.New(b)
 	if r == frame.Nil {
 		n.selfDrops[frame.ArenaExhausted]++

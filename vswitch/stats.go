@@ -18,6 +18,7 @@ func (t Traffic) Plus(u Traffic) Traffic { return Traffic{t.Frames + u.Frames, t
 type Counts struct {
 	Learned, Moved, LearnFull uint64 // forwarding database
 	Flooded                   uint64 // frames that were flooded
+	Made                      uint64 // frames that the switch made or failed to make: copies, answers, errors, pauses
 	Mirrored                  uint64 // copies made for mirror sessions
 	ToLocal                   uint64 // frames handed to the slow path
 	ICMPSent, ICMPLimited     uint64 // errors sent, and withheld by the rate limit

@@ -118,6 +118,9 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 	if err := n.buffer.Reconfigure(bufferConfig(p.Config, len(n.handIn), n.pool)); err != nil {
 		panic(err) // Apply tried the same division before it stored the program
 	}
+	if n.maxHeld = p.Config.MaxFrames / len(n.handIn); n.maxHeld == 0 {
+		n.maxHeld = n.arena.Chunks() / 2 / len(n.handIn)
+	}
 	n.limitICMP(now)
 	n.losslessClasses = 0
 	if p.Config.PFC.Mode != pfc.Off {
@@ -192,7 +195,10 @@ func (n *Node) flushQueue(now frame.Time, port uint16, queue int, why frame.Reas
 
 func (n *Node) dropQueued(v []frame.Ref, why frame.Reason) {
 	for _, r := range v {
-		n.buffer.Release(n.arena.Meta(r))
+		if m := n.arena.Meta(r); m.Cost != 0 {
+			n.buffer.Release(m)
+			n.held--
+		}
 		n.drop(r, why)
 	}
 }
