@@ -9,8 +9,8 @@ import (
 	"github.com/gswitch/gswitch/wire"
 )
 
-// The life of a pause. Coming: takeControl finds the MAC control frame before
-// any data of its vector, control hands it to the port's pfc.Port, obey brings
+// The life of a pause. Coming: screen finds the MAC control frame before any
+// data of its vector is forwarded, control hands it to the port's pfc.Port, obey brings
 // the scheduler in line. Going: the buffer marks a port dirty when a group
 // crosses its threshold, flowControl asks the port's pfc.Port, speak puts the
 // frame before all data of the port.
@@ -18,20 +18,6 @@ import (
 // wantMask are the classes for which one worker's share of the buffer wants a
 // port's neighbour to pause. The worker that owns the port reads it.
 type wantMask struct{ atomic.Uint32 }
-
-// takeControl takes MAC control frames out of a vector and acts on them, so
-// that a pause does not wait for the frames before it.
-func (n *Node) takeControl(v []frame.Ref) []frame.Ref {
-	keep := v[:0]
-	for _, r := range v {
-		if m := n.arena.Meta(r); m.Flags&frame.IsMACControl != 0 && m.Reason == frame.Keep {
-			n.control(r, m)
-		} else {
-			keep = append(keep, r)
-		}
-	}
-	return keep
-}
 
 // control acts on one MAC control frame, on the worker that owns its port.
 func (n *Node) control(r frame.Ref, m *frame.Meta) {

@@ -8,7 +8,8 @@
 // this order (ingress.go, one function each; every stage works on the whole
 // vector before the next begins, so that code and tables stay in cache):
 //
-//	parse     headers to Meta; MAC control frames leave the vector and act on the port (control.go)
+//	parse     headers to Meta
+//	screen    malformed frames are counted; MAC control frames act on the port at once (control.go)
 //	admitPort link state, sizes, reserved and invalid addresses
 //	classify  traffic class from PCP, DSCP or the port; VLAN of the frame
 //	filter    the port's access list

@@ -10,16 +10,21 @@ import (
 // takes a vector and returns what is left of it; what it takes out was
 // dropped, consumed or handed to the slow path.
 
-// countParse counts what the parser found wrong and takes out frames that no
-// stage could handle. A frame whose Ethernet header is sound but whose upper
-// layers contradict themselves may still be bridged, as any bridge would do,
-// unless the switch is strict; it is never routed.
-func (n *Node) countParse(ps *portState, v []frame.Ref) []frame.Ref {
+// screen takes out MAC control frames, which act on the port at once (a pause
+// must not wait for the frames before it), and counts what the parser found
+// wrong. A frame whose Ethernet header is sound but whose upper layers
+// contradict themselves may still be bridged, as any bridge would do, unless
+// the switch is strict; it is never routed.
+func (n *Node) screen(ps *portState, v []frame.Ref) []frame.Ref {
 	keep := v[:0]
 	for _, r := range v {
 		m := n.arena.Meta(r)
-		if m.Reason == frame.Keep {
+		if m.Reason == frame.Keep && m.Flags&frame.IsMACControl == 0 {
 			keep = append(keep, r)
+			continue
+		}
+		if m.Reason == frame.Keep {
+			n.control(r, m)
 			continue
 		}
 		ps.parseErrors[m.Reason]++
@@ -77,7 +82,7 @@ func (n *Node) admitPort(pp *portProgram, v []frame.Ref) []frame.Ref {
 }
 
 // classify finds the VLAN and the traffic class of each frame.
-func (n *Node) classify(pp *portProgram, v []frame.Ref) []frame.Ref {
+func (n *Node) classify(pp *portProgram, ps *portState, v []frame.Ref) []frame.Ref {
 	class := &n.prog.class
 	keep := v[:0]
 	for _, r := range v {
@@ -103,6 +108,7 @@ func (n *Node) classify(pp *portProgram, v []frame.Ref) []frame.Ref {
 			}
 		}
 		m.Class = c & 7
+		ps.rxClass[m.Class].add(m.Wire)
 		keep = append(keep, r)
 	}
 	return keep

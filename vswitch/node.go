@@ -118,14 +118,9 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 	}
 
 	n.parser.Parse(n.arena, v)
-	v = n.takeControl(v)
-	v = n.countParse(ps, v)
+	v = n.screen(ps, v)
 	v = n.admitPort(pp, v)
-	v = n.classify(pp, v)
-	for _, r := range v {
-		m := n.arena.Meta(r)
-		ps.rxClass[m.Class].add(m.Wire)
-	}
+	v = n.classify(pp, ps, v)
 	if pp.acl != 0 {
 		v = n.filter(now, pp.acl-1, v)
 	}
