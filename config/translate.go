@@ -18,7 +18,7 @@ import (
 
 // Engine returns what the engine of a resolved document is made from.
 func (c *Config) Engine() dataplane.Config {
-	out := dataplane.Config{Chunks: c.Memory.Frames, ChunkSize: c.Memory.Chunk}
+	out := dataplane.Config{Chunks: c.Memory.Frames, ChunkSize: c.Memory.Chunk, HugePages: c.Memory.HugePages == "auto"}
 	for _, w := range c.Workers {
 		// The decoder let only the modes of the enum pass.
 		poll, err := dataplane.ParsePollMode(w.Poll)

@@ -21,7 +21,7 @@ type Worker struct {
 type Memory struct {
 	Chunk     int    `yaml:"chunk" enum:"2048,4096" default:"2048" doc:"Bytes of one chunk. A frame that is larger takes several."`
 	Frames    int    `yaml:"frames" range:"1024,16777216" doc:"Number of chunks. Reckoned from ports, queues and buffers if left out."`
-	HugePages string `yaml:"hugepages" enum:"auto,require,off" default:"auto" doc:"Whether the memory lies in huge pages."`
+	HugePages string `yaml:"hugepages" enum:"auto,off" default:"auto" doc:"auto: the memory lies in huge pages where enough are reserved."`
 }
 
 // Control is where the daemon listens.

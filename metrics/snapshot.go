@@ -1,0 +1,196 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/gswitch/gswitch/buffer"
+	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pfc"
+	"github.com/gswitch/gswitch/scheduler"
+	"github.com/gswitch/gswitch/vswitch"
+)
+
+// Unit is a switch on its workers: Switch.Nodes[i] is stepped by Workers[i].
+type Unit struct {
+	Switch  *vswitch.Switch
+	Workers []*dataplane.Worker
+}
+
+// Source is what is read. The units stay on the engine while a snapshot is
+// taken; ports may come and go.
+type Source struct {
+	Engine *dataplane.Engine
+	Units  []Unit
+	Config ConfigState
+}
+
+// ConfigState tells of the configuration in force.
+type ConfigState struct {
+	Generation    uint64
+	ReloadSuccess bool      // of the last attempt
+	ReloadTime    time.Time // of the last attempt
+	Version       string    // of the program
+}
+
+// Snapshot is everything that was counted, at nearly one instant. It shares
+// nothing with the workers.
+type Snapshot struct {
+	Engine   dataplane.Stats
+	Switches []Switch
+	Config   ConfigState
+}
+
+// Switch is the state of one switch.
+type Switch struct {
+	Name      string
+	ID        uint16
+	Ports     []Port
+	Counts    vswitch.Counts
+	SelfDrops [frame.NumReasons]uint64
+	Buffers   []buffer.Snapshot // one for each worker
+	Rules     []vswitch.Traffic // by counter id
+	Addresses int               // in the forwarding database
+	Capacity  int               // of the forwarding database
+	Rejected  uint64            // addresses that found it full
+	Program   *vswitch.Program
+}
+
+// Port is the state of one port.
+type Port struct {
+	Number  uint16
+	Config  *vswitch.PortConfig
+	Counts  vswitch.PortCounts
+	LinkUp  bool // enabled, and there is a link
+	Queues  [scheduler.NumQueues]scheduler.QueueStats
+	Sojourn [scheduler.NumQueues]scheduler.Histogram
+	PFC     pfc.Stats
+	Classes [8]pfc.ClassState
+	Links   []dataplane.PortStats // what lies below: one for each worker that has queues of it
+}
+
+// Group returns the buffer account of an ingress port and class, over all
+// workers.
+func (s *Switch) Group(p *Port, class int) (t buffer.GroupSnapshot) {
+	for i := range s.Buffers {
+		if int(p.Number) >= len(s.Buffers[i].Ports) {
+			continue
+		}
+		g := &s.Buffers[i].Ports[p.Number].Groups[class]
+		t.Reserved += g.Reserved
+		t.Shared += g.Shared
+		t.Headroom += g.Headroom
+		t.HeadroomSize += g.HeadroomSize
+		t.Lossless = t.Lossless || g.Lossless
+		t.Peak += g.Peak
+		t.HeadroomPeak += g.HeadroomPeak
+		t.XOFFs += g.XOFFs
+		t.Drops += g.Drops
+	}
+	return t
+}
+
+// PortName is the name under which a port of a switch is known to the engine.
+func PortName(sw, port string) string { return sw + "/" + port }
+
+// portsAtOnce bounds how long a worker copies: about 20 KB for each port, a
+// few microseconds.
+const portsAtOnce = 4
+
+// Take takes a snapshot.
+func Take(src Source) *Snapshot {
+	s := &Snapshot{Engine: src.Engine.Stats(), Config: src.Config, Switches: make([]Switch, len(src.Units))}
+	links := map[string][]dataplane.PortStats{}
+	for _, p := range s.Engine.Ports {
+		links[p.Name] = append(links[p.Name], p)
+	}
+	for i, u := range src.Units {
+		u.read(&s.Switches[i])
+		for j := range s.Switches[i].Ports {
+			p := &s.Switches[i].Ports[j]
+			p.Links = links[PortName(s.Switches[i].Name, p.Config.Name)]
+		}
+	}
+	return s
+}
+
+func (u Unit) read(s *Switch) {
+	prog := u.Switch.Program()
+	cfg := prog.Config
+	s.Name, s.ID, s.Program = cfg.Name, cfg.ID, prog
+	fdb := u.Switch.FDB()
+	s.Addresses, s.Capacity, s.Rejected = fdb.Len(), fdb.Cap(), fdb.Rejected()
+	for i := range cfg.Ports {
+		if cfg.Ports[i].Name != "" {
+			s.Ports = append(s.Ports, Port{Number: uint16(i), Config: &cfg.Ports[i]})
+		}
+	}
+	s.Buffers = make([]buffer.Snapshot, len(u.Workers))
+	for k, w := range u.Workers {
+		n := u.Switch.Nodes[k]
+		s.Buffers[k].Ports = make([]buffer.PortSnapshot, 0, len(cfg.Ports))
+		var counts vswitch.Counts
+		var self [frame.NumReasons]uint64
+		rules := make([]vswitch.Traffic, 0, len(s.Rules))
+		// A worker that was stopped is not read: its numbers are gone.
+		w.Do(func(frame.Time) {
+			counts, self = n.Counts(), n.SelfDrops()
+			rules = n.RuleCounts(rules)
+			n.Buffer(&s.Buffers[k], false)
+		})
+		s.add(counts, self, rules)
+		for from := 0; from < len(s.Ports); from += portsAtOnce {
+			ports := s.Ports[from:min(from+portsAtOnce, len(s.Ports))]
+			w.Do(func(now frame.Time) {
+				for i := range ports {
+					ports[i].read(now, n)
+				}
+			})
+		}
+	}
+}
+
+func (s *Switch) add(c vswitch.Counts, self [frame.NumReasons]uint64, rules []vswitch.Traffic) {
+	t := &s.Counts
+	t.Learned += c.Learned
+	t.Moved += c.Moved
+	t.LearnFull += c.LearnFull
+	t.Flooded += c.Flooded
+	t.ToLocal += c.ToLocal
+	t.ICMPSent += c.ICMPSent
+	t.ICMPLimited += c.ICMPLimited
+	t.Programs += c.Programs
+	for i := range self {
+		s.SelfDrops[i] += self[i]
+	}
+	for i := range rules {
+		if i == len(s.Rules) {
+			s.Rules = append(s.Rules, vswitch.Traffic{})
+		}
+		s.Rules[i] = s.Rules[i].Plus(rules[i])
+	}
+}
+
+// read runs on the worker of n. A node that has not adopted a new port yet
+// does not know it.
+func (p *Port) read(now frame.Time, n *vswitch.Node) {
+	if !n.Knows(p.Number) {
+		return
+	}
+	n.ReadPort(p.Number, &p.Counts)
+	if !n.Owns(p.Number) {
+		return
+	}
+	p.LinkUp = n.LinkUp(p.Number)
+	sched := n.Scheduler(p.Number)
+	for q := range p.Queues {
+		p.Queues[q] = sched.Stats(now, q, false)
+		p.Sojourn[q] = *sched.Sojourn(q)
+	}
+	if fc := n.PFC(p.Number); fc != nil {
+		p.PFC = fc.Stats(now)
+		for c := range p.Classes {
+			p.Classes[c] = fc.Class(c)
+		}
+	}
+}
