@@ -46,9 +46,13 @@ func main() {
 			case "build-output":
 				fmt.Print(e.Output)
 			case "output":
-				at(key).WriteString(e.Output)
-				if e.Test == "" && summaryLine(e.Output) {
+				switch {
+				case e.Test != "":
+					at(key).WriteString(e.Output)
+				case summaryLine(e.Output):
 					fmt.Print(e.Output)
+				case e.Output != "PASS\n" && e.Output != "FAIL\n":
+					at(key).WriteString(e.Output)
 				}
 			case "pass", "fail", "skip":
 				if e.Test == "" {
