@@ -221,3 +221,20 @@ func TestStormControl(t *testing.T) {
 		t.Errorf("%d drops counted, %d frames are missing", c.Drops[frame.StormControl], sent-passed)
 	}
 }
+
+func TestDropsAreListedForACapture(t *testing.T) {
+	r := newRig(t, baseConfig(2))
+	n := r.sw.Nodes[0]
+	n.TapDrops(make([]frame.Ref, 1))
+	r.in(0, udp(hostMAC(2), wire.MAC{}, "10.0.0.2", "10.0.0.1"), udp(hostMAC(2), selfMAC, "10.0.0.2", "10.0.0.1"))
+	v := n.TakeDrops()
+	if len(v) != 1 || r.arena.Meta(v[0]).Reason != frame.SourceZero || r.arena.Meta(v[0]).InPort != 0 {
+		t.Fatalf("%d drops listed", len(v))
+	}
+	r.pools[0].Free(v[0])
+	n.TapDrops(nil)
+	r.in(0, udp(hostMAC(2), wire.MAC{}, "10.0.0.2", "10.0.0.1"))
+	if len(n.TakeDrops()) != 0 {
+		t.Error("a drop was listed after the capture ended")
+	}
+}

@@ -64,9 +64,7 @@ type Node struct {
 	routeCount      []Traffic // by route id
 	aclCount        []Traffic // by rule id
 
-	// DropTap, if set, sees every vector of dropped frames before they are
-	// freed, with Meta.Reason and Meta.InPort set.
-	DropTap func(now frame.Time, v []frame.Ref)
+	dropped []frame.Ref // listed for a capture instead of freed; without capacity while none runs
 }
 
 type handoff struct {
@@ -253,17 +251,47 @@ func (n *Node) countDrop(in uint16, reason frame.Reason) {
 	}
 }
 
-// bury frees the dropped frames, after a capture has seen them.
+// bury frees the dropped frames, or lists them for a capture.
 func (n *Node) bury() {
-	if n.deadN == 0 {
-		return
-	}
-	v := n.dead[:n.deadN]
-	if n.DropTap != nil {
-		n.DropTap(n.now, v)
-	}
-	for _, r := range v {
-		n.pool.Free(r)
+	for _, r := range n.dead[:n.deadN] {
+		if len(n.dropped) < cap(n.dropped) {
+			n.dropped = append(n.dropped, r)
+		} else {
+			n.pool.Free(r)
+		}
 	}
 	n.deadN = 0
+}
+
+// TapDrops gives the node the memory in which to list the frames it drops,
+// with Meta.InPort and Meta.Reason set, instead of freeing them. What does
+// not fit is freed. nil ends it.
+func (n *Node) TapDrops(buf []frame.Ref) { n.dropped = buf[:0:cap(buf)] }
+
+// TakeDrops returns what was listed, which is the caller's then, and empties
+// the list.
+func (n *Node) TakeDrops() []frame.Ref {
+	v := n.dropped
+	n.dropped = n.dropped[:0]
+	return v
+}
+
+// Flush frees what the node holds outside the queues of its ports, when it is
+// removed: frames that wait for a neighbour or come from other workers.
+func (n *Node) Flush(now frame.Time) {
+	n.now = now
+	for _, ring := range n.handIn {
+		if ring == nil {
+			continue
+		}
+		for k := ring.Pop(n.scratch[:]); k > 0; k = ring.Pop(n.scratch[:]) {
+			n.dropAll(n.scratch[:k], frame.QueueFlush)
+		}
+	}
+	if n.local != nil {
+		for id, nb := range n.local.table {
+			n.local.forget(id, nb, frame.QueueFlush)
+		}
+	}
+	n.bury()
 }
