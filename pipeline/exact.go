@@ -25,11 +25,14 @@ type exactSlot[K ExactKey] struct {
 	used  bool
 }
 
-// hashExact mixes the words of a key; the loop is unrolled per key size.
+// hashExact mixes the words of a key, each on its own so that the products
+// overlap in the processor, and with constants of its own so that their order
+// counts.
 func hashExact[K ExactKey](k *K) uint64 {
-	h := uint64(mix0)
+	h := uint64(0)
 	for i := 0; i < len(*k); i++ {
-		h = fold(h^(*k)[i], mix1)
+		odd := uint64(2*i + 1)
+		h ^= fold((*k)[i]^mix0*odd, mix1*odd)
 	}
 	return h
 }

@@ -37,21 +37,25 @@ func NewRange(intervals []Interval) (*Range, error) {
 
 // Lookup returns the value of the interval that holds x.
 func (t *Range) Lookup(x uint32) (value uint32, ok bool) {
-	// Invariant: every start before i is <= x, every start from i+n on is > x.
-	i := 0
-	for n := len(t.lo); n > 0; {
-		half := (n + 1) / 2
-		if t.lo[i+half-1] <= x {
-			i += half
-			n -= half
-		} else {
-			n = half - 1
-		}
-	}
-	if i == 0 || t.rest[i-1].Hi < x {
+	if len(t.lo) == 0 || x < t.lo[0] {
 		return 0, false
 	}
-	return t.rest[i-1].Value, true
+	// The last start that is <= x is among the n from i on. The body is a
+	// conditional move, so there is no branch to mispredict.
+	i := 0
+	for n := len(t.lo); n > 1; {
+		half := n / 2
+		next := i
+		if t.lo[i+half] <= x {
+			next = i + half
+		}
+		i = next
+		n -= half
+	}
+	if t.rest[i].Hi < x {
+		return 0, false
+	}
+	return t.rest[i].Value, true
 }
 
 // LookupVec writes the value for xs[i] to values[i], or miss.
