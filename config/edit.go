@@ -1,0 +1,168 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"reflect"
+	"slices"
+)
+
+// Tables are the names that Set and Delete know.
+var Tables = []string{"fdb", "routes", "neighbors", "acl"}
+
+// Set adds an entry to a table of the switch, or replaces the one that it
+// names. The entry is written as in the document; acl names the list where
+// table is "acl".
+func (s *Switch) Set(table, acl, entry string) error {
+	switch table {
+	case "fdb":
+		e, err := parseEntry[StaticMAC](entry)
+		if err != nil {
+			return err
+		}
+		put(&s.FDB.Static, e, func(o StaticMAC) bool { return o.MAC == e.MAC && max(o.VLAN, 1) == max(e.VLAN, 1) })
+	case "routes":
+		e, err := parseEntry[Route](entry)
+		if err != nil {
+			return err
+		}
+		put(&s.Routes, e, func(o Route) bool { return o.Prefix == e.Prefix })
+	case "neighbors":
+		e, err := parseEntry[Neighbor](entry)
+		if err != nil {
+			return err
+		}
+		put(&s.Neighbors, e, func(o Neighbor) bool { return o.Address == e.Address })
+	case "acl":
+		e, err := parseEntry[Rule](entry)
+		if err != nil {
+			return err
+		}
+		return s.setRule(acl, e)
+	default:
+		return unknownTable(table)
+	}
+	return nil
+}
+
+func unknownTable(table string) error {
+	if near := nearest(table, Tables); near != "" {
+		return fmt.Errorf("there is no table %q; did you mean %q?", table, near)
+	}
+	return fmt.Errorf("there is no table %q; there are %v", table, Tables)
+}
+
+func parseEntry[T any](text string) (T, error) {
+	var e T
+	return e, ParseSection("entry", []byte(text), &e).Err()
+}
+
+func put[T any](list *[]T, e T, same func(T) bool) {
+	if i := slices.IndexFunc(*list, same); i >= 0 {
+		(*list)[i] = e
+		return
+	}
+	*list = append(*list, e)
+}
+
+func (s *Switch) setRule(acl string, r Rule) error {
+	if acl == "" {
+		return fmt.Errorf("an access list must be named")
+	}
+	if s.ACLs == nil {
+		s.ACLs = map[string][]Rule{}
+	}
+	rules := s.ACLs[acl]
+	number(rules)
+	if r.Seq == 0 && len(rules) > 0 {
+		r.Seq = rules[len(rules)-1].Seq + 10
+	}
+	put(&rules, r, func(o Rule) bool { return o.Seq == r.Seq })
+	slices.SortStableFunc(rules, func(a, b Rule) int { return a.Seq - b.Seq })
+	s.ACLs[acl] = rules
+	return nil
+}
+
+// Delete removes an entry from a table of the switch. key names it: a MAC
+// address (fdb, with /VLAN where that is not 1), a prefix, an address, or the
+// number or name of a rule.
+func (s *Switch) Delete(table, acl, key string) error {
+	found := false
+	switch table {
+	case "fdb":
+		s.FDB.Static = slices.DeleteFunc(s.FDB.Static, func(o StaticMAC) bool {
+			hit := key == fmt.Sprintf("%s/%d", o.MAC, max(o.VLAN, 1)) || max(o.VLAN, 1) == 1 && sameMAC(key, o.MAC)
+			found = found || hit
+			return hit
+		})
+	case "routes":
+		p, err := netip.ParsePrefix(key)
+		if err != nil {
+			return errors.New(describe(reflect.TypeOf(p), key, err))
+		}
+		s.Routes = slices.DeleteFunc(s.Routes, func(o Route) bool { found = found || o.Prefix == p; return o.Prefix == p })
+	case "neighbors":
+		a, err := netip.ParseAddr(key)
+		if err != nil {
+			return errors.New(describe(reflect.TypeOf(a), key, err))
+		}
+		s.Neighbors = slices.DeleteFunc(s.Neighbors, func(o Neighbor) bool { found = found || o.Address == a; return o.Address == a })
+	case "acl":
+		rules, has := s.ACLs[acl]
+		if !has {
+			return fmt.Errorf("there is no access list %q", acl)
+		}
+		number(rules)
+		s.ACLs[acl] = slices.DeleteFunc(rules, func(o Rule) bool {
+			hit := key == fmt.Sprint(o.Seq) || key == o.Name
+			found = found || hit
+			return hit
+		})
+	default:
+		return unknownTable(table)
+	}
+	if !found {
+		return fmt.Errorf("%s: there is no static entry %s", table, key)
+	}
+	return nil
+}
+
+func sameMAC(text string, m MAC) bool {
+	o, err := ParseMAC(text)
+	return err == nil && o == m
+}
+
+// Find returns the switch of a name, or the only one if name is empty.
+func (c *Config) Find(name string) (*Switch, error) {
+	if name == "" && len(c.Switches) == 1 {
+		return &c.Switches[0], nil
+	}
+	names := make([]string, len(c.Switches))
+	for i := range c.Switches {
+		if names[i] = c.Switches[i].Name; names[i] == name {
+			return &c.Switches[i], nil
+		}
+	}
+	if name == "" {
+		return nil, fmt.Errorf("there are several switches; name one of %v", names)
+	}
+	if near := nearest(name, names); near != "" {
+		return nil, fmt.Errorf("there is no switch %q; did you mean %q?", name, near)
+	}
+	return nil, fmt.Errorf("there is no switch %q; there are %v", name, names)
+}
+
+// FindPort returns the port of a name.
+func (s *Switch) FindPort(name string) (*Port, error) {
+	names := make([]string, len(s.Ports))
+	for i := range s.Ports {
+		if names[i] = s.Ports[i].name(); names[i] == name {
+			return &s.Ports[i], nil
+		}
+	}
+	if near := nearest(name, names); near != "" {
+		return nil, fmt.Errorf("switch %s has no port %q; did you mean %q?", s.Name, name, near)
+	}
+	return nil, fmt.Errorf("switch %s has no port %q; it has %v", s.Name, name, names)
+}
