@@ -101,7 +101,7 @@ func (s *state) raise(ctx context.Context, l *Layout, program string, say Progre
 		}
 		settings := switchSysctls
 		if n.Node >= 0 && t.Nodes[n.Node].Kind == fabric.Host {
-			settings = hostSysctls
+			settings = l.sysctls
 		}
 		if err := createNamespace(n.Name, s.marker(), func() error { return setSysctls(settings) }); err != nil {
 			return err

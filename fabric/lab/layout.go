@@ -3,7 +3,9 @@ package lab
 import (
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
+	"strings"
 
 	"github.com/gswitch/gswitch/config"
 	"github.com/gswitch/gswitch/fabric"
@@ -19,9 +21,10 @@ type Options struct {
 	Poll string
 	// CPUs pins workers: one worker for each. None: one worker, not pinned.
 	CPUs []int
-	// Listen is the TCP address of the API and of /metrics of the one process,
-	// reachable in the switches' namespace. Empty: none.
-	Listen string
+	// Adjust may change the configuration of a switch before it is checked.
+	Adjust func(node int, sw *config.Switch)
+	// Sysctls are settings of the hosts, such as net.ipv4.tcp_ecn.
+	Sysctls map[string]string
 }
 
 // Layout is everything that a fabric makes on the machine.
@@ -31,6 +34,7 @@ type Layout struct {
 	Veths      []Veth
 	Processes  []Process
 	dir        string
+	sysctls    map[string]string // of the hosts
 }
 
 // Namespace is a network namespace under /run/netns.
@@ -76,7 +80,10 @@ func namespaceName(fabricName, node string) string { return "gf." + fabricName +
 // NewLayout lays a plan out. Nothing is made yet.
 func NewLayout(p *fabric.Plan, o Options) (*Layout, error) {
 	t := p.Topology
-	l := &Layout{Plan: p, dir: filepath.Join(runDir, t.Name)}
+	l := &Layout{Plan: p, dir: filepath.Join(runDir, t.Name), sysctls: maps.Clone(hostSysctls)}
+	for key, v := range o.Sysctls {
+		l.sysctls[strings.ReplaceAll(key, ".", "/")] = v
+	}
 	space := make([]int, len(t.Nodes)) // of each node
 	for _, h := range t.Hosts() {
 		space[h] = l.addNamespace(t.Nodes[h].Name, h)
@@ -97,7 +104,11 @@ func NewLayout(p *fabric.Plan, o Options) (*Layout, error) {
 	for i := range l.Processes {
 		pr := &l.Processes[i]
 		for _, s := range pr.Switches {
-			pr.Config.Switches = append(pr.Config.Switches, l.switchConfig(s, ports[s]))
+			sw := l.switchConfig(s, ports[s])
+			if o.Adjust != nil {
+				o.Adjust(s, &sw)
+			}
+			pr.Config.Switches = append(pr.Config.Switches, sw)
 		}
 		if err := pr.Config.Check(); err != nil {
 			return nil, fmt.Errorf("configuration of %s: %w", pr.Name, err)
@@ -119,9 +130,6 @@ func (l *Layout) addProcess(name string, space int, switches []int, o Options) {
 		Socket: filepath.Join(l.dir, name+".sock"),
 	}
 	p.Config = &config.Config{Version: 1, Control: config.Control{Socket: p.Socket}}
-	if !o.Each {
-		p.Config.Control.Listen = o.Listen
-	}
 	if len(o.CPUs) == 0 {
 		p.Config.Workers = []config.Worker{{Poll: o.Poll}}
 	}

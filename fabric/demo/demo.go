@@ -1,0 +1,152 @@
+// Package demo shows a fabric at work: it raises two spines, four leaves and
+// eight hosts, reaches every host from every other, loads the network with
+// TCP while it shows what every port carries, and says what came of it.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/control/api"
+	"github.com/gswitch/gswitch/fabric"
+	"github.com/gswitch/gswitch/fabric/lab"
+)
+
+// Options of a demo.
+type Options struct {
+	Gswitch  string        // the gswitch to run
+	Self     string        // the gfabric to run in hosts, for its load tests
+	Name     string        // of the fabric
+	Rate     config.Rate   // of every link
+	Duration time.Duration // of the load
+	Poll     string
+	Out      *os.File // results and, if it is a terminal, the live view
+	Log      lab.Progress
+}
+
+// The links' rate is chosen so that two cores carry all of it with room to
+// spare: eight hosts at 200 Mb/s are 130,000 full frames a second, and half
+// as many acknowledgements.
+const (
+	DefaultRate     = config.Rate(200e6)
+	DefaultDuration = 10 * time.Second
+	topology        = "leaf-spine(spines=2, leaves=4, hosts=2)"
+)
+
+// demo is a run of it.
+type demo struct {
+	Options
+	layout *lab.Layout
+	client api.ControlClient
+}
+
+// Run runs the demo. The fabric is removed whatever happens.
+func Run(ctx context.Context, o Options) (err error) {
+	d := &demo{Options: o}
+	if err := d.plan(); err != nil {
+		return err
+	}
+	if err := lab.Up(ctx, d.layout, o.Gswitch, o.Log); err != nil {
+		return err
+	}
+	defer func() {
+		if _, downErr := lab.Down(o.Name, o.Log); downErr != nil {
+			err = errors.Join(err, downErr)
+		}
+	}()
+	fabric.ASCII(o.Out, d.layout.Plan.Topology)
+	d.client = dial(d.layout.Processes[0].Socket)
+
+	pings := d.pingAll(ctx)
+	writePings(o.Out, pings)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	result := d.load(ctx)
+	result.Pings = pings
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := d.counters(ctx, result); err != nil {
+		result.Failures = append(result.Failures, fmt.Sprintf("the switches' counters cannot be read: %v", err))
+	}
+	result.judge()
+	result.write(o.Out)
+	if len(result.Failures) > 0 {
+		return fmt.Errorf("the demo failed: %s", result.Failures[0])
+	}
+	return nil
+}
+
+// plan lays the fabric out. The switches mark ECN where more than some
+// milliseconds of data wait, and the hosts' TCP heeds it, so that latency
+// stays small although all links are full.
+func (d *demo) plan() error {
+	class := fabric.Class{Rate: d.Rate}
+	t, err := fabric.Spec{
+		Name: d.Name, Generate: topology, Mode: string(fabric.L3),
+		Classes: map[string]fabric.Class{fabric.ClassHost: class, fabric.ClassFabric: class},
+	}.Build()
+	if err != nil {
+		return err
+	}
+	plan, err := fabric.NewPlan(t)
+	if err != nil {
+		return err
+	}
+	d.layout, err = lab.NewLayout(plan, lab.Options{
+		Poll: d.Poll, Adjust: d.adjust, Sysctls: map[string]string{"net.ipv4.tcp_ecn": "1"},
+	})
+	return err
+}
+
+func (d *demo) adjust(_ int, sw *config.Switch) {
+	sw.Buffer.Size = 8 << 20
+	if d.Rate == 0 {
+		return // without an emulated rate no queue forms here
+	}
+	ms := config.Size(d.Rate / 8000) // bytes that a link carries in a millisecond
+	sw.QoS = map[string]config.QoS{"ecn": {Queues: []config.Queue{{Queue: 0, ECN: &config.ECN{KMin: 1 * ms, KMax: 3 * ms, PMax: 1}}}}}
+	for i := range sw.Ports {
+		sw.Ports[i].QoS = "ecn"
+	}
+}
+
+// dial returns a client of the API behind a unix socket.
+func dial(socket string) api.ControlClient {
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}
+	return api.NewControlClient(&http.Client{Transport: transport}, "http://gswitch")
+}
+
+// hosts returns the names of the hosts, in order.
+func (d *demo) hosts() []string {
+	var v []string
+	for _, h := range d.layout.Plan.Topology.Hosts() {
+		v = append(v, d.layout.Plan.Topology.Nodes[h].Name)
+	}
+	return v
+}
+
+// address returns the IPv4 address of a node.
+func (d *demo) address(name string) string {
+	n, _ := d.layout.Plan.Topology.Lookup(name)
+	p := &d.layout.Plan.Nodes[n]
+	if len(p.Loopback) > 0 {
+		return p.Loopback[0].String()
+	}
+	return p.Address[0].Addr().String()
+}
+
+// heading writes a title over what follows.
+func heading(w io.Writer, format string, args ...any) {
+	fmt.Fprintf(w, "\n== "+format+"\n", args...)
+}

@@ -1,0 +1,169 @@
+package demo
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/control/api"
+)
+
+// Result is what came of a demo.
+type Result struct {
+	Rate     config.Rate
+	Hosts    []string
+	Tool     string
+	Pings    []Ping
+	Flows    []Flow
+	Probes   []Probe
+	Drops    []Drop // most frequent first
+	Marked   uint64 // frames that bear an ECN mark
+	PausesRx uint64 // pause and PFC frames that asked a switch to stop
+	PausesTx uint64
+	Failures []string
+}
+
+// Drop is a reason with its frames, over all switches.
+type Drop struct {
+	Reason string
+	Frames uint64
+	Loss   bool
+}
+
+// counters reads what the switches counted.
+func (d *demo) counters(ctx context.Context, r *Result) error {
+	drops, err := d.client.ListDrops(ctx, &api.ListRequest{})
+	if err != nil {
+		return err
+	}
+	sum := map[string]*Drop{}
+	for _, x := range drops.Drops {
+		if sum[x.Reason] == nil {
+			sum[x.Reason] = &Drop{Reason: x.Reason, Loss: x.Loss}
+		}
+		sum[x.Reason].Frames += x.Frames
+	}
+	for _, x := range sum {
+		r.Drops = append(r.Drops, *x)
+	}
+	slices.SortFunc(r.Drops, func(a, b Drop) int {
+		return cmp.Or(cmp.Compare(b.Frames, a.Frames), cmp.Compare(a.Reason, b.Reason))
+	})
+	queues, err := d.client.ListQueues(ctx, &api.ListRequest{})
+	if err != nil {
+		return err
+	}
+	for _, q := range queues.Queues {
+		r.Marked += q.EcnMarkedFrames
+	}
+	pfc, err := d.client.ListPFC(ctx, &api.ListRequest{})
+	if err != nil {
+		return err
+	}
+	for _, c := range pfc.Classes {
+		r.PausesRx += c.RxXoff
+		r.PausesTx += c.TxXoff
+	}
+	return nil
+}
+
+// judge notes what did not work.
+func (r *Result) judge() {
+	fail := func(format string, args ...any) { r.Failures = append(r.Failures, fmt.Sprintf(format, args...)) }
+	for _, p := range r.Pings {
+		switch {
+		case p.Err != nil:
+			fail("ping %s to %s: %v", p.From, p.To, p.Err)
+		case p.Lost > 0:
+			fail("ping %s to %s: %d of %d lost", p.From, p.To, p.Lost, p.Sent)
+		}
+	}
+	for _, f := range r.Flows {
+		switch {
+		case f.Err != nil:
+			fail("stream %s to %s: %v", f.From, f.To, f.Err)
+		case f.BitsPerSecond <= 0:
+			fail("stream %s to %s carried nothing", f.From, f.To)
+		}
+	}
+	for _, p := range r.Probes {
+		switch {
+		case p.Err != nil:
+			fail("requests %s to %s: %v", p.From, p.To, p.Err)
+		case p.Count == 0:
+			fail("requests %s to %s: none was answered", p.From, p.To)
+		}
+	}
+}
+
+// write writes the closing tables.
+func (r *Result) write(w io.Writer) {
+	heading(w, "throughput in Mb/s, by %s (links carry %s)", r.Tool, r.Rate)
+	r.writeFlows(w)
+	heading(w, "request latency under this load, in ms")
+	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(tw, "FROM\tTO\tREQUESTS\tMIN\tP50\tP99\tMAX\t\n")
+	for _, p := range r.Probes {
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%.2f\t%.2f\t%.2f\t%.2f\t\n", p.From, p.To, p.Count, p.Min/1e3, p.P50/1e3, p.P99/1e3, p.Max/1e3)
+	}
+	tw.Flush()
+
+	heading(w, "drops by reason, all switches")
+	none := true
+	for _, d := range r.Drops {
+		if d.Frames == 0 {
+			continue
+		}
+		none = false
+		note := ""
+		if !d.Loss {
+			note = "  (did its work at the switch; not a loss)"
+		}
+		fmt.Fprintf(w, "%12d  %s%s\n", d.Frames, d.Reason, note)
+	}
+	if none {
+		fmt.Fprintln(w, "        none")
+	}
+	heading(w, "ECN marks: %d frames; pauses: %d received, %d sent", r.Marked, r.PausesRx, r.PausesTx)
+	if len(r.Failures) == 0 {
+		fmt.Fprintf(w, "\nAll %d pings answered, all %d streams arrived.\n", len(r.Pings), len(r.Flows))
+		return
+	}
+	fmt.Fprintf(w, "\nFAILED:\n  %s\n", strings.Join(r.Failures, "\n  "))
+}
+
+// writeFlows writes a row for each host: what it sent to whom, and the sums.
+func (r *Result) writeFlows(w io.Writer) {
+	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(tw, "HOST\tSENT\tRECEIVED\tRETRANSMITS\t  STREAMS\n")
+	var total float64
+	for _, h := range r.Hosts {
+		var sent, received float64
+		retransmits := 0
+		var streams []string
+		for _, f := range r.Flows {
+			if f.To == h {
+				received += f.BitsPerSecond
+			}
+			if f.From != h {
+				continue
+			}
+			sent += f.BitsPerSecond
+			retransmits += f.Retransmits
+			streams = append(streams, fmt.Sprintf("%s %.1f", f.To, f.BitsPerSecond/1e6))
+		}
+		total += received
+		again := fmt.Sprint(retransmits)
+		if retransmits < 0 {
+			again = "-"
+		}
+		fmt.Fprintf(tw, "%s\t%.1f\t%.1f\t%s\t  %s\n", h, sent/1e6, received/1e6, again, strings.Join(streams, ", "))
+	}
+	fmt.Fprintf(tw, "all\t\t%.1f\t\t\n", total/1e6)
+	tw.Flush()
+}
