@@ -38,6 +38,7 @@ type Options struct {
 	Queues  int
 	Probes  int
 	Gap     time.Duration // between probes
+	Perf    string        // file for a profile of the forwarder's core, or ""; each run overwrites it
 	Env     dut.Env
 }
 
@@ -140,6 +141,14 @@ func (r *Result) throughput(o Options, d dut.DUT, bed *testbed.Bed) error {
 		return err
 	}
 	time.Sleep(settle)
+	var perf *testbed.Proc
+	if o.Perf != "" {
+		// A clock, since virtual machines often have no hardware counters.
+		perf, err = bed.Start(testbed.DUT, "perf", "perf", "record", "-q", "-C", strconv.Itoa(o.Env.CPU), "-e", "cpu-clock", "-F", "1999", "-g", "-o", o.Perf)
+		if err != nil {
+			return err
+		}
+	}
 	if err := gen.Go(); err != nil {
 		return err
 	}
@@ -183,6 +192,9 @@ func (r *Result) throughput(o Options, d dut.DUT, bed *testbed.Bed) error {
 	}
 	r.resident(procs)
 
+	if perf != nil {
+		perf.Stop()
+	}
 	gen.Stop()
 	var sent traffic.Sent
 	if err := lastLine(gen.Log, &sent); err != nil {

@@ -36,6 +36,7 @@ func compareCmd(args []string) error {
 	f.IntVar(&o.Env.CPU, "cpu", 1, "core of the forwarder")
 	f.IntVar(&o.Env.GenCPU, "gencpu", 0, "core of the generator, or of the pinger")
 	f.StringVar(&o.Env.Bin, "bin", binDir(), "folder of the project's binaries")
+	f.StringVar(&o.Perf, "perf", "", "write a profile of the forwarder's core (perf record) to this file")
 	out := f.String("json", "", "write every run to this file")
 	strict := f.Bool("check", false, "fail where a bar of the project is missed")
 	f.Usage = func() {
