@@ -30,7 +30,7 @@ type pcapPort struct {
 	first   int64      // the file's time of the first frame
 	started bool
 	max     bool
-	read    chan struct{} // closed when the reader has ended
+	read    chan struct{} // closed when the reader has ended; nil before there is one
 	quit    chan struct{}
 	whole   atomic.Bool // the reader has put everything into the ring
 
@@ -41,7 +41,7 @@ type pcapPort struct {
 }
 
 func (e *Engine) openPcap(p *Port) error {
-	d := &pcapPort{max: p.spec.MaxSpeed, quit: make(chan struct{}), read: make(chan struct{})}
+	d := &pcapPort{max: p.spec.MaxSpeed, quit: make(chan struct{})}
 	p.pcap = d
 	if p.spec.Out != "" {
 		f, err := os.Create(p.spec.Out)
@@ -56,24 +56,21 @@ func (e *Engine) openPcap(p *Port) error {
 		d.sess.Run()
 	}
 	if p.spec.In == "" {
-		close(d.read)
 		return e.bringUp(p, d)
 	}
 	f, err := os.Open(p.spec.In)
 	if err != nil {
-		close(d.read)
 		return fmt.Errorf("input: %w", err)
 	}
 	r, err := capture.NewReader(f)
 	if err != nil {
-		close(d.read)
 		return fmt.Errorf("input %s: %w", p.spec.In, errors.Join(err, f.Close()))
 	}
 	d.in = capture.NewRing(pcapIn)
 	if err := e.bringUp(p, d); err != nil {
-		close(d.read)
 		return errors.Join(err, f.Close())
 	}
+	d.read = make(chan struct{})
 	go func() {
 		defer close(d.read)
 		defer f.Close()
@@ -127,7 +124,9 @@ func (e *Engine) closePcap(p *Port) error {
 		return nil
 	}
 	close(d.quit)
-	<-d.read
+	if d.read != nil {
+		<-d.read
+	}
 	var err error
 	if d.sess != nil {
 		err = d.sess.Close()

@@ -1,0 +1,487 @@
+package dataplane
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gswitch/gswitch/capture"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// Do runs on the worker in every poll mode, before the start, while it sleeps
+// and from many goroutines at once; after the end it says so.
+func TestDo(t *testing.T) {
+	for _, poll := range []PollMode{Adaptive, Spin, Sleep} {
+		t.Run(poll.String(), func(t *testing.T) {
+			e := mustEngine(t, Config{Workers: []WorkerConfig{{Poll: poll}}})
+			w := e.Worker(0)
+			n := 0 // touched on the worker only
+			w.Do(func(frame.Time) { n++ })
+			if err := e.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Start(); err == nil {
+				t.Error("started twice")
+			}
+			var wg sync.WaitGroup
+			for range 8 {
+				wg.Go(func() {
+					last := frame.Time(0)
+					for range 100 {
+						w.Do(func(now frame.Time) {
+							n++
+							if now < last {
+								t.Errorf("time went from %v back to %v", last, now)
+							}
+							last = now
+						})
+					}
+				})
+			}
+			wg.Wait()
+			if err := e.Stop(); err != nil {
+				t.Error(err)
+			}
+			if n != 801 {
+				t.Errorf("%d calls ran, want 801", n)
+			}
+			if err := w.Do(func(frame.Time) { t.Error("ran after the end") }); !errors.Is(err, ErrStopped) {
+				t.Errorf("after the end: %v", err)
+			}
+		})
+	}
+}
+
+// Stop leaves no goroutine and no thread behind.
+func TestStopEndsEverything(t *testing.T) {
+	before := runtime.NumGoroutine()
+	for range 5 {
+		e, err := New(Config{Chunks: 1024, Workers: []WorkerConfig{{Poll: Spin}, {Poll: Sleep}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		chain(t, e, [4]int{0, 1, 0, 1}, 1<<62)
+		var buf bytes.Buffer
+		if _, err := e.Capture(&buf, CaptureSpec{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Stop(); err != nil {
+			t.Error(err)
+		}
+	}
+	for runtime.NumGoroutine() > before {
+		pause() // those that Stop has told to end are on their way
+	}
+}
+
+// A node that keeps a frame is found out.
+func TestStopFindsLostFrames(t *testing.T) {
+	e, err := New(Config{Chunks: 1024})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Worker(0).Pool().Alloc()
+	if err := e.Stop(); err == nil || !strings.Contains(err.Error(), "1 of 1024 frames") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// loop is tester - bridge - tester on one worker that does not run: the test
+// steps it.
+func loop(t testing.TB, spec PortSpec) (w *Worker, left, right *tester, b *bridge) {
+	e := mustEngine(t, Config{})
+	w = e.Worker(0)
+	left = &tester{pool: w.Pool(), size: 60}
+	right = &tester{pool: w.Pool()}
+	b = newBridge(w)
+	b.stepped = true
+	mustNode(t, e, 0, left)
+	mustNode(t, e, 0, b)
+	mustNode(t, e, 0, right)
+	join := func(name string, x frame.Node, nx uint16, y frame.Node, ny uint16) {
+		s := spec
+		s.Kind, s.Wire = Wire, name
+		mustPort(t, e, 0, x, nx, s)
+		s.Name = name + "'"
+		mustPort(t, e, 0, y, ny, s)
+	}
+	join("l", left, 0, b, 0)
+	join("r", b, 1, right, 0)
+	return w, left, right, b
+}
+
+func TestLoopAllocatesNothing(t *testing.T) {
+	for _, spec := range []PortSpec{{}, {Delay: 10}} {
+		w, left, right, _ := loop(t, spec)
+		left.toSend = 1 << 62
+		now := frame.Time(0)
+		if n := testing.AllocsPerRun(1000, func() {
+			now += 1000
+			w.account(now)
+			w.moved = w.step(now)
+			w.idle(now)
+		}); n != 0 {
+			t.Errorf("delay %d: %v allocations per loop", spec.Delay, n)
+		}
+		if right.received < 1000 {
+			t.Errorf("delay %d: only %d frames went through", spec.Delay, right.received)
+		}
+	}
+}
+
+func BenchmarkLoop(b *testing.B) {
+	w, left, right, _ := loop(b, PortSpec{})
+	left.toSend = 1 << 62
+	now := frame.Time(0)
+	for b.Loop() {
+		now += 1000
+		w.account(now)
+		w.moved = w.step(now)
+		w.idle(now)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(right.received), "ns/frame")
+}
+
+// The delay line delivers each frame at its departure plus the delay, in
+// order, to the nanosecond of the steps.
+func TestDelayLine(t *testing.T) {
+	w, left, right, _ := loop(t, PortSpec{Delay: 5 * frame.Microsecond})
+	right.arrived = make([]frame.Time, 0, 16)
+	now := frame.Time(1000)
+	for i := range 16 {
+		left.toSend = uint64(i + 1)
+		for range 40 {
+			w.step(now)
+			now += frame.Microsecond
+		}
+	}
+	if right.received != 16 || right.disorder != 0 {
+		t.Fatalf("%d frames, %d out of order", right.received, right.disorder)
+	}
+	// Two cables of 5 us; each hands over on the step after.
+	for i, at := range right.arrived {
+		if d := at - (1000 + frame.Time(i)*40*frame.Microsecond); d < 10*frame.Microsecond || d > 13*frame.Microsecond {
+			t.Errorf("frame %d took %v", i, d.Duration())
+		}
+	}
+}
+
+func TestDelayLineAnchorsAtDeparture(t *testing.T) {
+	d := newDelayLine(100, 3)
+	for _, c := range []struct{ depart, now, want frame.Time }{{50, 80, 150}, {0, 80, 180}, {90, 80, 180}, {200, 200, 300}} {
+		m := frame.Meta{Depart: c.depart}
+		d.push(1, departure(&m, c.now))
+		if got := d.at[(d.tail-1)&d.mask]; got != c.want {
+			t.Errorf("departure %d, now %d: arrives at %d, want %d", c.depart, c.now, got, c.want)
+		}
+	}
+	if d.room() != 0 || d.wake() != 150 {
+		t.Errorf("room %d, wake %d", d.room(), d.wake())
+	}
+	var out [4]frame.Ref
+	if n := d.pop(149, out[:]); n != 0 {
+		t.Errorf("%d frames too early", n)
+	}
+	if n := d.pop(180, out[:]); n != 3 {
+		t.Errorf("%d frames, want 3", n)
+	}
+}
+
+// A node with a full port is not asked: its queue grows, the ring does not.
+func TestFullPortQueuesInTheNode(t *testing.T) {
+	e := mustEngine(t, Config{Workers: []WorkerConfig{{}, {}}})
+	left := &tester{pool: e.Worker(0).Pool(), size: 60, toSend: 500}
+	right := &tester{pool: e.Worker(1).Pool()}
+	mustNode(t, e, 0, left)
+	mustNode(t, e, 1, right)
+	mustPort(t, e, 0, left, 0, PortSpec{Kind: Wire, Wire: "x", TxDepth: 100})
+	mustPort(t, e, 1, right, 0, PortSpec{Kind: Wire, Wire: "x"})
+	for now := range frame.Time(20) {
+		e.Worker(0).step(now) // the far worker stands still
+	}
+	if left.sent != 100 {
+		t.Errorf("%d frames were taken from the node, want the depth of 100", left.sent)
+	}
+	for now := range frame.Time(20) {
+		e.Worker(1).step(now)
+		e.Worker(0).step(now + 20)
+	}
+	if right.received != 500 || right.disorder != 0 {
+		t.Errorf("%d frames arrived, %d out of order, want 500 and 0", right.received, right.disorder)
+	}
+}
+
+// A timer is served in every poll mode, and its lateness is recorded.
+func TestTimersAndLateness(t *testing.T) {
+	for _, poll := range []PollMode{Adaptive, Spin, Sleep} {
+		t.Run(poll.String(), func(t *testing.T) {
+			e := mustEngine(t, Config{Workers: []WorkerConfig{{Poll: poll}}})
+			b := newBridge(e.Worker(0))
+			b.timer, b.period = 0, 300*frame.Microsecond
+			mustNode(t, e, 0, b)
+			if err := e.Start(); err != nil {
+				t.Fatal(err)
+			}
+			await(t, e.Worker(0), func() bool { return b.fired >= 50 })
+			s := e.Stats().Workers[0]
+			if s.Lateness.Count < 40 {
+				t.Errorf("%d instants recorded, want about 50", s.Lateness.Count)
+			}
+			t.Logf("%s: late by p50 %d ns, p99 %d ns, at most %d ns; %d sleeps", poll, s.Lateness.Quantile(0.5), s.Lateness.Quantile(0.99), s.Lateness.Max, s.Sleeps)
+		})
+	}
+}
+
+func TestHistogram(t *testing.T) {
+	var h Histogram
+	for _, v := range []uint64{0, 1, 3, 4, 5, 7, 8, 9, 10, 100, 1000, 12345, 1 << 39, 1 << 50, 1<<64 - 1} {
+		i := bucketOf(v)
+		if i < histogramBuckets-1 && (v > h.Upper(i) || i > 0 && v <= h.Upper(i-1)) {
+			t.Errorf("%d lies in bucket %d, which ends at %d and begins after %d", v, i, h.Upper(i), h.Upper(max(i, 1)-1))
+		}
+	}
+	for v := range uint64(1000) {
+		h.add(v)
+	}
+	if q := h.Quantile(0.5); q < 500 || q > 625 {
+		t.Errorf("median %d of 0..999", q)
+	}
+	if h.Count != 1000 || h.Max != 999 || h.Sum != 499500 {
+		t.Errorf("%d values, largest %d, sum %d", h.Count, h.Max, h.Sum)
+	}
+}
+
+// thread returns the kernel's id of the worker's thread.
+func thread(w *Worker) (tid int) {
+	w.Do(func(frame.Time) { tid = unix.Gettid() })
+	return tid
+}
+
+func TestWorkerThread(t *testing.T) {
+	e := mustEngine(t, Config{Workers: []WorkerConfig{{Name: "gsw-test", Pin: true, CPU: allowedCPU(t), Poll: Sleep}}})
+	if err := e.Start(); err != nil {
+		t.Fatal(err)
+	}
+	tid := thread(e.Worker(0))
+	comm, err := os.ReadFile("/proc/self/task/" + strconv.Itoa(tid) + "/comm")
+	if err != nil || strings.TrimSpace(string(comm)) != "gsw-test" {
+		t.Errorf("the thread is named %q, %v", comm, err)
+	}
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(tid, &set); err != nil || set.Count() != 1 || !set.IsSet(allowedCPU(t)) {
+		t.Errorf("the thread may run on %d CPUs, %v", set.Count(), err)
+	}
+	if _, err := New(Config{Workers: []WorkerConfig{{Pin: true, CPU: 900}}}); err == nil {
+		t.Error("a CPU that is not there was accepted")
+	}
+}
+
+func allowedCPU(t *testing.T) int {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1024 {
+		if set.IsSet(i) {
+			return i
+		}
+	}
+	t.Fatal("no CPU is allowed")
+	return 0
+}
+
+// threadTime returns the CPU time that a thread has used.
+func threadTime(t *testing.T, tid int) time.Duration {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/task/" + strconv.Itoa(tid) + "/schedstat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns, err := strconv.ParseInt(strings.Fields(string(b))[0], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(ns)
+}
+
+// A parked worker takes less than 2 % of a core. What is measured is the
+// thread's own CPU time, which other load does not lengthen.
+func TestParkedWorkerIsCheap(t *testing.T) {
+	for _, poll := range []PollMode{Adaptive, Sleep} {
+		e := mustEngine(t, Config{Workers: []WorkerConfig{{Poll: poll}}})
+		b := newBridge(e.Worker(0))
+		b.timer, b.period = 0, 100*frame.Millisecond
+		mustNode(t, e, 0, b)
+		mustPort(t, e, 0, b, 0, PortSpec{Kind: Null})
+		if err := e.Start(); err != nil {
+			t.Fatal(err)
+		}
+		tid := thread(e.Worker(0))
+		await(t, e.Worker(0), func() bool { return b.fired >= 1 })
+		begin, used := time.Now(), threadTime(t, tid)
+		time.Sleep(time.Second)
+		share := float64(threadTime(t, tid)-used) / float64(time.Since(begin))
+		if share > 0.02 {
+			t.Errorf("%s: %.2f %% of a core while parked", poll, 100*share)
+		}
+		t.Logf("%s: %.3f %% of a core while parked", poll, 100*share)
+	}
+}
+
+// TestPcapInToOut sends a file through a bridge and compares what comes out.
+func TestPcapInToOut(t *testing.T) {
+	dir := t.TempDir()
+	in, out := filepath.Join(dir, "in.pcapng"), filepath.Join(dir, "out.pcapng")
+	var file bytes.Buffer
+	w := capture.NewWriter(&file)
+	w.Section("")
+	w.Interface("x", "", 0)
+	const n = 3000
+	var want [][]byte
+	for i := range n {
+		size := 60 + i%1400
+		if i%100 == 0 {
+			size = 9000 // several chunks
+		}
+		b := make([]byte, size)
+		setNumber(b, uint64(i))
+		want = append(want, b)
+		w.Packet(capture.Record{Time: 1e18 + int64(i)*10_000, Wire: uint32(size)}, b)
+	}
+	w.Flush()
+	if err := os.WriteFile(in, file.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, fast := range []bool{true, false} {
+		e := mustEngine(t, Config{})
+		b := newBridge(e.Worker(0))
+		mustNode(t, e, 0, b)
+		mustPort(t, e, 0, b, 1, PortSpec{Kind: Pcap, Out: out})
+		mustPort(t, e, 0, b, 0, PortSpec{Kind: Pcap, In: in, MaxSpeed: fast})
+		if err := e.Start(); err != nil {
+			t.Fatal(err)
+		}
+		await(t, e.Worker(0), func() bool { return b.sent == n })
+		for {
+			if p := state(e, 0); p.InputEnded {
+				break
+			}
+			pause()
+		}
+		if err := e.Stop(); err != nil {
+			t.Error(err)
+		}
+		f, err := os.Open(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := capture.NewReader(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first, last := int64(0), int64(0)
+		for i := range n {
+			rec, d, err := r.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(d, want[i]) || rec.Dir != capture.DirOut {
+				t.Fatalf("frame %d: %d bytes, %v, want %d bytes", i, len(d), rec.Dir, len(want[i]))
+			}
+			if i == 0 {
+				first = rec.Time
+			}
+			last = rec.Time
+		}
+		f.Close()
+		// With the file's timing nothing leaves early.
+		if !fast && last-first < (n-1)*10_000-1_000_000 {
+			t.Errorf("the file's %d ms were replayed in %d us", n/100, (last-first)/1000)
+		}
+	}
+}
+
+func TestPcapErrors(t *testing.T) {
+	e := mustEngine(t, Config{})
+	b := newBridge(e.Worker(0))
+	mustNode(t, e, 0, b)
+	bad := filepath.Join(t.TempDir(), "bad")
+	os.WriteFile(bad, []byte("this is not a capture"), 0o600)
+	for _, s := range []PortSpec{{Kind: Pcap}, {Kind: Pcap, In: "/nonexistent/x.pcap"}, {Kind: Pcap, In: bad}, {Kind: Pcap, Out: "/nonexistent/x.pcap"}} {
+		if _, err := e.AddPort(0, b, 0, s); err == nil {
+			t.Errorf("%+v was accepted", s)
+		}
+	}
+	if n := len(e.Stats().Ports); n != 0 {
+		t.Errorf("%d ports are left over", n)
+	}
+}
+
+// A capture sees both directions and the drops with their reasons; frames are
+// conserved and the node is left as before.
+func TestCapture(t *testing.T) {
+	w, left, right, b := loop(t, PortSpec{})
+	e := w.engine
+	left.toSend, b.dropEvery = 100, 10
+	var buf bytes.Buffer
+	f, err := capture.ParseFilter("ether proto 0x88b5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ports []*Port
+	for _, p := range e.ports {
+		if p.node == frame.Node(b) {
+			ports = append(ports, p)
+		}
+	}
+	c, err := e.Capture(&buf, CaptureSpec{Ports: ports, Drops: true, Filter: f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for now := range frame.Time(50) {
+		w.step(now)
+	}
+	if right.received != 90 {
+		t.Errorf("%d frames arrived, want 90", right.received)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if b.dropped != nil {
+		t.Error("the drop tap was left open")
+	}
+	if st := c.Stats(); st.Captured != 200 || st.Dropped != 0 {
+		t.Errorf("%+v, want 100 in, 10 dropped and 90 out", st)
+	}
+	r, err := capture.NewReader(&buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen [4]int
+	for {
+		rec, _, err := r.Next()
+		if err != nil {
+			break
+		}
+		seen[rec.Dir]++
+		if rec.Dir == capture.DirDrop && rec.Reason != frame.SourceZero {
+			t.Errorf("reason %v", rec.Reason)
+		}
+	}
+	if seen != [4]int{0, 100, 90, 10} {
+		t.Errorf("captured %v by direction, want 100 in, 90 out, 10 drops", seen)
+	}
+}
