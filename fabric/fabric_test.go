@@ -9,8 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
 	"pgregory.net/rapid"
 )
 
@@ -125,6 +127,43 @@ func TestFile(t *testing.T) {
 	}
 	if d := cmp.Diff(want, got); d != "" || topo.Mode != L2 || topo.Name != "small" {
 		t.Errorf("mode %s, name %s, links (-want +got):\n%s", topo.Mode, topo.Name, d)
+	}
+}
+
+// The example that users copy is read, and needs every key that it shows.
+func TestExample(t *testing.T) {
+	data, err := os.ReadFile("example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	topo, err := Parse("example.yaml", data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkUnique(t, topo)
+	checkRoutes(t, topo)
+	if topo.Mode != L3 || topo.Links[3].Rate != 1e9 || topo.Links[4].Delay != time.Millisecond || topo.Links[5].MTU != 9000 {
+		t.Errorf("topology %+v", topo)
+	}
+}
+
+// A section inside another document has the same keys, and errors name the
+// line of that document.
+func TestParseNode(t *testing.T) {
+	decode := func(text string) (*Topology, error) {
+		var doc struct{ Topology yaml.Node }
+		if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
+			t.Fatal(err)
+		}
+		return ParseNode("scenario.yaml", &doc.Topology)
+	}
+	topo, err := decode("seed: 1\ntopology:\n  name: inner\n  generate: ring(4)\n")
+	if err != nil || topo.Name != "inner" || len(topo.Links) != 8 {
+		t.Errorf("topology %+v, error %v", topo, err)
+	}
+	_, err = decode("seed: 1\ntopology:\n  name: inner\n  generate: rung(4)\n")
+	if err == nil || !strings.HasPrefix(err.Error(), "scenario.yaml:4:13: generate: unknown generator") {
+		t.Errorf("error %v", err)
 	}
 }
 

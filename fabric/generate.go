@@ -41,9 +41,13 @@ var generators = []generator{
 
 // Generators lists the generators for help texts, one per line.
 func Generators() []string {
+	width := 0
+	for i := range generators {
+		width = max(width, len(generators[i].usage()))
+	}
 	var v []string
-	for _, g := range generators {
-		v = append(v, fmt.Sprintf("%-34s %s", g.usage(), g.about))
+	for i := range generators {
+		v = append(v, fmt.Sprintf("%-*s  %s", width, generators[i].usage(), generators[i].about))
 	}
 	return v
 }

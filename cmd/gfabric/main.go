@@ -64,7 +64,7 @@ func command() (*cobra.Command, *bool) {
 			"namespaces with the kernel's own stack, the switches are gswitch processes.\n\n" +
 			"A network is described by a YAML file or by a generator:\n  " + strings.Join(fabric.Generators(), "\n  "),
 		Example: "  gfabric up leaf-spine:2,4,2 --rate 200Mbps\n" +
-			"  gfabric exec h1 -- ping -c 3 10.0.3.3\n" +
+			"  gfabric exec h1 -- ping -c 3 h8\n" +
 			"  gfabric status\n" +
 			"  gfabric down",
 		Version:          version,

@@ -1,17 +1,21 @@
 package lab
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/gswitch/gswitch/fabric"
 )
 
 // hostSpace opens the namespace of a host (or of a switch, by its name).
@@ -61,21 +65,25 @@ func Exec(name, host string, argv []string) error {
 	if err := netns.Set(ns); err != nil {
 		return fmt.Errorf("cannot enter %s: %w", host, err)
 	}
-	if err := mountSys(); err != nil {
+	if err := mountOwn(s.hostsFile()); err != nil {
 		return err
 	}
 	env := append(os.Environ(), markerEnv+"="+s.marker(), "GFABRIC_HOST="+host)
 	return fmt.Errorf("cannot run %s: %w", path, unix.Exec(path, argv, env))
 }
 
-// mountSys lets the program see the interfaces of its namespace under
-// /sys/class/net, in a mount namespace of its own.
-func mountSys() error {
+// mountOwn lets the program see the interfaces of its namespace under
+// /sys/class/net, and the names of the fabric's nodes in /etc/hosts, in a mount
+// namespace of its own.
+func mountOwn(hosts string) error {
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("cannot make a mount namespace: %w", err)
 	}
 	if err := unix.Mount("", "/", "none", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
 		return fmt.Errorf("cannot make mounts private: %w", err)
+	}
+	if err := unix.Mount(hosts, "/etc/hosts", "none", unix.MS_BIND, ""); err != nil && !errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("cannot mount %s over /etc/hosts: %w", hosts, err)
 	}
 	if unix.Unmount("/sys", unix.MNT_DETACH) != nil {
 		return nil // not mounted, or not ours to change: programs do without
@@ -84,6 +92,30 @@ func mountSys() error {
 		return fmt.Errorf("cannot mount /sys: %w", err)
 	}
 	return nil
+}
+
+func (s *state) hostsFile() string { return filepath.Join(s.dir(), "hosts") }
+
+// writeHosts writes the machine's own table of names with the nodes of the
+// fabric before it.
+func (s *state) writeHosts(p *fabric.Plan) error {
+	var b bytes.Buffer
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		addrs := n.Loopback
+		for _, a := range n.Address {
+			if len(n.Loopback) == 0 {
+				addrs = append(addrs, a.Addr())
+			}
+		}
+		for _, a := range addrs {
+			fmt.Fprintf(&b, "%s %s\n", a, p.Topology.Nodes[i].Name)
+		}
+	}
+	if own, err := os.ReadFile("/etc/hosts"); err == nil {
+		b.Write(own)
+	}
+	return os.WriteFile(s.hostsFile(), b.Bytes(), 0o644)
 }
 
 // Command is a program that Start runs in a host. Do not call Start or Run of

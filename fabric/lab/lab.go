@@ -89,6 +89,9 @@ func checkProgram(program string) error {
 // raise makes everything of the layout.
 func (s *state) raise(ctx context.Context, l *Layout, program string, say Progress) error {
 	t := l.Plan.Topology
+	if err := s.writeHosts(l.Plan); err != nil {
+		return err
+	}
 	spaces := make([]netns.NsHandle, 0, len(l.Namespaces))
 	defer func() {
 		for i := range spaces {

@@ -207,7 +207,7 @@ func child(what string) int {
 	case "stream":
 		_, err = load.Stream(ctx, load.StreamOptions{Address: arg, Bytes: 2 << 20, Streams: 2})
 	case "exec":
-		err = Exec(arg, "h1", []string{"sh", "-c", "ls /sys/class/net; exit 42"})
+		err = Exec(arg, "h1", []string{"sh", "-c", "ls /sys/class/net; grep -w s1 /etc/hosts; exit 42"})
 	case "up":
 		topo, e := fabric.Spec{Name: arg, Generate: "dumbbell(2, 2)"}.Build()
 		if e != nil {
@@ -409,8 +409,8 @@ func TestExec(t *testing.T) {
 	if !errors.As(err, &exit) || exit.ExitCode() != 42 {
 		t.Errorf("exit: %v, want code 42", err)
 	}
-	if got := strings.Fields(string(out)); !slices.Equal(got, []string{"eth0", "lo"}) {
-		t.Errorf("interfaces %v", got)
+	if got := strings.Fields(string(out)); !slices.Equal(got, []string{"eth0", "lo", "10.0.0.254", "s1", "fd00::fe", "s1"}) {
+		t.Errorf("interfaces and names %v", got)
 	}
 	stays, err := NewCommand(context.Background(), name, "h1", "sh", "-c", "trap '' TERM; sleep 1000 & echo started; wait")
 	if err != nil {
