@@ -66,10 +66,9 @@ func (a *Arena) Meta(r Ref) *Meta { return &a.meta[r] }
 // the chunk as capacity.
 func (a *Arena) Bytes(r Ref) []byte {
 	m := &a.meta[r]
-	base := int(r) << a.shift
-	end := base + 1<<a.shift
-	b := a.mem[base:end:end]
-	return b[m.Head : int(m.Head)+int(m.Len)]
+	base := uint(r) << a.shift
+	first := base + uint(m.Head)
+	return a.mem[first : first+uint(m.Len) : base+1<<a.shift]
 }
 
 // Addr returns the offset of r's first byte in the arena: the address that an

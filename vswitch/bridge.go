@@ -12,13 +12,18 @@ import (
 // on to route, frames for the switch itself to the slow path.
 func (n *Node) bridge(now frame.Time, in uint16, pp *portProgram, v []frame.Ref) {
 	prog := n.prog
+	// Frames of one flow come in trains: what the one before needed is kept.
+	var lastSrc, lastDst uint64
+	var lastOut uint16
+	var lastKnown bool
 	for _, r := range v {
 		m := n.arena.Meta(r)
 		head := (*[14]byte)(n.arena.Bytes(r))
 		dst := binary.BigEndian.Uint64(head[0:8]) >> 16
-		src := binary.BigEndian.Uint64(head[6:14]) >> 16
-		if pp.learn {
-			n.learn(now, pipeline.MACKey(m.VID, src), in)
+		src := pipeline.MACKey(m.VID, binary.BigEndian.Uint64(head[6:14])>>16)
+		if pp.learn && src != lastSrc {
+			n.learn(now, src, in)
+			lastSrc = src
 		}
 		if m.OutPort != frame.NoPort { // redirected by the access list
 			n.emit(r)
@@ -36,9 +41,13 @@ func (n *Node) bridge(now frame.Time, in uint16, pp *portProgram, v []frame.Ref)
 			n.toRoute(r)
 			continue
 		}
-		out, ok := n.fdb.Lookup(pipeline.MACKey(m.VID, dst))
+		if key := pipeline.MACKey(m.VID, dst); key != lastDst {
+			lastOut, lastKnown = n.fdb.Lookup(key)
+			lastDst = key
+		}
+		out := lastOut
 		switch {
-		case !ok:
+		case !lastKnown:
 			n.flood(now, in, pp, r, m)
 		case out == in:
 			n.drop(r, frame.SamePort)

@@ -43,6 +43,8 @@ type Node struct {
 	routeVec   [2 * vector]frame.Ref
 	routeID    [2 * vector]uint32
 	routeN     int
+	lastHop    nextHop // and its MAC, of the frame before in the vector
+	lastMAC    uint64
 	scratch    [vector]frame.Ref
 	scratchOne [1]frame.Ref
 	dead       [4 * vector]frame.Ref

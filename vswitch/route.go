@@ -44,6 +44,7 @@ func (n *Node) toRoute(r frame.Ref) {
 func (n *Node) route(now frame.Time) {
 	v := n.routeVec[:n.routeN]
 	n.routeN = 0
+	n.lastMAC = 0 // a neighbour may have changed since the vector before
 	n.lookupRoutes(v)
 	for i, r := range v {
 		m := n.arena.Meta(r)
@@ -118,7 +119,10 @@ func (n *Node) routeOne(now frame.Time, r frame.Ref, m *frame.Meta, id uint32) {
 		n.drop(r, frame.MTUExceeded)
 		return
 	}
-	mac := n.neighbors.lookup(hop.iface, hop.key)
+	if hop != n.lastHop || n.lastMAC == 0 {
+		n.lastHop, n.lastMAC = hop, n.neighbors.lookup(hop.iface, hop.key)
+	}
+	mac := n.lastMAC
 	if mac == 0 {
 		m.NextHop = uint32(hop.iface)
 		m.Flags |= frame.Routed
