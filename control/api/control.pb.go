@@ -476,7 +476,7 @@ func (x *EditRequest) GetSet() *Entry {
 	return nil
 }
 
-func (x *EditRequest) GetDelete() *Entry {
+func (x *EditRequest) GetDelete() *Key {
 	if x != nil {
 		if x, ok := x.Edit.(*EditRequest_Delete); ok {
 			return x.Delete
@@ -498,7 +498,7 @@ type EditRequest_Set struct {
 }
 
 type EditRequest_Delete struct {
-	Delete *Entry `protobuf:"bytes,5,opt,name=delete,proto3,oneof"` // by what names it; other keys are not looked at
+	Delete *Key `protobuf:"bytes,5,opt,name=delete,proto3,oneof"`
 }
 
 func (*EditRequest_SetPort) isEditRequest_Edit() {}
@@ -629,6 +629,68 @@ func (x *Entry) GetYaml() string {
 	return ""
 }
 
+// Key names an element of a table: a MAC address or MAC/VLAN (fdb), a prefix
+// (routes), an address (neighbors), the number or name of a rule (acl).
+type Key struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Table         string                 `protobuf:"bytes,1,opt,name=table,proto3" json:"table,omitempty"`
+	Acl           string                 `protobuf:"bytes,2,opt,name=acl,proto3" json:"acl,omitempty"`
+	Key           string                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Key) Reset() {
+	*x = Key{}
+	mi := &file_control_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Key) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Key) ProtoMessage() {}
+
+func (x *Key) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Key.ProtoReflect.Descriptor instead.
+func (*Key) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Key) GetTable() string {
+	if x != nil {
+		return x.Table
+	}
+	return ""
+}
+
+func (x *Key) GetAcl() string {
+	if x != nil {
+		return x.Acl
+	}
+	return ""
+}
+
+func (x *Key) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
 type ClearCountersRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -637,7 +699,7 @@ type ClearCountersRequest struct {
 
 func (x *ClearCountersRequest) Reset() {
 	*x = ClearCountersRequest{}
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -649,7 +711,7 @@ func (x *ClearCountersRequest) String() string {
 func (*ClearCountersRequest) ProtoMessage() {}
 
 func (x *ClearCountersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -662,7 +724,7 @@ func (x *ClearCountersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearCountersRequest.ProtoReflect.Descriptor instead.
 func (*ClearCountersRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{9}
+	return file_control_proto_rawDescGZIP(), []int{10}
 }
 
 type ClearCountersResponse struct {
@@ -673,7 +735,7 @@ type ClearCountersResponse struct {
 
 func (x *ClearCountersResponse) Reset() {
 	*x = ClearCountersResponse{}
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -685,7 +747,7 @@ func (x *ClearCountersResponse) String() string {
 func (*ClearCountersResponse) ProtoMessage() {}
 
 func (x *ClearCountersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -698,7 +760,7 @@ func (x *ClearCountersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearCountersResponse.ProtoReflect.Descriptor instead.
 func (*ClearCountersResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{10}
+	return file_control_proto_rawDescGZIP(), []int{11}
 }
 
 type FlushFDBRequest struct {
@@ -710,7 +772,7 @@ type FlushFDBRequest struct {
 
 func (x *FlushFDBRequest) Reset() {
 	*x = FlushFDBRequest{}
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -722,7 +784,7 @@ func (x *FlushFDBRequest) String() string {
 func (*FlushFDBRequest) ProtoMessage() {}
 
 func (x *FlushFDBRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -735,7 +797,7 @@ func (x *FlushFDBRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlushFDBRequest.ProtoReflect.Descriptor instead.
 func (*FlushFDBRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{11}
+	return file_control_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *FlushFDBRequest) GetSwitch() string {
@@ -754,7 +816,7 @@ type FlushFDBResponse struct {
 
 func (x *FlushFDBResponse) Reset() {
 	*x = FlushFDBResponse{}
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -766,7 +828,7 @@ func (x *FlushFDBResponse) String() string {
 func (*FlushFDBResponse) ProtoMessage() {}
 
 func (x *FlushFDBResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -779,7 +841,7 @@ func (x *FlushFDBResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlushFDBResponse.ProtoReflect.Descriptor instead.
 func (*FlushFDBResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{12}
+	return file_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *FlushFDBResponse) GetRemoved() uint64 {
@@ -800,7 +862,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -812,7 +874,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -825,7 +887,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{13}
+	return file_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListRequest) GetSwitch() string {
@@ -858,7 +920,7 @@ type Ports struct {
 
 func (x *Ports) Reset() {
 	*x = Ports{}
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -870,7 +932,7 @@ func (x *Ports) String() string {
 func (*Ports) ProtoMessage() {}
 
 func (x *Ports) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -883,7 +945,7 @@ func (x *Ports) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ports.ProtoReflect.Descriptor instead.
 func (*Ports) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{14}
+	return file_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Ports) GetPorts() []*Port {
@@ -932,7 +994,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -944,7 +1006,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -957,7 +1019,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{15}
+	return file_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Port) GetSwitch() string {
@@ -1195,7 +1257,7 @@ type XSK struct {
 
 func (x *XSK) Reset() {
 	*x = XSK{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1207,7 +1269,7 @@ func (x *XSK) String() string {
 func (*XSK) ProtoMessage() {}
 
 func (x *XSK) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1220,7 +1282,7 @@ func (x *XSK) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use XSK.ProtoReflect.Descriptor instead.
 func (*XSK) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *XSK) GetRxDropped() uint64 {
@@ -1295,7 +1357,7 @@ type Queues struct {
 
 func (x *Queues) Reset() {
 	*x = Queues{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1307,7 +1369,7 @@ func (x *Queues) String() string {
 func (*Queues) ProtoMessage() {}
 
 func (x *Queues) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1320,7 +1382,7 @@ func (x *Queues) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queues.ProtoReflect.Descriptor instead.
 func (*Queues) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Queues) GetQueues() []*Queue {
@@ -1355,7 +1417,7 @@ type Queue struct {
 
 func (x *Queue) Reset() {
 	*x = Queue{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1367,7 +1429,7 @@ func (x *Queue) String() string {
 func (*Queue) ProtoMessage() {}
 
 func (x *Queue) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1380,7 +1442,7 @@ func (x *Queue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queue.ProtoReflect.Descriptor instead.
 func (*Queue) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Queue) GetSwitch() string {
@@ -1513,7 +1575,7 @@ type FDB struct {
 
 func (x *FDB) Reset() {
 	*x = FDB{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1525,7 +1587,7 @@ func (x *FDB) String() string {
 func (*FDB) ProtoMessage() {}
 
 func (x *FDB) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1538,7 +1600,7 @@ func (x *FDB) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FDB.ProtoReflect.Descriptor instead.
 func (*FDB) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *FDB) GetEntries() []*FDBEntry {
@@ -1576,7 +1638,7 @@ type FDBEntry struct {
 
 func (x *FDBEntry) Reset() {
 	*x = FDBEntry{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1588,7 +1650,7 @@ func (x *FDBEntry) String() string {
 func (*FDBEntry) ProtoMessage() {}
 
 func (x *FDBEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1601,7 +1663,7 @@ func (x *FDBEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FDBEntry.ProtoReflect.Descriptor instead.
 func (*FDBEntry) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FDBEntry) GetSwitch() string {
@@ -1656,7 +1718,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1668,7 +1730,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1681,7 +1743,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Routes) GetRoutes() []*Route {
@@ -1712,7 +1774,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1724,7 +1786,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1737,7 +1799,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Route) GetSwitch() string {
@@ -1793,7 +1855,7 @@ type NextHop struct {
 
 func (x *NextHop) Reset() {
 	*x = NextHop{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1805,7 +1867,7 @@ func (x *NextHop) String() string {
 func (*NextHop) ProtoMessage() {}
 
 func (x *NextHop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1818,7 +1880,7 @@ func (x *NextHop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextHop.ProtoReflect.Descriptor instead.
 func (*NextHop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *NextHop) GetVia() string {
@@ -1851,7 +1913,7 @@ type Neighbors struct {
 
 func (x *Neighbors) Reset() {
 	*x = Neighbors{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1863,7 +1925,7 @@ func (x *Neighbors) String() string {
 func (*Neighbors) ProtoMessage() {}
 
 func (x *Neighbors) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1876,7 +1938,7 @@ func (x *Neighbors) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbors.ProtoReflect.Descriptor instead.
 func (*Neighbors) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Neighbors) GetNeighbors() []*Neighbor {
@@ -1899,7 +1961,7 @@ type Neighbor struct {
 
 func (x *Neighbor) Reset() {
 	*x = Neighbor{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1911,7 +1973,7 @@ func (x *Neighbor) String() string {
 func (*Neighbor) ProtoMessage() {}
 
 func (x *Neighbor) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1924,7 +1986,7 @@ func (x *Neighbor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbor.ProtoReflect.Descriptor instead.
 func (*Neighbor) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Neighbor) GetSwitch() string {
@@ -1971,7 +2033,7 @@ type ACLs struct {
 
 func (x *ACLs) Reset() {
 	*x = ACLs{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1983,7 +2045,7 @@ func (x *ACLs) String() string {
 func (*ACLs) ProtoMessage() {}
 
 func (x *ACLs) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1996,7 +2058,7 @@ func (x *ACLs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ACLs.ProtoReflect.Descriptor instead.
 func (*ACLs) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ACLs) GetRules() []*ACLRule {
@@ -2022,7 +2084,7 @@ type ACLRule struct {
 
 func (x *ACLRule) Reset() {
 	*x = ACLRule{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2034,7 +2096,7 @@ func (x *ACLRule) String() string {
 func (*ACLRule) ProtoMessage() {}
 
 func (x *ACLRule) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2047,7 +2109,7 @@ func (x *ACLRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ACLRule.ProtoReflect.Descriptor instead.
 func (*ACLRule) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ACLRule) GetSwitch() string {
@@ -2116,7 +2178,7 @@ type Buffers struct {
 
 func (x *Buffers) Reset() {
 	*x = Buffers{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2128,7 +2190,7 @@ func (x *Buffers) String() string {
 func (*Buffers) ProtoMessage() {}
 
 func (x *Buffers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2141,7 +2203,7 @@ func (x *Buffers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Buffers.ProtoReflect.Descriptor instead.
 func (*Buffers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Buffers) GetBuffers() []*Buffer {
@@ -2172,7 +2234,7 @@ type Buffer struct {
 
 func (x *Buffer) Reset() {
 	*x = Buffer{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2184,7 +2246,7 @@ func (x *Buffer) String() string {
 func (*Buffer) ProtoMessage() {}
 
 func (x *Buffer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2197,7 +2259,7 @@ func (x *Buffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Buffer.ProtoReflect.Descriptor instead.
 func (*Buffer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Buffer) GetSwitch() string {
@@ -2262,7 +2324,7 @@ type BufferGroup struct {
 
 func (x *BufferGroup) Reset() {
 	*x = BufferGroup{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2274,7 +2336,7 @@ func (x *BufferGroup) String() string {
 func (*BufferGroup) ProtoMessage() {}
 
 func (x *BufferGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2287,7 +2349,7 @@ func (x *BufferGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BufferGroup.ProtoReflect.Descriptor instead.
 func (*BufferGroup) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *BufferGroup) GetSwitch() string {
@@ -2383,7 +2445,7 @@ type PFC struct {
 
 func (x *PFC) Reset() {
 	*x = PFC{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2395,7 +2457,7 @@ func (x *PFC) String() string {
 func (*PFC) ProtoMessage() {}
 
 func (x *PFC) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2408,7 +2470,7 @@ func (x *PFC) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PFC.ProtoReflect.Descriptor instead.
 func (*PFC) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PFC) GetClasses() []*PFCClass {
@@ -2439,7 +2501,7 @@ type PFCClass struct {
 
 func (x *PFCClass) Reset() {
 	*x = PFCClass{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2451,7 +2513,7 @@ func (x *PFCClass) String() string {
 func (*PFCClass) ProtoMessage() {}
 
 func (x *PFCClass) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2464,7 +2526,7 @@ func (x *PFCClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PFCClass.ProtoReflect.Descriptor instead.
 func (*PFCClass) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PFCClass) GetSwitch() string {
@@ -2568,7 +2630,7 @@ type Workers struct {
 
 func (x *Workers) Reset() {
 	*x = Workers{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2580,7 +2642,7 @@ func (x *Workers) String() string {
 func (*Workers) ProtoMessage() {}
 
 func (x *Workers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2593,7 +2655,7 @@ func (x *Workers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Workers.ProtoReflect.Descriptor instead.
 func (*Workers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Workers) GetWorkers() []*Worker {
@@ -2634,7 +2696,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2646,7 +2708,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2659,7 +2721,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Worker) GetWorker() uint32 {
@@ -2787,7 +2849,7 @@ type Memory struct {
 
 func (x *Memory) Reset() {
 	*x = Memory{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2799,7 +2861,7 @@ func (x *Memory) String() string {
 func (*Memory) ProtoMessage() {}
 
 func (x *Memory) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2812,7 +2874,7 @@ func (x *Memory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Memory.ProtoReflect.Descriptor instead.
 func (*Memory) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Memory) GetChunks() uint64 {
@@ -2859,7 +2921,7 @@ type Drops struct {
 
 func (x *Drops) Reset() {
 	*x = Drops{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2871,7 +2933,7 @@ func (x *Drops) String() string {
 func (*Drops) ProtoMessage() {}
 
 func (x *Drops) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2884,7 +2946,7 @@ func (x *Drops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drops.ProtoReflect.Descriptor instead.
 func (*Drops) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Drops) GetDrops() []*Drop {
@@ -2907,7 +2969,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2919,7 +2981,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2932,7 +2994,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Drop) GetSwitch() string {
@@ -2980,7 +3042,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2992,7 +3054,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3005,7 +3067,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *WatchRequest) GetSwitch() string {
@@ -3036,7 +3098,7 @@ type CaptureRequest struct {
 
 func (x *CaptureRequest) Reset() {
 	*x = CaptureRequest{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3048,7 +3110,7 @@ func (x *CaptureRequest) String() string {
 func (*CaptureRequest) ProtoMessage() {}
 
 func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3061,7 +3123,7 @@ func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureRequest.ProtoReflect.Descriptor instead.
 func (*CaptureRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CaptureRequest) GetPorts() []string {
@@ -3115,7 +3177,7 @@ type CaptureResponse struct {
 
 func (x *CaptureResponse) Reset() {
 	*x = CaptureResponse{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3127,7 +3189,7 @@ func (x *CaptureResponse) String() string {
 func (*CaptureResponse) ProtoMessage() {}
 
 func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3140,7 +3202,7 @@ func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureResponse.ProtoReflect.Descriptor instead.
 func (*CaptureResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CaptureResponse) GetPcapng() []byte {
@@ -3185,13 +3247,13 @@ const file_control_proto_rawDesc = "" +
 	"\n" +
 	"generation\x18\x02 \x01(\x04R\n" +
 	"generation\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"\xcc\x01\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"\xca\x01\n" +
 	"\vEditRequest\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x120\n" +
 	"\bset_port\x18\x03 \x01(\v2\x13.gswitch.v1.SetPortH\x00R\asetPort\x12%\n" +
-	"\x03set\x18\x04 \x01(\v2\x11.gswitch.v1.EntryH\x00R\x03set\x12+\n" +
-	"\x06delete\x18\x05 \x01(\v2\x11.gswitch.v1.EntryH\x00R\x06deleteB\x06\n" +
+	"\x03set\x18\x04 \x01(\v2\x11.gswitch.v1.EntryH\x00R\x03set\x12)\n" +
+	"\x06delete\x18\x05 \x01(\v2\x0f.gswitch.v1.KeyH\x00R\x06deleteB\x06\n" +
 	"\x04edit\"j\n" +
 	"\aSetPort\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x1d\n" +
@@ -3203,7 +3265,11 @@ const file_control_proto_rawDesc = "" +
 	"\x05Entry\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x12\x10\n" +
 	"\x03acl\x18\x02 \x01(\tR\x03acl\x12\x12\n" +
-	"\x04yaml\x18\x03 \x01(\tR\x04yaml\"\x16\n" +
+	"\x04yaml\x18\x03 \x01(\tR\x04yaml\"?\n" +
+	"\x03Key\x12\x14\n" +
+	"\x05table\x18\x01 \x01(\tR\x05table\x12\x10\n" +
+	"\x03acl\x18\x02 \x01(\tR\x03acl\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\tR\x03key\"\x16\n" +
 	"\x14ClearCountersRequest\"\x17\n" +
 	"\x15ClearCountersResponse\")\n" +
 	"\x0fFlushFDBRequest\x12\x16\n" +
@@ -3466,7 +3532,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_control_proto_goTypes = []any{
 	(*GetVersionRequest)(nil),     // 0: gswitch.v1.GetVersionRequest
 	(*Version)(nil),               // 1: gswitch.v1.Version
@@ -3477,93 +3543,94 @@ var file_control_proto_goTypes = []any{
 	(*EditRequest)(nil),           // 6: gswitch.v1.EditRequest
 	(*SetPort)(nil),               // 7: gswitch.v1.SetPort
 	(*Entry)(nil),                 // 8: gswitch.v1.Entry
-	(*ClearCountersRequest)(nil),  // 9: gswitch.v1.ClearCountersRequest
-	(*ClearCountersResponse)(nil), // 10: gswitch.v1.ClearCountersResponse
-	(*FlushFDBRequest)(nil),       // 11: gswitch.v1.FlushFDBRequest
-	(*FlushFDBResponse)(nil),      // 12: gswitch.v1.FlushFDBResponse
-	(*ListRequest)(nil),           // 13: gswitch.v1.ListRequest
-	(*Ports)(nil),                 // 14: gswitch.v1.Ports
-	(*Port)(nil),                  // 15: gswitch.v1.Port
-	(*XSK)(nil),                   // 16: gswitch.v1.XSK
-	(*Queues)(nil),                // 17: gswitch.v1.Queues
-	(*Queue)(nil),                 // 18: gswitch.v1.Queue
-	(*FDB)(nil),                   // 19: gswitch.v1.FDB
-	(*FDBEntry)(nil),              // 20: gswitch.v1.FDBEntry
-	(*Routes)(nil),                // 21: gswitch.v1.Routes
-	(*Route)(nil),                 // 22: gswitch.v1.Route
-	(*NextHop)(nil),               // 23: gswitch.v1.NextHop
-	(*Neighbors)(nil),             // 24: gswitch.v1.Neighbors
-	(*Neighbor)(nil),              // 25: gswitch.v1.Neighbor
-	(*ACLs)(nil),                  // 26: gswitch.v1.ACLs
-	(*ACLRule)(nil),               // 27: gswitch.v1.ACLRule
-	(*Buffers)(nil),               // 28: gswitch.v1.Buffers
-	(*Buffer)(nil),                // 29: gswitch.v1.Buffer
-	(*BufferGroup)(nil),           // 30: gswitch.v1.BufferGroup
-	(*PFC)(nil),                   // 31: gswitch.v1.PFC
-	(*PFCClass)(nil),              // 32: gswitch.v1.PFCClass
-	(*Workers)(nil),               // 33: gswitch.v1.Workers
-	(*Worker)(nil),                // 34: gswitch.v1.Worker
-	(*Memory)(nil),                // 35: gswitch.v1.Memory
-	(*Drops)(nil),                 // 36: gswitch.v1.Drops
-	(*Drop)(nil),                  // 37: gswitch.v1.Drop
-	(*WatchRequest)(nil),          // 38: gswitch.v1.WatchRequest
-	(*CaptureRequest)(nil),        // 39: gswitch.v1.CaptureRequest
-	(*CaptureResponse)(nil),       // 40: gswitch.v1.CaptureResponse
+	(*Key)(nil),                   // 9: gswitch.v1.Key
+	(*ClearCountersRequest)(nil),  // 10: gswitch.v1.ClearCountersRequest
+	(*ClearCountersResponse)(nil), // 11: gswitch.v1.ClearCountersResponse
+	(*FlushFDBRequest)(nil),       // 12: gswitch.v1.FlushFDBRequest
+	(*FlushFDBResponse)(nil),      // 13: gswitch.v1.FlushFDBResponse
+	(*ListRequest)(nil),           // 14: gswitch.v1.ListRequest
+	(*Ports)(nil),                 // 15: gswitch.v1.Ports
+	(*Port)(nil),                  // 16: gswitch.v1.Port
+	(*XSK)(nil),                   // 17: gswitch.v1.XSK
+	(*Queues)(nil),                // 18: gswitch.v1.Queues
+	(*Queue)(nil),                 // 19: gswitch.v1.Queue
+	(*FDB)(nil),                   // 20: gswitch.v1.FDB
+	(*FDBEntry)(nil),              // 21: gswitch.v1.FDBEntry
+	(*Routes)(nil),                // 22: gswitch.v1.Routes
+	(*Route)(nil),                 // 23: gswitch.v1.Route
+	(*NextHop)(nil),               // 24: gswitch.v1.NextHop
+	(*Neighbors)(nil),             // 25: gswitch.v1.Neighbors
+	(*Neighbor)(nil),              // 26: gswitch.v1.Neighbor
+	(*ACLs)(nil),                  // 27: gswitch.v1.ACLs
+	(*ACLRule)(nil),               // 28: gswitch.v1.ACLRule
+	(*Buffers)(nil),               // 29: gswitch.v1.Buffers
+	(*Buffer)(nil),                // 30: gswitch.v1.Buffer
+	(*BufferGroup)(nil),           // 31: gswitch.v1.BufferGroup
+	(*PFC)(nil),                   // 32: gswitch.v1.PFC
+	(*PFCClass)(nil),              // 33: gswitch.v1.PFCClass
+	(*Workers)(nil),               // 34: gswitch.v1.Workers
+	(*Worker)(nil),                // 35: gswitch.v1.Worker
+	(*Memory)(nil),                // 36: gswitch.v1.Memory
+	(*Drops)(nil),                 // 37: gswitch.v1.Drops
+	(*Drop)(nil),                  // 38: gswitch.v1.Drop
+	(*WatchRequest)(nil),          // 39: gswitch.v1.WatchRequest
+	(*CaptureRequest)(nil),        // 40: gswitch.v1.CaptureRequest
+	(*CaptureResponse)(nil),       // 41: gswitch.v1.CaptureResponse
 }
 var file_control_proto_depIdxs = []int32{
 	7,  // 0: gswitch.v1.EditRequest.set_port:type_name -> gswitch.v1.SetPort
 	8,  // 1: gswitch.v1.EditRequest.set:type_name -> gswitch.v1.Entry
-	8,  // 2: gswitch.v1.EditRequest.delete:type_name -> gswitch.v1.Entry
-	15, // 3: gswitch.v1.Ports.ports:type_name -> gswitch.v1.Port
-	16, // 4: gswitch.v1.Port.xsk:type_name -> gswitch.v1.XSK
-	18, // 5: gswitch.v1.Queues.queues:type_name -> gswitch.v1.Queue
-	20, // 6: gswitch.v1.FDB.entries:type_name -> gswitch.v1.FDBEntry
-	22, // 7: gswitch.v1.Routes.routes:type_name -> gswitch.v1.Route
-	23, // 8: gswitch.v1.Route.next_hops:type_name -> gswitch.v1.NextHop
-	25, // 9: gswitch.v1.Neighbors.neighbors:type_name -> gswitch.v1.Neighbor
-	27, // 10: gswitch.v1.ACLs.rules:type_name -> gswitch.v1.ACLRule
-	29, // 11: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
-	30, // 12: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
-	32, // 13: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
-	34, // 14: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
-	35, // 15: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
-	37, // 16: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
+	9,  // 2: gswitch.v1.EditRequest.delete:type_name -> gswitch.v1.Key
+	16, // 3: gswitch.v1.Ports.ports:type_name -> gswitch.v1.Port
+	17, // 4: gswitch.v1.Port.xsk:type_name -> gswitch.v1.XSK
+	19, // 5: gswitch.v1.Queues.queues:type_name -> gswitch.v1.Queue
+	21, // 6: gswitch.v1.FDB.entries:type_name -> gswitch.v1.FDBEntry
+	23, // 7: gswitch.v1.Routes.routes:type_name -> gswitch.v1.Route
+	24, // 8: gswitch.v1.Route.next_hops:type_name -> gswitch.v1.NextHop
+	26, // 9: gswitch.v1.Neighbors.neighbors:type_name -> gswitch.v1.Neighbor
+	28, // 10: gswitch.v1.ACLs.rules:type_name -> gswitch.v1.ACLRule
+	30, // 11: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
+	31, // 12: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
+	33, // 13: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
+	35, // 14: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
+	36, // 15: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
+	38, // 16: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
 	0,  // 17: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
 	2,  // 18: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
 	4,  // 19: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
 	6,  // 20: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
-	9,  // 21: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
-	11, // 22: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
-	13, // 23: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
-	13, // 24: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
-	13, // 25: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
-	13, // 26: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
-	13, // 27: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
-	13, // 28: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
-	13, // 29: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
-	13, // 30: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
-	13, // 31: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
-	13, // 32: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
-	38, // 33: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
-	39, // 34: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
+	10, // 21: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
+	12, // 22: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
+	14, // 23: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
+	14, // 24: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
+	14, // 25: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
+	14, // 26: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
+	14, // 27: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
+	14, // 28: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
+	14, // 29: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
+	14, // 30: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
+	14, // 31: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
+	14, // 32: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
+	39, // 33: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
+	40, // 34: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
 	1,  // 35: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
 	3,  // 36: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
 	5,  // 37: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
 	5,  // 38: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
-	10, // 39: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
-	12, // 40: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
-	14, // 41: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
-	17, // 42: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
-	19, // 43: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
-	21, // 44: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
-	24, // 45: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
-	26, // 46: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
-	28, // 47: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
-	31, // 48: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
-	33, // 49: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
-	36, // 50: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
-	14, // 51: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
-	40, // 52: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
+	11, // 39: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
+	13, // 40: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
+	15, // 41: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
+	18, // 42: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
+	20, // 43: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
+	22, // 44: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
+	25, // 45: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
+	27, // 46: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
+	29, // 47: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
+	32, // 48: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
+	34, // 49: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
+	37, // 50: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
+	15, // 51: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
+	41, // 52: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
 	35, // [35:53] is the sub-list for method output_type
 	17, // [17:35] is the sub-list for method input_type
 	17, // [17:17] is the sub-list for extension type_name
@@ -3588,7 +3655,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   41,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

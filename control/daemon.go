@@ -1,0 +1,356 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/metrics"
+	"github.com/gswitch/gswitch/vswitch"
+)
+
+// Options of a Daemon.
+type Options struct {
+	Version string        // of the program, as GetVersion tells it
+	Source  string        // where the configuration came from: a file, or "flags"
+	Wait    time.Duration // how long to wait for interfaces at the start
+	Logger  *slog.Logger  // nil is slog.Default()
+}
+
+// Daemon runs the switches of a configuration. Its methods may be called from
+// any goroutine.
+type Daemon struct {
+	opts   Options
+	log    *slog.Logger
+	start  time.Time
+	engine *dataplane.Engine
+
+	// mu guards what follows: one change at a time, and no reading while a
+	// change is half done.
+	mu       sync.RWMutex
+	doc      *config.Config // in force, as it was written
+	resolved *config.Config // the same with its defaults
+	source   string
+	units    []*unit
+	state    metrics.ConfigState
+	baseline *metrics.Snapshot // what ClearCounters remembers
+}
+
+// unit is a switch at work.
+type unit struct {
+	name    string
+	sw      *vswitch.Switch
+	workers []int // of Nodes
+	numbers map[string]int
+	next    int // port number not given yet
+	ports   map[string]*openPort
+}
+
+// openPort is a port of the engine, one for each worker that has queues of it.
+type openPort struct {
+	conf config.Port
+	open []*dataplane.Port
+}
+
+// New makes a daemon with its ports open. Nothing is forwarded before Start.
+func New(c *config.Config, opts Options) (*Daemon, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.Default()
+	}
+	d := &Daemon{opts: opts, log: opts.Logger, start: time.Now(), doc: c, resolved: c.Resolved(), source: opts.Source}
+	if err := try(d.resolved); err != nil {
+		return nil, err
+	}
+	ec := d.resolved.Engine()
+	ec.Logger = d.log
+	if ec.Chunks == 0 {
+		ec.Chunks = chunksFor(d.resolved)
+	}
+	var err error
+	if d.engine, err = dataplane.New(ec); err != nil {
+		return nil, explain(err)
+	}
+	for i := range d.resolved.Switches {
+		if err := d.addSwitch(&d.resolved.Switches[i], opts.Wait); err != nil {
+			return nil, errors.Join(explain(err), d.engine.Stop())
+		}
+	}
+	d.accept(c, d.resolved, opts.Source)
+	d.state.Version = opts.Version
+	return d, nil
+}
+
+// Start lets the workers forward.
+func (d *Daemon) Start() error { return d.engine.Start() }
+
+// Stop ends the workers and closes the ports.
+func (d *Daemon) Stop() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.engine.Stop()
+}
+
+// Config returns the configuration in force, as it was written.
+func (d *Daemon) Config() *config.Config {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.doc.Clone()
+}
+
+// Snapshot reads all counters.
+func (d *Daemon) Snapshot() *metrics.Snapshot {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.snapshot()
+}
+
+func (d *Daemon) snapshot() *metrics.Snapshot {
+	src := metrics.Source{Engine: d.engine, Config: d.state}
+	for _, u := range d.units {
+		mu := metrics.Unit{Switch: u.sw}
+		for _, w := range u.workers {
+			mu.Workers = append(mu.Workers, d.engine.Worker(w))
+		}
+		src.Units = append(src.Units, mu)
+	}
+	return metrics.Take(src)
+}
+
+func (d *Daemon) accept(doc, resolved *config.Config, source string) {
+	d.doc, d.resolved, d.source = doc, resolved, source
+	d.state.Generation++
+	d.state.ReloadSuccess, d.state.ReloadTime = true, time.Now()
+}
+
+// framesAPort is what the rings of a queue of an interface hold: receive and
+// transmit ring, and a fill ring of twice that.
+const framesAPort = 4 * 2048
+
+// chunksFor reckons the packet memory: the rings of the ports, and as much
+// again for what is queued, or the buffers if they are larger.
+func chunksFor(c *config.Config) int {
+	rings, buffers := 0, 0
+	for i := range c.Switches {
+		s := &c.Switches[i]
+		for j := range s.Ports {
+			switch p := &s.Ports[j]; {
+			case p.Interface != "":
+				rings += framesAPort * max(p.Queues, len(p.Workers))
+			default:
+				rings += 1024
+			}
+		}
+		// Full-size frames fill their chunk to about two thirds.
+		buffers += int(s.Buffer.Size) / (c.Memory.Chunk / 2)
+	}
+	return max(16384, rings+max(rings/2, buffers))
+}
+
+// try builds every switch in ordinary memory: what the nodes would refuse
+// is found before anything is touched.
+func try(c *config.Config) error {
+	for i := range c.Switches {
+		s := &c.Switches[i]
+		chunks := c.Memory.Frames
+		if chunks == 0 {
+			chunks = chunksFor(c)
+		}
+		// The arena is as large as the engine's, since buffers are checked
+		// against it, but untouched memory costs nothing.
+		arena, err := frame.NewArena(make([]byte, chunks*c.Memory.Chunk), c.Memory.Chunk, frame.DefaultHeadroom)
+		if err != nil {
+			return err
+		}
+		depot := frame.NewDepot(arena)
+		var pools []*frame.Pool
+		for range s.WorkersUsed() {
+			pools = append(pools, depot.NewPool(arena))
+		}
+		if _, err := vswitch.New(s.VSwitch(nil), pools); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Check says what of a configuration could not be put to work, without
+// touching any interface.
+func Check(c *config.Config) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	return try(c.Resolved())
+}
+
+// addSwitch makes a switch and opens its ports. What fails is taken back.
+func (d *Daemon) addSwitch(s *config.Switch, wait time.Duration) error {
+	u := &unit{name: s.Name, workers: s.WorkersUsed(), numbers: map[string]int{}, ports: map[string]*openPort{}}
+	u.number(s)
+	var pools []*frame.Pool
+	for _, w := range u.workers {
+		pools = append(pools, d.engine.Worker(w).Pool())
+	}
+	var err error
+	if u.sw, err = vswitch.New(s.VSwitch(u.numbers), pools); err != nil {
+		return err
+	}
+	for i, w := range u.workers {
+		if err := d.engine.AddNode(w, u.sw.Nodes[i]); err != nil {
+			return fmt.Errorf("switch %s: %w", s.Name, err)
+		}
+	}
+	for i := range s.Ports {
+		if err := d.openPort(u, &s.Ports[i], wait); err != nil {
+			return errors.Join(err, d.closeSwitch(u))
+		}
+	}
+	d.units = append(d.units, u)
+	return nil
+}
+
+// removeSwitch takes a switch down with its ports.
+func (d *Daemon) removeSwitch(name string) error {
+	u, err := d.unit(name)
+	if err != nil {
+		return err
+	}
+	d.units = slices.DeleteFunc(d.units, func(o *unit) bool { return o == u })
+	return d.closeSwitch(u)
+}
+
+func (d *Daemon) closeSwitch(u *unit) error {
+	var errs []error
+	for name := range u.ports {
+		errs = append(errs, d.closePort(u, name))
+	}
+	for i, w := range u.workers {
+		errs = append(errs, d.engine.RemoveNode(w, u.sw.Nodes[i]))
+	}
+	return errors.Join(errs...)
+}
+
+// number gives every port of s a number. A port keeps its number as long as
+// there is a port of its name; numbers are used again only when all have been.
+func (u *unit) number(s *config.Switch) {
+	used := make([]bool, vswitch.MaxPorts)
+	names := map[string]bool{}
+	for i := range s.Ports {
+		names[s.Ports[i].Name] = true
+	}
+	for name, n := range u.numbers {
+		if !names[name] {
+			delete(u.numbers, name)
+		} else {
+			used[n] = true
+		}
+	}
+	for i := range s.Ports {
+		name := s.Ports[i].Name
+		if _, has := u.numbers[name]; has {
+			continue
+		}
+		n := u.next
+		if n >= vswitch.MaxPorts {
+			n = slices.Index(used, false)
+		} else {
+			u.next++
+		}
+		u.numbers[name], used[n] = n, true
+	}
+}
+
+// openPort gives the queues of a port to the workers of its switch.
+func (d *Daemon) openPort(u *unit, p *config.Port, wait time.Duration) error {
+	o := &openPort{conf: *p}
+	u.ports[p.Name] = o
+	shares, err := shareQueues(p, wait)
+	if err != nil {
+		return fmt.Errorf("port %s: %w", metrics.PortName(u.name, p.Name), err)
+	}
+	for i, queues := range shares {
+		spec := p.Spec()
+		spec.Name, spec.Queues, spec.Wait = metrics.PortName(u.name, p.Name), queues, wait
+		k := slices.Index(u.workers, p.Workers[i])
+		port, err := d.engine.AddPort(p.Workers[i], u.sw.Nodes[k], uint16(u.numbers[p.Name]), spec)
+		if err != nil {
+			return errors.Join(nearInterfaces(p, err), d.closePort(u, p.Name))
+		}
+		o.open = append(o.open, port)
+	}
+	return nil
+}
+
+func (d *Daemon) closePort(u *unit, name string) error {
+	o := u.ports[name]
+	if o == nil {
+		return nil
+	}
+	delete(u.ports, name)
+	var errs []error
+	for _, p := range o.open {
+		errs = append(errs, d.engine.RemovePort(p))
+	}
+	return errors.Join(errs...)
+}
+
+// adopt makes the workers of a switch take up its program, so that ports that
+// it adds are known when they are opened.
+func (d *Daemon) adopt(u *unit) error {
+	for i, w := range u.workers {
+		n := u.sw.Nodes[i]
+		if err := d.engine.Worker(w).Do(func(now frame.Time) { n.Advance(now) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Daemon) unit(name string) (*unit, error) {
+	names := make([]string, len(d.units))
+	for i, u := range d.units {
+		if u.name == name || name == "" && len(d.units) == 1 {
+			return u, nil
+		}
+		names[i] = u.name
+	}
+	if name == "" {
+		return nil, fmt.Errorf("there are several switches: name one of %s", strings.Join(names, ", "))
+	}
+	return nil, fmt.Errorf("there is no switch %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// ReadFile reads the configuration of a running daemon anew.
+func (d *Daemon) ReadFile(path string) ([]config.Change, error) {
+	c, err := config.Load(path)
+	if err != nil {
+		d.refused()
+		return nil, err
+	}
+	return d.Apply(c, path, false)
+}
+
+func (d *Daemon) refused() {
+	d.mu.Lock()
+	d.state.ReloadSuccess, d.state.ReloadTime = false, time.Now()
+	d.mu.Unlock()
+}
+
+// kernelRelease is the release of the running kernel.
+func kernelRelease() string {
+	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(b))
+}

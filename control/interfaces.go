@@ -1,0 +1,142 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/safchain/ethtool"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/dataplane/xsk"
+)
+
+// shareQueues divides the queues of a port among its workers, in turn.
+func shareQueues(p *config.Port, wait time.Duration) ([][]int, error) {
+	if p.Interface == "" {
+		return make([][]int, 1), nil
+	}
+	n := p.Queues
+	if n == 0 {
+		var err error
+		if n, err = countQueues(p, wait); err != nil {
+			return nil, err
+		}
+	}
+	if n < len(p.Workers) {
+		return nil, fmt.Errorf("%s has %d queues for %d workers: give it more queues (ethtool -L, or numrxqueues of a veth), or fewer workers", p.Interface, n, len(p.Workers))
+	}
+	shares := make([][]int, len(p.Workers))
+	for q := range n {
+		shares[q%len(shares)] = append(shares[q%len(shares)], q)
+	}
+	return shares, nil
+}
+
+// interfacePoll is how often a missing interface is looked for.
+const interfacePoll = 50 * time.Millisecond
+
+// countQueues returns how many queues frames may arrive on. All must be
+// taken, or the kernel would keep some of the frames.
+func countQueues(p *config.Port, wait time.Duration) (n int, err error) {
+	for deadline := time.Now().Add(wait); ; time.Sleep(interfacePoll) {
+		err := xsk.InNetNS(p.NetNS, func() error {
+			if _, err := netlink.LinkByName(p.Interface); err != nil {
+				return err
+			}
+			n = channels(p.Interface)
+			return nil
+		})
+		if err == nil {
+			return n, nil
+		}
+		if time.Now().After(deadline) {
+			return 0, nearInterfaces(p, err)
+		}
+	}
+}
+
+// channels asks the driver. One that does not know has one queue.
+func channels(name string) int {
+	e, err := ethtool.NewEthtool()
+	if err != nil {
+		return 1
+	}
+	defer e.Close()
+	c, err := e.GetChannels(name)
+	if err != nil {
+		return 1
+	}
+	return max(1, int(c.RxCount+c.CombinedCount))
+}
+
+// nearInterfaces adds to the error of an interface that is not there which
+// ones are.
+func nearInterfaces(p *config.Port, err error) error {
+	var missing netlink.LinkNotFoundError
+	if p.Interface == "" || !errors.As(err, &missing) {
+		return explain(err)
+	}
+	where, names := "this network namespace", []string{}
+	if p.NetNS != "" {
+		where = "network namespace " + p.NetNS
+	}
+	// Without the list the error is the same, only shorter.
+	_ = xsk.InNetNS(p.NetNS, func() error {
+		links, err := netlink.LinkList()
+		for _, l := range links {
+			if l.Attrs().Name != "lo" {
+				names = append(names, l.Attrs().Name)
+			}
+		}
+		return err
+	})
+	slices.Sort(names)
+	switch {
+	case len(names) == 0:
+		return fmt.Errorf("there is no interface %s in %s, which has none but lo", p.Interface, where)
+	case len(names) > 12:
+		names = append(names[:12], "...")
+	}
+	return fmt.Errorf("there is no interface %s in %s; there are %s", p.Interface, where, strings.Join(names, ", "))
+}
+
+// explain adds to an error of the system what to do about it.
+func explain(err error) error {
+	hint := ""
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errExplained):
+		return err
+	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, fs.ErrPermission):
+		hint = "needs the capabilities CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_SYS_ADMIN (for other network namespaces); run it as root, or see deploy/systemd"
+		if os.Geteuid() == 0 {
+			hint = "root has lost CAP_NET_ADMIN, CAP_NET_RAW or CAP_BPF here; a container needs them added"
+		}
+	case errors.Is(err, unix.EAFNOSUPPORT):
+		hint = "this kernel has no AF_XDP sockets; it needs CONFIG_XDP_SOCKETS, and version 5.11 or later"
+	case errors.Is(err, unix.ENOBUFS) || errors.Is(err, unix.ENOMEM):
+		hint = "the packet memory could not be locked; raise the limit (ulimit -l unlimited), or set memory.frames lower"
+	default:
+		return err
+	}
+	return explained{err, hint}
+}
+
+var errExplained = errors.New("explained")
+
+type explained struct {
+	error
+	hint string
+}
+
+func (e explained) Error() string        { return e.error.Error() + "\n  " + e.hint }
+func (e explained) Unwrap() error        { return e.error }
+func (e explained) Is(target error) bool { return target == errExplained }

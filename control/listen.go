@@ -1,0 +1,114 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gswitch/gswitch/config"
+)
+
+// ErrInUse is returned where another daemon serves the socket.
+var ErrInUse = errors.New("another daemon listens there")
+
+// Listen opens the unix socket and, if one is configured, the TCP address of
+// a resolved document. It comes before New, so that a second daemon finds out
+// before it touches an interface.
+func Listen(c config.Control) ([]net.Listener, error) {
+	l, err := listenUnix(c.Socket)
+	if err != nil {
+		return nil, fmt.Errorf("control socket %s: %w", c.Socket, explain(err))
+	}
+	if c.Listen == "" {
+		return []net.Listener{l}, nil
+	}
+	t, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("control address: %w", err), l.Close())
+	}
+	return []net.Listener{l, t}, nil
+}
+
+// listenUnix listens at path. A socket that a killed process left behind is
+// removed; one that somebody listens at is not.
+func listenUnix(path string) (net.Listener, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	// The lock makes looking and taking one step. It goes with the process.
+	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		lock.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, ErrInUse
+		}
+		return nil, err
+	}
+	if conn, err := net.Dial("unix", path); err == nil {
+		return nil, errors.Join(ErrInUse, conn.Close(), lock.Close())
+	}
+	if fi, err := os.Lstat(path); err == nil {
+		if fi.Mode()&os.ModeSocket == 0 {
+			lock.Close()
+			return nil, fmt.Errorf("%s is there and is not a socket", path)
+		}
+		if err := os.Remove(path); err != nil {
+			lock.Close()
+			return nil, err
+		}
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		lock.Close()
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o660); err != nil {
+		return nil, errors.Join(err, l.Close(), lock.Close())
+	}
+	return &lockedListener{l, lock}, nil
+}
+
+type lockedListener struct {
+	net.Listener
+	lock *os.File
+}
+
+// Close removes the socket, then gives up the lock.
+func (l *lockedListener) Close() error { return errors.Join(l.Listener.Close(), l.lock.Close()) }
+
+// Serve answers on the listeners until ctx ends. Streams are cut off then.
+func (d *Daemon) Serve(ctx context.Context, listeners []net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true) // gRPC without TLS
+	srv := &http.Server{Handler: d.Handler(), Protocols: protocols, ReadHeaderTimeout: 10 * time.Second,
+		BaseContext: func(net.Listener) context.Context { return ctx }}
+	failed := make(chan error, len(listeners))
+	for _, l := range listeners {
+		go func() { failed <- srv.Serve(l) }()
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	cancel()
+	stop, done := context.WithTimeout(context.Background(), 2*time.Second)
+	defer done()
+	if serr := srv.Shutdown(stop); serr != nil {
+		err = errors.Join(err, srv.Close())
+	}
+	return err
+}
