@@ -21,8 +21,9 @@ type device interface {
 	transmit(now frame.Time, p *frame.Pool, v []frame.Ref) int
 	// fill gives the device free chunks to receive into.
 	fill(p *frame.Pool)
-	// kick makes the kernel send what was handed over, if it must be told.
-	kick()
+	// kick makes the kernel send what was handed over, if it must be told,
+	// and reports whether frames are left that need another kick.
+	kick() (left bool)
 	// wake returns when receive will have something although nothing wakes
 	// the worker: now, or Never where the device's descriptors say so.
 	wake(now frame.Time) frame.Time
@@ -39,7 +40,7 @@ func (null) complete(*frame.Pool)                             {}
 func (null) receive(frame.Time, *frame.Pool, []frame.Ref) int { return 0 }
 func (null) room(depth int) int                               { return depth }
 func (null) fill(*frame.Pool)                                 {}
-func (null) kick()                                            {}
+func (null) kick() bool                                       { return false }
 func (null) wake(frame.Time) frame.Time                       { return frame.Never }
 func (null) pollFDs(fds []unix.PollFd) []unix.PollFd          { return fds }
 func (null) release(*frame.Pool)                              {}

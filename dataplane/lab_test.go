@@ -24,7 +24,7 @@ var labs atomic.Int32
 
 // newLab builds a lab with n pairs, of the given number of queues. It skips
 // the test where that is not allowed.
-func newLab(t *testing.T, n, queues int) *lab {
+func newLab(t testing.TB, n, queues int) *lab {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root for network namespaces and AF_XDP")
@@ -44,7 +44,7 @@ func newLab(t *testing.T, n, queues int) *lab {
 }
 
 // makeNetNS makes a named namespace without leaving this thread in it.
-func makeNetNS(t *testing.T, name string) {
+func makeNetNS(t testing.TB, name string) {
 	t.Helper()
 	err := xsk.InNetNS("/proc/self/ns/net", func() error {
 		h, err := netns.NewNamed(name)
@@ -59,7 +59,7 @@ func makeNetNS(t *testing.T, name string) {
 }
 
 // cable makes the pair i.
-func (l *lab) cable(t *testing.T, i, queues int) {
+func (l *lab) cable(t testing.TB, i, queues int) {
 	t.Helper()
 	host, err := netns.GetFromName(l.host)
 	if err != nil {
@@ -83,14 +83,14 @@ func (l *lab) cable(t *testing.T, i, queues int) {
 }
 
 // in runs f in one of the namespaces.
-func (l *lab) in(t *testing.T, ns string, f func() error) {
+func (l *lab) in(t testing.TB, ns string, f func() error) {
 	t.Helper()
 	if err := xsk.InNetNS(ns, f); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (l *lab) set(t *testing.T, ns, name string, up bool) {
+func (l *lab) set(t testing.TB, ns, name string, up bool) {
 	t.Helper()
 	l.in(t, ns, func() error {
 		link, err := netlink.LinkByName(name)
@@ -106,7 +106,7 @@ func (l *lab) set(t *testing.T, ns, name string, up bool) {
 
 // socket opens a raw packet socket on an interface of the host namespace
 // that sees frames of the test's EtherType.
-func (l *lab) socket(t *testing.T, name string) int {
+func (l *lab) socket(t testing.TB, name string) int {
 	t.Helper()
 	const proto = 0xb588 // 0x88b5 in network order
 	fd := -1
@@ -128,7 +128,7 @@ func (l *lab) socket(t *testing.T, name string) int {
 }
 
 // send sends frame number n.
-func send(t *testing.T, fd int, n uint64, size int) {
+func send(t testing.TB, fd int, n uint64, size int) {
 	t.Helper()
 	b := make([]byte, size)
 	setNumber(b, n)
@@ -138,7 +138,7 @@ func send(t *testing.T, fd int, n uint64, size int) {
 }
 
 // expect receives frame number n.
-func expect(t *testing.T, fd int, n uint64) {
+func expect(t testing.TB, fd int, n uint64) {
 	t.Helper()
 	b := make([]byte, 1<<16)
 	for {

@@ -235,6 +235,6 @@ func (d *pcapPort) wake(now frame.Time) frame.Time {
 
 func (d *pcapPort) complete(*frame.Pool)                    {}
 func (d *pcapPort) fill(*frame.Pool)                        {}
-func (d *pcapPort) kick()                                   {}
+func (d *pcapPort) kick() bool                              { return false }
 func (d *pcapPort) release(*frame.Pool)                     {}
 func (d *pcapPort) pollFDs(fds []unix.PollFd) []unix.PollFd { return fds }

@@ -65,5 +65,5 @@ func (e *wireEnd) release(p *frame.Pool) {
 
 func (e *wireEnd) complete(*frame.Pool)                    {}
 func (e *wireEnd) fill(*frame.Pool)                        {}
-func (e *wireEnd) kick()                                   {}
+func (e *wireEnd) kick() bool                              { return false }
 func (e *wireEnd) pollFDs(fds []unix.PollFd) []unix.PollFd { return fds }

@@ -55,7 +55,7 @@ type line struct {
 	// Frames that the node has sent and the device has not yet taken.
 	held    [vector]frame.Ref
 	nheld   int
-	blocked bool // the device took less than there was
+	blocked bool // the device took less than there was, or has not sent all of it
 
 	taps []lineTap // empty: no capture
 
@@ -107,7 +107,9 @@ func (w *Worker) step(now frame.Time) (moved bool) {
 			moved = true
 		}
 		l.dev.fill(w.pool)
-		l.dev.kick()
+		if l.dev.kick() {
+			l.blocked = true
+		}
 	}
 
 	for _, n := range w.nodes {

@@ -59,7 +59,7 @@ func (d *xdpDevice) fill(p *frame.Pool) {
 	}
 }
 
-func (d *xdpDevice) kick() {
+func (d *xdpDevice) kick() (left bool) {
 	err := d.tx.Kick()
 	for _, s := range d.sockets {
 		if s.NeedsRxWakeup() {
@@ -72,6 +72,7 @@ func (d *xdpDevice) kick() {
 		d.lost.Store(true)
 		d.report()
 	}
+	return d.tx.Queued() > 0
 }
 
 func (d *xdpDevice) wake(frame.Time) frame.Time { return frame.Never }

@@ -77,6 +77,28 @@ func TestXDPForwards(t *testing.T) {
 	}
 }
 
+// A burst larger than what one transmit call sends leaves whole, without
+// anything else happening at the worker.
+func TestXDPBurstLeavesWhole(t *testing.T) {
+	l := newLab(t, 1, 1)
+	e := mustEngine(t, Config{Chunks: 8192, Workers: []WorkerConfig{{Poll: Sleep}}})
+	n := &tester{pool: e.Worker(0).Pool(), size: 60}
+	mustNode(t, e, 0, n)
+	mustPort(t, e, 0, n, 0, PortSpec{Interface: "d0", NetNS: l.dut, TxDepth: 2048})
+	if err := e.Start(); err != nil {
+		t.Fatal(err)
+	}
+	awaitPort(e, 0, true)
+	h0 := l.socket(t, "h0")
+	e.Worker(0).Do(func(frame.Time) { n.toSend = 1500 })
+	for i := range uint64(1500) {
+		expect(t, h0, i)
+	}
+	if s := e.Stats().Workers[0]; s.KickFrames < 20*s.Kicks {
+		t.Errorf("%d frames in %d calls, want at least 20 a call", s.KickFrames, s.Kicks)
+	}
+}
+
 func TestXDPGenericWhenPinned(t *testing.T) {
 	l := newLab(t, 2, 1)
 	e, _, _ := twoPorts(t, l, Config{}, PortSpec{Mode: xsk.Generic})

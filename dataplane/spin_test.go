@@ -1,0 +1,48 @@
+package dataplane
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// An idle worker that spins makes no system call, with AF_XDP ports too. What
+// is left are those of the Go runtime, which takes every goroutine off its
+// thread for a moment after 10 ms: a signal and futex calls.
+func TestIdleSpinMakesNoSystemCalls(t *testing.T) {
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("needs strace")
+	}
+	l := newLab(t, 2, 1)
+	e, _, _ := twoPorts(t, l, Config{Workers: []WorkerConfig{{Poll: Spin}}}, PortSpec{})
+	awaitPort(e, 0, true)
+	awaitPort(e, 1, true)
+	h0, h1 := l.socket(t, "h0"), l.socket(t, "h1")
+	send(t, h0, 1, 60) // it has worked before
+	expect(t, h1, 1)
+	c := exec.Command(strace, "-qq", "-p", strconv.Itoa(thread(e.Worker(0))))
+	var log strings.Builder
+	c.Stderr = &log
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second)
+	c.Process.Signal(os.Interrupt)
+	c.Wait()
+	for line := range strings.Lines(log.String()) {
+		switch name, _, _ := strings.Cut(line, "("); name {
+		case "futex", "rt_sigreturn":
+		default:
+			if !strings.HasPrefix(line, "--- SIGURG") && !strings.HasPrefix(line, "strace: ") {
+				t.Errorf("while idle: %s", line)
+			}
+		}
+	}
+	if s := e.Stats().Workers[0]; s.Sleeps != 0 {
+		t.Errorf("slept %d times", s.Sleeps)
+	}
+}
