@@ -39,6 +39,21 @@ func All() []DUT {
 	return []DUT{gswitchL2, gswitchFull, gswitchChain, gswitchAdaptive, cL2fwd, asavie, testpmd, ovsXDP, ovsUser, bridge, direct}
 }
 
+// Of returns d under another name and with the project's binaries from another folder.
+func (d DUT) Of(name, folder string) DUT {
+	missing, start := d.Missing, d.Start
+	d.Name = name
+	d.Missing = func(e Env) string {
+		e.Bin = folder
+		return missing(e)
+	}
+	d.Start = func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) {
+		e.Bin = folder
+		return start(b, e)
+	}
+	return d
+}
+
 // startup is the longest time that a forwarder takes until it is ready.
 const startup = 30 * time.Second
 

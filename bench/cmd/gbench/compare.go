@@ -40,7 +40,8 @@ func compareCmd(args []string) error {
 	out := f.String("json", "", "write every run to this file")
 	strict := f.Bool("check", false, "fail where a bar of the project is missed")
 	f.Usage = func() {
-		fmt.Fprintln(f.Output(), "usage: gbench compare [flags] [forwarder...]   (gbench list names them; without names all that can run)")
+		fmt.Fprintln(f.Output(), "usage: gbench compare [flags] [forwarder...]   (gbench list names them; without names all that can run)\n"+
+			"NAME@FOLDER takes the project's binaries from another folder: two builds in one comparison")
 		f.PrintDefaults()
 	}
 	var names []string // flags may stand between and behind them
@@ -117,31 +118,37 @@ func compareCmd(args []string) error {
 	return nil
 }
 
-// choose returns the named forwarders, or all that can run in the mode.
+// choose returns the named forwarders in the order of the names, or all that
+// can run in the mode. A name may say which build is meant: name@folder.
 func choose(o compare.Options, names []string) ([]dut.DUT, error) {
 	var chosen []dut.DUT
-	for _, d := range dut.All() {
-		named := slices.Contains(names, d.Name)
-		if len(names) > 0 && !named {
-			continue
-		}
-		missing := d.Missing(o.Env)
-		fits := d.Start != nil || d.Name == dut.Direct && o.Mode == compare.Latency
-		switch {
-		case missing == "" && fits:
-			chosen = append(chosen, d)
-		case named && missing != "":
-			return nil, fmt.Errorf("%s: %s", d.Name, missing)
-		case named:
-			return nil, fmt.Errorf("%s cannot be measured in this mode", d.Name)
-		case missing != "":
-			fmt.Printf("left out: %s (%s)\n", d.Name, missing)
+	fits := func(d dut.DUT) bool { return d.Start != nil || d.Name == dut.Direct && o.Mode == compare.Latency }
+	if len(names) == 0 {
+		for _, d := range dut.All() {
+			if missing := d.Missing(o.Env); missing != "" {
+				fmt.Printf("left out: %s (%s)\n", d.Name, missing)
+			} else if fits(d) {
+				chosen = append(chosen, d)
+			}
 		}
 	}
-	for _, n := range names {
-		if !slices.ContainsFunc(dut.All(), func(d dut.DUT) bool { return d.Name == n }) {
-			return nil, fmt.Errorf("no forwarder is called %s; gbench list names them", n)
+	for _, arg := range names {
+		name, folder, other := strings.Cut(arg, "@")
+		i := slices.IndexFunc(dut.All(), func(d dut.DUT) bool { return d.Name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("no forwarder is called %s; gbench list names them", name)
 		}
+		d := dut.All()[i]
+		if !fits(d) {
+			return nil, fmt.Errorf("%s cannot be measured in this mode", name)
+		}
+		if other {
+			d = d.Of(arg, folder)
+		}
+		if missing := d.Missing(o.Env); missing != "" {
+			return nil, fmt.Errorf("%s: %s", arg, missing)
+		}
+		chosen = append(chosen, d)
 	}
 	if len(chosen) == 0 {
 		return nil, errors.New("none of the forwarders can run here")
