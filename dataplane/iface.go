@@ -38,7 +38,7 @@ type iface struct {
 	mac   string
 	mtu   int
 	why   string // why it is not open
-	lost  bool   // it was open before
+	lost  bool   // it was open before and not closed on purpose
 }
 
 // addShare gives p its queues of an interface. The interface is opened, or
@@ -119,7 +119,7 @@ func (e *Engine) openIface(i *iface) (err error) {
 		return err
 	})
 	if err != nil {
-		return err
+		return errors.Join(err, e.restore(i))
 	}
 	queues := 0
 	for _, p := range i.ports {
@@ -157,6 +157,12 @@ func (e *Engine) openIface(i *iface) (err error) {
 	e.log.Info("interface opened", "interface", i.key.name, "netns", i.key.netns, "mode", port.Mode(), "tried", rungs(port), "mtu", i.mtu)
 	for _, w := range i.prep.warnings {
 		e.log.Warn("interface", "interface", i.key.name, "netns", i.key.netns, "warning", w)
+	}
+	if i.lost {
+		i.lost = false
+		for _, p := range i.ports {
+			p.reopened++
+		}
 	}
 	e.follow(i, i.linkState(e))
 	return nil
@@ -206,7 +212,7 @@ func (e *Engine) closeIface(i *iface, why string) error {
 		}
 		p.device, p.sockets = nil, nil
 	}
-	i.port, i.fill, i.lost = nil, 0, true
+	i.port, i.fill = nil, 0
 	return errors.Join(err, e.restore(i))
 }
 
@@ -258,9 +264,6 @@ func (e *Engine) follow(i *iface, why string) {
 			}
 			if err := e.bringUp(p, p.device); err != nil {
 				continue
-			}
-			if i.lost {
-				p.reopened++
 			}
 			e.log.Info("port up", "port", p.spec.Name, "interface", i.key.name, "netns", i.key.netns, "mode", i.port.Mode())
 		case why != "" && p.up:

@@ -186,6 +186,7 @@ func (e *Engine) lose(i *iface, why string) {
 	if i.port == nil {
 		return
 	}
+	i.lost = true
 	for _, p := range i.ports {
 		e.log.Warn("port down", "port", p.spec.Name, "interface", i.key.name, "netns", i.key.netns, "reason", why)
 	}

@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"slices"
@@ -96,6 +97,32 @@ func TestXDPBurstLeavesWhole(t *testing.T) {
 	}
 	if s := e.Stats().Workers[0]; s.KickFrames < 20*s.Kicks {
 		t.Errorf("%d frames in %d calls, want at least 20 a call", s.KickFrames, s.Kicks)
+	}
+}
+
+// With an MTU beyond a chunk frames come and go in several.
+func TestXDPJumbo(t *testing.T) {
+	l := newLab(t, 2, 1)
+	for i := range 2 {
+		for ns, name := range map[string]string{l.dut: fmt.Sprintf("d%d", i), l.host: fmt.Sprintf("h%d", i)} {
+			l.in(t, ns, func() error {
+				link, err := netlink.LinkByName(name)
+				if err != nil {
+					return err
+				}
+				return netlink.LinkSetMTU(link, 9000)
+			})
+		}
+	}
+	e, _, _ := twoPorts(t, l, Config{}, PortSpec{})
+	if p := awaitPort(e, 0, true); p.MTU != 9000 {
+		t.Errorf("MTU %d", p.MTU)
+	}
+	awaitPort(e, 1, true)
+	h0, h1 := l.socket(t, "h0"), l.socket(t, "h1")
+	for i := range uint64(50) {
+		send(t, h0, i, 60+int(i)*180)
+		expect(t, h1, i)
 	}
 }
 
