@@ -1,0 +1,161 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+// check is one thing that the machine needs or should have.
+type check struct {
+	name   string
+	ok     bool
+	needed bool
+	what   string // what was found, and what to do
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "doctor",
+		Short:   "Check whether this machine can run a switch",
+		Long:    "Check kernel, privileges and limits. Exits with 1 if something that is needed is missing.",
+		Example: "  gswitch doctor",
+		Args:    args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			failed := false
+			t := newTable("CHECK", "RESULT", "FOUND")
+			for _, k := range checks() {
+				result := "ok"
+				switch {
+				case !k.ok && k.needed:
+					result, failed = "FAIL", true
+				case !k.ok:
+					result = "warn"
+				}
+				t.row(k.name, result, k.what)
+			}
+			t.print(c.OutOrStdout())
+			if failed {
+				return errors.New("a switch cannot run here; see FAIL above")
+			}
+			return nil
+		},
+	}
+}
+
+func checks() []check {
+	return []check{kernelCheck(), socketCheck(), capabilityCheck(), memlockCheck(), jitCheck(), hugePagesCheck(), cpuCheck()}
+}
+
+// 5.11 has all that is used: BPF links for XDP (5.9), sharing a UMEM between
+// devices (5.10), preferred busy polling (5.11).
+const (
+	wantMajor = 5
+	wantMinor = 11
+)
+
+func kernelCheck() check {
+	release := strings.TrimSpace(readFile("/proc/sys/kernel/osrelease"))
+	major, minor := 0, 0
+	if _, err := fmt.Sscanf(release, "%d.%d", &major, &minor); err != nil {
+		return check{"kernel", false, true, "unknown release " + release}
+	}
+	ok := major > wantMajor || major == wantMajor && minor >= wantMinor
+	return check{"kernel", ok, true, fmt.Sprintf("%s (%d.%d or later is needed)", release, wantMajor, wantMinor)}
+}
+
+func socketCheck() check {
+	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW, 0)
+	if err == nil {
+		unix.Close(fd)
+		return check{"AF_XDP", true, true, "sockets can be made"}
+	}
+	if errors.Is(err, unix.EAFNOSUPPORT) {
+		return check{"AF_XDP", false, true, "the kernel was built without CONFIG_XDP_SOCKETS"}
+	}
+	return check{"AF_XDP", false, true, err.Error()}
+}
+
+// Numbers from linux/capability.h.
+var capabilities = []struct {
+	name   string
+	bit    uint
+	needed bool
+}{
+	{"CAP_NET_ADMIN", 12, true}, {"CAP_NET_RAW", 13, true}, {"CAP_BPF", 39, true},
+	{"CAP_SYS_ADMIN", 21, false}, {"CAP_IPC_LOCK", 14, false}, {"CAP_SYS_NICE", 23, false},
+}
+
+func capabilityCheck() check {
+	var have uint64
+	for line := range strings.Lines(readFile("/proc/self/status")) {
+		if hex, ok := strings.CutPrefix(line, "CapEff:"); ok {
+			have, _ = strconv.ParseUint(strings.TrimSpace(hex), 16, 64)
+		}
+	}
+	k := check{name: "capabilities", ok: true, what: "all there"}
+	var missing []string
+	for _, c := range capabilities {
+		// CAP_SYS_ADMIN stands for CAP_BPF on older kernels, and still does.
+		if have>>c.bit&1 == 1 || c.name == "CAP_BPF" && have>>21&1 == 1 {
+			continue
+		}
+		missing = append(missing, c.name)
+		k.ok = false
+		k.needed = k.needed || c.needed
+	}
+	if !k.ok {
+		k.what = "missing " + strings.Join(missing, ", ") + " (CAP_SYS_ADMIN: for other network namespaces)"
+	}
+	return k
+}
+
+func memlockCheck() check {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &l); err != nil {
+		return check{"memlock", false, false, err.Error()}
+	}
+	if l.Cur == unix.RLIM_INFINITY {
+		return check{"memlock", true, false, "unlimited"}
+	}
+	const want = 256 << 20
+	return check{"memlock", l.Cur >= want || os.Geteuid() == 0, false, fmt.Sprintf("%s; raise it with ulimit -l unlimited where packet memory cannot be had (root needs not)", size(l.Cur))}
+}
+
+func jitCheck() check {
+	v := strings.TrimSpace(readFile("/proc/sys/net/core/bpf_jit_enable"))
+	switch v {
+	case "":
+		return check{"BPF JIT", true, false, "always on"}
+	case "0":
+		return check{"BPF JIT", false, false, "off: sysctl net.core.bpf_jit_enable=1"}
+	}
+	return check{"BPF JIT", true, false, "on"}
+}
+
+func hugePagesCheck() check {
+	n := strings.TrimSpace(readFile("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages"))
+	if n == "" || n == "0" {
+		return check{"huge pages", false, false, "none free: sysctl vm.nr_hugepages=64 may save a few per cent"}
+	}
+	return check{"huge pages", true, false, n + " of 2 MiB free"}
+}
+
+func cpuCheck() check {
+	n := runtime.NumCPU()
+	return check{"CPUs", n > 1, false, fmt.Sprintf("%d; a spinning worker takes one for itself", n)}
+}
+
+func readFile(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	return string(b)
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/control"
+)
+
+// runFlags are the flags of run.
+type runFlags struct {
+	file    string
+	ports   []string
+	netns   string
+	mode    string
+	poll    string
+	cpu     int
+	listen  string
+	wait    time.Duration
+	verbose bool
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run [-c FILE | --port IF --port IF ...]",
+		Short: "Run a daemon",
+		Long: `Run switches until a signal ends them.
+
+With -c the switches of a file run. With --port one switch runs, that learns
+addresses and forwards between the interfaces.
+
+One line with the word ready is printed once it forwards. SIGHUP reads the
+file again; SIGINT and SIGTERM end it.`,
+		Example: `  gswitch run --port eth1 --port eth2
+  gswitch run --port eth1 --port eth2 --poll spin --cpu 1
+  gswitch run --netns lab --port veth0 --port veth1 --mode native
+  gswitch run -c switch.yaml --wait 30s`,
+		Args: args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			doc, err := f.document(c, a)
+			if err != nil {
+				return err
+			}
+			return f.run(doc, c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	fl := c.Flags()
+	fl.StringVarP(&f.file, "config", "c", "", "configuration file")
+	fl.StringArrayVarP(&f.ports, "port", "p", nil, "interface to forward over (repeat)")
+	fl.StringVar(&f.netns, "netns", "", "network namespace of the interfaces, a name or a path")
+	fl.StringVar(&f.mode, "mode", "auto", "AF_XDP mode: auto, zerocopy, native, generic")
+	fl.StringVar(&f.poll, "poll", "adaptive", "when the worker sleeps: spin, adaptive, sleep")
+	fl.IntVar(&f.cpu, "cpu", 0, "pin the worker to this CPU")
+	fl.StringVar(&f.listen, "listen", "", "serve the API and /metrics on this TCP address too")
+	fl.DurationVar(&f.wait, "wait", 0, "wait so long for interfaces that are not there yet")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log more")
+	return c
+}
+
+// document is the file, or what the flags say.
+func (f *runFlags) document(c *cobra.Command, a *app) (*config.Config, error) {
+	if f.file == "" && len(f.ports) == 0 {
+		return nil, usageError{errors.New("run what? Give a file with -c, or interfaces with --port; see gswitch run --help")}
+	}
+	if f.file != "" {
+		for _, name := range []string{"port", "netns", "mode", "poll", "cpu"} {
+			if c.Flags().Changed(name) {
+				return nil, usageError{fmt.Errorf("--%s does not go with -c: it is said in the file", name)}
+			}
+		}
+		doc, err := config.Load(f.file)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		f.control(doc, a)
+		return doc, nil
+	}
+	name := a.name
+	if name == "" {
+		name = "gswitch"
+	}
+	worker := config.Worker{Poll: f.poll}
+	if c.Flags().Changed("cpu") {
+		worker.CPU = &f.cpu
+	}
+	sw := config.Switch{Name: name}
+	for _, p := range f.ports {
+		sw.Ports = append(sw.Ports, config.Port{Interface: p, NetNS: f.netns, Mode: f.mode})
+	}
+	made := &config.Config{Version: 1, Workers: []config.Worker{worker}, Switches: []config.Switch{sw}}
+	f.control(made, a)
+	// The decoder knows what words and names are legal.
+	doc, err := config.Parse("flags", made.YAML())
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return doc, nil
+}
+
+func (f *runFlags) control(doc *config.Config, a *app) {
+	if f.listen != "" {
+		doc.Control.Listen = f.listen
+	}
+	if a.socket != "" {
+		// A socket is named as seen from here.
+		if abs, err := filepath.Abs(a.socket); err == nil {
+			doc.Control.Socket = abs
+		}
+	}
+}
+
+func (f *runFlags) run(doc *config.Config, stdout, stderr io.Writer) error {
+	level := slog.LevelWarn
+	if f.verbose {
+		level = slog.LevelInfo
+	}
+	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
+	defer stop()
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, unix.SIGHUP)
+	defer signal.Stop(hangup)
+
+	source := f.file
+	if source == "" {
+		source = "flags"
+	}
+	if err := control.Check(doc); err != nil {
+		return usageError{err}
+	}
+	settings := doc.Resolved().Control
+	listeners, err := control.Listen(settings)
+	if err != nil {
+		return err
+	}
+	d, err := control.New(doc, control.Options{Version: version, Source: source, Wait: f.wait, Logger: log})
+	if err != nil {
+		return errors.Join(err, closeAll(listeners))
+	}
+	if err := d.Start(); err != nil {
+		return errors.Join(err, d.Stop(), closeAll(listeners))
+	}
+	fmt.Fprintf(stdout, "ready: %s; control socket %s\n", summary(doc), settings.Socket)
+	notify("READY=1")
+	served := make(chan error, 1)
+	go func() { served <- d.Serve(ctx, listeners) }()
+	for {
+		select {
+		case <-hangup:
+			f.reload(d, log)
+		case err := <-served:
+			notify("STOPPING=1")
+			return errors.Join(err, d.Stop())
+		}
+	}
+}
+
+func closeAll(listeners []net.Listener) error {
+	var errs []error
+	for _, l := range listeners {
+		errs = append(errs, l.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// reload reads the file again. What is wrong with it is logged; the old
+// configuration stays.
+func (f *runFlags) reload(d *control.Daemon, log *slog.Logger) {
+	if f.file == "" {
+		log.Warn("reload: there is no file; this daemon runs from flags")
+		return
+	}
+	changes, err := d.ReadFile(f.file)
+	if err != nil {
+		log.Error("reload: nothing was changed", "err", err)
+		return
+	}
+	log.Warn("reloaded", "file", f.file, "changes", len(changes))
+}
+
+func summary(doc *config.Config) string {
+	var parts []string
+	for i := range doc.Switches {
+		parts = append(parts, fmt.Sprintf("%s (%s)", doc.Switches[i].Name, plural(len(doc.Switches[i].Ports), "port")))
+	}
+	if len(parts) > 4 {
+		parts = append(parts[:4], fmt.Sprintf("and %d more", len(parts)-4))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func plural(n int, what string) string {
+	switch {
+	case n == 1:
+		return "1 " + what
+	case strings.HasSuffix(what, "ch"):
+		return fmt.Sprintf("%d %ses", n, what)
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// notify tells systemd (sd_notify(3)), if it started us.
+func notify(state string) {
+	path := os.Getenv("NOTIFY_SOCKET")
+	if path == "" {
+		return
+	}
+	conn, err := net.Dial("unixgram", path)
+	if err != nil {
+		return // systemd will find the time out
+	}
+	defer conn.Close()
+	_, _ = conn.Write([]byte(state))
+}

@@ -1,0 +1,370 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/control"
+	"github.com/gswitch/gswitch/control/api"
+)
+
+func (a *app) showCommand() *cobra.Command {
+	port := func(use, short string, fetch func(context.Context, api.ControlClient, *api.ListRequest) (proto.Message, error), print func(io.Writer, proto.Message)) *cobra.Command {
+		return &cobra.Command{Use: use + " [PORT]", Short: short, Args: args(cobra.MaximumNArgs(1)),
+			RunE: func(c *cobra.Command, w []string) error { return a.show(c, w, 0, fetch, print) }}
+	}
+	limited := func(use, short string, fetch func(context.Context, api.ControlClient, *api.ListRequest) (proto.Message, error), print func(io.Writer, proto.Message)) *cobra.Command {
+		var limit uint32
+		c := &cobra.Command{Use: use, Short: short, Args: args(cobra.MaximumNArgs(1)),
+			RunE: func(c *cobra.Command, w []string) error { return a.show(c, w, limit, fetch, print) }}
+		c.Flags().Uint32VarP(&limit, "limit", "n", 0, "most entries, 0 is all")
+		return c
+	}
+	return group("show", "Show state and counters", `  gswitch show ports
+  gswitch show ports p1
+  gswitch show drops
+  gswitch show routes --json`,
+		port("ports", "Ports; all about one if it is named", fetchPorts, printPorts),
+		port("queues", "Egress queues that were used", func(x context.Context, c api.ControlClient, r *api.ListRequest) (proto.Message, error) {
+			return c.ListQueues(x, r)
+		}, printQueues),
+		limited("fdb [PORT]", "Forwarding database of layer 2", func(x context.Context, c api.ControlClient, r *api.ListRequest) (proto.Message, error) {
+			return c.ListFDB(x, r)
+		}, printFDB),
+		limited("routes", "Routes", func(x context.Context, c api.ControlClient, r *api.ListRequest) (proto.Message, error) {
+			return c.ListRoutes(x, r)
+		}, printRoutes),
+		port("neighbors", "Neighbours (ARP, neighbour discovery)", func(x context.Context, c api.ControlClient, r *api.ListRequest) (proto.Message, error) {
+			return c.ListNeighbors(x, r)
+		}, printNeighbors),
+		port("acl", "Access lists with what they matched", func(x context.Context, c api.ControlClient, r *api.ListRequest) (proto.Message, error) {
+			return c.ListACLs(x, r)
+		}, printACLs),
+		port("buffer", "Shared packet buffer", func(x context.Context, c api.ControlClient, r *api.ListRequest) (proto.Message, error) {
+			return c.ListBuffers(x, r)
+		}, printBuffers),
+		port("pfc", "Priority flow control", func(x context.Context, c api.ControlClient, r *api.ListRequest) (proto.Message, error) {
+			return c.ListPFC(x, r)
+		}, printPFC),
+		port("drops", "Dropped frames, by reason", func(x context.Context, c api.ControlClient, r *api.ListRequest) (proto.Message, error) {
+			return c.ListDrops(x, r)
+		}, printDrops),
+		port("workers", "Workers and packet memory", func(x context.Context, c api.ControlClient, r *api.ListRequest) (proto.Message, error) {
+			return c.ListWorkers(x, r)
+		}, printWorkers),
+		a.showConfigCommand(),
+		&cobra.Command{Use: "version", Short: "Version of the daemon and of this program", Args: args(cobra.NoArgs), RunE: a.showVersion})
+}
+
+func (a *app) show(c *cobra.Command, w []string, limit uint32, fetch func(context.Context, api.ControlClient, *api.ListRequest) (proto.Message, error), print func(io.Writer, proto.Message)) error {
+	client, address, err := a.client()
+	if err != nil {
+		return err
+	}
+	r := &api.ListRequest{Switch: a.sw, Limit: limit}
+	if len(w) > 0 {
+		r.Port = w[0]
+		// "switch/port" names both.
+		if sw, port, both := strings.Cut(w[0], "/"); both && a.sw == "" {
+			r.Switch, r.Port = sw, port
+		}
+	}
+	m, err := fetch(c.Context(), client, r)
+	if err != nil {
+		return control.Explain(address, err)
+	}
+	if a.json {
+		return printJSON(c, m)
+	}
+	if ports, ok := m.(*api.Ports); ok && r.Port != "" {
+		if len(ports.Ports) == 0 {
+			return fmt.Errorf("there is no port %q", w[0])
+		}
+		printPort(c.OutOrStdout(), ports.Ports[0])
+		return nil
+	}
+	print(c.OutOrStdout(), m)
+	return nil
+}
+
+func fetchPorts(x context.Context, c api.ControlClient, r *api.ListRequest) (proto.Message, error) {
+	return c.ListPorts(x, r)
+}
+
+// namer writes ports without their switch where there is only one.
+func namer[T interface{ GetSwitch() string }](list []T) func(sw, port string) string {
+	for _, e := range list {
+		if e.GetSwitch() != list[0].GetSwitch() {
+			return func(sw, port string) string { return sw + "/" + port }
+		}
+	}
+	return func(_, port string) string { return port }
+}
+
+func printPorts(w io.Writer, m proto.Message) {
+	list := m.(*api.Ports).Ports
+	name := namer(list)
+	t := newTable("PORT", "ON", "STATE", "MODE", ">RATE", ">RX FRAMES", ">TX FRAMES", ">DROPS")
+	var warnings []string
+	for _, p := range list {
+		t.row(name(p.Switch, p.Name), clip(below(p), 24), clip(p.State, 22), dash(p.Mode), rate(p.Rate), p.RxFrames, p.TxFrames, p.Drops)
+		for _, text := range p.Warnings {
+			warnings = append(warnings, fmt.Sprintf("%s: %s", name(p.Switch, p.Name), text))
+		}
+	}
+	t.print(w)
+	for _, text := range warnings {
+		fmt.Fprintln(w, "warning:", text)
+	}
+}
+
+// below names what is under a port.
+func below(p *api.Port) string {
+	switch {
+	case p.Interface != "" && p.Netns != "":
+		return p.Interface + "@" + p.Netns[strings.LastIndex(p.Netns, "/")+1:]
+	case p.Interface != "":
+		return p.Interface
+	case p.Wire != "":
+		return "wire " + p.Wire
+	}
+	return p.Kind
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return s[:n-2] + ".."
+}
+
+func printPort(w io.Writer, p *api.Port) {
+	field := func(name, format string, args ...any) {
+		fmt.Fprintf(w, "%-16s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	field("port", "%s/%s (number %d)", p.Switch, p.Name, p.Number)
+	field("on", "%s", below(p))
+	field("state", "%s", p.State)
+	if p.Mode != "" {
+		field("mode", "%s (%s)", p.Mode, p.ModeReason)
+	}
+	field("rate", "%s", rate(p.Rate))
+	field("mtu", "%d", p.Mtu)
+	if len(p.Addresses) > 0 {
+		field("addresses", "%s", strings.Join(p.Addresses, ", "))
+	}
+	field("queues", "%d on workers %v", p.Queues, p.Workers)
+	for _, s := range p.Setup {
+		field("set up", "%s", s)
+	}
+	for _, s := range p.Warnings {
+		field("warning", "%s", s)
+	}
+	field("received", "%d frames, %d bytes", p.RxFrames, p.RxBytes)
+	field("sent", "%d frames, %d bytes", p.TxFrames, p.TxBytes)
+	field("drops", "%d", p.Drops)
+	if p.Kind == "xdp" {
+		x := p.Xsk
+		field("rings", "rx full %d, fill empty %d, rx dropped %d, rx invalid %d", x.RxRingFull, x.RxFillRingEmpty, x.RxDropped, x.RxInvalid)
+		field("", "tx invalid %d, tx empty %d, kicks %d, kick errors %d, lost %d", x.TxInvalid, x.TxRingEmpty, x.Kicks, x.KickErrors, x.TxDropped)
+		field("reopened", "%d", p.Reopened)
+	}
+}
+
+func printQueues(w io.Writer, m proto.Message) {
+	list := m.(*api.Queues).Queues
+	name := namer(list)
+	t := newTable("PORT", ">QUEUE", ">FRAMES", ">BYTES", ">PEAK", ">SENT", ">MARKED", ">DROPS", ">P50", ">P99", "PAUSED")
+	for _, q := range list {
+		if q.EnqueuedFrames+q.Drops+q.Frames == 0 {
+			continue
+		}
+		t.row(name(q.Switch, q.Port), q.Queue, q.Frames, q.Bytes, size(q.PeakBytes), q.DequeuedFrames, q.EcnMarkedFrames, q.Drops, span(q.SojournP50), span(q.SojournP99), yes(q.Paused))
+	}
+	t.print(w)
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "-"
+}
+
+func printFDB(w io.Writer, m proto.Message) {
+	f := m.(*api.FDB)
+	name := namer(f.Entries)
+	t := newTable(">VLAN", "MAC", "PORT", "TYPE", ">AGE")
+	for _, e := range f.Entries {
+		kind, age := "learned", fmt.Sprintf("%.0fs", e.AgeSeconds)
+		if e.Static {
+			kind, age = "static", "-"
+		}
+		t.row(e.Vlan, e.Mac, name(e.Switch, e.Port), kind, age)
+	}
+	t.print(w)
+	fmt.Fprintf(w, "%d of %d\n", f.Total, f.Capacity)
+}
+
+func printRoutes(w io.Writer, m proto.Message) {
+	r := m.(*api.Routes)
+	name := namer(r.Routes)
+	t := newTable("PREFIX", "KIND", "NEXT HOPS", ">FRAMES", ">BYTES")
+	for _, e := range r.Routes {
+		var hops []string
+		for _, h := range e.NextHops {
+			s := h.Via
+			if h.Interface != "" {
+				s = h.Interface
+			}
+			if h.Weight > 1 {
+				s += fmt.Sprintf(" x%d", h.Weight)
+			}
+			hops = append(hops, s)
+		}
+		prefix := e.Prefix
+		if full := name(e.Switch, prefix); full != prefix {
+			prefix = e.Switch + " " + prefix
+		}
+		t.row(prefix, e.Kind, clip(dash(strings.Join(hops, ", ")), 34), e.Frames, e.Bytes)
+	}
+	t.print(w)
+	fmt.Fprintf(w, "%d of %d\n", len(r.Routes), r.Total)
+}
+
+func printNeighbors(w io.Writer, m proto.Message) {
+	list := m.(*api.Neighbors).Neighbors
+	name := namer(list)
+	t := newTable("ADDRESS", "MAC", "INTERFACE", "STATE")
+	for _, n := range list {
+		t.row(n.Address, dash(n.Mac), name(n.Switch, n.Interface), n.State)
+	}
+	t.print(w)
+}
+
+func printACLs(w io.Writer, m proto.Message) {
+	list := m.(*api.ACLs).Rules
+	name := namer(list)
+	t := newTable("LIST", ">SEQ", "NAME", ">FRAMES", ">BYTES", "RULE")
+	for _, r := range list {
+		t.row(name(r.Switch, r.Acl), r.Seq, dash(r.Name), r.Frames, r.Bytes, clip(r.Rule, 48))
+	}
+	t.print(w)
+}
+
+func printBuffers(w io.Writer, m proto.Message) {
+	b := m.(*api.Buffers)
+	t := newTable("SWITCH", ">SHARE", ">SIZE", ">HELD", ">SHARED POOL", ">OF WHICH USED")
+	for _, e := range b.Buffers {
+		t.row(e.Switch, e.Worker, size(e.Size), size(e.Held), size(e.SharedSize), size(e.Shared))
+	}
+	t.print(w)
+	if len(b.Groups) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	name := namer(b.Groups)
+	t = newTable("INGRESS PORT", ">CLASS", "LOSSLESS", ">RESERVED", ">SHARED", ">HEADROOM", ">OF", ">PEAK", ">XOFFS", ">DROPS")
+	for _, g := range b.Groups {
+		t.row(name(g.Switch, g.Port), g.Class, yes(g.Lossless), size(g.Reserved), size(g.Shared), size(g.Headroom), size(g.HeadroomSize), size(g.Peak), g.Xoffs, g.Drops)
+	}
+	t.print(w)
+}
+
+func printPFC(w io.Writer, m proto.Message) {
+	list := m.(*api.PFC).Classes
+	name := namer(list)
+	t := newTable("PORT", ">CLASS", "PAUSED", "ASKING", "STORM", ">RX XOFF", ">RX XON", ">TX XOFF", ">TX XON", ">PAUSED S", ">ASKED S", ">STORMS")
+	for _, p := range list {
+		t.row(name(p.Switch, p.Port), p.Class, yes(p.Paused), yes(p.Asking), yes(p.Storm), p.RxXoff, p.RxXon, p.TxXoff, p.TxXon,
+			fmt.Sprintf("%.3f", p.PausedSeconds), fmt.Sprintf("%.3f", p.AskedSeconds), p.Storms)
+	}
+	t.print(w)
+}
+
+func printDrops(w io.Writer, m proto.Message) {
+	list := m.(*api.Drops).Drops
+	name := namer(list)
+	t := newTable("PORT", "REASON", ">FRAMES", "LOSS")
+	for _, d := range list {
+		loss := "yes"
+		if !d.Loss {
+			loss = "no, used up"
+		}
+		t.row(name(d.Switch, dash(d.Port)), d.Reason, d.Frames, loss)
+	}
+	t.print(w)
+}
+
+func printWorkers(w io.Writer, m proto.Message) {
+	r := m.(*api.Workers)
+	t := newTable(">WORKER", "POLL", ">CPU", ">PORTS", ">BUSY", ">FRAMES/VEC", ">FRAMES/KICK", ">MAX LOOP", ">LATE P99", ">LATE MAX")
+	for _, e := range r.Workers {
+		cpu := "-"
+		if e.Cpu >= 0 {
+			cpu = fmt.Sprint(e.Cpu)
+		}
+		t.row(e.Worker, e.Poll, cpu, e.Ports, fmt.Sprintf("%.1f%%", 100*e.BusyRatio), fmt.Sprintf("%.1f", e.FramesPerVector), fmt.Sprintf("%.1f", e.FramesPerKick),
+			span(e.MaxLoop), span(e.LatenessP99), span(e.LatenessMax))
+	}
+	t.print(w)
+	mem := r.Memory
+	fmt.Fprintf(w, "packet memory: %d of %d chunks free; heap %s, %d collections, longest pause %s\n",
+		mem.FreeChunks, mem.Chunks, size(mem.HeapBytes), mem.GcCycles, span(uint64(mem.GcPauseMaxSeconds*1e9)))
+}
+
+func (a *app) showConfigCommand() *cobra.Command {
+	var defaults bool
+	c := &cobra.Command{Use: "config", Short: "The configuration in force", Args: args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			client, address, err := a.client()
+			if err != nil {
+				return err
+			}
+			doc, err := client.GetConfig(c.Context(), &api.GetConfigRequest{Defaults: defaults})
+			if err != nil {
+				return control.Explain(address, err)
+			}
+			if !a.json {
+				_, err := io.WriteString(c.OutOrStdout(), doc.Yaml)
+				return err
+			}
+			parsed, err := config.Parse("the daemon's configuration", []byte(doc.Yaml))
+			if err != nil {
+				return err
+			}
+			return printDocument(c, parsed)
+		}}
+	c.Flags().BoolVar(&defaults, "defaults", false, "write out what was left out")
+	return c
+}
+
+func (a *app) showVersion(c *cobra.Command, _ []string) error {
+	client, address, err := a.client()
+	if err != nil {
+		return err
+	}
+	v, err := client.GetVersion(c.Context(), &api.GetVersionRequest{})
+	if err != nil {
+		return control.Explain(address, err)
+	}
+	if a.json {
+		return printJSON(c, v)
+	}
+	fmt.Fprintf(c.OutOrStdout(), "daemon %s (%s), kernel %s, process %d, up %.0f s, configuration %d\nclient %s\n",
+		v.Version, v.Go, v.Kernel, v.Pid, v.UptimeSeconds, v.Generation, version)
+	return nil
+}
