@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/config"
 	"github.com/gswitch/gswitch/fabric/load"
 )
 
@@ -68,13 +67,14 @@ func streamCommand() *cobra.Command {
 			if asJSON {
 				return writeJSON(r)
 			}
-			fmt.Printf("%s: %d bytes in %.2f s over %d streams, %s, checksums match\n", r.Address, r.Bytes, r.Seconds, len(r.Streams), config.Rate(r.BitsPerSecond/1e3)*1e3)
+			fmt.Printf("%s: %d bytes in %.2f s over %d streams, %.1f Mb/s, checksums match\n", r.Address, r.Bytes, r.Seconds, len(r.Streams), r.BitsPerSecond/1e6)
 			return nil
 		},
 	}
 	c.Flags().DurationVar(&o.Time, "time", 10*time.Second, "how long to send")
 	c.Flags().Uint64Var(&o.Bytes, "bytes", 0, "stop after so many bytes per stream; 0: by time alone")
 	c.Flags().IntVar(&o.Streams, "streams", 1, "parallel connections")
+	c.Flags().IntVar(&o.DSCP, "dscp", 0, "code point of what is sent, 0 to 63")
 	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	return c
 }
@@ -99,6 +99,7 @@ func requestCommand() *cobra.Command {
 	c.Flags().DurationVar(&o.Interval, "interval", 0, "time between requests; 0: as soon as the last is answered")
 	c.Flags().IntVar(&o.Request, "request", 64, "bytes of a request")
 	c.Flags().IntVar(&o.Response, "response", 64, "bytes of a response")
+	c.Flags().IntVar(&o.DSCP, "dscp", 0, "code point of the requests, 0 to 63; responses bear it where net.ipv4.tcp_reflect_tos is 1")
 	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	return c
 }

@@ -32,12 +32,15 @@ type Options struct {
 }
 
 // The links' rate is chosen so that two cores carry all of it with room to
-// spare: eight hosts at 200 Mb/s are 130,000 full frames a second, and half
+// spare: eight hosts at 100 Mb/s are 65,000 full frames a second, and half
 // as many acknowledgements.
 const (
-	DefaultRate     = config.Rate(200e6)
+	DefaultRate     = config.Rate(100e6)
 	DefaultDuration = 10 * time.Second
 	topology        = "leaf-spine(spines=2, leaves=4, hosts=2)"
+	// catchUp is how late a worker may be without taking capacity from the
+	// links. The switches share their processor with all hosts here.
+	catchUp = 2 * time.Millisecond
 )
 
 // demo is a run of it.
@@ -86,8 +89,9 @@ func Run(ctx context.Context, o Options) (err error) {
 }
 
 // plan lays the fabric out. The switches mark ECN where more than some
-// milliseconds of data wait, and the hosts' TCP heeds it, so that latency
-// stays small although all links are full.
+// milliseconds of data wait, and the hosts' TCP heeds it, so that queues stay
+// short although all links are full. They trust DSCP, so that a marked request
+// overtakes what waits; tcp_reflect_tos marks the responses too.
 func (d *demo) plan() error {
 	class := fabric.Class{Rate: d.Rate}
 	t, err := fabric.Spec{
@@ -102,18 +106,23 @@ func (d *demo) plan() error {
 		return err
 	}
 	d.layout, err = lab.NewLayout(plan, lab.Options{
-		Poll: d.Poll, Adjust: d.adjust, Sysctls: map[string]string{"net.ipv4.tcp_ecn": "1"},
+		Poll: d.Poll, Adjust: d.adjust, Sysctls: map[string]string{"net.ipv4.tcp_ecn": "1", "net.ipv4.tcp_reflect_tos": "1"},
 	})
 	return err
 }
 
 func (d *demo) adjust(_ int, sw *config.Switch) {
 	sw.Buffer.Size = 8 << 20
+	burst := config.Duration(catchUp)
+	for i := range sw.Ports {
+		sw.Ports[i].Trust = "dscp"
+		sw.Ports[i].Burst = &burst
+	}
 	if d.Rate == 0 {
 		return // without an emulated rate no queue forms here
 	}
 	ms := config.Size(d.Rate / 8000) // bytes that a link carries in a millisecond
-	sw.QoS = map[string]config.QoS{"ecn": {Queues: []config.Queue{{Queue: 0, ECN: &config.ECN{KMin: 1 * ms, KMax: 3 * ms, PMax: 1}}}}}
+	sw.QoS = map[string]config.QoS{"ecn": {Queues: []config.Queue{{Queue: 0, ECN: &config.ECN{KMin: 2 * ms, KMax: 8 * ms, PMax: 1}}}}}
 	for i := range sw.Ports {
 		sw.Ports[i].QoS = "ecn"
 	}

@@ -31,6 +31,7 @@ type Flow struct {
 // Probe is a pair of hosts whose request latency is measured under load.
 type Probe struct {
 	From, To string
+	DSCP     int
 	load.Latency
 	Err error
 }
@@ -41,7 +42,11 @@ type Probe struct {
 var distances = []int{2, 5}
 
 // probeInterval is the time between requests of a probe.
-const probeInterval = 2 * time.Millisecond
+const probeInterval = 5 * time.Millisecond
+
+// expedited is the code point EF of RFC 3246: class 5, a queue above that of
+// the streams.
+const expedited = 46
 
 // load runs streams and probes at the same time, with the live view beside.
 func (d *demo) load(ctx context.Context) *Result {
@@ -56,7 +61,8 @@ func (d *demo) load(ctx context.Context) *Result {
 			r.Flows = append(r.Flows, Flow{From: hosts[i], To: hosts[(i+k)%len(hosts)], Retransmits: -1})
 		}
 		if i%2 == 0 {
-			r.Probes = append(r.Probes, Probe{From: hosts[i], To: hosts[(i+len(hosts)/2+1)%len(hosts)]})
+			to := hosts[(i+len(hosts)/2+1)%len(hosts)]
+			r.Probes = append(r.Probes, Probe{From: hosts[i], To: to}, Probe{From: hosts[i], To: to, DSCP: expedited})
 		}
 	}
 	for _, h := range hosts {
@@ -95,7 +101,7 @@ func (d *demo) load(ctx context.Context) *Result {
 	for i := range r.Probes {
 		p := &r.Probes[i]
 		wg.Go(func() {
-			p.Err = d.own(ctx, p.From, &p.Latency, "request", "--time", d.Duration.String(), "--interval", probeInterval.String(), d.address(p.To))
+			p.Err = d.own(ctx, p.From, &p.Latency, "request", "--time", d.Duration.String(), "--interval", probeInterval.String(), "--dscp", strconv.Itoa(p.DSCP), d.address(p.To))
 		})
 	}
 	wg.Wait()

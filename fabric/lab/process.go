@@ -24,6 +24,11 @@ const markerEnv = "GFABRIC"
 // readyTimeout bounds how long a gswitch may take to say that it forwards.
 const readyTimeout = 30 * time.Second
 
+// switchNice puts switches before the hosts that they share processors with: a
+// switch that is late is another network. A lab that may not raise priorities
+// does without.
+const switchNice = -10
+
 // self identifies the calling process.
 func self() procID {
 	id, _ := identify(os.Getpid())
@@ -68,9 +73,16 @@ func (s *state) start(p *procState, program string) (*exec.Cmd, error) {
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(os.Environ(), markerEnv+"="+s.marker())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C at gfabric is not for the switches
-	if err := inNamespace(ns, cmd.Start); err != nil {
+	err = inNamespace(ns, func() error {
+		unix.Setpriority(unix.PRIO_PROCESS, 0, switchNice) // of this thread: the child inherits it
+		return cmd.Start()
+	})
+	if err != nil {
 		return nil, fmt.Errorf("cannot start %s: %w", program, err)
 	}
+	// A session of its own is a scheduling group of its own (sched(7),
+	// autogroup), where the kernel has them; the group's value counts then.
+	os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", cmd.Process.Pid), []byte(strconv.Itoa(switchNice)), 0)
 	p.Proc, _ = identify(cmd.Process.Pid)
 	return cmd, s.save()
 }

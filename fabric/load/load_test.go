@@ -92,6 +92,12 @@ func TestRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if _, err := Requests(t.Context(), RequestOptions{Address: server(t), Time: time.Millisecond, DSCP: 46}); err != nil {
+		t.Error(err)
+	}
+	if _, err := Requests(t.Context(), RequestOptions{Address: server(t), Time: time.Millisecond, DSCP: 64}); err == nil {
+		t.Error("DSCP 64 was taken")
+	}
 	if l.Count == 0 || l.Min > l.P50 || l.P50 > l.P99 || l.P99 > l.Max || l.Lost != 0 {
 		t.Errorf("latency %+v", l)
 	}

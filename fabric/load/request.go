@@ -16,6 +16,7 @@ type RequestOptions struct {
 	Interval time.Duration // time between requests; 0 = as soon as the last is answered
 	Request  int           // bytes; 0 = 64
 	Response int           // bytes; 0 = 64
+	DSCP     int           // code point of what is sent, 0 to 63
 }
 
 // maxSamples bounds the memory of a test: the first so many are kept.
@@ -72,7 +73,7 @@ func Requests(ctx context.Context, o RequestOptions) (*Latency, error) {
 	if _, err := decodeHeader(h.encode()); err != nil {
 		return nil, err
 	}
-	c, err := dial(ctx, o.Address, h)
+	c, err := dial(ctx, o.Address, o.DSCP, h)
 	if err != nil {
 		return nil, err
 	}

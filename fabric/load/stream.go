@@ -9,7 +9,10 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // StreamOptions describe a throughput test.
@@ -18,6 +21,7 @@ type StreamOptions struct {
 	Streams int           // parallel connections; 0 = 1
 	Time    time.Duration // how long to send; 0 = until Bytes are sent
 	Bytes   uint64        // how much each connection sends at most; 0 = no limit
+	DSCP    int           // code point of what is sent, 0 to 63
 }
 
 // StreamResult is the outcome of a throughput test.
@@ -53,7 +57,7 @@ func Stream(ctx context.Context, o StreamOptions) (*StreamResult, error) {
 
 // stream sends over one connection and compares the server's report.
 func stream(ctx context.Context, o StreamOptions, seed byte) (uint64, error) {
-	c, err := dial(ctx, o.Address, header{kind: kindStream})
+	c, err := dial(ctx, o.Address, o.DSCP, header{kind: kindStream})
 	if err != nil {
 		return 0, err
 	}
@@ -98,8 +102,10 @@ func stream(ctx context.Context, o StreamOptions, seed byte) (uint64, error) {
 	return got, nil
 }
 
-func dial(ctx context.Context, address string, h header) (*net.TCPConn, error) {
-	d := net.Dialer{Timeout: 5 * time.Second}
+func dial(ctx context.Context, address string, dscp int, h header) (*net.TCPConn, error) {
+	d := net.Dialer{Timeout: 5 * time.Second, Control: func(network, _ string, raw syscall.RawConn) error {
+		return setDSCP(network, raw, dscp)
+	}}
 	c, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
@@ -110,4 +116,24 @@ func dial(ctx context.Context, address string, h header) (*net.TCPConn, error) {
 		return nil, err
 	}
 	return c.(*net.TCPConn), nil
+}
+
+// setDSCP sets the code point of everything that a socket sends: the upper
+// six bits of the byte of RFC 2474; TCP keeps the ECN bits to itself.
+func setDSCP(network string, raw syscall.RawConn, dscp int) error {
+	if dscp == 0 {
+		return nil
+	}
+	if dscp < 0 || dscp > 63 {
+		return fmt.Errorf("DSCP %d is not from 0 to 63", dscp)
+	}
+	level, option := unix.IPPROTO_IP, unix.IP_TOS
+	if network == "tcp6" {
+		level, option = unix.IPPROTO_IPV6, unix.IPV6_TCLASS
+	}
+	var err error
+	if ctl := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), level, option, dscp<<2) }); ctl != nil {
+		return ctl
+	}
+	return err
 }
