@@ -81,6 +81,11 @@ func (a *Arena) ChunkAddr(r Ref) uint64 { return uint64(r) << a.shift }
 // RefOf returns the frame whose chunk holds the arena offset addr.
 func (a *Arena) RefOf(addr uint64) Ref { return Ref(addr >> a.shift) }
 
+// Touch reads the byte at the arena offset addr, for its cache line. The lines
+// of a vector that another core has just written arrive one after the other
+// when the stages wait for each, and together when all are asked for first.
+func (a *Arena) Touch(addr uint64) byte { return a.mem[addr] }
+
 // Adopt makes r, just received into the arena offset addr, a frame of n
 // materialised bytes. Everything else in its Meta is cleared.
 func (a *Arena) Adopt(addr uint64, n int) Ref {

@@ -18,6 +18,12 @@ func (s *Socket) Receive(a *frame.Arena, out []frame.Ref) int {
 	if have == 0 {
 		return 0
 	}
+	// The headers, all at once: the kernel wrote them on another core.
+	touched := s.touched
+	for i := range min(have, uint32(len(out))) {
+		touched ^= a.Touch(s.rx.entries[(s.rx.cons+i)&s.rx.mask].Addr)
+	}
+	s.touched = touched
 	frames, taken, bytes := 0, uint32(0), uint64(0)
 	for ; taken < have && frames < len(out); taken++ {
 		d := &s.rx.entries[(s.rx.cons+taken)&s.rx.mask]

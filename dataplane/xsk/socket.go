@@ -25,6 +25,7 @@ type Socket struct {
 	multibuffer bool
 	busyPoll    bool
 	kicked      uint32 // TX consumer index as of the last Kick
+	touched     byte   // keeps the reads of Receive from being optimised away
 	count       counters
 
 	// Cold.
