@@ -98,7 +98,7 @@ type PortSpec struct {
 	Wire string
 
 	// Pcap. Either file may be empty.
-	In       string // pcap or pcapng to receive from; its end takes the link down
+	In       string // pcap or pcapng to receive from; PortStats.InputEnded tells its end
 	Out      string // pcapng file to write what is sent to; an existing file is replaced
 	MaxSpeed bool   // ignore the times in the file
 
