@@ -12,7 +12,7 @@ func bufferConfig(cfg *Config, workers int, pool *frame.Pool) buffer.Config {
 	c := &cfg.Buffer
 	size := c.Size
 	if size == 0 {
-		size = uint64(pool.Chunks()) * uint64(pool.Room()) / 2
+		size = min(defaultBuffer, uint64(pool.Chunks())*uint64(pool.Room())/2)
 	}
 	alpha := c.Alpha
 	if alpha == 0 {
@@ -37,6 +37,10 @@ func bufferConfig(cfg *Config, workers int, pool *frame.Pool) buffer.Config {
 	}
 	return out
 }
+
+// defaultBuffer is what a switch chip of 32 ports at 40 Gb/s shares among them
+// (12 MB in Broadcom's Trident II).
+const defaultBuffer = 12 << 20
 
 // lossless reports whether a class is under flow control.
 func (cfg *Config) lossless(class int) bool {

@@ -136,7 +136,7 @@ func DefaultClassMaps() ClassMaps {
 
 // BufferConfig describes the shared packet buffer.
 type BufferConfig struct {
-	Size         uint64  // bytes; 0 = what the arena holds
+	Size         uint64  // bytes; 0 = 12 MiB, or half of the arena if that is less
 	Alpha        float64 // dynamic threshold of an egress queue: alpha * free shared bytes; 0 = 1
 	QueueReserve uint32  // guaranteed bytes per egress queue
 	QueueLimit   uint32  // static limit per egress queue in bytes; 0 = none
