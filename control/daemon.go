@@ -133,9 +133,9 @@ func (d *Daemon) accept(doc, resolved *config.Config, source string) {
 	d.state.ReloadSuccess, d.state.ReloadTime = true, time.Now()
 }
 
-// framesAPort is what the rings of a queue of an interface hold: receive and
-// transmit ring, and a fill ring of twice that.
-const framesAPort = 4 * 2048
+// framesAPort is what the rings of a queue of an interface hold: fill, receive
+// and transmit ring.
+const framesAPort = 3 * 2048
 
 // chunksFor reckons the packet memory: the rings of the ports, and as much
 // again for what is queued, or the buffers if they are larger.

@@ -125,7 +125,7 @@ func (e *Engine) openIface(i *iface) (err error) {
 	for _, p := range i.ports {
 		queues += len(p.spec.Queues)
 	}
-	fill, err := e.fillSize(queues, 2*spec.RingSize)
+	fill, err := e.fillSize(queues, spec.RingSize)
 	if err != nil {
 		return errors.Join(fmt.Errorf("interface %s: %w", i.key, err), e.restore(i))
 	}
