@@ -37,6 +37,10 @@ func (d *Daemon) apply(make func(*config.Config) (*config.Config, error), source
 	if err != nil {
 		return nil, err
 	}
+	next = d.opts.Override(next)
+	if next.Control.Socket == "" {
+		next.Control.Socket = d.resolved.Control.Socket // the default may have another name by now
+	}
 	if err := next.Check(); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,6 +24,18 @@ type Options struct {
 	Source  string        // where the configuration came from: a file, or "flags"
 	Wait    time.Duration // how long to wait for interfaces at the start
 	Logger  *slog.Logger  // nil is slog.Default()
+
+	// Control overrides the control section of every document: what the
+	// command line says holds for as long as the daemon runs.
+	Control config.Control
+}
+
+// Override returns the document with what the options say in its place.
+func (o *Options) Override(c *config.Config) *config.Config {
+	c = c.Clone()
+	c.Control.Socket = cmp.Or(o.Control.Socket, c.Control.Socket)
+	c.Control.Listen = cmp.Or(o.Control.Listen, c.Control.Listen)
+	return c
 }
 
 // Daemon runs the switches of a configuration. Its methods may be called from
@@ -62,6 +75,7 @@ type openPort struct {
 
 // New makes a daemon with its ports open. Nothing is forwarded before Start.
 func New(c *config.Config, opts Options) (*Daemon, error) {
+	c = opts.Override(c)
 	if err := c.Check(); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -55,7 +56,7 @@ file again; SIGINT and SIGTERM end it.`,
 			if err != nil {
 				return err
 			}
-			return f.run(doc, c.OutOrStdout(), c.ErrOrStderr())
+			return f.run(doc, a.socket, c.OutOrStdout(), c.ErrOrStderr())
 		},
 	}
 	fl := c.Flags()
@@ -86,7 +87,6 @@ func (f *runFlags) document(c *cobra.Command, a *app) (*config.Config, error) {
 		if err != nil {
 			return nil, usageError{err}
 		}
-		f.control(doc, a)
 		return doc, nil
 	}
 	name := a.name
@@ -102,7 +102,6 @@ func (f *runFlags) document(c *cobra.Command, a *app) (*config.Config, error) {
 		sw.Ports = append(sw.Ports, config.Port{Interface: p, NetNS: f.netns, Mode: f.mode})
 	}
 	made := &config.Config{Version: 1, Workers: []config.Worker{worker}, Switches: []config.Switch{sw}}
-	f.control(made, a)
 	// The decoder knows what words and names are legal.
 	doc, err := config.Parse("flags", made.YAML())
 	if err != nil {
@@ -111,19 +110,7 @@ func (f *runFlags) document(c *cobra.Command, a *app) (*config.Config, error) {
 	return doc, nil
 }
 
-func (f *runFlags) control(doc *config.Config, a *app) {
-	if f.listen != "" {
-		doc.Control.Listen = f.listen
-	}
-	if a.socket != "" {
-		// A socket is named as seen from here.
-		if abs, err := filepath.Abs(a.socket); err == nil {
-			doc.Control.Socket = abs
-		}
-	}
-}
-
-func (f *runFlags) run(doc *config.Config, stdout, stderr io.Writer) error {
+func (f *runFlags) run(doc *config.Config, socket string, stdout, stderr io.Writer) error {
 	level := slog.LevelWarn
 	if f.verbose {
 		level = slog.LevelInfo
@@ -139,6 +126,14 @@ func (f *runFlags) run(doc *config.Config, stdout, stderr io.Writer) error {
 	if source == "" {
 		source = "flags"
 	}
+	opts := control.Options{Version: version, Source: source, Wait: f.wait, Logger: log, Control: config.Control{Listen: f.listen}}
+	if socket != "" {
+		// A socket is named as seen from here.
+		if abs, err := filepath.Abs(socket); err == nil {
+			opts.Control.Socket = abs
+		}
+	}
+	doc = opts.Override(doc)
 	if err := control.Check(doc); err != nil {
 		return usageError{err}
 	}
@@ -147,13 +142,15 @@ func (f *runFlags) run(doc *config.Config, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	d, err := control.New(doc, control.Options{Version: version, Source: source, Wait: f.wait, Logger: log})
+	d, err := control.New(doc, opts)
 	if err != nil {
 		return errors.Join(err, closeAll(listeners))
 	}
 	if err := d.Start(); err != nil {
 		return errors.Join(err, d.Stop(), closeAll(listeners))
 	}
+	// What setting up took is not needed again; the packet memory lies apart.
+	debug.FreeOSMemory()
 	fmt.Fprintf(stdout, "ready: %s; control socket %s\n", summary(doc), settings.Socket)
 	notify("READY=1")
 	served := make(chan error, 1)
