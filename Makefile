@@ -1,7 +1,7 @@
 # gswitch needs Go and nothing else to build; root to run. `make help` lists the targets.
 
 VERSION    := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS    := -s -w -X main.version=$(VERSION)
+LDFLAGS    := -w -X main.version=$(VERSION)
 COMMANDS   := $(notdir $(wildcard cmd/*))
 MODULES    := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod bench/peers/*/go.mod))
 TOOLS      := $(CURDIR)/bin/tools
@@ -14,7 +14,7 @@ BENCH      ?=
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 modversion   = $(shell go list -m -f '{{.Version}}' $(1))
 
-.PHONY: help build test race bench bench-memory bench-tool demo generate lint fuzz-short install-tools clean $(COMMANDS)
+.PHONY: help build test race bench bench-all bench-memory bench-tool demo generate lint fuzz-short install-tools clean $(COMMANDS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -32,7 +32,12 @@ race: ## the tests of the rooms that share memory between goroutines, under the 
 
 bench: build bench-tool ## in-memory benchmarks, then the comparison on veth; BENCH='-rounds 5 gswitch-l2 c' sets options
 	bin/gbench memory -benchtime $(BENCHTIME)
-	bin/gbench compare $(BENCH)
+	bin/gbench compare -json bench/out/throughput.json $(BENCH)
+
+bench-all: bench ## the same, and round trips, loss at 0.6 Mpps, and the cost of idling
+	bin/gbench compare -L -json bench/out/latency.json
+	bin/gbench compare -rate 600000 -json bench/out/paced.json gswitch-l2 gswitch-full c testpmd
+	bin/gbench compare -idle -json bench/out/idle.json gswitch-l2 gswitch-full gswitch-adaptive
 
 bench-memory: bench-tool ## the in-memory benchmarks alone (no root)
 	bin/gbench memory -benchtime $(BENCHTIME)

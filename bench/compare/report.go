@@ -16,11 +16,14 @@ func (r Result) Line(m Mode) string {
 	case m == Latency && r.RTT != nil:
 		fmt.Fprintf(&s, " RTT us p50 %.1f p99 %.1f max %.1f, lost %d", r.RTT.P50, r.RTT.P99, r.RTT.Max, r.RTT.Lost)
 	case m == Idle:
-		fmt.Fprintf(&s, " user %.1f %% system %.1f %% of a core, %d MB", r.Use.User, r.Use.System, r.Resident>>20)
+		fmt.Fprintf(&s, " user %.1f %% system %.1f %% of a core, %.0f MB", r.Use.User, r.Use.System, megabytes(r))
 	default:
 		fmt.Fprintf(&s, " %7.1f kpps %6.3f Gb/s (offered %.0f)", r.Kpps, r.Gbps, r.Offered)
 		if r.UserNS > 0 {
-			fmt.Fprintf(&s, " user %.0f ns/frame, waited %.1f %%, %d MB", r.UserNS, r.Use.Waiting, r.Resident>>20)
+			fmt.Fprintf(&s, " user %.0f ns/frame, waited %.1f %%, %.0f MB", r.UserNS, r.Use.Waiting, megabytes(r))
+		}
+		if r.PerCall > 0 {
+			fmt.Fprintf(&s, ", %.0f frames/call", r.PerCall)
 		}
 		for i, c := range r.Cores {
 			fmt.Fprintf(&s, " cpu%d %.0f/%.0f/%.0f", i, c.User, c.System, c.SoftIRQ)
@@ -131,8 +134,8 @@ func columns(o Options, rs []Result) []column {
 	case Idle:
 		return []column{
 			median("user %", "%.1f", func(r Result) float64 { return r.Use.User }),
-			median("system %", "%.1f", func(r Result) float64 { return r.Use.System }),
-			median("MB", "%.0f", func(r Result) float64 { return float64(r.Resident >> 20) }),
+			median("system %", "%.1f", system),
+			median("MB", "%.0f", megabytes),
 		}
 	}
 	end := func(head string, of func([]float64) float64) column {
@@ -141,8 +144,8 @@ func columns(o Options, rs []Result) []column {
 		}}
 	}
 	cols := []column{median("kpps", "%.0f", kpps), end("min", slices.Min[[]float64]), end("max", slices.Max[[]float64]), median("user ns", "%.0f", userNS)}
-	if o.Rate > 0 {
-		cols = append(cols, median("lost", "%.0f", func(r Result) float64 { return float64(r.Sent) - float64(r.Received) }))
+	if o.Mode == Paced {
+		cols = append(cols, median("lost", "%.0f", lost))
 	}
 	for _, y := range []string{"c", "testpmd", "ovs", "bridge"} {
 		cols = append(cols, over("", y, kpps))
@@ -194,21 +197,52 @@ func against(a, b string, of func(Result) float64) func([]Result) float64 {
 	return func(rs []Result) float64 { return ratio(rs, a, b, 64, of).Medians }
 }
 
+const none = 1e-9 // a measured nothing, where 0 would say that nothing was measured
+
+// ofValid is the median over the valid 64-byte runs. Nothing is a value too.
+func ofValid(name string, of func(Result) float64) func([]Result) float64 {
+	return func(rs []Result) float64 {
+		v := flat(values(rs, name, 64, of))
+		if len(v) == 0 {
+			return 0
+		}
+		return max(Median(v), none)
+	}
+}
+
+func framesPerCall(name string) func([]Result) float64 {
+	return func(rs []Result) float64 {
+		return Median(flat(values(rs, name, 64, func(r Result) float64 { return r.PerCall })))
+	}
+}
+
+func lost(r Result) float64   { return float64(r.Sent) - float64(r.Received) }
+func parked(r Result) float64 { return r.Use.User + r.Use.System }
+func system(r Result) float64 { return r.Use.System }
+
+func megabytes(r Result) float64 { return float64(r.Resident) / 1e6 }
+
 var bars = []bar{
 	{Throughput, "gswitch-l2 / testpmd", true, 1.0, against("gswitch-l2", "testpmd", kpps)},
 	{Throughput, "gswitch-l2 / c", true, 0.98, against("gswitch-l2", "c", kpps)},
 	{Throughput, "gswitch-l2 / ovs", true, 3.5, against("gswitch-l2", "ovs", kpps)},
 	{Throughput, "gswitch-full / testpmd", true, 0.95, against("gswitch-full", "testpmd", kpps)},
-	{Throughput, "gswitch-full user ns/frame", false, 100, func(rs []Result) float64 { return Median(flat(values(rs, "gswitch-full", 64, userNS))) }},
+	{Throughput, "gswitch-full user ns/frame", false, 100, ofValid("gswitch-full", userNS)},
+	{Throughput, "gswitch-l2 frames/call", true, 60, framesPerCall("gswitch-l2")},
+	{Throughput, "gswitch-full frames/call", true, 60, framesPerCall("gswitch-full")},
 	{Throughput, "gswitch-chain / gswitch-l2", true, 0.8, against("gswitch-chain", "gswitch-l2", kpps)},
+	{Paced, "gswitch-l2 frames lost", false, none, ofValid("gswitch-l2", lost)},
+	{Paced, "gswitch-full frames lost", false, none, ofValid("gswitch-full", lost)},
 	{Latency, "gswitch-l2 / testpmd, p50", false, 1.1, against("gswitch-l2", "testpmd", p50)},
 	{Latency, "gswitch-l2 / testpmd, p99", false, 1.5, against("gswitch-l2", "testpmd", p99)},
+	{Idle, "gswitch-l2 (spinning) system %", false, 1, ofValid("gswitch-l2", system)},
+	{Idle, "gswitch-adaptive (parked) % of a core", false, 2, ofValid("gswitch-adaptive", parked)},
 }
 
 // Bars prints which of the project's bars hold in the runs with 64-byte
 // frames, and reports whether all that were measured do.
 func Bars(w io.Writer, o Options, rs []Result) bool {
-	if o.Rate > 0 || !slices.Contains(o.Sizes, 64) {
+	if !slices.Contains(o.Sizes, 64) {
 		return true
 	}
 	ok := true

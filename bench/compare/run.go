@@ -22,7 +22,8 @@ type Mode string
 
 // The modes.
 const (
-	Throughput Mode = "throughput" // frames that arrive, with the generator unlimited or paced
+	Throughput Mode = "throughput" // frames that arrive of as many as the generator can send
+	Paced      Mode = "paced"      // frames that arrive, and are lost, of a given rate
 	Latency    Mode = "latency"    // round trips of single probes
 	Idle       Mode = "idle"       // what it costs when nothing arrives
 )
@@ -33,7 +34,7 @@ type Options struct {
 	Rounds  int
 	Sizes   []int // bytes with FCS
 	Seconds float64
-	Rate    float64 // frames/s offered, 0 = unlimited
+	Rate    float64 // frames/s offered in mode Paced, else 0
 	Flows   int
 	Queues  int
 	Probes  int
@@ -55,6 +56,8 @@ type Result struct {
 	Sent     uint64  `json:"sent,omitempty"`
 	Received uint64  `json:"received,omitempty"` // of those, over the whole run
 	UserNS   float64 `json:"user_ns,omitempty"`  // user time of the forwarder a frame
+
+	PerCall float64 `json:"frames_per_call,omitempty"` // frames sent in a system call, where the forwarder tells
 
 	Cores    []meter.Core `json:"cores,omitempty"`
 	Use      meter.Use    `json:"use"`
@@ -191,6 +194,11 @@ func (r *Result) throughput(o Options, d dut.DUT, bed *testbed.Bed) error {
 		r.UserNS = r.Use.User / 100 * span.Seconds() * 1e9 / float64(f1-f0)
 	}
 	r.resident(procs)
+	if d.FramesPerCall != nil {
+		if r.PerCall, err = d.FramesPerCall(o.Env); err != nil {
+			return err
+		}
+	}
 
 	if perf != nil {
 		perf.Stop()

@@ -25,6 +25,8 @@ type DUT struct {
 	// Start starts it in the bed and returns, when it forwards, the processes
 	// whose use of the processor is metered: none for what the kernel itself does.
 	Start func(*testbed.Bed, Env) ([]*testbed.Proc, error)
+	// FramesPerCall asks it how many frames it sent in a system call; nil where nobody knows.
+	FramesPerCall func(Env) (float64, error)
 }
 
 // Env is where the forwarders find things.
@@ -41,7 +43,7 @@ func All() []DUT {
 
 // Of returns d under another name and with the project's binaries from another folder.
 func (d DUT) Of(name, folder string) DUT {
-	missing, start := d.Missing, d.Start
+	missing, start, perCall := d.Missing, d.Start, d.FramesPerCall
 	d.Name = name
 	d.Missing = func(e Env) string {
 		e.Bin = folder
@@ -50,6 +52,12 @@ func (d DUT) Of(name, folder string) DUT {
 	d.Start = func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) {
 		e.Bin = folder
 		return start(b, e)
+	}
+	if perCall != nil {
+		d.FramesPerCall = func(e Env) (float64, error) {
+			e.Bin = folder
+			return perCall(e)
+		}
 	}
 	return d
 }

@@ -2,8 +2,10 @@ package dut
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 
@@ -12,18 +14,43 @@ import (
 
 var gswitchL2 = DUT{
 	Name: "gswitch-l2", About: "gswitch as a learning switch, spinning",
-	Missing: built("gswitch"),
-	Start:   func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) { return gswitchFlags(b, e, "spin") },
+	Missing:       built("gswitch"),
+	FramesPerCall: framesPerCall,
+	Start:         func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) { return gswitchFlags(b, e, "spin") },
 }
 
 var gswitchAdaptive = DUT{
 	Name: "gswitch-adaptive", About: "gswitch as a learning switch, sleeping when idle",
-	Missing: built("gswitch"),
-	Start:   func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) { return gswitchFlags(b, e, "adaptive") },
+	Missing:       built("gswitch"),
+	FramesPerCall: framesPerCall,
+	Start:         func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) { return gswitchFlags(b, e, "adaptive") },
 }
 
 func gswitchFlags(b *testbed.Bed, e Env, poll string) ([]*testbed.Proc, error) {
-	return one(b, "gswitch", "ready", filepath.Join(e.Bin, "gswitch"), "run", "--port", "d0", "--port", "d1", "--poll", poll, "--cpu", strconv.Itoa(e.CPU))
+	return one(b, "gswitch", "ready", filepath.Join(e.Bin, "gswitch"), "run", "--port", "d0", "--port", "d1", "--poll", poll, "--cpu", strconv.Itoa(e.CPU), "--listen", api)
+}
+
+// api is where a measured gswitch answers, in its namespace.
+const api = "127.0.0.1:9479"
+
+// framesPerCall asks a running gswitch how many frames it sends in a system call.
+func framesPerCall(e Env) (float64, error) {
+	out, err := exec.Command("ip", "netns", "exec", testbed.DUT, filepath.Join(e.Bin, "gswitch"), "--socket", api, "show", "workers", "--json").Output()
+	if err != nil {
+		return 0, fmt.Errorf("gswitch show workers: %w", err)
+	}
+	var v struct {
+		Workers []struct {
+			FramesPerKick float64 `json:"frames_per_kick"`
+		} `json:"workers"`
+	}
+	if err := json.Unmarshal(out, &v); err != nil {
+		return 0, fmt.Errorf("gswitch show workers: %w", err)
+	}
+	if len(v.Workers) != 1 {
+		return 0, fmt.Errorf("gswitch show workers: %d workers, want 1", len(v.Workers))
+	}
+	return v.Workers[0].FramesPerKick, nil
 }
 
 // What the switch with everything on has to look through.
@@ -37,7 +64,8 @@ const (
 var gswitchFull = DUT{
 	Name: "gswitch-full", About: "gswitch with everything on: routing over 100k routes, 1k ternary ACL entries, 8 queues, PFC, shared buffer, counters",
 	Dst: routerMAC, DstIP: routedIP,
-	Missing: built("gswitch"),
+	Missing:       built("gswitch"),
+	FramesPerCall: framesPerCall,
 	Start: func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) {
 		return gswitchConfig(b, e, writeFull)
 	},
@@ -45,7 +73,8 @@ var gswitchFull = DUT{
 
 var gswitchChain = DUT{
 	Name: "gswitch-chain", About: "three learning gswitches in a row over in-process wires, on one worker",
-	Missing: built("gswitch"),
+	Missing:       built("gswitch"),
+	FramesPerCall: framesPerCall,
 	Start: func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) {
 		return gswitchConfig(b, e, writeChain)
 	},
@@ -58,7 +87,7 @@ func gswitchConfig(b *testbed.Bed, e Env, write func(*bufio.Writer)) ([]*testbed
 		return nil, err
 	}
 	w := bufio.NewWriter(f)
-	fmt.Fprintf(w, "version: 1\nworkers: [{cpu: %d, poll: spin}]\ncontrol: {socket: %s}\n", e.CPU, filepath.Join(b.Dir, "gswitch.sock"))
+	fmt.Fprintf(w, "version: 1\nworkers: [{cpu: %d, poll: spin}]\ncontrol: {socket: %s, listen: %q}\n", e.CPU, filepath.Join(b.Dir, "gswitch.sock"), api)
 	write(w)
 	if err := w.Flush(); err != nil {
 		return nil, err

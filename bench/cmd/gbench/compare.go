@@ -62,12 +62,14 @@ func compareCmd(args []string) error {
 		o.Sizes = append(o.Sizes, n)
 	}
 	switch {
-	case *latency && *idle:
-		return errors.New("-L and -idle exclude each other")
+	case *latency && *idle, (*latency || *idle) && o.Rate > 0:
+		return errors.New("-L, -idle and -rate exclude each other")
 	case *latency:
 		o.Mode = compare.Latency
 	case *idle:
 		o.Mode = compare.Idle
+	case o.Rate > 0:
+		o.Mode = compare.Paced
 	}
 	if o.Env.CPU >= runtime.NumCPU() || o.Env.GenCPU >= runtime.NumCPU() || o.Env.CPU == o.Env.GenCPU {
 		return fmt.Errorf("-cpu %d -gencpu %d: want two different cores of the %d that are here", o.Env.CPU, o.Env.GenCPU, runtime.NumCPU())
@@ -106,6 +108,9 @@ func compareCmd(args []string) error {
 	if *out != "" {
 		b, err := json.MarshalIndent(map[string]any{"options": o, "runs": results}, "", " ")
 		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
 			return err
 		}
 		if err := os.WriteFile(*out, append(b, '\n'), 0o644); err != nil {
