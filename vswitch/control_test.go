@@ -136,11 +136,11 @@ func incast(t *testing.T, cfg *Config) (lost uint64) {
 	r := newRig(t, cfg)
 	rnd := frame.NewRand(3)
 	type host struct {
-		next      frame.Time   // when its link is free
-		paused    frame.Time   // until when it pauses
-		due       []frame.Time // when a pause arrives
-		quanta    []uint16
-		sent, all int
+		next   frame.Time   // when its link is free
+		paused frame.Time   // until when it pauses
+		due    []frame.Time // when a pause arrives
+		quanta []uint16
+		sent   int
 	}
 	hosts := make([]host, 4)
 	end := r.now + 3*frame.Millisecond

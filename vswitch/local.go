@@ -13,12 +13,12 @@ import (
 // forwarded flow.
 type local struct {
 	n     *Node
-	table map[neighborID]*neighbor
+	table map[nextHop]*neighbor
 	due   frame.Time // next timer
 }
 
 func newLocal(n *Node) *local {
-	return &local{n: n, table: make(map[neighborID]*neighbor), due: frame.Never}
+	return &local{n: n, table: make(map[nextHop]*neighbor), due: frame.Never}
 }
 
 // adopt takes a new configuration: neighbours of interfaces that changed are
@@ -34,7 +34,7 @@ func (l *local) adopt(now frame.Time) {
 		k := keyOf(s.Addr)
 		for i := 1; i < len(l.n.prog.ifaces); i++ {
 			if l.n.prog.onLink(uint16(i), k) {
-				id := neighborID{uint16(i), k}
+				id := nextHop{uint16(i), k}
 				nb := l.entry(id)
 				nb.state, nb.mac, nb.due = neighborStatic, s.MAC.Uint64(), frame.Never
 				l.n.neighbors.set(id.iface, k, nb.mac)
@@ -119,7 +119,7 @@ func (l *local) arp(now frame.Time, r frame.Ref, m *frame.Meta, f uint16) {
 	target := key4(binary.BigEndian.Uint32(tip[:]))
 	ours := n.prog.owns(f, target)
 	if mac := a.SenderMAC(); !mac.IsZero() && !mac.IsMulticast() && sender.lo != key4(0).lo {
-		l.heard(now, neighborID{f, sender}, mac.Uint64(), ours)
+		l.heard(now, nextHop{f, sender}, mac.Uint64(), ours)
 	}
 	if a.Op() != wire.ARPRequest || !ours {
 		n.drop(r, frame.LocalConsumed)
@@ -227,14 +227,14 @@ func (l *local) discovery(now frame.Time, r frame.Ref, m *frame.Meta, f uint16, 
 	source := keyOf16(ip.Src())
 	if nd.Type == wire.ICMPv6NeighborAdvertisement {
 		if mac, ok := nd.Options.LinkLayer(wire.NDTargetLinkLayer); ok && !mac.IsMulticast() {
-			l.heard(now, neighborID{f, target}, mac.Uint64(), false)
+			l.heard(now, nextHop{f, target}, mac.Uint64(), false)
 		}
 		n.drop(r, frame.LocalConsumed)
 		return
 	}
 	ours := n.prog.owns(f, target)
 	if mac, ok := nd.Options.LinkLayer(wire.NDSourceLinkLayer); ok && !mac.IsMulticast() && source != (addrKey{}) {
-		l.heard(now, neighborID{f, source}, mac.Uint64(), ours)
+		l.heard(now, nextHop{f, source}, mac.Uint64(), ours)
 	}
 	if ours {
 		l.advertise(m, ip, nd.Target, source == addrKey{}, wire.Ethernet(n.arena.Bytes(r)).Src())

@@ -163,8 +163,3 @@ type neighbor struct {
 	due     frame.Time // next timer
 	pending frame.FIFO
 }
-
-type neighborID struct {
-	iface uint16
-	key   addrKey
-}

@@ -18,7 +18,6 @@ type portSet [MaxPorts / 64]uint64
 func (s *portSet) add(p uint16)      { s[p/64] |= 1 << (p % 64) }
 func (s *portSet) remove(p uint16)   { s[p/64] &^= 1 << (p % 64) }
 func (s *portSet) has(p uint16) bool { return s[p/64]&(1<<(p%64)) != 0 }
-func (s *portSet) empty() bool       { return s[0]|s[1]|s[2]|s[3] == 0 }
 
 // next returns the first port of the set from p on, or -1.
 func (s *portSet) next(p int) int {

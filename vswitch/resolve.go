@@ -20,14 +20,13 @@ func (l *local) forward(now frame.Time, r frame.Ref, m *frame.Meta) {
 		n.sendRouted(r, m, &n.prog.ifaces[hop.iface], mac)
 		return
 	}
-	id := neighborID{hop.iface, hop.key}
-	nb := l.table[id]
+	nb := l.table[hop]
 	if nb == nil {
 		if len(l.table) >= maxNeighbors {
 			n.drop(r, frame.NeighborQueue)
 			return
 		}
-		nb = l.entry(id)
+		nb = l.entry(hop)
 		l.ask(now, nb)
 	}
 	switch {
@@ -42,7 +41,7 @@ func (l *local) forward(now frame.Time, r frame.Ref, m *frame.Meta) {
 }
 
 // entry returns the neighbour with the given id, making it if need be.
-func (l *local) entry(id neighborID) *neighbor {
+func (l *local) entry(id nextHop) *neighbor {
 	nb := l.table[id]
 	if nb == nil {
 		nb = &neighbor{iface: id.iface, key: id.key}
@@ -66,7 +65,7 @@ func (l *local) ask(now frame.Time, nb *neighbor) {
 
 // heard takes note of a neighbour's MAC. create makes an entry for one that
 // was not asked for: it is about to talk to us.
-func (l *local) heard(now frame.Time, id neighborID, mac uint64, create bool) {
+func (l *local) heard(now frame.Time, id nextHop, mac uint64, create bool) {
 	nb := l.table[id]
 	if nb == nil {
 		if !create || len(l.table) >= maxNeighbors || !l.n.prog.onLink(id.iface, id.key) {
@@ -92,7 +91,7 @@ func (l *local) release(nb *neighbor) {
 }
 
 // forget removes a neighbour and drops what waited for it.
-func (l *local) forget(id neighborID, nb *neighbor, why frame.Reason) {
+func (l *local) forget(id nextHop, nb *neighbor, why frame.Reason) {
 	for r := nb.pending.Pop(l.n.arena); r != frame.Nil; r = nb.pending.Pop(l.n.arena) {
 		l.n.drop(r, why)
 	}
@@ -114,7 +113,7 @@ func (l *local) advance(now frame.Time) {
 	}
 }
 
-func (l *local) expire(now frame.Time, id neighborID, nb *neighbor) {
+func (l *local) expire(now frame.Time, id nextHop, nb *neighbor) {
 	switch {
 	case nb.state == neighborFailed:
 		l.forget(id, nb, frame.NeighborFailed)
