@@ -8,12 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
-	"net/http"
 	"os"
 	"time"
 
 	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/control"
 	"github.com/gswitch/gswitch/control/api"
 	"github.com/gswitch/gswitch/fabric"
 	"github.com/gswitch/gswitch/fabric/lab"
@@ -65,7 +64,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		}
 	}()
 	fabric.ASCII(o.Out, d.layout.Plan.Topology)
-	d.client = dial(d.layout.Processes[0].Socket)
+	d.client = control.Dial(d.layout.Processes[0].Socket)
 
 	pings := d.pingAll(ctx)
 	writePings(o.Out, pings)
@@ -106,7 +105,11 @@ func (d *demo) plan() error {
 		return err
 	}
 	d.layout, err = lab.NewLayout(plan, lab.Options{
-		Poll: d.Poll, Adjust: d.adjust, Sysctls: map[string]string{"net.ipv4.tcp_ecn": "1", "net.ipv4.tcp_reflect_tos": "1"},
+		Poll: d.Poll, Adjust: d.adjust, Sysctls: map[string]string{
+			"net.ipv4.tcp_congestion_control": "reno", // every kernel has it, and it heeds ECN
+			"net.ipv4.tcp_ecn":                "1",
+			"net.ipv4.tcp_reflect_tos":        "1",
+		},
 	})
 	return err
 }
@@ -126,14 +129,6 @@ func (d *demo) adjust(_ int, sw *config.Switch) {
 	for i := range sw.Ports {
 		sw.Ports[i].QoS = "ecn"
 	}
-}
-
-// dial returns a client of the API behind a unix socket.
-func dial(socket string) api.ControlClient {
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "unix", socket)
-	}}
-	return api.NewControlClient(&http.Client{Transport: transport}, "http://gswitch")
 }
 
 // hosts returns the names of the hosts, in order.

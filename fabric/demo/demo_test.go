@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/control"
 	"github.com/gswitch/gswitch/control/api"
 	"github.com/gswitch/gswitch/fabric/load"
 )
@@ -185,10 +186,12 @@ func TestCounters(t *testing.T) {
 	path, h := api.NewControlHandler(counted{})
 	mux := http.NewServeMux()
 	mux.Handle(path, h)
-	srv := &http.Server{Handler: mux}
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	srv := &http.Server{Handler: mux, Protocols: protocols}
 	go srv.Serve(l)
 	defer srv.Close()
-	d := &demo{client: dial(socket)}
+	d := &demo{client: control.Dial(socket)}
 	var r Result
 	if err := d.counters(t.Context(), &r); err != nil {
 		t.Fatal(err)

@@ -126,10 +126,10 @@ func (s *state) raise(ctx context.Context, l *Layout, program string, say Progre
 		if err := wire(v, t.Links[v.Link].MTU, a, b); err != nil {
 			return err
 		}
-		if err := dress(v.A, a, t.Nodes[v.A.Node].Kind == fabric.Host); err != nil {
+		if err := dress(v.A, a, t.Nodes[v.A.Node].Kind == fabric.Host, &t.Links[v.Link]); err != nil {
 			return err
 		}
-		if err := dress(v.B, b, t.Nodes[v.B.Node].Kind == fabric.Host); err != nil {
+		if err := dress(v.B, b, t.Nodes[v.B.Node].Kind == fabric.Host, &t.Links[v.Link]); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
@@ -68,8 +69,9 @@ func wire(v *Veth, mtu int, a, b netns.NsHandle) error {
 	return nil
 }
 
-// dress sets up one end of a pair and brings it up.
-func dress(dev Dev, ns netns.NsHandle, host bool) error {
+// dress sets up one end of a pair and brings it up. A host sends at the rate
+// of its link; what a switch sends is paced by the switch.
+func dress(dev Dev, ns netns.NsHandle, host bool, link *fabric.Link) error {
 	err := inNamespace(ns, func() error { return setOffloads(dev.Name, host) })
 	if err != nil {
 		return fmt.Errorf("interface %s: %w", dev.Name, err)
@@ -79,21 +81,44 @@ func dress(dev Dev, ns netns.NsHandle, host bool) error {
 		return err
 	}
 	defer h.Close()
-	link, err := h.LinkByName(dev.Name)
+	nic, err := h.LinkByName(dev.Name)
 	if err != nil {
 		return fmt.Errorf("interface %s: %w", dev.Name, err)
 	}
-	// Without a queueing discipline a veth drops silently what its peer has no
-	// room for; with one it stops its sender.
-	fifo := &netlink.GenericQdisc{QdiscType: "pfifo", QdiscAttrs: netlink.QdiscAttrs{
-		LinkIndex: link.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT}}
-	if err := h.QdiscReplace(fifo); err != nil {
-		return fmt.Errorf("interface %s: cannot give it a queue (pfifo): %w", dev.Name, err)
+	q := queue(nic.Attrs().Index, 0, 0)
+	if host {
+		q = queue(nic.Attrs().Index, link.Rate, link.MTU)
 	}
-	if err := h.LinkSetUp(link); err != nil {
+	if err := h.QdiscReplace(q); err != nil {
+		return fmt.Errorf("interface %s: cannot give it a queue (%s): %w", dev.Name, q.Type(), err)
+	}
+	if err := h.LinkSetUp(nic); err != nil {
 		return fmt.Errorf("interface %s: cannot bring it up: %w", dev.Name, err)
 	}
 	return nil
+}
+
+// Bounds of the queue that paces a host.
+const (
+	maxPaced  = 32e9             // bit/s; above this the kernel is the limit, and a token bucket's rate has 32 bits
+	hostBurst = time.Millisecond // of the link's rate: how far a host that was late may catch up
+	hostQueue = 1000             // full frames that wait, as on a network card
+)
+
+// queue returns the queueing discipline of an interface: a token bucket at
+// the link's rate, or a plain queue. Without any, a veth drops silently what
+// its peer has no room for; with one it stops its sender.
+func queue(index int, rate uint64, mtu int) netlink.Qdisc {
+	at := netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT}
+	if rate == 0 || rate > maxPaced {
+		return &netlink.GenericQdisc{QdiscType: "pfifo", QdiscAttrs: at}
+	}
+	frame := mtu + 18 // Ethernet header and one VLAN tag
+	// The bucket does not see preamble, checksum and gap (8 + 4 + 12 bytes,
+	// IEEE 802.3 clause 4); its rate leaves room for those of full frames.
+	bytes := rate / 8 * uint64(frame) / uint64(frame+24)
+	burst := max(uint64(2*frame), bytes*uint64(hostBurst)/uint64(time.Second))
+	return &netlink.Tbf{QdiscAttrs: at, Rate: bytes, Limit: uint32(burst) + hostQueue*uint32(frame), Buffer: uint32(netlink.Xmittime(bytes, uint32(burst)))}
 }
 
 // setOffloads turns off what would leave frames unfinished when they reach an

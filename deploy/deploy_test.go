@@ -1,0 +1,215 @@
+// Package deploy_test checks that what this folder describes can be run: the
+// image's only file is a static binary that works in an empty root, and the
+// unit asks for what the program needs.
+package deploy_test
+
+import (
+	"bufio"
+	"debug/elf"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+const dockerfile = "container/Dockerfile"
+
+// image is what a Dockerfile FROM scratch says.
+type image struct {
+	from       string
+	copies     [][2]string // from, to
+	entrypoint []string
+	cmd        []string
+}
+
+func readImage(t *testing.T) image {
+	t.Helper()
+	f, err := os.Open(dockerfile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var im image
+	for s := bufio.NewScanner(f); s.Scan(); {
+		verb, rest, _ := strings.Cut(strings.TrimSpace(s.Text()), " ")
+		switch verb {
+		case "", "#":
+		case "FROM":
+			im.from = rest
+		case "COPY":
+			w := strings.Fields(rest)
+			if len(w) != 2 {
+				t.Fatalf("COPY %s: want two paths", rest)
+			}
+			im.copies = append(im.copies, [2]string{w[0], w[1]})
+		case "ENTRYPOINT":
+			err = json.Unmarshal([]byte(rest), &im.entrypoint)
+		case "CMD":
+			err = json.Unmarshal([]byte(rest), &im.cmd)
+		default:
+			t.Fatalf("%s: unexpected instruction %s", dockerfile, verb)
+		}
+		if err != nil {
+			t.Fatalf("%s: %s: %v", dockerfile, verb, err)
+		}
+	}
+	return im
+}
+
+// staticBinary builds a command as make build does and returns its path.
+func staticBinary(t *testing.T, name string) string {
+	t.Helper()
+	out := filepath.Join(t.TempDir(), name)
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v9.9.9-test", "-o", out, "../cmd/"+name)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, msg)
+	}
+	f, err := elf.Open(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			t.Errorf("%s asks for a dynamic loader", name)
+		}
+	}
+	if libs, err := f.ImportedLibraries(); err == nil && len(libs) > 0 {
+		t.Errorf("%s asks for %v", name, libs)
+	}
+	return out
+}
+
+func TestImage(t *testing.T) {
+	im := readImage(t)
+	if im.from != "scratch" || len(im.copies) != 1 || len(im.entrypoint) != 1 {
+		t.Fatalf("the image is %+v; want one static binary FROM scratch", im)
+	}
+	binary := staticBinary(t, filepath.Base(im.copies[0][0]))
+	if os.Geteuid() != 0 {
+		t.Skip("chroot needs root")
+	}
+	root := t.TempDir()
+	data, err := os.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, im.copies[0][1]), data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	run := func(args ...string) (string, error) {
+		cmd := exec.Command(im.entrypoint[0], args...)
+		cmd.Dir = "/"
+		cmd.Env = []string{}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run("--help"); err != nil || !strings.Contains(out, im.cmd[0]) {
+		t.Errorf("--help in an empty root: %v, must tell of %q\n%s", err, im.cmd[0], out)
+	}
+	if out, err := run("--version"); err != nil || !strings.Contains(out, "v9.9.9-test") {
+		t.Errorf("--version in an empty root: %v\n%s", err, out)
+	}
+	// Its configuration is mounted by whoever runs it; without, it must say so.
+	if out, err := run(im.cmd...); err == nil || !strings.Contains(out, im.cmd[len(im.cmd)-1]) {
+		t.Errorf("%v without its file: %v\n%s", im.cmd, err, out)
+	}
+	// An empty root stays empty: the program wrote nothing beside itself.
+	entries, _ := os.ReadDir(root)
+	if len(entries) != 1 {
+		t.Errorf("the root holds %v now", entries)
+	}
+}
+
+func TestGfabricIsStatic(t *testing.T) { staticBinary(t, "gfabric") }
+
+// unit reads the directives of a section of the unit.
+func unit(t *testing.T, section string) map[string][]string {
+	t.Helper()
+	data, err := os.ReadFile("systemd/gswitch@.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, in := map[string][]string{}, ""
+	for line := range strings.Lines(string(data)) {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "" || strings.HasPrefix(line, "#"):
+		case strings.HasPrefix(line, "["):
+			in = strings.Trim(line, "[]")
+		default:
+			key, val, ok := strings.Cut(line, "=")
+			if !ok {
+				t.Fatalf("not a directive: %s", line)
+			}
+			if in == section {
+				v[key] = append(v[key], val)
+			}
+		}
+	}
+	return v
+}
+
+func TestUnit(t *testing.T) {
+	s := unit(t, "Service")
+	for key, want := range map[string]string{
+		"Type": "exec", "LimitMEMLOCK": "infinity", "Restart": "on-failure", "RuntimeDirectory": "gswitch", "NoNewPrivileges": "yes",
+		"ExecStart": "/usr/bin/gswitch run -c /etc/gswitch/%i.yaml",
+	} {
+		if len(s[key]) != 1 || s[key][0] != want {
+			t.Errorf("%s=%v, want %s", key, s[key], want)
+		}
+	}
+	if len(s["ExecReload"]) != 2 {
+		t.Errorf("ExecReload=%v, want a check and a signal", s["ExecReload"])
+	}
+	caps := strings.Fields(s["CapabilityBoundingSet"][0])
+	if !slices.Equal(caps, strings.Fields(s["AmbientCapabilities"][0])) {
+		t.Error("the bounding and the ambient capabilities differ")
+	}
+	// The container gets the same, but for the one that needs host namespaces.
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var added []string
+	for _, m := range regexp.MustCompile(`--cap-add (\w+)`).FindAllStringSubmatch(string(readme), -1) {
+		added = append(added, "CAP_"+m[1])
+	}
+	if want := slices.DeleteFunc(caps, func(c string) bool { return c == "CAP_SYS_ADMIN" }); !slices.Equal(want, added) {
+		t.Errorf("the unit has %v, the container %v", want, added)
+	}
+	if install := unit(t, "Install"); fmt.Sprint(install["WantedBy"]) != "[multi-user.target]" {
+		t.Errorf("WantedBy=%v", install["WantedBy"])
+	}
+}
+
+// Where systemd is, it has the last word.
+func TestUnitByAnalyze(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Log("no systemd-analyze here: the unit is checked by TestUnit alone")
+		return
+	}
+	text, err := os.ReadFile("systemd/gswitch@.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	me, _ := os.Executable() // verify wants the program to be there
+	file := filepath.Join(dir, "gswitch@test.service")
+	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "/usr/bin/gswitch", me)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(analyze, "verify", "--man=no", file).CombinedOutput(); err != nil {
+		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	}
+}
