@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -322,8 +323,20 @@ func isScalar(k reflect.Kind) bool {
 
 var textType = reflect.TypeFor[encoding.TextUnmarshaler]()
 
+// texts remembers the answers of isText, which is asked a million times for
+// a document with many routes.
+var texts sync.Map // reflect.Type to bool
+
 func isText(t reflect.Type) bool {
-	return t.Kind() != reflect.Pointer && reflect.PointerTo(t).Implements(textType)
+	if t.PkgPath() == "" {
+		return false // not a type with a name: it has no methods
+	}
+	if yes, known := texts.Load(t); known {
+		return yes.(bool)
+	}
+	yes := reflect.PointerTo(t).Implements(textType)
+	texts.Store(t, yes)
+	return yes
 }
 
 func nodeKind(n *yaml.Node) string {

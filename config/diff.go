@@ -29,9 +29,12 @@ func (c Change) String() string {
 // are compared with their defaults written out, so that leaving a key out and
 // writing its default are the same. Elements of lists are paired by what
 // names them.
-func Diff(old, new *Config) []Change {
+func Diff(old, new *Config) []Change { return DiffResolved(old.Resolved(), new.Resolved()) }
+
+// DiffResolved is Diff of documents whose defaults are written out already.
+func DiffResolved(old, new *Config) []Change {
 	var changes []Change
-	diff(reflect.ValueOf(old.Resolved()).Elem(), reflect.ValueOf(new.Resolved()).Elem(), "", "", &changes)
+	diff(reflect.ValueOf(old).Elem(), reflect.ValueOf(new).Elem(), "", "", &changes)
 	return changes
 }
 
@@ -111,6 +114,9 @@ func elements(list reflect.Value, id string) namedElements {
 
 func diffElement(a, b reflect.Value, path string, out *[]Change) {
 	if a.IsValid() && b.IsValid() {
+		if reflect.DeepEqual(a.Interface(), b.Interface()) {
+			return
+		}
 		// Map elements cannot be addressed; copies can.
 		diff(deepCopy(a), deepCopy(b), path, "", out)
 		return

@@ -1,8 +1,10 @@
 package control
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -48,11 +50,11 @@ func (d *Daemon) apply(make func(*config.Config) (*config.Config, error), source
 		source = strings.TrimSuffix(d.source, edited) + edited
 	}
 	resolved := next.Resolved()
-	changes := config.Diff(d.doc, next)
+	changes := config.DiffResolved(d.resolved, resolved)
 	if err := fixed(changes); err != nil {
 		return changes, err
 	}
-	if err := try(resolved); err != nil {
+	if err := d.tryChanged(resolved); err != nil {
 		return changes, err
 	}
 	if dry {
@@ -68,6 +70,23 @@ func (d *Daemon) apply(make func(*config.Config) (*config.Config, error), source
 		d.log.Info("configuration changed", "change", c.String())
 	}
 	return changes, nil
+}
+
+// tryChanged tries the switches of next, without those that stay as they are
+// and those of which a few routes change, which the table itself tries.
+func (d *Daemon) tryChanged(next *config.Config) error {
+	for i := range next.Switches {
+		s := &next.Switches[i]
+		if old := switchOf(d.resolved, s.Name); old != nil {
+			if _, few := routesOnly(old, s); few {
+				continue
+			}
+		}
+		if err := trySwitch(next, s); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 const edited = " (edited)"
@@ -219,8 +238,11 @@ func (d *Daemon) changeSwitch(old, s *config.Switch, step stepper) (open []func(
 			return nil, err
 		}
 	}
-	before := u.sw.Program().Config
+	if changes, ok := routesOnly(old, s); ok {
+		return nil, d.changeRoutes(u, changes, step)
+	}
 	numbers, nextNumber := maps.Clone(u.numbers), u.next
+	before := old.VSwitch(numbers)
 	err = step(
 		func() error { u.number(s); return d.program(u, s.VSwitch(u.numbers)) },
 		func() error { u.numbers, u.next = numbers, nextNumber; return d.program(u, before) })
@@ -247,4 +269,57 @@ func (d *Daemon) program(u *unit, cfg *vswitch.Config) error {
 		return err
 	}
 	return d.adopt(u)
+}
+
+// routeChange is a route that goes, comes, or both.
+type routeChange struct{ old, new *config.Route }
+
+// fewRoutes is up to how many routes are changed one by one: each shares all
+// but a path with the table before, while a new program builds all anew.
+const fewRoutes = 1000
+
+// routesOnly returns the routes in which two switches differ, if they differ
+// in nothing else.
+func routesOnly(old, s *config.Switch) ([]routeChange, bool) {
+	a, b := *old, *s
+	a.Routes, b.Routes = nil, nil
+	if !reflect.DeepEqual(a, b) {
+		return nil, false
+	}
+	was := make(map[netip.Prefix]*config.Route, len(old.Routes))
+	for i := range old.Routes {
+		was[old.Routes[i].Prefix] = &old.Routes[i]
+	}
+	var changes []routeChange
+	for i := range s.Routes {
+		r := &s.Routes[i]
+		o := was[r.Prefix]
+		delete(was, r.Prefix)
+		if o == nil || !reflect.DeepEqual(o, r) {
+			changes = append(changes, routeChange{o, r})
+		}
+	}
+	for _, o := range was {
+		changes = append(changes, routeChange{old: o})
+	}
+	return changes, len(changes) <= fewRoutes
+}
+
+func (d *Daemon) changeRoutes(u *unit, changes []routeChange, step stepper) error {
+	put := func(r *config.Route, prefix netip.Prefix) error {
+		if r == nil {
+			return u.sw.DeleteRoute(prefix)
+		}
+		return u.sw.SetRoute(r.VSwitch())
+	}
+	for _, c := range changes {
+		prefix := cmp.Or(c.old, c.new).Prefix
+		err := step(
+			func() error { return put(c.new, prefix) },
+			func() error { return put(c.old, prefix) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

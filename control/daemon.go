@@ -171,31 +171,35 @@ func chunksFor(c *config.Config) int {
 	return max(16384, rings+max(rings/2, buffers))
 }
 
-// try builds every switch in ordinary memory: what the nodes would refuse
-// is found before anything is touched.
+// try builds every switch in ordinary memory: what the nodes would refuse is
+// found before anything is touched.
 func try(c *config.Config) error {
 	for i := range c.Switches {
-		s := &c.Switches[i]
-		chunks := c.Memory.Frames
-		if chunks == 0 {
-			chunks = chunksFor(c)
-		}
-		// The arena is as large as the engine's, since buffers are checked
-		// against it, but untouched memory costs nothing.
-		arena, err := frame.NewArena(make([]byte, chunks*c.Memory.Chunk), c.Memory.Chunk, frame.DefaultHeadroom)
-		if err != nil {
-			return err
-		}
-		depot := frame.NewDepot(arena)
-		var pools []*frame.Pool
-		for range s.WorkersUsed() {
-			pools = append(pools, depot.NewPool(arena))
-		}
-		if _, err := vswitch.New(s.VSwitch(nil), pools); err != nil {
+		if err := trySwitch(c, &c.Switches[i]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func trySwitch(c *config.Config, s *config.Switch) error {
+	chunks := c.Memory.Frames
+	if chunks == 0 {
+		chunks = chunksFor(c)
+	}
+	// The arena is as large as the engine's, since buffers are checked
+	// against it, but untouched memory costs nothing.
+	arena, err := frame.NewArena(make([]byte, chunks*c.Memory.Chunk), c.Memory.Chunk, frame.DefaultHeadroom)
+	if err != nil {
+		return err
+	}
+	depot := frame.NewDepot(arena)
+	var pools []*frame.Pool
+	for range s.WorkersUsed() {
+		pools = append(pools, depot.NewPool(arena))
+	}
+	_, err = vswitch.New(s.VSwitch(nil), pools)
+	return err
 }
 
 // Check says what of a configuration could not be put to work, without

@@ -297,7 +297,7 @@ func (e *Engine) unplug(p *Port) {
 // status returns what the control plane knows of p.
 func (p *Port) status() PortStats {
 	s := PortStats{Name: p.spec.Name, Number: p.number, Worker: p.worker.index, Kind: p.spec.Kind, Up: p.up, State: p.state,
-		Interface: p.spec.Interface, NetNS: p.spec.NetNS, Wire: p.spec.Wire, Reopened: p.reopened}
+		Interface: p.spec.Interface, NetNS: p.spec.NetNS, Queues: slices.Clone(p.spec.Queues), Wire: p.spec.Wire, Reopened: p.reopened}
 	switch p.spec.Kind {
 	case XDP:
 		p.iface.describe(&s)

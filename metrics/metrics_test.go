@@ -106,8 +106,8 @@ gswitch_drops_total{port="p1",reason="reserved-multicast",switch="s1"} 1
 gswitch_fdb_learned_total{switch="s1"} 1
 # HELP gswitch_port_info What a port is. Always 1.
 # TYPE gswitch_port_info gauge
-gswitch_port_info{interface="",kind="null",netns="",port="p1",queues="0",switch="s1",wire="",workers="0",xdp_mode=""} 1
-gswitch_port_info{interface="",kind="null",netns="",port="p2",queues="0",switch="s1",wire="",workers="0",xdp_mode=""} 1
+gswitch_port_info{interface="",kind="null",netns="",port="p1",queues="1",switch="s1",wire="",workers="0",xdp_mode=""} 1
+gswitch_port_info{interface="",kind="null",netns="",port="p2",queues="1",switch="s1",wire="",workers="0",xdp_mode=""} 1
 # HELP gswitch_port_receive_packets_total Frames that arrived at the port.
 # TYPE gswitch_port_receive_packets_total counter
 gswitch_port_receive_packets_total{port="p1",switch="s1"} 3

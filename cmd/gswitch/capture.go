@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -22,15 +23,16 @@ func (a *app) captureCommand() *cobra.Command {
 	var file string
 	var duration time.Duration
 	c := &cobra.Command{
-		Use:   "capture [PORT ...]",
+		Use:   "capture [-p PORT ...] -w FILE [FILTER ...]",
 		Short: "Capture frames of ports as pcapng",
 		Long: `Write the frames of the named ports, or of all, to a pcapng file or to standard
-output, with their direction, interface, time in nanoseconds, and the reason of
-those that were dropped. Forwarding never waits for it. Ends with Ctrl-C.`,
-		Example: `  gswitch capture p1 p2 -w trace.pcapng
-  gswitch capture -f 'udp port 4791' -w - | tshark -r -
+output: all, or those that a filter in the manner of tcpdump selects. They come
+with their direction, interface, time in nanoseconds, and the reason of those
+that were dropped. Forwarding never waits for it. Ends with Ctrl-C.`,
+		Example: `  gswitch capture -p p1 -p p2 -w trace.pcapng
+  gswitch capture -w - udp port 4791 | tshark -r -
   gswitch capture --drops --in --duration 10s -w drops.pcapng`,
-		RunE: func(c *cobra.Command, ports []string) error {
+		RunE: func(c *cobra.Command, words []string) error {
 			var out io.Writer = c.OutOrStdout()
 			switch {
 			case file == "":
@@ -45,7 +47,7 @@ those that were dropped. Forwarding never waits for it. Ends with Ctrl-C.`,
 				defer f.Close()
 				out = f
 			}
-			r.Ports = ports
+			r.Filter = strings.Join(words, " ")
 			ctx, stop := signal.NotifyContext(c.Context(), unix.SIGINT, unix.SIGTERM)
 			defer stop()
 			if duration > 0 {
@@ -62,7 +64,7 @@ those that were dropped. Forwarding never waits for it. Ends with Ctrl-C.`,
 	}
 	f := c.Flags()
 	f.StringVarP(&file, "write", "w", "", "file, or - for standard output")
-	f.StringVarP(&r.Filter, "filter", "f", "", "which frames, such as 'tcp port 80 and host 10.0.0.1'")
+	f.StringArrayVarP(&r.Ports, "port", "p", nil, "port, or switch/port (repeat); all if left out")
 	f.BoolVar(&r.In, "in", false, "frames that arrive")
 	f.BoolVar(&r.Out, "out", false, "frames that leave")
 	f.BoolVar(&r.Drops, "drops", false, "frames that are dropped too")

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"github.com/gswitch/gswitch/capture"
 	"github.com/gswitch/gswitch/control"
 	"github.com/gswitch/gswitch/control/api"
 	"github.com/gswitch/gswitch/dataplane/xsk"
@@ -267,6 +269,71 @@ func TestKillAndStartAgain(t *testing.T) {
 			t.Errorf("exit code %d", code)
 		}
 	}
+}
+
+// A capture is a file that can be read, with what went in and out.
+func TestCapture(t *testing.T) {
+	l := newLab(t)
+	dir := t.TempDir()
+	socket, file := filepath.Join(dir, "s1.sock"), filepath.Join(dir, "c.pcapng")
+	d := startDaemon(t, socket, "--netns", l.ns[0], "--port", "eth1", "--port", "eth2", "--name", "s1")
+	_, errs, code := invoke(t, "", "--socket", socket, "capture", "-w", file, "ether", "protocool", "arp")
+	if code != 1 {
+		t.Errorf("a filter that is none: %d %s", code, errs)
+	}
+	_, errs, code = invoke(t, "", "--socket", socket, "capture", "-p", "eth7", "-w", file)
+	if code != 1 || !strings.Contains(errs, `there is no port "eth7"; there are s1/eth1, s1/eth2`) {
+		t.Errorf("a port that is none: %d %s", code, errs)
+	}
+
+	cmd := exec.Command(program, "--socket", socket, "capture", "-w", file)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// The taps are in place some time after the start: send until frames
+	// appear in the file.
+	seen := map[string]bool{}
+	for n := uint32(0); n < 100000 && len(seen) < 2; n++ {
+		l.send(t, 0, 1, n)
+		if _, err := l.receive(1); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range readCapture(t, file) {
+			seen[s] = true
+		}
+	}
+	for _, want := range []string{"s1/eth1 in 64 bytes", "s1/eth2 out 64 bytes"} {
+		if !seen[want] {
+			t.Errorf("the capture lacks %q; it has %v", want, seen)
+		}
+	}
+	if err := cmd.Process.Signal(unix.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if code := d.stop(t, unix.SIGTERM); code != 0 {
+		t.Errorf("exit code %d; log:\n%s", code, d.log.String())
+	}
+}
+
+// readCapture returns what a file that may still grow holds of our frames.
+func readCapture(t *testing.T, file string) (frames []string) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil // not made yet
+	}
+	defer f.Close()
+	r, err := capture.NewReader(f)
+	for err == nil {
+		var rec capture.Record
+		var b []byte
+		if rec, b, err = r.Next(); err == nil && len(b) >= 14 && binary.BigEndian.Uint16(b[12:]) == testType {
+			frames = append(frames, fmt.Sprintf("%s %s %d bytes", r.Interfaces()[rec.Iface].Name, rec.Dir, rec.Wire))
+		}
+	}
+	return frames
 }
 
 // What goes wrong most often says what to do.
