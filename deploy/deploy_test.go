@@ -161,7 +161,7 @@ func unit(t *testing.T, section string) map[string][]string {
 func TestUnit(t *testing.T) {
 	s := unit(t, "Service")
 	for key, want := range map[string]string{
-		"Type": "exec", "LimitMEMLOCK": "infinity", "Restart": "on-failure", "RuntimeDirectory": "gswitch", "NoNewPrivileges": "yes",
+		"Type": "notify", "LimitMEMLOCK": "infinity", "Restart": "on-failure", "RuntimeDirectory": "gswitch", "NoNewPrivileges": "yes",
 		"ExecStart": "/usr/bin/gswitch run -c /etc/gswitch/%i.yaml",
 	} {
 		if len(s[key]) != 1 || s[key][0] != want {

@@ -202,17 +202,27 @@ func TestFabric(t *testing.T) {
 	}
 }
 
+// The demo works with the machine's ping and iperf3 and, where these are
+// missing, with our own.
 func TestDemo(t *testing.T) {
-	l := newLab(t, "demo")
-	before := machine(t)
-	out := l.must(t, "demo", "--name", l.name, "--time", "2s", "--rate", "20Mbps")
-	for _, want := range []string{"ping: 62 pairs", " 0 lost", "throughput in Mb/s", "P99", "drops by reason", "pauses", "All 62 pings answered"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("the demo does not show %q:\n%s", want, out)
-		}
-	}
-	if d := cmp.Diff(before, machine(t)); d != "" {
-		t.Errorf("left behind (+):\n%s", d)
+	for name, path := range map[string]string{"demo": os.Getenv("PATH"), "own": "/nonexistent"} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, name)
+			t.Setenv("PATH", path)
+			before := machine(t)
+			out := l.must(t, "demo", "--name", l.name, "--time", "2s", "--rate", "20Mbps")
+			for _, want := range []string{"ping: 62 pairs", " 0 lost", "throughput in Mb/s", "P99", "drops by reason", "pauses", "All 62 pings answered"} {
+				if !strings.Contains(out, want) {
+					t.Errorf("the demo does not show %q:\n%s", want, out)
+				}
+			}
+			if name == "own" && !strings.Contains(out, "by gfabric load") {
+				t.Errorf("it does not say that it used its own tools:\n%s", out)
+			}
+			if d := cmp.Diff(before, machine(t)); d != "" {
+				t.Errorf("left behind (+):\n%s", d)
+			}
+		})
 	}
 }
 

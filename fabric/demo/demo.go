@@ -115,7 +115,7 @@ func (d *demo) plan() error {
 }
 
 func (d *demo) adjust(_ int, sw *config.Switch) {
-	sw.Buffer.Size = 8 << 20
+	sw.Buffer.Size = 2 << 20
 	burst := config.Duration(catchUp)
 	for i := range sw.Ports {
 		sw.Ports[i].Trust = "dscp"

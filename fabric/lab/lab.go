@@ -53,7 +53,7 @@ func Up(ctx context.Context, l *Layout, program string, say Progress) error {
 	}
 	if err != nil {
 		say("removing what was made")
-		if cleanup := s.remove(); cleanup != nil {
+		if cleanup := s.remove(say); cleanup != nil {
 			err = fmt.Errorf("%w\nand it could not all be removed: %w", err, cleanup)
 		}
 		return err
@@ -72,7 +72,7 @@ func clearOld(name string, say Progress) error {
 		return fmt.Errorf("fabric %q %w (gfabric down --name %s)", name, ErrUp, name)
 	}
 	say("removing what is left of an earlier fabric %s", name)
-	return old.remove()
+	return old.remove(say)
 }
 
 func checkProgram(program string) error {
@@ -193,7 +193,7 @@ func Down(name string, say Progress) (bool, error) {
 		}
 		return err == nil, err
 	}
-	if err := s.remove(); err != nil {
+	if err := s.remove(say); err != nil {
 		return true, err
 	}
 	say("fabric %s is removed", name)
@@ -221,9 +221,10 @@ func DownAll(say Progress) ([]string, error) {
 }
 
 // remove ends the fabric's processes and removes its namespaces and its
-// folder. What cannot be removed, or is not the fabric's, is named; the state
-// then stays, so that it can be tried again.
-func (s *state) remove() error {
+// folder. What cannot be removed is named, and the state stays, so that it can
+// be tried again. What bears a name of the fabric and is not the fabric's is
+// left alone.
+func (s *state) remove(say Progress) error {
 	s.Phase = phaseRemoving
 	if err := s.save(); err != nil {
 		return err
@@ -235,7 +236,8 @@ func (s *state) remove() error {
 	for _, n := range s.Namespaces {
 		err := removeNamespace(n.Name, s.marker())
 		if errors.Is(err, errForeign) {
-			continue // somebody else's from before or after: it never was ours
+			say("left alone: %v", err)
+			continue
 		}
 		if err != nil {
 			errs = append(errs, err)

@@ -104,7 +104,7 @@ func NewLayout(p *fabric.Plan, o Options) (*Layout, error) {
 	for i := range l.Processes {
 		pr := &l.Processes[i]
 		for _, s := range pr.Switches {
-			sw := l.switchConfig(s, ports[s])
+			sw := l.switchConfig(s, len(pr.Switches), ports[s])
 			if o.Adjust != nil {
 				o.Adjust(s, &sw)
 			}
@@ -198,8 +198,23 @@ func (d *deviceNames) dev(e, far fabric.End, space []int) Dev {
 	return dev
 }
 
-// switchConfig completes the configuration of switch s.
-func (l *Layout) switchConfig(s int, ports []config.Port) config.Switch {
+// Packet memory: what one process takes for the buffers of its switches, and
+// the least for a port. It is locked and touched at the start, so that more
+// would cost seconds and memory that a lab of many switches has no use for.
+const (
+	bufferBudget = config.Size(64 << 20)
+	mostBuffer   = config.Size(16 << 20)
+	leastBuffer  = config.Size(64 << 10) // for each port
+)
+
+// bufferSize is the buffer of a switch that shares its process with others.
+func bufferSize(switches, ports int) config.Size {
+	return max(min(bufferBudget/config.Size(switches), mostBuffer), leastBuffer*config.Size(ports))
+}
+
+// switchConfig completes the configuration of switch s, one of several in its
+// process.
+func (l *Layout) switchConfig(s, switches int, ports []config.Port) config.Switch {
 	t, n := l.Plan.Topology, &l.Plan.Nodes[s]
 	mac := config.MAC(n.MAC)
 	sw := config.Switch{Name: t.Nodes[s].Name, MAC: &mac, Loopback: n.Loopback, Ports: ports}
@@ -216,6 +231,7 @@ func (l *Layout) switchConfig(s int, ports []config.Port) config.Switch {
 		port.MTU = link.MTU
 		port.Addresses = n.Ports[p]
 	}
+	sw.Buffer.Size = bufferSize(switches, len(ports))
 	if len(n.Address) > 0 {
 		sw.VLANs = []config.VLAN{{ID: 1, Name: "hosts", Addresses: n.Address}}
 	}
