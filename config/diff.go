@@ -74,6 +74,9 @@ func isList(t reflect.Type) bool {
 }
 
 func diffList(a, b reflect.Value, path, id string, out *[]Change) {
+	if id != "" {
+		a, b = trim(a, b)
+	}
 	left, right := elements(a, id), elements(b, id)
 	order := left.names
 	for _, n := range right.names {
@@ -84,6 +87,20 @@ func diffList(a, b reflect.Value, path, id string, out *[]Change) {
 	for _, n := range order {
 		diffElement(left.at[n], right.at[n], fmt.Sprintf("%s[%s]", path, n), out)
 	}
+}
+
+// trim takes off what two lists begin and end with alike: mostly all of it.
+func trim(a, b reflect.Value) (reflect.Value, reflect.Value) {
+	same := func(i, j int) bool { return reflect.DeepEqual(a.Index(i).Interface(), b.Index(j).Interface()) }
+	from, n := 0, min(a.Len(), b.Len())
+	for from < n && same(from, from) {
+		from++
+	}
+	end := 0
+	for end < n-from && same(a.Len()-1-end, b.Len()-1-end) {
+		end++
+	}
+	return a.Slice(from, a.Len()-end), b.Slice(from, b.Len()-end)
 }
 
 type namedElements struct {

@@ -34,35 +34,52 @@ func (c *Config) MarshalJSON() ([]byte, error) {
 
 // Clone returns a deep copy.
 func (c *Config) Clone() *Config {
-	n := new(Config)
-	reflect.ValueOf(n).Elem().Set(deepCopy(reflect.ValueOf(c).Elem()))
-	return n
+	n := *c
+	unshare(reflect.ValueOf(&n).Elem())
+	return &n
 }
 
 func deepCopy(v reflect.Value) reflect.Value {
 	out := reflect.New(v.Type()).Elem()
-	switch {
-	case v.Kind() == reflect.Pointer && !v.IsNil():
-		out.Set(reflect.New(v.Type().Elem()))
-		out.Elem().Set(deepCopy(v.Elem()))
-	case v.Kind() == reflect.Slice && !v.IsNil():
-		out.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
-		for i := range v.Len() {
-			out.Index(i).Set(deepCopy(v.Index(i)))
-		}
-	case v.Kind() == reflect.Map && !v.IsNil():
-		out.Set(reflect.MakeMapWithSize(v.Type(), v.Len()))
-		for _, k := range v.MapKeys() {
-			out.SetMapIndex(k, deepCopy(v.MapIndex(k)))
-		}
-	case v.Kind() == reflect.Struct && !isText(v.Type()):
-		for i := range v.NumField() {
-			out.Field(i).Set(deepCopy(v.Field(i)))
-		}
-	default:
-		out.Set(v)
-	}
+	out.Set(v)
+	unshare(out)
 	return out
+}
+
+// unshare gives v its own copy of everything that it refers to. Lists are
+// copied as a whole; there may be half a million routes.
+func unshare(v reflect.Value) {
+	t := v.Type()
+	switch {
+	case isText(t):
+	case t.Kind() == reflect.Pointer && !v.IsNil():
+		p := reflect.New(t.Elem())
+		p.Elem().Set(v.Elem())
+		unshare(p.Elem())
+		v.Set(p)
+	case t.Kind() == reflect.Slice && !v.IsNil():
+		list := reflect.MakeSlice(t, v.Len(), v.Len())
+		reflect.Copy(list, v)
+		if t.Elem().Kind() == reflect.Struct {
+			for i := range list.Len() {
+				unshare(list.Index(i))
+			}
+		}
+		v.Set(list)
+	case t.Kind() == reflect.Map && !v.IsNil():
+		m := reflect.MakeMapWithSize(t, v.Len())
+		for _, k := range v.MapKeys() {
+			m.SetMapIndex(k, deepCopy(v.MapIndex(k)))
+		}
+		v.Set(m)
+	case t.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			switch f := v.Field(i); f.Kind() {
+			case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Struct:
+				unshare(f)
+			}
+		}
+	}
 }
 
 // node turns a value into YAML, leaving out zero fields.

@@ -103,7 +103,9 @@ func (d *decoder) unique(v reflect.Value, path string) {
 		}
 	case t.Kind() == reflect.Slice:
 		for i := range v.Len() {
-			d.unique(v.Index(i), fmt.Sprintf("%s[%d]", path, i))
+			if e := v.Index(i); hasLists(e) {
+				d.unique(e, fmt.Sprintf("%s[%d]", path, i))
+			}
 		}
 	case t.Kind() == reflect.Map:
 		for _, k := range v.MapKeys() {
@@ -112,16 +114,44 @@ func (d *decoder) unique(v reflect.Value, path string) {
 	}
 }
 
+// hasLists reports whether there is anything in an element to look through.
+func hasLists(e reflect.Value) bool {
+	if e.Kind() != reflect.Struct || isText(e.Type()) {
+		return false
+	}
+	for i := range e.NumField() {
+		switch f := e.Field(i); f.Kind() {
+		case reflect.Slice, reflect.Map, reflect.Pointer:
+			if !f.IsNil() {
+				return true
+			}
+		case reflect.Struct:
+			if hasLists(f) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func (d *decoder) uniqueIn(list reflect.Value, path, key string) {
-	seen := map[string]int{}
+	seen := make(map[any]int, list.Len())
 	for i := range list.Len() {
-		sub := fmt.Sprintf("%s[%d]", path, i)
-		id := identity(list.Index(i), key)
-		if id == "" || d.bad[sub+"."+key] || d.bad[sub] {
+		e := list.Index(i)
+		id, none := any(nil), true
+		if p, ok := e.Addr().Interface().(*Port); ok {
+			id, none = p.name(), p.name() == ""
+		} else {
+			f := e.Field(fieldOf(e.Type(), key))
+			// Zero is a name of numbers only; other names are missing then,
+			// and were missed already.
+			id, none = f.Interface(), f.IsZero() && f.Kind() != reflect.Int
+		}
+		if none {
 			continue
 		}
 		if first, twice := seen[id]; twice {
-			d.failAt(sub+"."+key, "%s is taken by %s[%d]", id, path, first)
+			d.failAt(fmt.Sprintf("%s[%d].%s", path, i, key), "%v is taken by %s[%d]", id, path, first)
 			continue
 		}
 		seen[id] = i
@@ -451,6 +481,12 @@ func (d *decoder) validateAddresses(s *Switch, path string) {
 	}
 }
 
+// plainRoute reports whether nothing can be wrong with a route but that its
+// next hop is not connected: so are most of very many.
+func plainRoute(r *Route) bool {
+	return r.Prefix.IsValid() && r.Prefix == r.Prefix.Masked() && r.Via.IsValid() && r.NextHops == nil && !r.Blackhole && r.Via.Is4() == r.Prefix.Addr().Is4()
+}
+
 func (d *decoder) validateRoutes(s *Switch, path string) {
 	connected := func(a netip.Addr) bool {
 		in := func(p netip.Prefix) bool { return p.Contains(a) }
@@ -467,7 +503,11 @@ func (d *decoder) validateRoutes(s *Switch, path string) {
 		return false
 	}
 	for i := range s.Routes {
-		r, sub := &s.Routes[i], fmt.Sprintf("%s.routes[%d]", path, i)
+		r := &s.Routes[i]
+		if plainRoute(r) && connected(r.Via) {
+			continue
+		}
+		sub := fmt.Sprintf("%s.routes[%d]", path, i)
 		if r.Prefix.IsValid() && r.Prefix != r.Prefix.Masked() {
 			d.failAt(sub+".prefix", "%s has bits beyond its length; write %s", r.Prefix, r.Prefix.Masked())
 		}

@@ -248,7 +248,12 @@ func TestEdits(t *testing.T) {
 			t.Errorf("%s: %q, want %q", tc.body, got, tc.want)
 		}
 	}
-	_, v := call(t, srv, "ListFDB", `{"switch":"s1"}`)
+	_, v := call(t, srv, "ListRoutes", `{"switch":"s1"}`)
+	routes := names(v["routes"], "prefix")
+	if !slices.Contains(routes, "10.3.0.0/16") || slices.Contains(routes, "10.1.0.0/16") {
+		t.Error(routes)
+	}
+	_, v = call(t, srv, "ListFDB", `{"switch":"s1"}`)
 	if e := v["entries"].([]any); len(e) != 1 || e[0].(map[string]any)["mac"] != "02:00:00:00:00:77" || e[0].(map[string]any)["port"] != "p2" {
 		t.Error(v)
 	}
