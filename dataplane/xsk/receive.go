@@ -18,12 +18,7 @@ func (s *Socket) Receive(a *frame.Arena, out []frame.Ref) int {
 	if have == 0 {
 		return 0
 	}
-	// The headers, all at once: the kernel wrote them on another core.
-	touched := s.touched
-	for i := range min(have, uint32(len(out))) {
-		touched ^= a.Touch(s.rx.entries[(s.rx.cons+i)&s.rx.mask].Addr)
-	}
-	s.touched = touched
+	s.prefetch(a, min(have, uint32(len(out))))
 	frames, taken, bytes := 0, uint32(0), uint64(0)
 	for ; taken < have && frames < len(out); taken++ {
 		d := &s.rx.entries[(s.rx.cons+taken)&s.rx.mask]
@@ -43,6 +38,22 @@ func (s *Socket) Receive(a *frame.Arena, out []frame.Ref) int {
 	add(&s.count.rxBytes, bytes)
 	add(&s.count.rxChunks, uint64(taken))
 	return frames
+}
+
+// prefetch asks for the lines of the next n descriptors all at once, and then
+// for those of the headers that they name: the kernel wrote both on another
+// core, and a stage that waits for one line after the other waits for long.
+func (s *Socket) prefetch(a *frame.Arena, n uint32) {
+	var addrs [64]uint64
+	n = min(n, uint32(len(addrs)))
+	for i := range n {
+		addrs[i] = s.rx.entries[(s.rx.cons+i)&s.rx.mask].Addr
+	}
+	touched := s.touched
+	for _, addr := range addrs[:n] {
+		touched ^= a.Touch(addr)
+	}
+	s.touched = touched
 }
 
 // chain appends the chunk r to the frame that is coming in. It returns the
