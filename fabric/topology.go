@@ -230,6 +230,29 @@ func (t *Topology) check() error {
 	return t.checkConnected()
 }
 
+// CheckIndices says whether nodes, links and ports of a topology that was read
+// from elsewhere name each other. Those that this package builds do.
+func (t *Topology) CheckIndices() error {
+	for i := range t.Nodes {
+		for p, l := range t.Nodes[i].Links {
+			if l < 0 || l >= len(t.Links) || t.Links[l].A != (End{i, p}) && t.Links[l].B != (End{i, p}) {
+				return fmt.Errorf("port %d of node %d is not the end of link %d", p, i, l)
+			}
+		}
+		if t.Nodes[i].Kind == Host && len(t.Nodes[i].Links) != 1 {
+			return fmt.Errorf("node %d is a host with %d links", i, len(t.Nodes[i].Links))
+		}
+	}
+	for i := range t.Links {
+		for _, e := range []End{t.Links[i].A, t.Links[i].B} {
+			if e.Node < 0 || e.Node >= len(t.Nodes) || e.Port < 0 || e.Port >= len(t.Nodes[e.Node].Links) || t.Nodes[e.Node].Links[e.Port] != i {
+				return fmt.Errorf("link %d ends at no port", i)
+			}
+		}
+	}
+	return nil
+}
+
 // checkConnected finds a node that the first one cannot reach.
 func (t *Topology) checkConnected() error {
 	seen := make([]bool, len(t.Nodes))

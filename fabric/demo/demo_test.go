@@ -58,6 +58,18 @@ func TestReadIperf(t *testing.T) {
 	}
 }
 
+func FuzzReports(f *testing.F) {
+	f.Add("3 packets transmitted, 2 received, 33.3333% packet loss, time 41ms\nrtt min/avg/max/mdev = 1.5/1.6/1.7/0.1 ms\n")
+	f.Add(`{"end":{"sum_sent":{"retransmits":12},"sum_received":{"bits_per_second":9.5e7}}}`)
+	f.Add("99999999999999999999 packets transmitted, -1 received = 1..2/./.")
+	f.Fuzz(func(t *testing.T, out string) {
+		p := Ping{Sent: 3}
+		p.readSystem(out)
+		p.readOwn([]byte(out))
+		new(Flow).readIperf([]byte(out))
+	})
+}
+
 func TestWritePings(t *testing.T) {
 	var b strings.Builder
 	writePings(&b, []Ping{

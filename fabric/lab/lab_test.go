@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand"
 	"net"
 	"os"
@@ -332,6 +333,28 @@ func TestForeignFolder(t *testing.T) {
 	if _, err := os.Stat(precious); err != nil {
 		t.Error(err)
 	}
+}
+
+// Whatever stands in a state, it is refused or can be worked with.
+func FuzzState(f *testing.F) {
+	l := layoutOf(f, "fuzz", "leaf-spine(1, 2, 1)", fabric.L3, Options{})
+	good, err := json.Marshal(newState(l))
+	if err != nil {
+		f.Fatal(err)
+	}
+	name := l.Plan.Topology.Name
+	if s, err := decodeState(name, good); err != nil || len(s.inspect().Hosts) != 2 {
+		f.Fatalf("a good state is refused: %v", err)
+	}
+	f.Add(good)
+	f.Add(bytes.Replace(good, []byte(`"Node":1,`), []byte(`"Node":7,`), 1))
+	f.Add(bytes.Replace(good, []byte(`gf.`), []byte(`../`), 1))
+	f.Add([]byte(`{"version":1,"name":"` + name + `","token":"x","topology":{}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if s, err := decodeState(name, data); err == nil {
+			s.inspect().WriteTable(io.Discard)
+		}
+	})
 }
 
 func TestLock(t *testing.T) {

@@ -105,15 +105,39 @@ func readState(name string) (*state, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the state of fabric %q: %w", name, err)
 	}
+	s, err := decodeState(name, data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return s, nil
+}
+
+func decodeState(name string, data []byte) (*state, error) {
 	s := new(state)
 	if err := json.Unmarshal(data, s); err != nil {
-		return nil, fmt.Errorf("%s: not a state of gfabric: %w", path, err)
+		return nil, fmt.Errorf("not a state of gfabric: %w", err)
 	}
 	switch {
 	case s.Version != 1:
-		return nil, fmt.Errorf("%s: version %d is of another gfabric; use that one", path, s.Version)
+		return nil, fmt.Errorf("version %d is of another gfabric; use that one", s.Version)
 	case s.Name != name || s.Token == "" || s.Topology == nil:
-		return nil, fmt.Errorf("%s: not the state of fabric %q", path, name)
+		return nil, fmt.Errorf("not the state of fabric %q", name)
+	}
+	if err := s.Topology.CheckIndices(); err != nil {
+		return nil, fmt.Errorf("damaged: %w", err)
+	}
+	for _, n := range s.Namespaces {
+		// Names are parts of paths here.
+		if !strings.HasPrefix(n.Name, namespaceName(name, "")) || strings.ContainsRune(n.Name, '/') || n.Node < -1 || n.Node >= len(s.Topology.Nodes) {
+			return nil, fmt.Errorf("damaged: namespace %q of node %d", n.Name, n.Node)
+		}
+	}
+	for _, v := range s.Veths {
+		for _, d := range []Dev{v.A, v.B} {
+			if v.Link < 0 || v.Link >= len(s.Topology.Links) || d.Namespace < 0 || d.Namespace >= len(s.Namespaces) || d.Node < 0 || d.Node >= len(s.Topology.Nodes) {
+				return nil, fmt.Errorf("damaged: interface %q", d.Name)
+			}
+		}
 	}
 	return s, nil
 }
