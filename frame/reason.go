@@ -42,7 +42,7 @@ const (
 	SourceMulticast   // source MAC is a group address
 	SourceZero        // source MAC is zero
 	SourceSelf        // source MAC is the switch's own: a loop
-	MartianSource     // source IP is multicast, broadcast or loopback
+	MartianSource     // routed, but the source IP is multicast, broadcast, loopback or link-local
 	PortDown          // the port is administratively or physically down
 	VLANIngress       // VLAN is not a member of the port, or a tag where none is allowed
 	PauseConsumed     // a PFC or pause frame, used up by the port (not a loss)
@@ -61,9 +61,9 @@ const (
 	TTLExpired      // TTL or hop limit would reach zero
 	NeighborQueue   // too many frames wait for an unresolved neighbour
 	NeighborFailed  // the neighbour did not answer
-	MTUExceeded     // longer than the egress port's MTU and must not be fragmented
-	ForeignMAC      // a routed port got a unicast frame for another station
-	MulticastRouted // IP multicast or broadcast is not routed
+	MTUExceeded     // longer than the egress port's MTU
+	ForeignMAC      // a routed port, or MAC control, got a unicast frame for another station
+	MulticastRouted // IP multicast, broadcast, loopback and link-local are not routed
 	LocalUnhandled  // addressed to the switch, which has no use for it
 	LocalConsumed   // addressed to the switch and used up (not a loss)
 	EgressPortDown  // the port it must leave by is down

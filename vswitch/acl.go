@@ -33,9 +33,18 @@ const flowCacheSize = 8192
 // place where it has none, so that counts go on over a reload.
 func (p *Program) compileACLs(cfg *Config, ids *idSet) error {
 	for _, a := range cfg.ACLs {
+		if a.Default.Has(pipeline.OpPolice) {
+			return fmt.Errorf("switch %s access list %s: the default cannot police; write a last rule that matches everything", cfg.Name, a.Name)
+		}
+		if err := checkAction(cfg, &a.Default); err != nil {
+			return fmt.Errorf("switch %s access list %s default: %w", cfg.Name, a.Name, err)
+		}
 		rules := make([]pipeline.Rule, len(a.Rules))
 		count := make([]uint32, len(a.Rules))
 		for i, r := range a.Rules {
+			if r.Police == nil && r.Action.Has(pipeline.OpPolice) {
+				return fmt.Errorf("switch %s access list %s rule %d: polices without a token bucket", cfg.Name, a.Name, i+1)
+			}
 			if r.Police != nil {
 				if _, err := pipeline.NewMeter(r.Police.Rate, r.Police.Burst); err != nil {
 					return fmt.Errorf("switch %s access list %s rule %d: %w", cfg.Name, a.Name, i+1, err)
@@ -44,11 +53,8 @@ func (p *Program) compileACLs(cfg *Config, ids *idSet) error {
 				r.Action.Meter = uint32(len(p.meters))
 				p.meters = append(p.meters, *r.Police)
 			}
-			if r.Action.Has(pipeline.OpMirror) && int(r.Action.Session) >= len(cfg.Mirrors) {
-				return fmt.Errorf("switch %s access list %s rule %d: there is no mirror session %d", cfg.Name, a.Name, i+1, r.Action.Session)
-			}
-			if r.Action.Has(pipeline.OpRedirect) && int(r.Action.Port) >= len(cfg.Ports) {
-				return fmt.Errorf("switch %s access list %s rule %d: there is no port %d to redirect to", cfg.Name, a.Name, i+1, r.Action.Port)
+			if err := checkAction(cfg, &r.Action); err != nil {
+				return fmt.Errorf("switch %s access list %s rule %d: %w", cfg.Name, a.Name, i+1, err)
 			}
 			rules[i] = pipeline.Rule{Match: r.Match, Priority: int32(r.Priority), Action: r.Action}
 			count[i] = ids.get(a.Name + "/" + ruleName(&r, i))
@@ -65,6 +71,17 @@ func (p *Program) compileACLs(cfg *Config, ids *idSet) error {
 		}
 	}
 	p.rules = ids.len()
+	return nil
+}
+
+// checkAction finds what an action names and the switch does not have.
+func checkAction(cfg *Config, a *pipeline.Action) error {
+	if a.Has(pipeline.OpMirror) && int(a.Session) >= len(cfg.Mirrors) {
+		return fmt.Errorf("there is no mirror session %d", a.Session)
+	}
+	if a.Has(pipeline.OpRedirect) && int(a.Port) >= len(cfg.Ports) {
+		return fmt.Errorf("there is no port %d to redirect to", a.Port)
+	}
 	return nil
 }
 
@@ -136,7 +153,7 @@ func (n *Node) act(now frame.Time, act *pipeline.Action, r frame.Ref, m *frame.M
 	if act.Ops&pipeline.OpSetClass != 0 {
 		m.Class = act.Class & 7
 	}
-	if act.Ops&pipeline.OpSetDSCP != 0 && m.Flags&malformed == 0 {
+	if act.Ops&pipeline.OpSetDSCP != 0 && m.Reason == frame.Keep {
 		wire.SetDSCP(n.arena, r, act.DSCP)
 	}
 	if act.Ops&pipeline.OpSetPCP != 0 {

@@ -79,7 +79,9 @@ func (p *PortConfig) rate() uint64 {
 
 func (p *PortConfig) mtu() int {
 	if p.MTU == 0 {
-		return 1500
+		return defaultMTU
 	}
 	return p.MTU
 }
+
+const defaultMTU = 1500

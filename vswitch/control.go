@@ -27,6 +27,11 @@ func (n *Node) control(r frame.Ref, m *frame.Meta) {
 	}
 	p := n.ports[m.InPort].pfc
 	c := wire.MACControl(n.arena.Bytes(r))
+	// IEEE 802.3 31B.1: the group address or our own, else it is not for us.
+	if dst := wire.Ethernet(c).Dst(); dst != wire.MACControlAddr && dst.Uint64() != n.selfMAC {
+		n.drop(r, frame.ForeignMAC)
+		return
+	}
 	switch c.Opcode() {
 	case wire.OpPFC:
 		var quanta [8]uint16
@@ -48,16 +53,20 @@ func (n *Node) control(r frame.Ref, m *frame.Meta) {
 // that serves several classes stops for any of them.
 func (n *Node) obey(now frame.Time, port uint16) {
 	ps := &n.ports[port]
-	n.controlDue = min(n.controlDue, ps.pfc.Wake(now))
+	n.wakeFor(now, port)
 	if detect := n.prog.Config.PFC.Watchdog.Detect; detect > 0 && ps.pfc.Paused(now) != 0 {
 		// Frames may come to wait at any time: look again well before a storm
 		// is one.
 		n.controlDue = min(n.controlDue, now+detect/8)
 	}
-	changed := ps.pfc.Changed()
-	if changed == 0 {
-		return
+	if changed := ps.pfc.Changed(); changed != 0 {
+		n.hold(now, port, changed)
 	}
+}
+
+// hold brings the queues of some classes in line with the port's pauses.
+func (n *Node) hold(now frame.Time, port uint16, changed uint8) {
+	ps := &n.ports[port]
 	queue := &n.prog.class.Queue
 	for m := changed; m != 0; m &= m - 1 {
 		q := queue[bits.TrailingZeros8(m)]
@@ -81,6 +90,19 @@ func (n *Node) obey(now frame.Time, port uint16) {
 	}
 }
 
+// repause moves the pauses of own ports to the queues that their classes have
+// now.
+func (n *Node) repause(now frame.Time) {
+	for i := range n.ports {
+		if ps := &n.ports[i]; ps.pfc != nil {
+			for q := range n.prog.class.Queue {
+				ps.sched.Unpause(now, q)
+			}
+			n.hold(now, uint16(i), 0xff)
+		}
+	}
+}
+
 // flowControl passes on what the buffer wants paused since it was last asked.
 func (n *Node) flowControl(now frame.Time) {
 	for {
@@ -90,6 +112,11 @@ func (n *Node) flowControl(now frame.Time) {
 		}
 		if len(n.handIn) > 1 {
 			n.wants[port].Store(uint32(n.buffer.Want(port)))
+		}
+		if int(port) >= len(n.prog.ports) {
+			continue // removed; nobody listens there
+		}
+		if len(n.handIn) > 1 {
 			if owner := n.prog.ports[port].worker; int(owner) != n.index {
 				n.handedTo |= 1 << owner // it may sleep
 				continue
@@ -108,9 +135,10 @@ func (n *Node) request(now frame.Time, port uint16) {
 			want |= uint8(other.wants[port].Load())
 		}
 	}
-	p := n.ports[port].pfc
-	p.Request(want)
-	n.speak(now, port)
+	if p := n.ports[port].pfc; p != nil {
+		p.Request(want)
+		n.speak(now, port)
+	}
 }
 
 // speak sends the flow-control frames that a port has to send now.
@@ -132,7 +160,15 @@ func (n *Node) speak(now frame.Time, port uint16) {
 		ps.sched.EnqueueControl(r)
 		n.busy.add(port)
 	}
-	n.controlDue = min(n.controlDue, ps.pfc.Wake(now))
+	n.wakeFor(now, port)
+}
+
+// wakeFor arms the timer of flow control for what a port has to do next. One
+// without a link has nothing to do, though it may have something to say.
+func (n *Node) wakeFor(now frame.Time, port uint16) {
+	if n.linkUp.has(port) {
+		n.controlDue = min(n.controlDue, n.ports[port].pfc.Wake(now))
+	}
 }
 
 // advanceControl runs what flow control has to do by time alone, and ages the

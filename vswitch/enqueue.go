@@ -18,10 +18,23 @@ func (n *Node) emit(r frame.Ref) {
 		m.InPort = m.OutPort // made by the switch itself: charged to the port it leaves by
 	}
 	pp := &n.prog.ports[m.OutPort]
+	if m.Wire > pp.maxFrame && untagged(m) > pp.maxFrame {
+		n.drop(r, frame.MTUExceeded)
+		return
+	}
 	if pp.vlanMode != VLANTransparent && pp.iface == noIface && !n.retag(r, m, pp) {
 		return
 	}
 	n.dispatch(r, m, pp)
+}
+
+// untagged returns the length of a frame without its VLAN tags, which do not
+// count against an MTU.
+func untagged(m *frame.Meta) uint32 {
+	if m.Flags&frame.HasVLAN != 0 {
+		return m.Wire - (uint32(m.L3) - wire.EthernetLen)
+	}
+	return m.Wire
 }
 
 // emitMirror takes a mirror copy to its port as it is, whatever VLANs the
@@ -80,7 +93,7 @@ func (n *Node) retag(r frame.Ref, m *frame.Meta, pp *portProgram) bool {
 		wire.SetTCI(n.arena, r, m.TCI&0xf000|m.VID)
 		return true
 	}
-	if !wire.PushVLAN(n.arena, r, wire.EtherTypeVLAN, uint16(m.Class)<<13|m.VID) {
+	if !wire.PushVLAN(n.arena, r, wire.EtherTypeVLAN, uint16(n.prog.tagPCP[m.Class&7])<<13|m.VID) {
 		n.drop(r, frame.TxOversize) // no headroom left in the chunk
 		return false
 	}
@@ -114,31 +127,42 @@ func (n *Node) flushHandoff(worker int) {
 	}
 }
 
-// takeOver admits what other workers handed to this one.
+// takeVectors bounds what one worker's frames may take of another's loop.
+const takeVectors = 8
+
+// takeOver admits what other workers handed to this one. A worker that hands
+// over without a pause does not keep this one from its ports.
 func (n *Node) takeOver() {
 	for i := range n.handIn {
 		ring := n.handIn[i]
 		if ring == nil {
 			continue
 		}
-		for {
-			k := ring.Pop(n.scratch[:])
-			for _, r := range n.scratch[:k] {
-				m := n.arena.Meta(r)
-				switch {
-				case m.Flags&frame.IsMACControl != 0:
-					n.control(r, m)
-				case m.Flags&frame.ToLocal != 0:
-					n.toLocal(r)
-				case !n.linkUp.has(m.OutPort):
-					n.drop(r, frame.EgressPortDown)
-				default:
-					n.enqueue(r, m)
-				}
+		for range takeVectors {
+			k := ring.Pop(n.taken[:])
+			for _, r := range n.taken[:k] {
+				n.takeOne(r, n.arena.Meta(r))
 			}
-			if k < len(n.scratch) {
+			if k < len(n.taken) {
 				break
 			}
 		}
+	}
+}
+
+// takeOne admits one frame. The worker that handed it over may have gone by
+// another program or another state of the links than this one.
+func (n *Node) takeOne(r frame.Ref, m *frame.Meta) {
+	switch {
+	case m.Flags&frame.ToLocal != 0:
+		n.toLocal(r)
+	case m.Flags&frame.IsMACControl != 0 && !n.linkUp.has(m.InPort):
+		n.drop(r, frame.PortDown)
+	case m.Flags&frame.IsMACControl != 0:
+		n.control(r, m)
+	case !n.linkUp.has(m.OutPort) || n.ports[m.OutPort].sched == nil:
+		n.drop(r, frame.EgressPortDown)
+	default:
+		n.enqueue(r, m)
 	}
 }

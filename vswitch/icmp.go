@@ -86,11 +86,14 @@ func (n *Node) icmpError(now frame.Time, r frame.Ref, typ, code uint8, rest uint
 	m := n.arena.Meta(r)
 	b := n.arena.Bytes(r)
 	f := n.prog.ifaceOf(m)
-	if f == noIface || m.Flags&(frame.IsMulticast|frame.IsBroadcast|malformed) != 0 {
+	if f == noIface || m.Flags&(frame.IsMulticast|frame.IsBroadcast) != 0 || m.Reason != frame.Keep {
+		return
+	}
+	if destination(b, m).isMulticast(m) {
 		return
 	}
 	src := source(b, m)
-	if src.isGroup() || src == (addrKey{}) || src == key4(0) || isICMPError(b, m) || m.Flags&frame.HasIPv4 != 0 && wire.IPv4(b[m.L3:]).FlagsOffset()&0x1fff != 0 {
+	if src.isMulticast(m) || src == (addrKey{}) || src == key4(0) || isICMPError(b, m) || m.Flags&frame.HasIPv4 != 0 && wire.IPv4(b[m.L3:]).FlagsOffset()&0x1fff != 0 {
 		return
 	}
 	if !n.icmpLimit.Take(now, 1) {

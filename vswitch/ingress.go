@@ -32,16 +32,10 @@ func (n *Node) screen(ps *portState, v []frame.Ref) []frame.Ref {
 			n.drop(r, m.Reason)
 			continue
 		}
-		m.Flags |= malformed
-		m.Reason = frame.Keep
-		keep = append(keep, r)
+		keep = append(keep, r) // its Reason stays, and keeps it from being routed
 	}
 	return keep
 }
-
-// malformed, a bit of Meta.Flags that is ours alone, marks a frame that may be
-// bridged but not routed.
-const malformed uint32 = 1 << 31
 
 // Groups of reserved addresses: IEEE 802.1Q 8.6.3, table 8-1. Frames to
 // 01-80-C2-00-00-00 .. 0F are never forwarded.
@@ -57,14 +51,10 @@ func (n *Node) admitPort(pp *portProgram, v []frame.Ref) []frame.Ref {
 		head := (*[14]byte)(b)
 		dst := binary.BigEndian.Uint64(head[0:8]) >> 16
 		src := binary.BigEndian.Uint64(head[6:14]) >> 16
-		size := m.Wire
-		if m.Flags&frame.HasVLAN != 0 {
-			size -= uint32(m.L3) - 14
-		}
 		switch {
 		case dst&^0xf == reservedGroup:
 			n.drop(r, frame.ReservedMulticast)
-		case size > pp.maxFrame:
+		case m.Wire > pp.maxFrame && untagged(m) > pp.maxFrame:
 			n.drop(r, frame.Oversize)
 		case m.Wire < pp.minFrame:
 			n.drop(r, frame.Undersize)

@@ -107,6 +107,9 @@ type RouteInfo struct {
 func (p *Program) Routes(yield func(RouteInfo) bool) {
 	for prefix, id := range p.routing.table.All() {
 		e := p.routing.entries[id]
+		if e.kind == routeBroadcast {
+			continue // goes with its network
+		}
 		info := RouteInfo{Prefix: prefix, ID: id}
 		switch e.kind {
 		case routeLocal:

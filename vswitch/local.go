@@ -14,7 +14,12 @@ import (
 type local struct {
 	n     *Node
 	table map[nextHop]*neighbor
-	due   frame.Time // next timer
+	// Each list holds timers of one length, so that it is in the order in
+	// which they are due: what a timer costs does not grow with the table.
+	retries, confirms timerList
+	due               frame.Time // next timer
+	pending           int        // frames that wait for neighbours
+	unresolved        int        // neighbours without a MAC
 }
 
 func newLocal(n *Node) *local {
@@ -27,17 +32,18 @@ func (l *local) adopt(now frame.Time) {
 	cfg := l.n.prog.Config
 	for id, nb := range l.table {
 		if nb.state == neighborStatic || int(id.iface) >= len(l.n.prog.ifaces) || !l.n.prog.onLink(id.iface, id.key) {
-			l.forget(id, nb, frame.NeighborFailed)
+			l.forget(nb, frame.NeighborFailed)
 		}
 	}
 	for _, s := range cfg.Neighbors {
 		k := keyOf(s.Addr)
 		for i := 1; i < len(l.n.prog.ifaces); i++ {
 			if l.n.prog.onLink(uint16(i), k) {
-				id := nextHop{uint16(i), k}
-				nb := l.entry(id)
-				nb.state, nb.mac, nb.due = neighborStatic, s.MAC.Uint64(), frame.Never
-				l.n.neighbors.set(id.iface, k, nb.mac)
+				nb := l.entry(nextHop{uint16(i), k})
+				l.become(nb, neighborStatic)
+				l.disarm(nb)
+				nb.mac = s.MAC.Uint64()
+				l.n.neighbors.set(nb.iface, k, nb.mac)
 				l.release(nb)
 			}
 		}
@@ -80,10 +86,24 @@ func (p *Program) ifaceOf(m *frame.Meta) uint16 {
 // localGroup reports whether a frame to a group address may concern the switch
 // itself: ARP and ICMPv6 on a routed interface.
 func (n *Node) localGroup(m *frame.Meta, r frame.Ref) bool {
-	if !n.prog.anyRouted || n.prog.ifaceOf(m) == noIface || m.Flags&malformed != 0 {
+	if !n.prog.anyRouted || m.Reason != frame.Keep {
 		return false
 	}
-	return m.Flags&frame.IsARP != 0 || m.Flags&frame.HasIPv6 != 0 && m.Proto == wire.ProtoICMPv6
+	f := n.prog.ifaceOf(m)
+	switch {
+	case f == noIface:
+		return false
+	case m.Flags&frame.IsARP != 0:
+		return n.prog.arpConcerns(f, wire.ARP(n.arena.Bytes(r)[m.L3:]))
+	}
+	return m.Flags&frame.HasIPv6 != 0 && m.Proto == wire.ProtoICMPv6
+}
+
+// arpConcerns leaves out what most broadcasts are, questions of other stations
+// for others. Questions for us, answers, and announcements (RFC 5227 3) stay.
+func (p *Program) arpConcerns(f uint16, a wire.ARP) bool {
+	sip, tip := a.SenderIP(), a.TargetIP()
+	return a.Op() != wire.ARPRequest || sip == tip || p.owns(f, key4(binary.BigEndian.Uint32(tip[:])))
 }
 
 // handle takes one frame of the slow path.
@@ -118,15 +138,19 @@ func (l *local) arp(now frame.Time, r frame.Ref, m *frame.Meta, f uint16) {
 	sender := key4(binary.BigEndian.Uint32(sip[:]))
 	target := key4(binary.BigEndian.Uint32(tip[:]))
 	ours := n.prog.owns(f, target)
-	if mac := a.SenderMAC(); !mac.IsZero() && !mac.IsMulticast() && sender.lo != key4(0).lo {
-		l.heard(now, nextHop{f, sender}, mac.Uint64(), ours)
+	peer := a.SenderMAC()
+	if peer.IsZero() || peer.IsMulticast() {
+		n.drop(r, frame.LocalUnhandled)
+		return
+	}
+	if sender != key4(0) { // else a probe (RFC 5227 2.1.1)
+		l.heard(now, nextHop{f, sender}, peer.Uint64(), ours)
 	}
 	if a.Op() != wire.ARPRequest || !ours {
 		n.drop(r, frame.LocalConsumed)
 		return
 	}
 	self := wire.MACFromUint64(n.selfMAC)
-	peer := a.SenderMAC()
 	a.SetOp(wire.ARPReply)
 	a.SetTargetMAC(peer)
 	a.SetTargetIP(sip)
@@ -196,11 +220,15 @@ func (l *local) icmp6(now frame.Time, r frame.Ref, m *frame.Meta, f uint16) {
 	dst := destination(b, m)
 	switch msg[0] {
 	case wire.ICMPv6Echo:
-		if !n.prog.owns(f, dst) && !n.prog.isLoopback(dst) {
+		group := dst.isMulticast(m)
+		if group && !n.prog.owns(f, dst) {
 			n.drop(r, frame.LocalConsumed)
 			return
 		}
 		src, dst := ip.Src(), ip.Dst()
+		if group { // the answer comes from a station (RFC 4443 4.2)
+			dst = n.prog.ifaces[f].sourceFor(source(b, m)).as16()
+		}
 		ip.SetSrc(dst)
 		ip.SetDst(src)
 		ip.SetHopLimit(64)
@@ -225,6 +253,10 @@ func (l *local) discovery(now frame.Time, r frame.Ref, m *frame.Meta, f uint16, 
 	}
 	target := keyOf16(nd.Target)
 	source := keyOf16(ip.Src())
+	if target.isMulticast(m) || source.isMulticast(m) {
+		n.drop(r, frame.LocalUnhandled)
+		return
+	}
 	if nd.Type == wire.ICMPv6NeighborAdvertisement {
 		if mac, ok := nd.Options.LinkLayer(wire.NDTargetLinkLayer); ok && !mac.IsMulticast() {
 			l.heard(now, nextHop{f, target}, mac.Uint64(), false)

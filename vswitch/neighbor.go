@@ -15,7 +15,6 @@ type neighborTable struct {
 	slots []neighborSlot
 	mask  uint32
 	used  int // slots that hold or held an entry; writer only
-	live  int // writer only
 }
 
 type neighborSlot struct {
@@ -68,7 +67,7 @@ func (t *neighborTable) lookup(iface uint16, k addrKey) uint64 {
 		}
 		if o == want && s.lo.Load() == k.lo && s.hi.Load() == k.hi {
 			mac := s.mac.Load()
-			if s.owner.Load() == want && s.lo.Load() == k.lo {
+			if s.owner.Load() == want && s.lo.Load() == k.lo && s.hi.Load() == k.hi {
 				return mac
 			}
 			return 0
@@ -76,8 +75,9 @@ func (t *neighborTable) lookup(iface uint16, k addrKey) uint64 {
 	}
 }
 
-// set stores a MAC and reports false if the table is full. Writer only.
-func (t *neighborTable) set(iface uint16, k addrKey, mac uint64) bool {
+// set stores a MAC. The caller keeps no more entries than the table was made
+// for. Writer only.
+func (t *neighborTable) set(iface uint16, k addrKey, mac uint64) {
 	want := slotValid | uint64(iface)
 	free := -1
 	for i := k.hash(iface); ; i++ {
@@ -85,14 +85,16 @@ func (t *neighborTable) set(iface uint16, k addrKey, mac uint64) bool {
 		switch o := s.owner.Load(); {
 		case o == want && s.lo.Load() == k.lo && s.hi.Load() == k.hi:
 			s.mac.Store(mac)
-			return true
+			return
 		case o == slotDead && free < 0:
 			free = int(i & t.mask)
 		case o == 0:
 			if free < 0 {
 				// Keep a quarter of the slots free, so that every probe ends.
 				if t.used >= len(t.slots)*3/4 {
-					return false
+					t.sweep()
+					t.set(iface, k, mac)
+					return
 				}
 				free = int(i & t.mask)
 				t.used++
@@ -102,9 +104,30 @@ func (t *neighborTable) set(iface uint16, k addrKey, mac uint64) bool {
 			s.lo.Store(k.lo)
 			s.mac.Store(mac)
 			s.owner.Store(want)
-			t.live++
-			return true
+			return
 		}
+	}
+}
+
+// sweep gets rid of deleted slots. A reader may miss an entry meanwhile: its
+// frame takes the slow path once. Writer only.
+func (t *neighborTable) sweep() {
+	type entry struct {
+		iface uint16
+		key   addrKey
+		mac   uint64
+	}
+	var live []entry
+	for i := range t.slots {
+		s := &t.slots[i]
+		if o := s.owner.Load(); o&slotValid != 0 {
+			live = append(live, entry{uint16(o), addrKey{s.hi.Load(), s.lo.Load()}, s.mac.Load()})
+		}
+		s.owner.Store(0)
+	}
+	t.used = 0
+	for _, e := range live {
+		t.set(e.iface, e.key, e.mac)
 	}
 }
 
@@ -119,7 +142,6 @@ func (t *neighborTable) remove(iface uint16, k addrKey) {
 		}
 		if o == want && s.lo.Load() == k.lo && s.hi.Load() == k.hi {
 			s.owner.Store(slotDead)
-			t.live--
 			return
 		}
 	}
@@ -148,9 +170,12 @@ const (
 	neighborRetry   = frame.Second
 	neighborTries   = 3
 	neighborConfirm = 60 * frame.Second
-	neighborHold    = frame.Second
-	neighborPending = 8    // frames held for one unresolved neighbour
-	maxNeighbors    = 8192 // entries, resolved or not
+	neighborHold    = neighborRetry // of one length: they share a timerList
+	neighborPending = 8             // frames held for one unresolved neighbour
+	maxNeighbors    = 8192          // entries, resolved or not
+	// A scan of a connected network makes entries that never resolve; it must
+	// leave room for the neighbours that exist (RFC 6583 6.1).
+	maxUnresolved = maxNeighbors / 2
 )
 
 // neighbor is worker 0's view of an entry.
@@ -160,6 +185,57 @@ type neighbor struct {
 	state   neighborState
 	mac     uint64
 	tries   uint8
-	due     frame.Time // next timer
 	pending frame.FIFO
+
+	due        frame.Time // its timer, if it is on a list
+	on         *timerList
+	prev, next *neighbor
+}
+
+// resolved reports whether the MAC of an entry in this state is in use.
+func (s neighborState) resolved() bool {
+	return s == neighborReachable || s == neighborProbing || s == neighborStatic
+}
+
+// timerList are neighbours in the order in which their timers are due.
+type timerList struct{ head, tail *neighbor }
+
+// due returns when the first timer is due, or Never.
+func (q *timerList) due() frame.Time {
+	if q.head == nil {
+		return frame.Never
+	}
+	return q.head.due
+}
+
+// arm sets a neighbour's timer, which must not be due before the others of q.
+func (l *local) arm(q *timerList, nb *neighbor, due frame.Time) {
+	l.disarm(nb)
+	nb.due, nb.on, nb.prev = due, q, q.tail
+	if q.tail == nil {
+		q.head = nb
+	} else {
+		q.tail.next = nb
+	}
+	q.tail = nb
+	l.due = min(l.due, due)
+}
+
+// disarm stops a neighbour's timer, if it runs.
+func (l *local) disarm(nb *neighbor) {
+	q := nb.on
+	if q == nil {
+		return
+	}
+	if nb.prev == nil {
+		q.head = nb.next
+	} else {
+		nb.prev.next = nb.next
+	}
+	if nb.next == nil {
+		q.tail = nb.prev
+	} else {
+		nb.next.prev = nb.prev
+	}
+	nb.on, nb.prev, nb.next = nil, nil, nil
 }

@@ -31,7 +31,7 @@ type Node struct {
 
 	ports   []portState
 	linkUp  portSet // ports that are enabled and have a link
-	carrier portSet // ports with a link, enabled or not
+	links   uint32  // Switch.links, when linkUp was last judged
 	busy    portSet // own ports with something queued
 	buffer  *buffer.Buffer
 	held    int // frames in the queues
@@ -40,12 +40,13 @@ type Node struct {
 	local   *local // the slow path, worker 0 only
 
 	// Scratch space of one vector.
-	routeVec   [2 * vector]frame.Ref
-	routeID    [2 * vector]uint32
+	routeVec   [vector]frame.Ref
+	routeID    [vector]uint32
 	routeN     int
 	lastHop    nextHop // and its MAC, of the frame before in the vector
 	lastMAC    uint64
 	scratch    [vector]frame.Ref
+	taken      [vector]frame.Ref // from another worker
 	scratchOne [1]frame.Ref
 	dead       [4 * vector]frame.Ref
 	deadN      int
@@ -96,6 +97,14 @@ type portState struct {
 // egress queue.
 func (n *Node) Receive(now frame.Time, port uint16, v []frame.Ref) {
 	n.now = now
+	if int(port) >= len(n.prog.ports) { // removed a moment ago
+		for _, r := range v {
+			n.arena.Meta(r).InPort = port
+		}
+		n.dropAll(v, frame.PortDown)
+		n.bury()
+		return
+	}
 	for len(v) > 0 {
 		k := min(len(v), vector)
 		n.receive(now, port, v[:k])
@@ -164,6 +173,9 @@ func (n *Node) Advance(now frame.Time) {
 	if p := n.sw.program.Load(); p != n.prog {
 		n.adopt(now, p)
 	}
+	if links := n.sw.links.Load(); links != n.links {
+		n.adoptLinks(now, links)
+	}
 	if len(n.handIn) > 1 {
 		n.takeOver()
 	}
@@ -171,9 +183,6 @@ func (n *Node) Advance(now frame.Time) {
 		n.local.advance(now)
 	}
 	n.advanceControl(now)
-	if n.routeN > 0 {
-		n.route(now)
-	}
 	for w := range n.handoff {
 		n.flushHandoff(w)
 	}
@@ -182,7 +191,7 @@ func (n *Node) Advance(now frame.Time) {
 
 // Wake implements frame.Node.
 func (n *Node) Wake(now frame.Time) frame.Time {
-	if n.sw.program.Load() != n.prog {
+	if n.sw.program.Load() != n.prog || n.sw.links.Load() != n.links {
 		return now
 	}
 	for _, ring := range n.handIn {
@@ -214,16 +223,18 @@ func (n *Node) Handoff() uint64 {
 // SetLink implements frame.Node.
 func (n *Node) SetLink(now frame.Time, port uint16, up bool) {
 	n.now = now
-	if int(port) >= len(n.ports) {
+	if port >= MaxPorts {
 		return
 	}
+	word, bit := &n.sw.carrier[port/64], uint64(1)<<(port%64)
 	if up {
-		n.carrier.add(port)
+		word.Or(bit)
 	} else {
-		n.carrier.remove(port)
-		n.fdb.FlushPort(port, false)
+		word.And(^bit)
 	}
-	n.judgeLink(now, port)
+	links := n.sw.links.Add(1)
+	n.adoptLinks(now, links)
+	n.handedTo |= 1<<len(n.handoff) - 1 // the others may sleep
 	n.bury()
 }
 
@@ -291,8 +302,8 @@ func (n *Node) Flush(now frame.Time) {
 		}
 	}
 	if n.local != nil {
-		for id, nb := range n.local.table {
-			n.local.forget(id, nb, frame.QueueFlush)
+		for _, nb := range n.local.table {
+			n.local.forget(nb, frame.QueueFlush)
 		}
 	}
 	n.bury()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 	"net/netip"
+	"slices"
 
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/wire"
@@ -48,10 +49,13 @@ type Program struct {
 	ports  []portProgram
 	class  ClassMaps
 	vlans  *[4096]vlanProgram
-	ifaces []iface // [0] is unused
+	ifaces []iface // by number, which outlives a program; those without addrs are gone
 	acls   []aclProgram
 	rules  int // number of access-list rule ids in use
 	meters []Police
+
+	// tagPCP is the 802.1Q priority that stands for each class on the wire.
+	tagPCP [8]uint8
 
 	routing   routing
 	anyRouted bool
@@ -100,22 +104,36 @@ func linkLocal(mac uint64) netip.Addr {
 	return netip.AddrFrom16([16]byte{0xfe, 0x80, 8: m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5]})
 }
 
-// compile builds the program of cfg. routes and rules keep the counter ids.
-func compile(cfg *Config, routes, rules *idSet, gen uint32) (*Program, error) {
-	p := &Program{Gen: gen, Config: cfg, class: cfg.Class, vlans: new([4096]vlanProgram), ifaces: make([]iface, 1)}
-	if err := p.compilePorts(cfg); err != nil {
+// compile builds the program of cfg. ids are the switch's.
+func compile(cfg *Config, ids *idSets, gen uint32) (*Program, error) {
+	p := &Program{Gen: gen, Config: cfg, class: cfg.Class, tagPCP: cfg.Class.tags(), vlans: new([4096]vlanProgram), ifaces: make([]iface, 1)}
+	if err := p.compilePorts(cfg, ids.ifaces); err != nil {
 		return nil, err
 	}
-	if err := p.compileACLs(cfg, rules); err != nil {
+	if err := p.compileACLs(cfg, ids.rules); err != nil {
 		return nil, err
 	}
-	if err := p.compileRoutes(cfg, routes); err != nil {
+	if err := p.compileRoutes(cfg, ids.routes); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-func (p *Program) compilePorts(cfg *Config) error {
+// tags inverts PCP: each class leaves with the priority that arrives as the
+// class, itself if it can.
+func (m *ClassMaps) tags() (pcp [8]uint8) {
+	for c := range pcp {
+		pcp[c] = uint8(c)
+		if m.PCP[c]&7 != uint8(c) {
+			if i := slices.Index(m.PCP[:], uint8(c)); i >= 0 {
+				pcp[c] = uint8(i)
+			}
+		}
+	}
+	return pcp
+}
+
+func (p *Program) compilePorts(cfg *Config, ids *idSet) error {
 	if len(cfg.Ports) > MaxPorts {
 		return fmt.Errorf("switch %s: %d ports, at most %d are possible", cfg.Name, len(cfg.Ports), MaxPorts)
 	}
@@ -148,7 +166,8 @@ func (p *Program) compilePorts(cfg *Config) error {
 			q.acl = uint16(aclIndex[c.ACL])
 		}
 		if len(c.Addresses) > 0 {
-			q.iface = p.addIface(iface{name: c.Name, port: uint16(i), mac: mac, mtu: uint32(mtu), addrs: c.Addresses})
+			q.vlanMode = VLANTransparent // it is in no VLAN
+			q.iface = p.addIface("port "+c.Name, iface{name: c.Name, port: uint16(i), mac: mac, mtu: uint32(mtu), addrs: c.Addresses}, ids)
 			continue
 		}
 		if err := p.joinVLANs(cfg, uint16(i), c, q); err != nil {
@@ -157,11 +176,39 @@ func (p *Program) compilePorts(cfg *Config) error {
 	}
 	for _, v := range cfg.VLANs {
 		if len(v.Addresses) > 0 {
-			p.vlans[v.ID].iface = p.addIface(iface{name: v.Name, port: frame.NoPort, vid: v.ID, mac: mac, mtu: 1500, addrs: v.Addresses})
+			p.vlans[v.ID].iface = p.addIface(fmt.Sprint("vlan ", v.ID), iface{name: v.Name, port: frame.NoPort, vid: v.ID, mac: mac, mtu: p.vlanMTU(v.ID), addrs: v.Addresses}, ids)
 		}
 	}
-	p.anyRouted = len(p.ifaces) > 1 || len(cfg.Loopbacks) > 0
+	for _, s := range cfg.FDB.Static {
+		if int(s.Port) >= len(cfg.Ports) || s.VLAN > 4094 {
+			return fmt.Errorf("switch %s static address %s: there is no port %d or no VLAN %d", cfg.Name, s.MAC, s.Port, s.VLAN)
+		}
+	}
 	return nil
+}
+
+// vlanMTU is the largest packet that every port of a VLAN can send.
+func (p *Program) vlanMTU(vid uint16) uint32 {
+	members := &p.vlans[vid].members
+	const none = ^uint32(0)
+	mtu := none
+	for i := members.next(0); i >= 0; i = members.next(i + 1) {
+		mtu = min(mtu, p.ports[i].maxFrame-wire.EthernetLen)
+	}
+	if mtu == none {
+		return defaultMTU
+	}
+	return mtu
+}
+
+// bridgesLike reports whether what was learned on the port of an older program
+// holds for this one.
+func (pp *portProgram) bridgesLike(old *portProgram) bool {
+	same := pp.name == old.name && pp.vlanMode == old.vlanMode && pp.pvid == old.pvid && pp.iface == old.iface
+	if pp.allowed == nil || old.allowed == nil {
+		return same && pp.allowed == old.allowed
+	}
+	return same && *pp.allowed == *old.allowed
 }
 
 func (p *Program) joinVLANs(cfg *Config, i uint16, c *PortConfig, q *portProgram) error {
@@ -170,7 +217,7 @@ func (p *Program) joinVLANs(cfg *Config, i uint16, c *PortConfig, q *portProgram
 		p.vlans[defaultVLAN].members.add(i)
 		q.pvid = defaultVLAN
 	case VLANAccess:
-		if !p.vlans[c.PVID].known {
+		if c.PVID > 4094 || !p.vlans[c.PVID].known {
 			return fmt.Errorf("switch %s port %s: VLAN %d is not configured", cfg.Name, c.Name, c.PVID)
 		}
 		p.vlans[c.PVID].members.add(i)
@@ -196,7 +243,8 @@ func (p *Program) joinVLANs(cfg *Config, i uint16, c *PortConfig, q *portProgram
 	return nil
 }
 
-func (p *Program) addIface(f iface) uint16 {
+// addIface enters an interface under the number that its key had before.
+func (p *Program) addIface(key string, f iface, ids *idSet) uint16 {
 	f.local = linkLocal(f.mac)
 	for _, a := range f.addrs {
 		if a.Addr().Is4() && !f.v4.IsValid() {
@@ -206,6 +254,11 @@ func (p *Program) addIface(f iface) uint16 {
 			f.v6 = a.Addr()
 		}
 	}
-	p.ifaces = append(p.ifaces, f)
-	return uint16(len(p.ifaces) - 1)
+	id := ids.get(key)
+	for len(p.ifaces) <= int(id) {
+		p.ifaces = append(p.ifaces, iface{})
+	}
+	p.ifaces[id] = f
+	p.anyRouted = true
+	return uint16(id)
 }

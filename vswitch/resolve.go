@@ -2,7 +2,6 @@ package vswitch
 
 import (
 	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pipeline"
 	"github.com/gswitch/gswitch/wire"
 )
 
@@ -22,7 +21,7 @@ func (l *local) forward(now frame.Time, r frame.Ref, m *frame.Meta) {
 	}
 	nb := l.table[hop]
 	if nb == nil {
-		if len(l.table) >= maxNeighbors {
+		if l.unresolved >= maxUnresolved || len(l.table) >= maxNeighbors {
 			n.drop(r, frame.NeighborQueue)
 			return
 		}
@@ -33,11 +32,21 @@ func (l *local) forward(now frame.Time, r frame.Ref, m *frame.Meta) {
 	case nb.state == neighborFailed:
 		n.icmpUnreachable(now, r, m, unreachHost)
 		n.drop(r, frame.NeighborFailed)
-	case nb.pending.Len() >= neighborPending:
+	case nb.pending.Len() >= neighborPending || l.pending >= n.maxHeld/8:
 		n.drop(r, frame.NeighborQueue)
 	default:
+		l.pending++
 		nb.pending.Push(n.arena, r)
 	}
+}
+
+// next takes a frame that waits for a neighbour, or returns frame.Nil.
+func (l *local) next(nb *neighbor) frame.Ref {
+	r := nb.pending.Pop(l.n.arena)
+	if r != frame.Nil {
+		l.pending--
+	}
+	return r
 }
 
 // entry returns the neighbour with the given id, making it if need be.
@@ -47,6 +56,7 @@ func (l *local) entry(id nextHop) *neighbor {
 		nb = &neighbor{iface: id.iface, key: id.key}
 		nb.pending.Init()
 		l.table[id] = nb
+		l.unresolved++
 	}
 	return nb
 }
@@ -54,8 +64,7 @@ func (l *local) entry(id nextHop) *neighbor {
 // ask sends a request for a neighbour and arms its timer.
 func (l *local) ask(now frame.Time, nb *neighbor) {
 	nb.tries++
-	nb.due = now + neighborRetry
-	l.due = min(l.due, nb.due)
+	l.arm(&l.retries, nb, now+neighborRetry)
 	if nb.key.is4() {
 		l.askARP(nb)
 	} else {
@@ -73,11 +82,12 @@ func (l *local) heard(now frame.Time, id nextHop, mac uint64, create bool) {
 		}
 		nb = l.entry(id)
 	}
-	if nb.state == neighborStatic {
+	if nb.state == neighborStatic || mac == l.n.selfMAC {
 		return
 	}
-	nb.state, nb.mac, nb.tries, nb.due = neighborReachable, mac, 0, now+neighborConfirm
-	l.due = min(l.due, nb.due)
+	l.become(nb, neighborReachable)
+	nb.mac, nb.tries = mac, 0
+	l.arm(&l.confirms, nb, now+neighborConfirm)
 	l.n.neighbors.set(id.iface, id.key, mac)
 	l.release(nb)
 }
@@ -85,51 +95,72 @@ func (l *local) heard(now frame.Time, id nextHop, mac uint64, create bool) {
 // release sends what waited for a neighbour.
 func (l *local) release(nb *neighbor) {
 	n := l.n
-	for r := nb.pending.Pop(n.arena); r != frame.Nil; r = nb.pending.Pop(n.arena) {
+	for r := l.next(nb); r != frame.Nil; r = l.next(nb) {
 		n.sendRouted(r, n.arena.Meta(r), &n.prog.ifaces[nb.iface], nb.mac)
 	}
 }
 
 // forget removes a neighbour and drops what waited for it.
-func (l *local) forget(id nextHop, nb *neighbor, why frame.Reason) {
-	for r := nb.pending.Pop(l.n.arena); r != frame.Nil; r = nb.pending.Pop(l.n.arena) {
+func (l *local) forget(nb *neighbor, why frame.Reason) {
+	for r := l.next(nb); r != frame.Nil; r = l.next(nb) {
 		l.n.drop(r, why)
 	}
-	l.n.neighbors.remove(id.iface, id.key)
-	delete(l.table, id)
+	l.disarm(nb)
+	if !nb.state.resolved() {
+		l.unresolved--
+	}
+	l.n.neighbors.remove(nb.iface, nb.key)
+	delete(l.table, nextHop{nb.iface, nb.key})
 }
 
-// advance runs the neighbours' timers.
+// become changes the state of a neighbour.
+func (l *local) become(nb *neighbor, s neighborState) {
+	if nb.state.resolved() && !s.resolved() {
+		l.unresolved++
+	}
+	if !nb.state.resolved() && s.resolved() {
+		l.unresolved--
+	}
+	nb.state = s
+}
+
+// advance runs the neighbours' timers, a vector of them at most: a table that
+// expires at once does not stop the worker. What is left is due at once.
 func (l *local) advance(now frame.Time) {
 	if now < l.due {
 		return
 	}
-	l.due = frame.Never
-	for id, nb := range l.table {
-		if nb.due <= now {
-			l.expire(now, id, nb)
+	for range vector {
+		nb := l.retries.head
+		if nb == nil || nb.due > now {
+			nb = l.confirms.head
 		}
-		l.due = min(l.due, nb.due)
+		if nb == nil || nb.due > now {
+			break
+		}
+		l.expire(now, nb)
 	}
+	l.due = min(l.retries.due(), l.confirms.due())
 }
 
-func (l *local) expire(now frame.Time, id nextHop, nb *neighbor) {
+func (l *local) expire(now frame.Time, nb *neighbor) {
 	switch {
 	case nb.state == neighborFailed:
-		l.forget(id, nb, frame.NeighborFailed)
-		nb.due = frame.Never
+		l.forget(nb, frame.NeighborFailed)
 	case nb.tries < neighborTries:
 		if nb.state == neighborReachable {
-			nb.state = neighborProbing
+			l.become(nb, neighborProbing)
 		}
 		l.ask(now, nb)
 	default:
-		l.n.neighbors.remove(id.iface, id.key)
-		for r := nb.pending.Pop(l.n.arena); r != frame.Nil; r = nb.pending.Pop(l.n.arena) {
+		l.n.neighbors.remove(nb.iface, nb.key)
+		for r := l.next(nb); r != frame.Nil; r = l.next(nb) {
 			l.n.icmpUnreachable(now, r, l.n.arena.Meta(r), unreachHost)
 			l.n.drop(r, frame.NeighborFailed)
 		}
-		nb.state, nb.tries, nb.due = neighborFailed, 0, now+neighborHold
+		l.become(nb, neighborFailed)
+		nb.tries = 0
+		l.arm(&l.retries, nb, now+neighborHold)
 	}
 }
 
@@ -203,7 +234,7 @@ func (n *Node) send(b []byte, port, vid uint16, dst wire.MAC) {
 		n.emit(r)
 		return
 	}
-	if out, ok := n.fdb.Lookup(pipeline.MACKey(vid, dst.Uint64())); ok && !dst.IsMulticast() {
+	if out, ok := n.behind(vid, dst.Uint64()); ok && !dst.IsMulticast() {
 		m.InPort, m.OutPort = out, out
 		n.emit(r)
 		return

@@ -50,12 +50,12 @@ func (n *Node) route(now frame.Time) {
 		m := n.arena.Meta(r)
 		id := n.routeID[i]
 		switch {
+		case m.Reason != frame.Keep:
+			n.drop(r, m.Reason)
 		case m.Flags&frame.IsARP != 0:
 			n.toLocal(r)
 		case m.Flags&(frame.HasIPv4|frame.HasIPv6) == 0:
 			n.drop(r, frame.LocalUnhandled)
-		case m.Flags&malformed != 0:
-			n.drop(r, m.Reason)
 		case id == pipeline.NoEntry:
 			n.unreachable(now, r)
 		default:
@@ -68,19 +68,21 @@ func (n *Node) route(now frame.Time) {
 func (n *Node) lookupRoutes(v []frame.Ref) {
 	table := n.prog.routing.table
 	for i, r := range v {
-		m := n.arena.Meta(r)
-		b := n.arena.Bytes(r)
-		id := uint32(pipeline.NoEntry)
-		switch {
-		case m.Flags&malformed != 0:
-		case m.Flags&frame.HasIPv4 != 0:
-			id = table.Lookup4(binary.BigEndian.Uint32(b[m.L3+16:]))
-		case m.Flags&frame.HasIPv6 != 0:
-			d := b[m.L3+24 : m.L3+40]
-			id = table.Lookup6(binary.BigEndian.Uint64(d), binary.BigEndian.Uint64(d[8:]))
-		}
-		n.routeID[i] = id
+		n.routeID[i] = lookupRoute(table, n.arena.Meta(r), n.arena.Bytes(r))
 	}
+}
+
+// lookupRoute returns the route id of a frame, or pipeline.NoEntry.
+func lookupRoute(table *pipeline.LPM, m *frame.Meta, b []byte) uint32 {
+	switch {
+	case m.Reason != frame.Keep:
+	case m.Flags&frame.HasIPv4 != 0:
+		return table.Lookup4(binary.BigEndian.Uint32(b[m.L3+16:]))
+	case m.Flags&frame.HasIPv6 != 0:
+		d := b[m.L3+24 : m.L3+40]
+		return table.Lookup6(binary.BigEndian.Uint64(d), binary.BigEndian.Uint64(d[8:]))
+	}
+	return pipeline.NoEntry
 }
 
 // routeOne forwards one frame along the route with the given id.
@@ -93,14 +95,17 @@ func (n *Node) routeOne(now frame.Time, r frame.Ref, m *frame.Meta, id uint32) {
 		n.toLocal(r)
 		return
 	}
-	if m.TTL <= 1 {
+	dst := destination(b, m)
+	switch {
+	case source(b, m).unroutable(m):
+		n.drop(r, frame.MartianSource)
+		return
+	case e.kind == routeBroadcast || dst.unroutable(m):
+		n.drop(r, frame.MulticastRouted)
+		return
+	case m.TTL <= 1:
 		n.icmpTimeExceeded(now, r, m)
 		n.drop(r, frame.TTLExpired)
-		return
-	}
-	dst := destination(b, m)
-	if dst.isGroup() {
-		n.drop(r, frame.MulticastRouted)
 		return
 	}
 	var hop nextHop
@@ -124,7 +129,6 @@ func (n *Node) routeOne(now frame.Time, r frame.Ref, m *frame.Meta, id uint32) {
 	}
 	mac := n.lastMAC
 	if mac == 0 {
-		m.NextHop = uint32(hop.iface)
 		m.Flags |= frame.Routed
 		n.toLocal(r) // the slow path resolves the neighbour
 		return
@@ -132,10 +136,11 @@ func (n *Node) routeOne(now frame.Time, r frame.Ref, m *frame.Meta, id uint32) {
 	n.sendRouted(r, m, f, mac)
 }
 
-// sendRouted rewrites MACs, TTL and tag of a frame for its next hop.
+// sendRouted rewrites MACs and TTL of a frame for its next hop. The tags of
+// the network it came from end here; retag gives it that of the next.
 func (n *Node) sendRouted(r frame.Ref, m *frame.Meta, f *iface, mac uint64) {
 	m.Flags |= frame.Routed
-	if m.Flags&frame.HasVLAN != 0 && f.port != frame.NoPort {
+	for m.Flags&frame.HasVLAN != 0 {
 		wire.PopVLAN(n.arena, r)
 	}
 	b := n.arena.Bytes(r)
@@ -145,9 +150,9 @@ func (n *Node) sendRouted(r frame.Ref, m *frame.Meta, f *iface, mac uint64) {
 		m.OutPort = f.port
 	} else {
 		m.VID = f.vid
-		out, ok := n.fdb.Lookup(pipeline.MACKey(f.vid, mac))
-		if !ok {
-			n.floodRouted(r, m)
+		out, ok := n.behind(f.vid, mac)
+		if !ok { // the forwarding database has lost the next hop
+			n.flood(n.now, frame.NoPort, &floodAnywhere, r, m)
 			return
 		}
 		m.OutPort = out
@@ -155,12 +160,10 @@ func (n *Node) sendRouted(r frame.Ref, m *frame.Meta, f *iface, mac uint64) {
 	n.emit(r)
 }
 
-// floodRouted sends a routed frame to a VLAN whose forwarding database has
-// lost the next hop's MAC.
-func (n *Node) floodRouted(r frame.Ref, m *frame.Meta) {
-	in := m.InPort
-	n.flood(n.now, frame.NoPort, &floodAnywhere, r, m)
-	m.InPort = in
+// behind returns the port of a VLAN behind which a station was learned.
+func (n *Node) behind(vid uint16, mac uint64) (port uint16, ok bool) {
+	port, ok = n.fdb.Lookup(pipeline.MACKey(vid, mac))
+	return port, ok && n.prog.vlans[vid].members.has(port)
 }
 
 // floodAnywhere stands for the router as the port that a flooded frame came
@@ -197,11 +200,23 @@ func key4(a uint32) addrKey { return addrKey{0, 0xffff<<32 | uint64(a)} }
 
 func (k addrKey) is4() bool { return k.hi == 0 && k.lo>>32 == 0xffff }
 
-// isGroup reports multicast and limited broadcast addresses, which are not
-// routed, and the IPv6 link-local ones, which must not leave their link.
-func (k addrKey) isGroup() bool {
-	if k.is4() {
-		return uint32(k.lo)>>28 >= 0xe
+// unroutable reports addresses that must not stand in a packet that is passed
+// on, as source or as destination: this network, loopback, multicast, the
+// future use of class E (RFC 1812 5.3.7); in IPv6 unspecified, loopback and
+// embedded IPv4, all in ::/64, link-local and multicast (RFC 4291 2.5, 2.7).
+func (k addrKey) unroutable(m *frame.Meta) bool {
+	if m.Flags&frame.HasIPv4 != 0 {
+		net := uint8(k.lo >> 24)
+		return net == 0 || net == 127 || net >= 224
 	}
-	return k.hi>>56 == 0xff || k.hi>>54 == 0xfe80>>6
+	return k.hi == 0 || k.hi>>56 == 0xff || k.hi>>54 == 0xfe80>>6
+}
+
+// isMulticast reports IPv4 addresses from 224.0.0.0 on, limited broadcast among
+// them, and IPv6 multicast.
+func (k addrKey) isMulticast(m *frame.Meta) bool {
+	if m.Flags&frame.HasIPv4 != 0 {
+		return uint8(k.lo>>24) >= 224
+	}
+	return k.hi>>56 == 0xff
 }

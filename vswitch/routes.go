@@ -1,6 +1,7 @@
 package vswitch
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -35,6 +36,7 @@ const (
 	routeConnected           // a network on an interface: the next hop is the destination
 	routeGroup               // next hops
 	routeBlackhole
+	routeBroadcast // first or last address of a connected IPv4 network
 )
 
 // routeEntry is what a prefix leads to. Its index is the prefix's counter id.
@@ -59,17 +61,27 @@ type routing struct {
 	sets    map[string]uint32 // group of a set of next hops
 }
 
-// compileRoutes enters connected networks, own addresses and configured
-// routes, in this order: a later one replaces an earlier one with the same
-// prefix only if that is not the switch's own.
+// compileRoutes enters connected networks with their broadcast addresses, own
+// addresses and configured routes. A configured route to what the switch
+// itself is connected to is refused.
 func (p *Program) compileRoutes(cfg *Config, ids *idSet) error {
 	p.routing = routing{sets: map[string]uint32{}}
 	b := routeBuilder{p: p, ids: ids}
 	for i := 1; i < len(p.ifaces); i++ {
 		for _, a := range p.ifaces[i].addrs {
 			b.add(a.Masked(), routeEntry{kind: routeConnected, iface: uint16(i)})
+			b.addBroadcast(a)
+		}
+	}
+	for i := 1; i < len(p.ifaces); i++ {
+		for _, a := range p.ifaces[i].addrs {
 			b.add(netip.PrefixFrom(a.Addr(), a.Addr().BitLen()), routeEntry{kind: routeLocal})
 		}
+	}
+	if p.anyRouted {
+		// All interfaces have one MAC, so one link-local address.
+		a := linkLocal(cfg.MAC.Uint64())
+		b.add(netip.PrefixFrom(a, a.BitLen()), routeEntry{kind: routeLocal})
 	}
 	for _, a := range cfg.Loopbacks {
 		b.add(netip.PrefixFrom(a, a.BitLen()), routeEntry{kind: routeLocal})
@@ -96,6 +108,21 @@ type routeBuilder struct {
 
 func (b *routeBuilder) add(prefix netip.Prefix, e routeEntry) {
 	b.bulk = append(b.bulk, pipeline.Route{Prefix: prefix, Value: b.p.enter(prefix, e, b.ids, false)})
+}
+
+// addBroadcast enters the two broadcast addresses of a connected IPv4 network
+// (RFC 1812 4.2.2.11), which are not forwarded to (RFC 2644). Networks of two
+// addresses have none (RFC 3021).
+func (b *routeBuilder) addBroadcast(a netip.Prefix) {
+	if !a.Addr().Is4() || a.Bits() > 30 {
+		return
+	}
+	first := a.Masked().Addr()
+	last := first.As4()
+	binary.BigEndian.PutUint32(last[:], binary.BigEndian.Uint32(last[:])|^uint32(0)>>a.Bits())
+	for _, x := range []netip.Addr{first, netip.AddrFrom4(last)} {
+		b.add(netip.PrefixFrom(x, 32), routeEntry{kind: routeBroadcast})
+	}
 }
 
 // enter stores an entry under its prefix's id, in a copy where older programs
@@ -173,14 +200,12 @@ func (p *Program) setRoute(r Route, ids *idSet, b *routeBuilder) error {
 	if err != nil {
 		return err
 	}
+	if id := ids.get(r.Prefix.String()); int(id) < len(p.routing.entries) && p.routing.entries[id].own() && p.reaches(r.Prefix, b) {
+		return fmt.Errorf("switch %s route %s: the switch itself is connected there", p.Config.Name, r.Prefix)
+	}
 	if b != nil {
 		b.add(r.Prefix, e)
 		return nil
-	}
-	if old, ok := p.routing.table.Get(r.Prefix); ok {
-		if k := p.routing.entries[old].kind; k == routeLocal || k == routeConnected {
-			return fmt.Errorf("switch %s route %s: the switch itself is connected there", p.Config.Name, r.Prefix)
-		}
 	}
 	id := p.enter(r.Prefix, e, ids, true)
 	table, err := p.routing.table.With(r.Prefix, id)
@@ -191,13 +216,28 @@ func (p *Program) setRoute(r Route, ids *idSet, b *routeBuilder) error {
 	return nil
 }
 
+// own reports whether the switch itself is what the route leads to.
+func (e *routeEntry) own() bool {
+	return e.kind == routeLocal || e.kind == routeConnected || e.kind == routeBroadcast
+}
+
+// reaches reports whether a prefix whose id has an entry is in the table, or
+// will be, where the entries were made with it.
+func (p *Program) reaches(prefix netip.Prefix, b *routeBuilder) bool {
+	if b != nil {
+		return true
+	}
+	_, ok := p.routing.table.Get(prefix)
+	return ok
+}
+
 func (p *Program) deleteRoute(prefix netip.Prefix) error {
 	prefix = prefix.Masked()
 	id, ok := p.routing.table.Get(prefix)
 	if !ok {
 		return fmt.Errorf("switch %s: there is no route %s", p.Config.Name, prefix)
 	}
-	if k := p.routing.entries[id].kind; k == routeLocal || k == routeConnected {
+	if p.routing.entries[id].own() {
 		return fmt.Errorf("switch %s route %s: the switch itself is connected there", p.Config.Name, prefix)
 	}
 	table, err := p.routing.table.Without(prefix)
@@ -229,7 +269,7 @@ func (p *Program) onLink(i uint16, k addrKey) bool {
 			return true
 		}
 	}
-	return a.Is6() && a.IsLinkLocalUnicast()
+	return len(p.ifaces[i].addrs) > 0 && a.Is6() && a.IsLinkLocalUnicast()
 }
 
 // owns reports whether an address is the switch's own on an interface.
@@ -244,33 +284,15 @@ func (p *Program) owns(i uint16, k addrKey) bool {
 	return a == f.local || a.Is6() && a == netip.IPv6LinkLocalAllNodes()
 }
 
-func (p *Program) isLoopback(k addrKey) bool {
-	a := k.addr()
-	for _, l := range p.Config.Loopbacks {
-		if l == a {
-			return true
-		}
-	}
-	for i := 1; i < len(p.ifaces); i++ {
-		for _, n := range p.ifaces[i].addrs {
-			if n.Addr() == a {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // hopOf finds the next hop of a frame that waits for its neighbour.
 func (p *Program) hopOf(b []byte, m *frame.Meta, rng *frame.Rand) (nextHop, bool) {
-	dst := destination(b, m)
-	id, ok := p.routing.table.Lookup(dst.addr())
-	if !ok {
+	id := lookupRoute(p.routing.table, m, b)
+	if id == pipeline.NoEntry {
 		return nextHop{}, false
 	}
 	switch e := p.routing.entries[id]; e.kind {
 	case routeConnected:
-		return nextHop{e.iface, dst}, true
+		return nextHop{e.iface, destination(b, m)}, true
 	case routeGroup:
 		return p.routing.hops[p.routing.groups[e.group].Select(m.Hash, rng)], true
 	}

@@ -23,10 +23,18 @@ type Switch struct {
 	program   atomic.Pointer[Program]
 	fdb       *pipeline.FDB
 	neighbors *neighborTable
-	routeIDs  *idSet
-	ruleIDs   *idSet
+	ids       idSets
 	gen       uint32
+
+	// Ports with a link, and how often that changed: every worker must know
+	// the links of all ports, and only those that serve a port are told.
+	carrier [MaxPorts / 64]atomic.Uint64
+	links   atomic.Uint32
 }
+
+// idSets give what has a name numbers that outlive a program: counters,
+// neighbours and queued frames refer to them.
+type idSets struct{ routes, rules, ifaces *idSet }
 
 // fdbGranularity is how old a learned address must be before its time is
 // written again, so that a busy station does not dirty a cache line a frame.
@@ -45,7 +53,8 @@ func New(cfg *Config, pools []*frame.Pool) (*Switch, error) {
 	if size == 0 {
 		size = 65536
 	}
-	sw := &Switch{fdb: pipeline.NewFDB(size, fdbGranularity), neighbors: newNeighborTable(maxNeighbors), routeIDs: newIDSet(), ruleIDs: newIDSet()}
+	sw := &Switch{fdb: pipeline.NewFDB(size, fdbGranularity), neighbors: newNeighborTable(maxNeighbors), ids: idSets{newIDSet(), newIDSet(), newIDSet()}}
+	sw.ids.ifaces.get("") // 0 is noIface
 	prog, err := sw.compile(cfg, len(pools))
 	if err != nil {
 		return nil, err
@@ -66,7 +75,7 @@ func New(cfg *Config, pools []*frame.Pool) (*Switch, error) {
 			}
 		}
 	}
-	sw.bindStatic(nil, cfg)
+	sw.bindStatic(nil, prog)
 	return sw, nil
 }
 
@@ -77,13 +86,14 @@ func (sw *Switch) compile(cfg *Config, workers int) (*Program, error) {
 		}
 	}
 	sw.gen++
-	return compile(cfg, sw.routeIDs, sw.ruleIDs, sw.gen)
+	return compile(cfg, &sw.ids, sw.gen)
 }
 
 func (sw *Switch) newNode(i, workers int, pool *frame.Pool, prog *Program) (*Node, error) {
 	cfg := prog.Config
 	n := &Node{sw: sw, index: i, arena: pool.Arena, pool: pool, fdb: sw.fdb, neighbors: sw.neighbors,
 		selfMAC: cfg.MAC.Uint64(), handoff: make([]handoff, workers), handIn: make([]*frame.Ring, workers), wants: make([]wantMask, MaxPorts)}
+	n.rng = frame.NewRand(cfg.Seed ^ uint64(i)<<48)
 	n.parser = wire.NewParser(wire.NewHasher(cfg.Seed, cfg.SymmetricHash))
 	buf, err := buffer.New(bufferConfig(cfg, workers, pool))
 	if err != nil {
@@ -112,8 +122,16 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 		return // only table entries changed
 	}
 	n.selfMAC = p.Config.MAC.Uint64()
-	for i := range p.ports {
-		n.adoptPort(now, uint16(i), &p.ports[i], &p.Config.Ports[i])
+	for i := range n.ports {
+		if i < len(p.ports) {
+			n.adoptPort(now, uint16(i), &p.ports[i], &p.Config.Ports[i])
+		} else {
+			n.judgeLink(now, uint16(i))
+			n.dismiss(now, uint16(i))
+		}
+	}
+	if old != nil && old.class.Queue != p.class.Queue {
+		n.repause(now)
 	}
 	if err := n.buffer.Reconfigure(bufferConfig(p.Config, len(n.handIn), n.pool)); err != nil {
 		panic(err) // Apply tried the same division before it stored the program
@@ -151,6 +169,7 @@ func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfi
 	}
 	n.judgeLink(now, i)
 	if pp.name == "" || int(pp.worker) != n.index {
+		n.dismiss(now, i)
 		return
 	}
 	if ps.sched == nil {
@@ -161,15 +180,40 @@ func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfi
 	n.adoptPFC(now, i, c)
 }
 
+// dismiss gives up the queues of a port that is gone or has another owner.
+func (n *Node) dismiss(now frame.Time, i uint16) {
+	ps := &n.ports[i]
+	if ps.sched == nil {
+		return
+	}
+	n.flushPort(now, i)
+	ps.sched, ps.pfc, ps.dropping, ps.wanted = nil, nil, 0, 0
+}
+
+// adoptLinks takes note of links that came or went on other workers.
+func (n *Node) adoptLinks(now frame.Time, links uint32) {
+	n.links = links
+	for i := range n.ports {
+		n.judgeLink(now, uint16(i))
+	}
+}
+
 // judgeLink lets a port forward if it is enabled and has a link.
 func (n *Node) judgeLink(now frame.Time, i uint16) {
-	pp := &n.prog.ports[i]
-	if pp.name != "" && pp.enabled && n.carrier.has(i) {
+	up := int(i) < len(n.prog.ports) && n.prog.ports[i].name != "" && n.prog.ports[i].enabled &&
+		n.sw.carrier[i/64].Load()>>(i%64)&1 != 0
+	switch {
+	case up == n.linkUp.has(i):
+	case up:
 		n.linkUp.add(i)
-	} else if n.linkUp.has(i) {
+		if n.ports[i].pfc != nil {
+			n.speak(now, i) // what was asked before the link went is forgotten there
+		}
+	default:
 		n.linkUp.remove(i)
 		n.flushPort(now, i)
 		n.linkLost(now, i)
+		n.fdb.FlushPort(i, false)
 	}
 }
 
@@ -203,23 +247,23 @@ func (n *Node) dropQueued(v []frame.Ref, why frame.Reason) {
 	}
 }
 
-// bindStatic enters the static addresses of cfg into the forwarding database
-// and takes out those of the configuration before it, with everything learned
-// on ports that are gone.
-func (sw *Switch) bindStatic(old, cfg *Config) {
+// bindStatic enters the static addresses of p into the forwarding database
+// and takes out those of the program before it, with everything learned on
+// ports that are gone or in other VLANs now.
+func (sw *Switch) bindStatic(old, p *Program) {
 	if old != nil {
-		for _, s := range old.FDB.Static {
-			if !slices.Contains(cfg.FDB.Static, s) {
+		for _, s := range old.Config.FDB.Static {
+			if !slices.Contains(p.Config.FDB.Static, s) {
 				sw.fdb.Delete(pipeline.MACKey(s.VLAN, s.MAC.Uint64()))
 			}
 		}
-		for i := range old.Ports {
-			if i >= len(cfg.Ports) || cfg.Ports[i].Name != old.Ports[i].Name {
+		for i := range old.ports {
+			if i >= len(p.ports) || !p.ports[i].bridgesLike(&old.ports[i]) {
 				sw.fdb.FlushPort(uint16(i), true)
 			}
 		}
 	}
-	for _, s := range cfg.FDB.Static {
+	for _, s := range p.Config.FDB.Static {
 		sw.fdb.SetStatic(0, pipeline.MACKey(s.VLAN, s.MAC.Uint64()), s.Port)
 	}
 }
@@ -234,18 +278,18 @@ func (sw *Switch) Apply(cfg *Config) error {
 	if err != nil {
 		return err
 	}
-	old := sw.program.Load().Config
+	old := sw.program.Load()
 	if _, err := buffer.New(bufferConfig(cfg, len(sw.Nodes), sw.Nodes[0].pool)); err != nil {
 		return fmt.Errorf("switch %s: %w", cfg.Name, err)
 	}
 	sw.program.Store(prog)
-	sw.bindStatic(old, cfg)
+	sw.bindStatic(old, prog)
 	return nil
 }
 
 // SetRoute adds a route or replaces the one with the same prefix.
 func (sw *Switch) SetRoute(r Route) error {
-	return sw.update(func(p *Program) error { return p.setRoute(r, sw.routeIDs, nil) })
+	return sw.update(func(p *Program) error { return p.setRoute(r, sw.ids.routes, nil) })
 }
 
 // DeleteRoute removes a route that SetRoute or the configuration made.
