@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gswitch/gswitch/config"
 	"github.com/gswitch/gswitch/dataplane"
 	"github.com/gswitch/gswitch/frame"
@@ -79,12 +81,15 @@ func New(c *config.Config, opts Options) (*Daemon, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
+	if err := privileged(c); err != nil {
+		return nil, err
+	}
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
 	d := &Daemon{opts: opts, log: opts.Logger, start: time.Now(), doc: c, resolved: c.Resolved(), source: opts.Source}
 	if err := try(d.resolved); err != nil {
-		return nil, err
+		return nil, ConfigError{err}
 	}
 	ec := d.resolved.Engine()
 	ec.Logger = d.log
@@ -188,8 +193,13 @@ func trySwitch(c *config.Config, s *config.Switch) error {
 		chunks = chunksFor(c)
 	}
 	// The arena is as large as the engine's, since buffers are checked
-	// against it, but untouched memory costs nothing.
-	arena, err := frame.NewArena(make([]byte, chunks*c.Memory.Chunk), c.Memory.Chunk, frame.DefaultHeadroom)
+	// against it, but it is never touched and so costs nothing.
+	mem, err := unix.Mmap(-1, 0, chunks*c.Memory.Chunk, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	if err != nil {
+		return fmt.Errorf("address space for %d chunks of %d bytes: %w", chunks, c.Memory.Chunk, err)
+	}
+	defer unix.Munmap(mem)
+	arena, err := frame.NewArena(mem, c.Memory.Chunk, frame.DefaultHeadroom)
 	if err != nil {
 		return err
 	}
@@ -201,6 +211,12 @@ func trySwitch(c *config.Config, s *config.Switch) error {
 	_, err = vswitch.New(s.VSwitch(nil), pools)
 	return err
 }
+
+// ConfigError is an error of New that lies in the configuration, beside
+// config.Errors.
+type ConfigError struct{ error }
+
+func (e ConfigError) Unwrap() error { return e.error }
 
 // Check says what of a configuration could not be put to work, without
 // touching any interface.

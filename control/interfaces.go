@@ -115,7 +115,7 @@ func explain(err error) error {
 		return nil
 	case errors.Is(err, errExplained):
 		return err
-	case errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, fs.ErrPermission) || strings.Contains(err.Error(), unix.EPERM.Error()):
 		hint = "needs the capabilities CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_SYS_ADMIN (for other network namespaces); run it as root, or see deploy/systemd"
 		if os.Geteuid() == 0 {
 			hint = "root has lost CAP_NET_ADMIN, CAP_NET_RAW or CAP_BPF here; a container needs them added"

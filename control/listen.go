@@ -24,7 +24,10 @@ var ErrInUse = errors.New("another daemon listens there")
 func Listen(c config.Control) ([]net.Listener, error) {
 	l, err := listenUnix(c.Socket)
 	if err != nil {
-		return nil, fmt.Errorf("control socket %s: %w", c.Socket, explain(err))
+		if errors.Is(err, os.ErrPermission) {
+			err = fmt.Errorf("%w; run it as root, or choose another place with --socket", err)
+		}
+		return nil, fmt.Errorf("control socket %s: %w", c.Socket, err)
 	}
 	if c.Listen == "" {
 		return []net.Listener{l}, nil

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+
+	"github.com/gswitch/gswitch/control"
 )
 
 // check is one thing that the machine needs or should have.
@@ -82,36 +83,15 @@ func socketCheck() check {
 	return check{"AF_XDP", false, true, err.Error()}
 }
 
-// Numbers from linux/capability.h.
-var capabilities = []struct {
-	name   string
-	bit    uint
-	needed bool
-}{
-	{"CAP_NET_ADMIN", 12, true}, {"CAP_NET_RAW", 13, true}, {"CAP_BPF", 39, true},
-	{"CAP_SYS_ADMIN", 21, false}, {"CAP_IPC_LOCK", 14, false}, {"CAP_SYS_NICE", 23, false},
-}
-
 func capabilityCheck() check {
-	var have uint64
-	for line := range strings.Lines(readFile("/proc/self/status")) {
-		if hex, ok := strings.CutPrefix(line, "CapEff:"); ok {
-			have, _ = strconv.ParseUint(strings.TrimSpace(hex), 16, 64)
-		}
-	}
-	k := check{name: "capabilities", ok: true, what: "all there"}
-	var missing []string
-	for _, c := range capabilities {
-		// CAP_SYS_ADMIN stands for CAP_BPF on older kernels, and still does.
-		if have>>c.bit&1 == 1 || c.name == "CAP_BPF" && have>>21&1 == 1 {
-			continue
-		}
-		missing = append(missing, c.name)
-		k.ok = false
-		k.needed = k.needed || c.needed
-	}
+	needed, useful := control.MissingCapabilities()
+	k := check{name: "capabilities", ok: len(needed)+len(useful) == 0, needed: len(needed) > 0, what: "all there"}
 	if !k.ok {
-		k.what = "missing " + strings.Join(missing, ", ") + " (CAP_SYS_ADMIN: for other network namespaces)"
+		var names []string
+		for _, c := range append(needed, useful...) {
+			names = append(names, c.Name)
+		}
+		k.what = "missing " + strings.Join(names, ", ")
 	}
 	return k
 }

@@ -43,8 +43,9 @@ func main() {
 func exitCode(err error) int {
 	var usage usageError
 	var conf config.Errors
+	var refused control.ConfigError
 	// cobra has no type for these two.
-	if errors.As(err, &usage) || errors.As(err, &conf) || strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "required flag") {
+	if errors.As(err, &usage) || errors.As(err, &conf) || errors.As(err, &refused) || strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "required flag") {
 		return exitUsage
 	}
 	return exitFailure

@@ -134,9 +134,6 @@ func (f *runFlags) run(doc *config.Config, socket string, stdout, stderr io.Writ
 		}
 	}
 	doc = opts.Override(doc)
-	if err := control.Check(doc); err != nil {
-		return usageError{err}
-	}
 	settings := doc.Resolved().Control
 	listeners, err := control.Listen(settings)
 	if err != nil {

@@ -107,6 +107,9 @@ func namer[T interface{ GetSwitch() string }](list []T) func(sw, port string) st
 	return func(_, port string) string { return port }
 }
 
+// shownWarnings is how many warnings fit below a table.
+const shownWarnings = 4
+
 func printPorts(w io.Writer, m proto.Message) {
 	list := m.(*api.Ports).Ports
 	name := namer(list)
@@ -119,7 +122,11 @@ func printPorts(w io.Writer, m proto.Message) {
 		}
 	}
 	t.print(w)
-	for _, text := range warnings {
+	for i, text := range warnings {
+		if i == shownWarnings {
+			fmt.Fprintf(w, "and %d more warnings; show ports PORT tells those of one\n", len(warnings)-i)
+			break
+		}
 		fmt.Fprintln(w, "warning:", text)
 	}
 }
