@@ -38,7 +38,7 @@ type LinkSpec struct {
 // Class holds what links have in common.
 type Class struct {
 	Rate  config.Rate     `yaml:"rate" doc:"Emulated speed, each way. unlimited if left out."`
-	Delay config.Duration `yaml:"delay" doc:"Length of the cable as a time. PFC headroom is reckoned from it."`
+	Delay config.Duration `yaml:"delay" doc:"Propagation delay, each way. None if left out."`
 	MTU   int             `yaml:"mtu" range:"576,9000" doc:"Largest packet. 1500 if left out."`
 }
 

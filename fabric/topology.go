@@ -55,9 +55,9 @@ type Node struct {
 // Link joins two nodes.
 type Link struct {
 	A, B  End
-	Class string // name of the link class it took its values from
-	Rate  uint64 // bit/s of the emulated link, each way; 0 = unlimited
-	Delay time.Duration
+	Class string        // name of the link class it took its values from
+	Rate  uint64        // bit/s of the emulated link, each way; 0 = unlimited
+	Delay time.Duration // propagation, each way
 	MTU   int
 }
 

@@ -202,6 +202,20 @@ func TestFabric(t *testing.T) {
 	}
 }
 
+// Three links of 5 ms make a round trip of no less than 30 ms.
+func TestDelay(t *testing.T) {
+	l := newLab(t, "delay")
+	l.must(t, "up", "--name", l.name, "line:2", "--delay", "5ms")
+	var r struct {
+		Count int
+		Min   float64 `json:"min_us"`
+	}
+	out := l.must(t, "exec", "--name", l.name, "h1", "--", filepath.Join(binDir, "gfabric"), "load", "ping", "--json", "10.0.0.2")
+	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Count != 3 || r.Min < 30000 {
+		t.Errorf("%v, %s", err, out)
+	}
+}
+
 // The demo works with the machine's ping and iperf3 and, where these are
 // missing, with our own.
 func TestDemo(t *testing.T) {

@@ -23,7 +23,7 @@ func (f *topologyFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.mode, "mode", "", "l2 (switches bridge) or l3 (they route)")
 	c.Flags().StringVar(&f.rate, "rate", "", "emulated speed of all links, such as 200Mbps")
 	c.Flags().StringVar(&f.hostRate, "host-rate", "", "emulated speed of the links to hosts, if it differs")
-	c.Flags().DurationVar(&f.delay, "delay", 0, "length of all cables as a time, for PFC headroom")
+	c.Flags().DurationVar(&f.delay, "delay", 0, "propagation delay of all links, each way")
 	c.Flags().IntVar(&f.mtu, "mtu", 0, "MTU of all links")
 }
 

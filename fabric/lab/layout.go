@@ -228,6 +228,11 @@ func (l *Layout) switchConfig(s, switches int, ports []config.Port) config.Switc
 		}
 		port.Rate = config.Rate(link.Rate)
 		port.Delay = config.Duration(link.Delay)
+		if t.Nodes[link.Other(s).Node].Kind == fabric.Host {
+			// The kernel delays nothing that a host sends, so the switch's end
+			// holds frames for both ways: round trips are right.
+			port.Delay *= 2
+		}
 		port.MTU = link.MTU
 		port.Addresses = n.Ports[p]
 	}
