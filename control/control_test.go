@@ -317,7 +317,7 @@ func TestUnixSocket(t *testing.T) {
 	if s, err := FindSocket(dir); err == nil {
 		t.Errorf("found %s", s)
 	}
-	d, err := New(parse(t, strings.Replace(wires, "/run/gswitch-test/never.sock", path, 1)), Options{Logger: slog.New(slog.DiscardHandler)})
+	d, err := New(parse(t, strings.Replace(wires, "/run/gswitch-test/never.sock", path+", listen: 127.0.0.1:0", 1)), Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,6 +341,10 @@ func TestUnixSocket(t *testing.T) {
 	v, err := c.GetVersion(ctx, &api.GetVersionRequest{})
 	if err != nil || v.Socket != path {
 		t.Error(v, err)
+	}
+	address := listeners[1].Addr().String()
+	if v, err := Dial(address).GetVersion(ctx, &api.GetVersionRequest{}); err != nil || v.Socket != path {
+		t.Errorf("over TCP at %s: %v %v", address, v, err)
 	}
 	stream, err := c.Watch(ctx, &api.WatchRequest{IntervalMs: 50})
 	if err != nil {

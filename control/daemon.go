@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"os"
 	"slices"
@@ -362,6 +363,17 @@ func (d *Daemon) unit(name string) (*unit, error) {
 		return nil, fmt.Errorf("there are several switches: name one of %s", strings.Join(names, ", "))
 	}
 	return nil, fmt.Errorf("there is no switch %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// chosen yields the switch of a name, or all if name is empty.
+func (d *Daemon) chosen(name string) iter.Seq[*unit] {
+	return func(yield func(*unit) bool) {
+		for _, u := range d.units {
+			if (name == "" || name == u.name) && !yield(u) {
+				return
+			}
+		}
+	}
 }
 
 // ReadFile reads the configuration of a running daemon anew.

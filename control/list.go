@@ -162,10 +162,7 @@ func (s *server) ListFDB(_ context.Context, r *api.ListRequest) (*api.FDB, error
 	defer d.mu.RUnlock()
 	out := &api.FDB{}
 	now := d.engine.Now()
-	for _, u := range d.units {
-		if r.Switch != "" && r.Switch != u.name {
-			continue
-		}
+	for u := range d.chosen(r.Switch) {
 		fdb, cfg := u.sw.FDB(), u.sw.Program().Config
 		out.Capacity += uint64(fdb.Cap())
 		for e := range fdb.Entries {
@@ -197,10 +194,7 @@ func (s *server) ListRoutes(_ context.Context, r *api.ListRequest) (*api.Routes,
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	out := &api.Routes{}
-	for _, u := range d.units {
-		if r.Switch != "" && r.Switch != u.name {
-			continue
-		}
+	for u := range d.chosen(r.Switch) {
 		counts, err := d.sum(u, (*vswitch.Node).RouteCounts)
 		if err != nil {
 			return nil, err
@@ -252,10 +246,7 @@ func (s *server) ListNeighbors(_ context.Context, r *api.ListRequest) (*api.Neig
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	out := &api.Neighbors{}
-	for _, u := range d.units {
-		if r.Switch != "" && r.Switch != u.name {
-			continue
-		}
+	for u := range d.chosen(r.Switch) {
 		var list []vswitch.Neighbor
 		if err := d.engine.Worker(u.workers[0]).Do(func(frame.Time) { list = u.sw.Nodes[0].Neighbors() }); err != nil {
 			return nil, err
@@ -277,10 +268,7 @@ func (s *server) ListACLs(_ context.Context, r *api.ListRequest) (*api.ACLs, err
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	out := &api.ACLs{}
-	for _, u := range d.units {
-		if r.Switch != "" && r.Switch != u.name {
-			continue
-		}
+	for u := range d.chosen(r.Switch) {
 		counts, err := d.sum(u, (*vswitch.Node).RuleCounts)
 		if err != nil {
 			return nil, err

@@ -137,10 +137,8 @@ func (s *server) FlushFDB(_ context.Context, r *api.FlushFDBRequest) (*api.Flush
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	out := &api.FlushFDBResponse{}
-	for _, u := range d.units {
-		if r.Switch == "" || r.Switch == u.name {
-			out.Removed += uint64(u.sw.FDB().Flush(false))
-		}
+	for u := range d.chosen(r.Switch) {
+		out.Removed += uint64(u.sw.FDB().Flush(false))
 	}
 	return out, nil
 }

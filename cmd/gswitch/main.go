@@ -57,6 +57,7 @@ type app struct {
 	name   string
 	sw     string
 	json   bool
+	limit  uint32
 }
 
 func newRoot() *cobra.Command {

@@ -15,86 +15,65 @@ import (
 )
 
 func (a *app) showCommand() *cobra.Command {
-	port := func(use, short string, fetch func(context.Context, api.ControlClient, *api.ListRequest) (proto.Message, error), print func(io.Writer, proto.Message)) *cobra.Command {
-		return &cobra.Command{Use: use + " [PORT]", Short: short, Args: args(cobra.MaximumNArgs(1)),
-			RunE: func(c *cobra.Command, w []string) error { return a.show(c, w, 0, fetch, print) }}
-	}
-	limited := func(use, short string, fetch func(context.Context, api.ControlClient, *api.ListRequest) (proto.Message, error), print func(io.Writer, proto.Message)) *cobra.Command {
-		var limit uint32
-		c := &cobra.Command{Use: use, Short: short, Args: args(cobra.MaximumNArgs(1)),
-			RunE: func(c *cobra.Command, w []string) error { return a.show(c, w, limit, fetch, print) }}
-		c.Flags().Uint32VarP(&limit, "limit", "n", 0, "most entries, 0 is all")
-		return c
+	fdb := list(a, "fdb [PORT]", "Forwarding database of layer 2", api.ControlClient.ListFDB, printFDB)
+	routes := list(a, "routes", "Routes", api.ControlClient.ListRoutes, printRoutes)
+	for _, c := range []*cobra.Command{fdb, routes} {
+		c.Flags().Uint32VarP(&a.limit, "limit", "n", 0, "most entries, 0 is all")
 	}
 	return group("show", "Show state and counters", `  gswitch show ports
   gswitch show ports p1
   gswitch show drops
   gswitch show routes --json`,
-		port("ports", "Ports; all about one if it is named", fetchPorts, printPorts),
-		port("queues", "Egress queues that were used", func(x context.Context, c api.ControlClient, r *api.ListRequest) (proto.Message, error) {
-			return c.ListQueues(x, r)
-		}, printQueues),
-		limited("fdb [PORT]", "Forwarding database of layer 2", func(x context.Context, c api.ControlClient, r *api.ListRequest) (proto.Message, error) {
-			return c.ListFDB(x, r)
-		}, printFDB),
-		limited("routes", "Routes", func(x context.Context, c api.ControlClient, r *api.ListRequest) (proto.Message, error) {
-			return c.ListRoutes(x, r)
-		}, printRoutes),
-		port("neighbors", "Neighbours (ARP, neighbour discovery)", func(x context.Context, c api.ControlClient, r *api.ListRequest) (proto.Message, error) {
-			return c.ListNeighbors(x, r)
-		}, printNeighbors),
-		port("acl", "Access lists with what they matched", func(x context.Context, c api.ControlClient, r *api.ListRequest) (proto.Message, error) {
-			return c.ListACLs(x, r)
-		}, printACLs),
-		port("buffer", "Shared packet buffer", func(x context.Context, c api.ControlClient, r *api.ListRequest) (proto.Message, error) {
-			return c.ListBuffers(x, r)
-		}, printBuffers),
-		port("pfc", "Priority flow control", func(x context.Context, c api.ControlClient, r *api.ListRequest) (proto.Message, error) {
-			return c.ListPFC(x, r)
-		}, printPFC),
-		port("drops", "Dropped frames, by reason", func(x context.Context, c api.ControlClient, r *api.ListRequest) (proto.Message, error) {
-			return c.ListDrops(x, r)
-		}, printDrops),
-		port("workers", "Workers and packet memory", func(x context.Context, c api.ControlClient, r *api.ListRequest) (proto.Message, error) {
-			return c.ListWorkers(x, r)
-		}, printWorkers),
+		list(a, "ports [PORT]", "Ports; all about one if it is named", api.ControlClient.ListPorts, printPorts),
+		list(a, "queues [PORT]", "Egress queues that were used", api.ControlClient.ListQueues, printQueues),
+		fdb,
+		routes,
+		list(a, "neighbors", "Neighbours (ARP, neighbour discovery)", api.ControlClient.ListNeighbors, printNeighbors),
+		list(a, "acl", "Access lists with what they matched", api.ControlClient.ListACLs, printACLs),
+		list(a, "buffer [PORT]", "Shared packet buffer", api.ControlClient.ListBuffers, printBuffers),
+		list(a, "pfc [PORT]", "Priority flow control", api.ControlClient.ListPFC, printPFC),
+		list(a, "drops [PORT]", "Dropped frames, by reason", api.ControlClient.ListDrops, printDrops),
+		list(a, "workers", "Workers and packet memory", api.ControlClient.ListWorkers, printWorkers),
 		a.showConfigCommand(),
 		&cobra.Command{Use: "version", Short: "Version of the daemon and of this program", Args: args(cobra.NoArgs), RunE: a.showVersion})
 }
 
-func (a *app) show(c *cobra.Command, w []string, limit uint32, fetch func(context.Context, api.ControlClient, *api.ListRequest) (proto.Message, error), print func(io.Writer, proto.Message)) error {
-	client, address, err := a.client()
-	if err != nil {
-		return err
+// list is a verb that asks the daemon for a list and prints it.
+func list[M proto.Message](a *app, use, short string, call func(api.ControlClient, context.Context, *api.ListRequest) (M, error), print func(io.Writer, M)) *cobra.Command {
+	most := cobra.NoArgs
+	if strings.Contains(use, "[PORT]") {
+		most = cobra.MaximumNArgs(1)
 	}
-	r := &api.ListRequest{Switch: a.sw, Limit: limit}
-	if len(w) > 0 {
-		r.Port = w[0]
-		// "switch/port" names both.
-		if sw, port, both := strings.Cut(w[0], "/"); both && a.sw == "" {
-			r.Switch, r.Port = sw, port
+	return &cobra.Command{Use: use, Short: short, Args: args(most), RunE: func(c *cobra.Command, words []string) error {
+		client, address, err := a.client()
+		if err != nil {
+			return err
 		}
-	}
-	m, err := fetch(c.Context(), client, r)
-	if err != nil {
-		return control.Explain(address, err)
-	}
-	if a.json {
-		return printJSON(c, m)
-	}
-	if ports, ok := m.(*api.Ports); ok && r.Port != "" {
-		if len(ports.Ports) == 0 {
-			return fmt.Errorf("there is no port %q", w[0])
+		r := &api.ListRequest{Switch: a.sw, Limit: a.limit}
+		if len(words) > 0 {
+			r.Port = words[0]
+			// "switch/port" names both.
+			if sw, port, both := strings.Cut(words[0], "/"); both && a.sw == "" {
+				r.Switch, r.Port = sw, port
+			}
 		}
-		printPort(c.OutOrStdout(), ports.Ports[0])
+		m, err := call(client, c.Context(), r)
+		if err != nil {
+			return control.Explain(address, err)
+		}
+		if a.json {
+			return printJSON(c, m)
+		}
+		if ports, ok := any(m).(*api.Ports); ok && r.Port != "" {
+			if len(ports.Ports) == 0 {
+				return fmt.Errorf("there is no port %q", words[0])
+			}
+			printPort(c.OutOrStdout(), ports.Ports[0])
+			return nil
+		}
+		print(c.OutOrStdout(), m)
 		return nil
-	}
-	print(c.OutOrStdout(), m)
-	return nil
-}
-
-func fetchPorts(x context.Context, c api.ControlClient, r *api.ListRequest) (proto.Message, error) {
-	return c.ListPorts(x, r)
+	}}
 }
 
 // namer writes ports without their switch where there is only one.
@@ -110,8 +89,8 @@ func namer[T interface{ GetSwitch() string }](list []T) func(sw, port string) st
 // shownWarnings is how many warnings fit below a table.
 const shownWarnings = 4
 
-func printPorts(w io.Writer, m proto.Message) {
-	list := m.(*api.Ports).Ports
+func printPorts(w io.Writer, m *api.Ports) {
+	list := m.Ports
 	name := namer(list)
 	t := newTable("PORT", "ON", "STATE", "MODE", ">RATE", ">RX FRAMES", ">TX FRAMES", ">DROPS")
 	var warnings []string
@@ -191,8 +170,8 @@ func printPort(w io.Writer, p *api.Port) {
 	}
 }
 
-func printQueues(w io.Writer, m proto.Message) {
-	list := m.(*api.Queues).Queues
+func printQueues(w io.Writer, m *api.Queues) {
+	list := m.Queues
 	name := namer(list)
 	t := newTable("PORT", ">QUEUE", ">FRAMES", ">BYTES", ">PEAK", ">SENT", ">MARKED", ">DROPS", ">P50", ">P99", "PAUSED")
 	for _, q := range list {
@@ -211,11 +190,10 @@ func yes(b bool) string {
 	return "-"
 }
 
-func printFDB(w io.Writer, m proto.Message) {
-	f := m.(*api.FDB)
-	name := namer(f.Entries)
+func printFDB(w io.Writer, m *api.FDB) {
+	name := namer(m.Entries)
 	t := newTable(">VLAN", "MAC", "PORT", "TYPE", ">AGE")
-	for _, e := range f.Entries {
+	for _, e := range m.Entries {
 		kind, age := "learned", fmt.Sprintf("%.0fs", e.AgeSeconds)
 		if e.Static {
 			kind, age = "static", "-"
@@ -223,14 +201,13 @@ func printFDB(w io.Writer, m proto.Message) {
 		t.row(e.Vlan, e.Mac, name(e.Switch, e.Port), kind, age)
 	}
 	t.print(w)
-	fmt.Fprintf(w, "%d of %d\n", f.Total, f.Capacity)
+	fmt.Fprintf(w, "%d of %d\n", m.Total, m.Capacity)
 }
 
-func printRoutes(w io.Writer, m proto.Message) {
-	r := m.(*api.Routes)
-	name := namer(r.Routes)
+func printRoutes(w io.Writer, m *api.Routes) {
+	name := namer(m.Routes)
 	t := newTable("PREFIX", "KIND", "NEXT HOPS", ">FRAMES", ">BYTES")
-	for _, e := range r.Routes {
+	for _, e := range m.Routes {
 		var hops []string
 		for _, h := range e.NextHops {
 			s := h.Via
@@ -249,11 +226,11 @@ func printRoutes(w io.Writer, m proto.Message) {
 		t.row(prefix, e.Kind, clip(dash(strings.Join(hops, ", ")), 34), e.Frames, e.Bytes)
 	}
 	t.print(w)
-	fmt.Fprintf(w, "%d of %d\n", len(r.Routes), r.Total)
+	fmt.Fprintf(w, "%d of %d\n", len(m.Routes), m.Total)
 }
 
-func printNeighbors(w io.Writer, m proto.Message) {
-	list := m.(*api.Neighbors).Neighbors
+func printNeighbors(w io.Writer, m *api.Neighbors) {
+	list := m.Neighbors
 	name := namer(list)
 	t := newTable("ADDRESS", "MAC", "INTERFACE", "STATE")
 	for _, n := range list {
@@ -262,8 +239,8 @@ func printNeighbors(w io.Writer, m proto.Message) {
 	t.print(w)
 }
 
-func printACLs(w io.Writer, m proto.Message) {
-	list := m.(*api.ACLs).Rules
+func printACLs(w io.Writer, m *api.ACLs) {
+	list := m.Rules
 	name := namer(list)
 	t := newTable("LIST", ">SEQ", "NAME", ">FRAMES", ">BYTES", "RULE")
 	for _, r := range list {
@@ -272,27 +249,26 @@ func printACLs(w io.Writer, m proto.Message) {
 	t.print(w)
 }
 
-func printBuffers(w io.Writer, m proto.Message) {
-	b := m.(*api.Buffers)
+func printBuffers(w io.Writer, m *api.Buffers) {
 	t := newTable("SWITCH", ">SHARE", ">SIZE", ">HELD", ">SHARED POOL", ">OF WHICH USED")
-	for _, e := range b.Buffers {
+	for _, e := range m.Buffers {
 		t.row(e.Switch, e.Worker, size(e.Size), size(e.Held), size(e.SharedSize), size(e.Shared))
 	}
 	t.print(w)
-	if len(b.Groups) == 0 {
+	if len(m.Groups) == 0 {
 		return
 	}
 	fmt.Fprintln(w)
-	name := namer(b.Groups)
+	name := namer(m.Groups)
 	t = newTable("INGRESS PORT", ">CLASS", "LOSSLESS", ">RESERVED", ">SHARED", ">HEADROOM", ">OF", ">PEAK", ">XOFFS", ">DROPS")
-	for _, g := range b.Groups {
+	for _, g := range m.Groups {
 		t.row(name(g.Switch, g.Port), g.Class, yes(g.Lossless), size(g.Reserved), size(g.Shared), size(g.Headroom), size(g.HeadroomSize), size(g.Peak), g.Xoffs, g.Drops)
 	}
 	t.print(w)
 }
 
-func printPFC(w io.Writer, m proto.Message) {
-	list := m.(*api.PFC).Classes
+func printPFC(w io.Writer, m *api.PFC) {
+	list := m.Classes
 	name := namer(list)
 	t := newTable("PORT", ">CLASS", "PAUSED", "ASKING", "STORM", ">RX XOFF", ">RX XON", ">TX XOFF", ">TX XON", ">PAUSED S", ">ASKED S", ">STORMS")
 	for _, p := range list {
@@ -302,8 +278,8 @@ func printPFC(w io.Writer, m proto.Message) {
 	t.print(w)
 }
 
-func printDrops(w io.Writer, m proto.Message) {
-	list := m.(*api.Drops).Drops
+func printDrops(w io.Writer, m *api.Drops) {
+	list := m.Drops
 	name := namer(list)
 	t := newTable("PORT", "REASON", ">FRAMES", "LOSS")
 	for _, d := range list {
@@ -316,10 +292,9 @@ func printDrops(w io.Writer, m proto.Message) {
 	t.print(w)
 }
 
-func printWorkers(w io.Writer, m proto.Message) {
-	r := m.(*api.Workers)
+func printWorkers(w io.Writer, m *api.Workers) {
 	t := newTable(">WORKER", "POLL", ">CPU", ">PORTS", ">BUSY", ">FRAMES/VEC", ">FRAMES/KICK", ">MAX LOOP", ">LATE P99", ">LATE MAX")
-	for _, e := range r.Workers {
+	for _, e := range m.Workers {
 		cpu := "-"
 		if e.Cpu >= 0 {
 			cpu = fmt.Sprint(e.Cpu)
@@ -328,7 +303,7 @@ func printWorkers(w io.Writer, m proto.Message) {
 			span(e.MaxLoop), span(e.LatenessP99), span(e.LatenessMax))
 	}
 	t.print(w)
-	mem := r.Memory
+	mem := m.Memory
 	fmt.Fprintf(w, "packet memory: %d of %d chunks free; heap %s, %d collections, longest pause %s\n",
 		mem.FreeChunks, mem.Chunks, size(mem.HeapBytes), mem.GcCycles, span(uint64(mem.GcPauseMaxSeconds*1e9)))
 }
