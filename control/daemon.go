@@ -153,14 +153,19 @@ func (d *Daemon) accept(doc, resolved *config.Config, source string) {
 	d.state.ReloadSuccess, d.state.ReloadTime = true, time.Now()
 }
 
-// framesAPort is what the rings of a queue of an interface hold: fill, receive
-// and transmit ring.
-const framesAPort = 3 * 2048
+// What the packet memory is reckoned from. All of it is resident: the kernel
+// pins what it may receive into.
+const (
+	framesAPort  = 2 * 2048 // fill and receive ring of a queue of an interface
+	framesAWire  = 256      // under way inside the process
+	framesQueue  = 12 << 10 // in the queues of a switch whose buffer has no size
+	framesQueues = 48 << 10 // in the queues of all such switches
+)
 
-// chunksFor reckons the packet memory: the rings of the ports, and as much
-// again for what is queued, or the buffers if they are larger.
+// chunksFor reckons the packet memory: the rings of the ports and what may be
+// queued.
 func chunksFor(c *config.Config) int {
-	rings, buffers := 0, 0
+	rings, unsized, sized := 0, 0, 0
 	for i := range c.Switches {
 		s := &c.Switches[i]
 		for j := range s.Ports {
@@ -168,13 +173,16 @@ func chunksFor(c *config.Config) int {
 			case p.Interface != "":
 				rings += framesAPort * max(p.Queues, len(p.Workers))
 			default:
-				rings += 1024
+				rings += framesAWire
 			}
 		}
+		if s.Buffer.Size == 0 {
+			unsized += framesQueue
+		}
 		// Full-size frames fill their chunk to about two thirds.
-		buffers += int(s.Buffer.Size) / (c.Memory.Chunk / 2)
+		sized += int(s.Buffer.Size) / (c.Memory.Chunk / 2)
 	}
-	return max(16384, rings+max(rings/2, buffers))
+	return max(16384, rings+min(unsized, framesQueues)+sized)
 }
 
 // try builds every switch in ordinary memory: what the nodes would refuse is
