@@ -75,15 +75,13 @@ const (
 	QueueTail      // dynamic threshold or limit of the egress queue
 	IngressLimit   // dynamic threshold of the ingress port and class, lossy class
 	HeadroomFull   // a lossless frame found no headroom: a configuration error
-	PushedOut      // evicted by a more valuable frame
 	PFCWatchdog    // the watchdog drains a queue that is stuck under pause
 	QueueFlush     // the port went down or was removed with frames queued
 	ArenaExhausted // no free chunk for a copy or for a frame of our own
 
 	// Ports.
-	TxRing // the port refused the frame
-	TxOversize
-	FaultLoss // dropped on purpose by fault injection
+	TxRing     // the port refused the frame
+	TxOversize // no headroom left in the chunk for a tag
 
 	NumReasons
 )
@@ -149,13 +147,11 @@ var reasonNames = [NumReasons]string{
 	QueueTail:            "queue-tail",
 	IngressLimit:         "ingress-limit",
 	HeadroomFull:         "headroom-full",
-	PushedOut:            "pushed-out",
 	PFCWatchdog:          "pfc-watchdog",
 	QueueFlush:           "queue-flush",
 	ArenaExhausted:       "arena-exhausted",
 	TxRing:               "tx-ring",
 	TxOversize:           "tx-oversize",
-	FaultLoss:            "fault-loss",
 }
 
 // String returns the stable name under which the reason is shown and exported.

@@ -105,31 +105,60 @@ func (n *Node) repause(now frame.Time) {
 
 // flowControl passes on what the buffer wants paused since it was last asked.
 func (n *Node) flowControl(now frame.Time) {
+	if n.short != n.shortOfFrames() {
+		n.short = !n.short
+		for i := range n.prog.ports {
+			n.want(now, uint16(i))
+		}
+	}
 	for {
 		port, ok := n.buffer.NextDirty()
 		if !ok {
 			return
 		}
-		if len(n.handIn) > 1 {
-			n.wants[port].Store(uint32(n.buffer.Want(port)))
-		}
-		if int(port) >= len(n.prog.ports) {
-			continue // removed; nobody listens there
-		}
-		if len(n.handIn) > 1 {
-			if owner := n.prog.ports[port].worker; int(owner) != n.index {
-				n.handedTo |= 1 << owner // it may sleep
-				continue
-			}
-		}
-		n.request(now, port)
+		n.want(now, port)
 	}
+}
+
+// shortOfFrames reports whether the chunks for waiting frames run out, which
+// small frames bring about before their bytes count for much: then lossless
+// classes are paused everywhere. Lossy frames alone never get this far.
+func (n *Node) shortOfFrames() bool {
+	mark := n.maxHeld * 13 / 16
+	if n.short {
+		mark = n.maxHeld * 25 / 32
+	}
+	return n.losslessClasses != 0 && n.held > mark
+}
+
+// wanted returns the classes of a port that this worker's share of the buffer
+// wants paused.
+func (n *Node) wanted(port uint16) uint8 {
+	if n.short {
+		return n.losslessClasses
+	}
+	return n.buffer.Want(port)
+}
+
+// want passes on what this worker's share of the buffer wants of one port.
+func (n *Node) want(now frame.Time, port uint16) {
+	if len(n.handIn) > 1 {
+		n.wants[port].Store(uint32(n.wanted(port)))
+	}
+	if int(port) >= len(n.prog.ports) {
+		return // removed; nobody listens there
+	}
+	if owner := n.prog.ports[port].worker; int(owner) != n.index {
+		n.handedTo |= 1 << owner // it may sleep
+		return
+	}
+	n.request(now, port)
 }
 
 // request asks the neighbour of an own port to pause what any worker's share
 // of the buffer wants paused.
 func (n *Node) request(now frame.Time, port uint16) {
-	want := n.buffer.Want(port)
+	want := n.wanted(port)
 	if len(n.handIn) > 1 {
 		for _, other := range n.sw.Nodes {
 			want |= uint8(other.wants[port].Load())
@@ -210,8 +239,8 @@ func (n *Node) collectWants(now frame.Time) {
 		for _, other := range n.sw.Nodes {
 			want |= uint8(other.wants[i].Load())
 		}
-		if want != n.ports[i].wanted {
-			n.ports[i].wanted = want
+		if want != n.ports[i].collected {
+			n.ports[i].collected = want
 			n.request(now, uint16(i))
 		}
 	}

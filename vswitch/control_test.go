@@ -236,3 +236,69 @@ func TestPortRate(t *testing.T) {
 		r.pools[0].Free(v[0])
 	}
 }
+
+// The smallest frames use up chunks long before their bytes reach a threshold:
+// lossless ones are paused in time all the same, and lossy ones do not pause
+// anybody.
+func TestLosslessWithSmallFrames(t *testing.T) {
+	for _, workers := range []int{1, 2} {
+		cfg := losslessConfig(3)
+		cfg.Buffer = BufferConfig{}
+		cfg.Ports[2].Worker = workers - 1
+		r := newRigOf(t, cfg, workers, 4096)
+		paused := [2]int{}
+		for i := range 3000 { // more than may wait
+			for p := range uint16(2) {
+				if paused[p] < 20 { // a sender acts some frames late
+					r.in(p, tagged(2, int(p), 3, 60))
+				}
+				for _, b := range r.out(p) {
+					if wire.MACControl(b).Quanta(3) != 0 {
+						paused[p]++
+					}
+				}
+				if paused[p] > 0 {
+					paused[p]++
+				}
+				if i%4 == 0 {
+					r.in(p, tagged(2, int(p), 0, 60))
+				}
+			}
+		}
+		if paused[0] == 0 || paused[1] == 0 {
+			t.Errorf("%d workers: nobody was paused", workers)
+		}
+		for p := range uint16(2) {
+			if c := r.counts(p); c.Drops[frame.BufferFull] > 750 || c.Drops[frame.HeadroomFull] != 0 {
+				t.Errorf("%d workers: port %d dropped %v", workers, p, c.Drops)
+			}
+		}
+		if lost := r.counts(2).QueueDrops[3]; lost != 0 {
+			t.Errorf("%d workers: %d lossless frames were lost", workers, lost)
+		}
+		resumed := [2]bool{}
+		for range 2000 {
+			r.advance(frame.Microsecond)
+			r.out(2)
+			for p := range uint16(2) {
+				for _, b := range r.out(p) {
+					resumed[p] = wire.MACControl(b).Quanta(3) == 0
+				}
+			}
+		}
+		if resumed != [2]bool{true, true} {
+			t.Errorf("%d workers: not all may go on: %v", workers, resumed)
+		}
+	}
+
+	cfg := losslessConfig(2)
+	cfg.Buffer = BufferConfig{Alpha: 16}
+	r := newRig(t, cfg)
+	for range 3000 {
+		r.in(0, tagged(1, 0, 0, 60))
+	}
+	r.none(0)
+	if r.counts(0).Drops[frame.BufferFull] == 0 {
+		t.Error("the test does not fill the switch")
+	}
+}

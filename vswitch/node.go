@@ -36,8 +36,12 @@ type Node struct {
 	buffer  *buffer.Buffer
 	held    int // frames in the queues
 	maxHeld int
-	acl     aclState
-	local   *local // the slow path, worker 0 only
+	// Of maxHeld, what lossy frames may take; the rest is the headroom of
+	// lossless ones, while short holds all their classes back.
+	lossyHeld int
+	short     bool
+	acl       aclState
+	local     *local // the slow path, worker 0 only
 
 	// Scratch space of one vector.
 	routeVec   [vector]frame.Ref
@@ -87,10 +91,10 @@ type portState struct {
 	stormRate   [stormKinds]uint64
 
 	// Of the worker that owns the port only.
-	sched    *scheduler.Port
-	pfc      *pfc.Port
-	dropping uint8 // queues that the storm watchdog drains
-	wanted   uint8 // classes last collected from other workers
+	sched     *scheduler.Port
+	pfc       *pfc.Port
+	dropping  uint8 // queues that the storm watchdog drains
+	collected uint8 // classes last collected from other workers
 }
 
 // Receive implements frame.Node: the way of a frame from its port into an

@@ -140,9 +140,9 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 		n.maxHeld = n.arena.Chunks() / 2 / len(n.handIn)
 	}
 	n.limitICMP(now)
-	n.losslessClasses = 0
+	n.losslessClasses, n.lossyHeld = 0, n.maxHeld
 	if p.Config.PFC.Mode != pfc.Off {
-		n.losslessClasses = p.Config.PFC.Classes
+		n.losslessClasses, n.lossyHeld = p.Config.PFC.Classes, n.maxHeld*3/4
 	}
 	if n.local != nil {
 		n.local.adopt(now)
@@ -187,7 +187,7 @@ func (n *Node) dismiss(now frame.Time, i uint16) {
 		return
 	}
 	n.flushPort(now, i)
-	ps.sched, ps.pfc, ps.dropping, ps.wanted = nil, nil, 0, 0
+	ps.sched, ps.pfc, ps.dropping, ps.collected = nil, nil, 0, 0
 }
 
 // adoptLinks takes note of links that came or went on other workers.
