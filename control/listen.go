@@ -45,16 +45,8 @@ func listenUnix(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
-	// The lock makes looking and taking one step. It goes with the process.
-	lock, err := os.OpenFile(path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	lock, err := lockFile(path + ".lock")
 	if err != nil {
-		return nil, err
-	}
-	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		lock.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, ErrInUse
-		}
 		return nil, err
 	}
 	if conn, err := net.Dial("unix", path); err == nil {
@@ -81,13 +73,43 @@ func listenUnix(path string) (net.Listener, error) {
 	return &lockedListener{l, lock}, nil
 }
 
+// lockFile makes looking for a socket and taking its place one step. The lock
+// goes with the process, however it ends.
+func lockFile(path string) (*os.File, error) {
+	for {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			f.Close()
+			if errors.Is(err, unix.EWOULDBLOCK) {
+				return nil, ErrInUse
+			}
+			return nil, err
+		}
+		// The one who had it may have removed the file meanwhile: then this
+		// lock keeps nobody out.
+		mine, err1 := f.Stat()
+		there, err2 := os.Stat(path)
+		if err1 == nil && err2 == nil && os.SameFile(mine, there) {
+			return f, nil
+		}
+		if err := f.Close(); err != nil {
+			return nil, err
+		}
+	}
+}
+
 type lockedListener struct {
 	net.Listener
 	lock *os.File
 }
 
-// Close removes the socket, then gives up the lock.
-func (l *lockedListener) Close() error { return errors.Join(l.Listener.Close(), l.lock.Close()) }
+// Close removes the socket, then the lock.
+func (l *lockedListener) Close() error {
+	return errors.Join(l.Listener.Close(), os.Remove(l.lock.Name()), l.lock.Close())
+}
 
 // Serve answers on the listeners until ctx ends. Streams are cut off then.
 func (d *Daemon) Serve(ctx context.Context, listeners []net.Listener) error {
