@@ -102,6 +102,7 @@ func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
 		out.FDB.Ageing = frame.Never
 	}
 	used := s.WorkersUsed()
+	out.Workers = used
 	for i := range s.Ports {
 		p := &s.Ports[i]
 		n := numbers[p.Name]

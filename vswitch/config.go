@@ -43,6 +43,10 @@ type Config struct {
 	// SymmetricHash gives both directions of a flow the same hash.
 	SymmetricHash bool
 
+	// Workers names the engine's workers that the switch's own stand for, in
+	// the order of the pools; nil: the first ones. It cannot change.
+	Workers []int
+
 	Ports  []PortConfig // index = port number; a port without Name is a hole
 	VLANs  []VLANConfig // none: all ports are in VLAN 1
 	Class  ClassMaps

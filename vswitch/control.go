@@ -149,7 +149,7 @@ func (n *Node) want(now frame.Time, port uint16) {
 		return // removed; nobody listens there
 	}
 	if owner := n.prog.ports[port].worker; int(owner) != n.index {
-		n.handedTo |= 1 << owner // it may sleep
+		n.handedTo |= n.sw.Nodes[owner].bell // it may sleep
 		return
 	}
 	n.request(now, port)

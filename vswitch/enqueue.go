@@ -123,7 +123,7 @@ func (n *Node) flushHandoff(worker int) {
 	}
 	h.n = 0
 	if sent > 0 {
-		n.handedTo |= 1 << worker
+		n.handedTo |= n.sw.Nodes[worker].bell
 	}
 }
 

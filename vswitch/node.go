@@ -59,6 +59,8 @@ type Node struct {
 	handoff  []handoff
 	handIn   []*frame.Ring
 	handedTo uint64
+	bell     uint64     // bit by which an engine knows this worker
+	bells    uint64     // and those of all workers of the switch
 	wants    []wantMask // pause wishes of this worker's share of the buffer, by port
 
 	count           Counts
@@ -216,7 +218,7 @@ func (n *Node) Wake(now frame.Time) frame.Time {
 	return t
 }
 
-// Handoff returns, as a bitmap of workers, to whom this one has handed frames
+// Handoff returns, as a bitmap of the engine's workers, to whom this one has handed frames
 // since it was last asked: an engine wakes those that sleep.
 func (n *Node) Handoff() uint64 {
 	w := n.handedTo
@@ -238,7 +240,7 @@ func (n *Node) SetLink(now frame.Time, port uint16, up bool) {
 	}
 	links := n.sw.links.Add(1)
 	n.adoptLinks(now, links)
-	n.handedTo |= 1<<len(n.handoff) - 1 // the others may sleep
+	n.handedTo |= n.bells &^ n.bell // the others may sleep
 	n.bury()
 }
 

@@ -49,6 +49,9 @@ func New(cfg *Config, pools []*frame.Pool) (*Switch, error) {
 	if len(pools) == 0 || len(pools) > 64 {
 		return nil, fmt.Errorf("switch %s: %d workers, from 1 to 64 are possible", cfg.Name, len(pools))
 	}
+	if cfg.Workers != nil && (len(cfg.Workers) != len(pools) || slices.Min(cfg.Workers) < 0 || slices.Max(cfg.Workers) > 63) {
+		return nil, fmt.Errorf("switch %s: workers %v do not name one of 0 to 63 for each of %d pools", cfg.Name, cfg.Workers, len(pools))
+	}
 	size := cfg.FDB.Size
 	if size == 0 {
 		size = 65536
@@ -93,6 +96,13 @@ func (sw *Switch) newNode(i, workers int, pool *frame.Pool, prog *Program) (*Nod
 	cfg := prog.Config
 	n := &Node{sw: sw, index: i, arena: pool.Arena, pool: pool, fdb: sw.fdb, neighbors: sw.neighbors,
 		selfMAC: cfg.MAC.Uint64(), handoff: make([]handoff, workers), handIn: make([]*frame.Ring, workers), wants: make([]wantMask, MaxPorts)}
+	n.bell, n.bells = 1<<i, 1<<workers-1
+	if cfg.Workers != nil {
+		n.bell, n.bells = 1<<cfg.Workers[i], 0
+		for _, w := range cfg.Workers {
+			n.bells |= 1 << w
+		}
+	}
 	n.rng = frame.NewRand(cfg.Seed ^ uint64(i)<<48)
 	n.parser = wire.NewParser(wire.NewHasher(cfg.Seed, cfg.SymmetricHash))
 	buf, err := buffer.New(bufferConfig(cfg, workers, pool))

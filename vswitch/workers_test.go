@@ -124,3 +124,25 @@ func TestWorkersRunConcurrently(t *testing.T) {
 		t.Errorf("sent %v, got %v", sent, got)
 	}
 }
+
+// An engine that runs the switch on some of its workers is told of those.
+func TestHandoffNamesTheEnginesWorkers(t *testing.T) {
+	cfg := twoWorkers(baseConfig(2))
+	cfg.Workers = []int{1, 5}
+	r := newRigOf(t, cfg, 2, 4096)
+	for _, n := range r.sw.Nodes {
+		n.Handoff()
+	}
+	r.in(0, l2(2, 1))
+	if got := r.sw.Nodes[0].Handoff(); got != 1<<5 {
+		t.Errorf("handed to workers %b", got)
+	}
+	r.sw.Nodes[1].SetLink(r.now, 1, false)
+	if got := r.sw.Nodes[1].Handoff(); got != 1<<1 {
+		t.Errorf("tells workers %b of a link", got)
+	}
+	cfg.Workers = []int{1}
+	if _, err := New(cfg, r.pools); err == nil {
+		t.Error("one worker named for two")
+	}
+}
