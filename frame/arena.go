@@ -91,14 +91,16 @@ func (a *Arena) Touch(addr uint64) byte { return a.mem[addr] }
 func (a *Arena) Adopt(addr uint64, n int) Ref {
 	r := Ref(addr >> a.shift)
 	m := &a.meta[r]
-	*m = Meta{Head: uint16(addr & (1<<a.shift - 1)), Len: uint16(n), Wire: uint32(n), Next: Nil, QNext: Nil, QPrev: Nil, InPort: NoPort, OutPort: NoPort}
+	m.clear()
+	m.Head, m.Len, m.Wire = uint16(addr&(1<<a.shift-1)), uint16(n), uint32(n)
 	return r
 }
 
 // Reset makes r an empty frame at the arena's headroom.
 func (a *Arena) Reset(r Ref) *Meta {
 	m := &a.meta[r]
-	*m = Meta{Head: uint16(a.headroom), Next: Nil, QNext: Nil, QPrev: Nil, InPort: NoPort, OutPort: NoPort}
+	m.clear()
+	m.Head = uint16(a.headroom)
 	return m
 }
 
