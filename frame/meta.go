@@ -81,7 +81,6 @@ type Meta struct {
 	QNext   Ref    // successor in a FIFO
 	QPrev   Ref    // predecessor, for disciplines that extract from the middle
 	Cost    uint32 // bytes charged to the shared buffer on admission
-	NextHop uint32 // index of the next hop chosen by routing
 	Arrival Time   // instant of arrival of the frame at the node
 	Depart  Time   // scheduled start of transmission on the emulated link
 	Rank    int64  // order in ranked disciplines

@@ -127,8 +127,9 @@ func (n *Node) flushHandoff(worker int) {
 	}
 }
 
-// takeVectors bounds what one worker's frames may take of another's loop.
-const takeVectors = 8
+// takeVectors bounds what one worker's frames may take of another's loop: half
+// of what a ring holds.
+const takeVectors = 16
 
 // takeOver admits what other workers handed to this one. A worker that hands
 // over without a pause does not keep this one from its ports.

@@ -294,7 +294,7 @@ func TestForeignARPStaysOnTheFastPath(t *testing.T) {
 func TestHandoffIsBounded(t *testing.T) {
 	r := newRigOf(t, twoWorkers(baseConfig(2)), 2, 8192)
 	var v [vector]frame.Ref
-	for range 16 {
+	for range 2 * takeVectors {
 		for i := range v {
 			v[i] = r.pools[0].New(l2(2, 1))
 		}
@@ -310,7 +310,7 @@ func TestHandoffIsBounded(t *testing.T) {
 	}
 	r.settle()
 	r.settle()
-	if got := len(r.out(1)); got != 16*vector {
-		t.Errorf("%d frames, want %d", got, 16*vector)
+	if got := len(r.out(1)); got != 2*takeVectors*vector {
+		t.Errorf("%d frames, want %d", got, 2*takeVectors*vector)
 	}
 }

@@ -10,7 +10,7 @@ import (
 func (l *local) forward(now frame.Time, r frame.Ref, m *frame.Meta) {
 	n := l.n
 	m.Flags &^= frame.ToLocal | frame.Routed
-	hop, ok := n.prog.hopOf(n.arena.Bytes(r), m, &n.rng)
+	hop, ok := n.hopOf(n.arena.Bytes(r), m)
 	if !ok {
 		n.drop(r, frame.NoRoute)
 		return
@@ -32,7 +32,7 @@ func (l *local) forward(now frame.Time, r frame.Ref, m *frame.Meta) {
 	case nb.state == neighborFailed:
 		n.icmpUnreachable(now, r, m, unreachHost)
 		n.drop(r, frame.NeighborFailed)
-	case nb.pending.Len() >= neighborPending || l.pending >= n.maxHeld/8:
+	case nb.pending.Len() >= neighborPending || l.pending >= max(n.maxHeld/8, 1):
 		n.drop(r, frame.NeighborQueue)
 	default:
 		l.pending++

@@ -260,6 +260,49 @@ func TestECMP(t *testing.T) {
 	}
 }
 
+// A next hop behind a port without a link is passed over; flows of the others
+// stay where they are.
+func TestECMPPassesOverPortsWithoutLink(t *testing.T) {
+	cfg := routerConfig()
+	cfg.Ports = append(cfg.Ports, PortConfig{Name: "c", Enabled: true, Addresses: prefixes("10.0.2.1/24")}, PortConfig{Name: "d", Enabled: true, Addresses: prefixes("10.0.3.1/24")})
+	route := Route{Prefix: netip.MustParsePrefix("20.0.0.0/8")}
+	for i, a := range []string{"10.0.1.2", "10.0.2.2", "10.0.3.2"} {
+		cfg.Neighbors = append(cfg.Neighbors, StaticNeighbor{netip.MustParseAddr(a), hostMAC(2 + i)})
+		route.NextHops = append(route.NextHops, NextHop{Via: netip.MustParseAddr(a)})
+	}
+	cfg.Routes = []Route{route}
+	r := newRig(t, cfg)
+	way := func(flow uint16) (port uint16) {
+		r.in(0, wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv4("10.0.0.9", "20.1.2.3"), wt.UDP(flow, 80)))
+		for p := uint16(1); p < 4; p++ {
+			if len(r.out(p)) == 1 {
+				port = p
+			}
+		}
+		return port
+	}
+	var before [600]uint16
+	for i := range before {
+		before[i] = way(uint16(i))
+	}
+	r.setLink(2, false)
+	var got [4]int
+	for i := range before {
+		now := way(uint16(i))
+		if before[i] != 2 && now != before[i] {
+			t.Fatalf("flow %d moved from port %d to %d", i, before[i], now)
+		}
+		got[now]++
+	}
+	if got[0]+got[2] != 0 || got[1] < 250 || got[3] < 250 {
+		t.Errorf("flows by port: %v", got)
+	}
+	r.setLink(1, false)
+	r.setLink(3, false)
+	r.in(0, udp(selfMAC, hostMAC(1), "20.1.2.3", "10.0.0.9"))
+	r.wantDrop(0, frame.EgressPortDown)
+}
+
 func TestRouteChangesAtRunTime(t *testing.T) {
 	cfg := routerConfig()
 	cfg.Neighbors = []StaticNeighbor{{netip.MustParseAddr("10.0.1.2"), hostMAC(2)}}

@@ -285,16 +285,17 @@ func (p *Program) owns(i uint16, k addrKey) bool {
 }
 
 // hopOf finds the next hop of a frame that waits for its neighbour.
-func (p *Program) hopOf(b []byte, m *frame.Meta, rng *frame.Rand) (nextHop, bool) {
-	id := lookupRoute(p.routing.table, m, b)
+func (n *Node) hopOf(b []byte, m *frame.Meta) (nextHop, bool) {
+	rt := &n.prog.routing
+	id := lookupRoute(rt.table, m, b)
 	if id == pipeline.NoEntry {
 		return nextHop{}, false
 	}
-	switch e := p.routing.entries[id]; e.kind {
+	switch e := rt.entries[id]; e.kind {
 	case routeConnected:
 		return nextHop{e.iface, destination(b, m)}, true
 	case routeGroup:
-		return p.routing.hops[p.routing.groups[e.group].Select(m.Hash, rng)], true
+		return n.choose(e.group, m.Hash), true
 	}
 	return nextHop{}, false
 }
