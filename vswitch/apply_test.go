@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pfc"
 	"github.com/gswitch/gswitch/pipeline"
 	"github.com/gswitch/gswitch/wire"
 	wt "github.com/gswitch/gswitch/wire/wiretest"
@@ -290,4 +291,93 @@ func TestConfigThatCannotWork(t *testing.T) {
 	r := newRig(t, cfg)
 	r.in(0, wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.VLAN(7, 0), wt.IPv4("10.0.0.9", "10.0.0.1"), wt.ICMP(wire.ICMPEcho, 0, 1)))
 	r.one(0)
+}
+
+// Configurations, links, workers' clocks and damaged frames in any order: no
+// panic, every chunk comes back, and nobody stays awake for nothing.
+func TestChangesInAnyOrder(t *testing.T) {
+	for seed := range uint64(10) {
+		rnd := frame.NewRand(seed)
+		r := newRigOf(t, randomConfig(&rnd), 2, 2048)
+		all := seeds()
+		var v [vector]frame.Ref
+		for range 400 {
+			switch k := rnd.Uint32n(20); {
+			case k == 0:
+				if err := r.sw.Apply(randomConfig(&rnd)); err != nil {
+					t.Fatal(err)
+				}
+			case k == 1:
+				r.sw.Nodes[rnd.Uint32n(2)].SetLink(r.now, uint16(rnd.Uint32n(8)), rnd.Uint32n(3) > 0)
+			case k < 6:
+				r.now += frame.Time(rnd.Uint32n(uint32(2 * frame.Second)))
+				r.sw.Nodes[rnd.Uint32n(2)].Advance(r.now)
+			case k < 12:
+				w := rnd.Uint32n(2)
+				p := uint16(rnd.Uint32n(7))
+				r.pools[w].Drain()
+				n := r.sw.Nodes[w]
+				if !n.Owns(p) {
+					continue
+				}
+				for _, ref := range v[:n.Transmit(r.now, p, v[:])] {
+					r.pools[w].Free(ref)
+				}
+			default:
+				w, got := rnd.Uint32n(2), 0
+				for range 1 + rnd.Uint32n(vector) {
+					b := all[rnd.Uint32n(uint32(len(all)))]
+					if rnd.Uint32n(4) == 0 {
+						b = mutate(&rnd, b, all)
+					}
+					if v[got] = r.pools[w].New(b); v[got] != frame.Nil {
+						got++
+					}
+				}
+				r.sw.Nodes[w].Receive(r.now, uint16(rnd.Uint32n(7)), v[:got])
+			}
+		}
+		// Then nothing more happens: all is sent or forgotten.
+		for p := range uint16(8) {
+			r.setLink(p, false)
+		}
+		for range 40 {
+			r.advance(10 * frame.Second)
+		}
+		r.now++
+		r.asleep()
+	}
+}
+
+// randomConfig is everything with some ports gone, moved or of another kind.
+func randomConfig(rnd *frame.Rand) *Config {
+	cfg := everything()
+	cfg.Ports = append(cfg.Ports, PortConfig{Name: "g", Enabled: true})
+	for i := range cfg.Ports {
+		p := &cfg.Ports[i]
+		p.Worker = int(rnd.Uint32n(2))
+		p.Enabled = rnd.Uint32n(5) > 0
+		if i == 0 || i == 1 || i == 5 {
+			continue // routes and the mirror need them
+		}
+		switch rnd.Uint32n(5) {
+		case 0:
+			*p = PortConfig{}
+		case 1:
+			p.Name = "renamed"
+		case 2:
+			p.VLANMode, p.PVID = VLANMode(rnd.Uint32n(3)), 20
+		case 3:
+			p.Addresses = []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 9, byte(i), 1}), 24)}
+		}
+	}
+	if rnd.Uint32n(2) == 0 {
+		cfg.Ports = cfg.Ports[:6]
+	}
+	cfg.PFC.Mode = []pfc.Mode{pfc.Off, pfc.PFC, pfc.Pause}[rnd.Uint32n(3)]
+	cfg.PFC.Watchdog.Action = []pfc.Action{pfc.Drop, pfc.Alert}[rnd.Uint32n(2)]
+	for i := range cfg.Class.Queue {
+		cfg.Class.Queue[i] = uint8(rnd.Uint32n(8))
+	}
+	return cfg
 }
