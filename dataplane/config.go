@@ -72,12 +72,6 @@ var kindNames = [...]string{XDP: "xdp", Wire: "wire", Pcap: "pcap", Null: "null"
 // String returns "xdp", "wire", "pcap" or "null".
 func (k Kind) String() string { return nameOf(kindNames[:], int(k)) }
 
-// ParseKind is the inverse of Kind.String.
-func ParseKind(s string) (Kind, error) {
-	i, err := indexOf(kindNames[:], s, "port kind")
-	return Kind(i), err
-}
-
 // PortSpec describes a port.
 type PortSpec struct {
 	Name string // shown and logged; empty is the interface, the wire, or the kind with the number
@@ -91,6 +85,7 @@ type PortSpec struct {
 	Mode      xsk.Mode      // pins a step of the mode ladder; Auto takes the best that works
 	Filter    bpf.Filter    // which frames the switch takes; the rest goes to the kernel
 	RingSize  int           // entries of the receive and transmit rings, a power of two; 0 is 2048
+	BusyPoll  int           // frames that a receive call may take in the driver's own context where the driver can; 0 leaves it to interrupts
 	Wait      time.Duration // how long AddPort waits for the interface to appear; 0 fails at once
 	Optional  bool          // AddPort succeeds without the interface: the port is down until it appears
 

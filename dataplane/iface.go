@@ -55,8 +55,8 @@ func (e *Engine) addShare(p *Port) error {
 				return fmt.Errorf("queue %d of %s already belongs to port %s", q, k, o.spec.Name)
 			}
 		}
-		if o.spec.Mode != p.spec.Mode || o.spec.RingSize != p.spec.RingSize || !reflect.DeepEqual(o.spec.Filter, p.spec.Filter) {
-			return fmt.Errorf("mode, ring size and filter must be those of port %s, which uses %s too", o.spec.Name, k)
+		if o.spec.Mode != p.spec.Mode || o.spec.RingSize != p.spec.RingSize || o.spec.BusyPoll != p.spec.BusyPoll || !reflect.DeepEqual(o.spec.Filter, p.spec.Filter) {
+			return fmt.Errorf("mode, ring size, busy polling and filter must be those of port %s, which uses %s too", o.spec.Name, k)
 		}
 	}
 	if i.port != nil {
@@ -130,7 +130,7 @@ func (e *Engine) openIface(i *iface) (err error) {
 		return errors.Join(fmt.Errorf("interface %s: %w", i.key, err), e.restore(i))
 	}
 	c := xsk.PortConfig{Interface: i.key.name, Filter: spec.Filter, Socket: xsk.Config{
-		NetNS: i.key.netns, Mode: spec.Mode, RxSize: spec.RingSize, TxSize: spec.RingSize, FillSize: fill,
+		NetNS: i.key.netns, Mode: spec.Mode, RxSize: spec.RingSize, TxSize: spec.RingSize, FillSize: fill, BusyPoll: spec.BusyPoll,
 		// Frames longer than a chunk come in several.
 		Multibuffer: link.Attrs().MTU+maxLinkHeader > e.config.ChunkSize-frame.DefaultHeadroom,
 	}}
@@ -286,6 +286,11 @@ func (i *iface) describe(s *PortStats) {
 	}
 	if i.port != nil {
 		s.Mode, s.ModeWhy = i.port.Mode(), rungs(i.port)
+		first := i.port.Sockets()[0]
+		s.TxBudget, s.MultiBuffer = first.TxBudget(), first.MultiBuffer()
+		for _, sock := range i.port.Sockets() {
+			s.BusyPoll = s.BusyPoll || sock.BusyPoll()
+		}
 	}
 }
 

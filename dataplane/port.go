@@ -86,6 +86,8 @@ func (s *PortSpec) complete(number uint16) error {
 		return bad("transmit depth %d and delay frames %d must not be negative", s.TxDepth, s.DelayFrames)
 	case s.RingSize < 0 || s.RingSize&(s.RingSize-1) != 0:
 		return bad("ring size %d is not a power of two", s.RingSize)
+	case s.BusyPoll < 0:
+		return bad("busy polling of %d frames is negative", s.BusyPoll)
 	case s.Mode > xsk.Generic:
 		return bad("there is no mode %d", uint8(s.Mode))
 	}

@@ -11,8 +11,9 @@ import (
 // Stats is a snapshot of an engine. It shares nothing with the engine.
 type Stats struct {
 	Now        frame.Time
-	Chunks     int // frames of the arena
-	FreeChunks int // of these, in the depot and in the workers' pools
+	Chunks     int  // frames of the arena
+	FreeChunks int  // of these, in the depot and in the workers' pools
+	HugePages  bool // the arena lies in huge pages
 	Workers    []WorkerStats
 	Ports      []PortStats
 	GC         GCStats
@@ -72,25 +73,28 @@ type PortCounters struct {
 
 // PortStats is what is known of a port.
 type PortStats struct {
-	Name       string
-	Number     uint16
-	Worker     int
-	Kind       Kind
-	Up         bool
-	State      string // "up", or "down: " and why
-	Interface  string // XDP
-	NetNS      string
-	IfIndex    int
-	MAC        string
-	MTU        int
-	Queues     []int
-	Mode       xsk.Mode // what was got, AutoMode while down
-	ModeWhy    string   // why not a better one
-	Setup      []string // what was changed on the interface for the switch
-	Warnings   []string // what on the other end of the cable would break traffic
-	Reopened   uint64   // how often the interface was lost and taken back
-	Wire       string
-	InputEnded bool // Pcap: the input file has been read to its end
+	Name        string
+	Number      uint16
+	Worker      int
+	Kind        Kind
+	Up          bool
+	State       string // "up", or "down: " and why
+	Interface   string // XDP
+	NetNS       string
+	IfIndex     int
+	MAC         string
+	MTU         int
+	Queues      []int
+	Mode        xsk.Mode // what was got, AutoMode while down
+	ModeWhy     string   // why not a better one
+	TxBudget    int      // XDP: frames that one transmit call sends at most
+	MultiBuffer bool     // XDP: a frame may come in several chunks
+	BusyPoll    bool     // XDP: the worker polls the driver
+	Setup       []string // what was changed on the interface for the switch
+	Warnings    []string // what on the other end of the cable would break traffic
+	Reopened    uint64   // how often the interface was lost and taken back
+	Wire        string
+	InputEnded  bool // Pcap: the input file has been read to its end
 	PortCounters
 }
 

@@ -10,6 +10,13 @@ import (
 // vector is how many frames move from stage to stage at once.
 const vector = 64
 
+// rxVectors is how many vectors a loop takes from all ports together, if they
+// are few, and from one port at most half of that. Under load the kernel's
+// transmit path throws code and tables out of the first caches once a loop;
+// several vectors share the price of fetching them again. With many ports a
+// vector from each is enough, and the loop must not get longer.
+const rxVectors = 8
+
 // txVectors is how many vectors a node may send through one port per loop,
 // so that a port that several others feed keeps up with them.
 const txVectors = 4
@@ -85,9 +92,17 @@ func (w *Worker) run() {
 // step serves every port and node once and reports whether a frame moved.
 // It neither allocates nor blocks.
 func (w *Worker) step(now frame.Time) (moved bool) {
+	turns := max(1, min(rxVectors/2, rxVectors/max(1, len(w.ports))))
 	for _, l := range w.ports {
-		if l.dev != nil && w.receive(now, l) {
-			moved = true
+		for range turns {
+			if l.dev == nil {
+				break
+			}
+			n := w.receive(now, l)
+			moved = moved || n > 0
+			if n < vector {
+				break
+			}
 		}
 	}
 
@@ -127,12 +142,12 @@ func (w *Worker) step(now frame.Time) (moved bool) {
 }
 
 // receive takes back what a port has sent and hands one vector of what
-// arrived there to its node.
-func (w *Worker) receive(now frame.Time, l *line) bool {
+// arrived there to its node. It returns how many frames came.
+func (w *Worker) receive(now frame.Time, l *line) int {
 	l.dev.complete(w.pool)
 	n := l.dev.receive(now, w.pool, w.vec[:])
 	if n == 0 {
-		return false
+		return 0
 	}
 	v := w.vec[:n]
 	bytes := uint64(0)
@@ -146,7 +161,7 @@ func (w *Worker) receive(now frame.Time, l *line) bool {
 		l.capture(now, w.arena, capture.DirIn, v)
 	}
 	l.node.Receive(now, l.number, v)
-	return true
+	return n
 }
 
 // transmit lets the node fill the room that the device has. Where there is

@@ -118,6 +118,9 @@ func TestXDPJumbo(t *testing.T) {
 	if p := awaitPort(e, 0, true); p.MTU != 9000 {
 		t.Errorf("MTU %d", p.MTU)
 	}
+	if p := state(e, 0); !p.MultiBuffer || p.TxBudget < 32 {
+		t.Errorf("multi-buffer %v, %d frames in a transmit call", p.MultiBuffer, p.TxBudget)
+	}
 	awaitPort(e, 1, true)
 	h0, h1 := l.socket(t, "h0"), l.socket(t, "h1")
 	for i := range uint64(50) {

@@ -25,7 +25,7 @@ type Config struct {
 	CompSize int // 2048, at least TxSize
 
 	// TxBudget is how many frames one transmit call may send, 32 to TxSize
-	// (XDP_MAX_TX_SKB_BUDGET, Linux 6.17). 64 by default; older kernels keep
+	// (XDP_MAX_TX_SKB_BUDGET, Linux 6.17). 256 by default; older kernels keep
 	// their 32.
 	TxBudget int
 
@@ -56,7 +56,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("completion ring: %d entries are fewer than the TX ring's %d", c.CompSize, c.TxSize)
 	}
 	if c.TxBudget == 0 {
-		c.TxBudget = min(64, c.TxSize)
+		c.TxBudget = min(256, c.TxSize)
 	}
 	if c.TxBudget < 0 || c.TxBudget > c.TxSize {
 		return c, fmt.Errorf("TX budget: %d is more than the TX ring's %d entries", c.TxBudget, c.TxSize)

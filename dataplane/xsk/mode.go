@@ -31,16 +31,6 @@ func (m Mode) String() string {
 	return "unknown"
 }
 
-// ParseMode returns the mode named s.
-func ParseMode(s string) (Mode, error) {
-	for m, name := range modeNames {
-		if s == name {
-			return Mode(m), nil
-		}
-	}
-	return 0, fmt.Errorf("unknown AF_XDP mode %q: use %s", s, strings.Join(modeNames[:], ", "))
-}
-
 // ladder returns the modes to try, best first.
 func (m Mode) ladder() []Mode {
 	if m == Auto {

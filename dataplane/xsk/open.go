@@ -278,9 +278,17 @@ func (s *Socket) tune(c Config) {
 			return
 		}
 	}
-	// Without a NAPI id (veth) the options are taken and do nothing.
+	s.askNAPI = true
+	s.learnNAPI()
+}
+
+// learnNAPI finds out whether the socket knows the driver context that it can
+// poll. In zero-copy mode it does from bind on, in copy modes from its first
+// frame on, and never where the driver has none: the options are taken then
+// and do nothing.
+func (s *Socket) learnNAPI() {
 	id, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_INCOMING_NAPI_ID)
-	s.busyPoll = err == nil && id != 0
+	s.busyPoll.Store(err == nil && id != 0)
 }
 
 // readOptions asks the kernel which mode it really gave.

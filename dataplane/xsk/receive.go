@@ -34,6 +34,10 @@ func (s *Socket) Receive(a *frame.Arena, out []frame.Ref) int {
 		frames++
 	}
 	s.rx.release(taken)
+	if s.askNAPI {
+		s.askNAPI = false
+		s.learnNAPI()
+	}
 	add(&s.count.rxFrames, uint64(frames))
 	add(&s.count.rxBytes, bytes)
 	add(&s.count.rxChunks, uint64(taken))
@@ -107,7 +111,7 @@ func (s *Socket) Fill(p *frame.Pool) int {
 
 // NeedsRxWakeup reports whether the kernel waits for WakeRx before it fills
 // the RX ring: the driver ran out of chunks, or polls only when told to.
-func (s *Socket) NeedsRxWakeup() bool { return s.busyPoll || s.fill.needsWakeup() }
+func (s *Socket) NeedsRxWakeup() bool { return s.busyPoll.Load() || s.fill.needsWakeup() }
 
 // WakeRx makes the kernel look at the fill ring. It also finds out that the
 // device is down (ErrDown) or removed (ErrGone), which a ring does not tell.

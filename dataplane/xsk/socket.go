@@ -3,6 +3,7 @@ package xsk
 import (
 	"fmt"
 	"math/bits"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -23,9 +24,10 @@ type Socket struct {
 	rejected    []frame.Ref // chunks that Transmit took but the kernel would not; back by Complete
 	zerocopy    bool
 	multibuffer bool
-	busyPoll    bool
-	kicked      uint32 // TX consumer index as of the last Kick
-	touched     byte   // keeps the reads of Receive from being optimised away
+	askNAPI     bool        // busy polling was asked for, and whether the driver takes it is not known yet
+	busyPoll    atomic.Bool // the worker polls the driver
+	kicked      uint32      // TX consumer index as of the last Kick
+	touched     byte        // keeps the reads of Receive from being optimised away
 	count       counters
 
 	// Cold.
@@ -64,8 +66,12 @@ func (s *Socket) Rungs() []Rung { return s.rungs }
 // TxBudget returns how many frames one transmit call sends at most.
 func (s *Socket) TxBudget() int { return s.txBudget }
 
+// MultiBuffer reports whether a frame may come in several chunks.
+func (s *Socket) MultiBuffer() bool { return s.multibuffer }
+
 // BusyPoll reports whether busy polling was asked for and the driver takes it.
-func (s *Socket) BusyPoll() bool { return s.busyPoll }
+// In copy modes that is known once the first frame has arrived.
+func (s *Socket) BusyPoll() bool { return s.busyPoll.Load() }
 
 // Outstanding returns how many chunks were transmitted and not completed.
 func (s *Socket) Outstanding() int { return s.outstanding }

@@ -462,14 +462,52 @@ func TestHotCallsDoNotAllocateOnADevice(t *testing.T) {
 	g.closeAll()
 }
 
+// Busy polling is asked for where it is wanted, and a driver that cannot loses
+// nothing by it.
+func TestBusyPoll(t *testing.T) {
+	const preferBusyPoll, busyPollBudget = 69, 70 // asm-generic/socket.h
+	for _, budget := range []int{0, 64} {
+		l := newLab(t)
+		l.pair("h0", "s0", 1500, 1)
+		g := newGroup(t, 1024, 2048)
+		s := g.open(l, "s0", Config{FillSize: 256, BusyPoll: budget})
+		prefer, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, preferBusyPoll)
+		if err != nil || (prefer != 0) != (budget > 0) {
+			t.Errorf("budget %d: preferred %d, %v", budget, prefer, err)
+		}
+		if got, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, busyPollBudget); err != nil || budget > 0 && got != budget {
+			t.Errorf("budget %d: the socket has %d, %v", budget, got, err)
+		}
+		in, v := l.wire("h0"), make([]frame.Ref, 64)
+		for i := range uint32(50) {
+			in.send(testFrame(60, i))
+			for s.Receive(g.a, v) == 0 {
+				if s.NeedsRxWakeup() {
+					if err := s.WakeRx(); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			g.p.Free(v[0])
+			s.Fill(g.p)
+		}
+		id, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_INCOMING_NAPI_ID)
+		if want := budget > 0 && id != 0; err != nil || s.BusyPoll() != want || s.askNAPI {
+			t.Errorf("budget %d: polls %v with NAPI id %d, %v", budget, s.BusyPoll(), id, err)
+		}
+		g.closeAll()
+	}
+}
+
 func TestConfigErrors(t *testing.T) {
 	for want, c := range map[string]Config{
-		"RX ring: 100":       {IfIndex: 1, RxSize: 100},
-		"completion ring":    {IfIndex: 1, TxSize: 4096, CompSize: 2048},
-		"TX budget":          {IfIndex: 1, TxBudget: 5000},
-		"interface index 0":  {},
-		"queue -1":           {IfIndex: 1, Queue: -1},
-		"namespace xsk-none": {IfIndex: 1, NetNS: "xsk-none"},
+		"RX ring: 100":        {IfIndex: 1, RxSize: 100},
+		"completion ring":     {IfIndex: 1, TxSize: 4096, CompSize: 2048},
+		"TX budget":           {IfIndex: 1, TxBudget: 5000},
+		"interface index 0":   {},
+		"busy poll budget -1": {IfIndex: 1, BusyPoll: -1},
+		"queue -1":            {IfIndex: 1, Queue: -1},
+		"namespace xsk-none":  {IfIndex: 1, NetNS: "xsk-none"},
 	} {
 		u, err := NewUMEM(16, 2048, Options{HugePages: true})
 		if err != nil {
