@@ -43,7 +43,7 @@ const ratedDepth = 64
 // Spec returns what the engine opens for a resolved port. Its Queues are left
 // to the caller, who knows the interface.
 func (p *Port) Spec() dataplane.PortSpec {
-	s := dataplane.PortSpec{Name: p.Name, Interface: p.Interface, NetNS: p.NetNS, Mode: modes[p.Mode], Wire: p.Wire, Delay: frame.Time(p.Delay)}
+	s := dataplane.PortSpec{Name: p.Name, Interface: p.Interface, NetNS: p.NetNS, Mode: modes[p.Mode], BusyPoll: p.BusyPoll, Wire: p.Wire, Delay: frame.Time(p.Delay)}
 	if p.Rate != 0 {
 		s.TxDepth = ratedDepth
 	}

@@ -52,6 +52,9 @@ func TestTranslateExample(t *testing.T) {
 	if v.PFC.Mode != pfc.PFC || v.PFC.Classes != 1<<3 || v.Class.DSCP[26] != 3 || v.Buffer.Size != 32_000_000 || v.Buffer.XONOffset != 4096 {
 		t.Errorf("pfc %+v, buffer %+v", v.PFC, v.Buffer)
 	}
+	if s := c.Switches[0].Ports[2].Spec(); s.BusyPoll != 64 || s.Interface != "ens1f0np0" {
+		t.Errorf("up1: %+v", s)
+	}
 	rules := v.ACLs[0].Rules
 	if a := rules[3].Action; !a.Has(pipeline.OpRedirect|pipeline.OpSetDSCP) || a.Port != 1 || a.DSCP != 46 {
 		t.Errorf("rule 40: %v", a)

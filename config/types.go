@@ -61,11 +61,12 @@ type Port struct {
 	Wire      string `yaml:"wire" doc:"In-process link: exactly two ports of the document name the same wire."`
 	Pcap      *Pcap  `yaml:"pcap" doc:"Capture files in place of a link."`
 
-	NetNS   string  `yaml:"netns" doc:"Network namespace of the interface, a name under /run/netns or a path. The daemon's own if left out."`
-	Mode    string  `yaml:"mode" enum:"auto,zerocopy,native,generic" default:"auto" doc:"AF_XDP mode. auto takes the first that works, in this order."`
-	Queues  int     `yaml:"queues" range:"1,256" doc:"Receive and transmit queues. All that the interface has if left out."`
-	Workers []int   `yaml:"workers" doc:"Workers, counted from 0, over which the queues are spread. Ports are dealt out in turn if left out."`
-	Filter  *Filter `yaml:"filter" doc:"Which frames the switch takes; the kernel keeps the rest. All if left out."`
+	NetNS    string  `yaml:"netns" doc:"Network namespace of the interface, a name under /run/netns or a path. The daemon's own if left out."`
+	Mode     string  `yaml:"mode" enum:"auto,zerocopy,native,generic" default:"auto" doc:"AF_XDP mode. auto takes the first that works, in this order."`
+	Queues   int     `yaml:"queues" range:"1,256" doc:"Receive and transmit queues. All that the interface has if left out."`
+	Workers  []int   `yaml:"workers" doc:"Workers, counted from 0, over which the queues are spread. Ports are dealt out in turn if left out."`
+	BusyPoll int     `yaml:"busy_poll" range:"0,1024" doc:"Frames that one receive call may take in the driver's own context, in place of interrupts, where the driver can; 64 is usual. 0: off. The worker makes system calls while idle then."`
+	Filter   *Filter `yaml:"filter" doc:"Which frames the switch takes; the kernel keeps the rest. All if left out."`
 
 	Enabled  *bool     `yaml:"enabled" default:"true" doc:"false: administratively down."`
 	Rate     Rate      `yaml:"rate" default:"unlimited" doc:"Speed of the emulated link."`

@@ -270,7 +270,7 @@ func (d *decoder) validatePort(c *Config, s *Switch, p *Port, path string) {
 		d.failAt(path+".interface", "%q cannot be the name of an interface: at most 15 bytes, no slash, no space", p.Interface)
 	}
 	if p.Interface == "" {
-		for key, set := range map[string]bool{"netns": p.NetNS != "", "mode": p.Mode != "", "queues": p.Queues != 0, "filter": p.Filter != nil} {
+		for key, set := range map[string]bool{"netns": p.NetNS != "", "mode": p.Mode != "", "queues": p.Queues != 0, "busy_poll": p.BusyPoll != 0, "filter": p.Filter != nil} {
 			if set {
 				d.failAt(path+"."+key, "is for ports over an interface only")
 			}
