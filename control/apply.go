@@ -215,7 +215,7 @@ func portOf(s *config.Switch, name string) *config.Port {
 // reopened reports whether a port must be closed and opened again.
 func reopened(a, b *config.Port) bool {
 	return a.Interface != b.Interface || a.Wire != b.Wire || !reflect.DeepEqual(a.Pcap, b.Pcap) || a.NetNS != b.NetNS || a.Mode != b.Mode ||
-		a.Queues != b.Queues || !slices.Equal(a.Workers, b.Workers) || !reflect.DeepEqual(a.Filter, b.Filter) || a.Delay != b.Delay
+		a.Queues != b.Queues || a.BusyPoll != b.BusyPoll || !slices.Equal(a.Workers, b.Workers) || !reflect.DeepEqual(a.Filter, b.Filter) || a.Delay != b.Delay
 }
 
 // changeSwitch closes the ports of a switch that go and gives it its new

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -18,7 +19,10 @@ import (
 
 	"github.com/gswitch/gswitch/config"
 	"github.com/gswitch/gswitch/control/api"
+	"github.com/gswitch/gswitch/dataplane"
 	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/metrics"
+	"github.com/gswitch/gswitch/vswitch"
 )
 
 // Two switches joined by two wires: a ring of nothing but memory.
@@ -299,6 +303,30 @@ func TestClearCounters(t *testing.T) {
 	}
 	if d.Snapshot().Switches[0].Ports[1].Counts.Rx.Frames != 3 {
 		t.Error("clearing reached the counters of the worker")
+	}
+}
+
+// What is lost below a port is among its drops, under a name of its own.
+func TestLossesBelowThePort(t *testing.T) {
+	link := dataplane.PortStats{Kind: dataplane.XDP, Up: true, State: "up", TxBudget: 64, MultiBuffer: true, BusyPoll: true,
+		PortCounters: dataplane.PortCounters{RxRingFull: 3, RxDropped: 2, TxDropped: 1, FillRingEmpty: 2}}
+	snap := &metrics.Snapshot{Switches: []metrics.Switch{{Name: "s1", Ports: []metrics.Port{{Config: &vswitch.PortConfig{Name: "p1", Enabled: true}, Links: []dataplane.PortStats{link}}}}}}
+	s := &server{d: &Daemon{}}
+	snap.Switches[0].SelfDrops[frame.ArenaExhausted] = 4
+	var got []string
+	for _, d := range s.drops(snap, &api.ListRequest{}).Drops {
+		got = append(got, fmt.Sprint(d.Switch, " ", d.Port, " ", d.Reason, " ", d.Frames, " ", d.Loss))
+	}
+	if d := cmp.Diff([]string{"s1 p1 rx-ring-full 3 true", "s1 p1 rx-dropped 2 true", "s1 p1 tx-ring 1 true", "s1  arena-exhausted 4 true"}, got); d != "" {
+		t.Error(d)
+	}
+	p := s.ports(snap, &api.ListRequest{}).Ports[0]
+	if p.Drops != 6 || p.TxBudget != 64 || !p.MultiBuffer || !p.BusyPoll || p.Xsk.RxRingFull != 3 {
+		t.Error(p)
+	}
+	s.d.baseline = snap
+	if n := len(s.drops(snap, &api.ListRequest{}).Drops); n != 0 {
+		t.Errorf("%d reasons after clearing", n)
 	}
 }
 

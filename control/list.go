@@ -18,18 +18,20 @@ import (
 // view is a snapshot with what ClearCounters remembered of before.
 type view struct {
 	*metrics.Snapshot
-	base map[string]*metrics.Port // by full name
-	sw   string                   // the switch asked for, or all
+	base map[string]*metrics.Port            // by full name
+	self map[string][frame.NumReasons]uint64 // base of the switches' own drops
+	sw   string                              // the switch asked for, or all
 	port string
 }
 
 func (s *server) view(snap *metrics.Snapshot, r *api.ListRequest) *view {
-	v := &view{Snapshot: snap, base: map[string]*metrics.Port{}, sw: r.Switch, port: r.Port}
+	v := &view{Snapshot: snap, base: map[string]*metrics.Port{}, self: map[string][frame.NumReasons]uint64{}, sw: r.Switch, port: r.Port}
 	s.d.mu.RLock()
 	base := s.d.baseline
 	s.d.mu.RUnlock()
 	if base != nil {
 		for i := range base.Switches {
+			v.self[base.Switches[i].Name] = base.Switches[i].SelfDrops
 			for j := range base.Switches[i].Ports {
 				p := &base.Switches[i].Ports[j]
 				v.base[metrics.PortName(base.Switches[i].Name, p.Config.Name)] = p
@@ -87,7 +89,7 @@ func (s *server) ports(snap *metrics.Snapshot, r *api.ListRequest) *api.Ports {
 		}
 		now, before := sumLinks(p.Links), sumLinks(base.Links)
 		fillLink(m, p.Links, &now, &before)
-		m.Drops += m.Xsk.GetTxDropped()
+		m.Drops += m.Xsk.GetTxDropped() + m.Xsk.GetRxDropped() + m.Xsk.GetRxRingFull()
 		if !c.Enabled {
 			m.State = "down: disabled"
 		}
@@ -125,6 +127,7 @@ func fillLink(m *api.Port, links []dataplane.PortStats, now, before *dataplane.P
 		m.Setup, m.Warnings, m.Reopened = l.Setup, l.Warnings, max(m.Reopened, l.Reopened)
 		if l.Kind == dataplane.XDP && l.Up {
 			m.Mode, m.ModeReason = l.Mode.String(), l.ModeWhy
+			m.TxBudget, m.MultiBuffer, m.BusyPoll = uint32(l.TxBudget), l.MultiBuffer, l.BusyPoll
 		}
 	}
 	m.Xsk = &api.XSK{
@@ -339,7 +342,7 @@ func (s *server) ListPFC(_ context.Context, r *api.ListRequest) (*api.PFC, error
 func (s *server) ListWorkers(context.Context, *api.ListRequest) (*api.Workers, error) {
 	st := s.d.engine.Stats()
 	out := &api.Workers{Memory: &api.Memory{Chunks: uint64(st.Chunks), FreeChunks: uint64(st.FreeChunks), HeapBytes: st.GC.HeapBytes,
-		GcCycles: st.GC.Cycles, GcPauseMaxSeconds: st.GC.PauseMax}}
+		GcCycles: st.GC.Cycles, GcPauseMaxSeconds: st.GC.PauseMax, HugePages: st.HugePages}}
 	for i := range st.Workers {
 		w := &st.Workers[i]
 		m := &api.Worker{Worker: uint32(i), Name: w.Name, Poll: w.Poll.String(), Cpu: -1, Ports: uint32(w.Ports), RunningSeconds: w.Running.Seconds(),
@@ -365,7 +368,11 @@ func (s *server) ListWorkers(context.Context, *api.ListRequest) (*api.Workers, e
 }
 
 func (s *server) ListDrops(_ context.Context, r *api.ListRequest) (*api.Drops, error) {
-	v := s.view(s.d.Snapshot(), r)
+	return s.drops(s.d.Snapshot(), r), nil
+}
+
+func (s *server) drops(snap *metrics.Snapshot, r *api.ListRequest) *api.Drops {
+	v := s.view(snap, r)
 	out := &api.Drops{}
 	v.ports(func(sw *metrics.Switch, p, base *metrics.Port) {
 		for i := range p.Counts.Drops {
@@ -375,17 +382,27 @@ func (s *server) ListDrops(_ context.Context, r *api.ListRequest) (*api.Drops, e
 			}
 		}
 		now, before := sumLinks(p.Links), sumLinks(base.Links)
-		if n := since(now.TxDropped, before.TxDropped); n > 0 {
-			out.Drops = append(out.Drops, &api.Drop{Switch: sw.Name, Port: p.Config.Name, Reason: frame.TxRing.String(), Frames: n, Loss: true})
+		// Below the port: what the kernel could not give us, and what it did not take.
+		for _, below := range []struct {
+			reason string
+			n      uint64
+		}{
+			{"rx-ring-full", since(now.RxRingFull, before.RxRingFull)},
+			{"rx-dropped", since(now.RxDropped, before.RxDropped)},
+			{frame.TxRing.String(), since(now.TxDropped, before.TxDropped)},
+		} {
+			if below.n > 0 {
+				out.Drops = append(out.Drops, &api.Drop{Switch: sw.Name, Port: p.Config.Name, Reason: below.reason, Frames: below.n, Loss: true})
+			}
 		}
 	})
 	for i := range v.Switches {
 		sw := &v.Switches[i]
 		for j, n := range sw.SelfDrops {
-			if n > 0 && r.Port == "" && (r.Switch == "" || r.Switch == sw.Name) {
+			if n = since(n, v.self[sw.Name][j]); n > 0 && r.Port == "" && (r.Switch == "" || r.Switch == sw.Name) {
 				out.Drops = append(out.Drops, &api.Drop{Switch: sw.Name, Reason: frame.Reason(j).String(), Frames: n, Loss: frame.Reason(j).Loss()})
 			}
 		}
 	}
-	return out, nil
+	return out
 }

@@ -115,6 +115,7 @@ var (
 	workerVector  = prometheus.NewDesc("gswitch_worker_vector_packets", "Frames received at once.", []string{"worker"}, nil)
 	workerLate    = prometheus.NewDesc("gswitch_worker_lateness_seconds", "How late timers were served.", []string{"worker"}, nil)
 
+	xskInfo          = gauge("xsk_info", "How AF_XDP serves a port that is up: the mode, and what was tried for it. Always 1.", "switch", "port", "mode", "tried", "tx_budget", "multi_buffer", "busy_poll")
 	xskKicks         = counter("xsk_kicks_total", "Transmit system calls.", "switch", "port", "worker")
 	xskKickFrames    = counter("xsk_kick_descriptors_total", "Descriptors that the kernel took in transmit system calls.", "switch", "port", "worker")
 	xskKickErrors    = counter("xsk_kick_errors_total", "Transmit system calls that ended early.", "switch", "port", "worker", "error")
@@ -129,6 +130,7 @@ var (
 
 	chunks       = gauge("memory_chunks", "Chunks of the packet memory.")
 	chunksFree   = gauge("memory_free_chunks", "Free chunks of the packet memory.")
+	hugePages    = gauge("memory_huge_pages", "Whether the packet memory lies in huge pages.")
 	gcCycles     = counter("gc_cycles_total", "Cycles of the garbage collector.")
 	gcPauses     = counter("gc_pauses_total", "Pauses of the garbage collector.")
 	gcPauseMax   = gauge("gc_longest_pause_seconds", "Longest pause of the garbage collector.")
@@ -258,6 +260,7 @@ func (e emitter) portInfo(sw string, p *Port) {
 	mode := ""
 	if l.Kind == dataplane.XDP && l.Up {
 		mode = l.Mode.String()
+		e.gauge(xskInfo, 1, sw, p.Config.Name, mode, l.ModeWhy, strconv.Itoa(l.TxBudget), strconv.FormatBool(l.MultiBuffer), strconv.FormatBool(l.BusyPoll))
 	}
 	e.gauge(portInfo, 1, sw, p.Config.Name, l.Kind.String(), l.Interface, l.NetNS, l.Wire, mode, strings.Join(workers, ","), strconv.Itoa(queues))
 	e.count(portReopened, reopened, sw, p.Config.Name)
@@ -369,6 +372,7 @@ func (e emitter) engine(s *dataplane.Stats) {
 	}
 	e.gauge(chunks, float64(s.Chunks))
 	e.gauge(chunksFree, float64(s.FreeChunks))
+	e.gauge(hugePages, truth(s.HugePages))
 	e.count(gcCycles, s.GC.Cycles)
 	e.count(gcPauses, s.GC.Pauses)
 	e.gauge(gcPauseMax, s.GC.PauseMax)

@@ -147,6 +147,9 @@ func printPort(w io.Writer, p *api.Port) {
 	if p.Mode != "" {
 		field("mode", "%s (%s)", p.Mode, p.ModeReason)
 	}
+	if p.Mode != "" {
+		field("sockets", "%d frames in a transmit call, frames in several chunks: %s, busy polling: %s", p.TxBudget, yes(p.MultiBuffer), yes(p.BusyPoll))
+	}
 	field("rate", "%s", rate(p.Rate))
 	field("mtu", "%d", p.Mtu)
 	if len(p.Addresses) > 0 {
@@ -173,12 +176,12 @@ func printPort(w io.Writer, p *api.Port) {
 func printQueues(w io.Writer, m *api.Queues) {
 	list := m.Queues
 	name := namer(list)
-	t := newTable("PORT", ">QUEUE", ">FRAMES", ">BYTES", ">PEAK", ">SENT", ">MARKED", ">DROPS", ">P50", ">P99", "PAUSED")
+	t := newTable("PORT", ">QUEUE", ">FRAMES", ">BYTES", ">MEAN", ">PEAK", ">SENT", ">MARKED", ">DROPS", ">P50", ">P99", "PAUSED")
 	for _, q := range list {
 		if q.EnqueuedFrames+q.Drops+q.Frames == 0 {
 			continue
 		}
-		t.row(name(q.Switch, q.Port), q.Queue, q.Frames, q.Bytes, size(q.PeakBytes), q.DequeuedFrames, q.EcnMarkedFrames, q.Drops, span(q.SojournP50), span(q.SojournP99), yes(q.Paused))
+		t.row(name(q.Switch, q.Port), q.Queue, q.Frames, q.Bytes, size(uint64(q.MeanBytes)), size(q.PeakBytes), q.DequeuedFrames, q.EcnMarkedFrames, q.Drops, span(q.SojournP50), span(q.SojournP99), yes(q.Paused))
 	}
 	t.print(w)
 }
@@ -304,8 +307,12 @@ func printWorkers(w io.Writer, m *api.Workers) {
 	}
 	t.print(w)
 	mem := m.Memory
-	fmt.Fprintf(w, "packet memory: %d of %d chunks free; heap %s, %d collections, longest pause %s\n",
-		mem.FreeChunks, mem.Chunks, size(mem.HeapBytes), mem.GcCycles, span(uint64(mem.GcPauseMaxSeconds*1e9)))
+	pages := ""
+	if mem.HugePages {
+		pages = " in huge pages"
+	}
+	fmt.Fprintf(w, "packet memory%s: %d of %d chunks free; heap %s, %d collections, longest pause %s\n",
+		pages, mem.FreeChunks, mem.Chunks, size(mem.HeapBytes), mem.GcCycles, span(uint64(mem.GcPauseMaxSeconds*1e9)))
 }
 
 func (a *app) showConfigCommand() *cobra.Command {

@@ -5,6 +5,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -138,6 +141,44 @@ func (l *lab) receive(at int) (uint32, error) {
 		if n >= 18 && string(b[6:12]) != string(l.macs[at][:]) {
 			return binary.BigEndian.Uint32(b[14:]), nil
 		}
+	}
+}
+
+// What AF_XDP gave a port and why, and what was set on the interface, is shown
+// and exported.
+func TestPortIsExplained(t *testing.T) {
+	l := newLab(t)
+	socket := filepath.Join(t.TempDir(), "s1.sock")
+	d := startDaemon(t, socket, "--netns", l.ns[0], "--port", "eth1", "--port", "eth2", "--poll", "sleep", "--name", "s1")
+	out, errs, code := invoke(t, "", "--socket", socket, "show", "ports", "eth1")
+	for _, want := range []string{"mode             native (zero-copy: refused", "frames in a transmit call", "set up ", "rings            rx full 0"} {
+		if !strings.Contains(out, want) || code != 0 {
+			t.Errorf("show ports eth1: exit code %d, want %q:\n%s%s", code, want, out, errs)
+		}
+	}
+	c := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+	r, err := c.Get("http://gswitch/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`gswitch_xsk_info{busy_poll="false",mode="native",multi_buffer="false",port="eth1",switch="s1",tried="zero-copy: refused`,
+		`gswitch_xsk_rx_ring_full_total{port="eth2",switch="s1",worker="0"} 0`,
+		"gswitch_memory_huge_pages ",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("/metrics has no %s", want)
+		}
+	}
+	if code := d.stop(t, unix.SIGTERM); code != 0 {
+		t.Errorf("exit code %d after SIGTERM; log:\n%s", code, d.log.String())
 	}
 }
 

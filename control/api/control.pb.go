@@ -981,13 +981,16 @@ type Port struct {
 	RxBytes           uint64                 `protobuf:"varint,22,opt,name=rx_bytes,json=rxBytes,proto3" json:"rx_bytes,omitempty"`
 	TxFrames          uint64                 `protobuf:"varint,23,opt,name=tx_frames,json=txFrames,proto3" json:"tx_frames,omitempty"`
 	TxBytes           uint64                 `protobuf:"varint,24,opt,name=tx_bytes,json=txBytes,proto3" json:"tx_bytes,omitempty"`
-	Drops             uint64                 `protobuf:"varint,25,opt,name=drops,proto3" json:"drops,omitempty"`                                                       // frames lost that arrived here, and below the port on the way out
+	Drops             uint64                 `protobuf:"varint,25,opt,name=drops,proto3" json:"drops,omitempty"`                                                       // frames lost that arrived here, and below the port on both ways
 	RxFramesPerSecond float64                `protobuf:"fixed64,26,opt,name=rx_frames_per_second,json=rxFramesPerSecond,proto3" json:"rx_frames_per_second,omitempty"` // in Watch only
 	RxBitsPerSecond   float64                `protobuf:"fixed64,27,opt,name=rx_bits_per_second,json=rxBitsPerSecond,proto3" json:"rx_bits_per_second,omitempty"`
 	TxFramesPerSecond float64                `protobuf:"fixed64,28,opt,name=tx_frames_per_second,json=txFramesPerSecond,proto3" json:"tx_frames_per_second,omitempty"`
 	TxBitsPerSecond   float64                `protobuf:"fixed64,29,opt,name=tx_bits_per_second,json=txBitsPerSecond,proto3" json:"tx_bits_per_second,omitempty"`
 	DropsPerSecond    float64                `protobuf:"fixed64,30,opt,name=drops_per_second,json=dropsPerSecond,proto3" json:"drops_per_second,omitempty"`
 	Xsk               *XSK                   `protobuf:"bytes,31,opt,name=xsk,proto3" json:"xsk,omitempty"`
+	TxBudget          uint32                 `protobuf:"varint,32,opt,name=tx_budget,json=txBudget,proto3" json:"tx_budget,omitempty"`          // frames that one transmit call sends at most
+	MultiBuffer       bool                   `protobuf:"varint,33,opt,name=multi_buffer,json=multiBuffer,proto3" json:"multi_buffer,omitempty"` // a frame may come in several chunks
+	BusyPoll          bool                   `protobuf:"varint,34,opt,name=busy_poll,json=busyPoll,proto3" json:"busy_poll,omitempty"`          // the worker polls the driver
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1237,6 +1240,27 @@ func (x *Port) GetXsk() *XSK {
 		return x.Xsk
 	}
 	return nil
+}
+
+func (x *Port) GetTxBudget() uint32 {
+	if x != nil {
+		return x.TxBudget
+	}
+	return 0
+}
+
+func (x *Port) GetMultiBuffer() bool {
+	if x != nil {
+		return x.MultiBuffer
+	}
+	return false
+}
+
+func (x *Port) GetBusyPoll() bool {
+	if x != nil {
+		return x.BusyPoll
+	}
+	return false
 }
 
 // XSK counts what the AF_XDP rings of a port report (XDP_STATISTICS).
@@ -2843,6 +2867,7 @@ type Memory struct {
 	HeapBytes         uint64                 `protobuf:"varint,3,opt,name=heap_bytes,json=heapBytes,proto3" json:"heap_bytes,omitempty"`
 	GcCycles          uint64                 `protobuf:"varint,4,opt,name=gc_cycles,json=gcCycles,proto3" json:"gc_cycles,omitempty"`
 	GcPauseMaxSeconds float64                `protobuf:"fixed64,5,opt,name=gc_pause_max_seconds,json=gcPauseMaxSeconds,proto3" json:"gc_pause_max_seconds,omitempty"`
+	HugePages         bool                   `protobuf:"varint,6,opt,name=huge_pages,json=hugePages,proto3" json:"huge_pages,omitempty"` // the chunks lie in huge pages
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -2910,6 +2935,13 @@ func (x *Memory) GetGcPauseMaxSeconds() float64 {
 		return x.GcPauseMaxSeconds
 	}
 	return 0
+}
+
+func (x *Memory) GetHugePages() bool {
+	if x != nil {
+		return x.HugePages
+	}
+	return false
 }
 
 type Drops struct {
@@ -3281,7 +3313,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04port\x18\x02 \x01(\tR\x04port\x12\x14\n" +
 	"\x05limit\x18\x03 \x01(\rR\x05limit\"/\n" +
 	"\x05Ports\x12&\n" +
-	"\x05ports\x18\x01 \x03(\v2\x10.gswitch.v1.PortR\x05ports\"\xee\x06\n" +
+	"\x05ports\x18\x01 \x03(\v2\x10.gswitch.v1.PortR\x05ports\"\xcb\a\n" +
 	"\x04Port\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -3315,7 +3347,10 @@ const file_control_proto_rawDesc = "" +
 	"\x14tx_frames_per_second\x18\x1c \x01(\x01R\x11txFramesPerSecond\x12+\n" +
 	"\x12tx_bits_per_second\x18\x1d \x01(\x01R\x0ftxBitsPerSecond\x12(\n" +
 	"\x10drops_per_second\x18\x1e \x01(\x01R\x0edropsPerSecond\x12!\n" +
-	"\x03xsk\x18\x1f \x01(\v2\x0f.gswitch.v1.XSKR\x03xsk\"\xab\x02\n" +
+	"\x03xsk\x18\x1f \x01(\v2\x0f.gswitch.v1.XSKR\x03xsk\x12\x1b\n" +
+	"\ttx_budget\x18  \x01(\rR\btxBudget\x12!\n" +
+	"\fmulti_buffer\x18! \x01(\bR\vmultiBuffer\x12\x1b\n" +
+	"\tbusy_poll\x18\" \x01(\bR\bbusyPoll\"\xab\x02\n" +
 	"\x03XSK\x12\x1d\n" +
 	"\n" +
 	"rx_dropped\x18\x01 \x01(\x04R\trxDropped\x12 \n" +
@@ -3467,7 +3502,7 @@ const file_control_proto_rawDesc = "" +
 	"\bmax_loop\x18\r \x01(\x04R\amaxLoop\x12!\n" +
 	"\flateness_p50\x18\x0e \x01(\x04R\vlatenessP50\x12!\n" +
 	"\flateness_p99\x18\x0f \x01(\x04R\vlatenessP99\x12!\n" +
-	"\flateness_max\x18\x10 \x01(\x04R\vlatenessMax\"\xae\x01\n" +
+	"\flateness_max\x18\x10 \x01(\x04R\vlatenessMax\"\xcd\x01\n" +
 	"\x06Memory\x12\x16\n" +
 	"\x06chunks\x18\x01 \x01(\x04R\x06chunks\x12\x1f\n" +
 	"\vfree_chunks\x18\x02 \x01(\x04R\n" +
@@ -3475,7 +3510,9 @@ const file_control_proto_rawDesc = "" +
 	"\n" +
 	"heap_bytes\x18\x03 \x01(\x04R\theapBytes\x12\x1b\n" +
 	"\tgc_cycles\x18\x04 \x01(\x04R\bgcCycles\x12/\n" +
-	"\x14gc_pause_max_seconds\x18\x05 \x01(\x01R\x11gcPauseMaxSeconds\"/\n" +
+	"\x14gc_pause_max_seconds\x18\x05 \x01(\x01R\x11gcPauseMaxSeconds\x12\x1d\n" +
+	"\n" +
+	"huge_pages\x18\x06 \x01(\bR\thugePages\"/\n" +
 	"\x05Drops\x12&\n" +
 	"\x05drops\x18\x01 \x03(\v2\x10.gswitch.v1.DropR\x05drops\"v\n" +
 	"\x04Drop\x12\x16\n" +
