@@ -9,9 +9,8 @@
 // vector before the next begins, so that code and tables stay in cache):
 //
 //	parse     headers to Meta
-//	screen    malformed frames are counted; MAC control frames act on the port at once (control.go)
-//	admitPort link state, sizes, reserved and invalid addresses
-//	classify  traffic class from PCP, DSCP or the port; VLAN of the frame
+//	admit     malformed frames are counted; MAC control frames act on the port at once (control.go);
+//	          sizes, reserved and invalid addresses; VLAN and traffic class
 //	filter    the port's access list
 //	bridge    learning, forwarding database, flooding     (bridge.go)
 //	route     longest prefix, next hop, MAC and TTL rewrite (route.go)

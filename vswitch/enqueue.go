@@ -25,7 +25,7 @@ func (n *Node) emit(r frame.Ref) {
 	if pp.vlanMode != VLANTransparent && pp.iface == noIface && !n.retag(r, m, pp) {
 		return
 	}
-	n.dispatch(r, m, pp)
+	n.enqueue(r, m)
 }
 
 // untagged returns the length of a frame without its VLAN tags, which do not
@@ -44,21 +44,17 @@ func (n *Node) emitMirror(r frame.Ref, m *frame.Meta) {
 		n.drop(r, frame.EgressPortDown)
 		return
 	}
-	n.dispatch(r, m, &n.prog.ports[m.OutPort])
-}
-
-func (n *Node) dispatch(r frame.Ref, m *frame.Meta, pp *portProgram) {
-	m.Queue = n.prog.class.Queue[m.Class] & 7
-	if int(pp.worker) != n.index {
-		n.handOver(int(pp.worker), r)
-		return
-	}
 	n.enqueue(r, m)
 }
 
 // enqueue charges a frame to the shared buffer and puts it into its egress
-// queue, or drops it.
+// queue, or drops it. If another worker owns the port, that one does so.
 func (n *Node) enqueue(r frame.Ref, m *frame.Meta) {
+	m.Queue = n.prog.class.Queue[m.Class&7] & 7
+	if worker := int(n.prog.ports[m.OutPort].worker); worker != n.index {
+		n.handOver(worker, r)
+		return
+	}
 	ps := &n.ports[m.OutPort]
 	reason := frame.Keep
 	switch {

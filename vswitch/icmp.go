@@ -89,10 +89,10 @@ func (n *Node) icmpError(now frame.Time, r frame.Ref, typ, code uint8, rest uint
 	if f == noIface || m.Flags&(frame.IsMulticast|frame.IsBroadcast) != 0 || m.Reason != frame.Keep {
 		return
 	}
-	if destination(b, m).isMulticast(m) {
+	if addressesOf(b, m).dst.isMulticast(m) {
 		return
 	}
-	src := source(b, m)
+	src := addressesOf(b, m).src
 	if src.isMulticast(m) || src == (addrKey{}) || src == key4(0) || isICMPError(b, m) || m.Flags&frame.HasIPv4 != 0 && wire.IPv4(b[m.L3:]).FlagsOffset()&0x1fff != 0 {
 		return
 	}

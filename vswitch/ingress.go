@@ -10,29 +10,46 @@ import (
 // takes a vector and returns what is left of it; what it takes out was
 // dropped, consumed or handed to the slow path.
 
-// screen takes out MAC control frames, which act on the port at once (a pause
-// must not wait for the frames before it), and counts what the parser found
-// wrong. A frame whose Ethernet header is sound but whose upper layers
-// contradict themselves may still be bridged, as any bridge would do, unless
-// the switch is strict; it is never routed.
-func (n *Node) screen(ps *portState, v []frame.Ref) []frame.Ref {
+// admit checks what must hold for any frame on this port and finds its VLAN
+// and traffic class. It is one pass, since all of it looks at the same line of
+// Meta and at the first bytes of the frame.
+func (n *Node) admit(now frame.Time, port uint16, pp *portProgram, ps *portState, v []frame.Ref) []frame.Ref {
 	keep := v[:0]
+	self := n.selfMAC
 	for _, r := range v {
 		m := n.arena.Meta(r)
-		if m.Reason == frame.Keep && m.Flags&frame.IsMACControl == 0 {
-			keep = append(keep, r)
+		m.InPort, m.Arrival = port, now
+		ps.rx.add(m.Wire)
+		if (m.Reason != frame.Keep || m.Flags&frame.IsMACControl != 0) && !n.screen(ps, r, m) {
 			continue
 		}
-		if m.Reason == frame.Keep {
-			n.control(r, m)
+		head := (*[14]byte)(n.arena.Bytes(r))
+		dst := binary.BigEndian.Uint64(head[0:8]) >> 16
+		src := binary.BigEndian.Uint64(head[6:14]) >> 16
+		why := frame.Keep
+		switch {
+		case dst&^0xf == reservedGroup:
+			why = frame.ReservedMulticast
+		case m.Wire > pp.maxFrame && untagged(m) > pp.maxFrame:
+			why = frame.Oversize
+		case m.Wire < pp.minFrame:
+			why = frame.Undersize
+		case src&(1<<40) != 0:
+			why = frame.SourceMulticast
+		case src == 0:
+			why = frame.SourceZero
+		case src == self:
+			why = frame.SourceSelf
+		case !pp.assignVLAN(m):
+			why = frame.VLANIngress
+		}
+		if why != frame.Keep {
+			n.drop(r, why)
 			continue
 		}
-		ps.parseErrors[m.Reason]++
-		if n.prog.Config.Strict || m.Reason <= frame.ParseTooManyTags || m.Flags&frame.IsMACControl != 0 {
-			n.drop(r, m.Reason)
-			continue
-		}
-		keep = append(keep, r) // its Reason stays, and keeps it from being routed
+		m.Class = pp.classOf(&n.prog.class, m)
+		ps.rxClass[m.Class&7].add(m.Wire)
+		keep = append(keep, r)
 	}
 	return keep
 }
@@ -41,67 +58,36 @@ func (n *Node) screen(ps *portState, v []frame.Ref) []frame.Ref {
 // 01-80-C2-00-00-00 .. 0F are never forwarded.
 const reservedGroup = 0x0180c2000000
 
-// admitPort checks what must hold for any frame on this port.
-func (n *Node) admitPort(pp *portProgram, v []frame.Ref) []frame.Ref {
-	keep := v[:0]
-	self := n.selfMAC
-	for _, r := range v {
-		m := n.arena.Meta(r)
-		b := n.arena.Bytes(r)
-		head := (*[14]byte)(b)
-		dst := binary.BigEndian.Uint64(head[0:8]) >> 16
-		src := binary.BigEndian.Uint64(head[6:14]) >> 16
-		switch {
-		case dst&^0xf == reservedGroup:
-			n.drop(r, frame.ReservedMulticast)
-		case m.Wire > pp.maxFrame && untagged(m) > pp.maxFrame:
-			n.drop(r, frame.Oversize)
-		case m.Wire < pp.minFrame:
-			n.drop(r, frame.Undersize)
-		case src&(1<<40) != 0:
-			n.drop(r, frame.SourceMulticast)
-		case src == 0:
-			n.drop(r, frame.SourceZero)
-		case src == self:
-			n.drop(r, frame.SourceSelf)
-		default:
-			keep = append(keep, r)
-		}
+// screen takes a MAC control frame, which acts on the port at once (a pause
+// must not wait for the frames before it), or one that the parser found wrong,
+// and reports whether it goes on. A frame whose Ethernet header is sound but
+// whose upper layers contradict themselves may still be bridged, as any bridge
+// would do, unless the switch is strict; it is never routed.
+func (n *Node) screen(ps *portState, r frame.Ref, m *frame.Meta) bool {
+	if m.Reason == frame.Keep {
+		n.control(r, m)
+		return false
 	}
-	return keep
+	ps.parseErrors[m.Reason]++
+	if n.prog.Config.Strict || m.Reason <= frame.ParseTooManyTags || m.Flags&frame.IsMACControl != 0 {
+		n.drop(r, m.Reason)
+		return false
+	}
+	return true // its Reason stays, and keeps it from being routed
 }
 
-// classify finds the VLAN and the traffic class of each frame.
-func (n *Node) classify(pp *portProgram, ps *portState, v []frame.Ref) []frame.Ref {
-	class := &n.prog.class
-	keep := v[:0]
-	for _, r := range v {
-		m := n.arena.Meta(r)
-		if !pp.assignVLAN(m) {
-			n.drop(r, frame.VLANIngress)
-			continue
-		}
-		c := pp.class
-		tagged, ip := m.Flags&frame.HasVLAN != 0, m.Flags&(frame.HasIPv4|frame.HasIPv6) != 0
-		switch pp.trust {
-		case TrustPCP:
-			if tagged {
-				c = class.PCP[m.TCI>>13]
-			} else if ip {
-				c = class.DSCP[m.DSCP&63]
-			}
-		case TrustDSCP:
-			if ip {
-				c = class.DSCP[m.DSCP&63]
-			} else if tagged {
-				c = class.PCP[m.TCI>>13]
-			}
-		}
-		m.Class = c & 7
-		ps.rxClass[m.Class].add(m.Wire)
-		keep = append(keep, r)
+// classOf returns the traffic class of a frame.
+func (pp *portProgram) classOf(maps *ClassMaps, m *frame.Meta) uint8 {
+	c := pp.class
+	tagged, ip := m.Flags&frame.HasVLAN != 0, m.Flags&(frame.HasIPv4|frame.HasIPv6) != 0
+	switch {
+	case pp.trust == TrustNone:
+	case tagged && (pp.trust == TrustPCP || !ip):
+		c = maps.PCP[m.TCI>>13]
+	case ip:
+		c = maps.DSCP[m.DSCP&63]
 	}
-	return keep
+	return c & 7
 }
 
 // assignVLAN sets Meta.VID and reports whether the port takes the frame.

@@ -217,7 +217,7 @@ func (l *local) icmp6(now frame.Time, r frame.Ref, m *frame.Meta, f uint16) {
 		n.drop(r, frame.LocalUnhandled)
 		return
 	}
-	dst := destination(b, m)
+	dst := addressesOf(b, m).dst
 	switch msg[0] {
 	case wire.ICMPv6Echo:
 		group := dst.isMulticast(m)
@@ -227,7 +227,7 @@ func (l *local) icmp6(now frame.Time, r frame.Ref, m *frame.Meta, f uint16) {
 		}
 		src, dst := ip.Src(), ip.Dst()
 		if group { // the answer comes from a station (RFC 4443 4.2)
-			dst = n.prog.ifaces[f].sourceFor(source(b, m)).as16()
+			dst = n.prog.ifaces[f].sourceFor(addressesOf(b, m).src).as16()
 		}
 		ip.SetSrc(dst)
 		ip.SetDst(src)

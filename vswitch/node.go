@@ -46,6 +46,7 @@ type Node struct {
 	// Scratch space of one vector.
 	routeVec   [vector]frame.Ref
 	routeID    [vector]uint32
+	routeAddr  [vector]addresses
 	routeN     int
 	lastHop    nextHop // and its MAC, of the frame before in the vector
 	lastMAC    uint64
@@ -121,21 +122,19 @@ func (n *Node) Receive(now frame.Time, port uint16, v []frame.Ref) {
 func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 	prog, ps := n.prog, &n.ports[port]
 	pp := &prog.ports[port]
-	for _, r := range v {
-		m := n.arena.Meta(r)
-		m.InPort, m.Arrival = port, now
-		ps.rx.add(m.Wire)
-	}
 	if !n.linkUp.has(port) {
+		for _, r := range v {
+			m := n.arena.Meta(r)
+			m.InPort, m.Arrival = port, now
+			ps.rx.add(m.Wire)
+		}
 		n.dropAll(v, frame.PortDown)
 		n.bury()
 		return
 	}
 
 	n.parser.Parse(n.arena, v)
-	v = n.screen(ps, v)
-	v = n.admitPort(pp, v)
-	v = n.classify(pp, ps, v)
+	v = n.admit(now, port, pp, ps, v)
 	if pp.acl != 0 {
 		v = n.filter(now, pp.acl-1, v)
 	}

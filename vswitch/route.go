@@ -59,48 +59,65 @@ func (n *Node) route(now frame.Time) {
 		case id == pipeline.NoEntry:
 			n.unreachable(now, r)
 		default:
-			n.routeOne(now, r, m, id)
+			n.routeOne(now, r, m, id, &n.routeAddr[i])
 		}
 	}
 }
 
-// lookupRoutes fills routeID for the frames of v.
+// addresses are source and destination of an IP packet.
+type addresses struct{ src, dst addrKey }
+
+// lookupRoutes reads the addresses of the frames of v and looks them up.
 func (n *Node) lookupRoutes(v []frame.Ref) {
 	table := n.prog.routing.table
 	for i, r := range v {
-		n.routeID[i] = lookupRoute(table, n.arena.Meta(r), n.arena.Bytes(r))
+		m := n.arena.Meta(r)
+		a := &n.routeAddr[i]
+		a.read(n.arena.Bytes(r), m)
+		n.routeID[i] = lookupRoute(table, m, &a.dst)
 	}
 }
 
-// lookupRoute returns the route id of a frame, or pipeline.NoEntry.
-func lookupRoute(table *pipeline.LPM, m *frame.Meta, b []byte) uint32 {
+// lookupRoute returns the route id of a frame to dst, or pipeline.NoEntry.
+func lookupRoute(table *pipeline.LPM, m *frame.Meta, dst *addrKey) uint32 {
 	switch {
 	case m.Reason != frame.Keep:
 	case m.Flags&frame.HasIPv4 != 0:
-		return table.Lookup4(binary.BigEndian.Uint32(b[m.L3+16:]))
+		return table.Lookup4(uint32(dst.lo))
 	case m.Flags&frame.HasIPv6 != 0:
-		d := b[m.L3+24 : m.L3+40]
-		return table.Lookup6(binary.BigEndian.Uint64(d), binary.BigEndian.Uint64(d[8:]))
+		return table.Lookup6(dst.hi, dst.lo)
 	}
 	return pipeline.NoEntry
 }
 
+// read takes the outer addresses of a frame that the parser found good.
+func (a *addresses) read(b []byte, m *frame.Meta) {
+	switch {
+	case m.Reason != frame.Keep:
+	case m.Flags&frame.HasIPv4 != 0:
+		w := binary.BigEndian.Uint64(b[m.L3+12:])
+		a.src, a.dst = key4(uint32(w>>32)), key4(uint32(w))
+	case m.Flags&frame.HasIPv6 != 0:
+		d := b[m.L3+8 : m.L3+40]
+		a.src = addrKey{binary.BigEndian.Uint64(d), binary.BigEndian.Uint64(d[8:])}
+		a.dst = addrKey{binary.BigEndian.Uint64(d[16:]), binary.BigEndian.Uint64(d[24:])}
+	}
+}
+
 // routeOne forwards one frame along the route with the given id.
-func (n *Node) routeOne(now frame.Time, r frame.Ref, m *frame.Meta, id uint32) {
+func (n *Node) routeOne(now frame.Time, r frame.Ref, m *frame.Meta, id uint32, a *addresses) {
 	prog := n.prog
 	e := &prog.routing.entries[id]
 	n.routeCount[id].add(m.Wire)
-	b := n.arena.Bytes(r)
 	if e.kind == routeLocal {
 		n.toLocal(r)
 		return
 	}
-	dst := destination(b, m)
 	switch {
-	case source(b, m).unroutable(m):
+	case a.src.unroutable(m):
 		n.drop(r, frame.MartianSource)
 		return
-	case e.kind == routeBroadcast || dst.unroutable(m):
+	case e.kind == routeBroadcast || a.dst.unroutable(m):
 		n.drop(r, frame.MulticastRouted)
 		return
 	case m.TTL <= 1:
@@ -111,7 +128,7 @@ func (n *Node) routeOne(now frame.Time, r frame.Ref, m *frame.Meta, id uint32) {
 	var hop nextHop
 	switch e.kind {
 	case routeConnected:
-		hop = nextHop{e.iface, dst}
+		hop = nextHop{e.iface, a.dst}
 	case routeGroup:
 		hop = n.choose(e.group, m.Hash)
 	default:
@@ -201,22 +218,10 @@ func putMACs(b []byte, dst, src uint64) {
 	binary.BigEndian.PutUint32(h[8:12], uint32(src))
 }
 
-// destination returns the outer destination address of an IP frame.
-func destination(b []byte, m *frame.Meta) addrKey {
-	if m.Flags&frame.HasIPv4 != 0 {
-		return key4(binary.BigEndian.Uint32(b[m.L3+16:]))
-	}
-	d := (*[16]byte)(b[m.L3+24:])
-	return addrKey{binary.BigEndian.Uint64(d[:8]), binary.BigEndian.Uint64(d[8:])}
-}
-
-// source returns the outer source address of an IP frame.
-func source(b []byte, m *frame.Meta) addrKey {
-	if m.Flags&frame.HasIPv4 != 0 {
-		return key4(binary.BigEndian.Uint32(b[m.L3+12:]))
-	}
-	d := (*[16]byte)(b[m.L3+8:])
-	return addrKey{binary.BigEndian.Uint64(d[:8]), binary.BigEndian.Uint64(d[8:])}
+// addressesOf returns the outer addresses of an IP frame off the fast path.
+func addressesOf(b []byte, m *frame.Meta) (a addresses) {
+	a.read(b, m)
+	return a
 }
 
 // key4 is an IPv4 address mapped into IPv6 (RFC 4291 2.5.5.2).

@@ -287,13 +287,14 @@ func (p *Program) owns(i uint16, k addrKey) bool {
 // hopOf finds the next hop of a frame that waits for its neighbour.
 func (n *Node) hopOf(b []byte, m *frame.Meta) (nextHop, bool) {
 	rt := &n.prog.routing
-	id := lookupRoute(rt.table, m, b)
+	dst := addressesOf(b, m).dst
+	id := lookupRoute(rt.table, m, &dst)
 	if id == pipeline.NoEntry {
 		return nextHop{}, false
 	}
 	switch e := rt.entries[id]; e.kind {
 	case routeConnected:
-		return nextHop{e.iface, destination(b, m)}, true
+		return nextHop{e.iface, dst}, true
 	case routeGroup:
 		return n.choose(e.group, m.Hash), true
 	}
