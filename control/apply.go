@@ -67,7 +67,7 @@ func (d *Daemon) apply(make func(*config.Config) (*config.Config, error), source
 	}
 	d.accept(next, resolved, source)
 	for _, c := range changes {
-		d.log.Info("configuration changed", "change", c.String())
+		d.log.Debug("configuration changed", "change", c.String())
 	}
 	return changes, nil
 }

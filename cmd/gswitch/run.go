@@ -68,7 +68,7 @@ file again; SIGINT and SIGTERM end it.`,
 	fl.IntVar(&f.cpu, "cpu", 0, "pin the worker to this CPU")
 	fl.StringVar(&f.listen, "listen", "", "serve the API and /metrics on this TCP address too")
 	fl.DurationVar(&f.wait, "wait", 0, "wait so long for interfaces that are not there yet")
-	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log more")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log every change of the configuration too")
 	return c
 }
 
@@ -111,9 +111,9 @@ func (f *runFlags) document(c *cobra.Command, a *app) (*config.Config, error) {
 }
 
 func (f *runFlags) run(doc *config.Config, socket string, stdout, stderr io.Writer) error {
-	level := slog.LevelWarn
+	level := slog.LevelInfo
 	if f.verbose {
-		level = slog.LevelInfo
+		level = slog.LevelDebug
 	}
 	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
@@ -183,7 +183,7 @@ func (f *runFlags) reload(d *control.Daemon, log *slog.Logger) {
 		log.Error("reload: nothing was changed", "err", err)
 		return
 	}
-	log.Warn("reloaded", "file", f.file, "changes", len(changes))
+	log.Info("reloaded", "file", f.file, "changes", len(changes))
 }
 
 func summary(doc *config.Config) string {

@@ -180,6 +180,9 @@ func TestPortIsExplained(t *testing.T) {
 	if code := d.stop(t, unix.SIGTERM); code != 0 {
 		t.Errorf("exit code %d after SIGTERM; log:\n%s", code, d.log.String())
 	}
+	if log := d.log.String(); !strings.Contains(log, `msg="interface opened" interface=eth1 netns=`+l.ns[0]+` mode=native tried="zero-copy: refused`) {
+		t.Errorf("the log does not tell the mode:\n%s", log)
+	}
 }
 
 // Reloads by signal and by API, edits and bad files, while frames flow: not
