@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect"
@@ -206,10 +207,12 @@ func (s *server) Capture(ctx context.Context, r *api.CaptureRequest, out *connec
 	if spec.Ports, err = s.d.enginePorts(r.Ports); err != nil {
 		return connect.NewError(connect.CodeNotFound, err)
 	}
-	c, err := s.d.engine.Capture(streamWriter{out}, spec)
+	w := &captureWriter{out: out}
+	c, err := s.d.engine.Capture(w, spec)
 	if err != nil {
 		return connect.NewError(connect.CodeFailedPrecondition, err)
 	}
+	w.of.Store(c)
 	select {
 	case <-ctx.Done():
 	case <-c.Done():
@@ -220,13 +223,19 @@ func (s *server) Capture(ctx context.Context, r *api.CaptureRequest, out *connec
 	return nil
 }
 
-// streamWriter sends what is written to it.
-type streamWriter struct {
+// captureWriter sends what is written to it, and how the capture fares: a
+// client that ends it does not see the statistics at the end of the stream.
+type captureWriter struct {
 	out *connect.ServerStream[api.CaptureResponse]
+	of  atomic.Pointer[dataplane.Capture] // not known for the first blocks
 }
 
-func (w streamWriter) Write(b []byte) (int, error) {
-	if err := w.out.Send(&api.CaptureResponse{Pcapng: b}); err != nil {
+func (w *captureWriter) Write(b []byte) (int, error) {
+	m := &api.CaptureResponse{Pcapng: b}
+	if c := w.of.Load(); c != nil {
+		m.Dropped = c.Stats().Dropped
+	}
+	if err := w.out.Send(m); err != nil {
 		return 0, err
 	}
 	return len(b), nil

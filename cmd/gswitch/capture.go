@@ -55,9 +55,9 @@ that were dropped. Forwarding never waits for it. Ends with Ctrl-C.`,
 				ctx, cancel = context.WithTimeout(ctx, duration)
 				defer cancel()
 			}
-			n, err := a.capture(ctx, &r, out)
-			if err == nil && file != "-" {
-				fmt.Fprintf(c.ErrOrStderr(), "%d bytes in %s\n", n, file)
+			got, err := a.capture(ctx, &r, out)
+			if err == nil {
+				got.report(c.ErrOrStderr(), file)
 			}
 			return err
 		},
@@ -73,26 +73,47 @@ that were dropped. Forwarding never waits for it. Ends with Ctrl-C.`,
 	return c
 }
 
-func (a *app) capture(ctx context.Context, r *api.CaptureRequest, out io.Writer) (int, error) {
+// captured is what came of a capture.
+type captured struct {
+	bytes, frames int    // in the file
+	dropped       uint64 // selected, but lost on the way to it
+}
+
+// report says what came of it. Standard output is somebody else's: only a
+// loss is told then.
+func (g captured) report(w io.Writer, file string) {
+	if file != "-" {
+		fmt.Fprintf(w, "%s, %d bytes in %s\n", plural(g.frames, "frame"), g.bytes, file)
+	}
+	if g.dropped > 0 {
+		fmt.Fprintf(w, "%s more lost by the capture: they came faster than they were written; forwarding was not affected\n", plural(int(g.dropped), "frame"))
+	}
+}
+
+func (a *app) capture(ctx context.Context, r *api.CaptureRequest, out io.Writer) (captured, error) {
+	var got captured
 	client, address, err := a.client()
 	if err != nil {
-		return 0, err
+		return got, err
 	}
 	stream, err := client.Capture(ctx, r)
 	if err != nil {
-		return 0, control.Explain(address, err)
+		return got, control.Explain(address, err)
 	}
 	defer stream.Close()
 	w := blockWriter{out: out}
 	for stream.Receive() {
-		if err := w.write(stream.Msg().Pcapng); err != nil {
-			return w.written, err
+		m := stream.Msg()
+		err := w.write(m.Pcapng)
+		got = captured{bytes: w.written, frames: w.packets, dropped: m.Dropped}
+		if err != nil {
+			return got, err
 		}
 	}
 	if err := stream.Err(); err != nil && ctx.Err() == nil {
-		return w.written, control.Explain(address, err)
+		return got, control.Explain(address, err)
 	}
-	return w.written, nil
+	return got, nil
 }
 
 // blockWriter writes whole pcapng blocks only, so that what is cut off in the
@@ -102,6 +123,7 @@ type blockWriter struct {
 	out     io.Writer
 	rest    []byte
 	written int
+	packets int // Enhanced Packet Blocks among what was written (section 4.3)
 }
 
 func (w *blockWriter) write(b []byte) error {
@@ -114,6 +136,9 @@ func (w *blockWriter) write(b []byte) error {
 		}
 		if end+n > len(w.rest) {
 			break
+		}
+		if binary.LittleEndian.Uint32(w.rest[end:]) == 6 {
+			w.packets++
 		}
 		end += n
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -331,6 +332,8 @@ func TestCapture(t *testing.T) {
 	}
 
 	cmd := exec.Command(program, "--socket", socket, "capture", "-w", file)
+	var said bytes.Buffer
+	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -356,6 +359,18 @@ func TestCapture(t *testing.T) {
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var frames, size int
+	if n, _ := fmt.Sscanf(said.String(), "%d frames, %d bytes in", &frames, &size); n != 2 || frames < len(readCapture(t, file)) || int64(size) != info.Size() || strings.Contains(said.String(), "lost") {
+		t.Errorf("it says %q of a file of %d bytes", said.String(), info.Size())
+	}
+	said.Reset()
+	if (captured{bytes: 9, frames: 1, dropped: 2}).report(&said, "-"); !strings.HasPrefix(said.String(), "2 frames more lost by the capture") {
+		t.Errorf("a loss is told as %q", said.String())
 	}
 	if code := d.stop(t, unix.SIGTERM); code != 0 {
 		t.Errorf("exit code %d; log:\n%s", code, d.log.String())

@@ -3203,6 +3203,7 @@ func (x *CaptureRequest) GetSnap() uint32 {
 type CaptureResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Pcapng        []byte                 `protobuf:"bytes,1,opt,name=pcapng,proto3" json:"pcapng,omitempty"`
+	Dropped       uint64                 `protobuf:"varint,2,opt,name=dropped,proto3" json:"dropped,omitempty"` // frames that the capture lost so far: they came faster than they were read
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3242,6 +3243,13 @@ func (x *CaptureResponse) GetPcapng() []byte {
 		return x.Pcapng
 	}
 	return nil
+}
+
+func (x *CaptureResponse) GetDropped() uint64 {
+	if x != nil {
+		return x.Dropped
+	}
+	return 0
 }
 
 var File_control_proto protoreflect.FileDescriptor
@@ -3531,9 +3539,10 @@ const file_control_proto_rawDesc = "" +
 	"\x03out\x18\x03 \x01(\bR\x03out\x12\x14\n" +
 	"\x05drops\x18\x04 \x01(\bR\x05drops\x12\x16\n" +
 	"\x06filter\x18\x05 \x01(\tR\x06filter\x12\x12\n" +
-	"\x04snap\x18\x06 \x01(\rR\x04snap\")\n" +
+	"\x04snap\x18\x06 \x01(\rR\x04snap\"C\n" +
 	"\x0fCaptureResponse\x12\x16\n" +
-	"\x06pcapng\x18\x01 \x01(\fR\x06pcapng2\xa7\t\n" +
+	"\x06pcapng\x18\x01 \x01(\fR\x06pcapng\x12\x18\n" +
+	"\adropped\x18\x02 \x01(\x04R\adropped2\xa7\t\n" +
 	"\aControl\x12E\n" +
 	"\n" +
 	"GetVersion\x12\x1d.gswitch.v1.GetVersionRequest\x1a\x13.gswitch.v1.Version\"\x03\x90\x02\x01\x12J\n" +
