@@ -230,3 +230,52 @@ func (d *daemon) awaitState(port, state string) {
 		return nil
 	})
 }
+
+// dump is a running "gswitch capture" to a file.
+type dump struct {
+	*exec.Cmd
+	t    testing.TB
+	file string
+	log  syncBuffer
+}
+
+// capture starts a capture and returns when it has begun.
+func (d *daemon) capture(args ...string) *dump {
+	d.t.Helper()
+	c := &dump{t: d.t, file: filepath.Join(d.t.TempDir(), "capture.pcapng")}
+	c.Cmd = exec.Command(gswitch, append([]string{"--socket", d.socket, "capture", "-w", c.file}, args...)...)
+	c.Stderr = &c.log
+	if err := c.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	d.t.Cleanup(func() {
+		if c.ProcessState == nil {
+			c.Process.Kill()
+			c.Wait()
+		}
+	})
+	eventually(d.t, "the capture begins", func() error {
+		if size(c.file) == 0 {
+			return fmt.Errorf("%s is empty; log: %s", c.file, c.log.String())
+		}
+		return nil
+	})
+	return c
+}
+
+// end ends the capture as Ctrl-C does.
+func (c *dump) end() {
+	c.t.Helper()
+	c.Process.Signal(unix.SIGINT)
+	if err := c.Wait(); err != nil {
+		c.t.Errorf("capture: %v\n%s", err, c.log.String())
+	}
+}
+
+func size(file string) int64 {
+	st, err := os.Stat(file)
+	if err != nil {
+		return 0
+	}
+	return st.Size()
+}
