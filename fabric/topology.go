@@ -21,8 +21,8 @@ const (
 type Kind uint8
 
 const (
-	Host Kind = iota
-	Switch
+	Host   Kind = iota // a network namespace with the kernel's stack
+	Switch             // a gswitch
 )
 
 func (k Kind) String() string {

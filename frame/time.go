@@ -10,6 +10,7 @@ import (
 // other.
 type Time int64
 
+// Spans.
 const (
 	Nanosecond  Time = 1
 	Microsecond      = 1000 * Nanosecond

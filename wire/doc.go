@@ -13,7 +13,9 @@
 // gives the same bytes; checksums are kept, not computed (see Checksum and its
 // neighbours). Slices in a record (options, addresses) alias the decoded bytes.
 //
-// All numbers in records and accessors are in host order.
+// An accessor bears the name of the field in the document that its type cites:
+// X reads it, SetX writes it. All numbers in records and accessors are in host
+// order, all lengths in bytes.
 package wire
 
 import "encoding/binary"
