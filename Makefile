@@ -14,7 +14,7 @@ BENCH      ?=
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 modversion   = $(shell go list -m -f '{{.Version}}' $(1))
 
-.PHONY: help build test race bench bench-all bench-memory bench-tool demo generate lint fuzz-short install-tools clean $(COMMANDS)
+.PHONY: help build test race soak bench bench-all bench-memory bench-tool demo generate lint fuzz-short install-tools clean $(COMMANDS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -29,6 +29,10 @@ test: ## every test of every module (as root: tests of AF_XDP and namespaces ski
 
 race: ## the tests of the rooms that share memory between goroutines, under the race detector (needs a C compiler)
 	go test -race -short ./frame/... ./dataplane/... ./metrics/... ./control/...
+
+soak: ## ten million mutated frames through a whole switch, and half an hour of changes under load (root)
+	go test -count=1 ./vswitch -run TestMutatedFrames -mutations 10000000
+	go test -count=1 ./e2e -run TestChurn -timeout 0 -churn 30m
 
 bench: build bench-tool ## in-memory benchmarks, then the comparison on veth; BENCH='-rounds 5 gswitch-l2 c' sets options
 	bin/gbench memory -benchtime $(BENCHTIME)
