@@ -259,22 +259,34 @@ func (n *Node) dropQueued(v []frame.Ref, why frame.Reason) {
 
 // bindStatic enters the static addresses of p into the forwarding database
 // and takes out those of the program before it, with everything learned on
-// ports that are gone or in other VLANs now.
+// ports that are gone or in other VLANs now. An address that stays, stays all
+// the time: workers forward meanwhile, and would flood what they do not find.
 func (sw *Switch) bindStatic(old, p *Program) {
-	if old != nil {
-		for _, s := range old.Config.FDB.Static {
-			if !slices.Contains(p.Config.FDB.Static, s) {
-				sw.fdb.Delete(pipeline.MACKey(s.VLAN, s.MAC.Uint64()))
-			}
-		}
-		for i := range old.ports {
-			if i >= len(p.ports) || !p.ports[i].bridgesLike(&old.ports[i]) {
-				sw.fdb.FlushPort(uint16(i), true)
-			}
+	static := make(map[uint64]uint16, len(p.Config.FDB.Static))
+	refused := map[uint64]uint16{}
+	for _, s := range p.Config.FDB.Static {
+		key := pipeline.MACKey(s.VLAN, s.MAC.Uint64())
+		static[key] = s.Port
+		if sw.fdb.SetStatic(0, key, s.Port) == pipeline.LearnFull {
+			refused[key] = s.Port
 		}
 	}
-	for _, s := range p.Config.FDB.Static {
-		sw.fdb.SetStatic(0, pipeline.MACKey(s.VLAN, s.MAC.Uint64()), s.Port)
+	if old == nil {
+		return
+	}
+	for _, s := range old.Config.FDB.Static {
+		key := pipeline.MACKey(s.VLAN, s.MAC.Uint64())
+		if _, stays := static[key]; !stays {
+			sw.fdb.Delete(key)
+		}
+	}
+	for i := range old.ports {
+		if i >= len(p.ports) || !p.ports[i].bridgesLike(&old.ports[i]) {
+			sw.fdb.FlushPort(uint16(i), false)
+		}
+	}
+	for key, port := range refused {
+		sw.fdb.SetStatic(0, key, port) // there is room now
 	}
 }
 
