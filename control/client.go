@@ -69,7 +69,9 @@ func Dial(address string) api.ControlClient {
 			return new(net.Dialer).DialContext(ctx, network, address)
 		},
 	}}
-	return api.NewControlClient(client, "http://gswitch")
+	// On one machine compression only costs time, a processor's worth of it for
+	// a capture.
+	return api.NewControlClient(client, "http://gswitch", connect.WithAcceptCompression("gzip", nil, nil))
 }
 
 // Explain turns an error of a call into what a person should read.
