@@ -45,7 +45,7 @@ const ratedDepth = 64
 func (p *Port) Spec() dataplane.PortSpec {
 	s := dataplane.PortSpec{Name: p.Name, Interface: p.Interface, NetNS: p.NetNS, Mode: modes[p.Mode], BusyPoll: p.BusyPoll, Wire: p.Wire, Delay: frame.Time(p.Delay)}
 	if p.Rate != 0 {
-		s.TxDepth = ratedDepth
+		s.TxDepth, s.Rated = ratedDepth, true
 	}
 	switch {
 	case p.Wire != "":

@@ -97,9 +97,12 @@ type PortSpec struct {
 	Out      string // pcapng file to write what is sent to; an existing file is replaced
 	MaxSpeed bool   // ignore the times in the file
 
-	// Delay is the propagation delay of an emulated cable at this port: what
-	// the node sends reaches the device so much later than the node's own
-	// Depart time. 0 is no delay line.
+	// Rated says that the node gives the port a link rate: what it sends
+	// reaches the device when its last bit would have left (Meta.Span after
+	// Meta.Depart), as on a link that stores and forwards.
+	Rated bool
+	// Delay is the propagation delay of an emulated cable at this port, on top
+	// of that.
 	Delay frame.Time
 	// DelayFrames is how many frames the cable holds; 0 is 4096.
 	DelayFrames int

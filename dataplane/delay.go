@@ -2,8 +2,8 @@ package dataplane
 
 import "github.com/gswitch/gswitch/frame"
 
-// delayLine is an emulated cable: a FIFO of frames with the instants at which
-// their first bit reaches the far end. Its memory is allocated once.
+// delayLine is an emulated link: a FIFO of frames with the instants at which
+// their last bit reaches the far end. Its memory is allocated once.
 type delayLine struct {
 	delay      frame.Time
 	at         []frame.Time
@@ -24,7 +24,8 @@ func newDelayLine(delay frame.Time, frames int) *delayLine {
 // room returns how many frames still fit.
 func (d *delayLine) room() int { return len(d.ref) - int(d.tail-d.head) }
 
-// push lets r enter the cable at the instant depart. Frames never overtake.
+// push lets r, whose last bit leaves at the instant depart, enter the cable.
+// Frames never overtake.
 func (d *delayLine) push(r frame.Ref, depart frame.Time) {
 	d.last = max(d.last, depart+d.delay)
 	d.at[d.tail&d.mask], d.ref[d.tail&d.mask] = d.last, r

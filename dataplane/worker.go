@@ -239,14 +239,14 @@ func (w *Worker) transmitDelayed(now frame.Time, l *line) (moved bool) {
 	return moved
 }
 
-// departure is when a frame left the node: its scheduled departure on the
-// emulated link where the node keeps one, so that a late worker does not
-// lengthen the cable, else now.
+// departure is when the last bit of a frame left the node: by its scheduled
+// departure on the emulated link where the node keeps one, so that a late
+// worker does not lengthen the cable, else now.
 func departure(m *frame.Meta, now frame.Time) frame.Time {
 	if m.Depart > 0 && m.Depart <= now {
-		return m.Depart
+		now = m.Depart
 	}
-	return now
+	return now + frame.Time(m.Span)
 }
 
 // sent counts and captures what a node sends.

@@ -87,8 +87,9 @@ type Meta struct {
 	QBytes  uint32 // bytes left in its queue when it departed
 	QFrames uint32 // frames left in its queue when it departed
 	TxBytes uint64 // bytes that its port had sent before it
+	Span    uint32 // nanoseconds that it occupies the emulated link, 0 without a rate
 	Pool    uint16 // headroom/shared accounting kind chosen by the buffer
-	_       [6]byte
+	_       [2]byte
 }
 
 // clear makes m the metadata of an empty frame. It zeroes in place and then

@@ -128,8 +128,8 @@ func (p *Port) EnqueueControl(r frame.Ref) { p.control.Push(p.arena, r) }
 
 // Dequeue writes the frames that may leave now to out, in order of their
 // scheduled departure, and returns how many. Of each it sets Meta.Depart (the
-// start on the emulated link, now if that has no rate), QBytes and QFrames
-// (left behind in the queue), TxBytes (bytes of the port before it, with link
+// start on the emulated link, now if that has no rate), Span (how long it is
+// on it), QBytes and QFrames (left behind in the queue), TxBytes (bytes of the port before it, with link
 // overhead) and, where ECN decides so, the flag frame.MarkCE.
 func (p *Port) Dequeue(now frame.Time, out []frame.Ref) int {
 	limited := p.clock.Limited()
@@ -246,6 +246,10 @@ func (p *Port) take(t frame.Time, i int, q *queue) frame.Ref {
 		p.selector.Sent(p, i, n)
 	}
 	p.clock.Charge(n)
+	m.Span = 0
+	if p.clock.Limited() {
+		m.Span = uint32(p.clock.free - t)
+	}
 	if q.shaper.Limited() {
 		rest := t
 		if !p.clock.Limited() { // t is when we were called: lateness is no rest
@@ -274,6 +278,7 @@ func (p *Port) takeControl(now frame.Time) frame.Ref {
 	p.sent += uint64(n)
 	p.controls++
 	p.clock.Charge(n)
+	m.Span = uint32(p.clock.Span(n))
 	return r
 }
 
