@@ -21,6 +21,13 @@ type check struct {
 	what   string // what was found, and what to do
 }
 
+// finding is a check as JSON.
+type finding struct {
+	Check  string `json:"check"`
+	Result string `json:"result"` // ok, warn, FAIL
+	Found  string `json:"found"`
+}
+
 func (a *app) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "doctor",
@@ -31,6 +38,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			failed := false
 			t := newTable("CHECK", "RESULT", "FOUND")
+			var found []finding
 			for _, k := range checks() {
 				result := "ok"
 				switch {
@@ -40,8 +48,13 @@ func (a *app) doctorCommand() *cobra.Command {
 					result = "warn"
 				}
 				t.row(k.name, result, k.what)
+				found = append(found, finding{k.name, result, k.what})
 			}
-			t.print(c.OutOrStdout())
+			if !a.json {
+				t.print(c.OutOrStdout())
+			} else if err := printValue(c, map[string][]finding{"checks": found}); err != nil {
+				return err
+			}
 			if failed {
 				return errors.New("a switch cannot run here; see FAIL above")
 			}

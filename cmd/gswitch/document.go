@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -25,16 +26,50 @@ func (a *app) validateCommand() *cobra.Command {
 				err = control.Check(doc)
 			}
 			if err != nil {
+				if a.json {
+					err = errors.Join(err, printValue(c, verdict{File: files[0], Errors: problems(err)}))
+				}
 				return usageError{err}
 			}
 			ports := 0
 			for i := range doc.Switches {
 				ports += len(doc.Switches[i].Ports)
 			}
+			if a.json {
+				return printValue(c, verdict{File: files[0], OK: true, Switches: len(doc.Switches), Ports: ports, Errors: []problem{}})
+			}
 			fmt.Fprintf(c.OutOrStdout(), "%s: ok (%s, %s)\n", files[0], plural(len(doc.Switches), "switch"), plural(ports, "port"))
 			return nil
 		},
 	}
+}
+
+// verdict is what validate found, as JSON. Lines and columns count from 1.
+type verdict struct {
+	File     string    `json:"file"`
+	OK       bool      `json:"ok"`
+	Switches int       `json:"switches"`
+	Ports    int       `json:"ports"`
+	Errors   []problem `json:"errors"`
+}
+
+type problem struct {
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Key     string `json:"key"`
+	Problem string `json:"problem"`
+}
+
+func problems(err error) []problem {
+	var list config.Errors
+	if !errors.As(err, &list) {
+		return []problem{{Problem: err.Error()}}
+	}
+	var out []problem
+	for _, e := range list {
+		out = append(out, problem{e.Line, e.Column, e.Key, e.Problem})
+	}
+	return out
 }
 
 func schemaCommand() *cobra.Command {

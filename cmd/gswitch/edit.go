@@ -158,8 +158,11 @@ func (a *app) clearCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = client.ClearCounters(c.Context(), &api.ClearCountersRequest{})
-			return control.Explain(address, err)
+			r, err := client.ClearCounters(c.Context(), &api.ClearCountersRequest{})
+			if err != nil || !a.json {
+				return control.Explain(address, err)
+			}
+			return printJSON(c, r)
 		}}
 	fdb := &cobra.Command{Use: "fdb", Short: "Forget learned addresses", Args: args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -170,6 +173,9 @@ func (a *app) clearCommand() *cobra.Command {
 			r, err := client.FlushFDB(c.Context(), &api.FlushFDBRequest{Switch: a.sw})
 			if err != nil {
 				return control.Explain(address, err)
+			}
+			if a.json {
+				return printJSON(c, r)
 			}
 			fmt.Fprintf(c.OutOrStdout(), "%d forgotten\n", r.Removed)
 			return nil

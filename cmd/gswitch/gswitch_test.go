@@ -277,6 +277,17 @@ applied (generation 7)
 			t.Errorf("show %s: %v\n%s%s%s", verb, err, out, errs, errs2)
 		}
 	}
+	for args, code := range map[string]int{"clear counters": 0, "clear fdb": 0, "doctor": 0, "validate " + file: 0, "validate " + write(t, "broken.yaml", broken): 2,
+		"set port p1 --rate 1Gbps -S s1 ": 0, "apply --dry-run -f " + file: 0} {
+		out, errs, got := invoke(t, "", append([]string{"--json", "--socket", socket}, strings.Fields(args)...)...)
+		var v map[string]any
+		if err := json.Unmarshal([]byte(out), &v); err != nil || got != code && args != "doctor" {
+			t.Errorf("%s --json: exit code %d, want %d, %v\n%s%s", args, got, code, err, out, errs)
+		}
+		if code == 2 && (v["ok"] != false || v["errors"].([]any)[0].(map[string]any)["key"] != "switches[0].routes[0].via") {
+			t.Errorf("%s --json: %s", args, out)
+		}
+	}
 	out, _, code := invoke(t, "", "--socket", socket, "watch", "-n", "1", "-i", "50ms")
 	if !strings.HasPrefix(out, "PORT   STATE") || strings.Count(out, "\n") != 6 || code != 0 {
 		t.Errorf("watch: %d\n%s", code, out)

@@ -335,7 +335,7 @@ func (a *app) showConfigCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printDocument(c, parsed)
+			return printValue(c, parsed)
 		}}
 	c.Flags().BoolVar(&defaults, "defaults", false, "write out what was left out")
 	return c

@@ -125,9 +125,10 @@ func span(ns uint64) string {
 	return fmt.Sprintf("%.3gs", float64(ns)/1e9)
 }
 
-// printDocument prints a configuration as JSON.
-func printDocument(c *cobra.Command, doc *config.Config) error {
-	text, err := json.MarshalIndent(doc, "", "  ")
+// printValue prints as JSON what is no message: a configuration, what was found
+// in one, or in a machine.
+func printValue(c *cobra.Command, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		return err
 	}
