@@ -188,6 +188,9 @@ func TestDelayLineAnchorsAtDeparture(t *testing.T) {
 			t.Errorf("departure %d, now %d: arrives at %d, want %d", c.depart, c.now, got, c.want)
 		}
 	}
+	if m := (frame.Meta{Depart: 50, Span: 70}); departure(&m, 80) != 120 {
+		t.Error("the last bit leaves a frame's time after the first")
+	}
 	if d.room() != 0 || d.wake() != 150 {
 		t.Errorf("room %d, wake %d", d.room(), d.wake())
 	}

@@ -2,6 +2,7 @@ package vswitch
 
 import (
 	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pipeline"
 	"github.com/gswitch/gswitch/wire"
 )
 
@@ -111,6 +112,29 @@ func (l *local) forget(nb *neighbor, why frame.Reason) {
 	}
 	l.n.neighbors.remove(nb.iface, nb.key)
 	delete(l.table, nextHop{nb.iface, nb.key})
+}
+
+// portLost forgets the neighbours behind a port that lost its link: who is
+// there when it comes back may be somebody else. Must come before the port's
+// addresses leave the forwarding database; a neighbour of a VLAN of whom that
+// knows nothing may have been there.
+func (l *local) portLost(port uint16) {
+	prog := l.n.prog
+	for _, nb := range l.table {
+		if nb.state == neighborStatic || int(nb.iface) >= len(prog.ifaces) {
+			continue
+		}
+		f := &prog.ifaces[nb.iface]
+		if f.port == frame.NoPort {
+			at, known := l.n.fdb.Lookup(pipeline.MACKey(f.vid, nb.mac))
+			if known && at != port || !prog.vlans[f.vid].members.has(port) {
+				continue
+			}
+		} else if f.port != port {
+			continue
+		}
+		l.forget(nb, frame.NeighborFailed)
+	}
 }
 
 // become changes the state of a neighbour.

@@ -380,3 +380,35 @@ func TestVLANInterfaces(t *testing.T) {
 	}
 	r.none(1)
 }
+
+// A host that comes back behind its port with another MAC is asked for at
+// once, on a routed port and in a VLAN.
+func TestNeighborsGoWithTheirLink(t *testing.T) {
+	routed := routerConfig()
+	bridged := baseConfig(3)
+	bridged.VLANs = []VLANConfig{{ID: 10, Name: "red", Addresses: prefixes("10.0.1.1/24")}}
+	bridged.Ports[0].Addresses = prefixes("10.0.0.1/24")
+	for i := 1; i < 3; i++ {
+		bridged.Ports[i].VLANMode, bridged.Ports[i].PVID = VLANAccess, 10
+	}
+	for name, cfg := range map[string]*Config{"routed": routed, "vlan": bridged} {
+		r := newRig(t, cfg)
+		f := udp(selfMAC, hostMAC(1), "10.0.1.2", "10.0.0.9")
+		r.in(1, arp(wire.ARPRequest, wire.BroadcastMAC, hostMAC(2), "10.0.1.2", "10.0.1.1"))
+		r.out(1)
+		r.in(0, f)
+		if b := r.one(1); wire.Ethernet(b).Dst() != hostMAC(2) {
+			t.Fatalf("%s: frame for %v", name, wire.Ethernet(b).Dst())
+		}
+		r.setLink(1, false)
+		r.setLink(1, true)
+		r.in(0, f)
+		if q := r.out(1); len(q) != 1 || wire.Ethernet(q[0]).EtherType() != wire.EtherTypeARP {
+			t.Errorf("%s: %d frames, want one question", name, len(q))
+		}
+		r.in(1, arp(wire.ARPReply, selfMAC, hostMAC(7), "10.0.1.2", "10.0.1.1"))
+		if b := r.one(1); wire.Ethernet(b).Dst() != hostMAC(7) {
+			t.Errorf("%s: frame for %v, want the new station", name, wire.Ethernet(b).Dst())
+		}
+	}
+}

@@ -223,6 +223,9 @@ func (n *Node) judgeLink(now frame.Time, i uint16) {
 		n.linkUp.remove(i)
 		n.flushPort(now, i)
 		n.linkLost(now, i)
+		if n.local != nil {
+			n.local.portLost(i)
+		}
 		n.fdb.FlushPort(i, false)
 	}
 }
