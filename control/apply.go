@@ -253,6 +253,14 @@ func (d *Daemon) changeSwitch(old, s *config.Switch, step stepper) (open []func(
 	for i := range s.Ports {
 		p := &s.Ports[i]
 		if was := portOf(old, p.Name); was != nil && !reopened(was, p) {
+			if (was.Rate == 0) != (p.Rate == 0) {
+				err := step(
+					func() error { return d.setRated(u, p) },
+					func() error { return d.setRated(u, was) })
+				if err != nil {
+					return nil, err
+				}
+			}
 			continue
 		}
 		open = append(open, func() error {
@@ -262,6 +270,21 @@ func (d *Daemon) changeSwitch(old, s *config.Switch, step stepper) (open []func(
 		})
 	}
 	return open, nil
+}
+
+// setRated tells what lies below a port that its node gives it a rate, or none.
+func (d *Daemon) setRated(u *unit, p *config.Port) error {
+	o := u.ports[p.Name]
+	if o == nil {
+		return nil // not open
+	}
+	spec := p.Spec()
+	for _, port := range o.open {
+		if err := d.engine.SetRated(port, spec.Rated, spec.TxDepth); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (d *Daemon) program(u *unit, cfg *vswitch.Config) error {

@@ -268,6 +268,16 @@ func TestEdits(t *testing.T) {
 	if c := parse(t, string(d.Config().YAML())); len(config.Diff(c, d.Config())) != 0 {
 		t.Error("the running document does not read back")
 	}
+
+	// A rate reaches what lies below the port, and so does its end.
+	for rate, want := range map[string]int{"25Gbps": 64, "unlimited": 256} {
+		call(t, srv, "Edit", `{"switch":"s1","set_port":{"port":"p2","rate":"`+rate+`"}}`)
+		for _, p := range d.engine.Stats().Ports {
+			if p.Name == "s1/p2" && p.TxDepth != want {
+				t.Errorf("%s: %d frames may wait below the port, want %d", rate, p.TxDepth, want)
+			}
+		}
+	}
 }
 
 // A snapshot, counters and their clearing.

@@ -57,6 +57,9 @@ func ParsePollMode(s string) (PollMode, error) {
 	return PollMode(i), err
 }
 
+// defaultTxDepth is PortSpec.TxDepth where it is 0.
+const defaultTxDepth = 256
+
 // Kind of a port.
 type Kind uint8
 

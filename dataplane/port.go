@@ -104,7 +104,7 @@ func (s *PortSpec) complete(number uint16) error {
 		}
 	}
 	if s.TxDepth == 0 {
-		s.TxDepth = 256
+		s.TxDepth = defaultTxDepth
 	}
 	if s.DelayFrames == 0 {
 		s.DelayFrames = 4096
@@ -171,6 +171,30 @@ func (e *Engine) link(p *Port) error {
 		l.node.SetLink(now, l.number, false)
 	})
 	return errors.Join(err, refused)
+}
+
+// SetRated tells a port that its node gives it a link rate, or no longer
+// does, and how many frames may wait below the node then (PortSpec.Rated and
+// TxDepth). No frame is lost or overtaken by it.
+func (e *Engine) SetRated(p *Port, rated bool, depth int) error {
+	if depth == 0 {
+		depth = defaultTxDepth
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p.spec.Rated, p.spec.TxDepth = rated, depth
+	var delay *delayLine
+	if rated {
+		delay = newDelayLine(p.spec.Delay, p.spec.DelayFrames)
+	}
+	return p.worker.Do(func(frame.Time) {
+		p.line.depth = depth
+		// A line that is there stays, for what is on it: frames without a span
+		// pass it at once.
+		if p.line.delay == nil {
+			p.line.delay = delay
+		}
+	})
 }
 
 // RemovePort closes a port: its interface is left as it was found and the
@@ -299,7 +323,7 @@ func (e *Engine) unplug(p *Port) {
 // status returns what the control plane knows of p.
 func (p *Port) status() PortStats {
 	s := PortStats{Name: p.spec.Name, Number: p.number, Worker: p.worker.index, Kind: p.spec.Kind, Up: p.up, State: p.state,
-		Interface: p.spec.Interface, NetNS: p.spec.NetNS, Queues: slices.Clone(p.spec.Queues), Wire: p.spec.Wire, Reopened: p.reopened}
+		Interface: p.spec.Interface, TxDepth: p.spec.TxDepth, NetNS: p.spec.NetNS, Queues: slices.Clone(p.spec.Queues), Wire: p.spec.Wire, Reopened: p.reopened}
 	switch p.spec.Kind {
 	case XDP:
 		p.iface.describe(&s)

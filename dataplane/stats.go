@@ -87,6 +87,7 @@ type PortStats struct {
 	Queues      []int
 	Mode        xsk.Mode // what was got, AutoMode while down
 	ModeWhy     string   // why not a better one
+	TxDepth     int      // frames that may wait below the node
 	TxBudget    int      // XDP: frames that one transmit call sends at most
 	MultiBuffer bool     // XDP: a frame may come in several chunks
 	BusyPoll    bool     // XDP: the worker polls the driver

@@ -203,6 +203,37 @@ func TestDelayLineAnchorsAtDeparture(t *testing.T) {
 	}
 }
 
+// A port may get a link rate, and lose it, while frames flow.
+func TestSetRated(t *testing.T) {
+	e := mustEngine(t, Config{})
+	left := &tester{pool: e.Worker(0).Pool(), size: 60}
+	right := &tester{pool: e.Worker(0).Pool()}
+	mustNode(t, e, 0, left)
+	mustNode(t, e, 0, right)
+	p := mustPort(t, e, 0, left, 0, PortSpec{Kind: Wire, Wire: "x"})
+	mustPort(t, e, 0, right, 0, PortSpec{Kind: Wire, Wire: "x"})
+	now := frame.Time(0)
+	for i, c := range []struct {
+		rated       bool
+		depth, want int
+	}{{false, 0, 256}, {true, 64, 64}, {false, 0, 256}, {true, 64, 64}} {
+		if err := e.SetRated(p, c.rated, c.depth); err != nil {
+			t.Fatal(err)
+		}
+		if got := state(e, 0).TxDepth; got != c.want || p.line.depth != c.want || c.rated && p.line.delay == nil {
+			t.Errorf("change %d: depth %d and %d, want %d; delay line %v", i, got, p.line.depth, c.want, p.line.delay != nil)
+		}
+		left.toSend += 100
+		for range 20 {
+			now += frame.Microsecond
+			e.Worker(0).step(now)
+		}
+		if want := uint64(100 * (i + 1)); right.received != want || right.disorder != 0 {
+			t.Errorf("change %d: %d frames arrived, %d out of order, want %d and 0", i, right.received, right.disorder, want)
+		}
+	}
+}
+
 // A node with a full port is not asked: its queue grows, the ring does not.
 func TestFullPortQueuesInTheNode(t *testing.T) {
 	e := mustEngine(t, Config{Workers: []WorkerConfig{{}, {}}})
