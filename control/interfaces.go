@@ -116,10 +116,7 @@ func explain(err error) error {
 	case errors.Is(err, errExplained):
 		return err
 	case errors.Is(err, fs.ErrPermission) || strings.Contains(err.Error(), unix.EPERM.Error()):
-		hint = "needs the capabilities CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_SYS_ADMIN (for other network namespaces); run it as root, or see deploy/systemd"
-		if os.Geteuid() == 0 {
-			hint = "root has lost CAP_NET_ADMIN, CAP_NET_RAW or CAP_BPF here; a container needs them added"
-		}
+		hint = permissionHint()
 	case errors.Is(err, unix.EAFNOSUPPORT):
 		hint = "this kernel has no AF_XDP sockets; it needs CONFIG_XDP_SOCKETS, and version 5.11 or later"
 	case errors.Is(err, unix.ENOBUFS) || errors.Is(err, unix.ENOMEM):
@@ -128,6 +125,27 @@ func explain(err error) error {
 		return err
 	}
 	return explained{err, hint}
+}
+
+// permissionHint says which capability the system may have missed.
+func permissionHint() string {
+	needed, useful := MissingCapabilities()
+	var names []string
+	for _, c := range needed {
+		names = append(names, c.Name)
+	}
+	for _, c := range useful {
+		if c == capSysAdmin {
+			names = append(names, c.Name+" (for other network namespaces)")
+		}
+	}
+	switch {
+	case names == nil:
+		return "the capabilities that are needed are there; a security module (seccomp, AppArmor, SELinux) may refuse it"
+	case os.Geteuid() == 0:
+		return "root has no " + strings.Join(names, ", ") + " here; a container needs them added"
+	}
+	return "missing " + strings.Join(names, ", ") + "; run it as root, or see deploy/systemd"
 }
 
 var errExplained = errors.New("explained")

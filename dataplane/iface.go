@@ -33,7 +33,8 @@ type iface struct {
 	ports []*Port
 	port  *xsk.Port // nil while the interface is not open
 	prep  *preparation
-	fill  int // chunks that the fill rings of all its queues take
+	peer  []string // what at the other end of a veth breaks frames
+	fill  int      // chunks that the fill rings of all its queues take
 	index int
 	mac   string
 	mtu   int
@@ -60,7 +61,8 @@ func (e *Engine) addShare(p *Port) error {
 		}
 	}
 	if i.port != nil {
-		if err := e.closeIface(i, "another port takes queues of it"); err != nil {
+		// Not put back in between: the other end would see the link go.
+		if err := e.closeSockets(i, "another port takes queues of it"); err != nil {
 			e.log.Warn("interface not closed cleanly", "interface", k.name, "netns", k.netns, "err", err)
 		}
 	}
@@ -81,8 +83,11 @@ func (e *Engine) removeShare(p *Port) error {
 	if i == nil {
 		return nil
 	}
-	err := e.closeIface(i, "removed")
+	err := e.closeSockets(i, "removed")
 	i.ports = slices.DeleteFunc(i.ports, func(o *Port) bool { return o == p })
+	if len(i.ports) == 0 || e.stopped {
+		err = errors.Join(err, e.restore(i))
+	}
 	if len(i.ports) == 0 {
 		delete(e.interfaces, i.key)
 		return err
@@ -115,7 +120,9 @@ func (e *Engine) openIface(i *iface) (err error) {
 		if link, err = netlink.LinkByName(i.key.name); err != nil {
 			return fmt.Errorf("interface %s: %w", i.key, err)
 		}
-		i.prep, err = prepare(link)
+		if i.prep == nil {
+			i.prep, err = prepare(link)
+		}
 		return err
 	})
 	if err != nil {
@@ -146,7 +153,6 @@ func (e *Engine) openIface(i *iface) (err error) {
 	}
 	i.port, i.index, i.fill, i.why = port, port.IfIndex(), queues*fill, ""
 	i.mac, i.mtu = link.Attrs().HardwareAddr.String(), link.Attrs().MTU
-	i.prep.warnings = peerWarnings(i.key.netns, link, e.namespaces())
 	sockets := port.Sockets()
 	for _, p := range i.ports {
 		n := len(p.spec.Queues)
@@ -155,7 +161,8 @@ func (e *Engine) openIface(i *iface) (err error) {
 		p.state = "down: the link is not up yet"
 	}
 	e.log.Info("interface opened", "interface", i.key.name, "netns", i.key.netns, "mode", port.Mode(), "tried", rungs(port), "mtu", i.mtu)
-	for _, w := range i.prep.warnings {
+	i.peer = peerWarnings(i.key.netns, link, e.namespaces())
+	for _, w := range slices.Concat(i.prep.warnings, i.peer) {
 		e.log.Warn("interface", "interface", i.key.name, "netns", i.key.netns, "warning", w)
 	}
 	if i.lost {
@@ -191,8 +198,23 @@ func (e *Engine) fillSize(n, want int) (int, error) {
 // maxLinkHeader is what a frame has before its MTU: Ethernet and one tag.
 const maxLinkHeader = 14 + 4
 
-// closeIface takes the ports down, detaches the program and frees the frames.
+// lookAtPeer sees whether the other end of a veth still breaks frames.
+func (e *Engine) lookAtPeer(i *iface) {
+	link, err := e.supervisor.link(i.key.netns, i.index)
+	if err != nil {
+		return // it is gone; inspect finds that out
+	}
+	i.peer = peerWarnings(i.key.netns, link, e.namespaces())
+}
+
+// closeIface closes an interface and puts it back as it was found.
 func (e *Engine) closeIface(i *iface, why string) error {
+	return errors.Join(e.closeSockets(i, why), e.restore(i))
+}
+
+// closeSockets takes the ports down, detaches the program and frees the
+// frames.
+func (e *Engine) closeSockets(i *iface, why string) error {
 	i.why = why
 	for _, p := range i.ports {
 		e.takeDown(p, why)
@@ -212,8 +234,8 @@ func (e *Engine) closeIface(i *iface, why string) error {
 		}
 		p.device, p.sockets = nil, nil
 	}
-	i.port, i.fill = nil, 0
-	return errors.Join(err, e.restore(i))
+	i.port, i.fill, i.peer = nil, 0, nil
+	return err
 }
 
 // restore puts the interface back as it was found, if it is still there.
@@ -282,7 +304,7 @@ func (i *iface) describe(s *PortStats) {
 	}
 	s.IfIndex, s.MAC, s.MTU = i.index, i.mac, i.mtu
 	if i.prep != nil {
-		s.Setup, s.Warnings = slices.Clone(i.prep.done), slices.Clone(i.prep.warnings)
+		s.Setup, s.Warnings = i.prep.setup(), slices.Concat(i.prep.warnings, i.peer)
 	}
 	if i.port != nil {
 		s.Mode, s.ModeWhy = i.port.Mode(), rungs(i.port)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
@@ -18,8 +19,18 @@ import (
 // what a cable would.
 type preparation struct {
 	done     []string
+	already  []string // what was as it must be before we came
 	warnings []string
 	undo     []func() error // run in the interface's namespace, last first
+}
+
+// setup lists all settings that the switch relies on.
+func (p *preparation) setup() []string {
+	list := slices.Clone(p.done)
+	if len(p.already) > 0 {
+		list = append(list, "already so: "+strings.Join(p.already, ", "))
+	}
+	return list
 }
 
 // offloadsOff are the features that make an interface hand over frames other
@@ -45,19 +56,15 @@ const queueLength = 1000
 // default and then drops what its peer cannot take without telling anybody;
 // with one it stops the sender, which is AF_XDP here. The calling thread is
 // in the namespace of link.
+//
+// What is found as it must be is not put back at the end: somebody else, or
+// a run that was killed, set it.
 func prepare(link netlink.Link) (*preparation, error) {
 	p := &preparation{}
 	at := link.Attrs()
 	veth := link.Type() == "veth"
-	// A veth is a cable of ours: its settings are not put back. They would be
-	// lost with it anyway, and traffic of a next run needs the same.
-	onClose := func(f func() error) {
-		if !veth {
-			p.undo = append(p.undo, f)
-		}
-	}
 	if at.RawFlags&unix.IFF_LOOPBACK == 0 {
-		if err := p.offloads(at.Name, onClose); err != nil {
+		if err := p.offloads(at.Name); err != nil {
 			return p, err
 		}
 	}
@@ -70,21 +77,28 @@ func prepare(link netlink.Link) (*preparation, error) {
 		if err := netlink.SetPromiscOn(link); err != nil {
 			return p, fmt.Errorf("interface %s: promiscuous mode (needs CAP_NET_ADMIN): %w", at.Name, err)
 		}
-		onClose(func() error { return netlink.SetPromiscOff(link) })
-		p.done = append(p.done, "promiscuous on")
+		p.did("promiscuous on", func() error { return netlink.SetPromiscOff(link) })
+	} else {
+		p.already = append(p.already, "promiscuous on")
 	}
 	if at.RawFlags&unix.IFF_UP == 0 {
 		if err := netlink.LinkSetUp(link); err != nil {
 			return p, fmt.Errorf("interface %s: set up: %w", at.Name, err)
 		}
-		onClose(func() error { return netlink.LinkSetDown(link) })
-		p.done = append(p.done, "link set up")
+		p.did("link set up", func() error { return netlink.LinkSetDown(link) })
+	} else {
+		p.already = append(p.already, "link up")
 	}
 	return p, nil
 }
 
+// did notes a setting and how to take it back.
+func (p *preparation) did(what string, undo func() error) {
+	p.done, p.undo = append(p.done, what), append(p.undo, undo)
+}
+
 // offloads turns off what is on and can be.
-func (p *preparation) offloads(name string, onClose func(func() error)) error {
+func (p *preparation) offloads(name string) error {
 	et, err := ethtool.NewEthtool()
 	if err != nil {
 		return fmt.Errorf("interface %s: ethtool: %w", name, err)
@@ -97,7 +111,13 @@ func (p *preparation) offloads(name string, onClose func(func() error)) error {
 	}
 	for _, f := range offloadsOff {
 		s, known := features[f]
-		if !known || !s.Active {
+		if !known {
+			continue
+		}
+		if !s.Active {
+			if s.Available && !s.NeverChanged {
+				p.already = append(p.already, f+" off")
+			}
 			continue
 		}
 		if !s.Available || s.NeverChanged {
@@ -108,8 +128,7 @@ func (p *preparation) offloads(name string, onClose func(func() error)) error {
 			p.warnings = append(p.warnings, fmt.Sprintf("%s is on and could not be turned off: %v", f, err))
 			continue
 		}
-		p.done = append(p.done, f+" off")
-		onClose(func() error {
+		p.did(f+" off", func() error {
 			et, err := ethtool.NewEthtool()
 			if err != nil {
 				return err
@@ -128,15 +147,16 @@ func (p *preparation) queue(link netlink.Link) error {
 		if err := netlink.LinkSetTxQLen(link, queueLength); err != nil {
 			return fmt.Errorf("interface %s: set txqueuelen: %w", at.Name, err)
 		}
-		p.done = append(p.done, fmt.Sprintf("txqueuelen %d", queueLength))
+		p.did(fmt.Sprintf("txqueuelen %d", queueLength), func() error { return netlink.LinkSetTxQLen(link, at.TxQLen) })
 	}
 	existing, err := netlink.QdiscList(link)
 	if err != nil {
 		return fmt.Errorf("interface %s: list queueing disciplines: %w", at.Name, err)
 	}
-	if slices.ContainsFunc(existing, func(q netlink.Qdisc) bool {
+	if i := slices.IndexFunc(existing, func(q netlink.Qdisc) bool {
 		return q.Attrs().Parent == netlink.HANDLE_ROOT && q.Type() != "noqueue"
-	}) {
+	}); i >= 0 {
+		p.already = append(p.already, "qdisc "+existing[i].Type())
 		return nil // whatever it is, it stops the sender
 	}
 	q := &netlink.GenericQdisc{
@@ -147,15 +167,38 @@ func (p *preparation) queue(link netlink.Link) error {
 		p.warnings = append(p.warnings, fmt.Sprintf("no pfifo queueing discipline (%v): what the peer cannot take is lost silently", err))
 		return nil
 	}
-	p.done = append(p.done, "qdisc pfifo")
+	p.did("qdisc pfifo", func() error { return netlink.QdiscDel(q) })
 	return nil
 }
 
 // peerHarm are the features of the other end of a veth that break what
-// reaches AF_XDP, and what to do.
-var peerHarm = []struct{ feature, harm string }{
-	{"tx-checksum-ip-generic", "frames reach the switch with unfilled checksums; run: ethtool -K %s tx off"},
-	{"tx-vlan-hw-insert", "VLAN tags of the kernel do not reach the switch; run: ethtool -K %s txvlan off"},
+// reaches AF_XDP.
+var peerHarm = []struct{ feature, name, harm, off string }{
+	{"tx-checksum-ip-generic", "transmit checksums", "with unfilled checksums", "tx off tso off gso off"},
+	{"tx-vlan-hw-insert", "VLAN offload", "without the VLAN tags of the kernel", "txvlan off"},
+}
+
+// peerWarning words what is on at the other end of a veth, or returns "". What
+// stands before the colon fits below a table.
+func peerWarning(at ifaceKey, on func(feature string) bool) string {
+	var names, harms, off []string
+	for _, h := range peerHarm {
+		if on(h.feature) {
+			names, harms, off = append(names, h.name), append(harms, h.harm), append(off, h.off)
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	run := "ethtool"
+	switch {
+	case strings.Contains(at.netns, "/"):
+		run = "nsenter --net=" + at.netns + " ethtool"
+	case at.netns != "":
+		run = "ip netns exec " + at.netns + " ethtool"
+	}
+	return fmt.Sprintf("peer %s has %s on: its frames reach the switch %s; run: %s -K %s %s",
+		at.name, strings.Join(names, " and "), strings.Join(harms, " and "), run, at.name, strings.Join(off, " "))
 }
 
 // peerWarnings looks at the other end of a veth in the namespaces that can be
@@ -184,11 +227,8 @@ func peerWarnings(netns string, link netlink.Link, others []string) []string {
 			if err != nil {
 				return err
 			}
-			for _, h := range peerHarm {
-				if features[h.feature] {
-					w := fmt.Sprintf("peer %s: %s is on: ", ifaceKey{ns, peer.Attrs().Name}, h.feature)
-					warnings = append(warnings, w+fmt.Sprintf(h.harm, peer.Attrs().Name))
-				}
+			if w := peerWarning(ifaceKey{ns, peer.Attrs().Name}, func(f string) bool { return features[f] }); w != "" {
+				warnings = append(warnings, w)
 			}
 			return nil
 		})

@@ -8,8 +8,9 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/gswitch/gswitch/dataplane/xsk"
 )
 
 // supervisor watches the interfaces of an engine: an interface that is
@@ -24,6 +25,7 @@ type supervisor struct {
 	wg      sync.WaitGroup
 
 	monitors map[string]*monitor // by namespace, guarded by Engine.mu
+	asked    time.Time           // when the other ends of veths were looked at
 }
 
 // monitor is a subscription to the links of one network namespace.
@@ -85,29 +87,34 @@ func (s *supervisor) watch(ns string) error {
 	if s.monitors[ns] != nil {
 		return nil
 	}
-	h, err := netns.GetFromPath(netnsPath(ns))
-	if err != nil {
-		return fmt.Errorf("network namespace %s: %w", ns, err)
-	}
-	defer h.Close()
 	var st unix.Stat_t
-	if err := unix.Fstat(int(h), &st); err != nil {
+	if err := unix.Stat(netnsPath(ns), &st); err != nil {
 		return fmt.Errorf("network namespace %s: %w", ns, err)
 	}
-	handle, err := netlink.NewHandleAt(h, unix.NETLINK_ROUTE)
-	if err != nil {
-		return fmt.Errorf("network namespace %s: netlink: %w", ns, err)
-	}
-	m := &monitor{handle: handle, inode: st.Ino, done: make(chan struct{})}
+	m := &monitor{inode: st.Ino, done: make(chan struct{})}
 	updates := make(chan netlink.LinkUpdate, 64)
-	err = netlink.LinkSubscribeWithOptions(updates, m.done, netlink.LinkSubscribeOptions{
-		Namespace: &h,
-		// An overrun of the socket, at worst: then we look, too.
-		ErrorCallback: func(error) { s.poke() },
+	// Sockets stay in the namespace that they were made in. Naming that of the
+	// process to the library would make it enter it, a privilege of its own
+	// (CAP_SYS_ADMIN) that ports of the process's own namespace do not need.
+	err := xsk.InNetNS(ns, func() (err error) {
+		if m.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+			return fmt.Errorf("netlink: %w", err)
+		}
+		err = netlink.LinkSubscribeWithOptions(updates, m.done, netlink.LinkSubscribeOptions{
+			// An overrun of the socket, at worst: then we look, too.
+			ErrorCallback: func(error) { s.poke() },
+		})
+		if err != nil {
+			m.handle.Close()
+			return fmt.Errorf("watch links: %w", err)
+		}
+		return nil
 	})
 	if err != nil {
-		handle.Close()
-		return fmt.Errorf("network namespace %s: watch its links: %w", ns, err)
+		if ns != "" {
+			return fmt.Errorf("network namespace %s: %w", ns, err)
+		}
+		return err
 	}
 	s.monitors[ns] = m
 	s.wg.Go(func() {
@@ -179,7 +186,19 @@ func (e *Engine) inspect(changed bool) {
 			e.follow(i, i.linkState(e))
 		}
 	}
+	if now := time.Now(); now.Sub(s.asked) >= askPeers {
+		s.asked = now
+		for _, i := range e.interfaces {
+			if len(i.peer) > 0 {
+				e.lookAtPeer(i)
+			}
+		}
+	}
 }
+
+// askPeers is how often the other end of a veth is looked at that breaks
+// frames: what mends it sends no notice to this namespace.
+const askPeers = time.Second
 
 // lose closes an interface that went away.
 func (e *Engine) lose(i *iface, why string) {

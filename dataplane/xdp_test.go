@@ -11,6 +11,7 @@ import (
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 
 	"github.com/gswitch/gswitch/dataplane/xsk"
 	"github.com/gswitch/gswitch/frame"
@@ -308,7 +309,7 @@ func TestXDPPreparesVeth(t *testing.T) {
 			t.Errorf("setup %q lacks %q", p.Setup, want)
 		}
 	}
-	if len(p.Warnings) != 2 || !strings.Contains(p.Warnings[0], "ethtool -K h0 tx off") {
+	if len(p.Warnings) != 1 || !strings.HasSuffix(p.Warnings[0], "run: ip netns exec "+l.host+" ethtool -K h0 tx off tso off gso off txvlan off") {
 		t.Errorf("warnings %q, want both of the peer's offloads", p.Warnings)
 	}
 	l.in(t, l.dut, func() error {
@@ -339,6 +340,86 @@ func TestXDPPreparesVeth(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// What was set is put back at the end, on a veth too; what was so before is
+// left and listed.
+func TestXDPPutsBack(t *testing.T) {
+	l := newLab(t, 1, 1)
+	e := mustEngine(t, Config{})
+	n := &tester{pool: e.Worker(0).Pool()}
+	mustNode(t, e, 0, n)
+	look := func() (link netlink.Link, qdisc string, checksum bool) {
+		l.in(t, l.dut, func() error {
+			et, err := ethtool.NewEthtool()
+			if err != nil {
+				return err
+			}
+			defer et.Close()
+			f, err := et.Features("d0")
+			if err != nil {
+				return err
+			}
+			checksum = f["tx-checksum-ip-generic"]
+			if link, err = netlink.LinkByName("d0"); err != nil {
+				return err
+			}
+			qs, err := netlink.QdiscList(link)
+			if len(qs) > 0 {
+				qdisc = qs[0].Type()
+			}
+			return err
+		})
+		return link, qdisc, checksum
+	}
+	p := mustPort(t, e, 0, n, 0, PortSpec{Interface: "d0", NetNS: l.dut})
+	if err := e.RemovePort(p); err != nil {
+		t.Fatal(err)
+	}
+	const touched = unix.IFF_UP | unix.IFF_PROMISC
+	if link, qdisc, checksum := look(); link.Attrs().RawFlags&touched != 0 || qdisc == "pfifo" || !checksum {
+		t.Errorf("left: flags %#x, queue %q, checksum offload %v", link.Attrs().RawFlags, qdisc, checksum)
+	}
+
+	l.set(t, l.dut, "d0", true)
+	p = mustPort(t, e, 0, n, 0, PortSpec{Interface: "d0", NetNS: l.dut})
+	if setup := state(e, 0).Setup; !slices.ContainsFunc(setup, func(s string) bool {
+		return strings.HasPrefix(s, "already so: ") && strings.HasSuffix(s, "link up")
+	}) {
+		t.Errorf("setup %q does not say that the link was up", setup)
+	}
+	if err := e.RemovePort(p); err != nil {
+		t.Fatal(err)
+	}
+	if link, _, _ := look(); link.Attrs().RawFlags&touched != unix.IFF_UP {
+		t.Errorf("a link that was up is left with flags %#x", link.Attrs().RawFlags)
+	}
+}
+
+// A warning goes when the other end is mended.
+func TestXDPWarningGoes(t *testing.T) {
+	l := newLab(t, 1, 1)
+	e := mustEngine(t, Config{})
+	n := &tester{pool: e.Worker(0).Pool()}
+	mustNode(t, e, 0, n)
+	mustPort(t, e, 0, n, 0, PortSpec{Interface: "d0", NetNS: l.dut})
+	if err := e.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if p := state(e, 0); len(p.Warnings) != 1 {
+		t.Fatalf("warnings %q, want one", p.Warnings)
+	}
+	l.in(t, l.host, func() error {
+		et, err := ethtool.NewEthtool()
+		if err != nil {
+			return err
+		}
+		defer et.Close()
+		return et.Change("h0", map[string]bool{"tx-checksum-ip-generic": false, "tx-vlan-hw-insert": false})
+	})
+	for len(state(e, 0).Warnings) > 0 {
+		pause()
+	}
 }
 
 // An interface that carries another XDP program is refused, and untouched.

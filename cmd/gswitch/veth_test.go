@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
@@ -183,6 +184,57 @@ func TestPortIsExplained(t *testing.T) {
 	}
 	if log := d.log.String(); !strings.Contains(log, `msg="interface opened" interface=eth1 netns=`+l.ns[0]+` mode=native tried="zero-copy: refused`) {
 		t.Errorf("the log does not tell the mode:\n%s", log)
+	}
+}
+
+// In a container that has the documented capabilities and no others, ports of
+// the process's own network namespace work: no CAP_SYS_ADMIN is needed.
+func TestCapabilitiesOfAContainer(t *testing.T) {
+	l := newLab(t)
+	socket := filepath.Join(t.TempDir(), "s1.sock")
+	d := &daemon{Cmd: exec.Command(program, "run", "--socket", socket, "--port", "eth1", "--port", "eth2", "--poll", "sleep")}
+	d.Stderr = &d.log
+	out, err := d.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	started := make(chan error)
+	go func() {
+		// This thread dies with the goroutine, and what it gave up with it.
+		runtime.LockOSThread()
+		started <- func() error {
+			ns, err := netns.GetFromName(l.ns[0])
+			if err != nil {
+				return err
+			}
+			defer ns.Close()
+			if err := netns.Set(ns); err != nil {
+				return err
+			}
+			// deploy/README.md: NET_ADMIN NET_RAW IPC_LOCK SYS_NICE PERFMON BPF.
+			keep := map[uintptr]bool{unix.CAP_NET_ADMIN: true, unix.CAP_NET_RAW: true, unix.CAP_IPC_LOCK: true, unix.CAP_SYS_NICE: true, unix.CAP_PERFMON: true, unix.CAP_BPF: true}
+			for c := range uintptr(unix.CAP_LAST_CAP + 1) {
+				if keep[c] {
+					continue
+				}
+				if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
+					return fmt.Errorf("drop capability %d: %w", c, err)
+				}
+			}
+			return d.Start()
+		}()
+	}()
+	if err := <-started; err != nil {
+		t.Fatal(err)
+	}
+	line, _ := bufio.NewReader(out).ReadString('\n')
+	if !strings.HasPrefix(line, "ready: ") {
+		t.Errorf("no line with ready, but %q", line)
+	} else if err := d.Process.Signal(unix.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	if err := d.Wait(); err != nil {
+		t.Errorf("%v; log:\n%s", err, d.log.String())
 	}
 }
 
