@@ -90,6 +90,3 @@ func (t *Range) Without(lo uint32) *Range {
 // Intervals returns the intervals in ascending order. The caller must not
 // change them.
 func (t *Range) Intervals() []Interval { return t.rest }
-
-// Len returns the number of intervals.
-func (t *Range) Len() int { return len(t.lo) }
