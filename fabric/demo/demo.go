@@ -105,7 +105,7 @@ func (d *demo) plan() error {
 		return err
 	}
 	d.layout, err = lab.NewLayout(plan, lab.Options{
-		Poll: d.Poll, Adjust: d.adjust, Sysctls: map[string]string{
+		Poll: d.Poll, Adjust: d.adjust, Owned: true, Sysctls: map[string]string{
 			"net.ipv4.tcp_congestion_control": "reno", // every kernel has it, and it heeds ECN
 			"net.ipv4.tcp_ecn":                "1",
 			"net.ipv4.tcp_reflect_tos":        "1",

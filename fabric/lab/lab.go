@@ -20,6 +20,9 @@ type Progress func(format string, args ...any)
 // ErrUp says that a fabric is up and whole already.
 var ErrUp = errors.New("is up already; take it down first")
 
+// ErrNone says that there is no fabric at all.
+var ErrNone = errors.New("no fabric is up; raise one with gfabric up")
+
 // Up raises a fabric and returns when all its switches forward. program is
 // the gswitch to run. What is left of an earlier fabric of the same name that
 // is not whole is removed first. If anything fails, or ctx ends, everything
@@ -286,7 +289,7 @@ func Resolve(name string) (string, error) {
 	}
 	switch len(all) {
 	case 0:
-		return "", errors.New("no fabric is up; raise one with gfabric up")
+		return "", ErrNone
 	case 1:
 		return all[0], nil
 	}

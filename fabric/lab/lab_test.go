@@ -207,6 +207,18 @@ func child(what string) int {
 	switch verb {
 	case "stream":
 		_, err = load.Stream(ctx, load.StreamOptions{Address: arg, Bytes: 2 << 20, Streams: 2})
+	case "owned":
+		topo, e := fabric.Spec{Name: arg, Generate: "star(1)"}.Build()
+		if e != nil {
+			err = e
+			break
+		}
+		plan, _ := fabric.NewPlan(topo)
+		l, _ := NewLayout(plan, Options{Owned: true})
+		if err = Up(ctx, l, os.Args[0], func(string, ...any) {}); err == nil {
+			fmt.Println("up")
+			select {} // until it is killed
+		}
 	case "exec":
 		err = Exec(arg, "h1", []string{"sh", "-c", "ls /sys/class/net; grep -w s1 /etc/hosts; exit 42"})
 	case "up":
@@ -259,6 +271,45 @@ func TestKilled(t *testing.T) {
 		t.Logf("killed with %d traces", left)
 		expectTraces(t, before)
 	}
+}
+
+// A fabric that is raised for the time of a program is whole while that runs.
+// If it is killed, status tells, and the next up of that name removes the rest.
+func TestMakerKilled(t *testing.T) {
+	needRoot(t)
+	name := testPrefix + "owned"
+	t.Cleanup(func() { Down(name, t.Logf) })
+	before := traces(t)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childEnv+"=owned:"+name, stubEnv+"=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := out.Read(make([]byte, 8)); err != nil || n == 0 {
+		t.Fatalf("the child does not raise its fabric: %v", err)
+	}
+	l := layoutOf(t, "owned", "star(1)", fabric.L2, Options{})
+	t.Setenv(stubEnv, "1")
+	if err := Up(t.Context(), l, os.Args[0], t.Logf); !errors.Is(err, ErrUp) {
+		t.Errorf("up beside a maker that lives: %v", err)
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	st, err := Inspect(name)
+	if err != nil || st.Healthy || len(st.Problems) != 1 || !strings.Contains(st.Problems[0], fmt.Sprintf("process %d, which raised it for itself, was killed", cmd.Process.Pid)) {
+		t.Errorf("status of a fabric whose maker was killed: %+v, %v", st, err)
+	}
+	if err := Up(t.Context(), l, os.Args[0], t.Logf); err != nil {
+		t.Errorf("up after the maker was killed: %v", err)
+	}
+	if _, err := Down(name, t.Logf); err != nil {
+		t.Error(err)
+	}
+	expectTraces(t, before)
 }
 
 // Whatever a fabric fails at, it leaves nothing.

@@ -23,6 +23,9 @@ type Options struct {
 	CPUs []int
 	// Adjust may change the configuration of a switch before it is checked.
 	Adjust func(node int, sw *config.Switch)
+	// Owned says that the fabric is to live no longer than the process that
+	// raises it: what a killed one leaves is not whole.
+	Owned bool
 	// Sysctls are settings of the hosts, such as net.ipv4.tcp_ecn.
 	Sysctls map[string]string
 }
@@ -34,6 +37,7 @@ type Layout struct {
 	Veths      []Veth
 	Processes  []Process
 	dir        string
+	owned      bool
 	sysctls    map[string]string // of the hosts
 }
 
@@ -80,7 +84,7 @@ func namespaceName(fabricName, node string) string { return "gf." + fabricName +
 // NewLayout lays a plan out. Nothing is made yet.
 func NewLayout(p *fabric.Plan, o Options) (*Layout, error) {
 	t := p.Topology
-	l := &Layout{Plan: p, dir: filepath.Join(runDir, t.Name), sysctls: maps.Clone(hostSysctls)}
+	l := &Layout{Plan: p, dir: filepath.Join(runDir, t.Name), owned: o.Owned, sysctls: maps.Clone(hostSysctls)}
 	for key, v := range o.Sysctls {
 		l.sysctls[strings.ReplaceAll(key, ".", "/")] = v
 	}

@@ -35,6 +35,7 @@ type state struct {
 	Phase      string           `json:"phase"`
 	Created    time.Time        `json:"created"`
 	Maker      procID           `json:"maker"`
+	Owned      bool             `json:"owned,omitempty"` // it is to live no longer than its maker
 	Topology   *fabric.Topology `json:"topology"`
 	Namespaces []Namespace      `json:"namespaces"`
 	Veths      []Veth           `json:"veths"`
@@ -61,7 +62,7 @@ type procID struct {
 func newState(l *Layout) *state {
 	t := l.Plan.Topology
 	s := &state{
-		Version: 1, Name: t.Name, Token: strings.ToLower(rand.Text()), Phase: phaseCreating, Created: time.Now().UTC(), Maker: self(),
+		Version: 1, Name: t.Name, Token: strings.ToLower(rand.Text()), Phase: phaseCreating, Created: time.Now().UTC(), Maker: self(), Owned: l.owned,
 		Topology: t, Namespaces: l.Namespaces, Veths: l.Veths,
 	}
 	for _, p := range l.Processes {

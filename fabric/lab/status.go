@@ -82,7 +82,7 @@ func List() ([]*Status, error) {
 	if err != nil {
 		return nil, err
 	}
-	var v []*Status
+	v := []*Status{} // nothing is an empty list in JSON too
 	for _, name := range all {
 		s, err := readState(name)
 		if err != nil {
@@ -104,6 +104,8 @@ func (s *state) inspect() *Status {
 		problem("is being raised by process %d", s.Maker.PID)
 	case s.Phase != phaseUp:
 		problem("was left while %s; gfabric down or up cleans it", s.Phase)
+	case s.Owned && !s.Maker.alive():
+		problem("process %d, which raised it for itself, was killed; gfabric down --name %s removes what it left", s.Maker.PID, s.Name)
 	}
 	up := s.devicesUp(problem)
 	plan, err := fabric.NewPlan(t)
