@@ -22,6 +22,9 @@ func demoCommand() *cobra.Command {
 					return usagef("--rate: %w", err)
 				}
 			}
+			if err := checkPoll(o.Poll); err != nil {
+				return err
+			}
 			if o.Gswitch, err = lab.FindGswitch(gswitch); err != nil {
 				return err
 			}

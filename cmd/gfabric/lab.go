@@ -60,6 +60,10 @@ func downCommand() *cobra.Command {
 			}
 			if name == "" {
 				only, err := lab.Resolve("")
+				if errors.Is(err, lab.ErrNone) {
+					say("no fabric is up: nothing to remove")
+					return nil
+				}
 				if err != nil {
 					return err
 				}
@@ -80,18 +84,29 @@ func downCommand() *cobra.Command {
 func execCommand() *cobra.Command {
 	var name string
 	c := &cobra.Command{
-		Use:   "exec HOST -- COMMAND [ARGUMENT...]",
+		Use:   "exec [--name FABRIC] HOST -- COMMAND [ARGUMENT...]",
 		Short: "Run a command in a host, with this terminal; its exit code is passed on",
 		Long: "exec runs a command in a host (or a switch's namespace) with this terminal.\n" +
 			"The exit code is the command's own; 127 if it is not found, 126 if it cannot be run.",
-		Args: cobra.MinimumNArgs(2),
-		RunE: func(_ *cobra.Command, args []string) error {
-			argv := args[1:]
-			if argv[0] == "--" {
-				argv = argv[1:]
+		Example: "  gfabric exec h1 -- ping -c 3 h8\n" +
+			"  gfabric exec h1 -- bash\n" +
+			"  gfabric exec --name ring h1 -- ip route\n" +
+			"  gfabric exec h2 -- gfabric load serve",
+		DisableFlagsInUseLine: true,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("no host and no command is given, as in gfabric exec h1 -- ping h2")
 			}
+			// Flags may stand before the host and behind it.
+			if err := c.Flags().Parse(args[1:]); err != nil {
+				return usagef("%w; a command begins after --, as in gfabric exec %s -- ping h2", err, args[0])
+			}
+			if help, _ := c.Flags().GetBool("help"); help {
+				return c.Help()
+			}
+			argv := c.Flags().Args()
 			if len(argv) == 0 {
-				return usagef("no command is given; write gfabric exec %s -- COMMAND", args[0])
+				return usagef("no command is given to run in %s, as in gfabric exec %s -- ping h2, or bash for a shell", args[0], args[0])
 			}
 			only, err := lab.Resolve(name)
 			if err != nil {

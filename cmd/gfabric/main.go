@@ -22,11 +22,13 @@ var version = "unknown"
 // Exit codes.
 const (
 	exitFailed = 1 // it was understood and did not work
-	exitUsage  = 2 // it was not understood
+	exitUsage  = 2 // the command line or the topology is wrong
 )
 
-// usageError is a mistake on the command line.
+// usageError is a mistake on the command line or in a topology.
 type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 

@@ -177,8 +177,14 @@ func TestFabric(t *testing.T) {
 					ok = false
 				}
 			}
-			if _, code := l.run(t, in("h1", "sh", "-c", "exit 7")...); code != 7 {
-				t.Errorf("the exit code 7 became %d", code)
+			for _, args := range [][]string{
+				in("h1", "sh", "-c", "exit 7"),
+				{"exec", "h1", "--name", l.name, "--", "sh", "-c", "exit 7"},
+				{"exec", "h1", "--name=" + l.name, "sh", "-c", "exit 7"},
+			} {
+				if _, code := l.run(t, args...); code != 7 {
+					t.Errorf("gfabric %s: the exit code 7 became %d", strings.Join(args, " "), code)
+				}
 			}
 			if _, code := l.run(t, in("h1", "no-such-program")...); code != 127 {
 				t.Errorf("a program that is not there: exit code %d", code)
@@ -257,9 +263,12 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"graph", "fat-tree:4"}, 0},
 		{[]string{"graph", "--format", "dot", "star:2"}, 0},
 		{[]string{"graph", "--format", "mermaid", "star:2"}, 0},
-		{[]string{"plan", bad}, exitFailed},
-		{[]string{"plan", filepath.Join(dir, "absent.yaml")}, exitFailed},
-		{[]string{"plan", "ring:4", "--mode", "l2"}, exitFailed},
+		{[]string{"plan", bad}, exitUsage},
+		{[]string{"plan", "star:x"}, exitUsage},
+		{[]string{"plan", "star:2", "--mode", "l4"}, exitUsage},
+		{[]string{"plan", "star:2", "--poll", "often"}, exitUsage},
+		{[]string{"plan", filepath.Join(dir, "absent.yaml")}, exitUsage},
+		{[]string{"plan", "ring:4", "--mode", "l2"}, exitUsage},
 		{[]string{"down", "no-such-fabric-here"}, 0},
 		{[]string{"status", "--name", "no-such-fabric-here"}, exitFailed},
 		{[]string{"exec", "--name", "no-such-fabric-here", "h1", "--", "true"}, exitFailed},
@@ -270,7 +279,11 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"plan", "star:2", "--processes", "two"}, exitUsage},
 		{[]string{"graph", "star:2", "--format", "png"}, exitUsage},
 		{[]string{"down", "--all", "x"}, exitUsage},
+		{[]string{"exec"}, exitUsage},
 		{[]string{"exec", "h1"}, exitUsage},
+		{[]string{"exec", "h1", "--no-such-flag", "true"}, exitUsage},
+		{[]string{"exec", "h1", "--name", "no-such-fabric-here", "--", "true"}, exitFailed},
+		{[]string{"exec", "h1", "--help"}, 0},
 		{[]string{"exec", "h1", "--"}, exitUsage},
 	} {
 		if slices.Contains(c.args, "down") && os.Geteuid() != 0 {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,7 +48,26 @@ func (f *topologyFlags) load(arg string) (*fabric.Topology, error) {
 		}
 		s.Classes = map[string]fabric.Class{fabric.ClassFabric: c, fabric.ClassHost: h}
 	}
-	return fabric.Load(arg, s)
+	t, err := fabric.Load(arg, s)
+	return t, mistake(err)
+}
+
+// mistake makes what is wrong with a topology an error of its writer.
+func mistake(err error) error {
+	if err == nil {
+		return nil
+	}
+	return usageError{err}
+}
+
+// pollModes are what --poll may be.
+var pollModes = []string{"spin", "adaptive", "sleep"}
+
+func checkPoll(mode string) error {
+	if !slices.Contains(pollModes, mode) {
+		return usagef("--poll: %q is not one of %s", mode, strings.Join(pollModes, ", "))
+	}
+	return nil
 }
 
 // layoutFlags say how a topology is laid out on the machine.
@@ -64,13 +85,16 @@ func (f *layoutFlags) add(c *cobra.Command) {
 }
 
 func (f *layoutFlags) layout(arg string) (*lab.Layout, error) {
+	if err := checkPoll(f.poll); err != nil {
+		return nil, err
+	}
 	t, err := f.load(arg)
 	if err != nil {
 		return nil, err
 	}
 	plan, err := fabric.NewPlan(t)
 	if err != nil {
-		return nil, err
+		return nil, mistake(err)
 	}
 	o := lab.Options{Poll: f.poll, CPUs: f.cpus}
 	switch f.processes {
@@ -80,7 +104,8 @@ func (f *layoutFlags) layout(arg string) (*lab.Layout, error) {
 	default:
 		return nil, usagef("--processes: %q is neither one nor each", f.processes)
 	}
-	return lab.NewLayout(plan, o)
+	l, err := lab.NewLayout(plan, o)
+	return l, mistake(err)
 }
 
 func planCommand() *cobra.Command {
