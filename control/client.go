@@ -8,8 +8,10 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 	"golang.org/x/sys/unix"
@@ -24,25 +26,22 @@ const SocketDir = "/run/gswitch"
 // name.
 func SocketOf(name string) string { return filepath.Join(SocketDir, name+".sock") }
 
-// FindSocket returns the socket of the only daemon that runs.
-func FindSocket(dir string) (string, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "*.sock"))
+// FabricSockets are where the switches of gfabric listen.
+const FabricSockets = "/run/gfabric/*/*.sock"
+
+// FindSocket returns the socket of the only daemon that runs with its socket
+// in dir. Daemons whose sockets match the pattern elsewhere are not chosen,
+// but named where there is no other.
+func FindSocket(dir, elsewhere string) (string, error) {
+	live, err := liveSockets(filepath.Join(dir, "*.sock"))
 	if err != nil {
 		return "", err
 	}
-	var live []string
-	for _, p := range paths {
-		c, err := net.Dial("unix", p)
-		switch {
-		case err == nil:
-			live = append(live, p)
-			c.Close()
-		case errors.Is(err, fs.ErrPermission):
-			return "", fmt.Errorf("%s: permission denied; the socket belongs to root", p)
-		}
-	}
 	switch len(live) {
 	case 0:
+		if others, err := liveSockets(elsewhere); err == nil && len(others) > 0 {
+			return "", fmt.Errorf("no daemon runs under %s, but there is a fabric: choose a daemon of it with\n  --socket %s", dir, strings.Join(others, "\n  --socket "))
+		}
 		return "", fmt.Errorf("no daemon runs under %s; start one with gswitch run, or name its socket with --socket", dir)
 	case 1:
 		return live[0], nil
@@ -54,8 +53,97 @@ func FindSocket(dir string) (string, error) {
 	return "", fmt.Errorf("several daemons run; choose one with --name: %s", strings.Join(names, ", "))
 }
 
+// liveSockets returns the sockets that match a pattern and are listened at.
+func liveSockets(pattern string) (live []string, err error) {
+	paths, err := filepath.Glob(pattern)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range paths {
+		c, err := net.Dial("unix", p)
+		switch {
+		case err == nil:
+			live = append(live, p)
+			c.Close()
+		case errors.Is(err, fs.ErrPermission):
+			return nil, notAllowed(p)
+		}
+	}
+	return live, nil
+}
+
+// notAllowed says who may use a socket.
+func notAllowed(path string) error {
+	group := "its group"
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err == nil {
+		if g, err := user.LookupGroupId(fmt.Sprint(st.Gid)); err == nil {
+			group = "group " + g.Name
+		}
+	}
+	return fmt.Errorf("%s: permission denied; run this as root (sudo) or as a member of %s", path, group)
+}
+
+// patience is how long a daemon may take to answer, slow where it may have
+// much to do or to tell.
+const (
+	patience = 5 * time.Second
+	slow     = 2 * time.Minute
+)
+
+// deadline ends calls that are not answered.
+func deadline(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
+		limit := patience
+		switch r.Spec().Procedure {
+		case api.ControlApplyProcedure, api.ControlEditProcedure, api.ControlGetConfigProcedure, api.ControlListFDBProcedure, api.ControlListRoutesProcedure:
+			limit = slow
+		}
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		return next(ctx, r)
+	}
+}
+
+// listener returns the process that listens at a unix socket, or 0. It need
+// not answer for that.
+func listener(address string) int {
+	c, err := net.Dial("unix", address)
+	if err != nil {
+		return 0
+	}
+	defer c.Close()
+	return peer(c)
+}
+
+// peer returns the process at the other end of a connection (SO_PEERCRED,
+// unix(7)), or 0.
+func peer(c net.Conn) (pid int) {
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return 0
+	}
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = raw.Control(func(fd uintptr) {
+		if cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+			pid = int(cred.Pid)
+		}
+	})
+	return pid
+}
+
+func process(pid int) string {
+	if pid == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (process %d)", pid)
+}
+
 // Dial returns a client of the daemon at address: a path of a socket, or
-// host:port.
+// host:port. Calls that are not answered end; streams wait.
 func Dial(address string) api.ControlClient {
 	network := "unix"
 	if !strings.Contains(address, "/") && strings.Contains(address, ":") {
@@ -71,7 +159,8 @@ func Dial(address string) api.ControlClient {
 	}}
 	// On one machine compression only costs time, a processor's worth of it for
 	// a capture.
-	return api.NewControlClient(client, "http://gswitch", connect.WithAcceptCompression("gzip", nil, nil))
+	return api.NewControlClient(client, "http://gswitch", connect.WithAcceptCompression("gzip", nil, nil),
+		connect.WithInterceptors(connect.UnaryInterceptorFunc(deadline)))
 }
 
 // Explain turns an error of a call into what a person should read.
@@ -82,7 +171,9 @@ func Explain(address string, err error) error {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, unix.ECONNREFUSED):
 		return fmt.Errorf("no daemon listens at %s", address)
 	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("%s: permission denied; the socket belongs to root", address)
+		return notAllowed(address)
+	case connect.CodeOf(err) == connect.CodeDeadlineExceeded:
+		return fmt.Errorf("the daemon at %s%s does not answer", address, process(listener(address)))
 	}
 	var ce *connect.Error
 	if errors.As(err, &ce) {

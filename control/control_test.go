@@ -1,6 +1,7 @@
 package control
 
 import (
+	"errors"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -352,7 +353,7 @@ func TestUnixSocket(t *testing.T) {
 	if err := dead.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := FindSocket(dir); err == nil {
+	if s, err := FindSocket(dir, ""); err == nil {
 		t.Errorf("found %s", s)
 	}
 	d, err := New(parse(t, strings.Replace(wires, "/run/gswitch-test/never.sock", path+", listen: 127.0.0.1:0", 1)), Options{Logger: slog.New(slog.DiscardHandler)})
@@ -364,14 +365,17 @@ func TestUnixSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := listenUnix(path); err != ErrInUse {
+	if _, err := listenUnix(path); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), fmt.Sprintf("(process %d)", os.Getpid())) {
 		t.Errorf("second listener: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- d.Serve(ctx, listeners) }()
 
-	found, err := FindSocket(dir)
+	if _, err := FindSocket(t.TempDir(), filepath.Join(dir, "*.sock")); err == nil || !strings.Contains(err.Error(), "there is a fabric: choose a daemon of it with\n  --socket "+path) {
+		t.Errorf("a fabric elsewhere: %v", err)
+	}
+	found, err := FindSocket(dir, "")
 	if err != nil || found != path {
 		t.Errorf("found %q, %v", found, err)
 	}

@@ -5,6 +5,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+
+	"connectrpc.com/connect"
 
 	"github.com/gswitch/gswitch/control/api"
 	"github.com/gswitch/gswitch/dataplane"
@@ -41,6 +44,33 @@ func (s *server) view(snap *metrics.Snapshot, r *api.ListRequest) *view {
 	return v
 }
 
+// known refuses a switch or a port that does not exist: an empty list would
+// say that there is nothing to see.
+func (d *Daemon) known(sw, port string) error {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	var ports []string
+	found := false
+	for u := range d.chosen(sw) {
+		found = true
+		for name := range u.ports {
+			if name == port {
+				return nil
+			}
+			ports = append(ports, metrics.PortName(u.name, name))
+		}
+	}
+	switch {
+	case !found && sw != "":
+		_, err := d.unit(sw)
+		return connect.NewError(connect.CodeNotFound, err)
+	case port != "":
+		slices.Sort(ports)
+		return connect.NewError(connect.CodeNotFound, fmt.Errorf("there is no port %q; there are %s", port, strings.Join(ports, ", ")))
+	}
+	return nil
+}
+
 // ports calls f for every port that was asked for, with what it was when the
 // counters were cleared.
 func (v *view) ports(f func(sw *metrics.Switch, p, base *metrics.Port)) {
@@ -72,6 +102,9 @@ func since(now, before uint64) uint64 {
 }
 
 func (s *server) ListPorts(_ context.Context, r *api.ListRequest) (*api.Ports, error) {
+	if err := s.d.known(r.Switch, r.Port); err != nil {
+		return nil, err
+	}
 	return s.ports(s.d.Snapshot(), r), nil
 }
 
@@ -140,6 +173,9 @@ func fillLink(m *api.Port, links []dataplane.PortStats, now, before *dataplane.P
 }
 
 func (s *server) ListQueues(_ context.Context, r *api.ListRequest) (*api.Queues, error) {
+	if err := s.d.known(r.Switch, r.Port); err != nil {
+		return nil, err
+	}
 	snap := s.d.Snapshot()
 	out := &api.Queues{}
 	s.view(snap, r).ports(func(sw *metrics.Switch, p, base *metrics.Port) {
@@ -160,6 +196,9 @@ func (s *server) ListQueues(_ context.Context, r *api.ListRequest) (*api.Queues,
 }
 
 func (s *server) ListFDB(_ context.Context, r *api.ListRequest) (*api.FDB, error) {
+	if err := s.d.known(r.Switch, r.Port); err != nil {
+		return nil, err
+	}
 	d := s.d
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -193,6 +232,9 @@ func (s *server) ListFDB(_ context.Context, r *api.ListRequest) (*api.FDB, error
 }
 
 func (s *server) ListRoutes(_ context.Context, r *api.ListRequest) (*api.Routes, error) {
+	if err := s.d.known(r.Switch, r.Port); err != nil {
+		return nil, err
+	}
 	d := s.d
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -245,6 +287,9 @@ func (d *Daemon) sum(u *unit, read func(*vswitch.Node, []vswitch.Traffic) []vswi
 }
 
 func (s *server) ListNeighbors(_ context.Context, r *api.ListRequest) (*api.Neighbors, error) {
+	if err := s.d.known(r.Switch, r.Port); err != nil {
+		return nil, err
+	}
 	d := s.d
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -267,6 +312,9 @@ func (s *server) ListNeighbors(_ context.Context, r *api.ListRequest) (*api.Neig
 }
 
 func (s *server) ListACLs(_ context.Context, r *api.ListRequest) (*api.ACLs, error) {
+	if err := s.d.known(r.Switch, r.Port); err != nil {
+		return nil, err
+	}
 	d := s.d
 	d.mu.RLock()
 	defer d.mu.RUnlock()
@@ -294,6 +342,9 @@ func (s *server) ListACLs(_ context.Context, r *api.ListRequest) (*api.ACLs, err
 }
 
 func (s *server) ListBuffers(_ context.Context, r *api.ListRequest) (*api.Buffers, error) {
+	if err := s.d.known(r.Switch, r.Port); err != nil {
+		return nil, err
+	}
 	v := s.view(s.d.Snapshot(), r)
 	out := &api.Buffers{}
 	for i := range v.Switches {
@@ -320,6 +371,9 @@ func (s *server) ListBuffers(_ context.Context, r *api.ListRequest) (*api.Buffer
 }
 
 func (s *server) ListPFC(_ context.Context, r *api.ListRequest) (*api.PFC, error) {
+	if err := s.d.known(r.Switch, r.Port); err != nil {
+		return nil, err
+	}
 	out := &api.PFC{}
 	s.view(s.d.Snapshot(), r).ports(func(sw *metrics.Switch, p, base *metrics.Port) {
 		fc := &sw.Program.Config.PFC
@@ -368,6 +422,9 @@ func (s *server) ListWorkers(context.Context, *api.ListRequest) (*api.Workers, e
 }
 
 func (s *server) ListDrops(_ context.Context, r *api.ListRequest) (*api.Drops, error) {
+	if err := s.d.known(r.Switch, r.Port); err != nil {
+		return nil, err
+	}
 	return s.drops(s.d.Snapshot(), r), nil
 }
 

@@ -18,6 +18,10 @@ import (
 // ErrInUse is returned where another daemon serves the socket.
 var ErrInUse = errors.New("another daemon listens there")
 
+func inUse(pid int) error {
+	return fmt.Errorf("%w%s; this one needs another name (--name with --port, the first switch's name in a file) or another --socket", ErrInUse, process(pid))
+}
+
 // Listen opens the unix socket and, if one is configured, the TCP address of
 // a resolved document. It comes before New, so that a second daemon finds out
 // before it touches an interface.
@@ -46,11 +50,15 @@ func listenUnix(path string) (net.Listener, error) {
 		return nil, err
 	}
 	lock, err := lockFile(path + ".lock")
+	if errors.Is(err, ErrInUse) {
+		return nil, inUse(listener(path))
+	}
 	if err != nil {
 		return nil, err
 	}
 	if conn, err := net.Dial("unix", path); err == nil {
-		return nil, errors.Join(ErrInUse, conn.Close(), lock.Close())
+		pid := peer(conn)
+		return nil, errors.Join(inUse(pid), conn.Close(), lock.Close())
 	}
 	if fi, err := os.Lstat(path); err == nil {
 		if fi.Mode()&os.ModeSocket == 0 {

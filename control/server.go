@@ -135,6 +135,9 @@ func (s *server) ClearCounters(context.Context, *api.ClearCountersRequest) (*api
 
 func (s *server) FlushFDB(_ context.Context, r *api.FlushFDBRequest) (*api.FlushFDBResponse, error) {
 	d := s.d
+	if err := d.known(r.Switch, ""); err != nil {
+		return nil, err
+	}
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	out := &api.FlushFDBResponse{}
@@ -151,6 +154,9 @@ const (
 )
 
 func (s *server) Watch(ctx context.Context, r *api.WatchRequest, out *connect.ServerStream[api.Ports]) error {
+	if err := s.d.known(r.Switch, ""); err != nil {
+		return err
+	}
 	interval := time.Duration(r.IntervalMs) * time.Millisecond
 	if interval == 0 {
 		interval = defaultInterval

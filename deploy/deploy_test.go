@@ -162,11 +162,16 @@ func TestUnit(t *testing.T) {
 	s := unit(t, "Service")
 	for key, want := range map[string]string{
 		"Type": "notify", "LimitMEMLOCK": "infinity", "Restart": "on-failure", "RuntimeDirectory": "gswitch", "NoNewPrivileges": "yes",
-		"ExecStart": "/usr/bin/gswitch run -c /etc/gswitch/%i.yaml",
+		"ExecStart": "/usr/bin/gswitch run -c /etc/gswitch/%i.yaml --wait 30s",
 	} {
 		if len(s[key]) != 1 || s[key][0] != want {
 			t.Errorf("%s=%v, want %s", key, s[key], want)
 		}
+	}
+	// Waiting for an interface must not use up the starts that are allowed.
+	u := unit(t, "Unit")
+	if fmt.Sprint(u["StartLimitIntervalSec"], u["StartLimitBurst"]) != "[60] [10]" {
+		t.Errorf("ten starts of 30 s each take longer than the limit's interval, but it is %v, %v", u["StartLimitIntervalSec"], u["StartLimitBurst"])
 	}
 	if len(s["ExecReload"]) != 2 {
 		t.Errorf("ExecReload=%v, want a check and a signal", s["ExecReload"])

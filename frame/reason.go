@@ -162,8 +162,16 @@ func (r Reason) String() string {
 	return "unknown"
 }
 
-// Loss reports whether a frame dropped for this reason was lost. Control
-// frames that did their work at the switch are not.
+// Loss reports whether a frame dropped for this reason was lost. Two kinds
+// are not, and healthy networks are full of both: control frames that did
+// their work at the switch, and frames that nobody behind it wanted, such as
+// multicast chatter of hosts and what a neighbour's flooding brings.
 func (r Reason) Loss() bool {
-	return r != Keep && r != PauseConsumed && r != LocalConsumed
+	switch r {
+	case Keep, PauseConsumed, LocalConsumed:
+		return false
+	case ReservedMulticast, SamePort, NoVLANMember, ForeignMAC, MulticastRouted, LocalUnhandled:
+		return false
+	}
+	return true
 }

@@ -96,6 +96,10 @@ func (a *app) capture(ctx context.Context, r *api.CaptureRequest, out io.Writer)
 	if err != nil {
 		return got, err
 	}
+	// A stream has no deadline; whether anybody answers is found out before.
+	if _, err := client.GetVersion(ctx, &api.GetVersionRequest{}); err != nil {
+		return got, control.Explain(address, err)
+	}
 	stream, err := client.Capture(ctx, r)
 	if err != nil {
 		return got, control.Explain(address, err)

@@ -191,14 +191,20 @@ func TestVerbs(t *testing.T) {
 		want        string
 	}{
 		{"show ports", "", 0, `
-PORT   ON      STATE  MODE       RATE  RX FRAMES  TX FRAMES  DROPS
-s1/p1  wire a  up     -        10Gbps          0          0      0
-s1/p2  wire b  up     -     unlimited          0          0      0
-s2/p1  wire a  up     -     unlimited          0          0      0
-s2/p2  wire b  up     -     unlimited          0          0      0
+PORT   ON      MODE       RATE  RX FRAMES  TX FRAMES  DROPS  STATE
+s1/p1  wire a  -        10Gbps          0          0      0  up
+s1/p2  wire b  -     unlimited          0          0      0  up
+s2/p1  wire a  -     unlimited          0          0      0  up
+s2/p2  wire b  -     unlimited          0          0      0  up
 `},
 		{"show ports nosuch", "", 1, `
-gswitch: there is no port "nosuch"
+gswitch: there is no port "nosuch"; there are s1/p1, s1/p2, s2/p1, s2/p2
+`},
+		{"show fdb -S nosuch", "", 1, `
+gswitch: there is no switch "nosuch"; there are s1, s2
+`},
+		{"clear fdb -S nosuch", "", 1, `
+gswitch: there is no switch "nosuch"; there are s1, s2
 `},
 		{"show fdb -S s1", "", 0, `
 VLAN  MAC                PORT  TYPE    AGE
@@ -214,11 +220,11 @@ ADDRESS   MAC                INTERFACE  STATE
 10.0.0.2  02:00:00:00:00:02  p1         static
 `},
 		{"show pfc s1/p1", "", 0, `
-PORT  CLASS  PAUSED  ASKING  STORM  RX XOFF  RX XON  TX XOFF  TX XON  PAUSED S  ASKED S  STORMS
-p1        3  -       -       -            0       0        0       0     0.000    0.000       0
+PORT  CLASS  RX XOFF  RX XON  TX XOFF  TX XON  PAUSED S  ASKED S  STORMS  NOW
+p1        3        0       0        0       0     0.000    0.000       0  -
 `},
 		{"show drops", "", 0, `
-PORT  REASON  FRAMES  LOSS
+no drops
 `},
 		{"apply -f " + next + " --dry-run", "", 0, `
 ~ switches[s1].ports[p1].rate: 10Gbps -> 25Gbps
@@ -267,7 +273,7 @@ applied (generation 7)
 	for _, verb := range []string{"ports", "queues", "fdb", "routes", "neighbors", "acl", "buffer", "pfc", "workers", "drops", "config", "version"} {
 		out, errs, code := invoke(t, "", "--socket", socket, "show", verb)
 		for line := range strings.Lines(out) {
-			if len(line) > 100 && verb != "config" {
+			if len(line) > 81 && verb != "config" {
 				t.Errorf("show %s: a line of %d columns: %s", verb, len(line), line)
 			}
 		}
@@ -289,7 +295,7 @@ applied (generation 7)
 		}
 	}
 	out, _, code := invoke(t, "", "--socket", socket, "watch", "-n", "1", "-i", "50ms")
-	if !strings.HasPrefix(out, "PORT   STATE") || strings.Count(out, "\n") != 6 || code != 0 {
+	if !strings.HasPrefix(out, "PORT   RX PPS") || strings.Count(out, "\n") != 6 || code != 0 {
 		t.Errorf("watch: %d\n%s", code, out)
 	}
 
@@ -310,7 +316,7 @@ func TestSecondDaemonAndKill(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s1.sock")
 	file := write(t, "loop.yaml", loop)
 	d := startDaemon(t, socket, "-c", file)
-	if _, errs, code := invoke(t, "", "run", "--socket", socket, "-c", file); code != 1 || !strings.Contains(errs, "another daemon listens there") {
+	if _, errs, code := invoke(t, "", "run", "--socket", socket, "-c", file); code != 1 || !strings.Contains(errs, fmt.Sprintf("another daemon listens there (process %d); this one needs another name", d.Process.Pid)) {
 		t.Errorf("second daemon: %d %s", code, errs)
 	}
 	if code := d.stop(t, unix.SIGKILL); code != -1 {
@@ -325,5 +331,34 @@ func TestSecondDaemonAndKill(t *testing.T) {
 	}
 	if code := d.stop(t, unix.SIGINT); code != 0 {
 		t.Errorf("exit code %d after SIGINT", code)
+	}
+}
+
+// A daemon that is stopped keeps nobody waiting.
+func TestDaemonThatDoesNotAnswer(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s1.sock")
+	d := startDaemon(t, socket, "-c", write(t, "loop.yaml", loop))
+	if err := d.Process.Signal(unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("the daemon at %s (process %d) does not answer", socket, d.Process.Pid)
+	verbs := [][]string{{"show", "ports"}, {"watch"}, {"capture", "-w", "-"}}
+	got := make(chan string)
+	for _, v := range verbs {
+		go func() {
+			out, err := exec.Command(program, append([]string{"--socket", socket}, v...)...).CombinedOutput()
+			got <- fmt.Sprint(v, " ", err, " ", string(out))
+		}()
+	}
+	for range verbs {
+		if s := <-got; !strings.Contains(s, "exit status 1") || !strings.Contains(s, want) {
+			t.Errorf("%s; want %q", s, want)
+		}
+	}
+	if err := d.Process.Signal(unix.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	if code := d.stop(t, unix.SIGTERM); code != 0 {
+		t.Errorf("exit code %d; log:\n%s", code, d.log.String())
 	}
 }

@@ -83,7 +83,7 @@ under ` + control.SocketDir + ` where only one runs, else chosen with --name or 
 	})
 	f := root.PersistentFlags()
 	f.StringVar(&a.socket, "socket", "", "control socket of the daemon (or host:port)")
-	f.StringVar(&a.name, "name", "", "daemon, by the name of its first switch")
+	f.StringVar(&a.name, "name", "", "daemon, by the name of its first switch; names the switch of run --port")
 	f.StringVarP(&a.sw, "switch", "S", "", "switch, where the daemon runs several")
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(a.runCommand(), a.validateCommand(), a.applyCommand(), schemaCommand(), a.showCommand(), a.setCommand(), a.addCommand(), a.delCommand(),
@@ -126,7 +126,7 @@ func (a *app) client() (api.ControlClient, string, error) {
 		address = control.SocketOf(a.name)
 	default:
 		var err error
-		if address, err = control.FindSocket(control.SocketDir); err != nil {
+		if address, err = control.FindSocket(control.SocketDir, control.FabricSockets); err != nil {
 			return nil, "", err
 		}
 	}

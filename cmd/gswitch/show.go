@@ -92,21 +92,25 @@ const shownWarnings = 4
 func printPorts(w io.Writer, m *api.Ports) {
 	list := m.Ports
 	name := namer(list)
-	t := newTable("PORT", "ON", "STATE", "MODE", ">RATE", ">RX FRAMES", ">TX FRAMES", ">DROPS")
+	t := newTable("PORT", "ON", "MODE", ">RATE", ">RX FRAMES", ">TX FRAMES", ">DROPS", "STATE")
 	var warnings []string
 	for _, p := range list {
-		t.row(name(p.Switch, p.Name), clip(below(p), 24), clip(p.State, 22), dash(p.Mode), rate(p.Rate), p.RxFrames, p.TxFrames, p.Drops)
+		t.row(name(p.Switch, p.Name), below(p), dash(p.Mode), rate(p.Rate), p.RxFrames, p.TxFrames, p.Drops, p.State)
 		for _, text := range p.Warnings {
-			warnings = append(warnings, fmt.Sprintf("%s: %s", name(p.Switch, p.Name), text))
+			short, _, _ := strings.Cut(text, ": ")
+			warnings = append(warnings, fmt.Sprintf("%s: %s", name(p.Switch, p.Name), short))
 		}
 	}
 	t.print(w)
 	for i, text := range warnings {
 		if i == shownWarnings {
-			fmt.Fprintf(w, "and %d more warnings; show ports PORT tells those of one\n", len(warnings)-i)
+			fmt.Fprintf(w, "and %d more warnings\n", len(warnings)-i)
 			break
 		}
 		fmt.Fprintln(w, "warning:", text)
+	}
+	if warnings != nil {
+		fmt.Fprintln(w, "show ports PORT tells what to do")
 	}
 }
 
@@ -128,13 +132,6 @@ func dash(s string) string {
 		return "-"
 	}
 	return s
-}
-
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return s[:n-2] + ".."
 }
 
 func printPort(w io.Writer, p *api.Port) {
@@ -209,7 +206,7 @@ func printFDB(w io.Writer, m *api.FDB) {
 
 func printRoutes(w io.Writer, m *api.Routes) {
 	name := namer(m.Routes)
-	t := newTable("PREFIX", "KIND", "NEXT HOPS", ">FRAMES", ">BYTES")
+	t := newTable("PREFIX", "KIND", ">FRAMES", ">BYTES", "NEXT HOPS")
 	for _, e := range m.Routes {
 		var hops []string
 		for _, h := range e.NextHops {
@@ -226,7 +223,7 @@ func printRoutes(w io.Writer, m *api.Routes) {
 		if full := name(e.Switch, prefix); full != prefix {
 			prefix = e.Switch + " " + prefix
 		}
-		t.row(prefix, e.Kind, clip(dash(strings.Join(hops, ", ")), 34), e.Frames, e.Bytes)
+		t.row(prefix, e.Kind, e.Frames, e.Bytes, dash(strings.Join(hops, ", ")))
 	}
 	t.print(w)
 	fmt.Fprintf(w, "%d of %d\n", len(m.Routes), m.Total)
@@ -247,7 +244,7 @@ func printACLs(w io.Writer, m *api.ACLs) {
 	name := namer(list)
 	t := newTable("LIST", ">SEQ", "NAME", ">FRAMES", ">BYTES", "RULE")
 	for _, r := range list {
-		t.row(name(r.Switch, r.Acl), r.Seq, dash(r.Name), r.Frames, r.Bytes, clip(r.Rule, 48))
+		t.row(name(r.Switch, r.Acl), r.Seq, dash(r.Name), r.Frames, r.Bytes, r.Rule)
 	}
 	t.print(w)
 }
@@ -263,9 +260,13 @@ func printBuffers(w io.Writer, m *api.Buffers) {
 	}
 	fmt.Fprintln(w)
 	name := namer(m.Groups)
-	t = newTable("INGRESS PORT", ">CLASS", "LOSSLESS", ">RESERVED", ">SHARED", ">HEADROOM", ">OF", ">PEAK", ">XOFFS", ">DROPS")
+	t = newTable("FROM PORT", ">CLASS", ">RESERVED", ">SHARED", ">HEADROOM", ">OF", ">PEAK", ">XOFFS", ">DROPS")
 	for _, g := range m.Groups {
-		t.row(name(g.Switch, g.Port), g.Class, yes(g.Lossless), size(g.Reserved), size(g.Shared), size(g.Headroom), size(g.HeadroomSize), size(g.Peak), g.Xoffs, g.Drops)
+		held, most := "lossy", "-"
+		if g.Lossless {
+			held, most = size(g.Headroom), size(g.HeadroomSize)
+		}
+		t.row(name(g.Switch, g.Port), g.Class, size(g.Reserved), size(g.Shared), held, most, size(g.Peak), g.Xoffs, g.Drops)
 	}
 	t.print(w)
 }
@@ -273,22 +274,38 @@ func printBuffers(w io.Writer, m *api.Buffers) {
 func printPFC(w io.Writer, m *api.PFC) {
 	list := m.Classes
 	name := namer(list)
-	t := newTable("PORT", ">CLASS", "PAUSED", "ASKING", "STORM", ">RX XOFF", ">RX XON", ">TX XOFF", ">TX XON", ">PAUSED S", ">ASKED S", ">STORMS")
+	t := newTable("PORT", ">CLASS", ">RX XOFF", ">RX XON", ">TX XOFF", ">TX XON", ">PAUSED S", ">ASKED S", ">STORMS", "NOW")
 	for _, p := range list {
-		t.row(name(p.Switch, p.Port), p.Class, yes(p.Paused), yes(p.Asking), yes(p.Storm), p.RxXoff, p.RxXon, p.TxXoff, p.TxXon,
-			fmt.Sprintf("%.3f", p.PausedSeconds), fmt.Sprintf("%.3f", p.AskedSeconds), p.Storms)
+		var now []string
+		for _, is := range []struct {
+			so   bool
+			word string
+		}{{p.Paused, "paused"}, {p.Asking, "asking"}, {p.Storm, "storm"}} {
+			if is.so {
+				now = append(now, is.word)
+			}
+		}
+		t.row(name(p.Switch, p.Port), p.Class, p.RxXoff, p.RxXon, p.TxXoff, p.TxXon,
+			fmt.Sprintf("%.3f", p.PausedSeconds), fmt.Sprintf("%.3f", p.AskedSeconds), p.Storms, dash(strings.Join(now, ", ")))
 	}
 	t.print(w)
 }
 
 func printDrops(w io.Writer, m *api.Drops) {
 	list := m.Drops
+	if len(list) == 0 {
+		fmt.Fprintln(w, "no drops")
+		return
+	}
 	name := namer(list)
 	t := newTable("PORT", "REASON", ">FRAMES", "LOSS")
 	for _, d := range list {
 		loss := "yes"
-		if !d.Loss {
-			loss = "no, used up"
+		switch {
+		case strings.HasSuffix(d.Reason, "-consumed"):
+			loss = "no: used up"
+		case !d.Loss:
+			loss = "no: nobody wanted it"
 		}
 		t.row(name(d.Switch, dash(d.Port)), d.Reason, d.Frames, loss)
 	}
@@ -296,7 +313,7 @@ func printDrops(w io.Writer, m *api.Drops) {
 }
 
 func printWorkers(w io.Writer, m *api.Workers) {
-	t := newTable(">WORKER", "POLL", ">CPU", ">PORTS", ">BUSY", ">FRAMES/VEC", ">FRAMES/KICK", ">MAX LOOP", ">LATE P99", ">LATE MAX")
+	t := newTable(">WORKER", "POLL", ">CPU", ">PORTS", ">BUSY", ">PER VEC", ">PER KICK", ">MAX LOOP", ">LATE P99", ">LATE MAX")
 	for _, e := range m.Workers {
 		cpu := "-"
 		if e.Cpu >= 0 {
@@ -311,7 +328,7 @@ func printWorkers(w io.Writer, m *api.Workers) {
 	if mem.HugePages {
 		pages = " in huge pages"
 	}
-	fmt.Fprintf(w, "packet memory%s: %d of %d chunks free; heap %s, %d collections, longest pause %s\n",
+	fmt.Fprintf(w, "packet memory%s: %d of %d chunks free\nheap %s, %d collections, longest pause %s\n",
 		pages, mem.FreeChunks, mem.Chunks, size(mem.HeapBytes), mem.GcCycles, span(uint64(mem.GcPauseMaxSeconds*1e9)))
 }
 
@@ -353,7 +370,7 @@ func (a *app) showVersion(c *cobra.Command, _ []string) error {
 	if a.json {
 		return printJSON(c, v)
 	}
-	fmt.Fprintf(c.OutOrStdout(), "daemon %s (%s), kernel %s, process %d, up %.0f s, configuration %d\nclient %s\n",
-		v.Version, v.Go, v.Kernel, v.Pid, v.UptimeSeconds, v.Generation, version)
+	fmt.Fprintf(c.OutOrStdout(), "daemon %s (%s), kernel %s, up %.0f s, configuration %d\nprocess %d, socket %s\nclient %s\n",
+		v.Version, v.Go, v.Kernel, v.UptimeSeconds, v.Generation, v.Pid, v.Socket, version)
 	return nil
 }

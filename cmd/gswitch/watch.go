@@ -31,6 +31,10 @@ refreshed in place; else, and with --json, one report follows the other.`,
 			if err != nil {
 				return err
 			}
+			// A stream has no deadline; whether anybody answers is found out before.
+			if _, err := client.GetVersion(c.Context(), &api.GetVersionRequest{}); err != nil {
+				return control.Explain(address, err)
+			}
 			ctx, stop := signal.NotifyContext(c.Context(), unix.SIGINT, unix.SIGTERM)
 			defer stop()
 			stream, err := client.Watch(ctx, &api.WatchRequest{Switch: a.sw, IntervalMs: uint32(interval.Milliseconds())})
@@ -70,9 +74,9 @@ const (
 
 func printRates(w io.Writer, ports []*api.Port, screen bool) {
 	name := namer(ports)
-	t := newTable("PORT", "STATE", ">RX PPS", ">RX BIT/S", ">TX PPS", ">TX BIT/S", ">DROPS/S", ">DROPS")
+	t := newTable("PORT", ">RX PPS", ">RX BIT/S", ">TX PPS", ">TX BIT/S", ">DROPS/S", ">DROPS", "STATE")
 	for _, p := range ports {
-		t.row(name(p.Switch, p.Name), clip(p.State, 22), si(p.RxFramesPerSecond), si(p.RxBitsPerSecond), si(p.TxFramesPerSecond), si(p.TxBitsPerSecond), si(p.DropsPerSecond), p.Drops)
+		t.row(name(p.Switch, p.Name), si(p.RxFramesPerSecond), si(p.RxBitsPerSecond), si(p.TxFramesPerSecond), si(p.TxBitsPerSecond), si(p.DropsPerSecond), p.Drops, p.State)
 	}
 	if screen {
 		fmt.Fprint(w, home+clearBelow)
