@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -208,6 +211,44 @@ func TestFabric(t *testing.T) {
 	}
 }
 
+// Prometheus reads the switches of a fabric where up says, gswitch by the
+// socket that status shows.
+func TestListen(t *testing.T) {
+	l := newLab(t, "listen")
+	before := machine(t)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	free.Close()
+	l.must(t, "up", "--name", l.name, "--listen", address, "line:2")
+	l.must(t, "exec", "--name", l.name, "h1", "--", "ping", "-c", "1", "-W", "2", "h2")
+	r, err := http.Get("http://" + address + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	text, err := io.ReadAll(r.Body)
+	if err != nil || !bytes.Contains(text, []byte(`switch="s2"`)) {
+		t.Errorf("metrics: %v\n%.2000s", err, text)
+	}
+	status := l.must(t, "status", "--name", l.name)
+	socket := "/run/gfabric/" + l.name + "/gswitch.sock"
+	for _, want := range []string{"http://" + address + "/metrics", socket} {
+		if !strings.Contains(status, want) {
+			t.Errorf("status does not name %s:\n%s", want, status)
+		}
+	}
+	if out, err := exec.Command(filepath.Join(binDir, "gswitch"), "--socket", socket, "show", "ports").CombinedOutput(); err != nil || !bytes.Contains(out, []byte("s2")) {
+		t.Errorf("gswitch show ports: %v\n%s", err, out)
+	}
+	l.must(t, "down", l.name)
+	if d := cmp.Diff(before, machine(t)); d != "" {
+		t.Errorf("left behind (+):\n%s", d)
+	}
+}
+
 // Three links of 5 ms make a round trip of no less than 30 ms.
 func TestDelay(t *testing.T) {
 	l := newLab(t, "delay")
@@ -277,6 +318,8 @@ func TestExitCodes(t *testing.T) {
 		{[]string{"status", "--no-such-flag"}, exitUsage},
 		{[]string{"plan", "star:2", "--rate", "5"}, exitUsage},
 		{[]string{"plan", "star:2", "--processes", "two"}, exitUsage},
+		{[]string{"plan", "star:2", "--listen", "127.0.0.1:9100", "--processes", "each"}, exitUsage},
+		{[]string{"plan", "star:2", "--listen", "nowhere"}, exitUsage},
 		{[]string{"graph", "star:2", "--format", "png"}, exitUsage},
 		{[]string{"down", "--all", "x"}, exitUsage},
 		{[]string{"exec"}, exitUsage},

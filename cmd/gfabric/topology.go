@@ -74,6 +74,7 @@ func checkPoll(mode string) error {
 type layoutFlags struct {
 	topologyFlags
 	processes, poll string
+	listen          string
 	cpus            []int
 }
 
@@ -81,6 +82,7 @@ func (f *layoutFlags) add(c *cobra.Command) {
 	f.topologyFlags.add(c)
 	c.Flags().StringVar(&f.processes, "processes", "one", "one: a single gswitch for all switches, joined inside. each: one for every switch, joined by veth")
 	c.Flags().StringVar(&f.poll, "poll", "adaptive", "how switches wait for frames: spin, adaptive or sleep")
+	c.Flags().StringVar(&f.listen, "listen", "", "TCP address, such as 127.0.0.1:9100, that serves metrics and the API of the switches on this machine; not with --processes each")
 	c.Flags().IntSliceVar(&f.cpus, "cpu", nil, "pin the workers to these CPUs, one worker each")
 }
 
@@ -96,7 +98,7 @@ func (f *layoutFlags) layout(arg string) (*lab.Layout, error) {
 	if err != nil {
 		return nil, mistake(err)
 	}
-	o := lab.Options{Poll: f.poll, CPUs: f.cpus}
+	o := lab.Options{Poll: f.poll, CPUs: f.cpus, Listen: f.listen}
 	switch f.processes {
 	case "one":
 	case "each":

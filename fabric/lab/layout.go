@@ -21,6 +21,9 @@ type Options struct {
 	Poll string
 	// CPUs pins workers: one worker for each. None: one worker, not pinned.
 	CPUs []int
+	// Listen is a TCP address of this machine where the switches' API and
+	// metrics are served too. For one process only.
+	Listen string
 	// Adjust may change the configuration of a switch before it is checked.
 	Adjust func(node int, sw *config.Switch)
 	// Owned says that the fabric is to live no longer than the process that
@@ -65,7 +68,7 @@ type Dev struct {
 // Process is one gswitch.
 type Process struct {
 	Name      string
-	Namespace int
+	Namespace int   // -1: that of the caller
 	Switches  []int // nodes
 	Config    *config.Config
 	File, Log string // paths
@@ -83,6 +86,9 @@ func namespaceName(fabricName, node string) string { return "gf." + fabricName +
 
 // NewLayout lays a plan out. Nothing is made yet.
 func NewLayout(p *fabric.Plan, o Options) (*Layout, error) {
+	if o.Each && o.Listen != "" {
+		return nil, fmt.Errorf("only one process can listen on %s: leave --listen or --processes each out", o.Listen)
+	}
 	t := p.Topology
 	l := &Layout{Plan: p, dir: filepath.Join(runDir, t.Name), owned: o.Owned, sysctls: maps.Clone(hostSysctls)}
 	for key, v := range o.Sysctls {
@@ -102,9 +108,24 @@ func NewLayout(p *fabric.Plan, o Options) (*Layout, error) {
 		for _, s := range t.Switches() {
 			space[s] = all
 		}
-		l.addProcess("gswitch", all, t.Switches(), o)
+		process := all
+		if o.Listen != "" {
+			// A namespace has TCP ports of its own. Outside of it the process
+			// can be reached; its ports find their interfaces by name.
+			process = -1
+		}
+		l.addProcess("gswitch", process, t.Switches(), o)
 	}
 	ports := l.plug(space, o)
+	if o.Listen != "" {
+		for _, s := range t.Switches() {
+			for i := range ports[s] {
+				if ports[s][i].Interface != "" {
+					ports[s][i].NetNS = l.Namespaces[space[s]].Name
+				}
+			}
+		}
+	}
 	for i := range l.Processes {
 		pr := &l.Processes[i]
 		for _, s := range pr.Switches {
@@ -133,7 +154,7 @@ func (l *Layout) addProcess(name string, space int, switches []int, o Options) {
 		Log:    filepath.Join(l.dir, name+".log"),
 		Socket: filepath.Join(l.dir, name+".sock"),
 	}
-	p.Config = &config.Config{Version: 1, Control: config.Control{Socket: p.Socket}}
+	p.Config = &config.Config{Version: 1, Control: config.Control{Socket: p.Socket, Listen: o.Listen}}
 	if len(o.CPUs) == 0 {
 		p.Config.Workers = []config.Worker{{Poll: o.Poll}}
 	}

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -64,7 +65,10 @@ func (s *state) start(p *procState, program string) (*exec.Cmd, error) {
 		return nil, err
 	}
 	defer log.Close()
-	ns, err := openNamespace(p.Namespace, s.marker())
+	ns, err := netns.Get() // of gfabric
+	if p.Namespace != "" {
+		ns, err = openNamespace(p.Namespace, s.marker())
+	}
 	if err != nil {
 		return nil, err
 	}

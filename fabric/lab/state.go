@@ -45,10 +45,11 @@ type state struct {
 type procState struct {
 	Name      string   `json:"name"`
 	Switches  []string `json:"switches"`
-	Namespace string   `json:"namespace"`
+	Namespace string   `json:"namespace"` // empty: that of gfabric
 	Config    string   `json:"config"`
 	Log       string   `json:"log"`
 	Socket    string   `json:"socket"`
+	Listen    string   `json:"listen,omitempty"`
 	Proc      procID   `json:"proc"`
 }
 
@@ -66,7 +67,10 @@ func newState(l *Layout) *state {
 		Topology: t, Namespaces: l.Namespaces, Veths: l.Veths,
 	}
 	for _, p := range l.Processes {
-		ps := procState{Name: p.Name, Namespace: l.Namespaces[p.Namespace].Name, Config: p.File, Log: p.Log, Socket: p.Socket}
+		ps := procState{Name: p.Name, Config: p.File, Log: p.Log, Socket: p.Socket, Listen: p.Config.Control.Listen}
+		if p.Namespace >= 0 {
+			ps.Namespace = l.Namespaces[p.Namespace].Name
+		}
 		for _, n := range p.Switches {
 			ps.Switches = append(ps.Switches, t.Nodes[n].Name)
 		}

@@ -51,6 +51,7 @@ type ProcessStatus struct {
 	Config    string   `json:"config"`
 	Log       string   `json:"log"`
 	Socket    string   `json:"socket"`
+	Listen    string   `json:"listen,omitempty"` // TCP address of API and metrics
 }
 
 // LinkStatus is one link.
@@ -121,7 +122,7 @@ func (s *state) inspect() *Status {
 	}
 	running := map[string]bool{} // by name of the switch
 	for _, p := range s.Processes {
-		ps := ProcessStatus{Name: p.Name, Switches: p.Switches, PID: p.Proc.PID, Running: p.Proc.alive(), Namespace: p.Namespace, Config: p.Config, Log: p.Log, Socket: p.Socket}
+		ps := ProcessStatus{Name: p.Name, Switches: p.Switches, PID: p.Proc.PID, Running: p.Proc.alive(), Namespace: p.Namespace, Config: p.Config, Log: p.Log, Socket: p.Socket, Listen: p.Listen}
 		if !ps.Running {
 			problem("gswitch process %s (%d) is not running; its log is %s", p.Name, p.Proc.PID, p.Log)
 		}
@@ -189,6 +190,9 @@ func (s *state) devicesUp(problem func(string, ...any)) []bool {
 	return up
 }
 
+// mostNamed is how many switches a line of the table names.
+const mostNamed = 4
+
 // WriteTable writes the status for humans.
 func (st *Status) WriteTable(w io.Writer) error {
 	var b strings.Builder
@@ -211,7 +215,16 @@ func (st *Status) WriteTable(w io.Writer) error {
 	}
 	fmt.Fprintf(tw, "\nPROCESS\tRUNNING\tPID\tSWITCHES\tSOCKET\n")
 	for _, p := range st.Processes {
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\n", p.Name, yes(p.Running), p.PID, strings.Join(p.Switches, " "), p.Socket)
+		switches := strings.Join(p.Switches, " ")
+		if len(p.Switches) > mostNamed {
+			switches = fmt.Sprintf("%s to %s (%d)", p.Switches[0], p.Switches[len(p.Switches)-1], len(p.Switches))
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\n", p.Name, yes(p.Running), p.PID, switches, p.Socket)
+	}
+	for _, p := range st.Processes {
+		if p.Listen != "" {
+			fmt.Fprintf(tw, "\nmetrics of %s: http://%s/metrics\n", p.Name, p.Listen)
+		}
 	}
 	fmt.Fprintf(tw, "\nLINK\tUP\tKIND\tRATE\tDELAY\tMTU\n")
 	for _, l := range st.Links {
