@@ -59,10 +59,16 @@ func (c *FlowCache) Lookup(t *Ternary, k *Key) uint32 {
 	return c.miss(t, k, n, mark)
 }
 
-// LookupVec writes the id for keys[i] to ids[i].
+// LookupVec writes the id for keys[i] to ids[i]. Frames of one flow come in
+// trains: a key like the one before it is not looked up again.
 func (c *FlowCache) LookupVec(t *Ternary, keys []Key, ids []uint32) {
 	ids = ids[:len(keys)]
 	for i := range keys {
+		if i > 0 && keys[i][0] == keys[i-1][0] && keys[i].equal(&keys[i-1]) {
+			c.Hits++
+			ids[i] = ids[i-1]
+			continue
+		}
 		ids[i] = c.Lookup(t, &keys[i])
 	}
 }

@@ -70,11 +70,17 @@ type addresses struct{ src, dst addrKey }
 // lookupRoutes reads the addresses of the frames of v and looks them up.
 func (n *Node) lookupRoutes(v []frame.Ref) {
 	table := n.prog.routing.table
+	var last addrKey // of a train of frames to one destination, one is looked up
+	var family uint32
+	id := uint32(pipeline.NoEntry)
 	for i, r := range v {
 		m := n.arena.Meta(r)
 		a := &n.routeAddr[i]
 		a.read(n.arena.Bytes(r), m)
-		n.routeID[i] = lookupRoute(table, m, &a.dst)
+		if f := m.Flags & (frame.HasIPv4 | frame.HasIPv6); a.dst != last || f != family || m.Reason != frame.Keep {
+			last, family, id = a.dst, f, lookupRoute(table, m, &a.dst)
+		}
+		n.routeID[i] = id
 	}
 }
 
