@@ -76,8 +76,11 @@ func (n *Node) lookupRoutes(v []frame.Ref) {
 	for i, r := range v {
 		m := n.arena.Meta(r)
 		a := &n.routeAddr[i]
+		if m.Reason != frame.Keep {
+			continue // route drops it
+		}
 		a.read(n.arena.Bytes(r), m)
-		if f := m.Flags & (frame.HasIPv4 | frame.HasIPv6); a.dst != last || f != family || m.Reason != frame.Keep {
+		if f := m.Flags & (frame.HasIPv4 | frame.HasIPv6); a.dst != last || f != family {
 			last, family, id = a.dst, f, lookupRoute(table, m, &a.dst)
 		}
 		n.routeID[i] = id

@@ -412,3 +412,22 @@ func TestNeighborsGoWithTheirLink(t *testing.T) {
 		}
 	}
 }
+
+// What is remembered of the frame before serves only frames that are alike.
+func TestTrainsAreNotMixedUp(t *testing.T) {
+	cfg := routerConfig()
+	cfg.Neighbors = []StaticNeighbor{{netip.MustParseAddr("10.0.1.2"), hostMAC(2)}}
+	r := newRig(t, cfg)
+	good := udp(selfMAC, hostMAC(1), "10.0.1.2", "10.0.0.9")
+	bad := append([]byte(nil), good...)
+	bad[24] ^= 1
+	far := udp(selfMAC, hostMAC(1), "203.0.113.1", "10.0.0.9")
+	mapped := wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv6("fd00:0:0:a::9", "::ffff:10.0.1.2"), wt.UDP(1, 2))
+	r.in(0, good, bad, good, far, bad, good, mapped, good, far, good)
+	if got := len(r.out(1)); got != 5 {
+		t.Errorf("%d good frames came out, want 5: %v", got, r.drops())
+	}
+	if c := r.counts(0); c.Drops[frame.ParseIPv4Checksum] != 2 || c.Drops[frame.NoRoute] != 3 {
+		t.Errorf("dropped %v, want two for their checksum and three without a route", r.drops())
+	}
+}
