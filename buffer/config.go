@@ -173,7 +173,7 @@ func planHeadroom(c *Config, pc *PortConfig, g *Group, where string) (uint64, er
 	case g.Headroom == 0:
 		return need, nil
 	case g.Headroom < need:
-		return 0, fmt.Errorf("%s: headroom of %d B is not safe, the link can deliver more after a pause: at least %d B, or 0 to have it computed", where, g.Headroom, need)
+		return 0, fmt.Errorf("%s: headroom of %d B is not safe, the link can deliver more after a pause: at least %d B, or none to have it computed (auto)", where, g.Headroom, need)
 	}
 	return g.Headroom, nil
 }

@@ -55,7 +55,15 @@ func unknownTable(table string) error {
 
 func parseEntry[T any](text string) (T, error) {
 	var e T
-	return e, ParseSection("entry", []byte(text), &e).Err()
+	err := ParseSection("", []byte(text), &e).Err()
+	var errs Errors
+	if errors.As(err, &errs) {
+		// The entry has one line: where in it says nothing.
+		for i := range errs {
+			errs[i].Line, errs[i].Column = 0, 0
+		}
+	}
+	return e, err
 }
 
 func put[T any](list *[]T, e T, same func(T) bool) {

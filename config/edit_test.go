@@ -15,7 +15,7 @@ func TestEdit(t *testing.T) {
 	for _, e := range []struct{ table, acl, entry, err string }{
 		{"routes", "", "{prefix: 10.1.0.0/16, via: 10.0.0.2}", ""},
 		{"routes", "", "{prefix: 10.1.0.0/16, via: 10.0.0.3}", ""},
-		{"routes", "", "{prefix: 10.1.0.0/16, vai: 10.0.0.3}", `entry:1:23: vai: unknown key; did you mean "via"?`},
+		{"routes", "", "{prefix: 10.1.0.0/16, vai: 10.0.0.3}", `vai: unknown key; did you mean "via"?`},
 		{"neighbors", "", "{address: 10.0.0.2, mac: 02:00:00:00:00:02}", ""},
 		{"fdb", "", "{mac: 02:00:00:00:00:03, port: e2}", ""},
 		{"fdb", "", "{mac: 02:00:00:00:00:03, vlan: 1, port: e1}", ""},

@@ -65,7 +65,7 @@ func (d *Daemon) apply(make func(*config.Config) (*config.Config, error), source
 			return changes, explain(err)
 		}
 	}
-	d.accept(next, resolved, source)
+	d.accept(next, resolved, source, len(changes) > 0)
 	for _, c := range changes {
 		d.log.Debug("configuration changed", "change", c.String())
 	}

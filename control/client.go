@@ -163,7 +163,8 @@ func Dial(address string) api.ControlClient {
 		connect.WithInterceptors(connect.UnaryInterceptorFunc(deadline)))
 }
 
-// Explain turns an error of a call into what a person should read.
+// Explain turns an error of a call into what a person should read: a
+// ConfigError if what was asked for is wrong in itself.
 func Explain(address string, err error) error {
 	switch {
 	case err == nil:
@@ -176,7 +177,10 @@ func Explain(address string, err error) error {
 		return fmt.Errorf("the daemon at %s%s does not answer", address, process(listener(address)))
 	}
 	var ce *connect.Error
-	if errors.As(err, &ce) {
+	if errors.As(err, &ce) && ce.Code() == connect.CodeInvalidArgument {
+		return ConfigError{errors.New(ce.Message())}
+	}
+	if ce != nil {
 		return errors.New(ce.Message())
 	}
 	return err

@@ -1,9 +1,9 @@
 package control
 
 import (
-	"errors"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -127,6 +127,24 @@ func TestJSONOverHTTP(t *testing.T) {
 	}
 	if code, v := call(t, srv, "ListPorts", `{"swich":"s1"}`); code != 400 {
 		t.Errorf("an unknown field: %d %v", code, v)
+	}
+	// People with curl are told how.
+	for _, send := range []func() (*http.Response, error){
+		func() (*http.Response, error) { return http.Get(srv.URL + "/") },
+		func() (*http.Response, error) { return http.Get(srv.URL + "/gswitch.v1.Control/ListPorts") },
+		func() (*http.Response, error) {
+			return http.Post(srv.URL+"/gswitch.v1.Control/ListPorts", "application/x-www-form-urlencoded", strings.NewReader("{}"))
+		},
+	} {
+		r, err := send()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r.Body)
+		r.Body.Close()
+		if err != nil || !strings.Contains(string(text), "curl -H 'Content-Type: application/json'") {
+			t.Errorf("%s: %v\n%s", r.Status, err, text)
+		}
 	}
 	r, err := http.Get(srv.URL + "/metrics")
 	if err != nil {

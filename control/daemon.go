@@ -7,7 +7,9 @@ import (
 	"iter"
 	"log/slog"
 	"os"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -106,7 +108,7 @@ func New(c *config.Config, opts Options) (*Daemon, error) {
 			return nil, errors.Join(explain(err), d.engine.Stop())
 		}
 	}
-	d.accept(c, d.resolved, opts.Source)
+	d.accept(c, d.resolved, opts.Source, true)
 	d.state.Version = opts.Version
 	return d, nil
 }
@@ -147,9 +149,11 @@ func (d *Daemon) snapshot() *metrics.Snapshot {
 	return metrics.Take(src)
 }
 
-func (d *Daemon) accept(doc, resolved *config.Config, source string) {
+func (d *Daemon) accept(doc, resolved *config.Config, source string, changed bool) {
 	d.doc, d.resolved, d.source = doc, resolved, source
-	d.state.Generation++
+	if changed {
+		d.state.Generation++
+	}
 	d.state.ReloadSuccess, d.state.ReloadTime = true, time.Now()
 }
 
@@ -217,12 +221,34 @@ func trySwitch(c *config.Config, s *config.Switch) error {
 	for range s.WorkersUsed() {
 		pools = append(pools, depot.NewPool(arena))
 	}
-	_, err = vswitch.New(s.VSwitch(nil), pools)
-	return err
+	if _, err = vswitch.New(s.VSwitch(nil), pools); err != nil {
+		return fmt.Errorf("switch %s: %w", s.Name, namePorts{err, s})
+	}
+	return nil
 }
 
-// ConfigError is an error of New that lies in the configuration, beside
-// config.Errors.
+// namePorts is an error of a node, which knows ports by number only.
+type namePorts struct {
+	error
+	s *config.Switch
+}
+
+var portNumber = regexp.MustCompile(`\bport (\d+)\b`)
+
+func (e namePorts) Error() string {
+	return portNumber.ReplaceAllStringFunc(e.error.Error(), func(m string) string {
+		n, err := strconv.Atoi(m[len("port "):])
+		if err != nil || n >= len(e.s.Ports) {
+			return m
+		}
+		return "port " + e.s.Ports[n].Name
+	})
+}
+
+func (e namePorts) Unwrap() error { return e.error }
+
+// ConfigError is an error of New or of a call that lies in the configuration
+// or in the request, beside config.Errors.
 type ConfigError struct{ error }
 
 func (e ConfigError) Unwrap() error { return e.error }

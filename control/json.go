@@ -64,9 +64,13 @@ func writeValue(b *bytes.Buffer, f protoreflect.FieldDescriptor, v protoreflect.
 	if f.Kind() == protoreflect.MessageKind {
 		return writeMessage(b, v.Message())
 	}
-	text, err := json.Marshal(v.Interface())
-	b.Write(text)
-	return err
+	e := json.NewEncoder(b)
+	e.SetEscapeHTML(false) // no browser reads it, people do
+	if err := e.Encode(v.Interface()); err != nil {
+		return err
+	}
+	b.Truncate(b.Len() - 1) // the line's end
+	return nil
 }
 
 // jsonCodec is JSON on the wire of the API. It reads what protojson reads.

@@ -26,14 +26,31 @@ import (
 // Handler serves the API and /metrics.
 func (d *Daemon) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle(api.NewControlHandler(&server{d: d}, connect.WithCodec(jsonCodec{}), connect.WithReadMaxBytes(maxRequest)))
+	path, rpc := api.NewControlHandler(&server{d: d}, connect.WithCodec(jsonCodec{}), connect.WithReadMaxBytes(maxRequest))
+	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+		// What curl sends by itself is no content type of the API, whose own
+		// answer to that is empty.
+		kind := r.Header.Get("Content-Type")
+		switch {
+		case r.Method != http.MethodPost:
+			w.Header().Set("Allow", http.MethodPost)
+			http.Error(w, usage, http.StatusMethodNotAllowed)
+		case kind == "" || strings.HasPrefix(kind, "application/x-www-form-urlencoded"):
+			http.Error(w, usage, http.StatusUnsupportedMediaType)
+		default:
+			rpc.ServeHTTP(w, r)
+		}
+	})
 	registry := metrics.NewRegistry(d.Snapshot)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		fmt.Fprintln(w, "gswitch: metrics are at /metrics, the API is at /gswitch.v1.Control/ (POST, JSON)")
-	})
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, usage) })
 	return mux
 }
+
+// usage tells people how to speak to the API.
+const usage = `gswitch: GET /metrics are the metrics of Prometheus. The API takes POST with JSON (or Connect, or gRPC):
+  curl -H 'Content-Type: application/json' -d '{}' http://HOST:PORT/gswitch.v1.Control/ListPorts
+  curl --unix-socket /run/gswitch/NAME.sock -H 'Content-Type: application/json' -d '{}' http://gswitch/gswitch.v1.Control/ListPorts`
 
 // maxRequest bounds a document that is applied: half a million routes take
 // about 40 MB.
@@ -79,6 +96,9 @@ func (s *server) Apply(_ context.Context, r *api.ApplyRequest) (*api.ApplyRespon
 }
 
 func (s *server) applied(changes []config.Change, dry bool, err error) (*api.ApplyResponse, error) {
+	if wrong := (config.Errors)(nil); errors.As(err, &wrong) {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err)
+	}
 	if err != nil {
 		return nil, connect.NewError(connect.CodeFailedPrecondition, err)
 	}

@@ -175,7 +175,7 @@ func truth(b bool) float64 {
 
 func (e emitter) sw(s *Switch) {
 	for i := range s.Ports {
-		e.port(s.Name, &s.Ports[i])
+		e.port(s, &s.Ports[i])
 	}
 	for reason, n := range s.SelfDrops {
 		if n > 0 {
@@ -211,8 +211,9 @@ func (e emitter) tables(s *Switch) {
 	e.gauge(tableEntries, float64(rules), s.Name, "acl")
 }
 
-func (e emitter) port(sw string, p *Port) {
-	name := p.Config.Name
+func (e emitter) port(s *Switch, p *Port) {
+	sw, name := s.Name, p.Config.Name
+	fc := &s.Program.Config.PFC
 	e.portInfo(sw, p)
 	e.gauge(portUp, truth(p.LinkUp), sw, name)
 	e.gauge(portEnabled, truth(p.Config.Enabled), sw, name)
@@ -226,9 +227,11 @@ func (e emitter) port(sw string, p *Port) {
 		e.count(classPackets, t.Frames, sw, name, digit(class))
 		e.count(classBytes, t.Bytes, sw, name, digit(class))
 	}
-	// A reason appears with its first frame: there are about seventy.
+	// A reason appears with its first frame: there are about seventy. Those to
+	// be alerted on are there from the start, since a rate needs a zero first.
 	for reason := range c.Drops {
-		if n := c.Drops[reason]; n > 0 {
+		alert := fc.Mode != pfc.Off && fc.Classes != 0 && (frame.Reason(reason) == frame.HeadroomFull || frame.Reason(reason) == frame.PFCWatchdog)
+		if n := c.Drops[reason]; n > 0 || alert {
 			e.count(drops, n, sw, name, frame.Reason(reason).String())
 		}
 		if n := c.ParseErrors[reason]; n > 0 {
@@ -239,7 +242,7 @@ func (e emitter) port(sw string, p *Port) {
 		e.queue(&p.Queues[q], &p.Sojourn[q], c.QueueDrops[q], sw, name, digit(q))
 	}
 	for class := range p.Classes {
-		e.pfc(p, class, sw, name, digit(class))
+		e.pfc(p, class, fc.Mode != pfc.Off && fc.Classes>>class&1 == 1, sw, name, digit(class))
 	}
 	e.count(pfcIgnored, p.PFC.RxIgnored, sw, name)
 	e.links(sw, p)
@@ -282,9 +285,9 @@ func (e emitter) queue(s *scheduler.QueueStats, delay *scheduler.Histogram, drop
 	}
 }
 
-func (e emitter) pfc(p *Port, class int, labels ...string) {
+func (e emitter) pfc(p *Port, class int, configured bool, labels ...string) {
 	s, with := &p.PFC, func(more ...string) []string { return append(append([]string{}, labels...), more...) }
-	if *s == (pfc.Stats{}) {
+	if !configured && *s == (pfc.Stats{}) {
 		return // no flow control was ever seen here
 	}
 	e.count(pfcFrames, s.RxXOFF[class], with("rx", "xoff")...)

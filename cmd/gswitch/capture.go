@@ -40,11 +40,8 @@ that were dropped. Forwarding never waits for it. Ends with Ctrl-C.`,
 			case file == "-" && isTerminal(out):
 				return usageError{errors.New("pcapng does not go to a terminal; give a file with -w, or pipe it into tshark -r -")}
 			case file != "-":
-				f, err := os.Create(file)
-				if err != nil {
-					return err
-				}
-				defer f.Close()
+				f := &lateFile{name: file}
+				defer f.close()
 				out = f
 			}
 			r.Filter = strings.Join(words, " ")
@@ -71,6 +68,28 @@ that were dropped. Forwarding never waits for it. Ends with Ctrl-C.`,
 	f.Uint32VarP(&r.Snap, "snap", "s", 0, "bytes of a frame, 0 is all")
 	f.DurationVar(&duration, "duration", 0, "end after so long")
 	return c
+}
+
+// lateFile is made when the first block comes: a capture that is refused
+// leaves no empty file, and a file that is there as it was.
+type lateFile struct {
+	name string
+	f    *os.File
+}
+
+func (l *lateFile) Write(b []byte) (n int, err error) {
+	if l.f == nil {
+		if l.f, err = os.Create(l.name); err != nil {
+			return 0, err
+		}
+	}
+	return l.f.Write(b)
+}
+
+func (l *lateFile) close() {
+	if l.f != nil {
+		l.f.Close()
+	}
 }
 
 // captured is what came of a capture.

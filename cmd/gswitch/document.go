@@ -23,7 +23,9 @@ func (a *app) validateCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, files []string) error {
 			doc, err := config.Load(files[0])
 			if err == nil {
-				err = control.Check(doc)
+				if err = control.Check(doc); err != nil {
+					err = fmt.Errorf("%s: %w", files[0], err)
+				}
 			}
 			if err != nil {
 				if a.json {

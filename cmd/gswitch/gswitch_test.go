@@ -155,7 +155,9 @@ func TestExitCodes(t *testing.T) {
 		{"run", 2, "Give a file with -c, or interfaces with --port"},
 		{"run -c " + bad, 2, "unknown key"},
 		{"run -c " + good + " --poll spin", 2, "--poll does not go with -c"},
-		{"run --port e1 --poll fast", 2, `"fast" is not one of spin, adaptive, sleep`},
+		{"run --port e1 --poll fast", 2, `gswitch: --poll: "fast" is not one of spin, adaptive, sleep`},
+		{"run --port e1 --mode foo", 2, `gswitch: --mode: "foo" is not one of`},
+		{"version", 0, "gswitch "},
 		{"run --port e1 --port e1", 2, "e1 is taken by"},
 		{"run --nope", 2, "unknown flag: --nope"},
 		{"nope", 2, `unknown command "nope"`},
@@ -184,6 +186,7 @@ func TestVerbs(t *testing.T) {
 		t.Errorf("%q, want %q", d.ready, want)
 	}
 	next := write(t, "next.yaml", strings.Replace(loop, "rate: 10Gbps", "rate: 25Gbps", 1))
+	refused := filepath.Join(t.TempDir(), "refused.pcapng")
 	broken := strings.Replace(loop, "via: 10.0.0.2", "via: 10.7.0.2", 1)
 	for _, tc := range []struct {
 		args, stdin string
@@ -242,29 +245,36 @@ gswitch: -:13:36: switches[0].routes[0].via: 10.7.0.2 is on no network of this s
 `},
 		{"add route 10.3.0.0/16 via 10.0.0.3 weight 2 via 10.0.0.4 -S s1", "", 0, `
 + switches[s1].routes[10.3.0.0/16]: {prefix: 10.3.0.0/16, next_hops: [{via: 10.0.0.3, weight: 2}, {via: 10.0.0.4, weight: 1}]}
-applied (generation 4)
+applied (generation 3)
 `},
 		{"del route 10.1.0.0/16 -S s1", "", 0, `
 - switches[s1].routes[10.1.0.0/16]: {prefix: 10.1.0.0/16, via: 10.0.0.2}
-applied (generation 5)
+applied (generation 4)
 `},
 		{"del route 10.1.0.0/16 -S s1", "", 1, `
 gswitch: routes: there is no static entry 10.1.0.0/16
 `},
 		{"set port p2 --disable -S s2", "", 0, `
 ~ switches[s2].ports[p2].enabled: true -> false
-applied (generation 6)
+applied (generation 5)
 `},
 		{"add fdb 02:00:00:00:00:08 p2 vlan 1 -S s1", "", 0, `
 + switches[s1].fdb.static[02:00:00:00:00:08/1]: {mac: 02:00:00:00:00:08, vlan: 1, port: p2}
-applied (generation 7)
+applied (generation 6)
 `},
+		{"add fdb 02:00:00:00:00:0x p2 -S s1", "", 2, `
+gswitch: mac: "02:00:00:00:00:0x" is not a MAC address; write 02:00:00:00:00:01
+`},
+		{"capture -w " + refused + " no such filter", "", 2, ""},
 		{"clear counters", "", 0, "\n"},
 		{"clear fdb", "", 0, `
 0 forgotten
 `},
 	} {
 		out, errs, code := invoke(t, tc.stdin, append([]string{"--socket", socket}, strings.Fields(tc.args)...)...)
+		if tc.want == "" {
+			tc.want = out + errs
+		}
 		if d := cmp.Diff(strings.TrimPrefix(tc.want, "\n"), out+errs); d != "" || code != tc.code {
 			t.Errorf("gswitch %s: exit code %d, want %d (-want +got)\n%s", tc.args, code, tc.code, d)
 		}
@@ -297,6 +307,10 @@ applied (generation 7)
 	out, _, code := invoke(t, "", "--socket", socket, "watch", "-n", "1", "-i", "50ms")
 	if !strings.HasPrefix(out, "PORT   RX PPS") || strings.Count(out, "\n") != 6 || code != 0 {
 		t.Errorf("watch: %d\n%s", code, out)
+	}
+
+	if _, err := os.Stat(refused); !os.IsNotExist(err) {
+		t.Errorf("a refused capture leaves a file: %v", err)
 	}
 
 	// The running document, saved, is a document.

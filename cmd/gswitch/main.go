@@ -36,8 +36,20 @@ func main() {
 	if err == nil {
 		return
 	}
-	fmt.Fprintln(os.Stderr, "gswitch:", err)
+	fmt.Fprintln(os.Stderr, prefixed(err))
 	os.Exit(exitCode(err))
+}
+
+// prefixed begins every error with the program's name. Indented lines belong
+// to the one before.
+func prefixed(err error) string {
+	lines := strings.Split(err.Error(), "\n")
+	for i, l := range lines {
+		if l != "" && !strings.HasPrefix(l, " ") {
+			lines[i] = "gswitch: " + l
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 func exitCode(err error) int {
@@ -87,8 +99,16 @@ under ` + control.SocketDir + ` where only one runs, else chosen with --name or 
 	f.StringVarP(&a.sw, "switch", "S", "", "switch, where the daemon runs several")
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(a.runCommand(), a.validateCommand(), a.applyCommand(), schemaCommand(), a.showCommand(), a.setCommand(), a.addCommand(), a.delCommand(),
-		a.clearCommand(), a.watchCommand(), a.captureCommand(), a.doctorCommand())
+		a.clearCommand(), a.watchCommand(), a.captureCommand(), a.doctorCommand(), versionCommand())
 	return root
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{Use: "version", Short: "Version of this program (show version: of the daemon too)", Args: args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(c.OutOrStdout(), "gswitch", version)
+			return err
+		}}
 }
 
 // args makes what cobra says of arguments a usage error.

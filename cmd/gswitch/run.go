@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,9 +106,32 @@ func (f *runFlags) document(c *cobra.Command, a *app) (*config.Config, error) {
 	// The decoder knows what words and names are legal.
 	doc, err := config.Parse("flags", made.YAML())
 	if err != nil {
-		return nil, usageError{err}
+		return nil, usageError{byFlag(err)}
 	}
 	return doc, nil
+}
+
+// byFlag names the flags that errors are about in place of the document that
+// was made of them, which nobody has seen.
+func byFlag(err error) error {
+	var errs config.Errors
+	if !errors.As(err, &errs) {
+		return err
+	}
+	flags := map[string]string{"mode": "--mode", "poll": "--poll", "cpu": "--cpu", "netns": "--netns", "interface": "--port"}
+	said := make(config.Errors, len(errs))
+	for i, e := range errs {
+		said[i] = config.Error{Key: e.Key, Problem: e.Problem}
+		switch flag := flags[e.Key[strings.LastIndex(e.Key, ".")+1:]]; {
+		case flag != "":
+			said[i].Key = flag
+		case e.Key == "switches[0].name":
+			said[i].Key = "--name"
+		case strings.HasPrefix(e.Key, "switches[0].ports"):
+			said[i].Key = "--port"
+		}
+	}
+	return slices.Compact(said)
 }
 
 func (f *runFlags) run(doc *config.Config, socket string, stdout, stderr io.Writer) error {
@@ -140,6 +164,9 @@ func (f *runFlags) run(doc *config.Config, socket string, stdout, stderr io.Writ
 		return err
 	}
 	d, err := control.New(doc, opts)
+	if refused := (control.ConfigError{}); errors.As(err, &refused) {
+		err = fmt.Errorf("%s: %w", source, err)
+	}
 	if err != nil {
 		return errors.Join(err, closeAll(listeners))
 	}
@@ -180,11 +207,23 @@ func (f *runFlags) reload(d *control.Daemon, log *slog.Logger) {
 	}
 	changes, err := d.ReadFile(f.file)
 	if err != nil {
-		log.Error("reload: nothing was changed", "err", err)
+		for line := range strings.Lines(err.Error()) {
+			log.Error("reload: nothing was changed", "err", strings.TrimSpace(line))
+		}
 		return
 	}
 	log.Info("reloaded", "file", f.file, "changes", len(changes))
+	for i, c := range changes {
+		if i == loggedChanges {
+			log.Info("changed", "and more", len(changes)-i)
+			break
+		}
+		log.Info("changed", "what", c.String())
+	}
 }
+
+// loggedChanges is how many changes of a reload are logged one by one.
+const loggedChanges = 32
 
 func summary(doc *config.Config) string {
 	var parts []string

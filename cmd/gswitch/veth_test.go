@@ -375,7 +375,7 @@ func TestCapture(t *testing.T) {
 	socket, file := filepath.Join(dir, "s1.sock"), filepath.Join(dir, "c.pcapng")
 	d := startDaemon(t, socket, "--netns", l.ns[0], "--port", "eth1", "--port", "eth2", "--name", "s1")
 	_, errs, code := invoke(t, "", "--socket", socket, "capture", "-w", file, "ether", "protocool", "arp")
-	if code != 1 {
+	if code != 2 {
 		t.Errorf("a filter that is none: %d %s", code, errs)
 	}
 	_, errs, code = invoke(t, "", "--socket", socket, "capture", "-p", "eth7", "-w", file)
