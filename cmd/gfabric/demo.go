@@ -35,7 +35,7 @@ func demoCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&o.Name, "name", "demo", "name of the fabric")
-	c.Flags().StringVar(&rate, "rate", "", "emulated speed of all links ("+demo.DefaultRate.String()+" if left out)")
+	c.Flags().StringVar(&rate, "rate", "", "emulated speed of links between switches ("+demo.DefaultRate.String()+" if left out); those of hosts are twice as fast")
 	c.Flags().DurationVar(&o.Duration, "time", demo.DefaultDuration, "how long to load the fabric")
 	c.Flags().StringVar(&o.Poll, "poll", "adaptive", "how the switches wait for frames: spin, adaptive or sleep")
 	c.Flags().StringVar(&gswitch, "gswitch", "", "the gswitch to run; the one beside gfabric, or in PATH, if left out")

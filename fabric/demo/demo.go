@@ -23,7 +23,7 @@ type Options struct {
 	Gswitch  string        // the gswitch to run
 	Self     string        // the gfabric to run in hosts, for its load tests
 	Name     string        // of the fabric
-	Rate     config.Rate   // of every link
+	Rate     config.Rate   // of links between switches; those of hosts carry hostShare times as much
 	Duration time.Duration // of the load
 	Poll     string
 	Out      *os.File // results and, if it is a terminal, the live view
@@ -31,12 +31,16 @@ type Options struct {
 }
 
 // The links' rate is chosen so that two cores carry all of it with room to
-// spare: eight hosts at 100 Mb/s are 65,000 full frames a second, and half
-// as many acknowledgements.
+// spare, the hosts' TCP and the tools in them included: four leaves with two
+// links of 50 Mb/s each are 33,000 full frames a second, each through three
+// switches, and half as many acknowledgements.
 const (
-	DefaultRate     = config.Rate(100e6)
+	DefaultRate     = config.Rate(50e6)
 	DefaultDuration = 10 * time.Second
-	topology        = "leaf-spine(spines=2, leaves=4, hosts=2)"
+	// Links of hosts are faster, so that the queues are those of switches: what
+	// waits in a host, no switch can let pass.
+	hostShare = 2
+	topology  = "leaf-spine(spines=2, leaves=4, hosts=2)"
 	// catchUp is how late a worker may be without taking capacity from the
 	// links. The switches share their processor with all hosts here.
 	catchUp = 2 * time.Millisecond
@@ -66,11 +70,13 @@ func Run(ctx context.Context, o Options) (err error) {
 	fabric.ASCII(o.Out, d.layout.Plan.Topology)
 	d.client = control.Dial(d.layout.Processes[0].Socket)
 
+	defer context.AfterFunc(ctx, func() { o.Log("interrupted; the fabric is being removed") })()
+
 	pings := d.pingAll(ctx)
-	writePings(o.Out, pings)
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	writePings(o.Out, pings)
 	result := d.load(ctx)
 	result.Pings = pings
 	if err := ctx.Err(); err != nil {
@@ -92,10 +98,9 @@ func Run(ctx context.Context, o Options) (err error) {
 // short although all links are full. They trust DSCP, so that a marked request
 // overtakes what waits; tcp_reflect_tos marks the responses too.
 func (d *demo) plan() error {
-	class := fabric.Class{Rate: d.Rate}
 	t, err := fabric.Spec{
 		Name: d.Name, Generate: topology, Mode: string(fabric.L3),
-		Classes: map[string]fabric.Class{fabric.ClassHost: class, fabric.ClassFabric: class},
+		Classes: map[string]fabric.Class{fabric.ClassHost: {Rate: d.hostRate()}, fabric.ClassFabric: {Rate: d.Rate}},
 	}.Build()
 	if err != nil {
 		return err
@@ -113,6 +118,8 @@ func (d *demo) plan() error {
 	})
 	return err
 }
+
+func (d *demo) hostRate() config.Rate { return d.Rate * hostShare }
 
 func (d *demo) adjust(_ int, sw *config.Switch) {
 	sw.Buffer.Size = 2 << 20

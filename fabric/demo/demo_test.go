@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -70,6 +71,16 @@ func FuzzReports(f *testing.F) {
 	})
 }
 
+// narrow checks that a terminal of 80 columns does not wrap text.
+func narrow(t *testing.T, text string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if n := len(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+}
+
 func TestWritePings(t *testing.T) {
 	var b strings.Builder
 	writePings(&b, []Ping{
@@ -78,12 +89,31 @@ func TestWritePings(t *testing.T) {
 	})
 	want := `
 == ping: 4 pairs, 12 echo requests, 1 lost (best round trip in ms)
-           h1     h2     s1
-    h1      .   0.05   0.02
-    h2   -1/3      .   FAIL
+           h1     h2
+    h1      .   0.05
+    h2   -1/3      .
+           s1
+    h1   0.02
+    h2   FAIL
 `
 	if d := cmp.Diff(want, b.String()); d != "" {
 		t.Error(d)
+	}
+	// The demo's own matrix, and one of more columns than a terminal has.
+	for _, hosts := range []int{8, 23} {
+		var pings []Ping
+		for i := range hosts {
+			for k := range hosts {
+				pings = append(pings, Ping{From: fmt.Sprint("h", i), To: fmt.Sprint("h", k), Sent: 3, Min: 100})
+			}
+			pings = append(pings, Ping{From: "h0", To: fmt.Sprint("s", i), Sent: 3, Min: 100})
+		}
+		b.Reset()
+		writePings(&b, pings)
+		if got := strings.Count(b.String(), "100.00"); got != len(pings) {
+			t.Errorf("%d hosts: %d of %d pairs are shown", hosts, got, len(pings))
+		}
+		narrow(t, b.String())
 	}
 }
 
@@ -92,7 +122,7 @@ func TestWritePings(t *testing.T) {
 func TestJudge(t *testing.T) {
 	good := func() *Result {
 		return &Result{
-			Rate: 200e6, Hosts: []string{"h1", "h2"}, Tool: "iperf3",
+			Rate: 200e6, HostRate: 400e6, Hosts: []string{"h1", "h2"}, Tool: "iperf3",
 			Pings:  []Ping{{From: "h1", To: "h2", Sent: 3}},
 			Flows:  []Flow{{From: "h1", To: "h2", BitsPerSecond: 95e6, Retransmits: 4}, {From: "h2", To: "h1", BitsPerSecond: 90e6}},
 			Probes: []Probe{{From: "h1", To: "h2", Latency: load.Latency{Count: 100, Min: 100, P50: 1500, P99: 3000, Max: 9000}}},
@@ -110,6 +140,10 @@ func TestJudge(t *testing.T) {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the report lacks %q:\n%s", want, b.String())
 		}
+	}
+	narrow(t, b.String())
+	if strings.Contains(b.String(), "too busy") {
+		t.Errorf("a machine that kept up is called busy:\n%s", b.String())
 	}
 	if strings.Contains(b.String(), "no-route") {
 		t.Error("a reason without frames is shown")
@@ -141,11 +175,11 @@ func TestView(t *testing.T) {
 		{Switch: "leaf2", Name: "h2"},
 	}
 	var b strings.Builder
-	if n := writeView(&b, ports, 200e6, 7*time.Second, false); n != strings.Count(b.String(), "\n") {
+	if n := writeView(&b, ports, 200e6, 400e6, 7*time.Second, false); n != strings.Count(b.String(), "\n") {
 		t.Errorf("%d lines are told of:\n%s", n, b.String())
 	}
-	want := `SWITCH   PORT        IN Mb/s   OUT Mb/s   DROPS/s  OUT                     7 s left
-leaf1    h1            100.0       50.0         0  |#####               |
+	want := `SWITCH   PORT        IN Mb/s   OUT Mb/s   DROPS/s  OUT           7 s left
+leaf1    h1            100.0       50.0         0  |###                 |
          spine1          1.0      300.0        12  |####################|
 leaf2    h2              0.0        0.0         0  |                    |
 `
@@ -153,7 +187,7 @@ leaf2    h2              0.0        0.0         0  |                    |
 		t.Error(d)
 	}
 	b.Reset()
-	writeView(&b, ports, 200e6, 0, true)
+	writeView(&b, ports, 200e6, 400e6, 0, true)
 	if !strings.Contains(b.String(), "\x1b[33m       12\x1b[0m") || strings.Count(b.String(), "\x1b[K\n") != 4 {
 		t.Errorf("escape sequences: %q", b.String())
 	}
@@ -162,9 +196,10 @@ leaf2    h2              0.0        0.0         0  |                    |
 			t.Errorf("a line of %d columns", n)
 		}
 	}
-	if got := summary(ports, 3*time.Second); got != "from hosts   100.0 Mb/s,    8.0 kframes/s; to hosts    50.0 Mb/s; drops 12/s; 3 s left" {
+	if got := summary(ports, 3*time.Second); got != "hosts send   100 Mb/s, receive    50 Mb/s; 8 kframes/s; 12 drops/s; 3 s left" {
 		t.Errorf("summary %q", got)
 	}
+	narrow(t, summary([]*api.Port{{RxBitsPerSecond: 99999e6, TxBitsPerSecond: 99999e6, RxFramesPerSecond: 9999e3, DropsPerSecond: 99}}, 10*time.Second))
 }
 
 // counted is a gswitch that has counted a little.
@@ -189,6 +224,37 @@ func (counted) ListPFC(context.Context, *api.ListRequest) (*api.PFC, error) {
 	return &api.PFC{Classes: []*api.PFCClass{{RxXoff: 1, TxXoff: 2}, {RxXoff: 10}}}, nil
 }
 
+func (counted) ListWorkers(context.Context, *api.ListRequest) (*api.Workers, error) {
+	return &api.Workers{Workers: []*api.Worker{{LatenessP99: 5e6, LatenessMax: 6e6, BusyRatio: 0.2}, {LatenessP99: 1e6, LatenessMax: 9e6, BusyRatio: 0.9}}}, nil
+}
+
+// The report says so where numbers are those of a machine that did not keep up.
+func TestTooBusy(t *testing.T) {
+	for _, c := range []struct {
+		late Lateness
+		busy bool
+	}{
+		{Lateness{}, false},
+		{Lateness{SwitchP99: tooLateSwitch, SwitchMax: time.Second, Busy: 1, HostP90: tooLateHost, HostMax: time.Second}, false},
+		{Lateness{SwitchP99: tooLateSwitch + 1}, true},
+		{Lateness{HostP90: tooLateHost + 1}, true},
+	} {
+		var b strings.Builder
+		r := Result{Late: c.late}
+		r.write(&b)
+		if got := strings.Contains(b.String(), "too busy"); got != c.busy || !strings.Contains(b.String(), "lateness in ms") {
+			t.Errorf("%+v: busy %v, want %v:\n%s", c.late, got, c.busy, b.String())
+		}
+		narrow(t, b.String())
+	}
+	var l Lateness
+	l.addNaps(nil)
+	l.addNaps([]time.Duration{9, 1, 2, 3, 4, 5, 6, 7, 8, 10})
+	if l.HostP90 != 10 || l.HostMax != 10 {
+		t.Errorf("naps: %+v", l)
+	}
+}
+
 func TestCounters(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", socket)
@@ -210,6 +276,9 @@ func TestCounters(t *testing.T) {
 	}
 	if want := []Drop{{"queue-tail", 11, true}, {"local-consumed", 3, false}, {"no-route", 2, true}}; !slices.Equal(r.Drops, want) {
 		t.Errorf("drops %v", r.Drops)
+	}
+	if want := (Lateness{SwitchP99: 5e6, SwitchMax: 9e6, Busy: 0.9}); r.Late != want {
+		t.Errorf("lateness %+v", r.Late)
 	}
 	if r.Marked != 9 || r.PausesRx != 11 || r.PausesTx != 2 {
 		t.Errorf("result %+v", r)

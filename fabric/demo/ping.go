@@ -8,6 +8,7 @@ import (
 	"io"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -113,8 +114,12 @@ func (p *Ping) readOwn(out []byte) {
 	p.Lost, p.Min, p.Max = p.Sent-l.Count, l.Min/1e3, l.Max/1e3
 }
 
-// writePings draws a matrix: rows send, columns answer, cells are the best
-// round trip in milliseconds.
+// pingColumns is how many columns of the matrix fit beside their row's name
+// into the 80 of a terminal.
+const pingColumns = 10
+
+// writePings draws matrices: rows send, columns answer, cells are the best
+// round trip in milliseconds. The switches, which do not send, have their own.
 func writePings(w io.Writer, pings []Ping) {
 	var from, to []string
 	cell := map[[2]string]string{}
@@ -132,35 +137,42 @@ func writePings(w io.Writer, pings []Ping) {
 		}
 		cell[[2]string{p.From, p.To}] = text
 	}
-	// The first host sends to itself last; keep columns in the order of rows.
-	order := append([]string{}, from...)
-	for _, t := range to {
-		order = addOnce(order, t)
-	}
 	heading(w, "ping: %d pairs, %d echo requests, %d lost (best round trip in ms)", len(pings), sent, lost)
+	others := slices.DeleteFunc(to, func(name string) bool { return slices.Contains(from, name) })
+	for _, part := range [][]string{from, others} {
+		for columns := range slices.Chunk(part, pingColumns) {
+			writeMatrix(w, from, columns, cell)
+		}
+	}
+}
+
+// writeMatrix leaves out rows that have nothing in these columns.
+func writeMatrix(w io.Writer, rows, columns []string, cell map[[2]string]string) {
 	fmt.Fprintf(w, "%6s", "")
-	for _, t := range order {
-		fmt.Fprintf(w, " %6s", t)
+	for _, to := range columns {
+		fmt.Fprintf(w, " %6s", to)
 	}
 	fmt.Fprintln(w)
-	for _, f := range from {
-		fmt.Fprintf(w, "%6s", f)
-		for _, t := range order {
-			text := cell[[2]string{f, t}]
+	for _, from := range rows {
+		line, empty := fmt.Sprintf("%6s", from), true
+		for _, to := range columns {
+			text := cell[[2]string{from, to}]
 			if text == "" {
 				text = "."
+			} else {
+				empty = false
 			}
-			fmt.Fprintf(w, " %6s", text)
+			line += fmt.Sprintf(" %6s", text)
 		}
-		fmt.Fprintln(w)
+		if !empty {
+			fmt.Fprintln(w, line)
+		}
 	}
 }
 
 func addOnce(list []string, s string) []string {
-	for _, x := range list {
-		if x == s {
-			return list
-		}
+	if slices.Contains(list, s) {
+		return list
 	}
 	return append(list, s)
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/gswitch/gswitch/config"
 	"github.com/gswitch/gswitch/control/api"
@@ -15,7 +16,8 @@ import (
 
 // Result is what came of a demo.
 type Result struct {
-	Rate     config.Rate
+	Rate     config.Rate // of links between switches
+	HostRate config.Rate
 	Hosts    []string
 	Tool     string
 	Pings    []Ping
@@ -25,6 +27,7 @@ type Result struct {
 	Marked   uint64 // frames that bear an ECN mark
 	PausesRx uint64 // pause and PFC frames that asked a switch to stop
 	PausesTx uint64
+	Late     Lateness
 	Failures []string
 }
 
@@ -60,6 +63,15 @@ func (d *demo) counters(ctx context.Context, r *Result) error {
 	}
 	for _, q := range queues.Queues {
 		r.Marked += q.EcnMarkedFrames
+	}
+	workers, err := d.client.ListWorkers(ctx, &api.ListRequest{})
+	if err != nil {
+		return err
+	}
+	for _, w := range workers.Workers {
+		r.Late.SwitchP99 = max(r.Late.SwitchP99, time.Duration(w.LatenessP99))
+		r.Late.SwitchMax = max(r.Late.SwitchMax, time.Duration(w.LatenessMax))
+		r.Late.Busy = max(r.Late.Busy, w.BusyRatio)
 	}
 	pfc, err := d.client.ListPFC(ctx, &api.ListRequest{})
 	if err != nil {
@@ -103,9 +115,9 @@ func (r *Result) judge() {
 
 // write writes the closing tables.
 func (r *Result) write(w io.Writer) {
-	heading(w, "throughput in Mb/s, by %s (links carry %s)", r.Tool, r.Rate)
+	heading(w, "throughput in Mb/s, by %s (links of hosts carry %s, others %s)", r.Tool, r.HostRate, r.Rate)
 	r.writeFlows(w)
-	heading(w, "request latency under this load, in ms (DSCP 0 waits in the streams' queue, 46 goes first)")
+	heading(w, "request latency under this load, in ms (46 overtakes the streams)")
 	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprint(tw, "FROM\tTO\tDSCP\tREQUESTS\tMIN\tP50\tP99\tMAX\t\n")
 	for _, p := range r.Probes {
@@ -130,6 +142,7 @@ func (r *Result) write(w io.Writer) {
 		fmt.Fprintln(w, "        none")
 	}
 	heading(w, "ECN marks: %d frames; pauses: %d received, %d sent", r.Marked, r.PausesRx, r.PausesTx)
+	r.Late.write(w)
 	if len(r.Failures) == 0 {
 		fmt.Fprintf(w, "\nAll %d pings answered, all %d streams arrived.\n", len(r.Pings), len(r.Flows))
 		return

@@ -51,7 +51,7 @@ const expedited = 46
 // load runs streams and probes at the same time, with the live view beside.
 func (d *demo) load(ctx context.Context) *Result {
 	hosts := d.hosts()
-	r := &Result{Rate: d.Rate, Hosts: hosts, Tool: "iperf3"}
+	r := &Result{Rate: d.Rate, HostRate: d.hostRate(), Hosts: hosts, Tool: "iperf3"}
 	iperf, err := exec.LookPath("iperf3")
 	if err != nil {
 		r.Tool = "gfabric load"
@@ -87,6 +87,7 @@ func (d *demo) load(ctx context.Context) *Result {
 	watchCtx, stopWatch := context.WithCancel(ctx)
 	var watching sync.WaitGroup
 	watching.Go(func() { d.watch(watchCtx) })
+	watching.Go(func() { watchNaps(watchCtx, &r.Late) })
 	var wg sync.WaitGroup
 	for i := range r.Flows {
 		f := &r.Flows[i]

@@ -10,12 +10,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gswitch/gswitch/config"
 	"github.com/gswitch/gswitch/control/api"
 )
 
 const (
 	watchInterval = 500 * time.Millisecond
-	plainEvery    = 4 // without a terminal, one line for so many intervals
+	plainInterval = 2 * time.Second // between lines where there is no terminal
 )
 
 func winsize(f *os.File) (*unix.Winsize, error) {
@@ -28,11 +29,14 @@ func winsize(f *os.File) (*unix.Winsize, error) {
 func (d *demo) watch(ctx context.Context) {
 	stream, err := d.client.Watch(ctx, &api.WatchRequest{IntervalMs: uint32(watchInterval / time.Millisecond)})
 	if err != nil {
-		fmt.Fprintf(d.Out, "no live view: %v\n", err)
+		if ctx.Err() == nil {
+			fmt.Fprintf(d.Out, "no live view: %v\n", err)
+		}
 		return
 	}
 	defer stream.Close()
 	began, drawn := time.Now(), 0
+	said := began
 	for n := 0; stream.Receive(); n++ {
 		if n == 0 {
 			continue // it has no rates yet
@@ -45,8 +49,9 @@ func (d *demo) watch(ctx context.Context) {
 			if drawn > 0 {
 				fmt.Fprintf(d.Out, "\x1b[%dA", drawn) // up, to where it began
 			}
-			drawn = writeView(d.Out, ports, uint64(d.Rate), left, true)
-		case n%plainEvery == 0:
+			drawn = writeView(d.Out, ports, d.Rate, d.hostRate(), left, true)
+		case time.Since(said) >= plainInterval:
+			said = time.Now()
 			fmt.Fprintln(d.Out, summary(ports, left))
 		}
 	}
@@ -57,18 +62,18 @@ func (d *demo) watch(ctx context.Context) {
 
 const (
 	barWidth  = 20
-	viewWidth = 86
+	viewWidth = 74
 )
 
 // writeView draws the table and returns how many lines it has. color turns on
-// the escape sequences of a terminal.
-func writeView(w io.Writer, ports []*api.Port, rate uint64, left time.Duration, color bool) int {
+// the escape sequences of a terminal. Bars are shares of the links' rates.
+func writeView(w io.Writer, ports []*api.Port, rate, hostRate config.Rate, left time.Duration, color bool) int {
 	var b strings.Builder
 	end := "\n"
 	if color {
 		end = "\x1b[K\n" // clear what an earlier, longer line left
 	}
-	fmt.Fprintf(&b, "%-8s %-8s %10s %10s %9s  %-*s%3.0f s left%s", "SWITCH", "PORT", "IN Mb/s", "OUT Mb/s", "DROPS/s", barWidth+2, "OUT", left.Seconds(), end)
+	fmt.Fprintf(&b, "%-8s %-8s %10s %10s %9s  %-*s%3.0f s left%s", "SWITCH", "PORT", "IN Mb/s", "OUT Mb/s", "DROPS/s", barWidth-8, "OUT", left.Seconds(), end)
 	last := ""
 	for _, p := range ports {
 		name := p.Switch
@@ -76,11 +81,15 @@ func writeView(w io.Writer, ports []*api.Port, rate uint64, left time.Duration, 
 			name = ""
 		}
 		last = p.Switch
+		full := rate
+		if p.Wire == "" {
+			full = hostRate
+		}
 		drops := fmt.Sprintf("%9.0f", p.DropsPerSecond)
 		if color && p.DropsPerSecond > 0 {
 			drops = "\x1b[33m" + drops + "\x1b[0m"
 		}
-		fmt.Fprintf(&b, "%-8s %-8s %10.1f %10.1f %s  %s%s", name, p.Name, p.RxBitsPerSecond/1e6, p.TxBitsPerSecond/1e6, drops, bar(p.TxBitsPerSecond, float64(rate)), end)
+		fmt.Fprintf(&b, "%-8s %-8s %10.1f %10.1f %s  %s%s", name, p.Name, p.RxBitsPerSecond/1e6, p.TxBitsPerSecond/1e6, drops, bar(p.TxBitsPerSecond, float64(full)), end)
 	}
 	io.WriteString(w, b.String())
 	return len(ports) + 1
@@ -106,5 +115,5 @@ func summary(ports []*api.Port, left time.Duration) string {
 			frames += p.RxFramesPerSecond
 		}
 	}
-	return fmt.Sprintf("from hosts %7.1f Mb/s, %6.1f kframes/s; to hosts %7.1f Mb/s; drops %.0f/s; %.0f s left", in/1e6, frames/1e3, out/1e6, drops, left.Seconds())
+	return fmt.Sprintf("hosts send %5.0f Mb/s, receive %5.0f Mb/s; %.0f kframes/s; %.0f drops/s; %.0f s left", in/1e6, out/1e6, frames/1e3, drops, left.Seconds())
 }
