@@ -14,36 +14,40 @@ var Tables = []string{"fdb", "routes", "neighbors", "acl"}
 // Set adds an entry to a table of the switch, or replaces the one that it
 // names. The entry is written as in the document; acl names the list where
 // table is "acl".
-func (s *Switch) Set(table, acl, entry string) error {
+func (s *Switch) Set(table, acl, entry string) error { return s.edit(table, acl, entry, false) }
+
+// Add is Set that refuses an entry that is there already.
+func (s *Switch) Add(table, acl, entry string) error { return s.edit(table, acl, entry, true) }
+
+func (s *Switch) edit(table, acl, entry string, create bool) error {
 	switch table {
 	case "fdb":
 		e, err := parseEntry[StaticMAC](entry)
 		if err != nil {
 			return err
 		}
-		put(&s.FDB.Static, e, func(o StaticMAC) bool { return o.MAC == e.MAC && max(o.VLAN, 1) == max(e.VLAN, 1) })
+		return put(&s.FDB.Static, e, create, fmt.Sprintf("fdb: %s/%d", e.MAC, max(e.VLAN, 1)), func(o StaticMAC) bool { return o.MAC == e.MAC && max(o.VLAN, 1) == max(e.VLAN, 1) })
 	case "routes":
 		e, err := parseEntry[Route](entry)
 		if err != nil {
 			return err
 		}
-		put(&s.Routes, e, func(o Route) bool { return o.Prefix == e.Prefix })
+		return put(&s.Routes, e, create, fmt.Sprintf("routes: %s", e.Prefix), func(o Route) bool { return o.Prefix == e.Prefix })
 	case "neighbors":
 		e, err := parseEntry[Neighbor](entry)
 		if err != nil {
 			return err
 		}
-		put(&s.Neighbors, e, func(o Neighbor) bool { return o.Address == e.Address })
+		return put(&s.Neighbors, e, create, fmt.Sprintf("neighbors: %s", e.Address), func(o Neighbor) bool { return o.Address == e.Address })
 	case "acl":
 		e, err := parseEntry[Rule](entry)
 		if err != nil {
 			return err
 		}
-		return s.setRule(acl, e)
+		return s.setRule(acl, e, create)
 	default:
 		return unknownTable(table)
 	}
-	return nil
 }
 
 func unknownTable(table string) error {
@@ -66,15 +70,21 @@ func parseEntry[T any](text string) (T, error) {
 	return e, err
 }
 
-func put[T any](list *[]T, e T, same func(T) bool) {
-	if i := slices.IndexFunc(*list, same); i >= 0 {
+// put replaces the element of a list that is the same as e, or appends e.
+// With create it refuses to replace; what names the element then.
+func put[T any](list *[]T, e T, create bool, what string, same func(T) bool) error {
+	switch i := slices.IndexFunc(*list, same); {
+	case i < 0:
+		*list = append(*list, e)
+	case create:
+		return fmt.Errorf("%s is there already; replace it with set", what)
+	default:
 		(*list)[i] = e
-		return
 	}
-	*list = append(*list, e)
+	return nil
 }
 
-func (s *Switch) setRule(acl string, r Rule) error {
+func (s *Switch) setRule(acl string, r Rule, create bool) error {
 	if acl == "" {
 		return fmt.Errorf("an access list must be named")
 	}
@@ -86,7 +96,9 @@ func (s *Switch) setRule(acl string, r Rule) error {
 	if r.Seq == 0 && len(rules) > 0 {
 		r.Seq = rules[len(rules)-1].Seq + 10
 	}
-	put(&rules, r, func(o Rule) bool { return o.Seq == r.Seq })
+	if err := put(&rules, r, create, fmt.Sprintf("acl %s: rule %d", acl, r.Seq), func(o Rule) bool { return o.Seq == r.Seq }); err != nil {
+		return err
+	}
 	slices.SortStableFunc(rules, func(a, b Rule) int { return a.Seq - b.Seq })
 	s.ACLs[acl] = rules
 	return nil

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,10 +22,6 @@ import (
 
 // SocketDir is where daemons put their sockets if they are not told.
 const SocketDir = "/run/gswitch"
-
-// SocketOf returns the default socket of a daemon whose first switch has that
-// name.
-func SocketOf(name string) string { return filepath.Join(SocketDir, name+".sock") }
 
 // FabricSockets are where the switches of gfabric listen.
 const FabricSockets = "/run/gfabric/*/*.sock"
@@ -51,6 +48,24 @@ func FindSocket(dir, elsewhere string) (string, error) {
 		names[i] = strings.TrimSuffix(filepath.Base(p), ".sock")
 	}
 	return "", fmt.Errorf("several daemons run; choose one with --name: %s", strings.Join(names, ", "))
+}
+
+// SocketNamed returns the socket in dir of the daemon of that name: of the
+// file, or of one of its switches: the first, which names the file, may have
+// been renamed since.
+func SocketNamed(dir, name string) string {
+	path := filepath.Join(dir, name+".sock")
+	live, err := liveSockets(filepath.Join(dir, "*.sock"))
+	if err != nil || slices.Contains(live, path) {
+		return path
+	}
+	for _, p := range live {
+		v, err := Dial(p).GetVersion(context.Background(), &api.GetVersionRequest{})
+		if err == nil && slices.Contains(v.Switches, name) {
+			return p
+		}
+	}
+	return path
 }
 
 // liveSockets returns the sockets that match a pattern and are listened at.

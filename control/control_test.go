@@ -397,6 +397,15 @@ func TestUnixSocket(t *testing.T) {
 	if err != nil || found != path {
 		t.Errorf("found %q, %v", found, err)
 	}
+	if s := SocketNamed(dir, "s1"); s != path {
+		t.Errorf("s1 is at %s", s)
+	}
+	if _, err := d.Edit(func(c *config.Config) error { c.Switches[0].Name = "renamed"; return nil }, false); err != nil {
+		t.Fatal(err)
+	}
+	if s := SocketNamed(dir, "renamed"); s != path {
+		t.Errorf("the renamed switch is at %s", s)
+	}
 	c := Dial(path)
 	v, err := c.GetVersion(ctx, &api.GetVersionRequest{})
 	if err != nil || v.Socket != path {

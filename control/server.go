@@ -122,6 +122,9 @@ func (s *server) Edit(_ context.Context, r *api.EditRequest) (*api.ApplyResponse
 		case *api.EditRequest_SetPort:
 			return setPort(sw, e.SetPort)
 		case *api.EditRequest_Set:
+			if e.Set.Create {
+				return sw.Add(e.Set.Table, e.Set.Acl, e.Set.Yaml)
+			}
 			return sw.Set(e.Set.Table, e.Set.Acl, e.Set.Yaml)
 		case *api.EditRequest_Delete:
 			return sw.Delete(e.Delete.Table, e.Delete.Acl, e.Delete.Key)

@@ -24,23 +24,24 @@ func (a *app) edit(c *cobra.Command, r *api.EditRequest) error {
 }
 
 func (a *app) setCommand() *cobra.Command {
-	return group("set", "Change ports and entries of tables", `  gswitch set port p1 --rate 10Gbps
+	return group("set", "Change ports; add or replace entries of tables", `  gswitch set port p1 --rate 10Gbps
   gswitch set port p1 --disable
-  gswitch set route 10.0.0.0/8 via 10.1.0.1`, append(a.entryCommands(), a.setPortCommand())...)
+  gswitch set route 10.0.0.0/8 via 10.1.0.1`, append(a.entryCommands(false), a.setPortCommand())...)
 }
 
 func (a *app) addCommand() *cobra.Command {
-	return group("add", "Add entries to tables", `  gswitch add route 10.0.0.0/8 via 10.1.0.1
+	return group("add", "Add entries to tables that are not there yet", `  gswitch add route 10.0.0.0/8 via 10.1.0.1
   gswitch add route 10.0.0.0/8 via 10.1.0.1 weight 2 via 10.1.0.5
   gswitch add fdb 02:00:00:00:00:07 p1 vlan 10
   gswitch add neighbor 10.1.0.1 02:00:00:00:00:01
-  gswitch add acl edge '{match: {protocol: tcp, dst_port: 22}, action: drop}'`, a.entryCommands()...)
+  gswitch add acl edge '{match: {protocol: tcp, dst_port: 22}, action: drop}'`, a.entryCommands(true)...)
 }
 
-// entryCommands add an entry, or replace the one with the same key.
-func (a *app) entryCommands() []*cobra.Command {
+// entryCommands set an entry: with create only one that is not there, else in
+// place of the one with the same key, if there is one.
+func (a *app) entryCommands(create bool) []*cobra.Command {
 	set := func(c *cobra.Command, table, acl, yaml string) error {
-		return a.edit(c, &api.EditRequest{Edit: &api.EditRequest_Set{Set: &api.Entry{Table: table, Acl: acl, Yaml: yaml}}})
+		return a.edit(c, &api.EditRequest{Edit: &api.EditRequest_Set{Set: &api.Entry{Table: table, Acl: acl, Yaml: yaml, Create: create}}})
 	}
 	return []*cobra.Command{
 		{Use: "route PREFIX (via ADDRESS [weight N])... | blackhole", Short: "A static route", Args: args(cobra.MinimumNArgs(2)),

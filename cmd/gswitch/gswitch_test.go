@@ -262,6 +262,13 @@ applied (generation 5)
 + switches[s1].fdb.static[02:00:00:00:00:08/1]: {mac: 02:00:00:00:00:08, vlan: 1, port: p2}
 applied (generation 6)
 `},
+		{"add fdb 02:00:00:00:00:08 p1 -S s1", "", 1, `
+gswitch: fdb: 02:00:00:00:00:08/1 is there already; replace it with set
+`},
+		{"set fdb 02:00:00:00:00:08 p1 -S s1", "", 0, `
+~ switches[s1].fdb.static[02:00:00:00:00:08/1].port: p2 -> p1
+applied (generation 7)
+`},
 		{"add fdb 02:00:00:00:00:0x p2 -S s1", "", 2, `
 gswitch: mac: "02:00:00:00:00:0x" is not a MAC address; write 02:00:00:00:00:01
 `},

@@ -95,7 +95,7 @@ under ` + control.SocketDir + ` where only one runs, else chosen with --name or 
 	})
 	f := root.PersistentFlags()
 	f.StringVar(&a.socket, "socket", "", "control socket of the daemon (or host:port)")
-	f.StringVar(&a.name, "name", "", "daemon, by the name of its first switch; names the switch of run --port")
+	f.StringVar(&a.name, "name", "", "daemon, by the name of a switch of it; names the switch of run --port")
 	f.StringVarP(&a.sw, "switch", "S", "", "switch, where the daemon runs several")
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(a.runCommand(), a.validateCommand(), a.applyCommand(), schemaCommand(), a.showCommand(), a.setCommand(), a.addCommand(), a.delCommand(),
@@ -143,7 +143,7 @@ func (a *app) client() (api.ControlClient, string, error) {
 	switch {
 	case address != "":
 	case a.name != "":
-		address = control.SocketOf(a.name)
+		address = control.SocketNamed(control.SocketDir, a.name)
 	default:
 		var err error
 		if address, err = control.FindSocket(control.SocketDir, control.FabricSockets); err != nil {

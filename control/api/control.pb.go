@@ -574,6 +574,7 @@ type Entry struct {
 	Table         string                 `protobuf:"bytes,1,opt,name=table,proto3" json:"table,omitempty"` // fdb, routes, neighbors or acl
 	Acl           string                 `protobuf:"bytes,2,opt,name=acl,proto3" json:"acl,omitempty"`     // name of the list, for acl
 	Yaml          string                 `protobuf:"bytes,3,opt,name=yaml,proto3" json:"yaml,omitempty"`
+	Create        bool                   `protobuf:"varint,4,opt,name=create,proto3" json:"create,omitempty"` // refuse an entry that is there already
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -627,6 +628,13 @@ func (x *Entry) GetYaml() string {
 		return x.Yaml
 	}
 	return ""
+}
+
+func (x *Entry) GetCreate() bool {
+	if x != nil {
+		return x.Create
+	}
+	return false
 }
 
 // Key names an element of a table: a MAC address or MAC/VLAN (fdb), a prefix
@@ -3301,11 +3309,12 @@ const file_control_proto_rawDesc = "" +
 	"\x04rate\x18\x03 \x01(\tH\x01R\x04rate\x88\x01\x01B\n" +
 	"\n" +
 	"\b_enabledB\a\n" +
-	"\x05_rate\"C\n" +
+	"\x05_rate\"[\n" +
 	"\x05Entry\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x12\x10\n" +
 	"\x03acl\x18\x02 \x01(\tR\x03acl\x12\x12\n" +
-	"\x04yaml\x18\x03 \x01(\tR\x04yaml\"?\n" +
+	"\x04yaml\x18\x03 \x01(\tR\x04yaml\x12\x16\n" +
+	"\x06create\x18\x04 \x01(\bR\x06create\"?\n" +
 	"\x03Key\x12\x14\n" +
 	"\x05table\x18\x01 \x01(\tR\x05table\x12\x10\n" +
 	"\x03acl\x18\x02 \x01(\tR\x03acl\x12\x10\n" +
