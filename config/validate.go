@@ -248,8 +248,14 @@ func eight(d *decoder, path string, list []int) {
 	}
 }
 
+// minRate is the slowest link: a full-size frame takes 12 ms.
+const minRate = Mbps
+
 func (d *decoder) validatePort(c *Config, s *Switch, p *Port, path string) {
 	d.name(path+".name", p.Name)
+	if p.Rate != 0 && p.Rate < minRate {
+		d.failAt(path+".rate", "%s is less than %s, the slowest link", p.Rate, minRate)
+	}
 	kinds := 0
 	for _, has := range []bool{p.Interface != "", p.Wire != "", p.Pcap != nil} {
 		if has {

@@ -222,7 +222,7 @@ func trySwitch(c *config.Config, s *config.Switch) error {
 		pools = append(pools, depot.NewPool(arena))
 	}
 	if _, err = vswitch.New(s.VSwitch(nil), pools); err != nil {
-		return fmt.Errorf("switch %s: %w", s.Name, namePorts{err, s})
+		return namePorts{err, s}
 	}
 	return nil
 }

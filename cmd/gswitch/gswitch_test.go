@@ -3,10 +3,13 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -138,6 +141,17 @@ func TestExitCodes(t *testing.T) {
 	good := write(t, "good.yaml", loop)
 	bad := write(t, "bad.yaml", strings.Replace(loop, "rate: 10Gbps", "rat: 10Gbps", 1))
 	none := filepath.Join(t.TempDir(), "none.sock")
+	const wire = `version: 1
+switches:
+  - name: s1
+    ports:
+      - {name: p1, wire: a, rate: %s}
+      - {name: p2, wire: a}
+    pfc: {classes: [3]}
+    buffer: {lossless: {headroom: 1KB}}
+`
+	slow := write(t, "slow.yaml", fmt.Sprintf(wire, "0.5Mbps"))
+	unsafe := write(t, "unsafe.yaml", fmt.Sprintf(wire, "10Gbps"))
 	for _, tc := range []struct {
 		args string
 		code int
@@ -150,6 +164,8 @@ func TestExitCodes(t *testing.T) {
 		{"schema", 0, `"$schema"`},
 		{"validate " + good, 0, "good.yaml: ok (2 switches, 4 ports)"},
 		{"validate " + bad, 2, `bad.yaml:7:53: switches[0].ports[0].rat: unknown key; did you mean "rate"?`},
+		{"validate " + slow, 2, "slow.yaml:5:35: switches[0].ports[0].rate: 500kbps is less than 1Mbps, the slowest link"},
+		{"validate " + unsafe, 2, "unsafe.yaml: switch s1: buffer: port p1 class 3: headroom of 1000 B is not safe"},
 		{"validate", 2, "accepts 1 arg(s), received 0"},
 		{"validate nosuch.yaml", 2, "no such file"},
 		{"run", 2, "Give a file with -c, or interfaces with --port"},
@@ -381,5 +397,59 @@ func TestDaemonThatDoesNotAnswer(t *testing.T) {
 	}
 	if code := d.stop(t, unix.SIGTERM); code != 0 {
 		t.Errorf("exit code %d; log:\n%s", code, d.log.String())
+	}
+}
+
+// A reload logs what it changed, and each mistake on a line of its own.
+func TestReloadIsLogged(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s1.sock")
+	file := write(t, "loop.yaml", loop)
+	d := startDaemon(t, socket, "-c", file)
+	for _, text := range []string{
+		strings.Replace(loop, "rate: 10Gbps", "rate: 25Gbps", 1),
+		strings.Replace(strings.Replace(loop, "rate: 10Gbps", "rat: 1Gbps", 1), "version: 1", "version: 1\nnope: 2", 1),
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		before, _, _ := invoke(t, "", "--socket", socket, "show", "config")
+		if err := d.Process.Signal(unix.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		// A signal has no answer: the rate shows that the first was taken.
+		for strings.Contains(text, "25Gbps") {
+			if after, _, _ := invoke(t, "", "--socket", socket, "show", "config"); after != before {
+				break
+			}
+		}
+	}
+	// The second was taken up when nothing more comes before the end.
+	for success := true; success; {
+		client := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", socket)
+		}}}
+		r, err := client.Get("http://gswitch/metrics")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(r.Body)
+		r.Body.Close()
+		client.CloseIdleConnections()
+		if err != nil {
+			t.Fatal(err)
+		}
+		success = !strings.Contains(string(text), "gswitch_config_last_reload_success 0")
+	}
+	if code := d.stop(t, unix.SIGTERM); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	log := d.log.String()
+	for _, want := range []string{`level=INFO msg=changed what="~ switches[s1].ports[p1].rate: 10Gbps -> 25Gbps"`} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the log has no %s:\n%s", want, log)
+		}
+	}
+	if n := strings.Count(log, "level=ERROR"); n != 2 {
+		t.Errorf("%d errors logged for two mistakes:\n%s", n, log)
 	}
 }
