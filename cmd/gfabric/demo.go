@@ -15,7 +15,9 @@ func demoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "demo",
 		Short: "Raise a leaf-spine fabric, ping across it, load it with TCP, show what happens, remove it",
-		Args:  cobra.NoArgs,
+		Example: "  gfabric demo\n" +
+			"  gfabric demo --time 30s --rate 20Mbps",
+		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if rate != "" {
 				if err := o.Rate.UnmarshalText([]byte(rate)); err != nil {

@@ -19,7 +19,11 @@ func upCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "up FILE|GENERATOR",
 		Short: "Raise a fabric",
-		Args:  cobra.ExactArgs(1),
+		Example: "  gfabric up leaf-spine:2,4,2 --rate 200Mbps\n" +
+			"  gfabric up ring:4 --name lab --listen 127.0.0.1:9100\n" +
+			"  gfabric up dumbbell:2,2 --rate 10Mbps --host-rate 100Mbps --delay 5ms\n" +
+			"  gfabric up my-topology.yaml --processes each",
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			l, err := f.layout(args[0])
 			if err != nil {
@@ -43,7 +47,10 @@ func downCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "down [NAME]",
 		Short: "Remove a fabric, whole or not",
-		Args:  cobra.MaximumNArgs(1),
+		Example: "  gfabric down\n" +
+			"  gfabric down ring\n" +
+			"  gfabric down --all",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				if name != "" && name != args[0] {
@@ -136,7 +143,9 @@ func statusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "status",
 		Short: "Show what is up; exit code 1 if a fabric is not whole",
-		Args:  cobra.NoArgs,
+		Example: "  gfabric status\n" +
+			"  gfabric status --name ring --json",
+		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			list, err := statuses(name)
 			if err != nil {

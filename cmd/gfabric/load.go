@@ -17,7 +17,9 @@ import (
 func loadCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "load",
-		Short: "Put traffic on a network and measure it (inside hosts: gfabric exec HOST -- gfabric load ...)",
+		Short: "Put traffic on a network and measure it, from inside of hosts",
+		Example: "  gfabric exec h2 -- gfabric load serve\n" +
+			"  gfabric exec h1 -- gfabric load stream h2",
 	}
 	c.AddCommand(serveCommand(), streamCommand(), requestCommand(), pingCommand())
 	return c
@@ -26,9 +28,10 @@ func loadCommand() *cobra.Command {
 func serveCommand() *cobra.Command {
 	var listen string
 	c := &cobra.Command{
-		Use:   "serve",
-		Short: "Answer the stream and request tests of others",
-		Args:  cobra.NoArgs,
+		Use:     "serve",
+		Short:   "Answer the stream and request tests of others",
+		Example: "  gfabric exec h2 -- gfabric load serve",
+		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			l, err := net.Listen("tcp", listen)
 			if err != nil {
@@ -57,7 +60,10 @@ func streamCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stream ADDRESS",
 		Short: "Send over TCP as fast as it goes; the content is checked",
-		Args:  cobra.ExactArgs(1),
+		Long:  "stream sends over TCP to a gfabric load serve as fast as it goes, and compares\nwhat arrived with what was sent.",
+		Example: "  gfabric exec h1 -- gfabric load stream h2\n" +
+			"  gfabric exec h1 -- gfabric load stream h2 --streams 4 --time 5s --dscp 46",
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Address = withPort(args[0])
 			r, err := load.Stream(c.Context(), o)
@@ -85,7 +91,10 @@ func requestCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "request ADDRESS",
 		Short: "Measure the time between requests and responses over TCP",
-		Args:  cobra.ExactArgs(1),
+		Long:  "request asks a gfabric load serve and measures how long each answer takes.",
+		Example: "  gfabric exec h1 -- gfabric load request h2\n" +
+			"  gfabric exec h1 -- gfabric load request h2 --interval 5ms --json",
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Address = withPort(args[0])
 			l, err := load.Requests(c.Context(), o)
@@ -110,7 +119,9 @@ func pingCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ping ADDRESS",
 		Short: "Send ICMP echo requests; exit code 1 if an answer is missing",
-		Args:  cobra.ExactArgs(1),
+		Example: "  gfabric exec h1 -- gfabric load ping h2\n" +
+			"  gfabric exec h1 -- gfabric load ping --count 100 --interval 10ms fd00::3",
+		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Address = args[0]
 			l, err := load.Ping(c.Context(), o)
@@ -136,6 +147,10 @@ func pingCommand() *cobra.Command {
 func writeLatency(l *load.Latency, asJSON bool) error {
 	if asJSON {
 		return writeJSON(l)
+	}
+	if l.Count == 0 {
+		_, err := fmt.Printf("%s: 0 answered, %d lost\n", l.Address, l.Lost)
+		return err
 	}
 	_, err := fmt.Fprintf(os.Stdout, "%s: %d answered, %d lost; min %.0f, p50 %.0f, p90 %.0f, p99 %.0f, p99.9 %.0f, max %.0f us\n",
 		l.Address, l.Count, l.Lost, l.Min, l.P50, l.P90, l.P99, l.P999, l.Max)

@@ -74,8 +74,18 @@ func command() (*cobra.Command, *bool) {
 		SilenceUsage:     true,
 		PersistentPreRun: func(*cobra.Command, []string) { began = true },
 	}
-	root.AddCommand(upCommand(), downCommand(), execCommand(), statusCommand(), graphCommand(), planCommand(), loadCommand(), demoCommand())
+	root.AddCommand(upCommand(), downCommand(), execCommand(), statusCommand(), graphCommand(), planCommand(), loadCommand(), demoCommand(), versionCommand())
 	return root, &began
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version",
+		Example: "  gfabric version",
+		Args:    cobra.NoArgs,
+		Run:     func(*cobra.Command, []string) { fmt.Printf("gfabric %s\n", version) },
+	}
 }
 
 // say writes a line of progress. Results go to standard output, progress to

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 	"github.com/vishvananda/netlink"
 )
 
@@ -180,6 +181,12 @@ func TestFabric(t *testing.T) {
 					ok = false
 				}
 			}
+			if text, code := l.run(t, in("h1", self, "load", "ping", "--count", "1", c.last)...); code != 0 || !strings.Contains(text, "1 answered") {
+				t.Errorf("load ping by name: exit code %d %s", code, text)
+			}
+			if text, code := l.run(t, in("h1", self, "load", "ping", "--count", "1", "--timeout", "10ms", "203.0.113.9")...); code != exitFailed || strings.Contains(text, "min") {
+				t.Errorf("load ping of nobody: exit code %d %s", code, text)
+			}
 			for _, args := range [][]string{
 				in("h1", "sh", "-c", "exit 7"),
 				{"exec", "h1", "--name", l.name, "--", "sh", "-c", "exit 7"},
@@ -287,6 +294,26 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+// Every verb says in its help how it is used.
+func TestExamples(t *testing.T) {
+	root, _ := command()
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		if c.Example == "" || !strings.Contains(c.Example, c.Name()) {
+			t.Errorf("%s has no example", c.CommandPath())
+		}
+		for line := range strings.Lines(c.Example) {
+			if len(line) > 80 {
+				t.Errorf("%s: %d columns: %s", c.CommandPath(), len(line), line)
+			}
+		}
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
+}
+
 func TestExitCodes(t *testing.T) {
 	dir := t.TempDir()
 	bad := filepath.Join(dir, "bad.yaml")
@@ -299,6 +326,7 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{[]string{"--help"}, 0},
 		{[]string{"--version"}, 0},
+		{[]string{"version"}, 0},
 		{[]string{"plan", "leaf-spine:2,4,2"}, 0},
 		{[]string{"plan", "--config", "ring:4"}, 0},
 		{[]string{"graph", "fat-tree:4"}, 0},

@@ -116,7 +116,9 @@ func planCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan FILE|GENERATOR",
 		Short: "Show the address plan, or the gswitch configuration, without raising anything",
-		Args:  cobra.ExactArgs(1),
+		Example: "  gfabric plan leaf-spine:2,4,2\n" +
+			"  gfabric plan ring:4 --rate 1Gbps --config",
+		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			l, err := f.layout(args[0])
 			if err != nil {
@@ -139,7 +141,9 @@ func graphCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "graph [FILE|GENERATOR]",
 		Short: "Draw a topology; without an argument that of the fabric that is up",
-		Args:  cobra.MaximumNArgs(1),
+		Example: "  gfabric graph fat-tree:4\n" +
+			"  gfabric graph --format dot | dot -Tsvg > fabric.svg",
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			draw := fabric.ASCII
 			switch format {

@@ -140,7 +140,33 @@ func TestPing(t *testing.T) {
 		t.Errorf("latency %+v, error %v", l, err)
 	}
 	if _, err := Ping(t.Context(), PingOptions{Address: "nowhere"}); err == nil {
-		t.Error("a name was taken for an address")
+		t.Error("a name that nobody bears was found")
+	}
+}
+
+func TestPingByName(t *testing.T) {
+	a, err := resolve(t.Context(), "localhost")
+	if err != nil || !a.IsLoopback() {
+		t.Errorf("localhost: %v, %v", a, err)
+	}
+	if _, err := resolve(t.Context(), "no such name"); err == nil || !strings.Contains(err.Error(), "neither an IP address nor a name") {
+		t.Errorf("an unknown name: %v", err)
+	}
+}
+
+// Whoever finds no server is told how to start one.
+func TestRefused(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	if _, err := Stream(t.Context(), StreamOptions{Address: address, Bytes: 1}); err == nil || !strings.Contains(err.Error(), "is gfabric load serve running there?") {
+		t.Errorf("stream: %v", err)
+	}
+	if _, err := Requests(t.Context(), RequestOptions{Address: address, Time: 1}); err == nil || !strings.Contains(err.Error(), "is gfabric load serve running there?") {
+		t.Errorf("requests: %v", err)
 	}
 }
 

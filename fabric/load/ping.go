@@ -13,7 +13,7 @@ import (
 
 // PingOptions describe a test by ICMP echo.
 type PingOptions struct {
-	Address  string // IPv4 or IPv6
+	Address  string // IPv4 or IPv6, or a name
 	Count    int
 	Interval time.Duration
 	Timeout  time.Duration // for each answer; 0 = 1 s
@@ -27,9 +27,9 @@ type echo struct {
 
 // Ping sends ICMP echo requests one by one. It needs CAP_NET_RAW.
 func Ping(ctx context.Context, o PingOptions) (*Latency, error) {
-	addr, err := netip.ParseAddr(o.Address)
+	addr, err := resolve(ctx, o.Address)
 	if err != nil {
-		return nil, fmt.Errorf("%q is not an IP address", o.Address)
+		return nil, err
 	}
 	proto := echo{"ip4:icmp", 8, 0}
 	if addr.Is6() {
@@ -67,6 +67,23 @@ func Ping(ctx context.Context, o PingOptions) (*Latency, error) {
 		}
 	}
 	return NewLatency(o.Address, samples, lost), nil
+}
+
+// resolve returns the address of a name: its first, of IPv4 where it has one.
+func resolve(ctx context.Context, name string) (netip.Addr, error) {
+	if a, err := netip.ParseAddr(name); err == nil {
+		return a, nil
+	}
+	all, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("%q is neither an IP address nor a name that is known here: %w", name, err)
+	}
+	for _, a := range all {
+		if a.Unmap().Is4() {
+			return a.Unmap(), nil
+		}
+	}
+	return all[0], nil
 }
 
 // once sends one request and waits for its answer.

@@ -107,6 +107,9 @@ func dial(ctx context.Context, address string, dscp int, h header) (*net.TCPConn
 		return setDSCP(network, raw, dscp)
 	}}
 	c, err := d.DialContext(ctx, "tcp", address)
+	if errors.Is(err, unix.ECONNREFUSED) {
+		return nil, fmt.Errorf("%w; is gfabric load serve running there?", err)
+	}
 	if err != nil {
 		return nil, err
 	}
