@@ -78,7 +78,7 @@ func TestBadGenerators(t *testing.T) {
 		"star(2":                   "closing parenthesis is missing",
 		"star(two)":                `hosts = "two" is not a number`,
 		"star(0)":                  "hosts = 0 is not from 1 to 256",
-		"star(1, 2)":               "takes 1 arguments, not 2",
+		"star(1, 2)":               "takes 1 argument, not 2",
 		"star(hosts=1, hosts=2)":   "given twice",
 		"ring(switches=3, 1, 1)":   "takes 2 arguments",
 		"dumbbell(left=1, left=2)": "left is given twice",
@@ -222,6 +222,31 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 	if d := cmp.Diff(string(want), string(got)); d != "" {
 		t.Errorf("%s (-want +got; -update rewrites it):\n%s", path, d)
+	}
+}
+
+// Tables of every generator fit a terminal of 80 columns.
+func TestWidth(t *testing.T) {
+	for _, expr := range []string{"star(4)", "dumbbell(2, 2)", "leaf-spine(12, 11, 2)", "fat-tree(4)", "ring(4)", "line(3)"} {
+		for _, mode := range []string{"", "l3"} {
+			plan, err := NewPlan(build(t, expr, Spec{Mode: mode}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b bytes.Buffer
+			plan.WriteTable(&b)
+			for line := range strings.Lines(b.String()) {
+				if n := len(strings.TrimSuffix(line, "\n")); n > 80 {
+					t.Errorf("%s: %d columns: %s", expr, n, line)
+				}
+			}
+		}
+	}
+}
+
+func TestCount(t *testing.T) {
+	if got := build(t, "star(2)", Spec{}).Size(); got != "2 hosts, 1 switch, 2 links" {
+		t.Error(got)
 	}
 }
 

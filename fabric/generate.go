@@ -126,7 +126,7 @@ func (g *generator) values(args []string) ([]int, error) {
 			text = strings.TrimSpace(val)
 		}
 		if pos >= len(v) {
-			return nil, fmt.Errorf("%s takes %d arguments, not %d; write %s", g.name, len(v), len(args), g.usage())
+			return nil, fmt.Errorf("%s takes %s, not %d; write %s", g.name, Count(len(v), "argument", "arguments"), len(args), g.usage())
 		}
 		if given[pos] {
 			return nil, fmt.Errorf("%s: %s is given twice", g.name, g.params[pos].name)

@@ -98,7 +98,7 @@ const asciiWidth = 96
 // linked to. Links of one kind to one tier are written together.
 func ASCII(w io.Writer, t *Topology) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %s, %d hosts, %d switches, %d links\n\n", t.Name, t.Mode, len(t.Hosts()), len(t.Switches()), len(t.Links))
+	fmt.Fprintf(&b, "%s: %s, %s\n\n", t.Name, t.Mode, t.Size())
 	for _, row := range t.tiers() {
 		line := ""
 		for _, n := range row {

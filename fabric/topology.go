@@ -230,6 +230,19 @@ func (t *Topology) check() error {
 	return t.checkConnected()
 }
 
+// Size says in words how many nodes and links there are.
+func (t *Topology) Size() string {
+	return Count(len(t.Hosts()), "host", "hosts") + ", " + Count(len(t.Switches()), "switch", "switches") + ", " + Count(len(t.Links), "link", "links")
+}
+
+// Count is a number with the word for what is counted.
+func Count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
 // CheckIndices says whether nodes, links and ports of a topology that was read
 // from elsewhere name each other. Those that this package builds do.
 func (t *Topology) CheckIndices() error {

@@ -48,7 +48,7 @@ func Up(ctx context.Context, l *Layout, program string, say Progress) error {
 		return err
 	}
 	began := time.Now()
-	say("fabric %s: %d hosts, %d switches, %d links, %s", t.Name, len(t.Hosts()), len(t.Switches()), len(t.Links), t.Mode)
+	say("fabric %s: %s, %s", t.Name, t.Size(), t.Mode)
 	err = s.raise(ctx, l, program, say)
 	if err == nil {
 		s.Phase = phaseUp
@@ -118,7 +118,7 @@ func (s *state) raise(ctx context.Context, l *Layout, program string, say Progre
 		}
 		spaces = append(spaces, ns)
 	}
-	say("%d namespaces", len(l.Namespaces))
+	say("%s", fabric.Count(len(l.Namespaces), "namespace", "namespaces"))
 
 	for i := range l.Veths {
 		if err := ctx.Err(); err != nil {
@@ -144,7 +144,7 @@ func (s *state) raise(ctx context.Context, l *Layout, program string, say Progre
 			return fmt.Errorf("host %s: %w", t.Nodes[n.Node].Name, err)
 		}
 	}
-	say("%d veth pairs, %d in-process links", len(l.Veths), len(t.Links)-len(l.Veths))
+	say("%s, %s", fabric.Count(len(l.Veths), "veth pair", "veth pairs"), fabric.Count(len(t.Links)-len(l.Veths), "in-process link", "in-process links"))
 	return s.startSwitches(ctx, l, program, say)
 }
 

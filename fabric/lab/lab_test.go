@@ -330,7 +330,7 @@ func TestFailures(t *testing.T) {
 	for _, at := range []string{"namespaces", "veth pairs"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		err := Up(ctx, l, os.Args[0], func(format string, args ...any) {
-			if strings.Contains(format, at) {
+			if strings.Contains(fmt.Sprintf(format, args...), at) {
 				cancel()
 			}
 		})
