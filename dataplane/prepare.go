@@ -184,7 +184,7 @@ func peerWarning(at ifaceKey, on func(feature string) bool) string {
 	var names, harms, off []string
 	for _, h := range peerHarm {
 		if on(h.feature) {
-			names, harms, off = append(names, h.name), append(harms, h.harm), append(off, h.off)
+			names, harms, off = append(names, h.name), append(harms, h.feature+" is on, its frames reach the switch "+h.harm), append(off, h.off)
 		}
 	}
 	if names == nil {
@@ -197,8 +197,8 @@ func peerWarning(at ifaceKey, on func(feature string) bool) string {
 	case at.netns != "":
 		run = "ip netns exec " + at.netns + " ethtool"
 	}
-	return fmt.Sprintf("peer %s has %s on: its frames reach the switch %s; run: %s -K %s %s",
-		at.name, strings.Join(names, " and "), strings.Join(harms, " and "), run, at.name, strings.Join(off, " "))
+	return fmt.Sprintf("peer %s has %s on: %s; run: %s -K %s %s",
+		at.name, strings.Join(names, " and "), strings.Join(harms, "; "), run, at.name, strings.Join(off, " "))
 }
 
 // peerWarnings looks at the other end of a veth in the namespaces that can be
