@@ -105,6 +105,9 @@ func capabilityCheck() check {
 			names = append(names, c.Name)
 		}
 		k.what = "missing " + strings.Join(names, ", ")
+		if len(needed) == 0 {
+			k.what += "; CAP_SYS_ADMIN is for ports in other network namespaces, CAP_IPC_LOCK for packet memory beyond ulimit -l"
+		}
 	}
 	return k
 }
