@@ -81,24 +81,23 @@ func (n *Node) flood(now frame.Time, in uint16, pp *portProgram, r frame.Ref, m 
 		n.drop(r, frame.StormControl)
 		return
 	}
-	members := n.prog.vlans[m.VID].members
-	if in != frame.NoPort {
-		members.remove(in)
-	}
-	if pp.isolated {
-		for p := members.next(0); p >= 0; p = members.next(p + 1) {
-			if n.prog.ports[p].isolated {
-				members.remove(uint16(p))
-			}
+	to := n.prog.vlans[m.VID].members
+	for i := range to { // a copy for a port without a link would only be dropped
+		to[i] &= n.linkUp[i]
+		if pp.isolated {
+			to[i] &^= n.prog.isolated[i]
 		}
 	}
-	out := n.upTo(members.next(0), &members)
+	if in != frame.NoPort {
+		to.remove(in)
+	}
+	out := to.next(0)
 	if out < 0 {
 		n.drop(r, frame.NoVLANMember)
 		return
 	}
 	n.count.Flooded++
-	for p := n.upTo(members.next(out+1), &members); p >= 0; p = n.upTo(members.next(p+1), &members) {
+	for p := to.next(out + 1); p >= 0; p = to.next(p + 1) {
 		n.count.Made++
 		if c := n.pool.Copy(r); c == frame.Nil {
 			n.countDrop(in, frame.ArenaExhausted)
@@ -111,15 +110,6 @@ func (n *Node) flood(now frame.Time, in uint16, pp *portProgram, r frame.Ref, m 
 	}
 	m.OutPort = uint16(out)
 	n.emit(r)
-}
-
-// upTo skips ports without a link, from p on: a copy for them would only be
-// dropped. It returns -1 at the end.
-func (n *Node) upTo(p int, members *portSet) int {
-	for p >= 0 && !n.linkUp.has(uint16(p)) {
-		p = members.next(p + 1)
-	}
-	return p
 }
 
 // stormAllows charges a frame that is about to be flooded to the storm-control

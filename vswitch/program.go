@@ -46,13 +46,14 @@ type Program struct {
 	Gen    uint32
 	Config *Config
 
-	ports  []portProgram
-	class  ClassMaps
-	vlans  *[4096]vlanProgram
-	ifaces []iface // by number, which outlives a program; those without addrs are gone
-	acls   []aclProgram
-	rules  int // number of access-list rule ids in use
-	meters []Police
+	ports    []portProgram
+	isolated portSet
+	class    ClassMaps
+	vlans    *[4096]vlanProgram
+	ifaces   []iface // by number, which outlives a program; those without addrs are gone
+	acls     []aclProgram
+	rules    int // number of access-list rule ids in use
+	meters   []Police
 
 	// tagPCP is the 802.1Q priority that stands for each class on the wire.
 	tagPCP [8]uint8
@@ -159,6 +160,9 @@ func (p *Program) compilePorts(cfg *Config, ids *idSet) error {
 		mtu := c.mtu()
 		*q = portProgram{name: c.Name, enabled: c.Enabled, learn: !c.LearnDisabled, isolated: c.Isolated, trust: c.Trust,
 			vlanMode: c.VLANMode, class: c.DefaultClass & 7, pvid: c.PVID, worker: uint16(c.Worker), maxFrame: uint32(mtu) + 14, minFrame: uint32(c.MinFrame), storm: c.Storm}
+		if c.Isolated {
+			p.isolated.add(uint16(i))
+		}
 		if c.ACL != "" {
 			if aclIndex[c.ACL] == 0 {
 				return fmt.Errorf("switch %s port %s: there is no access list %q", cfg.Name, c.Name, c.ACL)
