@@ -49,12 +49,12 @@ func (s *WorkerStats) BusyShare() float64 {
 	return float64(s.Busy) / float64(s.Running)
 }
 
-// PortCounters count frames and bytes (without preamble, FCS and gap) between
-// a node and its port, and what the port's rings report.
+// PortCounters count frames between a node and its port, and what the port's
+// rings report. The node counts bytes.
 type PortCounters struct {
-	RxFrames, RxBytes uint64
-	TxFrames, TxBytes uint64
-	TxDropped         uint64 // frames lost below the node: the device went away or refused them
+	RxFrames  uint64
+	TxFrames  uint64
+	TxDropped uint64 // frames lost below the node: the device went away or refused them
 
 	// XDP: the port's sockets and XDP_STATISTICS.
 	Kicks         uint64 // transmit system calls

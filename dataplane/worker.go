@@ -150,12 +150,7 @@ func (w *Worker) receive(now frame.Time, l *line) int {
 		return 0
 	}
 	v := w.vec[:n]
-	bytes := uint64(0)
-	for _, r := range v {
-		bytes += uint64(w.arena.Meta(r).Wire)
-	}
 	l.stats.RxFrames += uint64(n)
-	l.stats.RxBytes += bytes
 	w.stats.Vectors[n]++
 	if len(l.taps) > 0 {
 		l.capture(now, w.arena, capture.DirIn, v)
@@ -251,12 +246,7 @@ func departure(m *frame.Meta, now frame.Time) frame.Time {
 
 // sent counts and captures what a node sends.
 func (w *Worker) sent(now frame.Time, l *line, v []frame.Ref) {
-	bytes := uint64(0)
-	for _, r := range v {
-		bytes += uint64(w.arena.Meta(r).Wire)
-	}
 	l.stats.TxFrames += uint64(len(v))
-	l.stats.TxBytes += bytes
 	if len(l.taps) > 0 {
 		l.capture(now, w.arena, capture.DirOut, v)
 	}
