@@ -81,10 +81,14 @@ func (a *Arena) ChunkAddr(r Ref) uint64 { return uint64(r) << a.shift }
 // RefOf returns the frame whose chunk holds the arena offset addr.
 func (a *Arena) RefOf(addr uint64) Ref { return Ref(addr >> a.shift) }
 
-// Touch reads the byte at the arena offset addr, for its cache line. The lines
-// of a vector that another core has just written arrive one after the other
-// when the stages wait for each, and together when all are asked for first.
-func (a *Arena) Touch(addr uint64) byte { return a.mem[addr] }
+// Touch reads the byte at the arena offset addr and both lines of its frame's
+// Meta, for the sake of the cache. The lines of a vector arrive one after the
+// other when the stages wait for each, and together when all are asked for
+// first; those of the headers come from another core.
+func (a *Arena) Touch(addr uint64) byte {
+	m := &a.meta[addr>>a.shift]
+	return a.mem[addr] ^ m.Class ^ byte(m.Pool)
+}
 
 // Adopt makes r, just received into the arena offset addr, a frame of n
 // materialised bytes. Everything else in its Meta is cleared.

@@ -302,3 +302,29 @@ func TestLosslessWithSmallFrames(t *testing.T) {
 		t.Error("the test does not fill the switch")
 	}
 }
+
+// Told to forward, the watchdog ignores the storm: what waited leaves, and
+// nothing is dropped. Told to alert, it only says so.
+func TestWatchdogForwardsOrAlerts(t *testing.T) {
+	for _, action := range []pfc.Action{pfc.Forward, pfc.Alert} {
+		cfg := losslessConfig(2)
+		cfg.PFC.Watchdog = pfc.Watchdog{Detect: 10 * frame.Millisecond, Action: action}
+		r := newRig(t, cfg)
+		r.in(0, tagged(1, 0, 3, 100))
+		left := 0
+		for range 30 {
+			r.in(1, pfcFrame(1<<3, 0xffff))
+			r.advance(frame.Millisecond)
+			left += len(r.out(1))
+		}
+		if want := map[pfc.Action]int{pfc.Forward: 1, pfc.Alert: 0}[action]; left != want {
+			t.Errorf("%v: %d frames left during the storm, want %d", action, left, want)
+		}
+		if storms := r.sw.Nodes[0].PFC(1).Storms(); storms != 1<<3 {
+			t.Errorf("%v: storms %08b, want class 3", action, storms)
+		}
+		if c := r.counts(0); c.Dropped() != 0 {
+			t.Errorf("%v: dropped %v", action, r.drops())
+		}
+	}
+}

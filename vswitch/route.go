@@ -17,6 +17,8 @@ func (n *Node) receiveRouted(v []frame.Ref) {
 		head := (*[14]byte)(n.arena.Bytes(r))
 		dst := binary.BigEndian.Uint64(head[0:8]) >> 16
 		switch {
+		case m.Reason != frame.Keep:
+			n.drop(r, m.Reason)
 		case m.OutPort != frame.NoPort:
 			n.emit(r)
 		case dst == n.selfMAC:

@@ -431,3 +431,12 @@ func TestTrainsAreNotMixedUp(t *testing.T) {
 		t.Errorf("dropped %v, want two for their checksum and three without a route", r.drops())
 	}
 }
+
+// A malformed broadcast at a routed port is dropped as what it is.
+func TestMalformedBroadcastAtARoutedPort(t *testing.T) {
+	r := newRig(t, routerConfig())
+	bad := udp(wire.BroadcastMAC, hostMAC(1), "10.0.0.255", "10.0.0.9")
+	bad[24] ^= 1
+	r.in(0, bad)
+	r.wantDrop(0, frame.ParseIPv4Checksum)
+}
