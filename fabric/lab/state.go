@@ -188,19 +188,29 @@ type lock struct {
 	path string
 }
 
-// acquire takes the lock of a fabric, or says who has it.
+// lockPatience is how long a lock that is held is waited for. A gfabric that
+// is killed while it starts a process leaves the lock to the child until that
+// has become the process, which is then found by its mark: a moment later, or
+// a good deal later on a busy machine.
+const lockPatience = 3 * time.Second
+
+// acquire takes the lock of a fabric, or says that somebody has it.
 func acquire(name string) (*lock, error) {
 	if err := os.MkdirAll(runDir, 0o755); err != nil {
 		return nil, fmt.Errorf("gfabric needs root: %w", err)
 	}
 	path := filepath.Join(runDir, name+".lock")
-	for {
+	for end := time.Now().Add(lockPatience); ; {
 		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, 0o600)
 		if err != nil {
 			return nil, fmt.Errorf("gfabric needs root: %w", err)
 		}
 		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 			f.Close()
+			if time.Now().Before(end) {
+				time.Sleep(10 * time.Millisecond)
+				continue
+			}
 			return nil, fmt.Errorf("fabric %q is being changed by another gfabric; wait for it", name)
 		}
 		// Whoever held it before may have removed the file meanwhile.
