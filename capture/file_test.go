@@ -239,7 +239,13 @@ func TestSessionOverflowAndError(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewSession(brokenWriter{}, []string{"p0"}, 1, Options{}); err == nil {
-		t.Error("a writer that fails was accepted")
+	broken, err := NewSession(brokenWriter{}, []string{"p0"}, 1, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken.Run()
+	<-broken.Done()
+	if broken.Close() == nil {
+		t.Error("a writer that fails is not told")
 	}
 }

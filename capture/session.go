@@ -42,8 +42,9 @@ const pollEvery = 2 * time.Millisecond
 
 // NewSession prepares a capture of the named interfaces to w, with one tap
 // for each of n workers. Interface i of the stream has the name ifaces[i].
-// The section header is written at once. Nothing is captured before the taps
-// are installed and Run is called.
+// Nothing is written before Run, which is called once the taps are installed:
+// who sees the stream begin may rely on it that every frame from then on is
+// captured or counted as dropped.
 func NewSession(w io.Writer, ifaces []string, n int, opts Options) (*Session, error) {
 	if opts.SnapLen <= 0 || opts.SnapLen > MaxSnapLen {
 		opts.SnapLen = MaxSnapLen
@@ -61,9 +62,6 @@ func NewSession(w io.Writer, ifaces []string, n int, opts Options) (*Session, er
 		if _, err := s.w.Interface(name, "", opts.SnapLen); err != nil {
 			return nil, fmt.Errorf("capture: %w", err)
 		}
-	}
-	if err := s.w.Flush(); err != nil {
-		return nil, fmt.Errorf("capture: %w", err)
 	}
 	for range n {
 		s.taps = append(s.taps, &Tap{
@@ -105,6 +103,10 @@ func (s *Session) Stats() Stats {
 
 func (s *Session) run() {
 	defer close(s.done)
+	if err := s.w.Flush(); err != nil {
+		s.err = fmt.Errorf("capture: %w", err)
+		return
+	}
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
