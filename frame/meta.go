@@ -30,6 +30,7 @@ const (
 	IsCE                            // outer IP ECN field is CE
 	HasOptions                      // IPv4 options or IPv6 extension headers are present
 	Truncated                       // fewer bytes are materialised than the headers say (Wire counts them)
+	HasINT                          // an in-band telemetry header is present; Meta.INT is its offset
 
 	// Set by later stages, never by the parser.
 	MarkCE   // the scheduler chose this frame for an ECN mark; the egress stage writes it
@@ -72,10 +73,11 @@ type Meta struct {
 	InPort  uint16
 	OutPort uint16
 	VID     uint16 // VLAN the frame belongs to inside the switch
+	INT     uint16 // offset of the in-band telemetry header, 0 if none (parser)
 	Class   uint8  // traffic class 0..7
 	Queue   uint8  // egress queue 0..7
 	Reason  Reason // why it must be dropped; 0 = keep
-	_       [15]byte
+	_       [13]byte
 
 	// Second line: queueing, egress.
 	QNext   Ref    // successor in a FIFO

@@ -27,3 +27,25 @@ type Node interface {
 	// queued for a port that goes down are dropped and counted.
 	SetLink(now Time, port uint16, up bool)
 }
+
+// Stepper is a Node that tells, port by port, what there is to do: an engine
+// with hundreds of nodes in virtual time steps only the port and the timer
+// that are due, not every port of a node.
+type Stepper interface {
+	Node
+
+	// Touched writes to out the ports at which Transmit may give out a frame
+	// earlier than PortWake last said, since something was queued on an empty
+	// port, a pause ended or a control frame waits, and returns how many. It
+	// forgets those it wrote; a caller with less room calls again.
+	Touched(out []uint16) int
+
+	// PortWake returns the next instant at which Transmit would give out a
+	// frame at the port if nothing else happens: now or earlier if it would
+	// now, Never if nothing waits or it is held back for good.
+	PortWake(now Time, port uint16) Time
+
+	// TimerWake returns the next instant at which Advance would do something
+	// if nothing else happens. Wake is the least of it and every PortWake.
+	TimerWake(now Time) Time
+}

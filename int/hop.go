@@ -1,0 +1,42 @@
+// Package inband is in-band network telemetry: what a switch writes into a
+// data frame at its departure, and what the host at the far end reads from it.
+package inband
+
+import "github.com/gswitch/gswitch/frame"
+
+// Hop is what one switch stamped, in base units whatever the format on the
+// wire. Hops are listed in the order of the path, first switch first.
+type Hop struct {
+	Node uint32 // switch identifier, 0 where the format does not carry it
+	Port uint16 // egress port, 0 where the format does not carry it
+	Rate uint64 // bit/s of the egress link
+	// TS and Tx count modulo the format's range: use Delta, never a plain
+	// difference. Differences are meant between two records of one port.
+	TS uint64 // ns of departure, the switch's own clock
+	Tx uint64 // bytes that the egress port had sent before this frame
+	Q  uint64 // bytes left in the queue when the frame departed
+}
+
+// Range tells where the counters of a format wrap; both are powers of two.
+type Range struct {
+	TS uint64 // ns
+	Tx uint64 // bytes
+}
+
+// Delta returns how far b is ahead of a, in ns and bytes.
+func (r Range) Delta(a, b *Hop) (ns, bytes uint64) {
+	return (b.TS - a.TS) & (r.TS - 1), (b.Tx - a.Tx) & (r.Tx - 1)
+}
+
+// MaxHops is the longest path that any format here can record.
+const MaxHops = 15
+
+// Path is the telemetry of one frame.
+type Path struct {
+	ID   uint16 // 12 bits: exclusive or of the switches' identifiers; changes with the path
+	N    int    // valid entries of Hops
+	Hops [MaxHops]Hop
+	// Age is when it was decoded; a record older than a quarter of the
+	// format's range cannot be compared any more.
+	Age frame.Time
+}

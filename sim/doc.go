@@ -1,0 +1,2 @@
+// Package sim steps the nodes of a network in virtual time.
+package sim
