@@ -1,6 +1,25 @@
 // Package results holds what a run of a scenario measured, the same from every
-// engine, and its files.
+// engine, its files, and the statistics that everybody computes alike.
+//
+// A results directory holds:
+//
+//	results.json          File: everything but the flows
+//	flows.csv             one line per flow, with FlowColumns
+//	series/RUN-NAME.csv   one line per point: t (seconds), object, value
+//	cdf/RUN-NAME.csv      one line per point: x, f (the share of observations up to x)
+//
+// The series and distributions are in results.json too, so that it can be read
+// alone; the CSV files are there for spreadsheets, R and pandas. There is no
+// columnar format such as Parquet: CSV with documented columns needs no library.
+//
+// The same File gives the same bytes: keys are sorted and numbers are written
+// in the shortest form that reads back exactly. JSON has no infinity and no
+// "not a number": such a scalar, point or quantile is left out, and such a
+// Check.Got is null.
 package results
+
+// Format is the version of results.json that this package writes and reads.
+const Format = 1
 
 // File is results.json: the runs of one scenario.
 type File struct {
@@ -8,9 +27,19 @@ type File struct {
 	Scenario string `json:"scenario"`
 	Title    string `json:"title,omitempty"`
 	Version  string `json:"version"` // of gfabric
-	Runs     []Run  `json:"runs"`
+	// Figure says which figure of which paper the scenario reproduces, and what it shows.
+	Figure string `json:"figure,omitempty"`
+	// Params are the settings all runs share, in the order they are to be shown.
+	Params []Param `json:"params,omitempty"`
+	Runs   []Run   `json:"runs"`
 	// Checks are expectations that compare runs with each other.
 	Checks []Check `json:"checks,omitempty"`
+}
+
+// Param is a setting, such as {"topology", "fat-tree, 320 hosts"}.
+type Param struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
 }
 
 // Run is one variant of a scenario with one seed.
@@ -69,9 +98,17 @@ type CDF struct {
 	F    []float64 `json:"f"`
 }
 
+// Shapes of a series: what is known between its points.
+const (
+	Step = ""     // V[i] holds from T[i] until T[i+1], as a queue's depth does
+	Mean = "mean" // V[i] is the mean of the time from T[i-1] to T[i], as of goodput
+	Line = "line" // V[i] are samples of something that changes smoothly
+)
+
 // Series is a quantity over time, at an object such as "leaf1:2" or "flow 7".
 type Series struct {
-	Name   string    `json:"name"` // queue, goodput, cc_U ...
+	Shape  string    `json:"shape,omitempty"` // Step, Mean or Line
+	Name   string    `json:"name"`            // queue, goodput, cc_U ...
 	Object string    `json:"object"`
 	Unit   string    `json:"unit"`
 	T      []float64 `json:"t"` // seconds
@@ -82,6 +119,6 @@ type Series struct {
 type Check struct {
 	Text string  `json:"text"` // as written in the scenario
 	OK   bool    `json:"ok"`
-	Got  float64 `json:"got"`
+	Got  float64 `json:"got"` // NaN if nothing was measured
 	Why  string  `json:"why,omitempty"`
 }
