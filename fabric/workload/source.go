@@ -1,0 +1,174 @@
+package workload
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// Flow is one message.
+type Flow struct {
+	At       frame.Time // when it is posted
+	Src, Dst int32      // hosts
+	Bytes    uint64     // payload
+	// Conn is the connection that carries it: -1 for one of its own, opened
+	// for it and closed after it; else a number, which together with Src and
+	// Dst names a connection of this source that stays open.
+	Conn int32
+	// Event is the number of the incast, round, request or query that the
+	// flow belongs to. What belongs together is complete when all its flows are.
+	Event uint32
+	// Step tells the flows of an event apart that follow each other: 0 for
+	// requests and queries, 1 for what answers them.
+	Step uint8
+}
+
+// Source is a stream of flows. A source whose flows wait for others to end
+// learns of that by Done.
+type Source interface {
+	// Peek returns when the next flow starts, frame.Never if none is known
+	// before the next Done.
+	Peek() frame.Time
+	// Pop takes the next flow. Only after Peek returned an instant.
+	Pop() Flow
+	// Done tells that a flow of this source has arrived wholly.
+	Done(now frame.Time, f *Flow)
+}
+
+// pending holds flows that are known, ordered by time and then by the order
+// in which they were pushed.
+type pending struct {
+	heap []entry
+	seq  uint64
+}
+
+type entry struct {
+	f   Flow
+	seq uint64
+}
+
+func (p *pending) Peek() frame.Time {
+	if len(p.heap) == 0 {
+		return frame.Never
+	}
+	return p.heap[0].f.At
+}
+
+func (p *pending) push(f Flow) {
+	p.heap = append(p.heap, entry{f, p.seq})
+	p.seq++
+	for i := len(p.heap) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !p.heap[i].before(&p.heap[up]) {
+			return
+		}
+		p.heap[i], p.heap[up] = p.heap[up], p.heap[i]
+		i = up
+	}
+}
+
+// Pop implements Source for those that only push.
+func (p *pending) Pop() Flow {
+	f := p.heap[0].f
+	last := len(p.heap) - 1
+	p.heap[0] = p.heap[last]
+	p.heap = p.heap[:last]
+	for i := 0; ; {
+		least := i
+		for c := 2*i + 1; c <= 2*i+2 && c < last; c++ {
+			if p.heap[c].before(&p.heap[least]) {
+				least = c
+			}
+		}
+		if least == i {
+			return f
+		}
+		p.heap[i], p.heap[least] = p.heap[least], p.heap[i]
+		i = least
+	}
+}
+
+func (e *entry) before(o *entry) bool {
+	return e.f.At < o.f.At || e.f.At == o.f.At && e.seq < o.seq
+}
+
+// gap draws the time to the next event of a Poisson process. It is rounded to
+// whole nanoseconds, so that the last bit of a logarithm, which may differ
+// between processors, does not add up.
+func gap(r *frame.Rand, perSecond float64) frame.Time {
+	g := -math.Log(1-r.Float64()) / perSecond * 1e9
+	return frame.Time(min(g+0.5, 1<<62))
+}
+
+// shuffle permutes v (Fisher and Yates).
+func shuffle(r *frame.Rand, v []int32) {
+	for i := len(v) - 1; i > 0; i-- {
+		j := r.Uint32n(uint32(i + 1))
+		v[i], v[j] = v[j], v[i]
+	}
+}
+
+// derangement pairs every host of from with another one of to, such that no
+// host is paired with itself. Hosts of to repeat only where from has more.
+func derangement(r *frame.Rand, from, to []int32) ([]int32, error) {
+	if len(to) == 1 && len(from) >= 1 && from[0] == to[0] && len(from) == 1 {
+		return nil, fmt.Errorf("host %d has nobody but itself to send to", from[0])
+	}
+	var dst []int32
+	for len(dst) < len(from) {
+		part := append([]int32(nil), to...)
+		shuffle(r, part)
+		dst = append(dst, part...)
+	}
+	dst = dst[:len(from)]
+	for i := range from {
+		if dst[i] != from[i] {
+			continue
+		}
+		// A swap with any place that keeps both apart mends it.
+		start, mended := int(r.Uint32n(uint32(len(from)))), false
+		for k := range from {
+			j := (start + k) % len(from)
+			if dst[j] != from[i] && dst[i] != from[j] {
+				dst[i], dst[j], mended = dst[j], dst[i], true
+				break
+			}
+		}
+		if !mended {
+			return nil, fmt.Errorf("host %d cannot be paired with another one", from[i])
+		}
+	}
+	return dst, nil
+}
+
+// other draws a host of v that is not h. v has one.
+func other(r *frame.Rand, v []int32, h int32) int32 {
+	for {
+		if d := v[r.Uint32n(uint32(len(v)))]; d != h {
+			return d
+		}
+	}
+}
+
+// checkPair says whether every host of from has somebody in to.
+func checkPair(from, to []int32) error {
+	switch {
+	case len(from) == 0:
+		return fmt.Errorf("no host sends")
+	case len(to) == 0:
+		return fmt.Errorf("no host receives")
+	}
+	first := to[0]
+	for _, d := range to {
+		if d != first {
+			return nil
+		}
+	}
+	for _, s := range from {
+		if s == first {
+			return fmt.Errorf("the only receiver is also a sender and would send to itself")
+		}
+	}
+	return nil
+}
