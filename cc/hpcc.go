@@ -1,0 +1,393 @@
+package cc
+
+import (
+	"math"
+
+	"github.com/gswitch/gswitch/frame"
+	inband "github.com/gswitch/gswitch/int"
+)
+
+// HPCC as the paper's Algorithm 1 has it. The quantity that it controls is the
+// bytes in flight on the worst link of the path, relative to what the link
+// holds in a base RTT: U = max over hops of qlen/(B*T) + txRate/B. Windows in
+// bytes and rates in bit/s follow the same arithmetic, so one state machine
+// serves both forms: what it computes is "the size", in bytes (form=window) or
+// in bit/s (form=rate).
+func init() {
+	Register(Info{
+		Name:  "hpcc",
+		Title: "High Precision Congestion Control: windows from in-band telemetry of each hop",
+		Paper: "Li et al., HPCC: High Precision Congestion Control, SIGCOMM 2019",
+		Kind:  "rate+window",
+		Needs: "telemetry of each hop (rate, timestamp, sent bytes, queue) in each acknowledgement",
+		Params: []Param{
+			{Name: "eta", Unit: Number, Default: "0.95", Min: 0.01, Max: 1, Source: "HPCC section 3.3",
+				Doc: "target of the normalised bytes in flight"},
+			{Name: "maxStage", Unit: Count, Default: "0", Max: 1e6, Source: "HPCC section 5.1 (0 in simulation, 5 on the testbed)",
+				Doc: "round trips of additive increase only before a multiplicative increase"},
+			{Name: "wai", Unit: Bytes, Default: "= W_init*(1-eta)/n", Max: 1e9, Source: "HPCC section 3.3",
+				Doc: "additive increase W_AI per round trip, form=window; may be a fraction of a byte"},
+			{Name: "n", Unit: Count, Default: "100", Min: 1, Max: 1e6, Source: "HPCC section 5.1",
+				Doc: "flows on one link up to which the queue stays empty; sets wai and ai unless they are given"},
+			{Name: "wmin", Unit: Bytes, Default: "= wai, at least 1B", Max: 1e12, Source: "ours: the paper has no lower bound",
+				Doc: "least window, form=window"},
+			{Name: "reaction", Unit: Choice, Default: "hpcc", Choices: []string{"hpcc", "perAck", "perRtt"}, Source: "HPCC section 3.2",
+				Doc: "hpcc: each acknowledgement moves the window from a reference that changes once per round trip. perAck: it also moves the reference. perRtt: the window moves with the reference only"},
+			{Name: "fast_react", Unit: Flag, Default: "true", Source: "authors' simulator, FAST_REACT",
+				Doc: "false: acknowledgements between two updates of the reference are not looked at, telemetry included"},
+			{Name: "sample_feedback", Unit: Flag, Default: "false", Source: "authors' simulator, SAMPLE_FEEDBACK",
+				Doc: "between two updates of the reference, ignore hops whose queue is empty"},
+			{Name: "multirate", Unit: Flag, Default: "false", Source: "HPCC section 3.2; authors' simulator, MULTI_RATE",
+				Doc: "keep a window for each hop; the least of them counts, or their combination by alpha_fair"},
+			{Name: "alpha_fair", Unit: Number, Default: "0", Max: 1000, Source: "HPCC appendix A.4",
+				Doc: "with multirate: W = (sum of W_i^-a)^(-1/a), 1 is proportional fairness. 0: the least W_i, which is max-min"},
+			{Name: "form", Unit: Choice, Default: "window", Choices: []string{"window", "rate"}, Source: "window: HPCC Algorithm 1; rate: authors' simulator",
+				Doc: "what is computed: the window, and the rate is W/T; or the rate, and the window is floor(R*T)"},
+			{Name: "ai", Unit: Rate, Default: "= line rate*(1-eta)/n", Max: 1e13, Source: "authors' simulator, RATE_AI",
+				Doc: "additive increase per round trip, form=rate"},
+			{Name: "minrate", Unit: Rate, Default: "100Mbps", Max: 1e13, Source: "authors' simulator, MIN_RATE",
+				Doc: "least rate, form=rate"},
+		},
+		New: newHPCC,
+	})
+}
+
+// The paper's txRate is what a switch sent; its rxRate ablation counts what
+// came in for the port instead. Which counter the records carry is a setting
+// of the switch; the arithmetic here is the same.
+
+type hpccReaction uint8
+
+const (
+	reactHPCC hpccReaction = iota
+	reactPerAck
+	reactPerRTT
+)
+
+// hpccConfig is what all queue pairs of a factory share.
+type hpccConfig struct {
+	eta        float64
+	maxStage   int
+	wai, wmin  float64 // bytes; NaN: by rule
+	ai, minish float64 // bit/s; ai NaN: by rule
+	n          float64
+	reaction   hpccReaction
+	fastReact  bool
+	sampled    bool
+	multi      bool
+	alphaFair  float64
+	rateForm   bool
+}
+
+func newHPCC(p Values) (func(*Env) Algorithm, error) {
+	c := &hpccConfig{
+		eta: p.Float("eta"), maxStage: p.Int("maxStage"),
+		wai: p.Float("wai"), wmin: p.Float("wmin"), ai: p.Float("ai"), minish: p.Float("minrate"),
+		n: p.Float("n"), fastReact: p.Flag("fast_react"), sampled: p.Flag("sample_feedback"),
+		multi: p.Flag("multirate"), alphaFair: p.Float("alpha_fair"), rateForm: p.Choice("form") == "rate",
+	}
+	switch p.Choice("reaction") {
+	case "perAck":
+		c.reaction = reactPerAck
+	case "perRtt":
+		c.reaction = reactPerRTT
+	}
+	return func(env *Env) Algorithm {
+		h := &hpcc{cfg: c}
+		if c.multi {
+			h.hops = new([inband.MaxHops]hpccState)
+		}
+		h.Reset(env)
+		return h
+	}, nil
+}
+
+// hpccRecord is what is kept of a hop's last telemetry.
+type hpccRecord struct {
+	ts, tx, q uint64
+}
+
+// hpccState is the controller proper: one for the path, or one for each hop.
+type hpccState struct {
+	ref   float64 // Wc: the size from which all of this round trip derive
+	u     float64 // EWMA of the normalised bytes in flight
+	stage int     // round trips of additive increase so far
+}
+
+// hpcc is the state of one queue pair.
+type hpcc struct {
+	cfg  *hpccConfig
+	size float64 // W in bytes or R in bit/s
+	hpccState
+	hops *[inband.MaxHops]hpccState // multirate only
+
+	boundary uint64 // lastUpdateSeq: an acknowledgement beyond it starts a round trip
+	last     frame.Time
+	nhop     int
+	pathID   uint16
+	record   [inband.MaxHops]hpccRecord
+
+	// Derived from the queue pair's surroundings.
+	init, least, add float64 // of size
+	line             float64 // bit/s
+	t                float64 // T in ns
+	rng              inband.Range
+	stale            frame.Time
+	slackBits        float64 // one frame
+
+	rate, window float64
+	resets       uint64 // records discarded: path changed, too old, implausible
+}
+
+// Reset implements Resetter.
+func (h *hpcc) Reset(env *Env) {
+	c, hops := h.cfg, h.hops
+	*h = hpcc{cfg: c, hops: hops}
+	h.line, h.t, h.rng = env.Rate, float64(max(env.BaseRTT, 1)), env.Range
+	h.slackBits = 8 * float64(env.MTU)
+	h.stale = frame.Never
+	if env.Range.TS != 0 {
+		// Differences are modulo the range; beyond a quarter of it they may mean anything.
+		h.stale = frame.Time(env.Range.TS / 4)
+	}
+	if c.rateForm {
+		h.init = env.Rate
+		h.add = orRule(c.ai, env.Rate*(1-c.eta)/c.n)
+		h.least = min(c.minish, h.init)
+	} else {
+		// W_init = B_NIC*T: flows start at line rate.
+		h.init = env.BDP()
+		h.add = orRule(c.wai, h.init*(1-c.eta)/c.n)
+		h.least = min(orRule(c.wmin, max(h.add, 1)), h.init)
+	}
+	h.size, h.hpccState = h.init, hpccState{ref: h.init, u: 1}
+	if hops != nil {
+		for i := range hops {
+			hops[i] = h.hpccState
+		}
+	}
+	h.publish()
+}
+
+// orRule returns v, or what the rule says if v was not given.
+func orRule(v, rule float64) float64 {
+	if math.IsNaN(v) {
+		return rule
+	}
+	return v
+}
+
+// publish sets what the sender reads.
+func (h *hpcc) publish() {
+	if h.cfg.rateForm {
+		h.rate = h.size
+		h.window = windowOf(h.size, h.t)
+		return
+	}
+	h.window = h.size
+	h.rate = min(h.size*8e9/h.t, h.line)
+}
+
+// OnAck implements Algorithm. Negative acknowledgements carry telemetry and
+// count alike (HPCC section 4).
+func (h *hpcc) OnAck(f *Feedback) {
+	p := f.Path
+	if p == nil || p.N <= 0 || p.N > inband.MaxHops {
+		return
+	}
+	if h.nhop != p.N || h.pathID != p.ID || f.Now-h.last > h.stale {
+		h.adopt(f)
+		return
+	}
+	full := f.Ack > h.boundary
+	if !full && !h.cfg.fastReact {
+		return
+	}
+	if !h.plausible(p) {
+		h.adopt(f)
+		return
+	}
+	if h.hops == nil {
+		h.single(p, full)
+	} else {
+		h.multi(p, full)
+	}
+	h.last = f.Now
+	if full && f.SndNxt > h.boundary {
+		h.boundary = f.SndNxt
+	}
+	h.publish()
+}
+
+// adopt makes the telemetry of f the one to compare with. Nothing can be
+// computed from it alone.
+func (h *hpcc) adopt(f *Feedback) {
+	if h.nhop == 0 {
+		h.boundary = f.SndNxt
+	} else {
+		h.resets++
+	}
+	h.nhop, h.pathID, h.last = f.Path.N, f.Path.ID, f.Now
+	for i := range h.nhop {
+		h.keep(i, &f.Path.Hops[i])
+	}
+}
+
+func (h *hpcc) keep(i int, hop *inband.Hop) {
+	h.record[i] = hpccRecord{hop.TS, hop.Tx, hop.Q}
+}
+
+// delta returns by how much a hop's counters moved since the last record.
+func (h *hpcc) delta(i int, hop *inband.Hop) (ns, bytes uint64) {
+	r := &h.record[i]
+	return (hop.TS - r.ts) & (h.rng.TS - 1), (hop.Tx - r.tx) & (h.rng.Tx - 1)
+}
+
+// plausible tells whether all hops can be the ports of the last record. The
+// path's identifier does not see a change of port between the same switches,
+// nor of their order; the counters do: time runs forward, and no port sends
+// faster than its link, give or take a tenth and a frame.
+func (h *hpcc) plausible(p *inband.Path) bool {
+	for i := range p.N {
+		hop := &p.Hops[i]
+		if hop.Rate == 0 {
+			return false
+		}
+		dt, tx := h.delta(i, hop)
+		if h.rng.TS == 0 && int64(dt) < 0 || h.rng.TS != 0 && dt >= h.rng.TS/2 {
+			return false
+		}
+		if float64(tx)*8 > 1.1*float64(hop.Rate)*float64(dt)*1e-9+h.slackBits {
+			return false
+		}
+	}
+	return true
+}
+
+// measure returns the normalised bytes in flight at a hop and the time that
+// the measurement covers; ok is false if no time passed. The lesser of two
+// queues filters bursts of one frame (HPCC section 3.3).
+func (h *hpcc) measure(i int, hop *inband.Hop) (u, dt float64, ok bool) {
+	ns, bytes := h.delta(i, hop)
+	if ns == 0 {
+		return 0, 0, false
+	}
+	dt = float64(ns)
+	b := float64(hop.Rate) / 8e9 // bytes per ns
+	return float64(min(hop.Q, h.record[i].q))/(b*h.t) + float64(bytes)/(dt*b), dt, true
+}
+
+// single is the paper's controller: the worst hop decides.
+func (h *hpcc) single(p *inband.Path, full bool) {
+	worst, tau := math.Inf(-1), 0.0
+	for i := range p.N {
+		hop := &p.Hops[i]
+		if h.cfg.sampled && hop.Q == 0 && !full {
+			continue
+		}
+		u, dt, ok := h.measure(i, hop)
+		if ok && u > worst {
+			worst, tau = u, dt
+		}
+		h.keep(i, hop)
+	}
+	if tau == 0 {
+		return
+	}
+	h.average(&h.hpccState, worst, tau)
+	next := h.next(&h.hpccState)
+	h.commit(&h.hpccState, next, full)
+	if h.cfg.reaction != reactPerRTT || full {
+		h.size = next
+	}
+}
+
+// multi keeps a size for each hop.
+func (h *hpcc) multi(p *inband.Path, full bool) {
+	least, sum, a := h.init, 0.0, h.cfg.alphaFair
+	for i := range p.N {
+		hop, s := &p.Hops[i], &h.hops[i]
+		size := s.ref
+		if !h.cfg.sampled || hop.Q != 0 || full {
+			if u, dt, ok := h.measure(i, hop); ok {
+				h.average(s, u, dt)
+				size = h.next(s)
+				h.commit(s, size, full)
+			}
+			h.keep(i, hop)
+		}
+		least = min(least, size)
+		if a > 0 {
+			sum += math.Pow(size/h.init, -a) // relative, or large a overflows
+		}
+	}
+	if h.cfg.reaction == reactPerRTT && !full {
+		return
+	}
+	h.size = least
+	if a > 0 {
+		h.size = h.bound(h.init * math.Pow(sum, -1/a))
+	}
+	h.u = 0 // of the worst hop, for Inspect
+	for i := range p.N {
+		h.u = max(h.u, h.hops[i].u)
+	}
+}
+
+// average is the paper's parameterless EWMA: a measurement weighs as much of
+// the base RTT as it covers, so that after a gap it counts alone.
+func (h *hpcc) average(s *hpccState, u, tau float64) {
+	w := min(tau, h.t) / h.t
+	s.u = (1-w)*s.u + w*u
+}
+
+// next is ComputeWind of Algorithm 1.
+func (h *hpcc) next(s *hpccState) float64 {
+	if s.u >= h.cfg.eta || s.stage >= h.cfg.maxStage {
+		return h.bound(s.ref*h.cfg.eta/s.u + h.add)
+	}
+	return h.bound(s.ref + h.add)
+}
+
+// bound keeps a size within its limits before it becomes a reference: a flow
+// with little to send sees a small U and would grow without end. A U of zero
+// (0/0 or x/0) ends at the upper one.
+func (h *hpcc) bound(v float64) float64 {
+	if !(v < h.init) {
+		return h.init
+	}
+	return max(v, h.least)
+}
+
+// commit moves the reference: with the first acknowledgement of what was sent
+// under it, so that the same bytes in flight are never answered twice.
+func (h *hpcc) commit(s *hpccState, next float64, full bool) {
+	if full {
+		if s.u >= h.cfg.eta || s.stage >= h.cfg.maxStage {
+			s.stage = 0
+		} else {
+			s.stage++
+		}
+	}
+	if full || h.cfg.reaction == reactPerAck {
+		s.ref = next
+	}
+}
+
+func (h *hpcc) OnCNP(frame.Time)          {}
+func (h *hpcc) OnLoss(frame.Time, Loss)   {}
+func (h *hpcc) OnSend(frame.Time, uint32) {}
+func (h *hpcc) OnTimer(frame.Time)        {}
+func (h *hpcc) Timer() frame.Time         { return frame.Never }
+func (h *hpcc) Rate() float64             { return h.rate }
+func (h *hpcc) Window() float64           { return h.window }
+
+// Inspect implements Inspector.
+func (h *hpcc) Inspect(yield func(string, float64)) {
+	yield("U", h.u)
+	yield("W", h.window)
+	yield("R", h.rate)
+	yield("Wc", h.ref)
+	yield("stage", float64(h.stage))
+	yield("resets", float64(h.resets))
+}

@@ -1,0 +1,129 @@
+package cc
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Info describes an algorithm: what listings print and what a factory needs.
+type Info struct {
+	Name   string // as scenarios write it
+	Title  string // one line
+	Paper  string // where it is published
+	Kind   string // what it decides: "window", "rate", "rate+window"
+	Needs  string // feedback that it reads, such as "telemetry in every acknowledgement"
+	Params []Param
+
+	// New reads the options once and returns the constructor of one queue
+	// pair's state. The constructor is called for each queue pair, so it
+	// shares what New prepared and only allocates the state itself. New
+	// refuses combinations of options that make no sense.
+	New func(p Values) (func(env *Env) Algorithm, error)
+
+	// Of and Preset make this a named set of options of another algorithm;
+	// New and Params are then those of Of.
+	Of     string
+	Preset map[string]string
+}
+
+// Resetter is an Algorithm whose state can serve another queue pair: after
+// Reset it behaves as one that was just constructed with env.
+type Resetter interface {
+	Reset(env *Env)
+}
+
+var registry = map[string]*Info{}
+
+// Register adds an algorithm. It panics if the description is wrong, which is
+// a mistake of the program and shows at its start.
+func Register(in Info) {
+	if in.Name == "" || registry[in.Name] != nil {
+		panic(fmt.Sprintf("cc: algorithm %q is registered twice or has no name", in.Name))
+	}
+	for i := range in.Params {
+		if err := in.Params[i].check(); err != nil {
+			panic(fmt.Sprintf("cc: %s: %v", in.Name, err))
+		}
+	}
+	registry[in.Name] = &in
+}
+
+// preset registers name as the algorithm of with some options set.
+func preset(name, of, title string, options map[string]string) {
+	base := registry[of]
+	in := *base
+	in.Name, in.Title, in.Of, in.Preset = name, title, of, options
+	if w, ok := options["window"]; ok && w != "none" {
+		in.Kind = "rate+window"
+	}
+	// The listing shows what the preset sets as its default.
+	in.Params = slices.Clone(base.Params)
+	for i := range in.Params {
+		if v, ok := options[in.Params[i].Name]; ok {
+			in.Params[i].Default = v
+		}
+	}
+	for key := range options {
+		if !slices.ContainsFunc(in.Params, func(p Param) bool { return p.Name == key }) {
+			panic(fmt.Sprintf("cc: preset %s sets %q, which %s does not have", name, key, of))
+		}
+	}
+	Register(in)
+}
+
+// Lookup returns the description of an algorithm.
+func Lookup(name string) (Info, bool) {
+	in, ok := registry[name]
+	if !ok {
+		return Info{}, false
+	}
+	return *in, true
+}
+
+// Names returns the names of all algorithms, sorted.
+func Names() []string {
+	names := make([]string, 0, len(registry))
+	for name := range registry {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Infos returns the descriptions of all algorithms, sorted by name.
+func Infos() []Info {
+	infos := make([]Info, 0, len(registry))
+	for _, name := range Names() {
+		infos = append(infos, *registry[name])
+	}
+	return infos
+}
+
+// UnknownError says that no algorithm has a name.
+type UnknownError struct{ Name string }
+
+func (e UnknownError) Error() string {
+	return fmt.Sprintf("congestion control %q is not known; known are %s", e.Name, strings.Join(Names(), ", "))
+}
+
+// Factory returns the constructor of an algorithm with the given options, by
+// name and in the notation of Param. Options that are left out have their
+// defaults. All reading and checking happens here; the constructor is meant
+// to be called for each queue pair, and several queue pairs may share it. It
+// returns an error that names the option, UnknownError for the algorithm.
+func Factory(name string, params map[string]string) (func(*Env) Algorithm, error) {
+	in, ok := registry[name]
+	if !ok {
+		return nil, UnknownError{name}
+	}
+	v, err := parseValues(in.Params, params)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	make, err := in.New(v)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return make, nil
+}

@@ -1,0 +1,240 @@
+package cc
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// Unit is the kind of quantity that an option is, and so how it is written.
+type Unit string
+
+// Units of options.
+const (
+	Number Unit = "number" // 0.95
+	Count  Unit = "count"  // 5
+	Rate   Unit = "rate"   // 40Mbps, 1.5Gbps; bit/s
+	Bytes  Unit = "bytes"  // 80B, 10MB; MB = 10^6
+	Time   Unit = "time"   // 50us, 1.5ms
+	Flag   Unit = "flag"   // true, false
+	Choice Unit = "choice" // one of Param.Choices
+)
+
+// Param describes an option of an algorithm.
+type Param struct {
+	Name    string
+	Unit    Unit
+	Default string   // a value as one would write it, or a rule in words, which begins with "="
+	Doc     string   // what it does
+	Source  string   // where the default comes from
+	Min     float64  // least value, in base units (bit/s, bytes, ns)
+	Max     float64  // greatest value; 0 = no limit
+	Choices []string // of a Choice
+}
+
+// rule tells whether the default depends on the queue pair's surroundings.
+func (p *Param) rule() bool { return strings.HasPrefix(p.Default, "=") }
+
+// check tells what is wrong with a description.
+func (p *Param) check() error {
+	if p.Name == "" || p.Doc == "" || p.Source == "" {
+		return fmt.Errorf("option %q lacks a name, a description or a source", p.Name)
+	}
+	if p.rule() {
+		return nil
+	}
+	_, err := p.parse(p.Default)
+	return err
+}
+
+// parse reads a value into base units: bit/s, bytes, ns; flags are 0 and 1, a
+// choice is its index.
+func (p *Param) parse(text string) (float64, error) {
+	text = strings.TrimSpace(text)
+	switch p.Unit {
+	case Flag:
+		switch text {
+		case "true", "yes", "on":
+			return 1, nil
+		case "false", "no", "off":
+			return 0, nil
+		}
+		return 0, fmt.Errorf("%s: %q is neither true nor false", p.Name, text)
+	case Choice:
+		if i := slices.Index(p.Choices, text); i >= 0 {
+			return float64(i), nil
+		}
+		return 0, fmt.Errorf("%s: %q is not one of %s", p.Name, text, strings.Join(p.Choices, ", "))
+	}
+	v, err := quantity(text, p.Unit)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", p.Name, err)
+	}
+	if p.Unit == Count && v != math.Trunc(v) {
+		return 0, fmt.Errorf("%s: %q is not a whole number", p.Name, text)
+	}
+	if v < p.Min || p.Max != 0 && v > p.Max {
+		return 0, fmt.Errorf("%s: %s is out of range; it must be %s", p.Name, text, p.Range())
+	}
+	return v, nil
+}
+
+// Range says in words which values are allowed; "" for flags and choices.
+func (p *Param) Range() string {
+	switch {
+	case p.Unit == Flag || p.Unit == Choice:
+		return ""
+	case p.Max == 0:
+		return "at least " + format(p.Min, p.Unit)
+	}
+	return "from " + format(p.Min, p.Unit) + " to " + format(p.Max, p.Unit)
+}
+
+type suffix struct {
+	name   string
+	factor float64
+}
+
+// Suffixes of each unit, the one to print first for each factor, largest first.
+var (
+	rateSuffixes  = []suffix{{"Tbps", 1e12}, {"Gbps", 1e9}, {"Mbps", 1e6}, {"kbps", 1e3}, {"bps", 1}}
+	bytesSuffixes = []suffix{{"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1}, {"KB", 1e3}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
+	timeSuffixes  = []suffix{{"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"µs", 1e3}}
+)
+
+func suffixes(u Unit) []suffix {
+	switch u {
+	case Rate:
+		return rateSuffixes
+	case Bytes:
+		return bytesSuffixes
+	case Time:
+		return timeSuffixes
+	}
+	return nil
+}
+
+// quantity reads a decimal number with a suffix of the unit behind it. Zero
+// needs none.
+func quantity(text string, u Unit) (float64, error) {
+	i := 0
+	for i < len(text) && (text[i] >= '0' && text[i] <= '9' || text[i] == '.' || text[i] == '-' && i == 0) {
+		i++
+	}
+	v, err := strconv.ParseFloat(text[:i], 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q does not begin with a number", text)
+	}
+	rest, known := strings.TrimLeft(text[i:], " "), suffixes(u)
+	if known == nil {
+		if rest == "" {
+			return v, nil
+		}
+		return 0, fmt.Errorf("%q has a unit, but a plain number is wanted", text)
+	}
+	names := make([]string, len(known))
+	for k, s := range known {
+		if s.name == rest {
+			return v * s.factor, nil
+		}
+		names[k] = s.name
+	}
+	if rest == "" && v == 0 {
+		return 0, nil
+	}
+	if rest == "" {
+		return 0, fmt.Errorf("%q lacks a unit; write one of %s behind it", text, strings.Join(names, ", "))
+	}
+	return 0, fmt.Errorf("%q has the unit %q, which is not one of %s", text, rest, strings.Join(names, ", "))
+}
+
+// format writes v, in base units, with the suffix that gives a short number.
+func format(v float64, u Unit) string {
+	for _, s := range suffixes(u) {
+		if math.Abs(v) >= s.factor || s.factor == 1 {
+			return strconv.FormatFloat(v/s.factor, 'g', -1, 64) + s.name
+		}
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
+// Values are the options of an algorithm as they were read.
+type Values struct {
+	params []Param
+	v      []float64 // in base units; NaN where a rule applies
+}
+
+func parseValues(params []Param, given map[string]string) (Values, error) {
+	out := Values{params, make([]float64, len(params))}
+	keys := make([]string, 0, len(given))
+	for key := range given {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		if !slices.ContainsFunc(params, func(p Param) bool { return p.Name == key }) {
+			return Values{}, fmt.Errorf("unknown option %q; %s", key, knownOptions(params))
+		}
+	}
+	for i := range params {
+		p := &params[i]
+		text, ok := given[p.Name]
+		if !ok {
+			text = p.Default
+		}
+		if strings.HasPrefix(text, "=") && p.rule() {
+			out.v[i] = math.NaN()
+			continue
+		}
+		v, err := p.parse(text)
+		if err != nil {
+			return Values{}, err
+		}
+		out.v[i] = v
+	}
+	return out, nil
+}
+
+func knownOptions(params []Param) string {
+	if len(params) == 0 {
+		return "there are none"
+	}
+	names := make([]string, len(params))
+	for i, p := range params {
+		names[i] = p.Name
+	}
+	return "known are " + strings.Join(names, ", ")
+}
+
+// get panics on a name that the algorithm did not describe: a mistake of the
+// program that each algorithm's construction shows.
+func (v *Values) get(name string) (float64, *Param) {
+	for i := range v.params {
+		if v.params[i].Name == name {
+			return v.v[i], &v.params[i]
+		}
+	}
+	panic("cc: option " + name + " is read but not described")
+}
+
+// Set tells whether the option has a value; if not, its rule applies.
+func (v *Values) Set(name string) bool { f, _ := v.get(name); return !math.IsNaN(f) }
+
+// Float returns an option in base units (bit/s, bytes, ns), NaN where its rule applies.
+func (v *Values) Float(name string) float64 { f, _ := v.get(name); return f }
+
+// Time returns an option that is a span of time.
+func (v *Values) Time(name string) frame.Time { f, _ := v.get(name); return frame.Time(math.Round(f)) }
+
+// Int returns an option that is a count.
+func (v *Values) Int(name string) int { f, _ := v.get(name); return int(f) }
+
+// Flag returns an option that is true or false.
+func (v *Values) Flag(name string) bool { f, _ := v.get(name); return f != 0 }
+
+// Choice returns an option that is one of several words.
+func (v *Values) Choice(name string) string { f, p := v.get(name); return p.Choices[int(f)] }
