@@ -34,6 +34,9 @@ const (
 	ParseTunnelDepth     // more than four nested IP headers
 	ParseShortMACControl // MAC control frame cut off
 	ParseMACControlOp    // unknown MAC control opcode
+	ParseShortINT        // in-band telemetry header cut off
+	ParseINTVersion      // INT metadata header of another version than 2
+	ParseINTHops         // hop count or hop length contradicts the length of the telemetry header
 
 	// Ingress checks.
 	ReservedMulticast // 01-80-C2-00-00-0X is never forwarded (IEEE 802.1Q 8.6.3)
@@ -114,6 +117,9 @@ var reasonNames = [NumReasons]string{
 	ParseTunnelDepth:     "parse-tunnel-depth",
 	ParseShortMACControl: "parse-short-mac-control",
 	ParseMACControlOp:    "parse-mac-control-opcode",
+	ParseShortINT:        "parse-short-int",
+	ParseINTVersion:      "parse-int-version",
+	ParseINTHops:         "parse-int-hops",
 	ReservedMulticast:    "reserved-multicast",
 	Oversize:             "oversize",
 	Undersize:            "undersize",
