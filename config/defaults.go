@@ -79,6 +79,10 @@ func number(rules []Rule) {
 	}
 }
 
+// FillDefaults sets everything in the struct that v points to that is zero
+// from the default tag of its field, as Resolved does for a Config.
+func FillDefaults(v any) { fill(reflect.ValueOf(v).Elem(), "") }
+
 // fill sets what is zero from the default of its tag.
 func fill(v reflect.Value, tag reflect.StructTag) {
 	t := v.Type()

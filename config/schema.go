@@ -10,10 +10,15 @@ import (
 // Schema returns the JSON Schema (draft 2020-12) of the document, for editors
 // and for other programs. It knows what single values look like; what values
 // mean together only Parse knows.
-func Schema() []byte {
-	s := schemaOf(reflect.TypeFor[Config](), "")
+func Schema() []byte { return SchemaOf("gswitch configuration", new(Config)) }
+
+// SchemaOf returns the JSON Schema of the documents that ParseSection decodes
+// into the struct that v points to. A type that decodes from text and has a
+// method JSONSchema describes itself.
+func SchemaOf(title string, v any) []byte {
+	s := schemaOf(reflect.TypeOf(v), "")
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-	s["title"] = "gswitch configuration"
+	s["title"] = title
 	out, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		panic("config: " + err.Error())
@@ -33,12 +38,16 @@ var patterns = map[reflect.Type]string{
 	reflect.TypeFor[PortRange](): `^[0-9]+(-[0-9]+)?$`,
 }
 
+var describesItself = reflect.TypeFor[interface{ JSONSchema() map[string]any }]()
+
 func schemaOf(t reflect.Type, tag reflect.StructTag) schema {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	s := schema{}
 	switch {
+	case isText(t) && t.Implements(describesItself):
+		return reflect.Zero(t).Interface().(interface{ JSONSchema() map[string]any }).JSONSchema()
 	case isText(t):
 		s["type"] = []string{"string", "integer"}
 		if p, ok := patterns[t]; ok {

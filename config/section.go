@@ -11,7 +11,7 @@ type Section struct{ d decoder }
 
 // ParseSection decodes a whole document into the struct that v points to,
 // whose fields carry the tags described at the top of this package (default
-// and id tags mean nothing here).
+// tags only after FillDefaults, id tags mean nothing here).
 func ParseSection(file string, data []byte, v any) *Section {
 	s := &Section{decoder{file: file, at: map[string]*yaml.Node{}}}
 	if root := s.d.parse(data); root != nil {
