@@ -1,0 +1,182 @@
+package transport
+
+import "github.com/gswitch/gswitch/frame"
+
+// Ack is an acknowledgement as the sender sees it.
+type Ack struct {
+	NAK  bool
+	Cum  uint64 // the receiver expects this one next
+	Sack uint64 // with NAK in IRN and TCP: the packet that arrived out of order
+}
+
+// AckResult is what an acknowledgement brought.
+type AckResult struct {
+	NewPackets      uint32     // cumulatively acknowledged by it
+	NewBytes        uint32     // payload of these
+	RTT             frame.Time // since the packet that caused it was sent; 0: no sample, never of a packet sent twice
+	RTTBytes        uint32     // payload of that packet
+	EnteredRecovery bool       // it told of a loss, and no recovery was under way
+}
+
+// Ack takes an acknowledgement. One of packets that were never sent changes
+// nothing and is counted.
+func (s *Sender) Ack(now frame.Time, a Ack) (r AckResult) {
+	sack := a.NAK && s.cfg.Mode.sacks()
+	if a.Cum > s.next || sack && a.Sack >= s.next {
+		s.stats.BadAcks++
+		return r
+	}
+	if a.Cum > s.cum {
+		s.advance(now, a.Cum, &r)
+	}
+	if a.NAK {
+		switch {
+		case a.Cum < s.cum && !sack, sack && a.Sack <= s.cum, s.cum == s.next:
+			s.stats.StaleNaks++ // overtaken by what is known already
+		case sack:
+			s.sack(now, a.Sack, &r)
+		case s.cfg.Mode == IRNNoSACK:
+			if !s.inRec {
+				s.enter(now, &r)
+			}
+		default:
+			if !s.inRec {
+				s.enter(now, &r)
+			}
+			s.goBack(now)
+		}
+	}
+	return r
+}
+
+// advance moves the cumulative acknowledgement to c.
+func (s *Sender) advance(now frame.Time, c uint64, r *AckResult) {
+	last := s.record(c - 1)
+	if last.flags&again == 0 && !s.has(c-1) {
+		r.RTT, r.RTTBytes = now-last.at, last.bytes
+	}
+	for q := s.cum; q < c; q++ {
+		p := s.record(q)
+		r.NewBytes += p.bytes
+		if p.flags&inFlight != 0 {
+			s.flight -= uint64(p.bytes)
+		}
+	}
+	if s.hi > s.cum {
+		s.sacked.clearRange(s.cum, c)
+	}
+	r.NewPackets = uint32(c - s.cum)
+	s.cum = c
+	s.resend = max(s.resend, c)
+	s.timer.progress(now, c < s.next)
+	if r.RTT > 0 && s.cfg.dynamic() {
+		s.timer.sample(r.RTT)
+	}
+	if !s.inRec {
+		return
+	}
+	if c > s.recSeq {
+		s.inRec, s.rtxFirst = false, false
+		return
+	}
+	// A partial acknowledgement: where no SACK can tell, the next hole is at
+	// cum (RFC 6582). Not if this episode has retransmitted it.
+	partial := s.cfg.Mode == IRNNoSACK || s.cfg.PartialAck && s.byTimeout
+	if partial && s.rtxNext <= c && s.resend == s.next && !s.rtxFirst {
+		s.rtxFirst = true
+		s.lose(now, c)
+	}
+}
+
+// has reports whether seq is SACKed.
+func (s *Sender) has(seq uint64) bool { return s.hi > s.cum && seq <= s.hi && s.sacked.has(seq) }
+
+// sack notes that seq arrived although packets below are missing.
+func (s *Sender) sack(now frame.Time, seq uint64, r *AckResult) {
+	if s.sacked.has(seq) {
+		s.stats.StaleNaks++
+		return
+	}
+	s.sacked.set(seq)
+	p := s.record(seq)
+	if p.flags&again == 0 {
+		r.RTT, r.RTTBytes = now-p.at, p.bytes
+		if s.cfg.dynamic() {
+			s.timer.sample(r.RTT)
+		}
+	}
+	if s.cfg.Mode == TCP {
+		s.leave(p)
+	}
+	s.hi = max(s.hi, seq)
+	old := max(s.edge, s.cum)
+	if e, ok := s.sacked.nthBelow(s.hi, s.cum, s.cfg.threshold()); ok {
+		s.edge = max(s.edge, e)
+	}
+	if s.edge <= s.cum {
+		return // too few to tell a loss from reordering
+	}
+	if !s.inRec {
+		s.enter(now, r)
+		old = s.cum
+	}
+	s.loseHoles(now, old, s.edge)
+}
+
+// enter begins an episode of recovery.
+func (s *Sender) enter(now frame.Time, r *AckResult) {
+	s.stats.Recoveries++
+	r.EnteredRecovery = true
+	s.begin(now, false)
+}
+
+func (s *Sender) begin(now frame.Time, byTimeout bool) {
+	s.inRec, s.byTimeout = true, byTimeout
+	s.recSeq = s.next - 1
+	if s.cfg.Mode.keeps() {
+		s.rtxFirst = true
+		s.rtxNext = s.cum
+		s.lose(now, s.cum)
+	}
+}
+
+// goBack makes the packet at cum the next one to be sent.
+func (s *Sender) goBack(now frame.Time) {
+	for q := s.cum; q < s.resend; q++ {
+		s.lose(now, q)
+		s.leave(s.record(q))
+	}
+	s.resend = s.cum
+}
+
+// loseHoles notes that the packets of [from, to) that are not SACKed are
+// lost. Only TCP's flight and a delayed retransmission want to know.
+func (s *Sender) loseHoles(now frame.Time, from, to uint64) {
+	if s.cfg.Mode != TCP && s.cfg.RetransmitDelay == 0 {
+		return
+	}
+	for q := s.sacked.zero(from, to); q < to; q = s.sacked.zero(q+1, to) {
+		s.lose(now, q)
+	}
+}
+
+// lose notes that seq is lost.
+func (s *Sender) lose(now frame.Time, seq uint64) {
+	p := s.record(seq)
+	p.at = now
+	p.flags |= again
+	if s.cfg.Mode == TCP {
+		s.leave(p)
+	}
+	if s.cfg.RetransmitDelay > 0 {
+		s.wake = min(s.wake, now+s.cfg.RetransmitDelay)
+	}
+}
+
+// leave takes a packet out of the bytes in flight.
+func (s *Sender) leave(p *record) {
+	if p.flags&inFlight != 0 {
+		p.flags &^= inFlight
+		s.flight -= uint64(p.bytes)
+	}
+}

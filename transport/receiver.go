@@ -1,0 +1,201 @@
+package transport
+
+import (
+	"math/bits"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// PacketKind says what a packet means for its message.
+type PacketKind uint8
+
+const (
+	Middle  PacketKind = iota // more of the message follows
+	Last                      // ends a message: bumps the message sequence number
+	LastCQE                   // ends a message that consumes a receive work request
+)
+
+// ReplyKind is what the receiver answers.
+type ReplyKind uint8
+
+const (
+	None ReplyKind = iota
+	AckReply
+	NakReply
+)
+
+// Verdict is what becomes of a packet.
+type Verdict struct {
+	Deliver     bool // new: its payload is to be placed
+	Duplicate   bool // it was delivered before
+	Reply       ReplyKind
+	Cum         uint64 // the next packet expected
+	Sack        uint64 // with NakReply: this packet, in modes that tell it
+	MSN         uint32 // messages complete in order, 24 bits
+	InOrder     uint32 // packets that became in-order by this one
+	Completions uint32 // receive work requests that became complete, in order
+}
+
+// Receiver is the sink of one direction of a queue pair. The zero value is
+// made ready by Init, which also recycles a used one.
+type Receiver struct {
+	cfg  *Config
+	next uint64 // expected
+	end  uint64 // one past the highest packet kept; nothing is kept unless above next
+	msn  uint32
+
+	// Two bits for each packet above next: 00 missing, 01 (low) Middle,
+	// 10 (high) Last, 11 LastCQE.
+	low, high bitmap
+
+	naked   bool       // the present gap was told
+	nakAt   frame.Time // when
+	unacked uint32     // in-order packets since the last ACK
+	stats   ReceiverStats
+}
+
+// ReceiverStats counts since Init.
+type ReceiverStats struct {
+	Delivered  uint64
+	Duplicates uint64
+	OutOfOrder uint64 // delivered, or in the go-back-N modes discarded, ahead of a gap
+	Beyond     uint64 // further ahead than the cap allows: no correct sender does that
+	Naks       uint64
+}
+
+// Init makes r the receiver of a new direction. It keeps the memory that r
+// has grown.
+func (r *Receiver) Init(cfg *Config) {
+	low, high := r.low, r.high
+	if cfg.Mode.keeps() {
+		n := max(ringSize(uint64(cfg.Cap)), 64*len(low))
+		low, high = low.recycle(n), high.recycle(n)
+	}
+	*r = Receiver{cfg: cfg, low: low, high: high}
+}
+
+// Data judges the packet seq.
+func (r *Receiver) Data(now frame.Time, seq uint64, kind PacketKind) Verdict {
+	switch {
+	case seq == r.next:
+		return r.expected(kind)
+	case seq < r.next:
+		r.stats.Duplicates++
+		return r.ack(Verdict{Duplicate: true})
+	case seq-r.next >= r.cfg.limit():
+		r.stats.Beyond++
+		return Verdict{Cum: r.next, MSN: r.msn}
+	case r.cfg.Mode.keeps():
+		return r.keep(seq, kind)
+	}
+	return r.discard(now)
+}
+
+// expected takes the packet at next, and whatever was kept right behind it.
+func (r *Receiver) expected(kind PacketKind) (v Verdict) {
+	r.stats.Delivered++
+	v.Deliver, v.InOrder = true, 1
+	r.next++
+	r.naked = false
+	if kind != Middle {
+		r.msn++
+	}
+	if kind == LastCQE {
+		v.Completions = 1
+	}
+	if r.end > r.next {
+		r.drain(&v)
+	}
+	r.msn &= 1<<psnBits - 1
+	r.unacked += v.InOrder
+	if r.unacked >= r.cfg.AckEvery || kind != Middle || v.InOrder > 1 {
+		return r.ack(v)
+	}
+	v.Cum, v.MSN = r.next, r.msn
+	return v
+}
+
+// drain counts the packets kept from next on without a gap, a word at a time.
+func (r *Receiver) drain(v *Verdict) {
+	for r.next < r.end {
+		low, high := r.low.word(r.next), r.high.word(r.next)
+		shift := r.next & 63
+		run := bits.TrailingZeros64(^((*low | *high) >> shift)) // up to 64-shift, since zeros are shifted in
+		mask := (^uint64(0) >> (64 - run)) << shift             // run 0: no bits
+		r.msn += uint32(bits.OnesCount64(*high & mask))
+		v.Completions += uint32(bits.OnesCount64(*high & *low & mask))
+		v.InOrder += uint32(run)
+		*low &^= mask
+		*high &^= mask
+		r.next += uint64(run)
+		if uint64(run)+shift < 64 {
+			return
+		}
+	}
+}
+
+// keep takes a packet ahead of a gap, in the modes that place it at once.
+func (r *Receiver) keep(seq uint64, kind PacketKind) Verdict {
+	v := Verdict{Reply: NakReply, Cum: r.next, Sack: r.next, MSN: r.msn}
+	if r.cfg.Mode.sacks() {
+		v.Sack = seq
+	}
+	r.stats.Naks++
+	r.unacked = 0
+	if seq-r.next >= uint64(64*len(r.low)) {
+		r.grow(seq)
+	}
+	if r.low.has(seq) || r.high.has(seq) {
+		r.stats.Duplicates++
+		v.Duplicate = true
+		return v
+	}
+	r.stats.Delivered++
+	r.stats.OutOfOrder++
+	v.Deliver = true
+	if kind != Last {
+		r.low.set(seq)
+	}
+	if kind != Middle {
+		r.high.set(seq)
+	}
+	r.end = max(r.end, seq+1)
+	return v
+}
+
+// grow makes room for seq in the bitmaps of a receiver without a cap.
+func (r *Receiver) grow(seq uint64) {
+	n := ringSize(seq - r.next + 1)
+	r.low = r.low.grow(n, r.next, r.end)
+	r.high = r.high.grow(n, r.next, r.end)
+}
+
+// discard refuses a packet ahead of a gap, in the go-back-N modes. A NAK for
+// each would make the sender start anew for each.
+func (r *Receiver) discard(now frame.Time) Verdict {
+	r.stats.OutOfOrder++
+	v := Verdict{Cum: r.next, Sack: r.next, MSN: r.msn}
+	due := r.cfg.NakInterval > 0 && now-r.nakAt > r.cfg.NakInterval
+	if !r.naked || r.cfg.NakEvery || due {
+		r.naked, r.nakAt, r.unacked = true, now, 0
+		r.stats.Naks++
+		v.Reply = NakReply
+	}
+	return v
+}
+
+// ack completes v with an ACK.
+func (r *Receiver) ack(v Verdict) Verdict {
+	r.unacked = 0
+	v.Reply, v.Cum, v.MSN = AckReply, r.next, r.msn
+	return v
+}
+
+// Expected returns the sequence number of the next packet in order.
+func (r *Receiver) Expected() uint64 { return r.next }
+
+// MSN returns how many messages are complete in order, modulo 2^24.
+func (r *Receiver) MSN() uint32 { return r.msn }
+
+// Stats returns the counters.
+func (r *Receiver) Stats() ReceiverStats { return r.stats }

@@ -1,0 +1,199 @@
+package transport
+
+import "github.com/gswitch/gswitch/frame"
+
+// Sender is the source of one direction of a queue pair. The zero value is
+// made ready by Init, which also recycles a used one.
+//
+// In flight is what was sent and is not cumulatively acknowledged. In IRN
+// that includes packets which the receiver is known to have: a cap that let
+// them go would overrun the receiver's bitmap. Going back takes the packets
+// behind the point of return out of the flight until they are sent again, and
+// in TCP SACKed and lost packets leave it (the "pipe" of RFC 6675).
+type Sender struct {
+	cfg  *Config
+	cum  uint64 // the receiver expects this one next
+	next uint64 // the next one that was never sent
+
+	// Recovery.
+	inRec     bool
+	rtxFirst  bool   // the packet at cum is to be sent again before anything else
+	byTimeout bool   // a timeout began the episode
+	recSeq    uint64 // the last new packet before the first retransmission: cum beyond it ends the episode
+	rtxNext   uint64 // selective: holes below were retransmitted in this episode
+	resend    uint64 // going back: the next one to send, next if none is sent again
+	sacked    bitmap // selective: arrived above cum
+	hi        uint64 // highest SACKed sequence number; none unless above cum
+	edge      uint64 // holes below are lost: the lowest of the threshold's highest SACKed packets
+
+	records []record // ring, by sequence number
+	flight  uint64   // payload bytes in flight
+
+	timer timer
+	wake  frame.Time // a delayed retransmission is ready then
+
+	stats SenderStats
+}
+
+// SenderStats counts since Init.
+type SenderStats struct {
+	Sent            uint64 // packets, retransmissions included
+	Retransmissions uint64
+	Recoveries      uint64 // episodes that a NAK began
+	Timeouts        uint64 // that did something
+	StaleNaks       uint64 // NAKs that told nothing new and were ignored
+	BadAcks         uint64 // acknowledgements of what was never sent, ignored
+}
+
+// record is what the sender remembers of a packet in flight.
+type record struct {
+	at    frame.Time // when it was sent; once lost, when that was noticed
+	bytes uint32     // payload
+	flags uint32
+}
+
+const (
+	inFlight uint32 = 1 << iota // its bytes are in Sender.flight
+	again                       // sent more than once, or lost: no round-trip sample
+)
+
+// Init makes s the idle sender of a new direction. It keeps the memory that s
+// has grown.
+func (s *Sender) Init(cfg *Config) {
+	records, sacked := s.records, s.sacked
+	if len(records) == 0 {
+		records = make([]record, 64)
+	}
+	if cfg.Mode.sacks() {
+		sacked = sacked.recycle(len(records))
+	}
+	*s = Sender{cfg: cfg, records: records, sacked: sacked, wake: frame.Never}
+	s.timer.init(cfg)
+}
+
+// Peek returns the packet that may be sent now: a retransmission first, else
+// the next new one, if it is below posted and the cap has room. The caller
+// judges congestion control by itself and calls Sent if the packet leaves.
+func (s *Sender) Peek(now frame.Time, posted uint64) (seq uint64, rtx, ok bool) {
+	if s.resend < s.next {
+		return s.resend, true, s.ripe(now, s.resend)
+	}
+	if s.inRec {
+		if seq, ok = s.lost(now); ok {
+			return seq, true, true
+		}
+	}
+	if s.next < posted && s.next-s.cum < s.cfg.limit() {
+		return s.next, false, true
+	}
+	return 0, false, false
+}
+
+// lost returns the next lost packet of the episode that is to be sent again.
+func (s *Sender) lost(now frame.Time) (uint64, bool) {
+	if s.rtxFirst {
+		return s.cum, s.ripe(now, s.cum)
+	}
+	if s.edge <= s.cum {
+		return 0, false
+	}
+	// Each hole once in an episode: rtxNext only moves forward.
+	p := s.sacked.zero(max(s.rtxNext, s.cum), s.edge)
+	return p, p < s.edge && s.ripe(now, p)
+}
+
+// ripe reports whether the retransmission of seq has been fetched by now.
+func (s *Sender) ripe(now frame.Time, seq uint64) bool {
+	if s.cfg.RetransmitDelay == 0 {
+		return true
+	}
+	if at := s.record(seq).at + s.cfg.RetransmitDelay; at > now {
+		s.wake = at
+		return false
+	}
+	return true
+}
+
+// Sent tells that the packet which Peek offered leaves now with this payload.
+func (s *Sender) Sent(now frame.Time, seq uint64, payload uint32, rtx bool) {
+	s.stats.Sent++
+	if !rtx {
+		if seq-s.cum == uint64(len(s.records)) {
+			s.grow()
+		}
+		*s.record(seq) = record{at: now, bytes: payload, flags: inFlight}
+		s.flight += uint64(payload)
+		s.next = seq + 1
+		s.resend = s.next
+	} else {
+		s.stats.Retransmissions++
+		s.resent(now, seq)
+	}
+	s.timer.sent(now)
+}
+
+func (s *Sender) resent(now frame.Time, seq uint64) {
+	r := s.record(seq)
+	r.at = now
+	r.flags |= again
+	if r.flags&inFlight == 0 {
+		r.flags |= inFlight
+		s.flight += uint64(r.bytes)
+	}
+	if s.resend < s.next {
+		s.resend = seq + 1
+		return
+	}
+	s.rtxFirst = false
+	s.rtxNext = seq + 1
+}
+
+// AddsToFlight reports whether sending what Peek offered raises the bytes in
+// flight, and so must respect a congestion window. A selective retransmission
+// does not in IRN, and the first of a TCP recovery is free (RFC 6675 5 (4.3)).
+func (s *Sender) AddsToFlight(rtx bool) bool {
+	switch {
+	case !rtx || s.resend < s.next:
+		return true
+	case s.cfg.Mode == TCP:
+		return !s.rtxFirst
+	}
+	return false
+}
+
+func (s *Sender) record(seq uint64) *record { return &s.records[seq&uint64(len(s.records)-1)] }
+
+// grow doubles the ring of records and, beside it, the bitmap.
+func (s *Sender) grow() {
+	old := s.records
+	s.records = make([]record, 2*len(old))
+	for q := s.cum; q < s.next; q++ {
+		*s.record(q) = old[q&uint64(len(old)-1)]
+	}
+	if s.cfg.Mode.sacks() {
+		s.sacked = s.sacked.grow(len(s.records), s.cum, s.next)
+	}
+}
+
+// Cum returns the sequence number that the receiver expects next.
+func (s *Sender) Cum() uint64 { return s.cum }
+
+// Next returns the sequence number of the next packet that was never sent.
+func (s *Sender) Next() uint64 { return s.next }
+
+// InFlight returns the packets that are sent and not acknowledged, from Cum
+// to Next; while going back, to the next packet to be sent again.
+func (s *Sender) InFlight() uint32 { return uint32(s.resend - s.cum) }
+
+// BytesInFlight returns the payload bytes in flight: what a congestion window
+// limits. See Sender for what each mode counts.
+func (s *Sender) BytesInFlight() uint64 { return s.flight }
+
+// InRecovery reports whether a loss is being repaired.
+func (s *Sender) InRecovery() bool { return s.inRec }
+
+// Retransmissions returns how many packets were sent again.
+func (s *Sender) Retransmissions() uint64 { return s.stats.Retransmissions }
+
+// Stats returns the counters.
+func (s *Sender) Stats() SenderStats { return s.stats }
