@@ -202,7 +202,7 @@ func (r *Run) check() error {
 		if !slices.IsSorted(s.T) {
 			return fmt.Errorf("series %q of %q: times go backwards", s.Name, s.Object)
 		}
-		if s.Shape != Step && s.Shape != Mean && s.Shape != Line {
+		if s.Shape != ShapeStep && s.Shape != ShapeMean && s.Shape != ShapeLine {
 			return fmt.Errorf("series %q of %q: shape %q is not one of mean, line or nothing", s.Name, s.Object, s.Shape)
 		}
 	}

@@ -100,14 +100,14 @@ type CDF struct {
 
 // Shapes of a series: what is known between its points.
 const (
-	Step = ""     // V[i] holds from T[i] until T[i+1], as a queue's depth does
-	Mean = "mean" // V[i] is the mean of the time from T[i-1] to T[i], as of goodput
-	Line = "line" // V[i] are samples of something that changes smoothly
+	ShapeStep = ""     // V[i] holds from T[i] until T[i+1], as a queue's depth does
+	ShapeMean = "mean" // V[i] is the mean of the time from T[i-1] to T[i], as of goodput
+	ShapeLine = "line" // V[i] are samples of something that changes smoothly
 )
 
 // Series is a quantity over time, at an object such as "leaf1:2" or "flow 7".
 type Series struct {
-	Shape  string    `json:"shape,omitempty"` // Step, Mean or Line
+	Shape  string    `json:"shape,omitempty"` // ShapeStep, ShapeMean or ShapeLine
 	Name   string    `json:"name"`            // queue, goodput, cc_U ...
 	Object string    `json:"object"`
 	Unit   string    `json:"unit"`

@@ -58,7 +58,8 @@ func refuseForeign(dir string) error {
 	return nil
 }
 
-// replace renames from to to. A folder that is in the way goes to trash first.
+// replace renames from, if it is there, to to. A folder that is in the way
+// goes to trash first, whether or not something takes its place.
 func replace(from, to, trash string) error {
 	if info, err := os.Lstat(to); err == nil && info.IsDir() {
 		if err := os.Rename(to, filepath.Join(trash, "old-"+filepath.Base(to))); err != nil {
@@ -79,18 +80,18 @@ func writeAll(dir string, f *File) error {
 	if err := writeFile(filepath.Join(dir, flowName), func(w io.Writer) error { return EncodeFlows(w, f.Runs) }); err != nil {
 		return err
 	}
-	used := map[string]bool{}
+	names, series, cdfs := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range f.Runs {
 		r := &f.Runs[i]
-		prefix := unused(used, FileName(r.Name))
+		prefix := unused(names, FileName(r.Name))
 		for _, s := range groupSeries(r.Series) {
-			path := filepath.Join(dir, seriesIn, unused(used, prefix+"-"+FileName(s[0].Name))+".csv")
+			path := filepath.Join(dir, seriesIn, unused(series, prefix+"-"+FileName(s[0].Name))+".csv")
 			if err := writeFile(path, func(w io.Writer) error { return encodeSeries(w, s) }); err != nil {
 				return err
 			}
 		}
 		for k := range r.CDFs {
-			path := filepath.Join(dir, cdfIn, unused(used, prefix+"-cdf-"+FileName(r.CDFs[k].Name))+".csv")
+			path := filepath.Join(dir, cdfIn, unused(cdfs, prefix+"-"+FileName(r.CDFs[k].Name))+".csv")
 			if err := writeFile(path, func(w io.Writer) error { return encodeCDF(w, &r.CDFs[k]) }); err != nil {
 				return err
 			}
