@@ -1,2 +1,29 @@
-// Package sim steps the nodes of a network in virtual time.
+// Package sim steps the nodes of a network in virtual time: links carry frames
+// between ports, and an event queue says which port or timer is next. It knows
+// nothing of what nodes do; they are frame.Stepper, the same switch and host
+// that run on real frames.
+//
+// # Time
+//
+// Time is whole nanoseconds. How long a frame occupies a link is the business
+// of the sender's port (scheduler.RateClock), which carries the part of a
+// nanosecond that a frame leaves over to the next, so rates are exact over any
+// number of frames while each instant is rounded down. A frame arrives, whole,
+// at Meta.Depart + Meta.Span + the link's delay.
+//
+// # Order
+//
+// At one instant there happen, in this order: control events (At, Every) in
+// the order in which they were asked for; then rounds of arrivals by the
+// number of the direction (2*link + way), timers by the number of the node,
+// transmissions by the number of the direction, until nothing is left to do at
+// this instant. A frame that finds its port idle leaves at once, after all
+// arrivals and timers of its round. So a run is the same to the bit for the
+// same nodes, links, control events and seed.
+//
+// # One event for each thing that can happen
+//
+// A link delivers in order, so of all frames on a direction only the first has
+// an arrival pending; a port has one transmission, a node one timer. The queue
+// moves these slots and never allocates.
 package sim

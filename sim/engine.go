@@ -1,0 +1,223 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// Chunks of the arena: headers only, since payload is just length here.
+const (
+	chunkSize = 256
+	headroom  = 32
+)
+
+// Config describes an engine.
+type Config struct {
+	// Chunks bounds the frames that exist at once, in all queues and on all
+	// links. 0 takes 65536; a chunk takes 256 bytes and its Meta 128.
+	Chunks int
+	// Seed is that of every random choice of the engine: its faults. Nodes have
+	// seeds of their own.
+	Seed uint64
+}
+
+// Engine steps the nodes of a network in virtual time.
+type Engine struct {
+	arena *frame.Arena
+	pool  *frame.Pool
+	seed  uint64
+	now   frame.Time
+	err   error
+
+	nodes []node
+	dirs  []direction // two to a link: 2*link is from its first node to its second
+	queue calendar
+	laid  bool // the queue's slots fit nodes and dirs
+	ctl   controls
+	dirty []int32 // nodes that were stepped or poked and not looked at since
+
+	scratch [vector]frame.Ref
+	touched [16]uint16
+	count   Stats
+}
+
+// vector is how many frames a port may give out or get at once.
+const vector = 64
+
+// New returns an engine without nodes, at time 0.
+func New(cfg Config) *Engine {
+	if cfg.Chunks <= 0 {
+		cfg.Chunks = 1 << 16
+	}
+	a := frame.MustArena(cfg.Chunks, chunkSize, headroom)
+	return &Engine{arena: a, pool: frame.NewPool(a), seed: cfg.Seed}
+}
+
+// Pool returns the pool that all nodes of the engine share.
+func (e *Engine) Pool() *frame.Pool { return e.pool }
+
+// Now returns the virtual time.
+func (e *Engine) Now() frame.Time { return e.now }
+
+// AddNode adds a node and returns its number. after is called whenever the
+// node was stepped, before the engine looks at what it wants next; it may
+// change the node, post messages to it, or call At. It may be nil.
+func (e *Engine) AddNode(n frame.Stepper, after func(now frame.Time)) int {
+	e.nodes = append(e.nodes, newNode(n, after))
+	e.laid = false
+	e.Poke(len(e.nodes) - 1)
+	return len(e.nodes) - 1
+}
+
+// Link is what a cable is.
+type Link struct {
+	Delay frame.Time // one way; rates are those of the nodes' ports
+}
+
+// LinkID names a link, in the order of Connect from 0 on.
+type LinkID int
+
+// Connect joins port pa of node a and port pb of node b, and tells both that
+// their link is up. An impossible connection is reported by Run.
+func (e *Engine) Connect(a int, pa uint16, b int, pb uint16, l Link) LinkID {
+	id := LinkID(len(e.dirs) / 2)
+	if err := e.checkEnds(a, pa, b, pb, l); err != nil {
+		e.fail(fmt.Errorf("link %d: %w", id, err))
+		return id
+	}
+	d := int32(len(e.dirs))
+	e.dirs = append(e.dirs,
+		direction{from: int32(a), fromPort: pa, to: int32(b), toPort: pb, delay: l.Delay, txAt: frame.Never, up: true},
+		direction{from: int32(b), fromPort: pb, to: int32(a), toPort: pa, delay: l.Delay, txAt: frame.Never, up: true})
+	e.nodes[a].attach(pa, d)
+	e.nodes[b].attach(pb, d+1)
+	e.laid = false
+	e.tellLink(d, true)
+	return id
+}
+
+func (e *Engine) checkEnds(a int, pa uint16, b int, pb uint16, l Link) error {
+	for _, end := range [2]struct {
+		node int
+		port uint16
+	}{{a, pa}, {b, pb}} {
+		if end.node < 0 || end.node >= len(e.nodes) {
+			return fmt.Errorf("there is no node %d: add it before it is connected", end.node)
+		}
+		if e.nodes[end.node].dir(end.port) >= 0 {
+			return fmt.Errorf("port %d of node %d is connected already", end.port, end.node)
+		}
+	}
+	switch {
+	case a == b && pa == pb:
+		return fmt.Errorf("port %d of node %d cannot be connected to itself", pa, a)
+	case l.Delay < 0:
+		return fmt.Errorf("a delay of %v is negative", l.Delay.Duration())
+	}
+	return nil
+}
+
+// fail keeps the first error for Run.
+func (e *Engine) fail(err error) {
+	if e.err == nil {
+		e.err = err
+	}
+}
+
+// Poke tells that something other than the engine changed a node, such as a
+// message that was posted: its ports and timers are looked at before time goes
+// on.
+func (e *Engine) Poke(node int) { e.markDirty(int32(node)) }
+
+func (e *Engine) markDirty(i int32) {
+	if n := &e.nodes[i]; !n.dirty {
+		n.dirty = true
+		e.dirty = append(e.dirty, i)
+	}
+}
+
+// Run lets time go on until the given instant, everything that happens at it
+// included. It may be called again with a later one.
+func (e *Engine) Run(until frame.Time) error {
+	if e.err != nil {
+		return e.err
+	}
+	if until < e.now {
+		return fmt.Errorf("time cannot go back from %d to %d ns", e.now, until)
+	}
+	e.layOut()
+	for {
+		e.settle()
+		t := e.queue.next()
+		if c := e.ctl.next(); c <= t {
+			if c > until {
+				break
+			}
+			e.now = max(e.now, c)
+			e.control()
+			continue
+		}
+		if t > until {
+			break
+		}
+		e.now = t
+		e.instant(t)
+	}
+	e.now = until
+	return e.err
+}
+
+// instant runs the events of the present instant: arrivals, timers, then what
+// leaves, each in the order of their index.
+func (e *Engine) instant(t frame.Time) {
+	batch := e.queue.take(t)
+	i := 0
+	for ; i < len(batch) && batch[i] < e.queue.firstTx; i++ {
+		if s := batch[i]; s < e.queue.firstTimer {
+			e.arrive(s)
+		} else {
+			e.timer(s - e.queue.firstTimer)
+		}
+	}
+	if i == len(batch) {
+		return
+	}
+	e.settle() // a frame that arrived now may leave now, in the order of its class
+	for ; i < len(batch); i++ {
+		if d := batch[i] - e.queue.firstTx; e.dirs[d].txAt == t {
+			e.transmit(d)
+			e.markDirty(e.dirs[d].from)
+		}
+	}
+}
+
+// Stats counts what an engine did.
+type Stats struct {
+	Events    uint64 // arrivals, timers, transmissions and control events that were run
+	FrameHops uint64 // frames that crossed a link
+	InFlight  uint64 // frames on links now
+	Handed    uint64 // frames that nodes gave out to links
+	Injected  uint64 // frames that a fault added: duplicates and storms
+	Lost      [NumLosses]uint64
+}
+
+// Stats returns the counters. Handed + Injected = FrameHops + the sum of Lost
+// + InFlight at any time.
+func (e *Engine) Stats() Stats {
+	s := e.count
+	for i := range e.dirs {
+		d := &e.dirs[i]
+		s.Handed += d.handed
+		s.FrameHops += d.delivered
+		s.InFlight += uint64(d.flight.len())
+		if f := d.fault; f != nil {
+			s.Injected += f.injected
+			s.InFlight += uint64(len(f.late))
+			for k, n := range f.lost {
+				s.Lost[k] += n
+			}
+		}
+	}
+	return s
+}
