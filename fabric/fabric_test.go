@@ -41,6 +41,7 @@ func TestGenerators(t *testing.T) {
 		{"leaf-spine(2, 4, 2)", 8, 6, 16, L3, 3},
 		{"leaf-spine(leaves=4, spines=2)", 8, 6, 16, L3, 3},
 		{"leaf-spine(1, 3, 1)", 3, 4, 6, L2, 3},
+		{"pods(5, 4, 4, 16, 16)", 320, 56, 480, L3, 4},
 		{"fat-tree(4)", 16, 20, 48, L3, 4},
 		{"fat-tree(2)", 2, 5, 6, L2, 4},
 		{"ring(4)", 4, 4, 8, L3, 2},
@@ -84,6 +85,7 @@ func TestBadGenerators(t *testing.T) {
 		"dumbbell(left=1, left=2)": "left is given twice",
 		"dumbbell(up=1, left=2)":   `no parameter "up"`,
 		"fat-tree(3)":              "odd",
+		"pods(2, 2, 2, 3, 4)":      "3 cores",
 		"leaf-spine(64, 256, 128)": "at most 4096",
 		"leaf-spine(60, 3, 250)":   "hosts = 250 is not from 1 to 200",
 		"leaf-spine(64, 3, 200)":   "at most 256 ports",
@@ -311,7 +313,7 @@ func TestPlanAddressesAreUnique(t *testing.T) {
 		}
 		checkUnique(r, topo)
 	})
-	for _, expr := range []string{"star(256)", "fat-tree(16)", "leaf-spine(16, 64, 8)", "line(256)", "dumbbell(255, 3)"} {
+	for _, expr := range []string{"star(256)", "fat-tree(16)", "leaf-spine(16, 64, 8)", "line(256)", "dumbbell(255, 3)", "pods(5, 4, 4, 16, 16)"} {
 		checkUnique(t, build(t, expr, Spec{}))
 		checkUnique(t, build(t, expr, Spec{Mode: "l3"}))
 	}

@@ -33,6 +33,8 @@ var generators = []generator{
 		"every leaf is linked to every spine, hosts per leaf"},
 	{"fat-tree", []param{{"k", 2, 16, 0}}, fatTree,
 		"k pods of k/2 edge and k/2 aggregation switches, (k/2)^2 cores, k^3/4 hosts; k is even"},
+	{"pods", []param{{"pods", 1, 64, 0}, {"tors", 1, 64, 0}, {"aggs", 1, 64, 0}, {"cores", 1, 256, 0}, {"hosts", 1, 200, 2}}, pods,
+		"three tiers: in each pod every tor is linked to every agg, agg a to its cores/aggs cores; hosts per tor"},
 	{"ring", []param{{"switches", 3, 256, 0}, {"hosts", 1, 64, 1}}, ring,
 		"switches in a ring, hosts per switch"},
 	{"line", []param{{"switches", 1, 256, 0}, {"hosts", 1, 64, 1}}, line,
@@ -78,6 +80,9 @@ func generate(t *Topology, expr string) error {
 	}
 	if g.name == "fat-tree" && v[0]%2 != 0 {
 		return fmt.Errorf("fat-tree: k = %d is odd; a pod splits its k ports into two halves", v[0])
+	}
+	if g.name == "pods" && v[3]%v[2] != 0 {
+		return fmt.Errorf("pods: %d cores cannot be shared evenly by the %d aggs of a pod", v[3], v[2])
 	}
 	g.build(t, v)
 	if len(t.Nodes) > maxGenerated {
@@ -224,6 +229,31 @@ func fatTree(t *Topology, v []int) {
 			for c := range half {
 				t.addLink(aggs[pod*half+a], cores[a*half+c], Link{})
 			}
+		}
+	}
+}
+
+// pods is the three-tier network that data centres build where one speed does
+// not fit all links: HPCC's evaluation (SIGCOMM 2019, section 5.1) uses
+// pods(5, 4, 4, 16, 16) with 100 Gb/s to hosts and 400 Gb/s between switches.
+func pods(t *Topology, v []int) {
+	n, tors, aggs, cores := v[0], v[1], v[2], v[3]
+	h := t.named(Host, "h", n*tors*v[4])
+	tor := t.named(Switch, "tor", n*tors)
+	agg := t.named(Switch, "agg", n*aggs)
+	core := t.named(Switch, "core", cores)
+	t.plug(h, tor)
+	for pod := range n {
+		for e := range tors {
+			for a := range aggs {
+				t.addLink(tor[pod*tors+e], agg[pod*aggs+a], Link{})
+			}
+		}
+	}
+	per := cores / aggs
+	for i, a := range agg {
+		for c := range per {
+			t.addLink(a, core[i%aggs*per+c], Link{})
 		}
 	}
 }
