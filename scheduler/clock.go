@@ -10,6 +10,7 @@ type RateClock struct {
 	free     frame.Time // the link is free from free + rem/den ns on
 	rem      uint64     // less than den
 	num, den uint64     // a byte takes num/den ns; den 0 = no rate
+	drop     uint64     // bits of rem that are not carried: none, or all
 }
 
 // SetRate changes the rate to bit/s; 0 takes the rate away. What was charged
@@ -23,6 +24,16 @@ func (c *RateClock) SetRate(rate uint64) {
 	const nsBitsPerByte = 8e9
 	g := gcd(nsBitsPerByte, rate)
 	c.num, c.den = nsBitsPerByte/g, rate/g
+}
+
+// WholeNs says whether each frame takes whole nanoseconds, rounded down, and
+// nothing is carried on: the arithmetic of ns-3, whose links are so much
+// faster than their rate (1048 bytes at 100 Gb/s take 83 and not 83.84 ns).
+func (c *RateClock) WholeNs(on bool) {
+	c.drop = 0
+	if on {
+		c.drop, c.rem = ^uint64(0), 0
+	}
 }
 
 // Limited reports whether the link has a rate.
@@ -51,10 +62,10 @@ func (c *RateClock) Charge(n uint32) {
 	case (x|c.den)>>32 == 0: // the narrow division is several times cheaper
 		d := uint32(c.den)
 		c.free += frame.Time(uint32(x) / d)
-		c.rem = uint64(uint32(x) % d)
+		c.rem = uint64(uint32(x)%d) &^ c.drop
 	default:
 		c.free += frame.Time(x / c.den)
-		c.rem = x % c.den
+		c.rem = x % c.den &^ c.drop
 	}
 }
 

@@ -85,3 +85,31 @@ func BenchmarkRateClock(b *testing.B) {
 		})
 	}
 }
+
+// In whole nanoseconds each frame is rounded down by itself, as ns-3 does it:
+// 1048 bytes at 100 Gb/s are 83 ns each, however many follow each other.
+func TestRateClockWholeNs(t *testing.T) {
+	for _, c := range []struct {
+		rate  uint64
+		bytes uint32
+		want  frame.Time
+	}{{100e9, 1048, 83}, {100e9, 1090, 87}, {400e9, 1048, 20}, {25e9, 1048, 335}, {100e9, 60, 4}, {3e9, 1000, 2666}} {
+		var k RateClock
+		k.SetRate(c.rate)
+		k.WholeNs(true)
+		for i := range frame.Time(1000) {
+			if k.Free() != i*c.want {
+				t.Fatalf("%d bytes at %d bit/s: the link is free at %d after %d frames", c.bytes, c.rate, k.Free(), i)
+			}
+			k.Charge(c.bytes)
+		}
+		k.WholeNs(false)
+		from := k.Free()
+		for range 1000 {
+			k.Charge(c.bytes)
+		}
+		if want := frame.Time(1000 * uint64(c.bytes) * 8e9 / c.rate); k.Free()-from != want {
+			t.Errorf("%d bytes at %d bit/s: 1000 frames took %d, want %d", c.bytes, c.rate, k.Free()-from, want)
+		}
+	}
+}

@@ -42,6 +42,7 @@ type PortConfig struct {
 	Rate     uint64     // bit/s of the emulated link, 0 = unlimited
 	Overhead uint32     // bytes added to each frame on the wire: 24 = preamble 8, FCS 4, gap 12 (IEEE 802.3 clause 4.4.2)
 	Burst    frame.Time // how far behind now the link may catch up: the tolerated lateness of the caller; 0 in virtual time
+	WholeNs  bool       // each frame takes whole nanoseconds; see RateClock.WholeNs
 	Queues   [NumQueues]QueueConfig
 	Selector Selector // replaces levels and weights; nil keeps them
 }

@@ -46,6 +46,7 @@ func (p *Port) Configure(now frame.Time, cfg PortConfig) {
 	if !p.clock.Limited() || cfg.Rate != p.cfg.Rate {
 		p.clock.SetRate(cfg.Rate)
 	}
+	p.clock.WholeNs(cfg.WholeNs)
 	p.burst, p.overhead, p.selector = max(cfg.Burst, 0), cfg.Overhead, cfg.Selector
 	p.cfg = cfg
 	p.setLevels()
