@@ -31,7 +31,9 @@ func bufferConfig(cfg *Config, workers int, pool *frame.Pool) buffer.Config {
 		}
 		for class := range b.Groups {
 			if cfg.lossless(class) {
-				b.Groups[class] = losslessGroup(c)
+				b.Groups[class] = losslessGroup(c, p)
+			} else {
+				b.Groups[class].Limit.Bytes = uint64(c.IngressLimit)
 			}
 		}
 	}
@@ -48,13 +50,20 @@ func (cfg *Config) lossless(class int) bool {
 }
 
 // losslessGroup is the account of a lossless class at an ingress port.
-func losslessGroup(c *BufferConfig) buffer.Group {
+func losslessGroup(c *BufferConfig, p *PortConfig) buffer.Group {
 	limit := buffer.Threshold{Bytes: uint64(c.XOFF), Alpha: c.LosslessAlpha}
-	if c.XOFF == 0 && c.LosslessAlpha == 0 {
+	if p.LosslessAlpha != 0 {
+		limit.Alpha = p.LosslessAlpha
+	}
+	if limit == (buffer.Threshold{}) {
 		limit.Alpha = defaultLosslessAlpha
 	}
+	headroom := uint64(c.Headroom)
+	if p.Headroom != 0 {
+		headroom = uint64(p.Headroom)
+	}
 	return buffer.Group{Reserve: uint64(c.GroupReserve), Lossless: true, Limit: limit, XONOffset: uint64(c.XONOffset),
-		Headroom: uint64(c.Headroom), NoHeadroomCheck: c.AllowLoss}
+		Headroom: headroom, NoHeadroomCheck: c.AllowLoss}
 }
 
 // defaultLosslessAlpha lets a congested ingress port hold a ninth of the free

@@ -86,6 +86,10 @@ type PortConfig struct {
 	NominalRate uint64
 	// CableDelay is the one-way delay of the link, for headroom.
 	CableDelay frame.Time
+	// LosslessAlpha and Headroom replace those of the BufferConfig for frames
+	// that arrive at this port; 0 keeps them.
+	LosslessAlpha float64
+	Headroom      uint32
 
 	Trust        Trust
 	DefaultClass uint8
@@ -144,6 +148,7 @@ type BufferConfig struct {
 	Alpha        float64 // dynamic threshold of an egress queue: alpha * free shared bytes; 0 = 1
 	QueueReserve uint32  // guaranteed bytes per egress queue
 	QueueLimit   uint32  // static limit per egress queue in bytes; 0 = none
+	IngressLimit uint32  // static limit per ingress port and lossy class in bytes, as of an input-queued switch; 0 = none
 
 	LosslessAlpha float64 // XOFF threshold of a lossless (port, class): alpha * free shared bytes
 	XOFF          uint32  // static XOFF threshold in bytes; 0 = dynamic by LosslessAlpha
