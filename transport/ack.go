@@ -51,16 +51,20 @@ func (s *Sender) Ack(now frame.Time, a Ack) (r AckResult) {
 
 // advance moves the cumulative acknowledgement to c.
 func (s *Sender) advance(now frame.Time, c uint64, r *AckResult) {
-	last := s.record(c - 1)
-	if last.flags&again == 0 && !s.has(c-1) {
-		r.RTT, r.RTTBytes = now-last.at, last.bytes
-	}
+	// The last packet caused it, unless it had been SACKed or the step is over
+	// a gap that a retransmission closed: then it arrived earlier.
+	late := s.has(c - 1)
 	for q := s.cum; q < c; q++ {
 		p := s.record(q)
 		r.NewBytes += p.bytes
+		late = late || p.flags&again != 0
 		if p.flags&inFlight != 0 {
 			s.flight -= uint64(p.bytes)
 		}
+	}
+	if last := s.record(c - 1); !late {
+		r.RTT, r.RTTBytes = now-last.at, last.bytes
+		s.timer.sample(r.RTT)
 	}
 	if s.hi > s.cum {
 		s.sacked.clearRange(s.cum, c)
@@ -69,9 +73,6 @@ func (s *Sender) advance(now frame.Time, c uint64, r *AckResult) {
 	s.cum = c
 	s.resend = max(s.resend, c)
 	s.timer.progress(now, c < s.next)
-	if r.RTT > 0 && s.cfg.dynamic() {
-		s.timer.sample(r.RTT)
-	}
 	if !s.inRec {
 		return
 	}
@@ -101,9 +102,7 @@ func (s *Sender) sack(now frame.Time, seq uint64, r *AckResult) {
 	p := s.record(seq)
 	if p.flags&again == 0 {
 		r.RTT, r.RTTBytes = now-p.at, p.bytes
-		if s.cfg.dynamic() {
-			s.timer.sample(r.RTT)
-		}
+		s.timer.sample(r.RTT)
 	}
 	if s.cfg.Mode == TCP {
 		s.leave(p)

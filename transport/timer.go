@@ -73,6 +73,9 @@ func (t *timer) high() frame.Time {
 
 // sample takes a round trip (RFC 6298 (2.2), (2.3): alpha 1/8, beta 1/4).
 func (t *timer) sample(rtt frame.Time) {
+	if !t.cfg.dynamic() || rtt <= 0 {
+		return
+	}
 	rtt = min(rtt, maxRTO)
 	if t.srtt == 0 {
 		t.srtt, t.rttvar = rtt, rtt/2
