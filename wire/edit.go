@@ -141,7 +141,7 @@ func PopVLAN(a *frame.Arena, r frame.Ref) bool {
 // shiftOffsets moves the header offsets after bytes were put before them or
 // taken away. An offset of 0 stays: the header is not there.
 func shiftOffsets(m *frame.Meta, by int) {
-	for _, o := range [...]*uint16{&m.L3, &m.L4, &m.L3Inner, &m.L4Inner} {
+	for _, o := range [...]*uint16{&m.L3, &m.L4, &m.L3Inner, &m.L4Inner, &m.INT} {
 		if *o != 0 {
 			*o = uint16(int(*o) + by)
 		}

@@ -45,6 +45,16 @@ func lladdr(typ uint8) []byte {
 	return b
 }
 
+// hpccBlock is HPCC's header with two records of five.
+var hpccBlock = append([]byte{0x21, 0x23, 0x3a, 0xbc, 0xde, 0xf1, 0x23, 0x45, 0x06, 0x78, 0x59, 0x60, 0x2d, 0x25, 0xbc, 0xd1, 0x02, 0x21}, make([]byte, 24)...)
+
+// intMD is an INT-MD 2.1 header with one hop of three words, on the way to
+// port.
+func intMD(port uint16) []byte {
+	return []byte{0x14, 6, byte(port >> 8), byte(port), 0x20, 0, 3, 9, 0xd0, 0, 0, 0, 0, 0, 0, 0,
+		0, 0, 0, 7, 0, 1, 0, 2, 3, 0, 0, 99}
+}
+
 func formats() []format {
 	reth := wt.Header(&wire.RETHFields{VA: 1 << 40, RKey: 5, Length: 4096})
 	aeth := wt.Header(&wire.AETHFields{Syndrome: 0x1f, MSN: 3})
@@ -84,6 +94,11 @@ func formats() []format {
 		{"roce-cmp-swap", roce(wire.RCCompareSwap, atomic), v4 | u | HasRoCE | ect, 14, 34, 14, 34, udpP, udpP, 49152, 4791, "udp:infiniband"},
 		{"roce-atomic-ack", roce(wire.RCAtomicAcknowledge, aeth, atomicAck), v4 | u | HasRoCE | ect, 14, 34, 14, 34, udpP, udpP, 49152, 4791, "udp:infiniband"},
 		{"roce-v6", wt.Frame(eth, ip6, wt.UDP(49152, wire.RoCEv2Port), wt.BTH(wire.RCSendOnly, 7, 1), wt.Zeros(36)), v6 | u | HasRoCE, 14, 54, 14, 54, udpP, udpP, 49152, 4791, "udp:infiniband"},
+		{"hpcc", wt.Frame(eth, ip4, wt.UDP(49152, wire.HPCCPort), wt.Payload(hpccBlock), wt.BTH(wire.RCSendMiddle, 7, 1), wt.Zeros(36)), v4 | u | HasRoCE | HasINT, 14, 34, 14, 34, udpP, udpP, 49152, 4793, "ip:udp"},
+		{"hpcc-v6-vlan", wt.Frame(eth, wt.VLAN(100, 5), ip6, wt.UDP(49152, wire.HPCCPort), wt.Payload(hpccBlock), wt.BTH(wire.RCSendMiddle, 7, 1), wt.Zeros(36)), v6 | u | HasRoCE | HasINT | HasVLAN, 18, 58, 18, 58, udpP, udpP, 49152, 4793, "ipv6:udp"},
+		{"hpcc-grow", wt.Frame(eth, ip4, wt.UDP(49152, wire.HPCCGrowPort), wt.Payload(hpccBlock[:18]), wt.BTH(wire.RCSendMiddle, 7, 1), wt.Zeros(36)), v4 | u | HasRoCE | HasINT, 14, 34, 14, 34, udpP, udpP, 49152, 4794, "ip:udp"},
+		{"int-md-roce", wt.Frame(eth, ip4, wt.UDP(49152, wire.INTPort), wt.Payload(intMD(4791)), wt.BTH(wire.RCSendMiddle, 7, 1), wt.Zeros(36)), v4 | u | HasRoCE | HasINT, 14, 34, 14, 34, udpP, udpP, 49152, 4795, "ip:udp"},
+		{"int-md-udp", wt.Frame(eth, ip4, wt.UDP(1000, wire.INTPort), wt.Payload(intMD(2000)), data), v4 | u | HasINT, 14, 34, 14, 34, udpP, udpP, 1000, 4795, "ip:udp"},
 		{"pause", wt.Pause(macA, 0xffff), IsMACControl | IsMulticast, 14, 0, 14, 0, 0, 0, 0, 0, "macc"},
 		{"pfc", wt.PFC(macA, 3, 0xffff), IsMACControl | IsMulticast, 14, 0, 14, 0, 0, 0, 0, 0, "macc"},
 		{"gre-ipv4", wt.Frame(eth, ip4, wt.GRE(0, 0, 0), wt.IPv4("192.168.0.1", "192.168.0.2"), udp, data), v4 | u | HasTunnel, 14, 34, 38, 58, gre, udpP, 1000, 2000, "ip:gre:ip:udp"},

@@ -22,9 +22,12 @@ const parserFlags = frame.MarkCE - 1
 // ecnFlags holds the flags for each ECN codepoint.
 var ecnFlags = [4]uint32{NotECT: 0, ECT1: frame.IsECT, ECT0: frame.IsECT, CE: frame.IsCE}
 
-// Parse fills Flags, EtherType, TCI, L3, L4, L3Inner, L4Inner, Proto, ProtoIn,
-// DSCP, TTL, SrcPort, DstPort, Hash and Reason of the frames in v. Flags of
-// later stages stay.
+// Parse fills Flags, EtherType, TCI, L3, L4, L3Inner, L4Inner, INT, Proto,
+// ProtoIn, DSCP, TTL, SrcPort, DstPort, Hash and Reason of the frames in v.
+// Flags of later stages stay.
+//
+// A telemetry header is looked for outside of tunnels only: switches on the
+// way stamp what they can see without taking an envelope off.
 //
 // Reason is frame.Keep or the way in which the frame contradicts itself; the
 // fields of the layers below the bad one are filled, the others zero, and Hash
@@ -106,7 +109,7 @@ func (p *Parser) plain4(m *frame.Meta, b []byte, l3 int, flags uint32) bool {
 		return false
 	}
 	l4 := l3 + IPv4Len
-	transport := plainTransport(b, l4, l3+total, proto)
+	transport := plainTransport(m, b, l4, l3+total, proto)
 	if transport == 0 {
 		return false
 	}
@@ -130,7 +133,7 @@ func (p *Parser) plain6(m *frame.Meta, b []byte, l3 int, flags uint32) bool {
 	if ip[0]>>4 != 6 || end > int(m.Wire) {
 		return false
 	}
-	transport := plainTransport(b, l4, end, proto)
+	transport := plainTransport(m, b, l4, end, proto)
 	if transport == 0 {
 		return false
 	}
@@ -146,8 +149,10 @@ func (p *Parser) plain6(m *frame.Meta, b []byte, l3 int, flags uint32) bool {
 }
 
 // plainTransport returns the flags of a good TCP or UDP header at off in a
-// packet that ends at end, or 0 for anything else.
-func plainTransport(b []byte, off, end int, proto uint8) uint32 {
+// packet that ends at end, or 0 for anything else. Meta.INT is written where
+// there is telemetry; elsewhere it is 0 already, since a header that leaves a
+// frame takes its offset along.
+func plainTransport(m *frame.Meta, b []byte, off, end int, proto uint8) uint32 {
 	limit := min(len(b), end)
 	switch proto {
 	case ProtoUDP:
@@ -159,8 +164,12 @@ func plainTransport(b []byte, off, end int, proto uint8) uint32 {
 		if n < UDPLen || off+n > end {
 			return 0
 		}
-		if be.Uint16(h[2:4]) != RoCEv2Port {
+		port := be.Uint16(h[2:4])
+		if port-RoCEv2Port > INTPort-RoCEv2Port { // neither RoCEv2 nor telemetry
 			return frame.HasUDP
+		}
+		if port != RoCEv2Port {
+			return plainTelemetry(m, b, off+UDPLen, off+n, port)
 		}
 		if wholeRoCE(b, off+UDPLen, off+n) {
 			return frame.HasUDP | frame.HasRoCE
@@ -174,6 +183,35 @@ func plainTransport(b []byte, off, end int, proto uint8) uint32 {
 		}
 	}
 	return 0
+}
+
+// plainTelemetry is plainTransport for what follows a UDP header to one of the
+// ports of telemetry.
+func plainTelemetry(m *frame.Meta, b []byte, off, end int, port uint16) uint32 {
+	flags, why := telemetry(b, off, end, port)
+	if why != frame.Keep {
+		return 0
+	}
+	if flags&frame.HasINT != 0 {
+		m.INT = uint16(off)
+	}
+	return frame.HasUDP | flags
+}
+
+// telemetry returns the flags of the telemetry header and the RoCEv2 headers
+// behind it in a datagram to port, whose payload is at off and ends at end on
+// the wire.
+func telemetry(b []byte, off, end int, port uint16) (uint32, frame.Reason) {
+	n, inner, why := TelemetryLen(b, off, min(len(b), end), port)
+	switch {
+	case n == 0:
+		return 0, why
+	case inner != RoCEv2Port:
+		return frame.HasINT, frame.Keep
+	case !wholeRoCE(b, off+n, end):
+		return 0, frame.ParseShortRoCE
+	}
+	return frame.HasINT | frame.HasRoCE, frame.Keep
 }
 
 // wholeRoCE reports whether BTH and extended headers at off lie in b and

@@ -11,7 +11,7 @@ const MaxIPDepth = 4
 func (p *Parser) general(m *frame.Meta, b []byte) {
 	m.Flags &^= parserFlags
 	m.EtherType, m.TCI = 0, 0
-	m.L3, m.L4, m.L3Inner, m.L4Inner = 0, 0, 0, 0
+	m.L3, m.L4, m.L3Inner, m.L4Inner, m.INT = 0, 0, 0, 0, 0
 	m.Proto, m.ProtoIn, m.DSCP, m.TTL = 0, 0, 0, 0
 	m.SrcPort, m.DstPort, m.Hash = 0, 0, 0
 	if int(m.Wire) > len(b) && m.Next == frame.Nil {
@@ -398,11 +398,23 @@ func (p *Parser) transport(m *frame.Meta, b []byte, ip *layer, depth int) frame.
 	ports := be.Uint32(b[off:])
 	m.SrcPort, m.DstPort = uint16(ports>>16), uint16(ports)
 	m.Hash = p.tupleHash(b, ip, ports)
-	if flags == frame.HasUDP && m.DstPort == RoCEv2Port {
-		if !wholeRoCE(b, off+UDPLen, end) {
+	if flags == frame.HasTCP {
+		return frame.Keep
+	}
+	off += UDPLen
+	switch {
+	case m.DstPort == RoCEv2Port:
+		if !wholeRoCE(b, off, end) {
 			return frame.ParseShortRoCE
 		}
 		m.Flags |= frame.HasRoCE
+	case depth == 0:
+		flags, why := telemetry(b, off, end, m.DstPort)
+		if flags&frame.HasINT != 0 {
+			m.Flags |= flags
+			m.INT = uint16(off)
+		}
+		return why
 	}
 	return frame.Keep
 }

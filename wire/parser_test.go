@@ -112,6 +112,19 @@ func TestParseReasons(t *testing.T) {
 		{"icmpv6 cut", edit(wt.Packet(eth, ip6, wt.ICMPv6(128, 0, 0))[:57], 18, 0, 3), frame.ParseShortICMP},
 		{"bth cut", wt.Frame(eth, ip4, wt.UDP(1, wire.RoCEv2Port), wt.Zeros(11)), frame.ParseShortRoCE},
 		{"reth cut", wt.Frame(eth, ip4, wt.UDP(1, wire.RoCEv2Port), wt.BTH(wire.RCWriteOnly, 1, 1), wt.Zeros(15)), frame.ParseShortRoCE},
+		{"hpcc cut", wt.Frame(eth, ip4, wt.UDP(1, wire.HPCCPort), wt.Payload(hpccBlock[:41])), frame.ParseShortINT},
+		{"hpcc hops", wt.Frame(eth, ip4, wt.UDP(1, wire.HPCCPort), wt.Payload(edit(hpccBlock, 0, 0x60)), wt.BTH(wire.RCSendMiddle, 1, 1)), frame.ParseINTHops},
+		{"hpcc without bth", wt.Frame(eth, ip4, wt.UDP(1, wire.HPCCPort), wt.Payload(hpccBlock), wt.Zeros(11)), frame.ParseShortRoCE},
+		{"hpcc-grow cut", wt.Frame(eth, ip4, wt.UDP(1, wire.HPCCGrowPort), wt.Payload(hpccBlock[:17])), frame.ParseShortINT},
+		{"hpcc-grow empty", wt.Frame(eth, ip4, wt.UDP(1, wire.HPCCGrowPort), wt.Zeros(1)), frame.ParseShortINT},
+		{"hpcc-grow without bth", wt.Frame(eth, ip4, wt.UDP(1, wire.HPCCGrowPort), wt.Payload(hpccBlock[:18])), frame.ParseShortRoCE},
+		{"int shim cut", wt.Frame(eth, ip4, wt.UDP(1, wire.INTPort), wt.Zeros(3)), frame.ParseShortINT},
+		{"int header cut", wt.Frame(eth, ip4, wt.UDP(1, wire.INTPort), wt.Payload(edit(intMD(9), 1, 2)), data), frame.ParseShortINT},
+		{"int stack cut", wt.Frame(eth, ip4, wt.UDP(1, wire.INTPort), wt.Payload(edit(intMD(9), 1, 7))), frame.ParseShortINT},
+		{"int version", wt.Frame(eth, ip4, wt.UDP(1, wire.INTPort), wt.Payload(edit(intMD(9), 4, 0x10)), data), frame.ParseINTVersion},
+		{"int hop length", wt.Frame(eth, ip4, wt.UDP(1, wire.INTPort), wt.Payload(edit(intMD(9), 6, 2)), data), frame.ParseINTHops},
+		{"int hop length zero", wt.Frame(eth, ip4, wt.UDP(1, wire.INTPort), wt.Payload(edit(intMD(9), 6, 0)), data), frame.ParseINTHops},
+		{"int without bth", wt.Frame(eth, ip4, wt.UDP(1, wire.INTPort), wt.Payload(intMD(4791))), frame.ParseShortRoCE},
 		{"gre cut", cut(gre, 37), frame.ParseShortGRE},
 		{"gre options cut", edit(cut(gre, 41), 34, 0xb0), frame.ParseShortGRE},
 		{"gre version", edit(gre, 35, 1), frame.ParseGREVersion},
@@ -196,7 +209,7 @@ func TestParseTruncated(t *testing.T) {
 			continue
 		}
 		a := frame.MustArena(1, 2048, 256)
-		head := min(len(f.b), int(f.l4in)+wire.UDPLen+wire.BTHLen+wire.AtomicETHLen)
+		head := min(len(f.b), int(f.l4in)+wire.UDPLen+wire.HPCCLen+wire.BTHLen+wire.AtomicETHLen)
 		a.SetBytes(0, f.b[:head])
 		a.Meta(0).Wire = uint32(len(f.b))
 		p := wire.NewParser(wire.NewHasher(0, false))
@@ -271,6 +284,14 @@ func checkOffsets(t testing.TB, m *frame.Meta, n int) {
 	}
 	if m.Flags&frame.HasRoCE != 0 {
 		need("RoCE", m.L4Inner, wire.UDPLen+wire.BTHLen)
+	}
+	if m.Flags&frame.HasINT != 0 {
+		need("INT", m.INT, wire.HPCCBase)
+		if m.INT != m.L4+wire.UDPLen || m.Flags&frame.HasUDP == 0 {
+			t.Errorf("telemetry is not behind UDP: %+v", m)
+		}
+	} else if m.INT != 0 {
+		t.Errorf("no telemetry, but an offset: %+v", m)
 	}
 	need("L4", m.L4, 0)
 	if m.Flags&frame.IsFragment != 0 && (m.SrcPort != 0 || m.DstPort != 0) {
