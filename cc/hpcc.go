@@ -45,8 +45,7 @@ func init() {
 				Doc: "what is computed: the window, and the rate is W/T; or the rate, and the window is floor(R*T)"},
 			{Name: "ai", Unit: Rate, Default: "= line rate*(1-eta)/n", Max: 1e13, Source: "authors' simulator, RATE_AI",
 				Doc: "additive increase per round trip, form=rate"},
-			{Name: "minrate", Unit: Rate, Default: "100Mbps", Max: 1e13, Source: "authors' simulator, MIN_RATE",
-				Doc: "least rate, form=rate"},
+			minRateParam(", form=rate"),
 		},
 		New: newHPCC,
 	})
@@ -66,23 +65,23 @@ const (
 
 // hpccConfig is what all queue pairs of a factory share.
 type hpccConfig struct {
-	eta        float64
-	maxStage   int
-	wai, wmin  float64 // bytes; NaN: by rule
-	ai, minish float64 // bit/s; ai NaN: by rule
-	n          float64
-	reaction   hpccReaction
-	fastReact  bool
-	sampled    bool
-	multi      bool
-	alphaFair  float64
-	rateForm   bool
+	eta         float64
+	maxStage    int
+	wai, wmin   float64 // bytes; NaN: by rule
+	ai, minRate float64 // bit/s; ai NaN: by rule
+	n           float64
+	reaction    hpccReaction
+	fastReact   bool
+	sampled     bool
+	multi       bool
+	alphaFair   float64
+	rateForm    bool
 }
 
 func newHPCC(p Values) (func(*Env) Algorithm, error) {
 	c := &hpccConfig{
 		eta: p.Float("eta"), maxStage: p.Int("maxStage"),
-		wai: p.Float("wai"), wmin: p.Float("wmin"), ai: p.Float("ai"), minish: p.Float("minrate"),
+		wai: p.Float("wai"), wmin: p.Float("wmin"), ai: p.Float("ai"), minRate: p.Float("minrate"),
 		n: p.Float("n"), fastReact: p.Flag("fast_react"), sampled: p.Flag("sample_feedback"),
 		multi: p.Flag("multirate"), alphaFair: p.Float("alpha_fair"), rateForm: p.Choice("form") == "rate",
 	}
@@ -153,7 +152,7 @@ func (h *hpcc) Reset(env *Env) {
 	if c.rateForm {
 		h.init = env.Rate
 		h.add = orRule(c.ai, env.Rate*(1-c.eta)/c.n)
-		h.least = min(c.minish, h.init)
+		h.least = minRate(c.minRate, h.init)
 	} else {
 		// W_init = B_NIC*T: flows start at line rate.
 		h.init = env.BDP()
@@ -167,14 +166,6 @@ func (h *hpcc) Reset(env *Env) {
 		}
 	}
 	h.publish()
-}
-
-// orRule returns v, or what the rule says if v was not given.
-func orRule(v, rule float64) float64 {
-	if math.IsNaN(v) {
-		return rule
-	}
-	return v
 }
 
 // publish sets what the sender reads.
@@ -246,7 +237,8 @@ func (h *hpcc) delta(i int, hop *inband.Hop) (ns, bytes uint64) {
 // plausible tells whether all hops can be the ports of the last record. The
 // path's identifier does not see a change of port between the same switches,
 // nor of their order; the counters do: time runs forward, and no port sends
-// faster than its link, give or take a tenth and a frame.
+// faster than its link, give or take a tenth and a frame. Nor can more have
+// been sent than the byte counter's range shows.
 func (h *hpcc) plausible(p *inband.Path) bool {
 	for i := range p.N {
 		hop := &p.Hops[i]
@@ -254,10 +246,11 @@ func (h *hpcc) plausible(p *inband.Path) bool {
 			return false
 		}
 		dt, tx := h.delta(i, hop)
-		if h.rng.TS == 0 && int64(dt) < 0 || h.rng.TS != 0 && dt >= h.rng.TS/2 {
+		if int64(dt) < 0 || h.rng.TS != 0 && dt >= h.rng.TS/2 {
 			return false
 		}
-		if float64(tx)*8 > 1.1*float64(hop.Rate)*float64(dt)*1e-9+h.slackBits {
+		bits := float64(hop.Rate) * 1e-9 * float64(int64(dt)) // that the link can have carried
+		if float64(int64(tx))*8 > 1.1*bits+h.slackBits || int64(tx) < 0 || h.rng.Tx != 0 && bits > 8*float64(int64(h.rng.Tx)) {
 			return false
 		}
 	}
@@ -265,16 +258,18 @@ func (h *hpcc) plausible(p *inband.Path) bool {
 }
 
 // measure returns the normalised bytes in flight at a hop and the time that
-// the measurement covers; ok is false if no time passed. The lesser of two
-// queues filters bursts of one frame (HPCC section 3.3).
-func (h *hpcc) measure(i int, hop *inband.Hop) (u, dt float64, ok bool) {
+// the measurement covers, which is 0 if no time passed. The lesser of two
+// queues filters bursts of one frame (HPCC section 3.3). It is
+// qlen/(B*T) + txRate/B, over one denominator.
+func (h *hpcc) measure(i int, hop *inband.Hop) (u, dt float64) {
 	ns, bytes := h.delta(i, hop)
 	if ns == 0 {
-		return 0, 0, false
+		return math.Inf(-1), 0
 	}
-	dt = float64(ns)
-	b := float64(hop.Rate) / 8e9 // bytes per ns
-	return float64(min(hop.Q, h.record[i].q))/(b*h.t) + float64(bytes)/(dt*b), dt, true
+	dt = float64(int64(ns))
+	q := float64(int64(min(hop.Q, h.record[i].q)))
+	b := float64(int64(hop.Rate)) * (1.0 / 8e9) // bytes per ns
+	return (q*dt + float64(int64(bytes))*h.t) / (b * h.t * dt), dt
 }
 
 // single is the paper's controller: the worst hop decides.
@@ -285,8 +280,8 @@ func (h *hpcc) single(p *inband.Path, full bool) {
 		if h.cfg.sampled && hop.Q == 0 && !full {
 			continue
 		}
-		u, dt, ok := h.measure(i, hop)
-		if ok && u > worst {
+		u, dt := h.measure(i, hop)
+		if u > worst {
 			worst, tau = u, dt
 		}
 		h.keep(i, hop)
@@ -309,7 +304,7 @@ func (h *hpcc) multi(p *inband.Path, full bool) {
 		hop, s := &p.Hops[i], &h.hops[i]
 		size := s.ref
 		if !h.cfg.sampled || hop.Q != 0 || full {
-			if u, dt, ok := h.measure(i, hop); ok {
+			if u, dt := h.measure(i, hop); dt != 0 {
 				h.average(s, u, dt)
 				size = h.next(s)
 				h.commit(s, size, full)

@@ -121,9 +121,9 @@ func Factory(name string, params map[string]string) (func(*Env) Algorithm, error
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	make, err := in.New(v)
+	build, err := in.New(v)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return make, nil
+	return build, nil
 }

@@ -238,3 +238,11 @@ func (v *Values) Flag(name string) bool { f, _ := v.get(name); return f != 0 }
 
 // Choice returns an option that is one of several words.
 func (v *Values) Choice(name string) string { f, p := v.get(name); return p.Choices[int(f)] }
+
+// orRule returns v, or what the rule says if v was not given.
+func orRule(v, rule float64) float64 {
+	if math.IsNaN(v) {
+		return rule
+	}
+	return v
+}

@@ -42,3 +42,12 @@ func (w windowRule) of(rate, line, t float64) float64 {
 	}
 	return 0
 }
+
+// minRateParam describes the least rate of an algorithm; where says when it applies.
+func minRateParam(where string) Param {
+	return Param{Name: "minrate", Unit: Rate, Default: "= 100Mbps, at most a hundredth of the line rate", Min: 1, Max: 1e13, Source: "authors' HPCC simulator, MIN_RATE (1Gbps in its published runs)",
+		Doc: "least rate" + where}
+}
+
+// minRate returns the least rate at a line rate, given what was set.
+func minRate(set, line float64) float64 { return min(orRule(set, min(100e6, line/100)), line) }

@@ -1,0 +1,46 @@
+package cc
+
+import (
+	"github.com/gswitch/gswitch/frame"
+)
+
+// sendMeter measures how fast a flow sends. It counts from the start of one
+// frame to the start of another, so that a paced flow measures its rate
+// exactly however few frames fall into the span.
+type sendMeter struct {
+	running  bool
+	idled    bool       // there was a pause since the owner last looked
+	measured float64    // bit/s, of the last complete span; 0 before
+	against  float64    // the rate that was allowed when that span began
+	allowed  float64    // the rate that was allowed when the present span began
+	start    frame.Time // of the present span
+	last     frame.Time // last send
+	bytes    uint64     // sent since start
+}
+
+// send counts n bytes that leave at now. A span lasts an RTT (ns), or two
+// frames if that is longer at the present rate. Beyond ten minimum RTTs, or
+// two frames, the flow was idle.
+func (m *sendMeter) send(now frame.Time, n uint32, rate, rtt, minRTT float64) {
+	gaps := 2 * float64(n) * 8e9 / rate
+	if !m.running {
+		*m = sendMeter{running: true, allowed: rate, start: now, last: now, bytes: uint64(n)}
+		return
+	}
+	if float64(now-m.last) > max(10*minRTT, gaps) {
+		m.idled = true
+	}
+	if span := float64(now - m.start); span >= max(rtt, gaps, 1) {
+		m.measured, m.against = float64(m.bytes)*8e9/span, m.allowed
+		m.start, m.bytes, m.allowed = now, 0, rate
+	}
+	m.last = now
+	m.bytes += uint64(n)
+}
+
+// above tells whether the flow sends more than a share of rate. A rate that
+// grew since the measurement began could not have been used; without a
+// measurement the flow has the benefit of the doubt.
+func (m *sendMeter) above(share, rate float64) bool {
+	return m.measured == 0 || m.measured > share*min(rate, m.against)
+}

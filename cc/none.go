@@ -1,0 +1,54 @@
+package cc
+
+import "github.com/gswitch/gswitch/frame"
+
+func init() {
+	Register(Info{
+		Name:  "none",
+		Title: "No congestion control: line rate, and a fixed window or none",
+		Paper: "the baseline of every evaluation; window=bdp is what IRN calls BDP-FC",
+		Kind:  "rate+window",
+		Needs: "nothing",
+		Params: []Param{
+			windowParam("bdp"),
+			{Name: "bytes", Unit: Bytes, Default: "= by window", Min: 1, Max: 1e12, Source: "ours", Doc: "a window of this size; takes the place of window"},
+			{Name: "rate", Unit: Rate, Default: "= line rate", Min: 1, Max: 1e13, Source: "ours", Doc: "rate at which to pace"},
+		},
+		New: newNone,
+	})
+}
+
+type noneConfig struct {
+	window      windowRule
+	bytes, rate float64
+}
+
+func newNone(p Values) (func(*Env) Algorithm, error) {
+	c := &noneConfig{p.window(), p.Float("bytes"), p.Float("rate")}
+	return func(env *Env) Algorithm {
+		n := &none{cfg: c}
+		n.Reset(env)
+		return n
+	}, nil
+}
+
+// none keeps what it began with.
+type none struct {
+	cfg       *noneConfig
+	rate, win float64
+}
+
+// Reset implements Resetter.
+func (n *none) Reset(env *Env) {
+	n.rate = min(orRule(n.cfg.rate, env.Rate), env.Rate)
+	n.win = orRule(n.cfg.bytes, n.cfg.window.of(n.rate, env.Rate, float64(max(env.BaseRTT, 1))))
+}
+
+func (n *none) OnAck(*Feedback)           {}
+func (n *none) OnCNP(frame.Time)          {}
+func (n *none) OnLoss(frame.Time, Loss)   {}
+func (n *none) OnSend(frame.Time, uint32) {}
+func (n *none) OnTimer(frame.Time)        {}
+func (n *none) Timer() frame.Time         { return frame.Never }
+func (n *none) Rate() float64             { return n.rate }
+func (n *none) Window() float64           { return n.win }

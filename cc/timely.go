@@ -1,0 +1,303 @@
+package cc
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+func init() {
+	Register(Info{
+		Name:  "timely",
+		Title: "TIMELY: rates from the gradient of the round trip time",
+		Paper: "Mittal et al., TIMELY: RTT-based Congestion Control for the Datacenter, SIGCOMM 2015",
+		Kind:  "rate",
+		Needs: "round trip times",
+		Params: []Param{
+			{Name: "alpha", Unit: Number, Default: "0.875", Min: 1e-6, Max: 1, Source: "HPCC's simulation of TIMELY; the paper does not give it",
+				Doc: "weight of the newest difference in the average of RTT differences; 0.03 to 0.045 fits segments of 16 kB sent in one burst"},
+			{Name: "beta", Unit: Number, Default: "0.8", Min: 0, Max: 1, Source: "TIMELY section 4.4",
+				Doc: "strength of the multiplicative decrease"},
+			{Name: "delta", Unit: Rate, Default: "= 10Mbps for each 10Gbps of the line rate", Min: 1, Max: 1e13, Source: "TIMELY section 4.4, which has 10 Gb/s",
+				Doc: "additive increase of one update"},
+			{Name: "tlow", Unit: Time, Default: "50us", Max: 1e12, Source: "TIMELY section 4.4",
+				Doc: "below this RTT the rate always grows"},
+			{Name: "thigh", Unit: Time, Default: "500us", Max: 1e12, Source: "TIMELY section 4.4",
+				Doc: "above this RTT the rate always falls"},
+			{Name: "minrtt", Unit: Time, Default: "20us", Min: 1, Max: 1e12, Source: "TIMELY section 4.3",
+				Doc: "the constant that normalises the gradient; not measured"},
+			{Name: "mode", Unit: Choice, Default: "gradient", Choices: []string{"gradient", "patched", "queue"}, Source: "TIMELY sections 4.3 and 6.1; patched: Zhu et al., CoNEXT 2016",
+				Doc: "gradient: as published. patched: weighs the gradient and adds the distance from rtt_ref, which makes the fixed point unique. queue: no gradient, one threshold (target)"},
+			{Name: "hai", Unit: Choice, Default: "gradient", Choices: []string{"gradient", "below", "increase", "off"}, Source: "TIMELY section 4.4",
+				Doc: "hyperactive increase, hai_factor*delta. gradient: after hai_after negative gradients in a row, between the thresholds (as listed in the paper). below: also below tlow. increase: after hai_after increases since the last decrease (authors' HPCC simulator). off: never"},
+			{Name: "hai_after", Unit: Count, Default: "5", Max: 1e6, Source: "TIMELY section 4.4", Doc: "updates before the hyperactive increase"},
+			{Name: "hai_factor", Unit: Count, Default: "5", Min: 1, Max: 1e6, Source: "TIMELY section 4.4", Doc: "N: by how much the hyperactive increase is larger"},
+			{Name: "update", Unit: Choice, Default: "completion", Choices: []string{"completion", "window"}, Source: "TIMELY section 4.3; window: HPCC's simulator",
+				Doc: "completion: each completed segment updates the rate. window: the first acknowledgement of what was sent after the last update does"},
+			{Name: "segment", Unit: Bytes, Default: "0", Max: 1e9, Source: "TIMELY section 5 (16 kB)",
+				Doc: "payload that makes a segment; 0: each acknowledgement with an RTT completes one"},
+			{Name: "scale", Unit: Flag, Default: "true", Source: "TIMELY section 4.3",
+				Doc: "with several completions in one minrtt divide delta and beta by their number"},
+			{Name: "serialization", Unit: Choice, Default: "subtract", Choices: []string{"subtract", "keep"}, Source: "TIMELY section 4.1; keep: HPCC's simulator",
+				Doc: "whether the time that the segment itself takes on the link is taken off its RTT"},
+			{Name: "burst_rate", Unit: Rate, Default: "= line rate", Min: 1, Max: 1e13, Source: "TIMELY section 6.2",
+				Doc: "rate at which the NIC sends the frames of a segment"},
+			{Name: "gate", Unit: Number, Default: "0.8", Max: 1, Source: "TIMELY section 4.4",
+				Doc: "the rate grows only while the flow sends more than this share of it; 0: always"},
+			{Name: "thigh_rtt", Unit: Choice, Default: "sample", Choices: []string{"sample", "average"}, Source: "TIMELY section 4.3 (average: its ablation)",
+				Doc: "the RTT that is compared with thigh; average: with the weight alpha"},
+			{Name: "target", Unit: Time, Default: "50us", Min: 1, Max: 1e12, Source: "TIMELY section 6.1", Doc: "mode=queue: both thresholds"},
+			{Name: "patched_beta", Unit: Number, Default: "0.008", Max: 1, Source: "Zhu et al., CoNEXT 2016", Doc: "mode=patched: strength of the decrease"},
+			{Name: "rtt_ref", Unit: Time, Default: "= tlow", Min: 1, Max: 1e12, Source: "Zhu et al., CoNEXT 2016", Doc: "mode=patched: RTT of the fixed point"},
+			{Name: "fmin", Unit: Number, Default: "= 1-beta", Max: 1, Source: "ours: the paper's factor can be negative",
+				Doc: "least factor of one decrease by gradient"},
+			{Name: "deadband", Unit: Time, Default: "0", Max: 1e9, Source: "ours", Doc: "averages of RTT differences smaller than this count as 0"},
+			{Name: "initial", Unit: Rate, Default: "= line rate", Min: 1, Max: 1e13, Source: "HPCC section 5.1", Doc: "rate at the start"},
+			{Name: "minrate", Unit: Rate, Default: "= delta/10", Min: 1, Max: 1e13, Source: "ours: the paper has no lower bound", Doc: "least rate"},
+			windowParam("none"),
+		},
+		New: newTimely,
+	})
+	preset("timely+win", "timely", "TIMELY with HPCC's window", map[string]string{"window": "rate"})
+	preset("timely-packet", "timely", "TIMELY with one update for each window of packets", map[string]string{"update": "window", "alpha": "0.875"})
+	preset("timely-segment", "timely", "TIMELY with segments of 16 kB sent as bursts", map[string]string{"segment": "16kB", "alpha": "0.04"})
+}
+
+type timelyMode uint8
+
+const (
+	timelyGradient timelyMode = iota
+	timelyPatched
+	timelyQueue
+)
+
+type timelyHAI uint8
+
+const (
+	haiGradient timelyHAI = iota
+	haiBelow
+	haiIncrease
+	haiOff
+)
+
+// timelyConfig is what all queue pairs of a factory share; times in ns, rates
+// in bit/s, NaN where a rule applies.
+type timelyConfig struct {
+	alpha, beta, fmin           float64
+	delta, initial, least       float64
+	tlow, thigh, minRTT, rttRef float64
+	patchedBeta                 float64
+	burst, gate, deadband       float64
+	mode                        timelyMode
+	hai                         timelyHAI
+	haiAfter                    int
+	haiFactor                   float64
+	perWindow, scale, keep      bool
+	averaged                    bool
+	segment                     uint32
+	window                      windowRule
+}
+
+func newTimely(p Values) (func(*Env) Algorithm, error) {
+	c := &timelyConfig{
+		alpha: p.Float("alpha"), beta: p.Float("beta"), delta: p.Float("delta"), initial: p.Float("initial"), least: p.Float("minrate"),
+		tlow: p.Float("tlow"), thigh: p.Float("thigh"), minRTT: p.Float("minrtt"), patchedBeta: p.Float("patched_beta"),
+		burst: p.Float("burst_rate"), gate: p.Float("gate"), deadband: p.Float("deadband"),
+		haiAfter: p.Int("hai_after"), haiFactor: p.Float("hai_factor"),
+		perWindow: p.Choice("update") == "window", scale: p.Flag("scale"), keep: p.Choice("serialization") == "keep",
+		averaged: p.Choice("thigh_rtt") == "average", segment: uint32(p.Float("segment")), window: p.window(),
+	}
+	c.fmin = orRule(p.Float("fmin"), 1-c.beta)
+	c.rttRef = orRule(p.Float("rtt_ref"), max(c.tlow, 1))
+	switch p.Choice("mode") {
+	case "patched":
+		c.mode = timelyPatched
+	case "queue":
+		c.mode = timelyQueue
+		c.tlow, c.thigh = p.Float("target"), p.Float("target")
+	}
+	switch p.Choice("hai") {
+	case "below":
+		c.hai = haiBelow
+	case "increase":
+		c.hai = haiIncrease
+	case "off":
+		c.hai = haiOff
+	}
+	if c.tlow > c.thigh {
+		return nil, fmt.Errorf("tlow: %s is above thigh, which is %s", format(c.tlow, Time), format(c.thigh, Time))
+	}
+	return func(env *Env) Algorithm {
+		t := &timely{cfg: c}
+		t.Reset(env)
+		return t
+	}, nil
+}
+
+// timely is the state of one queue pair.
+type timely struct {
+	cfg  *timelyConfig
+	rate float64 // bit/s
+	win  float64
+
+	prev, diff, avg float64 // ns: last RTT, EWMA of differences, EWMA of RTTs
+	seeded          bool
+	streak          int    // negative gradients in a row, or increases since a decrease
+	boundary        uint64 // update=window: an acknowledgement beyond it updates
+	newly           uint32 // payload acknowledged of the present segment
+	meter           sendMeter
+	gradient        float64
+
+	line, t, delta, least, burst float64
+}
+
+// Reset implements Resetter.
+func (t *timely) Reset(env *Env) {
+	c := t.cfg
+	*t = timely{cfg: c, line: env.Rate, t: float64(max(env.BaseRTT, 1))}
+	t.delta = orRule(c.delta, 10e6*env.Rate/10e9)
+	t.least = min(orRule(c.least, t.delta/10), t.line)
+	t.burst = min(orRule(c.burst, t.line), t.line)
+	t.rate = min(max(orRule(c.initial, t.line), t.least), t.line)
+	t.publish()
+}
+
+func (t *timely) publish() { t.win = t.cfg.window.of(t.rate, t.line, t.t) }
+
+// OnAck implements Algorithm.
+func (t *timely) OnAck(f *Feedback) {
+	c := t.cfg
+	t.newly += f.Newly
+	if f.RTT <= 0 || t.newly < c.segment || c.perWindow && f.Ack <= t.boundary {
+		return
+	}
+	bytes := f.Bytes
+	if c.segment != 0 {
+		bytes, t.newly = c.segment, 0
+	}
+	t.boundary = f.SndNxt
+	t.sample(t.netRTT(f), float64(bytes))
+}
+
+// netRTT is the RTT without the time that the segment takes to be sent
+// (TIMELY section 4.1), in ns.
+func (t *timely) netRTT(f *Feedback) float64 {
+	rtt := float64(f.RTT)
+	if t.cfg.keep {
+		return rtt
+	}
+	return max(rtt-float64(f.Bytes)*8e9/t.burst, 0)
+}
+
+// sample is one completion (TIMELY Algorithm 1).
+func (t *timely) sample(rtt, bytes float64) {
+	c := t.cfg
+	if !t.seeded || t.meter.idled {
+		// Nothing to compare with: the first, or the last one is from before a pause.
+		t.prev, t.avg, t.seeded, t.meter.idled = rtt, rtt, true, false
+		return
+	}
+	// The averages follow in every branch, or the first gradient after one
+	// of the outer zones would be of long ago.
+	t.diff = (1-c.alpha)*t.diff + c.alpha*(rtt-t.prev)
+	t.avg = (1-c.alpha)*t.avg + c.alpha*rtt
+	t.prev = rtt
+	if math.Abs(t.diff) < c.deadband {
+		t.diff = 0
+	}
+	g := t.diff / c.minRTT
+	t.gradient = g
+
+	n := 1.0
+	if c.scale {
+		n = t.completionsPerRTT(bytes)
+	}
+	delta, beta := t.delta/n, c.beta/n
+	high := rtt
+	if c.averaged {
+		high = t.avg
+	}
+	if c.hai != haiIncrease {
+		if g < 0 {
+			t.streak++
+		} else {
+			t.streak = 0
+		}
+	}
+
+	next := t.rate
+	switch {
+	case rtt < c.tlow:
+		if c.hai == haiBelow || c.hai == haiIncrease {
+			delta *= t.boost()
+		}
+		next += delta
+	case high > c.thigh:
+		next *= 1 - beta*(1-c.thigh/high)
+	case c.mode == timelyPatched:
+		w := min(max(2*g+0.5, 0), 1)
+		next = delta*(1-w) + next*max(c.fmin, 1-c.patchedBeta/n*w*(rtt-c.rttRef)/c.rttRef)
+	case g <= 0:
+		next += delta * t.boost()
+	default:
+		next *= max(c.fmin, 1-beta*g)
+	}
+	t.apply(next)
+}
+
+// completionsPerRTT is how many completions fall into one minimum RTT, at
+// least 1: the formula means at most one (TIMELY section 4.3).
+func (t *timely) completionsPerRTT(bytes float64) float64 {
+	if bytes <= 0 {
+		return 1
+	}
+	return max(1, t.cfg.minRTT*t.rate/(8e9*bytes))
+}
+
+// boost is the factor of the hyperactive increase.
+func (t *timely) boost() float64 {
+	if t.cfg.hai != haiOff && t.streak >= t.cfg.haiAfter {
+		return t.cfg.haiFactor
+	}
+	return 1
+}
+
+// apply takes over a rate. A flow that does not use its rate does not get
+// more, or its next burst would be unpaced; a decrease always counts.
+func (t *timely) apply(next float64) {
+	up := next > t.rate
+	if t.cfg.hai == haiIncrease {
+		if up {
+			t.streak++
+		} else {
+			t.streak = 0
+		}
+	}
+	if up && t.cfg.gate > 0 && !t.meter.above(t.cfg.gate, t.rate) {
+		return
+	}
+	t.rate = min(max(next, t.least), t.line)
+	t.publish()
+}
+
+// OnSend implements Algorithm.
+func (t *timely) OnSend(now frame.Time, n uint32) {
+	t.meter.send(now, n, t.rate, t.prev, t.cfg.minRTT)
+}
+
+func (t *timely) OnCNP(frame.Time)        {}
+func (t *timely) OnLoss(frame.Time, Loss) {}
+func (t *timely) OnTimer(frame.Time)      {}
+func (t *timely) Timer() frame.Time       { return frame.Never }
+func (t *timely) Rate() float64           { return t.rate }
+func (t *timely) Window() float64         { return t.win }
+
+// Inspect implements Inspector.
+func (t *timely) Inspect(yield func(string, float64)) {
+	yield("R", t.rate)
+	yield("W", t.win)
+	yield("rtt", t.prev)
+	yield("gradient", t.gradient)
+	yield("streak", float64(t.streak))
+}
