@@ -35,8 +35,8 @@ type Buffer struct {
 	want  []uint8  // by row: classes that want pause
 	dirty []uint64 // rows whose want changed since NextDirty
 
-	lossless []int32 // row*8+class of the lossless groups
-	swept    uint64  // used, when Sweep looked last
+	dynamic []int32 // row*8+class of the lossless groups whose threshold follows the use of the pool
+	swept   uint64  // used, when Sweep looked last
 
 	total Totals
 	cfg   Config
@@ -101,7 +101,7 @@ func (b *Buffer) Reconfigure(cfg Config) error {
 	for len(b.dirty)*64 < len(b.groups) {
 		b.dirty = append(b.dirty, 0)
 	}
-	b.lossless = b.lossless[:0]
+	b.dynamic = b.dynamic[:0]
 	none := newLimit(Threshold{})
 	for row := range b.groups {
 		for i := range b.groups[row] {
@@ -115,8 +115,8 @@ func (b *Buffer) Reconfigure(cfg Config) error {
 			g.reserve, g.room, g.limit = gc.Reserve, l.headroom[row-1][i], newLimit(gc.Limit)
 			g.offset, g.lossless = gc.XONOffset, gc.Lossless
 			q.reserve, q.limit = qc.Reserve, newLimit(qc.Limit)
-			if g.lossless {
-				b.lossless = append(b.lossless, int32(row*8+i))
+			if g.lossless && g.limit.alpha != 0 {
+				b.dynamic = append(b.dynamic, int32(row*8+i))
 			}
 		}
 		for i := range b.groups[row] {
@@ -316,14 +316,18 @@ func (b *Buffer) NextDirty() (port uint16, ok bool) {
 	return frame.NoPort, false
 }
 
-// Sweep judges all lossless groups again, if the use of the shared pool has
-// changed since the last time. Call it every few microseconds of traffic.
+// Unswept reports whether Sweep would look at something.
+func (b *Buffer) Unswept() bool { return b.used != b.swept && len(b.dynamic) > 0 }
+
+// Sweep judges the lossless groups with dynamic thresholds again, if the use
+// of the shared pool has changed since the last time: others' frames moved
+// their threshold. Call it every few microseconds of traffic.
 func (b *Buffer) Sweep() {
 	if b.used == b.swept {
 		return
 	}
 	b.swept = b.used
-	for _, i := range b.lossless {
+	for _, i := range b.dynamic {
 		b.judge(int(i>>3), int(i&7))
 	}
 }

@@ -17,6 +17,9 @@ func (p *Port) Backlog() (frames int, bytes uint64) {
 	return frames, bytes
 }
 
+// Empty reports whether nothing waits, control frames included.
+func (p *Port) Empty() bool { return p.active == 0 && p.control.Len() == 0 }
+
 // Waiting returns the queues that hold a frame, one bit each.
 func (p *Port) Waiting() uint8 { return p.active }
 

@@ -67,6 +67,7 @@ func (n *Node) obey(now frame.Time, port uint16) {
 // hold brings the queues of some classes in line with the port's pauses.
 func (n *Node) hold(now frame.Time, port uint16, changed uint8) {
 	ps := &n.ports[port]
+	n.touched.add(port)
 	queue := &n.prog.class.Queue
 	for m := changed; m != 0; m &= m - 1 {
 		q := queue[bits.TrailingZeros8(m)]
@@ -114,11 +115,18 @@ func (n *Node) flowControl(now frame.Time) {
 	for {
 		port, ok := n.buffer.NextDirty()
 		if !ok {
-			return
+			break
 		}
 		n.want(now, port)
 	}
+	if n.sweepAt == frame.Never && n.buffer.Unswept() {
+		n.sweepAt = now + sweepAfter
+	}
 }
+
+// sweepAfter is how long a group that neither gets nor gives may go by the
+// threshold of before: the time of a few large frames at 100 Gb/s.
+const sweepAfter = frame.Microsecond
 
 // shortOfFrames reports whether the chunks for waiting frames run out, which
 // small frames bring about before their bytes count for much: then lossless
@@ -188,6 +196,7 @@ func (n *Node) speak(now frame.Time, port uint16) {
 		n.count.Made++
 		ps.sched.EnqueueControl(r)
 		n.busy.add(port)
+		n.touched.add(port)
 	}
 	n.wakeFor(now, port)
 }
@@ -203,19 +212,24 @@ func (n *Node) wakeFor(now frame.Time, port uint16) {
 // advanceControl runs what flow control has to do by time alone, and ages the
 // forwarding database.
 func (n *Node) advanceControl(now frame.Time) {
-	if n.losslessClasses != 0 {
+	if now >= n.sweepAt {
+		n.sweepAt = frame.Never
 		n.buffer.Sweep()
-		n.flowControl(now)
-		if len(n.handIn) > 1 {
-			n.collectWants(now)
-		}
+	}
+	if len(n.handIn) > 1 && n.losslessClasses != 0 {
+		n.collectWants(now)
 	}
 	if n.index == 0 && now >= n.ageAt {
 		n.age(now)
 	}
-	if now < n.controlDue {
-		return
+	if now >= n.controlDue {
+		n.controlTimers(now)
 	}
+	n.flowControl(now)
+}
+
+// controlTimers runs what the flow control of ports has to do by time.
+func (n *Node) controlTimers(now frame.Time) {
 	n.controlDue = frame.Never
 	for i := range n.ports {
 		ps := &n.ports[i]

@@ -71,6 +71,9 @@ func (n *Node) enqueue(r frame.Ref, m *frame.Meta) {
 		return
 	}
 	n.held++
+	if ps.sched.Waiting()>>m.Queue&1 == 0 { // else its head says when it sends
+		n.touched.add(m.OutPort)
+	}
 	ps.sched.Enqueue(n.now, r)
 	n.busy.add(m.OutPort)
 }

@@ -1,6 +1,8 @@
 package vswitch
 
 import (
+	"math/bits"
+
 	"github.com/gswitch/gswitch/buffer"
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/pfc"
@@ -13,7 +15,7 @@ import (
 const vector = 64
 
 // Node is the part of a switch that one worker runs. It implements
-// frame.Node.
+// frame.Stepper.
 type Node struct {
 	// Fixed.
 	sw        *Switch
@@ -33,6 +35,7 @@ type Node struct {
 	linkUp  portSet // ports that are enabled and have a link
 	links   uint32  // Switch.links, when linkUp was last judged
 	busy    portSet // own ports with something queued
+	touched portSet // own ports that may send earlier than when they were last asked
 	buffer  *buffer.Buffer
 	held    int // frames in the queues
 	maxHeld int
@@ -69,6 +72,7 @@ type Node struct {
 	icmpLimit       pipeline.Meter
 	rng             frame.Rand
 	controlDue      frame.Time // next timer of flow control
+	sweepAt         frame.Time // when thresholds that follow the buffer's use are judged again
 	ageAt           frame.Time // next step of ageing
 	losslessClasses uint8
 	routeCount      []Traffic // by route id
@@ -162,7 +166,7 @@ func (n *Node) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 	ps := &n.ports[port]
 	k := ps.sched.Dequeue(now, out)
 	n.finish(ps, out[:k])
-	if frames, _ := ps.sched.Backlog(); frames == 0 {
+	if ps.sched.Empty() {
 		n.busy.remove(port)
 	}
 	if k > 0 {
@@ -196,6 +200,15 @@ func (n *Node) Advance(now frame.Time) {
 
 // Wake implements frame.Node.
 func (n *Node) Wake(now frame.Time) frame.Time {
+	t := n.TimerWake(now)
+	for p := n.busy.next(0); p >= 0; p = n.busy.next(p + 1) {
+		t = min(t, n.ports[p].sched.Wake(now))
+	}
+	return t
+}
+
+// TimerWake implements frame.Stepper.
+func (n *Node) TimerWake(now frame.Time) frame.Time {
 	if n.sw.program.Load() != n.prog || n.sw.links.Load() != n.links {
 		return now
 	}
@@ -204,17 +217,38 @@ func (n *Node) Wake(now frame.Time) frame.Time {
 			return now
 		}
 	}
-	t := n.controlDue
+	t := min(n.controlDue, n.sweepAt)
 	if n.index == 0 {
 		t = min(t, n.ageAt)
-	}
-	for p := n.busy.next(0); p >= 0; p = n.busy.next(p + 1) {
-		t = min(t, n.ports[p].sched.Wake(now))
 	}
 	if n.local != nil {
 		t = min(t, n.local.due)
 	}
 	return t
+}
+
+// PortWake implements frame.Stepper.
+func (n *Node) PortWake(now frame.Time, port uint16) frame.Time {
+	if !n.busy.has(port) {
+		return frame.Never
+	}
+	return n.ports[port].sched.Wake(now)
+}
+
+// Touched implements frame.Stepper.
+func (n *Node) Touched(out []uint16) (k int) {
+	for i := range n.touched {
+		for w := n.touched[i]; w != 0; w &= w - 1 {
+			if k == len(out) {
+				n.touched[i] = w
+				return k
+			}
+			out[k] = uint16(i*64 + bits.TrailingZeros64(w))
+			k++
+		}
+		n.touched[i] = 0
+	}
+	return k
 }
 
 // Handoff returns, as a bitmap of the engine's workers, to whom this one has handed frames
@@ -240,6 +274,7 @@ func (n *Node) SetLink(now frame.Time, port uint16, up bool) {
 	links := n.sw.links.Add(1)
 	n.adoptLinks(now, links)
 	n.handedTo |= n.bells &^ n.bell // the others may sleep
+	n.flowControl(now)              // what was queued there made room
 	n.bury()
 }
 

@@ -104,6 +104,7 @@ func (sw *Switch) newNode(i, workers int, pool *frame.Pool, prog *Program) (*Nod
 		}
 	}
 	n.rng = frame.NewRand(cfg.Seed ^ uint64(i)<<48)
+	n.sweepAt = frame.Never
 	n.parser = wire.NewParser(wire.NewHasher(cfg.Seed, cfg.SymmetricHash))
 	buf, err := buffer.New(bufferConfig(cfg, workers, pool))
 	if err != nil {
@@ -186,6 +187,7 @@ func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfi
 		ps.sched = scheduler.NewPort(n.arena, c.Scheduler, n.prog.Config.Seed^uint64(i)<<32)
 	} else {
 		ps.sched.Configure(now, c.Scheduler)
+		n.touched.add(i)
 	}
 	n.adoptPFC(now, i, c)
 }
