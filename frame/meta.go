@@ -39,6 +39,7 @@ const (
 	Lossless // was admitted to a lossless class
 	Routed   // was forwarded by network address: MACs and TTL are rewritten
 	Chained  // more chunks follow in Meta.Next
+	Stamped  // this switch writes its telemetry record into the frame at departure
 )
 
 // Meta is what is known of one frame. Offsets count from the first byte of
@@ -92,6 +93,16 @@ type Meta struct {
 	Span    uint32 // nanoseconds that it occupies the emulated link, 0 without a rate
 	Pool    uint16 // headroom/shared accounting kind chosen by the buffer
 	_       [2]byte
+}
+
+// Forget takes out what the node that sent the frame knew of it and the one
+// that gets it must find out by itself: an engine that passes the chunk on, as
+// a link would the frame, calls it. Geometry stays, and what every receiver
+// writes anew before it reads it.
+func (m *Meta) Forget() {
+	m.Flags, m.INT, m.Class, m.Queue, m.Reason = 0, 0, 0, 0, Keep
+	m.InPort, m.OutPort = NoPort, NoPort
+	m.Cost, m.Pool, m.Rank = 0, 0, 0
 }
 
 // clear makes m the metadata of an empty frame. It zeroes in place and then

@@ -178,6 +178,7 @@ func (e *Engine) launch(d int32, dir *direction, n *node, r frame.Ref) {
 	if n.clock != nil {
 		start, end = n.clock.engine(start), n.clock.engine(end)
 	}
+	m.Forget()
 	dir.handed++
 	if dir.fault != nil || !dir.up {
 		e.launchFaulty(d, dir, start, end, r, m)

@@ -1,0 +1,55 @@
+package sim
+
+import (
+	"testing"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// benchNet measures frame-hops: how often a frame crosses a link, with the
+// steps of the nodes at its ends. A third to a half of them end at a host,
+// which here costs next to nothing.
+func benchNet(b *testing.B, n *network, every frame.Time) {
+	n.run(b, 200*frame.Microsecond)
+	b.ReportAllocs()
+	from := n.e.Stats()
+	for b.Loop() {
+		n.run(b, n.e.Now()+every)
+	}
+	s := n.e.Stats()
+	hops := float64(s.FrameHops - from.FrameHops)
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/hops, "ns/hop")
+	b.ReportMetric(float64(s.Events-from.Events)/hops, "events/hop")
+	var got uint64
+	for _, h := range n.hosts {
+		got += h.got
+	}
+	if got == 0 {
+		b.Fatal("nothing arrived")
+	}
+}
+
+func pair(n *network, hosts int) {
+	for i, h := range n.hosts {
+		j := (i + len(n.hosts)/2) % len(n.hosts)
+		h.to = func(k uint64) (uint32, uint16) { return hostAddr(j/hosts, j%hosts), uint16(k >> 6) }
+		h.credit = 1 << 60
+	}
+}
+
+func BenchmarkStar(b *testing.B) {
+	n := star(b, netConfig{rate: 100e9, delay: frame.Microsecond, seed: 1}, 16)
+	pair(n, 16)
+	benchNet(b, n, 10*frame.Microsecond)
+}
+
+func BenchmarkLeafSpine(b *testing.B) {
+	for _, lossless := range []bool{false, true} {
+		name := map[bool]string{false: "lossy", true: "lossless"}[lossless]
+		b.Run(name, func(b *testing.B) {
+			n := leafSpine(b, netConfig{rate: 100e9, uplink: 400e9, delay: frame.Microsecond, seed: 1, lossless: lossless}, 4, 2, 4)
+			pair(n, 4)
+			benchNet(b, n, 10*frame.Microsecond)
+		})
+	}
+}
