@@ -1,0 +1,126 @@
+package report
+
+import (
+	"bytes"
+	_ "embed"
+	"html/template"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/gswitch/gswitch/fabric/results"
+)
+
+//go:embed page.html
+var pageText string
+
+//go:embed page.css
+var pageStyle string
+
+//go:embed page.js
+var pageScript string
+
+var pageTemplate = template.Must(template.New("page").Parse(pageText))
+
+// page is what page.html shows.
+type page struct {
+	Style    template.CSS
+	Script   template.JS
+	File     *results.File
+	Title    string
+	Runs     []runRow
+	Varied   []string // names of parameters that differ between runs
+	Same     []results.Param
+	Checks   []checkRow
+	Failed   int
+	Values   []valueRow
+	Labels   []string
+	Sections []*section
+}
+
+// runRow is a run in the table of runs.
+type runRow struct {
+	Label, Engine, Seed, Virtual, Wall, Hops, HopRate, Digest string
+	Params                                                    []string
+}
+
+type checkRow struct {
+	Run, Text, Got, Why string
+	OK                  bool
+}
+
+// valueRow is a scalar of all runs.
+type valueRow struct {
+	Name, Label string
+	Cells       []string
+}
+
+// HTML writes the results as one page that needs nothing else: no network, no
+// other file. It shows what Text shows and draws distributions, slowdown by
+// flow size, series and scalars.
+func HTML(w io.Writer, f *results.File) error {
+	d := newDesign(f.Runs)
+	p := page{Style: template.CSS(pageStyle), Script: template.JS(pageScript), File: f, Title: f.Title, Labels: d.labels}
+	if p.Title == "" {
+		p.Title = f.Scenario
+	}
+	p.params(d)
+	for _, c := range checksOf(f) {
+		p.Checks = append(p.Checks, checkRow{c.run, c.Text, c.got(), c.Why, c.OK})
+		if !c.OK {
+			p.Failed++
+		}
+	}
+	p.values(f.Runs)
+	for _, s := range append([]*section{d.bySize(), d.cdfs(), d.sweeps()}, d.series()...) {
+		if s != nil {
+			p.Sections = append(p.Sections, s)
+		}
+	}
+	var b bytes.Buffer
+	if err := pageTemplate.Execute(&b, p); err != nil {
+		return err
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// params fills the tables of settings and runs.
+func (p *page) params(d *design) {
+	p.Same = p.File.Params
+	values := d.paramValues()
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if len(values[name]) == 1 && len(d.runs) > 1 {
+			p.Same = append(slices.Clip(p.Same), results.Param{Name: name, Value: values[name][0]})
+		} else {
+			p.Varied = append(p.Varied, name)
+		}
+	}
+	for i := range d.runs {
+		r := &d.runs[i]
+		row := runRow{
+			Label: d.labels[i], Engine: r.Engine, Seed: strconv.FormatUint(r.Seed, 10), Virtual: quantity(r.VirtualTime, "s"), Wall: quantity(r.WallTime, "s"),
+			Hops: quantity(float64(r.FrameHops), "count"), HopRate: hopRate(r), Digest: r.Digest,
+		}
+		for _, name := range p.Varied {
+			row.Params = append(row.Params, r.Params[name])
+		}
+		p.Runs = append(p.Runs, row)
+	}
+}
+
+// values fills the table of scalars.
+func (p *page) values(runs []results.Run) {
+	for _, m := range results.MeasuresOf(runs) {
+		row := valueRow{Name: m.Name, Label: m.FullLabel()}
+		for i := range runs {
+			cell := "-"
+			if v, ok := runs[i].Values[m.Name]; ok {
+				cell = quantity(v, unitOf(m.Name))
+			}
+			row.Cells = append(row.Cells, cell)
+		}
+		p.Values = append(p.Values, row)
+	}
+}

@@ -1,0 +1,145 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/gswitch/gswitch/fabric/results"
+)
+
+const (
+	namedObjects = 7       // of a drawing that have a colour and a name
+	drawnObjects = 60      // in all; the others, smaller ones, are left out
+	pathBudget   = 2 << 20 // bytes for all lines of all series
+	pointBytes   = 7       // of a point in a path, about
+)
+
+// series draws each quantity over time, a drawing per run with the same axes.
+func (d *design) series() []*section {
+	var names []string
+	lines := 0
+	for i := range d.runs {
+		for k := range d.runs[i].Series {
+			indexOf(&names, d.runs[i].Series[k].Name)
+			lines++
+		}
+	}
+	if lines == 0 {
+		return nil
+	}
+	// Up to four points to a column.
+	columns := min(max(pathBudget/(lines*4*pointBytes), 20), 420)
+	var all []*section
+	for _, name := range names {
+		all = append(all, d.seriesSection(name, columns))
+	}
+	return all
+}
+
+// track is what is drawn of one run.
+type track struct {
+	run    int
+	series []*results.Series
+}
+
+func (d *design) seriesSection(name string, columns int) *section {
+	tracks, objects, left := d.tracks(name)
+	var t, v extent
+	unit := ""
+	for _, tr := range tracks {
+		for _, s := range tr.series {
+			unit = symbol(s.Unit)
+			t.add(s.T...)
+			v.add(s.V...)
+		}
+	}
+	s := &section{ID: "t-" + results.FileName(name), Title: pretty(name) + " over time", Class: "three"}
+	if len(tracks) <= 2 {
+		s.Class = "two"
+	}
+	times := scale{kind: linear, lo: t.lo, hi: t.hi, unit: "s"}
+	if t.lo < (t.hi-t.lo)/10 {
+		times.lo = min(0, t.lo)
+	}
+	for _, tr := range tracks {
+		width := 310.0
+		if len(tracks) <= 2 {
+			width = 470
+		}
+		p := newPlot(width, 200, d.labels[tr.run], "time", pretty(name), times, v.linearFrom(unit))
+		p.series(tr, objects, columns, d.look[tr.run])
+		s.Plots = append(s.Plots, p.svg())
+	}
+	if len(objects) > 1 {
+		var entries []entry
+		for k, o := range objects[:min(len(objects), namedObjects)] {
+			entries = append(entries, entry{look: styleOf(k, objectKey(name, k)), name: o})
+		}
+		s.Legend = legend(entries)
+		if len(objects) > namedObjects {
+			s.Note = fmt.Sprintf("The %d objects with the largest values have a colour; the others are grey.", namedObjects)
+		}
+	}
+	if left > 0 {
+		s.Note += fmt.Sprintf(" %d lines with smaller values are left out; results.json has them.", left)
+	}
+	return s
+}
+
+// tracks collects the series of one name by run, and the names of their
+// objects, those with the largest values first. left counts what would be too
+// much to draw.
+func (d *design) tracks(name string) (tracks []track, objects []string, left int) {
+	peak := map[string]float64{}
+	for i := range d.runs {
+		tr := track{run: i}
+		for k := range d.runs[i].Series {
+			s := &d.runs[i].Series[k]
+			if s.Name != name || len(s.T) == 0 {
+				continue
+			}
+			tr.series = append(tr.series, s)
+			indexOf(&objects, s.Object)
+			peak[s.Object] = max(peak[s.Object], slices.Max(s.V))
+		}
+		if len(tr.series) > 0 {
+			tracks = append(tracks, tr)
+		}
+	}
+	if len(objects) > namedObjects {
+		slices.SortStableFunc(objects, func(a, b string) int { return cmp.Compare(peak[b], peak[a]) })
+	}
+	if len(objects) > drawnObjects {
+		objects = objects[:drawnObjects]
+	}
+	for i := range tracks {
+		before := len(tracks[i].series)
+		tracks[i].series = slices.DeleteFunc(tracks[i].series, func(s *results.Series) bool { return !slices.Contains(objects, s.Object) })
+		left += before - len(tracks[i].series)
+	}
+	return tracks, objects, left
+}
+
+func objectKey(name string, k int) string { return results.FileName(name) + "-" + strconv.Itoa(k) }
+
+// series draws the lines of a track, the named ones last so that they lie on top.
+func (p *plot) series(tr track, objects []string, columns int, own style) {
+	for _, named := range []bool{false, true} {
+		for _, s := range tr.series {
+			k := slices.Index(objects, s.Object)
+			if (k < namedObjects) != named {
+				continue
+			}
+			look := styleOf(k, objectKey(s.Name, k))
+			switch {
+			case len(objects) == 1:
+				look = style{color: own.color, key: own.key}
+			case !named:
+				look = style{color: colors} // grey
+			}
+			p.line(look, s.Object, s.T, s.V, s.Shape, columns)
+		}
+	}
+}
