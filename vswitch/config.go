@@ -55,6 +55,7 @@ type Config struct {
 	// occupies a chunk that ports need to receive into. 0 = half of the arena.
 	MaxFrames int
 	PFC       PFCConfig
+	Telemetry TelemetryConfig
 
 	FDB       FDBConfig
 	Loopbacks []netip.Addr // addresses of the switch itself

@@ -6,10 +6,10 @@ import (
 )
 
 // finish completes frames that the scheduler just released: their bytes leave
-// the shared buffer, marks are written, the port counts them. This is where
-// telemetry stamps later go, since depth and departure are known here.
+// the shared buffer, marks and telemetry are written (depth and departure are
+// known here), the port counts them.
 func (n *Node) finish(ps *portState, v []frame.Ref) {
-	for _, r := range v {
+	for i, r := range v {
 		m := n.arena.Meta(r)
 		if m.Cost != 0 { // frames of flow control are not charged
 			n.buffer.Release(m)
@@ -17,6 +17,9 @@ func (n *Node) finish(ps *portState, v []frame.Ref) {
 		}
 		if m.Flags&frame.MarkCE != 0 {
 			wire.MarkCE(n.arena, r)
+		}
+		if m.Flags&frame.Stamped != 0 {
+			n.stamp(ps, r, m, v[i+1:])
 		}
 		ps.tx.add(m.Wire)
 	}

@@ -25,6 +25,9 @@ func (n *Node) emit(r frame.Ref) {
 	if pp.vlanMode != VLANTransparent && pp.iface == noIface && !n.retag(r, m, pp) {
 		return
 	}
+	if m.Flags&frame.HasINT != 0 {
+		n.instrument(r, pp)
+	}
 	n.enqueue(r, m)
 }
 

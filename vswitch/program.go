@@ -58,6 +58,8 @@ type Program struct {
 	// tagPCP is the 802.1Q priority that stands for each class on the wire.
 	tagPCP [8]uint8
 
+	telemetry *telemetryProgram // nil: there never was any
+
 	routing   routing
 	anyRouted bool
 }
@@ -115,6 +117,9 @@ func compile(cfg *Config, ids *idSets, gen uint32) (*Program, error) {
 		return nil, err
 	}
 	if err := p.compileRoutes(cfg, ids.routes); err != nil {
+		return nil, err
+	}
+	if err := p.compileTelemetry(cfg); err != nil {
 		return nil, err
 	}
 	return p, nil

@@ -1,6 +1,9 @@
 package vswitch
 
-import "github.com/gswitch/gswitch/frame"
+import (
+	"github.com/gswitch/gswitch/frame"
+	inband "github.com/gswitch/gswitch/int"
+)
 
 // Traffic counts frames and bytes. Bytes are those of the frame with its
 // Ethernet header, without preamble, FCS and gap.
@@ -23,6 +26,8 @@ type Counts struct {
 	ToLocal                   uint64 // frames handed to the slow path
 	ICMPSent, ICMPLimited     uint64 // errors sent, and withheld by the rate limit
 	Programs                  uint64 // programs adopted
+
+	Telemetry [inband.NumOutcomes]uint64 // frames with in-band telemetry, by what became of its record
 }
 
 // PortCounts are what a worker counts for a port.

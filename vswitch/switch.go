@@ -309,6 +309,7 @@ func (sw *Switch) Apply(cfg *Config) error {
 	if _, err := buffer.New(bufferConfig(cfg, len(sw.Nodes), sw.Nodes[0].pool)); err != nil {
 		return fmt.Errorf("switch %s: %w", cfg.Name, err)
 	}
+	prog.keepTelemetry(old)
 	sw.program.Store(prog)
 	sw.bindStatic(old, prog)
 	return nil
