@@ -28,15 +28,15 @@ func init() {
 // aimdParams describes the options that both have, with their own start.
 func aimdParams(start map[string]string) []Param {
 	return []Param{
-		{Name: "slow_start", Unit: Flag, Default: start["slow_start"], Source: "RFC 5681 section 3.1", Doc: "double the window each round trip until the first loss"},
-		{Name: "initial", Unit: Bytes, Default: start["initial"], Min: 1, Max: 1e12, Source: start["source"], Doc: "window at the start"},
-		{Name: "increase", Unit: Number, Default: "1", Min: 1e-6, Max: 1e6, Source: "RFC 5681 section 3.1", Doc: "frames by which the window grows in each round trip"},
-		{Name: "decrease", Unit: Number, Default: "0.5", Min: 0.01, Max: 1, Source: "RFC 5681 section 3.2", Doc: "factor of the window after a loss"},
-		{Name: "abc_limit", Unit: Number, Default: "2", Min: 1, Max: 1e6, Source: "RFC 3465 section 2.2", Doc: "frames by which one acknowledgement grows the window in slow start, at most"},
-		{Name: "validate", Unit: Flag, Default: "true", Source: "RFC 7661", Doc: "grow only while the flow fills its window"},
-		{Name: "ecn", Unit: Flag, Default: "false", Source: "RFC 3168 section 6.1.2", Doc: "answer a congestion mark as a loss, once for each window"},
-		{Name: "pace", Unit: Flag, Default: "false", Source: "ours", Doc: "send at window/T instead of in bursts at line rate"},
-		{Name: "max", Unit: Bytes, Default: "= 1GB", Min: 1, Max: 1e12, Source: "RFC 7323 section 2.3 (largest TCP window)", Doc: "largest window"},
+		{Name: "slow_start", Unit: UnitFlag, Default: start["slow_start"], Source: "RFC 5681 section 3.1", Doc: "double the window each round trip until the first loss"},
+		{Name: "initial", Unit: UnitBytes, Default: start["initial"], Min: 1, Max: 1e12, Source: start["source"], Doc: "window at the start"},
+		{Name: "increase", Unit: UnitNumber, Default: "1", Min: 1e-6, Max: 1e6, Source: "RFC 5681 section 3.1", Doc: "frames by which the window grows in each round trip"},
+		{Name: "decrease", Unit: UnitNumber, Default: "0.5", Min: 0.01, Max: 1, Source: "RFC 5681 section 3.2", Doc: "factor of the window after a loss"},
+		{Name: "abc_limit", Unit: UnitNumber, Default: "2", Min: 1, Max: 1e6, Source: "RFC 3465 section 2.2", Doc: "frames by which one acknowledgement grows the window in slow start, at most"},
+		{Name: "validate", Unit: UnitFlag, Default: "true", Source: "RFC 7661", Doc: "grow only while the flow fills its window"},
+		{Name: "ecn", Unit: UnitFlag, Default: "false", Source: "RFC 3168 section 6.1.2", Doc: "answer a congestion mark as a loss, once for each window"},
+		{Name: "pace", Unit: UnitFlag, Default: "false", Source: "ours", Doc: "send at window/T instead of in bursts at line rate"},
+		{Name: "max", Unit: UnitBytes, Default: "1GB", Min: 1, Max: 1e12, Source: "RFC 7323 section 2.3 (largest TCP window)", Doc: "largest window"},
 	}
 }
 
@@ -49,7 +49,7 @@ func newAIMD(p Values) (func(*Env) Algorithm, error) {
 	c := &aimdConfig{
 		slowStart: p.Flag("slow_start"), validate: p.Flag("validate"), ecn: p.Flag("ecn"), pace: p.Flag("pace"),
 		initial: p.Float("initial"), increase: p.Float("increase"), decrease: p.Float("decrease"), limit: p.Float("abc_limit"),
-		most: orRule(p.Float("max"), 1e9),
+		most: p.Float("max"),
 	}
 	return func(env *Env) Algorithm {
 		a := &aimd{cfg: c}

@@ -19,15 +19,15 @@ type sendMeter struct {
 }
 
 // send counts n bytes that leave at now. A span lasts an RTT (ns), or two
-// frames if that is longer at the present rate. Beyond ten minimum RTTs, or
-// two frames, the flow was idle.
-func (m *sendMeter) send(now frame.Time, n uint32, rate, rtt, minRTT float64) {
+// frames if that is longer at the present rate. After a pause of idle ns (and
+// of two frames) the flow was idle; idle 0 means never.
+func (m *sendMeter) send(now frame.Time, n uint32, rate, rtt, idle float64) {
 	gaps := 2 * float64(n) * 8e9 / rate
 	if !m.running {
 		*m = sendMeter{running: true, allowed: rate, start: now, last: now, bytes: uint64(n)}
 		return
 	}
-	if float64(now-m.last) > max(10*minRTT, gaps) {
+	if idle > 0 && float64(now-m.last) > max(idle, gaps) {
 		m.idled = true
 	}
 	if span := float64(now - m.start); span >= max(rtt, gaps, 1) {

@@ -11,8 +11,8 @@ func init() {
 		Needs: "nothing",
 		Params: []Param{
 			windowParam("bdp"),
-			{Name: "bytes", Unit: Bytes, Default: "= by window", Min: 1, Max: 1e12, Source: "ours", Doc: "a window of this size; takes the place of window"},
-			{Name: "rate", Unit: Rate, Default: "= line rate", Min: 1, Max: 1e13, Source: "ours", Doc: "rate at which to pace"},
+			{Name: "bytes", Unit: UnitBytes, Default: "= by window", Min: 1, Max: 1e12, Source: "ours", Doc: "a window of this size; takes the place of window"},
+			{Name: "rate", Unit: UnitRate, Default: "= line rate", Min: 1, Max: 1e13, Source: "ours", Doc: "rate at which to pace"},
 		},
 		New: newNone,
 	})

@@ -36,7 +36,7 @@ func NS3(name string, gbps float64) (algorithm string, params map[string]string,
 		algorithm = "timely"
 		set(map[string]string{"update": "window", "hai": "increase", "hai_after": "5", "hai_factor": "5", "serialization": "keep",
 			"alpha": "0.875", "beta": "0.8", "tlow": "50us", "thigh": "500us", "minrtt": "20us", "delta": perSpeed(10, 10),
-			"fmin": "0", "gate": "0", "scale": "false", "window": "none"})
+			"fmin": "0", "gate": "0", "idle": "0", "scale": "false", "window": "none"})
 	case "dctcp":
 		algorithm = "dctcp"
 		set(map[string]string{"g": "0.0625", "alpha0": "1", "ai_rate": "615Mbps", "fraction": "inflight", "loss": "none"})

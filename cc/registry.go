@@ -8,23 +8,23 @@ import (
 
 // Info describes an algorithm: what listings print and what a factory needs.
 type Info struct {
-	Name   string // as scenarios write it
-	Title  string // one line
-	Paper  string // where it is published
-	Kind   string // what it decides: "window", "rate", "rate+window"
-	Needs  string // feedback that it reads, such as "telemetry in every acknowledgement"
-	Params []Param
+	Name   string  `json:"name"`  // as scenarios write it
+	Title  string  `json:"title"` // one line
+	Paper  string  `json:"paper"` // where it is published
+	Kind   string  `json:"kind"`  // what it decides: "window", "rate", "rate+window"
+	Needs  string  `json:"needs"` // feedback that it reads, such as "losses"
+	Params []Param `json:"params"`
 
 	// New reads the options once and returns the constructor of one queue
 	// pair's state. The constructor is called for each queue pair, so it
 	// shares what New prepared and only allocates the state itself. New
 	// refuses combinations of options that make no sense.
-	New func(p Values) (func(env *Env) Algorithm, error)
+	New func(p Values) (func(env *Env) Algorithm, error) `json:"-"`
 
 	// Of and Preset make this a named set of options of another algorithm;
 	// New and Params are then those of Of.
-	Of     string
-	Preset map[string]string
+	Of     string            `json:"preset_of,omitempty"`
+	Preset map[string]string `json:"preset,omitempty"`
 }
 
 // Resetter is an Algorithm whose state can serve another queue pair: after

@@ -15,46 +15,48 @@ func init() {
 		Kind:  "rate",
 		Needs: "round trip times",
 		Params: []Param{
-			{Name: "alpha", Unit: Number, Default: "0.875", Min: 1e-6, Max: 1, Source: "HPCC's simulation of TIMELY; the paper does not give it",
+			{Name: "alpha", Unit: UnitNumber, Default: "0.875", Min: 1e-6, Max: 1, Source: "HPCC's simulation of TIMELY; the paper does not give it",
 				Doc: "weight of the newest difference in the average of RTT differences; 0.03 to 0.045 fits segments of 16 kB sent in one burst"},
-			{Name: "beta", Unit: Number, Default: "0.8", Min: 0, Max: 1, Source: "TIMELY section 4.4",
+			{Name: "beta", Unit: UnitNumber, Default: "0.8", Min: 0, Max: 1, Source: "TIMELY section 4.4",
 				Doc: "strength of the multiplicative decrease"},
-			{Name: "delta", Unit: Rate, Default: "= 10Mbps for each 10Gbps of the line rate", Min: 1, Max: 1e13, Source: "TIMELY section 4.4, which has 10 Gb/s",
+			{Name: "delta", Unit: UnitRate, Default: "= 10Mbps for each 10Gbps of the line rate", Min: 1, Max: 1e13, Source: "TIMELY section 4.4, which has 10 Gb/s",
 				Doc: "additive increase of one update"},
-			{Name: "tlow", Unit: Time, Default: "50us", Max: 1e12, Source: "TIMELY section 4.4",
+			{Name: "tlow", Unit: UnitTime, Default: "50us", Max: 1e12, Source: "TIMELY section 4.4",
 				Doc: "below this RTT the rate always grows"},
-			{Name: "thigh", Unit: Time, Default: "500us", Max: 1e12, Source: "TIMELY section 4.4",
+			{Name: "thigh", Unit: UnitTime, Default: "500us", Max: 1e12, Source: "TIMELY section 4.4",
 				Doc: "above this RTT the rate always falls"},
-			{Name: "minrtt", Unit: Time, Default: "20us", Min: 1, Max: 1e12, Source: "TIMELY section 4.3",
+			{Name: "minrtt", Unit: UnitTime, Default: "20us", Min: 1, Max: 1e12, Source: "TIMELY section 4.3",
 				Doc: "the constant that normalises the gradient; not measured"},
-			{Name: "mode", Unit: Choice, Default: "gradient", Choices: []string{"gradient", "patched", "queue"}, Source: "TIMELY sections 4.3 and 6.1; patched: Zhu et al., CoNEXT 2016",
+			{Name: "mode", Unit: UnitChoice, Default: "gradient", Choices: []string{"gradient", "patched", "queue"}, Source: "TIMELY sections 4.3 and 6.1; patched: Zhu et al., CoNEXT 2016",
 				Doc: "gradient: as published. patched: weighs the gradient and adds the distance from rtt_ref, which makes the fixed point unique. queue: no gradient, one threshold (target)"},
-			{Name: "hai", Unit: Choice, Default: "gradient", Choices: []string{"gradient", "below", "increase", "off"}, Source: "TIMELY section 4.4",
+			{Name: "hai", Unit: UnitChoice, Default: "gradient", Choices: []string{"gradient", "below", "increase", "off"}, Source: "TIMELY section 4.4",
 				Doc: "hyperactive increase, hai_factor*delta. gradient: after hai_after negative gradients in a row, between the thresholds (as listed in the paper). below: also below tlow. increase: after hai_after increases since the last decrease (authors' HPCC simulator). off: never"},
-			{Name: "hai_after", Unit: Count, Default: "5", Max: 1e6, Source: "TIMELY section 4.4", Doc: "updates before the hyperactive increase"},
-			{Name: "hai_factor", Unit: Count, Default: "5", Min: 1, Max: 1e6, Source: "TIMELY section 4.4", Doc: "N: by how much the hyperactive increase is larger"},
-			{Name: "update", Unit: Choice, Default: "completion", Choices: []string{"completion", "window"}, Source: "TIMELY section 4.3; window: HPCC's simulator",
+			{Name: "hai_after", Unit: UnitCount, Default: "5", Max: 1e6, Source: "TIMELY section 4.4", Doc: "updates before the hyperactive increase"},
+			{Name: "hai_factor", Unit: UnitCount, Default: "5", Min: 1, Max: 1e6, Source: "TIMELY section 4.4", Doc: "N: by how much the hyperactive increase is larger"},
+			{Name: "update", Unit: UnitChoice, Default: "completion", Choices: []string{"completion", "window"}, Source: "TIMELY section 4.3; window: HPCC's simulator",
 				Doc: "completion: each completed segment updates the rate. window: the first acknowledgement of what was sent after the last update does"},
-			{Name: "segment", Unit: Bytes, Default: "0", Max: 1e9, Source: "TIMELY section 5 (16 kB)",
+			{Name: "segment", Unit: UnitBytes, Default: "0", Max: 1e9, Source: "TIMELY section 5 (16 kB)",
 				Doc: "payload that makes a segment; 0: each acknowledgement with an RTT completes one"},
-			{Name: "scale", Unit: Flag, Default: "true", Source: "TIMELY section 4.3",
+			{Name: "scale", Unit: UnitFlag, Default: "true", Source: "TIMELY section 4.3",
 				Doc: "with several completions in one minrtt divide delta and beta by their number"},
-			{Name: "serialization", Unit: Choice, Default: "subtract", Choices: []string{"subtract", "keep"}, Source: "TIMELY section 4.1; keep: HPCC's simulator",
+			{Name: "serialization", Unit: UnitChoice, Default: "subtract", Choices: []string{"subtract", "keep"}, Source: "TIMELY section 4.1; keep: HPCC's simulator",
 				Doc: "whether the time that the segment itself takes on the link is taken off its RTT"},
-			{Name: "burst_rate", Unit: Rate, Default: "= line rate", Min: 1, Max: 1e13, Source: "TIMELY section 6.2",
+			{Name: "burst_rate", Unit: UnitRate, Default: "= line rate", Min: 1, Max: 1e13, Source: "TIMELY section 6.2",
 				Doc: "rate at which the NIC sends the frames of a segment"},
-			{Name: "gate", Unit: Number, Default: "0.8", Max: 1, Source: "TIMELY section 4.4",
+			{Name: "gate", Unit: UnitNumber, Default: "0.8", Max: 1, Source: "TIMELY section 4.4",
 				Doc: "the rate grows only while the flow sends more than this share of it; 0: always"},
-			{Name: "thigh_rtt", Unit: Choice, Default: "sample", Choices: []string{"sample", "average"}, Source: "TIMELY section 4.3 (average: its ablation)",
+			{Name: "thigh_rtt", Unit: UnitChoice, Default: "sample", Choices: []string{"sample", "average"}, Source: "TIMELY section 4.3 (average: its ablation)",
 				Doc: "the RTT that is compared with thigh; average: with the weight alpha"},
-			{Name: "target", Unit: Time, Default: "50us", Min: 1, Max: 1e12, Source: "TIMELY section 6.1", Doc: "mode=queue: both thresholds"},
-			{Name: "patched_beta", Unit: Number, Default: "0.008", Max: 1, Source: "Zhu et al., CoNEXT 2016", Doc: "mode=patched: strength of the decrease"},
-			{Name: "rtt_ref", Unit: Time, Default: "= tlow", Min: 1, Max: 1e12, Source: "Zhu et al., CoNEXT 2016", Doc: "mode=patched: RTT of the fixed point"},
-			{Name: "fmin", Unit: Number, Default: "= 1-beta", Max: 1, Source: "ours: the paper's factor can be negative",
+			{Name: "target", Unit: UnitTime, Default: "50us", Min: 1, Max: 1e12, Source: "TIMELY section 6.1", Doc: "mode=queue: both thresholds"},
+			{Name: "patched_beta", Unit: UnitNumber, Default: "0.008", Max: 1, Source: "Zhu et al., CoNEXT 2016", Doc: "mode=patched: strength of the decrease"},
+			{Name: "rtt_ref", Unit: UnitTime, Default: "= tlow", Min: 1, Max: 1e12, Source: "Zhu et al., CoNEXT 2016", Doc: "mode=patched: RTT of the fixed point"},
+			{Name: "fmin", Unit: UnitNumber, Default: "= 1-beta", Max: 1, Source: "ours: the paper's factor can be negative",
 				Doc: "least factor of one decrease by gradient"},
-			{Name: "deadband", Unit: Time, Default: "0", Max: 1e9, Source: "ours", Doc: "averages of RTT differences smaller than this count as 0"},
-			{Name: "initial", Unit: Rate, Default: "= line rate", Min: 1, Max: 1e13, Source: "HPCC section 5.1", Doc: "rate at the start"},
-			{Name: "minrate", Unit: Rate, Default: "= delta/10", Min: 1, Max: 1e13, Source: "ours: the paper has no lower bound", Doc: "least rate"},
+			{Name: "deadband", Unit: UnitTime, Default: "0", Max: 1e9, Source: "ours", Doc: "averages of RTT differences smaller than this count as 0"},
+			{Name: "idle", Unit: UnitTime, Default: "= 10*minrtt", Max: 1e12, Source: "ours",
+				Doc: "a flow that sent nothing for so long, and for two frames' time, compares its next RTT with no older one; 0: never"},
+			{Name: "initial", Unit: UnitRate, Default: "= line rate", Min: 1, Max: 1e13, Source: "HPCC section 5.1", Doc: "rate at the start"},
+			{Name: "minrate", Unit: UnitRate, Default: "= delta/10", Min: 1, Max: 1e13, Source: "ours: the paper has no lower bound", Doc: "least rate"},
 			windowParam("none"),
 		},
 		New: newTimely,
@@ -88,7 +90,7 @@ type timelyConfig struct {
 	delta, initial, least       float64
 	tlow, thigh, minRTT, rttRef float64
 	patchedBeta                 float64
-	burst, gate, deadband       float64
+	burst, gate, deadband, idle float64
 	mode                        timelyMode
 	hai                         timelyHAI
 	haiAfter                    int
@@ -108,6 +110,7 @@ func newTimely(p Values) (func(*Env) Algorithm, error) {
 		perWindow: p.Choice("update") == "window", scale: p.Flag("scale"), keep: p.Choice("serialization") == "keep",
 		averaged: p.Choice("thigh_rtt") == "average", segment: uint32(p.Float("segment")), window: p.window(),
 	}
+	c.idle = orRule(p.Float("idle"), 10*c.minRTT)
 	c.fmin = orRule(p.Float("fmin"), 1-c.beta)
 	c.rttRef = orRule(p.Float("rtt_ref"), max(c.tlow, 1))
 	switch p.Choice("mode") {
@@ -126,7 +129,7 @@ func newTimely(p Values) (func(*Env) Algorithm, error) {
 		c.hai = haiOff
 	}
 	if c.tlow > c.thigh {
-		return nil, fmt.Errorf("tlow: %s is above thigh, which is %s", format(c.tlow, Time), format(c.thigh, Time))
+		return nil, fmt.Errorf("tlow: %s is above thigh, which is %s", format(c.tlow, UnitTime), format(c.thigh, UnitTime))
 	}
 	return func(env *Env) Algorithm {
 		t := &timely{cfg: c}
@@ -283,7 +286,9 @@ func (t *timely) apply(next float64) {
 
 // OnSend implements Algorithm.
 func (t *timely) OnSend(now frame.Time, n uint32) {
-	t.meter.send(now, n, t.rate, t.prev, t.cfg.minRTT)
+	if t.cfg.gate > 0 || t.cfg.idle > 0 {
+		t.meter.send(now, n, t.rate, t.prev, t.cfg.idle)
+	}
 }
 
 func (t *timely) OnCNP(frame.Time)        {}

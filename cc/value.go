@@ -15,25 +15,25 @@ type Unit string
 
 // Units of options.
 const (
-	Number Unit = "number" // 0.95
-	Count  Unit = "count"  // 5
-	Rate   Unit = "rate"   // 40Mbps, 1.5Gbps; bit/s
-	Bytes  Unit = "bytes"  // 80B, 10MB; MB = 10^6
-	Time   Unit = "time"   // 50us, 1.5ms
-	Flag   Unit = "flag"   // true, false
-	Choice Unit = "choice" // one of Param.Choices
+	UnitNumber Unit = "number" // 0.95
+	UnitCount  Unit = "count"  // 5
+	UnitRate   Unit = "rate"   // 40Mbps, 1.5Gbps; bit/s
+	UnitBytes  Unit = "bytes"  // 80B, 10MB; MB = 10^6
+	UnitTime   Unit = "time"   // 50us, 1.5ms
+	UnitFlag   Unit = "flag"   // true, false
+	UnitChoice Unit = "choice" // one of Param.Choices
 )
 
 // Param describes an option of an algorithm.
 type Param struct {
-	Name    string
-	Unit    Unit
-	Default string   // a value as one would write it, or a rule in words, which begins with "="
-	Doc     string   // what it does
-	Source  string   // where the default comes from
-	Min     float64  // least value, in base units (bit/s, bytes, ns)
-	Max     float64  // greatest value; 0 = no limit
-	Choices []string // of a Choice
+	Name    string   `json:"name"`
+	Unit    Unit     `json:"unit"`
+	Default string   `json:"default"`       // a value as one would write it, or a rule in words, which begins with "="
+	Doc     string   `json:"doc"`           // what it does
+	Source  string   `json:"source"`        // where the default comes from
+	Min     float64  `json:"min"`           // least value, in base units (bit/s, bytes, ns)
+	Max     float64  `json:"max,omitempty"` // greatest value; 0 = no limit
+	Choices []string `json:"choices,omitempty"`
 }
 
 // rule tells whether the default depends on the queue pair's surroundings.
@@ -56,7 +56,7 @@ func (p *Param) check() error {
 func (p *Param) parse(text string) (float64, error) {
 	text = strings.TrimSpace(text)
 	switch p.Unit {
-	case Flag:
+	case UnitFlag:
 		switch text {
 		case "true", "yes", "on":
 			return 1, nil
@@ -64,7 +64,7 @@ func (p *Param) parse(text string) (float64, error) {
 			return 0, nil
 		}
 		return 0, fmt.Errorf("%s: %q is neither true nor false", p.Name, text)
-	case Choice:
+	case UnitChoice:
 		if i := slices.Index(p.Choices, text); i >= 0 {
 			return float64(i), nil
 		}
@@ -74,7 +74,7 @@ func (p *Param) parse(text string) (float64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", p.Name, err)
 	}
-	if p.Unit == Count && v != math.Trunc(v) {
+	if p.Unit == UnitCount && v != math.Trunc(v) {
 		return 0, fmt.Errorf("%s: %q is not a whole number", p.Name, text)
 	}
 	if v < p.Min || p.Max != 0 && v > p.Max {
@@ -86,7 +86,7 @@ func (p *Param) parse(text string) (float64, error) {
 // Range says in words which values are allowed; "" for flags and choices.
 func (p *Param) Range() string {
 	switch {
-	case p.Unit == Flag || p.Unit == Choice:
+	case p.Unit == UnitFlag || p.Unit == UnitChoice:
 		return ""
 	case p.Max == 0:
 		return "at least " + format(p.Min, p.Unit)
@@ -108,11 +108,11 @@ var (
 
 func suffixes(u Unit) []suffix {
 	switch u {
-	case Rate:
+	case UnitRate:
 		return rateSuffixes
-	case Bytes:
+	case UnitBytes:
 		return bytesSuffixes
-	case Time:
+	case UnitTime:
 		return timeSuffixes
 	}
 	return nil

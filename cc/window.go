@@ -14,7 +14,7 @@ const (
 )
 
 func windowParam(def string) Param {
-	return Param{Name: "window", Unit: Choice, Default: def, Choices: []string{"none", "rate", "bdp"}, Source: "HPCC section 5.1",
+	return Param{Name: "window", Unit: UnitChoice, Default: def, Choices: []string{"none", "rate", "bdp"}, Source: "HPCC section 5.1",
 		Doc: "bound of the bytes in flight: none, rate (R*T, T is the base RTT that all flows share), bdp (line rate*T)"}
 }
 
@@ -45,7 +45,7 @@ func (w windowRule) of(rate, line, t float64) float64 {
 
 // minRateParam describes the least rate of an algorithm; where says when it applies.
 func minRateParam(where string) Param {
-	return Param{Name: "minrate", Unit: Rate, Default: "= 100Mbps, at most a hundredth of the line rate", Min: 1, Max: 1e13, Source: "authors' HPCC simulator, MIN_RATE (1Gbps in its published runs)",
+	return Param{Name: "minrate", Unit: UnitRate, Default: "= 100Mbps, at most a hundredth of the line rate", Min: 1, Max: 1e13, Source: "authors' HPCC simulator, MIN_RATE (1Gbps in its published runs)",
 		Doc: "least rate" + where}
 }
 
