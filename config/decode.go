@@ -110,6 +110,9 @@ func (d *decoder) syntax(err error) {
 	d.fail(&yaml.Node{Line: line, Column: 1}, "", "not YAML: %s", m[2])
 }
 
+// nodeType is that of a field that takes whatever stands there, to be decoded later.
+var nodeType = reflect.TypeFor[yaml.Node]()
+
 // value decodes n into v. tag is the struct tag that v came under.
 func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, tag reflect.StructTag, depth int) {
 	if n.Kind == yaml.AliasNode {
@@ -132,6 +135,8 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, tag reflect.
 
 	t := v.Type()
 	switch {
+	case t == nodeType:
+		v.Set(reflect.ValueOf(*n))
 	case t.Kind() == reflect.Pointer:
 		if n.Tag == "!!null" {
 			d.failValue(n, path, "has no value; give it one or leave the key out")

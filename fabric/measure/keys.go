@@ -1,0 +1,114 @@
+// Package measure turns what happens in a network into the values, the
+// distributions and the series of results.Run.
+//
+// Every scalar has a documented key, see Keys. A key of a group, a window or
+// an event of the scenario stands behind its name and a dot:
+// mice.slowdown_p99, later.queue_max_bytes, burst.drain_seconds.
+package measure
+
+import (
+	"slices"
+
+	"github.com/gswitch/gswitch/fabric/results"
+)
+
+// Scope says what a key is known of.
+type Scope uint8
+
+// Scopes.
+const (
+	OfRun    Scope = 1 << iota // the whole run
+	OfGroup                    // each group of flows
+	OfWindow                   // each window
+	OfEvent                    // each event
+)
+
+// Key is the name of a scalar.
+type Key struct {
+	Name  string
+	Of    Scope
+	Quant bool // stands for _mean, _p50, _p95, _p99, _p99.9 and _max, before the unit
+	Unit  string
+	Doc   string
+}
+
+// Keys is every scalar that a run can have.
+var Keys = []Key{
+	{"flows_total", OfRun | OfGroup, false, "", "Flows that started after the warm-up. Connections of kind saturate do not count as flows."},
+	{"flows_unfinished_total", OfRun | OfGroup, false, "", "Flows that were not complete at the end."},
+	{"fct", OfRun | OfGroup, true, "seconds", "Completion times of flows."},
+	{"slowdown", OfRun | OfGroup, true, "", "Completion times, each divided by that of the flow alone in the network."},
+	{"single_fct", OfRun | OfGroup, true, "seconds", "Completion times of messages that fit one frame."},
+	{"single_slowdown", OfRun | OfGroup, true, "", "Their slowdowns."},
+	{"completion", OfGroup, true, "seconds", "From the first start to the last completion of flows that belong together: an incast, a round, a request with its answer, a query with its answers."},
+	{"retransmitted_total", OfRun | OfGroup, false, "", "Data frames that were sent again."},
+	{"goodput_bps", OfRun | OfGroup | OfWindow, false, "", "Payload delivered in order per second, of all hosts together, after the warm-up or in the window."},
+	{"goodput_min_bps", OfRun | OfGroup | OfWindow, false, "", "Least goodput of any bin."},
+	{"jain", OfRun | OfGroup | OfWindow, false, "", "Fairness index of Jain over the goodputs of the connections that are open in a bin, mean of the bins with two or more."},
+	{"queue", OfRun | OfWindow, true, "bytes", "Depths of the egress queues that are measured, weighted by time."},
+	{"queue_busy_share", OfRun | OfWindow, false, "", "Share of the time that these queues are not empty."},
+	{"link_utilization", OfRun | OfWindow, false, "", "Share of their rate that the links that are measured carry, headers and overhead included."},
+	{"link_bps", OfRun | OfWindow, false, "", "What the first of these links carries per second."},
+	{"link_min_bps", OfRun | OfWindow, false, "", "Least of any bin."},
+	{"link_low_seconds", OfRun | OfWindow, false, "", "Total length of the bins in which it carries less than measure.low."},
+	{"drops_total", OfRun, false, "", "Frames that switches or hosts dropped, for whatever reason, faults of links not counted."},
+	{"drop_share", OfRun, false, "", "The same as a share of the data frames that hosts sent."},
+	{"faults_total", OfRun, false, "", "Frames that links lost or spoiled as the scenario's faults say."},
+	{"marks_total", OfRun, false, "", "Frames that switches marked with ECN."},
+	{"pause_frames_total", OfRun, false, "", "Pause frames that were sent."},
+	{"pause_seconds", OfRun, false, "", "Time that ports were paused, of all ports together."},
+	{"pause_share", OfRun, false, "", "The same as a share of the time of all ports."},
+	{"host_pause_share", OfRun, false, "", "Share of the time of the hosts' ports that they were paused."},
+	{"timeouts_total", OfRun, false, "", "Retransmission timeouts."},
+	{"data_frames_total", OfRun, false, "", "Data frames that hosts sent."},
+	{"at_seconds", OfEvent, false, "", "When the event was."},
+	{"drain_seconds", OfEvent, false, "", "Time from the event until the queue, after its peak, is down. Until the end of the run if it never is; drained is 0 then."},
+	{"drained", OfEvent, false, "", "1 if the queue came down."},
+	{"peak_bytes", OfEvent, false, "", "Largest depth of the queue after the event."},
+	{"crossings", OfEvent, false, "", "How often the queue rose above the mark after the event."},
+	{"recovery_seconds", OfEvent, false, "", "Time from the event until the group has its goodput back. Until the end of the run if it never has; recovered is 0 then."},
+	{"recovered", OfEvent, false, "", "1 if it has it back."},
+}
+
+// names returns the names that k stands for.
+func (k *Key) names() []string {
+	unit := ""
+	if k.Unit != "" {
+		unit = "_" + k.Unit
+	}
+	if !k.Quant {
+		return []string{k.Name + unit}
+	}
+	v := []string{k.Name + "_mean" + unit}
+	for _, p := range results.Percentiles {
+		v = append(v, k.Name+"_"+results.Percentile(p)+unit)
+	}
+	return append(v, k.Name+"_max"+unit)
+}
+
+// Known lists the keys that a run can have, with those of its groups, windows
+// and events.
+func Known(groups, windows, events []string) []string {
+	var v []string
+	for i := range Keys {
+		k := &Keys[i]
+		for _, n := range k.names() {
+			if k.Of&OfRun != 0 {
+				v = append(v, n)
+			}
+			for _, scope := range []struct {
+				of    Scope
+				names []string
+			}{{OfGroup, groups}, {OfWindow, windows}, {OfEvent, events}} {
+				if k.Of&scope.of == 0 {
+					continue
+				}
+				for _, s := range scope.names {
+					v = append(v, s+"."+n)
+				}
+			}
+		}
+	}
+	slices.Sort(v)
+	return v
+}

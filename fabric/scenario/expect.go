@@ -1,0 +1,230 @@
+package scenario
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/fabric/measure"
+	"github.com/gswitch/gswitch/fabric/results"
+)
+
+// Expectation is something that must come out.
+type Expectation struct {
+	Text string
+	Line int
+	expr *node
+}
+
+// expectations parses the list and checks that every name in it means something.
+func (s *Scenario) expectations(root *yaml.Node) error {
+	var errs config.Errors
+	list := child(root, "expect")
+	for i, text := range s.Doc.Expect {
+		at := list.Content[i]
+		fail := func(err error) {
+			errs = append(errs, config.Error{File: s.File, Line: at.Line, Column: at.Column, Key: fmt.Sprintf("expect[%d]", i), Problem: fmt.Sprintf("%q: %v", text, err)})
+		}
+		n, err := parseExpr(text)
+		if err != nil {
+			fail(err)
+			continue
+		}
+		n.refs(func(r *ref) {
+			if err := s.bind(r); err != nil {
+				fail(err)
+			}
+		})
+		s.Expect = append(s.Expect, &Expectation{text, at.Line, n})
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	return nil
+}
+
+// bind finds out which part of a name is the variant and checks the rest.
+func (s *Scenario) bind(r *ref) error {
+	variants := map[string]bool{}
+	var names []string
+	for i := range s.Runs {
+		if v := s.Runs[i].Variant; v != "" && !variants[v] {
+			variants[v] = true
+			names = append(names, v)
+		}
+	}
+	if first, rest, ok := strings.Cut(r.key, "."); r.pinned == nil && ok && variants[first] {
+		r.variant, r.key = first, rest
+	}
+	if r.variant != "" && !variants[r.variant] {
+		return fmt.Errorf("%s: there is no variant %q; there are %s", r.text, r.variant, strings.Join(names, ", "))
+	}
+	for k, v := range r.pinned {
+		var values []string
+		for i := range s.Runs {
+			for _, set := range s.Runs[i].Point {
+				if set.Key == k && !slices.Contains(values, set.Value) {
+					values = append(values, set.Value)
+				}
+			}
+		}
+		switch {
+		case len(values) == 0:
+			return fmt.Errorf("%s: the sweep has no key %q", r.text, k)
+		case !slices.Contains(values, v):
+			return fmt.Errorf("%s: the sweep does not set %s to %q; it has %s", r.text, k, v, strings.Join(values, ", "))
+		}
+	}
+	for i := range s.Runs {
+		if run := &s.Runs[i]; r.fits(run, run) {
+			known := run.Doc.Keys()
+			if !slices.Contains(known, r.key) && !strings.HasPrefix(r.key, "drops_") {
+				return fmt.Errorf("%s: %q is no value of a run; known are %s", r.text, r.key, strings.Join(known, ", "))
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("%s: no run fits", r.text)
+}
+
+// Keys lists the values that a run of the document can have.
+func (d *Document) Keys() []string {
+	var windows, events []string
+	for i := range d.Measure.Windows {
+		windows = append(windows, d.Measure.Windows[i].Name)
+	}
+	for i := range d.Measure.Events {
+		events = append(events, d.Measure.Events[i].Name)
+	}
+	return measure.Known(d.Groups(), windows, events)
+}
+
+// fits tells whether r, evaluated in the context of a run, means run.
+func (r *ref) fits(run, context *Run) bool {
+	want := context.Variant
+	if r.variant != "" {
+		want = r.variant
+	}
+	if run.Variant != want {
+		return false
+	}
+	for i, set := range run.Point {
+		value, pinned := r.pinned[set.Key]
+		if !pinned {
+			value = context.Point[i].Value
+		}
+		if set.Value != value {
+			return false
+		}
+	}
+	return true
+}
+
+// Evaluate compares the runs with the expectations: measured[i] is what
+// s.Runs[i] gave, nil if it was not run. Expectations about one run, whatever
+// its seed, go to its Checks, those that compare runs are returned. One that
+// names a run that was not run is left out.
+func (s *Scenario) Evaluate(measured []*results.Run) []results.Check {
+	var between []results.Check
+	for _, m := range measured {
+		if m != nil {
+			m.Checks = nil
+		}
+	}
+	for _, e := range s.Expect {
+		done := map[string]bool{}
+		for i := range s.Runs {
+			which := e.runs(s.Runs, &s.Runs[i])
+			if len(which) == 0 {
+				continue
+			}
+			id := fmt.Sprint(which)
+			if done[id] || slices.ContainsFunc(which, func(k int) bool { return measured[k] == nil }) {
+				continue
+			}
+			done[id] = true
+			check := e.check(s.Runs, measured, &s.Runs[i])
+			names := map[string]bool{}
+			for _, k := range which {
+				names[s.Runs[k].Name] = true
+			}
+			if len(names) > 1 {
+				if len(s.Runs[i].Point) > 0 {
+					check.Why = strings.TrimSpace(point(s.Runs[i].Point) + " " + check.Why)
+				}
+				between = append(between, check)
+				continue
+			}
+			for _, k := range which {
+				measured[k].Checks = append(measured[k].Checks, check)
+			}
+		}
+	}
+	return between
+}
+
+func point(p []Setting) string {
+	var v []string
+	for _, s := range p {
+		v = append(v, s.Key+"="+s.Value)
+	}
+	return strings.Join(v, ", ") + ":"
+}
+
+// runs returns the indices of the runs that e names in a context.
+func (e *Expectation) runs(all []Run, context *Run) []int {
+	found := map[int]bool{}
+	e.expr.refs(func(r *ref) {
+		for i := range all {
+			if r.fits(&all[i], context) {
+				found[i] = true
+			}
+		}
+	})
+	return slices.Sorted(maps.Keys(found))
+}
+
+// check evaluates e in a context.
+func (e *Expectation) check(all []Run, measured []*results.Run, context *Run) results.Check {
+	var seen []string
+	look := func(r *ref) (float64, error) {
+		sum, n := 0.0, 0
+		for i := range all {
+			if !r.fits(&all[i], context) {
+				continue
+			}
+			x, ok := measured[i].Values[r.key]
+			if !ok {
+				if !strings.HasPrefix(r.key, "drops_") {
+					return 0, fmt.Errorf("%s was not measured", r.text)
+				}
+				x = 0 // no frame was dropped for this reason
+			}
+			sum += x
+			n++
+		}
+		text := fmt.Sprintf("%s = %s", r.text, short(sum/float64(n)))
+		if !slices.Contains(seen, text) {
+			seen = append(seen, text)
+		}
+		return sum / float64(n), nil
+	}
+	c := results.Check{Text: e.Text, Got: math.NaN()}
+	ok, err := e.expr.eval(look)
+	if err != nil {
+		c.Why = err.Error()
+		return c
+	}
+	c.OK = ok != 0
+	c.Got, _ = e.expr.subject().eval(look)
+	c.Why = strings.Join(seen, ", ")
+	return c
+}
+
+// short writes a number with four digits.
+func short(x float64) string { return fmt.Sprintf("%.4g", x) }

@@ -1,0 +1,354 @@
+package scenario
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/fabric"
+)
+
+// Scenario is a checked document and the runs that it asks for.
+type Scenario struct {
+	File   string
+	Doc    *Document // without what variants and sweeps set
+	Runs   []Run
+	Expect []*Expectation
+}
+
+// Run is one run of a scenario.
+type Run struct {
+	Name     string // unique: the variant and what the sweep sets
+	Title    string // the same for reports
+	Variant  string // "" without variants
+	Point    []Setting
+	Seed     uint64
+	Doc      *Document // with everything set
+	Topology *fabric.Topology
+
+	source *yaml.Node
+}
+
+// Setting is what a sweep sets for a run.
+type Setting struct {
+	Key   string // as runs are named by it: the end of the path
+	Path  string
+	Value string
+}
+
+// Options change a scenario on the command line.
+type Options struct {
+	Short bool     // apply the section short
+	Set   []string // path=value, over everything that the document says
+	Seeds []uint64 // in place of those of the document
+	Only  []string // only the runs of these variants, or with these names
+}
+
+// maxRuns bounds what a sweep may ask for.
+const maxRuns = 10_000
+
+// Load reads and checks a scenario file.
+func Load(file string, o Options) (*Scenario, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the scenario: %w", err)
+	}
+	return Parse(file, data, o)
+}
+
+// Parse checks a scenario. file is the name that errors carry, and other
+// files are looked for beside it.
+func Parse(file string, data []byte, o Options) (*Scenario, error) {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, fmt.Errorf("%s: the document is empty; a scenario has at least version, topology, workload and duration", file)
+	}
+	var doc Document
+	if err := config.ParseSection(file, data, &doc).Err(); err != nil {
+		return nil, err
+	}
+	root, err := parseNode(file, data)
+	if err != nil {
+		return nil, err
+	}
+	if o.Short {
+		if err := setAll(file, root, "short", child(root, "short")); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range o.Set {
+		if err := setText(root, s); err != nil {
+			return nil, err
+		}
+	}
+	s := &Scenario{File: file}
+	base, _, err := decode(file, root, o)
+	if err != nil {
+		return nil, err
+	}
+	s.Doc = base
+	if err := s.expand(root, o); err != nil {
+		return nil, err
+	}
+	if err := s.expectations(root); err != nil {
+		return nil, err
+	}
+	if err := s.only(o.Only); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func parseNode(file string, data []byte) (*yaml.Node, error) {
+	var top yaml.Node
+	if err := yaml.Unmarshal(data, &top); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	left := maxNodes
+	root, err := unfold(top.Content[0], &left)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return root, nil
+}
+
+// setAll sets every key of a mapping of paths.
+func setAll(file string, root *yaml.Node, section string, set *yaml.Node) error {
+	if set == nil || set.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(set.Content); i += 2 {
+		key := set.Content[i]
+		if err := setPath(root, key.Value, set.Content[i+1], key); err != nil {
+			return config.Errors{{File: file, Line: key.Line, Column: key.Column, Key: section, Problem: err.Error()}}
+		}
+	}
+	return nil
+}
+
+// setText sets what the command line says: path=value, the value in YAML.
+func setText(root *yaml.Node, text string) error {
+	path, value, ok := strings.Cut(text, "=")
+	var v yaml.Node
+	if err := yaml.Unmarshal([]byte(value), &v); !ok || err != nil || len(v.Content) == 0 {
+		return fmt.Errorf("--set %q: write path=value, such as hosts.cc=dcqcn", text)
+	}
+	left := maxNodes
+	node, err := unfold(v.Content[0], &left)
+	if err == nil {
+		clearLines(node)
+		err = setPath(root, path, node, &yaml.Node{})
+	}
+	if err != nil {
+		return fmt.Errorf("--set %q: %w", text, err)
+	}
+	return nil
+}
+
+// clearLines makes errors about n carry no place in the file.
+func clearLines(n *yaml.Node) {
+	n.Line, n.Column = 0, 0
+	for _, e := range n.Content {
+		clearLines(e)
+	}
+}
+
+// decode decodes and checks one document, with defaults filled in.
+func decode(file string, root *yaml.Node, o Options) (*Document, *fabric.Topology, error) {
+	doc := new(Document)
+	sec := config.DecodeSection(file, root, doc)
+	if err := sec.Err(); err != nil {
+		return nil, nil, err
+	}
+	config.FillDefaults(doc)
+	if doc.Name == "" {
+		base := filepath.Base(file)
+		doc.Name = strings.TrimSuffix(base, filepath.Ext(base))
+	}
+	if len(o.Seeds) > 0 {
+		doc.Seeds = o.Seeds
+	}
+	if len(doc.Seeds) == 0 {
+		doc.Seeds = []uint64{1}
+	}
+	node := child(root, "topology")
+	if child(node, "name") == nil && child(node, "generate") == nil {
+		// A network that is written out has the name of the scenario.
+		if fabric.CheckName("fabric", doc.Name) != nil {
+			return nil, nil, config.Errors{{File: file, Line: node.Line, Column: node.Column, Key: "topology.name", Problem: "is missing"}}
+		}
+		node = clone(node)
+		if err := setPath(node, "name", &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: doc.Name}, node); err != nil {
+			return nil, nil, err
+		}
+	} else if child(node, "name") == nil {
+		name, _, _ := strings.Cut(strings.NewReplacer(":", "(", " ", "").Replace(child(node, "generate").Value), "(")
+		node = clone(node)
+		if err := setPath(node, "name", &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name}, node); err != nil {
+			return nil, nil, err
+		}
+	}
+	topology, err := fabric.ParseNode(file, node)
+	if err != nil {
+		return nil, nil, err
+	}
+	v := validator{doc, topology, sec, file}
+	v.all()
+	return doc, topology, sec.Err()
+}
+
+// expand makes the runs: every variant, with every combination of the sweep
+// and every seed.
+func (s *Scenario) expand(root *yaml.Node, o Options) error {
+	points, err := s.points(child(root, "sweep"))
+	if err != nil {
+		return err
+	}
+	variants := child(root, "variants")
+	n := 1
+	if variants != nil && len(variants.Content) > 0 {
+		n = len(variants.Content)
+	}
+	if total := n * len(points) * len(s.Doc.Seeds); total > maxRuns {
+		return fmt.Errorf("%s: variants, sweep and seeds ask for %d runs; at most %d are allowed", s.File, total, maxRuns)
+	}
+	for i := range n {
+		for _, p := range points {
+			node := clone(root)
+			name, title := []string{}, []string{}
+			variant := ""
+			if variants != nil && len(variants.Content) > 0 {
+				v := s.Doc.Variants[i]
+				variant = v.Name
+				name, title = append(name, v.Name), append(title, cmp.Or(v.Title, v.Name))
+				if err := setAll(s.File, node, fmt.Sprintf("variants[%d].set", i), child(variants.Content[i], "set")); err != nil {
+					return err
+				}
+			}
+			var settings []Setting
+			for _, q := range p {
+				if err := setPath(node, q.path, q.value, q.at); err != nil {
+					return config.Errors{{File: s.File, Line: q.at.Line, Column: q.at.Column, Key: "sweep", Problem: err.Error()}}
+				}
+				settings = append(settings, Setting{q.key, q.path, label(q.value)})
+				name, title = append(name, q.key+"="+label(q.value)), append(title, q.key+" "+label(q.value))
+			}
+			doc, topology, err := decode(s.File, node, o)
+			if err != nil {
+				return fmt.Errorf("run %q:\n%w", strings.Join(name, ", "), err)
+			}
+			for _, seed := range doc.Seeds {
+				r := Run{Name: strings.Join(name, ", "), Title: strings.Join(title, ", "), Variant: variant, Point: settings, Seed: seed, Doc: doc, Topology: topology, source: node}
+				if r.Name == "" {
+					r.Name, r.Title = doc.Name, cmp.Or(doc.Title, doc.Name)
+				}
+				s.Runs = append(s.Runs, r)
+			}
+		}
+	}
+	return nil
+}
+
+// setting is one value of a swept key.
+type setting struct {
+	key, path string
+	value, at *yaml.Node
+}
+
+// points returns all combinations of the values of the sweep, the last key
+// changing fastest.
+func (s *Scenario) points(sweep *yaml.Node) ([][]setting, error) {
+	points := [][]setting{nil}
+	if sweep == nil {
+		return points, nil
+	}
+	keys := sweepKeys(sweep)
+	for i := 0; i+1 < len(sweep.Content); i += 2 {
+		at, values := sweep.Content[i], sweep.Content[i+1]
+		if len(values.Content) == 0 {
+			return nil, config.Errors{{File: s.File, Line: at.Line, Column: at.Column, Key: "sweep." + at.Value, Problem: "has no values; give it some or remove it"}}
+		}
+		if len(points)*len(values.Content) > maxRuns {
+			return nil, fmt.Errorf("%s: the sweep asks for more than %d runs", s.File, maxRuns)
+		}
+		var next [][]setting
+		for _, p := range points {
+			for _, v := range values.Content {
+				next = append(next, append(slices.Clone(p), setting{keys[i/2], at.Value, v, at}))
+			}
+		}
+		points = next
+	}
+	return points, nil
+}
+
+// sweepKeys names the swept paths by their ends, as short as they stay apart.
+func sweepKeys(sweep *yaml.Node) []string {
+	var paths [][]string
+	for i := 0; i+1 < len(sweep.Content); i += 2 {
+		paths = append(paths, strings.Split(sweep.Content[i].Value, "."))
+	}
+	keys := make([]string, len(paths))
+	for i, p := range paths {
+		for n := 1; n <= len(p); n++ {
+			end, twice := strings.Join(p[len(p)-n:], "."), false
+			for j, q := range paths {
+				twice = twice || j != i && strings.HasSuffix("."+strings.Join(q, "."), "."+end)
+			}
+			keys[i] = end
+			if !twice {
+				break
+			}
+		}
+	}
+	return keys
+}
+
+// label writes a value for the name of a run.
+func label(n *yaml.Node) string {
+	if n.Kind == yaml.ScalarNode {
+		return n.Value
+	}
+	c := clone(n)
+	c.Style = yaml.FlowStyle
+	out, err := yaml.Marshal(c)
+	if err != nil {
+		return "?"
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// only keeps the runs that were asked for.
+func (s *Scenario) only(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	var kept []Run
+	found := map[string]bool{}
+	var known []string
+	for _, r := range s.Runs {
+		if !slices.Contains(known, r.Name) {
+			known = append(known, r.Name)
+		}
+		if slices.ContainsFunc(names, func(n string) bool {
+			hit := n == r.Name || n == r.Variant
+			found[n] = found[n] || hit
+			return hit
+		}) {
+			kept = append(kept, r)
+		}
+	}
+	for _, n := range names {
+		if !found[n] {
+			return fmt.Errorf("no run is called %q; there are %s", n, strings.Join(known, "; "))
+		}
+	}
+	s.Runs = kept
+	return nil
+}

@@ -1,0 +1,284 @@
+package scenario
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gswitch/gswitch/fabric"
+	"github.com/gswitch/gswitch/fabric/results"
+)
+
+const head = `version: 1
+topology:
+  generate: star(4)
+  classes: {host: {rate: 100Gbps, delay: 1us}}
+duration: 1ms
+`
+
+const small = head + `
+workload:
+  - {group: burst, kind: incast, from: [h1..h3], to: [h4], size: 500KB}
+`
+
+func parse(t *testing.T, text string, o Options) *Scenario {
+	t.Helper()
+	s, err := Parse("s.yaml", []byte(text), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func names(s *Scenario) []string {
+	var v []string
+	for i := range s.Runs {
+		v = append(v, s.Runs[i].Name)
+	}
+	return v
+}
+
+func TestDefaultsAndName(t *testing.T) {
+	s := parse(t, small, Options{})
+	d := s.Runs[0].Doc
+	if d.Name != "s" || d.Hosts.Payload != 1000 || d.Hosts.Transport.Mode != "go-back-n" || s.Runs[0].Seed != 1 || s.Runs[0].Name != "s" {
+		t.Errorf("%+v", d)
+	}
+	if got := len(s.Runs[0].Topology.Hosts()); got != 4 {
+		t.Errorf("%d hosts", got)
+	}
+}
+
+func TestVariantsSweepSeeds(t *testing.T) {
+	s := parse(t, small+`
+variants:
+  - {name: hpcc, set: {hosts.cc: hpcc, hosts.params.eta: 0.9}}
+  - {name: none}
+sweep:
+  workload.burst.size: [100KB, 200KB]
+  duration: [1ms, 2ms]
+seeds: [3, 4]
+`, Options{})
+	want := []string{
+		"hpcc, size=100KB, duration=1ms", "hpcc, size=100KB, duration=1ms", "hpcc, size=100KB, duration=2ms", "hpcc, size=100KB, duration=2ms",
+		"hpcc, size=200KB, duration=1ms", "hpcc, size=200KB, duration=1ms", "hpcc, size=200KB, duration=2ms", "hpcc, size=200KB, duration=2ms",
+		"none, size=100KB, duration=1ms", "none, size=100KB, duration=1ms", "none, size=100KB, duration=2ms", "none, size=100KB, duration=2ms",
+		"none, size=200KB, duration=1ms", "none, size=200KB, duration=1ms", "none, size=200KB, duration=2ms", "none, size=200KB, duration=2ms",
+	}
+	if diff := cmp.Diff(want, names(s)); diff != "" {
+		t.Error(diff)
+	}
+	r := s.Runs[7]
+	if r.Doc.Hosts.CC != "hpcc" || r.Doc.Hosts.Params["eta"] != "0.9" || r.Doc.Workload[0].Size != 200_000 || r.Doc.Duration != 2e6 || r.Seed != 4 {
+		t.Errorf("%+v", r.Doc)
+	}
+	if s.Runs[8].Doc.Hosts.CC != "none" {
+		t.Error("a variant left its mark on the next")
+	}
+	s = parse(t, small+"variants: [{name: a}, {name: b}]\n", Options{Only: []string{"b"}})
+	if diff := cmp.Diff([]string{"b"}, names(s)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestShortAndSet(t *testing.T) {
+	text := small + "short: {duration: 10us, 'workload[0].size': 1KB}\n"
+	if d := parse(t, text, Options{}).Runs[0].Doc; d.Duration != 1e6 {
+		t.Error("short counted although it was not asked for")
+	}
+	d := parse(t, text, Options{Short: true, Set: []string{"workload.burst.size=2KB", "hosts.params={}", "hosts.cc=none"}}).Runs[0].Doc
+	if d.Duration != 10_000 || d.Workload[0].Size != 2000 {
+		t.Errorf("%v %v", d.Duration, d.Workload[0].Size)
+	}
+}
+
+// Every mistake is refused with its place and what to do.
+func TestRefusals(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"", "s.yaml: the document is empty"},
+		{small + "duratoin: 1ms\n", `s.yaml:9:1: duratoin: unknown key; did you mean "duration"?`},
+		{strings.Replace(small, "size: 500KB", "size: 500", 1), "the unit is missing"},
+		{strings.Replace(small, "size: 500KB", "size: 500KB, load_on: hosts", 1), "load_on: means nothing for kind incast, which takes from, to"},
+		{strings.Replace(small, "h1..h3", "h1..h9", 1), `s.yaml:8:40: workload[0].from: there is no host "h5"; hosts are h1 to h4`},
+		{strings.Replace(small, "to: [h4]", "to: [h4], fanin: 5", 1), "the fan-in is 5, but only 3 hosts"},
+		{strings.Replace(small, "rate: 100Gbps, ", "", 1), "has no rate"},
+		{small + "variants: [{name: a-b}]\n", `s.yaml:9:19: variants[0].name: "a-b" is not a name`},
+		{small + "variants: [{name: a}, {name: a}]\n", `the name "a" is used twice`},
+		{small + "variants: [{name: a, set: {hosts.kk: 1}}]\n", `s.yaml:9:28: hosts.kk: unknown key`},
+		{small + "variants: [{name: a, set: {'workload[3].size': 1KB}}]\n", "the list has 1 elements"},
+		{small + "variants: [{name: a, set: {workload.mice.size: 1KB}}]\n", `no element of the list is called "mice"; there are burst`},
+		{small + "sweep: {duration: []}\n", "s.yaml:9:9: sweep.duration: has no values"},
+		{small + "hosts: {cc: hpc}\n", `hosts.cc: congestion control "hpc" is not known`},
+		{small + "hosts: {cc: hpcc, params: {etta: 1}}\n", `hosts.params: hpcc: unknown option "etta"`},
+		{small + "hosts: {base_rtt: soon}\n", `"soon" is not a duration`},
+		{small + "hosts: {transport: {cap: -3}}\n", `"-3" is not a number of frames`},
+		{small + "measure: {queues: [s1:h9]}\n", `s.yaml:9:20: measure.queues[0]: "s1:h9": there is no node "h9"`},
+		{small + "measure: {queues: [h1:s1]}\n", "h1 is not a switch"},
+		{small + "measure: {warmup: 1ms}\n", "1ms is not shorter than the run, 1ms"},
+		{small + "measure: {events: [{name: e, ends: mice}]}\n", `no entry of the workload has the group "mice"; there are burst`},
+		{small + "faults: [{kind: loss, link: s1:h4}]\n", "faults[0].share: is missing"},
+		{small + "expect: [slowdown_p99]\n", "compares nothing"},
+		{small + "expect: [slowdown_p98 < 3]\n", `s.yaml:9:10: expect[0]: "slowdown_p98 < 3": slowdown_p98: "slowdown_p98" is no value of a run; known are`},
+		{small + "expect: [slowdown_p99 < 3k]\n", `unknown unit "k"`},
+		{small + "expect: [(slowdown_p99 < 3]\n", "a closing parenthesis is missing"},
+		{small + "expect: ['a{x=1}.slowdown_p99 < 3']\n", `there is no variant "a"`},
+		{head + "workload: []\n", "workload: is empty"},
+		{head + "workload: [{kind: poisson, load: 0.5}]\n", "one of sizes, bins and size"},
+		{head + "workload: [{kind: poisson, sizes: WebSearch}]\n", "wants either load or rate"},
+		{head + "workload: [{kind: poisson, sizes: nosuch, load: 0.5}]\n", `"nosuch" is neither a distribution`},
+		{head + "workload: [{kind: poisson, sizes: WebSearch, load: 0.5, load_on: s1:h9}]\n", `there is no node "h9"`},
+		{small + "a: &a [x]\nshort: {x: *a}\n", "unknown key"},
+	} {
+		_, err := Parse("s.yaml", []byte(c.text), Options{Short: true})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q\n gave %v\n want %s", strings.TrimPrefix(c.text, head), err, c.want)
+		}
+	}
+	for _, set := range []string{"nothing", "hosts.cc", "a..b=1", "workload[x].size=1", "duration[0]=1"} {
+		if _, err := Parse("s.yaml", []byte(small), Options{Set: []string{set}}); err == nil || !strings.Contains(err.Error(), "--set") {
+			t.Errorf("--set %s: %v", set, err)
+		}
+	}
+	if _, err := Parse("s.yaml", []byte(small), Options{Only: []string{"x"}}); err == nil || !strings.Contains(err.Error(), `no run is called "x"`) {
+		t.Error(err)
+	}
+}
+
+func TestExpectations(t *testing.T) {
+	s := parse(t, small+`
+variants: [{name: a}, {name: b}]
+sweep: {workload.burst.size: [1KB, 2KB]}
+seeds: [1, 2]
+expect:
+  - slowdown_p99 < 3
+  - ratio(a.queue_max_bytes, b.queue_max_bytes) > 10 and 1 < 2
+  - a{size=2KB}.queue_max_bytes <= 50KB
+  - between(burst.slowdown_p99.9, 1, 1 + 2*2)
+  - abs(-b{size=1KB}.slowdown_p99) == max(1, 2)
+  - drops_queue_tail == 0
+`, Options{})
+	var measured []*results.Run
+	for i := range s.Runs {
+		r := &results.Run{Values: map[string]float64{"slowdown_p99": 2, "queue_max_bytes": 1000, "burst.slowdown_p99.9": 5}}
+		if s.Runs[i].Variant == "a" {
+			r.Values["queue_max_bytes"] = []float64{20_000, 5000, 40_000, 60_000}[i]
+		}
+		measured = append(measured, r)
+	}
+	between := s.Evaluate(measured)
+	var got []string
+	for _, c := range between {
+		got = append(got, map[bool]string{true: "ok ", false: "no "}[c.OK]+c.Why)
+	}
+	want := []string{
+		"ok size=1KB: a.queue_max_bytes = 1.25e+04, b.queue_max_bytes = 1000",
+		"ok size=2KB: a.queue_max_bytes = 5e+04, b.queue_max_bytes = 1000",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	texts := func(i int) (v []string) {
+		for _, c := range measured[i].Checks {
+			if !c.OK {
+				t.Errorf("run %d: %q failed: %s", i, c.Text, c.Why)
+			}
+			v = append(v, c.Text)
+		}
+		return v
+	}
+	if diff := cmp.Diff([]string{s.Doc.Expect[0], s.Doc.Expect[2], s.Doc.Expect[3], s.Doc.Expect[5]}, texts(2)); diff != "" {
+		t.Error("checks of run a, 2KB:", diff)
+	}
+	if diff := cmp.Diff([]string{s.Doc.Expect[0], s.Doc.Expect[3], s.Doc.Expect[4], s.Doc.Expect[5]}, texts(5)); diff != "" {
+		t.Error("checks of run b, 1KB:", diff)
+	}
+	delete(measured[0].Values, "slowdown_p99")
+	measured[1] = nil
+	s.Evaluate(measured)
+	for _, c := range measured[0].Checks {
+		if c.Text == "slowdown_p99 < 3" {
+			t.Error("an expectation over two seeds was evaluated with one of them missing")
+		}
+	}
+}
+
+func TestMissingValueFails(t *testing.T) {
+	s := parse(t, small+"expect: [slowdown_p99 < 3]\n", Options{})
+	r := &results.Run{Values: map[string]float64{}}
+	s.Evaluate([]*results.Run{r})
+	if len(r.Checks) != 1 || r.Checks[0].OK || r.Checks[0].Why != "slowdown_p99 was not measured" {
+		t.Errorf("%+v", r.Checks)
+	}
+}
+
+func TestFindPort(t *testing.T) {
+	top, err := fabric.Spec{Generate: "leaf-spine(2, 2, 2)"}.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"leaf1:spine2", "leaf2:h3", "h1:leaf1"} {
+		p, err := FindPort(top, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := PortName(top, p.Node, p.Port); got != name {
+			t.Errorf("%s came back as %s", name, got)
+		}
+	}
+	for _, name := range []string{"leaf1", "leaf1:leaf2", "leaf1:spine1[1]", "leaf1:spine1[x]"} {
+		if _, err := FindPort(top, name); err == nil {
+			t.Errorf("%s was found", name)
+		}
+	}
+	// Half of what leaves leaf1 takes each spine, and of what a host sends to
+	// the three others two thirds leave the leaf.
+	p, _ := FindPort(top, "leaf1:spine1")
+	if got := linkShare(top, []int32{0, 1}, []int32{0, 1, 2, 3}, p, false); got < 0.333 || got > 0.334 {
+		t.Errorf("share of leaf1:spine1 is %v, want 1/3", got)
+	}
+	if got := linkShare(top, []int32{0, 1}, []int32{0, 1, 2, 3}, p, true); got != 0.5 {
+		t.Errorf("share of leaf1:spine1 of traffic to the other rack is %v, want 1/2", got)
+	}
+}
+
+// The published schema is that of the types.
+func TestSchemaIsUpToDate(t *testing.T) {
+	path := filepath.Join("..", "..", "docs", "schema", "scenario.json")
+	have, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(have) != string(Schema()) {
+		t.Errorf("%s is old; write it anew: go run ./cmd/gfabric schema scenario > docs/schema/scenario.json", path)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(small + "variants: [{name: a}]\nsweep: {duration: [1ms]}\nexpect: ['a.slowdown_p99 < 3']\n"))
+	f.Add([]byte(small + "measure: {queues: [s1:h4], events: [{name: e, at: 1us, below: 1KB}]}\n"))
+	f.Add([]byte("version: 1\ntopology: {generate: 'star(1)'}\nworkload: [{kind: flows}]\nduration: 1s"))
+	f.Add([]byte("a: &a {b: *a}"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := Parse("f.yaml", data, Options{Short: true})
+		if err == nil && len(s.Runs) == 0 {
+			t.Fatal("accepted without a run")
+		}
+	})
+}
+
+func FuzzExpr(f *testing.F) {
+	f.Add("1 < 2")
+	f.Add("ratio(a{b=c}.x_p99.9, 3KB) >= -(4 + 5%) / 2 or between(a, 1, 2)")
+	f.Fuzz(func(t *testing.T, text string) {
+		n, err := parseExpr(text)
+		if err != nil {
+			return
+		}
+		if _, err := n.eval(func(*ref) (float64, error) { return 1, nil }); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

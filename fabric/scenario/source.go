@@ -1,0 +1,267 @@
+package scenario
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/fabric"
+	"github.com/gswitch/gswitch/fabric/workload"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// entryKeys are the keys of an entry of the workload.
+var entryKeys = func() map[string]bool {
+	keys := map[string]bool{}
+	t := reflect.TypeFor[Entry]()
+	for i := range t.NumField() {
+		keys[t.Field(i).Tag.Get("yaml")] = true
+	}
+	return keys
+}()
+
+func (e *Entry) bins() workload.Bins {
+	var v workload.Bins
+	for _, b := range e.Bins {
+		v = append(v, workload.Bin{Share: b.Share, Min: uint64(b.Min), Max: uint64(b.Max)})
+	}
+	return v
+}
+
+// sizes returns the distribution of the flows' sizes.
+func (e *Entry) sizes(dir string) (workload.Sizes, error) {
+	switch {
+	case e.Sizes != "":
+		return sizesOf(e.Sizes, dir)
+	case len(e.Bins) > 0:
+		return e.bins(), nil
+	}
+	return workload.Fixed(e.Size), nil
+}
+
+// Source makes the flows of the entry. dir is where files of the document are
+// looked for.
+func (e *Entry) Source(d *Document, t *fabric.Topology, dir string, seed uint64) (workload.Source, error) {
+	from, err := FindHosts(t, e.From)
+	if err != nil {
+		return nil, err
+	}
+	to, err := FindHosts(t, e.To)
+	if err != nil {
+		return nil, err
+	}
+	start, stop := frame.Time(e.Start), frame.Time(cmp.Or(e.Stop, d.Duration))
+	every, size := frame.Time(e.Every), uint64(e.Size)
+	switch e.Kind {
+	case "poisson":
+		return e.poisson(t, dir, from, to, start, stop, seed)
+	case "incast":
+		return e.incast(t, from, to, start, stop, seed)
+	case "permutation", "all-to-all":
+		return source(workload.NewRounds(workload.RoundsConfig{From: from, To: to, AllToAll: e.Kind == "all-to-all", Bytes: size, Count: e.Count, Every: every, Start: start, Stop: stop, Seed: seed}))
+	case "requests":
+		return source(workload.NewRequests(workload.RequestsConfig{From: from, To: to, Outstanding: cmp.Or(e.Outstanding, 1), Request: size, Response: uint64(e.Response),
+			Think: frame.Time(e.Think), Persistent: e.Persistent, Count: e.Count, Start: start, Stop: stop, Seed: seed}))
+	case "partition-aggregate":
+		return source(workload.NewPartitionAggregate(workload.PartitionAggregateConfig{From: from, To: to, Fanin: cmp.Or(e.Fanin, len(to)-overlap(from, to)), Query: size, Response: uint64(e.Response),
+			Rate: e.Rate, Count: e.Count, Start: start, Stop: stop, Seed: seed}))
+	case "saturate":
+		return source(workload.NewSaturate(workload.SaturateConfig{From: from, To: to, Conns: cmp.Or(e.Conns, 1), Bytes: cmp.Or(size, 1_000_000), Outstanding: cmp.Or(e.Outstanding, 2),
+			Start: start, Join: frame.Time(e.Join), Jitter: frame.Time(e.Jitter), Stop: stop, Leave: frame.Time(e.Leave), Seed: seed}))
+	case "periodic":
+		return source(workload.NewPeriodic(workload.PeriodicConfig{From: from, To: to, Bytes: size, Every: every, Count: e.Count, Persistent: e.Persistent, Start: start, Stop: stop}))
+	case "flows":
+		return e.list(t, start)
+	}
+	return nil, fmt.Errorf("kind %q is not known", e.Kind)
+}
+
+// source hands on what a constructor made, without making an interface of a
+// nil pointer.
+func source[S workload.Source](s S, err error) (workload.Source, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// overlap is 1 if a sender is a receiver too, and so never sends to all.
+func overlap(from, to []int32) int {
+	for _, s := range from {
+		for _, d := range to {
+			if s == d {
+				return 1
+			}
+		}
+	}
+	return 0
+}
+
+func (e *Entry) poisson(t *fabric.Topology, dir string, from, to []int32, start, stop frame.Time, seed uint64) (workload.Source, error) {
+	sizes, err := e.sizes(dir)
+	if err != nil {
+		return nil, err
+	}
+	c := workload.PoissonConfig{From: from, To: to, Sizes: sizes, Rate: e.Rate, Start: start, Stop: stop, Limit: e.Count, Seed: seed, Rack: racks(t)}
+	switch e.Pick {
+	case "permutation":
+		c.Pick = workload.Paired
+	case "other-rack":
+		c.Pick = workload.OtherRack
+	}
+	hosts := t.Hosts()
+	capacity := 0.0 // bit/s
+	for _, h := range from {
+		w := float64(hostLink(t, hosts[h]).Rate)
+		c.Weight = append(c.Weight, w)
+		capacity += w
+	}
+	if e.On != "hosts" {
+		p, err := FindPort(t, e.On)
+		if err != nil {
+			return nil, err
+		}
+		share := linkShare(t, from, to, p, c.Pick == workload.OtherRack)
+		if share == 0 {
+			return nil, fmt.Errorf("no flow between these hosts passes %s, so no load can be put on it", e.On)
+		}
+		capacity = float64(t.Links[t.Nodes[p.Node].Links[p.Port]].Rate) / share
+	}
+	if e.Load > 0 {
+		c.Rate = e.Load * capacity / 8 / sizes.Mean()
+	}
+	return source(workload.NewPoisson(c))
+}
+
+func (e *Entry) incast(t *fabric.Topology, from, to []int32, start, stop frame.Time, seed uint64) (workload.Source, error) {
+	c := workload.IncastConfig{From: from, To: to, Fanin: cmp.Or(e.Fanin, len(from)-overlap(from, to)), Bytes: uint64(e.Size), Total: uint64(e.Total), Random: e.Senders == "random",
+		Rate: e.Rate, Every: frame.Time(e.Every), Count: e.Count, Jitter: frame.Time(e.Jitter), Start: start, Stop: stop, Seed: seed}
+	if e.Size > 0 && e.Total > 0 {
+		return nil, fmt.Errorf("size and total exclude each other")
+	}
+	if e.Load > 0 {
+		capacity := 0.0
+		for _, h := range t.Hosts() {
+			capacity += float64(hostLink(t, h).Rate)
+		}
+		c.Rate = e.Load * capacity / 8 / float64(max(c.Total, c.Bytes*uint64(c.Fanin)))
+	}
+	if c.Rate > 0 && c.Every > 0 {
+		return nil, fmt.Errorf("events come either every so often or as a Poisson process (load, rate), not both")
+	}
+	if c.Rate == 0 && c.Every == 0 && c.Count == 0 {
+		c.Count = 1
+	}
+	return source(workload.NewIncast(c))
+}
+
+func (e *Entry) list(t *fabric.Topology, start frame.Time) (workload.Source, error) {
+	var v []workload.Flow
+	for i, f := range e.Flows {
+		src, err := FindHosts(t, []string{f.From})
+		if err != nil {
+			return nil, fmt.Errorf("flows[%d].from: %w", i, err)
+		}
+		dst, err := FindHosts(t, []string{f.To})
+		if err != nil {
+			return nil, fmt.Errorf("flows[%d].to: %w", i, err)
+		}
+		if len(src) != 1 || len(dst) != 1 {
+			return nil, fmt.Errorf("flows[%d] goes from one host to one host", i)
+		}
+		v = append(v, workload.Flow{At: start + frame.Time(f.At), Src: src[0], Dst: dst[0], Bytes: uint64(f.Size), Conn: -1, Event: uint32(i)})
+	}
+	if len(v) == 0 {
+		return nil, fmt.Errorf("flows is empty")
+	}
+	return source(workload.NewList(v))
+}
+
+func hostLink(t *fabric.Topology, node int) *fabric.Link { return &t.Links[t.Nodes[node].Links[0]] }
+
+// racks numbers the hosts by the switch that they are linked to.
+func racks(t *fabric.Topology) []int32 {
+	var v []int32
+	for _, h := range t.Hosts() {
+		v = append(v, int32(t.Peer(h, 0).Node))
+	}
+	return v
+}
+
+// linkShare returns which share of the bytes between uniformly chosen senders
+// and receivers passes a link, if equal-cost paths share evenly at each switch.
+func linkShare(t *fabric.Topology, from, to []int32, p Port, otherRack bool) float64 {
+	hosts := t.Hosts()
+	rack := racks(t)
+	total := 0.0
+	for _, src := range from {
+		pairs, sum := 0, 0.0
+		for _, dst := range to {
+			if dst == src || otherRack && rack[src] == rack[dst] {
+				continue
+			}
+			pairs++
+			sum += passes(t, hosts[src], hosts[dst], p)
+		}
+		if pairs > 0 {
+			total += sum / float64(pairs)
+		}
+	}
+	return total / float64(len(from))
+}
+
+// passes returns the share of the traffic from src to dst that leaves p.Node
+// by p.Port.
+func passes(t *fabric.Topology, src, dst int, p Port) float64 {
+	dist := hops(t, dst)
+	flow := make([]float64, len(t.Nodes))
+	flow[src] = 1
+	// Nodes by falling distance: what reaches a node is known when it is met.
+	for d := dist[src]; d > 0; d-- {
+		for n := range t.Nodes {
+			if dist[n] != d || flow[n] == 0 {
+				continue
+			}
+			var next []int
+			for q := range t.Nodes[n].Links {
+				if m := t.Peer(n, q).Node; dist[m] == d-1 {
+					next = append(next, q)
+				}
+			}
+			for _, q := range next {
+				part := flow[n] / float64(len(next))
+				if n == p.Node && q == p.Port {
+					return part
+				}
+				flow[t.Peer(n, q).Node] += part
+			}
+		}
+	}
+	return 0
+}
+
+// hops returns every node's distance to dst; hosts are no way through.
+func hops(t *fabric.Topology, dst int) []int {
+	dist := make([]int, len(t.Nodes))
+	for i := range dist {
+		dist[i] = -1
+	}
+	dist[dst] = 0
+	for todo := []int{dst}; len(todo) > 0; todo = todo[1:] {
+		n := todo[0]
+		if n != dst && t.Nodes[n].Kind == fabric.Host {
+			continue
+		}
+		for q := range t.Nodes[n].Links {
+			if m := t.Peer(n, q).Node; dist[m] < 0 {
+				dist[m] = dist[n] + 1
+				todo = append(todo, m)
+			}
+		}
+	}
+	return dist
+}
+
+// Schema returns the JSON Schema of scenario files.
+func Schema() []byte { return config.SchemaOf("gfabric scenario", new(Document)) }

@@ -1,0 +1,156 @@
+package scenario
+
+import (
+	"go.yaml.in/yaml/v3"
+
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/fabric"
+)
+
+// Document is a scenario as written.
+type Document struct {
+	Version int    `yaml:"version" need:"yes" range:"1,1" doc:"Version of this format: 1."`
+	Name    string `yaml:"name" doc:"Name of the scenario. That of the file if left out."`
+	Title   string `yaml:"title" doc:"One line for reports."`
+	Paper   *Paper `yaml:"paper" doc:"The published result that the scenario is about."`
+
+	Topology fabric.Spec `yaml:"topology" need:"yes" doc:"The network: a generator or hosts, switches and links."`
+	Link     Link        `yaml:"link" doc:"How frames occupy links."`
+	Switch   Switch      `yaml:"switch" doc:"What every switch does."`
+	PFC      PFC         `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb) of switches and hosts."`
+	Hosts    Hosts       `yaml:"hosts" doc:"What every host does."`
+	Workload []Entry     `yaml:"workload" need:"yes" doc:"Who sends what to whom."`
+	Faults   []Fault     `yaml:"faults" doc:"What goes wrong."`
+	Measure  Measure     `yaml:"measure" doc:"What is recorded beyond the flows."`
+
+	Duration config.Duration `yaml:"duration" need:"yes" doc:"How long the run takes, in the time of the emulated network. With until done it is the longest."`
+	Until    string          `yaml:"until" enum:"time,done" default:"time" doc:"time: the run takes the whole duration. done: it ends when every flow has."`
+	Seeds    []uint64        `yaml:"seeds" doc:"Each gives a run. 1 if left out."`
+	Scale    float64         `yaml:"scale" range:"1,1000000" default:"1" doc:"In real time rates are divided and times multiplied by it. Without meaning in virtual time."`
+
+	Variants []Variant              `yaml:"variants" doc:"Runs side by side: each has a name and sets some keys."`
+	Sweep    map[string][]yaml.Node `yaml:"sweep" doc:"Keys of this document, each with a list of values: every combination is run, of every variant."`
+	Expect   []string               `yaml:"expect" doc:"What must come out, such as hpcc.slowdown_p99 < 3."`
+	Short    map[string]yaml.Node   `yaml:"short" doc:"Keys that a short run (--short) sets before everything else."`
+}
+
+// Paper names a published result.
+type Paper struct {
+	Figure string `yaml:"figure" doc:"Paper and figure."`
+	Text   string `yaml:"text" doc:"What the paper reports."`
+}
+
+// Link says how frames occupy links.
+type Link struct {
+	Overhead string `yaml:"overhead" enum:"ethernet,none" default:"none" doc:"ethernet: preamble, checksum and gap take their 24 bytes of time. none: frames take their own length, as in most simulators."`
+	WholeNs  bool   `yaml:"whole_ns" doc:"true: the time of a frame is truncated to whole nanoseconds, as ns-3 does."`
+}
+
+// Switch is what every switch does.
+type Switch struct {
+	Buffer Buffer `yaml:"buffer" doc:"The shared packet buffer."`
+	ECN    ECN    `yaml:"ecn" doc:"ECN marking at dequeue, at every egress queue."`
+	INT    INT    `yaml:"int" doc:"In-band telemetry."`
+}
+
+// Buffer is the packet buffer of a switch.
+type Buffer struct {
+	Size           config.Size `yaml:"size" default:"32MiB" doc:"Whole buffer."`
+	Alpha          float64     `yaml:"alpha" range:"0.001,64" default:"1" doc:"Lossy classes: an egress queue may hold alpha times what is free."`
+	QueueLimit     config.Size `yaml:"queue_limit" doc:"Lossy classes: most bytes of an egress queue. None if left out."`
+	IngressLimit   config.Size `yaml:"ingress_limit" doc:"Lossy classes: most bytes that may wait of what arrived at one port (input-queued switches). None if left out."`
+	LosslessAlpha  float64     `yaml:"lossless_alpha" range:"0.001,64" default:"0.125" doc:"Lossless classes: a port pauses its neighbour above alpha times what is free."`
+	ScaleAlpha     bool        `yaml:"scale_alpha" doc:"true: lossless_alpha grows with a port's rate above that of the hosts, up to 1."`
+	XOFF           config.Size `yaml:"xoff" doc:"Lossless classes: fixed threshold in place of lossless_alpha."`
+	XONOffset      config.Size `yaml:"xon_offset" doc:"Lossless classes: how far below the threshold the pause ends."`
+	Headroom       config.Size `yaml:"headroom" doc:"Bytes of each lossless port and class for what is still under way. Computed from rate, delay and frame size if left out."`
+	HeadroomDelays float64     `yaml:"headroom_delays" range:"0,1000" doc:"Headroom as so many one-way delays of the link at its rate."`
+	Reserve        config.Size `yaml:"reserve" doc:"Bytes guaranteed to each lossless port and class."`
+	AllowLoss      bool        `yaml:"allow_loss" doc:"true: accept a headroom that is too small."`
+}
+
+// ECN is RED-like marking.
+type ECN struct {
+	KMin config.Size `yaml:"kmin" doc:"Depth from which frames are marked. No marking if left out."`
+	KMax config.Size `yaml:"kmax" doc:"Depth from which every frame is marked."`
+	PMax float64     `yaml:"pmax" range:"0,1" default:"1" doc:"Probability just below kmax."`
+	At   config.Rate `yaml:"at" doc:"Rate of the ports that kmin and kmax are meant for; others scale them in proportion. All ports have the same if left out."`
+}
+
+// INT is in-band telemetry.
+type INT struct {
+	Mode   string `yaml:"mode" enum:"auto,none,hpcc,hpcc-grow,int-md,int-md-udp" default:"auto" doc:"Format. auto: hpcc for flows whose congestion control needs telemetry, else none."`
+	Signal string `yaml:"signal" enum:"tx,rx" default:"tx" doc:"Byte counter that is stamped. tx: what the port has sent. rx: what has arrived for it."`
+}
+
+// PFC is priority flow control.
+type PFC struct {
+	Enabled bool  `yaml:"enabled" doc:"true: the classes are lossless."`
+	Classes []int `yaml:"classes" range:"0,7" doc:"Lossless classes. Those of the data if left out."`
+	Quanta  int   `yaml:"quanta" range:"1,65535" default:"65535" doc:"Pause time that is asked for, in units of 512 bit times."`
+}
+
+// Hosts is what every host does.
+type Hosts struct {
+	Payload   config.Size `yaml:"payload" default:"1000B" doc:"Payload of a full data frame."`
+	CC        string      `yaml:"cc" default:"none" doc:"Congestion control: see gfabric cc list."`
+	Params    Params      `yaml:"params" doc:"Options of the congestion control: see gfabric cc show."`
+	Class     int         `yaml:"class" range:"0,7" doc:"Traffic class of data."`
+	AckClass  *int        `yaml:"ack_class" range:"0,7" doc:"Class of acknowledgements. That of the data if left out."`
+	Weights   []int       `yaml:"weights" range:"0,1000" doc:"Weights of the classes 0 to 7 at the host's port; 0: strict. All strict if left out."`
+	BaseRTT   string      `yaml:"base_rtt" default:"auto" doc:"T: the round-trip time of the empty network that all flows assume. auto: the largest over all pairs of hosts."`
+	Transport Transport   `yaml:"transport" doc:"Loss recovery."`
+	CNP       CNP         `yaml:"cnp" doc:"How a receiver tells of congestion marks."`
+	Sizes     Sizes       `yaml:"sizes" doc:"Lengths of frames on the wire in place of those of the real headers, for agreement with other simulators."`
+	Overrides []Override  `yaml:"overrides" doc:"Hosts that differ."`
+}
+
+// Params are options of an algorithm.
+type Params map[string]Scalar
+
+// Transport is loss recovery.
+type Transport struct {
+	Mode            string          `yaml:"mode" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp" default:"go-back-n" doc:"go-back-n: as RoCE NICs do. irn: selective retransmission. irn-go-back-n, irn-no-sack: its ablations. tcp: duplicate acknowledgements, slow start."`
+	Cap             string          `yaml:"cap" default:"none" doc:"Most frames in flight. none, a number, or auto: the bandwidth-delay product of the longest path."`
+	RTOLow          config.Duration `yaml:"rto_low" doc:"Retransmission timeout when few frames are in flight. 0: as rto_high."`
+	RTOHigh         config.Duration `yaml:"rto_high" doc:"Retransmission timeout. 0: derived where auto_rto is true, else no timer."`
+	AutoRTO         bool            `yaml:"auto_rto" doc:"true: timeouts that are 0 follow from the topology by IRN's rules."`
+	N               int             `yaml:"n" range:"0,1000000" doc:"Frames in flight up to which rto_low counts."`
+	NackThreshold   int             `yaml:"nack_threshold" range:"0,255" doc:"NAKs from which recovery begins."`
+	PartialAck      bool            `yaml:"partial_ack" doc:"true: an acknowledgement during timeout recovery sends the next missing frame."`
+	RetransmitDelay config.Duration `yaml:"retransmit_delay" doc:"Time that fetching a frame again takes."`
+	NakInterval     config.Duration `yaml:"nak_interval" doc:"At most one NAK for a gap in so long. 0: one for each gap."`
+	NakEvery        bool            `yaml:"nak_every" doc:"true: a NAK for every frame out of order."`
+	AckEvery        int             `yaml:"ack_every" range:"0,1000" doc:"Frames to an acknowledgement. 0 or 1: each."`
+	DynamicRTO      bool            `yaml:"dynamic_rto" doc:"true: the timeout follows measured round-trip times."`
+}
+
+// CNP says how a receiver tells of congestion marks.
+type CNP struct {
+	Frames   bool            `yaml:"frames" doc:"true: by RoCEv2 notification frames. false: by a bit of each acknowledgement."`
+	Interval config.Duration `yaml:"interval" default:"50us" doc:"Least time between two frames for a flow."`
+}
+
+// Sizes are lengths on the wire.
+type Sizes struct {
+	Data   int `yaml:"data" range:"0,1000" doc:"Bytes of a data frame besides payload and telemetry. 0: those of the headers."`
+	Ack    int `yaml:"ack" range:"0,1000" doc:"Bytes of an acknowledgement without telemetry."`
+	AckINT int `yaml:"ack_int" range:"0,1000" doc:"Bytes of an acknowledgement with telemetry."`
+	PFC    int `yaml:"pfc" range:"0,1000" doc:"Bytes of a pause frame."`
+}
+
+// Override is what some hosts do in place of what all do.
+type Override struct {
+	Hosts     []string   `yaml:"hosts" need:"yes" doc:"Names, ranges such as h1..h4, or all."`
+	CC        string     `yaml:"cc" doc:"Congestion control of what they send."`
+	Params    Params     `yaml:"params" doc:"Its options."`
+	Transport *Transport `yaml:"transport" doc:"Loss recovery of what they send."`
+	PFC       *bool      `yaml:"pfc" doc:"false: they neither obey nor send pause frames."`
+}
+
+// Variant is one of several runs side by side.
+type Variant struct {
+	Name  string               `yaml:"name" need:"yes" doc:"Name for reports and expectations: letters, digits and _."`
+	Title string               `yaml:"title" doc:"What reports call it. The name if left out."`
+	Set   map[string]yaml.Node `yaml:"set" doc:"Keys of this document and their values."`
+}

@@ -1,0 +1,331 @@
+package scenario
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gswitch/gswitch/cc"
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/fabric"
+	"github.com/gswitch/gswitch/fabric/workload"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// validator checks what values mean together.
+type validator struct {
+	doc  *Document
+	t    *fabric.Topology
+	sec  *config.Section
+	file string
+}
+
+func (v *validator) all() {
+	d := v.doc
+	if d.Duration <= 0 {
+		v.sec.Fail("duration", "is not above zero; write how long the run takes, such as 10ms")
+	}
+	for i := range v.t.Links {
+		if l := &v.t.Links[i]; l.Rate == 0 {
+			v.sec.Fail("topology", "the link between %s and %s has no rate; give the class %s one under topology.classes", v.t.Nodes[l.A.Node].Name, v.t.Nodes[l.B.Node].Name, l.Class)
+			break
+		}
+	}
+	v.names("variants", len(d.Variants), func(i int) string { return d.Variants[i].Name })
+	v.switches()
+	v.hosts()
+	if len(d.Workload) == 0 {
+		v.sec.Fail("workload", "is empty; add an entry with a kind, such as poisson or incast")
+	}
+	v.names("workload", len(d.Workload), func(i int) string { return d.Workload[i].Name() })
+	for i := range d.Workload {
+		v.entry(fmt.Sprintf("workload[%d]", i), &d.Workload[i])
+	}
+	for i := range d.Faults {
+		v.fault(fmt.Sprintf("faults[%d]", i), &d.Faults[i])
+	}
+	v.measure()
+}
+
+// names checks that the elements of a list have different names that
+// expectations can use.
+func (v *validator) names(list string, n int, name func(int) string) {
+	seen := map[string]bool{}
+	for i := range n {
+		key, s := fmt.Sprintf("%s[%d]", list, i), name(i)
+		if list != "workload" {
+			key += ".name"
+		}
+		switch {
+		case !identifier.MatchString(s):
+			v.sec.Fail(key, "%q is not a name; use letters, digits and _, beginning with a letter", s)
+		case seen[s]:
+			v.sec.Fail(key, "the name %q is used twice", s)
+		}
+		seen[s] = true
+	}
+}
+
+func (v *validator) switches() {
+	e := &v.doc.Switch.ECN
+	if e.KMin > 0 && e.KMax < e.KMin {
+		v.sec.Fail("switch.ecn.kmax", "%v is below kmin, %v", e.KMax, e.KMin)
+	}
+	if e.KMin == 0 && e.KMax > 0 {
+		v.sec.Fail("switch.ecn.kmin", "is missing beside kmax")
+	}
+}
+
+func (v *validator) hosts() {
+	h := &v.doc.Hosts
+	if h.Payload < 1 || h.Payload > 8192 {
+		v.sec.Fail("hosts.payload", "%v is not from 1B to 8192B", h.Payload)
+	}
+	v.congestion("hosts", h.CC, h.Params)
+	v.transport("hosts.transport", &h.Transport)
+	if n := len(h.Weights); n != 0 && n != 8 {
+		v.sec.Fail("hosts.weights", "has %d numbers; write eight, one for each class", n)
+	}
+	if _, err := h.RTT(); err != nil {
+		v.sec.Fail("hosts.base_rtt", "%v", err)
+	}
+	for i := range h.Overrides {
+		o, key := &h.Overrides[i], fmt.Sprintf("hosts.overrides[%d]", i)
+		if _, err := FindHosts(v.t, o.Hosts); err != nil {
+			v.sec.Fail(key+".hosts", "%v", err)
+		}
+		v.override(key, o.CC, o.Params, o.Transport)
+	}
+}
+
+// RTT returns the base round-trip time that hosts assume, 0 for auto.
+func (h *Hosts) RTT() (frame.Time, error) {
+	if h.BaseRTT == "auto" {
+		return 0, nil
+	}
+	var d config.Duration
+	if err := d.UnmarshalText([]byte(h.BaseRTT)); err != nil {
+		return 0, fmt.Errorf("%w, or auto", err)
+	}
+	if d == 0 {
+		return 0, fmt.Errorf("%q is not above zero", h.BaseRTT)
+	}
+	return frame.Time(d), nil
+}
+
+func (v *validator) override(key, name string, p Params, t *Transport) {
+	if name != "" {
+		v.congestion(key, name, p)
+	} else if len(p) > 0 {
+		v.sec.Fail(key+".params", "stands without cc; name the congestion control that it is for")
+	}
+	if t != nil {
+		v.transport(key+".transport", t)
+	}
+}
+
+func (v *validator) congestion(key, name string, p Params) {
+	if _, err := Congestion(name, p); err != nil {
+		if _, unknown := err.(cc.UnknownError); !unknown {
+			key += ".params"
+		} else {
+			key += ".cc"
+		}
+		v.sec.Fail(key, "%v", err)
+	}
+}
+
+// Congestion returns the constructor of an algorithm.
+func Congestion(name string, p Params) (func(*cc.Env) cc.Algorithm, error) {
+	options := make(map[string]string, len(p))
+	for k, s := range p {
+		options[k] = string(s)
+	}
+	return cc.Factory(name, options)
+}
+
+func (v *validator) transport(key string, t *Transport) {
+	if _, err := t.Packets(); err != nil {
+		v.sec.Fail(key+".cap", "%v", err)
+	}
+}
+
+// Packets returns how many frames may be in flight: 0 for none (no cap), -1
+// for auto.
+func (t *Transport) Packets() (int, error) {
+	switch t.Cap {
+	case "none":
+		return 0, nil
+	case "auto":
+		return -1, nil
+	}
+	n, err := strconv.Atoi(t.Cap)
+	if err != nil || n < 1 || n > 1<<20 {
+		return 0, fmt.Errorf("%q is not a number of frames; write none, auto or a number from 1", t.Cap)
+	}
+	return n, nil
+}
+
+func (v *validator) entry(key string, e *Entry) {
+	for k := range entryKeys {
+		if v.sec.Has(key+"."+k) && !slices.Contains(everyKind, k) && !slices.Contains(uses[e.Kind], k) {
+			v.sec.Fail(key+"."+k, "means nothing for kind %s, which takes %s", e.Kind, strings.Join(uses[e.Kind], ", "))
+		}
+	}
+	v.override(key, e.CC, e.Params, e.Transport)
+	for _, list := range []struct {
+		key   string
+		names []string
+	}{{"from", e.From}, {"to", e.To}} {
+		if _, err := FindHosts(v.t, list.names); err != nil {
+			v.sec.Fail(key+"."+list.key, "%v", err)
+		}
+	}
+	if e.Stop > 0 && e.Stop <= e.Start {
+		v.sec.Fail(key+".stop", "%v is not after start, %v", e.Stop, e.Start)
+	}
+	if e.Kind == "poisson" {
+		v.poisson(key, e)
+	}
+	if v.sec.Err() != nil {
+		return
+	}
+	if _, err := e.Source(v.doc, v.t, filepath.Dir(v.file), 1); err != nil {
+		v.sec.Fail(key, "%v", err)
+	}
+}
+
+func (v *validator) poisson(key string, e *Entry) {
+	given := 0
+	for _, is := range []bool{e.Sizes != "", len(e.Bins) > 0, e.Size > 0} {
+		if is {
+			given++
+		}
+	}
+	if given != 1 {
+		v.sec.Fail(key, "wants the sizes of its flows: one of sizes, bins and size")
+	}
+	if (e.Load > 0) == (e.Rate > 0) {
+		v.sec.Fail(key, "wants either load or rate")
+	}
+	if e.Sizes != "" {
+		if _, err := sizesOf(e.Sizes, filepath.Dir(v.file)); err != nil {
+			v.sec.Fail(key+".sizes", "%v", err)
+		}
+	}
+	if len(e.Bins) > 0 {
+		if err := e.bins().Check(); err != nil {
+			v.sec.Fail(key+".bins", "%v", err)
+		}
+	}
+	if e.On != "hosts" {
+		if _, err := FindPort(v.t, e.On); err != nil {
+			v.sec.Fail(key+".load_on", "%v", err)
+		}
+	}
+}
+
+// sizesOf returns a distribution of this program or of a file.
+func sizesOf(name, dir string) (*workload.CDF, error) {
+	if c := workload.Named(name); c != nil {
+		return c, nil
+	}
+	path := name
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, name)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("%q is neither a distribution that this program has (%s) nor a file that can be read: %w", name, strings.Join(workload.Names(), ", "), err)
+	}
+	return workload.ParseCDF(path, data)
+}
+
+func (v *validator) fault(key string, f *Fault) {
+	if f.Link != "all" {
+		if _, err := FindPort(v.t, f.Link); err != nil {
+			v.sec.Fail(key+".link", "%v, or all", err)
+		}
+	}
+	if f.Stop > 0 && f.Stop <= f.Start {
+		v.sec.Fail(key+".stop", "%v is not after start, %v", f.Stop, f.Start)
+	}
+	switch f.Kind {
+	case "loss", "corrupt", "duplicate", "reorder":
+		if f.Share == 0 {
+			v.sec.Fail(key+".share", "is missing: which share of the frames?")
+		}
+	case "slow":
+		if f.ToRate == 0 {
+			v.sec.Fail(key+".rate", "is missing: how slow?")
+		}
+	}
+	if (f.Kind == "reorder" || f.Kind == "jitter") && f.Delay == 0 {
+		v.sec.Fail(key+".delay", "is missing: how much later?")
+	}
+}
+
+func (v *validator) measure() {
+	m := &v.doc.Measure
+	if m.Warmup >= v.doc.Duration {
+		v.sec.Fail("measure.warmup", "%v is not shorter than the run, %v", m.Warmup, v.doc.Duration)
+	}
+	if m.Sample <= 0 || m.Bin <= 0 {
+		v.sec.Fail("measure", "sample and bin must be above zero")
+	}
+	for _, list := range []struct {
+		key   string
+		names []string
+	}{{"queues", m.Queues}, {"links", m.Links}} {
+		for i, name := range list.names {
+			if name == "all" && list.key == "queues" {
+				continue
+			}
+			key := fmt.Sprintf("measure.%s[%d]", list.key, i)
+			p, err := FindPort(v.t, name)
+			if err != nil {
+				v.sec.Fail(key, "%v", err)
+			} else if list.key == "queues" && v.t.Nodes[p.Node].Kind != fabric.Switch {
+				v.sec.Fail(key, "%s is not a switch", v.t.Nodes[p.Node].Name)
+			}
+		}
+	}
+	v.names("measure.windows", len(m.Windows), func(i int) string { return m.Windows[i].Name })
+	v.names("measure.events", len(m.Events), func(i int) string { return m.Events[i].Name })
+	for i := range m.Windows {
+		if w := &m.Windows[i]; w.To > 0 && w.To <= w.From {
+			v.sec.Fail(fmt.Sprintf("measure.windows[%d].to", i), "%v is not after from, %v", w.To, w.From)
+		}
+	}
+	for i := range m.Events {
+		e, key := &m.Events[i], fmt.Sprintf("measure.events[%d]", i)
+		for _, g := range []struct{ key, name string }{{"starts", e.Starts}, {"ends", e.Ends}, {"goodput", e.Goodput}} {
+			if g.name != "" && !slices.Contains(v.doc.Groups(), g.name) {
+				v.sec.Fail(key+"."+g.key, "no entry of the workload has the group %q; there are %s", g.name, strings.Join(v.doc.Groups(), ", "))
+			}
+		}
+		if e.Below > 0 && (len(m.Queues) == 0 || m.Queues[0] == "all") {
+			v.sec.Fail(key+".below", "needs a queue: name one under measure.queues")
+		}
+	}
+}
+
+// Name returns the group of an entry.
+func (e *Entry) Name() string {
+	if e.Group != "" {
+		return e.Group
+	}
+	return strings.ReplaceAll(e.Kind, "-", "_")
+}
+
+// Groups returns the groups of the workload.
+func (d *Document) Groups() []string {
+	var v []string
+	for i := range d.Workload {
+		v = append(v, d.Workload[i].Name())
+	}
+	return v
+}

@@ -1,0 +1,124 @@
+package scenario
+
+import "github.com/gswitch/gswitch/config"
+
+// Entry is a part of the workload.
+type Entry struct {
+	Group string          `yaml:"group" doc:"Name of its flows in results. The kind if left out."`
+	Kind  string          `yaml:"kind" need:"yes" enum:"poisson,incast,permutation,all-to-all,requests,partition-aggregate,saturate,periodic,flows" doc:"Pattern."`
+	From  []string        `yaml:"from" doc:"Senders (clients, aggregators): names, ranges such as h1..h4, or all. All if left out."`
+	To    []string        `yaml:"to" doc:"Receivers (servers, workers). All if left out."`
+	Start config.Duration `yaml:"start" doc:"No flow starts before."`
+	Stop  config.Duration `yaml:"stop" doc:"No flow starts from here on. The duration if left out."`
+
+	Class     *int       `yaml:"class" range:"0,7" doc:"Traffic class in place of that of the hosts."`
+	CC        string     `yaml:"cc" doc:"Congestion control in place of that of the hosts."`
+	Params    Params     `yaml:"params" doc:"Its options."`
+	Transport *Transport `yaml:"transport" doc:"Loss recovery in place of that of the hosts."`
+
+	Sizes string      `yaml:"sizes" doc:"Distribution of sizes: a name (gfabric run --help lists them) or a file of bytes and percentages."`
+	Bins  []Bin       `yaml:"bins" doc:"Distribution of sizes as ranges."`
+	Size  config.Size `yaml:"size" doc:"Bytes of a flow (a request, a query, a message)."`
+	Total config.Size `yaml:"total" doc:"incast: bytes of all senders together, striped over them."`
+
+	Load  float64 `yaml:"load" range:"0,100" doc:"poisson: payload offered, as a share of what load_on can carry. incast: share of the rate of all hosts."`
+	On    string  `yaml:"load_on" default:"hosts" doc:"poisson: hosts (the links of the senders) or a link such as leaf1:spine1, in that direction."`
+	Pick  string  `yaml:"pick" enum:"uniform,permutation,other-rack" default:"uniform" doc:"poisson: who receives. permutation: always the same. other-rack: anybody behind another switch."`
+	Count int     `yaml:"count" range:"0,1000000000" doc:"Most flows (poisson), events (incast), rounds (permutation, all-to-all), requests of each client, queries, messages of each sender."`
+
+	Fanin   int             `yaml:"fanin" range:"0,100000" doc:"incast, partition-aggregate: senders at once. As many as there are if left out."`
+	Senders string          `yaml:"senders" enum:"fixed,random" default:"fixed" doc:"incast: the first of from, or drawn for each event together with the receiver."`
+	Every   config.Duration `yaml:"every" doc:"Between events, rounds or messages. Events and rounds without it wait for the last to end."`
+	Rate    float64         `yaml:"rate" range:"0,1000000000" doc:"Events (incast), flows (poisson) or queries per second, as a Poisson process."`
+	Jitter  config.Duration `yaml:"jitter" doc:"incast, saturate: each flow starts up to so much later."`
+
+	Response    config.Size     `yaml:"response" doc:"requests, partition-aggregate: bytes of the answer."`
+	Outstanding int             `yaml:"outstanding" range:"0,100000" doc:"requests: open requests of each client. saturate: messages that a connection keeps posted (2 if left out)."`
+	Think       config.Duration `yaml:"think" doc:"requests: time between an answer and the next request."`
+	Persistent  bool            `yaml:"persistent" doc:"requests, periodic: connections stay open. Else each message has one of its own."`
+
+	Conns int             `yaml:"connections" range:"0,10000" doc:"saturate: connections of each sender (1 if left out)."`
+	Join  config.Duration `yaml:"join" doc:"saturate: each further sender starts so much later."`
+	Leave config.Duration `yaml:"leave" doc:"saturate: each further sender stops so much later."`
+
+	Flows []FlowSpec `yaml:"flows" doc:"flows: one by one."`
+}
+
+// Bin is a range of sizes.
+type Bin struct {
+	Share float64     `yaml:"share" need:"yes" range:"0,1" doc:"Share of all flows."`
+	Min   config.Size `yaml:"min" need:"yes" doc:"Least size."`
+	Max   config.Size `yaml:"max" need:"yes" doc:"Largest size."`
+}
+
+// FlowSpec is one flow.
+type FlowSpec struct {
+	At   config.Duration `yaml:"at" doc:"When it starts, after the start of the entry."`
+	From string          `yaml:"from" need:"yes" doc:"Sender."`
+	To   string          `yaml:"to" need:"yes" doc:"Receiver."`
+	Size config.Size     `yaml:"size" need:"yes" doc:"Bytes."`
+}
+
+// uses tells which keys mean something for a kind, beyond those that all have.
+var uses = map[string][]string{
+	"poisson":             {"from", "to", "stop", "sizes", "bins", "size", "load", "load_on", "pick", "count", "rate"},
+	"incast":              {"from", "to", "stop", "size", "total", "fanin", "senders", "every", "load", "rate", "count", "jitter"},
+	"permutation":         {"from", "to", "stop", "size", "count", "every"},
+	"all-to-all":          {"from", "to", "stop", "size", "count", "every"},
+	"requests":            {"from", "to", "stop", "size", "response", "outstanding", "think", "persistent", "count"},
+	"partition-aggregate": {"from", "to", "stop", "size", "response", "fanin", "rate", "count"},
+	"saturate":            {"from", "to", "stop", "size", "connections", "outstanding", "join", "leave", "jitter"},
+	"periodic":            {"from", "to", "stop", "size", "every", "count", "persistent"},
+	"flows":               {"flows"},
+}
+
+// everyKind are the keys of an entry that all kinds have.
+var everyKind = []string{"group", "kind", "start", "class", "cc", "params", "transport"}
+
+// Fault is something that goes wrong. Links are named leaf1:spine1.
+type Fault struct {
+	Kind   string          `yaml:"kind" need:"yes" enum:"loss,corrupt,duplicate,reorder,jitter,down,slow" doc:"loss, corrupt, duplicate: of frames, at random. reorder, jitter: delay some or all longer. down: the link is. slow: it has a lower rate."`
+	Link   string          `yaml:"link" need:"yes" doc:"Link such as s1:h3, in that direction, or all."`
+	Both   bool            `yaml:"both" doc:"true: the other direction too."`
+	Start  config.Duration `yaml:"start" doc:"When it begins."`
+	Stop   config.Duration `yaml:"stop" doc:"When it is over. Never if left out."`
+	Share  float64         `yaml:"share" range:"0,1" doc:"loss, corrupt, duplicate, reorder: share of the frames."`
+	Burst  int             `yaml:"burst" range:"0,1000000" doc:"loss: mean number of frames lost in a row. 1 if left out."`
+	Delay  config.Duration `yaml:"delay" doc:"reorder, jitter: up to so much later."`
+	ToRate config.Rate     `yaml:"rate" doc:"slow: the rate."`
+}
+
+// Measure says what is recorded beyond the flows.
+type Measure struct {
+	Warmup  config.Duration `yaml:"warmup" doc:"Flows that start earlier, and samples from before, do not count."`
+	FCT     string          `yaml:"fct" enum:"ack,arrival" default:"ack" doc:"When a flow is complete: its last acknowledgement is at the sender, or its last byte at the receiver."`
+	Sample  config.Duration `yaml:"sample" default:"10us" doc:"Interval of samples of queues and of congestion control."`
+	Queues  []string        `yaml:"queues" doc:"Egress queues to record over time: switch:neighbour such as s1:h17, or all for their distribution alone. all if left out."`
+	Bin     config.Duration `yaml:"bin" default:"100us" doc:"Interval of goodput and of link utilisation."`
+	Links   []string        `yaml:"links" doc:"Links whose utilisation is recorded over time, such as s1:h17. The queues that are named if left out."`
+	Series  int             `yaml:"series" range:"0,10000" default:"16" doc:"Most flows whose goodput and congestion control are recorded over time, the first of each group that stays connected longest."`
+	CC      bool            `yaml:"cc" doc:"true: internals of congestion control (such as U, W and R of HPCC) are recorded for these flows."`
+	Buckets []config.Size   `yaml:"buckets" doc:"Sizes that part the flows for tables of slowdown. Ten classes with as many flows each if left out."`
+	Low     config.Rate     `yaml:"low" doc:"link_low_seconds counts bins in which the first of links carried less."`
+	Windows []Window        `yaml:"windows" doc:"Spans of time with values of their own, such as later.queue_peak_bytes."`
+	Events  []Event         `yaml:"events" doc:"Instants from which drain and recovery are timed."`
+}
+
+// Window is a span of time.
+type Window struct {
+	Name string          `yaml:"name" need:"yes" doc:"Name in front of its values."`
+	From config.Duration `yaml:"from" doc:"Beginning."`
+	To   config.Duration `yaml:"to" doc:"End. That of the run if left out."`
+}
+
+// Event is an instant from which something is timed.
+type Event struct {
+	Name    string          `yaml:"name" need:"yes" doc:"Name in front of its values."`
+	At      config.Duration `yaml:"at" doc:"Instant."`
+	Starts  string          `yaml:"starts" doc:"In place of at: when the first flow of this group starts."`
+	Ends    string          `yaml:"ends" doc:"In place of at: when the last flow of this group is complete."`
+	Below   config.Size     `yaml:"below" doc:"drain_seconds is the time until the first of queues, having been above, is at or below so much."`
+	Goodput string          `yaml:"goodput" doc:"recovery_seconds is the time until this group has its goodput back."`
+	Share   float64         `yaml:"share" range:"0,1" default:"0.9" doc:"Share of the goodput before, that counts as recovered."`
+	Before  *Window         `yaml:"before" doc:"Span that tells the goodput before. From the end of the warm-up to the event if left out."`
+}
