@@ -133,6 +133,7 @@ func TestGoBackNSendsEverythingAgain(t *testing.T) {
 	}
 	x.ack(5, "")
 	x.nack(5, 0, "r5 r6 r7 r8 r9") // 5 lost again
+	x.nack(4, 0, "")               // overtaken
 	x.ack(10, "")
 	x.done(13)
 }
@@ -182,6 +183,22 @@ func TestTailLoss(t *testing.T) {
 	x.ack(9, "r9")
 	x.ack(10, "")
 	x.done(3)
+}
+
+// A partial acknowledgement does not repeat what this episode has repaired.
+func TestPartialAckRepairsOnce(t *testing.T) {
+	cfg := irn(110)
+	cfg.PartialAck = true
+	x := newScript(t, cfg, 10)
+	x.fill()
+	x.ack(2, "") // 2, 5 and 8 are lost, and the answers to all above but that to 6
+	x.timeout(100*us, false, "")
+	x.timeout(320*us, true, "r2")
+	x.nack(2, 6, "r3 r4 r5")
+	x.ack(5, "")
+	x.ack(8, "r8")
+	x.ack(10, "")
+	x.done(5)
 }
 
 // All five are lost: 2 x RTO_high + 3 x RTO_low, without round trips.

@@ -98,8 +98,8 @@ func (s *Sender) lost(now frame.Time) (uint64, bool) {
 		return 0, false
 	}
 	// Each hole once in an episode: rtxNext only moves forward.
-	p := s.sacked.zero(max(s.rtxNext, s.cum), s.edge)
-	return p, p < s.edge && s.ripe(now, p)
+	s.rtxNext = s.sacked.zero(max(s.rtxNext, s.cum), s.edge)
+	return s.rtxNext, s.rtxNext < s.edge && s.ripe(now, s.rtxNext)
 }
 
 // ripe reports whether the retransmission of seq has been fetched by now.
