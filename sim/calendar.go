@@ -10,6 +10,11 @@ import (
 // be pending once: the next arrival of each direction, the timer of each node,
 // the next transmission of each direction. A slot is moved, never duplicated.
 //
+// Measured by BenchmarkQueue (one core of an AMD EPYC; taking an event and
+// entering the next, with 150 and with 3900 slots): calendar 21 and 24 ns,
+// tournament tree over the slots 53 and 95 ns, indexed heap of four children
+// 63 and 130 ns.
+//
 // The next wheelSpan nanoseconds have a list of slots each, and a bitmap of
 // two levels finds the first that is not empty; what is further away waits in
 // a heap and is compared with the wheel's first, so nothing ever cascades.

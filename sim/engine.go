@@ -29,6 +29,8 @@ type Engine struct {
 	seed  uint64
 	now   frame.Time
 	err   error
+	// rounds of events at the present instant
+	rounds int
 
 	nodes []node
 	dirs  []direction // two to a link: 2*link is from its first node to its second
@@ -148,24 +150,51 @@ func (e *Engine) Run(until frame.Time) error {
 	}
 	e.layOut()
 	for {
-		e.settle()
-		t := e.queue.next()
-		if c := e.ctl.next(); c <= t {
-			if c > until {
-				break
-			}
-			e.now = max(e.now, c)
+		if e.ctl.next() <= e.now {
 			e.control()
 			continue
 		}
-		if t > until {
+		e.settle()
+		t := e.queue.next()
+		if c := e.ctl.next(); c <= t {
+			if c > until || e.err != nil {
+				break
+			}
+			e.now, e.rounds = max(e.now, c), 0
+			continue
+		}
+		if t > until || e.err != nil {
 			break
 		}
-		e.now = t
+		if e.rounds++; t > e.now {
+			e.now, e.rounds = t, 0
+		} else if e.rounds > maxRounds {
+			e.fail(e.standstill())
+			break
+		}
 		e.instant(t)
 	}
-	e.now = until
+	if e.err == nil {
+		e.now = until
+	}
 	return e.err
+}
+
+// maxRounds is how often something may happen anew at one instant: frames
+// cross a handful of links without delay, and no more.
+const maxRounds = 100_000
+
+// standstill says who keeps time from going on.
+func (e *Engine) standstill() error {
+	if e.pool.Available() == 0 {
+		return fmt.Errorf("at %d ns the %d chunks for frames are used up and a node waits for one: give Config.Chunks more", e.now, e.pool.Chunks())
+	}
+	for i := range e.nodes {
+		if e.nodes[i].timerAt <= e.now {
+			return fmt.Errorf("at %d ns node %d wants to be called again and again: time stands still", e.now, i)
+		}
+	}
+	return fmt.Errorf("at %d ns frames go round without end: a loop of links without delay", e.now)
 }
 
 // instant runs the events of the present instant: arrivals, timers, then what
