@@ -86,6 +86,16 @@ const (
 	TxRing     // the port refused the frame
 	TxOversize // no headroom left in the chunk for a tag
 
+	// Host NIC.
+	QPUnknown   // for a queue pair that never was
+	QPStale     // for a queue pair that was closed
+	QPPeer      // not from the other end of the queue pair, or not for our address
+	QPOpcode    // an operation that the queue pair does not take
+	QPSequence  // acknowledges what was not sent
+	QPTelemetry // telemetry of another format than the queue pair's, or broken
+	RoCELength  // length and padding contradict each other, or more payload than a frame may have
+	BadICRC     // the invariant CRC is wrong
+
 	NumReasons
 )
 
@@ -158,6 +168,14 @@ var reasonNames = [NumReasons]string{
 	ArenaExhausted:       "arena-exhausted",
 	TxRing:               "tx-ring",
 	TxOversize:           "tx-oversize",
+	QPUnknown:            "qp-unknown",
+	QPStale:              "qp-stale",
+	QPPeer:               "qp-peer",
+	QPOpcode:             "qp-opcode",
+	QPSequence:           "qp-sequence",
+	QPTelemetry:          "qp-telemetry",
+	RoCELength:           "roce-length",
+	BadICRC:              "bad-icrc",
 }
 
 // String returns the stable name under which the reason is shown and exported.

@@ -1,0 +1,116 @@
+package hostnic
+
+import (
+	"github.com/gswitch/gswitch/cc"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/transport"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// acknowledged takes in an ACK or NAK.
+func (n *NIC) acknowledged(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth int, q *queuePair) {
+	aeth := b[bth+wire.BTHLen:]
+	syndrome := aeth[0]
+	nak := syndrome&0x60 == wire.AETHNak
+	if syndrome&0x60 != wire.AETHAck && syndrome != wire.AETHNak {
+		n.drop(r, frame.QPOpcode) // receiver not ready and remote errors have no place in the message service
+		return
+	}
+	psn := (wire.BTH(b[bth:]).PSN() - q.initial) & 0xffffff
+	a := transport.Ack{NAK: nak}
+	if !nak {
+		psn++
+	}
+	a.Cum = transport.Unwrap(q.tx.Cum(), psn&0xffffff)
+	rest := aeth[wire.AETHLen:]
+	if nak && q.selects {
+		if len(rest) < sackLen {
+			n.drop(r, frame.ParseShortRoCE)
+			return
+		}
+		a.Sack = transport.Unwrap(q.tx.Cum(), (be.Uint32(rest)-q.initial)&0xffffff)
+		rest = rest[sackLen:]
+	}
+	if a.Cum > q.tx.Next() || a.Sack >= q.tx.Next() && a.Sack != 0 {
+		n.drop(r, frame.QPSequence)
+		return
+	}
+	f := &n.feedback
+	*f = cc.Feedback{Now: now, NAK: nak, CE: b[bth+4]&becn != 0}
+	if q.intLen != 0 && len(rest) > 0 && q.cc != nil {
+		if _, why := q.codec.DecodeEcho(rest, &n.path); why != frame.Keep {
+			n.drop(r, frame.QPTelemetry)
+			return
+		}
+		n.path.Age = now
+		f.Path = &n.path
+	}
+	n.pool.Free(r)
+	n.feed(now, q, a)
+}
+
+// feed gives an acknowledgement to the transport and to congestion control.
+func (n *NIC) feed(now frame.Time, q *queuePair, a transport.Ack) {
+	f := &n.feedback
+	res := q.tx.Ack(now, a)
+	q.acked += uint64(res.NewBytes)
+	if a.NAK {
+		q.stats.Naks++
+		n.count.NaksReceived++
+	} else {
+		q.stats.Acks++
+		n.count.AcksReceived++
+	}
+	if f.CE {
+		q.stats.CEs++
+	}
+	if res.NewPackets > 0 {
+		n.retire(now, q)
+	}
+	if res.EnteredRecovery {
+		q.stats.Losses++
+	}
+	if q.cc != nil {
+		f.Ack, f.SndNxt, f.Newly = q.acked, q.sent, res.NewBytes
+		n.sample(now, q, &res)
+		q.cc.OnAck(f)
+		if res.EnteredRecovery {
+			q.cc.OnLoss(now, cc.LossNAK)
+		}
+		n.adopt(q)
+	}
+	n.schedule(now, q)
+	n.arm(now, q)
+}
+
+// sample fills in the RTT of a frame, or of a segment that is complete: from
+// the start of its transmission (a segment: from when it could have begun) to
+// now, less what its own bytes take at line rate (TIMELY section 3, "RTT =
+// t_completion - t_send - seg.size/NIC line rate").
+func (n *NIC) sample(now frame.Time, q *queuePair, res *transport.AckResult) {
+	f := &n.feedback
+	var onLink uint32
+	if q.seg.size != 0 {
+		f.RTT, onLink = q.seg.acked(now, q.tx.Cum())
+		f.Bytes = onLink
+	} else if res.RTT > 0 {
+		f.RTT, f.Bytes = res.RTT, n.dataWire(q, res.RTTBytes)
+		onLink = f.Bytes + n.cfg.Overhead
+	}
+	if f.RTT > 0 && !n.cfg.RawRTT {
+		f.RTT = max(1, f.RTT-n.clock.Span(onLink))
+	}
+}
+
+// notified takes in a congestion notification.
+func (n *NIC) notified(now frame.Time, q *queuePair) {
+	n.count.CNPsReceived++
+	q.stats.CNPs++
+	if q.cc == nil {
+		return
+	}
+	q.cc.OnCNP(now)
+	n.adopt(q)
+	n.schedule(now, q)
+	n.arm(now, q)
+}

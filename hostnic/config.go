@@ -1,0 +1,178 @@
+package hostnic
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/gswitch/gswitch/cc"
+	"github.com/gswitch/gswitch/frame"
+	inband "github.com/gswitch/gswitch/int"
+	"github.com/gswitch/gswitch/transport"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// Config describes a NIC, in base units: bit/s, bytes, nanoseconds.
+type Config struct {
+	Name    string
+	MAC     wire.MAC
+	Addr    netip.Addr // IPv4 or IPv6
+	Gateway wire.MAC   // destination MAC of queue pairs that name none
+
+	Rate     uint64     // bit/s of the port; never 0
+	Overhead uint32     // bytes that each frame occupies on the link beyond its own: 0, or scheduler.EthernetOverhead
+	Burst    frame.Time // how far behind now the link may catch up; 0 in virtual time
+	WholeNs  bool       // every frame occupies the link a whole number of ns, rounded down, and nothing is carried to the next
+
+	Payload int        // bytes of payload in a full data frame; 0 = 1000
+	BaseRTT frame.Time // the constant T of congestion control
+
+	// AckClass is the class of acknowledgements and congestion notifications,
+	// -1: that of the data they answer. They leave before all data, unless the
+	// neighbour pauses AckPauseClass; -1: their own class.
+	AckClass      int
+	AckPauseClass int
+
+	DSCP    [8]uint8  // of each class
+	Weights [8]uint32 // of each class, 0 strict; weighted classes next to each other share what is left by weight
+
+	PFC        bool       // obey and send 802.1Qbb frames for PFCClasses
+	PFCClasses uint8      // one bit for each class under flow control
+	Pause      bool       // instead of PFC: obey and send 802.3x frames for the whole link
+	CableDelay frame.Time // one way, of the link; for the threshold of a slow receiver
+
+	// Virtual: only headers are materialised, and no ICRC. Meta.Wire tells
+	// what the frame would be on a link.
+	Virtual bool
+	Sizes   Sizes // Virtual only
+
+	CNP CNPConfig
+
+	// RawRTT leaves the serialisation of the frame (or segment) itself in the
+	// RTT samples, as ns-3 models do. See Feedback in doc.go.
+	RawRTT bool
+	// Overshoot sends while the bytes in flight are below the window, so that
+	// they may exceed it by a frame, instead of only what fits.
+	Overshoot bool
+
+	Receive ReceiveConfig
+
+	Seed   uint64
+	MaxQPs int // queue pairs open at once; 0 = 65536
+}
+
+// CNPConfig says how a receiver tells of congestion marks.
+type CNPConfig struct {
+	Frames   bool       // by RoCEv2 congestion notification packets; false: by the BECN bit of acknowledgements
+	Interval frame.Time // of Frames: at most one per queue pair in this time; 0 = 50 us (DCQCN, table 2)
+}
+
+// Sizes are the bytes on the wire of frames, for agreement with other
+// simulators; 0 is the size of the real headers. A frame is never smaller
+// than Ethernet, IP, UDP and BTH with its extensions.
+type Sizes struct {
+	Data   int // of a data frame, besides payload and telemetry
+	Ack    int // of an acknowledgement
+	AckINT int // of one that echoes telemetry; echoed bytes beyond it lie in memory but do not count
+	PFC    int // of a flow control frame
+}
+
+// ReceiveConfig makes a host that takes frames slower than its link brings
+// them. Rate 0 takes all at once.
+type ReceiveConfig struct {
+	Rate   uint64 // bit/s at which received frames leave the NIC's buffer
+	Buffer uint32 // bytes; what does not fit is dropped. 0 = 1 MiB
+	XOFF   uint32 // the neighbour is asked to pause above this; 0 = Buffer less the headroom of the link
+	XON    uint32 // and to go on at or below this; 0 = XOFF/2
+}
+
+// QPConfig describes a queue pair.
+type QPConfig struct {
+	RemoteAddr netip.Addr
+	RemoteMAC  wire.MAC // zero: the gateway's
+	SrcPort    uint16   // UDP source port: what multipath routing spreads; 0 = derived from the number of the queue pair
+	Class      uint8
+
+	Transport transport.Config
+	// CC makes the congestion control, nil for none. The one of a queue pair
+	// that was closed is reset instead if it is a cc.Resetter and both have
+	// the same CCName.
+	CC     func(*cc.Env) cc.Algorithm
+	CCName string
+
+	INT        inband.Mode
+	INTProfile *inband.Profile
+	INTRates   *inband.RateTable // link rates, where the format does not carry them
+
+	InitialPSN uint32 // of both directions, 24 bits
+
+	// Segment paces bursts of this many payload bytes instead of frames, and
+	// takes one RTT sample per burst; 0 paces frames (TIMELY 4.2.1).
+	Segment uint32
+	// LazyPacing leaves a departure that was planned before a change of rate
+	// until it is due: then it is put off if the rate fell, and not advanced
+	// if it rose (TIMELY 4.3). Otherwise every change moves it at once.
+	LazyPacing bool
+}
+
+const (
+	defaultPayload = 1000
+	defaultMaxQPs  = 1 << 16
+	maxQPs         = 1 << 20
+	defaultCNP     = 50 * frame.Microsecond
+	defaultRxBuf   = 1 << 20
+)
+
+// Validate reports the first setting that cannot be meant.
+func (c *Config) Validate() error {
+	switch {
+	case c.Rate == 0:
+		return fmt.Errorf("nic %s: rate 0: give the link's rate in bit/s", c.Name)
+	case !c.Addr.IsValid():
+		return fmt.Errorf("nic %s: no address", c.Name)
+	case c.MAC.IsZero() || c.MAC.IsMulticast():
+		return fmt.Errorf("nic %s: %v is not the address of a station", c.Name, c.MAC)
+	case c.Payload < 0 || c.Payload > 9000:
+		return fmt.Errorf("nic %s: payload of %d bytes per frame is not within 1 and 9000", c.Name, c.Payload)
+	case c.AckClass < -1 || c.AckClass > 7:
+		return fmt.Errorf("nic %s: class %d of acknowledgements is not within -1 and 7", c.Name, c.AckClass)
+	case c.AckPauseClass < -1 || c.AckPauseClass > 7:
+		return fmt.Errorf("nic %s: pause class %d of acknowledgements is not within -1 and 7", c.Name, c.AckPauseClass)
+	case c.PFC && c.Pause:
+		return fmt.Errorf("nic %s: priority flow control and 802.3x pause exclude each other", c.Name)
+	case c.PFC && c.PFCClasses == 0:
+		return fmt.Errorf("nic %s: priority flow control without a class", c.Name)
+	case c.Burst < 0 || c.CableDelay < 0 || c.BaseRTT < 0 || c.CNP.Interval < 0:
+		return fmt.Errorf("nic %s: times must not be negative", c.Name)
+	case c.MaxQPs < 0 || c.MaxQPs > maxQPs:
+		return fmt.Errorf("nic %s: %d queue pairs are not within 0 and %d", c.Name, c.MaxQPs, maxQPs)
+	case !c.Virtual && c.Sizes != (Sizes{}):
+		return fmt.Errorf("nic %s: sizes of other simulators need virtual frames", c.Name)
+	}
+	return c.Receive.validate(c)
+}
+
+func (r *ReceiveConfig) validate(c *Config) error {
+	if r.Rate == 0 {
+		return nil
+	}
+	x, on := r.thresholds(c)
+	switch {
+	case x > r.buffer():
+		return fmt.Errorf("nic %s: receive XOFF %d is above the buffer of %d bytes", c.Name, x, r.buffer())
+	case on > x:
+		return fmt.Errorf("nic %s: receive XON %d is above XOFF %d", c.Name, on, x)
+	}
+	return nil
+}
+
+func (c *QPConfig) validate(n *NIC) error {
+	switch {
+	case !c.RemoteAddr.IsValid() || c.RemoteAddr.Is4() != n.cfg.Addr.Is4():
+		return fmt.Errorf("nic %s: remote address %v is not of the family of %v", n.cfg.Name, c.RemoteAddr, n.cfg.Addr)
+	case c.Class > 7:
+		return fmt.Errorf("nic %s: class %d is not within 0 and 7", n.cfg.Name, c.Class)
+	case c.RemoteMAC.IsZero() && n.cfg.Gateway.IsZero():
+		return fmt.Errorf("nic %s: neither a remote MAC nor a gateway: set one", n.cfg.Name)
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package hostnic
+
+import (
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/transport"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// assembly puts the packets of messages together: it knows where the messages
+// end, and what of the receive buffers is filled.
+type assembly struct {
+	begun bool       // a packet of the message in order arrived
+	start frame.Time // when
+	first uint64     // its first packet
+	count uint64     // messages complete
+	full  uint32     // payload of first and middle packets
+
+	// Ends of messages whose packet arrived and which are not complete, by
+	// packet: IRN's premature completions.
+	ends []messageEnd
+}
+
+type messageEnd struct {
+	seq  uint64
+	size uint32 // payload of the last packet
+}
+
+func (a *assembly) reset() { *a = assembly{ends: a.ends[:0]} }
+
+// end notes the last packet of a message, in order of packets.
+func (a *assembly) end(seq uint64, size uint32) {
+	a.ends = append(a.ends, messageEnd{})
+	i := len(a.ends) - 1
+	for ; i > 0 && a.ends[i-1].seq > seq; i-- {
+		a.ends[i] = a.ends[i-1]
+	}
+	a.ends[i] = messageEnd{seq, size}
+}
+
+// kinds tells for each Send opcode what the packet is to its message, and
+// whether it begins it.
+var kinds = [...]struct {
+	kind  transport.PacketKind
+	first bool
+}{
+	wire.RCSendFirst:  {transport.Middle, true},
+	wire.RCSendMiddle: {transport.Middle, false},
+	wire.RCSendLast:   {transport.LastCQE, false},
+	wire.RCSendOnly:   {transport.LastCQE, true},
+}
+
+// data takes in a data frame that waited for a slow host: its queue pair may
+// be closed meanwhile.
+func (n *NIC) data(now frame.Time, r frame.Ref) {
+	m, b := n.arena.Meta(r), n.arena.Bytes(r)
+	bth := wire.BTHOffset(m, b)
+	q, why := n.lookup(wire.BTH(b[bth:]).DestQP())
+	if why != frame.Keep {
+		n.drop(r, why)
+		return
+	}
+	n.take1(now, r, m, b, bth, q)
+}
+
+// take1 takes in a data frame, delivers its payload and answers it.
+func (n *NIC) take1(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth int, q *queuePair) {
+	op := b[bth]
+	size, ok := n.payload(m, b, bth, bth+wire.BTHLen)
+	k := &kinds[op]
+	if !ok || size > uint32(n.cfg.Payload) || k.kind == transport.Middle && size == 0 {
+		n.drop(r, frame.RoCELength)
+		return
+	}
+	telemetry := b[int(m.L4)+wire.UDPLen : bth]
+	if len(telemetry) != 0 && q.codec.EchoLen(telemetry) != len(telemetry) {
+		n.drop(r, frame.QPTelemetry)
+		return
+	}
+	seq := transport.Unwrap(q.rx.Expected(), (wire.BTH(b[bth:]).PSN()-q.initial)&0xffffff)
+	v := q.rx.Data(now, seq, k.kind)
+	if m.Flags&frame.IsCE != 0 {
+		q.ceSeen = true
+		n.count.CEMarked++
+		if n.cfg.CNP.Frames && now >= q.cnpAt {
+			q.cnpAt = now + n.cfg.CNP.Interval
+			n.notify(now, q)
+		}
+	}
+	if v.Deliver {
+		n.deliver(now, q, seq, size, k.kind, &v)
+	} else if v.Duplicate {
+		n.count.Duplicates++
+	} else {
+		n.count.OutOfOrder++
+	}
+	if v.Reply == transport.None {
+		n.pool.Free(r)
+		return
+	}
+	n.answer(now, r, q, &v, telemetry)
+}
+
+// deliver counts the payload of a new packet and completes the messages that
+// became whole.
+func (n *NIC) deliver(now frame.Time, q *queuePair, seq uint64, size uint32, kind transport.PacketKind, v *transport.Verdict) {
+	q.stats.RxFrames++
+	q.stats.RxBytes += uint64(size)
+	n.count.Delivered++
+	a := &q.assembly
+	if kind == transport.Middle {
+		a.full = size
+	}
+	if !a.begun && v.InOrder > 0 {
+		a.begun, a.start = true, now
+	}
+	if kind != transport.Middle {
+		a.end(seq, size)
+	}
+	for ; v.Completions > 0 && len(a.ends) > 0; v.Completions-- {
+		e := a.ends[0]
+		a.ends = a.ends[:copy(a.ends, a.ends[1:])]
+		n.done = append(n.done, Completion{Op: RecvDone, QPN: q.qpn, ID: a.count, Start: a.start, End: now,
+			Bytes: (e.seq-a.first)*uint64(a.full) + uint64(e.size)})
+		n.count.MessagesReceived++
+		a.count++
+		a.first, a.start = e.seq+1, now
+		a.begun = v.Cum > a.first
+	}
+}

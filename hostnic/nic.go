@@ -1,0 +1,260 @@
+package hostnic
+
+import (
+	"github.com/gswitch/gswitch/cc"
+	"github.com/gswitch/gswitch/frame"
+	inband "github.com/gswitch/gswitch/int"
+	"github.com/gswitch/gswitch/pfc"
+	"github.com/gswitch/gswitch/scheduler"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// vector is how many frames are parsed together.
+const vector = 64
+
+// NIC is a host's network interface as a node: one port, number 0, and its
+// queue pairs. It implements frame.Stepper.
+type NIC struct {
+	cfg    Config
+	arena  *frame.Arena
+	pool   *frame.Pool
+	parser *wire.Parser
+	mac    uint64
+	addr   address
+	maxQPs int
+
+	// The way out.
+	clock     scheduler.RateClock
+	up        bool
+	touched   bool
+	told      frame.Time // what PortWake last said, Never since the last Transmit
+	paused    uint8      // classes that the neighbour pauses
+	control   frame.FIFO // flow control frames
+	acks      [8]frame.FIFO
+	ackReady  uint8 // classes with replies waiting
+	classes   [8]class
+	ready     uint8 // classes with queue pairs that may send now
+	paceWheel wheel
+
+	qps     []*queuePair
+	free    []uint32
+	numbers numbering
+	timers  wheel
+
+	flow *pfc.Port
+	slow slowReceiver
+
+	done     []Completion
+	doneHead int
+
+	// Scratch space, so that calls through interfaces do not allocate it.
+	env            cc.Env
+	feedback       cc.Feedback
+	path           inband.Path
+	echo           [maxEcho]byte
+	defaultProfile inband.Profile
+
+	count Counts
+}
+
+// New returns a NIC without queue pairs, its link up.
+func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	n := &NIC{
+		cfg: *cfg, arena: pool.Arena, pool: pool, mac: cfg.MAC.Uint64(), addr: addressOf(cfg.Addr),
+		parser: wire.NewParser(wire.NewHasher(cfg.Seed, false)), up: true, told: frame.Never,
+		maxQPs: cfg.MaxQPs, defaultProfile: inband.DefaultProfile(),
+	}
+	if n.cfg.Payload == 0 {
+		n.cfg.Payload = defaultPayload
+	}
+	if n.maxQPs == 0 {
+		n.maxQPs = defaultMaxQPs
+	}
+	if n.cfg.CNP.Interval == 0 {
+		n.cfg.CNP.Interval = defaultCNP
+	}
+	n.numbers = newNumbering(n.maxQPs)
+	n.clock.SetRate(cfg.Rate)
+	n.control.Init()
+	for c := range n.classes {
+		n.acks[c].Init()
+		n.classes[c].set.burst = noNode
+	}
+	n.setLevels()
+	flow := pfc.Config{Rate: cfg.Rate, Source: cfg.MAC}
+	switch {
+	case cfg.PFC:
+		flow.Mode, flow.Enable = pfc.PFC, cfg.PFCClasses
+	case cfg.Pause:
+		flow.Mode = pfc.Pause
+	}
+	n.flow = pfc.NewPort(flow)
+	n.slow.init(&n.cfg)
+	return n, nil
+}
+
+// Config returns the configuration, with defaults filled in.
+func (n *NIC) Config() Config { return n.cfg }
+
+// Transmit implements frame.Node: flow control frames, then replies, then
+// data, as the link has room.
+func (n *NIC) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
+	n.told = frame.Never
+	n.clock.Idle(now - n.cfg.Burst)
+	k := 0
+	for k < len(out) && n.control.Len() > 0 {
+		out[k] = n.takeControl(now)
+		k++
+	}
+	if !n.up {
+		return k
+	}
+	for i, ok := n.paceWheel.pop(now); ok; i, ok = n.paceWheel.pop(now) {
+		n.expire(now, n.qps[i])
+	}
+	for k < len(out) {
+		t := n.clock.Free()
+		if t > now {
+			break
+		}
+		r := n.pick(t, now)
+		if r == frame.Nil {
+			break
+		}
+		out[k] = r
+		k++
+	}
+	return k
+}
+
+// Touched implements frame.Stepper.
+func (n *NIC) Touched(out []uint16) int {
+	if !n.touched || len(out) == 0 {
+		return 0
+	}
+	n.touched = false
+	out[0] = 0
+	return 1
+}
+
+// touch notes that a frame may leave as soon as the link is free, but not
+// before t.
+func (n *NIC) touch(t frame.Time) {
+	if max(t, n.clock.Free()) < n.told {
+		n.touched = true
+	}
+}
+
+// PortWake implements frame.Stepper.
+func (n *NIC) PortWake(now frame.Time, port uint16) frame.Time {
+	n.told = n.portWake(now)
+	return n.told
+}
+
+func (n *NIC) portWake(now frame.Time) frame.Time {
+	switch {
+	case n.control.Len() > 0:
+		return now
+	case !n.up:
+		return frame.Never
+	case n.sendableAcks()|n.ready&^n.paused != 0:
+		return max(now, n.clock.Free())
+	}
+	at := n.paceWheel.next()
+	if at == frame.Never {
+		return at
+	}
+	return max(now, at, n.clock.Free())
+}
+
+// Advance implements frame.Node: timers, the end of pauses, a slow receiver.
+func (n *NIC) Advance(now frame.Time) {
+	n.drainSlow(now)
+	for i, ok := n.timers.pop(now); ok; i, ok = n.timers.pop(now) {
+		n.timer(now, n.qps[i])
+	}
+	n.flow.Advance(now, n.ready)
+	n.obey(now)
+	n.ask(now)
+}
+
+// TimerWake implements frame.Stepper.
+func (n *NIC) TimerWake(now frame.Time) frame.Time {
+	return max(now, min(n.timers.next(), n.flow.Wake(now), n.slow.due()))
+}
+
+// Wake implements frame.Node.
+func (n *NIC) Wake(now frame.Time) frame.Time {
+	return min(n.TimerWake(now), n.portWake(now))
+}
+
+// SetLink implements frame.Node. Replies that wait for a link that goes down
+// are dropped; queue pairs recover by their timers.
+func (n *NIC) SetLink(now frame.Time, port uint16, up bool) {
+	if up == n.up {
+		return
+	}
+	n.up = up
+	n.flow.Reset(now)
+	n.obey(now)
+	if up {
+		n.ask(now)
+		n.touched = true
+		return
+	}
+	for r := n.control.Pop(n.arena); r != frame.Nil; r = n.control.Pop(n.arena) {
+		n.drop(r, frame.QueueFlush)
+	}
+	for c := range n.acks {
+		for r := n.acks[c].Pop(n.arena); r != frame.Nil; r = n.acks[c].Pop(n.arena) {
+			n.drop(r, frame.QueueFlush)
+		}
+	}
+	n.ackReady = 0
+}
+
+// drop counts a frame under a reason and frees it.
+func (n *NIC) drop(r frame.Ref, why frame.Reason) {
+	n.count.Drops[why]++
+	n.pool.Free(r)
+}
+
+// obey brings what may be sent in line with what the neighbour pauses.
+func (n *NIC) obey(now frame.Time) {
+	if n.flow.Changed() == 0 {
+		return
+	}
+	before := n.paused
+	n.paused = n.flow.Paused(now)
+	if before&^n.paused != 0 {
+		n.touch(now)
+	}
+}
+
+// ask queues the flow control frames that are due.
+func (n *NIC) ask(now frame.Time) {
+	for n.flow.Wake(now) <= now {
+		r := n.pool.Alloc()
+		if r == frame.Nil {
+			n.count.Drops[frame.ArenaExhausted]++
+			return
+		}
+		m := n.arena.Reset(r)
+		m.Len = wire.MinFrame
+		k := n.flow.NextFrame(now, n.arena.Bytes(r))
+		if k == 0 {
+			n.pool.Free(r)
+			return
+		}
+		m.Len, m.Wire = uint16(k), uint32(k)
+		if s := n.cfg.Sizes.PFC; s != 0 {
+			m.Wire = uint32(s)
+			m.Len = uint16(min(k, s))
+		}
+		n.control.Push(n.arena, r)
+		n.touched = true
+	}
+}

@@ -1,0 +1,184 @@
+package hostnic
+
+import (
+	"github.com/gswitch/gswitch/cc"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// pacer spaces the departures of a queue pair: the next is due when the last
+// one (a frame, or a segment of several) is over at the present rate, start
+// to start. Parts of a nanosecond are carried while departures are punctual.
+type pacer struct {
+	on, lazy bool
+	perByte  float64    // ns
+	rate     float64    // bit/s
+	planned  float64    // the rate that at was computed with
+	at       frame.Time // the next departure
+	rem      float64    // and the part of a nanosecond beyond it
+	start    frame.Time // of the last departure
+	startRem float64
+	last     float64 // bytes on the link that it took
+}
+
+// longest bounds a gap: 2^52 ns are 52 days.
+const longest = 1 << 52
+
+// set changes the rate to bit/s. A departure that was planned moves with it:
+// at += last/new - last/old. Lazily, it is looked at again when it is due.
+func (p *pacer) set(rate float64, whole bool) {
+	p.on, p.rate, p.perByte = true, rate, 8e9/max(rate, 1)
+	if !p.lazy {
+		p.plan(whole)
+	}
+}
+
+// plan computes the next departure from the last and the present rate.
+func (p *pacer) plan(whole bool) {
+	p.planned = p.rate
+	// The product is rounded before it is added, on every machine.
+	x := float64(p.last*p.perByte) + p.startRem
+	ns := min(x, longest)
+	p.at = p.start + frame.Time(ns)
+	if p.rem = ns - float64(frame.Time(ns)); whole {
+		p.rem = 0
+	}
+}
+
+// depart notes a departure at t that takes n bytes.
+func (p *pacer) depart(t frame.Time, n uint32, whole bool) {
+	if p.startRem = 0; t == p.at {
+		p.startRem = p.rem
+	}
+	p.start, p.last = t, float64(n)
+	p.plan(whole)
+}
+
+// more adds n bytes to the last departure: the segment goes on.
+func (p *pacer) more(n uint32, whole bool) {
+	p.last += float64(n)
+	p.plan(whole)
+}
+
+// lapsed looks at a lazy departure that is due: if the rate fell since it was
+// planned it is planned anew. It reports whether it is still due at t.
+func (p *pacer) lapsed(t frame.Time, whole bool) bool {
+	if !p.lazy || p.rate >= p.planned {
+		return true
+	}
+	p.plan(whole)
+	return p.at <= t
+}
+
+// adopt reads what the congestion control of q decided.
+func (n *NIC) adopt(q *queuePair) {
+	q.window = q.cc.Window()
+	if r := q.cc.Rate(); r != q.pace.rate {
+		q.pace.set(min(r, float64(n.cfg.Rate)), n.cfg.WholeNs)
+	}
+	q.ccDue = q.cc.Timer()
+}
+
+// segments are bursts of several frames that are paced and timed as one.
+type segments struct {
+	size uint32 // payload bytes, 0: frames are paced one by one
+	got  uint32 // of the one under way
+	open bool
+	due  frame.Time // when the one under way could have begun
+	wire uint32     // bytes of it on the wire
+	rtx  bool       // a frame of it was sent again
+
+	ring    []segment // sent, not acknowledged
+	head, n uint32
+}
+
+type segment struct {
+	last  uint64 // packet
+	due   frame.Time
+	bytes uint32 // on the wire
+	rtx   bool
+}
+
+func (s *segments) reset(size uint32) {
+	*s = segments{size: size, ring: s.ring}
+}
+
+func (s *segments) at(i uint32) *segment { return &s.ring[(s.head+i)&uint32(len(s.ring)-1)] }
+
+// sent notes a frame of the segment under way and reports whether it is the
+// last one. A retransmission ends it: samples of it would be ambiguous.
+func (s *segments) sent(seq uint64, payload, bytes uint32, rtx, lastOfMessage bool) (over bool) {
+	s.open = true
+	s.got += payload
+	s.wire += bytes
+	if rtx {
+		s.rtx = true
+		for i := uint32(0); i < s.n; i++ {
+			s.at(i).rtx = true
+		}
+	}
+	if s.got < s.size && !lastOfMessage {
+		return false
+	}
+	if !s.rtx {
+		s.push(segment{last: seq, due: s.due, bytes: s.wire})
+	}
+	s.open, s.got, s.wire, s.rtx, s.due = false, 0, 0, false, 0
+	return true
+}
+
+func (s *segments) push(g segment) {
+	if int(s.n) == len(s.ring) {
+		ring := make([]segment, max(8, 2*len(s.ring)))
+		for i := uint32(0); i < s.n; i++ {
+			ring[i] = *s.at(i)
+		}
+		s.ring, s.head = ring, 0
+	}
+	s.n++
+	*s.at(s.n - 1) = g
+}
+
+// acked takes out the segments below cum and gives the sample of the last
+// that was complete.
+func (s *segments) acked(now frame.Time, cum uint64) (rtt frame.Time, bytes uint32) {
+	for s.n > 0 && s.at(0).last < cum {
+		if g := s.at(0); !g.rtx {
+			rtt, bytes = now-g.due, g.bytes
+		}
+		s.head = (s.head + 1) & uint32(len(s.ring)-1)
+		s.n--
+	}
+	return rtt, bytes
+}
+
+// timer runs what is due of a queue pair: retransmission and congestion
+// control.
+func (n *NIC) timer(now frame.Time, q *queuePair) {
+	if q.tx.Deadline() <= now {
+		if q.tx.Timeout(now) {
+			n.count.Timeouts++
+			q.stats.Timeouts++
+			if q.cc != nil {
+				q.cc.OnLoss(now, cc.LossTimeout)
+			}
+		}
+	}
+	if q.cc != nil {
+		if q.ccDue <= now {
+			q.cc.OnTimer(now)
+		}
+		n.adopt(q)
+	}
+	n.schedule(now, q)
+	n.arm(now, q)
+}
+
+// arm sets the timer of q to what is due next. One that fires too early finds
+// out then, so that an acknowledgement, which moves the deadline on, need not
+// touch the wheel.
+func (n *NIC) arm(now frame.Time, q *queuePair) {
+	at := min(q.tx.Deadline(), q.ccDue)
+	if at < n.timers.armed(q.index) {
+		n.timers.arm(q.index, max(at, now+1))
+	}
+}

@@ -1,0 +1,247 @@
+package hostnic
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+
+	"github.com/gswitch/gswitch/cc"
+	"github.com/gswitch/gswitch/frame"
+	inband "github.com/gswitch/gswitch/int"
+	"github.com/gswitch/gswitch/transport"
+)
+
+// Where a queue pair stands that has something to send or not.
+const (
+	idle    uint8 = iota // nothing to send, window full, or not connected: on no list
+	waiting              // in the pacing wheel
+	ready                // in the ready set of its class
+)
+
+// queuePair is one end of a connection.
+type queuePair struct {
+	// What is looked at for each frame sent.
+	index   uint32
+	qpn     uint32
+	remote  uint32 // its number at the other end
+	open    bool
+	linked  bool // connected: remote is valid
+	state   uint8
+	class   uint8
+	nextRtx bool
+	nextLen uint32 // payload of the next packet
+	next    uint64 // the next packet to be sent, where state is not idle
+	posted  uint64 // packets of all messages so far
+	sent    uint64 // payload bytes sent for the first time
+	acked   uint64 // payload bytes acknowledged
+	pace    pacer
+	window  float64 // bytes in flight at most, 0 none
+	cc      cc.Algorithm
+	ccDue   frame.Time
+	tx      transport.Sender
+	msgs    messages
+	seg     segments
+	ipID    uint16
+
+	// What is looked at for each frame received.
+	rx       transport.Receiver
+	assembly assembly
+	cnpAt    frame.Time // the next congestion notification may leave then
+	ceSeen   bool       // since the last acknowledgement
+	peer     address
+	initial  uint32 // first PSN
+	codec    inband.Codec
+	intLen   int // telemetry that data frames reserve
+	ackClass uint8
+	selects  bool // its NAKs name the packet that caused them
+
+	data, reply template
+
+	transport transport.Config
+	ccName    string
+	stats     QPStats
+}
+
+// QPStats is what a queue pair counted.
+type QPStats struct {
+	TxFrames, TxBytes uint64 // data frames; payload bytes, what was sent again included
+	RxFrames, RxBytes uint64 // data frames delivered; payload bytes
+	Acks, Naks        uint64 // received
+	CEs               uint64 // acknowledgements that told of a congestion mark
+	CNPs              uint64 // congestion notifications received
+	Losses            uint64 // recoveries that a NAK began
+	Timeouts          uint64
+	WindowBlocked     uint64 // times that only the window held it back
+}
+
+// numbering of queue pairs: the low bits are the index, those above a
+// generation, so that a late frame to one that was closed finds no other.
+type numbering struct {
+	bits uint
+	gens []uint16 // by index, of the present or next use
+}
+
+func newNumbering(qps int) numbering {
+	return numbering{bits: uint(max(8, bits.Len(uint(qps-1))))}
+}
+
+func (g *numbering) number(i uint32) uint32 { return uint32(g.gens[i])<<g.bits | i }
+
+// renew moves to the next generation. The first is 1, so that the numbers 0
+// and 1 of the management queue pairs do not occur, and the last is left out,
+// so that neither does 0xffffff (IBTA 9.2.3).
+func (g *numbering) renew(i uint32) {
+	if g.gens[i]++; uint32(g.gens[i]) >= 1<<(24-g.bits)-1 {
+		g.gens[i] = 1
+	}
+}
+
+// lookup returns the open queue pair with a number.
+func (n *NIC) lookup(qpn uint32) (*queuePair, frame.Reason) {
+	i := qpn & (1<<n.numbers.bits - 1)
+	if int(i) >= len(n.qps) {
+		return nil, frame.QPUnknown
+	}
+	q := n.qps[i]
+	if !q.open || q.qpn != qpn {
+		return nil, frame.QPStale
+	}
+	return q, frame.Keep
+}
+
+// OpenQP makes a queue pair and returns its 24-bit number. It takes no frames
+// until ConnectQP names the other end.
+func (n *NIC) OpenQP(now frame.Time, cfg *QPConfig) (uint32, error) {
+	if err := cfg.validate(n); err != nil {
+		return 0, err
+	}
+	if err := cfg.Transport.Validate(); err != nil {
+		return 0, fmt.Errorf("nic %s: %w", n.cfg.Name, err)
+	}
+	q, err := n.take()
+	if err != nil {
+		return 0, err
+	}
+	q.open, q.linked, q.state = true, false, idle
+	q.class, q.ackClass = cfg.Class, cfg.Class
+	if n.cfg.AckClass >= 0 {
+		q.ackClass = uint8(n.cfg.AckClass)
+	}
+	q.initial = cfg.InitialPSN & 0xffffff
+	q.peer = addressOf(cfg.RemoteAddr)
+	q.transport = cfg.Transport
+	q.selects = cfg.Transport.Mode == transport.IRN || cfg.Transport.Mode == transport.TCP
+	q.tx.Init(&q.transport)
+	q.rx.Init(&q.transport)
+	q.codec = inband.NewCodec(cfg.INT, n.profile(cfg.INTProfile))
+	if cfg.INTRates != nil {
+		q.codec = q.codec.WithRates(cfg.INTRates)
+	}
+	q.intLen = q.codec.HeaderLen()
+	n.makeTemplates(q, cfg)
+	if err := n.fits(q); err != nil {
+		q.open = false
+		n.free = append(n.free, q.index)
+		return 0, err
+	}
+	q.posted, q.sent, q.acked, q.cnpAt, q.ceSeen, q.ipID = 0, 0, 0, 0, false, 0
+	q.stats = QPStats{}
+	q.msgs.reset()
+	q.seg.reset(cfg.Segment)
+	q.assembly.reset()
+	q.pace = pacer{lazy: cfg.LazyPacing}
+	q.window, q.ccDue = 0, frame.Never
+	n.openCC(q, cfg)
+	n.count.QPsOpen++
+	return q.qpn, nil
+}
+
+// profile returns the profile to use; the codec would make one anew for each
+// queue pair.
+func (n *NIC) profile(p *inband.Profile) *inband.Profile {
+	if p == nil {
+		return &n.defaultProfile
+	}
+	return p
+}
+
+func (n *NIC) openCC(q *queuePair, cfg *QPConfig) {
+	if cfg.CC == nil {
+		q.cc, q.ccName = nil, ""
+		return
+	}
+	n.env = cc.Env{
+		Rate: float64(n.cfg.Rate), BaseRTT: n.cfg.BaseRTT, Payload: n.cfg.Payload,
+		MTU: int(n.dataWire(q, uint32(n.cfg.Payload))), Range: q.codec.Range(),
+	}
+	r, ok := q.cc.(cc.Resetter)
+	if ok && cfg.CCName != "" && cfg.CCName == q.ccName {
+		r.Reset(&n.env)
+	} else {
+		q.cc, q.ccName = cfg.CC(&n.env), cfg.CCName
+	}
+	n.adopt(q)
+}
+
+// take returns a queue pair that is not open.
+func (n *NIC) take() (*queuePair, error) {
+	if k := len(n.free); k > 0 {
+		q := n.qps[n.free[k-1]]
+		n.free = n.free[:k-1]
+		n.numbers.renew(q.index)
+		q.qpn = n.numbers.number(q.index)
+		return q, nil
+	}
+	i := uint32(len(n.qps))
+	if int(i) >= n.maxQPs {
+		return nil, fmt.Errorf("nic %s: %d queue pairs are open, more than MaxQPs allows", n.cfg.Name, i)
+	}
+	q := &queuePair{index: i}
+	n.qps = append(n.qps, q)
+	n.numbers.gens = append(n.numbers.gens, 1)
+	q.qpn = n.numbers.number(i)
+	n.paceWheel.grow()
+	n.timers.grow()
+	return q, nil
+}
+
+var errConnected = errors.New("the queue pair is connected already")
+
+// ConnectQP names the other end's queue pair: now both directions are open.
+func (n *NIC) ConnectQP(now frame.Time, qpn, remote uint32) error {
+	q, why := n.lookup(qpn)
+	if why != frame.Keep {
+		return fmt.Errorf("nic %s: there is no queue pair %#x: %v", n.cfg.Name, qpn, why)
+	}
+	if q.linked {
+		return fmt.Errorf("nic %s: queue pair %#x: %w", n.cfg.Name, qpn, errConnected)
+	}
+	q.remote, q.linked = remote&0xffffff, true
+	q.data.setQP(q.remote)
+	q.reply.setQP(q.remote)
+	n.schedule(now, q)
+	return nil
+}
+
+// CloseQP ends a queue pair. What was not acknowledged is told as flushed;
+// frames that still arrive for it are counted as stale.
+func (n *NIC) CloseQP(now frame.Time, qpn uint32) error {
+	q, why := n.lookup(qpn)
+	if why != frame.Keep {
+		return fmt.Errorf("nic %s: there is no queue pair %#x: %v", n.cfg.Name, qpn, why)
+	}
+	n.park(q)
+	n.timers.remove(q.index)
+	if c := &n.classes[q.class]; c.set.burst == q.index {
+		c.set.burst = noNode
+	}
+	for q.msgs.n > 0 {
+		m := q.msgs.at(0)
+		n.done = append(n.done, Completion{Op: SendDone, QPN: q.qpn, ID: m.id, Bytes: m.bytes, Start: m.start, End: now, Retransmitted: m.rtx, Status: StatusFlushed})
+		q.msgs.pop()
+	}
+	q.open, q.linked = false, false
+	n.free = append(n.free, q.index)
+	n.count.QPsOpen--
+	return nil
+}

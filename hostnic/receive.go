@@ -1,0 +1,104 @@
+package hostnic
+
+import (
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// Receive implements frame.Node: flow control acts, data goes to the receiver
+// of its queue pair and is answered, acknowledgements go to the sender.
+func (n *NIC) Receive(now frame.Time, port uint16, v []frame.Ref) {
+	for len(v) > 0 {
+		k := min(len(v), vector)
+		n.parser.Parse(n.arena, v[:k])
+		for _, r := range v[:k] {
+			n.receive(now, r)
+		}
+		v = v[k:]
+	}
+}
+
+func (n *NIC) receive(now frame.Time, r frame.Ref) {
+	m := n.arena.Meta(r)
+	n.count.RxFrames++
+	n.count.RxBytes += uint64(m.Wire)
+	b := n.arena.Bytes(r)
+	const plain = frame.HasRoCE | frame.HasTunnel | frame.IsFragment | frame.IsMulticast
+	switch {
+	case !n.up:
+		n.drop(r, frame.PortDown)
+	case m.Reason != frame.Keep:
+		n.drop(r, m.Reason)
+	case m.Flags&frame.IsMACControl != 0:
+		n.flowControl(now, r, m, b)
+	case wire.Ethernet(b).DstUint64() != n.mac:
+		n.drop(r, frame.ForeignMAC)
+	case m.Flags&plain != frame.HasRoCE || m.Flags&frame.Chained != 0:
+		n.drop(r, frame.LocalUnhandled)
+	default:
+		n.roce(now, r, m, b)
+	}
+}
+
+// flowControl takes in a PFC or pause frame.
+func (n *NIC) flowControl(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
+	if dst := wire.Ethernet(b).DstUint64(); dst != n.mac && dst != wire.MACControlAddr.Uint64() {
+		n.drop(r, frame.ForeignMAC)
+		return
+	}
+	switch wire.MACControl(b).Opcode() {
+	case wire.OpPFC:
+		var f wire.PFCFields
+		if _, why := f.Decode(b); why != frame.Keep {
+			n.drop(r, why)
+			return
+		}
+		n.flow.Receive(now, uint16(f.Enable), f.Quanta)
+	case wire.OpPause:
+		n.flow.ReceivePause(now, wire.MACControl(b).PauseQuanta())
+	default:
+		n.drop(r, frame.ParseMACControlOp)
+		return
+	}
+	n.obey(now)
+	n.pool.Free(r)
+}
+
+// roce takes in a RoCEv2 frame: it finds the queue pair and checks that the
+// frame comes from the other end of it and is whole.
+func (n *NIC) roce(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
+	bth := wire.BTHOffset(m, b)
+	q, why := n.lookup(wire.BTH(b[bth:]).DestQP())
+	if why != frame.Keep {
+		n.drop(r, why)
+		return
+	}
+	src, dst := int(m.L3)+12, int(m.L3)+16
+	if m.Flags&frame.HasIPv6 != 0 {
+		src, dst = int(m.L3)+8, int(m.L3)+24
+	}
+	v4 := m.Flags&frame.HasIPv4 != 0
+	switch {
+	case v4 != n.addr.v4 || !n.addr.is(b[dst:]) || !q.linked || !q.peer.is(b[src:]):
+		n.drop(r, frame.QPPeer)
+		return
+	case !n.cfg.Virtual && !icrcOK(m, b):
+		n.drop(r, frame.BadICRC)
+		return
+	}
+	switch op := b[bth]; {
+	case op == wire.RCAcknowledge:
+		n.acknowledged(now, r, m, b, bth, q)
+	case op <= wire.RCSendOnly && op != wire.RCSendLastImmediate:
+		if n.slow.on {
+			n.hold(now, r)
+			return
+		}
+		n.take1(now, r, m, b, bth, q)
+	case op == wire.RoCECongestionNotify:
+		n.notified(now, q)
+		n.pool.Free(r)
+	default:
+		n.drop(r, frame.QPOpcode)
+	}
+}

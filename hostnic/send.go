@@ -1,0 +1,374 @@
+package hostnic
+
+import (
+	"math/bits"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// class is what a traffic class keeps for sending data.
+type class struct {
+	set     readySet
+	level   uint8 // classes that share what is left by weight
+	quantum int64 // bytes of a turn, 0 strict
+	deficit int64
+	turn    uint8 // of the level's highest class: whose turn it is
+}
+
+// quantumUnit is the turn of weight 1 in a level whose least weight it is: a
+// standard full-size frame with its overhead on the link.
+const quantumUnit = 1538
+
+// setLevels groups neighbouring weighted classes, as egress ports of switches
+// do (see package scheduler).
+func (n *NIC) setLevels() {
+	w := &n.cfg.Weights
+	for i := 7; i >= 0; {
+		lo, least := i, w[i]
+		for least != 0 && lo > 0 && w[lo-1] != 0 {
+			lo--
+			least = min(least, w[lo])
+		}
+		n.classes[i].turn = uint8(i)
+		for k := lo; k <= i; k++ {
+			n.classes[k].level = uint8(1<<(i+1) - 1<<lo)
+			if least != 0 {
+				n.classes[k].quantum = int64(w[k]) * quantumUnit / int64(least)
+			}
+		}
+		i = lo - 1
+	}
+}
+
+// nextClass chooses among the classes that can send: the highest, or by
+// deficit round robin in its level. A class may overdraw its turn by a frame,
+// which its next one pays back (surplus round robin: the length of the next
+// frame need not be known).
+func (n *NIC) nextClass(can uint8) int {
+	i := bits.Len8(can) - 1
+	if n.classes[i].quantum == 0 {
+		return i
+	}
+	level := n.classes[i].level
+	can &= level
+	lead := &n.classes[bits.Len8(level)-1]
+	c := int(lead.turn)
+	for can>>c&1 == 0 || n.classes[c].deficit <= 0 {
+		if below := can & (1<<c - 1); below != 0 {
+			c = bits.Len8(below) - 1
+		} else {
+			c = bits.Len8(can) - 1
+		}
+		lead.turn = uint8(c)
+		n.classes[c].deficit = min(n.classes[c].deficit, 0) + n.classes[c].quantum
+	}
+	return c
+}
+
+// schedule puts q where it belongs, after anything that may have changed what
+// it has to send, its window or its pace.
+func (n *NIC) schedule(now frame.Time, q *queuePair) {
+	if !q.linked {
+		return
+	}
+	seq, rtx, ok := q.tx.Peek(now, q.posted)
+	if !ok {
+		n.park(q)
+		if q.transport.RetransmitDelay != 0 {
+			n.arm(now, q) // Peek may have asked to be called again
+		}
+		return
+	}
+	q.next, q.nextRtx = seq, rtx
+	q.nextLen = n.lengthOf(q, seq)
+	if !n.permits(q) {
+		if q.state != idle {
+			q.stats.WindowBlocked++
+		}
+		n.park(q)
+		return
+	}
+	at := q.pace.at
+	if q.seg.open {
+		at = 0
+	}
+	if at <= max(now, n.clock.Free()) {
+		n.setReady(now, q)
+		return
+	}
+	if q.state == ready {
+		n.unready(q)
+		q.seg.due = 0 // seg is not open: it would be due
+	}
+	q.state = waiting
+	n.paceWheel.arm(q.index, at)
+	n.touch(at)
+}
+
+// lengthOf returns the payload of a packet.
+func (n *NIC) lengthOf(q *queuePair, seq uint64) uint32 {
+	if m := q.msgs.find(seq); seq+1 == m.end {
+		return m.lastLen
+	}
+	return uint32(n.cfg.Payload)
+}
+
+// permits is the window check: what is in flight and the next packet must fit,
+// but one packet may always be under way (HPCC section 3.2). A selective
+// retransmission is in flight already.
+func (n *NIC) permits(q *queuePair) bool {
+	if q.window <= 0 || !q.tx.AddsToFlight(q.nextRtx) {
+		return true
+	}
+	flight := q.tx.BytesInFlight()
+	switch {
+	case flight == 0:
+		return true
+	case n.cfg.Overshoot:
+		return float64(flight) < q.window
+	}
+	return float64(flight+uint64(q.nextLen)) <= q.window
+}
+
+func (n *NIC) setReady(now frame.Time, q *queuePair) {
+	if q.seg.size != 0 && q.seg.due == 0 {
+		q.seg.due = max(q.pace.at, now)
+	}
+	if q.state == ready {
+		return
+	}
+	if q.state == waiting {
+		n.paceWheel.remove(q.index)
+	}
+	q.state = ready
+	c := &n.classes[q.class]
+	if int(q.index>>6) >= len(c.set.word[0]) {
+		c.set.grow(len(n.qps))
+	}
+	c.set.set(q.index)
+	n.ready |= 1 << q.class
+	n.touch(now)
+}
+
+func (n *NIC) unready(q *queuePair) {
+	c := &n.classes[q.class]
+	c.set.clear(q.index)
+	if c.set.empty() {
+		n.ready &^= 1 << q.class
+	}
+}
+
+// park takes q off all lists.
+func (n *NIC) park(q *queuePair) {
+	switch q.state {
+	case waiting:
+		n.paceWheel.remove(q.index)
+	case ready:
+		n.unready(q)
+	}
+	if q.state = idle; !q.seg.open {
+		q.seg.due = 0
+	}
+}
+
+// expire moves a queue pair whose departure is due, and which has left the
+// wheel, to the ready set.
+func (n *NIC) expire(now frame.Time, q *queuePair) {
+	q.state = idle
+	if !q.pace.lapsed(now, n.cfg.WholeNs) {
+		q.state = waiting
+		n.paceWheel.arm(q.index, q.pace.at)
+		return
+	}
+	n.setReady(now, q)
+}
+
+// sendableAcks returns the classes with replies that no pause holds back.
+func (n *NIC) sendableAcks() uint8 {
+	if n.cfg.AckPauseClass < 0 {
+		return n.ackReady &^ n.paused
+	}
+	if n.paused>>n.cfg.AckPauseClass&1 != 0 {
+		return 0
+	}
+	return n.ackReady
+}
+
+// pick takes the next frame to start on the link at t, Nil if there is none.
+func (n *NIC) pick(t, now frame.Time) frame.Ref {
+	if m := n.sendableAcks(); m != 0 {
+		c := bits.Len8(m) - 1
+		r := n.acks[c].Pop(n.arena)
+		if n.acks[c].Len() == 0 {
+			n.ackReady &^= 1 << c
+		}
+		n.depart(t, r)
+		return r
+	}
+	for {
+		can := n.ready &^ n.paused
+		if can == 0 {
+			return frame.Nil
+		}
+		c := &n.classes[n.nextClass(can)]
+		q := n.qps[c.set.next()]
+		if !q.seg.open && !q.pace.lapsed(max(t, now), n.cfg.WholeNs) {
+			n.schedule(now, q)
+			continue
+		}
+		if r := n.send(t, now, c, q); r != frame.Nil {
+			return r
+		}
+	}
+}
+
+// send makes the next data frame of q, to start on the link at t. It returns
+// Nil if there is no chunk for it: it is lost then, like one on the way, so
+// that the queue pair goes on by the rules of its transport.
+func (n *NIC) send(t, now frame.Time, c *class, q *queuePair) frame.Ref {
+	seq, rtx, payload := q.next, q.nextRtx, q.nextLen
+	msg := q.msgs.find(seq)
+	bytes := n.dataWire(q, payload)
+	if !q.seg.open {
+		t = max(t, min(q.pace.at, now)) // a link that catches up does not send ahead of the pace
+	}
+	r := n.pool.Alloc()
+	if r == frame.Nil {
+		n.count.Drops[frame.ArenaExhausted]++
+	} else {
+		m := n.arena.Reset(r)
+		m.Wire, m.Class = bytes, q.class
+		n.writeData(q, r, m, msg, seq, payload)
+		n.clock.Idle(t)
+		n.depart(t, r)
+	}
+	q.tx.Sent(t, seq, payload, rtx)
+	q.stats.TxFrames++
+	q.stats.TxBytes += uint64(payload)
+	n.count.DataFrames++
+	if rtx {
+		msg.rtx++
+		n.count.Retransmissions++
+	} else {
+		q.sent += uint64(payload)
+	}
+	onLink := bytes + n.cfg.Overhead
+	c.set.last = q.index
+	if c.quantum != 0 {
+		c.deficit -= int64(onLink)
+	}
+	n.paceSent(t, c, q, seq, payload, onLink, rtx, seq+1 == msg.end)
+	if q.cc != nil {
+		q.cc.OnSend(t, bytes)
+		if due := q.cc.Timer(); due != q.ccDue {
+			q.ccDue = due
+		}
+	}
+	n.schedule(now, q)
+	n.arm(now, q)
+	return r
+}
+
+// paceSent charges a frame to the pace of q.
+func (n *NIC) paceSent(t frame.Time, c *class, q *queuePair, seq uint64, payload, onLink uint32, rtx, last bool) {
+	whole := n.cfg.WholeNs
+	if q.seg.size == 0 {
+		if q.pace.on {
+			q.pace.depart(t, onLink, whole)
+		}
+		return
+	}
+	goesOn := q.seg.open
+	over := q.seg.sent(seq, payload, onLink, rtx, last)
+	if q.pace.on && goesOn {
+		q.pace.more(onLink, whole)
+	} else if q.pace.on {
+		q.pace.depart(t, onLink, whole)
+	}
+	if c.set.burst = q.index; over {
+		c.set.burst = noNode
+	}
+}
+
+// writeData writes the bytes of a data frame.
+func (n *NIC) writeData(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, seq uint64, payload uint32) {
+	head := uint32(q.data.n)
+	extra := uint32(0)
+	if !n.cfg.Virtual {
+		extra = payload + pad(payload) + wire.ICRCLen
+	}
+	m.Len = uint16(head + extra)
+	b := n.arena.Bytes(r)
+	q.ipID++
+	q.data.stamp(b, m.Wire, q.ipID)
+	bth := b[q.data.bth:]
+	first, last := seq == msg.first, seq+1 == msg.end
+	psn := (q.initial + uint32(seq)) & 0xffffff
+	switch {
+	case first && last:
+		bth[0] = wire.RCSendOnly
+	case first:
+		bth[0] = wire.RCSendFirst
+	case last:
+		bth[0] = wire.RCSendLast
+	default:
+		bth[0] = wire.RCSendMiddle
+	}
+	if last || q.transport.AckEvery <= 1 {
+		psn |= 1 << 31 // AckReq
+	}
+	be.PutUint32(bth[8:12], psn)
+	switch s := n.cfg.Sizes.Data; {
+	case s != 0:
+		// Virtual only: how far the frame had to be raised to hold its headers.
+		bth[8] |= byte(m.Wire-uint32(s+q.intLen)-payload) & 0x7f
+	case n.cfg.Virtual:
+		bth[1] |= byte(pad(payload)) << 4
+	default:
+		bth[1] |= byte(pad(payload)) << 4
+		n.writePayload(b, head, msg, seq, payload)
+	}
+}
+
+// writePayload writes payload, padding and ICRC.
+func (n *NIC) writePayload(b []byte, head uint32, msg *message, seq uint64, payload uint32) {
+	body := b[head : len(b)-wire.ICRCLen]
+	k := 0
+	if msg.data != nil {
+		k = copy(body[:payload], msg.data[(seq-msg.first)*uint64(n.cfg.Payload):])
+	}
+	clear(body[k:])
+	sealICRC(b)
+}
+
+// depart puts a frame on the link at t.
+func (n *NIC) depart(t frame.Time, r frame.Ref) {
+	m := n.arena.Meta(r)
+	bytes := m.Wire + n.cfg.Overhead
+	m.Depart, m.TxBytes = t, n.count.LinkBytes
+	m.QBytes, m.QFrames = 0, 0
+	n.charge(t, bytes)
+	m.Span = uint32(n.clock.Free() - t)
+	n.count.LinkBytes += uint64(bytes)
+	n.count.TxFrames++
+	n.count.TxBytes += uint64(m.Wire)
+	n.count.TxClass[m.Class&7]++
+}
+
+func (n *NIC) charge(t frame.Time, bytes uint32) {
+	if n.cfg.WholeNs {
+		n.clock.Idle(t + n.clock.Span(bytes))
+		return
+	}
+	n.clock.Charge(bytes)
+}
+
+// takeControl takes the oldest flow control frame: it leaves at once, as the
+// ones of switches do, and its time is charged to the link.
+func (n *NIC) takeControl(now frame.Time) frame.Ref {
+	r := n.control.Pop(n.arena)
+	n.depart(max(now, n.clock.Free()), r)
+	n.count.FlowFrames++
+	return r
+}

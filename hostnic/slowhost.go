@@ -1,0 +1,129 @@
+package hostnic
+
+import (
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/scheduler"
+)
+
+// slowReceiver is a host that takes data frames slower than they arrive: they
+// wait in a bounded buffer, and the neighbour is asked to pause.
+type slowReceiver struct {
+	on      bool
+	stuck   bool // it takes nothing
+	limit   uint32
+	xoff    uint32
+	xon     uint32
+	classes uint8 // to be paused
+	asking  bool
+	held    uint32 // bytes
+	queue   frame.FIFO
+	clock   scheduler.RateClock
+	overAt  frame.Time // the oldest frame has left the buffer then, Never if there is none or it is stuck
+}
+
+func (r *ReceiveConfig) buffer() uint32 {
+	if r.Buffer == 0 {
+		return defaultRxBuf
+	}
+	return r.Buffer
+}
+
+// thresholds returns XOFF and XON. What still arrives after the request is a
+// cable's length both ways, a frame that the neighbour has begun, and one of
+// ours before the request (IEEE 802.1Q annex O).
+func (r *ReceiveConfig) thresholds(c *Config) (xoff, xon uint32) {
+	xoff, xon = r.XOFF, r.XON
+	if xoff == 0 {
+		frames := 2 * uint64(max(c.Payload, defaultPayload)+templateLen)
+		way := uint64(float64(c.Rate) / 8e9 * float64(2*c.CableDelay))
+		if need := way + frames; need < uint64(r.buffer()) {
+			xoff = r.buffer() - uint32(need)
+		}
+	}
+	if xon == 0 {
+		xon = xoff / 2
+	}
+	return xoff, xon
+}
+
+func (s *slowReceiver) init(c *Config) {
+	s.queue.Init()
+	s.overAt = frame.Never
+	s.configure(c)
+}
+
+func (s *slowReceiver) configure(c *Config) {
+	r := &c.Receive
+	s.on = s.stuck || r.Rate != 0
+	s.limit = r.buffer()
+	s.xoff, s.xon = r.thresholds(c)
+	s.clock.SetRate(r.Rate)
+	s.classes = 0xff
+	if c.PFC {
+		s.classes = c.PFCClasses
+	}
+}
+
+// SetReceiver changes how fast the host takes frames: rate in bit/s, 0 at
+// once. A stuck host takes nothing until it is set free.
+func (n *NIC) SetReceiver(now frame.Time, rate uint64, stuck bool) {
+	s := &n.slow
+	n.cfg.Receive.Rate, s.stuck = rate, stuck
+	s.configure(&n.cfg)
+	s.overAt = frame.Never
+	if !stuck && s.queue.Len() > 0 {
+		s.begin(now, n.arena)
+	}
+	n.drainSlow(now)
+	n.ask(now)
+}
+
+func (s *slowReceiver) due() frame.Time { return s.overAt }
+
+// begin starts to take the oldest frame.
+func (s *slowReceiver) begin(now frame.Time, a *frame.Arena) {
+	s.clock.Idle(now)
+	s.clock.Charge(a.Meta(s.queue.Head()).Wire)
+	s.overAt = max(now, s.clock.Free())
+}
+
+// hold takes in a frame that the host is too slow for.
+func (n *NIC) hold(now frame.Time, r frame.Ref) {
+	s, bytes := &n.slow, n.arena.Meta(r).Wire
+	if s.held+bytes > s.limit {
+		n.drop(r, frame.BufferFull)
+		return
+	}
+	s.held += bytes
+	s.queue.Push(n.arena, r)
+	if s.queue.Len() == 1 && !s.stuck {
+		s.begin(now, n.arena)
+	}
+	if s.held > s.xoff && !s.asking {
+		s.asking = true
+		n.flow.Request(s.classes)
+		n.ask(now)
+	}
+}
+
+// drainSlow takes what the host has had time for.
+func (n *NIC) drainSlow(now frame.Time) {
+	s := &n.slow
+	for s.overAt <= now {
+		r := s.queue.Pop(n.arena)
+		s.held -= n.arena.Meta(r).Wire
+		at := s.overAt
+		if s.overAt = frame.Never; s.queue.Len() > 0 {
+			s.begin(at, n.arena)
+		}
+		n.data(now, r)
+	}
+	if s.asking && s.held <= s.xon {
+		s.asking = false
+		n.flow.Request(0)
+		n.ask(now)
+	}
+}
+
+// Held returns the bytes in the buffer of a slow receiver.
+func (n *NIC) Held() uint32 { return n.slow.held }
