@@ -33,6 +33,9 @@ type host struct {
 	up      bool
 	history []string // nil: not kept
 	keep    bool
+	seq     bool // keep numbers and times of arrivals
+	seqs    []uint32
+	times   []frame.Time
 	timer   frame.Time // when it gets more credit, Never without
 	every   frame.Time
 	give    uint64
@@ -65,6 +68,9 @@ func (h *host) Receive(now frame.Time, _ uint16, v []frame.Ref) {
 			}
 			h.dirty = true
 		} else {
+			if h.seq {
+				h.seqs, h.times = append(h.seqs, binary.BigEndian.Uint32(b[50:])), append(h.times, now)
+			}
 			h.got++
 			h.bytes += uint64(m.Wire)
 		}
@@ -278,6 +284,12 @@ func (n *network) all(seed uint64, credit uint64, leaves, hosts int) {
 		}
 		h.credit = credit
 	}
+}
+
+// counts reads what a switch counted for a port.
+func counts(sw *vswitch.Switch, port uint16) (c vswitch.PortCounts) {
+	sw.Nodes[0].ReadPort(port, &c)
+	return c
 }
 
 func (n *network) run(tb testing.TB, until frame.Time) {
