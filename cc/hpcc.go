@@ -281,7 +281,7 @@ func (h *hpcc) single(p *inband.Path, full bool) {
 			continue
 		}
 		u, dt := h.measure(i, hop)
-		if u > worst {
+		if u > worst || u == worst && dt > tau {
 			worst, tau = u, dt
 		}
 		h.keep(i, hop)
