@@ -23,6 +23,7 @@ type host struct {
 	proto []byte // headers of its frames
 	to    func(i uint64) (dst uint32, port uint16)
 	wire  func(i uint64) uint32
+	tos   func(i uint64) byte
 
 	credit  uint64 // frames that it may still send
 	sent    uint64
@@ -49,6 +50,7 @@ func newHost(pool *frame.Pool, addr uint32, rate uint64, gateway wire.MAC) *host
 	h.proto = wt.Frame(wt.Eth(gateway, wt.MAC(uint16(addr)+100)), wt.IPv4(src.String(), "10.0.0.1", wt.TOS(2)), wt.UDP(1000, 4791), wt.Zeros(12+32))
 	h.to = func(uint64) (uint32, uint16) { return addr, 0 }
 	h.wire = func(uint64) uint32 { return 1090 }
+	h.tos = func(uint64) byte { return 0 }
 	return h
 }
 
@@ -93,6 +95,7 @@ func (h *host) Transmit(now frame.Time, _ uint16, out []frame.Ref) int {
 	binary.BigEndian.PutUint32(b[30:], dst)
 	binary.BigEndian.PutUint16(b[34:], port)
 	binary.BigEndian.PutUint32(b[50:], uint32(h.sent))
+	b[15] = 2 | h.tos(h.sent)
 	binary.BigEndian.PutUint16(b[16:], uint16(n-14))
 	binary.BigEndian.PutUint16(b[38:], uint16(n-34))
 	b[24], b[25] = 0, 0

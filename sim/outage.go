@@ -86,7 +86,8 @@ func (e *Engine) Reboot(node int, down frame.Time) error {
 // SetClock lets a node's own time run faster by drift (parts per billion,
 // negative: slower) and puts it forward or back by step, from now on. The node
 // must not see time go back: a step back is made up by a clock that runs at
-// half speed until it is done, as adjtime does.
+// half speed until it is done, as adjtime does. The ports of a fast node start
+// a frame up to a nanosecond late, since it does not see each of its own.
 func (e *Engine) SetClock(node int, drift int64, step frame.Time) error {
 	if err := e.checkNode(node); err != nil {
 		return err

@@ -110,7 +110,10 @@ func (e *Engine) armTimer(i int32, n *node, at frame.Time) {
 // offer lets direction d send what may leave now.
 func (e *Engine) offer(d int32, n *node) {
 	dir := &e.dirs[d]
-	if dir.free <= e.now {
+	switch {
+	case dir.txAt == e.now: // its turn comes with those that are due
+		return
+	case dir.free <= e.now:
 		e.transmit(d)
 		return
 	}
