@@ -83,22 +83,14 @@ func (n *NIC) feed(now frame.Time, q *queuePair, a transport.Ack) {
 	n.arm(now, q)
 }
 
-// sample fills in the RTT of a frame, or of a segment that is complete: from
-// the start of its transmission (a segment: from when it could have begun) to
-// now, less what its own bytes take at line rate (TIMELY section 3, "RTT =
-// t_completion - t_send - seg.size/NIC line rate").
+// sample fills in the RTT of a frame, or of a segment that is complete; see
+// the package comment.
 func (n *NIC) sample(now frame.Time, q *queuePair, res *transport.AckResult) {
 	f := &n.feedback
-	var onLink uint32
 	if q.seg.size != 0 {
-		f.RTT, onLink = q.seg.acked(now, q.tx.Cum())
-		f.Bytes = onLink
+		f.RTT, f.Bytes = q.seg.acked(now, q.tx.Cum())
 	} else if res.RTT > 0 {
-		f.RTT, f.Bytes = res.RTT, n.dataWire(q, res.RTTBytes)
-		onLink = f.Bytes + n.cfg.Overhead
-	}
-	if f.RTT > 0 && !n.cfg.RawRTT {
-		f.RTT = max(1, f.RTT-n.clock.Span(onLink))
+		f.RTT, f.Bytes = res.RTT, n.dataWire(q, res.RTTBytes)+n.cfg.Overhead
 	}
 }
 

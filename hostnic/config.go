@@ -47,9 +47,6 @@ type Config struct {
 
 	CNP CNPConfig
 
-	// RawRTT leaves the serialisation of the frame (or segment) itself in the
-	// RTT samples, as ns-3 models do. See Feedback in doc.go.
-	RawRTT bool
 	// Overshoot sends while the bytes in flight are below the window, so that
 	// they may exceed it by a frame, instead of only what fits.
 	Overshoot bool
@@ -104,6 +101,12 @@ type QPConfig struct {
 	INTRates   *inband.RateTable // link rates, where the format does not carry them
 
 	InitialPSN uint32 // of both directions, 24 bits
+
+	// Place takes the payload of each packet that is new, in the order of
+	// arrival, with the number of the packet in its direction. The bytes are
+	// its own only during the call. nil: they are counted and forgotten, as
+	// in virtual time.
+	Place func(qpn uint32, packet uint64, payload []byte)
 
 	// Segment paces bursts of this many payload bytes instead of frames, and
 	// takes one RTT sample per burst; 0 paces frames (TIMELY 4.2.1).

@@ -59,11 +59,14 @@ func (n *NIC) data(now frame.Time, r frame.Ref) {
 		n.drop(r, why)
 		return
 	}
-	n.take1(now, r, m, b, bth, q)
+	if !n.cfg.Virtual {
+		b = whole(m, b)
+	}
+	n.takeData(now, r, m, b, bth, q)
 }
 
-// take1 takes in a data frame, delivers its payload and answers it.
-func (n *NIC) take1(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth int, q *queuePair) {
+// takeData takes in a data frame, delivers its payload and answers it.
+func (n *NIC) takeData(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth int, q *queuePair) {
 	op := b[bth]
 	size, ok := n.payload(m, b, bth, bth+wire.BTHLen)
 	k := &kinds[op]
@@ -87,6 +90,9 @@ func (n *NIC) take1(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth in
 		}
 	}
 	if v.Deliver {
+		if q.place != nil && !n.cfg.Virtual {
+			q.place(q.qpn, seq, b[bth+wire.BTHLen:][:size])
+		}
 		n.deliver(now, q, seq, size, k.kind, &v)
 	} else if v.Duplicate {
 		n.count.Duplicates++

@@ -53,6 +53,7 @@ type queuePair struct {
 	codec    inband.Codec
 	intLen   int // telemetry that data frames reserve
 	ackClass uint8
+	place    func(qpn uint32, packet uint64, payload []byte)
 	selects  bool // its NAKs name the packet that caused them
 
 	data, reply template
@@ -129,7 +130,7 @@ func (n *NIC) OpenQP(now frame.Time, cfg *QPConfig) (uint32, error) {
 	}
 	q.initial = cfg.InitialPSN & 0xffffff
 	q.peer = addressOf(cfg.RemoteAddr)
-	q.transport = cfg.Transport
+	q.transport, q.place = cfg.Transport, cfg.Place
 	q.selects = cfg.Transport.Mode == transport.IRN || cfg.Transport.Mode == transport.TCP
 	q.tx.Init(&q.transport)
 	q.rx.Init(&q.transport)

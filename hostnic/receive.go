@@ -82,9 +82,16 @@ func (n *NIC) roce(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
 	case v4 != n.addr.v4 || !n.addr.is(b[dst:]) || !q.linked || !q.peer.is(b[src:]):
 		n.drop(r, frame.QPPeer)
 		return
-	case !n.cfg.Virtual && !icrcOK(m, b):
-		n.drop(r, frame.BadICRC)
-		return
+	}
+	if !n.cfg.Virtual {
+		if b = whole(m, b); b == nil {
+			n.drop(r, frame.RoCELength)
+			return
+		}
+		if !wire.CheckICRC(b, int(m.L3), bth) {
+			n.drop(r, frame.BadICRC)
+			return
+		}
 	}
 	switch op := b[bth]; {
 	case op == wire.RCAcknowledge:
@@ -94,11 +101,21 @@ func (n *NIC) roce(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
 			n.hold(now, r)
 			return
 		}
-		n.take1(now, r, m, b, bth, q)
+		n.takeData(now, r, m, b, bth, q)
 	case op == wire.RoCECongestionNotify:
 		n.notified(now, q)
 		n.pool.Free(r)
 	default:
 		n.drop(r, frame.QPOpcode)
 	}
+}
+
+// whole cuts off what pads an Ethernet frame after its UDP datagram. It
+// returns nil if not all of the datagram is in memory.
+func whole(m *frame.Meta, b []byte) []byte {
+	end := int(m.L4) + int(wire.UDP(b[m.L4:]).Length())
+	if end > len(b) {
+		return nil
+	}
+	return b[:end]
 }

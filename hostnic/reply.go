@@ -51,7 +51,7 @@ func (n *NIC) answer(now frame.Time, r frame.Ref, q *queuePair, v *transport.Ver
 	n.writeReply(b, q, v, nak)
 	copy(b[head:], n.echo[:echo])
 	if !n.cfg.Virtual {
-		sealICRC(b)
+		wire.PutICRC(b, wire.EthernetLen, int(q.reply.bth))
 	}
 	n.queueReply(now, r, q)
 }
@@ -111,7 +111,7 @@ func (n *NIC) notify(now frame.Time, q *queuePair) {
 	bth[0], bth[4] = wire.RoCECongestionNotify, becn
 	clear(b[q.reply.n:])
 	if !n.cfg.Virtual {
-		sealICRC(b)
+		wire.PutICRC(b, wire.EthernetLen, int(q.reply.bth))
 	}
 	n.count.CNPsSent++
 	n.queueReply(now, r, q)

@@ -261,9 +261,7 @@ func (n *NIC) send(t, now frame.Time, c *class, q *queuePair) frame.Ref {
 	n.paceSent(t, c, q, seq, payload, onLink, rtx, seq+1 == msg.end)
 	if q.cc != nil {
 		q.cc.OnSend(t, bytes)
-		if due := q.cc.Timer(); due != q.ccDue {
-			q.ccDue = due
-		}
+		n.adopt(q)
 	}
 	n.schedule(now, q)
 	n.arm(now, q)
@@ -327,19 +325,19 @@ func (n *NIC) writeData(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, 
 		bth[1] |= byte(pad(payload)) << 4
 	default:
 		bth[1] |= byte(pad(payload)) << 4
-		n.writePayload(b, head, msg, seq, payload)
+		n.writePayload(q, b, msg, seq, payload)
 	}
 }
 
 // writePayload writes payload, padding and ICRC.
-func (n *NIC) writePayload(b []byte, head uint32, msg *message, seq uint64, payload uint32) {
-	body := b[head : len(b)-wire.ICRCLen]
+func (n *NIC) writePayload(q *queuePair, b []byte, msg *message, seq uint64, payload uint32) {
+	body := b[q.data.n : len(b)-wire.ICRCLen]
 	k := 0
 	if msg.data != nil {
 		k = copy(body[:payload], msg.data[(seq-msg.first)*uint64(n.cfg.Payload):])
 	}
 	clear(body[k:])
-	sealICRC(b)
+	wire.PutICRC(b, wire.EthernetLen, int(q.data.bth))
 }
 
 // depart puts a frame on the link at t.
