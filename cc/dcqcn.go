@@ -7,8 +7,9 @@ func init() {
 		Name:  "dcqcn",
 		Title: "DCQCN: rates from congestion notifications, with the timers that NIC vendors ship",
 		Paper: "Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015",
+		Cite:  "DCQCN, SIGCOMM 2015",
 		Kind:  "rate",
-		Needs: "congestion notifications (CNP), or the congestion mark echoed in acknowledgements",
+		Needs: "CNPs, or echoed marks",
 		Params: []Param{
 			{Name: "ti", Unit: UnitTime, Default: "300us", Min: 100, Max: 1e12, Source: "HPCC section 5.1, vendor default (DCQCN: 55us)",
 				Doc: "T_i: time between two rate increases"},
@@ -41,9 +42,9 @@ func init() {
 	// give; 200 Mb/s at 40 Gb/s is what simulations of it use.
 	original := map[string]string{"ti": "55us", "td": "50us", "cut": "immediate", "alpha_timer": "55us", "f": "5", "byte_counter": "10MB",
 		"rai": "40Mbps", "rhai": "200Mbps", "clamp": "true"}
-	preset("dcqcn+win", "dcqcn", "DCQCN with vendor timers and HPCC's window", map[string]string{"window": "rate"})
-	preset("dcqcn-original", "dcqcn", "DCQCN with the timers and the byte counter of its paper", original)
-	preset("dcqcn-vendor", "dcqcn", "DCQCN with vendor timers, T_i 300us and T_d 4us", map[string]string{"ti": "300us", "td": "4us", "cut": "tick", "alpha_timer": "1us"})
+	preset("dcqcn+win", "dcqcn", "DCQCN with vendor timers and HPCC's window", "HPCC section 5.1", map[string]string{"window": "rate"})
+	preset("dcqcn-original", "dcqcn", "DCQCN with the timers and the byte counter of its paper", "DCQCN, as its simulations have it", original)
+	preset("dcqcn-vendor", "dcqcn", "DCQCN with vendor timers, T_i 300us and T_d 4us", "HPCC section 5.1, vendor default; authors' HPCC simulator", map[string]string{"ti": "300us", "td": "4us", "cut": "tick", "alpha_timer": "1us"})
 }
 
 // dcqcnConfig is what all queue pairs of a factory share.

@@ -18,8 +18,9 @@ func init() {
 		Name:  "hpcc",
 		Title: "High Precision Congestion Control: windows from in-band telemetry of each hop",
 		Paper: "Li et al., HPCC: High Precision Congestion Control, SIGCOMM 2019",
+		Cite:  "HPCC, SIGCOMM 2019",
 		Kind:  "rate+window",
-		Needs: "telemetry of each hop (rate, timestamp, sent bytes, queue) in each acknowledgement",
+		Needs: "telemetry of each hop",
 		Params: []Param{
 			{Name: "eta", Unit: UnitNumber, Default: "0.95", Min: 0.01, Max: 1, Source: "HPCC section 3.3",
 				Doc: "target of the normalised bytes in flight"},
@@ -37,9 +38,9 @@ func init() {
 				Doc: "false: acknowledgements between two updates of the reference are not looked at, telemetry included"},
 			{Name: "sample_feedback", Unit: UnitFlag, Default: "false", Source: "authors' simulator, SAMPLE_FEEDBACK",
 				Doc: "between two updates of the reference, ignore hops whose queue is empty"},
-			{Name: "multirate", Unit: UnitFlag, Default: "false", Source: "HPCC section 3.2; authors' simulator, MULTI_RATE",
+			{Name: "multirate", Unit: UnitFlag, Default: "false", Source: "HPCC appendix (general utility functions); authors' simulator, MULTI_RATE",
 				Doc: "keep a window for each hop; the least of them counts, or their combination by alpha_fair"},
-			{Name: "alpha_fair", Unit: UnitNumber, Default: "0", Max: 1000, Source: "HPCC appendix A.4",
+			{Name: "alpha_fair", Unit: UnitNumber, Default: "0", Max: 1000, Source: "HPCC appendix (alpha-fairness)",
 				Doc: "with multirate: W = (sum of W_i^-a)^(-1/a), 1 is proportional fairness. 0: the least W_i, which is max-min"},
 			{Name: "form", Unit: UnitChoice, Default: "window", Choices: []string{"window", "rate"}, Source: "window: HPCC Algorithm 1; rate: authors' simulator",
 				Doc: "what is computed: the window, and the rate is W/T; or the rate, and the window is floor(R*T)"},
@@ -131,8 +132,10 @@ type hpcc struct {
 	line             float64 // bit/s
 	t                float64 // T in ns
 	rng              inband.Range
-	stale            frame.Time
-	slackBits        float64 // one frame
+	stale            frame.Time // age from which a record cannot be compared
+	half             uint64     // of the timestamp's range, ns
+	wrap             float64    // range of the byte counter
+	slack            float64    // bytes of one frame
 
 	rate, window float64
 	resets       uint64 // records discarded: path changed, too old, implausible
@@ -143,11 +146,14 @@ func (h *hpcc) Reset(env *Env) {
 	c, hops := h.cfg, h.hops
 	*h = hpcc{cfg: c, hops: hops}
 	h.line, h.t, h.rng = env.Rate, float64(max(env.BaseRTT, 1)), env.Range
-	h.slackBits = 8 * float64(env.MTU)
-	h.stale = frame.Never
+	h.slack = float64(env.MTU)
+	h.stale, h.half, h.wrap = frame.Never, math.MaxInt64, math.MaxInt64
 	if env.Range.TS != 0 {
 		// Differences are modulo the range; beyond a quarter of it they may mean anything.
-		h.stale = frame.Time(env.Range.TS / 4)
+		h.stale, h.half = frame.Time(env.Range.TS/4), env.Range.TS/2
+	}
+	if env.Range.Tx != 0 {
+		h.wrap = float64(env.Range.Tx)
 	}
 	if c.rateForm {
 		h.init = env.Rate
@@ -179,8 +185,8 @@ func (h *hpcc) publish() {
 	h.rate = min(h.size*8e9/h.t, h.line)
 }
 
-// OnAck implements Algorithm. Negative acknowledgements carry telemetry and
-// count alike (HPCC section 4).
+// OnAck implements Algorithm. Negative acknowledgements carry telemetry too and
+// count alike.
 func (h *hpcc) OnAck(f *Feedback) {
 	p := f.Path
 	if p == nil || p.N <= 0 || p.N > inband.MaxHops {
@@ -194,14 +200,15 @@ func (h *hpcc) OnAck(f *Feedback) {
 	if !full && !h.cfg.fastReact {
 		return
 	}
-	if !h.plausible(p) {
+	var plausible bool
+	if h.hops == nil {
+		plausible = h.single(p, full)
+	} else {
+		plausible = h.multi(p, full)
+	}
+	if !plausible {
 		h.adopt(f)
 		return
-	}
-	if h.hops == nil {
-		h.single(p, full)
-	} else {
-		h.multi(p, full)
 	}
 	h.last = f.Now
 	if full && f.SndNxt > h.boundary {
@@ -234,60 +241,63 @@ func (h *hpcc) delta(i int, hop *inband.Hop) (ns, bytes uint64) {
 	return (hop.TS - r.ts) & (h.rng.TS - 1), (hop.Tx - r.tx) & (h.rng.Tx - 1)
 }
 
-// plausible tells whether all hops can be the ports of the last record. The
-// path's identifier does not see a change of port between the same switches,
-// nor of their order; the counters do: time runs forward, and no port sends
-// faster than its link, give or take a tenth and a frame. Nor can more have
-// been sent than the byte counter's range shows.
-func (h *hpcc) plausible(p *inband.Path) bool {
-	for i := range p.N {
-		hop := &p.Hops[i]
-		if hop.Rate == 0 {
-			return false
-		}
-		dt, tx := h.delta(i, hop)
-		if int64(dt) < 0 || h.rng.TS != 0 && dt >= h.rng.TS/2 {
-			return false
-		}
-		bits := float64(hop.Rate) * 1e-9 * float64(int64(dt)) // that the link can have carried
-		if float64(int64(tx))*8 > 1.1*bits+h.slackBits || int64(tx) < 0 || h.rng.Tx != 0 && bits > 8*float64(int64(h.rng.Tx)) {
-			return false
-		}
-	}
-	return true
-}
+// implausible is what measure returns as the time of a measurement that cannot
+// be one.
+const implausible = -1
 
-// measure returns the normalised bytes in flight at a hop and the time that
-// the measurement covers, which is 0 if no time passed. The lesser of two
-// queues filters bursts of one frame (HPCC section 3.3). It is
-// qlen/(B*T) + txRate/B, over one denominator.
+// measure returns the normalised bytes in flight at a hop, qlen/(B*T) +
+// txRate/B over one denominator, and the time in ns that the measurement
+// covers: 0 if no time passed. The lesser of two queues filters bursts of one
+// frame (HPCC section 3.2).
+//
+// The path's identifier does not see a change of port between the same
+// switches, nor of their order; the counters do: time runs forward, and no
+// port sends faster than its link, give or take a tenth and a frame. Nor can
+// more have been sent than the byte counter's range shows.
 func (h *hpcc) measure(i int, hop *inband.Hop) (u, dt float64) {
 	ns, bytes := h.delta(i, hop)
+	q := min(hop.Q, h.record[i].q)
+	if int64(ns|bytes|q|hop.Rate) < 0 || hop.Rate == 0 || ns >= h.half {
+		return 0, implausible
+	}
+	dt = float64(int64(ns))
+	b := float64(int64(hop.Rate)) * (1.0 / 8e9) // bytes per ns
+	sent, room := float64(int64(bytes)), b*dt
+	if sent > 1.1*room+h.slack || room > h.wrap {
+		return 0, implausible
+	}
 	if ns == 0 {
 		return math.Inf(-1), 0
 	}
-	dt = float64(int64(ns))
-	q := float64(int64(min(hop.Q, h.record[i].q)))
-	b := float64(int64(hop.Rate)) * (1.0 / 8e9) // bytes per ns
-	return (q*dt + float64(int64(bytes))*h.t) / (b * h.t * dt), dt
+	return (float64(int64(q))*dt + sent*h.t) / (room * h.t), dt
 }
 
-// single is the paper's controller: the worst hop decides.
-func (h *hpcc) single(p *inband.Path, full bool) {
+// skips tells whether a hop is left alone between two updates of the reference.
+func (h *hpcc) skips(hop *inband.Hop, full bool) bool {
+	return h.cfg.sampled && hop.Q == 0 && !full
+}
+
+// single is the paper's controller: the worst hop decides. It reports false,
+// having changed nothing, if a record is implausible.
+func (h *hpcc) single(p *inband.Path, full bool) bool {
 	worst, tau := math.Inf(-1), 0.0
 	for i := range p.N {
 		hop := &p.Hops[i]
-		if h.cfg.sampled && hop.Q == 0 && !full {
-			continue
-		}
 		u, dt := h.measure(i, hop)
-		if u > worst || u == worst && dt > tau {
+		if dt == implausible {
+			return false
+		}
+		if (u > worst || u == worst && dt > tau) && !h.skips(hop, full) {
 			worst, tau = u, dt
 		}
-		h.keep(i, hop)
+	}
+	for i := range p.N {
+		if hop := &p.Hops[i]; !h.skips(hop, full) {
+			h.keep(i, hop)
+		}
 	}
 	if tau == 0 {
-		return
+		return true
 	}
 	h.average(&h.hpccState, worst, tau)
 	next := h.next(&h.hpccState)
@@ -295,17 +305,25 @@ func (h *hpcc) single(p *inband.Path, full bool) {
 	if h.cfg.reaction != reactPerRTT || full {
 		h.size = next
 	}
+	return true
 }
 
-// multi keeps a size for each hop.
-func (h *hpcc) multi(p *inband.Path, full bool) {
+// multi keeps a size for each hop. It reports false like single.
+func (h *hpcc) multi(p *inband.Path, full bool) bool {
+	var us, dts [inband.MaxHops]float64
+	for i := range p.N {
+		if us[i], dts[i] = h.measure(i, &p.Hops[i]); dts[i] == implausible {
+			return false
+		}
+	}
 	least, sum, a := h.init, 0.0, h.cfg.alphaFair
+	h.u = 0 // of the worst hop, for Inspect
 	for i := range p.N {
 		hop, s := &p.Hops[i], &h.hops[i]
 		size := s.ref
-		if !h.cfg.sampled || hop.Q != 0 || full {
-			if u, dt := h.measure(i, hop); dt != 0 {
-				h.average(s, u, dt)
+		if !h.skips(hop, full) {
+			if dts[i] != 0 {
+				h.average(s, us[i], dts[i])
 				size = h.next(s)
 				h.commit(s, size, full)
 			}
@@ -315,18 +333,16 @@ func (h *hpcc) multi(p *inband.Path, full bool) {
 		if a > 0 {
 			sum += math.Pow(size/h.init, -a) // relative, or large a overflows
 		}
+		h.u = max(h.u, s.u)
 	}
 	if h.cfg.reaction == reactPerRTT && !full {
-		return
+		return true
 	}
 	h.size = least
 	if a > 0 {
 		h.size = h.bound(h.init * math.Pow(sum, -1/a))
 	}
-	h.u = 0 // of the worst hop, for Inspect
-	for i := range p.N {
-		h.u = max(h.u, h.hops[i].u)
-	}
+	return true
 }
 
 // average is the paper's parameterless EWMA: a measurement weighs as much of

@@ -7,6 +7,7 @@ func init() {
 		Name:  "none",
 		Title: "No congestion control: line rate, and a fixed window or none",
 		Paper: "the baseline of every evaluation; window=bdp is what IRN calls BDP-FC",
+		Cite:  "-",
 		Kind:  "rate+window",
 		Needs: "nothing",
 		Params: []Param{

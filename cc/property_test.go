@@ -215,7 +215,7 @@ func TestHPCCOrderOfHopsDoesNotMatter(t *testing.T) {
 	})
 }
 
-// network is the model of HPCC's appendix A.1: flows that cross links.
+// network is the model of HPCC's appendix: flows that cross links.
 type network struct {
 	capacity []float64
 	crosses  [][]bool // by flow and link
@@ -285,7 +285,7 @@ func randomNetwork(rnd *frame.Rand) *network {
 	return n
 }
 
-// The convergence lemma of HPCC's appendix A.1: if each flow divides its rate
+// The convergence lemma of HPCC's appendix: if each flow divides its rate
 // by the load of its worst link, all links are feasible after one step, rates
 // never fall after it, and they approach a Pareto optimum. How soon depends on
 // the share of a link that flows hold which cannot grow any more: most nets

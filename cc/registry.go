@@ -11,6 +11,7 @@ type Info struct {
 	Name   string  `json:"name"`  // as scenarios write it
 	Title  string  `json:"title"` // one line
 	Paper  string  `json:"paper"` // where it is published
+	Cite   string  `json:"cite"`  // the same in three words
 	Kind   string  `json:"kind"`  // what it decides: "window", "rate", "rate+window"
 	Needs  string  `json:"needs"` // feedback that it reads, such as "losses"
 	Params []Param `json:"params"`
@@ -49,8 +50,9 @@ func Register(in Info) {
 	registry[in.Name] = &in
 }
 
-// preset registers name as the algorithm of with some options set.
-func preset(name, of, title string, options map[string]string) {
+// preset registers name as the algorithm of with some options set; source
+// says where their values are from.
+func preset(name, of, title, source string, options map[string]string) {
 	base := registry[of]
 	in := *base
 	in.Name, in.Title, in.Of, in.Preset = name, title, of, options
@@ -61,7 +63,7 @@ func preset(name, of, title string, options map[string]string) {
 	in.Params = slices.Clone(base.Params)
 	for i := range in.Params {
 		if v, ok := options[in.Params[i].Name]; ok {
-			in.Params[i].Default = v
+			in.Params[i].Default, in.Params[i].Source = v, source
 		}
 	}
 	for key := range options {

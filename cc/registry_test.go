@@ -16,7 +16,7 @@ func TestEveryAlgorithmIsDescribed(t *testing.T) {
 		t.Errorf("algorithms are %v, want %v", got, want)
 	}
 	for _, in := range Infos() {
-		if in.Title == "" || in.Paper == "" || in.Kind == "" || in.Needs == "" {
+		if in.Title == "" || in.Paper == "" || in.Cite == "" || in.Kind == "" || in.Needs == "" {
 			t.Errorf("%s: the description is not complete: %+v", in.Name, in)
 		}
 		if got, ok := Lookup(in.Name); !ok || got.Name != in.Name {

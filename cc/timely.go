@@ -12,42 +12,43 @@ func init() {
 		Name:  "timely",
 		Title: "TIMELY: rates from the gradient of the round trip time",
 		Paper: "Mittal et al., TIMELY: RTT-based Congestion Control for the Datacenter, SIGCOMM 2015",
+		Cite:  "TIMELY, SIGCOMM 2015",
 		Kind:  "rate",
 		Needs: "round trip times",
 		Params: []Param{
 			{Name: "alpha", Unit: UnitNumber, Default: "0.875", Min: 1e-6, Max: 1, Source: "HPCC's simulation of TIMELY; the paper does not give it",
 				Doc: "weight of the newest difference in the average of RTT differences; 0.03 to 0.045 fits segments of 16 kB sent in one burst"},
-			{Name: "beta", Unit: UnitNumber, Default: "0.8", Min: 0, Max: 1, Source: "TIMELY section 4.4",
+			{Name: "beta", Unit: UnitNumber, Default: "0.8", Min: 0, Max: 1, Source: "TIMELY section 4.3",
 				Doc: "strength of the multiplicative decrease"},
-			{Name: "delta", Unit: UnitRate, Default: "= 10Mbps for each 10Gbps of the line rate", Min: 1, Max: 1e13, Source: "TIMELY section 4.4, which has 10 Gb/s",
+			{Name: "delta", Unit: UnitRate, Default: "= 10Mbps for each 10Gbps of the line rate", Min: 1, Max: 1e13, Source: "TIMELY section 4.3, which has 10 Gb/s",
 				Doc: "additive increase of one update"},
-			{Name: "tlow", Unit: UnitTime, Default: "50us", Max: 1e12, Source: "TIMELY section 4.4",
+			{Name: "tlow", Unit: UnitTime, Default: "50us", Max: 1e12, Source: "TIMELY section 4.3",
 				Doc: "below this RTT the rate always grows"},
-			{Name: "thigh", Unit: UnitTime, Default: "500us", Max: 1e12, Source: "TIMELY section 4.4",
+			{Name: "thigh", Unit: UnitTime, Default: "500us", Max: 1e12, Source: "TIMELY section 4.3",
 				Doc: "above this RTT the rate always falls"},
 			{Name: "minrtt", Unit: UnitTime, Default: "20us", Min: 1, Max: 1e12, Source: "TIMELY section 4.3",
 				Doc: "the constant that normalises the gradient; not measured"},
-			{Name: "mode", Unit: UnitChoice, Default: "gradient", Choices: []string{"gradient", "patched", "queue"}, Source: "TIMELY sections 4.3 and 6.1; patched: Zhu et al., CoNEXT 2016",
+			{Name: "mode", Unit: UnitChoice, Default: "gradient", Choices: []string{"gradient", "patched", "queue"}, Source: "TIMELY sections 4.3 and 4.4; patched: Zhu et al., CoNEXT 2016",
 				Doc: "gradient: as published. patched: weighs the gradient and adds the distance from rtt_ref, which makes the fixed point unique. queue: no gradient, one threshold (target)"},
-			{Name: "hai", Unit: UnitChoice, Default: "gradient", Choices: []string{"gradient", "below", "increase", "off"}, Source: "TIMELY section 4.4",
+			{Name: "hai", Unit: UnitChoice, Default: "gradient", Choices: []string{"gradient", "below", "increase", "off"}, Source: "TIMELY section 4.3",
 				Doc: "hyperactive increase, hai_factor*delta. gradient: after hai_after negative gradients in a row, between the thresholds (as listed in the paper). below: also below tlow. increase: after hai_after increases since the last decrease (authors' HPCC simulator). off: never"},
-			{Name: "hai_after", Unit: UnitCount, Default: "5", Max: 1e6, Source: "TIMELY section 4.4", Doc: "updates before the hyperactive increase"},
-			{Name: "hai_factor", Unit: UnitCount, Default: "5", Min: 1, Max: 1e6, Source: "TIMELY section 4.4", Doc: "N: by how much the hyperactive increase is larger"},
+			{Name: "hai_after", Unit: UnitCount, Default: "5", Max: 1e6, Source: "TIMELY section 4.3", Doc: "updates before the hyperactive increase"},
+			{Name: "hai_factor", Unit: UnitCount, Default: "5", Min: 1, Max: 1e6, Source: "TIMELY section 4.3", Doc: "N: by how much the hyperactive increase is larger"},
 			{Name: "update", Unit: UnitChoice, Default: "completion", Choices: []string{"completion", "window"}, Source: "TIMELY section 4.3; window: HPCC's simulator",
 				Doc: "completion: each completed segment updates the rate. window: the first acknowledgement of what was sent after the last update does"},
-			{Name: "segment", Unit: UnitBytes, Default: "0", Max: 1e9, Source: "TIMELY section 5 (16 kB)",
+			{Name: "segment", Unit: UnitBytes, Default: "0", Max: 1e9, Source: "TIMELY's evaluation has 16 kB",
 				Doc: "payload that makes a segment; 0: each acknowledgement with an RTT completes one"},
 			{Name: "scale", Unit: UnitFlag, Default: "true", Source: "TIMELY section 4.3",
 				Doc: "with several completions in one minrtt divide delta and beta by their number"},
-			{Name: "serialization", Unit: UnitChoice, Default: "subtract", Choices: []string{"subtract", "keep"}, Source: "TIMELY section 4.1; keep: HPCC's simulator",
+			{Name: "serialization", Unit: UnitChoice, Default: "subtract", Choices: []string{"subtract", "keep"}, Source: "TIMELY section 3.1; keep: HPCC's simulator",
 				Doc: "whether the time that the segment itself takes on the link is taken off its RTT"},
-			{Name: "burst_rate", Unit: UnitRate, Default: "= line rate", Min: 1, Max: 1e13, Source: "TIMELY section 6.2",
+			{Name: "burst_rate", Unit: UnitRate, Default: "= line rate", Min: 1, Max: 1e13, Source: "TIMELY's evaluation of NIC pacing",
 				Doc: "rate at which the NIC sends the frames of a segment"},
-			{Name: "gate", Unit: UnitNumber, Default: "0.8", Max: 1, Source: "TIMELY section 4.4",
+			{Name: "gate", Unit: UnitNumber, Default: "0.8", Max: 1, Source: "TIMELY section 4.3",
 				Doc: "the rate grows only while the flow sends more than this share of it; 0: always"},
 			{Name: "thigh_rtt", Unit: UnitChoice, Default: "sample", Choices: []string{"sample", "average"}, Source: "TIMELY section 4.3 (average: its ablation)",
 				Doc: "the RTT that is compared with thigh; average: with the weight alpha"},
-			{Name: "target", Unit: UnitTime, Default: "50us", Min: 1, Max: 1e12, Source: "TIMELY section 6.1", Doc: "mode=queue: both thresholds"},
+			{Name: "target", Unit: UnitTime, Default: "50us", Min: 1, Max: 1e12, Source: "TIMELY section 4.4", Doc: "mode=queue: both thresholds"},
 			{Name: "patched_beta", Unit: UnitNumber, Default: "0.008", Max: 1, Source: "Zhu et al., CoNEXT 2016", Doc: "mode=patched: strength of the decrease"},
 			{Name: "rtt_ref", Unit: UnitTime, Default: "= tlow", Min: 1, Max: 1e12, Source: "Zhu et al., CoNEXT 2016", Doc: "mode=patched: RTT of the fixed point"},
 			{Name: "fmin", Unit: UnitNumber, Default: "= 1-beta", Max: 1, Source: "ours: the paper's factor can be negative",
@@ -61,9 +62,9 @@ func init() {
 		},
 		New: newTimely,
 	})
-	preset("timely+win", "timely", "TIMELY with HPCC's window", map[string]string{"window": "rate"})
-	preset("timely-packet", "timely", "TIMELY with one update for each window of packets", map[string]string{"update": "window", "alpha": "0.875"})
-	preset("timely-segment", "timely", "TIMELY with segments of 16 kB sent as bursts", map[string]string{"segment": "16kB", "alpha": "0.04"})
+	preset("timely+win", "timely", "TIMELY with HPCC's window", "HPCC section 5.1", map[string]string{"window": "rate"})
+	preset("timely-packet", "timely", "TIMELY with one update for each window of packets", "authors' HPCC simulator", map[string]string{"update": "window", "alpha": "0.875"})
+	preset("timely-segment", "timely", "TIMELY with segments of 16 kB sent as bursts", "TIMELY's evaluation; alpha is fitted to it", map[string]string{"segment": "16kB", "alpha": "0.04"})
 }
 
 type timelyMode uint8
@@ -184,7 +185,7 @@ func (t *timely) OnAck(f *Feedback) {
 }
 
 // netRTT is the RTT without the time that the segment takes to be sent
-// (TIMELY section 4.1), in ns.
+// (TIMELY section 3.1), in ns.
 func (t *timely) netRTT(f *Feedback) float64 {
 	rtt := float64(f.RTT)
 	if t.cfg.keep {
