@@ -1,0 +1,185 @@
+package vnet
+
+import (
+	"fmt"
+	"math"
+	"net/netip"
+
+	"github.com/gswitch/gswitch/fabric"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/hostnic"
+	inband "github.com/gswitch/gswitch/int"
+	"github.com/gswitch/gswitch/sim"
+	"github.com/gswitch/gswitch/vswitch"
+)
+
+// Network is a network in virtual time.
+type Network struct {
+	Engine   *sim.Engine
+	Topology *fabric.Topology
+	Plan     *fabric.Plan
+	Hosts    []*hostnic.NIC
+	Switches []*vswitch.Switch
+	Derived  Derived
+
+	cfg      Config
+	ways     *ways
+	hostNode []int // node of the topology by host
+	swNode   []int // by switch
+	hostOf   []int // host by node, -1 for a switch
+	swOf     []int // switch by node, -1 for a host
+	engine   []int // number in the engine by node
+	links    []sim.LinkID
+	addrs    []netip.Addr // by host
+	intRates *inband.RateTable
+
+	flows flows
+}
+
+// Build makes the network that cfg describes, idle, at time 0.
+func Build(cfg *Config) (*Network, error) {
+	n := &Network{cfg: *cfg, Topology: cfg.Topology}
+	if err := n.check(); err != nil {
+		return nil, err
+	}
+	plan, err := fabric.NewPlan(n.Topology)
+	if err != nil {
+		return nil, err
+	}
+	n.Plan = plan
+	n.number()
+	if n.cfg.INT.Mode != inband.None && n.cfg.INT.Profile == nil {
+		p := inband.ProfileFor(n.rates()...)
+		n.cfg.INT.Profile = &p
+	}
+	n.Derived.sizes(&n.cfg)
+	if err := n.Derived.scan(n.ways, &n.cfg); err != nil {
+		return nil, err
+	}
+	n.Derived.settle(n.ways, &n.cfg)
+	if err := n.Derived.Transport.Validate(); err != nil {
+		return nil, err
+	}
+	n.Engine = sim.New(sim.Config{Chunks: n.chunks(), Seed: mix(cfg.Seed, -1)})
+	if err := n.addSwitches(); err != nil {
+		return nil, err
+	}
+	if err := n.addHosts(); err != nil {
+		return nil, err
+	}
+	for i := range n.Topology.Links {
+		l := &n.Topology.Links[i]
+		n.links = append(n.links, n.Engine.Connect(n.engine[l.A.Node], uint16(l.A.Port), n.engine[l.B.Node], uint16(l.B.Port), sim.Link{Delay: frame.Time(l.Delay)}))
+	}
+	n.intRates = n.rateTable()
+	n.flows.init(n)
+	return n, nil
+}
+
+// check refuses what cannot be meant.
+func (n *Network) check() error {
+	c := &n.cfg
+	switch {
+	case c.Topology == nil:
+		return fmt.Errorf("virtual network: no topology")
+	case c.Payload < 0 || c.Payload > maxPayload:
+		return fmt.Errorf("virtual network %s: payload of %d bytes is not from 1 to %d", c.Topology.Name, c.Payload, maxPayload)
+	case c.Overhead != 0 && c.Overhead != 24:
+		return fmt.Errorf("virtual network %s: link overhead of %d bytes is neither 0 nor 24", c.Topology.Name, c.Overhead)
+	case c.ECN.On && (c.ECN.KMax == 0 || c.ECN.KMin > c.ECN.KMax):
+		return fmt.Errorf("virtual network %s: ECN kmin %d and kmax %d: give 0 < kmin <= kmax in bytes", c.Topology.Name, c.ECN.KMin, c.ECN.KMax)
+	case c.BaseRTT < 0:
+		return fmt.Errorf("virtual network %s: base RTT %v is negative", c.Topology.Name, c.BaseRTT.Duration())
+	}
+	for i := range c.Topology.Links {
+		l := &c.Topology.Links[i]
+		if l.Rate == 0 {
+			return fmt.Errorf("virtual network %s: the link %s - %s has no rate; virtual time needs one", c.Topology.Name, c.Topology.Nodes[l.A.Node].Name, c.Topology.Nodes[l.B.Node].Name)
+		}
+	}
+	return nil
+}
+
+// maxPayload leaves room for all headers below the largest packet that a
+// switch takes.
+const maxPayload = 8192
+
+func (c *Config) payload() int {
+	if c.Payload == 0 {
+		return 1000
+	}
+	return c.Payload
+}
+
+// frame is a frame of n bytes as links see it.
+func (c *Config) frame(n int) wire { return wire{uint64(n) + uint64(c.Overhead), c.WholeNs} }
+
+func (b *Buffer) size() uint64 {
+	if b.Size == 0 {
+		return 12 << 20
+	}
+	return b.Size
+}
+
+func (b *Buffer) alpha() float64 {
+	switch {
+	case b.Alpha != 0:
+		return b.Alpha
+	case b.IngressLimit != 0:
+		return 1024 // as good as none
+	}
+	return 1
+}
+
+// number gives hosts and switches their indices.
+func (n *Network) number() {
+	t := n.Topology
+	n.ways = newWays(t)
+	n.hostNode, n.swNode = n.ways.hosts, t.Switches()
+	n.hostOf, n.swOf, n.engine = fill(len(t.Nodes)), fill(len(t.Nodes)), fill(len(t.Nodes))
+	for i, h := range n.hostNode {
+		n.hostOf[h] = i
+		n.addrs = append(n.addrs, n.Plan.Nodes[h].Address[0].Addr())
+	}
+	for i, s := range n.swNode {
+		n.swOf[s] = i
+	}
+}
+
+func fill(n int) []int {
+	v := make([]int, n)
+	for i := range v {
+		v[i] = -1
+	}
+	return v
+}
+
+func (n *Network) rates() (v []uint64) {
+	for i := range n.Topology.Links {
+		v = append(v, n.Topology.Links[i].Rate)
+	}
+	return v
+}
+
+// chunks is how many frames can be in the network: what all buffers hold of
+// full frames, what is on all links, and some for acknowledgements. Few
+// networks ever come near it, so there is a bound; memory that no frame
+// touches is not taken from the machine.
+func (n *Network) chunks() int {
+	if n.cfg.Chunks != 0 {
+		return n.cfg.Chunks
+	}
+	bytes := float64(n.cfg.Buffer.size()) * float64(len(n.swNode))
+	for i := range n.Topology.Links {
+		l := &n.Topology.Links[i]
+		bytes += 2 * float64(l.Rate) / 8 * l.Delay.Seconds()
+	}
+	want := 2*bytes/float64(n.Derived.MTU) + 64*float64(len(n.hostNode))
+	return int(math.Min(math.Max(want, 1<<14), 1<<19))
+}
+
+// mix makes unrelated seeds of one.
+func mix(seed uint64, node int) uint64 {
+	r := frame.NewRand(seed ^ uint64(int64(node))<<20)
+	return r.Uint64()
+}

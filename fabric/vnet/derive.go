@@ -1,0 +1,122 @@
+package vnet
+
+import (
+	"github.com/gswitch/gswitch/frame"
+	inband "github.com/gswitch/gswitch/int"
+	"github.com/gswitch/gswitch/transport"
+	wirefmt "github.com/gswitch/gswitch/wire"
+)
+
+// Headers of RoCEv2 over IPv4: Ethernet, IP, UDP, BTH and the ICRC behind the
+// payload; an acknowledgement has an AETH and no payload (IBTA A17, 9.7.5).
+const (
+	dataHeader = wirefmt.EthernetLen + wirefmt.IPv4Len + wirefmt.UDPLen + wirefmt.BTHLen + wirefmt.ICRCLen
+	ackFrame   = dataHeader + wirefmt.AETHLen
+)
+
+// Derived is what Build takes from the topology where the configuration
+// leaves it open.
+type Derived struct {
+	MTU    int // bytes on the wire of a full data frame, without link overhead
+	Header int // of them, what is not payload
+	Ack    int // bytes on the wire of an acknowledgement
+
+	// MaxRTT is the largest round-trip time over all pairs of hosts: the
+	// propagation both ways, a full data frame stored and forwarded at each
+	// hop, and its acknowledgement.
+	MaxRTT frame.Time
+	// MaxBDP is the largest bandwidth-delay product over all pairs in bytes on
+	// the wire: the round trip of propagation at the rate of the slowest link.
+	MaxBDP uint64
+
+	// BaseRTT is T of congestion control: as configured, or MaxRTT.
+	BaseRTT frame.Time
+	// Transport is that of the hosts, with what Recovery asks for. Cap is
+	// MaxBDP in full frames, RTOHigh the round trip of propagation plus the
+	// time to drain the buffer that a port can fill at the slowest host, RTOLow
+	// a third of it rounded to 10 us, N 3 (Mittal et al., SIGCOMM 2018,
+	// sections 3.1, 3.2 and 4.1: 110 frames, 320 and 100 us at 40 Gb/s).
+	Transport transport.Config
+}
+
+// sizes works out the lengths of frames on the wire.
+func (d *Derived) sizes(c *Config) {
+	room := 0
+	if c.INT.Mode != inband.None {
+		codec := inband.NewCodec(c.INT.Mode, c.INT.Profile)
+		room = codec.HeaderLen()
+	}
+	d.Header = dataHeader + room
+	if c.Sizes.Data != 0 {
+		d.Header = c.Sizes.Data + room
+	}
+	d.MTU = d.Header + c.payload()
+	d.Ack = ackFrame + room
+	switch {
+	case room == 0 && c.Sizes.Ack != 0:
+		d.Ack = c.Sizes.Ack
+	case room != 0 && c.Sizes.AckINT != 0:
+		d.Ack = c.Sizes.AckINT
+	}
+}
+
+// scan looks at all pairs of hosts.
+func (d *Derived) scan(w *ways, c *Config) error {
+	data, ack := c.frame(d.MTU), c.frame(d.Ack)
+	return w.pairs(func(hops []hop) {
+		there := w.alone(hops, 0, wire{}, data)
+		back := w.alone(hops, 0, wire{}, ack)
+		d.MaxRTT = max(d.MaxRTT, nanoseconds(there+back))
+		prop := 2 * w.delay(hops)
+		d.MaxBDP = max(d.MaxBDP, w.bottleneck(hops)/8*uint64(prop)/1e9)
+	})
+}
+
+// settle fills in what the configuration leaves open.
+func (d *Derived) settle(w *ways, c *Config) {
+	if d.BaseRTT = c.BaseRTT; d.BaseRTT == 0 {
+		d.BaseRTT = d.MaxRTT
+	}
+	d.Transport = c.Host.Transport
+	tr := &d.Transport
+	if c.Host.Recovery.Cap && tr.Cap == 0 {
+		tr.Cap = max(1, uint32(d.MaxBDP/uint64(d.MTU)))
+	}
+	if !c.Host.Recovery.RTOs {
+		return
+	}
+	if tr.RTOHigh == 0 {
+		tr.RTOHigh = d.MaxRTT + d.drain(w, c)
+	}
+	if tr.RTOLow == 0 {
+		tr.RTOLow = max(tr.RTOHigh/30*10/(10*frame.Microsecond)*(10*frame.Microsecond), min(d.MaxRTT, tr.RTOHigh))
+	}
+	if tr.N == 0 {
+		tr.N = 3
+	}
+}
+
+// drain is the longest that the buffer which one egress port can fill takes to
+// leave it: of all ingress ports with a static limit, else the dynamic
+// threshold of a queue in an empty buffer.
+func (d *Derived) drain(w *ways, c *Config) (t frame.Time) {
+	for i := range w.t.Nodes {
+		n := &w.t.Nodes[i]
+		for p := range n.Links {
+			l := &w.t.Links[n.Links[p]]
+			if n.Tier == 0 || l.Rate == 0 {
+				continue
+			}
+			alpha := c.Buffer.alpha()
+			fill := float64(c.Buffer.size()) * alpha / (1 + alpha)
+			if c.Buffer.QueueLimit != 0 {
+				fill = min(fill, float64(c.Buffer.QueueLimit))
+			}
+			if c.Buffer.IngressLimit != 0 {
+				fill = float64(c.Buffer.IngressLimit) * float64(len(n.Links))
+			}
+			t = max(t, frame.Time(fill*8e9/float64(l.Rate)))
+		}
+	}
+	return t
+}

@@ -1,0 +1,290 @@
+package vnet
+
+import (
+	"fmt"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/hostnic"
+	"github.com/gswitch/gswitch/transport"
+)
+
+// Flow is a transfer of bytes from one host to another.
+type Flow struct {
+	ID       uint64 // the caller's
+	Group    int    // the caller's, such as the entry of a workload
+	Src, Dst int    // hosts
+	Bytes    uint64 // payload
+
+	// What follows overrides Config.Host where it is not zero.
+	Class     ClassChoice
+	Transport *transport.Config // kept by the queue pairs: it must not change
+	CC        Algorithm
+
+	// SrcPort and AckPort are the UDP source ports of data and of what comes
+	// back: by them, switches choose among equal paths. 0 = spread.
+	SrcPort, AckPort uint16
+}
+
+// Done tells the end of a message of a flow or connection.
+type Done struct {
+	Flow Flow // as it was started; Bytes and ID are those of the message
+	Conn Conn // the connection, 0 for a flow
+
+	Start       frame.Time // when it was posted
+	SenderEnd   frame.Time // arrival of the last acknowledgement
+	ReceiverEnd frame.Time // arrival of the last byte
+	Retransmits uint32     // frames sent again
+}
+
+// FCT is the completion time as the receiver sees it.
+func (d *Done) FCT() frame.Time { return d.ReceiverEnd - d.Start }
+
+// Conn names a connection that stays open for several messages; 0 names none.
+type Conn uint32
+
+// conn is a pair of queue pairs.
+type conn struct {
+	flow       Flow
+	qpA, qpB   uint32
+	generation uint32
+	single     bool // closes itself after its only message
+	open       bool
+	ended      frame.Time   // end of the only message at the receiver
+	arrivals   []frame.Time // of a connection: ends at the receiver that the sender has not heard of
+}
+
+// flows keeps the connections of a network.
+type flows struct {
+	conns []conn
+	free  []uint32
+	peer  []map[uint32]uint32 // by host: the connection of each queue pair
+	done  func(now frame.Time, d *Done)
+	buf   [64]hostnic.Completion
+	out   Done // handed to done, so that it need not be allocated
+	count Counts
+	err   error
+}
+
+// Counts says what became of what was started.
+type Counts struct {
+	Started, Finished uint64 // messages
+	Bytes             uint64 // payload of those that finished
+	Retransmits       uint64 // frames sent again for those that finished
+	Open              int    // connections and flows now
+}
+
+func (f *flows) init(n *Network) {
+	f.peer = make([]map[uint32]uint32, len(n.Hosts))
+	for i := range f.peer {
+		f.peer[i] = map[uint32]uint32{}
+	}
+}
+
+// OnDone sets the function that is called at the end of each message, in
+// virtual time. d is valid during the call only. The function may start flows.
+func (n *Network) OnDone(f func(now frame.Time, d *Done)) { n.flows.done = f }
+
+// Counts returns how many messages were started and finished.
+func (n *Network) Counts() Counts { return n.flows.count }
+
+// Err returns the first error that happened while the network was running
+// itself, such as a queue pair that could not be closed; nil if none did.
+func (n *Network) Err() error { return n.flows.err }
+
+// StartFlow opens a pair of queue pairs and posts f.Bytes on it. Both close
+// when the last acknowledgement has arrived; their memory serves later flows.
+func (n *Network) StartFlow(now frame.Time, f *Flow) error {
+	c, err := n.dial(now, f)
+	if err != nil {
+		return err
+	}
+	n.flows.conns[c].single = true
+	return n.post(now, c, f.Bytes, f.ID)
+}
+
+// Dial opens a connection for messages from f.Src to f.Dst. Bytes of f does
+// not count, ID and Group name the connection.
+func (n *Network) Dial(now frame.Time, f *Flow) (Conn, error) {
+	c, err := n.dial(now, f)
+	return Conn(c + 1), err
+}
+
+// Send posts a message on a connection.
+func (n *Network) Send(now frame.Time, c Conn, bytes, id uint64) error {
+	i := uint32(c) - 1
+	if c == 0 || int(i) >= len(n.flows.conns) || !n.flows.conns[i].open || n.flows.conns[i].single {
+		return fmt.Errorf("virtual network %s: connection %d is not open", n.Topology.Name, c)
+	}
+	return n.post(now, i, bytes, id)
+}
+
+// Close closes a connection. Messages that have not ended never do.
+func (n *Network) Close(now frame.Time, c Conn) error {
+	i := uint32(c) - 1
+	if c == 0 || int(i) >= len(n.flows.conns) || !n.flows.conns[i].open || n.flows.conns[i].single {
+		return fmt.Errorf("virtual network %s: connection %d is not open", n.Topology.Name, c)
+	}
+	return n.close(now, i)
+}
+
+func (n *Network) dial(now frame.Time, f *Flow) (uint32, error) {
+	if f.Src == f.Dst || f.Src < 0 || f.Dst < 0 || f.Src >= len(n.Hosts) || f.Dst >= len(n.Hosts) {
+		return 0, fmt.Errorf("virtual network %s: no flow from host %d to host %d of %d", n.Topology.Name, f.Src, f.Dst, len(n.Hosts))
+	}
+	fl := &n.flows
+	if len(fl.free) == 0 {
+		fl.conns = append(fl.conns, conn{})
+		fl.free = append(fl.free, uint32(len(fl.conns)-1))
+	}
+	i := fl.free[len(fl.free)-1]
+	c := &fl.conns[i]
+	a, b := n.Hosts[f.Src], n.Hosts[f.Dst]
+	qa, qb := n.pair(f, i, c.generation)
+	var err error
+	if c.qpA, err = a.OpenQP(now, &qa); err != nil {
+		return 0, err
+	}
+	if c.qpB, err = b.OpenQP(now, &qb); err != nil {
+		return 0, err
+	}
+	if err := a.ConnectQP(now, c.qpA, c.qpB); err != nil {
+		return 0, err
+	}
+	if err := b.ConnectQP(now, c.qpB, c.qpA); err != nil {
+		return 0, err
+	}
+	fl.free = fl.free[:len(fl.free)-1]
+	c.flow, c.open, c.single, c.arrivals = *f, true, false, c.arrivals[:0]
+	fl.peer[f.Src][c.qpA], fl.peer[f.Dst][c.qpB] = i, i
+	fl.count.Open++
+	return i, nil
+}
+
+// pair describes the two queue pairs of connection i.
+func (n *Network) pair(f *Flow, i, generation uint32) (a, b hostnic.QPConfig) {
+	h := &n.cfg.Host
+	class := h.Class
+	if f.Class != 0 {
+		class = uint8(f.Class.number())
+	}
+	tr, alg := &n.Derived.Transport, &h.CC
+	if f.Transport != nil {
+		tr = f.Transport
+	}
+	if f.CC.New != nil {
+		alg = &f.CC
+	}
+	psn := i*0x9e3779b9 + generation*0x85ebca6b // so that a late frame of the one before is out of range
+	common := hostnic.QPConfig{Class: class, Transport: *tr, CC: alg.New, CCName: alg.Name,
+		INT: n.cfg.INT.Mode, INTProfile: n.cfg.INT.Profile, INTRates: n.intRates, InitialPSN: psn >> 8,
+		Segment: h.Segment, LazyPacing: h.LazyPacing}
+	a, b = common, common
+	a.RemoteAddr, a.RemoteMAC, a.SrcPort = n.addrs[f.Dst], n.remoteMAC(f.Src, f.Dst), f.SrcPort
+	b.RemoteAddr, b.RemoteMAC, b.SrcPort = n.addrs[f.Src], n.remoteMAC(f.Dst, f.Src), f.AckPort
+	if a.SrcPort == 0 {
+		a.SrcPort = entropy(n.cfg.Seed, f, 0)
+	}
+	if b.SrcPort == 0 {
+		b.SrcPort = entropy(n.cfg.Seed, f, 1)
+	}
+	return a, b
+}
+
+// entropy is a source port from the dynamic range, by which RoCEv2 spreads its
+// queue pairs over equal paths (IBTA A17.9.2): the same for the same flow,
+// whatever else there is.
+func entropy(seed uint64, f *Flow, direction uint64) uint16 {
+	r := frame.NewRand(seed ^ f.ID<<32 ^ uint64(f.Src)<<17 ^ uint64(f.Dst)<<1 ^ direction)
+	return 0xc000 | uint16(r.Uint64()>>50)
+}
+
+func (n *Network) post(now frame.Time, i uint32, bytes, id uint64) error {
+	c := &n.flows.conns[i]
+	if err := n.Hosts[c.flow.Src].SendMessage(now, c.qpA, bytes, id); err != nil {
+		return err
+	}
+	n.flows.count.Started++
+	n.Engine.Poke(n.engine[n.hostNode[c.flow.Src]])
+	return nil
+}
+
+func (n *Network) close(now frame.Time, i uint32) error {
+	fl := &n.flows
+	c := &fl.conns[i]
+	delete(fl.peer[c.flow.Src], c.qpA)
+	delete(fl.peer[c.flow.Dst], c.qpB)
+	c.open = false
+	c.generation++
+	fl.free = append(fl.free, i)
+	fl.count.Open--
+	err := n.Hosts[c.flow.Src].CloseQP(now, c.qpA)
+	if e := n.Hosts[c.flow.Dst].CloseQP(now, c.qpB); err == nil {
+		err = e
+	}
+	n.Engine.Poke(n.engine[n.hostNode[c.flow.Src]])
+	n.Engine.Poke(n.engine[n.hostNode[c.flow.Dst]])
+	return err
+}
+
+// collect takes what ended at host h.
+func (n *Network) collect(now frame.Time, h int) {
+	fl := &n.flows
+	for {
+		k := n.Hosts[h].TakeCompletions(fl.buf[:])
+		// A callback may start flows and so step hosts, but only the engine
+		// steps them: nothing here is entered twice.
+		for i := range fl.buf[:k] {
+			e := &fl.buf[i]
+			c, ok := fl.peer[h][e.QPN]
+			if !ok || e.Status != hostnic.StatusOK {
+				continue // flushed by a close
+			}
+			switch e.Op {
+			case hostnic.RecvDone:
+				n.received(c, e)
+			case hostnic.SendDone:
+				n.sent(now, c, e)
+			}
+		}
+		if k < len(fl.buf) {
+			return
+		}
+	}
+}
+
+// received notes the end of a message at its receiver, which comes before that
+// at its sender.
+func (n *Network) received(i uint32, e *hostnic.Completion) {
+	c := &n.flows.conns[i]
+	if c.single {
+		c.ended = e.End
+		return
+	}
+	c.arrivals = append(c.arrivals, e.End)
+}
+
+func (n *Network) sent(now frame.Time, i uint32, e *hostnic.Completion) {
+	fl := &n.flows
+	c := &fl.conns[i]
+	d := &fl.out
+	*d = Done{Flow: c.flow, Start: e.Start, SenderEnd: e.End, Retransmits: e.Retransmitted}
+	d.Flow.Bytes, d.Flow.ID = e.Bytes, e.ID
+	if c.single {
+		d.ReceiverEnd = c.ended
+		if err := n.close(now, i); err != nil && fl.err == nil {
+			fl.err = err
+		}
+	} else {
+		d.Conn = Conn(i + 1)
+		if len(c.arrivals) > 0 {
+			d.ReceiverEnd = c.arrivals[0]
+			c.arrivals = append(c.arrivals[:0], c.arrivals[1:]...)
+		}
+	}
+	fl.count.Finished++
+	fl.count.Bytes += d.Flow.Bytes
+	fl.count.Retransmits += uint64(d.Retransmits)
+	if fl.done != nil {
+		fl.done(now, d)
+	}
+}

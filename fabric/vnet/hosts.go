@@ -1,0 +1,66 @@
+package vnet
+
+import (
+	"fmt"
+
+	"github.com/gswitch/gswitch/fabric"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/hostnic"
+	wirefmt "github.com/gswitch/gswitch/wire"
+)
+
+func (n *Network) addHosts() error {
+	for i, node := range n.hostNode {
+		c := n.hostConfig(node)
+		if n.cfg.AdjustHost != nil {
+			n.cfg.AdjustHost(c.Name, c)
+		}
+		nic, err := hostnic.New(c, n.Engine.Pool())
+		if err != nil {
+			return fmt.Errorf("virtual network %s: %w", n.Topology.Name, err)
+		}
+		n.Hosts = append(n.Hosts, nic)
+		n.engine[node] = n.Engine.AddNode(nic, func(now frame.Time) {
+			if nic.Completed() > 0 {
+				n.collect(now, i)
+			}
+		})
+	}
+	return nil
+}
+
+func (n *Network) hostConfig(node int) *hostnic.Config {
+	t, h := n.Topology, &n.cfg.Host
+	l := &t.Links[t.Nodes[node].Links[0]]
+	c := &hostnic.Config{
+		Name: t.Nodes[node].Name, MAC: wirefmt.MAC(n.Plan.Nodes[node].MAC), Addr: n.Plan.Nodes[node].Address[0].Addr(),
+		Rate: l.Rate, Overhead: n.cfg.Overhead, WholeNs: n.cfg.WholeNs,
+		Payload: n.cfg.payload(), BaseRTT: n.Derived.BaseRTT,
+		AckClass: h.AckClass.number(), AckPauseClass: h.AckPauseClass.number(),
+		Weights:    n.cfg.Weights,
+		CableDelay: frame.Time(l.Delay),
+		Virtual:    true, Sizes: n.cfg.Sizes,
+		CNP: h.CNP, Overshoot: h.Overshoot, Receive: h.Receive,
+		Seed: mix(n.cfg.Seed, node),
+	}
+	for class := range c.DSCP {
+		c.DSCP[class] = uint8(class * 8)
+	}
+	if n.cfg.PFC.On {
+		c.PFC, c.PFCClasses = true, n.lossless()
+	}
+	if t.Mode == fabric.L3 {
+		c.Gateway = wirefmt.MAC(n.Plan.Nodes[t.Peer(node, 0).Node].MAC)
+	}
+	return c
+}
+
+// remoteMAC is the address that frames of host src for host dst are sent to:
+// the other host's where both are in one subnet, else zero for the gateway.
+func (n *Network) remoteMAC(src, dst int) (mac wirefmt.MAC) {
+	a, b := n.hostNode[src], n.hostNode[dst]
+	if n.Topology.Mode == fabric.L2 || n.Topology.Peer(a, 0).Node == n.Topology.Peer(b, 0).Node {
+		return wirefmt.MAC(n.Plan.Nodes[b].MAC)
+	}
+	return mac
+}

@@ -1,0 +1,113 @@
+package vnet
+
+import (
+	"fmt"
+
+	"github.com/gswitch/gswitch/fabric"
+	"github.com/gswitch/gswitch/frame"
+	inband "github.com/gswitch/gswitch/int"
+	"github.com/gswitch/gswitch/vswitch"
+)
+
+// Ideal returns how long a message takes alone in the network, from its start
+// to the arrival of its last byte: propagation, store and forward of the first
+// frame at every hop, then frames at the speed of the slowest, headers
+// included. It is exact where the host sends at line rate.
+func (n *Network) Ideal(src, dst int, bytes uint64) frame.Time {
+	hops := n.way(src, dst)
+	return nanoseconds(n.data(hops, bytes))
+}
+
+// IdealAcked is Ideal plus the way of the last acknowledgement back to the
+// sender.
+func (n *Network) IdealAcked(src, dst int, bytes uint64) frame.Time {
+	ack := n.cfg.frame(n.Derived.Ack)
+	return nanoseconds(n.data(n.way(src, dst), bytes) + n.ways.alone(n.way(dst, src), 0, wire{}, ack))
+}
+
+func (n *Network) data(hops []hop, bytes uint64) int64 {
+	payload := uint64(n.cfg.payload())
+	full := uint64(0)
+	if bytes > payload {
+		full = (bytes - 1) / payload
+	}
+	rest := bytes - full*payload
+	if n.cfg.Sizes.Data == 0 {
+		rest = (rest + 3) &^ 3 // RDMA pads to whole words (IBTA 9.2.2)
+	}
+	return n.ways.alone(hops, full, n.cfg.frame(n.Derived.MTU), n.cfg.frame(n.Derived.Header+int(rest)))
+}
+
+// way is a shortest way, the one by the first ports where there are several.
+func (n *Network) way(src, dst int) []hop {
+	hops, err := n.ways.walk(nil, src, dst, first)
+	if err != nil {
+		panic(err) // Build walked between all switches
+	}
+	return hops
+}
+
+// IdealNS3 is the completion time alone in the network by the formula of
+// HPCC's simulator: the round trip of propagation, the payload of one frame
+// serialised at every hop, and the whole message with header bytes a frame at
+// the rate of the slowest link, each truncated to whole nanoseconds. It counts
+// neither telemetry nor the acknowledgement's bytes.
+func (n *Network) IdealNS3(src, dst int, bytes uint64, header int) frame.Time {
+	hops := n.way(src, dst)
+	payload := uint64(n.cfg.payload())
+	total := bytes + max(1, (bytes+payload-1)/payload)*uint64(header)
+	return n.ways.rttNS3(hops, payload) + frame.Time(total*8e9/n.ways.bottleneck(hops))
+}
+
+// MaxRTTNS3 is the largest round-trip time over all pairs of hosts as HPCC's
+// simulator computes it: propagation both ways and the payload of one frame
+// serialised at every hop of one way.
+func MaxRTTNS3(t *fabric.Topology, payload int) (rtt frame.Time, err error) {
+	w := newWays(t)
+	err = w.pairs(func(hops []hop) { rtt = max(rtt, w.rttNS3(hops, uint64(payload))) })
+	return rtt, err
+}
+
+func (w *ways) rttNS3(hops []hop, payload uint64) frame.Time {
+	rtt := 2 * w.delay(hops)
+	for _, h := range hops {
+		rtt += frame.Time(payload * 8e9 / w.t.Links[h.link].Rate)
+	}
+	return rtt
+}
+
+// Port is a port of a switch.
+type Port struct {
+	Switch int // among the switches
+	Port   int
+}
+
+// Route returns the egress ports of the switches that data of a flow from host
+// src to host dst passes, in order, where its UDP source port is srcPort:
+// what the switches' hashes decide, all links being up. Acknowledgements are
+// RoCEv2 without telemetry: ack says that it is about them.
+func (n *Network) Route(src, dst int, srcPort uint16, ack bool) ([]Port, error) {
+	dstPort := n.cfg.INT.Mode.Port()
+	if ack {
+		dstPort = inband.None.Port()
+	}
+	f := vswitch.Flow{Src: n.addrs[src], Dst: n.addrs[dst], SrcPort: srcPort, DstPort: dstPort, Proto: 17}
+	hops, err := n.ways.walk(nil, src, dst, func(node int, ports []int) (int, error) {
+		if len(ports) == 1 || n.Topology.Mode == fabric.L2 {
+			return ports[0], nil
+		}
+		p, ok := n.Switches[n.swOf[node]].EgressPort(f)
+		if !ok {
+			return 0, fmt.Errorf("switch %s has no route from %s to %s", n.Topology.Nodes[node].Name, f.Src, f.Dst)
+		}
+		return int(p), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var v []Port
+	for _, h := range hops[1:] {
+		v = append(v, Port{n.swOf[h.from], h.port})
+	}
+	return v, nil
+}

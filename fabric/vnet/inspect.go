@@ -1,0 +1,171 @@
+package vnet
+
+import (
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/hostnic"
+	"github.com/gswitch/gswitch/sim"
+	"github.com/gswitch/gswitch/vswitch"
+)
+
+// HostName and SwitchName return names of the topology.
+func (n *Network) HostName(h int) string   { return n.Topology.Nodes[n.hostNode[h]].Name }
+func (n *Network) SwitchName(s int) string { return n.Topology.Nodes[n.swNode[s]].Name }
+
+// HostByName and SwitchByName return the index of a node, false if there is
+// none.
+func (n *Network) HostByName(name string) (int, bool) {
+	i, ok := n.Topology.Lookup(name)
+	if !ok || n.hostOf[i] < 0 {
+		return 0, false
+	}
+	return n.hostOf[i], true
+}
+
+func (n *Network) SwitchByName(name string) (int, bool) {
+	i, ok := n.Topology.Lookup(name)
+	if !ok || n.swOf[i] < 0 {
+		return 0, false
+	}
+	return n.swOf[i], true
+}
+
+// Ports returns the number of ports of a switch.
+func (n *Network) Ports(s int) int { return len(n.Topology.Nodes[n.swNode[s]].Links) }
+
+// PortOf returns the egress port of a switch towards a neighbouring node,
+// false if they are not neighbours.
+func (n *Network) PortOf(s int, neighbour string) (int, bool) {
+	for p := range n.Topology.Nodes[n.swNode[s]].Links {
+		if n.Topology.Nodes[n.Topology.Peer(n.swNode[s], p).Node].Name == neighbour {
+			return p, true
+		}
+	}
+	return 0, false
+}
+
+// Link returns the engine's number of a link of the topology, for faults.
+func (n *Network) Link(l int) sim.LinkID { return n.links[l] }
+
+// EngineNode returns the engine's number of a node of the topology.
+func (n *Network) EngineNode(node int) int { return n.engine[node] }
+
+// Rate returns the rate of a switch's port.
+func (n *Network) Rate(p Port) uint64 {
+	return n.Topology.Links[n.Topology.Nodes[n.swNode[p.Switch]].Links[p.Port]].Rate
+}
+
+// Queue returns the bytes that wait at an egress port of a switch, in all
+// classes.
+func (n *Network) Queue(p Port) uint64 {
+	_, bytes := n.Switches[p.Switch].Nodes[0].Scheduler(uint16(p.Port)).Backlog()
+	return bytes
+}
+
+// Sent returns the bytes that an egress port of a switch has sent, with the
+// link's overhead.
+func (n *Network) Sent(p Port) uint64 {
+	var c vswitch.PortCounts
+	n.Switches[p.Switch].Nodes[0].ReadPort(uint16(p.Port), &c)
+	return c.Tx.Bytes + c.Tx.Frames*uint64(n.cfg.Overhead)
+}
+
+// Utilisation is the share of a port's rate that it used for what it sent in
+// the span of time: sent is the difference of two readings of Sent.
+func (n *Network) Utilisation(p Port, sent uint64, span frame.Time) float64 {
+	if span <= 0 {
+		return 0
+	}
+	return float64(sent) * 8e9 / (float64(n.Rate(p)) * float64(span))
+}
+
+// Pauses tells how often and how long neighbours were paused.
+type Pauses struct {
+	Requests uint64     // times that a class of a port was paused
+	XOFF     uint64     // asks to pause, renewals included
+	XON      uint64     // asks to go on
+	Time     frame.Time // of all classes and ports together
+}
+
+func (p *Pauses) add(o Pauses) {
+	p.Requests += o.Requests
+	p.XOFF += o.XOFF
+	p.XON += o.XON
+	p.Time += o.Time
+}
+
+// PortPauses returns what a switch asked of the neighbour at a port.
+func (n *Network) PortPauses(now frame.Time, at Port) (p Pauses) {
+	f := n.Switches[at.Switch].Nodes[0].PFC(uint16(at.Port))
+	if f == nil {
+		return p
+	}
+	s := f.Stats(now)
+	for c := range s.Requests {
+		p.add(Pauses{s.Requests[c], s.TxXOFF[c], s.TxXON[c], s.RequestTime[c]})
+	}
+	return p
+}
+
+// Pauses returns what all switches asked of their neighbours.
+func (n *Network) Pauses(now frame.Time) (p Pauses) {
+	for s := range n.Switches {
+		for port := range n.Ports(s) {
+			p.add(n.PortPauses(now, Port{s, port}))
+		}
+	}
+	return p
+}
+
+// Drops returns the frames that were lost in all nodes, by reason; what merely
+// did its work or concerned nobody is left out.
+func (n *Network) Drops() (by [frame.NumReasons]uint64) {
+	for i, sw := range n.Switches {
+		node := sw.Nodes[0]
+		for p := range n.Ports(i) {
+			var c vswitch.PortCounts
+			node.ReadPort(uint16(p), &c)
+			plus(&by, &c.Drops)
+		}
+		self := node.SelfDrops()
+		plus(&by, &self)
+	}
+	for _, h := range n.Hosts {
+		plus(&by, &h.Counts().Drops)
+	}
+	for r := range by {
+		if !frame.Reason(r).Loss() {
+			by[r] = 0
+		}
+	}
+	return by
+}
+
+func plus(a, b *[frame.NumReasons]uint64) {
+	for i, v := range b {
+		a[i] += v
+	}
+}
+
+// Lost is the sum of Drops.
+func (n *Network) Lost() (sum uint64) {
+	for _, v := range n.Drops() {
+		sum += v
+	}
+	return sum
+}
+
+// Sender returns the NIC and queue pair that send a connection's data, false
+// once it is closed.
+func (n *Network) Sender(c Conn) (nic *hostnic.NIC, qpn uint32, ok bool) {
+	i := int(c) - 1
+	if i < 0 || i >= len(n.flows.conns) || !n.flows.conns[i].open {
+		return nil, 0, false
+	}
+	f := &n.flows.conns[i]
+	return n.Hosts[f.flow.Src], f.qpA, true
+}
+
+// Neighbour returns the name of the node behind a port of a switch.
+func (n *Network) Neighbour(p Port) string {
+	return n.Topology.Nodes[n.Topology.Peer(n.swNode[p.Switch], p.Port).Node].Name
+}

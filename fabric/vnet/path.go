@@ -1,0 +1,186 @@
+package vnet
+
+import (
+	"fmt"
+
+	"github.com/gswitch/gswitch/fabric"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// hop is one link of a way.
+type hop struct {
+	link int
+	from int // node that sends
+	port int // its port
+}
+
+// ways finds shortest paths between hosts.
+type ways struct {
+	t     *fabric.Topology
+	hosts []int
+	dist  [][]int16 // by node that is the switch of a host: hops from every node to it
+}
+
+func newWays(t *fabric.Topology) *ways {
+	w := &ways{t: t, hosts: t.Hosts(), dist: make([][]int16, len(t.Nodes))}
+	for _, h := range w.hosts {
+		if s := t.Peer(h, 0).Node; w.dist[s] == nil {
+			w.dist[s] = distances(t, s)
+		}
+	}
+	return w
+}
+
+// distances counts the links between dst and every switch, not through hosts.
+func distances(t *fabric.Topology, dst int) []int16 {
+	d := make([]int16, len(t.Nodes))
+	for i := range d {
+		d[i] = -1
+	}
+	d[dst] = 0
+	for todo := []int{dst}; len(todo) > 0; todo = todo[1:] {
+		n := todo[0]
+		for p := range t.Nodes[n].Links {
+			if m := t.Peer(n, p).Node; t.Nodes[m].Kind == fabric.Switch && d[m] < 0 {
+				d[m] = d[n] + 1
+				todo = append(todo, m)
+			}
+		}
+	}
+	return d
+}
+
+// chooser picks one of the ports of a node that lead nearer to the
+// destination.
+type chooser func(node int, ports []int) (int, error)
+
+// first is the chooser of a way where none is better than the others.
+func first(_ int, ports []int) (int, error) { return ports[0], nil }
+
+// walk appends the hops from host src to host dst (indices among the hosts).
+func (w *ways) walk(hops []hop, src, dst int, choose chooser) ([]hop, error) {
+	t := w.t
+	from, to := w.hosts[src], w.hosts[dst]
+	last := t.Peer(to, 0)
+	d := w.dist[last.Node]
+	hops = append(hops, hop{t.Nodes[from].Links[0], from, 0})
+	var ports [256]int
+	for n := t.Peer(from, 0).Node; n != last.Node; {
+		near := ports[:0]
+		for p := range t.Nodes[n].Links {
+			m := t.Peer(n, p).Node
+			if t.Nodes[m].Kind == fabric.Switch && d[m] == d[n]-1 {
+				near = append(near, p)
+			}
+		}
+		if len(near) == 0 {
+			return nil, fmt.Errorf("no way leads from %s to %s", t.Nodes[from].Name, t.Nodes[to].Name)
+		}
+		p, err := choose(n, near)
+		if err != nil {
+			return nil, err
+		}
+		hops = append(hops, hop{t.Nodes[n].Links[p], n, p})
+		n = t.Peer(n, p).Node
+	}
+	return append(hops, hop{t.Nodes[to].Links[0], last.Node, last.Port}), nil
+}
+
+// pairs calls f with a way for every pair of hosts that differ in what their
+// ways can be. Hosts of one switch with equal links do not, so two of them
+// stand for all.
+func (w *ways) pairs(f func(hops []hop)) error {
+	type class struct {
+		node  int
+		rate  uint64
+		delay int64
+	}
+	count := map[class]int{}
+	var some []int
+	for i, h := range w.hosts {
+		l := &w.t.Links[w.t.Nodes[h].Links[0]]
+		k := class{w.t.Peer(h, 0).Node, l.Rate, int64(l.Delay)}
+		if count[k]++; count[k] <= 2 {
+			some = append(some, i)
+		}
+	}
+	var hops []hop
+	var err error
+	for _, a := range some {
+		for _, b := range some {
+			if a == b {
+				continue
+			}
+			if hops, err = w.walk(hops[:0], a, b, first); err != nil {
+				return err
+			}
+			f(hops)
+		}
+	}
+	return nil
+}
+
+// wire is a frame as links see it: its bytes and the rounding of their time.
+type wire struct {
+	bytes   uint64 // with the link's overhead
+	wholeNs bool
+}
+
+// span is how long the frame takes on link l in picoseconds.
+func (f wire) span(l *fabric.Link) int64 {
+	if l.Rate == 0 {
+		return 0
+	}
+	if f.wholeNs {
+		return int64(f.bytes*8e9/l.Rate) * 1000
+	}
+	// In two steps, for what exceeds 64 bits: the remainder is below a rate of
+	// at most 2^40 bit/s, times 1000 below 2^50.
+	ns, rem := f.bytes*8e9/l.Rate, f.bytes*8e9%l.Rate
+	return int64(ns)*1000 + int64(rem*1000/l.Rate)
+}
+
+// alone returns the picoseconds from the start of n frames of the size full
+// and a last one, at the source of an empty way, to the arrival of the last
+// byte: every hop stores a frame before it forwards it, and frames follow each
+// other at the speed of the slowest hop.
+func (w *ways) alone(hops []hop, n uint64, full, last wire) int64 {
+	var first, slowest int64 // when the first of the full frames has passed a hop; the slowest so far
+	var end int64            // when the last frame has
+	for i, h := range hops {
+		l := &w.t.Links[h.link]
+		if i > 0 {
+			end += int64(w.t.Links[hops[i-1].link].Delay) * 1000
+			first += int64(w.t.Links[hops[i-1].link].Delay) * 1000
+		}
+		if n > 0 {
+			span := full.span(l)
+			first += span
+			slowest = max(slowest, span)
+			end = max(end, first+int64(n-1)*slowest)
+		}
+		end += last.span(l)
+	}
+	return end + int64(w.t.Links[hops[len(hops)-1].link].Delay)*1000
+}
+
+// delay is the propagation along a way.
+func (w *ways) delay(hops []hop) (d frame.Time) {
+	for _, h := range hops {
+		d += frame.Time(w.t.Links[h.link].Delay)
+	}
+	return d
+}
+
+// bottleneck is the least rate along a way, 0 where no link has one.
+func (w *ways) bottleneck(hops []hop) (rate uint64) {
+	for _, h := range hops {
+		if r := w.t.Links[h.link].Rate; r != 0 && (rate == 0 || r < rate) {
+			rate = r
+		}
+	}
+	return rate
+}
+
+// nanoseconds rounds picoseconds up.
+func nanoseconds(ps int64) frame.Time { return frame.Time((ps + 999) / 1000) }

@@ -1,0 +1,182 @@
+package vnet
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/gswitch/gswitch/fabric"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pfc"
+	"github.com/gswitch/gswitch/scheduler"
+	"github.com/gswitch/gswitch/vswitch"
+	wirefmt "github.com/gswitch/gswitch/wire"
+)
+
+// hostVLAN is where the hosts of a switch are.
+const hostVLAN = 1
+
+func (n *Network) addSwitches() error {
+	for i, node := range n.swNode {
+		c := n.switchConfig(i, node)
+		if n.cfg.AdjustSwitch != nil {
+			n.cfg.AdjustSwitch(c.Name, c)
+		}
+		sw, err := vswitch.New(c, []*frame.Pool{n.Engine.Pool()})
+		if err != nil {
+			return fmt.Errorf("virtual network %s: %w", n.Topology.Name, err)
+		}
+		n.Switches = append(n.Switches, sw)
+		n.engine[node] = n.Engine.AddNode(sw.Nodes[0], nil)
+	}
+	return nil
+}
+
+func (n *Network) switchConfig(i, node int) *vswitch.Config {
+	t, plan := n.Topology, &n.Plan.Nodes[node]
+	b := &n.cfg.Buffer
+	c := &vswitch.Config{
+		Name: t.Nodes[node].Name, ID: uint16(switchID(i)), MAC: wirefmt.MAC(plan.MAC), Seed: mix(n.cfg.Seed, node),
+		Class: vswitch.DefaultClassMaps(),
+		Buffer: vswitch.BufferConfig{Size: b.size(), Alpha: b.alpha(), QueueLimit: b.QueueLimit, IngressLimit: b.IngressLimit,
+			LosslessAlpha: b.LosslessAlpha, XOFF: b.XOFF, XONOffset: b.XONOffset, Headroom: b.Headroom, GroupReserve: b.GroupReserve, AllowLoss: b.AllowLoss},
+		MaxFrames: n.Engine.Pool().Chunks(),
+		FDB:       vswitch.FDBConfig{Size: 1024, Ageing: frame.Never / 2},
+	}
+	if n.cfg.PFC.On {
+		c.PFC = vswitch.PFCConfig{Mode: pfc.PFC, Classes: n.lossless(), Quanta: n.cfg.PFC.Quanta}
+	}
+	n.telemetry(c)
+	for p := range t.Nodes[node].Links {
+		c.Ports = append(c.Ports, n.portConfig(node, p))
+	}
+	n.forwarding(c, node)
+	return c
+}
+
+// lossless is the bitmap of the classes under flow control.
+func (n *Network) lossless() uint8 {
+	if n.cfg.PFC.Classes != 0 {
+		return n.cfg.PFC.Classes
+	}
+	return 1 << n.cfg.Host.Class
+}
+
+func (n *Network) portConfig(node, p int) vswitch.PortConfig {
+	t := n.Topology
+	l := &t.Links[t.Nodes[node].Links[p]]
+	c := vswitch.PortConfig{
+		Name: t.Nodes[t.Peer(node, p).Node].Name, Enabled: true, MTU: n.mtu(l),
+		Scheduler:  scheduler.PortConfig{Rate: l.Rate, Overhead: n.cfg.Overhead, WholeNs: n.cfg.WholeNs},
+		CableDelay: frame.Time(l.Delay), Trust: vswitch.TrustDSCP, LearnDisabled: true,
+	}
+	for class := range c.Scheduler.Queues {
+		q := &c.Scheduler.Queues[class]
+		q.Weight = n.cfg.Weights[class]
+		q.ECN = n.cfg.ECN.at(l.Rate, class)
+		if n.cfg.VOQ {
+			q.Discipline = scheduler.NewVOQ()
+		}
+	}
+	b := &n.cfg.Buffer
+	if b.HeadroomDelays != 0 {
+		c.Headroom = max(1, uint32(float64(l.Rate)/8*l.Delay.Seconds()*b.HeadroomDelays))
+	}
+	if b.ScaleAlpha {
+		c.LosslessAlpha = b.scaled(l.Rate, n.nicRate())
+	}
+	if n.swOf[t.Peer(node, p).Node] >= 0 && t.Mode == fabric.L3 {
+		c.Addresses = n.Plan.Nodes[node].Ports[p][:1] // IPv4
+	}
+	return c
+}
+
+// mtu is the largest packet after the Ethernet header of a link.
+func (n *Network) mtu(l *fabric.Link) int {
+	need := n.Derived.MTU - wirefmt.EthernetLen
+	if n.cfg.MTU != 0 {
+		return n.cfg.MTU
+	}
+	return max(l.MTU, need)
+}
+
+// nicRate is the rate of the first host's link: the unit of what scales with
+// the rate of a port.
+func (n *Network) nicRate() uint64 {
+	return n.Topology.Links[n.Topology.Nodes[n.hostNode[0]].Links[0]].Rate
+}
+
+// scaled is the alpha of a port of the given rate.
+func (b *Buffer) scaled(rate, nic uint64) float64 {
+	alpha := b.LosslessAlpha
+	if alpha == 0 {
+		alpha = 1.0 / 8
+	}
+	if rate <= nic {
+		return alpha
+	}
+	// Doublings, rounded up: what halving the rate until it is not above takes.
+	return min(1, alpha*float64(uint64(1)<<bits.Len64((rate-1)/nic)))
+}
+
+// at are the marking thresholds of a port.
+func (e *ECN) at(rate uint64, class int) scheduler.ECN {
+	if !e.On || e.Classes != 0 && e.Classes>>class&1 == 0 {
+		return scheduler.ECN{}
+	}
+	scale := 1.0
+	if e.At != 0 {
+		scale = float64(rate) / float64(e.At)
+	}
+	return scheduler.ECN{KMin: uint32(float64(e.KMin) * scale), KMax: uint32(float64(e.KMax) * scale), PMax: e.PMax}
+}
+
+// forwarding enters everything that a live switch would learn or resolve.
+func (n *Network) forwarding(c *vswitch.Config, node int) {
+	if n.Topology.Mode == fabric.L2 {
+		n.bridged(c, node)
+		return
+	}
+	plan := &n.Plan.Nodes[node]
+	if len(plan.Address) > 0 {
+		c.VLANs = []vswitch.VLANConfig{{ID: hostVLAN, Name: "hosts", Addresses: plan.Address[:1]}}
+	}
+	for p := range n.Topology.Nodes[node].Links {
+		peer := n.Topology.Peer(node, p)
+		far := &n.Plan.Nodes[peer.Node]
+		if h := n.hostOf[peer.Node]; h >= 0 {
+			c.Neighbors = append(c.Neighbors, vswitch.StaticNeighbor{Addr: n.addrs[h], MAC: wirefmt.MAC(far.MAC)})
+			c.FDB.Static = append(c.FDB.Static, vswitch.StaticMAC{VLAN: hostVLAN, MAC: wirefmt.MAC(far.MAC), Port: uint16(p)})
+			continue
+		}
+		c.Neighbors = append(c.Neighbors, vswitch.StaticNeighbor{Addr: far.Ports[peer.Port][0].Addr(), MAC: wirefmt.MAC(far.MAC)})
+	}
+	for _, r := range plan.Routes {
+		if !r.Prefix.Addr().Is4() {
+			continue
+		}
+		route := vswitch.Route{Prefix: r.Prefix}
+		for _, via := range r.Via {
+			route.NextHops = append(route.NextHops, vswitch.NextHop{Via: via})
+		}
+		c.Routes = append(c.Routes, route)
+	}
+}
+
+// bridged enters the port towards every host of a tree of switches.
+func (n *Network) bridged(c *vswitch.Config, node int) {
+	t := n.Topology
+	for _, h := range n.hostNode {
+		at := t.Peer(h, 0)
+		port := at.Port
+		if at.Node != node {
+			d := n.ways.dist[at.Node]
+			for p := range t.Nodes[node].Links {
+				if m := t.Peer(node, p).Node; t.Nodes[m].Kind == fabric.Switch && d[m] == d[node]-1 {
+					port = p
+				}
+			}
+		}
+		c.FDB.Static = append(c.FDB.Static, vswitch.StaticMAC{VLAN: hostVLAN, MAC: wirefmt.MAC(n.Plan.Nodes[h].MAC), Port: uint16(port)})
+	}
+	c.FDB.Size = max(1024, 4*len(n.hostNode))
+}

@@ -1,0 +1,33 @@
+package vnet
+
+import (
+	inband "github.com/gswitch/gswitch/int"
+	"github.com/gswitch/gswitch/vswitch"
+)
+
+// telemetry makes a switch stamp.
+func (n *Network) telemetry(c *vswitch.Config) {
+	t := &n.cfg.INT
+	if t.Mode == inband.None {
+		return
+	}
+	c.Telemetry = vswitch.TelemetryConfig{Enabled: true, Profile: t.Profile, Signal: t.Signal, WholePort: t.WholePort}
+}
+
+// rateTable tells senders the rates of the switches' ports where the format
+// of telemetry does not carry them.
+func (n *Network) rateTable() *inband.RateTable {
+	if n.cfg.INT.Mode != inband.INTMD && n.cfg.INT.Mode != inband.INTMDUDP {
+		return nil
+	}
+	t := new(inband.RateTable)
+	for s, node := range n.swNode {
+		for p := range n.Topology.Nodes[node].Links {
+			t.Set(switchID(s), uint16(p), n.Rate(Port{s, p}))
+		}
+	}
+	return t
+}
+
+// switchID is the identifier under which a switch stamps.
+func switchID(s int) uint32 { return uint32(s + 1) }
