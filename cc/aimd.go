@@ -16,7 +16,7 @@ func init() {
 	})
 	Register(Info{
 		Name:  "newreno",
-		Title: "TCP NewReno's window: slow start, congestion avoidance, half after a loss",
+		Title: "TCP NewReno: slow start, then a frame more each round trip",
 		Paper: "RFC 5681, RFC 6582, RFC 6928",
 		Cite:  "RFC 6582",
 		Kind:  "window",

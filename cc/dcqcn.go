@@ -5,7 +5,7 @@ import "github.com/gswitch/gswitch/frame"
 func init() {
 	Register(Info{
 		Name:  "dcqcn",
-		Title: "DCQCN: rates from congestion notifications, with the timers that NIC vendors ship",
+		Title: "DCQCN with the timers that NIC vendors ship",
 		Paper: "Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015",
 		Cite:  "DCQCN, SIGCOMM 2015",
 		Kind:  "rate",

@@ -16,7 +16,7 @@ import (
 func init() {
 	Register(Info{
 		Name:  "hpcc",
-		Title: "High Precision Congestion Control: windows from in-band telemetry of each hop",
+		Title: "High Precision Congestion Control, by in-band telemetry",
 		Paper: "Li et al., HPCC: High Precision Congestion Control, SIGCOMM 2019",
 		Cite:  "HPCC, SIGCOMM 2019",
 		Kind:  "rate+window",

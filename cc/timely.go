@@ -10,7 +10,7 @@ import (
 func init() {
 	Register(Info{
 		Name:  "timely",
-		Title: "TIMELY: rates from the gradient of the round trip time",
+		Title: "TIMELY, by the gradient of the round trip time",
 		Paper: "Mittal et al., TIMELY: RTT-based Congestion Control for the Datacenter, SIGCOMM 2015",
 		Cite:  "TIMELY, SIGCOMM 2015",
 		Kind:  "rate",
@@ -37,7 +37,7 @@ func init() {
 			{Name: "update", Unit: UnitChoice, Default: "completion", Choices: []string{"completion", "window"}, Source: "TIMELY section 4.3; window: HPCC's simulator",
 				Doc: "completion: each completed segment updates the rate. window: the first acknowledgement of what was sent after the last update does"},
 			{Name: "segment", Unit: UnitBytes, Default: "0", Max: 1e9, Source: "TIMELY's evaluation has 16 kB",
-				Doc: "payload that makes a segment; 0: each acknowledgement with an RTT completes one"},
+				Doc: "payload between two updates, at least; 0: each acknowledgement with an RTT completes a segment, be it a frame or what the NIC sends as one burst"},
 			{Name: "scale", Unit: UnitFlag, Default: "true", Source: "TIMELY section 4.3",
 				Doc: "with several completions in one minrtt divide delta and beta by their number"},
 			{Name: "serialization", Unit: UnitChoice, Default: "subtract", Choices: []string{"subtract", "keep"}, Source: "TIMELY section 3.1; keep: HPCC's simulator",
@@ -176,12 +176,8 @@ func (t *timely) OnAck(f *Feedback) {
 	if f.RTT <= 0 || t.newly < c.segment || c.perWindow && f.Ack <= t.boundary {
 		return
 	}
-	bytes := f.Bytes
-	if c.segment != 0 {
-		bytes, t.newly = c.segment, 0
-	}
-	t.boundary = f.SndNxt
-	t.sample(t.netRTT(f), float64(bytes))
+	t.newly, t.boundary = 0, f.SndNxt
+	t.sample(t.netRTT(f), float64(max(f.Bytes, c.segment)))
 }
 
 // netRTT is the RTT without the time that the segment takes to be sent
