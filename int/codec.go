@@ -58,6 +58,20 @@ func (m Mode) Port() uint16 {
 	return wire.RoCEv2Port
 }
 
+// ModeOf returns the format of a frame with telemetry by its UDP destination
+// port; INTMD stands for both that have the same.
+func ModeOf(port uint16) Mode {
+	switch port {
+	case wire.HPCCPort:
+		return HPCC
+	case wire.HPCCGrowPort:
+		return HPCCGrow
+	case wire.INTPort:
+		return INTMD
+	}
+	return None
+}
+
 // Codec reads and writes the header of one format. It has no state: any number
 // of queue pairs may share one.
 type Codec struct {

@@ -107,6 +107,8 @@ type PortConfig struct {
 	ACL string
 	// LearnDisabled stops MAC learning on the port.
 	LearnDisabled bool
+	// Telemetry is the port's role at the edge of a telemetry domain.
+	Telemetry PortTelemetry
 }
 
 // StormControl limits flooded traffic that arrives at a port, in bits/s.

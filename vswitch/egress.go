@@ -18,8 +18,8 @@ func (n *Node) finish(ps *portState, v []frame.Ref) {
 		if m.Flags&frame.MarkCE != 0 {
 			wire.MarkCE(n.arena, r)
 		}
-		if m.Flags&frame.Stamped != 0 {
-			n.stamp(ps, r, m, v[i+1:])
+		if m.Flags&frame.HasINT != 0 {
+			n.telemetryOut(ps, r, m, v[i+1:])
 		}
 		ps.tx.add(m.Wire)
 	}

@@ -78,6 +78,8 @@ type Node struct {
 	routeCount      []Traffic // by route id
 	aclCount        []Traffic // by rule id
 
+	sunk *sinkRing // what telemetry sinks took out; nil until the first
+
 	dropped []frame.Ref // listed for a capture instead of freed; without capacity while none runs
 }
 
@@ -141,6 +143,9 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 	v = n.admit(now, port, pp, ps, v)
 	if pp.acl != 0 {
 		v = n.filter(now, pp.acl-1, v)
+	}
+	if pp.source != nil {
+		n.addTelemetry(pp.source, pp, v)
 	}
 	if pp.iface != noIface {
 		n.receiveRouted(v)

@@ -80,6 +80,7 @@ type portProgram struct {
 	minFrame uint32
 	storm    StormControl
 	allowed  *[64]uint64 // trunk VLANs
+	source   *source     // of telemetry, nil if the port is none
 }
 
 type vlanProgram struct {

@@ -27,7 +27,10 @@ type Counts struct {
 	ICMPSent, ICMPLimited     uint64 // errors sent, and withheld by the rate limit
 	Programs                  uint64 // programs adopted
 
-	Telemetry [inband.NumOutcomes]uint64 // frames with in-band telemetry, by what became of its record
+	// At the edge of a telemetry domain: frames that got a header, that lost it
+	// to a sink, and that were too long or had no room for one.
+	INTSourced, INTSunk, INTSkipped uint64
+	Telemetry                       [inband.NumOutcomes]uint64 // frames with in-band telemetry, by what became of its record
 }
 
 // PortCounts are what a worker counts for a port.

@@ -28,22 +28,40 @@ type telemetryProgram struct {
 	wholePort bool
 	codes     [MaxPorts]uint8  // rate code by port
 	overhead  [MaxPorts]uint32 // bytes that the link adds to a frame, by port
+
+	profile *inband.Profile
+	codecs  [4]inband.Codec // by format: what a sink reads with
+	sources [MaxPorts]*source
+	sink    [MaxPorts]bool
 }
 
 func (p *Program) compileTelemetry(cfg *Config) error {
 	c := &cfg.Telemetry
 	if !c.Enabled {
+		for i := range cfg.Ports {
+			if e := &cfg.Ports[i].Telemetry; e.Sink || e.Source != inband.None {
+				return fmt.Errorf("switch %s port %s: it is a telemetry source or sink, but the switch's telemetry is off", cfg.Name, cfg.Ports[i].Name)
+			}
+		}
 		return nil
 	}
 	s, err := inband.NewStamper(uint32(cfg.ID), c.Profile)
 	if err != nil {
 		return fmt.Errorf("switch %s: %w", cfg.Name, err)
 	}
-	t := &telemetryProgram{on: true, stamper: s, signal: c.Signal, wholePort: c.WholePort}
+	t := &telemetryProgram{on: true, stamper: s, signal: c.Signal, wholePort: c.WholePort, profile: c.Profile}
+	for mode := range t.codecs {
+		t.codecs[mode] = inband.NewCodec(inband.Mode(mode), c.Profile)
+	}
 	for i := range cfg.Ports {
-		if cfg.Ports[i].Name != "" {
-			t.codes[i], t.overhead[i] = s.Code(cfg.Ports[i].rate()), cfg.Ports[i].Scheduler.Overhead
+		if cfg.Ports[i].Name == "" {
+			continue
 		}
+		t.codes[i], t.overhead[i] = s.Code(cfg.Ports[i].rate()), cfg.Ports[i].Scheduler.Overhead
+		if err := t.compileEdge(i, &cfg.Ports[i]); err != nil {
+			return fmt.Errorf("switch %s %w", cfg.Name, err)
+		}
+		p.ports[i].source = t.sources[i]
 	}
 	p.telemetry = t
 	return nil
@@ -55,7 +73,7 @@ func (p *Program) keepTelemetry(old *Program) {
 		return
 	}
 	t := *old.telemetry
-	t.on = false
+	t.on, t.sink = false, [MaxPorts]bool{}
 	p.telemetry = &t
 }
 
@@ -64,6 +82,16 @@ func (p *Program) keepTelemetry(old *Program) {
 func (n *Node) instrument(r frame.Ref, pp *portProgram) {
 	if t := n.prog.telemetry; t != nil && t.on {
 		n.count.Telemetry[t.stamper.Prepare(n.arena, r, pp.maxFrame)]++
+	}
+}
+
+// telemetryOut finishes a frame with telemetry that leaves.
+func (n *Node) telemetryOut(ps *portState, r frame.Ref, m *frame.Meta, later []frame.Ref) {
+	if m.Flags&frame.Stamped != 0 {
+		n.stamp(ps, r, m, later)
+	}
+	if t := n.prog.telemetry; t != nil && t.sink[m.OutPort&(MaxPorts-1)] {
+		n.takeTelemetry(t, r, m)
 	}
 }
 
