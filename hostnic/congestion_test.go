@@ -108,7 +108,7 @@ func redMarking(c *vswitch.Config) {
 // transport allows lies there.
 func TestIncast(t *testing.T) {
 	const bytes = 2_000_000
-	ideal := frame.Time(8 * bytes * 8 / 100)                                     // ns, payload alone
+	ideal := frame.Time(8 * bytes * 8 / 100) // ns, payload alone
 	// For 100 Gb/s. It begins near its share: all at line rate would drive it
 	// to its least rate, and what is lost meanwhile gives no samples.
 	short := map[string]string{"tlow": "10us", "thigh": "50us", "minrtt": "5us", "initial": "15Gbps", "minrate": "500Mbps"}

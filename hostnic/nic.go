@@ -37,6 +37,7 @@ type NIC struct {
 	paceWheel wheel
 
 	qps     []*queuePair
+	slab    []queuePair // made, not yet used
 	free    []uint32
 	numbers numbering
 	timers  wheel

@@ -197,7 +197,12 @@ func (n *NIC) take() (*queuePair, error) {
 	if int(i) >= n.maxQPs {
 		return nil, fmt.Errorf("nic %s: %d queue pairs are open, more than MaxQPs allows", n.cfg.Name, i)
 	}
-	q := &queuePair{index: i}
+	if len(n.slab) == 0 { // side by side, for the sake of the TLB
+		n.slab = make([]queuePair, min(max(4, len(n.qps)), 256))
+	}
+	q := &n.slab[0]
+	n.slab = n.slab[1:]
+	q.index = i
 	n.qps = append(n.qps, q)
 	n.numbers.gens = append(n.numbers.gens, 1)
 	q.qpn = n.numbers.number(i)

@@ -1,0 +1,102 @@
+package hostnic
+
+import "github.com/gswitch/gswitch/transport"
+
+// RecvRequest is a buffer for a Send of the remote end, or what a Write with
+// immediate consumes.
+type RecvRequest struct {
+	ID    uint64
+	Local []byte // nil: only Bytes counts
+	Bytes uint64 // where Local is nil
+}
+
+func (w *RecvRequest) size() uint64 {
+	if w.Local != nil {
+		return uint64(len(w.Local))
+	}
+	return w.Bytes
+}
+
+// recvRing is a queue of receive work requests.
+type recvRing struct {
+	ring []RecvRequest
+	head uint32
+	n    uint32
+}
+
+func (q *recvRing) at(i uint32) *RecvRequest { return &q.ring[(q.head+i)&uint32(len(q.ring)-1)] }
+
+func (q *recvRing) push(w RecvRequest) {
+	if int(q.n) == len(q.ring) {
+		ring := make([]RecvRequest, max(4, 2*len(q.ring)))
+		for i := range q.n {
+			ring[i] = *q.at(i)
+		}
+		q.ring, q.head = ring, 0
+	}
+	q.n++
+	*q.at(q.n - 1) = w
+}
+
+func (q *recvRing) pop() RecvRequest {
+	w := *q.at(0)
+	*q.at(0) = RecvRequest{}
+	q.head = (q.head + 1) & uint32(len(q.ring)-1)
+	q.n--
+	return w
+}
+
+func (q *recvRing) reset() {
+	clear(q.ring)
+	q.head, q.n = 0, 0
+}
+
+// SharedReceive is a receive queue that several queue pairs of a NIC draw
+// from (IBTA 10.2.9.1).
+type SharedReceive struct{ queue recvRing }
+
+// Post adds a buffer.
+func (s *SharedReceive) Post(w RecvRequest) { s.queue.push(w) }
+
+// Len returns how many buffers wait.
+func (s *SharedReceive) Len() int { return int(s.queue.n) }
+
+// receiveQueue is that of a queue pair: the requests that it has, numbered
+// from 0 at the opening, and where more come from.
+type receiveQueue struct {
+	recvRing
+	base   uint64 // number of the oldest
+	shared *SharedReceive
+}
+
+// get returns the request with the 24-bit number sn. With a shared queue all
+// up to it are dequeued and become this queue pair's, in order (IRN, appendix
+// on shared receive queues). Nil if it is not there; stale if it was used up.
+func (q *receiveQueue) get(sn uint32) (w *RecvRequest, stale bool) {
+	number := transport.Unwrap(q.base, sn)
+	if number < q.base {
+		return nil, true
+	}
+	i := number - q.base
+	if i >= uint64(q.n) {
+		if missing := i + 1 - uint64(q.n); q.shared == nil || missing > uint64(q.shared.queue.n) {
+			return nil, false
+		}
+		for uint64(q.n) <= i {
+			q.push(q.shared.queue.pop())
+		}
+	}
+	return q.at(uint32(i)), false
+}
+
+// oldest returns the number of the oldest request, 24 bits.
+func (q *receiveQueue) oldest() uint32 { return uint32(q.base) & 0xffffff }
+
+// expire takes out the oldest request; false if there is none.
+func (q *receiveQueue) expire() (RecvRequest, bool) {
+	if w, _ := q.get(q.oldest()); w == nil {
+		return RecvRequest{}, false
+	}
+	q.base++
+	return q.pop(), true
+}

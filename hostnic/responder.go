@@ -1,0 +1,322 @@
+package hostnic
+
+import (
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/transport"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// Syndromes of NAKs other than that of a gap (IBTA table 46).
+const (
+	nakInvalidRequest = wire.AETHNak | 1
+	nakRemoteAccess   = wire.AETHNak | 2
+)
+
+// maxResponses bounds what a requester that never acknowledges responses can
+// make us keep.
+const maxResponses = 1024
+
+// received is a receive work request that was consumed.
+type received struct {
+	id        uint64
+	bytes     uint64
+	start     frame.Time // when the packet arrived that ends the message
+	imm       uint32
+	immediate bool
+	write     bool
+}
+
+// response is what a read or an atomic is answered with, until the requester
+// has acknowledged all of it.
+type response struct {
+	first, end uint64 // packets
+	bytes      uint64
+	data       []byte // nil: virtual
+	isAtomic   bool
+	original   uint64 // of an atomic: executed once, told as often as it takes
+}
+
+// arrival is a packet that ends a message, or a read or atomic request, which
+// waits until everything before it has arrived: IRN's premature completions
+// and its read buffer.
+type arrival struct {
+	packet
+	bytes uint64
+	at    frame.Time
+	data  []byte // what a read or an atomic is about
+}
+
+// responder turns packets of requests into placements, completions and
+// responses. It is a pure state machine.
+type responder struct {
+	mtu     uint64
+	inOrder bool
+	mem     *Memory
+	rq      receiveQueue
+
+	// The message under way, where packets come in order and only the first
+	// tells what it is about.
+	busy  bool
+	now   family
+	begin uint64
+	reth  wire.RETHFields
+
+	waiting []arrival // by packet
+	done    []received
+
+	responses []response // ring
+	rHead, rN uint32
+	rNext     uint64 // packets of all responses so far
+
+	executed uint64 // atomics
+	broken   uint64 // ends of messages without a receive request left: the requester's numbers were wrong
+}
+
+func (r *responder) reset(mtu uint64, inOrder bool, mem *Memory, shared *SharedReceive) {
+	r.rq.reset()
+	clear(r.responses)
+	clear(r.waiting[:cap(r.waiting)])
+	*r = responder{mtu: mtu, inOrder: inOrder, mem: mem, waiting: r.waiting[:0], done: r.done[:0], responses: r.responses,
+		rq: receiveQueue{recvRing: r.rq.recvRing, shared: shared}}
+}
+
+// request takes in a packet of a request. If it is refused syndrome is not 0,
+// and nothing changed: a NAK with it for the packet that rx expects, nothing
+// (drop is true) for one that is early, which will be judged when it is in
+// order (IRN, appendix on errors).
+func (r *responder) request(now frame.Time, rx *transport.Receiver, p *packet) (v transport.Verdict, syndrome uint8, drop bool) {
+	o := operationOf(p.op)
+	expected := rx.Expected()
+	fresh := p.seq == expected || !r.inOrder && p.seq > expected && p.seq-expected < transport.MaxFlight
+	if !fresh {
+		return rx.Data(now, p.seq, o.kind()), 0, false
+	}
+	if r.inOrder {
+		if !r.follow(p, o) {
+			return v, nakInvalidRequest, false
+		}
+	}
+	dst, syndrome := r.check(p, o)
+	if syndrome != 0 {
+		return v, syndrome, p.seq != expected
+	}
+	if v = rx.Data(now, p.seq, o.kind()); v.Deliver {
+		r.accept(now, p, o, dst)
+	}
+	if v.InOrder > 0 {
+		r.advance(v.Cum)
+	}
+	return v, 0, false
+}
+
+// follow fills in what a packet in order leaves to the first of its message,
+// and reports whether it may follow the one before (IBTA 9.7.4.1.2).
+func (r *responder) follow(p *packet, o operation) bool {
+	if r.busy == o.first || r.busy && r.now != o.family {
+		return false
+	}
+	if o.first {
+		r.begin, r.reth, r.now = p.seq, p.reth, o.family
+	}
+	p.offset = (p.seq - r.begin) * r.mtu
+	p.sn = r.rq.oldest()
+	if o.family == writeFamily {
+		p.reth = r.reth
+	}
+	return true
+}
+
+// check returns where the payload of a packet goes, or what a read or atomic
+// is about, or the syndrome with which it is refused.
+func (r *responder) check(p *packet, o operation) (dst []byte, syndrome uint8) {
+	if !o.last && uint64(p.size) != r.mtu || uint64(p.size) > r.mtu {
+		return nil, nakInvalidRequest
+	}
+	switch o.family {
+	case sendFamily:
+		w, syndrome := r.receive(p)
+		if syndrome != 0 {
+			return nil, syndrome
+		}
+		if p.offset+uint64(p.size) > w.size() {
+			return nil, nakInvalidRequest // longer than the buffer (IBTA 9.7.5.2.8)
+		}
+		if w.Local != nil {
+			dst = w.Local[p.offset:][:p.size]
+		}
+		return dst, 0
+	case writeFamily:
+		return r.checkWrite(p, o)
+	case readFamily:
+		if uint64(p.reth.Length) > maxOperation {
+			return nil, nakInvalidRequest
+		}
+		return r.checkResponder(p, RemoteRead)
+	case atomicFamily:
+		if p.reth.VA%atomicSize != 0 {
+			return nil, nakInvalidRequest // IBTA 9.7.5.2.8
+		}
+		return r.checkResponder(p, RemoteAtomic)
+	}
+	return nil, nakInvalidRequest
+}
+
+// receive returns the receive request of a packet.
+func (r *responder) receive(p *packet) (*RecvRequest, uint8) {
+	w, stale := r.rq.get(p.sn)
+	switch {
+	case stale:
+		return nil, nakInvalidRequest
+	case w == nil:
+		return nil, wire.AETHRNRNak
+	}
+	return w, 0
+}
+
+func (r *responder) checkWrite(p *packet, o operation) ([]byte, uint8) {
+	length := uint64(p.reth.Length)
+	if end := p.offset + uint64(p.size); end > length || o.last != (end == length) {
+		return nil, nakInvalidRequest
+	}
+	if o.imm {
+		if _, syndrome := r.receive(p); syndrome != 0 {
+			return nil, syndrome
+		}
+	}
+	if length == 0 {
+		return nil, 0 // no bytes, no key (IBTA 9.7.4.1.5)
+	}
+	g := r.mem.reach(p.reth.RKey, p.reth.VA, length, RemoteWrite)
+	if g == nil {
+		return nil, nakRemoteAccess
+	}
+	return g.slice(p.reth.VA+p.offset, uint64(p.size)), 0
+}
+
+// checkResponder checks a read or an atomic.
+func (r *responder) checkResponder(p *packet, need Access) ([]byte, uint8) {
+	if p.size != 0 {
+		return nil, nakInvalidRequest
+	}
+	if int(r.rN)+len(r.waiting) >= maxResponses {
+		return nil, wire.AETHRNRNak // no room for the answer yet
+	}
+	if p.reth.Length == 0 {
+		return nil, 0
+	}
+	g := r.mem.reach(p.reth.RKey, p.reth.VA, uint64(p.reth.Length), need)
+	if g == nil {
+		return nil, nakRemoteAccess
+	}
+	return g.slice(p.reth.VA, uint64(p.reth.Length)), 0
+}
+
+// accept places a new packet. What ends a message, reads or counts waits for
+// its turn.
+func (r *responder) accept(now frame.Time, p *packet, o operation, dst []byte) {
+	if r.inOrder {
+		r.busy = !o.last
+	}
+	a := arrival{packet: *p, at: now}
+	switch o.family {
+	case readFamily, atomicFamily:
+		a.data = dst
+	default:
+		copy(dst, p.payload)
+		if o.kind() != transport.LastCQE {
+			return
+		}
+	}
+	a.payload = nil // the frame's
+	a.bytes = p.offset + uint64(p.size)
+	r.waiting = append(r.waiting, arrival{})
+	i := len(r.waiting) - 1
+	for ; i > 0 && r.waiting[i-1].seq > p.seq; i-- {
+		r.waiting[i] = r.waiting[i-1]
+	}
+	r.waiting[i] = a
+}
+
+// advance does what waited for the packets below cum.
+func (r *responder) advance(cum uint64) {
+	k := 0
+	for ; k < len(r.waiting) && r.waiting[k].seq < cum; k++ {
+		a := &r.waiting[k]
+		switch o := operationOf(a.op); o.family {
+		case sendFamily, writeFamily:
+			w, ok := r.rq.expire()
+			if !ok {
+				r.broken++
+				break
+			}
+			r.done = append(r.done, received{id: w.ID, bytes: a.bytes, start: a.at, imm: a.imm, immediate: o.imm, write: o.family == writeFamily})
+		case readFamily:
+			r.respond(response{bytes: uint64(a.reth.Length), data: a.data})
+		case atomicFamily:
+			r.executed++
+			was := atomic(a.data, a.op == wire.RCCompareSwap, a.operand, a.compare)
+			r.respond(response{isAtomic: true, original: was})
+		}
+	}
+	if k > 0 {
+		n := copy(r.waiting, r.waiting[k:])
+		clear(r.waiting[n:])
+		r.waiting = r.waiting[:n]
+	}
+}
+
+func (r *responder) response(i uint32) *response {
+	return &r.responses[(r.rHead+i)&uint32(len(r.responses)-1)]
+}
+
+// respond queues a response and gives it its packets.
+func (r *responder) respond(s response) {
+	if int(r.rN) == len(r.responses) {
+		ring := make([]response, max(4, 2*len(r.responses)))
+		for i := range r.rN {
+			ring[i] = *r.response(i)
+		}
+		r.responses, r.rHead = ring, 0
+	}
+	s.first = r.rNext
+	s.end = s.first + max(1, (s.bytes+r.mtu-1)/r.mtu)
+	r.rNext = s.end
+	r.rN++
+	*r.response(r.rN - 1) = s
+}
+
+// find returns the response of a packet that is not acknowledged.
+func (r *responder) find(seq uint64) *response {
+	for i := range r.rN {
+		if s := r.response(i); seq < s.end {
+			return s
+		}
+	}
+	return nil
+}
+
+// packet returns the packet seq of the responses.
+func (r *responder) packet(seq uint64) (p packet) {
+	s := r.find(seq)
+	p.seq = seq
+	if s.isAtomic {
+		p.op, p.operand = wire.RCAtomicAcknowledge, s.original
+		return p
+	}
+	p.op = opcodeOf(readResponse, seq == s.first, seq+1 == s.end, false)
+	p.offset = (seq - s.first) * r.mtu
+	p.size = uint32(min(r.mtu, s.bytes-p.offset))
+	if s.data != nil {
+		p.payload = s.data[p.offset:][:p.size]
+	}
+	return p
+}
+
+// acknowledged lets go of the responses that the requester has.
+func (r *responder) acknowledged(cum uint64) {
+	for r.rN > 0 && r.response(0).end <= cum {
+		*r.response(0) = response{}
+		r.rHead = (r.rHead + 1) & uint32(len(r.responses)-1)
+		r.rN--
+	}
+}
