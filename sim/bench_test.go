@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/gswitch/gswitch/frame"
@@ -49,6 +50,26 @@ func BenchmarkLeafSpine(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			n := leafSpine(b, netConfig{rate: 100e9, uplink: 400e9, delay: frame.Microsecond, seed: 1, lossless: lossless}, 4, 2, 4)
 			pair(n, 4)
+			benchNet(b, n, 10*frame.Microsecond)
+		})
+	}
+}
+
+// BenchmarkCable is hosts joined in pairs: what the engine itself costs, with
+// what a test's host does to make a frame.
+func BenchmarkCable(b *testing.B) {
+	for _, pairs := range []int{8, 320} {
+		b.Run(fmt.Sprintf("hosts=%d", 2*pairs), func(b *testing.B) {
+			n := &network{e: New(Config{})}
+			for i := range 2 * pairs {
+				h := newHost(n.e.Pool(), uint32(i), 100e9, swMAC(0))
+				h.credit = 1 << 60
+				n.hosts = append(n.hosts, h)
+				n.e.AddNode(h, nil)
+				if i%2 == 1 {
+					n.e.Connect(i-1, 0, i, 0, Link{Delay: frame.Microsecond})
+				}
+			}
 			benchNet(b, n, 10*frame.Microsecond)
 		})
 	}
