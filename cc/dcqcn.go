@@ -1,6 +1,10 @@
 package cc
 
-import "github.com/gswitch/gswitch/frame"
+import (
+	"fmt"
+
+	"github.com/gswitch/gswitch/frame"
+)
 
 func init() {
 	Register(Info{
@@ -11,9 +15,9 @@ func init() {
 		Kind:  "rate",
 		Needs: "CNPs, or echoed marks",
 		Params: []Param{
-			{Name: "ti", Unit: UnitTime, Default: "300us", Min: 100, Max: 1e12, Source: "HPCC section 5.1, vendor default (DCQCN: 55us)",
+			{Name: "ti", Unit: UnitTime, Default: "300us", Min: 1000, Max: 1e12, Source: "HPCC section 5.1, vendor default (DCQCN: 55us)",
 				Doc: "T_i: time between two rate increases"},
-			{Name: "td", Unit: UnitTime, Default: "4us", Min: 100, Max: 1e12, Source: "HPCC section 5.1, vendor default (DCQCN: 50us)",
+			{Name: "td", Unit: UnitTime, Default: "4us", Min: 1000, Max: 1e12, Source: "HPCC section 5.1, vendor default (DCQCN: 50us)",
 				Doc: "T_d: time between two rate decreases, at least"},
 			{Name: "cut", Unit: UnitChoice, Default: "tick", Choices: []string{"tick", "immediate"}, Source: "authors' HPCC simulator; immediate: DCQCN section 3.1",
 				Doc: "tick: a timer of period td runs from the first CNP on and cuts if one came since its last expiry. immediate: a CNP cuts when it comes, unless td has not passed since the last cut"},
@@ -68,6 +72,9 @@ func newDCQCN(p Values) (func(*Env) Algorithm, error) {
 		g: p.Float("g"), alpha0: p.Float("alpha0"), f: p.Int("f"), byteCounter: uint64(p.Float("byte_counter")),
 		rai: p.Float("rai"), rhai: p.Float("rhai"), clamp: p.Flag("clamp"), least: p.Float("minrate"),
 		frames: p.Choice("cnp") != "ack", marks: p.Choice("cnp") != "frame", window: p.window(),
+	}
+	if c.byteCounter != 0 && c.byteCounter < 1000 {
+		return nil, fmt.Errorf("byte_counter: %dB is less than a frame; write 1kB or more, or 0 for none", c.byteCounter)
 	}
 	d := 1 - c.g
 	for i := range c.decay {

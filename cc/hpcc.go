@@ -21,6 +21,8 @@ func init() {
 		Cite:  "HPCC, SIGCOMM 2019",
 		Kind:  "rate+window",
 		Needs: "telemetry of each hop",
+		Note: "The byte counter in the telemetry is a setting of the switches: bytes sent gives the paper's txRate, " +
+			"bytes received for the port its rxRate ablation. The arithmetic here is the same.",
 		Params: []Param{
 			{Name: "eta", Unit: UnitNumber, Default: "0.95", Min: 0.01, Max: 1, Source: "HPCC section 3.3",
 				Doc: "target of the normalised bytes in flight"},
@@ -51,10 +53,6 @@ func init() {
 		New: newHPCC,
 	})
 }
-
-// The paper's txRate is what a switch sent; its rxRate ablation counts what
-// came in for the port instead. Which counter the records carry is a setting
-// of the switch; the arithmetic here is the same.
 
 type hpccReaction uint8
 

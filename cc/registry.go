@@ -8,12 +8,13 @@ import (
 
 // Info describes an algorithm: what listings print and what a factory needs.
 type Info struct {
-	Name   string  `json:"name"`  // as scenarios write it
-	Title  string  `json:"title"` // one line
-	Paper  string  `json:"paper"` // where it is published
-	Cite   string  `json:"cite"`  // the same in three words
-	Kind   string  `json:"kind"`  // what it decides: "window", "rate", "rate+window"
-	Needs  string  `json:"needs"` // feedback that it reads, such as "losses"
+	Name   string  `json:"name"`           // as scenarios write it
+	Title  string  `json:"title"`          // one line
+	Paper  string  `json:"paper"`          // where it is published
+	Cite   string  `json:"cite"`           // the same in three words
+	Kind   string  `json:"kind"`           // what it decides: "window", "rate", "rate+window"
+	Needs  string  `json:"needs"`          // feedback that it reads, such as "losses"
+	Note   string  `json:"note,omitempty"` // what else its user must know
 	Params []Param `json:"params"`
 
 	// New reads the options once and returns the constructor of one queue

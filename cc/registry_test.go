@@ -79,6 +79,7 @@ func TestFactoryRefuses(t *testing.T) {
 		{"hpcc", "reaction", "perack", "is not one of hpcc, perAck, perRtt"},
 		{"hpcc", "multirate", "maybe", "neither true nor false"},
 		{"timely", "tlow", "1s", "tlow: 1s is above thigh, which is 500us"},
+		{"dcqcn", "byte_counter", "100B", "byte_counter: 100B is less than a frame"},
 		{"timely", "delta", "1e400Mbps", "has the unit"},
 	} {
 		_, err := Factory(c.name, map[string]string{c.key: c.value})

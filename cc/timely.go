@@ -15,6 +15,7 @@ func init() {
 		Cite:  "TIMELY, SIGCOMM 2015",
 		Kind:  "rate",
 		Needs: "round trip times",
+		Note:  "An RTT runs from the hand-over of a segment's first frame to the link until the acknowledgement of its last; the time that the segment itself takes is taken off here.",
 		Params: []Param{
 			{Name: "alpha", Unit: UnitNumber, Default: "0.875", Min: 1e-6, Max: 1, Source: "HPCC's simulation of TIMELY; the paper does not give it",
 				Doc: "weight of the newest difference in the average of RTT differences; 0.03 to 0.045 fits segments of 16 kB sent in one burst"},

@@ -87,19 +87,22 @@ func writeAlgorithm(w io.Writer, in *cc.Info) error {
 	if in.Of != "" {
 		fmt.Fprintf(&b, "is       %s with other defaults\n", in.Of)
 	}
+	if in.Note != "" {
+		indent(&b, "", "note     ", in.Note)
+	}
 	b.WriteString("\nOPTIONS\n")
 	for i := range in.Params {
 		p := &in.Params[i]
 		fmt.Fprintf(&b, "\n  %s (%s)\n", p.Name, p.Unit)
-		indent(&b, "", p.Doc)
-		indent(&b, "default  ", p.Default)
+		indent(&b, optionMargin, "", p.Doc)
+		indent(&b, optionMargin, "default  ", p.Default)
 		if r := p.Range(); r != "" {
-			indent(&b, "allowed  ", r)
+			indent(&b, optionMargin, "allowed  ", r)
 		}
 		if len(p.Choices) > 0 {
-			indent(&b, "allowed  ", strings.Join(p.Choices, ", "))
+			indent(&b, optionMargin, "allowed  ", strings.Join(p.Choices, ", "))
 		}
-		indent(&b, "source   ", p.Source)
+		indent(&b, optionMargin, "source   ", p.Source)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -108,9 +111,11 @@ func writeAlgorithm(w io.Writer, in *cc.Info) error {
 // textWidth is where lines of prose are broken.
 const textWidth = 80
 
+// optionMargin stands before what is said of an option.
+const optionMargin = "      "
+
 // indent writes text behind a label, broken into lines.
-func indent(b *strings.Builder, label, text string) {
-	const margin = "      "
+func indent(b *strings.Builder, margin, label, text string) {
 	line := margin + label
 	next := margin + strings.Repeat(" ", len(label))
 	empty := true

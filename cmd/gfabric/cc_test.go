@@ -58,6 +58,9 @@ func TestCCShowTellsEveryOption(t *testing.T) {
 			}
 		}
 		out = words(out)
+		if !strings.Contains(out, words(in.Title)) || !strings.Contains(out, words(in.Paper)) || !strings.Contains(out, words(in.Note)) {
+			t.Errorf("%s: title, paper or note is not shown", in.Name)
+		}
 		for _, p := range in.Params {
 			for _, want := range []string{p.Name + " (" + string(p.Unit) + ") " + p.Doc, "default " + p.Default, "source " + p.Source} {
 				if !strings.Contains(out, words(want)) {
