@@ -7,7 +7,10 @@
 package measure
 
 import (
+	"fmt"
+	"io"
 	"slices"
+	"strings"
 
 	"github.com/gswitch/gswitch/fabric/results"
 )
@@ -38,26 +41,27 @@ var Keys = []Key{
 	{"flows_unfinished_total", OfRun | OfGroup, false, "", "Flows that were not complete at the end."},
 	{"fct", OfRun | OfGroup, true, "seconds", "Completion times of flows."},
 	{"slowdown", OfRun | OfGroup, true, "", "Completion times, each divided by that of the flow alone in the network."},
-	{"single_fct", OfRun | OfGroup, true, "seconds", "Completion times of messages that fit one frame."},
-	{"single_slowdown", OfRun | OfGroup, true, "", "Their slowdowns."},
+	{"rtt", OfRun | OfGroup, true, "seconds", "Network round-trip times: of messages that fit one frame, from posting to acknowledgement."},
+	{"single_slowdown", OfRun | OfGroup, true, "", "Slowdowns of messages that fit one frame."},
 	{"completion", OfGroup, true, "seconds", "From the first start to the last completion of flows that belong together: an incast, a round, a request with its answer, a query with its answers."},
-	{"retransmitted_total", OfRun | OfGroup, false, "", "Data frames that were sent again."},
+	{"retransmissions_total", OfRun | OfGroup, false, "", "Data frames that were sent again."},
 	{"goodput_bps", OfRun | OfGroup | OfWindow, false, "", "Payload delivered in order per second, of all hosts together, after the warm-up or in the window."},
 	{"goodput_min_bps", OfRun | OfGroup | OfWindow, false, "", "Least goodput of any bin."},
-	{"jain", OfRun | OfGroup | OfWindow, false, "", "Fairness index of Jain over the goodputs of the connections that are open in a bin, mean of the bins with two or more."},
+	{"jain_index", OfRun | OfGroup | OfWindow, false, "", "Fairness index of Jain over the goodputs of the connections that are open in a bin, mean of the bins with two or more."},
 	{"queue", OfRun | OfWindow, true, "bytes", "Depths of the egress queues that are measured, weighted by time."},
 	{"queue_busy_share", OfRun | OfWindow, false, "", "Share of the time that these queues are not empty."},
-	{"link_utilization", OfRun | OfWindow, false, "", "Share of their rate that the links that are measured carry, headers and overhead included."},
+	{"utilisation_share", OfRun | OfWindow, false, "", "Share of their rate that the links that are measured carry, headers and overhead included."},
 	{"link_bps", OfRun | OfWindow, false, "", "What the first of these links carries per second."},
 	{"link_min_bps", OfRun | OfWindow, false, "", "Least of any bin."},
 	{"link_low_seconds", OfRun | OfWindow, false, "", "Total length of the bins in which it carries less than measure.low."},
 	{"drops_total", OfRun, false, "", "Frames that switches or hosts dropped, for whatever reason, faults of links not counted."},
 	{"drop_share", OfRun, false, "", "The same as a share of the data frames that hosts sent."},
 	{"faults_total", OfRun, false, "", "Frames that links lost or spoiled as the scenario's faults say."},
-	{"marks_total", OfRun, false, "", "Frames that switches marked with ECN."},
-	{"pause_frames_total", OfRun, false, "", "Pause frames that were sent."},
-	{"pause_seconds", OfRun, false, "", "Time that ports were paused, of all ports together."},
-	{"pause_share", OfRun, false, "", "The same as a share of the time of all ports."},
+	{"marks_total", OfRun, false, "", "Data frames that arrived with a congestion mark."},
+	{"pauses_total", OfRun, false, "", "Times that a class of a port was paused."},
+	{"pause_frames_total", OfRun, false, "", "Pause frames that switches sent, renewals included."},
+	{"pause_seconds", OfRun, false, "", "Time that switches paused their neighbours, of all ports and classes together."},
+	{"pause_share", OfRun, false, "", "The same as a share of the time of all switch ports."},
 	{"host_pause_share", OfRun, false, "", "Share of the time of the hosts' ports that they were paused."},
 	{"timeouts_total", OfRun, false, "", "Retransmission timeouts."},
 	{"data_frames_total", OfRun, false, "", "Data frames that hosts sent."},
@@ -111,4 +115,26 @@ func Known(groups, windows, events []string) []string {
 	}
 	slices.Sort(v)
 	return v
+}
+
+// WriteKeys writes the table of keys.
+func WriteKeys(w io.Writer) error {
+	for i := range Keys {
+		k := &Keys[i]
+		var of []string
+		for bit, name := range []string{"run", "group", "window", "event"} {
+			if k.Of>>bit&1 != 0 {
+				of = append(of, name)
+			}
+		}
+		names := k.names()
+		name := names[0]
+		if k.Quant {
+			name = strings.Replace(name, "_mean", "_{mean,p50,p95,p99,p99.9,max}", 1)
+		}
+		if _, err := fmt.Fprintf(w, "%s\n    of %s. %s\n", name, strings.Join(of, ", "), k.Doc); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/gswitch/gswitch/config"
 	"github.com/gswitch/gswitch/fabric"
@@ -265,3 +266,31 @@ func hops(t *fabric.Topology, dst int) []int {
 
 // Schema returns the JSON Schema of scenario files.
 func Schema() []byte { return config.SchemaOf("gfabric scenario", new(Document)) }
+
+// Summary says in a few words what the entry is.
+func (e *Entry) Summary() string {
+	s := e.Kind
+	switch {
+	case e.Sizes != "":
+		s += " of " + e.Sizes
+	case len(e.Bins) > 0:
+		s += " of bins"
+	case e.Size > 0:
+		s += " of " + e.Size.String()
+	case e.Total > 0:
+		s += " of " + e.Total.String() + " in all"
+	}
+	if e.Load > 0 {
+		s += fmt.Sprintf(" at load %g", e.Load)
+	}
+	if len(e.From) > 0 {
+		s += " from " + strings.Join(e.From, " ")
+	}
+	if len(e.To) > 0 {
+		s += " to " + strings.Join(e.To, " ")
+	}
+	if e.CC != "" {
+		s += ", " + e.CC
+	}
+	return s
+}

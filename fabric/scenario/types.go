@@ -51,6 +51,7 @@ type Switch struct {
 	Buffer Buffer `yaml:"buffer" doc:"The shared packet buffer."`
 	ECN    ECN    `yaml:"ecn" doc:"ECN marking at dequeue, at every egress queue."`
 	INT    INT    `yaml:"int" doc:"In-band telemetry."`
+	VOQ    bool   `yaml:"voq" doc:"true: egress queues serve the ports that frames came by in turn, as input-queued switches do."`
 }
 
 // Buffer is the packet buffer of a switch.
@@ -79,8 +80,9 @@ type ECN struct {
 
 // INT is in-band telemetry.
 type INT struct {
-	Mode   string `yaml:"mode" enum:"auto,none,hpcc,hpcc-grow,int-md,int-md-udp" default:"auto" doc:"Format. auto: hpcc for flows whose congestion control needs telemetry, else none."`
-	Signal string `yaml:"signal" enum:"tx,rx" default:"tx" doc:"Byte counter that is stamped. tx: what the port has sent. rx: what has arrived for it."`
+	Mode      string `yaml:"mode" enum:"auto,none,hpcc,hpcc-grow,int-md,int-md-udp" default:"auto" doc:"Format. auto: hpcc for flows whose congestion control needs telemetry, else none."`
+	Signal    string `yaml:"signal" enum:"tx,rx" default:"tx" doc:"Byte counter that is stamped. tx: what the port has sent. rx: what has arrived for it."`
+	WholePort bool   `yaml:"whole_port" doc:"true: the queue that is stamped is that of all classes of the port, not of the frame's alone."`
 }
 
 // PFC is priority flow control.
@@ -92,17 +94,20 @@ type PFC struct {
 
 // Hosts is what every host does.
 type Hosts struct {
-	Payload   config.Size `yaml:"payload" default:"1000B" doc:"Payload of a full data frame."`
-	CC        string      `yaml:"cc" default:"none" doc:"Congestion control: see gfabric cc list."`
-	Params    Params      `yaml:"params" doc:"Options of the congestion control: see gfabric cc show."`
-	Class     int         `yaml:"class" range:"0,7" doc:"Traffic class of data."`
-	AckClass  *int        `yaml:"ack_class" range:"0,7" doc:"Class of acknowledgements. That of the data if left out."`
-	Weights   []int       `yaml:"weights" range:"0,1000" doc:"Weights of the classes 0 to 7 at the host's port; 0: strict. All strict if left out."`
-	BaseRTT   string      `yaml:"base_rtt" default:"auto" doc:"T: the round-trip time of the empty network that all flows assume. auto: the largest over all pairs of hosts."`
-	Transport Transport   `yaml:"transport" doc:"Loss recovery."`
-	CNP       CNP         `yaml:"cnp" doc:"How a receiver tells of congestion marks."`
-	Sizes     Sizes       `yaml:"sizes" doc:"Lengths of frames on the wire in place of those of the real headers, for agreement with other simulators."`
-	Overrides []Override  `yaml:"overrides" doc:"Hosts that differ."`
+	Payload    config.Size `yaml:"payload" default:"1000B" doc:"Payload of a full data frame."`
+	CC         string      `yaml:"cc" default:"none" doc:"Congestion control: see gfabric cc list."`
+	Params     Params      `yaml:"params" doc:"Options of the congestion control: see gfabric cc show."`
+	Class      int         `yaml:"class" range:"0,7" doc:"Traffic class of data."`
+	AckClass   *int        `yaml:"ack_class" range:"0,7" doc:"Class of acknowledgements. That of the data if left out."`
+	Weights    []int       `yaml:"weights" range:"0,1000" doc:"Weights of the classes 0 to 7 at the host's port; 0: strict. All strict if left out."`
+	BaseRTT    string      `yaml:"base_rtt" default:"auto" doc:"T: the round-trip time of the empty network that all flows assume. auto: the largest over all pairs of hosts."`
+	Transport  Transport   `yaml:"transport" doc:"Loss recovery."`
+	CNP        CNP         `yaml:"cnp" doc:"How a receiver tells of congestion marks."`
+	Overshoot  bool        `yaml:"overshoot" doc:"true: a window may be exceeded by a frame, as in ns-3 models."`
+	Segment    config.Size `yaml:"segment" doc:"Pace bursts of so many bytes in place of frames, with one sample of the round-trip time each (TIMELY)."`
+	LazyPacing bool        `yaml:"lazy_pacing" doc:"true: a planned departure is only put off, never advanced, when the rate changes (TIMELY)."`
+	Sizes      Sizes       `yaml:"sizes" doc:"Lengths of frames on the wire in place of those of the real headers, for agreement with other simulators."`
+	Overrides  []Override  `yaml:"overrides" doc:"Hosts that differ."`
 }
 
 // Params are options of an algorithm.

@@ -1,0 +1,239 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/gswitch/gswitch/fabric/measure"
+	"github.com/gswitch/gswitch/fabric/report"
+	"github.com/gswitch/gswitch/fabric/results"
+	runner "github.com/gswitch/gswitch/fabric/run"
+	"github.com/gswitch/gswitch/fabric/scenario"
+	"github.com/gswitch/gswitch/fabric/workload"
+)
+
+// scenarioFlags choose what is run of a scenario.
+type scenarioFlags struct {
+	short     bool
+	set, only []string
+	seeds     []string
+}
+
+func (f *scenarioFlags) add(c *cobra.Command) {
+	c.Flags().BoolVar(&f.short, "short", false, "the short form of the scenario, as its section short says")
+	c.Flags().StringArrayVar(&f.set, "set", nil, "path=value: set a key of the scenario, such as hosts.cc=dcqcn; may be repeated")
+	c.Flags().StringArrayVar(&f.only, "only", nil, "only this variant, or the run of this name; may be repeated")
+	c.Flags().StringSliceVar(&f.seeds, "seed", nil, "seeds in place of those of the scenario")
+}
+
+func (f *scenarioFlags) load(file string) (*scenario.Scenario, error) {
+	o := scenario.Options{Short: f.short, Set: f.set, Only: f.only}
+	for _, text := range f.seeds {
+		var seed uint64
+		if _, err := fmt.Sscanf(text, "%d", &seed); err != nil || fmt.Sprint(seed) != text {
+			return nil, usagef("--seed: %q is not a number from 0 up", text)
+		}
+		o.Seeds = append(o.Seeds, seed)
+	}
+	s, err := scenario.Load(file, o)
+	return s, mistake(err)
+}
+
+func runCommand() *cobra.Command {
+	var f scenarioFlags
+	var on, out string
+	var jobs int
+	var asJSON, fresh, quiet bool
+	c := &cobra.Command{
+		Use:   "run SCENARIO.yaml",
+		Short: "Run a scenario and compare what comes out with what it expects",
+		Long: "run executes every run that a scenario asks for - its variants, its sweep, its\n" +
+			"seeds - and writes what they measured to a directory: results.json, flows.csv,\n" +
+			"series/ and cdf/ as CSV, and report.html. A run that the directory has already,\n" +
+			"from the same program with the same settings, is not executed again.\n\n" +
+			"Exit codes: 0 all expectations hold, 1 one does not or a run failed, 2 the\n" +
+			"scenario or the command line is wrong.\n\n" +
+			"Distributions of sizes: " + strings.Join(workload.Names(), ", ") + ".\n" +
+			"gfabric schema scenario prints the format, gfabric check --values what can be expected.",
+		Example: "  gfabric run scenarios/quickstart.yaml\n" +
+			"  gfabric run scenarios/hpcc/fig2.13-reaction.yaml --only hpcc --seed 1,2,3\n" +
+			"  gfabric run scenarios/quickstart.yaml --short --set hosts.params.eta=0.9 --out /tmp/eta",
+		Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			switch on {
+			case "sim":
+			case "netns":
+				return usagef("--on netns is not available in this build: scenarios run in virtual time, --on sim")
+			default:
+				return usagef("--on: %q is neither sim nor netns", on)
+			}
+			s, err := f.load(args[0])
+			if err != nil {
+				return err
+			}
+			if out == "" {
+				out = filepath.Join("results", s.Doc.Name)
+				if f.short {
+					out += "-short"
+				}
+			}
+			if jobs < 1 {
+				jobs = runner.DefaultJobs()
+			}
+			o := runner.Options{Version: version, Program: program(), Jobs: jobs, Out: out, Fresh: fresh}
+			if !quiet {
+				o.Progress = os.Stderr
+			}
+			file, err := runner.Scenario(c.Context(), s, o)
+			if err != nil {
+				return err
+			}
+			if err := writePage(filepath.Join(out, "report.html"), file); err != nil {
+				return err
+			}
+			if asJSON {
+				err = results.Encode(os.Stdout, file)
+			} else {
+				err = report.Text(os.Stdout, headlines(file), report.TextOptions{})
+			}
+			if err != nil {
+				return err
+			}
+			say("results are in %s", out)
+			return unmet(file)
+		},
+	}
+	f.add(c)
+	c.Flags().StringVar(&on, "on", "sim", "engine: sim (virtual time)")
+	c.Flags().StringVar(&out, "out", "", "directory of results; results/NAME if left out")
+	c.Flags().IntVar(&jobs, "jobs", 0, "runs side by side; as many as there are processors if left out")
+	c.Flags().BoolVar(&asJSON, "json", false, "print results.json in place of tables")
+	c.Flags().BoolVar(&fresh, "fresh", false, "run again what the directory has already")
+	c.Flags().BoolVar(&quiet, "quiet", false, "no progress on standard error")
+	return c
+}
+
+// headlines is f without the values of groups, windows and events, which would
+// make a table of pages: the report and results.json have them.
+func headlines(f *results.File) *results.File {
+	short := *f
+	short.Runs = slices.Clone(f.Runs)
+	for i := range short.Runs {
+		values := map[string]float64{}
+		for k, v := range short.Runs[i].Values {
+			if !strings.Contains(strings.ReplaceAll(k, "p99.9", ""), ".") {
+				values[k] = v
+			}
+		}
+		short.Runs[i].Values = values
+	}
+	return &short
+}
+
+// program names the very build, so that results of another are not taken for
+// those of this one.
+func program() string {
+	h := sha256.New()
+	path, err := os.Executable()
+	if err != nil {
+		return version
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return version
+	}
+	defer file.Close()
+	if _, err := io.Copy(h, file); err != nil {
+		return version
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func writePage(path string, f *results.File) error {
+	w, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(report.HTML(w, f), w.Close())
+}
+
+// unmet is an error if an expectation does not hold.
+func unmet(f *results.File) error {
+	n, all := 0, len(f.Checks)
+	count := func(v []results.Check) {
+		for _, c := range v {
+			if !c.OK {
+				n++
+			}
+		}
+	}
+	count(f.Checks)
+	for i := range f.Runs {
+		all += len(f.Runs[i].Checks)
+		count(f.Runs[i].Checks)
+	}
+	if n > 0 {
+		return fmt.Errorf("%d of %d expectations do not hold", n, all)
+	}
+	return nil
+}
+
+func checkCommand() *cobra.Command {
+	var f scenarioFlags
+	var values bool
+	c := &cobra.Command{
+		Use:   "check SCENARIO.yaml",
+		Short: "Check a scenario without running it, and list its runs",
+		Example: "  gfabric check scenarios/quickstart.yaml\n" +
+			"  gfabric check scenarios/quickstart.yaml --values",
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			s, err := f.load(args[0])
+			if err != nil {
+				return err
+			}
+			if values {
+				for _, k := range s.Doc.Keys() {
+					fmt.Println(k)
+				}
+				return nil
+			}
+			fmt.Printf("%s: %s, %d expectations, %d runs:\n", args[0], s.Runs[0].Topology.Size(), len(s.Expect), len(s.Runs))
+			for i := range s.Runs {
+				fmt.Printf("  %s (seed %d)\n", s.Runs[i].Name, s.Runs[i].Seed)
+			}
+			return nil
+		},
+	}
+	f.add(c)
+	c.Flags().BoolVar(&values, "values", false, "list the values that expectations can name")
+	return c
+}
+
+func schemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "schema scenario|values",
+		Short:   "Print the format of scenarios as JSON Schema, or what the values of results mean",
+		Example: "  gfabric schema scenario > scenario.json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if !slices.Contains([]string{"scenario", "values"}, args[0]) {
+				return usagef("%q is neither scenario nor values", args[0])
+			}
+			if args[0] == "values" {
+				return measure.WriteKeys(os.Stdout)
+			}
+			_, err := os.Stdout.Write(scenario.Schema())
+			return err
+		},
+	}
+}

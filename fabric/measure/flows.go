@@ -1,0 +1,142 @@
+package measure
+
+import (
+	"slices"
+
+	"github.com/gswitch/gswitch/fabric/results"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// flows keeps every flow of a run.
+type flows struct {
+	all    []results.Flow
+	group  []int32
+	events []map[uint32]*span // of flows that belong together, by group
+	rtts   [][]float64        // of messages of one frame, by group
+	single [][]float64        // their slowdowns
+	retx   []uint64           // frames sent again, by group; of streams too
+	first  []frame.Time       // start of the first flow of a group
+	last   []frame.Time       // end of the last one
+}
+
+// span is the time from the first start to the last end of what belongs together.
+type span struct {
+	from, to frame.Time
+	open     int
+}
+
+func (f *flows) init(cfg *Config) {
+	n := len(cfg.Groups)
+	f.events = make([]map[uint32]*span, n)
+	for i := range f.events {
+		f.events[i] = map[uint32]*span{}
+	}
+	f.rtts, f.single, f.retx = make([][]float64, n), make([][]float64, n), make([]uint64, n)
+	f.first, f.last = make([]frame.Time, n), make([]frame.Time, n)
+	for i := range f.first {
+		f.first[i] = frame.Never
+	}
+}
+
+// Start notes that a flow starts and returns its number, -1 if it does not
+// count: a piece of a stream, or one that starts during the warm-up. event
+// numbers what it belongs to.
+func (r *Recorder) Start(now frame.Time, group int, event uint32, src, dst string, bytes uint64, ideal frame.Time) int {
+	f := &r.flows
+	f.first[group] = min(f.first[group], now)
+	if r.cfg.Streams[group] || now < r.cfg.Warmup {
+		return -1
+	}
+	e := f.events[group][event]
+	if e == nil {
+		e = &span{from: now}
+		f.events[group][event] = e
+	}
+	e.open++
+	f.all = append(f.all, results.Flow{ID: len(f.all), Src: src, Dst: dst, Group: r.cfg.Groups[group], Bytes: bytes, Start: now.Seconds(), Ideal: ideal.Seconds()})
+	f.group = append(f.group, int32(group))
+	return len(f.all) - 1
+}
+
+// Done notes that a flow is complete: number is what Start returned, fct its
+// completion time, rtt the time to its acknowledgement.
+func (r *Recorder) Done(now frame.Time, number, group int, event uint32, fct, rtt frame.Time, retransmissions uint32) {
+	f := &r.flows
+	f.last[group] = now
+	f.retx[group] += uint64(retransmissions)
+	if number < 0 || now > r.closed {
+		return
+	}
+	w := &f.all[number]
+	w.FCT, w.Retrans = fct.Seconds(), retransmissions
+	w.Slowdown = max(1, w.FCT/w.Ideal)
+	if e := f.events[group][event]; e != nil {
+		e.to = now
+		e.open--
+	}
+	if w.Bytes <= r.cfg.Frame {
+		f.rtts[group] = append(f.rtts[group], rtt.Seconds())
+		f.single[group] = append(f.single[group], w.Slowdown)
+	}
+}
+
+// Flows returns how many flows were started and how many of them are not
+// complete; pieces of streams do not count.
+func (r *Recorder) Flows() (started, open int) {
+	for i := range r.flows.all {
+		if r.flows.all[i].FCT == 0 {
+			open++
+		}
+	}
+	return len(r.flows.all), open
+}
+
+// values adds what is known of the flows of a group, -1: of all.
+func (f *flows) values(put func(string, float64), group int) {
+	var fct, slow, rtt, single []float64
+	n, open, retx := 0, 0, uint64(0)
+	for i := range f.all {
+		if group >= 0 && int(f.group[i]) != group {
+			continue
+		}
+		n++
+		if f.all[i].FCT == 0 {
+			open++
+			continue
+		}
+		fct, slow = append(fct, f.all[i].FCT), append(slow, f.all[i].Slowdown)
+	}
+	for g := range f.rtts {
+		if group < 0 || g == group {
+			rtt, single = append(rtt, f.rtts[g]...), append(single, f.single[g]...)
+			retx += f.retx[g]
+		}
+	}
+	put("retransmissions_total", float64(retx))
+	if n == 0 {
+		return
+	}
+	put("flows_total", float64(n))
+	put("flows_unfinished_total", float64(open))
+	m := map[string]float64{}
+	for _, d := range []struct {
+		name, unit string
+		x          []float64
+	}{{"fct", "seconds", fct}, {"slowdown", "", slow}, {"rtt", "seconds", rtt}, {"single_slowdown", "", single}} {
+		slices.Sort(d.x)
+		results.Summarize(m, d.name, d.unit, d.x)
+	}
+	if group >= 0 {
+		var together []float64
+		for _, e := range f.events[group] {
+			if e.open == 0 {
+				together = append(together, (e.to - e.from).Seconds())
+			}
+		}
+		slices.Sort(together)
+		results.Summarize(m, "completion", "seconds", together)
+	}
+	for k, v := range m {
+		put(k, v)
+	}
+}

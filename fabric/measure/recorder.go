@@ -1,0 +1,116 @@
+package measure
+
+import (
+	"cmp"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// Config says what is measured.
+type Config struct {
+	Groups []string
+	// Streams says of each group that its messages are no flows but pieces of
+	// connections that always have something to send.
+	Streams []bool
+	Frame   uint64 // payload of a full frame: messages up to it count as single frames
+	Sample  frame.Time
+	Bin     frame.Time
+	Warmup  frame.Time
+	End     frame.Time // of the run, at the latest
+
+	Queues []Queue // those that are sampled
+	Links  []Link  // those whose utilisation is measured
+	Low    float64 // bit/s
+	Series int     // connections with series of their own, of each group
+
+	Buckets []uint64
+	Windows []Window
+	Events  []Event
+}
+
+// Queue is an egress queue.
+type Queue struct {
+	Name  string
+	Trace bool // its depth is recorded over time
+}
+
+// Link is one direction of a link.
+type Link struct {
+	Name string
+	Rate float64 // bit/s
+}
+
+// Window is a span of time with values of its own.
+type Window struct {
+	Name     string
+	From, To frame.Time
+}
+
+// Event is an instant from which something is timed. Starts, Ends and Goodput
+// are groups, -1 for none.
+type Event struct {
+	Name         string
+	At           frame.Time
+	Starts, Ends int
+	Below        uint64 // of the first queue
+	Drains       bool   // Below means something
+	Goodput      int
+	Share        float64
+	Before       Window // zero: from the warm-up to the event
+}
+
+// Recorder takes what is seen during a run. Its methods are called with time
+// never decreasing.
+type Recorder struct {
+	cfg    Config
+	scopes []scope // the run, then the windows
+	flows  flows
+	queue  queues
+	link   links
+	good   goodput
+	closed frame.Time // after that nothing counts
+}
+
+// scope is a span of time that has values: the run after its warm-up, or a window.
+type scope struct {
+	prefix   string
+	from, to frame.Time
+	queue    Hist
+	low      frame.Time // time in bins with little on the first link
+	linkMin  float64
+	linkBits []float64 // of each link
+	linkTime frame.Time
+	good     spans
+	groups   []spans
+}
+
+// New returns a recorder.
+func New(cfg Config) *Recorder {
+	r := &Recorder{cfg: cfg, closed: frame.Never}
+	add := func(prefix string, from, to frame.Time) {
+		r.scopes = append(r.scopes, scope{prefix: prefix, from: from, to: to, linkBits: make([]float64, len(cfg.Links)), groups: make([]spans, len(cfg.Groups))})
+	}
+	add("", cfg.Warmup, cfg.End)
+	for _, w := range cfg.Windows {
+		add(w.Name+".", w.From, cmp.Or(w.To, cfg.End))
+	}
+	r.flows.init(&r.cfg)
+	r.queue.init(&r.cfg)
+	r.link.init(&r.cfg)
+	r.good.init(&r.cfg)
+	return r
+}
+
+// Close says that nothing counts after now: the run is over.
+func (r *Recorder) Close(now frame.Time) {
+	r.closed = now
+	for i := range r.scopes {
+		r.scopes[i].to = min(r.scopes[i].to, now)
+	}
+}
+
+// Closed returns when the run was over, frame.Never before.
+func (r *Recorder) Closed() frame.Time { return r.closed }
+
+// in tells whether the span (from, to] lies in the scope.
+func (s *scope) in(from, to frame.Time) bool { return from >= s.from && to <= s.to }

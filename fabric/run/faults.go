@@ -1,0 +1,113 @@
+package run
+
+import (
+	"github.com/gswitch/gswitch/fabric/scenario"
+	"github.com/gswitch/gswitch/fabric/vnet"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/sim"
+)
+
+// direction is one direction of a link of the topology.
+type direction struct {
+	link int
+	way  sim.Way
+}
+
+// injector keeps what is wrong with each direction, since several faults may
+// be at work on one.
+type injector struct {
+	n   *vnet.Network
+	now map[direction]sim.FaultConfig
+}
+
+// inject asks the engine for the faults of a run.
+func inject(n *vnet.Network, r *scenario.Run) error {
+	in := &injector{n, map[direction]sim.FaultConfig{}}
+	for i := range r.Doc.Faults {
+		f := &r.Doc.Faults[i]
+		dirs, err := directions(r, f)
+		if err != nil {
+			return err
+		}
+		for _, d := range dirs {
+			rate := float64(r.Topology.Links[d.link].Rate)
+			if f.Kind == "down" {
+				in.down(d.link, frame.Time(f.Start), frame.Time(f.Stop))
+				continue
+			}
+			n.Engine.At(frame.Time(f.Start), func(frame.Time) { in.change(d, f, rate, true) })
+			if f.Stop > 0 {
+				n.Engine.At(frame.Time(f.Stop), func(frame.Time) { in.change(d, f, rate, false) })
+			}
+		}
+	}
+	return nil
+}
+
+func directions(r *scenario.Run, f *scenario.Fault) (v []direction, err error) {
+	if f.Link == "all" {
+		for i := range r.Topology.Links {
+			v = append(v, direction{i, sim.Forth}, direction{i, sim.Back})
+		}
+		return v, nil
+	}
+	p, err := scenario.FindPort(r.Topology, f.Link)
+	if err != nil {
+		return nil, err
+	}
+	link := r.Topology.Nodes[p.Node].Links[p.Port]
+	d := direction{link, sim.Back}
+	if a := r.Topology.Links[link].A; a.Node == p.Node && a.Port == p.Port {
+		d.way = sim.Forth
+	}
+	v = append(v, d)
+	if f.Both {
+		v = append(v, direction{link, sim.Forth + sim.Back - d.way})
+	}
+	return v, nil
+}
+
+func (in *injector) down(link int, start, stop frame.Time) {
+	e, id := in.n.Engine, in.n.Link(link)
+	// A link that exists can be set: the engine refuses only those that do not.
+	e.At(start, func(frame.Time) { _ = e.SetLink(id, false) })
+	if stop > 0 {
+		e.At(stop, func(frame.Time) { _ = e.SetLink(id, true) })
+	}
+}
+
+// change adds a fault to a direction or takes it away.
+func (in *injector) change(d direction, f *scenario.Fault, rate float64, on bool) {
+	c := in.now[d]
+	share, delay := f.Share, frame.Time(f.Delay)
+	slow := 1.0
+	if f.ToRate > 0 {
+		slow = max(1, rate/float64(f.ToRate))
+	}
+	if !on {
+		share, delay, slow = 0, 0, 1
+	}
+	switch f.Kind {
+	case "loss":
+		c.Loss, c.Burst = share, sim.Burst{}
+		if f.Burst > 1 && share > 0 && share < 1 {
+			// A bad state that loses everything and lasts so many frames in the
+			// mean, and as often as the share asks for.
+			leave := 1 / float64(f.Burst)
+			c.Loss, c.Burst = 0, sim.Burst{ToGood: leave, ToBad: min(1, share*leave/(1-share)), LossBad: 1}
+		}
+	case "corrupt":
+		c.Corrupt = share
+	case "duplicate":
+		c.Duplicate = share
+	case "reorder":
+		c.Reorder, c.ReorderBy = share, delay
+	case "jitter":
+		c.Jitter = delay
+	case "slow":
+		c.Slow = slow
+	}
+	in.now[d] = c
+	// The values were checked when the document was read.
+	_ = in.n.Engine.Fault(in.n.Link(d.link), d.way, c)
+}

@@ -1,0 +1,129 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gswitch/gswitch/cc"
+	"github.com/gswitch/gswitch/fabric/scenario"
+	"github.com/gswitch/gswitch/fabric/vnet"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/hostnic"
+	inband "github.com/gswitch/gswitch/int"
+	"github.com/gswitch/gswitch/transport"
+)
+
+// ethernetOverhead is preamble, frame check sequence and gap (IEEE 802.3).
+const ethernetOverhead = 24
+
+// network builds what the document of a run describes.
+func network(r *scenario.Run) (*vnet.Network, error) {
+	d := r.Doc
+	h, b := &d.Hosts, &d.Switch.Buffer
+	rtt, err := h.RTT()
+	if err != nil {
+		return nil, err
+	}
+	c := &vnet.Config{
+		Topology: r.Topology, Seed: r.Seed, Payload: int(h.Payload), WholeNs: d.Link.WholeNs, BaseRTT: rtt,
+		Sizes: hostnic.Sizes{Data: h.Sizes.Data, Ack: h.Sizes.Ack, AckINT: h.Sizes.AckINT, PFC: h.Sizes.PFC},
+		Buffer: vnet.Buffer{Size: uint64(b.Size), Alpha: b.Alpha, QueueLimit: uint32(b.QueueLimit), IngressLimit: uint32(b.IngressLimit),
+			XOFF: uint32(b.XOFF), LosslessAlpha: b.LosslessAlpha, ScaleAlpha: b.ScaleAlpha, XONOffset: uint32(b.XONOffset),
+			Headroom: uint32(b.Headroom), HeadroomDelays: b.HeadroomDelays, AllowLoss: b.AllowLoss, GroupReserve: uint32(b.Reserve)},
+		PFC: vnet.PFC{On: d.PFC.Enabled, Quanta: uint16(d.PFC.Quanta)},
+		VOQ: d.Switch.VOQ,
+	}
+	if d.Link.Overhead == "ethernet" {
+		c.Overhead = ethernetOverhead
+	}
+	for _, class := range d.PFC.Classes {
+		c.PFC.Classes |= 1 << class
+	}
+	if e := &d.Switch.ECN; e.KMin > 0 {
+		c.ECN = vnet.ECN{On: true, KMin: uint32(e.KMin), KMax: uint32(e.KMax), PMax: e.PMax, At: uint64(e.At)}
+	}
+	c.INT = vnet.INT{Mode: telemetry(d), WholePort: d.Switch.INT.WholePort}
+	if d.Switch.INT.Signal == "rx" {
+		c.INT.Signal = inband.RxBytes
+	}
+	for i, w := range h.Weights {
+		c.Weights[i] = uint32(w)
+	}
+	c.Host = vnet.Host{Class: uint8(h.Class), CNP: hostnic.CNPConfig{Frames: h.CNP.Frames, Interval: frame.Time(h.CNP.Interval)},
+		Overshoot: h.Overshoot, Segment: uint32(h.Segment), LazyPacing: h.LazyPacing}
+	if h.AckClass != nil {
+		c.Host.AckClass = vnet.InClass(uint8(*h.AckClass))
+	}
+	if c.Host.Transport, c.Host.Recovery, err = recovery(&h.Transport); err != nil {
+		return nil, err
+	}
+	if c.Host.CC, err = algorithm(h.CC, h.Params); err != nil {
+		return nil, err
+	}
+	deaf := map[string]bool{}
+	for i := range h.Overrides {
+		if o := &h.Overrides[i]; o.PFC != nil && !*o.PFC {
+			if err := each(r, o.Hosts, func(name string) { deaf[name] = true }); err != nil {
+				return nil, err
+			}
+		}
+	}
+	c.AdjustHost = func(name string, c *hostnic.Config) {
+		if deaf[name] {
+			c.PFC = false
+		}
+	}
+	return vnet.Build(c)
+}
+
+// each calls visit with the names of hosts.
+func each(r *scenario.Run, names []string, visit func(string)) error {
+	hosts, err := scenario.FindHosts(r.Topology, names)
+	all := r.Topology.Hosts()
+	for _, h := range hosts {
+		visit(r.Topology.Nodes[all[h]].Name)
+	}
+	return err
+}
+
+var intModes = map[string]inband.Mode{"none": inband.None, "hpcc": inband.HPCC, "hpcc-grow": inband.HPCCGrow, "int-md": inband.INTMD, "int-md-udp": inband.INTMDUDP}
+
+// telemetry is the format that data frames carry: all of a run, as one
+// parser serves them.
+func telemetry(d *scenario.Document) inband.Mode {
+	if m := d.Switch.INT.Mode; m != "auto" {
+		return intModes[m]
+	}
+	names := []string{d.Hosts.CC}
+	for i := range d.Hosts.Overrides {
+		names = append(names, d.Hosts.Overrides[i].CC)
+	}
+	for i := range d.Workload {
+		names = append(names, d.Workload[i].CC)
+	}
+	for _, name := range names {
+		if in, ok := cc.Lookup(name); ok && strings.Contains(in.Needs, "telemetry") {
+			return inband.HPCC
+		}
+	}
+	return inband.None
+}
+
+// algorithm makes the congestion control of flows.
+func algorithm(name string, p scenario.Params) (vnet.Algorithm, error) {
+	if name == "none" && len(p) == 0 {
+		return vnet.Algorithm{}, nil // line rate; the transport's cap bounds what is in flight
+	}
+	make, err := scenario.Congestion(name, p)
+	return vnet.Algorithm{Name: name + fmt.Sprint(p), New: make}, err
+}
+
+var transportModes = map[string]transport.Mode{"go-back-n": transport.GoBackN, "irn": transport.IRN, "irn-go-back-n": transport.IRNGoBackN, "irn-no-sack": transport.IRNNoSACK, "tcp": transport.TCP}
+
+func recovery(t *scenario.Transport) (transport.Config, vnet.Recovery, error) {
+	n, err := t.Packets()
+	c := transport.Config{Mode: transportModes[t.Mode], Cap: uint32(max(0, n)), RTOLow: frame.Time(t.RTOLow), RTOHigh: frame.Time(t.RTOHigh), N: uint32(t.N),
+		NackThreshold: uint8(t.NackThreshold), PartialAck: t.PartialAck, RetransmitDelay: frame.Time(t.RetransmitDelay),
+		NakInterval: frame.Time(t.NakInterval), NakEvery: t.NakEvery, AckEvery: uint32(t.AckEvery), DynamicRTO: t.DynamicRTO}
+	return c, vnet.Recovery{Cap: n < 0, RTOs: t.AutoRTO}, err
+}

@@ -1,0 +1,257 @@
+package run
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/gswitch/gswitch/fabric"
+	"github.com/gswitch/gswitch/fabric/measure"
+	"github.com/gswitch/gswitch/fabric/results"
+	"github.com/gswitch/gswitch/fabric/scenario"
+	"github.com/gswitch/gswitch/fabric/vnet"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// slices is into how many parts a run is cut, between which it looks whether
+// it was interrupted, is done, and how far it is.
+const slices = 500
+
+// one executes a run.
+func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, p *progress) (*results.Run, error) {
+	began := time.Now()
+	n, err := network(r)
+	if err != nil {
+		return nil, err
+	}
+	rec, ports := recorder(n, r)
+	t, err := newTraffic(n, rec, r, s.File)
+	if err != nil {
+		return nil, err
+	}
+	sample(n, rec, t, r, ports)
+	if err := inject(n, r); err != nil {
+		return nil, err
+	}
+	end := frame.Time(r.Doc.Duration)
+	for k := frame.Time(1); k <= slices; k++ {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		until := end / slices * k
+		if k == slices {
+			until = end
+		}
+		if err := n.Engine.Run(until); err != nil {
+			return nil, err
+		}
+		if t.err != nil {
+			return nil, t.err
+		}
+		p.set(until, n.Engine.Stats().Events)
+		if rec.Closed() != frame.Never {
+			break
+		}
+	}
+	if err := n.Err(); err != nil {
+		return nil, err
+	}
+	if rec.Closed() == frame.Never {
+		rec.Close(end)
+	}
+	st := n.Engine.Stats()
+	out := &results.Run{Name: r.Name, Engine: "sim", Seed: r.Seed, Digest: n.Engine.Digest(), VirtualTime: rec.Closed().Seconds(), WallTime: time.Since(began).Seconds(),
+		Events: st.Events, FrameHops: st.FrameHops, Values: map[string]float64{}}
+	for _, set := range r.Point {
+		if out.Params == nil {
+			out.Params = map[string]string{}
+		}
+		out.Params[set.Key] = set.Value
+	}
+	rec.Result(out)
+	counters(n, out)
+	return out, nil
+}
+
+// recorder makes the recorder of a run and the ports that it samples: of the
+// queues, and of the links that are measured.
+func recorder(n *vnet.Network, r *scenario.Run) (*measure.Recorder, sampled) {
+	m := &r.Doc.Measure
+	c := measure.Config{Groups: r.Doc.Groups(), Frame: uint64(r.Doc.Hosts.Payload), Sample: frame.Time(m.Sample), Bin: frame.Time(m.Bin),
+		Warmup: frame.Time(m.Warmup), End: frame.Time(r.Doc.Duration), Low: float64(m.Low), Series: m.Series}
+	for i := range r.Doc.Workload {
+		c.Streams = append(c.Streams, r.Doc.Workload[i].Kind == "saturate")
+	}
+	for _, b := range m.Buckets {
+		c.Buckets = append(c.Buckets, uint64(b))
+	}
+	for i := range m.Windows {
+		c.Windows = append(c.Windows, window(&m.Windows[i]))
+	}
+	group := func(name string) int {
+		for i, g := range c.Groups {
+			if g == name {
+				return i
+			}
+		}
+		return -1
+	}
+	for i := range m.Events {
+		e := &m.Events[i]
+		v := measure.Event{Name: e.Name, At: frame.Time(e.At), Starts: group(e.Starts), Ends: group(e.Ends), Below: uint64(e.Below), Drains: e.Below > 0, Goodput: group(e.Goodput), Share: e.Share}
+		if e.Before != nil {
+			v.Before = window(e.Before)
+		}
+		c.Events = append(c.Events, v)
+	}
+	ports := queues(n, r, &c)
+	return measure.New(c), ports
+}
+
+func window(w *scenario.Window) measure.Window {
+	return measure.Window{Name: w.Name, From: frame.Time(w.From), To: frame.Time(w.To)}
+}
+
+// sampled are the ports that a recorder's queues and links stand for.
+type sampled struct {
+	queues []vnet.Port
+	links  []func() uint64 // bytes carried so far
+}
+
+func queues(n *vnet.Network, r *scenario.Run, c *measure.Config) (v sampled) {
+	t := r.Topology
+	named := map[vnet.Port]bool{}
+	all := len(r.Doc.Measure.Queues) == 0
+	for _, name := range r.Doc.Measure.Queues {
+		if name == "all" {
+			all = true
+			continue
+		}
+		p, err := scenario.FindPort(t, name)
+		if err != nil {
+			continue // checked when the document was read
+		}
+		sw, _ := n.SwitchByName(t.Nodes[p.Node].Name)
+		port := vnet.Port{Switch: sw, Port: p.Port}
+		named[port] = true
+		v.queues = append(v.queues, port)
+		c.Queues = append(c.Queues, measure.Queue{Name: name, Trace: true})
+	}
+	if all {
+		for sw, node := range t.Switches() {
+			for p := range t.Nodes[node].Links {
+				if port := (vnet.Port{Switch: sw, Port: p}); !named[port] {
+					v.queues = append(v.queues, port)
+					c.Queues = append(c.Queues, measure.Queue{Name: scenario.PortName(t, node, p)})
+				}
+			}
+		}
+	}
+	names := r.Doc.Measure.Links
+	if len(names) == 0 {
+		for _, name := range r.Doc.Measure.Queues {
+			if name != "all" {
+				names = append(names, name)
+			}
+		}
+	}
+	for _, name := range names {
+		p, err := scenario.FindPort(t, name)
+		if err != nil {
+			continue
+		}
+		c.Links = append(c.Links, measure.Link{Name: name, Rate: float64(t.Links[t.Nodes[p.Node].Links[p.Port]].Rate)})
+		if t.Nodes[p.Node].Kind == fabric.Host {
+			h, _ := n.HostByName(t.Nodes[p.Node].Name)
+			v.links = append(v.links, func() uint64 { return n.Hosts[h].Counts().LinkBytes })
+			continue
+		}
+		sw, _ := n.SwitchByName(t.Nodes[p.Node].Name)
+		port := vnet.Port{Switch: sw, Port: p.Port}
+		v.links = append(v.links, func() uint64 { return n.Sent(port) })
+	}
+	return v
+}
+
+// sample asks the engine to call for each sample and bin.
+func sample(n *vnet.Network, rec *measure.Recorder, t *traffic, r *scenario.Run, ports sampled) {
+	m := &r.Doc.Measure
+	depth := func(i int) uint64 { return n.Queue(ports.queues[i]) }
+	sent := func(i int) uint64 { return ports.links[i]() }
+	finite := r.Doc.Until == "done"
+	every := frame.Time(m.Sample)
+	n.Engine.Every(every, every, func(now frame.Time) {
+		rec.QueueSample(now, depth)
+		if m.CC {
+			t.inspect(now)
+		}
+		if finite && rec.Closed() == frame.Never && t.idle() {
+			rec.Close(now)
+		}
+	})
+	bin := frame.Time(m.Bin)
+	n.Engine.Every(bin, bin, func(now frame.Time) {
+		rec.LinkSample(now, sent)
+		rec.GoodputSample(now, t.acknowledged)
+	})
+}
+
+// inspect records the internals of congestion control.
+func (t *traffic) inspect(now frame.Time) {
+	t.rec.Traced(func(conn uint64, object string) {
+		nic, qpn, ok := t.n.Sender(vnet.Conn(conn))
+		if !ok {
+			return
+		}
+		if v, err := nic.QP(qpn); err == nil {
+			v.Inspect(func(name string, x float64) { t.rec.CCSample(now, object, name, x) })
+		}
+	})
+}
+
+// counters adds what nodes and links counted during the whole run.
+func counters(n *vnet.Network, out *results.Run) {
+	now := n.Engine.Now()
+	put := func(name string, v float64) { out.Values[name] = v }
+	lost := uint64(0)
+	for reason, k := range n.Drops() {
+		if k > 0 {
+			put("drops_"+strings.ReplaceAll(frame.Reason(reason).String(), "-", "_"), float64(k))
+			lost += k
+		}
+	}
+	put("drops_total", float64(lost))
+	var data, timeouts, marks uint64
+	var paused frame.Time
+	for _, h := range n.Hosts {
+		c := h.Counts()
+		data += c.DataFrames
+		timeouts += c.Timeouts
+		marks += c.CEMarked
+		f := h.Flow(now)
+		for _, t := range f.PausedTime {
+			paused += t
+		}
+	}
+	put("data_frames_total", float64(data))
+	put("timeouts_total", float64(timeouts))
+	put("marks_total", float64(marks))
+	if data > 0 {
+		put("drop_share", float64(lost)/float64(data))
+	}
+	p := n.Pauses(now)
+	put("pauses_total", float64(p.Requests))
+	put("pause_frames_total", float64(p.XOFF))
+	put("pause_seconds", p.Time.Seconds())
+	ports := 0
+	for s := range n.Switches {
+		ports += n.Ports(s)
+	}
+	put("pause_share", p.Time.Seconds()/(float64(ports)*now.Seconds()))
+	put("host_pause_share", paused.Seconds()/(float64(len(n.Hosts))*now.Seconds()))
+	spoiled := uint64(0)
+	for _, k := range n.Engine.Stats().Lost {
+		spoiled += k
+	}
+	put("faults_total", float64(spoiled))
+}

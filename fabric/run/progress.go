@@ -1,0 +1,97 @@
+package run
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// progress is how far a run is. It is written by the run and read by reporter.
+type progress struct {
+	name   string
+	end    frame.Time
+	now    atomic.Int64
+	events atomic.Uint64
+	state  atomic.Int32
+	began  time.Time
+}
+
+// States of a run.
+const (
+	waiting int32 = iota
+	running
+	finished
+)
+
+func (p *progress) set(now frame.Time, events uint64) {
+	p.now.Store(int64(now))
+	p.events.Store(events)
+}
+
+// reporter writes the progress of runs, a line at a time.
+type reporter struct {
+	w     io.Writer
+	runs  []*progress
+	began time.Time
+	stop  chan struct{}
+	done  sync.WaitGroup
+}
+
+// interval is how often the reporter writes.
+const interval = 5 * time.Second
+
+func newReporter(w io.Writer, runs []*progress) *reporter {
+	r := &reporter{w: w, runs: runs, began: time.Now(), stop: make(chan struct{})}
+	if w == nil {
+		return r
+	}
+	r.done.Go(func() {
+		tick := time.NewTicker(interval)
+		defer tick.Stop()
+		var last uint64
+		for {
+			select {
+			case <-r.stop:
+				return
+			case <-tick.C:
+				last = r.report(last)
+			}
+		}
+	})
+	return r
+}
+
+func (r *reporter) close() {
+	close(r.stop)
+	r.done.Wait()
+}
+
+// report writes what runs at present and when all will be done, judging by
+// the share of virtual time that is over.
+func (r *reporter) report(last uint64) (events uint64) {
+	share, over := 0.0, 0
+	text := ""
+	for _, p := range r.runs {
+		part := float64(p.now.Load()) / float64(p.end)
+		events += p.events.Load()
+		switch p.state.Load() {
+		case finished:
+			share++
+			over++
+		case running:
+			share += part
+			text += fmt.Sprintf("  %s %s of %s", p.name, frame.Time(p.now.Load()).Duration().Round(time.Microsecond), p.end.Duration())
+		}
+	}
+	left := "?"
+	if share > 0 {
+		d := time.Duration(float64(time.Since(r.began)) * (float64(len(r.runs)) - share) / share)
+		left = d.Round(time.Second).String()
+	}
+	fmt.Fprintf(r.w, "%d of %d runs done, %.2f M events/s, about %s left%s\n", over, len(r.runs), float64(events-last)/interval.Seconds()/1e6, left, text)
+	return events
+}

@@ -1,0 +1,104 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+
+	"github.com/gswitch/gswitch/fabric/results"
+	"github.com/gswitch/gswitch/fabric/scenario"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// Options say how a scenario is run.
+type Options struct {
+	Version  string    // of the program, for results
+	Program  string    // names the very build: results of another are not taken over
+	Jobs     int       // runs side by side; 0: as many as there are processors
+	Out      string    // directory of results, "" for none
+	Fresh    bool      // run what the directory has results of again, too
+	Progress io.Writer // nil: silent
+}
+
+// Scenario executes all runs of s and evaluates its expectations. Runs that
+// the directory of results holds already, from the same program with the same
+// settings and seed, are not executed again. If it is interrupted, what is
+// finished is in the directory, and the error is that of ctx.
+func Scenario(ctx context.Context, s *scenario.Scenario, o Options) (*results.File, error) {
+	st, err := newStore(s, &o)
+	if err != nil {
+		return nil, err
+	}
+	var todo []int
+	var bars []*progress
+	for i := range s.Runs {
+		if st.runs[i] == nil {
+			todo = append(todo, i)
+			bars = append(bars, &progress{name: label(&s.Runs[i]), end: frame.Time(s.Runs[i].Doc.Duration)})
+		}
+	}
+	if k := len(s.Runs) - len(todo); k > 0 && o.Progress != nil {
+		fmt.Fprintf(o.Progress, "%d of %d runs are in %s already\n", k, len(s.Runs), o.Out)
+	}
+	rep := newReporter(o.Progress, bars)
+	err = st.execute(ctx, todo, bars, max(1, o.Jobs))
+	rep.close()
+	if err != nil {
+		return nil, err
+	}
+	f := st.file()
+	return f, st.save(f)
+}
+
+// DefaultJobs is how many runs fit the machine side by side.
+func DefaultJobs() int { return runtime.GOMAXPROCS(0) }
+
+// execute runs those that are to be done, some at a time.
+func (st *store) execute(ctx context.Context, todo []int, bars []*progress, jobs int) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var (
+		mu    sync.Mutex
+		next  int
+		errs  []error
+		group sync.WaitGroup
+	)
+	for range min(jobs, len(todo)) {
+		group.Go(func() {
+			for {
+				mu.Lock()
+				k := next
+				next++
+				mu.Unlock()
+				if k >= len(todo) || ctx.Err() != nil {
+					return
+				}
+				run := &st.s.Runs[todo[k]]
+				bars[k].state.Store(running)
+				out, err := one(ctx, st.s, run, bars[k])
+				bars[k].state.Store(finished)
+				mu.Lock()
+				if err == nil {
+					st.runs[todo[k]] = out
+					err = st.save(st.file())
+				}
+				if err != nil && !errors.Is(err, context.Canceled) {
+					errs = append(errs, fmt.Errorf("run %q: %w", label(run), err))
+					cancel()
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	if len(errs) > 0 {
+		return errors.Join(errs...)
+	}
+	return ctx.Err()
+}
+
+// label names a run for people.
+func label(r *scenario.Run) string { return fmt.Sprintf("%s (seed %d)", r.Name, r.Seed) }

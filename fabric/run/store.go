@@ -1,0 +1,124 @@
+package run
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/gswitch/gswitch/fabric/results"
+	"github.com/gswitch/gswitch/fabric/scenario"
+)
+
+// store keeps the runs of a scenario that are finished, and its directory.
+type store struct {
+	s      *scenario.Scenario
+	o      *Options
+	runs   []*results.Run // by run of the scenario, nil where not finished
+	prints []string       // fingerprints
+}
+
+// printsName is the file that tells which run of results.json is which.
+const printsName = "fingerprints.json"
+
+// newStore takes over what the directory of results has.
+func newStore(s *scenario.Scenario, o *Options) (*store, error) {
+	st := &store{s: s, o: o, runs: make([]*results.Run, len(s.Runs)), prints: make([]string, len(s.Runs))}
+	for i := range s.Runs {
+		var err error
+		if st.prints[i], err = s.Runs[i].Fingerprint(o.Program, s.File); err != nil {
+			return nil, err
+		}
+	}
+	if o.Out == "" || o.Fresh {
+		return st, nil
+	}
+	data, err := os.ReadFile(filepath.Join(o.Out, printsName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return st, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var have []string
+	if err := json.Unmarshal(data, &have); err != nil {
+		return nil, fmt.Errorf("%s: %w; remove it to run everything anew", filepath.Join(o.Out, printsName), err)
+	}
+	f, err := results.Load(o.Out)
+	if err != nil {
+		return nil, fmt.Errorf("%w; remove %s to run everything anew", err, o.Out)
+	}
+	for i, p := range st.prints {
+		for k, h := range have {
+			if h == p && k < len(f.Runs) {
+				run := f.Runs[k]
+				run.Name = s.Runs[i].Name
+				st.runs[i] = &run
+			}
+		}
+	}
+	return st, nil
+}
+
+// file is results.json of what is finished, with the expectations evaluated.
+func (st *store) file() *results.File {
+	d := st.s.Doc
+	f := &results.File{Format: results.Format, Scenario: d.Name, Title: d.Title, Version: st.o.Version}
+	if d.Paper != nil {
+		f.Figure = strings.TrimSpace(d.Paper.Figure + ": " + d.Paper.Text)
+	}
+	f.Params = params(st.s)
+	f.Checks = st.s.Evaluate(st.runs)
+	for _, r := range st.runs {
+		if r != nil {
+			f.Runs = append(f.Runs, *r)
+		}
+	}
+	return f
+}
+
+// params are the settings that a reader of a report looks for.
+func params(s *scenario.Scenario) []results.Param {
+	d, t := s.Doc, s.Runs[0].Topology
+	v := []results.Param{
+		{Name: "topology", Value: t.Name + ": " + t.Size()},
+		{Name: "duration", Value: d.Duration.String()},
+		{Name: "payload", Value: d.Hosts.Payload.String()},
+		{Name: "transport", Value: d.Hosts.Transport.Mode},
+		{Name: "buffer", Value: d.Switch.Buffer.Size.String()},
+	}
+	pfc := "off"
+	if d.PFC.Enabled {
+		pfc = "on"
+	}
+	v = append(v, results.Param{Name: "PFC", Value: pfc})
+	for i := range d.Workload {
+		e := &d.Workload[i]
+		v = append(v, results.Param{Name: "workload " + e.Name(), Value: e.Summary()})
+	}
+	return v
+}
+
+// save writes the directory of results.
+func (st *store) save(f *results.File) error {
+	if st.o.Out == "" {
+		return nil
+	}
+	if err := results.Save(st.o.Out, f); err != nil {
+		return err
+	}
+	prints := []string{}
+	for i, r := range st.runs {
+		if r != nil {
+			prints = append(prints, st.prints[i])
+		}
+	}
+	data, err := json.MarshalIndent(prints, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(st.o.Out, printsName), append(data, '\n'), 0o666)
+}

@@ -1,0 +1,233 @@
+package run
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/gswitch/gswitch/fabric/measure"
+	"github.com/gswitch/gswitch/fabric/scenario"
+	"github.com/gswitch/gswitch/fabric/vnet"
+	"github.com/gswitch/gswitch/fabric/workload"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// traffic posts the flows of a workload and learns of their ends.
+type traffic struct {
+	n     *vnet.Network
+	rec   *measure.Recorder
+	parts []part
+	acked bool // flows are complete at the last acknowledgement
+
+	messages []message
+	free     []uint32
+	open     int // messages of finite groups that are under way
+	err      error
+}
+
+// part is an entry of the workload.
+type part struct {
+	source workload.Source
+	flow   []vnet.Flow // by sender: what its flows have in common
+	stream bool
+	conns  map[connKey]vnet.Conn // those that stay open
+	seq    uint64                // of flows, for the entropy of their ports
+	names  []string
+	armed  frame.Time // instant for which the engine will call
+}
+
+type connKey struct{ src, dst, conn int32 }
+
+// message is one that is under way. Its place in the list is its id.
+type message struct {
+	part   int
+	flow   workload.Flow
+	number int // of the recorder
+	conn   vnet.Conn
+}
+
+func newTraffic(n *vnet.Network, rec *measure.Recorder, r *scenario.Run, file string) (*traffic, error) {
+	t := &traffic{n: n, rec: rec, acked: r.Doc.Measure.FCT == "ack"}
+	for i := range r.Doc.Workload {
+		e := &r.Doc.Workload[i]
+		// Each entry has its own randomness: to add one does not change the others.
+		src, err := e.Source(r.Doc, r.Topology, filepath.Dir(file), r.Seed*1_000_003+uint64(i))
+		if err != nil {
+			return nil, err
+		}
+		p := part{source: src, stream: e.Kind == "saturate", conns: map[connKey]vnet.Conn{}, armed: frame.Never}
+		if p.flow, err = common(n, r, i); err != nil {
+			return nil, err
+		}
+		t.parts = append(t.parts, p)
+	}
+	n.OnDone(t.done)
+	for i := range t.parts {
+		t.arm(i)
+	}
+	return t, nil
+}
+
+// common returns what the flows of an entry have in common, by sender: the
+// settings of the entry go before those of the sender.
+func common(n *vnet.Network, r *scenario.Run, entry int) ([]vnet.Flow, error) {
+	flows := make([]vnet.Flow, len(n.Hosts))
+	set := func(f *vnet.Flow, name string, p scenario.Params, tr *scenario.Transport) error {
+		if name != "" {
+			a, err := algorithm(name, p)
+			if err != nil {
+				return err
+			}
+			f.CC = a
+			if a.New == nil {
+				// The zero value would mean that of all hosts.
+				if f.CC, err = algorithm(name, scenario.Params{"window": "none"}); err != nil {
+					return err
+				}
+			}
+		}
+		if tr != nil {
+			c, rule, err := recovery(tr)
+			if err != nil {
+				return err
+			}
+			if rule.Cap || rule.RTOs {
+				return fmt.Errorf("cap auto and auto_rto stand only under hosts.transport; write numbers here")
+			}
+			f.Transport = &c
+		}
+		return nil
+	}
+	for i := range r.Doc.Hosts.Overrides {
+		o := &r.Doc.Hosts.Overrides[i]
+		hosts, err := scenario.FindHosts(r.Topology, o.Hosts)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range hosts {
+			if err := set(&flows[h], o.CC, o.Params, o.Transport); err != nil {
+				return nil, err
+			}
+		}
+	}
+	e := &r.Doc.Workload[entry]
+	for h := range flows {
+		f := &flows[h]
+		f.Group = entry
+		if e.Class != nil {
+			f.Class = vnet.InClass(uint8(*e.Class))
+		}
+		if err := set(f, e.CC, e.Params, e.Transport); err != nil {
+			return nil, err
+		}
+	}
+	return flows, nil
+}
+
+// arm asks the engine to call when the next flow of a part starts.
+func (t *traffic) arm(i int) {
+	p := &t.parts[i]
+	if at := p.source.Peek(); at < p.armed {
+		p.armed = at
+		t.n.Engine.At(at, func(now frame.Time) { t.start(now, i, at) })
+	}
+}
+
+// start posts the flows of a part that are due.
+func (t *traffic) start(now frame.Time, i int, at frame.Time) {
+	p := &t.parts[i]
+	if p.armed == at {
+		p.armed = frame.Never
+	}
+	for p.source.Peek() <= now {
+		if err := t.post(now, i, p.source.Pop()); err != nil && t.err == nil {
+			t.err = err
+		}
+	}
+	t.arm(i)
+}
+
+func (t *traffic) post(now frame.Time, i int, f workload.Flow) error {
+	if len(t.free) == 0 {
+		t.messages = append(t.messages, message{})
+		t.free = append(t.free, uint32(len(t.messages)-1))
+	}
+	id := t.free[len(t.free)-1]
+	t.free = t.free[:len(t.free)-1]
+	p, m := &t.parts[i], &t.messages[id]
+	src, dst := t.n.HostName(int(f.Src)), t.n.HostName(int(f.Dst))
+	*m = message{part: i, flow: f}
+	ideal := t.n.Ideal(int(f.Src), int(f.Dst), f.Bytes)
+	if t.acked {
+		ideal = t.n.IdealAcked(int(f.Src), int(f.Dst), f.Bytes)
+	}
+	m.number = t.rec.Start(now, i, f.Event, src, dst, f.Bytes, ideal)
+	key := connKey{f.Src, f.Dst, f.Conn}
+	var known bool
+	if m.conn, known = p.conns[key]; !known {
+		v := p.flow[f.Src]
+		v.ID, v.Src, v.Dst = uint64(i)<<24|p.seq, int(f.Src), int(f.Dst)
+		p.seq++
+		var err error
+		if m.conn, err = t.n.Dial(now, &v); err != nil {
+			return err
+		}
+		if f.Conn >= 0 {
+			p.conns[key] = m.conn
+		}
+		t.rec.Open(now, uint64(m.conn), i, src+" to "+dst)
+	}
+	if !p.stream {
+		t.open++
+	}
+	return t.n.Send(now, m.conn, f.Bytes, uint64(id))
+}
+
+// done is called at the end of each message.
+func (t *traffic) done(now frame.Time, d *vnet.Done) {
+	id := uint32(d.Flow.ID)
+	m := t.messages[id]
+	t.free = append(t.free, id)
+	p := &t.parts[m.part]
+	fct := d.FCT()
+	if t.acked {
+		fct = d.SenderEnd - d.Start
+	}
+	t.rec.Done(now, m.number, m.part, m.flow.Event, fct, d.SenderEnd-d.Start, d.Retransmits)
+	if m.flow.Conn < 0 {
+		t.rec.Ended(uint64(m.conn), m.flow.Bytes)
+		if err := t.n.Close(now, m.conn); err != nil && t.err == nil {
+			t.err = err
+		}
+	}
+	if !p.stream {
+		t.open--
+	}
+	p.source.Done(now, &m.flow)
+	t.arm(m.part)
+}
+
+// idle tells whether every flow is complete and none will follow.
+func (t *traffic) idle() bool {
+	if t.open > 0 {
+		return false
+	}
+	for i := range t.parts {
+		if t.parts[i].source.Peek() != frame.Never {
+			return false
+		}
+	}
+	return true
+}
+
+// acknowledged returns the bytes of a connection that have been acknowledged.
+func (t *traffic) acknowledged(conn uint64) uint64 {
+	nic, qpn, ok := t.n.Sender(vnet.Conn(conn))
+	if !ok {
+		return 0
+	}
+	v, err := nic.QP(qpn)
+	if err != nil {
+		return 0
+	}
+	return v.Acked
+}

@@ -1,0 +1,54 @@
+package scenario
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/gswitch/gswitch/fabric/workload"
+)
+
+// onlyWords are the sections that do not change what a run does.
+var onlyWords = []string{"name", "title", "paper", "seeds", "variants", "sweep", "expect", "short", "scale"}
+
+// Fingerprint names what the run does: the same for the same settings and
+// seed. program is the version of who runs it. file is the scenario, beside
+// which files of sizes lie.
+func (r *Run) Fingerprint(program, file string) (string, error) {
+	n := clone(r.source)
+	var kept []*yaml.Node
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if !slices.Contains(onlyWords, n.Content[i].Value) {
+			kept = append(kept, n.Content[i], n.Content[i+1])
+		}
+	}
+	n.Content = kept
+	var v any
+	if err := n.Decode(&v); err != nil {
+		return "", err
+	}
+	text, err := yaml.Marshal(v) // without comments, keys in order
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%d\n%s\n", program, r.Seed, text)
+	for i := range r.Doc.Workload {
+		if name := r.Doc.Workload[i].Sizes; name != "" && workload.Named(name) == nil {
+			if !filepath.IsAbs(name) {
+				name = filepath.Join(filepath.Dir(file), name)
+			}
+			data, err := os.ReadFile(name)
+			if err != nil {
+				return "", err
+			}
+			h.Write(data)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
