@@ -95,7 +95,7 @@ func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
 	}
 	out := &vswitch.Config{
 		Name: s.Name, ID: uint16(s.ID), MAC: wire.MAC(*s.MAC), Seed: s.Seed, SymmetricHash: s.Hash == "symmetric", Strict: s.Strict, ICMPRate: uint32(s.ICMPRate),
-		Loopbacks: s.Loopback, Class: s.Classes.maps(), Buffer: s.Buffer.config(), PFC: s.PFC.config(),
+		Loopbacks: s.Loopback, Class: s.Classes.maps(), Buffer: s.Buffer.config(), PFC: s.PFC.config(), Telemetry: s.Telemetry.config(),
 		FDB: vswitch.FDBConfig{Size: s.FDB.Max, Ageing: frame.Time(*s.FDB.Ageing)},
 	}
 	if out.FDB.Ageing == 0 {
@@ -172,6 +172,9 @@ func (p *Port) config(q QoS) vswitch.PortConfig {
 	}
 	if st := p.Storm; st != nil {
 		out.Storm = vswitch.StormControl{Broadcast: uint64(st.Broadcast), Multicast: uint64(st.Multicast), UnknownUnicast: uint64(st.Unknown)}
+	}
+	if tel := p.Telemetry; tel != nil {
+		out.Telemetry = tel.config()
 	}
 	for _, c := range q.Queues {
 		qc := scheduler.QueueConfig{Weight: uint32(c.Weight), MaxRate: uint64(c.MaxRate)}

@@ -47,6 +47,7 @@ type Switch struct {
 	QoS       map[string]QoS    `yaml:"qos" doc:"Queue profiles by name."`
 	Buffer    Buffer            `yaml:"buffer" doc:"The shared packet buffer."`
 	PFC       PFC               `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb) on all ports."`
+	Telemetry Telemetry         `yaml:"telemetry" doc:"In-band telemetry: what the switch writes into data frames that ask for it."`
 	ACLs      map[string][]Rule `yaml:"acls" doc:"Access lists by name. A port applies one."`
 	FDB       FDB               `yaml:"fdb" doc:"The forwarding database of layer 2."`
 	Routes    []Route           `yaml:"routes" id:"prefix" doc:"Static routes."`
@@ -85,6 +86,22 @@ type Port struct {
 	Addresses []netip.Prefix `yaml:"address" doc:"Addresses with prefix length: makes it a routed port, outside all VLANs."`
 	ACL       string         `yaml:"acl" doc:"Access list for frames that arrive here."`
 	QoS       string         `yaml:"qos" doc:"Queue profile. Eight strict queues if left out."`
+	Telemetry *PortTelemetry `yaml:"telemetry" doc:"Role at the edge of the telemetry domain, for hosts that know nothing of it."`
+}
+
+// Telemetry is in-band telemetry on all ports of a switch.
+type Telemetry struct {
+	INT       bool   `yaml:"int" doc:"true: each data frame with a telemetry header takes a record of this switch along."`
+	Links     []Rate `yaml:"links" doc:"Slowest and fastest link of the whole network, or all rates: they set the units of HPCC's records, the same on every switch and host. The paper's units (1 ns, 128 B, 80 B) if left out."`
+	Signal    string `yaml:"signal" enum:"tx,rx" default:"tx" doc:"What the byte counter counts. tx: what the port sent. rx: what entered its queues."`
+	Occupancy string `yaml:"occupancy" enum:"queue,port" default:"queue" doc:"Which bytes wait behind the frame. queue: those in its own queue. port: those in all queues of the port."`
+}
+
+// PortTelemetry is the role of a port at the edge of a telemetry domain.
+type PortTelemetry struct {
+	Source      string `yaml:"source" enum:"none,hpcc,hpcc-grow,int-md" default:"none" doc:"Header that data frames which arrive here get. HPCC's are for RoCEv2 only."`
+	SourcePorts []int  `yaml:"source_ports" range:"1,65535" doc:"UDP destination ports whose datagrams are data. RoCEv2 (4791) if left out."`
+	Sink        bool   `yaml:"sink" doc:"true: frames that leave here lose the header; the last ones' content is kept."`
 }
 
 // Filter selects frames in the kernel. A frame is taken if anything matches.

@@ -212,6 +212,7 @@ func (d *decoder) validateSwitch(c *Config, s *Switch, path string) {
 		}
 	}
 	d.validatePFC(s, path)
+	d.validateTelemetry(s, path)
 	for name, rules := range s.ACLs {
 		d.name(path+".acls."+name, name)
 		d.validateRules(s, rules, path+".acls."+name)
