@@ -11,6 +11,7 @@ type RateClock struct {
 	rem      uint64     // less than den
 	num, den uint64     // a byte takes num/den ns; den 0 = no rate
 	drop     uint64     // bits of rem that are not carried: none, or all
+	less     uint64     // 1 where whole nanoseconds are short of the exact time
 }
 
 // SetRate changes the rate to bit/s; 0 takes the rate away. What was charged
@@ -26,13 +27,16 @@ func (c *RateClock) SetRate(rate uint64) {
 	c.num, c.den = nsBitsPerByte/g, rate/g
 }
 
-// WholeNs says whether each frame takes whole nanoseconds, rounded down, and
-// nothing is carried on: the arithmetic of ns-3, whose links are so much
-// faster than their rate (1048 bytes at 100 Gb/s take 83 and not 83.84 ns).
+// WholeNs says whether frames take whole nanoseconds as in ns-3, whose links
+// are so much faster than their rate: each takes the largest whole number
+// below its exact time (1048 bytes at 100 Gb/s 83 and not 83.84 ns), and
+// nothing is carried on. It is below, not at it, where the exact time is
+// whole: 650 bytes at 25 Gb/s take 207 and not 208 ns, since ns-3 converts from
+// binary fractions of a second and cuts off.
 func (c *RateClock) WholeNs(on bool) {
-	c.drop = 0
+	c.drop, c.less = 0, 0
 	if on {
-		c.drop, c.rem = ^uint64(0), 0
+		c.drop, c.less, c.rem = ^uint64(0), 1, 0
 	}
 }
 
@@ -52,10 +56,10 @@ func (c *RateClock) Idle(t frame.Time) {
 
 // Charge occupies the link for n bytes.
 func (c *RateClock) Charge(n uint32) {
-	if c.den == 0 {
+	if c.den == 0 || n == 0 {
 		return
 	}
-	x := uint64(n)*c.num + c.rem
+	x := uint64(n)*c.num + c.rem - c.less
 	switch {
 	case c.den == 1:
 		c.free += frame.Time(x)
@@ -71,10 +75,10 @@ func (c *RateClock) Charge(n uint32) {
 
 // Span returns how long n bytes take, rounded down to a nanosecond.
 func (c *RateClock) Span(n uint32) frame.Time {
-	if c.den == 0 {
+	if c.den == 0 || n == 0 {
 		return 0
 	}
-	return frame.Time(uint64(n) * c.num / c.den)
+	return frame.Time((uint64(n)*c.num - c.less) / c.den)
 }
 
 func gcd(a, b uint64) uint64 {

@@ -86,14 +86,16 @@ func BenchmarkRateClock(b *testing.B) {
 	}
 }
 
-// In whole nanoseconds each frame is rounded down by itself, as ns-3 does it:
-// 1048 bytes at 100 Gb/s are 83 ns each, however many follow each other.
+// In whole nanoseconds each frame is cut off by itself, as ns-3 does it: 1048
+// bytes at 100 Gb/s are 83 ns each, however many follow each other, and what
+// would be whole is one less.
 func TestRateClockWholeNs(t *testing.T) {
 	for _, c := range []struct {
 		rate  uint64
 		bytes uint32
 		want  frame.Time
-	}{{100e9, 1048, 83}, {100e9, 1090, 87}, {400e9, 1048, 20}, {25e9, 1048, 335}, {100e9, 60, 4}, {3e9, 1000, 2666}} {
+	}{{100e9, 1048, 83}, {100e9, 1090, 87}, {400e9, 1048, 20}, {25e9, 1048, 335}, {100e9, 60, 4}, {3e9, 1000, 2666},
+		{25e9, 650, 207}, {100e9, 650, 51}, {8e9, 100, 99}} {
 		var k RateClock
 		k.SetRate(c.rate)
 		k.WholeNs(true)
@@ -102,6 +104,9 @@ func TestRateClockWholeNs(t *testing.T) {
 				t.Fatalf("%d bytes at %d bit/s: the link is free at %d after %d frames", c.bytes, c.rate, k.Free(), i)
 			}
 			k.Charge(c.bytes)
+		}
+		if k.Span(c.bytes) != c.want {
+			t.Errorf("%d bytes at %d bit/s span %d", c.bytes, c.rate, k.Span(c.bytes))
 		}
 		k.WholeNs(false)
 		from := k.Free()
