@@ -92,6 +92,7 @@ const (
 	QPPeer      // not from the other end of the queue pair, or not for our address
 	QPOpcode    // an operation that the queue pair does not take
 	QPSequence  // acknowledges what was not sent
+	QPEarly     // an RDMA packet ahead of a gap that would be refused: it is judged when it is in order
 	QPTelemetry // telemetry of another format than the queue pair's, or broken
 	RoCELength  // length and padding contradict each other, or more payload than a frame may have
 	BadICRC     // the invariant CRC is wrong
@@ -173,6 +174,7 @@ var reasonNames = [NumReasons]string{
 	QPPeer:               "qp-peer",
 	QPOpcode:             "qp-opcode",
 	QPSequence:           "qp-sequence",
+	QPEarly:              "qp-early",
 	QPTelemetry:          "qp-telemetry",
 	RoCELength:           "roce-length",
 	BadICRC:              "bad-icrc",

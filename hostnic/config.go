@@ -102,6 +102,10 @@ type QPConfig struct {
 
 	InitialPSN uint32 // of both directions, 24 bits
 
+	// Verbs makes it a queue pair for RDMA operations over registered memory;
+	// nil: for the message service.
+	Verbs *VerbsConfig
+
 	// Place takes the payload of each packet that is new, in the order of
 	// arrival, with the number of the packet in its direction. The bytes are
 	// its own only during the call. nil: they are counted and forgotten, as

@@ -62,6 +62,10 @@ func (n *NIC) data(now frame.Time, r frame.Ref) {
 	if !n.cfg.Virtual {
 		b = whole(m, b)
 	}
+	if q.verbs != nil {
+		n.takeVerb(now, r, m, b, bth, q)
+		return
+	}
 	n.takeData(now, r, m, b, bth, q)
 }
 
@@ -81,14 +85,7 @@ func (n *NIC) takeData(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth
 	}
 	seq := transport.Unwrap(q.rx.Expected(), (wire.BTH(b[bth:]).PSN()-q.initial)&0xffffff)
 	v := q.rx.Data(now, seq, k.kind)
-	if m.Flags&frame.IsCE != 0 {
-		q.ceSeen = true
-		n.count.CEMarked++
-		if n.cfg.CNP.Frames && now >= q.cnpAt {
-			q.cnpAt = now + n.cfg.CNP.Interval
-			n.notify(now, q)
-		}
-	}
+	n.marked(now, q, m)
 	if v.Deliver {
 		if q.place != nil && !n.cfg.Virtual {
 			q.place(q.qpn, seq, b[bth+wire.BTHLen:][:size])
@@ -104,6 +101,19 @@ func (n *NIC) takeData(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth
 		return
 	}
 	n.answer(now, r, q, &v, telemetry)
+}
+
+// marked takes note of a congestion mark on a data frame.
+func (n *NIC) marked(now frame.Time, q *queuePair, m *frame.Meta) {
+	if m.Flags&frame.IsCE == 0 {
+		return
+	}
+	q.ceSeen = true
+	n.count.CEMarked++
+	if n.cfg.CNP.Frames && now >= q.cnpAt {
+		q.cnpAt = now + n.cfg.CNP.Interval
+		n.notify(now, q)
+	}
 }
 
 // deliver counts the payload of a new packet and completes the messages that

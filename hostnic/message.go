@@ -10,8 +10,11 @@ import (
 type Op uint8
 
 const (
-	SendDone Op = iota // a message of ours is acknowledged to its end
-	RecvDone           // a message arrived to its end
+	SendDone  Op = iota // a message of ours is acknowledged to its end
+	RecvDone            // a message arrived to its end
+	WriteDone           // RDMA operations of ours are done
+	ReadDone
+	AtomicDone
 )
 
 // String returns the name of the operation.
@@ -21,6 +24,12 @@ func (o Op) String() string {
 		return "send"
 	case RecvDone:
 		return "recv"
+	case WriteDone:
+		return "write"
+	case ReadDone:
+		return "read"
+	case AtomicDone:
+		return "atomic"
 	}
 	return "unknown"
 }
@@ -29,9 +38,12 @@ func (o Op) String() string {
 type Status uint8
 
 const (
-	StatusOK      Status = iota
-	StatusFlushed        // the queue pair was closed before the end
-	StatusRemote         // the other end refused it
+	StatusOK       Status = iota
+	StatusFlushed         // the queue pair was closed before the end
+	StatusRemote          // the other end refused the access to its memory
+	StatusInvalid         // the other end refused the request as invalid
+	StatusNotReady        // the other end had no receive request, too many times
+	StatusRetries         // no answer, too many times
 )
 
 // Completion tells the end of an operation.
@@ -46,8 +58,12 @@ type Completion struct {
 	// acknowledgement arrived; of RecvDone, when the first frame of the message
 	// arrived in sequence and when its last byte did.
 	Start, End    frame.Time
-	Retransmitted uint32 // frames sent again; of SendDone
+	Retransmitted uint32 // frames of the request sent again; of operations of ours
 	Status        Status
+
+	Imm    uint32 // of RecvDone: immediate data
+	HasImm bool
+	Write  bool // of RecvDone: a Write with immediate, not a Send
 }
 
 // message is one that is posted and not acknowledged to its end.
@@ -139,6 +155,9 @@ func (n *NIC) post(now frame.Time, qpn uint32, bytes uint64, data []byte, id uin
 	if why != frame.Keep {
 		return fmt.Errorf("nic %s: there is no queue pair %#x: %v", n.cfg.Name, qpn, why)
 	}
+	if q.verbs != nil {
+		return fmt.Errorf("nic %s: queue pair %#x is for RDMA operations: post them", n.cfg.Name, qpn)
+	}
 	if bytes >= 1<<31*uint64(n.cfg.Payload) {
 		return fmt.Errorf("nic %s: a message of %d bytes is too long", n.cfg.Name, bytes)
 	}
@@ -167,6 +186,10 @@ func (n *NIC) Completed() int { return len(n.done) - n.doneHead }
 
 // retire completes the messages that are acknowledged to their end.
 func (n *NIC) retire(now frame.Time, q *queuePair) {
+	if q.verbs != nil || q.owner != nil {
+		n.retireVerbs(now, q)
+		return
+	}
 	for cum := q.tx.Cum(); q.msgs.n > 0; {
 		m := q.msgs.at(0)
 		if m.end > cum {

@@ -45,6 +45,9 @@ type NIC struct {
 	flow *pfc.Port
 	slow slowReceiver
 
+	memory     Memory
+	spareVerbs []*verbs
+
 	done     []Completion
 	doneHead int
 
@@ -52,6 +55,7 @@ type NIC struct {
 	env            cc.Env
 	feedback       cc.Feedback
 	path           inband.Path
+	packet         packet
 	echo           [maxEcho]byte
 	defaultProfile inband.Profile
 
@@ -79,6 +83,7 @@ func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
 	}
 	n.numbers = newNumbering(n.maxQPs)
 	n.clock.SetRate(cfg.Rate)
+	n.clock.WholeNs(cfg.WholeNs)
 	n.control.Init()
 	for c := range n.classes {
 		n.acks[c].Init()

@@ -20,8 +20,12 @@ type pacer struct {
 	last     float64 // bytes on the link that it took
 }
 
-// longest bounds a gap: 2^52 ns are 52 days.
-const longest = 1 << 52
+const (
+	longest = 1 << 52 // bounds a gap: 52 days
+	// roundOff is more than all errors of floating point add up to, so that a
+	// departure on a whole nanosecond is not taken for one just before it.
+	roundOff = 1e-6
+)
 
 // set changes the rate to bit/s. A departure that was planned moves with it:
 // at += last/new - last/old. Lazily, it is looked at again when it is due.
@@ -37,9 +41,9 @@ func (p *pacer) plan(whole bool) {
 	p.planned = p.rate
 	// The product is rounded before it is added, on every machine.
 	x := float64(p.last*p.perByte) + p.startRem
-	ns := min(x, longest)
-	p.at = p.start + frame.Time(ns)
-	if p.rem = ns - float64(frame.Time(ns)); whole {
+	ns := frame.Time(min(x, longest) + roundOff)
+	p.at = p.start + ns
+	if p.rem = x - float64(ns); whole {
 		p.rem = 0
 	}
 }
@@ -83,13 +87,15 @@ type segments struct {
 	size uint32 // payload bytes, 0: frames are paced one by one
 	got  uint32 // of the one under way
 	open bool
-	due  frame.Time // when the one under way could have begun
+	due  frame.Time // when the one under way could have begun, unset before
 	wire uint32     // bytes of it on the wire
 	rtx  bool       // a frame of it was sent again
 
 	ring    []segment // sent, not acknowledged
 	head, n uint32
 }
+
+const unset frame.Time = -1
 
 type segment struct {
 	last  uint64 // packet
@@ -99,7 +105,7 @@ type segment struct {
 }
 
 func (s *segments) reset(size uint32) {
-	*s = segments{size: size, ring: s.ring}
+	*s = segments{size: size, due: unset, ring: s.ring}
 }
 
 func (s *segments) at(i uint32) *segment { return &s.ring[(s.head+i)&uint32(len(s.ring)-1)] }
@@ -122,7 +128,7 @@ func (s *segments) sent(seq uint64, payload, bytes uint32, rtx, lastOfMessage bo
 	if !s.rtx {
 		s.push(segment{last: seq, due: s.due, bytes: s.wire})
 	}
-	s.open, s.got, s.wire, s.rtx, s.due = false, 0, 0, false, 0
+	s.open, s.got, s.wire, s.rtx, s.due = false, 0, 0, false, unset
 	return true
 }
 
@@ -160,6 +166,9 @@ func (n *NIC) timer(now frame.Time, q *queuePair) {
 			q.stats.Timeouts++
 			if q.cc != nil {
 				q.cc.OnLoss(now, cc.LossTimeout)
+			}
+			if n.exhausted(now, q) {
+				return
 			}
 		}
 	}

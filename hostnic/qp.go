@@ -9,6 +9,7 @@ import (
 	"github.com/gswitch/gswitch/frame"
 	inband "github.com/gswitch/gswitch/int"
 	"github.com/gswitch/gswitch/transport"
+	"github.com/gswitch/gswitch/wire"
 )
 
 // Where a queue pair stands that has something to send or not.
@@ -57,6 +58,9 @@ type queuePair struct {
 	selects  bool // its NAKs name the packet that caused them
 
 	data, reply template
+	ackOp       uint8      // opcode of replies
+	verbs       *verbs     // of RDMA operations; nil: message service
+	owner       *queuePair // of the one that carries its read responses
 
 	transport transport.Config
 	ccName    string
@@ -107,6 +111,9 @@ func (n *NIC) lookup(qpn uint32) (*queuePair, frame.Reason) {
 	if !q.open || q.qpn != qpn {
 		return nil, frame.QPStale
 	}
+	if q.owner != nil {
+		return nil, frame.QPUnknown // it has no number on the wire
+	}
 	return q, frame.Keep
 }
 
@@ -154,6 +161,13 @@ func (n *NIC) OpenQP(now frame.Time, cfg *QPConfig) (uint32, error) {
 	q.window, q.ccDue = 0, frame.Never
 	n.openCC(q, cfg)
 	n.count.QPsOpen++
+	q.ackOp, q.verbs, q.owner = wire.RCAcknowledge, nil, nil
+	if cfg.Verbs != nil {
+		if err := n.openVerbs(now, q, cfg); err != nil {
+			n.CloseQP(now, q.qpn)
+			return 0, err
+		}
+	}
 	return q.qpn, nil
 }
 
@@ -225,6 +239,9 @@ func (n *NIC) ConnectQP(now frame.Time, qpn, remote uint32) error {
 	q.remote, q.linked = remote&0xffffff, true
 	q.data.setQP(q.remote)
 	q.reply.setQP(q.remote)
+	if q.verbs != nil {
+		n.connectVerbs(q)
+	}
 	n.schedule(now, q)
 	return nil
 }
@@ -235,6 +252,9 @@ func (n *NIC) CloseQP(now frame.Time, qpn uint32) error {
 	q, why := n.lookup(qpn)
 	if why != frame.Keep {
 		return fmt.Errorf("nic %s: there is no queue pair %#x: %v", n.cfg.Name, qpn, why)
+	}
+	if q.verbs != nil {
+		n.closeVerbs(now, q)
 	}
 	n.park(q)
 	n.timers.remove(q.index)

@@ -93,6 +93,10 @@ func (n *NIC) roce(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
 			return
 		}
 	}
+	if q.verbs != nil {
+		n.verb(now, r, m, b, bth, q)
+		return
+	}
 	switch op := b[bth]; {
 	case op == wire.RCAcknowledge:
 		n.acknowledged(now, r, m, b, bth, q)

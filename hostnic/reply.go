@@ -60,7 +60,7 @@ func (n *NIC) answer(now frame.Time, r frame.Ref, q *queuePair, v *transport.Ver
 // the one that is missing (IBTA 9.7.5.1).
 func (n *NIC) writeReply(b []byte, q *queuePair, v *transport.Verdict, nak bool) {
 	bth := b[q.reply.bth:]
-	bth[0] = wire.RCAcknowledge
+	bth[0] = q.ackOp
 	if q.ceSeen && !n.cfg.CNP.Frames {
 		bth[4] |= becn
 		n.count.BECNs++

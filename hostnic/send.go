@@ -99,7 +99,7 @@ func (n *NIC) schedule(now frame.Time, q *queuePair) {
 	}
 	if q.state == ready {
 		n.unready(q)
-		q.seg.due = 0 // seg is not open: it would be due
+		q.seg.due = unset // seg is not open: it would be due
 	}
 	q.state = waiting
 	n.paceWheel.arm(q.index, at)
@@ -132,7 +132,7 @@ func (n *NIC) permits(q *queuePair) bool {
 }
 
 func (n *NIC) setReady(now frame.Time, q *queuePair) {
-	if q.seg.size != 0 && q.seg.due == 0 {
+	if q.seg.size != 0 && q.seg.due == unset {
 		q.seg.due = max(q.pace.at, now)
 	}
 	if q.state == ready {
@@ -168,7 +168,7 @@ func (n *NIC) park(q *queuePair) {
 		n.unready(q)
 	}
 	if q.state = idle; !q.seg.open {
-		q.seg.due = 0
+		q.seg.due = unset
 	}
 }
 
@@ -229,7 +229,8 @@ func (n *NIC) pick(t, now frame.Time) frame.Ref {
 func (n *NIC) send(t, now frame.Time, c *class, q *queuePair) frame.Ref {
 	seq, rtx, payload := q.next, q.nextRtx, q.nextLen
 	msg := q.msgs.find(seq)
-	bytes := n.dataWire(q, payload)
+	extra := n.prepare(q, msg, seq)
+	bytes := n.dataWire(q, payload) + extra
 	if !q.seg.open {
 		t = max(t, min(q.pace.at, now)) // a link that catches up does not send ahead of the pace
 	}
@@ -239,7 +240,11 @@ func (n *NIC) send(t, now frame.Time, c *class, q *queuePair) frame.Ref {
 	} else {
 		m := n.arena.Reset(r)
 		m.Wire, m.Class = bytes, q.class
-		n.writeData(q, r, m, msg, seq, payload)
+		if q.verbs != nil || q.owner != nil {
+			n.writeVerb(q, r, m, extra)
+		} else {
+			n.writeData(q, r, m, msg, seq, payload)
+		}
 		n.clock.Idle(t)
 		n.depart(t, r)
 	}
@@ -346,20 +351,12 @@ func (n *NIC) depart(t frame.Time, r frame.Ref) {
 	bytes := m.Wire + n.cfg.Overhead
 	m.Depart, m.TxBytes = t, n.count.LinkBytes
 	m.QBytes, m.QFrames = 0, 0
-	n.charge(t, bytes)
+	n.clock.Charge(bytes)
 	m.Span = uint32(n.clock.Free() - t)
 	n.count.LinkBytes += uint64(bytes)
 	n.count.TxFrames++
 	n.count.TxBytes += uint64(m.Wire)
 	n.count.TxClass[m.Class&7]++
-}
-
-func (n *NIC) charge(t frame.Time, bytes uint32) {
-	if n.cfg.WholeNs {
-		n.clock.Idle(t + n.clock.Span(bytes))
-		return
-	}
-	n.clock.Charge(bytes)
 }
 
 // takeControl takes the oldest flow control frame: it leaves at once, as the

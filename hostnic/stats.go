@@ -93,7 +93,7 @@ func (n *NIC) QP(qpn uint32) (QPView, error) {
 // QPs calls yield with the number of each open queue pair.
 func (n *NIC) QPs(yield func(qpn uint32) bool) {
 	for _, q := range n.qps {
-		if q.open && !yield(q.qpn) {
+		if q.open && q.owner == nil && !yield(q.qpn) {
 			return
 		}
 	}

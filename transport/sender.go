@@ -30,7 +30,8 @@ type Sender struct {
 	flight  uint64   // payload bytes in flight
 
 	timer timer
-	wake  frame.Time // a delayed retransmission is ready then
+	wake  frame.Time // a retransmission that was held back is ready then
+	hold  frame.Time // nothing is offered before
 
 	stats SenderStats
 }
@@ -75,6 +76,10 @@ func (s *Sender) Init(cfg *Config) {
 // the next new one, if it is below posted and the cap has room. The caller
 // judges congestion control by itself and calls Sent if the packet leaves.
 func (s *Sender) Peek(now frame.Time, posted uint64) (seq uint64, rtx, ok bool) {
+	if now < s.hold {
+		s.wake = min(s.wake, s.hold)
+		return 0, false, false
+	}
 	if s.resend < s.next {
 		return s.resend, true, s.ripe(now, s.resend)
 	}
@@ -197,3 +202,18 @@ func (s *Sender) Retransmissions() uint64 { return s.stats.Retransmissions }
 
 // Stats returns the counters.
 func (s *Sender) Stats() SenderStats { return s.stats }
+
+// Rewind goes back to Cum, in any mode, as a NAK demands that is not about a
+// gap: the receiver was not ready. Nothing is offered before until.
+func (s *Sender) Rewind(now, until frame.Time) {
+	if s.cum == s.next {
+		return
+	}
+	s.inRec, s.rtxFirst = false, false
+	s.goBack(now)
+	s.hold = until
+	s.wake = min(s.wake, until)
+	if s.timer.armed {
+		s.timer.restart(max(now, until))
+	}
+}
