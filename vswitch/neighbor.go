@@ -15,6 +15,8 @@ type neighborTable struct {
 	slots []neighborSlot
 	mask  uint32
 	used  int // slots that hold or held an entry; writer only
+	// version changes with every entry, after it.
+	version atomic.Uint32
 }
 
 type neighborSlot struct {
@@ -85,6 +87,7 @@ func (t *neighborTable) set(iface uint16, k addrKey, mac uint64) {
 		switch o := s.owner.Load(); {
 		case o == want && s.lo.Load() == k.lo && s.hi.Load() == k.hi:
 			s.mac.Store(mac)
+			t.version.Add(1)
 			return
 		case o == slotDead && free < 0:
 			free = int(i & t.mask)
@@ -104,6 +107,7 @@ func (t *neighborTable) set(iface uint16, k addrKey, mac uint64) {
 			s.lo.Store(k.lo)
 			s.mac.Store(mac)
 			s.owner.Store(want)
+			t.version.Add(1)
 			return
 		}
 	}
@@ -142,6 +146,7 @@ func (t *neighborTable) remove(iface uint16, k addrKey) {
 		}
 		if o == want && s.lo.Load() == k.lo && s.hi.Load() == k.hi {
 			s.owner.Store(slotDead)
+			t.version.Add(1)
 			return
 		}
 	}

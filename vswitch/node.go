@@ -44,6 +44,7 @@ type Node struct {
 	lossyHeld int
 	short     bool
 	acl       aclState
+	memo      memo
 	local     *local // the slow path, worker 0 only
 
 	// Scratch space of one vector.
@@ -51,6 +52,7 @@ type Node struct {
 	routeID    [vector]uint32
 	routeAddr  [vector]addresses
 	routeN     int
+	alone      bool    // one frame is routed
 	lastHop    nextHop // and its MAC, of the frame before in the vector
 	lastMAC    uint64
 	scratch    [vector]frame.Ref
@@ -147,10 +149,11 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 	if pp.source != nil {
 		n.addTelemetry(pp.source, pp, v)
 	}
-	if pp.iface != noIface {
-		n.receiveRouted(v)
-	} else {
+	switch {
+	case pp.iface == noIface:
 		n.bridge(now, port, pp, v)
+	case len(v) != 1 || !n.recall(v[0]):
+		n.receiveRouted(v)
 	}
 	if n.routeN > 0 {
 		n.route(now)

@@ -45,7 +45,7 @@ func (n *Node) toRoute(r frame.Ref) {
 // vector first, so that their cache misses overlap, then the rewrites.
 func (n *Node) route(now frame.Time) {
 	v := n.routeVec[:n.routeN]
-	n.routeN = 0
+	n.routeN, n.alone = 0, n.routeN == 1
 	n.lastMAC = 0 // a neighbour may have changed since the vector before
 	n.lookupRoutes(v)
 	for i, r := range v {
@@ -160,6 +160,9 @@ func (n *Node) routeOne(now frame.Time, r frame.Ref, m *frame.Meta, id uint32, a
 		m.Flags |= frame.Routed
 		n.toLocal(r) // the slow path resolves the neighbour
 		return
+	}
+	if n.alone {
+		n.remember(m, a, id, e, f, mac)
 	}
 	n.sendRouted(r, m, f, mac)
 }

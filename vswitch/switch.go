@@ -122,6 +122,7 @@ func (sw *Switch) newNode(i, workers int, pool *frame.Pool, prog *Program) (*Nod
 func (n *Node) adopt(now frame.Time, p *Program) {
 	old := n.prog
 	n.prog = p
+	n.memo.forget()
 	n.count.Programs++
 	for len(n.ports) < len(p.ports) {
 		n.ports = append(n.ports, portState{})
@@ -217,11 +218,13 @@ func (n *Node) judgeLink(now frame.Time, i uint16) {
 	switch {
 	case up == n.linkUp.has(i):
 	case up:
+		n.memo.forget()
 		n.linkUp.add(i)
 		if n.ports[i].pfc != nil {
 			n.speak(now, i) // what was asked before the link went is forgotten there
 		}
 	default:
+		n.memo.forget()
 		n.linkUp.remove(i)
 		n.flushPort(now, i)
 		n.linkLost(now, i)

@@ -1,0 +1,80 @@
+package vswitch
+
+import (
+	"encoding/binary"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pipeline"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// memo remembers what was decided for IPv4 flows that were routed. A vector
+// shares one look at the tables among frames that are alike; a frame that
+// comes alone, as nearly all do in virtual time, has nobody to share with but
+// the frames of its flow before it.
+//
+// What it remembers holds in one epoch: a new program, a link that comes or
+// goes and a neighbour that changes each begin another.
+type memo struct {
+	epoch     uint32
+	neighbors uint32 // version of the neighbour table in this epoch
+	flow      [memoFlows]memoFlow
+}
+
+// memoFlows is as many flows as are under way at once through most switches;
+// it takes 10 KB.
+const memoFlows = 256
+
+// memoFlow is one flow: its addresses and hash, and where it goes.
+type memoFlow struct {
+	addresses uint64 // source and destination, as they stand in the header
+	hash      uint32
+	epoch     uint32
+	mac       uint64 // of the next hop
+	route     uint32
+	mtu       uint32
+	port      uint16
+}
+
+// forget begins a new epoch.
+func (c *memo) forget() { c.epoch++ }
+
+// recall routes a frame that came alone like the one of its flow before it,
+// and reports whether it could.
+func (n *Node) recall(r frame.Ref) bool {
+	m := n.arena.Meta(r)
+	const plain = frame.HasIPv4 | frame.HasVLAN | frame.IsMulticast | frame.IsBroadcast
+	if m.Flags&plain != frame.HasIPv4 || m.Reason != frame.Keep || m.OutPort != frame.NoPort || m.TTL <= 1 {
+		return false
+	}
+	c := &n.memo
+	if v := n.neighbors.version.Load(); v != c.neighbors {
+		c.neighbors = v
+		c.forget()
+	}
+	b := n.arena.Bytes(r)
+	f := &c.flow[m.Hash%memoFlows]
+	if f.hash != m.Hash || f.epoch != c.epoch || f.addresses != binary.BigEndian.Uint64(b[m.L3+12:]) ||
+		m.Wire-uint32(m.L3) > f.mtu || binary.BigEndian.Uint64(b[0:8])>>16 != n.selfMAC {
+		return false
+	}
+	n.routeCount[f.route].add(m.Wire)
+	m.Flags |= frame.Routed
+	putMACs(b, f.mac, n.selfMAC)
+	wire.DecTTL(n.arena, r)
+	m.OutPort = f.port
+	n.emit(r)
+	return true
+}
+
+// remember notes how a frame is routed, if all of its flow would be.
+func (n *Node) remember(m *frame.Meta, a *addresses, id uint32, e *routeEntry, f *iface, mac uint64) {
+	if m.Flags&(frame.HasIPv4|frame.HasVLAN) != frame.HasIPv4 || f.port == frame.NoPort {
+		return
+	}
+	if e.kind == routeGroup && n.prog.routing.groups[e.group].Chooser() != pipeline.ChooseHash {
+		return
+	}
+	n.memo.flow[m.Hash%memoFlows] = memoFlow{addresses: a.src.lo<<32 | a.dst.lo&0xffffffff, hash: m.Hash, epoch: n.memo.epoch,
+		mac: mac, route: id, mtu: f.mtu, port: f.port}
+}

@@ -1,0 +1,92 @@
+package vswitch
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/gswitch/gswitch/frame"
+	wt "github.com/gswitch/gswitch/wire/wiretest"
+)
+
+// A switch that gets each frame alone, and remembers flows, sends the same
+// frames by the same ports as one that gets them in pairs, and does not: while
+// routes, neighbours, links, sizes and times to live change.
+func TestLoneFramesGoLikeOthers(t *testing.T) {
+	build := func() *rig {
+		cfg := baseConfig(4)
+		for i := range cfg.Ports {
+			cfg.Ports[i].Addresses = prefixes(fmt.Sprintf("10.0.%d.1/24", i))
+			cfg.Ports[i].MTU = 1500 - 200*i
+			for h := 2; h < 5; h++ {
+				cfg.Neighbors = append(cfg.Neighbors, StaticNeighbor{Addr: netip.MustParseAddr(fmt.Sprintf("10.0.%d.%d", i, h)), MAC: hostMAC(10*i + h)})
+			}
+		}
+		cfg.ICMPRate = 1 // the two would send errors at different places among the frames
+		return newRig(t, cfg)
+	}
+	lone, pairs := build(), build()
+	both := func(f func(r *rig)) { f(lone); f(pairs) }
+	rnd := frame.NewRand(3)
+	sent := map[int]int{}
+	for step := range 6000 {
+		via := netip.MustParseAddr(fmt.Sprintf("10.0.%d.%d", rnd.Uint32n(4), 2+rnd.Uint32n(3)))
+		port, up := uint16(rnd.Uint32n(4)), rnd.Uint32n(4) > 0
+		prefix := netip.MustParsePrefix(fmt.Sprintf("20.%d.0.0/16", rnd.Uint32n(3)))
+		switch rnd.Uint32n(40) {
+		case 0:
+			both(func(r *rig) {
+				if err := r.sw.SetRoute(Route{Prefix: prefix, NextHops: []NextHop{{Via: via}, {Via: netip.MustParseAddr("10.0.2.2")}}}); err != nil {
+					t.Fatal(err)
+				}
+				r.settle()
+			})
+		case 1:
+			both(func(r *rig) { _ = r.sw.DeleteRoute(prefix); r.settle() }) // it may not be there
+		case 2:
+			both(func(r *rig) { r.setLink(port, up); r.settle() })
+		case 3:
+			both(func(r *rig) {
+				cfg := *r.sw.Program().Config
+				cfg.Neighbors = slices.Clone(cfg.Neighbors)
+				cfg.Neighbors[int(port)].MAC = hostMAC(100 + step%50)
+				if err := r.sw.Apply(&cfg); err != nil {
+					t.Fatal(err)
+				}
+				r.settle()
+			})
+		}
+		in := uint16(rnd.Uint32n(4))
+		src := fmt.Sprintf("10.0.%d.%d", in, 2+rnd.Uint32n(3))
+		if rnd.Uint32n(20) == 0 {
+			src = "127.0.0.1"
+		}
+		dst, ttl := fmt.Sprintf("20.%d.0.%d", rnd.Uint32n(3), rnd.Uint32n(3)), uint8(64)
+		if rnd.Uint32n(10) == 0 {
+			dst, ttl = fmt.Sprintf("10.0.%d.%d", rnd.Uint32n(4), 2+rnd.Uint32n(3)), uint8(1+rnd.Uint32n(3))
+		}
+		f := wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv4(src, dst, wt.TTL(ttl)), wt.UDP(uint16(1000+rnd.Uint32n(3)), 2000), wt.Zeros(int(rnd.Uint32n(1400))))
+		lone.in(in, f)
+		lone.in(in, f)
+		pairs.in(in, f, f)
+		for p := range uint16(4) {
+			a, b := lone.out(p), pairs.out(p)
+			if !slices.EqualFunc(a, b, slices.Equal) {
+				t.Fatalf("step %d, %s to %s: port %d sends %d frames of lone ones, %d of pairs: %x %x", step, src, dst, p, len(a), len(b), a, b)
+			}
+			sent[int(p)] += len(a)
+		}
+	}
+	if a, b := fmt.Sprint(lone.drops()), fmt.Sprint(pairs.drops()); a != b {
+		t.Errorf("drops of lone frames %s, of pairs %s", a, b)
+	}
+	if a, b := lone.sw.Nodes[0].RouteCounts(nil), pairs.sw.Nodes[0].RouteCounts(nil); !slices.Equal(a, b) {
+		t.Errorf("routes counted %v for lone frames, %v for pairs", a, b)
+	}
+	for p, k := range sent {
+		if k < 100 {
+			t.Errorf("only %d frames left by port %d", k, p)
+		}
+	}
+}
