@@ -1,5 +1,17 @@
 // Package inband is in-band network telemetry: what a switch writes into a
 // data frame at its departure, and what the host at the far end reads from it.
+//
+//	Codec    a host's side: the empty header that a sender reserves, and what
+//	         came back, as a Path in base units whatever the format
+//	Stamper  a switch's side: room for the record when the frame is queued,
+//	         the record when it leaves
+//	Profile  the units and rate codes of HPCC's record, one for a network
+//
+// The header stands between UDP and what the datagram carries, under a UDP
+// destination port of its own (package wire knows where). A receiver copies it
+// verbatim into its acknowledgement, which goes to RoCEv2's port and is not
+// stamped. Lengths and the UDP checksum are kept right on the way; RoCEv2's
+// invariant CRC leaves the header out (wire.ICRC).
 package inband
 
 import "github.com/gswitch/gswitch/frame"

@@ -12,14 +12,15 @@
 //	admit     malformed frames are counted; MAC control frames act on the port at once (control.go);
 //	          sizes, reserved and invalid addresses; VLAN and traffic class
 //	filter    the port's access list
+//	source    a telemetry header for data of hosts that know nothing of it (sourcesink.go)
 //	bridge    learning, forwarding database, flooding     (bridge.go)
 //	route     longest prefix, next hop, MAC and TTL rewrite (route.go)
-//	enqueue   shared-buffer admission, egress queue         (enqueue.go)
+//	enqueue   room for the telemetry record (telemetry.go), shared-buffer admission, egress queue (enqueue.go)
 //
 // What the switch itself must answer (ARP, neighbour discovery, ICMP) leaves
 // the vector for the slow path (local.go). Transmit (node.go) asks the port's
 // scheduler which frames leave now, releases their buffer and finishes their
-// headers (egress.go).
+// headers: congestion mark, telemetry record (egress.go).
 //
 // # Workers
 //

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gswitch/gswitch/frame"
 	inband "github.com/gswitch/gswitch/int"
+	"github.com/gswitch/gswitch/pipeline"
 	"github.com/gswitch/gswitch/scheduler"
 	"github.com/gswitch/gswitch/wire"
 	wt "github.com/gswitch/gswitch/wire/wiretest"
@@ -191,6 +192,12 @@ func TestTelemetryLeavesOthersAlone(t *testing.T) {
 func TestTelemetryOfCopies(t *testing.T) {
 	cfg := telemetryConfig(9)
 	cfg.FDB.Static = nil
+	mirror := pipeline.Action{Ops: pipeline.OpPermit | pipeline.OpMirror}
+	cfg.ACLs = []ACL{{Name: "mirror", Default: mirror}}
+	cfg.Mirrors = []Mirror{{Name: "m", Port: 3}}
+	cfg.VLANs = []VLANConfig{{ID: 99}}
+	cfg.Ports = append(cfg.Ports, PortConfig{Name: "tap", Enabled: true, VLANMode: VLANAccess, PVID: 99})
+	cfg.Ports[0].ACL = "mirror"
 	r := newRig(t, cfg)
 	codec := inband.NewCodec(inband.INTMD, nil)
 	r.in(0, dataFrame(&codec, 100))
@@ -198,6 +205,9 @@ func TestTelemetryOfCopies(t *testing.T) {
 		if p := decode(t, &codec, r.one(port)); p.N != 1 || p.Hops[0].Port != port {
 			t.Errorf("port %d: %d hops, the first by port %d", port, p.N, p.Hops[0].Port)
 		}
+	}
+	if p := decode(t, &codec, r.one(3)); p.N != 0 {
+		t.Errorf("the mirror copy: %d hops", p.N)
 	}
 }
 
