@@ -24,6 +24,9 @@ type rig struct {
 	lose  func(m *frame.Meta, b []byte) bool
 	seen  func(from int, m *frame.Meta, b []byte) // each frame at its departure
 	delay frame.Time
+	// If set: which frames come twice, and how much longer one is under way.
+	twice  func() bool
+	jitter func() frame.Time
 }
 
 type rigNode struct {
@@ -113,7 +116,19 @@ func (g *rig) depart(from, peer int, r frame.Ref) {
 		g.pool.Free(r)
 		return
 	}
-	g.fly = append(g.fly, flying{m.Depart + frame.Time(m.Span) + g.delay, peer / 16, uint16(peer % 16), r})
+	if g.twice != nil && g.twice() {
+		if c := g.pool.Copy(r); c != frame.Nil {
+			g.fly = append(g.fly, flying{m.Depart + frame.Time(m.Span) + g.delay + g.wander(), peer / 16, uint16(peer % 16), c})
+		}
+	}
+	g.fly = append(g.fly, flying{m.Depart + frame.Time(m.Span) + g.delay + g.wander(), peer / 16, uint16(peer % 16), r})
+}
+
+func (g *rig) wander() frame.Time {
+	if g.jitter == nil {
+		return 0
+	}
+	return g.jitter()
 }
 
 func testMAC(i int) wire.MAC { return wire.MAC{2, 0, 0, 0, 0, byte(i)} }
