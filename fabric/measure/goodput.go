@@ -169,8 +169,9 @@ func (r *Recorder) CCSample(now frame.Time, object, name string, v float64) {
 	t.add(now, v)
 }
 
-// recovery returns how long after an event the goodput of a group reaches a
-// share of what it was before.
+// recovery returns how long after an event the goodput of a group has a share
+// of what it was before, for good: no bin falls short any more. What drains
+// from queues right after the event so does not pass for a recovery.
 func (g *goodput) recovery(group int, at, end frame.Time, before Window, share float64) (took frame.Time, recovered bool) {
 	t := &g.groups[group]
 	sum, n := 0.0, 0
@@ -180,14 +181,14 @@ func (g *goodput) recovery(group int, at, end frame.Time, before Window, share f
 			n++
 		}
 	}
-	if n == 0 {
+	if n == 0 || len(t.t) == 0 || t.t[len(t.t)-1] <= at.Seconds() {
 		return end - at, false
 	}
 	want := share * sum / float64(n)
-	for i, x := range t.t {
-		if x > at.Seconds() && t.v[i] >= want && (i == 0 || t.t[i-1] >= at.Seconds()) {
-			return frame.Time(x*1e9+0.5) - at, true
+	for i := len(t.t) - 1; i >= 0 && t.t[i] > at.Seconds(); i-- {
+		if t.v[i] < want {
+			return frame.Time(t.t[i]*1e9+0.5) - at, i < len(t.t)-1
 		}
 	}
-	return end - at, false
+	return 0, true
 }

@@ -70,7 +70,7 @@ var Keys = []Key{
 	{"drained", OfEvent, false, "", "1 if the queue came down."},
 	{"peak_bytes", OfEvent, false, "", "Largest depth of the queue after the event."},
 	{"crossings", OfEvent, false, "", "How often the queue rose above the mark after the event."},
-	{"recovery_seconds", OfEvent, false, "", "Time from the event until the group has its goodput back. Until the end of the run if it never has; recovered is 0 then."},
+	{"recovery_seconds", OfEvent, false, "", "Time from the event until the group has its goodput back for good: the end of the last bin that falls short. The whole rest of the run if it never has; recovered is 0 then."},
 	{"recovered", OfEvent, false, "", "1 if it has it back."},
 }
 
