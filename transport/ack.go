@@ -36,7 +36,7 @@ func (s *Sender) Ack(now frame.Time, a Ack) (r AckResult) {
 		case sack:
 			s.sack(now, a.Sack, &r)
 		case s.cfg.Mode == IRNNoSACK:
-			if !s.inRec {
+			if !s.inRec && s.resend == s.next {
 				s.enter(now, &r)
 			}
 		default:
@@ -112,8 +112,8 @@ func (s *Sender) sack(now frame.Time, seq uint64, r *AckResult) {
 	if e, ok := s.sacked.nthBelow(s.hi, s.cum, s.cfg.threshold()); ok {
 		s.edge = max(s.edge, e)
 	}
-	if s.edge <= s.cum {
-		return // too few to tell a loss from reordering
+	if s.edge <= s.cum || s.resend < s.next {
+		return // too few to tell a loss from reordering; or all is being sent again
 	}
 	if !s.inRec {
 		s.enter(now, r)

@@ -344,3 +344,34 @@ func TestRetransmitDelay(t *testing.T) {
 	x.nack(1, 1, "")
 	x.timeout(2*us, false, "r1 r2")
 }
+
+// A receiver that is not ready: in any mode all goes again, not before the
+// time that it asked for, and what is told of the first copies begins no
+// recovery.
+func TestRewind(t *testing.T) {
+	for mode := range numModes {
+		cfg := irn(8)
+		cfg.Mode, cfg.RTOLow = mode, 0
+		x := newScript(t, cfg, 9)
+		x.want("start", "0 1 2 3 4 5 6 7")
+		x.ack(1, "8")
+		x.s.Rewind(x.now, 20*us)
+		x.want("held", "")
+		if x.s.BytesInFlight() != 0 || x.s.InFlight() != 0 {
+			t.Errorf("%v: %d bytes in flight", mode, x.s.BytesInFlight())
+		}
+		for s := uint64(2); mode.keeps() && s < 6; s++ {
+			x.nack(1, s, "")
+		}
+		const all = "r1 r2 r3 r4 r5 r6 r7 r8"
+		x.timeout(20*us, false, all)
+		x.timeout(340*us, true, []string{GoBackN: all, IRN: "r1", IRNGoBackN: all, IRNNoSACK: "r1", TCP: "r1 r6 r7 r8"}[mode])
+		x.s.Rewind(x.now, x.now)
+		x.want("again", all)
+		x.ack(9, "")
+		x.s.Rewind(x.now, 10*frame.Second) // nothing is outstanding
+		if x.s.Deadline() != frame.Never || x.s.BytesInFlight() != 0 {
+			t.Errorf("%v: an idle sender was rewound", mode)
+		}
+	}
+}

@@ -211,8 +211,14 @@ func (s *Sender) Rewind(now, until frame.Time) {
 	}
 	s.inRec, s.rtxFirst = false, false
 	s.goBack(now)
-	s.hold = until
-	s.wake = min(s.wake, until)
+	if s.hi > s.cum {
+		// What arrives of the packets sent again is told again.
+		s.sacked.clearRange(s.cum, s.next)
+		s.hi, s.edge = s.cum, s.cum
+	}
+	if s.hold = until; until > now {
+		s.wake = min(s.wake, until)
+	}
 	if s.timer.armed {
 		s.timer.restart(max(now, until))
 	}
