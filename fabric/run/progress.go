@@ -17,7 +17,6 @@ type progress struct {
 	now    atomic.Int64
 	events atomic.Uint64
 	state  atomic.Int32
-	began  time.Time
 }
 
 // States of a run.

@@ -31,8 +31,7 @@ type part struct {
 	stream bool
 	conns  map[connKey]vnet.Conn // those that stay open
 	seq    uint64                // of flows, for the entropy of their ports
-	names  []string
-	armed  frame.Time // instant for which the engine will call
+	armed  frame.Time            // instant for which the engine will call
 }
 
 type connKey struct{ src, dst, conn int32 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/gswitch/gswitch/config"
@@ -52,6 +53,9 @@ func (e *Entry) Source(d *Document, t *fabric.Topology, dir string, seed uint64)
 	if err != nil {
 		return nil, err
 	}
+	if len(e.From) == 0 && len(to) == 1 {
+		from = without(from, to[0])
+	}
 	start, stop := frame.Time(e.Start), frame.Time(cmp.Or(e.Stop, d.Duration))
 	every, size := frame.Time(e.Every), uint64(e.Size)
 	switch e.Kind {
@@ -76,6 +80,11 @@ func (e *Entry) Source(d *Document, t *fabric.Topology, dir string, seed uint64)
 		return e.list(t, start)
 	}
 	return nil, fmt.Errorf("kind %q is not known", e.Kind)
+}
+
+// without returns the hosts of v but h.
+func without(v []int32, h int32) []int32 {
+	return slices.DeleteFunc(slices.Clone(v), func(x int32) bool { return x == h })
 }
 
 // source hands on what a constructor made, without making an interface of a

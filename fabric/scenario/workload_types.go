@@ -6,7 +6,7 @@ import "github.com/gswitch/gswitch/config"
 type Entry struct {
 	Group string          `yaml:"group" doc:"Name of its flows in results. The kind if left out."`
 	Kind  string          `yaml:"kind" need:"yes" enum:"poisson,incast,permutation,all-to-all,requests,partition-aggregate,saturate,periodic,flows" doc:"Pattern."`
-	From  []string        `yaml:"from" doc:"Senders (clients, aggregators): names, ranges such as h1..h4, or all. All if left out."`
+	From  []string        `yaml:"from" doc:"Senders (clients, aggregators): names, ranges such as h1..h4, or all. All if left out, but for the only receiver."`
 	To    []string        `yaml:"to" doc:"Receivers (servers, workers). All if left out."`
 	Start config.Duration `yaml:"start" doc:"No flow starts before."`
 	Stop  config.Duration `yaml:"stop" doc:"No flow starts from here on. The duration if left out."`

@@ -1,0 +1,298 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/gswitch/gswitch/fabric/results"
+	"github.com/gswitch/gswitch/fabric/scenario"
+)
+
+const incast = `version: 1
+topology:
+  generate: leaf-spine(2, 2, 4)
+  classes: {host: {rate: 25Gbps, delay: 1us}, fabric: {rate: 100Gbps, delay: 1us}}
+pfc: {enabled: true}
+switch: {buffer: {size: 4MB}}
+workload:
+  - {group: burst, kind: incast, from: [h1..h7], to: [h8], size: 50KB}
+  - {group: back, kind: poisson, sizes: FB_Hadoop, load: 0.3}
+measure: {sample: 1us, bin: 10us, queues: [leaf2:h8, all], cc: true}
+duration: 300us
+variants:
+  - {name: hpcc, set: {hosts.cc: hpcc}}
+  - {name: dcqcn, set: {hosts.cc: dcqcn, switch.ecn: {kmin: 100KB, kmax: 400KB, pmax: 0.2}}}
+seeds: [1, 2]
+expect:
+  - drops_total == 0
+`
+
+func load(t *testing.T, text string, o scenario.Options) *scenario.Scenario {
+	t.Helper()
+	s, err := scenario.Parse("t.yaml", []byte(text), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func execute(t *testing.T, text string, o Options) *results.File {
+	t.Helper()
+	f, err := Scenario(context.Background(), load(t, text, scenario.Options{}), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+var sameButTime = cmp.Options{cmpopts.IgnoreFields(results.Run{}, "WallTime"), cmpopts.EquateNaNs()}
+
+// What runs side by side gives what it gives alone, to the bit, and a second
+// time the same.
+func TestSideBySideIsSerial(t *testing.T) {
+	serial, beside := execute(t, incast, Options{Jobs: 1}), execute(t, incast, Options{Jobs: 4})
+	if diff := cmp.Diff(serial, beside, sameButTime); diff != "" {
+		t.Error(diff)
+	}
+	digests := map[string]bool{}
+	for i := range serial.Runs {
+		r := &serial.Runs[i]
+		digests[r.Digest] = true
+		if r.Values["flows_total"] < 20 || r.Events == 0 || r.FrameHops == 0 {
+			t.Errorf("%s, seed %d: %v flows, %d events", r.Name, r.Seed, r.Values["flows_total"], r.Events)
+		}
+		if len(r.Checks) != 1 || !r.Checks[0].OK {
+			t.Errorf("%s, seed %d: %+v", r.Name, r.Seed, r.Checks)
+		}
+	}
+	if len(digests) != 4 {
+		t.Errorf("four different runs have %d digests", len(digests))
+	}
+	// The same flows start whatever the congestion control.
+	for seed := range 2 {
+		a, b := serial.Runs[seed].Flows, serial.Runs[2+seed].Flows
+		for i := range min(len(a), len(b)) {
+			if a[i].Start != b[i].Start || a[i].Src != b[i].Src || a[i].Dst != b[i].Dst || a[i].Bytes != b[i].Bytes {
+				t.Fatalf("flow %d: %+v and %+v", i, a[i], b[i])
+			}
+		}
+	}
+}
+
+func TestResume(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	first := execute(t, incast, Options{Jobs: 2, Out: dir, Program: "p"})
+	var log strings.Builder
+	again := execute(t, incast, Options{Jobs: 2, Out: dir, Program: "p", Progress: &log})
+	if !strings.Contains(log.String(), "4 of 4 runs are in") {
+		t.Errorf("nothing was taken over: %q", log.String())
+	}
+	for i := range first.Runs {
+		// Wall time is that of the first time.
+		if first.Runs[i].WallTime != again.Runs[i].WallTime || first.Runs[i].Digest != again.Runs[i].Digest || len(again.Runs[i].Flows) != len(first.Runs[i].Flows) {
+			t.Errorf("run %d came back changed", i)
+		}
+		if diff := cmp.Diff(first.Runs[i].Checks, again.Runs[i].Checks); diff != "" {
+			t.Error(diff)
+		}
+	}
+	log.Reset()
+	execute(t, strings.Replace(incast, "50KB", "40KB", 1), Options{Jobs: 2, Out: dir, Program: "p", Progress: &log})
+	if strings.Contains(log.String(), "are in") {
+		t.Errorf("runs with other settings were taken over: %q", log.String())
+	}
+	log.Reset()
+	execute(t, strings.Replace(incast, "50KB", "40KB", 1)+"# and another expectation\n", Options{Jobs: 2, Out: dir, Program: "q", Progress: &log})
+	if strings.Contains(log.String(), "are in") {
+		t.Errorf("runs of another program were taken over: %q", log.String())
+	}
+	log.Reset()
+	execute(t, strings.Replace(incast, "50KB", "40KB", 1)+"# only words\ntitle: x\n", Options{Jobs: 2, Out: dir, Program: "q", Progress: &log})
+	if !strings.Contains(log.String(), "4 of 4 runs are in") {
+		t.Errorf("another title made the runs anew: %q", log.String())
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	dir := filepath.Join(t.TempDir(), "out")
+	_, err := Scenario(ctx, load(t, incast, scenario.Options{}), Options{Jobs: 2, Out: dir})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("%v", err)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("an interrupted run left results")
+	}
+}
+
+// A run that ends with its flows does not take the whole duration.
+func TestUntilDone(t *testing.T) {
+	text := strings.Replace(incast, "duration: 300us", "duration: 100ms\nuntil: done", 1)
+	text = strings.Replace(text, "load: 0.3", "load: 0.3, stop: 100us", 1)
+	f := execute(t, text, Options{Jobs: 2})
+	for i := range f.Runs {
+		r := &f.Runs[i]
+		last := 0.0
+		for _, w := range r.Flows {
+			last = max(last, w.Start+w.FCT)
+		}
+		if r.Values["flows_unfinished_total"] != 0 || r.VirtualTime < last || r.VirtualTime > last+2e-6 {
+			t.Errorf("%s: ended at %v, the last flow at %v, %v unfinished", r.Name, r.VirtualTime, last, r.Values["flows_unfinished_total"])
+		}
+	}
+}
+
+// Alone in the network a flow has a slowdown of 1, whichever way completion is defined.
+func TestAloneIsIdeal(t *testing.T) {
+	const alone = `version: 1
+topology:
+  generate: leaf-spine(2, 2, 2)
+  classes: {host: {rate: 25Gbps, delay: 1us}, fabric: {rate: 100Gbps, delay: 1us}}
+hosts: {cc: none}
+switch: {buffer: {size: 2MB}}
+workload:
+  - {kind: flows, flows: [{at: 0us, from: h1, to: h4, size: 64B}, {at: 100us, from: h1, to: h2, size: 1500B}, {at: 200us, from: h3, to: h1, size: 300KB}]}
+sweep: {measure.fct: [ack, arrival]}
+duration: 1ms
+until: done
+expect: [slowdown_max <= 1.0001, flows_total == 3, fct_max_seconds > 0]
+`
+	f := execute(t, alone, Options{Jobs: 2})
+	for i := range f.Runs {
+		unmet(t, f.Runs[i].Name, f.Runs[i].Checks)
+	}
+	if a, b := f.Runs[0].Values["fct_max_seconds"], f.Runs[1].Values["fct_max_seconds"]; a <= b {
+		t.Errorf("the acknowledgement came after %v, the last byte after %v", a, b)
+	}
+}
+
+// Every kind of traffic ends, and closed loops go round.
+func TestKinds(t *testing.T) {
+	const kinds = `version: 1
+topology:
+  generate: star(6)
+  classes: {host: {rate: 100Gbps, delay: 500ns}}
+hosts: {cc: hpcc}
+switch: {buffer: {size: 2MB}}
+pfc: {enabled: true}
+workload:
+  - {kind: permutation, size: 10KB, count: 3}
+  - {kind: all-to-all, size: 2KB, count: 2}
+  - {kind: requests, from: [h1], to: [h2], size: 100B, response: 8KB, outstanding: 2, count: 6, persistent: true}
+  - {kind: partition-aggregate, from: [h3], size: 100B, response: 2KB, count: 4}
+  - {kind: periodic, from: [h4], to: [h5], size: 64B, every: 10us, count: 5, persistent: true}
+  - {kind: incast, to: [h6], size: 5KB, count: 2}
+  - {kind: saturate, from: [h1], to: [h6], size: 10KB, stop: 50us}
+measure: {bin: 5us}
+duration: 10ms
+until: done
+expect:
+  - permutation.flows_total == 18
+  - all_to_all.flows_total == 60
+  - requests.flows_total == 12
+  - partition_aggregate.flows_total == 40
+  - periodic.flows_total == 5
+  - incast.flows_total == 10
+  - flows_unfinished_total == 0
+  - drops_total == 0
+  - saturate.goodput_bps > 0
+  - partition_aggregate.completion_max_seconds > partition_aggregate.fct_max_seconds
+`
+	f := execute(t, kinds, Options{})
+	unmet(t, "kinds", f.Runs[0].Checks)
+}
+
+func TestFaultsAndOverrides(t *testing.T) {
+	const faults = `version: 1
+topology:
+  generate: star(3)
+  classes: {host: {rate: 10Gbps, delay: 1us}}
+switch: {buffer: {size: 2MB}}
+hosts:
+  transport: {mode: irn, cap: auto, auto_rto: true}
+  overrides: [{hosts: [h2], cc: none, params: {rate: 1Gbps, window: none}}]
+workload:
+  - {group: a, kind: flows, flows: [{from: h1, to: h3, size: 1MB}]}
+  - {group: b, kind: flows, flows: [{from: h2, to: h3, size: 100KB}]}
+duration: 100ms
+until: done
+variants:
+  - {name: clean}
+  - {name: loss, set: {faults: [{kind: loss, link: "h1:s1", share: 0.01}]}}
+  - {name: burst, set: {faults: [{kind: loss, link: "h1:s1", share: 0.05, burst: 5}]}}
+  - {name: down, set: {faults: [{kind: down, link: "s1:h3", start: 100us, stop: 400us}]}}
+  - {name: slow, set: {faults: [{kind: slow, link: "h1:s1", rate: 1Gbps}]}}
+expect:
+  - flows_unfinished_total == 0
+  - clean.faults_total == 0 and clean.retransmissions_total == 0
+  - loss.faults_total > 0 and loss.a.retransmissions_total > 0
+  - burst.faults_total > 0 and burst.a.retransmissions_total > 0
+  - down.a.fct_max_seconds > clean.a.fct_max_seconds + 200us
+  - between(slow.a.fct_max_seconds, 8ms, 10ms)
+  # 100 KB at 1 Gb/s with headers.
+  - between(clean.b.fct_max_seconds, 0.8ms, 0.95ms)
+`
+	f := execute(t, faults, Options{Jobs: 2})
+	unmet(t, "faults", f.Checks)
+	for i := range f.Runs {
+		unmet(t, f.Runs[i].Name, f.Runs[i].Checks)
+	}
+}
+
+func unmet(t *testing.T, what string, v []results.Check) {
+	t.Helper()
+	for _, c := range v {
+		if !c.OK {
+			t.Errorf("%s: %s: %s", what, c.Text, c.Why)
+		}
+	}
+}
+
+// The committed scenarios are correct, and the short ones hold what they expect.
+func TestCommittedScenarios(t *testing.T) {
+	root := filepath.Join("..", "..", "scenarios")
+	n := 0
+	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".yaml" {
+			return err
+		}
+		n++
+		for _, short := range []bool{false, true} {
+			s, err := scenario.Load(path, scenario.Options{Short: short})
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			if len(s.Expect) == 0 {
+				t.Errorf("%s expects nothing", path)
+			}
+			if !short {
+				continue
+			}
+			if len(s.Doc.Short) == 0 {
+				t.Errorf("%s has no short form", path)
+			}
+			f, err := Scenario(context.Background(), s, Options{Jobs: DefaultJobs()})
+			if err != nil {
+				t.Errorf("%s: %v", path, err)
+				continue
+			}
+			unmet(t, path, f.Checks)
+			for i := range f.Runs {
+				unmet(t, path+", "+f.Runs[i].Name, f.Runs[i].Checks)
+			}
+		}
+		return nil
+	})
+	if err != nil || n == 0 {
+		t.Fatal(err, n)
+	}
+}
