@@ -121,7 +121,7 @@ func TestNS3Options(t *testing.T) {
 		key  string
 		want string
 	}{
-		{"hpcc", 100, "hpcc", "ai", "40Mbps"}, {"hpcc", 25, "hpcc", "ai", "10Mbps"}, {"hpcc", 100, "hpcc", "maxStage", "0"}, {"hpcc_mi5", 100, "hpcc", "maxStage", "5"},
+		{"hpcc", 100, "hpcc", "ai", "50Mbps"}, {"hpcc", 25, "hpcc", "ai", "12Mbps"}, {"hpcc", 100, "hpcc", "maxStage", "0"}, {"hpcc_mi5", 100, "hpcc", "maxStage", "5"},
 		{"dcqcn", 100, "dcqcn", "rai", "20Mbps"}, {"dcqcn", 40, "dcqcn", "rhai", "80Mbps"}, {"dcqcn_win", 25, "dcqcn", "window", "rate"},
 		{"timely", 25, "timely", "delta", "25Mbps"}, {"timely", 100, "timely", "window", "none"}, {"timely_win", 100, "timely", "window", "rate"},
 		{"dctcp", 100, "dctcp", "ai_rate", "615Mbps"}, {"dctcp", 25, "dctcp", "minrate", "1000Mbps"},
