@@ -14,7 +14,7 @@ BENCH      ?=
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 modversion   = $(shell go list -m -f '{{.Version}}' $(1))
 
-.PHONY: help build test race soak bench bench-all bench-memory bench-tool demo generate lint fuzz-short install-tools clean $(COMMANDS)
+.PHONY: help build test race soak bench bench-all bench-memory bench-tool demo generate lint fuzz-short install-tools clean figures figures-short $(COMMANDS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -53,6 +53,14 @@ bench-tool: ## the generator, sink and harness, with the peers that can be compi
 
 demo: build ## a leaf-spine fabric between namespaces, with ping and TCP load over it (root)
 	bin/gfabric demo
+
+SCENARIOS ?= $(shell find scenarios -name '*.yaml' | sort)
+
+figures: gfabric ## every scenario in full, into results/ (minutes to hours; what is finished is not run again); SCENARIOS='...' chooses
+	@rc=0; for s in $(SCENARIOS); do echo "== $$s"; bin/gfabric run $$s || rc=1; done; exit $$rc
+
+figures-short: gfabric ## the short form of every scenario, into results/ (a minute or two)
+	@rc=0; for s in $(SCENARIOS); do echo "== $$s"; bin/gfabric run $$s --short --quiet || rc=1; done; exit $$rc
 
 generate: install-tools ## BPF objects and RPC code (needs clang and protoc)
 	PATH="$(TOOLS):$$PATH" go generate ./...
