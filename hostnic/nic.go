@@ -9,6 +9,10 @@ import (
 	"github.com/gswitch/gswitch/wire"
 )
 
+// askAgain is when a flow control frame for which there was no chunk is tried
+// again.
+const askAgain = frame.Microsecond
+
 // vector is how many frames are parsed together.
 const vector = 64
 
@@ -42,8 +46,9 @@ type NIC struct {
 	numbers numbering
 	timers  wheel
 
-	flow *pfc.Port
-	slow slowReceiver
+	flow  *pfc.Port
+	askAt frame.Time // not before, for want of chunks
+	slow  slowReceiver
 
 	memory     Memory
 	spareVerbs []*verbs
@@ -109,14 +114,14 @@ func (n *NIC) Config() Config { return n.cfg }
 // data, as the link has room.
 func (n *NIC) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 	n.told = frame.Never
+	if !n.up {
+		return 0
+	}
 	n.clock.Idle(now - n.cfg.Burst)
 	k := 0
 	for k < len(out) && n.control.Len() > 0 {
 		out[k] = n.takeControl(now)
 		k++
-	}
-	if !n.up {
-		return k
 	}
 	for i, ok := n.paceWheel.pop(now); ok; i, ok = n.paceWheel.pop(now) {
 		n.expire(now, n.qps[i])
@@ -162,10 +167,10 @@ func (n *NIC) PortWake(now frame.Time, port uint16) frame.Time {
 
 func (n *NIC) portWake(now frame.Time) frame.Time {
 	switch {
-	case n.control.Len() > 0:
-		return now
 	case !n.up:
 		return frame.Never
+	case n.control.Len() > 0:
+		return now
 	case n.sendableAcks()|n.ready&^n.paused != 0:
 		return max(now, n.clock.Free())
 	}
@@ -189,7 +194,16 @@ func (n *NIC) Advance(now frame.Time) {
 
 // TimerWake implements frame.Stepper.
 func (n *NIC) TimerWake(now frame.Time) frame.Time {
-	return max(now, min(n.timers.next(), n.flow.Wake(now), n.slow.due()))
+	return max(now, min(n.timers.next(), n.flowWake(now), n.slow.due()))
+}
+
+// flowWake returns when flow control next has something to do. What it has to
+// tell waits for the link, and for chunks.
+func (n *NIC) flowWake(now frame.Time) frame.Time {
+	if !n.up {
+		return frame.Never
+	}
+	return max(n.flow.Wake(now), n.askAt)
 }
 
 // Wake implements frame.Node.
@@ -242,10 +256,11 @@ func (n *NIC) obey(now frame.Time) {
 
 // ask queues the flow control frames that are due.
 func (n *NIC) ask(now frame.Time) {
-	for n.flow.Wake(now) <= now {
+	for n.up && n.flow.Wake(now) <= now {
 		r := n.pool.Alloc()
 		if r == frame.Nil {
 			n.count.Drops[frame.ArenaExhausted]++
+			n.askAt = now + askAgain
 			return
 		}
 		m := n.arena.Reset(r)

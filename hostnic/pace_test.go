@@ -284,3 +284,66 @@ func TestLateFramesAreStale(t *testing.T) {
 	}
 	p.drained()
 }
+
+// A NIC that is called late catches up within Burst: frames keep the instants
+// of the link and of their pace.
+func TestLateCaller(t *testing.T) {
+	for rate, gap := range map[float64]float64{100e9: 84.64, 30e9: 1058 * 8 / 30.} {
+		p := newPair(t, func(_ int, c *Config) { c.Burst = 20 * frame.Microsecond })
+		qa, _ := p.connect(func(c *QPConfig) { c.CC, c.Transport.RTOHigh = newFixed(rate).make, 0 })
+		must(t, p.a.SendMessage(0, qa, 20_000_000, 0))
+		var out [512]frame.Ref
+		frames, last := 0, frame.Time(-1)
+		for now := frame.Time(0); now <= 1_000_000; now += 10_000 {
+			for _, r := range out[:p.a.Transmit(now, 0, out[:])] {
+				m := p.pool.Meta(r)
+				if want := frame.Time(float64(frames)*gap + 1e-6); m.Depart < want-1 || m.Depart > want+1 || m.Depart <= last || m.Depart > now {
+					t.Fatalf("at %.0f Gb/s frame %d departs at %d, want %d", rate/1e9, frames, m.Depart, want)
+				}
+				last = m.Depart
+				frames++
+				p.pool.Free(r)
+			}
+		}
+		if want := int(1e6/gap) + 1; frames != want {
+			t.Fatalf("at %.0f Gb/s %d frames in a millisecond, want %d", rate/1e9, frames, want)
+		}
+	}
+}
+
+// Without chunks nothing stands still or spins: frames count as lost, and
+// flow control asks again a little later.
+func TestWithoutChunks(t *testing.T) {
+	p := newPair(t, func(i int, c *Config) {
+		c.PFC, c.PFCClasses = true, 8
+		if i == 1 {
+			c.Receive = ReceiveConfig{Rate: 1e9, Buffer: 10_000, XOFF: 1000}
+		}
+	})
+	qa, _ := p.connect(func(c *QPConfig) { c.Transport.RTOHigh = 50 * frame.Microsecond })
+	other, _ := p.connect(func(c *QPConfig) { c.Class, c.Transport.RTOHigh = 1, 50*frame.Microsecond }) // is not paused
+	must(t, p.a.SendMessage(0, qa, 9000, 0))
+	p.run(2500) // frames wait at the slow host
+	var all []frame.Ref
+	for r := p.pool.Alloc(); r != frame.Nil; r = p.pool.Alloc() {
+		all = append(all, r)
+	}
+	p.b.SetLink(p.now, 0, false)
+	p.b.SetLink(p.now, 0, true) // tells anew, and cannot
+	if w := p.b.TimerWake(p.now); w <= p.now {
+		t.Fatal("the timer spins")
+	}
+	must(t, p.a.SendMessage(p.now, other, 3000, 0))
+	p.run(3 * frame.Microsecond)
+	if p.a.Counts().Drops[frame.ArenaExhausted] == 0 || p.b.Counts().Drops[frame.ArenaExhausted] == 0 {
+		t.Fatalf("%d and %d frames found no chunk", p.a.Counts().Drops[frame.ArenaExhausted], p.b.Counts().Drops[frame.ArenaExhausted])
+	}
+	for _, r := range all {
+		p.pool.FreeChunk(r)
+	}
+	p.run(10 * frame.Millisecond)
+	if v := take(p.b); len(v) != 2 {
+		t.Fatalf("%d of 2 messages arrived", len(v))
+	}
+	p.drained()
+}
