@@ -66,7 +66,7 @@ func runCommand() *cobra.Command {
 			"gfabric schema scenario prints the format, gfabric check --values what can be expected.",
 		Example: "  gfabric run scenarios/quickstart.yaml\n" +
 			"  gfabric run scenarios/hpcc/fig2.13-reaction.yaml --only hpcc --seed 1,2,3\n" +
-			"  gfabric run scenarios/quickstart.yaml --short --set hosts.params.eta=0.9 --out /tmp/eta",
+			"  gfabric run scenarios/quickstart.yaml --short --set hosts.params.eta=0.9",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			switch on {
