@@ -44,12 +44,22 @@ func BenchmarkStar(b *testing.B) {
 	benchNet(b, n, 10*frame.Microsecond)
 }
 
+// BenchmarkLeafSpine is a small network and one of the size of the papers',
+// at full load, each host sending to another leaf.
 func BenchmarkLeafSpine(b *testing.B) {
-	for _, lossless := range []bool{false, true} {
-		name := map[bool]string{false: "lossy", true: "lossless"}[lossless]
-		b.Run(name, func(b *testing.B) {
-			n := leafSpine(b, netConfig{rate: 100e9, uplink: 400e9, delay: frame.Microsecond, seed: 1, lossless: lossless}, 4, 2, 4)
-			pair(n, 4)
+	for _, c := range []struct {
+		name                  string
+		config                netConfig
+		leaves, spines, hosts int
+	}{
+		{"hosts=16/lossy", netConfig{rate: 25e9, uplink: 100e9}, 4, 2, 4},
+		{"hosts=16/lossless", netConfig{rate: 25e9, uplink: 100e9, lossless: true}, 4, 2, 4},
+		{"hosts=320/lossless", netConfig{rate: 100e9, uplink: 400e9, lossless: true, buffer: 4 << 20, chunks: 1 << 18}, 20, 4, 16},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			c.config.delay, c.config.seed = frame.Microsecond, 1
+			n := leafSpine(b, c.config, c.leaves, c.spines, c.hosts)
+			pair(n, c.hosts)
 			benchNet(b, n, 10*frame.Microsecond)
 		})
 	}

@@ -188,7 +188,7 @@ const maxRounds = 100_000
 // standstill says who keeps time from going on.
 func (e *Engine) standstill() error {
 	if e.pool.Available() == 0 {
-		return fmt.Errorf("at %d ns the %d chunks for frames are used up and a node waits for one: give Config.Chunks more", e.now, e.pool.Chunks())
+		return e.exhausted()
 	}
 	for i := range e.nodes {
 		if e.nodes[i].timerAt <= e.now {
@@ -221,6 +221,10 @@ func (e *Engine) instant(t frame.Time) {
 			e.markDirty(e.dirs[d].from)
 		}
 	}
+}
+
+func (e *Engine) exhausted() error {
+	return fmt.Errorf("at %d ns the %d chunks for frames are used up and a node waits for one: set Config.Chunks to more than the network can queue", e.now, e.pool.Chunks())
 }
 
 // fetch asks for the headers of the frames that arrive now, so that their cache

@@ -172,6 +172,18 @@ func TestImpossibleLinksAreReported(t *testing.T) {
 	}
 }
 
+func TestTooFewChunksAreReported(t *testing.T) {
+	e := New(Config{Chunks: 5})
+	h := newHost(e.Pool(), 1, 100e9, swMAC(0))
+	h.credit = 100
+	e.AddNode(h, nil)
+	e.AddNode(newHost(e.Pool(), 2, 100e9, swMAC(0)), nil)
+	e.Connect(0, 0, 1, 0, Link{Delay: 10 * us}) // holds a hundred frames
+	if err := e.Run(100 * us); err == nil || !strings.Contains(err.Error(), "5 chunks") {
+		t.Errorf("an arena that is too small: %v", err)
+	}
+}
+
 // stuck is a node that always wants to be called again.
 type stuck struct{ host }
 

@@ -167,6 +167,10 @@ func (e *Engine) transmit(d int32) {
 			}
 			return
 		}
+		if k == 0 && e.pool.Available() == 0 {
+			e.fail(e.exhausted())
+			return
+		}
 		if k == 0 {
 			e.fail(fmt.Errorf("port %d of node %d says at %d ns that a frame leaves now, and gives none", dir.fromPort, dir.from, e.now))
 			return
