@@ -119,6 +119,10 @@ type QPConfig struct {
 	// until it is due: then it is put off if the rate fell, and not advanced
 	// if it rose (TIMELY 4.3). Otherwise every change moves it at once.
 	LazyPacing bool
+	// KeepPlanned leaves a departure that was planned before a change of rate
+	// where it is, whatever the change: only the next gap is of the new rate,
+	// as in the published simulator's DCQCN, TIMELY and DCTCP.
+	KeepPlanned bool
 }
 
 const (

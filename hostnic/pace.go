@@ -10,6 +10,7 @@ import (
 // to start. Parts of a nanosecond are carried while departures are punctual.
 type pacer struct {
 	on, lazy bool
+	kept     bool       // a change of rate concerns the next gap only
 	perByte  float64    // ns
 	rate     float64    // bit/s
 	planned  float64    // the rate that at was computed with
@@ -28,10 +29,11 @@ const (
 )
 
 // set changes the rate to bit/s. A departure that was planned moves with it:
-// at += last/new - last/old. Lazily, it is looked at again when it is due.
+// at += last/new - last/old, unless it is kept; lazily, it is looked at again
+// when it is due.
 func (p *pacer) set(rate float64, whole bool) {
 	p.on, p.rate, p.perByte = true, rate, 8e9/max(rate, 1)
-	if !p.lazy {
+	if !p.lazy && !p.kept {
 		p.plan(whole)
 	}
 }

@@ -157,7 +157,7 @@ func (n *NIC) OpenQP(now frame.Time, cfg *QPConfig) (uint32, error) {
 	q.msgs.reset()
 	q.seg.reset(cfg.Segment)
 	q.assembly.reset()
-	q.pace = pacer{lazy: cfg.LazyPacing}
+	q.pace = pacer{lazy: cfg.LazyPacing, kept: cfg.KeepPlanned}
 	q.window, q.ccDue = 0, frame.Never
 	n.openCC(q, cfg)
 	n.count.QPsOpen++
