@@ -97,6 +97,10 @@ func (n *NIC) sample(now frame.Time, q *queuePair, res *transport.AckResult) {
 // notified takes in a congestion notification.
 func (n *NIC) notified(now frame.Time, q *queuePair) {
 	n.count.CNPsReceived++
+	n.slowDown(now, q)
+}
+
+func (n *NIC) slowDown(now frame.Time, q *queuePair) {
 	q.stats.CNPs++
 	if q.cc == nil {
 		return

@@ -73,9 +73,11 @@ type work struct {
 // requester turns work requests into packets and responses into memory. It is
 // a pure state machine: which packet leaves when is the transport's.
 //
-// Requests and responses have a sequence space each (IRN section 5.4). The
-// response to the k-th read or atomic begins where that of the one before
-// ends, so that a response packet is placed by its number alone.
+// Requests and responses have a sequence space each, whatever the transport
+// (IRN section 5.4; plain RoCE numbers response packets out of the space of the
+// requests and lets the requester's timer repeat a read). The response to the
+// k-th read or atomic begins where that of the one before ends, so that a
+// response packet is placed by its number alone.
 type requester struct {
 	mtu      uint64
 	maxReads uint32

@@ -48,6 +48,9 @@ type arrival struct {
 
 // responder turns packets of requests into placements, completions and
 // responses. It is a pure state machine.
+//
+// A packet is judged before the transport counts it, since one that is
+// refused must leave no trace: it will come again.
 type responder struct {
 	mtu     uint64
 	inOrder bool
@@ -217,24 +220,21 @@ func (r *responder) accept(now frame.Time, p *packet, o operation, dst []byte) {
 	if r.inOrder {
 		r.busy = !o.last
 	}
-	a := arrival{packet: *p, at: now}
-	switch o.family {
-	case readFamily, atomicFamily:
-		a.data = dst
-	default:
+	if o.family != readFamily && o.family != atomicFamily {
 		copy(dst, p.payload)
 		if o.kind() != transport.LastCQE {
 			return
 		}
+		dst = nil
 	}
-	a.payload = nil // the frame's
-	a.bytes = p.offset + uint64(p.size)
 	r.waiting = append(r.waiting, arrival{})
 	i := len(r.waiting) - 1
 	for ; i > 0 && r.waiting[i-1].seq > p.seq; i-- {
 		r.waiting[i] = r.waiting[i-1]
 	}
-	r.waiting[i] = a
+	a := &r.waiting[i]
+	*a = arrival{packet: *p, bytes: p.offset + uint64(p.size), at: now, data: dst}
+	a.payload = nil // the frame's
 }
 
 // advance does what waited for the packets below cum.

@@ -68,7 +68,9 @@ func (n *NIC) verb(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth int
 		}
 		n.acknowledged(now, r, m, b, bth, q.verbs.resp)
 	case op == wire.RoCECongestionNotify:
+		// It does not say which way the marked frame went: both slow down.
 		n.notified(now, q)
+		n.slowDown(now, q.verbs.resp)
 		n.pool.Free(r)
 	case operationOf(op).family == noFamily:
 		n.drop(r, frame.QPOpcode)
