@@ -85,6 +85,9 @@ func recorder(n *vnet.Network, r *scenario.Run) (*measure.Recorder, sampled) {
 	for _, b := range m.Buckets {
 		c.Buckets = append(c.Buckets, uint64(b))
 	}
+	for _, s := range m.Sizes {
+		c.Sizes = append(c.Sizes, measure.Sizes{Name: s.Name, From: uint64(s.From), To: uint64(s.To)})
+	}
 	for i := range m.Windows {
 		c.Windows = append(c.Windows, window(&m.Windows[i]))
 	}
@@ -156,6 +159,20 @@ func queues(n *vnet.Network, r *scenario.Run, c *measure.Config) (v sampled) {
 		}
 	}
 	for _, name := range names {
+		if name == "hosts" {
+			hosts := measure.Link{Name: name}
+			for _, h := range t.Hosts() {
+				hosts.Rate += float64(t.Links[t.Nodes[h].Links[0]].Rate)
+			}
+			c.Links = append(c.Links, hosts)
+			v.links = append(v.links, func() (sent uint64) {
+				for _, h := range n.Hosts {
+					sent += h.Counts().LinkBytes
+				}
+				return sent
+			})
+			continue
+		}
 		p, err := scenario.FindPort(t, name)
 		if err != nil {
 			continue

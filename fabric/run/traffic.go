@@ -20,6 +20,7 @@ type traffic struct {
 
 	messages []message
 	free     []uint32
+	way      map[vnet.Conn][]uint32 // messages that have not arrived, by connection
 	open     int // messages of finite groups that are under way
 	err      error
 }
@@ -45,7 +46,7 @@ type message struct {
 }
 
 func newTraffic(n *vnet.Network, rec *measure.Recorder, r *scenario.Run, file string) (*traffic, error) {
-	t := &traffic{n: n, rec: rec, acked: r.Doc.Measure.FCT == "ack"}
+	t := &traffic{n: n, rec: rec, acked: r.Doc.Measure.FCT == "ack", way: map[vnet.Conn][]uint32{}}
 	for i := range r.Doc.Workload {
 		e := &r.Doc.Workload[i]
 		// Each entry has its own randomness: to add one does not change the others.
@@ -60,6 +61,7 @@ func newTraffic(n *vnet.Network, rec *measure.Recorder, r *scenario.Run, file st
 		t.parts = append(t.parts, p)
 	}
 	n.OnDone(t.done)
+	n.OnArrival(t.arrived)
 	for i := range t.parts {
 		t.arm(i)
 	}
@@ -178,7 +180,21 @@ func (t *traffic) post(now frame.Time, i int, f workload.Flow) error {
 	if !p.stream {
 		t.open++
 	}
+	t.way[m.conn] = append(t.way[m.conn], id)
 	return t.n.Send(now, m.conn, f.Bytes, uint64(id))
+}
+
+// arrived is called when a message is at its receiver, who may answer now.
+func (t *traffic) arrived(now frame.Time, c vnet.Conn) {
+	way := t.way[c]
+	m := t.messages[way[0]]
+	if t.way[c] = append(way[:0], way[1:]...); m.flow.Conn < 0 {
+		delete(t.way, c)
+	}
+	if p := &t.parts[m.part]; !p.stream {
+		p.source.Done(now, &m.flow)
+		t.arm(m.part)
+	}
 }
 
 // done is called at the end of each message.
@@ -200,7 +216,9 @@ func (t *traffic) done(now frame.Time, d *vnet.Done) {
 	}
 	if !p.stream {
 		t.open--
+		return
 	}
+	// A stream follows its acknowledgements.
 	p.source.Done(now, &m.flow)
 	t.arm(m.part)
 }

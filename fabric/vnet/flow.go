@@ -59,6 +59,7 @@ type flows struct {
 	free  []uint32
 	peer  []map[uint32]uint32 // by host: the connection of each queue pair
 	done  func(now frame.Time, d *Done)
+	there func(now frame.Time, c Conn)
 	buf   [64]hostnic.Completion
 	out   Done // handed to done, so that it need not be allocated
 	count Counts
@@ -83,6 +84,11 @@ func (f *flows) init(n *Network) {
 // OnDone sets the function that is called at the end of each message, in
 // virtual time. d is valid during the call only. The function may start flows.
 func (n *Network) OnDone(f func(now frame.Time, d *Done)) { n.flows.done = f }
+
+// OnArrival sets the function that is called when a message of a connection
+// has arrived wholly, in the order in which they were sent and before its
+// sender knows. The function may start flows.
+func (n *Network) OnArrival(f func(now frame.Time, c Conn)) { n.flows.there = f }
 
 // Counts returns how many messages were started and finished.
 func (n *Network) Counts() Counts { return n.flows.count }
@@ -241,7 +247,7 @@ func (n *Network) collect(now frame.Time, h int) {
 			}
 			switch e.Op {
 			case hostnic.RecvDone:
-				n.received(c, e)
+				n.received(now, c, e)
 			case hostnic.SendDone:
 				n.sent(now, c, e)
 			}
@@ -254,13 +260,16 @@ func (n *Network) collect(now frame.Time, h int) {
 
 // received notes the end of a message at its receiver, which comes before that
 // at its sender.
-func (n *Network) received(i uint32, e *hostnic.Completion) {
+func (n *Network) received(now frame.Time, i uint32, e *hostnic.Completion) {
 	c := &n.flows.conns[i]
 	if c.single {
 		c.ended = e.End
 		return
 	}
 	c.arrivals = append(c.arrivals, e.End)
+	if n.flows.there != nil {
+		n.flows.there(now, Conn(i+1))
+	}
 }
 
 func (n *Network) sent(now frame.Time, i uint32, e *hostnic.Completion) {
