@@ -21,50 +21,52 @@ const (
 
 // queuePair is one end of a connection.
 type queuePair struct {
-	// What is looked at for each frame sent.
-	index   uint32
-	qpn     uint32
-	remote  uint32 // its number at the other end
-	open    bool
-	linked  bool // connected: remote is valid
-	state   uint8
-	class   uint8
-	nextRtx bool
-	nextLen uint32 // payload of the next packet
-	next    uint64 // the next packet to be sent, where state is not idle
-	posted  uint64 // packets of all messages so far
-	sent    uint64 // payload bytes sent for the first time
-	acked   uint64 // payload bytes acknowledged
-	pace    pacer
-	window  float64 // bytes in flight at most, 0 none
-	cc      cc.Algorithm
-	ccDue   frame.Time
-	tx      transport.Sender
-	msgs    messages
-	seg     segments
-	ipID    uint16
+	// What is looked at for each frame, in the order in which a frame sent
+	// meets it: of thousands of queue pairs none is in the cache, and each line
+	// is a wait.
+	index     uint32
+	qpn       uint32
+	remote    uint32 // its number at the other end
+	open      bool
+	linked    bool // connected: remote is valid
+	state     uint8
+	class     uint8
+	nextRtx   bool
+	ackClass  uint8
+	ackOp     uint8 // opcode of replies
+	selects   bool  // its NAKs name the packet that caused them
+	ceSeen    bool  // since the last acknowledgement
+	ipID      uint16
+	nextLen   uint32  // payload of the next packet
+	initial   uint32  // first PSN
+	intLen    int     // telemetry that data frames reserve
+	next      uint64  // the next packet to be sent, where state is not idle
+	posted    uint64  // packets of all messages so far
+	sent      uint64  // payload bytes sent for the first time
+	acked     uint64  // payload bytes acknowledged
+	window    float64 // bytes in flight at most, 0 none
+	cc        cc.Algorithm
+	ccDue     frame.Time
+	verbs     *verbs     // of RDMA operations; nil: message service
+	owner     *queuePair // of the one that carries its read responses
+	pace      pacer
+	msgs      messages
+	tx        transport.Sender
+	transport transport.Config
+	stats     QPStats
+	data      template
+	seg       segments
 
-	// What is looked at for each frame received.
+	// What a frame received needs besides.
 	rx       transport.Receiver
 	assembly assembly
 	cnpAt    frame.Time // the next congestion notification may leave then
-	ceSeen   bool       // since the last acknowledgement
 	peer     address
-	initial  uint32 // first PSN
 	codec    inband.Codec
-	intLen   int // telemetry that data frames reserve
-	ackClass uint8
 	place    func(qpn uint32, packet uint64, payload []byte)
-	selects  bool // its NAKs name the packet that caused them
+	reply    template
 
-	data, reply template
-	ackOp       uint8      // opcode of replies
-	verbs       *verbs     // of RDMA operations; nil: message service
-	owner       *queuePair // of the one that carries its read responses
-
-	transport transport.Config
-	ccName    string
-	stats     QPStats
+	ccName string
 }
 
 // QPStats is what a queue pair counted.
