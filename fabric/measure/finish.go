@@ -46,6 +46,10 @@ func (r *Recorder) flowValues(run *results.Run) {
 	for i, g := range r.cfg.Groups {
 		r.flows.values(putter(run, g+"."), i)
 	}
+	for i := range r.cfg.Sizes {
+		s := &r.cfg.Sizes[i]
+		r.flows.times(putter(run, s.Name+"."), func(k int) bool { return s.has(r.flows.all[k].Bytes) })
+	}
 }
 
 func (r *Recorder) scopeValues(run *results.Run, s *scope) {

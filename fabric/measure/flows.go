@@ -93,19 +93,8 @@ func (r *Recorder) Flows() (started, open int) {
 
 // values adds what is known of the flows of a group, -1: of all.
 func (f *flows) values(put func(string, float64), group int) {
-	var fct, slow, rtt, single []float64
-	n, open, retx := 0, 0, uint64(0)
-	for i := range f.all {
-		if group >= 0 && int(f.group[i]) != group {
-			continue
-		}
-		n++
-		if f.all[i].FCT == 0 {
-			open++
-			continue
-		}
-		fct, slow = append(fct, f.all[i].FCT), append(slow, f.all[i].Slowdown)
-	}
+	var rtt, single []float64
+	retx := uint64(0)
 	for g := range f.rtts {
 		if group < 0 || g == group {
 			rtt, single = append(rtt, f.rtts[g]...), append(single, f.single[g]...)
@@ -113,19 +102,11 @@ func (f *flows) values(put func(string, float64), group int) {
 		}
 	}
 	put("retransmissions_total", float64(retx))
-	if n == 0 {
+	if f.times(put, func(i int) bool { return group < 0 || int(f.group[i]) == group }) == 0 {
 		return
 	}
-	put("flows_total", float64(n))
-	put("flows_unfinished_total", float64(open))
-	m := map[string]float64{}
-	for _, d := range []struct {
-		name, unit string
-		x          []float64
-	}{{"fct", "seconds", fct}, {"slowdown", "", slow}, {"rtt", "seconds", rtt}, {"single_slowdown", "", single}} {
-		slices.Sort(d.x)
-		results.Summarize(m, d.name, d.unit, d.x)
-	}
+	summary(put, "rtt", "seconds", rtt)
+	summary(put, "single_slowdown", "", single)
 	if group >= 0 {
 		var together []float64
 		for _, e := range f.events[group] {
@@ -133,9 +114,38 @@ func (f *flows) values(put func(string, float64), group int) {
 				together = append(together, (e.to - e.from).Seconds())
 			}
 		}
-		slices.Sort(together)
-		results.Summarize(m, "completion", "seconds", together)
+		summary(put, "completion", "seconds", together)
 	}
+}
+
+// times adds how many of the flows that in chooses are complete and how long
+// they took, and returns how many they are.
+func (f *flows) times(put func(string, float64), in func(i int) bool) (n int) {
+	var fct, slow []float64
+	for i := range f.all {
+		if !in(i) {
+			continue
+		}
+		n++
+		if f.all[i].FCT > 0 {
+			fct, slow = append(fct, f.all[i].FCT), append(slow, f.all[i].Slowdown)
+		}
+	}
+	if n == 0 {
+		return 0
+	}
+	put("flows_total", float64(n))
+	put("flows_unfinished_total", float64(n-len(fct)))
+	summary(put, "fct", "seconds", fct)
+	summary(put, "slowdown", "", slow)
+	return n
+}
+
+// summary adds mean and percentiles of x.
+func summary(put func(string, float64), name, unit string, x []float64) {
+	slices.Sort(x)
+	m := map[string]float64{}
+	results.Summarize(m, name, unit, x)
 	for k, v := range m {
 		put(k, v)
 	}

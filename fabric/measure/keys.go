@@ -1,8 +1,8 @@
 // Package measure turns what happens in a network into the values, the
 // distributions and the series of results.Run.
 //
-// Every scalar has a documented key, see Keys. A key of a group, a window or
-// an event of the scenario stands behind its name and a dot:
+// Every scalar has a documented key, see Keys. A key of a group, a range of
+// sizes, a window or an event of the scenario stands behind its name and a dot:
 // mice.slowdown_p99, later.queue_max_bytes, burst.drain_seconds.
 package measure
 
@@ -22,6 +22,7 @@ type Scope uint8
 const (
 	OfRun    Scope = 1 << iota // the whole run
 	OfGroup                    // each group of flows
+	OfSizes                    // each range of flow sizes
 	OfWindow                   // each window
 	OfEvent                    // each event
 )
@@ -37,10 +38,10 @@ type Key struct {
 
 // Keys is every scalar that a run can have.
 var Keys = []Key{
-	{"flows_total", OfRun | OfGroup, false, "", "Flows that started after the warm-up. Connections of kind saturate do not count as flows."},
-	{"flows_unfinished_total", OfRun | OfGroup, false, "", "Flows that were not complete at the end."},
-	{"fct", OfRun | OfGroup, true, "seconds", "Completion times of flows."},
-	{"slowdown", OfRun | OfGroup, true, "", "Completion times, each divided by that of the flow alone in the network."},
+	{"flows_total", OfRun | OfGroup | OfSizes, false, "", "Flows that started after the warm-up. Connections of kind saturate do not count as flows."},
+	{"flows_unfinished_total", OfRun | OfGroup | OfSizes, false, "", "Flows that were not complete at the end."},
+	{"fct", OfRun | OfGroup | OfSizes, true, "seconds", "Completion times of flows."},
+	{"slowdown", OfRun | OfGroup | OfSizes, true, "", "Completion times, each divided by that of the flow alone in the network."},
 	{"rtt", OfRun | OfGroup, true, "seconds", "Network round-trip times: of messages that fit one frame, from posting to acknowledgement."},
 	{"single_slowdown", OfRun | OfGroup, true, "", "Slowdowns of messages that fit one frame."},
 	{"completion", OfGroup, true, "seconds", "From the first start to the last completion of flows that belong together: an incast, a round, a request with its answer, a query with its answers."},
@@ -90,9 +91,9 @@ func (k *Key) names() []string {
 	return append(v, k.Name+"_max"+unit)
 }
 
-// Known lists the keys that a run can have, with those of its groups, windows
-// and events.
-func Known(groups, windows, events []string) []string {
+// Known lists the keys that a run can have, with those of its groups, ranges of
+// sizes, windows and events.
+func Known(groups, sizes, windows, events []string) []string {
 	var v []string
 	for i := range Keys {
 		k := &Keys[i]
@@ -103,7 +104,7 @@ func Known(groups, windows, events []string) []string {
 			for _, scope := range []struct {
 				of    Scope
 				names []string
-			}{{OfGroup, groups}, {OfWindow, windows}, {OfEvent, events}} {
+			}{{OfGroup, groups}, {OfSizes, sizes}, {OfWindow, windows}, {OfEvent, events}} {
 				if k.Of&scope.of == 0 {
 					continue
 				}
@@ -122,7 +123,7 @@ func WriteKeys(w io.Writer) error {
 	for i := range Keys {
 		k := &Keys[i]
 		var of []string
-		for bit, name := range []string{"run", "group", "window", "event"} {
+		for bit, name := range []string{"run", "group", "range of sizes", "window", "event"} {
 			if k.Of>>bit&1 != 0 {
 				of = append(of, name)
 			}

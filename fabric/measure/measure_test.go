@@ -96,6 +96,7 @@ func config() Config {
 func TestFlows(t *testing.T) {
 	c := config()
 	c.Warmup = 5 * us
+	c.Sizes = []Sizes{{"small", 0, 5000}, {"large", 5000, 0}, {"none", 1, 500}}
 	r := New(c)
 	if n := r.Start(1*us, 1, 0, "a", "b", 500, us); n != -1 {
 		t.Errorf("a flow of the warm-up has number %d", n)
@@ -116,10 +117,14 @@ func TestFlows(t *testing.T) {
 		"flows_total": 3, "flows_unfinished_total": 1, "mice.flows_total": 3, "fct_max_seconds": 25e-6, "slowdown_p50": 1.5, "slowdown_max": 2.5,
 		"rtt_max_seconds": 4e-6, "single_slowdown_max": 1.5, "retransmissions_total": 2, "mice.retransmissions_total": 2, "long.retransmissions_total": 0,
 		"mice.completion_max_seconds": 30e-6,
+		"small.flows_total":           1, "small.slowdown_max": 1.5, "large.flows_total": 2, "large.flows_unfinished_total": 1, "large.fct_p50_seconds": 25e-6,
 	} {
 		if got := run.Values[k]; math.Abs(got-want) > 1e-12 {
 			t.Errorf("%s = %v, want %v", k, got, want)
 		}
+	}
+	if _, ok := run.Values["none.flows_total"]; ok {
+		t.Error("a range of sizes without flows has values")
 	}
 	if len(run.Flows) != 3 || run.Flows[2].FCT != 0 || len(run.Buckets) == 0 {
 		t.Errorf("%+v %+v", run.Flows, run.Buckets)
@@ -219,6 +224,7 @@ func TestGoodputLinkAndRecovery(t *testing.T) {
 // Whatever a run gives, its key is documented, and the other way round.
 func TestKeysAreKnown(t *testing.T) {
 	c := config()
+	c.Sizes = []Sizes{{"small", 0, 120_000}}
 	c.Windows = []Window{{"w", 0, 0}}
 	c.Events = []Event{{Name: "e", Starts: -1, Ends: -1, Goodput: 0, Share: 0.9, Drains: true, Before: Window{"", 0, 50 * us}}}
 	r := New(c)
@@ -238,7 +244,7 @@ func TestKeysAreKnown(t *testing.T) {
 	r.Close(100 * us)
 	var run results.Run
 	r.Result(&run)
-	known := Known(c.Groups, []string{"w"}, []string{"e"})
+	known := Known(c.Groups, []string{"small"}, []string{"w"}, []string{"e"})
 	var strange []string
 	for k := range run.Values {
 		if !slices.Contains(known, k) {

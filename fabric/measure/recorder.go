@@ -24,6 +24,7 @@ type Config struct {
 	Series int     // connections with series of their own, of each group
 
 	Buckets []uint64
+	Sizes   []Sizes
 	Windows []Window
 	Events  []Event
 }
@@ -34,11 +35,20 @@ type Queue struct {
 	Trace bool // its depth is recorded over time
 }
 
-// Link is one direction of a link.
+// Link is one direction of a link, or of several that count as one.
 type Link struct {
 	Name string
 	Rate float64 // bit/s
 }
+
+// Sizes is a range of flow sizes with values of its own: from From up to, but
+// not including, To bytes; To = 0 is no bound.
+type Sizes struct {
+	Name     string
+	From, To uint64
+}
+
+func (s *Sizes) has(bytes uint64) bool { return bytes >= s.From && (s.To == 0 || bytes < s.To) }
 
 // Window is a span of time with values of its own.
 type Window struct {

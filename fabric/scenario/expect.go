@@ -94,14 +94,17 @@ func (s *Scenario) bind(r *ref) error {
 
 // Keys lists the values that a run of the document can have.
 func (d *Document) Keys() []string {
-	var windows, events []string
+	var sizes, windows, events []string
+	for i := range d.Measure.Sizes {
+		sizes = append(sizes, d.Measure.Sizes[i].Name)
+	}
 	for i := range d.Measure.Windows {
 		windows = append(windows, d.Measure.Windows[i].Name)
 	}
 	for i := range d.Measure.Events {
 		events = append(events, d.Measure.Events[i].Name)
 	}
-	return measure.Known(d.Groups(), windows, events)
+	return measure.Known(d.Groups(), sizes, windows, events)
 }
 
 // fits tells whether r, evaluated in the context of a run, means run.

@@ -117,6 +117,8 @@ func TestRefusals(t *testing.T) {
 		{small + "hosts: {transport: {cap: -3}}\n", `"-3" is not a number of frames`},
 		{small + "measure: {queues: [s1:h9]}\n", `s.yaml:9:20: measure.queues[0]: "s1:h9": there is no node "h9"`},
 		{small + "measure: {queues: [h1:s1]}\n", "h1 is not a switch"},
+		{small + "measure: {sizes: [{name: small, from: 2KB, to: 1KB}]}\n", "measure.sizes[0].to: 1kB is not above from, 2kB"},
+		{small + "measure: {sizes: [{name: burst}]}\n", `measure.sizes[0].name: "burst" is a group of the workload already`},
 		{small + "measure: {warmup: 1ms}\n", "1ms is not shorter than the run, 1ms"},
 		{small + "measure: {events: [{name: e, ends: mice}]}\n", `no entry of the workload has the group "mice"; there are burst`},
 		{small + "faults: [{kind: loss, link: s1:h4}]\n", "faults[0].share: is missing"},

@@ -281,7 +281,7 @@ func (v *validator) measure() {
 		names []string
 	}{{"queues", m.Queues}, {"links", m.Links}} {
 		for i, name := range list.names {
-			if name == "all" && list.key == "queues" {
+			if name == "all" && list.key == "queues" || name == "hosts" && list.key == "links" {
 				continue
 			}
 			key := fmt.Sprintf("measure.%s[%d]", list.key, i)
@@ -291,6 +291,16 @@ func (v *validator) measure() {
 			} else if list.key == "queues" && v.t.Nodes[p.Node].Kind != fabric.Switch {
 				v.sec.Fail(key, "%s is not a switch", v.t.Nodes[p.Node].Name)
 			}
+		}
+	}
+	v.names("measure.sizes", len(m.Sizes), func(i int) string { return m.Sizes[i].Name })
+	for i := range m.Sizes {
+		s, key := &m.Sizes[i], fmt.Sprintf("measure.sizes[%d]", i)
+		if s.To > 0 && s.To <= s.From {
+			v.sec.Fail(key+".to", "%v is not above from, %v", s.To, s.From)
+		}
+		if slices.Contains(v.doc.Groups(), s.Name) {
+			v.sec.Fail(key+".name", "%q is a group of the workload already", s.Name)
 		}
 	}
 	v.names("measure.windows", len(m.Windows), func(i int) string { return m.Windows[i].Name })

@@ -95,13 +95,21 @@ type Measure struct {
 	Sample  config.Duration `yaml:"sample" default:"10us" doc:"Interval of samples of queues and of congestion control."`
 	Queues  []string        `yaml:"queues" doc:"Egress queues to record over time: switch:neighbour such as s1:h17, or all for their distribution alone. all if left out."`
 	Bin     config.Duration `yaml:"bin" default:"100us" doc:"Interval of goodput and of link utilisation."`
-	Links   []string        `yaml:"links" doc:"Links whose utilisation is recorded over time, such as s1:h17. The queues that are named if left out."`
+	Links   []string        `yaml:"links" doc:"Links whose utilisation is recorded over time, such as s1:h17, or hosts for that of all links from hosts to switches together. The queues that are named if left out."`
 	Series  int             `yaml:"series" range:"0,10000" default:"16" doc:"Most flows whose goodput and congestion control are recorded over time, the first of each group that stays connected longest."`
 	CC      bool            `yaml:"cc" doc:"true: internals of congestion control (such as U, W and R of HPCC) are recorded for these flows."`
 	Buckets []config.Size   `yaml:"buckets" doc:"Sizes that part the flows for tables of slowdown. Ten classes with as many flows each if left out."`
+	Sizes   []SizeRange     `yaml:"sizes" doc:"Ranges of flow sizes with values of their own, such as small.slowdown_p95."`
 	Low     config.Rate     `yaml:"low" doc:"link_low_seconds counts bins in which the first of links carried less."`
 	Windows []Window        `yaml:"windows" doc:"Spans of time with values of their own, such as later.queue_peak_bytes."`
 	Events  []Event         `yaml:"events" doc:"Instants from which drain and recovery are timed."`
+}
+
+// SizeRange is a range of flow sizes.
+type SizeRange struct {
+	Name string      `yaml:"name" need:"yes" doc:"Name in front of its values."`
+	From config.Size `yaml:"from" doc:"Least size."`
+	To   config.Size `yaml:"to" doc:"Sizes are below. No bound if left out."`
 }
 
 // Window is a span of time.
