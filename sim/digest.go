@@ -8,8 +8,9 @@ import (
 	"github.com/gswitch/gswitch/frame"
 )
 
-// Every direction keeps a hash of its history: of each frame that was put on
-// it the instant of arrival, its length and the first bytes of its headers.
+// Every direction keeps a hash of its history: of each frame that arrived or
+// was lost the instant of arrival, what became of it, its length and the first
+// bytes of its headers, read where the node at the end reads them anyway.
 // It depends on their order. The digest of a run joins those of all directions
 // in their order; since a history holds its times, that fixes the order of
 // everything, however nodes were shared out among engines or processors.
@@ -26,6 +27,11 @@ const (
 func fold(a, b uint64) uint64 {
 	hi, lo := bits.Mul64(a, b)
 	return hi ^ lo
+}
+
+// record enters the end of a frame on a link into the history.
+func (e *Engine) record(dir *direction, x *inFlight) {
+	dir.digest = digest(dir.digest+uint64(x.cause), x.at, e.arena.Meta(x.ref).Wire, e.arena.Bytes(x.ref))
 }
 
 // digest carries the history h on by a frame.

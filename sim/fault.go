@@ -242,12 +242,11 @@ func (e *Engine) launchFaulty(d int32, dir *direction, start, end frame.Time, r 
 		at = max(at, dir.last, e.now)
 		dir.last = at
 	}
-	dir.digest = digest(dir.digest+uint64(cause), at, m.Wire, e.arena.Bytes(r))
+	x := inFlight{at: at, ref: r, cause: cause}
 	if cause != LossNone && cause != LossFCS { // one that arrives damaged is in flight until then
-		e.lose(dir, r, cause)
+		e.lose(dir, x)
 		return
 	}
-	x := inFlight{at: at, ref: r, cause: cause}
 	if held {
 		f.hold(x)
 	} else {
@@ -268,9 +267,10 @@ func (e *Engine) launchFaulty(d int32, dir *direction, start, end frame.Time, r 
 }
 
 // lose ends a frame on a link.
-func (e *Engine) lose(dir *direction, r frame.Ref, cause Loss) {
-	dir.fault.lost[cause]++
-	e.pool.Free(r)
+func (e *Engine) lose(dir *direction, x inFlight) {
+	e.record(dir, &x)
+	dir.fault.lost[x.cause]++
+	e.pool.Free(x.ref)
 }
 
 // hold keeps a frame that others overtake. They are few: a sorted list does.
@@ -311,9 +311,10 @@ func (e *Engine) arriveFaulty(d int32, dir *direction, v []frame.Ref, room int) 
 			return v
 		}
 		if x.cause != LossNone {
-			e.lose(dir, x.ref, x.cause)
+			e.lose(dir, x)
 			continue
 		}
+		e.record(dir, &x)
 		v = append(v, x.ref)
 	}
 	e.rearm(d, dir)
@@ -331,10 +332,13 @@ func (e *Engine) empty(d int32, cause Loss) {
 	dir := &e.dirs[d]
 	f := dir.ensureFault(e.seed, int(d))
 	for dir.flight.len() > 0 {
-		e.lose(dir, dir.flight.pop().ref, cause)
+		x := dir.flight.pop()
+		x.cause = cause
+		e.lose(dir, x)
 	}
 	for _, x := range f.late {
-		e.lose(dir, x.ref, cause)
+		x.cause = cause
+		e.lose(dir, x)
 	}
 	f.late = f.late[:0]
 	dir.digest = fold(dir.digest^uint64(e.now), uint64(cause)^key2)

@@ -31,7 +31,9 @@ func (p *poller) run(until frame.Time) {
 			dir := &e.dirs[d]
 			var v []frame.Ref
 			for dir.flight.due(now) {
-				v = append(v, dir.flight.pop().ref)
+				x := dir.flight.pop()
+				e.record(dir, &x)
+				v = append(v, x.ref)
 			}
 			if len(v) > 0 {
 				p.hops += len(v)
@@ -78,7 +80,6 @@ func (p *poller) ask(d int, now frame.Time) (some bool) {
 			m := e.arena.Meta(r)
 			at := m.Depart + frame.Time(m.Span) + dir.delay
 			m.Forget()
-			dir.digest = digest(dir.digest, at, m.Wire, e.arena.Bytes(r))
 			dir.flight.push(at, r)
 			some = true
 		}

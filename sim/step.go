@@ -28,7 +28,9 @@ func (e *Engine) arrive(d int32) {
 	v := e.scratch[:0]
 	if dir.fault == nil {
 		for len(v) < room && dir.flight.due(e.now) {
-			v = append(v, dir.flight.pop().ref)
+			x := dir.flight.pop()
+			e.record(dir, &x)
+			v = append(v, x.ref)
 		}
 		if dir.flight.len() > 0 {
 			e.queue.set(d, max(dir.flight.first().at, e.now))
@@ -194,7 +196,6 @@ func (e *Engine) launch(d int32, dir *direction, n *node, r frame.Ref) {
 	dir.free = end
 	at := max(end+dir.delay, dir.last, e.now)
 	dir.last = at
-	dir.digest = digest(dir.digest, at, m.Wire, e.arena.Bytes(r))
 	if dir.flight.push(at, r) {
 		e.queue.set(d, at)
 	}

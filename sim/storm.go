@@ -67,7 +67,6 @@ func (e *Engine) inject(d int32, b []byte) {
 	f.injected++
 	at := max(e.now+dir.delay, dir.last)
 	dir.last = at
-	dir.digest = digest(dir.digest, at, uint32(len(b)), b)
 	dir.flight.add(inFlight{at: at, ref: r})
 	e.queue.set(d, max(dir.nextArrival(), e.now))
 }
