@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/gswitch/gswitch/frame"
+	inband "github.com/gswitch/gswitch/int"
 	"github.com/gswitch/gswitch/transport"
 )
 
@@ -155,6 +156,14 @@ func TestOperationsOverABadCable(t *testing.T) {
 
 func badCable(t *testing.T, mode transport.Mode, seed uint64) {
 	x := newVerbsPair(t, mode, nil)
+	if seed%3 == 0 { // paced, with windows, telemetry in requests and responses
+		must(t, x.a.CloseQP(0, x.qa))
+		must(t, x.b.CloseQP(0, x.qb))
+		x.qa, x.qb = x.connect(func(c *QPConfig) {
+			c.Transport, c.Verbs = verbsTransport(mode), &VerbsConfig{MaxReads: 2}
+			c.INT, c.CC, c.CCName = inband.HPCC, factory(t, "hpcc", nil), "hpcc"
+		})
+	}
 	rng := frame.NewRand(seed)
 	x.lose = func(*frame.Meta, []byte) bool { return rng.Uint32n(100) < 4 }
 	x.twice = func() bool { return rng.Uint32n(100) < 5 }
