@@ -58,6 +58,9 @@ type tick struct {
 func (s *scale) ticks(n int) ([]tick, string) {
 	switch s.kind {
 	case logarithmic:
+		if s.hi < s.lo*2 {
+			return s.linearTicks(n)
+		}
 		return s.logTicks(n), s.unit
 	case nines:
 		return s.ninesTicks(), s.unit
@@ -142,7 +145,7 @@ func (s *scale) ninesTicks() []tick {
 			}
 			label := ""
 			if m != 0.2 {
-				label = strings.TrimSuffix(strconv.FormatFloat(v*100, 'f', max(0, e-1), 64), ".") + " %"
+				label = strings.TrimRight(strings.TrimRight(strconv.FormatFloat(v*100, 'f', e, 64), "0"), ".") + " %"
 			}
 			out = append(out, tick{v, label})
 		}
@@ -211,6 +214,9 @@ func (e *extent) log(unit string) scale {
 	s := scale{kind: logarithmic, unit: unit, lo: niceBelow(e.positive), hi: niceStep(e.hi)}
 	if s.hi <= s.lo*1.0001 {
 		s.hi = s.lo * 2
+	}
+	if e.hi < s.lo*2 { // too short for 1, 2, 5: ticks as on a linear axis
+		s.hi = s.lo + math.Ceil((max(e.hi, s.lo*1.2)-s.lo)/(s.lo/20))*s.lo/20
 	}
 	return s
 }

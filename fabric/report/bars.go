@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/gswitch/gswitch/fabric/results"
 )
@@ -14,6 +15,7 @@ type barChart struct {
 	unit   string
 	groups []string
 	kinds  []entry
+	looks  []style // of groups, if they are not to look alike
 	values [][][]float64
 }
 
@@ -39,16 +41,20 @@ func (c *barChart) draw(width, height float64) *plot {
 			if len(v) == 0 {
 				continue
 			}
+			look := kind.look
+			if c.looks != nil {
+				look = c.looks[g]
+			}
 			mean := results.Mean(v)
 			at := float64(g) - 0.4 + slot*float64(k)
-			tip := fmt.Sprintf("%s, %s: %s", kind.name, c.groups[g], quantity(mean, c.unit))
+			tip := fmt.Sprintf("%s: %s", strings.TrimSpace(kind.name+" "+c.groups[g]), quantity(mean, c.unit))
 			if len(v) > 1 {
 				tip += fmt.Sprintf(", mean of %d seeds", len(v))
 			}
-			p.bar(kind.look, tip, at+slot*0.05, at+slot*0.95, mean)
+			p.bar(look, tip, at+slot*0.05, at+slot*0.95, mean)
 			for _, one := range v {
 				if len(v) > 1 {
-					p.dot(kind.look, quantity(one, c.unit), at+slot/2, one)
+					p.dot(look, quantity(one, c.unit), at+slot/2, one)
 				}
 			}
 		}

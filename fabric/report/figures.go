@@ -201,6 +201,9 @@ func (d *design) sweeps() *section {
 			continue
 		}
 		c := &barChart{title: m.FullLabel(), unit: unitOf(m.Name), groups: d.groups, kinds: kinds, xName: d.axis}
+		if len(kinds) == 1 && d.axis == "" {
+			c.looks = d.groupLooks()
+		}
 		some := false
 		for range d.groups {
 			c.values = append(c.values, make([][]float64, len(kinds)))
@@ -244,4 +247,13 @@ var barred = map[string]bool{
 	"queue_p50_bytes": true, "queue_p99_bytes": true, "queue_max_bytes": true,
 	"goodput_bps": true, "utilisation_share": true, "jain_index": true,
 	"pauses_total": true, "pause_share": true, "drops_total": true, "retransmissions_total": true,
+}
+
+// groupLooks gives each group of runs of one name the look of its first run.
+func (d *design) groupLooks() []style {
+	looks := make([]style, len(d.groups))
+	for i := len(d.runs) - 1; i >= 0; i-- {
+		looks[d.groupOf[i]] = d.look[i]
+	}
+	return looks
 }

@@ -2,7 +2,6 @@ package results
 
 import (
 	"fmt"
-	"math"
 	"slices"
 	"sort"
 	"strconv"
@@ -10,7 +9,7 @@ import (
 
 // Buckets sorts the finished flows by size and summarises their slowdowns:
 // bucket i holds those above edges[i-1] and up to edges[i] bytes. Flows above
-// the last edge get a bucket of their own. Empty buckets stay, with N = 0, so
+// the last edge get a bucket of their own, which ends at the largest. Empty buckets stay, with N = 0, so
 // that runs can be put side by side.
 func Buckets(flows []Flow, edges []uint64) []Bucket {
 	edges = slices.Clone(edges)
@@ -25,9 +24,12 @@ func Buckets(flows []Flow, edges []uint64) []Bucket {
 		}
 	}
 	var out []Bucket
-	var low uint64
+	var low, largest uint64
+	for i := range flows {
+		largest = max(largest, flows[i].Bytes)
+	}
 	for k, x := range in {
-		b := Bucket{MaxBytes: math.MaxUint64, Label: "> " + bytesLabel(low), N: len(x), Quantiles: map[string]float64{}}
+		b := Bucket{MaxBytes: largest, Label: "> " + bytesLabel(low), N: len(x), Quantiles: map[string]float64{}}
 		if k < len(edges) {
 			b.MaxBytes, b.Label = edges[k], "<= "+bytesLabel(edges[k])
 			low = edges[k]

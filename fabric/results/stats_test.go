@@ -82,7 +82,7 @@ func TestBuckets(t *testing.T) {
 	if !slices.Equal(n, []int{2, 1, 0, 1}) || !slices.Equal(labels, []string{"<= 1K", "<= 6.7K", "<= 10K", "> 10K"}) {
 		t.Fatalf("%v %v", n, labels)
 	}
-	if b[0].Mean != 3 || b[0].Quantiles["p50"] != 2 || b[0].Quantiles["p99.9"] != 4 || b[3].MaxBytes != math.MaxUint64 {
+	if b[0].Mean != 3 || b[0].Quantiles["p50"] != 2 || b[0].Quantiles["p99.9"] != 4 || b[3].MaxBytes != 9_000_000 {
 		t.Errorf("%+v", b)
 	}
 	if b := Buckets(flows[:2], []uint64{1000}); len(b) != 1 {

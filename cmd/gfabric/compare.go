@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/gswitch/gswitch/fabric/report"
+	"github.com/gswitch/gswitch/fabric/results"
+)
+
+// loadResults reads results; what is wrong with them is the caller's mistake.
+func loadResults(path string) (*results.File, error) {
+	f, err := results.Load(path)
+	return f, mistake(err)
+}
+
+// textOptions suit standard output: plain text of 100 columns unless it is a
+// terminal.
+func textOptions() report.TextOptions {
+	size, err := unix.IoctlGetWinsize(int(os.Stdout.Fd()), unix.TIOCGWINSZ)
+	if err != nil {
+		return report.TextOptions{}
+	}
+	return report.TextOptions{Width: max(60, int(size.Col)), Color: os.Getenv("NO_COLOR") == ""}
+}
+
+func reportCommand() *cobra.Command {
+	var html string
+	var text bool
+	c := &cobra.Command{
+		Use:   "report DIR",
+		Short: "Show the results of a run: a table here, or a page with drawings",
+		Long: "report shows what gfabric run left in a directory. Without flags it prints the\n" +
+			"table; with --html it writes a page that needs no network.",
+		Example: "  gfabric report results/incast\n" +
+			"  gfabric report results/incast --html incast.html",
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			f, err := loadResults(args[0])
+			if err != nil {
+				return err
+			}
+			if html != "" {
+				if err := writePage(html, f); err != nil {
+					return err
+				}
+			}
+			if text || html == "" {
+				return report.Text(os.Stdout, f, textOptions())
+			}
+			return nil
+		},
+	}
+	c.Flags().StringVar(&html, "html", "", "write the page to this file")
+	c.Flags().BoolVar(&text, "text", false, "print the table even with --html")
+	return c
+}
+
+func compareCommand() *cobra.Command {
+	var asJSON bool
+	var tolerance, value string
+	c := &cobra.Command{
+		Use:   "compare A B [C...]",
+		Short: "Put results side by side",
+		Long: "compare matches the runs of several results by name and parameters and shows\n" +
+			"their values side by side, the distance between their distributions (KS), and\n" +
+			"which expectations flipped. Differences are against the first.",
+		Example: "  gfabric compare results/before results/after\n" +
+			"  gfabric compare a b --tolerance 10% --value 'slowdown_*'",
+		Args: cobra.MinimumNArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			var files []*results.File
+			for _, path := range args {
+				f, err := loadResults(path)
+				if err != nil {
+					return err
+				}
+				files = append(files, f)
+			}
+			cmp := report.Compare(args, files)
+			write := func() error { return cmp.Text(os.Stdout, textOptions()) }
+			if asJSON {
+				write = func() error { return writeJSON(cmp) }
+			}
+			if err := write(); err != nil {
+				return err
+			}
+			if tolerance == "" {
+				return nil
+			}
+			return judge(os.Stderr, cmp, value, tolerance)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	c.Flags().StringVar(&tolerance, "tolerance", "", "fail if a value differs from the first by more, such as 10%")
+	c.Flags().StringVar(&value, "value", "*", "pattern of the names of values that --tolerance judges")
+	return c
+}
+
+// judge fails if values differ by more than the tolerance, and says which.
+func judge(w io.Writer, c *report.Comparison, pattern, tolerance string) error {
+	share, err := parseShare(tolerance)
+	if err != nil {
+		return err
+	}
+	beyond, err := c.Beyond(pattern, share)
+	if err != nil {
+		return usagef("--value: %w", err)
+	}
+	for _, line := range beyond {
+		fmt.Fprintln(w, line)
+	}
+	if len(beyond) > 0 {
+		return fmt.Errorf("%d values differ by more than %s", len(beyond), tolerance)
+	}
+	return nil
+}
+
+// parseShare reads 10% or 0.1.
+func parseShare(s string) (float64, error) {
+	number, percent := strings.CutSuffix(s, "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if err != nil || !(v >= 0) || v > 1e6 {
+		return 0, usagef("--tolerance: %q is not a share such as 10%%", s)
+	}
+	if percent {
+		v /= 100
+	}
+	return v, nil
+}
