@@ -21,6 +21,20 @@
 // arrivals and timers of its round. So a run is the same to the bit for the
 // same nodes, links, control events and seed.
 //
+// The digest of a run joins a history of each direction. None of them depends
+// on what happens at the same instant elsewhere: nodes meet only through links.
+// Runs of a sweep go side by side, an engine for each processor; an engine
+// itself belongs to one goroutine.
+//
+// # Faults
+//
+// Fault changes one direction of a link (loss, corruption, reordering, jitter,
+// duplicates, a lower rate), SetLink, Pause, Slow, Reboot, SetClock and Storm
+// act on links and nodes as a whole. Each direction draws from its own stream
+// of the engine's seed, and only for faults that are set. Every frame that a
+// node gave to a link, or a fault added, is delivered, lost for a counted
+// cause, or in flight.
+//
 // # One event for each thing that can happen
 //
 // A link delivers in order, so of all frames on a direction only the first has

@@ -41,7 +41,9 @@ type Burst struct {
 // Drop loses chosen frames: of those that match, the First (from 1) and then
 // Count-1 more (0 = 1), or every Every-th after the first if Every > 0.
 type Drop struct {
-	Match        func(b []byte, m *frame.Meta) bool // nil: every frame
+	// Match gets the materialised bytes, and of Meta what belongs to the frame
+	// on a link: Len, Wire, Depart, Span. FiveTuple makes one. nil: every frame.
+	Match        func(b []byte, m *frame.Meta) bool
 	First, Count uint64
 	Every        uint64
 }

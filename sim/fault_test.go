@@ -100,6 +100,8 @@ func TestChosenFramesAreLost(t *testing.T) {
 		"every fourth": {[]Drop{{First: 2, Every: 4}}, []uint32{1, 5, 9}},
 		"twice":        {[]Drop{{First: 2, Every: 4, Count: 2}}, []uint32{1, 5}},
 		"second odd":   {[]Drop{{Match: odd, First: 2}}, []uint32{3}},
+		"a flow":       {[]Drop{{Match: FiveTuple{Src: addr4(1), Proto: 17, DstPort: 4791}.Match(), First: 4}}, []uint32{3}},
+		"another flow": {[]Drop{{Match: FiveTuple{Dst: addr4(9)}.Match()}, {Match: FiveTuple{SrcPort: 7}.Match()}}, nil},
 		"two rules":    {[]Drop{{First: 1}, {Match: seq(7)}}, []uint32{0, 7}},
 	} {
 		e, _, b := wirePair(t, 1, 10, FaultConfig{Drop: c.drop})
