@@ -29,8 +29,8 @@ type Engine struct {
 	seed  uint64
 	now   frame.Time
 	err   error
-	// rounds of events at the present instant
-	rounds int
+
+	rounds int // of events at the present instant
 
 	nodes []node
 	dirs  []direction // two to a link: 2*link is from its first node to its second
