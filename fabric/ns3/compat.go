@@ -94,6 +94,9 @@ func Profile(t *fabric.Topology, algorithm string) (*vnet.Config, error) {
 			Transport: transport.Config{Mode: transport.GoBackN, NakInterval: nakInterval},
 			CC:        vnet.Algorithm{Name: algorithm, New: build},
 			Overshoot: true, // what is in flight may exceed the window by a frame
+			// HPCC's changes of rate move the next departure, those of the
+			// others do not.
+			KeepPlanned: name != "hpcc",
 		},
 	}
 	switch algorithm {

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// murmur3 is the 32-bit hash of the MurmurHash3 family (Appleby) over three
+// murmur3 is the 32-bit hash of the MurmurHash3 family (Appleby) over whole
 // words: the simulator's choice among equal paths. A switch's seed is its
 // number; the words are the two addresses and the two ports.
-func murmur3(seed uint32, words [3]uint32) uint32 {
+func murmur3(seed uint32, words ...uint32) uint32 {
 	h := seed
 	for _, k := range words {
 		k *= 0xcc9e2d51
@@ -89,7 +89,6 @@ func (r *routes) to(dst int) [][]int {
 // src, where their ports are sport and dport.
 func (r *routes) path(src, dst int, sport, dport uint16) []int {
 	next := r.to(dst)
-	words := [3]uint32{AddrOf(src), AddrOf(dst), uint32(sport) | uint32(dport)<<16}
 	var v []int
 	for n := src; n != dst; {
 		hops := next[n]
@@ -99,7 +98,7 @@ func (r *routes) path(src, dst int, sport, dport uint16) []int {
 		if !r.t.IsSwitch[n] {
 			n = hops[0]
 		} else {
-			n = hops[murmur3(uint32(n), words)%uint32(len(hops))]
+			n = hops[murmur3(uint32(n), AddrOf(src), AddrOf(dst), uint32(sport)|uint32(dport)<<16)%uint32(len(hops))]
 		}
 		v = append(v, n)
 	}

@@ -139,9 +139,9 @@ type Host struct {
 	Overshoot bool // see hostnic.Config
 	Receive   hostnic.ReceiveConfig
 
-	// Segment and LazyPacing are those of hostnic.QPConfig.
-	Segment    uint32
-	LazyPacing bool
+	// Segment, LazyPacing and KeepPlanned are those of hostnic.QPConfig.
+	Segment                 uint32
+	LazyPacing, KeepPlanned bool
 }
 
 // Algorithm makes the congestion control of queue pairs. The zero value is

@@ -183,7 +183,7 @@ func (n *Network) pair(f *Flow, i, generation uint32) (a, b hostnic.QPConfig) {
 	psn := i*0x9e3779b9 + generation*0x85ebca6b // so that a late frame of the one before is out of range
 	common := hostnic.QPConfig{Class: class, Transport: *tr, CC: alg.New, CCName: alg.Name,
 		INT: n.cfg.INT.Mode, INTProfile: n.cfg.INT.Profile, INTRates: n.intRates, InitialPSN: psn >> 8,
-		Segment: h.Segment, LazyPacing: h.LazyPacing}
+		Segment: h.Segment, LazyPacing: h.LazyPacing, KeepPlanned: h.KeepPlanned}
 	a, b = common, common
 	a.RemoteAddr, a.RemoteMAC, a.SrcPort = n.addrs[f.Dst], n.remoteMAC(f.Src, f.Dst), f.SrcPort
 	b.RemoteAddr, b.RemoteMAC, b.SrcPort = n.addrs[f.Src], n.remoteMAC(f.Dst, f.Src), f.AckPort
