@@ -18,7 +18,6 @@ type plot struct {
 	marks          strings.Builder
 	xTicks, yTicks int
 	bars           bool // marks stand on an ordinal axis: no grid across it
-	sharedY        bool // a neighbour to the left has the labels of this axis
 }
 
 const (

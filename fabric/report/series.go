@@ -55,7 +55,7 @@ func (d *design) seriesSection(name string, columns int) *section {
 			v.add(s.V...)
 		}
 	}
-	s := &section{ID: "t-" + results.FileName(name), Title: pretty(name) + " over time", Class: "three"}
+	s := &section{ID: "t-" + results.FileName(name), Title: "Over time: " + pretty(name), Class: "three"}
 	if len(tracks) <= 2 {
 		s.Class = "two"
 	}
