@@ -25,6 +25,10 @@ func inject(n *vnet.Network, r *scenario.Run) error {
 	in := &injector{n, map[direction]sim.FaultConfig{}}
 	for i := range r.Doc.Faults {
 		f := &r.Doc.Faults[i]
+		if f.Node != "" {
+			in.node(r, f)
+			continue
+		}
 		dirs, err := directions(r, f)
 		if err != nil {
 			return err
@@ -33,6 +37,10 @@ func inject(n *vnet.Network, r *scenario.Run) error {
 			rate := float64(r.Topology.Links[d.link].Rate)
 			if f.Kind == "down" {
 				in.down(d.link, frame.Time(f.Start), frame.Time(f.Stop))
+				continue
+			}
+			if f.Kind == "storm" {
+				in.storm(d, f)
 				continue
 			}
 			n.Engine.At(frame.Time(f.Start), func(frame.Time) { in.change(d, f, rate, true) })
@@ -73,6 +81,53 @@ func (in *injector) down(link int, start, stop frame.Time) {
 	e.At(start, func(frame.Time) { _ = e.SetLink(id, false) })
 	if stop > 0 {
 		e.At(stop, func(frame.Time) { _ = e.SetLink(id, true) })
+	}
+}
+
+// until is the end of a fault.
+func until(f *scenario.Fault) frame.Time {
+	if f.Stop == 0 {
+		return frame.Never
+	}
+	return frame.Time(f.Stop)
+}
+
+func (in *injector) storm(d direction, f *scenario.Fault) {
+	classes := uint8(0)
+	for _, c := range f.Classes {
+		classes |= 1 << c
+	}
+	if classes == 0 {
+		classes = 1
+	}
+	s := sim.Storm{Classes: classes, Quanta: 0xffff, Interval: frame.Time(f.Every), Until: until(f)}
+	in.n.Engine.At(frame.Time(f.Start), func(frame.Time) { _ = in.n.Engine.Storm(in.n.Link(d.link), d.way, s) })
+}
+
+// node asks for what goes wrong with a host or a switch, which exists.
+func (in *injector) node(r *scenario.Run, f *scenario.Fault) {
+	i, _ := r.Topology.Lookup(f.Node)
+	e, id := in.n.Engine, in.n.EngineNode(i)
+	e.At(frame.Time(f.Start), func(now frame.Time) {
+		switch f.Kind {
+		case "pause":
+			_ = e.Pause(id, until(f))
+		case "slow-node":
+			_ = e.Slow(id, frame.Time(f.Gap))
+		case "reboot":
+			_ = e.Reboot(id, frame.Time(f.Stop)-now)
+		case "clock":
+			_ = e.SetClock(id, int64(f.Drift), frame.Time(f.Step))
+		}
+	})
+	if f.Stop == 0 {
+		return
+	}
+	switch f.Kind {
+	case "slow-node":
+		e.At(frame.Time(f.Stop), func(frame.Time) { _ = e.Slow(id, 0) })
+	case "clock":
+		e.At(frame.Time(f.Stop), func(frame.Time) { _ = e.SetClock(id, 0, 0) })
 	}
 }
 

@@ -230,8 +230,19 @@ variants:
   - {name: burst, set: {faults: [{kind: loss, link: "h1:s1", share: 0.05, burst: 5}]}}
   - {name: down, set: {faults: [{kind: down, link: "s1:h3", start: 100us, stop: 400us}]}}
   - {name: slow, set: {faults: [{kind: slow, link: "h1:s1", rate: 1Gbps}]}}
+  - {name: storm, set: {faults: [{kind: storm, link: "s1:h1", start: 50us, stop: 500us}], pfc.enabled: true}}
+  - {name: pause, set: {faults: [{kind: pause, node: h3, start: 100us, stop: 600us}]}}
+  - {name: slowhost, set: {faults: [{kind: slow-node, node: h3, gap: 5us}]}}
+  - {name: reboot, set: {faults: [{kind: reboot, node: s1, start: 100us, stop: 300us}]}}
+  - {name: clock, set: {faults: [{kind: clock, node: h1, drift: 1000000, step: 1us}]}}
 expect:
   - flows_unfinished_total == 0
+  - storm.a.fct_max_seconds > clean.a.fct_max_seconds + 400us
+  - storm.host_pause_share > 0.1
+  - pause.a.fct_max_seconds > clean.a.fct_max_seconds + 400us
+  - slowhost.a.fct_max_seconds > 5ms
+  - reboot.faults_total > 0 and reboot.a.fct_max_seconds > clean.a.fct_max_seconds + 150us
+  - clock.a.fct_max_seconds > 0
   - clean.faults_total == 0 and clean.retransmissions_total == 0
   - loss.faults_total > 0 and loss.a.retransmissions_total > 0
   - burst.faults_total > 0 and burst.a.retransmissions_total > 0

@@ -244,30 +244,6 @@ func sizesOf(name, dir string) (*workload.CDF, error) {
 	return workload.ParseCDF(path, data)
 }
 
-func (v *validator) fault(key string, f *Fault) {
-	if f.Link != "all" {
-		if _, err := FindPort(v.t, f.Link); err != nil {
-			v.sec.Fail(key+".link", "%v, or all", err)
-		}
-	}
-	if f.Stop > 0 && f.Stop <= f.Start {
-		v.sec.Fail(key+".stop", "%v is not after start, %v", f.Stop, f.Start)
-	}
-	switch f.Kind {
-	case "loss", "corrupt", "duplicate", "reorder":
-		if f.Share == 0 {
-			v.sec.Fail(key+".share", "is missing: which share of the frames?")
-		}
-	case "slow":
-		if f.ToRate == 0 {
-			v.sec.Fail(key+".rate", "is missing: how slow?")
-		}
-	}
-	if (f.Kind == "reorder" || f.Kind == "jitter") && f.Delay == 0 {
-		v.sec.Fail(key+".delay", "is missing: how much later?")
-	}
-}
-
 func (v *validator) measure() {
 	m := &v.doc.Measure
 	if m.Warmup >= v.doc.Duration {

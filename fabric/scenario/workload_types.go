@@ -75,19 +75,6 @@ var uses = map[string][]string{
 // everyKind are the keys of an entry that all kinds have.
 var everyKind = []string{"group", "kind", "start", "class", "cc", "params", "transport"}
 
-// Fault is something that goes wrong. Links are named leaf1:spine1.
-type Fault struct {
-	Kind   string          `yaml:"kind" need:"yes" enum:"loss,corrupt,duplicate,reorder,jitter,down,slow" doc:"loss, corrupt, duplicate: of frames, at random. reorder, jitter: delay some or all longer. down: the link is. slow: it has a lower rate."`
-	Link   string          `yaml:"link" need:"yes" doc:"Link such as s1:h3, in that direction, or all."`
-	Both   bool            `yaml:"both" doc:"true: the other direction too."`
-	Start  config.Duration `yaml:"start" doc:"When it begins."`
-	Stop   config.Duration `yaml:"stop" doc:"When it is over. Never if left out."`
-	Share  float64         `yaml:"share" range:"0,1" doc:"loss, corrupt, duplicate, reorder: share of the frames."`
-	Burst  int             `yaml:"burst" range:"0,1000000" doc:"loss: mean number of frames lost in a row. 1 if left out."`
-	Delay  config.Duration `yaml:"delay" doc:"reorder, jitter: up to so much later."`
-	ToRate config.Rate     `yaml:"rate" doc:"slow: the rate."`
-}
-
 // Measure says what is recorded beyond the flows.
 type Measure struct {
 	Warmup  config.Duration `yaml:"warmup" doc:"Flows that start earlier, and samples from before, do not count."`
