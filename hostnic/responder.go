@@ -90,7 +90,7 @@ func (r *responder) reset(mtu uint64, inOrder bool, mem *Memory, shared *SharedR
 func (r *responder) request(now frame.Time, rx *transport.Receiver, p *packet) (v transport.Verdict, syndrome uint8, drop bool) {
 	o := operationOf(p.op)
 	expected := rx.Expected()
-	fresh := p.seq == expected || !r.inOrder && p.seq > expected && p.seq-expected < transport.MaxFlight
+	fresh := p.seq == expected || !r.inOrder && p.seq > expected
 	if !fresh {
 		return rx.Data(now, p.seq, o.kind()), 0, false
 	}

@@ -394,3 +394,18 @@ func TestResponsesThatWereNotAskedFor(t *testing.T) {
 		t.Error("the fence holds although all reads are answered")
 	}
 }
+
+// Responses that are never acknowledged are kept up to a bound; then the
+// requester must wait.
+func TestResponsesAreBounded(t *testing.T) {
+	d := newDesk(t, transport.IRN, nil)
+	p := d.post(WorkRequest{Verb: Read, Bytes: 5, RemoteVA: memBase})[0]
+	for i := range uint64(maxResponses) {
+		p.seq, p.sn = i, uint32(i)
+		d.want(p, fmt.Sprintf("ACK(%d)", i+1))
+	}
+	p.seq++
+	d.want(p, fmt.Sprintf("NAK(%d) 0x20", p.seq))
+	d.rsp.acknowledged(1)
+	d.want(p, fmt.Sprintf("ACK(%d)", p.seq+1))
+}

@@ -176,7 +176,7 @@ func (n *NIC) halt(q *queuePair) {
 			c.set.burst = noNode
 		}
 		p.msgs.reset()
-		p.seg.reset(p.seg.size)
+		p.seg.reset(p.seg.size, 0)
 		p.tx.Init(&p.transport)
 		p.posted, p.linked = 0, false
 	}
@@ -213,7 +213,6 @@ func (n *NIC) flushWork(now frame.Time, q *queuePair, status Status) {
 		}
 		n.workDone(now, q, w, s)
 	}
-	r.rN, r.issued, r.acked = 0, r.base, r.base
 }
 
 func (n *NIC) flushReceives(now frame.Time, q *queuePair) {

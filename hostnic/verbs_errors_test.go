@@ -250,3 +250,66 @@ func TestVirtualOperations(t *testing.T) {
 	}
 	p.drained()
 }
+
+// A NAK that comes late, or for what was never sent, changes nothing.
+func TestStaleRefusals(t *testing.T) {
+	x := newVerbsPair(t, transport.IRN, nil)
+	var nak []byte
+	x.seen = func(from int, m *frame.Meta, b []byte) {
+		if from == 1 && b[bthAt+wire.BTHLen]&0x60 == wire.AETHRNRNak {
+			nak = bytes.Clone(b)
+		}
+	}
+	x.post(WorkRequest{Verb: Send, Local: pattern(10, 1)})
+	x.run(5 * frame.Microsecond)
+	x.recv(1, make([]byte, 10))
+	x.run(100 * frame.Microsecond)
+	if got := words(take(x.a)); got != "send:0" || nak == nil {
+		t.Fatal(got)
+	}
+	again := x.a.Counts().Retransmissions
+	x.post(WorkRequest{Verb: Write, Local: pattern(50_000, 1), RemoteVA: memBase})
+	x.run(x.now + 3*frame.Microsecond)
+	for i, psn := range []uint32{0, 500} { // of the Send; far ahead
+		wire.BTH(nak[bthAt:]).SetPSN(0xfffff0 + psn)
+		wire.PutICRC(nak, wire.EthernetLen, bthAt)
+		x.a.Receive(x.now, 0, []frame.Ref{x.pool.New(nak)})
+		if got := x.a.Counts().Drops[frame.QPSequence]; got != uint64(i+1) {
+			t.Errorf("%d dropped, want %d", got, i+1)
+		}
+	}
+	x.run(x.now + frame.Millisecond)
+	if got := words(take(x.a)); got != "write:1" || x.a.Counts().Retransmissions != again {
+		t.Errorf("%s, %d retransmissions", got, x.a.Counts().Retransmissions-again)
+	}
+	x.drained()
+}
+
+// The requester's notifications of congestion slow the responses down.
+func TestResponsesObeyCongestionControl(t *testing.T) {
+	p := newPair(t, func(_ int, c *Config) { c.CNP.Frames = true })
+	qa, qb := p.connect(func(c *QPConfig) {
+		c.Transport, c.Verbs = verbsTransport(transport.IRN), &VerbsConfig{}
+		c.CC, c.CCName = factory(t, "dcqcn", nil), "dcqcn"
+	})
+	p.lose = func(m *frame.Meta, b []byte) bool {
+		if op := b[bthAt]; op >= wire.RCReadResponseFirst && op <= wire.RCReadResponseOnly {
+			b[15] |= wire.CE
+			wire.IPv4(b[14:34]).UpdateChecksum()
+		}
+		return false
+	}
+	key, err := p.b.Memory().RegisterVirtual(memBase, 1<<30, RemoteRead)
+	must(t, err)
+	must(t, p.a.Post(0, qa, &WorkRequest{Verb: Read, Bytes: 2_000_000, RemoteVA: memBase, RKey: key}))
+	p.run(frame.Millisecond)
+	q, _ := p.b.lookup(qb)
+	if r := q.verbs.resp.pace.rate; r > 20e9 {
+		t.Errorf("marked responses leave at %.0f Gbit/s after a millisecond", r/1e9)
+	}
+	p.run(frame.Second)
+	if got := words(take(p.a)); got != "read:0" {
+		t.Error(got)
+	}
+	p.drained()
+}
