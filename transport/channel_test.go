@@ -22,6 +22,7 @@ type channel struct {
 	total       uint64
 	loss, dup   float64
 	jitter      uint32 // ns
+	rewind      float64
 	got         []uint8
 	completions uint32
 	maxSpan     uint64
@@ -106,6 +107,9 @@ func (c *channel) run(cfg *Config, total uint64) error {
 		c.now = max(c.now, a.at)
 		if !a.data {
 			c.s.Ack(c.now, a.ack)
+			if c.rnd.Float64() < c.rewind { // the receiver was not ready
+				c.s.Rewind(c.now, c.now+5*us)
+			}
 		} else if err := c.arrive(a.seq); err != nil {
 			return err
 		}
@@ -197,6 +201,7 @@ func TestEverythingArrivesOnce(t *testing.T) {
 		"reordering": {jitter: 5000},
 		"duplicates": {dup: 0.2},
 		"all":        {loss: 0.05, dup: 0.1, jitter: 20000},
+		"not ready":  {loss: 0.02, dup: 0.02, jitter: 2000, rewind: 0.01},
 	}
 	events := 0
 	for name, cfg := range configs {
