@@ -18,6 +18,12 @@ type Env struct {
 	MTU     int          // bytes on the wire of a full data frame
 	Payload int          // bytes of payload in a full data frame
 	Range   inband.Range // of the telemetry format in use; zero without telemetry
+
+	// Segment is what the NIC sends as one burst in payload bytes, and Burst
+	// the rate in bit/s at which the frames of a burst follow each other. 0:
+	// frames one by one; at line rate.
+	Segment uint32
+	Burst   float64
 }
 
 // BDP returns the bandwidth-delay product in bytes.

@@ -18,11 +18,12 @@ type sendMeter struct {
 	bytes    uint64     // sent since start
 }
 
-// send counts n bytes that leave at now. A span lasts an RTT (ns), or two
-// frames if that is longer at the present rate. After a pause of idle ns (and
-// of two frames) the flow was idle; idle 0 means never.
-func (m *sendMeter) send(now frame.Time, n uint32, rate, rtt, idle float64) {
-	gaps := 2 * float64(n) * 8e9 / rate
+// send counts n bytes that leave at now. A span lasts an RTT (ns), or two of
+// what is paced as one (a frame, or a burst of at least unit bytes) if that is
+// longer at the present rate. After a pause of idle ns, and of two of these,
+// the flow was idle; idle 0 means never.
+func (m *sendMeter) send(now frame.Time, n, unit uint32, rate, rtt, idle float64) {
+	gaps := 2 * float64(max(n, unit)) * 8e9 / rate
 	if !m.running {
 		*m = sendMeter{running: true, allowed: rate, start: now, last: now, bytes: uint64(n)}
 		return

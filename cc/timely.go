@@ -1,6 +1,7 @@
 package cc
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -43,7 +44,7 @@ func init() {
 				Doc: "with several completions in one minrtt divide delta and beta by their number"},
 			{Name: "serialization", Unit: UnitChoice, Default: "subtract", Choices: []string{"subtract", "keep"}, Source: "TIMELY section 3.1; keep: HPCC's simulator",
 				Doc: "whether the time that the segment itself takes on the link is taken off its RTT"},
-			{Name: "burst_rate", Unit: UnitRate, Default: "= line rate", Min: 1, Max: 1e13, Source: "TIMELY's evaluation of NIC pacing",
+			{Name: "burst_rate", Unit: UnitRate, Default: "= that of the NIC", Min: 1, Max: 1e13, Source: "TIMELY's evaluation of NIC pacing",
 				Doc: "rate at which the NIC sends the frames of a segment"},
 			{Name: "gate", Unit: UnitNumber, Default: "0.8", Max: 1, Source: "TIMELY section 4.3",
 				Doc: "the rate grows only while the flow sends more than this share of it; 0: always"},
@@ -56,7 +57,7 @@ func init() {
 				Doc: "least factor of one decrease by gradient"},
 			{Name: "deadband", Unit: UnitTime, Default: "0", Max: 1e9, Source: "ours", Doc: "averages of RTT differences smaller than this count as 0"},
 			{Name: "idle", Unit: UnitTime, Default: "= 10*minrtt", Max: 1e12, Source: "ours",
-				Doc: "a flow that sent nothing for so long, and for two frames' time, compares its next RTT with no older one; 0: never"},
+				Doc: "a flow that sent nothing for so long, and for two segments' time, compares its next RTT with no older one; 0: never"},
 			{Name: "initial", Unit: UnitRate, Default: "= line rate", Min: 1, Max: 1e13, Source: "HPCC section 5.1", Doc: "rate at the start"},
 			{Name: "minrate", Unit: UnitRate, Default: "= delta/10", Min: 1, Max: 1e13, Source: "ours: the paper has no lower bound", Doc: "least rate"},
 			windowParam("none"),
@@ -155,6 +156,7 @@ type timely struct {
 	gradient        float64
 
 	line, t, delta, least, burst float64
+	unit                         uint32 // bytes that the NIC paces as one, at least
 }
 
 // Reset implements Resetter.
@@ -163,7 +165,8 @@ func (t *timely) Reset(env *Env) {
 	*t = timely{cfg: c, line: env.Rate, t: float64(max(env.BaseRTT, 1))}
 	t.delta = orRule(c.delta, 10e6*env.Rate/10e9)
 	t.least = min(orRule(c.least, t.delta/10), t.line)
-	t.burst = min(orRule(c.burst, t.line), t.line)
+	t.burst = min(orRule(c.burst, cmp.Or(env.Burst, t.line)), t.line)
+	t.unit = env.Segment
 	t.rate = min(max(orRule(c.initial, t.line), t.least), t.line)
 	t.publish()
 }
@@ -285,7 +288,7 @@ func (t *timely) apply(next float64) {
 // OnSend implements Algorithm.
 func (t *timely) OnSend(now frame.Time, n uint32) {
 	if t.cfg.gate > 0 || t.cfg.idle > 0 {
-		t.meter.send(now, n, t.rate, t.prev, t.cfg.idle)
+		t.meter.send(now, n, t.unit, t.rate, t.prev, t.cfg.idle)
 	}
 }
 

@@ -166,6 +166,30 @@ func TestTimelyMeasuresWhatIsSent(t *testing.T) {
 	}
 }
 
+// Between two segments of 64 kB at 200 Mb/s lie 2.6 ms: the flow is not idle,
+// and its rate is measured over whole segments.
+func TestTimelyIsNotIdleBetweenSegments(t *testing.T) {
+	env := tenGig
+	env.Segment = 64_000
+	a := build(t, &env, "timely", "initial", "200Mbps", "delta", "10Mbps", "alpha", "0.875").(*timely)
+	for i := range frame.Time(8) {
+		for k := range frame.Time(64) {
+			a.OnSend(i*2560_000+k*800, 1000)
+		}
+		a.OnAck(&Feedback{Newly: 64_000, RTT: (101 + 5*i) * frame.Microsecond, Bytes: 64_000})
+	}
+	if a.Rate() >= 200e6 || a.diff <= 0 {
+		t.Errorf("rate %.0f after round trips that grew: every segment passed for the first after a pause", a.Rate())
+	}
+	steady := build(t, &env, "timely", "initial", "200Mbps").(*timely)
+	for i := range frame.Time(512) {
+		steady.OnSend(i/64*2560_000+i%64*800, 1000)
+	}
+	if m := steady.meter.measured / 1e6; math.Abs(m-200) > 1 {
+		t.Errorf("measured %.1f Mb/s of 200", m)
+	}
+}
+
 func TestTimelyScalesByCompletions(t *testing.T) {
 	for _, c := range []struct{ bytes, mbps, want float64 }{
 		{4000, 10_000, 6.25}, {16_000, 10_000, 1.5625}, {16_000, 500, 1}, {64_000, 10_000, 1},

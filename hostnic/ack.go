@@ -70,9 +70,9 @@ func (n *NIC) feed(now frame.Time, q *queuePair, a transport.Ack) {
 	if res.EnteredRecovery {
 		q.stats.Losses++
 	}
+	n.sample(now, q, &res)
 	if q.cc != nil {
 		f.Ack, f.SndNxt, f.Newly = q.acked, q.sent, res.NewBytes
-		n.sample(now, q, &res)
 		q.cc.OnAck(f)
 		if res.EnteredRecovery {
 			q.cc.OnLoss(now, cc.LossNAK)
@@ -83,6 +83,24 @@ func (n *NIC) feed(now frame.Time, q *queuePair, a transport.Ack) {
 	n.arm(now, q)
 }
 
+// RTTSample is a round-trip time that an acknowledgement gave, without the time
+// that the frame or segment itself takes to be sent (TIMELY section 3.1).
+type RTTSample struct {
+	QPN uint32
+	RTT frame.Time
+}
+
+// TakeRTTs moves up to len(out) samples to out, oldest first, and returns how
+// many. Config.RTTSamples keeps them.
+func (n *NIC) TakeRTTs(out []RTTSample) int {
+	k := copy(out, n.rtts)
+	n.rtts = n.rtts[:copy(n.rtts, n.rtts[k:])]
+	return k
+}
+
+// RTTs returns how many samples wait to be taken.
+func (n *NIC) RTTs() int { return len(n.rtts) }
+
 // sample fills in the RTT of a frame, or of a segment that is complete; see
 // the package comment.
 func (n *NIC) sample(now frame.Time, q *queuePair, res *transport.AckResult) {
@@ -91,6 +109,19 @@ func (n *NIC) sample(now frame.Time, q *queuePair, res *transport.AckResult) {
 		f.RTT, f.Bytes = q.seg.acked(now, q.tx.Cum())
 	} else if res.RTT > 0 {
 		f.RTT, f.Bytes = res.RTT, n.dataWire(q, res.RTTBytes)+n.cfg.Overhead
+	}
+	if f.RTT <= 0 {
+		return
+	}
+	if n.cfg.RTTSamples {
+		perByte := q.seg.perByte
+		if perByte == 0 {
+			perByte = 8e9 / float64(n.cfg.Rate)
+		}
+		n.rtts = append(n.rtts, RTTSample{q.qpn, max(f.RTT-frame.Time(float64(f.Bytes)*perByte), 0)})
+	}
+	if n.cfg.RTTNoise > 0 {
+		f.RTT += frame.Time(n.noise.Float64() * float64(n.cfg.RTTNoise))
 	}
 }
 

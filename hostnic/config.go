@@ -53,6 +53,12 @@ type Config struct {
 
 	Receive ReceiveConfig
 
+	// RTTNoise adds a random time from 0 up to it to each round-trip time that
+	// congestion control gets: what a clock that is read late does.
+	RTTNoise frame.Time
+	// RTTSamples keeps the round-trip times, without noise, for TakeRTTs.
+	RTTSamples bool
+
 	Seed   uint64
 	MaxQPs int // queue pairs open at once; 0 = 65536
 }
@@ -115,6 +121,10 @@ type QPConfig struct {
 	// Segment paces bursts of this many payload bytes instead of frames, and
 	// takes one RTT sample per burst; 0 paces frames (TIMELY 4.2.1).
 	Segment uint32
+	// SegmentRate spaces the frames of a segment, in bit/s, as rate limiters of
+	// NICs do; other queue pairs may send between them. 0: they follow each
+	// other on the link (TIMELY, NIC pacing).
+	SegmentRate uint64
 	// LazyPacing leaves a departure that was planned before a change of rate
 	// until it is due: then it is put off if the rate fell, and not advanced
 	// if it rose (TIMELY 4.3). Otherwise every change moves it at once.
@@ -152,7 +162,7 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("nic %s: priority flow control and 802.3x pause exclude each other", c.Name)
 	case c.PFC && c.PFCClasses == 0:
 		return fmt.Errorf("nic %s: priority flow control without a class", c.Name)
-	case c.Burst < 0 || c.CableDelay < 0 || c.BaseRTT < 0 || c.CNP.Interval < 0:
+	case c.Burst < 0 || c.CableDelay < 0 || c.BaseRTT < 0 || c.CNP.Interval < 0 || c.RTTNoise < 0:
 		return fmt.Errorf("nic %s: times must not be negative", c.Name)
 	case c.MaxQPs < 0 || c.MaxQPs > maxQPs:
 		return fmt.Errorf("nic %s: %d queue pairs are not within 0 and %d", c.Name, c.MaxQPs, maxQPs)

@@ -53,6 +53,9 @@ type NIC struct {
 	memory     Memory
 	spareVerbs []*verbs
 
+	rtts  []RTTSample // kept, not taken
+	noise frame.Rand  // of round-trip times
+
 	done     []Completion
 	doneHead int
 
@@ -75,7 +78,7 @@ func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
 	n := &NIC{
 		cfg: *cfg, arena: pool.Arena, pool: pool, mac: cfg.MAC.Uint64(), addr: addressOf(cfg.Addr),
 		parser: wire.NewParser(wire.NewHasher(cfg.Seed, false)), up: true, told: frame.Never,
-		maxQPs: cfg.MaxQPs, defaultProfile: inband.DefaultProfile(),
+		maxQPs: cfg.MaxQPs, defaultProfile: inband.DefaultProfile(), noise: frame.NewRand(cfg.Seed),
 	}
 	if n.cfg.Payload == 0 {
 		n.cfg.Payload = defaultPayload

@@ -87,11 +87,15 @@ func (n *NIC) adopt(q *queuePair) {
 // segments are bursts of several frames that are paced and timed as one.
 type segments struct {
 	size uint32 // payload bytes, 0: frames are paced one by one
-	got  uint32 // of the one under way
-	open bool
-	due  frame.Time // when the one under way could have begun, unset before
-	wire uint32     // bytes of it on the wire
-	rtx  bool       // a frame of it was sent again
+	// perByte is the ns that a byte takes at the rate of a segment's frames, 0
+	// if they follow each other; the next may leave at next then.
+	perByte float64
+	next    frame.Time
+	got     uint32 // of the one under way
+	open    bool
+	due     frame.Time // when the one under way could have begun, unset before
+	wire    uint32     // bytes of it on the wire
+	rtx     bool       // a frame of it was sent again
 
 	ring    []segment // sent, not acknowledged
 	head, n uint32
@@ -106,8 +110,27 @@ type segment struct {
 	rtx   bool
 }
 
-func (s *segments) reset(size uint32) {
+func (s *segments) reset(size uint32, rate uint64) {
 	*s = segments{size: size, due: unset, ring: s.ring}
+	if rate != 0 {
+		s.perByte = 8e9 / float64(rate)
+	}
+}
+
+// depart notes that a frame leaves at t.
+func (s *segments) depart(t frame.Time, bytes uint32) {
+	if s.perByte != 0 {
+		s.next = t + frame.Time(float64(bytes)*s.perByte)
+	}
+}
+
+// due returns when the next frame of q may leave: at its pace, within a segment
+// at that of the segment's frames.
+func (q *queuePair) due() frame.Time {
+	if q.seg.open {
+		return q.seg.next
+	}
+	return max(q.pace.at, q.seg.next)
 }
 
 func (s *segments) at(i uint32) *segment { return &s.ring[(s.head+i)&uint32(len(s.ring)-1)] }

@@ -157,7 +157,7 @@ func (n *NIC) OpenQP(now frame.Time, cfg *QPConfig) (uint32, error) {
 	q.posted, q.sent, q.acked, q.cnpAt, q.ceSeen, q.ipID = 0, 0, 0, 0, false, 0
 	q.stats = QPStats{}
 	q.msgs.reset()
-	q.seg.reset(cfg.Segment)
+	q.seg.reset(cfg.Segment, cfg.SegmentRate)
 	q.assembly.reset()
 	q.pace = pacer{lazy: cfg.LazyPacing, kept: cfg.KeepPlanned}
 	q.window, q.ccDue = 0, frame.Never
@@ -190,6 +190,7 @@ func (n *NIC) openCC(q *queuePair, cfg *QPConfig) {
 	n.env = cc.Env{
 		Rate: float64(n.cfg.Rate), BaseRTT: n.cfg.BaseRTT, Payload: n.cfg.Payload,
 		MTU: int(n.dataWire(q, uint32(n.cfg.Payload))), Range: q.codec.Range(),
+		Segment: cfg.Segment, Burst: float64(cfg.SegmentRate),
 	}
 	r, ok := q.cc.(cc.Resetter)
 	if ok && cfg.CCName != "" && cfg.CCName == q.ccName {

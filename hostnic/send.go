@@ -89,17 +89,16 @@ func (n *NIC) schedule(now frame.Time, q *queuePair) {
 		n.park(q)
 		return
 	}
-	at := q.pace.at
-	if q.seg.open {
-		at = 0
-	}
+	at := q.due()
 	if at <= max(now, n.clock.Free()) {
 		n.setReady(now, q)
 		return
 	}
 	if q.state == ready {
 		n.unready(q)
-		q.seg.due = unset // seg is not open: it would be due
+		if !q.seg.open {
+			q.seg.due = unset
+		}
 	}
 	q.state = waiting
 	n.paceWheel.arm(q.index, at)
@@ -176,7 +175,7 @@ func (n *NIC) park(q *queuePair) {
 // wheel, to the ready set.
 func (n *NIC) expire(now frame.Time, q *queuePair) {
 	q.state = idle
-	if !q.pace.lapsed(now, n.cfg.WholeNs) {
+	if !q.seg.open && !q.pace.lapsed(now, n.cfg.WholeNs) {
 		q.state = waiting
 		n.paceWheel.arm(q.index, q.pace.at)
 		return
@@ -231,9 +230,7 @@ func (n *NIC) send(t, now frame.Time, c *class, q *queuePair) frame.Ref {
 	msg := q.msgs.find(seq)
 	extra := n.prepare(q, msg, seq)
 	bytes := n.dataWire(q, payload) + extra
-	if !q.seg.open {
-		t = max(t, min(q.pace.at, now)) // a link that catches up does not send ahead of the pace
-	}
+	t = max(t, min(q.due(), now)) // a link that catches up does not send ahead of the pace
 	r := n.pool.Alloc()
 	if r == frame.Nil {
 		n.count.Drops[frame.ArenaExhausted]++
@@ -283,13 +280,14 @@ func (n *NIC) paceSent(t frame.Time, c *class, q *queuePair, seq uint64, payload
 		return
 	}
 	goesOn := q.seg.open
+	q.seg.depart(t, onLink)
 	over := q.seg.sent(seq, payload, onLink, rtx, last)
 	if q.pace.on && goesOn {
 		q.pace.more(onLink, whole)
 	} else if q.pace.on {
 		q.pace.depart(t, onLink, whole)
 	}
-	if c.set.burst = q.index; over {
+	if c.set.burst = q.index; over || q.seg.perByte != 0 {
 		c.set.burst = noNode
 	}
 }
