@@ -111,9 +111,6 @@ func telemetry(d *scenario.Document) inband.Mode {
 
 // algorithm makes the congestion control of flows.
 func algorithm(name string, p scenario.Params) (vnet.Algorithm, error) {
-	if name == "none" && len(p) == 0 {
-		return vnet.Algorithm{}, nil // line rate; the transport's cap bounds what is in flight
-	}
 	make, err := scenario.Congestion(name, p)
 	return vnet.Algorithm{Name: name + fmt.Sprint(p), New: make}, err
 }

@@ -156,7 +156,7 @@ func TestAloneIsIdeal(t *testing.T) {
 topology:
   generate: leaf-spine(2, 2, 2)
   classes: {host: {rate: 25Gbps, delay: 1us}, fabric: {rate: 100Gbps, delay: 1us}}
-hosts: {cc: none}
+hosts: {cc: none, params: {window: none}}
 switch: {buffer: {size: 2MB}}
 workload:
   - {kind: flows, flows: [{at: 0us, from: h1, to: h4, size: 64B}, {at: 100us, from: h1, to: h2, size: 1500B}, {at: 200us, from: h3, to: h1, size: 300KB}]}

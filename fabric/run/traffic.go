@@ -1,7 +1,6 @@
 package run
 
 import (
-	"fmt"
 	"path/filepath"
 
 	"github.com/gswitch/gswitch/fabric/measure"
@@ -21,7 +20,7 @@ type traffic struct {
 	messages []message
 	free     []uint32
 	way      map[vnet.Conn][]uint32 // messages that have not arrived, by connection
-	open     int // messages of finite groups that are under way
+	open     int                    // messages of finite groups that are under way
 	err      error
 }
 
@@ -79,20 +78,11 @@ func common(n *vnet.Network, r *scenario.Run, entry int) ([]vnet.Flow, error) {
 				return err
 			}
 			f.CC = a
-			if a.New == nil {
-				// The zero value would mean that of all hosts.
-				if f.CC, err = algorithm(name, scenario.Params{"window": "none"}); err != nil {
-					return err
-				}
-			}
 		}
 		if tr != nil {
-			c, rule, err := recovery(tr)
+			c, _, err := recovery(tr)
 			if err != nil {
 				return err
-			}
-			if rule.Cap || rule.RTOs {
-				return fmt.Errorf("cap auto and auto_rto stand only under hosts.transport; write numbers here")
 			}
 			f.Transport = &c
 		}

@@ -122,6 +122,7 @@ func TestRefusals(t *testing.T) {
 		{small + "measure: {warmup: 1ms}\n", "1ms is not shorter than the run, 1ms"},
 		{small + "measure: {events: [{name: e, ends: mice}]}\n", `no entry of the workload has the group "mice"; there are burst`},
 		{small + "faults: [{kind: loss, link: s1:h4}]\n", "faults[0].share: is missing"},
+		{small + "hosts: {overrides: [{hosts: [h1], transport: {cap: auto}}]}\n", "stand only under hosts.transport"},
 		{small + "faults: [{kind: pause, node: h9}]\n", `faults[0].node: there is no node "h9"`},
 		{small + "faults: [{kind: pause, node: h1, share: 0.5}]\n", "faults[0].share: means nothing for kind pause, which takes start, stop, node"},
 		{small + "expect: [slowdown_p99]\n", "compares nothing"},

@@ -95,7 +95,7 @@ type PFC struct {
 // Hosts is what every host does.
 type Hosts struct {
 	Payload    config.Size `yaml:"payload" default:"1000B" doc:"Payload of a full data frame."`
-	CC         string      `yaml:"cc" default:"none" doc:"Congestion control: see gfabric cc list."`
+	CC         string      `yaml:"cc" default:"none" doc:"Congestion control: see gfabric cc list. none keeps to a window of the bandwidth-delay product; with params window: none to nothing but the rate of its link."`
 	Params     Params      `yaml:"params" doc:"Options of the congestion control: see gfabric cc show."`
 	Class      int         `yaml:"class" range:"0,7" doc:"Traffic class of data."`
 	AckClass   *int        `yaml:"ack_class" range:"0,7" doc:"Class of acknowledgements. That of the data if left out."`

@@ -122,8 +122,12 @@ func (v *validator) override(key, name string, p Params, t *Transport) {
 	} else if len(p) > 0 {
 		v.sec.Fail(key+".params", "stands without cc; name the congestion control that it is for")
 	}
-	if t != nil {
-		v.transport(key+".transport", t)
+	if t == nil {
+		return
+	}
+	v.transport(key+".transport", t)
+	if t.Cap == "auto" || t.AutoRTO {
+		v.sec.Fail(key+".transport", "cap auto and auto_rto stand only under hosts.transport, where they hold for all; write numbers here")
 	}
 }
 
