@@ -53,6 +53,9 @@ type Config struct {
 	// hosts, see Network.MaxRTT.
 	BaseRTT frame.Time
 
+	// RTTs hands the round-trip times of acknowledgements to Network.OnRTT.
+	RTTs bool
+
 	// AdjustHost and AdjustSwitch, where not nil, change the configuration of
 	// single nodes after Build has filled it in. The names are those of the
 	// topology.
@@ -138,9 +141,11 @@ type Host struct {
 
 	Overshoot bool // see hostnic.Config
 	Receive   hostnic.ReceiveConfig
+	RTTNoise  frame.Time // see hostnic.Config
 
-	// Segment, LazyPacing and KeepPlanned are those of hostnic.QPConfig.
+	// Segment, SegmentRate, LazyPacing and KeepPlanned are those of hostnic.QPConfig.
 	Segment                 uint32
+	SegmentRate             uint64
 	LazyPacing, KeepPlanned bool
 }
 

@@ -60,6 +60,8 @@ type flows struct {
 	peer  []map[uint32]uint32 // by host: the connection of each queue pair
 	done  func(now frame.Time, d *Done)
 	there func(now frame.Time, c Conn)
+	rtt   func(now frame.Time, c Conn, rtt frame.Time)
+	rtts  [64]hostnic.RTTSample
 	buf   [64]hostnic.Completion
 	out   Done // handed to done, so that it need not be allocated
 	count Counts
@@ -89,6 +91,11 @@ func (n *Network) OnDone(f func(now frame.Time, d *Done)) { n.flows.done = f }
 // has arrived wholly, in the order in which they were sent and before its
 // sender knows. The function may start flows.
 func (n *Network) OnArrival(f func(now frame.Time, c Conn)) { n.flows.there = f }
+
+// OnRTT sets the function that is called with each round-trip time that
+// acknowledgements of a connection or flow give, without the time that the
+// frame or segment itself takes. Only with Config.RTTs.
+func (n *Network) OnRTT(f func(now frame.Time, c Conn, rtt frame.Time)) { n.flows.rtt = f }
 
 // Counts returns how many messages were started and finished.
 func (n *Network) Counts() Counts { return n.flows.count }
@@ -183,7 +190,7 @@ func (n *Network) pair(f *Flow, i, generation uint32) (a, b hostnic.QPConfig) {
 	psn := i*0x9e3779b9 + generation*0x85ebca6b // so that a late frame of the one before is out of range
 	common := hostnic.QPConfig{Class: class, Transport: *tr, CC: alg.New, CCName: alg.Name,
 		INT: n.cfg.INT.Mode, INTProfile: n.cfg.INT.Profile, INTRates: n.intRates, InitialPSN: psn >> 8,
-		Segment: h.Segment, LazyPacing: h.LazyPacing, KeepPlanned: h.KeepPlanned}
+		Segment: h.Segment, SegmentRate: h.SegmentRate, LazyPacing: h.LazyPacing, KeepPlanned: h.KeepPlanned}
 	a, b = common, common
 	a.RemoteAddr, a.RemoteMAC, a.SrcPort = n.addrs[f.Dst], n.remoteMAC(f.Src, f.Dst), f.SrcPort
 	b.RemoteAddr, b.RemoteMAC, b.SrcPort = n.addrs[f.Src], n.remoteMAC(f.Dst, f.Src), f.AckPort
@@ -253,6 +260,22 @@ func (n *Network) collect(now frame.Time, h int) {
 			}
 		}
 		if k < len(fl.buf) {
+			return
+		}
+	}
+}
+
+// times takes the round-trip times that host h measured.
+func (n *Network) times(now frame.Time, h int) {
+	fl := &n.flows
+	for {
+		k := n.Hosts[h].TakeRTTs(fl.rtts[:])
+		for i := range fl.rtts[:k] {
+			if c, ok := fl.peer[h][fl.rtts[i].QPN]; ok && fl.rtt != nil {
+				fl.rtt(now, Conn(c+1), fl.rtts[i].RTT)
+			}
+		}
+		if k < len(fl.rtts) {
 			return
 		}
 	}

@@ -21,6 +21,10 @@ func (n *Network) addHosts() error {
 		}
 		n.Hosts = append(n.Hosts, nic)
 		n.engine[node] = n.Engine.AddNode(nic, func(now frame.Time) {
+			// First: a completion may close what a round-trip time is of.
+			if nic.RTTs() > 0 {
+				n.times(now, i)
+			}
 			if nic.Completed() > 0 {
 				n.collect(now, i)
 			}
@@ -41,6 +45,7 @@ func (n *Network) hostConfig(node int) *hostnic.Config {
 		CableDelay: frame.Time(l.Delay),
 		Virtual:    true, Sizes: n.cfg.Sizes,
 		CNP: h.CNP, Overshoot: h.Overshoot, Receive: h.Receive,
+		RTTNoise: h.RTTNoise, RTTSamples: n.cfg.RTTs,
 		Seed: mix(n.cfg.Seed, node),
 	}
 	for class := range c.DSCP {

@@ -401,3 +401,33 @@ func BenchmarkBuild(b *testing.B) {
 		}
 	}
 }
+
+// What scales with a port's rate: marking in proportion, pause thresholds by
+// doublings, up to all of the free bytes.
+func TestScalesWithRate(t *testing.T) {
+	b := Buffer{LosslessAlpha: 1.0 / 8}
+	e := ECN{On: true, At: 25 * gig, KMin: 100_000, KMax: 400_000, PMax: 0.2, Classes: 0xfe}
+	for rate, want := range map[uint64]float64{10: 0.125, 25: 0.125, 40: 0.25, 50: 0.25, 100: 0.5, 200: 1, 400: 1} {
+		if got := b.scaled(rate*gig, 25*gig); got != want {
+			t.Errorf("alpha %v at %d Gb/s, want %v", got, rate, want)
+		}
+		if got := e.at(rate*gig, 3); got.KMin != uint32(4000*rate) || got.KMax != 4*got.KMin || got.PMax != 0.2 {
+			t.Errorf("%+v at %d Gb/s", got, rate)
+		}
+	}
+	if e.at(25*gig, 0).KMax != 0 {
+		t.Error("class 0 is marked")
+	}
+	n := build(t, &Config{Topology: topology(t, "leaf-spine(2, 2, 2)", 25*gig, 100*gig, time.Microsecond), PFC: PFC{On: true},
+		Buffer: Buffer{Size: 8 << 20, ScaleAlpha: true, HeadroomDelays: 3, AllowLoss: true}})
+	leaf, _ := n.SwitchByName("leaf1")
+	for p, c := range n.Switches[leaf].Program().Config.Ports {
+		room, alpha := uint32(3*3125), 0.125
+		if n.Rate(Port{leaf, p}) == 100*gig {
+			room, alpha = 3*12500, 0.5
+		}
+		if c.Headroom != room || c.LosslessAlpha != alpha {
+			t.Errorf("port %d: headroom %d, alpha %v", p, c.Headroom, c.LosslessAlpha)
+		}
+	}
+}
