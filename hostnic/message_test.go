@@ -69,3 +69,19 @@ func TestEveryByteOnceUnderLoss(t *testing.T) {
 		}
 	}
 }
+
+// A message begins when its first frame arrives, not when the one before
+// ended; both wait in one queue, and the second is posted late.
+func TestMessageStart(t *testing.T) {
+	p := newPair(t, nil)
+	qa, _ := p.connect(nil)
+	must(t, p.a.SendMessage(0, qa, 1000, 0))
+	p.run(50 * frame.Microsecond)
+	must(t, p.a.SendMessage(p.now, qa, 2000, 1))
+	must(t, p.a.SendMessage(p.now, qa, 1000, 2))
+	p.run(frame.Millisecond)
+	v := take(p.b)
+	if len(v) != 3 || v[0].Start != 1084 || v[1].Start != 51_084 || v[1].End != 51_169 || v[2].Start != v[2].End || v[2].End != 51_253 {
+		t.Fatalf("%+v", v)
+	}
+}
