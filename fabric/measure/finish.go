@@ -54,7 +54,8 @@ func (r *Recorder) flowValues(run *results.Run) {
 
 func (r *Recorder) scopeValues(run *results.Run, s *scope) {
 	put := putter(run, s.prefix)
-	s.queue.values(put, "queue", "bytes")
+	s.queue.values(put, "queue", "bytes", 1)
+	s.rtt.values(put, "ack_rtt", "seconds", 1e-9)
 	if !s.queue.Empty() {
 		put("queue_busy_share", 1-s.queue.Zero())
 	}
@@ -73,6 +74,7 @@ func (r *Recorder) scopeValues(run *results.Run, s *scope) {
 	if s.prefix == "" {
 		for i, g := range r.cfg.Groups {
 			s.groups[i].values(putter(run, g+"."))
+			s.rtts[i].values(putter(run, g+"."), "ack_rtt", "seconds", 1e-9)
 		}
 	}
 }
@@ -109,6 +111,11 @@ func (r *Recorder) eventValues(run *results.Run, e *Event, end frame.Time) {
 		put("peak_bytes", float64(peak))
 		put("crossings", float64(crossings))
 	}
+	if e.Goodput >= 0 && e.Reaches > 0 {
+		took, reached := r.good.reach(e.Goodput, at, end, e.Reaches)
+		put("reach_seconds", took.Seconds())
+		put("reached", is[reached])
+	}
 	if e.Goodput >= 0 {
 		before := e.Before
 		if before == (Window{}) {
@@ -138,8 +145,11 @@ func (r *Recorder) distributions(run *results.Run) {
 			run.CDFs = append(run.CDFs, results.NewCDF(d.name, d.unit, d.x))
 		}
 	}
+	if h := &r.scopes[0].rtt; !h.Empty() {
+		run.CDFs = append(run.CDFs, h.CDF("ack_rtt_seconds", "s", 1e-9))
+	}
 	if q := &r.scopes[0].queue; !q.Empty() {
-		run.CDFs = append(run.CDFs, q.CDF("queue_bytes", "B"))
+		run.CDFs = append(run.CDFs, q.CDF("queue_bytes", "B", 1))
 	}
 }
 

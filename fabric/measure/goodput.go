@@ -192,3 +192,14 @@ func (g *goodput) recovery(group int, at, end frame.Time, before Window, share f
 	}
 	return 0, true
 }
+
+// reach returns how long after an event the goodput of a group first is bps.
+func (g *goodput) reach(group int, at, end frame.Time, bps float64) (took frame.Time, reached bool) {
+	t := &g.groups[group]
+	for i, x := range t.t {
+		if x > at.Seconds() && t.v[i] >= bps {
+			return frame.Time(x*1e9+0.5) - at, true
+		}
+	}
+	return end - at, false
+}

@@ -80,25 +80,25 @@ func (h *Hist) Quantile(p float64) float64 {
 	return float64(h.max)
 }
 
-// CDF returns the distribution.
-func (h *Hist) CDF(name, unit string) results.CDF {
+// CDF returns the distribution of the values times scale.
+func (h *Hist) CDF(name, unit string, scale float64) results.CDF {
 	var x, w []float64
 	for b, weight := range h.w {
 		if weight > 0 {
-			x, w = append(x, float64(min(binTop(b), h.max))), append(w, weight)
+			x, w = append(x, float64(min(binTop(b), h.max))*scale), append(w, weight)
 		}
 	}
 	return results.WeightedCDF(name, unit, x, w)
 }
 
-// values adds mean, percentiles and maximum under a name.
-func (h *Hist) values(put func(string, float64), name, unit string) {
+// values adds mean, percentiles and maximum, times scale, under a name.
+func (h *Hist) values(put func(string, float64), name, unit string, scale float64) {
 	if h.Empty() {
 		return
 	}
-	put(name+"_mean_"+unit, h.Mean())
+	put(name+"_mean_"+unit, h.Mean()*scale)
 	for _, p := range results.Percentiles {
-		put(name+"_"+results.Percentile(p)+"_"+unit, h.Quantile(p/100))
+		put(name+"_"+results.Percentile(p)+"_"+unit, h.Quantile(p/100)*scale)
 	}
-	put(name+"_max_"+unit, float64(h.Max()))
+	put(name+"_max_"+unit, float64(h.Max())*scale)
 }

@@ -55,6 +55,7 @@ var Keys = []Key{
 	{"link_bps", OfRun | OfWindow, false, "", "What the first of these links carries per second."},
 	{"link_min_bps", OfRun | OfWindow, false, "", "Least of any bin."},
 	{"link_low_seconds", OfRun | OfWindow, false, "", "Total length of the bins in which it carries less than measure.low."},
+	{"ack_rtt", OfRun | OfGroup | OfWindow, true, "seconds", "Round-trip times of data frames, or of segments where the NIC paces those: up to the acknowledgement, waiting in the NIC included, without the time that the frame or segment itself takes on the first link. Known with measure.rtt."},
 	{"drops_total", OfRun, false, "", "Frames that switches or hosts dropped, for whatever reason, faults of links not counted."},
 	{"drop_share", OfRun, false, "", "The same as a share of the data frames that hosts sent."},
 	{"faults_total", OfRun, false, "", "Frames that links lost or spoiled as the scenario's faults say."},
@@ -72,6 +73,8 @@ var Keys = []Key{
 	{"peak_bytes", OfEvent, false, "", "Largest depth of the queue after the event."},
 	{"crossings", OfEvent, false, "", "How often the queue rose above the mark after the event."},
 	{"recovery_seconds", OfEvent, false, "", "Time from the event until the group has its goodput back for good: the end of the last bin that falls short. The whole rest of the run if it never has; recovered is 0 then."},
+	{"reach_seconds", OfEvent, false, "", "Time from the event until the group's goodput is what reaches says: the end of the first such bin. The whole rest of the run if it never is; reached is 0 then."},
+	{"reached", OfEvent, false, "", "1 if it was."},
 	{"recovered", OfEvent, false, "", "1 if it has it back."},
 }
 

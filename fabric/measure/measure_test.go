@@ -173,7 +173,7 @@ func TestQueueAndDrain(t *testing.T) {
 
 func TestGoodputLinkAndRecovery(t *testing.T) {
 	c := config()
-	c.Events = []Event{{Name: "after", Ends: 1, Starts: -1, Goodput: 0, Share: 0.9}}
+	c.Events = []Event{{Name: "after", Ends: 1, Starts: -1, Goodput: 0, Share: 0.9, Reaches: 0.79e9}, {Name: "never", At: 40 * us, Ends: -1, Starts: -1, Goodput: 0, Reaches: 1e9}}
 	r := New(c)
 	// 1000 bytes in 10 us are 0.8 Gb/s. The mouse takes the link from 30 to 50
 	// us; what drains right after it is no recovery.
@@ -204,6 +204,7 @@ func TestGoodputLinkAndRecovery(t *testing.T) {
 	r.Result(&run)
 	for k, want := range map[string]float64{
 		"after.recovery_seconds": 20e-6, "after.recovered": 1, "after.at_seconds": 50e-6, "goodput_bps": (7650 + 2000) * 8 / 100e-6,
+		"after.reach_seconds": 10e-6, "after.reached": 1, "never.reach_seconds": 60e-6, "never.reached": 0,
 		"goodput_min_bps": 0, "long.jain_index": 1, "utilisation_share": 0.768, "link_min_bps": 4.8e8, "link_low_seconds": 10e-6, "mice.goodput_bps": 1.6e8,
 	} {
 		if got := run.Values[k]; math.Abs(got-want) > 1e-6*want+1e-12 {
@@ -221,17 +222,45 @@ func TestGoodputLinkAndRecovery(t *testing.T) {
 	}
 }
 
+// Round-trip times count from the end of the warm-up on, by group and window,
+// and not of connections that are closed.
+func TestRTT(t *testing.T) {
+	c := config()
+	c.Warmup = 10 * us
+	c.Windows = []Window{{"late", 50 * us, 0}}
+	r := New(c)
+	r.Open(0, 7, 0, "a to b")
+	r.Open(0, 8, 1, "c to b")
+	for _, x := range []struct {
+		now frame.Time
+		id  uint64
+		rtt frame.Time
+	}{{5 * us, 7, 900 * us}, {20 * us, 7, 20 * us}, {30 * us, 8, 30 * us}, {60 * us, 7, 40 * us}, {60 * us, 9, 900 * us}} {
+		r.RTT(x.now, x.id, x.rtt)
+	}
+	r.Close(100 * us)
+	var run results.Run
+	r.Result(&run)
+	for k, want := range map[string]float64{"ack_rtt_mean_seconds": 30e-6, "ack_rtt_max_seconds": 40e-6, "long.ack_rtt_mean_seconds": 30e-6, "mice.ack_rtt_p99_seconds": 30e-6, "late.ack_rtt_mean_seconds": 40e-6} {
+		if got := run.Values[k]; math.Abs(got-want) > 0.005*want {
+			t.Errorf("%s = %v, want %v", k, got, want)
+		}
+	}
+}
+
 // Whatever a run gives, its key is documented, and the other way round.
 func TestKeysAreKnown(t *testing.T) {
 	c := config()
 	c.Sizes = []Sizes{{"small", 0, 120_000}}
 	c.Windows = []Window{{"w", 0, 0}}
-	c.Events = []Event{{Name: "e", Starts: -1, Ends: -1, Goodput: 0, Share: 0.9, Drains: true, Before: Window{"", 0, 50 * us}}}
+	c.Events = []Event{{Name: "e", Starts: -1, Ends: -1, Goodput: 0, Share: 0.9, Reaches: 1e9, Drains: true, Before: Window{"", 0, 50 * us}}}
 	r := New(c)
 	r.Open(0, 1, 0, "a to b")
 	r.Open(0, 2, 0, "c to b")
+	r.RTT(us, 1, 5*us)
 	r.Open(0, 3, 1, "c to b")
 	r.Open(0, 4, 1, "c to b")
+	r.RTT(us, 3, 5*us)
 	n := r.Start(us, 1, 0, "a", "b", 10, us)
 	r.Done(3*us, n, 1, 0, 2*us, 2*us, 0)
 	for now := us; now <= 100*us; now += us {

@@ -66,7 +66,8 @@ type Event struct {
 	Drains       bool   // Below means something
 	Goodput      int
 	Share        float64
-	Before       Window // zero: from the warm-up to the event
+	Reaches      float64 // bit/s of Goodput, 0: not asked
+	Before       Window  // zero: from the warm-up to the event
 }
 
 // Recorder takes what is seen during a run. Its methods are called with time
@@ -92,13 +93,15 @@ type scope struct {
 	linkTime frame.Time
 	good     spans
 	groups   []spans
+	rtt      Hist   // ns
+	rtts     []Hist // of each group
 }
 
 // New returns a recorder.
 func New(cfg Config) *Recorder {
 	r := &Recorder{cfg: cfg, closed: frame.Never}
 	add := func(prefix string, from, to frame.Time) {
-		r.scopes = append(r.scopes, scope{prefix: prefix, from: from, to: to, linkBits: make([]float64, len(cfg.Links)), groups: make([]spans, len(cfg.Groups))})
+		r.scopes = append(r.scopes, scope{prefix: prefix, from: from, to: to, linkBits: make([]float64, len(cfg.Links)), groups: make([]spans, len(cfg.Groups)), rtts: make([]Hist, len(cfg.Groups))})
 	}
 	add("", cfg.Warmup, cfg.End)
 	for _, w := range cfg.Windows {

@@ -31,7 +31,7 @@ func network(r *scenario.Run) (*vnet.Network, error) {
 			XOFF: uint32(b.XOFF), LosslessAlpha: b.LosslessAlpha, ScaleAlpha: b.ScaleAlpha, XONOffset: uint32(b.XONOffset),
 			Headroom: uint32(b.Headroom), HeadroomDelays: b.HeadroomDelays, AllowLoss: b.AllowLoss, GroupReserve: uint32(b.Reserve)},
 		PFC: vnet.PFC{On: d.PFC.Enabled, Quanta: uint16(d.PFC.Quanta)},
-		VOQ: d.Switch.VOQ,
+		VOQ: d.Switch.VOQ, RTTs: d.Measure.RTT,
 	}
 	if d.Link.Overhead == "ethernet" {
 		c.Overhead = ethernetOverhead
@@ -50,7 +50,8 @@ func network(r *scenario.Run) (*vnet.Network, error) {
 		c.Weights[i] = uint32(w)
 	}
 	c.Host = vnet.Host{Class: uint8(h.Class), CNP: hostnic.CNPConfig{Frames: h.CNP.Frames, Interval: frame.Time(h.CNP.Interval)},
-		Overshoot: h.Overshoot, Segment: uint32(h.Segment), LazyPacing: h.LazyPacing}
+		Overshoot: h.Overshoot, Segment: uint32(h.Segment), SegmentRate: uint64(h.SegmentRate), LazyPacing: h.LazyPacing,
+		RTTNoise: frame.Time(h.RTTNoise)}
 	if h.AckClass != nil {
 		c.Host.AckClass = vnet.InClass(uint8(*h.AckClass))
 	}

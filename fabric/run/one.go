@@ -101,7 +101,7 @@ func recorder(n *vnet.Network, r *scenario.Run) (*measure.Recorder, sampled) {
 	}
 	for i := range m.Events {
 		e := &m.Events[i]
-		v := measure.Event{Name: e.Name, At: frame.Time(e.At), Starts: group(e.Starts), Ends: group(e.Ends), Below: uint64(e.Below), Drains: e.Below > 0, Goodput: group(e.Goodput), Share: e.Share}
+		v := measure.Event{Name: e.Name, At: frame.Time(e.At), Starts: group(e.Starts), Ends: group(e.Ends), Below: uint64(e.Below), Drains: e.Below > 0, Goodput: group(e.Goodput), Share: e.Share, Reaches: float64(e.Reaches)}
 		if e.Before != nil {
 			v.Before = window(e.Before)
 		}

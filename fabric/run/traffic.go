@@ -61,6 +61,7 @@ func newTraffic(n *vnet.Network, rec *measure.Recorder, r *scenario.Run, file st
 	}
 	n.OnDone(t.done)
 	n.OnArrival(t.arrived)
+	n.OnRTT(func(now frame.Time, c vnet.Conn, rtt frame.Time) { rec.RTT(now, uint64(c), rtt) })
 	for i := range t.parts {
 		t.arm(i)
 	}

@@ -121,6 +121,7 @@ func TestRefusals(t *testing.T) {
 		{small + "measure: {sizes: [{name: burst}]}\n", `measure.sizes[0].name: "burst" is a group of the workload already`},
 		{small + "measure: {warmup: 1ms}\n", "1ms is not shorter than the run, 1ms"},
 		{small + "measure: {events: [{name: e, ends: mice}]}\n", `no entry of the workload has the group "mice"; there are burst`},
+		{small + "measure: {events: [{name: e, reaches: 1Gbps}]}\n", `measure.events[0].reaches: needs a group`},
 		{small + "faults: [{kind: loss, link: s1:h4}]\n", "faults[0].share: is missing"},
 		{small + "hosts: {overrides: [{hosts: [h1], transport: {cap: auto}}]}\n", "stand only under hosts.transport"},
 		{small + "faults: [{kind: pause, node: h9}]\n", `faults[0].node: there is no node "h9"`},

@@ -113,7 +113,8 @@ func (e *Entry) poisson(t *fabric.Topology, dir string, from, to []int32, start,
 	if err != nil {
 		return nil, err
 	}
-	c := workload.PoissonConfig{From: from, To: to, Sizes: sizes, Rate: e.Rate, Start: start, Stop: stop, Limit: e.Count, Seed: seed, Rack: racks(t)}
+	c := workload.PoissonConfig{From: from, To: to, Sizes: sizes, Rate: e.Rate, Start: start, Stop: stop, Limit: e.Count, Seed: seed, Rack: racks(t),
+		Response: uint64(e.Response), Persistent: e.Persistent}
 	switch e.Pick {
 	case "permutation":
 		c.Pick = workload.Paired

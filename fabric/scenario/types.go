@@ -94,20 +94,22 @@ type PFC struct {
 
 // Hosts is what every host does.
 type Hosts struct {
-	Payload    config.Size `yaml:"payload" default:"1000B" doc:"Payload of a full data frame."`
-	CC         string      `yaml:"cc" default:"none" doc:"Congestion control: see gfabric cc list. none keeps to a window of the bandwidth-delay product; with params window: none to nothing but the rate of its link."`
-	Params     Params      `yaml:"params" doc:"Options of the congestion control: see gfabric cc show."`
-	Class      int         `yaml:"class" range:"0,7" doc:"Traffic class of data."`
-	AckClass   *int        `yaml:"ack_class" range:"0,7" doc:"Class of acknowledgements. That of the data if left out."`
-	Weights    []int       `yaml:"weights" range:"0,1000" doc:"Weights of the classes 0 to 7 at the host's port; 0: strict. All strict if left out."`
-	BaseRTT    string      `yaml:"base_rtt" default:"auto" doc:"T: the round-trip time of the empty network that all flows assume. auto: the largest over all pairs of hosts."`
-	Transport  Transport   `yaml:"transport" doc:"Loss recovery."`
-	CNP        CNP         `yaml:"cnp" doc:"How a receiver tells of congestion marks."`
-	Overshoot  bool        `yaml:"overshoot" doc:"true: a window may be exceeded by a frame, as in ns-3 models."`
-	Segment    config.Size `yaml:"segment" doc:"Pace bursts of so many bytes in place of frames, with one sample of the round-trip time each (TIMELY)."`
-	LazyPacing bool        `yaml:"lazy_pacing" doc:"true: a planned departure is only put off, never advanced, when the rate changes (TIMELY)."`
-	Sizes      Sizes       `yaml:"sizes" doc:"Lengths of frames on the wire in place of those of the real headers, for agreement with other simulators."`
-	Overrides  []Override  `yaml:"overrides" doc:"Hosts that differ."`
+	Payload     config.Size     `yaml:"payload" default:"1000B" doc:"Payload of a full data frame."`
+	CC          string          `yaml:"cc" default:"none" doc:"Congestion control: see gfabric cc list. none keeps to a window of the bandwidth-delay product; with params window: none to nothing but the rate of its link."`
+	Params      Params          `yaml:"params" doc:"Options of the congestion control: see gfabric cc show."`
+	Class       int             `yaml:"class" range:"0,7" doc:"Traffic class of data."`
+	AckClass    *int            `yaml:"ack_class" range:"0,7" doc:"Class of acknowledgements. That of the data if left out."`
+	Weights     []int           `yaml:"weights" range:"0,1000" doc:"Weights of the classes 0 to 7 at the host's port; 0: strict. All strict if left out."`
+	BaseRTT     string          `yaml:"base_rtt" default:"auto" doc:"T: the round-trip time of the empty network that all flows assume. auto: the largest over all pairs of hosts."`
+	Transport   Transport       `yaml:"transport" doc:"Loss recovery."`
+	CNP         CNP             `yaml:"cnp" doc:"How a receiver tells of congestion marks."`
+	Overshoot   bool            `yaml:"overshoot" doc:"true: a window may be exceeded by a frame, as in ns-3 models."`
+	Segment     config.Size     `yaml:"segment" doc:"Pace bursts of so many bytes in place of frames, with one sample of the round-trip time each (TIMELY)."`
+	SegmentRate config.Rate     `yaml:"segment_rate" doc:"Rate at which the frames of such a burst follow each other. At line rate if left out."`
+	RTTNoise    config.Duration `yaml:"rtt_noise" doc:"Each round-trip time that congestion control gets is longer by a random time of up to so much."`
+	LazyPacing  bool            `yaml:"lazy_pacing" doc:"true: a planned departure is only put off, never advanced, when the rate changes (TIMELY)."`
+	Sizes       Sizes           `yaml:"sizes" doc:"Lengths of frames on the wire in place of those of the real headers, for agreement with other simulators."`
+	Overrides   []Override      `yaml:"overrides" doc:"Hosts that differ."`
 }
 
 // Params are options of an algorithm.

@@ -297,6 +297,9 @@ func (v *validator) measure() {
 				v.sec.Fail(key+"."+g.key, "no entry of the workload has the group %q; there are %s", g.name, strings.Join(v.doc.Groups(), ", "))
 			}
 		}
+		if e.Reaches > 0 && e.Goodput == "" {
+			v.sec.Fail(key+".reaches", "needs a group: name one under goodput")
+		}
 		if e.Below > 0 && (len(m.Queues) == 0 || m.Queues[0] == "all") {
 			v.sec.Fail(key+".below", "needs a queue: name one under measure.queues")
 		}

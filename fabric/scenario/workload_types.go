@@ -32,10 +32,10 @@ type Entry struct {
 	Rate    float64         `yaml:"rate" range:"0,1000000000" doc:"Events (incast), flows (poisson) or queries per second, as a Poisson process."`
 	Jitter  config.Duration `yaml:"jitter" doc:"incast, saturate: each flow starts up to so much later."`
 
-	Response    config.Size     `yaml:"response" doc:"requests, partition-aggregate: bytes of the answer."`
+	Response    config.Size     `yaml:"response" doc:"poisson, requests, partition-aggregate: bytes of the answer."`
 	Outstanding int             `yaml:"outstanding" range:"0,100000" doc:"requests: open requests of each client. saturate: messages that a connection keeps posted (2 if left out)."`
 	Think       config.Duration `yaml:"think" doc:"requests: time between an answer and the next request."`
-	Persistent  bool            `yaml:"persistent" doc:"requests, periodic: connections stay open. Else each message has one of its own."`
+	Persistent  bool            `yaml:"persistent" doc:"poisson, requests, periodic: connections stay open, one for each sender and receiver. Else each message has one of its own."`
 
 	Conns int             `yaml:"connections" range:"0,10000" doc:"saturate: connections of each sender (1 if left out)."`
 	Join  config.Duration `yaml:"join" doc:"saturate: each further sender starts so much later."`
@@ -61,7 +61,7 @@ type FlowSpec struct {
 
 // uses tells which keys mean something for a kind, beyond those that all have.
 var uses = map[string][]string{
-	"poisson":             {"from", "to", "stop", "sizes", "bins", "size", "load", "load_on", "pick", "count", "rate"},
+	"poisson":             {"from", "to", "stop", "sizes", "bins", "size", "load", "load_on", "pick", "count", "rate", "response", "persistent"},
 	"incast":              {"from", "to", "stop", "size", "total", "fanin", "senders", "every", "load", "rate", "count", "jitter"},
 	"permutation":         {"from", "to", "stop", "size", "count", "every"},
 	"all-to-all":          {"from", "to", "stop", "size", "count", "every"},
@@ -84,6 +84,7 @@ type Measure struct {
 	Bin     config.Duration `yaml:"bin" default:"100us" doc:"Interval of goodput and of link utilisation."`
 	Links   []string        `yaml:"links" doc:"Links whose utilisation is recorded over time, such as s1:h17, or hosts for that of all links from hosts to switches together. The queues that are named if left out."`
 	Series  int             `yaml:"series" range:"0,10000" default:"16" doc:"Most flows whose goodput and congestion control are recorded over time, the first of each group that stays connected longest."`
+	RTT     bool            `yaml:"rtt" doc:"true: the round-trip times that acknowledgements of data give are recorded (ack_rtt)."`
 	CC      bool            `yaml:"cc" doc:"true: internals of congestion control (such as U, W and R of HPCC) are recorded for these flows."`
 	Buckets []config.Size   `yaml:"buckets" doc:"Sizes that part the flows for tables of slowdown. Ten classes with as many flows each if left out."`
 	Sizes   []SizeRange     `yaml:"sizes" doc:"Ranges of flow sizes with values of their own, such as small.slowdown_p95."`
@@ -115,5 +116,6 @@ type Event struct {
 	Below   config.Size     `yaml:"below" doc:"drain_seconds is the time until the first of queues, having been above, is at or below so much."`
 	Goodput string          `yaml:"goodput" doc:"recovery_seconds is the time until this group has its goodput back."`
 	Share   float64         `yaml:"share" range:"0,1" default:"0.9" doc:"Share of the goodput before, that counts as recovered."`
+	Reaches config.Rate     `yaml:"reaches" doc:"reach_seconds is the time until the goodput of the group that goodput names first is so much."`
 	Before  *Window         `yaml:"before" doc:"Span that tells the goodput before. From the end of the warm-up to the event if left out."`
 }

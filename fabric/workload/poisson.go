@@ -28,17 +28,21 @@ type PoissonConfig struct {
 	Stop     frame.Time // none from here on
 	Limit    int        // at most so many flows; 0: no limit
 	Seed     uint64
+
+	Response   uint64 // bytes that the receiver answers with; 0: no answer
+	Persistent bool   // one connection for each pair of hosts; else one for each flow
 }
 
 // Poisson is open-loop traffic: flows start as a Poisson process, whatever
 // became of earlier ones.
 type Poisson struct {
-	cfg   PoissonConfig
-	r     frame.Rand
-	sum   []float64 // running sums of the weights
-	pair  []int32   // receivers of Paired
-	next  frame.Time
-	count int
+	answers pending
+	cfg     PoissonConfig
+	r       frame.Rand
+	sum     []float64 // running sums of the weights
+	pair    []int32   // receivers of Paired
+	next    frame.Time
+	count   int
 }
 
 // NewPoisson checks cfg and starts the process.
@@ -94,12 +98,15 @@ func (p *Poisson) advance() {
 }
 
 // Peek implements Source.
-func (p *Poisson) Peek() frame.Time { return p.next }
+func (p *Poisson) Peek() frame.Time { return min(p.next, p.answers.Peek()) }
 
 // Pop implements Source.
 func (p *Poisson) Pop() Flow {
+	if p.answers.Peek() <= p.next {
+		return p.answers.Pop()
+	}
 	i := p.sender()
-	f := Flow{At: p.next, Src: p.cfg.From[i], Conn: -1, Event: uint32(p.count)}
+	f := Flow{At: p.next, Src: p.cfg.From[i], Conn: p.conn(), Event: uint32(p.count)}
 	switch p.cfg.Pick {
 	case Paired:
 		f.Dst = p.pair[i]
@@ -124,5 +131,18 @@ func (p *Poisson) sender() int {
 	return min(sort.Search(len(p.sum), func(i int) bool { return p.sum[i] > u }), len(p.sum)-1)
 }
 
-// Done implements Source: open-loop traffic waits for nobody.
-func (p *Poisson) Done(frame.Time, *Flow) {}
+// conn is the number of a flow's connection.
+func (p *Poisson) conn() int32 {
+	if p.cfg.Persistent {
+		return 0
+	}
+	return -1
+}
+
+// Done implements Source: open-loop traffic waits for nobody, but what has
+// arrived may be answered.
+func (p *Poisson) Done(now frame.Time, f *Flow) {
+	if p.cfg.Response > 0 && f.Step == 0 {
+		p.answers.push(Flow{At: now, Src: f.Dst, Dst: f.Src, Bytes: p.cfg.Response, Conn: p.conn(), Event: f.Event, Step: 1})
+	}
+}

@@ -246,6 +246,34 @@ func TestPoissonPicking(t *testing.T) {
 	}
 }
 
+// What arrives is answered, once, on the connection that it came by.
+func TestPoissonAnswers(t *testing.T) {
+	p, err := NewPoisson(PoissonConfig{From: []int32{0, 1, 2}, To: []int32{0, 1, 2}, Sizes: Fixed(64_000), Rate: 1000, Stop: frame.Second, Response: 500, Persistent: true, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := p.Pop()
+	p.Done(asked.At+10, &asked)
+	back := p.Pop()
+	want := Flow{At: asked.At + 10, Src: asked.Dst, Dst: asked.Src, Bytes: 500, Event: asked.Event, Step: 1}
+	if back != want || asked.Conn != 0 {
+		t.Errorf("%+v is answered by %+v, want %+v", asked, back, want)
+	}
+	if p.Done(back.At+10, &back); p.Pop().Step != 0 {
+		t.Error("an answer was answered")
+	}
+	last := back.At
+	for at := p.Peek(); at != frame.Never; at = p.Peek() {
+		f := p.Pop()
+		if f.At != at || at < last {
+			t.Fatalf("%+v at %d after %d", f, at, last)
+		}
+		if last = at; f.Step == 0 {
+			p.Done(at+2*frame.Millisecond, &f)
+		}
+	}
+}
+
 func TestIncast(t *testing.T) {
 	p, err := NewIncast(IncastConfig{From: hosts(0, 20), To: hosts(0, 20), Fanin: 8, Total: 1003, Random: true, Rate: 1e5, Stop: 10 * frame.Millisecond, Jitter: 50 * frame.Microsecond, Seed: 5})
 	if err != nil {
