@@ -1,0 +1,32 @@
+package run
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// A quarter of the work took a minute, so three more are left.
+func TestReport(t *testing.T) {
+	var out strings.Builder
+	bars := []*progress{{name: "a", end: 100 * frame.Millisecond}, {name: "b", end: 100 * frame.Millisecond}}
+	r := &reporter{w: &out, runs: bars, began: time.Now().Add(-time.Minute)}
+	bars[0].state.Store(running)
+	bars[0].set(50*frame.Millisecond, 10_000_000)
+	if got := r.report(0); got != 10_000_000 {
+		t.Errorf("%d events", got)
+	}
+	for _, want := range []string{"0 of 2 runs done", "2.00 M events/s", "about 3m0s left", "a 50ms of 100ms"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in %q", want, out.String())
+		}
+	}
+	bars[0].state.Store(finished)
+	out.Reset()
+	r.report(10_000_000)
+	if !strings.Contains(out.String(), "1 of 2 runs done, 0.00 M events/s, about 1m0s left") {
+		t.Errorf("%q", out.String())
+	}
+}
