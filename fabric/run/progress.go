@@ -57,7 +57,7 @@ func newReporter(w io.Writer, runs []*progress) *reporter {
 			case <-r.stop:
 				return
 			case <-tick.C:
-				last = r.report(last)
+				last = r.report(last, time.Since(r.began))
 			}
 		}
 	})
@@ -70,8 +70,9 @@ func (r *reporter) close() {
 }
 
 // report writes what runs at present and when all will be done, judging by
-// the share of virtual time that is over.
-func (r *reporter) report(last uint64) (events uint64) {
+// the share of virtual time that is over and the time that it took. last is
+// the number of events at the last report.
+func (r *reporter) report(last uint64, took time.Duration) (events uint64) {
 	share, over := 0.0, 0
 	text := ""
 	for _, p := range r.runs {
@@ -88,7 +89,7 @@ func (r *reporter) report(last uint64) (events uint64) {
 	}
 	left := "?"
 	if share > 0 {
-		d := time.Duration(float64(time.Since(r.began)) * (float64(len(r.runs)) - share) / share)
+		d := time.Duration(float64(took) * (float64(len(r.runs)) - share) / share)
 		left = d.Round(time.Second).String()
 	}
 	fmt.Fprintf(r.w, "%d of %d runs done, %.2f M events/s, about %s left%s\n", over, len(r.runs), float64(events-last)/interval.Seconds()/1e6, left, text)

@@ -12,10 +12,10 @@ import (
 func TestReport(t *testing.T) {
 	var out strings.Builder
 	bars := []*progress{{name: "a", end: 100 * frame.Millisecond}, {name: "b", end: 100 * frame.Millisecond}}
-	r := &reporter{w: &out, runs: bars, began: time.Now().Add(-time.Minute)}
+	r := &reporter{w: &out, runs: bars}
 	bars[0].state.Store(running)
 	bars[0].set(50*frame.Millisecond, 10_000_000)
-	if got := r.report(0); got != 10_000_000 {
+	if got := r.report(0, time.Minute); got != 10_000_000 {
 		t.Errorf("%d events", got)
 	}
 	for _, want := range []string{"0 of 2 runs done", "2.00 M events/s", "about 3m0s left", "a 50ms of 100ms"} {
@@ -25,7 +25,7 @@ func TestReport(t *testing.T) {
 	}
 	bars[0].state.Store(finished)
 	out.Reset()
-	r.report(10_000_000)
+	r.report(10_000_000, time.Minute)
 	if !strings.Contains(out.String(), "1 of 2 runs done, 0.00 M events/s, about 1m0s left") {
 		t.Errorf("%q", out.String())
 	}
