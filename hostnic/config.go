@@ -53,6 +53,10 @@ type Config struct {
 
 	Receive ReceiveConfig
 
+	// Stack lets the NIC answer for its address and find others, on a real
+	// link; nil: it takes frames of queue pairs and flow control only.
+	Stack *StackConfig
+
 	// RTTNoise adds a random time from 0 up to it to each round-trip time that
 	// congestion control gets: what a clock that is read late does.
 	RTTNoise frame.Time
@@ -168,6 +172,9 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("nic %s: %d queue pairs are not within 0 and %d", c.Name, c.MaxQPs, maxQPs)
 	case !c.Virtual && c.Sizes != (Sizes{}):
 		return fmt.Errorf("nic %s: sizes of other simulators need virtual frames", c.Name)
+	}
+	if err := c.Stack.validate(c); err != nil {
+		return err
 	}
 	return c.Receive.validate(c)
 }

@@ -50,6 +50,8 @@ type NIC struct {
 	askAt frame.Time // not before, for want of chunks
 	slow  slowReceiver
 
+	stack *stack // nil without Config.Stack
+
 	memory     Memory
 	spareVerbs []*verbs
 
@@ -107,6 +109,9 @@ func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
 	}
 	n.flow = pfc.NewPort(flow)
 	n.slow.init(&n.cfg)
+	if cfg.Stack != nil {
+		n.stack = newStack(cfg)
+	}
 	return n, nil
 }
 
@@ -187,6 +192,9 @@ func (n *NIC) portWake(now frame.Time) frame.Time {
 // Advance implements frame.Node: timers, the end of pauses, a slow receiver.
 func (n *NIC) Advance(now frame.Time) {
 	n.drainSlow(now)
+	if n.stack != nil {
+		n.stack.advance(now, n)
+	}
 	for i, ok := n.timers.pop(now); ok; i, ok = n.timers.pop(now) {
 		n.timer(now, n.qps[i])
 	}
@@ -197,7 +205,11 @@ func (n *NIC) Advance(now frame.Time) {
 
 // TimerWake implements frame.Stepper.
 func (n *NIC) TimerWake(now frame.Time) frame.Time {
-	return max(now, min(n.timers.next(), n.flowWake(now), n.slow.due()))
+	at := min(n.timers.next(), n.flowWake(now), n.slow.due())
+	if n.stack != nil {
+		at = min(at, n.stack.due)
+	}
+	return max(now, at)
 }
 
 // flowWake returns when flow control next has something to do. What it has to

@@ -1,0 +1,225 @@
+package hostnic
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// neighbor is a station on the link that was asked for or has asked.
+type neighbor struct {
+	addr  netip.Addr
+	mac   wire.MAC
+	known bool       // mac is
+	tries uint8      // requests since the last answer
+	due   frame.Time // next request, or when the entry is given up
+}
+
+// Times of neighbours: a request each second while there is no answer, three
+// of them (RFC 4861 10: RETRANS_TIMER, MAX_MULTICAST_SOLICIT); what is known
+// is confirmed after half a minute (REACHABLE_TIME). One that did not answer is
+// forgotten after the same time, and may be asked for again.
+const (
+	neighborRetry   = frame.Second
+	neighborTries   = 3
+	neighborConfirm = 30 * frame.Second
+	maxNeighbors    = 1024
+)
+
+func (s *stack) find(a netip.Addr) *neighbor {
+	for i := range s.neighbors {
+		if s.neighbors[i].addr == a {
+			return &s.neighbors[i]
+		}
+	}
+	return nil
+}
+
+// Resolve returns the MAC address of the next hop to an address. ok is false
+// while the neighbour is being asked: the caller comes back. It returns an
+// error if the address cannot be reached or nobody answers.
+func (n *NIC) Resolve(now frame.Time, to netip.Addr) (mac wire.MAC, ok bool, err error) {
+	hop, err := n.NextHop(to)
+	if err != nil {
+		return mac, false, err
+	}
+	s := n.stack
+	nb := s.find(hop)
+	switch {
+	case nb == nil && len(s.neighbors) >= maxNeighbors:
+		return mac, false, fmt.Errorf("more than %d neighbours are known", maxNeighbors)
+	case nb == nil:
+		s.neighbors = append(s.neighbors, neighbor{addr: hop})
+		n.askNeighbor(now, &s.neighbors[len(s.neighbors)-1])
+		return mac, false, nil
+	case nb.known:
+		return nb.mac, true, nil
+	case nb.tries > neighborTries:
+		what := "ARP"
+		if !n.addr.v4 {
+			what = "neighbour discovery"
+		}
+		return mac, false, fmt.Errorf("%v does not answer %s", hop, what)
+	}
+	return mac, false, nil
+}
+
+// heard takes note of the MAC address of a neighbour. create makes an entry
+// for one that was not asked for: it is about to talk to us.
+func (n *NIC) heard(now frame.Time, a netip.Addr, mac wire.MAC, create bool) {
+	s := n.stack
+	if mac.IsZero() || mac.IsMulticast() || a == n.cfg.Addr || !s.prefix.Contains(a) {
+		return
+	}
+	nb := s.find(a)
+	if nb == nil {
+		if !create || len(s.neighbors) >= maxNeighbors {
+			return
+		}
+		s.neighbors = append(s.neighbors, neighbor{addr: a})
+		nb = &s.neighbors[len(s.neighbors)-1]
+	}
+	nb.mac, nb.known, nb.tries, nb.due = mac, true, 0, now+neighborConfirm
+	s.due = min(s.due, nb.due)
+}
+
+// advance asks again, confirms and forgets.
+func (s *stack) advance(now frame.Time, n *NIC) {
+	if now < s.due {
+		return
+	}
+	s.due = frame.Never
+	for i := 0; i < len(s.neighbors); {
+		nb := &s.neighbors[i]
+		if nb.due <= now {
+			if nb.tries > neighborTries {
+				last := len(s.neighbors) - 1
+				s.neighbors[i] = s.neighbors[last]
+				s.neighbors = s.neighbors[:last]
+				continue
+			}
+			n.askNeighbor(now, nb)
+		}
+		s.due = min(s.due, nb.due)
+		i++
+	}
+}
+
+// askNeighbor sends a request, or gives the neighbour up.
+func (n *NIC) askNeighbor(now frame.Time, nb *neighbor) {
+	nb.due = now + neighborRetry
+	if nb.tries++; nb.tries > neighborTries {
+		nb.known, nb.due = false, now+neighborConfirm
+	} else {
+		n.stack.count.Asked++
+		if n.addr.v4 {
+			n.askARP(now, nb)
+		} else {
+			n.askND(now, nb)
+		}
+	}
+	n.stack.due = min(n.stack.due, nb.due)
+}
+
+// askARP sends a request (RFC 826); a neighbour that is only confirmed is
+// asked directly (RFC 1122 2.3.2.1).
+func (n *NIC) askARP(now frame.Time, nb *neighbor) {
+	var b [wire.EthernetLen + wire.ARPLen]byte
+	eth := wire.EthernetFields{Dst: wire.BroadcastMAC, Src: n.cfg.MAC, EtherType: wire.EtherTypeARP}
+	if nb.known {
+		eth.Dst = nb.mac
+	}
+	eth.Encode(b[:])
+	arp := wire.ARPFields{Op: wire.ARPRequest, SenderMAC: n.cfg.MAC, SenderIP: n.cfg.Addr.As4(), TargetIP: nb.addr.As4()}
+	arp.Encode(b[wire.EthernetLen:])
+	n.sendLocal(now, b[:])
+}
+
+// arp answers requests for our address and learns from what is meant for us
+// (RFC 826, packet reception).
+func (n *NIC) arp(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
+	a := wire.ARP(b[m.L3:])
+	sip, tip, peer := a.SenderIP(), a.TargetIP(), a.SenderMAC()
+	ours := n.addr.v4 && n.addr.is(tip[:])
+	if peer.IsZero() || peer.IsMulticast() {
+		n.drop(r, frame.LocalUnhandled)
+		return
+	}
+	if n.addr.v4 && sip != [4]byte{} { // else a probe (RFC 5227 2.1.1)
+		n.heard(now, netip.AddrFrom4(sip), peer, ours)
+	}
+	if a.Op() != wire.ARPRequest || !ours {
+		n.pool.Free(r)
+		return
+	}
+	a.SetOp(wire.ARPReply)
+	a.SetTargetMAC(peer)
+	a.SetTargetIP(sip)
+	a.SetSenderMAC(n.cfg.MAC)
+	a.SetSenderIP(tip)
+	copy(b[0:6], peer[:])
+	copy(b[6:12], n.cfg.MAC[:])
+	n.stack.count.ARPAnswered++
+	n.queueLocal(now, r)
+}
+
+// askND multicasts a solicitation (RFC 4861 7.2.2), or sends it to the
+// neighbour that it confirms.
+func (n *NIC) askND(now frame.Time, nb *neighbor) {
+	target := nb.addr.As16()
+	dst, mac := wire.SolicitedNode(target)
+	if nb.known {
+		dst, mac = target, nb.mac
+	}
+	n.sendND(now, wire.ICMPv6NeighborSolicitation, 0, target, dst, mac, wire.NDSourceLinkLayer)
+}
+
+// sendND sends a neighbour discovery message with our MAC as its option.
+func (n *NIC) sendND(now frame.Time, typ uint8, flags uint32, target, dst [16]byte, mac wire.MAC, option uint8) {
+	var opt [wire.NDLinkLayerLen]byte
+	wire.PutNDLinkLayer(opt[:], option, n.cfg.MAC)
+	var b [wire.EthernetLen + wire.IPv6Len + wire.NDNeighborLen + wire.NDLinkLayerLen]byte
+	eth := wire.EthernetFields{Dst: mac, Src: n.cfg.MAC, EtherType: wire.EtherTypeIPv6}
+	eth.Encode(b[:])
+	nd := wire.NDFields{Type: typ, Rest: flags, Target: target, Options: opt[:]}
+	msg := b[wire.EthernetLen+wire.IPv6Len:]
+	nd.Encode(msg)
+	src := n.cfg.Addr.As16()
+	ip := wire.IPv6Fields{TrafficClass: n.cfg.DSCP[n.stack.cfg.Class] << 2, PayloadLen: uint16(len(msg)), NextHeader: wire.ProtoICMPv6, HopLimit: 255, Src: src, Dst: dst}
+	ip.Encode(b[wire.EthernetLen:])
+	wire.UpdateICMPChecksum(wire.PseudoSum6(src, dst, wire.ProtoICMPv6, len(msg)), msg)
+	n.sendLocal(now, b[:])
+}
+
+// discovery takes in a neighbour solicitation or advertisement (RFC 4861
+// 7.2.3 to 7.2.5) whose checksum is right.
+func (n *NIC) discovery(now frame.Time, r frame.Ref, b []byte, ip wire.IPv6, msg []byte) {
+	var nd wire.NDFields
+	if _, bad := nd.Decode(msg); bad != frame.Keep || ip.HopLimit() != 255 {
+		n.drop(r, frame.LocalUnhandled)
+		return
+	}
+	if nd.Type == wire.ICMPv6NeighborAdvertisement {
+		if mac, ok := nd.Options.LinkLayer(wire.NDTargetLinkLayer); ok {
+			n.heard(now, netip.AddrFrom16(nd.Target), mac, false)
+		}
+		n.pool.Free(r)
+		return
+	}
+	ours := n.addr.is(nd.Target[:])
+	source := ip.SrcAddr()
+	if mac, ok := nd.Options.LinkLayer(wire.NDSourceLinkLayer); ok && !source.IsUnspecified() {
+		n.heard(now, source, mac, ours)
+	}
+	if ours {
+		flags, dst, peer := wire.NDSolicited|wire.NDOverride, ip.Src(), wire.Ethernet(b).Src()
+		if source.IsUnspecified() { // a probe for duplicates: all nodes hear the answer
+			flags, dst, peer = wire.NDOverride, [16]byte{0: 0xff, 1: 2, 15: 1}, wire.MAC{0x33, 0x33, 0, 0, 0, 1}
+		}
+		n.stack.count.NDAnswered++
+		n.sendND(now, wire.ICMPv6NeighborAdvertisement, flags, nd.Target, dst, peer, wire.NDTargetLinkLayer)
+	}
+	n.pool.Free(r)
+}

@@ -1,0 +1,225 @@
+package hostnic
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// StackConfig lets a NIC live on a real link: it answers for its own address
+// (ARP, neighbour discovery, echo requests), finds the MAC addresses of others
+// and exchanges datagrams with them (Config.Stack). In virtual time hosts know
+// each other and have none.
+type StackConfig struct {
+	Bits    int        // length of the prefix of Config.Addr: what is on the link
+	Gateway netip.Addr // next hop of every other address; not valid: there is none
+	Port    uint16     // UDP port whose datagrams TakeDatagram gives out, and source port of those sent
+	Class   uint8      // of frames of the stack itself
+}
+
+func (c *StackConfig) validate(n *Config) error {
+	if c == nil {
+		return nil
+	}
+	prefix, err := n.Addr.Prefix(c.Bits)
+	switch {
+	case err != nil:
+		return fmt.Errorf("nic %s: %v/%d: %w", n.Name, n.Addr, c.Bits, err)
+	case c.Gateway.IsValid() && !prefix.Contains(c.Gateway):
+		return fmt.Errorf("nic %s: gateway %v is not on the link %v", n.Name, c.Gateway, prefix)
+	case c.Gateway == n.Addr:
+		return fmt.Errorf("nic %s: gateway %v is the NIC's own address", n.Name, c.Gateway)
+	case c.Class > 7:
+		return fmt.Errorf("nic %s: class %d of the stack is not within 0 and 7", n.Name, c.Class)
+	case n.Virtual:
+		return fmt.Errorf("nic %s: a stack needs real frames", n.Name)
+	}
+	return nil
+}
+
+// stack is what a NIC has for StackConfig. None of it is touched by frames of
+// queue pairs.
+type stack struct {
+	cfg       StackConfig
+	prefix    netip.Prefix
+	neighbors []neighbor
+	due       frame.Time // next timer of a neighbour
+	inbox     [inboxLen]Datagram
+	head, len int
+	ipID      uint16
+	count     StackCounts
+}
+
+// StackCounts is what the stack counted.
+type StackCounts struct {
+	ARPAnswered, NDAnswered, EchoAnswered uint64
+	Asked                                 uint64 // requests for the MAC address of a neighbour
+	DatagramsSent, DatagramsReceived      uint64
+}
+
+func newStack(c *Config) *stack {
+	prefix, _ := c.Addr.Prefix(c.Stack.Bits) // checked by validate
+	return &stack{cfg: *c.Stack, prefix: prefix, due: frame.Never}
+}
+
+// Stack returns the counters of the stack, zero without one.
+func (n *NIC) Stack() StackCounts {
+	if n.stack == nil {
+		return StackCounts{}
+	}
+	return n.stack.count
+}
+
+// NextHop returns the neighbour by which an address is reached: itself on the
+// link, else the gateway.
+func (n *NIC) NextHop(to netip.Addr) (netip.Addr, error) {
+	switch s := n.stack; {
+	case s == nil:
+		return netip.Addr{}, fmt.Errorf("nic %s: it has no stack", n.cfg.Name)
+	case to.Is4() != n.cfg.Addr.Is4():
+		return netip.Addr{}, fmt.Errorf("%v is not of the address family of %v", to, n.cfg.Addr)
+	case to == n.cfg.Addr:
+		return netip.Addr{}, fmt.Errorf("%v is the address of this host itself", to)
+	case s.prefix.Contains(to):
+		return to, nil
+	case s.cfg.Gateway.IsValid():
+		return s.cfg.Gateway, nil
+	default:
+		return netip.Addr{}, fmt.Errorf("%v is not on the link %v, and there is no gateway", to, s.prefix)
+	}
+}
+
+// local takes in a frame that is not of RoCEv2.
+func (n *NIC) local(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
+	if dst := wire.Ethernet(b).DstUint64(); dst != n.mac && m.Flags&frame.IsMulticast == 0 {
+		n.drop(r, frame.ForeignMAC)
+		return
+	}
+	const not = frame.HasTunnel | frame.IsFragment | frame.Chained | frame.Truncated | frame.HasRoCE
+	switch {
+	case m.Flags&not != 0:
+		n.drop(r, frame.LocalUnhandled)
+	case m.Flags&frame.IsARP != 0:
+		n.arp(now, r, m, b)
+	case m.Flags&frame.HasIPv4 != 0 && n.addr.v4:
+		n.local4(now, r, m, b)
+	case m.Flags&frame.HasIPv6 != 0 && !n.addr.v4:
+		n.local6(now, r, m, b)
+	default:
+		n.drop(r, frame.LocalUnhandled)
+	}
+}
+
+func (n *NIC) local4(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
+	ip := wire.IPv4(b[m.L3:])
+	end := int(m.L3) + int(ip.TotalLen())
+	if m.Flags&frame.IsMulticast != 0 || !n.addr.is(b[m.L3+16:]) || end > len(b) {
+		n.drop(r, frame.LocalUnhandled)
+		return
+	}
+	body := b[m.L4:end]
+	switch m.Proto {
+	case wire.ProtoICMP:
+		n.echo4(now, r, b, ip, body)
+	case wire.ProtoUDP:
+		n.datagram(now, r, ip.SrcAddr(), wire.PseudoSum4(ip.Src(), ip.Dst(), wire.ProtoUDP, len(body)), body)
+	default:
+		n.drop(r, frame.LocalUnhandled)
+	}
+}
+
+// echo4 answers an echo request (RFC 1122 3.2.2.6). A damaged one is not
+// answered: that would make it look whole.
+func (n *NIC) echo4(now frame.Time, r frame.Ref, b []byte, ip wire.IPv4, msg []byte) {
+	if wire.ICMP(msg).Type() != wire.ICMPEcho || wire.Checksum(msg) != 0 {
+		n.drop(r, frame.LocalUnhandled)
+		return
+	}
+	src, dst := ip.Src(), ip.Dst()
+	ip.SetSrc(dst)
+	ip.SetDst(src)
+	ip.SetTTL(64)
+	ip.UpdateChecksum()
+	msg[0] = wire.ICMPEchoReply
+	wire.UpdateICMPChecksum(0, msg)
+	n.stack.count.EchoAnswered++
+	n.turn(now, r, b)
+}
+
+func (n *NIC) local6(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
+	ip := wire.IPv6(b[m.L3:])
+	end := int(m.L3) + wire.IPv6Len + int(ip.PayloadLen())
+	if end > len(b) {
+		n.drop(r, frame.LocalUnhandled)
+		return
+	}
+	body := b[m.L4:end]
+	switch ours := n.addr.is(b[m.L3+24:]); {
+	case m.Proto == wire.ProtoICMPv6:
+		n.icmp6(now, r, b, ip, body, ours)
+	case m.Proto == wire.ProtoUDP && ours:
+		n.datagram(now, r, ip.SrcAddr(), wire.PseudoSum6(ip.Src(), ip.Dst(), wire.ProtoUDP, len(body)), body)
+	default:
+		n.drop(r, frame.LocalUnhandled)
+	}
+}
+
+func (n *NIC) icmp6(now frame.Time, r frame.Ref, b []byte, ip wire.IPv6, msg []byte, ours bool) {
+	src, dst := ip.Src(), ip.Dst()
+	if wire.SegmentChecksum(wire.PseudoSum6(src, dst, wire.ProtoICMPv6, len(msg)), msg) != 0 {
+		n.drop(r, frame.LocalUnhandled)
+		return
+	}
+	switch {
+	case msg[0] == wire.ICMPv6Echo && ours:
+		ip.SetSrc(dst)
+		ip.SetDst(src)
+		ip.SetHopLimit(64)
+		msg[0] = wire.ICMPv6EchoReply
+		wire.UpdateICMPChecksum(wire.PseudoSum6(dst, src, wire.ProtoICMPv6, len(msg)), msg)
+		n.stack.count.EchoAnswered++
+		n.turn(now, r, b)
+	case msg[0] == wire.ICMPv6NeighborSolicitation || msg[0] == wire.ICMPv6NeighborAdvertisement:
+		n.discovery(now, r, b, ip, msg)
+	default:
+		n.drop(r, frame.LocalUnhandled)
+	}
+}
+
+// turn sends a frame back to the station that it came from.
+func (n *NIC) turn(now frame.Time, r frame.Ref, b []byte) {
+	copy(b[0:6], b[6:12])
+	copy(b[6:12], n.cfg.MAC[:])
+	n.queueLocal(now, r)
+}
+
+// queueLocal queues a frame of the stack, with the replies of queue pairs.
+func (n *NIC) queueLocal(now frame.Time, r frame.Ref) {
+	if !n.up {
+		n.drop(r, frame.QueueFlush)
+		return
+	}
+	class := n.stack.cfg.Class
+	m := n.arena.Meta(r)
+	m.Wire, m.Class = uint32(m.Len), class
+	n.acks[class].Push(n.arena, r)
+	n.ackReady |= 1 << class
+	n.touch(now)
+}
+
+// sendLocal queues a copy of the frame b, padded to what a real link carries.
+func (n *NIC) sendLocal(now frame.Time, b []byte) bool {
+	r := n.pool.Alloc()
+	if r == frame.Nil {
+		n.count.Drops[frame.ArenaExhausted]++
+		return false
+	}
+	m := n.arena.Reset(r)
+	m.Len = uint16(max(len(b), wire.MinFrame))
+	to := n.arena.Bytes(r)
+	clear(to[copy(to, b):])
+	n.queueLocal(now, r)
+	return true
+}
