@@ -1,0 +1,175 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/hostnic"
+	inband "github.com/gswitch/gswitch/int"
+	"github.com/gswitch/gswitch/scheduler"
+	"github.com/gswitch/gswitch/transport"
+)
+
+// Config of an agent. The NIC must have a stack on Port.
+type Config struct {
+	NIC       hostnic.Config
+	INT       *inband.Profile // units of HPCC's telemetry; nil: the default ones
+	Transport transport.Config
+	Sessions  int // most that are open for others; 0 = 256
+}
+
+// Agent is a host. Like every node it is stepped by one goroutine, which also
+// calls its other methods.
+type Agent struct {
+	cfg   Config
+	nic   *hostnic.NIC
+	arena *frame.Arena
+	slots []slot // by the low bits of the queue pair's number
+	rand  frame.Rand
+
+	transfers []*Transfer
+	sessions  []*session
+	serving   *Region
+	due       frame.Time
+
+	gram hostnic.Datagram
+	done [64]hostnic.Completion
+	out  [messageLen]byte
+
+	// Late is how long after its instant on the emulated link each frame left
+	// the NIC: what a worker that came late did to the pacing.
+	Late scheduler.Histogram
+	// BadDatagrams is how many could not be read.
+	BadDatagrams uint64
+}
+
+// slot is whose a queue pair is.
+type slot struct {
+	qpn uint32
+	t   *Transfer
+	s   *session
+}
+
+// maxQPs of an agent: a power of two.
+const maxQPs = 1024
+
+// New returns an agent that serves nothing yet.
+func New(cfg *Config, pool *frame.Pool) (*Agent, error) {
+	c := *cfg
+	c.NIC.MaxQPs = maxQPs
+	if c.Sessions == 0 {
+		c.Sessions = 256
+	}
+	if c.NIC.Stack == nil || c.NIC.Stack.Port != Port {
+		return nil, fmt.Errorf("agent %s: its NIC has no stack on port %d", c.NIC.Name, Port)
+	}
+	if err := c.Transport.Validate(); err != nil {
+		return nil, fmt.Errorf("agent %s: %w", c.NIC.Name, err)
+	}
+	nic, err := hostnic.New(&c.NIC, pool)
+	if err != nil {
+		return nil, err
+	}
+	c.NIC = nic.Config()
+	return &Agent{cfg: c, nic: nic, arena: pool.Arena, slots: make([]slot, maxQPs), rand: frame.NewRand(c.NIC.Seed), due: frame.Never}, nil
+}
+
+// NIC returns the agent's NIC, to be read.
+func (a *Agent) NIC() *hostnic.NIC { return a.nic }
+
+// Receive implements frame.Node.
+func (a *Agent) Receive(now frame.Time, port uint16, v []frame.Ref) {
+	a.nic.Receive(now, port, v)
+	a.collect(now)
+}
+
+// Transmit implements frame.Node.
+func (a *Agent) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
+	n := a.nic.Transmit(now, port, out)
+	for _, r := range out[:n] {
+		a.Late.Observe(now - a.arena.Meta(r).Depart)
+	}
+	return n
+}
+
+// Advance implements frame.Node.
+func (a *Agent) Advance(now frame.Time) {
+	a.nic.Advance(now)
+	a.collect(now)
+	if now < a.due {
+		return
+	}
+	a.due = frame.Never
+	for i := 0; i < len(a.transfers); i++ {
+		if t := a.transfers[i]; t.due <= now {
+			a.step(now, t)
+		}
+	}
+	for i := 0; i < len(a.sessions); i++ {
+		if s := a.sessions[i]; s.due <= now {
+			a.stepSession(now, s)
+		}
+	}
+	a.transfers = slices.DeleteFunc(a.transfers, func(t *Transfer) bool { return t.State == Ended })
+	a.sessions = slices.DeleteFunc(a.sessions, func(s *session) bool { return s.gone })
+	for _, t := range a.transfers {
+		a.due = min(a.due, t.due)
+	}
+	for _, s := range a.sessions {
+		a.due = min(a.due, s.due)
+	}
+}
+
+// Wake implements frame.Node.
+func (a *Agent) Wake(now frame.Time) frame.Time { return min(a.nic.Wake(now), a.due) }
+
+// SetLink implements frame.Node.
+func (a *Agent) SetLink(now frame.Time, port uint16, up bool) { a.nic.SetLink(now, port, up) }
+
+// collect takes what the NIC has for us.
+func (a *Agent) collect(now frame.Time) {
+	for a.nic.Completed() > 0 {
+		for i := range a.done[:a.nic.TakeCompletions(a.done[:])] {
+			c := &a.done[i]
+			switch s := &a.slots[c.QPN&(maxQPs-1)]; {
+			case s.qpn != c.QPN:
+			case s.t != nil:
+				a.completed(now, s.t, c)
+			case s.s != nil:
+				s.s.completed(c)
+			}
+		}
+	}
+	// After the completions: Close comes after the last message.
+	for a.nic.TakeDatagram(&a.gram) {
+		a.datagram(now, &a.gram)
+	}
+}
+
+func (a *Agent) datagram(now frame.Time, d *hostnic.Datagram) {
+	var m message
+	if m.decode(d.Data[:d.Len]) != nil || d.Port != Port {
+		a.BadDatagrams++
+		return
+	}
+	switch m.kind {
+	case request:
+		a.requested(now, d, &m)
+	case closing:
+		a.asked(now, d, &m)
+	default:
+		for _, t := range a.transfers {
+			if t.id == m.id && t.To == d.From {
+				a.answered(now, t, &m)
+				return
+			}
+		}
+	}
+}
+
+// wakeBy makes Advance look again at the given instant.
+func (a *Agent) wakeBy(t frame.Time) { a.due = min(a.due, t) }
+
+// Counts returns the sessions that are open for others, and the transfers.
+func (a *Agent) Counts() (sessions, transfers int) { return len(a.sessions), len(a.transfers) }

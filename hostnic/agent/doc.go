@@ -1,0 +1,41 @@
+// Package agent is a host as a node without I/O: a NIC (package hostnic) with
+// a connection manager, so that a queue pair can be opened at an address, and
+// with transfers, which open one, move messages over it and measure them.
+//
+//	Agent      the node: frames go to the NIC; datagrams and completions come
+//	           from it (agent.go)
+//	Transfer   the active end: resolve, ask, connect, post, close (transfer.go)
+//	session    the passive end (session.go)
+//	Watch      what acknowledgements told on the way (watch.go)
+//
+// # Connection manager
+//
+// It is an exchange of UDP datagrams on Port at both ends, much shorter than
+// that of InfiniBand's CM on QP 1 (IBTA chapter 12), whose parameters mostly
+// have no meaning here:
+//
+//	active            passive
+//	Request    ->                 queue pair, first PSN, service, formats
+//	           <-      Accept     queue pair, memory region
+//	           <-      Reject     reason
+//	   frames of the queue pairs, both ways
+//	Close      ->
+//	           <-      Closed     what was received, and whether it was right
+//
+// The active end repeats what is not answered. The passive end remembers the
+// exchange by address and the active end's 64-bit number, so an answer that
+// was lost is given again. There is no third step: data of the active end says
+// that Accept arrived. A datagram is 88 bytes, big-endian:
+//
+//	 0  "gcm1"             24  payload of a full frame   48  bytes received
+//	 4  kind               28  cap, packets              56  messages received
+//	 5  service            32  R_key                     64  frames not as sent
+//	 6  recovery           36  class                     72  congestion control,
+//	 7  telemetry          37  reason                        16 bytes, 0 after it
+//	 8  number             38  0
+//	16  queue pair         40  bytes of a message, of the
+//	20  first PSN              region, or written to it
+//
+// Numbers are drawn from the seed of the NIC's configuration. There is no
+// authentication, as there is none in RoCEv2.
+package agent

@@ -1,0 +1,248 @@
+package agent
+
+import (
+	"net/netip"
+
+	"github.com/gswitch/gswitch/cc"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/hostnic"
+	inband "github.com/gswitch/gswitch/int"
+	"github.com/gswitch/gswitch/transport"
+)
+
+// Region is the memory that an agent serves to others.
+type Region struct {
+	Data []byte
+	rkey uint32
+}
+
+// Session is what a session shows.
+type Session struct {
+	ID                       uint64
+	Peer                     netip.Addr
+	QPN, Remote              uint32
+	Service                  Service
+	Size                     uint64     // bytes of a message
+	Opened, First, Last      frame.Time // when it was opened; when payload first and last arrived, 0 never
+	Bytes, Messages, Corrupt uint64     // payload received; frames that are not as sent
+	Closed                   bool
+}
+
+// session is the passive end of a connection.
+type session struct {
+	Session
+	answer  message // Accept, then Closed
+	region  *Region // of Memory
+	written uint64  // bytes of the region that the other end says it wrote
+	checked uint64  // of them, compared with the pattern
+	seen    uint64  // frames when it was last looked at
+	since   frame.Time
+	due     frame.Time
+	gone    bool
+}
+
+const (
+	// A session whose other end is silent for so long is closed.
+	sessionIdle = 60 * frame.Second
+	sessionLook = frame.Second
+	// A session is remembered after its end, to answer Close again.
+	sessionAfter = 10 * frame.Second
+	// checkAtOnce is how much of the region is compared in one step.
+	checkAtOnce = 256 << 10
+)
+
+// Serve lets others open queue pairs here; nil: no longer. Those that are open
+// stay. The memory is the agent's until the agent is gone.
+func (a *Agent) Serve(r *Region) error {
+	if r == nil {
+		a.serving = nil
+		return nil
+	}
+	rkey, err := a.nic.Memory().Register(0, r.Data, hostnic.RemoteRead|hostnic.RemoteWrite|hostnic.RemoteAtomic)
+	if err != nil {
+		return err
+	}
+	a.serving = &Region{r.Data, rkey}
+	return nil
+}
+
+// Serving reports whether others may open queue pairs.
+func (a *Agent) Serving() bool { return a.serving != nil }
+
+// Sessions appends the sessions, with those that ended in the last seconds.
+func (a *Agent) Sessions(out []Session) []Session {
+	for _, s := range a.sessions {
+		out = append(out, s.Session)
+	}
+	return out
+}
+
+func (a *Agent) find(from netip.Addr, id uint64) *session {
+	for _, s := range a.sessions {
+		if s.Peer == from && s.ID == id {
+			return s
+		}
+	}
+	return nil
+}
+
+// requested answers a Request.
+func (a *Agent) requested(now frame.Time, d *hostnic.Datagram, m *message) {
+	s := a.find(d.From, m.id)
+	if s == nil {
+		var why reason
+		if s, why = a.open(now, d, m); why != 0 {
+			a.reply(now, d.From, &message{kind: reject, id: m.id, reason: why})
+			return
+		}
+	}
+	a.reply(now, d.From, &s.answer)
+}
+
+func (a *Agent) reply(now frame.Time, to netip.Addr, m *message) {
+	m.encode(&a.out)
+	// What cannot be sent is asked for again.
+	_ = a.nic.SendDatagram(now, to, Port, a.out[:])
+}
+
+// open makes a session.
+func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session, reason) {
+	switch {
+	case a.serving == nil && m.service != Probe:
+		return nil, notServing
+	case int(m.payload) != a.cfg.NIC.Payload:
+		return nil, otherPayload
+	case len(a.sessions) >= a.cfg.Sessions:
+		return nil, noRoom
+	case m.service == Memory && m.size > uint64(len(a.serving.Data)):
+		return nil, smallRegion
+	case m.telemetry > uint8(inband.INTMD) || m.recovery > uint8(transport.TCP):
+		return nil, unknownFormat
+	}
+	mac, ok, err := a.nic.Resolve(now, d.From)
+	if err != nil || !ok {
+		return nil, noRoom
+	}
+	algorithm, err := cc.Factory(m.cc, nil)
+	if err != nil {
+		return nil, unknownFormat
+	}
+	s := &session{Session: Session{ID: m.id, Peer: d.From, Remote: m.qpn, Service: m.service, Size: m.size, Opened: now}, since: now, due: now + sessionLook}
+	cfg := hostnic.QPConfig{RemoteAddr: d.From, RemoteMAC: mac, Class: m.class, Transport: a.cfg.Transport, CC: algorithm,
+		INT: inband.Mode(m.telemetry), INTProfile: a.cfg.INT, InitialPSN: m.psn}
+	cfg.Transport.Mode, cfg.Transport.Cap = transport.Mode(m.recovery), m.cap
+	if m.service == Memory {
+		cfg.Verbs = &hostnic.VerbsConfig{Retries: memoryRetries}
+		s.region = a.serving
+	} else {
+		cfg.Place = a.placer(s)
+	}
+	if s.QPN, err = a.nic.OpenQP(now, &cfg); err != nil {
+		return nil, noRoom
+	}
+	if err := a.nic.ConnectQP(now, s.QPN, m.qpn); err != nil {
+		_ = a.nic.CloseQP(now, s.QPN)
+		return nil, noRoom
+	}
+	a.slots[s.QPN&(maxQPs-1)] = slot{qpn: s.QPN, s: s}
+	s.answer = message{kind: accept, service: m.service, id: m.id, qpn: s.QPN, psn: m.psn, payload: m.payload, class: m.class}
+	if m.service == Memory {
+		s.answer.rkey, s.answer.size = a.serving.rkey, uint64(len(a.serving.Data))
+	}
+	a.sessions = append(a.sessions, s)
+	a.wakeBy(s.due)
+	return s, 0
+}
+
+// placer compares what arrives with the pattern: packets of messages of equal
+// size, each of which begins it anew.
+func (a *Agent) placer(s *session) func(uint32, uint64, []byte) {
+	mtu := uint64(a.cfg.NIC.Payload)
+	packets := max(1, (s.Size+mtu-1)/mtu)
+	return func(_ uint32, packet uint64, payload []byte) {
+		s.Bytes += uint64(len(payload))
+		if !Matches(payload, packet%packets*mtu) {
+			s.Corrupt++
+		}
+	}
+}
+
+func (s *session) completed(c *hostnic.Completion) {
+	if c.Op != hostnic.RecvDone || c.Status != hostnic.StatusOK {
+		return
+	}
+	if s.First == 0 {
+		s.First = c.Start
+	}
+	s.Messages, s.Last = s.Messages+1, c.End
+}
+
+// asked answers Close. A session that is not known was closed long ago.
+func (a *Agent) asked(now frame.Time, d *hostnic.Datagram, m *message) {
+	s := a.find(d.From, m.id)
+	switch {
+	case s == nil:
+		a.reply(now, d.From, &message{kind: closed, id: m.id})
+	case s.Closed:
+		a.reply(now, d.From, &s.answer)
+	case s.region != nil && m.size > 0:
+		// Compare what it wrote, a piece at a time, before the answer.
+		s.written = min(m.size, s.Size)
+		s.due = now
+		a.wakeBy(now)
+	default:
+		a.endSession(now, s)
+	}
+}
+
+// checkRegion compares a piece of the region with the pattern.
+func (a *Agent) checkRegion(now frame.Time, s *session) {
+	end := min(s.written, s.checked+checkAtOnce)
+	if !Matches(s.region.Data[s.checked:end], s.checked) {
+		s.Corrupt++
+	}
+	if s.checked = end; end == s.written {
+		s.Bytes = s.written
+		a.endSession(now, s)
+	}
+}
+
+// endSession closes a session and tells the other end what was received.
+func (a *Agent) endSession(now frame.Time, s *session) {
+	if !s.Closed {
+		a.release(now, s.QPN)
+		s.Closed = true
+	}
+	s.answer = message{kind: closed, id: s.ID, bytes: s.Bytes, messages: s.Messages, corrupt: s.Corrupt}
+	s.due = now + sessionAfter
+	a.wakeBy(s.due)
+	a.reply(now, s.Peer, &s.answer)
+}
+
+func (a *Agent) release(now frame.Time, qpn uint32) {
+	a.slots[qpn&(maxQPs-1)] = slot{} // what is flushed is nobody's
+	// It is open: nobody else closes it.
+	_ = a.nic.CloseQP(now, qpn)
+}
+
+// stepSession looks after a session.
+func (a *Agent) stepSession(now frame.Time, s *session) {
+	switch {
+	case s.Closed:
+		s.gone = true
+		return
+	case s.written > 0:
+		s.due = now
+		a.checkRegion(now, s)
+		return
+	}
+	s.due = now + sessionLook
+	if v, err := a.nic.QP(s.QPN); err == nil {
+		if f := v.Stats.RxFrames + v.Stats.Acks; f != s.seen {
+			s.seen, s.since = f, now
+		}
+	}
+	if now-s.since >= sessionIdle {
+		a.endSession(now, s)
+	}
+}

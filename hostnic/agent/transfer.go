@@ -1,0 +1,316 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/gswitch/gswitch/cc"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/hostnic"
+	inband "github.com/gswitch/gswitch/int"
+	"github.com/gswitch/gswitch/transport"
+)
+
+// Transfer is messages from here to another host, and what became of them. It
+// belongs to the agent from Start until State is Ended.
+type Transfer struct {
+	To       netip.Addr
+	Service  Service
+	Verb     hostnic.Verb // of Memory: Write or Read
+	Size     uint64       // bytes of a message
+	Count    int          // messages
+	Depth    int          // of them under way at once
+	Interval frame.Time   // between the posting of two messages, at least
+	Data     []byte       // Size bytes: what is sent, or where Read puts what it got
+	CC       string       // of both directions, as cc registers it
+	New      func(*cc.Env) cc.Algorithm
+	Limit    float64 // bit/s at which to send at most, 0 none
+	Class    uint8
+	INT      inband.Mode
+	Trace    bool // keep the path of each message
+	Recovery transport.Mode
+	Cap      uint32 // packets in flight at most, 0 none
+
+	State   State
+	Err     error
+	Local   uint32 // queue pairs
+	Remote  uint32
+	Started frame.Time
+	Asked   frame.Time // when Request was first sent
+	Opened  frame.Time // when Accept arrived
+	Over    frame.Time // when it ended
+	Posted  int
+	Samples []Sample      // of the messages that are done, in order
+	Paths   []inband.Path // with Trace: of the acknowledgement that ended each message
+	Watch   Watch
+	// What the other end received: of Messages and Probe; of Write, compared in
+	// its memory.
+	Received Received
+	// Sent is what the queue pair counted.
+	Sent hostnic.QPStats
+	Rtx  uint64 // frames sent again
+
+	id       uint64
+	due      frame.Time
+	tries    int
+	nextPost frame.Time
+	progress frame.Time
+	rkey     uint32
+	psn      uint32
+	heard    uint64 // acknowledgements and frames so far
+	abort    bool
+}
+
+// Sample is one message.
+type Sample struct {
+	Start, End frame.Time
+	RTT        frame.Time // the last one that an acknowledgement gave until then
+}
+
+// Received is what the other end of a transfer says it received.
+type Received struct {
+	Bytes, Messages, Corrupt uint64
+}
+
+// State of a transfer.
+type State uint8
+
+const (
+	Connecting State = iota
+	Running
+	Closing
+	Ended
+)
+
+// String returns the name of the state.
+func (s State) String() string {
+	return [...]string{"connecting", "running", "closing", "ended"}[s&3]
+}
+
+const (
+	retry         = 250 * frame.Millisecond
+	resolving     = 10 * frame.Millisecond // between looks at whether a neighbour has answered
+	maxTries      = 12
+	stall         = 10 * frame.Second // without progress
+	look          = 100 * frame.Millisecond
+	memoryRetries = 100 // timeouts in a row that end an RDMA connection
+)
+
+// Start begins a transfer. It returns an error, and does not begin, if its
+// parameters cannot be meant.
+func (a *Agent) Start(now frame.Time, t *Transfer) error {
+	switch {
+	case t.Count <= 0 || t.Depth <= 0:
+		return fmt.Errorf("%d messages, %d at once: both must be positive", t.Count, t.Depth)
+	case uint64(len(t.Data)) != t.Size:
+		return fmt.Errorf("%d bytes of data for messages of %d", len(t.Data), t.Size)
+	case len(t.CC) > ccLen:
+		return fmt.Errorf("congestion control %q: the name is longer than %d letters", t.CC, ccLen)
+	}
+	if _, err := a.nic.NextHop(t.To); err != nil {
+		return err
+	}
+	t.id, t.Started, t.due = a.rand.Uint64(), now, now
+	t.Samples = slices.Grow(t.Samples, t.Count)
+	a.transfers = append(a.transfers, t)
+	a.wakeBy(now)
+	return nil
+}
+
+// Abort ends a transfer before its time: what is under way is given up.
+func (a *Agent) Abort(now frame.Time, t *Transfer) {
+	if t.State != Ended && slices.Contains(a.transfers, t) {
+		t.abort, t.due = true, now
+		a.wakeBy(now)
+	}
+}
+
+// Transfers appends the transfers that have not ended.
+func (a *Agent) Transfers(out []*Transfer) []*Transfer { return append(out, a.transfers...) }
+
+// step does what is due.
+func (a *Agent) step(now frame.Time, t *Transfer) {
+	switch {
+	case t.abort:
+		t.abort = false
+		a.finish(now, t, errors.New("it was ended before it was done"))
+	case t.State == Connecting:
+		a.connect(now, t)
+	case t.State == Running:
+		a.run(now, t)
+	case t.State == Closing:
+		a.disconnect(now, t)
+	}
+}
+
+// connect resolves the address, opens the queue pair and asks.
+func (a *Agent) connect(now frame.Time, t *Transfer) {
+	if t.Local == 0 {
+		mac, ok, err := a.nic.Resolve(now, t.To)
+		if err == nil && !ok {
+			t.due = now + resolving
+			return
+		}
+		if err == nil {
+			cfg := hostnic.QPConfig{RemoteAddr: t.To, RemoteMAC: mac, Class: t.Class, Transport: a.cfg.Transport,
+				CC: t.watched(a), INT: t.INT, INTProfile: a.cfg.INT, InitialPSN: uint32(a.rand.Uint64()) & 0xffffff}
+			cfg.Transport.Mode, cfg.Transport.Cap = t.Recovery, t.Cap
+			if t.Service == Memory {
+				cfg.Verbs = &hostnic.VerbsConfig{Retries: memoryRetries}
+			}
+			t.Local, err = a.nic.OpenQP(now, &cfg)
+			t.psn = cfg.InitialPSN
+		}
+		if err != nil {
+			a.finish(now, t, err)
+			return
+		}
+		a.slots[t.Local&(maxQPs-1)] = slot{qpn: t.Local, t: t}
+		t.Asked = now
+	}
+	if t.tries++; t.tries > maxTries {
+		a.finish(now, t, fmt.Errorf("%v does not answer on UDP port %d: is ghost running there?", t.To, Port))
+		return
+	}
+	a.reply(now, t.To, &message{kind: request, service: t.Service, recovery: uint8(t.Recovery), telemetry: uint8(t.INT), class: t.Class,
+		id: t.id, qpn: t.Local, psn: t.psn, payload: uint32(a.cfg.NIC.Payload), cap: t.Cap, size: t.Size, cc: t.CC})
+	t.due = now + retry
+}
+
+func (t *Transfer) watched(a *Agent) func(*cc.Env) cc.Algorithm {
+	perByte := 8e9 / float64(a.cfg.NIC.Rate)
+	return func(env *cc.Env) cc.Algorithm {
+		return &watched{Algorithm: t.New(env), watch: &t.Watch, limit: t.Limit, perByte: perByte}
+	}
+}
+
+// answered takes in an answer of the passive end.
+func (a *Agent) answered(now frame.Time, t *Transfer, m *message) {
+	switch {
+	case m.kind == reject && t.State == Connecting:
+		a.finish(now, t, fmt.Errorf("%v refuses: %v", t.To, m.reason))
+	case m.kind == accept && t.State == Connecting && t.Local != 0:
+		if err := a.nic.ConnectQP(now, t.Local, m.qpn); err != nil {
+			a.finish(now, t, err)
+			return
+		}
+		t.State, t.Remote, t.rkey, t.Opened, t.progress = Running, m.qpn, m.rkey, now, now
+		a.run(now, t)
+		a.wakeBy(t.due)
+	case m.kind == closed && t.State == Closing:
+		t.Received = Received{m.bytes, m.messages, m.corrupt}
+		a.end(t, now)
+	}
+}
+
+// run posts what may be posted, and sees whether the other end is alive.
+func (a *Agent) run(now frame.Time, t *Transfer) {
+	t.due = now + look
+	for t.Posted < t.Count && t.Posted-len(t.Samples) < t.Depth {
+		if now < t.nextPost {
+			t.due = min(t.due, t.nextPost)
+			break
+		}
+		if err := a.post(now, t); err != nil {
+			a.finish(now, t, err)
+			return
+		}
+		t.Posted++
+		t.nextPost = max(t.nextPost, now) + t.Interval
+	}
+	v, err := a.nic.QP(t.Local)
+	if err != nil {
+		a.finish(now, t, err)
+		return
+	}
+	if seen := v.Stats.Acks + v.Stats.RxFrames; seen != t.heard || t.Posted == len(t.Samples) {
+		t.heard, t.progress = seen, now
+	} else if now-t.progress >= stall {
+		a.finish(now, t, fmt.Errorf("%v has not answered for %v: is it still there?", t.To, (now-t.progress).Duration().Round(1e8)))
+	}
+}
+
+func (a *Agent) post(now frame.Time, t *Transfer) error {
+	id := uint64(t.Posted)
+	if t.Service == Memory {
+		return a.nic.Post(now, t.Local, &hostnic.WorkRequest{ID: id, Verb: t.Verb, Local: t.Data, RKey: t.rkey})
+	}
+	return a.nic.SendBytes(now, t.Local, t.Data, id)
+}
+
+// completed takes in the end of a message of ours.
+func (a *Agent) completed(now frame.Time, t *Transfer, c *hostnic.Completion) {
+	if t.State != Running || c.Op == hostnic.RecvDone {
+		// The end of a transfer that was given up, or a message of the other end.
+		return
+	}
+	if c.Status != hostnic.StatusOK {
+		a.finish(now, t, fmt.Errorf("message %d: %v", c.ID, statusText(c.Status)))
+		return
+	}
+	s := Sample{Start: c.Start, End: c.End, RTT: t.Watch.LastRTT}
+	t.Samples = append(t.Samples, s)
+	if t.Trace {
+		t.Paths = append(t.Paths, t.Watch.Path)
+	}
+	if len(t.Samples) < t.Count {
+		t.due = now
+		a.wakeBy(now)
+		return
+	}
+	t.State, t.tries, t.due = Closing, 0, now
+	a.wakeBy(now)
+}
+
+func statusText(s hostnic.Status) string {
+	switch s {
+	case hostnic.StatusRemote:
+		return "the other end refused access to its memory"
+	case hostnic.StatusInvalid:
+		return "the other end refused the request as invalid"
+	case hostnic.StatusRetries:
+		return "no answer, too many times"
+	case hostnic.StatusFlushed:
+		return "given up, since the queue pair failed"
+	}
+	return fmt.Sprintf("status %d", s)
+}
+
+// disconnect asks the other end what it received.
+func (a *Agent) disconnect(now frame.Time, t *Transfer) {
+	if t.tries++; t.tries > maxTries {
+		t.Err = fmt.Errorf("%v does not say what it received", t.To)
+		a.end(t, now)
+		return
+	}
+	m := message{kind: closing, id: t.id}
+	if t.Service == Memory && t.Verb == hostnic.Write {
+		m.size = t.Size
+	}
+	a.reply(now, t.To, &m)
+	t.due = now + retry
+}
+
+// finish ends a transfer that failed. The other end is told once; it finds out
+// by itself if that gets lost.
+func (a *Agent) finish(now frame.Time, t *Transfer, err error) {
+	t.Err = err
+	if t.Remote != 0 {
+		a.reply(now, t.To, &message{kind: closing, id: t.id})
+	}
+	a.end(t, now)
+}
+
+// end closes the queue pair and lets go of the transfer.
+func (a *Agent) end(t *Transfer, now frame.Time) {
+	if t.Local != 0 {
+		if v, err := a.nic.QP(t.Local); err == nil {
+			t.Sent, t.Rtx = v.Stats, v.Retransmitted
+		}
+		a.release(now, t.Local)
+	}
+	t.State, t.Over, t.due = Ended, now, now
+	a.wakeBy(now)
+}

@@ -1,0 +1,70 @@
+package agent
+
+import (
+	"github.com/gswitch/gswitch/cc"
+	"github.com/gswitch/gswitch/frame"
+	inband "github.com/gswitch/gswitch/int"
+	"github.com/gswitch/gswitch/scheduler"
+)
+
+// Watch is what the acknowledgements of a queue pair told.
+type Watch struct {
+	RTT     scheduler.Histogram // without the time that a frame itself takes on the first link
+	MinRTT  frame.Time
+	LastRTT frame.Time
+	Path    inband.Path // of the last frame that brought telemetry
+	Queues  [inband.MaxHops]QueueWatch
+	CEs     uint64
+}
+
+// QueueWatch is what one hop of the path had queued when frames left it.
+type QueueWatch struct {
+	Bytes scheduler.Histogram // of bytes, in place of nanoseconds
+	Max   uint64
+}
+
+// watched is a congestion control whose feedback is noted, and whose rate is
+// bounded.
+type watched struct {
+	cc.Algorithm
+	watch   *Watch
+	limit   float64 // bit/s, 0 none
+	perByte float64 // ns on the first link
+}
+
+func (w *watched) OnAck(f *cc.Feedback) {
+	o := w.watch
+	if f.RTT > 0 {
+		rtt := max(0, f.RTT-frame.Time(float64(f.Bytes)*w.perByte))
+		o.RTT.Observe(rtt)
+		if o.LastRTT = rtt; o.MinRTT == 0 || rtt < o.MinRTT {
+			o.MinRTT = rtt
+		}
+	}
+	if f.CE {
+		o.CEs++
+	}
+	if p := f.Path; p != nil {
+		o.Path = *p
+		for i := range p.N {
+			q := &o.Queues[i]
+			q.Bytes.Observe(frame.Time(p.Hops[i].Q))
+			q.Max = max(q.Max, p.Hops[i].Q)
+		}
+	}
+	w.Algorithm.OnAck(f)
+}
+
+func (w *watched) Rate() float64 {
+	if r := w.Algorithm.Rate(); w.limit == 0 || r < w.limit {
+		return r
+	}
+	return w.limit
+}
+
+// Inspect implements cc.Inspector.
+func (w *watched) Inspect(yield func(name string, v float64)) {
+	if i, ok := w.Algorithm.(cc.Inspector); ok {
+		i.Inspect(yield)
+	}
+}
