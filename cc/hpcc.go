@@ -44,6 +44,10 @@ func init() {
 				Doc: "keep a window for each hop; the least of them counts, or their combination by alpha_fair"},
 			{Name: "alpha_fair", Unit: UnitNumber, Default: "0", Max: 1000, Source: "HPCC appendix (alpha-fairness)",
 				Doc: "with multirate: W = (sum of W_i^-a)^(-1/a), 1 is proportional fairness. 0: the least W_i, which is max-min"},
+			{Name: "limit", Unit: UnitChoice, Default: "both", Choices: []string{"both", "window", "pacing"}, Source: "HPCC section 3.2: a window and pacing at W/T",
+				Doc: "what holds the sender back. window: it sends what the window allows at line rate. pacing: it keeps to the rate, whatever is in flight"},
+			{Name: "start", Unit: UnitNumber, Default: "1", Min: 1e-6, Max: 1, Source: "HPCC section 3.2: flows start at line rate",
+				Doc: "share of W_init, or of the line rate, at which a flow starts"},
 			{Name: "form", Unit: UnitChoice, Default: "window", Choices: []string{"window", "rate"}, Source: "window: HPCC Algorithm 1; rate: authors' simulator",
 				Doc: "what is computed: the window, and the rate is W/T; or the rate, and the window is floor(R*T)"},
 			{Name: "ai", Unit: UnitRate, Default: "= line rate*(1-eta)/n", Max: 1e13, Source: "authors' simulator, RATE_AI",
@@ -62,6 +66,14 @@ const (
 	reactPerRTT
 )
 
+type hpccLimit uint8
+
+const (
+	limitBoth hpccLimit = iota
+	limitWindow
+	limitPacing
+)
+
 // hpccConfig is what all queue pairs of a factory share.
 type hpccConfig struct {
 	eta         float64
@@ -69,7 +81,9 @@ type hpccConfig struct {
 	wai, wmin   float64 // bytes; NaN: by rule
 	ai, minRate float64 // bit/s; ai NaN: by rule
 	n           float64
+	start       float64 // share of the largest size
 	reaction    hpccReaction
+	limit       hpccLimit
 	fastReact   bool
 	sampled     bool
 	multi       bool
@@ -81,7 +95,7 @@ func newHPCC(p Values) (func(*Env) Algorithm, error) {
 	c := &hpccConfig{
 		eta: p.Float("eta"), maxStage: p.Int("maxStage"),
 		wai: p.Float("wai"), wmin: p.Float("wmin"), ai: p.Float("ai"), minRate: p.Float("minrate"),
-		n: p.Float("n"), fastReact: p.Flag("fast_react"), sampled: p.Flag("sample_feedback"),
+		n: p.Float("n"), start: p.Float("start"), fastReact: p.Flag("fast_react"), sampled: p.Flag("sample_feedback"),
 		multi: p.Flag("multirate"), alphaFair: p.Float("alpha_fair"), rateForm: p.Choice("form") == "rate",
 	}
 	switch p.Choice("reaction") {
@@ -89,6 +103,12 @@ func newHPCC(p Values) (func(*Env) Algorithm, error) {
 		c.reaction = reactPerAck
 	case "perRtt":
 		c.reaction = reactPerRTT
+	}
+	switch p.Choice("limit") {
+	case "window":
+		c.limit = limitWindow
+	case "pacing":
+		c.limit = limitPacing
 	}
 	return func(env *Env) Algorithm {
 		h := &hpcc{cfg: c}
@@ -163,7 +183,8 @@ func (h *hpcc) Reset(env *Env) {
 		h.add = orRule(c.wai, h.init*(1-c.eta)/c.n)
 		h.least = min(orRule(c.wmin, max(h.add, 1)), h.init)
 	}
-	h.size, h.hpccState = h.init, hpccState{ref: h.init, u: 1}
+	h.size = h.bound(h.init * c.start)
+	h.hpccState = hpccState{ref: h.size, u: 1}
 	if hops != nil {
 		for i := range hops {
 			hops[i] = h.hpccState
@@ -177,10 +198,16 @@ func (h *hpcc) publish() {
 	if h.cfg.rateForm {
 		h.rate = h.size
 		h.window = windowOf(h.size, h.t)
-		return
+	} else {
+		h.window = h.size
+		h.rate = min(h.size*8e9/h.t, h.line)
 	}
-	h.window = h.size
-	h.rate = min(h.size*8e9/h.t, h.line)
+	switch h.cfg.limit {
+	case limitWindow:
+		h.rate = h.line
+	case limitPacing:
+		h.window = 0
+	}
 }
 
 // OnAck implements Algorithm. Negative acknowledgements carry telemetry too and
@@ -261,13 +288,13 @@ func (h *hpcc) measure(i int, hop *inband.Hop) (u, dt float64) {
 	dt = float64(int64(ns))
 	b := float64(int64(hop.Rate)) * (1.0 / 8e9) // bytes per ns
 	sent, room := float64(int64(bytes)), b*dt
-	if sent > 1.1*room+h.slack || room > h.wrap {
+	if sent > float64(1.1*room)+h.slack || room > h.wrap {
 		return 0, implausible
 	}
 	if ns == 0 {
 		return math.Inf(-1), 0
 	}
-	return (float64(int64(q))*dt + sent*h.t) / (room * h.t), dt
+	return (float64(float64(int64(q))*dt) + float64(sent*h.t)) / (room * h.t), dt
 }
 
 // skips tells whether a hop is left alone between two updates of the reference.
@@ -347,7 +374,7 @@ func (h *hpcc) multi(p *inband.Path, full bool) bool {
 // the base RTT as it covers, so that after a gap it counts alone.
 func (h *hpcc) average(s *hpccState, u, tau float64) {
 	w := min(tau, h.t) / h.t
-	s.u = (1-w)*s.u + w*u
+	s.u = float64((1-w)*s.u) + float64(w*u)
 }
 
 // next is ComputeWind of Algorithm 1.
