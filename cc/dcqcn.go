@@ -176,7 +176,7 @@ func (d *dcqcn) notifyAtOnce(now frame.Time) {
 	}
 	d.active = true
 	d.decrease(now)
-	d.alpha = (1-c.g)*d.alpha + c.g
+	d.alpha = float64((1-c.g)*d.alpha) + c.g
 	d.cutNext = now + c.td
 }
 
@@ -190,7 +190,7 @@ func (d *dcqcn) age(now frame.Time) {
 	k := uint64((now-d.alphaNext)/c.ta) + 1
 	d.alphaNext += frame.Time(k) * c.ta
 	if d.marked {
-		d.alpha = (1-c.g)*d.alpha + c.g
+		d.alpha = float64((1-c.g)*d.alpha) + c.g
 		d.marked = false
 		k--
 	}
@@ -206,7 +206,7 @@ func (d *dcqcn) decrease(now frame.Time) {
 	if d.cfg.clamp || d.byTime != 0 || d.byBytes != 0 {
 		d.rt = d.rc
 	}
-	d.rc = max(d.least, d.rc*(1-d.alpha/2))
+	d.rc = max(d.least, d.rc*(1-float64(d.alpha/2)))
 	d.byTime, d.byBytes, d.sent = 0, 0, 0
 	d.incNext = now + d.cfg.ti
 	d.publish()
@@ -229,7 +229,7 @@ func (d *dcqcn) increase() {
 		d.rt += d.rai
 	}
 	d.rt = min(d.rt, d.line)
-	d.rc = (d.rc + d.rt) / 2
+	d.rc = float64((d.rc + d.rt) / 2)
 	if d.line-d.rc < 1 { // less than a bit per second: arrived
 		d.rc = d.line
 		d.incNext = frame.Never

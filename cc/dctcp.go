@@ -96,7 +96,7 @@ func (d *dctcp) OnAck(f *Feedback) {
 		d.cwr = false
 	}
 	if f.CE && !d.cwr {
-		d.reduce(d.rate * (1 - d.alpha/2))
+		d.reduce(d.rate * (1 - float64(d.alpha/2)))
 	}
 	if round && !d.cwr {
 		d.set(d.rate + d.add)
@@ -108,7 +108,7 @@ func (d *dctcp) OnAck(f *Feedback) {
 func (d *dctcp) close(f *Feedback) {
 	if d.end != 0 && d.total > 0 {
 		share := min(d.marked/d.total, 1)
-		d.alpha += d.cfg.g * (share - d.alpha)
+		d.alpha += float64(d.cfg.g * (share - d.alpha))
 	}
 	if d.end != 0 || !d.cfg.inflight {
 		d.marked = 0

@@ -204,8 +204,8 @@ func (t *timely) sample(rtt, bytes float64) {
 	}
 	// The averages follow in every branch, or the first gradient after one
 	// of the outer zones would be of long ago.
-	t.diff = (1-c.alpha)*t.diff + c.alpha*(rtt-t.prev)
-	t.avg = (1-c.alpha)*t.avg + c.alpha*rtt
+	t.diff = float64((1-c.alpha)*t.diff) + float64(c.alpha*(rtt-t.prev))
+	t.avg = float64((1-c.alpha)*t.avg) + float64(c.alpha*rtt)
 	t.prev = rtt
 	if math.Abs(t.diff) < c.deadband {
 		t.diff = 0
@@ -238,14 +238,14 @@ func (t *timely) sample(rtt, bytes float64) {
 		}
 		next += delta
 	case high > c.thigh:
-		next *= 1 - beta*(1-c.thigh/high)
+		next *= 1 - float64(beta*(1-c.thigh/high))
 	case c.mode == timelyPatched:
-		w := min(max(2*g+0.5, 0), 1)
-		next = delta*(1-w) + next*max(c.fmin, 1-c.patchedBeta/n*w*(rtt-c.rttRef)/c.rttRef)
+		w := min(max(float64(2*g)+0.5, 0), 1)
+		next = float64(delta*(1-w)) + float64(next*max(c.fmin, 1-c.patchedBeta/n*w*(rtt-c.rttRef)/c.rttRef))
 	case g <= 0:
-		next += delta * t.boost()
+		next += float64(delta * t.boost())
 	default:
-		next *= max(c.fmin, 1-beta*g)
+		next *= max(c.fmin, 1-float64(beta*g))
 	}
 	t.apply(next)
 }

@@ -31,4 +31,4 @@ func (r *Rand) Uint32n(n uint32) uint32 {
 }
 
 // Float64 returns a number in [0, 1).
-func (r *Rand) Float64() float64 { return float64(r.Uint64()>>11) / (1 << 53) }
+func (r *Rand) Float64() float64 { return float64(float64(r.Uint64()>>11) / (1 << 53)) }

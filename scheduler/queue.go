@@ -123,7 +123,7 @@ func (p *Port) Stats(now frame.Time, queue int, reset bool) QueueStats {
 	s.EnqueuedFrames = s.Frames + s.DequeuedFrames + s.RemovedFrames
 	s.EnqueuedBytes = s.Bytes + s.DequeuedBytes + s.RemovedBytes
 	waiting := q.bytes*uint64(now) - q.stamped
-	s.ByteSeconds = (float64(q.areaHi)*(1<<64) + float64(q.areaLo) + float64(waiting)) / 1e9
+	s.ByteSeconds = (float64(float64(q.areaHi)*(1<<64)) + float64(q.areaLo) + float64(waiting)) / 1e9
 	if reset {
 		q.top, q.peak = s.Top, q.bytes
 	}

@@ -63,7 +63,7 @@ func (r *Recorder) scopeValues(run *results.Run, s *scope) {
 		used, could := 0.0, 0.0
 		for i, l := range r.cfg.Links {
 			used += s.linkBits[i]
-			could += l.Rate * s.linkTime.Seconds()
+			could += float64(l.Rate * s.linkTime.Seconds())
 		}
 		put("utilisation_share", used/could)
 		put("link_bps", s.linkBits[0]/s.linkTime.Seconds())

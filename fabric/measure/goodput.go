@@ -105,7 +105,7 @@ func (r *Recorder) GoodputSample(now frame.Time, acked func(id uint64) uint64) {
 		total := acked(s.id)
 		b := float64(total-s.acked) * 8
 		s.acked = total
-		bits[s.group] += b
+		bits[s.group] += float64(b)
 		if s.since <= g.at {
 			shares[s.group] = append(shares[s.group], b)
 		}
@@ -187,7 +187,7 @@ func (g *goodput) recovery(group int, at, end frame.Time, before Window, share f
 	want := share * sum / float64(n)
 	for i := len(t.t) - 1; i >= 0 && t.t[i] > at.Seconds(); i-- {
 		if t.v[i] < want {
-			return frame.Time(t.t[i]*1e9+0.5) - at, i < len(t.t)-1
+			return frame.Time(float64(t.t[i]*1e9)+0.5) - at, i < len(t.t)-1
 		}
 	}
 	return 0, true
@@ -198,7 +198,7 @@ func (g *goodput) reach(group int, at, end frame.Time, bps float64) (took frame.
 	t := &g.groups[group]
 	for i, x := range t.t {
 		if x > at.Seconds() && t.v[i] >= bps {
-			return frame.Time(x*1e9+0.5) - at, true
+			return frame.Time(float64(x*1e9)+0.5) - at, true
 		}
 	}
 	return end - at, false

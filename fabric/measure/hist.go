@@ -45,7 +45,7 @@ func (h *Hist) Add(v uint64, w float64) {
 	}
 	h.w[b] += w
 	h.total += w
-	h.sum += float64(v) * w
+	h.sum += float64(float64(v) * w)
 	h.max = max(h.max, v)
 }
 

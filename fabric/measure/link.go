@@ -45,7 +45,7 @@ func (r *Recorder) LinkSample(now frame.Time, sent func(i int) uint64) {
 					s.low += span
 				}
 			}
-			s.linkBits[i] += bits
+			s.linkBits[i] += float64(bits)
 		}
 	}
 	l.at = now

@@ -16,8 +16,8 @@ func Percentile(p float64) string { return "p" + strconv.FormatFloat(p, 'f', -1,
 // observations by the nearest rank: a[ceil(n*p)-1]. What ceil would round up
 // only because n*p is no exact binary number is taken back.
 func rank(n int, p float64) int {
-	x := float64(n) * p
-	return min(max(int(math.Ceil(x-1e-9*x))-1, 0), n-1)
+	x := float64(float64(n) * p)
+	return min(max(int(math.Ceil(x-float64(1e-9*x)))-1, 0), n-1)
 }
 
 // Quantile returns the p-quantile, 0 <= p <= 1, of sorted observations: the
@@ -56,7 +56,7 @@ func Jain(x []float64) float64 {
 	var total, squares float64
 	for _, v := range x {
 		total += v
-		squares += v * v
+		squares += float64(v * v)
 	}
 	return total * total / (float64(len(x)) * squares)
 }

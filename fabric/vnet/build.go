@@ -172,9 +172,9 @@ func (n *Network) chunks() int {
 	bytes := float64(n.cfg.Buffer.size()) * float64(len(n.swNode))
 	for i := range n.Topology.Links {
 		l := &n.Topology.Links[i]
-		bytes += 2 * float64(l.Rate) / 8 * l.Delay.Seconds()
+		bytes += float64(2 * float64(l.Rate) / 8 * l.Delay.Seconds())
 	}
-	want := 2*bytes/float64(n.Derived.MTU) + 64*float64(len(n.hostNode))
+	want := 2*bytes/float64(n.Derived.MTU) + float64(64*len(n.hostNode))
 	return int(math.Min(math.Max(want, 1<<14), 1<<19))
 }
 

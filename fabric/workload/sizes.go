@@ -72,7 +72,7 @@ func (b Bins) Draw(r *frame.Rand) uint64 {
 func (b Bins) Mean() float64 {
 	m := 0.0
 	for i := range b {
-		m += b[i].Share * (float64(b[i].Min) + float64(b[i].Max)) / 2
+		m += float64(b[i].Share * (float64(b[i].Min) + float64(b[i].Max)) / 2)
 	}
 	return m
 }
@@ -102,9 +102,9 @@ func (c *CDF) At(u float64) uint64 {
 
 // Mean implements Sizes.
 func (c *CDF) Mean() float64 {
-	m := c.P[0] * c.Bytes[0]
+	m := float64(c.P[0] * c.Bytes[0])
 	for i := 1; i < len(c.P); i++ {
-		m += (c.P[i] - c.P[i-1]) * (c.Bytes[i] + c.Bytes[i-1]) / 2
+		m += float64((c.P[i] - c.P[i-1]) * (c.Bytes[i] + c.Bytes[i-1]) / 2)
 	}
 	return m
 }

@@ -2,7 +2,6 @@ package workload
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/gswitch/gswitch/frame"
 )
@@ -93,11 +92,10 @@ func (e *entry) before(o *entry) bool {
 	return e.f.At < o.f.At || e.f.At == o.f.At && e.seq < o.seq
 }
 
-// gap draws the time to the next event of a Poisson process. It is rounded to
-// whole nanoseconds, so that the last bit of a logarithm, which may differ
-// between processors, does not add up.
+// gap draws the time to the next event of a Poisson process, in whole
+// nanoseconds.
 func gap(r *frame.Rand, perSecond float64) frame.Time {
-	g := -math.Log(1-r.Float64()) / perSecond * 1e9
+	g := float64(-ln(1-r.Float64()) / perSecond * 1e9)
 	return frame.Time(min(g+0.5, 1<<62))
 }
 
