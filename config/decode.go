@@ -218,8 +218,12 @@ func (d *decoder) unknown(key *yaml.Node, path string, t reflect.Type) {
 		d.fail(key, path, "merge keys are not part of this format; write the keys out")
 		return
 	}
+	if strings.Count(key.Value, ")") > strings.Count(key.Value, "(") {
+		d.fail(key, path, "is what a comma cut off: inside { } a value with a comma wants quotes, such as \"dumbbell(4, 4)\"")
+		return
+	}
 	names := keysOf(t)
-	if near := nearest(key.Value, names); near != "" {
+	if near := Nearest(key.Value, names); near != "" {
 		d.fail(key, path, "unknown key; did you mean %q?", near)
 		return
 	}
@@ -267,7 +271,7 @@ func setScalar(v reflect.Value, text, yamlTag string, tag reflect.StructTag) str
 		words := enumOf(tag)
 		if words != nil && !slices.Contains(words, text) {
 			problem := fmt.Sprintf("%q is not one of %s", text, strings.Join(words, ", "))
-			if near := nearest(text, words); near != "" {
+			if near := Nearest(text, words); near != "" {
 				problem += fmt.Sprintf("; did you mean %q?", near)
 			}
 			return problem

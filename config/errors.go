@@ -49,9 +49,9 @@ func (e Errors) sort() {
 	})
 }
 
-// nearest returns the word closest to s, if it is close enough to be what was
+// Nearest returns the word closest to s, if it is close enough to be what was
 // meant: at most a third of the letters differ.
-func nearest(s string, words []string) string {
+func Nearest(s string, words []string) string {
 	best, at := "", max(1, len(s)/3)+1
 	for _, w := range words {
 		if d := editDistance(strings.ToLower(s), strings.ToLower(w)); d < at {

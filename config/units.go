@@ -100,7 +100,7 @@ func parseQuantity(text, what, examples string, units []unit, limit uint64) (uin
 		names[i] = u.name
 	}
 	why := fmt.Sprintf("unknown unit %q", suffix)
-	if n := nearest(suffix, names); n != "" {
+	if n := Nearest(suffix, names); n != "" {
 		why += fmt.Sprintf(", did you mean %q?", n)
 	}
 	return 0, bad(why)

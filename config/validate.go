@@ -442,7 +442,7 @@ func (d *decoder) exists(path, what, name string, names []string) {
 	if name == "" || slices.Contains(names, name) {
 		return
 	}
-	if near := nearest(name, names); near != "" {
+	if near := Nearest(name, names); near != "" {
 		d.failAt(path, "there is no %s %q; did you mean %q?", what, name, near)
 		return
 	}

@@ -283,8 +283,12 @@ func (t *text) checks(f *results.File) {
 		if c.run != "" {
 			line = printable(c.run) + ": " + line
 		}
-		line += " (measured " + c.got() + ")"
-		if c.Why != "" && !c.OK {
+		switch {
+		case c.Why == "":
+			line += " (measured " + c.got() + ")"
+		case c.OK:
+			line += " (" + printable(c.Why) + ")"
+		default:
 			line += ": " + printable(c.Why)
 		}
 		for i, l := range wrap(line, t.o.Width-9) {

@@ -84,7 +84,10 @@ func (s *Scenario) bind(r *ref) error {
 		if run := &s.Runs[i]; r.fits(run, run) {
 			known := run.Doc.Keys()
 			if !slices.Contains(known, r.key) && !strings.HasPrefix(r.key, "drops_") {
-				return fmt.Errorf("%s: %q is no value of a run; known are %s", r.text, r.key, strings.Join(known, ", "))
+				if near := config.Nearest(r.key, known); near != "" {
+					return fmt.Errorf("%s: %q is no value of a run; did you mean %q?", r.text, r.key, near)
+				}
+				return fmt.Errorf("%s: %q is no value of a run; gfabric schema values explains all, gfabric check --values lists those of a scenario", r.text, r.key)
 			}
 			return nil
 		}
@@ -179,16 +182,22 @@ func point(p []Setting) string {
 	return strings.Join(v, ", ") + ":"
 }
 
-// runs returns the indices of the runs that e names in a context.
+// runs returns the indices of the runs that e names in a context, none if
+// something that it names is not among the runs that were asked for.
 func (e *Expectation) runs(all []Run, context *Run) []int {
-	found := map[int]bool{}
+	found, missing := map[int]bool{}, false
 	e.expr.refs(func(r *ref) {
+		fits := false
 		for i := range all {
 			if r.fits(&all[i], context) {
-				found[i] = true
+				found[i], fits = true, true
 			}
 		}
+		missing = missing || !fits
 	})
+	if missing {
+		return nil
+	}
 	return slices.Sorted(maps.Keys(found))
 }
 
@@ -211,7 +220,7 @@ func (e *Expectation) check(all []Run, measured []*results.Run, context *Run) re
 			sum += x
 			n++
 		}
-		text := fmt.Sprintf("%s = %s", r.text, short(sum/float64(n)))
+		text := fmt.Sprintf("%s = %s", r.text, quantity(r.key, sum/float64(n)))
 		if !slices.Contains(seen, text) {
 			seen = append(seen, text)
 		}
@@ -226,8 +235,8 @@ func (e *Expectation) check(all []Run, measured []*results.Run, context *Run) re
 	c.OK = ok != 0
 	c.Got, _ = e.expr.subject().eval(look)
 	c.Why = strings.Join(seen, ", ")
+	if e.expr.subject().op != "value" {
+		c.Why = short(c.Got) + ", from " + c.Why
+	}
 	return c
 }
-
-// short writes a number with four digits.
-func short(x float64) string { return fmt.Sprintf("%.4g", x) }

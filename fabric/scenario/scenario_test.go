@@ -127,7 +127,9 @@ func TestRefusals(t *testing.T) {
 		{small + "faults: [{kind: pause, node: h9}]\n", `faults[0].node: there is no node "h9"`},
 		{small + "faults: [{kind: pause, node: h1, share: 0.5}]\n", "faults[0].share: means nothing for kind pause, which takes start, stop, node"},
 		{small + "expect: [slowdown_p99]\n", "compares nothing"},
-		{small + "expect: [slowdown_p98 < 3]\n", `s.yaml:9:10: expect[0]: "slowdown_p98 < 3": slowdown_p98: "slowdown_p98" is no value of a run; known are`},
+		{small + "expect: [slowdown_p98 < 3]\n", `s.yaml:9:10: expect[0]: "slowdown_p98 < 3": slowdown_p98: "slowdown_p98" is no value of a run; did you mean "slowdown_p95"?`},
+		{small + "expect: [colour < 3]\n", `"colour" is no value of a run; gfabric schema values explains all`},
+		{"version: 1\ntopology: {generate: dumbbell(2, 2)}\n", "inside { } a value with a comma wants quotes"},
 		{small + "expect: [slowdown_p99 < 3k]\n", `unknown unit "k"`},
 		{small + "expect: [(slowdown_p99 < 3]\n", "a closing parenthesis is missing"},
 		{small + "expect: ['a{x=1}.slowdown_p99 < 3']\n", `there is no variant "a"`},
@@ -180,8 +182,8 @@ expect:
 		got = append(got, map[bool]string{true: "ok ", false: "no "}[c.OK]+c.Why)
 	}
 	want := []string{
-		"ok size=1KB: a.queue_max_bytes = 1.25e+04, b.queue_max_bytes = 1000",
-		"ok size=2KB: a.queue_max_bytes = 5e+04, b.queue_max_bytes = 1000",
+		"ok size=1KB: 12.5, from a.queue_max_bytes = 12.5KB, b.queue_max_bytes = 1KB",
+		"ok size=2KB: 50, from a.queue_max_bytes = 50KB, b.queue_max_bytes = 1KB",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -207,6 +209,37 @@ expect:
 	for _, c := range measured[0].Checks {
 		if c.Text == "slowdown_p99 < 3" {
 			t.Error("an expectation over two seeds was evaluated with one of them missing")
+		}
+	}
+}
+
+// Expectations that name a run that was not asked for are left out.
+func TestExpectationsOfOnlySomeRuns(t *testing.T) {
+	s := parse(t, small+"variants: [{name: a}, {name: b}]\nexpect: [slowdown_p99 < 3, a.slowdown_p99 < b.slowdown_p99]\n", Options{Only: []string{"a"}})
+	r := &results.Run{Values: map[string]float64{"slowdown_p99": 2}}
+	between := s.Evaluate([]*results.Run{r})
+	if len(between) != 0 || len(r.Checks) != 1 || r.Checks[0].Text != "slowdown_p99 < 3" || !r.Checks[0].OK {
+		t.Errorf("%+v %+v", between, r.Checks)
+	}
+}
+
+func TestQuantity(t *testing.T) {
+	for _, c := range []struct {
+		key  string
+		x    float64
+		want string
+	}{
+		{"a.goodput_bps", 27_098_305_085, "27.1Gbps"},
+		{"start.drain_seconds", 4.6e-5, "46us"},
+		{"queue_p99.9_bytes", 1_500_000, "1.5MB"},
+		{"queue_p95_bytes", 0, "0"},
+		{"pause_share", 0.035, "3.5%"},
+		{"rtt_max_seconds", 4e-10, "0.4ns"},
+		{"flows_total", 123_456, "123456"},
+		{"slowdown_p99", 2.34567, "2.346"},
+	} {
+		if got := quantity(c.key, c.x); got != c.want {
+			t.Errorf("%s %v: %s, want %s", c.key, c.x, got, c.want)
 		}
 	}
 }
