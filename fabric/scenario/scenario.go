@@ -46,7 +46,7 @@ type Setting struct {
 // Options change a scenario on the command line.
 type Options struct {
 	Short bool     // apply the section short
-	Set   []string // path=value, over everything that the document says
+	Set   []string // path=value, over what the document and its variants say; a sweep of the same key counts more
 	Seeds []uint64 // in place of those of the document
 	Only  []string // only the runs of these variants, or with these names
 }
@@ -82,17 +82,10 @@ func Parse(file string, data []byte, o Options) (*Scenario, error) {
 			return nil, err
 		}
 	}
-	for _, s := range o.Set {
-		if err := setText(root, s); err != nil {
-			return nil, err
-		}
-	}
 	s := &Scenario{File: file}
-	base, _, err := decode(file, root, o)
-	if err != nil {
+	if err := s.base(root, o); err != nil {
 		return nil, err
 	}
-	s.Doc = base
 	if err := s.expand(root, o); err != nil {
 		return nil, err
 	}
@@ -103,6 +96,27 @@ func Parse(file string, data []byte, o Options) (*Scenario, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// base sets what the command line says and decodes the document by itself. A
+// setting may suit only what a variant makes of it, such as an option of the
+// congestion control that the variant names: the runs tell then.
+func (s *Scenario) base(root *yaml.Node, o Options) error {
+	written := clone(root)
+	for _, text := range o.Set {
+		if err := setText(root, text); err != nil {
+			return err
+		}
+	}
+	doc, _, err := decode(s.File, root, o)
+	if err != nil && len(o.Set) > 0 && child(root, "variants") != nil {
+		if d, _, wrong := decode(s.File, written, o); wrong == nil && len(d.Variants) > 0 {
+			doc, err = d, nil
+			*root = *written
+		}
+	}
+	s.Doc = doc
+	return err
 }
 
 func parseNode(file string, data []byte) (*yaml.Node, error) {
@@ -231,13 +245,22 @@ func (s *Scenario) expand(root *yaml.Node, o Options) error {
 					return err
 				}
 			}
+			for _, q := range p {
+				name, title = append(name, q.key+"="+label(q.value)), append(title, q.key+" "+label(q.value))
+			}
+			if len(o.Only) == 0 || slices.Contains(o.Only, variant) || slices.Contains(o.Only, strings.Join(name, ", ")) {
+				for _, text := range o.Set {
+					if err := setText(node, text); err != nil {
+						return err
+					}
+				}
+			}
 			var settings []Setting
 			for _, q := range p {
 				if err := setPath(node, q.path, q.value, q.at); err != nil {
 					return config.Errors{{File: s.File, Line: q.at.Line, Column: q.at.Column, Key: "sweep", Problem: err.Error()}}
 				}
 				settings = append(settings, Setting{q.key, q.path, label(q.value)})
-				name, title = append(name, q.key+"="+label(q.value)), append(title, q.key+" "+label(q.value))
 			}
 			doc, topology, err := decode(s.File, node, o)
 			if err != nil {

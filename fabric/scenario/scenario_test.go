@@ -95,6 +95,28 @@ func TestShortAndSet(t *testing.T) {
 	}
 }
 
+// What the command line sets counts more than what a variant sets, and need
+// suit no run that was not asked for.
+func TestSetOverVariants(t *testing.T) {
+	text := small + "variants: [{name: a, set: {hosts.cc: hpcc, hosts.params: {n: 8}}}, {name: b, set: {hosts.cc: dcqcn}}]\n"
+	s := parse(t, text, Options{Set: []string{"hosts.params.eta=0.9", "hosts.params.n=4"}, Only: []string{"a"}})
+	if p := s.Runs[0].Doc.Hosts.Params; len(s.Runs) != 1 || p["eta"] != "0.9" || p["n"] != "4" {
+		t.Errorf("%d runs, %v", len(s.Runs), p)
+	}
+	for _, c := range []struct {
+		set  string
+		want string
+	}{
+		{"hosts.params.eta=0.9", `hosts.params: dcqcn: unknown option "eta"`},
+		{"hosts.params.etta=0.9", `hosts.params: hpcc: unknown option "etta"`},
+		{"hosts.parms=1", `hosts.parms: unknown key; did you mean "params"?`},
+	} {
+		if _, err := Parse("s.yaml", []byte(text), Options{Set: []string{c.set}}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("--set %s: %v", c.set, err)
+		}
+	}
+}
+
 // Every mistake is refused with its place and what to do.
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
