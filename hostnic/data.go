@@ -15,8 +15,9 @@ type assembly struct {
 	count uint64     // messages complete
 	full  uint32     // payload of first and middle packets
 
-	// Ends of messages whose packet arrived and which are not complete, by
-	// packet: IRN's premature completions.
+	// Ends of messages whose packet arrived and which are not complete: IRN's
+	// premature completions. A heap by packet, since what arrives behind a gap
+	// may come in any order.
 	ends []messageEnd
 }
 
@@ -27,14 +28,35 @@ type messageEnd struct {
 
 func (a *assembly) reset() { *a = assembly{ends: a.ends[:0]} }
 
-// end notes the last packet of a message, in order of packets.
+// end notes the last packet of a message.
 func (a *assembly) end(seq uint64, size uint32) {
-	a.ends = append(a.ends, messageEnd{})
-	i := len(a.ends) - 1
-	for ; i > 0 && a.ends[i-1].seq > seq; i-- {
-		a.ends[i] = a.ends[i-1]
+	a.ends = append(a.ends, messageEnd{seq, size})
+	for i := len(a.ends) - 1; i > 0; {
+		up := (i - 1) / 2
+		if a.ends[up].seq < seq {
+			return
+		}
+		a.ends[i], a.ends[up] = a.ends[up], a.ends[i]
+		i = up
 	}
-	a.ends[i] = messageEnd{seq, size}
+}
+
+// takeEnd takes out the end that comes first in the order of packets.
+func (a *assembly) takeEnd() messageEnd {
+	first, last := a.ends[0], len(a.ends)-1
+	a.ends[0] = a.ends[last]
+	a.ends = a.ends[:last]
+	for i := 0; ; {
+		c := 2*i + 1
+		if c+1 < last && a.ends[c+1].seq < a.ends[c].seq {
+			c++
+		}
+		if c >= last || a.ends[i].seq < a.ends[c].seq {
+			return first
+		}
+		a.ends[i], a.ends[c] = a.ends[c], a.ends[i]
+		i = c
+	}
 }
 
 // kinds tells for each Send opcode what the packet is to its message, and
@@ -133,8 +155,7 @@ func (n *NIC) deliver(now frame.Time, q *queuePair, seq uint64, size uint32, kin
 		a.end(seq, size)
 	}
 	for ; v.Completions > 0 && len(a.ends) > 0; v.Completions-- {
-		e := a.ends[0]
-		a.ends = a.ends[:copy(a.ends, a.ends[1:])]
+		e := a.takeEnd()
 		n.done = append(n.done, Completion{Op: RecvDone, QPN: q.qpn, ID: a.count, Start: a.start, End: now,
 			Bytes: (e.seq-a.first)*uint64(a.full) + uint64(e.size)})
 		n.count.MessagesReceived++
