@@ -80,6 +80,26 @@ func (r *Recorder) Done(now frame.Time, number, group int, event uint32, fct, rt
 	}
 }
 
+// Reideal replaces the ideal completion time of every flow by what ideal
+// returns for it, and what follows from it.
+func (r *Recorder) Reideal(ideal func(w *results.Flow) float64) {
+	f := &r.flows
+	for g := range f.single {
+		f.single[g] = f.single[g][:0]
+	}
+	for i := range f.all {
+		w := &f.all[i]
+		w.Ideal = ideal(w)
+		if w.FCT == 0 {
+			continue
+		}
+		w.Slowdown = max(1, w.FCT/w.Ideal)
+		if w.Bytes <= r.cfg.Frame {
+			f.single[f.group[i]] = append(f.single[f.group[i]], w.Slowdown)
+		}
+	}
+}
+
 // Flows returns how many flows were started and how many of them are not
 // complete; pieces of streams do not count.
 func (r *Recorder) Flows() (started, open int) {

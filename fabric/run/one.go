@@ -59,6 +59,11 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, p *progress
 	if rec.Closed() == frame.Never {
 		rec.Close(end)
 	}
+	if r.Doc.Measure.Ideal == "simulated" {
+		if err := alone(ctx, r, rec); err != nil {
+			return nil, err
+		}
+	}
 	st := n.Engine.Stats()
 	out := &results.Run{Name: r.Name, Engine: "sim", Seed: r.Seed, Digest: n.Engine.Digest(), VirtualTime: rec.Closed().Seconds(), WallTime: time.Since(began).Seconds(),
 		Events: st.Events, FrameHops: st.FrameHops, Values: map[string]float64{}}

@@ -79,6 +79,7 @@ var everyKind = []string{"group", "kind", "start", "class", "cc", "params", "tra
 type Measure struct {
 	Warmup  config.Duration `yaml:"warmup" doc:"Flows that start earlier, and samples from before, do not count."`
 	FCT     string          `yaml:"fct" enum:"ack,arrival" default:"ack" doc:"When a flow is complete: its last acknowledgement is at the sender, or its last byte at the receiver."`
+	Ideal   string          `yaml:"ideal" enum:"computed,simulated" default:"computed" doc:"Completion time alone in the network, by which slowdown divides. computed: from the path. simulated: each flow runs once more, alone, at line rate, after the run (about doubles its cost)."`
 	Sample  config.Duration `yaml:"sample" default:"10us" doc:"Interval of samples of queues and of congestion control."`
 	Queues  []string        `yaml:"queues" doc:"Egress queues to record over time: switch:neighbour such as s1:h17, or all for their distribution alone. all if left out."`
 	Bin     config.Duration `yaml:"bin" default:"100us" doc:"Interval of goodput and of link utilisation."`

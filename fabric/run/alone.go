@@ -1,0 +1,68 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/gswitch/gswitch/fabric/measure"
+	"github.com/gswitch/gswitch/fabric/results"
+	"github.com/gswitch/gswitch/fabric/scenario"
+	"github.com/gswitch/gswitch/fabric/vnet"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// alone runs every flow that rec has once more, one after the other in the
+// same network, at line rate and without faults, and makes the time that it
+// takes then its ideal. Flows of one size between the same hosts are run once.
+func alone(ctx context.Context, r *scenario.Run, rec *measure.Recorder) error {
+	n, err := network(r)
+	if err != nil {
+		return err
+	}
+	free, err := algorithm("none", scenario.Params{"window": "none"})
+	if err != nil {
+		return err
+	}
+	fct := frame.Never
+	n.OnDone(func(_ frame.Time, d *vnet.Done) {
+		fct = d.SenderEnd - d.Start
+		if r.Doc.Measure.FCT == "arrival" {
+			fct = d.FCT()
+		}
+	})
+	type pair struct {
+		src, dst string
+		bytes    uint64
+	}
+	known := map[pair]float64{}
+	rec.Reideal(func(w *results.Flow) float64 {
+		key := pair{w.Src, w.Dst, w.Bytes}
+		if t, ok := known[key]; ok || err != nil {
+			return t
+		}
+		if err = ctx.Err(); err != nil {
+			return 0
+		}
+		src, _ := n.HostByName(w.Src)
+		dst, _ := n.HostByName(w.Dst)
+		f := vnet.Flow{Src: src, Dst: dst, Bytes: w.Bytes, CC: free}
+		now := n.Engine.Now()
+		fct = frame.Never
+		if err = n.StartFlow(now, &f); err != nil {
+			return 0
+		}
+		// Not longer than at a thousandth of the speed that the path promises.
+		for limit := 1000 * max(n.IdealAcked(src, dst, w.Bytes), frame.Microsecond); fct == frame.Never && n.Engine.Now() < now+limit; {
+			if err = n.Engine.Run(n.Engine.Now() + max(n.IdealAcked(src, dst, w.Bytes)/4, 1)); err != nil {
+				return 0
+			}
+		}
+		if fct == frame.Never {
+			err = fmt.Errorf("%d bytes from %s to %s do not arrive in a network of their own", w.Bytes, w.Src, w.Dst)
+			return 0
+		}
+		known[key] = fct.Seconds()
+		return known[key]
+	})
+	return err
+}
