@@ -347,3 +347,26 @@ func TestWithoutChunks(t *testing.T) {
 	}
 	p.drained()
 }
+
+// A queue pair without a window has a terabyte to send and no chunks: what it
+// loses is what the link had time for.
+func TestLostWithoutChunksAtTheLinksRate(t *testing.T) {
+	p := newPair(t, nil)
+	qa, _ := p.connect(func(c *QPConfig) { c.Transport.RTOHigh = frame.Millisecond })
+	var all []frame.Ref
+	for r := p.pool.Alloc(); r != frame.Nil; r = p.pool.Alloc() {
+		all = append(all, r)
+	}
+	must(t, p.a.SendMessage(0, qa, 1<<40, 0))
+	p.run(10 * frame.Microsecond) // 125,000 bytes at 100 Gb/s, in frames of 1058
+	if got := p.a.Counts().Drops[frame.ArenaExhausted]; got != 119 {
+		t.Errorf("%d frames were lost in 10 us, not 119", got)
+	}
+	for _, r := range all {
+		p.pool.FreeChunk(r)
+	}
+	p.run(2 * frame.Millisecond)
+	if got := p.b.Counts().Delivered; got < 1000 {
+		t.Errorf("%d frames arrived once there were chunks", got)
+	}
+}

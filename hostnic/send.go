@@ -194,7 +194,8 @@ func (n *NIC) sendableAcks() uint8 {
 	return n.ackReady
 }
 
-// pick takes the next frame to start on the link at t, Nil if there is none.
+// pick takes the next frame to start on the link at t, Nil if there is none or
+// no chunk for it.
 func (n *NIC) pick(t, now frame.Time) frame.Ref {
 	if m := n.sendableAcks(); m != 0 {
 		c := bits.Len8(m) - 1
@@ -216,15 +217,15 @@ func (n *NIC) pick(t, now frame.Time) frame.Ref {
 			n.schedule(now, q)
 			continue
 		}
-		if r := n.send(t, now, c, q); r != frame.Nil {
-			return r
-		}
+		return n.send(t, now, c, q)
 	}
 }
 
 // send makes the next data frame of q, to start on the link at t. It returns
 // Nil if there is no chunk for it: it is lost then, like one on the way, so
-// that the queue pair goes on by the rules of its transport.
+// that the queue pair goes on by the rules of its transport, and takes its time
+// on the link, so that a queue pair without a window does not lose all it has
+// at once.
 func (n *NIC) send(t, now frame.Time, c *class, q *queuePair) frame.Ref {
 	seq, rtx, payload := q.next, q.nextRtx, q.nextLen
 	msg := q.msgs.find(seq)
@@ -234,6 +235,8 @@ func (n *NIC) send(t, now frame.Time, c *class, q *queuePair) frame.Ref {
 	r := n.pool.Alloc()
 	if r == frame.Nil {
 		n.count.Drops[frame.ArenaExhausted]++
+		n.clock.Idle(t)
+		n.clock.Charge(bytes + n.cfg.Overhead)
 	} else {
 		m := n.arena.Reset(r)
 		m.Wire, m.Class = bytes, q.class
