@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -17,6 +19,9 @@ import (
 // loadResults reads results; what is wrong with them is the caller's mistake.
 func loadResults(path string) (*results.File, error) {
 	f, err := results.Load(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usagef("%s: there are no results; gfabric run writes them to results/NAME, or where --out says", path)
+	}
 	return f, mistake(err)
 }
 
@@ -40,7 +45,7 @@ func reportCommand() *cobra.Command {
 			"table; with --html it writes a page that needs no network.",
 		Example: "  gfabric report results/incast\n" +
 			"  gfabric report results/incast --html incast.html",
-		Args: cobra.ExactArgs(1),
+		Args: one("a directory of results, such as results/quickstart"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			f, err := loadResults(args[0])
 			if err != nil {
@@ -63,18 +68,21 @@ func reportCommand() *cobra.Command {
 }
 
 func compareCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, all bool
 	var tolerance, value string
 	c := &cobra.Command{
 		Use:   "compare A B [C...]",
 		Short: "Put results side by side",
 		Long: "compare matches the runs of several results by name and parameters and shows\n" +
 			"their values side by side, the distance between their distributions (KS), and\n" +
-			"which expectations flipped. Differences are against the first.",
+			"which expectations flipped. Differences are against the first. Values that are the\n" +
+			"same everywhere are only counted, unless --all is given.",
 		Example: "  gfabric compare results/before results/after\n" +
 			"  gfabric compare a b --tolerance 10% --value 'slowdown_*'",
-		Args: cobra.MinimumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return usagef("name two directories of results or more, such as results/before results/after")
+			}
 			var files []*results.File
 			for _, path := range args {
 				f, err := loadResults(path)
@@ -84,7 +92,9 @@ func compareCommand() *cobra.Command {
 				files = append(files, f)
 			}
 			cmp := report.Compare(args, files)
-			write := func() error { return cmp.Text(os.Stdout, textOptions()) }
+			o := textOptions()
+			o.Equal = all
+			write := func() error { return cmp.Text(os.Stdout, o) }
 			if asJSON {
 				write = func() error { return writeJSON(cmp) }
 			}
@@ -97,6 +107,7 @@ func compareCommand() *cobra.Command {
 			return judge(os.Stderr, cmp, value, tolerance)
 		},
 	}
+	c.Flags().BoolVar(&all, "all", false, "show values that do not differ, too")
 	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	c.Flags().StringVar(&tolerance, "tolerance", "", "fail if a value differs from the first by more, such as 10%")
 	c.Flags().StringVar(&value, "value", "*", "pattern of the names of values that --tolerance judges")

@@ -1,5 +1,5 @@
 // Command gfabric raises networks of hosts and gswitches on this machine, in
-// network namespaces.
+// network namespaces, and runs scenarios in virtual time.
 package main
 
 import (
@@ -61,14 +61,19 @@ func command() (*cobra.Command, *bool) {
 	began := false
 	root := &cobra.Command{
 		Use:   "gfabric",
-		Short: "Networks of hosts and gswitches on this machine, in network namespaces",
-		Long: "gfabric raises networks of hosts and gswitches on this machine: hosts are network\n" +
-			"namespaces with the kernel's own stack, the switches are gswitch processes.\n\n" +
+		Short: "Networks of hosts and gswitches on this machine, in network namespaces or in virtual time",
+		Long: "gfabric raises networks of hosts and gswitches on this machine (up, exec, status,\n" +
+			"down, demo; root): hosts are network namespaces with the kernel's own stack, the\n" +
+			"switches are gswitch processes.\n\n" +
+			"It also runs experiments in virtual time (run, check, compare, report, cc, ns3; no\n" +
+			"root): a scenario file says who sends what, what is measured and what must come\n" +
+			"out; hosts are simulated RDMA NICs, the switches forward the same frames.\n\n" +
 			"A network is described by a YAML file or by a generator:\n  " + strings.Join(fabric.Generators(), "\n  "),
 		Example: "  gfabric up leaf-spine:2,4,2 --rate 200Mbps\n" +
 			"  gfabric exec h1 -- ping -c 3 h8\n" +
 			"  gfabric status\n" +
-			"  gfabric down",
+			"  gfabric down\n" +
+			"  gfabric run scenarios/quickstart.yaml",
 		Version:          version,
 		SilenceErrors:    true,
 		SilenceUsage:     true,
@@ -85,6 +90,19 @@ func versionCommand() *cobra.Command {
 		Example: "  gfabric version",
 		Args:    cobra.NoArgs,
 		Run:     func(*cobra.Command, []string) { fmt.Printf("gfabric %s\n", version) },
+	}
+}
+
+// one accepts a single argument, and says what it is if it is missing.
+func one(what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return usagef("name %s; gfabric %s --help tells more", what, c.Name())
+		case len(args) > 1:
+			return usagef("%q is one argument too many; gfabric %s takes %s", args[1], c.Name(), what)
+		}
+		return nil
 	}
 }
 

@@ -59,22 +59,23 @@ func runCommand() *cobra.Command {
 		Long: "run executes every run that a scenario asks for - its variants, its sweep, its\n" +
 			"seeds - and writes what they measured to a directory: results.json, flows.csv,\n" +
 			"series/ and cdf/ as CSV, and report.html. A run that the directory has already,\n" +
-			"from the same program with the same settings, is not executed again.\n\n" +
+			"from the same program with the same settings, is not executed again; others that it\n" +
+			"has are replaced. Give --out to keep results with other settings beside it.\n\n" +
 			"Exit codes: 0 all expectations hold, 1 one does not or a run failed, 2 the\n" +
 			"scenario or the command line is wrong.\n\n" +
 			"Distributions of sizes: " + strings.Join(workload.Names(), ", ") + ".\n" +
-			"gfabric schema scenario prints the format, gfabric check --values what can be expected.",
+			"gfabric schema scenario prints the format, gfabric schema values what can be expected.",
 		Example: "  gfabric run scenarios/quickstart.yaml\n" +
 			"  gfabric run scenarios/hpcc/fig2.13-reaction.yaml --only hpcc --seed 1,2,3\n" +
-			"  gfabric run scenarios/quickstart.yaml --short --set hosts.params.eta=0.9",
-		Args: cobra.ExactArgs(1),
+			"  gfabric run scenarios/quickstart.yaml --only hpcc --set hosts.params.eta=0.9 --out results/eta",
+		Args: one("a scenario, such as scenarios/quickstart.yaml"),
 		RunE: func(c *cobra.Command, args []string) error {
 			switch on {
 			case "sim":
 			case "netns":
 				return usagef("--on netns is not available in this build: scenarios run in virtual time, --on sim")
 			default:
-				return usagef("--on: %q is neither sim nor netns", on)
+				return usagef("--on: %q is not an engine; there is sim", on)
 			}
 			s, err := f.load(args[0])
 			if err != nil {
@@ -95,6 +96,9 @@ func runCommand() *cobra.Command {
 			}
 			file, err := runner.Scenario(c.Context(), s, o)
 			if err != nil {
+				if c.Context().Err() != nil {
+					say("runs that are done are kept in %s; the same command goes on from there", out)
+				}
 				return err
 			}
 			if err := writePage(filepath.Join(out, "report.html"), file); err != nil {
@@ -108,13 +112,16 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			say("results are in %s", out)
+			if hint := neverSentAgain(s, file); hint != "" {
+				say("%s", hint)
+			}
+			say("results are in %s, a page with drawings in %s", out, filepath.Join(out, "report.html"))
 			return unmet(file)
 		},
 	}
 	f.add(c)
 	c.Flags().StringVar(&on, "on", "sim", "engine: sim (virtual time)")
-	c.Flags().StringVar(&out, "out", "", "directory of results; results/NAME if left out")
+	c.Flags().StringVar(&out, "out", "", "directory of results; results/NAME if left out, results/NAME-short with --short")
 	c.Flags().IntVar(&jobs, "jobs", 0, "runs side by side; as many as there are processors if left out")
 	c.Flags().BoolVar(&asJSON, "json", false, "print results.json in place of tables")
 	c.Flags().BoolVar(&fresh, "fresh", false, "run again what the directory has already")
@@ -137,6 +144,18 @@ func headlines(f *results.File) *results.File {
 		short.Runs[i].Values = values
 	}
 	return &short
+}
+
+// neverSentAgain explains flows that cannot end: their last frame was lost,
+// and there is no timer.
+func neverSentAgain(s *scenario.Scenario, f *results.File) string {
+	for i := range f.Runs {
+		t, v := &s.Runs[i].Doc.Hosts.Transport, f.Runs[i].Values
+		if v["flows_unfinished_total"] > 0 && v["drops_total"]+v["faults_total"] > 0 && t.RTOHigh == 0 && !t.AutoRTO {
+			return fmt.Sprintf("%s: %.0f flows did not end, frames were lost, and hosts have no retransmission timer: set hosts.transport.rto_high", f.Runs[i].Name, v["flows_unfinished_total"])
+		}
+	}
+	return ""
 }
 
 // program names the very build, so that results of another are not taken for
@@ -193,9 +212,12 @@ func checkCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check SCENARIO.yaml",
 		Short: "Check a scenario without running it, and list its runs",
+		Long: "check reads a scenario, says what is wrong with it, and lists its runs. With\n" +
+			"--values it lists the names that its expectations can use; gfabric schema values\n" +
+			"says what they mean.",
 		Example: "  gfabric check scenarios/quickstart.yaml\n" +
 			"  gfabric check scenarios/quickstart.yaml --values",
-		Args: cobra.ExactArgs(1),
+		Args: one("a scenario, such as scenarios/quickstart.yaml"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			s, err := f.load(args[0])
 			if err != nil {
@@ -221,10 +243,11 @@ func checkCommand() *cobra.Command {
 
 func schemaCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:     "schema scenario|values",
-		Short:   "Print the format of scenarios as JSON Schema, or what the values of results mean",
-		Example: "  gfabric schema scenario > scenario.json",
-		Args:    cobra.ExactArgs(1),
+		Use:   "schema scenario|values",
+		Short: "Print the format of scenarios as JSON Schema, or what the values of results mean",
+		Example: "  gfabric schema scenario > scenario.json\n" +
+			"  gfabric schema values",
+		Args: one("what to print: scenario or values"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if !slices.Contains([]string{"scenario", "values"}, args[0]) {
 				return usagef("%q is neither scenario nor values", args[0])

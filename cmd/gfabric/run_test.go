@@ -48,6 +48,7 @@ func TestRunScenario(t *testing.T) {
 	}
 	write("good.yaml", tinyScenario)
 	write("unmet.yaml", strings.Replace(tinyScenario, "== 2", "== 3", 1))
+	write("lost.yaml", tinyScenario+"faults: [{kind: loss, link: h1:s1, share: 1}, {kind: loss, link: h2:s1, share: 1}]\n")
 	write("bad.yaml", strings.Replace(tinyScenario, "h1..h2", "h1..h7", 1))
 	for _, c := range []struct {
 		args string
@@ -61,6 +62,16 @@ func TestRunScenario(t *testing.T) {
 		{"run unmet.yaml", 1, "1 of 1 expectations do not hold"},
 		{"run bad.yaml", 2, `bad.yaml:4:47: workload[0].from: there is no host "h4"`},
 		{"run nosuch.yaml", 2, "cannot read the scenario"},
+		{"run", 2, "name a scenario, such as scenarios/quickstart.yaml; gfabric run --help tells more"},
+		{"run good.yaml unmet.yaml", 2, `"unmet.yaml" is one argument too many`},
+		{"run good.yaml --out good.yaml/x", 1, "results cannot be written: mkdir good.yaml"},
+		{"run lost.yaml", 0, "2 flows did not end, frames were lost, and hosts have no retransmission timer: set hosts.transport.rto_high"},
+		{"report nosuch", 2, "nosuch: there are no results; gfabric run writes them"},
+		{"report results", 2, "results: there are no results"},
+		{"compare other", 2, "name two directories of results"},
+		{"compare results/good other", 0, "values are the same"},
+		{"compare results/good other --all", 0, "+0.0 %"},
+		{"schema", 2, "name what to print: scenario or values"},
 		{"run good.yaml --on netns", 2, "--on netns is not available in this build"},
 		{"run good.yaml --seed x", 2, "is not a number"},
 		{"run good.yaml --only hpcc", 2, `no run is called "hpcc"`},

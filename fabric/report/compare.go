@@ -230,6 +230,16 @@ func (c *Comparison) Beyond(pattern string, tolerance float64) ([]string, error)
 	return out, nil
 }
 
+// equal tells whether all files have the value, and the same.
+func (d Difference) equal() bool {
+	for _, v := range d.Values {
+		if v == nil || d.Values[0] == nil || *v != *d.Values[0] {
+			return false
+		}
+	}
+	return true
+}
+
 func cell(d Difference, i int) string {
 	if d.Values[i] == nil {
 		return "-"
@@ -256,6 +266,10 @@ func (c *Comparison) Text(w io.Writer, o TextOptions) error {
 		fmt.Fprintf(&t.b, "%c  %s\n", 'A'+rune(i%26), printable(name))
 	}
 	for _, m := range c.Runs {
+		values := m.Values
+		if !o.Equal {
+			values = slices.DeleteFunc(slices.Clone(values), Difference.equal)
+		}
 		columns := []string{"A"}
 		for i := range c.Files[1:] {
 			columns = append(columns, string('A'+rune((i+1)%26)), "vs A")
@@ -264,7 +278,7 @@ func (c *Comparison) Text(w io.Writer, o TextOptions) error {
 			to := min(from+n, len(columns))
 			t.b.WriteByte('\n')
 			t.columns(shorten(printable(m.Run), labelWidth+5), columns[from:to])
-			for _, d := range m.Values {
+			for _, d := range values {
 				t.row(labelOf(d.Name), to-from, func(i int) string {
 					if i += from; i == 0 {
 						return cell(d, 0)
@@ -283,6 +297,9 @@ func (c *Comparison) Text(w io.Writer, o TextOptions) error {
 					return significant(*d.D[i/2])
 				})
 			}
+		}
+		if k := len(m.Values) - len(values); k > 0 {
+			fmt.Fprintf(&t.b, "%d values are the same\n", k)
 		}
 		t.flipped(m.Flipped)
 	}

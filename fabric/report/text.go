@@ -16,6 +16,7 @@ import (
 type TextOptions struct {
 	Width int  // columns; 0 = 100
 	Color bool // the writer is a terminal that understands ANSI colours
+	Equal bool // of a comparison: show values that are the same in all files, too
 }
 
 // Text writes what a person wants to know first: a table of the runs side by

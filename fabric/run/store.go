@@ -33,7 +33,13 @@ func newStore(s *scenario.Scenario, o *Options) (*store, error) {
 			return nil, err
 		}
 	}
-	if o.Out == "" || o.Fresh {
+	if o.Out == "" {
+		return st, nil
+	}
+	if err := writable(o.Out); err != nil {
+		return nil, err
+	}
+	if o.Fresh {
 		return st, nil
 	}
 	data, err := os.ReadFile(filepath.Join(o.Out, printsName))
@@ -61,6 +67,22 @@ func newStore(s *scenario.Scenario, o *Options) (*store, error) {
 		}
 	}
 	return st, nil
+}
+
+// writable makes the directory and a file in it, which tells before hours of
+// runs whether their results can be written.
+func writable(dir string) error {
+	err := os.MkdirAll(dir, 0o777)
+	if err == nil {
+		var f *os.File
+		if f, err = os.CreateTemp(dir, ".writable-"); err == nil {
+			err = errors.Join(f.Close(), os.Remove(f.Name()))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("results cannot be written: %w; give another directory", err)
+	}
+	return nil
 }
 
 // file is results.json of what is finished, with the expectations evaluated.
