@@ -62,7 +62,7 @@ func (d *Daemon) apply(make func(*config.Config) (*config.Config, error), source
 	}
 	if len(changes) > 0 {
 		if err := d.carryOut(resolved); err != nil {
-			return changes, explain(err)
+			return changes, ExplainSystem(err)
 		}
 	}
 	d.accept(next, resolved, source, len(changes) > 0)

@@ -30,6 +30,14 @@ const FabricSockets = "/run/gfabric/*/*.sock"
 // in dir. Daemons whose sockets match the pattern elsewhere are not chosen,
 // but named where there is no other.
 func FindSocket(dir, elsewhere string) (string, error) {
+	return findSocket("gswitch", dir, elsewhere)
+}
+
+// FindHost returns the socket of the only ghost that runs with its socket in
+// dir.
+func FindHost(dir string) (string, error) { return findSocket("ghost", dir, "") }
+
+func findSocket(program, dir, elsewhere string) (string, error) {
 	live, err := liveSockets(filepath.Join(dir, "*.sock"))
 	if err != nil {
 		return "", err
@@ -39,7 +47,7 @@ func FindSocket(dir, elsewhere string) (string, error) {
 		if others, err := liveSockets(elsewhere); err == nil && len(others) > 0 {
 			return "", fmt.Errorf("no daemon runs under %s, but there is a fabric: choose a daemon of it with\n  --socket %s", dir, strings.Join(others, "\n  --socket "))
 		}
-		return "", fmt.Errorf("no daemon runs under %s; start one with gswitch run, or name its socket with --socket", dir)
+		return "", fmt.Errorf("no daemon runs under %s; start one with %s run, or name its socket with --socket", dir, program)
 	case 1:
 		return live[0], nil
 	}
@@ -160,22 +168,31 @@ func process(pid int) string {
 // Dial returns a client of the daemon at address: a path of a socket, or
 // host:port. Calls that are not answered end; streams wait.
 func Dial(address string) api.ControlClient {
+	// On one machine compression only costs time, a processor's worth of it for
+	// a capture.
+	return api.NewControlClient(dialer(address), "http://gswitch", connect.WithAcceptCompression("gzip", nil, nil),
+		connect.WithInterceptors(connect.UnaryInterceptorFunc(deadline)))
+}
+
+// DialHost is Dial for a ghost.
+func DialHost(address string) api.HostClient {
+	return api.NewHostClient(dialer(address), "http://ghost", connect.WithAcceptCompression("gzip", nil, nil),
+		connect.WithInterceptors(connect.UnaryInterceptorFunc(deadline)))
+}
+
+func dialer(address string) *http.Client {
 	network := "unix"
 	if !strings.Contains(address, "/") && strings.Contains(address, ":") {
 		network = "tcp"
 	}
 	protocols := new(http.Protocols)
 	protocols.SetUnencryptedHTTP2(true)
-	client := &http.Client{Transport: &http.Transport{
+	return &http.Client{Transport: &http.Transport{
 		Protocols: protocols,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, address)
 		},
 	}}
-	// On one machine compression only costs time, a processor's worth of it for
-	// a capture.
-	return api.NewControlClient(client, "http://gswitch", connect.WithAcceptCompression("gzip", nil, nil),
-		connect.WithInterceptors(connect.UnaryInterceptorFunc(deadline)))
 }
 
 // Explain turns an error of a call into what a person should read: a

@@ -101,11 +101,11 @@ func New(c *config.Config, opts Options) (*Daemon, error) {
 	}
 	var err error
 	if d.engine, err = dataplane.New(ec); err != nil {
-		return nil, explain(err)
+		return nil, ExplainSystem(err)
 	}
 	for i := range d.resolved.Switches {
 		if err := d.addSwitch(&d.resolved.Switches[i], opts.Wait); err != nil {
-			return nil, errors.Join(explain(err), d.engine.Stop())
+			return nil, errors.Join(ExplainSystem(err), d.engine.Stop())
 		}
 	}
 	d.accept(c, d.resolved, opts.Source, true)
@@ -434,3 +434,6 @@ func kernelRelease() string {
 	}
 	return strings.TrimSpace(string(b))
 }
+
+// Refused makes an error one that lies in the configuration or in the request.
+func Refused(err error) error { return ConfigError{err} }

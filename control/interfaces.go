@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -44,20 +45,34 @@ const interfacePoll = 50 * time.Millisecond
 
 // countQueues returns how many queues frames may arrive on. All must be
 // taken, or the kernel would keep some of the frames.
-func countQueues(p *config.Port, wait time.Duration) (n int, err error) {
+func countQueues(p *config.Port, wait time.Duration) (int, error) {
+	i, err := FindInterface(p.Interface, p.NetNS, wait)
+	return i.Queues, err
+}
+
+// Interface is what is known of a network interface before it is opened.
+type Interface struct {
+	MAC    net.HardwareAddr
+	MTU    int
+	Queues int // that frames may arrive on
+}
+
+// FindInterface looks at an interface. One that is not there is waited for.
+func FindInterface(name, netns string, wait time.Duration) (i Interface, err error) {
 	for deadline := time.Now().Add(wait); ; time.Sleep(interfacePoll) {
-		err := xsk.InNetNS(p.NetNS, func() error {
-			if _, err := netlink.LinkByName(p.Interface); err != nil {
+		err := xsk.InNetNS(netns, func() error {
+			l, err := netlink.LinkByName(name)
+			if err != nil {
 				return err
 			}
-			n = channels(p.Interface)
+			i = Interface{l.Attrs().HardwareAddr, l.Attrs().MTU, channels(name)}
 			return nil
 		})
 		if err == nil {
-			return n, nil
+			return i, nil
 		}
 		if time.Now().After(deadline) {
-			return 0, nearInterfaces(p, err)
+			return i, ExplainInterface(name, netns, err)
 		}
 	}
 }
@@ -76,19 +91,24 @@ func channels(name string) int {
 	return max(1, int(c.RxCount+c.CombinedCount))
 }
 
-// nearInterfaces adds to the error of an interface that is not there which
-// ones are.
+// nearInterfaces explains why a port could not be opened.
 func nearInterfaces(p *config.Port, err error) error {
+	return ExplainInterface(p.Interface, p.NetNS, err)
+}
+
+// ExplainInterface explains why an interface could not be opened: to the error
+// of one that is not there it adds which ones are.
+func ExplainInterface(name, netns string, err error) error {
 	var missing netlink.LinkNotFoundError
-	if p.Interface == "" || !errors.As(err, &missing) {
-		return explain(err)
+	if name == "" || !errors.As(err, &missing) {
+		return ExplainSystem(err)
 	}
 	where, names := "this network namespace", []string{}
-	if p.NetNS != "" {
-		where = "network namespace " + p.NetNS
+	if netns != "" {
+		where = "network namespace " + netns
 	}
 	// Without the list the error is the same, only shorter.
-	_ = xsk.InNetNS(p.NetNS, func() error {
+	_ = xsk.InNetNS(netns, func() error {
 		links, err := netlink.LinkList()
 		for _, l := range links {
 			if l.Attrs().Name != "lo" {
@@ -100,15 +120,15 @@ func nearInterfaces(p *config.Port, err error) error {
 	slices.Sort(names)
 	switch {
 	case len(names) == 0:
-		return fmt.Errorf("there is no interface %s in %s, which has none but lo", p.Interface, where)
+		return fmt.Errorf("there is no interface %s in %s, which has none but lo", name, where)
 	case len(names) > 12:
 		names = append(names[:12], "...")
 	}
-	return fmt.Errorf("there is no interface %s in %s; there are %s", p.Interface, where, strings.Join(names, ", "))
+	return fmt.Errorf("there is no interface %s in %s; there are %s", name, where, strings.Join(names, ", "))
 }
 
-// explain adds to an error of the system what to do about it.
-func explain(err error) error {
+// ExplainSystem adds to an error of the system what to do about it.
+func ExplainSystem(err error) error {
 	hint := ""
 	switch {
 	case err == nil:

@@ -121,12 +121,17 @@ func (l *lockedListener) Close() error {
 
 // Serve answers on the listeners until ctx ends. Streams are cut off then.
 func (d *Daemon) Serve(ctx context.Context, listeners []net.Listener) error {
+	return Serve(ctx, d.Handler(), listeners)
+}
+
+// Serve lets a handler answer on listeners until ctx ends.
+func Serve(ctx context.Context, handler http.Handler, listeners []net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true) // gRPC without TLS
-	srv := &http.Server{Handler: d.Handler(), Protocols: protocols, ReadHeaderTimeout: 10 * time.Second,
+	srv := &http.Server{Handler: handler, Protocols: protocols, ReadHeaderTimeout: 10 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return ctx }}
 	failed := make(chan error, len(listeners))
 	for _, l := range listeners {

@@ -60,7 +60,6 @@ func MissingCapabilities() (needed, useful []Capability) {
 
 // privileged says what a configuration needs that this process lacks.
 func privileged(c *config.Config) error {
-	needed, useful := MissingCapabilities()
 	interfaces, namespaces := false, false
 	for i := range c.Switches {
 		for j := range c.Switches[i].Ports {
@@ -69,6 +68,13 @@ func privileged(c *config.Config) error {
 			namespaces = namespaces || p.NetNS != ""
 		}
 	}
+	return Privileged(interfaces, namespaces)
+}
+
+// Privileged says what ports over interfaces, and interfaces of other network
+// namespaces, need that this process lacks.
+func Privileged(interfaces, namespaces bool) error {
+	needed, useful := MissingCapabilities()
 	var names []string
 	for _, cap := range needed {
 		names = append(names, cap.Name)

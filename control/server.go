@@ -26,8 +26,20 @@ import (
 // Handler serves the API and /metrics.
 func (d *Daemon) Handler() http.Handler {
 	mux := http.NewServeMux()
-	path, rpc := api.NewControlHandler(&server{d: d}, connect.WithCodec(jsonCodec{}), connect.WithReadMaxBytes(maxRequest))
-	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+	mux.Handle(Endpoint(usage, func(opts ...connect.HandlerOption) (string, http.Handler) {
+		return api.NewControlHandler(&server{d: d}, opts...)
+	}))
+	registry := metrics.NewRegistry(d.Snapshot)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, usage) })
+	return mux
+}
+
+// Endpoint returns the path and the handler of an API, which tells people how
+// to speak to it.
+func Endpoint(usage string, serve func(...connect.HandlerOption) (string, http.Handler)) (string, http.Handler) {
+	path, rpc := serve(connect.WithCodec(jsonCodec{}), connect.WithReadMaxBytes(maxRequest))
+	return path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// What curl sends by itself is no content type of the API, whose own
 		// answer to that is empty.
 		kind := r.Header.Get("Content-Type")
@@ -41,10 +53,6 @@ func (d *Daemon) Handler() http.Handler {
 			rpc.ServeHTTP(w, r)
 		}
 	})
-	registry := metrics.NewRegistry(d.Snapshot)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, usage) })
-	return mux
 }
 
 // usage tells people how to speak to the API.

@@ -153,6 +153,9 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	for i := range s.Switches {
 		e.sw(&s.Switches[i])
 	}
+	for i := range s.Hosts {
+		e.host(&s.Hosts[i])
+	}
 	e.engine(&s.Engine)
 	e.gauge(configGen, float64(s.Config.Generation))
 	e.gauge(configSuccess, truth(s.Config.ReloadSuccess))
@@ -292,7 +295,7 @@ func (e emitter) queue(s *scheduler.QueueStats, delay *scheduler.Histogram, drop
 	e.count(queueWatermark, s.Top, labels...)
 	e.gauge(queueByteSecs, s.ByteSeconds, labels...)
 	if s.DequeuedFrames > 0 {
-		e <- delayHistogram(delay, labels)
+		e <- delayHistogram(queueDelay, delay, labels)
 	}
 }
 
@@ -321,21 +324,26 @@ func (e emitter) links(sw string, p *Port) {
 		if l.Kind != dataplane.XDP {
 			continue
 		}
-		labels := []string{sw, p.Config.Name, strconv.Itoa(l.Worker)}
-		e.count(xskKicks, l.Kicks, labels...)
-		e.count(xskKickFrames, l.KickFrames, labels...)
-		e.count(xskKickErrors, l.KickAgain, append(labels, "again")...)
-		e.count(xskKickErrors, l.KickDrops, append(labels, "drop")...)
-		e.count(xskKickErrors, l.KickNoMemory, append(labels, "no-memory")...)
-		e.count(xskRxWakeups, l.RxWakeups, labels...)
-		e.count(xskRxDropped, l.RxDropped, labels...)
-		e.count(xskRxRingFull, l.RxRingFull, labels...)
-		e.count(xskFillRingEmpty, l.FillRingEmpty, labels...)
-		e.count(xskRxInvalid, l.RxInvalid, labels...)
-		e.count(xskTxInvalid, l.TxInvalid, labels...)
-		e.count(xskTxRingEmpty, l.TxRingEmpty, labels...)
+		e.link(sw, p.Config.Name, l, strconv.Itoa(l.Worker))
 	}
 	e.count(linkTxDropped, lost, sw, p.Config.Name)
+}
+
+// link tells of the sockets of a port.
+func (e emitter) link(node, port string, l *dataplane.PortStats, worker string) {
+	labels := []string{node, port, worker}
+	e.count(xskKicks, l.Kicks, labels...)
+	e.count(xskKickFrames, l.KickFrames, labels...)
+	e.count(xskKickErrors, l.KickAgain, append(labels, "again")...)
+	e.count(xskKickErrors, l.KickDrops, append(labels, "drop")...)
+	e.count(xskKickErrors, l.KickNoMemory, append(labels, "no-memory")...)
+	e.count(xskRxWakeups, l.RxWakeups, labels...)
+	e.count(xskRxDropped, l.RxDropped, labels...)
+	e.count(xskRxRingFull, l.RxRingFull, labels...)
+	e.count(xskFillRingEmpty, l.FillRingEmpty, labels...)
+	e.count(xskRxInvalid, l.RxInvalid, labels...)
+	e.count(xskTxInvalid, l.TxInvalid, labels...)
+	e.count(xskTxRingEmpty, l.TxRingEmpty, labels...)
 }
 
 func (e emitter) buffers(s *Switch) {

@@ -35,7 +35,7 @@ func observe(b map[float64]uint64, ns, n uint64) {
 	}
 }
 
-func delayHistogram(h *scheduler.Histogram, labels []string) prometheus.Metric {
+func delayHistogram(d *prometheus.Desc, h *scheduler.Histogram, labels []string) prometheus.Metric {
 	b, total, sum := bounds(), uint64(0), 0.0
 	for i, n := range h.Count {
 		if n == 0 {
@@ -46,7 +46,7 @@ func delayHistogram(h *scheduler.Histogram, labels []string) prometheus.Metric {
 		total += n
 		sum += float64(n) * (lo.Seconds() + hi.Seconds()) / 2
 	}
-	return prometheus.MustNewConstHistogram(queueDelay, total, sum, b, labels...)
+	return prometheus.MustNewConstHistogram(d, total, sum, b, labels...)
 }
 
 func lateHistogram(h *dataplane.Histogram, labels ...string) prometheus.Metric {

@@ -167,7 +167,7 @@ func TestDelayHistogramIsExact(t *testing.T) {
 	for _, d := range []frame.Time{0, 255, 256, 1000, 1024, 1 << 20, 1 << 33} {
 		h.Observe(d)
 	}
-	if problems, err := testutil.CollectAndLint(collectOne{delayHistogram(&h, []string{"s", "p", "0"})}); err != nil || len(problems) > 0 {
+	if problems, err := testutil.CollectAndLint(collectOne{delayHistogram(queueDelay, &h, []string{"s", "p", "0"})}); err != nil || len(problems) > 0 {
 		t.Error(problems, err)
 	}
 	want := map[float64]uint64{256e-9: 2, 1024e-9: 4, 4096e-9: 5, 1048576e-9: 5, 4194304e-9: 6, 1073741824e-9: 6}

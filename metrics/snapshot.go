@@ -22,6 +22,7 @@ type Unit struct {
 type Source struct {
 	Engine *dataplane.Engine
 	Units  []Unit
+	Hosts  []HostUnit
 	Config ConfigState
 }
 
@@ -38,6 +39,7 @@ type ConfigState struct {
 type Snapshot struct {
 	Engine   dataplane.Stats
 	Switches []Switch
+	Hosts    []Host
 	Config   ConfigState
 }
 
@@ -110,6 +112,12 @@ func Take(src Source) *Snapshot {
 			p := &s.Switches[i].Ports[j]
 			p.Links = links[PortName(s.Switches[i].Name, p.Config.Name)]
 		}
+	}
+	for _, u := range src.Hosts {
+		h := Host{Name: u.Agent.NIC().Config().Name}
+		u.read(&h)
+		h.Links = links[u.Port]
+		s.Hosts = append(s.Hosts, h)
 	}
 	return s
 }

@@ -176,7 +176,7 @@ func (f *runFlags) run(doc *config.Config, socket string, stdout, stderr io.Writ
 	// What setting up took is not needed again; the packet memory lies apart.
 	debug.FreeOSMemory()
 	fmt.Fprintf(stdout, "ready: %s; control socket %s\n", summary(doc), settings.Socket)
-	notify("READY=1")
+	control.Notify("READY=1")
 	served := make(chan error, 1)
 	go func() { served <- d.Serve(ctx, listeners) }()
 	for {
@@ -184,7 +184,7 @@ func (f *runFlags) run(doc *config.Config, socket string, stdout, stderr io.Writ
 		case <-hangup:
 			f.reload(d, log)
 		case err := <-served:
-			notify("STOPPING=1")
+			control.Notify("STOPPING=1")
 			return errors.Join(err, d.Stop())
 		}
 	}
@@ -244,18 +244,4 @@ func plural(n int, what string) string {
 		return fmt.Sprintf("%d %ses", n, what)
 	}
 	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// notify tells systemd (sd_notify(3)), if it started us.
-func notify(state string) {
-	path := os.Getenv("NOTIFY_SOCKET")
-	if path == "" {
-		return
-	}
-	conn, err := net.Dial("unixgram", path)
-	if err != nil {
-		return // systemd will find the time out
-	}
-	defer conn.Close()
-	_, _ = conn.Write([]byte(state))
 }

@@ -12,8 +12,9 @@ import (
 
 // Region is the memory that an agent serves to others.
 type Region struct {
-	Data []byte
-	rkey uint32
+	Data       []byte
+	rkey       uint32
+	registered bool
 }
 
 // Session is what a session shows.
@@ -22,7 +23,8 @@ type Session struct {
 	Peer                     netip.Addr
 	QPN, Remote              uint32
 	Service                  Service
-	Size                     uint64     // bytes of a message
+	Size                     uint64 // bytes of a message
+	CC                       string
 	Opened, First, Last      frame.Time // when it was opened; when payload first and last arrived, 0 never
 	Bytes, Messages, Corrupt uint64     // payload received; frames that are not as sent
 	Closed                   bool
@@ -52,17 +54,16 @@ const (
 )
 
 // Serve lets others open queue pairs here; nil: no longer. Those that are open
-// stay. The memory is the agent's until the agent is gone.
+// stay. The region is the agent's from then on, and may be served again.
 func (a *Agent) Serve(r *Region) error {
-	if r == nil {
-		a.serving = nil
-		return nil
+	if r != nil && !r.registered {
+		rkey, err := a.nic.Memory().Register(0, r.Data, hostnic.RemoteRead|hostnic.RemoteWrite|hostnic.RemoteAtomic)
+		if err != nil {
+			return err
+		}
+		r.rkey, r.registered = rkey, true
 	}
-	rkey, err := a.nic.Memory().Register(0, r.Data, hostnic.RemoteRead|hostnic.RemoteWrite|hostnic.RemoteAtomic)
-	if err != nil {
-		return err
-	}
-	a.serving = &Region{r.Data, rkey}
+	a.serving = r
 	return nil
 }
 
@@ -127,7 +128,7 @@ func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session,
 	if err != nil {
 		return nil, unknownFormat
 	}
-	s := &session{Session: Session{ID: m.id, Peer: d.From, Remote: m.qpn, Service: m.service, Size: m.size, Opened: now}, since: now, due: now + sessionLook}
+	s := &session{Session: Session{ID: m.id, Peer: d.From, Remote: m.qpn, Service: m.service, Size: m.size, CC: m.cc, Opened: now}, since: now, due: now + sessionLook}
 	cfg := hostnic.QPConfig{RemoteAddr: d.From, RemoteMAC: mac, Class: m.class, Transport: a.cfg.Transport, CC: algorithm,
 		INT: inband.Mode(m.telemetry), INTProfile: a.cfg.INT, InitialPSN: m.psn}
 	cfg.Transport.Mode, cfg.Transport.Cap = transport.Mode(m.recovery), m.cap

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/control"
+	"github.com/gswitch/gswitch/control/api"
+)
+
+// printJSON prints a message, indented.
+func printJSON(w io.Writer, m proto.Message) error {
+	raw, err := control.JSON(m)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, raw, "", "  "); err != nil {
+		return err
+	}
+	b.WriteByte('\n')
+	_, err = b.WriteTo(w)
+	return err
+}
+
+// columns aligns what is written to it with tabs between cells, to the right.
+func columns(w io.Writer) *tabwriter.Writer {
+	return tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+}
+
+// leftColumns aligns to the left.
+func leftColumns(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
+
+// span writes nanoseconds with four digits.
+func span(ns uint64) string {
+	d := time.Duration(ns)
+	for unit := time.Duration(1e9); unit >= 1000; unit /= 1000 {
+		if d >= unit {
+			return d.Round(unit / 1000).String()
+		}
+	}
+	return d.String()
+}
+
+// speed writes bit/s with four digits.
+func speed(bits float64) string {
+	units := []string{"bps", "kbps", "Mbps", "Gbps", "Tbps"}
+	i := 0
+	for ; bits >= 1000 && i < len(units)-1; i++ {
+		bits /= 1000
+	}
+	return fmt.Sprintf("%.4g%s", bits, units[i])
+}
+
+// size writes bytes with four digits.
+func size(n uint64) string {
+	units := []string{"B", "kB", "MB", "GB", "TB"}
+	v, i := float64(n), 0
+	for ; v >= 1000 && i < len(units)-1; i++ {
+		v /= 1000
+	}
+	return fmt.Sprintf("%.4g%s", v, units[i])
+}
+
+// sizeFlag is a flag of bytes.
+type sizeFlag config.Size
+
+func (s *sizeFlag) Set(text string) error { return (*config.Size)(s).UnmarshalText([]byte(text)) }
+func (s *sizeFlag) String() string        { return config.Size(*s).String() }
+func (s *sizeFlag) Type() string          { return "size" }
+
+// rateFlag is a flag of bits per second.
+type rateFlag config.Rate
+
+func (r *rateFlag) Set(text string) error { return (*config.Rate)(r).UnmarshalText([]byte(text)) }
+func (r *rateFlag) String() string        { return config.Rate(*r).String() }
+func (r *rateFlag) Type() string          { return "rate" }
+
+// hopName names a hop as far as telemetry tells it.
+func hopName(h *api.Hop) string {
+	if h.Switch == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("switch %d port %d", h.Switch, h.Port)
+}
+
+// queueOf writes the queue of a hop, and how long it takes where that is known.
+func queueOf(h *api.Hop) string {
+	if h.Rate == 0 {
+		return size(h.Queue)
+	}
+	return fmt.Sprintf("%s (%s)", size(h.Queue), span(h.QueueDelay))
+}

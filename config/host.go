@@ -1,0 +1,236 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"hash/fnv"
+	"net/netip"
+	"os"
+	"regexp"
+
+	"github.com/gswitch/gswitch/cc"
+	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/hostnic"
+	inband "github.com/gswitch/gswitch/int"
+	"github.com/gswitch/gswitch/scheduler"
+	"github.com/gswitch/gswitch/transport"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// Host is the document of a ghost: one host on one interface.
+type Host struct {
+	Version int    `yaml:"version" need:"yes" range:"1,1" doc:"Version of this format: 1."`
+	Name    string `yaml:"name" doc:"Name of the host. The interface names it if left out."`
+
+	Interface string       `yaml:"interface" need:"yes" doc:"Network interface that the host takes over."`
+	NetNS     string       `yaml:"netns" doc:"Network namespace of the interface, a name under /run/netns or a path. The daemon's own if left out."`
+	Mode      string       `yaml:"mode" enum:"auto,zerocopy,native,generic" default:"auto" doc:"AF_XDP mode. auto takes the first that works, in this order."`
+	MAC       *MAC         `yaml:"mac" doc:"Address of the host. That of the interface if left out."`
+	Address   netip.Prefix `yaml:"address" need:"yes" doc:"IP address with the length of the link's prefix, such as 10.0.0.1/24 or fd00::1/64."`
+	Gateway   netip.Addr   `yaml:"gateway" doc:"Next hop of addresses that are not on the link. None if left out."`
+
+	Rate     Rate      `yaml:"rate" default:"10Gbps" doc:"Speed of the emulated link, at which the host paces what it sends."`
+	Overhead string    `yaml:"overhead" enum:"ethernet,none" default:"ethernet" doc:"ethernet: preamble, checksum and gap take their 24 bytes of time on the link. none: they do not."`
+	Burst    *Duration `yaml:"burst" default:"50us" doc:"How far the link may catch up when the worker was late. 0s: never."`
+	Payload  int       `yaml:"payload" range:"64,3800" default:"1000" doc:"Bytes of payload in a full frame, the same at both ends."`
+
+	BaseRTT    Duration      `yaml:"base_rtt" default:"1ms" doc:"T of congestion control: slightly above the round trip of the idle network, which ghost ping tells."`
+	Congestion string        `yaml:"congestion" default:"hpcc" doc:"Congestion control of transfers that choose none: hpcc, dcqcn, timely, dctcp, none ..."`
+	Telemetry  HostTelemetry `yaml:"telemetry" doc:"In-band telemetry that data frames ask for."`
+	Recovery   string        `yaml:"recovery" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp" default:"go-back-n" doc:"Loss recovery of transfers that choose none."`
+	Timeout    Duration      `yaml:"timeout" doc:"Retransmission timeout. 20 times base_rtt, but not below 20 ms, if left out."`
+	Class      int           `yaml:"class" range:"0,7" default:"0" doc:"Traffic class of data that chooses none. Its DSCP is 8 times the class."`
+	PFC        HostPFC       `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb)."`
+	CNP        bool          `yaml:"cnp" doc:"true: congestion marks are told by RoCEv2 notification packets (DCQCN). false: by a bit of acknowledgements."`
+
+	Serve  bool   `yaml:"serve" doc:"true: other hosts may open queue pairs here."`
+	Region Size   `yaml:"region" default:"16MiB" doc:"Memory for RDMA Write and Read of other hosts."`
+	Worker Worker `yaml:"worker" doc:"The thread that drives the host."`
+
+	Control HostControl `yaml:"control" doc:"Where the API, the command line and Prometheus reach the host."`
+}
+
+// HostTelemetry is the telemetry that a host asks for.
+type HostTelemetry struct {
+	Format string `yaml:"format" enum:"none,hpcc,hpcc-grow,int-md" default:"hpcc" doc:"Format of the header in data frames."`
+	Links  []Rate `yaml:"links" doc:"As in the switches' telemetry: slowest and fastest link of the whole network, or all rates."`
+}
+
+// HostPFC is flow control of a host.
+type HostPFC struct {
+	Classes []int `yaml:"classes" range:"0,7" doc:"Classes that pauses are obeyed in. None if left out."`
+}
+
+// HostControl is where a host listens.
+type HostControl struct {
+	Socket string `yaml:"socket" doc:"Unix socket of the API. /run/ghost/NAME.sock if left out."`
+	Listen string `yaml:"listen" doc:"TCP address (host:port) that serves the API and /metrics too. None if left out. There is no authentication: keep it on loopback."`
+}
+
+// hostName is part of a file's name.
+var hostName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+// HostSocketDir is where hosts put their sockets if they are not told.
+const HostSocketDir = "/run/ghost"
+
+// LoadHost reads and checks the document in a file.
+func LoadHost(path string) (*Host, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the configuration: %w", err)
+	}
+	return ParseHost(path, data)
+}
+
+// ParseHost decodes and checks a document, and fills in what was left out.
+// file is the name that errors carry. The error, if any, is of type Errors.
+func ParseHost(file string, data []byte) (*Host, error) {
+	h := new(Host)
+	s := ParseSection(file, data, h)
+	if s.Err() == nil {
+		FillDefaults(h)
+		h.validate(s)
+	}
+	if err := s.Err(); err != nil {
+		return nil, err
+	}
+	h.Name = cmp.Or(h.Name, h.Interface)
+	if h.Control.Socket == "" {
+		h.Control.Socket = HostSocketDir + "/" + h.Name + ".sock"
+	}
+	if h.Timeout == 0 {
+		h.Timeout = max(20*h.BaseRTT, Duration(20*frame.Millisecond))
+	}
+	return h, nil
+}
+
+func (h *Host) validate(s *Section) {
+	if h.Name != "" && !hostName.MatchString(h.Name) {
+		s.Fail("name", "%q is no name; letters, digits, dot, dash and underscore are possible", h.Name)
+	}
+	if h.Interface == "" {
+		s.Fail("interface", "is empty; name a network interface")
+	}
+	addr := h.Address.Addr()
+	switch {
+	case addr.IsMulticast() || addr.IsUnspecified() || addr.IsLoopback():
+		s.Fail("address", "%v is not the address of a host", addr)
+	case h.Gateway.IsValid() && !h.Address.Contains(h.Gateway):
+		s.Fail("gateway", "%v is not on the link %v", h.Gateway, h.Address.Masked())
+	case h.Gateway == addr:
+		s.Fail("gateway", "%v is the host's own address", addr)
+	}
+	if h.MAC != nil && (h.MAC.Multicast() || *h.MAC == MAC{}) {
+		s.Fail("mac", "%v is not the address of a station", *h.MAC)
+	}
+	if h.Rate == 0 {
+		s.Fail("rate", "a host paces: give the rate of its link, such as 10Gbps")
+	}
+	if h.BaseRTT <= 0 {
+		s.Fail("base_rtt", "must be above 0")
+	}
+	if *h.Burst < 0 || h.Timeout < 0 {
+		s.Fail("burst", "times must not be negative")
+	}
+	in, known := cc.Lookup(h.Congestion)
+	if !known {
+		s.Fail("congestion", "%v", cc.UnknownError{Name: h.Congestion})
+	} else if err := NeedsTelemetry(in.Name, h.Telemetry.Format); err != nil {
+		s.Fail("telemetry.format", "%v", err)
+	}
+	for i, r := range h.Telemetry.Links {
+		if r == 0 {
+			s.Fail(fmt.Sprintf("telemetry.links[%d]", i), "a link without a rate has no units; write the rate of the device, such as 100Gbps")
+		}
+	}
+}
+
+// NeedsTelemetry refuses a congestion control that reads telemetry without a
+// format that tells the rate of links.
+func NeedsTelemetry(algorithm, format string) error {
+	in, _ := cc.Lookup(algorithm)
+	if in.Needs != telemetryNeed || format == inband.HPCC.String() || format == inband.HPCCGrow.String() {
+		return nil
+	}
+	return fmt.Errorf("%s needs telemetry that tells the rate of links, hpcc or hpcc-grow, not %s", algorithm, format)
+}
+
+// telemetryNeed is how HPCC is described in package cc.
+const telemetryNeed = "telemetry of each hop"
+
+// ParseTelemetry returns the format of a name.
+func ParseTelemetry(name string) (inband.Mode, error) {
+	if name == inband.None.String() {
+		return inband.None, nil
+	}
+	if m, ok := sourceModes[name]; ok {
+		return m, nil
+	}
+	return 0, fmt.Errorf("telemetry %q: must be none, hpcc, hpcc-grow or int-md", name)
+}
+
+// Engine returns what the engine of the host is made from.
+func (h *Host) Engine() dataplane.Config {
+	c := Config{Workers: []Worker{h.Worker}, Memory: Memory{Chunk: 2048, HugePages: "off"}}
+	if h.Payload > largestPayload {
+		c.Memory.Chunk = 4096
+	}
+	return c.Engine()
+}
+
+// largestPayload is the most that fits into a small chunk with all headers and
+// the telemetry of the longest path.
+const largestPayload = 1400
+
+// Spec returns what the engine opens.
+func (h *Host) Spec() dataplane.PortSpec {
+	p := Port{Name: h.Interface, Interface: h.Interface, NetNS: h.NetNS, Mode: h.Mode, Rate: h.Rate}
+	return p.Spec()
+}
+
+// NIC returns what the NIC of the host is made from. mac is that of the
+// interface.
+func (h *Host) NIC(mac wire.MAC, port uint16) hostnic.Config {
+	seed := fnv.New64a()
+	fmt.Fprint(seed, h.Name, h.Address)
+	c := hostnic.Config{
+		Name: h.Name, MAC: mac, Addr: h.Address.Addr(), Rate: uint64(h.Rate), Burst: frame.Time(*h.Burst), Payload: h.Payload, BaseRTT: frame.Time(h.BaseRTT),
+		AckClass: -1, AckPauseClass: -1, CNP: hostnic.CNPConfig{Frames: h.CNP}, Seed: seed.Sum64(),
+		Stack: &hostnic.StackConfig{Bits: h.Address.Bits(), Gateway: h.Gateway, Port: port, Class: uint8(h.Class)},
+	}
+	if h.MAC != nil {
+		c.MAC = wire.MAC(*h.MAC)
+	}
+	if h.Overhead == "ethernet" {
+		c.Overhead = scheduler.EthernetOverhead
+	}
+	for class := range c.DSCP {
+		c.DSCP[class] = uint8(8 * class)
+	}
+	for _, class := range h.PFC.Classes {
+		c.PFC, c.PFCClasses = true, c.PFCClasses|1<<class
+	}
+	return c
+}
+
+// Transport returns the timers of loss recovery.
+func (h *Host) Transport() transport.Config {
+	high := frame.Time(h.Timeout)
+	return transport.Config{RTOHigh: high, RTOLow: min(high, max(4*frame.Time(h.BaseRTT), frame.Millisecond)), N: 3}
+}
+
+// Cap returns the packets that IRN lets be in flight: the bandwidth-delay
+// product (IRN section 3.2).
+func (h *Host) Cap() uint32 {
+	return uint32(max(1, uint64(h.Rate)/8*uint64(h.BaseRTT)/1e9/uint64(h.Payload)))
+}
+
+// Units returns the units of HPCC's telemetry.
+func (h *Host) Units() *inband.Profile {
+	if len(h.Telemetry.Links) == 0 {
+		return nil
+	}
+	t := Telemetry{Links: h.Telemetry.Links}
+	return t.config().Profile
+}

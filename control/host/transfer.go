@@ -1,0 +1,242 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/gswitch/gswitch/cc"
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/control/api"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/hostnic"
+	"github.com/gswitch/gswitch/hostnic/agent"
+	inband "github.com/gswitch/gswitch/int"
+	"github.com/gswitch/gswitch/scheduler"
+	"github.com/gswitch/gswitch/transport"
+)
+
+// Bounds of what a transfer may ask for: what its messages and what is kept of
+// each take in memory.
+const (
+	maxSize  = 1 << 30
+	maxCount = 4 << 20
+	maxDepth = 4096
+)
+
+// transfer makes what the request asks for, or says what is wrong with it.
+func (d *Daemon) transfer(r *api.TransferRequest) (*agent.Transfer, error) {
+	to, err := netip.ParseAddr(r.To)
+	if err != nil {
+		return nil, fmt.Errorf("%q is not an IP address; write 10.0.0.2 or fd00::2", r.To)
+	}
+	t := &agent.Transfer{To: to, Size: r.Size, Count: int(r.Count), Depth: int(max(r.Depth, 1)), Interval: frame.Time(r.Interval), Limit: float64(r.Rate)}
+	switch r.Operation {
+	case "send":
+	case "write":
+		t.Service, t.Verb = agent.Memory, hostnic.Write
+	case "read":
+		t.Service, t.Verb = agent.Memory, hostnic.Read
+	case "ping":
+		t.Service, t.Trace = agent.Probe, true
+	default:
+		return nil, fmt.Errorf("operation %q: must be send, write, read or ping", r.Operation)
+	}
+	switch {
+	case r.Size > maxSize:
+		return nil, fmt.Errorf("messages of %d bytes are longer than %d", r.Size, maxSize)
+	case r.Count == 0 || r.Count > maxCount:
+		return nil, fmt.Errorf("%d messages are not between 1 and %d", r.Count, maxCount)
+	case r.Depth > maxDepth:
+		return nil, fmt.Errorf("%d messages at once are more than %d", r.Depth, maxDepth)
+	case r.Class > 7 || r.Class < -1:
+		return nil, fmt.Errorf("class %d is not between 0 and 7", r.Class)
+	}
+	if t.Class = uint8(r.Class); r.Class < 0 {
+		t.Class = uint8(d.conf.Class)
+	}
+	if t.INT, err = config.ParseTelemetry(cmp.Or(r.Telemetry, d.conf.Telemetry.Format)); err != nil {
+		return nil, err
+	}
+	if t.Recovery, err = transport.ParseMode(cmp.Or(r.Recovery, d.conf.Recovery)); err != nil {
+		return nil, err
+	}
+	if t.Recovery != transport.GoBackN && t.Recovery != transport.TCP {
+		t.Cap = d.conf.Cap()
+	}
+	t.CC = cmp.Or(r.Congestion, d.conf.Congestion)
+	if t.CC == "none" && r.Rate > 0 && r.CongestionOptions["window"] == "" {
+		// The rate alone bounds it.
+		r.CongestionOptions = map[string]string{"window": "none"}
+	}
+	if t.New, err = cc.Factory(t.CC, r.CongestionOptions); err != nil {
+		return nil, err
+	}
+	if err := config.NeedsTelemetry(t.CC, t.INT.String()); err != nil {
+		return nil, err
+	}
+	t.Data = make([]byte, r.Size)
+	if t.Verb != hostnic.Read || t.Service != agent.Memory {
+		agent.Fill(t.Data)
+	}
+	return t, nil
+}
+
+// progress is how often a transfer is looked at.
+const progress = 10 * time.Millisecond
+
+func (s *server) Transfer(ctx context.Context, r *api.TransferRequest, out *connect.ServerStream[api.TransferReport]) error {
+	d := s.d
+	t, err := d.transfer(r)
+	if err != nil {
+		return connect.NewError(connect.CodeInvalidArgument, err)
+	}
+	var refused error
+	if err := d.worker.Do(func(now frame.Time) { refused = d.agent.Start(now, t) }); err != nil {
+		return connect.NewError(connect.CodeUnavailable, err)
+	}
+	if refused != nil {
+		return connect.NewError(connect.CodeInvalidArgument, refused)
+	}
+	// A worker that has ended has given it up.
+	defer func() { _ = d.worker.Do(func(now frame.Time) { d.agent.Abort(now, t) }) }()
+	tick := time.NewTicker(progress)
+	defer tick.Stop()
+	told := 0
+	for first := true; ; first = false {
+		var m *api.TransferReport
+		var samples []agent.Sample
+		var paths []inband.Path
+		err := d.worker.Do(func(frame.Time) {
+			m = &api.TransferReport{State: t.State.String(), Done: t.State == agent.Ended, LocalQp: t.Local, RemoteQp: t.Remote}
+			if !r.Summary {
+				samples = slices.Clone(t.Samples[told:])
+			}
+			if t.Trace {
+				paths = slices.Clone(t.Paths[told:])
+			}
+		})
+		if err != nil {
+			return connect.NewError(connect.CodeUnavailable, err)
+		}
+		for i, e := range samples {
+			sample := &api.TransferSample{Message: uint32(told + i), Start: uint64(e.Start), End: uint64(e.End), Rtt: uint64(e.RTT)}
+			if paths != nil {
+				sample.Hops = d.hops(&paths[i])
+			}
+			m.Samples = append(m.Samples, sample)
+		}
+		told += len(samples)
+		if m.Done {
+			// Nobody else touches it any more.
+			m.Result = d.result(t)
+			if t.Err != nil {
+				m.Error = t.Err.Error()
+			}
+		}
+		if first || m.Done || len(m.Samples) > 0 {
+			if err := out.Send(m); err != nil || m.Done {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return connect.NewError(connect.CodeCanceled, errors.New("the transfer was given up"))
+		case <-tick.C:
+		}
+	}
+}
+
+// hops returns what frames saw on their way.
+func (d *Daemon) hops(p *inband.Path) (out []*api.Hop) {
+	for i := range p.N {
+		out = append(out, d.hop(&p.Hops[i]))
+	}
+	return out
+}
+
+// hop describes one hop. Where the format does not tell the rate of a link,
+// and the configuration says that all have one, it is that.
+func (d *Daemon) hop(h *inband.Hop) *api.Hop {
+	m := &api.Hop{Switch: h.Node, Port: uint32(h.Port), Rate: h.Rate, Queue: h.Q, Timestamp: h.TS}
+	if links := d.conf.Telemetry.Links; m.Rate == 0 && len(links) == 1 {
+		m.Rate = uint64(links[0])
+	}
+	if m.Rate > 0 {
+		m.QueueDelay = uint64(float64(h.Q) * 8e9 / float64(m.Rate))
+	}
+	return m
+}
+
+// result sums up a transfer that has ended.
+func (d *Daemon) result(t *agent.Transfer) *api.TransferResult {
+	r := &api.TransferResult{Congestion: t.CC, Telemetry: t.INT.String(), Recovery: t.Recovery.String(), Bytes: uint64(len(t.Samples)) * t.Size,
+		Retransmitted: t.Rtx, Timeouts: t.Sent.Timeouts, Marks: t.Watch.CEs,
+		VerifiedBytes: t.Received.Bytes, ReceivedMessages: t.Received.Messages, Corrupt: t.Received.Corrupt}
+	if t.Opened > t.Asked {
+		r.Handshake = uint64(t.Opened - t.Asked)
+	}
+	if t.Service == agent.Memory && t.Verb == hostnic.Read && t.Err == nil {
+		if r.VerifiedBytes = t.Size; !agent.Matches(t.Data, 0) {
+			r.Corrupt = 1
+		}
+	}
+	if n := len(t.Samples); n > 0 {
+		spans := make([]frame.Time, n)
+		first, last := t.Samples[0].Start, frame.Time(0)
+		for i, s := range t.Samples {
+			spans[i], last = s.End-s.Start, max(last, s.End)
+		}
+		if last > first {
+			r.Elapsed, r.Goodput = uint64(last-first), 8*float64(r.Bytes)/(last-first).Seconds()
+		}
+		r.Completion = percentiles(spans)
+	}
+	w := &t.Watch
+	if n := w.RTT.Total(); n > 0 {
+		r.Rtt = &api.Percentiles{Count: n, Min: uint64(w.MinRTT), Mean: mean(&w.RTT), P50: uint64(w.RTT.Quantile(0.5)), P95: uint64(w.RTT.Quantile(0.95)),
+			P99: uint64(w.RTT.Quantile(0.99)), Max: uint64(w.RTT.Quantile(1))}
+	}
+	slowest := uint64(d.conf.Rate)
+	for i := range w.Path.N {
+		q := &w.Queues[i]
+		h := d.hop(&w.Path.Hops[i])
+		if h.Rate > 0 {
+			slowest = min(slowest, h.Rate)
+		}
+		bound := func(p float64) uint64 { return min(uint64(q.Bytes.Quantile(p)), q.Max) }
+		r.Path = append(r.Path, &api.HopQueue{Last: h, QueueP50: bound(0.5), QueueP95: bound(0.95), QueueP99: bound(0.99), QueueMax: q.Max})
+	}
+	r.Bdp = uint64(float64(slowest) / 8 * float64(d.conf.BaseRTT) / 1e9)
+	return r
+}
+
+// percentiles sorts spans.
+func percentiles(spans []frame.Time) *api.Percentiles {
+	slices.Sort(spans)
+	sum := 0.0
+	for _, s := range spans {
+		sum += float64(s)
+	}
+	n := len(spans)
+	at := func(p float64) uint64 { return uint64(spans[min(n-1, int(p*float64(n)))]) }
+	return &api.Percentiles{Count: uint64(n), Min: uint64(spans[0]), Mean: sum / float64(n), P50: at(0.5), P95: at(0.95), P99: at(0.99), Max: uint64(spans[n-1])}
+}
+
+// mean takes the middle of each bucket.
+func mean(h *scheduler.Histogram) float64 {
+	sum := 0.0
+	for i, n := range h.Count {
+		if n > 0 {
+			lo, hi := scheduler.BucketBounds(i)
+			sum += float64(n) * float64(lo+hi) / 2
+		}
+	}
+	return sum / float64(h.Total())
+}

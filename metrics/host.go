@@ -1,0 +1,125 @@
+package metrics
+
+import (
+	"strconv"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/hostnic"
+	"github.com/gswitch/gswitch/hostnic/agent"
+	"github.com/gswitch/gswitch/pfc"
+	"github.com/gswitch/gswitch/scheduler"
+)
+
+// HostUnit is a host on its worker, with the engine's name of its port.
+type HostUnit struct {
+	Agent  *agent.Agent
+	Worker *dataplane.Worker
+	Port   string
+}
+
+// Host is the state of one host.
+type Host struct {
+	Name                string
+	Counts              hostnic.Counts
+	Stack               hostnic.StackCounts
+	Flow                pfc.Stats
+	Paused              uint8 // classes that the neighbour pauses
+	Late                scheduler.Histogram
+	Sessions, Transfers int
+	Serving             bool
+	Links               []dataplane.PortStats
+}
+
+// read copies what the host counts. A worker that was stopped is not read.
+func (u HostUnit) read(h *Host) {
+	_ = u.Worker.Do(func(now frame.Time) {
+		n := u.Agent.NIC()
+		h.Counts, h.Stack, h.Flow, h.Paused = *n.Counts(), n.Stack(), n.Flow(now), n.Paused()
+		h.Late, h.Serving = u.Agent.Late, u.Agent.Serving()
+		h.Sessions, h.Transfers = u.Agent.Counts()
+	})
+}
+
+var (
+	hostUp        = gauge("host_up", "Whether the host's port has a link.", "host")
+	hostServing   = gauge("host_serving", "Whether other hosts may open queue pairs.", "host")
+	hostRxPackets = counter("host_receive_packets_total", "Frames that arrived.", "host")
+	hostRxBytes   = counter("host_receive_bytes_total", "Bytes of the frames that arrived.", "host")
+	hostTxPackets = counter("host_transmit_packets_total", "Frames sent, by traffic class.", "host", "class")
+	hostTxBytes   = counter("host_transmit_bytes_total", "Bytes of the frames sent.", "host")
+	hostData      = counter("host_data_packets_total", "Data frames: sent, and of these again (retransmitted); received: delivered, duplicate, out-of-order.", "host", "kind")
+	hostTimeouts  = counter("host_timeouts_total", "Retransmission timeouts.", "host")
+	hostReplies   = counter("host_replies_total", "Acknowledgements, negative ones and congestion notifications.", "host", "kind", "direction")
+	hostMarks     = counter("host_ecn_marked_packets_total", "Data frames that arrived with a congestion mark.", "host")
+	hostMessages  = counter("host_messages_total", "Messages that are complete.", "host", "direction")
+	hostQPs       = gauge("host_queue_pairs", "Queue pairs that are open.", "host")
+	hostSessions  = gauge("host_sessions", "Transfers under way: active, opened here, and passive, opened by others.", "host", "role")
+	hostDrops     = counter("host_drops_total", "Frames dropped, by reason.", "host", "reason")
+	hostPFC       = counter("host_pfc_frames_total", "Asks for pause (xoff) and for its end (xon).", "host", "class", "direction", "type")
+	hostPaused    = gauge("host_pfc_paused", "Whether the neighbour pauses the class now.", "host", "class")
+	hostPauseSec  = counter("host_pfc_pause_seconds_total", "Time in which the neighbour paused the class.", "host", "class")
+	hostStack     = counter("host_answers_total", "What the host answered for its address: arp, nd, echo.", "host", "protocol")
+	hostLate      = prometheus.NewDesc("gswitch_host_frame_lateness_seconds", "How long after its instant on the emulated link a frame was sent.", []string{"host"}, nil)
+)
+
+func (e emitter) host(h *Host) {
+	c, up := &h.Counts, false
+	for i := range h.Links {
+		up = up || h.Links[i].Up
+	}
+	e.gauge(hostUp, truth(up), h.Name)
+	e.gauge(hostServing, truth(h.Serving), h.Name)
+	e.count(hostRxPackets, c.RxFrames, h.Name)
+	e.count(hostRxBytes, c.RxBytes, h.Name)
+	e.count(hostTxBytes, c.TxBytes, h.Name)
+	for class, n := range c.TxClass {
+		if n > 0 {
+			e.count(hostTxPackets, n, h.Name, digit(class))
+		}
+	}
+	e.count(hostData, c.DataFrames, h.Name, "sent")
+	e.count(hostData, c.Retransmissions, h.Name, "retransmitted")
+	e.count(hostData, c.Delivered, h.Name, "delivered")
+	e.count(hostData, c.Duplicates, h.Name, "duplicate")
+	e.count(hostData, c.OutOfOrder, h.Name, "out-of-order")
+	e.count(hostTimeouts, c.Timeouts, h.Name)
+	e.count(hostReplies, c.AcksSent, h.Name, "ack", "tx")
+	e.count(hostReplies, c.AcksReceived, h.Name, "ack", "rx")
+	e.count(hostReplies, c.NaksSent, h.Name, "nak", "tx")
+	e.count(hostReplies, c.NaksReceived, h.Name, "nak", "rx")
+	e.count(hostReplies, c.CNPsSent, h.Name, "cnp", "tx")
+	e.count(hostReplies, c.CNPsReceived, h.Name, "cnp", "rx")
+	e.count(hostMarks, c.CEMarked, h.Name)
+	e.count(hostMessages, c.MessagesSent, h.Name, "tx")
+	e.count(hostMessages, c.MessagesReceived, h.Name, "rx")
+	e.gauge(hostQPs, float64(c.QPsOpen), h.Name)
+	e.gauge(hostSessions, float64(h.Transfers), h.Name, "active")
+	e.gauge(hostSessions, float64(h.Sessions), h.Name, "passive")
+	e.count(hostStack, h.Stack.ARPAnswered, h.Name, "arp")
+	e.count(hostStack, h.Stack.NDAnswered, h.Name, "nd")
+	e.count(hostStack, h.Stack.EchoAnswered, h.Name, "echo")
+	for reason, n := range c.Drops {
+		if n > 0 {
+			e.count(hostDrops, n, h.Name, frame.Reason(reason).String())
+		}
+	}
+	for class := range 8 {
+		if f := &h.Flow; f.RxXOFF[class]|f.TxXOFF[class]|f.RxXON[class]|f.TxXON[class] != 0 {
+			e.count(hostPFC, f.RxXOFF[class], h.Name, digit(class), "rx", "xoff")
+			e.count(hostPFC, f.RxXON[class], h.Name, digit(class), "rx", "xon")
+			e.count(hostPFC, f.TxXOFF[class], h.Name, digit(class), "tx", "xoff")
+			e.count(hostPFC, f.TxXON[class], h.Name, digit(class), "tx", "xon")
+			e.gauge(hostPaused, truth(h.Paused>>class&1 != 0), h.Name, digit(class))
+			e.gauge(hostPauseSec, f.PausedTime[class].Seconds(), h.Name, digit(class))
+		}
+	}
+	if h.Late.Total() > 0 {
+		e <- delayHistogram(hostLate, &h.Late, []string{h.Name})
+	}
+	for i := range h.Links {
+		e.link(h.Name, h.Links[i].Name, &h.Links[i], strconv.Itoa(h.Links[i].Worker))
+	}
+}
