@@ -38,7 +38,9 @@ func (n *Node) bridge(now frame.Time, in uint16, pp *portProgram, v []frame.Ref)
 		}
 		vp := &prog.vlans[m.VID]
 		if vp.iface != noIface && dst == n.selfMAC {
-			n.toRoute(r)
+			if len(v) != 1 || !n.recall(r) {
+				n.toRoute(r)
+			}
 			continue
 		}
 		if key := pipeline.MACKey(m.VID, dst); key != lastDst {

@@ -33,7 +33,8 @@ type memoFlow struct {
 	mac       uint64 // of the next hop
 	route     uint32
 	mtu       uint32
-	port      uint16
+	port      uint16 // frame.NoPort: it is behind a VLAN
+	vid       uint16
 }
 
 // forget begins a new epoch.
@@ -58,23 +59,31 @@ func (n *Node) recall(r frame.Ref) bool {
 		m.Wire-uint32(m.L3) > f.mtu || binary.BigEndian.Uint64(b[0:8])>>16 != n.selfMAC {
 		return false
 	}
+	out := f.port
+	if out == frame.NoPort {
+		var ok bool
+		if out, ok = n.behind(f.vid, f.mac); !ok {
+			return false
+		}
+		m.VID = f.vid
+	}
 	n.routeCount[f.route].add(m.Wire)
 	m.Flags |= frame.Routed
 	putMACs(b, f.mac, n.selfMAC)
 	wire.DecTTL(n.arena, r)
-	m.OutPort = f.port
+	m.OutPort = out
 	n.emit(r)
 	return true
 }
 
 // remember notes how a frame is routed, if all of its flow would be.
 func (n *Node) remember(m *frame.Meta, a *addresses, id uint32, e *routeEntry, f *iface, mac uint64) {
-	if m.Flags&(frame.HasIPv4|frame.HasVLAN) != frame.HasIPv4 || f.port == frame.NoPort {
+	if m.Flags&(frame.HasIPv4|frame.HasVLAN) != frame.HasIPv4 {
 		return
 	}
 	if e.kind == routeGroup && n.prog.routing.groups[e.group].Chooser() != pipeline.ChooseHash {
 		return
 	}
 	n.memo.flow[m.Hash%memoFlows] = memoFlow{addresses: a.src.lo<<32 | a.dst.lo&0xffffffff, hash: m.Hash, epoch: n.memo.epoch,
-		mac: mac, route: id, mtu: f.mtu, port: f.port}
+		mac: mac, route: id, mtu: f.mtu, port: f.port, vid: f.vid}
 }

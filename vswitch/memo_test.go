@@ -13,13 +13,24 @@ import (
 
 // A switch that gets each frame alone, and remembers flows, sends the same
 // frames by the same ports as one that gets them in pairs, and does not: while
-// routes, neighbours, links, sizes and times to live change.
+// routes, neighbours, links, sizes and times to live change. Its interfaces are
+// ports, or VLANs of a port each, where stations are learned.
 func TestLoneFramesGoLikeOthers(t *testing.T) {
+	t.Run("ports", func(t *testing.T) { compareLone(t, false) })
+	t.Run("VLANs", func(t *testing.T) { compareLone(t, true) })
+}
+
+func compareLone(t *testing.T, vlans bool) {
 	build := func() *rig {
 		cfg := baseConfig(4)
 		for i := range cfg.Ports {
-			cfg.Ports[i].Addresses = prefixes(fmt.Sprintf("10.0.%d.1/24", i))
 			cfg.Ports[i].MTU = 1500 - 200*i
+			if a := prefixes(fmt.Sprintf("10.0.%d.1/24", i)); vlans {
+				cfg.Ports[i].VLANMode, cfg.Ports[i].PVID = VLANAccess, uint16(10+i)
+				cfg.VLANs = append(cfg.VLANs, VLANConfig{ID: uint16(10 + i), Name: fmt.Sprintf("v%d", i), Addresses: a})
+			} else {
+				cfg.Ports[i].Addresses = a
+			}
 			for h := 2; h < 4; h++ { // the fourth is found by ARP
 				cfg.Neighbors = append(cfg.Neighbors, StaticNeighbor{Addr: netip.MustParseAddr(fmt.Sprintf("10.0.%d.%d", i, h)), MAC: hostMAC(10*i + h)})
 			}
@@ -61,6 +72,10 @@ func TestLoneFramesGoLikeOthers(t *testing.T) {
 		if rnd.Uint32n(10) == 0 { // a neighbour has another MAC now
 			a := arp(wire.ARPReply, selfMAC, hostMAC(200+step%50), fmt.Sprintf("10.0.%d.4", port), fmt.Sprintf("10.0.%d.1", port))
 			both(func(r *rig) { r.in(port, a) })
+		}
+		if vlans && rnd.Uint32n(3) == 0 { // a station is heard of
+			b := wt.Frame(wt.Eth(hostMAC(99), hostMAC(10*int(port)+2+int(rnd.Uint32n(2)))), wt.IPv4("10.0.9.1", "10.0.9.2"), wt.UDP(1, 2), wt.Zeros(20))
+			both(func(r *rig) { r.in(port, b) })
 		}
 		in := uint16(rnd.Uint32n(2))
 		src := fmt.Sprintf("10.0.%d.2", in)
