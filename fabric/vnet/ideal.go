@@ -92,7 +92,7 @@ func (n *Network) Route(src, dst int, srcPort uint16, ack bool) ([]Port, error) 
 		dstPort = inband.None.Port()
 	}
 	f := vswitch.Flow{Src: n.addrs[src], Dst: n.addrs[dst], SrcPort: srcPort, DstPort: dstPort, Proto: 17}
-	hops, err := n.ways.walk(nil, src, dst, func(node int, ports []int) (int, error) {
+	hops, err := n.ways.walk(make([]hop, 0, 8), src, dst, func(node int, ports []int) (int, error) {
 		if len(ports) == 1 || n.Topology.Mode == fabric.L2 {
 			return ports[0], nil
 		}
@@ -105,7 +105,7 @@ func (n *Network) Route(src, dst int, srcPort uint16, ack bool) ([]Port, error) 
 	if err != nil {
 		return nil, err
 	}
-	var v []Port
+	v := make([]Port, 0, len(hops)-1)
 	for _, h := range hops[1:] {
 		v = append(v, Port{n.swOf[h.from], h.port})
 	}

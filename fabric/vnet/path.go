@@ -19,10 +19,11 @@ type ways struct {
 	t     *fabric.Topology
 	hosts []int
 	dist  [][]int16 // by node that is the switch of a host: hops from every node to it
+	near  [][][]int // by the same, then by node: the ports that lead nearer to it; nil until asked for
 }
 
 func newWays(t *fabric.Topology) *ways {
-	w := &ways{t: t, hosts: t.Hosts(), dist: make([][]int16, len(t.Nodes))}
+	w := &ways{t: t, hosts: t.Hosts(), dist: make([][]int16, len(t.Nodes)), near: make([][][]int, len(t.Nodes))}
 	for _, h := range w.hosts {
 		if s := t.Peer(h, 0).Node; w.dist[s] == nil {
 			w.dist[s] = distances(t, s)
@@ -57,22 +58,33 @@ type chooser func(node int, ports []int) (int, error)
 // first is the chooser of a way where none is better than the others.
 func first(_ int, ports []int) (int, error) { return ports[0], nil }
 
+// nearer returns the ports of switch n that lead nearer to the switch dst.
+func (w *ways) nearer(n, dst int) []int {
+	if w.near[dst] == nil {
+		w.near[dst] = make([][]int, len(w.t.Nodes))
+	}
+	v := w.near[dst][n]
+	if v == nil {
+		d := w.dist[dst]
+		for p := range w.t.Nodes[n].Links {
+			m := w.t.Peer(n, p).Node
+			if w.t.Nodes[m].Kind == fabric.Switch && d[m] == d[n]-1 {
+				v = append(v, p)
+			}
+		}
+		w.near[dst][n] = v
+	}
+	return v
+}
+
 // walk appends the hops from host src to host dst (indices among the hosts).
 func (w *ways) walk(hops []hop, src, dst int, choose chooser) ([]hop, error) {
 	t := w.t
 	from, to := w.hosts[src], w.hosts[dst]
 	last := t.Peer(to, 0)
-	d := w.dist[last.Node]
 	hops = append(hops, hop{t.Nodes[from].Links[0], from, 0})
-	var ports [256]int
 	for n := t.Peer(from, 0).Node; n != last.Node; {
-		near := ports[:0]
-		for p := range t.Nodes[n].Links {
-			m := t.Peer(n, p).Node
-			if t.Nodes[m].Kind == fabric.Switch && d[m] == d[n]-1 {
-				near = append(near, p)
-			}
-		}
+		near := w.nearer(n, last.Node)
 		if len(near) == 0 {
 			return nil, fmt.Errorf("no way leads from %s to %s", t.Nodes[from].Name, t.Nodes[to].Name)
 		}
