@@ -49,3 +49,13 @@ type Stepper interface {
 	// if nothing else happens. Wake is the least of it and every PortWake.
 	TimerWake(now Time) Time
 }
+
+// Expecter is a Stepper that can ask for the memory that it will read when it
+// gets a frame (see Prefetch). It changes nothing, and the bytes of the frame
+// may be anything.
+type Expecter interface {
+	Stepper
+
+	// Expect tells that Receive will be called with r at a port.
+	Expect(port uint16, r Ref)
+}

@@ -86,6 +86,7 @@ func TestHostileFrames(t *testing.T) {
 			if m := v.pool.Meta(r); virtual && rng.Uint32n(4) != 0 {
 				m.Wire = max(m.Wire, 1200)
 			}
+			v.b.Expect(0, r)
 			v.b.Receive(v.now, 0, []frame.Ref{r})
 			if i%64 == 0 {
 				v.run(v.now + 100) // it goes on with its own work

@@ -18,6 +18,38 @@ func (n *NIC) Receive(now frame.Time, port uint16, v []frame.Ref) {
 	}
 }
 
+// Expect implements frame.Expecter: it guesses the queue pair by where the
+// number stands in frames of ours.
+func (n *NIC) Expect(port uint16, r frame.Ref) {
+	b := n.arena.Bytes(r)
+	bth := wire.EthernetLen + wire.IPv4Len + wire.UDPLen
+	if len(b) < bth+wire.HPCCLen+wire.BTHLen {
+		return
+	}
+	ack := be.Uint16(b[bth-6:]) == wire.RoCEv2Port
+	if !ack {
+		bth += wire.HPCCLen
+	}
+	i := wire.BTH(b[bth:]).DestQP() & (1<<n.numbers.bits - 1)
+	if int(i) >= len(n.qps) {
+		return
+	}
+	q := n.qps[i]
+	frame.Prefetch(q)
+	frame.Prefetch(&n.count)
+	if ack && b[bth] == wire.RCAcknowledge {
+		frame.Prefetch(&q.pace)
+		frame.Prefetch(&q.tx)
+		frame.Prefetch(&q.data)
+		frame.Prefetch(&q.stats)
+	} else {
+		frame.Prefetch(&q.rx)
+		frame.Prefetch(&q.assembly)
+		frame.Prefetch(&q.codec)
+		frame.Prefetch(&q.reply)
+	}
+}
+
 func (n *NIC) receive(now frame.Time, r frame.Ref) {
 	m := n.arena.Meta(r)
 	n.count.RxFrames++

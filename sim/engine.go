@@ -31,6 +31,7 @@ type Engine struct {
 	err   error
 
 	rounds int // of events at the present instant
+	wide   int // directions from which on fetch is worth it
 
 	nodes []node
 	dirs  []direction // two to a link: 2*link is from its first node to its second
@@ -42,7 +43,6 @@ type Engine struct {
 	scratch [vector]frame.Ref
 	touched [16]uint16
 	count   Stats
-	fetched byte // keeps the compiler from leaving fetch out
 }
 
 // vector is how many frames a port may give out or get at once.
@@ -54,7 +54,7 @@ func New(cfg Config) *Engine {
 		cfg.Chunks = 1 << 16
 	}
 	a := frame.MustArena(cfg.Chunks, chunkSize, headroom)
-	return &Engine{arena: a, pool: frame.NewPool(a), seed: cfg.Seed}
+	return &Engine{arena: a, pool: frame.NewPool(a), seed: cfg.Seed, wide: fetchFrom}
 }
 
 // Pool returns the pool that all nodes of the engine share.
@@ -227,23 +227,43 @@ func (e *Engine) exhausted() error {
 	return fmt.Errorf("at %d ns the %d chunks for frames are used up and a node waits for one: set Config.Chunks to more than the network can queue", e.now, e.pool.Chunks())
 }
 
-// fetch asks for the headers of the frames that arrive now, so that their cache
-// misses overlap instead of following each other.
+// fetch asks for what the arrivals of an instant need, level by level, so that
+// their cache misses overlap instead of following each other.
 func (e *Engine) fetch(batch []int32) {
-	if len(batch) < 2 {
+	n := 0
+	for n < len(batch) && batch[n] < e.queue.firstTimer {
+		n++
+	}
+	if n < 2 || len(e.dirs) < e.wide {
 		return
 	}
-	var sum byte
+	batch = batch[:n]
 	for _, s := range batch {
-		if s >= e.queue.firstTimer {
-			break
-		}
-		if f := &e.dirs[s].flight; f.len() > 0 {
-			sum ^= e.arena.Touch(e.arena.ChunkAddr(f.first().ref) + headroom)
+		d := &e.dirs[s]
+		frame.Prefetch(d)
+		frame.Prefetch(&d.digest)
+	}
+	for _, s := range batch {
+		if f := &e.dirs[s].flight; len(f.ring) > 0 {
+			frame.Prefetch(f.first())
 		}
 	}
-	e.fetched = sum
+	for _, s := range batch {
+		if f := &e.dirs[s].flight; f.head != f.tail {
+			e.arena.Prefetch(f.first().ref)
+		}
+	}
+	for _, s := range batch {
+		d := &e.dirs[s]
+		if n := &e.nodes[d.to]; n.warm != nil && d.flight.head != d.flight.tail {
+			n.warm.Expect(d.toPort, d.flight.first().ref)
+		}
+	}
 }
+
+// fetchFrom is from how many directions on a network does not lie in the
+// second cache as a whole.
+const fetchFrom = 256
 
 // Stats counts what an engine did.
 type Stats struct {

@@ -51,6 +51,22 @@ func digestOf(t *testing.T, seed uint64, slice frame.Time) (string, Stats) {
 	return n.e.Digest(), n.e.Stats()
 }
 
+// What is fetched ahead changes nothing.
+func TestFetchChangesNothing(t *testing.T) {
+	run := func(wide int) (string, Stats) {
+		n := leafSpine(t, netConfig{rate: 100e9, uplink: 100e9, delay: us, seed: 1, lossless: true, buffer: 1 << 20}, 2, 2, 4)
+		n.e.wide = wide
+		n.all(1, 300, 2, 4)
+		n.run(t, 300*us)
+		return n.e.Digest(), n.e.Stats()
+	}
+	a, sa := run(0)
+	b, sb := run(1 << 20)
+	if a != b || sa != sb {
+		t.Errorf("with fetching %s and %+v, without %s and %+v", a, sa, b, sb)
+	}
+}
+
 func TestDigest(t *testing.T) {
 	a, sa := digestOf(t, 1, 300*us)
 	b, sb := digestOf(t, 1, 7*us)

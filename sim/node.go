@@ -5,6 +5,7 @@ import "github.com/gswitch/gswitch/frame"
 // node is what the engine keeps of a node.
 type node struct {
 	step  frame.Stepper
+	warm  frame.Expecter // step, if it is one
 	after func(now frame.Time)
 	ports []int32 // direction that leaves by each port, noDir where none is connected
 
@@ -19,7 +20,8 @@ type node struct {
 const noDir int32 = -1
 
 func newNode(n frame.Stepper, after func(now frame.Time)) node {
-	return node{step: n, after: after, timerAt: frame.Never}
+	warm, _ := n.(frame.Expecter)
+	return node{step: n, warm: warm, after: after, timerAt: frame.Never}
 }
 
 // dir returns the direction that leaves by a port, or noDir.

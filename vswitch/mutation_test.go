@@ -125,7 +125,9 @@ func TestMutatedFrames(t *testing.T) {
 			}
 		}
 		r.now += 20 * frame.Microsecond
-		n.Receive(r.now, uint16(rnd.Uint32n(6)), v[:])
+		in := uint16(rnd.Uint32n(6))
+		n.Expect(in, v[0])
+		n.Receive(r.now, in, v[:])
 		n.Advance(r.now)
 		for p := uint16(0); p < 6; p++ {
 			for {

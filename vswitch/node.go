@@ -166,6 +166,18 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 	n.bury()
 }
 
+// Expect implements frame.Expecter.
+func (n *Node) Expect(port uint16, r frame.Ref) {
+	if int(port) < len(n.ports) {
+		ps := &n.ports[port]
+		frame.Prefetch(&ps.rx)
+		frame.Prefetch(&ps.rxClass[4])
+	}
+	if hash, ok := n.parser.Guess(n.arena.Bytes(r)); ok {
+		frame.Prefetch(&n.memo.flow[hash%memoFlows])
+	}
+}
+
 // Transmit implements frame.Node: what the port's scheduler releases now.
 func (n *Node) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 	if !n.busy.has(port) {

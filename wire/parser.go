@@ -45,6 +45,19 @@ func (p *Parser) Parse(a *frame.Arena, v []frame.Ref) {
 	}
 }
 
+// Guess returns the hash that Parse will give a frame which is IPv4 without
+// tags and options, and false for any other. It checks nothing else.
+func (p *Parser) Guess(b []byte) (uint32, bool) {
+	if len(b) < EthernetLen+IPv4Len+4 {
+		return 0, false
+	}
+	h := (*[EthernetLen + IPv4Len + 4]byte)(b)
+	if be.Uint32(h[12:16])>>8 != uint32(EtherTypeIPv4)<<8|0x45 {
+		return 0, false
+	}
+	return p.hash.IPv4(be.Uint64(h[26:34]), be.Uint32(h[34:38]), h[23]), true
+}
+
 // plain parses what nearly all traffic is: unicast, at most one C-tag, IPv4
 // without options or IPv6 without extension headers, no fragment, TCP or UDP,
 // and nothing wrong with it. It returns false, having written nothing, for

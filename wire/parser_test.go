@@ -337,6 +337,14 @@ func comparePaths(t testing.TB, b []byte, beyond int) int {
 		t.Error("flags of later stages were lost")
 	}
 	checkOffsets(t, a.Meta(0), len(b))
+	simple := frame.HasIPv4 | frame.HasUDP
+	if m := a.Meta(0); m.Flags&(simple|frame.HasVLAN|frame.HasTunnel|frame.IsFragment|frame.HasOptions) == simple && m.Reason == frame.Keep {
+		if hash, ok := p.Guess(b); !ok || hash != m.Hash {
+			t.Errorf("guessed hash %#x, %v, it is %#x:\n% x", hash, ok, m.Hash, b)
+		}
+	} else {
+		p.Guess(b) // whatever it says, it must not panic
+	}
 	return p.ParsePlain(a, []frame.Ref{0})
 }
 

@@ -1,0 +1,9 @@
+package frame
+
+import "unsafe"
+
+//go:noescape
+func prefetch(p unsafe.Pointer)
+
+//go:noescape
+func prefetchFrame(meta, chunk unsafe.Pointer)
