@@ -160,7 +160,7 @@ func (s *Scenario) Evaluate(measured []*results.Run) []results.Check {
 				names[s.Runs[k].Name] = true
 			}
 			if len(names) > 1 {
-				if len(s.Runs[i].Point) > 0 {
+				if e.varies(&s.Runs[i]) {
 					check.Why = strings.TrimSpace(point(s.Runs[i].Point) + " " + check.Why)
 				}
 				between = append(between, check)
@@ -172,6 +172,19 @@ func (s *Scenario) Evaluate(measured []*results.Run) []results.Check {
 		}
 	}
 	return between
+}
+
+// varies tells whether e is about the point of the sweep that a context is at,
+// rather than about points that it pins.
+func (e *Expectation) varies(context *Run) (yes bool) {
+	e.expr.refs(func(r *ref) {
+		for _, set := range context.Point {
+			if _, pinned := r.pinned[set.Key]; !pinned {
+				yes = true
+			}
+		}
+	})
+	return yes
 }
 
 func point(p []Setting) string {

@@ -189,6 +189,7 @@ expect:
   - between(burst.slowdown_p99.9, 1, 1 + 2*2)
   - abs(-b{size=1KB}.slowdown_p99) == max(1, 2)
   - drops_queue_tail == 0
+  - a{size=1KB}.queue_max_bytes > b{size=2KB}.queue_max_bytes
 `, Options{})
 	var measured []*results.Run
 	for i := range s.Runs {
@@ -206,6 +207,7 @@ expect:
 	want := []string{
 		"ok size=1KB: 12.5, from a.queue_max_bytes = 12.5KB, b.queue_max_bytes = 1KB",
 		"ok size=2KB: 50, from a.queue_max_bytes = 50KB, b.queue_max_bytes = 1KB",
+		"ok a{size=1KB}.queue_max_bytes = 12.5KB, b{size=2KB}.queue_max_bytes = 1KB",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
