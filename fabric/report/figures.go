@@ -26,7 +26,7 @@ func (d *design) bySize() *section {
 			runs = append(runs, d.runs[i])
 		}
 		buckets := bucketLabels(runs)
-		if len(buckets) == 0 {
+		if len(buckets) < 2 { // the bars say it all
 			continue
 		}
 		for _, p := range percentileNames() {

@@ -188,10 +188,11 @@ func padTo(b *strings.Builder, n int) {
 	b.WriteString(strings.Repeat(" ", max(n-have, min(have, 1))))
 }
 
-// sizes writes slowdowns by flow size, a table per percentile.
+// sizes writes slowdowns by flow size, a table per percentile. With flows of
+// one size the table of runs says it all.
 func (t *text) sizes(runs []results.Run) {
 	buckets := bucketLabels(runs)
-	if len(buckets) == 0 {
+	if len(buckets) < 2 {
 		return
 	}
 	for _, p := range append([]string{"mean"}, percentileNames()...) {
