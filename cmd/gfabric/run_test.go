@@ -65,7 +65,7 @@ func TestRunScenario(t *testing.T) {
 		{"run", 2, "name a scenario, such as scenarios/quickstart.yaml; gfabric run --help tells more"},
 		{"run good.yaml unmet.yaml", 2, `"unmet.yaml" is one argument too many`},
 		{"run good.yaml --out good.yaml/x", 1, "results cannot be written: mkdir good.yaml"},
-		{"run lost.yaml", 0, "2 flows did not end, frames were lost, and hosts have no retransmission timer: set hosts.transport.rto_high"},
+		{"run lost.yaml", 0, "flows that did not end: 2; frames were lost, and hosts have no retransmission timer: set hosts.transport.rto_high"},
 		{"report nosuch", 2, "nosuch: there are no results; gfabric run writes them"},
 		{"report results", 2, "results: there are no results"},
 		{"compare other", 2, "name two directories of results"},
