@@ -73,8 +73,16 @@ func Build(cfg *Config) (*Network, error) {
 	}
 	n.intRates = n.rateTable()
 	n.flows.init(n)
+	if len(n.Topology.Nodes) >= manyNodes {
+		hugePages()
+	}
 	return n, nil
 }
+
+// manyNodes is from when on huge pages pay for what it takes to make them, a
+// fifth of a second for 320 hosts: the run of a smaller network stays within
+// the caches.
+const manyNodes = 128
 
 // check refuses what cannot be meant.
 func (n *Network) check() error {
