@@ -31,6 +31,7 @@ type NIC struct {
 	clock     scheduler.RateClock
 	up        bool
 	touched   bool
+	began     frame.Time // when a frame first waited for the link, with Burst
 	told      frame.Time // what PortWake last said, Never since the last Transmit
 	paused    uint8      // classes that the neighbour pauses
 	control   frame.FIFO // flow control frames
@@ -125,7 +126,7 @@ func (n *NIC) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 	if !n.up {
 		return 0
 	}
-	n.clock.Idle(now - n.cfg.Burst)
+	n.clock.Idle(n.idleUntil(now))
 	k := 0
 	for k < len(out) && n.control.Len() > 0 {
 		out[k] = n.takeControl(now)
@@ -147,6 +148,22 @@ func (n *NIC) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 		k++
 	}
 	return k
+}
+
+// idleUntil returns until when the link has had nothing to send. With Burst it
+// catches up what a late caller missed, but not what nobody had to send.
+func (n *NIC) idleUntil(now frame.Time) frame.Time {
+	if n.cfg.Burst == 0 {
+		return now
+	}
+	return min(now, max(now-n.cfg.Burst, n.began))
+}
+
+// begin notes that something is about to wait for the link, from t on.
+func (n *NIC) begin(t frame.Time) {
+	if n.ready == 0 && n.ackReady == 0 {
+		n.began = t
+	}
 }
 
 // Touched implements frame.Stepper.

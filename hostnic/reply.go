@@ -87,6 +87,7 @@ func (n *NIC) queueReply(now frame.Time, r frame.Ref, q *queuePair) {
 		n.drop(r, frame.QueueFlush)
 		return
 	}
+	n.begin(now)
 	n.acks[q.ackClass&7].Push(n.arena, r)
 	n.ackReady |= 1 << (q.ackClass & 7)
 	n.touch(now)

@@ -141,6 +141,7 @@ func (n *NIC) setReady(now frame.Time, q *queuePair) {
 		n.paceWheel.remove(q.index)
 	}
 	q.state = ready
+	n.begin(now)
 	c := &n.classes[q.class]
 	if int(q.index>>6) >= len(c.set.word[0]) {
 		c.set.grow(len(n.qps))
@@ -181,6 +182,7 @@ func (n *NIC) expire(now frame.Time, q *queuePair) {
 		return
 	}
 	n.setReady(now, q)
+	n.began = min(n.began, q.pace.at) // not by the caller's coming late
 }
 
 // sendableAcks returns the classes with replies that no pause holds back.

@@ -204,6 +204,7 @@ func (n *NIC) queueLocal(now frame.Time, r frame.Ref) {
 	class := n.stack.cfg.Class
 	m := n.arena.Meta(r)
 	m.Wire, m.Class = uint32(m.Len), class
+	n.begin(now)
 	n.acks[class].Push(n.arena, r)
 	n.ackReady |= 1 << class
 	n.touch(now)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"time"
@@ -100,7 +101,11 @@ func (d *Daemon) open(queues int) error {
 	c := d.conf
 	d.worker = d.engine.Worker(0)
 	var err error
-	d.agent, err = agent.New(&agent.Config{NIC: c.NIC(d.mac, agent.Port), INT: c.Units(), Transport: c.Transport()}, d.worker.Pool())
+	nic := c.NIC(d.mac, agent.Port)
+	// Another seed at each start: peers must not take this process for the one
+	// before.
+	nic.Seed = rand.Uint64()
+	d.agent, err = agent.New(&agent.Config{NIC: nic, INT: c.Units(), Transport: c.Transport()}, d.worker.Pool())
 	if err != nil {
 		return control.Refused(err)
 	}
