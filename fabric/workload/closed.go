@@ -44,6 +44,9 @@ func NewRequests(cfg RequestsConfig) (*Requests, error) {
 	if cfg.Outstanding < 1 || cfg.Request == 0 {
 		return nil, fmt.Errorf("a client needs at least one outstanding request of at least one byte")
 	}
+	if err := checkPosted(len(cfg.From), cfg.Outstanding, "requests"); err != nil {
+		return nil, err
+	}
 	q := &Requests{cfg: cfg, r: frame.NewRand(cfg.Seed), asked: make([]int, len(cfg.From)), client: map[uint32]slot{}}
 	for n := range cfg.Outstanding {
 		for place := range cfg.From {
@@ -126,6 +129,9 @@ func NewPartitionAggregate(cfg PartitionAggregateConfig) (*PartitionAggregate, e
 		if cfg.Fanin < 1 || cfg.Fanin > able {
 			return nil, fmt.Errorf("the fan-in is %d; host %d has %d workers to ask", cfg.Fanin, a, able)
 		}
+	}
+	if err := checkRate(cfg.Rate, "queries"); err != nil {
+		return nil, err
 	}
 	p := &PartitionAggregate{cfg: cfg, r: frame.NewRand(cfg.Seed), left: map[uint32]int{}, asker: map[uint32]int32{}, pool: append([]int32(nil), cfg.To...)}
 	if cfg.Rate > 0 {

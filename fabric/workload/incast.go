@@ -56,6 +56,9 @@ func NewIncast(cfg IncastConfig) (*Incast, error) {
 	case cfg.Bytes == 0 && cfg.Total < uint64(cfg.Fanin):
 		return nil, fmt.Errorf("the flows have no bytes")
 	}
+	if err := checkRate(cfg.Rate, "events"); err != nil {
+		return nil, err
+	}
 	c := &Incast{cfg: cfg, r: frame.NewRand(cfg.Seed), next: cfg.Start, pool: append([]int32(nil), cfg.From...)}
 	if cfg.Rate > 0 {
 		c.next += gap(&c.r, cfg.Rate)

@@ -54,6 +54,9 @@ func NewPoisson(cfg PoissonConfig) (*Poisson, error) {
 	if !(cfg.Rate > 0) {
 		return nil, fmt.Errorf("a rate of %v flows per second makes no traffic", cfg.Rate)
 	}
+	if err := checkRate(cfg.Rate, "flows"); err != nil {
+		return nil, err
+	}
 	if cfg.Weight != nil {
 		total := 0.0
 		for _, w := range cfg.Weight {

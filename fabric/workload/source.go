@@ -99,6 +99,30 @@ func gap(r *frame.Rand, perSecond float64) frame.Time {
 	return frame.Time(min(g+0.5, 1<<62))
 }
 
+// maxRate is one event a nanosecond: of a faster process most gaps are rounded
+// to nothing, so that time would not go on.
+const maxRate = 1e9
+
+// checkRate says whether a Poisson process can be that fast.
+func checkRate(perSecond float64, what string) error {
+	if perSecond > maxRate {
+		return fmt.Errorf("%.3g %s per second are more than one a nanosecond; lower the load or the rate, or make them larger", perSecond, what)
+	}
+	return nil
+}
+
+// maxPosted bounds what a source keeps posted at once: its entries take some
+// hundred bytes each, and so do their connections.
+const maxPosted = 1 << 22
+
+// checkPosted says whether so many senders may each keep so much posted.
+func checkPosted(senders, each int, what string) error {
+	if each > 0 && senders > maxPosted/each {
+		return fmt.Errorf("%d senders with %d %s each are more than the %d that can be posted at once; lower them", senders, each, what, maxPosted)
+	}
+	return nil
+}
+
 // shuffle permutes v (Fisher and Yates).
 func shuffle(r *frame.Rand, v []int32) {
 	for i := len(v) - 1; i > 0; i-- {
