@@ -49,10 +49,16 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// launch starts a daemon and does not wait until it is ready.
+// launch starts a switch and does not wait until it is ready.
 func launch(t testing.TB, socket string, args ...string) *daemon {
 	t.Helper()
-	d := &daemon{Cmd: exec.Command(gswitch, append([]string{"run", "--socket", socket}, args...)...), t: t, socket: socket,
+	return launchProgram(t, gswitch, socket, args...)
+}
+
+// launchProgram starts gswitch or ghost.
+func launchProgram(t testing.TB, program, socket string, args ...string) *daemon {
+	t.Helper()
+	d := &daemon{Cmd: exec.Command(program, append([]string{"run", "--socket", socket}, args...)...), t: t, socket: socket,
 		ready: make(chan error, 1), done: make(chan struct{})}
 	d.Stderr = &d.log
 	// It must not outlive a test that is killed. The signal comes when the
@@ -122,7 +128,7 @@ func (d *daemon) await() {
 	d.t.Helper()
 	if err := <-d.ready; err != nil {
 		<-d.done
-		d.t.Fatalf("gswitch %v is not ready: %v; log:\n%s", d.Args[1:], err, d.log.String())
+		d.t.Fatalf("%v is not ready: %v; log:\n%s", d.Args, err, d.log.String())
 	}
 }
 
@@ -153,7 +159,7 @@ func (d *daemon) stop(namespaces ...string) {
 func (d *daemon) try(args ...string) (string, int) {
 	d.t.Helper()
 	var out bytes.Buffer
-	c := exec.Command(gswitch, append([]string{"--socket", d.socket}, args...)...)
+	c := exec.Command(d.Path, append([]string{"--socket", d.socket}, args...)...)
 	c.Stdout, c.Stderr = &out, &out
 	err := c.Run()
 	var exit *exec.ExitError
@@ -168,7 +174,7 @@ func (d *daemon) do(args ...string) string {
 	d.t.Helper()
 	out, code := d.try(args...)
 	if code != 0 {
-		d.t.Fatalf("gswitch %s: exit code %d\n%s", strings.Join(args, " "), code, out)
+		d.t.Fatalf("%s %s: exit code %d\n%s", filepath.Base(d.Path), strings.Join(args, " "), code, out)
 	}
 	return out
 }

@@ -31,8 +31,8 @@ var churnFor = flag.Duration("churn", 12*time.Second, "how long TestChurn goes o
 // patience bounds every wait. It is far beyond what anything takes.
 const patience = 60 * time.Second
 
-// gswitch is the path of the program under test, built once.
-var gswitch string
+// Paths of the programs under test, built once.
+var gswitch, ghost string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -44,11 +44,11 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	gswitch = filepath.Join(dir, "gswitch")
-	build := exec.Command("go", "build", "-o", gswitch, "github.com/gswitch/gswitch/cmd/gswitch")
+	gswitch, ghost = filepath.Join(dir, "gswitch"), filepath.Join(dir, "ghost")
+	build := exec.Command("go", "build", "-o", dir, "github.com/gswitch/gswitch/cmd/gswitch", "github.com/gswitch/gswitch/cmd/ghost")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building gswitch: %v\n%s", err, out)
+		fmt.Fprintf(os.Stderr, "building gswitch and ghost: %v\n%s", err, out)
 		os.Exit(1)
 	}
 	code := m.Run()
