@@ -85,3 +85,22 @@ func TestMessageStart(t *testing.T) {
 		t.Fatalf("%+v", v)
 	}
 }
+
+// Who takes completions as they come, and always leaves one, makes nothing grow.
+func TestCompletionsLeftBehind(t *testing.T) {
+	p := newPair(t, nil)
+	qa, _ := p.connect(nil)
+	must(t, p.a.SendMessage(0, qa, 1, 0))
+	var one [1]Completion
+	for i := range uint64(5000) {
+		must(t, p.a.SendMessage(p.now, qa, 1, i+1))
+		p.run(p.now + 10*frame.Microsecond)
+		if p.a.TakeCompletions(one[:]) != 1 || one[0].ID != i || p.a.Completed() != 1 {
+			t.Fatalf("%+v was taken as number %d, %d are left", one[0], i, p.a.Completed())
+		}
+		take(p.b)
+	}
+	if c := cap(p.a.done); c > 16 {
+		t.Errorf("the list of completions has grown to %d", c)
+	}
+}
