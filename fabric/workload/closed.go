@@ -44,7 +44,7 @@ func NewRequests(cfg RequestsConfig) (*Requests, error) {
 	if cfg.Outstanding < 1 || cfg.Request == 0 {
 		return nil, fmt.Errorf("a client needs at least one outstanding request of at least one byte")
 	}
-	if err := checkPosted(len(cfg.From), cfg.Outstanding, "requests"); err != nil {
+	if err := checkPosted(len(cfg.From), "clients", cfg.Outstanding, "requests"); err != nil {
 		return nil, err
 	}
 	q := &Requests{cfg: cfg, r: frame.NewRand(cfg.Seed), asked: make([]int, len(cfg.From)), client: map[uint32]slot{}}

@@ -36,10 +36,10 @@ func NewSaturate(cfg SaturateConfig) (*Saturate, error) {
 	if cfg.Conns < 1 || cfg.Outstanding < 1 || cfg.Bytes == 0 {
 		return nil, fmt.Errorf("a sender needs at least one connection with one message of at least one byte")
 	}
-	if err := checkPosted(len(cfg.From), cfg.Conns, "connections"); err != nil {
+	if err := checkPosted(len(cfg.From), "senders", cfg.Conns, "connections"); err != nil {
 		return nil, err
 	}
-	if err := checkPosted(len(cfg.From)*cfg.Conns, cfg.Outstanding, "messages"); err != nil {
+	if err := checkPosted(len(cfg.From)*cfg.Conns, "connections", cfg.Outstanding, "messages"); err != nil {
 		return nil, err
 	}
 	s := &Saturate{cfg: cfg}

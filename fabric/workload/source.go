@@ -115,10 +115,10 @@ func checkRate(perSecond float64, what string) error {
 // hundred bytes each, and so do their connections.
 const maxPosted = 1 << 22
 
-// checkPosted says whether so many senders may each keep so much posted.
-func checkPosted(senders, each int, what string) error {
-	if each > 0 && senders > maxPosted/each {
-		return fmt.Errorf("%d senders with %d %s each are more than the %d that can be posted at once; lower them", senders, each, what, maxPosted)
+// checkPosted says whether n of them may each keep so much posted.
+func checkPosted(n int, who string, each int, what string) error {
+	if each > 0 && n > maxPosted/each {
+		return fmt.Errorf("%d %s with %d %s each are more than the %d that can be posted at once; lower them", n, who, each, what, maxPosted)
 	}
 	return nil
 }
