@@ -39,7 +39,7 @@ func ns3Command() *cobra.Command {
 			"with addresses in hexadecimal and times in nanoseconds.\n\n" +
 			"Exit code 0 means that all flows ended, 1 that some did not.",
 		Example: "  gfabric ns3 --topology fat.topo --flows web.flow --cc hpcc --fct web.fct\n" +
-			"  gfabric ns3 --topology fat.topo --flows web.flow --cc dcqcn --json | jq .slow_p99",
+			"  gfabric ns3 --topology a.topo --flows a.flow --cc dcqcn --json | jq .slow_p99",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context()) },
 	}
