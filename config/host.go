@@ -89,6 +89,9 @@ func ParseHost(file string, data []byte) (*Host, error) {
 	h := new(Host)
 	s := ParseSection(file, data, h)
 	if s.Err() == nil {
+		if s.Has("rate") && h.Rate == 0 {
+			s.Fail("rate", "a host paces: give the rate of its link, such as 10Gbps")
+		}
 		FillDefaults(h)
 		h.validate(s)
 	}
@@ -124,14 +127,14 @@ func (h *Host) validate(s *Section) {
 	if h.MAC != nil && (h.MAC.Multicast() || *h.MAC == MAC{}) {
 		s.Fail("mac", "%v is not the address of a station", *h.MAC)
 	}
-	if h.Rate == 0 {
-		s.Fail("rate", "a host paces: give the rate of its link, such as 10Gbps")
-	}
-	if h.BaseRTT <= 0 {
-		s.Fail("base_rtt", "must be above 0")
-	}
-	if *h.Burst < 0 || h.Timeout < 0 {
-		s.Fail("burst", "times must not be negative")
+	for _, d := range []struct {
+		key string
+		v   Duration
+		max frame.Time
+	}{{"base_rtt", h.BaseRTT, frame.Second}, {"timeout", h.Timeout, 20 * frame.Second}, {"burst", *h.Burst, frame.Second}} {
+		if d.v < 0 || frame.Time(d.v) > d.max {
+			s.Fail(d.key, "%v is not between 0s and %v", d.v, Duration(d.max))
+		}
 	}
 	in, known := cc.Lookup(h.Congestion)
 	if !known {
