@@ -67,7 +67,7 @@ func runCommand() *cobra.Command {
 			"gfabric schema scenario prints the format, gfabric schema values what can be expected.",
 		Example: "  gfabric run scenarios/quickstart.yaml\n" +
 			"  gfabric run scenarios/hpcc/fig2.13-reaction.yaml --only hpcc --seed 1,2,3\n" +
-			"  gfabric run scenarios/quickstart.yaml --set hosts.params.eta=0.9 --out /tmp/eta",
+			"  gfabric run scenarios/quickstart.yaml --set hosts.params.eta=0.9 --out eta",
 		Args: one("a scenario, such as scenarios/quickstart.yaml"),
 		RunE: func(c *cobra.Command, args []string) error {
 			switch on {
