@@ -244,7 +244,11 @@ func (a *app) serve(ctx context.Context, w io.Writer, client api.HostClient) err
 			if s.Corrupt > 0 {
 				state = fmt.Sprintf("%d frames NOT AS SENT", s.Corrupt)
 			}
-			fmt.Fprintf(w, "%s: %s, %s in %d messages at %s, %s\n", s.Peer, s.Service, size(s.Bytes), s.Messages, speed(s.Goodput), state)
+			if s.Service == "memory" {
+				fmt.Fprintf(w, "%s: RDMA operations of %s on memory, %s of it written, %s\n", s.Peer, size(s.MessageSize), size(s.Bytes), state)
+				continue
+			}
+			fmt.Fprintf(w, "%s: %s in %d messages at %s, %s\n", s.Peer, size(s.Bytes), s.Messages, speed(s.Goodput), state)
 		}
 	}
 	if err := stream.Err(); err != nil && ctx.Err() == nil {

@@ -28,6 +28,7 @@ const (
 	maxSize  = 1 << 30
 	maxCount = 4 << 20
 	maxDepth = 4096
+	maxPings = 100_000 // each keeps its path
 )
 
 // transfer makes what the request asks for, or says what is wrong with it.
@@ -53,6 +54,8 @@ func (d *Daemon) transfer(r *api.TransferRequest) (*agent.Transfer, error) {
 		return nil, fmt.Errorf("messages of %d bytes are longer than %d", r.Size, maxSize)
 	case r.Count == 0 || r.Count > maxCount:
 		return nil, fmt.Errorf("%d messages are not between 1 and %d", r.Count, maxCount)
+	case t.Trace && r.Count > maxPings:
+		return nil, fmt.Errorf("%d pings are more than %d", r.Count, maxPings)
 	case r.Depth > maxDepth:
 		return nil, fmt.Errorf("%d messages at once are more than %d", r.Depth, maxDepth)
 	case r.Class > 7 || r.Class < -1:
@@ -81,7 +84,8 @@ func (d *Daemon) transfer(r *api.TransferRequest) (*agent.Transfer, error) {
 	if err := config.NeedsTelemetry(t.CC, t.INT.String()); err != nil {
 		return nil, err
 	}
-	t.Data = make([]byte, r.Size)
+	// Here, and not on the worker.
+	t.Data, t.Samples = make([]byte, r.Size), make([]agent.Sample, 0, t.Count)
 	if t.Verb != hostnic.Read || t.Service != agent.Memory {
 		agent.Fill(t.Data)
 	}
@@ -200,8 +204,8 @@ func (d *Daemon) result(t *agent.Transfer) *api.TransferResult {
 	}
 	w := &t.Watch
 	if n := w.RTT.Total(); n > 0 {
-		r.Rtt = &api.Percentiles{Count: n, Min: uint64(w.MinRTT), Mean: mean(&w.RTT), P50: uint64(w.RTT.Quantile(0.5)), P95: uint64(w.RTT.Quantile(0.95)),
-			P99: uint64(w.RTT.Quantile(0.99)), Max: uint64(w.RTT.Quantile(1))}
+		bound := func(p float64) uint64 { return uint64(min(w.RTT.Quantile(p), w.MaxRTT)) }
+		r.Rtt = &api.Percentiles{Count: n, Min: uint64(w.MinRTT), Mean: mean(&w.RTT), P50: bound(0.5), P95: bound(0.95), P99: bound(0.99), Max: uint64(w.MaxRTT)}
 	}
 	slowest := uint64(d.conf.Rate)
 	for i := range w.Path.N {

@@ -11,6 +11,7 @@ import (
 type Watch struct {
 	RTT     scheduler.Histogram // without the time that a frame itself takes on the first link
 	MinRTT  frame.Time
+	MaxRTT  frame.Time
 	LastRTT frame.Time
 	Path    inband.Path // of the last frame that brought telemetry
 	Queues  [inband.MaxHops]QueueWatch
@@ -40,6 +41,7 @@ func (w *watched) OnAck(f *cc.Feedback) {
 		if o.LastRTT = rtt; o.MinRTT == 0 || rtt < o.MinRTT {
 			o.MinRTT = rtt
 		}
+		o.MaxRTT = max(o.MaxRTT, rtt)
 	}
 	if f.CE {
 		o.CEs++
