@@ -14,7 +14,7 @@ BENCH      ?=
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 modversion   = $(shell go list -m -f '{{.Version}}' $(1))
 
-.PHONY: help build test race soak bench bench-all bench-memory bench-tool demo generate lint fuzz-short install-tools clean figures figures-short $(COMMANDS)
+.PHONY: help build test race soak bench bench-all bench-memory bench-sim bench-tool profile-sim demo generate lint fuzz-short install-tools clean figures figures-short $(COMMANDS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -45,6 +45,16 @@ bench-all: bench ## the same, and round trips, loss at 0.6 Mpps, and the cost of
 
 bench-memory: bench-tool ## the in-memory benchmarks alone (no root)
 	bin/gbench memory -benchtime $(BENCHTIME)
+
+bench-sim: gfabric ## networks in virtual time, in turn, medians (no root); BENCH='-rounds 9 -cc hpcc' sets options
+	cd bench && CGO_ENABLED=0 go build -trimpath -o ../bin/gbench ./cmd/gbench
+	bin/gbench sim $(BENCH)
+
+profile-sim: gfabric ## the profile by which the compiler lays out gfabric, anew
+	@d=$$(mktemp -d) && for cc in hpcc dcqcn timely dctcp; do for w in FbHdp WebSearch; do for i in 1 2 3; do \
+	  GODEBUG=asyncpreemptoff=1 bin/gfabric ns3 --topology fabric/ns3/testdata/ls16_$${w}_30.topo --flows fabric/ns3/testdata/ls16_$${w}_30.flow \
+	    --cc $$cc --cpuprofile $$d/$$cc.$$w.$$i >/dev/null || exit 1; \
+	done; done; done && go tool pprof -proto $$d/* > $$d/merged && mv $$d/merged cmd/gfabric/default.pgo && rm -r $$d
 
 bench-tool: ## the generator, sink and harness, with the peers that can be compiled here
 	cd bench && CGO_ENABLED=0 go build -trimpath -o ../bin/gbench ./cmd/gbench

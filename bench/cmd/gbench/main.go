@@ -3,6 +3,7 @@
 //	gbench compare [flags] [forwarder...]   forwarders on veth pairs, in turn (root)
 //	gbench list                             the forwarders, and which of them can run here
 //	gbench memory [flags]                   the in-memory benchmarks of every room, as a table
+//	gbench sim [flags]                      networks in virtual time, as a table
 //	gbench gen [flags]                      the generator alone, on any device (root)
 //	gbench sink -device DEV                 count and drop what reaches a device (root)
 //	gbench ping [flags]                     round trips to a reflector (root)
@@ -26,6 +27,7 @@ var commands = []command{
 	{"compare", "measure forwarders on veth pairs, in turn", compareCmd},
 	{"list", "the forwarders, and which of them can run here", listCmd},
 	{"memory", "the in-memory benchmarks of every room, as a table", memoryCmd},
+	{"sim", "networks in virtual time, as a table", simCmd},
 	{"gen", "send frames from a device", genCmd},
 	{"sink", "count and drop the IPv4 frames that reach a device", sinkCmd},
 	{"ping", "round trips to a reflector", pingCmd},
