@@ -229,6 +229,10 @@ variants:
   - {name: clean}
   - {name: loss, set: {faults: [{kind: loss, link: "h1:s1", share: 0.01}]}}
   - {name: burst, set: {faults: [{kind: loss, link: "h1:s1", share: 0.05, burst: 5}]}}
+  - {name: corrupt, set: {faults: [{kind: corrupt, link: "h1:s1", share: 0.01, both: true}]}}
+  - {name: duplicate, set: {faults: [{kind: duplicate, link: "h1:s1", share: 0.01}]}}
+  - {name: reorder, set: {faults: [{kind: reorder, link: "h1:s1", share: 0.01, delay: 5us}]}}
+  - {name: jitter, set: {faults: [{kind: jitter, link: "h1:s1", delay: 20us}]}}
   - {name: down, set: {faults: [{kind: down, link: "s1:h3", start: 100us, stop: 400us}]}}
   - {name: slow, set: {faults: [{kind: slow, link: "h1:s1", rate: 1Gbps}]}}
   - {name: storm, set: {faults: [{kind: storm, link: "s1:h1", start: 50us, stop: 500us}], pfc.enabled: true}}
@@ -247,6 +251,12 @@ expect:
   - clean.faults_total == 0 and clean.retransmissions_total == 0
   - loss.faults_total > 0 and loss.a.retransmissions_total > 0
   - burst.faults_total > 0 and burst.a.retransmissions_total > 0
+  - corrupt.faults_total > 0 and corrupt.a.retransmissions_total > 0
+  # What arrives twice is delivered once, and no hole is seen.
+  - duplicate.data_frames_total == clean.data_frames_total and duplicate.a.retransmissions_total == 0
+  # A frame that is overtaken looks lost to selective retransmission; one that only takes longer does not.
+  - reorder.faults_total == 0 and reorder.a.retransmissions_total > 0
+  - jitter.a.retransmissions_total == 0 and jitter.a.fct_max_seconds > clean.a.fct_max_seconds + 2us
   - down.a.fct_max_seconds > clean.a.fct_max_seconds + 200us
   - between(slow.a.fct_max_seconds, 8ms, 10ms)
   # 100 KB at 1 Gb/s with headers.

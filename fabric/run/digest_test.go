@@ -1,0 +1,58 @@
+package run
+
+import (
+	"fmt"
+	"testing"
+)
+
+// every is a document in which frames meet all that decides about them: each
+// recovery, each kind of feedback, pauses, marks, faults and random arrivals.
+const every = `version: 1
+topology:
+  generate: leaf-spine(2, 2, 4)
+  classes: {host: {rate: 25Gbps, delay: 1us}, fabric: {rate: 40Gbps, delay: 1500ns}}
+switch: {buffer: {size: 2MB}, ecn: {kmin: 40KB, kmax: 160KB, pmax: 0.2}}
+hosts: {transport: {rto_high: 200us}}
+workload:
+  - {group: burst, kind: incast, from: [h1..h7], to: [h8], size: 60KB, every: 100us}
+  - {group: back, kind: poisson, sizes: WebSearch, load: 0.5}
+duration: 300us
+variants:
+  - {name: hpcc, set: {hosts.cc: hpcc, pfc.enabled: true}}
+  - {name: md, set: {hosts.cc: hpcc, switch.int.mode: int-md}}
+  - {name: timely, set: {hosts.cc: timely, pfc.enabled: true, hosts.ack_class: 1}}
+  - {name: dcqcn, set: {hosts.cc: dcqcn, hosts.cnp.frames: true, hosts.transport: {mode: irn, cap: auto, auto_rto: true}}}
+  - {name: dctcp, set: {hosts.cc: dctcp, faults: [{kind: loss, link: all, share: 0.002}, {kind: reorder, link: "leaf1:spine1", share: 0.01, delay: 3us}]}}
+  - {name: tcp, set: {hosts.cc: aimd, hosts.transport: {mode: tcp, rto_high: 200us}, faults: [{kind: jitter, link: "leaf1:spine2", delay: 1us}]}}
+seeds: [1, 2]
+`
+
+// The histories of these runs, on every machine and whatever runs beside them.
+// They change with whatever changes what frames do, and then say so.
+var histories = map[string]string{
+	"hpcc 1": "7b65f4309fd294b6", "hpcc 2": "1c96fc1d4bf29c14",
+	"md 1": "8587b9dad71eb776", "md 2": "a20f9babdc32afb0",
+	"timely 1": "ea256ba2b374f979", "timely 2": "2b3bd1298e8e8b1f",
+	"dcqcn 1": "0fc173fe9bb0be8b", "dcqcn 2": "3c393bd12837473d",
+	"dctcp 1": "d63e6e7dfae1f335", "dctcp 2": "e310b81d0ae7dad2",
+	"tcp 1": "9ff6862c6cad5de8", "tcp 2": "0effff3126c84011",
+}
+
+func TestHistoriesAreKept(t *testing.T) {
+	for _, jobs := range []int{1, 2, 5} {
+		f := execute(t, every, Options{Jobs: jobs})
+		if len(f.Runs) != len(histories) {
+			t.Errorf("%d runs, %d are known", len(f.Runs), len(histories))
+		}
+		for i := range f.Runs {
+			r := &f.Runs[i]
+			name := fmt.Sprintf("%s %d", r.Name, r.Seed)
+			if want := histories[name]; r.Digest != want {
+				t.Errorf("with %d side by side the digest of %q is %q, it was %q", jobs, name, r.Digest, want)
+			}
+			if r.FrameHops < 5000 {
+				t.Errorf("%s: only %d frame-hops", name, r.FrameHops)
+			}
+		}
+	}
+}
