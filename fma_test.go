@@ -50,6 +50,35 @@ func TestNothingIsFused(t *testing.T) {
 	}
 }
 
+// rounding are functions of package math whose last bit depends on the
+// processor: they are written in assembly for some, or multiply and add at once.
+var rounding = regexp.MustCompile(`\bmath\.(Acosh?|Asinh?|Atan[2h]?|Cbrt|Cosh?|Erf(c|inv|cinv)?|Exp2?|Expm1|FMA|Gamma|Hypot|J[01n]|Lgamma|Log(10|1p|2)?|Pow|Sin(cos|h)?|Tanh?|Y[01n])\(`)
+
+// Nor may these rooms call what rounds otherwise on another processor.
+func TestNothingRoundsOtherwise(t *testing.T) {
+	for _, room := range virtualTime {
+		files, err := filepath.Glob(room + "/*.go")
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: no files: %v", room, err)
+		}
+		for _, f := range files {
+			if strings.HasSuffix(f, "_test.go") {
+				continue
+			}
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, line := range strings.Split(string(b), "\n") {
+				code, _, _ := strings.Cut(line, "//")
+				if m := rounding.FindString(code); m != "" {
+					t.Errorf("%s:%d: %s...) has another last bit on some processors", f, i+1, m)
+				}
+			}
+		}
+	}
+}
+
 // withFloats returns the rooms that have floating point at all. It reads all
 // files of them, so that the go tool knows that the result depends on these.
 func withFloats(t *testing.T) (rooms []string) {

@@ -356,7 +356,7 @@ func (h *hpcc) multi(p *inband.Path, full bool) bool {
 		}
 		least = min(least, size)
 		if a > 0 {
-			sum += math.Pow(size/h.init, -a) // relative, or large a overflows
+			sum += 1 / power(size/h.init, a) // relative, or large a overflows
 		}
 		h.u = max(h.u, s.u)
 	}
@@ -365,7 +365,7 @@ func (h *hpcc) multi(p *inband.Path, full bool) bool {
 	}
 	h.size = least
 	if a > 0 {
-		h.size = h.bound(h.init * math.Pow(sum, -1/a))
+		h.size = h.bound(h.init / power(sum, 1/a))
 	}
 	return true
 }

@@ -67,8 +67,10 @@ var levels = func() []float64 {
 	for i := 1; i <= 180; i++ {
 		l = append(l, float64(i)/200)
 	}
-	for i := 1; i <= 200; i++ {
-		l = append(l, 1-math.Pow(10, -1-float64(i)/40))
+	tail := 0.1
+	for range 200 { // forty to each power of ten
+		tail = float64(tail * 0.9440608762859234) // 10^(-1/40)
+		l = append(l, 1-tail)
 	}
 	return l
 }()
