@@ -46,6 +46,9 @@ type Drop struct {
 	Match        func(b []byte, m *frame.Meta) bool
 	First, Count uint64
 	Every        uint64
+	// Share above 0 takes the place of these three: each frame that matches is
+	// lost with this probability.
+	Share float64
 }
 
 // FaultConfig is what goes wrong on one direction of a link. Shares are
@@ -81,6 +84,11 @@ func (c *FaultConfig) validate() error {
 		{"burst loss in bad", c.Burst.LossBad}, {"corrupt", c.Corrupt}, {"flip", c.Flip}, {"reorder", c.Reorder}, {"duplicate", c.Duplicate}} {
 		if !(p.v >= 0 && p.v <= 1) {
 			return fmt.Errorf("%s %v is no probability: use 0 to 1", p.name, p.v)
+		}
+	}
+	for i := range c.Drop {
+		if p := c.Drop[i].Share; !(p >= 0 && p <= 1) {
+			return fmt.Errorf("drop %v is no probability: use 0 to 1", p)
 		}
 	}
 	switch {
@@ -195,6 +203,9 @@ func (f *fault) chosen(i int, b []byte, m *frame.Meta) bool {
 	d := &f.cfg.Drop[i]
 	if d.Match != nil && !d.Match(b, m) {
 		return false
+	}
+	if d.Share > 0 {
+		return f.chance(d.Share)
 	}
 	f.seen[i]++
 	n, first := f.seen[i], max(d.First, 1)

@@ -120,6 +120,19 @@ func TestChosenFramesAreLost(t *testing.T) {
 	}
 }
 
+// A share of one flow is lost, and nothing of another.
+func TestShareOfAFlowIsLost(t *testing.T) {
+	for to, most := range map[FiveTuple]uint64{{Src: addr4(1)}: 400, {Src: addr4(9)}: 0} {
+		e, _, b := wirePair(t, 1, 1000, FaultConfig{Drop: []Drop{{Match: to.Match(), Share: 0.3}}})
+		runAll(t, e, 10*frame.Millisecond)
+		conserved(t, e)
+		lost := e.Stats().Lost[LossChosen]
+		if lost > most || most > 0 && lost < 200 || uint64(b.got)+lost != 1000 {
+			t.Errorf("%d of 1000 lost, %d arrived", lost, b.got)
+		}
+	}
+}
+
 func TestCorruptedFramesEndAtTheReceiver(t *testing.T) {
 	e, _, b := wirePair(t, 1, 100, FaultConfig{Corrupt: 1})
 	runAll(t, e, us/2) // some are on the wire, none can have arrived
@@ -352,7 +365,7 @@ func TestStormPausesTheNetwork(t *testing.T) {
 
 func TestFaultsAreChecked(t *testing.T) {
 	e, _, _ := wirePair(t, 1, 0, FaultConfig{})
-	for _, c := range []FaultConfig{{Loss: -0.1}, {Loss: 1.1}, {Corrupt: math.NaN()}, {Burst: Burst{ToBad: 2}}, {Reorder: 0.5}, {Jitter: -1}, {FlipBits: 99}, {Slow: 0.5}} {
+	for _, c := range []FaultConfig{{Loss: -0.1}, {Loss: 1.1}, {Corrupt: math.NaN()}, {Burst: Burst{ToBad: 2}}, {Reorder: 0.5}, {Jitter: -1}, {FlipBits: 99}, {Slow: 0.5}, {Drop: []Drop{{Share: 1.5}}}} {
 		if err := e.Fault(0, Forth, c); err == nil {
 			t.Errorf("%+v was taken", c)
 		}

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"net/netip"
+
 	"github.com/gswitch/gswitch/fabric/scenario"
 	"github.com/gswitch/gswitch/fabric/vnet"
 	"github.com/gswitch/gswitch/frame"
@@ -18,11 +20,13 @@ type direction struct {
 type injector struct {
 	n   *vnet.Network
 	now map[direction]sim.FaultConfig
+	// chosen are the faults that lose frames of single flows.
+	chosen map[direction][]*scenario.Fault
 }
 
 // inject asks the engine for the faults of a run.
 func inject(n *vnet.Network, r *scenario.Run) error {
-	in := &injector{n, map[direction]sim.FaultConfig{}}
+	in := &injector{n, map[direction]sim.FaultConfig{}, map[direction][]*scenario.Fault{}}
 	for i := range r.Doc.Faults {
 		f := &r.Doc.Faults[i]
 		if f.Node != "" {
@@ -144,6 +148,10 @@ func (in *injector) change(d direction, f *scenario.Fault, rate float64, on bool
 	}
 	switch f.Kind {
 	case "loss":
+		if f.From != "" || f.To != "" {
+			c.Drop = in.flows(d, f, on)
+			break
+		}
 		c.Loss, c.Burst = share, sim.Burst{}
 		if f.Burst > 1 && share > 0 && share < 1 {
 			// A bad state that loses everything and lasts so many frames in the
@@ -165,4 +173,31 @@ func (in *injector) change(d direction, f *scenario.Fault, rate float64, on bool
 	in.now[d] = c
 	// The values were checked when the document was read.
 	_ = in.n.Engine.Fault(in.n.Link(d.link), d.way, c)
+}
+
+// flows returns what a direction loses of single flows once f has begun or ended.
+func (in *injector) flows(d direction, f *scenario.Fault, on bool) []sim.Drop {
+	var begun []*scenario.Fault
+	for _, g := range in.chosen[d] {
+		if g != f {
+			begun = append(begun, g)
+		}
+	}
+	if on && f.Share > 0 {
+		begun = append(begun, f)
+	}
+	in.chosen[d] = begun
+	var v []sim.Drop
+	for _, g := range begun {
+		v = append(v, sim.Drop{Match: sim.FiveTuple{Src: in.addr(g.From), Dst: in.addr(g.To)}.Match(), Share: g.Share})
+	}
+	return v
+}
+
+// addr is the address of a host, or the zero one, which matches all, of none.
+func (in *injector) addr(host string) (a netip.Addr) {
+	if i, ok := in.n.Topology.Lookup(host); ok {
+		a = in.n.Plan.Nodes[i].Address[0].Addr()
+	}
+	return a
 }

@@ -229,6 +229,7 @@ variants:
   - {name: clean}
   - {name: loss, set: {faults: [{kind: loss, link: "h1:s1", share: 0.01}]}}
   - {name: burst, set: {faults: [{kind: loss, link: "h1:s1", share: 0.05, burst: 5}]}}
+  - {name: flow, set: {faults: [{kind: loss, link: "s1:h3", share: 0.01, from: h1, stop: 50ms}, {kind: loss, link: all, share: 1, from: h3, to: h2, start: 50ms}]}}
   - {name: corrupt, set: {faults: [{kind: corrupt, link: "h1:s1", share: 0.01, both: true}]}}
   - {name: duplicate, set: {faults: [{kind: duplicate, link: "h1:s1", share: 0.01}]}}
   - {name: reorder, set: {faults: [{kind: reorder, link: "h1:s1", share: 0.01, delay: 5us}]}}
@@ -251,6 +252,9 @@ expect:
   - clean.faults_total == 0 and clean.retransmissions_total == 0
   - loss.faults_total > 0 and loss.a.retransmissions_total > 0
   - burst.faults_total > 0 and burst.a.retransmissions_total > 0
+  # Both cross the link; only what h1 sent is lost on it. The second begins when all is over.
+  - flow.a.retransmissions_total > 0 and flow.b.retransmissions_total == 0 and flow.faults_total > 0
+  - flow.b.fct_max_seconds <= clean.b.fct_max_seconds + 50us
   - corrupt.faults_total > 0 and corrupt.a.retransmissions_total > 0
   # What arrives twice is delivered once, and no hole is seen.
   - duplicate.data_frames_total == clean.data_frames_total and duplicate.a.retransmissions_total == 0

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/fabric"
 )
 
 // Fault is something that goes wrong with a link or a node.
@@ -17,6 +18,8 @@ type Fault struct {
 	Start config.Duration `yaml:"start" doc:"When it begins."`
 	Stop  config.Duration `yaml:"stop" doc:"When it is over. Never if left out."`
 
+	From    string          `yaml:"from" doc:"loss: only of frames that this host sent."`
+	To      string          `yaml:"to" doc:"loss: only of frames that are for this host."`
 	Share   float64         `yaml:"share" range:"0,1" doc:"Share of the frames."`
 	Burst   int             `yaml:"burst" range:"0,1000000" doc:"loss: mean number of frames lost in a row. 1 if left out."`
 	Delay   config.Duration `yaml:"delay" doc:"reorder, jitter: up to so much later."`
@@ -31,7 +34,7 @@ type Fault struct {
 // faultUses tells which keys a kind of fault needs, and which it may have
 // beside kind, start and stop.
 var faultUses = map[string]struct{ needs, may []string }{
-	"loss":      {[]string{"link", "share"}, []string{"both", "burst"}},
+	"loss":      {[]string{"link", "share"}, []string{"both", "burst", "from", "to"}},
 	"corrupt":   {[]string{"link", "share"}, []string{"both"}},
 	"duplicate": {[]string{"link", "share"}, []string{"both"}},
 	"reorder":   {[]string{"link", "share", "delay"}, []string{"both"}},
@@ -70,10 +73,22 @@ func (v *validator) fault(key string, f *Fault) {
 			v.sec.Fail(key+".node", "there is no node %q", f.Node)
 		}
 	}
+	v.host(key+".from", f.From)
+	v.host(key+".to", f.To)
+	if f.Burst > 1 && (f.From != "" || f.To != "") {
+		v.sec.Fail(key+".burst", "means nothing with from or to: what is lost of some flows alone is drawn for each frame")
+	}
 	if f.Stop > 0 && f.Stop <= f.Start {
 		v.sec.Fail(key+".stop", "%v is not after start, %v", f.Stop, f.Start)
 	}
 	if f.Every <= 0 {
 		v.sec.Fail(key+".every", "is not above zero")
+	}
+}
+
+// host refuses what is neither left out nor the name of a host.
+func (v *validator) host(key, name string) {
+	if i, ok := v.t.Lookup(name); name != "" && (!ok || v.t.Nodes[i].Kind != fabric.Host) {
+		v.sec.Fail(key, "there is no host %q", name)
 	}
 }

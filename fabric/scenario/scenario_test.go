@@ -148,6 +148,8 @@ func TestRefusals(t *testing.T) {
 		{small + "hosts: {overrides: [{hosts: [h1], transport: {cap: auto}}]}\n", "stand only under hosts.transport"},
 		{small + "faults: [{kind: pause, node: h9}]\n", `faults[0].node: there is no node "h9"`},
 		{small + "faults: [{kind: pause, node: h1, share: 0.5}]\n", "faults[0].share: means nothing for kind pause, which takes start, stop, node"},
+		{small + "faults: [{kind: loss, link: s1:h1, share: 0.5, to: s1}]\n", `faults[0].to: there is no host "s1"`},
+		{small + "faults: [{kind: loss, link: s1:h1, share: 0.5, from: h1, burst: 3}]\n", "faults[0].burst: means nothing with from or to"},
 		{small + "expect: [slowdown_p99]\n", "compares nothing"},
 		{small + "expect: [slowdown_p98 < 3]\n", `s.yaml:9:10: expect[0]: "slowdown_p98 < 3": slowdown_p98: "slowdown_p98" is no value of a run; did you mean "slowdown_p95"?`},
 		{small + "expect: [colour < 3]\n", `"colour" is no value of a run; gfabric schema values explains all`},
