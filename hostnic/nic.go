@@ -28,18 +28,19 @@ type NIC struct {
 	maxQPs int
 
 	// The way out.
-	clock     scheduler.RateClock
-	up        bool
-	touched   bool
-	began     frame.Time // when a frame first waited for the link, with Burst
-	told      frame.Time // what PortWake last said, Never since the last Transmit
-	paused    uint8      // classes that the neighbour pauses
-	control   frame.FIFO // flow control frames
-	acks      [8]frame.FIFO
-	ackReady  uint8 // classes with replies waiting
-	classes   [8]class
-	ready     uint8 // classes with queue pairs that may send now
-	paceWheel wheel
+	clock      scheduler.RateClock
+	up         bool
+	touched    bool
+	began      frame.Time // when a frame first waited for the link, with Burst
+	told       frame.Time // what PortWake last said, Never since the last Transmit
+	paused     uint8      // classes that the neighbour pauses
+	control    frame.FIFO // flow control frames
+	acks       [8]frame.FIFO
+	maxReplies int   // in each of them
+	ackReady   uint8 // classes with replies waiting
+	classes    [8]class
+	ready      uint8 // classes with queue pairs that may send now
+	paceWheel  wheel
 
 	qps     []*queuePair
 	slab    []queuePair // made, not yet used
@@ -93,6 +94,7 @@ func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
 		n.cfg.CNP.Interval = defaultCNP
 	}
 	n.numbers = newNumbering(n.maxQPs)
+	n.maxReplies = max(1, pool.Chunks()/repliesShare)
 	n.clock.SetRate(cfg.Rate)
 	n.clock.WholeNs(cfg.WholeNs)
 	n.control.Init()

@@ -99,6 +99,8 @@ type segments struct {
 
 	ring    []segment // sent, not acknowledged
 	head, n uint32
+	pushed  uint64 // segments so far
+	clean   uint64 // those before give no sample: a frame was sent again meanwhile
 }
 
 const unset frame.Time = -1
@@ -107,7 +109,6 @@ type segment struct {
 	last  uint64 // packet
 	due   frame.Time
 	bytes uint32 // on the wire
-	rtx   bool
 }
 
 func (s *segments) reset(size uint32, rate uint64) {
@@ -142,10 +143,7 @@ func (s *segments) sent(seq uint64, payload, bytes uint32, rtx, lastOfMessage bo
 	s.got += payload
 	s.wire += bytes
 	if rtx {
-		s.rtx = true
-		for i := uint32(0); i < s.n; i++ {
-			s.at(i).rtx = true
-		}
+		s.rtx, s.clean = true, s.pushed
 	}
 	if s.got < s.size && !lastOfMessage {
 		return false
@@ -166,6 +164,7 @@ func (s *segments) push(g segment) {
 		s.ring, s.head = ring, 0
 	}
 	s.n++
+	s.pushed++
 	*s.at(s.n - 1) = g
 }
 
@@ -173,7 +172,7 @@ func (s *segments) push(g segment) {
 // that was complete.
 func (s *segments) acked(now frame.Time, cum uint64) (rtt frame.Time, bytes uint32) {
 	for s.n > 0 && s.at(0).last < cum {
-		if g := s.at(0); !g.rtx {
+		if g := s.at(0); s.pushed-uint64(s.n) >= s.clean {
 			rtt, bytes = now-g.due, g.bytes
 		}
 		s.head = (s.head + 1) & uint32(len(s.ring)-1)

@@ -201,6 +201,10 @@ func (n *NIC) openCC(q *queuePair, cfg *QPConfig) {
 	n.adopt(q)
 }
 
+// ErrQPs is the error of OpenQP when as many queue pairs are open as
+// Config.MaxQPs allows.
+var ErrQPs = errors.New("there is no room for another queue pair")
+
 // take returns a queue pair that is not open.
 func (n *NIC) take() (*queuePair, error) {
 	if k := len(n.free); k > 0 {
@@ -212,7 +216,7 @@ func (n *NIC) take() (*queuePair, error) {
 	}
 	i := uint32(len(n.qps))
 	if int(i) >= n.maxQPs {
-		return nil, fmt.Errorf("nic %s: %d queue pairs are open, more than MaxQPs allows", n.cfg.Name, i)
+		return nil, fmt.Errorf("nic %s: %w: %d are open", n.cfg.Name, ErrQPs, i)
 	}
 	if len(n.slab) == 0 { // side by side, for the sake of the TLB
 		n.slab = make([]queuePair, min(max(4, len(n.qps)), 256))

@@ -71,15 +71,18 @@ type receiveQueue struct {
 
 // get returns the request with the 24-bit number sn. With a shared queue all
 // up to it are dequeued and become this queue pair's, in order (IRN, appendix
-// on shared receive queues). Nil if it is not there; stale if it was used up.
-func (q *receiveQueue) get(sn uint32) (w *RecvRequest, stale bool) {
+// on shared receive queues). Nil if it is not there; wrong if it was used up, or
+// lies further ahead than the missing packets before this one can have asked
+// for: each request takes at least one, and a packet must not take what the
+// other queue pairs share.
+func (q *receiveQueue) get(sn uint32, missing uint64) (w *RecvRequest, wrong bool) {
 	number := transport.Unwrap(q.base, sn)
-	if number < q.base {
+	if number < q.base || number-q.base > missing {
 		return nil, true
 	}
 	i := number - q.base
 	if i >= uint64(q.n) {
-		if missing := i + 1 - uint64(q.n); q.shared == nil || missing > uint64(q.shared.queue.n) {
+		if lack := i + 1 - uint64(q.n); q.shared == nil || lack > uint64(q.shared.queue.n) {
 			return nil, false
 		}
 		for uint64(q.n) <= i {
@@ -94,7 +97,7 @@ func (q *receiveQueue) oldest() uint32 { return uint32(q.base) & 0xffffff }
 
 // expire takes out the oldest request; false if there is none.
 func (q *receiveQueue) expire() (RecvRequest, bool) {
-	if w, _ := q.get(q.oldest()); w == nil {
+	if w, _ := q.get(q.oldest(), 0); w == nil {
 		return RecvRequest{}, false
 	}
 	q.base++

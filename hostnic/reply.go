@@ -81,10 +81,27 @@ func (n *NIC) writeReply(b []byte, q *queuePair, v *transport.Verdict, nak bool)
 	}
 }
 
+// repliesShare is the part of the chunks that the replies of a class may hold:
+// a neighbour that pauses them, while data goes on arriving, must not take them
+// all. Beyond it replies are lost, and later ones tell what they told.
+const repliesShare = 4
+
+// crowded drops a reply for which its class has no room.
+func (n *NIC) crowded(r frame.Ref, class uint8) bool {
+	if n.acks[class].Len() < n.maxReplies {
+		return false
+	}
+	n.drop(r, frame.QueueTail)
+	return true
+}
+
 // queueReply queues a reply ahead of all data.
 func (n *NIC) queueReply(now frame.Time, r frame.Ref, q *queuePair) {
 	if !n.up {
 		n.drop(r, frame.QueueFlush)
+		return
+	}
+	if n.crowded(r, q.ackClass&7) {
 		return
 	}
 	n.begin(now)

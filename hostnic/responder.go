@@ -72,7 +72,7 @@ type responder struct {
 	rNext     uint64 // packets of all responses so far
 
 	executed uint64 // atomics
-	broken   uint64 // ends of messages without a receive request left: the requester's numbers were wrong
+	wrong    uint64 // packets with a receive number that cannot be, and ends of messages without a request left for them
 }
 
 func (r *responder) reset(mtu uint64, inOrder bool, mem *Memory, shared *SharedReceive) {
@@ -90,7 +90,7 @@ func (r *responder) reset(mtu uint64, inOrder bool, mem *Memory, shared *SharedR
 func (r *responder) request(now frame.Time, rx *transport.Receiver, p *packet) (v transport.Verdict, syndrome uint8, drop bool) {
 	o := operationOf(p.op)
 	expected := rx.Expected()
-	fresh := p.seq == expected || !r.inOrder && p.seq > expected
+	fresh := p.seq == expected || !r.inOrder && p.seq > expected && !rx.Beyond(p.seq)
 	if !fresh {
 		return rx.Data(now, p.seq, o.kind()), 0, false
 	}
@@ -99,7 +99,7 @@ func (r *responder) request(now frame.Time, rx *transport.Receiver, p *packet) (
 			return v, nakInvalidRequest, false
 		}
 	}
-	dst, syndrome := r.check(p, o)
+	dst, syndrome := r.check(p, o, p.seq-expected)
 	if syndrome != 0 {
 		return v, syndrome, p.seq != expected
 	}
@@ -130,14 +130,15 @@ func (r *responder) follow(p *packet, o operation) bool {
 }
 
 // check returns where the payload of a packet goes, or what a read or atomic
-// is about, or the syndrome with which it is refused.
-func (r *responder) check(p *packet, o operation) (dst []byte, syndrome uint8) {
+// is about, or the syndrome with which it is refused. Missing is how many
+// packets before it are not there, at most.
+func (r *responder) check(p *packet, o operation, missing uint64) (dst []byte, syndrome uint8) {
 	if !o.last && uint64(p.size) != r.mtu || uint64(p.size) > r.mtu {
 		return nil, nakInvalidRequest
 	}
 	switch o.family {
 	case sendFamily:
-		w, syndrome := r.receive(p)
+		w, syndrome := r.receive(p, missing)
 		if syndrome != 0 {
 			return nil, syndrome
 		}
@@ -149,7 +150,7 @@ func (r *responder) check(p *packet, o operation) (dst []byte, syndrome uint8) {
 		}
 		return dst, 0
 	case writeFamily:
-		return r.checkWrite(p, o)
+		return r.checkWrite(p, o, missing)
 	case readFamily:
 		if uint64(p.reth.Length) > maxOperation {
 			return nil, nakInvalidRequest
@@ -165,10 +166,11 @@ func (r *responder) check(p *packet, o operation) (dst []byte, syndrome uint8) {
 }
 
 // receive returns the receive request of a packet.
-func (r *responder) receive(p *packet) (*RecvRequest, uint8) {
-	w, stale := r.rq.get(p.sn)
+func (r *responder) receive(p *packet, missing uint64) (*RecvRequest, uint8) {
+	w, wrong := r.rq.get(p.sn, missing)
 	switch {
-	case stale:
+	case wrong:
+		r.wrong++
 		return nil, nakInvalidRequest
 	case w == nil:
 		return nil, wire.AETHRNRNak
@@ -176,13 +178,13 @@ func (r *responder) receive(p *packet) (*RecvRequest, uint8) {
 	return w, 0
 }
 
-func (r *responder) checkWrite(p *packet, o operation) ([]byte, uint8) {
+func (r *responder) checkWrite(p *packet, o operation, missing uint64) ([]byte, uint8) {
 	length := uint64(p.reth.Length)
 	if end := p.offset + uint64(p.size); end > length || o.last != (end == length) {
 		return nil, nakInvalidRequest
 	}
 	if o.imm {
-		if _, syndrome := r.receive(p); syndrome != 0 {
+		if _, syndrome := r.receive(p, missing); syndrome != 0 {
 			return nil, syndrome
 		}
 	}
@@ -246,7 +248,7 @@ func (r *responder) advance(cum uint64) {
 		case sendFamily, writeFamily:
 			w, ok := r.rq.expire()
 			if !ok {
-				r.broken++
+				r.wrong++
 				break
 			}
 			r.done = append(r.done, received{id: w.ID, bytes: a.bytes, start: a.at, imm: a.imm, immediate: o.imm, write: o.family == writeFamily})

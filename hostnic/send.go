@@ -249,11 +249,11 @@ func (n *NIC) send(t, now frame.Time, c *class, q *queuePair) frame.Ref {
 		}
 		n.clock.Idle(t)
 		n.depart(t, r)
+		n.count.DataFrames++
 	}
 	q.tx.Sent(t, seq, payload, rtx)
 	q.stats.TxFrames++
 	q.stats.TxBytes += uint64(payload)
-	n.count.DataFrames++
 	if rtx {
 		msg.rtx++
 		n.count.Retransmissions++

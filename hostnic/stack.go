@@ -202,6 +202,9 @@ func (n *NIC) queueLocal(now frame.Time, r frame.Ref) {
 		return
 	}
 	class := n.stack.cfg.Class
+	if n.crowded(r, class) {
+		return
+	}
 	m := n.arena.Meta(r)
 	m.Wire, m.Class = uint32(m.Len), class
 	n.begin(now)

@@ -16,7 +16,7 @@ type Counts struct {
 	LinkBytes         uint64    // sent, with what each frame occupies beyond its own
 	Drops             [frame.NumReasons]uint64
 
-	DataFrames      uint64 // sent, retransmissions included
+	DataFrames      uint64 // sent, retransmissions included; not those for which there was no chunk
 	Retransmissions uint64
 	Timeouts        uint64
 	Delivered       uint64 // data frames whose payload was new
@@ -30,6 +30,7 @@ type Counts struct {
 	CNPsSent, CNPsReceived     uint64
 	EchoesCut                  uint64 // acknowledgements without the telemetry that did not fit
 	FlowFrames                 uint64 // PFC and pause frames sent
+	WrongReceives              uint64 // packets whose receive request cannot be theirs, and messages that ended without one
 
 	MessagesSent, MessagesReceived uint64 // complete
 	QPsOpen                        int

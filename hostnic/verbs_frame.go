@@ -120,6 +120,8 @@ func (n *NIC) takeVerb(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth
 		var drop bool
 		p.seq = transport.Unwrap(q.rx.Expected(), (psn-q.initial)&0xffffff)
 		v, syndrome, drop = q.verbs.rsp.request(now, &q.rx, p)
+		n.count.WrongReceives += q.verbs.rsp.wrong
+		q.verbs.rsp.wrong = 0
 		switch {
 		case drop:
 			n.drop(r, frame.QPEarly)

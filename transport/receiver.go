@@ -82,7 +82,7 @@ func (r *Receiver) Data(now frame.Time, seq uint64, kind PacketKind) Verdict {
 	case seq < r.next:
 		r.stats.Duplicates++
 		return r.ack(Verdict{Duplicate: true})
-	case seq-r.next >= r.cfg.limit():
+	case r.Beyond(seq):
 		r.stats.Beyond++
 		return Verdict{Cum: r.next, MSN: r.msn}
 	case r.cfg.Mode.keeps():
@@ -193,6 +193,9 @@ func (r *Receiver) ack(v Verdict) Verdict {
 
 // Expected returns the sequence number of the next packet in order.
 func (r *Receiver) Expected() uint64 { return r.next }
+
+// Beyond reports whether the packet seq is further ahead than the cap allows.
+func (r *Receiver) Beyond(seq uint64) bool { return seq > r.next && seq-r.next >= r.cfg.limit() }
 
 // MSN returns how many messages are complete in order, modulo 2^24.
 func (r *Receiver) MSN() uint32 { return r.msn }
