@@ -25,7 +25,8 @@ type Flow struct {
 	SrcPort, AckPort uint16
 }
 
-// Done tells the end of a message of a flow or connection.
+// Done tells the end of a message of a flow or connection. Times are those of
+// the engine, whatever the clocks of the two hosts say.
 type Done struct {
 	Flow Flow // as it was started; Bytes and ID are those of the message
 	Conn Conn // the connection, 0 for a flow
@@ -254,7 +255,7 @@ func (n *Network) collect(now frame.Time, h int) {
 			}
 			switch e.Op {
 			case hostnic.RecvDone:
-				n.received(now, c, e)
+				n.received(now, c)
 			case hostnic.SendDone:
 				n.sent(now, c, e)
 			}
@@ -283,13 +284,13 @@ func (n *Network) times(now frame.Time, h int) {
 
 // received notes the end of a message at its receiver, which comes before that
 // at its sender.
-func (n *Network) received(now frame.Time, i uint32, e *hostnic.Completion) {
+func (n *Network) received(now frame.Time, i uint32) {
 	c := &n.flows.conns[i]
 	if c.single {
-		c.ended = e.End
+		c.ended = now
 		return
 	}
-	c.arrivals = append(c.arrivals, e.End)
+	c.arrivals = append(c.arrivals, now)
 	if n.flows.there != nil {
 		n.flows.there(now, Conn(i+1))
 	}
@@ -299,7 +300,7 @@ func (n *Network) sent(now frame.Time, i uint32, e *hostnic.Completion) {
 	fl := &n.flows
 	c := &fl.conns[i]
 	d := &fl.out
-	*d = Done{Flow: c.flow, Start: e.Start, SenderEnd: e.End, Retransmits: e.Retransmitted}
+	*d = Done{Flow: c.flow, Start: e.Start, SenderEnd: now, Retransmits: e.Retransmitted}
 	d.Flow.Bytes, d.Flow.ID = e.Bytes, e.ID
 	if c.single {
 		d.ReceiverEnd = c.ended
