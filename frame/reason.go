@@ -74,13 +74,13 @@ const (
 	WorkerRing      // the ring to the worker that owns the egress port is full
 
 	// Buffer and queues.
-	BufferFull     // the shared buffer or the chunk arena is exhausted
+	BufferFull     // the shared buffer is exhausted
 	QueueTail      // dynamic threshold or limit of the egress queue
 	IngressLimit   // dynamic threshold of the ingress port and class, lossy class
 	HeadroomFull   // a lossless frame found no headroom: a configuration error
 	PFCWatchdog    // the watchdog drains a queue that is stuck under pause
 	QueueFlush     // the port went down or was removed with frames queued
-	ArenaExhausted // no free chunk for a copy or for a frame of our own
+	ArenaExhausted // no free chunk for a copy or for a frame of our own, or as many frames wait as a switch may hold
 
 	// Ports.
 	TxRing     // the port refused the frame
@@ -88,7 +88,7 @@ const (
 
 	// Host NIC.
 	QPUnknown   // for a queue pair that never was
-	QPStale     // for a queue pair that was closed
+	QPStale     // for a queue pair that was closed: late, and told to nobody (not a loss)
 	QPPeer      // not from the other end of the queue pair, or not for our address
 	QPOpcode    // an operation that the queue pair does not take
 	QPSequence  // acknowledges what was not sent
@@ -190,11 +190,11 @@ func (r Reason) String() string {
 
 // Loss reports whether a frame dropped for this reason was lost. Two kinds
 // are not, and healthy networks are full of both: control frames that did
-// their work at the switch, and frames that nobody behind it wanted, such as
+// their work, or came late for it, and frames that nobody behind it wanted, such as
 // multicast chatter of hosts and what a neighbour's flooding brings.
 func (r Reason) Loss() bool {
 	switch r {
-	case Keep, PauseConsumed, LocalConsumed:
+	case Keep, PauseConsumed, LocalConsumed, QPStale:
 		return false
 	case ReservedMulticast, SamePort, NoVLANMember, ForeignMAC, MulticastRouted, LocalUnhandled:
 		return false

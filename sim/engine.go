@@ -121,6 +121,9 @@ func (e *Engine) checkEnds(a int, pa uint16, b int, pb uint16, l Link) error {
 	return nil
 }
 
+// Stop ends Run with err before time goes on. The engine does not run again.
+func (e *Engine) Stop(err error) { e.fail(err) }
+
 // fail keeps the first error for Run.
 func (e *Engine) fail(err error) {
 	if e.err == nil {

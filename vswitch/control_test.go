@@ -269,7 +269,7 @@ func TestLosslessWithSmallFrames(t *testing.T) {
 			t.Errorf("%d workers: nobody was paused", workers)
 		}
 		for p := range uint16(2) {
-			if c := r.counts(p); c.Drops[frame.BufferFull] > 750 || c.Drops[frame.HeadroomFull] != 0 {
+			if c := r.counts(p); c.Drops[frame.ArenaExhausted] > 750 || c.Drops[frame.HeadroomFull] != 0 {
 				t.Errorf("%d workers: port %d dropped %v", workers, p, c.Drops)
 			}
 		}
@@ -298,7 +298,7 @@ func TestLosslessWithSmallFrames(t *testing.T) {
 		r.in(0, tagged(1, 0, 0, 60))
 	}
 	r.none(0)
-	if r.counts(0).Drops[frame.BufferFull] == 0 {
+	if r.counts(0).Drops[frame.ArenaExhausted] == 0 {
 		t.Error("the test does not fill the switch")
 	}
 }

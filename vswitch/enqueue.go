@@ -64,7 +64,7 @@ func (n *Node) enqueue(r frame.Ref, m *frame.Meta) {
 	case ps.dropping>>m.Queue&1 != 0:
 		reason = frame.PFCWatchdog
 	case n.held >= n.lossyHeld && (n.held >= n.maxHeld || n.losslessClasses>>(m.Class&7)&1 == 0 || m.Flags&frame.IsClone != 0):
-		reason = frame.BufferFull
+		reason = frame.ArenaExhausted
 	default:
 		reason = n.buffer.Admit(m)
 	}

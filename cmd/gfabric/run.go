@@ -112,8 +112,10 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if hint := neverSentAgain(s, file); hint != "" {
-				say("%s", hint)
+			for _, hint := range []string{neverSentAgain(s, file), outOfMemory(file)} {
+				if hint != "" {
+					say("%s", hint)
+				}
 			}
 			say("results are in %s, a page with drawings in %s", out, filepath.Join(out, "report.html"))
 			return unmet(file)
@@ -153,6 +155,16 @@ func neverSentAgain(s *scenario.Scenario, f *results.File) string {
 		t, v := &s.Runs[i].Doc.Hosts.Transport, f.Runs[i].Values
 		if v["flows_unfinished_total"] > 0 && v["drops_total"]+v["faults_total"] > 0 && t.RTOHigh == 0 && !t.AutoRTO {
 			return fmt.Sprintf("%s: flows that did not end: %.0f; frames were lost, and hosts have no retransmission timer: set hosts.transport.rto_high", f.Runs[i].Name, v["flows_unfinished_total"])
+		}
+	}
+	return ""
+}
+
+// outOfMemory warns of runs that lost frames which no real network would.
+func outOfMemory(f *results.File) string {
+	for i := range f.Runs {
+		if k := f.Runs[i].Values["arena_exhausted_total"]; k > 0 {
+			return fmt.Sprintf("WARNING: %s: %.0f frames were lost because the memory set aside for frames was used up: its results are not to be trusted; take less switch.buffer.size, fewer flows at once or a smaller topology", f.Runs[i].Name, k)
 		}
 	}
 	return ""

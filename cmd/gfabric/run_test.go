@@ -104,3 +104,15 @@ func TestRunScenario(t *testing.T) {
 		t.Error("the schema is no JSON")
 	}
 }
+
+// A run whose losses are the program's own says so.
+func TestLostForWantOfMemory(t *testing.T) {
+	f := &results.File{Runs: []results.Run{{Name: "fine", Values: map[string]float64{"drops_total": 3, "arena_exhausted_total": 0}}}}
+	if got := outOfMemory(f); got != "" {
+		t.Errorf("a warning without a reason: %q", got)
+	}
+	f.Runs = append(f.Runs, results.Run{Name: "huge", Values: map[string]float64{"arena_exhausted_total": 12}})
+	if got := outOfMemory(f); !strings.Contains(got, "WARNING: huge: 12 frames were lost") {
+		t.Errorf("%q", got)
+	}
+}

@@ -58,6 +58,8 @@ var Measures = []Measure{
 	{"data_frames_total", "data frames"},
 	{"drops_total", "drops"},
 	{"drop_share", "  of data frames"},
+	{"arena_exhausted_total", "  for want of memory"},
+	{"late_frames_total", "late frames"},
 	{"faults_total", "lost by faults"},
 	{"retransmissions_total", "retransmissions"},
 	{"timeouts_total", "timeouts"},

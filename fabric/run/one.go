@@ -25,11 +25,11 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, p *progress
 		return nil, err
 	}
 	rec, ports := recorder(n, r)
-	t, err := newTraffic(n, rec, r, s.File)
+	t, err := newTraffic(ctx, n, rec, r, s.File)
 	if err != nil {
 		return nil, err
 	}
-	sample(n, rec, t, r, ports)
+	sample(ctx, n, rec, t, r, ports)
 	if err := inject(n, r); err != nil {
 		return nil, err
 	}
@@ -44,9 +44,6 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, p *progress
 		}
 		if err := n.Engine.Run(until); err != nil {
 			return nil, err
-		}
-		if t.err != nil {
-			return nil, t.err
 		}
 		p.set(until, n.Engine.Stats().Events)
 		if rec.Closed() != frame.Never {
@@ -196,13 +193,16 @@ func queues(n *vnet.Network, r *scenario.Run, c *measure.Config) (v sampled) {
 }
 
 // sample asks the engine to call for each sample and bin.
-func sample(n *vnet.Network, rec *measure.Recorder, t *traffic, r *scenario.Run, ports sampled) {
+func sample(ctx context.Context, n *vnet.Network, rec *measure.Recorder, t *traffic, r *scenario.Run, ports sampled) {
 	m := &r.Doc.Measure
 	depth := func(i int) uint64 { return n.Queue(ports.queues[i]) }
 	sent := func(i int) uint64 { return ports.links[i]() }
 	finite := r.Doc.Until == "done"
 	every := frame.Time(m.Sample)
 	n.Engine.Every(every, every, func(now frame.Time) {
+		if err := ctx.Err(); err != nil {
+			n.Engine.Stop(err)
+		}
 		rec.QueueSample(now, depth)
 		if m.CC {
 			t.inspect(now)
@@ -236,7 +236,10 @@ func counters(n *vnet.Network, out *results.Run) {
 	now := n.Engine.Now()
 	put := func(name string, v float64) { out.Values[name] = v }
 	lost := uint64(0)
-	for reason, k := range n.Drops() {
+	put("late_frames_total", float64(n.Late()))
+	drops := n.Drops()
+	put("arena_exhausted_total", float64(drops[frame.ArenaExhausted]))
+	for reason, k := range drops {
 		if k > 0 {
 			put("drops_"+strings.ReplaceAll(frame.Reason(reason).String(), "-", "_"), float64(k))
 			lost += k

@@ -1,6 +1,9 @@
 package run
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"path/filepath"
 
 	"github.com/gswitch/gswitch/fabric/measure"
@@ -8,10 +11,12 @@ import (
 	"github.com/gswitch/gswitch/fabric/vnet"
 	"github.com/gswitch/gswitch/fabric/workload"
 	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/hostnic"
 )
 
 // traffic posts the flows of a workload and learns of their ends.
 type traffic struct {
+	ctx   context.Context
 	n     *vnet.Network
 	rec   *measure.Recorder
 	parts []part
@@ -21,12 +26,12 @@ type traffic struct {
 	free     []uint32
 	way      map[vnet.Conn][]uint32 // messages that have not arrived, by connection
 	open     int                    // messages of finite groups that are under way
-	err      error
 }
 
 // part is an entry of the workload.
 type part struct {
 	source workload.Source
+	name   string      // the entry's
 	flow   []vnet.Flow // by sender: what its flows have in common
 	stream bool
 	conns  map[connKey]vnet.Conn // those that stay open
@@ -44,8 +49,8 @@ type message struct {
 	conn   vnet.Conn
 }
 
-func newTraffic(n *vnet.Network, rec *measure.Recorder, r *scenario.Run, file string) (*traffic, error) {
-	t := &traffic{n: n, rec: rec, acked: r.Doc.Measure.FCT == "ack", way: map[vnet.Conn][]uint32{}}
+func newTraffic(ctx context.Context, n *vnet.Network, rec *measure.Recorder, r *scenario.Run, file string) (*traffic, error) {
+	t := &traffic{ctx: ctx, n: n, rec: rec, acked: r.Doc.Measure.FCT == "ack", way: map[vnet.Conn][]uint32{}}
 	for i := range r.Doc.Workload {
 		e := &r.Doc.Workload[i]
 		// Each entry has its own randomness: to add one does not change the others.
@@ -53,7 +58,7 @@ func newTraffic(n *vnet.Network, rec *measure.Recorder, r *scenario.Run, file st
 		if err != nil {
 			return nil, err
 		}
-		p := part{source: src, stream: e.Kind == "saturate", conns: map[connKey]vnet.Conn{}, armed: frame.Never}
+		p := part{source: src, name: fmt.Sprintf("workload[%d] (%s)", i, e.Group), stream: e.Kind == "saturate", conns: map[connKey]vnet.Conn{}, armed: frame.Never}
 		if p.flow, err = common(n, r, i); err != nil {
 			return nil, err
 		}
@@ -131,8 +136,13 @@ func (t *traffic) start(now frame.Time, i int, at frame.Time) {
 		p.armed = frame.Never
 	}
 	for p.source.Peek() <= now {
-		if err := t.post(now, i, p.source.Pop()); err != nil && t.err == nil {
-			t.err = err
+		err := t.ctx.Err() // of one instant there may be a million
+		if err == nil {
+			err = t.post(now, i, p.source.Pop())
+		}
+		if err != nil {
+			t.n.Engine.Stop(err)
+			return
 		}
 	}
 	t.arm(i)
@@ -160,8 +170,11 @@ func (t *traffic) post(now frame.Time, i int, f workload.Flow) error {
 		v.ID, v.Src, v.Dst = uint64(i)<<24|p.seq, int(f.Src), int(f.Dst)
 		p.seq++
 		var err error
-		if m.conn, err = t.n.Dial(now, &v); err != nil {
-			return err
+		if m.conn, err = t.n.Dial(now, &v); errors.Is(err, hostnic.ErrQPs) {
+			return fmt.Errorf("%s from %s to %s, after %d flows: %w, as flows start faster than they end: lower the load or the number of flows, leave more time between them, or set persistent",
+				p.name, src, dst, p.seq-1, err)
+		} else if err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
 		}
 		if f.Conn >= 0 {
 			p.conns[key] = m.conn
@@ -201,8 +214,8 @@ func (t *traffic) done(now frame.Time, d *vnet.Done) {
 	t.rec.Done(now, m.number, m.part, m.flow.Event, fct, d.SenderEnd-d.Start, d.Retransmits)
 	if m.flow.Conn < 0 {
 		t.rec.Ended(uint64(m.conn), m.flow.Bytes)
-		if err := t.n.Close(now, m.conn); err != nil && t.err == nil {
-			t.err = err
+		if err := t.n.Close(now, m.conn); err != nil {
+			t.n.Engine.Stop(err)
 		}
 	}
 	if !p.stream {

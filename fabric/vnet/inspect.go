@@ -154,6 +154,15 @@ func (n *Network) Lost() (sum uint64) {
 	return sum
 }
 
+// Late returns the frames that reached a host after their connection was
+// closed.
+func (n *Network) Late() (sum uint64) {
+	for _, h := range n.Hosts {
+		sum += h.Counts().Drops[frame.QPStale]
+	}
+	return sum
+}
+
 // Sender returns the NIC and queue pair that send a connection's data, false
 // once it is closed.
 func (n *Network) Sender(c Conn) (nic *hostnic.NIC, qpn uint32, ok bool) {
