@@ -2,6 +2,7 @@ package agent
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/gswitch/gswitch/cc"
 	"github.com/gswitch/gswitch/frame"
@@ -46,6 +47,9 @@ type session struct {
 const (
 	// A session whose other end is silent for so long is closed.
 	sessionIdle = 60 * frame.Second
+	// One that nothing was ever received on: its active end has given up too,
+	// or a forged Request opened it.
+	sessionUnused = stall
 	sessionLook = frame.Second
 	// A session is remembered after its end, to answer Close again.
 	sessionAfter = 10 * frame.Second
@@ -113,7 +117,7 @@ func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session,
 		return nil, notServing
 	case int(m.payload) != a.cfg.NIC.Payload:
 		return nil, otherPayload
-	case len(a.sessions) >= a.cfg.Sessions:
+	case len(a.sessions) >= a.cfg.Sessions && !a.forget():
 		return nil, noRoom
 	case m.service == Memory && m.size > uint64(len(a.serving.Data)):
 		return nil, smallRegion
@@ -155,6 +159,22 @@ func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session,
 	return s, 0
 }
 
+// forget makes room for a session by the closed one that would be forgotten
+// next, if there is one.
+func (a *Agent) forget() bool {
+	oldest := -1
+	for i, s := range a.sessions {
+		if s.Closed && (oldest < 0 || s.due < a.sessions[oldest].due) {
+			oldest = i
+		}
+	}
+	if oldest < 0 {
+		return false
+	}
+	a.sessions = slices.Delete(a.sessions, oldest, oldest+1)
+	return true
+}
+
 // placer compares what arrives with the pattern: packets of messages of equal
 // size, each of which begins it anew.
 func (a *Agent) placer(s *session) func(uint32, uint64, []byte) {
@@ -186,7 +206,8 @@ func (a *Agent) asked(now frame.Time, d *hostnic.Datagram, m *message) {
 		a.reply(now, d.From, &message{kind: closed, id: m.id})
 	case s.Closed:
 		a.reply(now, d.From, &s.answer)
-	case s.region != nil && m.size > 0:
+	case s.written > 0: // being compared
+	case s.region != nil && min(m.size, s.Size) > 0:
 		// Compare what it wrote, a piece at a time, before the answer.
 		s.written = min(m.size, s.Size)
 		s.due = now
@@ -243,7 +264,7 @@ func (a *Agent) stepSession(now frame.Time, s *session) {
 			s.seen, s.since = f, now
 		}
 	}
-	if now-s.since >= sessionIdle {
+	if silent := now - s.since; silent >= sessionIdle || s.seen == 0 && silent >= sessionUnused {
 		a.endSession(now, s)
 	}
 }
