@@ -1,0 +1,101 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+func (d *decoder) station(path string, a netip.Addr) {
+	if a.IsMulticast() || a.IsUnspecified() || a.Zone() != "" {
+		d.failAt(path, "%s is not the address of one station", a)
+	}
+}
+
+// validateAddresses checks the networks that the switch is connected to.
+func (d *decoder) validateAddresses(s *Switch, path string) {
+	seen := map[netip.Addr]string{}
+	check := func(list []netip.Prefix, path string) {
+		for i, p := range list {
+			sub := fmt.Sprintf("%s.address[%d]", path, i)
+			if d.bad[sub] {
+				continue
+			}
+			d.station(sub, p.Addr())
+			if other := seen[p.Addr()]; other != "" {
+				d.failAt(sub, "%s is taken by %s", p.Addr(), other)
+			}
+			seen[p.Addr()] = sub
+		}
+	}
+	for i := range s.Ports {
+		check(s.Ports[i].Addresses, fmt.Sprintf("%s.ports[%d]", path, i))
+	}
+	for i := range s.VLANs {
+		check(s.VLANs[i].Addresses, fmt.Sprintf("%s.vlans[%d]", path, i))
+	}
+}
+
+// plainRoute reports whether nothing can be wrong with a route but that its
+// next hop is not connected: so are most of very many.
+func plainRoute(r *Route) bool {
+	return r.Prefix.IsValid() && r.Prefix == r.Prefix.Masked() && r.Via.IsValid() && r.NextHops == nil && !r.Blackhole && r.Via.Is4() == r.Prefix.Addr().Is4()
+}
+
+func (d *decoder) validateRoutes(s *Switch, path string) {
+	connected := func(a netip.Addr) bool {
+		in := func(p netip.Prefix) bool { return p.Contains(a) }
+		for i := range s.Ports {
+			if slices.ContainsFunc(s.Ports[i].Addresses, in) {
+				return true
+			}
+		}
+		for i := range s.VLANs {
+			if slices.ContainsFunc(s.VLANs[i].Addresses, in) {
+				return true
+			}
+		}
+		return false
+	}
+	for i := range s.Routes {
+		r := &s.Routes[i]
+		if plainRoute(r) && connected(r.Via) {
+			continue
+		}
+		sub := fmt.Sprintf("%s.routes[%d]", path, i)
+		if r.Prefix.IsValid() && r.Prefix != r.Prefix.Masked() {
+			d.failAt(sub+".prefix", "%s has bits beyond its length; write %s", r.Prefix, r.Prefix.Masked())
+		}
+		ways := 0
+		for _, has := range []bool{r.Via.IsValid(), len(r.NextHops) > 0, r.Blackhole} {
+			if has {
+				ways++
+			}
+		}
+		if ways != 1 && !d.bad[sub+".via"] && !d.bad[sub+".next_hops"] && !d.bad[sub+".blackhole"] {
+			d.failAt(sub, "needs exactly one of via, next_hops, blackhole")
+		}
+		hop := func(path string, a netip.Addr) {
+			switch {
+			case !a.IsValid() || !r.Prefix.IsValid():
+			case a.Is4() != r.Prefix.Addr().Is4():
+				d.failAt(path, "%s and prefix, %s, are not of one IP version", a, r.Prefix)
+			case !connected(a):
+				d.failAt(path, "%s is on no network of this switch: no port and no VLAN has an address there", a)
+			}
+		}
+		hop(sub+".via", r.Via)
+		for j := range r.NextHops {
+			hop(fmt.Sprintf("%s.next_hops[%d].via", sub, j), r.NextHops[j].Via)
+		}
+	}
+	for i := range s.Neighbors {
+		n, sub := &s.Neighbors[i], fmt.Sprintf("%s.neighbors[%d]", path, i)
+		if n.Address.IsValid() && !connected(n.Address) {
+			d.failAt(sub+".address", "%s is on no network of this switch: no port and no VLAN has an address there", n.Address)
+		}
+		if n.MAC.Multicast() {
+			d.failAt(sub+".mac", "%s is a group address", n.MAC)
+		}
+	}
+}
