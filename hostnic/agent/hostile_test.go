@@ -105,4 +105,3 @@ func TestForgedAnswers(t *testing.T) {
 	p.pass(sessionUnused + sessionAfter)
 	p.idle()
 }
-

@@ -50,7 +50,7 @@ const (
 	// One that nothing was ever received on: its active end has given up too,
 	// or a forged Request opened it.
 	sessionUnused = stall
-	sessionLook = frame.Second
+	sessionLook   = frame.Second
 	// A session is remembered after its end, to answer Close again.
 	sessionAfter = 10 * frame.Second
 	// checkAtOnce is how much of the region is compared in one step.
