@@ -438,7 +438,7 @@ func checkRoutes(t interface{ Fatalf(string, ...any) }, topo *Topology) {
 				}
 			}
 		}
-		dist := topo.hopsTo(at)
+		dist := topo.HopsTo(at)
 		for _, s := range topo.Switches() {
 			for _, a := range addrs {
 				if hops := walk(t, p, s, a, len(topo.Nodes)); hops != dist[s] {

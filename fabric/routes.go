@@ -14,7 +14,7 @@ func (p *Plan) addRoutes() {
 		for _, a := range p.Nodes[dst].Loopback {
 			prefixes = append(prefixes, netip.PrefixFrom(a, a.BitLen()))
 		}
-		dist := t.hopsTo(dst)
+		dist := t.HopsTo(dst)
 		for _, s := range t.Switches() {
 			if s == dst {
 				continue
@@ -46,9 +46,9 @@ func (p *Plan) shortest(s int, dist []int, pre netip.Prefix) Route {
 	return r
 }
 
-// hopsTo returns the number of links between every switch and dst, without
+// HopsTo returns the number of links between every switch and dst, without
 // passing through hosts. -1: unreachable.
-func (t *Topology) hopsTo(dst int) []int {
+func (t *Topology) HopsTo(dst int) []int {
 	dist := make([]int, len(t.Nodes))
 	for i := range dist {
 		dist[i] = -1

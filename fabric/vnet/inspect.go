@@ -69,15 +69,6 @@ func (n *Network) Sent(p Port) uint64 {
 	return c.Tx.Bytes + c.Tx.Frames*uint64(n.cfg.Overhead)
 }
 
-// Utilisation is the share of a port's rate that it used for what it sent in
-// the span of time: sent is the difference of two readings of Sent.
-func (n *Network) Utilisation(p Port, sent uint64, span frame.Time) float64 {
-	if span <= 0 {
-		return 0
-	}
-	return float64(sent) * 8e9 / (float64(n.Rate(p)) * float64(span))
-}
-
 // Pauses tells how often and how long neighbours were paused.
 type Pauses struct {
 	Requests uint64     // times that a class of a port was paused

@@ -258,7 +258,7 @@ func TestCongestionControl(t *testing.T) {
 			}
 		})
 		run(t, n, 10*frame.Millisecond)
-		if u := n.Utilisation(Port{left, p}, n.Sent(Port{left, p})-from, n.Engine.Now()); u < 0.7 || u > 1 {
+		if u := float64(n.Sent(Port{left, p})-from) * 8 / (float64(n.Rate(Port{left, p})) * n.Engine.Now().Seconds()); u < 0.7 || u > 1 {
 			t.Errorf("%s: the link between the switches was used by %.3f", name, u)
 		}
 	}

@@ -18,37 +18,18 @@ type hop struct {
 type ways struct {
 	t     *fabric.Topology
 	hosts []int
-	dist  [][]int16 // by node that is the switch of a host: hops from every node to it
+	dist  [][]int   // by node that is the switch of a host: hops from every node to it
 	near  [][][]int // by the same, then by node: the ports that lead nearer to it; nil until asked for
 }
 
 func newWays(t *fabric.Topology) *ways {
-	w := &ways{t: t, hosts: t.Hosts(), dist: make([][]int16, len(t.Nodes)), near: make([][][]int, len(t.Nodes))}
+	w := &ways{t: t, hosts: t.Hosts(), dist: make([][]int, len(t.Nodes)), near: make([][][]int, len(t.Nodes))}
 	for _, h := range w.hosts {
 		if s := t.Peer(h, 0).Node; w.dist[s] == nil {
-			w.dist[s] = distances(t, s)
+			w.dist[s] = t.HopsTo(s)
 		}
 	}
 	return w
-}
-
-// distances counts the links between dst and every switch, not through hosts.
-func distances(t *fabric.Topology, dst int) []int16 {
-	d := make([]int16, len(t.Nodes))
-	for i := range d {
-		d[i] = -1
-	}
-	d[dst] = 0
-	for todo := []int{dst}; len(todo) > 0; todo = todo[1:] {
-		n := todo[0]
-		for p := range t.Nodes[n].Links {
-			if m := t.Peer(n, p).Node; t.Nodes[m].Kind == fabric.Switch && d[m] < 0 {
-				d[m] = d[n] + 1
-				todo = append(todo, m)
-			}
-		}
-	}
-	return d
 }
 
 // chooser picks one of the ports of a node that lead nearer to the
