@@ -263,7 +263,7 @@ func (h *hpcc) keep(i int, hop *inband.Hop) {
 // delta returns by how much a hop's counters moved since the last record.
 func (h *hpcc) delta(i int, hop *inband.Hop) (ns, bytes uint64) {
 	r := &h.record[i]
-	return (hop.TS - r.ts) & (h.rng.TS - 1), (hop.Tx - r.tx) & (h.rng.Tx - 1)
+	return h.rng.Delta(r.ts, r.tx, hop)
 }
 
 // implausible is what measure returns as the time of a measurement that cannot

@@ -148,14 +148,16 @@ func TestCountersWrap(t *testing.T) {
 	if r != (inband.Range{TS: 1 << 24, Tx: 1 << 27}) {
 		t.Fatalf("range %+v", r)
 	}
-	if ns, by := r.Delta(hop(0xffff00, 0xffff0*128), hop(0x1000100, 0x100010*128)); ns != 512 || by != 4096 {
+	before := hop(0xffff00, 0xffff0*128)
+	if ns, by := r.Delta(before.TS, before.Tx, hop(0x1000100, 0x100010*128)); ns != 512 || by != 4096 {
 		t.Errorf("across the wrap: %d ns, %d bytes, want 512 and 4096", ns, by)
 	}
 	rng := frame.NewRand(3)
 	for range 1000 {
 		ts, tx := rng.Uint64()>>1, rng.Uint64()>>1
 		dts, dtx := uint64(rng.Uint32n(1<<24)), uint64(rng.Uint32n(1<<20))*128
-		if ns, by := r.Delta(hop(ts, tx), hop(ts+dts, tx+dtx)); ns != dts || by != dtx {
+		before := hop(ts, tx)
+		if ns, by := r.Delta(before.TS, before.Tx, hop(ts+dts, tx+dtx)); ns != dts || by != dtx {
 			t.Fatalf("from %d, %d: %d ns, %d bytes, want %d and %d", ts, tx, ns, by, dts, dtx)
 		}
 	}

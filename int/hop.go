@@ -35,9 +35,10 @@ type Range struct {
 	Tx uint64 // bytes
 }
 
-// Delta returns how far b is ahead of a, in ns and bytes.
-func (r Range) Delta(a, b *Hop) (ns, bytes uint64) {
-	return (b.TS - a.TS) & (r.TS - 1), (b.Tx - a.Tx) & (r.Tx - 1)
+// Delta returns how far a record is ahead of the counters of an earlier one, in
+// ns and bytes.
+func (r Range) Delta(ts, tx uint64, h *Hop) (ns, bytes uint64) {
+	return (h.TS - ts) & (r.TS - 1), (h.Tx - tx) & (r.Tx - 1)
 }
 
 // MaxHops is the longest path that any format here can record.
