@@ -176,7 +176,8 @@ type running struct {
 	served chan error
 }
 
-// start makes a host and serves its API.
+// start makes a host, which serves its API until stop. The end of ctx ends
+// waiting for the interface.
 func (o *own) start(ctx context.Context, h *config.Host, stderr io.Writer) (*running, error) {
 	level := slog.LevelWarn
 	if o.verbose {
@@ -187,7 +188,7 @@ func (o *own) start(ctx context.Context, h *config.Host, stderr io.Writer) (*run
 	if err != nil {
 		return nil, err
 	}
-	d, err := host.New(h, host.Options{Version: version, Wait: o.wait, Logger: log})
+	d, err := host.New(ctx, h, host.Options{Version: version, Wait: o.wait, Logger: log})
 	if err != nil {
 		return nil, errors.Join(err, closeAll(listeners))
 	}
@@ -195,7 +196,7 @@ func (o *own) start(ctx context.Context, h *config.Host, stderr io.Writer) (*run
 		return nil, errors.Join(err, d.Stop(), closeAll(listeners))
 	}
 	r := &running{d: d, conf: h, served: make(chan error, 1)}
-	ctx, r.cancel = context.WithCancel(ctx)
+	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	go func() { r.served <- d.Serve(ctx, listeners) }()
 	return r, nil
 }
@@ -232,7 +233,7 @@ func (o *own) with(c *cobra.Command, a *app, f func(ctx context.Context, client 
 		return err
 	}
 	// The signal that ends the verb ends the host after it.
-	r, err := o.start(context.WithoutCancel(c.Context()), h, c.ErrOrStderr())
+	r, err := o.start(c.Context(), h, c.ErrOrStderr())
 	if err != nil {
 		return err
 	}
@@ -265,6 +266,7 @@ sees no frame of it. One line with the word ready is printed once it runs.`,
 			}
 			fmt.Fprintf(c.OutOrStdout(), "ready: %s at %v on %s; control socket %s\n", h.Name, h.Address, h.Interface, h.Control.Socket)
 			control.Notify("READY=1")
+			defer context.AfterFunc(c.Context(), r.cancel)()
 			err = <-r.served
 			control.Notify("STOPPING=1")
 			return errors.Join(err, r.d.Stop())

@@ -36,10 +36,10 @@ type Daemon struct {
 	worker *dataplane.Worker
 	agent  *agent.Agent
 
-	// Who wants others to be served, guarded by mu.
-	mu     sync.Mutex
-	users  int
+	mu     sync.Mutex // guards what follows
+	users  int        // who want others to be served
 	region *agent.Region
+	held   uint64 // bytes of transfers
 }
 
 // frames of the packet memory: the rings of the interface, and what may be on
@@ -49,15 +49,32 @@ const (
 	framesUnder  = 8192
 )
 
-// New makes a daemon with its port open. Nothing moves before Start.
-func New(c *config.Host, opts Options) (*Daemon, error) {
+// find looks at the interface, and waits for one that is not there until ctx
+// ends.
+func find(ctx context.Context, c *config.Host, wait time.Duration) (control.Interface, error) {
+	for deadline := time.Now().Add(wait); ; {
+		at, err := control.FindInterface(c.Interface, c.NetNS, 0)
+		if err == nil || !time.Now().Before(deadline) {
+			return at, err
+		}
+		select {
+		case <-ctx.Done():
+			return at, fmt.Errorf("no longer waited for: %w", err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// New makes a daemon with its port open. Nothing moves before Start. The end
+// of ctx ends waiting for the interface.
+func New(ctx context.Context, c *config.Host, opts Options) (*Daemon, error) {
 	if err := control.Privileged(true, c.NetNS != ""); err != nil {
 		return nil, err
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
-	at, err := control.FindInterface(c.Interface, c.NetNS, opts.Wait)
+	at, err := find(ctx, c, opts.Wait)
 	if err != nil {
 		return nil, fmt.Errorf("host %s: %w", c.Name, err)
 	}
@@ -154,10 +171,11 @@ func (d *Daemon) serve() error {
 		agent.Fill(d.region.Data)
 	}
 	var refused error
-	if err := d.worker.Do(func(frame.Time) { refused = d.agent.Serve(d.region) }); err != nil {
-		return err
+	err := d.worker.Do(func(frame.Time) { refused = d.agent.Serve(d.region) })
+	if err = errors.Join(err, refused); err != nil {
+		d.users--
 	}
-	return refused
+	return err
 }
 
 func (d *Daemon) unserve() {

@@ -139,23 +139,25 @@ func (s *server) Serve(ctx context.Context, r *api.ServeRequest, out *connect.Se
 	}
 	tick := time.NewTicker(max(interval, minInterval))
 	defer tick.Stop()
-	told := map[uint64]bool{} // sessions whose end was reported
+	told, known := map[uint64]bool{}, map[uint64]bool{} // whether the end of a session was reported
 	for {
 		var list []agent.Session
 		if err := s.d.worker.Do(func(frame.Time) { list = s.d.agent.Sessions(list) }); err != nil {
 			return connect.NewError(connect.CodeUnavailable, err)
 		}
 		m := &api.Sessions{}
+		clear(known) // of those that are remembered
 		for i := range list {
 			t := &list[i]
-			if told[t.ID] || t.Service == agent.Probe {
+			if t.Service == agent.Probe {
 				continue
 			}
-			if t.Closed {
-				told[t.ID] = true
+			if !told[t.ID] {
+				m.Sessions = append(m.Sessions, session(t))
 			}
-			m.Sessions = append(m.Sessions, session(t))
+			known[t.ID] = t.Closed
 		}
+		told, known = known, told
 		if err := out.Send(m); err != nil {
 			return err
 		}

@@ -29,6 +29,8 @@ const (
 	maxCount = 4 << 20
 	maxDepth = 4096
 	maxPings = 100_000 // each keeps its path
+
+	maxInterval = frame.Time(24 * time.Hour)
 )
 
 // transfer makes what the request asks for, or says what is wrong with it.
@@ -58,6 +60,8 @@ func (d *Daemon) transfer(r *api.TransferRequest) (*agent.Transfer, error) {
 		return nil, fmt.Errorf("%d pings are more than %d", r.Count, maxPings)
 	case r.Depth > maxDepth:
 		return nil, fmt.Errorf("%d messages at once are more than %d", r.Depth, maxDepth)
+	case r.Interval > uint64(maxInterval):
+		return nil, fmt.Errorf("an interval of %d ns is not between 0 and %v", int64(r.Interval), maxInterval.Duration())
 	case r.Class > 7 || r.Class < -1:
 		return nil, fmt.Errorf("class %d is not between 0 and 7", r.Class)
 	}
@@ -84,11 +88,6 @@ func (d *Daemon) transfer(r *api.TransferRequest) (*agent.Transfer, error) {
 	if err := config.NeedsTelemetry(t.CC, t.INT.String()); err != nil {
 		return nil, err
 	}
-	// Here, and not on the worker.
-	t.Data, t.Samples = make([]byte, r.Size), make([]agent.Sample, 0, t.Count)
-	if t.Verb != hostnic.Read || t.Service != agent.Memory {
-		agent.Fill(t.Data)
-	}
 	return t, nil
 }
 
@@ -101,6 +100,11 @@ func (s *server) Transfer(ctx context.Context, r *api.TransferRequest, out *conn
 	if err != nil {
 		return connect.NewError(connect.CodeInvalidArgument, err)
 	}
+	release, err := d.allocate(t)
+	if err != nil {
+		return connect.NewError(connect.CodeResourceExhausted, err)
+	}
+	defer release()
 	var refused error
 	if err := d.worker.Do(func(now frame.Time) { refused = d.agent.Start(now, t) }); err != nil {
 		return connect.NewError(connect.CodeUnavailable, err)
@@ -115,15 +119,16 @@ func (s *server) Transfer(ctx context.Context, r *api.TransferRequest, out *conn
 	told := 0
 	for first := true; ; first = false {
 		var m *api.TransferReport
+		// What is written stays as it is: it is read without a copy.
 		var samples []agent.Sample
 		var paths []inband.Path
 		err := d.worker.Do(func(frame.Time) {
 			m = &api.TransferReport{State: t.State.String(), Done: t.State == agent.Ended, LocalQp: t.Local, RemoteQp: t.Remote}
 			if !r.Summary {
-				samples = slices.Clone(t.Samples[told:])
+				samples = t.Samples[told:]
 			}
 			if t.Trace {
-				paths = slices.Clone(t.Paths[told:])
+				paths = t.Paths[told:]
 			}
 		})
 		if err != nil {
