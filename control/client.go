@@ -209,11 +209,16 @@ func Explain(address string, err error) error {
 		return fmt.Errorf("the daemon at %s%s does not answer", address, process(listener(address)))
 	}
 	var ce *connect.Error
-	if errors.As(err, &ce) && ce.Code() == connect.CodeInvalidArgument {
+	switch {
+	case !errors.As(err, &ce):
+		return err
+	case ce.Code() == connect.CodeInvalidArgument:
 		return ConfigError{errors.New(ce.Message())}
-	}
-	if ce != nil {
+	case connect.IsWireError(err):
 		return errors.New(ce.Message())
+	case ce.Code() == connect.CodeCanceled:
+		return errors.New("interrupted")
 	}
-	return err
+	// It did not say this: the connection broke.
+	return fmt.Errorf("the daemon at %s ended before it had answered (%s)", address, ce.Message())
 }
