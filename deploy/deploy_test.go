@@ -131,10 +131,10 @@ func TestImage(t *testing.T) {
 
 func TestGfabricIsStatic(t *testing.T) { staticBinary(t, "gfabric") }
 
-// unit reads the directives of a section of the unit.
-func unit(t *testing.T, section string) map[string][]string {
+// unit reads the directives of a section of the unit of a program.
+func unit(t *testing.T, program, section string) map[string][]string {
 	t.Helper()
-	data, err := os.ReadFile("systemd/gswitch@.service")
+	data, err := os.ReadFile("systemd/" + program + "@.service")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func unit(t *testing.T, section string) map[string][]string {
 }
 
 func TestUnit(t *testing.T) {
-	s := unit(t, "Service")
+	s := unit(t, "gswitch", "Service")
 	for key, want := range map[string]string{
 		"Type": "notify", "LimitMEMLOCK": "infinity", "Restart": "on-failure", "RuntimeDirectory": "gswitch", "NoNewPrivileges": "yes",
 		"ExecStart": "/usr/bin/gswitch run -c /etc/gswitch/%i.yaml --wait 30s",
@@ -169,7 +169,7 @@ func TestUnit(t *testing.T) {
 		}
 	}
 	// Waiting for an interface must not use up the starts that are allowed.
-	u := unit(t, "Unit")
+	u := unit(t, "gswitch", "Unit")
 	if fmt.Sprint(u["StartLimitIntervalSec"], u["StartLimitBurst"]) != "[60] [10]" {
 		t.Errorf("ten starts of 30 s each take longer than the limit's interval, but it is %v, %v", u["StartLimitIntervalSec"], u["StartLimitBurst"])
 	}
@@ -192,8 +192,31 @@ func TestUnit(t *testing.T) {
 	if want := slices.DeleteFunc(caps, func(c string) bool { return c == "CAP_SYS_ADMIN" }); !slices.Equal(want, added) {
 		t.Errorf("the unit has %v, the container %v", want, added)
 	}
-	if install := unit(t, "Install"); fmt.Sprint(install["WantedBy"]) != "[multi-user.target]" {
+	if install := unit(t, "gswitch", "Install"); fmt.Sprint(install["WantedBy"]) != "[multi-user.target]" {
 		t.Errorf("WantedBy=%v", install["WantedBy"])
+	}
+}
+
+// A host's unit is that of a switch but for its names, and that it reads its
+// file at the start only.
+func TestGhostUnit(t *testing.T) {
+	for _, section := range []string{"Unit", "Service", "Install"} {
+		want, got := unit(t, "gswitch", section), unit(t, "ghost", section)
+		delete(want, "ExecReload")
+		delete(want, "TimeoutStartSec") // there is one interface to wait for
+		delete(got, "TimeoutStartSec")
+		for key, values := range want {
+			for i := range values {
+				values[i] = strings.ReplaceAll(values[i], "gswitch", "ghost")
+			}
+			if !slices.Equal(values, got[key]) {
+				t.Errorf("%s=%q, want %q", key, got[key], values)
+			}
+			delete(got, key)
+		}
+		if len(got) > 0 {
+			t.Errorf("[%s] has %v besides", section, got)
+		}
 	}
 }
 
@@ -201,20 +224,21 @@ func TestUnit(t *testing.T) {
 func TestUnitByAnalyze(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Log("no systemd-analyze here: the unit is checked by TestUnit alone")
+		t.Log("no systemd-analyze here: the units are checked by the tests above alone")
 		return
 	}
-	text, err := os.ReadFile("systemd/gswitch@.service")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	me, _ := os.Executable() // verify wants the program to be there
-	file := filepath.Join(dir, "gswitch@test.service")
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "/usr/bin/gswitch", me)), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.Command(analyze, "verify", "--man=no", file).CombinedOutput(); err != nil {
-		t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+	for _, program := range []string{"gswitch", "ghost"} {
+		text, err := os.ReadFile("systemd/" + program + "@.service")
+		if err != nil {
+			t.Fatal(err)
+		}
+		me, _ := os.Executable() // verify wants the program to be there
+		file := filepath.Join(t.TempDir(), program+"@test.service")
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "/usr/bin/"+program, me)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command(analyze, "verify", "--man=no", file).CombinedOutput(); err != nil {
+			t.Errorf("systemd-analyze verify: %v\n%s", err, out)
+		}
 	}
 }
