@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -99,7 +98,7 @@ func (p *preparation) did(what string, undo func() error) {
 
 // offloads turns off what is on and can be.
 func (p *preparation) offloads(name string) error {
-	et, err := ethtool.NewEthtool()
+	et, err := openEthtool()
 	if err != nil {
 		return fmt.Errorf("interface %s: ethtool: %w", name, err)
 	}
@@ -129,7 +128,7 @@ func (p *preparation) offloads(name string) error {
 			continue
 		}
 		p.did(f+" off", func() error {
-			et, err := ethtool.NewEthtool()
+			et, err := openEthtool()
 			if err != nil {
 				return err
 			}
@@ -218,7 +217,7 @@ func peerWarnings(netns string, link netlink.Link, others []string) []string {
 			if err != nil {
 				return err
 			}
-			et, err := ethtool.NewEthtool()
+			et, err := openEthtool()
 			if err != nil {
 				return err
 			}
