@@ -107,6 +107,9 @@ func (n *NIC) takeData(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth
 	}
 	seq := transport.Unwrap(q.rx.Expected(), (wire.BTH(b[bth:]).PSN()-q.initial)&0xffffff)
 	v := q.rx.Data(now, seq, k.kind)
+	if v.Deliver && v.Reply == transport.None && wire.BTH(b[bth:]).AckReq() {
+		v = q.rx.Answer(v)
+	}
 	n.marked(now, q, m)
 	if v.Deliver {
 		if q.place != nil && !n.cfg.Virtual {

@@ -130,6 +130,16 @@ func (n *NIC) permits(q *queuePair) bool {
 	return float64(flight+uint64(q.nextLen)) <= q.window
 }
 
+// asks reports whether a packet of so many bytes, about to be sent, is the
+// last one that window and cap admit: then it asks for an acknowledgement,
+// which a receiver that puts them off would keep back for ever.
+func (n *NIC) asks(q *queuePair, payload uint32) bool {
+	if limit := q.transport.Cap; limit > 0 && q.tx.InFlight()+1 >= limit {
+		return true
+	}
+	return q.window > 0 && float64(q.tx.BytesInFlight()+uint64(payload)+uint64(n.cfg.Payload)) > q.window
+}
+
 func (n *NIC) setReady(now frame.Time, q *queuePair) {
 	if q.seg.size != 0 && q.seg.due == unset {
 		q.seg.due = max(q.pace.at, now)
@@ -321,7 +331,7 @@ func (n *NIC) writeData(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, 
 	default:
 		bth[0] = wire.RCSendMiddle
 	}
-	if last || q.transport.AckEvery <= 1 {
+	if last || q.transport.AckEvery <= 1 || n.asks(q, payload) {
 		psn |= 1 << 31 // AckReq
 	}
 	be.PutUint32(bth[8:12], psn)

@@ -43,7 +43,7 @@ func (n *NIC) writeVerb(q *queuePair, r frame.Ref, m *frame.Meta, extra uint32) 
 	bth[0] = p.op
 	bth[1] |= byte(pad(p.size)) << 4
 	psn := (q.initial + uint32(p.seq)) & 0xffffff
-	if operationOf(p.op).last || q.transport.AckEvery <= 1 {
+	if operationOf(p.op).last || q.transport.AckEvery <= 1 || n.asks(q, p.size) {
 		psn |= 1 << 31 // AckReq
 	}
 	be.PutUint32(bth[8:12], psn)
@@ -135,6 +135,9 @@ func (n *NIC) takeVerb(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth
 	p.payload = nil
 	n.marked(now, space, m)
 	n.tally(space, size, &v)
+	if v.Deliver && v.Reply == transport.None && wire.BTH(b[bth:]).AckReq() {
+		v = space.rx.Answer(v)
+	}
 	if v.Reply == transport.None {
 		n.pool.Free(r)
 		return

@@ -185,6 +185,10 @@ func (r *Receiver) discard(now frame.Time) Verdict {
 }
 
 // ack completes v with an ACK.
+// Answer turns the verdict on a packet that asked for an acknowledgement into
+// one that sends it, though coalescing would put it off.
+func (r *Receiver) Answer(v Verdict) Verdict { return r.ack(v) }
+
 func (r *Receiver) ack(v Verdict) Verdict {
 	r.unacked = 0
 	v.Reply, v.Cum, v.MSN = AckReply, r.next, r.msn

@@ -108,3 +108,24 @@ expect: [flows_unfinished_total == 0, retransmissions_total == 0]
 		t.Errorf("%d and %d frame-hops, want 4000 and 2200", each, tenth)
 	}
 }
+
+// A window or a cap of fewer frames than an acknowledgement is put off for
+// does not stop a flow: the last frame that they admit asks for one.
+func TestCoalescingGivesWay(t *testing.T) {
+	const text = `version: 1
+topology: {generate: star(2), classes: {host: {rate: 10Gbps, delay: 1us}}}
+hosts: {cc: none, transport: {ack_every: 64}}
+workload: [{kind: flows, flows: [{from: h1, to: h2, size: 1MB}]}]
+duration: 10ms
+until: done
+variants:
+  - {name: window}
+  - {name: hpcc, set: {hosts.cc: hpcc}}
+  - {name: cap, set: {hosts.params: {window: none}, hosts.transport.mode: irn, hosts.transport.cap: "5"}}
+expect: [flows_unfinished_total == 0, retransmissions_total == 0]
+`
+	f := execute(t, text, Options{Jobs: 2})
+	for i := range f.Runs {
+		unmet(t, f.Runs[i].Name, f.Runs[i].Checks)
+	}
+}
