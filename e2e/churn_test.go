@@ -186,8 +186,12 @@ func TestChurn(t *testing.T) {
 		{"table", func() {
 			d.do("add", "fdb", "02:00:00:00:07:07", "d1")
 			d.do("add", "acl", "edge", "{seq: 950, match: {dst: 10.98.0.0/16}, action: drop}")
-			d.do("del", "acl", "edge", "950")
-			d.do("del", "fdb", "02:00:00:00:07:07")
+			// A hangup before may be carried out only now, and its document has neither.
+			for _, verb := range []string{"del acl edge 950", "del fdb 02:00:00:00:07:07"} {
+				if out, code := d.try(strings.Fields(verb)...); code != 0 && !strings.Contains(out, "there is no ") {
+					t.Errorf("%s: exit code %d\n%s", verb, code, out)
+				}
+			}
 		}},
 		{"capture", func() {
 			if running == nil {
