@@ -55,6 +55,9 @@ type Run struct {
 	Events      uint64  `json:"events"`
 	FrameHops   uint64  `json:"frame_hops"`
 
+	// Timing is how well real time was kept, nil in virtual time.
+	Timing *Timing `json:"timing,omitempty"`
+
 	// Values are scalars by name, with the unit as the last part of the name:
 	// slowdown_p99, queue_p95_bytes, pause_share, drops_total, goodput_bps ...
 	Values map[string]float64 `json:"values"`

@@ -1,0 +1,38 @@
+package results
+
+// Timing tells how well a run on real frames kept time: a worker that comes
+// late is another network. Times are those of the nodes, as everything else in
+// Run; a second of theirs took Scale real seconds.
+type Timing struct {
+	Scale   float64  `json:"scale"`
+	Valid   bool     `json:"valid"`
+	Why     []string `json:"why,omitempty"`    // which bounds were exceeded, with the numbers
+	Advice  []string `json:"advice,omitempty"` // what would help
+	BaseRTT float64  `json:"base_rtt_seconds"` // T
+	Frame   float64  `json:"frame_seconds"`    // of a full frame on the fastest host link
+
+	// Lateness: from the instant at which something was due (a frame on its
+	// emulated link, a timer) to the loop that did it, of all workers.
+	LateP50   float64 `json:"late_p50_seconds"`
+	LateP99   float64 `json:"late_p99_seconds"`
+	LateMax   float64 `json:"late_max_seconds"`
+	OverFrame float64 `json:"late_over_frame_share"` // share of it above the time of one frame
+	OverRTT   float64 `json:"late_over_rtt_share"`   // and above T
+	Bound     float64 `json:"late_bound_seconds"`    // for LateP99
+
+	ClockRead float64  `json:"clock_read_seconds"` // real: what reading the clock costs
+	RingDrops uint64   `json:"ring_drops_total"`   // frames lost in AF_XDP rings and devices
+	Workers   []Worker `json:"workers"`
+}
+
+// Worker is a thread of a run on real frames.
+type Worker struct {
+	Name    string  `json:"name"`
+	CPU     int     `json:"cpu"` // -1: not pinned
+	Poll    string  `json:"poll"`
+	Nodes   int     `json:"nodes"`
+	Busy    float64 `json:"busy_share"`
+	LateP50 float64 `json:"late_p50_seconds"`
+	LateP99 float64 `json:"late_p99_seconds"`
+	LateMax float64 `json:"late_max_seconds"`
+}

@@ -1,0 +1,110 @@
+// Package view is what one sees of a fabric while it runs, the same of real
+// frames and of virtual time: its layout once, and a sample of its ports and
+// flows as often as somebody looks. The terminal view and the web page draw
+// samples; sources make them.
+//
+// Times are seconds of the nodes, rates bits per second, sizes bytes. Where a
+// run is dilated (Layout.Scale), everything is as the nodes see it: a link of
+// 100 Gb/s is one of 100 Gb/s, however long a frame really takes.
+package view
+
+import "context"
+
+// Layout is what does not change.
+type Layout struct {
+	Name  string  `json:"name"`
+	Title string  `json:"title,omitempty"` // of the scenario, or what the fabric is
+	On    string  `json:"on"`              // sim, netns (real frames, one process) or lab (daemons)
+	Scale float64 `json:"scale"`           // real seconds for each second of the nodes
+	Nodes []Node  `json:"nodes"`
+	Links []Link  `json:"links"`
+}
+
+// Node is a host or a switch.
+type Node struct {
+	Name string `json:"name"`
+	Kind string `json:"kind"` // host or switch
+	Tier int    `json:"tier"` // distance from the hosts: 0 a host, 1 a switch with hosts
+}
+
+// Link joins two ports. Ports of a node are numbered from 0.
+type Link struct {
+	A     End     `json:"a"`
+	B     End     `json:"b"`
+	Rate  float64 `json:"rate_bps"` // 0: none
+	Delay float64 `json:"delay_seconds"`
+}
+
+// End is a port of a node.
+type End struct {
+	Node int `json:"node"` // index in Layout.Nodes
+	Port int `json:"port"`
+}
+
+// Sample is the state at an instant, and what happened since the last one.
+type Sample struct {
+	Time  float64 `json:"t"`
+	Run   string  `json:"run,omitempty"` // the run of a scenario that is under way
+	Done  bool    `json:"done,omitempty"`
+	Ports []Port  `json:"ports"` // of switches, and of hosts where they are known
+	Flows []Flow  `json:"flows"` // under way, those that move most first, at most MaxFlows
+	Open  int     `json:"open"`  // how many there are
+	Ended uint64  `json:"ended"` // since the start
+	Drops uint64  `json:"drops"` // frames lost since the start, of all nodes
+	Late  float64 `json:"late_p99_seconds"`
+}
+
+// MaxFlows bounds what a sample tells of flows.
+const MaxFlows = 64
+
+// Port is one end of a link, looking out.
+type Port struct {
+	End
+	Up     bool    `json:"up"`
+	Sent   float64 `json:"sent_bps"`    // since the last sample, with the link's overhead
+	Queue  uint64  `json:"queue_bytes"` // all classes
+	Peak   uint64  `json:"peak_bytes"`  // largest depth that was seen since the last sample
+	Drops  uint64  `json:"drops"`       // since the start
+	Marks  uint64  `json:"marks"`       // ECN, since the start
+	Pauses uint64  `json:"pauses"`      // times that it asked its neighbour to stop, since the start
+	Paused uint8   `json:"paused"`      // bitmap of classes that its neighbour stopped
+	Asked  uint8   `json:"asked"`       // bitmap of classes in which it stopped its neighbour
+	Class  []Class `json:"classes,omitempty"`
+}
+
+// Class is an egress queue that holds or has held something.
+type Class struct {
+	Class  int    `json:"class"`
+	Queue  uint64 `json:"queue_bytes"`
+	Peak   uint64 `json:"peak_bytes"` // since the start
+	Frames uint64 `json:"frames"`     // sent since the start
+	Drops  uint64 `json:"drops"`
+	Marks  uint64 `json:"marks"`
+}
+
+// Flow is a connection that sends.
+type Flow struct {
+	ID      uint64             `json:"id"`
+	Group   string             `json:"group,omitempty"`
+	Src     int                `json:"src"` // node
+	Dst     int                `json:"dst"`
+	Path    []End              `json:"path,omitempty"` // egress ports of the switches on its way
+	Control string             `json:"cc,omitempty"`
+	Rate    float64            `json:"rate_bps"`    // that its congestion control allows
+	Goodput float64            `json:"goodput_bps"` // acknowledged since the last sample
+	Window  uint64             `json:"window_bytes"`
+	Flight  uint64             `json:"in_flight_bytes"`
+	Acked   uint64             `json:"acked_bytes"`
+	Bytes   uint64             `json:"bytes"` // in all, 0 unknown
+	Inside  map[string]float64 `json:"inside,omitempty"`
+}
+
+// Source is a fabric that can be looked at. Its methods may be called from any
+// goroutine.
+type Source interface {
+	// Layout returns the layout in force; it changes with the run.
+	Layout() *Layout
+	// Sample waits for the next sample, or for the end of ctx. The caller must
+	// not change it.
+	Sample(ctx context.Context) (*Sample, error)
+}

@@ -1,0 +1,2 @@
+// Package verbs makes a Go program an RDMA host on a network interface.
+package verbs
