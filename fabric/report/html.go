@@ -34,6 +34,8 @@ type page struct {
 	Same     []results.Param
 	Checks   []checkRow
 	Failed   int
+	Differs  int // claims of the paper that are known not to hold
+	Held     int // expectations, those not counted
 	Values   []valueRow
 	Labels   []string
 	Sections []*section
@@ -46,8 +48,8 @@ type runRow struct {
 }
 
 type checkRow struct {
-	Run, Text, Got, Why string
-	OK                  bool
+	Run, Text, Got, Why, Deviates string
+	OK                            bool
 }
 
 // valueRow is a scalar of all runs.
@@ -67,11 +69,15 @@ func HTML(w io.Writer, f *results.File) error {
 	}
 	p.params(d)
 	for _, c := range checksOf(f) {
-		p.Checks = append(p.Checks, checkRow{c.run, c.Text, c.got(), c.Why, c.OK})
+		p.Checks = append(p.Checks, checkRow{c.run, c.Text, c.got(), c.Why, c.Deviates, c.OK})
+		if c.Deviates != "" {
+			p.Differs++
+		}
 		if !c.OK {
 			p.Failed++
 		}
 	}
+	p.Held = len(p.Checks) - p.Differs
 	p.values(f.Runs)
 	for _, s := range append([]*section{d.bySize(), d.cdfs(), d.sweeps()}, d.series()...) {
 		if s != nil {

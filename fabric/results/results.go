@@ -120,8 +120,11 @@ type Series struct {
 
 // Check is an expectation and whether it held.
 type Check struct {
-	Text string  `json:"text"` // as written in the scenario
-	OK   bool    `json:"ok"`
-	Got  float64 `json:"got"` // NaN if nothing was measured
-	Why  string  `json:"why,omitempty"`
+	Text string `json:"text"` // as written in the scenario
+	// Deviates marks a claim of a paper that is known not to hold here, and
+	// says why: OK then tells that it still does not.
+	Deviates string  `json:"deviates,omitempty"`
+	OK       bool    `json:"ok"`
+	Got      float64 `json:"got"` // NaN if nothing was measured
+	Why      string  `json:"why,omitempty"`
 }

@@ -27,4 +27,8 @@
 //
 // Where the sweep is not pinned, the expectation is evaluated at every point,
 // with all its values from that point. Several seeds count by their mean.
+//
+// What a paper reports and what is known not to come out stands in deviates,
+// in the paper's own numbers and with the reason: it is shown as such, and it
+// fails where it holds after all.
 package scenario

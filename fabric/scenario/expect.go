@@ -14,33 +14,40 @@ import (
 	"github.com/gswitch/gswitch/fabric/results"
 )
 
-// Expectation is something that must come out.
+// Expectation is something that must come out or, with Deviates, something
+// that a paper reports and that is known not to.
 type Expectation struct {
-	Text string
-	Line int
-	expr *node
+	Text     string
+	Line     int
+	Deviates string // why it does not, "" of what must come out
+	expr     *node
 }
 
-// expectations parses the list and checks that every name in it means something.
+// expectations parses both lists and checks that every name in them means
+// something.
 func (s *Scenario) expectations(root *yaml.Node) error {
 	var errs config.Errors
-	list := child(root, "expect")
-	for i, text := range s.Doc.Expect {
-		at := list.Content[i]
+	add := func(at *yaml.Node, key, text, deviates string) {
 		fail := func(err error) {
-			errs = append(errs, config.Error{File: s.File, Line: at.Line, Column: at.Column, Key: fmt.Sprintf("expect[%d]", i), Problem: fmt.Sprintf("%q: %v", text, err)})
+			errs = append(errs, config.Error{File: s.File, Line: at.Line, Column: at.Column, Key: key, Problem: fmt.Sprintf("%q: %v", text, err)})
 		}
 		n, err := parseExpr(text)
 		if err != nil {
 			fail(err)
-			continue
+			return
 		}
 		n.refs(func(r *ref) {
 			if err := s.bind(r); err != nil {
 				fail(err)
 			}
 		})
-		s.Expect = append(s.Expect, &Expectation{text, at.Line, n})
+		s.Expect = append(s.Expect, &Expectation{text, at.Line, deviates, n})
+	}
+	for i, text := range s.Doc.Expect {
+		add(child(root, "expect").Content[i], fmt.Sprintf("expect[%d]", i), text, "")
+	}
+	for i, d := range s.Doc.Deviates {
+		add(child(child(root, "deviates").Content[i], "claim"), fmt.Sprintf("deviates[%d].claim", i), d.Claim, d.Why)
 	}
 	if len(errs) > 0 {
 		return errs
@@ -239,13 +246,13 @@ func (e *Expectation) check(all []Run, measured []*results.Run, context *Run) re
 		}
 		return sum / float64(n), nil
 	}
-	c := results.Check{Text: e.Text, Got: math.NaN()}
+	c := results.Check{Text: e.Text, Got: math.NaN(), Deviates: e.Deviates}
 	ok, err := e.expr.eval(look)
 	if err != nil {
 		c.Why = err.Error()
 		return c
 	}
-	c.OK = ok != 0
+	c.OK = (ok != 0) == (e.Deviates == "")
 	c.Got, _ = e.expr.subject().eval(look)
 	c.Why = strings.Join(seen, ", ")
 	if e.expr.subject().op != "value" {

@@ -14,7 +14,7 @@ import (
 )
 
 // onlyWords are the sections that do not change what a run does.
-var onlyWords = []string{"name", "title", "paper", "seeds", "variants", "sweep", "expect", "short", "scale"}
+var onlyWords = []string{"name", "title", "paper", "seeds", "variants", "sweep", "expect", "deviates", "short", "scale"}
 
 // Fingerprint names what the run does: the same for the same settings and
 // seed. program is the version of who runs it. file is the scenario, beside

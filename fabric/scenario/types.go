@@ -31,7 +31,14 @@ type Document struct {
 	Variants []Variant              `yaml:"variants" doc:"Runs side by side: each has a name and sets some keys."`
 	Sweep    map[string][]yaml.Node `yaml:"sweep" doc:"Keys of this document, each with a list of values: every combination is run, of every variant."`
 	Expect   []string               `yaml:"expect" doc:"What must come out, such as hpcc.slowdown_p99 < 3."`
+	Deviates []Deviation            `yaml:"deviates" doc:"What the paper reports and what does not come out here, and why. It fails where the claim holds after all."`
 	Short    map[string]yaml.Node   `yaml:"short" doc:"Keys that a short run (--short) sets before everything else."`
+}
+
+// Deviation is a published result that is known not to come out.
+type Deviation struct {
+	Claim string `yaml:"claim" need:"yes" doc:"What the paper reports, in the language of expect."`
+	Why   string `yaml:"why" need:"yes" doc:"Why it does not come out, as far as that is known."`
 }
 
 // Paper names a published result.
