@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 
+	"github.com/gswitch/gswitch/fault"
 	"github.com/gswitch/gswitch/frame"
 )
 
@@ -275,7 +276,7 @@ type Stats struct {
 	InFlight  uint64 // frames on links now
 	Handed    uint64 // frames that nodes gave out to links
 	Injected  uint64 // frames that a fault added: duplicates and storms
-	Lost      [NumLosses]uint64
+	Lost      [fault.NumLosses]uint64
 }
 
 // Stats returns the counters. Handed + Injected = FrameHops + the sum of Lost

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gswitch/gswitch/fault"
 	"github.com/gswitch/gswitch/frame"
 )
 
@@ -41,7 +42,7 @@ func digestOf(t *testing.T, seed uint64, slice frame.Time) (string, Stats) {
 	n := leafSpine(t, netConfig{rate: 100e9, uplink: 100e9, delay: us, seed: seed, lossless: true, buffer: 1 << 20}, 2, 2, 4)
 	n.all(seed, 300, 2, 4)
 	for id := range n.links {
-		if err := n.e.Fault(LinkID(id), Way(id%2), FaultConfig{Loss: 0.01, Jitter: 100, Duplicate: 0.01, Reorder: 0.02, ReorderBy: 500}); err != nil {
+		if err := n.e.Fault(LinkID(id), Way(id%2), fault.Config{Loss: 0.01, Jitter: 100, Duplicate: 0.01, Reorder: 0.02, ReorderBy: 500}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -230,7 +231,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	n := leafSpine(t, netConfig{rate: 100e9, uplink: 100e9, delay: us, seed: 1, lossless: true}, 2, 2, 4)
 	n.all(1, 1<<60, 2, 4)
 	for id := range n.links {
-		if err := n.e.Fault(LinkID(id), Forth, FaultConfig{Loss: 0.01, Jitter: 100, Duplicate: 0.01, Reorder: 0.02, ReorderBy: 500}); err != nil {
+		if err := n.e.Fault(LinkID(id), Forth, fault.Config{Loss: 0.01, Jitter: 100, Duplicate: 0.01, Reorder: 0.02, ReorderBy: 500}); err != nil {
 			t.Fatal(err)
 		}
 	}

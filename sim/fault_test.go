@@ -7,11 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gswitch/gswitch/fault"
 	"github.com/gswitch/gswitch/frame"
 )
 
 // wirePair is two hosts on one cable; the first sends count frames.
-func wirePair(t *testing.T, seed, count uint64, c FaultConfig) (*Engine, *host, *host) {
+func wirePair(t *testing.T, seed, count uint64, c fault.Config) (*Engine, *host, *host) {
 	e := New(Config{Chunks: 4096, Seed: seed})
 	a, b := newHost(e.Pool(), 1, 100e9, swMAC(0)), newHost(e.Pool(), 2, 100e9, swMAC(0))
 	e.AddNode(a, nil)
@@ -48,10 +49,10 @@ func conserved(t *testing.T, e *Engine) {
 
 func TestRandomLoss(t *testing.T) {
 	const n = 20_000
-	e, _, b := wirePair(t, 3, n, FaultConfig{Loss: 0.1})
+	e, _, b := wirePair(t, 3, n, fault.Config{Loss: 0.1})
 	runAll(t, e, 10_000*us)
 	conserved(t, e)
-	if lost := e.Stats().Lost[LossRandom]; math.Abs(float64(lost)-n/10) > 150 || b.got+lost != n {
+	if lost := e.Stats().Lost[fault.LossRandom]; math.Abs(float64(lost)-n/10) > 150 || b.got+lost != n {
 		t.Errorf("%d frames of %d were lost and %d arrived, want a tenth lost", lost, n, b.got)
 	}
 }
@@ -60,12 +61,12 @@ func TestRandomLoss(t *testing.T) {
 // state, and losses come in bursts of the mean length 1/ToGood.
 func TestBurstLoss(t *testing.T) {
 	const n = 200_000
-	e, a, _ := wirePair(t, 3, n, FaultConfig{Burst: Burst{ToBad: 0.01, ToGood: 0.25, LossBad: 1}})
+	e, a, _ := wirePair(t, 3, n, fault.Config{Burst: fault.Burst{ToBad: 0.01, ToGood: 0.25, LossBad: 1}})
 	a.wire = func(uint64) uint32 { return 100 }
 	bursts, open := 0, false
 	f := e.dirs[0].fault
 	for range n { // the model itself, frame by frame
-		switch lost := f.judge(nil, nil) == LossBurst; {
+		switch lost := f.model.Judge(nil, nil).Loss == fault.LossBurst; {
 		case lost && !open:
 			bursts++
 			open = true
@@ -76,7 +77,7 @@ func TestBurstLoss(t *testing.T) {
 	runAll(t, e, 100_000*us)
 	conserved(t, e)
 	want := 0.01 / (0.01 + 0.25)
-	lost := float64(e.Stats().Lost[LossBurst])
+	lost := float64(e.Stats().Lost[fault.LossBurst])
 	if share := lost / n; math.Abs(share-want) > 0.004 {
 		t.Errorf("%.4f of the frames were lost, want %.4f", share, want)
 	}
@@ -91,20 +92,20 @@ func TestChosenFramesAreLost(t *testing.T) {
 	}
 	odd := func(b []byte, m *frame.Meta) bool { return b[53]&1 == 1 }
 	for name, c := range map[string]struct {
-		drop []Drop
+		drop []fault.Drop
 		want []uint32
 	}{
-		"by content":   {[]Drop{{Match: seq(5)}}, []uint32{5}},
-		"the third":    {[]Drop{{First: 3}}, []uint32{2}},
-		"a run":        {[]Drop{{First: 3, Count: 3}}, []uint32{2, 3, 4}},
-		"every fourth": {[]Drop{{First: 2, Every: 4}}, []uint32{1, 5, 9}},
-		"twice":        {[]Drop{{First: 2, Every: 4, Count: 2}}, []uint32{1, 5}},
-		"second odd":   {[]Drop{{Match: odd, First: 2}}, []uint32{3}},
-		"a flow":       {[]Drop{{Match: FiveTuple{Src: addr4(1), Proto: 17, DstPort: 4791}.Match(), First: 4}}, []uint32{3}},
-		"another flow": {[]Drop{{Match: FiveTuple{Dst: addr4(9)}.Match()}, {Match: FiveTuple{SrcPort: 7}.Match()}}, nil},
-		"two rules":    {[]Drop{{First: 1}, {Match: seq(7)}}, []uint32{0, 7}},
+		"by content":   {[]fault.Drop{{Match: seq(5)}}, []uint32{5}},
+		"the third":    {[]fault.Drop{{First: 3}}, []uint32{2}},
+		"a run":        {[]fault.Drop{{First: 3, Count: 3}}, []uint32{2, 3, 4}},
+		"every fourth": {[]fault.Drop{{First: 2, Every: 4}}, []uint32{1, 5, 9}},
+		"twice":        {[]fault.Drop{{First: 2, Every: 4, Count: 2}}, []uint32{1, 5}},
+		"second odd":   {[]fault.Drop{{Match: odd, First: 2}}, []uint32{3}},
+		"a flow":       {[]fault.Drop{{Match: fault.FiveTuple{Src: addr4(1), Proto: 17, DstPort: 4791}.Match(), First: 4}}, []uint32{3}},
+		"another flow": {[]fault.Drop{{Match: fault.FiveTuple{Dst: addr4(9)}.Match()}, {Match: fault.FiveTuple{SrcPort: 7}.Match()}}, nil},
+		"two rules":    {[]fault.Drop{{First: 1}, {Match: seq(7)}}, []uint32{0, 7}},
 	} {
-		e, _, b := wirePair(t, 1, 10, FaultConfig{Drop: c.drop})
+		e, _, b := wirePair(t, 1, 10, fault.Config{Drop: c.drop})
 		b.seq = true
 		runAll(t, e, 100*us)
 		conserved(t, e)
@@ -114,7 +115,7 @@ func TestChosenFramesAreLost(t *testing.T) {
 				want = append(want, k)
 			}
 		}
-		if !slices.Equal(b.seqs, want) || e.Stats().Lost[LossChosen] != uint64(len(c.want)) {
+		if !slices.Equal(b.seqs, want) || e.Stats().Lost[fault.LossChosen] != uint64(len(c.want)) {
 			t.Errorf("%s: arrived %v, want %v", name, b.seqs, want)
 		}
 	}
@@ -122,11 +123,11 @@ func TestChosenFramesAreLost(t *testing.T) {
 
 // A share of one flow is lost, and nothing of another.
 func TestShareOfAFlowIsLost(t *testing.T) {
-	for to, most := range map[FiveTuple]uint64{{Src: addr4(1)}: 400, {Src: addr4(9)}: 0} {
-		e, _, b := wirePair(t, 1, 1000, FaultConfig{Drop: []Drop{{Match: to.Match(), Share: 0.3}}})
+	for to, most := range map[fault.FiveTuple]uint64{{Src: addr4(1)}: 400, {Src: addr4(9)}: 0} {
+		e, _, b := wirePair(t, 1, 1000, fault.Config{Drop: []fault.Drop{{Match: to.Match(), Share: 0.3}}})
 		runAll(t, e, 10*frame.Millisecond)
 		conserved(t, e)
-		lost := e.Stats().Lost[LossChosen]
+		lost := e.Stats().Lost[fault.LossChosen]
 		if lost > most || most > 0 && lost < 200 || uint64(b.got)+lost != 1000 {
 			t.Errorf("%d of 1000 lost, %d arrived", lost, b.got)
 		}
@@ -134,20 +135,20 @@ func TestShareOfAFlowIsLost(t *testing.T) {
 }
 
 func TestCorruptedFramesEndAtTheReceiver(t *testing.T) {
-	e, _, b := wirePair(t, 1, 100, FaultConfig{Corrupt: 1})
+	e, _, b := wirePair(t, 1, 100, fault.Config{Corrupt: 1})
 	runAll(t, e, us/2) // some are on the wire, none can have arrived
-	if s := e.Stats(); s.InFlight == 0 || s.Lost[LossFCS] != 0 {
+	if s := e.Stats(); s.InFlight == 0 || s.Lost[fault.LossFCS] != 0 {
 		t.Errorf("damaged frames are not in flight: %+v", s)
 	}
 	runAll(t, e, 100*us)
 	conserved(t, e)
-	if s := e.Stats(); s.Lost[LossFCS] != 100 || b.got != 0 {
+	if s := e.Stats(); s.Lost[fault.LossFCS] != 100 || b.got != 0 {
 		t.Errorf("%d arrived, counted %+v", b.got, s)
 	}
 }
 
 func TestJitterKeepsOrder(t *testing.T) {
-	e, _, b := wirePair(t, 1, 2000, FaultConfig{Jitter: 500})
+	e, _, b := wirePair(t, 1, 2000, fault.Config{Jitter: 500})
 	b.seq = true
 	runAll(t, e, 1000*us)
 	conserved(t, e)
@@ -170,7 +171,7 @@ func TestJitterKeepsOrder(t *testing.T) {
 // A frame that is held back comes exactly so much later, and those behind it
 // are not held up.
 func TestReordering(t *testing.T) {
-	e, _, b := wirePair(t, 1, 1000, FaultConfig{Reorder: 0.1, ReorderBy: 1000})
+	e, _, b := wirePair(t, 1, 1000, fault.Config{Reorder: 0.1, ReorderBy: 1000})
 	b.seq = true
 	runAll(t, e, 1000*us)
 	conserved(t, e)
@@ -194,7 +195,7 @@ func TestReordering(t *testing.T) {
 }
 
 func TestDuplicates(t *testing.T) {
-	e, _, b := wirePair(t, 1, 1000, FaultConfig{Duplicate: 0.2})
+	e, _, b := wirePair(t, 1, 1000, fault.Config{Duplicate: 0.2})
 	runAll(t, e, 1000*us)
 	conserved(t, e)
 	if s := e.Stats(); b.got != 1000+s.Injected || s.Injected < 150 || s.Injected > 250 {
@@ -203,7 +204,7 @@ func TestDuplicates(t *testing.T) {
 }
 
 func TestSlowLinkHoldsItsSenderBack(t *testing.T) {
-	e, a, b := wirePair(t, 1, 1<<40, FaultConfig{Slow: 4})
+	e, a, b := wirePair(t, 1, 1<<40, fault.Config{Slow: 4})
 	runAll(t, e, 1000*us)
 	conserved(t, e)
 	if want := 1000e3 / (4 * 89.12); math.Abs(float64(a.sent)-want) > want/100 || a.sent-b.got > 5 {
@@ -218,7 +219,7 @@ func TestFlippedBitsReachTheNode(t *testing.T) {
 	n.all(1, 400, 2, 4)
 	for id := range n.links {
 		for _, way := range []Way{Forth, Back} {
-			if err := n.e.Fault(LinkID(id), way, FaultConfig{Flip: 0.3, FlipBits: 3}); err != nil {
+			if err := n.e.Fault(LinkID(id), way, fault.Config{Flip: 0.3, FlipBits: 3}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -243,7 +244,7 @@ func TestFlippedBitsReachTheNode(t *testing.T) {
 }
 
 func TestLinkDownAndUp(t *testing.T) {
-	e, a, b := wirePair(t, 1, 1<<40, FaultConfig{})
+	e, a, b := wirePair(t, 1, 1<<40, fault.Config{})
 	e.At(50*us, func(frame.Time) {
 		if err := e.SetLink(0, false); err != nil {
 			t.Error(err)
@@ -251,7 +252,7 @@ func TestLinkDownAndUp(t *testing.T) {
 	})
 	runAll(t, e, 60*us)
 	s := e.Stats()
-	if s.InFlight != 0 || s.Lost[LossLink] < 10 || s.Lost[LossLink] > 13 || a.up || b.up {
+	if s.InFlight != 0 || s.Lost[fault.LossLink] < 10 || s.Lost[fault.LossLink] > 13 || a.up || b.up {
 		t.Errorf("after the cut: %+v", s)
 	}
 	sent := a.sent
@@ -270,7 +271,7 @@ func TestLinkDownAndUp(t *testing.T) {
 }
 
 func TestPausedAndSlowHosts(t *testing.T) {
-	e, a, b := wirePair(t, 1, 1<<40, FaultConfig{})
+	e, a, b := wirePair(t, 1, 1<<40, fault.Config{})
 	e.At(50*us, func(now frame.Time) {
 		if err := e.Pause(1, now+20*us); err != nil {
 			t.Error(err)
@@ -321,7 +322,7 @@ func TestReboot(t *testing.T) {
 	})
 	n.run(t, 79*us)
 	got := n.hosts[3].got
-	if s := n.e.Stats(); s.Lost[LossReboot] < 30 || s.InFlight != 0 {
+	if s := n.e.Stats(); s.Lost[fault.LossReboot] < 30 || s.InFlight != 0 {
 		t.Errorf("after the reboot: %+v", s)
 	}
 	var flushed uint64
@@ -364,16 +365,16 @@ func TestStormPausesTheNetwork(t *testing.T) {
 }
 
 func TestFaultsAreChecked(t *testing.T) {
-	e, _, _ := wirePair(t, 1, 0, FaultConfig{})
-	for _, c := range []FaultConfig{{Loss: -0.1}, {Loss: 1.1}, {Corrupt: math.NaN()}, {Burst: Burst{ToBad: 2}}, {Reorder: 0.5}, {Jitter: -1}, {FlipBits: 99}, {Slow: 0.5}, {Drop: []Drop{{Share: 1.5}}}} {
+	e, _, _ := wirePair(t, 1, 0, fault.Config{})
+	for _, c := range []fault.Config{{Loss: -0.1}, {Loss: 1.1}, {Corrupt: math.NaN()}, {Burst: fault.Burst{ToBad: 2}}, {Reorder: 0.5}, {Jitter: -1}, {FlipBits: 99}, {Slow: 0.5}, {Drop: []fault.Drop{{Share: 1.5}}}} {
 		if err := e.Fault(0, Forth, c); err == nil {
 			t.Errorf("%+v was taken", c)
 		}
 	}
-	if e.Fault(1, Forth, FaultConfig{}) == nil || e.Fault(0, 2, FaultConfig{}) == nil || e.SetLink(-1, true) == nil || e.Pause(9, 0) == nil {
+	if e.Fault(1, Forth, fault.Config{}) == nil || e.Fault(0, 2, fault.Config{}) == nil || e.SetLink(-1, true) == nil || e.Pause(9, 0) == nil {
 		t.Error("what does not exist was changed")
 	}
-	for k := range NumLosses {
+	for k := range fault.NumLosses {
 		if s := k.String(); s == "" || s == "unknown" || strings.Contains(s, " ") {
 			t.Errorf("loss %d is called %q", k, s)
 		}
@@ -387,8 +388,8 @@ func TestConservationUnderEverything(t *testing.T) {
 		n.all(seed, 500, 2, 4)
 		rnd := frame.NewRand(seed)
 		for id := range n.links {
-			c := FaultConfig{Loss: rnd.Float64() / 20, Corrupt: rnd.Float64() / 20, Flip: rnd.Float64() / 20, Duplicate: rnd.Float64() / 20,
-				Jitter: frame.Time(rnd.Uint32n(300)), Reorder: rnd.Float64() / 10, ReorderBy: frame.Time(1 + rnd.Uint32n(3000)), Burst: Burst{ToBad: 0.01, ToGood: 0.2, LossBad: 0.5}}
+			c := fault.Config{Loss: rnd.Float64() / 20, Corrupt: rnd.Float64() / 20, Flip: rnd.Float64() / 20, Duplicate: rnd.Float64() / 20,
+				Jitter: frame.Time(rnd.Uint32n(300)), Reorder: rnd.Float64() / 10, ReorderBy: frame.Time(1 + rnd.Uint32n(3000)), Burst: fault.Burst{ToBad: 0.01, ToGood: 0.2, LossBad: 0.5}}
 			if rnd.Uint32n(4) == 0 {
 				c.Slow = 1 + 3*rnd.Float64()
 			}

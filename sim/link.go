@@ -1,6 +1,9 @@
 package sim
 
-import "github.com/gswitch/gswitch/frame"
+import (
+	"github.com/gswitch/gswitch/fault"
+	"github.com/gswitch/gswitch/frame"
+)
 
 // direction is one way of a link: from the egress port of a node to a port of
 // another. Frames in flight are a queue, since a link delivers in order, so a
@@ -16,7 +19,7 @@ type direction struct {
 	fromPort uint16
 	toPort   uint16
 	up       bool
-	fault    *fault // nil: nothing ever went wrong here
+	fault    *faulty // nil: nothing ever went wrong here
 
 	handed, delivered uint64
 }
@@ -30,7 +33,7 @@ type flight struct {
 type inFlight struct {
 	at    frame.Time
 	ref   frame.Ref
-	cause Loss // why it does not arrive, if so
+	cause fault.Loss // why it does not arrive, if so
 }
 
 func (f *flight) len() int { return int(f.tail - f.head) }

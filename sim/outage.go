@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 
+	"github.com/gswitch/gswitch/fault"
 	"github.com/gswitch/gswitch/frame"
 )
 
@@ -14,11 +15,11 @@ func (e *Engine) SetLink(id LinkID, up bool) error {
 	if _, err := e.direction(id, Forth); err != nil {
 		return err
 	}
-	e.setLink(int32(2*id), up, LossLink)
+	e.setLink(int32(2*id), up, fault.LossLink)
 	return nil
 }
 
-func (e *Engine) setLink(d int32, up bool, cause Loss) {
+func (e *Engine) setLink(d int32, up bool, cause fault.Loss) {
 	if e.dirs[d].up == up {
 		return
 	}
@@ -72,12 +73,12 @@ func (e *Engine) Reboot(node int, down frame.Time) error {
 	for _, d := range e.nodes[node].ports {
 		if d != noDir && e.dirs[d].up {
 			cut = append(cut, d&^1)
-			e.setLink(d&^1, false, LossReboot)
+			e.setLink(d&^1, false, fault.LossReboot)
 		}
 	}
 	e.At(e.now+max(down, 0), func(frame.Time) {
 		for _, d := range cut {
-			e.setLink(d, true, LossNone)
+			e.setLink(d, true, fault.LossNone)
 		}
 	})
 	return nil

@@ -3,6 +3,7 @@ package sim
 import (
 	"testing"
 
+	"github.com/gswitch/gswitch/fault"
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/pfc"
 	"github.com/gswitch/gswitch/vswitch"
@@ -199,7 +200,7 @@ func TestClocks(t *testing.T) {
 // A host whose clock is fast sends at a rate that is so much higher, and its
 // timers run as much faster; steps put its time forward or hold it back.
 func TestDriftAndSteps(t *testing.T) {
-	e, a, b := wirePair(t, 1, 1<<40, FaultConfig{})
+	e, a, b := wirePair(t, 1, 1<<40, fault.Config{})
 	if err := e.SetClock(0, 100_000_000, 0); err != nil { // a tenth
 		t.Fatal(err)
 	}

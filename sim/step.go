@@ -120,7 +120,7 @@ func (e *Engine) offer(d int32, n *node) {
 		return
 	}
 	at := n.engine(n.step.PortWake(n.local(e.now), dir.fromPort))
-	if at <= e.now && (dir.fault == nil || !dir.fault.slows()) { // a control frame does not wait for the link
+	if at <= e.now && (dir.fault == nil || !dir.fault.model.Slows()) { // a control frame does not wait for the link
 		e.transmit(d)
 		return
 	}
@@ -128,7 +128,7 @@ func (e *Engine) offer(d int32, n *node) {
 }
 
 func (e *Engine) armTx(d int32, dir *direction, at frame.Time) {
-	if dir.fault != nil && dir.fault.slows() && at != frame.Never {
+	if dir.fault != nil && dir.fault.model.Slows() && at != frame.Never {
 		at = max(at, dir.free)
 	}
 	if at != frame.Never {
@@ -155,7 +155,7 @@ func (e *Engine) transmit(d int32) {
 	dir.txAt = frame.Never
 	for {
 		room := vector
-		if dir.fault != nil && dir.fault.slows() {
+		if dir.fault != nil && dir.fault.model.Slows() {
 			room = 1
 		}
 		k := n.step.Transmit(local, dir.fromPort, e.scratch[:room])

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gswitch/gswitch/fabric/scenario"
 	"github.com/gswitch/gswitch/fabric/vnet"
+	"github.com/gswitch/gswitch/fault"
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/sim"
 )
@@ -19,14 +20,14 @@ type direction struct {
 // be at work on one.
 type injector struct {
 	n   *vnet.Network
-	now map[direction]sim.FaultConfig
+	now map[direction]fault.Config
 	// chosen are the faults that lose frames of single flows.
 	chosen map[direction][]*scenario.Fault
 }
 
 // inject asks the engine for the faults of a run.
 func inject(n *vnet.Network, r *scenario.Run) error {
-	in := &injector{n, map[direction]sim.FaultConfig{}, map[direction][]*scenario.Fault{}}
+	in := &injector{n, map[direction]fault.Config{}, map[direction][]*scenario.Fault{}}
 	for i := range r.Doc.Faults {
 		f := &r.Doc.Faults[i]
 		if f.Node != "" {
@@ -152,12 +153,12 @@ func (in *injector) change(d direction, f *scenario.Fault, rate float64, on bool
 			c.Drop = in.flows(d, f, on)
 			break
 		}
-		c.Loss, c.Burst = share, sim.Burst{}
+		c.Loss, c.Burst = share, fault.Burst{}
 		if f.Burst > 1 && share > 0 && share < 1 {
 			// A bad state that loses everything and lasts so many frames in the
 			// mean, and as often as the share asks for.
 			leave := 1 / float64(f.Burst)
-			c.Loss, c.Burst = 0, sim.Burst{ToGood: leave, ToBad: min(1, share*leave/(1-share)), LossBad: 1}
+			c.Loss, c.Burst = 0, fault.Burst{ToGood: leave, ToBad: min(1, share*leave/(1-share)), LossBad: 1}
 		}
 	case "corrupt":
 		c.Corrupt = share
@@ -176,7 +177,7 @@ func (in *injector) change(d direction, f *scenario.Fault, rate float64, on bool
 }
 
 // flows returns what a direction loses of single flows once f has begun or ended.
-func (in *injector) flows(d direction, f *scenario.Fault, on bool) []sim.Drop {
+func (in *injector) flows(d direction, f *scenario.Fault, on bool) []fault.Drop {
 	var begun []*scenario.Fault
 	for _, g := range in.chosen[d] {
 		if g != f {
@@ -187,9 +188,9 @@ func (in *injector) flows(d direction, f *scenario.Fault, on bool) []sim.Drop {
 		begun = append(begun, f)
 	}
 	in.chosen[d] = begun
-	var v []sim.Drop
+	var v []fault.Drop
 	for _, g := range begun {
-		v = append(v, sim.Drop{Match: sim.FiveTuple{Src: in.addr(g.From), Dst: in.addr(g.To)}.Match(), Share: g.Share})
+		v = append(v, fault.Drop{Match: fault.FiveTuple{Src: in.addr(g.From), Dst: in.addr(g.To)}.Match(), Share: g.Share})
 	}
 	return v
 }

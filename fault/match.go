@@ -1,4 +1,4 @@
-package sim
+package fault
 
 import (
 	"encoding/binary"
