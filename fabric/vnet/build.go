@@ -13,9 +13,9 @@ import (
 	"github.com/gswitch/gswitch/vswitch"
 )
 
-// Network is a network in virtual time.
+// Network is a network in virtual time, or on real frames (Config.Engine).
 type Network struct {
-	Engine   *sim.Engine
+	Engine   Engine
 	Topology *fabric.Topology
 	Plan     *fabric.Plan
 	Hosts    []*hostnic.NIC
@@ -60,7 +60,9 @@ func Build(cfg *Config) (*Network, error) {
 	if err := n.Derived.Transport.Validate(); err != nil {
 		return nil, err
 	}
-	n.Engine = sim.New(sim.Config{Chunks: n.chunks(), Seed: mix(cfg.Seed, -1)})
+	if err := n.makeEngine(); err != nil {
+		return nil, err
+	}
 	if err := n.addSwitches(); err != nil {
 		return nil, err
 	}
@@ -77,6 +79,21 @@ func Build(cfg *Config) (*Network, error) {
 		hugePages()
 	}
 	return n, nil
+}
+
+// makeEngine makes what will step the nodes.
+func (n *Network) makeEngine() (err error) {
+	make := n.cfg.Engine
+	if make == nil {
+		make = Virtual
+	}
+	if n.Engine, err = make(&EngineSpec{Plan: n.Plan, Chunks: n.chunks(), Frame: n.Derived.MTU, Seed: mix(n.cfg.Seed, -1)}); err != nil {
+		return fmt.Errorf("network %s: %w", n.Topology.Name, err)
+	}
+	if !n.Engine.Virtual() && n.cfg.Sizes != (hostnic.Sizes{}) {
+		return fmt.Errorf("network %s: hosts.sizes sets lengths of frames that their headers do not have, which is possible in virtual time only: remove it to run on real frames", n.Topology.Name)
+	}
+	return nil
 }
 
 // manyNodes is from when on huge pages pay for what it takes to make them, a

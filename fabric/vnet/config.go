@@ -13,7 +13,8 @@ import (
 // Config describes a network in virtual time.
 type Config struct {
 	Topology *fabric.Topology
-	Seed     uint64 // of flow hashes, ECN and every other random choice
+	Engine   EngineMaker // nil = Virtual
+	Seed     uint64      // of flow hashes, ECN and every other random choice
 
 	// Overhead is what a frame occupies on a link beyond its bytes: 0, or 24
 	// for preamble, FCS and gap of Ethernet.

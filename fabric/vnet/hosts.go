@@ -15,12 +15,12 @@ func (n *Network) addHosts() error {
 		if n.cfg.AdjustHost != nil {
 			n.cfg.AdjustHost(c.Name, c)
 		}
-		nic, err := hostnic.New(c, n.Engine.Pool())
+		nic, err := hostnic.New(c, n.Engine.Pool(node))
 		if err != nil {
 			return fmt.Errorf("virtual network %s: %w", n.Topology.Name, err)
 		}
 		n.Hosts = append(n.Hosts, nic)
-		n.engine[node] = n.Engine.AddNode(nic, func(now frame.Time) {
+		n.engine[node] = n.Engine.AddNode(node, nic, func(now frame.Time) {
 			// First: a completion may close what a round-trip time is of.
 			if nic.RTTs() > 0 {
 				n.times(now, i)
@@ -43,7 +43,7 @@ func (n *Network) hostConfig(node int) *hostnic.Config {
 		AckClass: h.AckClass.number(), AckPauseClass: h.AckPauseClass.number(),
 		Weights:    n.cfg.Weights,
 		CableDelay: frame.Time(l.Delay),
-		Virtual:    true, Sizes: n.cfg.Sizes,
+		Virtual:    n.Engine.Virtual(), Sizes: n.cfg.Sizes,
 		CNP: h.CNP, Overshoot: h.Overshoot, Receive: h.Receive,
 		RTTNoise: h.RTTNoise, RTTSamples: n.cfg.RTTs,
 		Seed: mix(n.cfg.Seed, node),

@@ -21,12 +21,12 @@ func (n *Network) addSwitches() error {
 		if n.cfg.AdjustSwitch != nil {
 			n.cfg.AdjustSwitch(c.Name, c)
 		}
-		sw, err := vswitch.New(c, []*frame.Pool{n.Engine.Pool()})
+		sw, err := vswitch.New(c, []*frame.Pool{n.Engine.Pool(node)})
 		if err != nil {
 			return fmt.Errorf("virtual network %s: %w", n.Topology.Name, err)
 		}
 		n.Switches = append(n.Switches, sw)
-		n.engine[node] = n.Engine.AddNode(sw.Nodes[0], nil)
+		n.engine[node] = n.Engine.AddNode(node, sw.Nodes[0], nil)
 	}
 	return nil
 }
@@ -39,7 +39,7 @@ func (n *Network) switchConfig(i, node int) *vswitch.Config {
 		Class: vswitch.DefaultClassMaps(),
 		Buffer: vswitch.BufferConfig{Size: b.size(), Alpha: b.alpha(), QueueLimit: b.QueueLimit, IngressLimit: b.IngressLimit,
 			LosslessAlpha: b.LosslessAlpha, XOFF: b.XOFF, XONOffset: b.XONOffset, Headroom: b.Headroom, GroupReserve: b.GroupReserve, AllowLoss: b.AllowLoss},
-		MaxFrames: n.Engine.Pool().Chunks(),
+		MaxFrames: n.Engine.Pool(node).Chunks(),
 		FDB:       vswitch.FDBConfig{Size: 1024, Ageing: frame.Never / 2},
 	}
 	if n.cfg.PFC.On {
