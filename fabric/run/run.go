@@ -8,8 +8,12 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/fabric"
+	"github.com/gswitch/gswitch/fabric/live"
 	"github.com/gswitch/gswitch/fabric/results"
 	"github.com/gswitch/gswitch/fabric/scenario"
+	"github.com/gswitch/gswitch/fabric/view"
 	"github.com/gswitch/gswitch/frame"
 )
 
@@ -21,6 +25,33 @@ type Options struct {
 	Out      string    // directory of results, "" for none
 	Fresh    bool      // run what the directory has results of again, too
 	Progress io.Writer // nil: silent
+
+	// On is the engine: "sim" or "" for virtual time, "netns" for real frames
+	// over Live.Wires. On real frames runs go one after the other.
+	On   string
+	Live Live
+
+	// Watch, if not nil, is told of each run when it starts.
+	Watch func(view.Source)
+}
+
+// Live says how runs on real frames are made.
+type Live struct {
+	// Wires raises the veth pairs of a topology; runs of the same topology
+	// share them. nil joins ports in memory.
+	Wires func(ctx context.Context, p *fabric.Plan) (Wires, error)
+	// Dilation is how many real nanoseconds the nodes take for one; 0 = 1.
+	Dilation int64
+	Bound    frame.Time // see live.Config, as what follows
+	Workers  int
+	Poll     dataplane.PollMode
+	CPUs     []int
+}
+
+// Wires are raised for some runs and then closed.
+type Wires interface {
+	live.Wires
+	Close() error
 }
 
 // Scenario executes all runs of s and evaluates its expectations. Runs that

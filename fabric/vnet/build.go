@@ -87,7 +87,8 @@ func (n *Network) makeEngine() (err error) {
 	if make == nil {
 		make = Virtual
 	}
-	if n.Engine, err = make(&EngineSpec{Plan: n.Plan, Chunks: n.chunks(), Frame: n.Derived.MTU, Seed: mix(n.cfg.Seed, -1)}); err != nil {
+	if n.Engine, err = make(&EngineSpec{Plan: n.Plan, Chunks: n.chunks(), Frame: n.Derived.MTU, Seed: mix(n.cfg.Seed, -1),
+		BaseRTT: n.Derived.BaseRTT, Overhead: n.cfg.Overhead}); err != nil {
 		return fmt.Errorf("network %s: %w", n.Topology.Name, err)
 	}
 	if !n.Engine.Virtual() && n.cfg.Sizes != (hostnic.Sizes{}) {

@@ -76,6 +76,9 @@ type EngineSpec struct {
 	Chunks int    // frames that can be in the network at once
 	Frame  int    // bytes of the largest frame, link overhead not included
 	Seed   uint64 // of the engine's faults
+
+	BaseRTT  frame.Time // T of congestion control
+	Overhead uint32     // of a frame on a link, beyond its bytes
 }
 
 // EngineMaker makes the engine of a network.

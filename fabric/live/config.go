@@ -1,0 +1,61 @@
+package live
+
+import (
+	"fmt"
+	"log/slog"
+
+	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/fabric/vnet"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// Wires are the veth pairs of a topology.
+type Wires interface {
+	// End returns the network namespace (a name under /run/netns, or a path)
+	// and the interface of a port.
+	End(node, port int) (netns, iface string)
+}
+
+// Config describes an engine on real frames.
+type Config struct {
+	// Wires of the topology; nil joins the ports in memory, within the process:
+	// same nodes, same time, no kernel in between.
+	Wires Wires
+
+	// Dilation is how many real nanoseconds the nodes take for one. 0 = 1.
+	Dilation int64
+
+	// Bound is how late (99th percentile, time of the nodes) a run may be and
+	// still be valid. 0 = a quarter of T.
+	Bound frame.Time
+
+	// Workers is how many threads step nodes: one has the hosts, the others
+	// share the switches; 1 has all. 0 takes what the machine has: see Place.
+	Workers int
+	Poll    dataplane.PollMode
+	// CPUs to pin the workers to, in their order. Empty: not pinned.
+	CPUs []int
+
+	Logger *slog.Logger // nil: warnings and errors of slog.Default()
+}
+
+// maxDilation leaves a time of the nodes of some minutes in 63 bits of real
+// nanoseconds, and a tick of at most a millisecond.
+const maxDilation = 1_000_000
+
+func (c *Config) check() error {
+	switch {
+	case c.Dilation < 0 || c.Dilation > maxDilation:
+		return fmt.Errorf("a dilation of %d is not from 1 to %d", c.Dilation, maxDilation)
+	case c.Workers < 0 || c.Workers > 64:
+		return fmt.Errorf("%d workers are not from 1 to 64", c.Workers)
+	case c.Bound < 0:
+		return fmt.Errorf("the bound of lateness %v is negative", c.Bound.Duration())
+	}
+	return nil
+}
+
+// Maker returns what makes an engine by c, for vnet.Config.
+func Maker(c Config) vnet.EngineMaker {
+	return func(spec *vnet.EngineSpec) (vnet.Engine, error) { return New(c, spec) }
+}
