@@ -312,7 +312,7 @@ func (t *text) checks(f *results.File) {
 		fmt.Fprintf(&t.b, "all %d expectations held\n", len(all)-differs)
 	}
 	if differs > 0 {
-		fmt.Fprintf(&t.b, "%d results of the paper are known to differ\n", differs)
+		fmt.Fprintf(&t.b, "known to differ from the paper: %d\n", differs)
 	}
 }
 
