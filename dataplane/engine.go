@@ -314,6 +314,7 @@ func (e *Engine) Stats() Stats {
 			for i, p := range e.ports {
 				if p.worker == w {
 					counters[i] = p.line.stats
+					counters[i].TxWaiting = uint64(p.line.waiting())
 				}
 			}
 		})

@@ -22,6 +22,8 @@ type Port struct {
 	// Guarded by Engine.mu.
 	state    string // "up", or "down: " and why
 	up       bool
+	cut      bool          // SetLink
+	faulty   bool          // SetFault
 	iface    *iface        // XDP
 	sockets  []*xsk.Socket // XDP: of this port's queues, while the interface is open
 	device   device        // XDP: over these sockets
@@ -151,7 +153,7 @@ func (e *Engine) addPort(p *Port) error {
 func (e *Engine) link(p *Port) error {
 	l := &line{number: p.number, depth: p.spec.TxDepth}
 	if p.spec.Delay > 0 || p.spec.Rated {
-		l.delay = newDelayLine(p.spec.Delay, p.spec.DelayFrames)
+		l.delay, l.cable = newDelayLine(p.spec.Delay, p.spec.DelayFrames), true
 	}
 	p.line = l
 	var refused error
@@ -194,6 +196,7 @@ func (e *Engine) SetRated(p *Port, rated bool, depth int) error {
 		if p.line.delay == nil {
 			p.line.delay = delay
 		}
+		p.line.cable = p.line.cable || rated
 	})
 }
 
@@ -236,7 +239,7 @@ func (e *Engine) bringUp(p *Port, d device) error {
 		d.fill(p.worker.pool)
 		p.line.dev, p.line.blocked = d, false
 		p.worker.sleep.stale = true
-		p.line.node.SetLink(now, p.number, true)
+		p.line.node.SetLink(now, p.number, p.line.fault == nil || !p.line.fault.cut)
 	})
 	if err == nil {
 		p.up, p.state = true, "up"
@@ -257,16 +260,7 @@ func (e *Engine) takeDown(p *Port, why string) (d device) {
 		l.dev = nil
 		w.sleep.stale = true
 		// What the node has sent but no device took is lost on the cable.
-		lost := l.nheld
-		for _, r := range l.held[:l.nheld] {
-			w.pool.Free(r)
-		}
-		l.nheld = 0
-		if l.delay != nil {
-			lost += int(l.delay.tail - l.delay.head)
-			l.delay.release(w.pool)
-		}
-		l.stats.TxDropped += uint64(lost)
+		l.stats.TxDropped += uint64(l.empty(w.pool))
 		l.node.SetLink(now, l.number, false)
 	})
 	return d
@@ -322,8 +316,11 @@ func (e *Engine) unplug(p *Port) {
 
 // status returns what the control plane knows of p.
 func (p *Port) status() PortStats {
-	s := PortStats{Name: p.spec.Name, Number: p.number, Worker: p.worker.index, Kind: p.spec.Kind, Up: p.up, State: p.state,
+	s := PortStats{Name: p.spec.Name, Number: p.number, Worker: p.worker.index, Kind: p.spec.Kind, Up: p.up && !p.cut, State: p.state, Faulty: p.faulty || p.cut,
 		Interface: p.spec.Interface, TxDepth: p.spec.TxDepth, NetNS: p.spec.NetNS, Queues: slices.Clone(p.spec.Queues), Wire: p.spec.Wire, Reopened: p.reopened}
+	if p.up && p.cut {
+		s.State = "down: the link is cut"
+	}
 	switch p.spec.Kind {
 	case XDP:
 		p.iface.describe(&s)

@@ -111,16 +111,21 @@ func (w *Worker) doze(timeout frame.Time) {
 // nextWake returns when there will be work although nothing arrives, and
 // remembers it for the lateness histogram.
 func (w *Worker) nextWake(now frame.Time) frame.Time {
-	wake, blocked := w.noteWakes(now), false
+	wake, blocked, gate := w.noteWakes(now), false, frame.Never
 	for _, l := range w.ports {
 		if l.dev == nil {
 			continue
 		}
-		wake = min(wake, l.dev.wake(now))
+		if l.node.until <= now {
+			wake = min(wake, l.dev.wake(now))
+		}
 		if l.blocked {
 			blocked = true
 		} else if l.delay != nil {
-			wake = min(wake, l.delay.wake())
+			wake = min(wake, l.arrives())
+		}
+		if l.fault != nil && l.fault.free > now {
+			blocked, gate = true, min(gate, l.fault.free)
 		}
 	}
 	if blocked {
@@ -129,7 +134,7 @@ func (w *Worker) nextWake(now frame.Time) frame.Time {
 		if wake <= now {
 			wake = now + retryBlocked
 		}
-		wake = min(wake, now+retryBlocked)
+		wake = min(wake, now+retryBlocked, gate)
 	}
 	return wake
 }
@@ -138,7 +143,10 @@ func (w *Worker) nextWake(now frame.Time) frame.Time {
 func (w *Worker) noteWakes(now frame.Time) frame.Time {
 	wake := frame.Never
 	for _, n := range w.nodes {
-		at := n.Wake(now)
+		at := n.until
+		if at <= now {
+			at = n.Wake(now)
+		}
 		n.wake = frame.Never
 		if at > now {
 			n.wake = at

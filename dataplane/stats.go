@@ -55,6 +55,12 @@ type PortCounters struct {
 	RxFrames  uint64
 	TxFrames  uint64
 	TxDropped uint64 // frames lost below the node: the device went away or refused them
+	TxTaken   uint64 // frames that the device took
+	TxWaiting uint64 // not a counter: frames that are below the node and not yet at the device
+
+	// TxFrames and Faults.Duplicated together are TxTaken, TxWaiting, TxDropped
+	// and what Faults says was lost.
+	Faults FaultCounters
 
 	// XDP: the port's sockets and XDP_STATISTICS.
 	Kicks         uint64 // transmit system calls
@@ -94,6 +100,7 @@ type PortStats struct {
 	Setup       []string // what was changed on the interface for the switch
 	Warnings    []string // what on the other end of the cable would break traffic
 	Reopened    uint64   // how often the interface was lost and taken back
+	Faulty      bool     // faults are set, or the link is cut
 	Wire        string
 	InputEnded  bool // Pcap: the input file has been read to its end
 	PortCounters

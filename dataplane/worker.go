@@ -49,6 +49,7 @@ type node struct {
 	drops   DropTap // nil while drops are not captured
 	taps    []nodeTap
 	wake    frame.Time // what Wake last said, if that was in the future, else Never
+	until   frame.Time // Pause: it stands still before this
 }
 
 // line is a worker's view of a Port: what the loop touches.
@@ -57,7 +58,9 @@ type line struct {
 	number uint16
 	dev    device // nil while the port is down
 	delay  *delayLine
-	depth  int // PortSpec.TxDepth
+	cable  bool       // delay is there whether or not there is a fault
+	fault  *lineFault // nil: nothing goes wrong
+	depth  int        // PortSpec.TxDepth
 
 	// Frames that the node has sent and the device has not yet taken.
 	held    [vector]frame.Ref
@@ -95,7 +98,7 @@ func (w *Worker) step(now frame.Time) (moved bool) {
 	turns := max(1, min(rxVectors/2, rxVectors/max(1, len(w.ports))))
 	for _, l := range w.ports {
 		for range turns {
-			if l.dev == nil {
+			if l.dev == nil || l.node.until > now {
 				break
 			}
 			n := w.receive(now, l)
@@ -108,6 +111,9 @@ func (w *Worker) step(now frame.Time) (moved bool) {
 
 	// Timers, frames from other workers, new tables.
 	for _, n := range w.nodes {
+		if n.until > now {
+			continue
+		}
 		if now >= n.wake {
 			w.stats.Lateness.add(uint64(now - n.wake))
 		}
@@ -150,6 +156,13 @@ func (w *Worker) receive(now frame.Time, l *line) int {
 		return 0
 	}
 	v := w.vec[:n]
+	if l.fault != nil && l.fault.cut {
+		l.stats.Faults.RxLost += uint64(n)
+		for _, r := range v {
+			w.pool.Free(r)
+		}
+		return n
+	}
 	l.stats.RxFrames += uint64(n)
 	w.stats.Vectors[n]++
 	if len(l.taps) > 0 {
@@ -165,7 +178,7 @@ func (w *Worker) transmit(now frame.Time, l *line) (moved bool) {
 	if l.delay != nil {
 		return w.transmitDelayed(now, l)
 	}
-	if l.nheld > 0 && !w.flushHeld(now, l) {
+	if l.nheld > 0 && !w.flushHeld(now, l) || l.node.until > now {
 		return false
 	}
 	for range txVectors {
@@ -195,6 +208,39 @@ func (w *Worker) transmit(now frame.Time, l *line) (moved bool) {
 // transmitDelayed is transmit with an emulated cable between the node and
 // the device.
 func (w *Worker) transmitDelayed(now frame.Time, l *line) (moved bool) {
+	switch {
+	case l.node.until > now:
+	case l.fault != nil:
+		moved = w.launchAll(now, l)
+	default:
+		moved = w.enterAll(now, l)
+	}
+	if l.nheld > 0 && !w.flushHeld(now, l) {
+		return moved
+	}
+	for range txVectors {
+		room := min(l.dev.room(l.depth), vector)
+		if room <= 0 {
+			l.blocked = true
+			return moved
+		}
+		if l.nheld = l.arrived(now, l.held[:room]); l.nheld == 0 {
+			break
+		}
+		moved = true
+		if !w.flushHeld(now, l) {
+			return moved
+		}
+	}
+	l.blocked = false
+	if l.fault != nil {
+		l.mend()
+	}
+	return moved
+}
+
+// enterAll lets what the node sends enter the emulated cable.
+func (w *Worker) enterAll(now frame.Time, l *line) (moved bool) {
 	for range txVectors {
 		room := min(l.delay.room(), vector)
 		if room <= 0 {
@@ -213,24 +259,6 @@ func (w *Worker) transmitDelayed(now frame.Time, l *line) (moved bool) {
 			break
 		}
 	}
-	if l.nheld > 0 && !w.flushHeld(now, l) {
-		return moved
-	}
-	for range txVectors {
-		room := min(l.dev.room(l.depth), vector)
-		if room <= 0 {
-			l.blocked = true
-			return moved
-		}
-		if l.nheld = l.delay.pop(now, l.held[:room]); l.nheld == 0 {
-			break
-		}
-		moved = true
-		if !w.flushHeld(now, l) {
-			return moved
-		}
-	}
-	l.blocked = false
 	return moved
 }
 
@@ -256,6 +284,7 @@ func (w *Worker) sent(now frame.Time, l *line, v []frame.Ref) {
 // everything.
 func (w *Worker) flushHeld(now frame.Time, l *line) bool {
 	n := l.dev.transmit(now, w.pool, l.held[:l.nheld])
+	l.stats.TxTaken += uint64(n)
 	if n < l.nheld {
 		l.nheld = copy(l.held[:], l.held[n:l.nheld])
 		l.blocked = true

@@ -1,0 +1,244 @@
+package dataplane
+
+import (
+	"github.com/gswitch/gswitch/fault"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// FaultCounters count what went wrong at a port by SetFault and SetLink, in
+// frames.
+type FaultCounters struct {
+	Lost       [fault.NumLosses]uint64 // that the node sent, by why they were lost
+	RxLost     uint64                  // that arrived while the link was cut
+	Held       uint64                  // held back, so that others overtook them
+	Duplicated uint64                  // sent twice
+	Uncopied   uint64                  // should have been sent twice, but there was no free chunk
+	Flipped    uint64                  // sent with bits inverted
+}
+
+// LostFrames returns how many frames that the node sent were lost.
+func (c *FaultCounters) LostFrames() (n uint64) {
+	for _, k := range c.Lost {
+		n += k
+	}
+	return n
+}
+
+// lineFault is what goes wrong between a node and the device of a port. A
+// port that has one has a delay line, too.
+type lineFault struct {
+	model  fault.Model
+	active bool // the model may do something
+	cut    bool // the link is down
+	free   frame.Time
+	late   lateLine
+}
+
+func newLineFault(frames int) *lineFault { return &lineFault{late: newLateLine(frames)} }
+
+// lateLine keeps frames that others overtake, sorted by the instant at which
+// they arrive. They come nearly sorted, so a ring does, sorted from its end.
+type lateLine struct {
+	at         []frame.Time
+	ref        []frame.Ref
+	mask       uint32
+	head, tail uint32
+}
+
+func newLateLine(frames int) lateLine {
+	size := 1
+	for size < frames {
+		size <<= 1
+	}
+	return lateLine{at: make([]frame.Time, size), ref: make([]frame.Ref, size), mask: uint32(size - 1)}
+}
+
+func (q *lateLine) len() int  { return int(q.tail - q.head) }
+func (q *lateLine) room() int { return len(q.ref) - q.len() }
+
+func (q *lateLine) push(r frame.Ref, at frame.Time) {
+	k := q.tail
+	q.tail++
+	for ; k != q.head && q.at[(k-1)&q.mask] > at; k-- {
+		q.at[k&q.mask], q.ref[k&q.mask] = q.at[(k-1)&q.mask], q.ref[(k-1)&q.mask]
+	}
+	q.at[k&q.mask], q.ref[k&q.mask] = at, r
+}
+
+// first returns when the first frame arrives, or Never.
+func (q *lateLine) first() frame.Time {
+	if q.head == q.tail {
+		return frame.Never
+	}
+	return q.at[q.head&q.mask]
+}
+
+func (q *lateLine) pop() frame.Ref {
+	r := q.ref[q.head&q.mask]
+	q.head++
+	return r
+}
+
+// ask returns how many frames the node may be asked for: each may become two,
+// and a slow link takes the next one when it has sent the last.
+func (f *lineFault) ask(now frame.Time, d *delayLine) int {
+	n := min(d.room(), f.late.room()) / 2
+	if f.model.Slows() && n > 0 {
+		if f.free > now {
+			return 0
+		}
+		return 1
+	}
+	return n
+}
+
+// launch lets a frame that the node has sent enter the link, or what becomes
+// of it.
+func (w *Worker) launch(now frame.Time, l *line, r frame.Ref) {
+	f, m, st := l.fault, w.arena.Meta(r), &l.stats.Faults
+	at := departure(m, now)
+	if f.model.Slows() {
+		span := frame.Time(m.Span)
+		at = max(at-span, f.free) + f.model.Span(span)
+		f.free = at
+	}
+	v := fault.Verdict{Loss: fault.LossLink}
+	if !f.cut {
+		v = f.model.Judge(w.arena.Bytes(r), m)
+	}
+	if v.Loss != fault.LossNone {
+		st.Lost[v.Loss]++
+		w.pool.Free(r)
+		return
+	}
+	if v.Flipped {
+		st.Flipped++
+	}
+	if v.Held {
+		st.Held++
+	}
+	second := frame.Nil
+	if v.Duplicate {
+		if second = w.pool.Copy(r); second == frame.Nil {
+			st.Uncopied++
+		} else {
+			st.Duplicated++
+		}
+	}
+	l.enter(r, at+v.Late, v.Held)
+	if second != frame.Nil {
+		l.enter(second, at+v.Late, v.Held)
+	}
+}
+
+func (l *line) enter(r frame.Ref, depart frame.Time, held bool) {
+	if held {
+		l.fault.late.push(r, depart+l.delay.delay+l.fault.model.ReorderBy())
+		return
+	}
+	l.delay.push(r, depart)
+}
+
+// launchAll is the node's side of transmitDelayed on a port where something
+// goes wrong.
+func (w *Worker) launchAll(now frame.Time, l *line) (moved bool) {
+	for left := txVectors * vector; left > 0; {
+		room := min(l.fault.ask(now, l.delay), vector, left)
+		if room <= 0 {
+			break
+		}
+		n := l.node.Transmit(now, l.number, w.vec[:room])
+		if n == 0 {
+			break
+		}
+		moved = true
+		left -= n
+		w.sent(now, l, w.vec[:n])
+		for _, r := range w.vec[:n] {
+			w.launch(now, l, r)
+		}
+		if n < room {
+			break
+		}
+	}
+	return moved
+}
+
+// arrived moves the frames that have come through the emulated link by now to
+// out, in the order of their instants; at one instant those that nobody
+// overtook come first.
+func (l *line) arrived(now frame.Time, out []frame.Ref) int {
+	d := l.delay
+	if l.fault == nil {
+		return d.pop(now, out)
+	}
+	q := &l.fault.late
+	if q.first() > now {
+		return d.pop(now, out)
+	}
+	for n := range out {
+		switch a, b := d.wake(), q.first(); {
+		case a <= now && a <= b:
+			out[n] = d.ref[d.head&d.mask]
+			d.head++
+		case b <= now:
+			out[n] = q.pop()
+		default:
+			return n
+		}
+	}
+	return len(out)
+}
+
+// mend takes the fault off a port when it has nothing to do any more.
+func (l *line) mend() {
+	if f := l.fault; f.active || f.cut || f.late.len() > 0 {
+		return
+	}
+	if !l.cable && l.delay.head != l.delay.tail {
+		return
+	}
+	l.fault = nil
+	if !l.cable {
+		l.delay = nil
+	}
+}
+
+// arrives returns when the next frame comes through the emulated link.
+func (l *line) arrives() frame.Time {
+	if l.fault == nil {
+		return l.delay.wake()
+	}
+	return min(l.delay.wake(), l.fault.late.first())
+}
+
+// waiting returns how many frames are below the node and not at the device.
+func (l *line) waiting() int {
+	n := l.nheld
+	if l.delay != nil {
+		n += int(l.delay.tail - l.delay.head)
+	}
+	if l.fault != nil {
+		n += l.fault.late.len()
+	}
+	return n
+}
+
+// empty frees the frames that are below the node and not at the device, and
+// returns how many.
+func (l *line) empty(p *frame.Pool) int {
+	n := l.waiting()
+	for _, r := range l.held[:l.nheld] {
+		p.Free(r)
+	}
+	l.nheld = 0
+	if l.delay != nil {
+		l.delay.release(p)
+	}
+	if l.fault != nil {
+		for q := &l.fault.late; q.len() > 0; {
+			p.Free(q.pop())
+		}
+	}
+	return n
+}
