@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/dataplane"
 	"github.com/gswitch/gswitch/dataplane/xsk"
 )
 
@@ -79,7 +79,7 @@ func FindInterface(name, netns string, wait time.Duration) (i Interface, err err
 
 // channels asks the driver. One that does not know has one queue.
 func channels(name string) int {
-	e, err := ethtool.NewEthtool()
+	e, err := dataplane.OpenEthtool()
 	if err != nil {
 		return 1
 	}

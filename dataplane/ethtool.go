@@ -6,11 +6,11 @@ import (
 	"github.com/safchain/ethtool"
 )
 
-// openEthtool returns ethtool's socket, with stack for its calls. The package
+// OpenEthtool returns ethtool's socket, with stack for its calls. The package
 // hands the kernel addresses of variables on the stack as plain numbers: where
 // the stack grows on the way, and moves, the answer is lost, and a call reads
 // that the interface has no features.
-func openEthtool() (*ethtool.Ethtool, error) {
+func OpenEthtool() (*ethtool.Ethtool, error) {
 	growStack()
 	return ethtool.NewEthtool()
 }

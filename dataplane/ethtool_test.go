@@ -25,7 +25,7 @@ func deep(t *testing.T, n int) int {
 		pad[n&15] = byte(n)
 		return deep(t, n-1) + int(pad[(n+1)&15])
 	}
-	et, err := openEthtool()
+	et, err := OpenEthtool()
 	if err != nil {
 		t.Error(err)
 		return 0

@@ -98,7 +98,7 @@ func (p *preparation) did(what string, undo func() error) {
 
 // offloads turns off what is on and can be.
 func (p *preparation) offloads(name string) error {
-	et, err := openEthtool()
+	et, err := OpenEthtool()
 	if err != nil {
 		return fmt.Errorf("interface %s: ethtool: %w", name, err)
 	}
@@ -128,7 +128,7 @@ func (p *preparation) offloads(name string) error {
 			continue
 		}
 		p.did(f+" off", func() error {
-			et, err := openEthtool()
+			et, err := OpenEthtool()
 			if err != nil {
 				return err
 			}
@@ -217,7 +217,7 @@ func peerWarnings(netns string, link netlink.Link, others []string) []string {
 			if err != nil {
 				return err
 			}
-			et, err := openEthtool()
+			et, err := OpenEthtool()
 			if err != nil {
 				return err
 			}

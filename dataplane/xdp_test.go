@@ -312,7 +312,7 @@ func TestXDPPreparesVeth(t *testing.T) {
 		t.Errorf("warnings %q, want both of the peer's offloads", p.Warnings)
 	}
 	l.in(t, l.dut, func() error {
-		et, err := openEthtool()
+		et, err := OpenEthtool()
 		if err != nil {
 			return err
 		}
@@ -350,7 +350,7 @@ func TestXDPPutsBack(t *testing.T) {
 	mustNode(t, e, 0, n)
 	look := func() (link netlink.Link, qdisc string, checksum bool) {
 		l.in(t, l.dut, func() error {
-			et, err := openEthtool()
+			et, err := OpenEthtool()
 			if err != nil {
 				return err
 			}
@@ -409,7 +409,7 @@ func TestXDPWarningGoes(t *testing.T) {
 		t.Fatalf("warnings %q, want one", p.Warnings)
 	}
 	l.in(t, l.host, func() error {
-		et, err := openEthtool()
+		et, err := OpenEthtool()
 		if err != nil {
 			return err
 		}

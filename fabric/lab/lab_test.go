@@ -219,6 +219,11 @@ func child(what string) int {
 			fmt.Println("up")
 			select {} // until it is killed
 		}
+	case "wires":
+		if _, err = RaiseWires(ctx, wirePlan(arg), func(string, ...any) {}); err == nil {
+			fmt.Println("up")
+			select {} // until it is killed
+		}
 	case "exec":
 		err = Exec(arg, "h1", []string{"sh", "-c", "ls /sys/class/net; grep -w s1 /etc/hosts; exit 42"})
 	case "up":

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"github.com/gswitch/gswitch/dataplane"
 	"github.com/gswitch/gswitch/fabric"
 )
 
@@ -126,7 +126,7 @@ func queue(index int, rate uint64, mtu int) netlink.Qdisc {
 // hardware should cut, VLAN tags beside the frame. A host receives through
 // GRO, because only then a full receive ring holds the sender back.
 func setOffloads(dev string, host bool) error {
-	e, err := ethtool.NewEthtool()
+	e, err := dataplane.OpenEthtool()
 	if err != nil {
 		return err
 	}
