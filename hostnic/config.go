@@ -65,6 +65,9 @@ type Config struct {
 
 	Seed   uint64
 	MaxQPs int // queue pairs open at once; 0 = 65536
+	// RandomNumbers begins the numbers of queue pairs at random, by Seed, so that
+	// late frames to a host that started again do not find one by chance.
+	RandomNumbers bool
 }
 
 // CNPConfig says how a receiver tells of congestion marks.
@@ -115,6 +118,10 @@ type QPConfig struct {
 	// Verbs makes it a queue pair for RDMA operations over registered memory;
 	// nil: for the message service.
 	Verbs *VerbsConfig
+
+	// Frames makes it a queue pair that carries packets of others; nil: one for
+	// messages or RDMA operations.
+	Frames *FramesConfig
 
 	// Place takes the payload of each packet that is new, in the order of
 	// arrival, with the number of the packet in its direction. The bytes are
@@ -194,13 +201,19 @@ func (r *ReceiveConfig) validate(c *Config) error {
 }
 
 func (c *QPConfig) validate(n *NIC) error {
+	local := n.cfg.Addr
+	if c.Frames != nil && c.Frames.Addr.IsValid() {
+		local = c.Frames.Addr
+	}
 	switch {
-	case !c.RemoteAddr.IsValid() || c.RemoteAddr.Is4() != n.cfg.Addr.Is4():
-		return fmt.Errorf("nic %s: remote address %v is not of the family of %v", n.cfg.Name, c.RemoteAddr, n.cfg.Addr)
+	case !c.RemoteAddr.IsValid() || c.RemoteAddr.Is4() != local.Is4():
+		return fmt.Errorf("nic %s: remote address %v is not of the family of %v", n.cfg.Name, c.RemoteAddr, local)
 	case c.Class > 7:
 		return fmt.Errorf("nic %s: class %d is not within 0 and 7", n.cfg.Name, c.Class)
 	case c.RemoteMAC.IsZero() && n.cfg.Gateway.IsZero():
 		return fmt.Errorf("nic %s: neither a remote MAC nor a gateway: set one", n.cfg.Name)
+	case c.Frames != nil && c.Verbs != nil:
+		return fmt.Errorf("nic %s: a queue pair is for frames or for RDMA operations, not both", n.cfg.Name)
 	}
-	return nil
+	return c.Frames.validate(n, &c.Transport)
 }

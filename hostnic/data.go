@@ -93,6 +93,10 @@ func (n *NIC) data(now frame.Time, r frame.Ref) {
 
 // takeData takes in a data frame, delivers its payload and answers it.
 func (n *NIC) takeData(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth int, q *queuePair) {
+	if q.frames != nil {
+		n.takeFrame(now, r, m, b, bth, q)
+		return
+	}
 	op := b[bth]
 	size, ok := n.payload(m, b, bth, bth+wire.BTHLen)
 	k := &kinds[op]

@@ -155,8 +155,8 @@ func (n *NIC) post(now frame.Time, qpn uint32, bytes uint64, data []byte, id uin
 	if why != frame.Keep {
 		return fmt.Errorf("nic %s: there is no queue pair %#x: %v", n.cfg.Name, qpn, why)
 	}
-	if q.verbs != nil {
-		return fmt.Errorf("nic %s: queue pair %#x is for RDMA operations: post them", n.cfg.Name, qpn)
+	if q.verbs != nil || q.frames != nil {
+		return fmt.Errorf("nic %s: queue pair %#x is not for messages", n.cfg.Name, qpn)
 	}
 	if bytes >= 1<<31*uint64(n.cfg.Payload) {
 		return fmt.Errorf("nic %s: a message of %d bytes is too long", n.cfg.Name, bytes)
@@ -190,6 +190,10 @@ func (n *NIC) Completed() int { return len(n.done) - n.doneHead }
 func (n *NIC) retire(now frame.Time, q *queuePair) {
 	if q.verbs != nil || q.owner != nil {
 		n.retireVerbs(now, q)
+		return
+	}
+	if q.frames != nil {
+		n.retireFrames(q)
 		return
 	}
 	for cum := q.tx.Cum(); q.msgs.n > 0; {

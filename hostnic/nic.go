@@ -35,6 +35,8 @@ type NIC struct {
 	told       frame.Time // what PortWake last said, Never since the last Transmit
 	paused     uint8      // classes that the neighbour pauses
 	control    frame.FIFO // flow control frames
+	plain      frame.FIFO // frames without a queue pair that take turns with data
+	plainTurn  bool
 	acks       [8]frame.FIFO
 	maxReplies int   // in each of them
 	ackReady   uint8 // classes with replies waiting
@@ -56,6 +58,9 @@ type NIC struct {
 
 	memory     Memory
 	spareVerbs []*verbs
+
+	arrived []Arrived // by queue pairs for frames, not taken
+	early   int       // frames that wait behind gaps of such queue pairs
 
 	rtts  []RTTSample // kept, not taken
 	noise frame.Rand  // of round-trip times
@@ -98,6 +103,7 @@ func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
 	n.clock.SetRate(cfg.Rate)
 	n.clock.WholeNs(cfg.WholeNs)
 	n.control.Init()
+	n.plain.Init()
 	for c := range n.classes {
 		n.acks[c].Init()
 		n.classes[c].set.burst = noNode
@@ -163,7 +169,7 @@ func (n *NIC) idleUntil(now frame.Time) frame.Time {
 
 // begin notes that something is about to wait for the link, from t on.
 func (n *NIC) begin(t frame.Time) {
-	if n.ready == 0 && n.ackReady == 0 {
+	if n.ready == 0 && n.ackReady == 0 && n.plain.Len() == 0 {
 		n.began = t
 	}
 }
@@ -198,7 +204,7 @@ func (n *NIC) portWake(now frame.Time) frame.Time {
 		return frame.Never
 	case n.control.Len() > 0:
 		return now
-	case n.sendableAcks()|n.ready&^n.paused != 0:
+	case n.sendableAcks()|n.ready&^n.paused != 0 || n.plainReady():
 		return max(now, n.clock.Free())
 	}
 	at := n.paceWheel.next()
@@ -268,6 +274,9 @@ func (n *NIC) SetLink(now frame.Time, port uint16, up bool) {
 		}
 	}
 	n.ackReady = 0
+	for r := n.plain.Pop(n.arena); r != frame.Nil; r = n.plain.Pop(n.arena) {
+		n.drop(r, frame.QueueFlush)
+	}
 }
 
 // drop counts a frame under a reason and frees it.

@@ -49,6 +49,7 @@ type queuePair struct {
 	ccDue     frame.Time
 	verbs     *verbs     // of RDMA operations; nil: message service
 	owner     *queuePair // of the one that carries its read responses
+	frames    *frames    // of packets of others; nil: another service
 	pace      pacer
 	msgs      messages
 	tx        transport.Sender
@@ -62,11 +63,13 @@ type queuePair struct {
 	assembly assembly
 	cnpAt    frame.Time // the next congestion notification may leave then
 	peer     address
+	local    address
 	codec    inband.Codec
 	place    func(qpn uint32, packet uint64, payload []byte)
 	reply    template
 
-	ccName string
+	ccName       string
+	framesMemory *frames // kept for the next use
 }
 
 // QPStats is what a queue pair counted.
@@ -138,7 +141,7 @@ func (n *NIC) OpenQP(now frame.Time, cfg *QPConfig) (uint32, error) {
 		q.ackClass = uint8(n.cfg.AckClass)
 	}
 	q.initial = cfg.InitialPSN & 0xffffff
-	q.peer = addressOf(cfg.RemoteAddr)
+	q.peer, q.local = addressOf(cfg.RemoteAddr), n.addr
 	q.transport, q.place = cfg.Transport, cfg.Place
 	q.selects = cfg.Transport.Mode == transport.IRN || cfg.Transport.Mode == transport.TCP
 	q.tx.Init(&q.transport)
@@ -164,6 +167,9 @@ func (n *NIC) OpenQP(now frame.Time, cfg *QPConfig) (uint32, error) {
 	n.openCC(q, cfg)
 	n.count.QPsOpen++
 	q.ackOp, q.verbs, q.owner = wire.RCAcknowledge, nil, nil
+	if cfg.Frames != nil {
+		q.openFrames(&q.transport)
+	}
 	if cfg.Verbs != nil {
 		if err := n.openVerbs(now, q, cfg); err != nil {
 			n.CloseQP(now, q.qpn)
@@ -225,7 +231,11 @@ func (n *NIC) take() (*queuePair, error) {
 	n.slab = n.slab[1:]
 	q.index = i
 	n.qps = append(n.qps, q)
-	n.numbers.gens = append(n.numbers.gens, 1)
+	gen := uint16(1)
+	if n.cfg.RandomNumbers {
+		gen += uint16(n.noise.Uint32n(1<<(24-n.numbers.bits) - 2))
+	}
+	n.numbers.gens = append(n.numbers.gens, gen)
 	q.qpn = n.numbers.number(i)
 	n.paceWheel.grow()
 	n.timers.grow()
@@ -267,6 +277,9 @@ func (n *NIC) CloseQP(now frame.Time, qpn uint32) error {
 	n.timers.remove(q.index)
 	if c := &n.classes[q.class]; c.set.burst == q.index {
 		c.set.burst = noNode
+	}
+	if q.frames != nil {
+		n.closeFrames(q)
 	}
 	for q.msgs.n > 0 {
 		m := q.msgs.at(0)

@@ -113,7 +113,7 @@ func (n *NIC) roce(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
 	}
 	v4 := m.Flags&frame.HasIPv4 != 0
 	switch {
-	case v4 != n.addr.v4 || !n.addr.is(b[dst:]) || !q.linked || !q.peer.is(b[src:]):
+	case v4 != q.local.v4 || !q.local.is(b[dst:]) || !q.linked || !q.peer.is(b[src:]):
 		n.drop(r, frame.QPPeer)
 		return
 	}

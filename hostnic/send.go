@@ -220,9 +220,16 @@ func (n *NIC) pick(t, now frame.Time) frame.Ref {
 	}
 	for {
 		can := n.ready &^ n.paused
+		if (can == 0 || n.plainTurn) && n.plainReady() {
+			n.plainTurn = false
+			r := n.plain.Pop(n.arena)
+			n.depart(t, r)
+			return r
+		}
 		if can == 0 {
 			return frame.Nil
 		}
+		n.plainTurn = true
 		c := &n.classes[n.nextClass(can)]
 		q := n.qps[c.set.next()]
 		if !q.seg.open && !q.pace.lapsed(max(t, now), n.cfg.WholeNs) {
@@ -351,7 +358,9 @@ func (n *NIC) writeData(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, 
 func (n *NIC) writePayload(q *queuePair, b []byte, msg *message, seq uint64, payload uint32) {
 	body := b[q.data.n : len(b)-wire.ICRCLen]
 	k := 0
-	if msg.data != nil {
+	if q.frames != nil {
+		k = copy(body[:payload], n.arena.Bytes(frame.Ref(msg.id)))
+	} else if msg.data != nil {
 		k = copy(body[:payload], msg.data[(seq-msg.first)*uint64(n.cfg.Payload):])
 	}
 	clear(body[k:])

@@ -58,22 +58,36 @@ func (n *NIC) makeTemplates(q *queuePair, cfg *QPConfig) {
 	if src == 0 { // the dynamic ports (RFC 6335), as RoCEv2 stacks use them for entropy
 		src = 0xc000 | uint16(q.qpn*0x9e37>>2)&0x3fff
 	}
-	data := n.headers(&q.data, dst, cfg.RemoteAddr, src, q.codec.Mode().Port(), n.cfg.DSCP[q.class]<<2|wire.ECT0)
+	from, mac, pkey := n.cfg.Addr, n.cfg.MAC, defaultPKey
+	if f := cfg.Frames; f != nil {
+		if f.Addr.IsValid() {
+			from = f.Addr
+			q.local = addressOf(from)
+		}
+		if !f.MAC.IsZero() {
+			mac = f.MAC
+		}
+		if f.PKey != 0 {
+			pkey = f.PKey
+		}
+	}
+	eth := wire.EthernetFields{Dst: dst, Src: mac}
+	data := headers(&q.data, eth, from, cfg.RemoteAddr, src, q.codec.Mode().Port(), n.cfg.DSCP[q.class]<<2|wire.ECT0)
 	q.codec.Init(q.data.b[data:])
-	q.data.setBTH(data + q.intLen)
+	q.data.setBTH(data+q.intLen, pkey)
 	// Acknowledgements are not ECN-capable: nobody reads their marks.
-	q.reply.setBTH(n.headers(&q.reply, dst, cfg.RemoteAddr, src, wire.RoCEv2Port, n.cfg.DSCP[q.ackClass]<<2))
+	q.reply.setBTH(headers(&q.reply, eth, from, cfg.RemoteAddr, src, wire.RoCEv2Port, n.cfg.DSCP[q.ackClass]<<2), pkey)
 }
 
 // headers writes Ethernet, IP and UDP and returns their length. Lengths and
 // identification are 0.
-func (n *NIC) headers(t *template, dst wire.MAC, to netip.Addr, src, dport uint16, tos uint8) int {
+func headers(t *template, eth wire.EthernetFields, from, to netip.Addr, src, dport uint16, tos uint8) int {
 	clear(t.b[:])
-	eth := wire.EthernetFields{Dst: dst, Src: n.cfg.MAC, EtherType: wire.EtherTypeIPv4}
+	eth.EtherType = wire.EtherTypeIPv4
 	l3 := t.b[wire.EthernetLen:]
 	var off int
 	if t.ipv4 = to.Is4(); t.ipv4 {
-		ip := wire.IPv4Fields{TOS: tos, TTL: 64, Proto: wire.ProtoUDP, FlagsOffset: wire.IPv4DontFragment, Src: n.cfg.Addr.As4(), Dst: to.As4()}
+		ip := wire.IPv4Fields{TOS: tos, TTL: 64, Proto: wire.ProtoUDP, FlagsOffset: wire.IPv4DontFragment, Src: from.As4(), Dst: to.As4()}
 		off = wire.EthernetLen + ip.Encode(l3)
 		t.sum = 0
 		for i := 0; i < wire.IPv4Len; i += 2 {
@@ -81,7 +95,7 @@ func (n *NIC) headers(t *template, dst wire.MAC, to netip.Addr, src, dport uint1
 		}
 	} else {
 		eth.EtherType = wire.EtherTypeIPv6
-		ip := wire.IPv6Fields{TrafficClass: tos, FlowLabel: uint32(src), NextHeader: wire.ProtoUDP, HopLimit: 64, Src: n.cfg.Addr.As16(), Dst: to.As16()}
+		ip := wire.IPv6Fields{TrafficClass: tos, FlowLabel: uint32(src), NextHeader: wire.ProtoUDP, HopLimit: 64, Src: from.As16(), Dst: to.As16()}
 		off = wire.EthernetLen + ip.Encode(l3)
 	}
 	eth.Encode(t.b[:])
@@ -90,9 +104,12 @@ func (n *NIC) headers(t *template, dst wire.MAC, to netip.Addr, src, dport uint1
 	return off + udp.Encode(t.b[off:])
 }
 
-func (t *template) setBTH(off int) {
+// defaultPKey is the default partition (IBTA 10.9.1.2).
+const defaultPKey uint16 = 0xffff
+
+func (t *template) setBTH(off int, pkey uint16) {
 	t.bth, t.n = uint8(off), uint8(off+wire.BTHLen)
-	bth := wire.BTHFields{PKey: 0xffff} // the default partition (IBTA 10.9.1.2)
+	bth := wire.BTHFields{PKey: pkey}
 	bth.Encode(t.b[off:])
 }
 

@@ -1,0 +1,293 @@
+package hostnic
+
+import (
+	"fmt"
+	"math/bits"
+	"net/netip"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/transport"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// FramesConfig makes a queue pair carry packets of others (QPConfig.Frames):
+// each message is one IP packet, a Send of one frame. Nothing completes: a
+// packet is the NIC's from SendFrame on until it is acknowledged, and one that
+// arrives is handed up in place by TakeFrames, in order and once.
+type FramesConfig struct {
+	Addr netip.Addr // our end's address, where it is not Config.Addr
+	MAC  wire.MAC   // our end's MAC, where it is not Config.MAC
+	PKey uint16     // partition key of the frames: what tells them from others' RoCEv2; 0 = 0xffff
+}
+
+// Arrived is a packet that came by a queue pair for frames: an Ethernet frame,
+// with the addresses of the frame that brought it, which is the caller's.
+type Arrived struct {
+	QPN uint32
+	Ref frame.Ref
+}
+
+// frames is what a queue pair for frames has besides.
+type frames struct {
+	posted uint64      // payload bytes so far
+	early  []frame.Ref // arrived ahead of a gap, by the low bits of the packet's number
+	waits  uint32      // of them
+}
+
+const (
+	// maxArrived bounds the packets that wait to be taken: what comes beyond is
+	// lost before its receiver sees it, so that it is sent again.
+	maxArrived = 1024
+	// maxEarlyCap bounds the cap of queue pairs that keep what comes early.
+	maxEarlyCap = 1 << 14
+	// earlyShare is the part of the chunks that may wait behind gaps.
+	earlyShare = 4
+)
+
+func (c *FramesConfig) validate(n *NIC, t *transport.Config) error {
+	switch {
+	case c == nil:
+		return nil
+	case n.cfg.Virtual:
+		return fmt.Errorf("nic %s: a queue pair for frames needs real frames", n.cfg.Name)
+	case t.Mode != transport.GoBackN && t.Mode != transport.IRNGoBackN && (t.Cap == 0 || t.Cap > maxEarlyCap):
+		return fmt.Errorf("nic %s: a queue pair for frames with recovery %v needs a cap between 1 and %d packets", n.cfg.Name, t.Mode, maxEarlyCap)
+	}
+	return nil
+}
+
+// openFrames readies q for the service.
+func (q *queuePair) openFrames(t *transport.Config) {
+	f := q.framesMemory
+	if f == nil {
+		f = new(frames)
+		q.framesMemory = f
+	}
+	q.frames = f
+	f.posted, f.waits = 0, 0
+	size := 0
+	if t.Mode != transport.GoBackN && t.Mode != transport.IRNGoBackN {
+		size = 1 << bits.Len32(t.Cap-1)
+	}
+	if cap(f.early) < size {
+		f.early = make([]frame.Ref, size)
+	}
+	f.early = f.early[:size]
+	for i := range f.early {
+		f.early[i] = frame.Nil
+	}
+}
+
+// SendFrame posts the bytes of r, an IP packet, on a queue pair for frames. It
+// returns why it does not take r, which then remains the caller's.
+func (n *NIC) SendFrame(now frame.Time, qpn uint32, r frame.Ref) frame.Reason {
+	q, why := n.lookup(qpn)
+	if why != frame.Keep {
+		return why
+	}
+	size := uint32(n.arena.Meta(r).Len)
+	if q.frames == nil || size == 0 || size > uint32(n.cfg.Payload) {
+		return frame.MTUExceeded
+	}
+	m := q.msgs.push()
+	*m = message{id: uint64(r), bytes: uint64(size), first: q.posted, end: q.posted + 1, lastLen: size, start: now}
+	q.posted++
+	q.frames.posted += uint64(size)
+	n.schedule(now, q)
+	return frame.Keep
+}
+
+// Backlog returns the payload bytes that a queue pair for frames has not sent
+// yet, and the packets that are not acknowledged, those included.
+func (n *NIC) Backlog(qpn uint32) (bytes uint64, packets int) {
+	q, why := n.lookup(qpn)
+	if why != frame.Keep || q.frames == nil {
+		return 0, 0
+	}
+	return q.frames.posted - q.sent, int(q.msgs.n)
+}
+
+// SetRemoteMAC changes the station that a queue pair sends to: the next hop is
+// another one now.
+func (n *NIC) SetRemoteMAC(qpn uint32, mac wire.MAC) {
+	if q, why := n.lookup(qpn); why == frame.Keep {
+		copy(q.data.b[:6], mac[:])
+		copy(q.reply.b[:6], mac[:])
+	}
+}
+
+// TakeFrames moves up to len(out) packets that arrived to out, oldest first,
+// and returns how many.
+func (n *NIC) TakeFrames(out []Arrived) int {
+	k := copy(out, n.arrived)
+	n.arrived = n.arrived[:copy(n.arrived, n.arrived[k:])]
+	return k
+}
+
+// ReceiveParsed takes in a frame that the caller has parsed, and found to be
+// flow control or of a queue pair of its own: the station that it is for is not
+// looked at.
+func (n *NIC) ReceiveParsed(now frame.Time, r frame.Ref) {
+	m, b := n.arena.Meta(r), n.arena.Bytes(r)
+	n.count.RxFrames++
+	n.count.RxBytes += uint64(m.Wire)
+	const plain = frame.HasRoCE | frame.HasTunnel | frame.IsFragment
+	switch {
+	case !n.up:
+		n.drop(r, frame.PortDown)
+	case m.Reason != frame.Keep:
+		n.drop(r, m.Reason)
+	case m.Flags&frame.IsMACControl != 0:
+		n.flowControl(now, r, m, b)
+	case m.Flags&plain != frame.HasRoCE || m.Flags&frame.Chained != 0:
+		n.drop(r, frame.LocalUnhandled)
+	default:
+		n.roce(now, r, m, b)
+	}
+}
+
+// takeFrame takes in a data frame of a queue pair for frames: what is new goes
+// up as it is, and the answer gets a chunk of its own.
+func (n *NIC) takeFrame(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth int, q *queuePair) {
+	head := bth + wire.BTHLen
+	size, ok := n.payload(m, b, bth, head)
+	if !ok || b[bth] != wire.RCSendOnly || size == 0 || size > uint32(n.cfg.Payload) {
+		n.drop(r, frame.RoCELength)
+		return
+	}
+	telemetry := b[int(m.L4)+wire.UDPLen : bth]
+	if len(telemetry) != 0 && q.codec.EchoLen(telemetry) != len(telemetry) {
+		n.drop(r, frame.QPTelemetry)
+		return
+	}
+	f := q.frames
+	seq := transport.Unwrap(q.rx.Expected(), (wire.BTH(b[bth:]).PSN()-q.initial)&0xffffff)
+	early := seq != q.rx.Expected()
+	if len(n.arrived)+int(f.waits) >= maxArrived || early && n.early >= n.pool.Chunks()/earlyShare {
+		n.drop(r, frame.BufferFull) // as if it were lost on the way
+		return
+	}
+	answer := n.pool.Alloc()
+	if answer == frame.Nil {
+		n.drop(r, frame.ArenaExhausted)
+		return
+	}
+	v := q.rx.Data(now, seq, transport.LastCQE)
+	if v.Deliver && v.Reply == transport.None && wire.BTH(b[bth:]).AckReq() {
+		v = q.rx.Answer(v)
+	}
+	n.marked(now, q, m)
+	if v.Reply != transport.None {
+		n.answer(now, answer, q, &v, telemetry)
+	} else {
+		n.pool.FreeChunk(answer)
+	}
+	switch {
+	case v.Deliver:
+		q.stats.RxFrames++
+		q.stats.RxBytes += uint64(size)
+		n.count.Delivered++
+		n.restore(r, m, b, head, size)
+		n.handUp(q, r, seq, v.InOrder)
+		return
+	case v.Duplicate:
+		n.count.Duplicates++
+	default:
+		n.count.OutOfOrder++
+	}
+	n.pool.Free(r)
+}
+
+// restore makes of a data frame the Ethernet frame that it carries.
+func (n *NIC) restore(r frame.Ref, m *frame.Meta, b []byte, head int, size uint32) {
+	eth := b[head-wire.EthernetLen : head]
+	copy(eth, b[:12]) // the headers between are longer: they do not overlap
+	be.PutUint16(eth[12:], wire.EtherTypeIPv4)
+	if b[head]>>4 == 6 {
+		be.PutUint16(eth[12:], wire.EtherTypeIPv6)
+	}
+	n.arena.Pull(r, head-wire.EthernetLen)
+	m.Len = uint16(wire.EthernetLen + size)
+	m.Wire = uint32(m.Len)
+}
+
+// handUp gives a packet to the caller, and those behind it that waited for it.
+func (n *NIC) handUp(q *queuePair, r frame.Ref, seq uint64, inOrder uint32) {
+	f := q.frames
+	mask := uint64(len(f.early) - 1)
+	if inOrder == 0 {
+		f.early[seq&mask] = r
+		f.waits++
+		n.early++
+		return
+	}
+	n.arrived = append(n.arrived, Arrived{q.qpn, r})
+	for i := uint64(1); i < uint64(inOrder); i++ {
+		slot := &f.early[(seq+i)&mask]
+		n.arrived = append(n.arrived, Arrived{q.qpn, *slot})
+		*slot = frame.Nil
+		f.waits--
+		n.early--
+	}
+}
+
+// retireFrames lets go of the packets that are acknowledged.
+func (n *NIC) retireFrames(q *queuePair) {
+	for cum := q.tx.Cum(); q.msgs.n > 0 && q.msgs.at(0).end <= cum; q.msgs.pop() {
+		n.pool.Free(frame.Ref(q.msgs.at(0).id))
+		n.count.MessagesSent++
+	}
+}
+
+// closeFrames drops what is not acknowledged, and what waits for a gap.
+func (n *NIC) closeFrames(q *queuePair) {
+	for ; q.msgs.n > 0; q.msgs.pop() {
+		n.drop(frame.Ref(q.msgs.at(0).id), frame.QueueFlush)
+	}
+	for i, r := range q.frames.early {
+		if r != frame.Nil {
+			n.drop(r, frame.QueueFlush)
+			q.frames.early[i] = frame.Nil
+			n.early--
+		}
+	}
+	q.frames = nil
+}
+
+// QueueFrame queues a frame that is no queue pair's. Urgent ones leave with
+// the replies of their class (Meta.Class), ahead of all data. The others take
+// turns with the data of queue pairs, so that neither can hold up the other;
+// beyond limit of them r is dropped. It reports whether r was queued.
+func (n *NIC) QueueFrame(now frame.Time, r frame.Ref, urgent bool, limit int) bool {
+	m := n.arena.Meta(r)
+	switch {
+	case !n.up:
+		n.drop(r, frame.QueueFlush)
+		return false
+	case urgent:
+		c := m.Class & 7
+		if n.crowded(r, c) {
+			return false
+		}
+		n.begin(now)
+		n.acks[c].Push(n.arena, r)
+		n.ackReady |= 1 << c
+	case n.plain.Len() >= limit:
+		n.drop(r, frame.QueueTail)
+		return false
+	default:
+		n.begin(now)
+		n.plain.Push(n.arena, r)
+	}
+	n.touch(now)
+	return true
+}
+
+// QueuedFrames returns how many frames of QueueFrame wait that are not urgent.
+func (n *NIC) QueuedFrames() int { return n.plain.Len() }
+
+// plainReady reports whether the first of the frames without a queue pair may
+// leave.
+func (n *NIC) plainReady() bool {
+	return n.plain.Len() > 0 && n.paused>>(n.arena.Meta(n.plain.Head()).Class&7)&1 == 0
+}
