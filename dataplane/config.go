@@ -17,6 +17,16 @@ type Config struct {
 	Workers   []WorkerConfig // empty is one worker with defaults
 	HugePages bool           // back the arena by 2 MiB pages where enough are reserved
 
+	// Dilation slows the clock of the nodes: one nanosecond of theirs takes so
+	// many real ones. To the nodes a link is then so many times as fast as it
+	// really is, and so is the machine. 0 and 1 are real time. What is given
+	// and told as a frame.Time is time of the nodes, except
+	// WorkerConfig.IdleSpin.
+	Dilation int64
+	// Held lets time stand at 0 after Start, while ports come up, until
+	// Release.
+	Held bool
+
 	// Supervise is how often ports that are down are tried again and network
 	// namespaces are checked, besides the kernel's own notifications; 0 is
 	// 250 ms.
@@ -33,7 +43,7 @@ type WorkerConfig struct {
 	Poll PollMode //
 
 	// IdleSpin is how long an adaptive worker spins without traffic before it
-	// sleeps; 0 is 100 us.
+	// sleeps, in real time; 0 is 100 us.
 	IdleSpin frame.Time
 }
 

@@ -32,10 +32,12 @@ func (d *delayLine) push(r frame.Ref, depart frame.Time) {
 	d.tail++
 }
 
-// pop moves the frames that have arrived by now to out.
-func (d *delayLine) pop(now frame.Time, out []frame.Ref) int {
+// pop moves the frames that have arrived by now to out, and counts how long
+// ago that was.
+func (d *delayLine) pop(now frame.Time, out []frame.Ref, late *Histogram) int {
 	n := 0
 	for n < len(out) && d.head != d.tail && d.at[d.head&d.mask] <= now {
+		late.add(uint64(now - d.at[d.head&d.mask]))
 		out[n] = d.ref[d.head&d.mask]
 		d.head++
 		n++

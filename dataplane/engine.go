@@ -21,7 +21,7 @@ import (
 type Engine struct {
 	config Config
 	log    *slog.Logger
-	start  time.Time // frame.Time zero
+	clock  clock
 	arena  *frame.Arena
 	depot  *frame.Depot
 	umem   *xsk.UMEM
@@ -65,11 +65,13 @@ func New(config Config) (*Engine, error) {
 	e := &Engine{
 		config:     config,
 		log:        config.Logger,
-		start:      time.Now(),
 		wires:      map[string]*wire{},
 		interfaces: map[ifaceKey]*iface{},
 	}
 	var err error
+	if err = e.clock.init(&config); err != nil {
+		return nil, err
+	}
 	if e.umem, err = xsk.NewUMEM(config.Chunks, config.ChunkSize, xsk.Options{HugePages: config.HugePages}); err != nil {
 		return nil, fmt.Errorf("dataplane: %w", err)
 	}
@@ -101,6 +103,7 @@ func (e *Engine) addWorker(i int, c WorkerConfig) error {
 		}
 	}
 	w := &Worker{engine: e, index: i, config: c, arena: e.arena, pool: e.depot.NewPool(e.arena), gone: make(chan struct{})}
+	w.pace.init(&e.clock, c.IdleSpin)
 	w.stats.Name, w.stats.Poll, w.stats.Pin, w.stats.CPU = c.Name, c.Poll, c.Pin, c.CPU
 	if err := w.sleep.open(); err != nil {
 		return err
@@ -108,12 +111,6 @@ func (e *Engine) addWorker(i int, c WorkerConfig) error {
 	e.workers = append(e.workers, w)
 	return nil
 }
-
-// Now returns the time since the engine was made.
-func (e *Engine) Now() frame.Time { return frame.Time(time.Since(e.start)) }
-
-// Epoch returns the wall clock's instant of frame.Time zero.
-func (e *Engine) Epoch() time.Time { return e.start }
 
 // Arena returns the frames that the workers share.
 func (e *Engine) Arena() *frame.Arena { return e.arena }

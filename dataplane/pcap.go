@@ -49,7 +49,7 @@ func (e *Engine) openPcap(p *Port) error {
 			return fmt.Errorf("output: %w", err)
 		}
 		d.file = f
-		if d.sess, err = capture.NewSession(f, []string{p.spec.Name}, 1, capture.Options{RingBytes: pcapOut, Epoch: e.start}); err != nil {
+		if d.sess, err = capture.NewSession(f, []string{p.spec.Name}, 1, capture.Options{RingBytes: pcapOut, Epoch: e.Epoch()}); err != nil {
 			return fmt.Errorf("output %s: %w", p.spec.Out, err)
 		}
 		d.out = d.sess.Tap(0)

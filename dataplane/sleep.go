@@ -9,6 +9,7 @@ import (
 	"github.com/gswitch/gswitch/frame"
 )
 
+// In real time, whatever the nodes' is.
 const (
 	// A sleep costs a wake-up of some tens of microseconds, so an adaptive
 	// worker spins through shorter gaps between timers.
@@ -19,6 +20,17 @@ const (
 	// a driver that does not.
 	longestSleep = 1 * frame.Second
 )
+
+// pace is how long a worker waits for what, in time of the nodes. Where that
+// is dilated, a span below one of their nanoseconds is none.
+type pace struct {
+	clock                    *clock
+	idle, margin, retry, max frame.Time
+}
+
+func (p *pace) init(c *clock, idle frame.Time) {
+	*p = pace{c, c.local(idle), c.local(spinMargin), max(1, c.local(retryBlocked)), max(1, c.local(longestSleep))}
+}
 
 // sleeper is how a worker waits and is woken.
 type sleeper struct {
@@ -66,7 +78,7 @@ func (w *Worker) idle(now frame.Time) {
 	case Spin:
 		return
 	case Adaptive:
-		if now-s.lastBusy < w.config.IdleSpin || wake-now < spinMargin {
+		if now-s.lastBusy < w.pace.idle || wake-now < w.pace.margin {
 			return
 		}
 	case Sleep:
@@ -77,12 +89,12 @@ func (w *Worker) idle(now frame.Time) {
 
 	s.asleep.Store(true)
 	if wake = w.nextWake(now); wake > now && !w.mail.pending.Load() {
-		w.doze(min(wake-now, longestSleep))
+		w.doze(min(wake-now, w.pace.max))
 	}
 	s.asleep.Store(false)
 }
 
-// doze waits for a frame, the bell or the timeout.
+// doze waits for a frame, the bell or the timeout, which is in time of the nodes.
 func (w *Worker) doze(timeout frame.Time) {
 	s := &w.sleep
 	if s.stale {
@@ -94,10 +106,11 @@ func (w *Worker) doze(timeout frame.Time) {
 		}
 		s.stale = false
 	}
-	if w.config.Poll == Adaptive && timeout > spinMargin {
-		timeout -= spinMargin // spin the rest: the thread then acts on time
+	ns := w.pace.clock.real(timeout)
+	if w.config.Poll == Adaptive && ns > int64(spinMargin) {
+		ns -= int64(spinMargin) // spin the rest: the thread then acts on time
 	}
-	s.timeout = unix.NsecToTimespec(int64(timeout))
+	s.timeout = unix.NsecToTimespec(ns)
 	w.stats.Sleeps++
 	// The result does not matter: the next loop looks at everything.
 	unix.Ppoll(s.fds, &s.timeout, nil)
@@ -132,9 +145,9 @@ func (w *Worker) nextWake(now frame.Time) frame.Time {
 		// A node has work that its port cannot take, and says "now" for it.
 		// Whatever else was due has just been done.
 		if wake <= now {
-			wake = now + retryBlocked
+			wake = now + w.pace.retry
 		}
-		wake = min(wake, now+retryBlocked, gate)
+		wake = min(wake, now+w.pace.retry, gate)
 	}
 	return wake
 }

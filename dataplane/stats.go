@@ -19,26 +19,31 @@ type Stats struct {
 	GC         GCStats
 }
 
-// WorkerStats count what one worker did since it started.
+// WorkerStats count what one worker did since it started. Times are those of
+// the nodes (Config.Dilation).
 type WorkerStats struct {
-	Name       string
-	Poll       PollMode
-	Pin        bool
-	CPU        int        // where Pin
-	Running    frame.Time // since the thread started
-	Busy       frame.Time // of that, in loops that moved frames
-	Loops      uint64
-	IdleLoops  uint64             // loops that moved no frame
-	MaxLoop    frame.Time         // the longest loop that moved frames: how long a frame may have waited for the worker
-	Sleeps     uint64             // calls of ppoll
-	Wakeups    uint64             // of these, ended by another worker or the control plane
-	Vectors    [vector + 1]uint64 // received vectors by their number of frames
-	Lateness   Histogram          // nanoseconds from the instant of a node's timer to the loop that served it
-	Kicks      uint64             // transmit system calls for the worker's ports
-	KickFrames uint64             // descriptors that the kernel took in them; over Kicks: per call
-	FreeChunks int                // in the worker's own pool
-	Nodes      int
-	Ports      int
+	Name      string
+	Poll      PollMode
+	Pin       bool
+	CPU       int        // where Pin
+	Running   frame.Time // since the thread started
+	Busy      frame.Time // of that, in loops that moved frames
+	Loops     uint64
+	IdleLoops uint64             // loops that moved no frame
+	MaxLoop   frame.Time         // the longest loop that moved frames: how long a frame may have waited for the worker
+	Sleeps    uint64             // calls of ppoll
+	Wakeups   uint64             // of these, ended by another worker or the control plane
+	Vectors   [vector + 1]uint64 // received vectors by their number of frames
+	Lateness  Histogram          // nanoseconds from the instant of a node's timer to the loop that served it
+	// FrameLateness is the time from the instant at which a frame's last bit
+	// reaches the end of its emulated cable to the loop that gave it to the
+	// device, in nanoseconds: of ports that are rated or have a delay.
+	FrameLateness Histogram
+	Kicks         uint64 // transmit system calls for the worker's ports
+	KickFrames    uint64 // descriptors that the kernel took in them; over Kicks: per call
+	FreeChunks    int    // in the worker's own pool
+	Nodes         int
+	Ports         int
 }
 
 // BusyShare returns the share of its time in which the worker moved frames.

@@ -70,7 +70,7 @@ func (e *Engine) Capture(w io.Writer, spec CaptureSpec) (*Capture, error) {
 		return nil, errors.New("capture: there is no port")
 	}
 	s, err := capture.NewSession(w, names, len(e.workers), capture.Options{
-		Filter: spec.Filter, SnapLen: spec.SnapLen, RingBytes: spec.RingBytes, Epoch: e.start, Comment: spec.Comment})
+		Filter: spec.Filter, SnapLen: spec.SnapLen, RingBytes: spec.RingBytes, Epoch: e.Epoch(), Comment: spec.Comment})
 	if err != nil {
 		return nil, err
 	}

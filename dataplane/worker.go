@@ -35,6 +35,7 @@ type Worker struct {
 
 	mail  mailbox
 	gone  chan struct{} // closed when the thread has ended
+	pace  pace
 	sleep sleeper
 	stats WorkerStats
 	last  frame.Time // when the previous loop began
@@ -224,7 +225,7 @@ func (w *Worker) transmitDelayed(now frame.Time, l *line) (moved bool) {
 			l.blocked = true
 			return moved
 		}
-		if l.nheld = l.arrived(now, l.held[:room]); l.nheld == 0 {
+		if l.nheld = l.arrived(now, l.held[:room], &w.stats.FrameLateness); l.nheld == 0 {
 			break
 		}
 		moved = true

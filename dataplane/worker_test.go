@@ -195,11 +195,15 @@ func TestDelayLineAnchorsAtDeparture(t *testing.T) {
 		t.Errorf("room %d, wake %d", d.room(), d.wake())
 	}
 	var out [4]frame.Ref
-	if n := d.pop(149, out[:]); n != 0 {
+	var late Histogram
+	if n := d.pop(149, out[:], &late); n != 0 || late.Count != 0 {
 		t.Errorf("%d frames too early", n)
 	}
-	if n := d.pop(180, out[:]); n != 3 {
+	if n := d.pop(190, out[:], &late); n != 3 {
 		t.Errorf("%d frames, want 3", n)
+	}
+	if late.Count != 3 || late.Max != 40 || late.Sum != 60 {
+		t.Errorf("%d frames were late, by %d ns in all and %d at most; want 3, 60 and 40", late.Count, late.Sum, late.Max)
 	}
 }
 

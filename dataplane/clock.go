@@ -1,0 +1,87 @@
+package dataplane
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// maxDilation leaves hours of the nodes' time in 63 bits of real nanoseconds,
+// and makes a tick of theirs a millisecond at most.
+const maxDilation = 1_000_000
+
+// clock is the time of the nodes.
+type clock struct {
+	start  time.Time
+	slowed bool  // by what follows
+	by     int64 // Config.Dilation, at least 1
+	held   atomic.Int64
+}
+
+// standing is clock.held while time stands at 0. From Release on it is the
+// real time since start at which that was.
+const standing = -1
+
+func (c *clock) init(cfg *Config) error {
+	if cfg.Dilation < 0 || cfg.Dilation > maxDilation {
+		return fmt.Errorf("dataplane: a dilation of %d is not from 1 to %d", cfg.Dilation, maxDilation)
+	}
+	c.start, c.by, c.slowed = time.Now(), max(1, cfg.Dilation), cfg.Dilation > 1 || cfg.Held
+	if cfg.Held {
+		c.held.Store(standing)
+	}
+	return nil
+}
+
+// now returns the time of the nodes.
+func (c *clock) now() frame.Time {
+	t := time.Since(c.start)
+	if c.slowed {
+		return c.slow(t)
+	}
+	return frame.Time(t)
+}
+
+// slow returns the time of the nodes at the real time t after the start.
+func (c *clock) slow(t time.Duration) frame.Time {
+	from := c.held.Load()
+	if from == standing {
+		return 0
+	}
+	return frame.Time((int64(t) - from) / c.by)
+}
+
+// real returns how long a span of the nodes' time really takes.
+func (c *clock) real(t frame.Time) int64 {
+	if t > frame.Never/frame.Time(c.by) {
+		return int64(frame.Never)
+	}
+	return int64(t) * c.by
+}
+
+// local returns how long a real span is to the nodes, rounded down.
+func (c *clock) local(t frame.Time) frame.Time { return t / frame.Time(c.by) }
+
+// Now returns the time of the nodes: since the engine was made, or, where it
+// was held, since Release; divided by the dilation.
+func (e *Engine) Now() frame.Time { return e.clock.now() }
+
+// Dilation returns how many real nanoseconds one of the nodes takes.
+func (e *Engine) Dilation() int64 { return e.clock.by }
+
+// Epoch returns the wall clock's instant of frame.Time zero. Where time is
+// dilated it is the only instant at which the two can be compared.
+func (e *Engine) Epoch() time.Time {
+	return e.clock.start.Add(time.Duration(max(0, e.clock.held.Load())))
+}
+
+// Release lets time begin where Config.Held kept it standing.
+func (e *Engine) Release() {
+	if e.clock.held.CompareAndSwap(standing, int64(time.Since(e.clock.start))) {
+		for _, w := range e.workers {
+			w.sleep.wake() // it sleeps for what seemed long at time 0
+		}
+	}
+}
