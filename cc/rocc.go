@@ -1,0 +1,125 @@
+package cc
+
+import "github.com/gswitch/gswitch/frame"
+
+func init() {
+	Register(Info{
+		Name:  "rocc",
+		Title: "RoCC: the rate that the most congested switch tells, and fast recovery when none tells any more",
+		Paper: "Menikkumbura, Congestion Management in Data Center Networks (Purdue 2022), chapter 3; Taheri et al., RoCC, CoNEXT 2020",
+		Cite:  "RoCC, CoNEXT 2020",
+		Kind:  "rate",
+		Needs: "switches that tell fair rates",
+		Params: []Param{
+			{Name: "recovery", Unit: UnitTime, Default: "400us", Min: 1000, Max: 1e12, Source: "ours: ten periods of the switch; flows with few frames are not told in every period",
+				Doc: "silence after which the rate doubles, and again"},
+			windowParam("none"),
+		},
+		New: newRoCC,
+	})
+}
+
+// FairRater is an Algorithm that obeys rates that switches work out.
+type FairRater interface {
+	// OnFairRate takes the rate in bit/s that a congestion point allows.
+	// Points are told apart by number.
+	OnFairRate(now frame.Time, point uint64, rate float64)
+}
+
+type roccConfig struct {
+	recovery frame.Time
+	window   windowRule
+}
+
+func newRoCC(p Values) (func(*Env) Algorithm, error) {
+	c := &roccConfig{p.Time("recovery"), p.window()}
+	return func(env *Env) Algorithm {
+		r := &rocc{cfg: c}
+		r.Reset(env)
+		return r
+	}, nil
+}
+
+// rocc is the reaction point (section 3.3.3): it obeys the least rate that any
+// congestion point tells, follows the point it obeys up and down, and doubles
+// its rate when nobody tells it anything that it would obey.
+type rocc struct {
+	cfg     *roccConfig
+	line, t float64
+	rate    float64 // of the limiter, less than twice the line rate; the line rate without one
+	limited bool
+	point   uint64 // that is obeyed, while limited
+	due     frame.Time
+	win     float64
+
+	accepted, ignored, switched, doubled uint64
+}
+
+// Reset implements Resetter. Flows start at line rate.
+func (r *rocc) Reset(env *Env) {
+	*r = rocc{cfg: r.cfg, line: env.Rate, t: float64(max(env.BaseRTT, 1)), rate: env.Rate, due: frame.Never}
+	r.publish()
+}
+
+func (r *rocc) publish() { r.win = r.cfg.window.of(r.Rate(), r.line, r.t) }
+
+// OnFairRate implements FairRater.
+func (r *rocc) OnFairRate(now frame.Time, point uint64, rate float64) {
+	if r.due <= now {
+		r.OnTimer(now)
+	}
+	switch {
+	case !r.limited && rate >= r.line:
+		// A limiter at line rate limits nothing.
+		r.ignored++
+		return
+	case r.limited && rate > r.rate && point != r.point:
+		// A less congested point raises no rate, and does not put off the
+		// recovery either: the one that is obeyed may be gone.
+		r.ignored++
+		return
+	case r.limited && point != r.point:
+		r.switched++
+	}
+	r.accepted++
+	r.limited, r.rate, r.point, r.due = true, rate, point, now+r.cfg.recovery
+	r.publish()
+}
+
+// OnTimer implements Algorithm: fast recovery. The doubling that crosses the
+// line rate is kept for one more period, so that a point that is congested
+// still finds the limiter where it was.
+func (r *rocc) OnTimer(now frame.Time) {
+	for r.due <= now {
+		if r.rate > r.line {
+			r.limited, r.rate, r.due = false, r.line, frame.Never
+			break
+		}
+		r.doubled++
+		r.rate *= 2
+		r.due += r.cfg.recovery
+	}
+	r.publish()
+}
+
+func (r *rocc) Timer() frame.Time         { return r.due }
+func (r *rocc) OnAck(*Feedback)           {}
+func (r *rocc) OnCNP(frame.Time)          {}
+func (r *rocc) OnLoss(frame.Time, Loss)   {}
+func (r *rocc) OnSend(frame.Time, uint32) {}
+func (r *rocc) Rate() float64             { return min(r.rate, r.line) }
+func (r *rocc) Window() float64           { return r.win }
+
+// Inspect implements Inspector.
+func (r *rocc) Inspect(yield func(string, float64)) {
+	yield("R", r.rate)
+	limited := 0.0
+	if r.limited {
+		limited = 1
+	}
+	yield("limited", limited)
+	yield("accepted", float64(r.accepted))
+	yield("ignored", float64(r.ignored))
+	yield("switched", float64(r.switched))
+	yield("doubled", float64(r.doubled))
+}

@@ -1,0 +1,89 @@
+package cc
+
+import (
+	"testing"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// A story of two congestion points and silence, at a NIC of 40 Gb/s.
+func TestRoCCStory(t *testing.T) {
+	env := Env{Rate: 40e9, BaseRTT: 10 * frame.Microsecond, MTU: 1048, Payload: 1000}
+	r := build(t, &env, "rocc").(*rocc)
+	const a, b = 1, 2
+	us := frame.Microsecond
+	tell := func(at frame.Time, point uint64, rate float64) func() (frame.Time, string) {
+		return func() (frame.Time, string) { r.OnFairRate(at*us, point, rate*1e6); return at, "told" }
+	}
+	wait := func(at frame.Time) func() (frame.Time, string) {
+		return func() (frame.Time, string) {
+			if r.Timer() != at*us {
+				t.Errorf("the timer is at %d us, want %d", r.Timer()/us, at)
+			}
+			r.OnTimer(at * us)
+			return at, "silence"
+		}
+	}
+	for _, s := range []struct {
+		do    func() (frame.Time, string)
+		rate  float64 // of the limiter, Mb/s
+		point uint64
+	}{
+		{tell(0, a, 4000), 4000, a},
+		{tell(40, a, 4100), 4100, a},  // the same point may raise it
+		{tell(50, b, 9000), 4100, a},  // another one not
+		{tell(60, b, 3000), 3000, b},  // but lower it
+		{tell(80, a, 4200), 3000, b},  //
+		{tell(120, a, 3000), 3000, a}, // an equal rate is taken
+		{wait(520), 6000, a},          // 400 us after the last one that was obeyed
+		{wait(920), 12000, a},         //
+		{wait(1320), 24000, a},        //
+		{tell(1400, b, 10000), 10000, b},
+		{wait(1800), 20000, b},
+		{wait(2200), 40000, b}, // the line rate is not above itself
+		{wait(2600), 80000, b},
+	} {
+		at, what := s.do()
+		if !near(r.rate, s.rate*1e6, 1e-9) || r.point != s.point || !r.limited {
+			t.Errorf("at %d us (%s): %.0f Mb/s by point %d, want %.0f by %d", at, what, r.rate/1e6, r.point, s.rate, s.point)
+		}
+		if r.Rate() > env.Rate {
+			t.Errorf("at %d us it would send at %.0f Mb/s", at, r.Rate()/1e6)
+		}
+	}
+	if wait(3000)(); r.limited || r.Rate() != env.Rate || r.Timer() != frame.Never {
+		t.Errorf("the limiter stays: %+v", r)
+	}
+}
+
+// A switch port faster than the NIC tells rates that limit nothing.
+func TestRoCCFasterSwitch(t *testing.T) {
+	env := Env{Rate: 40e9, BaseRTT: 10 * frame.Microsecond, MTU: 1048, Payload: 1000}
+	r := build(t, &env, "rocc", "window", "rate").(*rocc)
+	if r.OnFairRate(0, 3, 100e9); r.limited || r.Timer() != frame.Never {
+		t.Error("a rate above the line rate installs a limiter")
+	}
+	if r.OnFairRate(1000, 3, 20e9); r.Rate() != 20e9 || r.Window() != 25_000 {
+		t.Errorf("rate %.0f, window %.0f", r.Rate(), r.Window())
+	}
+	if r.OnFairRate(2000, 3, 100e9); !r.limited || r.Rate() != 40e9 {
+		t.Errorf("the point that is obeyed raises it to %.0f", r.Rate())
+	}
+	if r.OnTimer(r.Timer()); r.limited {
+		t.Error("the limiter stays at the next expiry")
+	}
+}
+
+// However late the timer is looked at, the rate is what it would be.
+func TestRoCCLateTimer(t *testing.T) {
+	env := Env{Rate: 40e9, BaseRTT: 10 * frame.Microsecond, MTU: 1048, Payload: 1000}
+	r := build(t, &env, "rocc").(*rocc)
+	r.OnFairRate(0, 1, 1e9)
+	if r.OnTimer(1250 * frame.Microsecond); r.rate != 8e9 || r.Timer() != 1600*frame.Microsecond {
+		t.Errorf("after three periods of silence %.0f bit/s, timer %d", r.rate, r.Timer())
+	}
+	r.OnFairRate(1700*frame.Microsecond, 2, 12e9) // by now 16 Gb/s: obeyed
+	if r.point != 2 || r.rate != 12e9 {
+		t.Errorf("point %d, %.0f bit/s", r.point, r.rate)
+	}
+}
