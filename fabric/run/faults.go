@@ -19,15 +19,14 @@ type direction struct {
 // injector keeps what is wrong with each direction, since several faults may
 // be at work on one.
 type injector struct {
-	n   *vnet.Network
-	now map[direction]fault.Config
-	// chosen are the faults that lose frames of single flows.
-	chosen map[direction][]*scenario.Fault
+	n     *vnet.Network
+	begun map[direction][]*scenario.Fault // in the order in which they began
+	down  map[int]int                     // faults that hold a link down
 }
 
 // inject asks the engine for the faults of a run.
 func inject(n *vnet.Network, r *scenario.Run) error {
-	in := &injector{n, map[direction]fault.Config{}, map[direction][]*scenario.Fault{}}
+	in := &injector{n, map[direction][]*scenario.Fault{}, map[int]int{}}
 	for i := range r.Doc.Faults {
 		f := &r.Doc.Faults[i]
 		if f.Node != "" {
@@ -41,7 +40,7 @@ func inject(n *vnet.Network, r *scenario.Run) error {
 		for _, d := range dirs {
 			rate := float64(r.Topology.Links[d.link].Rate)
 			if f.Kind == "down" {
-				in.down(d.link, frame.Time(f.Start), frame.Time(f.Stop))
+				in.cut(d.link, frame.Time(f.Start), frame.Time(f.Stop))
 				continue
 			}
 			if f.Kind == "storm" {
@@ -80,12 +79,20 @@ func directions(r *scenario.Run, f *scenario.Fault) (v []direction, err error) {
 	return v, nil
 }
 
-func (in *injector) down(link int, start, stop frame.Time) {
+// cut takes a link down, until all that hold it down are over.
+func (in *injector) cut(link int, start, stop frame.Time) {
 	e, id := in.n.Engine, in.n.Link(link)
 	// A link that exists can be set: the engine refuses only those that do not.
-	e.At(start, func(frame.Time) { _ = e.SetLink(id, false) })
+	e.At(start, func(frame.Time) {
+		in.down[link]++
+		_ = e.SetLink(id, false)
+	})
 	if stop > 0 {
-		e.At(stop, func(frame.Time) { _ = e.SetLink(id, true) })
+		e.At(stop, func(frame.Time) {
+			if in.down[link]--; in.down[link] == 0 {
+				_ = e.SetLink(id, true)
+			}
+		})
 	}
 }
 
@@ -136,64 +143,59 @@ func (in *injector) node(r *scenario.Run, f *scenario.Fault) {
 	}
 }
 
-// change adds a fault to a direction or takes it away.
+// change adds a fault to a direction or takes it away. What is at work there
+// at the same time adds up.
 func (in *injector) change(d direction, f *scenario.Fault, rate float64, on bool) {
-	c := in.now[d]
-	share, delay := f.Share, frame.Time(f.Delay)
-	slow := 1.0
-	if f.ToRate > 0 {
-		slow = max(1, rate/float64(f.ToRate))
-	}
-	if !on {
-		share, delay, slow = 0, 0, 1
-	}
-	switch f.Kind {
-	case "loss":
-		if f.From != "" || f.To != "" {
-			c.Drop = in.flows(d, f, on)
-			break
-		}
-		c.Loss, c.Burst = share, fault.Burst{}
-		if f.Burst > 1 && share > 0 && share < 1 {
-			// A bad state that loses everything and lasts so many frames in the
-			// mean, and as often as the share asks for.
-			leave := 1 / float64(f.Burst)
-			c.Loss, c.Burst = 0, fault.Burst{ToGood: leave, ToBad: min(1, share*leave/(1-share)), LossBad: 1}
-		}
-	case "corrupt":
-		c.Corrupt = share
-	case "duplicate":
-		c.Duplicate = share
-	case "reorder":
-		c.Reorder, c.ReorderBy = share, delay
-	case "jitter":
-		c.Jitter = delay
-	case "slow":
-		c.Slow = slow
-	}
-	in.now[d] = c
-	// The values were checked when the document was read.
-	_ = in.n.Engine.Fault(in.n.Link(d.link), d.way, c)
-}
-
-// flows returns what a direction loses of single flows once f has begun or ended.
-func (in *injector) flows(d direction, f *scenario.Fault, on bool) []fault.Drop {
 	var begun []*scenario.Fault
-	for _, g := range in.chosen[d] {
+	for _, g := range in.begun[d] {
 		if g != f {
 			begun = append(begun, g)
 		}
 	}
-	if on && f.Share > 0 {
+	if on {
 		begun = append(begun, f)
 	}
-	in.chosen[d] = begun
-	var v []fault.Drop
+	in.begun[d] = begun
+	var c fault.Config
 	for _, g := range begun {
-		v = append(v, fault.Drop{Match: fault.FiveTuple{Src: in.addr(g.From), Dst: in.addr(g.To)}.Match(), Share: g.Share})
+		in.add(&c, g, rate)
 	}
-	return v
+	// The values were checked when the document was read.
+	_ = in.n.Engine.Fault(in.n.Link(d.link), d.way, c)
 }
+
+// add puts a fault beside those that c has. Of those that cannot stand side by
+// side (package scenario says which, and refuses them) c has none yet.
+func (in *injector) add(c *fault.Config, f *scenario.Fault, rate float64) {
+	switch f.Kind {
+	case "loss":
+		switch {
+		case f.From != "" || f.To != "":
+			if f.Share > 0 {
+				match := fault.FiveTuple{Src: in.addr(f.From), Dst: in.addr(f.To)}.Match()
+				c.Drop = append(c.Drop, fault.Drop{Match: match, Share: f.Share})
+			}
+		case f.Bursty():
+			c.Burst = fault.Bursts(f.Share, float64(f.Burst))
+		default:
+			c.Loss = either(c.Loss, f.Share)
+		}
+	case "corrupt":
+		c.Corrupt = either(c.Corrupt, f.Share)
+	case "duplicate":
+		c.Duplicate = either(c.Duplicate, f.Share)
+	case "reorder":
+		c.Reorder, c.ReorderBy = either(c.Reorder, f.Share), frame.Time(f.Delay)
+	case "jitter":
+		c.Jitter = frame.Time(f.Delay)
+	case "slow":
+		c.Slow = max(c.Slow, 1, rate/float64(max(f.ToRate, 1)))
+	}
+}
+
+// either is the probability that one of two independent things happens, or
+// both.
+func either(a, b float64) float64 { return min(1, a+float64((1-a)*b)) }
 
 // addr is the address of a host, or the zero one, which matches all, of none.
 func (in *injector) addr(host string) (a netip.Addr) {

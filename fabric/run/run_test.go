@@ -235,7 +235,10 @@ variants:
   - {name: reorder, set: {faults: [{kind: reorder, link: "h1:s1", share: 0.01, delay: 5us}]}}
   - {name: jitter, set: {faults: [{kind: jitter, link: "h1:s1", delay: 20us}]}}
   - {name: down, set: {faults: [{kind: down, link: "s1:h3", start: 100us, stop: 400us}]}}
+  - {name: downs, set: {faults: [{kind: down, link: "s1:h3", start: 100us, stop: 400us}, {kind: down, link: "h3:s1", start: 200us, stop: 300us}]}}
+  - {name: losses, set: {faults: [{kind: loss, link: "s1:h3", share: 1, start: 100us, stop: 400us}, {kind: loss, link: "s1:h3", share: 0.01, start: 50us, stop: 200us}]}}
   - {name: slow, set: {faults: [{kind: slow, link: "h1:s1", rate: 1Gbps}]}}
+  - {name: slows, set: {faults: [{kind: slow, link: "h1:s1", rate: 1Gbps}, {kind: slow, link: all, rate: 5Gbps, start: 1us, stop: 3us}]}}
   - {name: storm, set: {faults: [{kind: storm, link: "s1:h1", start: 50us, stop: 500us}], pfc.enabled: true}}
   - {name: pause, set: {faults: [{kind: pause, node: h3, start: 100us, stop: 600us}]}}
   - {name: slowhost, set: {faults: [{kind: slow-node, node: h3, gap: 5us}]}}
@@ -251,6 +254,10 @@ expect:
   # h2 paces by a clock that is a tenth too fast.
   - between(clock.b.fct_max_seconds / clean.b.fct_max_seconds, 0.9, 0.92)
   - clean.faults_total == 0 and clean.retransmissions_total == 0
+  # What ends while another goes on does not end it.
+  - downs.a.fct_max_seconds == down.a.fct_max_seconds
+  - losses.a.fct_max_seconds > clean.a.fct_max_seconds + 290us
+  - slows.a.fct_max_seconds > 8ms
   - loss.faults_total > 0 and loss.a.retransmissions_total > 0
   - burst.faults_total > 0 and burst.a.retransmissions_total > 0
   # Both cross the link; only what h1 sent is lost on it. The second begins when all is over.

@@ -47,6 +47,7 @@ func (v *validator) all() {
 	for i := range d.Faults {
 		v.fault(fmt.Sprintf("faults[%d]", i), &d.Faults[i])
 	}
+	v.faultOverlaps()
 	v.measure()
 }
 
