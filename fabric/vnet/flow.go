@@ -48,7 +48,8 @@ type conn struct {
 	flow       Flow
 	qpA, qpB   uint32
 	generation uint32
-	single     bool // closes itself after its only message
+	posted     uint64 // bytes of all messages
+	single     bool   // closes itself after its only message
 	open       bool
 	ended      frame.Time   // end of the only message at the receiver
 	arrivals   []frame.Time // of a connection: ends at the receiver that the sender has not heard of
@@ -65,6 +66,7 @@ type flows struct {
 	rtts  [64]hostnic.RTTSample
 	buf   [64]hostnic.Completion
 	out   Done // handed to done, so that it need not be allocated
+	each  Open // handed to EachOpen's function
 	count Counts
 	err   error
 }
@@ -168,7 +170,7 @@ func (n *Network) dial(now frame.Time, f *Flow) (uint32, error) {
 		return 0, err
 	}
 	fl.free = fl.free[:len(fl.free)-1]
-	c.flow, c.open, c.single, c.arrivals = *f, true, false, c.arrivals[:0]
+	c.flow, c.open, c.single, c.posted, c.arrivals = *f, true, false, 0, c.arrivals[:0]
 	fl.peer[f.Src][c.qpA], fl.peer[f.Dst][c.qpB] = i, i
 	fl.count.Open++
 	return i, nil
@@ -217,6 +219,7 @@ func (n *Network) post(now frame.Time, i uint32, bytes, id uint64) error {
 	if err := n.Hosts[c.flow.Src].SendMessage(now, c.qpA, bytes, id); err != nil {
 		return err
 	}
+	c.posted += bytes
 	n.flows.count.Started++
 	n.Engine.Poke(n.engine[n.hostNode[c.flow.Src]])
 	return nil

@@ -1,0 +1,49 @@
+package vnet
+
+import "github.com/gswitch/gswitch/hostnic"
+
+// Open is a connection or flow that is open.
+type Open struct {
+	Conn       Conn
+	Generation uint32 // tells connections apart that had the same Conn
+	Flow       Flow   // as it was started
+	Posted     uint64 // bytes of all its messages so far
+	NIC        *hostnic.NIC
+	QPN        uint32 // of the sender
+	Control    string // Algorithm.Name of its congestion control
+}
+
+// EachOpen calls yield with each open connection and flow until it returns
+// false. What it is given is valid during the call only. It is for callbacks
+// of the engine, and for when the engine has come to a halt.
+func (n *Network) EachOpen(yield func(*Open) bool) {
+	o := &n.flows.each
+	for i := range n.flows.conns {
+		c := &n.flows.conns[i]
+		if !c.open {
+			continue
+		}
+		*o = Open{Conn: Conn(i + 1), Generation: c.generation, Flow: c.flow, Posted: c.posted, NIC: n.Hosts[c.flow.Src], QPN: c.qpA, Control: c.flow.CC.Name}
+		if c.flow.CC.New == nil {
+			o.Control = n.cfg.Host.CC.Name
+		}
+		if !yield(o) {
+			return
+		}
+	}
+}
+
+// RouteOf returns the egress ports of the switches that data of a flow passes,
+// as Route does.
+func (n *Network) RouteOf(f *Flow) ([]Port, error) {
+	port := f.SrcPort
+	if port == 0 {
+		port = entropy(n.cfg.Seed, f, 0)
+	}
+	return n.Route(f.Src, f.Dst, port, false)
+}
+
+// HostNode and SwitchNode return the node of the topology that a host or
+// switch is.
+func (n *Network) HostNode(h int) int   { return n.hostNode[h] }
+func (n *Network) SwitchNode(s int) int { return n.swNode[s] }
