@@ -26,7 +26,7 @@ type Document struct {
 	Duration config.Duration `yaml:"duration" need:"yes" doc:"How long the run takes, in the time of the emulated network. With until done it is the longest."`
 	Until    string          `yaml:"until" enum:"time,done" default:"time" doc:"time: the run takes the whole duration. done: it ends when every flow has."`
 	Seeds    []uint64        `yaml:"seeds" doc:"Each gives a run. 1 if left out."`
-	Scale    float64         `yaml:"scale" range:"1,1000000" default:"1" doc:"In real time rates are divided and times multiplied by it. Without meaning in virtual time."`
+	Scale    int             `yaml:"scale" range:"1,1000000" doc:"Recommended dilation on real frames (--on netns): rates are divided and times multiplied by it. Found by trying, as gfabric fit does, if left out. Without meaning in virtual time."`
 
 	Variants []Variant              `yaml:"variants" doc:"Runs side by side: each has a name and sets some keys."`
 	Sweep    map[string][]yaml.Node `yaml:"sweep" doc:"Keys of this document, each with a list of values: every combination is run, of every variant."`
