@@ -39,6 +39,15 @@ type page struct {
 	Values   []valueRow
 	Labels   []string
 	Sections []*section
+	Invalid  []string // runs that did not keep time, and why
+	Timing   *timingPage
+}
+
+// timingPage is how well runs on real frames kept time.
+type timingPage struct {
+	Labels    []string
+	Rows, Raw []valueRow
+	Workers   []string
 }
 
 // runRow is a run in the table of runs.
@@ -79,6 +88,8 @@ func HTML(w io.Writer, f *results.File) error {
 	}
 	p.Held = len(p.Checks) - p.Differs
 	p.values(f.Runs)
+	p.Invalid = invalid(f.Runs)
+	p.timing(f.Runs)
 	for _, s := range append([]*section{d.bySize(), d.cdfs(), d.sweeps()}, d.series()...) {
 		if s != nil {
 			p.Sections = append(p.Sections, s)
@@ -129,4 +140,33 @@ func (p *page) values(runs []results.Run) {
 		}
 		p.Values = append(p.Values, row)
 	}
+}
+
+// timing fills the tables of runs on real frames.
+func (p *page) timing(all []results.Run) {
+	runs := timed(all)
+	if len(runs) == 0 {
+		return
+	}
+	t := &timingPage{Labels: results.Labels(runs)}
+	for _, r := range timingRows {
+		row := valueRow{Label: r.label}
+		for i := range runs {
+			row.Cells = append(row.Cells, r.cell(runs[i].Timing))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	for _, m := range rawMeasures(runs) {
+		row := valueRow{Name: m.Name, Label: m.FullLabel()}
+		for i := range runs {
+			row.Cells = append(row.Cells, raw(&runs[i], m.Name))
+		}
+		t.Raw = append(t.Raw, row)
+	}
+	for i := range runs {
+		for k := range runs[i].Timing.Workers {
+			t.Workers = append(t.Workers, t.Labels[i]+", "+workerLine(&runs[i].Timing.Workers[k], runs[i].Timing.Scale))
+		}
+	}
+	p.Timing = t
 }

@@ -27,10 +27,12 @@ func Text(w io.Writer, f *results.File, o TextOptions) error {
 	}
 	t := &text{o: o}
 	t.heading(f)
+	t.warn(f.Runs)
 	for _, part := range t.split(f.Runs) {
 		t.runs(part)
 	}
 	t.sizes(f.Runs)
+	t.timing(f.Runs)
 	t.checks(f)
 	_, err := io.WriteString(w, t.b.String())
 	return err

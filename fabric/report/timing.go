@@ -1,0 +1,172 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gswitch/gswitch/fabric/results"
+)
+
+// timingRow is a line of the table that tells how well time was kept.
+type timingRow struct {
+	label string
+	cell  func(t *results.Timing) string
+}
+
+// timingRows tell lateness in the time of the nodes, as all results are, and
+// in real time.
+var timingRows = []timingRow{
+	{"scale", func(t *results.Timing) string { return significant(t.Scale) }},
+	{"kept time", func(t *results.Timing) string {
+		if t.Valid {
+			return "yes"
+		}
+		return "INVALID"
+	}},
+	{"late p50", func(t *results.Timing) string { return quantity(t.LateP50, "s") }},
+	{"  p99", func(t *results.Timing) string { return quantity(t.LateP99, "s") }},
+	{"  may be", func(t *results.Timing) string { return quantity(t.Bound, "s") }},
+	{"  max", func(t *results.Timing) string { return quantity(t.LateMax, "s") }},
+	{"one frame", func(t *results.Timing) string { return quantity(t.Frame, "s") }},
+	{"  late by more", func(t *results.Timing) string { return quantity(t.OverFrame, "%") }},
+	{"T", func(t *results.Timing) string { return quantity(t.BaseRTT, "s") }},
+	{"  late by more", func(t *results.Timing) string { return quantity(t.OverRTT, "%") }},
+	{"real late p50", func(t *results.Timing) string { return quantity(t.LateP50*t.Scale, "s") }},
+	{"  p99", func(t *results.Timing) string { return quantity(t.LateP99*t.Scale, "s") }},
+	{"  max", func(t *results.Timing) string { return quantity(t.LateMax*t.Scale, "s") }},
+	{"clock read", func(t *results.Timing) string { return quantity(t.ClockRead, "s") }},
+	{"ring drops", func(t *results.Timing) string { return quantity(float64(t.RingDrops), "count") }},
+	{"workers", func(t *results.Timing) string { return fmt.Sprint(len(t.Workers)) }},
+}
+
+// invalid lists what is wrong with the runs that did not keep time, and what
+// helps.
+func invalid(runs []results.Run) (lines []string) {
+	labels := results.Labels(runs)
+	for i := range runs {
+		t := runs[i].Timing
+		if t == nil || t.Valid {
+			continue
+		}
+		why, advice := "", ""
+		if len(t.Why) > 0 {
+			why = ": " + strings.Join(t.Why, "; ")
+		}
+		if len(t.Advice) > 0 {
+			advice = ". What helps: " + strings.Join(t.Advice, "; ")
+		}
+		lines = append(lines, labels[i]+" is INVALID, its numbers are no result"+why+advice+".")
+	}
+	return lines
+}
+
+// workerLine describes a worker.
+func workerLine(w *results.Worker, scale float64) string {
+	cpu := "any CPU"
+	if w.CPU >= 0 {
+		cpu = fmt.Sprintf("CPU %d", w.CPU)
+	}
+	return fmt.Sprintf("%s: %d nodes, %s, %s, busy %s, late p50 %s, p99 %s, max %s (real %s, %s, %s)", w.Name, w.Nodes, cpu, w.Poll, quantity(w.Busy, "%"),
+		quantity(w.LateP50, "s"), quantity(w.LateP99, "s"), quantity(w.LateMax, "s"),
+		quantity(w.LateP50*scale, "s"), quantity(w.LateP99*scale, "s"), quantity(w.LateMax*scale, "s"))
+}
+
+// timed are the runs on real frames.
+func timed(runs []results.Run) (v []results.Run) {
+	for i := range runs {
+		if runs[i].Timing != nil {
+			v = append(v, runs[i])
+		}
+	}
+	return v
+}
+
+// rawMeasures are the values that differ between the time of the nodes and
+// that of the machine, which reports know by name.
+func rawMeasures(runs []results.Run) (v []results.Measure) {
+	for _, m := range results.MeasuresOf(runs) {
+		if u := unitOf(m.Name); (u == "s" || u == "b/s") && known(m.Name) != m.Name {
+			v = append(v, m)
+		}
+	}
+	return v
+}
+
+// raw is a value in real time.
+func raw(r *results.Run, name string) string {
+	x, ok := r.Values[name]
+	if !ok {
+		return "-"
+	}
+	unit := unitOf(name)
+	if unit == "s" {
+		return quantity(x*r.Timing.Scale, unit)
+	}
+	return quantity(x/r.Timing.Scale, unit)
+}
+
+// timing writes how well time was kept, and the values in real time.
+func (t *text) timing(runs []results.Run) {
+	live := timed(runs)
+	if len(live) == 0 {
+		return
+	}
+	for _, p := range t.split(live) {
+		t.b.WriteByte('\n')
+		t.columns("time on real frames", p.labels)
+		for _, row := range timingRows {
+			t.row(row.label, len(p.runs), func(i int) string { return row.cell(p.runs[i].Timing) })
+		}
+	}
+	for i := range live {
+		for k := range live[i].Timing.Workers {
+			line := printable(results.Labels(live)[i] + ", " + workerLine(&live[i].Timing.Workers[k], live[i].Timing.Scale))
+			for n, l := range wrap(line, t.o.Width-4) {
+				t.b.WriteString("  " + strings.Repeat("  ", min(n, 1)) + l + "\n")
+			}
+		}
+	}
+	for _, p := range t.split(live) {
+		t.b.WriteByte('\n')
+		t.columns("not scaled back (raw)", p.labels)
+		for _, m := range rawMeasures(live) {
+			t.row(m.FullLabel(), len(p.runs), func(i int) string { return raw(&p.runs[i], m.Name) })
+		}
+		t.row("run", len(p.runs), func(i int) string { return quantity(p.runs[i].VirtualTime*p.runs[i].Timing.Scale, "s") })
+	}
+}
+
+// warn writes which runs did not keep time, before anything else.
+func (t *text) warn(runs []results.Run) {
+	for _, line := range invalid(runs) {
+		t.b.WriteByte('\n')
+		for _, l := range wrap(printable(line), t.o.Width) {
+			t.b.WriteString(t.paint(red, l) + "\n")
+		}
+	}
+}
+
+// Beside puts runs of virtual time and of real frames into one file, so that
+// every drawing has both.
+func Beside(sim, live *results.File) *results.File {
+	f := *sim
+	f.Title = sim.Title
+	if f.Title == "" {
+		f.Title = sim.Scenario
+	}
+	f.Title += ": virtual time beside real frames"
+	f.Runs, f.Checks = nil, nil
+	for i := range sim.Runs {
+		a := sim.Runs[i]
+		name := a.Name
+		a.Name = name + ", sim"
+		f.Runs = append(f.Runs, a)
+		for k := range live.Runs {
+			if b := live.Runs[k]; b.Name == name && b.Seed == a.Seed {
+				b.Name = name + ", netns"
+				f.Runs = append(f.Runs, b)
+			}
+		}
+	}
+	return &f
+}
