@@ -13,9 +13,12 @@ import "context"
 // Layout is what does not change.
 type Layout struct {
 	Name  string  `json:"name"`
-	Title string  `json:"title,omitempty"` // of the scenario, or what the fabric is
-	On    string  `json:"on"`              // sim, netns (real frames, one process) or lab (daemons)
-	Scale float64 `json:"scale"`           // real seconds for each second of the nodes
+	Title string  `json:"title,omitempty"`    // of the scenario, or what the fabric is
+	On    string  `json:"on"`                 // sim, netns (real frames, one process) or lab (daemons)
+	Scale float64 `json:"scale"`              // real seconds for each second of the nodes
+	End   float64 `json:"end_seconds"`        // when a run is over at the latest, 0 unknown
+	RTT   float64 `json:"base_rtt_seconds"`   // T, the round trip of the idle network; 0 unknown
+	Bound float64 `json:"late_bound_seconds"` // of Sample.Late, above which what is seen is not the network's; 0 none
 	Nodes []Node  `json:"nodes"`
 	Links []Link  `json:"links"`
 }
@@ -46,12 +49,12 @@ type Sample struct {
 	Time  float64 `json:"t"`
 	Run   string  `json:"run,omitempty"` // the run of a scenario that is under way
 	Done  bool    `json:"done,omitempty"`
-	Ports []Port  `json:"ports"` // of switches, and of hosts where they are known
-	Flows []Flow  `json:"flows"` // under way, those that move most first, at most MaxFlows
-	Open  int     `json:"open"`  // how many there are
-	Ended uint64  `json:"ended"` // since the start
-	Drops uint64  `json:"drops"` // frames lost since the start, of all nodes
-	Late  float64 `json:"late_p99_seconds"`
+	Ports []Port  `json:"ports"`            // of switches, and of hosts where they are known
+	Flows []Flow  `json:"flows"`            // under way, those that move most first, at most MaxFlows
+	Open  int     `json:"open"`             // how many there are
+	Ended uint64  `json:"ended"`            // since the start
+	Drops uint64  `json:"drops"`            // frames lost since the start, of all nodes
+	Late  float64 `json:"late_p99_seconds"` // of real workers, 99th percentile; 0 in virtual time
 }
 
 // MaxFlows bounds what a sample tells of flows.
@@ -64,11 +67,12 @@ type Port struct {
 	Sent   float64 `json:"sent_bps"`    // since the last sample, with the link's overhead
 	Queue  uint64  `json:"queue_bytes"` // all classes
 	Peak   uint64  `json:"peak_bytes"`  // largest depth that was seen since the last sample
-	Drops  uint64  `json:"drops"`       // since the start
+	Drops  uint64  `json:"drops"`       // frames that its queues refused since the start; of a host, all that it lost
 	Marks  uint64  `json:"marks"`       // ECN, since the start
 	Pauses uint64  `json:"pauses"`      // times that it asked its neighbour to stop, since the start
 	Paused uint8   `json:"paused"`      // bitmap of classes that its neighbour stopped
 	Asked  uint8   `json:"asked"`       // bitmap of classes in which it stopped its neighbour
+	Halted float64 `json:"halted"`      // share of the time since the last sample that its neighbour stopped it, in the class that was stopped most
 	Class  []Class `json:"classes,omitempty"`
 }
 
@@ -95,16 +99,17 @@ type Flow struct {
 	Window  uint64             `json:"window_bytes"`
 	Flight  uint64             `json:"in_flight_bytes"`
 	Acked   uint64             `json:"acked_bytes"`
-	Bytes   uint64             `json:"bytes"` // in all, 0 unknown
+	Bytes   uint64             `json:"bytes"` // posted so far, 0 unknown
 	Inside  map[string]float64 `json:"inside,omitempty"`
 }
 
 // Source is a fabric that can be looked at. Its methods may be called from any
-// goroutine.
+// goroutine. As long as nobody waits for a sample, none is taken.
 type Source interface {
 	// Layout returns the layout in force; it changes with the run.
 	Layout() *Layout
 	// Sample waits for the next sample, or for the end of ctx. The caller must
-	// not change it.
+	// not change it. When there will be no more it returns the last one (nil
+	// if there was none) with io.EOF, or with what went wrong.
 	Sample(ctx context.Context) (*Sample, error)
 }

@@ -47,3 +47,8 @@ func (n *Network) RouteOf(f *Flow) ([]Port, error) {
 // switch is.
 func (n *Network) HostNode(h int) int   { return n.hostNode[h] }
 func (n *Network) SwitchNode(s int) int { return n.swNode[s] }
+
+// HostAt and SwitchAt return which host or switch a node of the topology is,
+// -1 if it is not one.
+func (n *Network) HostAt(node int) int   { return n.hostOf[node] }
+func (n *Network) SwitchAt(node int) int { return n.swOf[node] }
