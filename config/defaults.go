@@ -51,6 +51,11 @@ func (s *Switch) resolve(index, workers int) {
 		if p.Workers == nil {
 			p.Workers = []int{i % workers}
 		}
+		if f := p.Faults; f != nil && f.Seed == 0 {
+			h := fnv.New64a()
+			h.Write([]byte(s.Name + "/" + p.Name))
+			f.Seed = h.Sum64()
+		}
 	}
 	for _, rules := range s.ACLs {
 		number(rules)

@@ -74,6 +74,7 @@ type Port struct {
 	Overhead string    `yaml:"overhead" enum:"ethernet,none" default:"ethernet" doc:"ethernet: preamble, checksum and gap take their 24 bytes of time on the link. none: they do not."`
 	Burst    *Duration `yaml:"burst" default:"50us" doc:"How far the port may catch up when a worker was late. 0s: never."`
 	Delay    Duration  `yaml:"delay" doc:"Propagation delay of the emulated cable: what leaves here arrives so much later, and headroom is reckoned with it."`
+	Faults   *Faults   `yaml:"faults" doc:"What goes wrong, on purpose, with the frames that leave here. Nothing if left out."`
 	MTU      int       `yaml:"mtu" range:"68,9216" default:"1500" doc:"Largest network-layer packet in bytes: a frame has 14 more, and 4 for each VLAN tag."`
 
 	MinFrame  int            `yaml:"min_frame" range:"14,60" default:"14" doc:"Shortest frame that is taken, in bytes without checksum. 60 on a real wire; hosts on virtual links do not pad."`

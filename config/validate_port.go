@@ -51,6 +51,7 @@ func (d *decoder) validatePort(c *Config, s *Switch, p *Port, path string) {
 	if p.VLAN != nil {
 		d.validateVLAN(p, path)
 	}
+	d.validateFaults(p, path)
 	if len(p.Addresses) > 0 && p.VLAN != nil {
 		d.failAt(path+".vlan", "contradicts address: a routed port is in no VLAN; give the address to the VLAN, or drop one of the two")
 	}
