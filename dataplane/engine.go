@@ -224,6 +224,16 @@ func (e *Engine) Start() error {
 	return nil
 }
 
+// Halt ends the workers for good, and nothing else: from then on Worker.Do
+// runs on its caller, and nodes stand as they were left. Stop follows.
+func (e *Engine) Halt() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, w := range e.workers {
+		w.halt()
+	}
+}
+
 // Stop ends the workers and the engine's goroutines, closes the ports and
 // frees the nodes' frames. It returns an error if frames are missing at the
 // end: a node kept or lost them.

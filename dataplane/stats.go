@@ -155,6 +155,29 @@ func (h *Histogram) add(v uint64) {
 	h.Buckets[bucketOf(v)]++
 }
 
+// Merge adds what o counted.
+func (h *Histogram) Merge(o *Histogram) {
+	h.Count += o.Count
+	h.Sum += o.Sum
+	h.Max = max(h.Max, o.Max)
+	for i, n := range o.Buckets {
+		h.Buckets[i] += n
+	}
+}
+
+// Above returns the share of values that were larger than v, to the width of
+// a bucket, or 0 if nothing was counted.
+func (h *Histogram) Above(v uint64) float64 {
+	if h.Count == 0 {
+		return 0
+	}
+	above := uint64(0)
+	for _, n := range h.Buckets[bucketOf(v)+1:] {
+		above += n
+	}
+	return float64(above) / float64(h.Count)
+}
+
 func bucketOf(v uint64) int {
 	if v < 4 {
 		return int(v)

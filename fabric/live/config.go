@@ -57,5 +57,11 @@ func (c *Config) check() error {
 
 // Maker returns what makes an engine by c, for vnet.Config.
 func Maker(c Config) vnet.EngineMaker {
-	return func(spec *vnet.EngineSpec) (vnet.Engine, error) { return New(c, spec) }
+	return func(spec *vnet.EngineSpec) (vnet.Engine, error) {
+		e, err := New(c, spec)
+		if err != nil {
+			return nil, err
+		}
+		return e, nil
+	}
 }

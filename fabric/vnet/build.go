@@ -1,6 +1,7 @@
 package vnet
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net/netip"
@@ -32,6 +33,7 @@ type Network struct {
 	links    []sim.LinkID
 	addrs    []netip.Addr // by host
 	intRates *inband.RateTable
+	shared   [][]shared // by switch and port, nil where no other thread steps it
 
 	flows flows
 }
@@ -39,12 +41,22 @@ type Network struct {
 // Build makes the network that cfg describes, idle, at time 0.
 func Build(cfg *Config) (*Network, error) {
 	n := &Network{cfg: *cfg, Topology: cfg.Topology}
-	if err := n.check(); err != nil {
+	if err := n.build(); err != nil {
+		if n.Engine != nil {
+			err = errors.Join(err, n.Engine.Close())
+		}
 		return nil, err
+	}
+	return n, nil
+}
+
+func (n *Network) build() error {
+	if err := n.check(); err != nil {
+		return err
 	}
 	plan, err := fabric.NewPlan(n.Topology)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	n.Plan = plan
 	n.number()
@@ -54,20 +66,20 @@ func Build(cfg *Config) (*Network, error) {
 	}
 	n.Derived.sizes(&n.cfg)
 	if err := n.Derived.scan(n.ways, &n.cfg); err != nil {
-		return nil, err
+		return err
 	}
 	n.Derived.settle(n.ways, &n.cfg)
 	if err := n.Derived.Transport.Validate(); err != nil {
-		return nil, err
+		return err
 	}
 	if err := n.makeEngine(); err != nil {
-		return nil, err
+		return err
 	}
 	if err := n.addSwitches(); err != nil {
-		return nil, err
+		return err
 	}
 	if err := n.addHosts(); err != nil {
-		return nil, err
+		return err
 	}
 	for i := range n.Topology.Links {
 		l := &n.Topology.Links[i]
@@ -78,20 +90,22 @@ func Build(cfg *Config) (*Network, error) {
 	if len(n.Topology.Nodes) >= manyNodes {
 		hugePages()
 	}
-	return n, nil
+	return nil
 }
 
 // makeEngine makes what will step the nodes.
-func (n *Network) makeEngine() (err error) {
+func (n *Network) makeEngine() error {
 	make := n.cfg.Engine
 	if make == nil {
 		make = Virtual
 	}
-	if n.Engine, err = make(&EngineSpec{Plan: n.Plan, Chunks: n.chunks(), Frame: n.Derived.MTU, Seed: mix(n.cfg.Seed, -1),
-		BaseRTT: n.Derived.BaseRTT, Overhead: n.cfg.Overhead}); err != nil {
+	e, err := make(&EngineSpec{Plan: n.Plan, Chunks: n.chunks(), Frame: n.Derived.MTU, Seed: mix(n.cfg.Seed, -1),
+		BaseRTT: n.Derived.BaseRTT, Overhead: n.cfg.Overhead})
+	if err != nil {
 		return fmt.Errorf("network %s: %w", n.Topology.Name, err)
 	}
-	if !n.Engine.Virtual() && n.cfg.Sizes != (hostnic.Sizes{}) {
+	n.Engine = e
+	if !e.Virtual() && n.cfg.Sizes != (hostnic.Sizes{}) {
 		return fmt.Errorf("network %s: hosts.sizes sets lengths of frames that their headers do not have, which is possible in virtual time only: remove it to run on real frames", n.Topology.Name)
 	}
 	return nil

@@ -54,21 +54,6 @@ func (n *Network) Rate(p Port) uint64 {
 	return n.Topology.Links[n.Topology.Nodes[n.swNode[p.Switch]].Links[p.Port]].Rate
 }
 
-// Queue returns the bytes that wait at an egress port of a switch, in all
-// classes.
-func (n *Network) Queue(p Port) uint64 {
-	_, bytes := n.Switches[p.Switch].Nodes[0].Scheduler(uint16(p.Port)).Backlog()
-	return bytes
-}
-
-// Sent returns the bytes that an egress port of a switch has sent, with the
-// link's overhead.
-func (n *Network) Sent(p Port) uint64 {
-	var c vswitch.PortCounts
-	n.Switches[p.Switch].Nodes[0].ReadPort(uint16(p.Port), &c)
-	return c.Tx.Bytes + c.Tx.Frames*uint64(n.cfg.Overhead)
-}
-
 // Pauses tells how often and how long neighbours were paused.
 type Pauses struct {
 	Requests uint64     // times that a class of a port was paused

@@ -1,0 +1,188 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/fault"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/sim"
+)
+
+// Run implements vnet.Engine.
+func (e *Engine) Run(until frame.Time) error {
+	if err := e.failure(); err != nil {
+		return err
+	}
+	switch e.phase {
+	case building:
+		if err := e.begin(); err != nil {
+			e.Stop(err)
+			return err
+		}
+	case halted, closed:
+		return errors.New("the engine has been halted")
+	}
+	for {
+		// Rounded up, and the part of a nanosecond that the clock hides.
+		wait := time.Duration(until-e.Now()+1) * time.Duration(e.dp.Dilation())
+		select {
+		case <-e.stopped:
+			return e.failure()
+		case <-time.After(max(wait, pollDone)):
+		}
+		if e.past(until) {
+			return e.failure()
+		}
+	}
+}
+
+// pollDone is how often Run looks whether callbacks that are due have run.
+const pollDone = 50 * time.Microsecond
+
+// past reports whether everything that was to happen by an instant has: as
+// far as callbacks go.
+func (e *Engine) past(until frame.Time) bool {
+	over := true
+	for w, ctl := range e.ctl {
+		e.dp.Worker(w).Do(func(now frame.Time) { over = over && now >= until && ctl.next() > until })
+	}
+	return over
+}
+
+// begin starts the workers, waits for the links, and lets time begin.
+func (e *Engine) begin() error {
+	e.working.Go(e.work)
+	e.phase = running
+	if err := e.dp.Start(); err != nil {
+		return err
+	}
+	if err := e.awaitPorts(); err != nil {
+		return err
+	}
+	e.gc.hold()
+	e.released = time.Now()
+	e.dp.Release()
+	return nil
+}
+
+// awaitPorts waits until all links are up.
+func (e *Engine) awaitPorts() error {
+	const patience = 10 * time.Second
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		down := ""
+		for _, p := range e.dp.Stats().Ports {
+			if !p.Up {
+				down = fmt.Sprintf("port %s (%s in network namespace %s) is %s", p.Name, p.Interface, p.NetNS, p.State)
+			}
+		}
+		if down == "" {
+			return nil
+		}
+		if err := e.failure(); err != nil {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s after %v: look at both ends with ip link", down, patience)
+		}
+	}
+}
+
+// work carries out what callbacks may not wait for.
+func (e *Engine) work() {
+	for job := range e.jobs {
+		if e.over.Load() {
+			continue
+		}
+		if err := job(); err != nil {
+			e.Stop(err)
+		}
+	}
+}
+
+// later hands a job to work.
+func (e *Engine) later(job func() error) error {
+	if e.phase == building {
+		return job()
+	}
+	select {
+	case e.jobs <- job:
+		return nil
+	default:
+		return fmt.Errorf("more than %d faults at once", maxJobs)
+	}
+}
+
+// Halt implements vnet.Engine.
+func (e *Engine) Halt() error {
+	if e.phase >= halted {
+		return nil
+	}
+	if e.phase == running {
+		e.wallNS.Store(int64(time.Since(e.released)))
+		e.over.Store(true)
+		e.dp.Halt()
+		close(e.jobs) // nobody is left who might send to it
+		e.working.Wait()
+		e.gc.release()
+	}
+	e.phase = halted
+	st := e.dp.Stats()
+	e.final = &st
+	return nil
+}
+
+// Close implements vnet.Engine.
+func (e *Engine) Close() error {
+	if e.phase == closed {
+		return nil
+	}
+	err := e.Halt()
+	e.phase = closed
+	return errors.Join(err, e.dp.Stop())
+}
+
+// Stats implements vnet.Engine. Before Halt it tells nothing: workers are not
+// disturbed for a progress bar.
+func (e *Engine) Stats() (s sim.Stats) {
+	if e.final == nil {
+		return s
+	}
+	for i := range e.final.Ports {
+		p := &e.final.Ports[i].PortCounters
+		s.Handed += p.TxFrames
+		s.Injected += p.Faults.Duplicated
+		s.FrameHops += p.RxFrames
+		for k, n := range p.Faults.Lost {
+			s.Lost[k] += n
+		}
+		s.Lost[fault.LossLink] += p.Faults.RxLost
+	}
+	for _, c := range e.ctl {
+		s.Events += c.ran
+	}
+	s.Events += s.FrameHops
+	lost := ringDrops(e.final)
+	for _, n := range s.Lost {
+		lost += n
+	}
+	if all := s.Handed + s.Injected; all > s.FrameHops+lost {
+		s.InFlight = all - s.FrameHops - lost
+	}
+	return s
+}
+
+// Digest implements vnet.Engine: real time leaves none.
+func (e *Engine) Digest() string { return "" }
+
+// ringDrops counts frames that were lost below the nodes without anybody
+// having wanted it.
+func ringDrops(st *dataplane.Stats) (n uint64) {
+	for i := range st.Ports {
+		p := &st.Ports[i].PortCounters
+		n += p.RxDropped + p.RxRingFull + p.KickDrops + p.TxInvalid + p.TxDropped
+	}
+	return n
+}

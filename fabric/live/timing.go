@@ -1,0 +1,121 @@
+package live
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/fabric"
+	"github.com/gswitch/gswitch/fabric/results"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// Timing tells how well the run kept time. It is complete after Halt.
+func (e *Engine) Timing() *results.Timing {
+	t := &results.Timing{
+		Scale:     float64(e.dp.Dilation()),
+		BaseRTT:   e.spec.BaseRTT.Seconds(),
+		Frame:     e.frameTime(),
+		ClockRead: e.clock.Seconds(),
+	}
+	bound := e.cfg.Bound
+	if bound == 0 {
+		bound = e.spec.BaseRTT / 4
+	}
+	t.Bound = bound.Seconds()
+	if e.final == nil {
+		return t
+	}
+	t.RingDrops = ringDrops(e.final)
+	var all dataplane.Histogram
+	for i := range e.final.Workers {
+		w := &e.final.Workers[i]
+		late := w.Lateness
+		late.Merge(&w.FrameLateness)
+		all.Merge(&late)
+		row := results.Worker{Name: w.Name, CPU: -1, Poll: w.Poll.String(), Nodes: w.Nodes - 1, Busy: w.BusyShare()}
+		if w.Pin {
+			row.CPU = w.CPU
+		}
+		row.LateP50, row.LateP99, row.LateMax = lateness(&late)
+		t.Workers = append(t.Workers, row)
+	}
+	t.LateP50, t.LateP99, t.LateMax = lateness(&all)
+	t.OverFrame = all.Above(uint64(math.Round(t.Frame * 1e9)))
+	t.OverRTT = all.Above(uint64(e.spec.BaseRTT))
+	e.judge(t)
+	return t
+}
+
+// lateness returns quantiles in seconds.
+func lateness(h *dataplane.Histogram) (p50, p99, most float64) {
+	return float64(h.Quantile(0.5)) / 1e9, float64(h.Quantile(0.99)) / 1e9, float64(h.Max) / 1e9
+}
+
+// frameTime is how long a full frame takes on the fastest link of a host.
+func (e *Engine) frameTime() float64 {
+	t, best := e.spec.Plan.Topology, math.Inf(1)
+	for i := range t.Links {
+		l := &t.Links[i]
+		if l.Rate > 0 && (t.Nodes[l.A.Node].Kind == fabric.Host || t.Nodes[l.B.Node].Kind == fabric.Host) {
+			best = min(best, float64(e.spec.Frame+int(e.spec.Overhead))*8/float64(l.Rate))
+		}
+	}
+	if math.IsInf(best, 1) {
+		return 0
+	}
+	return best
+}
+
+// judge says whether the run was on time, why not, and what would help.
+func (e *Engine) judge(t *results.Timing) {
+	tooLate := t.LateP99 > t.Bound
+	if tooLate {
+		t.Why = append(t.Why, fmt.Sprintf("the 99th percentile of lateness is %v, above the bound of %v (T is %v)", span(t.LateP99), span(t.Bound), span(t.BaseRTT)))
+	}
+	if t.RingDrops > 0 {
+		t.Why = append(t.Why, fmt.Sprintf("%d frames were lost in AF_XDP rings or devices, where no emulated queue is", t.RingDrops))
+	}
+	t.Valid = len(t.Why) == 0
+	if t.Valid {
+		return
+	}
+	times := 2.0
+	if tooLate && t.Bound > 0 {
+		times = math.Ceil(2 * t.LateP99 / t.Bound)
+	}
+	t.Advice = append(t.Advice, fmt.Sprintf("a larger scale: %.0f instead of %.0f", t.Scale*times, t.Scale))
+	busy := 0.0
+	for i := range t.Workers {
+		busy = max(busy, t.Workers[i].Busy)
+	}
+	if cpus := processors(); busy > 0.5 && len(t.Workers) < cpus {
+		t.Advice = append(t.Advice, fmt.Sprintf("more workers: a worker is busy %.0f %% of the time, and the machine has %d processors", 100*busy, cpus))
+	}
+	if busy > 0.5 {
+		t.Advice = append(t.Advice, "fewer nodes or less load")
+	}
+	if e.cfg.Poll != dataplane.Spin && len(t.Workers) < processors() {
+		t.Advice = append(t.Advice, "poll mode spin, with a processor for each worker")
+	}
+	t.Advice = append(t.Advice, "nothing else on the machine while it runs")
+}
+
+func span(seconds float64) time.Duration { return time.Duration(math.Round(seconds * 1e9)) }
+
+// clockCost measures what a look at the clock takes, really.
+func clockCost(dp *dataplane.Engine) time.Duration {
+	const reads = 1000
+	best := time.Duration(math.MaxInt64)
+	var sink frame.Time
+	for range 5 { // the least: not what an interruption takes
+		began := time.Now()
+		for range reads {
+			sink += dp.Now()
+		}
+		best = min(best, time.Since(began)/reads)
+	}
+	_ = sink
+	return best
+}
