@@ -1,0 +1,158 @@
+// Package fit searches for the smallest dilation at which a machine keeps time:
+// doubling until a piece of a scenario is valid, then bisecting.
+package fit
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/gswitch/gswitch/fabric/results"
+)
+
+// Try is a piece of a scenario that was run at some scale. Times are of the
+// nodes.
+type Try struct {
+	Scale     int      `json:"scale"`
+	Valid     bool     `json:"valid"`
+	Run       string   `json:"run"` // the one that was latest, or the first that was not valid
+	LateP50   float64  `json:"late_p50_seconds"`
+	LateP99   float64  `json:"late_p99_seconds"`
+	LateMax   float64  `json:"late_max_seconds"`
+	Bound     float64  `json:"late_bound_seconds"`
+	RingDrops uint64   `json:"ring_drops_total"`
+	Why       []string `json:"why,omitempty"`
+}
+
+// Add takes the timing of a run of the piece. It reports whether it is worth
+// going on with the next.
+func (t *Try) Add(run string, g *results.Timing) bool {
+	if t.Run == "" {
+		t.Valid = true
+	}
+	if t.Run == "" || !g.Valid || g.LateP99*t.Bound > t.LateP99*g.Bound {
+		t.Run, t.LateP50, t.LateP99, t.LateMax, t.Bound = run, g.LateP50, g.LateP99, g.LateMax, g.Bound
+	}
+	t.RingDrops += g.RingDrops
+	if !g.Valid {
+		t.Valid, t.Why = false, g.Why
+	}
+	return t.Valid
+}
+
+// Result is how a search ended.
+type Result struct {
+	Scenario string `json:"scenario"`
+	Scale    int    `json:"scale"`       // smallest that was valid; 0: none
+	Use      int    `json:"recommended"` // with room for what the piece did not show
+	Command  string `json:"command,omitempty"`
+	Tries    []Try  `json:"tries"`
+}
+
+// room is by how much the recommended scale is above the smallest: a piece is
+// not the whole, and the machine may have more to do later.
+const room = 1.5
+
+// fine is how near the search goes to the smallest scale.
+const fine = 1.2
+
+// Search looks for the smallest scale from which on try is valid: it doubles,
+// beginning with from, up to most, halves where from is valid already, and then
+// bisects until it knows the scale to a fifth. try is called once for each
+// scale; its error ends the search.
+func Search(from, most int, try func(scale int) (Try, error)) (*Result, error) {
+	r := &Result{Tries: []Try{}}
+	run := func(scale int) (bool, error) {
+		t, err := try(scale)
+		if err != nil {
+			return false, err
+		}
+		t.Scale = scale
+		r.Tries = append(r.Tries, t)
+		if t.Valid {
+			r.Scale = scale
+		}
+		return t.Valid, nil
+	}
+	low, high := 0, 0 // the largest that is not valid, the smallest that is
+	for scale := min(max(1, from), most); high == 0 || low == 0 && high > 1; {
+		ok, err := run(scale)
+		if err != nil {
+			return r, err
+		}
+		if ok {
+			high = scale
+			scale = max(1, scale/2)
+		} else {
+			low = scale
+			if scale == most {
+				return r, nil
+			}
+			scale = min(2*scale, most)
+		}
+	}
+	for low > 0 && float64(high) > fine*float64(low) && high > low+1 {
+		mid := int(math.Sqrt(float64(low) * float64(high)))
+		mid = min(max(mid, low+1), high-1)
+		ok, err := run(mid)
+		if err != nil {
+			return r, err
+		}
+		if ok {
+			high = mid
+		} else {
+			low = mid
+		}
+	}
+	r.Scale, r.Use = high, roomy(high, most)
+	return r, nil
+}
+
+// roomy leaves room above a scale and rounds up to two digits.
+func roomy(scale, most int) int {
+	if scale == 1 {
+		return 1
+	}
+	want := math.Ceil(float64(scale) * room)
+	unit := math.Pow(10, max(0, math.Floor(math.Log10(want))-1))
+	return min(int(math.Ceil(want/unit)*unit), most)
+}
+
+// Text writes what was tried, and what to do with it.
+func (r *Result) Text(w io.Writer) error {
+	var b strings.Builder
+	tw := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(tw, "SCALE\tKEPT TIME\tLATE P50\tP99\tMAY BE\tMAX\tREAL P99\tRING DROPS\tLATEST RUN\n")
+	for i := range r.Tries {
+		t := &r.Tries[i]
+		word := "no"
+		if t.Valid {
+			word = "yes"
+		}
+		fmt.Fprintf(tw, "%d\t%s\t%v\t%v\t%v\t%v\t%v\t%d\t%s\n", t.Scale, word, span(t.LateP50), span(t.LateP99), span(t.Bound), span(t.LateMax), span(t.LateP99*float64(t.Scale)), t.RingDrops, t.Run)
+	}
+	tw.Flush()
+	if r.Scale == 0 {
+		fmt.Fprintf(&b, "this machine keeps time at none of these scales\n")
+	} else {
+		fmt.Fprintf(&b, "smallest scale that kept time: %d; with room to spare: %d\n", r.Scale, r.Use)
+		if r.Command != "" {
+			fmt.Fprintf(&b, "  %s\n", r.Command)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// span writes a time with three digits.
+func span(seconds float64) time.Duration {
+	d := time.Duration(seconds * 1e9)
+	for unit := time.Duration(1); ; unit *= 10 {
+		if d < 1000*unit {
+			return d.Round(unit)
+		}
+	}
+}

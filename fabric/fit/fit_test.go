@@ -1,0 +1,75 @@
+package fit
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/gswitch/gswitch/fabric/results"
+)
+
+// Whatever the smallest scale is that a machine can do, the search comes within
+// a fifth of it, tries no scale twice, and recommends none that fails.
+func TestSearch(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		least, from, most := rapid.IntRange(1, 20_000).Draw(t, "least"), rapid.IntRange(0, 5000).Draw(t, "from"), 100_000
+		seen := map[int]bool{}
+		r, err := Search(from, most, func(scale int) (Try, error) {
+			if seen[scale] {
+				t.Fatalf("%d is tried twice", scale)
+			}
+			seen[scale] = true
+			return Try{Valid: scale >= least}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Scale < least || float64(r.Scale) > fine*float64(least)+1 {
+			t.Fatalf("found %d, want %d or a little more; %+v", r.Scale, least, r.Tries)
+		}
+		if r.Use < r.Scale || r.Use > 2*r.Scale {
+			t.Fatalf("%d is recommended for %d", r.Use, r.Scale)
+		}
+		if n := len(r.Tries); n > 26 {
+			t.Fatalf("%d tries", n)
+		}
+	})
+}
+
+func TestSearchFindsNone(t *testing.T) {
+	r, err := Search(8, 100, func(int) (Try, error) { return Try{}, nil })
+	if err != nil || r.Scale != 0 || r.Tries[len(r.Tries)-1].Scale != 100 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	var b bytes.Buffer
+	if err := r.Text(&b); err != nil || !strings.Contains(b.String(), "keeps time at none") {
+		t.Errorf("%s, %v", b.String(), err)
+	}
+	broken := errors.New("broken")
+	if _, err := Search(8, 100, func(int) (Try, error) { return Try{}, broken }); !errors.Is(err, broken) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The latest run stands for a try, and one that is not valid for all.
+func TestAdd(t *testing.T) {
+	var try Try
+	on := []bool{
+		try.Add("a", &results.Timing{Valid: true, LateP99: 1e-6, Bound: 2e-6, RingDrops: 1}),
+		try.Add("b", &results.Timing{Valid: true, LateP99: 2e-6, Bound: 8e-6}), // later, but it may be
+	}
+	var other Try
+	other.Add("b", &results.Timing{Valid: true, LateP99: 2e-6, Bound: 8e-6})
+	if other.Add("a", &results.Timing{Valid: true, LateP99: 1e-6, Bound: 2e-6}); other.Run != "a" {
+		t.Errorf("%+v", other)
+	}
+	if !on[0] || !on[1] || !try.Valid || try.Run != "a" || try.RingDrops != 1 {
+		t.Errorf("%v %+v", on, try)
+	}
+	if try.Add("c", &results.Timing{LateP99: 1e-7, Bound: 2e-6, Why: []string{"drops"}}) || try.Valid || try.Run != "c" || try.Why[0] != "drops" {
+		t.Errorf("%+v", try)
+	}
+}
