@@ -78,7 +78,9 @@ type Meta struct {
 	Class   uint8  // traffic class 0..7
 	Queue   uint8  // egress queue 0..7
 	Reason  Reason // why it must be dropped; 0 = keep
-	_       [13]byte
+	_       [1]byte
+	Flow    uint32 // 1 + index of its flow at the congestion point where it waits; 0 = at none
+	_       [8]byte
 
 	// Second line: queueing, egress.
 	QNext   Ref    // successor in a FIFO
@@ -102,7 +104,7 @@ type Meta struct {
 func (m *Meta) Forget() {
 	m.Flags, m.INT, m.Class, m.Queue, m.Reason = 0, 0, 0, 0, Keep
 	m.InPort, m.OutPort = NoPort, NoPort
-	m.Cost, m.Pool, m.Rank = 0, 0, 0
+	m.Cost, m.Pool, m.Rank, m.Flow = 0, 0, 0, 0
 }
 
 // clear makes m the metadata of an empty frame. It zeroes in place and then

@@ -97,6 +97,8 @@ const (
 	RoCELength  // length and padding contradict each other, or more payload than a frame may have
 	BadICRC     // the invariant CRC is wrong
 
+	ChannelPacket // what a channel brought is no packet between its two ends
+
 	NumReasons
 )
 
@@ -178,6 +180,7 @@ var reasonNames = [NumReasons]string{
 	QPTelemetry:          "qp-telemetry",
 	RoCELength:           "roce-length",
 	BadICRC:              "bad-icrc",
+	ChannelPacket:        "channel-packet",
 }
 
 // String returns the stable name under which the reason is shown and exported.

@@ -42,6 +42,8 @@ const (
 	maxEarlyCap = 1 << 14
 	// earlyShare is the part of the chunks that may wait behind gaps.
 	earlyShare = 4
+	// carriedShare is the part that queue pairs may hold of what they send.
+	carriedShare = 3
 )
 
 func (c *FramesConfig) validate(n *NIC, t *transport.Config) error {
@@ -89,6 +91,10 @@ func (n *NIC) SendFrame(now frame.Time, qpn uint32, r frame.Ref) frame.Reason {
 	if q.frames == nil || size == 0 || size > uint32(n.cfg.Payload) {
 		return frame.MTUExceeded
 	}
+	if n.carried >= n.pool.Chunks()/carriedShare {
+		return frame.BufferFull
+	}
+	n.carried++
 	m := q.msgs.push()
 	*m = message{id: uint64(r), bytes: uint64(size), first: q.posted, end: q.posted + 1, lastLen: size, start: now}
 	q.posted++
@@ -235,6 +241,7 @@ func (n *NIC) handUp(q *queuePair, r frame.Ref, seq uint64, inOrder uint32) {
 func (n *NIC) retireFrames(q *queuePair) {
 	for cum := q.tx.Cum(); q.msgs.n > 0 && q.msgs.at(0).end <= cum; q.msgs.pop() {
 		n.pool.Free(frame.Ref(q.msgs.at(0).id))
+		n.carried--
 		n.count.MessagesSent++
 	}
 }
@@ -243,6 +250,7 @@ func (n *NIC) retireFrames(q *queuePair) {
 func (n *NIC) closeFrames(q *queuePair) {
 	for ; q.msgs.n > 0; q.msgs.pop() {
 		n.drop(frame.Ref(q.msgs.at(0).id), frame.QueueFlush)
+		n.carried--
 	}
 	for i, r := range q.frames.early {
 		if r != frame.Nil {

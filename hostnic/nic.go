@@ -61,12 +61,15 @@ type NIC struct {
 
 	arrived []Arrived // by queue pairs for frames, not taken
 	early   int       // frames that wait behind gaps of such queue pairs
+	carried int       // packets that such queue pairs hold until they are acknowledged
 
 	rtts  []RTTSample // kept, not taken
 	noise frame.Rand  // of round-trip times
 
 	done     []Completion
 	doneHead int
+
+	dropped []frame.Ref // listed for a capture; without one it has no room
 
 	// Scratch space, so that calls through interfaces do not allocate it.
 	env            cc.Env
@@ -89,14 +92,9 @@ func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
 		parser: wire.NewParser(wire.NewHasher(cfg.Seed, false)), up: true, told: frame.Never,
 		maxQPs: cfg.MaxQPs, defaultProfile: inband.DefaultProfile(), noise: frame.NewRand(cfg.Seed),
 	}
-	if n.cfg.Payload == 0 {
-		n.cfg.Payload = defaultPayload
-	}
+	n.cfg.defaults()
 	if n.maxQPs == 0 {
 		n.maxQPs = defaultMaxQPs
-	}
-	if n.cfg.CNP.Interval == 0 {
-		n.cfg.CNP.Interval = defaultCNP
 	}
 	n.numbers = newNumbering(n.maxQPs)
 	n.maxReplies = max(1, pool.Chunks()/repliesShare)
@@ -109,14 +107,7 @@ func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
 		n.classes[c].set.burst = noNode
 	}
 	n.setLevels()
-	flow := pfc.Config{Rate: cfg.Rate, Source: cfg.MAC}
-	switch {
-	case cfg.PFC:
-		flow.Mode, flow.Enable = pfc.PFC, cfg.PFCClasses
-	case cfg.Pause:
-		flow.Mode = pfc.Pause
-	}
-	n.flow = pfc.NewPort(flow)
+	n.flow = pfc.NewPort(cfg.flow())
 	n.slow.init(&n.cfg)
 	if cfg.Stack != nil {
 		n.stack = newStack(cfg)
@@ -282,6 +273,11 @@ func (n *NIC) SetLink(now frame.Time, port uint16, up bool) {
 // drop counts a frame under a reason and frees it.
 func (n *NIC) drop(r frame.Ref, why frame.Reason) {
 	n.count.Drops[why]++
+	if len(n.dropped) < cap(n.dropped) {
+		n.arena.Meta(r).Reason = why
+		n.dropped = append(n.dropped, r)
+		return
+	}
 	n.pool.Free(r)
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/gswitch/gswitch/cc"
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/pfc"
+	"github.com/gswitch/gswitch/wire"
 )
 
 // Counts is what a NIC counted since it was made.
@@ -50,6 +51,8 @@ func (n *NIC) Paused() uint8 { return n.paused }
 type QPView struct {
 	QPN, Remote     uint32
 	Class           uint8
+	SrcPort         uint16 // UDP, of data frames
+	DstPort         uint16
 	Rate            float64 // bit/s at which it is paced; the line rate without congestion control
 	Window          float64 // bytes, 0 none
 	InFlight        uint64  // payload bytes
@@ -85,6 +88,7 @@ func (n *NIC) QP(qpn uint32) (QPView, error) {
 		Retransmitted: q.tx.Retransmissions(), Stats: q.stats, CC: q.cc,
 		State: [...]string{"idle", "waiting", "ready"}[q.state],
 	}
+	v.SrcPort, v.DstPort = q.data.ports()
 	if q.pace.on {
 		v.Rate = q.pace.rate
 	}
@@ -98,4 +102,13 @@ func (n *NIC) QPs(yield func(qpn uint32) bool) {
 			return
 		}
 	}
+}
+
+// ports returns the UDP ports of a header.
+func (t *template) ports() (src, dst uint16) {
+	udp := wire.UDP(t.b[wire.EthernetLen+wire.IPv6Len:])
+	if t.ipv4 {
+		udp = wire.UDP(t.b[wire.EthernetLen+wire.IPv4Len:])
+	}
+	return udp.SrcPort(), udp.DstPort()
 }

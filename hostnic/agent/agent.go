@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/gswitch/gswitch/cc"
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/hostnic"
 	inband "github.com/gswitch/gswitch/int"
@@ -17,6 +18,10 @@ type Config struct {
 	INT       *inband.Profile // units of HPCC's telemetry; nil: the default ones
 	Transport transport.Config
 	Sessions  int // most that are open for others; 0 = 256
+
+	// Algorithm makes the congestion control of queue pairs that others open,
+	// by the name that they ask for; nil: cc.Factory without options.
+	Algorithm func(name string) (func(*cc.Env) cc.Algorithm, error)
 }
 
 // Agent is a host. Like every node it is stepped by one goroutine, which also
@@ -30,7 +35,13 @@ type Agent struct {
 
 	transfers []*Transfer
 	sessions  []*session
+	conns     []*Conn // that were opened here
+	news      []*Conn
+	newsHead  int
+	listener  *Listener
 	serving   *Region
+	retired   []*Region // served no longer, but of sessions that are open
+	closing   bool      // after Shutdown
 	due       frame.Time
 
 	gram hostnic.Datagram
@@ -49,6 +60,7 @@ type slot struct {
 	qpn uint32
 	t   *Transfer
 	s   *session
+	c   *Conn
 }
 
 // maxQPs of an agent: a power of two.
@@ -56,11 +68,7 @@ const maxQPs = 1024
 
 // New returns an agent that serves nothing yet.
 func New(cfg *Config, pool *frame.Pool) (*Agent, error) {
-	c := *cfg
-	c.NIC.MaxQPs = maxQPs
-	if c.Sessions == 0 {
-		c.Sessions = 256
-	}
+	c := cfg.complete()
 	if c.NIC.Stack == nil || c.NIC.Stack.Port != Port {
 		return nil, fmt.Errorf("agent %s: its NIC has no stack on port %d", c.NIC.Name, Port)
 	}
@@ -73,6 +81,19 @@ func New(cfg *Config, pool *frame.Pool) (*Agent, error) {
 	}
 	c.NIC = nic.Config()
 	return &Agent{cfg: c, nic: nic, arena: pool.Arena, slots: make([]slot, maxQPs), rand: frame.NewRand(c.NIC.Seed), due: frame.Never}, nil
+}
+
+// complete returns the configuration with what was left out.
+func (c *Config) complete() Config {
+	out := *c
+	out.NIC.MaxQPs = maxQPs
+	if out.Sessions == 0 {
+		out.Sessions = 256
+	}
+	if out.Algorithm == nil {
+		out.Algorithm = func(name string) (func(*cc.Env) cc.Algorithm, error) { return cc.Factory(name, nil) }
+	}
+	return out
 }
 
 // NIC returns the agent's NIC, to be read.
@@ -111,8 +132,10 @@ func (a *Agent) Advance(now frame.Time) {
 			a.stepSession(now, s)
 		}
 	}
+	a.advanceConns(now)
 	a.transfers = slices.DeleteFunc(a.transfers, func(t *Transfer) bool { return t.State == Ended })
 	a.sessions = slices.DeleteFunc(a.sessions, func(s *session) bool { return s.gone })
+	a.retire()
 	for _, t := range a.transfers {
 		a.due = min(a.due, t.due)
 	}
@@ -127,23 +150,36 @@ func (a *Agent) Wake(now frame.Time) frame.Time { return min(a.nic.Wake(now), a.
 // SetLink implements frame.Node.
 func (a *Agent) SetLink(now frame.Time, port uint16, up bool) { a.nic.SetLink(now, port, up) }
 
+// TapDrops lets what the NIC drops be captured, as dataplane.DropTap says.
+func (a *Agent) TapDrops(buf []frame.Ref) { a.nic.TapDrops(buf) }
+
+// TakeDrops returns what was listed since the last call.
+func (a *Agent) TakeDrops() []frame.Ref { return a.nic.TakeDrops() }
+
 // collect takes what the NIC has for us.
 func (a *Agent) collect(now frame.Time) {
+	a.completions(now)
+	// After the completions: Close comes after the last message.
+	for a.nic.TakeDatagram(&a.gram) {
+		a.datagram(now, &a.gram)
+	}
+}
+
+func (a *Agent) completions(now frame.Time) {
 	for a.nic.Completed() > 0 {
 		for i := range a.done[:a.nic.TakeCompletions(a.done[:])] {
 			c := &a.done[i]
 			switch s := &a.slots[c.QPN&(maxQPs-1)]; {
 			case s.qpn != c.QPN:
+			case s.c != nil:
+				s.c.done = append(s.c.done, *c)
+				a.tell(s.c)
 			case s.t != nil:
 				a.completed(now, s.t, c)
 			case s.s != nil:
 				s.s.completed(c)
 			}
 		}
-	}
-	// After the completions: Close comes after the last message.
-	for a.nic.TakeDatagram(&a.gram) {
-		a.datagram(now, &a.gram)
 	}
 }
 
@@ -162,6 +198,12 @@ func (a *Agent) datagram(now frame.Time, d *hostnic.Datagram) {
 		for _, t := range a.transfers {
 			if t.id == m.id && t.To == d.From {
 				a.answered(now, t, &m)
+				return
+			}
+		}
+		for _, c := range a.conns {
+			if c.id == m.id && c.To == d.From {
+				a.heard(now, c, &m)
 				return
 			}
 		}

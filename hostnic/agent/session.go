@@ -4,7 +4,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/gswitch/gswitch/cc"
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/hostnic"
 	inband "github.com/gswitch/gswitch/int"
@@ -36,6 +35,7 @@ type session struct {
 	Session
 	answer  message // Accept, then Closed
 	region  *Region // of Memory
+	conn    *Conn   // whose end is a program's
 	written uint64  // bytes of the region that the other end says it wrote
 	checked uint64  // of them, compared with the pattern
 	seen    uint64  // frames when it was last looked at
@@ -58,7 +58,8 @@ const (
 )
 
 // Serve lets others open queue pairs here; nil: no longer. Those that are open
-// stay. The region is the agent's from then on, and may be served again.
+// stay, with the region that they were opened on. The region is the agent's
+// from then on, and may be served again as long as no other was.
 func (a *Agent) Serve(r *Region) error {
 	if r != nil && !r.registered {
 		rkey, err := a.nic.Memory().Register(0, r.Data, hostnic.RemoteRead|hostnic.RemoteWrite|hostnic.RemoteAtomic)
@@ -67,7 +68,11 @@ func (a *Agent) Serve(r *Region) error {
 		}
 		r.rkey, r.registered = rkey, true
 	}
+	if old := a.serving; old != nil && r != nil && old != r {
+		a.retired = append(a.retired, old)
+	}
 	a.serving = r
+	a.retire()
 	return nil
 }
 
@@ -101,6 +106,7 @@ func (a *Agent) requested(now frame.Time, d *hostnic.Datagram, m *message) {
 			return
 		}
 	}
+	s.since = now
 	a.reply(now, d.From, &s.answer)
 }
 
@@ -112,14 +118,26 @@ func (a *Agent) reply(now frame.Time, to netip.Addr, m *message) {
 
 // open makes a session.
 func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session, reason) {
+	l := a.listener
+	if m.service != Memory {
+		l = nil
+	}
+	serving := a.serving
+	if l != nil {
+		serving = &l.region
+	}
 	switch {
-	case a.serving == nil && m.service != Probe:
+	case a.closing:
+		return nil, notServing
+	case serving == nil && m.service != Probe:
 		return nil, notServing
 	case int(m.payload) != a.cfg.NIC.Payload:
 		return nil, otherPayload
 	case len(a.sessions) >= a.cfg.Sessions && !a.forget():
 		return nil, noRoom
-	case m.service == Memory && m.size > uint64(len(a.serving.Data)):
+	case l != nil && l.waiting >= l.Backlog:
+		return nil, noRoom
+	case m.service == Memory && m.size > uint64(len(serving.Data)):
 		return nil, smallRegion
 	case m.telemetry > uint8(inband.INTMD) || m.recovery > uint8(transport.TCP):
 		return nil, unknownFormat
@@ -128,7 +146,7 @@ func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session,
 	if err != nil || !ok {
 		return nil, noRoom
 	}
-	algorithm, err := cc.Factory(m.cc, nil)
+	algorithm, err := a.cfg.Algorithm(m.cc)
 	if err != nil {
 		return nil, unknownFormat
 	}
@@ -138,7 +156,10 @@ func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session,
 	cfg.Transport.Mode, cfg.Transport.Cap = transport.Mode(m.recovery), m.cap
 	if m.service == Memory {
 		cfg.Verbs = &hostnic.VerbsConfig{Retries: memoryRetries}
-		s.region = a.serving
+		if l != nil {
+			cfg.Verbs = l.verbs()
+		}
+		s.region = serving
 	} else {
 		cfg.Place = a.placer(s)
 	}
@@ -149,10 +170,14 @@ func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session,
 		_ = a.nic.CloseQP(now, s.QPN)
 		return nil, noRoom
 	}
-	a.slots[s.QPN&(maxQPs-1)] = slot{qpn: s.QPN, s: s}
+	if l != nil {
+		a.opened(s, m)
+	} else {
+		a.slots[s.QPN&(maxQPs-1)] = slot{qpn: s.QPN, s: s}
+	}
 	s.answer = message{kind: accept, service: m.service, id: m.id, qpn: s.QPN, psn: m.psn, payload: m.payload, class: m.class}
 	if m.service == Memory {
-		s.answer.rkey, s.answer.size = a.serving.rkey, uint64(len(a.serving.Data))
+		s.answer.rkey, s.answer.size = serving.rkey, uint64(len(serving.Data))
 	}
 	a.sessions = append(a.sessions, s)
 	a.wakeBy(s.due)
@@ -232,8 +257,12 @@ func (a *Agent) checkRegion(now frame.Time, s *session) {
 // endSession closes a session and tells the other end what was received.
 func (a *Agent) endSession(now frame.Time, s *session) {
 	if !s.Closed {
-		a.release(now, s.QPN)
 		s.Closed = true
+		if s.conn != nil {
+			a.endConn(now, s.conn, nil)
+		} else {
+			a.release(now, s.QPN)
+		}
 	}
 	s.answer = message{kind: closed, id: s.ID, bytes: s.Bytes, messages: s.Messages, corrupt: s.Corrupt}
 	s.due = now + sessionAfter

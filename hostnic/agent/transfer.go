@@ -102,6 +102,8 @@ const (
 // parameters cannot be meant.
 func (a *Agent) Start(now frame.Time, t *Transfer) error {
 	switch {
+	case a.closing:
+		return errClosing
 	case t.Count <= 0 || t.Depth <= 0:
 		return fmt.Errorf("%d messages, %d at once: both must be positive", t.Count, t.Depth)
 	case uint64(len(t.Data)) != t.Size:
@@ -180,9 +182,8 @@ func (a *Agent) connect(now frame.Time, t *Transfer) {
 }
 
 func (t *Transfer) watched(a *Agent) func(*cc.Env) cc.Algorithm {
-	perByte := 8e9 / float64(a.cfg.NIC.Rate)
 	return func(env *cc.Env) cc.Algorithm {
-		return &watched{Algorithm: t.New(env), watch: &t.Watch, limit: t.Limit, perByte: perByte}
+		return &watched{Algorithm: t.New(env), watch: &t.Watch, limit: t.Limit, link: &a.cfg.NIC}
 	}
 }
 

@@ -3,6 +3,7 @@ package agent
 import (
 	"github.com/gswitch/gswitch/cc"
 	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/hostnic"
 	inband "github.com/gswitch/gswitch/int"
 	"github.com/gswitch/gswitch/scheduler"
 )
@@ -28,15 +29,15 @@ type QueueWatch struct {
 // bounded.
 type watched struct {
 	cc.Algorithm
-	watch   *Watch
-	limit   float64 // bit/s, 0 none
-	perByte float64 // ns on the first link
+	watch *Watch
+	limit float64         // bit/s, 0 none
+	link  *hostnic.Config // of the first link
 }
 
 func (w *watched) OnAck(f *cc.Feedback) {
 	o := w.watch
 	if f.RTT > 0 {
-		rtt := max(0, f.RTT-frame.Time(float64(f.Bytes)*w.perByte))
+		rtt := max(0, f.RTT-frame.Time(float64(f.Bytes)*8e9/float64(w.link.Rate)))
 		o.RTT.Observe(rtt)
 		if o.LastRTT = rtt; o.MinRTT == 0 || rtt < o.MinRTT {
 			o.MinRTT = rtt

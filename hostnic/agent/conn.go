@@ -1,0 +1,286 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/gswitch/gswitch/cc"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/hostnic"
+	inband "github.com/gswitch/gswitch/int"
+	"github.com/gswitch/gswitch/transport"
+)
+
+// Conn is one end of a connection that a program uses: a queue pair for RDMA
+// operations that the connection managers of both ends opened. On the wire it
+// is of the service Memory, so that its other end may be a program too, or
+// whatever else serves memory.
+type Conn struct {
+	// What Dial is told; of a connection that the other end opened, what that
+	// asked for.
+	To       netip.Addr
+	Class    uint8
+	CC       string
+	New      func(*cc.Env) cc.Algorithm
+	INT      inband.Mode
+	Recovery transport.Mode
+	Cap      uint32
+	Verbs    hostnic.VerbsConfig // Retries 0: as transfers have
+	Tag      uint64              // the caller's
+
+	// What became of it, from the first time that News returned it.
+	State  State // Connecting, Running or Ended
+	Err    error // of Ended: why; nil: one of both ends hung up
+	Local  uint32
+	Remote uint32
+	RKey   uint32 // of the region that the passive end offers
+	Size   uint64 // its bytes, 0 none
+
+	id      uint64
+	psn     uint32
+	due     frame.Time
+	tries   int
+	told    bool
+	parting bool     // hung up: the other end is to say that it knows
+	session *session // of the passive end
+	done    []hostnic.Completion
+}
+
+const (
+	// The active end asks so often whether the other one is still there, by
+	// its Request again.
+	keepAlive = 5 * frame.Second
+	// Questions without an answer after which it is taken for dead.
+	keepAlives = 4
+)
+
+// Listener takes connections for a program.
+type Listener struct {
+	// Region is offered to whoever connects, under RKey: memory that is
+	// registered. It may be nil.
+	Region  []byte
+	RKey    uint32
+	Backlog int                 // most that are open and not taken
+	Verbs   hostnic.VerbsConfig // of their queue pairs
+
+	region  Region
+	waiting int
+}
+
+var errHungUp = errors.New("the other end knows nothing of the connection any more: it was started again, or took this host for dead")
+
+// Listen gives connections that others open for memory to a program, ahead of
+// Serve; nil: no longer. Those that are open stay.
+func (a *Agent) Listen(l *Listener) {
+	if l != nil {
+		l.region = Region{Data: l.Region, rkey: l.RKey, registered: true}
+	}
+	a.listener = l
+}
+
+// Take notes that a program took a connection that a listener got: its backlog
+// has room again.
+func (a *Agent) Take(l *Listener) { l.waiting-- }
+
+// Dial opens a connection. News tells when it is open or has failed.
+func (a *Agent) Dial(now frame.Time, c *Conn) error {
+	switch {
+	case a.closing:
+		return errClosing
+	case len(c.CC) > ccLen:
+		return fmt.Errorf("congestion control %q: the name is longer than %d letters", c.CC, ccLen)
+	}
+	if _, err := a.nic.NextHop(c.To); err != nil {
+		return err
+	}
+	c.id, c.due, c.State = a.rand.Uint64(), now, Connecting
+	a.conns = append(a.conns, c)
+	a.wakeBy(now)
+	return nil
+}
+
+// Hangup ends a connection. What is under way is flushed; when it returns no
+// operation of the queue pair touches memory any more.
+func (a *Agent) Hangup(now frame.Time, c *Conn) {
+	switch {
+	case c.State == Ended:
+	case c.session != nil:
+		a.endSession(now, c.session)
+	default:
+		c.parting = c.Remote != 0
+		a.endConn(now, c, nil)
+	}
+}
+
+// Parting returns how many connections were hung up here whose other end has
+// not yet said that it knows.
+func (a *Agent) Parting() (n int) {
+	for _, c := range a.conns {
+		if c.parting {
+			n++
+		}
+	}
+	return n
+}
+
+// News returns a connection of which there is something new: another State, or
+// completions; nil if there is none.
+func (a *Agent) News() *Conn {
+	if a.newsHead == len(a.news) {
+		a.news, a.newsHead = a.news[:0], 0
+		return nil
+	}
+	c := a.news[a.newsHead]
+	a.news[a.newsHead] = nil
+	a.newsHead++
+	c.told = false
+	return c
+}
+
+// Completions returns what is complete since the last call. It is good until
+// the next call of a method of the agent.
+func (c *Conn) Completions() []hostnic.Completion {
+	done := c.done
+	c.done = c.done[:0]
+	return done
+}
+
+// tell puts c on the list of News.
+func (a *Agent) tell(c *Conn) {
+	if !c.told {
+		c.told = true
+		a.news = append(a.news, c)
+	}
+}
+
+// stepConn does what is due of a connection that was opened here.
+func (a *Agent) stepConn(now frame.Time, c *Conn) {
+	switch {
+	case c.parting:
+		if c.tries++; c.tries > maxTries {
+			c.parting = false
+			return
+		}
+		a.reply(now, c.To, &message{kind: closing, id: c.id})
+		c.due = now + retry
+	case c.State == Connecting:
+		a.ask(now, c)
+	case c.State == Running:
+		if c.tries++; c.tries > keepAlives {
+			a.endConn(now, c, fmt.Errorf("%v has not answered for %v: is it still there?", c.To, (keepAlives*keepAlive).Duration()))
+			return
+		}
+		a.request(now, c)
+		c.due = now + keepAlive
+	}
+}
+
+// ask resolves the address, opens the queue pair and asks for the other one.
+func (a *Agent) ask(now frame.Time, c *Conn) {
+	if c.Local == 0 {
+		mac, ok, err := a.nic.Resolve(now, c.To)
+		if err == nil && !ok {
+			c.due = now + resolving
+			return
+		}
+		if err == nil {
+			cfg := hostnic.QPConfig{RemoteAddr: c.To, RemoteMAC: mac, Class: c.Class, Transport: a.cfg.Transport,
+				CC: c.New, INT: c.INT, INTProfile: a.cfg.INT, InitialPSN: uint32(a.rand.Uint64()) & 0xffffff, Verbs: c.verbs()}
+			cfg.Transport.Mode, cfg.Transport.Cap = c.Recovery, c.Cap
+			c.Local, err = a.nic.OpenQP(now, &cfg)
+			c.psn = cfg.InitialPSN
+		}
+		if err != nil {
+			a.endConn(now, c, err)
+			return
+		}
+		a.slots[c.Local&(maxQPs-1)] = slot{qpn: c.Local, c: c}
+	}
+	if c.tries++; c.tries > maxTries {
+		a.endConn(now, c, fmt.Errorf("%v does not answer on UDP port %d: does a program listen there, or ghost serve?", c.To, Port))
+		return
+	}
+	a.request(now, c)
+	c.due = now + retry
+}
+
+func (c *Conn) verbs() *hostnic.VerbsConfig     { return patient(c.Verbs) }
+func (l *Listener) verbs() *hostnic.VerbsConfig { return patient(l.Verbs) }
+
+func patient(v hostnic.VerbsConfig) *hostnic.VerbsConfig {
+	if v.Retries == 0 {
+		v.Retries = memoryRetries
+	}
+	return &v
+}
+
+func (a *Agent) request(now frame.Time, c *Conn) {
+	a.reply(now, c.To, &message{kind: request, service: Memory, recovery: uint8(c.Recovery), telemetry: uint8(c.INT), class: c.Class,
+		id: c.id, qpn: c.Local, psn: c.psn, payload: uint32(a.cfg.NIC.Payload), cap: c.Cap, cc: c.CC})
+}
+
+// heard takes in what the passive end says.
+func (a *Agent) heard(now frame.Time, c *Conn, m *message) {
+	switch {
+	case c.parting:
+		if m.kind == closed {
+			c.parting, c.due = false, now
+			a.wakeBy(now)
+		}
+	case c.State == Connecting && m.kind == reject:
+		a.endConn(now, c, fmt.Errorf("%v refuses: %v", c.To, m.reason))
+	case c.State == Connecting && m.kind == accept && c.Local != 0:
+		if err := a.nic.ConnectQP(now, c.Local, m.qpn); err != nil {
+			a.endConn(now, c, err)
+			return
+		}
+		c.State, c.Remote, c.RKey, c.Size, c.tries, c.due = Running, m.qpn, m.rkey, m.size, 0, now+keepAlive
+		a.wakeBy(c.due)
+		a.tell(c)
+	case c.State == Running && m.kind == accept && m.qpn == c.Remote:
+		c.tries = 0
+	case c.State == Running && m.kind == closed:
+		a.endConn(now, c, nil)
+	case c.State == Running:
+		c.parting = m.kind == accept // of the session that it opened by mistake
+		a.endConn(now, c, errHungUp)
+	}
+}
+
+// endConn closes the queue pair of a connection.
+func (a *Agent) endConn(now frame.Time, c *Conn, why error) {
+	c.State, c.Err, c.tries, c.due = Ended, why, 0, now
+	if c.Local != 0 {
+		// It is open: nobody else closes it.
+		_ = a.nic.CloseQP(now, c.Local)
+		a.completions(now) // of what was flushed, while it is known whose it is
+		a.slots[c.Local&(maxQPs-1)] = slot{}
+	}
+	a.tell(c)
+	a.wakeBy(now)
+}
+
+// opened makes the program's end of a session that another host opened.
+func (a *Agent) opened(s *session, m *message) {
+	l := a.listener
+	s.conn = &Conn{To: s.Peer, Class: m.class, CC: m.cc, INT: inband.Mode(m.telemetry), Recovery: transport.Mode(m.recovery), Cap: m.cap,
+		State: Running, Local: s.QPN, Remote: s.Remote, session: s}
+	l.waiting++
+	a.slots[s.QPN&(maxQPs-1)] = slot{qpn: s.QPN, c: s.conn}
+	a.tell(s.conn)
+}
+
+// advanceConns does what is due of the connections that were opened here.
+func (a *Agent) advanceConns(now frame.Time) {
+	for i := 0; i < len(a.conns); i++ {
+		if c := a.conns[i]; c.due <= now {
+			a.stepConn(now, c)
+		}
+	}
+	a.conns = slices.DeleteFunc(a.conns, func(c *Conn) bool { return c.State == Ended && !c.parting })
+	for _, c := range a.conns {
+		a.due = min(a.due, c.due)
+	}
+}

@@ -1,0 +1,68 @@
+package hostnic
+
+import (
+	"fmt"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pfc"
+)
+
+// Reconfigure changes what may change while queue pairs are open: the link's
+// rate, overhead and burst, the classes under flow control, notification
+// packets, and of the stack gateway and class, all at once; T, which queue
+// pairs learn when they are opened. What else cfg says differently is refused,
+// but for Name, Seed and what has no meaning on a real link. On an error nothing
+// has changed.
+func (n *NIC) Reconfigure(now frame.Time, cfg *Config) error {
+	next := *cfg
+	next.defaults()
+	if err := next.Validate(); err != nil {
+		return err
+	}
+	old := &n.cfg
+	switch {
+	case next.MAC != old.MAC || next.Addr != old.Addr || (next.Stack == nil) != (old.Stack == nil):
+		return fmt.Errorf("nic %s: its addresses stand in the frames of open queue pairs: they cannot change", old.Name)
+	case next.Stack != nil && (next.Stack.Bits != old.Stack.Bits || next.Stack.Port != old.Stack.Port):
+		return fmt.Errorf("nic %s: the link's prefix and the port of datagrams cannot change", old.Name)
+	case next.Payload != old.Payload || next.Virtual != old.Virtual || next.DSCP != old.DSCP || next.Weights != old.Weights:
+		return fmt.Errorf("nic %s: payload, DSCP and weights cannot change while queue pairs may be open", old.Name)
+	}
+	if next.Rate != old.Rate {
+		n.clock.SetRate(next.Rate)
+	}
+	old.Rate, old.Overhead, old.Burst, old.BaseRTT, old.CNP = next.Rate, next.Overhead, next.Burst, next.BaseRTT, next.CNP
+	old.PFC, old.PFCClasses, old.Pause = next.PFC, next.PFCClasses, next.Pause
+	n.flow.Configure(now, old.flow())
+	n.obey(now)
+	n.ask(now)
+	if s := n.stack; s != nil {
+		s.cfg.Gateway, s.cfg.Class = next.Stack.Gateway, next.Stack.Class
+		stack := s.cfg
+		old.Stack = &stack
+	}
+	n.touch(now)
+	return nil
+}
+
+// flow returns what the flow control of the port is made from.
+func (c *Config) flow() pfc.Config {
+	flow := pfc.Config{Rate: c.Rate, Source: c.MAC}
+	switch {
+	case c.PFC:
+		flow.Mode, flow.Enable = pfc.PFC, c.PFCClasses
+	case c.Pause:
+		flow.Mode = pfc.Pause
+	}
+	return flow
+}
+
+// defaults fills in what was left out.
+func (c *Config) defaults() {
+	if c.Payload == 0 {
+		c.Payload = defaultPayload
+	}
+	if c.CNP.Interval == 0 {
+		c.CNP.Interval = defaultCNP
+	}
+}
