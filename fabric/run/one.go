@@ -18,7 +18,7 @@ import (
 const slices = 500
 
 // one executes a run.
-func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, p *progress) (*results.Run, error) {
+func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, p *progress, o *Options) (*results.Run, error) {
 	began := time.Now()
 	n, err := network(r)
 	if err != nil {
@@ -33,6 +33,7 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, p *progress
 	if err := inject(n, r); err != nil {
 		return nil, err
 	}
+	defer o.watch(n, s, r)()
 	end := frame.Time(r.Doc.Duration)
 	for k := frame.Time(1); k <= slices; k++ {
 		if err := ctx.Err(); err != nil {

@@ -31,8 +31,10 @@ type Options struct {
 	On   string
 	Live Live
 
-	// Watch, if not nil, is told of each run when it starts.
+	// Watch, if not nil, is told of each run when it starts. With Pace, virtual
+	// time then goes by no faster than so many seconds in a real one.
 	Watch func(view.Source)
+	Pace  float64
 }
 
 // Live says how runs on real frames are made.
@@ -109,7 +111,7 @@ func (st *store) execute(ctx context.Context, todo []int, bars []*progress, jobs
 				}
 				run := &st.s.Runs[todo[k]]
 				bars[k].state.Store(running)
-				out, err := one(ctx, st.s, run, bars[k])
+				out, err := one(ctx, st.s, run, bars[k], st.o)
 				bars[k].state.Store(finished)
 				mu.Lock()
 				if err == nil {

@@ -1,0 +1,35 @@
+package run
+
+import (
+	"strings"
+
+	"github.com/gswitch/gswitch/fabric/scenario"
+	"github.com/gswitch/gswitch/fabric/view"
+	"github.com/gswitch/gswitch/fabric/vnet"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// watch lets others look at a run, if somebody wants to. What it returns is to
+// be called when the run has come to a halt.
+func (o *Options) watch(n *vnet.Network, s *scenario.Scenario, r *scenario.Run) (end func()) {
+	if o.Watch == nil {
+		return func() {}
+	}
+	c := view.NetworkOptions{Title: s.Doc.Title, Run: label(r), Groups: r.Doc.Groups(), Control: control, End: frame.Time(r.Doc.Duration), Pace: o.Pace}
+	if !n.Engine.Virtual() {
+		c.On, c.Scale, c.Bound = "netns", float64(max(1, o.Live.Dilation)), o.Live.Bound
+		if c.Bound == 0 {
+			c.Bound = n.Derived.BaseRTT / 4
+		}
+	}
+	src := view.Network(n, c)
+	o.Watch(src)
+	return src.Close
+}
+
+// control is congestion control as people know it: what function algorithm
+// calls it, without its parameters.
+func control(name string) string {
+	name, _, _ = strings.Cut(name, "map[")
+	return name
+}

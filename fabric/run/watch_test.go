@@ -1,0 +1,67 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+
+	"github.com/gswitch/gswitch/fabric/view"
+)
+
+// Who looks at a run does not change it, and sees it to its end.
+func TestWatchingChangesNothing(t *testing.T) {
+	var mu sync.Mutex
+	var group sync.WaitGroup
+	last := map[string]*view.Sample{}
+	samples := 0
+	f := execute(t, every, Options{Jobs: 2, Watch: func(src view.Source) {
+		group.Go(func() {
+			for {
+				s, err := src.Sample(context.Background())
+				mu.Lock()
+				samples++
+				if s != nil {
+					last[s.Run] = s
+				}
+				mu.Unlock()
+				if errors.Is(err, io.EOF) {
+					return
+				}
+			}
+		})
+	}})
+	group.Wait()
+	if samples < 3*len(f.Runs) {
+		t.Errorf("%d samples of %d runs", samples, len(f.Runs))
+	}
+	for i := range f.Runs {
+		r := &f.Runs[i]
+		name := fmt.Sprintf("%s %d", r.Name, r.Seed)
+		if r.Digest != histories[name] {
+			t.Errorf("while it is watched, the digest of %q is %q, it was %q", name, r.Digest, histories[name])
+		}
+		s := last[fmt.Sprintf("%s (seed %d)", r.Name, r.Seed)]
+		if s == nil || !s.Done {
+			t.Errorf("the end of %q was not seen", name)
+			continue
+		}
+		if got, want := s.Drops, uint64(r.Values["drops_total"]); got != want {
+			t.Errorf("%s: at its end %d drops are seen, it had %d", name, got, want)
+		}
+		var pauses uint64
+		for _, p := range s.Ports {
+			if p.Class != nil {
+				pauses += p.Pauses
+			}
+		}
+		if want := uint64(r.Values["pauses_total"]); pauses != want {
+			t.Errorf("%s: at its end %d pauses are seen, it had %d", name, pauses, want)
+		}
+		if s.Time < r.VirtualTime {
+			t.Errorf("%s: the last sample is of %v s, the run ended at %v s", name, s.Time, r.VirtualTime)
+		}
+	}
+}
