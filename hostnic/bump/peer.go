@@ -173,6 +173,9 @@ func (b *Bump) advancePeers(now frame.Time) {
 			case p.state == asked:
 				b.deny(now, i)
 				continue
+			case p.state == absent: // it asked, and then said no more
+				p.number, p.due = 0, now+askLater
+				continue
 			default: // known: it was asked because of a contradiction
 				p.number, p.due = 0, frame.Never
 				continue
