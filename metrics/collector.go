@@ -243,9 +243,9 @@ func (e emitter) port(s *Switch, p *Port) {
 	}
 	// A reason appears with its first frame: there are about seventy. Those to
 	// be alerted on are there from the start, since a rate needs a zero first.
+	lossless := fc.Mode != pfc.Off && fc.Classes != 0
 	for reason := range c.Drops {
-		alert := fc.Mode != pfc.Off && fc.Classes != 0 && (frame.Reason(reason) == frame.HeadroomFull || frame.Reason(reason) == frame.PFCWatchdog)
-		if n := c.Drops[reason]; n > 0 || alert {
+		if n := c.Drops[reason]; n > 0 || alerted(frame.Reason(reason), lossless) {
 			e.count(drops, n, sw, name, frame.Reason(reason).String())
 		}
 		if n := c.ParseErrors[reason]; n > 0 {
@@ -260,6 +260,17 @@ func (e emitter) port(s *Switch, p *Port) {
 	}
 	e.count(pfcIgnored, p.PFC.RxIgnored, sw, name)
 	e.links(sw, p)
+}
+
+// alerted reports whether deploy/prometheus alerts on drops for a reason.
+func alerted(r frame.Reason, lossless bool) bool {
+	switch r {
+	case frame.ArenaExhausted, frame.WorkerRing:
+		return true
+	case frame.HeadroomFull, frame.PFCWatchdog:
+		return lossless
+	}
+	return false
 }
 
 func digit(i int) string { return "0123456789"[i : i+1] }

@@ -100,11 +100,15 @@ gswitch_acl_rule_packets_total{acl="a",rule="all",switch="s1"} 2
 gswitch_config_generation 1
 # HELP gswitch_drops_total Frames dropped, by the port they arrived at (empty: made by the switch itself) and reason.
 # TYPE gswitch_drops_total counter
+gswitch_drops_total{port="p1",reason="arena-exhausted",switch="s1"} 0
 gswitch_drops_total{port="p1",reason="headroom-full",switch="s1"} 0
 gswitch_drops_total{port="p1",reason="pfc-watchdog",switch="s1"} 0
 gswitch_drops_total{port="p1",reason="reserved-multicast",switch="s1"} 1
+gswitch_drops_total{port="p1",reason="worker-ring",switch="s1"} 0
+gswitch_drops_total{port="p2",reason="arena-exhausted",switch="s1"} 0
 gswitch_drops_total{port="p2",reason="headroom-full",switch="s1"} 0
 gswitch_drops_total{port="p2",reason="pfc-watchdog",switch="s1"} 0
+gswitch_drops_total{port="p2",reason="worker-ring",switch="s1"} 0
 # HELP gswitch_fdb_learned_total Addresses learned.
 # TYPE gswitch_fdb_learned_total counter
 gswitch_fdb_learned_total{switch="s1"} 1
