@@ -92,6 +92,9 @@ type PortConfig struct {
 	LosslessAlpha float64
 	Headroom      uint32
 
+	// RoCC makes egress queues of the port congestion points.
+	RoCC RoCCConfig
+
 	Trust        Trust
 	DefaultClass uint8
 

@@ -15,6 +15,9 @@ func (n *Node) finish(ps *portState, v []frame.Ref) {
 			n.buffer.Release(m)
 			n.held--
 		}
+		if m.Flow != 0 {
+			n.quit(m)
+		}
 		if m.Flags&frame.MarkCE != 0 {
 			wire.MarkCE(n.arena, r)
 		}

@@ -74,6 +74,9 @@ func (n *Node) enqueue(r frame.Ref, m *frame.Meta) {
 		return
 	}
 	n.held++
+	if ps.points != nil && ps.points[m.Queue] != nil {
+		n.join(ps.points[m.Queue], r, m)
+	}
 	if ps.sched.Waiting()>>m.Queue&1 == 0 { // else its head says when it sends
 		n.touched.add(m.OutPort)
 	}

@@ -74,6 +74,8 @@ type Node struct {
 	icmpLimit       pipeline.Meter
 	rng             frame.Rand
 	controlDue      frame.Time // next timer of flow control
+	points          []*point   // congestion points of own ports
+	pointsDue       frame.Time // next update of one
 	sweepAt         frame.Time // when thresholds that follow the buffer's use are judged again
 	ageAt           frame.Time // next step of ageing
 	losslessClasses uint8
@@ -104,7 +106,8 @@ type portState struct {
 	// Of the worker that owns the port only.
 	sched     *scheduler.Port
 	pfc       *pfc.Port
-	dropping  uint8 // queues that the storm watchdog drains
+	points    *[8]*point // congestion points by queue; nil where there never was one
+	dropping  uint8      // queues that the storm watchdog drains
 	collected uint8 // classes last collected from other workers
 }
 
@@ -212,6 +215,9 @@ func (n *Node) Advance(now frame.Time) {
 		n.local.advance(now)
 	}
 	n.advanceControl(now)
+	if now >= n.pointsDue {
+		n.updatePoints(now)
+	}
 	for w := range n.handoff {
 		n.flushHandoff(w)
 	}
@@ -237,7 +243,7 @@ func (n *Node) TimerWake(now frame.Time) frame.Time {
 			return now
 		}
 	}
-	t := min(n.controlDue, n.sweepAt)
+	t := min(n.controlDue, n.sweepAt, n.pointsDue)
 	if n.index == 0 {
 		t = min(t, n.ageAt)
 	}

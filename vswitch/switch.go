@@ -104,7 +104,7 @@ func (sw *Switch) newNode(i, workers int, pool *frame.Pool, prog *Program) (*Nod
 		}
 	}
 	n.rng = frame.NewRand(cfg.Seed ^ uint64(i)<<48)
-	n.sweepAt = frame.Never
+	n.sweepAt, n.pointsDue = frame.Never, frame.Never
 	n.parser = wire.NewParser(wire.NewHasher(cfg.Seed, cfg.SymmetricHash))
 	buf, err := buffer.New(bufferConfig(cfg, workers, pool))
 	if err != nil {
@@ -191,6 +191,7 @@ func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfi
 		n.touched.add(i)
 	}
 	n.adoptPFC(now, i, c)
+	n.adoptRoCC(now, i, &c.RoCC)
 }
 
 // dismiss gives up the queues of a port that is gone or has another owner.
@@ -200,6 +201,7 @@ func (n *Node) dismiss(now frame.Time, i uint16) {
 		return
 	}
 	n.flushPort(now, i)
+	n.dismissRoCC(i)
 	ps.sched, ps.pfc, ps.dropping, ps.collected = nil, nil, 0, 0
 }
 
@@ -257,9 +259,13 @@ func (n *Node) flushQueue(now frame.Time, port uint16, queue int, why frame.Reas
 
 func (n *Node) dropQueued(v []frame.Ref, why frame.Reason) {
 	for _, r := range v {
-		if m := n.arena.Meta(r); m.Cost != 0 {
+		m := n.arena.Meta(r)
+		if m.Cost != 0 {
 			n.buffer.Release(m)
 			n.held--
+		}
+		if m.Flow != 0 {
+			n.quit(m)
 		}
 		n.drop(r, why)
 	}

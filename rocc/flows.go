@@ -1,0 +1,122 @@
+package rocc
+
+// Flow is a flow that is to be told the fair rate.
+type Flow struct {
+	// Back is what a notice needs to find the sender: the packet from its
+	// network header on, as much as is kept of it, and by which port and VLAN
+	// and from which station it came.
+	Back [QuoteMax]byte
+	Len  uint8
+	IPv6 bool
+	Port uint16
+	VID  uint16
+	MAC  uint64
+
+	frames     uint32 // that wait
+	hash       uint32
+	key        Key
+	chain      uint32 // next with these bits of the hash, +1
+	prev, next uint32 // in the order in which they are told
+}
+
+// Key tells flows with equal hashes apart.
+type Key [2]uint64
+
+// QuoteMax is how much of a packet a notice quotes: an IPv6 header, ports and
+// a base transport header of InfiniBand.
+const QuoteMax = 40 + 8 + 12
+
+// Flows are those that have, or had since the last update, a packet in a
+// queue: exactly the flows that the fair rate is for. How many there are is
+// bounded by the queue; what does not fit is not told, and counted.
+type Flows struct {
+	flows  []Flow
+	heads  []uint32 // +1
+	free   []uint32
+	cursor uint32 // whose turn it is
+	n      int
+	// Full counts packets of flows for which there was no room.
+	Full uint64
+}
+
+// NewFlows returns a table for up to max flows.
+func NewFlows(max int) *Flows {
+	size := 16
+	for size < max {
+		size <<= 1
+	}
+	f := &Flows{flows: make([]Flow, max), heads: make([]uint32, size), free: make([]uint32, max)}
+	for i := range f.free {
+		f.free[i] = uint32(max - 1 - i)
+	}
+	return f
+}
+
+// Len returns how many flows there are.
+func (f *Flows) Len() int { return f.n }
+
+// Enter notes that a packet of a flow waits. It returns the flow's index, and
+// the flow itself where it was not known, to be filled in: nil, and an index
+// that Leave refuses, where there is no room.
+func (f *Flows) Enter(hash uint32, key Key) (i uint32, fresh *Flow, ok bool) {
+	head := &f.heads[hash&uint32(len(f.heads)-1)]
+	for at := *head; at != 0; at = f.flows[at-1].chain {
+		if e := &f.flows[at-1]; e.hash == hash && e.key == key {
+			e.frames++
+			return at - 1, nil, true
+		}
+	}
+	if len(f.free) == 0 {
+		f.Full++
+		return 0, nil, false
+	}
+	i = f.free[len(f.free)-1]
+	f.free = f.free[:len(f.free)-1]
+	e := &f.flows[i]
+	e.frames, e.hash, e.key, e.chain = 1, hash, key, *head
+	*head = i + 1
+	if f.n == 0 {
+		e.prev, e.next, f.cursor = i, i, i
+	} else { // last of the round
+		next := &f.flows[f.cursor]
+		e.prev, e.next = next.prev, f.cursor
+		f.flows[next.prev].next, next.prev = i, i
+	}
+	f.n++
+	return i, e, true
+}
+
+// Leave notes that a packet of flow i waits no longer. The flow stays until it
+// has been told once more, so that one with few packets learns, too, when the
+// rate rises.
+func (f *Flows) Leave(i uint32) {
+	if e := &f.flows[i]; e.frames > 0 {
+		e.frames--
+	}
+}
+
+// Next returns the flow whose turn it is to be told, nil if there is none. A
+// caller asks at most Len times in a round.
+func (f *Flows) Next() *Flow {
+	if f.n == 0 {
+		return nil
+	}
+	i := f.cursor
+	e := &f.flows[i]
+	f.cursor = e.next
+	if e.frames == 0 {
+		f.remove(i, e)
+	}
+	return e
+}
+
+func (f *Flows) remove(i uint32, e *Flow) {
+	at := &f.heads[e.hash&uint32(len(f.heads)-1)]
+	for *at != i+1 {
+		at = &f.flows[*at-1].chain
+	}
+	*at = e.chain
+	f.flows[e.prev].next, f.flows[e.next].prev = e.next, e.prev
+	f.free = append(f.free, i)
+	f.n--
+}

@@ -1,0 +1,163 @@
+package rocc
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Whatever comes and goes, the table holds exactly the flows that have a
+// packet in the queue and those that have not been told since their last one
+// left, and each is told once in a round.
+func TestFlowsAreThoseInTheQueue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const max = 8
+		f := NewFlows(max)
+		type state struct {
+			index  uint32
+			frames int
+		}
+		model := map[uint64]*state{}
+		var queue []uint64 // names of flows, head first
+		full := uint64(0)
+		for range rapid.IntRange(1, 200).Draw(t, "steps") {
+			switch rapid.IntRange(0, 5).Draw(t, "what") {
+			case 0, 1, 2:
+				name := rapid.Uint64Range(0, 11).Draw(t, "flow")
+				// Few hashes, so that they collide.
+				i, fresh, ok := f.Enter(uint32(name%3)*16, Key{name})
+				s := model[name]
+				switch {
+				case ok != (s != nil || len(model) < max):
+					t.Fatalf("%d flows, and one more is taken: %v", len(model), ok)
+				case !ok:
+					full++
+					continue
+				case (fresh != nil) != (s == nil):
+					t.Fatalf("flow %d is new: %v", name, fresh != nil)
+				case s == nil:
+					s = &state{index: i}
+					model[name] = s
+					fresh.MAC = name
+				case s.index != i:
+					t.Fatalf("flow %d moved from %d to %d", name, s.index, i)
+				}
+				s.frames++
+				queue = append(queue, name)
+			case 3, 4:
+				if len(queue) > 0 {
+					s := model[queue[0]]
+					f.Leave(s.index)
+					s.frames--
+					queue = queue[1:]
+				}
+			case 5: // an update
+				told := map[uint64]bool{}
+				for range f.Len() {
+					e := f.Next()
+					if told[e.MAC] || model[e.MAC] == nil {
+						t.Fatalf("flow %d is told twice, or unknown", e.MAC)
+					}
+					told[e.MAC] = true
+				}
+				if len(told) != len(model) {
+					t.Fatalf("%d of %d flows were told", len(told), len(model))
+				}
+				for name, s := range model {
+					if s.frames == 0 {
+						delete(model, name)
+					}
+				}
+			}
+			if f.Len() != len(model) || f.Full != full {
+				t.Fatalf("%d flows, want %d; %d refused, want %d", f.Len(), len(model), f.Full, full)
+			}
+		}
+	})
+}
+
+// Where only some are told in a period, all have their turn.
+func TestFlowsTakeTurns(t *testing.T) {
+	f := NewFlows(100)
+	for i := range uint64(10) {
+		_, e, _ := f.Enter(uint32(i), Key{i})
+		e.MAC = i
+	}
+	var told []uint64
+	for range 20 {
+		told = append(told, f.Next().MAC)
+	}
+	slices.Sort(told)
+	for i, m := range told {
+		if m != uint64(i/2) {
+			t.Fatalf("told are %v", told)
+		}
+	}
+}
+
+func TestFlowsAllocateNothing(t *testing.T) {
+	f := NewFlows(64)
+	if n := testing.AllocsPerRun(100, func() {
+		var index [64]uint32
+		for i := range uint32(64) {
+			index[i], _, _ = f.Enter(i*7, Key{uint64(i)})
+		}
+		for _, i := range index {
+			f.Leave(i)
+		}
+		for range f.Len() {
+			f.Next()
+		}
+	}); n != 0 || f.Len() != 0 {
+		t.Errorf("%v allocations, %d flows left", n, f.Len())
+	}
+}
+
+func TestNotice(t *testing.T) {
+	n := Notice{Class: 3, Port: 0x0102, Switch: 77, Fair: 272, Unit: 10_000_000, Queue: 163_154, Before: 150_000, Sequence: 9}
+	b := make([]byte, 200)
+	quote := []byte{0x45, 1, 2, 3}
+	k := n.Encode(b, Type4, quote)
+	want := []byte{253, 0, 0, 0, 0x10, 3, 1, 2, 0, 0, 0, 77, 0, 0, 1, 16, 0, 0x98, 0x96, 0x80, 0, 2, 0x7d, 0x52, 0, 2, 0x49, 0xf0, 0, 0, 0, 9, 0x45, 1, 2, 3}
+	if !bytes.Equal(b[:k], want) {
+		t.Errorf("on the wire\n%x, want\n%x", b[:k], want)
+	}
+	var got Notice
+	q, err := got.Decode(b[:k], Type4)
+	if err != nil || got != n || !bytes.Equal(q, quote) || got.Rate() != 2.72e9 || got.Point() != 77<<32|0x102<<8|3 {
+		t.Errorf("%+v, quoting %x: %v", got, q, err)
+	}
+	for name, change := range map[string]func(){"type": func() { b[0] = 200 }, "code": func() { b[1] = 1 }, "version": func() { b[4] = 0x20 }, "class": func() { b[5] = 8 }, "rate": func() { clear(b[12:16]) }, "unit": func() { clear(b[16:20]) }} {
+		n.Encode(b, Type4, quote)
+		if change(); func() error { _, err := got.Decode(b[:k], Type4); return err }() != ErrForeign {
+			t.Errorf("wrong %s is taken", name)
+		}
+	}
+	if n.Encode(b, Type4, quote); func() error { _, err := got.Decode(b[:NoticeLen-1], Type4); return err }() != ErrShort {
+		t.Error("a cut notice is taken")
+	}
+}
+
+func FuzzNotice(f *testing.F) {
+	b := make([]byte, 100)
+	n := Notice{Class: 3, Fair: 1, Unit: 1}
+	f.Add(b[:n.Encode(b, Type4, []byte{1, 2})])
+	f.Add([]byte{253, 0, 0, 0, 16, 0, 0})
+	f.Fuzz(func(t *testing.T, in []byte) {
+		var n Notice
+		quote, err := n.Decode(in, Type4)
+		if err != nil {
+			return
+		}
+		out := make([]byte, len(in))
+		if k := n.Encode(out, Type4, quote); k != len(in) {
+			t.Fatalf("%d bytes became %d", len(in), k)
+		}
+		copy(in[2:4], []byte{0, 0})
+		if !bytes.Equal(in, out) {
+			t.Errorf("%x became %x", in, out)
+		}
+	})
+}

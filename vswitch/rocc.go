@@ -1,0 +1,328 @@
+package vswitch
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/rocc"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// RoCCConfig makes egress queues of a port congestion points of RoCC: each
+// works out the rate that is fair for the flows in it and tells their senders.
+type RoCCConfig struct {
+	Queues uint8 // bitmap; 0 = off
+	Params rocc.Params
+	// Flows is how many flows of a queue can be told; 0 = 1024.
+	Flows int
+	// PerTick is how many are told in a period, in turn; 0 = all.
+	PerTick int
+}
+
+const defaultRoCCFlows = 1024
+
+func (c *RoCCConfig) validate() error {
+	switch {
+	case c.Queues == 0:
+		return nil
+	case c.Flows < 0 || c.Flows > 1<<20:
+		return fmt.Errorf("rocc: a table of %d flows is not between 1 and %d", c.Flows, 1<<20)
+	case c.PerTick < 0:
+		return fmt.Errorf("rocc: %d notices in a period", c.PerTick)
+	}
+	return c.Params.Validate()
+}
+
+// point is the congestion point of one egress queue, on the worker that owns
+// the port. It stays when it is turned off, until the port goes: frames that
+// it knows may still wait.
+type point struct {
+	on      bool
+	port    uint16
+	queue   uint8
+	perTick int
+	params  rocc.Params
+	control *rocc.Controller
+	flows   *rocc.Flows
+
+	due    frame.Time // of the next update, Never while nothing can change
+	before uint64     // length at the last one
+	atMax  int        // updates in a row that left the rate at its largest
+	count  RoCCCounts
+}
+
+// RoCCCounts are what a congestion point counted.
+type RoCCCounts struct {
+	Updates uint64    // periods in which the controller ran
+	Branch  [3]uint64 // of these, by what they did: see rocc.Branch
+	Notices uint64    // sent
+	Unsent  uint64    // that could not be made: no chunk was free
+	Full    uint64    // packets of flows for which the table had no room
+}
+
+// adoptRoCC brings the congestion points of an own port in line with the
+// configuration.
+func (n *Node) adoptRoCC(now frame.Time, i uint16, c *RoCCConfig) {
+	ps := &n.ports[i]
+	if ps.points == nil {
+		if c.Queues == 0 {
+			return
+		}
+		ps.points = new([8]*point)
+	}
+	for q := range ps.points {
+		on, p := c.Queues>>q&1 != 0, ps.points[q]
+		switch {
+		case !on && p == nil:
+			continue
+		case !on:
+			p.on, p.due = false, frame.Never
+			continue
+		case p == nil:
+			size := c.Flows
+			if size == 0 {
+				size = defaultRoCCFlows
+			}
+			p = &point{port: i, queue: uint8(q), flows: rocc.NewFlows(size), due: frame.Never}
+			ps.points[q] = p
+			n.points = append(n.points, p)
+		}
+		if !p.on || p.params != c.Params {
+			p.on, p.params, p.control = true, c.Params, rocc.NewController(&c.Params)
+			p.due, p.before, p.atMax = frame.Never, 0, 0
+			if frames, _ := ps.sched.QueueLen(q); frames > 0 {
+				n.arm(now, p)
+			}
+		}
+		p.perTick = c.PerTick
+	}
+}
+
+// dismissRoCC forgets the congestion points of a port whose queues are empty
+// and gone.
+func (n *Node) dismissRoCC(i uint16) {
+	ps := &n.ports[i]
+	if ps.points == nil {
+		return
+	}
+	kept := n.points[:0]
+	for _, p := range n.points {
+		if p.port != i {
+			kept = append(kept, p)
+		}
+	}
+	n.points, ps.points = kept, nil
+}
+
+// arm lets a congestion point run at its next period. The instants are whole
+// multiples of it, whenever it was idle.
+func (n *Node) arm(now frame.Time, p *point) {
+	p.due = now - now%p.params.Period + p.params.Period
+	n.pointsDue = min(n.pointsDue, p.due)
+}
+
+// join notes that a frame waits in the queue of a congestion point.
+func (n *Node) join(p *point, r frame.Ref, m *frame.Meta) {
+	if !p.on || m.Flags&(frame.HasIPv4|frame.HasIPv6) == 0 || m.Flags&(frame.IsMulticast|frame.IsBroadcast|frame.IsClone) != 0 || m.InPort == m.OutPort {
+		return
+	}
+	if p.due == frame.Never {
+		n.arm(n.now, p)
+	}
+	b := n.arena.Bytes(r)
+	i, flow, ok := p.flows.Enter(m.Hash, flowKey(b, m))
+	if !ok {
+		return
+	}
+	m.Flow = i + 1
+	if flow == nil {
+		return
+	}
+	flow.IPv6 = m.Flags&frame.HasIPv6 != 0
+	flow.Port, flow.VID, flow.MAC = m.InPort, m.VID, wire.Ethernet(b).SrcUint64()
+	if m.Flags&frame.Routed != 0 {
+		flow.MAC = 0 // ours by now: the way back is a route
+	}
+	quote := len(flow.Back)
+	if !flow.IPv6 {
+		quote -= wire.IPv6Len - wire.IPv4Len
+	}
+	l3 := int(m.L3)
+	flow.Len = uint8(copy(flow.Back[:quote], b[l3:]))
+}
+
+// flowKey tells flows apart: addresses, protocol and ports.
+func flowKey(b []byte, m *frame.Meta) rocc.Key {
+	ports := uint64(m.SrcPort)<<24 | uint64(m.DstPort)<<8 | uint64(m.ProtoIn)
+	if m.Flags&frame.HasIPv4 != 0 {
+		return rocc.Key{binary.BigEndian.Uint64(b[m.L3+12:]), ports}
+	}
+	var a addresses
+	a.read(b, m)
+	// Folded: two flows of one hash that fold alike are told as one.
+	return rocc.Key{a.src.hi ^ a.src.lo, ports<<16 ^ a.dst.hi ^ a.dst.lo}
+}
+
+// quit notes that a frame waits there no longer.
+func (n *Node) quit(m *frame.Meta) {
+	if points := n.ports[m.OutPort].points; points != nil && points[m.Queue] != nil {
+		points[m.Queue].flows.Leave(m.Flow - 1)
+	}
+	m.Flow = 0
+}
+
+// updatePoints runs the congestion points that are due.
+func (n *Node) updatePoints(now frame.Time) {
+	n.pointsDue = frame.Never
+	for _, p := range n.points {
+		if p.due <= now {
+			n.updatePoint(now, p)
+		}
+		n.pointsDue = min(n.pointsDue, p.due)
+	}
+	if n.routeN > 0 {
+		n.route(now)
+	}
+}
+
+// updatePoint is one period of a congestion point: the controller, then the
+// senders. A worker that comes late runs it once, not as often as it was due.
+func (n *Node) updatePoint(now frame.Time, p *point) {
+	_, queue := n.ports[p.port].sched.QueueLen(int(p.queue))
+	p.count.Branch[p.control.Update(queue)]++
+	p.count.Updates++
+	if p.atMax++; !p.control.AtMax() {
+		p.atMax = 0
+	}
+	k := p.flows.Len()
+	if p.perTick > 0 {
+		k = min(k, p.perTick)
+	}
+	// At the largest rate nobody needs to be told but those that were told
+	// less before: once.
+	tell := p.atMax <= 1
+	notice := rocc.Notice{Class: p.queue, Port: p.port, Switch: uint32(n.prog.Config.ID), Fair: p.control.Units(), Unit: uint32(min(p.params.RateUnit, 1<<32-1)),
+		Queue: uint32(min(queue, 1<<32-1)), Before: uint32(min(p.before, 1<<32-1)), Sequence: uint32(p.count.Updates)}
+	for range k {
+		flow := p.flows.Next()
+		if !tell {
+			continue
+		}
+		if n.notify(now, flow, &notice) {
+			p.count.Notices++
+		} else {
+			p.count.Unsent++
+		}
+	}
+	p.before = queue
+	if p.atMax > 1 && queue == 0 && p.flows.Len() == 0 {
+		p.due = frame.Never // nothing changes until a frame comes
+		return
+	}
+	n.arm(now, p)
+}
+
+// notices go in the highest class, which is never paused: behind the data that
+// they are about they would be late.
+const noticeDSCP = 56
+
+// dummySource is the source of ICMP messages of a switch without an address of
+// its own (RFC 7600).
+var dummySource = [4]byte{192, 0, 0, 8}
+
+// notify sends a notice to the sender of a flow, and reports false if it could
+// not be made.
+func (n *Node) notify(now frame.Time, flow *rocc.Flow, notice *rocc.Notice) bool {
+	n.count.Made++
+	r := n.pool.Alloc()
+	if r == frame.Nil {
+		n.countDrop(frame.NoPort, frame.ArenaExhausted)
+		return false
+	}
+	m := n.arena.Reset(r)
+	m.Arrival = now
+	ip := wire.IPv4Len
+	if flow.IPv6 {
+		ip = wire.IPv6Len
+	}
+	size := wire.EthernetLen + ip + rocc.NoticeLen + int(flow.Len)
+	m.Len, m.Wire = uint16(size), uint32(size)
+	b := n.arena.Bytes(r)
+	msg := b[wire.EthernetLen+ip:]
+	iface := n.prog.ifaceOf(&frame.Meta{InPort: flow.Port, VID: flow.VID})
+	if flow.IPv6 {
+		n.addressNotice6(b, flow, iface)
+		notice.Encode(msg, rocc.Type6, flow.Back[:flow.Len])
+		v6 := wire.IPv6(b[wire.EthernetLen:])
+		wire.UpdateICMPChecksum(wire.PseudoSum6(v6.Src(), v6.Dst(), wire.ProtoICMPv6, len(msg)), msg)
+	} else {
+		n.addressNotice4(b, flow, iface)
+		notice.Encode(msg, rocc.Type4, flow.Back[:flow.Len])
+		wire.UpdateICMPChecksum(0, msg)
+	}
+	n.scratchOne[0] = r
+	if flow.MAC == 0 { // by the route to the sender
+		putMACs(b, n.selfMAC, n.selfMAC)
+		n.parser.Parse(n.arena, n.scratchOne[:])
+		m.Class = n.prog.class.DSCP[noticeDSCP]
+		if n.routeN == len(n.routeVec) {
+			n.route(now)
+		}
+		n.toRoute(r)
+		return true
+	}
+	putMACs(b, flow.MAC, n.selfMAC)
+	n.parser.Parse(n.arena, n.scratchOne[:])
+	m.Class, m.VID, m.OutPort = n.prog.class.DSCP[noticeDSCP], flow.VID, flow.Port
+	n.emit(r)
+	return true
+}
+
+func (n *Node) addressNotice4(b []byte, flow *rocc.Flow, iface uint16) {
+	eth := wire.EthernetFields{EtherType: wire.EtherTypeIPv4}
+	eth.Encode(b)
+	src, ok := n.prog.errorSource4(iface)
+	if !ok {
+		src = dummySource
+	}
+	ip := wire.IPv4Fields{TOS: noticeDSCP << 2, TotalLen: uint16(len(b) - wire.EthernetLen), TTL: 64, Proto: wire.ProtoICMP, Src: src, Dst: wire.IPv4(flow.Back[:]).Src()}
+	ip.Encode(b[wire.EthernetLen:])
+	wire.IPv4(b[wire.EthernetLen:]).UpdateChecksum()
+}
+
+func (n *Node) addressNotice6(b []byte, flow *rocc.Flow, iface uint16) {
+	eth := wire.EthernetFields{EtherType: wire.EtherTypeIPv6}
+	eth.Encode(b)
+	to := wire.IPv6(flow.Back[:]).Src()
+	src := linkLocal(n.selfMAC).As16()
+	if iface != noIface {
+		src = n.prog.errorSource6(iface, addrKey{binary.BigEndian.Uint64(to[:]), binary.BigEndian.Uint64(to[8:])})
+	}
+	ip := wire.IPv6Fields{TrafficClass: noticeDSCP << 2, PayloadLen: uint16(len(b) - wire.EthernetLen - wire.IPv6Len), NextHeader: wire.ProtoICMPv6, HopLimit: 64, Src: src, Dst: to}
+	ip.Encode(b[wire.EthernetLen:])
+}
+
+// RoCCView is a congestion point as it is now.
+type RoCCView struct {
+	Port, Queue int
+	Fair        uint64 // bit/s
+	QueueBytes  uint64
+	Flows       int
+	RoCCCounts
+}
+
+// RoCC appends what the congestion points of this worker are at. Like every
+// reader of a node's state it is called between two steps of it.
+func (n *Node) RoCC(v []RoCCView) []RoCCView {
+	for _, p := range n.points {
+		if !p.on {
+			continue
+		}
+		_, queue := n.ports[p.port].sched.QueueLen(int(p.queue))
+		c := p.count
+		c.Full = p.flows.Full
+		v = append(v, RoCCView{Port: int(p.port), Queue: int(p.queue), Fair: p.control.Rate(), QueueBytes: queue, Flows: p.flows.Len(), RoCCCounts: c})
+	}
+	return v
+}

@@ -1,0 +1,249 @@
+package vswitch
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/rocc"
+	"github.com/gswitch/gswitch/wire"
+	wt "github.com/gswitch/gswitch/wire/wiretest"
+)
+
+const rate40G = 40_000_000_000
+
+// roccConfig is a bridge of three 40 Gb/s ports whose port 1 is a congestion
+// point in queue 0.
+func roccConfig() *Config {
+	cfg := rated(baseConfig(3), rate40G)
+	cfg.ID = 9
+	cfg.FDB.Static = []StaticMAC{{VLAN: 1, MAC: hostMAC(2), Port: 1}, {VLAN: 1, MAC: hostMAC(1), Port: 0}, {VLAN: 1, MAC: hostMAC(3), Port: 2}}
+	cfg.Ports[1].RoCC = RoCCConfig{Queues: 1, Params: rocc.For(rate40G)}
+	return cfg
+}
+
+// roce is a data frame of n bytes from host src to host 2.
+func roce(src int, qp uint32, n int) []byte {
+	return wt.Frame(wt.Eth(hostMAC(2), hostMAC(src)), wt.IPv4(netip.AddrFrom4([4]byte{10, 0, 0, byte(src)}).String(), "10.0.0.2"), wt.UDP(49152+uint16(qp), 4791), wt.BTH(wire.RCSendMiddle, qp, 5), wt.Zeros(n))
+}
+
+// notices takes the notices that leave by a port.
+func (r *rig) notices(port uint16) (list []rocc.Notice, quotes [][]byte) {
+	r.t.Helper()
+	for range 8 { // a microsecond each: they leave one behind the other
+		r.now += frame.Microsecond
+		v := r.out(port)
+		for _, b := range v {
+			wt.Check(r.t, b, wt.Checksums())
+			m, why := wt.Parse(b)
+			if why != frame.Keep {
+				r.t.Fatal(why)
+			}
+			msg, typ := b[m.L4:], uint8(rocc.Type4)
+			if m.Flags&frame.HasIPv6 != 0 {
+				typ = rocc.Type6
+			}
+			var n rocc.Notice
+			q, err := n.Decode(msg, typ)
+			if err != nil || m.DSCP != noticeDSCP {
+				r.t.Fatalf("%v, DSCP %d: %x", err, m.DSCP, b)
+			}
+			list, quotes = append(list, n), append(quotes, append([]byte(nil), q...))
+		}
+	}
+	return list, quotes
+}
+
+// The senders of exactly the flows that wait are told the rate of the queue,
+// on the way that their frames came, and by what they sent.
+func TestCongestionPointTellsSenders(t *testing.T) {
+	r := newRig(t, roccConfig())
+	T := rocc.For(rate40G).Period
+	r.now = 100 * T
+	for range 60 { // 60 x 2 x 1.4 kB
+		r.in(0, roce(1, 1, 1400), roce(1, 2, 1400))
+		r.in(2, roce(3, 1, 1400))
+	}
+	// A reply through another port, and one without congestion point.
+	_, queued := r.sw.Nodes[0].ports[1].sched.QueueLen(0)
+	want := rocc.NewController(&r.sw.Nodes[0].ports[1].points[0].params)
+	want.Update(queued)
+	r.now += T - 1
+	r.settle()
+	if list, _ := r.notices(0); len(list) != 0 {
+		t.Fatalf("%d notices before the period is over", len(list))
+	}
+	r.now++
+	r.settle()
+	for port, flows := range map[uint16]int{0: 2, 2: 1} {
+		list, quotes := r.notices(port)
+		if len(list) != flows {
+			t.Fatalf("%d notices by port %d, want %d", len(list), port, flows)
+		}
+		for i, n := range list {
+			if n != (rocc.Notice{Class: 0, Port: 1, Switch: 9, Fair: want.Units(), Unit: 10_000_000, Queue: uint32(queued), Sequence: 1}) {
+				t.Errorf("%+v, want F = %d at %d bytes", n, want.Units(), queued)
+			}
+			ip := wire.IPv4(quotes[i])
+			if len(quotes[i]) != 20+8+12 || ip.Src() != [4]byte{10, 0, 0, byte(port + 1)} || wire.BTH(quotes[i][28:]).DestQP() == 0 {
+				t.Errorf("the notice quotes %x", quotes[i])
+			}
+		}
+	}
+	v := r.sw.Nodes[0].RoCC(nil)
+	if len(v) != 1 || v[0].Port != 1 || v[0].Flows != 3 || v[0].Notices != 3 || v[0].Branch != [3]uint64{1, 0, 0} || v[0].Fair != want.Rate() {
+		t.Errorf("the point says %+v", v)
+	}
+}
+
+// When the queue is gone the rate rises to its largest, which those that were
+// held back are told once; then the point rests until a frame comes.
+func TestCongestionPointRests(t *testing.T) {
+	r := newRig(t, roccConfig())
+	n := r.sw.Nodes[0]
+	if n.TimerWake(r.now) < r.now+10*frame.Second && n.pointsDue != frame.Never {
+		t.Error("an idle point wakes its switch")
+	}
+	for range 200 {
+		r.in(0, roce(1, 1, 1400))
+	}
+	T := rocc.For(rate40G).Period
+	var last rocc.Notice
+	told, atMax := 0, 0
+	for range 400 {
+		r.advance(T - 8*frame.Microsecond)
+		r.out(1) // one frame: the queue lasts for 200 periods
+		list, _ := r.notices(0)
+		for _, last = range list {
+			if told++; last.Fair == 4000 {
+				atMax++
+			}
+		}
+	}
+	if n.pointsDue != frame.Never || n.points[0].flows.Len() != 0 || !n.points[0].control.AtMax() {
+		t.Errorf("the point does not rest: due %d, %d flows, F %d", n.pointsDue, n.points[0].flows.Len(), n.points[0].control.Units())
+	}
+	if told < 100 || last.Fair != 4000 || atMax != 1 {
+		t.Errorf("%d notices, the last with %d units, %d with the largest rate", told, last.Fair, atMax)
+	}
+	r.in(0, roce(1, 1, 1400))
+	if due := n.pointsDue; due <= r.now || due > r.now+T || due%T != 0 {
+		t.Errorf("woken at %d for %d", r.now, due)
+	}
+}
+
+// Routers send notices by the route to the sender, over IPv4 and IPv6.
+func TestCongestionPointOfARouter(t *testing.T) {
+	cfg := rated(baseConfig(2), rate40G)
+	cfg.ID = 3
+	cfg.Ports[0].Addresses = []netip.Prefix{netip.MustParsePrefix("10.0.0.254/24"), netip.MustParsePrefix("fd00::fe/64")}
+	cfg.Ports[1].Addresses = []netip.Prefix{netip.MustParsePrefix("10.0.1.254/24"), netip.MustParsePrefix("fd01::fe/64")}
+	cfg.Neighbors = []StaticNeighbor{{Addr: netip.MustParseAddr("10.0.0.1"), MAC: hostMAC(1)}, {Addr: netip.MustParseAddr("10.0.1.2"), MAC: hostMAC(2)},
+		{Addr: netip.MustParseAddr("fd00::1"), MAC: hostMAC(1)}, {Addr: netip.MustParseAddr("fd01::2"), MAC: hostMAC(2)}}
+	cfg.Ports[1].RoCC = RoCCConfig{Queues: 0xff, Params: rocc.For(rate40G)}
+	r := newRig(t, cfg)
+	for range 100 {
+		r.in(0, wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv4("10.0.0.1", "10.0.1.2"), wt.UDP(1000, 2000), wt.Zeros(1400)),
+			wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv6("fd00::1", "fd01::2"), wt.UDP(1000, 2000), wt.Zeros(1300)))
+	}
+	r.advance(rocc.For(rate40G).Period)
+	v := r.out(0)
+	r.now += frame.Microsecond
+	if v = append(v, r.out(0)...); len(v) != 2 {
+		t.Fatalf("%d notices", len(v))
+	}
+	for _, b := range v {
+		wt.Check(t, b, wt.Checksums())
+		if e := wire.Ethernet(b); e.Dst() != hostMAC(1) || e.Src() != selfMAC {
+			t.Errorf("from %v to %v", e.Src(), e.Dst())
+		}
+		m, _ := wt.Parse(b)
+		if m.Flags&frame.HasIPv4 != 0 && (wire.IPv4(b[14:]).Src() != [4]byte{10, 0, 0, 254} || wire.IPv4(b[14:]).Dst() != [4]byte{10, 0, 0, 1}) {
+			t.Errorf("%x", b)
+		}
+	}
+}
+
+// Flows that wait are all told where the table has room for them, a few at a
+// time where that is asked for; turning a point off and on, or taking the port
+// down, forgets no frame and counts none twice.
+func TestCongestionPointIsReconfigured(t *testing.T) {
+	cfg := roccConfig()
+	cfg.Ports[1].RoCC.Flows, cfg.Ports[1].RoCC.PerTick = 4, 3
+	r := newRig(t, cfg)
+	T := rocc.For(rate40G).Period
+	for qp := range uint32(6) {
+		for range 30 {
+			r.in(0, roce(1, qp+1, 1400))
+		}
+	}
+	r.advance(T)
+	if list, _ := r.notices(0); len(list) != 3 {
+		t.Errorf("%d notices, want 3", len(list))
+	}
+	if v := r.sw.Nodes[0].RoCC(nil); v[0].Full != 60 || v[0].Flows != 4 {
+		t.Errorf("%+v", v[0])
+	}
+	off := *cfg
+	off.Ports = append([]PortConfig(nil), cfg.Ports...)
+	off.Ports[1].RoCC = RoCCConfig{}
+	if err := r.sw.Apply(&off); err != nil {
+		t.Fatal(err)
+	}
+	r.advance(T)
+	if list, _ := r.notices(0); len(list) != 0 || len(r.sw.Nodes[0].RoCC(nil)) != 0 {
+		t.Error("a point that is off tells senders")
+	}
+	for range 20 {
+		r.in(0, roce(1, 9, 1400))
+	}
+	if err := r.sw.Apply(cfg); err != nil {
+		t.Fatal(err)
+	}
+	r.advance(2 * T)
+	r.setLink(1, false)
+	r.setLink(1, true)
+	r.advance(T)
+	r.notices(0)
+	r.advance(T)
+	if v := r.sw.Nodes[0].RoCC(nil); v[0].Flows > 1 {
+		t.Errorf("with an empty queue: %+v", v[0])
+	}
+	bad := *cfg
+	bad.Ports = append([]PortConfig(nil), cfg.Ports...)
+	bad.Ports[1].RoCC.Params.QMax = 1
+	if err := r.sw.Apply(&bad); err == nil {
+		t.Error("lengths out of order are taken")
+	}
+}
+
+// A frame more costs no memory.
+func TestCongestionPointAllocatesNothing(t *testing.T) {
+	r := newRig(t, roccConfig())
+	n := r.sw.Nodes[0]
+	frames := [][]byte{roce(1, 1, 1000), roce(1, 2, 1000), roce(1, 3, 1000)}
+	var v [3]frame.Ref
+	var out [8]frame.Ref
+	step := func() {
+		for i := range v {
+			v[i] = r.pools[0].New(frames[i])
+		}
+		n.Receive(r.now, 0, v[:])
+		r.now += 50 * frame.Microsecond
+		n.Advance(r.now)
+		for p := range uint16(3) {
+			for k := n.Transmit(r.now, p, out[:]); k > 0; k = n.Transmit(r.now, p, out[:]) {
+				for _, f := range out[:k] {
+					r.pools[0].Free(f)
+				}
+			}
+		}
+	}
+	step()
+	if allocs := testing.AllocsPerRun(200, step); allocs != 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+	if c := n.points[0].count; c.Updates < 200 || c.Notices < 200 {
+		t.Errorf("%+v", c)
+	}
+}
