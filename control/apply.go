@@ -261,6 +261,14 @@ func (d *Daemon) changeSwitch(old, s *config.Switch, step stepper) (open []func(
 					return nil, err
 				}
 			}
+			if !sameFaults(was, p) {
+				err := step(
+					func() error { return d.setFaults(u, p) },
+					func() error { return d.setFaults(u, was) })
+				if err != nil {
+					return nil, err
+				}
+			}
 			continue
 		}
 		open = append(open, func() error {

@@ -21,6 +21,7 @@ import (
 	"github.com/gswitch/gswitch/config"
 	"github.com/gswitch/gswitch/control/api"
 	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/fault"
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/metrics"
 	"github.com/gswitch/gswitch/vswitch"
@@ -338,20 +339,28 @@ func TestClearCounters(t *testing.T) {
 // What is lost below a port is among its drops, under a name of its own.
 func TestLossesBelowThePort(t *testing.T) {
 	link := dataplane.PortStats{Kind: dataplane.XDP, Up: true, State: "up", TxBudget: 64, MultiBuffer: true, BusyPoll: true,
-		PortCounters: dataplane.PortCounters{RxRingFull: 3, RxDropped: 2, TxDropped: 1, FillRingEmpty: 2}}
+		PortCounters: dataplane.PortCounters{RxRingFull: 3, RxDropped: 2, TxDropped: 1, FillRingEmpty: 2, TxTaken: 9, TxWaiting: 1,
+			Faults: dataplane.FaultCounters{Lost: [fault.NumLosses]uint64{fault.LossRandom: 5, fault.LossLink: 7}, RxLost: 8, Duplicated: 6}}}
 	snap := &metrics.Snapshot{Switches: []metrics.Switch{{Name: "s1", Ports: []metrics.Port{{Config: &vswitch.PortConfig{Name: "p1", Enabled: true}, Links: []dataplane.PortStats{link}}}}}}
-	s := &server{d: &Daemon{}}
+	c, err := config.Parse("s.yaml", []byte("version: 1\nswitches: [{name: s1, ports: [{interface: p1, faults: {loss: 1%}}]}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &server{d: &Daemon{doc: c}}
 	snap.Switches[0].SelfDrops[frame.ArenaExhausted] = 4
 	var got []string
 	for _, d := range s.drops(snap, &api.ListRequest{}).Drops {
 		got = append(got, fmt.Sprint(d.Switch, " ", d.Port, " ", d.Reason, " ", d.Frames, " ", d.Loss))
 	}
-	if d := cmp.Diff([]string{"s1 p1 rx-ring-full 3 true", "s1 p1 rx-dropped 2 true", "s1 p1 tx-ring 1 true", "s1  arena-exhausted 4 true"}, got); d != "" {
+	if d := cmp.Diff([]string{"s1 p1 rx-ring-full 3 true", "s1 p1 rx-dropped 2 true", "s1 p1 tx-ring 1 true", "s1 p1 link-loss 5 true", "s1 p1 link-down 7 true", "s1 p1 link-rx-cut 8 true", "s1  arena-exhausted 4 true"}, got); d != "" {
 		t.Error(d)
 	}
 	p := s.ports(snap, &api.ListRequest{}).Ports[0]
 	if p.Drops != 6 || p.TxBudget != 64 || !p.MultiBuffer || !p.BusyPoll || p.Xsk.RxRingFull != 3 {
 		t.Error(p)
+	}
+	if f := p.Faults; f.GetSet() != "{loss: 1%}" || f.Lost["link-loss"] != 5 || f.Lost["link-down"] != 7 || f.RxLost != 8 || f.Duplicated != 6 || f.Taken != 9 || f.Waiting != 1 {
+		t.Error(f)
 	}
 	s.d.baseline = snap
 	if n := len(s.drops(snap, &api.ListRequest{}).Drops); n != 0 {

@@ -357,7 +357,7 @@ func (d *Daemon) openPort(u *unit, p *config.Port, wait time.Duration) error {
 		}
 		o.open = append(o.open, port)
 	}
-	return nil
+	return d.setFaults(u, p)
 }
 
 func (d *Daemon) closePort(u *unit, name string) error {

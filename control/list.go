@@ -122,6 +122,7 @@ func (s *server) ports(snap *metrics.Snapshot, r *api.ListRequest) *api.Ports {
 		}
 		now, before := sumLinks(p.Links), sumLinks(base.Links)
 		fillLink(m, p.Links, &now, &before)
+		m.Faults = faultsOf(p.Links, &now, &before, s.d.faultText(sw.Name, c.Name))
 		m.Drops += m.Xsk.GetTxDropped() + m.Xsk.GetRxDropped() + m.Xsk.GetRxRingFull()
 		if !c.Enabled {
 			m.State = "down: disabled"
@@ -145,6 +146,9 @@ func sumLinks(links []dataplane.PortStats) (t dataplane.PortCounters) {
 		t.RxInvalid += l.RxInvalid
 		t.TxInvalid += l.TxInvalid
 		t.TxRingEmpty += l.TxRingEmpty
+		t.TxTaken += l.TxTaken
+		t.TxWaiting += l.TxWaiting
+		t.Faults.Add(&l.Faults)
 	}
 	return t
 }
@@ -452,6 +456,11 @@ func (s *server) drops(snap *metrics.Snapshot, r *api.ListRequest) *api.Drops {
 				out.Drops = append(out.Drops, &api.Drop{Switch: sw.Name, Port: p.Config.Name, Reason: below.reason, Frames: below.n, Loss: true})
 			}
 		}
+		faultDrops(&now, &before, func(reason string, n uint64) {
+			if n > 0 {
+				out.Drops = append(out.Drops, &api.Drop{Switch: sw.Name, Port: p.Config.Name, Reason: reason, Frames: n, Loss: true})
+			}
+		})
 	})
 	for i := range v.Switches {
 		sw := &v.Switches[i]

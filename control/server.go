@@ -150,6 +150,9 @@ func setPort(sw *config.Switch, e *api.SetPort) error {
 	if e.Enabled != nil {
 		p.Enabled = e.Enabled
 	}
+	if err := editFaults(p, e.Faults); err != nil {
+		return err
+	}
 	if e.Rate != nil {
 		return p.Rate.UnmarshalText([]byte(*e.Rate))
 	}

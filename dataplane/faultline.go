@@ -24,6 +24,18 @@ func (c *FaultCounters) LostFrames() (n uint64) {
 	return n
 }
 
+// Add adds what another port counted.
+func (c *FaultCounters) Add(o *FaultCounters) {
+	for i := range o.Lost {
+		c.Lost[i] += o.Lost[i]
+	}
+	c.RxLost += o.RxLost
+	c.Held += o.Held
+	c.Duplicated += o.Duplicated
+	c.Uncopied += o.Uncopied
+	c.Flipped += o.Flipped
+}
+
 // lineFault is what goes wrong between a node and the device of a port. A
 // port that has one has a delay line, too.
 type lineFault struct {

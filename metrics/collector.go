@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/fault"
 	"github.com/gswitch/gswitch/frame"
 	inband "github.com/gswitch/gswitch/int"
 	"github.com/gswitch/gswitch/pfc"
@@ -130,6 +131,9 @@ var (
 	xskTxInvalid     = counter("xsk_tx_invalid_descs_total", "Frames or descriptors that cannot be sent (XDP_STATISTICS).", "switch", "port", "worker")
 	xskTxRingEmpty   = counter("xsk_tx_ring_empty_total", "Times that the kernel found nothing to send (XDP_STATISTICS).", "switch", "port", "worker")
 	linkTxDropped    = counter("port_transmit_lost_packets_total", "Frames lost below the port: its device went away or refused them.", "switch", "port")
+	faultLost        = counter("port_fault_lost_packets_total", "Frames that left the switch and that the port's faults lost, by why.", "switch", "port", "reason")
+	faultRxLost      = counter("port_fault_receive_lost_packets_total", "Frames that arrived while the port's link was cut.", "switch", "port")
+	faultFrames      = counter("port_fault_packets_total", "Frames that the port's faults held back, sent twice, or sent with bits inverted; uncopied: not sent twice for want of memory.", "switch", "port", "fault")
 
 	chunks       = gauge("memory_chunks", "Chunks of the packet memory.")
 	chunksFree   = gauge("memory_free_chunks", "Free chunks of the packet memory.")
@@ -328,16 +332,35 @@ func (e emitter) pfc(p *Port, class int, configured bool, labels ...string) {
 }
 
 func (e emitter) links(sw string, p *Port) {
-	lost := uint64(0)
+	lost, faulty := uint64(0), false
+	var faults dataplane.FaultCounters
 	for i := range p.Links {
 		l := &p.Links[i]
 		lost += l.TxDropped
+		faulty = faulty || l.Faulty
+		faults.Add(&l.Faults)
 		if l.Kind != dataplane.XDP {
 			continue
 		}
 		e.link(sw, p.Config.Name, l, strconv.Itoa(l.Worker))
 	}
 	e.count(linkTxDropped, lost, sw, p.Config.Name)
+	if faulty || faults != (dataplane.FaultCounters{}) {
+		e.faults(&faults, sw, p.Config.Name)
+	}
+}
+
+// faults tells what went wrong at a port because somebody asked for it. Ports
+// at which nothing ever did have no such counters.
+func (e emitter) faults(f *dataplane.FaultCounters, sw, port string) {
+	for i, n := range f.Lost[1:] {
+		e.count(faultLost, n, sw, port, fault.Loss(i+1).String())
+	}
+	e.count(faultRxLost, f.RxLost, sw, port)
+	e.count(faultFrames, f.Held, sw, port, "held")
+	e.count(faultFrames, f.Duplicated, sw, port, "duplicated")
+	e.count(faultFrames, f.Flipped, sw, port, "flipped")
+	e.count(faultFrames, f.Uncopied, sw, port, "uncopied")
 }
 
 // link tells of the sockets of a port.

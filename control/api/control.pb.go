@@ -508,10 +508,14 @@ func (*EditRequest_Set) isEditRequest_Edit() {}
 func (*EditRequest_Delete) isEditRequest_Edit() {}
 
 type SetPort struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Port          string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
-	Enabled       *bool                  `protobuf:"varint,2,opt,name=enabled,proto3,oneof" json:"enabled,omitempty"`
-	Rate          *string                `protobuf:"bytes,3,opt,name=rate,proto3,oneof" json:"rate,omitempty"` // "10Gbps", "unlimited"
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Port    string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	Enabled *bool                  `protobuf:"varint,2,opt,name=enabled,proto3,oneof" json:"enabled,omitempty"`
+	Rate    *string                `protobuf:"bytes,3,opt,name=rate,proto3,oneof" json:"rate,omitempty"` // "10Gbps", "unlimited"
+	// What goes wrong with the frames that leave: keys of "faults" and their
+	// values as in the document, "none" to take one away; the key "none" takes
+	// away all that were there before.
+	Faults        map[string]string `protobuf:"bytes,4,rep,name=faults,proto3" json:"faults,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -565,6 +569,13 @@ func (x *SetPort) GetRate() string {
 		return *x.Rate
 	}
 	return ""
+}
+
+func (x *SetPort) GetFaults() map[string]string {
+	if x != nil {
+		return x.Faults
+	}
+	return nil
 }
 
 // Entry is an element of a table, written as in the document:
@@ -999,6 +1010,7 @@ type Port struct {
 	TxBudget          uint32                 `protobuf:"varint,32,opt,name=tx_budget,json=txBudget,proto3" json:"tx_budget,omitempty"`          // frames that one transmit call sends at most
 	MultiBuffer       bool                   `protobuf:"varint,33,opt,name=multi_buffer,json=multiBuffer,proto3" json:"multi_buffer,omitempty"` // a frame may come in several chunks
 	BusyPoll          bool                   `protobuf:"varint,34,opt,name=busy_poll,json=busyPoll,proto3" json:"busy_poll,omitempty"`          // the worker polls the driver
+	Faults            *Faults                `protobuf:"bytes,35,opt,name=faults,proto3" json:"faults,omitempty"`                               // unless nothing ever went wrong
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -1271,6 +1283,124 @@ func (x *Port) GetBusyPoll() bool {
 	return false
 }
 
+func (x *Port) GetFaults() *Faults {
+	if x != nil {
+		return x.Faults
+	}
+	return nil
+}
+
+// Faults is what goes wrong at a port because somebody asked for it. Frames
+// that left the switch here, and those sent twice, are together those that the
+// device took, that wait, and that are lost here or under XSK.tx_dropped.
+type Faults struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Set           string                 `protobuf:"bytes,1,opt,name=set,proto3" json:"set,omitempty"`                                                                              // as in the document; empty: nothing now
+	Lost          map[string]uint64      `protobuf:"bytes,2,rep,name=lost,proto3" json:"lost,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // frames that left, by why the link lost them
+	RxLost        uint64                 `protobuf:"varint,3,opt,name=rx_lost,json=rxLost,proto3" json:"rx_lost,omitempty"`                                                         // frames that arrived while the link was cut
+	Held          uint64                 `protobuf:"varint,4,opt,name=held,proto3" json:"held,omitempty"`                                                                           // frames held back, so that others overtook them
+	Duplicated    uint64                 `protobuf:"varint,5,opt,name=duplicated,proto3" json:"duplicated,omitempty"`                                                               // frames sent twice
+	Uncopied      uint64                 `protobuf:"varint,6,opt,name=uncopied,proto3" json:"uncopied,omitempty"`                                                                   // frames not sent twice for want of memory
+	Flipped       uint64                 `protobuf:"varint,7,opt,name=flipped,proto3" json:"flipped,omitempty"`                                                                     // frames sent with bits inverted
+	Taken         uint64                 `protobuf:"varint,8,opt,name=taken,proto3" json:"taken,omitempty"`                                                                         // frames that the device took
+	Waiting       uint64                 `protobuf:"varint,9,opt,name=waiting,proto3" json:"waiting,omitempty"`                                                                     // frames below the switch, now
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Faults) Reset() {
+	*x = Faults{}
+	mi := &file_control_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Faults) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Faults) ProtoMessage() {}
+
+func (x *Faults) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Faults.ProtoReflect.Descriptor instead.
+func (*Faults) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Faults) GetSet() string {
+	if x != nil {
+		return x.Set
+	}
+	return ""
+}
+
+func (x *Faults) GetLost() map[string]uint64 {
+	if x != nil {
+		return x.Lost
+	}
+	return nil
+}
+
+func (x *Faults) GetRxLost() uint64 {
+	if x != nil {
+		return x.RxLost
+	}
+	return 0
+}
+
+func (x *Faults) GetHeld() uint64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+func (x *Faults) GetDuplicated() uint64 {
+	if x != nil {
+		return x.Duplicated
+	}
+	return 0
+}
+
+func (x *Faults) GetUncopied() uint64 {
+	if x != nil {
+		return x.Uncopied
+	}
+	return 0
+}
+
+func (x *Faults) GetFlipped() uint64 {
+	if x != nil {
+		return x.Flipped
+	}
+	return 0
+}
+
+func (x *Faults) GetTaken() uint64 {
+	if x != nil {
+		return x.Taken
+	}
+	return 0
+}
+
+func (x *Faults) GetWaiting() uint64 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
 // XSK counts what the AF_XDP rings of a port report (XDP_STATISTICS).
 type XSK struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
@@ -1289,7 +1419,7 @@ type XSK struct {
 
 func (x *XSK) Reset() {
 	*x = XSK{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1301,7 +1431,7 @@ func (x *XSK) String() string {
 func (*XSK) ProtoMessage() {}
 
 func (x *XSK) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1314,7 +1444,7 @@ func (x *XSK) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use XSK.ProtoReflect.Descriptor instead.
 func (*XSK) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *XSK) GetRxDropped() uint64 {
@@ -1389,7 +1519,7 @@ type Queues struct {
 
 func (x *Queues) Reset() {
 	*x = Queues{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1401,7 +1531,7 @@ func (x *Queues) String() string {
 func (*Queues) ProtoMessage() {}
 
 func (x *Queues) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1414,7 +1544,7 @@ func (x *Queues) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queues.ProtoReflect.Descriptor instead.
 func (*Queues) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Queues) GetQueues() []*Queue {
@@ -1449,7 +1579,7 @@ type Queue struct {
 
 func (x *Queue) Reset() {
 	*x = Queue{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1461,7 +1591,7 @@ func (x *Queue) String() string {
 func (*Queue) ProtoMessage() {}
 
 func (x *Queue) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1474,7 +1604,7 @@ func (x *Queue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queue.ProtoReflect.Descriptor instead.
 func (*Queue) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Queue) GetSwitch() string {
@@ -1607,7 +1737,7 @@ type FDB struct {
 
 func (x *FDB) Reset() {
 	*x = FDB{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1619,7 +1749,7 @@ func (x *FDB) String() string {
 func (*FDB) ProtoMessage() {}
 
 func (x *FDB) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1632,7 +1762,7 @@ func (x *FDB) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FDB.ProtoReflect.Descriptor instead.
 func (*FDB) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FDB) GetEntries() []*FDBEntry {
@@ -1670,7 +1800,7 @@ type FDBEntry struct {
 
 func (x *FDBEntry) Reset() {
 	*x = FDBEntry{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1682,7 +1812,7 @@ func (x *FDBEntry) String() string {
 func (*FDBEntry) ProtoMessage() {}
 
 func (x *FDBEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1695,7 +1825,7 @@ func (x *FDBEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FDBEntry.ProtoReflect.Descriptor instead.
 func (*FDBEntry) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *FDBEntry) GetSwitch() string {
@@ -1750,7 +1880,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1762,7 +1892,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1775,7 +1905,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Routes) GetRoutes() []*Route {
@@ -1806,7 +1936,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1818,7 +1948,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1831,7 +1961,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Route) GetSwitch() string {
@@ -1887,7 +2017,7 @@ type NextHop struct {
 
 func (x *NextHop) Reset() {
 	*x = NextHop{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1899,7 +2029,7 @@ func (x *NextHop) String() string {
 func (*NextHop) ProtoMessage() {}
 
 func (x *NextHop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1912,7 +2042,7 @@ func (x *NextHop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextHop.ProtoReflect.Descriptor instead.
 func (*NextHop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *NextHop) GetVia() string {
@@ -1945,7 +2075,7 @@ type Neighbors struct {
 
 func (x *Neighbors) Reset() {
 	*x = Neighbors{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1957,7 +2087,7 @@ func (x *Neighbors) String() string {
 func (*Neighbors) ProtoMessage() {}
 
 func (x *Neighbors) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1970,7 +2100,7 @@ func (x *Neighbors) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbors.ProtoReflect.Descriptor instead.
 func (*Neighbors) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Neighbors) GetNeighbors() []*Neighbor {
@@ -1993,7 +2123,7 @@ type Neighbor struct {
 
 func (x *Neighbor) Reset() {
 	*x = Neighbor{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2005,7 +2135,7 @@ func (x *Neighbor) String() string {
 func (*Neighbor) ProtoMessage() {}
 
 func (x *Neighbor) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2018,7 +2148,7 @@ func (x *Neighbor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbor.ProtoReflect.Descriptor instead.
 func (*Neighbor) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Neighbor) GetSwitch() string {
@@ -2065,7 +2195,7 @@ type ACLs struct {
 
 func (x *ACLs) Reset() {
 	*x = ACLs{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2077,7 +2207,7 @@ func (x *ACLs) String() string {
 func (*ACLs) ProtoMessage() {}
 
 func (x *ACLs) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2090,7 +2220,7 @@ func (x *ACLs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ACLs.ProtoReflect.Descriptor instead.
 func (*ACLs) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ACLs) GetRules() []*ACLRule {
@@ -2116,7 +2246,7 @@ type ACLRule struct {
 
 func (x *ACLRule) Reset() {
 	*x = ACLRule{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2128,7 +2258,7 @@ func (x *ACLRule) String() string {
 func (*ACLRule) ProtoMessage() {}
 
 func (x *ACLRule) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2141,7 +2271,7 @@ func (x *ACLRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ACLRule.ProtoReflect.Descriptor instead.
 func (*ACLRule) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ACLRule) GetSwitch() string {
@@ -2210,7 +2340,7 @@ type Buffers struct {
 
 func (x *Buffers) Reset() {
 	*x = Buffers{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2222,7 +2352,7 @@ func (x *Buffers) String() string {
 func (*Buffers) ProtoMessage() {}
 
 func (x *Buffers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2235,7 +2365,7 @@ func (x *Buffers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Buffers.ProtoReflect.Descriptor instead.
 func (*Buffers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Buffers) GetBuffers() []*Buffer {
@@ -2266,7 +2396,7 @@ type Buffer struct {
 
 func (x *Buffer) Reset() {
 	*x = Buffer{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2278,7 +2408,7 @@ func (x *Buffer) String() string {
 func (*Buffer) ProtoMessage() {}
 
 func (x *Buffer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2291,7 +2421,7 @@ func (x *Buffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Buffer.ProtoReflect.Descriptor instead.
 func (*Buffer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Buffer) GetSwitch() string {
@@ -2356,7 +2486,7 @@ type BufferGroup struct {
 
 func (x *BufferGroup) Reset() {
 	*x = BufferGroup{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2368,7 +2498,7 @@ func (x *BufferGroup) String() string {
 func (*BufferGroup) ProtoMessage() {}
 
 func (x *BufferGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2381,7 +2511,7 @@ func (x *BufferGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BufferGroup.ProtoReflect.Descriptor instead.
 func (*BufferGroup) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *BufferGroup) GetSwitch() string {
@@ -2477,7 +2607,7 @@ type PFC struct {
 
 func (x *PFC) Reset() {
 	*x = PFC{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2489,7 +2619,7 @@ func (x *PFC) String() string {
 func (*PFC) ProtoMessage() {}
 
 func (x *PFC) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2502,7 +2632,7 @@ func (x *PFC) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PFC.ProtoReflect.Descriptor instead.
 func (*PFC) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PFC) GetClasses() []*PFCClass {
@@ -2533,7 +2663,7 @@ type PFCClass struct {
 
 func (x *PFCClass) Reset() {
 	*x = PFCClass{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2545,7 +2675,7 @@ func (x *PFCClass) String() string {
 func (*PFCClass) ProtoMessage() {}
 
 func (x *PFCClass) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2558,7 +2688,7 @@ func (x *PFCClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PFCClass.ProtoReflect.Descriptor instead.
 func (*PFCClass) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PFCClass) GetSwitch() string {
@@ -2662,7 +2792,7 @@ type Workers struct {
 
 func (x *Workers) Reset() {
 	*x = Workers{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2674,7 +2804,7 @@ func (x *Workers) String() string {
 func (*Workers) ProtoMessage() {}
 
 func (x *Workers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2687,7 +2817,7 @@ func (x *Workers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Workers.ProtoReflect.Descriptor instead.
 func (*Workers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Workers) GetWorkers() []*Worker {
@@ -2728,7 +2858,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2740,7 +2870,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2753,7 +2883,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Worker) GetWorker() uint32 {
@@ -2882,7 +3012,7 @@ type Memory struct {
 
 func (x *Memory) Reset() {
 	*x = Memory{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2894,7 +3024,7 @@ func (x *Memory) String() string {
 func (*Memory) ProtoMessage() {}
 
 func (x *Memory) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2907,7 +3037,7 @@ func (x *Memory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Memory.ProtoReflect.Descriptor instead.
 func (*Memory) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Memory) GetChunks() uint64 {
@@ -2961,7 +3091,7 @@ type Drops struct {
 
 func (x *Drops) Reset() {
 	*x = Drops{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2973,7 +3103,7 @@ func (x *Drops) String() string {
 func (*Drops) ProtoMessage() {}
 
 func (x *Drops) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2986,7 +3116,7 @@ func (x *Drops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drops.ProtoReflect.Descriptor instead.
 func (*Drops) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Drops) GetDrops() []*Drop {
@@ -3009,7 +3139,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3021,7 +3151,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3034,7 +3164,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Drop) GetSwitch() string {
@@ -3082,7 +3212,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3094,7 +3224,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3107,7 +3237,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *WatchRequest) GetSwitch() string {
@@ -3138,7 +3268,7 @@ type CaptureRequest struct {
 
 func (x *CaptureRequest) Reset() {
 	*x = CaptureRequest{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3150,7 +3280,7 @@ func (x *CaptureRequest) String() string {
 func (*CaptureRequest) ProtoMessage() {}
 
 func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3163,7 +3293,7 @@ func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureRequest.ProtoReflect.Descriptor instead.
 func (*CaptureRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CaptureRequest) GetPorts() []string {
@@ -3218,7 +3348,7 @@ type CaptureResponse struct {
 
 func (x *CaptureResponse) Reset() {
 	*x = CaptureResponse{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3230,7 +3360,7 @@ func (x *CaptureResponse) String() string {
 func (*CaptureResponse) ProtoMessage() {}
 
 func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3243,7 +3373,7 @@ func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureResponse.ProtoReflect.Descriptor instead.
 func (*CaptureResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CaptureResponse) GetPcapng() []byte {
@@ -3302,11 +3432,15 @@ const file_control_proto_rawDesc = "" +
 	"\bset_port\x18\x03 \x01(\v2\x13.gswitch.v1.SetPortH\x00R\asetPort\x12%\n" +
 	"\x03set\x18\x04 \x01(\v2\x11.gswitch.v1.EntryH\x00R\x03set\x12)\n" +
 	"\x06delete\x18\x05 \x01(\v2\x0f.gswitch.v1.KeyH\x00R\x06deleteB\x06\n" +
-	"\x04edit\"j\n" +
+	"\x04edit\"\xde\x01\n" +
 	"\aSetPort\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x1d\n" +
 	"\aenabled\x18\x02 \x01(\bH\x00R\aenabled\x88\x01\x01\x12\x17\n" +
-	"\x04rate\x18\x03 \x01(\tH\x01R\x04rate\x88\x01\x01B\n" +
+	"\x04rate\x18\x03 \x01(\tH\x01R\x04rate\x88\x01\x01\x127\n" +
+	"\x06faults\x18\x04 \x03(\v2\x1f.gswitch.v1.SetPort.FaultsEntryR\x06faults\x1a9\n" +
+	"\vFaultsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\n" +
 	"\n" +
 	"\b_enabledB\a\n" +
 	"\x05_rate\"[\n" +
@@ -3330,7 +3464,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04port\x18\x02 \x01(\tR\x04port\x12\x14\n" +
 	"\x05limit\x18\x03 \x01(\rR\x05limit\"/\n" +
 	"\x05Ports\x12&\n" +
-	"\x05ports\x18\x01 \x03(\v2\x10.gswitch.v1.PortR\x05ports\"\xcb\a\n" +
+	"\x05ports\x18\x01 \x03(\v2\x10.gswitch.v1.PortR\x05ports\"\xf7\a\n" +
 	"\x04Port\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
@@ -3367,7 +3501,23 @@ const file_control_proto_rawDesc = "" +
 	"\x03xsk\x18\x1f \x01(\v2\x0f.gswitch.v1.XSKR\x03xsk\x12\x1b\n" +
 	"\ttx_budget\x18  \x01(\rR\btxBudget\x12!\n" +
 	"\fmulti_buffer\x18! \x01(\bR\vmultiBuffer\x12\x1b\n" +
-	"\tbusy_poll\x18\" \x01(\bR\bbusyPoll\"\xab\x02\n" +
+	"\tbusy_poll\x18\" \x01(\bR\bbusyPoll\x12*\n" +
+	"\x06faults\x18# \x01(\v2\x12.gswitch.v1.FaultsR\x06faults\"\xb8\x02\n" +
+	"\x06Faults\x12\x10\n" +
+	"\x03set\x18\x01 \x01(\tR\x03set\x120\n" +
+	"\x04lost\x18\x02 \x03(\v2\x1c.gswitch.v1.Faults.LostEntryR\x04lost\x12\x17\n" +
+	"\arx_lost\x18\x03 \x01(\x04R\x06rxLost\x12\x12\n" +
+	"\x04held\x18\x04 \x01(\x04R\x04held\x12\x1e\n" +
+	"\n" +
+	"duplicated\x18\x05 \x01(\x04R\n" +
+	"duplicated\x12\x1a\n" +
+	"\buncopied\x18\x06 \x01(\x04R\buncopied\x12\x18\n" +
+	"\aflipped\x18\a \x01(\x04R\aflipped\x12\x14\n" +
+	"\x05taken\x18\b \x01(\x04R\x05taken\x12\x18\n" +
+	"\awaiting\x18\t \x01(\x04R\awaiting\x1a7\n" +
+	"\tLostEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xab\x02\n" +
 	"\x03XSK\x12\x1d\n" +
 	"\n" +
 	"rx_dropped\x18\x01 \x01(\x04R\trxDropped\x12 \n" +
@@ -3587,7 +3737,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_control_proto_goTypes = []any{
 	(*GetVersionRequest)(nil),     // 0: gswitch.v1.GetVersionRequest
 	(*Version)(nil),               // 1: gswitch.v1.Version
@@ -3606,91 +3756,97 @@ var file_control_proto_goTypes = []any{
 	(*ListRequest)(nil),           // 14: gswitch.v1.ListRequest
 	(*Ports)(nil),                 // 15: gswitch.v1.Ports
 	(*Port)(nil),                  // 16: gswitch.v1.Port
-	(*XSK)(nil),                   // 17: gswitch.v1.XSK
-	(*Queues)(nil),                // 18: gswitch.v1.Queues
-	(*Queue)(nil),                 // 19: gswitch.v1.Queue
-	(*FDB)(nil),                   // 20: gswitch.v1.FDB
-	(*FDBEntry)(nil),              // 21: gswitch.v1.FDBEntry
-	(*Routes)(nil),                // 22: gswitch.v1.Routes
-	(*Route)(nil),                 // 23: gswitch.v1.Route
-	(*NextHop)(nil),               // 24: gswitch.v1.NextHop
-	(*Neighbors)(nil),             // 25: gswitch.v1.Neighbors
-	(*Neighbor)(nil),              // 26: gswitch.v1.Neighbor
-	(*ACLs)(nil),                  // 27: gswitch.v1.ACLs
-	(*ACLRule)(nil),               // 28: gswitch.v1.ACLRule
-	(*Buffers)(nil),               // 29: gswitch.v1.Buffers
-	(*Buffer)(nil),                // 30: gswitch.v1.Buffer
-	(*BufferGroup)(nil),           // 31: gswitch.v1.BufferGroup
-	(*PFC)(nil),                   // 32: gswitch.v1.PFC
-	(*PFCClass)(nil),              // 33: gswitch.v1.PFCClass
-	(*Workers)(nil),               // 34: gswitch.v1.Workers
-	(*Worker)(nil),                // 35: gswitch.v1.Worker
-	(*Memory)(nil),                // 36: gswitch.v1.Memory
-	(*Drops)(nil),                 // 37: gswitch.v1.Drops
-	(*Drop)(nil),                  // 38: gswitch.v1.Drop
-	(*WatchRequest)(nil),          // 39: gswitch.v1.WatchRequest
-	(*CaptureRequest)(nil),        // 40: gswitch.v1.CaptureRequest
-	(*CaptureResponse)(nil),       // 41: gswitch.v1.CaptureResponse
+	(*Faults)(nil),                // 17: gswitch.v1.Faults
+	(*XSK)(nil),                   // 18: gswitch.v1.XSK
+	(*Queues)(nil),                // 19: gswitch.v1.Queues
+	(*Queue)(nil),                 // 20: gswitch.v1.Queue
+	(*FDB)(nil),                   // 21: gswitch.v1.FDB
+	(*FDBEntry)(nil),              // 22: gswitch.v1.FDBEntry
+	(*Routes)(nil),                // 23: gswitch.v1.Routes
+	(*Route)(nil),                 // 24: gswitch.v1.Route
+	(*NextHop)(nil),               // 25: gswitch.v1.NextHop
+	(*Neighbors)(nil),             // 26: gswitch.v1.Neighbors
+	(*Neighbor)(nil),              // 27: gswitch.v1.Neighbor
+	(*ACLs)(nil),                  // 28: gswitch.v1.ACLs
+	(*ACLRule)(nil),               // 29: gswitch.v1.ACLRule
+	(*Buffers)(nil),               // 30: gswitch.v1.Buffers
+	(*Buffer)(nil),                // 31: gswitch.v1.Buffer
+	(*BufferGroup)(nil),           // 32: gswitch.v1.BufferGroup
+	(*PFC)(nil),                   // 33: gswitch.v1.PFC
+	(*PFCClass)(nil),              // 34: gswitch.v1.PFCClass
+	(*Workers)(nil),               // 35: gswitch.v1.Workers
+	(*Worker)(nil),                // 36: gswitch.v1.Worker
+	(*Memory)(nil),                // 37: gswitch.v1.Memory
+	(*Drops)(nil),                 // 38: gswitch.v1.Drops
+	(*Drop)(nil),                  // 39: gswitch.v1.Drop
+	(*WatchRequest)(nil),          // 40: gswitch.v1.WatchRequest
+	(*CaptureRequest)(nil),        // 41: gswitch.v1.CaptureRequest
+	(*CaptureResponse)(nil),       // 42: gswitch.v1.CaptureResponse
+	nil,                           // 43: gswitch.v1.SetPort.FaultsEntry
+	nil,                           // 44: gswitch.v1.Faults.LostEntry
 }
 var file_control_proto_depIdxs = []int32{
 	7,  // 0: gswitch.v1.EditRequest.set_port:type_name -> gswitch.v1.SetPort
 	8,  // 1: gswitch.v1.EditRequest.set:type_name -> gswitch.v1.Entry
 	9,  // 2: gswitch.v1.EditRequest.delete:type_name -> gswitch.v1.Key
-	16, // 3: gswitch.v1.Ports.ports:type_name -> gswitch.v1.Port
-	17, // 4: gswitch.v1.Port.xsk:type_name -> gswitch.v1.XSK
-	19, // 5: gswitch.v1.Queues.queues:type_name -> gswitch.v1.Queue
-	21, // 6: gswitch.v1.FDB.entries:type_name -> gswitch.v1.FDBEntry
-	23, // 7: gswitch.v1.Routes.routes:type_name -> gswitch.v1.Route
-	24, // 8: gswitch.v1.Route.next_hops:type_name -> gswitch.v1.NextHop
-	26, // 9: gswitch.v1.Neighbors.neighbors:type_name -> gswitch.v1.Neighbor
-	28, // 10: gswitch.v1.ACLs.rules:type_name -> gswitch.v1.ACLRule
-	30, // 11: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
-	31, // 12: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
-	33, // 13: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
-	35, // 14: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
-	36, // 15: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
-	38, // 16: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
-	0,  // 17: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
-	2,  // 18: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
-	4,  // 19: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
-	6,  // 20: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
-	10, // 21: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
-	12, // 22: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
-	14, // 23: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
-	14, // 24: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
-	14, // 25: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
-	14, // 26: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
-	14, // 27: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
-	14, // 28: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
-	14, // 29: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
-	14, // 30: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
-	14, // 31: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
-	14, // 32: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
-	39, // 33: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
-	40, // 34: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
-	1,  // 35: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
-	3,  // 36: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
-	5,  // 37: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
-	5,  // 38: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
-	11, // 39: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
-	13, // 40: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
-	15, // 41: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
-	18, // 42: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
-	20, // 43: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
-	22, // 44: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
-	25, // 45: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
-	27, // 46: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
-	29, // 47: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
-	32, // 48: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
-	34, // 49: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
-	37, // 50: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
-	15, // 51: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
-	41, // 52: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
-	35, // [35:53] is the sub-list for method output_type
-	17, // [17:35] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	43, // 3: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
+	16, // 4: gswitch.v1.Ports.ports:type_name -> gswitch.v1.Port
+	18, // 5: gswitch.v1.Port.xsk:type_name -> gswitch.v1.XSK
+	17, // 6: gswitch.v1.Port.faults:type_name -> gswitch.v1.Faults
+	44, // 7: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
+	20, // 8: gswitch.v1.Queues.queues:type_name -> gswitch.v1.Queue
+	22, // 9: gswitch.v1.FDB.entries:type_name -> gswitch.v1.FDBEntry
+	24, // 10: gswitch.v1.Routes.routes:type_name -> gswitch.v1.Route
+	25, // 11: gswitch.v1.Route.next_hops:type_name -> gswitch.v1.NextHop
+	27, // 12: gswitch.v1.Neighbors.neighbors:type_name -> gswitch.v1.Neighbor
+	29, // 13: gswitch.v1.ACLs.rules:type_name -> gswitch.v1.ACLRule
+	31, // 14: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
+	32, // 15: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
+	34, // 16: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
+	36, // 17: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
+	37, // 18: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
+	39, // 19: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
+	0,  // 20: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
+	2,  // 21: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
+	4,  // 22: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
+	6,  // 23: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
+	10, // 24: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
+	12, // 25: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
+	14, // 26: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
+	14, // 27: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
+	14, // 28: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
+	14, // 29: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
+	14, // 30: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
+	14, // 31: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
+	14, // 32: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
+	14, // 33: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
+	14, // 34: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
+	14, // 35: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
+	40, // 36: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
+	41, // 37: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
+	1,  // 38: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
+	3,  // 39: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
+	5,  // 40: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
+	5,  // 41: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
+	11, // 42: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
+	13, // 43: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
+	15, // 44: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
+	19, // 45: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
+	21, // 46: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
+	23, // 47: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
+	26, // 48: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
+	28, // 49: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
+	30, // 50: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
+	33, // 51: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
+	35, // 52: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
+	38, // 53: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
+	15, // 54: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
+	42, // 55: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
+	38, // [38:56] is the sub-list for method output_type
+	20, // [20:38] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -3710,7 +3866,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   42,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
