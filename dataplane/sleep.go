@@ -65,6 +65,11 @@ func (s *sleeper) wake() {
 	}
 }
 
+// Wake makes the worker look at its nodes now if it sleeps: for who gives a
+// node work through memory that both know, and whose node's Wake sees it. It
+// costs one atomic load if the worker is awake.
+func (w *Worker) Wake() { w.sleep.wake() }
+
 // idle decides what to do before the next loop.
 func (w *Worker) idle(now frame.Time) {
 	s := &w.sleep

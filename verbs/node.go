@@ -1,0 +1,143 @@
+package verbs
+
+import (
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/hostnic"
+	"github.com/gswitch/gswitch/hostnic/agent"
+)
+
+// node is the host as its worker steps it: the agent, and what crosses between
+// programs and the worker. Only the worker calls its methods, or who runs by
+// Host.do.
+type node struct {
+	*agent.Agent
+	bells    [(maxQueuePairs + 63) / 64]atomic.Uint64 // one bit for each queue pair with new posts
+	pairs    [maxQueuePairs]*QueuePair                // by tag - 1
+	listener *Listener
+}
+
+// ring says that the queue pair of a tag has new posts. Any goroutine calls it.
+// It reports whether nobody had said so.
+func (n *node) ring(tag uint64) bool {
+	word, bit := &n.bells[(tag-1)/64], uint64(1)<<((tag-1)%64)
+	if word.Load()&bit != 0 {
+		return false
+	}
+	return word.Or(bit)&bit == 0
+}
+
+// Receive implements frame.Node.
+func (n *node) Receive(now frame.Time, port uint16, v []frame.Ref) {
+	n.Agent.Receive(now, port, v)
+	n.report()
+}
+
+// Advance implements frame.Node.
+func (n *node) Advance(now frame.Time) {
+	n.Agent.Advance(now)
+	for i := range n.bells {
+		if n.bells[i].Load() == 0 {
+			continue
+		}
+		for w := n.bells[i].Swap(0); w != 0; w &= w - 1 {
+			if q := n.pairs[i*64+bits.TrailingZeros64(w)]; q != nil {
+				n.drain(now, q)
+			}
+		}
+	}
+	n.report()
+}
+
+// Wake implements frame.Node.
+func (n *node) Wake(now frame.Time) frame.Time {
+	for i := range n.bells {
+		if n.bells[i].Load() != 0 {
+			return now
+		}
+	}
+	return n.Agent.Wake(now)
+}
+
+// drain gives the NIC what was posted on a queue pair.
+func (n *node) drain(now frame.Time, q *QueuePair) {
+	head := q.head.Load()
+	tail := q.tail.Load()
+	for ; head != tail; head++ {
+		p := &q.posts[head&uint64(len(q.posts)-1)]
+		n.post(now, q, p)
+		p.wr.Local = nil
+	}
+	q.head.Store(head)
+}
+
+// post gives the NIC one request. What it does not take, since the connection
+// has ended, is flushed.
+func (n *node) post(now frame.Time, q *QueuePair, p *post) {
+	var err error
+	if p.recv {
+		err = n.NIC().PostRecv(now, q.conn.Local, hostnic.RecvRequest{ID: p.wr.ID, Local: p.wr.Local})
+	} else {
+		err = n.NIC().Post(now, q.conn.Local, &p.wr)
+	}
+	if err == nil {
+		return
+	}
+	e := Completion{WRID: p.wr.ID, QP: q, Opcode: OpRecv, Status: WRFlushError}
+	if !p.recv {
+		e.Opcode = verbOpcodes[p.wr.Verb]
+	}
+	q.cq.push(&e)
+}
+
+var verbOpcodes = [...]Opcode{hostnic.Send: OpSend, hostnic.SendImmediate: OpSend, hostnic.Write: OpWrite, hostnic.WriteImmediate: OpWrite,
+	hostnic.Read: OpRead, hostnic.FetchAdd: OpAtomic, hostnic.CompareSwap: OpAtomic}
+
+// report tells programs what is new of their connections.
+func (n *node) report() {
+	for c := n.News(); c != nil; c = n.News() {
+		if c.Tag == 0 {
+			if n.listener != nil && c.State == agent.Running {
+				n.listener.offer(c)
+			}
+			continue
+		}
+		q := n.pairs[c.Tag-1]
+		if q == nil || q.conn != c {
+			continue
+		}
+		n.complete(q)
+		switch c.State {
+		case agent.Running:
+			q.opened()
+		case agent.Ended:
+			q.ended()
+		}
+	}
+}
+
+// complete puts completions on the queue of the program.
+func (n *node) complete(q *QueuePair) {
+	done := q.conn.Completions()
+	for i := range done {
+		d := &done[i]
+		e := Completion{WRID: d.ID, QP: q, Opcode: opcodes[d.Op], Status: statuses[d.Status], HasImm: d.HasImm, Imm: d.Imm, Bytes: d.Bytes, Took: (d.End - d.Start).Duration()}
+		if d.Write {
+			e.Opcode = OpRecvWithImm
+		}
+		q.cq.push(&e)
+	}
+}
+
+// hangup ends the connection of a queue pair. When it returns every post has
+// its completion.
+func (n *node) hangup(now frame.Time, q *QueuePair) {
+	if q.conn == nil {
+		return
+	}
+	n.drain(now, q)
+	n.Hangup(now, q.conn)
+	n.report()
+}
