@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/gswitch/gswitch/cc"
@@ -84,12 +85,17 @@ func (c Config) complete() (Config, error) {
 	case !known:
 		return c, fmt.Errorf("verbs: Telemetry %q: must be none, hpcc, hpcc-grow or int-md", c.Telemetry)
 	}
-	_, err := cc.Factory(c.Congestion, c.Options)
-	if err != nil {
-		err = fmt.Errorf("verbs: Congestion: %w", err)
+	if _, err := cc.Factory(c.Congestion, c.Options); err != nil {
+		return c, fmt.Errorf("verbs: Congestion: %w", err)
 	}
-	return c, err
+	if in, _ := cc.Lookup(c.Congestion); in.Needs == telemetryNeed && !strings.HasPrefix(c.Telemetry, inband.HPCC.String()) {
+		return c, fmt.Errorf("verbs: %s needs telemetry that tells the rate of links, hpcc or hpcc-grow, not %s", c.Congestion, c.Telemetry)
+	}
+	return c, nil
 }
+
+// telemetryNeed is how HPCC is described in package cc.
+const telemetryNeed = "telemetry of each hop"
 
 // modes of telemetry by their names.
 var modes = map[string]inband.Mode{}

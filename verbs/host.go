@@ -144,22 +144,38 @@ func (h *Host) Close() error {
 			}
 		}
 	})
-	close(h.quiet)
-	for end := time.Now().Add(parting); err == nil && time.Now().Before(end); time.Sleep(time.Millisecond) {
-		left := 0
-		if err = h.do(func(frame.Time) { left = h.node.Parting() }); left == 0 {
-			break
-		}
-	}
 	_ = h.do(h.node.Shutdown) // a worker that has ended runs none
+	close(h.quiet)
+	for end := time.Now().Add(parting); err == nil && !h.silent() && time.Now().Before(end); {
+		time.Sleep(100 * time.Microsecond)
+	}
 	if h.own {
 		return h.engine.Stop()
 	}
 	return errors.Join(h.engine.RemovePort(h.port), h.engine.RemoveNode(h.worker.Index(), h.node))
 }
 
-// do runs f on the worker.
+// silent reports whether the other ends know, and what was to be sent has gone.
+func (h *Host) silent() bool {
+	left := true
+	if h.worker.Do(func(now frame.Time) {
+		left = h.node.Parting() > 0 || h.node.NIC().PortWake(now, 0) != frame.Never
+	}) != nil {
+		return true
+	}
+	for _, p := range h.engine.Stats().Ports {
+		left = left || p.Name == h.port.Name() && p.Worker == h.worker.Index() && p.TxWaiting > 0
+	}
+	return !left
+}
+
+// do runs f on the worker, until Close.
 func (h *Host) do(f func(now frame.Time)) error {
+	select {
+	case <-h.quiet:
+		return ErrClosed
+	default:
+	}
 	if err := h.worker.Do(f); err != nil {
 		return ErrClosed
 	}
