@@ -50,6 +50,8 @@ type NIC struct {
 	numbers numbering
 	timers  wheel
 
+	obeying obeying
+
 	flow  *pfc.Port
 	askAt frame.Time // not before, for want of chunks
 	slow  slowReceiver

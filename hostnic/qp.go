@@ -68,6 +68,9 @@ type queuePair struct {
 	place    func(qpn uint32, packet uint64, payload []byte)
 	reply    template
 
+	fair     cc.FairRater // cc, where it obeys the rates that switches tell; while connected
+	obeyNext uint32       // next of its bucket, +1
+
 	ccName       string
 	framesMemory *frames // kept for the next use
 }
@@ -256,6 +259,7 @@ func (n *NIC) ConnectQP(now frame.Time, qpn, remote uint32) error {
 	q.remote, q.linked = remote&0xffffff, true
 	q.data.setQP(q.remote)
 	q.reply.setQP(q.remote)
+	n.enlist(q)
 	if q.verbs != nil {
 		n.connectVerbs(q)
 	}
@@ -273,6 +277,7 @@ func (n *NIC) CloseQP(now frame.Time, qpn uint32) error {
 	if q.verbs != nil {
 		n.closeVerbs(now, q)
 	}
+	n.delist(q)
 	n.park(q)
 	n.timers.remove(q.index)
 	if c := &n.classes[q.class]; c.set.burst == q.index {

@@ -63,6 +63,7 @@ func (n *NIC) receive(now frame.Time, r frame.Ref) {
 		n.drop(r, m.Reason)
 	case m.Flags&frame.IsMACControl != 0:
 		n.flowControl(now, r, m, b)
+	case m.Flags&frame.HasICMP != 0 && n.notice(now, r, m, b):
 	case n.stack != nil && m.Flags&frame.HasRoCE == 0:
 		n.local(now, r, m, b)
 	case wire.Ethernet(b).DstUint64() != n.mac:

@@ -1,0 +1,136 @@
+package hostnic
+
+import (
+	"math"
+	"testing"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/rocc"
+	"github.com/gswitch/gswitch/vswitch"
+	"github.com/gswitch/gswitch/wire"
+	wt "github.com/gswitch/gswitch/wire/wiretest"
+)
+
+// Senders, a switch that works out their fair rate, and its queue: each gets
+// its share of the link, and the queue stands at its reference (RoCC, goals
+// of section 3.1).
+func TestFairRateAndQueueSettle(t *testing.T) {
+	for _, senders := range []int{2, 10} {
+		params := rocc.For(40e9)
+		s := newStar(t, senders+1, func(i int, c *Config) { c.Rate = 40e9 }, func(c *vswitch.Config) {
+			for i := range c.Ports {
+				c.Ports[i].Scheduler.Rate = 40e9
+			}
+			c.Ports[0].RoCC = vswitch.RoCCConfig{Queues: 1 << 3, Params: params}
+		})
+		s.incast("rocc", nil, 1<<30, nil)
+		s.run(8 * frame.Millisecond) // from a synchronised start at line rate
+		var sum, square, n float64
+		before := make([]uint64, len(s.nics))
+		for i := range before {
+			before[i] = s.nics[i].Counts().TxBytes
+		}
+		const span = 2 * frame.Millisecond
+		for end := s.now + span; s.now < end; n++ {
+			s.run(s.now + 5*frame.Microsecond)
+			_, q := s.sw.Nodes[0].Scheduler(0).QueueLen(3)
+			sum, square = sum+float64(q), square+float64(q)*float64(q)
+		}
+		mean := sum / n
+		if math.Abs(mean-float64(params.QRef)) > 0.1*float64(params.QRef) {
+			t.Errorf("%d senders: the queue is %.0f bytes in the mean, want %d", senders, mean, params.QRef)
+		}
+		fair := 40e9 / float64(senders)
+		for i := 1; i < len(s.nics); i++ {
+			c := s.nics[i].Counts()
+			rate := float64(c.TxBytes-before[i]) * 8 / span.Seconds()
+			if math.Abs(rate-fair) > 0.05*fair {
+				t.Errorf("%d senders: number %d sends %.2f Gb/s, its share is %.2f", senders, i, rate/1e9, fair/1e9)
+			}
+			if c.Notices == 0 || c.NoticesUnknown != 0 {
+				t.Errorf("number %d took %d notices, %d were unknown", i, c.Notices, c.NoticesUnknown)
+			}
+		}
+		t.Logf("%d senders: queue %.1f +- %.1f kB", senders, mean/1e3, math.Sqrt(square/n-mean*mean)/1e3)
+	}
+}
+
+// A notice counts only if it is whole and quotes a frame of an open queue pair
+// that obeys.
+func TestForgedNotices(t *testing.T) {
+	p := newPair(t, nil)
+	qa, qb := p.connect(func(c *QPConfig) { c.CC = factory(t, "rocc", nil) })
+	none, other := p.connect(nil)
+	quote := func(src, dst string, port uint16, remote uint32) []byte {
+		return wt.Frame(wt.Eth(testMAC(2), testMAC(1)), wt.IPv4(src, dst), wt.UDP(50000, port), wt.BTH(wire.RCSendMiddle, remote, 9))[14 : 14+20+8+12]
+	}
+	good := quote("10.0.0.1", "10.0.0.2", 4791, qb)
+	build := func(typ uint8, q []byte, break_ func(msg []byte)) []byte {
+		n := rocc.Notice{Port: 1, Switch: 2, Fair: 100, Unit: 10_000_000, Sequence: 1}
+		msg := make([]byte, rocc.NoticeLen+len(q))
+		n.Encode(msg, typ, q)
+		if break_ != nil {
+			break_(msg)
+		}
+		b := wt.Frame(wt.Eth(testMAC(1), testMAC(9)), wt.IPv4("192.0.0.8", "10.0.0.1"), wt.ICMP(msg[0], msg[1], wire.ICMP(msg).Rest()), wt.Payload(msg[8:]))
+		return b
+	}
+	for _, v := range []struct {
+		name           string
+		b              []byte
+		taken, unknown uint64
+	}{
+		{"good", build(rocc.Type4, good, nil), 1, 0},
+		{"another type", build(8, good, nil), 0, 0},
+		{"another use of the type", build(rocc.Type4, good, func(m []byte) { m[4] = 0x70 }), 0, 0},
+		{"not from us", build(rocc.Type4, quote("10.0.0.3", "10.0.0.2", 4791, qb), nil), 0, 1},
+		{"not to the peer", build(rocc.Type4, quote("10.0.0.1", "10.0.0.3", 4791, qb), nil), 0, 1},
+		{"not RoCEv2", build(rocc.Type4, quote("10.0.0.1", "10.0.0.2", 53, qb), nil), 0, 1},
+		{"no such queue pair", build(rocc.Type4, quote("10.0.0.1", "10.0.0.2", 4791, qb+1), nil), 0, 1},
+		{"one that does not obey", build(rocc.Type4, quote("10.0.0.1", "10.0.0.2", 4791, other), nil), 0, 1},
+		{"cut", build(rocc.Type4, good[:30], nil), 0, 1},
+		{"options", build(rocc.Type4, append([]byte{0x46}, good[1:]...), nil), 0, 1},
+		{"damaged", func() []byte { b := build(rocc.Type4, good, nil); b[len(b)-1] ^= 1; return b }(), 0, 1},
+	} {
+		before := *p.a.Counts()
+		v1 := [1]frame.Ref{p.pool.New(v.b)}
+		p.a.Receive(p.now, 0, v1[:])
+		c := p.a.Counts()
+		if c.Notices-before.Notices != v.taken || c.NoticesUnknown-before.NoticesUnknown != v.unknown {
+			t.Errorf("%s: %d taken, %d unknown; want %d and %d", v.name, c.Notices-before.Notices, c.NoticesUnknown-before.NoticesUnknown, v.taken, v.unknown)
+		}
+	}
+	if v, _ := p.a.QP(qa); v.Rate != 1e9 {
+		t.Errorf("the rate is %v", v.Rate)
+	}
+	if v, _ := p.a.QP(none); v.Rate != 0 && v.Rate != 100e9 {
+		t.Errorf("a queue pair without control has the rate %v", v.Rate)
+	}
+	must(t, p.a.CloseQP(p.now, qa))
+	v1 := [1]frame.Ref{p.pool.New(build(rocc.Type4, good, nil))}
+	before := p.a.Counts().NoticesUnknown
+	p.a.Receive(p.now, 0, v1[:])
+	if p.a.Counts().NoticesUnknown != before+1 {
+		t.Error("a closed queue pair obeys")
+	}
+	p.drained()
+}
+
+func FuzzNoticeFrame(f *testing.F) {
+	q := wt.Frame(wt.Eth(testMAC(2), testMAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(50000, 4791), wt.BTH(wire.RCSendMiddle, 1<<8, 9))
+	n := rocc.Notice{Port: 1, Switch: 2, Fair: 100, Unit: 10_000_000, Sequence: 1}
+	msg := make([]byte, 128)
+	f.Add(msg[:n.Encode(msg, rocc.Type4, q[14:54])])
+	f.Add([]byte{253, 0})
+	f.Fuzz(func(t *testing.T, msg []byte) {
+		if len(msg) < 8 || len(msg) > 150 {
+			return
+		}
+		p := newPair(t, nil)
+		p.connect(func(c *QPConfig) { c.CC = factory(t, "rocc", nil) })
+		b := wt.Frame(wt.Eth(testMAC(1), testMAC(9)), wt.IPv4("192.0.0.8", "10.0.0.1"), wt.ICMP(msg[0], msg[1], wire.ICMP(msg).Rest()), wt.Payload(msg[8:]))
+		v := [1]frame.Ref{p.pool.New(b)}
+		p.a.Receive(p.now, 0, v[:])
+		p.drained()
+	})
+}
