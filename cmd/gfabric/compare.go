@@ -68,18 +68,34 @@ func reportCommand() *cobra.Command {
 }
 
 func compareCommand() *cobra.Command {
+	var engines engineFlags
 	var asJSON, all bool
 	var tolerance, value string
 	c := &cobra.Command{
-		Use:   "compare A B [C...]",
-		Short: "Put results side by side",
+		Use:   "compare A B [C...] | --sim --netns SCENARIO.yaml...",
+		Short: "Put results side by side; judge the distance between virtual time and real frames",
 		Long: "compare matches the runs of several results by name and parameters and shows\n" +
 			"their values side by side, the distance between their distributions (KS), and\n" +
 			"which expectations flipped. Differences are against the first. Values that are the\n" +
-			"same everywhere are only counted, unless --all is given.",
+			"same everywhere are only counted, unless --all is given.\n\n" +
+			"With --sim --netns the arguments are scenarios (root): each is run in virtual time and\n" +
+			"on real frames, where that is not done already (results/NAME, results/NAME-netns), and\n" +
+			"what comes out is judged: percentiles 50, 95 and 99 of the slowdown of flows within\n" +
+			"15 %, percentiles 50 and 95 of queue depths within 0.15 bandwidth-delay products, and\n" +
+			"runs that virtual time tells apart by more than that in the same order. Runs that did\n" +
+			"not keep time are not judged.\n\n" +
+			"Exit codes: 0 within the tolerance or the bounds, 1 beyond them, 2 the command line or\n" +
+			"a file is wrong, 3 nothing is beyond, but runs did not keep time.",
 		Example: "  gfabric compare results/before results/after\n" +
-			"  gfabric compare a b --tolerance 10% --value 'slowdown_*'",
-		RunE: func(_ *cobra.Command, args []string) error {
+			"  gfabric compare a b --tolerance 10% --value 'slowdown_*'\n" +
+			"  gfabric compare --sim --netns scenarios/agreement/*.yaml\n" +
+			"  gfabric compare --sim --netns scenarios/agreement/incast8.yaml --html 8.html",
+		RunE: func(c *cobra.Command, args []string) error {
+			if both, err := engines.both(); err != nil {
+				return err
+			} else if both {
+				return engines.engines(c.Context(), args, asJSON)
+			}
 			if len(args) < 2 {
 				return usagef("name two directories of results or more, such as results/before results/after")
 			}
@@ -107,6 +123,7 @@ func compareCommand() *cobra.Command {
 			return judge(os.Stderr, cmp, value, tolerance)
 		},
 	}
+	engines.addAll(c)
 	c.Flags().BoolVar(&all, "all", false, "show values that do not differ, too")
 	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")
 	c.Flags().StringVar(&tolerance, "tolerance", "", "fail if a value differs from the first by more, such as 10%")

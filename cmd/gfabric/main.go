@@ -23,6 +23,9 @@ var version = "unknown"
 const (
 	exitFailed = 1 // it was understood and did not work
 	exitUsage  = 2 // the command line or the topology is wrong
+	// exitInvalid: a run on real frames did not keep time, so that there is no
+	// result; another machine, or a larger scale, may give one.
+	exitInvalid = 3
 )
 
 // usageError is a mistake on the command line or in a topology.
@@ -41,6 +44,7 @@ func run(args []string) int {
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	var usage usageError
+	var invalid invalidError
 	switch {
 	case err == nil:
 		return 0
@@ -52,6 +56,9 @@ func run(args []string) int {
 		return exitFailed
 	}
 	fmt.Fprintf(os.Stderr, "gfabric: %v\n", err)
+	if errors.As(err, &invalid) {
+		return exitInvalid
+	}
 	return exitFailed
 }
 
@@ -65,21 +72,23 @@ func command() (*cobra.Command, *bool) {
 		Long: "gfabric raises networks of hosts and gswitches on this machine (up, exec, status,\n" +
 			"down, demo; root): hosts are network namespaces with the kernel's own stack, the\n" +
 			"switches are gswitch processes.\n\n" +
-			"It also runs experiments in virtual time (run, check, compare, report, cc, ns3; no\n" +
-			"root): a scenario file says who sends what, what is measured and what must come\n" +
-			"out; hosts are simulated RDMA NICs, the switches forward the same frames.\n\n" +
+			"It also runs experiments (run, check, compare, report, cc, ns3; no root): a scenario\n" +
+			"file says who sends what, what is measured and what must come out. Hosts are RDMA\n" +
+			"NICs. They and the switches run in virtual time (--on sim) or, the same nodes, on\n" +
+			"real frames between network namespaces (--on netns, fit, compare --sim --netns; root).\n\n" +
 			"A network is described by a YAML file or by a generator:\n  " + strings.Join(fabric.Generators(), "\n  "),
 		Example: "  gfabric up leaf-spine:2,4,2 --rate 200Mbps\n" +
 			"  gfabric exec h1 -- ping -c 3 h8\n" +
 			"  gfabric status\n" +
 			"  gfabric down\n" +
-			"  gfabric run scenarios/quickstart.yaml",
+			"  gfabric run scenarios/quickstart.yaml\n" +
+			"  gfabric run scenarios/agreement/incast2.yaml --on netns",
 		Version:          version,
 		SilenceErrors:    true,
 		SilenceUsage:     true,
 		PersistentPreRun: func(*cobra.Command, []string) { began = true },
 	}
-	root.AddCommand(upCommand(), downCommand(), execCommand(), statusCommand(), graphCommand(), planCommand(), loadCommand(), demoCommand(), compareCommand(), reportCommand(), runCommand(), checkCommand(), schemaCommand(), ccCommand(), ns3Command(), versionCommand())
+	root.AddCommand(upCommand(), downCommand(), execCommand(), statusCommand(), graphCommand(), planCommand(), loadCommand(), demoCommand(), compareCommand(), reportCommand(), runCommand(), fitCommand(), checkCommand(), schemaCommand(), ccCommand(), ns3Command(), versionCommand())
 	return root, &began
 }
 

@@ -50,6 +50,7 @@ func (f *scenarioFlags) load(file string) (*scenario.Scenario, error) {
 
 func runCommand() *cobra.Command {
 	var f scenarioFlags
+	var l liveFlags
 	var on, out string
 	var jobs int
 	var asJSON, fresh, quiet bool
@@ -61,38 +62,49 @@ func runCommand() *cobra.Command {
 			"series/ and cdf/ as CSV, and report.html. A run that the directory has already,\n" +
 			"from the same program with the same settings, is not executed again; others that it\n" +
 			"has are replaced. Give --out to keep results with other settings beside it.\n\n" +
+			"--on sim runs in virtual time, at any rate and size. --on netns (root) runs the same\n" +
+			"nodes in real time: each link is a veth pair between network namespaces with AF_XDP\n" +
+			"sockets, and the nodes' clock is slowed by --scale, so that rates are divided, times\n" +
+			"multiplied, and results need no scaling back. The report tells how late workers were;\n" +
+			"a run that was too late is INVALID. gfabric fit finds the smallest scale. Results go\n" +
+			"to results/NAME-netns. Interrupted, it removes all that it made; what a killed one\n" +
+			"leaves, the next run of the scenario or gfabric down removes.\n\n" +
 			"Exit codes: 0 all expectations hold, 1 one does not or a run failed, 2 the\n" +
-			"scenario or the command line is wrong.\n\n" +
+			"scenario or the command line is wrong, 3 a run on real frames did not keep time.\n\n" +
 			"Distributions of sizes: " + strings.Join(workload.Names(), ", ") + ".\n" +
 			"gfabric schema scenario prints the format, gfabric schema values what can be expected.",
 		Example: "  gfabric run scenarios/quickstart.yaml\n" +
 			"  gfabric run scenarios/hpcc/fig2.13-reaction.yaml --only hpcc --seed 1,2,3\n" +
-			"  gfabric run scenarios/quickstart.yaml --set hosts.params.eta=0.9 --out eta",
+			"  gfabric run scenarios/quickstart.yaml --set hosts.params.eta=0.9 --out eta\n" +
+			"  gfabric run scenarios/agreement/incast2.yaml --on netns\n" +
+			"  gfabric run scenarios/quickstart.yaml --on netns --scale 2000 --poll spin",
 		Args: one("a scenario, such as scenarios/quickstart.yaml"),
 		RunE: func(c *cobra.Command, args []string) error {
-			switch on {
-			case "sim":
-			case "netns":
-				return usagef("--on netns is not available in this build: scenarios run in virtual time, --on sim")
-			default:
-				return usagef("--on: %q is not an engine; there is sim", on)
+			if on != "sim" && on != "netns" {
+				return usagef("--on: %q is not an engine; there are sim (virtual time) and netns (real frames)", on)
 			}
 			s, err := f.load(args[0])
 			if err != nil {
 				return err
 			}
 			if out == "" {
-				out = filepath.Join("results", s.Doc.Name)
-				if f.short {
-					out += "-short"
-				}
+				out = resultsOf(s, f.short, on)
 			}
 			if jobs < 1 {
 				jobs = runner.DefaultJobs()
 			}
-			o := runner.Options{Version: version, Program: program(), Jobs: jobs, Out: out, Fresh: fresh}
+			o := runner.Options{Version: version, Program: program(), Jobs: jobs, Out: out, Fresh: fresh, On: on}
 			if !quiet {
 				o.Progress = os.Stderr
+			}
+			if on == "netns" {
+				live, err := l.live(s)
+				if err != nil {
+					return err
+				}
+				if o.Live, err = l.choose(c.Context(), s, live); err != nil {
+					return err
+				}
 			}
 			file, err := runner.Scenario(c.Context(), s, o)
 			if err != nil {
@@ -118,17 +130,33 @@ func runCommand() *cobra.Command {
 				}
 			}
 			say("results are in %s, a page with drawings in %s", out, filepath.Join(out, "report.html"))
+			if err := kept(file); err != nil {
+				return err
+			}
 			return unmet(file)
 		},
 	}
 	f.add(c)
-	c.Flags().StringVar(&on, "on", "sim", "engine: sim (virtual time)")
-	c.Flags().StringVar(&out, "out", "", "directory of results; results/NAME if left out, results/NAME-short with --short")
+	c.Flags().StringVar(&on, "on", "sim", "engine: sim (virtual time) or netns (real frames between network namespaces; root)")
+	l.add(c, true)
+	c.Flags().StringVar(&out, "out", "", "directory of results; results/NAME if left out, with -short and -netns where these are asked for")
 	c.Flags().IntVar(&jobs, "jobs", 0, "runs side by side; as many as there are processors if left out")
 	c.Flags().BoolVar(&asJSON, "json", false, "print results.json in place of tables")
 	c.Flags().BoolVar(&fresh, "fresh", false, "run again what the directory has already")
 	c.Flags().BoolVar(&quiet, "quiet", false, "no progress on standard error")
 	return c
+}
+
+// resultsOf is where the results of a scenario go.
+func resultsOf(s *scenario.Scenario, short bool, on string) string {
+	out := filepath.Join("results", s.Doc.Name)
+	if short {
+		out += "-short"
+	}
+	if on != "sim" {
+		out += "-" + on
+	}
+	return out
 }
 
 // headlines is f without the values of groups, windows and events, which would
