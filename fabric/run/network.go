@@ -46,6 +46,12 @@ func network(r *scenario.Run) (*vnet.Network, error) {
 	if d.Switch.INT.Signal == "rx" {
 		c.INT.Signal = inband.RxBytes
 	}
+	if rc := &d.Switch.RoCC; rc.Enabled {
+		c.RoCC = vnet.RoCC{On: true, Params: rc.Params, Flows: rc.Flows, PerTick: rc.PerTick}
+		for _, class := range rc.Classes {
+			c.RoCC.Classes |= 1 << class
+		}
+	}
 	for i, w := range h.Weights {
 		c.Weights[i] = uint32(w)
 	}

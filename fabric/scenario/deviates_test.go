@@ -27,7 +27,7 @@ func TestDeviates(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"deviates: [{claim: slowdown_p99 < 3}]":              "why",
+		"deviates: [{claim: slowdown_p99 < 3}]":               "why",
 		"deviates:\n- {claim: nonesuch < 3, why: x}":          `deviates[0].claim: "nonesuch < 3"`,
 		"deviates:\n- {claim: slowdown_p99 <, why: x}":        "deviates[0].claim",
 		"deviates:\n- {claims: slowdown_p99 < 3, why: wrong}": "claims",

@@ -58,6 +58,7 @@ type Switch struct {
 	Buffer Buffer `yaml:"buffer" doc:"The shared packet buffer."`
 	ECN    ECN    `yaml:"ecn" doc:"ECN marking at dequeue, at every egress queue."`
 	INT    INT    `yaml:"int" doc:"In-band telemetry."`
+	RoCC   RoCC   `yaml:"rocc" doc:"Egress queues tell senders what rate is fair (RoCC), for hosts with cc: rocc."`
 	VOQ    bool   `yaml:"voq" doc:"true: egress queues serve the ports that frames came by in turn, as input-queued switches do."`
 }
 
@@ -83,6 +84,23 @@ type ECN struct {
 	KMax config.Size `yaml:"kmax" doc:"Depth from which every frame is marked."`
 	PMax float64     `yaml:"pmax" range:"0,1" default:"1" doc:"Probability just below kmax."`
 	At   config.Rate `yaml:"at" doc:"Rate of the ports that kmin and kmax are meant for; others scale them in proportion. All ports have the same if left out."`
+}
+
+// RoCC makes egress queues congestion points of RoCC.
+type RoCC struct {
+	Enabled bool            `yaml:"enabled" doc:"true: every egress queue of the classes works out the fair rate of its flows and tells their senders."`
+	Classes []int           `yaml:"classes" range:"0,7" doc:"Classes whose queues do. Those of the data if left out."`
+	Period  config.Duration `yaml:"period" doc:"T: time between two updates. 40us at 40 and 100Gbps, in proportion at other rates, if left out."`
+	QRef    config.Size     `yaml:"qref" doc:"Length that is held. 300KB at 100Gbps, else 150KB, if left out."`
+	QMid    config.Size     `yaml:"qmid" doc:"Growth within a period that halves the rate. Twice qref if left out."`
+	QMax    config.Size     `yaml:"qmax" doc:"Length that cuts it. 2.4 times qref, at 100Gbps 2.2 times, if left out."`
+	Alpha   float64         `yaml:"alpha" range:"0,1000" doc:"Gain of the deviation from qref, in 1/4000 of the rate (1/10000 at 100Gbps) for 600 bytes. 0.3, 0.45 at 100Gbps, if left out."`
+	Beta    float64         `yaml:"beta" range:"0,1000" doc:"Gain of the growth. Five times alpha if left out."`
+	FMin    config.Rate     `yaml:"fmin" doc:"Least fair rate. 1/400 of the link's, 1/1000 at 100Gbps, if left out."`
+	Cut     string          `yaml:"cut" enum:"fmin,half,eighth" default:"fmin" doc:"What the fair rate becomes when the queue is longer than qmax: the least, half, or an eighth of the link's."`
+	Regions int             `yaml:"regions" range:"1,16" default:"6" doc:"Ranges of the rate with gains of their own (auto-tuning); 1: none."`
+	Flows   int             `yaml:"flows" range:"1,1048576" default:"4096" doc:"Flows of a queue that can be told."`
+	PerTick int             `yaml:"per_tick" range:"0,1048576" doc:"Flows that are told in a period, in turn; 0: all."`
 }
 
 // INT is in-band telemetry.

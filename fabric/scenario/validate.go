@@ -78,6 +78,15 @@ func (v *validator) switches() {
 	if e.KMin == 0 && e.KMax > 0 {
 		v.sec.Fail("switch.ecn.kmin", "is missing beside kmax")
 	}
+	if r := &v.doc.Switch.RoCC; r.Enabled {
+		for i := range v.t.Links {
+			p := r.Params(v.t.Links[i].Rate)
+			if err := p.Validate(); err != nil {
+				v.sec.Fail("switch.rocc", "with links of %v: %v", config.Rate(v.t.Links[i].Rate), err)
+				break
+			}
+		}
+	}
 }
 
 func (v *validator) hosts() {

@@ -47,6 +47,7 @@ type Config struct {
 	PFC    PFC
 	ECN    ECN
 	INT    INT
+	RoCC   RoCC
 	Host   Host
 
 	// BaseRTT is T: what congestion control takes as the round-trip time of

@@ -77,6 +77,7 @@ func (n *Network) portConfig(node, p int) vswitch.PortConfig {
 			q.Discipline = scheduler.NewVOQ()
 		}
 	}
+	c.RoCC = n.cfg.roccAt(l.Rate)
 	b := &n.cfg.Buffer
 	if b.HeadroomDelays != 0 {
 		c.Headroom = max(1, uint32(float64(l.Rate)/8*l.Delay.Seconds()*b.HeadroomDelays))
