@@ -160,6 +160,9 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 	for i := range s.Hosts {
 		e.host(&s.Hosts[i])
 	}
+	for i := range s.Bumps {
+		e.bump(&s.Bumps[i])
+	}
 	e.engine(&s.Engine)
 	e.gauge(configGen, float64(s.Config.Generation))
 	e.gauge(configSuccess, truth(s.Config.ReloadSuccess))

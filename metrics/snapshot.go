@@ -40,6 +40,7 @@ type Snapshot struct {
 	Engine   dataplane.Stats
 	Switches []Switch
 	Hosts    []Host
+	Bumps    []Bump
 	Config   ConfigState
 }
 

@@ -146,3 +146,7 @@ func (c *Config) packet(v4 bool, mode inband.Mode) int {
 // intRecord is what a switch adds to INT-MD with all that it can tell: six
 // words (INT 2.1 section 4.7).
 const intRecord = 24
+
+// Packet returns the bytes that an IPv4 packet in a channel of no special rule
+// may have.
+func (c Config) Packet() int { return c.packet(true, c.Default.Telemetry) }

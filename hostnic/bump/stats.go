@@ -97,3 +97,6 @@ func (b *Bump) Peers(out []Peer) []Peer {
 func (b *Bump) Open() (tuples, hosts int) {
 	return b.tuples, len(b.channels) - len(b.free) - b.tuples
 }
+
+// Station returns the host's link address, 0 while it has sent nothing.
+func (b *Bump) Station() uint64 { return b.mac }

@@ -1,0 +1,146 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/gswitch/gswitch/control"
+	"github.com/gswitch/gswitch/control/api"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/hostnic/bump"
+	"github.com/gswitch/gswitch/metrics"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// transparentUsage tells people how to speak to the API.
+const transparentUsage = `ghost: GET /metrics are the metrics of Prometheus. The API takes POST with JSON (or Connect, or gRPC):
+  curl --unix-socket /run/ghost/NAME.sock -H 'Content-Type: application/json' -d '{}' http://ghost/gswitch.v1.Transparent/ListChannels`
+
+// Handler serves the API and /metrics.
+func (t *Transparent) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle(control.Endpoint(transparentUsage, func(opts ...connect.HandlerOption) (string, http.Handler) {
+		return api.NewTransparentHandler(&transparentServer{t}, opts...)
+	}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.NewRegistry(t.Snapshot), promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, transparentUsage) })
+	return mux
+}
+
+// transparentServer implements the API over a Transparent.
+type transparentServer struct{ t *Transparent }
+
+// chosen returns the indices of the bumps that a call is about.
+func (s *transparentServer) chosen(name string) ([]int, error) {
+	var out []int
+	for i := range s.t.units {
+		if name == "" || s.t.units[i].Name == name {
+			out = append(out, i)
+		}
+	}
+	if len(out) == 0 {
+		return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("there is no host %q", name))
+	}
+	return out, nil
+}
+
+func (s *transparentServer) ListBumps(_ context.Context, r *api.ListBumpsRequest) (*api.Bumps, error) {
+	which, err := s.chosen(r.Host)
+	if err != nil {
+		return nil, err
+	}
+	t, snap := s.t, s.t.Snapshot()
+	w := &snap.Engine.Workers[0]
+	out := &api.Bumps{Version: t.opts.Version, Pid: int64(os.Getpid()), Socket: t.conf.Control.Socket, UptimeSeconds: time.Since(t.start).Seconds(),
+		Poll: w.Poll.String(), BusyRatio: w.BusyShare(), TimerLateP99: w.Lateness.Quantile(0.99)}
+	for _, i := range which {
+		out.Bumps = append(out.Bumps, t.describe(i, &snap.Bumps[i]))
+	}
+	return out, nil
+}
+
+func (t *Transparent) describe(i int, b *metrics.Bump) *api.BumpStatus {
+	c, n, conf, node := &b.Counts, &b.NIC, &t.conf.Bumps[i], t.units[i].Bump.Config()
+	out := &api.BumpStatus{Name: conf.Name, Inner: conf.Inner, Outer: conf.Outer, Netns: conf.NetNS, Rate: uint64(conf.Rate), BaseRtt: uint64(conf.BaseRTT),
+		Congestion: conf.Congestion, Telemetry: conf.Telemetry.Format, Recovery: conf.Recovery, Flows: conf.Flows, Mtu: uint32(t.mtus[i]),
+		Packet: uint32(node.Packet()), Queue: uint64(node.Queue),
+		FromKernelFrames: c.FromKernel.Frames, FromKernelBytes: c.FromKernel.Bytes, ToKernelFrames: c.ToKernel.Frames, ToKernelBytes: c.ToKernel.Bytes,
+		FromFabricFrames: c.FromFabric.Frames, FromFabricBytes: c.FromFabric.Bytes, ToFabricFrames: n.TxFrames, ToFabricBytes: n.TxBytes,
+		Carried: c.Carried, Delivered: c.Delivered, PassedOut: c.PassedOut, PassedIn: c.PassedIn, Retransmissions: n.Retransmissions, Timeouts: n.Timeouts,
+		Clamped: c.Clamped, TooBigs: c.TooBigs, Marked: c.Marked, Overflows: c.Overflows, LostChannels: c.Lost, Refusals: c.Refusals, Stale: c.Stale,
+		BadDatagrams: c.BadDatagrams, FrameLateP50: uint64(b.Late.Quantile(0.5)), FrameLateP99: uint64(b.Late.Quantile(0.99)), FrameLateMax: uint64(b.Late.Quantile(1))}
+	if b.MAC != 0 {
+		out.Mac = wire.MACFromUint64(b.MAC).String()
+	}
+	for j := range b.Outer {
+		out.OuterState, out.OuterMode, out.Warnings = b.Outer[j].State, b.Outer[j].Mode.String(), append(out.Warnings, b.Outer[j].Warnings...)
+	}
+	for j := range b.Inner {
+		out.InnerState, out.InnerMode, out.Warnings = b.Inner[j].State, b.Inner[j].Mode.String(), append(out.Warnings, b.Inner[j].Warnings...)
+	}
+	for j := range b.Channels {
+		if b.Channels[j].Host {
+			out.HostChannels++
+		} else {
+			out.TupleChannels++
+		}
+	}
+	for reason := range c.Drops {
+		if frames := c.Drops[reason] + n.Drops[reason]; frames > 0 {
+			out.Drops = append(out.Drops, &api.HostDrop{Reason: frame.Reason(reason).String(), Frames: frames})
+		}
+	}
+	for _, p := range b.Peers {
+		out.Peers = append(out.Peers, &api.BumpPeer{Address: p.Addr.String(), State: p.State, Channels: uint32(p.Channels)})
+	}
+	return out
+}
+
+func (s *transparentServer) ListChannels(_ context.Context, r *api.ListChannelsRequest) (*api.Channels, error) {
+	which, err := s.chosen(r.Host)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.Channels{}
+	for _, i := range which {
+		u := &s.t.units[i]
+		err := u.Worker.Do(func(frame.Time) {
+			for _, c := range u.Bump.Channels(nil) {
+				out.Channels = append(out.Channels, channelOf(u.Name, &c))
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+var protocolNames = map[uint8]string{wire.ProtoTCP: "tcp", wire.ProtoUDP: "udp", wire.ProtoICMP: "icmp", wire.ProtoICMPv6: "icmpv6"}
+
+// channelOf is called by the worker that steps the bump: congestion control
+// shows its internals.
+func channelOf(host string, c *bump.Channel) *api.Channel {
+	q := &c.QP
+	out := &api.Channel{Host: host, Local: c.Local.String(), Remote: c.Remote.String(), LocalPort: uint32(c.LocalPort), RemotePort: uint32(c.RemotePort),
+		Protocol: protocolNames[c.Proto], State: c.State, Active: c.Active, Congestion: c.CC, Class: uint32(q.Class), Rate: q.Rate, Window: q.Window,
+		InFlight: q.InFlight, Queue: c.Queue, TxFrames: q.Stats.TxFrames, TxBytes: q.Stats.TxBytes, RxFrames: q.Stats.RxFrames, RxBytes: q.Stats.RxBytes,
+		Retransmitted: q.Retransmitted, Timeouts: q.Stats.Timeouts, Drops: c.Drops, Marks: c.Marks, Packet: uint32(c.Packet), QueuePair: q.QPN}
+	switch {
+	case c.Host:
+		out.Protocol = "host"
+	case out.Protocol == "":
+		out.Protocol = strconv.Itoa(int(c.Proto))
+	}
+	q.Inspect(func(name string, v float64) {
+		out.Internals = append(out.Internals, &api.Internal{Name: name, Value: v})
+	})
+	return out
+}
