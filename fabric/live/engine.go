@@ -26,8 +26,7 @@ type Engine struct {
 	nodes []*node
 	links []link
 
-	gc       collector
-	released time.Time
+	gc collector
 
 	// What callbacks and the caller of Run tell each other.
 	mu      sync.Mutex
@@ -36,11 +35,11 @@ type Engine struct {
 	jobs    chan func() error
 	working sync.WaitGroup
 
-	phase  phase
-	over   atomic.Bool  // no job is to be done any more
-	wallNS atomic.Int64 // how long time went on, in real nanoseconds
-	final  *dataplane.Stats
-	clock  time.Duration // what a look at the clock costs
+	phase phase
+	over  atomic.Bool // no job is to be done any more
+	end   frame.Time  // of time, once it is halted
+	final *dataplane.Stats
+	clock time.Duration // what a look at the clock costs
 }
 
 type phase uint8
@@ -67,6 +66,9 @@ func New(c Config, spec *vnet.EngineSpec) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{cfg: c, spec: spec, stopped: make(chan struct{}), jobs: make(chan func() error, maxJobs)}
+	if c.Wires != nil && spec.Frame+maxGrowth > maxFrame {
+		return nil, fmt.Errorf("frames of %d bytes are too large for AF_XDP on veth, which takes %d less %d for telemetry: lower the payload", spec.Frame, maxFrame, maxGrowth)
+	}
 	log := c.Logger
 	if log == nil {
 		log = slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -93,6 +95,9 @@ func New(c Config, spec *vnet.EngineSpec) (*Engine, error) {
 }
 
 const (
+	// maxFrame is what a veth takes with an XDP program (drivers/net/veth.c: a
+	// page less headroom and skb_shared_info).
+	maxFrame = 3498
 	// maxGrowth is what switches may add to a frame: in-band telemetry.
 	maxGrowth = 256
 	// ringSize of every AF_XDP ring: a worker that is kept from its processor
@@ -164,8 +169,13 @@ func (e *Engine) linkName(id sim.LinkID) string {
 	return t.Nodes[t.Links[id].A.Node].Name + " - " + t.Nodes[t.Links[id].B.Node].Name
 }
 
-// Now implements vnet.Engine. It may be called from any goroutine.
-func (e *Engine) Now() frame.Time { return e.dp.Now() }
+// Now implements vnet.Engine.
+func (e *Engine) Now() frame.Time {
+	if e.phase >= halted {
+		return e.end
+	}
+	return e.dp.Now()
+}
 
 // At implements vnet.Engine.
 func (e *Engine) At(t frame.Time, fn func(now frame.Time)) { e.ctl[0].push(event{at: t, fn: fn}) }

@@ -63,7 +63,6 @@ func (e *Engine) begin() error {
 		return err
 	}
 	e.gc.hold()
-	e.released = time.Now()
 	e.dp.Release()
 	return nil
 }
@@ -121,7 +120,6 @@ func (e *Engine) Halt() error {
 		return nil
 	}
 	if e.phase == running {
-		e.wallNS.Store(int64(time.Since(e.released)))
 		e.over.Store(true)
 		e.dp.Halt()
 		close(e.jobs) // nobody is left who might send to it
@@ -129,6 +127,7 @@ func (e *Engine) Halt() error {
 		e.gc.release()
 	}
 	e.phase = halted
+	e.end = e.dp.Now()
 	st := e.dp.Stats()
 	e.final = &st
 	return nil

@@ -15,7 +15,7 @@ import (
 // same network, at line rate and without faults, and makes the time that it
 // takes then its ideal. Flows of one size between the same hosts are run once.
 func alone(ctx context.Context, r *scenario.Run, rec *measure.Recorder) error {
-	n, err := network(r)
+	n, err := network(r, nil)
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ duration: 1ms
 // of its entries does, and what helps.
 func TestTooManyFlowsAtOnce(t *testing.T) {
 	s := load(t, crowd, scenario.Options{})
-	_, err := one(context.Background(), s, &s.Runs[0], &progress{}, &Options{})
+	_, err := one(context.Background(), s, &s.Runs[0], &host{o: &Options{}}, &progress{})
 	want := "workload[1] (many) from h2 to h3, after 65536 flows"
 	if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "leave more time between them, or set persistent") {
 		t.Fatalf("%v, want %q", err, want)
@@ -53,7 +53,7 @@ func TestInterruptWhilePosting(t *testing.T) {
 		s := load(t, text, scenario.Options{})
 		p := &patience{Context: context.Background()}
 		p.left.Store(after)
-		if _, err := one(p, s, &s.Runs[0], &progress{}, &Options{}); !errors.Is(err, context.Canceled) {
+		if _, err := one(p, s, &s.Runs[0], &host{o: &Options{}}, &progress{}); !errors.Is(err, context.Canceled) {
 			t.Fatalf("%v", err)
 		}
 		if over := -p.left.Load(); over > 3 {

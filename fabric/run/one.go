@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gswitch/gswitch/fabric"
@@ -18,22 +19,36 @@ import (
 const slices = 500
 
 // one executes a run.
-func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, p *progress, o *Options) (*results.Run, error) {
+func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p *progress) (out *results.Run, err error) {
 	began := time.Now()
-	n, err := network(r)
+	e, err := h.maker(ctx, r)
 	if err != nil {
 		return nil, err
 	}
+	n, err := network(r, e)
+	if err != nil {
+		return nil, err
+	}
+	// Frames that are missing in the end make a run worthless.
+	defer func() {
+		if e := n.Engine.Close(); err == nil && e != nil {
+			out, err = nil, e
+		}
+	}()
 	rec, ports := recorder(n, r)
 	t, err := newTraffic(ctx, n, rec, r, s.File)
 	if err != nil {
 		return nil, err
 	}
-	sample(ctx, n, rec, t, r, ports)
+	var over atomic.Bool
+	sample(ctx, n, rec, t, r, ports, &over)
 	if err := inject(n, r); err != nil {
 		return nil, err
 	}
-	defer o.watch(n, s, r)()
+	if h.real() {
+		defer context.AfterFunc(ctx, func() { n.Engine.Stop(ctx.Err()) })()
+	}
+	defer h.o.watch(n, s, r)()
 	end := frame.Time(r.Doc.Duration)
 	for k := frame.Time(1); k <= slices; k++ {
 		if err := ctx.Err(); err != nil {
@@ -47,9 +62,12 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, p *progress
 			return nil, err
 		}
 		p.set(until, n.Engine.Stats().Events)
-		if rec.Closed() != frame.Never {
+		if over.Load() {
 			break
 		}
+	}
+	if err := n.Halt(); err != nil {
+		return nil, err
 	}
 	if err := n.Err(); err != nil {
 		return nil, err
@@ -63,7 +81,7 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, p *progress
 		}
 	}
 	st := n.Engine.Stats()
-	out := &results.Run{Name: r.Name, Engine: "sim", Seed: r.Seed, Digest: n.Engine.Digest(), VirtualTime: rec.Closed().Seconds(), WallTime: time.Since(began).Seconds(),
+	out = &results.Run{Name: r.Name, Engine: h.name(), Timing: timing(n), Seed: r.Seed, Digest: n.Engine.Digest(), VirtualTime: rec.Closed().Seconds(), WallTime: time.Since(began).Seconds(),
 		Events: st.Events, FrameHops: st.FrameHops, Values: map[string]float64{}}
 	for _, set := range r.Point {
 		if out.Params == nil {
@@ -193,13 +211,15 @@ func queues(n *vnet.Network, r *scenario.Run, c *measure.Config) (v sampled) {
 	return v
 }
 
-// sample asks the engine to call for each sample and bin.
-func sample(ctx context.Context, n *vnet.Network, rec *measure.Recorder, t *traffic, r *scenario.Run, ports sampled) {
+// sample asks the engine to call for each sample and bin, and tells over when
+// all flows are done.
+func sample(ctx context.Context, n *vnet.Network, rec *measure.Recorder, t *traffic, r *scenario.Run, ports sampled, over *atomic.Bool) {
 	m := &r.Doc.Measure
 	depth := func(i int) uint64 { return n.Queue(ports.queues[i]) }
 	sent := func(i int) uint64 { return ports.links[i]() }
 	finite := r.Doc.Until == "done"
 	every := frame.Time(m.Sample)
+	n.Publish(min(every, frame.Time(m.Bin)))
 	n.Engine.Every(every, every, func(now frame.Time) {
 		if err := ctx.Err(); err != nil {
 			n.Engine.Stop(err)
@@ -210,6 +230,7 @@ func sample(ctx context.Context, n *vnet.Network, rec *measure.Recorder, t *traf
 		}
 		if finite && rec.Closed() == frame.Never && t.idle() {
 			rec.Close(now)
+			over.Store(true)
 		}
 	})
 	bin := frame.Time(m.Bin)

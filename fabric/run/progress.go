@@ -92,6 +92,10 @@ func (r *reporter) report(last uint64, took time.Duration) (events uint64) {
 		d := time.Duration(float64(took) * (float64(len(r.runs)) - share) / share)
 		left = d.Round(time.Second).String()
 	}
-	fmt.Fprintf(r.w, "%d of %d runs done, %.2f M events/s, about %s left%s\n", over, len(r.runs), float64(events-last)/interval.Seconds()/1e6, left, text)
+	speed := ""
+	if events > 0 { // nobody counts them while frames are real
+		speed = fmt.Sprintf(" %.2f M events/s,", float64(events-last)/interval.Seconds()/1e6)
+	}
+	fmt.Fprintf(r.w, "%d of %d runs done,%s about %s left%s\n", over, len(r.runs), speed, left, text)
 	return events
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"runtime"
 	"sync"
 
@@ -26,8 +27,9 @@ type Options struct {
 	Fresh    bool      // run what the directory has results of again, too
 	Progress io.Writer // nil: silent
 
-	// On is the engine: "sim" or "" for virtual time, "netns" for real frames
-	// over Live.Wires. On real frames runs go one after the other.
+	// On is the engine: Sim (or "") for virtual time, Netns for real frames over
+	// Live.Wires, Wire for real time within the process. In real time runs go
+	// one after the other.
 	On   string
 	Live Live
 
@@ -40,14 +42,16 @@ type Options struct {
 // Live says how runs on real frames are made.
 type Live struct {
 	// Wires raises the veth pairs of a topology; runs of the same topology
-	// share them. nil joins ports in memory.
+	// share them.
 	Wires func(ctx context.Context, p *fabric.Plan) (Wires, error)
-	// Dilation is how many real nanoseconds the nodes take for one; 0 = 1.
+	// Dilation is how many real nanoseconds the nodes take for one; 0 = the
+	// scale of the scenario, or 1000 if it names none.
 	Dilation int64
 	Bound    frame.Time // see live.Config, as what follows
 	Workers  int
 	Poll     dataplane.PollMode
 	CPUs     []int
+	Logger   *slog.Logger
 }
 
 // Wires are raised for some runs and then closed.
@@ -61,7 +65,11 @@ type Wires interface {
 // settings and seed, are not executed again. If it is interrupted, what is
 // finished is in the directory, and the error is that of ctx.
 func Scenario(ctx context.Context, s *scenario.Scenario, o Options) (*results.File, error) {
-	st, err := newStore(s, &o)
+	h := &host{o: &o}
+	if err := h.check(s); err != nil {
+		return nil, err
+	}
+	st, err := newStore(s, &o, h)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +85,12 @@ func Scenario(ctx context.Context, s *scenario.Scenario, o Options) (*results.Fi
 		fmt.Fprintf(o.Progress, "%d of %d runs are in %s already\n", k, len(s.Runs), o.Out)
 	}
 	rep := newReporter(o.Progress, bars)
-	err = st.execute(ctx, todo, bars, max(1, o.Jobs))
+	jobs := max(1, o.Jobs)
+	if h.real() {
+		jobs = 1
+	}
+	err = st.execute(ctx, todo, bars, jobs)
+	err = errors.Join(err, h.close())
 	rep.close()
 	if err != nil {
 		return nil, err
@@ -111,7 +124,7 @@ func (st *store) execute(ctx context.Context, todo []int, bars []*progress, jobs
 				}
 				run := &st.s.Runs[todo[k]]
 				bars[k].state.Store(running)
-				out, err := one(ctx, st.s, run, bars[k], st.o)
+				out, err := one(ctx, st.s, run, st.h, bars[k])
 				bars[k].state.Store(finished)
 				mu.Lock()
 				if err == nil {

@@ -17,6 +17,7 @@ import (
 type store struct {
 	s      *scenario.Scenario
 	o      *Options
+	h      *host
 	runs   []*results.Run // by run of the scenario, nil where not finished
 	prints []string       // fingerprints
 }
@@ -25,11 +26,11 @@ type store struct {
 const printsName = "fingerprints.json"
 
 // newStore takes over what the directory of results has.
-func newStore(s *scenario.Scenario, o *Options) (*store, error) {
-	st := &store{s: s, o: o, runs: make([]*results.Run, len(s.Runs)), prints: make([]string, len(s.Runs))}
+func newStore(s *scenario.Scenario, o *Options, h *host) (*store, error) {
+	st := &store{s: s, o: o, h: h, runs: make([]*results.Run, len(s.Runs)), prints: make([]string, len(s.Runs))}
 	for i := range s.Runs {
 		var err error
-		if st.prints[i], err = s.Runs[i].Fingerprint(o.Program, s.File); err != nil {
+		if st.prints[i], err = s.Runs[i].Fingerprint(h.print(o.Program, s.Runs[i].Doc), s.File); err != nil {
 			return nil, err
 		}
 	}

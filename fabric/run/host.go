@@ -1,0 +1,144 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/gswitch/gswitch/fabric"
+	"github.com/gswitch/gswitch/fabric/live"
+	"github.com/gswitch/gswitch/fabric/results"
+	"github.com/gswitch/gswitch/fabric/scenario"
+	"github.com/gswitch/gswitch/fabric/vnet"
+)
+
+// Engines that runs happen on.
+const (
+	Sim   = "sim"   // virtual time
+	Netns = "netns" // real frames over veth pairs between network namespaces
+	Wire  = "wire"  // real time, frames handed over within the process
+)
+
+// usualDilation makes 100 Mb/s of 100 Gb/s, which one processor keeps up with
+// for a handful of hosts.
+const usualDilation = 1000
+
+// host is what runs happen on, and keeps the wires between them.
+type host struct {
+	o        *Options
+	topology *fabric.Topology // of the wires
+	wires    Wires
+}
+
+// real reports whether runs happen in real time.
+func (h *host) real() bool { return h.o.On != "" && h.o.On != Sim }
+
+// name is that of the engine in results.
+func (h *host) name() string {
+	if h.real() {
+		return h.o.On
+	}
+	return Sim
+}
+
+// check finds out before the first run what cannot be.
+func (h *host) check(s *scenario.Scenario) error {
+	switch h.o.On {
+	case "", Sim:
+		return nil
+	case Netns:
+		if h.o.Live.Wires == nil {
+			return errors.New("runs on netns need somebody who raises the wires (Live.Wires)")
+		}
+	case Wire:
+	default:
+		return fmt.Errorf("there is no engine %q: runs are on %s, %s or %s", h.o.On, Sim, Netns, Wire)
+	}
+	for i := range s.Runs {
+		d := s.Runs[i].Doc
+		for k := range d.Faults {
+			switch kind := d.Faults[k].Kind; kind {
+			case "clock", "storm":
+				return fmt.Errorf("%s: faults[%d]: a %s fault exists in virtual time only: run it with --on sim, or without this fault", s.File, k, kind)
+			}
+		}
+		if d.Hosts.Sizes != (scenario.Sizes{}) {
+			return fmt.Errorf("%s: hosts.sizes sets lengths of frames that their headers do not have, which is possible in virtual time only: run it with --on sim, or without hosts.sizes", s.File)
+		}
+	}
+	return nil
+}
+
+// dilation is how many real nanoseconds the nodes of a run take for one.
+func (h *host) dilation(d *scenario.Document) int64 {
+	switch {
+	case h.o.Live.Dilation != 0:
+		return h.o.Live.Dilation
+	case d.Scale != 0:
+		return int64(d.Scale)
+	}
+	return usualDilation
+}
+
+// maker is the engine of a run; nil for virtual time.
+func (h *host) maker(ctx context.Context, r *scenario.Run) (vnet.EngineMaker, error) {
+	if !h.real() {
+		return nil, nil
+	}
+	l := &h.o.Live
+	c := live.Config{Dilation: h.dilation(r.Doc), Bound: l.Bound, Workers: l.Workers, Poll: l.Poll, CPUs: l.CPUs, Logger: l.Logger}
+	if h.o.On == Netns {
+		if err := h.raise(ctx, r.Topology); err != nil {
+			return nil, err
+		}
+		c.Wires = h.wires
+	}
+	return live.Maker(c), nil
+}
+
+// raise makes the wires of a topology, unless they are there.
+func (h *host) raise(ctx context.Context, t *fabric.Topology) error {
+	if h.wires != nil && reflect.DeepEqual(h.topology, t) {
+		return nil
+	}
+	if err := h.close(); err != nil {
+		return err
+	}
+	plan, err := fabric.NewPlan(t)
+	if err != nil {
+		return err
+	}
+	if h.wires, err = h.o.Live.Wires(ctx, plan); err != nil {
+		h.wires = nil
+		return err
+	}
+	h.topology = t
+	return nil
+}
+
+// close removes the wires.
+func (h *host) close() error {
+	if h.wires == nil {
+		return nil
+	}
+	err := h.wires.Close()
+	h.wires = nil
+	return err
+}
+
+// print tells results of one engine from those of another.
+func (h *host) print(program string, d *scenario.Document) string {
+	if !h.real() {
+		return program
+	}
+	return fmt.Sprintf("%s on %s, dilation %d, workers %d, %v, bound %d", program, h.o.On, h.dilation(d), h.o.Live.Workers, h.o.Live.Poll, h.o.Live.Bound)
+}
+
+// timing is how well the engine of a run kept time, nil in virtual time.
+func timing(n *vnet.Network) *results.Timing {
+	if e, ok := n.Engine.(interface{ Timing() *results.Timing }); ok {
+		return e.Timing()
+	}
+	return nil
+}
