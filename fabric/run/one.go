@@ -48,7 +48,7 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 	if h.real() {
 		defer context.AfterFunc(ctx, func() { n.Engine.Stop(ctx.Err()) })()
 	}
-	defer h.o.watch(n, s, r)()
+	defer h.watch(n, s, r)()
 	end := frame.Time(r.Doc.Duration)
 	for k := frame.Time(1); k <= slices; k++ {
 		if err := ctx.Err(); err != nil {

@@ -11,13 +11,14 @@ import (
 
 // watch lets others look at a run, if somebody wants to. What it returns is to
 // be called when the run has come to a halt.
-func (o *Options) watch(n *vnet.Network, s *scenario.Scenario, r *scenario.Run) (end func()) {
+func (h *host) watch(n *vnet.Network, s *scenario.Scenario, r *scenario.Run) (end func()) {
+	o := h.o
 	if o.Watch == nil {
 		return func() {}
 	}
 	c := view.NetworkOptions{Title: s.Doc.Title, Run: label(r), Groups: r.Doc.Groups(), Control: control, End: frame.Time(r.Doc.Duration), Pace: o.Pace}
 	if !n.Engine.Virtual() {
-		c.On, c.Scale, c.Bound = "netns", float64(max(1, o.Live.Dilation)), o.Live.Bound
+		c.On, c.Scale, c.Bound = "netns", float64(h.dilation(r.Doc)), o.Live.Bound
 		if c.Bound == 0 {
 			c.Bound = n.Derived.BaseRTT / 4
 		}
