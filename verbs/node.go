@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"errors"
 	"math/bits"
 	"sync/atomic"
 
@@ -76,10 +77,12 @@ func (n *node) drain(now frame.Time, q *QueuePair) {
 // post gives the NIC one request. What it does not take, since the connection
 // has ended, is flushed.
 func (n *node) post(now frame.Time, q *QueuePair, p *post) {
-	var err error
-	if p.recv {
+	err := errEnded
+	switch {
+	case q.isDown:
+	case p.recv:
 		err = n.NIC().PostRecv(now, q.conn.Local, hostnic.RecvRequest{ID: p.wr.ID, Local: p.wr.Local})
-	} else {
+	default:
 		err = n.NIC().Post(now, q.conn.Local, &p.wr)
 	}
 	if err == nil {
@@ -91,6 +94,8 @@ func (n *node) post(now frame.Time, q *QueuePair, p *post) {
 	}
 	q.cq.push(&e)
 }
+
+var errEnded = errors.New("the connection has ended")
 
 var verbOpcodes = [...]Opcode{hostnic.Send: OpSend, hostnic.SendImmediate: OpSend, hostnic.Write: OpWrite, hostnic.WriteImmediate: OpWrite,
 	hostnic.Read: OpRead, hostnic.FetchAdd: OpAtomic, hostnic.CompareSwap: OpAtomic}
