@@ -198,14 +198,13 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, path string, depth int) 
 		}
 		seen[key.Value] = key.Line
 		f := fieldOf(t, key.Value)
-		if f < 0 {
+		if f == nil {
 			d.unknown(key, sub, t)
 			continue
 		}
-		d.value(n.Content[i+1], v.Field(f), sub, t.Field(f).Tag, depth+1)
+		d.value(n.Content[i+1], v.FieldByIndex(f.Index), sub, f.Tag, depth+1)
 	}
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for _, f := range fieldsOf(t) {
 		if name := f.Tag.Get("yaml"); f.Tag.Get("need") != "" && seen[name] == 0 {
 			d.refuse(join(path, name))
 			d.fail(n, join(path, name), "is missing")
@@ -367,19 +366,35 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-func fieldOf(t reflect.Type, key string) int {
-	for i := range t.NumField() {
-		if t.Field(i).Tag.Get("yaml") == key {
-			return i
+// layouts remembers the answers of fieldsOf, like texts those of isText.
+var layouts sync.Map // reflect.Type to []reflect.StructField
+
+// fieldsOf returns the fields of a struct that are keys, in the order of the
+// document. Those of an embedded struct stand among them, without those of the
+// same Go name outside of it.
+func fieldsOf(t reflect.Type) []reflect.StructField {
+	if fields, known := layouts.Load(t); known {
+		return fields.([]reflect.StructField)
+	}
+	fields := slices.DeleteFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return f.Anonymous })
+	layouts.Store(t, fields)
+	return fields
+}
+
+func fieldOf(t reflect.Type, key string) *reflect.StructField {
+	fields := fieldsOf(t)
+	for i := range fields {
+		if fields[i].Tag.Get("yaml") == key {
+			return &fields[i]
 		}
 	}
-	return -1
+	return nil
 }
 
 func keysOf(t reflect.Type) []string {
-	names := make([]string, t.NumField())
-	for i := range names {
-		names[i] = t.Field(i).Tag.Get("yaml")
+	var names []string
+	for _, f := range fieldsOf(t) {
+		names = append(names, f.Tag.Get("yaml"))
 	}
 	return names
 }

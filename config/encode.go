@@ -13,23 +13,29 @@ import (
 )
 
 // YAML writes the document. Keys that are left out stay left out.
-func (c *Config) YAML() []byte {
+func (c *Config) YAML() []byte { return encode(c) }
+
+// encode writes the struct that v points to.
+func encode(v any) []byte {
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
-	if err := e.Encode(node(reflect.ValueOf(c).Elem())); err != nil {
+	if err := e.Encode(node(reflect.ValueOf(v).Elem())); err != nil {
 		panic(fmt.Sprintf("config: encoding a tree of plain nodes: %v", err))
 	}
 	return b.Bytes()
 }
 
 // MarshalJSON writes the document with the keys and the units of its YAML.
-func (c *Config) MarshalJSON() ([]byte, error) {
-	var v any
-	if err := node(reflect.ValueOf(c).Elem()).Decode(&v); err != nil {
+func (c *Config) MarshalJSON() ([]byte, error) { return encodeJSON(c) }
+
+// encodeJSON writes the struct that v points to.
+func encodeJSON(v any) ([]byte, error) {
+	var tree any
+	if err := node(reflect.ValueOf(v).Elem()).Decode(&tree); err != nil {
 		return nil, err
 	}
-	return json.Marshal(stringKeys(v))
+	return json.Marshal(stringKeys(tree))
 }
 
 // Clone returns a deep copy.

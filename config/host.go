@@ -1,11 +1,9 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
 	"hash/fnv"
 	"net/netip"
-	"os"
 	"regexp"
 
 	"github.com/gswitch/gswitch/cc"
@@ -18,10 +16,9 @@ import (
 	"github.com/gswitch/gswitch/wire"
 )
 
-// Host is the document of a ghost: one host on one interface.
+// Host is one host on one interface.
 type Host struct {
-	Version int    `yaml:"version" need:"yes" range:"1,1" doc:"Version of this format: 1."`
-	Name    string `yaml:"name" doc:"Name of the host. The interface names it if left out."`
+	Name string `yaml:"name" doc:"Name of the host, unique in the document. The interface names it if left out."`
 
 	Interface string       `yaml:"interface" need:"yes" doc:"Network interface that the host takes over."`
 	NetNS     string       `yaml:"netns" doc:"Network namespace of the interface, a name under /run/netns or a path. The daemon's own if left out."`
@@ -35,20 +32,19 @@ type Host struct {
 	Burst    *Duration `yaml:"burst" default:"50us" doc:"How far the link may catch up when the worker was late. 0s: never."`
 	Payload  int       `yaml:"payload" range:"64,3800" default:"1000" doc:"Bytes of payload in a full frame, the same at both ends."`
 
-	BaseRTT    Duration      `yaml:"base_rtt" default:"1ms" doc:"T of congestion control: slightly above the round trip of the idle network, which ghost ping tells."`
-	Congestion string        `yaml:"congestion" default:"hpcc" doc:"Congestion control of transfers that choose none: hpcc, dcqcn, timely, dctcp, none ..."`
-	Telemetry  HostTelemetry `yaml:"telemetry" doc:"In-band telemetry that data frames ask for."`
-	Recovery   string        `yaml:"recovery" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp" default:"go-back-n" doc:"Loss recovery of transfers that choose none."`
-	Timeout    Duration      `yaml:"timeout" doc:"Retransmission timeout. 20 times base_rtt, but not below 20 ms, if left out."`
-	Class      int           `yaml:"class" range:"0,7" default:"0" doc:"Traffic class of data that chooses none. Its DSCP is 8 times the class."`
-	PFC        HostPFC       `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb)."`
-	CNP        bool          `yaml:"cnp" doc:"true: congestion marks are told by RoCEv2 notification packets (DCQCN). false: by a bit of acknowledgements."`
+	BaseRTT    Duration          `yaml:"base_rtt" default:"1ms" doc:"T of congestion control: slightly above the round trip of the idle network, which ghost ping tells."`
+	Congestion string            `yaml:"congestion" default:"hpcc" doc:"Congestion control of transfers that choose none: hpcc, dcqcn, timely, dctcp, none ..."`
+	Options    map[string]string `yaml:"congestion_options" doc:"Options of this congestion control, by name. gfabric cc tells which there are."`
+	Telemetry  HostTelemetry     `yaml:"telemetry" doc:"In-band telemetry that data frames ask for."`
+	Recovery   string            `yaml:"recovery" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp" default:"go-back-n" doc:"Loss recovery of transfers that choose none."`
+	Timeout    Duration          `yaml:"timeout" doc:"Retransmission timeout. 20 times base_rtt, but not below 20 ms, if left out."`
+	Class      int               `yaml:"class" range:"0,7" default:"0" doc:"Traffic class of data that chooses none. Its DSCP is 8 times the class."`
+	PFC        HostPFC           `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb)."`
+	CNP        bool              `yaml:"cnp" doc:"true: congestion marks are told by RoCEv2 notification packets (DCQCN). false: by a bit of acknowledgements."`
 
-	Serve  bool   `yaml:"serve" doc:"true: other hosts may open queue pairs here."`
-	Region Size   `yaml:"region" default:"16MiB" doc:"Memory for RDMA Write and Read of other hosts."`
-	Worker Worker `yaml:"worker" doc:"The thread that drives the host."`
-
-	Control HostControl `yaml:"control" doc:"Where the API, the command line and Prometheus reach the host."`
+	Serve  bool `yaml:"serve" doc:"true: other hosts may open queue pairs here."`
+	Region Size `yaml:"region" default:"16MiB" doc:"Memory for RDMA Write and Read of other hosts."`
+	Worker *int `yaml:"worker" range:"0,63" doc:"The worker that drives the host, counted from 0. Hosts are dealt out in turn if left out."`
 }
 
 // HostTelemetry is the telemetry that a host asks for.
@@ -62,70 +58,30 @@ type HostPFC struct {
 	Classes []int `yaml:"classes" range:"0,7" doc:"Classes that pauses are obeyed in. None if left out."`
 }
 
-// HostControl is where a host listens.
-type HostControl struct {
-	Socket string `yaml:"socket" doc:"Unix socket of the API. /run/ghost/NAME.sock if left out."`
-	Listen string `yaml:"listen" doc:"TCP address (host:port) that serves the API and /metrics too. None if left out. There is no authentication: keep it on loopback."`
-}
-
 // hostName is part of a file's name.
 var hostName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
-// HostSocketDir is where hosts put their sockets if they are not told.
-const HostSocketDir = "/run/ghost"
-
-// LoadHost reads and checks the document in a file.
-func LoadHost(path string) (*Host, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the configuration: %w", err)
-	}
-	return ParseHost(path, data)
-}
-
-// ParseHost decodes and checks a document, and fills in what was left out.
-// file is the name that errors carry. The error, if any, is of type Errors.
-func ParseHost(file string, data []byte) (*Host, error) {
-	h := new(Host)
-	s := ParseSection(file, data, h)
-	if s.Err() == nil {
-		if s.Has("rate") && h.Rate == 0 {
-			s.Fail("rate", "a host paces: give the rate of its link, such as 10Gbps")
-		}
-		FillDefaults(h)
-		h.validate(s)
-	}
-	if err := s.Err(); err != nil {
-		return nil, err
-	}
-	h.Name = cmp.Or(h.Name, h.Interface)
-	if h.Control.Socket == "" {
-		h.Control.Socket = HostSocketDir + "/" + h.Name + ".sock"
-	}
-	if h.Timeout == 0 {
-		h.Timeout = max(20*h.BaseRTT, Duration(20*frame.Millisecond))
-	}
-	return h, nil
-}
-
-func (h *Host) validate(s *Section) {
+// validate checks a host whose keys stand below prefix, which is empty or ends
+// with a dot.
+func (h *Host) validate(s *Section, prefix string) {
+	fail := func(key, format string, args ...any) { s.Fail(prefix+key, format, args...) }
 	if h.Name != "" && !hostName.MatchString(h.Name) {
-		s.Fail("name", "%q is no name; letters, digits, dot, dash and underscore are possible", h.Name)
+		fail("name", "%q is no name; letters, digits, dot, dash and underscore are possible", h.Name)
 	}
 	if h.Interface == "" {
-		s.Fail("interface", "is empty; name a network interface")
+		fail("interface", "is empty; name a network interface")
 	}
 	addr := h.Address.Addr()
 	switch {
 	case addr.IsMulticast() || addr.IsUnspecified() || addr.IsLoopback():
-		s.Fail("address", "%v is not the address of a host", addr)
+		fail("address", "%v is not the address of a host", addr)
 	case h.Gateway.IsValid() && !h.Address.Contains(h.Gateway):
-		s.Fail("gateway", "%v is not on the link %v", h.Gateway, h.Address.Masked())
+		fail("gateway", "%v is not on the link %v", h.Gateway, h.Address.Masked())
 	case h.Gateway == addr:
-		s.Fail("gateway", "%v is the host's own address", addr)
+		fail("gateway", "%v is the host's own address", addr)
 	}
 	if h.MAC != nil && (h.MAC.Multicast() || *h.MAC == MAC{}) {
-		s.Fail("mac", "%v is not the address of a station", *h.MAC)
+		fail("mac", "%v is not the address of a station", *h.MAC)
 	}
 	for _, d := range []struct {
 		key string
@@ -133,18 +89,23 @@ func (h *Host) validate(s *Section) {
 		max frame.Time
 	}{{"base_rtt", h.BaseRTT, frame.Second}, {"timeout", h.Timeout, 20 * frame.Second}, {"burst", *h.Burst, frame.Second}} {
 		if d.v < 0 || frame.Time(d.v) > d.max {
-			s.Fail(d.key, "%v is not between 0s and %v", d.v, Duration(d.max))
+			fail(d.key, "%v is not between 0s and %v", d.v, Duration(d.max))
 		}
 	}
 	in, known := cc.Lookup(h.Congestion)
 	if !known {
-		s.Fail("congestion", "%v", cc.UnknownError{Name: h.Congestion})
+		fail("congestion", "%v", cc.UnknownError{Name: h.Congestion})
 	} else if err := NeedsTelemetry(in.Name, h.Telemetry.Format); err != nil {
-		s.Fail("telemetry.format", "%v", err)
+		fail("telemetry.format", "%v", err)
+	}
+	if known {
+		if _, err := cc.Factory(h.Congestion, h.Options); err != nil {
+			fail("congestion_options", "%v", err)
+		}
 	}
 	for i, r := range h.Telemetry.Links {
 		if r == 0 {
-			s.Fail(fmt.Sprintf("telemetry.links[%d]", i), "a link without a rate has no units; write the rate of the device, such as 100Gbps")
+			fail(fmt.Sprintf("telemetry.links[%d]", i), "a link without a rate has no units; write the rate of the device, such as 100Gbps")
 		}
 	}
 }
@@ -173,22 +134,14 @@ func ParseTelemetry(name string) (inband.Mode, error) {
 	return 0, fmt.Errorf("telemetry %q: must be none, hpcc, hpcc-grow or int-md", name)
 }
 
-// Engine returns what the engine of the host is made from.
-func (h *Host) Engine() dataplane.Config {
-	c := Config{Workers: []Worker{h.Worker}, Memory: Memory{Chunk: 2048, HugePages: "off"}}
-	if h.Payload > largestPayload {
-		c.Memory.Chunk = 4096
-	}
-	return c.Engine()
-}
-
 // largestPayload is the most that fits into a small chunk with all headers and
 // the telemetry of the longest path.
 const largestPayload = 1400
 
-// Spec returns what the engine opens.
+// Spec returns what the engine opens. Its Queues are left to the caller, who
+// knows the interface.
 func (h *Host) Spec() dataplane.PortSpec {
-	p := Port{Name: h.Interface, Interface: h.Interface, NetNS: h.NetNS, Mode: h.Mode, Rate: h.Rate}
+	p := Port{Name: h.Name + "/" + h.Interface, Interface: h.Interface, NetNS: h.NetNS, Mode: h.Mode, Rate: h.Rate}
 	return p.Spec()
 }
 
@@ -215,6 +168,15 @@ func (h *Host) NIC(mac wire.MAC, port uint16) hostnic.Config {
 		c.PFC, c.PFCClasses = true, c.PFCClasses|1<<class
 	}
 	return c
+}
+
+// OptionsOf returns the options of a congestion control: those of the document
+// are of the one that it names.
+func (h *Host) OptionsOf(algorithm string) map[string]string {
+	if algorithm != h.Congestion {
+		return nil
+	}
+	return h.Options
 }
 
 // Transport returns the timers of loss recovery.

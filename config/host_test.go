@@ -12,12 +12,13 @@ import (
 const shortHost = "version: 1\ninterface: veth0\naddress: 10.0.0.1/24\n"
 
 func TestHostDefaults(t *testing.T) {
-	h, err := ParseHost("h.yaml", []byte(shortHost))
+	doc, err := ParseHosts("h.yaml", []byte(shortHost))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h.Name != "veth0" || h.Control.Socket != "/run/ghost/veth0.sock" || h.Rate != 10e9 || h.Congestion != "hpcc" || h.Telemetry.Format != "hpcc" ||
-		h.Timeout != Duration(20*frame.Millisecond) || h.Worker.Poll != "adaptive" || h.Region != 16<<20 {
+	h := &doc.Hosts[0]
+	if h.Name != "veth0" || doc.Control.Socket != "/run/ghost/veth0.sock" || h.Rate != 10e9 || h.Congestion != "hpcc" || h.Telemetry.Format != "hpcc" ||
+		h.Timeout != Duration(20*frame.Millisecond) || *h.Worker != 0 || doc.Workers[0].Poll != "adaptive" || h.Region != 16<<20 {
 		t.Errorf("defaults are %+v", h)
 	}
 	c := h.NIC(wire.MAC{2, 0, 0, 0, 0, 1}, 18515)
@@ -42,10 +43,11 @@ func TestHostExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := ParseHost("host.example.yaml", text)
+	doc, err := ParseHosts("host.example.yaml", text)
 	if err != nil {
 		t.Fatal(err)
 	}
+	h := &doc.Hosts[0]
 	c := h.NIC(wire.MAC{2, 0, 0, 0, 0, 1}, 18515)
 	if err := c.Validate(); err != nil {
 		t.Error(err)
@@ -53,7 +55,15 @@ func TestHostExample(t *testing.T) {
 	if c.PFCClasses != 1<<3 || !c.CNP.Frames || h.Units().Name == "default" {
 		t.Errorf("%+v", c)
 	}
-	for key := range schemaKeys(SchemaOf("", new(Host))) {
+	several, err := os.ReadFile("hosts.example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if doc, err := ParseHosts("hosts.example.yaml", several); err != nil || len(doc.Hosts) != 3 {
+		t.Errorf("%v: %+v", err, doc)
+	}
+	text = append(text, several...)
+	for key := range schemaKeys(HostsSchema()) {
 		if !strings.Contains(string(text), key+":") {
 			t.Errorf("the example does not have the key %s", key)
 		}
@@ -67,7 +77,7 @@ func schemaKeys(schema []byte) map[string]bool {
 	var last string
 	for line := range strings.Lines(string(schema)) {
 		line = strings.TrimSpace(line)
-		if name, ok := strings.CutSuffix(line, `": {`); ok {
+		if name, ok := strings.CutSuffix(line, `": {`); ok && name != `"additionalProperties` {
 			last = strings.TrimPrefix(name, `"`)
 		}
 		if strings.HasPrefix(line, `"description"`) {
@@ -94,38 +104,127 @@ func TestHostErrors(t *testing.T) {
 		shortHost + "name: a/b\n":                          `"a/b" is no name`,
 		"version: 1\ninterface: v\naddress: 224.0.0.1/4\n": "is not the address of a host",
 	} {
-		if _, err := ParseHost("h.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := ParseHosts("h.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error is %v, want %q", text, err, want)
 		}
 	}
 }
 
+const twoHosts = `version: 1
+workers: [{poll: spin, cpu: 1}, {}]
+hosts:
+- {name: a, interface: eth0, netns: n1, address: 10.0.0.1/24}
+- {name: b, interface: eth0, netns: n2, address: 10.0.0.2/24, rate: 1Gbps}
+- {interface: eth1, address: fd00::1/64, worker: 1, congestion: dcqcn, congestion_options: {g: "0.01"}}
+`
+
+// Hosts of a list are dealt out among the workers, and named.
+func TestHosts(t *testing.T) {
+	c, err := ParseHosts("h.yaml", []byte(twoHosts))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Hosts) != 3 || *c.Hosts[0].Worker != 0 || *c.Hosts[1].Worker != 1 || *c.Hosts[2].Worker != 1 || c.Hosts[2].Name != "eth1" ||
+		c.Control.Socket != "/run/ghost/a.sock" || c.Find("b").Rate != 1e9 || c.Find("c") != nil || c.Hosts[0].Rate != 10e9 {
+		t.Errorf("%+v", c)
+	}
+	if e := c.Engine(); len(e.Workers) != 2 || e.Workers[0].CPU != 1 || e.ChunkSize != 2048 {
+		t.Errorf("the engine is %+v", e)
+	}
+	if o := c.Hosts[2].OptionsOf("dcqcn"); o["g"] != "0.01" || c.Hosts[2].OptionsOf("hpcc") != nil {
+		t.Errorf("options are %v", o)
+	}
+	// What is written is the same document.
+	for _, text := range []string{twoHosts, shortHost} {
+		c, err := ParseHosts("h.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := ParseHosts("h.yaml", c.YAML())
+		if err != nil || len(DiffHosts(c, again)) != 0 {
+			t.Errorf("%v: %v of\n%s", err, DiffHosts(c, again), c.YAML())
+		}
+	}
+}
+
+func TestHostsErrors(t *testing.T) {
+	const first = "version: 1\nhosts:\n- {name: a, interface: v, address: 10.0.0.1/24}\n"
+	for text, want := range map[string]string{
+		"version: 1\nhosts: []\n":                                            "h.yaml:2:8: hosts: is empty; name a host",
+		first + "- {name: a, interface: w, address: 10.0.0.2/24}\n":          `h.yaml:4:10: hosts[1].name: "a" is the name of hosts[0] too`,
+		first + "- {name: b, interface: v, address: 10.0.0.2/24}\n":          "h.yaml:4:24: hosts[1].interface: v is the interface of hosts[0] too",
+		first + "- {interface: w, address: 10.0.0.2/24, worker: 1}\n":        "there is no worker 1: workers lists 1",
+		first + "- {interface: w, addres: 10.0.0.2/24}\n":                    `unknown key; did you mean "address"?`,
+		first + "interface: v\n":                                             "h.yaml:4:1: interface: unknown key",
+		first + "- {interface: w, address: 10.0.0.2/24, class: 9}\n":         "hosts[1].class: 9 is not between 0 and 7",
+		shortHost + "congestion_options: {alpha: \"2\"}\n":                   "congestion_options: hpcc: ",
+		shortHost + "wroker: {poll: spin}\n":                                 `did you mean "worker"?`,
+		shortHost + "worker: 3\n":                                            "worker: wants keys and values",
+		first + "- {interface: w, address: 10.0.0.2/24, gateway: \"::1\"}\n": "hosts[1].gateway: ::1 is not on the link",
+	} {
+		if _, err := ParseHosts("h.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error is %v, want %q", text, err, want)
+		}
+	}
+}
+
+// Hosts are paired by name, whatever their place.
+func TestDiffHosts(t *testing.T) {
+	old, err := ParseHosts("h.yaml", []byte(twoHosts))
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := old.Clone()
+	next.Hosts[0], next.Hosts[1] = next.Hosts[1], next.Hosts[0]
+	next.Hosts[0].Rate, next.Hosts[0].PFC.Classes = 2e9, []int{3}
+	next.Hosts = next.Hosts[:2]
+	var lines []string
+	for _, c := range DiffHosts(old, next) {
+		lines = append(lines, c.String())
+	}
+	got := strings.Join(lines, "\n")
+	for _, want := range []string{"~ hosts[b].rate: 1Gbps -> 2Gbps", "+ hosts[b].pfc.classes: [3]", "- hosts[eth1]: {"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if len(lines) != 3 || old.Hosts[1].Rate != 1e9 {
+		t.Errorf("%d changes:\n%s", len(lines), got)
+	}
+}
+
 // Whatever stands in the file: no panic, and what is right is right for the
-// NIC too.
-func FuzzParseHost(f *testing.F) {
+// NICs too, and can be written and read again.
+func FuzzParseHosts(f *testing.F) {
 	example, err := os.ReadFile("host.example.yaml")
 	if err != nil {
 		f.Fatal(err)
 	}
-	for _, s := range []string{string(example), shortHost, "version: 1\ninterface: v\naddress: fd00::1/64\ngateway: fd00::2\n", "{", "version: 2"} {
+	for _, s := range []string{string(example), shortHost, twoHosts, "version: 1\ninterface: v\naddress: fd00::1/64\ngateway: fd00::2\n", "{", "version: 2", "hosts: 1"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		h, err := ParseHost("f", []byte(text))
+		c, err := ParseHosts("f", []byte(text))
 		if err != nil {
 			return
 		}
-		c := h.NIC(wire.MAC{2, 0, 0, 0, 0, 1}, 18515)
-		if err := c.Validate(); err != nil {
-			t.Errorf("%v from\n%s", err, text)
+		for i := range c.Hosts {
+			h := &c.Hosts[i]
+			nic := h.NIC(wire.MAC{2, 0, 0, 0, 0, 1}, 18515)
+			if err := nic.Validate(); err != nil {
+				t.Errorf("%v from\n%s", err, text)
+			}
+			tr := h.Transport()
+			if err := tr.Validate(); err != nil {
+				t.Errorf("%v from\n%s", err, text)
+			}
+			h.Cap()
+			h.Units()
+			h.Spec()
 		}
-		tr := h.Transport()
-		if err := tr.Validate(); err != nil {
-			t.Errorf("%v from\n%s", err, text)
+		c.Engine()
+		if _, err := ParseHosts("again", c.YAML()); err != nil {
+			t.Errorf("%v of what was written from\n%s", err, text)
 		}
-		h.Cap()
-		h.Units()
-		h.Engine()
-		h.Spec()
 	})
 }

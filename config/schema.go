@@ -16,7 +16,10 @@ func Schema() []byte { return SchemaOf("gswitch configuration", new(Config)) }
 // into the struct that v points to. A type that decodes from text and has a
 // method JSONSchema describes itself.
 func SchemaOf(title string, v any) []byte {
-	s := schemaOf(reflect.TypeOf(v), "")
+	return marshalSchema(schemaOf(reflect.TypeOf(v), ""), title)
+}
+
+func marshalSchema(s schema, title string) []byte {
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	s["title"] = title
 	out, err := json.MarshalIndent(s, "", "  ")
@@ -64,8 +67,7 @@ func schemaOf(t reflect.Type, tag reflect.StructTag) schema {
 		s["type"] = "object"
 		s["additionalProperties"] = false
 		props, need := schema{}, []string{}
-		for i := range t.NumField() {
-			f := t.Field(i)
+		for _, f := range fieldsOf(t) {
 			name := f.Tag.Get("yaml")
 			p := schemaOf(f.Type, f.Tag)
 			p["description"] = f.Tag.Get("doc")

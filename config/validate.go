@@ -142,7 +142,7 @@ func (d *decoder) uniqueIn(list reflect.Value, path, key string) {
 		if p, ok := e.Addr().Interface().(*Port); ok {
 			id, none = p.name(), p.name() == ""
 		} else {
-			f := e.Field(fieldOf(e.Type(), key))
+			f := e.FieldByIndex(fieldOf(e.Type(), key).Index)
 			// Zero is a name of numbers only; other names are missing then,
 			// and were missed already.
 			id, none = f.Interface(), f.IsZero() && f.Kind() != reflect.Int
@@ -163,7 +163,7 @@ func identity(e reflect.Value, key string) string {
 	if p, ok := e.Addr().Interface().(*Port); ok {
 		return p.name()
 	}
-	f := e.Field(fieldOf(e.Type(), key))
+	f := e.FieldByIndex(fieldOf(e.Type(), key).Index)
 	if f.Kind() == reflect.String {
 		return f.String()
 	}

@@ -51,7 +51,7 @@ func (d *Daemon) apply(make func(*config.Config) (*config.Config, error), source
 	}
 	resolved := next.Resolved()
 	changes := config.DiffResolved(d.resolved, resolved)
-	if err := fixed(changes); err != nil {
+	if err := Fixed(changes); err != nil {
 		return changes, err
 	}
 	if err := d.tryChanged(resolved); err != nil {
@@ -91,8 +91,9 @@ func (d *Daemon) tryChanged(next *config.Config) error {
 
 const edited = " (edited)"
 
-// fixed refuses changes of what a process is made from.
-func fixed(changes []config.Change) error {
+// Fixed refuses changes of what a process is made from: its workers, its
+// memory and where it listens.
+func Fixed(changes []config.Change) error {
 	var lines []string
 	for _, c := range changes {
 		for _, part := range []string{"workers", "memory", "control"} {
@@ -107,33 +108,12 @@ func fixed(changes []config.Change) error {
 	return fmt.Errorf("workers, memory and control cannot change while the daemon runs; restart it for\n  %s", strings.Join(lines, "\n  "))
 }
 
-// carryOut brings the engine from the configuration in force to next. Each
-// step leaves behind how to take it back.
+// carryOut brings the engine from the configuration in force to next.
 func (d *Daemon) carryOut(next *config.Config) error {
-	var undo []func() error
-	step := func(do, back func() error) error {
-		if err := do(); err != nil {
-			return err
-		}
-		undo = append(undo, back)
-		return nil
-	}
-	err := d.steps(next, step)
-	if err == nil {
-		return nil
-	}
-	for _, back := range slices.Backward(undo) {
-		if uerr := back(); uerr != nil {
-			// Nothing better can be done than to say so and go on.
-			d.log.Error("taking a change back", "err", uerr)
-		}
-	}
-	return err
+	return InSteps(d.log, func(step Stepper) error { return d.steps(next, step) })
 }
 
-type stepper func(do, back func() error) error
-
-func (d *Daemon) steps(next *config.Config, step stepper) error {
+func (d *Daemon) steps(next *config.Config, step Stepper) error {
 	// Switches that go, or that must be built anew since other workers run
 	// them, go first: what they hold is free then.
 	for i := range d.resolved.Switches {
@@ -221,7 +201,7 @@ func reopened(a, b *config.Port) bool {
 // changeSwitch closes the ports of a switch that go and gives it its new
 // program. It returns what opens the ports that come: they may want what
 // another switch gives up.
-func (d *Daemon) changeSwitch(old, s *config.Switch, step stepper) (open []func() error, err error) {
+func (d *Daemon) changeSwitch(old, s *config.Switch, step Stepper) (open []func() error, err error) {
 	u, err := d.unit(s.Name)
 	if err != nil {
 		return nil, err
@@ -336,7 +316,7 @@ func routesOnly(old, s *config.Switch) ([]routeChange, bool) {
 	return changes, len(changes) <= fewRoutes
 }
 
-func (d *Daemon) changeRoutes(u *unit, changes []routeChange, step stepper) error {
+func (d *Daemon) changeRoutes(u *unit, changes []routeChange, step Stepper) error {
 	put := func(r *config.Route, prefix netip.Prefix) error {
 		if r == nil {
 			return u.sw.DeleteRoute(prefix)

@@ -76,6 +76,28 @@ func SocketNamed(dir, name string) string {
 	return path
 }
 
+// HostNamed returns the socket in dir of the ghost of that name: of the file,
+// or of one of its hosts.
+func HostNamed(ctx context.Context, dir, name string) string {
+	path := filepath.Join(dir, name+".sock")
+	live, err := liveSockets(filepath.Join(dir, "*.sock"))
+	if err != nil || slices.Contains(live, path) {
+		return path
+	}
+	for _, p := range live {
+		if HasHost(ctx, p, name) {
+			return p
+		}
+	}
+	return path
+}
+
+// HasHost reports whether the ghost at an address has a host of that name.
+func HasHost(ctx context.Context, address, name string) bool {
+	m, err := DialHost(address).ListHosts(ctx, &api.ListHostsRequest{Host: name})
+	return err == nil && len(m.Hosts) == 1
+}
+
 // liveSockets returns the sockets that match a pattern and are listened at.
 func liveSockets(pattern string) (live []string, err error) {
 	paths, err := filepath.Glob(pattern)
@@ -119,7 +141,7 @@ func deadline(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
 		limit := patience
 		switch r.Spec().Procedure {
-		case api.ControlApplyProcedure, api.ControlEditProcedure, api.ControlGetConfigProcedure, api.ControlListFDBProcedure, api.ControlListRoutesProcedure:
+		case api.HostApplyProcedure, api.ControlApplyProcedure, api.ControlEditProcedure, api.ControlGetConfigProcedure, api.ControlListFDBProcedure, api.ControlListRoutesProcedure:
 			limit = slow
 		}
 		ctx, cancel := context.WithTimeout(ctx, limit)

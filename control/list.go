@@ -153,6 +153,17 @@ func sumLinks(links []dataplane.PortStats) (t dataplane.PortCounters) {
 	return t
 }
 
+// LinkOf describes a port by what lies below its node.
+func LinkOf(links []dataplane.PortStats) *api.Port {
+	m := &api.Port{}
+	now := sumLinks(links)
+	fillLink(m, links, &now, &dataplane.PortCounters{})
+	for i := range links {
+		m.Up, m.Mtu = m.Up || links[i].Up, uint32(links[i].MTU)
+	}
+	return m
+}
+
 // fillLink tells what lies below a port.
 func fillLink(m *api.Port, links []dataplane.PortStats, now, before *dataplane.PortCounters) {
 	m.State = "down: not open"

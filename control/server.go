@@ -10,16 +10,15 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/gswitch/gswitch/capture"
 	"github.com/gswitch/gswitch/config"
 	"github.com/gswitch/gswitch/control/api"
 	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/metrics"
 )
 
@@ -181,104 +180,22 @@ func (s *server) FlushFDB(_ context.Context, r *api.FlushFDBRequest) (*api.Flush
 	return out, nil
 }
 
-// defaultInterval is how often Watch speaks if it is not told.
-const (
-	defaultInterval = time.Second
-	minInterval     = 50 * time.Millisecond
-)
-
 func (s *server) Watch(ctx context.Context, r *api.WatchRequest, out *connect.ServerStream[api.Ports]) error {
 	if err := s.d.known(r.Switch, ""); err != nil {
 		return err
 	}
-	interval := time.Duration(r.IntervalMs) * time.Millisecond
-	if interval == 0 {
-		interval = defaultInterval
-	}
-	tick := time.NewTicker(max(interval, minInterval))
-	defer tick.Stop()
-	var last *metrics.Snapshot
-	for {
+	return StreamPorts(ctx, r.IntervalMs, out, func() (*api.Ports, frame.Time) {
 		now := s.d.Snapshot()
-		ports := s.ports(now, &api.ListRequest{Switch: r.Switch})
-		if last != nil {
-			rates(ports, s.ports(last, &api.ListRequest{Switch: r.Switch}), (now.Engine.Now - last.Engine.Now).Seconds())
-		}
-		if err := out.Send(ports); err != nil {
-			return err
-		}
-		last = now
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
-}
-
-// rates fills in how fast the counters of now grew since before.
-func rates(now, before *api.Ports, seconds float64) {
-	if seconds <= 0 {
-		return
-	}
-	for _, p := range now.Ports {
-		i := slices.IndexFunc(before.Ports, func(o *api.Port) bool { return o.Switch == p.Switch && o.Name == p.Name })
-		if i < 0 {
-			continue
-		}
-		o := before.Ports[i]
-		per := func(a, b uint64) float64 { return max(0, float64(a)-float64(b)) / seconds }
-		p.RxFramesPerSecond, p.RxBitsPerSecond = per(p.RxFrames, o.RxFrames), 8*per(p.RxBytes, o.RxBytes)
-		p.TxFramesPerSecond, p.TxBitsPerSecond = per(p.TxFrames, o.TxFrames), 8*per(p.TxBytes, o.TxBytes)
-		p.DropsPerSecond = per(p.Drops, o.Drops)
-	}
+		return s.ports(now, &api.ListRequest{Switch: r.Switch}), now.Engine.Now
+	})
 }
 
 func (s *server) Capture(ctx context.Context, r *api.CaptureRequest, out *connect.ServerStream[api.CaptureResponse]) error {
-	spec := dataplane.CaptureSpec{In: r.In, Out: r.Out, Drops: r.Drops, SnapLen: int(r.Snap), Comment: "gswitch " + s.d.opts.Version}
-	if r.Filter != "" {
-		f, err := capture.ParseFilter(r.Filter)
-		if err != nil {
-			return connect.NewError(connect.CodeInvalidArgument, err)
-		}
-		spec.Filter = f
-	}
-	var err error
-	if spec.Ports, err = s.d.enginePorts(r.Ports); err != nil {
+	ports, err := s.d.enginePorts(r.Ports)
+	if err != nil {
 		return connect.NewError(connect.CodeNotFound, err)
 	}
-	w := &captureWriter{out: out}
-	c, err := s.d.engine.Capture(w, spec)
-	if err != nil {
-		return connect.NewError(connect.CodeFailedPrecondition, err)
-	}
-	w.of.Store(c)
-	select {
-	case <-ctx.Done():
-	case <-c.Done():
-	}
-	if err := c.Close(); err != nil && ctx.Err() == nil {
-		return connect.NewError(connect.CodeUnavailable, err)
-	}
-	return nil
-}
-
-// captureWriter sends what is written to it, and how the capture fares: a
-// client that ends it does not see the statistics at the end of the stream.
-type captureWriter struct {
-	out *connect.ServerStream[api.CaptureResponse]
-	of  atomic.Pointer[dataplane.Capture] // not known for the first blocks
-}
-
-func (w *captureWriter) Write(b []byte) (int, error) {
-	m := &api.CaptureResponse{Pcapng: b}
-	if c := w.of.Load(); c != nil {
-		m.Dropped = c.Stats().Dropped
-	}
-	if err := w.out.Send(m); err != nil {
-		return 0, err
-	}
-	return len(b), nil
+	return StreamCapture(ctx, s.d.engine, ports, "gswitch "+s.d.opts.Version, r, out)
 }
 
 // enginePorts finds ports by "port" or "switch/port". No name is all of them.

@@ -122,6 +122,6 @@ func (e emitter) host(h *Host) {
 		e <- delayHistogram(hostLate, &h.Late, []string{h.Name})
 	}
 	for i := range h.Links {
-		e.link(h.Name, h.Links[i].Name, &h.Links[i], strconv.Itoa(h.Links[i].Worker))
+		e.link(h.Name, h.Links[i].Interface, &h.Links[i], strconv.Itoa(h.Links[i].Worker))
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/gswitch/gswitch/control/cli"
 )
 
 // ghost runs the command line in this process.
@@ -46,13 +48,13 @@ func TestUsage(t *testing.T) {
 		"ping 10.0.0.2 -n 0":                               "nothing would be sent",
 		"perf erase --to 10.0.0.2":                         "invalid argument \"erase\"",
 		"perf read --to 10.0.0.2 -s x":                     "--size:",
-		"show":                                             "there are host, qps, cc, pfc, drops",
+		"show":                                             "there are cc, config, drops, flows, host, hosts, pfc, qps",
 		"show everything":                                  "unknown \"everything\"",
 		"validate /nonexistent.yaml":                       "cannot read",
 		"fly":                                              "unknown command",
 	} {
 		_, err := ghost(strings.Fields(args)...)
-		if err == nil || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(want)) || exitCode(err) != exitUsage {
+		if err == nil || !strings.Contains(strings.ToLower(err.Error()), strings.ToLower(want)) || cli.ExitCode(err) != cli.ExitUsage {
 			t.Errorf("ghost %s: %v, want %q", args, err, want)
 		}
 	}
@@ -60,14 +62,14 @@ func TestUsage(t *testing.T) {
 
 func TestValidateAndSchema(t *testing.T) {
 	out, err := ghost("validate", "../../config/host.example.yaml")
-	if err != nil || !strings.Contains(out, "a host 10.0.0.1/24 on veth0 is right") {
+	if err != nil || !strings.Contains(out, "ok (h1 at 10.0.0.1/24 on veth0)") {
 		t.Errorf("%v: %s", err, out)
 	}
 	out, err = ghost("schema")
 	if err != nil || !strings.Contains(out, `"base_rtt"`) {
 		t.Errorf("%v: %s", err, out)
 	}
-	if _, err := ghost("--socket", filepath.Join(t.TempDir(), "none"), "show", "qps"); err == nil || exitCode(err) != exitFailure || !strings.Contains(err.Error(), "no daemon listens") {
+	if _, err := ghost("--socket", filepath.Join(t.TempDir(), "none"), "show", "qps"); err == nil || cli.ExitCode(err) != cli.ExitFailure || !strings.Contains(err.Error(), "no daemon listens") {
 		t.Errorf("a socket that is not there: %v", err)
 	}
 }

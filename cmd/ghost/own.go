@@ -1,22 +1,28 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"os"
+	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
+	"golang.org/x/sys/unix"
 
 	"github.com/gswitch/gswitch/config"
 	"github.com/gswitch/gswitch/control"
 	"github.com/gswitch/gswitch/control/api"
+	"github.com/gswitch/gswitch/control/cli"
 	"github.com/gswitch/gswitch/control/host"
 )
 
@@ -36,7 +42,7 @@ type own struct {
 // there: transfer is set.
 func (o *own) flags(c *cobra.Command, transfer bool) {
 	f := c.Flags()
-	f.StringVarP(&o.file, "config", "c", "", "configuration file of the host")
+	f.StringVarP(&o.file, "config", "c", "", "configuration file")
 	f.StringVarP(&o.port, "port", "p", "", "interface that the host takes over")
 	f.StringVar(&o.addr, "addr", "", "IP address of the host with prefix length, such as 10.0.0.1/24")
 	f.StringVar(&o.gateway, "gateway", "", "next hop of addresses that are not on the link")
@@ -108,42 +114,54 @@ var flagOf = map[string]string{"interface": "--port", "address": "--addr", "rate
 	"worker.poll": "--poll", "worker.cpu": "--cpu", "telemetry.format": "--int"}
 
 // document is the file, or what the flags say.
-func (o *own) document(a *app) (*config.Host, error) {
+func (o *own) document(a *app) (*config.Hosts, error) {
 	said := o.said(a)
-	var h *config.Host
 	if o.file != "" {
 		if delete(said, "name"); len(said) > 0 {
-			return nil, usageError{errors.New("flags that describe the host do not go with -c: they are said in the file")}
+			return nil, cli.Usage(errors.New("flags that describe the host do not go with -c: they are said in the file"))
 		}
-		var err error
-		if h, err = config.LoadHost(o.file); err != nil {
-			return nil, usageError{err}
-		}
-	} else {
-		if o.port == "" || o.addr == "" {
-			return nil, usageError{errors.New("a host needs an interface and an address: --port IF --addr 10.0.0.1/24, or -c FILE")}
-		}
-		said["version"] = 1
-		text, err := yaml.Marshal(said)
+		doc, err := config.LoadHosts(o.file)
 		if err != nil {
-			return nil, err
+			return nil, cli.Usage(err)
 		}
-		// The decoder knows what words and names are legal.
-		if h, err = config.ParseHost("flags", text); err != nil {
-			return nil, usageError{byFlag(err)}
+		return doc, nil
+	}
+	if o.port == "" || o.addr == "" {
+		return nil, cli.Usage(errors.New("a host needs an interface and an address: --port IF --addr 10.0.0.1/24, or -c FILE"))
+	}
+	said["version"] = 1
+	text, err := yaml.Marshal(said)
+	if err != nil {
+		return nil, err
+	}
+	// The decoder knows what words and names are legal.
+	doc, err := config.ParseHosts("flags", text)
+	if err != nil {
+		return nil, cli.Usage(byFlag(err))
+	}
+	return doc, nil
+}
+
+// override says what the command line has in place of what a document says.
+func (o *own) override(a *app) func(*config.Hosts) {
+	socket := ""
+	if abs, err := filepath.Abs(a.socket); err == nil && a.socket != "" {
+		socket = abs // a socket is named as seen from here
+	}
+	first := "" // the default may have another name after a reload
+	return func(c *config.Hosts) {
+		for i := range c.Hosts {
+			c.Hosts[i].Serve = c.Hosts[i].Serve || o.serve
 		}
-	}
-	h.Serve = h.Serve || o.serve
-	if o.listen != "" {
-		h.Control.Listen = o.listen
-	}
-	if a.socket != "" {
-		// A socket is named as seen from here.
-		if abs, err := filepath.Abs(a.socket); err == nil {
-			h.Control.Socket = abs
+		if first == "" {
+			first = c.DefaultSocket()
 		}
+		if c.Control.Socket == c.DefaultSocket() {
+			c.Control.Socket = first
+		}
+		c.Control.Socket = cmp.Or(socket, c.Control.Socket)
+		c.Control.Listen = cmp.Or(o.listen, c.Control.Listen)
 	}
-	return h, nil
 }
 
 // byFlag names the flags that errors are about in place of the document that
@@ -168,108 +186,118 @@ func byFlag(err error) error {
 	return said
 }
 
-// running is a host of this process.
+// running are hosts of this process.
 type running struct {
-	d      *host.Daemon
-	conf   *config.Host
-	cancel context.CancelFunc
-	served chan error
+	d         *host.Daemon
+	doc       *config.Hosts
+	log       *slog.Logger
+	listeners []net.Listener
 }
 
-// start makes a host, which serves its API until stop. The end of ctx ends
-// waiting for the interface.
-func (o *own) start(ctx context.Context, h *config.Host, stderr io.Writer) (*running, error) {
-	level := slog.LevelWarn
-	if o.verbose {
-		level = slog.LevelDebug
-	}
-	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
-	listeners, err := control.Listen(config.Control{Socket: h.Control.Socket, Listen: h.Control.Listen})
+// start makes hosts, which do not serve their API yet. The end of ctx ends
+// waiting for interfaces.
+func (o *own) start(ctx context.Context, a *app, stderr io.Writer, level slog.Level) (*running, error) {
+	doc, err := o.document(a)
 	if err != nil {
 		return nil, err
 	}
-	d, err := host.New(ctx, h, host.Options{Version: version, Wait: o.wait, Logger: log})
-	if err != nil {
-		return nil, errors.Join(err, closeAll(listeners))
+	if o.verbose {
+		level = slog.LevelDebug
 	}
-	if err := d.Start(); err != nil {
-		return nil, errors.Join(err, d.Stop(), closeAll(listeners))
+	r := &running{log: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))}
+	opts := host.Options{Version: version, Source: cmp.Or(o.file, "flags"), Wait: o.wait, Logger: r.log, Override: o.override(a)}
+	r.doc = doc.Clone()
+	opts.Override(r.doc)
+	if r.listeners, err = control.Listen(config.Control{Socket: r.doc.Control.Socket, Listen: r.doc.Control.Listen}); err != nil {
+		return nil, err
 	}
-	r := &running{d: d, conf: h, served: make(chan error, 1)}
-	ctx, r.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	go func() { r.served <- d.Serve(ctx, listeners) }()
+	if r.d, err = host.New(ctx, doc, opts); err != nil {
+		return nil, errors.Join(err, cli.CloseAll(r.listeners))
+	}
+	if err := r.d.Start(); err != nil {
+		return nil, errors.Join(err, r.d.Stop(), cli.CloseAll(r.listeners))
+	}
+	// What setting up took is not needed again; the packet memory lies apart.
+	debug.FreeOSMemory()
 	return r, nil
 }
 
-func closeAll(listeners []net.Listener) error {
-	var errs []error
-	for _, l := range listeners {
-		errs = append(errs, l.Close())
+// reload reads the file again.
+func (r *running) reload(file string) {
+	if file == "" {
+		r.log.Warn("reload: there is no file; this daemon runs from flags")
+		return
 	}
-	return errors.Join(errs...)
+	changes, consequences, err := r.d.ReadFile(file)
+	cli.LogReload(r.log, file, changes, consequences, err)
 }
 
-// stop ends it.
-func (r *running) stop() error {
-	r.cancel()
-	return errors.Join(<-r.served, r.d.Stop())
-}
-
-// with calls f with a client of the host that runs, or of one that is made for
-// it.
-func (o *own) with(c *cobra.Command, a *app, f func(ctx context.Context, client api.HostClient) error) error {
+// with runs f on the running host that was chosen, or on one that the flags
+// make for as long as f runs.
+func (o *own) with(c *cobra.Command, a *app, f func(context.Context, api.HostClient) error) error {
 	if !o.wanted() {
 		if len(o.said(&app{})) > 0 {
-			return usageError{errors.New("flags that describe a host need --port: without it, a running one is used as it is")}
+			return cli.Usage(errors.New("flags that describe a host need --port: without it, a running one is used as it is"))
 		}
-		address, err := a.address()
+		client, address, err := a.client(c.Context())
 		if err != nil {
 			return err
 		}
-		return control.Explain(address, f(c.Context(), control.DialHost(address)))
+		return control.Explain(address, f(c.Context(), client))
 	}
-	h, err := o.document(a)
+	r, err := o.start(c.Context(), a, c.ErrOrStderr(), slog.LevelWarn)
 	if err != nil {
 		return err
 	}
-	// The signal that ends the verb ends the host after it.
-	r, err := o.start(c.Context(), h, c.ErrOrStderr())
-	if err != nil {
-		return err
+	// The signal that ends the verb ends the hosts after it.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(c.Context()))
+	served := make(chan error, 1)
+	go func() { served <- r.d.Serve(ctx, r.listeners) }()
+	socket := r.doc.Control.Socket
+	err = control.Explain(socket, f(c.Context(), control.DialHost(socket)))
+	cancel()
+	return errors.Join(err, <-served, r.d.Stop())
+}
+
+// summary names the hosts of a document.
+func summary(doc *config.Hosts) string {
+	var parts []string
+	for i := range doc.Hosts {
+		h := &doc.Hosts[i]
+		if i == 4 {
+			parts = append(parts, fmt.Sprintf("and %d more", len(doc.Hosts)-i))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s at %v on %s", h.Name, h.Address, h.Interface))
 	}
-	err = control.Explain(h.Control.Socket, f(c.Context(), control.DialHost(h.Control.Socket)))
-	return errors.Join(err, r.stop())
+	return strings.Join(parts, ", ")
 }
 
 func (a *app) runCommand() *cobra.Command {
 	var o own
 	c := &cobra.Command{
 		Use:   "run [-c FILE | --port IF --addr ADDRESS/LENGTH]",
-		Short: "Run a host",
-		Long: `Run a host until a signal ends it.
+		Short: "Run a daemon",
+		Long: `Run a host, or the hosts of a file, until a signal ends them.
 
-It takes the interface over: its address is answered for here, and the kernel
-sees no frame of it. One line with the word ready is printed once it runs.`,
+A host takes its interface over: its address is answered for here, and the
+kernel sees no frame of it. One line with the word ready is printed once all
+run. SIGHUP reads the file again; SIGINT and SIGTERM end it.`,
 		Example: `  ghost run --port veth0 --addr 10.0.0.1/24
   ghost run --port veth0 --addr 10.0.0.1/24 --link-rate 200Mbps --link 200Mbps --base-rtt 2ms --serve
   ghost run --netns h1 --port eth0 --addr fd00::1/64 --poll spin --cpu 1
   ghost run -c host.yaml --wait 30s`,
-		Args: args(cobra.NoArgs),
+		Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			h, err := o.document(a)
+			hangup := make(chan os.Signal, 1)
+			signal.Notify(hangup, unix.SIGHUP)
+			defer signal.Stop(hangup)
+			r, err := o.start(c.Context(), a, c.ErrOrStderr(), slog.LevelInfo)
 			if err != nil {
 				return err
 			}
-			r, err := o.start(c.Context(), h, c.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(c.OutOrStdout(), "ready: %s at %v on %s; control socket %s\n", h.Name, h.Address, h.Interface, h.Control.Socket)
-			control.Notify("READY=1")
-			defer context.AfterFunc(c.Context(), r.cancel)()
-			err = <-r.served
-			control.Notify("STOPPING=1")
-			return errors.Join(err, r.d.Stop())
+			ready := fmt.Sprintf("%s; control socket %s", summary(r.doc), r.doc.Control.Socket)
+			return cli.Serve(c.Context(), r.d, r.listeners, c.OutOrStdout(), ready, hangup, func() { r.reload(o.file) })
 		},
 	}
 	o.flags(c, false)

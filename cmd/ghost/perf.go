@@ -11,6 +11,7 @@ import (
 
 	"github.com/gswitch/gswitch/config"
 	"github.com/gswitch/gswitch/control/api"
+	"github.com/gswitch/gswitch/control/cli"
 )
 
 func (a *app) perfCommand() *cobra.Command {
@@ -29,7 +30,7 @@ posting of an operation to its completion. The other host must serve.`,
 		Example: `  ghost perf write --to 10.0.0.2
   ghost perf read --to 10.0.0.2 --size 4KB --size 64KB --json
   ghost perf send --to 10.0.0.2 --all --count 100`,
-		Args: args(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)),
+		Args: cli.Args(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)),
 		RunE: func(c *cobra.Command, words []string) error {
 			r, err := h.request()
 			if err != nil {
@@ -39,7 +40,7 @@ posting of an operation to its completion. The other host must serve.`,
 			for _, s := range sizes {
 				var n config.Size
 				if err := n.UnmarshalText([]byte(s)); err != nil {
-					return usageError{fmt.Errorf("--size: %w", err)}
+					return cli.Usage(fmt.Errorf("--size: %w", err))
 				}
 				list = append(list, uint64(n))
 			}
@@ -87,12 +88,12 @@ func (a *app) perf(ctx context.Context, w io.Writer, client api.HostClient, r *a
 	var wrong error
 	for _, r.Size = range sizes {
 		r.Depth = depth
-		many, err := move(ctx, client, r, nothing)
+		many, err := a.move(ctx, client, r, nothing)
 		if err != nil {
 			return err
 		}
 		r.Depth = 1
-		single, err := move(ctx, client, r, nothing)
+		single, err := a.move(ctx, client, r, nothing)
 		if err != nil {
 			return err
 		}

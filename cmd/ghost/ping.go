@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gswitch/gswitch/control/api"
+	"github.com/gswitch/gswitch/control/cli"
 )
 
 func (a *app) pingCommand() *cobra.Command {
@@ -30,10 +31,10 @@ time that a queue takes is known where the rate of the link is: from hpcc's
 telemetry, or where all links of the configuration have one rate.`,
 		Example: `  ghost ping 10.0.0.2
   ghost ping 10.0.0.2 -n 100 -i 10ms --int hpcc --json`,
-		Args: args(cobra.ExactArgs(1)),
+		Args: cli.Args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, words []string) error {
 			if h.to = words[0]; count == 0 {
-				return usageError{errors.New("--count 0: nothing would be sent")}
+				return cli.Usage(errors.New("--count 0: nothing would be sent"))
 			}
 			r, err := h.request()
 			if err != nil {
@@ -58,7 +59,7 @@ telemetry, or where all links of the configuration have one rate.`,
 
 func (a *app) ping(ctx context.Context, w io.Writer, client api.HostClient, r *api.TransferRequest) error {
 	var samples []*api.TransferSample
-	report, err := move(ctx, client, r, func(s *api.TransferSample) {
+	report, err := a.move(ctx, client, r, func(s *api.TransferSample) {
 		samples = append(samples, s)
 		if a.json {
 			return
@@ -73,7 +74,7 @@ func (a *app) ping(ctx context.Context, w io.Writer, client api.HostClient, r *a
 	}
 	if a.json {
 		report.Samples = samples
-		return errors.Join(printJSON(w, report), err)
+		return errors.Join(cli.PrintJSON(w, report), err)
 	}
 	if p := report.Result.GetRtt(); p != nil {
 		fmt.Fprintf(w, "%d of %d messages answered; round trip min %s, mean %s, max %s\n", len(samples), r.Count, span(p.Min), span(uint64(p.Mean)), span(p.Max))

@@ -1,34 +1,14 @@
 package main
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"text/tabwriter"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control"
 	"github.com/gswitch/gswitch/control/api"
 )
-
-// printJSON prints a message, indented.
-func printJSON(w io.Writer, m proto.Message) error {
-	raw, err := control.JSON(m)
-	if err != nil {
-		return err
-	}
-	var b bytes.Buffer
-	if err := json.Indent(&b, raw, "", "  "); err != nil {
-		return err
-	}
-	b.WriteByte('\n')
-	_, err = b.WriteTo(w)
-	return err
-}
 
 // columns aligns what is written to it with tabs between cells, to the right.
 func columns(w io.Writer) *tabwriter.Writer {

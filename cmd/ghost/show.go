@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -12,65 +11,91 @@ import (
 
 	"github.com/gswitch/gswitch/control"
 	"github.com/gswitch/gswitch/control/api"
+	"github.com/gswitch/gswitch/control/cli"
 )
 
 func (a *app) showCommand() *cobra.Command {
-	group := &cobra.Command{Use: "show", Short: "Show state and counters", Example: `  ghost show host
-  ghost show qps
+	hosts := func(ctx context.Context, c api.HostClient) (*api.HostList, error) {
+		return c.ListHosts(ctx, &api.ListHostsRequest{Host: a.host})
+	}
+	host := func(ctx context.Context, c api.HostClient) (*api.HostStatus, error) {
+		return c.GetHost(ctx, &api.GetHostRequest{Host: a.host})
+	}
+	flows := func(ctx context.Context, c api.HostClient) (*api.Flows, error) {
+		return c.ListFlows(ctx, &api.ListFlowsRequest{Host: a.host})
+	}
+	qps := func(ctx context.Context, c api.HostClient) (*api.QueuePairs, error) {
+		return c.ListQueuePairs(ctx, &api.ListQueuePairsRequest{Host: a.host})
+	}
+	pfc := func(ctx context.Context, c api.HostClient) (*api.HostPFC, error) {
+		m, err := hosts(ctx, c)
+		out := &api.HostPFC{}
+		for _, h := range m.GetHosts() {
+			out.Classes = append(out.Classes, h.Pfc...)
+		}
+		return out, err
+	}
+	drops := func(ctx context.Context, c api.HostClient) (*api.HostDrops, error) {
+		m, err := hosts(ctx, c)
+		out := &api.HostDrops{}
+		for _, h := range m.GetHosts() {
+			out.Drops = append(out.Drops, h.Drops...)
+		}
+		return out, err
+	}
+	return cli.Group("show", "Show state and counters", `  ghost show host
+  ghost show flows
+  ghost show qps --host h3
   ghost show cc --json`,
-		RunE: func(c *cobra.Command, words []string) error {
-			if len(words) > 0 {
-				return usageError{fmt.Errorf("show: unknown %q; there are host, qps, cc, pfc, drops", words[0])}
-			}
-			return usageError{errors.New("show what? There are host, qps, cc, pfc, drops")}
-		}}
-	getHost := func(ctx context.Context, c api.HostClient) (*api.HostStatus, error) {
-		return c.GetHost(ctx, &api.GetHostRequest{})
-	}
-	getQPs := func(ctx context.Context, c api.HostClient) (*api.QueuePairs, error) {
-		return c.ListQueuePairs(ctx, &api.ListQueuePairsRequest{})
-	}
-	group.AddCommand(
-		shown(a, "host", "The host, its port and how punctual it is", getHost, printHost),
-		shown(a, "qps", "Queue pairs", getQPs, printQPs),
-		shown(a, "cc", "Congestion control of each queue pair, with its internals", getQPs, printCC),
-		shown(a, "pfc", "Priority flow control", getHost, printPFC),
-		shown(a, "drops", "Dropped frames, by reason", getHost, printDrops))
-	return group
+		shown(a, "hosts", "The hosts of the daemon", hosts, printHosts),
+		shown(a, "host", "A host, its port and how punctual it is", host, printHost),
+		shown(a, "flows", "Data under way: who sends it to whom, how far it is, and what holds it up", flows, printFlows),
+		shown(a, "qps", "Queue pairs", qps, printQPs),
+		shown(a, "cc", "Congestion control of each queue pair, with its internals", qps, printCC),
+		shown(a, "pfc", "Priority flow control", pfc, printPFC),
+		shown(a, "drops", "Dropped frames, by reason", drops, printDrops),
+		a.showConfigCommand())
 }
 
-// shown is a verb that asks the host for a message and prints it.
+// shown is a verb that asks the daemon for a message and prints it.
 func shown[M proto.Message](a *app, use, short string, ask func(context.Context, api.HostClient) (M, error), print func(io.Writer, M)) *cobra.Command {
-	return &cobra.Command{Use: use, Short: short, Args: args(cobra.NoArgs), RunE: func(c *cobra.Command, _ []string) error {
-		address, err := a.address()
+	return &cobra.Command{Use: use, Short: short, Args: cli.Args(cobra.NoArgs), RunE: func(c *cobra.Command, _ []string) error {
+		client, address, err := a.client(c.Context())
 		if err != nil {
 			return err
 		}
-		m, err := ask(c.Context(), control.DialHost(address))
+		m, err := ask(c.Context(), client)
 		if err != nil {
 			return control.Explain(address, err)
 		}
 		if a.json {
-			return printJSON(c.OutOrStdout(), narrowed(use, m))
+			return cli.PrintJSON(c.OutOrStdout(), m)
 		}
 		print(c.OutOrStdout(), m)
 		return nil
 	}}
 }
 
-// narrowed leaves of a host's status what a verb is about.
-func narrowed(verb string, m proto.Message) proto.Message {
-	h, ok := m.(*api.HostStatus)
-	if !ok {
-		return m
+// ofHost writes the host before what belongs to it where there are several.
+func ofHost[T interface{ GetHost() string }](list []T) func(T, string) string {
+	for _, e := range list {
+		if e.GetHost() != list[0].GetHost() {
+			return func(e T, what string) string { return e.GetHost() + "/" + what }
+		}
 	}
-	switch verb {
-	case "pfc":
-		return &api.HostPFC{Classes: h.Pfc}
-	case "drops":
-		return &api.HostDrops{Drops: h.Drops}
+	return func(_ T, what string) string { return what }
+}
+
+func printHosts(w io.Writer, m *api.HostList) {
+	t := cli.NewTable("HOST", "ADDRESS", "ON", "MODE", ">WORKER", ">LINK", ">QPS", ">RX FRAMES", ">TX FRAMES", ">LATE P99", "STATE")
+	for _, h := range m.Hosts {
+		on := h.Interface
+		if h.Netns != "" {
+			on += "@" + h.Netns[strings.LastIndex(h.Netns, "/")+1:]
+		}
+		t.Row(h.Name, h.Address, on, h.XdpMode, h.Worker, speed(float64(h.Rate)), h.QueuePairs, h.RxFrames, h.TxFrames, span(h.Timing.FrameLateP99), h.State)
 	}
-	return m
+	t.Print(w)
 }
 
 func printHost(w io.Writer, h *api.HostStatus) {
@@ -87,7 +112,7 @@ func printHost(w io.Writer, h *api.HostStatus) {
 	fmt.Fprintf(t, "received\t%d frames, %s, %d messages\n", h.RxFrames, size(h.RxBytes), h.MessagesReceived)
 	fmt.Fprintf(t, "sent\t%d frames, %s, %d messages, %d again, %d timeouts\n", h.TxFrames, size(h.TxBytes), h.MessagesSent, h.Retransmissions, h.Timeouts)
 	m := h.Timing
-	fmt.Fprintf(t, "worker\t%s, busy %.1f %%\n", m.Poll, 100*m.BusyRatio)
+	fmt.Fprintf(t, "worker\t%d, %s, busy %.1f %%; %s\n", h.Worker, m.Poll, 100*m.BusyRatio, cli.Plural(int(h.Queues), "queue"))
 	fmt.Fprintf(t, "frames late\tp50 %s, p99 %s, max %s\n", span(m.FrameLateP50), span(m.FrameLateP99), span(m.FrameLateMax))
 	fmt.Fprintf(t, "timers late\tp50 %s, p99 %s, max %s\n", span(m.TimerLateP50), span(m.TimerLateP99), span(m.TimerLateMax))
 	for _, s := range h.Warnings {
@@ -96,43 +121,86 @@ func printHost(w io.Writer, h *api.HostStatus) {
 	t.Flush()
 }
 
+func printFlows(w io.Writer, m *api.Flows) {
+	of := ofHost(m.Flows)
+	t := cli.NewTable("FLOW", "WHAT", ">DONE", ">OF", ">GOODPUT", "CC", ">RATE", ">WINDOW", ">RTT", ">MEDIAN", "BOTTLENECK")
+	for _, f := range m.Flows {
+		total, at := "?", "-"
+		if f.Total > 0 {
+			total = size(f.Total)
+		}
+		if b := f.Bottleneck; b != nil {
+			at = fmt.Sprintf("hop %d, %s, queue %s", f.BottleneckHop, hopName(b), queueOf(b))
+			if b.Switch == 0 {
+				at = fmt.Sprintf("hop %d, queue %s", f.BottleneckHop, queueOf(b))
+			}
+		}
+		t.Row(of(f, endpoint(f.Source, f.SourcePort)+" > "+endpoint(f.Destination, f.DestinationPort)), f.Operation+" "+f.State, size(f.Bytes), total, speed(f.Goodput), f.Congestion,
+			unless(f.Rate == 0, speed(f.Rate)), unless(f.Window == 0, size(uint64(f.Window))), unless(f.Rtt == 0, span(f.Rtt)), unless(f.RttP50 == 0, span(f.RttP50)), at)
+	}
+	t.Print(w)
+}
+
+// endpoint writes an address and a UDP port, which may be unknown.
+func endpoint(address string, port uint32) string {
+	if port == 0 {
+		return address
+	}
+	if strings.Contains(address, ":") {
+		address = "[" + address + "]"
+	}
+	return fmt.Sprintf("%s:%d", address, port)
+}
+
+// unless is a dash where something is not known or does not exist.
+func unless(missing bool, text string) string {
+	if missing {
+		return "-"
+	}
+	return text
+}
+
 func printQPs(w io.Writer, m *api.QueuePairs) {
-	t := columns(w)
-	fmt.Fprintln(t, "QP\tREMOTE\tPEER\tROLE\tSERVICE\tCLASS\tSTATE\tIN FLIGHT\tSENT\tRECEIVED\tAGAIN\tNAKS\tTIMEOUTS\t")
+	of := ofHost(m.QueuePairs)
+	t := cli.NewTable("QP", ">REMOTE", "PEER", "ROLE", "SERVICE", ">CLASS", "STATE", ">IN FLIGHT", ">SENT", ">RECEIVED", ">AGAIN", ">NAKS", ">TIMEOUTS")
 	for _, q := range m.QueuePairs {
-		fmt.Fprintf(t, "%#x\t%#x\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t\n", q.Number, q.Remote, q.Peer, q.Role, q.Service, q.Class, q.State,
+		t.Row(of(q, fmt.Sprintf("%#x", q.Number)), fmt.Sprintf("%#x", q.Remote), q.Peer, q.Role, q.Service, q.Class, q.State,
 			size(q.InFlight), size(q.TxBytes), size(q.RxBytes), q.Retransmitted, q.Naks, q.Timeouts)
 	}
-	t.Flush()
+	t.Print(w)
 }
 
 func printCC(w io.Writer, m *api.QueuePairs) {
-	t := columns(w)
-	fmt.Fprintln(t, "QP\tPEER\tCONGESTION\tRATE\tWINDOW\tMARKS\tCNPS\tINTERNALS\t")
+	of := ofHost(m.QueuePairs)
+	t := cli.NewTable("QP", "PEER", "CONGESTION", ">RATE", ">WINDOW", ">MARKS", ">CNPS", "INTERNALS")
 	for _, q := range m.QueuePairs {
 		var in []string
 		for _, v := range q.Internals {
 			in = append(in, fmt.Sprintf("%s=%.4g", v.Name, v.Value))
 		}
-		fmt.Fprintf(t, "%#x\t%s\t%s\t%s\t%s\t%d\t%d\t%s\t\n", q.Number, q.Peer, q.Congestion, speed(q.Rate), size(uint64(q.Window)), q.Marks, q.Cnps, strings.Join(in, " "))
+		t.Row(of(q, fmt.Sprintf("%#x", q.Number)), q.Peer, q.Congestion, speed(q.Rate), unless(q.Window == 0, size(uint64(q.Window))), q.Marks, q.Cnps, strings.Join(in, " "))
 	}
-	t.Flush()
+	t.Print(w)
 }
 
-func printPFC(w io.Writer, h *api.HostStatus) {
-	t := columns(w)
-	fmt.Fprintln(t, "CLASS\tPAUSED\tRX XOFF\tRX XON\tTX XOFF\tTX XON\tPAUSED FOR\tASKED FOR\t")
-	for _, c := range h.Pfc {
-		fmt.Fprintf(t, "%d\t%v\t%d\t%d\t%d\t%d\t%s\t%s\t\n", c.Class, c.Paused, c.RxXoff, c.RxXon, c.TxXoff, c.TxXon, span(uint64(1e9*c.PausedSeconds)), span(uint64(1e9*c.AskedSeconds)))
+func printPFC(w io.Writer, m *api.HostPFC) {
+	of := ofHost(m.Classes)
+	t := cli.NewTable(">CLASS", "PAUSED", ">RX XOFF", ">RX XON", ">TX XOFF", ">TX XON", ">PAUSED FOR", ">ASKED FOR")
+	for _, c := range m.Classes {
+		t.Row(of(c, fmt.Sprint(c.Class)), c.Paused, c.RxXoff, c.RxXon, c.TxXoff, c.TxXon, span(uint64(1e9*c.PausedSeconds)), span(uint64(1e9*c.AskedSeconds)))
 	}
-	t.Flush()
+	t.Print(w)
 }
 
-func printDrops(w io.Writer, h *api.HostStatus) {
-	t := leftColumns(w)
-	fmt.Fprintln(t, "REASON\tFRAMES")
-	for _, d := range h.Drops {
-		fmt.Fprintf(t, "%s\t%d\n", d.Reason, d.Frames)
+func printDrops(w io.Writer, m *api.HostDrops) {
+	if len(m.Drops) == 0 {
+		fmt.Fprintln(w, "no drops")
+		return
 	}
-	t.Flush()
+	of := ofHost(m.Drops)
+	t := cli.NewTable("REASON", ">FRAMES")
+	for _, d := range m.Drops {
+		t.Row(of(d, d.Reason), d.Frames)
+	}
+	t.Print(w)
 }

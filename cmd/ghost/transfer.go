@@ -12,6 +12,7 @@ import (
 	"github.com/gswitch/gswitch/cc"
 	"github.com/gswitch/gswitch/control"
 	"github.com/gswitch/gswitch/control/api"
+	"github.com/gswitch/gswitch/control/cli"
 )
 
 // how are the flags of how messages are moved.
@@ -36,13 +37,13 @@ func (h *how) flags(c *cobra.Command) {
 // request returns what all transfers of the verb have in common.
 func (h *how) request() (*api.TransferRequest, error) {
 	if h.to == "" {
-		return nil, usageError{errors.New("--to is missing: name the other host by its IP address")}
+		return nil, cli.Usage(errors.New("--to is missing: name the other host by its IP address"))
 	}
 	r := &api.TransferRequest{To: h.to, Congestion: h.cc, Rate: uint64(h.rate), Class: int32(h.class), Telemetry: h.telemetry, Recovery: h.recovery}
 	for _, o := range h.options {
 		name, value, ok := strings.Cut(o, "=")
 		if !ok {
-			return nil, usageError{fmt.Errorf("--cc-option %q: write name=value", o)}
+			return nil, cli.Usage(fmt.Errorf("--cc-option %q: write name=value", o))
 		}
 		if r.CongestionOptions == nil {
 			r.CongestionOptions = map[string]string{}
@@ -54,7 +55,8 @@ func (h *how) request() (*api.TransferRequest, error) {
 
 // move runs a transfer and calls each with what is new. It returns the last
 // report, and an error if the transfer failed.
-func move(ctx context.Context, client api.HostClient, r *api.TransferRequest, each func(*api.TransferSample)) (*api.TransferReport, error) {
+func (a *app) move(ctx context.Context, client api.HostClient, r *api.TransferRequest, each func(*api.TransferSample)) (*api.TransferReport, error) {
+	r.Host = a.host
 	stream, err := client.Transfer(ctx, r)
 	if err != nil {
 		return nil, err
@@ -107,7 +109,7 @@ telemetry tells.`,
 		Example: `  ghost send --to 10.0.0.2 --size 1MB --count 10 --cc hpcc
   ghost send --to 10.0.0.2 --size 10MB --cc none --rate 300Mbps
   ghost send --port veth0 --addr 10.0.0.1/24 --to 10.0.0.2 --json`,
-		Args: args(cobra.NoArgs),
+		Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			r, err := h.request()
 			if err != nil {
@@ -133,7 +135,7 @@ func (a *app) send(ctx context.Context, w io.Writer, client api.HostClient, r *a
 	if !a.json {
 		fmt.Fprintln(t, "MESSAGE\tCOMPLETION\tGOODPUT\t")
 	}
-	report, err := move(ctx, client, r, func(s *api.TransferSample) {
+	report, err := a.move(ctx, client, r, func(s *api.TransferSample) {
 		if a.json {
 			samples = append(samples, s)
 			return
@@ -148,7 +150,7 @@ func (a *app) send(ctx context.Context, w io.Writer, client api.HostClient, r *a
 	}
 	if a.json {
 		out := &api.TransferReport{Done: true, State: report.State, Error: report.Error, LocalQp: report.LocalQp, RemoteQp: report.RemoteQp, Samples: samples, Result: report.Result}
-		return errors.Join(printJSON(w, out), err, corrupted(report.Result))
+		return errors.Join(cli.PrintJSON(w, out), err, corrupted(report.Result))
 	}
 	t.Flush()
 	if err == nil {
@@ -207,7 +209,7 @@ transfer when it ends. With --port it is a host of its own, else it opens the
 running one.`,
 		Example: `  ghost serve --port veth1 --addr 10.0.0.2/24
   ghost serve --name h2 --json`,
-		Args: args(cobra.NoArgs),
+		Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return o.with(c, a, func(ctx context.Context, client api.HostClient) error { return a.serve(ctx, c.OutOrStdout(), client) })
 		},
@@ -217,11 +219,11 @@ running one.`,
 }
 
 func (a *app) serve(ctx context.Context, w io.Writer, client api.HostClient) error {
-	at, err := client.GetHost(ctx, &api.GetHostRequest{})
+	at, err := client.GetHost(ctx, &api.GetHostRequest{Host: a.host})
 	if err != nil {
 		return err
 	}
-	stream, err := client.Serve(ctx, &api.ServeRequest{})
+	stream, err := client.Serve(ctx, &api.ServeRequest{Host: a.host})
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gswitch/gswitch/control"
+	"github.com/gswitch/gswitch/control/cli"
 )
 
 // check is one thing that the machine needs or should have.
@@ -34,10 +35,10 @@ func (a *app) doctorCommand() *cobra.Command {
 		Short:   "Check whether this machine can run a switch",
 		Long:    "Check kernel, privileges and limits. Exits with 1 if something that is needed is missing.",
 		Example: "  gswitch doctor",
-		Args:    args(cobra.NoArgs),
+		Args:    cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			failed := false
-			t := newTable("CHECK", "RESULT", "FOUND")
+			t := cli.NewTable("CHECK", "RESULT", "FOUND")
 			var found []finding
 			for _, k := range checks() {
 				result := "ok"
@@ -47,12 +48,12 @@ func (a *app) doctorCommand() *cobra.Command {
 				case !k.ok:
 					result = "warn"
 				}
-				t.row(k.name, result, k.what)
+				t.Row(k.name, result, k.what)
 				found = append(found, finding{k.name, result, k.what})
 			}
 			if !a.json {
-				t.print(c.OutOrStdout())
-			} else if err := printValue(c, map[string][]finding{"checks": found}); err != nil {
+				t.Print(c.OutOrStdout())
+			} else if err := cli.PrintValue(c.OutOrStdout(), map[string][]finding{"checks": found}); err != nil {
 				return err
 			}
 			if failed {

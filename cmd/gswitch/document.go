@@ -1,16 +1,16 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gswitch/gswitch/config"
 	"github.com/gswitch/gswitch/control"
 	"github.com/gswitch/gswitch/control/api"
+	"github.com/gswitch/gswitch/control/cli"
 )
 
 func (a *app) validateCommand() *cobra.Command {
@@ -19,7 +19,7 @@ func (a *app) validateCommand() *cobra.Command {
 		Short:   "Check a configuration file",
 		Long:    "Check everything about a configuration that can be known without the machine it is for. Exits with 2 if something is wrong.",
 		Example: "  gswitch validate switch.yaml",
-		Args:    args(cobra.ExactArgs(1)),
+		Args:    cli.Args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, files []string) error {
 			doc, err := config.Load(files[0])
 			if err == nil {
@@ -29,18 +29,18 @@ func (a *app) validateCommand() *cobra.Command {
 			}
 			if err != nil {
 				if a.json {
-					err = errors.Join(err, printValue(c, verdict{File: files[0], Errors: problems(err)}))
+					err = errors.Join(err, cli.PrintValue(c.OutOrStdout(), verdict{File: files[0], Errors: problems(err)}))
 				}
-				return usageError{err}
+				return cli.Usage(err)
 			}
 			ports := 0
 			for i := range doc.Switches {
 				ports += len(doc.Switches[i].Ports)
 			}
 			if a.json {
-				return printValue(c, verdict{File: files[0], OK: true, Switches: len(doc.Switches), Ports: ports, Errors: []problem{}})
+				return cli.PrintValue(c.OutOrStdout(), verdict{File: files[0], OK: true, Switches: len(doc.Switches), Ports: ports, Errors: []problem{}})
 			}
-			fmt.Fprintf(c.OutOrStdout(), "%s: ok (%s, %s)\n", files[0], plural(len(doc.Switches), "switch"), plural(ports, "port"))
+			fmt.Fprintf(c.OutOrStdout(), "%s: ok (%s, %s)\n", files[0], cli.Plural(len(doc.Switches), "switch"), cli.Plural(ports, "port"))
 			return nil
 		},
 	}
@@ -79,7 +79,7 @@ func schemaCommand() *cobra.Command {
 		Use:     "schema",
 		Short:   "Print the JSON Schema of the configuration",
 		Example: "  gswitch schema > gswitch.schema.json",
-		Args:    args(cobra.NoArgs),
+		Args:    cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			_, err := c.OutOrStdout().Write(config.Schema())
 			return err
@@ -88,8 +88,7 @@ func schemaCommand() *cobra.Command {
 }
 
 func (a *app) applyCommand() *cobra.Command {
-	var file string
-	var dry bool
+	var k cli.Apply
 	c := &cobra.Command{
 		Use:   "apply -f FILE",
 		Short: "Make a file the configuration of a running daemon",
@@ -97,58 +96,23 @@ func (a *app) applyCommand() *cobra.Command {
 with the file changes nothing. "-f -" reads standard input.`,
 		Example: `  gswitch apply -f switch.yaml --dry-run
   gswitch apply -f switch.yaml`,
-		Args: args(cobra.NoArgs),
+		Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			text, err := read(c, file)
-			if err != nil {
-				return usageError{err}
-			}
-			// Found here, mistakes cost no call, and the code is that of validate.
-			if _, err := config.Parse(file, text); err != nil {
-				return usageError{err}
-			}
-			client, address, err := a.client()
+			check := func(file string, text []byte) error { _, err := config.Parse(file, text); return err }
+			r, err := k.Run(c, check, func(ctx context.Context, r *api.ApplyRequest) (*api.ApplyResponse, error) {
+				client, address, err := a.client()
+				if err != nil {
+					return nil, err
+				}
+				m, err := client.Apply(ctx, r)
+				return m, control.Explain(address, err)
+			})
 			if err != nil {
 				return err
 			}
-			r, err := client.Apply(c.Context(), &api.ApplyRequest{Yaml: string(text), File: file, DryRun: dry})
-			if err != nil {
-				return control.Explain(address, err)
-			}
-			return a.applied(c, r)
+			return cli.Applied(c.OutOrStdout(), r, a.json)
 		},
 	}
-	c.Flags().StringVarP(&file, "file", "f", "", "configuration file")
-	c.Flags().BoolVar(&dry, "dry-run", false, "only show what would change")
-	if err := c.MarkFlagRequired("file"); err != nil {
-		panic(err)
-	}
+	k.Flags(c)
 	return c
-}
-
-func read(c *cobra.Command, file string) ([]byte, error) {
-	if file == "-" {
-		return io.ReadAll(c.InOrStdin())
-	}
-	return os.ReadFile(file)
-}
-
-// applied shows what an edit or a document changed.
-func (a *app) applied(c *cobra.Command, r *api.ApplyResponse) error {
-	if a.json {
-		return printJSON(c, r)
-	}
-	out := c.OutOrStdout()
-	for _, line := range r.Changes {
-		fmt.Fprintln(out, line)
-	}
-	switch {
-	case len(r.Changes) == 0:
-		fmt.Fprintln(out, "nothing changes")
-	case r.DryRun:
-		fmt.Fprintln(out, "nothing was changed (dry run)")
-	default:
-		fmt.Fprintf(out, "applied (generation %d)\n", r.Generation)
-	}
-	return nil
 }

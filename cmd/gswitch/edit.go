@@ -8,6 +8,7 @@ import (
 
 	"github.com/gswitch/gswitch/control"
 	"github.com/gswitch/gswitch/control/api"
+	"github.com/gswitch/gswitch/control/cli"
 )
 
 func (a *app) edit(c *cobra.Command, r *api.EditRequest) error {
@@ -20,17 +21,18 @@ func (a *app) edit(c *cobra.Command, r *api.EditRequest) error {
 	if err != nil {
 		return control.Explain(address, err)
 	}
-	return a.applied(c, out)
+	return cli.Applied(c.OutOrStdout(), out, a.json)
 }
 
 func (a *app) setCommand() *cobra.Command {
-	return group("set", "Change ports; add or replace entries of tables", `  gswitch set port p1 --rate 10Gbps
+	return cli.Group("set", "Change ports; add or replace entries of tables", `  gswitch set port p1 --rate 10Gbps
   gswitch set port p1 --disable
+  gswitch set port p1 loss 1% jitter 10us
   gswitch set route 10.0.0.0/8 via 10.1.0.1`, append(a.entryCommands(false), a.setPortCommand())...)
 }
 
 func (a *app) addCommand() *cobra.Command {
-	return group("add", "Add entries to tables that are not there yet", `  gswitch add route 10.0.0.0/8 via 10.1.0.1
+	return cli.Group("add", "Add entries to tables that are not there yet", `  gswitch add route 10.0.0.0/8 via 10.1.0.1
   gswitch add route 10.0.0.0/8 via 10.1.0.1 weight 2 via 10.1.0.5
   gswitch add fdb 02:00:00:00:00:07 p1 vlan 10
   gswitch add neighbor 10.1.0.1 02:00:00:00:00:01
@@ -44,30 +46,30 @@ func (a *app) entryCommands(create bool) []*cobra.Command {
 		return a.edit(c, &api.EditRequest{Edit: &api.EditRequest_Set{Set: &api.Entry{Table: table, Acl: acl, Yaml: yaml, Create: create}}})
 	}
 	return []*cobra.Command{
-		{Use: "route PREFIX (via ADDRESS [weight N])... | blackhole", Short: "A static route", Args: args(cobra.MinimumNArgs(2)),
+		{Use: "route PREFIX (via ADDRESS [weight N])... | blackhole", Short: "A static route", Args: cli.Args(cobra.MinimumNArgs(2)),
 			RunE: func(c *cobra.Command, w []string) error {
 				yaml, err := routeEntry(w)
 				if err != nil {
-					return usageError{err}
+					return cli.Usage(err)
 				}
 				return set(c, "routes", "", yaml)
 			}},
-		{Use: "neighbor ADDRESS MAC", Short: "A static neighbour", Args: args(cobra.ExactArgs(2)),
+		{Use: "neighbor ADDRESS MAC", Short: "A static neighbour", Args: cli.Args(cobra.ExactArgs(2)),
 			RunE: func(c *cobra.Command, w []string) error {
 				return set(c, "neighbors", "", fmt.Sprintf("{address: %q, mac: %q}", w[0], w[1]))
 			}},
-		{Use: "fdb MAC PORT [vlan ID]", Short: "A static address of layer 2", Args: args(cobra.RangeArgs(2, 4)),
+		{Use: "fdb MAC PORT [vlan ID]", Short: "A static address of layer 2", Args: cli.Args(cobra.RangeArgs(2, 4)),
 			RunE: func(c *cobra.Command, w []string) error {
 				entry := fmt.Sprintf("{mac: %q, port: %q}", w[0], w[1])
 				switch {
 				case len(w) == 4 && w[2] == "vlan":
 					entry = fmt.Sprintf("{mac: %q, port: %q, vlan: %s}", w[0], w[1], scalarWord(w[3]))
 				case len(w) > 2:
-					return usageError{fmt.Errorf("%q: after MAC and PORT only vlan ID may follow", strings.Join(w[2:], " "))}
+					return cli.Usage(fmt.Errorf("%q: after MAC and PORT only vlan ID may follow", strings.Join(w[2:], " ")))
 				}
 				return set(c, "fdb", "", entry)
 			}},
-		{Use: "acl LIST RULE", Short: "A rule of an access list, written as in the configuration", Args: args(cobra.ExactArgs(2)),
+		{Use: "acl LIST RULE", Short: "A rule of an access list, written as in the configuration", Args: cli.Args(cobra.ExactArgs(2)),
 			RunE: func(c *cobra.Command, w []string) error { return set(c, "acl", w[0], w[1]) }},
 	}
 }
@@ -109,18 +111,32 @@ func scalarWord(s string) string {
 func (a *app) setPortCommand() *cobra.Command {
 	var enable, disable bool
 	var rate string
-	c := &cobra.Command{Use: "port PORT", Short: "Enable, disable, or give a rate to a port",
-		Example: "  gswitch set port p1 --rate 25Gbps\n  gswitch set port p1 --disable",
-		Args:    args(cobra.ExactArgs(1)),
+	c := &cobra.Command{Use: "port PORT [FAULT VALUE]... [none]", Short: "Enable, disable, or give a rate or faults to a port",
+		Long: `Enable or disable a port, give it a rate, or let something go wrong with the
+frames that leave it: loss, burst, corrupt, flip, duplicate, reorder,
+reorder_delay, jitter, slow and seed, as under "faults" of a port in the
+configuration. What is not named stays. The value none takes one away, the word
+none at the end all that are there.`,
+		Example: `  gswitch set port p1 --rate 25Gbps
+  gswitch set port p1 --disable
+  gswitch set port p1 loss 1% burst 8
+  gswitch set port p1 reorder 0.1% reorder_delay 50us
+  gswitch set port p1 loss none
+  gswitch set port p1 none`,
+		Args: cli.Args(cobra.MinimumNArgs(1)),
 		RunE: func(c *cobra.Command, w []string) error {
-			e := &api.SetPort{Port: w[0]}
+			faults, err := faultWords(w[1:])
+			if err != nil {
+				return cli.Usage(err)
+			}
+			e := &api.SetPort{Port: w[0], Faults: faults}
 			switch {
 			case enable && disable:
-				return usageError{fmt.Errorf("--enable contradicts --disable")}
+				return cli.Usage(fmt.Errorf("--enable contradicts --disable"))
 			case enable || disable:
 				e.Enabled = &enable
-			case rate == "":
-				return usageError{fmt.Errorf("set what? Give --enable, --disable or --rate")}
+			case rate == "" && len(faults) == 0:
+				return cli.Usage(fmt.Errorf("set what? Give --enable, --disable, --rate, or a fault such as loss 1%%"))
 			}
 			if rate != "" {
 				e.Rate = &rate
@@ -138,22 +154,22 @@ func (a *app) delCommand() *cobra.Command {
 		return a.edit(c, &api.EditRequest{Edit: &api.EditRequest_Delete{Delete: &api.Key{Table: table, Acl: acl, Key: key}}})
 	}
 	one := func(use, short, table string) *cobra.Command {
-		return &cobra.Command{Use: use, Short: short, Args: args(cobra.ExactArgs(1)),
+		return &cobra.Command{Use: use, Short: short, Args: cli.Args(cobra.ExactArgs(1)),
 			RunE: func(c *cobra.Command, w []string) error { return del(c, table, "", w[0]) }}
 	}
-	return group("del", "Delete entries of tables", `  gswitch del route 10.0.0.0/8
+	return cli.Group("del", "Delete entries of tables", `  gswitch del route 10.0.0.0/8
   gswitch del fdb 02:00:00:00:00:07/10
   gswitch del neighbor 10.1.0.1
   gswitch del acl edge 20`,
 		one("route PREFIX", "A static route", "routes"),
 		one("neighbor ADDRESS", "A static neighbour", "neighbors"),
 		one("fdb MAC[/VLAN]", "A static address of layer 2", "fdb"),
-		&cobra.Command{Use: "acl LIST RULE", Short: "A rule of an access list, by number or name", Args: args(cobra.ExactArgs(2)),
+		&cobra.Command{Use: "acl LIST RULE", Short: "A rule of an access list, by number or name", Args: cli.Args(cobra.ExactArgs(2)),
 			RunE: func(c *cobra.Command, w []string) error { return del(c, "acl", w[0], w[1]) }})
 }
 
 func (a *app) clearCommand() *cobra.Command {
-	counters := &cobra.Command{Use: "counters", Short: "Count from zero in what show prints (/metrics goes on)", Args: args(cobra.NoArgs),
+	counters := &cobra.Command{Use: "counters", Short: "Count from zero in what show prints (/metrics goes on)", Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, address, err := a.client()
 			if err != nil {
@@ -163,9 +179,9 @@ func (a *app) clearCommand() *cobra.Command {
 			if err != nil || !a.json {
 				return control.Explain(address, err)
 			}
-			return printJSON(c, r)
+			return cli.PrintJSON(c.OutOrStdout(), r)
 		}}
-	fdb := &cobra.Command{Use: "fdb", Short: "Forget learned addresses", Args: args(cobra.NoArgs),
+	fdb := &cobra.Command{Use: "fdb", Short: "Forget learned addresses", Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, address, err := a.client()
 			if err != nil {
@@ -176,10 +192,10 @@ func (a *app) clearCommand() *cobra.Command {
 				return control.Explain(address, err)
 			}
 			if a.json {
-				return printJSON(c, r)
+				return cli.PrintJSON(c.OutOrStdout(), r)
 			}
 			fmt.Fprintf(c.OutOrStdout(), "%d forgotten\n", r.Removed)
 			return nil
 		}}
-	return group("clear", "Clear counters or learned addresses", "  gswitch clear counters\n  gswitch clear fdb", counters, fdb)
+	return cli.Group("clear", "Clear counters or learned addresses", "  gswitch clear counters\n  gswitch clear fdb", counters, fdb)
 }

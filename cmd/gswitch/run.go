@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/gswitch/gswitch/config"
 	"github.com/gswitch/gswitch/control"
+	"github.com/gswitch/gswitch/control/cli"
 )
 
 // runFlags are the flags of run.
@@ -51,7 +51,7 @@ file again; SIGINT and SIGTERM end it.`,
   gswitch run --port eth1 --port eth2 --poll spin --cpu 1
   gswitch run --netns lab --port veth0 --port veth1 --mode native
   gswitch run -c switch.yaml --wait 30s`,
-		Args: args(cobra.NoArgs),
+		Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			doc, err := f.document(c, a)
 			if err != nil {
@@ -76,17 +76,17 @@ file again; SIGINT and SIGTERM end it.`,
 // document is the file, or what the flags say.
 func (f *runFlags) document(c *cobra.Command, a *app) (*config.Config, error) {
 	if f.file == "" && len(f.ports) == 0 {
-		return nil, usageError{errors.New("run what? Give a file with -c, or interfaces with --port; see gswitch run --help")}
+		return nil, cli.Usage(errors.New("run what? Give a file with -c, or interfaces with --port; see gswitch run --help"))
 	}
 	if f.file != "" {
 		for _, name := range []string{"port", "netns", "mode", "poll", "cpu"} {
 			if c.Flags().Changed(name) {
-				return nil, usageError{fmt.Errorf("--%s does not go with -c: it is said in the file", name)}
+				return nil, cli.Usage(fmt.Errorf("--%s does not go with -c: it is said in the file", name))
 			}
 		}
 		doc, err := config.Load(f.file)
 		if err != nil {
-			return nil, usageError{err}
+			return nil, cli.Usage(err)
 		}
 		return doc, nil
 	}
@@ -106,7 +106,7 @@ func (f *runFlags) document(c *cobra.Command, a *app) (*config.Config, error) {
 	// The decoder knows what words and names are legal.
 	doc, err := config.Parse("flags", made.YAML())
 	if err != nil {
-		return nil, usageError{byFlag(err)}
+		return nil, cli.Usage(byFlag(err))
 	}
 	return doc, nil
 }
@@ -168,80 +168,33 @@ func (f *runFlags) run(doc *config.Config, socket string, stdout, stderr io.Writ
 		err = fmt.Errorf("%s: %w", source, err)
 	}
 	if err != nil {
-		return errors.Join(err, closeAll(listeners))
+		return errors.Join(err, cli.CloseAll(listeners))
 	}
 	if err := d.Start(); err != nil {
-		return errors.Join(err, d.Stop(), closeAll(listeners))
+		return errors.Join(err, d.Stop(), cli.CloseAll(listeners))
 	}
 	// What setting up took is not needed again; the packet memory lies apart.
 	debug.FreeOSMemory()
-	fmt.Fprintf(stdout, "ready: %s; control socket %s\n", summary(doc), settings.Socket)
-	control.Notify("READY=1")
-	served := make(chan error, 1)
-	go func() { served <- d.Serve(ctx, listeners) }()
-	for {
-		select {
-		case <-hangup:
-			f.reload(d, log)
-		case err := <-served:
-			control.Notify("STOPPING=1")
-			return errors.Join(err, d.Stop())
-		}
-	}
+	return cli.Serve(ctx, d, listeners, stdout, fmt.Sprintf("%s; control socket %s", summary(doc), settings.Socket), hangup, func() { f.reload(d, log) })
 }
 
-func closeAll(listeners []net.Listener) error {
-	var errs []error
-	for _, l := range listeners {
-		errs = append(errs, l.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// reload reads the file again. What is wrong with it is logged; the old
-// configuration stays.
+// reload reads the file again.
 func (f *runFlags) reload(d *control.Daemon, log *slog.Logger) {
 	if f.file == "" {
 		log.Warn("reload: there is no file; this daemon runs from flags")
 		return
 	}
 	changes, err := d.ReadFile(f.file)
-	if err != nil {
-		for line := range strings.Lines(err.Error()) {
-			log.Error("reload: nothing was changed", "err", strings.TrimSpace(line))
-		}
-		return
-	}
-	log.Info("reloaded", "file", f.file, "changes", len(changes))
-	for i, c := range changes {
-		if i == loggedChanges {
-			log.Info("changed", "and more", len(changes)-i)
-			break
-		}
-		log.Info("changed", "what", c.String())
-	}
+	cli.LogReload(log, f.file, changes, nil, err)
 }
-
-// loggedChanges is how many changes of a reload are logged one by one.
-const loggedChanges = 32
 
 func summary(doc *config.Config) string {
 	var parts []string
 	for i := range doc.Switches {
-		parts = append(parts, fmt.Sprintf("%s (%s)", doc.Switches[i].Name, plural(len(doc.Switches[i].Ports), "port")))
+		parts = append(parts, fmt.Sprintf("%s (%s)", doc.Switches[i].Name, cli.Plural(len(doc.Switches[i].Ports), "port")))
 	}
 	if len(parts) > 4 {
 		parts = append(parts[:4], fmt.Sprintf("and %d more", len(parts)-4))
 	}
 	return strings.Join(parts, ", ")
-}
-
-func plural(n int, what string) string {
-	switch {
-	case n == 1:
-		return "1 " + what
-	case strings.HasSuffix(what, "ch"):
-		return fmt.Sprintf("%d %ses", n, what)
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/gswitch/gswitch/config"
 	"github.com/gswitch/gswitch/control"
 	"github.com/gswitch/gswitch/control/api"
+	"github.com/gswitch/gswitch/control/cli"
 )
 
 func (a *app) showCommand() *cobra.Command {
@@ -20,7 +21,7 @@ func (a *app) showCommand() *cobra.Command {
 	for _, c := range []*cobra.Command{fdb, routes} {
 		c.Flags().Uint32VarP(&a.limit, "limit", "n", 0, "most entries, 0 is all")
 	}
-	return group("show", "Show state and counters", `  gswitch show ports
+	return cli.Group("show", "Show state and counters", `  gswitch show ports
   gswitch show ports p1
   gswitch show drops
   gswitch show routes --json`,
@@ -35,7 +36,7 @@ func (a *app) showCommand() *cobra.Command {
 		list(a, "drops [PORT]", "Dropped frames, by reason", api.ControlClient.ListDrops, printDrops),
 		list(a, "workers", "Workers and packet memory", api.ControlClient.ListWorkers, printWorkers),
 		a.showConfigCommand(),
-		&cobra.Command{Use: "version", Short: "Version of the daemon and of this program", Args: args(cobra.NoArgs), RunE: a.showVersion})
+		&cobra.Command{Use: "version", Short: "Version of the daemon and of this program", Args: cli.Args(cobra.NoArgs), RunE: a.showVersion})
 }
 
 // list is a verb that asks the daemon for a list and prints it.
@@ -44,7 +45,7 @@ func list[M proto.Message](a *app, use, short string, call func(api.ControlClien
 	if strings.Contains(use, "[PORT]") {
 		most = cobra.MaximumNArgs(1)
 	}
-	return &cobra.Command{Use: use, Short: short, Args: args(most), RunE: func(c *cobra.Command, words []string) error {
+	return &cobra.Command{Use: use, Short: short, Args: cli.Args(most), RunE: func(c *cobra.Command, words []string) error {
 		client, address, err := a.client()
 		if err != nil {
 			return err
@@ -62,7 +63,7 @@ func list[M proto.Message](a *app, use, short string, call func(api.ControlClien
 			return control.Explain(address, err)
 		}
 		if a.json {
-			return printJSON(c, m)
+			return cli.PrintJSON(c.OutOrStdout(), m)
 		}
 		if ports, ok := any(m).(*api.Ports); ok && r.Port != "" {
 			if len(ports.Ports) == 0 {
@@ -76,32 +77,22 @@ func list[M proto.Message](a *app, use, short string, call func(api.ControlClien
 	}}
 }
 
-// namer writes ports without their switch where there is only one.
-func namer[T interface{ GetSwitch() string }](list []T) func(sw, port string) string {
-	for _, e := range list {
-		if e.GetSwitch() != list[0].GetSwitch() {
-			return func(sw, port string) string { return sw + "/" + port }
-		}
-	}
-	return func(_, port string) string { return port }
-}
-
 // shownWarnings is how many warnings fit below a table.
 const shownWarnings = 4
 
 func printPorts(w io.Writer, m *api.Ports) {
 	list := m.Ports
-	name := namer(list)
-	t := newTable("PORT", "ON", "MODE", ">RATE", ">RX FRAMES", ">TX FRAMES", ">DROPS", "STATE")
+	name := cli.Namer(list)
+	t := cli.NewTable("PORT", "ON", "MODE", ">RATE", ">RX FRAMES", ">TX FRAMES", ">DROPS", "STATE")
 	var warnings []string
 	for _, p := range list {
-		t.row(name(p.Switch, p.Name), below(p), dash(p.Mode), rate(p.Rate), p.RxFrames, p.TxFrames, p.Drops, p.State)
+		t.Row(name(p.Switch, p.Name), below(p), dash(p.Mode), rate(p.Rate), p.RxFrames, p.TxFrames, p.Drops, p.State)
 		for _, text := range p.Warnings {
 			short, _, _ := strings.Cut(text, ": ")
 			warnings = append(warnings, fmt.Sprintf("%s: %s", name(p.Switch, p.Name), short))
 		}
 	}
-	t.print(w)
+	t.Print(w)
 	for i, text := range warnings {
 		if i == shownWarnings {
 			fmt.Fprintf(w, "and %d more warnings\n", len(warnings)-i)
@@ -162,6 +153,7 @@ func printPort(w io.Writer, p *api.Port) {
 	field("received", "%d frames, %d bytes", p.RxFrames, p.RxBytes)
 	field("sent", "%d frames, %d bytes", p.TxFrames, p.TxBytes)
 	field("drops", "%d", p.Drops)
+	printFaults(field, p.Faults)
 	if p.Kind == "xdp" {
 		x := p.Xsk
 		field("rings", "rx full %d, fill empty %d, rx dropped %d, rx invalid %d", x.RxRingFull, x.RxFillRingEmpty, x.RxDropped, x.RxInvalid)
@@ -172,15 +164,15 @@ func printPort(w io.Writer, p *api.Port) {
 
 func printQueues(w io.Writer, m *api.Queues) {
 	list := m.Queues
-	name := namer(list)
-	t := newTable("PORT", ">QUEUE", ">FRAMES", ">BYTES", ">MEAN", ">PEAK", ">SENT", ">MARKED", ">DROPS", ">P50", ">P99", "PAUSED")
+	name := cli.Namer(list)
+	t := cli.NewTable("PORT", ">QUEUE", ">FRAMES", ">BYTES", ">MEAN", ">PEAK", ">SENT", ">MARKED", ">DROPS", ">P50", ">P99", "PAUSED")
 	for _, q := range list {
 		if q.EnqueuedFrames+q.Drops+q.Frames == 0 {
 			continue
 		}
-		t.row(name(q.Switch, q.Port), q.Queue, q.Frames, q.Bytes, size(uint64(q.MeanBytes)), size(q.PeakBytes), q.DequeuedFrames, q.EcnMarkedFrames, q.Drops, span(q.SojournP50), span(q.SojournP99), yes(q.Paused))
+		t.Row(name(q.Switch, q.Port), q.Queue, q.Frames, q.Bytes, size(uint64(q.MeanBytes)), size(q.PeakBytes), q.DequeuedFrames, q.EcnMarkedFrames, q.Drops, span(q.SojournP50), span(q.SojournP99), yes(q.Paused))
 	}
-	t.print(w)
+	t.Print(w)
 }
 
 func yes(b bool) string {
@@ -191,22 +183,22 @@ func yes(b bool) string {
 }
 
 func printFDB(w io.Writer, m *api.FDB) {
-	name := namer(m.Entries)
-	t := newTable(">VLAN", "MAC", "PORT", "TYPE", ">AGE")
+	name := cli.Namer(m.Entries)
+	t := cli.NewTable(">VLAN", "MAC", "PORT", "TYPE", ">AGE")
 	for _, e := range m.Entries {
 		kind, age := "learned", fmt.Sprintf("%.0fs", e.AgeSeconds)
 		if e.Static {
 			kind, age = "static", "-"
 		}
-		t.row(e.Vlan, e.Mac, name(e.Switch, e.Port), kind, age)
+		t.Row(e.Vlan, e.Mac, name(e.Switch, e.Port), kind, age)
 	}
-	t.print(w)
+	t.Print(w)
 	fmt.Fprintf(w, "%d of %d\n", m.Total, m.Capacity)
 }
 
 func printRoutes(w io.Writer, m *api.Routes) {
-	name := namer(m.Routes)
-	t := newTable("PREFIX", "KIND", ">FRAMES", ">BYTES", "NEXT HOPS")
+	name := cli.Namer(m.Routes)
+	t := cli.NewTable("PREFIX", "KIND", ">FRAMES", ">BYTES", "NEXT HOPS")
 	for _, e := range m.Routes {
 		var hops []string
 		for _, h := range e.NextHops {
@@ -223,58 +215,58 @@ func printRoutes(w io.Writer, m *api.Routes) {
 		if full := name(e.Switch, prefix); full != prefix {
 			prefix = e.Switch + " " + prefix
 		}
-		t.row(prefix, e.Kind, e.Frames, e.Bytes, dash(strings.Join(hops, ", ")))
+		t.Row(prefix, e.Kind, e.Frames, e.Bytes, dash(strings.Join(hops, ", ")))
 	}
-	t.print(w)
+	t.Print(w)
 	fmt.Fprintf(w, "%d of %d\n", len(m.Routes), m.Total)
 }
 
 func printNeighbors(w io.Writer, m *api.Neighbors) {
 	list := m.Neighbors
-	name := namer(list)
-	t := newTable("ADDRESS", "MAC", "INTERFACE", "STATE")
+	name := cli.Namer(list)
+	t := cli.NewTable("ADDRESS", "MAC", "INTERFACE", "STATE")
 	for _, n := range list {
-		t.row(n.Address, dash(n.Mac), name(n.Switch, n.Interface), n.State)
+		t.Row(n.Address, dash(n.Mac), name(n.Switch, n.Interface), n.State)
 	}
-	t.print(w)
+	t.Print(w)
 }
 
 func printACLs(w io.Writer, m *api.ACLs) {
 	list := m.Rules
-	name := namer(list)
-	t := newTable("LIST", ">SEQ", "NAME", ">FRAMES", ">BYTES", "RULE")
+	name := cli.Namer(list)
+	t := cli.NewTable("LIST", ">SEQ", "NAME", ">FRAMES", ">BYTES", "RULE")
 	for _, r := range list {
-		t.row(name(r.Switch, r.Acl), r.Seq, dash(r.Name), r.Frames, r.Bytes, r.Rule)
+		t.Row(name(r.Switch, r.Acl), r.Seq, dash(r.Name), r.Frames, r.Bytes, r.Rule)
 	}
-	t.print(w)
+	t.Print(w)
 }
 
 func printBuffers(w io.Writer, m *api.Buffers) {
-	t := newTable("SWITCH", ">SHARE", ">SIZE", ">HELD", ">SHARED POOL", ">OF WHICH USED")
+	t := cli.NewTable("SWITCH", ">SHARE", ">SIZE", ">HELD", ">SHARED POOL", ">OF WHICH USED")
 	for _, e := range m.Buffers {
-		t.row(e.Switch, e.Worker, size(e.Size), size(e.Held), size(e.SharedSize), size(e.Shared))
+		t.Row(e.Switch, e.Worker, size(e.Size), size(e.Held), size(e.SharedSize), size(e.Shared))
 	}
-	t.print(w)
+	t.Print(w)
 	if len(m.Groups) == 0 {
 		return
 	}
 	fmt.Fprintln(w)
-	name := namer(m.Groups)
-	t = newTable("FROM PORT", ">CLASS", ">RESERVED", ">SHARED", ">HEADROOM", ">OF", ">PEAK", ">XOFFS", ">DROPS")
+	name := cli.Namer(m.Groups)
+	t = cli.NewTable("FROM PORT", ">CLASS", ">RESERVED", ">SHARED", ">HEADROOM", ">OF", ">PEAK", ">XOFFS", ">DROPS")
 	for _, g := range m.Groups {
 		held, most := "lossy", "-"
 		if g.Lossless {
 			held, most = size(g.Headroom), size(g.HeadroomSize)
 		}
-		t.row(name(g.Switch, g.Port), g.Class, size(g.Reserved), size(g.Shared), held, most, size(g.Peak), g.Xoffs, g.Drops)
+		t.Row(name(g.Switch, g.Port), g.Class, size(g.Reserved), size(g.Shared), held, most, size(g.Peak), g.Xoffs, g.Drops)
 	}
-	t.print(w)
+	t.Print(w)
 }
 
 func printPFC(w io.Writer, m *api.PFC) {
 	list := m.Classes
-	name := namer(list)
-	t := newTable("PORT", ">CLASS", ">RX XOFF", ">RX XON", ">TX XOFF", ">TX XON", ">PAUSED S", ">ASKED S", ">STORMS", "NOW")
+	name := cli.Namer(list)
+	t := cli.NewTable("PORT", ">CLASS", ">RX XOFF", ">RX XON", ">TX XOFF", ">TX XON", ">PAUSED S", ">ASKED S", ">STORMS", "NOW")
 	for _, p := range list {
 		var now []string
 		for _, is := range []struct {
@@ -285,10 +277,10 @@ func printPFC(w io.Writer, m *api.PFC) {
 				now = append(now, is.word)
 			}
 		}
-		t.row(name(p.Switch, p.Port), p.Class, p.RxXoff, p.RxXon, p.TxXoff, p.TxXon,
+		t.Row(name(p.Switch, p.Port), p.Class, p.RxXoff, p.RxXon, p.TxXoff, p.TxXon,
 			fmt.Sprintf("%.3f", p.PausedSeconds), fmt.Sprintf("%.3f", p.AskedSeconds), p.Storms, dash(strings.Join(now, ", ")))
 	}
-	t.print(w)
+	t.Print(w)
 }
 
 func printDrops(w io.Writer, m *api.Drops) {
@@ -297,8 +289,8 @@ func printDrops(w io.Writer, m *api.Drops) {
 		fmt.Fprintln(w, "no drops")
 		return
 	}
-	name := namer(list)
-	t := newTable("PORT", "REASON", ">FRAMES", "LOSS")
+	name := cli.Namer(list)
+	t := cli.NewTable("PORT", "REASON", ">FRAMES", "LOSS")
 	for _, d := range list {
 		loss := "yes"
 		switch {
@@ -307,22 +299,22 @@ func printDrops(w io.Writer, m *api.Drops) {
 		case !d.Loss:
 			loss = "no: nobody wanted it"
 		}
-		t.row(name(d.Switch, dash(d.Port)), d.Reason, d.Frames, loss)
+		t.Row(name(d.Switch, dash(d.Port)), d.Reason, d.Frames, loss)
 	}
-	t.print(w)
+	t.Print(w)
 }
 
 func printWorkers(w io.Writer, m *api.Workers) {
-	t := newTable(">WORKER", "POLL", ">CPU", ">PORTS", ">BUSY", ">PER VEC", ">PER KICK", ">MAX LOOP", ">LATE P99", ">LATE MAX")
+	t := cli.NewTable(">WORKER", "POLL", ">CPU", ">PORTS", ">BUSY", ">PER VEC", ">PER KICK", ">MAX LOOP", ">LATE P99", ">LATE MAX")
 	for _, e := range m.Workers {
 		cpu := "-"
 		if e.Cpu >= 0 {
 			cpu = fmt.Sprint(e.Cpu)
 		}
-		t.row(e.Worker, e.Poll, cpu, e.Ports, fmt.Sprintf("%.1f%%", 100*e.BusyRatio), fmt.Sprintf("%.1f", e.FramesPerVector), fmt.Sprintf("%.1f", e.FramesPerKick),
+		t.Row(e.Worker, e.Poll, cpu, e.Ports, fmt.Sprintf("%.1f%%", 100*e.BusyRatio), fmt.Sprintf("%.1f", e.FramesPerVector), fmt.Sprintf("%.1f", e.FramesPerKick),
 			span(e.MaxLoop), span(e.LatenessP99), span(e.LatenessMax))
 	}
-	t.print(w)
+	t.Print(w)
 	mem := m.Memory
 	pages := ""
 	if mem.HugePages {
@@ -334,7 +326,7 @@ func printWorkers(w io.Writer, m *api.Workers) {
 
 func (a *app) showConfigCommand() *cobra.Command {
 	var defaults bool
-	c := &cobra.Command{Use: "config", Short: "The configuration in force", Args: args(cobra.NoArgs),
+	c := &cobra.Command{Use: "config", Short: "The configuration in force", Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, address, err := a.client()
 			if err != nil {
@@ -352,7 +344,7 @@ func (a *app) showConfigCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printValue(c, parsed)
+			return cli.PrintValue(c.OutOrStdout(), parsed)
 		}}
 	c.Flags().BoolVar(&defaults, "defaults", false, "write out what was left out")
 	return c
@@ -368,7 +360,7 @@ func (a *app) showVersion(c *cobra.Command, _ []string) error {
 		return control.Explain(address, err)
 	}
 	if a.json {
-		return printJSON(c, v)
+		return cli.PrintJSON(c.OutOrStdout(), v)
 	}
 	fmt.Fprintf(c.OutOrStdout(), "daemon %s (%s), kernel %s, up %.0f s, configuration %d\nprocess %d, socket %s\nclient %s\n",
 		v.Version, v.Go, v.Kernel, v.UptimeSeconds, v.Generation, v.Pid, v.Socket, version)

@@ -336,6 +336,7 @@ type ApplyResponse struct {
 	Changes       []string               `protobuf:"bytes,1,rep,name=changes,proto3" json:"changes,omitempty"` // "~ switches[s1].ports[p1].rate: 10Gbps -> 25Gbps"
 	Generation    uint64                 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
 	DryRun        bool                   `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	Consequences  []string               `protobuf:"bytes,4,rep,name=consequences,proto3" json:"consequences,omitempty"` // of ghost: what the changes do to hosts beyond them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -389,6 +390,13 @@ func (x *ApplyResponse) GetDryRun() bool {
 		return x.DryRun
 	}
 	return false
+}
+
+func (x *ApplyResponse) GetConsequences() []string {
+	if x != nil {
+		return x.Consequences
+	}
+	return nil
 }
 
 // EditRequest changes one thing. The switch may be left out where there is
@@ -3419,13 +3427,14 @@ const file_control_proto_rawDesc = "" +
 	"\fApplyRequest\x12\x12\n" +
 	"\x04yaml\x18\x01 \x01(\tR\x04yaml\x12\x12\n" +
 	"\x04file\x18\x02 \x01(\tR\x04file\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"b\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"\x86\x01\n" +
 	"\rApplyResponse\x12\x18\n" +
 	"\achanges\x18\x01 \x03(\tR\achanges\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x02 \x01(\x04R\n" +
 	"generation\x12\x17\n" +
-	"\adry_run\x18\x03 \x01(\bR\x06dryRun\"\xca\x01\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x12\"\n" +
+	"\fconsequences\x18\x04 \x03(\tR\fconsequences\"\xca\x01\n" +
 	"\vEditRequest\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x17\n" +
 	"\adry_run\x18\x02 \x01(\bR\x06dryRun\x120\n" +

@@ -39,10 +39,22 @@ const (
 // reflection-formatted method names, remove the leading slash and convert the remaining slash to a
 // period.
 const (
+	// HostListHostsProcedure is the fully-qualified name of the Host's ListHosts RPC.
+	HostListHostsProcedure = "/gswitch.v1.Host/ListHosts"
 	// HostGetHostProcedure is the fully-qualified name of the Host's GetHost RPC.
 	HostGetHostProcedure = "/gswitch.v1.Host/GetHost"
 	// HostListQueuePairsProcedure is the fully-qualified name of the Host's ListQueuePairs RPC.
 	HostListQueuePairsProcedure = "/gswitch.v1.Host/ListQueuePairs"
+	// HostListFlowsProcedure is the fully-qualified name of the Host's ListFlows RPC.
+	HostListFlowsProcedure = "/gswitch.v1.Host/ListFlows"
+	// HostGetConfigProcedure is the fully-qualified name of the Host's GetConfig RPC.
+	HostGetConfigProcedure = "/gswitch.v1.Host/GetConfig"
+	// HostApplyProcedure is the fully-qualified name of the Host's Apply RPC.
+	HostApplyProcedure = "/gswitch.v1.Host/Apply"
+	// HostWatchProcedure is the fully-qualified name of the Host's Watch RPC.
+	HostWatchProcedure = "/gswitch.v1.Host/Watch"
+	// HostCaptureProcedure is the fully-qualified name of the Host's Capture RPC.
+	HostCaptureProcedure = "/gswitch.v1.Host/Capture"
 	// HostTransferProcedure is the fully-qualified name of the Host's Transfer RPC.
 	HostTransferProcedure = "/gswitch.v1.Host/Transfer"
 	// HostServeProcedure is the fully-qualified name of the Host's Serve RPC.
@@ -51,8 +63,19 @@ const (
 
 // HostClient is a client for the gswitch.v1.Host service.
 type HostClient interface {
+	ListHosts(context.Context, *ListHostsRequest) (*HostList, error)
 	GetHost(context.Context, *GetHostRequest) (*HostStatus, error)
 	ListQueuePairs(context.Context, *ListQueuePairsRequest) (*QueuePairs, error)
+	ListFlows(context.Context, *ListFlowsRequest) (*Flows, error)
+	// The configuration in force, with its defaults.
+	GetConfig(context.Context, *GetConfigRequest) (*ConfigDocument, error)
+	// Apply makes a document the configuration in force, or says what it would change.
+	Apply(context.Context, *ApplyRequest) (*ApplyResponse, error)
+	// Watch sends the ports of the hosts again and again, with rates from the
+	// second time on. "switch" is the host.
+	Watch(context.Context, *WatchHostsRequest) (*connect.ServerStreamForClient[Ports], error)
+	// Capture sends frames as pcapng. "ports" are hosts.
+	Capture(context.Context, *CaptureRequest) (*connect.ServerStreamForClient[CaptureResponse], error)
 	// Transfer opens a queue pair at another host, moves messages and reports
 	// until they are done. It is given up when the caller goes away.
 	Transfer(context.Context, *TransferRequest) (*connect.ServerStreamForClient[TransferReport], error)
@@ -72,6 +95,13 @@ func NewHostClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 	baseURL = strings.TrimRight(baseURL, "/")
 	hostMethods := File_host_proto.Services().ByName("Host").Methods()
 	return &hostClient{
+		listHosts: connect.NewClient[ListHostsRequest, HostList](
+			httpClient,
+			baseURL+HostListHostsProcedure,
+			connect.WithSchema(hostMethods.ByName("ListHosts")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		getHost: connect.NewClient[GetHostRequest, HostStatus](
 			httpClient,
 			baseURL+HostGetHostProcedure,
@@ -84,6 +114,38 @@ func NewHostClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			baseURL+HostListQueuePairsProcedure,
 			connect.WithSchema(hostMethods.ByName("ListQueuePairs")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		listFlows: connect.NewClient[ListFlowsRequest, Flows](
+			httpClient,
+			baseURL+HostListFlowsProcedure,
+			connect.WithSchema(hostMethods.ByName("ListFlows")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		getConfig: connect.NewClient[GetConfigRequest, ConfigDocument](
+			httpClient,
+			baseURL+HostGetConfigProcedure,
+			connect.WithSchema(hostMethods.ByName("GetConfig")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		apply: connect.NewClient[ApplyRequest, ApplyResponse](
+			httpClient,
+			baseURL+HostApplyProcedure,
+			connect.WithSchema(hostMethods.ByName("Apply")),
+			connect.WithClientOptions(opts...),
+		),
+		watch: connect.NewClient[WatchHostsRequest, Ports](
+			httpClient,
+			baseURL+HostWatchProcedure,
+			connect.WithSchema(hostMethods.ByName("Watch")),
+			connect.WithClientOptions(opts...),
+		),
+		capture: connect.NewClient[CaptureRequest, CaptureResponse](
+			httpClient,
+			baseURL+HostCaptureProcedure,
+			connect.WithSchema(hostMethods.ByName("Capture")),
 			connect.WithClientOptions(opts...),
 		),
 		transfer: connect.NewClient[TransferRequest, TransferReport](
@@ -103,10 +165,25 @@ func NewHostClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 
 // hostClient implements HostClient.
 type hostClient struct {
+	listHosts      *connect.Client[ListHostsRequest, HostList]
 	getHost        *connect.Client[GetHostRequest, HostStatus]
 	listQueuePairs *connect.Client[ListQueuePairsRequest, QueuePairs]
+	listFlows      *connect.Client[ListFlowsRequest, Flows]
+	getConfig      *connect.Client[GetConfigRequest, ConfigDocument]
+	apply          *connect.Client[ApplyRequest, ApplyResponse]
+	watch          *connect.Client[WatchHostsRequest, Ports]
+	capture        *connect.Client[CaptureRequest, CaptureResponse]
 	transfer       *connect.Client[TransferRequest, TransferReport]
 	serve          *connect.Client[ServeRequest, Sessions]
+}
+
+// ListHosts calls gswitch.v1.Host.ListHosts.
+func (c *hostClient) ListHosts(ctx context.Context, req *ListHostsRequest) (*HostList, error) {
+	response, err := c.listHosts.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
 }
 
 // GetHost calls gswitch.v1.Host.GetHost.
@@ -127,6 +204,43 @@ func (c *hostClient) ListQueuePairs(ctx context.Context, req *ListQueuePairsRequ
 	return nil, err
 }
 
+// ListFlows calls gswitch.v1.Host.ListFlows.
+func (c *hostClient) ListFlows(ctx context.Context, req *ListFlowsRequest) (*Flows, error) {
+	response, err := c.listFlows.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// GetConfig calls gswitch.v1.Host.GetConfig.
+func (c *hostClient) GetConfig(ctx context.Context, req *GetConfigRequest) (*ConfigDocument, error) {
+	response, err := c.getConfig.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Apply calls gswitch.v1.Host.Apply.
+func (c *hostClient) Apply(ctx context.Context, req *ApplyRequest) (*ApplyResponse, error) {
+	response, err := c.apply.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Watch calls gswitch.v1.Host.Watch.
+func (c *hostClient) Watch(ctx context.Context, req *WatchHostsRequest) (*connect.ServerStreamForClient[Ports], error) {
+	return c.watch.CallServerStream(ctx, connect.NewRequest(req))
+}
+
+// Capture calls gswitch.v1.Host.Capture.
+func (c *hostClient) Capture(ctx context.Context, req *CaptureRequest) (*connect.ServerStreamForClient[CaptureResponse], error) {
+	return c.capture.CallServerStream(ctx, connect.NewRequest(req))
+}
+
 // Transfer calls gswitch.v1.Host.Transfer.
 func (c *hostClient) Transfer(ctx context.Context, req *TransferRequest) (*connect.ServerStreamForClient[TransferReport], error) {
 	return c.transfer.CallServerStream(ctx, connect.NewRequest(req))
@@ -139,8 +253,19 @@ func (c *hostClient) Serve(ctx context.Context, req *ServeRequest) (*connect.Ser
 
 // HostHandler is an implementation of the gswitch.v1.Host service.
 type HostHandler interface {
+	ListHosts(context.Context, *ListHostsRequest) (*HostList, error)
 	GetHost(context.Context, *GetHostRequest) (*HostStatus, error)
 	ListQueuePairs(context.Context, *ListQueuePairsRequest) (*QueuePairs, error)
+	ListFlows(context.Context, *ListFlowsRequest) (*Flows, error)
+	// The configuration in force, with its defaults.
+	GetConfig(context.Context, *GetConfigRequest) (*ConfigDocument, error)
+	// Apply makes a document the configuration in force, or says what it would change.
+	Apply(context.Context, *ApplyRequest) (*ApplyResponse, error)
+	// Watch sends the ports of the hosts again and again, with rates from the
+	// second time on. "switch" is the host.
+	Watch(context.Context, *WatchHostsRequest, *connect.ServerStream[Ports]) error
+	// Capture sends frames as pcapng. "ports" are hosts.
+	Capture(context.Context, *CaptureRequest, *connect.ServerStream[CaptureResponse]) error
 	// Transfer opens a queue pair at another host, moves messages and reports
 	// until they are done. It is given up when the caller goes away.
 	Transfer(context.Context, *TransferRequest, *connect.ServerStream[TransferReport]) error
@@ -156,6 +281,13 @@ type HostHandler interface {
 // and JSON codecs. They also support gzip compression.
 func NewHostHandler(svc HostHandler, opts ...connect.HandlerOption) (string, http.Handler) {
 	hostMethods := File_host_proto.Services().ByName("Host").Methods()
+	hostListHostsHandler := connect.NewUnaryHandlerSimple(
+		HostListHostsProcedure,
+		svc.ListHosts,
+		connect.WithSchema(hostMethods.ByName("ListHosts")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	hostGetHostHandler := connect.NewUnaryHandlerSimple(
 		HostGetHostProcedure,
 		svc.GetHost,
@@ -168,6 +300,38 @@ func NewHostHandler(svc HostHandler, opts ...connect.HandlerOption) (string, htt
 		svc.ListQueuePairs,
 		connect.WithSchema(hostMethods.ByName("ListQueuePairs")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	hostListFlowsHandler := connect.NewUnaryHandlerSimple(
+		HostListFlowsProcedure,
+		svc.ListFlows,
+		connect.WithSchema(hostMethods.ByName("ListFlows")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	hostGetConfigHandler := connect.NewUnaryHandlerSimple(
+		HostGetConfigProcedure,
+		svc.GetConfig,
+		connect.WithSchema(hostMethods.ByName("GetConfig")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	hostApplyHandler := connect.NewUnaryHandlerSimple(
+		HostApplyProcedure,
+		svc.Apply,
+		connect.WithSchema(hostMethods.ByName("Apply")),
+		connect.WithHandlerOptions(opts...),
+	)
+	hostWatchHandler := connect.NewServerStreamHandlerSimple(
+		HostWatchProcedure,
+		svc.Watch,
+		connect.WithSchema(hostMethods.ByName("Watch")),
+		connect.WithHandlerOptions(opts...),
+	)
+	hostCaptureHandler := connect.NewServerStreamHandlerSimple(
+		HostCaptureProcedure,
+		svc.Capture,
+		connect.WithSchema(hostMethods.ByName("Capture")),
 		connect.WithHandlerOptions(opts...),
 	)
 	hostTransferHandler := connect.NewServerStreamHandlerSimple(
@@ -184,10 +348,22 @@ func NewHostHandler(svc HostHandler, opts ...connect.HandlerOption) (string, htt
 	)
 	return "/gswitch.v1.Host/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
+		case HostListHostsProcedure:
+			hostListHostsHandler.ServeHTTP(w, r)
 		case HostGetHostProcedure:
 			hostGetHostHandler.ServeHTTP(w, r)
 		case HostListQueuePairsProcedure:
 			hostListQueuePairsHandler.ServeHTTP(w, r)
+		case HostListFlowsProcedure:
+			hostListFlowsHandler.ServeHTTP(w, r)
+		case HostGetConfigProcedure:
+			hostGetConfigHandler.ServeHTTP(w, r)
+		case HostApplyProcedure:
+			hostApplyHandler.ServeHTTP(w, r)
+		case HostWatchProcedure:
+			hostWatchHandler.ServeHTTP(w, r)
+		case HostCaptureProcedure:
+			hostCaptureHandler.ServeHTTP(w, r)
 		case HostTransferProcedure:
 			hostTransferHandler.ServeHTTP(w, r)
 		case HostServeProcedure:
@@ -201,12 +377,36 @@ func NewHostHandler(svc HostHandler, opts ...connect.HandlerOption) (string, htt
 // UnimplementedHostHandler returns CodeUnimplemented from all methods.
 type UnimplementedHostHandler struct{}
 
+func (UnimplementedHostHandler) ListHosts(context.Context, *ListHostsRequest) (*HostList, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Host.ListHosts is not implemented"))
+}
+
 func (UnimplementedHostHandler) GetHost(context.Context, *GetHostRequest) (*HostStatus, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Host.GetHost is not implemented"))
 }
 
 func (UnimplementedHostHandler) ListQueuePairs(context.Context, *ListQueuePairsRequest) (*QueuePairs, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Host.ListQueuePairs is not implemented"))
+}
+
+func (UnimplementedHostHandler) ListFlows(context.Context, *ListFlowsRequest) (*Flows, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Host.ListFlows is not implemented"))
+}
+
+func (UnimplementedHostHandler) GetConfig(context.Context, *GetConfigRequest) (*ConfigDocument, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Host.GetConfig is not implemented"))
+}
+
+func (UnimplementedHostHandler) Apply(context.Context, *ApplyRequest) (*ApplyResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Host.Apply is not implemented"))
+}
+
+func (UnimplementedHostHandler) Watch(context.Context, *WatchHostsRequest, *connect.ServerStream[Ports]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Host.Watch is not implemented"))
+}
+
+func (UnimplementedHostHandler) Capture(context.Context, *CaptureRequest, *connect.ServerStream[CaptureResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Host.Capture is not implemented"))
 }
 
 func (UnimplementedHostHandler) Transfer(context.Context, *TransferRequest, *connect.ServerStream[TransferReport]) error {

@@ -29,15 +29,104 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type ListHostsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"` // all if empty
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListHostsRequest) Reset() {
+	*x = ListHostsRequest{}
+	mi := &file_host_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListHostsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListHostsRequest) ProtoMessage() {}
+
+func (x *ListHostsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_host_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListHostsRequest.ProtoReflect.Descriptor instead.
+func (*ListHostsRequest) Descriptor() ([]byte, []int) {
+	return file_host_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *ListHostsRequest) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+type HostList struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hosts         []*HostStatus          `protobuf:"bytes,1,rep,name=hosts,proto3" json:"hosts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HostList) Reset() {
+	*x = HostList{}
+	mi := &file_host_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HostList) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HostList) ProtoMessage() {}
+
+func (x *HostList) ProtoReflect() protoreflect.Message {
+	mi := &file_host_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HostList.ProtoReflect.Descriptor instead.
+func (*HostList) Descriptor() ([]byte, []int) {
+	return file_host_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *HostList) GetHosts() []*HostStatus {
+	if x != nil {
+		return x.Hosts
+	}
+	return nil
+}
+
 type GetHostRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetHostRequest) Reset() {
 	*x = GetHostRequest{}
-	mi := &file_host_proto_msgTypes[0]
+	mi := &file_host_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -49,7 +138,7 @@ func (x *GetHostRequest) String() string {
 func (*GetHostRequest) ProtoMessage() {}
 
 func (x *GetHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[0]
+	mi := &file_host_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -62,7 +151,66 @@ func (x *GetHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetHostRequest.ProtoReflect.Descriptor instead.
 func (*GetHostRequest) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{0}
+	return file_host_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *GetHostRequest) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+type WatchHostsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	IntervalMs    uint32                 `protobuf:"varint,2,opt,name=interval_ms,json=intervalMs,proto3" json:"interval_ms,omitempty"` // 1000 if 0
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WatchHostsRequest) Reset() {
+	*x = WatchHostsRequest{}
+	mi := &file_host_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WatchHostsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WatchHostsRequest) ProtoMessage() {}
+
+func (x *WatchHostsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_host_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WatchHostsRequest.ProtoReflect.Descriptor instead.
+func (*WatchHostsRequest) Descriptor() ([]byte, []int) {
+	return file_host_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *WatchHostsRequest) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *WatchHostsRequest) GetIntervalMs() uint32 {
+	if x != nil {
+		return x.IntervalMs
+	}
+	return 0
 }
 
 type HostStatus struct {
@@ -99,13 +247,16 @@ type HostStatus struct {
 	Drops            []*HostDrop            `protobuf:"bytes,30,rep,name=drops,proto3" json:"drops,omitempty"`
 	Pfc              []*HostPFCClass        `protobuf:"bytes,31,rep,name=pfc,proto3" json:"pfc,omitempty"`
 	Timing           *HostTiming            `protobuf:"bytes,32,opt,name=timing,proto3" json:"timing,omitempty"`
+	Generation       uint64                 `protobuf:"varint,33,opt,name=generation,proto3" json:"generation,omitempty"` // of the configuration: 1 at the start, one more with each change
+	Worker           uint32                 `protobuf:"varint,34,opt,name=worker,proto3" json:"worker,omitempty"`
+	Queues           uint32                 `protobuf:"varint,35,opt,name=queues,proto3" json:"queues,omitempty"` // of the interface, which frames may arrive on
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
 
 func (x *HostStatus) Reset() {
 	*x = HostStatus{}
-	mi := &file_host_proto_msgTypes[1]
+	mi := &file_host_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -117,7 +268,7 @@ func (x *HostStatus) String() string {
 func (*HostStatus) ProtoMessage() {}
 
 func (x *HostStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[1]
+	mi := &file_host_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -130,7 +281,7 @@ func (x *HostStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostStatus.ProtoReflect.Descriptor instead.
 func (*HostStatus) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{1}
+	return file_host_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *HostStatus) GetVersion() string {
@@ -357,17 +508,39 @@ func (x *HostStatus) GetTiming() *HostTiming {
 	return nil
 }
 
+func (x *HostStatus) GetGeneration() uint64 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
+}
+
+func (x *HostStatus) GetWorker() uint32 {
+	if x != nil {
+		return x.Worker
+	}
+	return 0
+}
+
+func (x *HostStatus) GetQueues() uint32 {
+	if x != nil {
+		return x.Queues
+	}
+	return 0
+}
+
 type HostDrop struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	Frames        uint64                 `protobuf:"varint,2,opt,name=frames,proto3" json:"frames,omitempty"`
+	Host          string                 `protobuf:"bytes,3,opt,name=host,proto3" json:"host,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HostDrop) Reset() {
 	*x = HostDrop{}
-	mi := &file_host_proto_msgTypes[2]
+	mi := &file_host_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -379,7 +552,7 @@ func (x *HostDrop) String() string {
 func (*HostDrop) ProtoMessage() {}
 
 func (x *HostDrop) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[2]
+	mi := &file_host_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -392,7 +565,7 @@ func (x *HostDrop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostDrop.ProtoReflect.Descriptor instead.
 func (*HostDrop) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{2}
+	return file_host_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *HostDrop) GetReason() string {
@@ -409,6 +582,13 @@ func (x *HostDrop) GetFrames() uint64 {
 	return 0
 }
 
+func (x *HostDrop) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
 // HostPFCClass is flow control of a class, where any was configured or seen.
 type HostPFCClass struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -420,13 +600,14 @@ type HostPFCClass struct {
 	TxXon         uint64                 `protobuf:"varint,6,opt,name=tx_xon,json=txXon,proto3" json:"tx_xon,omitempty"`
 	PausedSeconds float64                `protobuf:"fixed64,7,opt,name=paused_seconds,json=pausedSeconds,proto3" json:"paused_seconds,omitempty"`
 	AskedSeconds  float64                `protobuf:"fixed64,8,opt,name=asked_seconds,json=askedSeconds,proto3" json:"asked_seconds,omitempty"`
+	Host          string                 `protobuf:"bytes,9,opt,name=host,proto3" json:"host,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *HostPFCClass) Reset() {
 	*x = HostPFCClass{}
-	mi := &file_host_proto_msgTypes[3]
+	mi := &file_host_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -438,7 +619,7 @@ func (x *HostPFCClass) String() string {
 func (*HostPFCClass) ProtoMessage() {}
 
 func (x *HostPFCClass) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[3]
+	mi := &file_host_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -451,7 +632,7 @@ func (x *HostPFCClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPFCClass.ProtoReflect.Descriptor instead.
 func (*HostPFCClass) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{3}
+	return file_host_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *HostPFCClass) GetClass() uint32 {
@@ -510,6 +691,13 @@ func (x *HostPFCClass) GetAskedSeconds() float64 {
 	return 0
 }
 
+func (x *HostPFCClass) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
 // HostTiming tells how punctual the host is.
 type HostTiming struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -528,7 +716,7 @@ type HostTiming struct {
 
 func (x *HostTiming) Reset() {
 	*x = HostTiming{}
-	mi := &file_host_proto_msgTypes[4]
+	mi := &file_host_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -540,7 +728,7 @@ func (x *HostTiming) String() string {
 func (*HostTiming) ProtoMessage() {}
 
 func (x *HostTiming) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[4]
+	mi := &file_host_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -553,7 +741,7 @@ func (x *HostTiming) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostTiming.ProtoReflect.Descriptor instead.
 func (*HostTiming) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{4}
+	return file_host_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *HostTiming) GetPoll() string {
@@ -621,13 +809,14 @@ func (x *HostTiming) GetTimerLateMax() uint64 {
 
 type ListQueuePairsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"` // all if empty
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListQueuePairsRequest) Reset() {
 	*x = ListQueuePairsRequest{}
-	mi := &file_host_proto_msgTypes[5]
+	mi := &file_host_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -639,7 +828,7 @@ func (x *ListQueuePairsRequest) String() string {
 func (*ListQueuePairsRequest) ProtoMessage() {}
 
 func (x *ListQueuePairsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[5]
+	mi := &file_host_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -652,7 +841,14 @@ func (x *ListQueuePairsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQueuePairsRequest.ProtoReflect.Descriptor instead.
 func (*ListQueuePairsRequest) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{5}
+	return file_host_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ListQueuePairsRequest) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
 }
 
 type QueuePairs struct {
@@ -664,7 +860,7 @@ type QueuePairs struct {
 
 func (x *QueuePairs) Reset() {
 	*x = QueuePairs{}
-	mi := &file_host_proto_msgTypes[6]
+	mi := &file_host_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -676,7 +872,7 @@ func (x *QueuePairs) String() string {
 func (*QueuePairs) ProtoMessage() {}
 
 func (x *QueuePairs) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[6]
+	mi := &file_host_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -689,7 +885,7 @@ func (x *QueuePairs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePairs.ProtoReflect.Descriptor instead.
 func (*QueuePairs) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{6}
+	return file_host_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *QueuePairs) GetQueuePairs() []*QueuePair {
@@ -723,13 +919,14 @@ type QueuePair struct {
 	Cnps          uint64                 `protobuf:"varint,20,opt,name=cnps,proto3" json:"cnps,omitempty"`
 	Marks         uint64                 `protobuf:"varint,21,opt,name=marks,proto3" json:"marks,omitempty"`        // acknowledgements that told of a congestion mark
 	Internals     []*Internal            `protobuf:"bytes,22,rep,name=internals,proto3" json:"internals,omitempty"` // of congestion control
+	Host          string                 `protobuf:"bytes,23,opt,name=host,proto3" json:"host,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *QueuePair) Reset() {
 	*x = QueuePair{}
-	mi := &file_host_proto_msgTypes[7]
+	mi := &file_host_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -741,7 +938,7 @@ func (x *QueuePair) String() string {
 func (*QueuePair) ProtoMessage() {}
 
 func (x *QueuePair) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[7]
+	mi := &file_host_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -754,7 +951,7 @@ func (x *QueuePair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePair.ProtoReflect.Descriptor instead.
 func (*QueuePair) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{7}
+	return file_host_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *QueuePair) GetNumber() uint32 {
@@ -911,6 +1108,13 @@ func (x *QueuePair) GetInternals() []*Internal {
 	return nil
 }
 
+func (x *QueuePair) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
 type Internal struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -921,7 +1125,7 @@ type Internal struct {
 
 func (x *Internal) Reset() {
 	*x = Internal{}
-	mi := &file_host_proto_msgTypes[8]
+	mi := &file_host_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -933,7 +1137,7 @@ func (x *Internal) String() string {
 func (*Internal) ProtoMessage() {}
 
 func (x *Internal) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[8]
+	mi := &file_host_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -946,7 +1150,7 @@ func (x *Internal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Internal.ProtoReflect.Descriptor instead.
 func (*Internal) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{8}
+	return file_host_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Internal) GetName() string {
@@ -959,6 +1163,350 @@ func (x *Internal) GetName() string {
 func (x *Internal) GetValue() float64 {
 	if x != nil {
 		return x.Value
+	}
+	return 0
+}
+
+type ListFlowsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"` // all if empty
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListFlowsRequest) Reset() {
+	*x = ListFlowsRequest{}
+	mi := &file_host_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListFlowsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListFlowsRequest) ProtoMessage() {}
+
+func (x *ListFlowsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_host_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListFlowsRequest.ProtoReflect.Descriptor instead.
+func (*ListFlowsRequest) Descriptor() ([]byte, []int) {
+	return file_host_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ListFlowsRequest) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+type Flows struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Flows         []*Flow                `protobuf:"bytes,1,rep,name=flows,proto3" json:"flows,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Flows) Reset() {
+	*x = Flows{}
+	mi := &file_host_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Flows) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Flows) ProtoMessage() {}
+
+func (x *Flows) ProtoReflect() protoreflect.Message {
+	mi := &file_host_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Flows.ProtoReflect.Descriptor instead.
+func (*Flows) Descriptor() ([]byte, []int) {
+	return file_host_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Flows) GetFlows() []*Flow {
+	if x != nil {
+		return x.Flows
+	}
+	return nil
+}
+
+// Flow is the data of one direction of a queue pair, as the host that sends or
+// that receives it knows it.
+type Flow struct {
+	state           protoimpl.MessageState `protogen:"open.v1"`
+	Host            string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	Direction       string                 `protobuf:"bytes,2,opt,name=direction,proto3" json:"direction,omitempty"` // tx: sent here; rx: received here
+	Source          string                 `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`       // the five-tuple of its data frames; the protocol is UDP
+	Destination     string                 `protobuf:"bytes,4,opt,name=destination,proto3" json:"destination,omitempty"`
+	SourcePort      uint32                 `protobuf:"varint,5,opt,name=source_port,json=sourcePort,proto3" json:"source_port,omitempty"`                // 0: not known at this end yet
+	DestinationPort uint32                 `protobuf:"varint,6,opt,name=destination_port,json=destinationPort,proto3" json:"destination_port,omitempty"` // 4791 is RoCEv2
+	QueuePair       uint32                 `protobuf:"varint,7,opt,name=queue_pair,json=queuePair,proto3" json:"queue_pair,omitempty"`                   // here
+	Remote          uint32                 `protobuf:"varint,8,opt,name=remote,proto3" json:"remote,omitempty"`
+	Operation       string                 `protobuf:"bytes,9,opt,name=operation,proto3" json:"operation,omitempty"` // send, write, read, ping; of rx: messages, memory
+	State           string                 `protobuf:"bytes,10,opt,name=state,proto3" json:"state,omitempty"`        // connecting, running, closing; of rx: open
+	Size            uint64                 `protobuf:"varint,11,opt,name=size,proto3" json:"size,omitempty"`         // bytes of a message
+	Messages        uint64                 `protobuf:"varint,12,opt,name=messages,proto3" json:"messages,omitempty"` // done
+	Count           uint64                 `protobuf:"varint,13,opt,name=count,proto3" json:"count,omitempty"`       // of how many, 0 unknown
+	Bytes           uint64                 `protobuf:"varint,14,opt,name=bytes,proto3" json:"bytes,omitempty"`       // acknowledged, or received
+	Total           uint64                 `protobuf:"varint,15,opt,name=total,proto3" json:"total,omitempty"`       // of how many, 0 unknown
+	Started         uint64                 `protobuf:"varint,16,opt,name=started,proto3" json:"started,omitempty"`   // when it was opened
+	Goodput         float64                `protobuf:"fixed64,17,opt,name=goodput,proto3" json:"goodput,omitempty"`  // bits of payload per second, since then
+	Congestion      string                 `protobuf:"bytes,18,opt,name=congestion,proto3" json:"congestion,omitempty"`
+	Rate            float64                `protobuf:"fixed64,19,opt,name=rate,proto3" json:"rate,omitempty"`     // at which it may send now
+	Window          float64                `protobuf:"fixed64,20,opt,name=window,proto3" json:"window,omitempty"` // bytes, 0 none
+	InFlight        uint64                 `protobuf:"varint,21,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"`
+	Rtt             uint64                 `protobuf:"varint,22,opt,name=rtt,proto3" json:"rtt,omitempty"` // the last one, 0 unknown
+	RttMin          uint64                 `protobuf:"varint,23,opt,name=rtt_min,json=rttMin,proto3" json:"rtt_min,omitempty"`
+	RttP50          uint64                 `protobuf:"varint,24,opt,name=rtt_p50,json=rttP50,proto3" json:"rtt_p50,omitempty"`
+	Retransmitted   uint64                 `protobuf:"varint,25,opt,name=retransmitted,proto3" json:"retransmitted,omitempty"`
+	// The hop whose queue took longest when the last frame left it; of
+	// telemetry. None: not known.
+	Bottleneck    *Hop   `protobuf:"bytes,26,opt,name=bottleneck,proto3" json:"bottleneck,omitempty"`
+	BottleneckHop uint32 `protobuf:"varint,27,opt,name=bottleneck_hop,json=bottleneckHop,proto3" json:"bottleneck_hop,omitempty"` // its place on the way, from 1
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Flow) Reset() {
+	*x = Flow{}
+	mi := &file_host_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Flow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Flow) ProtoMessage() {}
+
+func (x *Flow) ProtoReflect() protoreflect.Message {
+	mi := &file_host_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Flow.ProtoReflect.Descriptor instead.
+func (*Flow) Descriptor() ([]byte, []int) {
+	return file_host_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Flow) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *Flow) GetDirection() string {
+	if x != nil {
+		return x.Direction
+	}
+	return ""
+}
+
+func (x *Flow) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *Flow) GetDestination() string {
+	if x != nil {
+		return x.Destination
+	}
+	return ""
+}
+
+func (x *Flow) GetSourcePort() uint32 {
+	if x != nil {
+		return x.SourcePort
+	}
+	return 0
+}
+
+func (x *Flow) GetDestinationPort() uint32 {
+	if x != nil {
+		return x.DestinationPort
+	}
+	return 0
+}
+
+func (x *Flow) GetQueuePair() uint32 {
+	if x != nil {
+		return x.QueuePair
+	}
+	return 0
+}
+
+func (x *Flow) GetRemote() uint32 {
+	if x != nil {
+		return x.Remote
+	}
+	return 0
+}
+
+func (x *Flow) GetOperation() string {
+	if x != nil {
+		return x.Operation
+	}
+	return ""
+}
+
+func (x *Flow) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Flow) GetSize() uint64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *Flow) GetMessages() uint64 {
+	if x != nil {
+		return x.Messages
+	}
+	return 0
+}
+
+func (x *Flow) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *Flow) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Flow) GetTotal() uint64 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *Flow) GetStarted() uint64 {
+	if x != nil {
+		return x.Started
+	}
+	return 0
+}
+
+func (x *Flow) GetGoodput() float64 {
+	if x != nil {
+		return x.Goodput
+	}
+	return 0
+}
+
+func (x *Flow) GetCongestion() string {
+	if x != nil {
+		return x.Congestion
+	}
+	return ""
+}
+
+func (x *Flow) GetRate() float64 {
+	if x != nil {
+		return x.Rate
+	}
+	return 0
+}
+
+func (x *Flow) GetWindow() float64 {
+	if x != nil {
+		return x.Window
+	}
+	return 0
+}
+
+func (x *Flow) GetInFlight() uint64 {
+	if x != nil {
+		return x.InFlight
+	}
+	return 0
+}
+
+func (x *Flow) GetRtt() uint64 {
+	if x != nil {
+		return x.Rtt
+	}
+	return 0
+}
+
+func (x *Flow) GetRttMin() uint64 {
+	if x != nil {
+		return x.RttMin
+	}
+	return 0
+}
+
+func (x *Flow) GetRttP50() uint64 {
+	if x != nil {
+		return x.RttP50
+	}
+	return 0
+}
+
+func (x *Flow) GetRetransmitted() uint64 {
+	if x != nil {
+		return x.Retransmitted
+	}
+	return 0
+}
+
+func (x *Flow) GetBottleneck() *Hop {
+	if x != nil {
+		return x.Bottleneck
+	}
+	return nil
+}
+
+func (x *Flow) GetBottleneckHop() uint32 {
+	if x != nil {
+		return x.BottleneckHop
 	}
 	return 0
 }
@@ -978,13 +1526,14 @@ type TransferRequest struct {
 	Telemetry         string                 `protobuf:"bytes,11,opt,name=telemetry,proto3" json:"telemetry,omitempty"` // none, hpcc, hpcc-grow, int-md
 	Recovery          string                 `protobuf:"bytes,12,opt,name=recovery,proto3" json:"recovery,omitempty"`
 	Summary           bool                   `protobuf:"varint,13,opt,name=summary,proto3" json:"summary,omitempty"` // no samples in reports
+	Host              string                 `protobuf:"bytes,14,opt,name=host,proto3" json:"host,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
 
 func (x *TransferRequest) Reset() {
 	*x = TransferRequest{}
-	mi := &file_host_proto_msgTypes[9]
+	mi := &file_host_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -996,7 +1545,7 @@ func (x *TransferRequest) String() string {
 func (*TransferRequest) ProtoMessage() {}
 
 func (x *TransferRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[9]
+	mi := &file_host_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1009,7 +1558,7 @@ func (x *TransferRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferRequest.ProtoReflect.Descriptor instead.
 func (*TransferRequest) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{9}
+	return file_host_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TransferRequest) GetTo() string {
@@ -1103,6 +1652,13 @@ func (x *TransferRequest) GetSummary() bool {
 	return false
 }
 
+func (x *TransferRequest) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
 // TransferReport tells what is new. The last one has done set.
 type TransferReport struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1119,7 +1675,7 @@ type TransferReport struct {
 
 func (x *TransferReport) Reset() {
 	*x = TransferReport{}
-	mi := &file_host_proto_msgTypes[10]
+	mi := &file_host_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1131,7 +1687,7 @@ func (x *TransferReport) String() string {
 func (*TransferReport) ProtoMessage() {}
 
 func (x *TransferReport) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[10]
+	mi := &file_host_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1144,7 +1700,7 @@ func (x *TransferReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferReport.ProtoReflect.Descriptor instead.
 func (*TransferReport) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{10}
+	return file_host_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TransferReport) GetDone() bool {
@@ -1209,7 +1765,7 @@ type TransferSample struct {
 
 func (x *TransferSample) Reset() {
 	*x = TransferSample{}
-	mi := &file_host_proto_msgTypes[11]
+	mi := &file_host_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1221,7 +1777,7 @@ func (x *TransferSample) String() string {
 func (*TransferSample) ProtoMessage() {}
 
 func (x *TransferSample) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[11]
+	mi := &file_host_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1234,7 +1790,7 @@ func (x *TransferSample) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferSample.ProtoReflect.Descriptor instead.
 func (*TransferSample) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{11}
+	return file_host_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TransferSample) GetMessage() uint32 {
@@ -1286,7 +1842,7 @@ type Hop struct {
 
 func (x *Hop) Reset() {
 	*x = Hop{}
-	mi := &file_host_proto_msgTypes[12]
+	mi := &file_host_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1298,7 +1854,7 @@ func (x *Hop) String() string {
 func (*Hop) ProtoMessage() {}
 
 func (x *Hop) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[12]
+	mi := &file_host_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1311,7 +1867,7 @@ func (x *Hop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Hop.ProtoReflect.Descriptor instead.
 func (*Hop) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{12}
+	return file_host_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Hop) GetSwitch() uint32 {
@@ -1383,7 +1939,7 @@ type TransferResult struct {
 
 func (x *TransferResult) Reset() {
 	*x = TransferResult{}
-	mi := &file_host_proto_msgTypes[13]
+	mi := &file_host_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1395,7 +1951,7 @@ func (x *TransferResult) String() string {
 func (*TransferResult) ProtoMessage() {}
 
 func (x *TransferResult) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[13]
+	mi := &file_host_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1408,7 +1964,7 @@ func (x *TransferResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TransferResult.ProtoReflect.Descriptor instead.
 func (*TransferResult) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{13}
+	return file_host_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *TransferResult) GetCongestion() string {
@@ -1545,7 +2101,7 @@ type Percentiles struct {
 
 func (x *Percentiles) Reset() {
 	*x = Percentiles{}
-	mi := &file_host_proto_msgTypes[14]
+	mi := &file_host_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1557,7 +2113,7 @@ func (x *Percentiles) String() string {
 func (*Percentiles) ProtoMessage() {}
 
 func (x *Percentiles) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[14]
+	mi := &file_host_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1570,7 +2126,7 @@ func (x *Percentiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Percentiles.ProtoReflect.Descriptor instead.
 func (*Percentiles) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{14}
+	return file_host_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Percentiles) GetCount() uint64 {
@@ -1636,7 +2192,7 @@ type HopQueue struct {
 
 func (x *HopQueue) Reset() {
 	*x = HopQueue{}
-	mi := &file_host_proto_msgTypes[15]
+	mi := &file_host_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1648,7 +2204,7 @@ func (x *HopQueue) String() string {
 func (*HopQueue) ProtoMessage() {}
 
 func (x *HopQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[15]
+	mi := &file_host_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1661,7 +2217,7 @@ func (x *HopQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HopQueue.ProtoReflect.Descriptor instead.
 func (*HopQueue) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{15}
+	return file_host_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *HopQueue) GetLast() *Hop {
@@ -1702,13 +2258,14 @@ func (x *HopQueue) GetQueueMax() uint64 {
 type ServeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	IntervalMs    uint32                 `protobuf:"varint,1,opt,name=interval_ms,json=intervalMs,proto3" json:"interval_ms,omitempty"` // between reports; 200 if 0
+	Host          string                 `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ServeRequest) Reset() {
 	*x = ServeRequest{}
-	mi := &file_host_proto_msgTypes[16]
+	mi := &file_host_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1720,7 +2277,7 @@ func (x *ServeRequest) String() string {
 func (*ServeRequest) ProtoMessage() {}
 
 func (x *ServeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[16]
+	mi := &file_host_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1733,7 +2290,7 @@ func (x *ServeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
 func (*ServeRequest) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{16}
+	return file_host_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ServeRequest) GetIntervalMs() uint32 {
@@ -1741,6 +2298,13 @@ func (x *ServeRequest) GetIntervalMs() uint32 {
 		return x.IntervalMs
 	}
 	return 0
+}
+
+func (x *ServeRequest) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
 }
 
 type Sessions struct {
@@ -1752,7 +2316,7 @@ type Sessions struct {
 
 func (x *Sessions) Reset() {
 	*x = Sessions{}
-	mi := &file_host_proto_msgTypes[17]
+	mi := &file_host_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1764,7 +2328,7 @@ func (x *Sessions) String() string {
 func (*Sessions) ProtoMessage() {}
 
 func (x *Sessions) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[17]
+	mi := &file_host_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1777,7 +2341,7 @@ func (x *Sessions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sessions.ProtoReflect.Descriptor instead.
 func (*Sessions) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{17}
+	return file_host_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Sessions) GetSessions() []*Session {
@@ -1806,7 +2370,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_host_proto_msgTypes[18]
+	mi := &file_host_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1818,7 +2382,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[18]
+	mi := &file_host_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1831,7 +2395,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{18}
+	return file_host_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Session) GetId() uint64 {
@@ -1921,7 +2485,7 @@ type HostPFC struct {
 
 func (x *HostPFC) Reset() {
 	*x = HostPFC{}
-	mi := &file_host_proto_msgTypes[19]
+	mi := &file_host_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1933,7 +2497,7 @@ func (x *HostPFC) String() string {
 func (*HostPFC) ProtoMessage() {}
 
 func (x *HostPFC) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[19]
+	mi := &file_host_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1946,7 +2510,7 @@ func (x *HostPFC) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPFC.ProtoReflect.Descriptor instead.
 func (*HostPFC) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{19}
+	return file_host_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *HostPFC) GetClasses() []*HostPFCClass {
@@ -1965,7 +2529,7 @@ type HostDrops struct {
 
 func (x *HostDrops) Reset() {
 	*x = HostDrops{}
-	mi := &file_host_proto_msgTypes[20]
+	mi := &file_host_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1977,7 +2541,7 @@ func (x *HostDrops) String() string {
 func (*HostDrops) ProtoMessage() {}
 
 func (x *HostDrops) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[20]
+	mi := &file_host_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1990,7 +2554,7 @@ func (x *HostDrops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostDrops.ProtoReflect.Descriptor instead.
 func (*HostDrops) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{20}
+	return file_host_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *HostDrops) GetDrops() []*HostDrop {
@@ -2006,8 +2570,17 @@ const file_host_proto_rawDesc = "" +
 	"\n" +
 	"\n" +
 	"host.proto\x12\n" +
-	"gswitch.v1\"\x10\n" +
-	"\x0eGetHostRequest\"\xc0\a\n" +
+	"gswitch.v1\x1a\rcontrol.proto\"&\n" +
+	"\x10ListHostsRequest\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\"8\n" +
+	"\bHostList\x12,\n" +
+	"\x05hosts\x18\x01 \x03(\v2\x16.gswitch.v1.HostStatusR\x05hosts\"$\n" +
+	"\x0eGetHostRequest\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\"H\n" +
+	"\x11WatchHostsRequest\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x1f\n" +
+	"\vinterval_ms\x18\x02 \x01(\rR\n" +
+	"intervalMs\"\x90\b\n" +
 	"\n" +
 	"HostStatus\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x10\n" +
@@ -2045,10 +2618,16 @@ const file_host_proto_rawDesc = "" +
 	"queuePairs\x12*\n" +
 	"\x05drops\x18\x1e \x03(\v2\x14.gswitch.v1.HostDropR\x05drops\x12*\n" +
 	"\x03pfc\x18\x1f \x03(\v2\x18.gswitch.v1.HostPFCClassR\x03pfc\x12.\n" +
-	"\x06timing\x18  \x01(\v2\x16.gswitch.v1.HostTimingR\x06timing\":\n" +
+	"\x06timing\x18  \x01(\v2\x16.gswitch.v1.HostTimingR\x06timing\x12\x1e\n" +
+	"\n" +
+	"generation\x18! \x01(\x04R\n" +
+	"generation\x12\x16\n" +
+	"\x06worker\x18\" \x01(\rR\x06worker\x12\x16\n" +
+	"\x06queues\x18# \x01(\rR\x06queues\"N\n" +
 	"\bHostDrop\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x16\n" +
-	"\x06frames\x18\x02 \x01(\x04R\x06frames\"\xe8\x01\n" +
+	"\x06frames\x18\x02 \x01(\x04R\x06frames\x12\x12\n" +
+	"\x04host\x18\x03 \x01(\tR\x04host\"\xfc\x01\n" +
 	"\fHostPFCClass\x12\x14\n" +
 	"\x05class\x18\x01 \x01(\rR\x05class\x12\x16\n" +
 	"\x06paused\x18\x02 \x01(\bR\x06paused\x12\x17\n" +
@@ -2057,7 +2636,8 @@ const file_host_proto_rawDesc = "" +
 	"\atx_xoff\x18\x05 \x01(\x04R\x06txXoff\x12\x15\n" +
 	"\x06tx_xon\x18\x06 \x01(\x04R\x05txXon\x12%\n" +
 	"\x0epaused_seconds\x18\a \x01(\x01R\rpausedSeconds\x12#\n" +
-	"\rasked_seconds\x18\b \x01(\x01R\faskedSeconds\"\xb5\x02\n" +
+	"\rasked_seconds\x18\b \x01(\x01R\faskedSeconds\x12\x12\n" +
+	"\x04host\x18\t \x01(\tR\x04host\"\xb5\x02\n" +
 	"\n" +
 	"HostTiming\x12\x12\n" +
 	"\x04poll\x18\x01 \x01(\tR\x04poll\x12\x10\n" +
@@ -2069,12 +2649,13 @@ const file_host_proto_rawDesc = "" +
 	"\x0eframe_late_max\x18\x06 \x01(\x04R\fframeLateMax\x12$\n" +
 	"\x0etimer_late_p50\x18\a \x01(\x04R\ftimerLateP50\x12$\n" +
 	"\x0etimer_late_p99\x18\b \x01(\x04R\ftimerLateP99\x12$\n" +
-	"\x0etimer_late_max\x18\t \x01(\x04R\ftimerLateMax\"\x17\n" +
-	"\x15ListQueuePairsRequest\"D\n" +
+	"\x0etimer_late_max\x18\t \x01(\x04R\ftimerLateMax\"+\n" +
+	"\x15ListQueuePairsRequest\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\"D\n" +
 	"\n" +
 	"QueuePairs\x126\n" +
 	"\vqueue_pairs\x18\x01 \x03(\v2\x15.gswitch.v1.QueuePairR\n" +
-	"queuePairs\"\xcc\x04\n" +
+	"queuePairs\"\xe0\x04\n" +
 	"\tQueuePair\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12\x16\n" +
 	"\x06remote\x18\x02 \x01(\rR\x06remote\x12\x12\n" +
@@ -2100,10 +2681,50 @@ const file_host_proto_rawDesc = "" +
 	"\btimeouts\x18\x13 \x01(\x04R\btimeouts\x12\x12\n" +
 	"\x04cnps\x18\x14 \x01(\x04R\x04cnps\x12\x14\n" +
 	"\x05marks\x18\x15 \x01(\x04R\x05marks\x122\n" +
-	"\tinternals\x18\x16 \x03(\v2\x14.gswitch.v1.InternalR\tinternals\"4\n" +
+	"\tinternals\x18\x16 \x03(\v2\x14.gswitch.v1.InternalR\tinternals\x12\x12\n" +
+	"\x04host\x18\x17 \x01(\tR\x04host\"4\n" +
 	"\bInternal\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x01R\x05value\"\xe2\x03\n" +
+	"\x05value\x18\x02 \x01(\x01R\x05value\"&\n" +
+	"\x10ListFlowsRequest\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\"/\n" +
+	"\x05Flows\x12&\n" +
+	"\x05flows\x18\x01 \x03(\v2\x10.gswitch.v1.FlowR\x05flows\"\xfa\x05\n" +
+	"\x04Flow\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x1c\n" +
+	"\tdirection\x18\x02 \x01(\tR\tdirection\x12\x16\n" +
+	"\x06source\x18\x03 \x01(\tR\x06source\x12 \n" +
+	"\vdestination\x18\x04 \x01(\tR\vdestination\x12\x1f\n" +
+	"\vsource_port\x18\x05 \x01(\rR\n" +
+	"sourcePort\x12)\n" +
+	"\x10destination_port\x18\x06 \x01(\rR\x0fdestinationPort\x12\x1d\n" +
+	"\n" +
+	"queue_pair\x18\a \x01(\rR\tqueuePair\x12\x16\n" +
+	"\x06remote\x18\b \x01(\rR\x06remote\x12\x1c\n" +
+	"\toperation\x18\t \x01(\tR\toperation\x12\x14\n" +
+	"\x05state\x18\n" +
+	" \x01(\tR\x05state\x12\x12\n" +
+	"\x04size\x18\v \x01(\x04R\x04size\x12\x1a\n" +
+	"\bmessages\x18\f \x01(\x04R\bmessages\x12\x14\n" +
+	"\x05count\x18\r \x01(\x04R\x05count\x12\x14\n" +
+	"\x05bytes\x18\x0e \x01(\x04R\x05bytes\x12\x14\n" +
+	"\x05total\x18\x0f \x01(\x04R\x05total\x12\x18\n" +
+	"\astarted\x18\x10 \x01(\x04R\astarted\x12\x18\n" +
+	"\agoodput\x18\x11 \x01(\x01R\agoodput\x12\x1e\n" +
+	"\n" +
+	"congestion\x18\x12 \x01(\tR\n" +
+	"congestion\x12\x12\n" +
+	"\x04rate\x18\x13 \x01(\x01R\x04rate\x12\x16\n" +
+	"\x06window\x18\x14 \x01(\x01R\x06window\x12\x1b\n" +
+	"\tin_flight\x18\x15 \x01(\x04R\binFlight\x12\x10\n" +
+	"\x03rtt\x18\x16 \x01(\x04R\x03rtt\x12\x17\n" +
+	"\artt_min\x18\x17 \x01(\x04R\x06rttMin\x12\x17\n" +
+	"\artt_p50\x18\x18 \x01(\x04R\x06rttP50\x12$\n" +
+	"\rretransmitted\x18\x19 \x01(\x04R\rretransmitted\x12/\n" +
+	"\n" +
+	"bottleneck\x18\x1a \x01(\v2\x0f.gswitch.v1.HopR\n" +
+	"bottleneck\x12%\n" +
+	"\x0ebottleneck_hop\x18\x1b \x01(\rR\rbottleneckHop\"\xf6\x03\n" +
 	"\x0fTransferRequest\x12\x0e\n" +
 	"\x02to\x18\x01 \x01(\tR\x02to\x12\x1c\n" +
 	"\toperation\x18\x02 \x01(\tR\toperation\x12\x12\n" +
@@ -2120,7 +2741,8 @@ const file_host_proto_rawDesc = "" +
 	" \x01(\x05R\x05class\x12\x1c\n" +
 	"\ttelemetry\x18\v \x01(\tR\ttelemetry\x12\x1a\n" +
 	"\brecovery\x18\f \x01(\tR\brecovery\x12\x18\n" +
-	"\asummary\x18\r \x01(\bR\asummary\x1aD\n" +
+	"\asummary\x18\r \x01(\bR\asummary\x12\x12\n" +
+	"\x04host\x18\x0e \x01(\tR\x04host\x1aD\n" +
 	"\x16CongestionOptionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xf2\x01\n" +
@@ -2182,10 +2804,11 @@ const file_host_proto_rawDesc = "" +
 	"\tqueue_p50\x18\x02 \x01(\x04R\bqueueP50\x12\x1b\n" +
 	"\tqueue_p95\x18\x03 \x01(\x04R\bqueueP95\x12\x1b\n" +
 	"\tqueue_p99\x18\x04 \x01(\x04R\bqueueP99\x12\x1b\n" +
-	"\tqueue_max\x18\x05 \x01(\x04R\bqueueMax\"/\n" +
+	"\tqueue_max\x18\x05 \x01(\x04R\bqueueMax\"C\n" +
 	"\fServeRequest\x12\x1f\n" +
 	"\vinterval_ms\x18\x01 \x01(\rR\n" +
-	"intervalMs\";\n" +
+	"intervalMs\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\";\n" +
 	"\bSessions\x12/\n" +
 	"\bsessions\x18\x01 \x03(\v2\x13.gswitch.v1.SessionR\bsessions\"\x9f\x02\n" +
 	"\aSession\x12\x0e\n" +
@@ -2205,10 +2828,16 @@ const file_host_proto_rawDesc = "" +
 	"\aHostPFC\x122\n" +
 	"\aclasses\x18\x01 \x03(\v2\x18.gswitch.v1.HostPFCClassR\aclasses\"7\n" +
 	"\tHostDrops\x12*\n" +
-	"\x05drops\x18\x01 \x03(\v2\x14.gswitch.v1.HostDropR\x05drops2\x9e\x02\n" +
-	"\x04Host\x12B\n" +
+	"\x05drops\x18\x01 \x03(\v2\x14.gswitch.v1.HostDropR\x05drops2\xb4\x05\n" +
+	"\x04Host\x12D\n" +
+	"\tListHosts\x12\x1c.gswitch.v1.ListHostsRequest\x1a\x14.gswitch.v1.HostList\"\x03\x90\x02\x01\x12B\n" +
 	"\aGetHost\x12\x1a.gswitch.v1.GetHostRequest\x1a\x16.gswitch.v1.HostStatus\"\x03\x90\x02\x01\x12P\n" +
-	"\x0eListQueuePairs\x12!.gswitch.v1.ListQueuePairsRequest\x1a\x16.gswitch.v1.QueuePairs\"\x03\x90\x02\x01\x12E\n" +
+	"\x0eListQueuePairs\x12!.gswitch.v1.ListQueuePairsRequest\x1a\x16.gswitch.v1.QueuePairs\"\x03\x90\x02\x01\x12A\n" +
+	"\tListFlows\x12\x1c.gswitch.v1.ListFlowsRequest\x1a\x11.gswitch.v1.Flows\"\x03\x90\x02\x01\x12J\n" +
+	"\tGetConfig\x12\x1c.gswitch.v1.GetConfigRequest\x1a\x1a.gswitch.v1.ConfigDocument\"\x03\x90\x02\x01\x12<\n" +
+	"\x05Apply\x12\x18.gswitch.v1.ApplyRequest\x1a\x19.gswitch.v1.ApplyResponse\x12;\n" +
+	"\x05Watch\x12\x1d.gswitch.v1.WatchHostsRequest\x1a\x11.gswitch.v1.Ports0\x01\x12D\n" +
+	"\aCapture\x12\x1a.gswitch.v1.CaptureRequest\x1a\x1b.gswitch.v1.CaptureResponse0\x01\x12E\n" +
 	"\bTransfer\x12\x1b.gswitch.v1.TransferRequest\x1a\x1a.gswitch.v1.TransferReport0\x01\x129\n" +
 	"\x05Serve\x12\x18.gswitch.v1.ServeRequest\x1a\x14.gswitch.v1.Sessions0\x01B,Z*github.com/gswitch/gswitch/control/api;apib\x06proto3"
 
@@ -2224,61 +2853,89 @@ func file_host_proto_rawDescGZIP() []byte {
 	return file_host_proto_rawDescData
 }
 
-var file_host_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_host_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_host_proto_goTypes = []any{
-	(*GetHostRequest)(nil),        // 0: gswitch.v1.GetHostRequest
-	(*HostStatus)(nil),            // 1: gswitch.v1.HostStatus
-	(*HostDrop)(nil),              // 2: gswitch.v1.HostDrop
-	(*HostPFCClass)(nil),          // 3: gswitch.v1.HostPFCClass
-	(*HostTiming)(nil),            // 4: gswitch.v1.HostTiming
-	(*ListQueuePairsRequest)(nil), // 5: gswitch.v1.ListQueuePairsRequest
-	(*QueuePairs)(nil),            // 6: gswitch.v1.QueuePairs
-	(*QueuePair)(nil),             // 7: gswitch.v1.QueuePair
-	(*Internal)(nil),              // 8: gswitch.v1.Internal
-	(*TransferRequest)(nil),       // 9: gswitch.v1.TransferRequest
-	(*TransferReport)(nil),        // 10: gswitch.v1.TransferReport
-	(*TransferSample)(nil),        // 11: gswitch.v1.TransferSample
-	(*Hop)(nil),                   // 12: gswitch.v1.Hop
-	(*TransferResult)(nil),        // 13: gswitch.v1.TransferResult
-	(*Percentiles)(nil),           // 14: gswitch.v1.Percentiles
-	(*HopQueue)(nil),              // 15: gswitch.v1.HopQueue
-	(*ServeRequest)(nil),          // 16: gswitch.v1.ServeRequest
-	(*Sessions)(nil),              // 17: gswitch.v1.Sessions
-	(*Session)(nil),               // 18: gswitch.v1.Session
-	(*HostPFC)(nil),               // 19: gswitch.v1.HostPFC
-	(*HostDrops)(nil),             // 20: gswitch.v1.HostDrops
-	nil,                           // 21: gswitch.v1.TransferRequest.CongestionOptionsEntry
+	(*ListHostsRequest)(nil),      // 0: gswitch.v1.ListHostsRequest
+	(*HostList)(nil),              // 1: gswitch.v1.HostList
+	(*GetHostRequest)(nil),        // 2: gswitch.v1.GetHostRequest
+	(*WatchHostsRequest)(nil),     // 3: gswitch.v1.WatchHostsRequest
+	(*HostStatus)(nil),            // 4: gswitch.v1.HostStatus
+	(*HostDrop)(nil),              // 5: gswitch.v1.HostDrop
+	(*HostPFCClass)(nil),          // 6: gswitch.v1.HostPFCClass
+	(*HostTiming)(nil),            // 7: gswitch.v1.HostTiming
+	(*ListQueuePairsRequest)(nil), // 8: gswitch.v1.ListQueuePairsRequest
+	(*QueuePairs)(nil),            // 9: gswitch.v1.QueuePairs
+	(*QueuePair)(nil),             // 10: gswitch.v1.QueuePair
+	(*Internal)(nil),              // 11: gswitch.v1.Internal
+	(*ListFlowsRequest)(nil),      // 12: gswitch.v1.ListFlowsRequest
+	(*Flows)(nil),                 // 13: gswitch.v1.Flows
+	(*Flow)(nil),                  // 14: gswitch.v1.Flow
+	(*TransferRequest)(nil),       // 15: gswitch.v1.TransferRequest
+	(*TransferReport)(nil),        // 16: gswitch.v1.TransferReport
+	(*TransferSample)(nil),        // 17: gswitch.v1.TransferSample
+	(*Hop)(nil),                   // 18: gswitch.v1.Hop
+	(*TransferResult)(nil),        // 19: gswitch.v1.TransferResult
+	(*Percentiles)(nil),           // 20: gswitch.v1.Percentiles
+	(*HopQueue)(nil),              // 21: gswitch.v1.HopQueue
+	(*ServeRequest)(nil),          // 22: gswitch.v1.ServeRequest
+	(*Sessions)(nil),              // 23: gswitch.v1.Sessions
+	(*Session)(nil),               // 24: gswitch.v1.Session
+	(*HostPFC)(nil),               // 25: gswitch.v1.HostPFC
+	(*HostDrops)(nil),             // 26: gswitch.v1.HostDrops
+	nil,                           // 27: gswitch.v1.TransferRequest.CongestionOptionsEntry
+	(*GetConfigRequest)(nil),      // 28: gswitch.v1.GetConfigRequest
+	(*ApplyRequest)(nil),          // 29: gswitch.v1.ApplyRequest
+	(*CaptureRequest)(nil),        // 30: gswitch.v1.CaptureRequest
+	(*ConfigDocument)(nil),        // 31: gswitch.v1.ConfigDocument
+	(*ApplyResponse)(nil),         // 32: gswitch.v1.ApplyResponse
+	(*Ports)(nil),                 // 33: gswitch.v1.Ports
+	(*CaptureResponse)(nil),       // 34: gswitch.v1.CaptureResponse
 }
 var file_host_proto_depIdxs = []int32{
-	2,  // 0: gswitch.v1.HostStatus.drops:type_name -> gswitch.v1.HostDrop
-	3,  // 1: gswitch.v1.HostStatus.pfc:type_name -> gswitch.v1.HostPFCClass
-	4,  // 2: gswitch.v1.HostStatus.timing:type_name -> gswitch.v1.HostTiming
-	7,  // 3: gswitch.v1.QueuePairs.queue_pairs:type_name -> gswitch.v1.QueuePair
-	8,  // 4: gswitch.v1.QueuePair.internals:type_name -> gswitch.v1.Internal
-	21, // 5: gswitch.v1.TransferRequest.congestion_options:type_name -> gswitch.v1.TransferRequest.CongestionOptionsEntry
-	11, // 6: gswitch.v1.TransferReport.samples:type_name -> gswitch.v1.TransferSample
-	13, // 7: gswitch.v1.TransferReport.result:type_name -> gswitch.v1.TransferResult
-	12, // 8: gswitch.v1.TransferSample.hops:type_name -> gswitch.v1.Hop
-	14, // 9: gswitch.v1.TransferResult.completion:type_name -> gswitch.v1.Percentiles
-	14, // 10: gswitch.v1.TransferResult.rtt:type_name -> gswitch.v1.Percentiles
-	15, // 11: gswitch.v1.TransferResult.path:type_name -> gswitch.v1.HopQueue
-	12, // 12: gswitch.v1.HopQueue.last:type_name -> gswitch.v1.Hop
-	18, // 13: gswitch.v1.Sessions.sessions:type_name -> gswitch.v1.Session
-	3,  // 14: gswitch.v1.HostPFC.classes:type_name -> gswitch.v1.HostPFCClass
-	2,  // 15: gswitch.v1.HostDrops.drops:type_name -> gswitch.v1.HostDrop
-	0,  // 16: gswitch.v1.Host.GetHost:input_type -> gswitch.v1.GetHostRequest
-	5,  // 17: gswitch.v1.Host.ListQueuePairs:input_type -> gswitch.v1.ListQueuePairsRequest
-	9,  // 18: gswitch.v1.Host.Transfer:input_type -> gswitch.v1.TransferRequest
-	16, // 19: gswitch.v1.Host.Serve:input_type -> gswitch.v1.ServeRequest
-	1,  // 20: gswitch.v1.Host.GetHost:output_type -> gswitch.v1.HostStatus
-	6,  // 21: gswitch.v1.Host.ListQueuePairs:output_type -> gswitch.v1.QueuePairs
-	10, // 22: gswitch.v1.Host.Transfer:output_type -> gswitch.v1.TransferReport
-	17, // 23: gswitch.v1.Host.Serve:output_type -> gswitch.v1.Sessions
-	20, // [20:24] is the sub-list for method output_type
-	16, // [16:20] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	4,  // 0: gswitch.v1.HostList.hosts:type_name -> gswitch.v1.HostStatus
+	5,  // 1: gswitch.v1.HostStatus.drops:type_name -> gswitch.v1.HostDrop
+	6,  // 2: gswitch.v1.HostStatus.pfc:type_name -> gswitch.v1.HostPFCClass
+	7,  // 3: gswitch.v1.HostStatus.timing:type_name -> gswitch.v1.HostTiming
+	10, // 4: gswitch.v1.QueuePairs.queue_pairs:type_name -> gswitch.v1.QueuePair
+	11, // 5: gswitch.v1.QueuePair.internals:type_name -> gswitch.v1.Internal
+	14, // 6: gswitch.v1.Flows.flows:type_name -> gswitch.v1.Flow
+	18, // 7: gswitch.v1.Flow.bottleneck:type_name -> gswitch.v1.Hop
+	27, // 8: gswitch.v1.TransferRequest.congestion_options:type_name -> gswitch.v1.TransferRequest.CongestionOptionsEntry
+	17, // 9: gswitch.v1.TransferReport.samples:type_name -> gswitch.v1.TransferSample
+	19, // 10: gswitch.v1.TransferReport.result:type_name -> gswitch.v1.TransferResult
+	18, // 11: gswitch.v1.TransferSample.hops:type_name -> gswitch.v1.Hop
+	20, // 12: gswitch.v1.TransferResult.completion:type_name -> gswitch.v1.Percentiles
+	20, // 13: gswitch.v1.TransferResult.rtt:type_name -> gswitch.v1.Percentiles
+	21, // 14: gswitch.v1.TransferResult.path:type_name -> gswitch.v1.HopQueue
+	18, // 15: gswitch.v1.HopQueue.last:type_name -> gswitch.v1.Hop
+	24, // 16: gswitch.v1.Sessions.sessions:type_name -> gswitch.v1.Session
+	6,  // 17: gswitch.v1.HostPFC.classes:type_name -> gswitch.v1.HostPFCClass
+	5,  // 18: gswitch.v1.HostDrops.drops:type_name -> gswitch.v1.HostDrop
+	0,  // 19: gswitch.v1.Host.ListHosts:input_type -> gswitch.v1.ListHostsRequest
+	2,  // 20: gswitch.v1.Host.GetHost:input_type -> gswitch.v1.GetHostRequest
+	8,  // 21: gswitch.v1.Host.ListQueuePairs:input_type -> gswitch.v1.ListQueuePairsRequest
+	12, // 22: gswitch.v1.Host.ListFlows:input_type -> gswitch.v1.ListFlowsRequest
+	28, // 23: gswitch.v1.Host.GetConfig:input_type -> gswitch.v1.GetConfigRequest
+	29, // 24: gswitch.v1.Host.Apply:input_type -> gswitch.v1.ApplyRequest
+	3,  // 25: gswitch.v1.Host.Watch:input_type -> gswitch.v1.WatchHostsRequest
+	30, // 26: gswitch.v1.Host.Capture:input_type -> gswitch.v1.CaptureRequest
+	15, // 27: gswitch.v1.Host.Transfer:input_type -> gswitch.v1.TransferRequest
+	22, // 28: gswitch.v1.Host.Serve:input_type -> gswitch.v1.ServeRequest
+	1,  // 29: gswitch.v1.Host.ListHosts:output_type -> gswitch.v1.HostList
+	4,  // 30: gswitch.v1.Host.GetHost:output_type -> gswitch.v1.HostStatus
+	9,  // 31: gswitch.v1.Host.ListQueuePairs:output_type -> gswitch.v1.QueuePairs
+	13, // 32: gswitch.v1.Host.ListFlows:output_type -> gswitch.v1.Flows
+	31, // 33: gswitch.v1.Host.GetConfig:output_type -> gswitch.v1.ConfigDocument
+	32, // 34: gswitch.v1.Host.Apply:output_type -> gswitch.v1.ApplyResponse
+	33, // 35: gswitch.v1.Host.Watch:output_type -> gswitch.v1.Ports
+	34, // 36: gswitch.v1.Host.Capture:output_type -> gswitch.v1.CaptureResponse
+	16, // 37: gswitch.v1.Host.Transfer:output_type -> gswitch.v1.TransferReport
+	23, // 38: gswitch.v1.Host.Serve:output_type -> gswitch.v1.Sessions
+	29, // [29:39] is the sub-list for method output_type
+	19, // [19:29] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_host_proto_init() }
@@ -2286,13 +2943,14 @@ func file_host_proto_init() {
 	if File_host_proto != nil {
 		return
 	}
+	file_control_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_host_proto_rawDesc), len(file_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -5,185 +5,210 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/gswitch/gswitch/config"
 	"github.com/gswitch/gswitch/control"
 	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic/agent"
 	"github.com/gswitch/gswitch/metrics"
-	"github.com/gswitch/gswitch/wire"
 )
 
 // Options of a Daemon.
 type Options struct {
 	Version string
-	Wait    time.Duration // how long to wait for the interface at the start
+	Source  string        // where the configuration came from: a file, or "flags"
+	Wait    time.Duration // how long to wait for interfaces at the start
 	Logger  *slog.Logger  // nil is slog.Default()
+
+	// Override says what the command line has in place of what a document
+	// says, for as long as the daemon runs; nil: nothing.
+	Override func(*config.Hosts)
 }
 
-// Daemon runs a host. Its methods may be called from any goroutine.
+// Daemon runs the hosts of a configuration. Its methods may be called from any
+// goroutine.
 type Daemon struct {
 	opts   Options
-	conf   *config.Host
-	mac    wire.MAC
+	log    *slog.Logger
 	start  time.Time
 	engine *dataplane.Engine
-	worker *dataplane.Worker
-	agent  *agent.Agent
 
-	mu     sync.Mutex // guards what follows
-	users  int        // who want others to be served
-	region *agent.Region
-	held   uint64 // bytes of transfers
+	// mu guards what follows: one change at a time, and no reading while a
+	// change is half done.
+	mu     sync.RWMutex
+	doc    *config.Hosts // in force
+	source string
+	units  []*unit // in the order of doc
+	state  metrics.ConfigState
+
+	memory sync.Mutex // guards held
+	held   uint64     // bytes of transfers
 }
 
-// frames of the packet memory: the rings of the interface, and what may be on
-// the emulated cable.
+// New makes a daemon with its ports open. Nothing moves before Start. The end
+// of ctx ends waiting for interfaces.
+func New(ctx context.Context, c *config.Hosts, opts Options) (*Daemon, error) {
+	if opts.Logger == nil {
+		opts.Logger = slog.Default()
+	}
+	d := &Daemon{opts: opts, log: opts.Logger, start: time.Now(), source: opts.Source}
+	d.doc = d.overridden(c)
+	namespaces := false
+	for i := range d.doc.Hosts {
+		namespaces = namespaces || d.doc.Hosts[i].NetNS != ""
+	}
+	if err := control.Privileged(true, namespaces); err != nil {
+		return nil, err
+	}
+	places, err := findAll(ctx, d.doc, opts.Wait)
+	if err != nil {
+		return nil, err
+	}
+	ec := d.doc.Engine()
+	ec.Logger = d.log
+	if ec.Chunks == 0 {
+		ec.Chunks = chunksFor(places)
+	}
+	if d.engine, err = dataplane.New(ec); err != nil {
+		return nil, control.ExplainSystem(err)
+	}
+	for i := range d.doc.Hosts {
+		h := &d.doc.Hosts[i]
+		u, err := d.open(h, places[h.Name])
+		if err != nil {
+			return nil, errors.Join(err, d.engine.Stop())
+		}
+		d.units = append(d.units, u)
+	}
+	d.state = metrics.ConfigState{Version: opts.Version, Generation: 1, ReloadSuccess: true, ReloadTime: d.start}
+	return d, nil
+}
+
+// overridden returns the document with what the command line says.
+func (d *Daemon) overridden(c *config.Hosts) *config.Hosts {
+	c = c.Clone()
+	if d.opts.Override != nil {
+		d.opts.Override(c)
+	}
+	return c
+}
+
+// Frames of the packet memory: the rings of a queue, and what may be under way
+// on the emulated cable of a host.
 const (
 	framesAQueue = 2 * 2048
 	framesUnder  = 8192
 )
 
-// find looks at the interface, and waits for one that is not there until ctx
-// ends.
-func find(ctx context.Context, c *config.Host, wait time.Duration) (control.Interface, error) {
-	for deadline := time.Now().Add(wait); ; {
-		at, err := control.FindInterface(c.Interface, c.NetNS, 0)
-		if err == nil || !time.Now().Before(deadline) {
-			return at, err
+// chunksFor reckons the packet memory.
+func chunksFor(places map[string]control.Interface) int {
+	chunks := 0
+	for _, at := range places {
+		chunks += framesAQueue*at.Queues + framesUnder
+	}
+	return chunks
+}
+
+// find looks at the interface of a host, and waits for one that is not there
+// until the deadline or the end of ctx.
+func find(ctx context.Context, h *config.Host, deadline time.Time) (control.Interface, error) {
+	for {
+		at, err := control.FindInterface(h.Interface, h.NetNS, 0)
+		if err == nil {
+			return at, fits(h, at)
+		}
+		if !time.Now().Before(deadline) {
+			return at, fmt.Errorf("host %s: %w", h.Name, err)
 		}
 		select {
 		case <-ctx.Done():
-			return at, fmt.Errorf("no longer waited for: %w", err)
+			return at, fmt.Errorf("host %s: no longer waited for: %w", h.Name, err)
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
 }
 
-// New makes a daemon with its port open. Nothing moves before Start. The end
-// of ctx ends waiting for the interface.
-func New(ctx context.Context, c *config.Host, opts Options) (*Daemon, error) {
-	if err := control.Privileged(true, c.NetNS != ""); err != nil {
-		return nil, err
+// findAll finds the interfaces of hosts, by the names of the hosts.
+func findAll(ctx context.Context, c *config.Hosts, wait time.Duration) (map[string]control.Interface, error) {
+	places, deadline := map[string]control.Interface{}, time.Now().Add(wait)
+	for i := range c.Hosts {
+		at, err := find(ctx, &c.Hosts[i], deadline)
+		if err != nil {
+			return nil, err
+		}
+		places[c.Hosts[i].Name] = at
 	}
-	if opts.Logger == nil {
-		opts.Logger = slog.Default()
-	}
-	at, err := find(ctx, c, opts.Wait)
-	if err != nil {
-		return nil, fmt.Errorf("host %s: %w", c.Name, err)
-	}
-	if len(at.MAC) != len(wire.MAC{}) && c.MAC == nil {
-		return nil, control.Refused(fmt.Errorf("host %s: %s has no Ethernet address: set mac", c.Name, c.Interface))
-	}
-	if need := c.Payload + headers(c); need > at.MTU {
-		return nil, control.Refused(fmt.Errorf("host %s: a payload of %d bytes makes packets of %d with their headers, and the MTU of %s is %d: lower payload, or raise the MTU", c.Name, c.Payload, need, c.Interface, at.MTU))
-	}
-	d := &Daemon{opts: opts, conf: c, start: time.Now()}
-	copy(d.mac[:], at.MAC)
-	if c.MAC != nil {
-		d.mac = wire.MAC(*c.MAC)
-	}
-	ec := c.Engine()
-	ec.Logger, ec.Chunks = opts.Logger, framesAQueue*at.Queues+framesUnder
-	if d.engine, err = dataplane.New(ec); err != nil {
-		return nil, control.ExplainSystem(err)
-	}
-	if err := d.open(at.Queues); err != nil {
-		return nil, errors.Join(control.ExplainInterface(c.Interface, c.NetNS, err), d.engine.Stop())
-	}
-	return d, nil
+	return places, nil
 }
 
-// headers returns the most bytes that an IP packet of the host has besides its
-// payload, before switches add to its telemetry.
-func headers(c *config.Host) int {
-	ip := wire.IPv4Len
-	if c.Address.Addr().Is6() {
-		ip = wire.IPv6Len
-	}
-	telemetry := 0
-	if c.Telemetry.Format != "none" {
-		telemetry = wire.HPCCLen
-	}
-	return ip + wire.UDPLen + telemetry + wire.BTHLen + wire.RETHLen + wire.ICRCLen
-}
-
-func (d *Daemon) open(queues int) error {
-	c := d.conf
-	d.worker = d.engine.Worker(0)
-	var err error
-	nic := c.NIC(d.mac, agent.Port)
-	// Another seed at each start: peers must not take this process for the one
-	// before.
-	nic.Seed = rand.Uint64()
-	d.agent, err = agent.New(&agent.Config{NIC: nic, INT: c.Units(), Transport: c.Transport()}, d.worker.Pool())
-	if err != nil {
-		return control.Refused(err)
-	}
-	if err := d.engine.AddNode(0, d.agent); err != nil {
-		return err
-	}
-	spec := c.Spec()
-	for q := range queues {
-		spec.Queues = append(spec.Queues, q)
-	}
-	if _, err := d.engine.AddPort(0, d.agent, 0, spec); err != nil {
-		return err
-	}
-	if c.Serve {
-		return d.serve()
-	}
-	return nil
-}
-
-// Start lets the worker run.
+// Start lets the workers run.
 func (d *Daemon) Start() error { return d.engine.Start() }
 
-// Stop ends the worker and closes the port.
-func (d *Daemon) Stop() error { return d.engine.Stop() }
+// Stop ends the workers and closes the ports.
+func (d *Daemon) Stop() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.engine.Stop()
+}
 
 // Serve answers on the listeners until ctx ends. Transfers are given up then.
 func (d *Daemon) Serve(ctx context.Context, listeners []net.Listener) error {
 	return control.Serve(ctx, d.Handler(), listeners)
 }
 
+// Config returns the configuration in force.
+func (d *Daemon) Config() *config.Hosts {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.doc.Clone()
+}
+
 // Snapshot reads all counters.
 func (d *Daemon) Snapshot() *metrics.Snapshot {
-	return metrics.Take(metrics.Source{Engine: d.engine, Hosts: []metrics.HostUnit{{Agent: d.agent, Worker: d.worker, Port: d.conf.Interface}},
-		Config: metrics.ConfigState{Version: d.opts.Version, Generation: 1, ReloadSuccess: true, ReloadTime: d.start}})
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.snapshot()
 }
 
-// serve lets others open queue pairs here, until as many calls of unserve.
-func (d *Daemon) serve() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.users++; d.users > 1 {
-		return nil
+func (d *Daemon) snapshot() *metrics.Snapshot {
+	src := metrics.Source{Engine: d.engine, Config: d.state}
+	for _, u := range d.units {
+		src.Hosts = append(src.Hosts, metrics.HostUnit{Agent: u.agent, Worker: u.worker, Port: u.port.Name()})
 	}
-	if d.region == nil {
-		d.region = &agent.Region{Data: make([]byte, d.conf.Region)}
-		agent.Fill(d.region.Data)
-	}
-	var refused error
-	err := d.worker.Do(func(frame.Time) { refused = d.agent.Serve(d.region) })
-	if err = errors.Join(err, refused); err != nil {
-		d.users--
-	}
-	return err
+	return metrics.Take(src)
 }
 
-func (d *Daemon) unserve() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.users--; d.users > 0 {
-		return
+// host returns the host of a name, the only one if name is empty.
+func (d *Daemon) host(name string) (*unit, error) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return chosen(d.units, name)
+}
+
+// hosts returns the host of a name, all if name is empty.
+func (d *Daemon) hosts(name string) ([]*unit, error) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if name == "" {
+		return append([]*unit(nil), d.units...), nil
 	}
-	// A worker that has ended serves nobody.
-	_ = d.worker.Do(func(frame.Time) { _ = d.agent.Serve(nil) })
+	u, err := chosen(d.units, name)
+	return []*unit{u}, err
+}
+
+func chosen(units []*unit, name string) (*unit, error) {
+	names := make([]string, len(units))
+	for i, u := range units {
+		if u.name == name || name == "" && len(units) == 1 {
+			return u, nil
+		}
+		names[i] = u.name
+	}
+	if name == "" {
+		return nil, fmt.Errorf("there are several hosts: choose one with --host: %s", strings.Join(names, ", "))
+	}
+	return nil, fmt.Errorf("there is no host %q; there are %s", name, strings.Join(names, ", "))
 }

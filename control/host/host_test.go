@@ -12,16 +12,16 @@ import (
 )
 
 func parsed(t *testing.T) *config.Host {
-	c, err := config.ParseHost("host.yaml", []byte("version: 1\ninterface: nosuch0\naddress: 10.0.0.1/24\n"))
+	c, err := config.ParseHosts("host.yaml", []byte("version: 1\ninterface: nosuch0\naddress: 10.0.0.1/24\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c
+	return &c.Hosts[0]
 }
 
 // What a caller may ask for is bounded, and what is beyond is said.
 func TestBounds(t *testing.T) {
-	d := &Daemon{conf: parsed(t)}
+	h := parsed(t)
 	for want, change := range map[string]func(r *api.TransferRequest){
 		"is not an IP address":                     func(r *api.TransferRequest) { r.To = "h2" },
 		`operation "atomic": must be`:              func(r *api.TransferRequest) { r.Operation = "atomic" },
@@ -39,7 +39,7 @@ func TestBounds(t *testing.T) {
 	} {
 		r := &api.TransferRequest{To: "10.0.0.2", Operation: "send", Size: 1000, Count: 1, Class: -1}
 		change(r)
-		_, err := d.transfer(r)
+		_, err := transfer(h, r)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("want %q, the error is %v", want, err)
 		}
@@ -73,7 +73,7 @@ func TestMemory(t *testing.T) {
 func TestWaitEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := find(ctx, parsed(t), 1000*time.Hour); err == nil || !strings.Contains(err.Error(), "nosuch0") {
+	if _, err := find(ctx, parsed(t), time.Now().Add(1000*time.Hour)); err == nil || !strings.Contains(err.Error(), "nosuch0") {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -43,15 +43,15 @@ func (d *Daemon) allocate(t *agent.Transfer) (release func(), err error) {
 		agent.Fill(t.Data)
 	}
 	return func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
+		d.memory.Lock()
+		defer d.memory.Unlock()
 		d.held -= n
 	}, nil
 }
 
 func (d *Daemon) reserve(n uint64) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	d.memory.Lock()
+	defer d.memory.Unlock()
 	if d.held+n > maxHeld {
 		return fmt.Errorf("transfers that are under way keep %d of %d MiB in memory, and this one needs %d: wait for their end, or use shorter or fewer messages", d.held>>20, maxHeld>>20, n>>20)
 	}

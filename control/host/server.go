@@ -1,7 +1,9 @@
 package host
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -10,10 +12,11 @@ import (
 	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/gswitch/gswitch/config"
 	"github.com/gswitch/gswitch/control"
 	"github.com/gswitch/gswitch/control/api"
+	"github.com/gswitch/gswitch/dataplane"
 	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
 	"github.com/gswitch/gswitch/hostnic/agent"
 	"github.com/gswitch/gswitch/metrics"
 )
@@ -37,102 +40,138 @@ func (d *Daemon) Handler() http.Handler {
 // server implements the API over a Daemon.
 type server struct{ d *Daemon }
 
-func (s *server) GetHost(context.Context, *api.GetHostRequest) (*api.HostStatus, error) {
-	d, c := s.d, s.d.conf
-	snap := d.Snapshot()
-	h := &snap.Hosts[0]
-	n := &h.Counts
-	out := &api.HostStatus{
-		Version: d.opts.Version, Pid: int64(os.Getpid()), Socket: c.Control.Socket, UptimeSeconds: time.Since(d.start).Seconds(),
-		Name: c.Name, Interface: c.Interface, Netns: c.NetNS, Address: c.Address.String(), Mac: d.mac.String(), Rate: uint64(c.Rate), BaseRtt: uint64(c.BaseRTT),
-		Payload: uint32(c.Payload), Congestion: c.Congestion, Telemetry: c.Telemetry.Format, Recovery: c.Recovery, Serving: h.Serving,
-		RxFrames: n.RxFrames, RxBytes: n.RxBytes, TxFrames: n.TxFrames, TxBytes: n.TxBytes, Retransmissions: n.Retransmissions, Timeouts: n.Timeouts,
-		MessagesSent: n.MessagesSent, MessagesReceived: n.MessagesReceived, QueuePairs: uint32(n.QPsOpen),
+func (s *server) ListHosts(_ context.Context, r *api.ListHostsRequest) (*api.HostList, error) {
+	if _, err := s.d.hosts(r.Host); err != nil {
+		return nil, connect.NewError(connect.CodeNotFound, err)
 	}
-	if c.Gateway.IsValid() {
-		out.Gateway = c.Gateway.String()
-	}
-	for i := range h.Links {
-		l := &h.Links[i]
-		out.State, out.XdpMode, out.Warnings = l.State, l.Mode.String(), append(out.Warnings, l.Warnings...)
-	}
-	for reason, frames := range n.Drops {
-		if frames > 0 {
-			out.Drops = append(out.Drops, &api.HostDrop{Reason: frame.Reason(reason).String(), Frames: frames})
+	out := &api.HostList{}
+	for _, h := range s.d.status() {
+		if r.Host == "" || r.Host == h.Name {
+			out.Hosts = append(out.Hosts, h)
 		}
 	}
-	configured := map[int]bool{}
-	for _, class := range c.PFC.Classes {
-		configured[class] = true
-	}
-	for class := range 8 {
-		f := &h.Flow
-		if !configured[class] && f.RxXOFF[class]|f.RxXON[class]|f.TxXOFF[class]|f.TxXON[class] == 0 {
-			continue
-		}
-		out.Pfc = append(out.Pfc, &api.HostPFCClass{Class: uint32(class), Paused: h.Paused>>class&1 != 0, RxXoff: f.RxXOFF[class], RxXon: f.RxXON[class],
-			TxXoff: f.TxXOFF[class], TxXon: f.TxXON[class], PausedSeconds: f.PausedTime[class].Seconds(), AskedSeconds: f.RequestTime[class].Seconds()})
-	}
-	out.Timing = timing(snap, h)
 	return out, nil
 }
 
-func timing(snap *metrics.Snapshot, h *metrics.Host) *api.HostTiming {
-	w := &snap.Engine.Workers[0]
-	t := &api.HostTiming{Poll: w.Poll.String(), Cpu: -1, BusyRatio: w.BusyShare(),
-		FrameLateP50: uint64(h.Late.Quantile(0.5)), FrameLateP99: uint64(h.Late.Quantile(0.99)), FrameLateMax: uint64(h.Late.Quantile(1)),
-		TimerLateP50: w.Lateness.Quantile(0.5), TimerLateP99: w.Lateness.Quantile(0.99), TimerLateMax: w.Lateness.Max}
-	if w.Pin {
-		t.Cpu = int32(w.CPU)
+func (s *server) GetHost(_ context.Context, r *api.GetHostRequest) (*api.HostStatus, error) {
+	u, err := s.d.host(r.Host)
+	if err != nil {
+		return nil, connect.NewError(connect.CodeNotFound, err)
 	}
-	return t
+	for _, h := range s.d.status() {
+		if h.Name == u.name {
+			return h, nil
+		}
+	}
+	return nil, connect.NewError(connect.CodeNotFound, fmt.Errorf("host %s has just been taken down", u.name))
 }
 
-var serviceNames = [...]string{agent.Messages: "messages", agent.Memory: "memory", agent.Probe: "probe"}
+func (s *server) GetConfig(context.Context, *api.GetConfigRequest) (*api.ConfigDocument, error) {
+	d := s.d
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return &api.ConfigDocument{Yaml: string(d.doc.YAML()), Generation: d.state.Generation, Source: d.source}, nil
+}
 
-func (s *server) ListQueuePairs(context.Context, *api.ListQueuePairsRequest) (*api.QueuePairs, error) {
-	out := &api.QueuePairs{}
-	err := s.d.worker.Do(func(frame.Time) {
-		a := s.d.agent
-		for _, t := range a.Transfers(nil) {
-			if v, err := a.NIC().QP(t.Local); err == nil {
-				q := queuePair(&v)
-				q.Peer, q.Role, q.Service, q.Congestion = t.To.String(), "active", serviceNames[t.Service], t.CC
-				out.QueuePairs = append(out.QueuePairs, q)
+func (s *server) Apply(_ context.Context, r *api.ApplyRequest) (*api.ApplyResponse, error) {
+	file := cmp.Or(r.File, "document")
+	next, err := config.ParseHosts(file, []byte(r.Yaml))
+	if err != nil {
+		if !r.DryRun {
+			s.d.mu.Lock()
+			s.d.refused()
+			s.d.mu.Unlock()
+		}
+		return nil, connect.NewError(connect.CodeInvalidArgument, err)
+	}
+	changes, consequences, err := s.d.Apply(next, file, r.DryRun)
+	if wrong := (control.ConfigError{}); errors.As(err, &wrong) {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err)
+	}
+	if err != nil {
+		return nil, connect.NewError(connect.CodeFailedPrecondition, err)
+	}
+	m := &api.ApplyResponse{DryRun: r.DryRun, Consequences: consequences}
+	for _, c := range changes {
+		m.Changes = append(m.Changes, c.String())
+	}
+	s.d.mu.RLock()
+	defer s.d.mu.RUnlock()
+	m.Generation = s.d.state.Generation
+	return m, nil
+}
+
+func (s *server) Watch(ctx context.Context, r *api.WatchHostsRequest, out *connect.ServerStream[api.Ports]) error {
+	if _, err := s.d.hosts(r.Host); err != nil {
+		return connect.NewError(connect.CodeNotFound, err)
+	}
+	return control.StreamPorts(ctx, r.IntervalMs, out, func() (*api.Ports, frame.Time) {
+		snap, m := s.d.Snapshot(), &api.Ports{}
+		for i := range snap.Hosts {
+			if h := &snap.Hosts[i]; r.Host == "" || r.Host == h.Name {
+				m.Ports = append(m.Ports, port(h))
 			}
 		}
-		for _, t := range a.Sessions(nil) {
-			if v, err := a.NIC().QP(t.QPN); err == nil && !t.Closed {
-				q := queuePair(&v)
-				q.Peer, q.Role, q.Service, q.Congestion = t.Peer.String(), "passive", serviceNames[t.Service], t.CC
-				out.QueuePairs = append(out.QueuePairs, q)
+		return m, snap.Engine.Now
+	})
+}
+
+// port describes the port of a host as those of switches are.
+func port(h *metrics.Host) *api.Port {
+	m := control.LinkOf(h.Links)
+	m.Switch, m.Enabled = h.Name, true
+	m.RxFrames, m.RxBytes, m.TxFrames, m.TxBytes = h.Counts.RxFrames, h.Counts.RxBytes, h.Counts.TxFrames, h.Counts.TxBytes
+	m.Name = m.Interface
+	for _, n := range h.Counts.Drops {
+		m.Drops += n
+	}
+	m.Drops += m.Xsk.TxDropped + m.Xsk.RxDropped + m.Xsk.RxRingFull
+	return m
+}
+
+func (s *server) Capture(ctx context.Context, r *api.CaptureRequest, out *connect.ServerStream[api.CaptureResponse]) error {
+	d := s.d
+	names := r.Ports
+	if len(names) == 0 {
+		names = []string{""}
+	}
+	d.mu.RLock()
+	var ports []*dataplane.Port
+	var err error
+	for _, name := range names {
+		var u *unit
+		if name == "" {
+			for _, u := range d.units {
+				ports = append(ports, u.port)
 			}
+		} else if u, err = chosen(d.units, name); err == nil {
+			ports = append(ports, u.port)
+		} else {
+			break
 		}
-	})
-	return out, err
+	}
+	d.mu.RUnlock()
+	if err != nil {
+		return connect.NewError(connect.CodeNotFound, err)
+	}
+	return control.StreamCapture(ctx, d.engine, ports, "ghost "+d.opts.Version, r, out)
 }
 
-func queuePair(v *hostnic.QPView) *api.QueuePair {
-	q := &api.QueuePair{Number: v.QPN, Remote: v.Remote, Class: uint32(v.Class), State: v.State, Rate: v.Rate, Window: v.Window, InFlight: v.InFlight, Acked: v.Acked,
-		TxFrames: v.Stats.TxFrames, TxBytes: v.Stats.TxBytes, RxFrames: v.Stats.RxFrames, RxBytes: v.Stats.RxBytes, Retransmitted: v.Retransmitted,
-		Naks: v.Stats.Naks, Timeouts: v.Stats.Timeouts, Cnps: v.Stats.CNPs, Marks: v.Stats.CEs}
-	v.Inspect(func(name string, value float64) {
-		q.Internals = append(q.Internals, &api.Internal{Name: name, Value: value})
-	})
-	return q
-}
-
-// Intervals of reports.
+// Intervals of reports of sessions.
 const (
 	defaultInterval = 200 * time.Millisecond
 	minInterval     = 20 * time.Millisecond
 )
 
 func (s *server) Serve(ctx context.Context, r *api.ServeRequest, out *connect.ServerStream[api.Sessions]) error {
-	if err := s.d.serve(); err != nil {
+	u, err := s.d.host(r.Host)
+	if err != nil {
+		return connect.NewError(connect.CodeNotFound, err)
+	}
+	if err := u.serve(); err != nil {
 		return connect.NewError(connect.CodeFailedPrecondition, err)
 	}
-	defer s.d.unserve()
+	defer u.unserve()
 	interval := time.Duration(r.IntervalMs) * time.Millisecond
 	if interval == 0 {
 		interval = defaultInterval
@@ -142,7 +181,7 @@ func (s *server) Serve(ctx context.Context, r *api.ServeRequest, out *connect.Se
 	told, known := map[uint64]bool{}, map[uint64]bool{} // whether the end of a session was reported
 	for {
 		var list []agent.Session
-		if err := s.d.worker.Do(func(frame.Time) { list = s.d.agent.Sessions(list) }); err != nil {
+		if err := u.worker.Do(func(frame.Time) { list = u.agent.Sessions(list) }); err != nil {
 			return connect.NewError(connect.CodeUnavailable, err)
 		}
 		m := &api.Sessions{}
@@ -164,6 +203,8 @@ func (s *server) Serve(ctx context.Context, r *api.ServeRequest, out *connect.Se
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-u.gone:
+			return connect.NewError(connect.CodeUnavailable, fmt.Errorf("host %s was taken down by a change of the configuration", u.name))
 		case <-tick.C:
 		}
 	}
@@ -176,4 +217,18 @@ func session(t *agent.Session) *api.Session {
 		m.Goodput = 8 * float64(t.Bytes) / (t.Last - t.First).Seconds()
 	}
 	return m
+}
+
+// status describes all hosts.
+func (d *Daemon) status() []*api.HostStatus {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	snap := d.snapshot()
+	out := make([]*api.HostStatus, len(d.units))
+	for i, u := range d.units {
+		out[i] = describe(u, snap, &snap.Hosts[i])
+		out[i].Version, out[i].Pid, out[i].Socket, out[i].UptimeSeconds = d.opts.Version, int64(os.Getpid()), d.doc.Control.Socket, time.Since(d.start).Seconds()
+		out[i].Generation = d.state.Generation
+	}
+	return out
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -33,8 +34,8 @@ const (
 	maxInterval = frame.Time(24 * time.Hour)
 )
 
-// transfer makes what the request asks for, or says what is wrong with it.
-func (d *Daemon) transfer(r *api.TransferRequest) (*agent.Transfer, error) {
+// transfer makes what the request asks of a host, or says what is wrong with it.
+func transfer(h *config.Host, r *api.TransferRequest) (*agent.Transfer, error) {
 	to, err := netip.ParseAddr(r.To)
 	if err != nil {
 		return nil, fmt.Errorf("%q is not an IP address; write 10.0.0.2 or fd00::2", r.To)
@@ -66,23 +67,28 @@ func (d *Daemon) transfer(r *api.TransferRequest) (*agent.Transfer, error) {
 		return nil, fmt.Errorf("class %d is not between 0 and 7", r.Class)
 	}
 	if t.Class = uint8(r.Class); r.Class < 0 {
-		t.Class = uint8(d.conf.Class)
+		t.Class = uint8(h.Class)
 	}
-	if t.INT, err = config.ParseTelemetry(cmp.Or(r.Telemetry, d.conf.Telemetry.Format)); err != nil {
+	if t.INT, err = config.ParseTelemetry(cmp.Or(r.Telemetry, h.Telemetry.Format)); err != nil {
 		return nil, err
 	}
-	if t.Recovery, err = transport.ParseMode(cmp.Or(r.Recovery, d.conf.Recovery)); err != nil {
+	if t.Recovery, err = transport.ParseMode(cmp.Or(r.Recovery, h.Recovery)); err != nil {
 		return nil, err
 	}
 	if t.Recovery != transport.GoBackN && t.Recovery != transport.TCP {
-		t.Cap = d.conf.Cap()
+		t.Cap = h.Cap()
 	}
-	t.CC = cmp.Or(r.Congestion, d.conf.Congestion)
-	if t.CC == "none" && r.Rate > 0 && r.CongestionOptions["window"] == "" {
+	t.CC = cmp.Or(r.Congestion, h.Congestion)
+	options := maps.Clone(h.OptionsOf(t.CC))
+	if options == nil {
+		options = map[string]string{}
+	}
+	maps.Copy(options, r.CongestionOptions)
+	if t.CC == "none" && r.Rate > 0 && options["window"] == "" {
 		// The rate alone bounds it.
-		r.CongestionOptions = map[string]string{"window": "none"}
+		options["window"] = "none"
 	}
-	if t.New, err = cc.Factory(t.CC, r.CongestionOptions); err != nil {
+	if t.New, err = cc.Factory(t.CC, options); err != nil {
 		return nil, err
 	}
 	if err := config.NeedsTelemetry(t.CC, t.INT.String()); err != nil {
@@ -96,7 +102,12 @@ const progress = 10 * time.Millisecond
 
 func (s *server) Transfer(ctx context.Context, r *api.TransferRequest, out *connect.ServerStream[api.TransferReport]) error {
 	d := s.d
-	t, err := d.transfer(r)
+	u, err := d.host(r.Host)
+	if err != nil {
+		return connect.NewError(connect.CodeNotFound, err)
+	}
+	h := u.conf.Load()
+	t, err := transfer(h, r)
 	if err != nil {
 		return connect.NewError(connect.CodeInvalidArgument, err)
 	}
@@ -106,14 +117,14 @@ func (s *server) Transfer(ctx context.Context, r *api.TransferRequest, out *conn
 	}
 	defer release()
 	var refused error
-	if err := d.worker.Do(func(now frame.Time) { refused = d.agent.Start(now, t) }); err != nil {
+	if err := u.worker.Do(func(now frame.Time) { refused = u.agent.Start(now, t) }); err != nil {
 		return connect.NewError(connect.CodeUnavailable, err)
 	}
 	if refused != nil {
 		return connect.NewError(connect.CodeInvalidArgument, refused)
 	}
 	// A worker that has ended has given it up.
-	defer func() { _ = d.worker.Do(func(now frame.Time) { d.agent.Abort(now, t) }) }()
+	defer func() { _ = u.worker.Do(func(now frame.Time) { u.agent.Abort(now, t) }) }()
 	tick := time.NewTicker(progress)
 	defer tick.Stop()
 	told := 0
@@ -122,7 +133,7 @@ func (s *server) Transfer(ctx context.Context, r *api.TransferRequest, out *conn
 		// What is written stays as it is: it is read without a copy.
 		var samples []agent.Sample
 		var paths []inband.Path
-		err := d.worker.Do(func(frame.Time) {
+		err := u.worker.Do(func(frame.Time) {
 			m = &api.TransferReport{State: t.State.String(), Done: t.State == agent.Ended, LocalQp: t.Local, RemoteQp: t.Remote}
 			if !r.Summary {
 				samples = t.Samples[told:]
@@ -137,14 +148,14 @@ func (s *server) Transfer(ctx context.Context, r *api.TransferRequest, out *conn
 		for i, e := range samples {
 			sample := &api.TransferSample{Message: uint32(told + i), Start: uint64(e.Start), End: uint64(e.End), Rtt: uint64(e.RTT)}
 			if paths != nil {
-				sample.Hops = d.hops(&paths[i])
+				sample.Hops = hops(h, &paths[i])
 			}
 			m.Samples = append(m.Samples, sample)
 		}
 		told += len(samples)
 		if m.Done {
 			// Nobody else touches it any more.
-			m.Result = d.result(t)
+			m.Result = result(h, t)
 			if t.Err != nil {
 				m.Error = t.Err.Error()
 			}
@@ -163,28 +174,28 @@ func (s *server) Transfer(ctx context.Context, r *api.TransferRequest, out *conn
 }
 
 // hops returns what frames saw on their way.
-func (d *Daemon) hops(p *inband.Path) (out []*api.Hop) {
+func hops(h *config.Host, p *inband.Path) (out []*api.Hop) {
 	for i := range p.N {
-		out = append(out, d.hop(&p.Hops[i]))
+		out = append(out, hop(h, &p.Hops[i]))
 	}
 	return out
 }
 
 // hop describes one hop. Where the format does not tell the rate of a link,
 // and the configuration says that all have one, it is that.
-func (d *Daemon) hop(h *inband.Hop) *api.Hop {
-	m := &api.Hop{Switch: h.Node, Port: uint32(h.Port), Rate: h.Rate, Queue: h.Q, Timestamp: h.TS}
-	if links := d.conf.Telemetry.Links; m.Rate == 0 && len(links) == 1 {
+func hop(h *config.Host, at *inband.Hop) *api.Hop {
+	m := &api.Hop{Switch: at.Node, Port: uint32(at.Port), Rate: at.Rate, Queue: at.Q, Timestamp: at.TS}
+	if links := h.Telemetry.Links; m.Rate == 0 && len(links) == 1 {
 		m.Rate = uint64(links[0])
 	}
 	if m.Rate > 0 {
-		m.QueueDelay = uint64(float64(h.Q) * 8e9 / float64(m.Rate))
+		m.QueueDelay = uint64(float64(at.Q) * 8e9 / float64(m.Rate))
 	}
 	return m
 }
 
 // result sums up a transfer that has ended.
-func (d *Daemon) result(t *agent.Transfer) *api.TransferResult {
+func result(h *config.Host, t *agent.Transfer) *api.TransferResult {
 	r := &api.TransferResult{Congestion: t.CC, Telemetry: t.INT.String(), Recovery: t.Recovery.String(), Bytes: uint64(len(t.Samples)) * t.Size,
 		Retransmitted: t.Rtx, Timeouts: t.Sent.Timeouts, Marks: t.Watch.CEs,
 		VerifiedBytes: t.Received.Bytes, ReceivedMessages: t.Received.Messages, Corrupt: t.Received.Corrupt}
@@ -212,17 +223,17 @@ func (d *Daemon) result(t *agent.Transfer) *api.TransferResult {
 		bound := func(p float64) uint64 { return uint64(min(w.RTT.Quantile(p), w.MaxRTT)) }
 		r.Rtt = &api.Percentiles{Count: n, Min: uint64(w.MinRTT), Mean: mean(&w.RTT), P50: bound(0.5), P95: bound(0.95), P99: bound(0.99), Max: uint64(w.MaxRTT)}
 	}
-	slowest := uint64(d.conf.Rate)
+	slowest := uint64(h.Rate)
 	for i := range w.Path.N {
 		q := &w.Queues[i]
-		h := d.hop(&w.Path.Hops[i])
-		if h.Rate > 0 {
-			slowest = min(slowest, h.Rate)
+		last := hop(h, &w.Path.Hops[i])
+		if last.Rate > 0 {
+			slowest = min(slowest, last.Rate)
 		}
 		bound := func(p float64) uint64 { return min(uint64(q.Bytes.Quantile(p)), q.Max) }
-		r.Path = append(r.Path, &api.HopQueue{Last: h, QueueP50: bound(0.5), QueueP95: bound(0.95), QueueP99: bound(0.99), QueueMax: q.Max})
+		r.Path = append(r.Path, &api.HopQueue{Last: last, QueueP50: bound(0.5), QueueP95: bound(0.95), QueueP99: bound(0.99), QueueMax: q.Max})
 	}
-	r.Bdp = uint64(float64(slowest) / 8 * float64(d.conf.BaseRTT) / 1e9)
+	r.Bdp = uint64(float64(slowest) / 8 * float64(h.BaseRTT) / 1e9)
 	return r
 }
 

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/control"
+	"github.com/gswitch/gswitch/control/api"
+	"github.com/gswitch/gswitch/control/cli"
+)
+
+func (a *app) validateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "validate FILE",
+		Short:   "Check a configuration file",
+		Long:    "Check everything about a configuration that can be known without the machine it is for. Exits with 2 if something is wrong.",
+		Example: "  ghost validate host.yaml",
+		Args:    cli.Args(cobra.ExactArgs(1)),
+		RunE: func(c *cobra.Command, files []string) error {
+			doc, err := config.LoadHosts(files[0])
+			if err != nil {
+				if a.json {
+					err = errors.Join(err, cli.PrintValue(c.OutOrStdout(), verdict{File: files[0], Errors: problems(err)}))
+				}
+				return cli.Usage(err)
+			}
+			if a.json {
+				return cli.PrintValue(c.OutOrStdout(), verdict{File: files[0], OK: true, Hosts: len(doc.Hosts), Errors: []problem{}})
+			}
+			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: ok (%s)\n", files[0], summary(doc))
+			return err
+		},
+	}
+}
+
+// verdict is what validate found, as JSON. Lines and columns count from 1.
+type verdict struct {
+	File   string    `json:"file"`
+	OK     bool      `json:"ok"`
+	Hosts  int       `json:"hosts"`
+	Errors []problem `json:"errors"`
+}
+
+type problem struct {
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Key     string `json:"key"`
+	Problem string `json:"problem"`
+}
+
+func problems(err error) []problem {
+	var list config.Errors
+	if !errors.As(err, &list) {
+		return []problem{{Problem: err.Error()}}
+	}
+	var out []problem
+	for _, e := range list {
+		out = append(out, problem{e.Line, e.Column, e.Key, e.Problem})
+	}
+	return out
+}
+
+func (a *app) applyCommand() *cobra.Command {
+	var k cli.Apply
+	c := &cobra.Command{
+		Use:   "apply -f FILE",
+		Short: "Make a file the configuration of a running daemon",
+		Long: `Show what a file changes, and change it. Queue pairs that are open stay, with
+what they were opened with, unless a line says that their host is built anew:
+its interface, netns, mac, address, payload and worker need that. What is wrong
+with the file changes nothing. "-f -" reads standard input.`,
+		Example: `  ghost apply -f host.yaml --dry-run
+  ghost apply -f host.yaml`,
+		Args: cli.Args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			check := func(file string, text []byte) error { _, err := config.ParseHosts(file, text); return err }
+			r, err := k.Run(c, check, func(ctx context.Context, r *api.ApplyRequest) (*api.ApplyResponse, error) {
+				client, address, err := a.client(ctx)
+				if err != nil {
+					return nil, err
+				}
+				m, err := client.Apply(ctx, r)
+				return m, control.Explain(address, err)
+			})
+			if err != nil {
+				return err
+			}
+			return cli.Applied(c.OutOrStdout(), r, a.json)
+		},
+	}
+	k.Flags(c)
+	return c
+}
+
+func (a *app) showConfigCommand() *cobra.Command {
+	return &cobra.Command{Use: "config", Short: "The configuration in force, with its defaults", Args: cli.Args(cobra.NoArgs), RunE: func(c *cobra.Command, _ []string) error {
+		client, address, err := a.client(c.Context())
+		if err != nil {
+			return err
+		}
+		doc, err := client.GetConfig(c.Context(), &api.GetConfigRequest{Defaults: true})
+		if err != nil {
+			return control.Explain(address, err)
+		}
+		if !a.json {
+			_, err := io.WriteString(c.OutOrStdout(), doc.Yaml)
+			return err
+		}
+		parsed, err := config.ParseHosts("the daemon's configuration", []byte(doc.Yaml))
+		if err != nil {
+			return err
+		}
+		return cli.PrintValue(c.OutOrStdout(), parsed)
+	}}
+}
+
+func (a *app) watchCommand() *cobra.Command {
+	var k cli.Watch
+	c := &cobra.Command{
+		Use:   "watch",
+		Short: "Watch the rates of the hosts",
+		Long: `Show what the hosts send and receive, again and again. On a terminal the
+picture is refreshed in place; else, and with --json, one report follows the
+other.`,
+		Example: "  ghost watch\n  ghost watch -i 200ms --host h3\n  ghost watch -n 3 --json",
+		Args:    cli.Args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			if err := k.Check(); err != nil {
+				return err
+			}
+			client, address, err := a.reachable(c.Context())
+			if err != nil {
+				return err
+			}
+			return k.Run(c, a.json, address, func(ctx context.Context, ms uint32) (*connect.ServerStreamForClient[api.Ports], error) {
+				return client.Watch(ctx, &api.WatchHostsRequest{Host: a.host, IntervalMs: ms})
+			})
+		},
+	}
+	k.Flags(c)
+	return c
+}
+
+// reachable is client for streams, which have no deadline: whether anybody
+// answers is found out before.
+func (a *app) reachable(ctx context.Context) (api.HostClient, string, error) {
+	client, address, err := a.client(ctx)
+	if err == nil {
+		_, err = client.ListHosts(ctx, &api.ListHostsRequest{Host: a.host})
+		err = control.Explain(address, err)
+	}
+	return client, address, err
+}
+
+func (a *app) captureCommand() *cobra.Command {
+	var k cli.Capture
+	c := &cobra.Command{
+		Use:   "capture [--host HOST] -w FILE [FILTER ...]",
+		Short: "Capture frames of hosts as pcapng",
+		Long: `Write the frames of a host, or of all of the daemon, to a pcapng file or to
+standard output: all, or those that a filter in the manner of tcpdump selects.
+They come with their direction, interface, time in nanoseconds, and the reason
+of those that were dropped. The hosts never wait for it. Ends with Ctrl-C.
+
+What leaves is captured when it is handed to the interface.`,
+		Example: `  ghost capture -w trace.pcapng
+  ghost capture --host h3 -n 1000 -w - udp port 4791 | tshark -r -
+  ghost capture --drops --in --duration 10s -w drops.pcapng`,
+		RunE: func(c *cobra.Command, words []string) error {
+			return k.Run(c, words, func(ctx context.Context, r *api.CaptureRequest) (*connect.ServerStreamForClient[api.CaptureResponse], string, error) {
+				client, address, err := a.reachable(ctx)
+				if err != nil {
+					return nil, address, err
+				}
+				if a.host != "" {
+					r.Ports = []string{a.host}
+				}
+				stream, err := client.Capture(ctx, r)
+				return stream, address, control.Explain(address, err)
+			})
+		},
+	}
+	k.Flags(c)
+	return c
+}

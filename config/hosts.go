@@ -1,0 +1,200 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"reflect"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// Hosts is the document of a ghost: the hosts of one process, and what they
+// share. A document of one host may write its keys beside the others instead
+// of a list.
+type Hosts struct {
+	Version int         `yaml:"version" need:"yes" range:"1,1" doc:"Version of this format: 1."`
+	Workers []Worker    `yaml:"workers" doc:"Threads that drive the hosts. One adaptive worker, not pinned, if left out."`
+	Memory  HostMemory  `yaml:"memory" doc:"The packet memory that all hosts share."`
+	Control HostControl `yaml:"control" doc:"Where the API, the command line and Prometheus reach the daemon."`
+	Hosts   []Host      `yaml:"hosts" need:"yes" id:"name" doc:"The hosts of this process."`
+}
+
+// soleHost is the document of one host.
+type soleHost struct {
+	Version int `yaml:"version" need:"yes" range:"1,1" doc:"Version of this format: 1."`
+	Host
+	Worker  Worker      `yaml:"worker" doc:"The thread that drives the host."`
+	Memory  HostMemory  `yaml:"memory" doc:"The packet memory."`
+	Control HostControl `yaml:"control" doc:"Where the API, the command line and Prometheus reach the daemon."`
+}
+
+// HostMemory is the arena of frames of hosts.
+type HostMemory struct {
+	Frames int `yaml:"frames" range:"1024,16777216" doc:"Number of chunks. Reckoned from the hosts and the queues of their interfaces if left out: more leave room for hosts that a reload adds."`
+}
+
+// HostControl is where the daemon of hosts listens.
+type HostControl struct {
+	Socket string `yaml:"socket" doc:"Unix socket of the API. /run/ghost/NAME.sock with the name of the first host if left out."`
+	Listen string `yaml:"listen" doc:"TCP address (host:port) that serves the API and /metrics too. None if left out. There is no authentication: keep it on loopback."`
+}
+
+// HostSocketDir is where hosts put their sockets if they are not told.
+const HostSocketDir = "/run/ghost"
+
+// LoadHosts reads and checks the document in a file.
+func LoadHosts(path string) (*Hosts, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the configuration: %w", err)
+	}
+	return ParseHosts(path, data)
+}
+
+// ParseHosts decodes and checks a document, and fills in what was left out.
+// file is the name that errors carry. The error, if any, is of type Errors.
+func ParseHosts(file string, data []byte) (*Hosts, error) {
+	s := &Section{decoder{file: file, at: map[string]*yaml.Node{}}}
+	c := new(Hosts)
+	root := s.d.parse(data)
+	list := root != nil && hasKey(root, "hosts")
+	switch {
+	case root == nil:
+	case list:
+		s.d.value(root, reflect.ValueOf(c).Elem(), "", "", 0)
+	default:
+		var sole soleHost
+		s.d.value(root, reflect.ValueOf(&sole).Elem(), "", "", 0)
+		*c = Hosts{Version: sole.Version, Workers: []Worker{sole.Worker}, Memory: sole.Memory, Control: sole.Control, Hosts: []Host{sole.Host}}
+	}
+	if s.Err() == nil {
+		c.complete(s, list)
+	}
+	if err := s.Err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func hasKey(n *yaml.Node, key string) bool {
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return true
+		}
+	}
+	return false
+}
+
+// complete checks a document, in which the hosts are a list or stand for
+// themselves, and fills in what was left out.
+func (c *Hosts) complete(s *Section, list bool) {
+	prefix := func(i int) string {
+		if list {
+			return fmt.Sprintf("hosts[%d].", i)
+		}
+		return ""
+	}
+	for i := range c.Hosts {
+		if s.Has(prefix(i)+"rate") && c.Hosts[i].Rate == 0 {
+			s.Fail(prefix(i)+"rate", "a host paces: give the rate of its link, such as 10Gbps")
+		}
+	}
+	if len(c.Workers) == 0 {
+		c.Workers = make([]Worker, 1)
+	}
+	FillDefaults(c)
+	if len(c.Hosts) == 0 {
+		s.Fail("hosts", "is empty; name a host with its interface and address")
+		return
+	}
+	names, interfaces := map[string]int{}, map[[2]string]int{}
+	for i := range c.Hosts {
+		h := &c.Hosts[i]
+		h.validate(s, prefix(i))
+		h.Name = cmp.Or(h.Name, h.Interface)
+		if h.Timeout == 0 {
+			h.Timeout = max(20*h.BaseRTT, Duration(20*frame.Millisecond))
+		}
+		if h.Worker == nil {
+			w := i % len(c.Workers)
+			h.Worker = &w
+		} else if *h.Worker >= len(c.Workers) {
+			s.Fail(prefix(i)+"worker", "there is no worker %d: workers lists %d, counted from 0", *h.Worker, len(c.Workers))
+		}
+		if first, twice := names[h.Name]; twice {
+			s.Fail(prefix(i)+"name", "%q is the name of hosts[%d] too; give each host a name of its own", h.Name, first)
+		}
+		at := [2]string{h.NetNS, h.Interface}
+		if first, twice := interfaces[at]; twice {
+			s.Fail(prefix(i)+"interface", "%s is the interface of hosts[%d] too; each host needs one of its own", h.Interface, first)
+		}
+		names[h.Name], interfaces[at] = i, i
+	}
+	if c.Control.Socket == "" {
+		c.Control.Socket = c.DefaultSocket()
+	}
+}
+
+// DefaultSocket returns where the daemon listens if it is not told.
+func (c *Hosts) DefaultSocket() string { return HostSocketDir + "/" + c.Hosts[0].Name + ".sock" }
+
+// Find returns the host of a name, nil if there is none.
+func (c *Hosts) Find(name string) *Host {
+	for i := range c.Hosts {
+		if c.Hosts[i].Name == name {
+			return &c.Hosts[i]
+		}
+	}
+	return nil
+}
+
+// Clone returns a deep copy.
+func (c *Hosts) Clone() *Hosts {
+	n := *c
+	unshare(reflect.ValueOf(&n).Elem())
+	return &n
+}
+
+// YAML writes the document, with the defaults that were filled in.
+func (c *Hosts) YAML() []byte { return encode(c) }
+
+// MarshalJSON writes the document with the keys and the units of its YAML.
+func (c *Hosts) MarshalJSON() ([]byte, error) { return encodeJSON(c) }
+
+// DiffHosts returns what turns old into new, in the order of the document,
+// with hosts paired by their names.
+func DiffHosts(old, new *Hosts) []Change {
+	var changes []Change
+	diff(reflect.ValueOf(old).Elem(), reflect.ValueOf(new).Elem(), "", "", &changes)
+	return changes
+}
+
+// HostsSchema returns the JSON Schema of the document of hosts.
+func HostsSchema() []byte {
+	list := schemaOf(reflect.TypeFor[Hosts](), "")
+	sole := schemaOf(reflect.TypeFor[soleHost](), "")
+	return marshalSchema(schema{"oneOf": []schema{sole, list}}, "ghost configuration")
+}
+
+// Engine returns what the engine of the hosts is made from. Its Chunks are left
+// to the caller, who knows the interfaces, where the document does not say
+// them.
+func (c *Hosts) Engine() dataplane.Config {
+	shared := Config{Workers: c.Workers, Memory: Memory{Chunk: c.ChunkSize(), Frames: c.Memory.Frames, HugePages: "off"}}
+	return shared.Engine()
+}
+
+// ChunkSize returns the bytes of a chunk that the largest frame of a host fits
+// into.
+func (c *Hosts) ChunkSize() int {
+	for i := range c.Hosts {
+		if c.Hosts[i].Payload > largestPayload {
+			return 4096
+		}
+	}
+	return 2048
+}

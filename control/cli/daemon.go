@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/control"
+)
+
+// Daemon is what a verb runs until a signal ends it.
+type Daemon interface {
+	Serve(ctx context.Context, listeners []net.Listener) error
+	Stop() error
+}
+
+// Serve tells that a daemon is ready, on out and to systemd, and lets it serve
+// until ctx ends. reload is called for each hangup.
+func Serve(ctx context.Context, d Daemon, listeners []net.Listener, out io.Writer, ready string, hangup <-chan os.Signal, reload func()) error {
+	fmt.Fprintf(out, "ready: %s\n", ready)
+	control.Notify("READY=1")
+	served := make(chan error, 1)
+	go func() { served <- d.Serve(ctx, listeners) }()
+	for {
+		select {
+		case <-hangup:
+			reload()
+		case err := <-served:
+			control.Notify("STOPPING=1")
+			return errors.Join(err, d.Stop())
+		}
+	}
+}
+
+// CloseAll closes listeners.
+func CloseAll(listeners []net.Listener) error {
+	var errs []error
+	for _, l := range listeners {
+		errs = append(errs, l.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// loggedChanges is how many changes of a reload are logged one by one.
+const loggedChanges = 32
+
+// LogReload logs what came of reading a file again: what it changed, and what
+// that did beyond it. On an error the old configuration is in force.
+func LogReload(log *slog.Logger, file string, changes []config.Change, consequences []string, err error) {
+	if err != nil {
+		for line := range strings.Lines(err.Error()) {
+			log.Error("reload: nothing was changed", "err", strings.TrimSpace(line))
+		}
+		return
+	}
+	log.Info("reloaded", "file", file, "changes", len(changes))
+	for i, c := range changes {
+		if i == loggedChanges {
+			log.Info("changed", "and more", len(changes)-i)
+			break
+		}
+		log.Info("changed", "what", c.String())
+	}
+	for _, c := range consequences {
+		log.Warn("changed", "consequence", c)
+	}
+}

@@ -1,0 +1,8 @@
+// Package cli is what the command lines of the daemons have in common: errors
+// and exit codes, tables and JSON, and the verbs that both have.
+//
+//	root.go    the root command, what its errors print and return
+//	print.go   tables, JSON, numbers
+//	daemon.go  a daemon from its start to its end, reloads
+//	apply.go, capture.go, watch.go  verbs
+package cli

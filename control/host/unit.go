@@ -1,0 +1,205 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gswitch/gswitch/cc"
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/control"
+	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/hostnic/agent"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// unit is a host at work.
+type unit struct {
+	name   string
+	engine *dataplane.Engine
+	mac    wire.MAC
+	worker *dataplane.Worker
+	agent  *agent.Agent
+	port   *dataplane.Port
+	queues int                         // of its interface
+	conf   atomic.Pointer[config.Host] // in force
+	gone   chan struct{}               // closed when the host is taken down
+
+	mu     sync.Mutex // guards what follows
+	users  int        // who want others to be served
+	region *agent.Region
+}
+
+// fits refuses a host that its interface cannot carry.
+func fits(h *config.Host, at control.Interface) error {
+	if len(at.MAC) != len(wire.MAC{}) && h.MAC == nil {
+		return control.Refused(fmt.Errorf("host %s: %s has no Ethernet address: set mac", h.Name, h.Interface))
+	}
+	if need := h.Payload + headers(h); need > at.MTU {
+		return control.Refused(fmt.Errorf("host %s: a payload of %d bytes makes packets of %d with their headers, and the MTU of %s is %d: lower payload, or raise the MTU", h.Name, h.Payload, need, h.Interface, at.MTU))
+	}
+	return nil
+}
+
+// headers returns the most bytes that an IP packet of the host has besides its
+// payload, before switches add to its telemetry.
+func headers(h *config.Host) int {
+	ip := wire.IPv4Len
+	if h.Address.Addr().Is6() {
+		ip = wire.IPv6Len
+	}
+	telemetry := 0
+	if h.Telemetry.Format != "none" {
+		telemetry = wire.HPCCLen
+	}
+	return ip + wire.UDPLen + telemetry + wire.BTHLen + wire.RETHLen + wire.ICRCLen
+}
+
+// open makes a host on its worker, with its port open. What fails is taken
+// back.
+func (d *Daemon) open(h *config.Host, at control.Interface) (*unit, error) {
+	u := &unit{name: h.Name, engine: d.engine, worker: d.engine.Worker(*h.Worker), gone: make(chan struct{})}
+	copy(u.mac[:], at.MAC)
+	if h.MAC != nil {
+		u.mac = wire.MAC(*h.MAC)
+	}
+	conf := u.settings(h)
+	// Another seed at each start: peers must not take this process for the one
+	// before.
+	conf.NIC.Seed = rand.Uint64()
+	var err error
+	if u.agent, err = agent.New(conf, u.worker.Pool()); err != nil {
+		return nil, control.Refused(err)
+	}
+	u.conf.Store(h)
+	if err := d.engine.AddNode(*h.Worker, u.agent); err != nil {
+		return nil, fmt.Errorf("host %s: %w", h.Name, err)
+	}
+	err = u.openPort(h, at.Queues)
+	if err == nil && h.Serve {
+		err = u.serve()
+	}
+	if err != nil {
+		return nil, errors.Join(err, u.close())
+	}
+	return u, nil
+}
+
+// settings returns what the agent of a host is made from.
+func (u *unit) settings(h *config.Host) *agent.Config {
+	return &agent.Config{NIC: h.NIC(u.mac, agent.Port), INT: h.Units(), Transport: h.Transport(), Algorithm: func(name string) (func(*cc.Env) cc.Algorithm, error) {
+		return cc.Factory(name, h.OptionsOf(name))
+	}}
+}
+
+// openPort opens the port over all queues of its interface: it sends through
+// the first.
+func (u *unit) openPort(h *config.Host, queues int) error {
+	spec := h.Spec()
+	for q := range queues {
+		spec.Queues = append(spec.Queues, q)
+	}
+	port, err := u.engine.AddPort(*h.Worker, u.agent, 0, spec)
+	if err != nil {
+		return fmt.Errorf("host %s: %w", h.Name, control.ExplainInterface(h.Interface, h.NetNS, err))
+	}
+	u.port, u.queues = port, queues
+	return nil
+}
+
+// close takes a host down. Its transfers fail, and their other ends are told
+// as far as the port still can.
+func (u *unit) close() error {
+	close(u.gone)
+	_ = u.worker.Do(u.agent.Shutdown) // a worker that has ended runs none
+	var err error
+	if u.port != nil {
+		err = u.engine.RemovePort(u.port)
+	}
+	return errors.Join(err, u.engine.RemoveNode(u.worker.Index(), u.agent))
+}
+
+// reopen closes the port of a host and opens it anew. Queue pairs stay.
+func (u *unit) reopen(h *config.Host) error {
+	if err := u.engine.RemovePort(u.port); err != nil {
+		return err
+	}
+	return u.openPort(h, u.queues)
+}
+
+// configure brings a host that stays in line with what h says. Queue pairs
+// that are open keep what they were opened with.
+func (u *unit) configure(h *config.Host) error {
+	old := u.conf.Load()
+	var refused error
+	conf := u.settings(h)
+	if err := u.worker.Do(func(now frame.Time) { refused = u.agent.Reconfigure(now, conf) }); err != nil {
+		return err
+	}
+	if refused != nil {
+		return refused
+	}
+	u.conf.Store(h)
+	var err error
+	switch {
+	case h.Serve && !old.Serve:
+		err = u.serve()
+	case old.Serve && !h.Serve:
+		u.unserve()
+	}
+	if h.Region != old.Region {
+		err = errors.Join(err, u.resize())
+	}
+	return err
+}
+
+// serve lets others open queue pairs here, until as many calls of unserve.
+func (u *unit) serve() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.users++; u.users > 1 {
+		return nil
+	}
+	err := u.offer()
+	if err != nil {
+		u.users--
+	}
+	return err
+}
+
+func (u *unit) unserve() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.users--; u.users > 0 {
+		return
+	}
+	// A worker that has ended serves nobody.
+	_ = u.worker.Do(func(frame.Time) { _ = u.agent.Serve(nil) })
+}
+
+// resize serves a region of the size that is configured now. Whoever is
+// connected keeps the one before until the end.
+func (u *unit) resize() error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.region = nil
+	if u.users == 0 {
+		return nil
+	}
+	return u.offer()
+}
+
+// offer serves the region, which it makes where there is none. The caller
+// holds mu.
+func (u *unit) offer() error {
+	if u.region == nil {
+		u.region = &agent.Region{Data: make([]byte, u.conf.Load().Region)}
+		agent.Fill(u.region.Data)
+	}
+	var refused error
+	err := u.worker.Do(func(frame.Time) { refused = u.agent.Serve(u.region) })
+	return errors.Join(err, refused)
+}

@@ -1,0 +1,112 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/gswitch/gswitch/capture"
+	"github.com/gswitch/gswitch/control/api"
+	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// How often StreamPorts speaks: if it is not told, and at most.
+const (
+	defaultInterval = time.Second
+	minInterval     = 50 * time.Millisecond
+)
+
+// StreamPorts sends ports again and again until ctx ends, with the rates at
+// which their counters grow from the second time on. read returns the ports
+// and when they were read.
+func StreamPorts(ctx context.Context, intervalMs uint32, out *connect.ServerStream[api.Ports], read func() (*api.Ports, frame.Time)) error {
+	interval := time.Duration(intervalMs) * time.Millisecond
+	if interval == 0 {
+		interval = defaultInterval
+	}
+	tick := time.NewTicker(max(interval, minInterval))
+	defer tick.Stop()
+	var last *api.Ports
+	var lastAt frame.Time
+	for {
+		ports, at := read()
+		if last != nil {
+			rates(ports, last, (at - lastAt).Seconds())
+		}
+		if err := out.Send(ports); err != nil {
+			return err
+		}
+		last, lastAt = ports, at
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// rates fills in how fast the counters of now grew since before.
+func rates(now, before *api.Ports, seconds float64) {
+	if seconds <= 0 {
+		return
+	}
+	for _, p := range now.Ports {
+		i := slices.IndexFunc(before.Ports, func(o *api.Port) bool { return o.Switch == p.Switch && o.Name == p.Name })
+		if i < 0 {
+			continue
+		}
+		o := before.Ports[i]
+		per := func(a, b uint64) float64 { return max(0, float64(a)-float64(b)) / seconds }
+		p.RxFramesPerSecond, p.RxBitsPerSecond = per(p.RxFrames, o.RxFrames), 8*per(p.RxBytes, o.RxBytes)
+		p.TxFramesPerSecond, p.TxBitsPerSecond = per(p.TxFrames, o.TxFrames), 8*per(p.TxBytes, o.TxBytes)
+		p.DropsPerSecond = per(p.Drops, o.Drops)
+	}
+}
+
+// StreamCapture captures at ports of an engine until ctx ends.
+func StreamCapture(ctx context.Context, e *dataplane.Engine, ports []*dataplane.Port, comment string, r *api.CaptureRequest, out *connect.ServerStream[api.CaptureResponse]) error {
+	spec := dataplane.CaptureSpec{Ports: ports, In: r.In, Out: r.Out, Drops: r.Drops, SnapLen: int(r.Snap), Comment: comment}
+	if r.Filter != "" {
+		f, err := capture.ParseFilter(r.Filter)
+		if err != nil {
+			return connect.NewError(connect.CodeInvalidArgument, err)
+		}
+		spec.Filter = f
+	}
+	w := &captureWriter{out: out}
+	c, err := e.Capture(w, spec)
+	if err != nil {
+		return connect.NewError(connect.CodeFailedPrecondition, err)
+	}
+	w.of.Store(c)
+	select {
+	case <-ctx.Done():
+	case <-c.Done():
+	}
+	if err := c.Close(); err != nil && ctx.Err() == nil {
+		return connect.NewError(connect.CodeUnavailable, err)
+	}
+	return nil
+}
+
+// captureWriter sends what is written to it, and how the capture fares: a
+// client that ends it does not see the statistics at the end of the stream.
+type captureWriter struct {
+	out *connect.ServerStream[api.CaptureResponse]
+	of  atomic.Pointer[dataplane.Capture] // not known for the first blocks
+}
+
+func (w *captureWriter) Write(b []byte) (int, error) {
+	m := &api.CaptureResponse{Pcapng: b}
+	if c := w.of.Load(); c != nil {
+		m.Dropped = c.Stats().Dropped
+	}
+	if err := w.out.Send(m); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
