@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/fabric/results"
 	"github.com/gswitch/gswitch/fabric/vnet"
 	"github.com/gswitch/gswitch/frame"
 )
@@ -64,4 +65,10 @@ func Maker(c Config) vnet.EngineMaker {
 		}
 		return e, nil
 	}
+}
+
+// Timed is an engine that tells how well it kept time.
+type Timed interface {
+	// Timing is complete after Halt.
+	Timing() *results.Timing
 }

@@ -137,7 +137,7 @@ func (h *host) print(program string, d *scenario.Document) string {
 
 // timing is how well the engine of a run kept time, nil in virtual time.
 func timing(n *vnet.Network) *results.Timing {
-	if e, ok := n.Engine.(interface{ Timing() *results.Timing }); ok {
+	if e, ok := n.Engine.(live.Timed); ok {
 		return e.Timing()
 	}
 	return nil
