@@ -62,15 +62,11 @@ func readImage(t *testing.T) image {
 	return im
 }
 
-// staticBinary builds a command as make build does and returns its path.
+// staticBinary builds a command and returns its path, once it is sure that it
+// needs nothing beside it.
 func staticBinary(t *testing.T, name string) string {
 	t.Helper()
-	out := filepath.Join(t.TempDir(), name)
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -X main.version=v9.9.9-test", "-o", out, "../cmd/"+name)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if msg, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, msg)
-	}
+	out := program(t, name)
 	f, err := elf.Open(out)
 	if err != nil {
 		t.Fatal(err)
