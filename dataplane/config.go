@@ -42,6 +42,13 @@ type WorkerConfig struct {
 	CPU  int      //
 	Poll PollMode //
 
+	// First puts a worker that sleeps (Poll: Sleep) before all ordinary threads
+	// of the machine (SCHED_FIFO, sched(7)), where the system allows it: it runs
+	// the moment it is due, and not when another's slice of some milliseconds is
+	// over. Workers that spin would keep a processor for themselves, so it is
+	// without effect on those.
+	First bool
+
 	// IdleSpin is how long an adaptive worker spins without traffic before it
 	// sleeps, in real time; 0 is 100 us.
 	IdleSpin frame.Time

@@ -327,6 +327,31 @@ func TestWorkerThread(t *testing.T) {
 	}
 }
 
+// A worker that sleeps runs before ordinary threads if it is asked to, one that
+// spins never does.
+func TestWorkerFirst(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SCHED_FIFO needs root")
+	}
+	for _, c := range []struct {
+		config WorkerConfig
+		policy uint32
+	}{
+		{WorkerConfig{Poll: Sleep, First: true}, unix.SCHED_FIFO},
+		{WorkerConfig{Poll: Sleep}, unix.SCHED_NORMAL},
+		{WorkerConfig{Poll: Adaptive, First: true}, unix.SCHED_NORMAL},
+	} {
+		e := mustEngine(t, Config{Workers: []WorkerConfig{c.config}})
+		if err := e.Start(); err != nil {
+			t.Fatal(err)
+		}
+		attr, err := unix.SchedGetAttr(thread(e.Worker(0)), 0)
+		if err != nil || attr.Policy != c.policy {
+			t.Errorf("%+v: policy %d, %v; want %d", c.config, attr.Policy, err, c.policy)
+		}
+	}
+}
+
 func allowedCPU(t *testing.T) int {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &set); err != nil {

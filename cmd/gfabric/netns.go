@@ -35,7 +35,7 @@ func (f *liveFlags) add(c *cobra.Command, scale bool) {
 	if scale {
 		c.Flags().IntVar(&f.scale, "scale", 0, "on real frames: rates are divided and times multiplied by it; that of the scenario, or else what gfabric fit recommends, if left out")
 	}
-	c.Flags().StringVar(&f.poll, "poll", "adaptive", "on real frames: poll mode of the workers: adaptive, spin or sleep")
+	c.Flags().StringVar(&f.poll, "poll", "sleep", "on real frames: poll mode of the workers: sleep (before all other programs), adaptive or spin")
 	c.Flags().IntVar(&f.workers, "workers", 0, "on real frames: threads that step nodes, the first has all hosts; as the processors suggest if left out")
 	c.Flags().IntSliceVar(&f.cpus, "cpus", nil, "on real frames: processors to pin the workers to, such as 2,3; not pinned if left out")
 	c.Flags().DurationVar(&f.bound, "late-bound", 0, "on real frames: 99th percentile of lateness, in the time of the nodes, up to which a run is valid; a quarter of T if left out")
@@ -58,6 +58,7 @@ func (f *liveFlags) live(s *scenario.Scenario) (l runner.Live, err error) {
 	if os.Geteuid() != 0 {
 		return l, errors.New("--on netns needs root, for network namespaces and AF_XDP sockets: run it with sudo, or in virtual time with --on sim")
 	}
+	lab.GoFirst()
 	l.Workers, l.CPUs, l.Bound = f.workers, f.cpus, frame.Time(f.bound)
 	name := wiresName(s.Doc.Name)
 	l.Wires = func(ctx context.Context, p *fabric.Plan) (runner.Wires, error) {

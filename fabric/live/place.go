@@ -35,7 +35,7 @@ func (e *Engine) layOut() []dataplane.WorkerConfig {
 		default:
 			w.Name = fmt.Sprintf("switches-%d", i)
 		}
-		w.Poll = e.cfg.Poll
+		w.Poll, w.First = e.cfg.Poll, true
 		if len(e.cfg.CPUs) > 0 {
 			w.Pin, w.CPU = true, e.cfg.CPUs[i%len(e.cfg.CPUs)]
 		}
