@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/gswitch/gswitch/fabric"
@@ -92,7 +93,9 @@ func (s *NetworkSource) flows(out *Sample, r *raw) {
 		if f.insides > 0 {
 			to.Inside = make(map[string]float64, f.insides)
 			for _, in := range f.inside[:f.insides] {
-				to.Inside[in.name] = in.value
+				if finite(in.value) { // JSON knows no other, and a threshold may be infinite
+					to.Inside[in.name] = in.value
+				}
 			}
 		}
 	}
@@ -100,3 +103,5 @@ func (s *NetworkSource) flows(out *Sample, r *raw) {
 	slices.SortStableFunc(all, func(a, b Flow) int { return cmp.Or(cmp.Compare(b.Goodput, a.Goodput), cmp.Compare(a.ID, b.ID)) })
 	out.Flows = slices.Clip(all[:min(len(all), MaxFlows)])
 }
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

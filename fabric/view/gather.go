@@ -18,7 +18,7 @@ func (s *NetworkSource) gather(now frame.Time, p *part, r *raw) {
 		if s.n.Topology.Nodes[node].Kind == fabric.Host {
 			s.host(now, s.n.HostAt(node), &r.ports[next], r)
 		} else {
-			s.sw(now, s.n.SwitchAt(node), r.ports[next:next+ports], r)
+			s.sw(now, node, r.ports[next:next+ports], r)
 		}
 		next += ports
 	}
@@ -41,14 +41,14 @@ func (s *NetworkSource) host(now frame.Time, h int, to *rawPort, r *raw) {
 	r.drops += lost
 }
 
-func (s *NetworkSource) sw(now frame.Time, sw int, to []rawPort, r *raw) {
-	node := s.n.Switches[sw].Nodes[0]
+func (s *NetworkSource) sw(now frame.Time, at int, to []rawPort, r *raw) {
+	node := s.n.Switches[s.n.SwitchAt(at)].Nodes[0]
 	for i := range to {
 		var c vswitch.PortCounts
 		node.ReadPort(uint16(i), &c)
 		sched := node.Scheduler(uint16(i))
 		v := &to[i]
-		*v = rawPort{up: node.LinkUp(uint16(i)), sent: s.n.Sent(vnet.Port{Switch: sw, Port: i}), paused: sched.Paused(now)}
+		*v = rawPort{up: node.LinkUp(uint16(i)), sent: c.Tx.Bytes + c.Tx.Frames*s.over[s.ends.base[at]+i], paused: sched.Paused(now)}
 		for class := range v.class {
 			q := sched.Stats(now, class, true)
 			v.class[class] = Class{Class: class, Queue: q.Bytes, Peak: q.Top, Frames: q.DequeuedFrames, Drops: c.QueueDrops[class], Marks: q.Marked}

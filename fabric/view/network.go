@@ -58,11 +58,12 @@ type NetworkSource struct {
 	o      NetworkOptions
 	ends   *ends
 	parts  []part
+	over   []uint64 // bytes of a frame on the link beyond its own, by end
 
 	// Of the thread of the engine's callbacks.
 	paths []path
 	began time.Time
-	flow  *rawFlow // that inspect fills
+	flow  *rawFlow // that addInside fills
 	each  func(*vnet.Open) bool
 	see   func(string, float64)
 	into  *raw
@@ -95,8 +96,7 @@ type before struct {
 }
 
 // Network returns a source that samples n inside its engine. It is to be
-// called before the engine runs, and Close when it has come to a halt. While
-// nobody waits for a sample the engine is slowed by one load in each period.
+// called before the engine runs. While nobody waits for a sample the engine is slowed by one load in each period.
 func Network(n *vnet.Network, o NetworkOptions) *NetworkSource {
 	s := &NetworkSource{n: n, o: o, layout: NewLayout(n.Topology), wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}), acked: map[uint64]uint64{}}
 	s.layout.Title, s.layout.On = o.Title, o.On
@@ -108,6 +108,7 @@ func Network(n *vnet.Network, o NetworkOptions) *NetworkSource {
 	}
 	s.layout.End, s.layout.Bound, s.layout.RTT = o.End.Seconds(), o.Bound.Seconds(), n.Derived.BaseRTT.Seconds()
 	s.ends = newEnds(s.layout)
+	s.overheads()
 	s.out, s.prev = make([]Port, len(s.ends.end)), make([]before, len(s.ends.end))
 	for i, e := range s.ends.end {
 		s.out[i].End = e
@@ -132,6 +133,17 @@ func Network(n *vnet.Network, o NetworkOptions) *NetworkSource {
 	})
 	go s.collect()
 	return s
+}
+
+// overheads notes what a frame occupies at switches' ports beyond its bytes.
+func (s *NetworkSource) overheads() {
+	s.over = make([]uint64, len(s.ends.end))
+	for i, sw := range s.n.Switches {
+		base := s.ends.base[s.n.SwitchNode(i)]
+		for p := range s.n.Ports(i) {
+			s.over[base+p] = uint64(sw.Nodes[0].Scheduler(uint16(p)).Config().Overhead)
+		}
+	}
 }
 
 // divide says who samples what.
@@ -208,12 +220,13 @@ func (s *NetworkSource) collect() {
 	}
 }
 
-// Close takes the last sample and ends the source. The engine must have come
-// to a halt.
+// Close halts the network, takes the last sample and ends the source.
 func (s *NetworkSource) Close() {
 	s.once.Do(func() {
 		close(s.stop)
 		<-s.done
+		// After an error it may still run; that error is the caller's.
+		_ = s.n.Halt()
 		now := s.n.Engine.Now()
 		for i := range s.parts {
 			p := &s.parts[i]
@@ -224,6 +237,9 @@ func (s *NetworkSource) Close() {
 		}
 		last := s.assemble()
 		last.Done = true
+		if timed, ok := s.n.Engine.(interface{ Timing() *results.Timing }); ok {
+			last.Late = timed.Timing().LateP99
+		}
 		s.cast.end(last, nil)
 	})
 }
@@ -235,12 +251,9 @@ func (s *NetworkSource) Sample(ctx context.Context) (*Sample, error) { return s.
 // lateness asks an engine on real frames how late its workers are, once a
 // second.
 func (s *NetworkSource) lateness() float64 {
-	timed, ok := s.n.Engine.(interface{ Timing() *results.Timing })
+	late, ok := s.n.Engine.(interface{ Late() float64 })
 	if ok && time.Since(s.asked) > time.Second {
-		s.asked = time.Now()
-		if t := timed.Timing(); t != nil {
-			s.late = t.LateP99
-		}
+		s.asked, s.late = time.Now(), late.Late()
 	}
 	return s.late
 }

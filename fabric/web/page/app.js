@@ -126,7 +126,7 @@ function flows() {
   none.hidden = list.length > 0;
   none.textContent = model.layout.on === "lab" ? "Hosts with the kernel's own stack do not tell of their connections: see the ports." : "None is under way.";
   $("flows").hidden = list.length === 0;
-  keep(document.body, () => $("flows").tBodies[0].replaceChildren(...list.map((f) => {
+  keep(document.body, () => $("flows").tBodies[0].replaceChildren(...ordered(list).map((f) => {
     const row = h("tr", { className: chosen && chosen.flow === f.id ? "lit" : "" },
       h("td", {}, flowButton(f)), h("td", {}, f.group || ""), h("td", {}, f.cc || ""),
       h("td", { className: "n" }, fmt.rate(f.goodput_bps)), h("td", { className: "n" }, fmt.rate(f.rate_bps)),
@@ -135,6 +135,23 @@ function flows() {
     row.dataset.flow = f.id;
     return row;
   })));
+}
+
+// The order of the list: as flows began, until a column is chosen.
+let order = "id", down = false;
+
+function ordered(list) {
+  const v = (f) => order === "id" ? f.id : order === "src" ? f.src * 1e6 + f.dst : f[order] ?? "";
+  return [...list].sort((a, b) => (v(a) < v(b) ? -1 : v(a) > v(b) ? 1 : a.id - b.id) * (down ? -1 : 1));
+}
+
+for (const th of $("flows").tHead.rows[0].cells) {
+  th.firstElementChild.addEventListener("click", () => {
+    const by = th.dataset.by, numeric = th.classList.contains("n") || by === "acked_bytes";
+    if (order !== by) { order = by; down = numeric; } else if (down === numeric) down = !down; else { order = "id"; down = false; }
+    for (const o of th.parentNode.cells) o.setAttribute("aria-sort", o.dataset.by !== order ? "none" : down ? "descending" : "ascending");
+    if (model) flows();
+  });
 }
 
 function flowButton(f) {

@@ -1,6 +1,7 @@
 // Series over time, as small drawings.
 
 import { el } from "./draw.js";
+import { round } from "./model.js";
 import * as fmt from "./format.js";
 
 const H = 92, LEFT = 2, TOP = 6, BOTTOM = 16;
@@ -31,7 +32,7 @@ export class Chart {
     let top = 0;
     for (const s of this.series) model.points(s.ring(), (t, v) => { if (v > top) top = v; });
     if (this.limit && top > this.limit * 0.5) top = Math.max(top, this.limit * 1.05);
-    top = nice(top);
+    top = round(top);
     const y = (v) => TOP + (H - TOP - BOTTOM) * (1 - v / top);
     this.svg.setAttribute("viewBox", `0 0 ${w} ${H}`);
     this.svg.replaceChildren();
@@ -70,12 +71,4 @@ export class Chart {
       return e;
     }));
   }
-}
-
-// nice is the top of an axis: 1, 2 or 5 times a power of ten.
-function nice(v) {
-  if (!(v > 0)) return 1;
-  const p = 10 ** Math.floor(Math.log10(v));
-  for (const k of [1, 1.5, 2, 3, 5, 7.5, 10]) if (v <= k * p * 1.001) return k * p;
-  return 10 * p;
 }

@@ -12,6 +12,10 @@ export function el(name, attrs, parent) {
   return x;
 }
 
+// depth is how deep a queue is, from 0 to 24; a hundredth of the scale is
+// nothing.
+const depth = (v, full) => v > full / 100 ? Math.ceil(24 * Math.sqrt(Math.min(1, v / full))) : 0;
+
 export class Drawing {
   constructor(svg, stage, tip, select) {
     Object.assign(this, { svg, stage, tip, select });
@@ -75,8 +79,7 @@ export class Drawing {
     for (const d of this.drawn) {
       const p = d.e.now;
       const load = Math.round(m.load(d.e) * 20), stop = m.stopped(d.e);
-      const level = p ? Math.ceil(24 * Math.sqrt(Math.min(1, p.queue_bytes / full))) : 0;
-      const peak = p ? Math.ceil(24 * Math.sqrt(Math.min(1, p.peak_bytes / full))) : 0;
+      const level = depth(p && p.queue_bytes, full), peak = depth(p && p.peak_bytes, full);
       const stopped = stop > 0.3 ? 2 : stop > 0 ? 1 : 0, down = p && !p.up, drops = d.e.newDrops > 0;
       const state = `${load} ${level} ${peak} ${stopped} ${down} ${drops}`;
       if (state === d.state) continue;

@@ -10,6 +10,7 @@ function scaled(v, step, units) {
 export function digits(v) {
   const a = Math.abs(v);
   if (v === 0) return "0";
+  if (a >= 1e5) return trim((v / 10 ** Math.floor(Math.log10(a))).toFixed(2)) + "e" + Math.floor(Math.log10(a));
   if (a >= 99.95) return Math.round(v).toString();
   if (a >= 9.995) return trim(v.toFixed(1));
   if (a >= 0.01) return trim(v.toFixed(2));
@@ -44,6 +45,7 @@ export function clock(v, end) {
 
 // classes names the bits of a bitmap.
 export function classes(bits) {
+  if (!bits) return "";
   const v = [];
   for (let c = 0; c < 8; c++) if (bits >> c & 1) v.push(c);
   return v.length === 8 ? "all classes" : (v.length > 1 ? "classes " : "class ") + v.join(", ");

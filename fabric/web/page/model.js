@@ -8,6 +8,13 @@ class Ring {
   constructor() { this.v = new Float32Array(KEEP).fill(NaN); }
 }
 
+// round rounds up to 1, 2 or 5 times a power of ten.
+export function round(v) {
+  if (!(v > 0)) return 1;
+  const p = 10 ** Math.floor(Math.log10(v));
+  return p * ([1, 2, 5].find((k) => v <= k * p * 1.001) || 10);
+}
+
 export class Model {
   constructor(layout) {
     this.layout = layout;
@@ -30,9 +37,9 @@ export class Model {
     this.time = new Float64Array(KEEP).fill(NaN);
     this.at = -1; // where the last sample is in the rings
     this.n = 0;
-    this.full = 10e3; // the queue that is drawn largest
+    this.full = this.high = 10e3; // the queue that is drawn largest, and the largest of late
     this.flows = new Map();
-    for (const e of this.ends) { e.now = null; e.history = null; e.classes = null; e.newPauses = 0; e.newDrops = 0; }
+    for (const e of this.ends) { e.now = null; e.history = null; e.classes = null; e.newPauses = e.newDrops = e.rank = e.stops = 0; }
   }
 
   add(s) {
@@ -61,9 +68,13 @@ export class Model {
         e.classes.get(c.class).v[at] = c.queue_bytes;
       }
       top = Math.max(top, p.peak_bytes);
+      // Lists follow what was of late, so that their order can be read.
+      e.rank = Math.max(p.peak_bytes + this.load(e), 0.93 * e.rank);
+      e.stops = Math.max(this.stopped(e), 0.93 * e.stops);
     }
     // The scale follows the largest queue at once, and falls slowly.
-    this.full = Math.max(10e3, top, this.full * 0.995);
+    this.high = Math.max(10e3, top, this.high * 0.995);
+    this.full = round(this.high);
     this.addFlows(s, at);
   }
 

@@ -79,12 +79,11 @@ export class Panel {
     const drops = this.table("Drops", ["port", ">frames"], "dropped");
     this.refresh = () => {
       const known = m.ends.filter((e) => e.now);
-      const rank = (e) => e.now.peak_bytes + e.now.queue_bytes + m.load(e);
-      const queues = known.filter((e) => m.isSwitch(e)).sort((a, b) => rank(b) - rank(a)).slice(0, 8);
+      const queues = known.filter((e) => m.isSwitch(e)).sort((a, b) => b.rank - a.rank).slice(0, 8);
       keep(this.root, () => {
         busiest(queues.map((e) => [this.portButton(e), fmt.bytes(e.now.queue_bytes), fmt.bytes(e.now.peak_bytes), fmt.share(m.load(e))]), "No switch port is known yet.");
-        const stops = m.ends.map((e) => [m.stopped(e), e]).filter(([v, e]) => v > 0 || e.peer.newPauses > 0).sort((a, b) => b[0] - a[0]).slice(0, 10);
-        pauses(stops.map(([v, e]) => [this.portButton(e, `${m.name(e.peer)} stops ${m.name(e)}`), e.peer.now ? fmt.count(e.peer.now.pauses) : "–", fmt.share(v),
+        const stops = m.ends.filter((e) => e.stops > 0.003).sort((a, b) => b.stops - a.stops).slice(0, 10);
+        pauses(stops.map((e) => [this.portButton(e, `${m.name(e.peer)} stops ${m.name(e)}`), e.peer.now ? fmt.count(e.peer.now.pauses) : "–", fmt.share(m.stopped(e)),
           fmt.classes((e.now && e.now.paused) || (e.peer.now && e.peer.now.asked) || 0) || "–"]), pausesBefore(m));
         const lost = known.filter((e) => e.now.drops > 0).sort((a, b) => b.now.drops - a.now.drops).slice(0, 6);
         drops(lost.map((e) => [this.portButton(e), fmt.count(e.now.drops)]), m.sample && m.sample.drops ? "None at queues; other reasons: gswitch show drops." : "None.");
@@ -101,7 +100,7 @@ export class Panel {
     const hist = (k) => () => e.history ? e.history[k] : EMPTY;
     this.chart("Queue", fmt.bytes, [{ name: "peak", ring: hist("peak"), kind: "ghost", color: 1 }, { name: "now", ring: hist("queue"), kind: "line", color: 1 }]);
     this.chart("Sent", fmt.rate, [{ name: "", ring: hist("sent"), kind: "area", color: 0 }], rate);
-    this.chart("Stopped by its neighbour", fmt.share, [{ name: "", ring: hist("halted"), kind: "area", color: 3 }]);
+    if (e.stops > 0 || (e.now && e.now.halted > 0) || seen(e.history && e.history.halted)) this.chart("Stopped by its neighbour", fmt.share, [{ name: "", ring: hist("halted"), kind: "area", color: 3 }]);
     const classes = this.table("Queues by class", ["class", ">now", ">peak ever", ">frames", ">marked", ">dropped"], "classes");
     const perClass = h("div", {});
     this.root.append(perClass);
@@ -166,10 +165,11 @@ export class Panel {
     const ring = (k) => () => known.series[k] || EMPTY;
     const first = m.ports[f.src].find(Boolean);
     this.chart("Rate", fmt.rate, [{ name: "goodput", ring: ring("goodput_bps"), kind: "area", color: 0 }, { name: "allowed", ring: ring("rate_bps"), kind: "line", color: 2 }], first && first.link.rate_bps);
-    this.chart("Window", fmt.bytes, [{ name: "in flight", ring: ring("in_flight_bytes"), kind: "area", color: 0 }, { name: "window", ring: ring("window_bytes"), kind: "line", color: 2 }]);
-    const inside = Object.keys(known.series).filter((k) => k.startsWith("inside.")).sort();
+    const window = f.window_bytes ? [{ name: "window", ring: ring("window_bytes"), kind: "line", color: 2 }] : [];
+    this.chart(f.window_bytes ? "Window" : "In flight", fmt.bytes, [{ name: window.length ? "in flight" : "", ring: ring("in_flight_bytes"), kind: "area", color: 0 }, ...window]);
+    const inside = Object.keys(known.series).filter((k) => k.startsWith("inside.") && !(k in SHOWN)).sort();
     if (inside.length) this.root.append(h("h3", {}, "Inside its control"));
-    for (const k of inside) this.chart(k.slice(7), fmt.digits, [{ name: "", ring: ring(k), kind: "line", color: 4 }]);
+    for (const k of inside) this.chart(k.slice(7), UNITS[k.slice(7)] || fmt.digits, [{ name: "", ring: ring(k), kind: "line", color: 4 }]);
     this.refresh = () => {
       const now = known.now, over = known.seen !== m.sample.t;
       v.control.textContent = now.cc || "none";
@@ -195,6 +195,12 @@ export class Panel {
     });
   }
 }
+
+// Internals that the charts above show already, and the units of others.
+const SHOWN = { "inside.R": 1, "inside.W": 1 };
+const UNITS = { target: fmt.rate, Wc: fmt.bytes, ssthresh: fmt.bytes, flight: fmt.bytes };
+
+const seen = (ring) => ring && ring.v.some((v) => v > 0);
 
 const EMPTY = { v: new Float32Array(0) };
 
