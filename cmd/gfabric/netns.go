@@ -58,7 +58,9 @@ func (f *liveFlags) live(s *scenario.Scenario) (l runner.Live, err error) {
 	if os.Geteuid() != 0 {
 		return l, errors.New("--on netns needs root, for network namespaces and AF_XDP sockets: run it with sudo, or in virtual time with --on sim")
 	}
-	lab.GoFirst()
+	if l.Poll != dataplane.Sleep { // workers that sleep see to it themselves
+		lab.GoFirst()
+	}
 	l.Workers, l.CPUs, l.Bound = f.workers, f.cpus, frame.Time(f.bound)
 	name := wiresName(s.Doc.Name)
 	l.Wires = func(ctx context.Context, p *fabric.Plan) (runner.Wires, error) {
