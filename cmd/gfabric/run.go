@@ -51,6 +51,7 @@ func (f *scenarioFlags) load(file string) (*scenario.Scenario, error) {
 func runCommand() *cobra.Command {
 	var f scenarioFlags
 	var l liveFlags
+	var w watchFlags
 	var on, out string
 	var jobs int
 	var asJSON, fresh, quiet bool
@@ -77,7 +78,8 @@ func runCommand() *cobra.Command {
 			"  gfabric run scenarios/hpcc/fig2.13-reaction.yaml --only hpcc --seed 1,2,3\n" +
 			"  gfabric run scenarios/quickstart.yaml --set hosts.params.eta=0.9 --out eta\n" +
 			"  gfabric run scenarios/agreement/incast2.yaml --on netns\n" +
-			"  gfabric run scenarios/quickstart.yaml --on netns --scale 2000 --poll spin",
+			"  gfabric run scenarios/quickstart.yaml --on netns --scale 2000 --poll spin\n" +
+			"  gfabric run scenarios/quickstart.yaml --serve 127.0.0.1:8080 --pace 500us",
 		Args: one("a scenario, such as scenarios/quickstart.yaml"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if on != "sim" && on != "netns" {
@@ -106,7 +108,12 @@ func runCommand() *cobra.Command {
 					return err
 				}
 			}
+			unwatch, err := w.start(c.Context(), s, &o)
+			if err != nil {
+				return err
+			}
 			file, err := runner.Scenario(c.Context(), s, o)
+			unwatch()
 			if err != nil {
 				if c.Context().Err() != nil {
 					say("runs that are done are kept in %s; the same command goes on from there", out)
@@ -137,6 +144,7 @@ func runCommand() *cobra.Command {
 		},
 	}
 	f.add(c)
+	w.add(c)
 	c.Flags().StringVar(&on, "on", "sim", "engine: sim (virtual time) or netns (real frames between network namespaces; root)")
 	l.add(c, true)
 	c.Flags().StringVar(&out, "out", "", "directory of results; results/NAME if left out, with -short and -netns where these are asked for")
