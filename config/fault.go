@@ -144,7 +144,7 @@ func (p *Port) setFault(key, text string) error {
 		return fmt.Errorf("%s: %s", key, problem)
 	}
 	p.Faults = &f
-	if f == (Faults{Seed: f.Seed}) {
+	if f == (Faults{}) {
 		p.Faults = nil
 	}
 	return nil

@@ -84,7 +84,10 @@ func TestSetFault(t *testing.T) {
 		{"none", "", ""},
 		{"loss", "1%", "{loss: 1%}"},
 		{"seed", "7", "{loss: 1%, seed: 7}"},
-		{"loss", "0", ""},
+		{"loss", "0", "{seed: 7}"},
+		{"seed", "none", ""},
+		{"seed", "8", "{seed: 8}"}, // what comes first stays, whatever the order
+		{"loss", "2%", "{loss: 2%, seed: 8}"},
 	} {
 		if err := p.SetFault(c.key, c.value); err != nil {
 			t.Fatal(err)

@@ -3,6 +3,8 @@ package control
 import (
 	"strings"
 	"testing"
+
+	"github.com/gswitch/gswitch/control/api"
 )
 
 // Faults reach the engine when they are set, and leave it, while the port
@@ -51,5 +53,15 @@ func TestFaultsAreSetLive(t *testing.T) {
 	_, v := call(t, srv, "ListPorts", `{"switch":"s1","port":"p2"}`)
 	if _, has := v["ports"].([]any)[0].(map[string]any)["faults"]; has {
 		t.Error("a port at which nothing went wrong tells of faults")
+	}
+}
+
+func TestJSONOfMaps(t *testing.T) {
+	b, err := JSON(&api.Faults{Lost: map[string]uint64{"link-loss": 2, "link-fcs": 1}})
+	if err != nil || !strings.Contains(string(b), `"lost":{"link-fcs":1,"link-loss":2}`) {
+		t.Errorf("%s, %v", b, err)
+	}
+	if b, err := JSON(&api.Faults{}); err != nil || !strings.Contains(string(b), `"lost":{}`) {
+		t.Errorf("%s, %v", b, err)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -43,6 +45,9 @@ func writeMessage(b *bytes.Buffer, m protoreflect.Message) error {
 }
 
 func writeField(b *bytes.Buffer, f protoreflect.FieldDescriptor, v protoreflect.Value) error {
+	if f.IsMap() {
+		return writeMap(b, f, v.Map())
+	}
 	if !f.IsList() {
 		return writeValue(b, f, v)
 	}
@@ -57,6 +62,28 @@ func writeField(b *bytes.Buffer, f protoreflect.FieldDescriptor, v protoreflect.
 		}
 	}
 	b.WriteByte(']')
+	return nil
+}
+
+// writeMap writes a map in the order of its keys, which JSON wants as strings.
+func writeMap(b *bytes.Buffer, f protoreflect.FieldDescriptor, m protoreflect.Map) error {
+	keys := make([]protoreflect.MapKey, 0, m.Len())
+	m.Range(func(k protoreflect.MapKey, _ protoreflect.Value) bool {
+		keys = append(keys, k)
+		return true
+	})
+	slices.SortFunc(keys, func(x, y protoreflect.MapKey) int { return strings.Compare(x.String(), y.String()) })
+	b.WriteByte('{')
+	for i, k := range keys {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(b, "%q:", k.String())
+		if err := writeValue(b, f.MapValue(), m.Get(k)); err != nil {
+			return err
+		}
+	}
+	b.WriteByte('}')
 	return nil
 }
 
