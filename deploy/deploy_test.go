@@ -20,7 +20,7 @@ import (
 
 const dockerfile = "container/Dockerfile"
 
-// image is what a Dockerfile FROM scratch says.
+// image is what a stage of a Dockerfile FROM scratch says.
 type image struct {
 	from       string
 	copies     [][2]string // from, to
@@ -28,20 +28,26 @@ type image struct {
 	cmd        []string
 }
 
-func readImage(t *testing.T) image {
+// readImages returns the stages of the Dockerfile by their names.
+func readImages(t *testing.T) map[string]*image {
 	t.Helper()
 	f, err := os.Open(dockerfile)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	var im image
+	images, im := map[string]*image{}, &image{}
 	for s := bufio.NewScanner(f); s.Scan(); {
 		verb, rest, _ := strings.Cut(strings.TrimSpace(s.Text()), " ")
 		switch verb {
 		case "", "#":
 		case "FROM":
-			im.from = rest
+			from, name, ok := strings.Cut(rest, " AS ")
+			if !ok || images[name] != nil {
+				t.Fatalf("FROM %s: want a stage with a name of its own", rest)
+			}
+			im = &image{from: from}
+			images[name] = im
 		case "COPY":
 			w := strings.Fields(rest)
 			if len(w) != 2 {
@@ -59,7 +65,7 @@ func readImage(t *testing.T) image {
 			t.Fatalf("%s: %s: %v", dockerfile, verb, err)
 		}
 	}
-	return im
+	return images
 }
 
 // staticBinary builds a command and returns its path, once it is sure that it
@@ -83,15 +89,32 @@ func staticBinary(t *testing.T, name string) string {
 	return out
 }
 
-func TestImage(t *testing.T) {
-	im := readImage(t)
-	if im.from != "scratch" || len(im.copies) != 1 || len(im.entrypoint) != 1 {
-		t.Fatalf("the image is %+v; want one static binary FROM scratch", im)
-	}
-	binary := staticBinary(t, filepath.Base(im.copies[0][0]))
+func TestImages(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("chroot needs root")
 	}
+	ignore, err := os.ReadFile(dockerfile + ".dockerignore")
+	if err != nil {
+		t.Fatal(err)
+	}
+	images := readImages(t)
+	for _, name := range []string{"gswitch", "ghost", "gfabric"} {
+		im := images[name]
+		if im == nil || im.from != "scratch" || len(im.copies) != 1 || len(im.entrypoint) != 1 || im.entrypoint[0] != im.copies[0][1] || filepath.Base(im.copies[0][0]) != name {
+			t.Fatalf("the image of %s is %+v; want its static binary FROM scratch", name, im)
+		}
+		if !strings.Contains(string(ignore), "\n!"+im.copies[0][0]+"\n") {
+			t.Errorf("%s.dockerignore keeps %s from the builder", dockerfile, im.copies[0][0])
+		}
+		t.Run(name, func(t *testing.T) { im.try(t, staticBinary(t, name)) })
+	}
+	if len(images) != 3 {
+		t.Errorf("%d images", len(images))
+	}
+}
+
+// try runs an image's program in an empty root.
+func (im *image) try(t *testing.T, binary string) {
 	root := t.TempDir()
 	data, err := os.ReadFile(binary)
 	if err != nil {
@@ -124,8 +147,6 @@ func TestImage(t *testing.T) {
 		t.Errorf("the root holds %v now", entries)
 	}
 }
-
-func TestGfabricIsStatic(t *testing.T) { staticBinary(t, "gfabric") }
 
 // unit reads the directives of a section of the unit of a program.
 func unit(t *testing.T, program, section string) map[string][]string {
