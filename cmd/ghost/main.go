@@ -62,7 +62,7 @@ run.`,
 	f.StringVar(&a.name, "name", "", "host, or daemon, by name; names the host of --port")
 	f.StringVar(&a.host, "host", "", "host, where the daemon runs several")
 	f.BoolVar(&a.json, "json", false, "print JSON")
-	root.AddCommand(a.runCommand(), a.serveCommand(), a.sendCommand(), a.pingCommand(), a.perfCommand(), a.showCommand(), a.watchCommand(), a.captureCommand(),
+	root.AddCommand(a.runCommand(), a.serveCommand(), a.sendCommand(), a.pingCommand(), a.perfCommand(), a.calibrateCommand(), a.showCommand(), a.watchCommand(), a.captureCommand(),
 		a.applyCommand(), a.validateCommand(), schemaCommand(), versionCommand())
 	return root
 }

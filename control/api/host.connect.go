@@ -55,6 +55,8 @@ const (
 	HostWatchProcedure = "/gswitch.v1.Host/Watch"
 	// HostCaptureProcedure is the fully-qualified name of the Host's Capture RPC.
 	HostCaptureProcedure = "/gswitch.v1.Host/Capture"
+	// HostPunctualityProcedure is the fully-qualified name of the Host's Punctuality RPC.
+	HostPunctualityProcedure = "/gswitch.v1.Host/Punctuality"
 	// HostTransferProcedure is the fully-qualified name of the Host's Transfer RPC.
 	HostTransferProcedure = "/gswitch.v1.Host/Transfer"
 	// HostServeProcedure is the fully-qualified name of the Host's Serve RPC.
@@ -76,6 +78,9 @@ type HostClient interface {
 	Watch(context.Context, *WatchHostsRequest) (*connect.ServerStreamForClient[Ports], error)
 	// Capture sends frames as pcapng. "ports" are hosts.
 	Capture(context.Context, *CaptureRequest) (*connect.ServerStreamForClient[CaptureResponse], error)
+	// Punctuality measures what the machine does to a host's timing. It takes a
+	// few milliseconds for each probe.
+	Punctuality(context.Context, *PunctualityRequest) (*PunctualityReport, error)
 	// Transfer opens a queue pair at another host, moves messages and reports
 	// until they are done. It is given up when the caller goes away.
 	Transfer(context.Context, *TransferRequest) (*connect.ServerStreamForClient[TransferReport], error)
@@ -148,6 +153,12 @@ func NewHostClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			connect.WithSchema(hostMethods.ByName("Capture")),
 			connect.WithClientOptions(opts...),
 		),
+		punctuality: connect.NewClient[PunctualityRequest, PunctualityReport](
+			httpClient,
+			baseURL+HostPunctualityProcedure,
+			connect.WithSchema(hostMethods.ByName("Punctuality")),
+			connect.WithClientOptions(opts...),
+		),
 		transfer: connect.NewClient[TransferRequest, TransferReport](
 			httpClient,
 			baseURL+HostTransferProcedure,
@@ -173,6 +184,7 @@ type hostClient struct {
 	apply          *connect.Client[ApplyRequest, ApplyResponse]
 	watch          *connect.Client[WatchHostsRequest, Ports]
 	capture        *connect.Client[CaptureRequest, CaptureResponse]
+	punctuality    *connect.Client[PunctualityRequest, PunctualityReport]
 	transfer       *connect.Client[TransferRequest, TransferReport]
 	serve          *connect.Client[ServeRequest, Sessions]
 }
@@ -241,6 +253,15 @@ func (c *hostClient) Capture(ctx context.Context, req *CaptureRequest) (*connect
 	return c.capture.CallServerStream(ctx, connect.NewRequest(req))
 }
 
+// Punctuality calls gswitch.v1.Host.Punctuality.
+func (c *hostClient) Punctuality(ctx context.Context, req *PunctualityRequest) (*PunctualityReport, error) {
+	response, err := c.punctuality.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Transfer calls gswitch.v1.Host.Transfer.
 func (c *hostClient) Transfer(ctx context.Context, req *TransferRequest) (*connect.ServerStreamForClient[TransferReport], error) {
 	return c.transfer.CallServerStream(ctx, connect.NewRequest(req))
@@ -266,6 +287,9 @@ type HostHandler interface {
 	Watch(context.Context, *WatchHostsRequest, *connect.ServerStream[Ports]) error
 	// Capture sends frames as pcapng. "ports" are hosts.
 	Capture(context.Context, *CaptureRequest, *connect.ServerStream[CaptureResponse]) error
+	// Punctuality measures what the machine does to a host's timing. It takes a
+	// few milliseconds for each probe.
+	Punctuality(context.Context, *PunctualityRequest) (*PunctualityReport, error)
 	// Transfer opens a queue pair at another host, moves messages and reports
 	// until they are done. It is given up when the caller goes away.
 	Transfer(context.Context, *TransferRequest, *connect.ServerStream[TransferReport]) error
@@ -334,6 +358,12 @@ func NewHostHandler(svc HostHandler, opts ...connect.HandlerOption) (string, htt
 		connect.WithSchema(hostMethods.ByName("Capture")),
 		connect.WithHandlerOptions(opts...),
 	)
+	hostPunctualityHandler := connect.NewUnaryHandlerSimple(
+		HostPunctualityProcedure,
+		svc.Punctuality,
+		connect.WithSchema(hostMethods.ByName("Punctuality")),
+		connect.WithHandlerOptions(opts...),
+	)
 	hostTransferHandler := connect.NewServerStreamHandlerSimple(
 		HostTransferProcedure,
 		svc.Transfer,
@@ -364,6 +394,8 @@ func NewHostHandler(svc HostHandler, opts ...connect.HandlerOption) (string, htt
 			hostWatchHandler.ServeHTTP(w, r)
 		case HostCaptureProcedure:
 			hostCaptureHandler.ServeHTTP(w, r)
+		case HostPunctualityProcedure:
+			hostPunctualityHandler.ServeHTTP(w, r)
 		case HostTransferProcedure:
 			hostTransferHandler.ServeHTTP(w, r)
 		case HostServeProcedure:
@@ -407,6 +439,10 @@ func (UnimplementedHostHandler) Watch(context.Context, *WatchHostsRequest, *conn
 
 func (UnimplementedHostHandler) Capture(context.Context, *CaptureRequest, *connect.ServerStream[CaptureResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Host.Capture is not implemented"))
+}
+
+func (UnimplementedHostHandler) Punctuality(context.Context, *PunctualityRequest) (*PunctualityReport, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Host.Punctuality is not implemented"))
 }
 
 func (UnimplementedHostHandler) Transfer(context.Context, *TransferRequest, *connect.ServerStream[TransferReport]) error {

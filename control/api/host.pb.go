@@ -2086,6 +2086,118 @@ func (x *TransferResult) GetMarks() uint64 {
 	return 0
 }
 
+type PunctualityRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
+	Probes        uint32                 `protobuf:"varint,2,opt,name=probes,proto3" json:"probes,omitempty"` // 200 if 0, at most 2000
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PunctualityRequest) Reset() {
+	*x = PunctualityRequest{}
+	mi := &file_host_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PunctualityRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PunctualityRequest) ProtoMessage() {}
+
+func (x *PunctualityRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_host_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PunctualityRequest.ProtoReflect.Descriptor instead.
+func (*PunctualityRequest) Descriptor() ([]byte, []int) {
+	return file_host_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *PunctualityRequest) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *PunctualityRequest) GetProbes() uint32 {
+	if x != nil {
+		return x.Probes
+	}
+	return 0
+}
+
+type PunctualityReport struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	ClockRead     float64                `protobuf:"fixed64,1,opt,name=clock_read,json=clockRead,proto3" json:"clock_read,omitempty"` // what reading the clock takes
+	Wake          *Percentiles           `protobuf:"bytes,2,opt,name=wake,proto3" json:"wake,omitempty"`                              // from the ring of the worker's bell to the loop that sees it
+	Poll          string                 `protobuf:"bytes,3,opt,name=poll,proto3" json:"poll,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PunctualityReport) Reset() {
+	*x = PunctualityReport{}
+	mi := &file_host_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PunctualityReport) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PunctualityReport) ProtoMessage() {}
+
+func (x *PunctualityReport) ProtoReflect() protoreflect.Message {
+	mi := &file_host_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PunctualityReport.ProtoReflect.Descriptor instead.
+func (*PunctualityReport) Descriptor() ([]byte, []int) {
+	return file_host_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *PunctualityReport) GetClockRead() float64 {
+	if x != nil {
+		return x.ClockRead
+	}
+	return 0
+}
+
+func (x *PunctualityReport) GetWake() *Percentiles {
+	if x != nil {
+		return x.Wake
+	}
+	return nil
+}
+
+func (x *PunctualityReport) GetPoll() string {
+	if x != nil {
+		return x.Poll
+	}
+	return ""
+}
+
 type Percentiles struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Count         uint64                 `protobuf:"varint,1,opt,name=count,proto3" json:"count,omitempty"`
@@ -2101,7 +2213,7 @@ type Percentiles struct {
 
 func (x *Percentiles) Reset() {
 	*x = Percentiles{}
-	mi := &file_host_proto_msgTypes[20]
+	mi := &file_host_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2113,7 +2225,7 @@ func (x *Percentiles) String() string {
 func (*Percentiles) ProtoMessage() {}
 
 func (x *Percentiles) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[20]
+	mi := &file_host_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2126,7 +2238,7 @@ func (x *Percentiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Percentiles.ProtoReflect.Descriptor instead.
 func (*Percentiles) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{20}
+	return file_host_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Percentiles) GetCount() uint64 {
@@ -2192,7 +2304,7 @@ type HopQueue struct {
 
 func (x *HopQueue) Reset() {
 	*x = HopQueue{}
-	mi := &file_host_proto_msgTypes[21]
+	mi := &file_host_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2204,7 +2316,7 @@ func (x *HopQueue) String() string {
 func (*HopQueue) ProtoMessage() {}
 
 func (x *HopQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[21]
+	mi := &file_host_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2217,7 +2329,7 @@ func (x *HopQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HopQueue.ProtoReflect.Descriptor instead.
 func (*HopQueue) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{21}
+	return file_host_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *HopQueue) GetLast() *Hop {
@@ -2265,7 +2377,7 @@ type ServeRequest struct {
 
 func (x *ServeRequest) Reset() {
 	*x = ServeRequest{}
-	mi := &file_host_proto_msgTypes[22]
+	mi := &file_host_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2277,7 +2389,7 @@ func (x *ServeRequest) String() string {
 func (*ServeRequest) ProtoMessage() {}
 
 func (x *ServeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[22]
+	mi := &file_host_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2290,7 +2402,7 @@ func (x *ServeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServeRequest.ProtoReflect.Descriptor instead.
 func (*ServeRequest) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{22}
+	return file_host_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ServeRequest) GetIntervalMs() uint32 {
@@ -2316,7 +2428,7 @@ type Sessions struct {
 
 func (x *Sessions) Reset() {
 	*x = Sessions{}
-	mi := &file_host_proto_msgTypes[23]
+	mi := &file_host_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2328,7 +2440,7 @@ func (x *Sessions) String() string {
 func (*Sessions) ProtoMessage() {}
 
 func (x *Sessions) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[23]
+	mi := &file_host_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2341,7 +2453,7 @@ func (x *Sessions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sessions.ProtoReflect.Descriptor instead.
 func (*Sessions) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{23}
+	return file_host_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Sessions) GetSessions() []*Session {
@@ -2370,7 +2482,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_host_proto_msgTypes[24]
+	mi := &file_host_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2382,7 +2494,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[24]
+	mi := &file_host_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2395,7 +2507,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{24}
+	return file_host_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Session) GetId() uint64 {
@@ -2485,7 +2597,7 @@ type HostPFC struct {
 
 func (x *HostPFC) Reset() {
 	*x = HostPFC{}
-	mi := &file_host_proto_msgTypes[25]
+	mi := &file_host_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2497,7 +2609,7 @@ func (x *HostPFC) String() string {
 func (*HostPFC) ProtoMessage() {}
 
 func (x *HostPFC) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[25]
+	mi := &file_host_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2510,7 +2622,7 @@ func (x *HostPFC) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostPFC.ProtoReflect.Descriptor instead.
 func (*HostPFC) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{25}
+	return file_host_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *HostPFC) GetClasses() []*HostPFCClass {
@@ -2529,7 +2641,7 @@ type HostDrops struct {
 
 func (x *HostDrops) Reset() {
 	*x = HostDrops{}
-	mi := &file_host_proto_msgTypes[26]
+	mi := &file_host_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2541,7 +2653,7 @@ func (x *HostDrops) String() string {
 func (*HostDrops) ProtoMessage() {}
 
 func (x *HostDrops) ProtoReflect() protoreflect.Message {
-	mi := &file_host_proto_msgTypes[26]
+	mi := &file_host_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2554,7 +2666,7 @@ func (x *HostDrops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HostDrops.ProtoReflect.Descriptor instead.
 func (*HostDrops) Descriptor() ([]byte, []int) {
-	return file_host_proto_rawDescGZIP(), []int{26}
+	return file_host_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *HostDrops) GetDrops() []*HostDrop {
@@ -2790,7 +2902,15 @@ const file_host_proto_rawDesc = "" +
 	"\x0everified_bytes\x18\x0e \x01(\x04R\rverifiedBytes\x12+\n" +
 	"\x11received_messages\x18\x0f \x01(\x04R\x10receivedMessages\x12\x18\n" +
 	"\acorrupt\x18\x10 \x01(\x04R\acorrupt\x12\x14\n" +
-	"\x05marks\x18\x11 \x01(\x04R\x05marks\"\x91\x01\n" +
+	"\x05marks\x18\x11 \x01(\x04R\x05marks\"@\n" +
+	"\x12PunctualityRequest\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\tR\x04host\x12\x16\n" +
+	"\x06probes\x18\x02 \x01(\rR\x06probes\"s\n" +
+	"\x11PunctualityReport\x12\x1d\n" +
+	"\n" +
+	"clock_read\x18\x01 \x01(\x01R\tclockRead\x12+\n" +
+	"\x04wake\x18\x02 \x01(\v2\x17.gswitch.v1.PercentilesR\x04wake\x12\x12\n" +
+	"\x04poll\x18\x03 \x01(\tR\x04poll\"\x91\x01\n" +
 	"\vPercentiles\x12\x14\n" +
 	"\x05count\x18\x01 \x01(\x04R\x05count\x12\x10\n" +
 	"\x03min\x18\x02 \x01(\x04R\x03min\x12\x12\n" +
@@ -2828,7 +2948,7 @@ const file_host_proto_rawDesc = "" +
 	"\aHostPFC\x122\n" +
 	"\aclasses\x18\x01 \x03(\v2\x18.gswitch.v1.HostPFCClassR\aclasses\"7\n" +
 	"\tHostDrops\x12*\n" +
-	"\x05drops\x18\x01 \x03(\v2\x14.gswitch.v1.HostDropR\x05drops2\xb4\x05\n" +
+	"\x05drops\x18\x01 \x03(\v2\x14.gswitch.v1.HostDropR\x05drops2\x82\x06\n" +
 	"\x04Host\x12D\n" +
 	"\tListHosts\x12\x1c.gswitch.v1.ListHostsRequest\x1a\x14.gswitch.v1.HostList\"\x03\x90\x02\x01\x12B\n" +
 	"\aGetHost\x12\x1a.gswitch.v1.GetHostRequest\x1a\x16.gswitch.v1.HostStatus\"\x03\x90\x02\x01\x12P\n" +
@@ -2837,7 +2957,8 @@ const file_host_proto_rawDesc = "" +
 	"\tGetConfig\x12\x1c.gswitch.v1.GetConfigRequest\x1a\x1a.gswitch.v1.ConfigDocument\"\x03\x90\x02\x01\x12<\n" +
 	"\x05Apply\x12\x18.gswitch.v1.ApplyRequest\x1a\x19.gswitch.v1.ApplyResponse\x12;\n" +
 	"\x05Watch\x12\x1d.gswitch.v1.WatchHostsRequest\x1a\x11.gswitch.v1.Ports0\x01\x12D\n" +
-	"\aCapture\x12\x1a.gswitch.v1.CaptureRequest\x1a\x1b.gswitch.v1.CaptureResponse0\x01\x12E\n" +
+	"\aCapture\x12\x1a.gswitch.v1.CaptureRequest\x1a\x1b.gswitch.v1.CaptureResponse0\x01\x12L\n" +
+	"\vPunctuality\x12\x1e.gswitch.v1.PunctualityRequest\x1a\x1d.gswitch.v1.PunctualityReport\x12E\n" +
 	"\bTransfer\x12\x1b.gswitch.v1.TransferRequest\x1a\x1a.gswitch.v1.TransferReport0\x01\x129\n" +
 	"\x05Serve\x12\x18.gswitch.v1.ServeRequest\x1a\x14.gswitch.v1.Sessions0\x01B,Z*github.com/gswitch/gswitch/control/api;apib\x06proto3"
 
@@ -2853,7 +2974,7 @@ func file_host_proto_rawDescGZIP() []byte {
 	return file_host_proto_rawDescData
 }
 
-var file_host_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_host_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_host_proto_goTypes = []any{
 	(*ListHostsRequest)(nil),      // 0: gswitch.v1.ListHostsRequest
 	(*HostList)(nil),              // 1: gswitch.v1.HostList
@@ -2875,21 +2996,23 @@ var file_host_proto_goTypes = []any{
 	(*TransferSample)(nil),        // 17: gswitch.v1.TransferSample
 	(*Hop)(nil),                   // 18: gswitch.v1.Hop
 	(*TransferResult)(nil),        // 19: gswitch.v1.TransferResult
-	(*Percentiles)(nil),           // 20: gswitch.v1.Percentiles
-	(*HopQueue)(nil),              // 21: gswitch.v1.HopQueue
-	(*ServeRequest)(nil),          // 22: gswitch.v1.ServeRequest
-	(*Sessions)(nil),              // 23: gswitch.v1.Sessions
-	(*Session)(nil),               // 24: gswitch.v1.Session
-	(*HostPFC)(nil),               // 25: gswitch.v1.HostPFC
-	(*HostDrops)(nil),             // 26: gswitch.v1.HostDrops
-	nil,                           // 27: gswitch.v1.TransferRequest.CongestionOptionsEntry
-	(*GetConfigRequest)(nil),      // 28: gswitch.v1.GetConfigRequest
-	(*ApplyRequest)(nil),          // 29: gswitch.v1.ApplyRequest
-	(*CaptureRequest)(nil),        // 30: gswitch.v1.CaptureRequest
-	(*ConfigDocument)(nil),        // 31: gswitch.v1.ConfigDocument
-	(*ApplyResponse)(nil),         // 32: gswitch.v1.ApplyResponse
-	(*Ports)(nil),                 // 33: gswitch.v1.Ports
-	(*CaptureResponse)(nil),       // 34: gswitch.v1.CaptureResponse
+	(*PunctualityRequest)(nil),    // 20: gswitch.v1.PunctualityRequest
+	(*PunctualityReport)(nil),     // 21: gswitch.v1.PunctualityReport
+	(*Percentiles)(nil),           // 22: gswitch.v1.Percentiles
+	(*HopQueue)(nil),              // 23: gswitch.v1.HopQueue
+	(*ServeRequest)(nil),          // 24: gswitch.v1.ServeRequest
+	(*Sessions)(nil),              // 25: gswitch.v1.Sessions
+	(*Session)(nil),               // 26: gswitch.v1.Session
+	(*HostPFC)(nil),               // 27: gswitch.v1.HostPFC
+	(*HostDrops)(nil),             // 28: gswitch.v1.HostDrops
+	nil,                           // 29: gswitch.v1.TransferRequest.CongestionOptionsEntry
+	(*GetConfigRequest)(nil),      // 30: gswitch.v1.GetConfigRequest
+	(*ApplyRequest)(nil),          // 31: gswitch.v1.ApplyRequest
+	(*CaptureRequest)(nil),        // 32: gswitch.v1.CaptureRequest
+	(*ConfigDocument)(nil),        // 33: gswitch.v1.ConfigDocument
+	(*ApplyResponse)(nil),         // 34: gswitch.v1.ApplyResponse
+	(*Ports)(nil),                 // 35: gswitch.v1.Ports
+	(*CaptureResponse)(nil),       // 36: gswitch.v1.CaptureResponse
 }
 var file_host_proto_depIdxs = []int32{
 	4,  // 0: gswitch.v1.HostList.hosts:type_name -> gswitch.v1.HostStatus
@@ -2900,42 +3023,45 @@ var file_host_proto_depIdxs = []int32{
 	11, // 5: gswitch.v1.QueuePair.internals:type_name -> gswitch.v1.Internal
 	14, // 6: gswitch.v1.Flows.flows:type_name -> gswitch.v1.Flow
 	18, // 7: gswitch.v1.Flow.bottleneck:type_name -> gswitch.v1.Hop
-	27, // 8: gswitch.v1.TransferRequest.congestion_options:type_name -> gswitch.v1.TransferRequest.CongestionOptionsEntry
+	29, // 8: gswitch.v1.TransferRequest.congestion_options:type_name -> gswitch.v1.TransferRequest.CongestionOptionsEntry
 	17, // 9: gswitch.v1.TransferReport.samples:type_name -> gswitch.v1.TransferSample
 	19, // 10: gswitch.v1.TransferReport.result:type_name -> gswitch.v1.TransferResult
 	18, // 11: gswitch.v1.TransferSample.hops:type_name -> gswitch.v1.Hop
-	20, // 12: gswitch.v1.TransferResult.completion:type_name -> gswitch.v1.Percentiles
-	20, // 13: gswitch.v1.TransferResult.rtt:type_name -> gswitch.v1.Percentiles
-	21, // 14: gswitch.v1.TransferResult.path:type_name -> gswitch.v1.HopQueue
-	18, // 15: gswitch.v1.HopQueue.last:type_name -> gswitch.v1.Hop
-	24, // 16: gswitch.v1.Sessions.sessions:type_name -> gswitch.v1.Session
-	6,  // 17: gswitch.v1.HostPFC.classes:type_name -> gswitch.v1.HostPFCClass
-	5,  // 18: gswitch.v1.HostDrops.drops:type_name -> gswitch.v1.HostDrop
-	0,  // 19: gswitch.v1.Host.ListHosts:input_type -> gswitch.v1.ListHostsRequest
-	2,  // 20: gswitch.v1.Host.GetHost:input_type -> gswitch.v1.GetHostRequest
-	8,  // 21: gswitch.v1.Host.ListQueuePairs:input_type -> gswitch.v1.ListQueuePairsRequest
-	12, // 22: gswitch.v1.Host.ListFlows:input_type -> gswitch.v1.ListFlowsRequest
-	28, // 23: gswitch.v1.Host.GetConfig:input_type -> gswitch.v1.GetConfigRequest
-	29, // 24: gswitch.v1.Host.Apply:input_type -> gswitch.v1.ApplyRequest
-	3,  // 25: gswitch.v1.Host.Watch:input_type -> gswitch.v1.WatchHostsRequest
-	30, // 26: gswitch.v1.Host.Capture:input_type -> gswitch.v1.CaptureRequest
-	15, // 27: gswitch.v1.Host.Transfer:input_type -> gswitch.v1.TransferRequest
-	22, // 28: gswitch.v1.Host.Serve:input_type -> gswitch.v1.ServeRequest
-	1,  // 29: gswitch.v1.Host.ListHosts:output_type -> gswitch.v1.HostList
-	4,  // 30: gswitch.v1.Host.GetHost:output_type -> gswitch.v1.HostStatus
-	9,  // 31: gswitch.v1.Host.ListQueuePairs:output_type -> gswitch.v1.QueuePairs
-	13, // 32: gswitch.v1.Host.ListFlows:output_type -> gswitch.v1.Flows
-	31, // 33: gswitch.v1.Host.GetConfig:output_type -> gswitch.v1.ConfigDocument
-	32, // 34: gswitch.v1.Host.Apply:output_type -> gswitch.v1.ApplyResponse
-	33, // 35: gswitch.v1.Host.Watch:output_type -> gswitch.v1.Ports
-	34, // 36: gswitch.v1.Host.Capture:output_type -> gswitch.v1.CaptureResponse
-	16, // 37: gswitch.v1.Host.Transfer:output_type -> gswitch.v1.TransferReport
-	23, // 38: gswitch.v1.Host.Serve:output_type -> gswitch.v1.Sessions
-	29, // [29:39] is the sub-list for method output_type
-	19, // [19:29] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	22, // 12: gswitch.v1.TransferResult.completion:type_name -> gswitch.v1.Percentiles
+	22, // 13: gswitch.v1.TransferResult.rtt:type_name -> gswitch.v1.Percentiles
+	23, // 14: gswitch.v1.TransferResult.path:type_name -> gswitch.v1.HopQueue
+	22, // 15: gswitch.v1.PunctualityReport.wake:type_name -> gswitch.v1.Percentiles
+	18, // 16: gswitch.v1.HopQueue.last:type_name -> gswitch.v1.Hop
+	26, // 17: gswitch.v1.Sessions.sessions:type_name -> gswitch.v1.Session
+	6,  // 18: gswitch.v1.HostPFC.classes:type_name -> gswitch.v1.HostPFCClass
+	5,  // 19: gswitch.v1.HostDrops.drops:type_name -> gswitch.v1.HostDrop
+	0,  // 20: gswitch.v1.Host.ListHosts:input_type -> gswitch.v1.ListHostsRequest
+	2,  // 21: gswitch.v1.Host.GetHost:input_type -> gswitch.v1.GetHostRequest
+	8,  // 22: gswitch.v1.Host.ListQueuePairs:input_type -> gswitch.v1.ListQueuePairsRequest
+	12, // 23: gswitch.v1.Host.ListFlows:input_type -> gswitch.v1.ListFlowsRequest
+	30, // 24: gswitch.v1.Host.GetConfig:input_type -> gswitch.v1.GetConfigRequest
+	31, // 25: gswitch.v1.Host.Apply:input_type -> gswitch.v1.ApplyRequest
+	3,  // 26: gswitch.v1.Host.Watch:input_type -> gswitch.v1.WatchHostsRequest
+	32, // 27: gswitch.v1.Host.Capture:input_type -> gswitch.v1.CaptureRequest
+	20, // 28: gswitch.v1.Host.Punctuality:input_type -> gswitch.v1.PunctualityRequest
+	15, // 29: gswitch.v1.Host.Transfer:input_type -> gswitch.v1.TransferRequest
+	24, // 30: gswitch.v1.Host.Serve:input_type -> gswitch.v1.ServeRequest
+	1,  // 31: gswitch.v1.Host.ListHosts:output_type -> gswitch.v1.HostList
+	4,  // 32: gswitch.v1.Host.GetHost:output_type -> gswitch.v1.HostStatus
+	9,  // 33: gswitch.v1.Host.ListQueuePairs:output_type -> gswitch.v1.QueuePairs
+	13, // 34: gswitch.v1.Host.ListFlows:output_type -> gswitch.v1.Flows
+	33, // 35: gswitch.v1.Host.GetConfig:output_type -> gswitch.v1.ConfigDocument
+	34, // 36: gswitch.v1.Host.Apply:output_type -> gswitch.v1.ApplyResponse
+	35, // 37: gswitch.v1.Host.Watch:output_type -> gswitch.v1.Ports
+	36, // 38: gswitch.v1.Host.Capture:output_type -> gswitch.v1.CaptureResponse
+	21, // 39: gswitch.v1.Host.Punctuality:output_type -> gswitch.v1.PunctualityReport
+	16, // 40: gswitch.v1.Host.Transfer:output_type -> gswitch.v1.TransferReport
+	25, // 41: gswitch.v1.Host.Serve:output_type -> gswitch.v1.Sessions
+	31, // [31:42] is the sub-list for method output_type
+	20, // [20:31] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_host_proto_init() }
@@ -2950,7 +3076,7 @@ func file_host_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_host_proto_rawDesc), len(file_host_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   28,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

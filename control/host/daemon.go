@@ -156,6 +156,9 @@ func (d *Daemon) Stop() error {
 
 // Serve answers on the listeners until ctx ends. Transfers are given up then.
 func (d *Daemon) Serve(ctx context.Context, listeners []net.Listener) error {
+	if d.log.Enabled(ctx, slog.LevelInfo) {
+		go d.logPunctuality(ctx)
+	}
 	return control.Serve(ctx, d.Handler(), listeners)
 }
 

@@ -1,0 +1,86 @@
+package host
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/gswitch/gswitch/control/api"
+	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// What is measured of a worker's timing.
+const (
+	clockReads    = 10_000
+	defaultProbes = 200
+	maxProbes     = 2000
+	startProbes   = 20
+	// Between two probes, so that an adaptive worker has gone to sleep. It
+	// varies, or probes would keep step with whatever else is periodic.
+	probeGap = 500 * time.Microsecond
+)
+
+// clockRead measures what reading the clock takes, in nanoseconds.
+func clockRead(e *dataplane.Engine) float64 {
+	from := time.Now()
+	for range clockReads {
+		e.Now()
+	}
+	return float64(time.Since(from)) / clockReads
+}
+
+// wakeUps measures how long it takes from the ring of a worker's bell to the
+// loop that sees it: the doorbell, the scheduler of the machine, and whatever the
+// worker is just doing. A frame that arrives at an idle worker waits as long.
+func wakeUps(ctx context.Context, e *dataplane.Engine, w *dataplane.Worker, probes int) ([]frame.Time, error) {
+	spans := make([]frame.Time, 0, probes)
+	for range probes {
+		select {
+		case <-ctx.Done():
+			return spans, ctx.Err()
+		case <-time.After(probeGap + rand.N(probeGap)):
+		}
+		var seen frame.Time
+		rung := e.Now()
+		if err := w.Do(func(frame.Time) { seen = e.Now() }); err != nil {
+			return spans, err
+		}
+		spans = append(spans, seen-rung)
+	}
+	return spans, nil
+}
+
+func (s *server) Punctuality(ctx context.Context, r *api.PunctualityRequest) (*api.PunctualityReport, error) {
+	u, err := s.d.host(r.Host)
+	if err != nil {
+		return nil, connect.NewError(connect.CodeNotFound, err)
+	}
+	probes := int(min(r.Probes, maxProbes))
+	if probes == 0 {
+		probes = defaultProbes
+	}
+	spans, err := wakeUps(ctx, u.engine, u.worker, probes)
+	if err != nil {
+		return nil, connect.NewError(connect.CodeUnavailable, err)
+	}
+	poll := u.engine.Stats().Workers[u.worker.Index()].Poll
+	return &api.PunctualityReport{ClockRead: clockRead(u.engine), Wake: percentiles(spans), Poll: poll.String()}, nil
+}
+
+// logPunctuality tells at the start what the machine does to the timing of the
+// workers: the cheap part of a calibration.
+func (d *Daemon) logPunctuality(ctx context.Context) {
+	for i := range d.engine.Workers() {
+		spans, err := wakeUps(ctx, d.engine, d.engine.Worker(i), startProbes)
+		if err != nil {
+			return // it ends
+		}
+		slices.Sort(spans)
+		d.log.Info("punctuality", "worker", i, "wake_p50", spans[len(spans)/2].Duration(), "wake_max", spans[len(spans)-1].Duration(),
+			"clock_read", time.Duration(clockRead(d.engine)), "poll", d.engine.Stats().Workers[i].Poll)
+	}
+}
