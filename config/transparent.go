@@ -46,7 +46,7 @@ type Bump struct {
 
 	Rate     Rate      `yaml:"rate" default:"10Gbps" doc:"Speed of the emulated link, at which the host paces what it sends."`
 	Overhead string    `yaml:"overhead" enum:"ethernet,none" default:"ethernet" doc:"ethernet: preamble, checksum and gap take their 24 bytes of time on the link. none: they do not."`
-	Burst    *Duration `yaml:"burst" default:"50us" doc:"How far the link may catch up when the worker was late. 0s: never."`
+	Burst    *Duration `yaml:"burst" doc:"How far the link may catch up when the worker was late. 0s: never. A quarter of base_rtt if left out."`
 
 	BaseRTT    Duration          `yaml:"base_rtt" default:"1ms" doc:"T of congestion control: slightly above the round trip of the idle network."`
 	Congestion string            `yaml:"congestion" default:"hpcc" doc:"Congestion control of channels: hpcc, dcqcn, timely, dctcp, none ..."`
@@ -129,6 +129,12 @@ func (c *Transparent) complete(s *Section) {
 		b.validate(s, at)
 		b.Name = cmp.Or(b.Name, b.Inner)
 		b.InnerNetNS = cmp.Or(b.InnerNetNS, b.NetNS)
+		if b.Burst == nil {
+			// Worker and kernel share processors here: a worker that is late by
+			// less changes nothing that congestion control with this T can see.
+			quarter := b.BaseRTT / 4
+			b.Burst = &quarter
+		}
 		if b.Timeout == 0 {
 			b.Timeout = max(20*b.BaseRTT, Duration(20*frame.Millisecond))
 		}
@@ -173,7 +179,7 @@ func (b *Bump) validate(s *Section, prefix string) {
 		key    string
 		v      Duration
 		lo, hi frame.Time
-	}{{"base_rtt", b.BaseRTT, 1, frame.Second}, {"timeout", b.Timeout, 0, 20 * frame.Second}, {"burst", *b.Burst, 0, frame.Second},
+	}{{"base_rtt", b.BaseRTT, 1, frame.Second}, {"timeout", b.Timeout, 0, 20 * frame.Second}, {"burst", b.burst(), 0, frame.Second},
 		{"idle", b.Idle, 100 * frame.Millisecond, 3600 * frame.Second}} {
 		if frame.Time(d.v) < d.lo || frame.Time(d.v) > d.hi {
 			fail(d.key, "%v is not between %v and %v", d.v, Duration(d.lo), Duration(d.hi))
@@ -196,6 +202,13 @@ func (b *Bump) validate(s *Section, prefix string) {
 		name, options := b.congestionOf(r)
 		checkCongestion(s, at+"congestion", at+"congestion_options", at+"telemetry", name, cmp.Or(r.Telemetry, b.Telemetry.Format), options)
 	}
+}
+
+func (b *Bump) burst() Duration {
+	if b.Burst == nil {
+		return 0
+	}
+	return *b.Burst
 }
 
 func checkCongestion(s *Section, key, optionsKey, telemetryKey, name, format string, options map[string]string) {
@@ -267,7 +280,7 @@ func (b *Bump) Node(mtu int, seed uint64) (*bump.Config, error) {
 		return nil, err
 	}
 	c := &bump.Config{
-		NIC: hostnic.Config{Name: b.Name, Rate: uint64(b.Rate), Burst: frame.Time(*b.Burst), BaseRTT: frame.Time(b.BaseRTT),
+		NIC: hostnic.Config{Name: b.Name, Rate: uint64(b.Rate), Burst: frame.Time(b.burst()), BaseRTT: frame.Time(b.BaseRTT),
 			AckClass: -1, AckPauseClass: -1, CNP: hostnic.CNPConfig{Frames: b.CNP}, Seed: seed},
 		MTU:       cmp.Or(b.MTU, mtu),
 		Transport: transport.Config{Mode: mode, Cap: b.cap(), RTOHigh: high, RTOLow: min(high, max(4*frame.Time(b.BaseRTT), frame.Millisecond)), N: 3},
