@@ -220,6 +220,68 @@ func checkLink(t *testing.T, all map[string]dashboard, where, to string) {
 	}
 }
 
+// declared matches where package metrics declares a name.
+var declared = regexp.MustCompile(`(?:(counter|gauge)\("|prometheus\.NewDesc\("gswitch_)(\w+)"`)
+
+// exposed returns the names of all series that gswitch and ghost may expose.
+func exposed(t *testing.T) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob("../metrics/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no sources of the metrics: %v", err)
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range declared.FindAllStringSubmatch(string(text), -1) {
+			if m[1] != "" {
+				names = append(names, "gswitch_"+m[2])
+				continue
+			}
+			for _, part := range []string{"bucket", "sum", "count"} { // a histogram
+				names = append(names, "gswitch_"+m[2]+"_"+part)
+			}
+		}
+	}
+	return names
+}
+
+// Dashboards ask for gswitch's and ghost's own metrics only, alerts for those
+// and recorded ones. Rare ones may be missing in a running fabric, so that a
+// wrong name would show a zero for ever.
+func TestMetricNames(t *testing.T) {
+	names := exposed(t)
+	check := func(where, expr string) {
+		for _, m := range metricsIn(expr) {
+			if !slices.Contains(names, m) {
+				t.Errorf("%s: there is no metric %s", where, m)
+			}
+		}
+	}
+	for _, d := range dashboards(t) {
+		for _, v := range d.Templating.List {
+			check(d.UID, v.Definition)
+		}
+		for _, a := range d.Annotations.List {
+			check(d.UID, a.Expr)
+		}
+		for _, p := range d.Panels {
+			for _, q := range p.Targets {
+				check(d.UID+": "+p.Title, q.Expr)
+			}
+		}
+	}
+	for _, r := range readRules(t, "recording.yml") {
+		check(r.Record, r.Expr)
+		names = append(names, r.Record)
+	}
+	for _, r := range readRules(t, "alerts.yml") {
+		check(r.Alert, r.Expr)
+	}
+}
+
 func TestCheckersFind(t *testing.T) {
 	var d dashboard
 	for i, x := range []int{0, 8, 12} {

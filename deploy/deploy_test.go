@@ -214,12 +214,10 @@ func TestUnit(t *testing.T) {
 	}
 }
 
-// A host's unit is that of a switch but for its names, and that it reads its
-// file at the start only.
+// A host's unit is that of a switch but for its names.
 func TestGhostUnit(t *testing.T) {
 	for _, section := range []string{"Unit", "Service", "Install"} {
 		want, got := unit(t, "gswitch", section), unit(t, "ghost", section)
-		delete(want, "ExecReload")
 		delete(want, "TimeoutStartSec") // there is one interface to wait for
 		delete(got, "TimeoutStartSec")
 		for key, values := range want {
@@ -241,8 +239,7 @@ func TestGhostUnit(t *testing.T) {
 func TestUnitByAnalyze(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Log("no systemd-analyze here: the units are checked by the tests above alone")
-		return
+		t.Skip("no systemd-analyze here: the units are checked by the tests above alone")
 	}
 	for _, program := range []string{"gswitch", "ghost"} {
 		text, err := os.ReadFile("systemd/" + program + "@.service")

@@ -56,6 +56,9 @@ var calm = []string{
 	"Paused now",     // at the instant of the last scrape
 	"Learning",       // is over before Prometheus comes
 	"Telemetry edge", // hosts make their headers themselves
+	"Faults",         // nobody asked for any
+	// There are no transparent hosts here.
+	"Between kernel and fabric", "Channels", "Waiting in channels", "Packets by way", "Channels opened and lost", "Recovery in channels",
 }
 
 // livePanel is a panel whose queries have their variables replaced.

@@ -41,7 +41,26 @@ func host() dashboard {
 	b.graph("Answers", "ops", "What hosts answer for their address: ARP, neighbour discovery, echo.", q{"{{host}} {{protocol}}", rate("host, protocol", "gswitch_host_answers_total", at)})
 	b.heatmap("Frames late", "s", "How long after their instant on the emulated link frames left.", `sum by (le) (increase(gswitch_host_frame_lateness_seconds_bucket{`+at+`}[$__rate_interval]))`)
 
+	b.bumps()
 	b.rings(`instance=~"$instance",switch=~"$host"`, "switch")
 	b.workers(`instance=~"$instance"`)
 	return b.d
+}
+
+// bumps are the hosts that keep their kernel's stack: ghost paces what the
+// kernel sends in channels.
+func (b *builder) bumps() {
+	const at = `instance=~"$instance"`
+	b.row("Transparent hosts")
+	b.graph("Between kernel and fabric", "bps", "What goes through the bump in the wire, on the side of the kernel and on that of the fabric.",
+		q{"{{host}} {{side}} {{direction}}", orZero(`8 * `+rate("host, side, direction", "gswitch_bump_bytes_total", at), "host")})
+	b.graph("Channels", "none", "Channels that are open, for five-tuples and for hosts.", q{"{{host}} {{kind}}", orZero(`gswitch_bump_channels{`+at+`}`, "host")})
+	b.graph("Waiting in channels", "decbytes", "Bytes that wait in all channels, and in the one with most: here the queue is, not at the switches.",
+		q{"{{host}} {{of}}", orZero(`gswitch_bump_queue_bytes{`+at+`}`, "host")})
+	b.graph("Packets by way", "pps", "Packets carried by a channel, delivered from one, and passed untouched.", q{"{{host}} {{way}}", orZero(rate("host, way", "gswitch_bump_packets_total", at), "host")}).stacked()
+	b.graph("Channels opened and lost", "ops", "Channels opened, given up since their peer started again or is gone, and packets that found no channel of their own.",
+		q{"{{host}} opened", orZero(rate("host", "gswitch_bump_channels_opened_total", at), "host")}, q{"{{host}} lost", orZero(rate("host", "gswitch_bump_channels_lost_total", at), "host")},
+		q{"{{host}} overflow", orZero(rate("host", "gswitch_bump_overflow_packets_total", at), "host")})
+	b.graph("Recovery in channels", "ops", "Frames of channels that were sent again, and timeouts.",
+		q{"{{host}} again", orZero(rate("host", "gswitch_bump_retransmitted_frames_total", at), "host")}, q{"{{host}} timeouts", orZero(rate("host", "gswitch_bump_timeouts_total", at), "host")})
 }

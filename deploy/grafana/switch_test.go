@@ -89,6 +89,10 @@ func (b *builder) switchDrops(sw string) {
 	b.graph("No losses", "pps", "Frames dropped without harm: control frames that did their work, and what nobody behind the switch wanted.",
 		q{"{{reason}}", orZero(rate("reason", "gswitch_drops_total", sw+`,reason=~"`+notLost()+`"`), "reason")}).stacked()
 	b.graph("Malformed", "pps", "Frames whose headers contradict themselves, dropped or bridged all the same.", q{"{{reason}}", orZero(rate("reason", "gswitch_parse_errors_total", sw), "reason")}).stacked()
+	b.graph("Faults", "pps", "What the port's configured faults lost, cut, held back, sent twice or inverted: somebody asked for it.",
+		q{"{{port}} lost {{reason}}", orZero(rate("port, reason", "gswitch_port_fault_lost_packets_total", sw), "port")},
+		q{"{{port}} cut", orZero(rate("port", "gswitch_port_fault_receive_lost_packets_total", sw), "port")},
+		q{"{{port}} {{fault}}", orZero(rate("port, fault", "gswitch_port_fault_packets_total", sw), "port")})
 	b.graph("Telemetry records", "pps", "Data frames with in-band telemetry, by what became of this switch's record.", q{"{{outcome}}", orZero(rate("outcome", "gswitch_telemetry_frames_total", sw), "outcome")}).stacked()
 	b.graph("Telemetry edge", "pps", "Frames that got a telemetry header here (source), lost it (sink), or were too long for one (skipped).", q{"{{role}}", orZero(rate("role", "gswitch_telemetry_edge_frames_total", sw), "role")}).stacked()
 }
