@@ -62,8 +62,8 @@ run.`,
 	f.StringVar(&a.name, "name", "", "host, or daemon, by name; names the host of --port")
 	f.StringVar(&a.host, "host", "", "host, where the daemon runs several")
 	f.BoolVar(&a.json, "json", false, "print JSON")
-	root.AddCommand(a.runCommand(), a.serveCommand(), a.sendCommand(), a.pingCommand(), a.perfCommand(), a.calibrateCommand(), a.showCommand(), a.watchCommand(), a.captureCommand(),
-		a.applyCommand(), a.validateCommand(), schemaCommand(), versionCommand())
+	root.AddCommand(a.withTransparent(a.runCommand()), a.serveCommand(), a.sendCommand(), a.pingCommand(), a.perfCommand(), a.calibrateCommand(), a.withChannels(a.showCommand()), a.watchCommand(), a.captureCommand(),
+		a.applyCommand(), a.withTransparentFiles(a.validateCommand()), schemaCommand(), versionCommand())
 	return root
 }
 
