@@ -49,6 +49,15 @@ type WorkerConfig struct {
 	// without effect on those.
 	First bool
 
+	// Step, where it is not 0, is the most by which the worker's time goes on
+	// from one loop to the next while something is due: a worker that was kept
+	// from its processor catches up in steps, each of which the nodes see in
+	// its place, instead of in one jump that turns what was due one after the
+	// other into a burst. Where all nodes that send each other frames are on
+	// one worker, they do not notice then that it was late. It is counted as
+	// late all the same.
+	Step frame.Time
+
 	// IdleSpin is how long an adaptive worker spins without traffic before it
 	// sleeps, in real time; 0 is 100 us.
 	IdleSpin frame.Time

@@ -73,12 +73,17 @@ func (w *Worker) Wake() { w.sleep.wake() }
 // idle decides what to do before the next loop.
 func (w *Worker) idle(now frame.Time) {
 	s := &w.sleep
+	w.due = 0
 	if w.moved {
 		s.lastBusy = now
 		w.noteWakes(now)
 		return
 	}
 	wake := w.nextWake(now)
+	w.due = wake
+	if w.behind > 0 {
+		return
+	}
 	switch w.config.Poll {
 	case Spin:
 		return
@@ -93,7 +98,9 @@ func (w *Worker) idle(now frame.Time) {
 	}
 
 	s.asleep.Store(true)
-	if wake = w.nextWake(now); wake > now && !w.mail.pending.Load() {
+	wake = w.nextWake(now)
+	w.due = wake
+	if wake > now && !w.mail.pending.Load() {
 		w.doze(min(wake-now, w.pace.max))
 	}
 	s.asleep.Store(false)

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prepareThread names and pins the calling thread, which is the worker's for
+// prepareThread names, ranks and pins the calling thread, which is the worker's for
 // good, and makes its sleeps exact.
 func (w *Worker) prepareThread() {
 	// The name of a thread is a file of its own, which takes 15 bytes.

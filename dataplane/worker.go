@@ -40,7 +40,10 @@ type Worker struct {
 	stats WorkerStats
 	last  frame.Time // when the previous loop began
 	moved bool       // whether it moved frames
-	vec   [vector]frame.Ref
+	due   frame.Time // Config.Step: until when nothing was to be done when it last looked, 0 if there was
+	// behind is by how much the clock is ahead of the time of the present loop.
+	behind frame.Time
+	vec    [vector]frame.Ref
 }
 
 // node is a worker's view of a frame.Node.
@@ -80,7 +83,7 @@ func (w *Worker) run() {
 	w.prepareThread()
 	for {
 		// The clock, once per loop.
-		now := w.engine.Now()
+		now := w.now()
 
 		// What the control plane wants done.
 		if w.mail.pending.Load() && !w.mail.deliver(now) {
@@ -91,6 +94,17 @@ func (w *Worker) run() {
 		w.moved = w.step(now)
 		w.idle(now)
 	}
+}
+
+// now reads the clock.
+func (w *Worker) now() frame.Time {
+	now := w.engine.Now()
+	if q := w.config.Step; q > 0 {
+		to := max(w.last+q, w.due)
+		w.behind = max(0, now-to)
+		now -= w.behind
+	}
+	return now
 }
 
 // step serves every port and node once and reports whether a frame moved.
@@ -116,7 +130,7 @@ func (w *Worker) step(now frame.Time) (moved bool) {
 			continue
 		}
 		if now >= n.wake {
-			w.stats.Lateness.add(uint64(now - n.wake))
+			w.stats.Lateness.add(uint64(now + w.behind - n.wake))
 		}
 		n.Advance(now)
 	}
@@ -225,7 +239,7 @@ func (w *Worker) transmitDelayed(now frame.Time, l *line) (moved bool) {
 			l.blocked = true
 			return moved
 		}
-		if l.nheld = l.arrived(now, l.held[:room], &w.stats.FrameLateness); l.nheld == 0 {
+		if l.nheld = l.arrived(now, w.behind, l.held[:room], &w.stats.FrameLateness); l.nheld == 0 {
 			break
 		}
 		moved = true

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/frame"
 )
 
 // layOut says on which worker each node is: hosts on the first, switches on
@@ -27,6 +28,9 @@ func (e *Engine) layOut() []dataplane.WorkerConfig {
 	workers := make([]dataplane.WorkerConfig, n)
 	for i := range workers {
 		w := &workers[i]
+		if n == 1 {
+			w.Step = e.step()
+		}
 		switch {
 		case n == 1:
 			w.Name = "nodes"
@@ -42,6 +46,10 @@ func (e *Engine) layOut() []dataplane.WorkerConfig {
 	}
 	return workers
 }
+
+// step is how far time may go on at once while a single worker catches up:
+// what a full frame takes, the grain of everything that is measured.
+func (e *Engine) step() frame.Time { return max(1, frame.Time(span(e.frameTime()))) }
 
 // defaultWorkers leaves a processor to the kernel and the rest of the process
 // where there are several. A worker for each four switches is enough: what
