@@ -2,6 +2,7 @@ package dataplane
 
 import (
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -21,18 +22,25 @@ type clock struct {
 }
 
 // standing is clock.held while time stands at 0. From Release on it is the
-// real time since start at which that was.
+// real time since start in which time stood.
 const standing = -1
 
 func (c *clock) init(cfg *Config) error {
 	if cfg.Dilation < 0 || cfg.Dilation > maxDilation {
 		return fmt.Errorf("dataplane: a dilation of %d is not from 1 to %d", cfg.Dilation, maxDilation)
 	}
-	c.start, c.by, c.slowed = time.Now(), max(1, cfg.Dilation), cfg.Dilation > 1 || cfg.Held
+	c.start, c.by, c.slowed = time.Now(), max(1, cfg.Dilation), cfg.Dilation > 1 || cfg.Held || steps(cfg)
+	if steps(cfg) && len(cfg.Workers) > 1 {
+		return fmt.Errorf("dataplane: a worker with a step must be the only one, there are %d", len(cfg.Workers))
+	}
 	if cfg.Held {
 		c.held.Store(standing)
 	}
 	return nil
+}
+
+func steps(cfg *Config) bool {
+	return slices.ContainsFunc(cfg.Workers, func(w WorkerConfig) bool { return w.Step > 0 })
 }
 
 // now returns the time of the nodes.
@@ -52,6 +60,9 @@ func (c *clock) slow(t time.Duration) frame.Time {
 	}
 	return frame.Time((int64(t) - from) / c.by)
 }
+
+// stand lets time stand for t, which has passed already.
+func (c *clock) stand(t frame.Time) { c.held.Add(c.real(t)) }
 
 // real returns how long a span of the nodes' time really takes.
 func (c *clock) real(t frame.Time) int64 {

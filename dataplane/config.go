@@ -49,13 +49,13 @@ type WorkerConfig struct {
 	// without effect on those.
 	First bool
 
-	// Step, where it is not 0, is the most by which the worker's time goes on
-	// from one loop to the next while something is due: a worker that was kept
-	// from its processor catches up in steps, each of which the nodes see in
-	// its place, instead of in one jump that turns what was due one after the
-	// other into a burst. Where all nodes that send each other frames are on
-	// one worker, they do not notice then that it was late. It is counted as
-	// late all the same.
+	// Step, where it is not 0, is the most by which time goes on from one loop
+	// to the next while something is due. If more has passed, as when the worker
+	// was kept from its processor, the clock of the engine stands for the rest
+	// (WorkerStats.Stood): what is due one after the other happens one after
+	// the other, not in a burst, and nodes do not notice that the worker was
+	// late. Frames that come from elsewhere do, so this is for engines whose
+	// nodes send frames to each other only; and for those with one worker.
 	Step frame.Time
 
 	// IdleSpin is how long an adaptive worker spins without traffic before it

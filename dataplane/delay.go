@@ -33,11 +33,11 @@ func (d *delayLine) push(r frame.Ref, depart frame.Time) {
 }
 
 // pop moves the frames that have arrived by now to out, and counts how long
-// ago that was by the clock, which is ahead of now by behind.
-func (d *delayLine) pop(now, behind frame.Time, out []frame.Ref, late *Histogram) int {
+// ago that was.
+func (d *delayLine) pop(now frame.Time, out []frame.Ref, late *Histogram) int {
 	n := 0
 	for n < len(out) && d.head != d.tail && d.at[d.head&d.mask] <= now {
-		late.add(uint64(now + behind - d.at[d.head&d.mask]))
+		late.add(uint64(now - d.at[d.head&d.mask]))
 		out[n] = d.ref[d.head&d.mask]
 		d.head++
 		n++

@@ -179,23 +179,23 @@ func (w *Worker) launchAll(now frame.Time, l *line) (moved bool) {
 // arrived moves the frames that have come through the emulated link by now to
 // out, in the order of their instants; at one instant those that nobody
 // overtook come first. It counts how late that is.
-func (l *line) arrived(now, behind frame.Time, out []frame.Ref, late *Histogram) int {
+func (l *line) arrived(now frame.Time, out []frame.Ref, late *Histogram) int {
 	d := l.delay
 	if l.fault == nil {
-		return d.pop(now, behind, out, late)
+		return d.pop(now, out, late)
 	}
 	q := &l.fault.late
 	if q.first() > now {
-		return d.pop(now, behind, out, late)
+		return d.pop(now, out, late)
 	}
 	for n := range out {
 		switch a, b := d.wake(), q.first(); {
 		case a <= now && a <= b:
-			late.add(uint64(now + behind - a))
+			late.add(uint64(now - a))
 			out[n] = d.ref[d.head&d.mask]
 			d.head++
 		case b <= now:
-			late.add(uint64(now + behind - b))
+			late.add(uint64(now - b))
 			out[n] = q.pop()
 		default:
 			return n

@@ -81,9 +81,6 @@ func (w *Worker) idle(now frame.Time) {
 	}
 	wake := w.nextWake(now)
 	w.due = wake
-	if w.behind > 0 {
-		return
-	}
 	switch w.config.Poll {
 	case Spin:
 		return

@@ -31,6 +31,8 @@ type WorkerStats struct {
 	Loops     uint64
 	IdleLoops uint64             // loops that moved no frame
 	MaxLoop   frame.Time         // the longest loop that moved frames: how long a frame may have waited for the worker
+	Stood     frame.Time         // for how long the clock stood, see WorkerConfig.Step; not part of Running
+	StoodMax  frame.Time         // at once
 	Sleeps    uint64             // calls of ppoll
 	Wakeups   uint64             // of these, ended by another worker or the control plane
 	Vectors   [vector + 1]uint64 // received vectors by their number of frames

@@ -41,9 +41,7 @@ type Worker struct {
 	last  frame.Time // when the previous loop began
 	moved bool       // whether it moved frames
 	due   frame.Time // Config.Step: until when nothing was to be done when it last looked, 0 if there was
-	// behind is by how much the clock is ahead of the time of the present loop.
-	behind frame.Time
-	vec    [vector]frame.Ref
+	vec   [vector]frame.Ref
 }
 
 // node is a worker's view of a frame.Node.
@@ -96,13 +94,16 @@ func (w *Worker) run() {
 	}
 }
 
-// now reads the clock.
+// now reads the clock, and lets it stand if too much has passed.
 func (w *Worker) now() frame.Time {
 	now := w.engine.Now()
 	if q := w.config.Step; q > 0 {
-		to := max(w.last+q, w.due)
-		w.behind = max(0, now-to)
-		now -= w.behind
+		if over := now - max(w.last+q, w.due); over > 0 {
+			w.engine.clock.stand(over)
+			w.stats.Stood += over
+			w.stats.StoodMax = max(w.stats.StoodMax, over)
+			now -= over
+		}
 	}
 	return now
 }
@@ -130,7 +131,7 @@ func (w *Worker) step(now frame.Time) (moved bool) {
 			continue
 		}
 		if now >= n.wake {
-			w.stats.Lateness.add(uint64(now + w.behind - n.wake))
+			w.stats.Lateness.add(uint64(now - n.wake))
 		}
 		n.Advance(now)
 	}
@@ -239,7 +240,7 @@ func (w *Worker) transmitDelayed(now frame.Time, l *line) (moved bool) {
 			l.blocked = true
 			return moved
 		}
-		if l.nheld = l.arrived(now, w.behind, l.held[:room], &w.stats.FrameLateness); l.nheld == 0 {
+		if l.nheld = l.arrived(now, l.held[:room], &w.stats.FrameLateness); l.nheld == 0 {
 			break
 		}
 		moved = true

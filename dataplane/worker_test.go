@@ -196,10 +196,10 @@ func TestDelayLineAnchorsAtDeparture(t *testing.T) {
 	}
 	var out [4]frame.Ref
 	var late Histogram
-	if n := d.pop(149, 0, out[:], &late); n != 0 || late.Count != 0 {
+	if n := d.pop(149, out[:], &late); n != 0 || late.Count != 0 {
 		t.Errorf("%d frames too early", n)
 	}
-	if n := d.pop(185, 5, out[:], &late); n != 3 {
+	if n := d.pop(190, out[:], &late); n != 3 {
 		t.Errorf("%d frames, want 3", n)
 	}
 	if late.Count != 3 || late.Max != 40 || late.Sum != 60 {

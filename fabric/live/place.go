@@ -47,9 +47,10 @@ func (e *Engine) layOut() []dataplane.WorkerConfig {
 	return workers
 }
 
-// step is how far time may go on at once while a single worker catches up:
-// what a full frame takes, the grain of everything that is measured.
-func (e *Engine) step() frame.Time { return max(1, frame.Time(span(e.frameTime()))) }
+// step is how far time may go on at once where a single worker has all nodes:
+// a quarter of what a full frame takes, the grain of everything that is
+// measured.
+func (e *Engine) step() frame.Time { return max(1, frame.Time(span(e.frameTime()))/4) }
 
 // defaultWorkers leaves a processor to the kernel and the rest of the process
 // where there are several. A worker for each four switches is enough: what

@@ -28,6 +28,10 @@ func (e *Engine) Timing() *results.Timing {
 		return t
 	}
 	t.RingDrops = ringDrops(e.final)
+	if w := &e.final.Workers[0]; w.Stood > 0 {
+		t.StoodShare = float64(w.Stood) / float64(w.Stood+e.end)
+		t.StoodMax = w.StoodMax.Seconds() * t.Scale
+	}
 	var all dataplane.Histogram
 	for i := range e.final.Workers {
 		w := &e.final.Workers[i]
@@ -68,6 +72,11 @@ func (e *Engine) frameTime() float64 {
 	return best
 }
 
+// maxStood is for which share of a run the clock of the nodes may stand. It
+// does not change what they do, but beyond this the scale that was asked for
+// has nothing to do with the one that ran, which is ten times as large.
+const maxStood = 0.9
+
 // judge says whether the run was on time, why not, and what would help.
 func (e *Engine) judge(t *results.Timing) {
 	tooLate := t.LateP99 > t.Bound
@@ -77,6 +86,10 @@ func (e *Engine) judge(t *results.Timing) {
 	if t.RingDrops > 0 {
 		t.Why = append(t.Why, fmt.Sprintf("%d frames were lost in AF_XDP rings or devices, where no emulated queue is", t.RingDrops))
 	}
+	tooSlow := t.StoodShare > maxStood
+	if tooSlow {
+		t.Why = append(t.Why, fmt.Sprintf("the clock of the nodes stood for %.0f %% of the time, since the machine did not keep up: what ran was a scale of %.0f", 100*t.StoodShare, t.Scale/(1-t.StoodShare)))
+	}
 	t.Valid = len(t.Why) == 0
 	if t.Valid {
 		return
@@ -84,6 +97,9 @@ func (e *Engine) judge(t *results.Timing) {
 	times := 2.0
 	if tooLate && t.Bound > 0 {
 		times = math.Ceil(2 * t.LateP99 / t.Bound)
+	}
+	if tooSlow {
+		times = max(times, math.Ceil(1/(1-t.StoodShare)))
 	}
 	t.Advice = append(t.Advice, fmt.Sprintf("a larger scale: %.0f instead of %.0f", t.Scale*times, t.Scale))
 	busy := 0.0

@@ -20,6 +20,12 @@ type Timing struct {
 	OverRTT   float64 `json:"late_over_rtt_share"`   // and above T
 	Bound     float64 `json:"late_bound_seconds"`    // for LateP99
 
+	// Where one worker steps all nodes, their clock stands while it is kept from
+	// its processor, so that they do not notice: for how long, as a share of the
+	// run in real time, and at once, in real seconds.
+	StoodShare float64 `json:"stood_share"`
+	StoodMax   float64 `json:"stood_max_real_seconds"`
+
 	ClockRead float64  `json:"clock_read_seconds"` // real: what reading the clock costs
 	RingDrops uint64   `json:"ring_drops_total"`   // frames lost in AF_XDP rings and devices
 	Workers   []Worker `json:"workers"`
