@@ -118,6 +118,7 @@ func (f *engineFlags) results(ctx context.Context, s *scenario.Scenario, on stri
 		if o.Live, err = f.choose(ctx, s, live); err != nil {
 			return nil, err
 		}
+		return onNetns(ctx, s, o)
 	}
 	return runner.Scenario(ctx, s, o)
 }

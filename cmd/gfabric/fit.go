@@ -111,7 +111,7 @@ func search(ctx context.Context, s *scenario.Scenario, l runner.Live, budget tim
 		for i := range part.Runs {
 			one := *part
 			one.Runs = part.Runs[i : i+1]
-			f, err := runner.Scenario(ctx, &one, runner.Options{On: "netns", Live: l, Version: version, Jobs: 1})
+			f, err := onNetns(ctx, &one, runner.Options{On: "netns", Live: l, Version: version, Jobs: 1})
 			if err != nil {
 				return t, fmt.Errorf("at scale %d: %w", scale, err)
 			}

@@ -58,9 +58,6 @@ func (f *liveFlags) live(s *scenario.Scenario) (l runner.Live, err error) {
 	if os.Geteuid() != 0 {
 		return l, errors.New("--on netns needs root, for network namespaces and AF_XDP sockets: run it with sudo, or in virtual time with --on sim")
 	}
-	if l.Poll != dataplane.Sleep { // workers that sleep see to it themselves
-		lab.GoFirst()
-	}
 	l.Workers, l.CPUs, l.Bound = f.workers, f.cpus, frame.Time(f.bound)
 	name := wiresName(s.Doc.Name)
 	l.Wires = func(ctx context.Context, p *fabric.Plan) (runner.Wires, error) {
@@ -70,6 +67,12 @@ func (f *liveFlags) live(s *scenario.Scenario) (l runner.Live, err error) {
 		return lab.RaiseWires(ctx, &own, say)
 	}
 	return l, nil
+}
+
+// onNetns runs a scenario on real frames, before everything else on the machine.
+func onNetns(ctx context.Context, s *scenario.Scenario, o runner.Options) (*results.File, error) {
+	defer lab.GoFirst(o.Live.Poll == dataplane.Sleep)()
+	return runner.Scenario(ctx, s, o)
 }
 
 // choose fills in the scale: that of the command line, of the scenario, or one

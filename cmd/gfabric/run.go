@@ -99,7 +99,9 @@ func runCommand() *cobra.Command {
 			if !quiet {
 				o.Progress = os.Stderr
 			}
+			execute := runner.Scenario
 			if on == "netns" {
+				execute = onNetns
 				live, err := l.live(s)
 				if err != nil {
 					return err
@@ -112,7 +114,7 @@ func runCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			file, err := runner.Scenario(c.Context(), s, o)
+			file, err := execute(c.Context(), s, o)
 			unwatch()
 			if err != nil {
 				if c.Context().Err() != nil {

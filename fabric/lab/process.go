@@ -30,22 +30,6 @@ const readyTimeout = 30 * time.Second
 // does without.
 const switchNice = -10
 
-// GoFirst puts the calling process, whose threads step nodes in real time,
-// before others on its processors, as the lab's switches are. Where that is not
-// allowed it does without. Threads that start later inherit it.
-func GoFirst() {
-	tasks, err := os.ReadDir("/proc/self/task")
-	if err != nil {
-		return
-	}
-	for _, t := range tasks {
-		if tid, err := strconv.Atoi(t.Name()); err == nil {
-			unix.Setpriority(unix.PRIO_PROCESS, tid, switchNice)
-		}
-	}
-	os.WriteFile("/proc/self/autogroup", []byte(strconv.Itoa(switchNice)), 0)
-}
-
 // self identifies the calling process.
 func self() procID {
 	id, _ := identify(os.Getpid())

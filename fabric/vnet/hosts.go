@@ -33,12 +33,24 @@ func (n *Network) addHosts() error {
 	return nil
 }
 
+// catchUp is by how much links make good for workers that come late: in real
+// time each wake-up is some microseconds late, and what a link did not carry
+// meanwhile would be lost to it for good, frame after frame. Nobody is later
+// than a round trip in a run that is of use, and a link that made good for
+// more would send it all at once.
+func (n *Network) catchUp() frame.Time {
+	if n.Engine.Virtual() {
+		return 0
+	}
+	return n.Derived.BaseRTT
+}
+
 func (n *Network) hostConfig(node int) *hostnic.Config {
 	t, h := n.Topology, &n.cfg.Host
 	l := &t.Links[t.Nodes[node].Links[0]]
 	c := &hostnic.Config{
 		Name: t.Nodes[node].Name, MAC: wirefmt.MAC(n.Plan.Nodes[node].MAC), Addr: n.Plan.Nodes[node].Address[0].Addr(),
-		Rate: l.Rate, Overhead: n.cfg.Overhead, WholeNs: n.cfg.WholeNs,
+		Rate: l.Rate, Overhead: n.cfg.Overhead, WholeNs: n.cfg.WholeNs, Burst: n.catchUp(),
 		Payload: n.cfg.payload(), BaseRTT: n.Derived.BaseRTT,
 		AckClass: h.AckClass.number(), AckPauseClass: h.AckPauseClass.number(),
 		Weights:    n.cfg.Weights,

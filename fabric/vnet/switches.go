@@ -66,7 +66,7 @@ func (n *Network) portConfig(node, p int) vswitch.PortConfig {
 	l := &t.Links[t.Nodes[node].Links[p]]
 	c := vswitch.PortConfig{
 		Name: t.Nodes[t.Peer(node, p).Node].Name, Enabled: true, MTU: n.mtu(l),
-		Scheduler:  scheduler.PortConfig{Rate: l.Rate, Overhead: n.cfg.Overhead, WholeNs: n.cfg.WholeNs},
+		Scheduler:  scheduler.PortConfig{Rate: l.Rate, Overhead: n.cfg.Overhead, WholeNs: n.cfg.WholeNs, Burst: n.catchUp()},
 		CableDelay: frame.Time(l.Delay), Trust: vswitch.TrustDSCP, LearnDisabled: true,
 	}
 	for class := range c.Scheduler.Queues {
