@@ -39,7 +39,9 @@ type WorkRequest struct {
 	Add           uint64 // FetchAdd
 	Compare, Swap uint64 // CompareSwap: Swap is put in if Compare is there
 
-	Fence bool // begin only when all Reads and atomics before are complete
+	// Fence begins only when all Reads and atomics before are complete. Without
+	// it a Read may bring what a Write that was posted after it wrote (IBTA 10.8.3.3).
+	Fence bool
 }
 
 // Uint64 reads the 8 bytes that an atomic returned, or that other hosts' atomics
