@@ -248,16 +248,22 @@ func findNetNS(netns string, id int, others []string) (found []string) {
 	for _, n := range names {
 		candidates = append(candidates, n.Name())
 	}
+	// Opened before the thread enters another namespace: it may be the one
+	// whose namespace stands for that of the process.
+	files := make([]*os.File, len(candidates))
+	for i, c := range candidates {
+		if f, err := os.Open(netnsPath(c)); err == nil {
+			files[i] = f
+			defer f.Close()
+		}
+	}
 	_ = xsk.InNetNS(netns, func() error {
-		for _, c := range candidates {
-			f, err := os.Open(netnsPath(c))
-			if err != nil {
+		for i, f := range files {
+			if f == nil {
 				continue
 			}
-			got, err := netlink.GetNetNsIdByFd(int(f.Fd()))
-			f.Close()
-			if err == nil && got == id {
-				found = append(found, c)
+			if got, err := netlink.GetNetNsIdByFd(int(f.Fd())); err == nil && got == id {
+				found = append(found, candidates[i])
 			}
 		}
 		return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/gswitch/gswitch/control"
 	"github.com/gswitch/gswitch/control/api"
 	"github.com/gswitch/gswitch/control/cli"
+	"github.com/gswitch/gswitch/control/doctor"
 )
 
 // version is set by the linker.
@@ -48,7 +49,7 @@ under ` + control.SocketDir + ` where only one runs, else chosen with --name or 
 	f.StringVarP(&a.sw, "switch", "S", "", "switch, where the daemon runs several")
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(a.runCommand(), a.validateCommand(), a.applyCommand(), schemaCommand(), a.showCommand(), a.setCommand(), a.addCommand(), a.delCommand(),
-		a.clearCommand(), a.watchCommand(), a.captureCommand(), a.doctorCommand(), versionCommand())
+		a.clearCommand(), a.watchCommand(), a.captureCommand(), doctor.Command("gswitch", &a.json), versionCommand())
 	return root
 }
 

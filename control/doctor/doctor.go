@@ -1,0 +1,101 @@
+// Package doctor checks what a switch or a host on AF_XDP needs of a machine
+// and of an interface, and says what mends it.
+package doctor
+
+import (
+	"io/fs"
+	"net"
+	"os"
+	"runtime"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gswitch/gswitch/control"
+)
+
+// Results of a check.
+const (
+	OK   = "ok"
+	Warn = "warn" // it works, but not as well, or not for all
+	Fail = "FAIL" // nothing works before it is mended
+)
+
+// Finding is what a check found.
+type Finding struct {
+	Check  string `json:"check"`
+	Result string `json:"result"`           // ok, warn, FAIL
+	Found  string `json:"found"`            // what was seen
+	Why    string `json:"why,omitempty"`    // why it matters; not for what is ok
+	Remedy string `json:"remedy,omitempty"` // command that mends it
+	Fixed  string `json:"fixed,omitempty"`  // what --fix did
+}
+
+// System is the machine that is looked at.
+type System struct {
+	Files        fs.FS // the root: proc, sys and run
+	CPUs         int
+	Root         bool
+	Socket       func() error                            // makes an AF_XDP socket
+	Memlock      func() (limit uint64, err error)        // RLIMIT_MEMLOCK; ^0 is unlimited
+	Capabilities func() (needed, useful []string)        // that are missing
+	Clock        func() (read time.Duration)             // what reading the clock costs
+	Listens      func(socket string) (somebodyDoes bool) // tries to connect
+}
+
+// Here returns the machine that the program runs on.
+func Here() *System {
+	return &System{
+		Files: os.DirFS("/"), CPUs: runtime.NumCPU(), Root: os.Geteuid() == 0,
+		Socket: func() error {
+			fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+			if err == nil {
+				err = unix.Close(fd)
+			}
+			return err
+		},
+		Memlock: func() (uint64, error) {
+			var l unix.Rlimit
+			err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &l)
+			return l.Cur, err
+		},
+		Capabilities: func() (needed, useful []string) {
+			n, u := control.MissingCapabilities()
+			for _, c := range n {
+				needed = append(needed, c.Name)
+			}
+			for _, c := range u {
+				useful = append(useful, c.Name)
+			}
+			return needed, useful
+		},
+		Clock: clockCost,
+		Listens: func(path string) bool {
+			c, err := net.DialTimeout("unix", path, time.Second)
+			if err == nil {
+				c.Close()
+			}
+			return err == nil
+		},
+	}
+}
+
+// clockCost is the best of some means, so that a busy machine does not count.
+func clockCost() time.Duration {
+	best := time.Duration(1 << 62)
+	for range 20 {
+		const reads = 1000
+		start := time.Now()
+		for range reads {
+			_ = time.Since(start)
+		}
+		best = min(best, time.Since(start)/reads)
+	}
+	return best
+}
+
+// Machine checks everything but interfaces.
+func (s *System) Machine() []Finding {
+	return []Finding{s.kernel(), s.socket(), s.capabilities(), s.memlock(), s.jit(), s.container(), s.bpffs(), s.hugePages(),
+		s.cpus(), s.isolated(), s.frequency(), s.siblings(), s.cgroup(), s.clock(), s.leftovers()}
+}

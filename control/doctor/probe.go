@@ -1,0 +1,168 @@
+package doctor
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/dataplane/xsk"
+)
+
+// probe asks the kernel about an interface and, of a veth, its other end.
+func probe(netns, name string) (*Link, error) {
+	var l *Link
+	peer, id := 0, -1
+	err := xsk.InNetNS(netns, func() error {
+		link, err := netlink.LinkByName(name)
+		if err != nil {
+			return fmt.Errorf("interface %s: %w; see ip link", name, err)
+		}
+		l = describe(netns, link)
+		if l.Kind == "veth" {
+			peer, id = link.Attrs().ParentIndex, link.Attrs().NetNsID
+		}
+		return nil
+	})
+	if err != nil || peer == 0 {
+		return l, err
+	}
+	for _, ns := range namespaces(netns, id) {
+		_ = xsk.InNetNS(ns, func() error { // one that is gone is not the peer's
+			link, err := netlink.LinkByIndex(peer)
+			if err == nil && link.Type() == "veth" {
+				l.Peer = describe(ns, link)
+			}
+			return err
+		})
+		if l.Peer != nil {
+			break
+		}
+	}
+	return l, nil
+}
+
+// describe reads what is known of an interface of the thread's namespace.
+func describe(netns string, link netlink.Link) *Link {
+	at := link.Attrs()
+	l := &Link{Name: at.Name, NetNS: netns, Kind: link.Type(), Up: at.RawFlags&unix.IFF_UP != 0, MTU: at.MTU, RxQueues: at.NumRxQueues, TxQueues: at.NumTxQueues, On: map[string]bool{}}
+	if x := at.Xdp; x != nil && x.Attached {
+		l.XDP, l.XDPID = "native", x.ProgId
+		if x.AttachMode == unix.XDP_FLAGS_SKB_MODE {
+			l.XDP = "generic"
+		}
+	}
+	if qdiscs, err := netlink.QdiscList(link); err == nil {
+		for _, q := range qdiscs {
+			if q.Attrs().Parent == netlink.HANDLE_ROOT {
+				l.Qdisc = q.Type()
+			}
+		}
+	}
+	et, err := dataplane.OpenEthtool()
+	if err != nil {
+		return l
+	}
+	defer et.Close()
+	if driver, err := et.DriverName(at.Name); err == nil {
+		l.Driver = driver
+	}
+	if on, err := et.Features(at.Name); err == nil {
+		l.On = on
+	}
+	return l
+}
+
+// namespaces are those in which the other end may be: with id -1 the same one,
+// else those that netns knows by id.
+func namespaces(netns string, id int) []string {
+	if id < 0 {
+		return []string{netns}
+	}
+	candidates := []string{""}
+	if names, err := os.ReadDir("/run/netns"); err == nil {
+		for _, n := range names {
+			candidates = append(candidates, n.Name())
+		}
+	}
+	// Opened before the thread enters another namespace, which may be the one
+	// that stands for the process.
+	files := make([]*os.File, len(candidates))
+	for i, c := range candidates {
+		path := filepath.Join("/run/netns", c)
+		if c == "" {
+			path = "/proc/thread-self/ns/net"
+		}
+		if f, err := os.Open(path); err == nil {
+			files[i] = f
+			defer f.Close()
+		}
+	}
+	var found []string
+	_ = xsk.InNetNS(netns, func() error {
+		for i, f := range files {
+			if f == nil {
+				continue
+			}
+			if got, err := netlink.GetNetNsIdByFd(int(f.Fd())); err == nil && got == id {
+				found = append(found, candidates[i])
+			}
+		}
+		return nil
+	})
+	return found
+}
+
+// Interface checks an interface, named NAME or NETNS/NAME. With fix it turns
+// off the offloads of the far end of a veth that break its frames, which is
+// all that is mended: it changes nothing for frames that do not come here.
+func Interface(name string, chunk int, fix bool) ([]Finding, error) {
+	netns, iface := "", name
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		netns, iface = name[:i], name[i+1:]
+	}
+	l, err := probe(netns, iface)
+	if err != nil {
+		return nil, err
+	}
+	fixed := ""
+	if fix && l.Peer != nil {
+		if list := l.Peer.harmful(); list != nil {
+			if fixed, err = l.Peer.turnOff(list); err != nil {
+				return nil, err
+			}
+			if l, err = probe(netns, iface); err != nil {
+				return nil, err
+			}
+		}
+	}
+	v := l.check(chunk)
+	if fixed != "" {
+		v[len(v)-1].Fixed = fixed
+	}
+	return v, nil
+}
+
+func (l *Link) turnOff(list []offload) (string, error) {
+	off, names := map[string]bool{}, []string{}
+	for _, o := range list {
+		off[o.feature] = false
+		names = append(names, o.feature)
+	}
+	err := xsk.InNetNS(l.NetNS, func() error {
+		et, err := dataplane.OpenEthtool()
+		if err != nil {
+			return err
+		}
+		defer et.Close()
+		return et.Change(l.Name, off)
+	})
+	if err != nil {
+		return "", fmt.Errorf("%s: offloads: %w (needs CAP_NET_ADMIN, and CAP_SYS_ADMIN for another namespace)", l.Name, err)
+	}
+	return fmt.Sprintf("turned off at %s: %s", l.Name, strings.Join(names, ", ")), nil
+}
