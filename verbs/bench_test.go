@@ -10,6 +10,9 @@ import (
 
 // Posting, polling and waiting allocate nothing, at any end and on the workers.
 func TestAllocations(t *testing.T) {
+	if underRace {
+		t.Skip("the race detector allocates too")
+	}
 	d := newDuo(t, nil)
 	l, _ := d.listen(1<<16, ListenConfig{})
 	a, b := d.connect(l, QPConfig{})
