@@ -15,6 +15,7 @@ import (
 	"github.com/gswitch/gswitch/control"
 	"github.com/gswitch/gswitch/control/api"
 	"github.com/gswitch/gswitch/control/cli"
+	"github.com/gswitch/gswitch/control/doctor"
 )
 
 // version is set by the linker.
@@ -63,7 +64,7 @@ run.`,
 	f.StringVar(&a.host, "host", "", "host, where the daemon runs several")
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(a.withTransparent(a.runCommand()), a.serveCommand(), a.sendCommand(), a.pingCommand(), a.perfCommand(), a.calibrateCommand(), a.withChannels(a.showCommand()), a.watchCommand(), a.captureCommand(),
-		a.applyCommand(), a.withTransparentFiles(a.validateCommand()), schemaCommand(), versionCommand())
+		a.applyCommand(), a.withTransparentFiles(a.validateCommand()), schemaCommand(), doctor.Command("ghost", &a.json), versionCommand())
 	return root
 }
 
