@@ -178,7 +178,16 @@ func (c *clab) binds(t *testing.T, where string, n clabNode) map[string]string {
 // configured returns the interfaces that a configuration is about, sorted.
 func configured(t *testing.T, image, file string) (names []string) {
 	t.Helper()
-	if image == "ghost" {
+	switch {
+	case image == "ghost" && bumps(file):
+		b, err := config.LoadTransparent(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range b.Bumps {
+			names = append(names, b.Bumps[i].Inner, b.Bumps[i].Outer)
+		}
+	case image == "ghost":
 		h, err := config.LoadHosts(file)
 		if err != nil {
 			t.Fatal(err)
@@ -186,7 +195,7 @@ func configured(t *testing.T, image, file string) (names []string) {
 		for i := range h.Hosts {
 			names = append(names, h.Hosts[i].Interface)
 		}
-	} else {
+	default:
 		c, err := config.Load(file)
 		if err != nil {
 			t.Fatal(err)
@@ -197,6 +206,12 @@ func configured(t *testing.T, image, file string) (names []string) {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// bumps reports whether a configuration is of hosts with a kernel's stack.
+func bumps(file string) bool {
+	text, err := os.ReadFile(file)
+	return err == nil && strings.Contains(string(text), "\ntransparent:\n")
 }
 
 // The topologies work: with a namespace in place of each container, kernel
@@ -232,7 +247,7 @@ func (c *clab) run(t *testing.T, prefix string) {
 			kernels = append(kernels, name)
 			continue
 		}
-		if n.Image == "ghost" {
+		if n.Image == "ghost" && !bumps(c.binds(t, name, n)["/etc/ghost/ghost.yaml"]) {
 			ghosts = append(ghosts, name)
 		}
 		words := append(strings.Fields(n.Cmd), "--socket", filepath.Join(dir, name))
@@ -255,7 +270,7 @@ func (c *clab) run(t *testing.T, prefix string) {
 	slices.Sort(kernels)
 	slices.Sort(ghosts)
 	for i, name := range kernels {
-		to := kernels[(i+len(kernels)/2)%len(kernels)] // behind the other leaf
+		to := kernels[(i+len(kernels)/2)%len(kernels)] // in leaf-spine behind the other leaf
 		await(t, name+" reaches "+to, func() error {
 			out, err := exec.Command("ip", in(name, "ping", "-n", "-c", "1", "-W", "1", c.address(to))...).CombinedOutput()
 			if err != nil {
