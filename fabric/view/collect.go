@@ -50,12 +50,12 @@ func (s *NetworkSource) ports(p *part, r *raw) {
 			to := &s.out[i]
 			*to = Port{End: s.ends.end[i], Up: v.up, Queue: v.queue, Peak: v.peak, Drops: v.drops, Marks: v.marks, Pauses: v.pauses, Paused: v.paused, Asked: v.asked}
 			if span := r.at - b.at; span > 0 {
-				to.Sent = float64(v.sent-b.sent) * 8 / span.Seconds()
+				to.Sent = math.Round(float64(v.sent-b.sent) * 8 / span.Seconds())
 				var most frame.Time
 				for c := range v.stopped {
 					most = max(most, v.stopped[c]-b.stopped[c])
 				}
-				to.Halted = min(1, float64(most)/float64(span))
+				to.Halted = thousandths(min(1, float64(most)/float64(span)))
 			}
 			*b = before{r.at, v.sent, v.stopped}
 			if v.host {
@@ -78,7 +78,7 @@ func (s *NetworkSource) flows(out *Sample, r *raw) {
 	for i := range r.flows {
 		f := &r.flows[i]
 		to := &all[i]
-		*to = Flow{ID: f.id, Src: f.src, Dst: f.dst, Path: f.path, Control: f.control, Rate: f.rate, Window: uint64(f.window), Flight: f.flight, Acked: f.acked, Bytes: f.posted}
+		*to = Flow{ID: f.id, Src: f.src, Dst: f.dst, Path: f.path, Control: f.control, Rate: math.Round(f.rate), Window: uint64(f.window), Flight: f.flight, Acked: f.acked, Bytes: f.posted}
 		if f.group < len(s.o.Groups) {
 			to.Group = s.o.Groups[f.group]
 		}
@@ -87,7 +87,7 @@ func (s *NetworkSource) flows(out *Sample, r *raw) {
 		}
 		// Of one that is new, all that it has was acknowledged since.
 		if span > 0 {
-			to.Goodput = float64(f.acked-s.acked[f.key]) * 8 / span.Seconds()
+			to.Goodput = math.Round(float64(f.acked-s.acked[f.key]) * 8 / span.Seconds())
 		}
 		acked[f.key] = f.acked
 		if f.insides > 0 {
@@ -105,3 +105,6 @@ func (s *NetworkSource) flows(out *Sample, r *raw) {
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
+
+// thousandths rounds a share up, so that a little is not nothing.
+func thousandths(v float64) float64 { return math.Ceil(v*1000) / 1000 }

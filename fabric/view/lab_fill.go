@@ -1,6 +1,8 @@
 package view
 
 import (
+	"math"
+
 	"github.com/gswitch/gswitch/fabric"
 	"github.com/gswitch/gswitch/scheduler"
 )
@@ -71,7 +73,7 @@ func (s *LabSource) pauses(out *Sample, a answer, ports map[string]int, span flo
 			to.Paused |= 1 << c.Class
 		}
 		if span > 0 {
-			to.Halted = max(to.Halted, min(1, (c.PausedSeconds-b.paused[c.Class])/span))
+			to.Halted = max(to.Halted, thousandths(min(1, (c.PausedSeconds-b.paused[c.Class])/span)))
 		}
 		b.paused[c.Class] = c.PausedSeconds
 		to.Pauses += c.TxXoff
@@ -84,7 +86,7 @@ func (s *LabSource) pauses(out *Sample, a answer, ports map[string]int, span flo
 		h, hb := &out.Ports[far], &s.prev[far]
 		h.Paused = to.Asked
 		if span > 0 {
-			h.Halted = max(h.Halted, min(1, (c.AskedSeconds-hb.paused[c.Class])/span))
+			h.Halted = max(h.Halted, thousandths(min(1, (c.AskedSeconds-hb.paused[c.Class])/span)))
 		}
 		hb.paused[c.Class] = c.AskedSeconds
 		h.Pauses += c.RxXoff
@@ -118,5 +120,5 @@ func (s *LabSource) speed(i int, bytes uint64, span float64) float64 {
 	if !known || bytes < was || span <= 0 { // a switch that was restarted counts anew
 		return 0
 	}
-	return float64(bytes-was) * 8 / span
+	return math.Round(float64(bytes-was) * 8 / span)
 }

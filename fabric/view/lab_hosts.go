@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"context"
+	"math"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -122,9 +123,9 @@ func (h *labHosts) fill(out *Sample, flows []labFlow, span float64) {
 		}
 		id := uint64(f.node)<<32 | uint64(q.Number)
 		v := Flow{ID: id, Group: q.Service, Src: f.node, Dst: dst, Path: h.path(f.node, dst), Control: q.Congestion,
-			Rate: q.Rate, Window: uint64(q.Window), Flight: q.InFlight, Acked: q.Acked}
+			Rate: math.Round(q.Rate), Window: uint64(q.Window), Flight: q.InFlight, Acked: q.Acked}
 		if was, known := h.acked[id]; known && q.Acked >= was && span > 0 {
-			v.Goodput = float64(q.Acked-was) * 8 / span
+			v.Goodput = math.Round(float64(q.Acked-was) * 8 / span)
 		}
 		acked[id] = q.Acked
 		for _, in := range q.Internals {

@@ -41,7 +41,7 @@ func (c *Screen) Draw(l *Layout, s *Sample) []string {
 	lines = append(lines, c.ports(l, s, max(1, room))...)
 	lines = append(lines, flows...)
 	for i, x := range lines {
-		lines[i] = c.cut(x)
+		lines[i] = strings.TrimRight(c.cut(x), " ")
 	}
 	return lines[:min(len(lines), c.Height)]
 }
@@ -185,8 +185,8 @@ func (c *Screen) ports(l *Layout, s *Sample, room int) []string {
 		rows = rows[:max(0, room-2)]
 		slices.SortFunc(rows, func(a, b row) int { return a.end - b.end })
 	}
-	bar := max(8, c.Width-66)
-	lines := []string{c.paint(dim, fmt.Sprintf("%-19s %-10s %9s %4s  %-*s %7s %7s %7s", "PORT", "LOAD", "SENDS", "", bar, "QUEUE, to "+Bytes(c.full), "NOW", "PEAK", "STOPPED"))}
+	bar := max(8, c.Width-64-c.extra())
+	lines := []string{c.paint(dim, fmt.Sprintf("%-*s %-8s %9s %4s  %s %7s %7s STOP", 17+c.extra(), "PORT", "LOAD", "SENDS", "", fill("QUEUE to "+Bytes(c.full), bar), "NOW", "PEAK"))}
 	for _, r := range rows {
 		lines = append(lines, c.port(l, r.p, r.end, bar))
 	}
@@ -195,6 +195,9 @@ func (c *Screen) ports(l *Layout, s *Sample, room int) []string {
 	}
 	return lines
 }
+
+// extra is room that names get on a wide screen.
+func (c *Screen) extra() int { return min(10, max(0, (c.Width-90)/2)) }
 
 func (c *Screen) port(l *Layout, p *Port, end, bar int) string {
 	name := l.Nodes[p.Node].Name
@@ -209,18 +212,22 @@ func (c *Screen) port(l *Layout, p *Port, end, bar int) string {
 	}
 	stopped := "-"
 	if p.Halted > 0 || p.Paused != 0 {
-		stopped = c.paint(magenta, pad(fmt.Sprintf("%.0f%%", 100*p.Halted), 7))
+		stopped = c.paint(magenta, pad(fmt.Sprintf("%.0f%%", 100*p.Halted), 4))
 	} else if !p.Up {
-		stopped = c.paint(red, pad("down", 7))
+		stopped = c.paint(red, "down")
+	}
+	peak := float64(p.Peak) / c.full
+	if peak < 0.01 { // an acknowledgement or two: no queue
+		peak = 0
 	}
 	depth := green
-	if float64(p.Peak) > c.full/2 {
+	if peak > 0.5 {
 		depth = red
-	} else if float64(p.Peak) > c.full/8 {
+	} else if peak > 0.125 {
 		depth = yellow
 	}
-	return fmt.Sprintf("%s %s %9s %4s  %s %7s %7s %s", fill(name, 19), c.paint(blue, c.bar(load, 0, 10)), Rate(p.Sent), share,
-		c.paint(depth, c.bar(float64(p.Queue)/c.full, float64(p.Peak)/c.full, bar)), Bytes(float64(p.Queue)), Bytes(float64(p.Peak)), pad(stopped, 7))
+	return fmt.Sprintf("%s %s %9s %4s  %s %7s %7s %s", fill(name, 17+c.extra()), c.paint(blue, c.bar(load, 0, 8)), Rate(p.Sent), share,
+		c.paint(depth, c.bar(float64(p.Queue)/c.full, peak, bar)), Bytes(float64(p.Queue)), Bytes(float64(p.Peak)), pad(stopped, 4))
 }
 
 // flowLines tell of the flows that move least and most.
