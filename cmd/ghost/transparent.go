@@ -209,11 +209,11 @@ func (a *app) runTransparent(c *cobra.Command, doc *config.Transparent) error {
 		}
 		return err
 	}
+	parts := make([]string, len(doc.Bumps))
 	for i := range doc.Bumps {
-		b := &doc.Bumps[i]
-		fmt.Fprintf(c.OutOrStdout(), "%s: between %s (kernel) and %s (network), %s\n", b.Name, b.Inner, b.Outer, b.Congestion)
+		parts[i] = fmt.Sprintf("%s between %s (kernel) and %s (network)", doc.Bumps[i].Name, doc.Bumps[i].Inner, doc.Bumps[i].Outer)
 	}
-	fmt.Fprintf(c.OutOrStdout(), "ready: %d in the wire; control socket %s\n", len(doc.Bumps), doc.Control.Socket)
+	fmt.Fprintf(c.OutOrStdout(), "ready: %s; control socket %s\n", strings.Join(parts, ", "), doc.Control.Socket)
 	control.Notify("READY=1")
 	err = t.Serve(c.Context(), listeners)
 	control.Notify("STOPPING=1")
