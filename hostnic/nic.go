@@ -276,7 +276,8 @@ func (n *NIC) SetLink(now frame.Time, port uint16, up bool) {
 func (n *NIC) drop(r frame.Ref, why frame.Reason) {
 	n.count.Drops[why]++
 	if len(n.dropped) < cap(n.dropped) {
-		n.arena.Meta(r).Reason = why
+		m := n.arena.Meta(r)
+		m.Reason, m.InPort = why, 0 // the only port
 		n.dropped = append(n.dropped, r)
 		return
 	}
