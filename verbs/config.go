@@ -46,7 +46,7 @@ type Config struct {
 	Pin    bool               // the worker runs on CPU only
 	CPU    int
 	Chunks int          // frames of the packet memory; 0: reckoned from the interface's queues
-	Logger *slog.Logger // nil is slog.Default()
+	Logger *slog.Logger // of what becomes of the interface; nil: nobody is told
 }
 
 const (
@@ -69,6 +69,9 @@ func (c Config) complete() (Config, error) {
 	c.Congestion = cmp.Or(c.Congestion, "hpcc")
 	c.Telemetry = cmp.Or(c.Telemetry, inband.HPCC.String())
 	c.Timeout = cmp.Or(c.Timeout, max(20*c.BaseRTT, 20*time.Millisecond))
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
 	addr := c.Address.Addr()
 	_, known := modes[c.Telemetry]
 	switch {

@@ -23,9 +23,10 @@ func link(t testing.TB) (names [2]string) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root for network namespaces and AF_XDP")
 	}
+	test := strings.ToLower(strings.TrimPrefix(strings.ReplaceAll(t.Name(), "/", "-"), "Test"))
 	var handles [2]netns.NsHandle
 	for i := range names {
-		names[i] = fmt.Sprintf("verbs-%d-%s-%d", os.Getpid(), strings.ToLower(strings.TrimPrefix(t.Name(), "Test")), i)
+		names[i] = fmt.Sprintf("verbs-%d-%s-%d", os.Getpid(), test, i)
 		t.Cleanup(func() { netns.DeleteNamed(names[i]) })
 		if err := xsk.InNetNS("/proc/self/ns/net", func() (err error) {
 			handles[i], err = netns.NewNamed(names[i])
