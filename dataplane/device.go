@@ -11,6 +11,10 @@ import (
 type device interface {
 	// complete frees what has been sent.
 	complete(p *frame.Pool)
+	// note looks at what has arrived by now; receive returns no more than that
+	// then. A worker notes before it reads the clock: whatever it receives was
+	// there at that instant, even if it was kept from its processor in between.
+	note()
 	// receive returns up to len(out) frames that arrived.
 	receive(now frame.Time, p *frame.Pool, out []frame.Ref) int
 	// room returns how many frames transmit takes now, if no more than depth
@@ -37,6 +41,7 @@ type device interface {
 type null struct{}
 
 func (null) complete(*frame.Pool)                             {}
+func (null) note()                                            {}
 func (null) receive(frame.Time, *frame.Pool, []frame.Ref) int { return 0 }
 func (null) room(depth int) int                               { return depth }
 func (null) fill(*frame.Pool)                                 {}

@@ -233,6 +233,7 @@ func (d *pcapPort) wake(now frame.Time) frame.Time {
 	return d.due(rec)
 }
 
+func (d *pcapPort) note()                                   {}
 func (d *pcapPort) complete(*frame.Pool)                    {}
 func (d *pcapPort) fill(*frame.Pool)                        {}
 func (d *pcapPort) kick() bool                              { return false }

@@ -22,14 +22,24 @@ type wire struct {
 type wireEnd struct {
 	out, in *frame.Ring
 	far     *Worker
+	noted   int // frames that receive may take; -1: all there are
 }
 
 // end returns the device of end i. Both ends must be attached.
 func (l *wire) end(i int) *wireEnd {
-	return &wireEnd{out: l.rings[i], in: l.rings[1-i], far: l.ends[1-i].worker}
+	return &wireEnd{out: l.rings[i], in: l.rings[1-i], far: l.ends[1-i].worker, noted: -1}
 }
 
-func (e *wireEnd) receive(_ frame.Time, _ *frame.Pool, out []frame.Ref) int { return e.in.Pop(out) }
+func (e *wireEnd) note() { e.noted = e.in.Len() }
+
+func (e *wireEnd) receive(_ frame.Time, _ *frame.Pool, out []frame.Ref) int {
+	if e.noted < 0 {
+		return e.in.Pop(out)
+	}
+	n := e.in.Pop(out[:min(len(out), e.noted)])
+	e.noted -= n
+	return n
+}
 
 func (e *wireEnd) room(depth int) int { return min(depth, wireFrames) - e.out.Len() }
 

@@ -50,6 +50,31 @@ func TestWiresDeliverEverythingInOrder(t *testing.T) {
 	}
 }
 
+// A worker receives what was there when it looked, before it read the clock,
+// and the rest in the next loop.
+func TestReceivesWhatWasNoted(t *testing.T) {
+	e := mustEngine(t, Config{Chunks: 1024, Workers: []WorkerConfig{{}, {}}})
+	w := e.Worker(1)
+	left, right := &tester{pool: e.Worker(0).Pool(), size: 60}, &tester{pool: w.Pool()}
+	mustNode(t, e, 0, left)
+	mustNode(t, e, 1, right)
+	mustPort(t, e, 0, left, 0, PortSpec{Kind: Wire, Wire: "n"})
+	mustPort(t, e, 1, right, 0, PortSpec{Kind: Wire, Wire: "n"})
+	send := func(n uint64) {
+		left.toSend += n
+		e.Worker(0).step(e.Now())
+	}
+	for i, k := range []struct{ before, after, want uint64 }{{3, 2, 3}, {0, 4, 5}, {1, 0, 10}, {0, 0, 10}} {
+		send(k.before)
+		w.note()
+		now := e.Now()
+		send(k.after)
+		if w.step(now); uint64(right.received) != k.want {
+			t.Errorf("loop %d: %d frames in all, want %d", i, right.received, k.want)
+		}
+	}
+}
+
 // A wire end that is removed takes the other one down, loses no chunk, and
 // the wire works again when an end returns.
 func TestWireEndLeavesAndReturns(t *testing.T) {

@@ -80,7 +80,8 @@ func (w *Worker) run() {
 	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 	w.prepareThread()
 	for {
-		// The clock, once per loop.
+		// The clock, once per loop, and before it what has arrived by then.
+		w.note()
 		now := w.now()
 
 		// What the control plane wants done.
@@ -91,6 +92,15 @@ func (w *Worker) run() {
 		w.account(now)
 		w.moved = w.step(now)
 		w.idle(now)
+	}
+}
+
+// note looks at what has arrived, which is all that this loop receives.
+func (w *Worker) note() {
+	for _, l := range w.ports {
+		if l.dev != nil {
+			l.dev.note()
+		}
 	}
 }
 

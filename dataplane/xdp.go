@@ -29,6 +29,12 @@ func (d *xdpDevice) complete(p *frame.Pool) {
 	}
 }
 
+func (d *xdpDevice) note() {
+	for _, s := range d.sockets {
+		s.Note()
+	}
+}
+
 func (d *xdpDevice) receive(_ frame.Time, p *frame.Pool, out []frame.Ref) int {
 	if len(d.sockets) == 1 {
 		return d.tx.Receive(p.Arena, out)

@@ -228,6 +228,27 @@ func wantWholePool(t testing.TB, p *frame.Pool, chunks int) {
 	}
 }
 
+// What comes after Note is not received before the next one.
+func TestNote(t *testing.T) {
+	a := frame.MustArena(64, 2048, 256)
+	p := frame.NewPool(a)
+	s, k := memSocket(64, 32, 0)
+	s.Fill(p)
+	out := make([]frame.Ref, 8)
+	k.deliver(2, 60, 0)
+	s.Note()
+	k.deliver(3, 60, 0)
+	for i, want := range []int{2, 0} {
+		if n := s.Receive(a, out); n != want {
+			t.Errorf("call %d: %d frames, want %d", i, n, want)
+		}
+	}
+	s.Note()
+	if n := s.Receive(a, out[:2]) + s.Receive(a, out); n != 3 {
+		t.Errorf("%d frames after the next look, want 3", n)
+	}
+}
+
 func TestReceiveChains(t *testing.T) {
 	a := frame.MustArena(64, 2048, 256)
 	p := frame.NewPool(a)

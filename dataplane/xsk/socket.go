@@ -28,6 +28,7 @@ type Socket struct {
 	busyPoll    atomic.Bool // the worker polls the driver
 	kicked      uint32      // TX consumer index as of the last Kick
 	touched     byte        // keeps the reads of Receive from being optimised away
+	noted       bool        // Receive takes no more than Note saw
 	count       counters
 
 	// Cold.

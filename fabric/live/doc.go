@@ -15,8 +15,14 @@
 // of the emulated cable, by the sender's clock; the veth itself takes some
 // microseconds of real time. What follows on that instant (the next frame of a
 // queue, a paced packet) counts from the schedule, not from when the worker got
-// to it. Lateness remains where something waits for an arrival. It is measured,
-// and a run whose lateness is not small against a round trip is not valid.
+// to it.
+//
+// Where one worker steps all nodes, time goes on in small steps while there is
+// something to do, and stands while the worker is kept from its processor
+// (dataplane.WorkerConfig.Step): all that a busy machine does then is that the
+// run takes longer. With several workers each is late by itself, and what it
+// owes to others comes late. Either is measured, and a run whose lateness is not
+// small against a round trip is not valid (Timing).
 //
 // # Threads
 //
