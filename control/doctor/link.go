@@ -79,7 +79,7 @@ func (l *Link) check(chunk int) []Finding {
 	case native:
 		v = append(v, ok(name("XDP mode"), "%s: native, with one copy each way", l.Driver))
 	default:
-		add("XDP mode", Warn, fmt.Sprintf("driver %q is not known to have native XDP", l.Driver), "generic mode builds an sk_buff for each frame first: a third of the rate, and offloads show through", "use a NIC with native XDP (show ports NAME tells what was got)")
+		add("XDP mode", Warn, fmt.Sprintf("driver %q is not known to have native XDP", l.Driver), "generic mode builds an sk_buff for each frame first: it is slower, and offloads show through", "use a NIC with native XDP (show ports NAME tells what was got)")
 	}
 	if l.XDP != "" {
 		add("XDP program", Fail, fmt.Sprintf("program %d is attached (%s)", l.XDPID, l.XDP), "a port cannot be opened beside another program (EBUSY); a gswitch that runs is one, too",
