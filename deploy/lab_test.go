@@ -154,7 +154,7 @@ type lab struct {
 	name, dir            string
 	socket, metrics      string // of the switches
 	ghostSocket          [2]string
-	ghostMetrics         [2]string
+	ghostMetrics         []string // of the two ghosts, and of the one in the wire
 	gswitch, ghostBinary string
 }
 
@@ -192,22 +192,61 @@ func raise(t *testing.T) *lab {
 	n.configure(t)
 	// Hosts 1 and 3 stand behind different leaves.
 	for i, host := range []string{"h1", "h3"} {
-		n.ghostMetrics[i], n.ghostSocket[i] = freeAddress(t), filepath.Join(n.dir, host+".sock")
+		n.ghostMetrics, n.ghostSocket[i] = append(n.ghostMetrics, freeAddress(t)), filepath.Join(n.dir, host+".sock")
 		file := filepath.Join(n.dir, host+".yaml")
 		text := fmt.Sprintf(ghostFile, host, "gf."+n.name+"."+host, ghostAddress(i), fmt.Sprintf("10.0.%d.1", i), coreRate, hostRate, coreRate, n.ghostSocket[i], n.ghostMetrics[i])
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		g := start(t, n.ghostBinary, "run", "-c", file)
-		await(t, "ghost on "+host, func() error {
-			g.alive(t)
-			if !strings.Contains(g.out.String(), "ready") {
-				return errors.New("is not ready")
-			}
-			return nil
-		})
+		n.runGhost(t, file)
 	}
+	n.inTheWire(t)
 	return n
+}
+
+// runGhost returns when a ghost is ready.
+func (n *lab) runGhost(t *testing.T, file string) {
+	t.Helper()
+	g := start(t, n.ghostBinary, "run", "-c", file)
+	await(t, "ghost with "+file, func() error {
+		g.alive(t)
+		if !strings.Contains(g.out.String(), "ready") {
+			return errors.New("is not ready")
+		}
+		return nil
+	})
+}
+
+// inTheWire puts two more hosts beside the fabric, that keep their kernel's
+// stack behind a ghost, and lets one ping the other.
+func (n *lab) inTheWire(t *testing.T) {
+	t.Helper()
+	space := func(name string) string { return n.name + "-" + name }
+	for _, name := range []string{"k0", "k1", "wire"} {
+		command(t, "ip", "netns", "add", space(name))
+		t.Cleanup(func() { command(t, "ip", "netns", "del", space(name)) })
+	}
+	for i := range 2 {
+		host, inner := space(fmt.Sprintf("k%d", i)), fmt.Sprintf("inner%d", i)
+		command(t, "ip", "link", "add", inner, "netns", space("wire"), "type", "veth", "peer", "name", "eth0", "netns", host)
+		command(t, "ip", "netns", "exec", host, "ethtool", "-K", "eth0", "tx", "off", "tso", "off", "gso", "off", "txvlan", "off")
+		command(t, "ip", "-n", host, "address", "add", fmt.Sprintf("10.9.0.%d/24", i+1), "dev", "eth0")
+		command(t, "ip", "-n", host, "link", "set", "eth0", "up")
+	}
+	command(t, "ip", "link", "add", "outer0", "netns", space("wire"), "type", "veth", "peer", "name", "outer1", "netns", space("wire"))
+	listen, file := freeAddress(t), filepath.Join(n.dir, "wire.yaml")
+	n.ghostMetrics = append(n.ghostMetrics, listen)
+	text := fmt.Sprintf(`version: 1
+control: {socket: %s, listen: %q}
+transparent:
+- {name: k0, inner: inner0, outer: outer0, netns: %[3]s, rate: %[4]s, base_rtt: 10ms, congestion: dcqcn, telemetry: {format: none}}
+- {name: k1, inner: inner1, outer: outer1, netns: %[3]s, rate: %[4]s, base_rtt: 10ms, congestion: dcqcn, telemetry: {format: none}}
+`, filepath.Join(n.dir, "wire.sock"), listen, space("wire"), hostRate)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	n.runGhost(t, file)
+	start(t, "ip", "netns", "exec", space("k0"), "ping", "-q", "-i", "0.1", "10.9.0.2")
 }
 
 func ghostAddress(i int) string { return fmt.Sprintf("10.0.%d.2", i) }

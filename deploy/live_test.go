@@ -57,8 +57,7 @@ var calm = []string{
 	"Learning",       // is over before Prometheus comes
 	"Telemetry edge", // hosts make their headers themselves
 	"Faults",         // nobody asked for any
-	// There are no transparent hosts here.
-	"Between kernel and fabric", "Channels", "Waiting in channels", "Packets by way", "Channels opened and lost", "Recovery in channels",
+	"Waiting in channels", "Channels opened and lost", "Recovery in channels",
 }
 
 // livePanel is a panel whose queries have their variables replaced.

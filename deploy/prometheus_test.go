@@ -39,7 +39,7 @@ func startPrometheus(t *testing.T, n *lab) *promServer {
 		case "gswitch": // the lab's is told by a file, as the comment there says
 			job["static_configs"] = []any{}
 		case "ghost":
-			job["static_configs"] = []any{map[string]any{"targets": n.ghostMetrics[:]}}
+			job["static_configs"] = []any{map[string]any{"targets": n.ghostMetrics}}
 		}
 	}
 	dir := t.TempDir()

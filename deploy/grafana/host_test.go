@@ -3,8 +3,8 @@ package grafana
 // host is the dashboard of hosts on real frames.
 func host() dashboard {
 	b := newDashboard("host", "gswitch / Host", "Hosts (ghost): what they send and receive, recovery, congestion feedback, pauses, and how late the machine lets them be.",
-		choice("instance", "Daemon", "gswitch_host_up", true),
-		choice("host", "Host", `gswitch_host_up{instance=~"$instance"}`, true))
+		choice("instance", "Daemon", `{__name__=~"gswitch_host_up|gswitch_bump_channels"}`, true),
+		choice("host", "Host", `{__name__=~"gswitch_host_up|gswitch_bump_channels",instance=~"$instance"}`, true))
 	const at = `instance=~"$instance",host=~"$host"`
 
 	b.row("Overview")
@@ -41,7 +41,7 @@ func host() dashboard {
 	b.graph("Answers", "ops", "What hosts answer for their address: ARP, neighbour discovery, echo.", q{"{{host}} {{protocol}}", rate("host, protocol", "gswitch_host_answers_total", at)})
 	b.heatmap("Frames late", "s", "How long after their instant on the emulated link frames left.", `sum by (le) (increase(gswitch_host_frame_lateness_seconds_bucket{`+at+`}[$__rate_interval]))`)
 
-	b.bumps()
+	b.bumps(at)
 	b.rings(`instance=~"$instance",switch=~"$host"`, "switch")
 	b.workers(`instance=~"$instance"`)
 	return b.d
@@ -49,8 +49,7 @@ func host() dashboard {
 
 // bumps are the hosts that keep their kernel's stack: ghost paces what the
 // kernel sends in channels.
-func (b *builder) bumps() {
-	const at = `instance=~"$instance"`
+func (b *builder) bumps(at string) {
 	b.row("Transparent hosts")
 	b.graph("Between kernel and fabric", "bps", "What goes through the bump in the wire, on the side of the kernel and on that of the fabric.",
 		q{"{{host}} {{side}} {{direction}}", orZero(`8 * `+rate("host, side, direction", "gswitch_bump_bytes_total", at), "host")})
