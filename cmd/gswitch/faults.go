@@ -17,6 +17,9 @@ func faultWords(w []string) (map[string]string, error) {
 			m[key] = ""
 			break
 		}
+		if key == "none" {
+			return nil, fmt.Errorf("none takes no value and stands last: it takes all faults away that were there before")
+		}
 		if i+1 == len(w) {
 			return nil, fmt.Errorf("%s wants a value, such as loss 1%%, or none to take it away", key)
 		}
