@@ -54,9 +54,9 @@ func (e *Engine) step() frame.Time { return max(1, frame.Time(span(e.frameTime()
 
 // defaultWorkers is one for networks that it can serve: the nodes do not notice
 // then when it comes late (dataplane.WorkerConfig.Step), and no frame waits for
-// another thread to wake up. On two processors, two workers gave completion
-// times of a 2:1 incast that were up to twice as long, in every poll mode, where
-// one gave those of virtual time. Beyond that a worker for each four switches,
+// another thread to wake up. On two processors with other work, two workers that
+// spin made the flows of a 2:1 incast take up to twice as long, where one gave
+// the times of virtual time. Beyond that a worker for each four switches,
 // and a processor for the kernel and the rest of the process.
 func defaultWorkers(cpus, nodes, switches int) int {
 	if cpus <= 2 || nodes <= manyNodes {
