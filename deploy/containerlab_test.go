@@ -220,8 +220,9 @@ func TestContainerlabRuns(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("namespaces need root")
 	}
+	removeLeftovers(t)
 	for i, c := range readTopologies(t) {
-		t.Run(c.Name, func(t *testing.T) { c.run(t, fmt.Sprintf("clab%d-%d-", os.Getpid(), i)) })
+		t.Run(c.Name, func(t *testing.T) { c.run(t, fmt.Sprintf("clab-%d-%d-", os.Getpid(), i)) })
 	}
 }
 

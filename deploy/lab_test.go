@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -135,14 +136,26 @@ func command(t *testing.T, program string, args ...string) string {
 // process follows.
 const labPrefix = "deploy-"
 
-// removeLeftovers takes down the fabrics of test processes that are gone.
+// spaces matches the namespaces that these tests make beside those of the
+// fabric.
+var spaces = regexp.MustCompile(`^(?:` + labPrefix + `|clab-)(\d+)-`)
+
+// removeLeftovers takes down what test processes left that were killed.
 func removeLeftovers(t *testing.T) {
-	dirs, _ := os.ReadDir("/run/gfabric")
+	gone := func(pid string) bool {
+		n, err := strconv.Atoi(pid)
+		return err == nil && errors.Is(unix.Kill(n, 0), unix.ESRCH)
+	}
+	dirs, _ := os.ReadDir("/run/gfabric") // neither is there before the first
 	for _, d := range dirs {
-		rest, ours := strings.CutPrefix(d.Name(), labPrefix)
-		pid, err := strconv.Atoi(rest)
-		if ours && err == nil && errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+		if pid, ours := strings.CutPrefix(d.Name(), labPrefix); ours && gone(pid) {
 			command(t, program(t, "gfabric"), "down", d.Name())
+		}
+	}
+	names, _ := os.ReadDir("/run/netns")
+	for _, n := range names {
+		if m := spaces.FindStringSubmatch(n.Name()); m != nil && gone(m[1]) {
+			command(t, "ip", "netns", "del", n.Name())
 		}
 	}
 }
