@@ -148,3 +148,55 @@ func TestDilatedWakeups(t *testing.T) {
 		})
 	}
 }
+
+// Halt leaves everything as it was, to be read and then stopped.
+func TestHalt(t *testing.T) {
+	e := mustEngine(t, Config{Workers: []WorkerConfig{{Poll: Spin}, {Poll: Sleep}}})
+	a := &alarm{every: frame.Millisecond}
+	mustNode(t, e, 0, a)
+	if err := e.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for rang := 0; rang < 3; {
+		e.Worker(0).Do(func(frame.Time) { rang = a.rang })
+	}
+	e.Halt()
+	e.Halt()
+	loops := e.Stats().Workers[0].Loops
+	rang := a.rang
+	pause()
+	if e.Stats().Workers[0].Loops != loops || a.rang != rang {
+		t.Error("a worker runs on")
+	}
+	ran := false
+	if err := e.Worker(1).Do(func(frame.Time) { ran = true }); err != nil || !ran {
+		t.Errorf("between Halt and Stop: %v", err)
+	}
+	if err := e.Stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Histograms of several workers make one.
+func TestHistogramMerge(t *testing.T) {
+	var a, b, all Histogram
+	for v := range uint64(1000) {
+		h := &a
+		if v%3 == 0 {
+			h = &b
+		}
+		h.add(v)
+		all.add(v)
+	}
+	a.Merge(&b)
+	if a != all {
+		t.Error("the sum is not what one alone counts")
+	}
+	// 512 begins a bucket, so 511 ends one.
+	if got, want := a.Above(511), 0.488; got != want {
+		t.Errorf("above 511: %v, want %v", got, want)
+	}
+	if (&Histogram{}).Above(0) != 0 || a.Above(1<<50) != 0 {
+		t.Error("above nothing, or everything")
+	}
+}

@@ -1,0 +1,102 @@
+package live
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/fabric/results"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// A run is valid as long as no bound is exceeded; otherwise it says which, by
+// how much, and what would help.
+func TestJudge(t *testing.T) {
+	const us = 1e-6
+	for _, k := range []struct {
+		name   string
+		t      results.Timing
+		why    []string
+		advice string
+	}{
+		{name: "good", t: results.Timing{LateP99: 3 * us, StoodShare: 0.4}},
+		{name: "at the bound", t: results.Timing{LateP99: 3.25 * us, StoodShare: 0.9}},
+		{"late", results.Timing{LateP99: 6.5 * us}, []string{"lateness is 6.5µs, above the bound of 3.25µs (T is 13µs)"}, "4000 instead of 1000"},
+		{"drops", results.Timing{RingDrops: 7}, []string{"7 frames were lost"}, "2000 instead of 1000"},
+		{"slow", results.Timing{StoodShare: 0.95}, []string{"stood for 95 % of the time", "a scale of 20000"}, "20000 instead of 1000"},
+		{"all", results.Timing{LateP99: 65 * us, RingDrops: 1, StoodShare: 0.95}, []string{"lateness", "lost", "stood"}, "40000 instead of 1000"},
+	} {
+		v := k.t
+		v.Scale, v.BaseRTT, v.Bound = 1000, 13*us, 3.25*us
+		(&Engine{}).judge(&v)
+		if v.Valid != (k.why == nil) {
+			t.Errorf("%s: valid %v, %q", k.name, v.Valid, v.Why)
+		}
+		why, advice := strings.Join(v.Why, "; "), strings.Join(v.Advice, "; ")
+		for _, w := range k.why {
+			if !strings.Contains(why, w) {
+				t.Errorf("%s: %q is not in %q", k.name, w, why)
+			}
+		}
+		if !strings.Contains(advice, k.advice) || v.Valid && advice != "" {
+			t.Errorf("%s: advice %q, want %q", k.name, advice, k.advice)
+		}
+	}
+}
+
+// What the workers counted becomes seconds of the nodes and shares; a busy
+// worker gets other advice.
+func TestTiming(t *testing.T) {
+	e := engine(t, "star(2)", Config{Dilation: 1000, Workers: 2, Bound: 50})
+	dp, err := dataplane.New(dataplane.Config{Chunks: 64, Dilation: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dp.Stop()
+	e.dp, e.clock = dp, 40
+	if v := e.Timing(); v.Valid || len(v.Workers) != 0 {
+		t.Errorf("before the end: %+v", v)
+	}
+	e.end = 3 * frame.Millisecond
+	e.final = &dataplane.Stats{
+		Workers: []dataplane.WorkerStats{{Name: "nodes", Pin: true, CPU: 1, Nodes: 4, Running: 1000, Busy: 800, Stood: frame.Millisecond, StoodMax: 2000}},
+		Ports:   []dataplane.PortStats{{PortCounters: dataplane.PortCounters{RxDropped: 1, RxRingFull: 2, KickDrops: 4, TxInvalid: 8, TxDropped: 16, FillRingEmpty: 1}}},
+	}
+	w := &e.final.Workers[0]
+	for range 90 {
+		observe(&w.FrameLateness, 10)
+	}
+	for range 9 {
+		observe(&w.Lateness, 200)
+	}
+	observe(&w.Lateness, 20_000)
+	v := e.Timing()
+	near := func(a, b float64) bool { return a > 0.75*b && a < 1.3*b } // the width of a bucket
+	if v.Scale != 1000 || v.Frame != 88e-9 || v.BaseRTT != 13e-6 || v.Bound != 50e-9 || v.ClockRead != 40e-9 || v.RingDrops != 31 || v.Valid {
+		t.Errorf("%+v", v)
+	}
+	if !near(v.LateP50, 10e-9) || v.LateMax != 20e-6 || v.OverFrame != 0.1 || v.OverRTT != 0.01 {
+		t.Errorf("lateness: %+v", v)
+	}
+	if v.StoodShare != 0.25 || v.StoodMax != 2e-3 {
+		t.Errorf("stood: %v, at once %v", v.StoodShare, v.StoodMax)
+	}
+	if len(v.Workers) != 1 || v.Workers[0].Nodes != 3 || v.Workers[0].CPU != 1 || v.Workers[0].Busy != 0.8 {
+		t.Errorf("workers: %+v", v.Workers)
+	}
+	if advice := strings.Join(v.Advice, "; "); !strings.Contains(advice, "fewer nodes") {
+		t.Errorf("advice %q", advice)
+	}
+}
+
+// observe counts v, as a worker does.
+func observe(h *dataplane.Histogram, v uint64) {
+	i := 0
+	for h.Upper(i) < v {
+		i++
+	}
+	h.Buckets[i]++
+	h.Count++
+	h.Sum += v
+	h.Max = max(h.Max, v)
+}
