@@ -68,7 +68,7 @@ func TestGhostCapture(t *testing.T) {
 				return nil
 			}
 		}
-		return fmt.Errorf("it has %v", rows)
+		return fmt.Errorf("it has %v; drops: %s", rows, a.do("show", "drops"))
 	})
 	c.Process.Signal(unix.SIGINT)
 	if err := c.Wait(); err != nil {

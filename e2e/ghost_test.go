@@ -88,14 +88,20 @@ func TestGhost(t *testing.T) {
 	n := newGhostNet(t, 3, 1)
 	a, b := n.ghosts[0], n.ghosts[1]
 
-	p := asked(a, &api.TransferReport{}, "ping", "10.0.0.2", "-n", "3", "-i", "1ms")
-	if len(p.Samples) != 3 {
-		t.Fatalf("%d of 3 pings were answered", len(p.Samples))
+	p := asked(a, &api.TransferReport{}, "ping", "10.0.0.2", "-n", "9", "-i", "1ms")
+	if len(p.Samples) != 9 {
+		t.Fatalf("%d of 9 pings were answered", len(p.Samples))
 	}
 	for _, s := range p.Samples {
-		if len(s.Hops) != 1 || s.Hops[0].Switch != 7 || s.Hops[0].Rate != 200e6 || s.Rtt < uint64(ghostT*8/10) {
+		if len(s.Hops) != 1 || s.Hops[0].Switch != 7 || s.Hops[0].Rate != 200e6 {
 			t.Errorf("ping: %v", s)
 		}
+	}
+	// The cables take nine tenths of T. A round trip by itself may look shorter
+	// where a worker was kept from its processor after it had read the clock;
+	// most are right.
+	if rtt := p.Result.Rtt.P50; rtt < uint64(ghostT*17/20) {
+		t.Errorf("the median round trip is %v: cables alone take %v", time.Duration(rtt), ghostT*9/10)
 	}
 
 	m := asked(a, &api.TransferReport{}, "send", "--to", "10.0.0.2", "--size", "200kB", "--count", "4", "--depth", "2")
@@ -115,12 +121,12 @@ func TestGhost(t *testing.T) {
 		var rows []struct {
 			Bytes, Iterations, Corrupt uint64
 			Bits                       float64 `json:"bits_per_second"`
-			Mean                       float64 `json:"latency_mean"`
+			Median                     uint64  `json:"latency_p50"`
 		}
 		if err := json.Unmarshal([]byte(a.do("perf", op, "--to", "10.0.0.2", "-n", "4", "-s", "4kB", "-s", "16kB", "--json")), &rows); err != nil {
 			t.Fatal(err)
 		}
-		if len(rows) != 2 || rows[1].Bytes != 16e3 || rows[1].Iterations != 4 || rows[1].Corrupt != 0 || rows[1].Bits <= 0 || rows[1].Mean < float64(ghostT*8/10) {
+		if len(rows) != 2 || rows[1].Bytes != 16e3 || rows[1].Iterations != 4 || rows[1].Corrupt != 0 || rows[1].Bits <= 0 || rows[1].Median < uint64(ghostT*17/20) {
 			t.Errorf("perf %s: %+v", op, rows)
 		}
 	}
