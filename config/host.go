@@ -32,7 +32,7 @@ type Host struct {
 	Burst    *Duration `yaml:"burst" default:"50us" doc:"How far the link may catch up when the worker was late. 0s: never."`
 	Payload  int       `yaml:"payload" range:"64,3800" default:"1000" doc:"Bytes of payload in a full frame, the same at both ends."`
 
-	BaseRTT    Duration          `yaml:"base_rtt" default:"1ms" doc:"T of congestion control: slightly above the round trip of the idle network, which ghost ping tells."`
+	BaseRTT    BaseRTT           `yaml:"base_rtt" default:"1ms" doc:"T of congestion control: slightly above the round trip of the idle network, which ghost calibrate tells. auto: it is measured to the first peers that are sent to, and 1ms until then."`
 	Congestion string            `yaml:"congestion" default:"hpcc" doc:"Congestion control of transfers that choose none: hpcc, dcqcn, timely, dctcp, none ..."`
 	Options    map[string]string `yaml:"congestion_options" doc:"Options of this congestion control, by name. gfabric cc tells which there are."`
 	Telemetry  HostTelemetry     `yaml:"telemetry" doc:"In-band telemetry that data frames ask for."`
@@ -87,7 +87,7 @@ func (h *Host) validate(s *Section, prefix string) {
 		key string
 		v   Duration
 		max frame.Time
-	}{{"base_rtt", h.BaseRTT, frame.Second}, {"timeout", h.Timeout, 20 * frame.Second}, {"burst", *h.Burst, frame.Second}} {
+	}{{"base_rtt", Duration(h.T()), frame.Second}, {"timeout", h.Timeout, 20 * frame.Second}, {"burst", *h.Burst, frame.Second}} {
 		if d.v < 0 || frame.Time(d.v) > d.max {
 			fail(d.key, "%v is not between 0s and %v", d.v, Duration(d.max))
 		}
@@ -151,7 +151,7 @@ func (h *Host) NIC(mac wire.MAC, port uint16) hostnic.Config {
 	seed := fnv.New64a()
 	fmt.Fprint(seed, h.Name, h.Address)
 	c := hostnic.Config{
-		Name: h.Name, MAC: mac, Addr: h.Address.Addr(), Rate: uint64(h.Rate), Burst: frame.Time(*h.Burst), Payload: h.Payload, BaseRTT: frame.Time(h.BaseRTT),
+		Name: h.Name, MAC: mac, Addr: h.Address.Addr(), Rate: uint64(h.Rate), Burst: frame.Time(*h.Burst), Payload: h.Payload, BaseRTT: h.T(),
 		AckClass: -1, AckPauseClass: -1, CNP: hostnic.CNPConfig{Frames: h.CNP}, Seed: seed.Sum64(),
 		Stack: &hostnic.StackConfig{Bits: h.Address.Bits(), Gateway: h.Gateway, Port: port, Class: uint8(h.Class)},
 	}
@@ -179,16 +179,25 @@ func (h *Host) OptionsOf(algorithm string) map[string]string {
 	return h.Options
 }
 
+// T returns the constant of congestion control: 1 ms as long as it is to be
+// measured and was not.
+func (h *Host) T() frame.Time {
+	if h.BaseRTT == AutoRTT {
+		return frame.Millisecond
+	}
+	return frame.Time(h.BaseRTT)
+}
+
 // Transport returns the timers of loss recovery.
 func (h *Host) Transport() transport.Config {
 	high := frame.Time(h.Timeout)
-	return transport.Config{RTOHigh: high, RTOLow: min(high, max(4*frame.Time(h.BaseRTT), frame.Millisecond)), N: 3}
+	return transport.Config{RTOHigh: high, RTOLow: min(high, max(4*h.T(), frame.Millisecond)), N: 3}
 }
 
 // Cap returns the packets that IRN lets be in flight: the bandwidth-delay
 // product (IRN section 3.2).
 func (h *Host) Cap() uint32 {
-	return uint32(max(1, uint64(h.Rate)/8*uint64(h.BaseRTT)/1e9/uint64(h.Payload)))
+	return uint32(max(1, uint64(h.Rate)/8*uint64(h.T())/1e9/uint64(h.Payload)))
 }
 
 // Units returns the units of HPCC's telemetry.

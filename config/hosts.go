@@ -117,7 +117,11 @@ func (c *Hosts) complete(s *Section, list bool) {
 		h.validate(s, prefix(i))
 		h.Name = cmp.Or(h.Name, h.Interface)
 		if h.Timeout == 0 {
-			h.Timeout = max(20*h.BaseRTT, Duration(20*frame.Millisecond))
+			least := 20 * frame.Millisecond
+			if h.BaseRTT == AutoRTT {
+				least *= 5 // any network, until it was measured
+			}
+			h.Timeout = Duration(max(20*h.T(), least))
 		}
 		if h.Worker == nil {
 			w := i % len(c.Workers)

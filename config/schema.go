@@ -36,6 +36,7 @@ var patterns = map[reflect.Type]string{
 	reflect.TypeFor[Rate]():      `^(unlimited|[0-9]+(\.[0-9]+)? ?[TGMkK]?(bps|bit|bit/s|b/s))$`,
 	reflect.TypeFor[Size]():      `^[0-9]+(\.[0-9]+)? ?([GMK]i|[GMkK])?B$`,
 	reflect.TypeFor[Headroom]():  `^(auto|[0-9]+(\.[0-9]+)? ?([GMK]i|[GMkK])?B)$`,
+	reflect.TypeFor[BaseRTT]():   `^(auto|[0-9]+(\.[0-9]+)? ?(h|min|s|ms|us|µs|ns))$`,
 	reflect.TypeFor[Duration]():  `^[0-9]+(\.[0-9]+)? ?(h|min|s|ms|us|µs|ns)$`,
 	reflect.TypeFor[MAC]():       `^([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}$`,
 	reflect.TypeFor[PortRange](): `^[0-9]+(-[0-9]+)?$`,

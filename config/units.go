@@ -201,6 +201,34 @@ func (h Headroom) MarshalText() ([]byte, error) {
 	return Size(h).MarshalText()
 }
 
+// BaseRTT is AutoRTT or a duration.
+type BaseRTT Duration
+
+// AutoRTT says that the round trip is to be measured.
+const AutoRTT BaseRTT = -1
+
+func (b *BaseRTT) UnmarshalText(text []byte) error {
+	if string(text) == "auto" {
+		*b = AutoRTT
+		return nil
+	}
+	var d Duration
+	if err := d.UnmarshalText(text); err != nil {
+		return fmt.Errorf("%w, or auto", err)
+	}
+	*b = BaseRTT(d)
+	return nil
+}
+
+func (b BaseRTT) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
+
+func (b BaseRTT) String() string {
+	if b == AutoRTT {
+		return "auto"
+	}
+	return Duration(b).String()
+}
+
 // MAC is an Ethernet address.
 type MAC [6]byte
 

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/control/api"
 )
 
 // calibrated is what ghost calibrate --json prints, as far as it is looked at.
@@ -108,6 +110,36 @@ func TestCalibrate(t *testing.T) {
 	}
 	a.stop(n.hosts[0].ns)
 	b.stop(n.hosts[1].ns)
+}
+
+// With base_rtt: auto the first transfer finds T, and queue pairs use it.
+func TestMeasuredT(t *testing.T) {
+	n := newGhostNet(t, 3, 1)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "auto.yaml")
+	write(t, file, fmt.Sprintf("version: 1\nname: auto\nnetns: %s\ninterface: eth0\naddress: 10.0.0.3/24\nrate: 400Mbps\nburst: 5ms\nbase_rtt: auto\ntelemetry: {links: [200Mbps]}\n", n.hosts[2].ns))
+	for try := 1; ; try++ {
+		g := launchProgram(t, ghost, filepath.Join(dir, "sock"), "-c", file)
+		g.await()
+		if h := asked(g, &api.HostStatus{}, "show", "host"); h.BaseRtt != 1e6 {
+			t.Errorf("before it is measured T is %d", h.BaseRtt)
+		}
+		r := asked(g, &api.TransferReport{}, "send", "--to", "10.0.0.2", "--size", "20kB").Result
+		if r.VerifiedBytes != 20e3 || r.Corrupt != 0 {
+			t.Errorf("send: %v", r)
+		}
+		got := asked(g, &api.HostStatus{}, "show", "host").BaseRtt
+		// At most a tenth above the worst round trip that is seen afterwards:
+		// if the machine was busier before, once more.
+		worst := max(calibrate(t, g, "10.0.0.2", "--no-sweep").Peers[0].P99, r.Completion.Max)
+		g.stop(n.hosts[2].ns)
+		if got >= uint64(ghostT*9/10) && got <= worst*11/10 {
+			return
+		}
+		if try == 4 {
+			t.Fatalf("T is measured as %v; the worst round trip was %v", time.Duration(got), time.Duration(worst))
+		}
+	}
 }
 
 // The sweep finds no rate clean that the switch's link cannot carry, and says

@@ -91,7 +91,7 @@ func (c *calibration) derive(h *config.Host) {
 		worst = max(worst, p.P50)
 	}
 	t := threeDigits(uint64(aboveRTT * float64(worst)))
-	h.BaseRTT = config.Duration(t)
+	h.BaseRTT = config.BaseRTT(t)
 	h.Timeout = config.Duration(threeDigits(max(rtoHighTs*t, uint64(leastRTO)) + 2*c.Wake.P99))
 	low := h.Transport().RTOLow
 	c.Derived = derived{T: t, RTOHigh: uint64(h.Timeout), RTOLow: uint64(low), Cap: h.Cap(), BDP: uint64(float64(h.Rate) / 8 * float64(t) / 1e9), Late: c.Wake.P99 > t/lateShare}

@@ -16,7 +16,7 @@ import (
 func describe(u *unit, snap *metrics.Snapshot, h *metrics.Host) *api.HostStatus {
 	c, n := u.conf.Load(), &h.Counts
 	out := &api.HostStatus{
-		Name: c.Name, Interface: c.Interface, Netns: c.NetNS, Address: c.Address.String(), Mac: u.mac.String(), Rate: uint64(c.Rate), BaseRtt: uint64(c.BaseRTT),
+		Name: c.Name, Interface: c.Interface, Netns: c.NetNS, Address: c.Address.String(), Mac: u.mac.String(), Rate: uint64(c.Rate), BaseRtt: uint64(c.T()),
 		Payload: uint32(c.Payload), Congestion: c.Congestion, Telemetry: c.Telemetry.Format, Recovery: c.Recovery, Serving: h.Serving,
 		RxFrames: n.RxFrames, RxBytes: n.RxBytes, TxFrames: n.TxFrames, TxBytes: n.TxBytes, Retransmissions: n.Retransmissions, Timeouts: n.Timeouts,
 		MessagesSent: n.MessagesSent, MessagesReceived: n.MessagesReceived, QueuePairs: uint32(n.QPsOpen), Worker: uint32(u.worker.Index()), Queues: uint32(u.queues),

@@ -106,6 +106,7 @@ func (s *server) Transfer(ctx context.Context, r *api.TransferRequest, out *conn
 	if err != nil {
 		return connect.NewError(connect.CodeNotFound, err)
 	}
+	d.learn(ctx, u, r)
 	h := u.conf.Load()
 	t, err := transfer(h, r)
 	if err != nil {
@@ -233,7 +234,7 @@ func result(h *config.Host, t *agent.Transfer) *api.TransferResult {
 		bound := func(p float64) uint64 { return min(uint64(q.Bytes.Quantile(p)), q.Max) }
 		r.Path = append(r.Path, &api.HopQueue{Last: last, QueueP50: bound(0.5), QueueP95: bound(0.95), QueueP99: bound(0.99), QueueMax: q.Max})
 	}
-	r.Bdp = uint64(float64(slowest) / 8 * float64(h.BaseRTT) / 1e9)
+	r.Bdp = uint64(float64(slowest) / 8 * float64(h.T()) / 1e9)
 	return r
 }
 

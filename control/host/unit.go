@@ -28,6 +28,8 @@ type unit struct {
 	conf   atomic.Pointer[config.Host] // in force
 	gone   chan struct{}               // closed when the host is taken down
 
+	measured measured
+
 	mu     sync.Mutex // guards what follows
 	users  int        // who want others to be served
 	region *agent.Region
@@ -75,6 +77,7 @@ func (d *Daemon) open(h *config.Host, at control.Interface) (*unit, error) {
 		return nil, control.Refused(err)
 	}
 	u.conf.Store(h)
+	u.measured.auto.Store(h.BaseRTT == config.AutoRTT)
 	if err := d.engine.AddNode(*h.Worker, u.agent); err != nil {
 		return nil, fmt.Errorf("host %s: %w", h.Name, err)
 	}
@@ -133,6 +136,8 @@ func (u *unit) reopen(h *config.Host) error {
 // configure brings a host that stays in line with what h says. Queue pairs
 // that are open keep what they were opened with.
 func (u *unit) configure(h *config.Host) error {
+	u.measured.auto.Store(h.BaseRTT == config.AutoRTT)
+	h = u.measured.in(h)
 	old := u.conf.Load()
 	var refused error
 	conf := u.settings(h)

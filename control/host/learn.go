@@ -1,0 +1,114 @@
+package host
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/gswitch/gswitch/cc"
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/control/api"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/hostnic/agent"
+)
+
+// measured is T where the configuration leaves it to be measured: slightly above
+// the largest median round trip to the first peers that are sent to.
+type measured struct {
+	auto atomic.Bool
+
+	mu    sync.Mutex // one measurement at a time; guards peers
+	peers []netip.Addr
+	t     atomic.Int64 // 0: not measured yet
+}
+
+const (
+	learnPeers  = 4
+	learnProbes = 20
+	learnSpace  = frame.Millisecond
+	// As ghost calibrate has it.
+	aboveRTT = 1.05
+)
+
+// in returns the configuration with what was measured, where it asks for it.
+func (m *measured) in(h *config.Host) *config.Host {
+	t := m.t.Load()
+	if h.BaseRTT != config.AutoRTT || t == 0 {
+		return h
+	}
+	with := *h
+	with.BaseRTT = config.BaseRTT(t)
+	with.Timeout = max(with.Timeout, config.Duration(20*t)) // as where T is said
+	return &with
+}
+
+// learn measures the round trip to the peer of a request, if T is to be
+// measured and this is one of the first peers. Queue pairs that are opened from
+// then on use it. What fails is left to the transfer to tell.
+func (d *Daemon) learn(ctx context.Context, u *unit, r *api.TransferRequest) {
+	m := &u.measured
+	to, err := netip.ParseAddr(r.To)
+	if !m.auto.Load() || err != nil {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.peers) == learnPeers || slices.Contains(m.peers, to) {
+		return
+	}
+	rtts := u.probe(ctx, to)
+	if len(rtts) < learnProbes/2 {
+		return
+	}
+	m.peers = append(m.peers, to)
+	slices.Sort(rtts)
+	t := frame.Time(aboveRTT * float64(rtts[len(rtts)/2]))
+	if int64(t) <= m.t.Load() || t > frame.Second {
+		return
+	}
+	d.mu.Lock() // no reload meanwhile
+	defer d.mu.Unlock()
+	m.t.Store(int64(t))
+	h := *u.conf.Load()
+	h.BaseRTT = config.AutoRTT
+	// The worker has ended where this fails.
+	_ = u.configure(&h)
+}
+
+// probe takes round trips of full frames.
+func (u *unit) probe(ctx context.Context, to netip.Addr) (rtts []frame.Time) {
+	h := u.conf.Load()
+	none, err := cc.Factory("none", nil)
+	if err != nil {
+		return nil
+	}
+	t := &agent.Transfer{To: to, Service: agent.Probe, Size: uint64(h.Payload), Count: learnProbes, Depth: 1, Interval: learnSpace,
+		Data: make([]byte, h.Payload), CC: "none", New: none, Class: uint8(h.Class), Samples: make([]agent.Sample, 0, learnProbes)}
+	agent.Fill(t.Data)
+	if err := u.worker.Do(func(now frame.Time) { err = u.agent.Start(now, t) }); err != nil {
+		return nil
+	}
+	if err != nil {
+		return nil
+	}
+	for over := false; !over; {
+		select {
+		case <-ctx.Done():
+			_ = u.worker.Do(func(now frame.Time) { u.agent.Abort(now, t) })
+			return nil
+		case <-time.After(2 * time.Millisecond):
+		}
+		if u.worker.Do(func(frame.Time) { over = t.State == agent.Ended }) != nil {
+			return nil
+		}
+	}
+	for _, s := range t.Samples {
+		if s.RTT > 0 {
+			rtts = append(rtts, s.RTT)
+		}
+	}
+	return rtts
+}
