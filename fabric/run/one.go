@@ -62,6 +62,7 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 			return nil, err
 		}
 		p.set(until, n.Engine.Stats().Events)
+		p.ask(n.Engine)
 		if over.Load() {
 			break
 		}

@@ -17,6 +17,9 @@ type progress struct {
 	now    atomic.Int64
 	events atomic.Uint64
 	state  atomic.Int32
+
+	late  atomic.Int64 // on real frames: 99th percentile of lateness so far, and 1; 0: unknown
+	asked time.Time    // when the engine was asked for it
 }
 
 // States of a run.
@@ -29,6 +32,17 @@ const (
 func (p *progress) set(now frame.Time, events uint64) {
 	p.now.Store(int64(now))
 	p.events.Store(events)
+}
+
+// ask notes how late the engine was so far, if it can tell, not more often than
+// somebody reads it: telling takes the workers time.
+func (p *progress) ask(engine any) {
+	e, ok := engine.(interface{ Late() float64 })
+	if !ok || time.Since(p.asked) < interval/2 {
+		return
+	}
+	p.asked = time.Now()
+	p.late.Store(1 + int64(e.Late()*1e9))
 }
 
 // reporter writes the progress of runs, a line at a time.
@@ -85,6 +99,9 @@ func (r *reporter) report(last uint64, took time.Duration) (events uint64) {
 		case running:
 			share += part
 			text += fmt.Sprintf("  %s %s of %s", p.name, frame.Time(p.now.Load()).Duration().Round(time.Microsecond), p.end.Duration())
+			if late := p.late.Load(); late > 0 {
+				text += fmt.Sprintf(", p99 of lateness %v", time.Duration(late-1))
+			}
 		}
 	}
 	left := "?"

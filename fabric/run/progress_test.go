@@ -23,6 +23,16 @@ func TestReport(t *testing.T) {
 			t.Errorf("%q is not in %q", want, out.String())
 		}
 	}
+	if strings.Contains(out.String(), "lateness") {
+		t.Errorf("nobody was late: %q", out.String())
+	}
+	bars[0].ask(lateBy(3e-6))
+	bars[0].ask(lateBy(9e-6)) // too soon
+	out.Reset()
+	r.report(10_000_000, time.Minute)
+	if !strings.Contains(out.String(), "a 50ms of 100ms, p99 of lateness 3µs") {
+		t.Errorf("%q", out.String())
+	}
 	bars[0].state.Store(finished)
 	out.Reset()
 	r.report(10_000_000, time.Minute)
@@ -30,3 +40,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("%q", out.String())
 	}
 }
+
+type lateBy float64
+
+func (l lateBy) Late() float64 { return float64(l) }

@@ -62,6 +62,9 @@ func newStore(s *scenario.Scenario, o *Options, h *host) (*store, error) {
 		for k, h := range have {
 			if h == p && k < len(f.Runs) {
 				run := f.Runs[k]
+				if t := run.Timing; t != nil && !t.Valid {
+					continue // it may keep time now
+				}
 				run.Name = s.Runs[i].Name
 				st.runs[i] = &run
 			}

@@ -1,0 +1,29 @@
+package run
+
+import (
+	"testing"
+
+	"github.com/gswitch/gswitch/fabric/results"
+	"github.com/gswitch/gswitch/fabric/scenario"
+)
+
+// Finished runs are taken over, those that did not keep time are run again.
+func TestTakenOver(t *testing.T) {
+	o := Options{Jobs: 1, Out: t.TempDir(), Program: "p"}
+	f := execute(t, incast, o)
+	for i, g := range []*results.Timing{{Valid: true}, {Valid: false}, nil, nil} {
+		f.Runs[i].Timing = g
+	}
+	if err := results.Save(o.Out, f); err != nil {
+		t.Fatal(err)
+	}
+	st, err := newStore(load(t, incast, scenario.Options{}), &o, &host{o: &o})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []bool{true, false, true, true} {
+		if (st.runs[i] != nil) != want {
+			t.Errorf("run %d is taken over: %v", i, !want)
+		}
+	}
+}
