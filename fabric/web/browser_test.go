@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/gswitch/gswitch/fabric/run"
 	"github.com/gswitch/gswitch/fabric/scenario"
@@ -62,24 +61,110 @@ workload:
 duration: 30ms
 `
 
+// shots are the themes in which pictures are kept.
+var shots = []struct {
+	name string
+	dark bool
+}{{"light", false}, {"dark", true}}
+
+// The page of an incast: the drawing, the lists, a port and a flow that are
+// clicked, what the address names, the keyboard; and nothing that the browser
+// complains of.
 func TestPageShowsARun(t *testing.T) {
 	b := webtest.Start(t)
 	url := serve(t, incast, 0.002)
-	for _, dark := range []bool{false, true} {
-		p := b.Open(url, webtest.View{Width: 1440, Height: 900, Dark: dark})
-		p.Wait(`document.querySelectorAll("#flows tbody tr").length >= 12`)
-		p.Wait(`parseFloat(document.querySelector("#facts dd").textContent) > 1`)
-		time.Sleep(time.Second)
-		name := map[bool]string{false: "light", true: "dark"}[dark]
-		p.Screenshot(t, "serve-"+name+".png")
-		p.Eval(`location.hash = "#port=leaf1:h1"`, nil)
-		time.Sleep(time.Second)
-		p.Screenshot(t, "serve-port-"+name+".png")
-		p.Click(`#flows tbody button`)
-		time.Sleep(time.Second)
-		p.Screenshot(t, "serve-flow-"+name+".png")
+	for _, shot := range shots {
+		p := b.Open(url, webtest.View{Width: 1440, Height: 900, Dark: shot.dark})
+		p.Wait(`document.querySelectorAll("#flows tbody tr").length === 12`)
+		p.Wait(`document.querySelector("#queues tbody").innerText.includes("leaf1 → h1")`)
+		p.Wait(`document.querySelectorAll("#pauses tbody tr").length > 0`)
+		want := map[string]string{
+			`document.querySelector("h1").innerText`: "Eight hosts send to one",
+			`document.title`:                         "Eight hosts send to one – gfabric",
+			`document.querySelectorAll(".node.host").length + " " + document.querySelectorAll(".node.switch").length`: "16 6",
+			`"" + document.querySelectorAll("path.way").length`:                                                       "48", // directions of 24 links
+			`getComputedStyle(document.documentElement).colorScheme`:                                                  shot.name,
+		}
+		for js, text := range want {
+			var got string
+			if p.Eval(js, &got); got != text {
+				t.Errorf("%s: %s is %q, want %q", shot.name, js, got, text)
+			}
+		}
+		p.Wait(`document.querySelectorAll("path.way.stopped").length > 0`)
+		p.Screenshot(t, "serve-"+shot.name+".png")
+
+		// A port, by its link: the direction towards h1 is the wider one to its
+		// right; where exactly a line is, its own geometry tells.
+		var at struct{ X, Y float64 }
+		p.Eval(`(() => { const hit = [...document.querySelectorAll("path.hit")].find((h) => h.end.peer && h.end.node === 16 && h.end.peer.node === 0);
+			const q = hit.getPointAtLength(hit.getTotalLength() / 2).matrixTransform(hit.getScreenCTM()); return {X: q.x, Y: q.y}; })()`, &at)
+		p.ClickAt(at.X, at.Y)
+		p.Wait(`location.hash === "#port=leaf1:0" && document.querySelector("#port h2").innerText === "leaf1 → h1"`)
+		p.Wait(`document.querySelector("#panel").innerText.includes("25 Gb/s") && document.querySelectorAll("#classes tbody tr").length === 1`)
+		p.Wait(`document.querySelectorAll("#panel .chart .line.s1[d*=L]").length > 0`)
+		p.Wait(`document.querySelectorAll("#through tbody tr").length === 8`)
+		p.Screenshot(t, "serve-port-"+shot.name+".png")
+
+		p.Click("#flows tbody button")
+		p.Wait(`location.hash.startsWith("#flow=") && document.querySelectorAll("#path li").length >= 4`)
+		p.Wait(`document.querySelector("#panel").innerText.includes("dcqcn") && document.querySelectorAll("path.way.lit").length === document.querySelectorAll("#path li").length - 1`)
+		p.Wait(`[...document.querySelectorAll("#panel .chart b")].some((b) => b.innerText === "alpha")`)
+		p.Screenshot(t, "serve-flow-"+shot.name+".png")
+
+		// The keyboard alone: Escape leaves, a node takes the focus and Enter.
+		p.Key("Escape")
+		p.Wait(`document.querySelector("#overview") && location.hash === ""`)
+		p.Eval(`document.querySelector(".node").focus()`, nil)
+		p.Key("Enter")
+		p.Wait(`location.hash === "#node=h1" && document.querySelector("#ports tbody").innerText.includes("leaf1")`)
+		p.Eval(`history.back()`, nil)
+		p.Wait(`document.querySelector("#overview")`)
+
+		// What an address may name.
+		p.Eval(`location.hash = "#port=spine1:leaf1"`, nil)
+		p.Wait(`document.querySelector("#port h2").innerText === "spine1 → leaf1"`)
+		p.Eval(`location.hash = "#flow=123456789"`, nil)
+		p.Wait(`document.querySelector("#flow").parentNode.innerText.includes("Not seen yet")`)
+		p.Eval(`location.hash = "#port=nobody:9"`, nil)
+		p.Wait(`document.querySelector("#overview")`)
 		if e := p.Errors(); len(e) > 0 {
-			t.Errorf("the page complains: %q", e)
+			t.Errorf("%s: the page complains: %q", shot.name, e)
+		}
+	}
+	p := b.Open(url+"/#port=leaf1:h1", webtest.View{Width: 390, Height: 844})
+	p.Wait(`document.querySelector("#port h2").innerText === "leaf1 → h1"`)
+	var wide bool
+	if p.Eval(`document.documentElement.scrollWidth > innerWidth`, &wide); wide {
+		t.Error("on a telephone the page is wider than the screen")
+	}
+	p.Screenshot(t, "serve-small.png")
+}
+
+const hadoop = `version: 1
+title: 320 hosts
+topology: {generate: "pods(5, 4, 4, 16, 16)", classes: {host: {rate: 100Gbps, delay: 1us}, fabric: {rate: 400Gbps, delay: 1us}}}
+pfc: {enabled: true}
+hosts: {cc: hpcc}
+workload:
+  - {group: background, kind: poisson, sizes: FB_Hadoop, load: 0.3}
+  - {group: incast, kind: incast, from: [h1..h60], to: [h200], size: 500KB}
+duration: 1ms
+`
+
+// The page of hundreds of hosts.
+func TestPageShowsManyHosts(t *testing.T) {
+	b := webtest.Start(t)
+	url := serve(t, hadoop, 0.00002)
+	for _, shot := range shots {
+		p := b.Open(url, webtest.View{Width: 1440, Height: 900, Dark: shot.dark})
+		p.Wait(`document.querySelectorAll(".node.host").length === 320 && document.querySelectorAll("#flows tbody tr").length === 64`)
+		p.Wait(`document.querySelector("#queues tbody").innerText.includes("h200")`)
+		p.Screenshot(t, "serve-320-"+shot.name+".png")
+		p.Eval(`location.hash = "#port=" + document.querySelector("#queues tbody button").innerText.replace(" → ", ":")`, nil)
+		p.Wait(`document.querySelectorAll("#through tbody tr").length > 0`)
+		if e := p.Errors(); len(e) > 0 {
+			t.Errorf("%s: the page complains: %q", shot.name, e)
 		}
 	}
 }

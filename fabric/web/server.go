@@ -23,13 +23,15 @@ type Server struct {
 	src view.Source
 	hub *hub
 	any bool // any name may be asked for
+
+	patience time.Duration // a viewer that takes nothing for so long is sent away
 }
 
 // New returns a server that shows src. Without remote, requests by another
 // name than that of this machine are refused: else a page from elsewhere could
 // have its own name lead here, and read what is not meant for it.
 func New(src view.Source, remote bool) *Server {
-	s := &Server{src: src, hub: newHub(src), any: remote}
+	s := &Server{src: src, hub: newHub(src), any: remote, patience: 15 * time.Second}
 	files, err := fs.Sub(page, "page")
 	if err != nil {
 		panic(err) // it is embedded above
@@ -86,9 +88,8 @@ func (s *Server) layout(w http.ResponseWriter, _ *http.Request) {
 
 // Bounds of the stream.
 const (
-	fastest  = 100 * time.Millisecond // between samples
-	patience = 15 * time.Second       // a viewer that takes nothing for so long is sent away
-	beat     = 5 * time.Second        // a comment keeps what is between from closing an idle stream
+	fastest = 100 * time.Millisecond // between samples
+	beat    = 5 * time.Second        // a comment keeps what is between from closing an idle stream
 )
 
 func (s *Server) samples(w http.ResponseWriter, r *http.Request) {
@@ -108,7 +109,7 @@ func (s *Server) samples(w http.ResponseWriter, r *http.Request) {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
 	send := func(chunks ...[]byte) bool {
-		if err := c.SetWriteDeadline(time.Now().Add(patience)); err != nil {
+		if err := c.SetWriteDeadline(time.Now().Add(s.patience)); err != nil {
 			return false
 		}
 		for _, b := range chunks {

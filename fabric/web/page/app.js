@@ -126,6 +126,7 @@ function flows() {
   none.hidden = list.length > 0;
   none.textContent = model.layout.on === "lab" ? "Hosts with the kernel's own stack do not tell of their connections: see the ports." : "None is under way.";
   $("flows").hidden = list.length === 0;
+  document.querySelector("main").classList.toggle("idle", list.length === 0 && !(s && s.open));
   keep(document.body, () => $("flows").tBodies[0].replaceChildren(...ordered(list).map((f) => {
     const row = h("tr", { className: chosen && chosen.flow === f.id ? "lit" : "" },
       h("td", {}, flowButton(f)), h("td", {}, f.group || ""), h("td", {}, f.cc || ""),

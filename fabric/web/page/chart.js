@@ -9,7 +9,7 @@ const H = 92, LEFT = 2, TOP = 6, BOTTOM = 16;
 // Chart draws series of one unit: { name, ring, kind: line|area|ghost, limit }.
 export class Chart {
   constructor(parent, title, unit, series, limit) {
-    Object.assign(this, { unit, series, limit });
+    Object.assign(this, { unit, series, limit, least: unit === fmt.bytes ? 1500 : 1 });
     const box = document.createElement("figure");
     box.className = "chart";
     const cap = document.createElement("figcaption");
@@ -31,8 +31,8 @@ export class Chart {
     const x = (t) => LEFT + (w - 2 * LEFT) * (t - from) / (to - from);
     let top = 0;
     for (const s of this.series) model.points(s.ring(), (t, v) => { if (v > top) top = v; });
-    if (this.limit && top > this.limit * 0.5) top = Math.max(top, this.limit * 1.05);
-    top = round(top);
+    // Near the limit, the limit is in sight; else the axis ends at a round number.
+    top = this.limit && (top > this.limit * 0.5 || top === 0) ? Math.max(top, this.limit * 1.1) : round(top || this.least);
     const y = (v) => TOP + (H - TOP - BOTTOM) * (1 - v / top);
     this.svg.setAttribute("viewBox", `0 0 ${w} ${H}`);
     this.svg.replaceChildren();

@@ -38,6 +38,7 @@ export function seconds(v) {
 export function clock(v, end) {
   const top = end || v;
   if (top < 1e-3) return (v * 1e6).toFixed(1) + " µs";
+  if (top < 0.03) return (v * 1e3).toFixed(3) + " ms";
   if (top < 1) return (v * 1e3).toFixed(2) + " ms";
   if (top < 600) return v.toFixed(2) + " s";
   return Math.floor(v / 60) + " min " + String(Math.floor(v % 60)).padStart(2, "0") + " s";

@@ -132,7 +132,7 @@ export class Panel {
         drawn = e.classes.size;
         this.charts = this.charts.filter((c) => !c.byClass);
         perClass.replaceChildren();
-        const c = new Chart(perClass, "Queues by class", fmt.bytes, [...e.classes.entries()].sort((a, b) => a[0] - b[0]).map(([k, r]) => ({ name: "class " + k, ring: () => r, kind: "line" })));
+        const c = new Chart(perClass, "Each class", fmt.bytes, [...e.classes.entries()].sort((a, b) => a[0] - b[0]).map(([k, r]) => ({ name: "class " + k, ring: () => r, kind: "line" })));
         c.byClass = true;
         this.charts.push(c);
       }
