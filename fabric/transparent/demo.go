@@ -155,16 +155,14 @@ func (d *demo) startGhosts(ctx context.Context) (stop func(), err error) {
 	defer errs.Close()
 	c := exec.CommandContext(ctx, d.Ghost, "run", "-c", file)
 	c.Stderr = errs
-	// It must not outlive a demo that is killed.
-	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	ready, err := startLine(c)
-	stop = func() {
-		_ = c.Process.Signal(syscall.SIGTERM) // one that has ended needs none
-		_ = c.Wait()                          // its end, whatever it was, is wanted
-		_ = os.RemoveAll(dir)
-	}
+	ready, ended, err := startLine(c)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	stop = func() {
+		_ = c.Process.Signal(syscall.SIGTERM) // one that has ended needs none
+		<-ended
+		_ = os.RemoveAll(dir)
 	}
 	if !strings.Contains(ready, "ready") {
 		text, _ := os.ReadFile(log)

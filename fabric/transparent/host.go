@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
+	"syscall"
 
 	"github.com/vishvananda/netlink"
 
@@ -53,6 +55,11 @@ func move(cable netlink.Link) error {
 	if err != nil {
 		return err
 	}
+	for _, a := range addresses {
+		if err := netlink.AddrDel(cable, &a); err != nil {
+			return fmt.Errorf("address %v: %w", a, err)
+		}
+	}
 	at := netlink.NewLinkAttrs()
 	at.Name, at.MTU, at.HardwareAddr = old.Name, old.MTU, old.HardwareAddr
 	for _, step := range []func() error{
@@ -64,11 +71,6 @@ func move(cable netlink.Link) error {
 	} {
 		if err := step(); err != nil {
 			return err
-		}
-	}
-	for _, a := range addresses {
-		if err := netlink.AddrDel(cable, &a); err != nil {
-			return fmt.Errorf("address %v: %w", a, err)
 		}
 	}
 	// The kernel has no business on the bump's interfaces.
@@ -124,17 +126,33 @@ func settle(l netlink.Link, addresses []netlink.Addr, routes []netlink.Route, ne
 	return nil
 }
 
-// startLine starts a program and returns the first line that it prints, empty
-// if it ends before.
-func startLine(c *exec.Cmd) (string, error) {
+// startLine starts a program, which is killed if this one is, and returns the
+// first line that it prints, empty if it ends before. ended is closed when it
+// has ended.
+func startLine(c *exec.Cmd) (line string, ended chan struct{}, err error) {
 	out, err := c.StdoutPipe()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	if err := c.Start(); err != nil {
-		return "", err
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	ended = make(chan struct{})
+	started, first := make(chan error), make(chan string, 1)
+	go func() {
+		// The signal comes when the thread dies that started it (prctl(2)).
+		runtime.LockOSThread()
+		defer close(ended)
+		err := c.Start()
+		started <- err
+		if err != nil {
+			return
+		}
+		s := bufio.NewScanner(out)
+		s.Scan()
+		first <- s.Text()
+		_ = c.Wait() // its end, whatever it was, is wanted
+	}()
+	if err := <-started; err != nil {
+		return "", nil, err
 	}
-	s := bufio.NewScanner(out)
-	s.Scan()
-	return s.Text(), nil
+	return <-first, ended, nil
 }

@@ -45,6 +45,11 @@ func (d *demo) measure(ctx context.Context, r *Result) error {
 		}
 		defer stop()
 	}
+	for i := range hosts {
+		if err := d.reaches(ctx, name(i), d.address(hosts[(i+3)%len(hosts)])); err != nil {
+			return err
+		}
+	}
 	to := len(hosts) - 1
 	r.Idle, r.Beside, r.Across = new(load.Latency), new(load.Latency), new(load.Latency)
 	if err := d.load(ctx, name(1), r.Idle, "request", "--time", "2s", "--interval", "10ms", d.address(hosts[to])); err != nil {
@@ -145,6 +150,21 @@ func (d *demo) serve(ctx context.Context, host string) (stop func(), err error) 
 		return nil, fmt.Errorf("the load server of %s ended at its start: %s", host, line[:n])
 	}
 	return stop, nil
+}
+
+// reaches waits until a host reaches another: links that went down are up
+// again, and neighbours are found.
+func (d *demo) reaches(ctx context.Context, host, address string) error {
+	for deadline := time.Now().Add(slack); ; {
+		err := d.load(ctx, host, new(load.Latency), "ping", "--count", "3", "--interval", "10ms", address)
+		if err == nil || ctx.Err() != nil || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
 }
 
 // slack is what a tool may take beyond the time that it was told.
