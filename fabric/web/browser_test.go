@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -39,7 +40,7 @@ func serve(t *testing.T, text string, pace float64) string {
 	}()
 	t.Cleanup(func() {
 		stop()
-		if err := <-done; err != context.Canceled {
+		if err := <-done; !errors.Is(err, context.Canceled) {
 			t.Error(err)
 		}
 		relay.Close()
@@ -145,7 +146,8 @@ const hadoop = `version: 1
 title: 320 hosts
 topology: {generate: "pods(5, 4, 4, 16, 16)", classes: {host: {rate: 100Gbps, delay: 1us}, fabric: {rate: 400Gbps, delay: 1us}}}
 pfc: {enabled: true}
-hosts: {cc: hpcc}
+hosts: {cc: dcqcn}
+switch: {ecn: {kmin: 100KB, kmax: 400KB, pmax: 0.2, at: 25Gbps}}
 workload:
   - {group: background, kind: poisson, sizes: FB_Hadoop, load: 0.3}
   - {group: incast, kind: incast, from: [h1..h60], to: [h200], size: 500KB}

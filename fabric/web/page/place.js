@@ -22,10 +22,10 @@ export function place(model, width, height) {
   const list = [...blocks.entries()];
 
   const g = grid(list.map(([, v]) => v.length), width - 2 * PAD);
-  const rowHeight = Math.min(g.cell, 40);
   const hosts = list.some(([, v]) => v.length);
   const radius = Math.max(2.5, Math.min(13, g.cell * 0.36));
   const label = g.cell >= 30;
+  const rowHeight = label ? Math.max(40, 2 * radius + 18) : Math.min(g.cell, 40);
   const bottom = height - PAD - (label ? 12 : 0);
   const firstHostRow = hosts ? bottom - (g.rows - 1) * rowHeight : bottom + 0;
   const rows = top + (hosts ? 1 : 0);

@@ -98,7 +98,7 @@ func Start(t testing.TB) *Browser {
 
 // patience is how long the browser may take for anything, on the slowest of
 // machines, before it counts as hung.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 func (b *Browser) read(out *os.File) {
 	defer close(b.gone)
