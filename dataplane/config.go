@@ -42,11 +42,9 @@ type WorkerConfig struct {
 	CPU  int      //
 	Poll PollMode //
 
-	// First puts a worker that sleeps (Poll: Sleep) before all ordinary threads
-	// of the machine (SCHED_FIFO, sched(7)), where the system allows it: it runs
-	// the moment it is due, and not when another's slice of some milliseconds is
-	// over. Workers that spin would keep a processor for themselves, so it is
-	// without effect on those.
+	// First lets the worker's thread count more than ordinary ones on its
+	// processor, where the system allows it. It is no real-time policy: a worker
+	// that does not keep up would keep the processor for good.
 	First bool
 
 	// Step, where it is not 0, is the most by which time goes on from one loop

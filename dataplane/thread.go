@@ -27,22 +27,19 @@ func (w *Worker) prepareThread() {
 			w.engine.log.Warn("worker not pinned", "worker", w.config.Name, "cpu", w.config.CPU, "err", err)
 		}
 	}
-	if w.config.First && w.config.Poll == Sleep {
+	if w.config.First {
 		w.goFirst()
 	}
 	w.stats.Running = w.engine.Now()
 	w.last = w.stats.Running
 }
 
-// firstPriority is the least of SCHED_FIFO's: above all ordinary threads, below
-// the kernel's own.
-const firstPriority = 1
+// firstNice is the nice value of a worker that goes first.
+const firstNice = -10
 
-// goFirst puts the calling thread before ordinary ones. What it starts is an
-// ordinary one again.
+// goFirst lets the calling thread count more than ordinary ones.
 func (w *Worker) goFirst() {
-	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: firstPriority, Flags: unix.SCHED_FLAG_RESET_ON_FORK}
-	if err := unix.SchedSetAttr(0, &attr, 0); err != nil {
-		w.engine.log.Warn("worker does not run before other threads: it is late where the machine is busy (needs CAP_SYS_NICE)", "worker", w.config.Name, "err", err)
+	if err := unix.Setpriority(unix.PRIO_PROCESS, 0, firstNice); err != nil {
+		w.engine.log.Warn("worker does not count more than other threads: it is late where the machine is busy (needs CAP_SYS_NICE)", "worker", w.config.Name, "err", err)
 	}
 }

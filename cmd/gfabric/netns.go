@@ -71,7 +71,7 @@ func (f *liveFlags) live(s *scenario.Scenario) (l runner.Live, err error) {
 
 // onNetns runs a scenario on real frames, before everything else on the machine.
 func onNetns(ctx context.Context, s *scenario.Scenario, o runner.Options) (*results.File, error) {
-	defer lab.GoFirst(o.Live.Poll == dataplane.Sleep)()
+	defer lab.GoFirst()()
 	return runner.Scenario(ctx, s, o)
 }
 

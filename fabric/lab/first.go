@@ -7,28 +7,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// firstPriority is the least of SCHED_FIFO's (sched(7)): above all ordinary
-// threads, below the kernel's own.
-const firstPriority = 1
-
-// GoFirst puts the calling process, which steps nodes in real time, before
-// others on its processors, until undo is called: all of its threads, since one
-// that is due may wait for a lock that another of them holds. sleeps tells that
-// it sleeps when it has nothing to do: then it goes before all ordinary threads
-// of the machine; otherwise, as that would keep others out for good, it only
-// counts more than they do, like the lab's switches. Where that is not allowed
-// it does without.
-func GoFirst(sleeps bool) (undo func()) {
-	if sleeps {
-		eachThread(func(tid int) {
-			unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: firstPriority}, 0)
-		})
-		return func() {
-			eachThread(func(tid int) {
-				unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_NORMAL}, 0)
-			})
-		}
-	}
+// GoFirst lets the calling process, which steps nodes in real time, count more
+// than others on its processors, like the lab's switches, until undo is called:
+// all of its threads, since one that is due may wait for a lock that another of
+// them holds. No real-time policy: a worker that cannot keep up does not
+// sleep, and the machine would stand still with it. Where it is not allowed it
+// does without.
+func GoFirst() (undo func()) {
 	nice := func(n int) {
 		eachThread(func(tid int) { unix.Setpriority(unix.PRIO_PROCESS, tid, n) })
 		os.WriteFile("/proc/self/autogroup", []byte(strconv.Itoa(n)), 0)

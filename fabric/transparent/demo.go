@@ -186,9 +186,10 @@ func options(o map[string]string) string {
 	return ", congestion_options: {" + strings.Join(parts, ", ") + "}"
 }
 
-// first puts a process that sleeps when it has nothing to do before all
-// ordinary ones: what it emulates should wait for links, not for processors.
-// Where that is not allowed it does without.
+// first lets a process count more than others on its processors: what it
+// emulates should wait for links, not for processors. Where that is not allowed
+// it does without. Never a real-time policy: with that, workers that do not
+// keep up would stop the machine.
 func first(pid int) {
 	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	if err != nil {
@@ -197,7 +198,7 @@ func first(pid int) {
 	for _, t := range tasks {
 		var tid int
 		if _, err := fmt.Sscan(t.Name(), &tid); err == nil {
-			_ = unix.SchedSetAttr(tid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
+			_ = unix.Setpriority(unix.PRIO_PROCESS, tid, -10)
 		}
 	}
 }
