@@ -46,7 +46,8 @@ func (r *Report) Write(w io.Writer) error {
 		row(what, span(x), span(y), f)
 	}
 	row("", "bare", "ghost", "bare/ghost")
-	times("queue at the port where they meet, p50", float64(a.QueueP50), float64(b.QueueP50))
+	row("port with the longest queue", a.Port, b.Port, "")
+	times("what frames waited there, p50", float64(a.QueueP50), float64(b.QueueP50))
 	times("p99", float64(a.QueueP99), float64(b.QueueP99))
 	row("mean over the run", kb(a.Mean), kb(b.Mean), ratio(a.Mean, b.Mean))
 	row("longest", kb(float64(a.Peak)), kb(float64(b.Peak)), ratio(float64(a.Peak), float64(b.Peak)))
