@@ -55,7 +55,6 @@ type terminal struct {
 	screen Screen
 	drawn  int       // lines of the picture that is there
 	said   time.Time // the last line
-	live   bool      // a picture is shown
 }
 
 func (t *terminal) every() time.Duration {

@@ -88,6 +88,8 @@ function paint() {
   head();
 }
 
+const plural = (n, what) => `${n} ${what}${n === 1 ? "" : what.endsWith("ch") ? "es" : "s"}`;
+
 const engines = { sim: "virtual time", netns: "real frames", lab: "live fabric" };
 
 function head() {
@@ -95,7 +97,7 @@ function head() {
   $("title").textContent = l.title || l.name || "gfabric";
   document.title = `${l.title || l.name} – gfabric`;
   const hosts = l.nodes.filter((n) => n.kind === "host").length;
-  $("subtitle").textContent = [s && s.run, `${hosts} hosts, ${l.nodes.length - hosts} switches`, engines[l.on] || l.on,
+  $("subtitle").textContent = [s && s.run, `${plural(hosts, "host")}, ${plural(l.nodes.length - hosts, "switch")}`, engines[l.on] || l.on,
     l.scale > 1 ? `${fmt.count(l.scale)} times slower than the nodes think` : ""].filter(Boolean).join(" · ");
   $("full").textContent = fmt.bytes(model.full);
   $("progress").style.width = s && l.end_seconds ? Math.min(100, 100 * s.t / l.end_seconds) + "%" : "0";
