@@ -6,15 +6,16 @@ import (
 	"github.com/gswitch/gswitch/frame"
 )
 
-// Values of Meta.Pool while a frame is held: one of the first three, and for
-// ports that were not configured on admission, which may be by the time of
-// release, that they are accounted in row 0.
+// Values of Meta.Pool while a frame is held: one of the first three, the queue
+// that it is charged to, and for ports that were not configured on admission,
+// which may be by the time of release, that they are accounted in row 0.
 const (
 	PoolNone  uint16 = 0 // not charged
 	PoolGroup uint16 = 1 // charged to its group: reserve, shared pool or headroom
 	PoolQueue uint16 = 2 // charged to the reserve of its egress queue
 
 	poolKind     uint16 = 3
+	poolQueueAt         = 4 // bits 4 to 6
 	poolLocalIn  uint16 = 1 << 8
 	poolLocalOut uint16 = 1 << 9
 )
@@ -145,7 +146,8 @@ func (b *Buffer) free() uint64 {
 // Admit charges a frame that is about to be queued, by InPort, Class, OutPort,
 // Queue and Wire, and sets Cost and Pool, and the flag frame.Lossless where
 // the group is lossless. It returns Keep, or why there is no room. Of these
-// fields only Wire may change before Release.
+// fields only Wire and Queue may change before Release: a frame that moves to
+// another queue of its port stays charged to the first.
 func (b *Buffer) Admit(m *frame.Meta) frame.Reason {
 	cost := uint64(m.Wire)
 	if b.cell > 1 {
@@ -173,6 +175,7 @@ func (b *Buffer) Admit(m *frame.Meta) frame.Reason {
 			b.judge(row, class)
 		}
 	}
+	m.Pool |= uint16(m.Queue&7) << poolQueueAt
 	if row == 0 {
 		m.Pool |= poolLocalIn
 	}
@@ -248,7 +251,7 @@ func (b *Buffer) Release(m *frame.Meta) {
 	if m.Pool&poolLocalOut != 0 {
 		out = 0
 	}
-	q := &b.queues[out][m.Queue&7]
+	q := &b.queues[out][m.Pool>>poolQueueAt&7]
 	switch m.Pool & poolKind {
 	case PoolQueue:
 		q.reserved -= cost

@@ -96,6 +96,7 @@ func TestAccountsProperty(t *testing.T) {
 					list[k] = list[len(list)-1]
 					list = list[:len(list)-1]
 					delete(held, m)
+					m.Queue = uint8(rng.Uint32n(8)) // where it moved meanwhile
 					b.Release(m)
 					b.Release(m) // once more does nothing
 				}

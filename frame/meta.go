@@ -40,6 +40,7 @@ const (
 	Routed   // was forwarded by network address: MACs and TTL are rewritten
 	Chained  // more chunks follow in Meta.Next
 	Stamped  // this switch writes its telemetry record into the frame at departure
+	Slotted  // it takes a place that a token reserved for it at its egress port
 )
 
 // Meta is what is known of one frame. Offsets count from the first byte of
@@ -78,7 +79,7 @@ type Meta struct {
 	Class   uint8  // traffic class 0..7
 	Queue   uint8  // egress queue 0..7
 	Reason  Reason // why it must be dropped; 0 = keep
-	_       [1]byte
+	Hops    uint8  // of a frame that escapes: switches that have a place for it, from the mark it came with or goes with; 0 = it does not
 	Flow    uint32 // 1 + index of its flow at the congestion point where it waits; 0 = at none
 	_       [8]byte
 
@@ -102,7 +103,7 @@ type Meta struct {
 // a link would the frame, calls it. Geometry stays, and what every receiver
 // writes anew before it reads it.
 func (m *Meta) Forget() {
-	m.Flags, m.INT, m.Class, m.Queue, m.Reason = 0, 0, 0, 0, Keep
+	m.Flags, m.INT, m.Class, m.Queue, m.Reason, m.Hops = 0, 0, 0, 0, Keep, 0
 	m.InPort, m.OutPort = NoPort, NoPort
 	m.Cost, m.Pool, m.Rank, m.Flow = 0, 0, 0, 0
 }

@@ -1,0 +1,85 @@
+package wire
+
+import "github.com/gswitch/gswitch/frame"
+
+// The two formats of Escape (Menikkumbura, "Congestion Management in Data
+// Center Networks", Purdue 2022, chapter 4): the token that a switch sends
+// against the direction of the data, and the mark on a frame that it lets out
+// of a paused queue.
+
+// FlowID is the five-tuple of an IPv4 flow.
+type FlowID struct {
+	Addrs uint64 // source and destination address
+	Ports uint32 // source and destination port
+	Proto uint8
+}
+
+const flowIDLen = 13
+
+// TokenFields is a token: a MAC control frame with opcode OpToken, a FlowID and
+// a count of hops, big-endian, padded to MinFrame. It permits the neighbour to
+// send one frame of the flow although its class is paused.
+type TokenFields struct {
+	Src  MAC
+	Flow FlowID
+	Hops uint16 // from the switch that made it; 1 on the first link
+}
+
+// Encode writes a whole frame of MinFrame bytes without FCS.
+func (f *TokenFields) Encode(b []byte) int {
+	if !macControlHead(b, f.Src, OpToken) {
+		return 0
+	}
+	be.PutUint64(b[16:24], f.Flow.Addrs)
+	be.PutUint32(b[24:28], f.Flow.Ports)
+	b[28] = f.Flow.Proto
+	be.PutUint16(b[29:31], f.Hops)
+	return MinFrame
+}
+
+// Decode reads a whole frame, as PFCFields.Decode does.
+func (f *TokenFields) Decode(b []byte) (int, frame.Reason) {
+	if why := checkMACControl(b, OpToken); why != frame.Keep {
+		return 0, why
+	}
+	f.Src = Ethernet(b).Src()
+	f.Flow = FlowID{be.Uint64(b[16:24]), be.Uint32(b[24:28]), b[28]}
+	f.Hops = be.Uint16(b[29:31])
+	return EthernetLen + 2 + flowIDLen + 2, frame.Keep
+}
+
+// EtherTypeEscape marks a frame that was let out of a paused queue: IEEE
+// 802's first EtherType for local experiments. As with a VLAN tag, two bytes
+// and the EtherType of before follow. The first is how many switches on the
+// frame's way have a place reserved for it, the second its traffic class.
+const EtherTypeEscape uint16 = 0x88b5
+
+// EscapeLen is what the mark adds to a frame.
+const EscapeLen = 4
+
+// PushEscape marks a parsed frame. It returns false and changes nothing if the
+// headroom is too small.
+func PushEscape(a *frame.Arena, r frame.Ref, hops, class uint8) bool {
+	b := a.Push(r, EscapeLen)
+	if b == nil {
+		return false
+	}
+	copy(b[:12], b[EscapeLen:EscapeLen+12])
+	be.PutUint16(b[12:14], EtherTypeEscape)
+	b[14], b[15] = hops, class
+	shiftOffsets(a.Meta(r), EscapeLen)
+	return true
+}
+
+// PopEscape takes the mark off a frame that is not parsed yet. It reports
+// whether there was one.
+func PopEscape(a *frame.Arena, r frame.Ref) (hops, class uint8, ok bool) {
+	b := a.Bytes(r)
+	if len(b) < EthernetLen+EscapeLen || be.Uint16(b[12:14]) != EtherTypeEscape {
+		return 0, 0, false
+	}
+	hops, class = b[14], b[15]
+	copy(b[EscapeLen:EscapeLen+12], b[:12])
+	a.Pull(r, EscapeLen)
+	return hops, class, true
+}
