@@ -157,15 +157,17 @@ func (c *CompletionQueue) Poll(out []Completion) int {
 	for i := range n {
 		e := &c.ring[(head+uint64(i))&uint64(len(c.ring)-1)]
 		out[i] = *e
-		if e.Opcode >= OpRecv {
-			e.QP.recvs.Add(-1)
-		} else {
-			e.QP.sends.Add(-1)
-		}
-		if e.QP.detached {
+		e.QP = nil
+		q := out[i].QP
+		if q.detached {
 			c.reserved--
 		}
-		e.QP = nil
+		// Last: from then on the worker may put another completion there.
+		if out[i].Opcode >= OpRecv {
+			q.recvs.Add(-1)
+		} else {
+			q.sends.Add(-1)
+		}
 	}
 	c.head.Store(head + uint64(n))
 	return n

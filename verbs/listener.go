@@ -92,12 +92,11 @@ func (l *Listener) Accept(ctx context.Context) (*QueuePair, error) {
 
 // take makes the queue pair of a connection; nil if that has ended meanwhile.
 func (l *Listener) take(c *agent.Conn) (*QueuePair, error) {
-	q, err := l.h.newPair(l.cfg.QP)
+	q, err := l.h.newPair(l.cfg.QP, c)
 	if err != nil {
 		l.refuse(c)
 		return nil, err
 	}
-	q.conn = c
 	ended := false
 	if err := l.h.do(func(frame.Time) {
 		l.h.node.Take(&l.l)

@@ -139,9 +139,6 @@ func (n *node) complete(q *QueuePair) {
 // hangup ends the connection of a queue pair. When it returns every post has
 // its completion.
 func (n *node) hangup(now frame.Time, q *QueuePair) {
-	if q.conn == nil {
-		return
-	}
 	n.drain(now, q)
 	n.Hangup(now, q.conn)
 	n.report()

@@ -64,6 +64,8 @@ type QueuePair struct {
 
 	sends, recvs atomic.Int32 // posted and not polled
 
+	flushed chan struct{} // closed when Close has ended
+
 	mu       sync.Mutex // of who posts
 	shutDown bool
 	tail     atomic.Uint64
@@ -80,12 +82,14 @@ type post struct {
 	recv bool
 }
 
-func (h *Host) newPair(cfg QPConfig) (*QueuePair, error) {
+// newPair makes the queue pair of a connection, which Close of the host ends
+// from then on.
+func (h *Host) newPair(cfg QPConfig, conn *agent.Conn) (*QueuePair, error) {
 	cfg, err := cfg.complete()
 	if err != nil {
 		return nil, err
 	}
-	q := &QueuePair{h: h, cfg: cfg, cq: cfg.CQ, up: make(chan struct{}), down: make(chan struct{})}
+	q := &QueuePair{h: h, cfg: cfg, cq: cfg.CQ, conn: conn, up: make(chan struct{}), down: make(chan struct{}), flushed: make(chan struct{})}
 	if q.cq == nil {
 		if q.cq, err = h.NewCompletionQueue(q.depth()); err != nil {
 			return nil, err
@@ -113,22 +117,23 @@ func (q *QueuePair) depth() int { return q.cfg.SendDepth + q.cfg.RecvDepth }
 // Dial connects to the listener of another host, or to a ghost that serves. ctx
 // bounds the dialing only.
 func (h *Host) Dial(ctx context.Context, to netip.Addr, cfg QPConfig) (*QueuePair, error) {
-	q, err := h.newPair(cfg)
-	if err != nil {
-		return nil, err
-	}
 	c := &h.cfg
 	made, err := c.algorithm(c.Congestion)
 	if err != nil { // Open has tried it
 		return nil, err
 	}
-	q.conn = &agent.Conn{To: to.Unmap(), Class: c.Class, CC: c.Congestion, New: made, INT: modes[c.Telemetry], Recovery: c.Recovery, Verbs: q.cfg.verbs(), Tag: q.tag}
+	conn := &agent.Conn{To: to.Unmap(), Class: c.Class, CC: c.Congestion, New: made, INT: modes[c.Telemetry], Recovery: c.Recovery, Verbs: cfg.verbs()}
 	if c.Recovery != 0 {
-		q.conn.Cap = c.cap()
+		conn.Cap = c.cap()
+	}
+	q, err := h.newPair(cfg, conn)
+	if err != nil {
+		return nil, err
 	}
 	var refused error
 	err = h.do(func(now frame.Time) {
-		if refused = h.node.Dial(now, q.conn); refused == nil {
+		conn.Tag = q.tag
+		if refused = h.node.Dial(now, conn); refused == nil {
 			h.node.pairs[q.tag-1] = q
 		}
 	})
@@ -143,6 +148,8 @@ func (h *Host) Dial(ctx context.Context, to netip.Addr, cfg QPConfig) (*QueuePai
 			if err = ErrClosed; q.why != nil {
 				err = fmt.Errorf("verbs: %w", q.why)
 			}
+		case <-h.quiet:
+			err = ErrClosed
 		case <-ctx.Done():
 			err = fmt.Errorf("verbs: dialing %v: %w", to, ctx.Err())
 		}
@@ -211,8 +218,13 @@ func (q *QueuePair) Stats() (v hostnic.QPView) {
 // The other end is told.
 func (q *QueuePair) Close() error {
 	if !q.shut() {
+		select { // whoever else closes it
+		case <-q.flushed:
+		case <-q.h.quiet:
+		}
 		return nil
 	}
+	defer close(q.flushed)
 	_ = q.h.do(func(now frame.Time) { // a host that is closed has done it
 		q.h.node.hangup(now, q)
 		if n := q.h.node; n.pairs[q.tag-1] == q {
