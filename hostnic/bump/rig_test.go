@@ -190,7 +190,7 @@ func (g *rig) meet(p packet) {
 	g.send(1, arp(1)) // so that both know their stations
 	g.send(0, p.bytes())
 	ok := g.run(frame.Second, func() bool {
-		if g.b[0].peers == nil || len(g.b[0].peers) == 0 || g.b[0].peers[0].state != known {
+		if len(g.b[0].peers) == 0 || g.b[0].peers[0].state != known {
 			return false
 		}
 		g.send(0, p.bytes())
