@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -14,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gswitch/gswitch/fabric/agree"
+	"github.com/gswitch/gswitch/fabric/fit"
 	"github.com/gswitch/gswitch/fabric/results"
 )
 
@@ -216,6 +219,77 @@ func TestScenarioIncast(t *testing.T) {
 	if left := wiresLeft(nameOf(file)); left != nil {
 		t.Errorf("left behind: %v", left)
 	}
+}
+
+// Virtual time and real frames give the same, and the comparison says so. Where
+// a machine is in the way it takes more time.
+func TestScenarioCompare(t *testing.T) {
+	file := aScenario(t, "compare", twoHosts)
+	for scale := 1000; ; scale *= 4 {
+		c := exec.Command(gfabric, "compare", "--sim", "--netns", file, "--scale", fmt.Sprint(scale), "--json", "--quiet", "--html", "both.html")
+		c.Dir = filepath.Dir(file)
+		out, err := c.Output()
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			t.Fatal(err)
+		}
+		var all []agree.Comparison
+		if err := json.Unmarshal(out, &all); err != nil || len(all) != 1 || len(all[0].Runs) != 1 {
+			t.Fatalf("exit code %d, %v in\n%s", c.ProcessState.ExitCode(), err, out)
+		}
+		got := &all[0]
+		want := 0
+		switch {
+		case got.Beyond > 0:
+			want = 1
+		case got.Invalid > 0:
+			want = 3
+		}
+		if code := c.ProcessState.ExitCode(); code != want || got.Agrees != (want == 0) {
+			t.Fatalf("exit code %d for %+v", code, got)
+		}
+		if !got.Agrees && scale < 64_000 {
+			t.Logf("scale %d: %s; again slower", scale, got.Verdict())
+			continue
+		}
+		// T is 9 us at 25 Gb/s: three percentiles of slowdown, two of the queue.
+		if r := got.Runs[0]; !got.Agrees || got.Judged != 5 || math.Abs(r.BDP-28125) > 1 || len(r.Values) != 5 {
+			t.Errorf("%+v", got)
+		}
+		if page, err := os.ReadFile(filepath.Join(c.Dir, "both.html")); err != nil || !bytes.Contains(page, []byte(", netns")) || !bytes.Contains(page, []byte(", sim")) {
+			t.Errorf("the page of both: %v", err)
+		}
+		return
+	}
+}
+
+// A scale that this machine keeps time at is found, and the smallest of those
+// that were tried is told.
+func TestScenarioFit(t *testing.T) {
+	file := aScenario(t, "fit", twoHosts)
+	c := exec.Command(gfabric, "fit", file, "--piece", "200ms", "--json", "--quiet")
+	c.Dir = filepath.Dir(file)
+	out, err := c.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var r fit.Result
+	if err := json.Unmarshal(out, &r); err != nil {
+		t.Fatal(err)
+	}
+	least := 0
+	for _, try := range r.Tries {
+		if try.Valid && (least == 0 || try.Scale < least) {
+			least = try.Scale
+		}
+		if try.Valid != (len(try.Why) == 0) || try.Bound <= 0 {
+			t.Errorf("%+v", try)
+		}
+	}
+	if r.Scale == 0 || r.Scale != least || r.Use < r.Scale || !strings.Contains(r.Command, fmt.Sprintf("--on netns --scale %d", r.Use)) {
+		t.Errorf("%+v", r)
+	}
+	t.Logf("smallest scale %d after %d tries", r.Scale, len(r.Tries))
 }
 
 // A run that is killed leaves what the next run of the scenario removes; one
