@@ -91,6 +91,9 @@ func (c *Config) Active() bool {
 		c.Reorder > 0 || c.Jitter > 0 || c.Duplicate > 0 || c.Slow > 1
 }
 
+// maxDelay keeps sums of instants and delays far from the end of time.
+const maxDelay = 3600 * frame.Second
+
 // Validate finds values that mean nothing.
 func (c *Config) Validate() error {
 	for _, p := range []struct {
@@ -110,6 +113,8 @@ func (c *Config) Validate() error {
 	switch {
 	case c.ReorderBy < 0 || c.Jitter < 0:
 		return fmt.Errorf("a delay is negative")
+	case c.ReorderBy > maxDelay || c.Jitter > maxDelay:
+		return fmt.Errorf("delays of %v and %v: use at most %v", c.ReorderBy.Duration(), c.Jitter.Duration(), maxDelay.Duration())
 	case c.Reorder > 0 && c.ReorderBy == 0:
 		return fmt.Errorf("reorder needs the time by which frames are held back")
 	case c.FlipBits < 0 || c.FlipBits > 64:

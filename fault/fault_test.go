@@ -73,6 +73,10 @@ func TestNothingGoesWrong(t *testing.T) {
 	if v := m.Judge(udp(), nil); v != (Verdict{}) || m.Slows() || m.Span(100) != 100 || (&Config{}).Active() {
 		t.Errorf("%+v", v)
 	}
+	m.Set(Config{Slow: 1e6})
+	if got := m.Span(4 * frame.Second); got != 4_000_000*frame.Second {
+		t.Errorf("a span of 4 s takes %v", got.Duration())
+	}
 	m.Set(Config{Slow: 2.5})
 	if !m.Slows() || m.Span(1000) != 2500 || !(&Config{Slow: 2.5}).Active() {
 		t.Errorf("a span of 1000 takes %d", m.Span(1000))
@@ -88,6 +92,8 @@ func TestConfigsAreChecked(t *testing.T) {
 		"held back":    {Reorder: 0.5},
 		"negative":     {Jitter: -1},
 		"99 bits":      {FlipBits: 99},
+		"1h0m0s":       {Jitter: math.MaxInt64},
+		"at most 1h":   {Reorder: 0.1, ReorderBy: math.MaxInt64},
 		"slow 0.5":     {Slow: 0.5},
 	} {
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {

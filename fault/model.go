@@ -1,6 +1,10 @@
 package fault
 
-import "github.com/gswitch/gswitch/frame"
+import (
+	"math/bits"
+
+	"github.com/gswitch/gswitch/frame"
+)
 
 // Model decides about the frames of one direction, in the order in which they
 // are sent. With the same seed, faults and frames it decides the same.
@@ -50,7 +54,8 @@ func (m *Model) Span(span frame.Time) frame.Time {
 	if m.stretch == 0 {
 		return span
 	}
-	return frame.Time(uint64(span) * m.stretch >> stretchBits)
+	hi, lo := bits.Mul64(uint64(span), m.stretch)
+	return frame.Time(hi<<(64-stretchBits) | lo>>stretchBits)
 }
 
 // Judge decides about a frame: b are its materialised bytes, in which it may
