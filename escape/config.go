@@ -1,0 +1,43 @@
+package escape
+
+import (
+	"fmt"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// Config says how much may escape by an egress port. The paper gives neither a
+// number of places nor of flows; the defaults are this project's.
+type Config struct {
+	// Slots is how many frames have a place in the escape queue of a port.
+	Slots int
+	// Flows is how many flows of a port are known, the last ones.
+	Flows int
+	// PerFlow is how many tokens of a flow may be out at once.
+	PerFlow int
+	// Reclaim is how long a token may stay out. It is longer than a token and
+	// its frame take through the network, since frames that escape wait for
+	// nobody. A flow whose tokens come to nothing waits twice as long for each
+	// further one, up to 256 times.
+	Reclaim frame.Time
+}
+
+// Default returns the configuration that is taken where nothing else is said.
+func Default() Config {
+	return Config{Slots: 64, Flows: 256, PerFlow: 4, Reclaim: 100 * frame.Microsecond}
+}
+
+// Validate reports the first setting that cannot be meant.
+func (c *Config) Validate() error {
+	switch {
+	case c.Slots < 1 || c.Slots > 1<<16:
+		return fmt.Errorf("escape: %d places at a port are not from 1 to %d", c.Slots, 1<<16)
+	case c.Flows < 1 || c.Flows > 1<<16:
+		return fmt.Errorf("escape: %d flows at a port are not from 1 to %d", c.Flows, 1<<16)
+	case c.PerFlow < 1 || c.PerFlow > 1<<16:
+		return fmt.Errorf("escape: %d tokens of a flow are not from 1 to %d", c.PerFlow, 1<<16)
+	case c.Reclaim < frame.Microsecond:
+		return fmt.Errorf("escape: tokens are reclaimed after %v; the least is 1us", c.Reclaim.Duration())
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package escape
+
+import (
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// MaxHops bounds how far a token goes: the mark has a byte for it.
+const MaxHops = 255
+
+// Egress is what an egress port keeps for frames that escape by it. Of its
+// places each is free, kept for the frame of a token that is out, or taken by
+// a frame.
+type Egress struct {
+	cfg   Config
+	table table
+	kept  int
+	taken int
+	count Counts
+}
+
+// Counts are what a port counted.
+type Counts struct {
+	Made      uint64 // tokens that began here
+	Forwarded uint64 // passed on
+	Hits      uint64 // tokens that got a frame here
+	Dropped   uint64 // tokens that ended here without one: no place, or nothing to wait for
+	Arrived   uint64 // frames that came on a token of this port
+	Strays    uint64 // marked frames for which no token was out
+	Reclaimed uint64 // tokens that came to nothing
+	Full      uint64 // frames of flows for which the table had no room
+}
+
+// NewEgress returns a port all of whose places are free.
+func NewEgress(c Config) *Egress { return &Egress{cfg: c, table: newTable(c.Flows)} }
+
+// Free, Kept and Taken count places; their sum is Config.Slots.
+func (e *Egress) Free() int  { return e.cfg.Slots - e.kept - e.taken }
+func (e *Egress) Kept() int  { return e.kept }
+func (e *Egress) Taken() int { return e.taken }
+
+// Counts returns what the port counted.
+func (e *Egress) Counts() Counts { return e.count }
+
+// Flows returns how many flows are known.
+func (e *Egress) Flows() int { return e.table.n }
+
+// Note takes note of a frame of a flow that is queued at the port.
+func (e *Egress) Note(hash uint32, key wire.FlowID, in uint16, class uint8) {
+	i := e.table.enter(hash, key)
+	if i == none {
+		e.count.Full++
+		return
+	}
+	f := &e.table.flows[i]
+	f.in, f.class = in, class
+}
+
+// Token is a token that is to leave by port In.
+type Token struct {
+	Flow wire.FlowID
+	In   uint16
+	Hops uint16
+}
+
+// lookAhead bounds the flows that one call of Offer looks at.
+const lookAhead = 64
+
+// Offer makes a token for the next flow, in turn, that may have one: whose
+// frames come by a port that may is true for. It returns false where there is
+// no place or no such flow among the next ones.
+func (e *Egress) Offer(now frame.Time, may func(in uint16, class uint8) bool) (Token, bool) {
+	t := &e.table
+	if e.Free() == 0 {
+		return Token{}, false
+	}
+	for range min(t.n, lookAhead) {
+		if t.cursor++; int(t.cursor) >= t.n {
+			t.cursor = 0
+		}
+		f := &t.flows[t.cursor]
+		if f.out < uint32(e.cfg.PerFlow) && now >= f.rest && may(f.in, f.class) {
+			e.keep(now, t.cursor)
+			e.count.Made++
+			return Token{f.key, f.in, 1}, true
+		}
+	}
+	return Token{}, false
+}
+
+// keep sets a place aside.
+func (e *Egress) keep(now frame.Time, i uint32) {
+	t := &e.table
+	if t.flows[i].out > 0 {
+		t.unwait(i)
+	}
+	t.flows[i].out++
+	t.wait(i, now)
+	e.kept++
+}
+
+// Hit notes that a token got a frame here. No place changes hands: the frame
+// goes to the places that the switches below keep for it.
+func (e *Egress) Hit() { e.count.Hits++ }
+
+// Pass takes a token that came in by this port, whose flow has no frame in its
+// queue. It returns the token to send on, or false where it ends: there is no
+// place, the flow is not known or has its tokens out, or waited is false for
+// the port that its frames come by, which then come by themselves.
+func (e *Egress) Pass(now frame.Time, hash uint32, key wire.FlowID, hops uint16, waited func(in uint16, class uint8) bool) (Token, bool) {
+	i := e.table.find(hash, key)
+	if i == none || e.Free() == 0 || hops >= MaxHops {
+		e.count.Dropped++
+		return Token{}, false
+	}
+	f := &e.table.flows[i]
+	if f.out >= uint32(e.cfg.PerFlow) || !waited(f.in, f.class) {
+		e.count.Dropped++
+		return Token{}, false
+	}
+	e.keep(now, i)
+	e.count.Forwarded++
+	return Token{key, f.in, hops + 1}, true
+}
+
+// Drop notes that a token ended here for a reason of the switch's.
+func (e *Egress) Drop() { e.count.Dropped++ }
+
+// Arrive reports whether a place is kept for a marked frame that leaves by this
+// port, which then takes it until Leave.
+func (e *Egress) Arrive(now frame.Time, hash uint32, key wire.FlowID) bool {
+	t := &e.table
+	i := t.find(hash, key)
+	if i == none || t.flows[i].out == 0 {
+		e.count.Strays++
+		return false
+	}
+	f := &t.flows[i]
+	t.unwait(i)
+	if f.out--; f.out > 0 {
+		t.wait(i, now)
+	}
+	f.misses, f.rest = 0, 0
+	e.kept--
+	e.taken++
+	e.count.Arrived++
+	return true
+}
+
+// Leave gives back the place of a frame that had one: it left, or was dropped.
+func (e *Egress) Leave() { e.taken-- }
+
+// maxBackoff is how often the rest of a flow doubles.
+const maxBackoff = 8
+
+// Reclaim gives back the places that were kept for tokens that are out too
+// long. Tokens of one flow count from the last that left or came back.
+func (e *Egress) Reclaim(now frame.Time) {
+	t := &e.table
+	for i := t.first; i != none && now-t.flows[i].sent >= e.cfg.Reclaim; i = t.first {
+		f := &t.flows[i]
+		t.unwait(i)
+		e.kept -= int(f.out)
+		e.count.Reclaimed += uint64(f.out)
+		f.out = 0
+		f.rest = now + e.cfg.Reclaim<<f.misses
+		f.misses = min(f.misses+1, maxBackoff)
+	}
+}
+
+// Due returns when Reclaim next has something to do, Never if no token is out.
+func (e *Egress) Due() frame.Time {
+	if e.table.first == none {
+		return frame.Never
+	}
+	return e.table.flows[e.table.first].sent + e.cfg.Reclaim
+}

@@ -1,0 +1,153 @@
+package scheduler
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// The first frame of a flow leaves from the middle, and the others stay in
+// order: [a1 b1 a2 b2 c1], for b twice.
+func TestExtractFirst(t *testing.T) {
+	cfg := PortConfig{}
+	cfg.Queues[3].Discipline = NewFlowFIFO(4)
+	g := newRig(t, cfg)
+	names := map[frame.Ref]string{}
+	for _, name := range []string{"a1", "b1", "a2", "b2", "c1"} {
+		r := g.frame(3, 100)
+		g.pool.Meta(r).Hash = 5 // all alike: flows are told apart by what they are
+		if name == "c1" {
+			g.pool.Meta(r).Hash = 6
+		}
+		names[r] = name
+		g.p.Enqueue(0, r)
+	}
+	take := func(flow byte) string {
+		return names[g.p.ExtractFirst(0, 3, 5, func(r frame.Ref) bool { return names[r][0] == flow })]
+	}
+	if got := take('b'); got != "b1" {
+		t.Fatal(got)
+	}
+	if n, bytes := g.p.QueueLen(3); n != 4 || bytes != 400 {
+		t.Fatal(n, bytes)
+	}
+	if got := []string{take('b'), take('b'), take('c')}; !slices.Equal(got, []string{"b2", "", ""}) {
+		t.Fatal(got)
+	}
+	var rest []string
+	for n := g.p.Dequeue(0, g.out[:1]); n > 0; n = g.p.Dequeue(0, g.out[:1]) {
+		rest = append(rest, names[g.out[0]])
+	}
+	if !slices.Equal(rest, []string{"a1", "a2", "c1"}) {
+		t.Fatal(rest)
+	}
+}
+
+// FlowFIFO does what a plain list does, with hashes that collide in whole and
+// in the bits by which a list is found, and more flows than it was made for.
+func TestFlowFIFOIsAList(t *testing.T) {
+	a := frame.MustArena(256, 256, 64)
+	rapid.Check(t, func(t *rapid.T) {
+		q := NewFlowFIFO(rapid.IntRange(0, 8).Draw(t, "room"))
+		var list []frame.Ref
+		flow := map[frame.Ref]int{}
+		var free []frame.Ref
+		for r := range frame.Ref(256) {
+			free = append(free, r)
+		}
+		flows := rapid.IntRange(1, 60).Draw(t, "flows")
+		hash := func(f int) uint32 { return uint32(f/2) * 0x10001 } // two flows each
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			switch rapid.IntRange(0, 4).Draw(t, "step") {
+			case 0, 1:
+				if len(free) == 0 {
+					continue
+				}
+				r := free[0]
+				free = free[1:]
+				f := rapid.IntRange(0, flows-1).Draw(t, "flow")
+				a.Reset(r)
+				a.Meta(r).Hash, flow[r] = hash(f), f
+				q.Enqueue(a, 0, r)
+				list = append(list, r)
+			case 2:
+				want := frame.Nil
+				if len(list) > 0 {
+					want, list = list[0], list[1:]
+					free = append(free, want)
+				}
+				if q.Head() != want {
+					t.Fatalf("head is %d, want %d", q.Head(), want)
+				}
+				if got := q.Dequeue(a, 0); got != want {
+					t.Fatalf("dequeued %d, want %d", got, want)
+				}
+			default:
+				f := rapid.IntRange(0, flows-1).Draw(t, "flow")
+				want := frame.Nil
+				if i := slices.IndexFunc(list, func(r frame.Ref) bool { return flow[r] == f }); i >= 0 {
+					want = list[i]
+					list = slices.Delete(slices.Clone(list), i, i+1)
+					free = append(free, want)
+				}
+				if got := q.ExtractFirst(a, hash(f), func(r frame.Ref) bool { return flow[r] == f }); got != want {
+					t.Fatalf("extracted %d, want %d", got, want)
+				}
+			}
+			var got []frame.Ref
+			q.Each(a, func(r frame.Ref) bool { got = append(got, r); return true })
+			if q.Len() != len(list) || !slices.Equal(got, list) {
+				t.Fatalf("holds %v, want %v", got, list)
+			}
+		}
+	})
+}
+
+// filled returns a queue of n frames of so many flows.
+func filled(tb testing.TB, n, flows int) (*frame.Arena, *FlowFIFO, []frame.Ref) {
+	a := frame.MustArena(n+1, 256, 64)
+	q := NewFlowFIFO(flows)
+	v := make([]frame.Ref, n)
+	for i := range v {
+		v[i] = frame.Ref(i)
+		a.Reset(v[i])
+		a.Meta(v[i]).Hash = uint32(i%flows) * 0x9e3779b1
+		q.Enqueue(a, 0, v[i])
+	}
+	return a, q, v
+}
+
+func TestFlowFIFONoAllocation(t *testing.T) {
+	a, q, _ := filled(t, 1000, 100)
+	same := func(frame.Ref) bool { return true }
+	i := uint32(0)
+	if n := testing.AllocsPerRun(1000, func() {
+		i++
+		r := q.ExtractFirst(a, i%100*0x9e3779b1, same)
+		q.Enqueue(a, 0, r)
+		q.Enqueue(a, 0, q.Dequeue(a, 0))
+	}); n != 0 {
+		t.Fatal(n)
+	}
+}
+
+func BenchmarkFlowFIFO(b *testing.B) {
+	same := func(frame.Ref) bool { return true }
+	for name, size := range map[string]int{"100": 100, "10000": 10000} {
+		b.Run("extract-"+name, func(b *testing.B) {
+			a, q, v := filled(b, size, size/10)
+			for i := 0; i < b.N; i++ {
+				q.Enqueue(a, 0, q.ExtractFirst(a, a.Meta(v[i%size]).Hash, same))
+			}
+		})
+		b.Run("dequeue-"+name, func(b *testing.B) {
+			a, q, _ := filled(b, size, size/10)
+			for i := 0; i < b.N; i++ {
+				q.Enqueue(a, 0, q.Dequeue(a, 0))
+			}
+		})
+	}
+}
