@@ -41,11 +41,15 @@ type WorkerStats struct {
 	// reaches the end of its emulated cable to the loop that gave it to the
 	// device, in nanoseconds: of ports that are rated or have a delay.
 	FrameLateness Histogram
-	Kicks         uint64 // transmit system calls for the worker's ports
-	KickFrames    uint64 // descriptors that the kernel took in them; over Kicks: per call
-	FreeChunks    int    // in the worker's own pool
-	Nodes         int
-	Ports         int
+	// Transit is the time from the loop that gave a frame to the device of a port
+	// to the loop in which its far end received it, in nanoseconds, of samples:
+	// where Engine.Measure asked for it.
+	Transit    Histogram
+	Kicks      uint64 // transmit system calls for the worker's ports
+	KickFrames uint64 // descriptors that the kernel took in them; over Kicks: per call
+	FreeChunks int    // in the worker's own pool
+	Nodes      int
+	Ports      int
 }
 
 // BusyShare returns the share of its time in which the worker moved frames.

@@ -71,6 +71,8 @@ type line struct {
 
 	taps []lineTap // empty: no capture
 
+	leaving, coming *transit // Measure; else nil
+
 	stats PortCounters
 }
 
@@ -182,6 +184,9 @@ func (w *Worker) receive(now frame.Time, l *line) int {
 		return 0
 	}
 	v := w.vec[:n]
+	if t := l.coming; t != nil {
+		t.came(now, l.stats.RxFrames+l.stats.Faults.RxLost+uint64(n), l.node.until, &w.stats.Transit)
+	}
 	if l.fault != nil && l.fault.cut {
 		l.stats.Faults.RxLost += uint64(n)
 		for _, r := range v {
@@ -311,6 +316,9 @@ func (w *Worker) sent(now frame.Time, l *line, v []frame.Ref) {
 func (w *Worker) flushHeld(now frame.Time, l *line) bool {
 	n := l.dev.transmit(now, w.pool, l.held[:l.nheld])
 	l.stats.TxTaken += uint64(n)
+	if t := l.leaving; t != nil && n > 0 {
+		t.left(now, l.stats.TxTaken)
+	}
 	if n < l.nheld {
 		l.nheld = copy(l.held[:], l.held[n:l.nheld])
 		l.blocked = true

@@ -144,6 +144,11 @@ func (e *Engine) Connect(a int, pa uint16, b int, pb uint16, l sim.Link) sim.Lin
 		}
 		k.ports[i] = p
 	}
+	if k.ports[1] != nil {
+		if err := errors.Join(e.dp.Measure(k.ports[0], k.ports[1]), e.dp.Measure(k.ports[1], k.ports[0])); err != nil {
+			e.Stop(err)
+		}
+	}
 	e.links = append(e.links, k)
 	return id
 }

@@ -117,6 +117,9 @@ func TestOneMessage(t *testing.T) {
 				t.Errorf("of %d frames handed to links %d arrived, %d are on the way, %d were lost in nodes", s.Handed, s.FrameHops, s.InFlight, n.Lost())
 			}
 			tm := n.Engine.(live.Timed).Timing()
+			if tm.TransitMax == 0 || tm.TransitP50 > tm.TransitP99 || tm.TransitP99 > tm.TransitMax {
+				t.Errorf("frames took %v, %v, %v from node to node", tm.TransitP50, tm.TransitP99, tm.TransitMax)
+			}
 			if tm.RingDrops != 0 {
 				t.Errorf("%d frames lost in rings", tm.RingDrops)
 			}
@@ -127,6 +130,7 @@ func TestOneMessage(t *testing.T) {
 			if done.FCT() < ideal {
 				t.Errorf("it took %v, which is less than the links allow: %v", done.FCT().Duration(), ideal.Duration())
 			}
+			t.Logf("frames took %.3g us, %.3g us, %.3g us of the nodes from node to node; lateness %.3g us, %.3g us; stood %.2g", 1e6*tm.TransitP50, 1e6*tm.TransitP99, 1e6*tm.TransitMax, 1e6*tm.LateP50, 1e6*tm.LateP99, tm.StoodShare)
 			if tm.Valid && done.FCT() <= ideal+ideal/20 {
 				return
 			}

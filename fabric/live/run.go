@@ -27,17 +27,23 @@ func (e *Engine) Run(until frame.Time) error {
 	}
 	for {
 		// Rounded up, and the part of a nanosecond that the clock hides.
-		wait := time.Duration(until-e.Now()+1) * time.Duration(e.dp.Dilation())
+		wait := longest
+		if left := until - e.Now(); left < longest/frame.Time(e.dp.Dilation()) {
+			wait = (left + 1) * frame.Time(e.dp.Dilation())
+		}
 		select {
 		case <-e.stopped:
 			return e.failure()
-		case <-time.After(max(wait, pollDone)):
+		case <-time.After(max(wait.Duration(), pollDone)):
 		}
 		if e.past(until) {
 			return e.failure()
 		}
 	}
 }
+
+// longest is for how long Run sleeps at most, of real time.
+const longest = frame.Time(time.Hour)
 
 // pollDone is how often Run looks whether callbacks that are due have run.
 const pollDone = 50 * time.Microsecond

@@ -18,7 +18,14 @@ type Timing struct {
 	LateMax   float64 `json:"late_max_seconds"`
 	OverFrame float64 `json:"late_over_frame_share"` // share of it above the time of one frame
 	OverRTT   float64 `json:"late_over_rtt_share"`   // and above T
-	Bound     float64 `json:"late_bound_seconds"`    // for LateP99
+	Bound     float64 `json:"late_bound_seconds"`    // for LateP99 and TransitP99
+
+	// Transit: from the loop that gave a frame to the kernel to the one in which
+	// the far end of its cable received it. The emulated link takes that besides
+	// its own delay, so it is late by as much. Samples of all links.
+	TransitP50 float64 `json:"transit_p50_seconds"`
+	TransitP99 float64 `json:"transit_p99_seconds"`
+	TransitMax float64 `json:"transit_max_seconds"`
 
 	// Where one worker steps all nodes, their clock stands while it is kept from
 	// its processor, so that they do not notice: for how long, as a share of the
