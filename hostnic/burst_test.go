@@ -43,3 +43,40 @@ func TestBurstIsNoCredit(t *testing.T) {
 		t.Errorf("%d frames after 5 ms", k)
 	}
 }
+
+// Nor after a pause: what the neighbour held back was not missed by a late
+// caller, so that it leaves from the end of the pause on, whether XON ends it
+// or its time.
+func TestPauseIsNoCredit(t *testing.T) {
+	for _, xon := range []bool{true, false} {
+		p := newPair(t, func(_ int, c *Config) {
+			c.PFC, c.PFCClasses, c.Burst = true, 1<<3, 20*frame.Microsecond
+		})
+		var sent []frame.Time
+		p.seen = func(from int, m *frame.Meta, _ []byte) {
+			if from == 0 && m.Class == 3 {
+				sent = append(sent, m.Depart)
+			}
+		}
+		qa, _ := p.connect(func(c *QPConfig) { c.Class, c.Transport.RTOHigh = 3, 0 })
+		must(t, p.a.SendMessage(0, qa, 1_000_000, 0))
+		p.run(1000)
+		end := frame.Time(1000 + 5120)
+		p.pauseClass(1<<3, 1000) // 5120 ns
+		if xon {
+			end = 4000
+			p.run(end)
+			p.pauseClass(1<<3, 0)
+		}
+		before := len(sent)
+		p.run(end + 1000)
+		if k := len(sent) - before; k < 11 || k > 12 {
+			t.Errorf("XON %v: %d frames of 85 ns in the microsecond after the pause", xon, k)
+		}
+		for _, at := range sent[before:] {
+			if at < end {
+				t.Errorf("XON %v: a frame departs at %d, before the pause ends at %d", xon, at, end)
+			}
+		}
+	}
+}

@@ -197,7 +197,7 @@ func (n *NIC) portWake(now frame.Time) frame.Time {
 		return frame.Never
 	case n.control.Len() > 0:
 		return now
-	case n.sendableAcks()|n.ready&^n.paused != 0 || n.plainReady():
+	case n.sendable():
 		return max(now, n.clock.Free())
 	}
 	at := n.paceWheel.next()
@@ -205,6 +205,11 @@ func (n *NIC) portWake(now frame.Time) frame.Time {
 		return at
 	}
 	return max(now, at, n.clock.Free())
+}
+
+// sendable reports whether something waits for nothing but the link.
+func (n *NIC) sendable() bool {
+	return n.sendableAcks()|n.ready&^n.paused != 0 || n.plainReady()
 }
 
 // Advance implements frame.Node: timers, the end of pauses, a slow receiver.
@@ -289,9 +294,12 @@ func (n *NIC) obey(now frame.Time) {
 	if n.flow.Changed() == 0 {
 		return
 	}
-	before := n.paused
+	before, held := n.paused, !n.sendable()
 	n.paused = n.flow.Paused(now)
 	if before&^n.paused != 0 {
+		if held { // what a pause held back, no late caller missed
+			n.began = max(n.began, now)
+		}
 		n.touch(now)
 	}
 }
