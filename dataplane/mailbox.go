@@ -84,10 +84,16 @@ func (w *Worker) halt() {
 		m.mu.Unlock()
 		return
 	}
-	m.running = false
-	done := m.post(nil, true)
+	m.post(nil, true)
 	m.mu.Unlock()
 	w.sleep.wake()
-	<-done
 	<-w.gone
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.running = false
+	for _, l := range m.letters { // after the last one
+		l.f(w.engine.Now())
+		close(l.done)
+	}
+	m.letters = nil
 }
