@@ -13,6 +13,9 @@ import (
 // and makes a tick of theirs a millisecond at most.
 const maxDilation = 1_000_000
 
+// maxDelay keeps sums of instants and spans far from the end of time.
+const maxDelay = 3600 * frame.Second
+
 // clock is the time of the nodes.
 type clock struct {
 	start  time.Time
@@ -32,6 +35,11 @@ func (c *clock) init(cfg *Config) error {
 	c.start, c.by, c.slowed = time.Now(), max(1, cfg.Dilation), cfg.Dilation > 1 || cfg.Held || steps(cfg)
 	if steps(cfg) && len(cfg.Workers) > 1 {
 		return fmt.Errorf("dataplane: a worker with a step must be the only one, there are %d", len(cfg.Workers))
+	}
+	for _, w := range cfg.Workers {
+		if w.Step < 0 || w.Step > maxDelay || w.IdleSpin < 0 || w.IdleSpin > maxDelay {
+			return fmt.Errorf("dataplane: a step of %v or an idle spin of %v is not from 0 to %v", w.Step.Duration(), w.IdleSpin.Duration(), maxDelay.Duration())
+		}
 	}
 	if cfg.Held {
 		c.held.Store(standing)

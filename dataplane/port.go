@@ -82,8 +82,10 @@ func (s *PortSpec) complete(number uint16) error {
 		return bad("a wire port needs the name of the wire")
 	case s.Kind == Pcap && s.In == "" && s.Out == "":
 		return bad("a pcap port needs an input file, an output file, or both")
-	case s.Delay < 0:
-		return bad("delay %v is negative", s.Delay.Duration())
+	case s.Delay < 0 || s.Delay > maxDelay:
+		return bad("delay %v is not from 0 to %v", s.Delay.Duration(), maxDelay.Duration())
+	case s.DelayFrames > 1<<24:
+		return bad("%d delay frames are more than %d", s.DelayFrames, 1<<24)
 	case s.TxDepth < 0 || s.DelayFrames < 0:
 		return bad("transmit depth %d and delay frames %d must not be negative", s.TxDepth, s.DelayFrames)
 	case s.RingSize < 0 || s.RingSize&(s.RingSize-1) != 0:
