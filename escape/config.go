@@ -24,7 +24,7 @@ type Config struct {
 
 // Default returns the configuration that is taken where nothing else is said.
 func Default() Config {
-	return Config{Slots: 64, Flows: 256, PerFlow: 4, Reclaim: 100 * frame.Microsecond}
+	return Config{Slots: 64, Flows: 256, PerFlow: 16, Reclaim: 100 * frame.Microsecond}
 }
 
 // Validate reports the first setting that cannot be meant.

@@ -29,6 +29,9 @@ func bufferConfig(cfg *Config, workers int, pool *frame.Pool) buffer.Config {
 		for q := range b.Queues {
 			b.Queues[q] = buffer.Queue{Reserve: uint64(c.QueueReserve), Limit: buffer.Threshold{Bytes: uint64(c.QueueLimit), Alpha: alpha}}
 		}
+		if cfg.Escape.On {
+			b.Queues[cfg.Escape.Queue&7].Reserve = cfg.escapeReserve(p)
+		}
 		for class := range b.Groups {
 			if cfg.lossless(class) {
 				b.Groups[class] = losslessGroup(c, p)

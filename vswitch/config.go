@@ -55,6 +55,7 @@ type Config struct {
 	// occupies a chunk that ports need to receive into. 0 = half of the arena.
 	MaxFrames int
 	PFC       PFCConfig
+	Escape    EscapeConfig
 	Telemetry TelemetryConfig
 
 	FDB       FDBConfig
@@ -94,6 +95,10 @@ type PortConfig struct {
 
 	// RoCC makes egress queues of the port congestion points.
 	RoCC RoCCConfig
+
+	// Escape tells that the neighbour understands the tokens of Config.Escape:
+	// a switch that has it on, too.
+	Escape bool
 
 	Trust        Trust
 	DefaultClass uint8

@@ -41,6 +41,13 @@ func (n *Node) control(r frame.Ref, m *frame.Meta) {
 		p.Receive(n.now, uint16(c.Enabled()), quanta)
 	case wire.OpPause:
 		p.ReceivePause(n.now, c.PauseQuanta())
+	case wire.OpToken:
+		why := frame.LocalUnhandled
+		if n.token(m.InPort, c) {
+			why = frame.LocalConsumed
+		}
+		n.drop(r, why)
+		return
 	default:
 		n.drop(r, frame.LocalUnhandled)
 		return
@@ -197,6 +204,9 @@ func (n *Node) speak(now frame.Time, port uint16) {
 		ps.sched.EnqueueControl(r)
 		n.busy.add(port)
 		n.touched.add(port)
+	}
+	if n.escaping.on && ps.pfc.Told() != 0 {
+		n.armEscape(now)
 	}
 	n.wakeFor(now, port)
 }

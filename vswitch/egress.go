@@ -18,6 +18,9 @@ func (n *Node) finish(ps *portState, v []frame.Ref) {
 		if m.Flow != 0 {
 			n.quit(m)
 		}
+		if m.Flags&frame.Slotted != 0 {
+			n.unslot(m)
+		}
 		if m.Flags&frame.MarkCE != 0 {
 			wire.MarkCE(n.arena, r)
 		}

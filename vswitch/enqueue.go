@@ -59,6 +59,9 @@ func (n *Node) enqueue(r frame.Ref, m *frame.Meta) {
 		return
 	}
 	ps := &n.ports[m.OutPort]
+	if ps.exit != nil && n.note(ps, r, m) {
+		return
+	}
 	reason := frame.Keep
 	switch {
 	case ps.dropping>>m.Queue&1 != 0:

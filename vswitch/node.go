@@ -74,6 +74,7 @@ type Node struct {
 	icmpLimit       pipeline.Meter
 	rng             frame.Rand
 	controlDue      frame.Time // next timer of flow control
+	escaping        escaping
 	points          []*point   // congestion points of own ports
 	pointsDue       frame.Time // next update of one
 	sweepAt         frame.Time // when thresholds that follow the buffer's use are judged again
@@ -107,8 +108,9 @@ type portState struct {
 	sched     *scheduler.Port
 	pfc       *pfc.Port
 	points    *[8]*point // congestion points by queue; nil where there never was one
+	exit      *exit      // where frames escape; nil where they never might
 	dropping  uint8      // queues that the storm watchdog drains
-	collected uint8 // classes last collected from other workers
+	collected uint8      // classes last collected from other workers
 }
 
 // Receive implements frame.Node: the way of a frame from its port into an
@@ -144,6 +146,9 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 		return
 	}
 
+	if pp.escape {
+		n.unmark(v)
+	}
 	n.parser.Parse(n.arena, v)
 	v = n.admit(now, port, pp, ps, v)
 	if pp.acl != 0 {
@@ -218,6 +223,9 @@ func (n *Node) Advance(now frame.Time) {
 	if now >= n.pointsDue {
 		n.updatePoints(now)
 	}
+	if now >= n.escaping.due {
+		n.makeTokens(now)
+	}
 	for w := range n.handoff {
 		n.flushHandoff(w)
 	}
@@ -243,7 +251,7 @@ func (n *Node) TimerWake(now frame.Time) frame.Time {
 			return now
 		}
 	}
-	t := min(n.controlDue, n.sweepAt, n.pointsDue)
+	t := min(n.controlDue, n.sweepAt, n.pointsDue, n.escaping.due)
 	if n.index == 0 {
 		t = min(t, n.ageAt)
 	}

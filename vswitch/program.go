@@ -68,6 +68,7 @@ type portProgram struct {
 	name     string
 	enabled  bool
 	learn    bool
+	escape   bool // the neighbour takes and gives tokens
 	isolated bool
 	trust    Trust
 	vlanMode VLANMode
@@ -111,6 +112,9 @@ func linkLocal(mac uint64) netip.Addr {
 // compile builds the program of cfg. ids are the switch's.
 func compile(cfg *Config, ids *idSets, gen uint32) (*Program, error) {
 	p := &Program{Gen: gen, Config: cfg, class: cfg.Class, tagPCP: cfg.Class.tags(), vlans: new([4096]vlanProgram), ifaces: make([]iface, 1)}
+	if err := cfg.validateEscape(); err != nil {
+		return nil, fmt.Errorf("switch %s: %w", cfg.Name, err)
+	}
 	if err := p.compilePorts(cfg, ids.ifaces); err != nil {
 		return nil, err
 	}
@@ -167,7 +171,7 @@ func (p *Program) compilePorts(cfg *Config, ids *idSet) error {
 			return fmt.Errorf("switch %s port %s: %w", cfg.Name, c.Name, err)
 		}
 		mtu := c.mtu()
-		*q = portProgram{name: c.Name, enabled: c.Enabled, learn: !c.LearnDisabled, isolated: c.Isolated, trust: c.Trust,
+		*q = portProgram{name: c.Name, enabled: c.Enabled, learn: !c.LearnDisabled, escape: cfg.Escape.On && c.Escape, isolated: c.Isolated, trust: c.Trust,
 			vlanMode: c.VLANMode, class: c.DefaultClass & 7, pvid: c.PVID, worker: uint16(c.Worker), maxFrame: uint32(mtu) + 14, minFrame: uint32(c.MinFrame), storm: c.Storm}
 		if c.Isolated {
 			p.isolated.add(uint16(i))

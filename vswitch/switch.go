@@ -134,6 +134,7 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 		return // only table entries changed
 	}
 	n.selfMAC = p.Config.MAC.Uint64()
+	n.adoptEscaping(p.Config)
 	for i := range n.ports {
 		if i < len(p.ports) {
 			n.adoptPort(now, uint16(i), &p.ports[i], &p.Config.Ports[i])
@@ -184,10 +185,12 @@ func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfi
 		n.dismiss(now, i)
 		return
 	}
+	sc := c.Scheduler
+	n.adoptEscape(i, c, &sc)
 	if ps.sched == nil {
-		ps.sched = scheduler.NewPort(n.arena, c.Scheduler, n.prog.Config.Seed^uint64(i)<<32)
+		ps.sched = scheduler.NewPort(n.arena, sc, n.prog.Config.Seed^uint64(i)<<32)
 	} else {
-		ps.sched.Configure(now, c.Scheduler)
+		ps.sched.Configure(now, sc)
 		n.touched.add(i)
 	}
 	n.adoptPFC(now, i, c)
@@ -202,7 +205,7 @@ func (n *Node) dismiss(now frame.Time, i uint16) {
 	}
 	n.flushPort(now, i)
 	n.dismissRoCC(i)
-	ps.sched, ps.pfc, ps.dropping, ps.collected = nil, nil, 0, 0
+	ps.sched, ps.pfc, ps.exit, ps.dropping, ps.collected = nil, nil, nil, 0, 0
 }
 
 // adoptLinks takes note of links that came or went on other workers.
@@ -266,6 +269,9 @@ func (n *Node) dropQueued(v []frame.Ref, why frame.Reason) {
 		}
 		if m.Flow != 0 {
 			n.quit(m)
+		}
+		if m.Flags&frame.Slotted != 0 {
+			n.unslot(m)
 		}
 		n.drop(r, why)
 	}

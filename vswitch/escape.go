@@ -1,0 +1,408 @@
+package vswitch
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/gswitch/gswitch/escape"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pfc"
+	"github.com/gswitch/gswitch/scheduler"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// EscapeConfig lets frames of lossless classes out of paused queues, on tokens
+// of neighbours whose way on is open (package escape).
+type EscapeConfig struct {
+	On bool
+	// Queue of every port is theirs: strict, of no class, above the queues of
+	// the lossless classes. A frame that has a place in it does not count
+	// against the threshold at which the port it came by asks for pause.
+	Queue         uint8
+	escape.Config // its zero value: escape.Default
+	// Period is the time from one round of tokens to the next; 0 = 2 us. The
+	// paper takes twice the delay of a link, so that about one frame per round
+	// comes back.
+	Period frame.Time
+}
+
+const defaultEscapePeriod = 2 * frame.Microsecond
+
+func (c *EscapeConfig) params() escape.Config {
+	if c.Config == (escape.Config{}) {
+		return escape.Default()
+	}
+	return c.Config
+}
+
+func (c *EscapeConfig) period() frame.Time {
+	if c.Period == 0 {
+		return defaultEscapePeriod
+	}
+	return c.Period
+}
+
+// validateEscape reports what stands against letting frames escape.
+func (cfg *Config) validateEscape() error {
+	e := &cfg.Escape
+	if !e.On {
+		return nil
+	}
+	params := e.params()
+	switch {
+	case cfg.PFC.Mode != pfc.PFC || cfg.PFC.Classes == 0:
+		return fmt.Errorf("escape: there is nothing to escape from without priority flow control and a lossless class")
+	case e.Queue >= scheduler.NumQueues:
+		return fmt.Errorf("escape: there is no queue %d", e.Queue)
+	case e.Period < 0:
+		return fmt.Errorf("escape: the period %v is negative", e.Period.Duration())
+	}
+	for class, q := range cfg.Class.Queue {
+		if q == e.Queue {
+			return fmt.Errorf("escape: queue %d is that of class %d; give that class another one", q, class)
+		}
+		if q > e.Queue && cfg.lossless(class) {
+			return fmt.Errorf("escape: queue %d of lossless class %d is above queue %d, in which frames escape", q, class, e.Queue)
+		}
+	}
+	worker := -1
+	for i := range cfg.Ports {
+		p := &cfg.Ports[i]
+		if p.Name == "" {
+			continue
+		}
+		if worker < 0 {
+			worker = p.Worker
+		}
+		switch {
+		case p.Worker != worker:
+			return fmt.Errorf("escape: port %s belongs to another worker than the ports before it; give all to one", p.Name)
+		case p.Scheduler.Selector != nil || p.Scheduler.Queues[e.Queue].Weight != 0:
+			return fmt.Errorf("escape: queue %d of port %s is not strict", e.Queue, p.Name)
+		}
+		for class, q := range cfg.Class.Queue {
+			if cfg.lossless(class) && p.Scheduler.Queues[q].Discipline != nil {
+				return fmt.Errorf("escape: queue %d of port %s has a discipline of its own, from which no flow can be taken", q, p.Name)
+			}
+		}
+	}
+	return params.Validate()
+}
+
+// escapeReserve is what the escape queue of a port may hold of frames that
+// have a place.
+func (cfg *Config) escapeReserve(p *PortConfig) uint64 {
+	return uint64(cfg.Escape.params().Slots) * uint64(p.mtu()+wire.EthernetLen+2*wire.VLANLen)
+}
+
+// exit is where frames escape by an egress port, on the worker that owns it.
+// It stays when it is turned off, until the port goes: frames that have a
+// place may still wait.
+type exit struct {
+	*escape.Egress
+	on       bool
+	params   escape.Config
+	queue    uint8
+	from     uint8                                    // queues of lossless classes
+	patience frame.Time                               // from a pause until nothing is under way any more
+	fifo     [scheduler.NumQueues]*scheduler.FlowFIFO // of those queues
+	unmarked uint64
+}
+
+// escaping is what a worker keeps for all its ports.
+type escaping struct {
+	on     bool
+	period frame.Time
+	due    frame.Time // of the next round
+	hasher wire.Hasher
+	flow   wire.FlowID // that same looks for
+	open   uint8       // classes that the egress port at hand may send
+	// Method values, made once.
+	same   func(frame.Ref) bool
+	may    func(in uint16, class uint8) bool
+	waited func(in uint16, class uint8) bool
+}
+
+// adoptEscaping brings the worker in line with the configuration.
+func (n *Node) adoptEscaping(cfg *Config) {
+	x := &n.escaping
+	x.due = frame.Never
+	if cfg.Escape.On || x.on {
+		x.due = 0 // pauses may be on, and tokens out
+	}
+	x.on, x.period = cfg.Escape.On, cfg.Escape.period()
+	x.hasher = wire.NewHasher(cfg.Seed, cfg.SymmetricHash)
+	if x.same == nil {
+		x.same, x.may, x.waited = n.isWanted, n.mayEscape, n.isWaited
+	}
+}
+
+// adoptEscape brings an own port in line with the configuration, and gives its
+// queues the order from which flows can be taken.
+func (n *Node) adoptEscape(i uint16, c *PortConfig, sc *scheduler.PortConfig) {
+	cfg := n.prog.Config
+	ps := &n.ports[i]
+	if !cfg.Escape.On {
+		if ps.exit != nil {
+			ps.exit.on = false
+		}
+		return
+	}
+	params := cfg.Escape.params()
+	if ps.exit == nil || ps.exit.params != params && ps.exit.Taken() == 0 {
+		x := &exit{Egress: escape.NewEgress(params), params: params}
+		if ps.exit != nil {
+			x.fifo = ps.exit.fifo
+		}
+		ps.exit = x
+	}
+	x := ps.exit
+	x.on, x.queue, x.from = true, cfg.Escape.Queue, 0
+	for class, q := range cfg.Class.Queue {
+		if !cfg.lossless(class) {
+			continue
+		}
+		x.from |= 1 << q
+		if x.fifo[q] == nil {
+			x.fifo[q] = scheduler.NewFlowFIFO(params.Flows)
+		}
+		sc.Queues[q].Discipline = x.fifo[q]
+	}
+	// A pause frame waits for the frame that is being sent, goes over the link,
+	// and lets the neighbour finish its own, which comes over the link.
+	link := c.link(&cfg.Buffer)
+	bits := 2 * 8 * uint64(link.MaxFrame+link.Overhead)
+	x.patience = 2*link.Delay + link.Response + frame.Time(bits*1e9/max(link.Rate, 1)) + 1
+}
+
+// flowOf is the five-tuple of a frame that HasIPv4.
+func (n *Node) flowOf(r frame.Ref, m *frame.Meta) wire.FlowID {
+	b := n.arena.Bytes(r)
+	return wire.FlowID{Addrs: binary.BigEndian.Uint64(b[m.L3+12:]), Ports: uint32(m.SrcPort)<<16 | uint32(m.DstPort), Proto: m.ProtoIn}
+}
+
+// plainFlow are the flags that tell whether a frame belongs to a flow that a
+// token can name.
+const plainFlow = frame.HasIPv4 | frame.HasTunnel | frame.IsFragment | frame.IsMulticast | frame.IsClone
+
+// unmark takes the marks off frames that escaped from the neighbour's queue.
+func (n *Node) unmark(v []frame.Ref) {
+	for _, r := range v {
+		if hops, _, ok := wire.PopEscape(n.arena, r); ok {
+			n.arena.Meta(r).Hops = hops
+		}
+	}
+}
+
+// note is the part of enqueue that a frame of a lossless class goes through
+// where frames may escape. It returns true if the frame has a place and was
+// queued.
+func (n *Node) note(ps *portState, r frame.Ref, m *frame.Meta) bool {
+	x := ps.exit
+	if m.Flags&plainFlow != frame.HasIPv4 || n.losslessClasses>>(m.Class&7)&1 == 0 {
+		return false
+	}
+	flow := n.flowOf(r, m)
+	if m.Hops == 0 {
+		if m.InPort != m.OutPort && n.prog.ports[m.InPort].escape {
+			x.Note(m.Hash, flow, m.InPort, m.Class)
+		}
+		return false
+	}
+	return x.on && ps.dropping>>m.Queue&1 == 0 && x.Arrive(n.now, m.Hash, flow) && n.enqueueEscaped(ps, r, m, flow)
+}
+
+// enqueueEscaped queues a frame that escaped from the neighbour's queue and has
+// a place here. Where it was the token's origin the frame goes behind what
+// waits in its own queue, older frames of its flow among it; elsewhere past
+// the pause. If an older frame waits there nevertheless, that one goes on in
+// its place.
+func (n *Node) enqueueEscaped(ps *portState, r frame.Ref, m *frame.Meta, flow wire.FlowID) bool {
+	x, queue, hops := ps.exit, m.Queue, m.Hops
+	m.Queue, m.Hops = x.queue, 0
+	if n.held >= n.maxHeld || n.buffer.Admit(m) != frame.Keep {
+		x.Leave() // as good as a place that was not kept
+		m.Queue = queue
+		return false
+	}
+	n.held++
+	m.Flags |= frame.Slotted
+	m.Queue = queue
+	if hops == 1 {
+		n.queueUp(ps, r, m)
+		return true
+	}
+	n.escaping.flow = flow
+	older := ps.sched.ExtractFirst(n.now, int(queue), m.Hash, n.escaping.same)
+	if older != frame.Nil {
+		n.queueUp(ps, r, m)
+		r, m = older, n.arena.Meta(older)
+	}
+	n.letOut(ps, r, m, hops-1)
+	return true
+}
+
+// letOut marks a frame and sends it past the pause. It stays charged as it was.
+func (n *Node) letOut(ps *portState, r frame.Ref, m *frame.Meta, hops uint8) {
+	if m.Flow != 0 {
+		n.quit(m)
+	}
+	if !wire.PushEscape(n.arena, r, hops, m.Class) {
+		// Without a mark it is one frame more in the neighbour's headroom.
+		ps.exit.unmarked++
+	}
+	m.Queue = ps.exit.queue
+	n.queueUp(ps, r, m)
+}
+
+func (n *Node) queueUp(ps *portState, r frame.Ref, m *frame.Meta) {
+	if ps.sched.Waiting()>>m.Queue&1 == 0 {
+		n.touched.add(m.OutPort)
+	}
+	ps.sched.Enqueue(n.now, r)
+	n.busy.add(m.OutPort)
+}
+
+// unslot gives back the place of a frame that leaves.
+func (n *Node) unslot(m *frame.Meta) {
+	m.Flags &^= frame.Slotted
+	if x := n.ports[m.OutPort].exit; x != nil {
+		x.Leave()
+	}
+}
+
+// token acts on a token from the neighbour at a port, and reports false if the
+// port does not understand it.
+func (n *Node) token(port uint16, c wire.MACControl) bool {
+	ps := &n.ports[port]
+	x := ps.exit
+	if x == nil || !x.on || !n.prog.ports[port].escape {
+		return false
+	}
+	var t wire.TokenFields
+	if _, why := t.Decode(c); why != frame.Keep || t.Hops == 0 {
+		return false
+	}
+	if t.Hops > escape.MaxHops {
+		x.Drop()
+		return true
+	}
+	hash := n.escaping.hasher.IPv4(t.Flow.Addrs, t.Flow.Ports, t.Flow.Proto)
+	n.escaping.flow = t.Flow
+	for q := range x.fifo {
+		if x.from>>q&1 == 0 {
+			continue
+		}
+		if r := ps.sched.ExtractFirst(n.now, q, hash, n.escaping.same); r != frame.Nil {
+			x.Hit()
+			n.letOut(ps, r, n.arena.Meta(r), uint8(t.Hops))
+			return true
+		}
+	}
+	if tok, ok := x.Pass(n.now, hash, t.Flow, t.Hops, n.escaping.waited); ok {
+		n.sendToken(tok)
+		n.escaping.due = min(n.escaping.due, x.Due())
+	}
+	return true
+}
+
+// isWanted reports whether a frame is of the flow that is looked for.
+func (n *Node) isWanted(r frame.Ref) bool {
+	m := n.arena.Meta(r)
+	return m.Flags&plainFlow == frame.HasIPv4 && n.flowOf(r, m) == n.escaping.flow
+}
+
+// isWaited reports whether frames of a class that come by a port are held back
+// by the neighbour there, and none is under way any more: only then does no
+// frame overtake an older one where the token goes further than one hop.
+func (n *Node) isWaited(in uint16, class uint8) bool {
+	if int(in) >= len(n.prog.ports) || !n.prog.ports[in].escape || !n.linkUp.has(in) {
+		return false
+	}
+	ps := &n.ports[in]
+	if ps.pfc == nil || ps.exit == nil {
+		return false
+	}
+	c := ps.pfc.Class(int(class))
+	return c.Told && n.now-c.ToldSince >= ps.exit.patience
+}
+
+// mayEscape is isWaited for flows whose way on is open.
+func (n *Node) mayEscape(in uint16, class uint8) bool {
+	return n.escaping.open>>(class&7)&1 != 0 && n.isWaited(in, class)
+}
+
+// armEscape lets the worker make tokens, now that a neighbour is paused.
+func (n *Node) armEscape(now frame.Time) {
+	n.escaping.due = min(n.escaping.due, now-now%n.escaping.period+n.escaping.period)
+}
+
+// makeTokens is a round: for each open egress port, tokens for the flows that
+// wait at neighbours which this switch has paused.
+func (n *Node) makeTokens(now frame.Time) {
+	x := &n.escaping
+	x.due = frame.Never
+	asked := false
+	for i := range n.ports {
+		if p := n.ports[i].pfc; p != nil && p.Told()&n.losslessClasses != 0 && i < len(n.prog.ports) && n.prog.ports[i].escape {
+			asked = true
+		}
+	}
+	for i := range n.ports {
+		ps := &n.ports[i]
+		if ps.exit == nil || ps.pfc == nil {
+			continue
+		}
+		ps.exit.Reclaim(now)
+		if asked && ps.exit.on && n.linkUp.has(uint16(i)) && ps.dropping == 0 {
+			x.open = n.losslessClasses &^ ps.pfc.Paused(now)
+			for tok, ok := ps.exit.Offer(now, x.may); ok; tok, ok = ps.exit.Offer(now, x.may) {
+				n.sendToken(tok)
+			}
+		}
+		x.due = min(x.due, ps.exit.Due())
+	}
+	if asked && x.on {
+		n.armEscape(now)
+	}
+}
+
+// sendToken sends a token to the neighbour at its port. One that cannot be made
+// is like one that is lost: its place is reclaimed.
+func (n *Node) sendToken(t escape.Token) {
+	n.count.Made++
+	r := n.pool.Alloc()
+	if r == frame.Nil {
+		n.countDrop(frame.NoPort, frame.ArenaExhausted)
+		return
+	}
+	m := n.arena.Reset(r)
+	m.Len, m.Wire = wire.MinFrame, wire.MinFrame
+	m.InPort, m.OutPort, m.Arrival = t.In, t.In, n.now
+	f := wire.TokenFields{Src: n.prog.Config.MAC, Flow: t.Flow, Hops: t.Hops}
+	f.Encode(n.arena.Bytes(r))
+	n.ports[t.In].sched.EnqueueControl(r)
+	n.busy.add(t.In)
+	n.touched.add(t.In)
+}
+
+// EscapeView is what one port has to do with frames that escape.
+type EscapeView struct {
+	Port              int
+	Free, Kept, Taken int // places
+	Flows             int // that are known
+	Unmarked          uint64
+	escape.Counts
+}
+
+// Escape appends what the ports of this worker have to do with frames that
+// escape. Like every reader of a node's state it is called between two steps
+// of it.
+func (n *Node) Escape(v []EscapeView) []EscapeView {
+	for i := range n.ports {
+		if x := n.ports[i].exit; x != nil {
+			v = append(v, EscapeView{Port: i, Free: x.Free(), Kept: x.Kept(), Taken: x.Taken(), Flows: x.Flows(), Unmarked: x.unmarked, Counts: x.Counts()})
+		}
+	}
+	return v
+}
