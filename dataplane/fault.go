@@ -63,6 +63,7 @@ func (e *Engine) Pause(worker int, n frame.Node, until frame.Time) error {
 	err = w.Do(func(frame.Time) {
 		if nd = w.find(n); nd != nil {
 			nd.until, nd.wake = until, frame.Never
+			w.sleep.stale = true
 		}
 	})
 	if err == nil && nd == nil {

@@ -98,22 +98,27 @@ func (w *Worker) idle(now frame.Time) {
 	wake = w.nextWake(now)
 	w.due = wake
 	if wake > now && !w.mail.pending.Load() {
-		w.doze(min(wake-now, w.pace.max))
+		w.doze(now, min(wake-now, w.pace.max))
 	}
 	s.asleep.Store(false)
 }
 
 // doze waits for a frame, the bell or the timeout, which is in time of the nodes.
-func (w *Worker) doze(timeout frame.Time) {
+// Frames for a node that stands still do not wake the worker.
+func (w *Worker) doze(now, timeout frame.Time) {
 	s := &w.sleep
 	if s.stale {
 		s.fds = append(s.fds[:0], unix.PollFd{Fd: int32(s.bell), Events: unix.POLLIN})
+		s.stale = false
 		for _, l := range w.ports {
-			if l.dev != nil {
+			switch {
+			case l.dev == nil:
+			case l.node.until > now:
+				s.stale = true
+			default:
 				s.fds = l.dev.pollFDs(s.fds)
 			}
 		}
-		s.stale = false
 	}
 	ns := w.pace.clock.real(timeout)
 	if w.config.Poll == Adaptive && ns > int64(spinMargin) {
