@@ -278,7 +278,7 @@ func TestDemo(t *testing.T) {
 			l := newLab(t, name)
 			t.Setenv("PATH", path)
 			before := machine(t)
-			out := l.must(t, "demo", "--name", l.name, "--time", "2s", "--rate", "20Mbps")
+			out := l.must(t, "demo", "fabric", "--name", l.name, "--time", "2s", "--rate", "20Mbps")
 			for _, want := range []string{"ping: 62 pairs", " 0 lost", "throughput in Mb/s", "P99", "drops by reason", "pauses", "lateness in ms", "All 62 pings answered"} {
 				if !strings.Contains(out, want) {
 					t.Errorf("the demo does not show %q:\n%s", want, out)

@@ -79,8 +79,8 @@ func (c *Screen) heading(l *Layout, s *Sample) string {
 		on += fmt.Sprintf(", 1:%.4g", l.Scale)
 	}
 	left := c.paint(bold, name)
-	if s.Run != "" {
-		left += "  " + s.Run
+	if s.Run != "" { // which run it is counts more than what all have in common
+		left = c.paint(bold, s.Run) + "  " + name
 	}
 	at := Seconds(s.Time)
 	if l.End > 0 {
@@ -186,9 +186,9 @@ func (c *Screen) ports(l *Layout, s *Sample, room int) []string {
 		slices.SortFunc(rows, func(a, b row) int { return a.end - b.end })
 	}
 	bar := max(8, c.Width-64-c.extra())
-	lines := []string{c.paint(dim, fmt.Sprintf("%-*s %-8s %9s %4s  %s %7s %7s STOP", 17+c.extra(), "PORT", "LOAD", "SENDS", "", fill("QUEUE to "+Bytes(c.full), bar), "NOW", "PEAK"))}
+	lines := []string{c.paint(dim, fmt.Sprintf("%-*s %-8s %9s  %s %7s %7s STOP STOPS", 16+c.extra(), "PORT", "LOAD", "SENDS", fill("QUEUE to "+Bytes(c.full), bar), "NOW", "PEAK"))}
 	for _, r := range rows {
-		lines = append(lines, c.port(l, r.p, r.end, bar))
+		lines = append(lines, c.port(l, s, r.p, r.end, bar))
 	}
 	if left > 0 {
 		lines = append(lines, c.paint(dim, fmt.Sprintf("and %d ports that are less busy", left)))
@@ -199,22 +199,23 @@ func (c *Screen) ports(l *Layout, s *Sample, room int) []string {
 // extra is room that names get on a wide screen.
 func (c *Screen) extra() int { return min(10, max(0, (c.Width-90)/2)) }
 
-func (c *Screen) port(l *Layout, p *Port, end, bar int) string {
-	name := l.Nodes[p.Node].Name
+// port is the line of a port: STOP is the share of the time that its neighbour
+// stopped it, STOPS that it stopped its neighbour.
+func (c *Screen) port(l *Layout, s *Sample, p *Port, end, bar int) string {
+	name, stops := l.Nodes[p.Node].Name, "-"
 	if far := c.ends.peer[end]; far >= 0 {
 		name += c.arrow() + l.Nodes[c.ends.end[far].Node].Name
+		if i := slices.IndexFunc(s.Ports, func(q Port) bool { return q.End == c.ends.end[far] }); i >= 0 {
+			stops = c.halted(&s.Ports[i])
+		}
 	}
 	load := 0.0
-	share := "   -"
 	if r := c.ends.rate[end]; r > 0 {
 		load = min(1, p.Sent/r)
-		share = fmt.Sprintf("%3.0f%%", 100*load)
 	}
-	stopped := "-"
-	if p.Halted > 0 || p.Paused != 0 {
-		stopped = c.paint(magenta, pad(fmt.Sprintf("%.0f%%", 100*p.Halted), 4))
-	} else if !p.Up {
-		stopped = c.paint(red, "down")
+	stop := c.halted(p)
+	if !p.Up {
+		stop = c.paint(red, "down")
 	}
 	peak := float64(p.Peak) / c.full
 	if peak < 0.01 { // an acknowledgement or two: no queue
@@ -226,8 +227,16 @@ func (c *Screen) port(l *Layout, p *Port, end, bar int) string {
 	} else if peak > 0.125 {
 		depth = yellow
 	}
-	return fmt.Sprintf("%s %s %9s %4s  %s %7s %7s %s", fill(name, 17+c.extra()), c.paint(blue, c.bar(load, 0, 8)), Rate(p.Sent), share,
-		c.paint(depth, c.bar(float64(p.Queue)/c.full, peak, bar)), Bytes(float64(p.Queue)), Bytes(float64(p.Peak)), pad(stopped, 4))
+	return fmt.Sprintf("%s %s %9s  %s %7s %7s %s %s", fill(name, 16+c.extra()), c.paint(blue, c.bar(load, 0, 8)), Rate(p.Sent),
+		c.paint(depth, c.bar(float64(p.Queue)/c.full, peak, bar)), Bytes(float64(p.Queue)), Bytes(float64(p.Peak)), pad(stop, 4), pad(stops, 5))
+}
+
+// halted is the share of the time that a port was stopped.
+func (c *Screen) halted(p *Port) string {
+	if p.Halted == 0 && p.Paused == 0 {
+		return "-"
+	}
+	return c.paint(magenta, fmt.Sprintf("%.0f%%", 100*p.Halted))
 }
 
 // flowLines tell of the flows that move least and most.

@@ -126,6 +126,19 @@ func UTF8() bool {
 	return false
 }
 
+// portName names a port by its neighbour.
+func portName(l *Layout, e End) string {
+	for _, k := range l.Links {
+		if k.B == e {
+			k.A, k.B = k.B, k.A
+		}
+		if k.A == e && k.B.Node < len(l.Nodes) {
+			return l.Nodes[e.Node].Name + ">" + l.Nodes[k.B.Node].Name
+		}
+	}
+	return fmt.Sprintf("%s:%d", l.Nodes[e.Node].Name, e.Port)
+}
+
 // Line tells of a sample in one line.
 func Line(l *Layout, s *Sample) string {
 	var deepest *Port
@@ -151,7 +164,7 @@ func Line(l *Layout, s *Sample) string {
 		v += fmt.Sprintf(", goodput %s, slowest %s", Rate(goodput), Rate(slow.Goodput))
 	}
 	if deepest != nil && deepest.Peak > 0 {
-		v += fmt.Sprintf(", longest queue %s at %s:%d", Bytes(float64(deepest.Peak)), l.Nodes[deepest.Node].Name, deepest.Port)
+		v += fmt.Sprintf(", longest queue %s at %s", Bytes(float64(deepest.Peak)), portName(l, deepest.End))
 	}
 	v += fmt.Sprintf(", pauses %d, drops %d", pauses, s.Drops)
 	if l.On != "sim" {
