@@ -60,6 +60,10 @@ type Config struct {
 	// RTTNoise adds a random time from 0 up to it to each round-trip time that
 	// congestion control gets: what a clock that is read late does.
 	RTTNoise frame.Time
+	// PaceJitter makes each paced gap longer or shorter by up to this share of
+	// it, at random. Without it senders that are told the same rate at the
+	// same instant keep in step.
+	PaceJitter float64
 	// RTTSamples keeps the round-trip times, without noise, for TakeRTTs.
 	RTTSamples bool
 
@@ -175,6 +179,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("nic %s: priority flow control without a class", c.Name)
 	case c.Burst < 0 || c.CableDelay < 0 || c.BaseRTT < 0 || c.CNP.Interval < 0 || c.RTTNoise < 0:
 		return fmt.Errorf("nic %s: times must not be negative", c.Name)
+	case !(c.PaceJitter >= 0 && c.PaceJitter <= 0.5):
+		return fmt.Errorf("nic %s: a jitter of %g of the pace is not within 0 and 0.5", c.Name, c.PaceJitter)
 	case c.MaxQPs < 0 || c.MaxQPs > maxQPs:
 		return fmt.Errorf("nic %s: %d queue pairs are not within 0 and %d", c.Name, c.MaxQPs, maxQPs)
 	case !c.Virtual && c.Sizes != (Sizes{}):

@@ -75,6 +75,16 @@ func (p *pacer) lapsed(t frame.Time, whole bool) bool {
 	return p.at <= t
 }
 
+// jitter returns the bytes that a departure of q counts for. At line rate there
+// is none: frames that follow each other cannot make up for a longer gap.
+func (n *NIC) jitter(q *queuePair, bytes uint32) uint32 {
+	if n.cfg.PaceJitter == 0 || q.pace.rate >= float64(n.cfg.Rate) {
+		return bytes
+	}
+	span := uint32(float64(bytes) * n.cfg.PaceJitter)
+	return bytes - span + n.noise.Uint32n(2*span+1)
+}
+
 // adopt reads what the congestion control of q decided.
 func (n *NIC) adopt(q *queuePair) {
 	q.window = q.cc.Window()
@@ -196,6 +206,9 @@ func (n *NIC) timer(now frame.Time, q *queuePair) {
 			}
 		}
 	}
+	if q.ackDue <= now {
+		n.answerLate(now, q)
+	}
 	if q.cc != nil {
 		if q.ccDue <= now {
 			q.cc.OnTimer(now)
@@ -210,7 +223,7 @@ func (n *NIC) timer(now frame.Time, q *queuePair) {
 // out then, so that an acknowledgement, which moves the deadline on, need not
 // touch the wheel.
 func (n *NIC) arm(now frame.Time, q *queuePair) {
-	at := min(q.tx.Deadline(), q.ccDue)
+	at := min(q.tx.Deadline(), q.ccDue, q.ackDue)
 	if at < n.timers.armed(q.index) {
 		n.timers.arm(q.index, max(at, now+1))
 	}

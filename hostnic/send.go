@@ -297,7 +297,7 @@ func (n *NIC) paceSent(t frame.Time, c *class, q *queuePair, seq uint64, payload
 	whole := n.cfg.WholeNs
 	if q.seg.size == 0 {
 		if q.pace.on {
-			q.pace.depart(t, onLink, whole)
+			q.pace.depart(t, n.jitter(q, onLink), whole)
 		}
 		return
 	}
@@ -307,7 +307,7 @@ func (n *NIC) paceSent(t frame.Time, c *class, q *queuePair, seq uint64, payload
 	if q.pace.on && goesOn {
 		q.pace.more(onLink, whole)
 	} else if q.pace.on {
-		q.pace.depart(t, onLink, whole)
+		q.pace.depart(t, n.jitter(q, onLink), whole)
 	}
 	if c.set.burst = q.index; over || q.seg.perByte != 0 {
 		c.set.burst = noNode
@@ -338,7 +338,7 @@ func (n *NIC) writeData(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, 
 	default:
 		bth[0] = wire.RCSendMiddle
 	}
-	if last || q.transport.AckEvery <= 1 || n.asks(q, payload) {
+	if q.asksFor(last, payload) || q.transport.AckEvery <= 1 && q.frames == nil || n.asks(q, payload) {
 		psn |= 1 << 31 // AckReq
 	}
 	be.PutUint32(bth[8:12], psn)

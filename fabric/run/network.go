@@ -53,12 +53,18 @@ func network(r *scenario.Run, e vnet.EngineMaker) (*vnet.Network, error) {
 			c.RoCC.Classes |= 1 << class
 		}
 	}
+	if es := &d.Switch.Escape; es.Enabled {
+		c.Escape = vnet.Escape{On: true, Config: es.Params(), Period: frame.Time(es.Period)}
+	}
+	for _, x := range d.Switch.Detours {
+		c.Detours = append(c.Detours, vnet.Detour{At: x.At, To: x.To, Via: x.Via})
+	}
 	for i, w := range h.Weights {
 		c.Weights[i] = uint32(w)
 	}
 	c.Host = vnet.Host{Class: uint8(h.Class), CNP: hostnic.CNPConfig{Frames: h.CNP.Frames, Interval: frame.Time(h.CNP.Interval)},
 		Overshoot: h.Overshoot, Segment: uint32(h.Segment), SegmentRate: uint64(h.SegmentRate), LazyPacing: h.LazyPacing,
-		RTTNoise: frame.Time(h.RTTNoise)}
+		RTTNoise: frame.Time(h.RTTNoise), PaceJitter: h.PaceJitter}
 	if h.AckClass != nil {
 		c.Host.AckClass = vnet.InClass(uint8(*h.AckClass))
 	}

@@ -59,7 +59,10 @@ type Switch struct {
 	ECN    ECN    `yaml:"ecn" doc:"ECN marking at dequeue, at every egress queue."`
 	INT    INT    `yaml:"int" doc:"In-band telemetry."`
 	RoCC   RoCC   `yaml:"rocc" doc:"Egress queues tell senders what rate is fair (RoCC), for hosts with cc: rocc."`
+	Escape Escape `yaml:"escape" doc:"Frames get out of paused queues on tokens of the neighbour (Escape)."`
 	VOQ    bool   `yaml:"voq" doc:"true: egress queues serve the ports that frames came by in turn, as input-queued switches do."`
+
+	Detours []Detour `yaml:"detours" doc:"Routes that are not the shortest, as after a failure or by mistake. base_rtt: auto and slowdowns do not know of them."`
 }
 
 // Buffer is the packet buffer of a switch.
@@ -132,6 +135,7 @@ type Hosts struct {
 	Segment     config.Size     `yaml:"segment" doc:"Pace bursts of so many bytes in place of frames, with one sample of the round-trip time each (TIMELY)."`
 	SegmentRate config.Rate     `yaml:"segment_rate" doc:"Rate at which the frames of such a burst follow each other. At line rate if left out."`
 	RTTNoise    config.Duration `yaml:"rtt_noise" doc:"Each round-trip time that congestion control gets is longer by a random time of up to so much."`
+	PaceJitter  float64         `yaml:"pace_jitter" range:"0,0.5" doc:"Each paced gap is longer or shorter by up to this share of it, at random."`
 	LazyPacing  bool            `yaml:"lazy_pacing" doc:"true: a planned departure is only put off, never advanced, when the rate changes (TIMELY)."`
 	Sizes       Sizes           `yaml:"sizes" doc:"Lengths of frames on the wire in place of those of the real headers, for agreement with other simulators."`
 	Overrides   []Override      `yaml:"overrides" doc:"Hosts that differ."`

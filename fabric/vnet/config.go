@@ -48,7 +48,11 @@ type Config struct {
 	ECN    ECN
 	INT    INT
 	RoCC   RoCC
+	Escape Escape
 	Host   Host
+
+	// Detours are routes that are not the shortest.
+	Detours []Detour
 
 	// BaseRTT is T: what congestion control takes as the round-trip time of
 	// the network when it is empty. 0 computes the largest over all pairs of
@@ -144,6 +148,8 @@ type Host struct {
 	Overshoot bool // see hostnic.Config
 	Receive   hostnic.ReceiveConfig
 	RTTNoise  frame.Time // see hostnic.Config
+	// PaceJitter is that of hostnic.Config.
+	PaceJitter float64
 
 	// Segment, SegmentRate, LazyPacing and KeepPlanned are those of hostnic.QPConfig.
 	Segment                 uint32

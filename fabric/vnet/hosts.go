@@ -57,7 +57,7 @@ func (n *Network) hostConfig(node int) *hostnic.Config {
 		CableDelay: frame.Time(l.Delay),
 		Virtual:    n.Engine.Virtual(), Sizes: n.cfg.Sizes,
 		CNP: h.CNP, Overshoot: h.Overshoot, Receive: h.Receive,
-		RTTNoise: h.RTTNoise, RTTSamples: n.cfg.RTTs,
+		RTTNoise: h.RTTNoise, PaceJitter: h.PaceJitter, RTTSamples: n.cfg.RTTs,
 		Seed: mix(n.cfg.Seed, node),
 	}
 	for class := range c.DSCP {
