@@ -771,6 +771,7 @@ type Channel struct {
 	Packet        uint32                 `protobuf:"varint,23,opt,name=packet,proto3" json:"packet,omitempty"` // bytes that a packet may have
 	QueuePair     uint32                 `protobuf:"varint,24,opt,name=queue_pair,json=queuePair,proto3" json:"queue_pair,omitempty"`
 	Internals     []*Internal            `protobuf:"bytes,25,rep,name=internals,proto3" json:"internals,omitempty"`
+	Acked         uint64                 `protobuf:"varint,26,opt,name=acked,proto3" json:"acked,omitempty"` // bytes of packets that the peer has
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -980,6 +981,13 @@ func (x *Channel) GetInternals() []*Internal {
 	return nil
 }
 
+func (x *Channel) GetAcked() uint64 {
+	if x != nil {
+		return x.Acked
+	}
+	return 0
+}
+
 var File_transparent_proto protoreflect.FileDescriptor
 
 const file_transparent_proto_rawDesc = "" +
@@ -1064,7 +1072,7 @@ const file_transparent_proto_rawDesc = "" +
 	"\x13ListChannelsRequest\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\";\n" +
 	"\bChannels\x12/\n" +
-	"\bchannels\x18\x01 \x03(\v2\x13.gswitch.v1.ChannelR\bchannels\"\xb3\x05\n" +
+	"\bchannels\x18\x01 \x03(\v2\x13.gswitch.v1.ChannelR\bchannels\"\xc9\x05\n" +
 	"\aChannel\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x14\n" +
 	"\x05local\x18\x02 \x01(\tR\x05local\x12\x16\n" +
@@ -1096,7 +1104,8 @@ const file_transparent_proto_rawDesc = "" +
 	"\x06packet\x18\x17 \x01(\rR\x06packet\x12\x1d\n" +
 	"\n" +
 	"queue_pair\x18\x18 \x01(\rR\tqueuePair\x122\n" +
-	"\tinternals\x18\x19 \x03(\v2\x14.gswitch.v1.InternalR\tinternals2\x9c\x01\n" +
+	"\tinternals\x18\x19 \x03(\v2\x14.gswitch.v1.InternalR\tinternals\x12\x14\n" +
+	"\x05acked\x18\x1a \x01(\x04R\x05acked2\x9c\x01\n" +
 	"\vTransparent\x12A\n" +
 	"\tListBumps\x12\x1c.gswitch.v1.ListBumpsRequest\x1a\x11.gswitch.v1.Bumps\"\x03\x90\x02\x01\x12J\n" +
 	"\fListChannels\x12\x1f.gswitch.v1.ListChannelsRequest\x1a\x14.gswitch.v1.Channels\"\x03\x90\x02\x01B,Z*github.com/gswitch/gswitch/control/api;apib\x06proto3"

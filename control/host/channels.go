@@ -132,7 +132,7 @@ func channelOf(host string, c *bump.Channel) *api.Channel {
 	out := &api.Channel{Host: host, Local: c.Local.String(), Remote: c.Remote.String(), LocalPort: uint32(c.LocalPort), RemotePort: uint32(c.RemotePort),
 		Protocol: protocolNames[c.Proto], State: c.State, Active: c.Active, Congestion: c.CC, Class: uint32(q.Class), Rate: q.Rate, Window: q.Window,
 		InFlight: q.InFlight, Queue: c.Queue, TxFrames: q.Stats.TxFrames, TxBytes: q.Stats.TxBytes, RxFrames: q.Stats.RxFrames, RxBytes: q.Stats.RxBytes,
-		Retransmitted: q.Retransmitted, Timeouts: q.Stats.Timeouts, Drops: c.Drops, Marks: c.Marks, Packet: uint32(c.Packet), QueuePair: q.QPN}
+		Retransmitted: q.Retransmitted, Timeouts: q.Stats.Timeouts, Drops: c.Drops, Marks: c.Marks, Packet: uint32(c.Packet), QueuePair: q.QPN, Acked: q.Acked}
 	switch {
 	case c.Host:
 		out.Protocol = "host"

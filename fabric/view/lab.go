@@ -51,8 +51,10 @@ type labCounts struct {
 // daemons every so often (200 ms if 0) as long as somebody looks.
 //
 // Hosts with the kernel's own stack are shown as the switch sees them: what
-// they send is what arrives at its port. Hosts that run a ghost tell of their
-// queue pairs and channels.
+// they send is what arrives at its port. Hosts that a ghost drives tell of
+// their queue pairs, those with a ghost in the wire of its channels. Ghosts are
+// found by their sockets, in the usual folder or beside those of the fabric,
+// and by the namespaces of their interfaces.
 func Lab(name string, every time.Duration) (*LabSource, error) {
 	st, err := lab.Inspect(name)
 	if err != nil {

@@ -1,13 +1,14 @@
 package view
 
 import (
-	"cmp"
 	"context"
-	"math"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
+	"time"
 
 	"github.com/gswitch/gswitch/config"
 	"github.com/gswitch/gswitch/control"
@@ -16,26 +17,41 @@ import (
 	"github.com/gswitch/gswitch/fabric/lab"
 )
 
-// labHosts are the hosts of a fabric that run a ghost.
+// labHosts are the hosts of a fabric that a ghost drives, or that have one in
+// their wire.
 type labHosts struct {
 	top    *fabric.Topology
 	byAddr map[netip.Addr]int // node by address
 	byNS   map[string]int     // node by namespace
 	dist   map[int][]int      // hops to a switch that has hosts, from every node
+	dirs   []string           // where ghosts have their sockets
 
-	sockets map[string]*ghost
-	acked   map[uint64]uint64 // at the sample before, by flow
+	ghosts map[string]*ghost
+	moved  map[uint64]uint64 // bytes at the sample before, by flow
 }
 
-// ghost is a daemon that was found.
+// ghost is a daemon that was found, of one host or several.
 type ghost struct {
-	client api.HostClient
-	node   int // -1: of no host of this fabric
+	host   api.HostClient
+	bumps  api.TransparentClient
+	placed time.Time
+	at     map[string]int // node of its hosts by name; those of this fabric only
+	wires  bool           // its hosts are bumps in the wire
 }
+
+// replace is how long it is believed which hosts a ghost has: its
+// configuration may change, and another one may take its socket.
+const replace = 5 * time.Second
 
 func (h *labHosts) init(st *lab.Status) {
 	h.top, h.byAddr, h.byNS = st.Topology, map[netip.Addr]int{}, map[string]int{}
-	h.sockets, h.acked, h.dist = map[string]*ghost{}, map[uint64]uint64{}, map[int][]int{}
+	h.ghosts, h.moved, h.dist = map[string]*ghost{}, map[uint64]uint64{}, map[int][]int{}
+	h.dirs = []string{config.HostSocketDir}
+	for _, p := range st.Processes {
+		if dir := filepath.Dir(p.Socket); !slices.Contains(h.dirs, dir) {
+			h.dirs = append(h.dirs, dir)
+		}
+	}
 	for _, host := range st.Hosts {
 		node, ok := st.Topology.Lookup(host.Name)
 		if !ok {
@@ -48,101 +64,96 @@ func (h *labHosts) init(st *lab.Status) {
 	}
 }
 
-// labFlow is a queue pair that sends.
-type labFlow struct {
-	node int
-	qp   *api.QueuePair
-}
-
 // flows asks the ghosts of the fabric's hosts. One that does not answer has
 // none: hosts come and go.
-func (h *labHosts) flows(ctx context.Context) (out []labFlow) {
-	paths, _ := filepath.Glob(filepath.Join(config.HostSocketDir, "*.sock")) // the pattern is well formed
-	for path := range h.sockets {
+func (h *labHosts) flows(ctx context.Context) (out []Flow) {
+	var paths []string
+	for _, dir := range h.dirs {
+		found, _ := filepath.Glob(filepath.Join(dir, "*.sock")) // the pattern is well formed
+		paths = append(paths, found...)
+	}
+	for path := range h.ghosts {
 		if !slices.Contains(paths, path) {
-			delete(h.sockets, path)
+			delete(h.ghosts, path)
 		}
 	}
 	var mu sync.Mutex
 	var group sync.WaitGroup
 	for _, path := range paths {
-		g := h.sockets[path]
+		g := h.ghosts[path]
 		if g == nil {
-			g = &ghost{client: control.DialHost(path), node: -2}
-			h.sockets[path] = g
-		}
-		if g.node == -1 {
-			continue
+			g = &ghost{host: control.DialHost(path), bumps: control.DialTransparent(path)}
+			h.ghosts[path] = g
 		}
 		group.Go(func() {
-			if g.node == -2 && !h.place(ctx, g) {
+			if time.Since(g.placed) > replace {
+				h.place(ctx, g)
+			}
+			if len(g.at) == 0 {
 				return
 			}
-			v, err := g.client.ListQueuePairs(ctx, &api.ListQueuePairsRequest{})
+			ask := h.queuePairs
+			if g.wires {
+				ask = h.channels
+			}
+			v, err := ask(ctx, g)
 			if err != nil {
+				g.placed = time.Time{}
 				return
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			for _, q := range v.QueuePairs {
-				if q.TxFrames > 0 && q.Acked > 0 || q.InFlight > 0 {
-					out = append(out, labFlow{g.node, q})
-				}
-			}
+			out = append(out, v...)
 		})
 	}
 	group.Wait()
 	return out
 }
 
-// place finds out which host a ghost is.
-func (h *labHosts) place(ctx context.Context, g *ghost) bool {
-	st, err := g.client.GetHost(ctx, &api.GetHostRequest{})
+// place finds out which hosts a ghost has. What is no ghost, such as a
+// gswitch, has none.
+func (h *labHosts) place(ctx context.Context, g *ghost) {
+	g.placed, g.at = time.Now(), map[string]int{}
+	if v, err := g.host.ListHosts(ctx, &api.ListHostsRequest{}); err == nil {
+		g.wires = false
+		for _, one := range v.Hosts {
+			h.put(g, one.Name, one.Netns, one.Pid)
+		}
+		return
+	}
+	v, err := g.bumps.ListBumps(ctx, &api.ListBumpsRequest{})
 	if err != nil {
-		return false
+		return
 	}
-	g.node = -1
-	if node, ok := h.byNS[filepath.Base(st.Netns)]; ok {
-		g.node = node
+	g.wires = true
+	for _, one := range v.Bumps {
+		h.put(g, one.Name, one.Netns, v.Pid)
 	}
-	return g.node >= 0
 }
 
-// fill enters flows.
-func (h *labHosts) fill(out *Sample, flows []labFlow, span float64) {
-	acked := make(map[uint64]uint64, len(flows))
-	for _, f := range flows {
-		q := f.qp
-		addr, err := netip.ParseAddr(q.Peer)
-		if err != nil {
-			continue
+// put notes which node a host of a ghost is: by the namespace of its
+// interface, which is the process's own if none is named.
+func (h *labHosts) put(g *ghost, name, namespace string, pid int64) {
+	if namespace != "" {
+		if node, ok := h.byNS[filepath.Base(namespace)]; ok {
+			g.at[name] = node
 		}
-		dst, ok := h.byAddr[addr]
-		if !ok {
-			continue
-		}
-		id := uint64(f.node)<<32 | uint64(q.Number)
-		v := Flow{ID: id, Group: q.Service, Src: f.node, Dst: dst, Path: h.path(f.node, dst), Control: q.Congestion,
-			Rate: math.Round(q.Rate), Window: uint64(q.Window), Flight: q.InFlight, Acked: q.Acked}
-		if was, known := h.acked[id]; known && q.Acked >= was && span > 0 {
-			v.Goodput = math.Round(float64(q.Acked-was) * 8 / span)
-		}
-		acked[id] = q.Acked
-		for _, in := range q.Internals {
-			if finite(in.Value) {
-				if v.Inside == nil {
-					v.Inside = map[string]float64{}
-				}
-				v.Inside[in.Name] = in.Value
-			}
-		}
-		out.Flows = append(out.Flows, v)
+		return
 	}
-	h.acked = acked
-	slices.SortFunc(out.Flows, func(a, b Flow) int { return cmp.Or(cmp.Compare(b.Goodput, a.Goodput), cmp.Compare(a.ID, b.ID)) })
-	out.Open = len(out.Flows)
-	out.Flows = out.Flows[:min(len(out.Flows), MaxFlows)]
+	own, err := os.Stat(filepath.Join("/proc", strconv.FormatInt(pid, 10), "ns/net"))
+	if err != nil {
+		return // it has ended
+	}
+	for ns, node := range h.byNS {
+		if there, err := os.Stat(filepath.Join(namespaceDir, ns)); err == nil && os.SameFile(own, there) {
+			g.at[name] = node
+			return
+		}
+	}
 }
+
+// namespaceDir has a file for each named network namespace (ip-netns(8)).
+const namespaceDir = "/run/netns"
 
 // path is the way from a host to another where there is only one: which of
 // several a switch chooses, only the switch knows.
