@@ -240,6 +240,9 @@ func Explain(address string, err error) error {
 		return errors.New(ce.Message())
 	case ce.Code() == connect.CodeCanceled:
 		return errors.New("interrupted")
+	case ce.Code() == connect.CodeUnimplemented:
+		// Its server has no such service, and says so by HTTP alone.
+		return fmt.Errorf("what listens at %s does not have what was asked for: a switch (gswitch), a host (ghost) and a host that keeps its kernel (ghost --transparent) have views of their own", address)
 	}
 	// It did not say this: the connection broke.
 	return fmt.Errorf("the daemon at %s ended before it had answered (%s)", address, ce.Message())
