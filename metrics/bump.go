@@ -67,6 +67,8 @@ var (
 	bumpOpened   = counter("bump_channels_opened_total", "Channels opened.", "host")
 	bumpLost     = counter("bump_channels_lost_total", "Channels given up, since their peer started again or is gone.", "host")
 	bumpQueue    = gauge("bump_queue_bytes", "Bytes that wait in channels: of all, and of the one with most.", "host", "of")
+	bumpRate     = gauge("bump_rate_bits_per_second", "Rate that congestion control allows the channels that have something to send: of all, and of the slowest (least).", "host", "of")
+	bumpWindow   = gauge("bump_window_bytes", "Window that congestion control allows them, where it has one: of all, and the least.", "host", "of")
 	bumpPeers    = gauge("bump_peers", "Hosts that were talked to, by whether they have a bump.", "host", "state")
 	bumpEdits    = counter("bump_edited_packets_total", "Packets that the bump changed, or made: clamped (TCP segment size), marked (ECN), too-big (ICMP error to the kernel).", "host", "kind")
 	bumpAgain    = counter("bump_retransmitted_frames_total", "Frames of channels that were sent again.", "host")
@@ -91,7 +93,9 @@ func (e emitter) bump(b *Bump) {
 	e.count(bumpPackets, c.PassedOut, b.Name, "passed-out")
 	e.count(bumpPackets, c.PassedIn, b.Name, "passed-in")
 	var tuples, hosts, queued, most uint64
+	var pace Pace
 	for i := range b.Channels {
+		pace.add(&b.Channels[i].QP)
 		if b.Channels[i].Host {
 			hosts++
 		} else {
@@ -104,6 +108,7 @@ func (e emitter) bump(b *Bump) {
 	e.gauge(bumpChannels, float64(hosts), b.Name, "host")
 	e.gauge(bumpQueue, float64(queued), b.Name, "all")
 	e.gauge(bumpQueue, float64(most), b.Name, "longest")
+	e.pace(bumpRate, bumpWindow, &pace, b.Name)
 	e.count(bumpOpened, c.Opened, b.Name)
 	e.count(bumpLost, c.Lost, b.Name)
 	states := map[string]int{"asked": 0, "known": 0, "absent": 0}

@@ -30,7 +30,41 @@ type Host struct {
 	Late                scheduler.Histogram
 	Sessions, Transfers int
 	Serving             bool
+	Pace                Pace
 	Links               []dataplane.PortStats
+}
+
+// Pace is what congestion control allows the queue pairs, or channels, that
+// have something to send.
+type Pace struct {
+	Sending     int
+	Rate        float64 // bit/s, of all
+	LeastRate   float64 // of one
+	Windowed    int     // those that have a window
+	Window      float64 // bytes, of these
+	LeastWindow float64
+	InFlight    uint64 // bytes, of all
+}
+
+// add enters a queue pair.
+func (p *Pace) add(v *hostnic.QPView) {
+	if v.Messages == 0 && v.InFlight == 0 {
+		return
+	}
+	if p.Sending == 0 || v.Rate < p.LeastRate {
+		p.LeastRate = v.Rate
+	}
+	p.Sending++
+	p.Rate += v.Rate
+	p.InFlight += v.InFlight
+	if v.Window <= 0 {
+		return
+	}
+	if p.Windowed == 0 || v.Window < p.LeastWindow {
+		p.LeastWindow = v.Window
+	}
+	p.Windowed++
+	p.Window += v.Window
 }
 
 // read copies what the host counts. A worker that was stopped is not read.
@@ -40,6 +74,12 @@ func (u HostUnit) read(h *Host) {
 		h.Counts, h.Stack, h.Flow, h.Paused = *n.Counts(), n.Stack(), n.Flow(now), n.Paused()
 		h.Late, h.Serving = u.Agent.Late, u.Agent.Serving()
 		h.Sessions, h.Transfers = u.Agent.Counts()
+		n.QPs(func(qpn uint32) bool {
+			if v, err := n.QP(qpn); err == nil {
+				h.Pace.add(&v)
+			}
+			return true
+		})
 	})
 }
 
@@ -57,6 +97,10 @@ var (
 	hostWrong     = counter("host_wrong_receives_total", "RDMA packets that named a receive request which cannot be theirs, and messages that ended without one: the sender is broken or forged.", "host")
 	hostMessages  = counter("host_messages_total", "Messages that are complete.", "host", "direction")
 	hostQPs       = gauge("host_queue_pairs", "Queue pairs that are open.", "host")
+	hostSending   = gauge("host_sending_queue_pairs", "Queue pairs that have something to send.", "host")
+	hostRate      = gauge("host_rate_bits_per_second", "Rate that congestion control allows the queue pairs that have something to send: of all, and of the slowest (least).", "host", "of")
+	hostWindow    = gauge("host_window_bytes", "Window that congestion control allows them, where it has one: of all, and the least.", "host", "of")
+	hostInFlight  = gauge("host_in_flight_bytes", "Payload that was sent and is not acknowledged.", "host")
 	hostSessions  = gauge("host_sessions", "Transfers under way: active, opened here, and passive, opened by others.", "host", "role")
 	hostDrops     = counter("host_drops_total", "Frames dropped, by reason.", "host", "reason")
 	hostPFC       = counter("host_pfc_frames_total", "Asks for pause (xoff) and for its end (xon).", "host", "class", "direction", "type")
@@ -98,6 +142,9 @@ func (e emitter) host(h *Host) {
 	e.count(hostMessages, c.MessagesSent, h.Name, "tx")
 	e.count(hostMessages, c.MessagesReceived, h.Name, "rx")
 	e.gauge(hostQPs, float64(c.QPsOpen), h.Name)
+	e.gauge(hostSending, float64(h.Pace.Sending), h.Name)
+	e.gauge(hostInFlight, float64(h.Pace.InFlight), h.Name)
+	e.pace(hostRate, hostWindow, &h.Pace, h.Name)
 	e.gauge(hostSessions, float64(h.Transfers), h.Name, "active")
 	e.gauge(hostSessions, float64(h.Sessions), h.Name, "passive")
 	e.count(hostStack, h.Stack.ARPAnswered, h.Name, "arp")
@@ -123,5 +170,17 @@ func (e emitter) host(h *Host) {
 	}
 	for i := range h.Links {
 		e.link(h.Name, h.Links[i].Interface, &h.Links[i], strconv.Itoa(h.Links[i].Worker))
+	}
+}
+
+// pace emits rates and windows. The least of none is nothing.
+func (e emitter) pace(rate, window desc, p *Pace, name string) {
+	e.gauge(rate, p.Rate, name, "all")
+	e.gauge(window, p.Window, name, "all")
+	if p.Sending > 0 {
+		e.gauge(rate, p.LeastRate, name, "least")
+	}
+	if p.Windowed > 0 {
+		e.gauge(window, p.LeastWindow, name, "least")
 	}
 }

@@ -31,6 +31,9 @@ func host() dashboard {
 	b.graph("Acknowledgements", "pps", "Acknowledgements, negative ones and congestion notifications, both ways.", q{"{{host}} {{kind}} {{direction}}", rate("host, kind, direction", "gswitch_host_replies_total", at)})
 	b.graph("ECN marks", "percentunit", "Share of the data frames that arrived with a congestion mark.",
 		q{"{{host}}", orZero(rate("host", "gswitch_host_ecn_marked_packets_total", at)+` / (`+rate("host", "gswitch_host_data_packets_total", at+`,kind=~"delivered|duplicate|out-of-order"`)+` > 0)`, "host")}).atMost(1)
+	b.graph("Rate allowed", "bps", "What congestion control allows the queue pairs that have something to send: of all, and of the slowest.", q{"{{host}} {{of}}", orZero(`gswitch_host_rate_bits_per_second{`+at+`}`, "host")})
+	b.graph("Window and bytes in flight", "decbytes", "Windows of the queue pairs that have something to send: of all, and the least; and what is in flight.",
+		q{"{{host}} {{of}}", orZero(`gswitch_host_window_bytes{`+at+`}`, "host")}, q{"{{host}} in flight", orZero(`gswitch_host_in_flight_bytes{`+at+`}`, "host")})
 	b.graph("Timeouts and broken peers", "ops", "Retransmission timeouts, and RDMA packets that cannot be right.", q{"{{host}} timeouts", rate("host", "gswitch_host_timeouts_total", at)}, q{"{{host}} broken", rate("host", "gswitch_host_wrong_receives_total", at)})
 	b.graph("Paused by the switch", "percentunit", "Share of the time in which the switch holds a class of the host back.",
 		q{"{{host}} class {{class}}", orZero(`rate(gswitch_host_pfc_pause_seconds_total{`+at+`}[$__rate_interval])`, "host")}).atMost(1).lines(from("green", 0.5, "yellow", 0.9, "red"))
@@ -56,6 +59,8 @@ func (b *builder) bumps(at string) {
 	b.graph("Channels", "none", "Channels that are open, for five-tuples and for hosts.", q{"{{host}} {{kind}}", orZero(`gswitch_bump_channels{`+at+`}`, "host")})
 	b.graph("Waiting in channels", "decbytes", "Bytes that wait in all channels, and in the one with most: here the queue is, not at the switches.",
 		q{"{{host}} {{of}}", orZero(`gswitch_bump_queue_bytes{`+at+`}`, "host")})
+	b.graph("Rate of channels", "bps", "What congestion control allows the channels that have something to send: of all, and of the slowest.", q{"{{host}} {{of}}", orZero(`gswitch_bump_rate_bits_per_second{`+at+`}`, "host")})
+	b.graph("Window of channels", "decbytes", "Windows of the channels that have something to send: of all, and the least.", q{"{{host}} {{of}}", orZero(`gswitch_bump_window_bytes{`+at+`}`, "host")})
 	b.graph("Packets by way", "pps", "Packets carried by a channel, delivered from one, and passed untouched.", q{"{{host}} {{way}}", orZero(rate("host, way", "gswitch_bump_packets_total", at), "host")}).stacked()
 	b.graph("Channels opened and lost", "ops", "Channels opened, given up since their peer started again or is gone, and packets that found no channel of their own.",
 		q{"{{host}} opened", orZero(rate("host", "gswitch_bump_channels_opened_total", at), "host")}, q{"{{host}} lost", orZero(rate("host", "gswitch_bump_channels_lost_total", at), "host")},
