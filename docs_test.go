@@ -51,3 +51,26 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 		t.Errorf("only %d names were found: this test reads the pages wrongly", seen)
 	}
 }
+
+// The index leads to every page.
+func TestIndexNamesEveryPage(t *testing.T) {
+	index, err := os.ReadFile("docs/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	algorithms, err := os.ReadFile("docs/algorithms/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for folder, text := range map[string]string{"docs": string(index), "docs/algorithms": string(algorithms)} {
+		pages, err := filepath.Glob(folder + "/*.md")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range pages {
+			if name := filepath.Base(p); name != "README.md" && !strings.Contains(text, "("+name+")") {
+				t.Errorf("%s/README.md does not lead to %s", folder, name)
+			}
+		}
+	}
+}
