@@ -61,7 +61,7 @@ bench-tool: ## the generator, sink and harness, with the peers that can be compi
 	cd bench/peers/asavie && CGO_ENABLED=0 go build -trimpath -o ../../../bin/peer-asavie .
 	bench/peers/cl2fwd/build.sh bin/peer-cl2fwd
 
-demo: build ## a leaf-spine fabric between namespaces, with ping and TCP load over it (root)
+demo: gfabric ## eight hosts send to one on real frames, DCQCN and then HPCC, beside what virtual time predicts (root)
 	bin/gfabric demo
 
 SCENARIOS ?= $(shell find scenarios -name '*.yaml' | sort)

@@ -120,6 +120,6 @@ func again(on, file string, f *scenarioFlags, page string, pace float64) {
 		how = fmt.Sprintf(" --pace %v", time.Duration(pace*1e9))
 	}
 	say("\nThe page with all drawings:  %s", page)
-	say("The same by hand:            gfabric run %s%s --view", file, how)
-	say("The same in the browser:     gfabric run %s%s --serve %s", file, how, defaultListen)
+	say("The same by hand:            %s run %s%s --view", os.Args[0], file, how)
+	say("The same in the browser:     %s run %s%s --serve %s", os.Args[0], file, how, defaultListen)
 }

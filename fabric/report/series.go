@@ -55,22 +55,32 @@ func (d *design) seriesSection(name string, columns int) *section {
 			v.add(s.V...)
 		}
 	}
+	drawn := d.together(tracks, objects)
 	s := &section{ID: "t-" + results.FileName(name), Title: "Over time: " + pretty(name), Class: "three"}
-	if len(tracks) <= 2 {
+	if len(drawn) <= 2 {
 		s.Class = "two"
 	}
 	times := scale{kind: linear, lo: t.lo, hi: t.hi, unit: "s"}
 	if t.lo < (t.hi-t.lo)/10 {
 		times.lo = min(0, t.lo)
 	}
-	for _, tr := range tracks {
+	for _, same := range drawn {
 		width := 310.0
-		if len(tracks) <= 2 {
+		if len(drawn) <= 2 {
 			width = 470
 		}
-		p := newPlot(width, 200, d.labels[tr.run], "time", pretty(name), times, v.linearFrom(unit))
-		p.series(tr, objects, columns, d.look[tr.run])
+		title := d.labels[same[0].run]
+		if len(same) > 1 {
+			title = onBoth(title)
+		}
+		p := newPlot(width, 200, title, "time", pretty(name), times, v.linearFrom(unit))
+		for _, tr := range same {
+			p.series(tr, objects, columns, d.look[tr.run])
+		}
 		s.Plots = append(s.Plots, p.svg())
+	}
+	if len(drawn) < len(tracks) {
+		s.Legend = legend(solid(d.kinds))
 	}
 	if len(objects) > 1 {
 		var entries []entry
@@ -86,6 +96,31 @@ func (d *design) seriesSection(name string, columns int) *section {
 		s.Note += fmt.Sprintf(" %d lines with smaller values are left out; results.json has them.", left)
 	}
 	return s
+}
+
+// together puts the tracks of a run on both engines, which Beside named, into
+// one drawing, if there is one line of each.
+func (d *design) together(tracks []track, objects []string) (drawn [][]track) {
+	for i, tr := range tracks {
+		if i > 0 && len(objects) == 1 {
+			a, b := &d.runs[tracks[i-1].run], &d.runs[tr.run]
+			if a.Engine != b.Engine && onBoth(a.Name) != a.Name && onBoth(a.Name) == onBoth(b.Name) && a.Seed == b.Seed {
+				drawn[len(drawn)-1] = append(drawn[len(drawn)-1], tr)
+				continue
+			}
+		}
+		drawn = append(drawn, []track{tr})
+	}
+	return drawn
+}
+
+// solid are entries as lines over time look.
+func solid(entries []entry) []entry {
+	v := slices.Clone(entries)
+	for i := range v {
+		v[i].look.dash = 0
+	}
+	return v
 }
 
 // tracks collects the series of one name by run, and the names of their

@@ -151,6 +151,17 @@ func (t *text) warn(runs []results.Run) {
 	}
 }
 
+// What Beside adds to the names of runs.
+const (
+	simSuffix   = ", sim"
+	netnsSuffix = ", netns"
+)
+
+// onBoth is the name of a run before Beside.
+func onBoth(name string) string {
+	return strings.TrimSuffix(strings.TrimSuffix(name, simSuffix), netnsSuffix)
+}
+
 // Beside puts runs of virtual time and of real frames into one file, so that
 // every drawing has both.
 func Beside(sim, live *results.File) *results.File {
@@ -164,11 +175,11 @@ func Beside(sim, live *results.File) *results.File {
 	for i := range sim.Runs {
 		a := sim.Runs[i]
 		name := a.Name
-		a.Name = name + ", sim"
+		a.Name = name + simSuffix
 		f.Runs = append(f.Runs, a)
 		for k := range live.Runs {
 			if b := live.Runs[k]; b.Name == name && b.Seed == a.Seed {
-				b.Name = name + ", netns"
+				b.Name = name + netnsSuffix
 				f.Runs = append(f.Runs, b)
 			}
 		}

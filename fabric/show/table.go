@@ -36,9 +36,10 @@ type Run struct {
 // Agrees tells how many values of the valid runs are within the bounds of
 // package agree.
 type Agrees struct {
-	Judged  int    `json:"judged"`
-	Beyond  int    `json:"beyond"`
-	Verdict string `json:"verdict"`
+	Judged  int      `json:"judged"`
+	Beyond  int      `json:"beyond"`
+	Verdict string   `json:"verdict"`
+	Values  []string `json:"values_beyond"` // which
 }
 
 // shown are the values of the table: a row each.
@@ -73,9 +74,29 @@ func newTable(s *scenario.Scenario, sim, live *results.File) *Table {
 	if live != nil {
 		t.judge(s, live, "on real frames")
 		c := agree.Compare(s, sim, live)
-		t.Agrees = &Agrees{c.Judged, c.Beyond, c.Verdict()}
+		t.Agrees = &Agrees{c.Judged, c.Beyond, c.Verdict(), beyond(c)}
 	}
 	return t
+}
+
+// beyond lists the values of valid runs that are beyond their bounds, and the
+// pairs of runs that stand in another order.
+func beyond(c *agree.Comparison) []string {
+	v := []string{}
+	for i := range c.Runs {
+		r := &c.Runs[i]
+		for _, x := range r.Values {
+			if r.Valid && !x.OK {
+				v = append(v, x.Name+" of "+r.Name)
+			}
+		}
+	}
+	for _, o := range c.Orders {
+		if o.Reversed {
+			v = append(v, o.Value+" of "+o.A+" and "+o.B)
+		}
+	}
+	return v
 }
 
 func find(f *results.File, like *scenario.Run) *results.Run {

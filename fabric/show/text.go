@@ -37,7 +37,11 @@ func (t *Table) Text(w io.Writer) error {
 	}
 	t.gist(&b)
 	if t.Agrees != nil {
-		fmt.Fprintf(&b, "Real frames beside the prediction: %s.\n", t.Agrees.Verdict)
+		which := ""
+		if len(t.Agrees.Values) > 0 {
+			which = ": " + strings.Join(t.Agrees.Values, ", ")
+		}
+		fmt.Fprintf(&b, "Real frames beside the prediction: %s%s.\n", t.Agrees.Verdict, which)
 	}
 	for _, x := range t.Failed {
 		fmt.Fprintf(&b, "FAILED: %s\n", x)
