@@ -1,0 +1,169 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// The demo as users run it, where there is no terminal.
+
+// demoFile is the demo's scenario under a name that is no other test's.
+func demoFile(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../scenarios/demo.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return aScenario(t, "demo", string(text))
+}
+
+// The short form of the demo on real frames: lines meanwhile, the table beside
+// the prediction, the page; nothing is left. A run that did not keep time is
+// said to be invalid; then the demo is repeated slower.
+func TestDemo(t *testing.T) {
+	file := demoFile(t)
+	for scale := 1000; ; scale *= 4 {
+		c := exec.Command(gfabric, "demo", "--scenario", file, "--short", "--json", "--scale", fmt.Sprint(scale), "--out", "out")
+		c.Dir = filepath.Dir(file)
+		var told strings.Builder
+		c.Stderr = &told
+		out, err := c.Output()
+		var v struct {
+			Runs []struct {
+				Name                string
+				Predicted, Measured map[string]float64
+			}
+			Held    int      `json:"expectations_held"`
+			Failed  []string `json:"expectations_failed"`
+			Invalid []string
+			Report  string
+		}
+		if wrong := json.Unmarshal(out, &v); wrong != nil {
+			t.Fatalf("%v, %v\n%s\n%s", err, wrong, out, told.String())
+		}
+		for _, want := range []string{"== DCQCN on real frames\n", "== HPCC on real frames\n", " ended", "report.html", "gfabric run " + file + " --short --on netns --view"} {
+			if !strings.Contains(told.String(), want) {
+				t.Errorf("it does not tell %q:\n%s", want, told.String())
+			}
+		}
+		if left := wiresLeft(nameOf(file)); left != nil {
+			t.Errorf("left behind: %v", left)
+		}
+		if len(v.Failed) > 0 || len(v.Runs) != 2 || v.Runs[0].Name != "dcqcn" || v.Runs[1].Name != "hpcc" {
+			t.Fatalf("%s\n%s", out, told.String())
+		}
+		if len(v.Invalid) > 0 {
+			if c.ProcessState.ExitCode() != 1 || !strings.Contains(told.String(), "INVALID") {
+				t.Fatalf("exit code %d of runs that did not keep time\n%s", c.ProcessState.ExitCode(), told.String())
+			}
+			if scale < 16_000 {
+				t.Logf("%v did not keep time at scale %d, again slower", v.Invalid, scale)
+				continue
+			}
+			t.Skipf("this machine does not keep time: %v", v.Invalid)
+		}
+		if err != nil || v.Held == 0 {
+			t.Errorf("%v, %d expectations held\n%s", err, v.Held, told.String())
+		}
+		for _, r := range v.Runs {
+			if r.Predicted["fct_p99_seconds"] <= 0 || r.Measured["fct_p99_seconds"] <= 0 {
+				t.Errorf("%+v", r)
+			}
+		}
+		page, err := os.ReadFile(filepath.Join(c.Dir, v.Report))
+		if err != nil || !strings.Contains(string(page), "hpcc, sim") || !strings.Contains(string(page), "dcqcn, netns") {
+			t.Errorf("the page does not have both: %v", err)
+		}
+		return
+	}
+}
+
+// A demo that is killed leaves what the next one removes; one that is
+// interrupted leaves nothing.
+func TestDemoKilled(t *testing.T) {
+	file := demoFile(t)
+	name := nameOf(file)
+	start := func() (*exec.Cmd, fmt.Stringer) {
+		c, out := fabricCommand(file, "demo", "--scenario", file, "--scale", "20000", "--out", "out")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Process.Kill(); c.Wait() })
+		eventually(t, "programs on the wires", func() error {
+			for _, host := range []string{"h1", "h9"} {
+				if len(wiresLeft(name)) < 4 || xdpPrograms(t, "gf.run-"+name+"."+host) == nil {
+					return errors.New("none in " + host)
+				}
+			}
+			return nil
+		})
+		return c, out
+	}
+	c, _ := start()
+	c.Process.Kill()
+	c.Wait()
+	if wiresLeft(name) == nil {
+		t.Error("the first was not killed in the middle")
+	}
+	c, out := start()
+	c.Process.Signal(syscall.SIGINT)
+	c.Wait()
+	if code := c.ProcessState.ExitCode(); code != 1 || !strings.Contains(out.String(), "interrupted") {
+		t.Errorf("interrupted: exit code %d\n%s", code, out)
+	}
+	if left := wiresLeft(name); left != nil {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// Without root the demo says what it needs and offers what it can show, and
+// that works.
+func TestDemoWithoutRoot(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root to become somebody else")
+	}
+	dir, err := os.MkdirTemp("/tmp", "e2e-demo-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	for from, to := range map[string]string{gfabric: "gfabric", "../scenarios/demo.yaml": "scenarios/demo.yaml"} {
+		data, err := os.ReadFile(from)
+		if err == nil {
+			err = os.MkdirAll(filepath.Dir(filepath.Join(dir, to)), 0o755)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, to), data, 0o755)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	nobody := func(args ...string) (string, int) {
+		c := exec.Command(filepath.Join(dir, "gfabric"), args...)
+		c.Dir = dir
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		out, _ := c.CombinedOutput()
+		return string(out), c.ProcessState.ExitCode()
+	}
+	if out, code := nobody("demo"); code != 1 || !strings.Contains(out, "need root") || !strings.Contains(out, "gfabric demo --on sim") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	out, code := nobody("demo", "--on", "sim", "--short", "--scale", "1", "--out", "out")
+	if code != 0 || !strings.Contains(out, "expectations of scenarios/demo.yaml hold") || !strings.Contains(out, "== HPCC in virtual time") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "out", "report.html")); err != nil {
+		t.Error(err)
+	}
+}
