@@ -328,7 +328,7 @@ func (b *Bump) rule(r *BumpRule) (bump.Rule, error) {
 	if out.Telemetry, err = ParseTelemetry(cmp.Or(r.Telemetry, b.Telemetry.Format)); err != nil {
 		return out, err
 	}
-	out.New, err = cc.Factory(name, options)
+	out.New, err = bump.Control(name, options)
 	return out, err
 }
 

@@ -35,6 +35,9 @@ func (n *NIC) acknowledged(now frame.Time, r frame.Ref, m *frame.Meta, b []byte,
 		n.drop(r, frame.QPSequence)
 		return
 	}
+	if !n.cfg.Virtual {
+		rest = rest[:max(0, len(rest)-wire.ICRCLen)] // an acknowledgement may have no telemetry
+	}
 	f := &n.feedback
 	*f = cc.Feedback{Now: now, NAK: nak, CE: b[bth+4]&becn != 0}
 	if q.intLen != 0 && len(rest) > 0 && q.cc != nil {

@@ -32,6 +32,8 @@ type frames struct {
 	posted uint64      // payload bytes so far
 	early  []frame.Ref // arrived ahead of a gap, by the low bits of the packet's number
 	waits  uint32      // of them
+	acked  frame.Time  // when one that came was acknowledged last
+	owed   uint32      // short frames whose acknowledgement was put off
 }
 
 const (
@@ -44,6 +46,16 @@ const (
 	earlyShare = 4
 	// carriedShare is the part that queue pairs may hold of what they send.
 	carriedShare = 3
+
+	// shortPacket is up to where a packet is short: the acknowledgement of a
+	// TCP segment, for one. With telemetry its own acknowledgement takes more of
+	// the link the other way than it takes itself, just where the segments go:
+	// one in shortsAnAck is enough, or one in the lateAck-th part of the base
+	// round trip, which is also the longest that one is put off. A short packet
+	// that comes alone is acknowledged at once.
+	shortPacket = 256
+	shortsAnAck = 4
+	lateAck     = 4
 )
 
 func (c *FramesConfig) validate(n *NIC, t *transport.Config) error {
@@ -66,7 +78,7 @@ func (q *queuePair) openFrames(t *transport.Config) {
 		q.framesMemory = f
 	}
 	q.frames = f
-	f.posted, f.waits = 0, 0
+	f.posted, f.waits, f.acked, f.owed = 0, 0, -frame.Second, 0
 	size := 0
 	if t.Mode != transport.GoBackN && t.Mode != transport.IRNGoBackN {
 		size = 1 << bits.Len32(t.Cap-1)
@@ -183,7 +195,7 @@ func (n *NIC) takeFrame(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bt
 		v = q.rx.Answer(v)
 	}
 	n.marked(now, q, m)
-	if v.Reply != transport.None {
+	if !n.putsOff(now, q, &v, size, wire.BTH(b[bth:]).AckReq()) && v.Reply != transport.None {
 		n.answer(now, answer, q, &v, telemetry)
 	} else {
 		n.pool.FreeChunk(answer)
@@ -202,6 +214,44 @@ func (n *NIC) takeFrame(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bt
 		n.count.OutOfOrder++
 	}
 	n.pool.Free(r)
+}
+
+// putsOff reports whether the acknowledgement of a packet waits for that of a
+// later one, or for answerLate.
+func (n *NIC) putsOff(now frame.Time, q *queuePair, v *transport.Verdict, size uint32, asked bool) bool {
+	f := q.frames
+	at := f.acked + n.cfg.BaseRTT/lateAck
+	if asked || size > shortPacket || v.InOrder != 1 || q.ceSeen || f.owed+1 >= shortsAnAck || at <= now {
+		if v.Reply != transport.None {
+			f.acked, f.owed, q.ackDue = now, 0, frame.Never
+		}
+		return false
+	}
+	if f.owed++; f.owed == 1 {
+		q.ackDue = at
+		n.arm(now, q)
+	}
+	return true
+}
+
+// answerLate sends an acknowledgement that was put off. It has no telemetry: its
+// age would be counted as the network's.
+func (n *NIC) answerLate(now frame.Time, q *queuePair) {
+	q.ackDue = frame.Never
+	r := n.pool.Alloc()
+	if r == frame.Nil {
+		n.count.Drops[frame.ArenaExhausted]++ // as if it were lost on the way
+		return
+	}
+	q.frames.acked, q.frames.owed = now, 0
+	v := q.rx.Answer(transport.Verdict{})
+	n.answer(now, r, q, &v, nil)
+}
+
+// asksFor reports whether a packet of a message asks for its acknowledgement:
+// the last one, but for short ones of a queue pair for frames.
+func (q *queuePair) asksFor(last bool, payload uint32) bool {
+	return last && (q.frames == nil || payload > shortPacket)
 }
 
 // restore makes of a data frame the Ethernet frame that it carries.

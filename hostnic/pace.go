@@ -206,6 +206,9 @@ func (n *NIC) timer(now frame.Time, q *queuePair) {
 			}
 		}
 	}
+	if q.ackDue <= now {
+		n.answerLate(now, q)
+	}
 	if q.cc != nil {
 		if q.ccDue <= now {
 			q.cc.OnTimer(now)
@@ -220,7 +223,7 @@ func (n *NIC) timer(now frame.Time, q *queuePair) {
 // out then, so that an acknowledgement, which moves the deadline on, need not
 // touch the wheel.
 func (n *NIC) arm(now frame.Time, q *queuePair) {
-	at := min(q.tx.Deadline(), q.ccDue)
+	at := min(q.tx.Deadline(), q.ccDue, q.ackDue)
 	if at < n.timers.armed(q.index) {
 		n.timers.arm(q.index, max(at, now+1))
 	}

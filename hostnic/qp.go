@@ -47,6 +47,7 @@ type queuePair struct {
 	window    float64 // bytes in flight at most, 0 none
 	cc        cc.Algorithm
 	ccDue     frame.Time
+	ackDue    frame.Time // of an acknowledgement that was put off (frames)
 	verbs     *verbs     // of RDMA operations; nil: message service
 	owner     *queuePair // of the one that carries its read responses
 	frames    *frames    // of packets of others; nil: another service
@@ -166,7 +167,7 @@ func (n *NIC) OpenQP(now frame.Time, cfg *QPConfig) (uint32, error) {
 	q.seg.reset(cfg.Segment, cfg.SegmentRate)
 	q.assembly.reset()
 	q.pace = pacer{lazy: cfg.LazyPacing, kept: cfg.KeepPlanned}
-	q.window, q.ccDue = 0, frame.Never
+	q.window, q.ccDue, q.ackDue = 0, frame.Never, frame.Never
 	n.openCC(q, cfg)
 	n.count.QPsOpen++
 	q.ackOp, q.verbs, q.owner = wire.RCAcknowledge, nil, nil

@@ -338,7 +338,7 @@ func (n *NIC) writeData(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, 
 	default:
 		bth[0] = wire.RCSendMiddle
 	}
-	if last || q.transport.AckEvery <= 1 || n.asks(q, payload) {
+	if q.asksFor(last, payload) || q.transport.AckEvery <= 1 && q.frames == nil || n.asks(q, payload) {
 		psn |= 1 << 31 // AckReq
 	}
 	be.PutUint32(bth[8:12], psn)

@@ -226,7 +226,7 @@ func (b *Bump) takeChannel(now frame.Time, i int, k *key, at ends, m *message) (
 const leastPacket = 400
 
 // control returns the congestion control of a name: with the options that a
-// rule of ours gives it, else with the published ones; nil if there is none.
+// rule of ours gives it, else with those that channels have by default; nil if there is none.
 func (b *Bump) control(name string) func(*cc.Env) cc.Algorithm {
 	if b.cfg.Default.CC == name {
 		return b.cfg.Default.New
@@ -236,7 +236,7 @@ func (b *Bump) control(name string) func(*cc.Env) cc.Algorithm {
 			return r.New
 		}
 	}
-	f, err := cc.Factory(name, nil)
+	f, err := Control(name, nil)
 	if err != nil {
 		return nil
 	}
