@@ -23,6 +23,7 @@ type Try struct {
 	LateP99   float64  `json:"late_p99_seconds"`
 	LateMax   float64  `json:"late_max_seconds"`
 	Bound     float64  `json:"late_bound_seconds"`
+	Stood     float64  `json:"stood_share"` // largest share of real time in which the nodes' clock stood
 	RingDrops uint64   `json:"ring_drops_total"`
 	Why       []string `json:"why,omitempty"`
 }
@@ -36,6 +37,7 @@ func (t *Try) Add(run string, g *results.Timing) bool {
 	if t.Run == "" || !g.Valid || g.LateP99*t.Bound > t.LateP99*g.Bound {
 		t.Run, t.LateP50, t.LateP99, t.LateMax, t.Bound = run, g.LateP50, g.LateP99, g.LateMax, g.Bound
 	}
+	t.Stood = max(t.Stood, g.StoodShare)
 	t.RingDrops += g.RingDrops
 	if !g.Valid {
 		t.Valid, t.Why = false, g.Why
@@ -48,6 +50,7 @@ type Result struct {
 	Scenario string `json:"scenario"`
 	Scale    int    `json:"scale"`       // smallest that was valid; 0: none
 	Use      int    `json:"recommended"` // with room for what the piece did not show
+	Pace     int    `json:"pace"`        // real time for each of the nodes at Scale, with what their clock stood
 	Command  string `json:"command,omitempty"`
 	Tries    []Try  `json:"tries"`
 }
@@ -107,9 +110,30 @@ func Search(from, most int, try func(scale int) (Try, error)) (*Result, error) {
 			low = mid
 		}
 	}
-	r.Scale, r.Use = high, roomy(high, most)
+	r.Scale, r.Pace = high, r.pace(high)
+	r.Use = roomy(high, most)
+	if r.stands() {
+		r.Use = roomy(r.Pace, most)
+	}
 	return r, nil
 }
+
+// pace is the dilation that the try at a scale came to. Where one worker has
+// all nodes, their clock stands while it works: it keeps time at any scale, and
+// takes as long as it takes.
+func (r *Result) pace(scale int) int {
+	for i := range r.Tries {
+		if t := &r.Tries[i]; t.Scale == scale && t.Stood < 1 {
+			return int(math.Ceil(float64(scale) / (1 - t.Stood)))
+		}
+	}
+	return scale
+}
+
+// stands tells whether at the smallest scale the clock stood for most of the
+// time. That scale says nothing of the machine then, and a larger one costs
+// nothing.
+func (r *Result) stands() bool { return r.Pace > 2*r.Scale }
 
 // roomy leaves room above a scale and rounds up to two digits.
 func roomy(scale, most int) int {
@@ -125,20 +149,23 @@ func roomy(scale, most int) int {
 func (r *Result) Text(w io.Writer) error {
 	var b strings.Builder
 	tw := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
-	fmt.Fprintf(tw, "SCALE\tKEPT TIME\tLATE P50\tP99\tMAY BE\tMAX\tREAL P99\tRING DROPS\tLATEST RUN\n")
+	fmt.Fprintf(tw, "SCALE\tKEPT TIME\tLATE P50\tP99\tMAY BE\tMAX\tREAL P99\tCLOCK STOOD\tRING DROPS\tLATEST RUN\n")
 	for i := range r.Tries {
 		t := &r.Tries[i]
 		word := "no"
 		if t.Valid {
 			word = "yes"
 		}
-		fmt.Fprintf(tw, "%d\t%s\t%v\t%v\t%v\t%v\t%v\t%d\t%s\n", t.Scale, word, span(t.LateP50), span(t.LateP99), span(t.Bound), span(t.LateMax), span(t.LateP99*float64(t.Scale)), t.RingDrops, t.Run)
+		fmt.Fprintf(tw, "%d\t%s\t%v\t%v\t%v\t%v\t%v\t%.0f %%\t%d\t%s\n", t.Scale, word, span(t.LateP50), span(t.LateP99), span(t.Bound), span(t.LateMax), span(t.LateP99*float64(t.Scale)), 100*t.Stood, t.RingDrops, t.Run)
 	}
 	tw.Flush()
 	if r.Scale == 0 {
 		fmt.Fprintf(&b, "this machine keeps time at none of these scales\n")
 	} else {
 		fmt.Fprintf(&b, "smallest scale that kept time: %d; with room to spare: %d\n", r.Scale, r.Use)
+		if r.stands() {
+			fmt.Fprintf(&b, "at %d the nodes' clock stood for most of the time: a scale of %d takes as long, and frames come when they are due\n", r.Scale, r.Pace)
+		}
 		if r.Command != "" {
 			fmt.Fprintf(&b, "  %s\n", r.Command)
 		}

@@ -73,3 +73,23 @@ func TestAdd(t *testing.T) {
 		t.Errorf("%+v", try)
 	}
 }
+
+// A scale at which the clock mostly stood is not recommended: one at which it
+// hardly stands takes as long.
+func TestClockThatStands(t *testing.T) {
+	for _, c := range []struct {
+		stood     float64
+		pace, use int
+		stands    bool
+	}{{0, 1, 1, false}, {0.5, 2, 1, false}, {0.984, 63, 95, true}, {1, 1, 1, false}} {
+		r, err := Search(4, 1000, func(scale int) (Try, error) {
+			v := Try{}
+			v.Add("a", &results.Timing{Valid: true, LateP99: 1, Bound: 2, StoodShare: c.stood})
+			v.Add("b", &results.Timing{Valid: true, LateP99: 1, Bound: 2, StoodShare: c.stood / 2})
+			return v, nil
+		})
+		if err != nil || r.Scale != 1 || r.Pace != c.pace || r.Use != c.use || r.stands() != c.stands {
+			t.Errorf("stood %v: %+v, %v; want pace %d, use %d", c.stood, r, err, c.pace, c.use)
+		}
+	}
+}
