@@ -65,7 +65,7 @@ func FindInterface(name, netns string, wait time.Duration) (i Interface, err err
 			if err != nil {
 				return err
 			}
-			i = Interface{l.Attrs().HardwareAddr, l.Attrs().MTU, channels(name)}
+			i = Interface{l.Attrs().HardwareAddr, l.Attrs().MTU, dataplane.Channels(name)}
 			return nil
 		})
 		if err == nil {
@@ -75,20 +75,6 @@ func FindInterface(name, netns string, wait time.Duration) (i Interface, err err
 			return i, ExplainInterface(name, netns, err)
 		}
 	}
-}
-
-// channels asks the driver. One that does not know has one queue.
-func channels(name string) int {
-	e, err := dataplane.OpenEthtool()
-	if err != nil {
-		return 1
-	}
-	defer e.Close()
-	c, err := e.GetChannels(name)
-	if err != nil {
-		return 1
-	}
-	return max(1, int(c.RxCount+c.CombinedCount))
 }
 
 // nearInterfaces explains why a port could not be opened.

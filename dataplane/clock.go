@@ -9,9 +9,10 @@ import (
 	"github.com/gswitch/gswitch/frame"
 )
 
-// maxDilation leaves hours of the nodes' time in 63 bits of real nanoseconds,
-// and makes a tick of theirs a millisecond at most.
-const maxDilation = 1_000_000
+// MaxDilation is the largest Config.Dilation. It leaves hours of the nodes' time
+// in 63 bits of real nanoseconds, and makes a tick of theirs a millisecond at
+// most.
+const MaxDilation = 1_000_000
 
 // maxDelay keeps sums of instants and spans far from the end of time.
 const maxDelay = 3600 * frame.Second
@@ -29,8 +30,8 @@ type clock struct {
 const standing = -1
 
 func (c *clock) init(cfg *Config) error {
-	if cfg.Dilation < 0 || cfg.Dilation > maxDilation {
-		return fmt.Errorf("dataplane: a dilation of %d is not from 1 to %d", cfg.Dilation, maxDilation)
+	if cfg.Dilation < 0 || cfg.Dilation > MaxDilation {
+		return fmt.Errorf("dataplane: a dilation of %d is not from 1 to %d", cfg.Dilation, MaxDilation)
 	}
 	c.start, c.by, c.slowed = time.Now(), max(1, cfg.Dilation), cfg.Dilation > 1 || cfg.Held || steps(cfg)
 	if steps(cfg) && len(cfg.Workers) > 1 {

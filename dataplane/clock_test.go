@@ -47,7 +47,7 @@ func TestPace(t *testing.T) {
 	}{
 		{0, pace{idle: 100 * frame.Microsecond, margin: 50 * frame.Microsecond, retry: 50 * frame.Microsecond, max: frame.Second}},
 		{1000, pace{idle: 100, margin: 50, retry: 50, max: frame.Millisecond}},
-		{maxDilation, pace{idle: 0, margin: 0, retry: 1, max: frame.Microsecond}},
+		{MaxDilation, pace{idle: 0, margin: 0, retry: 1, max: frame.Microsecond}},
 	} {
 		e := mustEngine(t, Config{Dilation: k.dilation})
 		p := e.Worker(0).pace
@@ -58,7 +58,7 @@ func TestPace(t *testing.T) {
 			t.Errorf("dilation %d is told as %d", k.dilation, d)
 		}
 	}
-	for _, bad := range []int64{-1, maxDilation + 1} {
+	for _, bad := range []int64{-1, MaxDilation + 1} {
 		if _, err := New(Config{Chunks: 64, Dilation: bad}); err == nil {
 			t.Errorf("a dilation of %d is accepted", bad)
 		}

@@ -134,6 +134,10 @@ type PortSpec struct {
 	// DelayFrames is how many frames the cable holds; 0 is 4096.
 	DelayFrames int
 
+	// Completes says that the node fills in the checksums that the kernel at
+	// the other end of a veth leaves to a device: there is no need to warn.
+	Completes bool
+
 	// TxDepth bounds the frames that wait below the node, in the transmit
 	// ring, so that queues form in the node. 0 is 256; a port with an emulated
 	// rate wants 64.

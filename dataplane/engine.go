@@ -315,7 +315,7 @@ func (e *Engine) Stats() Stats {
 		var ws WorkerStats
 		w.Do(func(now frame.Time) {
 			ws = w.stats
-			ws.Running = w.last - w.stats.Running
+			ws.Running, ws.Last = w.last-w.stats.Running, w.last
 			ws.FreeChunks = w.pool.Available()
 			ws.Nodes, ws.Ports = len(w.nodes), len(w.ports)
 			for i, p := range e.ports {

@@ -15,6 +15,21 @@ func OpenEthtool() (*ethtool.Ethtool, error) {
 	return ethtool.NewEthtool()
 }
 
+// Channels asks the driver of an interface of this network namespace on how
+// many queues frames may arrive. One that does not know has one.
+func Channels(name string) int {
+	e, err := OpenEthtool()
+	if err != nil {
+		return 1
+	}
+	defer e.Close()
+	c, err := e.GetChannels(name)
+	if err != nil {
+		return 1
+	}
+	return max(1, int(c.RxCount+c.CombinedCount))
+}
+
 // growStack makes the stack long enough for whatever the caller calls next.
 //
 //go:noinline

@@ -50,6 +50,28 @@ func (w *Worker) Do(f func(now frame.Time)) error {
 	return nil
 }
 
+// Post lets f run on the worker as Do does, and does not wait for it: it may be
+// called by other workers. How much later than now, the time of the caller, it
+// runs goes into WorkerStats.Lateness.
+func (w *Worker) Post(now frame.Time, f func(now frame.Time)) error {
+	m := &w.mail
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.closed:
+		return ErrStopped
+	case !m.running:
+		f(w.engine.Now())
+		return nil
+	}
+	m.post(func(at frame.Time) {
+		w.stats.Lateness.add(uint64(max(0, at-now)))
+		f(at)
+	}, false)
+	w.sleep.wake()
+	return nil
+}
+
 // post adds a letter. The caller holds mu.
 func (m *mailbox) post(f func(now frame.Time), last bool) chan struct{} {
 	done := make(chan struct{})

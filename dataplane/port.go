@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/gswitch/gswitch/dataplane/xsk"
 	"github.com/gswitch/gswitch/frame"
@@ -22,8 +23,6 @@ type Port struct {
 	// Guarded by Engine.mu.
 	state    string // "up", or "down: " and why
 	up       bool
-	cut      bool          // SetLink
-	faulty   bool          // SetFault
 	iface    *iface        // XDP
 	sockets  []*xsk.Socket // XDP: of this port's queues, while the interface is open
 	device   device        // XDP: over these sockets
@@ -31,6 +30,10 @@ type Port struct {
 	reopened uint64        // XDP
 	wire     *wire         // Wire
 	pcap     *pcapPort     // Pcap
+
+	// Written by the worker.
+	cut    atomic.Bool // SetLink
+	faulty atomic.Bool // SetFault
 }
 
 // Name returns the port's name.
@@ -318,9 +321,10 @@ func (e *Engine) unplug(p *Port) {
 
 // status returns what the control plane knows of p.
 func (p *Port) status() PortStats {
-	s := PortStats{Name: p.spec.Name, Number: p.number, Worker: p.worker.index, Kind: p.spec.Kind, Up: p.up && !p.cut, State: p.state, Faulty: p.faulty || p.cut,
+	cut := p.cut.Load()
+	s := PortStats{Name: p.spec.Name, Number: p.number, Worker: p.worker.index, Kind: p.spec.Kind, Up: p.up && !cut, State: p.state, Faulty: p.faulty.Load() || cut,
 		Interface: p.spec.Interface, TxDepth: p.spec.TxDepth, NetNS: p.spec.NetNS, Queues: slices.Clone(p.spec.Queues), Wire: p.spec.Wire, Reopened: p.reopened}
-	if p.up && p.cut {
+	if p.up && cut {
 		s.State = "down: the link is cut"
 	}
 	switch p.spec.Kind {

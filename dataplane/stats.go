@@ -28,6 +28,7 @@ type WorkerStats struct {
 	CPU       int        // where Pin
 	Running   frame.Time // since the thread started
 	Busy      frame.Time // of that, in loops that moved frames
+	Last      frame.Time // when its last loop began
 	Loops     uint64
 	IdleLoops uint64             // loops that moved no frame
 	MaxLoop   frame.Time         // the longest loop that moved frames: how long a frame may have waited for the worker

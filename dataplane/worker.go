@@ -22,7 +22,8 @@ const rxVectors = 8
 const txVectors = 4
 
 // Worker is one thread that steps nodes and serves their ports. Its exported
-// methods may be called from anywhere but the worker itself.
+// methods may be called from anywhere but the worker itself, Post from other
+// workers, too.
 type Worker struct {
 	engine *Engine
 	index  int

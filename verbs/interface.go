@@ -27,7 +27,7 @@ func look(c *Config) (p place, err error) {
 		if len(i.HardwareAddr) != len(p.mac) {
 			return fmt.Errorf("it has no Ethernet address")
 		}
-		p = place{wire.MAC(i.HardwareAddr), i.MTU, channels(c.Interface)}
+		p = place{wire.MAC(i.HardwareAddr), i.MTU, dataplane.Channels(c.Interface)}
 		return nil
 	})
 	at := c.Interface
@@ -41,18 +41,4 @@ func look(c *Config) (p place, err error) {
 		return p, fmt.Errorf("verbs: a Payload of %d bytes makes packets of %d with their headers, and the MTU of %s is %d: lower Payload, or raise the MTU", c.Payload, need, at, p.mtu)
 	}
 	return p, nil
-}
-
-// channels asks the driver. One that does not know has one queue.
-func channels(name string) int {
-	e, err := dataplane.OpenEthtool()
-	if err != nil {
-		return 1
-	}
-	defer e.Close()
-	c, err := e.GetChannels(name)
-	if err != nil {
-		return 1
-	}
-	return max(1, int(c.RxCount+c.CombinedCount))
 }

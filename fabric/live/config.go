@@ -40,14 +40,10 @@ type Config struct {
 	Logger *slog.Logger // nil: warnings and errors of slog.Default()
 }
 
-// maxDilation leaves a time of the nodes of some minutes in 63 bits of real
-// nanoseconds, and a tick of at most a millisecond.
-const maxDilation = 1_000_000
-
 func (c *Config) check() error {
 	switch {
-	case c.Dilation < 0 || c.Dilation > maxDilation:
-		return fmt.Errorf("a dilation of %d is not from 1 to %d", c.Dilation, maxDilation)
+	case c.Dilation < 0 || c.Dilation > dataplane.MaxDilation:
+		return fmt.Errorf("a dilation of %d is not from 1 to %d", c.Dilation, dataplane.MaxDilation)
 	case c.Workers < 0 || c.Workers > 64:
 		return fmt.Errorf("%d workers are not from 1 to 64", c.Workers)
 	case c.Bound < 0:

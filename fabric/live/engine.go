@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gswitch/gswitch/dataplane"
@@ -32,12 +31,9 @@ type Engine struct {
 	mu      sync.Mutex
 	err     error
 	stopped chan struct{} // closed with the first error
-	jobs    chan func() error
-	working sync.WaitGroup
 
 	phase phase
-	over  atomic.Bool // no job is to be done any more
-	end   frame.Time  // of time, once it is halted
+	end   frame.Time // of time, once it is halted
 	final *dataplane.Stats
 	clock time.Duration // what a look at the clock costs
 }
@@ -55,8 +51,12 @@ const (
 type link struct {
 	ports [2]*dataplane.Port // from the first node to the second, and back
 	ends  [2]int             // nodes
-	up    bool
+
+	cut     bool // by SetLink
+	reboots int  // of its ends, that are under way
 }
+
+func (l *link) up() bool { return !l.cut && l.reboots == 0 }
 
 var _ vnet.Engine = (*Engine)(nil)
 
@@ -65,7 +65,7 @@ func New(c Config, spec *vnet.EngineSpec) (*Engine, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	e := &Engine{cfg: c, spec: spec, stopped: make(chan struct{}), jobs: make(chan func() error, maxJobs)}
+	e := &Engine{cfg: c, spec: spec, stopped: make(chan struct{})}
 	if c.Wires != nil && spec.Frame+maxGrowth > maxFrame {
 		return nil, fmt.Errorf("frames of %d bytes are too large for AF_XDP on veth, which takes %d less %d for telemetry: lower the payload", spec.Frame, maxFrame, maxGrowth)
 	}
@@ -106,8 +106,6 @@ const (
 	// maxFrames bounds what the arena has for frames that are under way: 256 MiB
 	// of locked memory. Networks that can queue more hardly ever do.
 	maxFrames = 1 << 17
-	// maxJobs bounds the faults that may wait to be carried out.
-	maxJobs = 4096
 )
 
 // chunks is the size of the arena: frames under way, and what lies in the
@@ -135,7 +133,7 @@ func (e *Engine) AddNode(at int, s frame.Stepper, after func(now frame.Time)) in
 // Connect implements vnet.Engine. An impossible connection is reported by Run.
 func (e *Engine) Connect(a int, pa uint16, b int, pb uint16, l sim.Link) sim.LinkID {
 	id := sim.LinkID(len(e.links))
-	k := link{ends: [2]int{a, b}, up: true}
+	k := link{ends: [2]int{a, b}}
 	for i, port := range [2]uint16{pa, pb} {
 		p, err := e.open(id, e.nodes[k.ends[i]], port, l)
 		if err != nil {
@@ -174,7 +172,10 @@ func (e *Engine) linkName(id sim.LinkID) string {
 	return t.Nodes[t.Links[id].A.Node].Name + " - " + t.Nodes[t.Links[id].B.Node].Name
 }
 
-// Now implements vnet.Engine.
+// Now implements vnet.Engine. It may be later than what a callback is told,
+// and go back between two calls: what passes while a worker with a step is kept
+// from its processor counts until the worker is back. What callbacks are told
+// only goes on.
 func (e *Engine) Now() frame.Time {
 	if e.phase >= halted {
 		return e.end

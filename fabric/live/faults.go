@@ -3,13 +3,38 @@ package live
 import (
 	"fmt"
 
+	"github.com/gswitch/gswitch/dataplane"
 	"github.com/gswitch/gswitch/fault"
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/sim"
 )
 
-// Faults are carried out by a goroutine, soon after a callback asked for them:
-// what happens on other workers cannot be waited for on one.
+// Faults on the worker of the callbacks are made there before its next event,
+// at the instant at which they are asked for. Those elsewhere go into the
+// worker's mailbox, and how late they come is measured there.
+
+// on lets f run on a worker, now.
+func (e *Engine) on(worker int, f func(now frame.Time)) error {
+	switch {
+	case e.phase == closed:
+		return dataplane.ErrStopped
+	case e.phase != running: // workers stand
+		f(e.Now())
+		return nil
+	case worker == 0:
+		e.ctl[0].push(event{at: 0, fn: f}) // before what else is due
+		return nil
+	}
+	return e.dp.Worker(worker).Post(e.Now(), f)
+}
+
+// carryOut makes a change where it belongs.
+func (e *Engine) carryOut(c dataplane.Change, err error) error {
+	if err != nil {
+		return err
+	}
+	return e.on(c.Worker().Index(), c.Make)
+}
 
 func (e *Engine) checkLink(id sim.LinkID, way sim.Way) error {
 	if id < 0 || int(id) >= len(e.links) || way > sim.Back {
@@ -37,7 +62,7 @@ func (e *Engine) Fault(id sim.LinkID, way sim.Way, c fault.Config) error {
 	p := e.links[id].ports[way]
 	r := frame.NewRand(e.spec.Seed ^ uint64(2*int(id)+int(way)+1)<<32)
 	seed := r.Uint64()
-	return e.later(func() error { return e.dp.SetFault(p, &c, seed) })
+	return e.carryOut(e.dp.FaultChange(p, &c, seed))
 }
 
 // SetLink implements vnet.Engine.
@@ -46,15 +71,18 @@ func (e *Engine) SetLink(id sim.LinkID, up bool) error {
 		return err
 	}
 	l := &e.links[id]
-	l.up = up
-	return e.later(func() error {
-		for _, p := range l.ports {
-			if err := e.dp.SetLink(p, up); err != nil {
-				return err
-			}
+	l.cut = !up
+	return e.showLink(l)
+}
+
+// showLink lets the ports of a link know whether it is up.
+func (e *Engine) showLink(l *link) error {
+	for _, p := range l.ports {
+		if err := e.carryOut(e.dp.LinkChange(p, l.up())); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // Pause implements vnet.Engine: frames that arrive wait in the rings of the
@@ -64,7 +92,7 @@ func (e *Engine) Pause(node int, until frame.Time) error {
 		return err
 	}
 	n := e.nodes[node]
-	return e.later(func() error { return e.dp.Pause(n.worker, n, until) })
+	return e.carryOut(e.dp.PauseChange(n.worker, n, until))
 }
 
 // Slow implements vnet.Engine.
@@ -73,40 +101,39 @@ func (e *Engine) Slow(node int, gap frame.Time) error {
 		return err
 	}
 	n := e.nodes[node]
-	return e.later(func() error {
-		return e.dp.Worker(n.worker).Do(func(now frame.Time) {
-			switch {
-			case n.slow != nil:
-				n.slow.gap, n.slow.next = max(gap, 0), min(n.slow.next, now+gap)
-			case gap > 0:
-				n.slow = &backlog{gap: gap, next: now, wait: make([]waiting, 0, 1024)}
-			}
-		})
+	return e.on(n.worker, func(now frame.Time) {
+		switch {
+		case n.slow != nil:
+			n.slow.gap, n.slow.next = max(gap, 0), min(n.slow.next, now+gap)
+		case gap > 0:
+			n.slow = &backlog{gap: gap, next: now, wait: make([]waiting, 0, 1024)}
+		}
 	})
 }
 
-// Reboot implements vnet.Engine.
+// Reboot implements vnet.Engine. What a fault cuts meanwhile stays down.
 func (e *Engine) Reboot(node int, down frame.Time) error {
 	if err := e.checkNode(node); err != nil {
 		return err
 	}
-	var cut []sim.LinkID
+	return e.on(0, func(now frame.Time) {
+		e.reboot(node, 1)
+		e.At(now+max(down, 0), func(frame.Time) { e.reboot(node, -1) })
+	})
+}
+
+// reboot counts the ends of a node's links that are rebooting.
+func (e *Engine) reboot(node, by int) {
 	for i := range e.links {
-		if l := &e.links[i]; l.up && (l.ends[0] == node || l.ends[1] == node) {
-			cut = append(cut, sim.LinkID(i))
-			if err := e.SetLink(sim.LinkID(i), false); err != nil {
-				return err
-			}
+		l := &e.links[i]
+		if l.ends[0] != node && l.ends[1] != node {
+			continue
+		}
+		l.reboots += by
+		if err := e.showLink(l); err != nil {
+			e.Stop(err)
 		}
 	}
-	e.At(e.Now()+max(down, 0), func(frame.Time) {
-		for _, id := range cut {
-			if err := e.SetLink(id, true); err != nil {
-				e.Stop(err)
-			}
-		}
-	})
-	return nil
 }
 
 // SetClock implements vnet.Engine: it is refused.

@@ -60,7 +60,6 @@ func (e *Engine) past(until frame.Time) bool {
 
 // begin starts the workers, waits for the links, and lets time begin.
 func (e *Engine) begin() error {
-	e.working.Go(e.work)
 	e.phase = running
 	if err := e.dp.Start(); err != nil {
 		return err
@@ -95,47 +94,23 @@ func (e *Engine) awaitPorts() error {
 	}
 }
 
-// work carries out what callbacks may not wait for.
-func (e *Engine) work() {
-	for job := range e.jobs {
-		if e.over.Load() {
-			continue
-		}
-		if err := job(); err != nil {
-			e.Stop(err)
-		}
-	}
-}
-
-// later hands a job to work.
-func (e *Engine) later(job func() error) error {
-	if e.phase == building {
-		return job()
-	}
-	select {
-	case e.jobs <- job:
-		return nil
-	default:
-		return fmt.Errorf("more than %d faults at once", maxJobs)
-	}
-}
-
 // Halt implements vnet.Engine.
 func (e *Engine) Halt() error {
 	if e.phase >= halted {
 		return nil
 	}
 	if e.phase == running {
-		e.over.Store(true)
 		e.dp.Halt()
-		close(e.jobs) // nobody is left who might send to it
-		e.working.Wait()
 		e.gc.release()
 	}
 	e.phase = halted
-	e.end = e.dp.Now()
 	st := e.dp.Stats()
 	e.final = &st
+	// Where the last loops began: the clock does not know that nobody is left
+	// who lets it stand.
+	for i := range st.Workers {
+		e.end = max(e.end, st.Workers[i].Last)
+	}
 	return nil
 }
 
