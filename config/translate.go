@@ -183,6 +183,9 @@ func (p *Port) config(q QoS) vswitch.PortConfig {
 		}
 		out.Scheduler.Queues[c.Queue] = qc
 	}
+	if q.RoCC != nil {
+		out.RoCC = q.RoCC.config(p.Rate)
+	}
 	return out
 }
 

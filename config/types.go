@@ -152,6 +152,23 @@ type Classes struct {
 // QoS is a queue profile.
 type QoS struct {
 	Queues []Queue `yaml:"queues" need:"yes" id:"queue" doc:"The queues that differ from strict, unlimited, unmarked."`
+	RoCC   *RoCC   `yaml:"rocc" doc:"Queues that work out the rate that is fair for their flows and tell the senders. The port needs a rate."`
+}
+
+// RoCC makes egress queues congestion points of RoCC.
+type RoCC struct {
+	Queues  []int    `yaml:"queues" need:"yes" range:"0,7" doc:"The queues that do."`
+	Period  Duration `yaml:"period" doc:"T: time between two updates. 40us at 40 and 100Gbps, in proportion at other rates, if left out."`
+	QRef    Size     `yaml:"qref" doc:"Length that is held. 300KB at 100Gbps, else 150KB, if left out."`
+	QMid    Size     `yaml:"qmid" doc:"Growth within a period that halves the rate. Twice qref if left out."`
+	QMax    Size     `yaml:"qmax" doc:"Length that cuts it. 2.4 times qref, at 100Gbps 2.2 times, if left out."`
+	Alpha   float64  `yaml:"alpha" range:"0,1000" doc:"Gain of the deviation from qref, in 1/4000 of the rate (1/10000 at 100Gbps) for 600 bytes. 0.3, 0.45 at 100Gbps, if left out."`
+	Beta    float64  `yaml:"beta" range:"0,1000" doc:"Gain of the growth. Five times alpha if left out."`
+	FMin    Rate     `yaml:"fmin" doc:"Least fair rate. 1/400 of the link's, 1/1000 at 100Gbps, if left out."`
+	Cut     string   `yaml:"cut" enum:"fmin,half,eighth" default:"fmin" doc:"What the fair rate becomes when the queue is longer than qmax: the least, half, or an eighth of the link's."`
+	Regions int      `yaml:"regions" range:"1,16" default:"6" doc:"Ranges of the rate with gains of their own (auto-tuning); 1: none."`
+	Flows   int      `yaml:"flows" range:"1,1048576" default:"1024" doc:"Flows of a queue that can be told."`
+	PerTick int      `yaml:"per_tick" range:"0,1048576" doc:"Flows that are told in a period, in turn; 0: all."`
 }
 
 // Queue is one egress queue of a profile.

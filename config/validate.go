@@ -211,6 +211,9 @@ func (d *decoder) validateSwitch(c *Config, s *Switch, path string) {
 			d.validateQueue(&q.Queues[i], fmt.Sprintf("%s.qos.%s.queues[%d]", path, name, i))
 		}
 	}
+	for i := range s.Ports {
+		d.validateRoCC(s, &s.Ports[i], path)
+	}
 	d.validatePFC(s, path)
 	d.validateTelemetry(s, path)
 	for name, rules := range s.ACLs {

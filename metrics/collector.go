@@ -12,6 +12,7 @@ import (
 	"github.com/gswitch/gswitch/frame"
 	inband "github.com/gswitch/gswitch/int"
 	"github.com/gswitch/gswitch/pfc"
+	"github.com/gswitch/gswitch/rocc"
 	"github.com/gswitch/gswitch/scheduler"
 	"github.com/gswitch/gswitch/vswitch"
 )
@@ -72,6 +73,12 @@ var (
 	queueWatermark  = gauge("queue_persistent_watermark_bytes", "Highest depth of the egress queue ever.", "switch", "port", "queue")
 	queueByteSecs   = counter("queue_byte_seconds_total", "Depth of the egress queue, summed over time: its rate is the mean depth in bytes.", "switch", "port", "queue")
 	queueDelay      = prometheus.NewDesc("gswitch_queue_delay_seconds", "Time that frames spent in the egress queue. The sum is reckoned from the buckets.", []string{"switch", "port", "queue"}, nil)
+
+	roccRate    = gauge("rocc_fair_rate_bytes_per_second", "Rate that RoCC allows each flow of the egress queue.", "switch", "port", "queue")
+	roccFlows   = gauge("rocc_flows", "Flows that RoCC tells.", "switch", "port", "queue")
+	roccUpdates = counter("rocc_updates_total", "Periods of RoCC's controller, by what it did: tuned, halved (the queue grew too fast), cut (it was too long).", "switch", "port", "queue", "branch")
+	roccNotices = counter("rocc_notices_total", "Notices that RoCC sent, or could not make (unsent).", "switch", "port", "queue", "outcome")
+	roccUntold  = counter("rocc_untold_packets_total", "Frames of flows for which RoCC's table had no room.", "switch", "port", "queue")
 
 	pgBytes             = gauge("pg_bytes", "Bytes that an ingress port and class holds in the buffer.", "switch", "port", "class")
 	pgHeadroom          = gauge("pg_headroom_bytes", "Bytes that an ingress port and class holds in its headroom.", "switch", "port", "class")
@@ -261,6 +268,7 @@ func (e emitter) port(s *Switch, p *Port) {
 	}
 	for q := range p.Queues {
 		e.queue(&p.Queues[q], &p.Sojourn[q], c.QueueDrops[q], sw, name, digit(q))
+		e.rocc(&p.RoCC[q], sw, name, digit(q))
 	}
 	for class := range p.Classes {
 		e.pfc(p, class, fc.Mode != pfc.Off && fc.Classes>>class&1 == 1, sw, name, digit(class))
@@ -315,6 +323,22 @@ func (e emitter) queue(s *scheduler.QueueStats, delay *scheduler.Histogram, drop
 	if s.DequeuedFrames > 0 {
 		e <- delayHistogram(queueDelay, delay, labels)
 	}
+}
+
+var roccBranches = [...]string{rocc.Tuned: "tuned", rocc.Halved: "halved", rocc.Cut: "cut"}
+
+func (e emitter) rocc(p *CongestionPoint, sw, port, queue string) {
+	if !p.On {
+		return
+	}
+	e.gauge(roccRate, float64(p.Fair)/8, sw, port, queue)
+	e.gauge(roccFlows, float64(p.Flows), sw, port, queue)
+	for i, name := range roccBranches {
+		e.count(roccUpdates, p.Branch[i], sw, port, queue, name)
+	}
+	e.count(roccNotices, p.Notices, sw, port, queue, "sent")
+	e.count(roccNotices, p.Unsent, sw, port, queue, "unsent")
+	e.count(roccUntold, p.Full, sw, port, queue)
 }
 
 func (e emitter) pfc(p *Port, class int, configured bool, labels ...string) {

@@ -11,6 +11,7 @@ import (
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/pfc"
 	"github.com/gswitch/gswitch/pipeline"
+	"github.com/gswitch/gswitch/rocc"
 	"github.com/gswitch/gswitch/scheduler"
 	"github.com/gswitch/gswitch/vswitch"
 )
@@ -31,7 +32,8 @@ func lab(t *testing.T) (Source, *vswitch.Node) {
 	cfg := &vswitch.Config{Name: "s1", ID: 1, MAC: [6]byte{2, 0, 0, 0, 0, 1}, Class: vswitch.DefaultClassMaps(),
 		PFC: vswitch.PFCConfig{Mode: pfc.PFC, Classes: 1 << 3},
 		Ports: []vswitch.PortConfig{{Name: "p1", Enabled: true, ACL: "a"}, {},
-			{Name: "p2", Enabled: true, Scheduler: scheduler.PortConfig{Rate: 1_000_000_000}}},
+			{Name: "p2", Enabled: true, Scheduler: scheduler.PortConfig{Rate: 1_000_000_000},
+				RoCC: vswitch.RoCCConfig{Queues: 1 << 5, Params: rocc.For(1_000_000_000)}}},
 		ACLs: []vswitch.ACL{{Name: "a", Default: pipeline.Action{Ops: pipeline.OpPermit}, Rules: []vswitch.ACLRule{
 			{Name: "all", Action: pipeline.Action{Ops: pipeline.OpPermit | pipeline.OpCount}}}}},
 	}
@@ -128,6 +130,18 @@ gswitch_port_transmit_bytes_total{port="p2",switch="s1"} 64
 # TYPE gswitch_port_up gauge
 gswitch_port_up{port="p1",switch="s1"} 1
 gswitch_port_up{port="p2",switch="s1"} 1
+# HELP gswitch_rocc_fair_rate_bytes_per_second Rate that RoCC allows each flow of the egress queue.
+# TYPE gswitch_rocc_fair_rate_bytes_per_second gauge
+gswitch_rocc_fair_rate_bytes_per_second{port="p2",queue="5",switch="s1"} 1.25e+08
+# HELP gswitch_rocc_notices_total Notices that RoCC sent, or could not make (unsent).
+# TYPE gswitch_rocc_notices_total counter
+gswitch_rocc_notices_total{outcome="sent",port="p2",queue="5",switch="s1"} 0
+gswitch_rocc_notices_total{outcome="unsent",port="p2",queue="5",switch="s1"} 0
+# HELP gswitch_rocc_updates_total Periods of RoCC's controller, by what it did: tuned, halved (the queue grew too fast), cut (it was too long).
+# TYPE gswitch_rocc_updates_total counter
+gswitch_rocc_updates_total{branch="cut",port="p2",queue="5",switch="s1"} 0
+gswitch_rocc_updates_total{branch="halved",port="p2",queue="5",switch="s1"} 0
+gswitch_rocc_updates_total{branch="tuned",port="p2",queue="5",switch="s1"} 0
 # HELP gswitch_table_entries Entries of a table.
 # TYPE gswitch_table_entries gauge
 gswitch_table_entries{switch="s1",table="acl"} 1
@@ -135,7 +149,8 @@ gswitch_table_entries{switch="s1",table="fdb"} 1
 gswitch_table_entries{switch="s1",table="routes"} 0
 `
 	err = testutil.GatherAndCompare(r, strings.NewReader(want), "gswitch_acl_rule_packets_total", "gswitch_config_generation", "gswitch_drops_total",
-		"gswitch_fdb_learned_total", "gswitch_port_info", "gswitch_port_receive_packets_total", "gswitch_port_transmit_bytes_total", "gswitch_port_up", "gswitch_table_entries")
+		"gswitch_fdb_learned_total", "gswitch_port_info", "gswitch_port_receive_packets_total", "gswitch_port_transmit_bytes_total", "gswitch_port_up",
+		"gswitch_rocc_fair_rate_bytes_per_second", "gswitch_rocc_notices_total", "gswitch_rocc_updates_total", "gswitch_table_entries")
 	if err != nil {
 		t.Error(err)
 	}

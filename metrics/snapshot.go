@@ -67,9 +67,16 @@ type Port struct {
 	LinkUp  bool // enabled, and there is a link
 	Queues  [scheduler.NumQueues]scheduler.QueueStats
 	Sojourn [scheduler.NumQueues]scheduler.Histogram
+	RoCC    [scheduler.NumQueues]CongestionPoint
 	PFC     pfc.Stats
 	Classes [8]pfc.ClassState
 	Links   []dataplane.PortStats // what lies below: one for each worker that has queues of it
+}
+
+// CongestionPoint is what RoCC does at an egress queue.
+type CongestionPoint struct {
+	On bool
+	vswitch.RoCCView
 }
 
 // Group returns the buffer account of an ingress port and class, over all
@@ -139,6 +146,7 @@ func (u Unit) read(s *Switch) {
 		n := u.Switch.Nodes[k]
 		s.Buffers[k].Ports = make([]buffer.PortSnapshot, 0, len(cfg.Ports))
 		var counts vswitch.Counts
+		var points []vswitch.RoCCView
 		var self [frame.NumReasons]uint64
 		rules := make([]vswitch.Traffic, 0, len(s.Rules))
 		// A worker that was stopped is not read: its numbers are gone.
@@ -146,7 +154,9 @@ func (u Unit) read(s *Switch) {
 			counts, self = n.Counts(), n.SelfDrops()
 			rules = n.RuleCounts(rules)
 			n.Buffer(&s.Buffers[k], false)
+			points = n.RoCC(points)
 		})
+		s.congestion(points)
 		s.add(counts, self, rules)
 		for from := 0; from < len(s.Ports); from += portsAtOnce {
 			ports := s.Ports[from:min(from+portsAtOnce, len(s.Ports))]
@@ -155,6 +165,16 @@ func (u Unit) read(s *Switch) {
 					ports[i].read(now, n)
 				}
 			})
+		}
+	}
+}
+
+func (s *Switch) congestion(points []vswitch.RoCCView) {
+	for i := range s.Ports {
+		for _, v := range points {
+			if int(s.Ports[i].Number) == v.Port {
+				s.Ports[i].RoCC[v.Queue] = CongestionPoint{On: true, RoCCView: v}
+			}
 		}
 	}
 }

@@ -308,6 +308,7 @@ type RoCCView struct {
 	Port, Queue int
 	Fair        uint64 // bit/s
 	QueueBytes  uint64
+	Reference   uint64 // bytes
 	Flows       int
 	RoCCCounts
 }
@@ -322,7 +323,7 @@ func (n *Node) RoCC(v []RoCCView) []RoCCView {
 		_, queue := n.ports[p.port].sched.QueueLen(int(p.queue))
 		c := p.count
 		c.Full = p.flows.Full
-		v = append(v, RoCCView{Port: int(p.port), Queue: int(p.queue), Fair: p.control.Rate(), QueueBytes: queue, Flows: p.flows.Len(), RoCCCounts: c})
+		v = append(v, RoCCView{Port: int(p.port), Queue: int(p.queue), Fair: p.control.Rate(), QueueBytes: queue, Reference: uint64(p.params.QRef), Flows: p.flows.Len(), RoCCCounts: c})
 	}
 	return v
 }

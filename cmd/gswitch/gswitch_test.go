@@ -118,8 +118,9 @@ memory: {frames: 8192}
 switches:
   - name: s1
     ports:
-      - {name: p1, wire: a, address: [10.0.0.1/24], rate: 10Gbps}
+      - {name: p1, wire: a, address: [10.0.0.1/24], rate: 10Gbps, qos: fair}
       - {name: p2, wire: b, acl: edge}
+    qos: {fair: {queues: [], rocc: {queues: [0]}}}
     acls:
       edge:
         - {seq: 10, name: lab, match: {dst: 10.9.0.0/16}, action: drop}
@@ -242,6 +243,10 @@ ADDRESS   MAC                INTERFACE  STATE
 PORT  CLASS  RX XOFF  RX XON  TX XOFF  TX XON  PAUSED S  ASKED S  STORMS  NOW
 p1        3        0       0        0       0     0.000    0.000       0  -
 `},
+		{"show rocc", "", 0, `
+PORT  QUEUE  FAIR RATE  BYTES  REFERENCE  FLOWS  UPDATES  CUTS  HALVINGS  NOTICES  UNSENT  UNTOLD
+p1        0     10Gbps      0    146 KiB      0        0     0         0        0       0       0
+`},
 		{"show drops", "", 0, `
 no drops
 `},
@@ -257,7 +262,7 @@ applied (generation 2)
 nothing changes
 `},
 		{"apply -f -", broken, 2, `
-gswitch: -:13:36: switches[0].routes[0].via: 10.7.0.2 is on no network of this switch: no port and no VLAN has an address there
+gswitch: -:14:36: switches[0].routes[0].via: 10.7.0.2 is on no network of this switch: no port and no VLAN has an address there
 `},
 		{"add route 10.3.0.0/16 via 10.0.0.3 weight 2 via 10.0.0.4 -S s1", "", 0, `
 + switches[s1].routes[10.3.0.0/16]: {prefix: 10.3.0.0/16, next_hops: [{via: 10.0.0.3, weight: 2}, {via: 10.0.0.4, weight: 1}]}

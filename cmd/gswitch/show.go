@@ -33,6 +33,7 @@ func (a *app) showCommand() *cobra.Command {
 		list(a, "acl", "Access lists with what they matched", api.ControlClient.ListACLs, printACLs),
 		list(a, "buffer [PORT]", "Shared packet buffer", api.ControlClient.ListBuffers, printBuffers),
 		list(a, "pfc [PORT]", "Priority flow control", api.ControlClient.ListPFC, printPFC),
+		list(a, "rocc [PORT]", "Queues that tell senders what rate is fair (RoCC)", api.ControlClient.ListRoCC, printRoCC),
 		list(a, "drops [PORT]", "Dropped frames, by reason", api.ControlClient.ListDrops, printDrops),
 		list(a, "workers", "Workers and packet memory", api.ControlClient.ListWorkers, printWorkers),
 		a.showConfigCommand(),
@@ -171,6 +172,15 @@ func printQueues(w io.Writer, m *api.Queues) {
 			continue
 		}
 		t.Row(name(q.Switch, q.Port), q.Queue, q.Frames, q.Bytes, size(uint64(q.MeanBytes)), size(q.PeakBytes), q.DequeuedFrames, q.EcnMarkedFrames, q.Drops, span(q.SojournP50), span(q.SojournP99), yes(q.Paused))
+	}
+	t.Print(w)
+}
+
+func printRoCC(w io.Writer, m *api.RoCC) {
+	name := cli.Namer(m.Points)
+	t := cli.NewTable("PORT", ">QUEUE", ">FAIR RATE", ">BYTES", ">REFERENCE", ">FLOWS", ">UPDATES", ">CUTS", ">HALVINGS", ">NOTICES", ">UNSENT", ">UNTOLD")
+	for _, p := range m.Points {
+		t.Row(name(p.Switch, p.Port), p.Queue, rate(p.FairRate), p.Bytes, size(p.Reference), p.Flows, p.Updates, p.Cuts, p.Halvings, p.Notices, p.Unsent, p.UntoldFrames)
 	}
 	t.Print(w)
 }

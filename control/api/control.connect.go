@@ -69,6 +69,8 @@ const (
 	ControlListBuffersProcedure = "/gswitch.v1.Control/ListBuffers"
 	// ControlListPFCProcedure is the fully-qualified name of the Control's ListPFC RPC.
 	ControlListPFCProcedure = "/gswitch.v1.Control/ListPFC"
+	// ControlListRoCCProcedure is the fully-qualified name of the Control's ListRoCC RPC.
+	ControlListRoCCProcedure = "/gswitch.v1.Control/ListRoCC"
 	// ControlListWorkersProcedure is the fully-qualified name of the Control's ListWorkers RPC.
 	ControlListWorkersProcedure = "/gswitch.v1.Control/ListWorkers"
 	// ControlListDropsProcedure is the fully-qualified name of the Control's ListDrops RPC.
@@ -100,6 +102,7 @@ type ControlClient interface {
 	ListACLs(context.Context, *ListRequest) (*ACLs, error)
 	ListBuffers(context.Context, *ListRequest) (*Buffers, error)
 	ListPFC(context.Context, *ListRequest) (*PFC, error)
+	ListRoCC(context.Context, *ListRequest) (*RoCC, error)
 	ListWorkers(context.Context, *ListRequest) (*Workers, error)
 	ListDrops(context.Context, *ListRequest) (*Drops, error)
 	// Watch sends the ports again and again, with their rates since the
@@ -214,6 +217,13 @@ func NewControlClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		listRoCC: connect.NewClient[ListRequest, RoCC](
+			httpClient,
+			baseURL+ControlListRoCCProcedure,
+			connect.WithSchema(controlMethods.ByName("ListRoCC")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		listWorkers: connect.NewClient[ListRequest, Workers](
 			httpClient,
 			baseURL+ControlListWorkersProcedure,
@@ -259,6 +269,7 @@ type controlClient struct {
 	listACLs      *connect.Client[ListRequest, ACLs]
 	listBuffers   *connect.Client[ListRequest, Buffers]
 	listPFC       *connect.Client[ListRequest, PFC]
+	listRoCC      *connect.Client[ListRequest, RoCC]
 	listWorkers   *connect.Client[ListRequest, Workers]
 	listDrops     *connect.Client[ListRequest, Drops]
 	watch         *connect.Client[WatchRequest, Ports]
@@ -391,6 +402,15 @@ func (c *controlClient) ListPFC(ctx context.Context, req *ListRequest) (*PFC, er
 	return nil, err
 }
 
+// ListRoCC calls gswitch.v1.Control.ListRoCC.
+func (c *controlClient) ListRoCC(ctx context.Context, req *ListRequest) (*RoCC, error) {
+	response, err := c.listRoCC.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ListWorkers calls gswitch.v1.Control.ListWorkers.
 func (c *controlClient) ListWorkers(ctx context.Context, req *ListRequest) (*Workers, error) {
 	response, err := c.listWorkers.CallUnary(ctx, connect.NewRequest(req))
@@ -440,6 +460,7 @@ type ControlHandler interface {
 	ListACLs(context.Context, *ListRequest) (*ACLs, error)
 	ListBuffers(context.Context, *ListRequest) (*Buffers, error)
 	ListPFC(context.Context, *ListRequest) (*PFC, error)
+	ListRoCC(context.Context, *ListRequest) (*RoCC, error)
 	ListWorkers(context.Context, *ListRequest) (*Workers, error)
 	ListDrops(context.Context, *ListRequest) (*Drops, error)
 	// Watch sends the ports again and again, with their rates since the
@@ -550,6 +571,13 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	controlListRoCCHandler := connect.NewUnaryHandlerSimple(
+		ControlListRoCCProcedure,
+		svc.ListRoCC,
+		connect.WithSchema(controlMethods.ByName("ListRoCC")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	controlListWorkersHandler := connect.NewUnaryHandlerSimple(
 		ControlListWorkersProcedure,
 		svc.ListWorkers,
@@ -606,6 +634,8 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 			controlListBuffersHandler.ServeHTTP(w, r)
 		case ControlListPFCProcedure:
 			controlListPFCHandler.ServeHTTP(w, r)
+		case ControlListRoCCProcedure:
+			controlListRoCCHandler.ServeHTTP(w, r)
 		case ControlListWorkersProcedure:
 			controlListWorkersHandler.ServeHTTP(w, r)
 		case ControlListDropsProcedure:
@@ -677,6 +707,10 @@ func (UnimplementedControlHandler) ListBuffers(context.Context, *ListRequest) (*
 
 func (UnimplementedControlHandler) ListPFC(context.Context, *ListRequest) (*PFC, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListPFC is not implemented"))
+}
+
+func (UnimplementedControlHandler) ListRoCC(context.Context, *ListRequest) (*RoCC, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListRoCC is not implemented"))
 }
 
 func (UnimplementedControlHandler) ListWorkers(context.Context, *ListRequest) (*Workers, error) {

@@ -1734,6 +1734,191 @@ func (x *Queue) GetSojournMax() uint64 {
 	return 0
 }
 
+// RoCC are the congestion points: queues that tell senders what rate is fair.
+type RoCC struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Points        []*CongestionPoint     `protobuf:"bytes,1,rep,name=points,proto3" json:"points,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RoCC) Reset() {
+	*x = RoCC{}
+	mi := &file_control_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RoCC) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RoCC) ProtoMessage() {}
+
+func (x *RoCC) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RoCC.ProtoReflect.Descriptor instead.
+func (*RoCC) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *RoCC) GetPoints() []*CongestionPoint {
+	if x != nil {
+		return x.Points
+	}
+	return nil
+}
+
+type CongestionPoint struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	Port          string                 `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
+	Queue         uint32                 `protobuf:"varint,3,opt,name=queue,proto3" json:"queue,omitempty"`
+	FairRate      uint64                 `protobuf:"varint,4,opt,name=fair_rate,json=fairRate,proto3" json:"fair_rate,omitempty"`              // as it is told
+	Bytes         uint64                 `protobuf:"varint,5,opt,name=bytes,proto3" json:"bytes,omitempty"`                                    // that wait
+	Reference     uint64                 `protobuf:"varint,6,opt,name=reference,proto3" json:"reference,omitempty"`                            // bytes that are held
+	Flows         uint64                 `protobuf:"varint,7,opt,name=flows,proto3" json:"flows,omitempty"`                                    // that are told
+	Updates       uint64                 `protobuf:"varint,8,opt,name=updates,proto3" json:"updates,omitempty"`                                // periods in which the controller ran
+	Cuts          uint64                 `protobuf:"varint,9,opt,name=cuts,proto3" json:"cuts,omitempty"`                                      // of these, in which the queue was too long
+	Halvings      uint64                 `protobuf:"varint,10,opt,name=halvings,proto3" json:"halvings,omitempty"`                             // and in which it grew too fast
+	Notices       uint64                 `protobuf:"varint,11,opt,name=notices,proto3" json:"notices,omitempty"`                               // sent
+	Unsent        uint64                 `protobuf:"varint,12,opt,name=unsent,proto3" json:"unsent,omitempty"`                                 // that could not be made
+	UntoldFrames  uint64                 `protobuf:"varint,13,opt,name=untold_frames,json=untoldFrames,proto3" json:"untold_frames,omitempty"` // of flows for which there was no room
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CongestionPoint) Reset() {
+	*x = CongestionPoint{}
+	mi := &file_control_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CongestionPoint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CongestionPoint) ProtoMessage() {}
+
+func (x *CongestionPoint) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CongestionPoint.ProtoReflect.Descriptor instead.
+func (*CongestionPoint) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *CongestionPoint) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *CongestionPoint) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *CongestionPoint) GetQueue() uint32 {
+	if x != nil {
+		return x.Queue
+	}
+	return 0
+}
+
+func (x *CongestionPoint) GetFairRate() uint64 {
+	if x != nil {
+		return x.FairRate
+	}
+	return 0
+}
+
+func (x *CongestionPoint) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *CongestionPoint) GetReference() uint64 {
+	if x != nil {
+		return x.Reference
+	}
+	return 0
+}
+
+func (x *CongestionPoint) GetFlows() uint64 {
+	if x != nil {
+		return x.Flows
+	}
+	return 0
+}
+
+func (x *CongestionPoint) GetUpdates() uint64 {
+	if x != nil {
+		return x.Updates
+	}
+	return 0
+}
+
+func (x *CongestionPoint) GetCuts() uint64 {
+	if x != nil {
+		return x.Cuts
+	}
+	return 0
+}
+
+func (x *CongestionPoint) GetHalvings() uint64 {
+	if x != nil {
+		return x.Halvings
+	}
+	return 0
+}
+
+func (x *CongestionPoint) GetNotices() uint64 {
+	if x != nil {
+		return x.Notices
+	}
+	return 0
+}
+
+func (x *CongestionPoint) GetUnsent() uint64 {
+	if x != nil {
+		return x.Unsent
+	}
+	return 0
+}
+
+func (x *CongestionPoint) GetUntoldFrames() uint64 {
+	if x != nil {
+		return x.UntoldFrames
+	}
+	return 0
+}
+
 type FDB struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Entries       []*FDBEntry            `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
@@ -1745,7 +1930,7 @@ type FDB struct {
 
 func (x *FDB) Reset() {
 	*x = FDB{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1757,7 +1942,7 @@ func (x *FDB) String() string {
 func (*FDB) ProtoMessage() {}
 
 func (x *FDB) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1770,7 +1955,7 @@ func (x *FDB) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FDB.ProtoReflect.Descriptor instead.
 func (*FDB) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *FDB) GetEntries() []*FDBEntry {
@@ -1808,7 +1993,7 @@ type FDBEntry struct {
 
 func (x *FDBEntry) Reset() {
 	*x = FDBEntry{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1820,7 +2005,7 @@ func (x *FDBEntry) String() string {
 func (*FDBEntry) ProtoMessage() {}
 
 func (x *FDBEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1833,7 +2018,7 @@ func (x *FDBEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FDBEntry.ProtoReflect.Descriptor instead.
 func (*FDBEntry) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *FDBEntry) GetSwitch() string {
@@ -1888,7 +2073,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1900,7 +2085,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1913,7 +2098,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Routes) GetRoutes() []*Route {
@@ -1944,7 +2129,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1956,7 +2141,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1969,7 +2154,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Route) GetSwitch() string {
@@ -2025,7 +2210,7 @@ type NextHop struct {
 
 func (x *NextHop) Reset() {
 	*x = NextHop{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2037,7 +2222,7 @@ func (x *NextHop) String() string {
 func (*NextHop) ProtoMessage() {}
 
 func (x *NextHop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2050,7 +2235,7 @@ func (x *NextHop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextHop.ProtoReflect.Descriptor instead.
 func (*NextHop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *NextHop) GetVia() string {
@@ -2083,7 +2268,7 @@ type Neighbors struct {
 
 func (x *Neighbors) Reset() {
 	*x = Neighbors{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2095,7 +2280,7 @@ func (x *Neighbors) String() string {
 func (*Neighbors) ProtoMessage() {}
 
 func (x *Neighbors) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2108,7 +2293,7 @@ func (x *Neighbors) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbors.ProtoReflect.Descriptor instead.
 func (*Neighbors) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Neighbors) GetNeighbors() []*Neighbor {
@@ -2131,7 +2316,7 @@ type Neighbor struct {
 
 func (x *Neighbor) Reset() {
 	*x = Neighbor{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2143,7 +2328,7 @@ func (x *Neighbor) String() string {
 func (*Neighbor) ProtoMessage() {}
 
 func (x *Neighbor) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2156,7 +2341,7 @@ func (x *Neighbor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbor.ProtoReflect.Descriptor instead.
 func (*Neighbor) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Neighbor) GetSwitch() string {
@@ -2203,7 +2388,7 @@ type ACLs struct {
 
 func (x *ACLs) Reset() {
 	*x = ACLs{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2215,7 +2400,7 @@ func (x *ACLs) String() string {
 func (*ACLs) ProtoMessage() {}
 
 func (x *ACLs) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2228,7 +2413,7 @@ func (x *ACLs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ACLs.ProtoReflect.Descriptor instead.
 func (*ACLs) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ACLs) GetRules() []*ACLRule {
@@ -2254,7 +2439,7 @@ type ACLRule struct {
 
 func (x *ACLRule) Reset() {
 	*x = ACLRule{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2266,7 +2451,7 @@ func (x *ACLRule) String() string {
 func (*ACLRule) ProtoMessage() {}
 
 func (x *ACLRule) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2279,7 +2464,7 @@ func (x *ACLRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ACLRule.ProtoReflect.Descriptor instead.
 func (*ACLRule) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ACLRule) GetSwitch() string {
@@ -2348,7 +2533,7 @@ type Buffers struct {
 
 func (x *Buffers) Reset() {
 	*x = Buffers{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2360,7 +2545,7 @@ func (x *Buffers) String() string {
 func (*Buffers) ProtoMessage() {}
 
 func (x *Buffers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2373,7 +2558,7 @@ func (x *Buffers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Buffers.ProtoReflect.Descriptor instead.
 func (*Buffers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Buffers) GetBuffers() []*Buffer {
@@ -2404,7 +2589,7 @@ type Buffer struct {
 
 func (x *Buffer) Reset() {
 	*x = Buffer{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2416,7 +2601,7 @@ func (x *Buffer) String() string {
 func (*Buffer) ProtoMessage() {}
 
 func (x *Buffer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2429,7 +2614,7 @@ func (x *Buffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Buffer.ProtoReflect.Descriptor instead.
 func (*Buffer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Buffer) GetSwitch() string {
@@ -2494,7 +2679,7 @@ type BufferGroup struct {
 
 func (x *BufferGroup) Reset() {
 	*x = BufferGroup{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2506,7 +2691,7 @@ func (x *BufferGroup) String() string {
 func (*BufferGroup) ProtoMessage() {}
 
 func (x *BufferGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2519,7 +2704,7 @@ func (x *BufferGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BufferGroup.ProtoReflect.Descriptor instead.
 func (*BufferGroup) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *BufferGroup) GetSwitch() string {
@@ -2615,7 +2800,7 @@ type PFC struct {
 
 func (x *PFC) Reset() {
 	*x = PFC{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2627,7 +2812,7 @@ func (x *PFC) String() string {
 func (*PFC) ProtoMessage() {}
 
 func (x *PFC) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2640,7 +2825,7 @@ func (x *PFC) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PFC.ProtoReflect.Descriptor instead.
 func (*PFC) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *PFC) GetClasses() []*PFCClass {
@@ -2671,7 +2856,7 @@ type PFCClass struct {
 
 func (x *PFCClass) Reset() {
 	*x = PFCClass{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2683,7 +2868,7 @@ func (x *PFCClass) String() string {
 func (*PFCClass) ProtoMessage() {}
 
 func (x *PFCClass) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2696,7 +2881,7 @@ func (x *PFCClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PFCClass.ProtoReflect.Descriptor instead.
 func (*PFCClass) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PFCClass) GetSwitch() string {
@@ -2800,7 +2985,7 @@ type Workers struct {
 
 func (x *Workers) Reset() {
 	*x = Workers{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2812,7 +2997,7 @@ func (x *Workers) String() string {
 func (*Workers) ProtoMessage() {}
 
 func (x *Workers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2825,7 +3010,7 @@ func (x *Workers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Workers.ProtoReflect.Descriptor instead.
 func (*Workers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Workers) GetWorkers() []*Worker {
@@ -2866,7 +3051,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2878,7 +3063,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2891,7 +3076,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Worker) GetWorker() uint32 {
@@ -3020,7 +3205,7 @@ type Memory struct {
 
 func (x *Memory) Reset() {
 	*x = Memory{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3032,7 +3217,7 @@ func (x *Memory) String() string {
 func (*Memory) ProtoMessage() {}
 
 func (x *Memory) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3045,7 +3230,7 @@ func (x *Memory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Memory.ProtoReflect.Descriptor instead.
 func (*Memory) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Memory) GetChunks() uint64 {
@@ -3099,7 +3284,7 @@ type Drops struct {
 
 func (x *Drops) Reset() {
 	*x = Drops{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3111,7 +3296,7 @@ func (x *Drops) String() string {
 func (*Drops) ProtoMessage() {}
 
 func (x *Drops) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3124,7 +3309,7 @@ func (x *Drops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drops.ProtoReflect.Descriptor instead.
 func (*Drops) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Drops) GetDrops() []*Drop {
@@ -3147,7 +3332,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3159,7 +3344,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3172,7 +3357,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Drop) GetSwitch() string {
@@ -3220,7 +3405,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3232,7 +3417,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3245,7 +3430,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *WatchRequest) GetSwitch() string {
@@ -3276,7 +3461,7 @@ type CaptureRequest struct {
 
 func (x *CaptureRequest) Reset() {
 	*x = CaptureRequest{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3288,7 +3473,7 @@ func (x *CaptureRequest) String() string {
 func (*CaptureRequest) ProtoMessage() {}
 
 func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3301,7 +3486,7 @@ func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureRequest.ProtoReflect.Descriptor instead.
 func (*CaptureRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CaptureRequest) GetPorts() []string {
@@ -3356,7 +3541,7 @@ type CaptureResponse struct {
 
 func (x *CaptureResponse) Reset() {
 	*x = CaptureResponse{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3368,7 +3553,7 @@ func (x *CaptureResponse) String() string {
 func (*CaptureResponse) ProtoMessage() {}
 
 func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3381,7 +3566,7 @@ func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureResponse.ProtoReflect.Descriptor instead.
 func (*CaptureResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *CaptureResponse) GetPcapng() []byte {
@@ -3568,7 +3753,24 @@ const file_control_proto_rawDesc = "" +
 	"\vsojourn_p99\x18\x10 \x01(\x04R\n" +
 	"sojournP99\x12\x1f\n" +
 	"\vsojourn_max\x18\x11 \x01(\x04R\n" +
-	"sojournMax\"g\n" +
+	"sojournMax\";\n" +
+	"\x04RoCC\x123\n" +
+	"\x06points\x18\x01 \x03(\v2\x1b.gswitch.v1.CongestionPointR\x06points\"\xdb\x02\n" +
+	"\x0fCongestionPoint\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\tR\x04port\x12\x14\n" +
+	"\x05queue\x18\x03 \x01(\rR\x05queue\x12\x1b\n" +
+	"\tfair_rate\x18\x04 \x01(\x04R\bfairRate\x12\x14\n" +
+	"\x05bytes\x18\x05 \x01(\x04R\x05bytes\x12\x1c\n" +
+	"\treference\x18\x06 \x01(\x04R\treference\x12\x14\n" +
+	"\x05flows\x18\a \x01(\x04R\x05flows\x12\x18\n" +
+	"\aupdates\x18\b \x01(\x04R\aupdates\x12\x12\n" +
+	"\x04cuts\x18\t \x01(\x04R\x04cuts\x12\x1a\n" +
+	"\bhalvings\x18\n" +
+	" \x01(\x04R\bhalvings\x12\x18\n" +
+	"\anotices\x18\v \x01(\x04R\anotices\x12\x16\n" +
+	"\x06unsent\x18\f \x01(\x04R\x06unsent\x12#\n" +
+	"\runtold_frames\x18\r \x01(\x04R\funtoldFrames\"g\n" +
 	"\x03FDB\x12.\n" +
 	"\aentries\x18\x01 \x03(\v2\x14.gswitch.v1.FDBEntryR\aentries\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x04R\x05total\x12\x1a\n" +
@@ -3710,7 +3912,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04snap\x18\x06 \x01(\rR\x04snap\"C\n" +
 	"\x0fCaptureResponse\x12\x16\n" +
 	"\x06pcapng\x18\x01 \x01(\fR\x06pcapng\x12\x18\n" +
-	"\adropped\x18\x02 \x01(\x04R\adropped2\xa7\t\n" +
+	"\adropped\x18\x02 \x01(\x04R\adropped2\xe3\t\n" +
 	"\aControl\x12E\n" +
 	"\n" +
 	"GetVersion\x12\x1d.gswitch.v1.GetVersionRequest\x1a\x13.gswitch.v1.Version\"\x03\x90\x02\x01\x12J\n" +
@@ -3728,7 +3930,8 @@ const file_control_proto_rawDesc = "" +
 	"\rListNeighbors\x12\x17.gswitch.v1.ListRequest\x1a\x15.gswitch.v1.Neighbors\"\x03\x90\x02\x01\x12:\n" +
 	"\bListACLs\x12\x17.gswitch.v1.ListRequest\x1a\x10.gswitch.v1.ACLs\"\x03\x90\x02\x01\x12@\n" +
 	"\vListBuffers\x12\x17.gswitch.v1.ListRequest\x1a\x13.gswitch.v1.Buffers\"\x03\x90\x02\x01\x128\n" +
-	"\aListPFC\x12\x17.gswitch.v1.ListRequest\x1a\x0f.gswitch.v1.PFC\"\x03\x90\x02\x01\x12@\n" +
+	"\aListPFC\x12\x17.gswitch.v1.ListRequest\x1a\x0f.gswitch.v1.PFC\"\x03\x90\x02\x01\x12:\n" +
+	"\bListRoCC\x12\x17.gswitch.v1.ListRequest\x1a\x10.gswitch.v1.RoCC\"\x03\x90\x02\x01\x12@\n" +
 	"\vListWorkers\x12\x17.gswitch.v1.ListRequest\x1a\x13.gswitch.v1.Workers\"\x03\x90\x02\x01\x12<\n" +
 	"\tListDrops\x12\x17.gswitch.v1.ListRequest\x1a\x11.gswitch.v1.Drops\"\x03\x90\x02\x01\x126\n" +
 	"\x05Watch\x12\x18.gswitch.v1.WatchRequest\x1a\x11.gswitch.v1.Ports0\x01\x12D\n" +
@@ -3746,7 +3949,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_control_proto_goTypes = []any{
 	(*GetVersionRequest)(nil),     // 0: gswitch.v1.GetVersionRequest
 	(*Version)(nil),               // 1: gswitch.v1.Version
@@ -3769,93 +3972,98 @@ var file_control_proto_goTypes = []any{
 	(*XSK)(nil),                   // 18: gswitch.v1.XSK
 	(*Queues)(nil),                // 19: gswitch.v1.Queues
 	(*Queue)(nil),                 // 20: gswitch.v1.Queue
-	(*FDB)(nil),                   // 21: gswitch.v1.FDB
-	(*FDBEntry)(nil),              // 22: gswitch.v1.FDBEntry
-	(*Routes)(nil),                // 23: gswitch.v1.Routes
-	(*Route)(nil),                 // 24: gswitch.v1.Route
-	(*NextHop)(nil),               // 25: gswitch.v1.NextHop
-	(*Neighbors)(nil),             // 26: gswitch.v1.Neighbors
-	(*Neighbor)(nil),              // 27: gswitch.v1.Neighbor
-	(*ACLs)(nil),                  // 28: gswitch.v1.ACLs
-	(*ACLRule)(nil),               // 29: gswitch.v1.ACLRule
-	(*Buffers)(nil),               // 30: gswitch.v1.Buffers
-	(*Buffer)(nil),                // 31: gswitch.v1.Buffer
-	(*BufferGroup)(nil),           // 32: gswitch.v1.BufferGroup
-	(*PFC)(nil),                   // 33: gswitch.v1.PFC
-	(*PFCClass)(nil),              // 34: gswitch.v1.PFCClass
-	(*Workers)(nil),               // 35: gswitch.v1.Workers
-	(*Worker)(nil),                // 36: gswitch.v1.Worker
-	(*Memory)(nil),                // 37: gswitch.v1.Memory
-	(*Drops)(nil),                 // 38: gswitch.v1.Drops
-	(*Drop)(nil),                  // 39: gswitch.v1.Drop
-	(*WatchRequest)(nil),          // 40: gswitch.v1.WatchRequest
-	(*CaptureRequest)(nil),        // 41: gswitch.v1.CaptureRequest
-	(*CaptureResponse)(nil),       // 42: gswitch.v1.CaptureResponse
-	nil,                           // 43: gswitch.v1.SetPort.FaultsEntry
-	nil,                           // 44: gswitch.v1.Faults.LostEntry
+	(*RoCC)(nil),                  // 21: gswitch.v1.RoCC
+	(*CongestionPoint)(nil),       // 22: gswitch.v1.CongestionPoint
+	(*FDB)(nil),                   // 23: gswitch.v1.FDB
+	(*FDBEntry)(nil),              // 24: gswitch.v1.FDBEntry
+	(*Routes)(nil),                // 25: gswitch.v1.Routes
+	(*Route)(nil),                 // 26: gswitch.v1.Route
+	(*NextHop)(nil),               // 27: gswitch.v1.NextHop
+	(*Neighbors)(nil),             // 28: gswitch.v1.Neighbors
+	(*Neighbor)(nil),              // 29: gswitch.v1.Neighbor
+	(*ACLs)(nil),                  // 30: gswitch.v1.ACLs
+	(*ACLRule)(nil),               // 31: gswitch.v1.ACLRule
+	(*Buffers)(nil),               // 32: gswitch.v1.Buffers
+	(*Buffer)(nil),                // 33: gswitch.v1.Buffer
+	(*BufferGroup)(nil),           // 34: gswitch.v1.BufferGroup
+	(*PFC)(nil),                   // 35: gswitch.v1.PFC
+	(*PFCClass)(nil),              // 36: gswitch.v1.PFCClass
+	(*Workers)(nil),               // 37: gswitch.v1.Workers
+	(*Worker)(nil),                // 38: gswitch.v1.Worker
+	(*Memory)(nil),                // 39: gswitch.v1.Memory
+	(*Drops)(nil),                 // 40: gswitch.v1.Drops
+	(*Drop)(nil),                  // 41: gswitch.v1.Drop
+	(*WatchRequest)(nil),          // 42: gswitch.v1.WatchRequest
+	(*CaptureRequest)(nil),        // 43: gswitch.v1.CaptureRequest
+	(*CaptureResponse)(nil),       // 44: gswitch.v1.CaptureResponse
+	nil,                           // 45: gswitch.v1.SetPort.FaultsEntry
+	nil,                           // 46: gswitch.v1.Faults.LostEntry
 }
 var file_control_proto_depIdxs = []int32{
 	7,  // 0: gswitch.v1.EditRequest.set_port:type_name -> gswitch.v1.SetPort
 	8,  // 1: gswitch.v1.EditRequest.set:type_name -> gswitch.v1.Entry
 	9,  // 2: gswitch.v1.EditRequest.delete:type_name -> gswitch.v1.Key
-	43, // 3: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
+	45, // 3: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
 	16, // 4: gswitch.v1.Ports.ports:type_name -> gswitch.v1.Port
 	18, // 5: gswitch.v1.Port.xsk:type_name -> gswitch.v1.XSK
 	17, // 6: gswitch.v1.Port.faults:type_name -> gswitch.v1.Faults
-	44, // 7: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
+	46, // 7: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
 	20, // 8: gswitch.v1.Queues.queues:type_name -> gswitch.v1.Queue
-	22, // 9: gswitch.v1.FDB.entries:type_name -> gswitch.v1.FDBEntry
-	24, // 10: gswitch.v1.Routes.routes:type_name -> gswitch.v1.Route
-	25, // 11: gswitch.v1.Route.next_hops:type_name -> gswitch.v1.NextHop
-	27, // 12: gswitch.v1.Neighbors.neighbors:type_name -> gswitch.v1.Neighbor
-	29, // 13: gswitch.v1.ACLs.rules:type_name -> gswitch.v1.ACLRule
-	31, // 14: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
-	32, // 15: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
-	34, // 16: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
-	36, // 17: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
-	37, // 18: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
-	39, // 19: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
-	0,  // 20: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
-	2,  // 21: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
-	4,  // 22: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
-	6,  // 23: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
-	10, // 24: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
-	12, // 25: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
-	14, // 26: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
-	14, // 27: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
-	14, // 28: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
-	14, // 29: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
-	14, // 30: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
-	14, // 31: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
-	14, // 32: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
-	14, // 33: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
-	14, // 34: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
-	14, // 35: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
-	40, // 36: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
-	41, // 37: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
-	1,  // 38: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
-	3,  // 39: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
-	5,  // 40: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
-	5,  // 41: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
-	11, // 42: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
-	13, // 43: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
-	15, // 44: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
-	19, // 45: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
-	21, // 46: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
-	23, // 47: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
-	26, // 48: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
-	28, // 49: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
-	30, // 50: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
-	33, // 51: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
-	35, // 52: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
-	38, // 53: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
-	15, // 54: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
-	42, // 55: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
-	38, // [38:56] is the sub-list for method output_type
-	20, // [20:38] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	22, // 9: gswitch.v1.RoCC.points:type_name -> gswitch.v1.CongestionPoint
+	24, // 10: gswitch.v1.FDB.entries:type_name -> gswitch.v1.FDBEntry
+	26, // 11: gswitch.v1.Routes.routes:type_name -> gswitch.v1.Route
+	27, // 12: gswitch.v1.Route.next_hops:type_name -> gswitch.v1.NextHop
+	29, // 13: gswitch.v1.Neighbors.neighbors:type_name -> gswitch.v1.Neighbor
+	31, // 14: gswitch.v1.ACLs.rules:type_name -> gswitch.v1.ACLRule
+	33, // 15: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
+	34, // 16: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
+	36, // 17: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
+	38, // 18: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
+	39, // 19: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
+	41, // 20: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
+	0,  // 21: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
+	2,  // 22: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
+	4,  // 23: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
+	6,  // 24: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
+	10, // 25: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
+	12, // 26: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
+	14, // 27: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
+	14, // 28: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
+	14, // 29: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
+	14, // 30: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
+	14, // 31: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
+	14, // 32: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
+	14, // 33: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
+	14, // 34: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
+	14, // 35: gswitch.v1.Control.ListRoCC:input_type -> gswitch.v1.ListRequest
+	14, // 36: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
+	14, // 37: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
+	42, // 38: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
+	43, // 39: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
+	1,  // 40: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
+	3,  // 41: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
+	5,  // 42: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
+	5,  // 43: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
+	11, // 44: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
+	13, // 45: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
+	15, // 46: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
+	19, // 47: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
+	23, // 48: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
+	25, // 49: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
+	28, // 50: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
+	30, // 51: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
+	32, // 52: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
+	35, // 53: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
+	21, // 54: gswitch.v1.Control.ListRoCC:output_type -> gswitch.v1.RoCC
+	37, // 55: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
+	40, // 56: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
+	15, // 57: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
+	44, // 58: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
+	40, // [40:59] is the sub-list for method output_type
+	21, // [21:40] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -3875,7 +4083,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   45,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,52 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/rocc"
+	"github.com/gswitch/gswitch/vswitch"
+)
+
+// fair is a switch of one port with a queue profile.
+func fair(port, profile, rest string) string {
+	return "version: 1\nswitches:\n  - name: s1\n    ports:\n      - {interface: eth1, qos: q" + port + "}\n    qos: {q: {queues: [], rocc: {" + profile + "}}}\n" + rest
+}
+
+func TestRoCC(t *testing.T) {
+	c, err := Parse("", []byte(fair(", rate: 1Gbps", "queues: [0, 3], qref: 75KB, cut: half, per_tick: 5", "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := c.Resolved().Switches[0].VSwitch(nil).Ports[0].RoCC
+	p := rocc.For(1e9)
+	p.QRef, p.QMid, p.QMax, p.First, p.Regions = 75_000, 150_000, 180_000, rocc.CutToHalf, 6
+	want := vswitch.RoCCConfig{Queues: 0b1001, Params: p, Flows: 1024, PerTick: 5}
+	if got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if p.Period != 1600*frame.Microsecond {
+		t.Errorf("the period at 1 Gb/s is %d", p.Period)
+	}
+}
+
+func TestRoCCRefusals(t *testing.T) {
+	for name, tc := range map[string]struct{ doc, want string }{
+		"no rate":       {fair("", "queues: [3]", ""), "x.yaml:6:33: switches[0].qos.q.rocc: port eth1 has no rate"},
+		"no queues":     {fair(", rate: 1Gbps", "qref: 1MB", ""), "switches[0].qos.q.rocc.queues: is missing"},
+		"no such queue": {fair(", rate: 1Gbps", "queues: [8]", ""), "switches[0].qos.q.rocc.queues[0]: 8 is not between 0 and 7"},
+		"order":         {fair(", rate: 1Gbps", "queues: [3], qmid: 100KB", ""), "x.yaml:6:33: switches[0].qos.q.rocc: at port eth1 of 1Gbps: rocc: queue lengths 150000, 100000, 360000"},
+		"least rate":    {fair(", rate: 1Gbps", "queues: [3], fmin: 1Gbps", ""), "the fair rate from 4000 to 4000"},
+		"too long":      {fair(", rate: 1Gbps", "queues: [3], qref: 5GiB", ""), "switches[0].qos.q.rocc.qref: 5GiB is more than 4 GiB"},
+		"cut":           {fair(", rate: 1Gbps", "queues: [3], cut: halve", ""), `"halve" is not one of fmin, half, eighth`},
+		"unknown key":   {fair(", rate: 1Gbps", "queues: [3], period_us: 4", ""), "switches[0].qos.q.rocc.period_us: unknown key"},
+		"lossless":      {fair(", rate: 1Gbps", "queues: [3]", "    pfc: {classes: [3, 7]}\n"), "switches[0].qos.q.rocc: notices travel in class 7, which is lossless"},
+		"lossless too":  {fair(", rate: 1Gbps", "queues: [3]", "    pfc: {classes: [3]}\n    classes: {dscp: {56: 3}}\n"), "notices travel in class 3"},
+	} {
+		_, err := Parse("x.yaml", []byte(tc.doc))
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %s", name, err, tc.want)
+		}
+	}
+}
