@@ -424,6 +424,10 @@ func TestUnixSocket(t *testing.T) {
 	if v, err := Dial(address).GetVersion(ctx, &api.GetVersionRequest{}); err != nil || v.Socket != path {
 		t.Errorf("over TCP at %s: %v %v", address, v, err)
 	}
+	_, err = DialHost(path).ListHosts(ctx, &api.ListHostsRequest{})
+	if err := Explain(path, err); err == nil || !strings.Contains(err.Error(), "what listens at "+path+" does not have what was asked for") {
+		t.Errorf("a switch that is asked for hosts: %v", err)
+	}
 	stream, err := c.Watch(ctx, &api.WatchRequest{IntervalMs: 50})
 	if err != nil {
 		t.Fatal(err)
