@@ -149,6 +149,7 @@ func (e *Engine) AddNode(worker int, n frame.Node) error {
 	}
 	nd := &node{Node: n, wake: frame.Never}
 	nd.handoff, _ = n.(Handoff)
+	nd.deaf, _ = n.(Deaf)
 	dup := false
 	err = w.Do(func(frame.Time) {
 		if dup = w.find(n) != nil; !dup {

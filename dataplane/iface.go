@@ -161,7 +161,7 @@ func (e *Engine) openIface(i *iface) (err error) {
 		p.state = "down: the link is not up yet"
 	}
 	e.log.Info("interface opened", "interface", i.key.name, "netns", i.key.netns, "mode", port.Mode(), "tried", rungs(port), "mtu", i.mtu)
-	i.peer = peerWarnings(i.key.netns, link, e.namespaces())
+	i.peer = peerWarnings(i.key.netns, link, i.completes(), e.namespaces())
 	for _, w := range slices.Concat(i.prep.warnings, i.peer) {
 		e.log.Warn("interface", "interface", i.key.name, "netns", i.key.netns, "warning", w)
 	}
@@ -198,13 +198,18 @@ func (e *Engine) fillSize(n, want int) (int, error) {
 // maxLinkHeader is what a frame has before its MTU: Ethernet and one tag.
 const maxLinkHeader = 14 + 4
 
+// completes reports whether all nodes behind the interface fill in checksums.
+func (i *iface) completes() bool {
+	return !slices.ContainsFunc(i.ports, func(p *Port) bool { return !p.spec.Completes })
+}
+
 // lookAtPeer sees whether the other end of a veth still breaks frames.
 func (e *Engine) lookAtPeer(i *iface) {
 	link, err := e.supervisor.link(i.key.netns, i.index)
 	if err != nil {
 		return // it is gone; inspect finds that out
 	}
-	i.peer = peerWarnings(i.key.netns, link, e.namespaces())
+	i.peer = peerWarnings(i.key.netns, link, i.completes(), e.namespaces())
 }
 
 // closeIface closes an interface and puts it back as it was found.

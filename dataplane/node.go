@@ -31,6 +31,17 @@ type DropTap interface {
 	TakeDrops() []frame.Ref
 }
 
+// Deaf is implemented by nodes that do not always take what arrives.
+type Deaf interface {
+	// Deaf tells that the node has no room for MaxVector frames: until it has,
+	// what arrives waits below it, as far as the rings of its ports go. It is
+	// asked before each call of Receive.
+	Deaf() bool
+}
+
+// MaxVector is how many frames a node is handed at once, at most.
+const MaxVector = vector
+
 // Flusher is implemented by nodes that hold frames outside the queues of
 // their ports (frames that wait for a neighbour, rings between workers).
 type Flusher interface {

@@ -173,16 +173,19 @@ func (p *preparation) queue(link netlink.Link) error {
 // peerHarm are the features of the other end of a veth that break what
 // reaches AF_XDP.
 var peerHarm = []struct{ feature, name, harm, off string }{
-	{"tx-checksum-ip-generic", "transmit checksums", "with unfilled checksums", "tx off tso off gso off"},
+	{checksumFeature, "transmit checksums", "with unfilled checksums", "tx off tso off gso off"},
 	{"tx-vlan-hw-insert", "VLAN offload", "without the VLAN tags of the kernel", "txvlan off"},
 }
 
+// checksumFeature is no harm to a node that completes checksums itself.
+const checksumFeature = "tx-checksum-ip-generic"
+
 // peerWarning words what is on at the other end of a veth, or returns "". What
 // stands before the colon fits below a table.
-func peerWarning(at ifaceKey, on func(feature string) bool) string {
+func peerWarning(at ifaceKey, completes bool, on func(feature string) bool) string {
 	var names, harms, off []string
 	for _, h := range peerHarm {
-		if on(h.feature) {
+		if on(h.feature) && (!completes || h.feature != checksumFeature) {
 			names, harms, off = append(names, h.name), append(harms, h.feature+" is on, its frames reach the switch "+h.harm), append(off, h.off)
 		}
 	}
@@ -202,7 +205,7 @@ func peerWarning(at ifaceKey, on func(feature string) bool) string {
 
 // peerWarnings looks at the other end of a veth in the namespaces that can be
 // known: its own, those given, and those under /run/netns.
-func peerWarnings(netns string, link netlink.Link, others []string) []string {
+func peerWarnings(netns string, link netlink.Link, completes bool, others []string) []string {
 	if link.Type() != "veth" || link.Attrs().ParentIndex == 0 {
 		return nil
 	}
@@ -226,7 +229,7 @@ func peerWarnings(netns string, link netlink.Link, others []string) []string {
 			if err != nil {
 				return err
 			}
-			if w := peerWarning(ifaceKey{ns, peer.Attrs().Name}, func(f string) bool { return features[f] }); w != "" {
+			if w := peerWarning(ifaceKey{ns, peer.Attrs().Name}, completes, func(f string) bool { return features[f] }); w != "" {
 				warnings = append(warnings, w)
 			}
 			return nil

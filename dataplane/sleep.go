@@ -104,7 +104,7 @@ func (w *Worker) idle(now frame.Time) {
 }
 
 // doze waits for a frame, the bell or the timeout, which is in time of the nodes.
-// Frames for a node that stands still do not wake the worker.
+// Frames for a node that stands still or is deaf do not wake the worker.
 func (w *Worker) doze(now, timeout frame.Time) {
 	s := &w.sleep
 	if s.stale {
@@ -113,7 +113,7 @@ func (w *Worker) doze(now, timeout frame.Time) {
 		for _, l := range w.ports {
 			switch {
 			case l.dev == nil:
-			case l.node.until > now:
+			case !l.node.hears(now):
 				s.stale = true
 			default:
 				s.fds = l.dev.pollFDs(s.fds)
@@ -143,7 +143,7 @@ func (w *Worker) nextWake(now frame.Time) frame.Time {
 		if l.dev == nil {
 			continue
 		}
-		if l.node.until <= now {
+		if l.node.hears(now) {
 			wake = min(wake, l.dev.wake(now))
 		}
 		if l.blocked {

@@ -49,10 +49,17 @@ type Worker struct {
 type node struct {
 	frame.Node
 	handoff Handoff // nil if the node does not hand frames to other workers
+	deaf    Deaf    // nil if the node takes what comes
 	drops   DropTap // nil while drops are not captured
 	taps    []nodeTap
 	wake    frame.Time // what Wake last said, if that was in the future, else Never
 	until   frame.Time // Pause: it stands still before this
+	refused frame.Time // when it was deaf last
+}
+
+// hears reports whether frames may be handed to the node.
+func (n *node) hears(now frame.Time) bool {
+	return n.until <= now && (n.deaf == nil || !n.deaf.Deaf())
 }
 
 // line is a worker's view of a Port: what the loop touches.
@@ -127,7 +134,11 @@ func (w *Worker) step(now frame.Time) (moved bool) {
 	turns := max(1, min(rxVectors/2, rxVectors/max(1, len(w.ports))))
 	for _, l := range w.ports {
 		for range turns {
-			if l.dev == nil || l.node.until > now {
+			if l.dev == nil {
+				break
+			}
+			if !l.node.hears(now) {
+				w.refuse(now, l)
 				break
 			}
 			n := w.receive(now, l)
@@ -176,6 +187,13 @@ func (w *Worker) step(now frame.Time) (moved bool) {
 	return moved
 }
 
+// refuse leaves what arrived where it is. What the port has sent comes back.
+func (w *Worker) refuse(now frame.Time, l *line) {
+	l.node.refused = now
+	w.sleep.stale = true // it must not wake the worker
+	l.dev.complete(w.pool)
+}
+
 // receive takes back what a port has sent and hands one vector of what
 // arrived there to its node. It returns how many frames came.
 func (w *Worker) receive(now frame.Time, l *line) int {
@@ -186,7 +204,7 @@ func (w *Worker) receive(now frame.Time, l *line) int {
 	}
 	v := w.vec[:n]
 	if t := l.coming; t != nil {
-		t.came(now, l.stats.RxFrames+l.stats.Faults.RxLost+uint64(n), l.node.until, &w.stats.Transit)
+		t.came(now, l.stats.RxFrames+l.stats.Faults.RxLost+uint64(n), max(l.node.until, l.node.refused), &w.stats.Transit)
 	}
 	if l.fault != nil && l.fault.cut {
 		l.stats.Faults.RxLost += uint64(n)

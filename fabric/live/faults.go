@@ -101,12 +101,17 @@ func (e *Engine) Slow(node int, gap frame.Time) error {
 		return err
 	}
 	n := e.nodes[node]
+	var fresh *backlog
+	if gap > 0 {
+		fresh = newBacklog(gap, e.chunks())
+	}
 	return e.on(n.worker, func(now frame.Time) {
 		switch {
 		case n.slow != nil:
 			n.slow.gap, n.slow.next = max(gap, 0), min(n.slow.next, now+gap)
 		case gap > 0:
-			n.slow = &backlog{gap: gap, next: now, wait: make([]waiting, 0, 1024)}
+			n.slow = fresh
+			n.slow.next = now
 		}
 	})
 }

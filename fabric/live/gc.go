@@ -1,9 +1,14 @@
 package live
 
 import (
+	"bufio"
+	"io"
 	"math"
+	"os"
 	"runtime/debug"
 	"runtime/metrics"
+	"strconv"
+	"strings"
 )
 
 // collector keeps the garbage collector from running while time goes on. The
@@ -18,15 +23,43 @@ type collector struct {
 	held    bool
 }
 
-// allowance is by how much the heap may grow before it is collected.
-const allowance = 2 << 30
+// most is by how much the heap may grow before it is collected, where the
+// machine has twice as much to spare.
+const most = 2 << 30
+
+// allowance is by how much it may grow on this machine: half of what is
+// available, so that the rest of it lives on; nothing where that is not known.
+func allowance() int64 {
+	f, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	return min(most, available(f)/2)
+}
+
+// available is MemAvailable (proc_meminfo(5)) in bytes, 0 if it is not told.
+func available(meminfo io.Reader) int64 {
+	for lines := bufio.NewScanner(meminfo); lines.Scan(); {
+		rest, ok := strings.CutPrefix(lines.Text(), "MemAvailable:")
+		if !ok {
+			continue
+		}
+		kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(rest, "kB")), 10, 64)
+		if err != nil || kib < 0 || kib > math.MaxInt64>>10 {
+			return 0
+		}
+		return kib << 10
+	}
+	return 0
+}
 
 // hold collects what there is, and no more.
 func (c *collector) hold() {
 	debug.FreeOSMemory()
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
 	metrics.Read(s)
-	c.limit = debug.SetMemoryLimit(int64(s[0].Value.Uint64()) + allowance)
+	c.limit = debug.SetMemoryLimit(int64(s[0].Value.Uint64()) + allowance())
 	if c.limit != math.MaxInt64 { // the user has set one: it holds
 		debug.SetMemoryLimit(c.limit)
 	}

@@ -1,0 +1,72 @@
+package live
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// taker remembers the order of what it takes.
+type taker struct {
+	ear
+	keep bool
+	took []frame.Ref
+}
+
+func (k *taker) Receive(_ frame.Time, _ uint16, v []frame.Ref) {
+	if k.keep {
+		k.took = append(k.took, v...)
+	}
+}
+
+// A slow node that is offered more than it takes, for ever, says so before
+// there is no room, keeps the order, and needs no memory.
+func TestBacklogIsBounded(t *testing.T) {
+	k := &taker{keep: true}
+	n := &node{Stepper: k, slow: newBacklog(100, 1000)}
+	size := len(n.slow.wait)
+	var v [dataplane.MaxVector]frame.Ref
+	next, now := frame.Ref(0), frame.Time(0)
+	loop := func() {
+		now += 100
+		for !n.Deaf() {
+			for i := range v {
+				v[i] = next
+				next++
+			}
+			n.Receive(now, 0, v[:])
+		}
+		n.Advance(now)
+	}
+	for range 3 * size {
+		loop()
+	}
+	if len(n.slow.wait) != size || n.slow.n > size || n.slow.n < size-2*len(v) {
+		t.Errorf("%d frames wait in %d, it was %d", n.slow.n, len(n.slow.wait), size)
+	}
+	if len(k.took) < 2*size || !slices.IsSorted(k.took) || k.took[0] != 0 || int(k.took[len(k.took)-1]) != len(k.took)-1 {
+		t.Errorf("it took %d frames, not one after the other", len(k.took))
+	}
+	k.keep = false
+	if a := testing.AllocsPerRun(1000, loop); a != 0 {
+		t.Errorf("%v allocations per loop", a)
+	}
+	n.slow.gap = 0
+	for n.slow != nil {
+		now += 100
+		n.Advance(now)
+	}
+	if n.Deaf() {
+		t.Error("it is deaf after it was slow")
+	}
+}
+
+func TestBacklogLeavesTheArena(t *testing.T) {
+	for chunks, want := range map[int]int{0: 2 * dataplane.MaxVector, 2000: 500, 1 << 20: maxBacklog} {
+		if got := len(newBacklog(1, chunks).wait); got != want {
+			t.Errorf("%d chunks: room for %d, want %d", chunks, got, want)
+		}
+	}
+}
