@@ -40,7 +40,7 @@ func siteCommand() *cobra.Command {
 		Example: "  gfabric serve\n" +
 			"  gfabric serve ring --listen 127.0.0.1:9000\n" +
 			"  gfabric serve --scenario scenarios/quickstart.yaml\n" +
-			"  gfabric serve --scenario scenarios/quickstart.yaml --pace 100us --only hpcc --repeat\n" +
+			"  gfabric serve --scenario scenarios/quickstart.yaml --pace 100us --repeat\n" +
 			"  gfabric serve --scenario scenarios/quickstart.yaml --on netns\n" +
 			"  curl -N http://127.0.0.1:8080/api/samples?every=1s",
 		Args: cobra.MaximumNArgs(1),
