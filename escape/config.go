@@ -13,7 +13,8 @@ type Config struct {
 	Slots int
 	// Flows is how many flows of a port are known, the last ones.
 	Flows int
-	// PerFlow is how many tokens of a flow may be out at once.
+	// PerFlow is how many tokens of a flow may be out at once. The paper bounds
+	// them by the places alone, which is the default.
 	PerFlow int
 	// Reclaim is how long a token may stay out. It is longer than a token and
 	// its frame take through the network, since frames that escape wait for
@@ -24,7 +25,7 @@ type Config struct {
 
 // Default returns the configuration that is taken where nothing else is said.
 func Default() Config {
-	return Config{Slots: 64, Flows: 256, PerFlow: 16, Reclaim: 100 * frame.Microsecond}
+	return Config{Slots: 64, Flows: 256, PerFlow: 64, Reclaim: 100 * frame.Microsecond}
 }
 
 // Validate reports the first setting that cannot be meant.

@@ -116,3 +116,28 @@ func (p *Port) removed(i int, q *queue, m *frame.Meta) {
 		q.deficit = 0
 	}
 }
+
+// Lister is a Discipline that can tell what it holds.
+type Lister interface {
+	// Each calls visit with the frames until it returns false.
+	Each(a *frame.Arena, visit func(frame.Ref) bool)
+}
+
+// Each calls visit with the frames that wait in a queue until it returns
+// false, in order where the queue is first-in first-out. It reports false if
+// the queue's discipline is no Lister.
+func (p *Port) Each(queue int, visit func(frame.Ref) bool) bool {
+	q := &p.q[queue&7]
+	if q.disc != nil {
+		l, ok := q.disc.(Lister)
+		if ok {
+			l.Each(p.arena, visit)
+		}
+		return ok
+	}
+	r := q.fifo.Head()
+	for n := q.frames; n > 0 && visit(r); n-- {
+		r = p.arena.Meta(r).QNext
+	}
+	return true
+}

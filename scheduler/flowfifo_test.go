@@ -151,3 +151,41 @@ func BenchmarkFlowFIFO(b *testing.B) {
 		})
 	}
 }
+
+// Whatever the discipline, Each visits the frames that wait, and stops when
+// it is told.
+func TestEach(t *testing.T) {
+	for name, d := range map[string]Discipline{"fifo": nil, "flows": NewFlowFIFO(4), "voq": NewVOQ()} {
+		cfg := PortConfig{}
+		cfg.Queues[2].Discipline = d
+		g := newRig(t, cfg)
+		want := map[frame.Ref]bool{}
+		for i := range 5 {
+			r := g.frame(2, 100)
+			g.pool.Meta(r).InPort = uint16(i % 2)
+			g.p.Enqueue(0, r)
+			want[r] = true
+		}
+		if n := g.p.Dequeue(0, g.out[:1]); n != 1 {
+			t.Fatal(n)
+		}
+		delete(want, g.out[0])
+		n := 0
+		if !g.p.Each(2, func(r frame.Ref) bool { n++; delete(want, r); return true }) || len(want) != 0 || n != 4 {
+			t.Errorf("%s: %d visited, %d not", name, n, len(want))
+		}
+		n = 0
+		g.p.Each(2, func(frame.Ref) bool { n++; return n < 3 })
+		if n != 3 {
+			t.Errorf("%s: %d visited after it was told to stop at 3", name, n)
+		}
+		if !g.p.Each(3, func(frame.Ref) bool { return true }) {
+			t.Errorf("%s: an empty queue", name)
+		}
+	}
+	cfg := PortConfig{}
+	cfg.Queues[2].Discipline = &ranked{}
+	if newRig(t, cfg).p.Each(2, func(frame.Ref) bool { return true }) {
+		t.Error("a discipline that cannot list was listed")
+	}
+}

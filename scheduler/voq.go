@@ -80,3 +80,16 @@ func (q *VOQ) after(i int) int {
 
 // Len implements Discipline.
 func (q *VOQ) Len() int { return q.n }
+
+// Each implements Lister.
+func (q *VOQ) Each(a *frame.Arena, visit func(frame.Ref) bool) {
+	for i := range q.in {
+		r := q.in[i].Head()
+		for n := q.in[i].Len(); n > 0; n-- {
+			if !visit(r) {
+				return
+			}
+			r = a.Meta(r).QNext
+		}
+	}
+}

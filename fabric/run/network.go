@@ -53,6 +53,12 @@ func network(r *scenario.Run, e vnet.EngineMaker) (*vnet.Network, error) {
 			c.RoCC.Classes |= 1 << class
 		}
 	}
+	if es := &d.Switch.Escape; es.Enabled {
+		c.Escape = vnet.Escape{On: true, Config: es.Params(), Period: frame.Time(es.Period)}
+	}
+	for _, x := range d.Switch.Detours {
+		c.Detours = append(c.Detours, vnet.Detour{At: x.At, To: x.To, Via: x.Via})
+	}
 	for i, w := range h.Weights {
 		c.Weights[i] = uint32(w)
 	}

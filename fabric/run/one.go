@@ -254,6 +254,10 @@ func (t *traffic) inspect(now frame.Time) {
 	})
 }
 
+// deadlocked is how long queues wait for each other before a run counts them
+// as a deadlock: many times what a pause lasts that ends.
+const deadlocked = 500 * frame.Microsecond
+
 // counters adds what nodes and links counted during the whole run.
 func counters(n *vnet.Network, out *results.Run) {
 	now := n.Engine.Now()
@@ -291,6 +295,19 @@ func counters(n *vnet.Network, out *results.Run) {
 	put("pauses_total", float64(p.Requests))
 	put("pause_frames_total", float64(p.XOFF))
 	put("pause_seconds", p.Time.Seconds())
+	if e, on := n.Escaped(); on {
+		put("escaped_total", float64(e.Hits))
+		put("tokens_total", float64(e.Made))
+	}
+	if n.Engine.Virtual() {
+		stuck := 0
+		for _, d := range n.Deadlocks(now) {
+			if now-d.Since >= deadlocked {
+				stuck++
+			}
+		}
+		put("deadlocks_total", float64(stuck))
+	}
 	ports := 0
 	for s := range n.Switches {
 		ports += n.Ports(s)

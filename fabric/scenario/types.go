@@ -59,7 +59,10 @@ type Switch struct {
 	ECN    ECN    `yaml:"ecn" doc:"ECN marking at dequeue, at every egress queue."`
 	INT    INT    `yaml:"int" doc:"In-band telemetry."`
 	RoCC   RoCC   `yaml:"rocc" doc:"Egress queues tell senders what rate is fair (RoCC), for hosts with cc: rocc."`
+	Escape Escape `yaml:"escape" doc:"Frames get out of paused queues on tokens of the neighbour (Escape)."`
 	VOQ    bool   `yaml:"voq" doc:"true: egress queues serve the ports that frames came by in turn, as input-queued switches do."`
+
+	Detours []Detour `yaml:"detours" doc:"Routes that are not the shortest, as after a failure or by mistake. base_rtt: auto and slowdowns do not know of them."`
 }
 
 // Buffer is the packet buffer of a switch.

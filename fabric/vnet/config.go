@@ -48,7 +48,11 @@ type Config struct {
 	ECN    ECN
 	INT    INT
 	RoCC   RoCC
+	Escape Escape
 	Host   Host
+
+	// Detours are routes that are not the shortest.
+	Detours []Detour
 
 	// BaseRTT is T: what congestion control takes as the round-trip time of
 	// the network when it is empty. 0 computes the largest over all pairs of

@@ -18,6 +18,9 @@ const hostVLAN = 1
 func (n *Network) addSwitches() error {
 	for i, node := range n.swNode {
 		c := n.switchConfig(i, node)
+		if err := n.detour(c, node); err != nil {
+			return err
+		}
 		if n.cfg.AdjustSwitch != nil {
 			n.cfg.AdjustSwitch(c.Name, c)
 		}
@@ -49,6 +52,7 @@ func (n *Network) switchConfig(i, node int) *vswitch.Config {
 	for p := range t.Nodes[node].Links {
 		c.Ports = append(c.Ports, n.portConfig(node, p))
 	}
+	n.escapeSwitch(c)
 	n.forwarding(c, node)
 	return c
 }
@@ -78,6 +82,7 @@ func (n *Network) portConfig(node, p int) vswitch.PortConfig {
 		}
 	}
 	c.RoCC = n.cfg.roccAt(l.Rate)
+	n.escapePort(&c, t.Peer(node, p).Node)
 	b := &n.cfg.Buffer
 	if b.HeadroomDelays != 0 {
 		c.Headroom = max(1, uint32(float64(l.Rate)/8*l.Delay.Seconds()*b.HeadroomDelays))

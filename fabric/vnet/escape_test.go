@@ -1,0 +1,207 @@
+package vnet
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/gswitch/gswitch/escape"
+	"github.com/gswitch/gswitch/fabric"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// deadRing is switches in a ring at 40 Gb/s in which all flows go round the
+// same way, two links each, so that the pauses of the links wait for each
+// other sooner or later.
+func deadRing(t testing.TB, topo *fabric.Topology, e Escape, xoff uint32) *Network {
+	c := &Config{Topology: topo, PFC: PFC{On: true}, Buffer: Buffer{Size: 4 << 20, XOFF: xoff, XONOffset: xoff / 10}, Escape: e, BaseRTT: 100 * us}
+	c.Host.Class, c.Host.AckClass = 3, InClass(7)
+	k := len(topo.Switches())
+	for i := range k {
+		c.Detours = append(c.Detours, Detour{At: fmt.Sprint("s", i+1), To: fmt.Sprint("s", (i+2)%k+1), Via: fmt.Sprint("s", (i+1)%k+1)})
+	}
+	return build(t, c)
+}
+
+func (n *Network) advance(t testing.TB, by frame.Time) {
+	t.Helper()
+	if err := n.Engine.Run(n.Engine.Now() + by); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// retransmitted is how many frames hosts sent twice: with go-back-N, one frame
+// that overtakes another is enough.
+func retransmitted(done []Done) (sum uint64) {
+	for i := range done {
+		sum += uint64(done[i].Retransmits)
+	}
+	return sum
+}
+
+func (n *Network) counts() escape.Counts {
+	c, _ := n.Escaped()
+	return c
+}
+
+// Three switches in a ring stand still without Escape; with it every message
+// arrives, whole, in order, and in the end no place is kept or taken.
+func TestEscapeFromDeadlock(t *testing.T) {
+	topo := topology(t, "ring(3, 1)", 40*gig, 40*gig, time.Microsecond)
+	for _, on := range []bool{false, true} {
+		n := deadRing(t, topo, Escape{On: on}, 40_000)
+		var done []Done
+		n.OnDone(func(_ frame.Time, d *Done) { done = append(done, *d) })
+		for i := range 3 {
+			for range 2 {
+				start(t, n, Flow{Src: i, Dst: (i + 2) % 3, Bytes: 2_000_000})
+			}
+		}
+		n.advance(t, 2*frame.Millisecond)
+		dead := n.Deadlocks(n.Engine.Now())
+		switch {
+		case on && len(done) != 6:
+			t.Fatalf("%d of 6 messages arrived, %+v", len(done), dead)
+		case !on && (len(done) > 0 || len(dead) != 1 || len(dead[0].Ports) != 3 || dead[0].Class != 3 || dead[0].Since > frame.Millisecond):
+			t.Fatalf("%d messages arrived, deadlocks %+v", len(done), dead)
+		}
+		if n.Lost() != 0 || retransmitted(done) != 0 {
+			t.Fatalf("lost %v, sent again %d", n.Drops(), retransmitted(done))
+		}
+		c, _ := n.Escaped()
+		if on != (c.Hits > 0) || c.Strays != 0 {
+			t.Fatalf("%+v", c)
+		}
+		if !on {
+			at := dead[0].Ports[0]
+			sent := func() uint64 {
+				return n.Switches[at.Switch].Nodes[0].Scheduler(uint16(at.Port)).Stats(n.Engine.Now(), 3, false).DequeuedFrames
+			}
+			before := sent()
+			n.advance(t, frame.Millisecond)
+			if sent() != before {
+				t.Fatal("a deadlock that ended by itself")
+			}
+			continue
+		}
+		n.advance(t, frame.Millisecond)
+		checkPlaces(t, n, true)
+	}
+}
+
+// checkPlaces holds the accounts of all ports to what they must be, at rest to
+// nothing out and nothing taken.
+func checkPlaces(t rapid.TB, n *Network, rest bool) {
+	slots := escape.Default().Slots
+	if n.cfg.Escape.Config != (escape.Config{}) {
+		slots = n.cfg.Escape.Slots
+	}
+	for s, sw := range n.Switches {
+		for _, v := range sw.Nodes[0].Escape(nil) {
+			if v.Free+v.Kept+v.Taken != slots || v.Free < 0 || v.Kept < 0 || v.Taken < 0 || v.Unmarked != 0 {
+				t.Fatalf("switch %d: %+v", s, v)
+			}
+			if v.Made+v.Forwarded != v.Arrived+v.Reclaimed+uint64(v.Kept) {
+				t.Fatalf("switch %d: tokens are not accounted for: %+v", s, v)
+			}
+			if rest && v.Free != slots {
+				t.Fatalf("switch %d at rest: %+v", s, v)
+			}
+		}
+	}
+	if c, _ := n.Escaped(); rest && c.Made != c.Hits+c.Dropped {
+		t.Fatalf("tokens that neither got a frame nor ended: %+v", c)
+	}
+}
+
+// Rings of all sizes, with any traffic, thresholds and few places: nothing is
+// lost, no flow is out of order, all accounts are right at all times, and
+// everything arrives.
+func TestEscapeProperty(t *testing.T) {
+	topos := map[int]*fabric.Topology{}
+	for k := 3; k <= 6; k++ {
+		topos[k] = topology(t, fmt.Sprintf("ring(%d, 2)", k), 40*gig, 40*gig, time.Microsecond)
+	}
+	var escaped, forwarded uint64
+	rapid.Check(t, func(r *rapid.T) {
+		k := rapid.IntRange(3, 6).Draw(r, "switches")
+		e := Escape{On: true, Config: escape.Config{
+			Slots: rapid.SampledFrom([]int{1, 2, 5, 64}).Draw(r, "places"), Flows: rapid.SampledFrom([]int{2, 8, 64}).Draw(r, "flows"),
+			PerFlow: rapid.SampledFrom([]int{1, 3, 16}).Draw(r, "per flow"), Reclaim: frame.Time(rapid.SampledFrom([]int{30, 100}).Draw(r, "reclaim")) * us}}
+		n := deadRing(t, topos[k], e, uint32(rapid.IntRange(10_000, 60_000).Draw(r, "xoff")))
+		var done []Done
+		n.OnDone(func(_ frame.Time, d *Done) { done = append(done, *d) })
+		flows := rapid.IntRange(k, 3*k).Draw(r, "messages")
+		for i := range flows {
+			// Mostly along the circle.
+			src := i % (2 * k)
+			dst := (src + 4) % (2 * k)
+			if rapid.IntRange(0, 4).Draw(r, "where") == 0 {
+				if dst = rapid.IntRange(0, 2*k-1).Draw(r, "to"); dst == src {
+					dst = (src + 1) % (2 * k)
+				}
+			}
+			start(t, n, Flow{Src: src, Dst: dst, Bytes: uint64(rapid.IntRange(1000, 400_000).Draw(r, "bytes"))})
+		}
+		for range 400 {
+			n.advance(t, 50*us)
+			checkPlaces(r, n, false)
+			if len(done) == flows {
+				break
+			}
+		}
+		if len(done) != flows {
+			r.Fatalf("%d of %d messages arrived; %+v; %+v", len(done), flows, n.Deadlocks(n.Engine.Now()), n.counts())
+		}
+		if n.Lost() != 0 || retransmitted(done) != 0 {
+			r.Fatalf("lost %v, sent again %d; %+v", n.Drops(), retransmitted(done), n.counts())
+		}
+		n.advance(t, frame.Millisecond)
+		checkPlaces(r, n, true)
+		c, _ := n.Escaped()
+		escaped += c.Hits
+		forwarded += c.Forwarded
+	})
+	if escaped == 0 || forwarded == 0 {
+		t.Fatalf("%d frames escaped, %d tokens went further than one switch: the test tests nothing", escaped, forwarded)
+	}
+}
+
+// Where nothing pauses there is no token and no mark, and the same happens as
+// without Escape.
+func TestEscapeAtRest(t *testing.T) {
+	topo := topology(t, "ring(3, 1)", 40*gig, 40*gig, time.Microsecond)
+	var first []Done
+	for _, on := range []bool{false, true} {
+		n := deadRing(t, topo, Escape{On: on}, 400_000)
+		start(t, n, Flow{Src: 0, Dst: 2, Bytes: 1_000_000})
+		start(t, n, Flow{Src: 1, Dst: 0, Bytes: 300_000})
+		done := run(t, n, 10*frame.Millisecond)
+		if c, has := n.Escaped(); has != on || c.Made+c.Hits+c.Arrived+c.Strays != 0 {
+			t.Fatalf("%+v", c)
+		}
+		if first == nil {
+			first = done
+		} else if fmt.Sprint(first) != fmt.Sprint(done) {
+			t.Fatalf("%v\n%v", first, done)
+		}
+	}
+}
+
+func TestDetourRefused(t *testing.T) {
+	topo := topology(t, "ring(4, 1)", 40*gig, 40*gig, time.Microsecond)
+	for want, d := range map[string]Detour{
+		"which is no switch beside it": {At: "s1", To: "s2", Via: "s3"},
+		"which is no switch":           {At: "s1", To: "h2", Via: "s2"},
+	} {
+		if _, err := Build(&Config{Topology: topo, Detours: []Detour{d}}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v", d, err)
+		}
+	}
+}

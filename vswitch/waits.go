@@ -1,0 +1,46 @@
+package vswitch
+
+import (
+	"math/bits"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// Wait is an egress queue that the neighbour at its port holds back while
+// frames are in it: who waits for whom.
+type Wait struct {
+	Port  uint16
+	Class uint8
+	Since frame.Time // the pause has lasted without a break since then
+	From  []uint16   // the ports by which the frames in it came, ascending
+}
+
+// Waits appends the egress queues of this worker that wait for a neighbour. A
+// queue that serves several paused classes is listed for each. Like every
+// reader of a node's state it is called between two steps of it.
+func (n *Node) Waits(now frame.Time, v []Wait) []Wait {
+	for i := range n.ports {
+		ps := &n.ports[i]
+		if ps.pfc == nil {
+			continue
+		}
+		for paused := ps.pfc.Paused(now) & n.waitingClasses(ps); paused != 0; paused &= paused - 1 {
+			class := bits.TrailingZeros8(paused)
+			var from portSet
+			ps.sched.Each(int(n.prog.class.Queue[class]), func(r frame.Ref) bool {
+				if m := n.arena.Meta(r); int(m.Class) == class && m.InPort < MaxPorts {
+					from.add(m.InPort)
+				}
+				return true
+			})
+			w := Wait{Port: uint16(i), Class: uint8(class), Since: ps.pfc.Class(class).PausedSince}
+			for p := from.next(0); p >= 0; p = from.next(p + 1) {
+				w.From = append(w.From, uint16(p))
+			}
+			if len(w.From) > 0 {
+				v = append(v, w)
+			}
+		}
+	}
+	return v
+}
