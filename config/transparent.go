@@ -268,7 +268,9 @@ const smallMTU = 1700
 func (b *Bump) Specs() (outer, inner dataplane.PortSpec) {
 	o := Port{Name: b.Name + "/" + b.Outer, Interface: b.Outer, NetNS: b.NetNS, Mode: b.Mode, Rate: b.Rate}
 	i := Port{Name: b.Name + "/" + b.Inner, Interface: b.Inner, NetNS: b.InnerNetNS, Mode: b.Mode}
-	return o.Spec(), i.Spec()
+	outer, inner = o.Spec(), i.Spec()
+	inner.Completes = true
+	return outer, inner
 }
 
 // Node returns what the node is made from, checked before. mtu is that of the

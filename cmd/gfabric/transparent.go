@@ -40,8 +40,8 @@ channels (docs/TRANSPARENT.md). It prints both, and removes everything.`,
 			switch {
 			case o.Rate == 0:
 				return usagef("--rate: a ghost paces: give a rate, such as 40Mbps")
-			case o.Duration < 4*time.Second:
-				return usagef("--time: %v is too short; 4s and more are possible", o.Duration)
+			case o.Duration < 3*time.Second:
+				return usagef("--time: %v is too short; 3s and more are possible", o.Duration)
 			case o.BaseRTT <= 0 || o.BaseRTT > time.Second:
 				return usagef("--base-rtt: %v is not between 0s and 1s", o.BaseRTT)
 			}

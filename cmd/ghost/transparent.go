@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
+	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/gswitch/gswitch/config"
@@ -59,7 +61,7 @@ travel in paced channels, all else passes untouched (docs/TRANSPARENT.md).`
 		if err != nil {
 			return err
 		}
-		return a.runTransparent(c, doc)
+		return a.runTransparent(c, doc, file)
 	}
 	return run
 }
@@ -186,7 +188,10 @@ func transparentByFlag(err error) error {
 	return said
 }
 
-func (a *app) runTransparent(c *cobra.Command, doc *config.Transparent) error {
+func (a *app) runTransparent(c *cobra.Command, doc *config.Transparent, file string) error {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, unix.SIGHUP)
+	defer signal.Stop(hangup)
 	level := slog.LevelWarn
 	if v, _ := c.Flags().GetBool("verbose"); v {
 		level = slog.LevelDebug
@@ -196,7 +201,8 @@ func (a *app) runTransparent(c *cobra.Command, doc *config.Transparent) error {
 	if err != nil {
 		return err
 	}
-	t, err := host.NewTransparent(c.Context(), doc, host.TransparentOptions{Version: version, Wait: wait, Logger: slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: level}))})
+	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
+	t, err := host.NewTransparent(c.Context(), doc, host.TransparentOptions{Version: version, Wait: wait, Logger: log})
 	if err == nil {
 		err = t.Start()
 		if err != nil {
@@ -215,9 +221,29 @@ func (a *app) runTransparent(c *cobra.Command, doc *config.Transparent) error {
 	}
 	fmt.Fprintf(c.OutOrStdout(), "ready: %s; control socket %s\n", strings.Join(parts, ", "), doc.Control.Socket)
 	control.Notify("READY=1")
+	go noReload(c.Context(), log, hangup, file)
 	err = t.Serve(c.Context(), listeners)
 	control.Notify("STOPPING=1")
 	return errors.Join(err, t.Stop())
+}
+
+// noReload answers SIGHUP, which elsewhere reads the file again, until ctx ends:
+// it says whether the file is right, and what to do.
+func noReload(ctx context.Context, log *slog.Logger, hangup <-chan os.Signal, file string) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangup:
+		}
+		if file == "" {
+			log.Error("SIGHUP: nothing is read again, since there is no file: stop ghost and start it with other flags")
+		} else if _, err := config.LoadTransparent(file); err != nil {
+			log.Error("SIGHUP: bumps go on as they are, and the file would not start them", "file", file, "error", err)
+		} else {
+			log.Error("SIGHUP: bumps go on as they are: their file is read at the start only; restart ghost for it, connections live through that", "file", file)
+		}
+	}
 }
 
 // withChannels adds the views of bumps to "ghost show".

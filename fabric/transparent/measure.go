@@ -53,7 +53,7 @@ func (d *demo) measure(ctx context.Context, r *Result) error {
 	}
 	to := len(hosts) - 1
 	r.Idle, r.Beside, r.Across = new(load.Latency), new(load.Latency), new(load.Latency)
-	if err := d.load(ctx, name(1), r.Idle, "request", "--time", "2s", "--interval", "10ms", d.address(hosts[to])); err != nil {
+	if err := d.load(ctx, name(1), r.Idle, "request", "--time", min(2*time.Second, d.Duration/4).String(), "--interval", "10ms", d.address(hosts[to])); err != nil {
 		return err
 	}
 	var s load.StreamResult
