@@ -19,17 +19,17 @@ var soakBytes = flag.Uint64("transfer", 0, "bytes that TestTransparentSoak trans
 
 // compared is one of the two runs of gfabric transparent, as --json tells it.
 type compared struct {
-	Single   float64            `json:"single_bps"`
-	Idle     map[string]float64 `json:"idle"`
-	Incast   []float64          `json:"incast_bps"`
-	Beside   map[string]float64 `json:"beside"`
-	Across   map[string]float64 `json:"across"`
-	Port     string             `json:"port"`
-	QueueP50 float64            `json:"queue_p50_ns"`
-	QueueP99 float64            `json:"queue_p99_ns"`
-	Peak     float64            `json:"queue_peak"`
-	Mean     float64            `json:"queue_mean"`
-	Drops    *float64           `json:"switch_drops"`
+	Single   float64   `json:"single_bps"`
+	Idle     requests  `json:"idle"`
+	Incast   []float64 `json:"incast_bps"`
+	Beside   requests  `json:"beside"`
+	Across   requests  `json:"across"`
+	Port     string    `json:"port"`
+	QueueP50 float64   `json:"queue_p50_ns"`
+	QueueP99 float64   `json:"queue_p99_ns"`
+	Peak     float64   `json:"queue_peak"`
+	Mean     float64   `json:"queue_mean"`
+	Drops    *float64  `json:"switch_drops"`
 	Bump     *struct {
 		Name      string `json:"name"`
 		Packet    int    `json:"packet"`
@@ -37,6 +37,14 @@ type compared struct {
 		Carried   uint64 `json:"carried"`
 		Delivered uint64 `json:"delivered"`
 	} `json:"bump"`
+}
+
+// requests is what is told of their times.
+type requests struct {
+	Count int     `json:"count"`
+	P50   float64 `json:"p50_us"`
+	P99   float64 `json:"p99_us"`
+	P999  float64 `json:"p999_us"`
 }
 
 // The comparison as users run it, with the least load that it takes. Whatever
@@ -72,9 +80,9 @@ func TestTransparentCompared(t *testing.T) {
 				t.Errorf("run %d: a stream stood still: %v", i, v.Incast)
 			}
 		}
-		for what, latency := range map[string]map[string]float64{"idle": v.Idle, "beside": v.Beside, "across": v.Across} {
-			if len(latency) == 0 {
-				t.Errorf("run %d: nothing is told of requests %s", i, what)
+		for what, latency := range map[string]requests{"idle": v.Idle, "beside": v.Beside, "across": v.Across} {
+			if latency.Count == 0 || latency.P50 <= 0 || latency.P99 < latency.P50 || latency.P999 < latency.P99 {
+				t.Errorf("run %d: requests %s: %+v", i, what, latency)
 			}
 		}
 	}

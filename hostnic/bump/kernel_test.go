@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/scheduler"
 	"github.com/gswitch/gswitch/wire"
 )
 
@@ -16,7 +15,6 @@ type kernel struct {
 	pool  *frame.Pool
 	mtu   int // of the packets that it sends
 	out   frame.FIFO
-	link  scheduler.RateClock
 	send  []stream
 	take  []stream
 	drops int
