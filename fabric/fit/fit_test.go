@@ -30,6 +30,9 @@ func TestSearch(t *testing.T) {
 		if r.Scale < least || float64(r.Scale) > fine*float64(least)+1 {
 			t.Fatalf("found %d, want %d or a little more; %+v", r.Scale, least, r.Tries)
 		}
+		if r.Quickest != r.Scale {
+			t.Fatalf("no clock stood, and %d took less time than %d", r.Quickest, r.Scale)
+		}
 		if r.Use < r.Scale || r.Use > 2*r.Scale {
 			t.Fatalf("%d is recommended for %d", r.Use, r.Scale)
 		}
@@ -90,6 +93,50 @@ func TestClockThatStands(t *testing.T) {
 		})
 		if err != nil || r.Scale != 1 || r.Pace != c.pace || r.Use != c.use || r.stands() != c.stands {
 			t.Errorf("stood %v: %+v, %v; want pace %d, use %d", c.stood, r, err, c.pace, c.use)
+		}
+	}
+}
+
+// What frames take in the kernel ranks a run as lateness does.
+func TestAddRanksTransit(t *testing.T) {
+	var try Try
+	try.Add("late", &results.Timing{Valid: true, LateP99: 2e-6, Bound: 4e-6, StoodShare: 0.5})
+	try.Add("slow kernel", &results.Timing{Valid: true, LateP99: 1e-6, TransitP99: 3e-6, Bound: 4e-6, StoodShare: 0.2})
+	try.Add("neither", &results.Timing{Valid: true, LateP99: 1e-6, TransitP99: 2.5e-6, Bound: 4e-6})
+	if try.Run != "slow kernel" || try.Transit != 3e-6 || try.LateP99 != 1e-6 || try.Stood != 0.5 {
+		t.Errorf("%+v", try)
+	}
+	var b bytes.Buffer
+	r := Result{Scale: 1, Tries: []Try{try}}
+	if err := r.Text(&b); err != nil || !strings.Contains(b.String(), "TRANSIT P99") || !strings.Contains(b.String(), "3µs") || !strings.Contains(b.String(), "50 %") {
+		t.Errorf("%s, %v", b.String(), err)
+	}
+}
+
+// Where every scale is valid since the clock stands, the one that takes the
+// least real time is recommended.
+func TestQuickest(t *testing.T) {
+	const needs = 512 // real seconds for one of the nodes, whatever the scale
+	r, err := Search(64, 100_000, func(scale int) (Try, error) {
+		return Try{Scale: scale, Valid: true, Stood: max(0, 1-float64(scale)/needs)}, nil
+	})
+	if err != nil || r.Scale != 1 || r.Quickest != 64 || r.Pace != needs || r.Use != 770 {
+		t.Errorf("all take the same: %+v, %v", r, err)
+	}
+	for _, k := range []struct {
+		name  string
+		tries []Try
+		want  int
+	}{
+		{"none", nil, 0},
+		{"none valid", []Try{{Scale: 8}}, 0},
+		{"no clock stands", []Try{{Scale: 200, Valid: true}, {Scale: 100, Valid: true}, {Scale: 50}}, 100},
+		{"the smallest is slowest", []Try{{Scale: 400, Valid: true}, {Scale: 100, Valid: true, Stood: 0.9}, {Scale: 200, Valid: true, Stood: 0.55}}, 400},
+		{"alike", []Try{{Scale: 400, Valid: true, Stood: 0.05}, {Scale: 200, Valid: true, Stood: 0.5}}, 400},
+		{"they only stood", []Try{{Scale: 4, Valid: true, Stood: 1}, {Scale: 8, Valid: true, Stood: 1}}, 0},
+	} {
+		if got := quickest(k.tries); got != k.want {
+			t.Errorf("%s: %d, want %d", k.name, got, k.want)
 		}
 	}
 }
