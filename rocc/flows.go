@@ -12,11 +12,17 @@ type Flow struct {
 	VID  uint16
 	MAC  uint64
 
-	frames     uint32 // that wait
-	hash       uint32
-	key        Key
-	chain      uint32 // next with these bits of the hash, +1
 	prev, next uint32 // in the order in which they are told
+}
+
+// slot is what each frame of a flow touches, apart from the rest: two of them
+// share a cache line.
+type slot struct {
+	key    Key
+	frames uint32 // that wait
+	hash   uint32
+	chain  uint32 // next with these bits of the hash, +1
+	_      uint32
 }
 
 // Key tells flows with equal hashes apart.
@@ -31,6 +37,7 @@ const QuoteMax = 40 + 8 + 12
 // bounded by the queue; what does not fit is not told, and counted.
 type Flows struct {
 	flows  []Flow
+	slots  []slot   // of the same indexes
 	heads  []uint32 // +1
 	free   []uint32
 	cursor uint32 // whose turn it is
@@ -45,7 +52,7 @@ func NewFlows(max int) *Flows {
 	for size < max {
 		size <<= 1
 	}
-	f := &Flows{flows: make([]Flow, max), heads: make([]uint32, size), free: make([]uint32, max)}
+	f := &Flows{flows: make([]Flow, max), slots: make([]slot, max), heads: make([]uint32, size), free: make([]uint32, max)}
 	for i := range f.free {
 		f.free[i] = uint32(max - 1 - i)
 	}
@@ -60,8 +67,8 @@ func (f *Flows) Len() int { return f.n }
 // that Leave refuses, where there is no room.
 func (f *Flows) Enter(hash uint32, key Key) (i uint32, fresh *Flow, ok bool) {
 	head := &f.heads[hash&uint32(len(f.heads)-1)]
-	for at := *head; at != 0; at = f.flows[at-1].chain {
-		if e := &f.flows[at-1]; e.hash == hash && e.key == key {
+	for at := *head; at != 0; at = f.slots[at-1].chain {
+		if e := &f.slots[at-1]; e.hash == hash && e.key == key {
 			e.frames++
 			return at - 1, nil, true
 		}
@@ -72,8 +79,8 @@ func (f *Flows) Enter(hash uint32, key Key) (i uint32, fresh *Flow, ok bool) {
 	}
 	i = f.free[len(f.free)-1]
 	f.free = f.free[:len(f.free)-1]
+	f.slots[i] = slot{key: key, frames: 1, hash: hash, chain: *head}
 	e := &f.flows[i]
-	e.frames, e.hash, e.key, e.chain = 1, hash, key, *head
 	*head = i + 1
 	if f.n == 0 {
 		e.prev, e.next, f.cursor = i, i, i
@@ -90,7 +97,7 @@ func (f *Flows) Enter(hash uint32, key Key) (i uint32, fresh *Flow, ok bool) {
 // has been told once more, so that one with few packets learns, too, when the
 // rate rises.
 func (f *Flows) Leave(i uint32) {
-	if e := &f.flows[i]; e.frames > 0 {
+	if e := &f.slots[i]; e.frames > 0 {
 		e.frames--
 	}
 }
@@ -104,18 +111,19 @@ func (f *Flows) Next() *Flow {
 	i := f.cursor
 	e := &f.flows[i]
 	f.cursor = e.next
-	if e.frames == 0 {
+	if f.slots[i].frames == 0 {
 		f.remove(i, e)
 	}
 	return e
 }
 
 func (f *Flows) remove(i uint32, e *Flow) {
-	at := &f.heads[e.hash&uint32(len(f.heads)-1)]
+	gone := &f.slots[i]
+	at := &f.heads[gone.hash&uint32(len(f.heads)-1)]
 	for *at != i+1 {
-		at = &f.flows[*at-1].chain
+		at = &f.slots[*at-1].chain
 	}
-	*at = e.chain
+	*at = gone.chain
 	f.flows[e.prev].next, f.flows[e.next].prev = e.next, e.prev
 	f.free = append(f.free, i)
 	f.n--
