@@ -157,15 +157,11 @@ func TestProperties(t *testing.T) {
 				}
 			}
 		}
-		for c.old = c.ref; ; {
+		if c.old = c.ref; c.ref&(1<<fraction-1) == 0 {
 			f := c.f
-			if c.ref&(1<<fraction-1) != 0 {
-				break
-			}
 			if c.Update(uint64(p.QRef)); c.f != f {
 				t.Fatalf("F moved from %d to %d at the reference", f, c.f)
 			}
-			break
 		}
 	})
 }
