@@ -5,7 +5,7 @@ import "github.com/gswitch/gswitch/frame"
 func init() {
 	Register(Info{
 		Name:  "rocc",
-		Title: "RoCC: the rate that the most congested switch tells, and fast recovery when none tells any more",
+		Title: "RoCC, by the fair rate that switches work out and tell",
 		Paper: "Menikkumbura, Congestion Management in Data Center Networks (Purdue 2022), chapter 3; Taheri et al., RoCC, CoNEXT 2020",
 		Cite:  "RoCC, CoNEXT 2020",
 		Kind:  "rate",

@@ -33,6 +33,9 @@ func (d *decoder) validateRoCC(s *Switch, p *Port, path string) {
 	name := cmp.Or(p.Name, p.Interface, p.Wire)
 	profile := fmt.Sprintf("%s.qos.%s.rocc", path, p.QoS)
 	if p.Rate == 0 {
+		if len(d.errs) > 0 {
+			return // its key may be among those that are misspelt
+		}
 		d.failAt(profile, "port %s has no rate, of which flows could have a share; give it one, or another profile", name)
 		return
 	}

@@ -252,8 +252,8 @@ func (n *lab) inTheWire(t *testing.T) {
 	text := fmt.Sprintf(`version: 1
 control: {socket: %s, listen: %q}
 transparent:
-- {name: k0, inner: inner0, outer: outer0, netns: %[3]s, rate: %[4]s, base_rtt: 10ms, congestion: dcqcn, telemetry: {format: none}}
-- {name: k1, inner: inner1, outer: outer1, netns: %[3]s, rate: %[4]s, base_rtt: 10ms, congestion: dcqcn, telemetry: {format: none}}
+- {name: k0, inner: inner0, outer: outer0, netns: %[3]s, rate: %[4]s, base_rtt: 10ms, congestion: dctcp, telemetry: {format: none}}
+- {name: k1, inner: inner1, outer: outer1, netns: %[3]s, rate: %[4]s, base_rtt: 10ms, congestion: dctcp, telemetry: {format: none}}
 `, filepath.Join(n.dir, "wire.sock"), listen, space("wire"), hostRate)
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)

@@ -207,16 +207,21 @@ func (h *host) address(t testing.TB, addresses []string, gateways ...string) {
 // xdpPrograms returns the interfaces of a namespace that carry an XDP program.
 func xdpPrograms(t testing.TB, ns string) (names []string) {
 	t.Helper()
-	in(t, ns, func() error {
+	in(t, ns, attached(&names))
+	return names
+}
+
+// attached lists the interfaces of a namespace that have an XDP program.
+func attached(names *[]string) func() error {
+	return func() error {
 		links, err := netlink.LinkList()
 		for _, l := range links {
 			if x := l.Attrs().Xdp; x != nil && x.Attached {
-				names = append(names, l.Attrs().Name)
+				*names = append(*names, l.Attrs().Name)
 			}
 		}
 		return err
-	})
-	return names
+	}
 }
 
 // lost is how many frames the kernel has dropped on the cable of a host, at

@@ -11,11 +11,8 @@ import (
 	"testing"
 )
 
-// soakBytes is how much TestTransparentSoak transfers: nothing if it is not
-// asked for by
-//
-//	go test ./e2e -run TransparentSoak -timeout 0 -transfer 1000000000
-var soakBytes = flag.Uint64("transfer", 0, "bytes that TestTransparentSoak transfers through channels; 0 leaves it out")
+// soakBytes is how much TestTransparentSoak transfers; make soak asks for more.
+var soakBytes = flag.Uint64("transfer", 16<<20, "bytes that TestTransparentSoak transfers through channels")
 
 // compared is one of the two runs of gfabric transparent, as --json tells it.
 type compared struct {
@@ -133,9 +130,6 @@ func namespacesOf(t *testing.T, fabric string) (names []string) {
 // A transfer through channels in both directions, every byte compared by who
 // receives it, as long as it is asked for.
 func TestTransparentSoak(t *testing.T) {
-	if *soakBytes == 0 {
-		t.Skip("takes minutes: ask for it with -transfer BYTES, or make soak")
-	}
 	n := newBumpNet(t, 2, 2)
 	n.hosts[0].serveLoad(t)
 	n.hosts[1].serveLoad(t)
