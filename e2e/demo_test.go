@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -97,12 +96,7 @@ func TestDemoKilled(t *testing.T) {
 		}
 		t.Cleanup(func() { c.Process.Kill(); c.Wait() })
 		eventually(t, "programs on the wires", func() error {
-			for _, host := range []string{"h1", "h9"} {
-				if len(wiresLeft(name)) < 4 || xdpPrograms(t, "gf.run-"+name+"."+host) == nil {
-					return errors.New("none in " + host)
-				}
-			}
-			return nil
+			return onTheWires(name, "h1", "h9")
 		})
 		return c, out
 	}

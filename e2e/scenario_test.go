@@ -293,6 +293,18 @@ func TestScenarioFit(t *testing.T) {
 	t.Logf("smallest scale %d after %d tries", r.Scale, len(r.Tries))
 }
 
+// onTheWires reports which of a run's hosts has no XDP program yet. Their
+// namespaces may be those of a killed run, about to go.
+func onTheWires(name string, hosts ...string) error {
+	for _, host := range hosts {
+		var names []string
+		if err := xsk.InNetNS("gf.run-"+name+"."+host, attached(&names)); err != nil || len(wiresLeft(name)) < 4 || names == nil {
+			return fmt.Errorf("none in %s: %v", host, err)
+		}
+	}
+	return nil
+}
+
 // A run that is killed leaves what the next run of the scenario removes; one
 // that is interrupted leaves nothing.
 func TestScenarioKilled(t *testing.T) {
@@ -308,14 +320,7 @@ func TestScenarioKilled(t *testing.T) {
 			if c.ProcessState != nil {
 				return errors.New("it has ended")
 			}
-			for _, host := range []string{"h1", "h2", "h3"} {
-				// The namespace may be that of a killed run, about to go.
-				var names []string
-				if err := xsk.InNetNS("gf.run-"+name+"."+host, attached(&names)); err != nil || len(wiresLeft(name)) < 4 || names == nil {
-					return fmt.Errorf("none in %s: %v", host, err)
-				}
-			}
-			return nil
+			return onTheWires(name, "h1", "h2", "h3")
 		})
 		return c, out
 	}
