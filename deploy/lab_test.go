@@ -231,7 +231,7 @@ func (n *lab) runGhost(t *testing.T, file string) {
 }
 
 // inTheWire puts two more hosts beside the fabric, that keep their kernel's
-// stack behind a ghost, and lets one ping the other.
+// stack behind a ghost, and lets one ping the other and send to it.
 func (n *lab) inTheWire(t *testing.T) {
 	t.Helper()
 	space := func(name string) string { return n.name + "-" + name }
@@ -260,6 +260,18 @@ transparent:
 	}
 	n.runGhost(t, file)
 	start(t, "ip", "netns", "exec", space("k0"), "ping", "-q", "-i", "0.1", "10.9.0.2")
+	// A stream always has something to send: rates and windows are those of
+	// channels that do.
+	gfabric := program(t, "gfabric")
+	server := start(t, "ip", "netns", "exec", space("k1"), gfabric, "load", "serve")
+	await(t, "gfabric load serve", func() error {
+		server.alive(t)
+		if server.out.String() == "" {
+			return errors.New("says nothing")
+		}
+		return nil
+	})
+	start(t, "ip", "netns", "exec", space("k0"), gfabric, "load", "stream", "10.9.0.2", "--time", "10m")
 }
 
 func ghostAddress(i int) string { return fmt.Sprintf("10.0.%d.2", i) }

@@ -58,7 +58,6 @@ var calm = []string{
 	"Telemetry edge", // hosts make their headers themselves
 	"Faults",         // nobody asked for any
 	"Waiting in channels", "Channels opened and lost", "Recovery in channels",
-	"Rate of channels", "Window of channels", // of those that have something to send at the instant of a scrape: pings leave at once
 }
 
 // livePanel is a panel whose queries have their variables replaced.
