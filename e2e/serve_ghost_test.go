@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,6 +63,16 @@ func TestWatchGhosts(t *testing.T) {
 	wires.await()
 
 	background(t, "exec", "--name", name, "h5", "--", gfabric, "load", "serve")
+	eventually(t, "the load server", func() (err error) {
+		in(t, ns(4), func() error {
+			conn, e := net.Dial("tcp", "10.0.0.5:7400")
+			if err = e; e == nil {
+				conn.Close()
+			}
+			return nil
+		})
+		return err
+	})
 	background(t, "exec", "--name", name, "h4", "--", gfabric, "load", "stream", "10.0.0.5", "--time", "10m")
 	eventually(t, "h3 to reach h2", func() error {
 		if out, err := exec.Command(ghost, "--socket", own(3), "ping", "10.0.0.2", "-n", "1").CombinedOutput(); err != nil {

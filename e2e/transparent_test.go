@@ -287,9 +287,11 @@ func TestTransparentRestart(t *testing.T) {
 		runs, outs = append(runs, c), append(outs, out)
 	}
 	for _, which := range []int{1, 0} {
-		eventually(t, "packets in channels", func() error {
-			if s := n.bump(which); s.Carried < 300 || s.Delivered < 300 {
-				return fmt.Errorf("%d carried, %d delivered", s.Carried, s.Delivered)
+		eventually(t, "packets in the channels of both", func() error {
+			for i := range n.bumps {
+				if s := n.bump(i); s.Carried < 300 || s.Delivered < 300 {
+					return fmt.Errorf("host %d: %d carried, %d delivered", i, s.Carried, s.Delivered)
+				}
 			}
 			return nil
 		})

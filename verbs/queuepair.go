@@ -3,6 +3,7 @@ package verbs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -138,16 +139,14 @@ func (h *Host) Dial(ctx context.Context, to netip.Addr, cfg QPConfig) (*QueuePai
 		}
 	})
 	if err == nil && refused != nil {
-		err = fmt.Errorf("verbs: %w", refused)
+		err = closing(refused)
 	}
 	if err == nil {
 		select {
 		case <-q.up:
 			return q, nil
 		case <-q.down:
-			if err = ErrClosed; q.why != nil {
-				err = fmt.Errorf("verbs: %w", q.why)
-			}
+			err = closing(q.why)
 		case <-h.quiet:
 			err = ErrClosed
 		case <-ctx.Done():
@@ -156,6 +155,15 @@ func (h *Host) Dial(ctx context.Context, to netip.Addr, cfg QPConfig) (*QueuePai
 	}
 	_ = q.Close()
 	return nil, err
+}
+
+// closing is what a program is told of a connection that ended for this reason:
+// a host that is being closed is a closed one, whoever was faster.
+func closing(why error) error {
+	if why == nil || errors.Is(why, agent.ErrClosing) {
+		return ErrClosed
+	}
+	return fmt.Errorf("verbs: %w", why)
 }
 
 // opened tells the program that the connection is open.

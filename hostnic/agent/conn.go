@@ -88,7 +88,7 @@ func (a *Agent) Take(l *Listener) { l.waiting-- }
 func (a *Agent) Dial(now frame.Time, c *Conn) error {
 	switch {
 	case a.closing:
-		return errClosing
+		return ErrClosing
 	case len(c.CC) > ccLen:
 		return fmt.Errorf("congestion control %q: the name is longer than %d letters", c.CC, ccLen)
 	}

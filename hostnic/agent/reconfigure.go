@@ -24,7 +24,9 @@ func (a *Agent) Reconfigure(now frame.Time, cfg *Config) error {
 	return nil
 }
 
-var errClosing = errors.New("this host is being taken down")
+// ErrClosing is what everything ends with, and what new requests get, from
+// Shutdown on.
+var ErrClosing = errors.New("this host is being taken down")
 
 // Shutdown gives up all transfers and ends all sessions, and begins no others:
 // the host is about to be taken down. The other ends are told once.
@@ -32,7 +34,7 @@ func (a *Agent) Shutdown(now frame.Time) {
 	a.closing, a.serving = true, nil
 	for _, t := range a.transfers {
 		if t.State != Ended {
-			a.finish(now, t, errClosing)
+			a.finish(now, t, ErrClosing)
 		}
 	}
 	a.transfers = nil

@@ -103,7 +103,7 @@ const (
 func (a *Agent) Start(now frame.Time, t *Transfer) error {
 	switch {
 	case a.closing:
-		return errClosing
+		return ErrClosing
 	case t.Count <= 0 || t.Depth <= 0:
 		return fmt.Errorf("%d messages, %d at once: both must be positive", t.Count, t.Depth)
 	case uint64(len(t.Data)) != t.Size:
