@@ -26,7 +26,8 @@ func (s *Sender) Ack(now frame.Time, a Ack) (r AckResult) {
 		s.stats.BadAcks++
 		return r
 	}
-	if a.Cum > s.cum {
+	advanced := a.Cum > s.cum
+	if advanced {
 		s.advance(now, a.Cum, &r)
 	}
 	if a.NAK {
@@ -35,6 +36,10 @@ func (s *Sender) Ack(now frame.Time, a Ack) (r AckResult) {
 			s.stats.StaleNaks++ // overtaken by what is known already
 		case sack:
 			s.sack(now, a.Sack, &r)
+		case s.cfg.Mode == NewReno:
+			if !advanced {
+				s.duplicate(now, &r)
+			}
 		case s.cfg.Mode == IRNNoSACK:
 			if !s.inRec && s.resend == s.next {
 				s.enter(now, &r)
@@ -73,6 +78,10 @@ func (s *Sender) advance(now frame.Time, c uint64, r *AckResult) {
 	s.cum = c
 	s.resend = max(s.resend, c)
 	s.timer.progress(now, c < s.next)
+	if s.cfg.Mode == NewReno {
+		s.partial(now, r)
+		return
+	}
 	if !s.inRec {
 		return
 	}

@@ -193,6 +193,9 @@ func TestEverythingArrivesOnce(t *testing.T) {
 		"irn no sack":         {Mode: IRNNoSACK, Cap: 110, RTOLow: 100 * us, RTOHigh: 320 * us, N: 3},
 		"irn no sack delay":   {Mode: IRNNoSACK, Cap: 110, RTOLow: 100 * us, RTOHigh: 320 * us, N: 3, RetransmitDelay: 2 * us},
 		"tcp":                 {Mode: TCP, Cap: 200, RTOLow: 50 * us, RTOHigh: 200 * us},
+		"newreno":             {Mode: NewReno, Cap: 200, RTOLow: 50 * us, RTOHigh: 200 * us},
+		"newreno without cap": {Mode: NewReno, RTOLow: 50 * us, RTOHigh: 200 * us, AckEvery: 2},
+		"newreno timeouts":    {Mode: NewReno, Cap: 50, RTOLow: 50 * us, RTOHigh: 200 * us, NoFastRetransmit: true},
 	}
 	networks := map[string]channel{
 		"perfect":    {},

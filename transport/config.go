@@ -15,10 +15,11 @@ const (
 	IRNGoBackN             // ablation: IRN's cap and timeouts, recovery by going back
 	IRNNoSACK              // ablation: the receiver keeps what is out of order but tells only the cumulative number
 	TCP                    // RFC 6675: duplicate threshold 3, SACK scoreboard, RFC 6298 timer; SACKed and lost packets leave the flight
+	NewReno                // RFC 6582: as TCP without SACK; a timeout goes back, and what the receiver kept is jumped over
 	numModes
 )
 
-var modeNames = [numModes]string{"go-back-n", "irn", "irn-go-back-n", "irn-no-sack", "tcp"}
+var modeNames = [numModes]string{"go-back-n", "irn", "irn-go-back-n", "irn-no-sack", "tcp", "newreno"}
 
 func (m Mode) String() string {
 	if m < numModes {
@@ -38,7 +39,7 @@ func ParseMode(name string) (Mode, error) {
 }
 
 // keeps reports whether the receiver keeps packets that are out of order.
-func (m Mode) keeps() bool { return m == IRN || m == IRNNoSACK || m == TCP }
+func (m Mode) keeps() bool { return m == IRN || m == IRNNoSACK || m == TCP || m == NewReno }
 
 // sacks reports whether a NAK names the packet that caused it.
 func (m Mode) sacks() bool { return m == IRN || m == TCP }
@@ -61,18 +62,23 @@ type Config struct {
 	// RTOHigh is the retransmission timeout; 0 switches the timer off, as
 	// is done with PFC, whose pauses outlast it. RTOLow is used instead while
 	// at most N packets are in flight (IRN modes; 0: RTOHigh always). With
-	// TCP or DynamicRTO, RTOHigh is the initial timeout and RTOLow the least.
+	// TCP, NewReno or DynamicRTO, RTOHigh is the initial timeout and RTOLow the least.
 	RTOLow, RTOHigh frame.Time
 	N               uint32
 
 	// DynamicRTO takes the timeout from the round trips that are seen
-	// (RFC 6298), with exponential back-off. TCP always does.
+	// (RFC 6298), with exponential back-off. TCP and NewReno always do.
 	DynamicRTO bool
 
 	// NackThreshold is how many packets above a gap must have arrived before
-	// it counts as a loss; 0 and 1: the first one tells. TCP: 0 means 3.
+	// it counts as a loss; 0 and 1: the first one tells. TCP, NewReno: 0 means 3.
 	// Raise it where the network reorders.
 	NackThreshold uint8
+
+	// NoFastRetransmit makes NewReno ignore duplicate acknowledgements: only a
+	// timeout tells of a loss (DeTail, section 4.3.4: where each packet goes its
+	// own way, packets out of order tell nothing).
+	NoFastRetransmit bool
 
 	// PartialAck retransmits at each cumulative step within a recovery that a
 	// timeout began, so that the loss of a whole tail costs one timeout.
@@ -105,6 +111,10 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("transport: a time is negative")
 	case c.RTOHigh != 0 && c.RTOLow > c.RTOHigh:
 		return fmt.Errorf("transport: RTOLow %v is above RTOHigh %v", c.RTOLow.Duration(), c.RTOHigh.Duration())
+	case c.NoFastRetransmit && c.Mode != NewReno:
+		return fmt.Errorf("transport: mode %v without fast retransmit does not exist; only %v can do without", c.Mode, NewReno)
+	case c.NoFastRetransmit && c.RTOHigh == 0:
+		return fmt.Errorf("transport: with neither fast retransmit nor a timeout no loss is ever repaired: set RTOHigh")
 	case c.RTOHigh > maxRTO:
 		return fmt.Errorf("transport: RTOHigh %v is above %v", c.RTOHigh.Duration(), maxRTO.Duration())
 	}
@@ -124,11 +134,11 @@ func (c *Config) threshold() int {
 	switch {
 	case c.NackThreshold > 0:
 		return int(c.NackThreshold)
-	case c.Mode == TCP:
+	case c.Mode == TCP, c.Mode == NewReno:
 		return 3 // DupThresh of RFC 6675
 	}
 	return 1
 }
 
 // dynamic reports whether the timeout follows the round trips.
-func (c *Config) dynamic() bool { return c.DynamicRTO || c.Mode == TCP }
+func (c *Config) dynamic() bool { return c.DynamicRTO || c.Mode == TCP || c.Mode == NewReno }

@@ -365,7 +365,7 @@ func TestRewind(t *testing.T) {
 		}
 		const all = "r1 r2 r3 r4 r5 r6 r7 r8"
 		x.timeout(20*us, false, all)
-		x.timeout(340*us, true, []string{GoBackN: all, IRN: "r1", IRNGoBackN: all, IRNNoSACK: "r1", TCP: "r1 r6 r7 r8"}[mode])
+		x.timeout(340*us, true, []string{GoBackN: all, IRN: "r1", IRNGoBackN: all, IRNNoSACK: "r1", TCP: "r1 r6 r7 r8", NewReno: all}[mode])
 		x.s.Rewind(x.now, x.now)
 		x.want("again", all)
 		x.ack(9, "")

@@ -9,7 +9,8 @@ import "github.com/gswitch/gswitch/frame"
 // that includes packets which the receiver is known to have: a cap that let
 // them go would overrun the receiver's bitmap. Going back takes the packets
 // behind the point of return out of the flight until they are sent again, and
-// in TCP SACKed and lost packets leave it (the "pipe" of RFC 6675).
+// in TCP SACKed and lost packets leave it (the "pipe" of RFC 6675). What NewReno
+// inflates its window by is taken from the flight instead.
 type Sender struct {
 	cfg  *Config
 	cum  uint64 // the receiver expects this one next
@@ -25,6 +26,8 @@ type Sender struct {
 	sacked    bitmap // selective: arrived above cum
 	hi        uint64 // highest SACKed sequence number; none unless above cum
 	edge      uint64 // holes below are lost: the lowest of the threshold's highest SACKed packets
+	dups      int    // NewReno: duplicate acknowledgements since the last step
+	inflation uint64 // NewReno: bytes that have left the network, as duplicates in recovery tell
 
 	records []record // ring, by sequence number
 	flight  uint64   // payload bytes in flight
@@ -160,7 +163,7 @@ func (s *Sender) AddsToFlight(rtx bool) bool {
 	switch {
 	case !rtx || s.resend < s.next:
 		return true
-	case s.cfg.Mode == TCP:
+	case s.cfg.Mode == TCP, s.cfg.Mode == NewReno:
 		return !s.rtxFirst
 	}
 	return false
@@ -192,7 +195,7 @@ func (s *Sender) InFlight() uint32 { return uint32(s.resend - s.cum) }
 
 // BytesInFlight returns the payload bytes in flight: what a congestion window
 // limits. See Sender for what each mode counts.
-func (s *Sender) BytesInFlight() uint64 { return s.flight }
+func (s *Sender) BytesInFlight() uint64 { return s.flight - min(s.inflation, s.flight) }
 
 // InRecovery reports whether a loss is being repaired.
 func (s *Sender) InRecovery() bool { return s.inRec }
@@ -210,6 +213,7 @@ func (s *Sender) Rewind(now, until frame.Time) {
 		return
 	}
 	s.inRec, s.rtxFirst = false, false
+	s.dups, s.inflation = 0, 0
 	s.goBack(now)
 	if s.hi > s.cum {
 		// What arrives of the packets sent again is told again.

@@ -109,8 +109,12 @@ func (s *Sender) Timeout(now frame.Time) (entered bool) {
 		}
 	}
 	s.stats.Timeouts++
-	s.begin(now, true)
+	if s.cfg.Mode != NewReno {
+		s.begin(now, true)
+	}
 	switch s.cfg.Mode {
+	case NewReno:
+		s.restart(now)
 	case GoBackN, IRNGoBackN:
 		s.goBack(now)
 	case TCP: // everything that is not SACKed is lost (RFC 6675 5.1)

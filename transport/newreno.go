@@ -1,0 +1,53 @@
+package transport
+
+import "github.com/gswitch/gswitch/frame"
+
+// duplicate takes a duplicate acknowledgement: a packet arrived and the one at
+// cum did not. The third begins fast retransmit, and from then on each tells
+// that a packet has left the network (RFC 5681 section 3.2), which RFC 6582
+// puts as a larger window and this as less in flight. After a timeout
+// duplicates tell nothing until all is acknowledged that was sent before
+// (RFC 6582 section 4).
+func (s *Sender) duplicate(now frame.Time, r *AckResult) {
+	if s.cfg.NoFastRetransmit || s.resend < s.next { // or all is being sent again
+		s.stats.StaleNaks++
+		return
+	}
+	s.dups++
+	packet := uint64(s.record(s.cum).bytes)
+	switch {
+	case s.inRec && !s.byTimeout:
+		s.inflation += packet
+	case !s.inRec && s.dups >= s.cfg.threshold():
+		s.enter(now, r)
+		s.inflation = uint64(s.dups) * packet
+	}
+}
+
+// partial follows a step of the cumulative acknowledgement. One that does not
+// end a recovery tells that the packet at cum is lost too; the window deflates
+// by what was acknowledged, less a packet (RFC 6582 section 3.2 step 3).
+func (s *Sender) partial(now frame.Time, r *AckResult) {
+	s.dups = 0
+	switch {
+	case !s.inRec:
+	case s.cum > s.recSeq:
+		s.inRec, s.rtxFirst, s.inflation = false, false, 0
+	case !s.byTimeout:
+		s.inflation -= min(s.inflation, uint64(r.NewBytes))
+		s.inflation += uint64(s.record(s.cum).bytes)
+		if s.rtxNext <= s.cum {
+			s.rtxFirst = true
+			s.lose(now, s.cum)
+		}
+	}
+}
+
+// restart sends all again from cum on, as a timeout asks for without SACK.
+// What the receiver kept, its next acknowledgement jumps over.
+func (s *Sender) restart(now frame.Time) {
+	s.inRec, s.byTimeout, s.rtxFirst = true, true, false
+	s.recSeq = s.next - 1
+	s.dups, s.inflation = 0, 0
+	s.goBack(now)
+}
