@@ -6,6 +6,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -269,7 +270,7 @@ func TestDiff(t *testing.T) {
 	s.ACLs["edge"] = append(s.ACLs["edge"][:3], s.ACLs["edge"][4:]...)
 	s.Classes.DSCP[10] = 1
 	*s.FDB.Ageing = 0
-	b.Switches = b.Switches[:1]
+	b.Switches = slices.Delete(b.Switches, 1, 2)
 	var got []string
 	for _, c := range Diff(a, b) {
 		got = append(got, c.String())

@@ -44,6 +44,9 @@ func (s *Switch) resolve(index, workers int) {
 	}
 	if s.Classes.Queue == nil {
 		s.Classes.Queue = []int{0, 1, 2, 3, 4, 5, 6, 7}
+		if s.Escape != nil {
+			s.Classes.Queue[s.Escape.Queue] = 7
+		}
 	}
 	for i := range s.Ports {
 		p := &s.Ports[i]

@@ -101,6 +101,9 @@ func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
 	if out.FDB.Ageing == 0 {
 		out.FDB.Ageing = frame.Never
 	}
+	if s.Escape != nil {
+		out.Escape = s.Escape.config()
+	}
 	used := s.WorkersUsed()
 	out.Workers = used
 	for i := range s.Ports {
@@ -111,6 +114,7 @@ func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
 		}
 		out.Ports[n] = p.config(s.QoS[p.QoS])
 		out.Ports[n].Worker = slices.Index(used, p.Workers[0])
+		out.Ports[n].Escape = s.Escape != nil && slices.Contains(s.Escape.Ports, p.Name)
 	}
 	out.VLANs = s.vlans()
 	for i, m := range s.Mirrors {

@@ -215,6 +215,7 @@ func (d *decoder) validateSwitch(c *Config, s *Switch, path string) {
 		d.validateRoCC(s, &s.Ports[i], path)
 	}
 	d.validatePFC(s, path)
+	d.validateEscape(c, s, path)
 	d.validateTelemetry(s, path)
 	for name, rules := range s.ACLs {
 		d.name(path+".acls."+name, name)

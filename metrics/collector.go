@@ -80,6 +80,10 @@ var (
 	roccNotices = counter("rocc_notices_total", "Notices that RoCC sent, or could not make (unsent).", "switch", "port", "queue", "outcome")
 	roccUntold  = counter("rocc_untold_packets_total", "Frames of flows for which RoCC's table had no room.", "switch", "port", "queue")
 
+	escapePlaces = gauge("escape_places", "Places of frames that escape from paused queues, by what they are: free, kept for the frame of a token that is out, taken.", "switch", "port", "state")
+	escapeTokens = counter("escape_tokens_total", "Tokens: made here, forwarded; those that came and got a frame (hit), or ended here without one (dropped); those that came to nothing (reclaimed).", "switch", "port", "outcome")
+	escapeFrames = counter("escape_packets_total", "Frames that escaped to the port: on a token of it (arrived), or without one (stray).", "switch", "port", "outcome")
+
 	pgBytes             = gauge("pg_bytes", "Bytes that an ingress port and class holds in the buffer.", "switch", "port", "class")
 	pgHeadroom          = gauge("pg_headroom_bytes", "Bytes that an ingress port and class holds in its headroom.", "switch", "port", "class")
 	pgHeadroomSize      = gauge("pg_headroom_size_bytes", "Headroom of an ingress port and class.", "switch", "port", "class")
@@ -270,6 +274,7 @@ func (e emitter) port(s *Switch, p *Port) {
 		e.queue(&p.Queues[q], &p.Sojourn[q], c.QueueDrops[q], sw, name, digit(q))
 		e.rocc(&p.RoCC[q], sw, name, digit(q))
 	}
+	e.escape(p.Escape, sw, name)
 	for class := range p.Classes {
 		e.pfc(p, class, fc.Mode != pfc.Off && fc.Classes>>class&1 == 1, sw, name, digit(class))
 	}
@@ -339,6 +344,22 @@ func (e emitter) rocc(p *CongestionPoint, sw, port, queue string) {
 	e.count(roccNotices, p.Notices, sw, port, queue, "sent")
 	e.count(roccNotices, p.Unsent, sw, port, queue, "unsent")
 	e.count(roccUntold, p.Full, sw, port, queue)
+}
+
+func (e emitter) escape(v *vswitch.EscapeView, sw, port string) {
+	if v == nil {
+		return
+	}
+	e.gauge(escapePlaces, float64(v.Free), sw, port, "free")
+	e.gauge(escapePlaces, float64(v.Kept), sw, port, "kept")
+	e.gauge(escapePlaces, float64(v.Taken), sw, port, "taken")
+	e.count(escapeTokens, v.Made, sw, port, "made")
+	e.count(escapeTokens, v.Forwarded, sw, port, "forwarded")
+	e.count(escapeTokens, v.Hits, sw, port, "hit")
+	e.count(escapeTokens, v.Dropped, sw, port, "dropped")
+	e.count(escapeTokens, v.Reclaimed, sw, port, "reclaimed")
+	e.count(escapeFrames, v.Arrived, sw, port, "arrived")
+	e.count(escapeFrames, v.Strays, sw, port, "stray")
 }
 
 func (e emitter) pfc(p *Port, class int, configured bool, labels ...string) {

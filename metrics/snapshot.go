@@ -68,6 +68,7 @@ type Port struct {
 	Queues  [scheduler.NumQueues]scheduler.QueueStats
 	Sojourn [scheduler.NumQueues]scheduler.Histogram
 	RoCC    [scheduler.NumQueues]CongestionPoint
+	Escape  *vswitch.EscapeView // nil where frames never might escape
 	PFC     pfc.Stats
 	Classes [8]pfc.ClassState
 	Links   []dataplane.PortStats // what lies below: one for each worker that has queues of it
@@ -147,6 +148,7 @@ func (u Unit) read(s *Switch) {
 		s.Buffers[k].Ports = make([]buffer.PortSnapshot, 0, len(cfg.Ports))
 		var counts vswitch.Counts
 		var points []vswitch.RoCCView
+		var exits []vswitch.EscapeView
 		var self [frame.NumReasons]uint64
 		rules := make([]vswitch.Traffic, 0, len(s.Rules))
 		// A worker that was stopped is not read: its numbers are gone.
@@ -154,9 +156,10 @@ func (u Unit) read(s *Switch) {
 			counts, self = n.Counts(), n.SelfDrops()
 			rules = n.RuleCounts(rules)
 			n.Buffer(&s.Buffers[k], false)
-			points = n.RoCC(points)
+			points, exits = n.RoCC(points), n.Escape(exits)
 		})
 		s.congestion(points)
+		s.exits(exits)
 		s.add(counts, self, rules)
 		for from := 0; from < len(s.Ports); from += portsAtOnce {
 			ports := s.Ports[from:min(from+portsAtOnce, len(s.Ports))]
@@ -174,6 +177,16 @@ func (s *Switch) congestion(points []vswitch.RoCCView) {
 		for _, v := range points {
 			if int(s.Ports[i].Number) == v.Port {
 				s.Ports[i].RoCC[v.Queue] = CongestionPoint{On: true, RoCCView: v}
+			}
+		}
+	}
+}
+
+func (s *Switch) exits(v []vswitch.EscapeView) {
+	for i := range s.Ports {
+		for j := range v {
+			if int(s.Ports[i].Number) == v[j].Port {
+				s.Ports[i].Escape = &v[j]
 			}
 		}
 	}

@@ -389,6 +389,7 @@ func (n *Node) sendToken(t escape.Token) {
 // EscapeView is what one port has to do with frames that escape.
 type EscapeView struct {
 	Port              int
+	On                bool
 	Free, Kept, Taken int // places
 	Flows             int // that are known
 	Unmarked          uint64
@@ -401,7 +402,7 @@ type EscapeView struct {
 func (n *Node) Escape(v []EscapeView) []EscapeView {
 	for i := range n.ports {
 		if x := n.ports[i].exit; x != nil {
-			v = append(v, EscapeView{Port: i, Free: x.Free(), Kept: x.Kept(), Taken: x.Taken(), Flows: x.Flows(), Unmarked: x.unmarked, Counts: x.Counts()})
+			v = append(v, EscapeView{Port: i, On: x.on, Free: x.Free(), Kept: x.Kept(), Taken: x.Taken(), Flows: x.Flows(), Unmarked: x.unmarked, Counts: x.Counts()})
 		}
 	}
 	return v

@@ -132,6 +132,7 @@ switches:
       static:
         - {mac: 02:00:00:00:00:07, port: p2}
     pfc: {classes: [3]}
+    escape: {ports: [p2]}
   - name: s2
     ports:
       - {name: p1, wire: a}
@@ -246,6 +247,10 @@ p1        3        0       0        0       0     0.000    0.000       0  -
 		{"show rocc", "", 0, `
 PORT  QUEUE  FAIR RATE  BYTES  REFERENCE  FLOWS  UPDATES  CUTS  HALVINGS  NOTICES  UNSENT  UNTOLD
 p1        0     10Gbps      0    146 KiB      0        0     0         0        0       0       0
+`},
+		{"show escape p2", "", 0, `
+PORT  ON   FREE  KEPT  TAKEN  FLOWS  MADE  FORWARDED  HITS  DROPPED  RECLAIMED  ARRIVED  STRAYS
+p2    yes    64     0      0      0     0          0     0        0          0        0       0
 `},
 		{"show drops", "", 0, `
 no drops

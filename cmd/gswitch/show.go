@@ -34,6 +34,7 @@ func (a *app) showCommand() *cobra.Command {
 		list(a, "buffer [PORT]", "Shared packet buffer", api.ControlClient.ListBuffers, printBuffers),
 		list(a, "pfc [PORT]", "Priority flow control", api.ControlClient.ListPFC, printPFC),
 		list(a, "rocc [PORT]", "Queues that tell senders what rate is fair (RoCC)", api.ControlClient.ListRoCC, printRoCC),
+		list(a, "escape [PORT]", "Ports by which frames escape from paused queues (Escape)", api.ControlClient.ListEscape, printEscape),
 		list(a, "drops [PORT]", "Dropped frames, by reason", api.ControlClient.ListDrops, printDrops),
 		list(a, "workers", "Workers and packet memory", api.ControlClient.ListWorkers, printWorkers),
 		a.showConfigCommand(),
@@ -181,6 +182,15 @@ func printRoCC(w io.Writer, m *api.RoCC) {
 	t := cli.NewTable("PORT", ">QUEUE", ">FAIR RATE", ">BYTES", ">REFERENCE", ">FLOWS", ">UPDATES", ">CUTS", ">HALVINGS", ">NOTICES", ">UNSENT", ">UNTOLD")
 	for _, p := range m.Points {
 		t.Row(name(p.Switch, p.Port), p.Queue, rate(p.FairRate), p.Bytes, size(p.Reference), p.Flows, p.Updates, p.Cuts, p.Halvings, p.Notices, p.Unsent, p.UntoldFrames)
+	}
+	t.Print(w)
+}
+
+func printEscape(w io.Writer, m *api.Escape) {
+	name := cli.Namer(m.Ports)
+	t := cli.NewTable("PORT", "ON", ">FREE", ">KEPT", ">TAKEN", ">FLOWS", ">MADE", ">FORWARDED", ">HITS", ">DROPPED", ">RECLAIMED", ">ARRIVED", ">STRAYS")
+	for _, p := range m.Ports {
+		t.Row(name(p.Switch, p.Port), yes(p.On), p.Free, p.Kept, p.Taken, p.Flows, p.Made, p.Forwarded, p.Hits, p.Dropped, p.Reclaimed, p.Arrived, p.Strays)
 	}
 	t.Print(w)
 }

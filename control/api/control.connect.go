@@ -69,6 +69,8 @@ const (
 	ControlListBuffersProcedure = "/gswitch.v1.Control/ListBuffers"
 	// ControlListPFCProcedure is the fully-qualified name of the Control's ListPFC RPC.
 	ControlListPFCProcedure = "/gswitch.v1.Control/ListPFC"
+	// ControlListEscapeProcedure is the fully-qualified name of the Control's ListEscape RPC.
+	ControlListEscapeProcedure = "/gswitch.v1.Control/ListEscape"
 	// ControlListRoCCProcedure is the fully-qualified name of the Control's ListRoCC RPC.
 	ControlListRoCCProcedure = "/gswitch.v1.Control/ListRoCC"
 	// ControlListWorkersProcedure is the fully-qualified name of the Control's ListWorkers RPC.
@@ -102,6 +104,7 @@ type ControlClient interface {
 	ListACLs(context.Context, *ListRequest) (*ACLs, error)
 	ListBuffers(context.Context, *ListRequest) (*Buffers, error)
 	ListPFC(context.Context, *ListRequest) (*PFC, error)
+	ListEscape(context.Context, *ListRequest) (*Escape, error)
 	ListRoCC(context.Context, *ListRequest) (*RoCC, error)
 	ListWorkers(context.Context, *ListRequest) (*Workers, error)
 	ListDrops(context.Context, *ListRequest) (*Drops, error)
@@ -217,6 +220,13 @@ func NewControlClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		listEscape: connect.NewClient[ListRequest, Escape](
+			httpClient,
+			baseURL+ControlListEscapeProcedure,
+			connect.WithSchema(controlMethods.ByName("ListEscape")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		listRoCC: connect.NewClient[ListRequest, RoCC](
 			httpClient,
 			baseURL+ControlListRoCCProcedure,
@@ -269,6 +279,7 @@ type controlClient struct {
 	listACLs      *connect.Client[ListRequest, ACLs]
 	listBuffers   *connect.Client[ListRequest, Buffers]
 	listPFC       *connect.Client[ListRequest, PFC]
+	listEscape    *connect.Client[ListRequest, Escape]
 	listRoCC      *connect.Client[ListRequest, RoCC]
 	listWorkers   *connect.Client[ListRequest, Workers]
 	listDrops     *connect.Client[ListRequest, Drops]
@@ -402,6 +413,15 @@ func (c *controlClient) ListPFC(ctx context.Context, req *ListRequest) (*PFC, er
 	return nil, err
 }
 
+// ListEscape calls gswitch.v1.Control.ListEscape.
+func (c *controlClient) ListEscape(ctx context.Context, req *ListRequest) (*Escape, error) {
+	response, err := c.listEscape.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ListRoCC calls gswitch.v1.Control.ListRoCC.
 func (c *controlClient) ListRoCC(ctx context.Context, req *ListRequest) (*RoCC, error) {
 	response, err := c.listRoCC.CallUnary(ctx, connect.NewRequest(req))
@@ -460,6 +480,7 @@ type ControlHandler interface {
 	ListACLs(context.Context, *ListRequest) (*ACLs, error)
 	ListBuffers(context.Context, *ListRequest) (*Buffers, error)
 	ListPFC(context.Context, *ListRequest) (*PFC, error)
+	ListEscape(context.Context, *ListRequest) (*Escape, error)
 	ListRoCC(context.Context, *ListRequest) (*RoCC, error)
 	ListWorkers(context.Context, *ListRequest) (*Workers, error)
 	ListDrops(context.Context, *ListRequest) (*Drops, error)
@@ -571,6 +592,13 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	controlListEscapeHandler := connect.NewUnaryHandlerSimple(
+		ControlListEscapeProcedure,
+		svc.ListEscape,
+		connect.WithSchema(controlMethods.ByName("ListEscape")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	controlListRoCCHandler := connect.NewUnaryHandlerSimple(
 		ControlListRoCCProcedure,
 		svc.ListRoCC,
@@ -634,6 +662,8 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 			controlListBuffersHandler.ServeHTTP(w, r)
 		case ControlListPFCProcedure:
 			controlListPFCHandler.ServeHTTP(w, r)
+		case ControlListEscapeProcedure:
+			controlListEscapeHandler.ServeHTTP(w, r)
 		case ControlListRoCCProcedure:
 			controlListRoCCHandler.ServeHTTP(w, r)
 		case ControlListWorkersProcedure:
@@ -707,6 +737,10 @@ func (UnimplementedControlHandler) ListBuffers(context.Context, *ListRequest) (*
 
 func (UnimplementedControlHandler) ListPFC(context.Context, *ListRequest) (*PFC, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListPFC is not implemented"))
+}
+
+func (UnimplementedControlHandler) ListEscape(context.Context, *ListRequest) (*Escape, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListEscape is not implemented"))
 }
 
 func (UnimplementedControlHandler) ListRoCC(context.Context, *ListRequest) (*RoCC, error) {

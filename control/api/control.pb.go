@@ -1919,6 +1919,215 @@ func (x *CongestionPoint) GetUntoldFrames() uint64 {
 	return 0
 }
 
+// Escape are the ports by which frames escape from paused queues.
+type Escape struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ports         []*EscapePort          `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Escape) Reset() {
+	*x = Escape{}
+	mi := &file_control_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Escape) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Escape) ProtoMessage() {}
+
+func (x *Escape) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Escape.ProtoReflect.Descriptor instead.
+func (*Escape) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *Escape) GetPorts() []*EscapePort {
+	if x != nil {
+		return x.Ports
+	}
+	return nil
+}
+
+type EscapePort struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	Port          string                 `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
+	On            bool                   `protobuf:"varint,3,opt,name=on,proto3" json:"on,omitempty"`                                             // false: turned off, what was under way may still come
+	Free          uint64                 `protobuf:"varint,4,opt,name=free,proto3" json:"free,omitempty"`                                         // places that are free,
+	Kept          uint64                 `protobuf:"varint,5,opt,name=kept,proto3" json:"kept,omitempty"`                                         // kept for the frame of a token that is out,
+	Taken         uint64                 `protobuf:"varint,6,opt,name=taken,proto3" json:"taken,omitempty"`                                       // and taken by a frame
+	Flows         uint64                 `protobuf:"varint,7,opt,name=flows,proto3" json:"flows,omitempty"`                                       // that are known
+	Made          uint64                 `protobuf:"varint,8,opt,name=made,proto3" json:"made,omitempty"`                                         // tokens that began here
+	Forwarded     uint64                 `protobuf:"varint,9,opt,name=forwarded,proto3" json:"forwarded,omitempty"`                               // tokens that were passed on
+	Hits          uint64                 `protobuf:"varint,10,opt,name=hits,proto3" json:"hits,omitempty"`                                        // tokens that got a frame here
+	Dropped       uint64                 `protobuf:"varint,11,opt,name=dropped,proto3" json:"dropped,omitempty"`                                  // tokens that ended here without one
+	Arrived       uint64                 `protobuf:"varint,12,opt,name=arrived,proto3" json:"arrived,omitempty"`                                  // frames that came on a token of this port
+	Strays        uint64                 `protobuf:"varint,13,opt,name=strays,proto3" json:"strays,omitempty"`                                    // marked frames for which no token was out
+	Reclaimed     uint64                 `protobuf:"varint,14,opt,name=reclaimed,proto3" json:"reclaimed,omitempty"`                              // tokens that came to nothing
+	Unmarked      uint64                 `protobuf:"varint,15,opt,name=unmarked,proto3" json:"unmarked,omitempty"`                                // frames that left without a mark, for which their chunk had no room
+	UnknownFrames uint64                 `protobuf:"varint,16,opt,name=unknown_frames,json=unknownFrames,proto3" json:"unknown_frames,omitempty"` // of flows for which the table had no room
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EscapePort) Reset() {
+	*x = EscapePort{}
+	mi := &file_control_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EscapePort) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EscapePort) ProtoMessage() {}
+
+func (x *EscapePort) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EscapePort.ProtoReflect.Descriptor instead.
+func (*EscapePort) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *EscapePort) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *EscapePort) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *EscapePort) GetOn() bool {
+	if x != nil {
+		return x.On
+	}
+	return false
+}
+
+func (x *EscapePort) GetFree() uint64 {
+	if x != nil {
+		return x.Free
+	}
+	return 0
+}
+
+func (x *EscapePort) GetKept() uint64 {
+	if x != nil {
+		return x.Kept
+	}
+	return 0
+}
+
+func (x *EscapePort) GetTaken() uint64 {
+	if x != nil {
+		return x.Taken
+	}
+	return 0
+}
+
+func (x *EscapePort) GetFlows() uint64 {
+	if x != nil {
+		return x.Flows
+	}
+	return 0
+}
+
+func (x *EscapePort) GetMade() uint64 {
+	if x != nil {
+		return x.Made
+	}
+	return 0
+}
+
+func (x *EscapePort) GetForwarded() uint64 {
+	if x != nil {
+		return x.Forwarded
+	}
+	return 0
+}
+
+func (x *EscapePort) GetHits() uint64 {
+	if x != nil {
+		return x.Hits
+	}
+	return 0
+}
+
+func (x *EscapePort) GetDropped() uint64 {
+	if x != nil {
+		return x.Dropped
+	}
+	return 0
+}
+
+func (x *EscapePort) GetArrived() uint64 {
+	if x != nil {
+		return x.Arrived
+	}
+	return 0
+}
+
+func (x *EscapePort) GetStrays() uint64 {
+	if x != nil {
+		return x.Strays
+	}
+	return 0
+}
+
+func (x *EscapePort) GetReclaimed() uint64 {
+	if x != nil {
+		return x.Reclaimed
+	}
+	return 0
+}
+
+func (x *EscapePort) GetUnmarked() uint64 {
+	if x != nil {
+		return x.Unmarked
+	}
+	return 0
+}
+
+func (x *EscapePort) GetUnknownFrames() uint64 {
+	if x != nil {
+		return x.UnknownFrames
+	}
+	return 0
+}
+
 type FDB struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Entries       []*FDBEntry            `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
@@ -1930,7 +2139,7 @@ type FDB struct {
 
 func (x *FDB) Reset() {
 	*x = FDB{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1942,7 +2151,7 @@ func (x *FDB) String() string {
 func (*FDB) ProtoMessage() {}
 
 func (x *FDB) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1955,7 +2164,7 @@ func (x *FDB) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FDB.ProtoReflect.Descriptor instead.
 func (*FDB) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *FDB) GetEntries() []*FDBEntry {
@@ -1993,7 +2202,7 @@ type FDBEntry struct {
 
 func (x *FDBEntry) Reset() {
 	*x = FDBEntry{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2005,7 +2214,7 @@ func (x *FDBEntry) String() string {
 func (*FDBEntry) ProtoMessage() {}
 
 func (x *FDBEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2018,7 +2227,7 @@ func (x *FDBEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FDBEntry.ProtoReflect.Descriptor instead.
 func (*FDBEntry) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *FDBEntry) GetSwitch() string {
@@ -2073,7 +2282,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2085,7 +2294,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2098,7 +2307,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Routes) GetRoutes() []*Route {
@@ -2129,7 +2338,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2141,7 +2350,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2154,7 +2363,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Route) GetSwitch() string {
@@ -2210,7 +2419,7 @@ type NextHop struct {
 
 func (x *NextHop) Reset() {
 	*x = NextHop{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2222,7 +2431,7 @@ func (x *NextHop) String() string {
 func (*NextHop) ProtoMessage() {}
 
 func (x *NextHop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2235,7 +2444,7 @@ func (x *NextHop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextHop.ProtoReflect.Descriptor instead.
 func (*NextHop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *NextHop) GetVia() string {
@@ -2268,7 +2477,7 @@ type Neighbors struct {
 
 func (x *Neighbors) Reset() {
 	*x = Neighbors{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2280,7 +2489,7 @@ func (x *Neighbors) String() string {
 func (*Neighbors) ProtoMessage() {}
 
 func (x *Neighbors) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2293,7 +2502,7 @@ func (x *Neighbors) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbors.ProtoReflect.Descriptor instead.
 func (*Neighbors) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Neighbors) GetNeighbors() []*Neighbor {
@@ -2316,7 +2525,7 @@ type Neighbor struct {
 
 func (x *Neighbor) Reset() {
 	*x = Neighbor{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2328,7 +2537,7 @@ func (x *Neighbor) String() string {
 func (*Neighbor) ProtoMessage() {}
 
 func (x *Neighbor) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2341,7 +2550,7 @@ func (x *Neighbor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbor.ProtoReflect.Descriptor instead.
 func (*Neighbor) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Neighbor) GetSwitch() string {
@@ -2388,7 +2597,7 @@ type ACLs struct {
 
 func (x *ACLs) Reset() {
 	*x = ACLs{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2400,7 +2609,7 @@ func (x *ACLs) String() string {
 func (*ACLs) ProtoMessage() {}
 
 func (x *ACLs) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2413,7 +2622,7 @@ func (x *ACLs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ACLs.ProtoReflect.Descriptor instead.
 func (*ACLs) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ACLs) GetRules() []*ACLRule {
@@ -2439,7 +2648,7 @@ type ACLRule struct {
 
 func (x *ACLRule) Reset() {
 	*x = ACLRule{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2451,7 +2660,7 @@ func (x *ACLRule) String() string {
 func (*ACLRule) ProtoMessage() {}
 
 func (x *ACLRule) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2464,7 +2673,7 @@ func (x *ACLRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ACLRule.ProtoReflect.Descriptor instead.
 func (*ACLRule) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ACLRule) GetSwitch() string {
@@ -2533,7 +2742,7 @@ type Buffers struct {
 
 func (x *Buffers) Reset() {
 	*x = Buffers{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2545,7 +2754,7 @@ func (x *Buffers) String() string {
 func (*Buffers) ProtoMessage() {}
 
 func (x *Buffers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2558,7 +2767,7 @@ func (x *Buffers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Buffers.ProtoReflect.Descriptor instead.
 func (*Buffers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Buffers) GetBuffers() []*Buffer {
@@ -2589,7 +2798,7 @@ type Buffer struct {
 
 func (x *Buffer) Reset() {
 	*x = Buffer{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2601,7 +2810,7 @@ func (x *Buffer) String() string {
 func (*Buffer) ProtoMessage() {}
 
 func (x *Buffer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2614,7 +2823,7 @@ func (x *Buffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Buffer.ProtoReflect.Descriptor instead.
 func (*Buffer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Buffer) GetSwitch() string {
@@ -2679,7 +2888,7 @@ type BufferGroup struct {
 
 func (x *BufferGroup) Reset() {
 	*x = BufferGroup{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2691,7 +2900,7 @@ func (x *BufferGroup) String() string {
 func (*BufferGroup) ProtoMessage() {}
 
 func (x *BufferGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2704,7 +2913,7 @@ func (x *BufferGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BufferGroup.ProtoReflect.Descriptor instead.
 func (*BufferGroup) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *BufferGroup) GetSwitch() string {
@@ -2800,7 +3009,7 @@ type PFC struct {
 
 func (x *PFC) Reset() {
 	*x = PFC{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2812,7 +3021,7 @@ func (x *PFC) String() string {
 func (*PFC) ProtoMessage() {}
 
 func (x *PFC) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2825,7 +3034,7 @@ func (x *PFC) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PFC.ProtoReflect.Descriptor instead.
 func (*PFC) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *PFC) GetClasses() []*PFCClass {
@@ -2856,7 +3065,7 @@ type PFCClass struct {
 
 func (x *PFCClass) Reset() {
 	*x = PFCClass{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2868,7 +3077,7 @@ func (x *PFCClass) String() string {
 func (*PFCClass) ProtoMessage() {}
 
 func (x *PFCClass) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2881,7 +3090,7 @@ func (x *PFCClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PFCClass.ProtoReflect.Descriptor instead.
 func (*PFCClass) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *PFCClass) GetSwitch() string {
@@ -2985,7 +3194,7 @@ type Workers struct {
 
 func (x *Workers) Reset() {
 	*x = Workers{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2997,7 +3206,7 @@ func (x *Workers) String() string {
 func (*Workers) ProtoMessage() {}
 
 func (x *Workers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3010,7 +3219,7 @@ func (x *Workers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Workers.ProtoReflect.Descriptor instead.
 func (*Workers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Workers) GetWorkers() []*Worker {
@@ -3051,7 +3260,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3063,7 +3272,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3076,7 +3285,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Worker) GetWorker() uint32 {
@@ -3205,7 +3414,7 @@ type Memory struct {
 
 func (x *Memory) Reset() {
 	*x = Memory{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3217,7 +3426,7 @@ func (x *Memory) String() string {
 func (*Memory) ProtoMessage() {}
 
 func (x *Memory) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3230,7 +3439,7 @@ func (x *Memory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Memory.ProtoReflect.Descriptor instead.
 func (*Memory) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Memory) GetChunks() uint64 {
@@ -3284,7 +3493,7 @@ type Drops struct {
 
 func (x *Drops) Reset() {
 	*x = Drops{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3296,7 +3505,7 @@ func (x *Drops) String() string {
 func (*Drops) ProtoMessage() {}
 
 func (x *Drops) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3309,7 +3518,7 @@ func (x *Drops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drops.ProtoReflect.Descriptor instead.
 func (*Drops) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Drops) GetDrops() []*Drop {
@@ -3332,7 +3541,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3344,7 +3553,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3357,7 +3566,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Drop) GetSwitch() string {
@@ -3405,7 +3614,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3417,7 +3626,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3430,7 +3639,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *WatchRequest) GetSwitch() string {
@@ -3461,7 +3670,7 @@ type CaptureRequest struct {
 
 func (x *CaptureRequest) Reset() {
 	*x = CaptureRequest{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3473,7 +3682,7 @@ func (x *CaptureRequest) String() string {
 func (*CaptureRequest) ProtoMessage() {}
 
 func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3486,7 +3695,7 @@ func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureRequest.ProtoReflect.Descriptor instead.
 func (*CaptureRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *CaptureRequest) GetPorts() []string {
@@ -3541,7 +3750,7 @@ type CaptureResponse struct {
 
 func (x *CaptureResponse) Reset() {
 	*x = CaptureResponse{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3553,7 +3762,7 @@ func (x *CaptureResponse) String() string {
 func (*CaptureResponse) ProtoMessage() {}
 
 func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3566,7 +3775,7 @@ func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureResponse.ProtoReflect.Descriptor instead.
 func (*CaptureResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *CaptureResponse) GetPcapng() []byte {
@@ -3770,7 +3979,28 @@ const file_control_proto_rawDesc = "" +
 	" \x01(\x04R\bhalvings\x12\x18\n" +
 	"\anotices\x18\v \x01(\x04R\anotices\x12\x16\n" +
 	"\x06unsent\x18\f \x01(\x04R\x06unsent\x12#\n" +
-	"\runtold_frames\x18\r \x01(\x04R\funtoldFrames\"g\n" +
+	"\runtold_frames\x18\r \x01(\x04R\funtoldFrames\"6\n" +
+	"\x06Escape\x12,\n" +
+	"\x05ports\x18\x01 \x03(\v2\x16.gswitch.v1.EscapePortR\x05ports\"\x8f\x03\n" +
+	"\n" +
+	"EscapePort\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\tR\x04port\x12\x0e\n" +
+	"\x02on\x18\x03 \x01(\bR\x02on\x12\x12\n" +
+	"\x04free\x18\x04 \x01(\x04R\x04free\x12\x12\n" +
+	"\x04kept\x18\x05 \x01(\x04R\x04kept\x12\x14\n" +
+	"\x05taken\x18\x06 \x01(\x04R\x05taken\x12\x14\n" +
+	"\x05flows\x18\a \x01(\x04R\x05flows\x12\x12\n" +
+	"\x04made\x18\b \x01(\x04R\x04made\x12\x1c\n" +
+	"\tforwarded\x18\t \x01(\x04R\tforwarded\x12\x12\n" +
+	"\x04hits\x18\n" +
+	" \x01(\x04R\x04hits\x12\x18\n" +
+	"\adropped\x18\v \x01(\x04R\adropped\x12\x18\n" +
+	"\aarrived\x18\f \x01(\x04R\aarrived\x12\x16\n" +
+	"\x06strays\x18\r \x01(\x04R\x06strays\x12\x1c\n" +
+	"\treclaimed\x18\x0e \x01(\x04R\treclaimed\x12\x1a\n" +
+	"\bunmarked\x18\x0f \x01(\x04R\bunmarked\x12%\n" +
+	"\x0eunknown_frames\x18\x10 \x01(\x04R\runknownFrames\"g\n" +
 	"\x03FDB\x12.\n" +
 	"\aentries\x18\x01 \x03(\v2\x14.gswitch.v1.FDBEntryR\aentries\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x04R\x05total\x12\x1a\n" +
@@ -3912,7 +4142,8 @@ const file_control_proto_rawDesc = "" +
 	"\x04snap\x18\x06 \x01(\rR\x04snap\"C\n" +
 	"\x0fCaptureResponse\x12\x16\n" +
 	"\x06pcapng\x18\x01 \x01(\fR\x06pcapng\x12\x18\n" +
-	"\adropped\x18\x02 \x01(\x04R\adropped2\xe3\t\n" +
+	"\adropped\x18\x02 \x01(\x04R\adropped2\xa3\n" +
+	"\n" +
 	"\aControl\x12E\n" +
 	"\n" +
 	"GetVersion\x12\x1d.gswitch.v1.GetVersionRequest\x1a\x13.gswitch.v1.Version\"\x03\x90\x02\x01\x12J\n" +
@@ -3930,7 +4161,9 @@ const file_control_proto_rawDesc = "" +
 	"\rListNeighbors\x12\x17.gswitch.v1.ListRequest\x1a\x15.gswitch.v1.Neighbors\"\x03\x90\x02\x01\x12:\n" +
 	"\bListACLs\x12\x17.gswitch.v1.ListRequest\x1a\x10.gswitch.v1.ACLs\"\x03\x90\x02\x01\x12@\n" +
 	"\vListBuffers\x12\x17.gswitch.v1.ListRequest\x1a\x13.gswitch.v1.Buffers\"\x03\x90\x02\x01\x128\n" +
-	"\aListPFC\x12\x17.gswitch.v1.ListRequest\x1a\x0f.gswitch.v1.PFC\"\x03\x90\x02\x01\x12:\n" +
+	"\aListPFC\x12\x17.gswitch.v1.ListRequest\x1a\x0f.gswitch.v1.PFC\"\x03\x90\x02\x01\x12>\n" +
+	"\n" +
+	"ListEscape\x12\x17.gswitch.v1.ListRequest\x1a\x12.gswitch.v1.Escape\"\x03\x90\x02\x01\x12:\n" +
 	"\bListRoCC\x12\x17.gswitch.v1.ListRequest\x1a\x10.gswitch.v1.RoCC\"\x03\x90\x02\x01\x12@\n" +
 	"\vListWorkers\x12\x17.gswitch.v1.ListRequest\x1a\x13.gswitch.v1.Workers\"\x03\x90\x02\x01\x12<\n" +
 	"\tListDrops\x12\x17.gswitch.v1.ListRequest\x1a\x11.gswitch.v1.Drops\"\x03\x90\x02\x01\x126\n" +
@@ -3949,7 +4182,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_control_proto_goTypes = []any{
 	(*GetVersionRequest)(nil),     // 0: gswitch.v1.GetVersionRequest
 	(*Version)(nil),               // 1: gswitch.v1.Version
@@ -3974,96 +4207,101 @@ var file_control_proto_goTypes = []any{
 	(*Queue)(nil),                 // 20: gswitch.v1.Queue
 	(*RoCC)(nil),                  // 21: gswitch.v1.RoCC
 	(*CongestionPoint)(nil),       // 22: gswitch.v1.CongestionPoint
-	(*FDB)(nil),                   // 23: gswitch.v1.FDB
-	(*FDBEntry)(nil),              // 24: gswitch.v1.FDBEntry
-	(*Routes)(nil),                // 25: gswitch.v1.Routes
-	(*Route)(nil),                 // 26: gswitch.v1.Route
-	(*NextHop)(nil),               // 27: gswitch.v1.NextHop
-	(*Neighbors)(nil),             // 28: gswitch.v1.Neighbors
-	(*Neighbor)(nil),              // 29: gswitch.v1.Neighbor
-	(*ACLs)(nil),                  // 30: gswitch.v1.ACLs
-	(*ACLRule)(nil),               // 31: gswitch.v1.ACLRule
-	(*Buffers)(nil),               // 32: gswitch.v1.Buffers
-	(*Buffer)(nil),                // 33: gswitch.v1.Buffer
-	(*BufferGroup)(nil),           // 34: gswitch.v1.BufferGroup
-	(*PFC)(nil),                   // 35: gswitch.v1.PFC
-	(*PFCClass)(nil),              // 36: gswitch.v1.PFCClass
-	(*Workers)(nil),               // 37: gswitch.v1.Workers
-	(*Worker)(nil),                // 38: gswitch.v1.Worker
-	(*Memory)(nil),                // 39: gswitch.v1.Memory
-	(*Drops)(nil),                 // 40: gswitch.v1.Drops
-	(*Drop)(nil),                  // 41: gswitch.v1.Drop
-	(*WatchRequest)(nil),          // 42: gswitch.v1.WatchRequest
-	(*CaptureRequest)(nil),        // 43: gswitch.v1.CaptureRequest
-	(*CaptureResponse)(nil),       // 44: gswitch.v1.CaptureResponse
-	nil,                           // 45: gswitch.v1.SetPort.FaultsEntry
-	nil,                           // 46: gswitch.v1.Faults.LostEntry
+	(*Escape)(nil),                // 23: gswitch.v1.Escape
+	(*EscapePort)(nil),            // 24: gswitch.v1.EscapePort
+	(*FDB)(nil),                   // 25: gswitch.v1.FDB
+	(*FDBEntry)(nil),              // 26: gswitch.v1.FDBEntry
+	(*Routes)(nil),                // 27: gswitch.v1.Routes
+	(*Route)(nil),                 // 28: gswitch.v1.Route
+	(*NextHop)(nil),               // 29: gswitch.v1.NextHop
+	(*Neighbors)(nil),             // 30: gswitch.v1.Neighbors
+	(*Neighbor)(nil),              // 31: gswitch.v1.Neighbor
+	(*ACLs)(nil),                  // 32: gswitch.v1.ACLs
+	(*ACLRule)(nil),               // 33: gswitch.v1.ACLRule
+	(*Buffers)(nil),               // 34: gswitch.v1.Buffers
+	(*Buffer)(nil),                // 35: gswitch.v1.Buffer
+	(*BufferGroup)(nil),           // 36: gswitch.v1.BufferGroup
+	(*PFC)(nil),                   // 37: gswitch.v1.PFC
+	(*PFCClass)(nil),              // 38: gswitch.v1.PFCClass
+	(*Workers)(nil),               // 39: gswitch.v1.Workers
+	(*Worker)(nil),                // 40: gswitch.v1.Worker
+	(*Memory)(nil),                // 41: gswitch.v1.Memory
+	(*Drops)(nil),                 // 42: gswitch.v1.Drops
+	(*Drop)(nil),                  // 43: gswitch.v1.Drop
+	(*WatchRequest)(nil),          // 44: gswitch.v1.WatchRequest
+	(*CaptureRequest)(nil),        // 45: gswitch.v1.CaptureRequest
+	(*CaptureResponse)(nil),       // 46: gswitch.v1.CaptureResponse
+	nil,                           // 47: gswitch.v1.SetPort.FaultsEntry
+	nil,                           // 48: gswitch.v1.Faults.LostEntry
 }
 var file_control_proto_depIdxs = []int32{
 	7,  // 0: gswitch.v1.EditRequest.set_port:type_name -> gswitch.v1.SetPort
 	8,  // 1: gswitch.v1.EditRequest.set:type_name -> gswitch.v1.Entry
 	9,  // 2: gswitch.v1.EditRequest.delete:type_name -> gswitch.v1.Key
-	45, // 3: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
+	47, // 3: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
 	16, // 4: gswitch.v1.Ports.ports:type_name -> gswitch.v1.Port
 	18, // 5: gswitch.v1.Port.xsk:type_name -> gswitch.v1.XSK
 	17, // 6: gswitch.v1.Port.faults:type_name -> gswitch.v1.Faults
-	46, // 7: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
+	48, // 7: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
 	20, // 8: gswitch.v1.Queues.queues:type_name -> gswitch.v1.Queue
 	22, // 9: gswitch.v1.RoCC.points:type_name -> gswitch.v1.CongestionPoint
-	24, // 10: gswitch.v1.FDB.entries:type_name -> gswitch.v1.FDBEntry
-	26, // 11: gswitch.v1.Routes.routes:type_name -> gswitch.v1.Route
-	27, // 12: gswitch.v1.Route.next_hops:type_name -> gswitch.v1.NextHop
-	29, // 13: gswitch.v1.Neighbors.neighbors:type_name -> gswitch.v1.Neighbor
-	31, // 14: gswitch.v1.ACLs.rules:type_name -> gswitch.v1.ACLRule
-	33, // 15: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
-	34, // 16: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
-	36, // 17: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
-	38, // 18: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
-	39, // 19: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
-	41, // 20: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
-	0,  // 21: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
-	2,  // 22: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
-	4,  // 23: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
-	6,  // 24: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
-	10, // 25: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
-	12, // 26: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
-	14, // 27: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
-	14, // 28: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
-	14, // 29: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
-	14, // 30: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
-	14, // 31: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
-	14, // 32: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
-	14, // 33: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
-	14, // 34: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
-	14, // 35: gswitch.v1.Control.ListRoCC:input_type -> gswitch.v1.ListRequest
-	14, // 36: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
-	14, // 37: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
-	42, // 38: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
-	43, // 39: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
-	1,  // 40: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
-	3,  // 41: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
-	5,  // 42: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
-	5,  // 43: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
-	11, // 44: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
-	13, // 45: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
-	15, // 46: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
-	19, // 47: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
-	23, // 48: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
-	25, // 49: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
-	28, // 50: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
-	30, // 51: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
-	32, // 52: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
-	35, // 53: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
-	21, // 54: gswitch.v1.Control.ListRoCC:output_type -> gswitch.v1.RoCC
-	37, // 55: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
-	40, // 56: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
-	15, // 57: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
-	44, // 58: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
-	40, // [40:59] is the sub-list for method output_type
-	21, // [21:40] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	24, // 10: gswitch.v1.Escape.ports:type_name -> gswitch.v1.EscapePort
+	26, // 11: gswitch.v1.FDB.entries:type_name -> gswitch.v1.FDBEntry
+	28, // 12: gswitch.v1.Routes.routes:type_name -> gswitch.v1.Route
+	29, // 13: gswitch.v1.Route.next_hops:type_name -> gswitch.v1.NextHop
+	31, // 14: gswitch.v1.Neighbors.neighbors:type_name -> gswitch.v1.Neighbor
+	33, // 15: gswitch.v1.ACLs.rules:type_name -> gswitch.v1.ACLRule
+	35, // 16: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
+	36, // 17: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
+	38, // 18: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
+	40, // 19: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
+	41, // 20: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
+	43, // 21: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
+	0,  // 22: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
+	2,  // 23: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
+	4,  // 24: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
+	6,  // 25: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
+	10, // 26: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
+	12, // 27: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
+	14, // 28: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
+	14, // 29: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
+	14, // 30: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
+	14, // 31: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
+	14, // 32: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
+	14, // 33: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
+	14, // 34: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
+	14, // 35: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
+	14, // 36: gswitch.v1.Control.ListEscape:input_type -> gswitch.v1.ListRequest
+	14, // 37: gswitch.v1.Control.ListRoCC:input_type -> gswitch.v1.ListRequest
+	14, // 38: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
+	14, // 39: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
+	44, // 40: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
+	45, // 41: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
+	1,  // 42: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
+	3,  // 43: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
+	5,  // 44: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
+	5,  // 45: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
+	11, // 46: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
+	13, // 47: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
+	15, // 48: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
+	19, // 49: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
+	25, // 50: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
+	27, // 51: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
+	30, // 52: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
+	32, // 53: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
+	34, // 54: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
+	37, // 55: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
+	23, // 56: gswitch.v1.Control.ListEscape:output_type -> gswitch.v1.Escape
+	21, // 57: gswitch.v1.Control.ListRoCC:output_type -> gswitch.v1.RoCC
+	39, // 58: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
+	42, // 59: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
+	15, // 60: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
+	46, // 61: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
+	42, // [42:62] is the sub-list for method output_type
+	22, // [22:42] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -4083,7 +4321,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   47,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

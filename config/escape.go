@@ -1,0 +1,91 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gswitch/gswitch/escape"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/vswitch"
+)
+
+// config returns what a resolved switch has.
+func (e *Escape) config() vswitch.EscapeConfig {
+	return vswitch.EscapeConfig{On: true, Queue: uint8(e.Queue), Period: frame.Time(e.Period),
+		Config: escape.Config{Slots: e.Slots, Flows: e.Flows, PerFlow: e.PerFlow, Reclaim: frame.Time(e.Reclaim)}}
+}
+
+// validateEscape checks what a switch lets frames escape by.
+func (d *decoder) validateEscape(c *Config, s *Switch, path string) {
+	if s.Escape == nil {
+		return
+	}
+	path += ".escape"
+	e := *s.Escape
+	FillDefaults(&e)
+	for i, name := range e.Ports {
+		d.havePort(s, fmt.Sprintf("%s.ports[%d]", path, i), name)
+	}
+	if len(e.Ports) == 0 {
+		d.failAt(path+".ports", "names no port: frames escape by ports whose neighbours take part")
+	}
+	if e.Period < Microsecond {
+		d.failAt(path+".period", "%s is less than a microsecond", e.Period)
+	}
+	if e.Reclaim < Microsecond {
+		d.failAt(path+".reclaim", "%s is less than a microsecond", e.Reclaim)
+	}
+	if len(s.PFC.Classes) == 0 && len(d.errs) == 0 { // else the key may be misspelt
+		d.failAt(path, "has nothing to escape from: give the switch lossless classes (pfc.classes)")
+	}
+	d.validateEscapeQueue(s, &e, path+".queue")
+	d.validateEscapeWorker(c, s, path)
+}
+
+// validateEscapeQueue checks that the queue is above what frames escape from,
+// and nobody else's.
+func (d *decoder) validateEscapeQueue(s *Switch, e *Escape, path string) {
+	queues := s.Classes.Queue
+	if len(queues) != 8 {
+		queues = []int{0, 1, 2, 3, 4, 5, 6, 7}
+		queues[e.Queue] = 7
+	}
+	for class, q := range queues {
+		switch {
+		case q == e.Queue:
+			d.failAt(path, "%d is the queue of class %d; give that class another one in classes.queue", q, class)
+			return
+		case q > e.Queue && slices.Contains(s.PFC.Classes, class):
+			d.failAt(path, "%d is below queue %d of lossless class %d", e.Queue, q, class)
+			return
+		}
+	}
+	for i := range s.Ports {
+		profile := s.Ports[i].QoS
+		for _, q := range s.QoS[profile].Queues {
+			if q.Queue == e.Queue && q.Weight != 0 {
+				d.failAt(path, "%d has a weight in qos.%s, which port %s has; frames escape in a strict queue", e.Queue, profile, s.Ports[i].name())
+				return
+			}
+		}
+	}
+}
+
+// validateEscapeWorker checks that one worker has all ports: who may leave by
+// one is decided by what was asked at another.
+func (d *decoder) validateEscapeWorker(c *Config, s *Switch, path string) {
+	first := -1
+	for i := range s.Ports {
+		w := i % max(len(c.Workers), 1)
+		if v := s.Ports[i].Workers; len(v) > 0 {
+			w = v[0]
+		}
+		if first < 0 {
+			first = w
+		}
+		if w != first {
+			d.failAt(path, "port %s belongs to worker %d, port %s to worker %d; give all ports of the switch to one (ports[].workers)", s.Ports[0].name(), first, s.Ports[i].name(), w)
+			return
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gswitch/gswitch/escape"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/vswitch"
+)
+
+// escaping is a switch of two ports from whose queues frames escape.
+func escaping(keys, rest string) string {
+	return "version: 1\nswitches:\n  - name: s1\n    ports: [{interface: eth1}, {interface: eth2}]\n    escape: {" + keys + "}\n" + rest
+}
+
+const lossless3 = "    pfc: {classes: [3]}\n"
+
+func TestEscape(t *testing.T) {
+	c, err := Parse("", []byte(escaping("ports: [eth2], slots: 8, reclaim: 2ms", lossless3)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := c.Resolved().Switches[0].VSwitch(nil)
+	want := vswitch.EscapeConfig{On: true, Queue: 6, Period: 20 * frame.Microsecond,
+		Config: escape.Config{Slots: 8, Flows: 256, PerFlow: 64, Reclaim: 2 * frame.Millisecond}}
+	if got.Escape != want || got.Ports[0].Escape || !got.Ports[1].Escape {
+		t.Errorf("%+v, ports %v %v", got.Escape, got.Ports[0].Escape, got.Ports[1].Escape)
+	}
+	if !slices.Equal(got.Class.Queue[:], []uint8{0, 1, 2, 3, 4, 5, 7, 7}) {
+		t.Errorf("queues %v", got.Class.Queue)
+	}
+	// What the decoder lets pass the switch takes.
+	arena := frame.MustArena(4096, 2048, 128)
+	if _, err := vswitch.New(got, []*frame.Pool{frame.NewPool(arena)}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestEscapeRefusals(t *testing.T) {
+	for name, tc := range map[string]struct{ doc, want string }{
+		"no ports":      {escaping("slots: 8", lossless3), "switches[0].escape.ports: is missing"},
+		"empty ports":   {escaping("ports: []", lossless3), "switches[0].escape.ports: names no port"},
+		"no such port":  {escaping("ports: [eth3]", lossless3), `x.yaml:5:22: switches[0].escape.ports[0]: there is no port "eth3"`},
+		"nothing":       {escaping("ports: [eth1]", ""), "x.yaml:5:13: switches[0].escape: has nothing to escape from"},
+		"taken":         {escaping("ports: [eth1]", lossless3+"    classes: {queue: [0, 1, 2, 3, 4, 5, 6, 7]}\n"), "switches[0].escape.queue: 6 is the queue of class 6"},
+		"below":         {escaping("ports: [eth1], queue: 2", lossless3), "switches[0].escape.queue: 2 is below queue 3 of lossless class 3"},
+		"other profile": {escaping("ports: [eth1]", lossless3+"    qos: {q: {queues: [{queue: 6, weight: 3}]}}\n"), ""},
+		"no such queue": {escaping("ports: [eth1], queue: 7", lossless3), "7 is not between 0 and 6"},
+		"no time":       {escaping("ports: [eth1], period: 10ns", lossless3), "switches[0].escape.period: 10ns is less than a microsecond"},
+		"short":         {escaping("ports: [eth1], reclaim: 10ns", lossless3), "switches[0].escape.reclaim: 10ns is less than a microsecond"},
+		"unknown key":   {escaping("ports: [eth1], period_us: 4", lossless3), "switches[0].escape.period_us: unknown key"},
+		"workers":       {"workers: [{}, {}]\n" + escaping("ports: [eth1]", lossless3), "x.yaml:6:13: switches[0].escape: port eth1 belongs to worker 0, port eth2 to worker 1"},
+		"profile": {strings.Replace(escaping("ports: [eth1]", lossless3+"    qos: {q: {queues: [{queue: 6, weight: 3}]}}\n"), "{interface: eth2}", "{interface: eth2, qos: q}", 1),
+			"switches[0].escape.queue: 6 has a weight in qos.q, which port eth2 has"},
+	} {
+		_, err := Parse("x.yaml", []byte(tc.doc))
+		if tc.want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		} else if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %s", name, err, tc.want)
+		}
+	}
+}
