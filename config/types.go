@@ -169,7 +169,7 @@ type RoCC struct {
 	Cut     string   `yaml:"cut" enum:"fmin,half,eighth" default:"fmin" doc:"What the fair rate becomes when the queue is longer than qmax: the least, half, or an eighth of the link's."`
 	Regions int      `yaml:"regions" range:"1,16" default:"6" doc:"Ranges of the rate with gains of their own (auto-tuning); 1: none."`
 	Flows   int      `yaml:"flows" range:"1,1048576" default:"1024" doc:"Flows of a queue that can be told."`
-	PerTick int      `yaml:"per_tick" range:"0,1048576" doc:"Flows that are told in a period, in turn; 0: all."`
+	PerTick int      `yaml:"per_tick" range:"0,1048576" doc:"Flows that are told in a period, in turn. As many as can have fmin, but no more than 1024, if left out."`
 }
 
 // Queue is one egress queue of a profile.

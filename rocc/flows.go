@@ -42,6 +42,7 @@ type Flows struct {
 	free   []uint32
 	cursor uint32 // whose turn it is
 	n      int
+	limit  int
 	// Full counts packets of flows for which there was no room.
 	Full uint64
 }
@@ -52,11 +53,39 @@ func NewFlows(max int) *Flows {
 	for size < max {
 		size <<= 1
 	}
-	f := &Flows{flows: make([]Flow, max), slots: make([]slot, max), heads: make([]uint32, size), free: make([]uint32, max)}
+	f := &Flows{flows: make([]Flow, max), slots: make([]slot, max), heads: make([]uint32, size), free: make([]uint32, max), limit: max}
 	for i := range f.free {
 		f.free[i] = uint32(max - 1 - i)
 	}
 	return f
+}
+
+// Resize changes how many flows the table holds. Those that it has it keeps,
+// under their indexes, until they have left; and so the memory of what it once
+// could hold.
+func (f *Flows) Resize(max int) {
+	f.limit = max
+	had := len(f.slots)
+	if max <= had {
+		return
+	}
+	size := len(f.heads)
+	for size < max {
+		size <<= 1
+	}
+	f.flows = append(make([]Flow, 0, max), f.flows...)[:max]
+	f.slots = append(make([]slot, 0, max), f.slots...)[:max]
+	free := make([]uint32, 0, max)
+	for i := max - 1; i >= had; i-- {
+		free = append(free, uint32(i))
+	}
+	f.free = append(free, f.free...)
+	f.heads = make([]uint32, size)
+	for k, i := 0, f.cursor; k < f.n; k, i = k+1, f.flows[i].next {
+		s := &f.slots[i]
+		head := &f.heads[s.hash&uint32(size-1)]
+		s.chain, *head = *head, i+1
+	}
 }
 
 // Len returns how many flows there are.
@@ -73,7 +102,7 @@ func (f *Flows) Enter(hash uint32, key Key) (i uint32, fresh *Flow, ok bool) {
 			return at - 1, nil, true
 		}
 	}
-	if len(f.free) == 0 {
+	if f.n >= f.limit {
 		f.Full++
 		return 0, nil, false
 	}

@@ -13,7 +13,7 @@ import (
 // left, and each is told once in a round.
 func TestFlowsAreThoseInTheQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		const max = 8
+		max := 8
 		f := NewFlows(max)
 		type state struct {
 			index  uint32
@@ -23,7 +23,7 @@ func TestFlowsAreThoseInTheQueue(t *testing.T) {
 		var queue []uint64 // names of flows, head first
 		full := uint64(0)
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
-			switch rapid.IntRange(0, 5).Draw(t, "what") {
+			switch rapid.IntRange(0, 6).Draw(t, "what") {
 			case 0, 1, 2:
 				name := rapid.Uint64Range(0, 11).Draw(t, "flow")
 				// Few hashes, so that they collide.
@@ -70,6 +70,9 @@ func TestFlowsAreThoseInTheQueue(t *testing.T) {
 						delete(model, name)
 					}
 				}
+			case 6: // those that are there stay
+				max = rapid.IntRange(1, 12).Draw(t, "max")
+				f.Resize(max)
 			}
 			if f.Len() != len(model) || f.Full != full {
 				t.Fatalf("%d flows, want %d; %d refused, want %d", f.Len(), len(model), f.Full, full)

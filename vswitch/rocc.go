@@ -6,7 +6,6 @@ import (
 
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/rocc"
-	"github.com/gswitch/gswitch/wire"
 )
 
 // RoCCConfig makes egress queues of a port congestion points of RoCC: each
@@ -16,8 +15,25 @@ type RoCCConfig struct {
 	Params rocc.Params
 	// Flows is how many flows of a queue can be told; 0 = 1024.
 	Flows int
-	// PerTick is how many are told in a period, in turn; 0 = all.
+	// PerTick is how many are told in a period, in turn. 0 = as many as can
+	// have the least rate, FMax/FMin, but no more than 1024: more could not be
+	// held anyway, and their notices would leave in one burst.
 	PerTick int
+}
+
+func (c *RoCCConfig) flows() int {
+	if c.Flows > 0 {
+		return c.Flows
+	}
+	return defaultRoCCFlows
+}
+
+// perTick returns how many notices a period may cost.
+func (c *RoCCConfig) perTick() int {
+	if c.PerTick > 0 {
+		return c.PerTick
+	}
+	return min(max(1, int(c.Params.FMax/c.Params.FMin)), defaultRoCCFlows)
 }
 
 const defaultRoCCFlows = 1024
@@ -80,14 +96,11 @@ func (n *Node) adoptRoCC(now frame.Time, i uint16, c *RoCCConfig) {
 			p.on, p.due = false, frame.Never
 			continue
 		case p == nil:
-			size := c.Flows
-			if size == 0 {
-				size = defaultRoCCFlows
-			}
-			p = &point{port: i, queue: uint8(q), flows: rocc.NewFlows(size), due: frame.Never}
+			p = &point{port: i, queue: uint8(q), flows: rocc.NewFlows(c.flows()), due: frame.Never}
 			ps.points[q] = p
 			n.points = append(n.points, p)
 		}
+		p.flows.Resize(c.flows())
 		if !p.on || p.params != c.Params {
 			p.on, p.params, p.control = true, c.Params, rocc.NewController(&c.Params)
 			p.due, p.before, p.atMax = frame.Never, 0, 0
@@ -95,7 +108,7 @@ func (n *Node) adoptRoCC(now frame.Time, i uint16, c *RoCCConfig) {
 				n.arm(now, p)
 			}
 		}
-		p.perTick = c.PerTick
+		p.perTick = c.perTick()
 	}
 }
 
@@ -124,7 +137,7 @@ func (n *Node) arm(now frame.Time, p *point) {
 
 // join notes that a frame waits in the queue of a congestion point.
 func (n *Node) join(p *point, r frame.Ref, m *frame.Meta) {
-	if !p.on || m.Flags&(frame.HasIPv4|frame.HasIPv6) == 0 || m.Flags&(frame.IsMulticast|frame.IsBroadcast|frame.IsClone) != 0 || m.InPort == m.OutPort {
+	if !p.on || !tellable(m) {
 		return
 	}
 	if p.due == frame.Never {
@@ -139,17 +152,7 @@ func (n *Node) join(p *point, r frame.Ref, m *frame.Meta) {
 	if flow == nil {
 		return
 	}
-	flow.IPv6 = m.Flags&frame.HasIPv6 != 0
-	flow.Port, flow.VID, flow.MAC = m.InPort, m.VID, wire.Ethernet(b).SrcUint64()
-	if m.Flags&frame.Routed != 0 {
-		flow.MAC = 0 // ours by now: the way back is a route
-	}
-	quote := len(flow.Back)
-	if !flow.IPv6 {
-		quote -= wire.IPv6Len - wire.IPv4Len
-	}
-	l3 := int(m.L3)
-	flow.Len = uint8(copy(flow.Back[:quote], b[l3:]))
+	wayBack(flow, b, m)
 }
 
 // flowKey tells flows apart: addresses, protocol and ports.
@@ -195,13 +198,10 @@ func (n *Node) updatePoint(now frame.Time, p *point) {
 	if p.atMax++; !p.control.AtMax() {
 		p.atMax = 0
 	}
-	k := p.flows.Len()
-	if p.perTick > 0 {
-		k = min(k, p.perTick)
-	}
+	k := min(p.flows.Len(), p.perTick)
 	// At the largest rate nobody needs to be told but those that were told
-	// less before: once.
-	tell := p.atMax <= 1
+	// less before: once each.
+	tell := (p.atMax-1)*p.perTick < p.flows.Len()
 	notice := rocc.Notice{Class: p.queue, Port: p.port, Switch: uint32(n.prog.Config.ID), Fair: p.control.Units(), Unit: uint32(min(p.params.RateUnit, 1<<32-1)),
 		Queue: uint32(min(queue, 1<<32-1)), Before: uint32(min(p.before, 1<<32-1)), Sequence: uint32(p.count.Updates)}
 	for range k {
@@ -209,11 +209,14 @@ func (n *Node) updatePoint(now frame.Time, p *point) {
 		if !tell {
 			continue
 		}
-		if n.notify(now, flow, &notice) {
-			p.count.Notices++
-		} else {
+		r, msg := n.compose(now, flow, rocc.NoticeLen+int(flow.Len))
+		if r == frame.Nil {
 			p.count.Unsent++
+			continue
 		}
+		p.count.Notices++
+		notice.Encode(msg, noticeType(flow), flow.Back[:flow.Len])
+		n.dispatch(now, r, msg, flow)
 	}
 	p.before = queue
 	if p.atMax > 1 && queue == 0 && p.flows.Len() == 0 {
@@ -221,86 +224,6 @@ func (n *Node) updatePoint(now frame.Time, p *point) {
 		return
 	}
 	n.arm(now, p)
-}
-
-// notices go in the highest class, which is never paused: behind the data that
-// they are about they would be late.
-const noticeDSCP = 56
-
-// dummySource is the source of ICMP messages of a switch without an address of
-// its own (RFC 7600).
-var dummySource = [4]byte{192, 0, 0, 8}
-
-// notify sends a notice to the sender of a flow, and reports false if it could
-// not be made.
-func (n *Node) notify(now frame.Time, flow *rocc.Flow, notice *rocc.Notice) bool {
-	n.count.Made++
-	r := n.pool.Alloc()
-	if r == frame.Nil {
-		n.countDrop(frame.NoPort, frame.ArenaExhausted)
-		return false
-	}
-	m := n.arena.Reset(r)
-	m.Arrival = now
-	ip := wire.IPv4Len
-	if flow.IPv6 {
-		ip = wire.IPv6Len
-	}
-	size := wire.EthernetLen + ip + rocc.NoticeLen + int(flow.Len)
-	m.Len, m.Wire = uint16(size), uint32(size)
-	b := n.arena.Bytes(r)
-	msg := b[wire.EthernetLen+ip:]
-	iface := n.prog.ifaceOf(&frame.Meta{InPort: flow.Port, VID: flow.VID})
-	if flow.IPv6 {
-		n.addressNotice6(b, flow, iface)
-		notice.Encode(msg, rocc.Type6, flow.Back[:flow.Len])
-		v6 := wire.IPv6(b[wire.EthernetLen:])
-		wire.UpdateICMPChecksum(wire.PseudoSum6(v6.Src(), v6.Dst(), wire.ProtoICMPv6, len(msg)), msg)
-	} else {
-		n.addressNotice4(b, flow, iface)
-		notice.Encode(msg, rocc.Type4, flow.Back[:flow.Len])
-		wire.UpdateICMPChecksum(0, msg)
-	}
-	n.scratchOne[0] = r
-	if flow.MAC == 0 { // by the route to the sender
-		putMACs(b, n.selfMAC, n.selfMAC)
-		n.parser.Parse(n.arena, n.scratchOne[:])
-		m.Class = n.prog.class.DSCP[noticeDSCP]
-		if n.routeN == len(n.routeVec) {
-			n.route(now)
-		}
-		n.toRoute(r)
-		return true
-	}
-	putMACs(b, flow.MAC, n.selfMAC)
-	n.parser.Parse(n.arena, n.scratchOne[:])
-	m.Class, m.VID, m.OutPort = n.prog.class.DSCP[noticeDSCP], flow.VID, flow.Port
-	n.emit(r)
-	return true
-}
-
-func (n *Node) addressNotice4(b []byte, flow *rocc.Flow, iface uint16) {
-	eth := wire.EthernetFields{EtherType: wire.EtherTypeIPv4}
-	eth.Encode(b)
-	src, ok := n.prog.errorSource4(iface)
-	if !ok {
-		src = dummySource
-	}
-	ip := wire.IPv4Fields{TOS: noticeDSCP << 2, TotalLen: uint16(len(b) - wire.EthernetLen), TTL: 64, Proto: wire.ProtoICMP, Src: src, Dst: wire.IPv4(flow.Back[:]).Src()}
-	ip.Encode(b[wire.EthernetLen:])
-	wire.IPv4(b[wire.EthernetLen:]).UpdateChecksum()
-}
-
-func (n *Node) addressNotice6(b []byte, flow *rocc.Flow, iface uint16) {
-	eth := wire.EthernetFields{EtherType: wire.EtherTypeIPv6}
-	eth.Encode(b)
-	to := wire.IPv6(flow.Back[:]).Src()
-	src := linkLocal(n.selfMAC).As16()
-	if iface != noIface {
-		src = n.prog.errorSource6(iface, addrKey{binary.BigEndian.Uint64(to[:]), binary.BigEndian.Uint64(to[8:])})
-	}
-	ip := wire.IPv6Fields{TrafficClass: noticeDSCP << 2, PayloadLen: uint16(len(b) - wire.EthernetLen - wire.IPv6Len), NextHeader: wire.ProtoICMPv6, HopLimit: 64, Src: src, Dst: to}
-	ip.Encode(b[wire.EthernetLen:])
 }
 
 // RoCCView is a congestion point as it is now.

@@ -184,6 +184,20 @@ func TestCongestionPointIsReconfigured(t *testing.T) {
 	if v := r.sw.Nodes[0].RoCC(nil); v[0].Full != 60 || v[0].Flows != 4 {
 		t.Errorf("%+v", v[0])
 	}
+	// A larger table takes the two that found no room as soon as they send
+	// again, and keeps those that wait.
+	more := *cfg
+	more.Ports = append([]PortConfig(nil), cfg.Ports...)
+	more.Ports[1].RoCC.Flows = 100
+	if err := r.sw.Apply(&more); err != nil {
+		t.Fatal(err)
+	}
+	for qp := range uint32(6) {
+		r.in(0, roce(1, qp+1, 1400))
+	}
+	if v := r.sw.Nodes[0].RoCC(nil); v[0].Flows != 6 || v[0].Full != 60 {
+		t.Errorf("after the table grew: %+v", v[0])
+	}
 	off := *cfg
 	off.Ports = append([]PortConfig(nil), cfg.Ports...)
 	off.Ports[1].RoCC = RoCCConfig{}
@@ -245,5 +259,39 @@ func TestCongestionPointAllocatesNothing(t *testing.T) {
 	}
 	if c := n.points[0].count; c.Updates < 200 || c.Notices < 200 {
 		t.Errorf("%+v", c)
+	}
+}
+
+// Without a bound of its own a point tells no more flows in a period than can
+// have the least rate, so that a full table does not leave in one burst.
+func TestCongestionPointBoundsItsNotices(t *testing.T) {
+	cfg := roccConfig()
+	cfg.Ports[1].RoCC.Params.FMin = 1000 // of 4000
+	r := newRig(t, cfg)
+	for qp := range uint32(10) {
+		for range 30 {
+			r.in(0, roce(1, qp+1, 1400))
+		}
+	}
+	T := rocc.For(rate40G).Period
+	told := map[uint32]int{}
+	for range 3 {
+		r.advance(T)
+		list, quotes := r.notices(0)
+		if len(list) != 4 {
+			t.Errorf("%d notices in a period, want 4", len(list))
+		}
+		for _, q := range quotes {
+			told[wire.BTH(q[28:]).DestQP()]++
+		}
+	}
+	if len(told) != 10 {
+		t.Errorf("of ten flows %d had their turn: %v", len(told), told)
+	}
+	for flow, want := range map[[2]uint32]int{{10, 4000}: 400, {1, 4000}: 1024, {4000, 4000}: 1} {
+		c := RoCCConfig{Params: rocc.Params{FMin: flow[0], FMax: flow[1]}}
+		if c.perTick() != want {
+			t.Errorf("F from %d to %d: %d notices, want %d", flow[0], flow[1], c.perTick(), want)
+		}
 	}
 }
