@@ -47,6 +47,16 @@ type Config struct {
 
 	CNP CNPConfig
 
+	// MarkAbove sets the congestion mark on data frames of a class that leave
+	// while more than so many bytes of that class and those above wait for the
+	// host's own link; 0: never. What waits is what windows have let go. In a
+	// network that loses nothing this tells of congestion that has come back to
+	// the source (DeTail, section 4.2).
+	MarkAbove uint32
+	// QuenchAfter counts a class as quenched that the neighbour pauses for
+	// longer; 0: never.
+	QuenchAfter frame.Time
+
 	// Overshoot sends while the bytes in flight are below the window, so that
 	// they may exceed it by a frame, instead of only what fits.
 	Overshoot bool
@@ -177,7 +187,7 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("nic %s: priority flow control and 802.3x pause exclude each other", c.Name)
 	case c.PFC && c.PFCClasses == 0:
 		return fmt.Errorf("nic %s: priority flow control without a class", c.Name)
-	case c.Burst < 0 || c.CableDelay < 0 || c.BaseRTT < 0 || c.CNP.Interval < 0 || c.RTTNoise < 0:
+	case c.Burst < 0 || c.CableDelay < 0 || c.BaseRTT < 0 || c.CNP.Interval < 0 || c.RTTNoise < 0 || c.QuenchAfter < 0:
 		return fmt.Errorf("nic %s: times must not be negative", c.Name)
 	case !(c.PaceJitter >= 0 && c.PaceJitter <= 0.5):
 		return fmt.Errorf("nic %s: a jitter of %g of the pace is not within 0 and 0.5", c.Name, c.PaceJitter)

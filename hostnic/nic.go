@@ -52,9 +52,10 @@ type NIC struct {
 
 	obeying obeying
 
-	flow  *pfc.Port
-	askAt frame.Time // not before, for want of chunks
-	slow  slowReceiver
+	flow   *pfc.Port
+	askAt  frame.Time // not before, for want of chunks
+	quench quench
+	slow   slowReceiver
 
 	stack *stack // nil without Config.Stack
 
@@ -111,6 +112,7 @@ func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
 	n.setLevels()
 	n.flow = pfc.NewPort(cfg.flow())
 	n.slow.init(&n.cfg)
+	n.quench.due = frame.Never
 	if cfg.Stack != nil {
 		n.stack = newStack(cfg)
 	}
@@ -223,12 +225,15 @@ func (n *NIC) Advance(now frame.Time) {
 	}
 	n.flow.Advance(now, n.ready)
 	n.obey(now)
+	if now >= n.quench.due {
+		n.tellQuenched(now)
+	}
 	n.ask(now)
 }
 
 // TimerWake implements frame.Stepper.
 func (n *NIC) TimerWake(now frame.Time) frame.Time {
-	at := min(n.timers.next(), n.flowWake(now), n.slow.due())
+	at := min(n.timers.next(), n.flowWake(now), n.slow.due(), n.quench.due)
 	if n.stack != nil {
 		at = min(at, n.stack.due)
 	}
@@ -296,6 +301,9 @@ func (n *NIC) obey(now frame.Time) {
 	}
 	before, held := n.paused, !n.sendable()
 	n.paused = n.flow.Paused(now)
+	if n.cfg.QuenchAfter != 0 && before != n.paused {
+		n.quenched(now, before)
+	}
 	if before&^n.paused != 0 {
 		if held { // what a pause held back, no late caller missed
 			n.began = max(n.began, now)

@@ -69,6 +69,8 @@ type queuePair struct {
 	place    func(qpn uint32, packet uint64, payload []byte)
 	reply    template
 
+	waits uint64 // its part of the class's
+
 	fair     cc.FairRater // cc, where it obeys the rates that switches tell; while connected
 	obeyNext uint32       // next of its bucket, +1
 
@@ -280,6 +282,7 @@ func (n *NIC) CloseQP(now frame.Time, qpn uint32) error {
 	}
 	n.delist(q)
 	n.park(q)
+	n.weigh(q)
 	n.timers.remove(q.index)
 	if c := &n.classes[q.class]; c.set.burst == q.index {
 		c.set.burst = noNode

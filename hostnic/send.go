@@ -13,7 +13,8 @@ type class struct {
 	level   uint8 // classes that share what is left by weight
 	quantum int64 // bytes of a turn, 0 strict
 	deficit int64
-	turn    uint8 // of the level's highest class: whose turn it is
+	waits   uint64 // bytes that windows have let go, with MarkAbove
+	turn    uint8  // of the level's highest class: whose turn it is
 }
 
 // quantumUnit is the turn of weight 1 in a level whose least weight it is: a
@@ -72,6 +73,13 @@ func (n *NIC) schedule(now frame.Time, q *queuePair) {
 	if !q.linked {
 		return
 	}
+	n.place(now, q)
+	if n.cfg.MarkAbove != 0 {
+		n.weigh(q)
+	}
+}
+
+func (n *NIC) place(now frame.Time, q *queuePair) {
 	seq, rtx, ok := q.tx.Peek(now, q.posted)
 	if !ok {
 		n.park(q)
@@ -193,6 +201,9 @@ func (n *NIC) expire(now frame.Time, q *queuePair) {
 	}
 	n.setReady(now, q)
 	n.began = min(n.began, q.pace.at) // not by the caller's coming late
+	if n.cfg.MarkAbove != 0 {
+		n.weigh(q)
+	}
 }
 
 // sendableAcks returns the classes with replies that no pause holds back.
@@ -263,6 +274,9 @@ func (n *NIC) send(t, now frame.Time, c *class, q *queuePair) frame.Ref {
 			n.writeVerb(q, r, m, extra)
 		} else {
 			n.writeData(q, r, m, msg, seq, payload)
+		}
+		if n.cfg.MarkAbove != 0 && n.congested(q.class) {
+			q.data.markCE(n.arena.Bytes(r))
 		}
 		n.clock.Idle(t)
 		n.depart(t, r)

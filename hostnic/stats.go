@@ -32,6 +32,8 @@ type Counts struct {
 	Notices, NoticesUnknown    uint64 // fair rates that switches told; those that concern no queue pair that obeys
 	EchoesCut                  uint64 // acknowledgements without the telemetry that did not fit
 	FlowFrames                 uint64 // PFC and pause frames sent
+	SelfMarked                 uint64 // data frames sent with a congestion mark of our own (MarkAbove)
+	Quenches                   uint64 // pauses of a class that lasted longer than QuenchAfter
 	WrongReceives              uint64 // packets whose receive request cannot be theirs, and messages that ended without one
 
 	MessagesSent, MessagesReceived uint64 // complete

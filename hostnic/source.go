@@ -1,0 +1,96 @@
+package hostnic
+
+import (
+	"math/bits"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// weigh brings what a queue pair adds to the bytes that wait for the link in
+// line with what its window lets go now.
+func (n *NIC) weigh(q *queuePair) {
+	w := uint64(0)
+	if q.state == ready {
+		w = n.letGo(q)
+	}
+	n.classes[q.class].waits += w - q.waits
+	q.waits = w
+}
+
+// letGo returns the bytes, headers included, that a ready queue pair would hand
+// to a queue of frames if there were one.
+func (n *NIC) letGo(q *queuePair) uint64 {
+	packets := q.posted - q.tx.Next()
+	if q.nextRtx {
+		packets += max(1, q.tx.Next()-q.tx.Cum()-uint64(q.tx.InFlight()))
+	}
+	if q.window > 0 {
+		room := max(0, q.window-float64(q.tx.BytesInFlight()))
+		packets = min(packets, max(1, uint64(room)/uint64(n.cfg.Payload)))
+	}
+	return (packets-1)*uint64(n.dataWire(q, uint32(n.cfg.Payload))) + uint64(n.dataWire(q, q.nextLen))
+}
+
+// congested reports whether a frame of a class has to be marked: whether more
+// waits that goes before it than MarkAbove.
+func (n *NIC) congested(class uint8) bool {
+	drain := uint64(0)
+	for c := int(class); c < len(n.classes); c++ {
+		drain += n.classes[c].waits
+	}
+	if drain <= uint64(n.cfg.MarkAbove) {
+		return false
+	}
+	n.count.SelfMarked++
+	return true
+}
+
+// markCE sets the congestion mark of a frame that was stamped.
+func (t *template) markCE(b []byte) {
+	if !t.ipv4 {
+		b[wire.EthernetLen+1] |= wire.CE << 4
+		return
+	}
+	h := wire.IPv4(b[wire.EthernetLen:])
+	old := be.Uint16(h[0:2])
+	h[1] |= wire.CE
+	h.SetChecksum(wire.PatchChecksum(h.Checksum(), old, be.Uint16(h[0:2])))
+}
+
+// quench watches how long classes are paused.
+type quench struct {
+	since [8]frame.Time // of each class that is paused
+	told  uint8         // classes whose pause has been counted
+	due   frame.Time    // when the next one has lasted too long, at the earliest
+}
+
+// quenched follows a change of what the neighbour pauses.
+func (n *NIC) quenched(now frame.Time, before uint8) {
+	z := &n.quench
+	for m := n.paused &^ before; m != 0; m &= m - 1 {
+		z.since[bits.TrailingZeros8(m)] = now
+		z.due = min(z.due, now+n.cfg.QuenchAfter)
+	}
+	z.told &= n.paused
+}
+
+// tellQuenched counts the classes whose pause has lasted too long.
+func (n *NIC) tellQuenched(now frame.Time) {
+	z := &n.quench
+	z.due = frame.Never
+	for m := n.paused &^ z.told; m != 0; m &= m - 1 {
+		c := bits.TrailingZeros8(m)
+		if over := z.since[c] + n.cfg.QuenchAfter; over > now {
+			z.due = min(z.due, over)
+			continue
+		}
+		z.told |= 1 << c
+		n.count.Quenches++
+	}
+}
+
+// Quenched returns the classes that the neighbour has paused for longer than
+// Config.QuenchAfter: whoever sends in one of them may want to send less, or
+// elsewhere.
+func (n *NIC) Quenched() uint8 { return n.quench.told }
