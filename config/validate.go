@@ -54,6 +54,7 @@ func (d *decoder) validate(c *Config) {
 		ids[id] = s.Name
 	}
 	d.validateLinks(c)
+	d.validateBuffers(c)
 }
 
 func isPort(s string) bool {

@@ -6,14 +6,34 @@ import (
 	"github.com/gswitch/gswitch/pfc"
 )
 
+// CheckBuffer finds out whether the shared buffer can be divided as a
+// configuration says, for so many workers. The error is a *buffer.Error with
+// the value that is safe. Where the size is left out it depends on the memory
+// of frames: then sizes are not judged, only headroom.
+func (cfg *Config) CheckBuffer(workers int) error {
+	b := dividedBuffer(cfg, workers, cfg.Buffer.Size)
+	if cfg.Buffer.Size == 0 {
+		b.Size = maxBuffer
+	}
+	return buffer.Check(b)
+}
+
+// maxBuffer is larger than what any division can ask for and that a buffer
+// takes.
+const maxBuffer = 1 << 34
+
 // bufferConfig divides the shared buffer among the ports, for one of several
 // workers: each gets its share of the memory and judges its own frames.
 func bufferConfig(cfg *Config, workers int, pool *frame.Pool) buffer.Config {
-	c := &cfg.Buffer
-	size := c.Size
+	size := cfg.Buffer.Size
 	if size == 0 {
 		size = min(defaultBuffer, uint64(pool.Chunks())*uint64(pool.Room())/2)
 	}
+	return dividedBuffer(cfg, workers, size)
+}
+
+func dividedBuffer(cfg *Config, workers int, size uint64) buffer.Config {
+	c := &cfg.Buffer
 	alpha := c.Alpha
 	if alpha == 0 {
 		alpha = 1

@@ -1,0 +1,55 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/gswitch/gswitch/buffer"
+)
+
+// validateBuffers refuses headroom and thresholds with which lossless classes
+// would lose frames, with those that are safe. It is the arithmetic by which
+// the node divides its buffer, and needs a document that is right otherwise.
+func (d *decoder) validateBuffers(c *Config) {
+	if len(d.errs) > 0 {
+		return
+	}
+	c = c.Resolved()
+	for i := range c.Switches {
+		s, path := &c.Switches[i], fmt.Sprintf("switches[%d]", i)
+		v := s.VSwitch(nil)
+		var wrong *buffer.Error
+		if errors.As(v.CheckBuffer(len(s.WorkersUsed())), &wrong) {
+			d.failAt(path+bufferKeys[wrong.What], "%s", s.unsafe(wrong))
+		}
+	}
+}
+
+var bufferKeys = map[buffer.Setting]string{
+	buffer.OfBuffer: ".buffer.size", buffer.OfReserve: ".buffer.lossless.reserve", buffer.OfLimit: ".buffer.lossless.xoff",
+	buffer.OfXON: ".buffer.lossless.hysteresis", buffer.OfHeadroom: ".buffer.lossless.headroom", buffer.OfLink: ".buffer.lossless",
+}
+
+// unsafe says what is wrong with the division of a buffer in the words of the
+// document.
+func (s *Switch) unsafe(e *buffer.Error) string {
+	workers := len(s.WorkersUsed())
+	share := ""
+	if workers > 1 {
+		share = fmt.Sprintf(" (each of %d workers has its share of the buffer)", workers)
+	}
+	if e.Port < 0 {
+		if e.Safe != 0 {
+			share += fmt.Sprintf("; size: at least %s", Size(e.Safe*uint64(workers)))
+		}
+		return e.Problem + share
+	}
+	p := &s.Ports[e.Port]
+	text := fmt.Sprintf("port %s, class %d: %s%s", p.Name, e.Class, e.Problem, share)
+	if e.What == buffer.OfHeadroom && e.Safe != 0 {
+		b := &e.Budget
+		text += fmt.Sprintf("; they are %d B of frames, %d B of pause frame, %d B of cable and %d B of response (gfabric headroom shows how); allow_loss: true accepts the loss",
+			b.Own+b.Peer+b.Trigger, b.Control, b.Cable, b.Response)
+	}
+	return text
+}
