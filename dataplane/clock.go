@@ -67,7 +67,7 @@ func (c *clock) slow(t time.Duration) frame.Time {
 	if from == standing {
 		return 0
 	}
-	return frame.Time((int64(t) - from) / c.by)
+	return frame.Time(max(0, int64(t)-from) / c.by)
 }
 
 // stand lets time stand for t, which has passed already.
@@ -98,8 +98,12 @@ func (e *Engine) Epoch() time.Time {
 }
 
 // Release lets time begin where Config.Held kept it standing.
-func (e *Engine) Release() {
-	if e.clock.held.CompareAndSwap(standing, int64(time.Since(e.clock.start))) {
+func (e *Engine) Release() { e.ReleaseAt(time.Now()) }
+
+// ReleaseAt lets time begin at an instant that engines of several processes
+// agree on: it stands at 0 until then.
+func (e *Engine) ReleaseAt(origin time.Time) {
+	if e.clock.held.CompareAndSwap(standing, max(0, int64(origin.Sub(e.clock.start)))) {
 		for _, w := range e.workers {
 			w.sleep.wake() // it sleeps for what seemed long at time 0
 		}

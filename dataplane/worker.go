@@ -79,7 +79,8 @@ type line struct {
 
 	taps []lineTap // empty: no capture
 
-	leaving, coming *transit // Measure; else nil
+	leaving, coming *transit  // Measure; else nil
+	sentAt, gotAt   *Passages // Note; else nil
 
 	stats PortCounters
 }
@@ -205,6 +206,9 @@ func (w *Worker) receive(now frame.Time, l *line) int {
 	v := w.vec[:n]
 	if t := l.coming; t != nil {
 		t.came(now, l.stats.RxFrames+l.stats.Faults.RxLost+uint64(n), max(l.node.until, l.node.refused), &w.stats.Transit)
+	}
+	if p := l.gotAt; p != nil {
+		p.pass(now, l.stats.RxFrames+l.stats.Faults.RxLost+uint64(n), max(l.node.until, l.node.refused))
 	}
 	if l.fault != nil && l.fault.cut {
 		l.stats.Faults.RxLost += uint64(n)
@@ -337,6 +341,9 @@ func (w *Worker) flushHeld(now frame.Time, l *line) bool {
 	l.stats.TxTaken += uint64(n)
 	if t := l.leaving; t != nil && n > 0 {
 		t.left(now, l.stats.TxTaken)
+	}
+	if p := l.sentAt; p != nil && n > 0 {
+		p.pass(now, l.stats.TxTaken, 0)
 	}
 	if n < l.nheld {
 		l.nheld = copy(l.held[:], l.held[n:l.nheld])

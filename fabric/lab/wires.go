@@ -156,6 +156,10 @@ func (w *Wires) End(node, port int) (netns, iface string) {
 	return w.s.Namespaces[d.Namespace].Name, d.Name
 }
 
+// Env is what processes that step nodes on the wires have in their environment:
+// by it they are found and ended when the wires are removed, whoever does that.
+func (w *Wires) Env() string { return markerEnv + "=" + w.s.marker() }
+
 // Close removes the wires.
 func (w *Wires) Close() error {
 	lk, err := acquire(w.s.Name)

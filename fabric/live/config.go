@@ -1,8 +1,10 @@
 package live
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/gswitch/gswitch/dataplane"
 	"github.com/gswitch/gswitch/fabric/results"
@@ -38,6 +40,22 @@ type Config struct {
 	CPUs []int
 
 	Logger *slog.Logger // nil: warnings and errors of slog.Default()
+
+	// Part, where not nil, is what this process has of the network: the rest is
+	// with other processes, at the other ends of the wires.
+	Part *Part
+}
+
+// Part is what one of several processes has of a network. All of them make the
+// same network and step nodes of their own.
+type Part struct {
+	Name      string
+	Own       []bool // by node of the topology
+	Processes int    // how many there are
+
+	// Begin is called when all ports of the process are up, and returns when time
+	// is to begin, the same instant everywhere.
+	Begin func() (time.Time, error)
 }
 
 func (c *Config) check() error {
@@ -46,6 +64,8 @@ func (c *Config) check() error {
 		return fmt.Errorf("a dilation of %d is not from 1 to %d", c.Dilation, dataplane.MaxDilation)
 	case c.Workers < 0 || c.Workers > 64:
 		return fmt.Errorf("%d workers are not from 1 to 64", c.Workers)
+	case c.Part != nil && c.Wires == nil:
+		return errors.New("processes need wires between them: links in memory are within one")
 	case c.Bound < 0:
 		return fmt.Errorf("the bound of lateness %v is negative", c.Bound.Duration())
 	}

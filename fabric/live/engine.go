@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/fabric"
 	"github.com/gswitch/gswitch/fabric/vnet"
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/sim"
@@ -49,7 +50,7 @@ const (
 
 // link is a link of the topology with its two ports.
 type link struct {
-	ports [2]*dataplane.Port // from the first node to the second, and back
+	ports [2]*dataplane.Port // from the first node to the second, and back; nil where another process has it
 	ends  [2]int             // nodes
 
 	cut     bool // by SetLink
@@ -108,11 +109,32 @@ const (
 	maxFrames = 1 << 17
 )
 
+// leastFrames is what a process has for frames that are under way at least.
+const leastFrames = 1 << 13
+
 // chunks is the size of the arena: frames under way, and what lies in the
-// rings of all ports ready to be received into or received.
+// rings of all ports ready to be received into or received. Frames wait in
+// switches, of which a process may have some.
 func (e *Engine) chunks() int {
-	return min(e.spec.Chunks, maxFrames) + 2*len(e.spec.Plan.Topology.Links)*2*ringSize
+	t := e.spec.Plan.Topology
+	if e.cfg.Part == nil {
+		return min(e.spec.Chunks, maxFrames) + 2*len(t.Links)*2*ringSize
+	}
+	switches, ports := 0, 0
+	for i := range t.Nodes {
+		if e.owns(i) {
+			ports += len(t.Nodes[i].Links)
+			if t.Nodes[i].Kind == fabric.Switch {
+				switches++
+			}
+		}
+	}
+	share := e.spec.Chunks * switches / max(1, len(t.Switches()))
+	return min(max(share, leastFrames), maxFrames) + ports*2*ringSize
 }
+
+// owns tells whether this process steps a node of the topology.
+func (e *Engine) owns(node int) bool { return e.cfg.Part == nil || e.cfg.Part.Own[node] }
 
 // Virtual implements vnet.Engine.
 func (e *Engine) Virtual() bool { return false }
@@ -120,10 +142,13 @@ func (e *Engine) Virtual() bool { return false }
 // Pool implements vnet.Engine.
 func (e *Engine) Pool(node int) *frame.Pool { return e.dp.Worker(e.place[node]).Pool() }
 
-// AddNode implements vnet.Engine.
+// AddNode implements vnet.Engine. Nobody steps here what another process has.
 func (e *Engine) AddNode(at int, s frame.Stepper, after func(now frame.Time)) int {
 	n := &node{Stepper: s, after: after, at: at, worker: e.place[at], pool: e.Pool(at)}
 	e.nodes = append(e.nodes, n)
+	if !e.owns(at) {
+		return len(e.nodes) - 1
+	}
 	if err := e.dp.AddNode(n.worker, n); err != nil {
 		e.Stop(err)
 	}
@@ -135,6 +160,9 @@ func (e *Engine) Connect(a int, pa uint16, b int, pb uint16, l sim.Link) sim.Lin
 	id := sim.LinkID(len(e.links))
 	k := link{ends: [2]int{a, b}}
 	for i, port := range [2]uint16{pa, pb} {
+		if !e.owns(e.nodes[k.ends[i]].at) {
+			continue
+		}
 		p, err := e.open(id, e.nodes[k.ends[i]], port, l)
 		if err != nil {
 			e.Stop(fmt.Errorf("link %s: %w", e.linkName(id), err))
@@ -142,13 +170,27 @@ func (e *Engine) Connect(a int, pa uint16, b int, pb uint16, l sim.Link) sim.Lin
 		}
 		k.ports[i] = p
 	}
-	if k.ports[1] != nil {
-		if err := errors.Join(e.dp.Measure(k.ports[0], k.ports[1]), e.dp.Measure(k.ports[1], k.ports[0])); err != nil {
-			e.Stop(err)
-		}
+	if err := e.measure(&k); err != nil {
+		e.Stop(err)
 	}
 	e.links = append(e.links, k)
 	return id
+}
+
+// measure asks for what frames take from node to node.
+func (e *Engine) measure(k *link) error {
+	switch {
+	case k.ports[0] != nil && k.ports[1] != nil:
+		return errors.Join(e.dp.Measure(k.ports[0], k.ports[1]), e.dp.Measure(k.ports[1], k.ports[0]))
+	case e.cfg.Part == nil: // it failed before
+		return nil
+	}
+	for _, p := range k.ports {
+		if p != nil {
+			return e.dp.Note(p)
+		}
+	}
+	return nil
 }
 
 // open makes a port of a node.
@@ -194,11 +236,18 @@ func (e *Engine) Every(first, period frame.Time, fn func(now frame.Time)) {
 
 // EveryOn implements vnet.Engine.
 func (e *Engine) EveryOn(node int, first, period frame.Time, fn func(now frame.Time)) {
+	if !e.owns(e.nodes[node].at) {
+		return
+	}
 	e.ctl[e.nodes[node].worker].push(event{at: first, period: max(1, period), fn: fn})
 }
 
 // Apart implements vnet.Engine.
 func (e *Engine) Apart(node int) bool { return e.nodes[node].worker != 0 }
+
+// Call lets f run on the thread of the callbacks, soon, and does not wait for
+// it. It may be called from any goroutine once Run has begun.
+func (e *Engine) Call(f func(now frame.Time)) error { return e.dp.Worker(0).Post(e.Now(), f) }
 
 // Poke implements vnet.Engine: a worker asks all its nodes in every loop.
 func (e *Engine) Poke(int) {}

@@ -11,7 +11,8 @@ import (
 
 // Faults on the worker of the callbacks are made there before its next event,
 // at the instant at which they are asked for. Those elsewhere go into the
-// worker's mailbox, and how late they come is measured there.
+// worker's mailbox, and how late they come is measured there. Of several
+// processes each makes those at its own ports and nodes, by the clock.
 
 // on lets f run on a worker, now.
 func (e *Engine) on(worker int, f func(now frame.Time)) error {
@@ -60,6 +61,9 @@ func (e *Engine) Fault(id sim.LinkID, way sim.Way, c fault.Config) error {
 		return fmt.Errorf("link %s: %w", e.linkName(id), err)
 	}
 	p := e.links[id].ports[way]
+	if p == nil {
+		return nil // the process that has it makes it
+	}
 	r := frame.NewRand(e.spec.Seed ^ uint64(2*int(id)+int(way)+1)<<32)
 	seed := r.Uint64()
 	return e.carryOut(e.dp.FaultChange(p, &c, seed))
@@ -78,6 +82,9 @@ func (e *Engine) SetLink(id sim.LinkID, up bool) error {
 // showLink lets the ports of a link know whether it is up.
 func (e *Engine) showLink(l *link) error {
 	for _, p := range l.ports {
+		if p == nil {
+			continue
+		}
 		if err := e.carryOut(e.dp.LinkChange(p, l.up())); err != nil {
 			return err
 		}
@@ -92,6 +99,9 @@ func (e *Engine) Pause(node int, until frame.Time) error {
 		return err
 	}
 	n := e.nodes[node]
+	if !e.owns(n.at) {
+		return nil
+	}
 	return e.carryOut(e.dp.PauseChange(n.worker, n, until))
 }
 
@@ -101,6 +111,9 @@ func (e *Engine) Slow(node int, gap frame.Time) error {
 		return err
 	}
 	n := e.nodes[node]
+	if !e.owns(n.at) {
+		return nil
+	}
 	var fresh *backlog
 	if gap > 0 {
 		fresh = newBacklog(gap, e.chunks())

@@ -54,12 +54,12 @@ func available(meminfo io.Reader) int64 {
 	return 0
 }
 
-// hold collects what there is, and no more.
-func (c *collector) hold() {
+// hold collects what there is, and no more, in one of so many processes.
+func (c *collector) hold(processes int) {
 	debug.FreeOSMemory()
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}}
 	metrics.Read(s)
-	c.limit = debug.SetMemoryLimit(int64(s[0].Value.Uint64()) + allowance())
+	c.limit = debug.SetMemoryLimit(int64(s[0].Value.Uint64()) + allowance()/int64(max(1, processes)))
 	if c.limit != math.MaxInt64 { // the user has set one: it holds
 		debug.SetMemoryLimit(c.limit)
 	}

@@ -29,7 +29,7 @@ func TestCollectorIsPutBack(t *testing.T) {
 	percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1)
 	defer debug.SetGCPercent(percent)
 	var c collector
-	c.hold()
+	c.hold(1)
 	if now := debug.SetGCPercent(-1); now != -1 {
 		t.Errorf("while it is held it runs at %d %%", now)
 	}

@@ -3,42 +3,45 @@ package live
 import (
 	"fmt"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/fabric"
 	"github.com/gswitch/gswitch/frame"
 )
 
 // layOut says on which worker each node is: hosts on the first, switches on
-// the others in groups of neighbours, or all on one.
+// the others in groups of neighbours, or all on one. Nodes of other processes
+// are nowhere, and count as on the first.
 func (e *Engine) layOut() []dataplane.WorkerConfig {
 	t := e.spec.Plan.Topology
 	e.place = make([]int, len(t.Nodes))
-	switches := t.Switches()
+	var switches []int
+	hosts := 0 // workers that have hosts
+	for i := range t.Nodes {
+		switch {
+		case !e.owns(i):
+		case t.Nodes[i].Kind == fabric.Switch:
+			switches = append(switches, i)
+		default:
+			hosts = 1
+		}
+	}
 	n := e.cfg.Workers
 	if n == 0 {
 		n = defaultWorkers(processors(), len(t.Nodes), len(switches))
 	}
-	n = min(n, 1+len(switches))
+	n = max(1, min(n, hosts+len(switches)))
 	for i, s := range switches {
-		if n > 1 {
-			e.place[s] = 1 + i*(n-1)/len(switches)
+		if n > hosts {
+			e.place[s] = hosts + i*(n-hosts)/len(switches)
 		}
 	}
 	workers := make([]dataplane.WorkerConfig, n)
 	for i := range workers {
 		w := &workers[i]
-		if n == 1 {
+		if n == 1 && e.cfg.Part == nil {
 			w.Step = e.step()
 		}
-		switch {
-		case n == 1:
-			w.Name = "nodes"
-		case i == 0:
-			w.Name = "hosts"
-		default:
-			w.Name = fmt.Sprintf("switches-%d", i)
-		}
+		w.Name = e.workerName(i, n)
 		w.Poll, w.First = e.cfg.Poll, true
 		if len(e.cfg.CPUs) > 0 {
 			w.Pin, w.CPU = true, e.cfg.CPUs[i%len(e.cfg.CPUs)]
@@ -47,10 +50,25 @@ func (e *Engine) layOut() []dataplane.WorkerConfig {
 	return workers
 }
 
+func (e *Engine) workerName(i, n int) string {
+	p := e.cfg.Part
+	switch {
+	case p != nil && n == 1:
+		return p.Name
+	case p != nil:
+		return fmt.Sprintf("%s-%d", p.Name, i+1)
+	case n == 1:
+		return "nodes"
+	case i == 0:
+		return "hosts"
+	}
+	return fmt.Sprintf("switches-%d", i)
+}
+
 // step is how far time may go on at once where a single worker has all nodes:
 // a quarter of what a full frame takes, the grain of everything that is
 // measured.
-func (e *Engine) step() frame.Time { return max(1, frame.Time(span(e.frameTime()))/4) }
+func (e *Engine) step() frame.Time { return max(1, frame.Time(span(frameTime(e.spec)))/4) }
 
 // defaultWorkers is one for networks that it can serve: the nodes do not notice
 // then when it comes late (dataplane.WorkerConfig.Step), and no frame waits for
@@ -71,10 +89,4 @@ func defaultWorkers(cpus, nodes, switches int) int {
 const manyNodes = 32
 
 // processors is on how many this process may run.
-func processors() int {
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return 1
-	}
-	return set.Count()
-}
+func processors() int { return len(Processors()) }

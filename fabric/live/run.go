@@ -67,7 +67,16 @@ func (e *Engine) begin() error {
 	if err := e.awaitPorts(); err != nil {
 		return err
 	}
-	e.gc.hold()
+	if p := e.cfg.Part; p != nil {
+		e.gc.hold(p.Processes)
+		origin, err := p.Begin()
+		if err != nil {
+			return err
+		}
+		e.dp.ReleaseAt(origin)
+		return nil
+	}
+	e.gc.hold(1)
 	e.dp.Release()
 	return nil
 }

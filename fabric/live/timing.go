@@ -8,50 +8,131 @@ import (
 	"github.com/gswitch/gswitch/dataplane"
 	"github.com/gswitch/gswitch/fabric"
 	"github.com/gswitch/gswitch/fabric/results"
+	"github.com/gswitch/gswitch/fabric/vnet"
 	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/sim"
 )
+
+// Told is what one process tells of how it kept time.
+type Told struct {
+	Workers   []dataplane.WorkerStats
+	RingDrops uint64
+	ClockRead time.Duration
+	End       frame.Time // of time
+	Passages  []Passage  // of links to other processes
+}
+
+// Passage is what one end of a link noted.
+type Passage struct {
+	Link       int
+	Way        sim.Way // in which the end sends
+	Left, Came *dataplane.Passages
+}
+
+// Tell returns what the process has to tell. It is complete after Halt.
+func (e *Engine) Tell() *Told {
+	v := &Told{ClockRead: e.clock, End: e.end}
+	if e.final == nil {
+		return v
+	}
+	v.Workers, v.RingDrops = e.final.Workers, ringDrops(e.final)
+	for i := range e.links {
+		for way, p := range e.links[i].ports {
+			if p == nil || e.links[i].ports[1-way] != nil {
+				continue
+			}
+			left, came := p.Passages()
+			v.Passages = append(v.Passages, Passage{i, sim.Way(way), left, came})
+		}
+	}
+	return v
+}
 
 // Timing tells how well the run kept time. It is complete after Halt.
 func (e *Engine) Timing() *results.Timing {
+	return Timing(e.spec, e.dp.Dilation(), e.cfg.Bound, e.cfg.Poll, []*Told{e.Tell()})
+}
+
+// Timing puts together what the processes of a run tell. bound is that of
+// Config.
+func Timing(spec *vnet.EngineSpec, dilation int64, bound frame.Time, poll dataplane.PollMode, all []*Told) *results.Timing {
 	t := &results.Timing{
-		Scale:     float64(e.dp.Dilation()),
-		BaseRTT:   e.spec.BaseRTT.Seconds(),
-		Frame:     e.frameTime(),
-		ClockRead: e.clock.Seconds(),
+		Scale:   float64(dilation),
+		BaseRTT: spec.BaseRTT.Seconds(),
+		Frame:   frameTime(spec),
+		Bound:   Bound(spec, bound).Seconds(),
 	}
-	bound := e.cfg.Bound
-	if bound == 0 {
-		bound = e.spec.BaseRTT / 4
+	if len(all) > 1 {
+		t.Processes = len(all)
 	}
-	t.Bound = bound.Seconds()
-	if e.final == nil {
+	var late, transit dataplane.Histogram
+	halted := false
+	for _, v := range all {
+		t.ClockRead = max(t.ClockRead, v.ClockRead.Seconds())
+		t.RingDrops += v.RingDrops
+		for i := range v.Workers {
+			halted = true
+			addWorker(t, &v.Workers[i], &late, &transit)
+		}
+		if len(v.Workers) > 0 && v.Workers[0].Stood > 0 {
+			w := &v.Workers[0]
+			t.StoodShare = float64(w.Stood) / float64(w.Stood+v.End)
+			t.StoodMax = w.StoodMax.Seconds() * t.Scale
+		}
+	}
+	if !halted {
 		return t
 	}
-	t.RingDrops = ringDrops(e.final)
-	if w := &e.final.Workers[0]; w.Stood > 0 {
-		t.StoodShare = float64(w.Stood) / float64(w.Stood+e.end)
-		t.StoodMax = w.StoodMax.Seconds() * t.Scale
-	}
-	var all, transit dataplane.Histogram
-	for i := range e.final.Workers {
-		w := &e.final.Workers[i]
-		late := w.Lateness
-		late.Merge(&w.FrameLateness)
-		all.Merge(&late)
-		transit.Merge(&w.Transit)
-		row := results.Worker{Name: w.Name, CPU: -1, Poll: w.Poll.String(), Nodes: w.Nodes - 1, Busy: w.BusyShare()}
-		if w.Pin {
-			row.CPU = w.CPU
-		}
-		row.LateP50, row.LateP99, row.LateMax = lateness(&late)
-		t.Workers = append(t.Workers, row)
-	}
-	t.LateP50, t.LateP99, t.LateMax = lateness(&all)
+	between(all, &transit)
+	t.LateP50, t.LateP99, t.LateMax = lateness(&late)
 	t.TransitP50, t.TransitP99, t.TransitMax = lateness(&transit)
-	t.OverFrame = all.Above(uint64(math.Round(t.Frame * 1e9)))
-	t.OverRTT = all.Above(uint64(e.spec.BaseRTT))
-	e.judge(t)
+	t.OverFrame = late.Above(uint64(math.Round(t.Frame * 1e9)))
+	t.OverRTT = late.Above(uint64(spec.BaseRTT))
+	judge(t, poll)
 	return t
+}
+
+// Bound is how late a run may be: that of Config, or a quarter of T.
+func Bound(spec *vnet.EngineSpec, bound frame.Time) frame.Time {
+	if bound == 0 {
+		return spec.BaseRTT / 4
+	}
+	return bound
+}
+
+func addWorker(t *results.Timing, w *dataplane.WorkerStats, all, transit *dataplane.Histogram) {
+	late := w.Lateness
+	late.Merge(&w.FrameLateness)
+	all.Merge(&late)
+	transit.Merge(&w.Transit)
+	row := results.Worker{Name: w.Name, CPU: -1, Poll: w.Poll.String(), Nodes: w.Nodes - 1, Busy: w.BusyShare()}
+	if w.Pin {
+		row.CPU = w.CPU
+	}
+	row.LateP50, row.LateP99, row.LateMax = lateness(&late)
+	t.Workers = append(t.Workers, row)
+}
+
+// between adds what frames took from process to process: of each direction of a
+// link one process knows when they left, another one when they came.
+func between(all []*Told, transit *dataplane.Histogram) {
+	type direction struct {
+		link int
+		way  sim.Way
+	}
+	left := map[direction]*dataplane.Passages{}
+	for _, v := range all {
+		for _, p := range v.Passages {
+			left[direction{p.Link, p.Way}] = p.Left
+		}
+	}
+	for _, v := range all {
+		for _, p := range v.Passages {
+			if l := left[direction{p.Link, sim.Forth + sim.Back - p.Way}]; l != nil && p.Came != nil {
+				dataplane.Transit(l, p.Came, transit)
+			}
+		}
+	}
 }
 
 // lateness returns quantiles in seconds.
@@ -60,12 +141,12 @@ func lateness(h *dataplane.Histogram) (p50, p99, most float64) {
 }
 
 // frameTime is how long a full frame takes on the fastest link of a host.
-func (e *Engine) frameTime() float64 {
-	t, best := e.spec.Plan.Topology, math.Inf(1)
+func frameTime(spec *vnet.EngineSpec) float64 {
+	t, best := spec.Plan.Topology, math.Inf(1)
 	for i := range t.Links {
 		l := &t.Links[i]
 		if l.Rate > 0 && (t.Nodes[l.A.Node].Kind == fabric.Host || t.Nodes[l.B.Node].Kind == fabric.Host) {
-			best = min(best, float64(e.spec.Frame+int(e.spec.Overhead))*8/float64(l.Rate))
+			best = min(best, float64(spec.Frame+int(spec.Overhead))*8/float64(l.Rate))
 		}
 	}
 	if math.IsInf(best, 1) {
@@ -88,7 +169,7 @@ const mostStood = 0.5
 // notice is a kernel that is slow while nothing is due and time goes on, and
 // that is measured: Transit. With several workers Transit has what Lateness
 // lacks, too: frames that waited for a worker without timers.
-func (e *Engine) judge(t *results.Timing) {
+func judge(t *results.Timing, poll dataplane.PollMode) {
 	tooLate := t.LateP99 > t.Bound
 	if tooLate {
 		t.Why = append(t.Why, fmt.Sprintf("the 99th percentile of lateness is %v, above the bound of %v (T is %v)", span(t.LateP99), span(t.Bound), span(t.BaseRTT)))
@@ -126,7 +207,7 @@ func (e *Engine) judge(t *results.Timing) {
 	if busy > 0.5 {
 		t.Advice = append(t.Advice, "fewer nodes or less load")
 	}
-	if e.cfg.Poll != dataplane.Spin && len(t.Workers) < processors() {
+	if poll != dataplane.Spin && len(t.Workers) < processors() {
 		t.Advice = append(t.Advice, "poll mode spin, with a processor for each worker")
 	}
 	t.Advice = append(t.Advice, "nothing else on the machine while it runs")

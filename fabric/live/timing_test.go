@@ -31,7 +31,7 @@ func TestJudge(t *testing.T) {
 	} {
 		v := k.t
 		v.Scale, v.BaseRTT, v.Bound = 1000, 13*us, 3.25*us
-		(&Engine{}).judge(&v)
+		judge(&v, dataplane.Adaptive)
 		if v.Valid != (k.why == nil) {
 			t.Errorf("%s: valid %v, %q", k.name, v.Valid, v.Why)
 		}

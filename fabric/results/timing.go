@@ -33,6 +33,16 @@ type Timing struct {
 	StoodShare float64 `json:"stood_share"`
 	StoodMax   float64 `json:"stood_max_real_seconds"`
 
+	// Processes is how many there were, 0 where there was one. Then what waits for
+	// something that another process sees, such as the next flow of a closed loop
+	// for the arrival of the last, begins Reaction after it, in all processes at the
+	// same instant, and this is how much later than due flows were posted.
+	Processes int     `json:"processes,omitempty"`
+	Reaction  float64 `json:"reaction_seconds,omitempty"`
+	PostP50   float64 `json:"post_late_p50_seconds,omitempty"`
+	PostP99   float64 `json:"post_late_p99_seconds,omitempty"`
+	PostMax   float64 `json:"post_late_max_seconds,omitempty"`
+
 	ClockRead float64  `json:"clock_read_seconds"` // real: what reading the clock costs
 	RingDrops uint64   `json:"ring_drops_total"`   // frames lost in AF_XDP rings and devices
 	Workers   []Worker `json:"workers"`

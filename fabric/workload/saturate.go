@@ -63,17 +63,25 @@ func NewSaturate(cfg SaturateConfig) (*Saturate, error) {
 }
 
 func (s *Saturate) post(at frame.Time, src, dst, conn int32) {
-	sender := int(conn) / s.cfg.Conns
-	stop := s.cfg.Stop
-	if stop != frame.Never {
-		stop += frame.Time(sender) * s.cfg.Leave
-	}
-	if at >= stop {
+	if at >= s.stop(conn) {
 		return
 	}
 	s.push(Flow{At: at, Src: src, Dst: dst, Bytes: s.cfg.Bytes, Conn: conn, Event: s.event})
 	s.event++
 }
+
+// stop is from when on a connection posts nothing.
+func (s *Saturate) stop(conn int32) frame.Time {
+	if s.cfg.Stop == frame.Never {
+		return frame.Never
+	}
+	return s.cfg.Stop + frame.Time(int(conn)/s.cfg.Conns)*s.cfg.Leave
+}
+
+// Until returns from when on the sender of a flow posts nothing: before, each
+// message that is done is followed by one that is the same, which somebody who
+// is nearer to the sender may post in place of Done.
+func (s *Saturate) Until(f *Flow) frame.Time { return s.stop(f.Conn) }
 
 // Done implements Source.
 func (s *Saturate) Done(now frame.Time, f *Flow) { s.post(now, f.Src, f.Dst, f.Conn) }

@@ -1,0 +1,92 @@
+package vnet
+
+import (
+	"fmt"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/hostnic"
+)
+
+// Ends names a connection to the processes that have its two hosts. All of them
+// make the same network. One that steps none of it dials, and so knows the
+// numbers of the queue pairs: a host numbers them by the order in which they are
+// opened and closed, which the others keep to.
+type Ends struct {
+	Conn       Conn
+	Generation uint32
+	QPN        [2]uint32 // of the sender and of the receiver
+}
+
+// Ends returns how others name a connection that is open.
+func (n *Network) Ends(c Conn) (Ends, error) {
+	i := int(c) - 1
+	if i < 0 || i >= len(n.flows.conns) || !n.flows.conns[i].open {
+		return Ends{}, fmt.Errorf("virtual network %s: connection %d is not open", n.Topology.Name, c)
+	}
+	k := &n.flows.conns[i]
+	return Ends{c, k.generation, [2]uint32{k.qpA, k.qpB}}, nil
+}
+
+// maxConns bounds the numbers of connections that come from elsewhere.
+const maxConns = 1 << 24
+
+// OpenEnds opens those ends of a connection that are here, of the sender and of
+// the receiver, for Send. Bytes of f does not count.
+func (n *Network) OpenEnds(now frame.Time, f *Flow, e Ends, here [2]bool) error {
+	if f.Src == f.Dst || f.Src < 0 || f.Dst < 0 || f.Src >= len(n.Hosts) || f.Dst >= len(n.Hosts) || e.Conn == 0 || e.Conn > maxConns {
+		return fmt.Errorf("virtual network %s: there is no connection %d from host %d to host %d of %d", n.Topology.Name, e.Conn, f.Src, f.Dst, len(n.Hosts))
+	}
+	fl := &n.flows
+	i := uint32(e.Conn) - 1
+	for len(fl.conns) <= int(i) {
+		fl.conns = append(fl.conns, conn{})
+	}
+	c := &fl.conns[i]
+	if c.open {
+		return fmt.Errorf("virtual network %s: connection %d is open already", n.Topology.Name, e.Conn)
+	}
+	var pair [2]hostnic.QPConfig
+	pair[0], pair[1] = n.pair(f, i, e.Generation)
+	for k, h := range [2]int{f.Src, f.Dst} {
+		if !here[k] {
+			continue
+		}
+		qpn, err := n.Hosts[h].OpenQP(now, &pair[k])
+		if err != nil {
+			return err
+		}
+		if qpn != e.QPN[k] {
+			return fmt.Errorf("host %s: queue pair %#x was opened where %#x was meant: processes do not agree on what is open", n.HostName(h), qpn, e.QPN[k])
+		}
+		if err := n.Hosts[h].ConnectQP(now, qpn, e.QPN[1-k]); err != nil {
+			return err
+		}
+		fl.peer[h][qpn] = i
+	}
+	*c = conn{flow: *f, qpA: e.QPN[0], qpB: e.QPN[1], generation: e.Generation, open: true, arrivals: c.arrivals[:0]}
+	fl.count.Open++
+	return nil
+}
+
+// CloseEnds closes what OpenEnds opened.
+func (n *Network) CloseEnds(now frame.Time, at Conn, here [2]bool) error {
+	fl := &n.flows
+	i := int(at) - 1
+	if i < 0 || i >= len(fl.conns) || !fl.conns[i].open {
+		return fmt.Errorf("virtual network %s: connection %d is not open", n.Topology.Name, at)
+	}
+	c := &fl.conns[i]
+	c.open = false
+	fl.count.Open--
+	for k, h := range [2]int{c.flow.Src, c.flow.Dst} {
+		if !here[k] {
+			continue
+		}
+		qpn := [2]uint32{c.qpA, c.qpB}[k]
+		delete(fl.peer[h], qpn)
+		if err := n.Hosts[h].CloseQP(now, qpn); err != nil {
+			return err
+		}
+	}
+	return nil
+}
