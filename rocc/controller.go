@@ -31,14 +31,19 @@ type Controller struct {
 
 // NewController returns a controller at its largest rate, for an empty queue.
 func NewController(p *Params) *Controller {
-	c := &Controller{p: *p, f: int64(p.FMax) << fraction,
+	c := new(Controller)
+	c.init(p)
+	return c
+}
+
+func (c *Controller) init(p *Params) {
+	*c = Controller{p: *p, f: int64(p.FMax) << fraction,
 		a: int64(math.Round(p.Alpha * (1 << fraction))), b: int64(math.Round(p.Beta * (1 << fraction))),
 		min: int64(p.FMin) << fraction, max: int64(p.FMax) << fraction,
 		ref: units(p.QRef, p.QueueUnit), mid: units(p.QMid, p.QueueUnit), maxLen: units(p.QMax, p.QueueUnit), regions: uint(p.Regions)}
 	if p.Regions == 0 {
 		c.regions = DefaultRegions
 	}
-	return c
 }
 
 func units(bytes, unit uint32) int64 { return int64(bytes) << fraction / int64(unit) }

@@ -56,7 +56,7 @@ func (n *Notice) Point() uint64 {
 // and returns its length. b has room for NoticeLen and the quote.
 func (n *Notice) Encode(b []byte, icmp uint8, quote []byte) int {
 	be := binary.BigEndian
-	b[0], b[1], b[2], b[3] = icmp, 0, 0, 0
+	b[0], b[1], b[2], b[3] = icmp, CodeRate, 0, 0
 	b[4], b[5] = version<<4, n.Class
 	be.PutUint16(b[6:], n.Port)
 	be.PutUint32(b[8:], n.Switch)
@@ -80,7 +80,7 @@ func (n *Notice) Decode(b []byte, icmp uint8) (quote []byte, err error) {
 	if len(b) < 8 {
 		return nil, ErrShort
 	}
-	if b[0] != icmp || b[1] != 0 || b[4] != version<<4 {
+	if b[0] != icmp || b[1] != CodeRate || b[4] != version<<4 {
 		return nil, ErrForeign
 	}
 	if len(b) < NoticeLen {
