@@ -115,6 +115,9 @@ func compile(cfg *Config, ids *idSets, gen uint32) (*Program, error) {
 	if err := cfg.validateEscape(); err != nil {
 		return nil, fmt.Errorf("switch %s: %w", cfg.Name, err)
 	}
+	if err := cfg.Paths.validate(); err != nil {
+		return nil, fmt.Errorf("switch %s: %w", cfg.Name, err)
+	}
 	if err := p.compilePorts(cfg, ids.ifaces); err != nil {
 		return nil, err
 	}
