@@ -41,6 +41,8 @@ const (
 	Chained  // more chunks follow in Meta.Next
 	Stamped  // this switch writes its telemetry record into the frame at departure
 	Slotted  // it takes a place that a token reserved for it at its egress port
+	Own      // made by this switch: it came by no port
+	Crossed  // it crossed from an ingress queue, and is charged to its egress queue there
 )
 
 // Meta is what is known of one frame. Offsets count from the first byte of

@@ -80,6 +80,7 @@ const (
 	HeadroomFull   // a lossless frame found no headroom: a configuration error
 	PFCWatchdog    // the watchdog drains a queue that is stuck under pause
 	QueueFlush     // the port went down or was removed with frames queued
+	IngressQueue   // the queue of the ingress port is full, in a switch with a crossbar
 	ArenaExhausted // no free chunk for a copy or for a frame of our own, or as many frames wait as a switch may hold
 
 	// Ports.
@@ -166,6 +167,7 @@ var reasonNames = [NumReasons]string{
 	QueueTail:            "queue-tail",
 	IngressLimit:         "ingress-limit",
 	HeadroomFull:         "headroom-full",
+	IngressQueue:         "ingress-queue",
 	PFCWatchdog:          "pfc-watchdog",
 	QueueFlush:           "queue-flush",
 	ArenaExhausted:       "arena-exhausted",

@@ -59,6 +59,7 @@ type Completion struct {
 	// arrived in sequence and when its last byte did.
 	Start, End    frame.Time
 	Retransmitted uint32 // frames of the request sent again; of operations of ours
+	Timeouts      uint32 // while its packets were the oldest ones under way; of Sends of ours
 	Status        Status
 
 	Imm    uint32 // of RecvDone: immediate data
@@ -73,6 +74,7 @@ type message struct {
 	first, end uint64 // its packets are [first, end)
 	lastLen    uint32 // payload of the last packet
 	rtx        uint32
+	timeouts   uint32
 	start      frame.Time
 	data       []byte // to be sent; nil: zeros
 }
@@ -202,7 +204,7 @@ func (n *NIC) retire(now frame.Time, q *queuePair) {
 			return
 		}
 		n.count.MessagesSent++
-		n.done = append(n.done, Completion{Op: SendDone, QPN: q.qpn, ID: m.id, Bytes: m.bytes, Start: m.start, End: now, Retransmitted: m.rtx})
+		n.done = append(n.done, Completion{Op: SendDone, QPN: q.qpn, ID: m.id, Bytes: m.bytes, Start: m.start, End: now, Retransmitted: m.rtx, Timeouts: m.timeouts})
 		q.msgs.pop()
 	}
 }

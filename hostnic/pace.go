@@ -198,6 +198,9 @@ func (n *NIC) timer(now frame.Time, q *queuePair) {
 		if q.tx.Timeout(now) {
 			n.count.Timeouts++
 			q.stats.Timeouts++
+			if q.msgs.n > 0 {
+				q.msgs.at(0).timeouts++
+			}
 			if q.cc != nil {
 				q.cc.OnLoss(now, cc.LossTimeout)
 			}

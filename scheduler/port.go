@@ -21,7 +21,6 @@ type Port struct {
 	rng      frame.Rand
 	control  frame.FIFO
 	controls uint64 // control frames sent
-	drain    *Drain // nil: nobody chooses paths by what waits here
 	q        [NumQueues]queue
 	cfg      PortConfig
 }
@@ -121,9 +120,6 @@ func (p *Port) Enqueue(now frame.Time, r frame.Ref) {
 	i := m.Queue & 7
 	p.active |= 1 << i
 	p.q[i].push(p.arena, now, r, m)
-	if p.drain != nil {
-		p.drain.Add(int(i), m.Wire)
-	}
 }
 
 // EnqueueControl appends a link-local control frame (PFC, pause). Such frames
@@ -231,9 +227,6 @@ func (p *Port) round(level, ready uint8) int {
 func (p *Port) take(t frame.Time, i int, q *queue) frame.Ref {
 	since := max(q.headAt, q.paused)
 	r, m := q.pop(p.arena, t)
-	if p.drain != nil {
-		p.drain.Remove(i, m.Wire)
-	}
 	enqueued := m.Depart
 	n := m.Wire + p.overhead
 	m.Depart = t

@@ -53,7 +53,7 @@ func dividedBuffer(cfg *Config, workers int, size uint64) buffer.Config {
 			b.Queues[cfg.Escape.Queue&7].Reserve = cfg.escapeReserve(p)
 		}
 		for class := range b.Groups {
-			if cfg.lossless(class) {
+			if cfg.lossless(class) && !cfg.Crossbar.On {
 				b.Groups[class] = losslessGroup(c, p)
 			} else {
 				b.Groups[class].Limit.Bytes = uint64(c.IngressLimit)

@@ -56,12 +56,12 @@ type Config struct {
 	MaxFrames int
 	PFC       PFCConfig
 	Escape    EscapeConfig
+	Crossbar  CrossbarConfig
 	Telemetry TelemetryConfig
 
 	FDB       FDBConfig
 	Loopbacks []netip.Addr // addresses of the switch itself
 	Routes    []Route
-	Paths     PathsConfig // of routes with several next hops
 	Neighbors []StaticNeighbor
 	ACLs      []ACL
 	Mirrors   []Mirror
@@ -199,8 +199,7 @@ type StaticMAC struct {
 // Route is a prefix with its next hops.
 type Route struct {
 	Prefix    netip.Prefix
-	NextHops  []NextHop         // several: ECMP
-	Choose    *pipeline.Chooser // among several; nil: as PathsConfig says
+	NextHops  []NextHop // several: ECMP
 	Blackhole bool
 }
 

@@ -126,6 +126,13 @@ func (n *Node) flowControl(now frame.Time) {
 		}
 		n.want(now, port)
 	}
+	for n.crossbar != nil {
+		port, ok := n.crossbar.NextDirty()
+		if !ok {
+			break
+		}
+		n.want(now, port)
+	}
 	if n.sweepAt == frame.Never && n.buffer.Unswept() {
 		n.sweepAt = now + sweepAfter
 	}
@@ -151,6 +158,9 @@ func (n *Node) shortOfFrames() bool {
 func (n *Node) wanted(port uint16) uint8 {
 	if n.short {
 		return n.losslessClasses
+	}
+	if n.crossbar != nil {
+		return n.crossbar.Wants(port)
 	}
 	return n.buffer.Want(port)
 }

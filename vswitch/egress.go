@@ -8,12 +8,11 @@ import (
 // finish completes frames that the scheduler just released: their bytes leave
 // the shared buffer, marks and telemetry are written (depth and departure are
 // known here), the port counts them.
-func (n *Node) finish(ps *portState, v []frame.Ref) {
+func (n *Node) finish(now frame.Time, ps *portState, v []frame.Ref) {
 	for i, r := range v {
 		m := n.arena.Meta(r)
 		if m.Cost != 0 { // frames of flow control are not charged
-			n.buffer.Release(m)
-			n.held--
+			n.release(now, m)
 		}
 		if m.Flow != 0 {
 			n.quit(m)

@@ -15,6 +15,7 @@ func (n *Node) emit(r frame.Ref) {
 		return
 	}
 	if m.InPort == frame.NoPort {
+		m.Flags |= frame.Own
 		m.InPort = m.OutPort // made by the switch itself: charged to the port it leaves by
 	}
 	pp := &n.prog.ports[m.OutPort]
@@ -56,12 +57,13 @@ func (n *Node) enqueue(r frame.Ref, m *frame.Meta) {
 	m.Queue = n.prog.class.Queue[m.Class&7] & 7
 	if worker := int(n.prog.ports[m.OutPort].worker); worker != n.index {
 		n.handOver(worker, r)
-		if n.paths.loads != nil {
-			n.paths.expectAt(m)
-		}
 		return
 	}
 	ps := &n.ports[m.OutPort]
+	if n.crossbar != nil && m.Flags&frame.Own == 0 {
+		n.cross(ps, r, m)
+		return
+	}
 	if ps.exit != nil && n.note(ps, r, m) {
 		return
 	}
@@ -133,9 +135,6 @@ func (n *Node) flushHandoff(worker int) {
 		n.drop(r, frame.WorkerRing)
 	}
 	h.n = 0
-	if n.paths.loads != nil {
-		n.arrived(worker)
-	}
 	if sent > 0 {
 		n.handedTo |= n.sw.Nodes[worker].bell
 	}

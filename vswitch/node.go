@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/gswitch/gswitch/buffer"
+	"github.com/gswitch/gswitch/crossbar"
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/pfc"
 	"github.com/gswitch/gswitch/pipeline"
@@ -37,8 +38,10 @@ type Node struct {
 	busy    portSet // own ports with something queued
 	touched portSet // own ports that may send earlier than when they were last asked
 	buffer  *buffer.Buffer
-	held    int // frames in the queues
-	maxHeld int
+	// Where frames wait before their egress queue; nil: they do not.
+	crossbar *crossbar.Crossbar
+	held     int // frames in the queues
+	maxHeld  int
 	// Of maxHeld, what lossy frames may take; the rest is the headroom of
 	// lossless ones, while short holds all their classes back.
 	lossyHeld int
@@ -82,9 +85,6 @@ type Node struct {
 	losslessClasses uint8
 	routeCount      []Traffic // by route id
 	aclCount        []Traffic // by rule id
-
-	paths paths
-	shown *scheduler.ShownLoads // of own ports, to other workers; nil if there are none
 
 	sunk *sinkRing // what telemetry sinks took out; nil until the first
 
@@ -196,7 +196,7 @@ func (n *Node) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 	}
 	ps := &n.ports[port]
 	k := ps.sched.Dequeue(now, out)
-	n.finish(ps, out[:k])
+	n.finish(now, ps, out[:k])
 	if ps.sched.Empty() {
 		n.busy.remove(port)
 	}
@@ -221,6 +221,9 @@ func (n *Node) Advance(now frame.Time) {
 	}
 	if n.local != nil {
 		n.local.advance(now)
+	}
+	if n.crossbar != nil {
+		n.advanceCrossbar(now)
 	}
 	n.advanceControl(now)
 	if now >= n.pointsDue {
@@ -257,6 +260,9 @@ func (n *Node) TimerWake(now frame.Time) frame.Time {
 	t := min(n.controlDue, n.sweepAt, n.pointsDue, n.escaping.due)
 	if n.index == 0 {
 		t = min(t, n.ageAt)
+	}
+	if n.crossbar != nil {
+		t = min(t, n.crossbar.Due())
 	}
 	if n.local != nil {
 		t = min(t, n.local.due)
@@ -377,6 +383,9 @@ func (n *Node) Flush(now frame.Time) {
 		for k := ring.Pop(n.scratch[:]); k > 0; k = ring.Pop(n.scratch[:]) {
 			n.dropAll(n.scratch[:k], frame.QueueFlush)
 		}
+	}
+	if n.crossbar != nil {
+		n.flushCrossbar()
 	}
 	if n.local != nil {
 		for _, nb := range n.local.table {

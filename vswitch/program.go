@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/gswitch/gswitch/crossbar"
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/wire"
 )
@@ -49,6 +50,7 @@ type Program struct {
 	ports    []portProgram
 	isolated portSet
 	class    ClassMaps
+	crossbar crossbar.Config // if Config.Crossbar.On
 	vlans    *[4096]vlanProgram
 	ifaces   []iface // by number, which outlives a program; those without addrs are gone
 	acls     []aclProgram
@@ -115,7 +117,8 @@ func compile(cfg *Config, ids *idSets, gen uint32) (*Program, error) {
 	if err := cfg.validateEscape(); err != nil {
 		return nil, fmt.Errorf("switch %s: %w", cfg.Name, err)
 	}
-	if err := cfg.Paths.validate(); err != nil {
+	var err error
+	if p.crossbar, err = cfg.crossbar(); err != nil {
 		return nil, fmt.Errorf("switch %s: %w", cfg.Name, err)
 	}
 	if err := p.compilePorts(cfg, ids.ifaces); err != nil {

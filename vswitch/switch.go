@@ -103,9 +103,6 @@ func (sw *Switch) newNode(i, workers int, pool *frame.Pool, prog *Program) (*Nod
 			n.bells |= 1 << w
 		}
 	}
-	if workers > 1 {
-		n.shown = scheduler.NewShownLoads()
-	}
 	n.rng = frame.NewRand(cfg.Seed ^ uint64(i)<<48)
 	n.sweepAt, n.pointsDue = frame.Never, frame.Never
 	n.parser = wire.NewParser(wire.NewHasher(cfg.Seed, cfg.SymmetricHash))
@@ -134,7 +131,6 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 	n.aclCount = grow(n.aclCount, p.rules)
 	n.acl.adopt(now, p)
 	if old != nil && old.Config == p.Config {
-		n.adoptPaths(false)
 		return // only table entries changed
 	}
 	n.selfMAC = p.Config.MAC.Uint64()
@@ -147,13 +143,13 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 			n.dismiss(now, uint16(i))
 		}
 	}
-	n.adoptPaths(true)
 	if old != nil && old.class.Queue != p.class.Queue {
 		n.repause(now)
 	}
 	if err := n.buffer.Reconfigure(bufferConfig(p.Config, len(n.handIn), n.pool)); err != nil {
 		panic(err) // Apply tried the same division before it stored the program
 	}
+	n.adoptCrossbar(now)
 	if n.maxHeld = p.Config.MaxFrames / len(n.handIn); n.maxHeld == 0 {
 		n.maxHeld = n.arena.Chunks() / 2 / len(n.handIn)
 	}
@@ -192,6 +188,9 @@ func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfi
 	}
 	sc := c.Scheduler
 	n.adoptEscape(i, c, &sc)
+	if n.prog.Config.Crossbar.On {
+		sc.Burst = n.prog.Config.Crossbar.burst(c)
+	}
 	if ps.sched == nil {
 		ps.sched = scheduler.NewPort(n.arena, sc, n.prog.Config.Seed^uint64(i)<<32)
 	} else {
@@ -253,7 +252,7 @@ func (n *Node) flushPort(now frame.Time, port uint16) {
 	}
 	n.busy.remove(port)
 	for k := ps.sched.Flush(now, n.scratch[:]); k > 0; k = ps.sched.Flush(now, n.scratch[:]) {
-		n.dropQueued(n.scratch[:k], frame.QueueFlush)
+		n.dropQueued(now, n.scratch[:k], frame.QueueFlush)
 	}
 }
 
@@ -261,16 +260,15 @@ func (n *Node) flushPort(now frame.Time, port uint16) {
 func (n *Node) flushQueue(now frame.Time, port uint16, queue int, why frame.Reason) {
 	s := n.ports[port].sched
 	for k := s.FlushQueue(now, queue, n.scratch[:]); k > 0; k = s.FlushQueue(now, queue, n.scratch[:]) {
-		n.dropQueued(n.scratch[:k], why)
+		n.dropQueued(now, n.scratch[:k], why)
 	}
 }
 
-func (n *Node) dropQueued(v []frame.Ref, why frame.Reason) {
+func (n *Node) dropQueued(now frame.Time, v []frame.Ref, why frame.Reason) {
 	for _, r := range v {
 		m := n.arena.Meta(r)
 		if m.Cost != 0 {
-			n.buffer.Release(m)
-			n.held--
+			n.release(now, m)
 		}
 		if m.Flow != 0 {
 			n.quit(m)

@@ -33,6 +33,11 @@ func (n *Node) Waits(now frame.Time, v []Wait) []Wait {
 				}
 				return true
 			})
+			if n.crossbar != nil {
+				for in := n.crossbar.Blocked(uint16(i), uint8(class)); in != 0; in &= in - 1 {
+					from.add(uint16(bits.TrailingZeros64(in)))
+				}
+			}
 			w := Wait{Port: uint16(i), Class: uint8(class), Since: ps.pfc.Class(class).PausedSince}
 			for p := from.next(0); p >= 0; p = from.next(p + 1) {
 				w.From = append(w.From, uint16(p))

@@ -15,6 +15,7 @@ type flows struct {
 	rtts   [][]float64        // of messages of one frame, by group
 	single [][]float64        // their slowdowns
 	retx   []uint64           // frames sent again, by group; of streams too
+	late   []bool             // of each flow: a sender's timer ran out
 	first  []frame.Time       // start of the first flow of a group
 	last   []frame.Time       // end of the last one
 }
@@ -55,28 +56,49 @@ func (r *Recorder) Start(now frame.Time, group int, event uint32, src, dst strin
 	e.open++
 	f.all = append(f.all, results.Flow{ID: len(f.all), Src: src, Dst: dst, Group: r.cfg.Groups[group], Bytes: bytes, Start: now.Seconds(), Ideal: ideal.Seconds()})
 	f.group = append(f.group, int32(group))
+	f.late = append(f.late, false)
 	return len(f.all) - 1
 }
 
 // Done notes that a flow is complete: number is what Start returned, fct its
 // completion time, rtt the time to its acknowledgement.
-func (r *Recorder) Done(now frame.Time, number, group int, event uint32, fct, rtt frame.Time, retransmissions uint32) {
+func (r *Recorder) Done(now frame.Time, number, group int, event uint32, fct, rtt frame.Time) {
+	f := &r.flows
+	r.Retrieved(now, number, group, event, fct)
+	if number < 0 || now > r.closed {
+		return
+	}
+	if w := &f.all[number]; w.Bytes <= r.cfg.Frame {
+		f.rtts[group] = append(f.rtts[group], rtt.Seconds())
+		f.single[group] = append(f.single[group], w.Slowdown)
+	}
+}
+
+// Retrieved is Done of what has no acknowledgement of its own, such as a
+// request with its answer.
+func (r *Recorder) Retrieved(now frame.Time, number, group int, event uint32, fct frame.Time) {
 	f := &r.flows
 	f.last[group] = now
-	f.retx[group] += uint64(retransmissions)
 	if number < 0 || now > r.closed {
 		return
 	}
 	w := &f.all[number]
-	w.FCT, w.Retrans = fct.Seconds(), retransmissions
+	w.FCT = fct.Seconds()
 	w.Slowdown = max(1, w.FCT/w.Ideal)
 	if e := f.events[group][event]; e != nil {
 		e.to = now
 		e.open--
 	}
-	if w.Bytes <= r.cfg.Frame {
-		f.rtts[group] = append(f.rtts[group], rtt.Seconds())
-		f.single[group] = append(f.single[group], w.Slowdown)
+}
+
+// Repaired notes what it took to bring a message of a flow over: frames sent
+// again, timeouts.
+func (r *Recorder) Repaired(now frame.Time, number, group int, retransmissions, timeouts uint32) {
+	f := &r.flows
+	f.retx[group] += uint64(retransmissions)
+	if number >= 0 && now <= r.closed {
+		f.all[number].Retrans += retransmissions
+		f.late[number] = f.late[number] || timeouts > 0
 	}
 }
 
@@ -142,11 +164,15 @@ func (f *flows) values(put func(string, float64), group int) {
 // they took, and returns how many they are.
 func (f *flows) times(put func(string, float64), in func(i int) bool) (n int) {
 	var fct, slow []float64
+	late := 0
 	for i := range f.all {
 		if !in(i) {
 			continue
 		}
 		n++
+		if f.late[i] {
+			late++
+		}
 		if f.all[i].FCT > 0 {
 			fct, slow = append(fct, f.all[i].FCT), append(slow, f.all[i].Slowdown)
 		}
@@ -156,6 +182,7 @@ func (f *flows) times(put func(string, float64), in func(i int) bool) (n int) {
 	}
 	put("flows_total", float64(n))
 	put("flows_unfinished_total", float64(n-len(fct)))
+	put("timeout_share", float64(late)/float64(n))
 	summary(put, "fct", "seconds", fct)
 	summary(put, "slowdown", "", slow)
 	return n

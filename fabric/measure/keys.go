@@ -40,6 +40,7 @@ type Key struct {
 var Keys = []Key{
 	{"flows_total", OfRun | OfGroup | OfSizes, false, "", "Flows that started after the warm-up. Connections of kind saturate do not count as flows."},
 	{"flows_unfinished_total", OfRun | OfGroup | OfSizes, false, "", "Flows that were not complete at the end."},
+	{"timeout_share", OfRun | OfGroup | OfSizes, false, "", "Share of flows with a retransmission timeout, of any of their messages; those that are not complete count by the messages that are."},
 	{"fct", OfRun | OfGroup | OfSizes, true, "seconds", "Completion times of flows."},
 	{"slowdown", OfRun | OfGroup | OfSizes, true, "", "Completion times, each divided by that of the flow alone in the network."},
 	{"rtt", OfRun | OfGroup, true, "seconds", "Network round-trip times: of messages that fit one frame, from posting to acknowledgement."},
@@ -71,6 +72,7 @@ var Keys = []Key{
 	{"tokens_total", OfRun, false, "", "Tokens that they made for them."},
 	{"host_pause_share", OfRun, false, "", "Share of the time of the hosts' ports that they were paused."},
 	{"timeouts_total", OfRun, false, "", "Retransmission timeouts."},
+	{"quenches_total", OfRun, false, "", "Times that a class of a host was paused for longer than hosts.quench_after."},
 	{"data_frames_total", OfRun, false, "", "Data frames that hosts sent."},
 	{"at_seconds", OfEvent, false, "", "When the event was."},
 	{"drain_seconds", OfEvent, false, "", "Time from the event until the queue, after its peak, is down. Until the end of the run if it never is; drained is 0 then."},

@@ -107,8 +107,9 @@ func TestFlows(t *testing.T) {
 	x := r.Start(10*us, 1, 1, "a", "b", 500, 2*us)
 	y := r.Start(12*us, 1, 1, "a", "c", 5000, 10*us)
 	z := r.Start(20*us, 1, 2, "a", "c", 5000, 10*us)
-	r.Done(14*us, x, 1, 1, 3*us, 4*us, 2)
-	r.Done(40*us, y, 1, 1, 25*us, 28*us, 0)
+	r.Repaired(14*us, x, 1, 2, 1)
+	r.Done(14*us, x, 1, 1, 3*us, 4*us)
+	r.Done(40*us, y, 1, 1, 25*us, 28*us)
 	_ = z
 	r.Close(50 * us)
 	var run results.Run
@@ -116,8 +117,8 @@ func TestFlows(t *testing.T) {
 	for k, want := range map[string]float64{
 		"flows_total": 3, "flows_unfinished_total": 1, "mice.flows_total": 3, "fct_max_seconds": 25e-6, "slowdown_p50": 1.5, "slowdown_max": 2.5,
 		"rtt_max_seconds": 4e-6, "single_slowdown_max": 1.5, "retransmissions_total": 2, "mice.retransmissions_total": 2, "long.retransmissions_total": 0,
-		"mice.completion_max_seconds": 30e-6,
-		"small.flows_total":           1, "small.slowdown_max": 1.5, "large.flows_total": 2, "large.flows_unfinished_total": 1, "large.fct_p50_seconds": 25e-6,
+		"mice.completion_max_seconds": 30e-6, "timeout_share": 1.0 / 3, "small.timeout_share": 1, "large.timeout_share": 0,
+		"small.flows_total": 1, "small.slowdown_max": 1.5, "large.flows_total": 2, "large.flows_unfinished_total": 1, "large.fct_p50_seconds": 25e-6,
 	} {
 		if got := run.Values[k]; math.Abs(got-want) > 1e-12 {
 			t.Errorf("%s = %v, want %v", k, got, want)
@@ -192,7 +193,7 @@ func TestGoodputLinkAndRecovery(t *testing.T) {
 		}
 		if i == 4 {
 			r.Ended(3, 2000)
-			r.Done(50*us, n, 1, 0, 20*us, 20*us, 0)
+			r.Done(50*us, n, 1, 0, 20*us, 20*us)
 		}
 		r.LinkSample(now, func(int) uint64 { return sent })
 		r.GoodputSample(now, func(id uint64) uint64 {
@@ -262,7 +263,7 @@ func TestKeysAreKnown(t *testing.T) {
 	r.Open(0, 4, 1, "c to b")
 	r.RTT(us, 3, 5*us)
 	n := r.Start(us, 1, 0, "a", "b", 10, us)
-	r.Done(3*us, n, 1, 0, 2*us, 2*us, 0)
+	r.Done(3*us, n, 1, 0, 2*us, 2*us)
 	for now := us; now <= 100*us; now += us {
 		r.QueueSample(now, func(int) uint64 { return uint64(now) % 7 })
 		if now%(10*us) == 0 {
@@ -284,7 +285,7 @@ func TestKeysAreKnown(t *testing.T) {
 		t.Error("values without a documented key:", diff)
 	}
 	// What nodes count is added by the engine; streams have no flows.
-	counted := []string{"drops_total", "late_frames_total", "arena_exhausted_total", "drop_share", "faults_total", "marks_total", "pauses_total", "pause_frames_total", "pause_seconds", "pause_share", "host_pause_share", "timeouts_total", "data_frames_total", "deadlocks_total", "escaped_total", "tokens_total"}
+	counted := []string{"drops_total", "late_frames_total", "arena_exhausted_total", "drop_share", "faults_total", "marks_total", "pauses_total", "pause_frames_total", "pause_seconds", "pause_share", "host_pause_share", "timeouts_total", "data_frames_total", "deadlocks_total", "escaped_total", "tokens_total", "quenches_total"}
 	for _, k := range known {
 		if _, ok := run.Values[k]; !ok && !slices.Contains(counted, k) && k[:min(5, len(k))] != "long." {
 			t.Errorf("%s is documented, but was not measured", k)

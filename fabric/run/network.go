@@ -56,6 +56,7 @@ func network(r *scenario.Run, e vnet.EngineMaker) (*vnet.Network, error) {
 	if es := &d.Switch.Escape; es.Enabled {
 		c.Escape = vnet.Escape{On: true, Config: es.Params(), Period: frame.Time(es.Period)}
 	}
+	c.Crossbar = d.Switch.Crossbar.Config()
 	for _, x := range d.Switch.Detours {
 		c.Detours = append(c.Detours, vnet.Detour{At: x.At, To: x.To, Via: x.Via})
 	}
@@ -64,7 +65,7 @@ func network(r *scenario.Run, e vnet.EngineMaker) (*vnet.Network, error) {
 	}
 	c.Host = vnet.Host{Class: uint8(h.Class), CNP: hostnic.CNPConfig{Frames: h.CNP.Frames, Interval: frame.Time(h.CNP.Interval)},
 		Overshoot: h.Overshoot, Segment: uint32(h.Segment), SegmentRate: uint64(h.SegmentRate), LazyPacing: h.LazyPacing,
-		RTTNoise: frame.Time(h.RTTNoise), PaceJitter: h.PaceJitter}
+		RTTNoise: frame.Time(h.RTTNoise), PaceJitter: h.PaceJitter, MarkAbove: uint32(h.MarkAbove), QuenchAfter: frame.Time(h.QuenchAfter)}
 	if h.AckClass != nil {
 		c.Host.AckClass = vnet.InClass(uint8(*h.AckClass))
 	}
@@ -129,12 +130,12 @@ func algorithm(name string, p scenario.Params) (vnet.Algorithm, error) {
 	return vnet.Algorithm{Name: name + fmt.Sprint(p), New: make}, err
 }
 
-var transportModes = map[string]transport.Mode{"go-back-n": transport.GoBackN, "irn": transport.IRN, "irn-go-back-n": transport.IRNGoBackN, "irn-no-sack": transport.IRNNoSACK, "tcp": transport.TCP}
+var transportModes = map[string]transport.Mode{"go-back-n": transport.GoBackN, "irn": transport.IRN, "irn-go-back-n": transport.IRNGoBackN, "irn-no-sack": transport.IRNNoSACK, "tcp": transport.TCP, "newreno": transport.NewReno}
 
 func recovery(t *scenario.Transport) (transport.Config, vnet.Recovery, error) {
 	n, err := t.Packets()
 	c := transport.Config{Mode: transportModes[t.Mode], Cap: uint32(max(0, n)), RTOLow: frame.Time(t.RTOLow), RTOHigh: frame.Time(t.RTOHigh), N: uint32(t.N),
 		NackThreshold: uint8(t.NackThreshold), PartialAck: t.PartialAck, RetransmitDelay: frame.Time(t.RetransmitDelay),
-		NakInterval: frame.Time(t.NakInterval), NakEvery: t.NakEvery, AckEvery: uint32(t.AckEvery), DynamicRTO: t.DynamicRTO}
+		NakInterval: frame.Time(t.NakInterval), NakEvery: t.NakEvery, AckEvery: uint32(t.AckEvery), DynamicRTO: t.DynamicRTO, NoFastRetransmit: t.FastRetransmit != nil && !*t.FastRetransmit}
 	return c, vnet.Recovery{Cap: n < 0, RTOs: t.AutoRTO}, err
 }

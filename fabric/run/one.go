@@ -273,13 +273,14 @@ func counters(n *vnet.Network, out *results.Run) {
 		}
 	}
 	put("drops_total", float64(lost))
-	var data, timeouts, marks uint64
+	var data, timeouts, marks, quenches uint64
 	var paused frame.Time
 	for _, h := range n.Hosts {
 		c := h.Counts()
 		data += c.DataFrames
 		timeouts += c.Timeouts
 		marks += c.CEMarked
+		quenches += c.Quenches
 		f := h.Flow(now)
 		for _, t := range f.PausedTime {
 			paused += t
@@ -288,6 +289,7 @@ func counters(n *vnet.Network, out *results.Run) {
 	put("data_frames_total", float64(data))
 	put("timeouts_total", float64(timeouts))
 	put("marks_total", float64(marks))
+	put("quenches_total", float64(quenches))
 	if data > 0 {
 		put("drop_share", float64(lost)/float64(data))
 	}

@@ -31,12 +31,20 @@ type traffic struct {
 // part is an entry of the workload.
 type part struct {
 	source workload.Source
+	entry  *scenario.Entry
 	name   string      // the entry's
 	flow   []vnet.Flow // by sender: what its flows have in common
 	stream bool
 	conns  map[connKey]vnet.Conn // those that stay open
 	seq    uint64                // of flows, for the entropy of their ports
+	asked  map[uint32]retrieval  // those without their answer
 	armed  frame.Time            // instant for which the engine will call
+}
+
+// retrieval is a request with its answer.
+type retrieval struct {
+	number int // of the recorder
+	start  frame.Time
 }
 
 type connKey struct{ src, dst, conn int32 }
@@ -58,7 +66,7 @@ func newTraffic(ctx context.Context, n *vnet.Network, rec *measure.Recorder, r *
 		if err != nil {
 			return nil, err
 		}
-		p := part{source: src, name: fmt.Sprintf("workload[%d] (%s)", i, e.Group), stream: e.Kind == "saturate", conns: map[connKey]vnet.Conn{}, armed: frame.Never}
+		p := part{source: src, entry: e, name: fmt.Sprintf("workload[%d] (%s)", i, e.Group), stream: e.Kind == "saturate", conns: map[connKey]vnet.Conn{}, asked: map[uint32]retrieval{}, armed: frame.Never}
 		if p.flow, err = common(n, r, i); err != nil {
 			return nil, err
 		}
@@ -158,11 +166,16 @@ func (t *traffic) post(now frame.Time, i int, f workload.Flow) error {
 	p, m := &t.parts[i], &t.messages[id]
 	src, dst := t.n.HostName(int(f.Src)), t.n.HostName(int(f.Dst))
 	*m = message{part: i, flow: f}
-	ideal := t.n.Ideal(int(f.Src), int(f.Dst), f.Bytes)
-	if t.acked {
-		ideal = t.n.IdealAcked(int(f.Src), int(f.Dst), f.Bytes)
+	if m.number = t.belongs(p, &f); m.number == unknown {
+		bytes, ideal := f.Bytes, t.ideal(p, &f)
+		if f.Retrieval != 0 {
+			bytes = f.Answer
+		}
+		m.number = t.rec.Start(now, i, f.Event, src, dst, bytes, ideal)
+		if f.Retrieval != 0 {
+			p.asked[f.Retrieval] = retrieval{m.number, now}
+		}
 	}
-	m.number = t.rec.Start(now, i, f.Event, src, dst, f.Bytes, ideal)
 	key := connKey{f.Src, f.Dst, f.Conn}
 	var known bool
 	if m.conn, known = p.conns[key]; !known {
@@ -188,6 +201,34 @@ func (t *traffic) post(now frame.Time, i int, f workload.Flow) error {
 	return t.n.Send(now, m.conn, f.Bytes, uint64(id))
 }
 
+// unknown is the number of what the recorder has not heard of.
+const unknown = -2
+
+// belongs returns the recorder's number of the retrieval that a message is a
+// part of, unknown for the first part and for flows of their own.
+func (t *traffic) belongs(p *part, f *workload.Flow) int {
+	if q, ok := p.asked[f.Retrieval]; ok && f.Retrieval != 0 {
+		return q.number
+	}
+	return unknown
+}
+
+// ideal is how long a flow, or a whole retrieval, takes alone in the network.
+func (t *traffic) ideal(p *part, f *workload.Flow) frame.Time {
+	src, dst := int(f.Src), int(f.Dst)
+	switch {
+	case f.Retrieval != 0:
+		d := t.n.Ideal(src, dst, uint64(p.entry.Size)) + t.n.Ideal(dst, src, f.Answer)
+		if p.entry.Handshake {
+			d += t.n.Ideal(src, dst, f.Bytes) + t.n.Ideal(dst, src, f.Bytes)
+		}
+		return d
+	case t.acked:
+		return t.n.IdealAcked(src, dst, f.Bytes)
+	}
+	return t.n.Ideal(src, dst, f.Bytes)
+}
+
 // arrived is called when a message is at its receiver, who may answer now.
 func (t *traffic) arrived(now frame.Time, c vnet.Conn) {
 	way := t.way[c]
@@ -196,6 +237,11 @@ func (t *traffic) arrived(now frame.Time, c vnet.Conn) {
 		delete(t.way, c)
 	}
 	if p := &t.parts[m.part]; !p.stream {
+		if m.flow.Final {
+			q := p.asked[m.flow.Retrieval]
+			t.rec.Retrieved(now, q.number, m.part, m.flow.Event, now-q.start)
+			delete(p.asked, m.flow.Retrieval)
+		}
 		p.source.Done(now, &m.flow)
 		t.arm(m.part)
 	}
@@ -211,7 +257,10 @@ func (t *traffic) done(now frame.Time, d *vnet.Done) {
 	if t.acked {
 		fct = d.SenderEnd - d.Start
 	}
-	t.rec.Done(now, m.number, m.part, m.flow.Event, fct, d.SenderEnd-d.Start, d.Retransmits)
+	t.rec.Repaired(now, m.number, m.part, d.Retransmits, d.Timeouts)
+	if m.flow.Retrieval == 0 {
+		t.rec.Done(now, m.number, m.part, m.flow.Event, fct, d.SenderEnd-d.Start)
+	}
 	if m.flow.Conn < 0 {
 		t.rec.Ended(uint64(m.conn), m.flow.Bytes)
 		if err := t.n.Close(now, m.conn); err != nil {

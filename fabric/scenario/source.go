@@ -65,8 +65,14 @@ func (e *Entry) Source(d *Document, t *fabric.Topology, dir string, seed uint64)
 		return e.incast(t, from, to, start, stop, seed)
 	case "permutation", "all-to-all":
 		return source(workload.NewRounds(workload.RoundsConfig{From: from, To: to, AllToAll: e.Kind == "all-to-all", Bytes: size, Count: e.Count, Every: every, Start: start, Stop: stop, Seed: seed}))
+	case "retrievals":
+		return e.retrievals(from, to, start, stop, seed)
 	case "requests":
-		return source(workload.NewRequests(workload.RequestsConfig{From: from, To: to, Outstanding: cmp.Or(e.Outstanding, 1), Request: size, Response: uint64(e.Response),
+		sizes, err := e.sizes(dir)
+		if err != nil {
+			return nil, err
+		}
+		return source(workload.NewRequests(workload.RequestsConfig{From: from, To: to, Outstanding: cmp.Or(e.Outstanding, 1), Request: sizes, Response: uint64(e.Response),
 			Think: frame.Time(e.Think), Persistent: e.Persistent, Count: e.Count, Start: start, Stop: stop, Seed: seed}))
 	case "partition-aggregate":
 		return source(workload.NewPartitionAggregate(workload.PartitionAggregateConfig{From: from, To: to, Fanin: cmp.Or(e.Fanin, len(to)-overlap(from, to)), Query: size, Response: uint64(e.Response),

@@ -60,7 +60,10 @@ type Switch struct {
 	INT    INT    `yaml:"int" doc:"In-band telemetry."`
 	RoCC   RoCC   `yaml:"rocc" doc:"Egress queues tell senders what rate is fair (RoCC), for hosts with cc: rocc."`
 	Escape Escape `yaml:"escape" doc:"Frames get out of paused queues on tokens of the neighbour (Escape)."`
-	VOQ    bool   `yaml:"voq" doc:"true: egress queues serve the ports that frames came by in turn, as input-queued switches do."`
+
+	Crossbar Crossbar `yaml:"crossbar" doc:"Queues at the ingress ports and a crossbar to those at the egress ports, in place of a shared buffer (DeTail)."`
+
+	VOQ bool `yaml:"voq" doc:"true: egress queues serve the ports that frames came by in turn, as input-queued switches do."`
 
 	Detours []Detour `yaml:"detours" doc:"Routes that are not the shortest, as after a failure or by mistake. base_rtt: auto and slowdowns do not know of them."`
 }
@@ -131,6 +134,8 @@ type Hosts struct {
 	BaseRTT     string          `yaml:"base_rtt" default:"auto" doc:"T: the round-trip time of the empty network that all flows assume. auto: the largest over all pairs of hosts."`
 	Transport   Transport       `yaml:"transport" doc:"Loss recovery."`
 	CNP         CNP             `yaml:"cnp" doc:"How a receiver tells of congestion marks."`
+	MarkAbove   config.Size     `yaml:"mark_above" doc:"Data frames leave with a congestion mark while more of their class and those above waits for the host's own link (DeTail). No marks if left out."`
+	QuenchAfter config.Duration `yaml:"quench_after" default:"10ms" doc:"A class that the neighbour pauses for longer counts as quenched."`
 	Overshoot   bool            `yaml:"overshoot" doc:"true: a window may be exceeded by a frame, as in ns-3 models."`
 	Segment     config.Size     `yaml:"segment" doc:"Pace bursts of so many bytes in place of frames, with one sample of the round-trip time each (TIMELY)."`
 	SegmentRate config.Rate     `yaml:"segment_rate" doc:"Rate at which the frames of such a burst follow each other. At line rate if left out."`
@@ -146,12 +151,13 @@ type Params map[string]Scalar
 
 // Transport is loss recovery.
 type Transport struct {
-	Mode            string          `yaml:"mode" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp" default:"go-back-n" doc:"go-back-n: as RoCE NICs do. irn: selective retransmission. irn-go-back-n, irn-no-sack: its ablations. tcp: duplicate acknowledgements, slow start."`
+	Mode            string          `yaml:"mode" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp,newreno" default:"go-back-n" doc:"go-back-n: as RoCE NICs do. irn: selective retransmission. irn-go-back-n, irn-no-sack: its ablations. tcp: three duplicate acknowledgements with SACK. newreno: the same without SACK."`
 	Cap             string          `yaml:"cap" default:"none" doc:"Most frames in flight. none, a number, or auto: the bandwidth-delay product of the longest path."`
 	RTOLow          config.Duration `yaml:"rto_low" doc:"Retransmission timeout when few frames are in flight. 0: as rto_high."`
 	RTOHigh         config.Duration `yaml:"rto_high" doc:"Retransmission timeout. 0: derived where auto_rto is true, else no timer."`
 	AutoRTO         bool            `yaml:"auto_rto" doc:"true: timeouts that are 0 follow from the topology by IRN's rules."`
 	N               int             `yaml:"n" range:"0,1000000" doc:"Frames in flight up to which rto_low counts."`
+	FastRetransmit  *bool           `yaml:"fast_retransmit" default:"true" doc:"newreno: false: duplicate acknowledgements mean nothing, only the timeout repairs, for networks that reorder and lose nothing (DeTail)."`
 	NackThreshold   int             `yaml:"nack_threshold" range:"0,255" doc:"NAKs from which recovery begins."`
 	PartialAck      bool            `yaml:"partial_ack" doc:"true: an acknowledgement during timeout recovery sends the next missing frame."`
 	RetransmitDelay config.Duration `yaml:"retransmit_delay" doc:"Time that fetching a frame again takes."`

@@ -72,6 +72,7 @@ func (v *validator) names(list string, n int, name func(int) string) {
 
 func (v *validator) switches() {
 	v.escape()
+	v.crossbar()
 	e := &v.doc.Switch.ECN
 	if e.KMin > 0 && e.KMax < e.KMin {
 		v.sec.Fail("switch.ecn.kmax", "%v is below kmin, %v", e.KMax, e.KMin)
@@ -163,6 +164,9 @@ func Congestion(name string, p Params) (func(*cc.Env) cc.Algorithm, error) {
 }
 
 func (v *validator) transport(key string, t *Transport) {
+	if t.FastRetransmit != nil && !*t.FastRetransmit {
+		v.slowRetransmit(key, t)
+	}
 	if _, err := t.Packets(); err != nil {
 		v.sec.Fail(key+".cap", "%v", err)
 	}
@@ -202,8 +206,11 @@ func (v *validator) entry(key string, e *Entry) {
 	if e.Stop > 0 && e.Stop <= e.Start {
 		v.sec.Fail(key+".stop", "%v is not after start, %v", e.Stop, e.Start)
 	}
-	if e.Kind == "poisson" {
+	switch e.Kind {
+	case "poisson":
 		v.poisson(key, e)
+	case "retrievals":
+		v.retrievals(key, e)
 	}
 	if v.sec.Err() != nil {
 		return

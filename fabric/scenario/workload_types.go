@@ -5,7 +5,7 @@ import "github.com/gswitch/gswitch/config"
 // Entry is a part of the workload.
 type Entry struct {
 	Group string          `yaml:"group" doc:"Name of its flows in results. The kind if left out."`
-	Kind  string          `yaml:"kind" need:"yes" enum:"poisson,incast,permutation,all-to-all,requests,partition-aggregate,saturate,periodic,flows" doc:"Pattern."`
+	Kind  string          `yaml:"kind" need:"yes" enum:"poisson,incast,permutation,all-to-all,requests,partition-aggregate,retrievals,saturate,periodic,flows" doc:"Pattern."`
 	From  []string        `yaml:"from" doc:"Senders (clients, aggregators): names, ranges such as h1..h4, or all. All if left out, but for the only receiver."`
 	To    []string        `yaml:"to" doc:"Receivers (servers, workers). All if left out."`
 	Start config.Duration `yaml:"start" doc:"No flow starts before."`
@@ -24,15 +24,20 @@ type Entry struct {
 	Load  float64 `yaml:"load" range:"0,100" doc:"poisson: payload offered, as a share of what load_on can carry. incast: share of the rate of all hosts."`
 	On    string  `yaml:"load_on" default:"hosts" doc:"poisson: hosts (the links of the senders) or a link such as leaf1:spine1, in that direction."`
 	Pick  string  `yaml:"pick" enum:"uniform,permutation,other-rack" default:"uniform" doc:"poisson: who receives. permutation: always the same. other-rack: anybody behind another switch."`
-	Count int     `yaml:"count" range:"0,1000000000" doc:"Most flows (poisson), events (incast), rounds (permutation, all-to-all), requests of each client, queries, messages of each sender."`
+	Count int     `yaml:"count" range:"0,1000000000" doc:"Most flows (poisson), workflows (retrievals), events (incast), rounds (permutation, all-to-all), requests of each client, queries, messages of each sender."`
 
 	Fanin   int             `yaml:"fanin" range:"0,100000" doc:"incast, partition-aggregate: senders at once. As many as there are if left out."`
 	Senders string          `yaml:"senders" enum:"fixed,random" default:"fixed" doc:"incast: the first of from, or drawn for each event together with the receiver."`
 	Every   config.Duration `yaml:"every" doc:"Between events, rounds or messages. Events and rounds without it wait for the last to end."`
-	Rate    float64         `yaml:"rate" range:"0,1000000000" doc:"Events (incast), flows (poisson) or queries per second, as a Poisson process."`
+	Rate    float64         `yaml:"rate" range:"0,1000000000" doc:"Events (incast), flows (poisson) or queries per second, as a Poisson process. retrievals: workflows per second of each client."`
 	Jitter  config.Duration `yaml:"jitter" doc:"incast, saturate: each flow starts up to so much later."`
 
 	Response    config.Size     `yaml:"response" doc:"poisson, requests, partition-aggregate: bytes of the answer."`
+	Responses   []config.Size   `yaml:"responses" doc:"retrievals: bytes of an answer, each as likely."`
+	Phases      []Phase         `yaml:"phases" doc:"retrievals: in place of rate: rates that follow each other, again and again."`
+	Fanouts     []int           `yaml:"fanouts" range:"1,100000" doc:"retrievals: how many servers are asked at once, each number as likely. One if left out."`
+	Steps       int             `yaml:"steps" range:"0,100000" doc:"retrievals: how many of a workflow follow each other (1 if left out)."`
+	Handshake   bool            `yaml:"handshake" doc:"retrievals: true: a small message each way goes before the request, as when a TCP connection opens."`
 	Outstanding int             `yaml:"outstanding" range:"0,100000" doc:"requests: open requests of each client. saturate: messages that a connection keeps posted (2 if left out)."`
 	Think       config.Duration `yaml:"think" doc:"requests: time between an answer and the next request."`
 	Persistent  bool            `yaml:"persistent" doc:"poisson, requests, periodic: connections stay open, one for each sender and receiver. Else each message has one of its own."`
@@ -51,6 +56,12 @@ type Bin struct {
 	Max   config.Size `yaml:"max" need:"yes" doc:"Largest size."`
 }
 
+// Phase is a span of time with a rate of its own.
+type Phase struct {
+	Rate float64         `yaml:"rate" need:"yes" range:"0,1000000000" doc:"Workflows per second of each client."`
+	For  config.Duration `yaml:"for" need:"yes" doc:"How long it lasts."`
+}
+
 // FlowSpec is one flow.
 type FlowSpec struct {
 	At   config.Duration `yaml:"at" doc:"When it starts, after the start of the entry."`
@@ -65,8 +76,9 @@ var uses = map[string][]string{
 	"incast":              {"from", "to", "stop", "size", "total", "fanin", "senders", "every", "load", "rate", "count", "jitter"},
 	"permutation":         {"from", "to", "stop", "size", "count", "every"},
 	"all-to-all":          {"from", "to", "stop", "size", "count", "every"},
-	"requests":            {"from", "to", "stop", "size", "response", "outstanding", "think", "persistent", "count"},
+	"requests":            {"from", "to", "stop", "size", "sizes", "bins", "response", "outstanding", "think", "persistent", "count"},
 	"partition-aggregate": {"from", "to", "stop", "size", "response", "fanin", "rate", "count"},
+	"retrievals":          {"from", "to", "stop", "size", "responses", "rate", "phases", "fanouts", "steps", "handshake", "count"},
 	"saturate":            {"from", "to", "stop", "size", "connections", "outstanding", "join", "leave", "jitter"},
 	"periodic":            {"from", "to", "stop", "size", "every", "count", "persistent"},
 	"flows":               {"flows"},

@@ -51,6 +51,9 @@ type Config struct {
 	Escape Escape
 	Host   Host
 
+	// Crossbar gives switches queues at their ingress ports, too.
+	Crossbar vswitch.CrossbarConfig
+
 	// Detours are routes that are not the shortest.
 	Detours []Detour
 
@@ -145,9 +148,11 @@ type Host struct {
 	Recovery  Recovery
 	CC        Algorithm
 
-	Overshoot bool // see hostnic.Config
-	Receive   hostnic.ReceiveConfig
-	RTTNoise  frame.Time // see hostnic.Config
+	Overshoot   bool       // see hostnic.Config
+	MarkAbove   uint32     // see hostnic.Config
+	QuenchAfter frame.Time // see hostnic.Config
+	Receive     hostnic.ReceiveConfig
+	RTTNoise    frame.Time // see hostnic.Config
 	// PaceJitter is that of hostnic.Config.
 	PaceJitter float64
 

@@ -35,6 +35,7 @@ type Done struct {
 	SenderEnd   frame.Time // arrival of the last acknowledgement
 	ReceiverEnd frame.Time // arrival of the last byte
 	Retransmits uint32     // frames sent again
+	Timeouts    uint32     // of the sender meanwhile
 }
 
 // FCT is the completion time as the receiver sees it.
@@ -303,7 +304,7 @@ func (n *Network) sent(now frame.Time, i uint32, e *hostnic.Completion) {
 	fl := &n.flows
 	c := &fl.conns[i]
 	d := &fl.out
-	*d = Done{Flow: c.flow, Start: e.Start, SenderEnd: now, Retransmits: e.Retransmitted}
+	*d = Done{Flow: c.flow, Start: e.Start, SenderEnd: now, Retransmits: e.Retransmitted, Timeouts: e.Timeouts}
 	d.Flow.Bytes, d.Flow.ID = e.Bytes, e.ID
 	if c.single {
 		d.ReceiverEnd = c.ended

@@ -53,6 +53,7 @@ func (n *Network) switchConfig(i, node int) *vswitch.Config {
 		c.Ports = append(c.Ports, n.portConfig(node, p))
 	}
 	n.escapeSwitch(c)
+	c.Crossbar = n.cfg.Crossbar
 	n.forwarding(c, node)
 	return c
 }

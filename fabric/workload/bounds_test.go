@@ -39,7 +39,7 @@ func TestImpossibleWorkloadsAreRefused(t *testing.T) {
 			return err
 		},
 		"can be posted at once: requests": func() error {
-			_, err := NewRequests(RequestsConfig{From: h, To: h, Outstanding: 1 << 20, Request: 1, Stop: frame.Never})
+			_, err := NewRequests(RequestsConfig{From: h, To: h, Outstanding: 1 << 20, Request: Fixed(1), Stop: frame.Never})
 			return err
 		},
 	} {

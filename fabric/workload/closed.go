@@ -10,7 +10,7 @@ import (
 type RequestsConfig struct {
 	From, To    []int32 // clients, servers
 	Outstanding int     // requests that each client keeps open
-	Request     uint64  // bytes
+	Request     Sizes   // bytes
 	Response    uint64  // bytes; 0: the arrival of the request is the end
 	Think       frame.Time
 	Persistent  bool // one connection for each client, server and outstanding request; else one for each message
@@ -41,7 +41,7 @@ func NewRequests(cfg RequestsConfig) (*Requests, error) {
 	if err := checkPair(cfg.From, cfg.To); err != nil {
 		return nil, err
 	}
-	if cfg.Outstanding < 1 || cfg.Request == 0 {
+	if cfg.Outstanding < 1 || cfg.Request == nil || cfg.Request.Mean() == 0 {
 		return nil, fmt.Errorf("a client needs at least one outstanding request of at least one byte")
 	}
 	if err := checkPosted(len(cfg.From), "clients", cfg.Outstanding, "requests"); err != nil {
@@ -63,7 +63,7 @@ func (q *Requests) ask(at frame.Time, s slot) {
 	q.asked[s.place]++
 	src := q.cfg.From[s.place]
 	q.client[q.event] = s
-	q.push(Flow{At: at, Src: src, Dst: other(&q.r, q.cfg.To, src), Bytes: q.cfg.Request, Conn: q.conn(s), Event: q.event})
+	q.push(Flow{At: at, Src: src, Dst: other(&q.r, q.cfg.To, src), Bytes: q.cfg.Request.Draw(&q.r), Conn: q.conn(s), Event: q.event})
 	q.event++
 }
 

@@ -8,6 +8,7 @@
 //	Rounds              permutations and all-to-all
 //	Periodic            a message every so often, such as mice
 //	Requests            closed loop, n outstanding for each client
+//	Retrievals          open loop of requests with answers, single, in turn or in parallel
 //	PartitionAggregate  a query to n workers, whose answers come back together
 //	Saturate            connections that always have something to send
 //	List                what was written down flow by flow

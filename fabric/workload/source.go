@@ -21,6 +21,14 @@ type Flow struct {
 	// Step tells the flows of an event apart that follow each other: 0 for
 	// requests and queries, 1 for what answers them.
 	Step uint8
+
+	// Retrieval is the number, from 1 on, of the request with its answer that
+	// the message is a part of; 0: the message is a flow of its own. Answer is
+	// the bytes of the answer, which count as those of the whole, and Final
+	// tells the answer itself.
+	Retrieval uint32
+	Answer    uint64
+	Final     bool
 }
 
 // Source is a stream of flows. A source whose flows wait for others to end

@@ -371,7 +371,7 @@ func TestDerangement(t *testing.T) {
 }
 
 func TestRequests(t *testing.T) {
-	q, err := NewRequests(RequestsConfig{From: hosts(0, 2), To: hosts(2, 5), Outstanding: 3, Request: 100, Response: 5000, Think: 7, Count: 10, Persistent: true, Stop: frame.Never, Seed: 1})
+	q, err := NewRequests(RequestsConfig{From: hosts(0, 2), To: hosts(2, 5), Outstanding: 3, Request: Fixed(100), Response: 5000, Think: 7, Count: 10, Persistent: true, Stop: frame.Never, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

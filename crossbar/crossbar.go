@@ -1,0 +1,313 @@
+package crossbar
+
+import (
+	"math/bits"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// Crossbar is the queues of the ingress ports, the accounts of the egress
+// queues and the transfers between them.
+type Crossbar struct {
+	arena *frame.Arena
+	cfg   Config
+	lossy uint32 // Config.Lossy, or all
+
+	// A byte takes num/den ns on the crossbar.
+	num, den uint64
+
+	in  [MaxPorts]input
+	out [MaxPorts]output
+
+	busyIn, busyOut uint64 // ports with a transfer
+	work            uint64 // egress ports that may be able to take a frame
+	ripening        frame.FIFO
+	due             frame.Time // of the next end of a transfer or of a latency
+	dirty           uint64     // ingress ports whose Wants changed since NextDirty
+	held            int
+}
+
+// input is the queue of an ingress port. The frame that is crossing is still
+// the head of its class.
+type input struct {
+	fifo  [8]frame.FIFO
+	some  uint8 // classes whose list holds a frame
+	wants uint8 // classes that should be paused
+	lossy uint32
+	drain [8]uint32
+	peak  uint32 // highest drain[0]
+	count InCounts
+}
+
+// output is what is known of an egress queue, and the transfer to it.
+type output struct {
+	head  [8]uint64 // by class: ingress ports whose first frame of the class goes here
+	drain [8]uint32 // with the frame that is crossing
+	peak  uint32
+
+	frame frame.Ref // crossing
+	from  uint8
+	class uint8
+	ends  frame.Time
+
+	turn  uint8 // ingress port that is first among equals
+	count OutCounts
+}
+
+// InCounts are what was counted of the queue of an ingress port.
+type InCounts struct {
+	Frames, Bytes  uint64 // taken in
+	Refused        uint64 // frames without room, lossless ones
+	RefusedLossy   uint64 // frames of other classes, and copies
+	Pauses, Resume [8]uint64
+}
+
+// OutCounts are what was counted of the transfers to an egress port.
+type OutCounts struct {
+	Frames, Bytes uint64 // that crossed
+	Skipped       uint64 // of them, while a class above was blocked at the same ingress port
+}
+
+// New returns an empty crossbar. The configuration must be valid.
+func New(a *frame.Arena, cfg Config) *Crossbar {
+	x := &Crossbar{arena: a, due: frame.Never}
+	x.ripening.Init()
+	for i := range x.in {
+		for c := range x.in[i].fifo {
+			x.in[i].fifo[c].Init()
+		}
+	}
+	x.Configure(0, cfg)
+	return x
+}
+
+// Configure changes the configuration. What waits stays, also where it is more
+// than may wait from now on.
+func (x *Crossbar) Configure(now frame.Time, cfg Config) {
+	x.cfg = cfg
+	x.num, x.den = 8e9, cfg.Rate
+	if x.lossy = cfg.Lossy; x.lossy == 0 {
+		x.lossy = cfg.Ingress
+	}
+	for i := range x.in {
+		in := &x.in[i]
+		if in.wants&^cfg.Lossless != 0 {
+			in.wants &= cfg.Lossless
+			x.dirty |= 1 << i
+		}
+		x.judge(i, 7)
+	}
+	x.work = ^uint64(0)
+	x.match(now)
+}
+
+// Config returns the configuration in force.
+func (x *Crossbar) Config() Config { return x.cfg }
+
+// Arrive takes in a frame that was forwarded, by InPort, OutPort, Class and
+// Wire, and sets Cost and the flag frame.Lossless; or refuses it, if the queue
+// of its ingress port has no room. Whatever Next has to give out at now must have been taken.
+func (x *Crossbar) Arrive(now frame.Time, r frame.Ref) bool {
+	m := x.arena.Meta(r)
+	in := &x.in[m.InPort%MaxPorts]
+	if in.drain[0]+m.Wire > x.cfg.Ingress {
+		in.count.refuse(x.isLossy(m))
+		return false
+	}
+	if m.Flags |= frame.Lossless; x.isLossy(m) {
+		if in.lossy+m.Wire > x.lossy {
+			in.count.refuse(true)
+			return false
+		}
+		in.lossy += m.Wire
+		m.Flags &^= frame.Lossless
+	}
+	m.Cost = m.Wire
+	c := m.Class & 7
+	for p := range c + 1 {
+		in.drain[p&7] += m.Cost
+	}
+	if in.drain[0] > in.peak {
+		in.peak = in.drain[0]
+	}
+	in.count.Frames++
+	in.count.Bytes += uint64(m.Cost)
+	x.held++
+	x.judge(int(m.InPort%MaxPorts), int(c))
+	if x.cfg.Latency > 0 {
+		m.Depart = now + x.cfg.Latency
+		x.ripening.Push(x.arena, r)
+		x.due = min(x.due, m.Depart)
+		return true
+	}
+	x.store(r, m)
+	x.match(now)
+	return true
+}
+
+func (c *InCounts) refuse(lossy bool) {
+	if lossy {
+		c.RefusedLossy++
+	} else {
+		c.Refused++
+	}
+}
+
+// isLossy reports whether a frame may only use what lossless classes leave.
+func (x *Crossbar) isLossy(m *frame.Meta) bool {
+	return x.cfg.Lossless>>(m.Class&7)&1 == 0 || m.Flags&frame.IsClone != 0
+}
+
+// store puts a frame that is ready to cross into the list of its class.
+func (x *Crossbar) store(r frame.Ref, m *frame.Meta) {
+	i, c := m.InPort%MaxPorts, m.Class&7
+	in := &x.in[i]
+	in.fifo[c].Push(x.arena, r)
+	if in.some>>c&1 == 0 {
+		in.some |= 1 << c
+		j := m.OutPort % MaxPorts
+		x.out[j].head[c] |= 1 << i
+		x.work |= 1 << j
+	}
+}
+
+// Due returns the instant at which Next has something to do, Never while
+// nothing is under way.
+func (x *Crossbar) Due() frame.Time { return x.due }
+
+// Next returns the next frame that has crossed by now, and when; Nil if there
+// is none. Its Cost counts against its egress queue until Leave.
+func (x *Crossbar) Next(now frame.Time) (frame.Ref, frame.Time) {
+	for x.due <= now {
+		t := x.due
+		for b := x.busyOut; b != 0; b &= b - 1 {
+			j := bits.TrailingZeros64(b)
+			if o := &x.out[j]; o.ends <= t {
+				return x.finish(j), o.ends
+			}
+		}
+		for r := x.ripening.Head(); r != frame.Nil; r = x.ripening.Head() {
+			m := x.arena.Meta(r)
+			if m.Depart > t {
+				break
+			}
+			x.ripening.Pop(x.arena)
+			x.store(r, m)
+		}
+		x.match(t)
+		x.plan()
+	}
+	return frame.Nil, 0
+}
+
+// plan finds when something happens next.
+func (x *Crossbar) plan() {
+	x.due = frame.Never
+	if r := x.ripening.Head(); r != frame.Nil {
+		x.due = x.arena.Meta(r).Depart
+	}
+	for b := x.busyOut; b != 0; b &= b - 1 {
+		x.due = min(x.due, x.out[bits.TrailingZeros64(b)].ends)
+	}
+}
+
+// finish ends the transfer to egress port j.
+func (x *Crossbar) finish(j int) frame.Ref {
+	o := &x.out[j]
+	i, c := int(o.from), int(o.class)
+	in := &x.in[i]
+	r := in.fifo[c&7].Pop(x.arena)
+	m := x.arena.Meta(r)
+	o.head[c&7] &^= 1 << i
+	if next := in.fifo[c&7].Head(); next != frame.Nil {
+		x.out[x.arena.Meta(next).OutPort%MaxPorts].head[c&7] |= 1 << i
+	} else {
+		in.some &^= 1 << c
+	}
+	x.busyIn &^= 1 << i
+	x.busyOut &^= 1 << j
+	o.frame = frame.Nil
+	x.work |= 1 << j
+	x.offer(in)
+	x.takeOut(in, m)
+	x.judge(i, c)
+	o.count.Frames++
+	o.count.Bytes += uint64(m.Cost)
+	return r
+}
+
+// takeOut takes a frame out of the account of its ingress queue.
+func (x *Crossbar) takeOut(in *input, m *frame.Meta) {
+	for p := range m.Class&7 + 1 {
+		in.drain[p&7] -= m.Cost
+	}
+	if m.Flags&frame.Lossless == 0 {
+		in.lossy -= m.Cost
+	}
+	x.held--
+}
+
+// offer has the egress ports look that the first frames of an ingress port go
+// to.
+func (x *Crossbar) offer(in *input) {
+	for s := in.some; s != 0; s &= s - 1 {
+		x.work |= 1 << (x.arena.Meta(in.fifo[bits.TrailingZeros8(s)].Head()).OutPort % MaxPorts)
+	}
+}
+
+// Leave tells that a frame which crossed left its egress queue, or was dropped
+// there.
+func (x *Crossbar) Leave(now frame.Time, m *frame.Meta) {
+	j := m.OutPort % MaxPorts
+	o := &x.out[j]
+	for p := range m.Class&7 + 1 {
+		o.drain[p&7] -= m.Cost
+	}
+	m.Cost = 0
+	x.work |= 1 << j
+	x.match(now)
+}
+
+// judge decides which classes up to c of an ingress port should be paused.
+func (x *Crossbar) judge(i, c int) {
+	in := &x.in[i]
+	if in.drain[0] < x.cfg.Pause && in.wants == 0 {
+		return
+	}
+	before := in.wants
+	for p := 0; p <= c; p++ {
+		bit := uint8(1) << p
+		switch {
+		case x.cfg.Lossless&bit == 0:
+		case in.wants&bit == 0 && in.drain[p&7] >= x.cfg.Pause:
+			in.wants |= bit
+			in.count.Pauses[p&7]++
+		case in.wants&bit != 0 && in.drain[p&7] <= x.cfg.Unpause:
+			in.wants &^= bit
+			in.count.Resume[p&7]++
+		}
+	}
+	if in.wants != before {
+		x.dirty |= 1 << i
+	}
+}
+
+// Wants returns the classes for which the neighbour at an ingress port should
+// pause.
+func (x *Crossbar) Wants(port uint16) uint8 {
+	if port >= MaxPorts {
+		return 0
+	}
+	return x.in[port].wants
+}
+
+// NextDirty returns an ingress port whose Wants changed since it was last
+// returned here, in ascending order, and false if there is none.
+func (x *Crossbar) NextDirty() (port uint16, ok bool) {
+	if x.dirty == 0 {
+		return frame.NoPort, false
+	}
+	i := bits.TrailingZeros64(x.dirty)
+	x.dirty &^= 1 << i
+	return uint16(i), true
+}

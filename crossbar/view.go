@@ -1,0 +1,92 @@
+package crossbar
+
+import (
+	"math/bits"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// View is the state of one port.
+type View struct {
+	Ingress, Egress         [8]uint32 // drain bytes by class
+	IngressPeak, EgressPeak uint32    // most bytes there ever were
+	Frames                  int       // that wait at the ingress port and are ready to cross
+	Wants                   uint8     // classes for which the neighbour should pause
+	In                      InCounts
+	Out                     OutCounts
+}
+
+// Port returns the state of a port.
+func (x *Crossbar) Port(port uint16) View {
+	in, out := &x.in[port%MaxPorts], &x.out[port%MaxPorts]
+	v := View{Ingress: in.drain, Egress: out.drain, IngressPeak: in.peak, EgressPeak: out.peak, Wants: in.wants, In: in.count, Out: out.count}
+	for c := range in.fifo {
+		v.Frames += in.fifo[c].Len()
+	}
+	return v
+}
+
+// Held returns the frames in all ingress queues, those that cross included.
+func (x *Crossbar) Held() int { return x.held }
+
+// EgressDrain returns the bytes of a class and those above it that wait at an
+// egress port or are crossing to it.
+func (x *Crossbar) EgressDrain(port uint16, class uint8) uint32 {
+	return x.out[port%MaxPorts].drain[class&7]
+}
+
+// Blocked returns the ingress ports whose first frame of a class goes to an
+// egress port.
+func (x *Crossbar) Blocked(out uint16, class uint8) uint64 { return x.out[out%MaxPorts].head[class&7] }
+
+// Flush removes frames that have not crossed, whether or not they are crossing,
+// and returns how many it wrote to out: 0 when all ingress queues are empty.
+func (x *Crossbar) Flush(out []frame.Ref) (n int) {
+	for b := x.busyOut; b != 0; b &= b - 1 {
+		o := &x.out[bits.TrailingZeros64(b)]
+		for p := range o.class + 1 {
+			o.drain[p&7] -= x.arena.Meta(o.frame).Cost
+		}
+		o.frame = frame.Nil
+	}
+	x.busyIn, x.busyOut = 0, 0
+	for n < len(out) && x.ripening.Len() > 0 {
+		out[n] = x.ripening.Pop(x.arena)
+		n++
+	}
+	for i := range x.in {
+		for c := range x.in[i].fifo {
+			for q := &x.in[i].fifo[c]; n < len(out) && q.Len() > 0; n++ {
+				out[n] = q.Pop(x.arena)
+			}
+		}
+	}
+	for _, r := range out[:n] {
+		m := x.arena.Meta(r)
+		in := &x.in[m.InPort%MaxPorts]
+		x.takeOut(in, m)
+		m.Cost = 0
+		x.judge(int(m.InPort%MaxPorts), int(m.Class&7))
+	}
+	x.relist()
+	return n
+}
+
+// relist finds anew which frames are first.
+func (x *Crossbar) relist() {
+	for j := range x.out {
+		x.out[j].head = [8]uint64{}
+	}
+	for i := range x.in {
+		in := &x.in[i]
+		in.some = 0
+		for c := range in.fifo {
+			if r := in.fifo[c].Head(); r != frame.Nil {
+				in.some |= 1 << c
+				x.out[x.arena.Meta(r).OutPort%MaxPorts].head[c] |= 1 << i
+			}
+		}
+	}
+	x.work = ^uint64(0)
+	x.plan()
+}

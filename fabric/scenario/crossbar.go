@@ -1,0 +1,62 @@
+package scenario
+
+import (
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/vswitch"
+)
+
+// Crossbar gives switches queues at their ingress ports, too.
+type Crossbar struct {
+	Enabled     bool            `yaml:"enabled" doc:"true: frames wait at the port they came by until a crossbar has carried them to their egress queue (combined input and output queues). Takes the place of the shared buffer."`
+	Ingress     config.Size     `yaml:"ingress" default:"128KiB" doc:"Queue of each ingress port. What does not fit is lost."`
+	Egress      config.Size     `yaml:"egress" default:"128KiB" doc:"Queue of each egress port. What does not fit waits at its ingress port."`
+	Speedup     int             `yaml:"speedup" range:"1,64" default:"4" doc:"Rate of the crossbar in rates of the fastest port of the switch."`
+	Cap         string          `yaml:"cap" enum:"class,total" default:"class" doc:"What counts against egress. class: bytes of the frame's class and of those above, so that a paused class does not lock out higher ones. total: all bytes."`
+	Reserve     config.Size     `yaml:"reserve" default:"128KiB" doc:"With cap: class, how much the bytes of all classes may exceed egress."`
+	SkipBlocked *bool           `yaml:"skip_blocked" default:"true" doc:"true: while the egress queue is full that the highest class at an ingress port goes to, the next class may cross."`
+	Pause       config.Size     `yaml:"pause" default:"8KiB" doc:"Lossless classes: a port pauses its neighbour from so many bytes in its ingress queue, of the class and of those above."`
+	Unpause     config.Size     `yaml:"unpause" default:"4557B" doc:"Lossless classes: the pause ends when they have fallen to this."`
+	Latency     config.Duration `yaml:"latency" doc:"Time from the arrival of a frame until it can cross: what forwarding takes."`
+}
+
+// Config is what switches take.
+func (c *Crossbar) Config() vswitch.CrossbarConfig {
+	return vswitch.CrossbarConfig{On: c.Enabled, Ingress: uint32(c.Ingress), Egress: uint32(c.Egress), Reserve: uint32(c.Reserve), Speedup: c.Speedup,
+		TotalCap: c.Cap == "total", SkipBlocked: c.SkipBlocked == nil || *c.SkipBlocked, Pause: uint32(c.Pause), Unpause: uint32(c.Unpause), Latency: frame.Time(c.Latency)}
+}
+
+// crossbar checks switch.crossbar.
+func (v *validator) crossbar() {
+	d := v.doc
+	c := &d.Switch.Crossbar
+	if !c.Enabled {
+		return
+	}
+	for _, s := range []struct {
+		key  string
+		size config.Size
+	}{{"ingress", c.Ingress}, {"egress", c.Egress}, {"reserve", c.Reserve}, {"pause", c.Pause}, {"unpause", c.Unpause}} {
+		if s.size < 1 || s.size > vswitch.MaxCrossbarQueue {
+			v.sec.Fail("switch.crossbar."+s.key, "%v is not from 1B to %v", s.size, config.Size(vswitch.MaxCrossbarQueue))
+		}
+	}
+	if d.PFC.Enabled && c.Unpause >= c.Pause {
+		v.sec.Fail("switch.crossbar.unpause", "a pause that begins at %v cannot end at %v", c.Pause, c.Unpause)
+	}
+	if d.PFC.Enabled && c.Pause > c.Ingress {
+		v.sec.Fail("switch.crossbar.pause", "%v is more than the ingress queue of %v", c.Pause, c.Ingress)
+	}
+	if c.Latency < 0 || frame.Time(c.Latency) > frame.Second {
+		v.sec.Fail("switch.crossbar.latency", "is not from 0s to 1s")
+	}
+	if d.Switch.Escape.Enabled {
+		v.sec.Fail("switch.crossbar", "cannot stand beside escape, whose places are those of the shared buffer")
+	}
+	for i := range v.t.Nodes {
+		if n := &v.t.Nodes[i]; len(n.Links) > vswitch.MaxCrossbarPorts {
+			v.sec.Fail("switch.crossbar", "%s has %d ports, and a crossbar joins at most %d", n.Name, len(n.Links), vswitch.MaxCrossbarPorts)
+			break
+		}
+	}
+}

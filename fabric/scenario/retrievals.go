@@ -1,0 +1,46 @@
+package scenario
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/gswitch/gswitch/fabric/workload"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// retrievals checks what an entry of that kind says.
+func (v *validator) retrievals(key string, e *Entry) {
+	if (e.Rate > 0) == (len(e.Phases) > 0) {
+		v.sec.Fail(key, "wants either rate or phases")
+	}
+	for i, p := range e.Phases {
+		if p.For <= 0 {
+			v.sec.Fail(fmt.Sprintf("%s.phases[%d].for", key, i), "is not above zero; write how long the phase lasts")
+		}
+	}
+	if len(e.Responses) == 0 {
+		v.sec.Fail(key+".responses", "is missing; write what the servers answer, such as [2KB, 8KB]")
+	}
+}
+
+func (e *Entry) retrievals(from, to []int32, start, stop frame.Time, seed uint64) (workload.Source, error) {
+	c := workload.RetrievalsConfig{From: from, To: to, Request: uint64(e.Size), Rate: e.Rate, Steps: cmp.Or(e.Steps, 1), Fanouts: e.Fanouts, Handshake: e.Handshake,
+		Count: e.Count, Start: start, Stop: stop, Seed: seed}
+	for _, r := range e.Responses {
+		c.Responses = append(c.Responses, uint64(r))
+	}
+	for _, p := range e.Phases {
+		c.Phases = append(c.Phases, workload.Phase{Rate: p.Rate, For: frame.Time(p.For)})
+	}
+	return source(workload.NewRetrievals(c))
+}
+
+// slowRetransmit checks a transport without fast retransmit.
+func (v *validator) slowRetransmit(key string, t *Transport) {
+	if t.Mode != "newreno" {
+		v.sec.Fail(key+".fast_retransmit", "false is for mode newreno, and this is %s", t.Mode)
+	}
+	if t.RTOHigh == 0 && !t.AutoRTO {
+		v.sec.Fail(key+".fast_retransmit", "false without a timeout repairs no loss at all; set rto_low, the least one, and rto_high, the first one")
+	}
+}
