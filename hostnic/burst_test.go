@@ -80,3 +80,44 @@ func TestPauseIsNoCredit(t *testing.T) {
 		}
 	}
 }
+
+// Acknowledgements that leave meanwhile change nothing of it: what is held back
+// has no part in the time for which they waited, and they leave when they were
+// made.
+func TestPauseIsNoCreditBesideReplies(t *testing.T) {
+	p := newPair(t, func(_ int, c *Config) {
+		c.PFC, c.PFCClasses, c.Burst, c.AckClass = true, 1<<3, 20*frame.Microsecond, 7
+	})
+	var data, replies []frame.Time
+	p.seen = func(from int, m *frame.Meta, _ []byte) {
+		switch {
+		case from == 0 && m.Class == 3:
+			data = append(data, m.Depart)
+		case from == 0:
+			replies = append(replies, m.Depart)
+			if late := p.now - m.Depart; late > 200 {
+				t.Errorf("a reply departs %d ns before it is sent", late)
+			}
+		}
+	}
+	qa, qb := p.connect(func(c *QPConfig) { c.Class, c.Transport.RTOHigh = 3, 0 })
+	must(t, p.a.SendMessage(0, qa, 1_000_000, 0))
+	must(t, p.b.SendMessage(0, qb, 1_000_000, 0))
+	p.run(1000)
+	p.pauseClass(1<<3, 1000) // 5120 ns
+	p.run(4000)
+	p.pauseClass(1<<3, 0)
+	before := len(data)
+	p.run(5000)
+	if len(replies) < 20 {
+		t.Fatalf("%d replies: the test tests nothing", len(replies))
+	}
+	if k := len(data) - before; k > 12 {
+		t.Errorf("%d frames of 85 ns in the microsecond after the pause", k)
+	}
+	for _, at := range data[before:] {
+		if at < 4000 {
+			t.Errorf("a frame departs at %d, before the pause ends", at)
+		}
+	}
+}

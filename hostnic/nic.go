@@ -162,9 +162,10 @@ func (n *NIC) idleUntil(now frame.Time) frame.Time {
 	return min(now, max(now-n.cfg.Burst, n.began))
 }
 
-// begin notes that something is about to wait for the link, from t on.
+// begin notes that something is about to wait for the link, from t on. What a
+// pause holds back does not wait for the link.
 func (n *NIC) begin(t frame.Time) {
-	if n.ready == 0 && n.ackReady == 0 && n.plain.Len() == 0 {
+	if !n.sendable() {
 		n.began = t
 	}
 }

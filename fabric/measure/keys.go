@@ -67,7 +67,7 @@ var Keys = []Key{
 	{"pause_frames_total", OfRun, false, "", "Pause frames that switches sent, renewals included."},
 	{"pause_seconds", OfRun, false, "", "Time that switches paused their neighbours, of all ports and classes together."},
 	{"pause_share", OfRun, false, "", "The same as a share of the time of all switch ports."},
-	{"deadlocks_total", OfRun, false, "", "Circles of egress queues that wait for each other at the end, and have sent nothing for 500 us. Known in virtual time."},
+	{"deadlocks_total", OfRun, false, "", "Circles of egress queues that wait for each other at the end, and have sent nothing for 500 us."},
 	{"escaped_total", OfRun, false, "", "Frames that switches let out of paused queues (switch.escape)."},
 	{"tokens_total", OfRun, false, "", "Tokens that they made for them."},
 	{"host_pause_share", OfRun, false, "", "Share of the time of the hosts' ports that they were paused."},

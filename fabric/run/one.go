@@ -301,15 +301,13 @@ func counters(n *vnet.Network, out *results.Run) {
 		put("escaped_total", float64(e.Hits))
 		put("tokens_total", float64(e.Made))
 	}
-	if n.Engine.Virtual() {
-		stuck := 0
-		for _, d := range n.Deadlocks(now) {
-			if now-d.Since >= deadlocked {
-				stuck++
-			}
+	stuck := 0
+	for _, d := range n.Deadlocks(now) {
+		if now-d.Since >= deadlocked {
+			stuck++
 		}
-		put("deadlocks_total", float64(stuck))
 	}
+	put("deadlocks_total", float64(stuck))
 	ports := 0
 	for s := range n.Switches {
 		ports += n.Ports(s)

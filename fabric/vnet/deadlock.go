@@ -27,7 +27,7 @@ type waiting struct {
 
 // Deadlocks returns the circles of queues that wait for each other at now. One
 // that has lasted for longer than a pause takes to end by itself will last
-// forever, unless frames escape. It is for networks in virtual time.
+// forever, unless frames escape. On real frames it is for use after Halt.
 func (n *Network) Deadlocks(now frame.Time) []Deadlock {
 	g := n.waits(now)
 	var found []Deadlock
