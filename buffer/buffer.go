@@ -307,6 +307,12 @@ func (b *Buffer) judge(row, class int) {
 // Want returns the classes for which the neighbour at a port should pause.
 func (b *Buffer) Want(port uint16) uint8 { return b.want[b.row(port)] }
 
+// Held returns the bytes of a class that came by a port.
+func (b *Buffer) Held(port uint16, class uint8) uint64 {
+	g := &b.groups[b.row(port)][class&7]
+	return g.reserved + g.shared + g.headroom
+}
+
 // NextDirty returns a port whose Want changed since it was last returned
 // here, in ascending order, and false if there is none.
 func (b *Buffer) NextDirty() (port uint16, ok bool) {

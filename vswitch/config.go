@@ -180,6 +180,7 @@ type PFCConfig struct {
 	Classes  uint8  // bitmap of lossless classes
 	Quanta   uint16 // pause time to ask for; 0 = the longest
 	Watchdog pfc.Watchdog
+	Log      PauseLog
 }
 
 // FDBConfig describes the forwarding database.

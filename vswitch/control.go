@@ -67,6 +67,9 @@ func (n *Node) obey(now frame.Time, port uint16) {
 		n.controlDue = min(n.controlDue, now+detect/8)
 	}
 	if changed := ps.pfc.Changed(); changed != 0 {
+		if n.pauses != nil {
+			n.logObeyed(now, port, changed)
+		}
 		n.hold(now, port, changed)
 	}
 }
@@ -172,6 +175,9 @@ func (n *Node) want(now frame.Time, port uint16) {
 	}
 	if int(port) >= len(n.prog.ports) {
 		return // removed; nobody listens there
+	}
+	if n.pauses != nil {
+		n.logAsked(now, port, n.wanted(port))
 	}
 	if owner := n.prog.ports[port].worker; int(owner) != n.index {
 		n.handedTo |= n.sw.Nodes[owner].bell // it may sleep

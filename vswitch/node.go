@@ -78,6 +78,7 @@ type Node struct {
 	rng             frame.Rand
 	controlDue      frame.Time // next timer of flow control
 	escaping        escaping
+	pauses          *pauseLog  // nil: none is kept
 	points          []*point   // congestion points of own ports
 	pointsDue       frame.Time // next update of one
 	sweepAt         frame.Time // when thresholds that follow the buffer's use are judged again

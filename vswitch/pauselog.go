@@ -1,0 +1,198 @@
+package vswitch
+
+import (
+	"math/bits"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// PauseLog says how much a switch remembers of pauses: who asked whom to
+// pause, from when to when, and for the frames of which egress queues.
+type PauseLog struct {
+	// Keep is how many pauses that ended each worker keeps, the last ones;
+	// those that last are always there. 0: it keeps nothing.
+	Keep int
+	// Look bounds the frames that are looked at to find out for which egress
+	// queues a pause is asked for, of every queue its first ones. 0: all.
+	Look int
+}
+
+// Pause is one pause of a class without a break.
+type Pause struct {
+	Port  uint16
+	Class uint8
+	Asked bool       // we asked the neighbour; else it asked us
+	Short bool       // we asked because chunks for frames run out, at all ports
+	From  frame.Time // when the buffer wanted it, or the neighbour's frame came
+	To    frame.Time // Never while it lasts
+	// Of a pause that we asked for, as it began: the bytes that the port and
+	// class held, and the egress queues whose frames these are, most first.
+	Held   uint64
+	Causes [pauseCauses]PauseCause
+}
+
+// PauseCause is an egress queue for which frames wait. Bytes is 0 where there
+// is none.
+type PauseCause struct {
+	Port  uint16
+	Bytes uint64
+}
+
+const pauseCauses = 4
+
+// pauseLog is what one worker remembers.
+type pauseLog struct {
+	cfg       PauseLog
+	ended     []Pause // a ring
+	next      int
+	forgotten uint64
+	open      []openPauses // by port
+	bytes     [MaxPorts]uint64
+}
+
+// openPauses are those of a port that last.
+type openPauses struct {
+	asked, obeyed uint8 // classes
+	pause         [2][8]Pause
+}
+
+// adoptPauseLog brings the log in line with the configuration.
+func (n *Node) adoptPauseLog(c PauseLog) {
+	switch {
+	case c.Keep <= 0:
+		n.pauses = nil
+		return
+	case n.pauses == nil || n.pauses.cfg.Keep != c.Keep:
+		n.pauses = &pauseLog{ended: make([]Pause, 0, c.Keep)}
+	}
+	n.pauses.cfg = c
+	for len(n.pauses.open) < len(n.ports) {
+		n.pauses.open = append(n.pauses.open, openPauses{})
+	}
+}
+
+// logAsked notes what this worker's share of the buffer wants paused of a
+// port's neighbour.
+func (n *Node) logAsked(now frame.Time, port uint16, want uint8) {
+	l := n.pauses
+	o := &l.open[port]
+	for m := o.asked &^ want; m != 0; m &= m - 1 {
+		l.end(&o.pause[0][bits.TrailingZeros8(m)], now)
+	}
+	for m := want &^ o.asked; m != 0; m &= m - 1 {
+		c := bits.TrailingZeros8(m)
+		p := &o.pause[0][c]
+		*p = Pause{Port: port, Class: uint8(c), Asked: true, Short: n.short, From: now, To: frame.Never, Held: n.heldFrom(port, uint8(c))}
+		n.causes(p)
+	}
+	o.asked = want
+}
+
+// logObeyed notes what changed of the pauses that a port's neighbour asked
+// for.
+func (n *Node) logObeyed(now frame.Time, port uint16, changed uint8) {
+	l := n.pauses
+	o := &l.open[port]
+	for m := changed; m != 0; m &= m - 1 {
+		c := bits.TrailingZeros8(m)
+		p, st := &o.pause[1][c], n.ports[port].pfc.Class(c)
+		if o.obeyed>>c&1 != 0 && (!st.Paused || st.PausedSince != p.From) {
+			l.end(p, now)
+			o.obeyed &^= 1 << c
+		}
+		if st.Paused && o.obeyed>>c&1 == 0 {
+			*p = Pause{Port: port, Class: uint8(c), From: st.PausedSince, To: frame.Never}
+			o.obeyed |= 1 << c
+		}
+	}
+}
+
+// end takes over a pause that is over.
+func (l *pauseLog) end(p *Pause, now frame.Time) {
+	p.To = now
+	if len(l.ended) < cap(l.ended) {
+		l.ended = append(l.ended, *p)
+		return
+	}
+	l.ended[l.next] = *p
+	l.next = (l.next + 1) % len(l.ended)
+	l.forgotten++
+}
+
+// heldFrom is the bytes of a port and class in this worker's share of the
+// buffer; of a crossbar, those that wait at the port, and with them all of
+// higher classes.
+func (n *Node) heldFrom(port uint16, class uint8) uint64 {
+	if n.crossbar != nil {
+		return uint64(n.crossbar.Port(port).Ingress[class])
+	}
+	return n.buffer.Held(port, class)
+}
+
+// causes finds the egress queues whose frames fill the account of a pause's
+// port and class.
+func (n *Node) causes(p *Pause) {
+	bytes := &n.pauses.bytes
+	if n.crossbar != nil {
+		// What holds up all behind it is the first frame of the queue.
+		for i := range n.ports {
+			if i < MaxCrossbarPorts && n.crossbar.Blocked(uint16(i), p.Class)>>p.Port&1 != 0 {
+				p.Causes[0] = PauseCause{uint16(i), p.Held}
+			}
+		}
+		return
+	}
+	queue := int(n.prog.class.Queue[p.Class])
+	arena, in, class := n.arena, p.Port, p.Class
+	for i := range n.ports {
+		bytes[i] = 0
+		s := n.ports[i].sched
+		if s == nil || s.Waiting()>>queue&1 == 0 {
+			continue
+		}
+		left := n.pauses.cfg.Look
+		s.Each(queue, func(r frame.Ref) bool {
+			if m := arena.Meta(r); m.InPort == in && m.Class == class {
+				bytes[i] += uint64(m.Wire)
+			}
+			left--
+			return left != 0
+		})
+	}
+	for k := range p.Causes {
+		most := -1
+		for i := range n.ports {
+			if bytes[i] > 0 && (most < 0 || bytes[i] > bytes[most]) {
+				most = i
+			}
+		}
+		if most < 0 {
+			return
+		}
+		p.Causes[k] = PauseCause{uint16(most), bytes[most]}
+		bytes[most] = 0
+	}
+}
+
+// Pauses appends the pauses that this worker remembers, those that ended in
+// the order in which they did and then those that last, and returns how many
+// it has forgotten. What one worker asks for begins when its share of the
+// buffer wants it and ends when it does not: a neighbour is paused while any
+// worker wants it.
+func (n *Node) Pauses(v []Pause) ([]Pause, uint64) {
+	l := n.pauses
+	if l == nil {
+		return v, 0
+	}
+	v = append(v, l.ended[l.next:]...)
+	v = append(v, l.ended[:l.next]...)
+	for i := range l.open {
+		o := &l.open[i]
+		for k, m := range [2]uint8{o.asked, o.obeyed} {
+			for ; m != 0; m &= m - 1 {
+				v = append(v, o.pause[k][bits.TrailingZeros8(m)])
+			}
+		}
+	}
+	return v, l.forgotten
+}

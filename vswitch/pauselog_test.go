@@ -1,0 +1,129 @@
+package vswitch
+
+import (
+	"testing"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// drain lets time pass until no port has anything to send.
+func drain(r *rig) {
+	for r.busy() {
+		r.advance(frame.Microsecond)
+		for p := range r.sw.Program().ports {
+			r.out(uint16(p))
+		}
+	}
+}
+
+// congest makes port 0 ask its neighbour to pause: most of what came by it
+// waits for port 1, some for port 2.
+func congest(r *rig) {
+	for range 20 {
+		r.in(0, tagged(1, 0, 3, 1000))
+	}
+	for range 3 {
+		r.in(0, tagged(2, 0, 3, 1000))
+	}
+}
+
+// A pause that the buffer asks for is remembered with what it held and for
+// which egress queues, while it lasts and afterwards.
+func TestPauseLogOfWhatWeAsk(t *testing.T) {
+	cfg := losslessConfig(3)
+	cfg.PFC.Log = PauseLog{Keep: 4}
+	r := newRig(t, cfg)
+	n := r.sw.Nodes[0]
+	began := r.now
+	congest(r)
+	v, forgotten := n.Pauses(nil)
+	if len(v) != 1 || forgotten != 0 {
+		t.Fatalf("%+v", v)
+	}
+	p := v[0]
+	if p.Port != 0 || p.Class != 3 || !p.Asked || p.Short || p.From != began || p.To != frame.Never {
+		t.Errorf("%+v", p)
+	}
+	// 20 kB is the threshold; the frames are of 1000 bytes, and the first is on
+	// its way out at port 1 once somebody asks for it.
+	if p.Held < 20_000 || p.Held > 22_000 || p.Causes[0] != (PauseCause{1, p.Held}) || p.Causes[1].Bytes != 0 {
+		t.Errorf("held %d, causes %v", p.Held, p.Causes)
+	}
+	drain(r)
+	v, _ = n.Pauses(v[:0])
+	if len(v) != 1 || v[0].To <= v[0].From || v[0].To == frame.Never || v[0].Held != p.Held {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestPauseLogOfWhatWeObey(t *testing.T) {
+	cfg := losslessConfig(2)
+	cfg.PFC.Log = PauseLog{Keep: 4}
+	r := newRig(t, cfg)
+	n := r.sw.Nodes[0]
+	began := r.now
+	r.in(1, pfcFrame(1<<3, 100)) // 51.2 us at 1 Gb/s
+	if v, _ := n.Pauses(nil); len(v) != 1 || v[0].Port != 1 || v[0].Class != 3 || v[0].Asked || v[0].From != began || v[0].To != frame.Never {
+		t.Fatalf("%+v", v)
+	}
+	r.advance(10 * frame.Microsecond)
+	r.in(1, pfcFrame(1<<3, 0))
+	v, _ := n.Pauses(nil)
+	if len(v) != 1 || v[0].To != began+10*frame.Microsecond {
+		t.Errorf("ended by the neighbour: %+v", v)
+	}
+	r.in(1, pfcFrame(1<<3, 100))
+	r.advance(52 * frame.Microsecond)
+	if v, _ = n.Pauses(nil); len(v) != 2 || v[1].To == frame.Never {
+		t.Errorf("ended by itself: %+v", v)
+	}
+}
+
+// With two places the last two are kept, in order, and the rest is counted.
+// Nothing is allocated meanwhile.
+func TestPauseLogForgets(t *testing.T) {
+	cfg := losslessConfig(2)
+	cfg.PFC.Log = PauseLog{Keep: 2}
+	r := newRig(t, cfg)
+	n := r.sw.Nodes[0]
+	for range 5 {
+		r.in(1, pfcFrame(1<<3, 100))
+		r.in(1, pfcFrame(1<<3, 0))
+		r.advance(frame.Microsecond)
+	}
+	v, forgotten := n.Pauses(nil)
+	if len(v) != 2 || forgotten != 3 || v[1].From != v[0].From+frame.Microsecond || v[1].From != r.now-frame.Microsecond {
+		t.Errorf("%d forgotten, %+v", forgotten, v)
+	}
+	at := n.now
+	if k := testing.AllocsPerRun(100, func() {
+		at++
+		n.logAsked(at, 0, 1<<3)
+		n.logAsked(at, 0, 0)
+	}); k != 0 {
+		t.Errorf("%v allocations for a pause", k)
+	}
+
+	// Off again: nothing is kept.
+	cfg2 := losslessConfig(2)
+	if err := r.sw.Apply(cfg2); err != nil {
+		t.Fatal(err)
+	}
+	r.advance(frame.Microsecond)
+	r.in(1, pfcFrame(1<<3, 0))
+	if v, _ := n.Pauses(nil); len(v) != 0 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// Only so many frames of a queue are looked at.
+func TestPauseLogLooksAtSome(t *testing.T) {
+	cfg := losslessConfig(3)
+	cfg.PFC.Log = PauseLog{Keep: 2, Look: 5}
+	r := newRig(t, cfg)
+	congest(r)
+	if v, _ := r.sw.Nodes[0].Pauses(nil); len(v) != 1 || v[0].Causes[0] != (PauseCause{1, 5 * 1000}) {
+		t.Errorf("%+v", v)
+	}
+	drain(r)
+}
