@@ -45,7 +45,10 @@ func (f *scenarioFlags) load(file string) (*scenario.Scenario, error) {
 		o.Seeds = append(o.Seeds, seed)
 	}
 	s, err := scenario.Load(file, o)
-	return s, mistake(err)
+	if err != nil {
+		return nil, mistake(err)
+	}
+	return s, mistake(runner.Check(s))
 }
 
 func runCommand() *cobra.Command {

@@ -19,6 +19,16 @@ const ethernetOverhead = 24
 // network builds what the document of a run describes, on the given engine or,
 // if that is nil, in virtual time.
 func network(r *scenario.Run, e vnet.EngineMaker) (*vnet.Network, error) {
+	c, err := describe(r)
+	if err != nil {
+		return nil, err
+	}
+	c.Engine = e
+	return vnet.Build(c)
+}
+
+// describe translates the document of a run.
+func describe(r *scenario.Run) (*vnet.Config, error) {
 	d := r.Doc
 	h, b := &d.Hosts, &d.Switch.Buffer
 	rtt, err := h.RTT()
@@ -26,7 +36,7 @@ func network(r *scenario.Run, e vnet.EngineMaker) (*vnet.Network, error) {
 		return nil, err
 	}
 	c := &vnet.Config{
-		Topology: r.Topology, Engine: e, Seed: r.Seed, Payload: int(h.Payload), WholeNs: d.Link.WholeNs, BaseRTT: rtt,
+		Topology: r.Topology, Seed: r.Seed, Payload: int(h.Payload), WholeNs: d.Link.WholeNs, BaseRTT: rtt,
 		Sizes: hostnic.Sizes{Data: h.Sizes.Data, Ack: h.Sizes.Ack, AckINT: h.Sizes.AckINT, PFC: h.Sizes.PFC},
 		Buffer: vnet.Buffer{Size: uint64(b.Size), Alpha: b.Alpha, QueueLimit: uint32(b.QueueLimit), IngressLimit: uint32(b.IngressLimit),
 			XOFF: uint32(b.XOFF), LosslessAlpha: b.LosslessAlpha, ScaleAlpha: b.ScaleAlpha, XONOffset: uint32(b.XONOffset),
@@ -88,7 +98,7 @@ func network(r *scenario.Run, e vnet.EngineMaker) (*vnet.Network, error) {
 			c.PFC = false
 		}
 	}
-	return vnet.Build(c)
+	return c, nil
 }
 
 // each calls visit with the names of hosts.

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/gswitch/gswitch/config"
 )
 
 // maxNodes bounds what aliases may unfold to.
@@ -52,6 +54,20 @@ func child(n *yaml.Node, key string) *yaml.Node {
 		}
 	}
 	return nil
+}
+
+// Wrong is an error about a key of a run, of type config.Errors. A key that
+// the document does not have is placed at what is nearest around it.
+func (r *Run) Wrong(file, key, format string, args ...any) error {
+	at := r.source
+	for part := range strings.SplitSeq(key, ".") {
+		next := child(at, part)
+		if next == nil {
+			break
+		}
+		at = next
+	}
+	return config.Errors{{File: file, Line: at.Line, Column: at.Column, Key: key, Problem: fmt.Sprintf(format, args...)}}
 }
 
 // step is a part of a path: a key, or a place in a list.

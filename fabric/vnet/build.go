@@ -60,11 +60,10 @@ func (n *Network) build() error {
 	}
 	n.Plan = plan
 	n.number()
-	if n.cfg.INT.Mode != inband.None && n.cfg.INT.Profile == nil {
-		p := inband.ProfileFor(n.rates()...)
-		n.cfg.INT.Profile = &p
+	for _, h := range n.hostNode {
+		n.addrs = append(n.addrs, n.Plan.Nodes[h].Address[0].Addr())
 	}
-	n.Derived.sizes(&n.cfg)
+	n.sizes()
 	if err := n.Derived.scan(n.ways, &n.cfg); err != nil {
 		return err
 	}
@@ -91,6 +90,15 @@ func (n *Network) build() error {
 		hugePages()
 	}
 	return nil
+}
+
+// sizes works out how long frames are.
+func (n *Network) sizes() {
+	if n.cfg.INT.Mode != inband.None && n.cfg.INT.Profile == nil {
+		p := inband.ProfileFor(n.rates()...)
+		n.cfg.INT.Profile = &p
+	}
+	n.Derived.sizes(&n.cfg)
 }
 
 // makeEngine makes what will step the nodes.
@@ -179,7 +187,6 @@ func (n *Network) number() {
 	n.hostOf, n.swOf, n.engine = fill(len(t.Nodes)), fill(len(t.Nodes)), fill(len(t.Nodes))
 	for i, h := range n.hostNode {
 		n.hostOf[h] = i
-		n.addrs = append(n.addrs, n.Plan.Nodes[h].Address[0].Addr())
 	}
 	for i, s := range n.swNode {
 		n.swOf[s] = i

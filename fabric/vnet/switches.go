@@ -36,26 +36,37 @@ func (n *Network) addSwitches() error {
 
 func (n *Network) switchConfig(i, node int) *vswitch.Config {
 	t, plan := n.Topology, &n.Plan.Nodes[node]
-	b := &n.cfg.Buffer
 	c := &vswitch.Config{
 		Name: t.Nodes[node].Name, ID: uint16(switchID(i)), MAC: wirefmt.MAC(plan.MAC), Seed: mix(n.cfg.Seed, node),
-		Class: vswitch.DefaultClassMaps(),
-		Buffer: vswitch.BufferConfig{Size: b.size(), Alpha: b.alpha(), QueueLimit: b.QueueLimit, IngressLimit: b.IngressLimit,
-			LosslessAlpha: b.LosslessAlpha, XOFF: b.XOFF, XONOffset: b.XONOffset, Headroom: b.Headroom, GroupReserve: b.GroupReserve, AllowLoss: b.AllowLoss},
+		Class: vswitch.DefaultClassMaps(), Buffer: n.cfg.Buffer.config(), PFC: n.pfcConfig(),
 		MaxFrames: n.Engine.Pool(node).Chunks(),
 		FDB:       vswitch.FDBConfig{Size: 1024, Ageing: frame.Never / 2},
 	}
-	if n.cfg.PFC.On {
-		c.PFC = vswitch.PFCConfig{Mode: pfc.PFC, Classes: n.lossless(), Quanta: n.cfg.PFC.Quanta}
-	}
 	n.telemetry(c)
 	for p := range t.Nodes[node].Links {
-		c.Ports = append(c.Ports, n.portConfig(node, p))
+		port := n.portConfig(node, p)
+		port.Scheduler.Burst = n.catchUp()
+		if n.swOf[t.Peer(node, p).Node] >= 0 && t.Mode == fabric.L3 {
+			port.Addresses = plan.Ports[p][:1] // IPv4
+		}
+		c.Ports = append(c.Ports, port)
 	}
 	n.escapeSwitch(c)
 	c.Crossbar = n.cfg.Crossbar
 	n.forwarding(c, node)
 	return c
+}
+
+func (b *Buffer) config() vswitch.BufferConfig {
+	return vswitch.BufferConfig{Size: b.size(), Alpha: b.alpha(), QueueLimit: b.QueueLimit, IngressLimit: b.IngressLimit,
+		LosslessAlpha: b.LosslessAlpha, XOFF: b.XOFF, XONOffset: b.XONOffset, Headroom: b.Headroom, GroupReserve: b.GroupReserve, AllowLoss: b.AllowLoss}
+}
+
+func (n *Network) pfcConfig() vswitch.PFCConfig {
+	if !n.cfg.PFC.On {
+		return vswitch.PFCConfig{}
+	}
+	return vswitch.PFCConfig{Mode: pfc.PFC, Classes: n.lossless(), Quanta: n.cfg.PFC.Quanta}
 }
 
 // lossless is the bitmap of the classes under flow control.
@@ -71,7 +82,7 @@ func (n *Network) portConfig(node, p int) vswitch.PortConfig {
 	l := &t.Links[t.Nodes[node].Links[p]]
 	c := vswitch.PortConfig{
 		Name: t.Nodes[t.Peer(node, p).Node].Name, Enabled: true, MTU: n.mtu(l),
-		Scheduler:  scheduler.PortConfig{Rate: l.Rate, Overhead: n.cfg.Overhead, WholeNs: n.cfg.WholeNs, Burst: n.catchUp()},
+		Scheduler:  scheduler.PortConfig{Rate: l.Rate, Overhead: n.cfg.Overhead, WholeNs: n.cfg.WholeNs},
 		CableDelay: frame.Time(l.Delay), Trust: vswitch.TrustDSCP, LearnDisabled: true,
 	}
 	for class := range c.Scheduler.Queues {
@@ -90,9 +101,6 @@ func (n *Network) portConfig(node, p int) vswitch.PortConfig {
 	}
 	if b.ScaleAlpha {
 		c.LosslessAlpha = b.scaled(l.Rate, n.nicRate())
-	}
-	if n.swOf[t.Peer(node, p).Node] >= 0 && t.Mode == fabric.L3 {
-		c.Addresses = n.Plan.Nodes[node].Ports[p][:1] // IPv4
 	}
 	return c
 }

@@ -1,0 +1,69 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/gswitch/gswitch/buffer"
+	"github.com/gswitch/gswitch/fabric/scenario"
+	"github.com/gswitch/gswitch/fabric/vnet"
+)
+
+// Check finds out before a scenario runs whether its buffers can be divided as
+// it says and its lossless classes lose nothing. The error names the place in
+// the file and the value that is safe.
+func Check(s *scenario.Scenario) error {
+	var done *scenario.Document // runs that differ by their seed share it
+	for i := range s.Runs {
+		r := &s.Runs[i]
+		if r.Doc == done {
+			continue
+		}
+		done = r.Doc
+		c, err := describe(r)
+		if err != nil {
+			return err
+		}
+		err = vnet.CheckBuffers(c)
+		var wrong *vnet.BufferError
+		switch {
+		case errors.As(err, &wrong):
+			key, hint := place(wrong, r.Doc)
+			if len(s.Runs) > 1 {
+				hint = fmt.Sprintf("%s (run %q)", hint, r.Name)
+			}
+			return r.Wrong(s.File, key, "%v%s", wrong, hint)
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// place is the key that a division of a buffer fails by, and what else to do
+// about it.
+func place(e *vnet.BufferError, d *scenario.Document) (key, hint string) {
+	var b *buffer.Error
+	if !errors.As(e, &b) {
+		return "switch", ""
+	}
+	switch b.What {
+	case buffer.OfHeadroom:
+		key = "switch.buffer.headroom"
+		if d.Switch.Buffer.HeadroomDelays != 0 {
+			key = "switch.buffer.headroom_delays"
+		}
+		if b.Safe != 0 {
+			hint = "; gfabric headroom shows how, and allow_loss: true accepts the loss"
+		}
+	case buffer.OfReserve:
+		key = "switch.buffer.reserve"
+	case buffer.OfLimit:
+		key = "switch.buffer.xoff"
+	case buffer.OfXON:
+		key = "switch.buffer.xon_offset"
+	default:
+		key = "switch.buffer.size"
+	}
+	return key, hint
+}

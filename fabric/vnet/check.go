@@ -1,0 +1,59 @@
+package vnet
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/gswitch/gswitch/buffer"
+	"github.com/gswitch/gswitch/vswitch"
+)
+
+// BufferError is a division of a switch's buffer that is impossible or unsafe.
+// It wraps a *buffer.Error, which knows the value that is safe.
+type BufferError struct {
+	Switch string
+	Port   string // neighbour at the port, "" where it is about none
+	Err    error
+}
+
+func (e *BufferError) Error() string {
+	if e.Port == "" {
+		return fmt.Sprintf("switch %s: %v", e.Switch, e.Err)
+	}
+	return fmt.Sprintf("switch %s, port to %s: %v", e.Switch, e.Port, e.Err)
+}
+
+func (e *BufferError) Unwrap() error { return e.Err }
+
+// CheckBuffers finds out whether lossless classes of a network would be, and
+// whether its buffers can be divided at all, without building it. The error is
+// a *BufferError where Build would refuse the buffers, too, and where a
+// threshold that Build leaves to its writer loses frames.
+func CheckBuffers(cfg *Config) error {
+	n := &Network{cfg: *cfg, Topology: cfg.Topology}
+	if err := n.check(); err != nil {
+		return err
+	}
+	if !n.cfg.PFC.On {
+		return nil
+	}
+	n.number()
+	n.sizes()
+	t := n.Topology
+	for i, node := range n.swNode {
+		c := vswitch.Config{Name: n.SwitchName(i), Buffer: n.cfg.Buffer.config(), PFC: n.pfcConfig()}
+		for p := range t.Nodes[node].Links {
+			c.Ports = append(c.Ports, n.portConfig(node, p))
+		}
+		n.escapeSwitch(&c)
+		if err := c.CheckBuffer(1); err != nil {
+			e := &BufferError{Switch: c.Name, Err: err}
+			var b *buffer.Error
+			if errors.As(err, &b) && b.Port >= 0 {
+				e.Port = c.Ports[b.Port].Name
+			}
+			return e
+		}
+	}
+	return nil
+}
