@@ -4,16 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-
-	"github.com/gswitch/gswitch/frame"
-)
-
-// Chooser says how a Group picks the next hop of a frame.
-type Chooser uint8
-
-const (
-	ChooseHash    Chooser = iota // by flow: frames of one flow stay in order
-	ChooseScatter                // uniformly at random, frame by frame (packet scatter)
 )
 
 // Member is a next hop of a Group with its share.
@@ -33,6 +23,7 @@ type Group struct {
 	kind    Chooser
 	buckets []uint32 // next hop of each bucket
 	members []Member
+	exits   exits // where kind goes by ports
 }
 
 // NewGroup returns a group of n buckets. Shares are exact to one bucket, so n
@@ -48,23 +39,11 @@ func NewGroup(kind Chooser, n int, members []Member) (*Group, error) {
 	return g.WithMembers(members)
 }
 
-// Select returns the next hop of a frame whose flow hash is hash, or NoEntry
-// if the group has no member with weight. Scattering draws from rng.
-func (g *Group) Select(hash uint32, rng *frame.Rand) uint32 {
-	switch g.kind {
-	case ChooseScatter:
-		return g.buckets[rng.Uint32n(uint32(len(g.buckets)))]
-	default:
-		return g.buckets[uint64(hash)*uint64(len(g.buckets))>>32]
-	}
-}
-
-// SelectVec writes the next hop for hashes[i] to out[i].
-func (g *Group) SelectVec(hashes, out []uint32, rng *frame.Rand) {
-	out = out[:len(hashes)]
-	for i, h := range hashes {
-		out[i] = g.Select(h, rng)
-	}
+// Select returns the next hop of a key, which is the flow's hash or what
+// stands for it, or NoEntry if the group has no member with weight. Keys that
+// are spread evenly give each member its share.
+func (g *Group) Select(key uint32) uint32 {
+	return g.buckets[uint64(key)*uint64(len(g.buckets))>>32]
 }
 
 // Members returns the members, in order. The caller must not change them.

@@ -101,28 +101,25 @@ func TestGroupRefuses(t *testing.T) {
 
 func TestGroupSpreads(t *testing.T) {
 	members := []Member{{10, 1}, {20, 2}, {30, 5}}
-	for _, kind := range []Chooser{ChooseHash, ChooseScatter} {
-		g, err := NewGroup(kind, 800, members)
-		if err != nil {
-			t.Fatal(err)
+	g, err := NewGroup(ChooseHash, 800, members)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hashes := frame.NewRand(2)
+	n := map[uint32]float64{}
+	const frames = 80000
+	for range frames {
+		n[g.Select(uint32(hashes.Uint64()))]++
+	}
+	for _, m := range members {
+		if want := frames / 8 * float64(m.Weight); math.Abs(n[m.NextHop]/want-1) > 0.05 {
+			t.Errorf("next hop %d got %.0f of %.0f", m.NextHop, n[m.NextHop], want)
 		}
-		rng, hashes := frame.NewRand(1), frame.NewRand(2)
-		n := map[uint32]float64{}
-		const frames = 80000
-		for range frames {
-			n[g.Select(uint32(hashes.Uint64()), &rng)]++
-		}
-		for _, m := range members {
-			if want := frames / 8 * float64(m.Weight); math.Abs(n[m.NextHop]/want-1) > 0.05 {
-				t.Errorf("chooser %d: next hop %d got %.0f of %.0f", kind, m.NextHop, n[m.NextHop], want)
-			}
-		}
-		if first := g.Select(77, &rng); kind == ChooseHash {
-			for range 100 {
-				if g.Select(77, &rng) != first {
-					t.Fatal("a flow changes its way")
-				}
-			}
+	}
+	first := g.Select(77)
+	for range 100 {
+		if g.Select(77) != first {
+			t.Fatal("a flow changes its way")
 		}
 	}
 }
@@ -132,9 +129,8 @@ func TestGroupDoesNotAllocate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rng := frame.NewRand(1)
-	h, out := make([]uint32, 64), make([]uint32, 64)
-	if n := testing.AllocsPerRun(100, func() { g.SelectVec(h, out, &rng) }); n != 0 {
+	sum := uint32(0)
+	if n := testing.AllocsPerRun(100, func() { sum += g.Select(sum) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -156,7 +152,9 @@ func BenchmarkGroup(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("select/%d", n), func(b *testing.B) {
 			for i := 0; i < b.N; i++ {
-				g.SelectVec(h, out, &rng)
+				for j, key := range h {
+					out[j] = g.Select(key)
+				}
 			}
 			perFrame(b, 64)
 		})

@@ -111,6 +111,9 @@ func (p *Port) lift(now frame.Time, i int, q *queue, r frame.Ref) frame.Ref {
 func (p *Port) removed(i int, q *queue, m *frame.Meta) {
 	q.gone.frames++
 	q.gone.bytes += uint64(m.Wire)
+	if p.drain != nil {
+		p.drain.Remove(i, m.Wire)
+	}
 	if q.frames == 0 {
 		p.active &^= 1 << i
 		q.deficit = 0

@@ -21,6 +21,7 @@ type Port struct {
 	rng      frame.Rand
 	control  frame.FIFO
 	controls uint64 // control frames sent
+	drain    *Drain // nil: nobody chooses paths by what waits here
 	q        [NumQueues]queue
 	cfg      PortConfig
 }
@@ -120,6 +121,9 @@ func (p *Port) Enqueue(now frame.Time, r frame.Ref) {
 	i := m.Queue & 7
 	p.active |= 1 << i
 	p.q[i].push(p.arena, now, r, m)
+	if p.drain != nil {
+		p.drain.Add(int(i), m.Wire)
+	}
 }
 
 // EnqueueControl appends a link-local control frame (PFC, pause). Such frames
@@ -227,6 +231,9 @@ func (p *Port) round(level, ready uint8) int {
 func (p *Port) take(t frame.Time, i int, q *queue) frame.Ref {
 	since := max(q.headAt, q.paused)
 	r, m := q.pop(p.arena, t)
+	if p.drain != nil {
+		p.drain.Remove(i, m.Wire)
+	}
 	enqueued := m.Depart
 	n := m.Wire + p.overhead
 	m.Depart = t

@@ -62,6 +62,7 @@ type Config struct {
 	FDB       FDBConfig
 	Loopbacks []netip.Addr // addresses of the switch itself
 	Routes    []Route
+	Paths     PathsConfig // of routes with several next hops
 	Neighbors []StaticNeighbor
 	ACLs      []ACL
 	Mirrors   []Mirror
@@ -200,7 +201,8 @@ type StaticMAC struct {
 // Route is a prefix with its next hops.
 type Route struct {
 	Prefix    netip.Prefix
-	NextHops  []NextHop // several: ECMP
+	NextHops  []NextHop         // several: ECMP
+	Choose    *pipeline.Chooser // among several; nil: as PathsConfig says
 	Blackhole bool
 }
 

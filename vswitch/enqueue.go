@@ -57,6 +57,9 @@ func (n *Node) enqueue(r frame.Ref, m *frame.Meta) {
 	m.Queue = n.prog.class.Queue[m.Class&7] & 7
 	if worker := int(n.prog.ports[m.OutPort].worker); worker != n.index {
 		n.handOver(worker, r)
+		if n.paths.loads != nil {
+			n.paths.expectAt(m)
+		}
 		return
 	}
 	ps := &n.ports[m.OutPort]
@@ -135,6 +138,9 @@ func (n *Node) flushHandoff(worker int) {
 		n.drop(r, frame.WorkerRing)
 	}
 	h.n = 0
+	if n.paths.loads != nil {
+		n.arrived(worker)
+	}
 	if sent > 0 {
 		n.handedTo |= n.sw.Nodes[worker].bell
 	}

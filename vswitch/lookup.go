@@ -18,8 +18,8 @@ type Flow struct {
 
 // EgressPort tells by which port a routed packet of an IPv4 flow would leave,
 // were all links up: what the program in force and its hash decide, like
-// "ip route get". It is false where no route leads to a port, or where one of
-// the two addresses is not IPv4.
+// "ip route get". It is false where no route leads to a port, where it depends
+// on more than the flow, or where one of the two addresses is not IPv4.
 func (sw *Switch) EgressPort(f Flow) (port uint16, ok bool) {
 	p := sw.program.Load()
 	if !f.Src.Is4() || !f.Dst.Is4() {
@@ -36,12 +36,12 @@ func (sw *Switch) EgressPort(f Flow) (port uint16, ok bool) {
 		hop.iface = e.iface
 	case routeGroup:
 		g := p.routing.groups[e.group]
-		if g.Chooser() != pipeline.ChooseHash {
+		if !g.Chooser().ByFlow() {
 			return 0, false
 		}
 		h := wire.NewHasher(p.Config.Seed, p.Config.SymmetricHash)
 		sum := h.IPv4(src.lo<<32|dst.lo&0xffffffff, uint32(f.SrcPort)<<16|uint32(f.DstPort), f.Proto)
-		hop = p.routing.hops[g.Select(sum, nil)]
+		hop = p.routing.hops[g.Select(sum)]
 	}
 	if hop.iface == noIface {
 		return 0, false

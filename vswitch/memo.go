@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 
 	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pipeline"
 	"github.com/gswitch/gswitch/wire"
 )
 
@@ -33,6 +32,7 @@ type memoFlow struct {
 	mac       uint64 // of the next hop
 	route     uint32
 	mtu       uint32
+	group     uint32 // 1 + the group from which each frame's way is chosen; 0: mac, port, vid are those of all
 	port      uint16 // frame.NoPort: it is behind a VLAN
 	vid       uint16
 }
@@ -59,8 +59,15 @@ func (n *Node) recall(r frame.Ref) bool {
 		m.Wire-uint32(m.L3) > f.mtu || binary.BigEndian.Uint64(b[0:8])>>16 != n.selfMAC {
 		return false
 	}
-	out := f.port
-	if out == frame.NoPort {
+	out, mac := f.port, f.mac
+	switch {
+	case f.group != 0: // frame by frame
+		h, ok := n.recallHop(n.choose(f.group-1, m))
+		if !ok || m.Wire-uint32(m.L3) > h.mtu {
+			return false
+		}
+		out, mac = h.port, h.mac
+	case out == frame.NoPort:
 		var ok bool
 		if out, ok = n.behind(f.vid, f.mac); !ok {
 			return false
@@ -69,7 +76,7 @@ func (n *Node) recall(r frame.Ref) bool {
 	}
 	n.routeCount[f.route].add(m.Wire)
 	m.Flags |= frame.Routed
-	putMACs(b, f.mac, n.selfMAC)
+	putMACs(b, mac, n.selfMAC)
 	wire.DecTTL(n.arena, r)
 	m.OutPort = out
 	n.emit(r)
@@ -81,7 +88,8 @@ func (n *Node) remember(m *frame.Meta, a *addresses, id uint32, e *routeEntry, f
 	if m.Flags&(frame.HasIPv4|frame.HasVLAN) != frame.HasIPv4 {
 		return
 	}
-	if e.kind == routeGroup && n.prog.routing.groups[e.group].Chooser() != pipeline.ChooseHash {
+	if e.kind == routeGroup && !n.prog.routing.groups[e.group].Chooser().ByFlow() {
+		n.memo.flow[m.Hash%memoFlows] = memoFlow{addresses: a.src.lo<<32 | a.dst.lo&0xffffffff, hash: m.Hash, epoch: n.memo.epoch, route: id, mtu: ^uint32(0), group: e.group + 1}
 		return
 	}
 	n.memo.flow[m.Hash%memoFlows] = memoFlow{addresses: a.src.lo<<32 | a.dst.lo&0xffffffff, hash: m.Hash, epoch: n.memo.epoch,

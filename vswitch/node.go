@@ -87,6 +87,9 @@ type Node struct {
 	routeCount      []Traffic // by route id
 	aclCount        []Traffic // by rule id
 
+	paths paths
+	shown *scheduler.ShownLoads // of own ports, to other workers; nil if there are none
+
 	sunk *sinkRing // what telemetry sinks took out; nil until the first
 
 	dropped []frame.Ref // listed for a capture instead of freed; without capacity while none runs

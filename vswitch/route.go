@@ -141,7 +141,7 @@ func (n *Node) routeOne(now frame.Time, r frame.Ref, m *frame.Meta, id uint32, a
 	case routeConnected:
 		hop = nextHop{e.iface, a.dst}
 	case routeGroup:
-		hop = n.choose(e.group, m.Hash)
+		hop = prog.routing.hops[n.choose(e.group, m)]
 	default:
 		n.drop(r, frame.Blackhole)
 		return
@@ -165,30 +165,6 @@ func (n *Node) routeOne(now frame.Time, r frame.Ref, m *frame.Meta, id uint32, a
 		n.remember(m, a, id, e, f, mac)
 	}
 	n.sendRouted(r, m, f, mac)
-}
-
-// choose returns the next hop of a group for a flow. Flows of a next hop whose
-// port has no link are spread over the others, which keep theirs.
-func (n *Node) choose(group, hash uint32) nextHop {
-	rt := &n.prog.routing
-	g := rt.groups[group]
-	hop := rt.hops[g.Select(hash, &n.rng)]
-	if n.hasLink(hop) {
-		return hop
-	}
-	members := g.Members()
-	for i := range members {
-		m := members[(uint64(hash)+uint64(i))%uint64(len(members))]
-		if other := rt.hops[m.NextHop]; n.hasLink(other) {
-			return other
-		}
-	}
-	return hop
-}
-
-func (n *Node) hasLink(hop nextHop) bool {
-	port := n.prog.ifaces[hop.iface].port
-	return port == frame.NoPort || n.linkUp.has(port)
 }
 
 // sendRouted rewrites MACs and TTL of a frame for its next hop. The tags of

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/gswitch/gswitch/frame"
@@ -58,7 +59,10 @@ type routing struct {
 	entries []routeEntry // by route id
 	hops    []nextHop
 	groups  []*pipeline.Group
-	sets    map[string]uint32 // group of a set of next hops
+	sets    map[string]uint32 // group of a set of next hops, chosen from in one way
+
+	// What groups go by, even those that no route leads to any more.
+	perFrame, flowlets, byLoad, exact bool
 }
 
 // compileRoutes enters connected networks with their broadcast addresses, own
@@ -151,9 +155,17 @@ func (p *Program) resolve(r Route) (routeEntry, error) {
 	if len(r.NextHops) == 0 {
 		return routeEntry{}, fmt.Errorf("switch %s route %s: no next hop and not a blackhole", p.Config.Name, r.Prefix)
 	}
+	kind := p.Config.Paths.Choose
+	if r.Choose != nil {
+		kind = *r.Choose
+	}
+	if len(r.NextHops) == 1 {
+		kind = pipeline.ChooseHash
+	}
 	var key strings.Builder
+	key.WriteString(kind.String())
 	for _, h := range r.NextHops {
-		fmt.Fprintf(&key, "%s*%d ", h.Via, h.Weight)
+		fmt.Fprintf(&key, " %s*%d", h.Via, h.Weight)
 	}
 	rt := &p.routing
 	if g, ok := rt.sets[key.String()]; ok {
@@ -169,10 +181,14 @@ func (p *Program) resolve(r Route) (routeEntry, error) {
 		members = append(members, pipeline.Member{NextHop: uint32(len(hops)), Weight: max(h.Weight, 1)})
 		hops = append(hops, nextHop{f, keyOf(h.Via)})
 	}
-	g, err := pipeline.NewGroup(pipeline.ChooseHash, groupBuckets(len(members)), members)
+	g, err := p.newGroup(kind, members, hops)
 	if err != nil {
 		return routeEntry{}, fmt.Errorf("switch %s route %s: %w", p.Config.Name, r.Prefix, err)
 	}
+	rt.perFrame = rt.perFrame || !kind.ByFlow()
+	rt.flowlets = rt.flowlets || kind == pipeline.ChooseFlowlet
+	rt.byLoad = rt.byLoad || kind.ByLoad()
+	rt.exact = rt.exact || kind == pipeline.ChooseLeast
 	rt.hops = hops
 	rt.groups = append(rt.groups, g)
 	sets := make(map[string]uint32, len(rt.sets)+1)
@@ -182,6 +198,38 @@ func (p *Program) resolve(r Route) (routeEntry, error) {
 	sets[key.String()] = uint32(len(rt.groups) - 1)
 	rt.sets = sets
 	return routeEntry{kind: routeGroup, group: uint32(len(rt.groups) - 1)}, nil
+}
+
+// newGroup returns the group of some members. hops are all next hops.
+func (p *Program) newGroup(kind pipeline.Chooser, members []pipeline.Member, hops []nextHop) (*pipeline.Group, error) {
+	if !kind.ByPort() {
+		return pipeline.NewGroup(kind, groupBuckets(len(members)), members)
+	}
+	ports := make([]uint16, len(members))
+	for i := range members {
+		hop := hops[members[i].NextHop]
+		f := &p.ifaces[hop.iface]
+		if f.port == frame.NoPort {
+			return nil, fmt.Errorf("next hop %s is behind VLAN %d, which may be any port: %q looks at ports; give the port of the next hop an address of its own, or the route another way to choose", hop.key.addr(), f.vid, kind)
+		}
+		if at := slices.Index(ports[:i], f.port); at >= 0 {
+			return nil, fmt.Errorf("next hops %s and %s are both behind port %s: %q looks at ports; name one of them, or another way to choose", hops[members[at].NextHop].key.addr(), hop.key.addr(), f.name, kind)
+		}
+		ports[i] = f.port
+		if kind == pipeline.ChooseWeighted {
+			members[i].Weight = capacity(members[i].Weight, p.Config.Ports[f.port].rate())
+		}
+	}
+	g, err := pipeline.NewGroup(kind, groupBuckets(len(members)), members)
+	if err != nil {
+		return nil, err
+	}
+	return g.AtPorts(ports)
+}
+
+// capacity is the weight of a next hop by the rate of its port, in Mb/s.
+func capacity(weight uint32, rate uint64) uint32 {
+	return uint32(min(max(rate/1e6, 1)*uint64(weight), 1<<32-1))
 }
 
 // groupBuckets gives a group some thirty buckets a member, so that shares are
@@ -296,7 +344,7 @@ func (n *Node) hopOf(b []byte, m *frame.Meta) (nextHop, bool) {
 	case routeConnected:
 		return nextHop{e.iface, dst}, true
 	case routeGroup:
-		return n.choose(e.group, m.Hash), true
+		return rt.hops[n.choose(e.group, m)], true
 	}
 	return nextHop{}, false
 }

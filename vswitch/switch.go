@@ -103,6 +103,9 @@ func (sw *Switch) newNode(i, workers int, pool *frame.Pool, prog *Program) (*Nod
 			n.bells |= 1 << w
 		}
 	}
+	if workers > 1 {
+		n.shown = scheduler.NewShownLoads()
+	}
 	n.rng = frame.NewRand(cfg.Seed ^ uint64(i)<<48)
 	n.sweepAt, n.pointsDue = frame.Never, frame.Never
 	n.parser = wire.NewParser(wire.NewHasher(cfg.Seed, cfg.SymmetricHash))
@@ -131,6 +134,7 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 	n.aclCount = grow(n.aclCount, p.rules)
 	n.acl.adopt(now, p)
 	if old != nil && old.Config == p.Config {
+		n.adoptPaths(false)
 		return // only table entries changed
 	}
 	n.selfMAC = p.Config.MAC.Uint64()
@@ -144,6 +148,7 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 			n.dismiss(now, uint16(i))
 		}
 	}
+	n.adoptPaths(true)
 	if old != nil && old.class.Queue != p.class.Queue {
 		n.repause(now)
 	}

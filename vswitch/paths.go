@@ -1,0 +1,322 @@
+package vswitch
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pipeline"
+	"github.com/gswitch/gswitch/scheduler"
+)
+
+// PathsConfig says how one of several next hops is chosen for a frame.
+type PathsConfig struct {
+	// Choose is the way of routes that do not name their own.
+	Choose pipeline.Chooser
+	// Thresholds of the adaptive choice in drain bytes of a port's queue,
+	// ascending, up to pipeline.MaxTiers; or Times, as what the port sends in
+	// such a time, for ports of different rates. Neither: 16 KiB and 64 KiB
+	// (DeTail: Zats et al., UCB/EECS-2012-33, section 6.1).
+	Thresholds []uint64
+	Times      []frame.Time
+	// FlowletGap is the pause after which a flow may go another way; 0 = 500 us.
+	FlowletGap frame.Time
+	// Exempt are classes, as a bitmap, whose frames go by flow all the same:
+	// probes and mirrored frames whose path is what they are about.
+	Exempt uint8
+}
+
+var defaultThresholds = []uint64{16 << 10, 64 << 10}
+
+// defaultFlowletGap is that of the paper's testbed (Vanini et al., NSDI 2017,
+// section 4).
+const defaultFlowletGap = 500 * frame.Microsecond
+
+// flowletBits gives as many entries as flows are under way at once through
+// most switches, and more. They take 24 bytes each.
+const flowletBits = 13
+
+func (c *PathsConfig) validate() error {
+	switch {
+	case c.Choose >= pipeline.NumChoosers:
+		return fmt.Errorf("paths: %v is no way to choose", c.Choose)
+	case len(c.Thresholds) > 0 && len(c.Times) > 0:
+		return fmt.Errorf("paths: thresholds in bytes and in time exclude each other")
+	case len(c.Thresholds) > pipeline.MaxTiers || len(c.Times) > pipeline.MaxTiers:
+		return fmt.Errorf("paths: more than %d thresholds", pipeline.MaxTiers)
+	case c.FlowletGap < 0:
+		return fmt.Errorf("paths: the gap %v between flowlets is negative", c.FlowletGap.Duration())
+	}
+	if err := ascend(c.Thresholds); err != nil {
+		return err
+	}
+	return ascend(c.Times)
+}
+
+func ascend[T uint64 | frame.Time](v []T) error {
+	for i, t := range v {
+		if t <= 0 || i > 0 && t <= v[i-1] {
+			return fmt.Errorf("paths: threshold %d of %v is not above the one before it, or above 0", i+1, v)
+		}
+	}
+	return nil
+}
+
+// thresholds are those of a port, in bytes.
+func (c *PathsConfig) thresholds(p *PortConfig) []uint64 {
+	if len(c.Times) == 0 {
+		if len(c.Thresholds) == 0 {
+			return defaultThresholds
+		}
+		return c.Thresholds
+	}
+	v := make([]uint64, len(c.Times))
+	for i, t := range c.Times {
+		v[i] = max(1, uint64(float64(p.rate())/8*t.Seconds()))
+	}
+	return v
+}
+
+// tiers is how many thresholds there are.
+func (c *PathsConfig) tiers() int {
+	if n := max(len(c.Times), len(c.Thresholds)); n > 0 {
+		return n
+	}
+	return len(defaultThresholds)
+}
+
+// paths is what a worker chooses paths by.
+type paths struct {
+	gap      frame.Time
+	flowlets *pipeline.Flowlets // nil: no group goes by flowlets
+	exempt   uint8
+	tiers    int
+	exact    bool
+	loads    *scheduler.Loads // nil: no group goes by load
+	// What this worker has handed to the ports of others in this vector:
+	// their owners cannot have counted it yet.
+	ahead  []*scheduler.Drain
+	handed portSet
+	set    [pipeline.MaxTiers]pipeline.PortSet // scratch: below, for all workers
+	load   [MaxPorts]uint64                    // scratch
+	hops   []hopMemo
+	count  PathCounts
+}
+
+// PathCounts are what a worker counts of its choices.
+type PathCounts struct {
+	// Tier counts adaptive choices by class and by the threshold that the
+	// port was below, the last one where it was below none.
+	Tier     [8][pipeline.MaxTiers + 1]uint64
+	Flowlets uint64 // that began
+}
+
+// Plus adds the counts of another worker.
+func (c *PathCounts) Plus(o *PathCounts) {
+	for class := range c.Tier {
+		for t := range c.Tier[class] {
+			c.Tier[class][t] += o.Tier[class][t]
+		}
+	}
+	c.Flowlets += o.Flowlets
+}
+
+// adoptPaths brings what paths are chosen by in line with the program, after
+// its ports.
+func (n *Node) adoptPaths(configured bool) {
+	c, rt, x := &n.prog.Config.Paths, &n.prog.routing, &n.paths
+	x.gap, x.exempt, x.tiers = c.FlowletGap, c.Exempt, c.tiers()
+	if x.gap == 0 {
+		x.gap = defaultFlowletGap
+	}
+	if rt.flowlets && x.flowlets == nil {
+		x.flowlets = pipeline.NewFlowlets(flowletBits)
+	}
+	if x.hops = x.hops[:0]; rt.perFrame {
+		x.hops = slices.Grow(x.hops, len(rt.hops))[:len(rt.hops)]
+		clear(x.hops)
+	}
+	if !rt.byLoad {
+		if x.loads != nil {
+			for i := range n.ports {
+				n.watch(uint16(i))
+			}
+			x.loads, x.ahead = nil, nil
+		}
+		return
+	}
+	if x.loads != nil && x.exact == rt.exact && !configured {
+		return // only table entries changed
+	}
+	var shown *scheduler.ShownLoads
+	if len(n.handIn) > 1 {
+		shown = n.shown
+	}
+	x.exact = rt.exact
+	x.loads = scheduler.NewLoads(shown)
+	x.ahead = make([]*scheduler.Drain, len(n.ports))
+	for i := range n.ports {
+		n.watch(uint16(i))
+	}
+}
+
+// watch keeps account of a port's load, if anything goes by it.
+func (n *Node) watch(i uint16) {
+	x, ps := &n.paths, &n.ports[i]
+	if !n.prog.routing.byLoad || int(i) >= len(n.prog.ports) || n.prog.ports[i].name == "" {
+		if ps.sched != nil {
+			ps.sched.Watch(nil)
+		}
+		return
+	}
+	thresholds := n.prog.Config.Paths.thresholds(&n.prog.Config.Ports[i])
+	if ps.sched != nil {
+		ps.sched.Watch(scheduler.NewDrain(x.loads, i, thresholds, true, x.exact))
+		return
+	}
+	x.ahead[i] = scheduler.NewDrain(x.loads, i, thresholds, false, x.exact)
+}
+
+// choose returns the next hop of a group for a frame, as an index of
+// routing.hops. It is the one place where a way is chosen.
+func (n *Node) choose(group uint32, m *frame.Meta) uint32 {
+	g := n.prog.routing.groups[group]
+	key := m.Hash
+	if kind := g.Chooser(); kind != pipeline.ChooseHash && n.paths.exempt>>(m.Class&7)&1 == 0 {
+		switch kind {
+		case pipeline.ChooseScatter:
+			key = uint32(n.rng.Uint64() >> 32)
+		case pipeline.ChooseFlowlet:
+			var began bool
+			if key, began = n.paths.flowlets.Key(n.now, m.Hash, n.paths.gap, &n.rng); began {
+				n.paths.count.Flowlets++
+			}
+		case pipeline.ChooseAdaptive:
+			return n.chooseAdaptive(g, m)
+		case pipeline.ChooseLeast:
+			return n.chooseLeast(g, m)
+		}
+	}
+	return n.chooseByKey(g, key)
+}
+
+// chooseByKey is choose for a flow, or for what stands for one. Those of a
+// next hop whose port has no link are spread over the others, which keep
+// theirs.
+func (n *Node) chooseByKey(g *pipeline.Group, key uint32) uint32 {
+	hop := g.Select(key)
+	if n.hasLink(hop) {
+		return hop
+	}
+	members := g.Members()
+	for i := range members {
+		m := members[(uint64(key)+uint64(i))%uint64(len(members))]
+		if m.Weight > 0 && n.hasLink(m.NextHop) {
+			return m.NextHop
+		}
+	}
+	return hop
+}
+
+func (n *Node) hasLink(hop uint32) bool {
+	port := n.prog.ifaces[n.prog.routing.hops[hop].iface].port
+	return port == frame.NoPort || n.linkUp.has(port)
+}
+
+// chooseAdaptive takes a port of the lowest tier (DeTail).
+func (n *Node) chooseAdaptive(g *pipeline.Group, m *frame.Meta) uint32 {
+	x := &n.paths
+	queue := n.prog.class.Queue[m.Class&7] & 7
+	tiers := x.loads.Below[queue][:x.tiers]
+	if n.shown != nil {
+		tiers = n.belowForAll(queue)
+	}
+	hop, tier := g.Adaptive((*pipeline.PortSet)(&n.linkUp), tiers, &n.rng)
+	if hop == pipeline.NoEntry {
+		return g.Select(m.Hash) // whose frames are dropped there and counted
+	}
+	x.count.Tier[m.Class&7][tier]++
+	return hop
+}
+
+// belowForAll returns the ports below each threshold by what their owners show
+// and by what this worker has handed them since.
+func (n *Node) belowForAll(queue uint8) []pipeline.PortSet {
+	x := &n.paths
+	x.set = x.loads.Below[queue]
+	words := (len(n.prog.ports) + 63) / 64
+	for _, other := range n.sw.Nodes {
+		if other != n {
+			other.shown.Cut(queue, x.set[:x.tiers], words)
+		}
+	}
+	return x.set[:x.tiers]
+}
+
+// chooseLeast takes the port with the fewest drain bytes.
+func (n *Node) chooseLeast(g *pipeline.Group, m *frame.Meta) uint32 {
+	x := &n.paths
+	queue := n.prog.class.Queue[m.Class&7] & 7
+	load := &x.loads.Bytes[queue]
+	if n.shown != nil {
+		load = &x.load
+		for w, set := range g.Ports() {
+			for ; set != 0; set &= set - 1 {
+				p := uint16(w*64 + bits.TrailingZeros64(set))
+				load[p] = x.loads.Bytes[queue][p]
+				if owner := n.prog.ports[p].worker; int(owner) != n.index {
+					load[p] += n.sw.Nodes[owner].shown.Bytes(queue, p)
+				}
+			}
+		}
+	}
+	if hop := g.Least((*pipeline.PortSet)(&n.linkUp), load, &n.rng); hop != pipeline.NoEntry {
+		return hop
+	}
+	return g.Select(m.Hash)
+}
+
+// expectAt counts a frame for the port of another worker that it is handed to.
+func (x *paths) expectAt(m *frame.Meta) {
+	if d := x.ahead[m.OutPort]; d != nil {
+		d.Add(int(m.Queue), m.Wire)
+		x.handed.add(m.OutPort)
+	}
+}
+
+// arrived forgets what was handed to a worker: now it can count it.
+func (n *Node) arrived(worker int) {
+	x := &n.paths
+	for p := x.handed.next(0); p >= 0; p = x.handed.next(p + 1) {
+		if int(n.prog.ports[p].worker) == worker {
+			x.ahead[p].Reset()
+			x.handed.remove(uint16(p))
+		}
+	}
+}
+
+// hopMemo is a next hop as a frame that comes alone needs it, in one epoch of
+// the memo.
+type hopMemo struct {
+	mac   uint64
+	epoch uint32
+	mtu   uint32
+	port  uint16 // frame.NoPort: it is behind a VLAN
+}
+
+// recallHop returns what is remembered of a next hop, or false where it has no
+// port or is not resolved.
+func (n *Node) recallHop(hop uint32) (*hopMemo, bool) {
+	h := &n.paths.hops[hop]
+	if h.epoch != n.memo.epoch || h.mac == 0 {
+		to := &n.prog.routing.hops[hop]
+		f := &n.prog.ifaces[to.iface]
+		*h = hopMemo{n.neighbors.lookup(to.iface, to.key), n.memo.epoch, f.mtu, f.port}
+	}
+	return h, h.mac != 0 && h.port != frame.NoPort
+}
+
+// PathCounts returns what this worker counted of its choices. Like every
+// reader of a node's state it is called between two steps of it.
+func (n *Node) PathCounts() PathCounts { return n.paths.count }
