@@ -54,6 +54,10 @@ type Config struct {
 	// Crossbar gives switches queues at their ingress ports, too.
 	Crossbar vswitch.CrossbarConfig
 
+	// PauseLog is how many pauses that ended each switch remembers, for
+	// PauseTrace. 0: none.
+	PauseLog int
+
 	// Detours are routes that are not the shortest.
 	Detours []Detour
 

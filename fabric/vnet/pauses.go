@@ -1,0 +1,38 @@
+package vnet
+
+import (
+	"github.com/gswitch/gswitch/fabric/pauses"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// PauseTrace returns what the switches remember of pauses (Config.PauseLog), as of
+// now. On real frames it is for use after Halt.
+func (n *Network) PauseTrace(now frame.Time) *pauses.Trace {
+	var v []pauses.Pause
+	var forgotten uint64
+	for s, sw := range n.Switches {
+		list, lost := sw.Nodes[0].Pauses(nil)
+		forgotten += lost
+		for i := range list {
+			l := &list[i]
+			at := n.end(n.swNode[s], int(l.Port))
+			p := pauses.Pause{By: at, Of: n.peer(at), Class: int(l.Class), From: l.From.Seconds(), To: l.To.Seconds(), Held: l.Held, Short: l.Short}
+			if l.To == frame.Never {
+				p.Lasts, p.To = true, now.Seconds()
+			}
+			if !l.Asked {
+				if _, isSwitch := n.SwitchByName(p.Of.Node); isSwitch {
+					continue // it tells itself
+				}
+				p.By, p.Of = p.Of, p.By
+			}
+			for _, c := range l.Causes {
+				if c.Bytes > 0 {
+					p.Causes = append(p.Causes, pauses.Cause{Port: n.end(n.swNode[s], int(c.Port)), Bytes: c.Bytes})
+				}
+			}
+			v = append(v, p)
+		}
+	}
+	return pauses.New(v, 0, now.Seconds(), 0, forgotten)
+}
