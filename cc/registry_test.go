@@ -11,7 +11,7 @@ import (
 )
 
 func TestEveryAlgorithmIsDescribed(t *testing.T) {
-	want := []string{"aimd", "dcqcn", "dcqcn+win", "dcqcn-original", "dcqcn-vendor", "dctcp", "hpcc", "newreno", "none", "rocc", "timely", "timely+win", "timely-packet", "timely-segment"}
+	want := []string{"aimd", "dcqcn", "dcqcn+win", "dcqcn-original", "dcqcn-vendor", "dctcp", "hpcc", "newreno", "none", "qcn", "rocc", "timely", "timely+win", "timely-packet", "timely-segment"}
 	if got := Names(); !slices.Equal(got, want) {
 		t.Errorf("algorithms are %v, want %v", got, want)
 	}
