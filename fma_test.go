@@ -14,7 +14,7 @@ import (
 // virtualTime are the rooms whose floating point decides when a frame leaves
 // or what a report says of a run.
 var virtualTime = []string{
-	"./cc", "./int", "./transport", "./hostnic", "./scheduler", "./buffer", "./pfc", "./rocc", "./fault", "./pipeline", "./vswitch", "./sim",
+	"./cc", "./int", "./transport", "./hostnic", "./scheduler", "./buffer", "./pfc", "./rocc", "./qcn", "./fault", "./pipeline", "./vswitch", "./sim",
 	"./fabric/vnet", "./fabric/workload", "./fabric/measure", "./fabric/results", "./fabric/run",
 }
 

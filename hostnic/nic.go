@@ -5,6 +5,7 @@ import (
 	"github.com/gswitch/gswitch/frame"
 	inband "github.com/gswitch/gswitch/int"
 	"github.com/gswitch/gswitch/pfc"
+	"github.com/gswitch/gswitch/rocc"
 	"github.com/gswitch/gswitch/scheduler"
 	"github.com/gswitch/gswitch/wire"
 )
@@ -51,6 +52,9 @@ type NIC struct {
 	timers  wheel
 
 	obeying obeying
+	advice  told
+	// The controllers that switches leave to hosts; nil until one does.
+	followers *rocc.Followers
 
 	flow   *pfc.Port
 	askAt  frame.Time // not before, for want of chunks

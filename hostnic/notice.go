@@ -3,15 +3,17 @@ package hostnic
 import (
 	"github.com/gswitch/gswitch/cc"
 	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/qcn"
 	"github.com/gswitch/gswitch/rocc"
 	"github.com/gswitch/gswitch/wire"
 )
 
-// Switches that work out fair rates (package rocc) tell them by ICMP messages,
-// which quote a frame of ours: by that, the queue pair is found.
+// Switches that work out fair rates (package rocc), or feedback (package qcn),
+// tell them by ICMP messages, which quote a frame of ours: by that, the queue
+// pair is found.
 
-// obeying are the connected queue pairs whose congestion control obeys fair
-// rates, by what a quoted frame says of them: the number at the other end.
+// obeying are the connected queue pairs whose congestion control obeys
+// switches, by what a quoted frame says of them: the number at the other end.
 type obeying struct {
 	heads [256]uint32 // index of the queue pair, +1
 }
@@ -20,7 +22,9 @@ func obeyBucket(remote uint32) uint32 { return (remote ^ remote>>8 ^ remote>>16)
 
 // enlist enters a queue pair that was just connected.
 func (n *NIC) enlist(q *queuePair) {
-	if q.fair, _ = q.cc.(cc.FairRater); q.fair == nil {
+	q.fair, _ = q.cc.(cc.FairRater)
+	q.quantized, _ = q.cc.(cc.QuantizedListener)
+	if q.fair == nil && q.quantized == nil {
 		return
 	}
 	head := &n.obeying.heads[obeyBucket(q.remote)]
@@ -29,10 +33,10 @@ func (n *NIC) enlist(q *queuePair) {
 
 // delist takes a queue pair out that is about to be closed.
 func (n *NIC) delist(q *queuePair) {
-	if q.fair == nil {
+	if q.fair == nil && q.quantized == nil {
 		return
 	}
-	q.fair = nil
+	q.fair, q.quantized = nil, nil
 	at := &n.obeying.heads[obeyBucket(q.remote)]
 	for *at != 0 {
 		o := n.qps[*at-1]
@@ -44,7 +48,7 @@ func (n *NIC) delist(q *queuePair) {
 	}
 }
 
-// notice takes in a fair rate, and reports false if the frame is none: another
+// notice takes in what a switch tells, and reports false if the frame is none: another
 // ICMP message, or one for somebody else. It is told apart from a forged one
 // by what it quotes: a frame of an open queue pair, from our address to its
 // peer's.
@@ -69,26 +73,72 @@ func (n *NIC) notice(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) bool 
 		ip := wire.IPv6(b[m.L3:])
 		pseudo = wire.PseudoSum6(ip.Src(), ip.Dst(), wire.ProtoICMPv6, len(msg))
 	}
-	var told rocc.Notice
-	quote, err := told.Decode(msg, typ)
-	if err == rocc.ErrForeign {
+	what, quote, err := n.advice.decode(msg, typ)
+	if what == toldNothing {
 		return false
 	}
 	var q *queuePair
 	if err == nil && wire.SegmentChecksum(pseudo, msg) == 0 {
 		q = n.quoted(quote, v4)
 	}
-	if q == nil {
+	if q == nil || !n.heed(now, q, what) {
 		n.count.NoticesUnknown++
 		n.drop(r, frame.LocalUnhandled)
 		return true
 	}
 	n.count.Notices++
-	q.fair.OnFairRate(now, told.Point(), told.Rate())
 	n.pool.Free(r)
 	n.adopt(q)
 	n.schedule(now, q)
 	n.arm(now, q)
+	return true
+}
+
+// told is the last message of a switch, of one of the kinds there are.
+type told struct {
+	rate     rocc.Notice
+	reading  rocc.Reading
+	feedback qcn.Message
+}
+
+const (
+	toldNothing = iota // another ICMP message
+	toldRate
+	toldReading
+	toldFeedback
+)
+
+func (t *told) decode(msg []byte, typ uint8) (what int, quote []byte, err error) {
+	if quote, err = t.rate.Decode(msg, typ); err != rocc.ErrForeign {
+		return toldRate, quote, err
+	}
+	if quote, err = t.reading.Decode(msg, typ); err != rocc.ErrForeign {
+		return toldReading, quote, err
+	}
+	if quote, err = t.feedback.Decode(msg, typ); err != qcn.ErrForeign {
+		return toldFeedback, quote, err
+	}
+	return toldNothing, nil, nil
+}
+
+// heed gives a queue pair what a switch told, and reports false if its
+// congestion control does not listen to that.
+func (n *NIC) heed(now frame.Time, q *queuePair, what int) bool {
+	t := &n.advice
+	switch {
+	case what == toldFeedback && q.quantized != nil:
+		q.quantized.OnQuantized(now, t.feedback.Feedback)
+	case what == toldRate && q.fair != nil:
+		q.fair.OnFairRate(now, t.rate.Point(), t.rate.Rate())
+	case what == toldReading && q.fair != nil:
+		// All flows of this host share the controller of a point.
+		if n.followers == nil {
+			n.followers = new(rocc.Followers)
+		}
+		q.fair.OnFairRate(now, t.reading.Point(), n.followers.Take(now, &t.reading))
+	default:
+		return false
+	}
 	return true
 }
 

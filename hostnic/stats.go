@@ -29,7 +29,7 @@ type Counts struct {
 	CEMarked                   uint64 // data frames received with a congestion mark
 	BECNs                      uint64 // acknowledgements sent that tell of one
 	CNPsSent, CNPsReceived     uint64
-	Notices, NoticesUnknown    uint64 // fair rates that switches told; those that concern no queue pair that obeys
+	Notices, NoticesUnknown    uint64 // fair rates or feedback that switches told; those that concern no queue pair that obeys
 	EchoesCut                  uint64 // acknowledgements without the telemetry that did not fit
 	FlowFrames                 uint64 // PFC and pause frames sent
 	SelfMarked                 uint64 // data frames sent with a congestion mark of our own (MarkAbove)

@@ -97,6 +97,8 @@ type PortConfig struct {
 
 	// RoCC makes egress queues of the port congestion points.
 	RoCC RoCCConfig
+	// QCN makes them congestion points of QCN.
+	QCN QCNConfig
 
 	// Escape tells that the neighbour understands the tokens of Config.Escape:
 	// a switch that has it on, too.

@@ -88,6 +88,9 @@ func (n *Node) enqueue(r frame.Ref, m *frame.Meta) {
 	if ps.points != nil && ps.points[m.Queue] != nil {
 		n.join(ps.points[m.Queue], r, m)
 	}
+	if ps.samplers != nil && ps.samplers[m.Queue] != nil {
+		n.sample(ps.samplers[m.Queue], r, m)
+	}
 	if ps.sched.Waiting()>>m.Queue&1 == 0 { // else its head says when it sends
 		n.touched.add(m.OutPort)
 	}

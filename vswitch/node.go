@@ -78,9 +78,11 @@ type Node struct {
 	rng             frame.Rand
 	controlDue      frame.Time // next timer of flow control
 	escaping        escaping
-	pauses          *pauseLog  // nil: none is kept
-	points          []*point   // congestion points of own ports
-	pointsDue       frame.Time // next update of one
+	pauses          *pauseLog      // nil: none is kept
+	points          []*point       // congestion points of own ports
+	pointsDue       frame.Time     // next update of one
+	sealed          [vector]sealed // messages that wait for the end of the vector
+	sealedN         int
 	sweepAt         frame.Time // when thresholds that follow the buffer's use are judged again
 	ageAt           frame.Time // next step of ageing
 	losslessClasses uint8
@@ -114,10 +116,11 @@ type portState struct {
 	// Of the worker that owns the port only.
 	sched     *scheduler.Port
 	pfc       *pfc.Port
-	points    *[8]*point // congestion points by queue; nil where there never was one
-	exit      *exit      // where frames escape; nil where they never might
-	dropping  uint8      // queues that the storm watchdog drains
-	collected uint8      // classes last collected from other workers
+	points    *[8]*point   // congestion points by queue; nil where there never was one
+	samplers  *[8]*sampler // and those of QCN
+	exit      *exit        // where frames escape; nil where they never might
+	dropping  uint8        // queues that the storm watchdog drains
+	collected uint8        // classes last collected from other workers
 }
 
 // Receive implements frame.Node: the way of a frame from its port into an
@@ -172,6 +175,9 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 	}
 	if n.routeN > 0 {
 		n.route(now)
+	}
+	if n.sealedN > 0 {
+		n.sendLater(now)
 	}
 
 	n.flowControl(now)
@@ -235,6 +241,9 @@ func (n *Node) Advance(now frame.Time) {
 	}
 	if now >= n.escaping.due {
 		n.makeTokens(now)
+	}
+	if n.sealedN > 0 {
+		n.sendLater(now)
 	}
 	for w := range n.handoff {
 		n.flushHandoff(w)

@@ -75,28 +75,69 @@ func (n *Node) compose(now frame.Time, flow *rocc.Flow, size int) (frame.Ref, []
 
 // dispatch completes a message and sends it.
 func (n *Node) dispatch(now frame.Time, r frame.Ref, msg []byte, flow *rocc.Flow) {
-	m, b := n.arena.Meta(r), n.arena.Bytes(r)
+	n.sendNotice(now, n.seal(r, msg, flow))
+}
+
+// sealed is a message that is ready to be sent.
+type sealed struct {
+	r         frame.Ref
+	port, vid uint16
+	routed    bool // by the route to the sender, else by port and VLAN
+}
+
+// seal completes a message.
+func (n *Node) seal(r frame.Ref, msg []byte, flow *rocc.Flow) sealed {
+	b := n.arena.Bytes(r)
 	pseudo := uint64(0)
 	if flow.IPv6 {
 		v6 := wire.IPv6(b[wire.EthernetLen:])
 		pseudo = wire.PseudoSum6(v6.Src(), v6.Dst(), wire.ProtoICMPv6, len(msg))
 	}
 	wire.UpdateICMPChecksum(pseudo, msg)
-	n.scratchOne[0] = r
-	if flow.MAC == 0 { // by the route to the sender
+	if flow.MAC == 0 {
 		putMACs(b, n.selfMAC, n.selfMAC)
-		n.parser.Parse(n.arena, n.scratchOne[:])
-		m.Class = n.prog.class.DSCP[noticeDSCP]
+		return sealed{r: r, routed: true}
+	}
+	putMACs(b, flow.MAC, n.selfMAC)
+	return sealed{r: r, port: flow.Port, vid: flow.VID}
+}
+
+func (n *Node) sendNotice(now frame.Time, s sealed) {
+	n.scratchOne[0] = s.r
+	n.parser.Parse(n.arena, n.scratchOne[:])
+	m := n.arena.Meta(s.r)
+	m.Class = n.prog.class.DSCP[noticeDSCP]
+	if s.routed {
 		if n.routeN == len(n.routeVec) {
 			n.route(now)
 		}
-		n.toRoute(r)
+		n.toRoute(s.r)
 		return
 	}
-	putMACs(b, flow.MAC, n.selfMAC)
-	n.parser.Parse(n.arena, n.scratchOne[:])
-	m.Class, m.VID, m.OutPort = n.prog.class.DSCP[noticeDSCP], flow.VID, flow.Port
-	n.emit(r)
+	m.VID, m.OutPort = s.vid, s.port
+	n.emit(s.r)
+}
+
+// later keeps a message until the frames of this vector have their queues,
+// and reports false if there is no room.
+func (n *Node) later(s sealed) bool {
+	if n.sealedN == len(n.sealed) {
+		return false
+	}
+	n.sealed[n.sealedN] = s
+	n.sealedN++
+	return true
+}
+
+// sendLater sends what later kept.
+func (n *Node) sendLater(now frame.Time) {
+	for i := 0; i < n.sealedN; i++ {
+		n.sendNotice(now, n.sealed[i])
+	}
+	n.sealedN = 0
+	if n.routeN > 0 {
+		n.route(now)
+	}
 }
 
 func (n *Node) addressNotice4(b []byte, flow *rocc.Flow, iface uint16) {

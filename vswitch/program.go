@@ -1,6 +1,7 @@
 package vswitch
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"net/netip"
@@ -176,7 +177,7 @@ func (p *Program) compilePorts(cfg *Config, ids *idSet) error {
 		if c.Name == "" {
 			continue
 		}
-		if err := c.RoCC.validate(); err != nil {
+		if err := errors.Join(c.RoCC.validate(), c.QCN.validate()); err != nil {
 			return fmt.Errorf("switch %s port %s: %w", cfg.Name, c.Name, err)
 		}
 		mtu := c.mtu()

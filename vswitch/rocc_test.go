@@ -132,14 +132,20 @@ func TestCongestionPointRests(t *testing.T) {
 	}
 }
 
-// Routers send notices by the route to the sender, over IPv4 and IPv6.
-func TestCongestionPointOfARouter(t *testing.T) {
+// routedStar is a router between two ports.
+func routedStar() *Config {
 	cfg := rated(baseConfig(2), rate40G)
 	cfg.ID = 3
 	cfg.Ports[0].Addresses = []netip.Prefix{netip.MustParsePrefix("10.0.0.254/24"), netip.MustParsePrefix("fd00::fe/64")}
 	cfg.Ports[1].Addresses = []netip.Prefix{netip.MustParsePrefix("10.0.1.254/24"), netip.MustParsePrefix("fd01::fe/64")}
 	cfg.Neighbors = []StaticNeighbor{{Addr: netip.MustParseAddr("10.0.0.1"), MAC: hostMAC(1)}, {Addr: netip.MustParseAddr("10.0.1.2"), MAC: hostMAC(2)},
 		{Addr: netip.MustParseAddr("fd00::1"), MAC: hostMAC(1)}, {Addr: netip.MustParseAddr("fd01::2"), MAC: hostMAC(2)}}
+	return cfg
+}
+
+// Routers send notices by the route to the sender, over IPv4 and IPv6.
+func TestCongestionPointOfARouter(t *testing.T) {
+	cfg := routedStar()
 	cfg.Ports[1].RoCC = RoCCConfig{Queues: 0xff, Params: rocc.For(rate40G)}
 	r := newRig(t, cfg)
 	for range 100 {

@@ -205,6 +205,7 @@ func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfi
 	}
 	n.adoptPFC(now, i, c)
 	n.adoptRoCC(now, i, &c.RoCC)
+	n.adoptQCN(i, &c.QCN)
 }
 
 // dismiss gives up the queues of a port that is gone or has another owner.
@@ -215,7 +216,7 @@ func (n *Node) dismiss(now frame.Time, i uint16) {
 	}
 	n.flushPort(now, i)
 	n.dismissRoCC(i)
-	ps.sched, ps.pfc, ps.exit, ps.dropping, ps.collected = nil, nil, nil, 0, 0
+	ps.sched, ps.pfc, ps.exit, ps.samplers, ps.dropping, ps.collected = nil, nil, nil, nil, 0, 0
 }
 
 // adoptLinks takes note of links that came or went on other workers.
