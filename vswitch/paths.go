@@ -37,16 +37,17 @@ const defaultFlowletGap = 500 * frame.Microsecond
 // most switches, and more. They take 24 bytes each.
 const flowletBits = 13
 
-func (c *PathsConfig) validate() error {
+// Validate reports what no switch can go by.
+func (c *PathsConfig) Validate() error {
 	switch {
 	case c.Choose >= pipeline.NumChoosers:
-		return fmt.Errorf("paths: %v is no way to choose", c.Choose)
+		return fmt.Errorf("%v is no way to choose", c.Choose)
 	case len(c.Thresholds) > 0 && len(c.Times) > 0:
-		return fmt.Errorf("paths: thresholds in bytes and in time exclude each other")
+		return fmt.Errorf("thresholds in bytes and in time exclude each other")
 	case len(c.Thresholds) > pipeline.MaxTiers || len(c.Times) > pipeline.MaxTiers:
-		return fmt.Errorf("paths: more than %d thresholds", pipeline.MaxTiers)
+		return fmt.Errorf("more than %d thresholds", pipeline.MaxTiers)
 	case c.FlowletGap < 0:
-		return fmt.Errorf("paths: the gap %v between flowlets is negative", c.FlowletGap.Duration())
+		return fmt.Errorf("the gap %v between flowlets is negative", c.FlowletGap.Duration())
 	}
 	if err := ascend(c.Thresholds); err != nil {
 		return err
@@ -57,7 +58,7 @@ func (c *PathsConfig) validate() error {
 func ascend[T uint64 | frame.Time](v []T) error {
 	for i, t := range v {
 		if t <= 0 || i > 0 && t <= v[i-1] {
-			return fmt.Errorf("paths: threshold %d of %v is not above the one before it, or above 0", i+1, v)
+			return fmt.Errorf("threshold %d of %v is not above the one before it, or above 0", i+1, v)
 		}
 	}
 	return nil
@@ -106,8 +107,8 @@ type paths struct {
 
 // PathCounts are what a worker counts of its choices.
 type PathCounts struct {
-	// Tier counts adaptive choices by class and by the threshold that the
-	// port was below, the last one where it was below none.
+	// Tier counts adaptive choices by class and by the first threshold that
+	// the port was below; MaxTiers: it was below none.
 	Tier     [8][pipeline.MaxTiers + 1]uint64
 	Flowlets uint64 // that began
 }
@@ -235,6 +236,9 @@ func (n *Node) chooseAdaptive(g *pipeline.Group, m *frame.Meta) uint32 {
 	hop, tier := g.Adaptive((*pipeline.PortSet)(&n.linkUp), tiers, &n.rng)
 	if hop == pipeline.NoEntry {
 		return g.Select(m.Hash) // whose frames are dropped there and counted
+	}
+	if tier == x.tiers {
+		tier = pipeline.MaxTiers
 	}
 	x.count.Tier[m.Class&7][tier]++
 	return hop

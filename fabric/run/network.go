@@ -67,6 +67,9 @@ func describe(r *scenario.Run) (*vnet.Config, error) {
 		c.Escape = vnet.Escape{On: true, Config: es.Params(), Period: frame.Time(es.Period)}
 	}
 	c.Crossbar = d.Switch.Crossbar.Config()
+	if c.Paths, err = d.Switch.Paths.Config(); err != nil {
+		return nil, err
+	}
 	for _, x := range d.Switch.Detours {
 		c.Detours = append(c.Detours, vnet.Detour{At: x.At, To: x.To, Via: x.Via})
 	}

@@ -301,6 +301,9 @@ func counters(n *vnet.Network, out *results.Run) {
 		put("escaped_total", float64(e.Hits))
 		put("tokens_total", float64(e.Made))
 	}
+	if c, on := n.PathCounts(); on {
+		paths(&c, put)
+	}
 	stuck := 0
 	for _, d := range n.Deadlocks(now) {
 		if now-d.Since >= deadlocked {

@@ -65,6 +65,7 @@ type Switch struct {
 
 	VOQ bool `yaml:"voq" doc:"true: egress queues serve the ports that frames came by in turn, as input-queued switches do."`
 
+	Paths   Paths    `yaml:"paths" doc:"How one of several shortest paths is chosen for a frame."`
 	Detours []Detour `yaml:"detours" doc:"Routes that are not the shortest, as after a failure or by mistake. base_rtt: auto and slowdowns do not know of them."`
 }
 

@@ -73,6 +73,7 @@ func (v *validator) names(list string, n int, name func(int) string) {
 func (v *validator) switches() {
 	v.escape()
 	v.crossbar()
+	v.paths()
 	e := &v.doc.Switch.ECN
 	if e.KMin > 0 && e.KMax < e.KMin {
 		v.sec.Fail("switch.ecn.kmax", "%v is below kmin, %v", e.KMax, e.KMin)

@@ -53,6 +53,8 @@ type Config struct {
 
 	// Crossbar gives switches queues at their ingress ports, too.
 	Crossbar vswitch.CrossbarConfig
+	// Paths says how switches choose among shortest paths.
+	Paths vswitch.PathsConfig
 
 	// PauseLog is how many pauses that ended each switch remembers, for
 	// PauseTrace. 0: none.

@@ -152,6 +152,7 @@ func (n *Network) forwarding(c *vswitch.Config, node int) {
 		return
 	}
 	plan := &n.Plan.Nodes[node]
+	c.Paths = n.pathsConfig()
 	if len(plan.Address) > 0 {
 		c.VLANs = []vswitch.VLANConfig{{ID: hostVLAN, Name: "hosts", Addresses: plan.Address[:1]}}
 	}
@@ -170,8 +171,13 @@ func (n *Network) forwarding(c *vswitch.Config, node int) {
 			continue
 		}
 		route := vswitch.Route{Prefix: r.Prefix}
-		for _, via := range r.Via {
-			route.NextHops = append(route.NextHops, vswitch.NextHop{Via: via})
+		weight := n.weights(node, r.Prefix)
+		for i, via := range r.Via {
+			hop := vswitch.NextHop{Via: via}
+			if weight != nil {
+				hop.Weight = weight(r.Ports[i])
+			}
+			route.NextHops = append(route.NextHops, hop)
 		}
 		c.Routes = append(c.Routes, route)
 	}

@@ -1,0 +1,44 @@
+package scenario
+
+import (
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pipeline"
+	"github.com/gswitch/gswitch/vswitch"
+)
+
+// Paths says how one of several shortest paths is chosen.
+type Paths struct {
+	Choose     string            `yaml:"choose" enum:"hash,scatter,flowlet,weighted,adaptive,least" default:"hash" doc:"hash: by flow. scatter: at random, frame by frame. flowlet: at random, anew after each pause of a flow (LetFlow). weighted: by flow, in proportion to what fits through each way. adaptive: frame by frame, at random among the ports below the lowest threshold that any is below (DeTail). least: the port with the fewest bytes, frame by frame."`
+	Thresholds []config.Size     `yaml:"thresholds" doc:"adaptive: up to four, ascending, in bytes that wait at a port in the frame's class and above. [16KiB, 64KiB] if left out."`
+	Times      []config.Duration `yaml:"times" doc:"The same as the time that the port takes to send them, for links of different rates."`
+	FlowletGap config.Duration   `yaml:"flowlet_gap" default:"500us" doc:"flowlet: the pause after which a flow may go another way."`
+	Exempt     []int             `yaml:"exempt" range:"0,7" doc:"Classes whose frames go by flow all the same."`
+}
+
+// Config is what the switches take.
+func (p *Paths) Config() (vswitch.PathsConfig, error) {
+	kind, err := pipeline.ParseChooser(p.Choose)
+	c := vswitch.PathsConfig{Choose: kind, FlowletGap: frame.Time(p.FlowletGap)}
+	for _, t := range p.Thresholds {
+		c.Thresholds = append(c.Thresholds, uint64(t))
+	}
+	for _, t := range p.Times {
+		c.Times = append(c.Times, frame.Time(t))
+	}
+	for _, class := range p.Exempt {
+		c.Exempt |= 1 << class
+	}
+	return c, err
+}
+
+// paths checks switch.paths.
+func (v *validator) paths() {
+	c, err := v.doc.Switch.Paths.Config()
+	if err == nil {
+		err = c.Validate()
+	}
+	if err != nil {
+		v.sec.Fail("switch.paths", "%v", err)
+	}
+}

@@ -1,0 +1,81 @@
+package vnet
+
+import (
+	"net/netip"
+
+	"github.com/gswitch/gswitch/fabric"
+	"github.com/gswitch/gswitch/pipeline"
+	"github.com/gswitch/gswitch/vswitch"
+)
+
+// pathsConfig is how switches choose among shortest paths. By link capacity
+// means that of whole paths here, where the network is known: weights says how
+// much each next hop is worth, and by those flows are hashed.
+func (n *Network) pathsConfig() vswitch.PathsConfig {
+	c := n.cfg.Paths
+	if c.Choose == pipeline.ChooseWeighted {
+		c.Choose = pipeline.ChooseHash
+	}
+	return c
+}
+
+// weights returns, for a node and a prefix, the weight of each port: what fits
+// through it on shortest paths, in Mb/s. nil: all weigh the same.
+func (n *Network) weights(node int, prefix netip.Prefix) func(port int) uint32 {
+	if n.cfg.Paths.Choose != pipeline.ChooseWeighted {
+		return nil
+	}
+	to := -1
+	for _, s := range n.swNode {
+		for _, a := range n.Plan.Nodes[s].Address {
+			if a.Masked() == prefix {
+				to = s
+			}
+		}
+	}
+	if to < 0 {
+		return nil
+	}
+	t := n.Topology
+	w := capacities{t: t, dist: t.HopsTo(to), of: make([]uint64, len(t.Nodes))}
+	return func(port int) uint32 { return uint32(min(max(w.by(node, port)/1e6, 1), 1<<32-1)) }
+}
+
+// capacities are what fits from each switch to one destination over shortest
+// paths, in bit/s, each link counted where it is narrow.
+type capacities struct {
+	t    *fabric.Topology
+	dist []int
+	of   []uint64 // 0: not known yet
+}
+
+// by is what fits through one port of a node.
+func (c *capacities) by(node, port int) uint64 {
+	l := &c.t.Links[c.t.Nodes[node].Links[port]]
+	rate := l.Rate
+	if rate == 0 {
+		rate = ^uint64(0) >> 16 // unlimited: more than any link, less than a sum can hold
+	}
+	far := c.t.Peer(node, port).Node
+	if c.dist[far] == 0 {
+		return rate
+	}
+	if c.of[far] == 0 {
+		for p := range c.t.Nodes[far].Links {
+			if m := c.t.Peer(far, p).Node; c.t.Nodes[m].Kind == fabric.Switch && c.dist[m] == c.dist[far]-1 {
+				c.of[far] += c.by(far, p)
+			}
+		}
+	}
+	return min(rate, c.of[far])
+}
+
+// PathCounts sums up how all switches chose, and is false in a network where
+// they go by the flow alone.
+func (n *Network) PathCounts() (c vswitch.PathCounts, on bool) {
+	for _, sw := range n.Switches {
+		k := sw.Nodes[0].PathCounts()
+		c.Plus(&k)
+	}
+	return c, !n.cfg.Paths.Choose.ByFlow()
+}
