@@ -23,6 +23,7 @@ type Spec struct {
 	Switches []string         `yaml:"switches" doc:"Names of the switches."`
 	Links    []LinkSpec       `yaml:"links" doc:"The links. A host has exactly one."`
 	Classes  map[string]Class `yaml:"classes" doc:"Link classes. host and fabric are those of links with and without a host."`
+	Change   []LinkChange     `yaml:"change" doc:"Links that differ, or are not there, one after the other."`
 }
 
 // LinkSpec is one link, as written.
@@ -136,6 +137,9 @@ func (s Spec) build(sec *config.Section) (*Topology, error) {
 		return nil, err
 	}
 	s.applyClasses(t, sec)
+	if len(s.Change) > 0 {
+		s.applyChanges(t, sec)
+	}
 	if err := sec.Err(); err != nil {
 		return nil, err
 	}
