@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"reflect"
 	"strconv"
 	"strings"
 
@@ -107,6 +108,14 @@ func ParseTransparent(file string, data []byte) (*Transparent, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// DiffTransparent returns what turns old into new, in the order of the document,
+// with hosts paired by their names.
+func DiffTransparent(old, new *Transparent) []Change {
+	var changes []Change
+	diff(reflect.ValueOf(old).Elem(), reflect.ValueOf(new).Elem(), "", "", &changes)
+	return changes
 }
 
 func (c *Transparent) complete(s *Section) {

@@ -88,14 +88,19 @@ func (h *host) addBump(t *testing.T) {
 	})
 }
 
+// document is the configuration of a host's ghost, with more keys.
+func (n *bumpNet) document(i int, more string) string {
+	return fmt.Sprintf(`version: 1
+transparent:
+- {name: b%d, inner: g0, outer: net0, netns: %s, rate: 100Mbps, base_rtt: 10ms, telemetry: {links: [100Mbps]}%s}
+`, i, n.hosts[i].ns, more)
+}
+
 // start starts the ghost of a host, in place of one that is gone.
 func (n *bumpNet) start(t *testing.T, i int) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "bump.yaml")
-	write(t, file, fmt.Sprintf(`version: 1
-transparent:
-- {name: b%d, inner: g0, outer: net0, netns: %s, rate: 100Mbps, base_rtt: 10ms, telemetry: {links: [100Mbps]}}
-`, i, n.hosts[i].ns))
+	write(t, file, n.document(i, ""))
 	n.bumps[i] = launchProgram(t, ghost, filepath.Join(dir, "sock"), "-c", file)
 	n.bumps[i].await()
 }

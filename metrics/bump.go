@@ -28,6 +28,8 @@ type Bump struct {
 	Channels []bump.Channel
 	Peers    []bump.Peer
 	MAC      uint64
+	Packet   int    // bytes that an IPv4 packet in a channel may have
+	Queue    uint32 // bytes that may wait in a channel
 	Outer    []dataplane.PortStats
 	Inner    []dataplane.PortStats
 }
@@ -37,6 +39,8 @@ func (u BumpUnit) read(b *Bump) {
 	_ = u.Worker.Do(func(frame.Time) {
 		b.Counts, b.NIC, b.Late = *u.Bump.Counts(), *u.Bump.NIC().Counts(), u.Bump.Late
 		b.Channels, b.Peers, b.MAC = u.Bump.Channels(b.Channels), u.Bump.Peers(b.Peers), u.Bump.Station()
+		conf := u.Bump.Config()
+		b.Packet, b.Queue = conf.Packet(), conf.Queue
 	})
 }
 

@@ -73,14 +73,30 @@ func (a *app) applyCommand() *cobra.Command {
 		Short: "Make a file the configuration of a running daemon",
 		Long: `Show what a file changes, and change it. Queue pairs that are open stay, with
 what they were opened with, unless a line says that their host is built anew:
-its interface, netns, mac, address, payload and worker need that. What is wrong
-with the file changes nothing. "-f -" reads standard input.`,
+its interface, netns, mac, address, payload and worker need that. Bumps in the
+wire keep their open channels as they are; new ones go by the file. What is
+wrong with the file changes nothing. "-f -" reads standard input.`,
 		Example: `  ghost apply -f host.yaml --dry-run
   ghost apply -f host.yaml`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			check := func(file string, text []byte) error { _, err := config.ParseHosts(file, text); return err }
+			check := func(file string, text []byte) (err error) {
+				if describesBumps(text) {
+					_, err = config.ParseTransparent(file, text)
+				} else {
+					_, err = config.ParseHosts(file, text)
+				}
+				return err
+			}
 			r, err := k.Run(c, check, func(ctx context.Context, r *api.ApplyRequest) (*api.ApplyResponse, error) {
+				if describesBumps([]byte(r.Yaml)) {
+					address, err := a.bumps()
+					if err != nil {
+						return nil, err
+					}
+					m, err := control.DialTransparent(address).Apply(ctx, r)
+					return m, control.Explain(address, err)
+				}
 				client, address, err := a.client(ctx)
 				if err != nil {
 					return nil, err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,7 +58,7 @@ travel in paced channels, all else passes untouched (docs/TRANSPARENT.md).`
 			}
 			return other(c, words)
 		}
-		doc, err := a.transparentDocument(c, file)
+		doc, err := a.parseTransparent(c, file)
 		if err != nil {
 			return err
 		}
@@ -73,9 +74,10 @@ func isTransparent(file string) bool {
 		return false
 	}
 	text, err := os.ReadFile(file)
-	if err != nil {
-		return false
-	}
+	return err == nil && describesBumps(text)
+}
+
+func describesBumps(text []byte) bool {
 	var top struct {
 		Transparent yaml.Node `yaml:"transparent"`
 	}
@@ -86,21 +88,18 @@ func isTransparent(file string) bool {
 var transparentFlags = [][2]string{{"inner", "inner"}, {"port", "outer"}, {"netns", "netns"}, {"mode", "mode"}, {"link-rate", "rate"}, {"base-rtt", "base_rtt"},
 	{"cc", "congestion"}, {"flows", "flows"}, {"queue", "queue"}, {"mtu", "mtu"}}
 
-// transparentDocument is the file, or what the flags say.
-func (a *app) transparentDocument(c *cobra.Command, file string) (*config.Transparent, error) {
-	doc, err := a.parseTransparent(c, file)
-	if err != nil {
-		return nil, err
+// transparentOverride puts what flags say of the daemon in place of what a
+// document says, now and at each reload.
+func (a *app) transparentOverride(c *cobra.Command) func(*config.Transparent) {
+	listen, _ := c.Flags().GetString("listen")
+	socket := a.socket
+	if abs, err := filepath.Abs(socket); socket != "" && err == nil {
+		socket = abs
 	}
-	if listen, _ := c.Flags().GetString("listen"); listen != "" {
-		doc.Control.Listen = listen
+	return func(doc *config.Transparent) {
+		doc.Control.Listen = cmp.Or(listen, doc.Control.Listen)
+		doc.Control.Socket = cmp.Or(socket, doc.Control.Socket)
 	}
-	if a.socket != "" {
-		if abs, err := filepath.Abs(a.socket); err == nil {
-			doc.Control.Socket = abs
-		}
-	}
-	return doc, nil
 }
 
 func (a *app) parseTransparent(c *cobra.Command, file string) (*config.Transparent, error) {
@@ -192,17 +191,19 @@ func (a *app) runTransparent(c *cobra.Command, doc *config.Transparent, file str
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, unix.SIGHUP)
 	defer signal.Stop(hangup)
-	level := slog.LevelWarn
+	level := slog.LevelInfo
 	if v, _ := c.Flags().GetBool("verbose"); v {
 		level = slog.LevelDebug
 	}
 	wait, _ := c.Flags().GetDuration("wait")
+	override := a.transparentOverride(c)
+	override(doc)
 	listeners, err := control.Listen(config.Control{Socket: doc.Control.Socket, Listen: doc.Control.Listen})
 	if err != nil {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
-	t, err := host.NewTransparent(c.Context(), doc, host.TransparentOptions{Version: version, Wait: wait, Logger: log})
+	t, err := host.NewTransparent(c.Context(), doc, host.TransparentOptions{Version: version, Wait: wait, Logger: log, Override: override})
 	if err == nil {
 		err = t.Start()
 		if err != nil {
@@ -210,40 +211,21 @@ func (a *app) runTransparent(c *cobra.Command, doc *config.Transparent, file str
 		}
 	}
 	if err != nil {
-		for _, l := range listeners {
-			err = errors.Join(err, l.Close())
-		}
-		return err
+		return errors.Join(err, cli.CloseAll(listeners))
 	}
 	parts := make([]string, len(doc.Bumps))
 	for i := range doc.Bumps {
 		parts[i] = fmt.Sprintf("%s between %s (kernel) and %s (network)", doc.Bumps[i].Name, doc.Bumps[i].Inner, doc.Bumps[i].Outer)
 	}
-	fmt.Fprintf(c.OutOrStdout(), "ready: %s; control socket %s\n", strings.Join(parts, ", "), doc.Control.Socket)
-	control.Notify("READY=1")
-	go noReload(c.Context(), log, hangup, file)
-	err = t.Serve(c.Context(), listeners)
-	control.Notify("STOPPING=1")
-	return errors.Join(err, t.Stop())
-}
-
-// noReload answers SIGHUP, which elsewhere reads the file again, until ctx ends:
-// it says whether the file is right, and what to do.
-func noReload(ctx context.Context, log *slog.Logger, hangup <-chan os.Signal, file string) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-hangup:
-		}
+	ready := fmt.Sprintf("%s; control socket %s", strings.Join(parts, ", "), doc.Control.Socket)
+	return cli.Serve(c.Context(), t, listeners, c.OutOrStdout(), ready, hangup, func() {
 		if file == "" {
-			log.Error("SIGHUP: nothing is read again, since there is no file: stop ghost and start it with other flags")
-		} else if _, err := config.LoadTransparent(file); err != nil {
-			log.Error("SIGHUP: bumps go on as they are, and the file would not start them", "file", file, "error", err)
-		} else {
-			log.Error("SIGHUP: bumps go on as they are: their file is read at the start only; restart ghost for it, connections live through that", "file", file)
+			log.Warn("reload: there is no file; this daemon runs from flags")
+			return
 		}
-	}
+		changes, consequences, err := t.ReadFile(file)
+		cli.LogReload(log, file, changes, consequences, err)
+	})
 }
 
 // withChannels adds the views of bumps to "ghost show".

@@ -45,12 +45,15 @@ const (
 	// TransparentListChannelsProcedure is the fully-qualified name of the Transparent's ListChannels
 	// RPC.
 	TransparentListChannelsProcedure = "/gswitch.v1.Transparent/ListChannels"
+	// TransparentApplyProcedure is the fully-qualified name of the Transparent's Apply RPC.
+	TransparentApplyProcedure = "/gswitch.v1.Transparent/Apply"
 )
 
 // TransparentClient is a client for the gswitch.v1.Transparent service.
 type TransparentClient interface {
 	ListBumps(context.Context, *ListBumpsRequest) (*Bumps, error)
 	ListChannels(context.Context, *ListChannelsRequest) (*Channels, error)
+	Apply(context.Context, *ApplyRequest) (*ApplyResponse, error)
 }
 
 // NewTransparentClient constructs a client for the gswitch.v1.Transparent service. By default, it
@@ -78,6 +81,12 @@ func NewTransparentClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		apply: connect.NewClient[ApplyRequest, ApplyResponse](
+			httpClient,
+			baseURL+TransparentApplyProcedure,
+			connect.WithSchema(transparentMethods.ByName("Apply")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -85,6 +94,7 @@ func NewTransparentClient(httpClient connect.HTTPClient, baseURL string, opts ..
 type transparentClient struct {
 	listBumps    *connect.Client[ListBumpsRequest, Bumps]
 	listChannels *connect.Client[ListChannelsRequest, Channels]
+	apply        *connect.Client[ApplyRequest, ApplyResponse]
 }
 
 // ListBumps calls gswitch.v1.Transparent.ListBumps.
@@ -105,10 +115,20 @@ func (c *transparentClient) ListChannels(ctx context.Context, req *ListChannelsR
 	return nil, err
 }
 
+// Apply calls gswitch.v1.Transparent.Apply.
+func (c *transparentClient) Apply(ctx context.Context, req *ApplyRequest) (*ApplyResponse, error) {
+	response, err := c.apply.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // TransparentHandler is an implementation of the gswitch.v1.Transparent service.
 type TransparentHandler interface {
 	ListBumps(context.Context, *ListBumpsRequest) (*Bumps, error)
 	ListChannels(context.Context, *ListChannelsRequest) (*Channels, error)
+	Apply(context.Context, *ApplyRequest) (*ApplyResponse, error)
 }
 
 // NewTransparentHandler builds an HTTP handler from the service implementation. It returns the path
@@ -132,12 +152,20 @@ func NewTransparentHandler(svc TransparentHandler, opts ...connect.HandlerOption
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	transparentApplyHandler := connect.NewUnaryHandlerSimple(
+		TransparentApplyProcedure,
+		svc.Apply,
+		connect.WithSchema(transparentMethods.ByName("Apply")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/gswitch.v1.Transparent/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case TransparentListBumpsProcedure:
 			transparentListBumpsHandler.ServeHTTP(w, r)
 		case TransparentListChannelsProcedure:
 			transparentListChannelsHandler.ServeHTTP(w, r)
+		case TransparentApplyProcedure:
+			transparentApplyHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -153,4 +181,8 @@ func (UnimplementedTransparentHandler) ListBumps(context.Context, *ListBumpsRequ
 
 func (UnimplementedTransparentHandler) ListChannels(context.Context, *ListChannelsRequest) (*Channels, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Transparent.ListChannels is not implemented"))
+}
+
+func (UnimplementedTransparentHandler) Apply(context.Context, *ApplyRequest) (*ApplyResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Transparent.Apply is not implemented"))
 }

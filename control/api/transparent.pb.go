@@ -993,7 +993,7 @@ var File_transparent_proto protoreflect.FileDescriptor
 const file_transparent_proto_rawDesc = "" +
 	"\n" +
 	"\x11transparent.proto\x12\n" +
-	"gswitch.v1\x1a\n" +
+	"gswitch.v1\x1a\rcontrol.proto\x1a\n" +
 	"host.proto\"&\n" +
 	"\x10ListBumpsRequest\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\"\xf9\x01\n" +
@@ -1105,10 +1105,11 @@ const file_transparent_proto_rawDesc = "" +
 	"\n" +
 	"queue_pair\x18\x18 \x01(\rR\tqueuePair\x122\n" +
 	"\tinternals\x18\x19 \x03(\v2\x14.gswitch.v1.InternalR\tinternals\x12\x14\n" +
-	"\x05acked\x18\x1a \x01(\x04R\x05acked2\x9c\x01\n" +
+	"\x05acked\x18\x1a \x01(\x04R\x05acked2\xda\x01\n" +
 	"\vTransparent\x12A\n" +
 	"\tListBumps\x12\x1c.gswitch.v1.ListBumpsRequest\x1a\x11.gswitch.v1.Bumps\"\x03\x90\x02\x01\x12J\n" +
-	"\fListChannels\x12\x1f.gswitch.v1.ListChannelsRequest\x1a\x14.gswitch.v1.Channels\"\x03\x90\x02\x01B,Z*github.com/gswitch/gswitch/control/api;apib\x06proto3"
+	"\fListChannels\x12\x1f.gswitch.v1.ListChannelsRequest\x1a\x14.gswitch.v1.Channels\"\x03\x90\x02\x01\x12<\n" +
+	"\x05Apply\x12\x18.gswitch.v1.ApplyRequest\x1a\x19.gswitch.v1.ApplyResponseB,Z*github.com/gswitch/gswitch/control/api;apib\x06proto3"
 
 var (
 	file_transparent_proto_rawDescOnce sync.Once
@@ -1133,22 +1134,26 @@ var file_transparent_proto_goTypes = []any{
 	(*Channel)(nil),             // 6: gswitch.v1.Channel
 	(*HostDrop)(nil),            // 7: gswitch.v1.HostDrop
 	(*Internal)(nil),            // 8: gswitch.v1.Internal
+	(*ApplyRequest)(nil),        // 9: gswitch.v1.ApplyRequest
+	(*ApplyResponse)(nil),       // 10: gswitch.v1.ApplyResponse
 }
 var file_transparent_proto_depIdxs = []int32{
-	2, // 0: gswitch.v1.Bumps.bumps:type_name -> gswitch.v1.BumpStatus
-	7, // 1: gswitch.v1.BumpStatus.drops:type_name -> gswitch.v1.HostDrop
-	3, // 2: gswitch.v1.BumpStatus.peers:type_name -> gswitch.v1.BumpPeer
-	6, // 3: gswitch.v1.Channels.channels:type_name -> gswitch.v1.Channel
-	8, // 4: gswitch.v1.Channel.internals:type_name -> gswitch.v1.Internal
-	0, // 5: gswitch.v1.Transparent.ListBumps:input_type -> gswitch.v1.ListBumpsRequest
-	4, // 6: gswitch.v1.Transparent.ListChannels:input_type -> gswitch.v1.ListChannelsRequest
-	1, // 7: gswitch.v1.Transparent.ListBumps:output_type -> gswitch.v1.Bumps
-	5, // 8: gswitch.v1.Transparent.ListChannels:output_type -> gswitch.v1.Channels
-	7, // [7:9] is the sub-list for method output_type
-	5, // [5:7] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	2,  // 0: gswitch.v1.Bumps.bumps:type_name -> gswitch.v1.BumpStatus
+	7,  // 1: gswitch.v1.BumpStatus.drops:type_name -> gswitch.v1.HostDrop
+	3,  // 2: gswitch.v1.BumpStatus.peers:type_name -> gswitch.v1.BumpPeer
+	6,  // 3: gswitch.v1.Channels.channels:type_name -> gswitch.v1.Channel
+	8,  // 4: gswitch.v1.Channel.internals:type_name -> gswitch.v1.Internal
+	0,  // 5: gswitch.v1.Transparent.ListBumps:input_type -> gswitch.v1.ListBumpsRequest
+	4,  // 6: gswitch.v1.Transparent.ListChannels:input_type -> gswitch.v1.ListChannelsRequest
+	9,  // 7: gswitch.v1.Transparent.Apply:input_type -> gswitch.v1.ApplyRequest
+	1,  // 8: gswitch.v1.Transparent.ListBumps:output_type -> gswitch.v1.Bumps
+	5,  // 9: gswitch.v1.Transparent.ListChannels:output_type -> gswitch.v1.Channels
+	10, // 10: gswitch.v1.Transparent.Apply:output_type -> gswitch.v1.ApplyResponse
+	8,  // [8:11] is the sub-list for method output_type
+	5,  // [5:8] is the sub-list for method input_type
+	5,  // [5:5] is the sub-list for extension type_name
+	5,  // [5:5] is the sub-list for extension extendee
+	0,  // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_transparent_proto_init() }
@@ -1156,6 +1161,7 @@ func file_transparent_proto_init() {
 	if File_transparent_proto != nil {
 		return
 	}
+	file_control_proto_init()
 	file_host_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

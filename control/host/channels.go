@@ -11,6 +11,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/gswitch/gswitch/config"
 	"github.com/gswitch/gswitch/control"
 	"github.com/gswitch/gswitch/control/api"
 	"github.com/gswitch/gswitch/frame"
@@ -56,21 +57,21 @@ func (s *transparentServer) ListBumps(_ context.Context, r *api.ListBumpsRequest
 	if err != nil {
 		return nil, err
 	}
-	t, snap := s.t, s.t.Snapshot()
+	t, snap, conf := s.t, s.t.Snapshot(), s.t.config()
 	w := &snap.Engine.Workers[0]
-	out := &api.Bumps{Version: t.opts.Version, Pid: int64(os.Getpid()), Socket: t.conf.Control.Socket, UptimeSeconds: time.Since(t.start).Seconds(),
+	out := &api.Bumps{Version: t.opts.Version, Pid: int64(os.Getpid()), Socket: conf.Control.Socket, UptimeSeconds: time.Since(t.start).Seconds(),
 		Poll: w.Poll.String(), BusyRatio: w.BusyShare(), TimerLateP99: w.Lateness.Quantile(0.99)}
 	for _, i := range which {
-		out.Bumps = append(out.Bumps, t.describe(i, &snap.Bumps[i]))
+		out.Bumps = append(out.Bumps, describeBump(&conf.Bumps[i], t.mtus[i], &snap.Bumps[i]))
 	}
 	return out, nil
 }
 
-func (t *Transparent) describe(i int, b *metrics.Bump) *api.BumpStatus {
-	c, n, conf, node := &b.Counts, &b.NIC, &t.conf.Bumps[i], t.units[i].Bump.Config()
+func describeBump(conf *config.Bump, mtu int, b *metrics.Bump) *api.BumpStatus {
+	c, n := &b.Counts, &b.NIC
 	out := &api.BumpStatus{Name: conf.Name, Inner: conf.Inner, Outer: conf.Outer, Netns: conf.NetNS, Rate: uint64(conf.Rate), BaseRtt: uint64(conf.BaseRTT),
-		Congestion: conf.Congestion, Telemetry: conf.Telemetry.Format, Recovery: conf.Recovery, Flows: conf.Flows, Mtu: uint32(t.mtus[i]),
-		Packet: uint32(node.Packet()), Queue: uint64(node.Queue),
+		Congestion: conf.Congestion, Telemetry: conf.Telemetry.Format, Recovery: conf.Recovery, Flows: conf.Flows, Mtu: uint32(mtu),
+		Packet: uint32(b.Packet), Queue: uint64(b.Queue),
 		FromKernelFrames: c.FromKernel.Frames, FromKernelBytes: c.FromKernel.Bytes, ToKernelFrames: c.ToKernel.Frames, ToKernelBytes: c.ToKernel.Bytes,
 		FromFabricFrames: c.FromFabric.Frames, FromFabricBytes: c.FromFabric.Bytes, ToFabricFrames: n.TxFrames, ToFabricBytes: n.TxBytes,
 		Carried: c.Carried, Delivered: c.Delivered, PassedOut: c.PassedOut, PassedIn: c.PassedIn, Retransmissions: n.Retransmissions, Timeouts: n.Timeouts,

@@ -85,20 +85,27 @@ func (s *server) Apply(_ context.Context, r *api.ApplyRequest) (*api.ApplyRespon
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
 	}
 	changes, consequences, err := s.d.Apply(next, file, r.DryRun)
-	if wrong := (control.ConfigError{}); errors.As(err, &wrong) {
-		return nil, connect.NewError(connect.CodeInvalidArgument, err)
-	}
 	if err != nil {
-		return nil, connect.NewError(connect.CodeFailedPrecondition, err)
-	}
-	m := &api.ApplyResponse{DryRun: r.DryRun, Consequences: consequences}
-	for _, c := range changes {
-		m.Changes = append(m.Changes, c.String())
+		return nil, applyFailed(err)
 	}
 	s.d.mu.RLock()
 	defer s.d.mu.RUnlock()
-	m.Generation = s.d.state.Generation
-	return m, nil
+	return applied(r.DryRun, s.d.state.Generation, changes, consequences), nil
+}
+
+func applyFailed(err error) error {
+	if wrong := (control.ConfigError{}); errors.As(err, &wrong) {
+		return connect.NewError(connect.CodeInvalidArgument, err)
+	}
+	return connect.NewError(connect.CodeFailedPrecondition, err)
+}
+
+func applied(dry bool, generation uint64, changes []config.Change, consequences []string) *api.ApplyResponse {
+	m := &api.ApplyResponse{DryRun: dry, Generation: generation, Consequences: consequences}
+	for _, c := range changes {
+		m.Changes = append(m.Changes, c.String())
+	}
+	return m
 }
 
 func (s *server) Watch(ctx context.Context, r *api.WatchHostsRequest, out *connect.ServerStream[api.Ports]) error {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"net"
+	"sync"
 	"time"
 
 	"github.com/gswitch/gswitch/config"
@@ -21,17 +22,24 @@ type TransparentOptions struct {
 	Version string
 	Wait    time.Duration // how long to wait for interfaces at the start
 	Logger  *slog.Logger  // nil is slog.Default()
+
+	// Override, if set, changes each configuration before it is used: what flags
+	// say holds over reloads.
+	Override func(*config.Transparent)
 }
 
 // Transparent runs the bumps of a configuration. Its methods may be called from
 // any goroutine.
 type Transparent struct {
 	opts   TransparentOptions
-	conf   *config.Transparent
 	start  time.Time
 	engine *dataplane.Engine
 	units  []metrics.BumpUnit
 	mtus   []int // of the outer interfaces
+
+	mu    sync.RWMutex // of what a reload changes
+	conf  *config.Transparent
+	state metrics.ConfigState
 }
 
 // framesABump are the chunks of a bump besides those of its rings: queues of
@@ -44,7 +52,11 @@ func NewTransparent(ctx context.Context, c *config.Transparent, opts Transparent
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
+	if opts.Override != nil {
+		opts.Override(c)
+	}
 	t := &Transparent{opts: opts, conf: c, start: time.Now()}
+	t.state = metrics.ConfigState{Version: opts.Version, Generation: 1, ReloadSuccess: true, ReloadTime: t.start}
 	namespaces := false
 	for i := range c.Bumps {
 		namespaces = namespaces || c.Bumps[i].NetNS != "" || c.Bumps[i].InnerNetNS != ""
@@ -164,5 +176,22 @@ func (t *Transparent) Serve(ctx context.Context, listeners []net.Listener) error
 
 // Snapshot reads all counters.
 func (t *Transparent) Snapshot() *metrics.Snapshot {
-	return metrics.TakeBumps(t.engine, t.units, metrics.ConfigState{Version: t.opts.Version, Generation: 1, ReloadSuccess: true, ReloadTime: t.start})
+	t.mu.RLock()
+	state := t.state
+	t.mu.RUnlock()
+	return metrics.TakeBumps(t.engine, t.units, state)
+}
+
+// Generation counts the configurations that were in force, from 1.
+func (t *Transparent) Generation() uint64 {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.state.Generation
+}
+
+// config returns the configuration in force.
+func (t *Transparent) config() *config.Transparent {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.conf
 }

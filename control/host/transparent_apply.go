@@ -1,0 +1,157 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/control"
+	"github.com/gswitch/gswitch/control/api"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// Apply makes next the configuration in force, and returns what changed. Open
+// channels stay with what they were opened with. If anything fails, what was in
+// force stays so. With dry nothing is touched.
+func (t *Transparent) Apply(next *config.Transparent, dry bool) (changes []config.Change, consequences []string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	defer func() {
+		if err != nil && !dry {
+			t.refused()
+		}
+	}()
+	if t.opts.Override != nil {
+		t.opts.Override(next)
+	}
+	changes = config.DiffTransparent(t.conf, next)
+	if err := control.Fixed(changes); err != nil {
+		return changes, nil, err
+	}
+	moves, err := t.changed(next)
+	if err != nil {
+		return changes, nil, err
+	}
+	for _, i := range moves {
+		consequences = append(consequences, fmt.Sprintf("~ host %s: open channels keep congestion control, telemetry and recovery until they are closed", next.Bumps[i].Name))
+	}
+	if dry {
+		return changes, consequences, nil
+	}
+	if err := control.InSteps(t.opts.Logger, func(step control.Stepper) error {
+		for _, i := range moves {
+			if err := step(
+				func() error { return t.configure(i, &next.Bumps[i]) },
+				func() error { return t.configure(i, &t.conf.Bumps[i]) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		return changes, nil, err
+	}
+	if len(changes) > 0 {
+		t.state.Generation++
+	}
+	t.conf = next
+	t.state.ReloadSuccess, t.state.ReloadTime = true, time.Now()
+	return changes, consequences, nil
+}
+
+// ReadFile reads the configuration of a running daemon anew.
+func (t *Transparent) ReadFile(path string) ([]config.Change, []string, error) {
+	next, err := config.LoadTransparent(path)
+	if err != nil {
+		t.mu.Lock()
+		t.refused()
+		t.mu.Unlock()
+		return nil, nil, err
+	}
+	return t.Apply(next, false)
+}
+
+func (t *Transparent) refused() { t.state.ReloadSuccess, t.state.ReloadTime = false, time.Now() }
+
+// changed returns the bumps that next gives other settings, and refuses what a
+// running one cannot take.
+func (t *Transparent) changed(next *config.Transparent) ([]int, error) {
+	if len(next.Bumps) != len(t.conf.Bumps) {
+		return nil, restart("hosts cannot come or go")
+	}
+	var out []int
+	for i := range next.Bumps {
+		old, b := &t.conf.Bumps[i], &next.Bumps[i]
+		var keys []string
+		for _, k := range []struct {
+			name    string
+			differs bool
+		}{
+			{"name", old.Name != b.Name},
+			{"inner", old.Inner != b.Inner},
+			{"outer", old.Outer != b.Outer},
+			{"netns", old.NetNS != b.NetNS},
+			{"inner_netns", old.InnerNetNS != b.InnerNetNS},
+			{"mode", old.Mode != b.Mode},
+			{"mac", !reflect.DeepEqual(old.MAC, b.MAC)},
+			{"mtu", old.MTU != b.MTU},
+			{"channels", old.Channels != b.Channels},
+			{"worker", *old.Worker != *b.Worker},
+		} {
+			if k.differs {
+				keys = append(keys, k.name)
+			}
+		}
+		if keys != nil {
+			return nil, restart(fmt.Sprintf("host %s: %s cannot change", old.Name, strings.Join(keys, ", ")))
+		}
+		if !reflect.DeepEqual(old, b) {
+			out = append(out, i)
+		}
+	}
+	return out, nil
+}
+
+func restart(what string) error {
+	return errors.New(what + " while ghost runs: restart it, connections live through that")
+}
+
+// configure gives a bump the settings of b.
+func (t *Transparent) configure(i int, b *config.Bump) error {
+	conf, err := b.Node(t.mtus[i], 0) // it keeps the seed that it has
+	if err != nil {
+		return control.Refused(fmt.Errorf("host %s: %w", b.Name, err))
+	}
+	u := &t.units[i]
+	if stopped := u.Worker.Do(func(now frame.Time) { err = u.Bump.Reconfigure(now, conf) }); stopped != nil {
+		return stopped
+	}
+	if err != nil {
+		return control.Refused(fmt.Errorf("host %s: %w", b.Name, err))
+	}
+	return nil
+}
+
+// Apply implements the API.
+func (s *transparentServer) Apply(_ context.Context, r *api.ApplyRequest) (*api.ApplyResponse, error) {
+	next, err := config.ParseTransparent(cmp.Or(r.File, "document"), []byte(r.Yaml))
+	if err != nil {
+		if !r.DryRun {
+			s.t.mu.Lock()
+			s.t.refused()
+			s.t.mu.Unlock()
+		}
+		return nil, connect.NewError(connect.CodeInvalidArgument, err)
+	}
+	changes, consequences, err := s.t.Apply(next, r.DryRun)
+	if err != nil {
+		return nil, applyFailed(err)
+	}
+	return applied(r.DryRun, s.t.Generation(), changes, consequences), nil
+}
