@@ -1,6 +1,9 @@
 package frame
 
-import "fmt"
+import (
+	"encoding/binary"
+	"fmt"
+)
 
 // Arena holds the chunks of an engine and their Meta. It is shared by all
 // workers of a group; a chunk is touched only by the owner of its Ref.
@@ -66,9 +69,17 @@ func (a *Arena) Meta(r Ref) *Meta { return &a.meta[r] }
 // the chunk as capacity.
 func (a *Arena) Bytes(r Ref) []byte {
 	m := &a.meta[r]
-	base := uint(r) << a.shift
+	shift := a.shift & 63 // known to the compiler, which need not ask
+	base := uint(r) << shift
 	first := base + uint(m.Head)
-	return a.mem[first : first+uint(m.Len) : base+1<<a.shift]
+	return a.mem[first : first+uint(m.Len) : base+1<<shift]
+}
+
+// Word returns eight bytes of r's first chunk, the first of them the most
+// significant, from offset off of the frame on. It must not be beyond them.
+func (a *Arena) Word(r Ref, off uint16) uint64 {
+	first := uint(r)<<(a.shift&63) + uint(a.meta[r].Head) + uint(off)
+	return binary.BigEndian.Uint64((*[8]byte)(a.mem[first : first+8])[:])
 }
 
 // Addr returns the offset of r's first byte in the arena: the address that an

@@ -209,3 +209,23 @@ func TestAllocs(t *testing.T) {
 		t.Errorf("an update allocates %v times", n)
 	}
 }
+
+// In a queue that is calm the largest rate stays, whatever the queue was
+// before; in one that is two units longer it does not always.
+func TestCalmQueuesLeaveTheLargestRate(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := Options{Alpha: rapid.Float64Range(0.01, 2).Draw(t, "alpha"), QRef: rapid.Uint32Range(10_000, 400_000).Draw(t, "qref")}
+		p := o.At(rapid.SampledFrom([]uint64{1e9, 40e9, 100e9}).Draw(t, "rate"))
+		c := NewController(&p)
+		calm := c.Calm()
+		for range rapid.IntRange(1, 30).Draw(t, "updates") {
+			if c.Update(rapid.Uint64Range(0, calm).Draw(t, "queue")); !c.AtMax() {
+				t.Fatalf("the rate fell to %d of %d, calm is %d", c.Units(), p.FMax, calm)
+			}
+		}
+		c = NewController(&p)
+		if c.Update(calm + 2*uint64(p.QueueUnit)); c.AtMax() {
+			t.Errorf("an empty queue that grew to %d leaves the rate, calm is %d", calm+2*uint64(p.QueueUnit), calm)
+		}
+	})
+}

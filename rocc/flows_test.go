@@ -10,7 +10,8 @@ import (
 
 // Whatever comes and goes, the table holds exactly the flows that have a
 // packet in the queue and those that have not been told since their last one
-// left, and each is told once in a round.
+// left, and each is told once in a round. Some packets stand in order, so that
+// their places tell when they leave, and others are held.
 func TestFlowsAreThoseInTheQueue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		max := 8
@@ -19,16 +20,35 @@ func TestFlowsAreThoseInTheQueue(t *testing.T) {
 			index  uint32
 			frames int
 		}
+		type packet struct {
+			flow uint64
+			held bool
+		}
 		model := map[uint64]*state{}
-		var queue []uint64 // names of flows, head first
-		full := uint64(0)
+		var queue []packet // head first
+		full, left := uint64(0), uint64(0)
+		hash := func(flow uint64) uint32 { return uint32(flow%3) * 16 } // few, so that they collide
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
 			switch rapid.IntRange(0, 6).Draw(t, "what") {
 			case 0, 1, 2:
-				name := rapid.Uint64Range(0, 11).Draw(t, "flow")
-				// Few hashes, so that they collide.
-				i, fresh, ok := f.Enter(uint32(name%3)*16, Key{name})
-				s := model[name]
+				p := packet{flow: rapid.Uint64Range(0, 11).Draw(t, "flow"), held: rapid.IntRange(0, 3).Draw(t, "held") == 0}
+				s := model[p.flow]
+				place := left + uint64(len(queue)) + 1
+				if !p.held && f.Renew(hash(p.flow), Key{Ports: p.flow}, place) {
+					if s == nil {
+						t.Fatalf("flow %d is renewed and not there", p.flow)
+					}
+					s.frames++
+					queue = append(queue, p)
+					continue
+				}
+				if p.held {
+					place = 0
+				}
+				i, fresh, ok := f.Enter(hash(p.flow), Key{Ports: p.flow}, place)
+				if ok && p.held {
+					f.Hold(i)
+				}
 				switch {
 				case ok != (s != nil || len(model) < max):
 					t.Fatalf("%d flows, and one more is taken: %v", len(model), ok)
@@ -36,27 +56,30 @@ func TestFlowsAreThoseInTheQueue(t *testing.T) {
 					full++
 					continue
 				case (fresh != nil) != (s == nil):
-					t.Fatalf("flow %d is new: %v", name, fresh != nil)
+					t.Fatalf("flow %d is new: %v", p.flow, fresh != nil)
 				case s == nil:
 					s = &state{index: i}
-					model[name] = s
-					fresh.MAC = name
+					model[p.flow] = s
+					fresh.MAC = p.flow
 				case s.index != i:
-					t.Fatalf("flow %d moved from %d to %d", name, s.index, i)
+					t.Fatalf("flow %d moved from %d to %d", p.flow, s.index, i)
 				}
 				s.frames++
-				queue = append(queue, name)
+				queue = append(queue, p)
 			case 3, 4:
 				if len(queue) > 0 {
-					s := model[queue[0]]
-					f.Leave(s.index)
+					s := model[queue[0].flow]
+					if queue[0].held {
+						f.Leave(s.index)
+					}
 					s.frames--
 					queue = queue[1:]
+					left++
 				}
 			case 5: // an update
 				told := map[uint64]bool{}
 				for range f.Len() {
-					e := f.Next()
+					e := f.Next(left)
 					if told[e.MAC] || model[e.MAC] == nil {
 						t.Fatalf("flow %d is told twice, or unknown", e.MAC)
 					}
@@ -71,7 +94,7 @@ func TestFlowsAreThoseInTheQueue(t *testing.T) {
 					}
 				}
 			case 6: // those that are there stay
-				max = rapid.IntRange(1, 12).Draw(t, "max")
+				max = rapid.IntRange(1, 40).Draw(t, "max")
 				f.Resize(max)
 			}
 			if f.Len() != len(model) || f.Full != full {
@@ -85,12 +108,12 @@ func TestFlowsAreThoseInTheQueue(t *testing.T) {
 func TestFlowsTakeTurns(t *testing.T) {
 	f := NewFlows(100)
 	for i := range uint64(10) {
-		_, e, _ := f.Enter(uint32(i), Key{i})
+		_, e, _ := f.Enter(uint32(i), Key{Ports: i}, 1)
 		e.MAC = i
 	}
 	var told []uint64
 	for range 20 {
-		told = append(told, f.Next().MAC)
+		told = append(told, f.Next(0).MAC)
 	}
 	slices.Sort(told)
 	for i, m := range told {
@@ -103,15 +126,13 @@ func TestFlowsTakeTurns(t *testing.T) {
 func TestFlowsAllocateNothing(t *testing.T) {
 	f := NewFlows(64)
 	if n := testing.AllocsPerRun(100, func() {
-		var index [64]uint32
 		for i := range uint32(64) {
-			index[i], _, _ = f.Enter(i*7, Key{uint64(i)})
-		}
-		for _, i := range index {
-			f.Leave(i)
+			n, _, _ := f.Enter(i*7, Key{Ports: uint64(i)}, 0)
+			f.Hold(n)
+			f.Leave(n)
 		}
 		for range f.Len() {
-			f.Next()
+			f.Next(0)
 		}
 	}); n != 0 || f.Len() != 0 {
 		t.Errorf("%v allocations, %d flows left", n, f.Len())

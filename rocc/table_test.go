@@ -19,10 +19,7 @@ func name(k Kind) string {
 	return "?"
 }
 
-func keyOf(flow uint64) (k Key) {
-	k[0] = flow
-	return k
-}
+func keyOf(flow uint64) Key { return Key{Addresses: flow} }
 
 // send shows a table one packet of a flow.
 func send(t *Table, flow uint64) {

@@ -29,6 +29,24 @@ func (p *Port) QueueLen(queue int) (frames int, bytes uint64) {
 	return q.frames, q.bytes
 }
 
+// Ahead returns the bytes that wait in a queue and how many frames ever were in
+// it: the place of the last one.
+func (p *Port) Ahead(queue int) (bytes, frames uint64) {
+	q := &p.q[queue&7]
+	return q.bytes, q.in
+}
+
+// Left returns how many frames ever left a queue, sent or not. Where frames do
+// not overtake, that is the place of the last of them.
+func (p *Port) Left(queue int) uint64 {
+	q := &p.q[queue&7]
+	return q.in - uint64(q.frames)
+}
+
+// InOrder reports whether frames of a queue leave in the order in which they
+// came.
+func (p *Port) InOrder(queue int) bool { return p.q[queue&7].disc == nil }
+
 // DrainBytes returns the bytes that wait in the given queue and all queues
 // above it: what a frame that arrives for it now must wait for under strict
 // priority.

@@ -244,7 +244,6 @@ func (p *Port) take(t frame.Time, i int, q *queue) frame.Ref {
 		m.Flags |= frame.MarkCE
 		q.sent.marked++
 	}
-	q.sent.frames++
 	q.sent.bytes += uint64(m.Wire)
 	q.sojourn.Observe(t - enqueued)
 	if q.quantum != 0 {

@@ -13,6 +13,7 @@ type queue struct {
 	disc   Discipline // nil: fifo holds the frames
 	bytes  uint64     // sum of Meta.Wire
 	frames int
+	in     uint64 // frames that ever were in it
 
 	headAt frame.Time // from when on the queue has a frame to send
 	gate   frame.Time // not before: pause and rate limit together
@@ -25,7 +26,7 @@ type queue struct {
 	shaper RateClock
 	burst  frame.Time // how far the shaper may be ahead
 
-	sent struct{ frames, bytes, marked uint64 }
+	sent struct{ bytes, marked uint64 }
 	gone struct{ frames, bytes uint64 } // flushed, evicted, extracted
 	peak uint64                         // highest bytes since the last reading
 	top  uint64                         // highest bytes of earlier readings
@@ -51,6 +52,7 @@ func (q *queue) push(a *frame.Arena, now frame.Time, r frame.Ref, m *frame.Meta)
 		q.disc.Enqueue(a, now, r)
 	}
 	q.frames++
+	q.in++
 	q.bytes += uint64(m.Wire)
 	q.stamped += uint64(m.Wire) * uint64(now)
 	if q.bytes > q.peak {
@@ -115,12 +117,12 @@ func (p *Port) Stats(now frame.Time, queue int, reset bool) QueueStats {
 	q := &p.q[queue&7]
 	s := QueueStats{
 		Frames: uint64(q.frames), Bytes: q.bytes,
-		DequeuedFrames: q.sent.frames, DequeuedBytes: q.sent.bytes,
+		EnqueuedFrames: q.in,
+		DequeuedFrames: q.in - uint64(q.frames) - q.gone.frames, DequeuedBytes: q.sent.bytes,
 		RemovedFrames: q.gone.frames, RemovedBytes: q.gone.bytes,
 		Marked: q.sent.marked, Peak: q.peak, Top: max(q.top, q.peak),
 		PausedUntil: q.paused,
 	}
-	s.EnqueuedFrames = s.Frames + s.DequeuedFrames + s.RemovedFrames
 	s.EnqueuedBytes = s.Bytes + s.DequeuedBytes + s.RemovedBytes
 	waiting := q.bytes*uint64(now) - q.stamped
 	s.ByteSeconds = (float64(float64(q.areaHi)*(1<<64)) + float64(q.areaLo) + float64(waiting)) / 1e9

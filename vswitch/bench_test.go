@@ -59,10 +59,12 @@ type pump struct {
 	v     [vector]frame.Ref
 	out   [vector]frame.Ref
 	next  int
+	wire  uint32     // of a frame, 0: what is in memory
+	gap   frame.Time // between two vectors
 }
 
 func newPump(tb testing.TB, cfg *Config, proto [][]byte) *pump {
-	p := &pump{r: newRig(tb, cfg), proto: proto}
+	p := &pump{r: newRig(tb, cfg), proto: proto, gap: 10 * frame.Microsecond}
 	for i := range p.v {
 		p.v[i] = p.r.pools[0].New(proto[i%len(proto)])
 	}
@@ -74,9 +76,12 @@ func (p *pump) step(in, out uint16) int {
 	for i, ref := range p.v {
 		m := p.r.arena.Adopt(p.r.arena.ChunkAddr(ref)+frame.DefaultHeadroom, len(p.proto[i%len(p.proto)]))
 		copy(p.r.arena.Bytes(m), p.proto[(p.next+i)%len(p.proto)])
+		if p.wire > 0 {
+			p.r.arena.Meta(m).Wire = p.wire
+		}
 	}
 	p.next += len(p.v)
-	p.r.now += 10 * frame.Microsecond
+	p.r.now += p.gap
 	v := p.v
 	n.Receive(p.r.now, in, v[:])
 	n.Advance(p.r.now)

@@ -55,7 +55,7 @@ func median(v []float64) float64 {
 
 // pass is step from port 0 to port 1, and takes what the switch itself sent
 // back by port 0.
-func (p *pump) pass(b *testing.B) {
+func (p *pump) pass(b testing.TB) {
 	if k := p.step(0, 1); k != vector {
 		b.Fatalf("%d of %d frames came out: %v", k, vector, p.r.drops())
 	}

@@ -243,8 +243,10 @@ func (n *Node) crossed(at frame.Time, r frame.Ref) {
 		why = frame.PFCWatchdog
 	default:
 		m.Flags |= frame.Crossed
-		if ps.points != nil && ps.points[m.Queue] != nil {
-			n.join(ps.points[m.Queue], r, m)
+		if ps.points != nil {
+			if p, before := ps.interested(m); p != nil {
+				n.join(p, r, m, before+1)
+			}
 		}
 		if ps.sched.Waiting()>>m.Queue&1 == 0 {
 			n.touched.add(m.OutPort)

@@ -85,8 +85,10 @@ func (n *Node) enqueue(r frame.Ref, m *frame.Meta) {
 		return
 	}
 	n.held++
-	if ps.points != nil && ps.points[m.Queue] != nil {
-		n.join(ps.points[m.Queue], r, m)
+	if ps.points != nil {
+		if p, before := ps.interested(m); p != nil {
+			n.join(p, r, m, before+1)
+		}
 	}
 	if ps.samplers != nil && ps.samplers[m.Queue] != nil {
 		n.sample(ps.samplers[m.Queue], r, m)

@@ -78,9 +78,10 @@ type Node struct {
 	rng             frame.Rand
 	controlDue      frame.Time // next timer of flow control
 	escaping        escaping
-	pauses          *pauseLog      // nil: none is kept
-	points          []*point       // congestion points of own ports
-	pointsDue       frame.Time     // next update of one
+	pauses          *pauseLog  // nil: none is kept
+	points          []*point   // congestion points of own ports
+	pointsDue       frame.Time // next update of one
+	rousing         rousing
 	sealed          [vector]sealed // messages that wait for the end of the vector
 	sealedN         int
 	sweepAt         frame.Time // when thresholds that follow the buffer's use are judged again

@@ -1,8 +1,8 @@
 package vswitch
 
 import (
-	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/rocc"
@@ -62,6 +62,15 @@ type point struct {
 	control *rocc.Controller
 	flows   *rocc.Flows
 
+	// A queue that no frame makes longer than this is not looked at: while the
+	// point rests the rate is the largest, everybody knows, and up to calm the
+	// next update leaves it so. A frame that makes the queue longer wakes the
+	// point, which then looks at all that wait.
+	quiet   uint64
+	calm    uint64
+	resting bool
+	ordered bool // frames leave the queue as they came
+
 	due    frame.Time // of the next update, Never while nothing can change
 	before uint64     // length at the last one
 	atMax  int        // updates in a row that left the rate at its largest
@@ -93,17 +102,19 @@ func (n *Node) adoptRoCC(now frame.Time, i uint16, c *RoCCConfig) {
 		case !on && p == nil:
 			continue
 		case !on:
-			p.on, p.due = false, frame.Never
+			p.on, p.due, p.quiet = false, frame.Never, math.MaxUint64
 			continue
 		case p == nil:
 			p = &point{port: i, queue: uint8(q), flows: rocc.NewFlows(c.flows()), due: frame.Never}
 			ps.points[q] = p
 			n.points = append(n.points, p)
 		}
+		p.ordered = ps.sched.InOrder(q)
 		p.flows.Resize(c.flows())
 		if !p.on || p.params != c.Params {
 			p.on, p.params, p.control = true, c.Params, rocc.NewController(&c.Params)
 			p.due, p.before, p.atMax = frame.Never, 0, 0
+			p.resting, p.quiet, p.calm = true, 0, p.control.Calm()
 			if frames, _ := ps.sched.QueueLen(q); frames > 0 {
 				n.arm(now, p)
 			}
@@ -135,36 +146,113 @@ func (n *Node) arm(now frame.Time, p *point) {
 	n.pointsDue = min(n.pointsDue, p.due)
 }
 
-// join notes that a frame waits in the queue of a congestion point.
-func (n *Node) join(p *point, r frame.Ref, m *frame.Meta) {
-	if !p.on || !tellable(m) {
+// interested returns the congestion point that must know of a frame which is
+// about to wait, nil if none must, and how many ever waited before it.
+func (ps *portState) interested(m *frame.Meta) (p *point, before uint64) {
+	if p = ps.points[m.Queue&7]; p != nil {
+		var bytes uint64
+		if bytes, before = ps.sched.Ahead(int(m.Queue)); bytes+uint64(m.Wire) <= p.quiet {
+			p = nil
+		}
+	}
+	return p, before
+}
+
+// join notes that a frame is about to wait in the queue of a congestion point,
+// and makes it longer than the point's quiet length. Its place there is among
+// all frames that ever were in the queue.
+func (n *Node) join(p *point, r frame.Ref, m *frame.Meta, place uint64) {
+	if !tellable(m) || p.resting && !n.rouse(p, m) {
 		return
 	}
+	if p.ordered && m.Flags&frame.HasIPv4 != 0 && p.flows.Renew(m.Hash, n.flowKey4(r, m), place) {
+		return
+	}
+	n.enter(p, r, m, place)
+}
+
+// rouse lets a congestion point run again for the sake of a frame. It ends the
+// point's rest, and returns true, if the frame makes the queue longer than what
+// is of no interest: all that came meanwhile and still wait enter the table.
+func (n *Node) rouse(p *point, m *frame.Meta) bool {
+	sched := n.ports[p.port].sched
 	if p.due == frame.Never {
 		n.arm(n.now, p)
+		p.quiet = p.calm
+		if bytes, _ := sched.Ahead(int(p.queue)); bytes+uint64(m.Wire) <= p.quiet {
+			return false
+		}
 	}
-	b := n.arena.Bytes(r)
-	i, flow, ok := p.flows.Enter(m.Hash, flowKey(b, m))
+	p.resting, p.quiet = false, 0
+	w := &n.rousing
+	if w.next == nil {
+		w.next = n.enterWaiting
+	}
+	w.point, w.place = p, sched.Left(int(p.queue))
+	sched.Each(int(p.queue), w.next)
+	return true
+}
+
+// rousing is where rouse is: the point, the place of the last frame that
+// entered, and enterWaiting, made once.
+type rousing struct {
+	point *point
+	place uint64
+	next  func(frame.Ref) bool
+}
+
+// enterWaiting enters a frame that waits in the queue of the point that is
+// being roused.
+func (n *Node) enterWaiting(r frame.Ref) bool {
+	w := &n.rousing
+	w.place++
+	if m := n.arena.Meta(r); m.Flow == 0 && tellable(m) {
+		n.enter(w.point, r, m, w.place)
+	}
+	return true
+}
+
+// enter notes that a frame waits at a place in the queue of a congestion
+// point. Where frames overtake, the place does not tell when it leaves, and
+// quit must.
+func (n *Node) enter(p *point, r frame.Ref, m *frame.Meta, place uint64) {
+	if !p.ordered {
+		place = 0
+	}
+	var key rocc.Key
+	if m.Flags&frame.HasIPv4 != 0 {
+		key = n.flowKey4(r, m)
+	} else {
+		key = n.flowKey6(r, m)
+	}
+	i, flow, ok := p.flows.Enter(m.Hash, key, place)
 	if !ok {
 		return
 	}
-	m.Flow = i + 1
-	if flow == nil {
-		return
+	if !p.ordered {
+		p.flows.Hold(i)
+		m.Flow = i + 1
 	}
-	wayBack(flow, b, m)
+	if flow != nil {
+		wayBack(flow, n.arena.Bytes(r), m)
+	}
 }
 
-// flowKey tells flows apart: addresses, protocol and ports.
-func flowKey(b []byte, m *frame.Meta) rocc.Key {
-	ports := uint64(m.SrcPort)<<24 | uint64(m.DstPort)<<8 | uint64(m.ProtoIn)
-	if m.Flags&frame.HasIPv4 != 0 {
-		return rocc.Key{binary.BigEndian.Uint64(b[m.L3+12:]), ports}
-	}
+// flowKey4 tells flows of IPv4 apart: addresses, ports and protocol.
+func (n *Node) flowKey4(r frame.Ref, m *frame.Meta) rocc.Key {
+	return rocc.Key{Addresses: n.arena.Word(r, m.L3+12), Ports: portsOf(m)}
+}
+
+// flowKey6 is that of IPv6, folded: two flows of one hash that fold alike are
+// told as one.
+func (n *Node) flowKey6(r frame.Ref, m *frame.Meta) rocc.Key {
 	var a addresses
-	a.read(b, m)
-	// Folded: two flows of one hash that fold alike are told as one.
-	return rocc.Key{a.src.hi ^ a.src.lo, ports<<16 ^ a.dst.hi ^ a.dst.lo}
+	a.read(n.arena.Bytes(r), m)
+	return rocc.Key{Addresses: a.src.hi ^ a.src.lo ^ uint64(m.Hash)<<16, Ports: portsOf(m)<<16 ^ a.dst.hi ^ a.dst.lo}
+}
+
+func portsOf(m *frame.Meta) uint64 {
+	return uint64(m.SrcPort)<<24 | uint64(m.DstPort)<<8 | uint64(m.ProtoIn)
 }
 
 // quit notes that a frame waits there no longer.
@@ -204,8 +292,9 @@ func (n *Node) updatePoint(now frame.Time, p *point) {
 	tell := (p.atMax-1)*p.perTick < p.flows.Len()
 	notice := rocc.Notice{Class: p.queue, Port: p.port, Switch: uint32(n.prog.Config.ID), Fair: p.control.Units(), Unit: uint32(min(p.params.RateUnit, 1<<32-1)),
 		Queue: uint32(min(queue, 1<<32-1)), Before: uint32(min(p.before, 1<<32-1)), Sequence: uint32(p.count.Updates)}
+	left := n.ports[p.port].sched.Left(int(p.queue))
 	for range k {
-		flow := p.flows.Next()
+		flow := p.flows.Next(left)
 		if !tell {
 			continue
 		}
@@ -219,8 +308,11 @@ func (n *Node) updatePoint(now frame.Time, p *point) {
 		n.dispatch(now, r, msg, flow)
 	}
 	p.before = queue
-	if p.atMax > 1 && queue == 0 && p.flows.Len() == 0 {
-		p.due = frame.Never // nothing changes until a frame comes
+	if !tell && queue <= p.calm {
+		p.resting, p.quiet = true, p.calm
+	}
+	if p.resting && queue == 0 && p.flows.Len() == 0 {
+		p.due, p.quiet = frame.Never, 0 // nothing changes until a frame comes
 		return
 	}
 	n.arm(now, p)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/rocc"
+	"github.com/gswitch/gswitch/scheduler"
 	"github.com/gswitch/gswitch/wire"
 	wt "github.com/gswitch/gswitch/wire/wiretest"
 )
@@ -299,5 +300,85 @@ func TestCongestionPointBoundsItsNotices(t *testing.T) {
 		if c.perTick() != want {
 			t.Errorf("F from %d to %d: %d notices, want %d", flow[0], flow[1], c.perTick(), want)
 		}
+	}
+}
+
+// Whatever comes and goes, a point that is awake knows exactly the flows of
+// which a frame waits, or left since its last update; when it wakes it may still
+// know some that left while it rested. One that rests has the largest rate. Queues are first-in first-out, or serve their inputs in
+// turn, so that frames overtake.
+func TestCongestionPointKnowsItsQueue(t *testing.T) {
+	params := rocc.For(rate40G)
+	params.QRef, params.QMid, params.QMax, params.Period = 12_000, 24_000, 30_000, 2*frame.Microsecond // calm up to 2 kB
+	for name, inTurn := range map[string]bool{"in order": false, "in turn": true} {
+		t.Run(name, func(t *testing.T) {
+			cfg := rated(baseConfig(5), rate40G)
+			cfg.FDB.Static = []StaticMAC{{VLAN: 1, MAC: hostMAC(2), Port: 1}}
+			cfg.Ports[1].RoCC = RoCCConfig{Queues: 1, Params: params}
+			if inTurn {
+				cfg.Ports[1].Scheduler.Queues[0].Discipline = scheduler.NewVOQ()
+			}
+			r := newRig(t, cfg)
+			n := r.sw.Nodes[0]
+			p, sched := n.ports[1].points[0], n.ports[1].sched
+			rnd := frame.NewRand(5)
+			flows := func() map[uint32]bool {
+				v := map[uint32]bool{}
+				sched.Each(0, func(f frame.Ref) bool {
+					v[n.arena.Meta(f).Hash] = true
+					return true
+				})
+				return v
+			}
+			known := map[uint32]bool{}
+			updates, exact := p.count.Updates, false
+			rests, looks, most := 0, 0, 0
+			look := func() {
+				waiting := flows()
+				if now := p.count.Updates; now != updates { // those that left have been told
+					updates, known, exact = now, map[uint32]bool{}, true
+				}
+				if p.resting {
+					rests++
+					known, exact = map[uint32]bool{}, false
+					if _, bytes := sched.QueueLen(0); bytes > p.calm || !p.control.AtMax() {
+						t.Fatalf("the point rests with %d of %d bytes and F %d", bytes, p.calm, p.control.Units())
+					}
+					return
+				}
+				for h := range waiting {
+					known[h] = true
+				}
+				if exact {
+					looks++
+				}
+				if k := p.flows.Len(); k < len(known) || exact && k > len(known) {
+					t.Fatalf("%d flows are known, want %d, of which %d wait", p.flows.Len(), len(known), len(waiting))
+				}
+				most = max(most, len(known))
+			}
+			load := uint32(0)
+			for i := range 8000 {
+				if i%500 == 0 {
+					load = rnd.Uint32n(40)
+				}
+				if rnd.Uint32n(100) < load {
+					from := 2 + int(rnd.Uint32n(3))
+					r.in(uint16(from), roce(from, rnd.Uint32n(4), 1000))
+					look()
+				}
+				r.now += frame.Time(rnd.Uint32n(100))
+				r.out(1)
+				look()
+				r.settle()
+				look()
+				for _, port := range []uint16{2, 3, 4} {
+					r.out(port)
+				}
+			}
+			if rests < 1000 || looks < 1000 || most < 8 || p.count.Branch[rocc.Tuned] < 100 || p.count.Branch[rocc.Cut] == 0 {
+				t.Errorf("the test did not see what it is about: %d and %d times at rest and awake, up to %d flows, %+v", rests, looks, most, p.count)
+			}
+		})
 	}
 }
