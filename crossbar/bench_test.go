@@ -1,0 +1,34 @@
+package crossbar
+
+import (
+	"testing"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// BenchmarkCross is a frame's way through an idle crossbar, and through one
+// where seven others want the same egress port.
+func BenchmarkCross(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		in   int
+	}{{"alone", 1}, {"incast8", 8}} {
+		b.Run(c.name, func(b *testing.B) {
+			g := newRig(b, detail())
+			v := make([]frame.Ref, 4*c.in)
+			for i := range v {
+				v[i] = g.frame(uint16(i%c.in), 9, uint8(i%8), 1000)
+			}
+			for b.Loop() {
+				for _, r := range v {
+					g.x.Arrive(g.now, r)
+				}
+				for r, at := g.x.Next(frame.Never - 1); r != frame.Nil; r, at = g.x.Next(frame.Never - 1) {
+					g.x.Leave(at, g.pool.Meta(r))
+					g.now = at
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(v)), "ns/frame")
+		})
+	}
+}

@@ -1,0 +1,182 @@
+package crossbar
+
+import (
+	"math/bits"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// model is what must be true of a crossbar whatever happens to it.
+type model struct {
+	*rig
+	taken, refused, crossed, left uint64 // bytes
+	inside                        map[frame.Ref]bool
+	egress                        [MaxPorts][8]uint32 // own bytes of each class
+	order                         map[[3]uint16][]frame.Ref
+}
+
+func (m *model) checkIngress(t *rapid.T) {
+	var own [MaxPorts][8]uint32
+	var lossy [MaxPorts]uint32
+	for r := range m.inside {
+		meta := m.pool.Meta(r)
+		own[meta.InPort][meta.Class] += meta.Wire
+		if m.x.cfg.Lossless>>meta.Class&1 == 0 || meta.Flags&frame.IsClone != 0 {
+			lossy[meta.InPort] += meta.Wire
+		}
+	}
+	for i := range own {
+		sum, in := uint32(0), &m.x.in[i]
+		for c := 7; c >= 0; c-- {
+			if sum += own[i][c]; in.drain[c] != sum {
+				t.Fatalf("port %d class %d: %d drain bytes, want %d", i, c, in.drain[c], sum)
+			}
+			lossless, wants := m.x.cfg.Lossless>>c&1 != 0, in.wants>>c&1 != 0
+			switch {
+			case wants && (!lossless || sum <= m.x.cfg.Unpause), !wants && lossless && sum >= m.x.cfg.Pause:
+				t.Fatalf("port %d class %d: %d drain bytes, lossless %t, pause %t", i, c, sum, lossless, wants)
+			}
+		}
+		if sum > m.x.cfg.Ingress || in.lossy != lossy[i] || m.x.cfg.Lossy != 0 && lossy[i] > m.x.cfg.Lossy {
+			t.Fatalf("port %d holds %d bytes, of them lossy %d (said to be %d)", i, sum, lossy[i], in.lossy)
+		}
+	}
+}
+
+func (m *model) checkEgress(t *rapid.T) {
+	for j := range m.egress {
+		o := &m.x.out[j]
+		sum := uint32(0)
+		for c := 7; c >= 0; c-- {
+			sum += m.egress[j][c]
+			want := sum
+			if m.x.busyOut>>j&1 != 0 && int(o.class) >= c {
+				want += m.pool.Meta(o.frame).Wire
+			}
+			if o.drain[c] != want {
+				t.Fatalf("egress port %d class %d: %d drain bytes, want %d", j, c, o.drain[c], want)
+			}
+			if o.drain[c] > m.x.cfg.Egress && (m.x.cfg.TotalCap || c == 7) || c == 0 && o.drain[0] > m.x.cfg.Egress+m.x.cfg.Reserve {
+				t.Fatalf("egress port %d class %d holds %d bytes", j, c, o.drain[c])
+			}
+		}
+	}
+}
+
+// checkIdle: no egress port is idle that could take a frame.
+func (m *model) checkIdle(t *rapid.T) {
+	x := m.x
+	if bits.OnesCount64(x.busyIn) != bits.OnesCount64(x.busyOut) {
+		t.Fatalf("ingress ports %b and egress ports %b are busy", x.busyIn, x.busyOut)
+	}
+	for i := range x.in {
+		if x.busyIn>>i&1 != 0 {
+			continue
+		}
+		for c := range 8 {
+			r := x.in[i].fifo[c].Head()
+			if r == frame.Nil {
+				continue
+			}
+			meta := m.pool.Meta(r)
+			if x.busyOut>>meta.OutPort&1 == 0 && x.room(&x.out[meta.OutPort], c, meta.Wire) && x.isFirst(&x.in[i], c) {
+				t.Fatalf("class %d of port %d waits for port %d, which is idle", c, i, meta.OutPort)
+			}
+		}
+	}
+}
+
+// TestConservation: bytes that were taken in are inside or crossed, each queue
+// is counted right, lists stay in order, nothing that could cross waits.
+func TestConservation(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := Config{Ingress: rapid.Uint32Range(4000, 40_000).Draw(t, "ingress"), Egress: rapid.Uint32Range(1600, 20_000).Draw(t, "egress"),
+			Reserve: rapid.Uint32Range(0, 5000).Draw(t, "reserve"), TotalCap: rapid.Bool().Draw(t, "total"), SkipBlocked: rapid.Bool().Draw(t, "skip"),
+			Rate: 4 * gigabit, Overhead: 24, Latency: rapid.SampledFrom([]frame.Time{0, 0, 4224}).Draw(t, "latency"),
+			Lossless: rapid.Byte().Draw(t, "lossless"), Pause: 3500, Unpause: 1200}
+		cfg.Lossy = rapid.SampledFrom([]uint32{0, 3500}).Draw(t, "lossy")
+		g := newRig(&testing.T{}, cfg)
+		m := &model{rig: g, inside: map[frame.Ref]bool{}, order: map[[3]uint16][]frame.Ref{}}
+		ports := rapid.Uint16Range(1, 6).Draw(t, "ports")
+		cross := func(until frame.Time) {
+			for r, at := g.x.Next(until); r != frame.Nil; r, at = g.x.Next(until) {
+				meta := g.pool.Meta(r)
+				if !m.inside[r] || at > until || at < g.now {
+					t.Fatalf("frame %d crossed at %d", r, at)
+				}
+				key := [3]uint16{meta.InPort, uint16(meta.Class)}
+				if m.order[key][0] != r {
+					t.Fatalf("frame %d overtook another of its class at port %d", r, meta.InPort)
+				}
+				m.order[key] = m.order[key][1:]
+				delete(m.inside, r)
+				m.crossed += uint64(meta.Wire)
+				m.egress[meta.OutPort][meta.Class] += meta.Wire
+				g.out = append(g.out, r)
+			}
+			g.now = until
+		}
+		depart := func(k int) {
+			r := g.out[k]
+			meta := g.pool.Meta(r)
+			m.egress[meta.OutPort][meta.Class] -= meta.Wire
+			m.left += uint64(meta.Wire)
+			g.x.Leave(g.now, meta)
+			g.pool.Free(r)
+			g.out = append(g.out[:k], g.out[k+1:]...)
+		}
+		t.Repeat(map[string]func(*rapid.T){
+			"arrive": func(t *rapid.T) {
+				r := g.frame(rapid.Uint16Range(0, ports-1).Draw(t, "in"), rapid.Uint16Range(0, ports-1).Draw(t, "out"), rapid.Uint8Range(0, 7).Draw(t, "class"), rapid.Uint32Range(60, 1514).Draw(t, "bytes"))
+				meta := g.pool.Meta(r)
+				if rapid.IntRange(0, 9).Draw(t, "clone") == 0 {
+					meta.Flags |= frame.IsClone
+				}
+				if !g.x.Arrive(g.now, r) {
+					m.refused += uint64(meta.Wire)
+					g.pool.Free(r)
+					return
+				}
+				m.taken += uint64(meta.Wire)
+				m.inside[r] = true
+				key := [3]uint16{meta.InPort, uint16(meta.Class)}
+				m.order[key] = append(m.order[key], r)
+			},
+			"time":  func(t *rapid.T) { cross(g.now + rapid.SampledFrom([]frame.Time{1, 500, 3000, 20_000}).Draw(t, "wait")) },
+			"event": func(*rapid.T) { cross(max(g.now, min(g.x.Due(), g.now+1e6))) },
+			"leave": func(t *rapid.T) {
+				if len(g.out) > 0 {
+					depart(rapid.IntRange(0, len(g.out)-1).Draw(t, "which"))
+				}
+			},
+			"": func(t *rapid.T) {
+				m.checkIngress(t)
+				m.checkEgress(t)
+				m.checkIdle(t)
+				var inside uint64
+				for r := range m.inside {
+					inside += uint64(g.pool.Meta(r).Wire)
+				}
+				if m.taken != inside+m.crossed || g.x.Held() != len(m.inside) {
+					t.Fatalf("%d bytes came in, %d are inside in %d frames (said to be %d), %d crossed", m.taken, inside, len(m.inside), g.x.Held(), m.crossed)
+				}
+			},
+		})
+		// When everybody takes what there is, everything crosses.
+		for range 10_000 {
+			for len(g.out) > 0 {
+				depart(0)
+			}
+			if g.x.Due() == frame.Never {
+				break
+			}
+			cross(g.x.Due())
+		}
+		if len(m.inside) != 0 || m.left != m.taken {
+			t.Fatalf("%d frames stay inside; %d bytes left of %d", len(m.inside), m.left, m.taken)
+		}
+	})
+}
