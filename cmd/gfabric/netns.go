@@ -13,6 +13,7 @@ import (
 	"github.com/gswitch/gswitch/dataplane"
 	"github.com/gswitch/gswitch/fabric"
 	"github.com/gswitch/gswitch/fabric/lab"
+	"github.com/gswitch/gswitch/fabric/live"
 	"github.com/gswitch/gswitch/fabric/results"
 	runner "github.com/gswitch/gswitch/fabric/run"
 	"github.com/gswitch/gswitch/fabric/scenario"
@@ -29,6 +30,7 @@ type liveFlags struct {
 	workers int
 	cpus    []int
 	bound   time.Duration
+	divide  string
 }
 
 func (f *liveFlags) add(c *cobra.Command, scale bool) {
@@ -36,8 +38,9 @@ func (f *liveFlags) add(c *cobra.Command, scale bool) {
 		c.Flags().IntVar(&f.scale, "scale", 0, "on real frames: rates are divided and times multiplied by it; that of the scenario, or else what gfabric fit recommends, if left out")
 	}
 	c.Flags().StringVar(&f.poll, "poll", "sleep", "on real frames: poll mode of the workers: sleep (before all other programs), adaptive or spin")
-	c.Flags().IntVar(&f.workers, "workers", 0, "on real frames: threads that step nodes, the first has all hosts; as the processors suggest if left out")
-	c.Flags().IntSliceVar(&f.cpus, "cpus", nil, "on real frames: processors to pin the workers to, such as 2,3; not pinned if left out")
+	c.Flags().IntVar(&f.workers, "workers", 0, "on real frames: threads that step nodes, the first has all hosts; with --processes hosts, those of the switches; as the processors suggest if left out")
+	c.Flags().IntSliceVar(&f.cpus, "cpus", nil, "on real frames: processors to pin the workers to, such as 2,3; if left out not pinned, or with --processes hosts or each where there are more than two, to one each as far as they go")
+	c.Flags().StringVar(&f.divide, "processes", "one", "on real frames: which nodes have a process of their own: one (none, all nodes are in one), hosts (each host; all switches are in one) or each (each host and each switch)")
 	c.Flags().DurationVar(&f.bound, "late-bound", 0, "on real frames: 99th percentile of lateness, in the time of the nodes, up to which a run is valid; a quarter of T if left out")
 }
 
@@ -55,6 +58,10 @@ func (f *liveFlags) live(s *scenario.Scenario) (l runner.Live, err error) {
 	if l.Poll, err = dataplane.ParsePollMode(f.poll); err != nil {
 		return l, usagef("--poll: %w", err)
 	}
+	if l.Division, err = live.ParseDivision(f.divide); err != nil {
+		return l, usagef("--processes: %w", err)
+	}
+	l.Start = startNode
 	if os.Geteuid() != 0 {
 		return l, errors.New("--on netns needs root, for network namespaces and AF_XDP sockets: run it with sudo, or in virtual time with --on sim")
 	}

@@ -230,3 +230,14 @@ func clockCost(dp *dataplane.Engine) time.Duration {
 	_ = sink
 	return best
 }
+
+// JudgePosts judges, besides, how late flows were posted where they are posted
+// by other processes than the one that knows when.
+func JudgePosts(t *results.Timing) {
+	if t.PostP99 <= t.Bound {
+		return
+	}
+	t.Valid = false
+	t.Why = append(t.Why, fmt.Sprintf("flows were posted %v late (99th percentile), above the bound of %v (T is %v)", span(t.PostP99), span(t.Bound), span(t.BaseRTT)))
+	t.Advice = append(t.Advice, fmt.Sprintf("a larger scale: %.0f instead of %.0f; or all nodes in one process (--processes one)", t.Scale*math.Ceil(2*t.PostP99/t.Bound), t.Scale))
+}

@@ -55,6 +55,9 @@ func (h *host) check(s *scenario.Scenario) error {
 	default:
 		return fmt.Errorf("there is no engine %q: runs are on %s, %s or %s", h.o.On, Sim, Netns, Wire)
 	}
+	if err := h.checkDivision(s); err != nil {
+		return err
+	}
 	for i := range s.Runs {
 		d := s.Runs[i].Doc
 		for k := range d.Faults {
@@ -132,7 +135,11 @@ func (h *host) print(program string, d *scenario.Document) string {
 	if !h.real() {
 		return program
 	}
-	return fmt.Sprintf("%s on %s, dilation %d, workers %d, %v, bound %d", program, h.o.On, h.dilation(d), h.o.Live.Workers, h.o.Live.Poll, h.o.Live.Bound)
+	text := fmt.Sprintf("%s on %s, dilation %d, workers %d, %v, bound %d", program, h.o.On, h.dilation(d), h.o.Live.Workers, h.o.Live.Poll, h.o.Live.Bound)
+	if h.o.Live.Division != live.Together {
+		text += fmt.Sprintf(", processes %v", h.o.Live.Division)
+	}
+	return text
 }
 
 // timing is how well the engine of a run kept time, nil in virtual time.

@@ -2,11 +2,11 @@ package run
 
 import (
 	"context"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/gswitch/gswitch/fabric"
+	"github.com/gswitch/gswitch/fabric/live"
 	"github.com/gswitch/gswitch/fabric/measure"
 	"github.com/gswitch/gswitch/fabric/results"
 	"github.com/gswitch/gswitch/fabric/scenario"
@@ -14,12 +14,15 @@ import (
 	"github.com/gswitch/gswitch/frame"
 )
 
-// slices is into how many parts a run is cut, between which it looks whether
+// pieces is into how many parts a run is cut, between which it looks whether
 // it was interrupted, is done, and how far it is.
-const slices = 500
+const pieces = 500
 
 // one executes a run.
 func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p *progress) (out *results.Run, err error) {
+	if h.real() && h.o.Live.Division != live.Together {
+		return divided(ctx, s, r, h, p)
+	}
 	began := time.Now()
 	e, err := h.maker(ctx, r)
 	if err != nil {
@@ -36,10 +39,12 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 		}
 	}()
 	rec, ports := recorder(n, r)
-	t, err := newTraffic(ctx, n, rec, r, s.File)
+	t, err := newTraffic(ctx, n, here{n}, rec, r, s.File)
 	if err != nil {
 		return nil, err
 	}
+	t.listen(rec)
+	t.begin()
 	var over atomic.Bool
 	sample(ctx, n, rec, t, r, ports, &over)
 	if err := inject(n, r); err != nil {
@@ -50,12 +55,12 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 	}
 	defer h.watch(n, s, r)()
 	end := frame.Time(r.Doc.Duration)
-	for k := frame.Time(1); k <= slices; k++ {
+	for k := frame.Time(1); k <= pieces; k++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		until := end / slices * k
-		if k == slices {
+		until := end / pieces * k
+		if k == pieces {
 			until = end
 		}
 		if err := n.Engine.Run(until); err != nil {
@@ -84,15 +89,20 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 	st := n.Engine.Stats()
 	out = &results.Run{Name: r.Name, Engine: h.name(), Timing: timing(n), Seed: r.Seed, Digest: n.Engine.Digest(), VirtualTime: rec.Closed().Seconds(), WallTime: time.Since(began).Seconds(),
 		Events: st.Events, FrameHops: st.FrameHops, Values: map[string]float64{}}
+	point(r, out)
+	rec.Result(out)
+	counters(n, out)
+	return out, nil
+}
+
+// point notes what the sweep set.
+func point(r *scenario.Run, out *results.Run) {
 	for _, set := range r.Point {
 		if out.Params == nil {
 			out.Params = map[string]string{}
 		}
 		out.Params[set.Key] = set.Value
 	}
-	rec.Result(out)
-	counters(n, out)
-	return out, nil
 }
 
 // recorder makes the recorder of a run and the ports that it samples: of the
@@ -227,7 +237,7 @@ func sample(ctx context.Context, n *vnet.Network, rec *measure.Recorder, t *traf
 		}
 		rec.QueueSample(now, depth)
 		if m.CC {
-			t.inspect(now)
+			t.inspect(now, rec)
 		}
 		if finite && rec.Closed() == frame.Never && t.idle() {
 			rec.Close(now)
@@ -242,84 +252,14 @@ func sample(ctx context.Context, n *vnet.Network, rec *measure.Recorder, t *traf
 }
 
 // inspect records the internals of congestion control.
-func (t *traffic) inspect(now frame.Time) {
-	t.rec.Traced(func(conn uint64, object string) {
+func (t *traffic) inspect(now frame.Time, rec *measure.Recorder) {
+	rec.Traced(func(conn uint64, object string) {
 		nic, qpn, ok := t.n.Sender(vnet.Conn(conn))
 		if !ok {
 			return
 		}
 		if v, err := nic.QP(qpn); err == nil {
-			v.Inspect(func(name string, x float64) { t.rec.CCSample(now, object, name, x) })
+			v.Inspect(func(name string, x float64) { rec.CCSample(now, object, name, x) })
 		}
 	})
-}
-
-// deadlocked is how long queues wait for each other before a run counts them
-// as a deadlock: many times what a pause lasts that ends.
-const deadlocked = 500 * frame.Microsecond
-
-// counters adds what nodes and links counted during the whole run.
-func counters(n *vnet.Network, out *results.Run) {
-	now := n.Engine.Now()
-	put := func(name string, v float64) { out.Values[name] = v }
-	lost := uint64(0)
-	put("late_frames_total", float64(n.Late()))
-	drops := n.Drops()
-	put("arena_exhausted_total", float64(drops[frame.ArenaExhausted]))
-	for reason, k := range drops {
-		if k > 0 {
-			put("drops_"+strings.ReplaceAll(frame.Reason(reason).String(), "-", "_"), float64(k))
-			lost += k
-		}
-	}
-	put("drops_total", float64(lost))
-	var data, timeouts, marks, quenches uint64
-	var paused frame.Time
-	for _, h := range n.Hosts {
-		c := h.Counts()
-		data += c.DataFrames
-		timeouts += c.Timeouts
-		marks += c.CEMarked
-		quenches += c.Quenches
-		f := h.Flow(now)
-		for _, t := range f.PausedTime {
-			paused += t
-		}
-	}
-	put("data_frames_total", float64(data))
-	put("timeouts_total", float64(timeouts))
-	put("marks_total", float64(marks))
-	put("quenches_total", float64(quenches))
-	if data > 0 {
-		put("drop_share", float64(lost)/float64(data))
-	}
-	p := n.Pauses(now)
-	put("pauses_total", float64(p.Requests))
-	put("pause_frames_total", float64(p.XOFF))
-	put("pause_seconds", p.Time.Seconds())
-	if e, on := n.Escaped(); on {
-		put("escaped_total", float64(e.Hits))
-		put("tokens_total", float64(e.Made))
-	}
-	if c, on := n.PathCounts(); on {
-		paths(&c, put)
-	}
-	stuck := 0
-	for _, d := range n.Deadlocks(now) {
-		if now-d.Since >= deadlocked {
-			stuck++
-		}
-	}
-	put("deadlocks_total", float64(stuck))
-	ports := 0
-	for s := range n.Switches {
-		ports += n.Ports(s)
-	}
-	put("pause_share", p.Time.Seconds()/(float64(ports)*now.Seconds()))
-	put("host_pause_share", paused.Seconds()/(float64(len(n.Hosts))*now.Seconds()))
-	spoiled := uint64(0)
-	for _, k := range n.Engine.Stats().Lost {
-		spoiled += k
-	}
-	put("faults_total", float64(spoiled))
 }

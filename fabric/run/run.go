@@ -52,11 +52,20 @@ type Live struct {
 	Poll     dataplane.PollMode
 	CPUs     []int
 	Logger   *slog.Logger
+
+	// Division says which nodes have processes of their own, on Netns only; each
+	// is started by Start, which is told its name and a variable for its
+	// environment.
+	Division live.Division
+	Start    func(name, env string) (*Process, error)
 }
 
 // Wires are raised for some runs and then closed.
 type Wires interface {
 	live.Wires
+	// Env is what processes on them have in their environment, by which they are
+	// found when the wires are removed.
+	Env() string
 	Close() error
 }
 

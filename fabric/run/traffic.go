@@ -14,13 +14,47 @@ import (
 	"github.com/gswitch/gswitch/hostnic"
 )
 
+// carrier takes messages to where they are sent: the network itself, or the
+// processes that have its hosts.
+type carrier interface {
+	Dial(now frame.Time, f *vnet.Flow) (vnet.Conn, error)
+	Send(now frame.Time, c vnet.Conn, bytes, id uint64) error
+	Close(now frame.Time, c vnet.Conn) error
+	// At and Stop are those of vnet.Engine.
+	At(t frame.Time, fn func(now frame.Time))
+	Stop(err error)
+}
+
+// book takes down what becomes of flows: a measure.Recorder, or what one is
+// told later.
+type book interface {
+	Start(now frame.Time, group int, event uint32, src, dst string, bytes uint64, ideal frame.Time) int
+	Done(now frame.Time, number, group int, event uint32, fct, rtt frame.Time)
+	Retrieved(now frame.Time, number, group int, event uint32, fct frame.Time)
+	Repaired(now frame.Time, number, group int, retransmissions, timeouts uint32)
+	Open(now frame.Time, id uint64, group int, name string)
+	Ended(id, bytes uint64)
+}
+
+// here is the network in this process, as a carrier.
+type here struct{ *vnet.Network }
+
+func (h here) At(t frame.Time, fn func(now frame.Time)) { h.Engine.At(t, fn) }
+func (h here) Stop(err error)                           { h.Engine.Stop(err) }
+
 // traffic posts the flows of a workload and learns of their ends.
 type traffic struct {
 	ctx   context.Context
-	n     *vnet.Network
-	rec   *measure.Recorder
+	n     *vnet.Network // for names and distances
+	by    carrier
+	rec   book
 	parts []part
 	acked bool // flows are complete at the last acknowledgement
+
+	// reaction is how much later than an arrival what waits for it begins.
+	reaction frame.Time
+	// ahead is that who sends the messages of a stream posts the next ones, too.
+	ahead bool
 
 	messages []message
 	free     []uint32
@@ -57,8 +91,8 @@ type message struct {
 	conn   vnet.Conn
 }
 
-func newTraffic(ctx context.Context, n *vnet.Network, rec *measure.Recorder, r *scenario.Run, file string) (*traffic, error) {
-	t := &traffic{ctx: ctx, n: n, rec: rec, acked: r.Doc.Measure.FCT == "ack", way: map[vnet.Conn][]uint32{}}
+func newTraffic(ctx context.Context, n *vnet.Network, by carrier, rec book, r *scenario.Run, file string) (*traffic, error) {
+	t := &traffic{ctx: ctx, n: n, by: by, rec: rec, acked: r.Doc.Measure.FCT == "ack", way: map[vnet.Conn][]uint32{}}
 	for i := range r.Doc.Workload {
 		e := &r.Doc.Workload[i]
 		// Each entry has its own randomness: to add one does not change the others.
@@ -72,13 +106,21 @@ func newTraffic(ctx context.Context, n *vnet.Network, rec *measure.Recorder, r *
 		}
 		t.parts = append(t.parts, p)
 	}
-	n.OnDone(t.done)
-	n.OnArrival(t.arrived)
-	n.OnRTT(func(now frame.Time, c vnet.Conn, rtt frame.Time) { rec.RTT(now, uint64(c), rtt) })
+	return t, nil
+}
+
+// begin asks for the first flows.
+func (t *traffic) begin() {
 	for i := range t.parts {
 		t.arm(i)
 	}
-	return t, nil
+}
+
+// listen lets the network of this process tell what becomes of the flows.
+func (t *traffic) listen(rec *measure.Recorder) {
+	t.n.OnDone(t.done)
+	t.n.OnArrival(t.arrived)
+	t.n.OnRTT(func(now frame.Time, c vnet.Conn, rtt frame.Time) { rec.RTT(now, uint64(c), rtt) })
 }
 
 // common returns what the flows of an entry have in common, by sender: the
@@ -133,7 +175,7 @@ func (t *traffic) arm(i int) {
 	p := &t.parts[i]
 	if at := p.source.Peek(); at < p.armed {
 		p.armed = at
-		t.n.Engine.At(at, func(now frame.Time) { t.start(now, i, at) })
+		t.by.At(at, func(now frame.Time) { t.start(now, i, at) })
 	}
 }
 
@@ -149,7 +191,7 @@ func (t *traffic) start(now frame.Time, i int, at frame.Time) {
 			err = t.post(now, i, p.source.Pop())
 		}
 		if err != nil {
-			t.n.Engine.Stop(err)
+			t.by.Stop(err)
 			return
 		}
 	}
@@ -183,7 +225,7 @@ func (t *traffic) post(now frame.Time, i int, f workload.Flow) error {
 		v.ID, v.Src, v.Dst = uint64(i)<<24|p.seq, int(f.Src), int(f.Dst)
 		p.seq++
 		var err error
-		if m.conn, err = t.n.Dial(now, &v); errors.Is(err, hostnic.ErrQPs) {
+		if m.conn, err = t.by.Dial(now, &v); errors.Is(err, hostnic.ErrQPs) {
 			return fmt.Errorf("%s from %s to %s, after %d flows: %w, as flows start faster than they end: lower the load or the number of flows, leave more time between them, or set persistent",
 				p.name, src, dst, p.seq-1, err)
 		} else if err != nil {
@@ -198,7 +240,7 @@ func (t *traffic) post(now frame.Time, i int, f workload.Flow) error {
 		t.open++
 	}
 	t.way[m.conn] = append(t.way[m.conn], id)
-	return t.n.Send(now, m.conn, f.Bytes, uint64(id))
+	return t.by.Send(now, m.conn, f.Bytes, uint64(id))
 }
 
 // unknown is the number of what the recorder has not heard of.
@@ -242,7 +284,7 @@ func (t *traffic) arrived(now frame.Time, c vnet.Conn) {
 			t.rec.Retrieved(now, q.number, m.part, m.flow.Event, now-q.start)
 			delete(p.asked, m.flow.Retrieval)
 		}
-		p.source.Done(now, &m.flow)
+		p.source.Done(now+t.reaction, &m.flow)
 		t.arm(m.part)
 	}
 }
@@ -251,7 +293,6 @@ func (t *traffic) arrived(now frame.Time, c vnet.Conn) {
 func (t *traffic) done(now frame.Time, d *vnet.Done) {
 	id := uint32(d.Flow.ID)
 	m := t.messages[id]
-	t.free = append(t.free, id)
 	p := &t.parts[m.part]
 	fct := d.FCT()
 	if t.acked {
@@ -261,10 +302,14 @@ func (t *traffic) done(now frame.Time, d *vnet.Done) {
 	if m.flow.Retrieval == 0 {
 		t.rec.Done(now, m.number, m.part, m.flow.Event, fct, d.SenderEnd-d.Start)
 	}
+	if t.ahead && p.stream {
+		return // the message stands for those that follow it
+	}
+	t.free = append(t.free, id)
 	if m.flow.Conn < 0 {
 		t.rec.Ended(uint64(m.conn), m.flow.Bytes)
-		if err := t.n.Close(now, m.conn); err != nil {
-			t.n.Engine.Stop(err)
+		if err := t.by.Close(now, m.conn); err != nil {
+			t.by.Stop(err)
 		}
 	}
 	if !p.stream {
@@ -290,8 +335,10 @@ func (t *traffic) idle() bool {
 }
 
 // acknowledged returns the bytes of a connection that have been acknowledged.
-func (t *traffic) acknowledged(conn uint64) uint64 {
-	nic, qpn, ok := t.n.Sender(vnet.Conn(conn))
+func (t *traffic) acknowledged(conn uint64) uint64 { return acknowledged(t.n, vnet.Conn(conn)) }
+
+func acknowledged(n *vnet.Network, c vnet.Conn) uint64 {
+	nic, qpn, ok := n.Sender(c)
 	if !ok {
 		return 0
 	}

@@ -1,0 +1,128 @@
+package run
+
+import (
+	"strings"
+
+	"github.com/gswitch/gswitch/escape"
+	"github.com/gswitch/gswitch/fabric/results"
+	"github.com/gswitch/gswitch/fabric/vnet"
+	"github.com/gswitch/gswitch/fault"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/vswitch"
+)
+
+// counters adds what nodes and links counted during the whole run.
+func counters(n *vnet.Network, out *results.Run) {
+	c := count(n)
+	c.put(n, n.Engine.Now(), n.Engine.Stats().Lost, out)
+	out.Values["deadlocks_total"] = float64(c.Deadlocks)
+}
+
+// tally is what nodes counted during the whole run.
+type tally struct {
+	Drops    [frame.NumReasons]uint64
+	Late     uint64
+	Data     uint64
+	Timeouts uint64
+	Marks    uint64
+	Quenches uint64
+	Paused   frame.Time // of hosts
+	Pauses   vnet.Pauses
+	Escaped  escape.Counts
+	Paths    vswitch.PathCounts
+
+	// Deadlocks among the switches of the process that counts.
+	Deadlocks int
+}
+
+// count asks all nodes, of which those that nobody stepped counted nothing.
+func count(n *vnet.Network) (c tally) {
+	now := n.Engine.Now()
+	c.Late, c.Drops, c.Pauses = n.Late(), n.Drops(), n.Pauses(now)
+	c.Escaped, _ = n.Escaped()
+	c.Paths, _ = n.PathCounts()
+	for _, h := range n.Hosts {
+		k := h.Counts()
+		c.Data += k.DataFrames
+		c.Timeouts += k.Timeouts
+		c.Marks += k.CEMarked
+		c.Quenches += k.Quenches
+		for _, t := range h.Flow(now).PausedTime {
+			c.Paused += t
+		}
+	}
+	for _, d := range n.Deadlocks(now) {
+		if now-d.Since >= deadlocked {
+			c.Deadlocks++
+		}
+	}
+	return c
+}
+
+// deadlocked is how long queues wait for each other before a run counts them
+// as a deadlock: many times what a pause lasts that ends.
+const deadlocked = 500 * frame.Microsecond
+
+// add adds what the nodes of another process counted.
+func (c *tally) add(o *tally) {
+	for i, k := range o.Drops {
+		c.Drops[i] += k
+	}
+	c.Late += o.Late
+	c.Data += o.Data
+	c.Timeouts += o.Timeouts
+	c.Marks += o.Marks
+	c.Quenches += o.Quenches
+	c.Paused += o.Paused
+	c.Pauses.Requests += o.Pauses.Requests
+	c.Pauses.XOFF += o.Pauses.XOFF
+	c.Pauses.XON += o.Pauses.XON
+	c.Pauses.Time += o.Pauses.Time
+	c.Escaped.Hits += o.Escaped.Hits
+	c.Escaped.Made += o.Escaped.Made
+	c.Paths.Plus(&o.Paths)
+	c.Deadlocks += o.Deadlocks
+}
+
+// put writes it to the results of a run that ended at now, with what links lost.
+func (c *tally) put(n *vnet.Network, now frame.Time, links [fault.NumLosses]uint64, out *results.Run) {
+	put := func(name string, v float64) { out.Values[name] = v }
+	lost := uint64(0)
+	put("late_frames_total", float64(c.Late))
+	put("arena_exhausted_total", float64(c.Drops[frame.ArenaExhausted]))
+	for reason, k := range c.Drops {
+		if k > 0 {
+			put("drops_"+strings.ReplaceAll(frame.Reason(reason).String(), "-", "_"), float64(k))
+			lost += k
+		}
+	}
+	put("drops_total", float64(lost))
+	put("data_frames_total", float64(c.Data))
+	put("timeouts_total", float64(c.Timeouts))
+	put("marks_total", float64(c.Marks))
+	put("quenches_total", float64(c.Quenches))
+	if c.Data > 0 {
+		put("drop_share", float64(lost)/float64(c.Data))
+	}
+	put("pauses_total", float64(c.Pauses.Requests))
+	put("pause_frames_total", float64(c.Pauses.XOFF))
+	put("pause_seconds", c.Pauses.Time.Seconds())
+	if _, on := n.Escaped(); on {
+		put("escaped_total", float64(c.Escaped.Hits))
+		put("tokens_total", float64(c.Escaped.Made))
+	}
+	if _, on := n.PathCounts(); on {
+		paths(&c.Paths, put)
+	}
+	ports := 0
+	for s := range n.Switches {
+		ports += n.Ports(s)
+	}
+	put("pause_share", c.Pauses.Time.Seconds()/(float64(ports)*now.Seconds()))
+	put("host_pause_share", c.Paused.Seconds()/(float64(len(n.Hosts))*now.Seconds()))
+	spoiled := uint64(0)
+	for _, k := range links {
+		spoiled += k
+	}
+	put("faults_total", float64(spoiled))
+}

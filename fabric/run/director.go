@@ -1,0 +1,290 @@
+package run
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gswitch/gswitch/fabric/vnet"
+	"github.com/gswitch/gswitch/fabric/workload"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// director runs a scenario whose nodes are in several processes. It has the
+// workload, tells the processes ahead of time what their hosts are to send, and
+// hears of the ends of messages. It is the carrier of the traffic.
+type director struct {
+	n     *vnet.Network // of nodes that nobody steps: it numbers connections and queue pairs
+	t     *traffic
+	crew  *crew
+	owner []int // process by host
+
+	conns  map[vnet.Conn]*spread
+	serial vnet.Conn
+	way    map[uint64]*underWay // messages by id
+	late   []float64            // of each message: seconds from when it was due to when it was posted
+
+	agenda agenda
+	origin time.Time // when time begins
+	scale  int64
+	ahead  frame.Time
+	end    frame.Time // of the run, at the latest
+	finite bool       // it ends when its flows are done
+	over   bool       // they are
+	err    error
+}
+
+// spread is a connection between processes.
+type spread struct {
+	at       vnet.Conn // of the network
+	src, dst int
+	open     bool // at the receiver, as it says
+	waiting  []order
+	messages []uint64 // that have not arrived, by id
+}
+
+// underWay is a message.
+type underWay struct {
+	at     frame.Time // when it is to be posted
+	bytes  uint64
+	stream bool
+
+	there   bool
+	arrived frame.Time
+	sent    *happening // the sender's end, where that was heard of first
+}
+
+// ahead is how long before its time, in real time, a process is told what to
+// send.
+const ahead = 100 * time.Millisecond
+
+// now is the time of the nodes, below 0 before it begins.
+func (d *director) now() frame.Time { return frame.Time(time.Since(d.origin)) / frame.Time(d.scale) }
+
+// At implements carrier. fn is called ahead of t and told t.
+func (d *director) At(t frame.Time, fn func(now frame.Time)) { d.agenda.put(t, fn) }
+
+// Stop implements carrier.
+func (d *director) Stop(err error) {
+	if d.err == nil {
+		d.err = err
+	}
+}
+
+// Dial implements carrier. Both ends are told at once, so that each opens and
+// closes its queue pairs in the order of the network here.
+func (d *director) Dial(now frame.Time, f *vnet.Flow) (vnet.Conn, error) {
+	at, err := d.n.Dial(now, f)
+	if err != nil {
+		return 0, err
+	}
+	ends, err := d.n.Ends(at)
+	if err != nil {
+		return 0, err
+	}
+	d.serial++
+	c := &spread{at: at, src: d.owner[f.Src], dst: d.owner[f.Dst]}
+	d.conns[d.serial] = c
+	d.tellBoth(c, order{Open: &opening{Ends: ends, Serial: d.serial, Group: f.Group, Src: f.Src, Dst: f.Dst, ID: f.ID, Stream: d.t.parts[f.Group].stream}})
+	return d.serial, nil
+}
+
+func (d *director) tellBoth(c *spread, o order) {
+	d.tell(c.src, o)
+	if c.dst != c.src {
+		d.tell(c.dst, o)
+	}
+}
+
+func (d *director) tell(process int, o order) {
+	if err := d.crew.members[process].pipe.write(&o); err != nil {
+		d.Stop(fmt.Errorf("process %s: %w", d.crew.members[process].name, err))
+	}
+}
+
+// Send implements carrier. Nothing is sent before the receiver's end is open:
+// frames to a queue pair that is not there are lost.
+func (d *director) Send(now frame.Time, serial vnet.Conn, bytes, id uint64) error {
+	c, m := d.conns[serial], &d.t.messages[id]
+	u := &underWay{at: now, bytes: bytes, stream: d.t.parts[m.part].stream}
+	d.way[id] = u
+	o := order{Post: &posting{Serial: serial, At: now, Bytes: bytes, ID: id}}
+	if s, ok := d.t.parts[m.part].source.(*workload.Saturate); ok {
+		o.Post.Until = s.Until(&m.flow)
+	} else {
+		c.messages = append(c.messages, id)
+	}
+	if !c.open {
+		c.waiting = append(c.waiting, o)
+		return nil
+	}
+	d.tell(c.src, o)
+	return nil
+}
+
+// Close implements carrier.
+func (d *director) Close(now frame.Time, serial vnet.Conn) error {
+	c := d.conns[serial]
+	delete(d.conns, serial)
+	d.tellBoth(c, order{Close: &closing{serial}})
+	return d.n.Close(now, c.at)
+}
+
+// hear takes in what a process has seen.
+func (d *director) hear(h *happening) error {
+	c := d.conns[h.Serial]
+	if c == nil {
+		return fmt.Errorf("it tells of connection %d, which is not open", h.Serial)
+	}
+	switch h.What {
+	case opened:
+		c.open = true
+		for _, o := range c.waiting {
+			d.tell(c.src, o)
+		}
+		c.waiting = nil
+	case arrived:
+		if len(c.messages) == 0 {
+			return fmt.Errorf("it tells of a message of connection %d that nobody sent", h.Serial)
+		}
+		id := c.messages[0]
+		c.messages = append(c.messages[:0], c.messages[1:]...)
+		u := d.way[id]
+		u.there, u.arrived = true, h.At
+		d.t.arrived(h.At, h.Serial)
+		if u.sent != nil {
+			d.done(u.sent, u)
+		}
+	case sent:
+		u := d.way[h.ID]
+		switch {
+		case u == nil:
+			return fmt.Errorf("it tells of the end of message %d, which is not under way", h.ID)
+		case u.there || u.stream:
+			d.done(h, u)
+		default:
+			u.sent = h
+		}
+	}
+	return nil
+}
+
+// done is called when both ends of a message have told, of a stream the sender.
+func (d *director) done(h *happening, u *underWay) {
+	if u.at >= 0 {
+		d.late = append(d.late, max(0, h.Start-u.at).Seconds())
+	}
+	if u.stream {
+		u.at = -1 // those that follow are posted when this one is done
+	} else {
+		delete(d.way, h.ID)
+	}
+	d.t.done(h.At, &vnet.Done{Flow: vnet.Flow{ID: h.ID, Bytes: u.bytes}, Conn: h.Serial, Start: h.Start, SenderEnd: h.At, ReceiverEnd: u.arrived, Retransmits: h.Retrans, Timeouts: h.Timeouts})
+}
+
+// longestWait is how long processes that are to say something are waited for. It is
+// far beyond what anything takes.
+const longestWait = 60 * time.Second
+
+// direct runs the scenario until all processes have told their accounts.
+func (d *director) direct(ctx context.Context, p *progress) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	last := d.origin.Add(time.Duration(d.end*frame.Time(d.scale)) + longestWait)
+	for missing := len(d.crew.members); ; {
+		for d.err == nil && !d.over && d.agenda.first() <= min(d.now()+d.ahead, d.end) {
+			at, fn := d.agenda.take()
+			fn(at)
+		}
+		if d.err != nil {
+			return d.err
+		}
+		if d.finite && !d.over && d.t.idle() {
+			d.over = true
+			for i := range d.crew.members {
+				d.tell(i, order{End: true})
+			}
+			last = time.Now().Add(longestWait)
+		}
+		if err := d.crew.flush(); err != nil {
+			return err
+		}
+		p.set(max(0, min(d.now(), d.end)), 0)
+		wait := time.Until(last)
+		if wait < 0 {
+			return fmt.Errorf("process %s does not say what it measured", d.crew.silent())
+		}
+		if next := d.agenda.first(); next <= d.end && !d.over {
+			wait = min(wait, time.Duration((next-d.ahead-d.now())*frame.Time(d.scale)))
+		}
+		timer.Reset(max(0, wait))
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-timer.C:
+		case h := <-d.crew.heard:
+			if h.err != nil {
+				return d.crew.lost(h.from, h.err)
+			}
+			for i := range h.notice.Events {
+				if err := d.hear(&h.notice.Events[i]); err != nil {
+					return fmt.Errorf("process %s: %w", h.from.name, err)
+				}
+			}
+			if h.notice.Last != nil && h.from.account == nil {
+				h.from.account = h.notice.Last
+				if missing--; missing == 0 {
+					return d.err
+				}
+			}
+		}
+	}
+}
+
+// agenda is what is to happen, in the order of the instants and, at one instant,
+// in which it was put down.
+type agenda struct {
+	items []item
+	seq   uint64
+}
+
+type item struct {
+	at  frame.Time
+	seq uint64
+	fn  func(now frame.Time)
+}
+
+func (a *agenda) put(at frame.Time, fn func(now frame.Time)) {
+	a.seq++
+	heap.Push(a, item{at, a.seq, fn})
+}
+
+func (a *agenda) first() frame.Time {
+	if len(a.items) == 0 {
+		return frame.Never
+	}
+	return a.items[0].at
+}
+
+func (a *agenda) take() (frame.Time, func(now frame.Time)) {
+	i := heap.Pop(a).(item)
+	return i.at, i.fn
+}
+
+// Len, Less, Swap, Push and Pop implement heap.Interface.
+func (a *agenda) Len() int { return len(a.items) }
+func (a *agenda) Less(i, k int) bool {
+	x, y := &a.items[i], &a.items[k]
+	return x.at < y.at || x.at == y.at && x.seq < y.seq
+}
+func (a *agenda) Swap(i, k int) { a.items[i], a.items[k] = a.items[k], a.items[i] }
+func (a *agenda) Push(x any)    { a.items = append(a.items, x.(item)) }
+func (a *agenda) Pop() any {
+	last := len(a.items) - 1
+	x := a.items[last]
+	a.items = a.items[:last]
+	return x
+}
+
+var _ carrier = (*director)(nil)

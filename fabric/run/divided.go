@@ -1,0 +1,188 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gswitch/gswitch/fabric"
+	"github.com/gswitch/gswitch/fabric/live"
+	"github.com/gswitch/gswitch/fabric/results"
+	"github.com/gswitch/gswitch/fabric/scenario"
+	"github.com/gswitch/gswitch/fabric/vnet"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/sim"
+)
+
+// checkDivision says what cannot be in several processes.
+func (h *host) checkDivision(s *scenario.Scenario) error {
+	l := &h.o.Live
+	switch {
+	case l.Division == live.Together:
+		return nil
+	case h.o.On != Netns:
+		return fmt.Errorf("processes of their own (%v) have nodes on real frames only: run it with --on netns, or with --processes one", l.Division)
+	case l.Start == nil:
+		return errors.New("nodes in several processes need somebody who starts those (Live.Start)")
+	case h.o.Watch != nil:
+		return errors.New("a run in several processes cannot be looked at while it is under way: leave --view and --serve out, or run it with --processes one")
+	}
+	for i := range s.Runs {
+		d := s.Runs[i].Doc
+		for k := range d.Workload {
+			// Other closed loops wait a little longer between flows; here the wait
+			// would be part of what is measured.
+			if e := &d.Workload[k]; e.Response > 0 || e.Kind == "retrievals" {
+				return fmt.Errorf("%s: workload[%d] (%s): an answer is sent when the request has arrived, of which the one who posts it hears from another process: the time of both would be longer by that; run it with --processes one", s.File, k, e.Group)
+			}
+		}
+		if d.Measure.CC {
+			return fmt.Errorf("%s: measure.cc records what congestion control knows, which is with the hosts' processes: run it with --processes one, or without measure.cc", s.File)
+		}
+	}
+	return nil
+}
+
+// mirror is the engine of a network whose nodes are stepped elsewhere.
+type mirror struct{ vnet.Engine }
+
+func (mirror) Poke(int) {}
+
+// mirrorFrames is for how many frames it has room: none is ever sent.
+const mirrorFrames = 1 << 10
+
+// divided executes a run whose nodes are in several processes.
+func divided(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p *progress) (*results.Run, error) {
+	began := time.Now()
+	if err := h.raise(ctx, r.Topology); err != nil {
+		return nil, err
+	}
+	var spec *vnet.EngineSpec
+	n, err := network(r, func(v *vnet.EngineSpec) (vnet.Engine, error) {
+		spec = v
+		small := *v
+		small.Chunks = mirrorFrames
+		e, err := vnet.Virtual(&small)
+		return mirror{e}, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	d := &director{n: n, conns: map[vnet.Conn]*spread{}, way: map[uint64]*underWay{}, scale: h.dilation(r.Doc), end: frame.Time(r.Doc.Duration), finite: r.Doc.Until == "done"}
+	d.ahead = frame.Time(ahead) / frame.Time(d.scale)
+	var book ledger
+	if d.t, err = newTraffic(ctx, n, d, &book, r, s.File); err != nil {
+		return nil, err
+	}
+	d.t.ahead, d.t.reaction = true, live.Bound(spec, h.o.Live.Bound)
+
+	processes := live.Divide(r.Topology, h.o.Live.Division, h.o.Live.Workers, live.Processors(), h.o.Live.CPUs)
+	d.owner = owners(r.Topology, processes)
+	if err := d.perform(ctx, s, r, h, p, processes); err != nil {
+		return nil, err
+	}
+
+	accounts := d.crew.accounts()
+	rec, _ := recorder(n, r)
+	book.replay(rec, accounts, frame.Time(r.Doc.Measure.Sample), frame.Time(r.Doc.Measure.Bin), d.end, d.over)
+	if r.Doc.Measure.Ideal == "simulated" {
+		if err := alone(ctx, r, rec); err != nil {
+			return nil, err
+		}
+	}
+	links, counts, told := merge(accounts)
+	out := &results.Run{Name: r.Name, Engine: h.name(), Timing: live.Timing(spec, d.scale, h.o.Live.Bound, h.o.Live.Poll, told), Seed: r.Seed,
+		VirtualTime: rec.Closed().Seconds(), WallTime: time.Since(began).Seconds(), Events: links.Events, FrameHops: links.FrameHops, Values: map[string]float64{}}
+	d.judge(out.Timing)
+	point(r, out)
+	rec.Result(out)
+	counts.put(n, ended(accounts), links.Lost, out)
+	if h.o.Live.Division == live.Hosts || len(n.Switches) == 1 {
+		// Otherwise no process has all the queues that may wait for each other.
+		out.Values["deadlocks_total"] = float64(counts.Deadlocks)
+	}
+	return out, nil
+}
+
+// perform lets the processes do the run. When it returns they have ended.
+func (d *director) perform(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p *progress, processes []live.Process) (err error) {
+	document, err := r.Alone()
+	if err != nil {
+		return err
+	}
+	ends := wireEnds(r.Topology, h.wires)
+	l := &h.o.Live
+	env := h.wires.Env()
+	d.crew, err = muster(processes, func(name string) (*Process, error) { return l.Start(name, env) }, func(v *live.Process) *setup {
+		return &setup{Version: h.o.Version, Name: v.Name, File: s.File, Document: document, Seed: r.Seed, Duration: d.end,
+			Own: ownOf(r.Topology, v), Ends: ends, Processes: len(processes), Dilation: d.scale, Bound: l.Bound, Workers: v.Workers, Poll: l.Poll, CPUs: v.CPUs}
+	})
+	defer d.crew.dismiss()
+	if err != nil {
+		return err
+	}
+	if err := d.crew.ready(ctx); err != nil {
+		return err
+	}
+	if d.origin, err = d.crew.begin(); err != nil {
+		return err
+	}
+	d.t.begin()
+	return d.direct(ctx, p)
+}
+
+// judge adds how late flows were posted, which processes are told to post.
+func (d *director) judge(t *results.Timing) {
+	t.Reaction = d.t.reaction.Seconds()
+	slices.Sort(d.late)
+	if len(d.late) > 0 {
+		at := func(p float64) float64 { return d.late[min(len(d.late)-1, int(p*float64(len(d.late))))] }
+		t.PostP50, t.PostP99, t.PostMax = at(0.5), at(0.99), d.late[len(d.late)-1]
+	}
+	live.JudgePosts(t)
+}
+
+// merge adds up what all processes counted.
+func merge(accounts []*account) (links sim.Stats, counts tally, told []*live.Told) {
+	for _, a := range accounts {
+		links.Events += a.Links.Events
+		links.Handed += a.Links.Handed
+		links.FrameHops += a.Links.FrameHops
+		links.Injected += a.Links.Injected
+		for i, k := range a.Links.Lost {
+			links.Lost[i] += k
+		}
+		counts.add(&a.Tally)
+		told = append(told, a.Told)
+	}
+	return links, counts, told
+}
+
+// owners tells which process has which host.
+func owners(t *fabric.Topology, processes []live.Process) []int {
+	of := make([]int, len(t.Nodes))
+	for i := range processes {
+		for _, n := range processes[i].Nodes {
+			of[n] = i
+		}
+	}
+	var v []int
+	for _, h := range t.Hosts() {
+		v = append(v, of[h])
+	}
+	return v
+}
+
+// wireEnds are the interfaces of all ports.
+func wireEnds(t *fabric.Topology, w live.Wires) [][]wireEnd {
+	v := make([][]wireEnd, len(t.Nodes))
+	for i := range t.Nodes {
+		for p := range t.Nodes[i].Links {
+			ns, name := w.End(i, p)
+			v[i] = append(v[i], wireEnd{ns, name})
+		}
+	}
+	return v
+}

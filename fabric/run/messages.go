@@ -1,0 +1,205 @@
+package run
+
+import (
+	"bufio"
+	"encoding/gob"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/fabric/live"
+	"github.com/gswitch/gswitch/fabric/vnet"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/sim"
+)
+
+// What the process that runs a scenario and those that step its nodes tell each
+// other over a Unix socket, one value of encoding/gob after the other. Instants
+// are those of the nodes.
+
+// setup is the first that a process is told: all of the run, and what is its own.
+type setup struct {
+	Version  string // of the program: both are the same
+	Name     string // of the process
+	File     string
+	Document []byte
+	Seed     uint64
+	Duration frame.Time
+
+	Own       []bool // by node of the topology
+	Ends      [][]wireEnd
+	Processes int
+
+	Dilation int64
+	Bound    frame.Time
+	Workers  int
+	Poll     dataplane.PollMode
+	CPUs     []int
+}
+
+// wireEnd is the interface that a port is.
+type wireEnd struct{ NetNS, Interface string }
+
+// End implements live.Wires.
+func (s *setup) End(node, port int) (netns, iface string) {
+	e := s.Ends[node][port]
+	return e.NetNS, e.Interface
+}
+
+// order is what a process is to do. One of its fields is set.
+type order struct {
+	Begin int64 // CLOCK_MONOTONIC, in nanoseconds, at time 0
+	Open  *opening
+	Post  *posting
+	Close *closing
+	End   bool // of the run
+}
+
+// opening opens the ends of a connection that a process has.
+type opening struct {
+	Ends   vnet.Ends
+	Serial vnet.Conn // the number by which it is known; never used again
+	Group  int       // entry of the workload, which says what its flows are like
+	Src    int
+	Dst    int
+	ID     uint64 // see vnet.Flow
+	Stream bool   // nobody asks when its messages arrive
+}
+
+// posting sends a message of a connection when its time has come.
+type posting struct {
+	Serial vnet.Conn
+	At     frame.Time
+	Bytes  uint64
+	ID     uint64
+	// Until is from when on the message, once it is done, is not followed by
+	// another one like it: 0 for those that are posted once.
+	Until frame.Time
+}
+
+type closing struct{ Serial vnet.Conn }
+
+// notice is what a process tells.
+type notice struct {
+	Ready  bool // its ports are up
+	Events []happening
+	Last   *account
+	Error  string // it gives up
+}
+
+// happening is what a process has seen of a connection.
+type happening struct {
+	What   what
+	Serial vnet.Conn
+	At     frame.Time
+
+	// Of sent.
+	ID       uint64
+	Start    frame.Time
+	Retrans  uint32
+	Timeouts uint32
+}
+
+type what uint8
+
+const (
+	opened  what = iota // the receiver's end
+	arrived             // a message, at its receiver
+	sent                // a message: the sender has its acknowledgement
+)
+
+// account is the last that a process tells: what it measured.
+type account struct {
+	Told  *live.Told
+	Links sim.Stats
+	Tally tally
+
+	Queues []sampledQueue
+	Sent   []sampledLink
+	Acked  []sampledConn
+	RTTs   []sampledRTT
+}
+
+// What was sampled is noted where it changed, by the number of the sample or of
+// the bin.
+type (
+	sampledQueue struct {
+		Tick  int64
+		Queue int
+		Bytes uint64
+	}
+	sampledLink struct {
+		Bin   int64
+		Link  int
+		Bytes uint64
+	}
+	sampledConn struct {
+		Bin    int64
+		Serial vnet.Conn
+		Bytes  uint64
+	}
+	sampledRTT struct {
+		At     frame.Time
+		Serial vnet.Conn
+		RTT    frame.Time
+	}
+)
+
+// pipe is one end of the socket. One goroutine reads, one writes.
+type pipe struct {
+	out *bufio.Writer
+	enc *gob.Encoder
+	dec *gob.Decoder
+}
+
+func newPipe(c io.ReadWriter) *pipe {
+	p := &pipe{out: bufio.NewWriterSize(c, 1<<16)}
+	p.enc, p.dec = gob.NewEncoder(p.out), gob.NewDecoder(bufio.NewReaderSize(c, 1<<16))
+	return p
+}
+
+func (p *pipe) write(v any) error { return p.enc.Encode(v) }
+func (p *pipe) flush() error      { return p.out.Flush() }
+
+// tell writes and flushes.
+func (p *pipe) tell(v any) error {
+	if err := p.write(v); err != nil {
+		return err
+	}
+	return p.flush()
+}
+
+// read reads a value, and fails on what is none.
+func (p *pipe) read(v any) error { return p.dec.Decode(v) }
+
+// monotonic is CLOCK_MONOTONIC, which all processes of a machine share.
+func monotonic() (int64, error) {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
+		return 0, fmt.Errorf("CLOCK_MONOTONIC: %w", err)
+	}
+	return t.Nano(), nil
+}
+
+// instant turns a reading of CLOCK_MONOTONIC into a time.Time, whose own reading
+// begins elsewhere in each process. The best of some tries: an interruption
+// between the two looks at clocks would set the process back.
+func instant(at int64) (best time.Time, err error) {
+	least := time.Duration(1<<63 - 1)
+	for range 32 {
+		before := time.Now()
+		mono, err := monotonic()
+		if err != nil {
+			return best, err
+		}
+		after := time.Now()
+		if took := after.Sub(before); took < least {
+			least = took
+			best = before.Add(took / 2).Add(time.Duration(at - mono))
+		}
+	}
+	return best, nil
+}
