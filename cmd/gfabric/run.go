@@ -71,8 +71,11 @@ func runCommand() *cobra.Command {
 			"sockets, and the nodes' clock is slowed by --scale, so that rates are divided, times\n" +
 			"multiplied, and results need no scaling back. The report tells how late workers were;\n" +
 			"a run that was too late is INVALID. gfabric fit finds the smallest scale. Results go\n" +
-			"to results/NAME-netns. Interrupted, it removes all that it made; what a killed one\n" +
-			"leaves, the next run of the scenario or gfabric down removes.\n\n" +
+			"to results/NAME-netns. --processes hosts gives each host a process of its own, and\n" +
+			"--processes each every switch, too; without it one process, and often one thread,\n" +
+			"has all nodes, and their clock may stand while it is late. Interrupted, it removes all\n" +
+			"that it made; what a killed one leaves, the next run of the scenario or gfabric down\n" +
+			"removes.\n\n" +
 			"Exit codes: 0 all expectations hold, 1 one does not or a run failed, 2 the\n" +
 			"scenario or the command line is wrong, 3 a run on real frames did not keep time.\n\n" +
 			"Distributions of sizes: " + strings.Join(workload.Names(), ", ") + ".\n" +
@@ -82,11 +85,15 @@ func runCommand() *cobra.Command {
 			"  gfabric run scenarios/quickstart.yaml --set hosts.params.eta=0.9 --out eta\n" +
 			"  gfabric run scenarios/agreement/incast2.yaml --on netns\n" +
 			"  gfabric run scenarios/quickstart.yaml --on netns --scale 2000 --poll spin\n" +
+			"  gfabric run scenarios/agreement/incast8.yaml --on netns --scale 3000 --processes hosts\n" +
 			"  gfabric run scenarios/quickstart.yaml --serve 127.0.0.1:8080 --pace 500us",
 		Args: one("a scenario, such as scenarios/quickstart.yaml"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if on != "sim" && on != "netns" {
 				return usagef("--on: %q is not an engine; there are sim (virtual time) and netns (real frames)", on)
+			}
+			if on == "sim" && c.Flags().Changed("processes") {
+				return usagef("--processes is about real frames: add --on netns")
 			}
 			s, err := f.load(args[0])
 			if err != nil {

@@ -149,7 +149,7 @@ func (p *page) timing(all []results.Run) {
 		return
 	}
 	t := &timingPage{Labels: results.Labels(runs)}
-	for _, r := range timingRows {
+	for _, r := range rowsOf(runs) {
 		row := valueRow{Label: r.label}
 		for i := range runs {
 			row.Cells = append(row.Cells, r.cell(runs[i].Timing))

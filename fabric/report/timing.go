@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gswitch/gswitch/fabric/results"
@@ -42,6 +43,25 @@ var timingRows = []timingRow{
 	{"clock read", func(t *results.Timing) string { return quantity(t.ClockRead, "s") }},
 	{"ring drops", func(t *results.Timing) string { return quantity(float64(t.RingDrops), "count") }},
 	{"workers", func(t *results.Timing) string { return fmt.Sprint(len(t.Workers)) }},
+}
+
+// dividedRows follow where nodes of a run were in several processes.
+var dividedRows = []timingRow{
+	{"processes", func(t *results.Timing) string { return fmt.Sprint(max(1, t.Processes)) }},
+	{"posted late p50", func(t *results.Timing) string { return quantity(t.PostP50, "s") }},
+	{"  p99", func(t *results.Timing) string { return quantity(t.PostP99, "s") }},
+	{"  max", func(t *results.Timing) string { return quantity(t.PostMax, "s") }},
+	{"loops wait for", func(t *results.Timing) string { return quantity(t.Reaction, "s") }},
+}
+
+// rowsOf are the rows for the given runs.
+func rowsOf(runs []results.Run) []timingRow {
+	for i := range runs {
+		if t := runs[i].Timing; t != nil && t.Processes > 0 {
+			return slices.Concat(timingRows, dividedRows)
+		}
+	}
+	return timingRows
 }
 
 // invalid lists what is wrong with the runs that did not keep time, and what
@@ -119,7 +139,7 @@ func (t *text) timing(runs []results.Run) {
 	for _, p := range t.split(live) {
 		t.b.WriteByte('\n')
 		t.columns("time on real frames", p.labels)
-		for _, row := range timingRows {
+		for _, row := range rowsOf(live) {
 			t.row(row.label, len(p.runs), func(i int) string { return row.cell(p.runs[i].Timing) })
 		}
 	}
