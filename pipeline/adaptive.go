@@ -63,7 +63,8 @@ func (g *Group) Ports() PortSet { return g.exits.set }
 
 // at returns the next hop whose port is bit b of word w.
 func (e *exits) at(w, b int) uint32 {
-	return e.hop[int(e.before[w])+bits.OnesCount64(e.set[w]&(1<<b-1))]
+	w &= portWords - 1
+	return e.hop[int(e.before[w])+bits.OnesCount64(e.set[w]&(1<<(b&63)-1))]
 }
 
 // Adaptive returns a next hop whose port is in the lowest tier that any port
@@ -78,7 +79,7 @@ func (e *exits) at(w, b int) uint32 {
 func (g *Group) Adaptive(up *PortSet, tiers []PortSet, rng *frame.Rand) (hop uint32, tier int) {
 	e := &g.exits
 	if e.hi-e.lo == 1 { // as good as always: up to 64 ports, or all near each other
-		w := int(e.lo)
+		w := int(e.lo) & (portWords - 1)
 		all := e.set[w] & up[w]
 		for t := range tiers {
 			if s := all & tiers[t][w]; s != 0 {
@@ -108,7 +109,8 @@ func pick(s uint64, rng *frame.Rand) int {
 	if s&(s-1) == 0 {
 		return bits.TrailingZeros64(s)
 	}
-	return nth(s, rng.Uint32n(uint32(bits.OnesCount64(s))))
+	n := uint32(bits.OnesCount64(s))
+	return nth(s, rng.Uint32n(n), n)
 }
 
 // cut makes s the ports of the group that are in a and in b, and counts them.
@@ -129,7 +131,7 @@ func (e *exits) pick(s *PortSet, n int, rng *frame.Rand) uint32 {
 	for w := range s {
 		c := uint32(bits.OnesCount64(s[w]))
 		if k < c {
-			return e.at(w, nth(s[w], k))
+			return e.at(w, nth(s[w], k, c))
 		}
 		k -= c
 	}

@@ -10,10 +10,15 @@ const portWords = MaxPorts / 64
 // PortSet is a set of ports, one bit each.
 type PortSet = [portWords]uint64
 
-// nth returns the position of bit k of those that are set in w, from 0.
-func nth(w uint64, k uint32) int {
-	for ; k > 0; k-- { // groups are small: k is a few
-		w &= w - 1
+// nth returns the position of bit k of the n that are set in w, from 0. The
+// loop goes by n, which the processor can foresee, and not by k, which is
+// random: groups are small.
+func nth(w uint64, k, n uint32) int {
+	for i := uint32(1); i < n; i++ {
+		next := w & (w - 1)
+		if i <= k {
+			w = next
+		}
 	}
 	return bits.TrailingZeros64(w)
 }

@@ -124,29 +124,29 @@ func (d *Drain) Bytes(queue int) uint64 { return d.bytes[queue&7] }
 
 // Add counts a frame of n bytes that waits in a queue.
 func (d *Drain) Add(queue int, n uint32) {
-	for q := 0; q <= queue&7; q++ {
+	for q := queue & 7; q >= 0; q-- {
 		b := d.bytes[q] + uint64(n)
 		d.bytes[q] = b
 		if b >= d.rise[q] {
 			d.cross(q, b)
 		}
-		if d.exact {
-			d.show(q)
-		}
+	}
+	if d.exact {
+		d.showAll(queue & 7)
 	}
 }
 
 // Remove counts a frame that waits there no longer.
 func (d *Drain) Remove(queue int, n uint32) {
-	for q := 0; q <= queue&7; q++ {
+	for q := queue & 7; q >= 0; q-- {
 		b := d.bytes[q] - uint64(n)
 		d.bytes[q] = b
 		if b < d.fall[q] {
 			d.cross(q, b)
 		}
-		if d.exact {
-			d.show(q)
-		}
+	}
+	if d.exact {
+		d.showAll(queue & 7)
 	}
 }
 
@@ -192,6 +192,12 @@ func (d *Drain) mark(q, t int, below bool) {
 		} else {
 			all.Store(all.Load() &^ bit)
 		}
+	}
+}
+
+func (d *Drain) showAll(queue int) {
+	for q := 0; q <= queue; q++ {
+		d.show(q)
 	}
 }
 

@@ -194,7 +194,21 @@ func (n *Node) choose(group uint32, m *frame.Meta) uint32 {
 				n.paths.count.Flowlets++
 			}
 		case pipeline.ChooseAdaptive:
-			return n.chooseAdaptive(g, m)
+			x := &n.paths
+			queue := n.prog.class.Queue[m.Class&7] & 7
+			tiers := x.loads.Below[queue][:x.tiers]
+			if n.shown != nil {
+				tiers = n.belowForAll(queue)
+			}
+			hop, tier := g.Adaptive((*pipeline.PortSet)(&n.linkUp), tiers, &n.rng)
+			if hop == pipeline.NoEntry {
+				return g.Select(m.Hash) // whose frames are dropped there and counted
+			}
+			if tier == x.tiers {
+				tier = pipeline.MaxTiers
+			}
+			x.count.Tier[m.Class&7][tier]++
+			return hop
 		case pipeline.ChooseLeast:
 			return n.chooseLeast(g, m)
 		}
@@ -223,25 +237,6 @@ func (n *Node) chooseByKey(g *pipeline.Group, key uint32) uint32 {
 func (n *Node) hasLink(hop uint32) bool {
 	port := n.prog.ifaces[n.prog.routing.hops[hop].iface].port
 	return port == frame.NoPort || n.linkUp.has(port)
-}
-
-// chooseAdaptive takes a port of the lowest tier (DeTail).
-func (n *Node) chooseAdaptive(g *pipeline.Group, m *frame.Meta) uint32 {
-	x := &n.paths
-	queue := n.prog.class.Queue[m.Class&7] & 7
-	tiers := x.loads.Below[queue][:x.tiers]
-	if n.shown != nil {
-		tiers = n.belowForAll(queue)
-	}
-	hop, tier := g.Adaptive((*pipeline.PortSet)(&n.linkUp), tiers, &n.rng)
-	if hop == pipeline.NoEntry {
-		return g.Select(m.Hash) // whose frames are dropped there and counted
-	}
-	if tier == x.tiers {
-		tier = pipeline.MaxTiers
-	}
-	x.count.Tier[m.Class&7][tier]++
-	return hop
 }
 
 // belowForAll returns the ports below each threshold by what their owners show
