@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/rocc"
@@ -14,7 +13,8 @@ import (
 func (r *RoCC) config(rate Rate) vswitch.RoCCConfig {
 	o := rocc.Options{Period: frame.Time(r.Period), QRef: uint32(r.QRef), QMid: uint32(r.QMid), QMax: uint32(r.QMax),
 		Alpha: r.Alpha, Beta: r.Beta, FMin: uint64(r.FMin), First: rocc.Cuts[r.Cut], Regions: r.Regions}
-	out := vswitch.RoCCConfig{Params: o.At(uint64(rate)), Flows: r.Flows, PerTick: r.PerTick}
+	out := vswitch.RoCCConfig{Params: o.At(uint64(rate)), PerTick: r.PerTick, AtHosts: r.Compute == "hosts",
+		Table: rocc.TableConfig{Kind: rocc.Kinds[r.Table], Flows: r.Flows, Age: r.Age, Sample: r.Sample, Shadow: r.Shadow}}
 	for _, q := range r.Queues {
 		out.Queues |= 1 << q
 	}
@@ -49,11 +49,5 @@ func (d *decoder) validateRoCC(s *Switch, p *Port, path string) {
 	if err := c.Params.Validate(); err != nil && !d.bad[profile] {
 		d.failAt(profile, "at port %s of %s: %v", name, p.Rate, err)
 	}
-	class, ok := s.Classes.DSCP[noticeCode]
-	if !ok {
-		class = noticeCode / 8
-	}
-	if slices.Contains(s.PFC.Classes, class) && !d.bad[profile] {
-		d.failAt(profile, "notices travel in class %d, which is lossless: they would wait behind the congestion they tell of; take it out of pfc.classes", class)
-	}
+	d.noticesPass(s, profile)
 }

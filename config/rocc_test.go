@@ -15,14 +15,14 @@ func fair(port, profile, rest string) string {
 }
 
 func TestRoCC(t *testing.T) {
-	c, err := Parse("", []byte(fair(", rate: 1Gbps", "queues: [0, 3], qref: 75KB, cut: half, per_tick: 5", "")))
+	c, err := Parse("", []byte(fair(", rate: 1Gbps", "queues: [0, 3], qref: 75KB, cut: half, per_tick: 5, table: trap, age: 7, compute: hosts", "")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := c.Resolved().Switches[0].VSwitch(nil).Ports[0].RoCC
 	p := rocc.For(1e9)
 	p.QRef, p.QMid, p.QMax, p.First, p.Regions = 75_000, 150_000, 180_000, rocc.CutToHalf, 6
-	want := vswitch.RoCCConfig{Queues: 0b1001, Params: p, Flows: 1024, PerTick: 5}
+	want := vswitch.RoCCConfig{Queues: 0b1001, Params: p, Table: rocc.TableConfig{Kind: rocc.Trap, Age: 7, Sample: 8, Shadow: 1024}, PerTick: 5, AtHosts: true}
 	if got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

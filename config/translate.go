@@ -185,7 +185,13 @@ func (p *Port) config(q QoS) vswitch.PortConfig {
 		if c.ECN != nil {
 			qc.ECN = scheduler.ECN{KMin: uint32(c.ECN.KMin), KMax: uint32(c.ECN.KMax), PMax: c.ECN.PMax}
 		}
+		if c.PI != nil {
+			qc.ECN = scheduler.ECN{PI: c.PI.law()}
+		}
 		out.Scheduler.Queues[c.Queue] = qc
+	}
+	if q.QCN != nil {
+		out.QCN = q.QCN.config()
 	}
 	if q.RoCC != nil {
 		out.RoCC = q.RoCC.config(p.Rate)

@@ -37,6 +37,7 @@ func TestTranslateExample(t *testing.T) {
 	p := v.Ports[0]
 	want := scheduler.PortConfig{Rate: 10_000_000_000, Overhead: 24, Burst: 50 * frame.Microsecond}
 	want.Queues[0].Weight = 30
+	want.Queues[5].ECN = scheduler.ECN{PI: scheduler.PI{Ref: 150_000, A: 4e-7, B: 3.9e-7, Max: 0.1, Period: 40 * frame.Microsecond}}
 	want.Queues[3] = scheduler.QueueConfig{Weight: 60, ECN: scheduler.ECN{KMin: 100_000, KMax: 400_000, PMax: 0.2}}
 	want.Queues[5].Weight = 10
 	want.Queues[6].MaxRate = 1_000_000_000

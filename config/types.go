@@ -153,6 +153,7 @@ type Classes struct {
 // QoS is a queue profile.
 type QoS struct {
 	Queues []Queue `yaml:"queues" need:"yes" id:"queue" doc:"The queues that differ from strict, unlimited, unmarked."`
+	QCN    *QCN    `yaml:"qcn" doc:"Queues that tell senders how far they are from their set point (IEEE 802.1Qau), by ICMP messages."`
 	RoCC   *RoCC   `yaml:"rocc" doc:"Queues that work out the rate that is fair for their flows and tell the senders. The port needs a rate."`
 }
 
@@ -168,7 +169,12 @@ type RoCC struct {
 	FMin    Rate     `yaml:"fmin" doc:"Least fair rate. 1/400 of the link's, 1/1000 at 100Gbps, if left out."`
 	Cut     string   `yaml:"cut" enum:"fmin,half,eighth" default:"fmin" doc:"What the fair rate becomes when the queue is longer than qmax: the least, half, or an eighth of the link's."`
 	Regions int      `yaml:"regions" range:"1,16" default:"6" doc:"Ranges of the rate with gains of their own (auto-tuning); 1: none."`
-	Flows   int      `yaml:"flows" range:"1,1048576" default:"1024" doc:"Flows of a queue that can be told."`
+	Table   string   `yaml:"table" enum:"queue,aged,afd,trap,bubble" default:"queue" doc:"Which flows are told. queue: those with a packet in the queue. aged: those that sent within age periods. afd: those with a packet among shadow sampled ones (AFD). trap, bubble: the largest, as ElephantTrap and BubbleCache find them."`
+	Flows   int      `yaml:"flows" range:"1,1048576" doc:"Flows that the table can hold. 1024 of queue, as many as can have fmin (no more than 1024) of aged, 1024 of afd, 128 of trap and bubble if left out."`
+	Age     int      `yaml:"age" range:"1,1048576" doc:"Periods without a packet, or a sampled one, after which a flow is forgotten; of bubble, periods of a round. 10 of aged and bubble, 100 of afd and trap if left out. No part of queue."`
+	Sample  int      `yaml:"sample" range:"1,65536" default:"8" doc:"One in so many packets is looked at, of afd and trap; bubble begins with it."`
+	Shadow  int      `yaml:"shadow" range:"1,1048576" default:"1024" doc:"Sampled packets that afd remembers."`
+	Compute string   `yaml:"compute" enum:"switch,hosts" default:"switch" doc:"Who works out the fair rate. hosts: the switch tells the length of the queue and its parameters, and each host runs the controller; hosts that miss different notices drift apart."`
 	PerTick int      `yaml:"per_tick" range:"0,1048576" doc:"Flows that are told in a period, in turn. As many as can have fmin, but no more than 1024, if left out."`
 }
 
@@ -180,6 +186,24 @@ type Queue struct {
 	MaxRate Rate `yaml:"max_rate" default:"unlimited" doc:"Upper limit."`
 
 	ECN *ECN `yaml:"ecn" doc:"ECN marking at dequeue."`
+	PI  *PI  `yaml:"pi" doc:"ECN marking by a controller of the depth, in place of ecn."`
+}
+
+// PI marks with a probability that a proportional-integral controller moves.
+type PI struct {
+	Ref    Size     `yaml:"ref" need:"yes" doc:"Depth that is held."`
+	A      float64  `yaml:"a" need:"yes" range:"0,0.0001" doc:"Probability for each byte above ref."`
+	B      float64  `yaml:"b" range:"0,0.0001" doc:"Probability that each byte above ref a period ago takes back; below a."`
+	Max    float64  `yaml:"max" range:"0,1" default:"1" doc:"Largest probability, so that it is soon back after a burst."`
+	Period Duration `yaml:"period" need:"yes" doc:"Time from one update to the next."`
+}
+
+// QCN makes egress queues congestion points of QCN.
+type QCN struct {
+	Queues   []int `yaml:"queues" need:"yes" range:"0,7" doc:"The queues that do."`
+	SetPoint Size  `yaml:"set_point" default:"26KB" doc:"Depth that is held."`
+	Weight   *int  `yaml:"weight" range:"0,64" default:"2" doc:"How much growth counts beside depth."`
+	Sample   Size  `yaml:"sample" default:"150KB" doc:"Bytes from one sampled frame to the next where there is nothing to tell."`
 }
 
 // ECN is RED-like marking; kmin = kmax marks like a step.

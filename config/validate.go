@@ -208,6 +208,9 @@ func (d *decoder) validateSwitch(c *Config, s *Switch, path string) {
 	eight(d, path+".classes.queue", s.Classes.Queue)
 	for name, q := range s.QoS {
 		d.name(path+".qos."+name, name)
+		if q.QCN != nil {
+			d.validateQCN(s, q.QCN, path+".qos."+name+".qcn")
+		}
 		for i := range q.Queues {
 			d.validateQueue(&q.Queues[i], fmt.Sprintf("%s.qos.%s.queues[%d]", path, name, i))
 		}
@@ -257,6 +260,9 @@ func eight(d *decoder, path string, list []int) {
 func (d *decoder) validateQueue(q *Queue, path string) {
 	if q.Strict && q.Weight != 0 {
 		d.failAt(path+".weight", "contradicts strict: a strict queue has no weight")
+	}
+	if q.PI != nil {
+		d.validatePI(q, path)
 	}
 	if q.ECN != nil && q.ECN.KMin > q.ECN.KMax && !d.bad[path+".ecn.kmin"] && !d.bad[path+".ecn.kmax"] {
 		d.failAt(path+".ecn.kmin", "%s is more than kmax, %s", q.ECN.KMin, q.ECN.KMax)

@@ -17,6 +17,7 @@ const NumQueues = 8
 type ECN struct {
 	KMin, KMax uint32  // bytes
 	PMax       float64 // 0 to 1; not used for step marking
+	PI         PI      // replaces the law above if it has a reference
 }
 
 // QueueConfig configures one queue of a port.
@@ -74,6 +75,9 @@ func (c *PortConfig) Validate() error {
 			return fmt.Errorf("queue %d: ECN with kmin %d below kmax %d needs a pmax above 0", i, q.ECN.KMin, q.ECN.KMax)
 		case q.Burst != 0 && q.MaxRate == 0:
 			return fmt.Errorf("queue %d: burst %d without a max rate", i, q.Burst)
+		}
+		if err := q.ECN.PI.Validate(); err != nil {
+			return fmt.Errorf("queue %d: %w", i, err)
 		}
 	}
 	return nil

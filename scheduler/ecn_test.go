@@ -30,13 +30,13 @@ func TestECNStep(t *testing.T) {
 }
 
 func TestECNLinear(t *testing.T) {
-	m := newMarker(ECN{KMin: 100_000, KMax: 400_000, PMax: 0.2})
+	m := newMarker(ECN{KMin: 100_000, KMax: 400_000, PMax: 0.2}, &marker{})
 	rng := frame.NewRand(3)
 	for left, want := range map[uint64]float64{0: 0, 100_000: 0, 175_000: .05, 250_000: .1, 400_000: .2, 400_001: 1, 1 << 40: 1} {
 		n := 0
 		const trials = 200_000
 		for i := 0; i < trials; i++ {
-			if m.marks(left, &rng) {
+			if m.marks(0, left, &rng) {
 				n++
 			}
 		}

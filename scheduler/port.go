@@ -53,7 +53,7 @@ func (p *Port) Configure(now frame.Time, cfg PortConfig) {
 	p.setLevels()
 	for i := range p.q {
 		q, c := &p.q[i], &cfg.Queues[i]
-		q.ecn = newMarker(c.ECN)
+		q.ecn = newMarker(c.ECN, &q.ecn)
 		q.shaper.SetRate(c.MaxRate)
 		q.burst = q.shaper.Span(c.Burst)
 		q.setGate()
@@ -240,7 +240,7 @@ func (p *Port) take(t frame.Time, i int, q *queue) frame.Ref {
 	m.QBytes, m.QFrames = uint32(q.bytes), uint32(q.frames)
 	m.TxBytes = p.sent
 	p.sent += uint64(n)
-	if q.ecn.on && m.Flags&frame.IsECT != 0 && q.ecn.marks(q.bytes, &p.rng) {
+	if q.ecn.on && m.Flags&frame.IsECT != 0 && q.ecn.marks(t, q.bytes, &p.rng) {
 		m.Flags |= frame.MarkCE
 		q.sent.marked++
 	}

@@ -13,19 +13,28 @@ import (
 type RoCCConfig struct {
 	Queues uint8 // bitmap; 0 = off
 	Params rocc.Params
-	// Flows is how many flows of a queue can be told; 0 = 1024.
-	Flows int
+	// Table says which flows of a queue are told.
+	Table rocc.TableConfig
+	// AtHosts sends the length of the queue and the parameters in place of a
+	// fair rate: hosts run the controller, for switches that cannot.
+	AtHosts bool
 	// PerTick is how many are told in a period, in turn. 0 = as many as can
 	// have the least rate, FMax/FMin, but no more than 1024: more could not be
 	// held anyway, and their notices would leave in one burst.
 	PerTick int
 }
 
-func (c *RoCCConfig) flows() int {
-	if c.Flows > 0 {
-		return c.Flows
+func (c *RoCCConfig) validate() error {
+	if c.Queues == 0 {
+		return nil
 	}
-	return defaultRoCCFlows
+	if c.PerTick < 0 {
+		return fmt.Errorf("rocc: %d notices in a period", c.PerTick)
+	}
+	if err := c.Table.Validate(); err != nil {
+		return err
+	}
+	return c.Params.Validate()
 }
 
 // perTick returns how many notices a period may cost.
@@ -33,21 +42,7 @@ func (c *RoCCConfig) perTick() int {
 	if c.PerTick > 0 {
 		return c.PerTick
 	}
-	return min(max(1, int(c.Params.FMax/c.Params.FMin)), defaultRoCCFlows)
-}
-
-const defaultRoCCFlows = 1024
-
-func (c *RoCCConfig) validate() error {
-	switch {
-	case c.Queues == 0:
-		return nil
-	case c.Flows < 0 || c.Flows > 1<<20:
-		return fmt.Errorf("rocc: a table of %d flows is not between 1 and %d", c.Flows, 1<<20)
-	case c.PerTick < 0:
-		return fmt.Errorf("rocc: %d notices in a period", c.PerTick)
-	}
-	return c.Params.Validate()
+	return rocc.Share(&c.Params)
 }
 
 // point is the congestion point of one egress queue, on the worker that owns
@@ -60,7 +55,10 @@ type point struct {
 	perTick int
 	params  rocc.Params
 	control *rocc.Controller
-	flows   *rocc.Flows
+	atHosts bool
+	kept    rocc.TableConfig
+	flows   *rocc.Flows // those of waiting frames; they are told if there is no other table
+	table   *rocc.Table // of the kinds that do not see frames leave
 
 	// A queue that no frame makes longer than this is not looked at: while the
 	// point rests the rate is the largest, everybody knows, and up to calm the
@@ -74,6 +72,7 @@ type point struct {
 	due    frame.Time // of the next update, Never while nothing can change
 	before uint64     // length at the last one
 	atMax  int        // updates in a row that left the rate at its largest
+	idle   int        // that found the queue empty
 	count  RoCCCounts
 }
 
@@ -105,21 +104,43 @@ func (n *Node) adoptRoCC(now frame.Time, i uint16, c *RoCCConfig) {
 			p.on, p.due, p.quiet = false, frame.Never, math.MaxUint64
 			continue
 		case p == nil:
-			p = &point{port: i, queue: uint8(q), flows: rocc.NewFlows(c.flows()), due: frame.Never}
+			p = &point{port: i, queue: uint8(q), due: frame.Never}
 			ps.points[q] = p
 			n.points = append(n.points, p)
 		}
 		p.ordered = ps.sched.InOrder(q)
-		p.flows.Resize(c.flows())
-		if !p.on || p.params != c.Params {
+		p.keep(c.Table.With(&c.Params), n.prog.Config.Seed^uint64(i)<<32^uint64(q)<<16)
+		if !p.on || p.params != c.Params || p.atHosts != c.AtHosts {
 			p.on, p.params, p.control = true, c.Params, rocc.NewController(&c.Params)
 			p.due, p.before, p.atMax = frame.Never, 0, 0
 			p.resting, p.quiet, p.calm = true, 0, p.control.Calm()
+			if c.AtHosts {
+				p.calm = 0 // which rate they are at is not known here
+			}
 			if frames, _ := ps.sched.QueueLen(q); frames > 0 {
 				n.arm(now, p)
 			}
 		}
-		p.perTick = c.perTick()
+		p.perTick, p.atHosts = c.perTick(), c.AtHosts
+	}
+}
+
+// keep changes which flows are told. Frames that wait know their flow by its
+// index in the in-queue table, so that one stays, and larger if need be.
+func (p *point) keep(c rocc.TableConfig, seed uint64) {
+	if c == p.kept {
+		return
+	}
+	p.kept = c
+	if c.Kind != rocc.InQueue {
+		p.table = rocc.NewTable(c, seed)
+		return
+	}
+	p.table = nil
+	if p.flows == nil {
+		p.flows = rocc.NewFlows(c.Flows)
+	} else {
+		p.flows.Resize(c.Flows)
 	}
 }
 
@@ -165,6 +186,10 @@ func (n *Node) join(p *point, r frame.Ref, m *frame.Meta, place uint64) {
 	if !tellable(m) || p.resting && !n.rouse(p, m) {
 		return
 	}
+	if p.table != nil {
+		n.glance(p, r, m)
+		return
+	}
 	if p.ordered && m.Flags&frame.HasIPv4 != 0 && p.flows.Renew(m.Hash, n.flowKey4(r, m), place) {
 		return
 	}
@@ -184,6 +209,9 @@ func (n *Node) rouse(p *point, m *frame.Meta) bool {
 		}
 	}
 	p.resting, p.quiet = false, 0
+	if p.table != nil {
+		return true // which sees frames arrive, now or never
+	}
 	w := &n.rousing
 	if w.next == nil {
 		w.next = n.enterWaiting
@@ -219,13 +247,7 @@ func (n *Node) enter(p *point, r frame.Ref, m *frame.Meta, place uint64) {
 	if !p.ordered {
 		place = 0
 	}
-	var key rocc.Key
-	if m.Flags&frame.HasIPv4 != 0 {
-		key = n.flowKey4(r, m)
-	} else {
-		key = n.flowKey6(r, m)
-	}
-	i, flow, ok := p.flows.Enter(m.Hash, key, place)
+	i, flow, ok := p.flows.Enter(m.Hash, n.flowKey(r, m), place)
 	if !ok {
 		return
 	}
@@ -236,6 +258,23 @@ func (n *Node) enter(p *point, r frame.Ref, m *frame.Meta, place uint64) {
 	if flow != nil {
 		wayBack(flow, n.arena.Bytes(r), m)
 	}
+}
+
+// glance shows a frame to a table that does not see frames leave.
+func (n *Node) glance(p *point, r frame.Ref, m *frame.Meta) {
+	if p.table.Skips() {
+		return
+	}
+	if flow := p.table.Note(m.Hash, n.flowKey(r, m)); flow != nil {
+		wayBack(flow, n.arena.Bytes(r), m)
+	}
+}
+
+func (n *Node) flowKey(r frame.Ref, m *frame.Meta) rocc.Key {
+	if m.Flags&frame.HasIPv4 != 0 {
+		return n.flowKey4(r, m)
+	}
+	return n.flowKey6(r, m)
 }
 
 // flowKey4 tells flows of IPv4 apart: addresses, ports and protocol.
@@ -261,84 +300,4 @@ func (n *Node) quit(m *frame.Meta) {
 		points[m.Queue].flows.Leave(m.Flow - 1)
 	}
 	m.Flow = 0
-}
-
-// updatePoints runs the congestion points that are due.
-func (n *Node) updatePoints(now frame.Time) {
-	n.pointsDue = frame.Never
-	for _, p := range n.points {
-		if p.due <= now {
-			n.updatePoint(now, p)
-		}
-		n.pointsDue = min(n.pointsDue, p.due)
-	}
-	if n.routeN > 0 {
-		n.route(now)
-	}
-}
-
-// updatePoint is one period of a congestion point: the controller, then the
-// senders. A worker that comes late runs it once, not as often as it was due.
-func (n *Node) updatePoint(now frame.Time, p *point) {
-	_, queue := n.ports[p.port].sched.QueueLen(int(p.queue))
-	p.count.Branch[p.control.Update(queue)]++
-	p.count.Updates++
-	if p.atMax++; !p.control.AtMax() {
-		p.atMax = 0
-	}
-	k := min(p.flows.Len(), p.perTick)
-	// At the largest rate nobody needs to be told but those that were told
-	// less before: once each.
-	tell := (p.atMax-1)*p.perTick < p.flows.Len()
-	notice := rocc.Notice{Class: p.queue, Port: p.port, Switch: uint32(n.prog.Config.ID), Fair: p.control.Units(), Unit: uint32(min(p.params.RateUnit, 1<<32-1)),
-		Queue: uint32(min(queue, 1<<32-1)), Before: uint32(min(p.before, 1<<32-1)), Sequence: uint32(p.count.Updates)}
-	left := n.ports[p.port].sched.Left(int(p.queue))
-	for range k {
-		flow := p.flows.Next(left)
-		if !tell {
-			continue
-		}
-		r, msg := n.compose(now, flow, rocc.NoticeLen+int(flow.Len))
-		if r == frame.Nil {
-			p.count.Unsent++
-			continue
-		}
-		p.count.Notices++
-		notice.Encode(msg, noticeType(flow), flow.Back[:flow.Len])
-		n.dispatch(now, r, msg, flow)
-	}
-	p.before = queue
-	if !tell && queue <= p.calm {
-		p.resting, p.quiet = true, p.calm
-	}
-	if p.resting && queue == 0 && p.flows.Len() == 0 {
-		p.due, p.quiet = frame.Never, 0 // nothing changes until a frame comes
-		return
-	}
-	n.arm(now, p)
-}
-
-// RoCCView is a congestion point as it is now.
-type RoCCView struct {
-	Port, Queue int
-	Fair        uint64 // bit/s
-	QueueBytes  uint64
-	Reference   uint64 // bytes
-	Flows       int
-	RoCCCounts
-}
-
-// RoCC appends what the congestion points of this worker are at. Like every
-// reader of a node's state it is called between two steps of it.
-func (n *Node) RoCC(v []RoCCView) []RoCCView {
-	for _, p := range n.points {
-		if !p.on {
-			continue
-		}
-		_, queue := n.ports[p.port].sched.QueueLen(int(p.queue))
-		c := p.count
-		c.Full = p.flows.Full
-		v = append(v, RoCCView{Port: int(p.port), Queue: int(p.queue), Fair: p.control.Rate(), QueueBytes: queue, Reference: uint64(p.params.QRef), Flows: p.flows.Len(), RoCCCounts: c})
-	}
-	return v
 }

@@ -176,7 +176,7 @@ func TestCongestionPointOfARouter(t *testing.T) {
 // down, forgets no frame and counts none twice.
 func TestCongestionPointIsReconfigured(t *testing.T) {
 	cfg := roccConfig()
-	cfg.Ports[1].RoCC.Flows, cfg.Ports[1].RoCC.PerTick = 4, 3
+	cfg.Ports[1].RoCC.Table.Flows, cfg.Ports[1].RoCC.PerTick = 4, 3
 	r := newRig(t, cfg)
 	T := rocc.For(rate40G).Period
 	for qp := range uint32(6) {
@@ -195,7 +195,7 @@ func TestCongestionPointIsReconfigured(t *testing.T) {
 	// again, and keeps those that wait.
 	more := *cfg
 	more.Ports = append([]PortConfig(nil), cfg.Ports...)
-	more.Ports[1].RoCC.Flows = 100
+	more.Ports[1].RoCC.Table.Flows = 100
 	if err := r.sw.Apply(&more); err != nil {
 		t.Fatal(err)
 	}

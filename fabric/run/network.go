@@ -50,17 +50,23 @@ func describe(r *scenario.Run) (*vnet.Config, error) {
 	for _, class := range d.PFC.Classes {
 		c.PFC.Classes |= 1 << class
 	}
-	if e := &d.Switch.ECN; e.KMin > 0 {
-		c.ECN = vnet.ECN{On: true, KMin: uint32(e.KMin), KMax: uint32(e.KMax), PMax: e.PMax, At: uint64(e.At)}
+	if e := &d.Switch.ECN; e.KMin > 0 || e.PI.Ref > 0 {
+		c.ECN = vnet.ECN{On: true, KMin: uint32(e.KMin), KMax: uint32(e.KMax), PMax: e.PMax, PI: e.PI.Law(), At: uint64(e.At)}
 	}
 	c.INT = vnet.INT{Mode: telemetry(d), WholePort: d.Switch.INT.WholePort}
 	if d.Switch.INT.Signal == "rx" {
 		c.INT.Signal = inband.RxBytes
 	}
 	if rc := &d.Switch.RoCC; rc.Enabled {
-		c.RoCC = vnet.RoCC{On: true, Params: rc.Params, Flows: rc.Flows, PerTick: rc.PerTick}
+		c.RoCC = vnet.RoCC{On: true, Params: rc.Params, Table: rc.Flowtable(), PerTick: rc.PerTick, AtHosts: rc.Compute == "hosts"}
 		for _, class := range rc.Classes {
 			c.RoCC.Classes |= 1 << class
+		}
+	}
+	if q := &d.Switch.QCN; q.Enabled {
+		c.QCN = vnet.QCN{On: true, Params: q.Params()}
+		for _, class := range q.Classes {
+			c.QCN.Classes |= 1 << class
 		}
 	}
 	if es := &d.Switch.Escape; es.Enabled {

@@ -12,3 +12,12 @@ func (r *RoCC) Params(rate uint64) rocc.Params {
 		Alpha: r.Alpha, Beta: r.Beta, FMin: uint64(r.FMin), First: rocc.Cuts[r.Cut], Regions: r.Regions}
 	return o.At(rate)
 }
+
+// Flowtable says which flows are told.
+func (r *RoCC) Flowtable() rocc.TableConfig {
+	t := rocc.TableConfig{Kind: rocc.Kinds[r.Table], Flows: r.Flows, Age: r.Age, Sample: r.Sample, Shadow: r.Shadow}
+	if t.Kind == rocc.InQueue && t.Flows == 0 {
+		t.Flows = 4096
+	}
+	return t
+}

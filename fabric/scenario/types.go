@@ -59,6 +59,7 @@ type Switch struct {
 	ECN    ECN    `yaml:"ecn" doc:"ECN marking at dequeue, at every egress queue."`
 	INT    INT    `yaml:"int" doc:"In-band telemetry."`
 	RoCC   RoCC   `yaml:"rocc" doc:"Egress queues tell senders what rate is fair (RoCC), for hosts with cc: rocc."`
+	QCN    QCN    `yaml:"qcn" doc:"Egress queues tell senders how far they are from their set point (IEEE 802.1Qau), for hosts with cc: qcn."`
 	Escape Escape `yaml:"escape" doc:"Frames get out of paused queues on tokens of the neighbour (Escape)."`
 
 	Crossbar Crossbar `yaml:"crossbar" doc:"Queues at the ingress ports and a crossbar to those at the egress ports, in place of a shared buffer (DeTail)."`
@@ -90,7 +91,8 @@ type ECN struct {
 	KMin config.Size `yaml:"kmin" doc:"Depth from which frames are marked. No marking if left out."`
 	KMax config.Size `yaml:"kmax" doc:"Depth from which every frame is marked."`
 	PMax float64     `yaml:"pmax" range:"0,1" default:"1" doc:"Probability just below kmax."`
-	At   config.Rate `yaml:"at" doc:"Rate of the ports that kmin and kmax are meant for; others scale them in proportion. All ports have the same if left out."`
+	At   config.Rate `yaml:"at" doc:"Rate of the ports that kmin and kmax, or ref, are meant for; others scale them in proportion. All ports have the same if left out."`
+	PI   PI          `yaml:"pi" doc:"Marking by a controller of the depth, in place of kmin and kmax."`
 }
 
 // RoCC makes egress queues congestion points of RoCC.
@@ -106,7 +108,12 @@ type RoCC struct {
 	FMin    config.Rate     `yaml:"fmin" doc:"Least fair rate. 1/400 of the link's, 1/1000 at 100Gbps, if left out."`
 	Cut     string          `yaml:"cut" enum:"fmin,half,eighth" default:"fmin" doc:"What the fair rate becomes when the queue is longer than qmax: the least, half, or an eighth of the link's."`
 	Regions int             `yaml:"regions" range:"1,16" default:"6" doc:"Ranges of the rate with gains of their own (auto-tuning); 1: none."`
-	Flows   int             `yaml:"flows" range:"1,1048576" default:"4096" doc:"Flows of a queue that can be told."`
+	Table   string          `yaml:"table" enum:"queue,aged,afd,trap,bubble" default:"queue" doc:"Which flows are told. queue: those with a packet in the queue. aged: those that sent within age periods. afd: those with a packet among shadow sampled ones (AFD). trap, bubble: the largest, as ElephantTrap and BubbleCache find them."`
+	Flows   int             `yaml:"flows" range:"1,1048576" doc:"Flows that the table can hold. 4096 of queue, as many as can have fmin (no more than 1024) of aged, 1024 of afd, 128 of trap and bubble if left out."`
+	Age     int             `yaml:"age" range:"1,1048576" doc:"Periods without a packet, or a sampled one, after which a flow is forgotten; of bubble, periods of a round. 10 of aged and bubble, 100 of afd and trap if left out. No part of queue."`
+	Sample  int             `yaml:"sample" range:"1,65536" default:"8" doc:"One in so many packets is looked at, of afd and trap; bubble begins with it."`
+	Shadow  int             `yaml:"shadow" range:"1,1048576" default:"1024" doc:"Sampled packets that afd remembers."`
+	Compute string          `yaml:"compute" enum:"switch,hosts" default:"switch" doc:"Who works out the fair rate. hosts: the switch tells the length of the queue and its parameters, and each host runs the controller; hosts that miss different notices drift apart."`
 	PerTick int             `yaml:"per_tick" range:"0,1048576" doc:"Flows that are told in a period, in turn. As many as can have fmin, but no more than 1024, if left out."`
 }
 

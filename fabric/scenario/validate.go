@@ -74,6 +74,7 @@ func (v *validator) switches() {
 	v.escape()
 	v.crossbar()
 	v.paths()
+	v.qcn()
 	e := &v.doc.Switch.ECN
 	if e.KMin > 0 && e.KMax < e.KMin {
 		v.sec.Fail("switch.ecn.kmax", "%v is below kmin, %v", e.KMax, e.KMin)
@@ -88,6 +89,10 @@ func (v *validator) switches() {
 				v.sec.Fail("switch.rocc", "with links of %v: %v", config.Rate(v.t.Links[i].Rate), err)
 				break
 			}
+		}
+		t := r.Flowtable()
+		if err := t.Validate(); err != nil {
+			v.sec.Fail("switch.rocc", "%v", err)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/hostnic"
 	inband "github.com/gswitch/gswitch/int"
+	"github.com/gswitch/gswitch/scheduler"
 	"github.com/gswitch/gswitch/transport"
 	"github.com/gswitch/gswitch/vswitch"
 )
@@ -48,6 +49,7 @@ type Config struct {
 	ECN    ECN
 	INT    INT
 	RoCC   RoCC
+	QCN    QCN
 	Escape Escape
 	Host   Host
 
@@ -126,7 +128,8 @@ type ECN struct {
 	// KMin and KMax in bytes, for ports of the rate At; ports of another rate
 	// scale both in proportion, unless At is 0.
 	KMin, KMax uint32
-	PMax       float64 // probability at KMax; where KMin = KMax all above it are marked
+	PMax       float64      // probability at KMax; where KMin = KMax all above it are marked
+	PI         scheduler.PI // in place of these; its reference scales like them
 	At         uint64
 	Classes    uint8 // bitmap of the classes that are marked, 0 = all
 }

@@ -1,6 +1,7 @@
 package vnet
 
 import (
+	"github.com/gswitch/gswitch/qcn"
 	"github.com/gswitch/gswitch/rocc"
 	"github.com/gswitch/gswitch/vswitch"
 )
@@ -13,8 +14,10 @@ type RoCC struct {
 	Classes uint8 // bitmap; 0 = that of Host.Class
 	// Params returns the parameters of a port of the given rate; nil: rocc.For.
 	Params func(rate uint64) rocc.Params
-	// Flows and PerTick are those of vswitch.RoCCConfig.
-	Flows, PerTick int
+	// Table, PerTick and AtHosts are those of vswitch.RoCCConfig.
+	Table   rocc.TableConfig
+	PerTick int
+	AtHosts bool
 }
 
 // roccAt is the configuration of a port.
@@ -30,5 +33,25 @@ func (c *Config) roccAt(rate uint64) vswitch.RoCCConfig {
 	if params == nil {
 		params = rocc.For
 	}
-	return vswitch.RoCCConfig{Queues: queues, Params: params(rate), Flows: r.Flows, PerTick: r.PerTick}
+	return vswitch.RoCCConfig{Queues: queues, Params: params(rate), Table: r.Table, PerTick: r.PerTick, AtHosts: r.AtHosts}
+}
+
+// QCN makes the egress queues of every switch congestion points of QCN. Hosts
+// obey with the congestion control of that name.
+type QCN struct {
+	On      bool
+	Classes uint8 // bitmap; 0 = that of Host.Class
+	Params  qcn.Params
+}
+
+// qcnAll is the configuration of every port.
+func (c *Config) qcnAll() vswitch.QCNConfig {
+	q := &c.QCN
+	switch {
+	case !q.On:
+		return vswitch.QCNConfig{}
+	case q.Classes == 0:
+		return vswitch.QCNConfig{Queues: 1 << c.Host.Class, Params: q.Params}
+	}
+	return vswitch.QCNConfig{Queues: q.Classes, Params: q.Params}
 }

@@ -94,6 +94,7 @@ func (n *Network) portConfig(node, p int) vswitch.PortConfig {
 		}
 	}
 	c.RoCC = n.cfg.roccAt(l.Rate)
+	c.QCN = n.cfg.qcnAll()
 	n.escapePort(&c, t.Peer(node, p).Node)
 	b := &n.cfg.Buffer
 	if b.HeadroomDelays != 0 {
@@ -141,6 +142,11 @@ func (e *ECN) at(rate uint64, class int) scheduler.ECN {
 	scale := 1.0
 	if e.At != 0 {
 		scale = float64(rate) / float64(e.At)
+	}
+	if e.PI.Ref > 0 {
+		law := e.PI
+		law.Ref = uint32(float64(law.Ref) * scale)
+		return scheduler.ECN{PI: law}
 	}
 	return scheduler.ECN{KMin: uint32(float64(e.KMin) * scale), KMax: uint32(float64(e.KMax) * scale), PMax: e.PMax}
 }

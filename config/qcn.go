@@ -1,0 +1,67 @@
+package config
+
+import (
+	"slices"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/qcn"
+	"github.com/gswitch/gswitch/scheduler"
+	"github.com/gswitch/gswitch/vswitch"
+)
+
+// config returns what a port has.
+func (q *QCN) config() vswitch.QCNConfig {
+	out := vswitch.QCNConfig{Params: qcn.Params{SetPoint: clip(q.SetPoint), Weight: 2, Sample: clip(q.Sample)}}
+	if q.Weight != nil {
+		out.Params.Weight = uint32(*q.Weight)
+	}
+	for _, i := range q.Queues {
+		out.Queues |= 1 << i
+	}
+	return out
+}
+
+// law returns what a queue has.
+func (p *PI) law() scheduler.PI {
+	return scheduler.PI{Ref: clip(p.Ref), A: p.A, B: p.B, Max: p.Max, Period: frame.Time(p.Period)}
+}
+
+// clip makes a size that is too long for 32 bits one that is refused.
+func clip(s Size) uint32 { return uint32(min(s, 1<<32-1)) }
+
+// validateQCN checks the congestion points of a queue profile. A number that
+// is left out has its default when it is used.
+func (d *decoder) validateQCN(s *Switch, q *QCN, path string) {
+	p := q.config().Params
+	if q.SetPoint == 0 {
+		p.SetPoint = qcn.Default().SetPoint
+	}
+	if q.Sample == 0 {
+		p.Sample = qcn.Default().Sample
+	}
+	if err := p.Validate(); err != nil && !d.bad[path] {
+		d.failAt(path, "%v", err)
+	}
+	d.noticesPass(s, path)
+}
+
+// noticesPass refuses that what congestion points tell could be paused.
+func (d *decoder) noticesPass(s *Switch, path string) {
+	class, ok := s.Classes.DSCP[noticeCode]
+	if !ok {
+		class = noticeCode / 8
+	}
+	if slices.Contains(s.PFC.Classes, class) && !d.bad[path] {
+		d.failAt(path, "notices travel in class %d, which is lossless: they would wait behind the congestion they tell of; take it out of pfc.classes", class)
+	}
+}
+
+func (d *decoder) validatePI(q *Queue, path string) {
+	law := q.PI.law()
+	if err := law.Validate(); err != nil && !d.bad[path+".pi"] {
+		d.failAt(path+".pi", "%v", err)
+	}
+	if q.ECN != nil {
+		d.failAt(path+".pi", "marks in place of ecn; leave one of them out")
+	}
+}

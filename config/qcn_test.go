@@ -1,0 +1,46 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/qcn"
+	"github.com/gswitch/gswitch/scheduler"
+	"github.com/gswitch/gswitch/vswitch"
+)
+
+// profiled is a switch of one port with a queue profile.
+func profiled(profile, rest string) string {
+	return "version: 1\nswitches:\n  - name: s1\n    ports:\n      - {interface: eth1, qos: q}\n    qos: {q: {" + profile + "}}\n" + rest
+}
+
+func TestQCNAndPI(t *testing.T) {
+	c, err := Parse("", []byte(profiled("queues: [{queue: 3, pi: {ref: 100KB, a: 2e-7, b: 1e-7, period: 10us}}], qcn: {queues: [0, 4], weight: 0, sample: 75KB}", "")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := c.Resolved().Switches[0].VSwitch(nil).Ports[0]
+	if want := (vswitch.QCNConfig{Queues: 0b10001, Params: qcn.Params{SetPoint: 26_000, Sample: 75_000}}); port.QCN != want {
+		t.Errorf("%+v, want %+v", port.QCN, want)
+	}
+	if got, want := port.Scheduler.Queues[3].ECN.PI, (scheduler.PI{Ref: 100_000, A: 2e-7, B: 1e-7, Max: 1, Period: 10 * frame.Microsecond}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+func TestQCNAndPIRefusals(t *testing.T) {
+	for name, tc := range map[string]struct{ doc, want string }{
+		"no queues": {profiled("queues: [], qcn: {}", ""), "switches[0].qos.q.qcn.queues: is missing"},
+		"samples":   {profiled("queues: [], qcn: {queues: [1], sample: 10B}", ""), "x.yaml:6:32: switches[0].qos.q.qcn: qcn: 10 bytes between two samples"},
+		"set point": {profiled("queues: [], qcn: {queues: [1], set_point: 5GiB}", ""), "qcn: a set point of"},
+		"lossless":  {profiled("queues: [], qcn: {queues: [1]}", "    pfc: {classes: [3, 7]}\n"), "switches[0].qos.q.qcn: notices travel in class 7, which is lossless"},
+		"gains":     {profiled("queues: [{queue: 3, pi: {ref: 1KB, a: 1e-7, b: 1e-7, period: 1us}}]", ""), "switches[0].qos.q.queues[0].pi: ECN: gains"},
+		"both":      {profiled("queues: [{queue: 3, ecn: {kmin: 1KB, kmax: 2KB}, pi: {ref: 1KB, a: 1e-7, period: 1us}}]", ""), "marks in place of ecn"},
+	} {
+		_, err := Parse("x.yaml", []byte(tc.doc))
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package scenario
+
+import (
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/qcn"
+	"github.com/gswitch/gswitch/scheduler"
+)
+
+// QCN makes egress queues congestion points of QCN.
+type QCN struct {
+	Enabled  bool        `yaml:"enabled" doc:"true: every egress queue of the classes samples frames and tells their senders."`
+	Classes  []int       `yaml:"classes" range:"0,7" doc:"Classes whose queues do. Those of the data if left out."`
+	SetPoint config.Size `yaml:"set_point" default:"26KB" doc:"Depth that is held."`
+	Weight   *int        `yaml:"weight" range:"0,64" default:"2" doc:"How much growth counts beside depth."`
+	Sample   config.Size `yaml:"sample" default:"150KB" doc:"Bytes from one sampled frame to the next where there is nothing to tell."`
+}
+
+// Params is what switches take.
+func (q *QCN) Params() qcn.Params {
+	p := qcn.Params{SetPoint: clip(q.SetPoint), Weight: 2, Sample: clip(q.Sample)}
+	if q.Weight != nil {
+		p.Weight = uint32(*q.Weight)
+	}
+	return p
+}
+
+// clip makes a size that is too long for 32 bits one that is refused.
+func clip(s config.Size) uint32 { return uint32(min(s, 1<<32-1)) }
+
+// PI is marking by a controller of the depth.
+type PI struct {
+	Ref    config.Size     `yaml:"ref" doc:"Depth that is held. No such marking if left out."`
+	A      float64         `yaml:"a" range:"0,0.0001" doc:"Probability for each byte above ref."`
+	B      float64         `yaml:"b" range:"0,0.0001" doc:"Probability that each byte above ref a period ago takes back; below a."`
+	Max    float64         `yaml:"max" range:"0,1" default:"1" doc:"Largest probability, so that it is soon back after a burst."`
+	Period config.Duration `yaml:"period" doc:"Time from one update to the next."`
+}
+
+// Law is what switches take.
+func (p *PI) Law() scheduler.PI {
+	return scheduler.PI{Ref: clip(p.Ref), A: p.A, B: p.B, Max: p.Max, Period: frame.Time(p.Period)}
+}
+
+// qcn checks switch.qcn and switch.ecn.pi.
+func (v *validator) qcn() {
+	if q := &v.doc.Switch.QCN; q.Enabled {
+		p := q.Params()
+		if err := p.Validate(); err != nil {
+			v.sec.Fail("switch.qcn", "%v", err)
+		}
+	}
+	e := &v.doc.Switch.ECN
+	law := e.PI.Law()
+	if law.Ref == 0 && e.PI.A == 0 && e.PI.Period == 0 {
+		law = scheduler.PI{} // not asked for
+	}
+	if err := law.Validate(); err != nil {
+		v.sec.Fail("switch.ecn.pi", "%v", err)
+	}
+	if e.PI.Ref > 0 && e.KMax > 0 {
+		v.sec.Fail("switch.ecn.pi", "marks in place of kmin and kmax; leave those out")
+	}
+}
