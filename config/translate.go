@@ -104,6 +104,9 @@ func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
 	if s.Escape != nil {
 		out.Escape = s.Escape.config()
 	}
+	if s.Paths != nil {
+		out.Paths = s.Paths.config()
+	}
 	used := s.WorkersUsed()
 	out.Workers = used
 	for i := range s.Ports {
@@ -144,6 +147,9 @@ func (r *Route) VSwitch() vswitch.Route {
 	out := vswitch.Route{Prefix: r.Prefix, Blackhole: r.Blackhole}
 	if r.Via.IsValid() {
 		out.NextHops = []vswitch.NextHop{{Via: r.Via, Weight: 1}}
+	}
+	if kind, err := pipeline.ParseChooser(r.Choose); err == nil {
+		out.Choose = &kind
 	}
 	for _, h := range r.NextHops {
 		out.NextHops = append(out.NextHops, vswitch.NextHop{Via: h.Via, Weight: uint32(max(h.Weight, 1))})

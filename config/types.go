@@ -52,6 +52,7 @@ type Switch struct {
 	ACLs      map[string][]Rule `yaml:"acls" doc:"Access lists by name. A port applies one."`
 	FDB       FDB               `yaml:"fdb" doc:"The forwarding database of layer 2."`
 	Routes    []Route           `yaml:"routes" id:"prefix" doc:"Static routes."`
+	Paths     *Paths            `yaml:"paths" doc:"How one of several next hops is chosen for a frame. By flow if left out."`
 	Neighbors []Neighbor        `yaml:"neighbors" id:"address" doc:"Static neighbours (ARP, neighbour discovery)."`
 	Mirrors   []Mirror          `yaml:"mirrors" id:"name" doc:"Mirror sessions that access lists copy frames to."`
 }
@@ -315,8 +316,18 @@ type StaticMAC struct {
 type Route struct {
 	Prefix    netip.Prefix `yaml:"prefix" need:"yes" doc:"Destination."`
 	Via       netip.Addr   `yaml:"via" doc:"Next hop."`
-	NextHops  []NextHop    `yaml:"next_hops" id:"via" doc:"Several next hops, over which flows are spread."`
+	NextHops  []NextHop    `yaml:"next_hops" id:"via" doc:"Several next hops, of which each frame takes one."`
+	Choose    string       `yaml:"choose" enum:"hash,scatter,flowlet,weighted,adaptive,least" doc:"How one of next_hops is chosen. As paths.choose says if left out."`
 	Blackhole bool         `yaml:"blackhole" doc:"true: drop."`
+}
+
+// Paths says how one of several next hops is chosen.
+type Paths struct {
+	Choose     string     `yaml:"choose" enum:"hash,scatter,flowlet,weighted,adaptive,least" default:"hash" doc:"For routes that do not say it. hash: by flow. scatter: at random, frame by frame. flowlet: at random, anew after each pause of a flow (LetFlow). weighted: by flow, in proportion to the rates of the links. adaptive: frame by frame, at random among the ports below the lowest threshold that any is below (DeTail). least: the port with the fewest bytes, frame by frame."`
+	Thresholds []Size     `yaml:"thresholds" doc:"adaptive: up to four, ascending, in bytes that wait at a port in the frame's class and above. [16KiB, 64KiB] if left out."`
+	Times      []Duration `yaml:"times" doc:"The same as the time that the port takes to send them, for links of different rates."`
+	FlowletGap Duration   `yaml:"flowlet_gap" default:"500us" doc:"flowlet: the pause after which a flow may go another way."`
+	Exempt     []int      `yaml:"exempt" range:"0,7" doc:"Classes whose frames go by flow all the same: probes and mirrored frames."`
 }
 
 // NextHop is one way of a route.

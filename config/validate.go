@@ -220,6 +220,7 @@ func (d *decoder) validateSwitch(c *Config, s *Switch, path string) {
 	}
 	d.validatePFC(s, path)
 	d.validateEscape(c, s, path)
+	d.validatePaths(s, path)
 	d.validateTelemetry(s, path)
 	for name, rules := range s.ACLs {
 		d.name(path+".acls."+name, name)

@@ -80,6 +80,8 @@ var (
 	roccNotices = counter("rocc_notices_total", "Notices that RoCC sent, or could not make (unsent).", "switch", "port", "queue", "outcome")
 	roccUntold  = counter("rocc_untold_packets_total", "Frames of flows for which RoCC's table had no room.", "switch", "port", "queue")
 
+	pathChoices  = counter("path_choices_total", "Adaptive choices of a path, by the first threshold that the port was below: 1, 2, ..., or any.", "switch", "class", "tier")
+	flowlets     = counter("flowlets_total", "Flowlets that began.", "switch")
 	escapePlaces = gauge("escape_places", "Places of frames that escape from paused queues, by what they are: free, kept for the frame of a token that is out, taken.", "switch", "port", "state")
 	escapeTokens = counter("escape_tokens_total", "Tokens: made here, forwarded; those that came and got a frame (hit), or ended here without one (dropped); those that came to nothing (reclaimed).", "switch", "port", "outcome")
 	escapeFrames = counter("escape_packets_total", "Frames that escaped to the port: on a token of it (arrived), or without one (stray).", "switch", "port", "outcome")
@@ -226,6 +228,7 @@ func (e emitter) sw(s *Switch) {
 	e.gauge(tableEntries, float64(s.Addresses), s.Name, "fdb")
 	e.gauge(tableEntries, float64(len(s.Program.Config.Routes)), s.Name, "routes")
 	e.tables(s)
+	e.paths(s)
 	e.buffers(s)
 }
 

@@ -52,6 +52,7 @@ type Switch struct {
 	Counts    vswitch.Counts
 	SelfDrops [frame.NumReasons]uint64
 	Buffers   []buffer.Snapshot // one for each worker
+	Paths     vswitch.PathCounts
 	Rules     []vswitch.Traffic // by counter id
 	Addresses int               // in the forwarding database
 	Capacity  int               // of the forwarding database
@@ -149,6 +150,7 @@ func (u Unit) read(s *Switch) {
 		var counts vswitch.Counts
 		var points []vswitch.RoCCView
 		var exits []vswitch.EscapeView
+		var paths vswitch.PathCounts
 		var self [frame.NumReasons]uint64
 		rules := make([]vswitch.Traffic, 0, len(s.Rules))
 		// A worker that was stopped is not read: its numbers are gone.
@@ -156,10 +158,11 @@ func (u Unit) read(s *Switch) {
 			counts, self = n.Counts(), n.SelfDrops()
 			rules = n.RuleCounts(rules)
 			n.Buffer(&s.Buffers[k], false)
-			points, exits = n.RoCC(points), n.Escape(exits)
+			points, exits, paths = n.RoCC(points), n.Escape(exits), n.PathCounts()
 		})
 		s.congestion(points)
 		s.exits(exits)
+		s.Paths.Plus(&paths)
 		s.add(counts, self, rules)
 		for from := 0; from < len(s.Ports); from += portsAtOnce {
 			ports := s.Ports[from:min(from+portsAtOnce, len(s.Ports))]

@@ -81,6 +81,7 @@ func (n *Node) Neighbors() []Neighbor {
 func (n *Node) ClearCounts() {
 	n.count = Counts{}
 	n.selfDrops = [frame.NumReasons]uint64{}
+	n.paths.count = PathCounts{}
 	clear(n.routeCount)
 	clear(n.aclCount)
 	for i := range n.ports {
@@ -123,6 +124,45 @@ func (p *Program) Routes(yield func(RouteInfo) bool) {
 			for _, m := range p.routing.groups[e.group].Members() {
 				info.Via = append(info.Via, NextHop{Via: p.routing.hops[m.NextHop].key.addr(), Weight: m.Weight})
 			}
+		}
+		if !yield(info) {
+			return
+		}
+	}
+}
+
+// GroupInfo describes next hops among which frames choose.
+type GroupInfo struct {
+	Choose pipeline.Chooser
+	Routes int // that lead to it
+	Hops   []HopInfo
+}
+
+// HopInfo is one of them.
+type HopInfo struct {
+	Via    netip.Addr
+	Weight uint32
+	Port   uint16 // frame.NoPort: behind a VLAN
+}
+
+// Groups yields the groups of several next hops that routes lead to, in the
+// order in which they were made.
+func (p *Program) Groups(yield func(GroupInfo) bool) {
+	rt := &p.routing
+	routes := make([]int, len(rt.groups))
+	for _, id := range rt.table.All() {
+		if e := rt.entries[id]; e.kind == routeGroup {
+			routes[e.group]++
+		}
+	}
+	for i, g := range rt.groups {
+		if routes[i] == 0 || len(g.Members()) < 2 {
+			continue
+		}
+		info := GroupInfo{Choose: g.Chooser(), Routes: routes[i]}
+		for _, m := range g.Members() {
+			hop := rt.hops[m.NextHop]
+			info.Hops = append(info.Hops, HopInfo{Via: hop.key.addr(), Weight: m.Weight, Port: p.ifaces[hop.iface].port})
 		}
 		if !yield(info) {
 			return

@@ -67,10 +67,7 @@ func ascend[T uint64 | frame.Time](v []T) error {
 // thresholds are those of a port, in bytes.
 func (c *PathsConfig) thresholds(p *PortConfig) []uint64 {
 	if len(c.Times) == 0 {
-		if len(c.Thresholds) == 0 {
-			return defaultThresholds
-		}
-		return c.Thresholds
+		return c.Bytes()
 	}
 	v := make([]uint64, len(c.Times))
 	for i, t := range c.Times {
@@ -79,8 +76,16 @@ func (c *PathsConfig) thresholds(p *PortConfig) []uint64 {
 	return v
 }
 
-// tiers is how many thresholds there are.
-func (c *PathsConfig) tiers() int {
+// Bytes returns the thresholds of a port for which they are given in bytes.
+func (c *PathsConfig) Bytes() []uint64 {
+	if len(c.Thresholds) == 0 {
+		return defaultThresholds
+	}
+	return c.Thresholds
+}
+
+// Tiers is how many thresholds there are.
+func (c *PathsConfig) Tiers() int {
 	if n := max(len(c.Times), len(c.Thresholds)); n > 0 {
 		return n
 	}
@@ -127,7 +132,7 @@ func (c *PathCounts) Plus(o *PathCounts) {
 // its ports.
 func (n *Node) adoptPaths(configured bool) {
 	c, rt, x := &n.prog.Config.Paths, &n.prog.routing, &n.paths
-	x.gap, x.exempt, x.tiers = c.FlowletGap, c.Exempt, c.tiers()
+	x.gap, x.exempt, x.tiers = c.FlowletGap, c.Exempt, c.Tiers()
 	if x.gap == 0 {
 		x.gap = defaultFlowletGap
 	}

@@ -46,7 +46,7 @@ func (a *app) entryCommands(create bool) []*cobra.Command {
 		return a.edit(c, &api.EditRequest{Edit: &api.EditRequest_Set{Set: &api.Entry{Table: table, Acl: acl, Yaml: yaml, Create: create}}})
 	}
 	return []*cobra.Command{
-		{Use: "route PREFIX (via ADDRESS [weight N])... | blackhole", Short: "A static route", Args: cli.Args(cobra.MinimumNArgs(2)),
+		{Use: "route PREFIX (via ADDRESS [weight N])... [choose KIND] | blackhole", Short: "A static route", Args: cli.Args(cobra.MinimumNArgs(2)),
 			RunE: func(c *cobra.Command, w []string) error {
 				yaml, err := routeEntry(w)
 				if err != nil {
@@ -80,9 +80,14 @@ func routeEntry(w []string) (string, error) {
 		return fmt.Sprintf("{prefix: %q, blackhole: true}", w[0]), nil
 	}
 	var hops []string
+	choose := ""
 	for i := 1; i < len(w); {
+		if w[i] == "choose" && i+2 == len(w) && len(hops) > 0 {
+			choose = ", choose: " + scalarWord(w[i+1])
+			break
+		}
 		if w[i] != "via" || i+1 == len(w) {
-			return "", fmt.Errorf("%q: write via ADDRESS [weight N], or blackhole", strings.Join(w[i:], " "))
+			return "", fmt.Errorf("%q: write via ADDRESS [weight N], choose KIND behind them, or blackhole", strings.Join(w[i:], " "))
 		}
 		hop := fmt.Sprintf("{via: %q", w[i+1])
 		if i += 2; i < len(w) && w[i] == "weight" {
@@ -94,10 +99,10 @@ func routeEntry(w []string) (string, error) {
 		}
 		hops = append(hops, hop+"}")
 	}
-	if len(hops) == 1 && !strings.Contains(hops[0], "weight") {
+	if len(hops) == 1 && choose == "" && !strings.Contains(hops[0], "weight") {
 		return fmt.Sprintf("{prefix: %q, %s", w[0], hops[0][1:]), nil
 	}
-	return fmt.Sprintf("{prefix: %q, next_hops: [%s]}", w[0], strings.Join(hops, ", ")), nil
+	return fmt.Sprintf("{prefix: %q, next_hops: [%s]%s}", w[0], strings.Join(hops, ", "), choose), nil
 }
 
 // scalarWord keeps a word of the command line from being more than a value.

@@ -269,9 +269,17 @@ nothing changes
 		{"apply -f -", broken, 2, `
 gswitch: -:14:36: switches[0].routes[0].via: 10.7.0.2 is on no network of this switch: no port and no VLAN has an address there
 `},
-		{"add route 10.3.0.0/16 via 10.0.0.3 weight 2 via 10.0.0.4 -S s1", "", 0, `
-+ switches[s1].routes[10.3.0.0/16]: {prefix: 10.3.0.0/16, next_hops: [{via: 10.0.0.3, weight: 2}, {via: 10.0.0.4, weight: 1}]}
+		{"add route 10.3.0.0/16 via 10.0.0.3 weight 2 via 10.0.0.4 choose scatter -S s1", "", 0, `
++ switches[s1].routes[10.3.0.0/16]: {prefix: 10.3.0.0/16, next_hops: [{via: 10.0.0.3, weight: 2}, {via: 10.0.0.4, weight: 1}], choose: scatter}
 applied (generation 3)
+`},
+		{"show paths", "", 0, `
+CHOOSE   ROUTES  NEXT HOP  PORT  WEIGHT  WAITING
+scatter       1  10.0.0.3  p1         2      0 B
+                 10.0.0.4  p1         1      0 B
+`},
+		{"add route 10.5.0.0/16 via 10.0.0.3 via 10.0.0.4 choose adaptive -S s1", "", 2, `
+gswitch: switches[0].routes[2].next_hops[1].via: 10.0.0.4 and 10.0.0.3 are both behind port p1, and choose: adaptive looks at ports; leave one of them out, or choose otherwise
 `},
 		{"del route 10.1.0.0/16 -S s1", "", 0, `
 - switches[s1].routes[10.1.0.0/16]: {prefix: 10.1.0.0/16, via: 10.0.0.2}
@@ -313,7 +321,7 @@ gswitch: mac: "02:00:00:00:00:0x" is not a MAC address; write 02:00:00:00:00:01
 		}
 	}
 
-	for _, verb := range []string{"ports", "queues", "fdb", "routes", "neighbors", "acl", "buffer", "pfc", "workers", "drops", "config", "version"} {
+	for _, verb := range []string{"ports", "queues", "fdb", "routes", "paths", "neighbors", "acl", "buffer", "pfc", "workers", "drops", "config", "version"} {
 		out, errs, code := invoke(t, "", "--socket", socket, "show", verb)
 		for line := range strings.Lines(out) {
 			if len(line) > 81 && verb != "config" {

@@ -29,6 +29,7 @@ func (a *app) showCommand() *cobra.Command {
 		list(a, "queues [PORT]", "Egress queues that were used", api.ControlClient.ListQueues, printQueues),
 		fdb,
 		routes,
+		aliased(list(a, "paths", "Next hops among which frames choose, and what they chose", api.ControlClient.ListPaths, printPaths), "groups"),
 		list(a, "neighbors", "Neighbours (ARP, neighbour discovery)", api.ControlClient.ListNeighbors, printNeighbors),
 		list(a, "acl", "Access lists with what they matched", api.ControlClient.ListACLs, printACLs),
 		list(a, "buffer [PORT]", "Shared packet buffer", api.ControlClient.ListBuffers, printBuffers),

@@ -61,6 +61,8 @@ const (
 	ControlListFDBProcedure = "/gswitch.v1.Control/ListFDB"
 	// ControlListRoutesProcedure is the fully-qualified name of the Control's ListRoutes RPC.
 	ControlListRoutesProcedure = "/gswitch.v1.Control/ListRoutes"
+	// ControlListPathsProcedure is the fully-qualified name of the Control's ListPaths RPC.
+	ControlListPathsProcedure = "/gswitch.v1.Control/ListPaths"
 	// ControlListNeighborsProcedure is the fully-qualified name of the Control's ListNeighbors RPC.
 	ControlListNeighborsProcedure = "/gswitch.v1.Control/ListNeighbors"
 	// ControlListACLsProcedure is the fully-qualified name of the Control's ListACLs RPC.
@@ -100,6 +102,7 @@ type ControlClient interface {
 	ListQueues(context.Context, *ListRequest) (*Queues, error)
 	ListFDB(context.Context, *ListRequest) (*FDB, error)
 	ListRoutes(context.Context, *ListRequest) (*Routes, error)
+	ListPaths(context.Context, *ListRequest) (*Paths, error)
 	ListNeighbors(context.Context, *ListRequest) (*Neighbors, error)
 	ListACLs(context.Context, *ListRequest) (*ACLs, error)
 	ListBuffers(context.Context, *ListRequest) (*Buffers, error)
@@ -192,6 +195,13 @@ func NewControlClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		listPaths: connect.NewClient[ListRequest, Paths](
+			httpClient,
+			baseURL+ControlListPathsProcedure,
+			connect.WithSchema(controlMethods.ByName("ListPaths")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		listNeighbors: connect.NewClient[ListRequest, Neighbors](
 			httpClient,
 			baseURL+ControlListNeighborsProcedure,
@@ -275,6 +285,7 @@ type controlClient struct {
 	listQueues    *connect.Client[ListRequest, Queues]
 	listFDB       *connect.Client[ListRequest, FDB]
 	listRoutes    *connect.Client[ListRequest, Routes]
+	listPaths     *connect.Client[ListRequest, Paths]
 	listNeighbors *connect.Client[ListRequest, Neighbors]
 	listACLs      *connect.Client[ListRequest, ACLs]
 	listBuffers   *connect.Client[ListRequest, Buffers]
@@ -371,6 +382,15 @@ func (c *controlClient) ListFDB(ctx context.Context, req *ListRequest) (*FDB, er
 // ListRoutes calls gswitch.v1.Control.ListRoutes.
 func (c *controlClient) ListRoutes(ctx context.Context, req *ListRequest) (*Routes, error) {
 	response, err := c.listRoutes.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListPaths calls gswitch.v1.Control.ListPaths.
+func (c *controlClient) ListPaths(ctx context.Context, req *ListRequest) (*Paths, error) {
+	response, err := c.listPaths.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -476,6 +496,7 @@ type ControlHandler interface {
 	ListQueues(context.Context, *ListRequest) (*Queues, error)
 	ListFDB(context.Context, *ListRequest) (*FDB, error)
 	ListRoutes(context.Context, *ListRequest) (*Routes, error)
+	ListPaths(context.Context, *ListRequest) (*Paths, error)
 	ListNeighbors(context.Context, *ListRequest) (*Neighbors, error)
 	ListACLs(context.Context, *ListRequest) (*ACLs, error)
 	ListBuffers(context.Context, *ListRequest) (*Buffers, error)
@@ -561,6 +582,13 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 		ControlListRoutesProcedure,
 		svc.ListRoutes,
 		connect.WithSchema(controlMethods.ByName("ListRoutes")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlListPathsHandler := connect.NewUnaryHandlerSimple(
+		ControlListPathsProcedure,
+		svc.ListPaths,
+		connect.WithSchema(controlMethods.ByName("ListPaths")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
@@ -654,6 +682,8 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 			controlListFDBHandler.ServeHTTP(w, r)
 		case ControlListRoutesProcedure:
 			controlListRoutesHandler.ServeHTTP(w, r)
+		case ControlListPathsProcedure:
+			controlListPathsHandler.ServeHTTP(w, r)
 		case ControlListNeighborsProcedure:
 			controlListNeighborsHandler.ServeHTTP(w, r)
 		case ControlListACLsProcedure:
@@ -721,6 +751,10 @@ func (UnimplementedControlHandler) ListFDB(context.Context, *ListRequest) (*FDB,
 
 func (UnimplementedControlHandler) ListRoutes(context.Context, *ListRequest) (*Routes, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListRoutes is not implemented"))
+}
+
+func (UnimplementedControlHandler) ListPaths(context.Context, *ListRequest) (*Paths, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListPaths is not implemented"))
 }
 
 func (UnimplementedControlHandler) ListNeighbors(context.Context, *ListRequest) (*Neighbors, error) {

@@ -2128,6 +2128,280 @@ func (x *EscapePort) GetUnknownFrames() uint64 {
 	return 0
 }
 
+// Paths are the groups of next hops among which frames choose, and what they
+// chose.
+type Paths struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Groups        []*PathGroup           `protobuf:"bytes,1,rep,name=groups,proto3" json:"groups,omitempty"`
+	Choices       []*PathChoices         `protobuf:"bytes,2,rep,name=choices,proto3" json:"choices,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Paths) Reset() {
+	*x = Paths{}
+	mi := &file_control_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Paths) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Paths) ProtoMessage() {}
+
+func (x *Paths) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Paths.ProtoReflect.Descriptor instead.
+func (*Paths) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Paths) GetGroups() []*PathGroup {
+	if x != nil {
+		return x.Groups
+	}
+	return nil
+}
+
+func (x *Paths) GetChoices() []*PathChoices {
+	if x != nil {
+		return x.Choices
+	}
+	return nil
+}
+
+type PathGroup struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	Choose        string                 `protobuf:"bytes,2,opt,name=choose,proto3" json:"choose,omitempty"`  // hash, scatter, flowlet, weighted, adaptive, least
+	Routes        uint64                 `protobuf:"varint,3,opt,name=routes,proto3" json:"routes,omitempty"` // that lead to it
+	Hops          []*PathHop             `protobuf:"bytes,4,rep,name=hops,proto3" json:"hops,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PathGroup) Reset() {
+	*x = PathGroup{}
+	mi := &file_control_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PathGroup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PathGroup) ProtoMessage() {}
+
+func (x *PathGroup) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PathGroup.ProtoReflect.Descriptor instead.
+func (*PathGroup) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *PathGroup) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *PathGroup) GetChoose() string {
+	if x != nil {
+		return x.Choose
+	}
+	return ""
+}
+
+func (x *PathGroup) GetRoutes() uint64 {
+	if x != nil {
+		return x.Routes
+	}
+	return 0
+}
+
+func (x *PathGroup) GetHops() []*PathHop {
+	if x != nil {
+		return x.Hops
+	}
+	return nil
+}
+
+type PathHop struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Via           string                 `protobuf:"bytes,1,opt,name=via,proto3" json:"via,omitempty"`
+	Weight        uint32                 `protobuf:"varint,2,opt,name=weight,proto3" json:"weight,omitempty"`
+	Port          string                 `protobuf:"bytes,3,opt,name=port,proto3" json:"port,omitempty"`    // empty: behind a VLAN
+	Up            bool                   `protobuf:"varint,4,opt,name=up,proto3" json:"up,omitempty"`       // the port has a link
+	Bytes         uint64                 `protobuf:"varint,5,opt,name=bytes,proto3" json:"bytes,omitempty"` // that wait at the port, in all its queues
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PathHop) Reset() {
+	*x = PathHop{}
+	mi := &file_control_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PathHop) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PathHop) ProtoMessage() {}
+
+func (x *PathHop) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PathHop.ProtoReflect.Descriptor instead.
+func (*PathHop) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *PathHop) GetVia() string {
+	if x != nil {
+		return x.Via
+	}
+	return ""
+}
+
+func (x *PathHop) GetWeight() uint32 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *PathHop) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *PathHop) GetUp() bool {
+	if x != nil {
+		return x.Up
+	}
+	return false
+}
+
+func (x *PathHop) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+type PathChoices struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	Class         uint32                 `protobuf:"varint,2,opt,name=class,proto3" json:"class,omitempty"`
+	Thresholds    []string               `protobuf:"bytes,3,rep,name=thresholds,proto3" json:"thresholds,omitempty"` // as they are configured
+	Tiers         []uint64               `protobuf:"varint,4,rep,packed,name=tiers,proto3" json:"tiers,omitempty"`   // adaptive choices of a port below each threshold and no lower one, and of one below none
+	Flowlets      uint64                 `protobuf:"varint,5,opt,name=flowlets,proto3" json:"flowlets,omitempty"`    // that began, of all classes; with the first entry of a switch
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PathChoices) Reset() {
+	*x = PathChoices{}
+	mi := &file_control_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PathChoices) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PathChoices) ProtoMessage() {}
+
+func (x *PathChoices) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PathChoices.ProtoReflect.Descriptor instead.
+func (*PathChoices) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *PathChoices) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *PathChoices) GetClass() uint32 {
+	if x != nil {
+		return x.Class
+	}
+	return 0
+}
+
+func (x *PathChoices) GetThresholds() []string {
+	if x != nil {
+		return x.Thresholds
+	}
+	return nil
+}
+
+func (x *PathChoices) GetTiers() []uint64 {
+	if x != nil {
+		return x.Tiers
+	}
+	return nil
+}
+
+func (x *PathChoices) GetFlowlets() uint64 {
+	if x != nil {
+		return x.Flowlets
+	}
+	return 0
+}
+
 type FDB struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Entries       []*FDBEntry            `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
@@ -2139,7 +2413,7 @@ type FDB struct {
 
 func (x *FDB) Reset() {
 	*x = FDB{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2151,7 +2425,7 @@ func (x *FDB) String() string {
 func (*FDB) ProtoMessage() {}
 
 func (x *FDB) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2164,7 +2438,7 @@ func (x *FDB) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FDB.ProtoReflect.Descriptor instead.
 func (*FDB) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *FDB) GetEntries() []*FDBEntry {
@@ -2202,7 +2476,7 @@ type FDBEntry struct {
 
 func (x *FDBEntry) Reset() {
 	*x = FDBEntry{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2214,7 +2488,7 @@ func (x *FDBEntry) String() string {
 func (*FDBEntry) ProtoMessage() {}
 
 func (x *FDBEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2227,7 +2501,7 @@ func (x *FDBEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FDBEntry.ProtoReflect.Descriptor instead.
 func (*FDBEntry) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *FDBEntry) GetSwitch() string {
@@ -2282,7 +2556,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2294,7 +2568,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2307,7 +2581,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Routes) GetRoutes() []*Route {
@@ -2338,7 +2612,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2350,7 +2624,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2363,7 +2637,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Route) GetSwitch() string {
@@ -2419,7 +2693,7 @@ type NextHop struct {
 
 func (x *NextHop) Reset() {
 	*x = NextHop{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2431,7 +2705,7 @@ func (x *NextHop) String() string {
 func (*NextHop) ProtoMessage() {}
 
 func (x *NextHop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2444,7 +2718,7 @@ func (x *NextHop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextHop.ProtoReflect.Descriptor instead.
 func (*NextHop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *NextHop) GetVia() string {
@@ -2477,7 +2751,7 @@ type Neighbors struct {
 
 func (x *Neighbors) Reset() {
 	*x = Neighbors{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2489,7 +2763,7 @@ func (x *Neighbors) String() string {
 func (*Neighbors) ProtoMessage() {}
 
 func (x *Neighbors) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2502,7 +2776,7 @@ func (x *Neighbors) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbors.ProtoReflect.Descriptor instead.
 func (*Neighbors) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Neighbors) GetNeighbors() []*Neighbor {
@@ -2525,7 +2799,7 @@ type Neighbor struct {
 
 func (x *Neighbor) Reset() {
 	*x = Neighbor{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2537,7 +2811,7 @@ func (x *Neighbor) String() string {
 func (*Neighbor) ProtoMessage() {}
 
 func (x *Neighbor) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2550,7 +2824,7 @@ func (x *Neighbor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbor.ProtoReflect.Descriptor instead.
 func (*Neighbor) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Neighbor) GetSwitch() string {
@@ -2597,7 +2871,7 @@ type ACLs struct {
 
 func (x *ACLs) Reset() {
 	*x = ACLs{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2609,7 +2883,7 @@ func (x *ACLs) String() string {
 func (*ACLs) ProtoMessage() {}
 
 func (x *ACLs) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2622,7 +2896,7 @@ func (x *ACLs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ACLs.ProtoReflect.Descriptor instead.
 func (*ACLs) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ACLs) GetRules() []*ACLRule {
@@ -2648,7 +2922,7 @@ type ACLRule struct {
 
 func (x *ACLRule) Reset() {
 	*x = ACLRule{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2660,7 +2934,7 @@ func (x *ACLRule) String() string {
 func (*ACLRule) ProtoMessage() {}
 
 func (x *ACLRule) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2673,7 +2947,7 @@ func (x *ACLRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ACLRule.ProtoReflect.Descriptor instead.
 func (*ACLRule) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ACLRule) GetSwitch() string {
@@ -2742,7 +3016,7 @@ type Buffers struct {
 
 func (x *Buffers) Reset() {
 	*x = Buffers{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2754,7 +3028,7 @@ func (x *Buffers) String() string {
 func (*Buffers) ProtoMessage() {}
 
 func (x *Buffers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2767,7 +3041,7 @@ func (x *Buffers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Buffers.ProtoReflect.Descriptor instead.
 func (*Buffers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Buffers) GetBuffers() []*Buffer {
@@ -2798,7 +3072,7 @@ type Buffer struct {
 
 func (x *Buffer) Reset() {
 	*x = Buffer{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2810,7 +3084,7 @@ func (x *Buffer) String() string {
 func (*Buffer) ProtoMessage() {}
 
 func (x *Buffer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2823,7 +3097,7 @@ func (x *Buffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Buffer.ProtoReflect.Descriptor instead.
 func (*Buffer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Buffer) GetSwitch() string {
@@ -2888,7 +3162,7 @@ type BufferGroup struct {
 
 func (x *BufferGroup) Reset() {
 	*x = BufferGroup{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2900,7 +3174,7 @@ func (x *BufferGroup) String() string {
 func (*BufferGroup) ProtoMessage() {}
 
 func (x *BufferGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2913,7 +3187,7 @@ func (x *BufferGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BufferGroup.ProtoReflect.Descriptor instead.
 func (*BufferGroup) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *BufferGroup) GetSwitch() string {
@@ -3009,7 +3283,7 @@ type PFC struct {
 
 func (x *PFC) Reset() {
 	*x = PFC{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3021,7 +3295,7 @@ func (x *PFC) String() string {
 func (*PFC) ProtoMessage() {}
 
 func (x *PFC) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3034,7 +3308,7 @@ func (x *PFC) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PFC.ProtoReflect.Descriptor instead.
 func (*PFC) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *PFC) GetClasses() []*PFCClass {
@@ -3065,7 +3339,7 @@ type PFCClass struct {
 
 func (x *PFCClass) Reset() {
 	*x = PFCClass{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3077,7 +3351,7 @@ func (x *PFCClass) String() string {
 func (*PFCClass) ProtoMessage() {}
 
 func (x *PFCClass) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3090,7 +3364,7 @@ func (x *PFCClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PFCClass.ProtoReflect.Descriptor instead.
 func (*PFCClass) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PFCClass) GetSwitch() string {
@@ -3194,7 +3468,7 @@ type Workers struct {
 
 func (x *Workers) Reset() {
 	*x = Workers{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3206,7 +3480,7 @@ func (x *Workers) String() string {
 func (*Workers) ProtoMessage() {}
 
 func (x *Workers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3219,7 +3493,7 @@ func (x *Workers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Workers.ProtoReflect.Descriptor instead.
 func (*Workers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Workers) GetWorkers() []*Worker {
@@ -3260,7 +3534,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3272,7 +3546,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3285,7 +3559,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Worker) GetWorker() uint32 {
@@ -3414,7 +3688,7 @@ type Memory struct {
 
 func (x *Memory) Reset() {
 	*x = Memory{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3426,7 +3700,7 @@ func (x *Memory) String() string {
 func (*Memory) ProtoMessage() {}
 
 func (x *Memory) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3439,7 +3713,7 @@ func (x *Memory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Memory.ProtoReflect.Descriptor instead.
 func (*Memory) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Memory) GetChunks() uint64 {
@@ -3493,7 +3767,7 @@ type Drops struct {
 
 func (x *Drops) Reset() {
 	*x = Drops{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3505,7 +3779,7 @@ func (x *Drops) String() string {
 func (*Drops) ProtoMessage() {}
 
 func (x *Drops) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3518,7 +3792,7 @@ func (x *Drops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drops.ProtoReflect.Descriptor instead.
 func (*Drops) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Drops) GetDrops() []*Drop {
@@ -3541,7 +3815,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3553,7 +3827,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3566,7 +3840,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Drop) GetSwitch() string {
@@ -3614,7 +3888,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3626,7 +3900,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3639,7 +3913,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *WatchRequest) GetSwitch() string {
@@ -3670,7 +3944,7 @@ type CaptureRequest struct {
 
 func (x *CaptureRequest) Reset() {
 	*x = CaptureRequest{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3682,7 +3956,7 @@ func (x *CaptureRequest) String() string {
 func (*CaptureRequest) ProtoMessage() {}
 
 func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3695,7 +3969,7 @@ func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureRequest.ProtoReflect.Descriptor instead.
 func (*CaptureRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *CaptureRequest) GetPorts() []string {
@@ -3750,7 +4024,7 @@ type CaptureResponse struct {
 
 func (x *CaptureResponse) Reset() {
 	*x = CaptureResponse{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3762,7 +4036,7 @@ func (x *CaptureResponse) String() string {
 func (*CaptureResponse) ProtoMessage() {}
 
 func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3775,7 +4049,7 @@ func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureResponse.ProtoReflect.Descriptor instead.
 func (*CaptureResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *CaptureResponse) GetPcapng() []byte {
@@ -4000,7 +4274,29 @@ const file_control_proto_rawDesc = "" +
 	"\x06strays\x18\r \x01(\x04R\x06strays\x12\x1c\n" +
 	"\treclaimed\x18\x0e \x01(\x04R\treclaimed\x12\x1a\n" +
 	"\bunmarked\x18\x0f \x01(\x04R\bunmarked\x12%\n" +
-	"\x0eunknown_frames\x18\x10 \x01(\x04R\runknownFrames\"g\n" +
+	"\x0eunknown_frames\x18\x10 \x01(\x04R\runknownFrames\"i\n" +
+	"\x05Paths\x12-\n" +
+	"\x06groups\x18\x01 \x03(\v2\x15.gswitch.v1.PathGroupR\x06groups\x121\n" +
+	"\achoices\x18\x02 \x03(\v2\x17.gswitch.v1.PathChoicesR\achoices\"|\n" +
+	"\tPathGroup\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x16\n" +
+	"\x06choose\x18\x02 \x01(\tR\x06choose\x12\x16\n" +
+	"\x06routes\x18\x03 \x01(\x04R\x06routes\x12'\n" +
+	"\x04hops\x18\x04 \x03(\v2\x13.gswitch.v1.PathHopR\x04hops\"m\n" +
+	"\aPathHop\x12\x10\n" +
+	"\x03via\x18\x01 \x01(\tR\x03via\x12\x16\n" +
+	"\x06weight\x18\x02 \x01(\rR\x06weight\x12\x12\n" +
+	"\x04port\x18\x03 \x01(\tR\x04port\x12\x0e\n" +
+	"\x02up\x18\x04 \x01(\bR\x02up\x12\x14\n" +
+	"\x05bytes\x18\x05 \x01(\x04R\x05bytes\"\x8d\x01\n" +
+	"\vPathChoices\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x14\n" +
+	"\x05class\x18\x02 \x01(\rR\x05class\x12\x1e\n" +
+	"\n" +
+	"thresholds\x18\x03 \x03(\tR\n" +
+	"thresholds\x12\x14\n" +
+	"\x05tiers\x18\x04 \x03(\x04R\x05tiers\x12\x1a\n" +
+	"\bflowlets\x18\x05 \x01(\x04R\bflowlets\"g\n" +
 	"\x03FDB\x12.\n" +
 	"\aentries\x18\x01 \x03(\v2\x14.gswitch.v1.FDBEntryR\aentries\x12\x14\n" +
 	"\x05total\x18\x02 \x01(\x04R\x05total\x12\x1a\n" +
@@ -4142,7 +4438,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04snap\x18\x06 \x01(\rR\x04snap\"C\n" +
 	"\x0fCaptureResponse\x12\x16\n" +
 	"\x06pcapng\x18\x01 \x01(\fR\x06pcapng\x12\x18\n" +
-	"\adropped\x18\x02 \x01(\x04R\adropped2\xa3\n" +
+	"\adropped\x18\x02 \x01(\x04R\adropped2\xe1\n" +
 	"\n" +
 	"\aControl\x12E\n" +
 	"\n" +
@@ -4157,7 +4453,8 @@ const file_control_proto_rawDesc = "" +
 	"ListQueues\x12\x17.gswitch.v1.ListRequest\x1a\x12.gswitch.v1.Queues\"\x03\x90\x02\x01\x128\n" +
 	"\aListFDB\x12\x17.gswitch.v1.ListRequest\x1a\x0f.gswitch.v1.FDB\"\x03\x90\x02\x01\x12>\n" +
 	"\n" +
-	"ListRoutes\x12\x17.gswitch.v1.ListRequest\x1a\x12.gswitch.v1.Routes\"\x03\x90\x02\x01\x12D\n" +
+	"ListRoutes\x12\x17.gswitch.v1.ListRequest\x1a\x12.gswitch.v1.Routes\"\x03\x90\x02\x01\x12<\n" +
+	"\tListPaths\x12\x17.gswitch.v1.ListRequest\x1a\x11.gswitch.v1.Paths\"\x03\x90\x02\x01\x12D\n" +
 	"\rListNeighbors\x12\x17.gswitch.v1.ListRequest\x1a\x15.gswitch.v1.Neighbors\"\x03\x90\x02\x01\x12:\n" +
 	"\bListACLs\x12\x17.gswitch.v1.ListRequest\x1a\x10.gswitch.v1.ACLs\"\x03\x90\x02\x01\x12@\n" +
 	"\vListBuffers\x12\x17.gswitch.v1.ListRequest\x1a\x13.gswitch.v1.Buffers\"\x03\x90\x02\x01\x128\n" +
@@ -4182,7 +4479,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_control_proto_goTypes = []any{
 	(*GetVersionRequest)(nil),     // 0: gswitch.v1.GetVersionRequest
 	(*Version)(nil),               // 1: gswitch.v1.Version
@@ -4209,99 +4506,108 @@ var file_control_proto_goTypes = []any{
 	(*CongestionPoint)(nil),       // 22: gswitch.v1.CongestionPoint
 	(*Escape)(nil),                // 23: gswitch.v1.Escape
 	(*EscapePort)(nil),            // 24: gswitch.v1.EscapePort
-	(*FDB)(nil),                   // 25: gswitch.v1.FDB
-	(*FDBEntry)(nil),              // 26: gswitch.v1.FDBEntry
-	(*Routes)(nil),                // 27: gswitch.v1.Routes
-	(*Route)(nil),                 // 28: gswitch.v1.Route
-	(*NextHop)(nil),               // 29: gswitch.v1.NextHop
-	(*Neighbors)(nil),             // 30: gswitch.v1.Neighbors
-	(*Neighbor)(nil),              // 31: gswitch.v1.Neighbor
-	(*ACLs)(nil),                  // 32: gswitch.v1.ACLs
-	(*ACLRule)(nil),               // 33: gswitch.v1.ACLRule
-	(*Buffers)(nil),               // 34: gswitch.v1.Buffers
-	(*Buffer)(nil),                // 35: gswitch.v1.Buffer
-	(*BufferGroup)(nil),           // 36: gswitch.v1.BufferGroup
-	(*PFC)(nil),                   // 37: gswitch.v1.PFC
-	(*PFCClass)(nil),              // 38: gswitch.v1.PFCClass
-	(*Workers)(nil),               // 39: gswitch.v1.Workers
-	(*Worker)(nil),                // 40: gswitch.v1.Worker
-	(*Memory)(nil),                // 41: gswitch.v1.Memory
-	(*Drops)(nil),                 // 42: gswitch.v1.Drops
-	(*Drop)(nil),                  // 43: gswitch.v1.Drop
-	(*WatchRequest)(nil),          // 44: gswitch.v1.WatchRequest
-	(*CaptureRequest)(nil),        // 45: gswitch.v1.CaptureRequest
-	(*CaptureResponse)(nil),       // 46: gswitch.v1.CaptureResponse
-	nil,                           // 47: gswitch.v1.SetPort.FaultsEntry
-	nil,                           // 48: gswitch.v1.Faults.LostEntry
+	(*Paths)(nil),                 // 25: gswitch.v1.Paths
+	(*PathGroup)(nil),             // 26: gswitch.v1.PathGroup
+	(*PathHop)(nil),               // 27: gswitch.v1.PathHop
+	(*PathChoices)(nil),           // 28: gswitch.v1.PathChoices
+	(*FDB)(nil),                   // 29: gswitch.v1.FDB
+	(*FDBEntry)(nil),              // 30: gswitch.v1.FDBEntry
+	(*Routes)(nil),                // 31: gswitch.v1.Routes
+	(*Route)(nil),                 // 32: gswitch.v1.Route
+	(*NextHop)(nil),               // 33: gswitch.v1.NextHop
+	(*Neighbors)(nil),             // 34: gswitch.v1.Neighbors
+	(*Neighbor)(nil),              // 35: gswitch.v1.Neighbor
+	(*ACLs)(nil),                  // 36: gswitch.v1.ACLs
+	(*ACLRule)(nil),               // 37: gswitch.v1.ACLRule
+	(*Buffers)(nil),               // 38: gswitch.v1.Buffers
+	(*Buffer)(nil),                // 39: gswitch.v1.Buffer
+	(*BufferGroup)(nil),           // 40: gswitch.v1.BufferGroup
+	(*PFC)(nil),                   // 41: gswitch.v1.PFC
+	(*PFCClass)(nil),              // 42: gswitch.v1.PFCClass
+	(*Workers)(nil),               // 43: gswitch.v1.Workers
+	(*Worker)(nil),                // 44: gswitch.v1.Worker
+	(*Memory)(nil),                // 45: gswitch.v1.Memory
+	(*Drops)(nil),                 // 46: gswitch.v1.Drops
+	(*Drop)(nil),                  // 47: gswitch.v1.Drop
+	(*WatchRequest)(nil),          // 48: gswitch.v1.WatchRequest
+	(*CaptureRequest)(nil),        // 49: gswitch.v1.CaptureRequest
+	(*CaptureResponse)(nil),       // 50: gswitch.v1.CaptureResponse
+	nil,                           // 51: gswitch.v1.SetPort.FaultsEntry
+	nil,                           // 52: gswitch.v1.Faults.LostEntry
 }
 var file_control_proto_depIdxs = []int32{
 	7,  // 0: gswitch.v1.EditRequest.set_port:type_name -> gswitch.v1.SetPort
 	8,  // 1: gswitch.v1.EditRequest.set:type_name -> gswitch.v1.Entry
 	9,  // 2: gswitch.v1.EditRequest.delete:type_name -> gswitch.v1.Key
-	47, // 3: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
+	51, // 3: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
 	16, // 4: gswitch.v1.Ports.ports:type_name -> gswitch.v1.Port
 	18, // 5: gswitch.v1.Port.xsk:type_name -> gswitch.v1.XSK
 	17, // 6: gswitch.v1.Port.faults:type_name -> gswitch.v1.Faults
-	48, // 7: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
+	52, // 7: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
 	20, // 8: gswitch.v1.Queues.queues:type_name -> gswitch.v1.Queue
 	22, // 9: gswitch.v1.RoCC.points:type_name -> gswitch.v1.CongestionPoint
 	24, // 10: gswitch.v1.Escape.ports:type_name -> gswitch.v1.EscapePort
-	26, // 11: gswitch.v1.FDB.entries:type_name -> gswitch.v1.FDBEntry
-	28, // 12: gswitch.v1.Routes.routes:type_name -> gswitch.v1.Route
-	29, // 13: gswitch.v1.Route.next_hops:type_name -> gswitch.v1.NextHop
-	31, // 14: gswitch.v1.Neighbors.neighbors:type_name -> gswitch.v1.Neighbor
-	33, // 15: gswitch.v1.ACLs.rules:type_name -> gswitch.v1.ACLRule
-	35, // 16: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
-	36, // 17: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
-	38, // 18: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
-	40, // 19: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
-	41, // 20: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
-	43, // 21: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
-	0,  // 22: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
-	2,  // 23: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
-	4,  // 24: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
-	6,  // 25: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
-	10, // 26: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
-	12, // 27: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
-	14, // 28: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
-	14, // 29: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
-	14, // 30: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
-	14, // 31: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
-	14, // 32: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
-	14, // 33: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
-	14, // 34: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
-	14, // 35: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
-	14, // 36: gswitch.v1.Control.ListEscape:input_type -> gswitch.v1.ListRequest
-	14, // 37: gswitch.v1.Control.ListRoCC:input_type -> gswitch.v1.ListRequest
-	14, // 38: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
-	14, // 39: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
-	44, // 40: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
-	45, // 41: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
-	1,  // 42: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
-	3,  // 43: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
-	5,  // 44: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
-	5,  // 45: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
-	11, // 46: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
-	13, // 47: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
-	15, // 48: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
-	19, // 49: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
-	25, // 50: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
-	27, // 51: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
-	30, // 52: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
-	32, // 53: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
-	34, // 54: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
-	37, // 55: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
-	23, // 56: gswitch.v1.Control.ListEscape:output_type -> gswitch.v1.Escape
-	21, // 57: gswitch.v1.Control.ListRoCC:output_type -> gswitch.v1.RoCC
-	39, // 58: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
-	42, // 59: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
-	15, // 60: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
-	46, // 61: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
-	42, // [42:62] is the sub-list for method output_type
-	22, // [22:42] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	26, // 11: gswitch.v1.Paths.groups:type_name -> gswitch.v1.PathGroup
+	28, // 12: gswitch.v1.Paths.choices:type_name -> gswitch.v1.PathChoices
+	27, // 13: gswitch.v1.PathGroup.hops:type_name -> gswitch.v1.PathHop
+	30, // 14: gswitch.v1.FDB.entries:type_name -> gswitch.v1.FDBEntry
+	32, // 15: gswitch.v1.Routes.routes:type_name -> gswitch.v1.Route
+	33, // 16: gswitch.v1.Route.next_hops:type_name -> gswitch.v1.NextHop
+	35, // 17: gswitch.v1.Neighbors.neighbors:type_name -> gswitch.v1.Neighbor
+	37, // 18: gswitch.v1.ACLs.rules:type_name -> gswitch.v1.ACLRule
+	39, // 19: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
+	40, // 20: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
+	42, // 21: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
+	44, // 22: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
+	45, // 23: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
+	47, // 24: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
+	0,  // 25: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
+	2,  // 26: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
+	4,  // 27: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
+	6,  // 28: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
+	10, // 29: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
+	12, // 30: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
+	14, // 31: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
+	14, // 32: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
+	14, // 33: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
+	14, // 34: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
+	14, // 35: gswitch.v1.Control.ListPaths:input_type -> gswitch.v1.ListRequest
+	14, // 36: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
+	14, // 37: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
+	14, // 38: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
+	14, // 39: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
+	14, // 40: gswitch.v1.Control.ListEscape:input_type -> gswitch.v1.ListRequest
+	14, // 41: gswitch.v1.Control.ListRoCC:input_type -> gswitch.v1.ListRequest
+	14, // 42: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
+	14, // 43: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
+	48, // 44: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
+	49, // 45: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
+	1,  // 46: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
+	3,  // 47: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
+	5,  // 48: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
+	5,  // 49: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
+	11, // 50: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
+	13, // 51: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
+	15, // 52: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
+	19, // 53: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
+	29, // 54: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
+	31, // 55: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
+	25, // 56: gswitch.v1.Control.ListPaths:output_type -> gswitch.v1.Paths
+	34, // 57: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
+	36, // 58: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
+	38, // 59: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
+	41, // 60: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
+	23, // 61: gswitch.v1.Control.ListEscape:output_type -> gswitch.v1.Escape
+	21, // 62: gswitch.v1.Control.ListRoCC:output_type -> gswitch.v1.RoCC
+	43, // 63: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
+	46, // 64: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
+	15, // 65: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
+	50, // 66: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
+	46, // [46:67] is the sub-list for method output_type
+	25, // [25:46] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -4321,7 +4627,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   49,
+			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
