@@ -240,6 +240,7 @@ type PFC struct {
 	Quanta   int       `yaml:"quanta" range:"1,65535" default:"65535" doc:"Pause time that is asked for, in units of 512 bit times."`
 	Pause    bool      `yaml:"pause" doc:"true: IEEE 802.3x pause of the whole link in place of PFC."`
 	Watchdog *Watchdog `yaml:"watchdog" doc:"What happens to a queue that stays paused. No watchdog if left out."`
+	Shun     Duration  `yaml:"shun" doc:"For how long a port is down whose neighbour goes on although it was told to pause, four times. Nobody looks if left out."`
 }
 
 // Watchdog breaks pause storms.

@@ -35,10 +35,12 @@ type Config struct {
 	DSCP    [8]uint8  // of each class
 	Weights [8]uint32 // of each class, 0 strict; weighted classes next to each other share what is left by weight
 
-	PFC        bool       // obey and send 802.1Qbb frames for PFCClasses
-	PFCClasses uint8      // one bit for each class under flow control
-	Pause      bool       // instead of PFC: obey and send 802.3x frames for the whole link
-	CableDelay frame.Time // one way, of the link; for the threshold of a slow receiver
+	PFC        bool  // obey and send 802.1Qbb frames for PFCClasses
+	PFCClasses uint8 // one bit for each class under flow control
+	// PFCResponse is how long after its arrival a pause takes effect.
+	PFCResponse frame.Time
+	Pause       bool       // instead of PFC: obey and send 802.3x frames for the whole link
+	CableDelay  frame.Time // one way, of the link; for the threshold of a slow receiver
 
 	// Virtual: only headers are materialised, and no ICRC. Meta.Wire tells
 	// what the frame would be on a link.

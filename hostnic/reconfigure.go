@@ -32,7 +32,7 @@ func (n *NIC) Reconfigure(now frame.Time, cfg *Config) error {
 		n.clock.SetRate(next.Rate)
 	}
 	old.Rate, old.Overhead, old.Burst, old.BaseRTT, old.CNP = next.Rate, next.Overhead, next.Burst, next.BaseRTT, next.CNP
-	old.PFC, old.PFCClasses, old.Pause = next.PFC, next.PFCClasses, next.Pause
+	old.PFC, old.PFCClasses, old.PFCResponse, old.Pause = next.PFC, next.PFCClasses, next.PFCResponse, next.Pause
 	n.flow.Configure(now, old.flow())
 	n.obey(now)
 	n.ask(now)
@@ -47,7 +47,7 @@ func (n *NIC) Reconfigure(now frame.Time, cfg *Config) error {
 
 // flow returns what the flow control of the port is made from.
 func (c *Config) flow() pfc.Config {
-	flow := pfc.Config{Rate: c.Rate, Source: c.MAC}
+	flow := pfc.Config{Rate: c.Rate, Source: c.MAC, Response: c.PFCResponse}
 	switch {
 	case c.PFC:
 		flow.Mode, flow.Enable = pfc.PFC, c.PFCClasses

@@ -69,7 +69,11 @@ type Config struct {
 	Quanta uint16     // pause time to ask for; 0 = DefaultQuanta
 	Source wire.MAC   // MAC address of the port
 	Dog    Watchdog   // storm watchdog
+	Deaf   Deaf       // watch for a neighbour that does not pause
 	Grace  frame.Time // how long before its end a pause we asked for is renewed; 0 = half the pause time
+	// Response is how long after its arrival a frame of flow control takes
+	// effect here. What the machine takes by itself comes on top.
+	Response frame.Time
 }
 
 // Validate reports the first setting that cannot be meant.
@@ -82,6 +86,10 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("watchdog action %d is unknown", c.Dog.Action)
 	case c.Dog.Detect < 0 || c.Dog.Restore < 0:
 		return fmt.Errorf("watchdog times %v and %v must not be negative", c.Dog.Detect.Duration(), c.Dog.Restore.Duration())
+	case c.Deaf.Grace < 0 || c.Deaf.Resends < 0:
+		return fmt.Errorf("grace %v and %d resends for a deaf neighbour must not be negative", c.Deaf.Grace.Duration(), c.Deaf.Resends)
+	case c.Response < 0 || c.Response >= span:
+		return fmt.Errorf("response %v is not within 0 and the pause time %v", c.Response.Duration(), span.Duration())
 	case c.Grace < 0 || c.Grace >= span:
 		return fmt.Errorf("grace %v is not within 0 and the pause time %v", c.Grace.Duration(), span.Duration())
 	case c.Mode == PFC && c.Enable == 0:

@@ -18,6 +18,9 @@
 // not paused it for Restore. Frames that arrive in between can make it wait
 // again: storms are judged by what the neighbour asks, not by what we obey.
 //
+// The other way round, a neighbour that goes on after it was told to pause is
+// told again, and in the end reported as deaf: see Deaf.
+//
 // Time is an argument; a Port is used by one goroutine with time never
 // decreasing.
 package pfc

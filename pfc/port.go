@@ -23,6 +23,9 @@ type Port struct {
 	speech  Mode          // in which it was told
 	renewAt frame.Time    // when it must be told again
 	since   [8]frame.Time // since when it is told
+	ears    [8]ear        // whether it obeys
+
+	responding responding
 
 	stats Stats
 }
@@ -59,6 +62,12 @@ func (p *Port) Configure(now frame.Time, cfg Config) {
 	if p.told != 0 {
 		p.renewAt = min(p.renewAt, now+p.renewal())
 	}
+	for m := p.told; m != 0; m &= m - 1 {
+		p.prick(now, bits.TrailingZeros8(m), true)
+	}
+	if cfg.Response == 0 {
+		p.respond(frame.Never)
+	}
 	if cfg.Dog.Detect == 0 {
 		p.calm(now, p.storm)
 	}
@@ -77,7 +86,7 @@ func (p *Port) Reset(now frame.Time) {
 		c := bits.TrailingZeros8(m)
 		p.stats.RequestTime[c] += now - p.since[c]
 	}
-	p.told, p.renewAt = 0, frame.Never
+	p.told, p.renewAt, p.responding.n = 0, frame.Never, 0
 }
 
 // scope returns the classes under flow control.
@@ -94,6 +103,9 @@ func (p *Port) scope() uint8 {
 // Advance ends pauses that are over and runs the watchdog. waiting has a bit
 // for each class of which frames wait for this port.
 func (p *Port) Advance(now frame.Time, waiting uint8) {
+	if p.responding.n > 0 {
+		p.respond(now)
+	}
 	if p.asked|p.storm == 0 {
 		return
 	}
@@ -111,7 +123,10 @@ func (p *Port) Wake(now frame.Time) frame.Time {
 	}
 	at := frame.Never
 	if p.told != 0 {
-		at = p.renewAt
+		at = min(p.renewAt, p.listening())
+	}
+	if p.responding.n > 0 {
+		at = min(at, p.responding.frames[0].at)
 	}
 	for m := p.asked; m != 0; m &= m - 1 {
 		r := &p.rx[bits.TrailingZeros8(m)]

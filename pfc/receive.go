@@ -15,9 +15,18 @@ func (p *Port) Receive(now frame.Time, enable uint16, quanta [8]uint16) {
 		p.stats.RxIgnored++
 		return
 	}
+	if p.cfg.Response > 0 {
+		p.hear(now, heard{enable: uint8(enable), quanta: quanta})
+		return
+	}
 	p.expire(now)
+	p.act(now, uint8(enable), &quanta)
+}
+
+// act lets a PFC frame take effect.
+func (p *Port) act(now frame.Time, enable uint8, quanta *[8]uint16) {
 	scope := p.scope()
-	for m := uint8(enable); m != 0; m &= m - 1 {
+	for m := enable; m != 0; m &= m - 1 {
 		c := bits.TrailingZeros8(m)
 		if scope>>c&1 == 0 {
 			p.stats.RxDisabled[c]++
@@ -34,7 +43,16 @@ func (p *Port) ReceivePause(now frame.Time, quanta uint16) {
 		p.stats.RxIgnored++
 		return
 	}
+	if p.cfg.Response > 0 {
+		p.hear(now, heard{link: true, quanta: [8]uint16{quanta}})
+		return
+	}
 	p.expire(now)
+	p.actLink(now, quanta)
+}
+
+// actLink lets an 802.3x pause frame take effect.
+func (p *Port) actLink(now frame.Time, quanta uint16) {
 	for c := range p.rx {
 		p.obey(now, c, quanta)
 	}

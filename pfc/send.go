@@ -75,6 +75,7 @@ func (p *Port) tell(now frame.Time, want uint8) {
 		if p.told>>c&1 == 0 {
 			p.since[c] = now
 		}
+		p.prick(now, c, p.told>>c&1 == 0)
 	}
 	for m := p.told &^ want; m != 0; m &= m - 1 {
 		c := bits.TrailingZeros8(m)

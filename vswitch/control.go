@@ -262,6 +262,9 @@ func (n *Node) controlTimers(now frame.Time) {
 		if ps.pfc == nil {
 			continue
 		}
+		if n.prog.Config.PFC.Shun != 0 || ps.shunned != 0 {
+			n.listen(now, uint16(i))
+		}
 		ps.pfc.Advance(now, n.waitingClasses(ps))
 		n.obey(now, uint16(i))
 		n.speak(now, uint16(i))
@@ -314,7 +317,8 @@ func (n *Node) age(now frame.Time) {
 // adoptPFC brings flow control of an own port in line with the configuration.
 func (n *Node) adoptPFC(now frame.Time, i uint16, c *PortConfig) {
 	cfg := n.prog.Config
-	pc := pfc.Config{Mode: cfg.PFC.Mode, Enable: cfg.PFC.Classes, Rate: c.rate(), Quanta: cfg.PFC.Quanta, Source: cfg.MAC, Dog: cfg.PFC.Watchdog}
+	pc := pfc.Config{Mode: cfg.PFC.Mode, Enable: cfg.PFC.Classes, Rate: c.rate(), Quanta: cfg.PFC.Quanta, Source: cfg.MAC, Dog: cfg.PFC.Watchdog,
+		Deaf: cfg.PFC.deaf(c, &cfg.Buffer), Response: cfg.PFC.Response}
 	ps := &n.ports[i]
 	if ps.pfc == nil {
 		ps.pfc = pfc.NewPort(pc)

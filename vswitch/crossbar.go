@@ -130,6 +130,7 @@ func (cfg *Config) crossbarThresholds(x *crossbar.Config) error {
 			continue
 		}
 		q := buffer.InputQueue{Size: uint64(x.Ingress), Classes: uint64(bits.OnesCount8(x.Lossless)), Link: p.link(&cfg.Buffer)}
+		q.Link.Response = max(q.Link.Response, cfg.PFC.Response)
 		if cfg.Crossbar.burst(p) > 0 {
 			q.Batch = uint64(cfg.Crossbar.batch(p))
 		}

@@ -120,6 +120,7 @@ type portState struct {
 	points    *[8]*point   // congestion points by queue; nil where there never was one
 	samplers  *[8]*sampler // and those of QCN
 	exit      *exit        // where frames escape; nil where they never might
+	shunned   frame.Time   // until when the port is given up, 0: it is not
 	dropping  uint8        // queues that the storm watchdog drains
 	collected uint8        // classes last collected from other workers
 }

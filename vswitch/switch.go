@@ -29,6 +29,7 @@ type Switch struct {
 	// Ports with a link, and how often that changed: every worker must know
 	// the links of all ports, and only those that serve a port are told.
 	carrier [MaxPorts / 64]atomic.Uint64
+	shunned [MaxPorts / 64]atomic.Uint64 // those that are as good as down
 	links   atomic.Uint32
 }
 
@@ -230,7 +231,7 @@ func (n *Node) adoptLinks(now frame.Time, links uint32) {
 // judgeLink lets a port forward if it is enabled and has a link.
 func (n *Node) judgeLink(now frame.Time, i uint16) {
 	up := int(i) < len(n.prog.ports) && n.prog.ports[i].name != "" && n.prog.ports[i].enabled &&
-		n.sw.carrier[i/64].Load()>>(i%64)&1 != 0
+		(n.sw.carrier[i/64].Load()&^n.sw.shunned[i/64].Load())>>(i%64)&1 != 0
 	switch {
 	case up == n.linkUp.has(i):
 	case up:

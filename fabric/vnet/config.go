@@ -120,6 +120,10 @@ type PFC struct {
 	On      bool
 	Classes uint8 // bitmap of lossless classes; 0 = that of Host.Class
 	Quanta  uint16
+	// Response is how long after its arrival a pause takes effect, and Shun for
+	// how long switches give up a port whose neighbour does not pause: see
+	// vswitch.PFCConfig.
+	Response, Shun frame.Time
 }
 
 // ECN describes marking at every egress queue.

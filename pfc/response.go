@@ -1,0 +1,47 @@
+package pfc
+
+import "github.com/gswitch/gswitch/frame"
+
+// heard is a frame of flow control that has not taken effect yet.
+type heard struct {
+	at     frame.Time // when it does
+	enable uint8
+	link   bool // of the whole link
+	quanta [8]uint16
+}
+
+// responding are the frames that arrived within Config.Response: a shortest
+// frame takes longer than the two quanta that IEEE 802.3 annex 31B.3.7 allows
+// at 100 Mb/s, so few.
+type responding struct {
+	frames [8]heard
+	n      int
+}
+
+// hear notes a frame. If there are more than can be noted the oldest one acts
+// early.
+func (p *Port) hear(now frame.Time, h heard) {
+	if p.responding.n == len(p.responding.frames) {
+		p.respond(p.responding.frames[0].at)
+	}
+	h.at = now + p.cfg.Response
+	p.responding.frames[p.responding.n] = h
+	p.responding.n++
+}
+
+// respond lets the frames act whose time has come.
+func (p *Port) respond(now frame.Time) {
+	r := &p.responding
+	k := 0
+	for ; k < r.n && r.frames[k].at <= now; k++ {
+		h := &r.frames[k]
+		p.expire(h.at)
+		if h.link {
+			p.actLink(h.at, h.quanta[0])
+		} else {
+			p.act(h.at, h.enable, &h.quanta)
+		}
+	}
+	copy(r.frames[:], r.frames[k:r.n])
+	r.n -= k
+}

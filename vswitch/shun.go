@@ -1,0 +1,69 @@
+package vswitch
+
+import (
+	"github.com/gswitch/gswitch/buffer"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pfc"
+)
+
+// A neighbour that does not pause when told takes what is not its own: buffer
+// in front of it overflows. Its port is given up for a while, as if its link
+// were down: routes with several next hops go by others, what it sends is
+// dropped.
+
+// deaf is the watch over the neighbour of a port.
+func (c *PFCConfig) deaf(p *PortConfig, b *BufferConfig) pfc.Deaf {
+	if c.Shun == 0 {
+		return pfc.Deaf{}
+	}
+	grace := c.Grace
+	if grace == 0 {
+		// What arrives after a pause was decided takes as long as it takes, and a
+		// quarter more.
+		l := p.link(b)
+		l.Response = max(l.Response, c.Response)
+		skid := buffer.Headroom(l, 0).Total()
+		grace = frame.Time(float64(skid)*8e9/float64(max(l.Rate, 1))*1.25) + 1
+	}
+	return pfc.Deaf{Grace: grace, Resends: c.Resends}
+}
+
+// listen looks whether the neighbour of an own port pauses when told, and
+// gives the port up for a while if not. Frames that other workers received
+// from it are not seen.
+func (n *Node) listen(now frame.Time, port uint16) {
+	ps := &n.ports[port]
+	if ps.shunned != 0 {
+		if now < ps.shunned {
+			n.controlDue = min(n.controlDue, ps.shunned)
+			return
+		}
+		ps.shunned = 0
+		n.setShunned(now, port, false)
+	}
+	var frames [8]uint64
+	for c := range frames {
+		frames[c] = ps.rxClass[c].Frames
+	}
+	if ps.pfc.Listen(now, &frames) {
+		ps.shunned = now + n.prog.Config.PFC.Shun
+		n.controlDue = min(n.controlDue, ps.shunned)
+		n.setShunned(now, port, true)
+	}
+}
+
+// setShunned tells all workers that a port is given up, or not any more.
+func (n *Node) setShunned(now frame.Time, port uint16, shunned bool) {
+	word, bit := &n.sw.shunned[port/64], uint64(1)<<(port%64)
+	if shunned {
+		word.Or(bit)
+	} else {
+		word.And(^bit)
+	}
+	n.adoptLinks(now, n.sw.links.Add(1))
+	n.handedTo |= n.bells &^ n.bell // the others may sleep
+}
+
+// Shunned reports whether a port of this worker is given up for a while since
+// its neighbour does not pause when told.
+func (n *Node) Shunned(port uint16) bool { return n.ports[port].shunned != 0 }
