@@ -68,6 +68,12 @@ type Algorithm interface {
 	Window() float64 // bytes in flight at most; 0 = no window
 }
 
+// Wrapper is an Algorithm around another one. What else that one listens to,
+// such as a FairRater to switches, reaches it directly.
+type Wrapper interface {
+	Unwrap() Algorithm
+}
+
 // Inspector is an Algorithm that shows its internals for series and debugging.
 type Inspector interface {
 	// Inspect calls yield with each value that the algorithm's page names,

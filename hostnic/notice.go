@@ -13,21 +13,43 @@ import (
 // pair is found.
 
 // obeying are the connected queue pairs whose congestion control obeys
-// switches, by what a quoted frame says of them: the number at the other end.
+// switches, by what a quoted frame says of them: the number at the other end
+// or, where telemetry stands between UDP and that, the source port, which is
+// what the switch tells its flows apart by, too.
 type obeying struct {
 	heads [256]uint32 // index of the queue pair, +1
 }
 
-func obeyBucket(remote uint32) uint32 { return (remote ^ remote>>8 ^ remote>>16) & 255 }
+func obeyBucket(name uint32) uint32 { return (name ^ name>>8 ^ name>>16) & 255 }
+
+// quotedName is what a queue pair is found by.
+func (q *queuePair) quotedName() uint32 {
+	if q.intLen > 0 {
+		return uint32(q.dataUDP().SrcPort())
+	}
+	return q.remote
+}
+
+// dataUDP is the UDP header of the data frames of a queue pair.
+func (q *queuePair) dataUDP() wire.UDP {
+	if q.data.ipv4 {
+		return q.data.b[wire.EthernetLen+wire.IPv4Len:]
+	}
+	return q.data.b[wire.EthernetLen+wire.IPv6Len:]
+}
 
 // enlist enters a queue pair that was just connected.
 func (n *NIC) enlist(q *queuePair) {
-	q.fair, _ = q.cc.(cc.FairRater)
-	q.quantized, _ = q.cc.(cc.QuantizedListener)
+	algorithm := q.cc
+	if w, ok := algorithm.(cc.Wrapper); ok {
+		algorithm = w.Unwrap()
+	}
+	q.fair, _ = algorithm.(cc.FairRater)
+	q.quantized, _ = algorithm.(cc.QuantizedListener)
 	if q.fair == nil && q.quantized == nil {
 		return
 	}
-	head := &n.obeying.heads[obeyBucket(q.remote)]
+	head := &n.obeying.heads[obeyBucket(q.quotedName())]
 	q.obeyNext, *head = *head, q.index+1
 }
 
@@ -37,7 +59,7 @@ func (n *NIC) delist(q *queuePair) {
 		return
 	}
 	q.fair, q.quantized = nil, nil
-	at := &n.obeying.heads[obeyBucket(q.remote)]
+	at := &n.obeying.heads[obeyBucket(q.quotedName())]
 	for *at != 0 {
 		o := n.qps[*at-1]
 		if o == q {
@@ -155,15 +177,26 @@ func (n *NIC) quoted(quote []byte, v4 bool) *queuePair {
 	if len(quote) < head+wire.UDPLen+wire.BTHLen {
 		return nil
 	}
-	udp := wire.UDP(quote[head:])
-	if udp.DstPort() != wire.RoCEv2Port || !n.addr.is(quote[src:]) {
+	if !n.addr.is(quote[src:]) {
 		return nil
 	}
-	remote := wire.BTH(quote[head+wire.UDPLen:]).DestQP()
-	for i := n.obeying.heads[obeyBucket(remote)]; i != 0; {
+	udp, peer := wire.UDP(quote[head:]), quote[src+size:]
+	if udp.DstPort() == wire.RoCEv2Port {
+		remote := wire.BTH(quote[head+wire.UDPLen:]).DestQP()
+		for i := n.obeying.heads[obeyBucket(remote)]; i != 0; {
+			q := n.qps[i-1]
+			if q.intLen == 0 && q.remote == remote && q.peer.v4 == v4 && q.peer.is(peer) {
+				return q
+			}
+			i = q.obeyNext
+		}
+	}
+	for i := n.obeying.heads[obeyBucket(uint32(udp.SrcPort()))]; i != 0; {
 		q := n.qps[i-1]
-		if q.remote == remote && q.peer.v4 == v4 && q.peer.is(quote[src+size:]) {
-			return q
+		if q.intLen > 0 && q.peer.v4 == v4 && q.peer.is(peer) {
+			if own := q.dataUDP(); own.SrcPort() == udp.SrcPort() && own.DstPort() == udp.DstPort() {
+				return q
+			}
 		}
 		i = q.obeyNext
 	}

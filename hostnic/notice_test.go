@@ -4,7 +4,9 @@ import (
 	"math"
 	"testing"
 
+	"github.com/gswitch/gswitch/cc"
 	"github.com/gswitch/gswitch/frame"
+	inband "github.com/gswitch/gswitch/int"
 	"github.com/gswitch/gswitch/rocc"
 	"github.com/gswitch/gswitch/vswitch"
 	"github.com/gswitch/gswitch/wire"
@@ -114,6 +116,42 @@ func TestForgedNotices(t *testing.T) {
 		t.Error("a closed queue pair obeys")
 	}
 	p.drained()
+}
+
+// watchedCC is a congestion control around which somebody put another one.
+type watchedCC struct{ cc.Algorithm }
+
+func (w watchedCC) Unwrap() cc.Algorithm { return w.Algorithm }
+
+// Telemetry stands between UDP and the number of the queue pair, beyond what a
+// notice quotes: the ports tell whose frame it was.
+func TestNoticesOfFramesWithTelemetry(t *testing.T) {
+	// Somebody watches the algorithm of each: that hides from switches nothing.
+	watch := func(env *cc.Env) cc.Algorithm { return watchedCC{factory(t, "rocc", nil)(env)} }
+	for _, mode := range []inband.Mode{inband.HPCC, inband.INTMD} {
+		p := newPair(t, nil)
+		a, _ := p.connect(func(c *QPConfig) { c.CC, c.INT, c.SrcPort = factory(t, "rocc", nil), mode, 50001 })
+		b, _ := p.connect(func(c *QPConfig) { c.CC, c.INT, c.SrcPort = watch, mode, 50002 })
+		plain, _ := p.connect(func(c *QPConfig) { c.CC, c.SrcPort = factory(t, "rocc", nil), 50001 })
+		var quote []byte
+		p.seen = func(from int, m *frame.Meta, b []byte) {
+			if from == 0 {
+				quote = append(quote[:0], b[14:14+20+8+12]...)
+			}
+		}
+		must(t, p.a.SendMessage(p.now, b, 100, 0))
+		p.run(p.now + 100*frame.Microsecond)
+		n := rocc.Notice{Port: 1, Switch: 2, Fair: 100, Unit: 10_000_000, Sequence: 1}
+		msg := make([]byte, rocc.NoticeLen+len(quote))
+		n.Encode(msg, rocc.Type4, quote)
+		v := [1]frame.Ref{p.pool.New(wt.Frame(wt.Eth(testMAC(1), testMAC(9)), wt.IPv4("192.0.0.8", "10.0.0.1"), wt.ICMP(msg[0], msg[1], wire.ICMP(msg).Rest()), wt.Payload(msg[8:])))}
+		p.a.Receive(p.now, 0, v[:])
+		for qp, want := range map[uint32]float64{a: 100e9, b: 1e9, plain: 100e9} {
+			if got, _ := p.a.QP(qp); got.Rate != want {
+				t.Errorf("%v: queue pair %#x has the rate %v, want %v", mode, qp, got.Rate, want)
+			}
+		}
+	}
 }
 
 func FuzzNoticeFrame(f *testing.F) {

@@ -65,6 +65,9 @@ func (w *watched) Rate() float64 {
 	return w.limit
 }
 
+// Unwrap implements cc.Wrapper.
+func (w *watched) Unwrap() cc.Algorithm { return w.Algorithm }
+
 // Inspect implements cc.Inspector.
 func (w *watched) Inspect(yield func(name string, v float64)) {
 	if i, ok := w.Algorithm.(cc.Inspector); ok {
