@@ -180,6 +180,10 @@ func (p *Port) config(q QoS) vswitch.PortConfig {
 			out.Allowed = append(out.Allowed, uint16(id))
 		}
 	}
+	if p.Watchdog != nil {
+		dog := p.Watchdog.config()
+		out.Watchdog = &dog
+	}
 	if st := p.Storm; st != nil {
 		out.Storm = vswitch.StormControl{Broadcast: uint64(st.Broadcast), Multicast: uint64(st.Multicast), UnknownUnicast: uint64(st.Unknown)}
 	}
@@ -261,10 +265,24 @@ func (p *PFC) config() vswitch.PFCConfig {
 	case out.Classes != 0:
 		out.Mode = pfc.PFC
 	}
-	if w := p.Watchdog; w != nil {
-		out.Watchdog = pfc.Watchdog{Detect: frame.Time(w.Detect), Restore: frame.Time(w.Restore), Action: watchdogActions[w.Action]}
+	if p.Watchdog != nil {
+		out.Watchdog = p.Watchdog.config()
+	}
+	if out.Mode != pfc.Off {
+		out.Log = vswitch.PauseLog{Keep: *p.Log, Look: pauseLook}
 	}
 	return out
+}
+
+// pauseLook is how many frames of an egress queue a worker looks at when a
+// pause begins: some microseconds' work.
+const pauseLook = 256
+
+func (w *Watchdog) config() pfc.Watchdog {
+	if w.Action == "off" {
+		return pfc.Watchdog{}
+	}
+	return pfc.Watchdog{Detect: frame.Time(w.Detect), Restore: frame.Time(w.Restore), Action: watchdogActions[w.Action]}
 }
 
 // rule translates a rule. Earlier rules have the higher priority.

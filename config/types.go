@@ -89,6 +89,7 @@ type Port struct {
 	Addresses []netip.Prefix `yaml:"address" doc:"Addresses with prefix length: makes it a routed port, outside all VLANs."`
 	ACL       string         `yaml:"acl" doc:"Access list for frames that arrive here."`
 	QoS       string         `yaml:"qos" doc:"Queue profile. Eight strict queues if left out."`
+	Watchdog  *Watchdog      `yaml:"watchdog" doc:"What happens to queues of this port that stay paused, in place of pfc.watchdog."`
 	Telemetry *PortTelemetry `yaml:"telemetry" doc:"Role at the edge of the telemetry domain, for hosts that know nothing of it."`
 }
 
@@ -241,13 +242,14 @@ type PFC struct {
 	Pause    bool      `yaml:"pause" doc:"true: IEEE 802.3x pause of the whole link in place of PFC."`
 	Watchdog *Watchdog `yaml:"watchdog" doc:"What happens to a queue that stays paused. No watchdog if left out."`
 	Shun     Duration  `yaml:"shun" doc:"For how long a port is down whose neighbour goes on although it was told to pause, four times. Nobody looks if left out."`
+	Log      *int      `yaml:"log" range:"0,1000000" default:"256" doc:"Pauses that ended which each worker remembers, for gfabric pfc trace: who asked whom, when, and for which egress queues. 0: none."`
 }
 
 // Watchdog breaks pause storms.
 type Watchdog struct {
 	Detect  Duration `yaml:"detect" default:"200ms" doc:"Paused without sending anything for so long is a storm."`
 	Restore Duration `yaml:"restore" default:"400ms" doc:"Without a pause frame for so long the storm is over."`
-	Action  string   `yaml:"action" enum:"drop,forward,alert" default:"drop" doc:"drop: empty the queue and drop what comes. forward: send in spite of the pause. alert: only count."`
+	Action  string   `yaml:"action" enum:"drop,forward,alert,off" default:"drop" doc:"drop: empty the queue and drop what comes. forward: send in spite of the pause. alert: only count. off: no watchdog."`
 }
 
 // Escape lets frames out of paused queues.

@@ -100,6 +100,7 @@ var (
 	pfcFrames   = counter("pfc_frames_total", "Asks for pause (xoff) and for its end (xon) in PFC and pause frames.", "switch", "port", "class", "direction", "type")
 	pfcSeconds  = counter("pfc_pause_seconds_total", "Time in pause. rx: the neighbour paused us. tx: we paused the neighbour.", "switch", "port", "class", "direction")
 	pfcPaused   = gauge("pfc_paused", "Whether there is a pause now.", "switch", "port", "class", "direction")
+	pfcHeld     = gauge("pfc_held_back_seconds", "For how long the neighbour has held back, without a break, a class of which frames wait.", "switch", "port", "class")
 	pfcWatchdog = counter("pfc_watchdog_events_total", "Pause storms that the watchdog found and ended.", "switch", "port", "class", "event")
 	pfcIgnored  = counter("pfc_ignored_frames_total", "Flow control frames of a kind that is not configured.", "switch", "port")
 
@@ -378,6 +379,7 @@ func (e emitter) pfc(p *Port, class int, configured bool, labels ...string) {
 	e.gauge(pfcSeconds, s.RequestTime[class].Seconds(), with("tx")...)
 	e.gauge(pfcPaused, truth(p.Classes[class].Paused), with("rx")...)
 	e.gauge(pfcPaused, truth(p.Classes[class].Told), with("tx")...)
+	e.gauge(pfcHeld, p.Held[class].Seconds(), labels...)
 	e.count(pfcWatchdog, s.Storms[class], with("storm")...)
 	e.count(pfcWatchdog, s.Restored[class], with("restore")...)
 }

@@ -72,6 +72,7 @@ type Port struct {
 	Escape  *vswitch.EscapeView // nil where frames never might escape
 	PFC     pfc.Stats
 	Classes [8]pfc.ClassState
+	Held    [8]frame.Time         // for how long the neighbour has held back frames of a class that wait
 	Links   []dataplane.PortStats // what lies below: one for each worker that has queues of it
 }
 
@@ -243,5 +244,6 @@ func (p *Port) read(now frame.Time, n *vswitch.Node) {
 		for c := range p.Classes {
 			p.Classes[c] = fc.Class(c)
 		}
+		p.Held = n.HeldBack(now, p.Number)
 	}
 }

@@ -95,6 +95,9 @@ type PortConfig struct {
 	LosslessAlpha float64
 	Headroom      uint32
 
+	// Watchdog, if not nil, replaces that of Config.PFC for this port.
+	Watchdog *pfc.Watchdog
+
 	// RoCC makes egress queues of the port congestion points.
 	RoCC RoCCConfig
 	// QCN makes them congestion points of QCN.

@@ -61,7 +61,7 @@ func (n *Node) control(r frame.Ref, m *frame.Meta) {
 func (n *Node) obey(now frame.Time, port uint16) {
 	ps := &n.ports[port]
 	n.wakeFor(now, port)
-	if detect := n.prog.Config.PFC.Watchdog.Detect; detect > 0 && ps.pfc.Paused(now) != 0 {
+	if detect := ps.dog; detect > 0 && ps.pfc.Paused(now) != 0 {
 		// Frames may come to wait at any time: look again well before a storm
 		// is one.
 		n.controlDue = min(n.controlDue, now+detect/8)
@@ -314,12 +314,21 @@ func (n *Node) age(now frame.Time) {
 	n.ageAt = now + max(ageing/ageSteps, frame.Microsecond)
 }
 
+// Dog is the storm watchdog of a port.
+func (cfg *Config) Dog(port uint16) pfc.Watchdog {
+	if int(port) < len(cfg.Ports) && cfg.Ports[port].Watchdog != nil {
+		return *cfg.Ports[port].Watchdog
+	}
+	return cfg.PFC.Watchdog
+}
+
 // adoptPFC brings flow control of an own port in line with the configuration.
 func (n *Node) adoptPFC(now frame.Time, i uint16, c *PortConfig) {
 	cfg := n.prog.Config
-	pc := pfc.Config{Mode: cfg.PFC.Mode, Enable: cfg.PFC.Classes, Rate: c.rate(), Quanta: cfg.PFC.Quanta, Source: cfg.MAC, Dog: cfg.PFC.Watchdog,
+	pc := pfc.Config{Mode: cfg.PFC.Mode, Enable: cfg.PFC.Classes, Rate: c.rate(), Quanta: cfg.PFC.Quanta, Source: cfg.MAC, Dog: cfg.Dog(i),
 		Deaf: cfg.PFC.deaf(c, &cfg.Buffer), Response: cfg.PFC.Response}
 	ps := &n.ports[i]
+	ps.dog = pc.Dog.Detect
 	if ps.pfc == nil {
 		ps.pfc = pfc.NewPort(pc)
 	} else {

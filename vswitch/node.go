@@ -123,6 +123,7 @@ type portState struct {
 	shunned   frame.Time   // until when the port is given up, 0: it is not
 	dropping  uint8        // queues that the storm watchdog drains
 	collected uint8        // classes last collected from other workers
+	dog       frame.Time   // after which the storm watchdog acts; 0: never
 }
 
 // Receive implements frame.Node: the way of a frame from its port into an

@@ -13,6 +13,19 @@ type Wait struct {
 	Class uint8
 	Since frame.Time // the pause has lasted without a break since then
 	From  []uint16   // the ports by which the frames in it came, ascending
+	// Frames and bytes of the class that wait in the queue.
+	Frames, Bytes uint64
+}
+
+// HeldBack returns for how long the neighbour at an own port has paused each
+// class of which frames wait there, 0 for the others.
+func (n *Node) HeldBack(now frame.Time, port uint16) (by [8]frame.Time) {
+	ps := &n.ports[port]
+	for m := ps.pfc.Paused(now) & n.waitingClasses(ps); m != 0; m &= m - 1 {
+		c := bits.TrailingZeros8(m)
+		by[c] = now - ps.pfc.Class(c).PausedSince
+	}
+	return by
 }
 
 // Waits appends the egress queues of this worker that wait for a neighbour. A
@@ -27,9 +40,12 @@ func (n *Node) Waits(now frame.Time, v []Wait) []Wait {
 		for paused := ps.pfc.Paused(now) & n.waitingClasses(ps); paused != 0; paused &= paused - 1 {
 			class := bits.TrailingZeros8(paused)
 			var from portSet
+			w := Wait{Port: uint16(i), Class: uint8(class), Since: ps.pfc.Class(class).PausedSince}
 			ps.sched.Each(int(n.prog.class.Queue[class]), func(r frame.Ref) bool {
 				if m := n.arena.Meta(r); int(m.Class) == class && m.InPort < MaxPorts {
 					from.add(m.InPort)
+					w.Frames++
+					w.Bytes += uint64(m.Wire)
 				}
 				return true
 			})
@@ -38,7 +54,6 @@ func (n *Node) Waits(now frame.Time, v []Wait) []Wait {
 					from.add(uint16(bits.TrailingZeros64(in)))
 				}
 			}
-			w := Wait{Port: uint16(i), Class: uint8(class), Since: ps.pfc.Class(class).PausedSince}
 			for p := from.next(0); p >= 0; p = from.next(p + 1) {
 				w.From = append(w.From, uint16(p))
 			}

@@ -57,7 +57,7 @@ func runCommand() *cobra.Command {
 	var w watchFlags
 	var on, out string
 	var jobs int
-	var asJSON, fresh, quiet bool
+	var asJSON, fresh, quiet, pauses bool
 	c := &cobra.Command{
 		Use:   "run SCENARIO.yaml",
 		Short: "Run a scenario and compare what comes out with what it expects",
@@ -106,6 +106,9 @@ func runCommand() *cobra.Command {
 				jobs = runner.DefaultJobs()
 			}
 			o := runner.Options{Version: version, Program: program(), Jobs: jobs, Out: out, Fresh: fresh, On: on}
+			if pauses {
+				o.Pauses = pausesKept
+			}
 			if !quiet {
 				o.Progress = os.Stderr
 			}
@@ -163,9 +166,13 @@ func runCommand() *cobra.Command {
 	c.Flags().IntVar(&jobs, "jobs", 0, "runs side by side; as many as there are processors if left out")
 	c.Flags().BoolVar(&asJSON, "json", false, "print results.json in place of tables")
 	c.Flags().BoolVar(&fresh, "fresh", false, "run again what the directory has already")
+	c.Flags().BoolVar(&pauses, "pauses", false, "record who paused whom, for the report (see gfabric pfc trace)")
 	c.Flags().BoolVar(&quiet, "quiet", false, "no progress on standard error")
 	return c
 }
+
+// pausesKept is how many pauses each switch remembers for a report.
+const pausesKept = 5000
 
 // resultsOf is where the results of a scenario go.
 func resultsOf(s *scenario.Scenario, short bool, on string) string {

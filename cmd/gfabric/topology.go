@@ -75,7 +75,7 @@ type layoutFlags struct {
 	topologyFlags
 	processes, poll string
 	listen          string
-	cpus            []int
+	cpus, lossless  []int
 }
 
 func (f *layoutFlags) add(c *cobra.Command) {
@@ -83,6 +83,7 @@ func (f *layoutFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.processes, "processes", "one", "one: a single gswitch for all switches, joined inside. each: one for every switch, joined by veth")
 	c.Flags().StringVar(&f.poll, "poll", "adaptive", "how switches wait for frames: spin, adaptive or sleep")
 	c.Flags().StringVar(&f.listen, "listen", "", "TCP address, such as 127.0.0.1:9100, that serves metrics and the API of the switches on this machine; not with --processes each")
+	c.Flags().IntSliceVar(&f.lossless, "lossless", nil, "classes under priority flow control at every switch, such as 3; frames are of the class that the upper three bits of their DSCP say")
 	c.Flags().IntSliceVar(&f.cpus, "cpu", nil, "pin the workers to these CPUs, one worker each")
 }
 
@@ -99,6 +100,9 @@ func (f *layoutFlags) layout(arg string) (*lab.Layout, error) {
 		return nil, mistake(err)
 	}
 	o := lab.Options{Poll: f.poll, CPUs: f.cpus, Listen: f.listen}
+	if len(f.lossless) > 0 {
+		o.Adjust = f.flowControl
+	}
 	switch f.processes {
 	case "one":
 	case "each":
@@ -108,6 +112,14 @@ func (f *layoutFlags) layout(arg string) (*lab.Layout, error) {
 	}
 	l, err := lab.NewLayout(plan, o)
 	return l, mistake(err)
+}
+
+// flowControl makes classes of a switch lossless.
+func (f *layoutFlags) flowControl(_ int, sw *config.Switch) {
+	sw.PFC.Classes = f.lossless
+	for i := range sw.Ports {
+		sw.Ports[i].Trust = "dscp"
+	}
 }
 
 func planCommand() *cobra.Command {

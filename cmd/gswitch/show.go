@@ -34,6 +34,8 @@ func (a *app) showCommand() *cobra.Command {
 		list(a, "acl", "Access lists with what they matched", api.ControlClient.ListACLs, printACLs),
 		list(a, "buffer [PORT]", "Shared packet buffer", api.ControlClient.ListBuffers, printBuffers),
 		list(a, "pfc [PORT]", "Priority flow control", api.ControlClient.ListPFC, printPFC),
+		list(a, "pauses [PORT]", "Pauses that the switch remembers: who asked, how long, for which queues", api.ControlClient.ListPauses, printPauses),
+		list(a, "deadlock [PORT]", "Egress queues that neighbours hold back: the switch's own part of a deadlock", api.ControlClient.ListWaits, printWaits),
 		list(a, "rocc [PORT]", "Queues that tell senders what rate is fair (RoCC)", api.ControlClient.ListRoCC, printRoCC),
 		list(a, "escape [PORT]", "Ports by which frames escape from paused queues (Escape)", api.ControlClient.ListEscape, printEscape),
 		list(a, "drops [PORT]", "Dropped frames, by reason", api.ControlClient.ListDrops, printDrops),

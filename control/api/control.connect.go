@@ -73,6 +73,10 @@ const (
 	ControlListPFCProcedure = "/gswitch.v1.Control/ListPFC"
 	// ControlListEscapeProcedure is the fully-qualified name of the Control's ListEscape RPC.
 	ControlListEscapeProcedure = "/gswitch.v1.Control/ListEscape"
+	// ControlListPausesProcedure is the fully-qualified name of the Control's ListPauses RPC.
+	ControlListPausesProcedure = "/gswitch.v1.Control/ListPauses"
+	// ControlListWaitsProcedure is the fully-qualified name of the Control's ListWaits RPC.
+	ControlListWaitsProcedure = "/gswitch.v1.Control/ListWaits"
 	// ControlListRoCCProcedure is the fully-qualified name of the Control's ListRoCC RPC.
 	ControlListRoCCProcedure = "/gswitch.v1.Control/ListRoCC"
 	// ControlListWorkersProcedure is the fully-qualified name of the Control's ListWorkers RPC.
@@ -108,6 +112,11 @@ type ControlClient interface {
 	ListBuffers(context.Context, *ListRequest) (*Buffers, error)
 	ListPFC(context.Context, *ListRequest) (*PFC, error)
 	ListEscape(context.Context, *ListRequest) (*Escape, error)
+	// ListPauses tells which pauses the switches remember (pfc.log).
+	ListPauses(context.Context, *ListRequest) (*Pauses, error)
+	// ListWaits tells which egress queues the neighbour holds back while frames
+	// are in them.
+	ListWaits(context.Context, *ListRequest) (*Waits, error)
 	ListRoCC(context.Context, *ListRequest) (*RoCC, error)
 	ListWorkers(context.Context, *ListRequest) (*Workers, error)
 	ListDrops(context.Context, *ListRequest) (*Drops, error)
@@ -237,6 +246,20 @@ func NewControlClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		listPauses: connect.NewClient[ListRequest, Pauses](
+			httpClient,
+			baseURL+ControlListPausesProcedure,
+			connect.WithSchema(controlMethods.ByName("ListPauses")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		listWaits: connect.NewClient[ListRequest, Waits](
+			httpClient,
+			baseURL+ControlListWaitsProcedure,
+			connect.WithSchema(controlMethods.ByName("ListWaits")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		listRoCC: connect.NewClient[ListRequest, RoCC](
 			httpClient,
 			baseURL+ControlListRoCCProcedure,
@@ -291,6 +314,8 @@ type controlClient struct {
 	listBuffers   *connect.Client[ListRequest, Buffers]
 	listPFC       *connect.Client[ListRequest, PFC]
 	listEscape    *connect.Client[ListRequest, Escape]
+	listPauses    *connect.Client[ListRequest, Pauses]
+	listWaits     *connect.Client[ListRequest, Waits]
 	listRoCC      *connect.Client[ListRequest, RoCC]
 	listWorkers   *connect.Client[ListRequest, Workers]
 	listDrops     *connect.Client[ListRequest, Drops]
@@ -442,6 +467,24 @@ func (c *controlClient) ListEscape(ctx context.Context, req *ListRequest) (*Esca
 	return nil, err
 }
 
+// ListPauses calls gswitch.v1.Control.ListPauses.
+func (c *controlClient) ListPauses(ctx context.Context, req *ListRequest) (*Pauses, error) {
+	response, err := c.listPauses.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListWaits calls gswitch.v1.Control.ListWaits.
+func (c *controlClient) ListWaits(ctx context.Context, req *ListRequest) (*Waits, error) {
+	response, err := c.listWaits.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ListRoCC calls gswitch.v1.Control.ListRoCC.
 func (c *controlClient) ListRoCC(ctx context.Context, req *ListRequest) (*RoCC, error) {
 	response, err := c.listRoCC.CallUnary(ctx, connect.NewRequest(req))
@@ -502,6 +545,11 @@ type ControlHandler interface {
 	ListBuffers(context.Context, *ListRequest) (*Buffers, error)
 	ListPFC(context.Context, *ListRequest) (*PFC, error)
 	ListEscape(context.Context, *ListRequest) (*Escape, error)
+	// ListPauses tells which pauses the switches remember (pfc.log).
+	ListPauses(context.Context, *ListRequest) (*Pauses, error)
+	// ListWaits tells which egress queues the neighbour holds back while frames
+	// are in them.
+	ListWaits(context.Context, *ListRequest) (*Waits, error)
 	ListRoCC(context.Context, *ListRequest) (*RoCC, error)
 	ListWorkers(context.Context, *ListRequest) (*Workers, error)
 	ListDrops(context.Context, *ListRequest) (*Drops, error)
@@ -627,6 +675,20 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	controlListPausesHandler := connect.NewUnaryHandlerSimple(
+		ControlListPausesProcedure,
+		svc.ListPauses,
+		connect.WithSchema(controlMethods.ByName("ListPauses")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlListWaitsHandler := connect.NewUnaryHandlerSimple(
+		ControlListWaitsProcedure,
+		svc.ListWaits,
+		connect.WithSchema(controlMethods.ByName("ListWaits")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	controlListRoCCHandler := connect.NewUnaryHandlerSimple(
 		ControlListRoCCProcedure,
 		svc.ListRoCC,
@@ -694,6 +756,10 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 			controlListPFCHandler.ServeHTTP(w, r)
 		case ControlListEscapeProcedure:
 			controlListEscapeHandler.ServeHTTP(w, r)
+		case ControlListPausesProcedure:
+			controlListPausesHandler.ServeHTTP(w, r)
+		case ControlListWaitsProcedure:
+			controlListWaitsHandler.ServeHTTP(w, r)
 		case ControlListRoCCProcedure:
 			controlListRoCCHandler.ServeHTTP(w, r)
 		case ControlListWorkersProcedure:
@@ -775,6 +841,14 @@ func (UnimplementedControlHandler) ListPFC(context.Context, *ListRequest) (*PFC,
 
 func (UnimplementedControlHandler) ListEscape(context.Context, *ListRequest) (*Escape, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListEscape is not implemented"))
+}
+
+func (UnimplementedControlHandler) ListPauses(context.Context, *ListRequest) (*Pauses, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListPauses is not implemented"))
+}
+
+func (UnimplementedControlHandler) ListWaits(context.Context, *ListRequest) (*Waits, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListWaits is not implemented"))
 }
 
 func (UnimplementedControlHandler) ListRoCC(context.Context, *ListRequest) (*RoCC, error) {

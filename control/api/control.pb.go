@@ -3458,6 +3458,422 @@ func (x *PFCClass) GetStorms() uint64 {
 	return 0
 }
 
+// Pauses are those that a switch asked for, or its neighbours of it. Instants
+// are nanoseconds of the machine's monotonic clock.
+type Pauses struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pauses        []*Pause               `protobuf:"bytes,1,rep,name=pauses,proto3" json:"pauses,omitempty"`
+	Forgotten     uint64                 `protobuf:"varint,2,opt,name=forgotten,proto3" json:"forgotten,omitempty"` // that ended, and are not kept any more
+	Now           uint64                 `protobuf:"varint,3,opt,name=now,proto3" json:"now,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Pauses) Reset() {
+	*x = Pauses{}
+	mi := &file_control_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pauses) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pauses) ProtoMessage() {}
+
+func (x *Pauses) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pauses.ProtoReflect.Descriptor instead.
+func (*Pauses) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *Pauses) GetPauses() []*Pause {
+	if x != nil {
+		return x.Pauses
+	}
+	return nil
+}
+
+func (x *Pauses) GetForgotten() uint64 {
+	if x != nil {
+		return x.Forgotten
+	}
+	return 0
+}
+
+func (x *Pauses) GetNow() uint64 {
+	if x != nil {
+		return x.Now
+	}
+	return 0
+}
+
+type Pause struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	Port          string                 `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
+	Number        uint32                 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"` // of the port
+	Class         uint32                 `protobuf:"varint,4,opt,name=class,proto3" json:"class,omitempty"`
+	Asked         bool                   `protobuf:"varint,5,opt,name=asked,proto3" json:"asked,omitempty"` // by this switch; else by the neighbour
+	Short         bool                   `protobuf:"varint,6,opt,name=short,proto3" json:"short,omitempty"` // for want of memory for frames
+	From          uint64                 `protobuf:"varint,7,opt,name=from,proto3" json:"from,omitempty"`
+	To            uint64                 `protobuf:"varint,8,opt,name=to,proto3" json:"to,omitempty"`         // 0 while it lasts
+	Held          uint64                 `protobuf:"varint,9,opt,name=held,proto3" json:"held,omitempty"`     // bytes of port and class when the switch asked
+	Causes        []*PauseCause          `protobuf:"bytes,10,rep,name=causes,proto3" json:"causes,omitempty"` // egress ports that they waited for, most first
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Pause) Reset() {
+	*x = Pause{}
+	mi := &file_control_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pause) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pause) ProtoMessage() {}
+
+func (x *Pause) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pause.ProtoReflect.Descriptor instead.
+func (*Pause) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *Pause) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *Pause) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *Pause) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Pause) GetClass() uint32 {
+	if x != nil {
+		return x.Class
+	}
+	return 0
+}
+
+func (x *Pause) GetAsked() bool {
+	if x != nil {
+		return x.Asked
+	}
+	return false
+}
+
+func (x *Pause) GetShort() bool {
+	if x != nil {
+		return x.Short
+	}
+	return false
+}
+
+func (x *Pause) GetFrom() uint64 {
+	if x != nil {
+		return x.From
+	}
+	return 0
+}
+
+func (x *Pause) GetTo() uint64 {
+	if x != nil {
+		return x.To
+	}
+	return 0
+}
+
+func (x *Pause) GetHeld() uint64 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
+}
+
+func (x *Pause) GetCauses() []*PauseCause {
+	if x != nil {
+		return x.Causes
+	}
+	return nil
+}
+
+type PauseCause struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Port          string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	Number        uint32                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	Bytes         uint64                 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"` // of the frames that were looked at
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PauseCause) Reset() {
+	*x = PauseCause{}
+	mi := &file_control_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PauseCause) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PauseCause) ProtoMessage() {}
+
+func (x *PauseCause) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PauseCause.ProtoReflect.Descriptor instead.
+func (*PauseCause) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *PauseCause) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *PauseCause) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *PauseCause) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+// Waits are egress queues that are held back. Instants are nanoseconds of the
+// machine's monotonic clock.
+type Waits struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Waits         []*Wait                `protobuf:"bytes,1,rep,name=waits,proto3" json:"waits,omitempty"`
+	Now           uint64                 `protobuf:"varint,2,opt,name=now,proto3" json:"now,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Waits) Reset() {
+	*x = Waits{}
+	mi := &file_control_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Waits) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Waits) ProtoMessage() {}
+
+func (x *Waits) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Waits.ProtoReflect.Descriptor instead.
+func (*Waits) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *Waits) GetWaits() []*Wait {
+	if x != nil {
+		return x.Waits
+	}
+	return nil
+}
+
+func (x *Waits) GetNow() uint64 {
+	if x != nil {
+		return x.Now
+	}
+	return 0
+}
+
+type Wait struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	Port          string                 `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
+	Number        uint32                 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"` // of the port
+	Class         uint32                 `protobuf:"varint,4,opt,name=class,proto3" json:"class,omitempty"`
+	Since         uint64                 `protobuf:"varint,5,opt,name=since,proto3" json:"since,omitempty"`       // the pause has lasted without a break
+	Patience      uint64                 `protobuf:"varint,6,opt,name=patience,proto3" json:"patience,omitempty"` // nanoseconds after which it is overdue
+	Overdue       bool                   `protobuf:"varint,7,opt,name=overdue,proto3" json:"overdue,omitempty"`
+	From          []string               `protobuf:"bytes,8,rep,name=from,proto3" json:"from,omitempty"` // ports by which the frames in it came
+	FromNumbers   []uint32               `protobuf:"varint,9,rep,packed,name=from_numbers,json=fromNumbers,proto3" json:"from_numbers,omitempty"`
+	Frames        uint64                 `protobuf:"varint,10,opt,name=frames,proto3" json:"frames,omitempty"` // that wait
+	Bytes         uint64                 `protobuf:"varint,11,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Wait) Reset() {
+	*x = Wait{}
+	mi := &file_control_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Wait) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Wait) ProtoMessage() {}
+
+func (x *Wait) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Wait.ProtoReflect.Descriptor instead.
+func (*Wait) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *Wait) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *Wait) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *Wait) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Wait) GetClass() uint32 {
+	if x != nil {
+		return x.Class
+	}
+	return 0
+}
+
+func (x *Wait) GetSince() uint64 {
+	if x != nil {
+		return x.Since
+	}
+	return 0
+}
+
+func (x *Wait) GetPatience() uint64 {
+	if x != nil {
+		return x.Patience
+	}
+	return 0
+}
+
+func (x *Wait) GetOverdue() bool {
+	if x != nil {
+		return x.Overdue
+	}
+	return false
+}
+
+func (x *Wait) GetFrom() []string {
+	if x != nil {
+		return x.From
+	}
+	return nil
+}
+
+func (x *Wait) GetFromNumbers() []uint32 {
+	if x != nil {
+		return x.FromNumbers
+	}
+	return nil
+}
+
+func (x *Wait) GetFrames() uint64 {
+	if x != nil {
+		return x.Frames
+	}
+	return 0
+}
+
+func (x *Wait) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
 type Workers struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Workers       []*Worker              `protobuf:"bytes,1,rep,name=workers,proto3" json:"workers,omitempty"`
@@ -3468,7 +3884,7 @@ type Workers struct {
 
 func (x *Workers) Reset() {
 	*x = Workers{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3480,7 +3896,7 @@ func (x *Workers) String() string {
 func (*Workers) ProtoMessage() {}
 
 func (x *Workers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3493,7 +3909,7 @@ func (x *Workers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Workers.ProtoReflect.Descriptor instead.
 func (*Workers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Workers) GetWorkers() []*Worker {
@@ -3534,7 +3950,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3546,7 +3962,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3559,7 +3975,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Worker) GetWorker() uint32 {
@@ -3688,7 +4104,7 @@ type Memory struct {
 
 func (x *Memory) Reset() {
 	*x = Memory{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3700,7 +4116,7 @@ func (x *Memory) String() string {
 func (*Memory) ProtoMessage() {}
 
 func (x *Memory) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3713,7 +4129,7 @@ func (x *Memory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Memory.ProtoReflect.Descriptor instead.
 func (*Memory) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Memory) GetChunks() uint64 {
@@ -3767,7 +4183,7 @@ type Drops struct {
 
 func (x *Drops) Reset() {
 	*x = Drops{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3779,7 +4195,7 @@ func (x *Drops) String() string {
 func (*Drops) ProtoMessage() {}
 
 func (x *Drops) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3792,7 +4208,7 @@ func (x *Drops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drops.ProtoReflect.Descriptor instead.
 func (*Drops) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Drops) GetDrops() []*Drop {
@@ -3815,7 +4231,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3827,7 +4243,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3840,7 +4256,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{47}
+	return file_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Drop) GetSwitch() string {
@@ -3888,7 +4304,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3900,7 +4316,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3913,7 +4329,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{48}
+	return file_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *WatchRequest) GetSwitch() string {
@@ -3944,7 +4360,7 @@ type CaptureRequest struct {
 
 func (x *CaptureRequest) Reset() {
 	*x = CaptureRequest{}
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3956,7 +4372,7 @@ func (x *CaptureRequest) String() string {
 func (*CaptureRequest) ProtoMessage() {}
 
 func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3969,7 +4385,7 @@ func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureRequest.ProtoReflect.Descriptor instead.
 func (*CaptureRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{49}
+	return file_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *CaptureRequest) GetPorts() []string {
@@ -4024,7 +4440,7 @@ type CaptureResponse struct {
 
 func (x *CaptureResponse) Reset() {
 	*x = CaptureResponse{}
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4036,7 +4452,7 @@ func (x *CaptureResponse) String() string {
 func (*CaptureResponse) ProtoMessage() {}
 
 func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4049,7 +4465,7 @@ func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureResponse.ProtoReflect.Descriptor instead.
 func (*CaptureResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{50}
+	return file_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *CaptureResponse) GetPcapng() []byte {
@@ -4384,6 +4800,43 @@ const file_control_proto_rawDesc = "" +
 	"\x0epaused_seconds\x18\v \x01(\x01R\rpausedSeconds\x12#\n" +
 	"\rasked_seconds\x18\f \x01(\x01R\faskedSeconds\x12\x16\n" +
 	"\x06storms\x18\r \x01(\x04R\x06storms\"c\n" +
+	"\x06Pauses\x12)\n" +
+	"\x06pauses\x18\x01 \x03(\v2\x11.gswitch.v1.PauseR\x06pauses\x12\x1c\n" +
+	"\tforgotten\x18\x02 \x01(\x04R\tforgotten\x12\x10\n" +
+	"\x03now\x18\x03 \x01(\x04R\x03now\"\xf5\x01\n" +
+	"\x05Pause\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\tR\x04port\x12\x16\n" +
+	"\x06number\x18\x03 \x01(\rR\x06number\x12\x14\n" +
+	"\x05class\x18\x04 \x01(\rR\x05class\x12\x14\n" +
+	"\x05asked\x18\x05 \x01(\bR\x05asked\x12\x14\n" +
+	"\x05short\x18\x06 \x01(\bR\x05short\x12\x12\n" +
+	"\x04from\x18\a \x01(\x04R\x04from\x12\x0e\n" +
+	"\x02to\x18\b \x01(\x04R\x02to\x12\x12\n" +
+	"\x04held\x18\t \x01(\x04R\x04held\x12.\n" +
+	"\x06causes\x18\n" +
+	" \x03(\v2\x16.gswitch.v1.PauseCauseR\x06causes\"N\n" +
+	"\n" +
+	"PauseCause\x12\x12\n" +
+	"\x04port\x18\x01 \x01(\tR\x04port\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\rR\x06number\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\"A\n" +
+	"\x05Waits\x12&\n" +
+	"\x05waits\x18\x01 \x03(\v2\x10.gswitch.v1.WaitR\x05waits\x12\x10\n" +
+	"\x03now\x18\x02 \x01(\x04R\x03now\"\x91\x02\n" +
+	"\x04Wait\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\tR\x04port\x12\x16\n" +
+	"\x06number\x18\x03 \x01(\rR\x06number\x12\x14\n" +
+	"\x05class\x18\x04 \x01(\rR\x05class\x12\x14\n" +
+	"\x05since\x18\x05 \x01(\x04R\x05since\x12\x1a\n" +
+	"\bpatience\x18\x06 \x01(\x04R\bpatience\x12\x18\n" +
+	"\aoverdue\x18\a \x01(\bR\aoverdue\x12\x12\n" +
+	"\x04from\x18\b \x03(\tR\x04from\x12!\n" +
+	"\ffrom_numbers\x18\t \x03(\rR\vfromNumbers\x12\x16\n" +
+	"\x06frames\x18\n" +
+	" \x01(\x04R\x06frames\x12\x14\n" +
+	"\x05bytes\x18\v \x01(\x04R\x05bytes\"c\n" +
 	"\aWorkers\x12,\n" +
 	"\aworkers\x18\x01 \x03(\v2\x12.gswitch.v1.WorkerR\aworkers\x12*\n" +
 	"\x06memory\x18\x02 \x01(\v2\x12.gswitch.v1.MemoryR\x06memory\"\xdd\x03\n" +
@@ -4438,8 +4891,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04snap\x18\x06 \x01(\rR\x04snap\"C\n" +
 	"\x0fCaptureResponse\x12\x16\n" +
 	"\x06pcapng\x18\x01 \x01(\fR\x06pcapng\x12\x18\n" +
-	"\adropped\x18\x02 \x01(\x04R\adropped2\xe1\n" +
-	"\n" +
+	"\adropped\x18\x02 \x01(\x04R\adropped2\xdf\v\n" +
 	"\aControl\x12E\n" +
 	"\n" +
 	"GetVersion\x12\x1d.gswitch.v1.GetVersionRequest\x1a\x13.gswitch.v1.Version\"\x03\x90\x02\x01\x12J\n" +
@@ -4460,7 +4912,10 @@ const file_control_proto_rawDesc = "" +
 	"\vListBuffers\x12\x17.gswitch.v1.ListRequest\x1a\x13.gswitch.v1.Buffers\"\x03\x90\x02\x01\x128\n" +
 	"\aListPFC\x12\x17.gswitch.v1.ListRequest\x1a\x0f.gswitch.v1.PFC\"\x03\x90\x02\x01\x12>\n" +
 	"\n" +
-	"ListEscape\x12\x17.gswitch.v1.ListRequest\x1a\x12.gswitch.v1.Escape\"\x03\x90\x02\x01\x12:\n" +
+	"ListEscape\x12\x17.gswitch.v1.ListRequest\x1a\x12.gswitch.v1.Escape\"\x03\x90\x02\x01\x12>\n" +
+	"\n" +
+	"ListPauses\x12\x17.gswitch.v1.ListRequest\x1a\x12.gswitch.v1.Pauses\"\x03\x90\x02\x01\x12<\n" +
+	"\tListWaits\x12\x17.gswitch.v1.ListRequest\x1a\x11.gswitch.v1.Waits\"\x03\x90\x02\x01\x12:\n" +
 	"\bListRoCC\x12\x17.gswitch.v1.ListRequest\x1a\x10.gswitch.v1.RoCC\"\x03\x90\x02\x01\x12@\n" +
 	"\vListWorkers\x12\x17.gswitch.v1.ListRequest\x1a\x13.gswitch.v1.Workers\"\x03\x90\x02\x01\x12<\n" +
 	"\tListDrops\x12\x17.gswitch.v1.ListRequest\x1a\x11.gswitch.v1.Drops\"\x03\x90\x02\x01\x126\n" +
@@ -4479,7 +4934,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
 var file_control_proto_goTypes = []any{
 	(*GetVersionRequest)(nil),     // 0: gswitch.v1.GetVersionRequest
 	(*Version)(nil),               // 1: gswitch.v1.Version
@@ -4524,26 +4979,31 @@ var file_control_proto_goTypes = []any{
 	(*BufferGroup)(nil),           // 40: gswitch.v1.BufferGroup
 	(*PFC)(nil),                   // 41: gswitch.v1.PFC
 	(*PFCClass)(nil),              // 42: gswitch.v1.PFCClass
-	(*Workers)(nil),               // 43: gswitch.v1.Workers
-	(*Worker)(nil),                // 44: gswitch.v1.Worker
-	(*Memory)(nil),                // 45: gswitch.v1.Memory
-	(*Drops)(nil),                 // 46: gswitch.v1.Drops
-	(*Drop)(nil),                  // 47: gswitch.v1.Drop
-	(*WatchRequest)(nil),          // 48: gswitch.v1.WatchRequest
-	(*CaptureRequest)(nil),        // 49: gswitch.v1.CaptureRequest
-	(*CaptureResponse)(nil),       // 50: gswitch.v1.CaptureResponse
-	nil,                           // 51: gswitch.v1.SetPort.FaultsEntry
-	nil,                           // 52: gswitch.v1.Faults.LostEntry
+	(*Pauses)(nil),                // 43: gswitch.v1.Pauses
+	(*Pause)(nil),                 // 44: gswitch.v1.Pause
+	(*PauseCause)(nil),            // 45: gswitch.v1.PauseCause
+	(*Waits)(nil),                 // 46: gswitch.v1.Waits
+	(*Wait)(nil),                  // 47: gswitch.v1.Wait
+	(*Workers)(nil),               // 48: gswitch.v1.Workers
+	(*Worker)(nil),                // 49: gswitch.v1.Worker
+	(*Memory)(nil),                // 50: gswitch.v1.Memory
+	(*Drops)(nil),                 // 51: gswitch.v1.Drops
+	(*Drop)(nil),                  // 52: gswitch.v1.Drop
+	(*WatchRequest)(nil),          // 53: gswitch.v1.WatchRequest
+	(*CaptureRequest)(nil),        // 54: gswitch.v1.CaptureRequest
+	(*CaptureResponse)(nil),       // 55: gswitch.v1.CaptureResponse
+	nil,                           // 56: gswitch.v1.SetPort.FaultsEntry
+	nil,                           // 57: gswitch.v1.Faults.LostEntry
 }
 var file_control_proto_depIdxs = []int32{
 	7,  // 0: gswitch.v1.EditRequest.set_port:type_name -> gswitch.v1.SetPort
 	8,  // 1: gswitch.v1.EditRequest.set:type_name -> gswitch.v1.Entry
 	9,  // 2: gswitch.v1.EditRequest.delete:type_name -> gswitch.v1.Key
-	51, // 3: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
+	56, // 3: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
 	16, // 4: gswitch.v1.Ports.ports:type_name -> gswitch.v1.Port
 	18, // 5: gswitch.v1.Port.xsk:type_name -> gswitch.v1.XSK
 	17, // 6: gswitch.v1.Port.faults:type_name -> gswitch.v1.Faults
-	52, // 7: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
+	57, // 7: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
 	20, // 8: gswitch.v1.Queues.queues:type_name -> gswitch.v1.Queue
 	22, // 9: gswitch.v1.RoCC.points:type_name -> gswitch.v1.CongestionPoint
 	24, // 10: gswitch.v1.Escape.ports:type_name -> gswitch.v1.EscapePort
@@ -4558,56 +5018,63 @@ var file_control_proto_depIdxs = []int32{
 	39, // 19: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
 	40, // 20: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
 	42, // 21: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
-	44, // 22: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
-	45, // 23: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
-	47, // 24: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
-	0,  // 25: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
-	2,  // 26: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
-	4,  // 27: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
-	6,  // 28: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
-	10, // 29: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
-	12, // 30: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
-	14, // 31: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
-	14, // 32: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
-	14, // 33: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
-	14, // 34: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
-	14, // 35: gswitch.v1.Control.ListPaths:input_type -> gswitch.v1.ListRequest
-	14, // 36: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
-	14, // 37: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
-	14, // 38: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
-	14, // 39: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
-	14, // 40: gswitch.v1.Control.ListEscape:input_type -> gswitch.v1.ListRequest
-	14, // 41: gswitch.v1.Control.ListRoCC:input_type -> gswitch.v1.ListRequest
-	14, // 42: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
-	14, // 43: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
-	48, // 44: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
-	49, // 45: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
-	1,  // 46: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
-	3,  // 47: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
-	5,  // 48: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
-	5,  // 49: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
-	11, // 50: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
-	13, // 51: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
-	15, // 52: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
-	19, // 53: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
-	29, // 54: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
-	31, // 55: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
-	25, // 56: gswitch.v1.Control.ListPaths:output_type -> gswitch.v1.Paths
-	34, // 57: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
-	36, // 58: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
-	38, // 59: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
-	41, // 60: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
-	23, // 61: gswitch.v1.Control.ListEscape:output_type -> gswitch.v1.Escape
-	21, // 62: gswitch.v1.Control.ListRoCC:output_type -> gswitch.v1.RoCC
-	43, // 63: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
-	46, // 64: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
-	15, // 65: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
-	50, // 66: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
-	46, // [46:67] is the sub-list for method output_type
-	25, // [25:46] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	44, // 22: gswitch.v1.Pauses.pauses:type_name -> gswitch.v1.Pause
+	45, // 23: gswitch.v1.Pause.causes:type_name -> gswitch.v1.PauseCause
+	47, // 24: gswitch.v1.Waits.waits:type_name -> gswitch.v1.Wait
+	49, // 25: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
+	50, // 26: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
+	52, // 27: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
+	0,  // 28: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
+	2,  // 29: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
+	4,  // 30: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
+	6,  // 31: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
+	10, // 32: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
+	12, // 33: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
+	14, // 34: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
+	14, // 35: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
+	14, // 36: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
+	14, // 37: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
+	14, // 38: gswitch.v1.Control.ListPaths:input_type -> gswitch.v1.ListRequest
+	14, // 39: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
+	14, // 40: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
+	14, // 41: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
+	14, // 42: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
+	14, // 43: gswitch.v1.Control.ListEscape:input_type -> gswitch.v1.ListRequest
+	14, // 44: gswitch.v1.Control.ListPauses:input_type -> gswitch.v1.ListRequest
+	14, // 45: gswitch.v1.Control.ListWaits:input_type -> gswitch.v1.ListRequest
+	14, // 46: gswitch.v1.Control.ListRoCC:input_type -> gswitch.v1.ListRequest
+	14, // 47: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
+	14, // 48: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
+	53, // 49: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
+	54, // 50: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
+	1,  // 51: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
+	3,  // 52: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
+	5,  // 53: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
+	5,  // 54: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
+	11, // 55: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
+	13, // 56: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
+	15, // 57: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
+	19, // 58: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
+	29, // 59: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
+	31, // 60: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
+	25, // 61: gswitch.v1.Control.ListPaths:output_type -> gswitch.v1.Paths
+	34, // 62: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
+	36, // 63: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
+	38, // 64: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
+	41, // 65: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
+	23, // 66: gswitch.v1.Control.ListEscape:output_type -> gswitch.v1.Escape
+	43, // 67: gswitch.v1.Control.ListPauses:output_type -> gswitch.v1.Pauses
+	46, // 68: gswitch.v1.Control.ListWaits:output_type -> gswitch.v1.Waits
+	21, // 69: gswitch.v1.Control.ListRoCC:output_type -> gswitch.v1.RoCC
+	48, // 70: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
+	51, // 71: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
+	15, // 72: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
+	55, // 73: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
+	51, // [51:74] is the sub-list for method output_type
+	28, // [28:51] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -4627,7 +5094,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   53,
+			NumMessages:   58,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

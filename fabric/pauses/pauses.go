@@ -121,22 +121,35 @@ const (
 type Trace struct {
 	From      float64   `json:"from_seconds"` // what it covers, as far as nothing is forgotten
 	To        float64   `json:"to_seconds"`
-	Forgotten uint64    `json:"forgotten"` // pauses that switches did not keep
-	Pauses    []Pause   `json:"pauses"`    // in the order in which they began
-	Edges     []Edge    `json:"edges"`     // those that paused longest first
-	Roots     []*Branch `json:"roots"`     // those that led to most first
+	Forgotten uint64    `json:"forgotten"`               // pauses that switches did not keep, older than what they did
+	Slack     float64   `json:"slack_seconds,omitempty"` // by how much clocks may differ
+	Pauses    []Pause   `json:"pauses,omitempty"`        // in the order in which they began
+	Edges     []Edge    `json:"edges"`                   // those that paused longest first
+	Roots     []*Branch `json:"roots"`                   // those that led to most first
 }
 
 // New makes a trace of pauses. slack is by how much the clocks of the nodes
 // may differ.
 func New(v []Pause, from, to, slack float64, forgotten uint64) *Trace {
-	t := &Trace{From: from, To: to, Forgotten: forgotten, Pauses: v}
+	t := &Trace{From: from, To: to, Forgotten: forgotten, Slack: slack, Pauses: v}
 	slices.SortStableFunc(v, func(a, b Pause) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.By.Node, b.By.Node), cmp.Compare(a.By.Port, b.By.Port), cmp.Compare(a.Class, b.Class))
 	})
 	t.edges()
 	t.grow(slack)
 	return t
+}
+
+// Between returns the trace of the pauses that lasted some time between two
+// instants, whole ones.
+func (t *Trace) Between(from, to float64) *Trace {
+	var v []Pause
+	for i := range t.Pauses {
+		if p := &t.Pauses[i]; p.From < to && p.To > from {
+			v = append(v, *p)
+		}
+	}
+	return New(v, max(from, t.From), min(to, t.To), t.Slack, t.Forgotten)
 }
 
 // edge is what tells edges apart.

@@ -164,7 +164,7 @@ s1 paused h1 class 3       1   800 us   800 us   1.20 ms  1.00 KB  for s1>s2 (1)
 	}
 	b.Reset()
 	tr.Text(&b, 2)
-	if !strings.Contains(b.String(), "and 4 more lines: --all shows them") {
+	if !strings.Contains(b.String(), "and 4 more lines") {
 		t.Errorf("%s", b.String())
 	}
 	b.Reset()

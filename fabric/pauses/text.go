@@ -136,7 +136,7 @@ func (p *printer) line(format string, args ...any) {
 
 func (p *printer) more(v []row, most int) {
 	if most > 0 && len(v) > most {
-		p.line("and %d more lines: --all shows them", len(v)-most)
+		p.line("and %d more lines", len(v)-most)
 	}
 }
 

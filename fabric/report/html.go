@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gswitch/gswitch/fabric/results"
 )
@@ -41,7 +42,14 @@ type page struct {
 	Sections []*section
 	Invalid  []string // runs that did not keep time, and why
 	Timing   *timingPage
+	Pauses   []pausesPage // of the runs that recorded them
 }
+
+// pausesPage is who paused whom in a run.
+type pausesPage struct{ Label, Text string }
+
+// mostPauses bounds the lines of the tree and of the table.
+const mostPauses = 60
 
 // timingPage is how well runs on real frames kept time.
 type timingPage struct {
@@ -90,6 +98,9 @@ func HTML(w io.Writer, f *results.File) error {
 	p.values(f.Runs)
 	p.Invalid = invalid(f.Runs)
 	p.timing(f.Runs)
+	if err := p.pauses(f.Runs); err != nil {
+		return err
+	}
 	for _, s := range append([]*section{d.bySize(), d.cdfs(), d.sweeps()}, d.series()...) {
 		if s != nil {
 			p.Sections = append(p.Sections, s)
@@ -101,6 +112,25 @@ func HTML(w io.Writer, f *results.File) error {
 	}
 	_, err := w.Write(b.Bytes())
 	return err
+}
+
+// pauses fills in who paused whom.
+func (p *page) pauses(runs []results.Run) error {
+	for i := range runs {
+		if runs[i].Pauses == nil {
+			continue
+		}
+		var b strings.Builder
+		if err := runs[i].Pauses.Text(&b, mostPauses); err != nil {
+			return err
+		}
+		v := pausesPage{Text: b.String()}
+		if len(runs) > 1 {
+			v.Label = p.Labels[i]
+		}
+		p.Pauses = append(p.Pauses, v)
+	}
+	return nil
 }
 
 // params fills the tables of settings and runs.

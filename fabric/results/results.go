@@ -18,6 +18,8 @@
 // Check.Got is null.
 package results
 
+import "github.com/gswitch/gswitch/fabric/pauses"
+
 // Format is the version of results.json that this package writes and reads.
 const Format = 1
 
@@ -57,6 +59,9 @@ type Run struct {
 
 	// Timing is how well real time was kept, nil in virtual time.
 	Timing *Timing `json:"timing,omitempty"`
+
+	// Pauses tell who paused whom, where that was recorded.
+	Pauses *pauses.Trace `json:"pauses,omitempty"`
 
 	// Values are scalars by name, with the unit as the last part of the name:
 	// slowdown_p99, queue_p95_bytes, pause_share, drops_total, goodput_bps ...

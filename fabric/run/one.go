@@ -28,7 +28,7 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 	if err != nil {
 		return nil, err
 	}
-	n, err := network(r, e)
+	n, err := logged(r, e, h.o.Pauses)
 	if err != nil {
 		return nil, err
 	}
@@ -92,6 +92,12 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 	point(r, out)
 	rec.Result(out)
 	counters(n, out)
+	if h.o.Pauses > 0 {
+		out.Pauses = n.PauseTrace(n.Engine.Now())
+		if h.o.Out != "" {
+			out.Pauses.Pauses = nil // too many for results.json
+		}
+	}
 	return out, nil
 }
 

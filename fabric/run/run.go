@@ -33,6 +33,10 @@ type Options struct {
 	On   string
 	Live Live
 
+	// Pauses is how many pauses each switch remembers, 0 for none: results then
+	// tell who paused whom.
+	Pauses int
+
 	// Watch, if not nil, is told of each run when it starts. With Pace, virtual
 	// time then goes by no faster than so many seconds in a real one.
 	Watch func(view.Source)

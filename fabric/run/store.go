@@ -62,6 +62,9 @@ func newStore(s *scenario.Scenario, o *Options, h *host) (*store, error) {
 		for k, h := range have {
 			if h == p && k < len(f.Runs) {
 				run := f.Runs[k]
+				if o.Pauses > 0 && run.Pauses == nil {
+					continue // it was not asked for then
+				}
 				if t := run.Timing; t != nil && !t.Valid {
 					continue // it may keep time now
 				}
