@@ -39,13 +39,14 @@ func (t *Table) aged(hash uint32, key Key) *Flow {
 // shadow buffer remembers packets that were sampled, each new one in place of
 // one chosen at random, and the table counts those of each flow. So a flow is
 // there with a probability that grows with its rate, and ages by the traffic
-// of all.
+// of all: also by that of flows for which there is no room.
 func (t *Table) afd(hash uint32, key Key) *Flow {
 	var fresh *Flow
 	i, ok := t.find(hash, key)
 	if !ok {
 		if len(t.free) == 0 && !t.release() {
 			t.Full++
+			t.displace()
 			return nil
 		}
 		i = t.add(hash, key)
@@ -54,26 +55,41 @@ func (t *Table) afd(hash uint32, key Key) *Flow {
 	e := &t.entries[i]
 	e.count++
 	e.seen = t.tick
+	*t.displace() = sample{i, e.life}
+	return fresh
+}
+
+// displace makes a remembered packet, chosen at random, forgotten, and returns
+// its place.
+func (t *Table) displace() *sample {
 	s := &t.shadow[t.rng.Uint64()>>32*uint64(len(t.shadow))>>32]
 	if old := &t.entries[s.index]; old.life == s.life {
 		old.count--
 	}
-	*s = sample{i, e.life}
-	return fresh
+	s.life = nobody
+	return s
 }
 
-// release gives away an entry of which no packet is remembered any more.
+// release makes room for a flow: of the next eight in turn the one of which
+// the fewest packets are remembered may have to go, with a chance of one to
+// their number and one, so that flows without a place have their turn, too
+// (Ben Basat, Einziger, Friedman, Kassner, "Randomized Admission Policy for
+// Efficient Top-k and Frequency Estimation", INFOCOM 2017).
 func (t *Table) release() bool {
+	least := t.following(t.hand)
 	for range min(looks, t.n) {
 		i := t.following(t.hand)
 		t.hand = i + 1
-		if t.entries[i].count == 0 {
-			t.remove(i)
-			t.Evicted++
-			return true
+		if t.entries[i].count < t.entries[least].count {
+			least = i
 		}
 	}
-	return false
+	if t.rng.Uint64()>>32*uint64(t.entries[least].count+1)>>32 != 0 {
+		return false
+	}
+	t.remove(least)
+	t.Evicted++
+	return true
 }
 
 // trap is ElephantTrap (Lu, Wang, Prabhakar, Bonomi, "ElephantTrap: A Low Cost
@@ -127,7 +143,13 @@ func (t *Table) bubble(hash uint32, key Key) *Flow {
 	}
 	if len(t.free) == 0 {
 		last := t.order[len(t.order)-1]
-		if t.entries[last].count+t.entries[last].past > 1 {
+		// Who is last pays for each packet of those that have no place.
+		if e := &t.entries[last]; e.past > 0 {
+			e.past--
+			t.Full++
+			return nil
+		} else if e.count > 1 {
+			e.count--
 			t.Full++
 			return nil
 		}

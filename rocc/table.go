@@ -129,6 +129,9 @@ type Table struct {
 // sample names an entry for as long as it is not given away.
 type sample struct{ index, life uint32 }
 
+// nobody is the life of no entry.
+const nobody = math.MaxUint32
+
 // NewTable returns an empty table of a configuration that With completed. The
 // seed decides which packets are sampled.
 func NewTable(c TableConfig, seed uint64) *Table {
@@ -141,7 +144,7 @@ func NewTable(c TableConfig, seed uint64) *Table {
 	case AFD:
 		t.shadow = make([]sample, c.Shadow)
 		for i := range t.shadow {
-			t.shadow[i].life = math.MaxUint32
+			t.shadow[i].life = nobody
 		}
 	case Bubble:
 		t.order = make([]uint32, 0, c.Flows)

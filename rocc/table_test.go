@@ -146,6 +146,30 @@ func TestTablesFindTheLargest(t *testing.T) {
 	}
 }
 
+// With fewer places than large flows each is told now and then, so that none
+// keeps its rate for ever.
+func TestSmallTablesTakeTurns(t *testing.T) {
+	for _, kind := range sampled {
+		p := For(40e9)
+		tab := NewTable(TableConfig{Kind: kind, Flows: 8}.With(&p), 1)
+		r := frame.NewRand(7)
+		turns := map[uint64]int{}
+		for range 4000 {
+			for range 200 {
+				send(tab, r.Uint64()%20)
+			}
+			for f := range told(tab) {
+				turns[f]++
+			}
+		}
+		for f := range uint64(20) {
+			if turns[f] < 40 {
+				t.Errorf("%s: flow %d is told in %d of 4000 periods", name(kind), f, turns[f])
+			}
+		}
+	}
+}
+
 // Tables for elephants tell few others.
 func TestTrapsTellFewMice(t *testing.T) {
 	for _, kind := range []Kind{Trap, Bubble} {

@@ -26,6 +26,7 @@ type tally struct {
 	Timeouts uint64
 	Marks    uint64
 	Quenches uint64
+	Notices  uint64     // of switches, that hosts took
 	Paused   frame.Time // of hosts
 	Pauses   vnet.Pauses
 	Escaped  escape.Counts
@@ -47,6 +48,7 @@ func count(n *vnet.Network) (c tally) {
 		c.Timeouts += k.Timeouts
 		c.Marks += k.CEMarked
 		c.Quenches += k.Quenches
+		c.Notices += k.Notices
 		for _, t := range h.Flow(now).PausedTime {
 			c.Paused += t
 		}
@@ -73,6 +75,7 @@ func (c *tally) add(o *tally) {
 	c.Timeouts += o.Timeouts
 	c.Marks += o.Marks
 	c.Quenches += o.Quenches
+	c.Notices += o.Notices
 	c.Paused += o.Paused
 	c.Pauses.Requests += o.Pauses.Requests
 	c.Pauses.XOFF += o.Pauses.XOFF
@@ -101,6 +104,7 @@ func (c *tally) put(n *vnet.Network, now frame.Time, links [fault.NumLosses]uint
 	put("timeouts_total", float64(c.Timeouts))
 	put("marks_total", float64(c.Marks))
 	put("quenches_total", float64(c.Quenches))
+	put("notices_total", float64(c.Notices))
 	if c.Data > 0 {
 		put("drop_share", float64(lost)/float64(c.Data))
 	}
