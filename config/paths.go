@@ -14,7 +14,7 @@ import (
 // config is what the switch node takes.
 func (p *Paths) config() vswitch.PathsConfig {
 	kind, _ := pipeline.ParseChooser(p.Choose) // one of the enumeration
-	out := vswitch.PathsConfig{Choose: kind, FlowletGap: frame.Time(p.FlowletGap)}
+	out := vswitch.PathsConfig{Choose: kind, FlowletGap: frame.Time(p.FlowletGap), Assigned: p.Assigned}
 	for _, t := range p.Thresholds {
 		out.Thresholds = append(out.Thresholds, uint64(t))
 	}

@@ -330,6 +330,7 @@ type Paths struct {
 	Thresholds []Size     `yaml:"thresholds" doc:"adaptive: up to four, ascending, in bytes that wait at a port in the frame's class and above. [16KiB, 64KiB] if left out."`
 	Times      []Duration `yaml:"times" doc:"The same as the time that the port takes to send them, for links of different rates."`
 	FlowletGap Duration   `yaml:"flowlet_gap" default:"500us" doc:"flowlet: the pause after which a flow may go another way."`
+	Assigned   bool       `yaml:"assigned" doc:"true: a frame counts for its port from when that is chosen, also while it waits at the crossbar."`
 	Exempt     []int      `yaml:"exempt" range:"0,7" doc:"Classes whose frames go by flow all the same: probes and mirrored frames."`
 }
 

@@ -90,6 +90,7 @@ type Drain struct {
 	level [NumQueues]uint8  // thresholds that are reached
 	port  uint16
 	exact bool // Loads.Bytes are kept
+	early bool // what is expected counts, too
 	owner bool // other workers go by it
 	tiers int
 	loads *Loads
@@ -106,6 +107,10 @@ func NewDrain(l *Loads, port uint16, thresholds []uint64, owner, exact bool) *Dr
 	d.Reset()
 	return d
 }
+
+// CountExpected makes d count what Port.Expect announces from then on. It is
+// for accounts that no port has yet.
+func (d *Drain) CountExpected() { d.early = true }
 
 // Reset empties the account.
 func (d *Drain) Reset() {
@@ -218,10 +223,31 @@ func (p *Port) Watch(d *Drain) {
 	}
 	d.Reset()
 	for i := range p.q {
-		for b := p.q[i].bytes; b > 0; {
+		b := p.q[i].bytes
+		if d.early {
+			b += p.expected[i]
+		}
+		for b > 0 {
 			n := uint32(min(b, 1<<31))
 			d.Add(i, n)
 			b -= uint64(n)
 		}
+	}
+}
+
+// Expect announces a frame of n bytes that the port will get for a queue, and
+// waits elsewhere until then.
+func (p *Port) Expect(queue int, n uint32) {
+	p.expected[queue&7] += uint64(n)
+	if p.drain != nil && p.drain.early {
+		p.drain.Add(queue, n)
+	}
+}
+
+// Expected tells that a frame which was announced is here, or will not come.
+func (p *Port) Expected(queue int, n uint32) {
+	p.expected[queue&7] -= uint64(n)
+	if p.drain != nil && p.drain.early {
+		p.drain.Remove(queue, n)
 	}
 }

@@ -159,3 +159,26 @@ func BenchmarkDrain(b *testing.B) {
 		})
 	}
 }
+
+// What is announced counts where that is asked for, also what was announced
+// before anybody looked.
+func TestExpectedCounts(t *testing.T) {
+	a := frame.MustArena(16, 256, 64)
+	p := NewPort(a, PortConfig{}, 1)
+	p.Expect(2, 10_000)
+	early := NewDrain(NewLoads(nil), 1, tiers, true, false)
+	early.CountExpected()
+	p.Watch(early)
+	p.Expect(5, 6384)
+	if early.Bytes(2) != 16_384 || early.Bytes(5) != 6384 || early.loads.below(1, 0, 1) {
+		t.Errorf("%d, %d bytes are counted", early.Bytes(2), early.Bytes(5))
+	}
+	p.Expected(2, 10_000)
+	plain := NewDrain(NewLoads(nil), 1, tiers, true, false)
+	p.Watch(plain)
+	p.Expect(0, 1000)
+	p.Expected(5, 6384)
+	if early.Bytes(0) != 6384 || plain.Bytes(0) != 0 {
+		t.Errorf("%d, %d bytes are counted", early.Bytes(0), plain.Bytes(0))
+	}
+}

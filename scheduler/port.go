@@ -20,8 +20,9 @@ type Port struct {
 	sent     uint64 // bytes on the wire, with overhead
 	rng      frame.Rand
 	control  frame.FIFO
-	controls uint64 // control frames sent
-	drain    *Drain // nil: nobody chooses paths by what waits here
+	controls uint64            // control frames sent
+	expected [NumQueues]uint64 // bytes that Expect announced
+	drain    *Drain            // nil: nobody chooses paths by what waits here
 	q        [NumQueues]queue
 	cfg      PortConfig
 }

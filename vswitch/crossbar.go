@@ -203,6 +203,9 @@ func (n *Node) dismissCrossbar(now frame.Time) {
 func (n *Node) flushCrossbar() {
 	for k := n.crossbar.Flush(n.scratch[:]); k > 0; k = n.crossbar.Flush(n.scratch[:]) {
 		n.held -= k
+		for _, r := range n.scratch[:k] {
+			n.arrivedAt(n.arena.Meta(r))
+		}
 		n.dropAll(n.scratch[:k], frame.QueueFlush)
 	}
 }
@@ -222,6 +225,7 @@ func (n *Node) cross(ps *portState, r frame.Ref, m *frame.Meta) {
 		n.drop(r, frame.IngressQueue)
 	default:
 		n.held++
+		ps.sched.Expect(int(m.Queue), m.Wire)
 	}
 }
 
@@ -232,10 +236,18 @@ func (n *Node) advanceCrossbar(now frame.Time) {
 	}
 }
 
+// arrivedAt tells the port of a frame that it waits at the crossbar no longer.
+func (n *Node) arrivedAt(m *frame.Meta) {
+	if s := n.ports[m.OutPort].sched; s != nil {
+		s.Expected(int(m.Queue), m.Wire)
+	}
+}
+
 // crossed puts a frame into its egress queue, or drops it if there is none any
 // more.
 func (n *Node) crossed(at frame.Time, r frame.Ref) {
 	m := n.arena.Meta(r)
+	n.arrivedAt(m)
 	why := frame.Keep
 	switch ps := &n.ports[m.OutPort]; {
 	case ps.sched == nil || !n.linkUp.has(m.OutPort):

@@ -22,6 +22,9 @@ type PathsConfig struct {
 	Times      []frame.Time
 	// FlowletGap is the pause after which a flow may go another way; 0 = 500 us.
 	FlowletGap frame.Time
+	// Assigned counts frames for their port from when it is chosen, also while
+	// they wait at the crossbar for their egress queue.
+	Assigned bool
 	// Exempt are classes, as a bitmap, whose frames go by flow all the same:
 	// probes and mirrored frames whose path is what they are about.
 	Exempt uint8
@@ -178,7 +181,11 @@ func (n *Node) watch(i uint16) {
 	}
 	thresholds := n.prog.Config.Paths.thresholds(&n.prog.Config.Ports[i])
 	if ps.sched != nil {
-		ps.sched.Watch(scheduler.NewDrain(x.loads, i, thresholds, true, x.exact))
+		d := scheduler.NewDrain(x.loads, i, thresholds, true, x.exact)
+		if n.prog.Config.Paths.Assigned {
+			d.CountExpected()
+		}
+		ps.sched.Watch(d)
 		return
 	}
 	x.ahead[i] = scheduler.NewDrain(x.loads, i, thresholds, false, x.exact)

@@ -445,3 +445,35 @@ func TestPathsAllocateNothing(t *testing.T) {
 		p.free()
 	}
 }
+
+// Frames that wait at the crossbar count for the port that was chosen for them
+// if that is asked for, and those that have crossed count once.
+func TestAssignedFramesCount(t *testing.T) {
+	for _, assigned := range []bool{false, true} {
+		cfg := rated(trusting(fanConfig(2, PathsConfig{Choose: pipeline.ChooseAdaptive, Assigned: assigned})), 1e9)
+		cfg.Crossbar = CrossbarConfig{On: true, Latency: frame.Millisecond}
+		r := newRig(t, cfg)
+		for range 2 {
+			var v [][]byte
+			for i := range 40 {
+				v = append(v, fanned(0, 1500, uint16(i)))
+			}
+			r.in(0, v...)
+		}
+		n := r.sw.Nodes[0]
+		below := n.paths.loads.Below[0][0][0]
+		if got := below&0b110 == 0; got != assigned {
+			t.Errorf("assigned %v: below the first threshold are ports %b", assigned, below)
+		}
+		for range 1000 {
+			r.advance(100 * frame.Microsecond)
+			r.out(1)
+			r.out(2)
+		}
+		for p := uint16(1); p <= 2; p++ {
+			if b := n.paths.loads.Below[0][0][0]; b>>p&1 == 0 {
+				t.Errorf("assigned %v: with nothing left port %d is burdened", assigned, p)
+			}
+		}
+	}
+}

@@ -115,9 +115,8 @@ func (c *tally) put(n *vnet.Network, now frame.Time, links [fault.NumLosses]uint
 		put("escaped_total", float64(c.Escaped.Hits))
 		put("tokens_total", float64(c.Escaped.Made))
 	}
-	if _, on := n.PathCounts(); on {
-		paths(&c.Paths, put)
-	}
+	_, by := n.PathCounts()
+	paths(&c.Paths, &by, put)
 	ports := 0
 	for s := range n.Switches {
 		ports += n.Ports(s)

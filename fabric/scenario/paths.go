@@ -13,13 +13,14 @@ type Paths struct {
 	Thresholds []config.Size     `yaml:"thresholds" doc:"adaptive: up to four, ascending, in bytes that wait at a port in the frame's class and above. [16KiB, 64KiB] if left out."`
 	Times      []config.Duration `yaml:"times" doc:"The same as the time that the port takes to send them, for links of different rates."`
 	FlowletGap config.Duration   `yaml:"flowlet_gap" default:"500us" doc:"flowlet: the pause after which a flow may go another way."`
+	Assigned   bool              `yaml:"assigned" doc:"true: a frame counts for its port from when that is chosen, also while it waits at the crossbar (switch.crossbar)."`
 	Exempt     []int             `yaml:"exempt" range:"0,7" doc:"Classes whose frames go by flow all the same."`
 }
 
 // Config is what the switches take.
 func (p *Paths) Config() (vswitch.PathsConfig, error) {
 	kind, err := pipeline.ParseChooser(p.Choose)
-	c := vswitch.PathsConfig{Choose: kind, FlowletGap: frame.Time(p.FlowletGap)}
+	c := vswitch.PathsConfig{Choose: kind, FlowletGap: frame.Time(p.FlowletGap), Assigned: p.Assigned}
 	for _, t := range p.Thresholds {
 		c.Thresholds = append(c.Thresholds, uint64(t))
 	}

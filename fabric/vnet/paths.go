@@ -70,12 +70,11 @@ func (c *capacities) by(node, port int) uint64 {
 	return min(rate, c.of[far])
 }
 
-// PathCounts sums up how all switches chose, and is false in a network where
-// they go by the flow alone.
-func (n *Network) PathCounts() (c vswitch.PathCounts, on bool) {
+// PathCounts sums up how all switches chose, and tells how they were to.
+func (n *Network) PathCounts() (c vswitch.PathCounts, by vswitch.PathsConfig) {
 	for _, sw := range n.Switches {
 		k := sw.Nodes[0].PathCounts()
 		c.Plus(&k)
 	}
-	return c, !n.cfg.Paths.Choose.ByFlow()
+	return c, n.cfg.Paths
 }
