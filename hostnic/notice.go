@@ -13,22 +13,14 @@ import (
 // pair is found.
 
 // obeying are the connected queue pairs whose congestion control obeys
-// switches, by what a quoted frame says of them: the number at the other end
-// or, where telemetry stands between UDP and that, the source port, which is
-// what the switch tells its flows apart by, too.
+// switches, by the source port of their frames. Switches tell flows apart by
+// addresses and ports: queue pairs that share those are one flow there, of which
+// one frame is quoted, and all of them must hear.
 type obeying struct {
 	heads [256]uint32 // index of the queue pair, +1
 }
 
-func obeyBucket(name uint32) uint32 { return (name ^ name>>8 ^ name>>16) & 255 }
-
-// quotedName is what a queue pair is found by.
-func (q *queuePair) quotedName() uint32 {
-	if q.intLen > 0 {
-		return uint32(q.dataUDP().SrcPort())
-	}
-	return q.remote
-}
+func obeyBucket(port uint16) uint8 { return uint8(port ^ port>>8) }
 
 // dataUDP is the UDP header of the data frames of a queue pair.
 func (q *queuePair) dataUDP() wire.UDP {
@@ -49,7 +41,7 @@ func (n *NIC) enlist(q *queuePair) {
 	if q.fair == nil && q.quantized == nil {
 		return
 	}
-	head := &n.obeying.heads[obeyBucket(q.quotedName())]
+	head := &n.obeying.heads[obeyBucket(q.dataUDP().SrcPort())]
 	q.obeyNext, *head = *head, q.index+1
 }
 
@@ -59,7 +51,7 @@ func (n *NIC) delist(q *queuePair) {
 		return
 	}
 	q.fair, q.quantized = nil, nil
-	at := &n.obeying.heads[obeyBucket(q.quotedName())]
+	at := &n.obeying.heads[obeyBucket(q.dataUDP().SrcPort())]
 	for *at != 0 {
 		o := n.qps[*at-1]
 		if o == q {
@@ -99,20 +91,13 @@ func (n *NIC) notice(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) bool 
 	if what == toldNothing {
 		return false
 	}
-	var q *queuePair
-	if err == nil && wire.SegmentChecksum(pseudo, msg) == 0 {
-		q = n.quoted(quote, v4)
-	}
-	if q == nil || !n.heed(now, q, what) {
+	if err != nil || wire.SegmentChecksum(pseudo, msg) != 0 || !n.tell(now, what, quote, v4) {
 		n.count.NoticesUnknown++
 		n.drop(r, frame.LocalUnhandled)
 		return true
 	}
 	n.count.Notices++
 	n.pool.Free(r)
-	n.adopt(q)
-	n.schedule(now, q)
-	n.arm(now, q)
 	return true
 }
 
@@ -164,41 +149,35 @@ func (n *NIC) heed(now frame.Time, q *queuePair, what int) bool {
 	return true
 }
 
-// quoted returns the queue pair that sent a quoted frame, nil if none did that
-// obeys.
-func (n *NIC) quoted(quote []byte, v4 bool) *queuePair {
+// tell gives what a switch told to the queue pairs of the flow that it quotes,
+// and reports false if there is none that listens. Feedback is of one frame, and
+// for its queue pair alone where that can be told.
+func (n *NIC) tell(now frame.Time, what int, quote []byte, v4 bool) bool {
 	head, src, size := wire.IPv6Len, 8, 16
 	if v4 {
 		head, src, size = wire.IPv4Len, 12, 4
 		if len(quote) > 0 && quote[0] != 0x45 { // options, which we do not send
-			return nil
+			return false
 		}
 	}
-	if len(quote) < head+wire.UDPLen+wire.BTHLen {
-		return nil
-	}
-	if !n.addr.is(quote[src:]) {
-		return nil
+	if len(quote) < head+wire.UDPLen+wire.BTHLen || !n.addr.is(quote[src:]) {
+		return false
 	}
 	udp, peer := wire.UDP(quote[head:]), quote[src+size:]
-	if udp.DstPort() == wire.RoCEv2Port {
-		remote := wire.BTH(quote[head+wire.UDPLen:]).DestQP()
-		for i := n.obeying.heads[obeyBucket(remote)]; i != 0; {
-			q := n.qps[i-1]
-			if q.intLen == 0 && q.remote == remote && q.peer.v4 == v4 && q.peer.is(peer) {
-				return q
-			}
-			i = q.obeyNext
-		}
-	}
-	for i := n.obeying.heads[obeyBucket(uint32(udp.SrcPort()))]; i != 0; {
+	remote := wire.BTH(quote[head+wire.UDPLen:]).DestQP() // of frames without telemetry
+	heard := false
+	for i := n.obeying.heads[obeyBucket(udp.SrcPort())]; i != 0; {
 		q := n.qps[i-1]
-		if q.intLen > 0 && q.peer.v4 == v4 && q.peer.is(peer) {
-			if own := q.dataUDP(); own.SrcPort() == udp.SrcPort() && own.DstPort() == udp.DstPort() {
-				return q
-			}
-		}
 		i = q.obeyNext
+		own := q.dataUDP()
+		if own.SrcPort() != udp.SrcPort() || own.DstPort() != udp.DstPort() || q.peer.v4 != v4 || !q.peer.is(peer) ||
+			what == toldFeedback && q.intLen == 0 && q.remote != remote || !n.heed(now, q, what) {
+			continue
+		}
+		heard = true
+		n.adopt(q)
+		n.schedule(now, q)
+		n.arm(now, q)
 	}
-	return nil
+	return heard
 }

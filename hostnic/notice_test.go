@@ -61,12 +61,12 @@ func TestFairRateAndQueueSettle(t *testing.T) {
 // that obeys.
 func TestForgedNotices(t *testing.T) {
 	p := newPair(t, nil)
-	qa, qb := p.connect(func(c *QPConfig) { c.CC = factory(t, "rocc", nil) })
-	none, other := p.connect(nil)
-	quote := func(src, dst string, port uint16, remote uint32) []byte {
-		return wt.Frame(wt.Eth(testMAC(2), testMAC(1)), wt.IPv4(src, dst), wt.UDP(50000, port), wt.BTH(wire.RCSendMiddle, remote, 9))[14 : 14+20+8+12]
+	qa, qb := p.connect(func(c *QPConfig) { c.CC, c.SrcPort = factory(t, "rocc", nil), 50000 })
+	none, other := p.connect(func(c *QPConfig) { c.SrcPort = 50001 })
+	quote := func(src, dst string, sport, port uint16, remote uint32) []byte {
+		return wt.Frame(wt.Eth(testMAC(2), testMAC(1)), wt.IPv4(src, dst), wt.UDP(sport, port), wt.BTH(wire.RCSendMiddle, remote, 9))[14 : 14+20+8+12]
 	}
-	good := quote("10.0.0.1", "10.0.0.2", 4791, qb)
+	good := quote("10.0.0.1", "10.0.0.2", 50000, 4791, qb)
 	build := func(typ uint8, q []byte, break_ func(msg []byte)) []byte {
 		n := rocc.Notice{Port: 1, Switch: 2, Fair: 100, Unit: 10_000_000, Sequence: 1}
 		msg := make([]byte, rocc.NoticeLen+len(q))
@@ -85,11 +85,11 @@ func TestForgedNotices(t *testing.T) {
 		{"good", build(rocc.Type4, good, nil), 1, 0},
 		{"another type", build(8, good, nil), 0, 0},
 		{"another use of the type", build(rocc.Type4, good, func(m []byte) { m[4] = 0x70 }), 0, 0},
-		{"not from us", build(rocc.Type4, quote("10.0.0.3", "10.0.0.2", 4791, qb), nil), 0, 1},
-		{"not to the peer", build(rocc.Type4, quote("10.0.0.1", "10.0.0.3", 4791, qb), nil), 0, 1},
-		{"not RoCEv2", build(rocc.Type4, quote("10.0.0.1", "10.0.0.2", 53, qb), nil), 0, 1},
-		{"no such queue pair", build(rocc.Type4, quote("10.0.0.1", "10.0.0.2", 4791, qb+1), nil), 0, 1},
-		{"one that does not obey", build(rocc.Type4, quote("10.0.0.1", "10.0.0.2", 4791, other), nil), 0, 1},
+		{"not from us", build(rocc.Type4, quote("10.0.0.3", "10.0.0.2", 50000, 4791, qb), nil), 0, 1},
+		{"not to the peer", build(rocc.Type4, quote("10.0.0.1", "10.0.0.3", 50000, 4791, qb), nil), 0, 1},
+		{"not RoCEv2", build(rocc.Type4, quote("10.0.0.1", "10.0.0.2", 50000, 53, qb), nil), 0, 1},
+		{"no such flow", build(rocc.Type4, quote("10.0.0.1", "10.0.0.2", 50002, 4791, qb), nil), 0, 1},
+		{"one that does not obey", build(rocc.Type4, quote("10.0.0.1", "10.0.0.2", 50001, 4791, other), nil), 0, 1},
 		{"cut", build(rocc.Type4, good[:30], nil), 0, 1},
 		{"options", build(rocc.Type4, append([]byte{0x46}, good[1:]...), nil), 0, 1},
 		{"damaged", func() []byte { b := build(rocc.Type4, good, nil); b[len(b)-1] ^= 1; return b }(), 0, 1},
@@ -123,6 +123,29 @@ type watchedCC struct{ cc.Algorithm }
 
 func (w watchedCC) Unwrap() cc.Algorithm { return w.Algorithm }
 
+// Queue pairs that share addresses and ports are one flow to a switch, of which
+// it quotes one frame: all of them hear.
+func TestNoticesReachAllOfAFlow(t *testing.T) {
+	p := newPair(t, nil)
+	obey := func(port uint16) func(c *QPConfig) {
+		return func(c *QPConfig) { c.CC, c.SrcPort = factory(t, "rocc", nil), port }
+	}
+	a, ra := p.connect(obey(50001))
+	b, _ := p.connect(obey(50001))
+	c, _ := p.connect(obey(50001 ^ 0x0101)) // of the same bucket
+	quote := wt.Frame(wt.Eth(testMAC(2), testMAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(50001, 4791), wt.BTH(wire.RCSendMiddle, ra, 9))[14 : 14+20+8+12]
+	n := rocc.Notice{Port: 1, Switch: 2, Fair: 100, Unit: 10_000_000, Sequence: 1}
+	msg := make([]byte, rocc.NoticeLen+len(quote))
+	n.Encode(msg, rocc.Type4, quote)
+	v := [1]frame.Ref{p.pool.New(wt.Frame(wt.Eth(testMAC(1), testMAC(9)), wt.IPv4("192.0.0.8", "10.0.0.1"), wt.ICMP(msg[0], msg[1], wire.ICMP(msg).Rest()), wt.Payload(msg[8:])))}
+	p.a.Receive(p.now, 0, v[:])
+	for qp, want := range map[uint32]float64{a: 1e9, b: 1e9, c: 100e9} {
+		if got, _ := p.a.QP(qp); got.Rate != want {
+			t.Errorf("queue pair %#x has the rate %v, want %v", qp, got.Rate, want)
+		}
+	}
+}
+
 // Telemetry stands between UDP and the number of the queue pair, beyond what a
 // notice quotes: the ports tell whose frame it was.
 func TestNoticesOfFramesWithTelemetry(t *testing.T) {
@@ -132,7 +155,7 @@ func TestNoticesOfFramesWithTelemetry(t *testing.T) {
 		p := newPair(t, nil)
 		a, _ := p.connect(func(c *QPConfig) { c.CC, c.INT, c.SrcPort = factory(t, "rocc", nil), mode, 50001 })
 		b, _ := p.connect(func(c *QPConfig) { c.CC, c.INT, c.SrcPort = watch, mode, 50002 })
-		plain, _ := p.connect(func(c *QPConfig) { c.CC, c.SrcPort = factory(t, "rocc", nil), 50001 })
+		plain, _ := p.connect(func(c *QPConfig) { c.CC, c.SrcPort = factory(t, "rocc", nil), 50002 })
 		var quote []byte
 		p.seen = func(from int, m *frame.Meta, b []byte) {
 			if from == 0 {
@@ -165,7 +188,7 @@ func FuzzNoticeFrame(f *testing.F) {
 			return
 		}
 		p := newPair(t, nil)
-		p.connect(func(c *QPConfig) { c.CC = factory(t, "rocc", nil) })
+		p.connect(func(c *QPConfig) { c.CC, c.SrcPort = factory(t, "rocc", nil), 50000 })
 		b := wt.Frame(wt.Eth(testMAC(1), testMAC(9)), wt.IPv4("192.0.0.8", "10.0.0.1"), wt.ICMP(msg[0], msg[1], wire.ICMP(msg).Rest()), wt.Payload(msg[8:]))
 		v := [1]frame.Ref{p.pool.New(b)}
 		p.a.Receive(p.now, 0, v[:])
