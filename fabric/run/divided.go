@@ -85,7 +85,12 @@ func divided(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host
 	}
 
 	accounts := d.crew.accounts()
-	rec, _ := recorder(n, r)
+	rec, ports := recorder(n, r)
+	for i, a := range accounts {
+		if err := a.check(len(ports.queues), len(ports.links)); err != nil {
+			return nil, fmt.Errorf("process %s: %w", processes[i].Name, err)
+		}
+	}
 	book.replay(rec, accounts, frame.Time(r.Doc.Measure.Sample), frame.Time(r.Doc.Measure.Bin), d.end, d.over)
 	if r.Doc.Measure.Ideal == "simulated" {
 		if err := alone(ctx, r, rec); err != nil {

@@ -82,6 +82,10 @@ type samples struct {
 // the periods.
 func (l *ledger) replay(rec *measure.Recorder, accounts []*account, sample, bin, end frame.Time, over bool) {
 	s := samples{}
+	flows := l.entries
+	// A round trip ends when its acknowledgement does, which may end the flow: at
+	// one instant it comes first.
+	l.entries = nil
 	for _, a := range accounts {
 		s.queues = append(s.queues, a.Queues...)
 		s.links = append(s.links, a.Sent)
@@ -90,6 +94,7 @@ func (l *ledger) replay(rec *measure.Recorder, accounts []*account, sample, bin,
 			l.add(x.At, func(r *measure.Recorder, _ []int) { r.RTT(x.At, uint64(x.Serial), x.RTT) })
 		}
 	}
+	l.entries = append(l.entries, flows...)
 	slices.SortStableFunc(l.entries, func(a, b entry) int { return cmp.Compare(a.at, b.at) })
 	slices.SortStableFunc(s.queues, func(a, b sampledQueue) int { return cmp.Compare(a.Tick, b.Tick) })
 	slices.SortStableFunc(s.acked, func(a, b sampledConn) int { return cmp.Compare(a.Bin, b.Bin) })

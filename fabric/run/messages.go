@@ -3,6 +3,7 @@ package run
 import (
 	"bufio"
 	"encoding/gob"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -121,6 +122,26 @@ type account struct {
 	Sent   []sampledLink
 	Acked  []sampledConn
 	RTTs   []sampledRTT
+}
+
+// check refuses an account that cannot be of a run with so many queues and links.
+func (a *account) check(queues, links int) error {
+	if a.Told == nil {
+		return errors.New("it does not say how it kept time")
+	}
+	for _, q := range a.Queues {
+		if q.Queue < 0 || q.Queue >= queues {
+			return fmt.Errorf("it sampled queue %d of %d", q.Queue, queues)
+		}
+	}
+	carried := make([]uint64, links)
+	for _, l := range a.Sent {
+		if l.Link < 0 || l.Link >= links || l.Bytes < carried[l.Link] {
+			return fmt.Errorf("it sampled link %d of %d with %d bytes", l.Link, links, l.Bytes)
+		}
+		carried[l.Link] = l.Bytes
+	}
+	return nil
 }
 
 // What was sampled is noted where it changed, by the number of the sample or of

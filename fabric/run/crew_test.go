@@ -1,0 +1,157 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/gswitch/gswitch/fabric/live"
+	"github.com/gswitch/gswitch/fabric/scenario"
+	"github.com/gswitch/gswitch/fabric/vnet"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// stub starts processes that are functions here.
+func stub(f func(p *pipe) error) func(name string) (*Process, error) {
+	return func(string) (*Process, error) {
+		ours, theirs := net.Pipe()
+		how := make(chan error, 1)
+		go func() {
+			err := f(newPipe(theirs))
+			theirs.Close()
+			how <- err
+		}()
+		return &Process{Conn: ours, PID: 7, Kill: func() { theirs.Close() }, Wait: func() error { return <-how }}, nil
+	}
+}
+
+// What becomes of a process that is needed is told by its name, with what it
+// said, and nobody waits for it.
+func TestCrewLost(t *testing.T) {
+	var s setup
+	for _, k := range []struct {
+		name string
+		f    func(p *pipe) error
+		want string
+	}{
+		{"ends", func(p *pipe) error { p.read(&s); return errors.New("exit status 2, and said: out of memory") }, "process h1 (7): exit status 2, and said: out of memory"},
+		{"ends well", func(p *pipe) error { p.read(&s); return nil }, "process h1 (7): it ended"},
+		{"gives up", func(p *pipe) error {
+			p.read(&s)
+			p.tell(&notice{Error: "port down"})
+			return p.read(&s)
+		}, "process h1 (7): port down"},
+	} {
+		c, err := muster([]live.Process{{Name: "h1"}}, stub(k.f), func(*live.Process) *setup { return &setup{} })
+		if err == nil {
+			err = c.ready(context.Background())
+		}
+		if err == nil || !strings.Contains(err.Error(), k.want) {
+			t.Errorf("%s: %v, want %q", k.name, err, k.want)
+		}
+		c.dismiss()
+	}
+}
+
+// A crew that is ready begins at one instant, and ends when it is dismissed.
+func TestCrew(t *testing.T) {
+	begun := make(chan int64, 2)
+	c, err := muster([]live.Process{{Name: "h1"}, {Name: "h2"}}, stub(func(p *pipe) error {
+		var s setup
+		var o order
+		if err := errors.Join(p.read(&s), p.tell(&notice{Ready: true}), p.read(&o)); err != nil {
+			return err
+		}
+		begun <- o.Begin
+		return p.read(&o)
+	}), func(v *live.Process) *setup { return &setup{Name: v.Name} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.ready(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	before, err := monotonic()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.begin(); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := <-begun, <-begun; a != b || a <= before {
+		t.Errorf("time begins at %d and at %d, and it was %d", a, b, before)
+	}
+	if c.silent() != "h1, h2" {
+		t.Errorf("%q have not told their accounts", c.silent())
+	}
+	c.dismiss()
+	for _, h := range c.members {
+		if h.how == nil {
+			t.Errorf("%s went on reading", h.name)
+		}
+	}
+}
+
+// A process is of the same program, has a network like the others, and says what
+// is wrong with it.
+func TestNodeRefuses(t *testing.T) {
+	s := load(t, pairs, scenario.Options{})
+	document, err := s.Runs[0].Alone()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range []struct {
+		s    setup
+		want string
+	}{
+		{setup{Version: "2"}, `version "1" is to step nodes for version "2"`},
+		{setup{Version: "1", File: "t.yaml", Document: []byte("version: 7")}, "t.yaml:1"},
+		{setup{Version: "1", File: "t.yaml", Document: document, Seed: 1, Own: []bool{true}, Ends: [][]wireEnd{nil}}, "a network of 4 nodes is not the one of 1"},
+	} {
+		ours, theirs := net.Pipe()
+		ended := make(chan error, 1)
+		go func() { ended <- Node(theirs, "1", func() {}) }()
+		p := newPipe(ours)
+		var n notice
+		if err := errors.Join(p.tell(&k.s), p.read(&n)); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err == nil || !strings.Contains(n.Error, k.want) || !strings.Contains(err.Error(), k.want) {
+			t.Errorf("%q, and %v; want %q", n.Error, err, k.want)
+		}
+		ours.Close()
+	}
+}
+
+// A director believes no process that tells of what is not.
+func TestDirectorHears(t *testing.T) {
+	d := &director{conns: map[vnet.Conn]*spread{3: {}}, way: map[uint64]*underWay{}}
+	for _, h := range []happening{{What: arrived, Serial: 1}, {What: arrived, Serial: 3}, {What: sent, Serial: 3, ID: 9}} {
+		if err := d.hear(&h); err == nil {
+			t.Errorf("%+v is believed", h)
+		}
+	}
+}
+
+// An instant is the same to every process, whatever its time.Time counts from.
+func TestInstant(t *testing.T) {
+	at, err := monotonic()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := instant(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := instant(at + int64(frame.Second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Between two looks at clocks a machine may do something else, though hardly
+	// in all of 32 tries.
+	if d := frame.Time(b.Sub(a)); d < frame.Second-frame.Millisecond || d > frame.Second+frame.Millisecond {
+		t.Errorf("a second lasts %v", d.Duration())
+	}
+}

@@ -1,0 +1,211 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/gswitch/gswitch/fabric/live"
+	"github.com/gswitch/gswitch/fabric/measure"
+	"github.com/gswitch/gswitch/fabric/results"
+	"github.com/gswitch/gswitch/fabric/scenario"
+	"github.com/gswitch/gswitch/fabric/vnet"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// tee tells a recorder at once, and a ledger for later.
+type tee struct {
+	*measure.Recorder
+	l       *ledger
+	numbers map[int]int // of the ledger, by the recorder's
+}
+
+func (t *tee) Start(now frame.Time, group int, event uint32, src, dst string, bytes uint64, ideal frame.Time) int {
+	number := t.Recorder.Start(now, group, event, src, dst, bytes, ideal)
+	t.numbers[number] = t.l.Start(now, group, event, src, dst, bytes, ideal)
+	return number
+}
+
+func (t *tee) Done(now frame.Time, number, group int, event uint32, fct, rtt frame.Time) {
+	t.Recorder.Done(now, number, group, event, fct, rtt)
+	t.l.Done(now, t.numbers[number], group, event, fct, rtt)
+}
+
+func (t *tee) Retrieved(now frame.Time, number, group int, event uint32, fct frame.Time) {
+	t.Recorder.Retrieved(now, number, group, event, fct)
+	t.l.Retrieved(now, t.numbers[number], group, event, fct)
+}
+
+func (t *tee) Repaired(now frame.Time, number, group int, retransmissions, timeouts uint32) {
+	t.Recorder.Repaired(now, number, group, retransmissions, timeouts)
+	t.l.Repaired(now, t.numbers[number], group, retransmissions, timeouts)
+}
+
+func (t *tee) Open(now frame.Time, id uint64, group int, name string) {
+	t.Recorder.Open(now, id, group, name)
+	t.l.Open(now, id, group, name)
+}
+
+func (t *tee) Ended(id, bytes uint64) {
+	t.Recorder.Ended(id, bytes)
+	t.l.Ended(id, bytes)
+}
+
+// What is told late, by several processes and out of order, makes the same
+// results as what a recorder hears when it happens.
+func TestLedger(t *testing.T) {
+	s := load(t, strings.Replace(incast, "cc: true", "rtt: true, links: [hosts, leaf2:h8], warmup: 20us", 1), scenario.Options{})
+	r := &s.Runs[0]
+	n, err := network(r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, ports := recorder(n, r)
+	both := &tee{rec, &ledger{}, map[int]int{-1: -1}}
+	traffic, err := newTraffic(context.Background(), n, here{n}, both, r, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := [2]*account{{Told: &live.Told{}}, {Told: &live.Told{}}} // of two processes
+	traffic.listen(rec)
+	n.OnRTT(func(now frame.Time, c vnet.Conn, rtt frame.Time) {
+		rec.RTT(now, uint64(c), rtt)
+		told[c%2].RTTs = append(told[c%2].RTTs, sampledRTT{now, c, rtt})
+	})
+	traffic.begin()
+	sample, bin, end := frame.Time(r.Doc.Measure.Sample), frame.Time(r.Doc.Measure.Bin), frame.Time(r.Doc.Duration)
+	n.Engine.Every(sample, sample, func(now frame.Time) {
+		rec.QueueSample(now, func(i int) uint64 {
+			b := n.Queue(ports.queues[i])
+			told[i%2].Queues = append(told[i%2].Queues, sampledQueue{int64(now / sample), i, b})
+			return b
+		})
+	})
+	n.Engine.Every(bin, bin, func(now frame.Time) {
+		rec.LinkSample(now, func(i int) uint64 {
+			b := ports.links[i]()
+			// Each process has a part of what several links carry together.
+			told[0].Sent = append(told[0].Sent, sampledLink{int64(now / bin), i, b / 3})
+			told[1].Sent = append(told[1].Sent, sampledLink{int64(now / bin), i, b - b/3})
+			return b
+		})
+		rec.GoodputSample(now, func(id uint64) uint64 {
+			b := traffic.acknowledged(id)
+			told[id%2].Acked = append(told[id%2].Acked, sampledConn{int64(now / bin), vnet.Conn(id), b})
+			return b
+		})
+	})
+	if err := n.Engine.Run(end); err != nil {
+		t.Fatal(err)
+	}
+	rec.Close(end)
+	// What happened at one instant is told in its order, the rest in another.
+	slices.SortStableFunc(both.l.entries, func(a, b entry) int { return int(a.at%7 - b.at%7) })
+	for _, a := range told {
+		if err := a.check(len(ports.queues), len(ports.links)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	late, _ := recorder(n, r)
+	both.l.replay(late, told[:], sample, bin, end, false)
+	var want, got results.Run
+	rec.Result(&want)
+	late.Result(&got)
+	if len(want.Flows) < 20 || want.Values["ack_rtt_p50_seconds"] == 0 || want.Values["queue_max_bytes"] == 0 || want.Values["link_bps"] == 0 {
+		t.Fatalf("there is too little to tell: %d flows, %v", len(want.Flows), want.Values)
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateNaNs()); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A run is over at the first sample after the last of its flows.
+func TestLedgerEnds(t *testing.T) {
+	s := load(t, pairs, scenario.Options{})
+	n, err := network(&s.Runs[0], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, _ := recorder(n, &s.Runs[0])
+	var l ledger
+	a := l.Start(0, 0, 0, "h1", "h3", 1000, 1)
+	b := l.Start(0, 0, 0, "h2", "h3", 1000, 1)
+	l.Done(12_300, b, 0, 0, 12_300, 12_300)
+	l.Done(9_000, a, 0, 0, 9_000, 9_000) // its process was slower to tell
+	l.replay(rec, nil, frame.Microsecond, 10*frame.Microsecond, frame.Millisecond, true)
+	if started, open := rec.Flows(); rec.Closed() != 13_000 || started != 2 || open != 0 {
+		t.Errorf("over at %d with %d of %d flows open", rec.Closed(), open, started)
+	}
+}
+
+// An account that cannot be is refused.
+func TestAccountCheck(t *testing.T) {
+	for _, a := range []account{
+		{Queues: []sampledQueue{{1, 2, 5}}}, {Queues: []sampledQueue{{1, -1, 5}}}, {Sent: []sampledLink{{1, 1, 5}}}, {Sent: []sampledLink{{1, -1, 5}}},
+		{Sent: []sampledLink{{1, 0, 5}, {2, 0, 4}}},
+	} {
+		a.Told = new(live.Told)
+		if a.check(2, 1) == nil {
+			t.Errorf("%+v is taken", a)
+		}
+	}
+	if err := new(account).check(1, 1); err == nil {
+		t.Error("an account without times is taken")
+	}
+}
+
+// Whatever comes over a socket, it is a value or an error.
+func FuzzPipe(f *testing.F) {
+	for _, v := range []any{
+		&setup{Name: "h1", Own: []bool{true}, Ends: [][]wireEnd{{{"a", "b"}}}},
+		&order{Open: &opening{Serial: 1, Dst: 1}}, &order{Post: &posting{Serial: 1, Bytes: 10}}, &order{Begin: 1}, &order{End: true},
+		&notice{Events: []happening{{What: sent, Serial: 1}}}, &notice{Last: &account{Queues: []sampledQueue{{1, 0, 5}}}}, &notice{Error: "x"},
+	} {
+		var b bytes.Buffer
+		if err := newPipe(&b).tell(v); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		for _, v := range []any{new(setup), new(order), new(notice)} {
+			p := newPipe(struct {
+				io.Reader
+				io.Writer
+			}{bytes.NewReader(data), io.Discard})
+			if err := p.read(v); err != nil {
+				continue
+			}
+			if n, ok := v.(*notice); ok && n.Last != nil {
+				_ = n.Last.check(1, 1)
+			}
+			var again bytes.Buffer
+			if err := newPipe(&again).tell(v); err != nil {
+				t.Errorf("%+v was read and cannot be written: %v", v, err)
+			}
+		}
+	})
+}
+
+// The agenda is in the order of the instants, then in that of the asking.
+func TestAgenda(t *testing.T) {
+	var a agenda
+	var got []string
+	for i, at := range []frame.Time{30, 10, 20, 10, 30, 10} {
+		a.put(at, func(now frame.Time) { got = append(got, fmt.Sprintf("%d@%d", i, now)) })
+	}
+	for a.first() != frame.Never {
+		at, fn := a.take()
+		fn(at)
+	}
+	if want := []string{"1@10", "3@10", "5@10", "2@20", "0@30", "4@30"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
