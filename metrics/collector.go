@@ -82,6 +82,8 @@ var (
 
 	pathChoices  = counter("path_choices_total", "Adaptive choices of a path, by the first threshold that the port was below: 1, 2, ..., or any.", "switch", "class", "tier")
 	flowlets     = counter("flowlets_total", "Flowlets that began.", "switch")
+	qcnSamples   = counter("qcn_samples_total", "Frames by which QCN judged the egress queue.", "switch", "port", "queue")
+	qcnMessages  = counter("qcn_messages_total", "Messages that QCN sent, could not make (unsent), or had nobody to send to (untold).", "switch", "port", "queue", "outcome")
 	escapePlaces = gauge("escape_places", "Places of frames that escape from paused queues, by what they are: free, kept for the frame of a token that is out, taken.", "switch", "port", "state")
 	escapeTokens = counter("escape_tokens_total", "Tokens: made here, forwarded; those that came and got a frame (hit), or ended here without one (dropped); those that came to nothing (reclaimed).", "switch", "port", "outcome")
 	escapeFrames = counter("escape_packets_total", "Frames that escaped to the port: on a token of it (arrived), or without one (stray).", "switch", "port", "outcome")
@@ -277,6 +279,7 @@ func (e emitter) port(s *Switch, p *Port) {
 	for q := range p.Queues {
 		e.queue(&p.Queues[q], &p.Sojourn[q], c.QueueDrops[q], sw, name, digit(q))
 		e.rocc(&p.RoCC[q], sw, name, digit(q))
+		e.qcn(p.QCN[q], sw, name, digit(q))
 	}
 	e.escape(p.Escape, sw, name)
 	for class := range p.Classes {
@@ -348,6 +351,16 @@ func (e emitter) rocc(p *CongestionPoint, sw, port, queue string) {
 	e.count(roccNotices, p.Notices, sw, port, queue, "sent")
 	e.count(roccNotices, p.Unsent, sw, port, queue, "unsent")
 	e.count(roccUntold, p.Full, sw, port, queue)
+}
+
+func (e emitter) qcn(v *vswitch.QCNView, sw, port, queue string) {
+	if v == nil {
+		return
+	}
+	e.count(qcnSamples, v.Samples, sw, port, queue)
+	e.count(qcnMessages, v.Messages, sw, port, queue, "sent")
+	e.count(qcnMessages, v.Unsent, sw, port, queue, "unsent")
+	e.count(qcnMessages, v.Untold, sw, port, queue, "untold")
 }
 
 func (e emitter) escape(v *vswitch.EscapeView, sw, port string) {

@@ -69,7 +69,8 @@ type Port struct {
 	Queues  [scheduler.NumQueues]scheduler.QueueStats
 	Sojourn [scheduler.NumQueues]scheduler.Histogram
 	RoCC    [scheduler.NumQueues]CongestionPoint
-	Escape  *vswitch.EscapeView // nil where frames never might escape
+	QCN     [scheduler.NumQueues]*vswitch.QCNView // nil where a queue is no congestion point
+	Escape  *vswitch.EscapeView                   // nil where frames never might escape
 	PFC     pfc.Stats
 	Classes [8]pfc.ClassState
 	Held    [8]frame.Time         // for how long the neighbour has held back frames of a class that wait
@@ -150,6 +151,7 @@ func (u Unit) read(s *Switch) {
 		s.Buffers[k].Ports = make([]buffer.PortSnapshot, 0, len(cfg.Ports))
 		var counts vswitch.Counts
 		var points []vswitch.RoCCView
+		var samplers []vswitch.QCNView
 		var exits []vswitch.EscapeView
 		var paths vswitch.PathCounts
 		var self [frame.NumReasons]uint64
@@ -159,9 +161,10 @@ func (u Unit) read(s *Switch) {
 			counts, self = n.Counts(), n.SelfDrops()
 			rules = n.RuleCounts(rules)
 			n.Buffer(&s.Buffers[k], false)
-			points, exits, paths = n.RoCC(points), n.Escape(exits), n.PathCounts()
+			points, samplers, exits, paths = n.RoCC(points), n.QCN(samplers), n.Escape(exits), n.PathCounts()
 		})
 		s.congestion(points)
+		s.quantized(samplers)
 		s.exits(exits)
 		s.Paths.Plus(&paths)
 		s.add(counts, self, rules)
@@ -181,6 +184,16 @@ func (s *Switch) congestion(points []vswitch.RoCCView) {
 		for _, v := range points {
 			if int(s.Ports[i].Number) == v.Port {
 				s.Ports[i].RoCC[v.Queue] = CongestionPoint{On: true, RoCCView: v}
+			}
+		}
+	}
+}
+
+func (s *Switch) quantized(v []vswitch.QCNView) {
+	for i := range s.Ports {
+		for j := range v {
+			if int(s.Ports[i].Number) == v[j].Port {
+				s.Ports[i].QCN[v[j].Queue] = &v[j]
 			}
 		}
 	}

@@ -25,6 +25,16 @@ const (
 // Kinds are the names of the tables.
 var Kinds = map[string]Kind{"queue": InQueue, "aged": Aged, "afd": AFD, "trap": Trap, "bubble": Bubble}
 
+// String returns the name of a table.
+func (k Kind) String() string {
+	for name, kind := range Kinds {
+		if kind == k {
+			return name
+		}
+	}
+	return "?"
+}
+
 // TableConfig chooses a table. Zero is the in-queue table, and the default of
 // each number.
 type TableConfig struct {

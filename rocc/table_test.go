@@ -10,15 +10,6 @@ import (
 
 var sampled = []Kind{Aged, AFD, Trap, Bubble}
 
-func name(k Kind) string {
-	for n, kind := range Kinds {
-		if kind == k {
-			return n
-		}
-	}
-	return "?"
-}
-
 func keyOf(flow uint64) Key { return Key{Addresses: flow} }
 
 // send shows a table one packet of a flow.
@@ -140,9 +131,9 @@ func TestTablesFindTheLargest(t *testing.T) {
 			}
 		}
 		if found < periods*9/10 {
-			t.Errorf("%s: the flow of half of the packets is told in %d of %d periods", name(kind), found, periods)
+			t.Errorf("%s: the flow of half of the packets is told in %d of %d periods", kind, found, periods)
 		}
-		t.Logf("%s: told in %d of %d periods, %.1f notices in each, %d evicted, %d not taken", name(kind), found, periods, float64(notices)/float64(periods), tab.Evicted, tab.Full)
+		t.Logf("%s: told in %d of %d periods, %.1f notices in each, %d evicted, %d not taken", kind, found, periods, float64(notices)/float64(periods), tab.Evicted, tab.Full)
 	}
 }
 
@@ -164,7 +155,7 @@ func TestSmallTablesTakeTurns(t *testing.T) {
 		}
 		for f := range uint64(20) {
 			if turns[f] < 40 {
-				t.Errorf("%s: flow %d is told in %d of 4000 periods", name(kind), f, turns[f])
+				t.Errorf("%s: flow %d is told in %d of 4000 periods", kind, f, turns[f])
 			}
 		}
 	}
@@ -194,9 +185,9 @@ func TestTrapsTellFewMice(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%s: %d notices to large flows, %d to small ones", name(kind), elephants, mice)
+		t.Logf("%s: %d notices to large flows, %d to small ones", kind, elephants, mice)
 		if mice > elephants/5 {
-			t.Errorf("%s: %d notices to large flows, %d to small ones", name(kind), elephants, mice)
+			t.Errorf("%s: %d notices to large flows, %d to small ones", kind, elephants, mice)
 		}
 	}
 }
@@ -212,13 +203,13 @@ func TestTablesForget(t *testing.T) {
 			}
 		}
 		if n := len(told(tab)); n != 20 {
-			t.Errorf("%s: %d of twenty flows are told", name(kind), n)
+			t.Errorf("%s: %d of twenty flows are told", kind, n)
 		}
 		for range 12 { // five periods, and for Bubble two rounds of five
 			told(tab)
 		}
 		if tab.Len() != 0 {
-			t.Errorf("%s: %d flows are left after twelve periods of silence", name(kind), tab.Len())
+			t.Errorf("%s: %d flows are left after twelve periods of silence", kind, tab.Len())
 		}
 		tab.check(t.Fatalf)
 	}
@@ -320,7 +311,7 @@ func TestTablesAllocateNothing(t *testing.T) {
 				tab.Next()
 			}
 		}); n != 0 {
-			t.Errorf("%s: %v allocations", name(kind), n)
+			t.Errorf("%s: %v allocations", kind, n)
 		}
 	}
 }
@@ -351,7 +342,7 @@ func BenchmarkTable(b *testing.B) {
 		keys[i], hashes[i] = keyOf(uint64(i)), uint32(i)*0x9e3779b9
 	}
 	for _, kind := range sampled {
-		b.Run(name(kind), func(b *testing.B) {
+		b.Run(kind.String(), func(b *testing.B) {
 			p := For(40e9)
 			tab := NewTable(TableConfig{Kind: kind}.With(&p), 1)
 			i := 0

@@ -135,6 +135,7 @@ type RoCCView struct {
 	QueueBytes  uint64
 	Reference   uint64 // bytes
 	Table       rocc.Kind
+	AtHosts     bool
 	Flows       int
 	RoCCCounts
 }
@@ -147,7 +148,7 @@ func (n *Node) RoCC(v []RoCCView) []RoCCView {
 			continue
 		}
 		_, queue := n.ports[p.port].sched.QueueLen(int(p.queue))
-		at := RoCCView{Port: int(p.port), Queue: int(p.queue), QueueBytes: queue, Reference: uint64(p.params.QRef), Table: p.kept.Kind, Flows: p.known(), RoCCCounts: p.count}
+		at := RoCCView{Port: int(p.port), Queue: int(p.queue), QueueBytes: queue, Reference: uint64(p.params.QRef), Table: p.kept.Kind, AtHosts: p.atHosts, Flows: p.known(), RoCCCounts: p.count}
 		if p.table != nil {
 			at.Full = p.table.Full
 		} else {

@@ -120,7 +120,7 @@ switches:
     ports:
       - {name: p1, wire: a, address: [10.0.0.1/24], rate: 10Gbps, qos: fair}
       - {name: p2, wire: b, acl: edge}
-    qos: {fair: {queues: [], rocc: {queues: [0]}}}
+    qos: {fair: {queues: [], rocc: {queues: [0], table: aged}, qcn: {queues: [1]}}}
     acls:
       edge:
         - {seq: 10, name: lab, match: {dst: 10.9.0.0/16}, action: drop}
@@ -245,8 +245,12 @@ PORT  CLASS  RX XOFF  RX XON  TX XOFF  TX XON  PAUSED S  ASKED S  STORMS  NOW
 p1        3        0       0        0       0     0.000    0.000       0  -
 `},
 		{"show rocc", "", 0, `
-PORT  QUEUE  FAIR RATE  BYTES  REFERENCE  FLOWS  UPDATES  CUTS  HALVINGS  NOTICES  UNSENT  UNTOLD
-p1        0     10Gbps      0    146 KiB      0        0     0         0        0       0       0
+PORT  QUEUE  FAIR RATE  BYTES  REFERENCE  TABLE  FLOWS  UPDATES  CUTS  HALVINGS  NOTICES  UNSENT  UNTOLD
+p1        0     10Gbps      0    146 KiB  aged       0        0     0         0        0       0       0
+`},
+		{"show qcn", "", 0, `
+PORT  QUEUE  BYTES  SET POINT  SAMPLES  MESSAGES  UNSENT  UNTOLD
+p1        1      0   25.4 KiB        0         0       0       0
 `},
 		{"show escape p2", "", 0, `
 PORT  ON   FREE  KEPT  TAKEN  FLOWS  MADE  FORWARDED  HITS  DROPPED  RECLAIMED  ARRIVED  STRAYS

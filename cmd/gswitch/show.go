@@ -37,6 +37,7 @@ func (a *app) showCommand() *cobra.Command {
 		list(a, "pauses [PORT]", "Pauses that the switch remembers: who asked, how long, for which queues", api.ControlClient.ListPauses, printPauses),
 		list(a, "deadlock [PORT]", "Egress queues that neighbours hold back: the switch's own part of a deadlock", api.ControlClient.ListWaits, printWaits),
 		list(a, "rocc [PORT]", "Queues that tell senders what rate is fair (RoCC)", api.ControlClient.ListRoCC, printRoCC),
+		list(a, "qcn [PORT]", "Queues that tell senders how far they are from their set point (QCN)", api.ControlClient.ListQCN, printQCN),
 		list(a, "escape [PORT]", "Ports by which frames escape from paused queues (Escape)", api.ControlClient.ListEscape, printEscape),
 		list(a, "drops [PORT]", "Dropped frames, by reason", api.ControlClient.ListDrops, printDrops),
 		list(a, "workers", "Workers and packet memory", api.ControlClient.ListWorkers, printWorkers),
@@ -182,9 +183,22 @@ func printQueues(w io.Writer, m *api.Queues) {
 
 func printRoCC(w io.Writer, m *api.RoCC) {
 	name := cli.Namer(m.Points)
-	t := cli.NewTable("PORT", ">QUEUE", ">FAIR RATE", ">BYTES", ">REFERENCE", ">FLOWS", ">UPDATES", ">CUTS", ">HALVINGS", ">NOTICES", ">UNSENT", ">UNTOLD")
+	t := cli.NewTable("PORT", ">QUEUE", ">FAIR RATE", ">BYTES", ">REFERENCE", "TABLE", ">FLOWS", ">UPDATES", ">CUTS", ">HALVINGS", ">NOTICES", ">UNSENT", ">UNTOLD")
 	for _, p := range m.Points {
-		t.Row(name(p.Switch, p.Port), p.Queue, rate(p.FairRate), p.Bytes, size(p.Reference), p.Flows, p.Updates, p.Cuts, p.Halvings, p.Notices, p.Unsent, p.UntoldFrames)
+		fair := rate(p.FairRate)
+		if p.AtHosts {
+			fair = "by hosts"
+		}
+		t.Row(name(p.Switch, p.Port), p.Queue, fair, p.Bytes, size(p.Reference), p.Table, p.Flows, p.Updates, p.Cuts, p.Halvings, p.Notices, p.Unsent, p.UntoldFrames)
+	}
+	t.Print(w)
+}
+
+func printQCN(w io.Writer, m *api.QCN) {
+	name := cli.Namer(m.Points)
+	t := cli.NewTable("PORT", ">QUEUE", ">BYTES", ">SET POINT", ">SAMPLES", ">MESSAGES", ">UNSENT", ">UNTOLD")
+	for _, p := range m.Points {
+		t.Row(name(p.Switch, p.Port), p.Queue, p.Bytes, size(p.SetPoint), p.Samples, p.Messages, p.Unsent, p.Untold)
 	}
 	t.Print(w)
 }

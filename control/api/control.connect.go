@@ -71,6 +71,8 @@ const (
 	ControlListBuffersProcedure = "/gswitch.v1.Control/ListBuffers"
 	// ControlListPFCProcedure is the fully-qualified name of the Control's ListPFC RPC.
 	ControlListPFCProcedure = "/gswitch.v1.Control/ListPFC"
+	// ControlListQCNProcedure is the fully-qualified name of the Control's ListQCN RPC.
+	ControlListQCNProcedure = "/gswitch.v1.Control/ListQCN"
 	// ControlListEscapeProcedure is the fully-qualified name of the Control's ListEscape RPC.
 	ControlListEscapeProcedure = "/gswitch.v1.Control/ListEscape"
 	// ControlListPausesProcedure is the fully-qualified name of the Control's ListPauses RPC.
@@ -111,6 +113,7 @@ type ControlClient interface {
 	ListACLs(context.Context, *ListRequest) (*ACLs, error)
 	ListBuffers(context.Context, *ListRequest) (*Buffers, error)
 	ListPFC(context.Context, *ListRequest) (*PFC, error)
+	ListQCN(context.Context, *ListRequest) (*QCN, error)
 	ListEscape(context.Context, *ListRequest) (*Escape, error)
 	// ListPauses tells which pauses the switches remember (pfc.log).
 	ListPauses(context.Context, *ListRequest) (*Pauses, error)
@@ -239,6 +242,13 @@ func NewControlClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		listQCN: connect.NewClient[ListRequest, QCN](
+			httpClient,
+			baseURL+ControlListQCNProcedure,
+			connect.WithSchema(controlMethods.ByName("ListQCN")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		listEscape: connect.NewClient[ListRequest, Escape](
 			httpClient,
 			baseURL+ControlListEscapeProcedure,
@@ -313,6 +323,7 @@ type controlClient struct {
 	listACLs      *connect.Client[ListRequest, ACLs]
 	listBuffers   *connect.Client[ListRequest, Buffers]
 	listPFC       *connect.Client[ListRequest, PFC]
+	listQCN       *connect.Client[ListRequest, QCN]
 	listEscape    *connect.Client[ListRequest, Escape]
 	listPauses    *connect.Client[ListRequest, Pauses]
 	listWaits     *connect.Client[ListRequest, Waits]
@@ -458,6 +469,15 @@ func (c *controlClient) ListPFC(ctx context.Context, req *ListRequest) (*PFC, er
 	return nil, err
 }
 
+// ListQCN calls gswitch.v1.Control.ListQCN.
+func (c *controlClient) ListQCN(ctx context.Context, req *ListRequest) (*QCN, error) {
+	response, err := c.listQCN.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ListEscape calls gswitch.v1.Control.ListEscape.
 func (c *controlClient) ListEscape(ctx context.Context, req *ListRequest) (*Escape, error) {
 	response, err := c.listEscape.CallUnary(ctx, connect.NewRequest(req))
@@ -544,6 +564,7 @@ type ControlHandler interface {
 	ListACLs(context.Context, *ListRequest) (*ACLs, error)
 	ListBuffers(context.Context, *ListRequest) (*Buffers, error)
 	ListPFC(context.Context, *ListRequest) (*PFC, error)
+	ListQCN(context.Context, *ListRequest) (*QCN, error)
 	ListEscape(context.Context, *ListRequest) (*Escape, error)
 	// ListPauses tells which pauses the switches remember (pfc.log).
 	ListPauses(context.Context, *ListRequest) (*Pauses, error)
@@ -668,6 +689,13 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	controlListQCNHandler := connect.NewUnaryHandlerSimple(
+		ControlListQCNProcedure,
+		svc.ListQCN,
+		connect.WithSchema(controlMethods.ByName("ListQCN")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	controlListEscapeHandler := connect.NewUnaryHandlerSimple(
 		ControlListEscapeProcedure,
 		svc.ListEscape,
@@ -754,6 +782,8 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 			controlListBuffersHandler.ServeHTTP(w, r)
 		case ControlListPFCProcedure:
 			controlListPFCHandler.ServeHTTP(w, r)
+		case ControlListQCNProcedure:
+			controlListQCNHandler.ServeHTTP(w, r)
 		case ControlListEscapeProcedure:
 			controlListEscapeHandler.ServeHTTP(w, r)
 		case ControlListPausesProcedure:
@@ -837,6 +867,10 @@ func (UnimplementedControlHandler) ListBuffers(context.Context, *ListRequest) (*
 
 func (UnimplementedControlHandler) ListPFC(context.Context, *ListRequest) (*PFC, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListPFC is not implemented"))
+}
+
+func (UnimplementedControlHandler) ListQCN(context.Context, *ListRequest) (*QCN, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListQCN is not implemented"))
 }
 
 func (UnimplementedControlHandler) ListEscape(context.Context, *ListRequest) (*Escape, error) {

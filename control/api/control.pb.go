@@ -1794,6 +1794,8 @@ type CongestionPoint struct {
 	Notices       uint64                 `protobuf:"varint,11,opt,name=notices,proto3" json:"notices,omitempty"`                               // sent
 	Unsent        uint64                 `protobuf:"varint,12,opt,name=unsent,proto3" json:"unsent,omitempty"`                                 // that could not be made
 	UntoldFrames  uint64                 `protobuf:"varint,13,opt,name=untold_frames,json=untoldFrames,proto3" json:"untold_frames,omitempty"` // of flows for which there was no room
+	Table         string                 `protobuf:"bytes,14,opt,name=table,proto3" json:"table,omitempty"`                                    // which flows are told
+	AtHosts       bool                   `protobuf:"varint,15,opt,name=at_hosts,json=atHosts,proto3" json:"at_hosts,omitempty"`                // these work out the rate; fair_rate is 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1919,6 +1921,173 @@ func (x *CongestionPoint) GetUntoldFrames() uint64 {
 	return 0
 }
 
+func (x *CongestionPoint) GetTable() string {
+	if x != nil {
+		return x.Table
+	}
+	return ""
+}
+
+func (x *CongestionPoint) GetAtHosts() bool {
+	if x != nil {
+		return x.AtHosts
+	}
+	return false
+}
+
+// QCN are the congestion points of IEEE 802.1Qau.
+type QCN struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Points        []*QCNPoint            `protobuf:"bytes,1,rep,name=points,proto3" json:"points,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QCN) Reset() {
+	*x = QCN{}
+	mi := &file_control_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QCN) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QCN) ProtoMessage() {}
+
+func (x *QCN) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QCN.ProtoReflect.Descriptor instead.
+func (*QCN) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *QCN) GetPoints() []*QCNPoint {
+	if x != nil {
+		return x.Points
+	}
+	return nil
+}
+
+type QCNPoint struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	Port          string                 `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
+	Queue         uint32                 `protobuf:"varint,3,opt,name=queue,proto3" json:"queue,omitempty"`
+	Bytes         uint64                 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`                       // that wait
+	SetPoint      uint64                 `protobuf:"varint,5,opt,name=set_point,json=setPoint,proto3" json:"set_point,omitempty"` // bytes that are held
+	Samples       uint64                 `protobuf:"varint,6,opt,name=samples,proto3" json:"samples,omitempty"`                   // frames by which the queue was judged
+	Messages      uint64                 `protobuf:"varint,7,opt,name=messages,proto3" json:"messages,omitempty"`                 // sent
+	Unsent        uint64                 `protobuf:"varint,8,opt,name=unsent,proto3" json:"unsent,omitempty"`                     // that could not be made
+	Untold        uint64                 `protobuf:"varint,9,opt,name=untold,proto3" json:"untold,omitempty"`                     // samples of frames whose sender no message would find
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QCNPoint) Reset() {
+	*x = QCNPoint{}
+	mi := &file_control_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QCNPoint) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QCNPoint) ProtoMessage() {}
+
+func (x *QCNPoint) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QCNPoint.ProtoReflect.Descriptor instead.
+func (*QCNPoint) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *QCNPoint) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *QCNPoint) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *QCNPoint) GetQueue() uint32 {
+	if x != nil {
+		return x.Queue
+	}
+	return 0
+}
+
+func (x *QCNPoint) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *QCNPoint) GetSetPoint() uint64 {
+	if x != nil {
+		return x.SetPoint
+	}
+	return 0
+}
+
+func (x *QCNPoint) GetSamples() uint64 {
+	if x != nil {
+		return x.Samples
+	}
+	return 0
+}
+
+func (x *QCNPoint) GetMessages() uint64 {
+	if x != nil {
+		return x.Messages
+	}
+	return 0
+}
+
+func (x *QCNPoint) GetUnsent() uint64 {
+	if x != nil {
+		return x.Unsent
+	}
+	return 0
+}
+
+func (x *QCNPoint) GetUntold() uint64 {
+	if x != nil {
+		return x.Untold
+	}
+	return 0
+}
+
 // Escape are the ports by which frames escape from paused queues.
 type Escape struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1929,7 +2098,7 @@ type Escape struct {
 
 func (x *Escape) Reset() {
 	*x = Escape{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1941,7 +2110,7 @@ func (x *Escape) String() string {
 func (*Escape) ProtoMessage() {}
 
 func (x *Escape) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1954,7 +2123,7 @@ func (x *Escape) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Escape.ProtoReflect.Descriptor instead.
 func (*Escape) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Escape) GetPorts() []*EscapePort {
@@ -1988,7 +2157,7 @@ type EscapePort struct {
 
 func (x *EscapePort) Reset() {
 	*x = EscapePort{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2000,7 +2169,7 @@ func (x *EscapePort) String() string {
 func (*EscapePort) ProtoMessage() {}
 
 func (x *EscapePort) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2013,7 +2182,7 @@ func (x *EscapePort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EscapePort.ProtoReflect.Descriptor instead.
 func (*EscapePort) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *EscapePort) GetSwitch() string {
@@ -2140,7 +2309,7 @@ type Paths struct {
 
 func (x *Paths) Reset() {
 	*x = Paths{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2152,7 +2321,7 @@ func (x *Paths) String() string {
 func (*Paths) ProtoMessage() {}
 
 func (x *Paths) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2165,7 +2334,7 @@ func (x *Paths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Paths.ProtoReflect.Descriptor instead.
 func (*Paths) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Paths) GetGroups() []*PathGroup {
@@ -2194,7 +2363,7 @@ type PathGroup struct {
 
 func (x *PathGroup) Reset() {
 	*x = PathGroup{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2206,7 +2375,7 @@ func (x *PathGroup) String() string {
 func (*PathGroup) ProtoMessage() {}
 
 func (x *PathGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2219,7 +2388,7 @@ func (x *PathGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathGroup.ProtoReflect.Descriptor instead.
 func (*PathGroup) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PathGroup) GetSwitch() string {
@@ -2263,7 +2432,7 @@ type PathHop struct {
 
 func (x *PathHop) Reset() {
 	*x = PathHop{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2275,7 +2444,7 @@ func (x *PathHop) String() string {
 func (*PathHop) ProtoMessage() {}
 
 func (x *PathHop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2288,7 +2457,7 @@ func (x *PathHop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathHop.ProtoReflect.Descriptor instead.
 func (*PathHop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PathHop) GetVia() string {
@@ -2339,7 +2508,7 @@ type PathChoices struct {
 
 func (x *PathChoices) Reset() {
 	*x = PathChoices{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2351,7 +2520,7 @@ func (x *PathChoices) String() string {
 func (*PathChoices) ProtoMessage() {}
 
 func (x *PathChoices) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2364,7 +2533,7 @@ func (x *PathChoices) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathChoices.ProtoReflect.Descriptor instead.
 func (*PathChoices) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *PathChoices) GetSwitch() string {
@@ -2413,7 +2582,7 @@ type FDB struct {
 
 func (x *FDB) Reset() {
 	*x = FDB{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2425,7 +2594,7 @@ func (x *FDB) String() string {
 func (*FDB) ProtoMessage() {}
 
 func (x *FDB) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2438,7 +2607,7 @@ func (x *FDB) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FDB.ProtoReflect.Descriptor instead.
 func (*FDB) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *FDB) GetEntries() []*FDBEntry {
@@ -2476,7 +2645,7 @@ type FDBEntry struct {
 
 func (x *FDBEntry) Reset() {
 	*x = FDBEntry{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2488,7 +2657,7 @@ func (x *FDBEntry) String() string {
 func (*FDBEntry) ProtoMessage() {}
 
 func (x *FDBEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2501,7 +2670,7 @@ func (x *FDBEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FDBEntry.ProtoReflect.Descriptor instead.
 func (*FDBEntry) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *FDBEntry) GetSwitch() string {
@@ -2556,7 +2725,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2568,7 +2737,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2581,7 +2750,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Routes) GetRoutes() []*Route {
@@ -2612,7 +2781,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2624,7 +2793,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2637,7 +2806,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Route) GetSwitch() string {
@@ -2693,7 +2862,7 @@ type NextHop struct {
 
 func (x *NextHop) Reset() {
 	*x = NextHop{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2705,7 +2874,7 @@ func (x *NextHop) String() string {
 func (*NextHop) ProtoMessage() {}
 
 func (x *NextHop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2718,7 +2887,7 @@ func (x *NextHop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextHop.ProtoReflect.Descriptor instead.
 func (*NextHop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *NextHop) GetVia() string {
@@ -2751,7 +2920,7 @@ type Neighbors struct {
 
 func (x *Neighbors) Reset() {
 	*x = Neighbors{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2763,7 +2932,7 @@ func (x *Neighbors) String() string {
 func (*Neighbors) ProtoMessage() {}
 
 func (x *Neighbors) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2776,7 +2945,7 @@ func (x *Neighbors) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbors.ProtoReflect.Descriptor instead.
 func (*Neighbors) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Neighbors) GetNeighbors() []*Neighbor {
@@ -2799,7 +2968,7 @@ type Neighbor struct {
 
 func (x *Neighbor) Reset() {
 	*x = Neighbor{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2811,7 +2980,7 @@ func (x *Neighbor) String() string {
 func (*Neighbor) ProtoMessage() {}
 
 func (x *Neighbor) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2824,7 +2993,7 @@ func (x *Neighbor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbor.ProtoReflect.Descriptor instead.
 func (*Neighbor) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Neighbor) GetSwitch() string {
@@ -2871,7 +3040,7 @@ type ACLs struct {
 
 func (x *ACLs) Reset() {
 	*x = ACLs{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2883,7 +3052,7 @@ func (x *ACLs) String() string {
 func (*ACLs) ProtoMessage() {}
 
 func (x *ACLs) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2896,7 +3065,7 @@ func (x *ACLs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ACLs.ProtoReflect.Descriptor instead.
 func (*ACLs) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ACLs) GetRules() []*ACLRule {
@@ -2922,7 +3091,7 @@ type ACLRule struct {
 
 func (x *ACLRule) Reset() {
 	*x = ACLRule{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2934,7 +3103,7 @@ func (x *ACLRule) String() string {
 func (*ACLRule) ProtoMessage() {}
 
 func (x *ACLRule) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2947,7 +3116,7 @@ func (x *ACLRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ACLRule.ProtoReflect.Descriptor instead.
 func (*ACLRule) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ACLRule) GetSwitch() string {
@@ -3016,7 +3185,7 @@ type Buffers struct {
 
 func (x *Buffers) Reset() {
 	*x = Buffers{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3028,7 +3197,7 @@ func (x *Buffers) String() string {
 func (*Buffers) ProtoMessage() {}
 
 func (x *Buffers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3041,7 +3210,7 @@ func (x *Buffers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Buffers.ProtoReflect.Descriptor instead.
 func (*Buffers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Buffers) GetBuffers() []*Buffer {
@@ -3072,7 +3241,7 @@ type Buffer struct {
 
 func (x *Buffer) Reset() {
 	*x = Buffer{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3084,7 +3253,7 @@ func (x *Buffer) String() string {
 func (*Buffer) ProtoMessage() {}
 
 func (x *Buffer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3097,7 +3266,7 @@ func (x *Buffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Buffer.ProtoReflect.Descriptor instead.
 func (*Buffer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Buffer) GetSwitch() string {
@@ -3162,7 +3331,7 @@ type BufferGroup struct {
 
 func (x *BufferGroup) Reset() {
 	*x = BufferGroup{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3174,7 +3343,7 @@ func (x *BufferGroup) String() string {
 func (*BufferGroup) ProtoMessage() {}
 
 func (x *BufferGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3187,7 +3356,7 @@ func (x *BufferGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BufferGroup.ProtoReflect.Descriptor instead.
 func (*BufferGroup) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *BufferGroup) GetSwitch() string {
@@ -3283,7 +3452,7 @@ type PFC struct {
 
 func (x *PFC) Reset() {
 	*x = PFC{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3295,7 +3464,7 @@ func (x *PFC) String() string {
 func (*PFC) ProtoMessage() {}
 
 func (x *PFC) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3308,7 +3477,7 @@ func (x *PFC) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PFC.ProtoReflect.Descriptor instead.
 func (*PFC) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PFC) GetClasses() []*PFCClass {
@@ -3339,7 +3508,7 @@ type PFCClass struct {
 
 func (x *PFCClass) Reset() {
 	*x = PFCClass{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3351,7 +3520,7 @@ func (x *PFCClass) String() string {
 func (*PFCClass) ProtoMessage() {}
 
 func (x *PFCClass) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3364,7 +3533,7 @@ func (x *PFCClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PFCClass.ProtoReflect.Descriptor instead.
 func (*PFCClass) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PFCClass) GetSwitch() string {
@@ -3471,7 +3640,7 @@ type Pauses struct {
 
 func (x *Pauses) Reset() {
 	*x = Pauses{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3483,7 +3652,7 @@ func (x *Pauses) String() string {
 func (*Pauses) ProtoMessage() {}
 
 func (x *Pauses) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3496,7 +3665,7 @@ func (x *Pauses) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pauses.ProtoReflect.Descriptor instead.
 func (*Pauses) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Pauses) GetPauses() []*Pause {
@@ -3538,7 +3707,7 @@ type Pause struct {
 
 func (x *Pause) Reset() {
 	*x = Pause{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3550,7 +3719,7 @@ func (x *Pause) String() string {
 func (*Pause) ProtoMessage() {}
 
 func (x *Pause) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3563,7 +3732,7 @@ func (x *Pause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pause.ProtoReflect.Descriptor instead.
 func (*Pause) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Pause) GetSwitch() string {
@@ -3647,7 +3816,7 @@ type PauseCause struct {
 
 func (x *PauseCause) Reset() {
 	*x = PauseCause{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3659,7 +3828,7 @@ func (x *PauseCause) String() string {
 func (*PauseCause) ProtoMessage() {}
 
 func (x *PauseCause) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3672,7 +3841,7 @@ func (x *PauseCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseCause.ProtoReflect.Descriptor instead.
 func (*PauseCause) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *PauseCause) GetPort() string {
@@ -3708,7 +3877,7 @@ type Waits struct {
 
 func (x *Waits) Reset() {
 	*x = Waits{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3720,7 +3889,7 @@ func (x *Waits) String() string {
 func (*Waits) ProtoMessage() {}
 
 func (x *Waits) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3733,7 +3902,7 @@ func (x *Waits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waits.ProtoReflect.Descriptor instead.
 func (*Waits) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Waits) GetWaits() []*Wait {
@@ -3769,7 +3938,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3781,7 +3950,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3794,7 +3963,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{47}
+	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Wait) GetSwitch() string {
@@ -3884,7 +4053,7 @@ type Workers struct {
 
 func (x *Workers) Reset() {
 	*x = Workers{}
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3896,7 +4065,7 @@ func (x *Workers) String() string {
 func (*Workers) ProtoMessage() {}
 
 func (x *Workers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3909,7 +4078,7 @@ func (x *Workers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Workers.ProtoReflect.Descriptor instead.
 func (*Workers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{48}
+	return file_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Workers) GetWorkers() []*Worker {
@@ -3950,7 +4119,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3962,7 +4131,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3975,7 +4144,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{49}
+	return file_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Worker) GetWorker() uint32 {
@@ -4104,7 +4273,7 @@ type Memory struct {
 
 func (x *Memory) Reset() {
 	*x = Memory{}
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4116,7 +4285,7 @@ func (x *Memory) String() string {
 func (*Memory) ProtoMessage() {}
 
 func (x *Memory) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4129,7 +4298,7 @@ func (x *Memory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Memory.ProtoReflect.Descriptor instead.
 func (*Memory) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{50}
+	return file_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Memory) GetChunks() uint64 {
@@ -4183,7 +4352,7 @@ type Drops struct {
 
 func (x *Drops) Reset() {
 	*x = Drops{}
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4195,7 +4364,7 @@ func (x *Drops) String() string {
 func (*Drops) ProtoMessage() {}
 
 func (x *Drops) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4208,7 +4377,7 @@ func (x *Drops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drops.ProtoReflect.Descriptor instead.
 func (*Drops) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{51}
+	return file_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Drops) GetDrops() []*Drop {
@@ -4231,7 +4400,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4243,7 +4412,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4256,7 +4425,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{52}
+	return file_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Drop) GetSwitch() string {
@@ -4304,7 +4473,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4316,7 +4485,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4329,7 +4498,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{53}
+	return file_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *WatchRequest) GetSwitch() string {
@@ -4360,7 +4529,7 @@ type CaptureRequest struct {
 
 func (x *CaptureRequest) Reset() {
 	*x = CaptureRequest{}
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4372,7 +4541,7 @@ func (x *CaptureRequest) String() string {
 func (*CaptureRequest) ProtoMessage() {}
 
 func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4385,7 +4554,7 @@ func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureRequest.ProtoReflect.Descriptor instead.
 func (*CaptureRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{54}
+	return file_control_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *CaptureRequest) GetPorts() []string {
@@ -4440,7 +4609,7 @@ type CaptureResponse struct {
 
 func (x *CaptureResponse) Reset() {
 	*x = CaptureResponse{}
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4452,7 +4621,7 @@ func (x *CaptureResponse) String() string {
 func (*CaptureResponse) ProtoMessage() {}
 
 func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4465,7 +4634,7 @@ func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureResponse.ProtoReflect.Descriptor instead.
 func (*CaptureResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{55}
+	return file_control_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *CaptureResponse) GetPcapng() []byte {
@@ -4654,7 +4823,7 @@ const file_control_proto_rawDesc = "" +
 	"\vsojourn_max\x18\x11 \x01(\x04R\n" +
 	"sojournMax\";\n" +
 	"\x04RoCC\x123\n" +
-	"\x06points\x18\x01 \x03(\v2\x1b.gswitch.v1.CongestionPointR\x06points\"\xdb\x02\n" +
+	"\x06points\x18\x01 \x03(\v2\x1b.gswitch.v1.CongestionPointR\x06points\"\x8c\x03\n" +
 	"\x0fCongestionPoint\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\tR\x04port\x12\x14\n" +
@@ -4669,7 +4838,21 @@ const file_control_proto_rawDesc = "" +
 	" \x01(\x04R\bhalvings\x12\x18\n" +
 	"\anotices\x18\v \x01(\x04R\anotices\x12\x16\n" +
 	"\x06unsent\x18\f \x01(\x04R\x06unsent\x12#\n" +
-	"\runtold_frames\x18\r \x01(\x04R\funtoldFrames\"6\n" +
+	"\runtold_frames\x18\r \x01(\x04R\funtoldFrames\x12\x14\n" +
+	"\x05table\x18\x0e \x01(\tR\x05table\x12\x19\n" +
+	"\bat_hosts\x18\x0f \x01(\bR\aatHosts\"3\n" +
+	"\x03QCN\x12,\n" +
+	"\x06points\x18\x01 \x03(\v2\x14.gswitch.v1.QCNPointR\x06points\"\xe5\x01\n" +
+	"\bQCNPoint\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\tR\x04port\x12\x14\n" +
+	"\x05queue\x18\x03 \x01(\rR\x05queue\x12\x14\n" +
+	"\x05bytes\x18\x04 \x01(\x04R\x05bytes\x12\x1b\n" +
+	"\tset_point\x18\x05 \x01(\x04R\bsetPoint\x12\x18\n" +
+	"\asamples\x18\x06 \x01(\x04R\asamples\x12\x1a\n" +
+	"\bmessages\x18\a \x01(\x04R\bmessages\x12\x16\n" +
+	"\x06unsent\x18\b \x01(\x04R\x06unsent\x12\x16\n" +
+	"\x06untold\x18\t \x01(\x04R\x06untold\"6\n" +
 	"\x06Escape\x12,\n" +
 	"\x05ports\x18\x01 \x03(\v2\x16.gswitch.v1.EscapePortR\x05ports\"\x8f\x03\n" +
 	"\n" +
@@ -4891,7 +5074,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04snap\x18\x06 \x01(\rR\x04snap\"C\n" +
 	"\x0fCaptureResponse\x12\x16\n" +
 	"\x06pcapng\x18\x01 \x01(\fR\x06pcapng\x12\x18\n" +
-	"\adropped\x18\x02 \x01(\x04R\adropped2\xdf\v\n" +
+	"\adropped\x18\x02 \x01(\x04R\adropped2\x99\f\n" +
 	"\aControl\x12E\n" +
 	"\n" +
 	"GetVersion\x12\x1d.gswitch.v1.GetVersionRequest\x1a\x13.gswitch.v1.Version\"\x03\x90\x02\x01\x12J\n" +
@@ -4910,7 +5093,8 @@ const file_control_proto_rawDesc = "" +
 	"\rListNeighbors\x12\x17.gswitch.v1.ListRequest\x1a\x15.gswitch.v1.Neighbors\"\x03\x90\x02\x01\x12:\n" +
 	"\bListACLs\x12\x17.gswitch.v1.ListRequest\x1a\x10.gswitch.v1.ACLs\"\x03\x90\x02\x01\x12@\n" +
 	"\vListBuffers\x12\x17.gswitch.v1.ListRequest\x1a\x13.gswitch.v1.Buffers\"\x03\x90\x02\x01\x128\n" +
-	"\aListPFC\x12\x17.gswitch.v1.ListRequest\x1a\x0f.gswitch.v1.PFC\"\x03\x90\x02\x01\x12>\n" +
+	"\aListPFC\x12\x17.gswitch.v1.ListRequest\x1a\x0f.gswitch.v1.PFC\"\x03\x90\x02\x01\x128\n" +
+	"\aListQCN\x12\x17.gswitch.v1.ListRequest\x1a\x0f.gswitch.v1.QCN\"\x03\x90\x02\x01\x12>\n" +
 	"\n" +
 	"ListEscape\x12\x17.gswitch.v1.ListRequest\x1a\x12.gswitch.v1.Escape\"\x03\x90\x02\x01\x12>\n" +
 	"\n" +
@@ -4934,7 +5118,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
 var file_control_proto_goTypes = []any{
 	(*GetVersionRequest)(nil),     // 0: gswitch.v1.GetVersionRequest
 	(*Version)(nil),               // 1: gswitch.v1.Version
@@ -4959,122 +5143,127 @@ var file_control_proto_goTypes = []any{
 	(*Queue)(nil),                 // 20: gswitch.v1.Queue
 	(*RoCC)(nil),                  // 21: gswitch.v1.RoCC
 	(*CongestionPoint)(nil),       // 22: gswitch.v1.CongestionPoint
-	(*Escape)(nil),                // 23: gswitch.v1.Escape
-	(*EscapePort)(nil),            // 24: gswitch.v1.EscapePort
-	(*Paths)(nil),                 // 25: gswitch.v1.Paths
-	(*PathGroup)(nil),             // 26: gswitch.v1.PathGroup
-	(*PathHop)(nil),               // 27: gswitch.v1.PathHop
-	(*PathChoices)(nil),           // 28: gswitch.v1.PathChoices
-	(*FDB)(nil),                   // 29: gswitch.v1.FDB
-	(*FDBEntry)(nil),              // 30: gswitch.v1.FDBEntry
-	(*Routes)(nil),                // 31: gswitch.v1.Routes
-	(*Route)(nil),                 // 32: gswitch.v1.Route
-	(*NextHop)(nil),               // 33: gswitch.v1.NextHop
-	(*Neighbors)(nil),             // 34: gswitch.v1.Neighbors
-	(*Neighbor)(nil),              // 35: gswitch.v1.Neighbor
-	(*ACLs)(nil),                  // 36: gswitch.v1.ACLs
-	(*ACLRule)(nil),               // 37: gswitch.v1.ACLRule
-	(*Buffers)(nil),               // 38: gswitch.v1.Buffers
-	(*Buffer)(nil),                // 39: gswitch.v1.Buffer
-	(*BufferGroup)(nil),           // 40: gswitch.v1.BufferGroup
-	(*PFC)(nil),                   // 41: gswitch.v1.PFC
-	(*PFCClass)(nil),              // 42: gswitch.v1.PFCClass
-	(*Pauses)(nil),                // 43: gswitch.v1.Pauses
-	(*Pause)(nil),                 // 44: gswitch.v1.Pause
-	(*PauseCause)(nil),            // 45: gswitch.v1.PauseCause
-	(*Waits)(nil),                 // 46: gswitch.v1.Waits
-	(*Wait)(nil),                  // 47: gswitch.v1.Wait
-	(*Workers)(nil),               // 48: gswitch.v1.Workers
-	(*Worker)(nil),                // 49: gswitch.v1.Worker
-	(*Memory)(nil),                // 50: gswitch.v1.Memory
-	(*Drops)(nil),                 // 51: gswitch.v1.Drops
-	(*Drop)(nil),                  // 52: gswitch.v1.Drop
-	(*WatchRequest)(nil),          // 53: gswitch.v1.WatchRequest
-	(*CaptureRequest)(nil),        // 54: gswitch.v1.CaptureRequest
-	(*CaptureResponse)(nil),       // 55: gswitch.v1.CaptureResponse
-	nil,                           // 56: gswitch.v1.SetPort.FaultsEntry
-	nil,                           // 57: gswitch.v1.Faults.LostEntry
+	(*QCN)(nil),                   // 23: gswitch.v1.QCN
+	(*QCNPoint)(nil),              // 24: gswitch.v1.QCNPoint
+	(*Escape)(nil),                // 25: gswitch.v1.Escape
+	(*EscapePort)(nil),            // 26: gswitch.v1.EscapePort
+	(*Paths)(nil),                 // 27: gswitch.v1.Paths
+	(*PathGroup)(nil),             // 28: gswitch.v1.PathGroup
+	(*PathHop)(nil),               // 29: gswitch.v1.PathHop
+	(*PathChoices)(nil),           // 30: gswitch.v1.PathChoices
+	(*FDB)(nil),                   // 31: gswitch.v1.FDB
+	(*FDBEntry)(nil),              // 32: gswitch.v1.FDBEntry
+	(*Routes)(nil),                // 33: gswitch.v1.Routes
+	(*Route)(nil),                 // 34: gswitch.v1.Route
+	(*NextHop)(nil),               // 35: gswitch.v1.NextHop
+	(*Neighbors)(nil),             // 36: gswitch.v1.Neighbors
+	(*Neighbor)(nil),              // 37: gswitch.v1.Neighbor
+	(*ACLs)(nil),                  // 38: gswitch.v1.ACLs
+	(*ACLRule)(nil),               // 39: gswitch.v1.ACLRule
+	(*Buffers)(nil),               // 40: gswitch.v1.Buffers
+	(*Buffer)(nil),                // 41: gswitch.v1.Buffer
+	(*BufferGroup)(nil),           // 42: gswitch.v1.BufferGroup
+	(*PFC)(nil),                   // 43: gswitch.v1.PFC
+	(*PFCClass)(nil),              // 44: gswitch.v1.PFCClass
+	(*Pauses)(nil),                // 45: gswitch.v1.Pauses
+	(*Pause)(nil),                 // 46: gswitch.v1.Pause
+	(*PauseCause)(nil),            // 47: gswitch.v1.PauseCause
+	(*Waits)(nil),                 // 48: gswitch.v1.Waits
+	(*Wait)(nil),                  // 49: gswitch.v1.Wait
+	(*Workers)(nil),               // 50: gswitch.v1.Workers
+	(*Worker)(nil),                // 51: gswitch.v1.Worker
+	(*Memory)(nil),                // 52: gswitch.v1.Memory
+	(*Drops)(nil),                 // 53: gswitch.v1.Drops
+	(*Drop)(nil),                  // 54: gswitch.v1.Drop
+	(*WatchRequest)(nil),          // 55: gswitch.v1.WatchRequest
+	(*CaptureRequest)(nil),        // 56: gswitch.v1.CaptureRequest
+	(*CaptureResponse)(nil),       // 57: gswitch.v1.CaptureResponse
+	nil,                           // 58: gswitch.v1.SetPort.FaultsEntry
+	nil,                           // 59: gswitch.v1.Faults.LostEntry
 }
 var file_control_proto_depIdxs = []int32{
 	7,  // 0: gswitch.v1.EditRequest.set_port:type_name -> gswitch.v1.SetPort
 	8,  // 1: gswitch.v1.EditRequest.set:type_name -> gswitch.v1.Entry
 	9,  // 2: gswitch.v1.EditRequest.delete:type_name -> gswitch.v1.Key
-	56, // 3: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
+	58, // 3: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
 	16, // 4: gswitch.v1.Ports.ports:type_name -> gswitch.v1.Port
 	18, // 5: gswitch.v1.Port.xsk:type_name -> gswitch.v1.XSK
 	17, // 6: gswitch.v1.Port.faults:type_name -> gswitch.v1.Faults
-	57, // 7: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
+	59, // 7: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
 	20, // 8: gswitch.v1.Queues.queues:type_name -> gswitch.v1.Queue
 	22, // 9: gswitch.v1.RoCC.points:type_name -> gswitch.v1.CongestionPoint
-	24, // 10: gswitch.v1.Escape.ports:type_name -> gswitch.v1.EscapePort
-	26, // 11: gswitch.v1.Paths.groups:type_name -> gswitch.v1.PathGroup
-	28, // 12: gswitch.v1.Paths.choices:type_name -> gswitch.v1.PathChoices
-	27, // 13: gswitch.v1.PathGroup.hops:type_name -> gswitch.v1.PathHop
-	30, // 14: gswitch.v1.FDB.entries:type_name -> gswitch.v1.FDBEntry
-	32, // 15: gswitch.v1.Routes.routes:type_name -> gswitch.v1.Route
-	33, // 16: gswitch.v1.Route.next_hops:type_name -> gswitch.v1.NextHop
-	35, // 17: gswitch.v1.Neighbors.neighbors:type_name -> gswitch.v1.Neighbor
-	37, // 18: gswitch.v1.ACLs.rules:type_name -> gswitch.v1.ACLRule
-	39, // 19: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
-	40, // 20: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
-	42, // 21: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
-	44, // 22: gswitch.v1.Pauses.pauses:type_name -> gswitch.v1.Pause
-	45, // 23: gswitch.v1.Pause.causes:type_name -> gswitch.v1.PauseCause
-	47, // 24: gswitch.v1.Waits.waits:type_name -> gswitch.v1.Wait
-	49, // 25: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
-	50, // 26: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
-	52, // 27: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
-	0,  // 28: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
-	2,  // 29: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
-	4,  // 30: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
-	6,  // 31: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
-	10, // 32: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
-	12, // 33: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
-	14, // 34: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
-	14, // 35: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
-	14, // 36: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
-	14, // 37: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
-	14, // 38: gswitch.v1.Control.ListPaths:input_type -> gswitch.v1.ListRequest
-	14, // 39: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
-	14, // 40: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
-	14, // 41: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
-	14, // 42: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
-	14, // 43: gswitch.v1.Control.ListEscape:input_type -> gswitch.v1.ListRequest
-	14, // 44: gswitch.v1.Control.ListPauses:input_type -> gswitch.v1.ListRequest
-	14, // 45: gswitch.v1.Control.ListWaits:input_type -> gswitch.v1.ListRequest
-	14, // 46: gswitch.v1.Control.ListRoCC:input_type -> gswitch.v1.ListRequest
-	14, // 47: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
-	14, // 48: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
-	53, // 49: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
-	54, // 50: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
-	1,  // 51: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
-	3,  // 52: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
-	5,  // 53: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
-	5,  // 54: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
-	11, // 55: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
-	13, // 56: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
-	15, // 57: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
-	19, // 58: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
-	29, // 59: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
-	31, // 60: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
-	25, // 61: gswitch.v1.Control.ListPaths:output_type -> gswitch.v1.Paths
-	34, // 62: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
-	36, // 63: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
-	38, // 64: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
-	41, // 65: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
-	23, // 66: gswitch.v1.Control.ListEscape:output_type -> gswitch.v1.Escape
-	43, // 67: gswitch.v1.Control.ListPauses:output_type -> gswitch.v1.Pauses
-	46, // 68: gswitch.v1.Control.ListWaits:output_type -> gswitch.v1.Waits
-	21, // 69: gswitch.v1.Control.ListRoCC:output_type -> gswitch.v1.RoCC
-	48, // 70: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
-	51, // 71: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
-	15, // 72: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
-	55, // 73: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
-	51, // [51:74] is the sub-list for method output_type
-	28, // [28:51] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	24, // 10: gswitch.v1.QCN.points:type_name -> gswitch.v1.QCNPoint
+	26, // 11: gswitch.v1.Escape.ports:type_name -> gswitch.v1.EscapePort
+	28, // 12: gswitch.v1.Paths.groups:type_name -> gswitch.v1.PathGroup
+	30, // 13: gswitch.v1.Paths.choices:type_name -> gswitch.v1.PathChoices
+	29, // 14: gswitch.v1.PathGroup.hops:type_name -> gswitch.v1.PathHop
+	32, // 15: gswitch.v1.FDB.entries:type_name -> gswitch.v1.FDBEntry
+	34, // 16: gswitch.v1.Routes.routes:type_name -> gswitch.v1.Route
+	35, // 17: gswitch.v1.Route.next_hops:type_name -> gswitch.v1.NextHop
+	37, // 18: gswitch.v1.Neighbors.neighbors:type_name -> gswitch.v1.Neighbor
+	39, // 19: gswitch.v1.ACLs.rules:type_name -> gswitch.v1.ACLRule
+	41, // 20: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
+	42, // 21: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
+	44, // 22: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
+	46, // 23: gswitch.v1.Pauses.pauses:type_name -> gswitch.v1.Pause
+	47, // 24: gswitch.v1.Pause.causes:type_name -> gswitch.v1.PauseCause
+	49, // 25: gswitch.v1.Waits.waits:type_name -> gswitch.v1.Wait
+	51, // 26: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
+	52, // 27: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
+	54, // 28: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
+	0,  // 29: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
+	2,  // 30: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
+	4,  // 31: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
+	6,  // 32: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
+	10, // 33: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
+	12, // 34: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
+	14, // 35: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
+	14, // 36: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
+	14, // 37: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
+	14, // 38: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
+	14, // 39: gswitch.v1.Control.ListPaths:input_type -> gswitch.v1.ListRequest
+	14, // 40: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
+	14, // 41: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
+	14, // 42: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
+	14, // 43: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
+	14, // 44: gswitch.v1.Control.ListQCN:input_type -> gswitch.v1.ListRequest
+	14, // 45: gswitch.v1.Control.ListEscape:input_type -> gswitch.v1.ListRequest
+	14, // 46: gswitch.v1.Control.ListPauses:input_type -> gswitch.v1.ListRequest
+	14, // 47: gswitch.v1.Control.ListWaits:input_type -> gswitch.v1.ListRequest
+	14, // 48: gswitch.v1.Control.ListRoCC:input_type -> gswitch.v1.ListRequest
+	14, // 49: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
+	14, // 50: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
+	55, // 51: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
+	56, // 52: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
+	1,  // 53: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
+	3,  // 54: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
+	5,  // 55: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
+	5,  // 56: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
+	11, // 57: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
+	13, // 58: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
+	15, // 59: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
+	19, // 60: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
+	31, // 61: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
+	33, // 62: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
+	27, // 63: gswitch.v1.Control.ListPaths:output_type -> gswitch.v1.Paths
+	36, // 64: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
+	38, // 65: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
+	40, // 66: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
+	43, // 67: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
+	23, // 68: gswitch.v1.Control.ListQCN:output_type -> gswitch.v1.QCN
+	25, // 69: gswitch.v1.Control.ListEscape:output_type -> gswitch.v1.Escape
+	45, // 70: gswitch.v1.Control.ListPauses:output_type -> gswitch.v1.Pauses
+	48, // 71: gswitch.v1.Control.ListWaits:output_type -> gswitch.v1.Waits
+	21, // 72: gswitch.v1.Control.ListRoCC:output_type -> gswitch.v1.RoCC
+	50, // 73: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
+	53, // 74: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
+	15, // 75: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
+	57, // 76: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
+	53, // [53:77] is the sub-list for method output_type
+	29, // [29:53] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -5094,7 +5283,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   58,
+			NumMessages:   60,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
