@@ -54,6 +54,26 @@ func (e *Egress) Note(hash uint32, key wire.FlowID, in uint16, class uint8) {
 	}
 	f := &e.table.flows[i]
 	f.in, f.class = in, class
+	if f.rest == frame.Never {
+		f.rest, f.misses = 0, 0 // it comes by here again
+	}
+}
+
+// Each calls visit with the flows that may get tokens.
+func (e *Egress) Each(visit func(hash uint32, key wire.FlowID, in uint16, class uint8)) {
+	for i := range e.table.flows[:e.table.n] {
+		if f := &e.table.flows[i]; f.rest != frame.Never {
+			visit(f.hash, f.key, f.in, f.class)
+		}
+	}
+}
+
+// Retire takes note that a flow does not leave by this port any more: it gets no
+// token here until it does again. Those that are out are reclaimed.
+func (e *Egress) Retire(hash uint32, key wire.FlowID) {
+	if i := e.table.find(hash, key); i != none {
+		e.table.flows[i].rest = frame.Never
+	}
 }
 
 // Token is a token that is to leave by port In.
@@ -114,13 +134,23 @@ func (e *Egress) Pass(now frame.Time, hash uint32, key wire.FlowID, hops uint16,
 		return Token{}, false
 	}
 	f := &e.table.flows[i]
-	if f.out >= uint32(e.cfg.PerFlow) || !waited(f.in, f.class) {
+	if f.out >= uint32(e.cfg.PerFlow) || f.rest == frame.Never || !waited(f.in, f.class) {
 		e.count.Dropped++
 		return Token{}, false
 	}
 	e.keep(now, i)
 	e.count.Forwarded++
 	return Token{key, f.in, hops + 1}, true
+}
+
+// Borrow gives a marked frame for which no token of this port is out a place
+// that is free, which it then takes until Leave, or returns false.
+func (e *Egress) Borrow() bool {
+	if e.Free() == 0 {
+		return false
+	}
+	e.taken++
+	return true
 }
 
 // Drop notes that a token ended here for a reason of the switch's.
@@ -140,7 +170,9 @@ func (e *Egress) Arrive(now frame.Time, hash uint32, key wire.FlowID) bool {
 	if f.out--; f.out > 0 {
 		t.wait(i, now)
 	}
-	f.misses, f.rest = 0, 0
+	if f.misses = 0; f.rest != frame.Never {
+		f.rest = 0
+	}
 	e.kept--
 	e.taken++
 	e.count.Arrived++
@@ -163,6 +195,9 @@ func (e *Egress) Reclaim(now frame.Time) {
 		e.kept -= int(f.out)
 		e.count.Reclaimed += uint64(f.out)
 		f.out = 0
+		if f.rest == frame.Never {
+			continue
+		}
 		f.rest = now + e.cfg.Reclaim<<f.misses
 		f.misses = min(f.misses+1, maxBackoff)
 	}

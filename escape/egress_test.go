@@ -186,6 +186,33 @@ func TestOffer(t *testing.T) {
 	}
 }
 
+// A flow that leaves by another port gets no token here, keeps the places of
+// those that are out until they are reclaimed, and is one like any other when it
+// comes back.
+func TestRetire(t *testing.T) {
+	e := NewEgress(config(4, 4))
+	e.Note(7, flowA, 1, 3)
+	e.Offer(0, yes)
+	e.Retire(7, flowA)
+	if _, ok := e.Offer(0, yes); ok {
+		t.Fatal("a token for a flow that left")
+	}
+	if _, ok := e.Pass(0, 7, flowA, 1, yes); ok {
+		t.Fatal("or passed on")
+	}
+	e.Each(func(uint32, wire.FlowID, uint16, uint8) { t.Fatal("a flow that left is listed") })
+	e.want(t, "with a token out", 3)
+	e.Reclaim(e.cfg.Reclaim)
+	e.want(t, "reclaimed", 4)
+	if _, ok := e.Offer(1<<40, yes); ok {
+		t.Fatal("a token for a flow that left, after a while")
+	}
+	e.Note(7, flowA, 1, 3)
+	if _, ok := e.Offer(1<<40, yes); !ok {
+		t.Fatal("no token for a flow that came back")
+	}
+}
+
 func TestPassRefuses(t *testing.T) {
 	e := NewEgress(config(4, 4))
 	e.Note(1, flowA, 1, 3)
@@ -220,15 +247,32 @@ func TestPlacesProperty(t *testing.T) {
 			i := rapid.Uint32Range(0, 9).Draw(t, "flow")
 			return i % 4, wire.FlowID{Addrs: 1, Ports: i, Proto: 17} // colliding hashes
 		}
-		out := map[wire.FlowID]int{}
+		out, retired := map[wire.FlowID]int{}, map[wire.FlowID]bool{}
 		taken, now := 0, frame.Time(0)
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
-			switch rapid.IntRange(0, 5).Draw(t, "step") {
+			switch rapid.IntRange(0, 7).Draw(t, "step") {
 			case 0:
 				h, k := key()
 				e.Note(h, k, uint16(k.Ports%3), 3)
+				delete(retired, k)
+			case 6:
+				free := e.Free()
+				if got := e.Borrow(); got != (free > 0) {
+					t.Fatalf("borrowed: %v with %d free places", got, free)
+				} else if got {
+					taken++
+				}
+			case 7:
+				h, k := key()
+				e.Retire(h, k)
+				if e.table.find(h, k) != none {
+					retired[k] = true
+				}
 			case 1:
 				if tok, ok := e.Offer(now, func(in uint16, _ uint8) bool { return in != 2 }); ok {
+					if retired[tok.Flow] {
+						t.Fatal("a token for a flow that left")
+					}
 					if tok.In == 2 || uint32(tok.In) != tok.Flow.Ports%3 || tok.Hops != 1 {
 						t.Fatalf("%+v", tok)
 					}
@@ -237,6 +281,9 @@ func TestPlacesProperty(t *testing.T) {
 			case 2:
 				h, k := key()
 				if tok, ok := e.Pass(now, h, k, 3, yes); ok {
+					if retired[k] {
+						t.Fatal("a token passed on for a flow that left")
+					}
 					if tok.Flow != k || tok.Hops != 4 {
 						t.Fatalf("%+v", tok)
 					}

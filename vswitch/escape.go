@@ -3,6 +3,7 @@ package vswitch
 import (
 	"encoding/binary"
 	"fmt"
+	"net/netip"
 
 	"github.com/gswitch/gswitch/escape"
 	"github.com/gswitch/gswitch/frame"
@@ -209,7 +210,56 @@ func (n *Node) note(ps *portState, r frame.Ref, m *frame.Meta) bool {
 		}
 		return false
 	}
-	return x.on && ps.dropping>>m.Queue&1 == 0 && x.Arrive(n.now, m.Hash, flow) && n.enqueueEscaped(ps, r, m, flow)
+	if !x.on || ps.dropping>>m.Queue&1 != 0 {
+		return false
+	}
+	if !x.Arrive(n.now, m.Hash, flow) {
+		// The token was another port's, by which the flow left then, or was given
+		// up for lost.
+		n.retire(m.OutPort, m.Hash, flow)
+		if !x.Borrow() {
+			return false
+		}
+	}
+	return n.enqueueEscaped(ps, r, m, flow)
+}
+
+// retire lets no port but the one by which a flow leaves make tokens for it.
+func (n *Node) retire(but uint16, hash uint32, flow wire.FlowID) {
+	for i := range n.ports {
+		if x := n.ports[i].exit; x != nil && i != int(but) {
+			x.Retire(hash, flow)
+		}
+	}
+}
+
+// rerouted brings what is known of flows in line with the routes: a flow that
+// leaves by another port now, of which all frames may be waiting at the
+// neighbour, gets its tokens there.
+func (n *Node) rerouted() {
+	for i := range n.ports {
+		x := n.ports[i].exit
+		if x == nil {
+			continue
+		}
+		x.Each(func(hash uint32, key wire.FlowID, in uint16, class uint8) {
+			port, ok := n.sw.EgressPort(flowFields(key))
+			if !ok || int(port) == i {
+				return
+			}
+			x.Retire(hash, key)
+			if to := n.ports[port].exit; to != nil && port != in {
+				to.Note(hash, key, in, class)
+			}
+		})
+	}
+}
+
+func flowFields(f wire.FlowID) Flow {
+	var src, dst [4]byte
+	binary.BigEndian.PutUint32(src[:], uint32(f.Addrs>>32))
+	binary.BigEndian.PutUint32(dst[:], uint32(f.Addrs))
+	return Flow{Src: netip.AddrFrom4(src), Dst: netip.AddrFrom4(dst), SrcPort: uint16(f.Ports >> 16), DstPort: uint16(f.Ports), Proto: f.Proto}
 }
 
 // enqueueEscaped queues a frame that escaped from the neighbour's queue and has

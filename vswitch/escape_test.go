@@ -2,6 +2,8 @@ package vswitch
 
 import (
 	"bytes"
+	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -14,8 +16,10 @@ import (
 
 // escapeConfig is a bridge whose ports 1 and 2 lead to switches that take part
 // and port 0 to hosts. All data is in class 3.
-func escapeConfig() *Config {
-	cfg := rated(baseConfig(3), rate40G)
+func escapeConfig() *Config { return escapePorts(3) }
+
+func escapePorts(n int) *Config {
+	cfg := rated(baseConfig(n), rate40G)
 	cfg.Class.Queue[6] = 7
 	cfg.PFC = PFCConfig{Mode: pfc.PFC, Classes: 1 << 3}
 	cfg.Escape = EscapeConfig{On: true, Queue: 6}
@@ -207,5 +211,60 @@ func TestEscapeNoAllocation(t *testing.T) {
 		}
 	}); got != 0 {
 		t.Fatal(got)
+	}
+}
+
+// routed is escapeConfig as a router: 10.2/16 is behind port 1 or 2.
+func routedEscape(via byte) *Config {
+	cfg := escapePorts(4)
+	cfg.FDB.Static = nil
+	for i := range cfg.Ports {
+		cfg.Ports[i].Addresses = []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("10.0.%d.1/24", i))}
+		cfg.Neighbors = append(cfg.Neighbors, StaticNeighbor{Addr: netip.AddrFrom4([4]byte{10, 0, byte(i), 2}), MAC: hostMAC(i + 1)})
+		cfg.Ports[i].Escape = true
+	}
+	cfg.Routes = []Route{routeBy(via)}
+	return cfg
+}
+
+func routeBy(via byte) Route {
+	return Route{Prefix: netip.MustParsePrefix("10.2.0.0/16"), NextHops: []NextHop{{Via: netip.AddrFrom4([4]byte{10, 0, via, 2})}}}
+}
+
+// When a route changes, the tokens of its flows are made at the new port at
+// once, though all their frames wait at the neighbour. What comes on a token of
+// the old port has a place nevertheless.
+func TestTokensFollowRoutes(t *testing.T) {
+	r := newRig(t, routedEscape(1))
+	self := r.sw.Program().Config.MAC
+	data := udp(self, hostMAC(9), "10.2.0.1", "10.9.0.1")
+	shut := udp(self, hostMAC(9), "10.0.3.2", "10.9.0.1")
+	r.in(0, data)
+	if v := r.all(1); len(v) != 1 {
+		t.Fatal(len(v))
+	}
+	r.in(3, wt.PFC(hostMAC(4), 1<<3, 0xffff))
+	for range 60 {
+		r.in(0, shut) // until the neighbour at port 0 is paused
+	}
+	r.all(0)
+	v := r.sw.Nodes[0].Escape(nil)
+	if v[1].Kept == 0 || v[2].Made != 0 {
+		t.Fatalf("before the change: %+v", v)
+	}
+	if err := r.sw.SetRoute(routeBy(2)); err != nil {
+		t.Fatal(err)
+	}
+	old := v[1].Made
+	r.all(0)
+	v = r.sw.Nodes[0].Escape(nil)
+	if v[1].Made != old || v[2].Made == 0 {
+		t.Fatalf("after the change: %+v", v)
+	}
+	// A frame on a token that no port has out.
+	r.in(0, marked(udp(self, hostMAC(9), "10.2.0.1", "10.9.0.7"), 1))
+	free := v[2].Free
+	if v = r.sw.Nodes[0].Escape(nil); v[2].Strays != 1 || v[2].Taken != min(free, 1) {
+		t.Fatalf("without a token: %+v", v[2])
 	}
 }

@@ -136,6 +136,9 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 	n.acl.adopt(now, p)
 	if old != nil && old.Config == p.Config {
 		n.adoptPaths(false)
+		if n.escaping.on {
+			n.rerouted()
+		}
 		return // only table entries changed
 	}
 	n.selfMAC = p.Config.MAC.Uint64()
@@ -157,6 +160,9 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 		panic(err) // Apply tried the same division before it stored the program
 	}
 	n.adoptCrossbar(now)
+	if old != nil && p.Config.Escape.On {
+		n.rerouted()
+	}
 	if n.maxHeld = p.Config.MaxFrames / len(n.handIn); n.maxHeld == 0 {
 		n.maxHeld = n.arena.Chunks() / 2 / len(n.handIn)
 	}

@@ -82,7 +82,7 @@ func describe(r *scenario.Run) (*vnet.Config, error) {
 		return nil, err
 	}
 	for _, x := range d.Switch.Detours {
-		c.Detours = append(c.Detours, vnet.Detour{At: x.At, To: x.To, Via: x.Via})
+		c.Detours = append(c.Detours, vnet.Detour{At: x.At, To: x.To, Via: x.Via, From: frame.Time(x.From)})
 	}
 	for i, w := range h.Weights {
 		c.Weights[i] = uint32(w)

@@ -269,3 +269,75 @@ func (t *traffic) inspect(now frame.Time, rec *measure.Recorder) {
 		}
 	})
 }
+
+// deadlocked is how long queues wait for each other before a run counts them
+// as a deadlock: many times what a pause lasts that ends.
+const deadlocked = 500 * frame.Microsecond
+
+// counters adds what nodes and links counted during the whole run.
+func counters(n *vnet.Network, out *results.Run) {
+	now := n.Engine.Now()
+	put := func(name string, v float64) { out.Values[name] = v }
+	lost := uint64(0)
+	put("late_frames_total", float64(n.Late()))
+	drops := n.Drops()
+	put("arena_exhausted_total", float64(drops[frame.ArenaExhausted]))
+	for reason, k := range drops {
+		if k > 0 {
+			put("drops_"+strings.ReplaceAll(frame.Reason(reason).String(), "-", "_"), float64(k))
+			lost += k
+		}
+	}
+	put("drops_total", float64(lost))
+	var data, timeouts, marks, quenches uint64
+	var paused frame.Time
+	for _, h := range n.Hosts {
+		c := h.Counts()
+		data += c.DataFrames
+		timeouts += c.Timeouts
+		marks += c.CEMarked
+		quenches += c.Quenches
+		f := h.Flow(now)
+		for _, t := range f.PausedTime {
+			paused += t
+		}
+	}
+	put("data_frames_total", float64(data))
+	put("timeouts_total", float64(timeouts))
+	put("marks_total", float64(marks))
+	put("quenches_total", float64(quenches))
+	if data > 0 {
+		put("drop_share", float64(lost)/float64(data))
+	}
+	p := n.Pauses(now)
+	put("pauses_total", float64(p.Requests))
+	put("pause_frames_total", float64(p.XOFF))
+	put("pause_seconds", p.Time.Seconds())
+	if e, on := n.Escaped(); on {
+		put("escaped_total", float64(e.Hits))
+		put("tokens_total", float64(e.Made))
+		put("tokens_reclaimed_total", float64(e.Reclaimed))
+		put("escape_strays_total", float64(e.Strays))
+	}
+	if c, on := n.PathCounts(); on {
+		paths(&c, put)
+	}
+	stuck := 0
+	for _, d := range n.Deadlocks(now) {
+		if now-d.Since >= deadlocked {
+			stuck++
+		}
+	}
+	put("deadlocks_total", float64(stuck))
+	ports := 0
+	for s := range n.Switches {
+		ports += n.Ports(s)
+	}
+	put("pause_share", p.Time.Seconds()/(float64(ports)*now.Seconds()))
+	put("host_pause_share", paused.Seconds()/(float64(len(n.Hosts))*now.Seconds()))
+	spoiled := uint64(0)
+	for _, k := range n.Engine.Stats().Lost {
+		spoiled += k
+	}
+	put("faults_total", float64(spoiled))
+}

@@ -29,6 +29,8 @@ type Detour struct {
 	At  string `yaml:"at" need:"yes" doc:"The switch that sends so."`
 	To  string `yaml:"to" need:"yes" doc:"The switch of the hosts for which it does."`
 	Via string `yaml:"via" need:"yes" doc:"The neighbour that it sends by."`
+
+	From config.Duration `yaml:"from" doc:"From when on. From the beginning if left out."`
 }
 
 // escape checks switch.escape and switch.detours.

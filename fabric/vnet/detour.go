@@ -1,0 +1,76 @@
+package vnet
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gswitch/gswitch/fabric"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/vswitch"
+)
+
+// Detour makes a switch send what is for the hosts of another switch by a
+// neighbour that is not on a shortest path, as after a failure or by mistake.
+// Network.Ideal and BaseRTT do not know of it.
+type Detour struct {
+	At, To, Via string
+	From        frame.Time // from when on
+}
+
+// detour changes the routes of a node: at once, or when the time has come.
+func (n *Network) detour(c *vswitch.Config, node int) error {
+	for _, d := range n.cfg.Detours {
+		if d.At != n.Topology.Nodes[node].Name {
+			continue
+		}
+		routes, err := n.detoured(c, node, d)
+		if err != nil {
+			return err
+		}
+		if d.From == 0 {
+			for _, r := range routes {
+				c.Routes[slices.IndexFunc(c.Routes, func(o vswitch.Route) bool { return o.Prefix == r.Prefix })] = r
+			}
+			continue
+		}
+		sw := n.swOf[node]
+		n.Engine.At(d.From, func(frame.Time) {
+			for _, r := range routes {
+				if err := n.Switches[sw].SetRoute(r); err != nil {
+					n.Engine.Stop(fmt.Errorf("virtual network %s: the detour at %s: %w", n.Topology.Name, d.At, err))
+				}
+			}
+			n.Engine.Poke(n.engine[node])
+		})
+	}
+	return nil
+}
+
+// detoured are the routes of a node that a detour changes, as it has them.
+func (n *Network) detoured(c *vswitch.Config, node int, d Detour) ([]vswitch.Route, error) {
+	to, ok := n.SwitchByName(d.To)
+	if !ok {
+		return nil, fmt.Errorf("virtual network %s: the detour at %s leads to %s, which is no switch", n.Topology.Name, d.At, d.To)
+	}
+	via := -1
+	for p := range n.Topology.Nodes[node].Links {
+		if peer := n.Topology.Peer(node, p); n.swOf[peer.Node] >= 0 && n.Topology.Nodes[peer.Node].Name == d.Via {
+			via = p
+		}
+	}
+	if via < 0 || n.Topology.Mode != fabric.L3 {
+		return nil, fmt.Errorf("virtual network %s: the detour at %s goes by %s, which is no switch beside it in a routed network", n.Topology.Name, d.At, d.Via)
+	}
+	peer := n.Topology.Peer(node, via)
+	addr := n.Plan.Nodes[peer.Node].Ports[peer.Port][0].Addr()
+	var routes []vswitch.Route
+	for _, r := range c.Routes {
+		for _, a := range n.Plan.Nodes[n.swNode[to]].Address {
+			if r.Prefix == a.Masked() {
+				r.NextHops = []vswitch.NextHop{{Via: addr}}
+				routes = append(routes, r)
+			}
+		}
+	}
+	return routes, nil
+}
