@@ -19,7 +19,7 @@ type Config struct {
 	// Reclaim is how long a token may stay out. It is longer than a token and
 	// its frame take through the network, since frames that escape wait for
 	// nobody. A flow whose tokens come to nothing waits twice as long for each
-	// further one, up to 256 times.
+	// further one, up to 32 times.
 	Reclaim frame.Time
 }
 

@@ -183,7 +183,7 @@ func (e *Egress) Arrive(now frame.Time, hash uint32, key wire.FlowID) bool {
 func (e *Egress) Leave() { e.taken-- }
 
 // maxBackoff is how often the rest of a flow doubles.
-const maxBackoff = 8
+const maxBackoff = 5
 
 // Reclaim gives back the places that were kept for tokens that are out too
 // long. Tokens of one flow count from the last that left or came back.

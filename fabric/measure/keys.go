@@ -70,6 +70,8 @@ var Keys = []Key{
 	{"deadlocks_total", OfRun, false, "", "Circles of egress queues that wait for each other at the end, and have sent nothing for 500 us."},
 	{"escaped_total", OfRun, false, "", "Frames that switches let out of paused queues (switch.escape)."},
 	{"tokens_total", OfRun, false, "", "Tokens that they made for them."},
+	{"tokens_reclaimed_total", OfRun, false, "", "Of these, and of those that were passed on, the ones that came to nothing."},
+	{"escape_strays_total", OfRun, false, "", "Frames that were let out and came to a switch when none of its tokens was out for them."},
 	{"paths_tier1_share", OfRun, false, "", "Share of the adaptive choices that found a port below the first threshold (switch.paths). So for tier2, tier3 and tier4: below that one and no earlier one."},
 	{"paths_tier2_share", OfRun, false, "", "The same for the second threshold."},
 	{"paths_tier3_share", OfRun, false, "", "For the third."},

@@ -114,6 +114,8 @@ func (c *tally) put(n *vnet.Network, now frame.Time, links [fault.NumLosses]uint
 	if _, on := n.Escaped(); on {
 		put("escaped_total", float64(c.Escaped.Hits))
 		put("tokens_total", float64(c.Escaped.Made))
+		put("tokens_reclaimed_total", float64(c.Escaped.Reclaimed))
+		put("escape_strays_total", float64(c.Escaped.Strays))
 	}
 	_, by := n.PathCounts()
 	paths(&c.Paths, &by, put)
