@@ -101,6 +101,9 @@ func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
 	if out.FDB.Ageing == 0 {
 		out.FDB.Ageing = frame.Never
 	}
+	if s.Crossbar != nil {
+		out.Crossbar = s.Crossbar.config()
+	}
 	if s.Escape != nil {
 		out.Escape = s.Escape.config()
 	}

@@ -219,6 +219,7 @@ func (d *decoder) validateSwitch(c *Config, s *Switch, path string) {
 		d.validateRoCC(s, &s.Ports[i], path)
 	}
 	d.validatePFC(s, path)
+	d.validateCrossbar(s, path)
 	d.validateEscape(c, s, path)
 	d.validatePaths(s, path)
 	d.validateTelemetry(s, path)

@@ -22,6 +22,9 @@ func (d *decoder) validateBuffers(c *Config) {
 		if errors.As(v.CheckBuffer(len(s.WorkersUsed())), &wrong) {
 			d.failAt(path+bufferKeys[wrong.What], "%s", s.unsafe(wrong))
 		}
+		if err := v.CheckCrossbar(); err != nil {
+			d.failAt(path+".crossbar", "%v", err)
+		}
 	}
 }
 

@@ -16,6 +16,26 @@ type View struct {
 	Out                     OutCounts
 }
 
+// Add adds what another crossbar, of other egress ports, tells of the same port.
+func (v *View) Add(o *View) {
+	for c := range v.Ingress {
+		v.Ingress[c] += o.Ingress[c]
+		v.Egress[c] += o.Egress[c]
+		v.In.Pauses[c] += o.In.Pauses[c]
+		v.In.Resume[c] += o.In.Resume[c]
+	}
+	v.IngressPeak, v.EgressPeak = max(v.IngressPeak, o.IngressPeak), max(v.EgressPeak, o.EgressPeak)
+	v.Frames += o.Frames
+	v.Wants |= o.Wants
+	v.In.Frames += o.In.Frames
+	v.In.Bytes += o.In.Bytes
+	v.In.Refused += o.In.Refused
+	v.In.RefusedLossy += o.In.RefusedLossy
+	v.Out.Frames += o.Out.Frames
+	v.Out.Bytes += o.Out.Bytes
+	v.Out.Skipped += o.Out.Skipped
+}
+
 // Port returns the state of a port.
 func (x *Crossbar) Port(port uint16) View {
 	in, out := &x.in[port%MaxPorts], &x.out[port%MaxPorts]

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/gswitch/gswitch/crossbar"
 	"github.com/gswitch/gswitch/dataplane"
 	"github.com/gswitch/gswitch/fault"
 	"github.com/gswitch/gswitch/frame"
@@ -88,6 +89,11 @@ var (
 	escapeTokens = counter("escape_tokens_total", "Tokens: made here, forwarded; those that came and got a frame (hit), or ended here without one (dropped); those that came to nothing (reclaimed).", "switch", "port", "outcome")
 	escapeFrames = counter("escape_packets_total", "Frames that escaped to the port: on a token of it (arrived), or without one (stray).", "switch", "port", "outcome")
 
+	crossbarBytes   = gauge("crossbar_drain_bytes", "Bytes of the class and those above: at the ingress port, waiting to cross (ingress), or that crossed and have not left (egress).", "switch", "port", "class", "side")
+	crossbarPeak    = gauge("crossbar_watermark_bytes", "Most bytes that ever waited at the port, of one worker.", "switch", "port", "side")
+	crossbarPackets = counter("crossbar_packets_total", "Frames that crossed to the port, and of them those that crossed while a class above was blocked (skipped).", "switch", "port", "outcome")
+	crossbarRefused = counter("crossbar_refused_packets_total", "Frames that came by the port and found no room in its ingress queue.", "switch", "port", "kind")
+
 	pgBytes             = gauge("pg_bytes", "Bytes that an ingress port and class holds in the buffer.", "switch", "port", "class")
 	pgHeadroom          = gauge("pg_headroom_bytes", "Bytes that an ingress port and class holds in its headroom.", "switch", "port", "class")
 	pgHeadroomSize      = gauge("pg_headroom_size_bytes", "Headroom of an ingress port and class.", "switch", "port", "class")
@@ -104,6 +110,8 @@ var (
 	pfcPaused   = gauge("pfc_paused", "Whether there is a pause now.", "switch", "port", "class", "direction")
 	pfcHeld     = gauge("pfc_held_back_seconds", "For how long the neighbour has held back, without a break, a class of which frames wait.", "switch", "port", "class")
 	pfcWatchdog = counter("pfc_watchdog_events_total", "Pause storms that the watchdog found and ended.", "switch", "port", "class", "event")
+	pfcDeaf     = counter("pfc_told_in_vain_total", "Times that the neighbour went on after it was told to pause the class.", "switch", "port", "class")
+	pfcShunned  = counter("pfc_shunned_total", "Times that the port was given up since the neighbour did not pause.", "switch", "port")
 	pfcIgnored  = counter("pfc_ignored_frames_total", "Flow control frames of a kind that is not configured.", "switch", "port")
 
 	tableEntries  = gauge("table_entries", "Entries of a table.", "switch", "table")
@@ -282,10 +290,12 @@ func (e emitter) port(s *Switch, p *Port) {
 		e.qcn(p.QCN[q], sw, name, digit(q))
 	}
 	e.escape(p.Escape, sw, name)
+	e.crossbar(p.Crossbar, sw, name)
 	for class := range p.Classes {
 		e.pfc(p, class, fc.Mode != pfc.Off && fc.Classes>>class&1 == 1, sw, name, digit(class))
 	}
 	e.count(pfcIgnored, p.PFC.RxIgnored, sw, name)
+	e.count(pfcShunned, p.PFC.Deaf, sw, name)
 	e.links(sw, p)
 }
 
@@ -379,6 +389,22 @@ func (e emitter) escape(v *vswitch.EscapeView, sw, port string) {
 	e.count(escapeFrames, v.Strays, sw, port, "stray")
 }
 
+func (e emitter) crossbar(v *crossbar.View, sw, port string) {
+	if v == nil {
+		return
+	}
+	for c := range v.Ingress {
+		e.gauge(crossbarBytes, float64(v.Ingress[c]), sw, port, digit(c), "ingress")
+		e.gauge(crossbarBytes, float64(v.Egress[c]), sw, port, digit(c), "egress")
+	}
+	e.gauge(crossbarPeak, float64(v.IngressPeak), sw, port, "ingress")
+	e.gauge(crossbarPeak, float64(v.EgressPeak), sw, port, "egress")
+	e.count(crossbarPackets, v.Out.Frames, sw, port, "crossed")
+	e.count(crossbarPackets, v.Out.Skipped, sw, port, "skipped")
+	e.count(crossbarRefused, v.In.Refused, sw, port, "lossless")
+	e.count(crossbarRefused, v.In.RefusedLossy, sw, port, "lossy")
+}
+
 func (e emitter) pfc(p *Port, class int, configured bool, labels ...string) {
 	s, with := &p.PFC, func(more ...string) []string { return append(append([]string{}, labels...), more...) }
 	if !configured && *s == (pfc.Stats{}) {
@@ -395,6 +421,7 @@ func (e emitter) pfc(p *Port, class int, configured bool, labels ...string) {
 	e.gauge(pfcHeld, p.Held[class].Seconds(), labels...)
 	e.count(pfcWatchdog, s.Storms[class], with("storm")...)
 	e.count(pfcWatchdog, s.Restored[class], with("restore")...)
+	e.count(pfcDeaf, s.Ignored[class], labels...)
 }
 
 func (e emitter) links(sw string, p *Port) {

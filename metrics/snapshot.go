@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/gswitch/gswitch/buffer"
+	"github.com/gswitch/gswitch/crossbar"
 	"github.com/gswitch/gswitch/dataplane"
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/pfc"
@@ -71,10 +72,14 @@ type Port struct {
 	RoCC    [scheduler.NumQueues]CongestionPoint
 	QCN     [scheduler.NumQueues]*vswitch.QCNView // nil where a queue is no congestion point
 	Escape  *vswitch.EscapeView                   // nil where frames never might escape
-	PFC     pfc.Stats
-	Classes [8]pfc.ClassState
-	Held    [8]frame.Time         // for how long the neighbour has held back frames of a class that wait
-	Links   []dataplane.PortStats // what lies below: one for each worker that has queues of it
+	Shunned bool                                  // given up for a while, since the neighbour does not pause when told
+	// Crossbar is what the workers' crossbars hold together; nil where there is
+	// none.
+	Crossbar *crossbar.View
+	PFC      pfc.Stats
+	Classes  [8]pfc.ClassState
+	Held     [8]frame.Time         // for how long the neighbour has held back frames of a class that wait
+	Links    []dataplane.PortStats // what lies below: one for each worker that has queues of it
 }
 
 // CongestionPoint is what RoCC does at an egress queue.
@@ -153,6 +158,7 @@ func (u Unit) read(s *Switch) {
 		var points []vswitch.RoCCView
 		var samplers []vswitch.QCNView
 		var exits []vswitch.EscapeView
+		var cross []vswitch.CrossbarView
 		var paths vswitch.PathCounts
 		var self [frame.NumReasons]uint64
 		rules := make([]vswitch.Traffic, 0, len(s.Rules))
@@ -162,10 +168,12 @@ func (u Unit) read(s *Switch) {
 			rules = n.RuleCounts(rules)
 			n.Buffer(&s.Buffers[k], false)
 			points, samplers, exits, paths = n.RoCC(points), n.QCN(samplers), n.Escape(exits), n.PathCounts()
+			cross = n.Crossbar(cross)
 		})
 		s.congestion(points)
 		s.quantized(samplers)
 		s.exits(exits)
+		s.crossbar(cross)
 		s.Paths.Plus(&paths)
 		s.add(counts, self, rules)
 		for from := 0; from < len(s.Ports); from += portsAtOnce {
@@ -195,6 +203,22 @@ func (s *Switch) quantized(v []vswitch.QCNView) {
 			if int(s.Ports[i].Number) == v[j].Port {
 				s.Ports[i].QCN[v[j].Queue] = &v[j]
 			}
+		}
+	}
+}
+
+// crossbar adds up what the workers' crossbars tell of each port.
+func (s *Switch) crossbar(v []vswitch.CrossbarView) {
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		for j := range v {
+			if int(p.Number) != v[j].Port {
+				continue
+			}
+			if p.Crossbar == nil {
+				p.Crossbar = new(crossbar.View)
+			}
+			p.Crossbar.Add(&v[j].View)
 		}
 	}
 }
@@ -246,7 +270,7 @@ func (p *Port) read(now frame.Time, n *vswitch.Node) {
 	if !n.Owns(p.Number) {
 		return
 	}
-	p.LinkUp = n.LinkUp(p.Number)
+	p.LinkUp, p.Shunned = n.LinkUp(p.Number), n.Shunned(p.Number)
 	sched := n.Scheduler(p.Number)
 	for q := range p.Queues {
 		p.Queues[q] = sched.Stats(now, q, false)

@@ -65,8 +65,14 @@ func (c *CrossbarConfig) burst(p *PortConfig) frame.Time {
 	return min(p.Scheduler.Burst, frame.Time(uint64(c.batch(p))*8e9/p.rate()))
 }
 
-// crossbar returns what the crossbar of the switch is made from, and an error
-// that names what cannot be or would not be safe.
+// CheckCrossbar reports what stands against the crossbar of a configuration,
+// such as thresholds that could lose frames, with those that are safe.
+func (cfg *Config) CheckCrossbar() error {
+	_, err := cfg.crossbar()
+	return err
+}
+
+// crossbar returns what the crossbar of the switch is made from, if it has one.
 func (cfg *Config) crossbar() (crossbar.Config, error) {
 	c := &cfg.Crossbar
 	x := crossbar.Config{Ingress: c.Ingress, Egress: c.Egress, Reserve: c.Reserve, TotalCap: c.TotalCap, SkipBlocked: c.SkipBlocked,
@@ -94,11 +100,11 @@ func (cfg *Config) crossbar() (crossbar.Config, error) {
 	}
 	switch {
 	case len(cfg.Ports) > crossbar.MaxPorts:
-		return x, fmt.Errorf("crossbar: %d ports, at most %d are possible", len(cfg.Ports), crossbar.MaxPorts)
+		return x, fmt.Errorf("%d ports, at most %d are possible", len(cfg.Ports), crossbar.MaxPorts)
 	case cfg.Escape.On:
-		return x, fmt.Errorf("crossbar: it cannot stand beside escape, whose places are those of the shared buffer")
+		return x, fmt.Errorf("it cannot stand beside escape, whose places are those of the shared buffer")
 	case speedup < 0 || speedup > 1000:
-		return x, fmt.Errorf("crossbar: a speed-up of %d is not within 1 and 1000", speedup)
+		return x, fmt.Errorf("a speed-up of %d is not within 1 and 1000", speedup)
 	}
 	var fastest uint64
 	for i := range cfg.Ports {
@@ -114,7 +120,7 @@ func (cfg *Config) crossbar() (crossbar.Config, error) {
 		}
 	}
 	if err := x.Validate(); err != nil {
-		return x, fmt.Errorf("crossbar: %w", err)
+		return x, err
 	}
 	return x, nil
 }
@@ -140,7 +146,7 @@ func (cfg *Config) crossbarThresholds(x *crossbar.Config) error {
 		}
 		t, err := q.Thresholds()
 		if err != nil {
-			return fmt.Errorf("crossbar: port %s: %w", p.Name, err)
+			return fmt.Errorf("port %s: %w", p.Name, err)
 		}
 		if x.Pause == 0 || uint32(t.Pause) < x.Pause {
 			x.Pause = uint32(t.Pause)
@@ -155,7 +161,7 @@ func (cfg *Config) crossbarThresholds(x *crossbar.Config) error {
 			err = q.Check(uint64(x.Pause), uint64(x.Unpause))
 		}
 		if err != nil && !cfg.Buffer.AllowLoss {
-			return fmt.Errorf("crossbar: port %s: %w", cfg.Ports[i].Name, err)
+			return fmt.Errorf("port %s: %w", cfg.Ports[i].Name, err)
 		}
 		peak = max(peak, q.Classes*(uint64(x.Pause)+t.Frame+t.Skid))
 	}

@@ -123,7 +123,7 @@ func compile(cfg *Config, ids *idSets, gen uint32) (*Program, error) {
 	}
 	var err error
 	if p.crossbar, err = cfg.crossbar(); err != nil {
-		return nil, fmt.Errorf("switch %s: %w", cfg.Name, err)
+		return nil, fmt.Errorf("switch %s: crossbar: %w", cfg.Name, err)
 	}
 	if err := p.compilePorts(cfg, ids.ifaces); err != nil {
 		return nil, err

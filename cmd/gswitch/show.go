@@ -38,6 +38,7 @@ func (a *app) showCommand() *cobra.Command {
 		list(a, "deadlock [PORT]", "Egress queues that neighbours hold back: the switch's own part of a deadlock", api.ControlClient.ListWaits, printWaits),
 		list(a, "rocc [PORT]", "Queues that tell senders what rate is fair (RoCC)", api.ControlClient.ListRoCC, printRoCC),
 		list(a, "qcn [PORT]", "Queues that tell senders how far they are from their set point (QCN)", api.ControlClient.ListQCN, printQCN),
+		list(a, "crossbar [PORT]", "Queues at ingress ports, and what crossed to egress ports", api.ControlClient.ListCrossbar, printCrossbar),
 		list(a, "escape [PORT]", "Ports by which frames escape from paused queues (Escape)", api.ControlClient.ListEscape, printEscape),
 		list(a, "drops [PORT]", "Dropped frames, by reason", api.ControlClient.ListDrops, printDrops),
 		list(a, "workers", "Workers and packet memory", api.ControlClient.ListWorkers, printWorkers),
@@ -199,6 +200,23 @@ func printQCN(w io.Writer, m *api.QCN) {
 	t := cli.NewTable("PORT", ">QUEUE", ">BYTES", ">SET POINT", ">SAMPLES", ">MESSAGES", ">UNSENT", ">UNTOLD")
 	for _, p := range m.Points {
 		t.Row(name(p.Switch, p.Port), p.Queue, p.Bytes, size(p.SetPoint), p.Samples, p.Messages, p.Unsent, p.Untold)
+	}
+	t.Print(w)
+}
+
+func printCrossbar(w io.Writer, m *api.Crossbar) {
+	name := cli.Namer(m.Ports)
+	t := cli.NewTable("PORT", ">INGRESS", ">PEAK", ">EGRESS", ">PEAK", ">CROSSED", ">SKIPPED", ">REFUSED", ">LOSSY REFUSED", ">PAUSES", "PAUSING", "SHUNNED")
+	for _, p := range m.Ports {
+		pauses, pausing := uint64(0), []string{}
+		for _, c := range p.Classes {
+			pauses += c.Pauses
+			if c.Pausing {
+				pausing = append(pausing, fmt.Sprint(c.Class))
+			}
+		}
+		t.Row(name(p.Switch, p.Port), size(p.IngressBytes), size(p.IngressPeak), size(p.EgressBytes), size(p.EgressPeak), p.CrossedFrames, p.SkippedFrames,
+			p.RefusedFrames, p.RefusedLossyFrames, pauses, dash(strings.Join(pausing, " ")), yes(p.Shunned))
 	}
 	t.Print(w)
 }

@@ -73,6 +73,8 @@ const (
 	ControlListPFCProcedure = "/gswitch.v1.Control/ListPFC"
 	// ControlListQCNProcedure is the fully-qualified name of the Control's ListQCN RPC.
 	ControlListQCNProcedure = "/gswitch.v1.Control/ListQCN"
+	// ControlListCrossbarProcedure is the fully-qualified name of the Control's ListCrossbar RPC.
+	ControlListCrossbarProcedure = "/gswitch.v1.Control/ListCrossbar"
 	// ControlListEscapeProcedure is the fully-qualified name of the Control's ListEscape RPC.
 	ControlListEscapeProcedure = "/gswitch.v1.Control/ListEscape"
 	// ControlListPausesProcedure is the fully-qualified name of the Control's ListPauses RPC.
@@ -114,6 +116,7 @@ type ControlClient interface {
 	ListBuffers(context.Context, *ListRequest) (*Buffers, error)
 	ListPFC(context.Context, *ListRequest) (*PFC, error)
 	ListQCN(context.Context, *ListRequest) (*QCN, error)
+	ListCrossbar(context.Context, *ListRequest) (*Crossbar, error)
 	ListEscape(context.Context, *ListRequest) (*Escape, error)
 	// ListPauses tells which pauses the switches remember (pfc.log).
 	ListPauses(context.Context, *ListRequest) (*Pauses, error)
@@ -249,6 +252,13 @@ func NewControlClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		listCrossbar: connect.NewClient[ListRequest, Crossbar](
+			httpClient,
+			baseURL+ControlListCrossbarProcedure,
+			connect.WithSchema(controlMethods.ByName("ListCrossbar")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		listEscape: connect.NewClient[ListRequest, Escape](
 			httpClient,
 			baseURL+ControlListEscapeProcedure,
@@ -324,6 +334,7 @@ type controlClient struct {
 	listBuffers   *connect.Client[ListRequest, Buffers]
 	listPFC       *connect.Client[ListRequest, PFC]
 	listQCN       *connect.Client[ListRequest, QCN]
+	listCrossbar  *connect.Client[ListRequest, Crossbar]
 	listEscape    *connect.Client[ListRequest, Escape]
 	listPauses    *connect.Client[ListRequest, Pauses]
 	listWaits     *connect.Client[ListRequest, Waits]
@@ -478,6 +489,15 @@ func (c *controlClient) ListQCN(ctx context.Context, req *ListRequest) (*QCN, er
 	return nil, err
 }
 
+// ListCrossbar calls gswitch.v1.Control.ListCrossbar.
+func (c *controlClient) ListCrossbar(ctx context.Context, req *ListRequest) (*Crossbar, error) {
+	response, err := c.listCrossbar.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ListEscape calls gswitch.v1.Control.ListEscape.
 func (c *controlClient) ListEscape(ctx context.Context, req *ListRequest) (*Escape, error) {
 	response, err := c.listEscape.CallUnary(ctx, connect.NewRequest(req))
@@ -565,6 +585,7 @@ type ControlHandler interface {
 	ListBuffers(context.Context, *ListRequest) (*Buffers, error)
 	ListPFC(context.Context, *ListRequest) (*PFC, error)
 	ListQCN(context.Context, *ListRequest) (*QCN, error)
+	ListCrossbar(context.Context, *ListRequest) (*Crossbar, error)
 	ListEscape(context.Context, *ListRequest) (*Escape, error)
 	// ListPauses tells which pauses the switches remember (pfc.log).
 	ListPauses(context.Context, *ListRequest) (*Pauses, error)
@@ -696,6 +717,13 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	controlListCrossbarHandler := connect.NewUnaryHandlerSimple(
+		ControlListCrossbarProcedure,
+		svc.ListCrossbar,
+		connect.WithSchema(controlMethods.ByName("ListCrossbar")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	controlListEscapeHandler := connect.NewUnaryHandlerSimple(
 		ControlListEscapeProcedure,
 		svc.ListEscape,
@@ -784,6 +812,8 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 			controlListPFCHandler.ServeHTTP(w, r)
 		case ControlListQCNProcedure:
 			controlListQCNHandler.ServeHTTP(w, r)
+		case ControlListCrossbarProcedure:
+			controlListCrossbarHandler.ServeHTTP(w, r)
 		case ControlListEscapeProcedure:
 			controlListEscapeHandler.ServeHTTP(w, r)
 		case ControlListPausesProcedure:
@@ -871,6 +901,10 @@ func (UnimplementedControlHandler) ListPFC(context.Context, *ListRequest) (*PFC,
 
 func (UnimplementedControlHandler) ListQCN(context.Context, *ListRequest) (*QCN, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListQCN is not implemented"))
+}
+
+func (UnimplementedControlHandler) ListCrossbar(context.Context, *ListRequest) (*Crossbar, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListCrossbar is not implemented"))
 }
 
 func (UnimplementedControlHandler) ListEscape(context.Context, *ListRequest) (*Escape, error) {

@@ -2088,6 +2088,269 @@ func (x *QCNPoint) GetUntold() uint64 {
 	return 0
 }
 
+// Crossbar are the ports of switches whose frames wait at their ingress port,
+// too. Where a switch runs on several workers each has queues for all ingress
+// ports, and numbers are those of all workers together.
+type Crossbar struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ports         []*CrossbarPort        `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Crossbar) Reset() {
+	*x = Crossbar{}
+	mi := &file_control_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Crossbar) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Crossbar) ProtoMessage() {}
+
+func (x *Crossbar) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Crossbar.ProtoReflect.Descriptor instead.
+func (*Crossbar) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Crossbar) GetPorts() []*CrossbarPort {
+	if x != nil {
+		return x.Ports
+	}
+	return nil
+}
+
+type CrossbarPort struct {
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	Switch             string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	Port               string                 `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
+	IngressBytes       uint64                 `protobuf:"varint,3,opt,name=ingress_bytes,json=ingressBytes,proto3" json:"ingress_bytes,omitempty"` // that came by the port and wait to cross
+	IngressPeak        uint64                 `protobuf:"varint,4,opt,name=ingress_peak,json=ingressPeak,proto3" json:"ingress_peak,omitempty"`    // most there ever were at one worker
+	EgressBytes        uint64                 `protobuf:"varint,5,opt,name=egress_bytes,json=egressBytes,proto3" json:"egress_bytes,omitempty"`    // that crossed to the port and have not left
+	EgressPeak         uint64                 `protobuf:"varint,6,opt,name=egress_peak,json=egressPeak,proto3" json:"egress_peak,omitempty"`
+	Classes            []*CrossbarClass       `protobuf:"bytes,7,rep,name=classes,proto3" json:"classes,omitempty"`                                   // those with bytes or pauses
+	CrossedFrames      uint64                 `protobuf:"varint,8,opt,name=crossed_frames,json=crossedFrames,proto3" json:"crossed_frames,omitempty"` // to the port
+	CrossedBytes       uint64                 `protobuf:"varint,9,opt,name=crossed_bytes,json=crossedBytes,proto3" json:"crossed_bytes,omitempty"`
+	SkippedFrames      uint64                 `protobuf:"varint,10,opt,name=skipped_frames,json=skippedFrames,proto3" json:"skipped_frames,omitempty"`                  // of them, while a class above was blocked at the same ingress port
+	RefusedFrames      uint64                 `protobuf:"varint,11,opt,name=refused_frames,json=refusedFrames,proto3" json:"refused_frames,omitempty"`                  // that came by the port and had no room, of lossless classes
+	RefusedLossyFrames uint64                 `protobuf:"varint,12,opt,name=refused_lossy_frames,json=refusedLossyFrames,proto3" json:"refused_lossy_frames,omitempty"` // of other classes, and copies
+	Shunned            bool                   `protobuf:"varint,13,opt,name=shunned,proto3" json:"shunned,omitempty"`                                                   // down for a while, since the neighbour does not pause when told
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
+}
+
+func (x *CrossbarPort) Reset() {
+	*x = CrossbarPort{}
+	mi := &file_control_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CrossbarPort) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CrossbarPort) ProtoMessage() {}
+
+func (x *CrossbarPort) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CrossbarPort.ProtoReflect.Descriptor instead.
+func (*CrossbarPort) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *CrossbarPort) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *CrossbarPort) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *CrossbarPort) GetIngressBytes() uint64 {
+	if x != nil {
+		return x.IngressBytes
+	}
+	return 0
+}
+
+func (x *CrossbarPort) GetIngressPeak() uint64 {
+	if x != nil {
+		return x.IngressPeak
+	}
+	return 0
+}
+
+func (x *CrossbarPort) GetEgressBytes() uint64 {
+	if x != nil {
+		return x.EgressBytes
+	}
+	return 0
+}
+
+func (x *CrossbarPort) GetEgressPeak() uint64 {
+	if x != nil {
+		return x.EgressPeak
+	}
+	return 0
+}
+
+func (x *CrossbarPort) GetClasses() []*CrossbarClass {
+	if x != nil {
+		return x.Classes
+	}
+	return nil
+}
+
+func (x *CrossbarPort) GetCrossedFrames() uint64 {
+	if x != nil {
+		return x.CrossedFrames
+	}
+	return 0
+}
+
+func (x *CrossbarPort) GetCrossedBytes() uint64 {
+	if x != nil {
+		return x.CrossedBytes
+	}
+	return 0
+}
+
+func (x *CrossbarPort) GetSkippedFrames() uint64 {
+	if x != nil {
+		return x.SkippedFrames
+	}
+	return 0
+}
+
+func (x *CrossbarPort) GetRefusedFrames() uint64 {
+	if x != nil {
+		return x.RefusedFrames
+	}
+	return 0
+}
+
+func (x *CrossbarPort) GetRefusedLossyFrames() uint64 {
+	if x != nil {
+		return x.RefusedLossyFrames
+	}
+	return 0
+}
+
+func (x *CrossbarPort) GetShunned() bool {
+	if x != nil {
+		return x.Shunned
+	}
+	return false
+}
+
+type CrossbarClass struct {
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	Class             uint32                 `protobuf:"varint,1,opt,name=class,proto3" json:"class,omitempty"`
+	IngressDrainBytes uint64                 `protobuf:"varint,2,opt,name=ingress_drain_bytes,json=ingressDrainBytes,proto3" json:"ingress_drain_bytes,omitempty"` // of the class and those above
+	EgressDrainBytes  uint64                 `protobuf:"varint,3,opt,name=egress_drain_bytes,json=egressDrainBytes,proto3" json:"egress_drain_bytes,omitempty"`
+	Pausing           bool                   `protobuf:"varint,4,opt,name=pausing,proto3" json:"pausing,omitempty"` // the neighbour should pause
+	Pauses            uint64                 `protobuf:"varint,5,opt,name=pauses,proto3" json:"pauses,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *CrossbarClass) Reset() {
+	*x = CrossbarClass{}
+	mi := &file_control_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CrossbarClass) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CrossbarClass) ProtoMessage() {}
+
+func (x *CrossbarClass) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CrossbarClass.ProtoReflect.Descriptor instead.
+func (*CrossbarClass) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *CrossbarClass) GetClass() uint32 {
+	if x != nil {
+		return x.Class
+	}
+	return 0
+}
+
+func (x *CrossbarClass) GetIngressDrainBytes() uint64 {
+	if x != nil {
+		return x.IngressDrainBytes
+	}
+	return 0
+}
+
+func (x *CrossbarClass) GetEgressDrainBytes() uint64 {
+	if x != nil {
+		return x.EgressDrainBytes
+	}
+	return 0
+}
+
+func (x *CrossbarClass) GetPausing() bool {
+	if x != nil {
+		return x.Pausing
+	}
+	return false
+}
+
+func (x *CrossbarClass) GetPauses() uint64 {
+	if x != nil {
+		return x.Pauses
+	}
+	return 0
+}
+
 // Escape are the ports by which frames escape from paused queues.
 type Escape struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2098,7 +2361,7 @@ type Escape struct {
 
 func (x *Escape) Reset() {
 	*x = Escape{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2110,7 +2373,7 @@ func (x *Escape) String() string {
 func (*Escape) ProtoMessage() {}
 
 func (x *Escape) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2123,7 +2386,7 @@ func (x *Escape) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Escape.ProtoReflect.Descriptor instead.
 func (*Escape) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Escape) GetPorts() []*EscapePort {
@@ -2157,7 +2420,7 @@ type EscapePort struct {
 
 func (x *EscapePort) Reset() {
 	*x = EscapePort{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2169,7 +2432,7 @@ func (x *EscapePort) String() string {
 func (*EscapePort) ProtoMessage() {}
 
 func (x *EscapePort) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2182,7 +2445,7 @@ func (x *EscapePort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EscapePort.ProtoReflect.Descriptor instead.
 func (*EscapePort) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *EscapePort) GetSwitch() string {
@@ -2309,7 +2572,7 @@ type Paths struct {
 
 func (x *Paths) Reset() {
 	*x = Paths{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2321,7 +2584,7 @@ func (x *Paths) String() string {
 func (*Paths) ProtoMessage() {}
 
 func (x *Paths) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2334,7 +2597,7 @@ func (x *Paths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Paths.ProtoReflect.Descriptor instead.
 func (*Paths) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Paths) GetGroups() []*PathGroup {
@@ -2363,7 +2626,7 @@ type PathGroup struct {
 
 func (x *PathGroup) Reset() {
 	*x = PathGroup{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2375,7 +2638,7 @@ func (x *PathGroup) String() string {
 func (*PathGroup) ProtoMessage() {}
 
 func (x *PathGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2388,7 +2651,7 @@ func (x *PathGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathGroup.ProtoReflect.Descriptor instead.
 func (*PathGroup) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PathGroup) GetSwitch() string {
@@ -2432,7 +2695,7 @@ type PathHop struct {
 
 func (x *PathHop) Reset() {
 	*x = PathHop{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2444,7 +2707,7 @@ func (x *PathHop) String() string {
 func (*PathHop) ProtoMessage() {}
 
 func (x *PathHop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2457,7 +2720,7 @@ func (x *PathHop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathHop.ProtoReflect.Descriptor instead.
 func (*PathHop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PathHop) GetVia() string {
@@ -2508,7 +2771,7 @@ type PathChoices struct {
 
 func (x *PathChoices) Reset() {
 	*x = PathChoices{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2520,7 +2783,7 @@ func (x *PathChoices) String() string {
 func (*PathChoices) ProtoMessage() {}
 
 func (x *PathChoices) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2533,7 +2796,7 @@ func (x *PathChoices) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathChoices.ProtoReflect.Descriptor instead.
 func (*PathChoices) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PathChoices) GetSwitch() string {
@@ -2582,7 +2845,7 @@ type FDB struct {
 
 func (x *FDB) Reset() {
 	*x = FDB{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2594,7 +2857,7 @@ func (x *FDB) String() string {
 func (*FDB) ProtoMessage() {}
 
 func (x *FDB) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2607,7 +2870,7 @@ func (x *FDB) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FDB.ProtoReflect.Descriptor instead.
 func (*FDB) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *FDB) GetEntries() []*FDBEntry {
@@ -2645,7 +2908,7 @@ type FDBEntry struct {
 
 func (x *FDBEntry) Reset() {
 	*x = FDBEntry{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2657,7 +2920,7 @@ func (x *FDBEntry) String() string {
 func (*FDBEntry) ProtoMessage() {}
 
 func (x *FDBEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2670,7 +2933,7 @@ func (x *FDBEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FDBEntry.ProtoReflect.Descriptor instead.
 func (*FDBEntry) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *FDBEntry) GetSwitch() string {
@@ -2725,7 +2988,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2737,7 +3000,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2750,7 +3013,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Routes) GetRoutes() []*Route {
@@ -2781,7 +3044,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2793,7 +3056,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2806,7 +3069,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Route) GetSwitch() string {
@@ -2862,7 +3125,7 @@ type NextHop struct {
 
 func (x *NextHop) Reset() {
 	*x = NextHop{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2874,7 +3137,7 @@ func (x *NextHop) String() string {
 func (*NextHop) ProtoMessage() {}
 
 func (x *NextHop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2887,7 +3150,7 @@ func (x *NextHop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextHop.ProtoReflect.Descriptor instead.
 func (*NextHop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *NextHop) GetVia() string {
@@ -2920,7 +3183,7 @@ type Neighbors struct {
 
 func (x *Neighbors) Reset() {
 	*x = Neighbors{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2932,7 +3195,7 @@ func (x *Neighbors) String() string {
 func (*Neighbors) ProtoMessage() {}
 
 func (x *Neighbors) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2945,7 +3208,7 @@ func (x *Neighbors) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbors.ProtoReflect.Descriptor instead.
 func (*Neighbors) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Neighbors) GetNeighbors() []*Neighbor {
@@ -2968,7 +3231,7 @@ type Neighbor struct {
 
 func (x *Neighbor) Reset() {
 	*x = Neighbor{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2980,7 +3243,7 @@ func (x *Neighbor) String() string {
 func (*Neighbor) ProtoMessage() {}
 
 func (x *Neighbor) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2993,7 +3256,7 @@ func (x *Neighbor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbor.ProtoReflect.Descriptor instead.
 func (*Neighbor) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Neighbor) GetSwitch() string {
@@ -3040,7 +3303,7 @@ type ACLs struct {
 
 func (x *ACLs) Reset() {
 	*x = ACLs{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3052,7 +3315,7 @@ func (x *ACLs) String() string {
 func (*ACLs) ProtoMessage() {}
 
 func (x *ACLs) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3065,7 +3328,7 @@ func (x *ACLs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ACLs.ProtoReflect.Descriptor instead.
 func (*ACLs) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ACLs) GetRules() []*ACLRule {
@@ -3091,7 +3354,7 @@ type ACLRule struct {
 
 func (x *ACLRule) Reset() {
 	*x = ACLRule{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3103,7 +3366,7 @@ func (x *ACLRule) String() string {
 func (*ACLRule) ProtoMessage() {}
 
 func (x *ACLRule) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3116,7 +3379,7 @@ func (x *ACLRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ACLRule.ProtoReflect.Descriptor instead.
 func (*ACLRule) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ACLRule) GetSwitch() string {
@@ -3185,7 +3448,7 @@ type Buffers struct {
 
 func (x *Buffers) Reset() {
 	*x = Buffers{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3197,7 +3460,7 @@ func (x *Buffers) String() string {
 func (*Buffers) ProtoMessage() {}
 
 func (x *Buffers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3210,7 +3473,7 @@ func (x *Buffers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Buffers.ProtoReflect.Descriptor instead.
 func (*Buffers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Buffers) GetBuffers() []*Buffer {
@@ -3241,7 +3504,7 @@ type Buffer struct {
 
 func (x *Buffer) Reset() {
 	*x = Buffer{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3253,7 +3516,7 @@ func (x *Buffer) String() string {
 func (*Buffer) ProtoMessage() {}
 
 func (x *Buffer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3266,7 +3529,7 @@ func (x *Buffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Buffer.ProtoReflect.Descriptor instead.
 func (*Buffer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Buffer) GetSwitch() string {
@@ -3331,7 +3594,7 @@ type BufferGroup struct {
 
 func (x *BufferGroup) Reset() {
 	*x = BufferGroup{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3343,7 +3606,7 @@ func (x *BufferGroup) String() string {
 func (*BufferGroup) ProtoMessage() {}
 
 func (x *BufferGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3356,7 +3619,7 @@ func (x *BufferGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BufferGroup.ProtoReflect.Descriptor instead.
 func (*BufferGroup) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *BufferGroup) GetSwitch() string {
@@ -3452,7 +3715,7 @@ type PFC struct {
 
 func (x *PFC) Reset() {
 	*x = PFC{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3464,7 +3727,7 @@ func (x *PFC) String() string {
 func (*PFC) ProtoMessage() {}
 
 func (x *PFC) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3477,7 +3740,7 @@ func (x *PFC) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PFC.ProtoReflect.Descriptor instead.
 func (*PFC) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *PFC) GetClasses() []*PFCClass {
@@ -3508,7 +3771,7 @@ type PFCClass struct {
 
 func (x *PFCClass) Reset() {
 	*x = PFCClass{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3520,7 +3783,7 @@ func (x *PFCClass) String() string {
 func (*PFCClass) ProtoMessage() {}
 
 func (x *PFCClass) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3533,7 +3796,7 @@ func (x *PFCClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PFCClass.ProtoReflect.Descriptor instead.
 func (*PFCClass) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *PFCClass) GetSwitch() string {
@@ -3640,7 +3903,7 @@ type Pauses struct {
 
 func (x *Pauses) Reset() {
 	*x = Pauses{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3652,7 +3915,7 @@ func (x *Pauses) String() string {
 func (*Pauses) ProtoMessage() {}
 
 func (x *Pauses) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3665,7 +3928,7 @@ func (x *Pauses) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pauses.ProtoReflect.Descriptor instead.
 func (*Pauses) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Pauses) GetPauses() []*Pause {
@@ -3707,7 +3970,7 @@ type Pause struct {
 
 func (x *Pause) Reset() {
 	*x = Pause{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3719,7 +3982,7 @@ func (x *Pause) String() string {
 func (*Pause) ProtoMessage() {}
 
 func (x *Pause) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3732,7 +3995,7 @@ func (x *Pause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pause.ProtoReflect.Descriptor instead.
 func (*Pause) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Pause) GetSwitch() string {
@@ -3816,7 +4079,7 @@ type PauseCause struct {
 
 func (x *PauseCause) Reset() {
 	*x = PauseCause{}
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3828,7 +4091,7 @@ func (x *PauseCause) String() string {
 func (*PauseCause) ProtoMessage() {}
 
 func (x *PauseCause) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3841,7 +4104,7 @@ func (x *PauseCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseCause.ProtoReflect.Descriptor instead.
 func (*PauseCause) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{47}
+	return file_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PauseCause) GetPort() string {
@@ -3877,7 +4140,7 @@ type Waits struct {
 
 func (x *Waits) Reset() {
 	*x = Waits{}
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3889,7 +4152,7 @@ func (x *Waits) String() string {
 func (*Waits) ProtoMessage() {}
 
 func (x *Waits) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3902,7 +4165,7 @@ func (x *Waits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waits.ProtoReflect.Descriptor instead.
 func (*Waits) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{48}
+	return file_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Waits) GetWaits() []*Wait {
@@ -3938,7 +4201,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3950,7 +4213,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3963,7 +4226,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{49}
+	return file_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Wait) GetSwitch() string {
@@ -4053,7 +4316,7 @@ type Workers struct {
 
 func (x *Workers) Reset() {
 	*x = Workers{}
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4065,7 +4328,7 @@ func (x *Workers) String() string {
 func (*Workers) ProtoMessage() {}
 
 func (x *Workers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4078,7 +4341,7 @@ func (x *Workers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Workers.ProtoReflect.Descriptor instead.
 func (*Workers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{50}
+	return file_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Workers) GetWorkers() []*Worker {
@@ -4119,7 +4382,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4131,7 +4394,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4144,7 +4407,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{51}
+	return file_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Worker) GetWorker() uint32 {
@@ -4273,7 +4536,7 @@ type Memory struct {
 
 func (x *Memory) Reset() {
 	*x = Memory{}
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4285,7 +4548,7 @@ func (x *Memory) String() string {
 func (*Memory) ProtoMessage() {}
 
 func (x *Memory) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4298,7 +4561,7 @@ func (x *Memory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Memory.ProtoReflect.Descriptor instead.
 func (*Memory) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{52}
+	return file_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Memory) GetChunks() uint64 {
@@ -4352,7 +4615,7 @@ type Drops struct {
 
 func (x *Drops) Reset() {
 	*x = Drops{}
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4364,7 +4627,7 @@ func (x *Drops) String() string {
 func (*Drops) ProtoMessage() {}
 
 func (x *Drops) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4377,7 +4640,7 @@ func (x *Drops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drops.ProtoReflect.Descriptor instead.
 func (*Drops) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{53}
+	return file_control_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Drops) GetDrops() []*Drop {
@@ -4400,7 +4663,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4412,7 +4675,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4425,7 +4688,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{54}
+	return file_control_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Drop) GetSwitch() string {
@@ -4473,7 +4736,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4485,7 +4748,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4498,7 +4761,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{55}
+	return file_control_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *WatchRequest) GetSwitch() string {
@@ -4529,7 +4792,7 @@ type CaptureRequest struct {
 
 func (x *CaptureRequest) Reset() {
 	*x = CaptureRequest{}
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4541,7 +4804,7 @@ func (x *CaptureRequest) String() string {
 func (*CaptureRequest) ProtoMessage() {}
 
 func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4554,7 +4817,7 @@ func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureRequest.ProtoReflect.Descriptor instead.
 func (*CaptureRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{56}
+	return file_control_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *CaptureRequest) GetPorts() []string {
@@ -4609,7 +4872,7 @@ type CaptureResponse struct {
 
 func (x *CaptureResponse) Reset() {
 	*x = CaptureResponse{}
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4621,7 +4884,7 @@ func (x *CaptureResponse) String() string {
 func (*CaptureResponse) ProtoMessage() {}
 
 func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4634,7 +4897,7 @@ func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureResponse.ProtoReflect.Descriptor instead.
 func (*CaptureResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{57}
+	return file_control_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *CaptureResponse) GetPcapng() []byte {
@@ -4852,7 +5115,31 @@ const file_control_proto_rawDesc = "" +
 	"\asamples\x18\x06 \x01(\x04R\asamples\x12\x1a\n" +
 	"\bmessages\x18\a \x01(\x04R\bmessages\x12\x16\n" +
 	"\x06unsent\x18\b \x01(\x04R\x06unsent\x12\x16\n" +
-	"\x06untold\x18\t \x01(\x04R\x06untold\"6\n" +
+	"\x06untold\x18\t \x01(\x04R\x06untold\":\n" +
+	"\bCrossbar\x12.\n" +
+	"\x05ports\x18\x01 \x03(\v2\x18.gswitch.v1.CrossbarPortR\x05ports\"\xe1\x03\n" +
+	"\fCrossbarPort\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\tR\x04port\x12#\n" +
+	"\ringress_bytes\x18\x03 \x01(\x04R\fingressBytes\x12!\n" +
+	"\fingress_peak\x18\x04 \x01(\x04R\vingressPeak\x12!\n" +
+	"\fegress_bytes\x18\x05 \x01(\x04R\vegressBytes\x12\x1f\n" +
+	"\vegress_peak\x18\x06 \x01(\x04R\n" +
+	"egressPeak\x123\n" +
+	"\aclasses\x18\a \x03(\v2\x19.gswitch.v1.CrossbarClassR\aclasses\x12%\n" +
+	"\x0ecrossed_frames\x18\b \x01(\x04R\rcrossedFrames\x12#\n" +
+	"\rcrossed_bytes\x18\t \x01(\x04R\fcrossedBytes\x12%\n" +
+	"\x0eskipped_frames\x18\n" +
+	" \x01(\x04R\rskippedFrames\x12%\n" +
+	"\x0erefused_frames\x18\v \x01(\x04R\rrefusedFrames\x120\n" +
+	"\x14refused_lossy_frames\x18\f \x01(\x04R\x12refusedLossyFrames\x12\x18\n" +
+	"\ashunned\x18\r \x01(\bR\ashunned\"\xb5\x01\n" +
+	"\rCrossbarClass\x12\x14\n" +
+	"\x05class\x18\x01 \x01(\rR\x05class\x12.\n" +
+	"\x13ingress_drain_bytes\x18\x02 \x01(\x04R\x11ingressDrainBytes\x12,\n" +
+	"\x12egress_drain_bytes\x18\x03 \x01(\x04R\x10egressDrainBytes\x12\x18\n" +
+	"\apausing\x18\x04 \x01(\bR\apausing\x12\x16\n" +
+	"\x06pauses\x18\x05 \x01(\x04R\x06pauses\"6\n" +
 	"\x06Escape\x12,\n" +
 	"\x05ports\x18\x01 \x03(\v2\x16.gswitch.v1.EscapePortR\x05ports\"\x8f\x03\n" +
 	"\n" +
@@ -5074,7 +5361,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04snap\x18\x06 \x01(\rR\x04snap\"C\n" +
 	"\x0fCaptureResponse\x12\x16\n" +
 	"\x06pcapng\x18\x01 \x01(\fR\x06pcapng\x12\x18\n" +
-	"\adropped\x18\x02 \x01(\x04R\adropped2\x99\f\n" +
+	"\adropped\x18\x02 \x01(\x04R\adropped2\xdd\f\n" +
 	"\aControl\x12E\n" +
 	"\n" +
 	"GetVersion\x12\x1d.gswitch.v1.GetVersionRequest\x1a\x13.gswitch.v1.Version\"\x03\x90\x02\x01\x12J\n" +
@@ -5094,7 +5381,8 @@ const file_control_proto_rawDesc = "" +
 	"\bListACLs\x12\x17.gswitch.v1.ListRequest\x1a\x10.gswitch.v1.ACLs\"\x03\x90\x02\x01\x12@\n" +
 	"\vListBuffers\x12\x17.gswitch.v1.ListRequest\x1a\x13.gswitch.v1.Buffers\"\x03\x90\x02\x01\x128\n" +
 	"\aListPFC\x12\x17.gswitch.v1.ListRequest\x1a\x0f.gswitch.v1.PFC\"\x03\x90\x02\x01\x128\n" +
-	"\aListQCN\x12\x17.gswitch.v1.ListRequest\x1a\x0f.gswitch.v1.QCN\"\x03\x90\x02\x01\x12>\n" +
+	"\aListQCN\x12\x17.gswitch.v1.ListRequest\x1a\x0f.gswitch.v1.QCN\"\x03\x90\x02\x01\x12B\n" +
+	"\fListCrossbar\x12\x17.gswitch.v1.ListRequest\x1a\x14.gswitch.v1.Crossbar\"\x03\x90\x02\x01\x12>\n" +
 	"\n" +
 	"ListEscape\x12\x17.gswitch.v1.ListRequest\x1a\x12.gswitch.v1.Escape\"\x03\x90\x02\x01\x12>\n" +
 	"\n" +
@@ -5118,7 +5406,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
 var file_control_proto_goTypes = []any{
 	(*GetVersionRequest)(nil),     // 0: gswitch.v1.GetVersionRequest
 	(*Version)(nil),               // 1: gswitch.v1.Version
@@ -5145,125 +5433,132 @@ var file_control_proto_goTypes = []any{
 	(*CongestionPoint)(nil),       // 22: gswitch.v1.CongestionPoint
 	(*QCN)(nil),                   // 23: gswitch.v1.QCN
 	(*QCNPoint)(nil),              // 24: gswitch.v1.QCNPoint
-	(*Escape)(nil),                // 25: gswitch.v1.Escape
-	(*EscapePort)(nil),            // 26: gswitch.v1.EscapePort
-	(*Paths)(nil),                 // 27: gswitch.v1.Paths
-	(*PathGroup)(nil),             // 28: gswitch.v1.PathGroup
-	(*PathHop)(nil),               // 29: gswitch.v1.PathHop
-	(*PathChoices)(nil),           // 30: gswitch.v1.PathChoices
-	(*FDB)(nil),                   // 31: gswitch.v1.FDB
-	(*FDBEntry)(nil),              // 32: gswitch.v1.FDBEntry
-	(*Routes)(nil),                // 33: gswitch.v1.Routes
-	(*Route)(nil),                 // 34: gswitch.v1.Route
-	(*NextHop)(nil),               // 35: gswitch.v1.NextHop
-	(*Neighbors)(nil),             // 36: gswitch.v1.Neighbors
-	(*Neighbor)(nil),              // 37: gswitch.v1.Neighbor
-	(*ACLs)(nil),                  // 38: gswitch.v1.ACLs
-	(*ACLRule)(nil),               // 39: gswitch.v1.ACLRule
-	(*Buffers)(nil),               // 40: gswitch.v1.Buffers
-	(*Buffer)(nil),                // 41: gswitch.v1.Buffer
-	(*BufferGroup)(nil),           // 42: gswitch.v1.BufferGroup
-	(*PFC)(nil),                   // 43: gswitch.v1.PFC
-	(*PFCClass)(nil),              // 44: gswitch.v1.PFCClass
-	(*Pauses)(nil),                // 45: gswitch.v1.Pauses
-	(*Pause)(nil),                 // 46: gswitch.v1.Pause
-	(*PauseCause)(nil),            // 47: gswitch.v1.PauseCause
-	(*Waits)(nil),                 // 48: gswitch.v1.Waits
-	(*Wait)(nil),                  // 49: gswitch.v1.Wait
-	(*Workers)(nil),               // 50: gswitch.v1.Workers
-	(*Worker)(nil),                // 51: gswitch.v1.Worker
-	(*Memory)(nil),                // 52: gswitch.v1.Memory
-	(*Drops)(nil),                 // 53: gswitch.v1.Drops
-	(*Drop)(nil),                  // 54: gswitch.v1.Drop
-	(*WatchRequest)(nil),          // 55: gswitch.v1.WatchRequest
-	(*CaptureRequest)(nil),        // 56: gswitch.v1.CaptureRequest
-	(*CaptureResponse)(nil),       // 57: gswitch.v1.CaptureResponse
-	nil,                           // 58: gswitch.v1.SetPort.FaultsEntry
-	nil,                           // 59: gswitch.v1.Faults.LostEntry
+	(*Crossbar)(nil),              // 25: gswitch.v1.Crossbar
+	(*CrossbarPort)(nil),          // 26: gswitch.v1.CrossbarPort
+	(*CrossbarClass)(nil),         // 27: gswitch.v1.CrossbarClass
+	(*Escape)(nil),                // 28: gswitch.v1.Escape
+	(*EscapePort)(nil),            // 29: gswitch.v1.EscapePort
+	(*Paths)(nil),                 // 30: gswitch.v1.Paths
+	(*PathGroup)(nil),             // 31: gswitch.v1.PathGroup
+	(*PathHop)(nil),               // 32: gswitch.v1.PathHop
+	(*PathChoices)(nil),           // 33: gswitch.v1.PathChoices
+	(*FDB)(nil),                   // 34: gswitch.v1.FDB
+	(*FDBEntry)(nil),              // 35: gswitch.v1.FDBEntry
+	(*Routes)(nil),                // 36: gswitch.v1.Routes
+	(*Route)(nil),                 // 37: gswitch.v1.Route
+	(*NextHop)(nil),               // 38: gswitch.v1.NextHop
+	(*Neighbors)(nil),             // 39: gswitch.v1.Neighbors
+	(*Neighbor)(nil),              // 40: gswitch.v1.Neighbor
+	(*ACLs)(nil),                  // 41: gswitch.v1.ACLs
+	(*ACLRule)(nil),               // 42: gswitch.v1.ACLRule
+	(*Buffers)(nil),               // 43: gswitch.v1.Buffers
+	(*Buffer)(nil),                // 44: gswitch.v1.Buffer
+	(*BufferGroup)(nil),           // 45: gswitch.v1.BufferGroup
+	(*PFC)(nil),                   // 46: gswitch.v1.PFC
+	(*PFCClass)(nil),              // 47: gswitch.v1.PFCClass
+	(*Pauses)(nil),                // 48: gswitch.v1.Pauses
+	(*Pause)(nil),                 // 49: gswitch.v1.Pause
+	(*PauseCause)(nil),            // 50: gswitch.v1.PauseCause
+	(*Waits)(nil),                 // 51: gswitch.v1.Waits
+	(*Wait)(nil),                  // 52: gswitch.v1.Wait
+	(*Workers)(nil),               // 53: gswitch.v1.Workers
+	(*Worker)(nil),                // 54: gswitch.v1.Worker
+	(*Memory)(nil),                // 55: gswitch.v1.Memory
+	(*Drops)(nil),                 // 56: gswitch.v1.Drops
+	(*Drop)(nil),                  // 57: gswitch.v1.Drop
+	(*WatchRequest)(nil),          // 58: gswitch.v1.WatchRequest
+	(*CaptureRequest)(nil),        // 59: gswitch.v1.CaptureRequest
+	(*CaptureResponse)(nil),       // 60: gswitch.v1.CaptureResponse
+	nil,                           // 61: gswitch.v1.SetPort.FaultsEntry
+	nil,                           // 62: gswitch.v1.Faults.LostEntry
 }
 var file_control_proto_depIdxs = []int32{
 	7,  // 0: gswitch.v1.EditRequest.set_port:type_name -> gswitch.v1.SetPort
 	8,  // 1: gswitch.v1.EditRequest.set:type_name -> gswitch.v1.Entry
 	9,  // 2: gswitch.v1.EditRequest.delete:type_name -> gswitch.v1.Key
-	58, // 3: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
+	61, // 3: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
 	16, // 4: gswitch.v1.Ports.ports:type_name -> gswitch.v1.Port
 	18, // 5: gswitch.v1.Port.xsk:type_name -> gswitch.v1.XSK
 	17, // 6: gswitch.v1.Port.faults:type_name -> gswitch.v1.Faults
-	59, // 7: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
+	62, // 7: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
 	20, // 8: gswitch.v1.Queues.queues:type_name -> gswitch.v1.Queue
 	22, // 9: gswitch.v1.RoCC.points:type_name -> gswitch.v1.CongestionPoint
 	24, // 10: gswitch.v1.QCN.points:type_name -> gswitch.v1.QCNPoint
-	26, // 11: gswitch.v1.Escape.ports:type_name -> gswitch.v1.EscapePort
-	28, // 12: gswitch.v1.Paths.groups:type_name -> gswitch.v1.PathGroup
-	30, // 13: gswitch.v1.Paths.choices:type_name -> gswitch.v1.PathChoices
-	29, // 14: gswitch.v1.PathGroup.hops:type_name -> gswitch.v1.PathHop
-	32, // 15: gswitch.v1.FDB.entries:type_name -> gswitch.v1.FDBEntry
-	34, // 16: gswitch.v1.Routes.routes:type_name -> gswitch.v1.Route
-	35, // 17: gswitch.v1.Route.next_hops:type_name -> gswitch.v1.NextHop
-	37, // 18: gswitch.v1.Neighbors.neighbors:type_name -> gswitch.v1.Neighbor
-	39, // 19: gswitch.v1.ACLs.rules:type_name -> gswitch.v1.ACLRule
-	41, // 20: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
-	42, // 21: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
-	44, // 22: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
-	46, // 23: gswitch.v1.Pauses.pauses:type_name -> gswitch.v1.Pause
-	47, // 24: gswitch.v1.Pause.causes:type_name -> gswitch.v1.PauseCause
-	49, // 25: gswitch.v1.Waits.waits:type_name -> gswitch.v1.Wait
-	51, // 26: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
-	52, // 27: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
-	54, // 28: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
-	0,  // 29: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
-	2,  // 30: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
-	4,  // 31: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
-	6,  // 32: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
-	10, // 33: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
-	12, // 34: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
-	14, // 35: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
-	14, // 36: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
-	14, // 37: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
-	14, // 38: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
-	14, // 39: gswitch.v1.Control.ListPaths:input_type -> gswitch.v1.ListRequest
-	14, // 40: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
-	14, // 41: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
-	14, // 42: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
-	14, // 43: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
-	14, // 44: gswitch.v1.Control.ListQCN:input_type -> gswitch.v1.ListRequest
-	14, // 45: gswitch.v1.Control.ListEscape:input_type -> gswitch.v1.ListRequest
-	14, // 46: gswitch.v1.Control.ListPauses:input_type -> gswitch.v1.ListRequest
-	14, // 47: gswitch.v1.Control.ListWaits:input_type -> gswitch.v1.ListRequest
-	14, // 48: gswitch.v1.Control.ListRoCC:input_type -> gswitch.v1.ListRequest
-	14, // 49: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
-	14, // 50: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
-	55, // 51: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
-	56, // 52: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
-	1,  // 53: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
-	3,  // 54: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
-	5,  // 55: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
-	5,  // 56: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
-	11, // 57: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
-	13, // 58: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
-	15, // 59: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
-	19, // 60: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
-	31, // 61: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
-	33, // 62: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
-	27, // 63: gswitch.v1.Control.ListPaths:output_type -> gswitch.v1.Paths
-	36, // 64: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
-	38, // 65: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
-	40, // 66: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
-	43, // 67: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
-	23, // 68: gswitch.v1.Control.ListQCN:output_type -> gswitch.v1.QCN
-	25, // 69: gswitch.v1.Control.ListEscape:output_type -> gswitch.v1.Escape
-	45, // 70: gswitch.v1.Control.ListPauses:output_type -> gswitch.v1.Pauses
-	48, // 71: gswitch.v1.Control.ListWaits:output_type -> gswitch.v1.Waits
-	21, // 72: gswitch.v1.Control.ListRoCC:output_type -> gswitch.v1.RoCC
-	50, // 73: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
-	53, // 74: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
-	15, // 75: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
-	57, // 76: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
-	53, // [53:77] is the sub-list for method output_type
-	29, // [29:53] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	26, // 11: gswitch.v1.Crossbar.ports:type_name -> gswitch.v1.CrossbarPort
+	27, // 12: gswitch.v1.CrossbarPort.classes:type_name -> gswitch.v1.CrossbarClass
+	29, // 13: gswitch.v1.Escape.ports:type_name -> gswitch.v1.EscapePort
+	31, // 14: gswitch.v1.Paths.groups:type_name -> gswitch.v1.PathGroup
+	33, // 15: gswitch.v1.Paths.choices:type_name -> gswitch.v1.PathChoices
+	32, // 16: gswitch.v1.PathGroup.hops:type_name -> gswitch.v1.PathHop
+	35, // 17: gswitch.v1.FDB.entries:type_name -> gswitch.v1.FDBEntry
+	37, // 18: gswitch.v1.Routes.routes:type_name -> gswitch.v1.Route
+	38, // 19: gswitch.v1.Route.next_hops:type_name -> gswitch.v1.NextHop
+	40, // 20: gswitch.v1.Neighbors.neighbors:type_name -> gswitch.v1.Neighbor
+	42, // 21: gswitch.v1.ACLs.rules:type_name -> gswitch.v1.ACLRule
+	44, // 22: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
+	45, // 23: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
+	47, // 24: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
+	49, // 25: gswitch.v1.Pauses.pauses:type_name -> gswitch.v1.Pause
+	50, // 26: gswitch.v1.Pause.causes:type_name -> gswitch.v1.PauseCause
+	52, // 27: gswitch.v1.Waits.waits:type_name -> gswitch.v1.Wait
+	54, // 28: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
+	55, // 29: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
+	57, // 30: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
+	0,  // 31: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
+	2,  // 32: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
+	4,  // 33: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
+	6,  // 34: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
+	10, // 35: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
+	12, // 36: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
+	14, // 37: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
+	14, // 38: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
+	14, // 39: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
+	14, // 40: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
+	14, // 41: gswitch.v1.Control.ListPaths:input_type -> gswitch.v1.ListRequest
+	14, // 42: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
+	14, // 43: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
+	14, // 44: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
+	14, // 45: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
+	14, // 46: gswitch.v1.Control.ListQCN:input_type -> gswitch.v1.ListRequest
+	14, // 47: gswitch.v1.Control.ListCrossbar:input_type -> gswitch.v1.ListRequest
+	14, // 48: gswitch.v1.Control.ListEscape:input_type -> gswitch.v1.ListRequest
+	14, // 49: gswitch.v1.Control.ListPauses:input_type -> gswitch.v1.ListRequest
+	14, // 50: gswitch.v1.Control.ListWaits:input_type -> gswitch.v1.ListRequest
+	14, // 51: gswitch.v1.Control.ListRoCC:input_type -> gswitch.v1.ListRequest
+	14, // 52: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
+	14, // 53: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
+	58, // 54: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
+	59, // 55: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
+	1,  // 56: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
+	3,  // 57: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
+	5,  // 58: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
+	5,  // 59: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
+	11, // 60: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
+	13, // 61: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
+	15, // 62: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
+	19, // 63: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
+	34, // 64: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
+	36, // 65: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
+	30, // 66: gswitch.v1.Control.ListPaths:output_type -> gswitch.v1.Paths
+	39, // 67: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
+	41, // 68: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
+	43, // 69: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
+	46, // 70: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
+	23, // 71: gswitch.v1.Control.ListQCN:output_type -> gswitch.v1.QCN
+	25, // 72: gswitch.v1.Control.ListCrossbar:output_type -> gswitch.v1.Crossbar
+	28, // 73: gswitch.v1.Control.ListEscape:output_type -> gswitch.v1.Escape
+	48, // 74: gswitch.v1.Control.ListPauses:output_type -> gswitch.v1.Pauses
+	51, // 75: gswitch.v1.Control.ListWaits:output_type -> gswitch.v1.Waits
+	21, // 76: gswitch.v1.Control.ListRoCC:output_type -> gswitch.v1.RoCC
+	53, // 77: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
+	56, // 78: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
+	15, // 79: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
+	60, // 80: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
+	56, // [56:81] is the sub-list for method output_type
+	31, // [31:56] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -5283,7 +5578,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   60,
+			NumMessages:   63,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

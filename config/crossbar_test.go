@@ -1,0 +1,50 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+func crossbarDoc(crossbar, pfc, ports string) string {
+	return "version: 1\nswitches:\n  - name: s1\n    crossbar: " + crossbar + "\n    pfc: " + pfc + "\n    ports: " + ports + "\n"
+}
+
+const (
+	twoPorts  = "[{interface: eth0, rate: 1Gbps, delay: 5us}, {interface: eth1, rate: 1Gbps}]"
+	fastPorts = "[{interface: eth0, rate: 100Gbps, delay: 5us}, {interface: eth1, rate: 100Gbps}]"
+)
+
+func TestCrossbar(t *testing.T) {
+	c, err := Parse("x.yaml", []byte(crossbarDoc("{latency: 4us, cap: total, skip_blocked: false}", "{classes: [0, 7], shun: 1s}", twoPorts)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := c.Resolved().Switches[0].VSwitch(nil)
+	x := v.Crossbar
+	if !x.On || x.Ingress != 128<<10 || x.Egress != 128<<10 || x.Speedup != 4 || !x.TotalCap || x.SkipBlocked || x.Latency != 4*frame.Microsecond || x.Pause != 0 || v.PFC.Shun != frame.Second {
+		t.Errorf("%+v, %+v", x, v.PFC)
+	}
+	if err := v.CheckCrossbar(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCrossbarRefused(t *testing.T) {
+	for _, c := range []struct{ doc, want string }{
+		{crossbarDoc("{ingress: 1KiB}", "{}", twoPorts), "x.yaml:4:25: switches[0].crossbar.ingress: 1KiB is not from 2KiB"},
+		{crossbarDoc("{unpause: 1KiB}", "{}", twoPorts), "stands without pause"},
+		{crossbarDoc("{pause: 4KiB, unpause: 4KiB}", "{classes: [0]}", twoPorts), "cannot end at 4KiB"},
+		{crossbarDoc("{latency: 2s}", "{}", twoPorts), "more than a second"},
+		{crossbarDoc("{pause: 60KiB, unpause: 8KiB}", "{classes: [0, 7]}", twoPorts), "switches[0].crossbar: port eth0: a pause at 61440 B is not safe"},
+		{crossbarDoc("{}", "{classes: [0, 7]}", fastPorts), "too small for 2 lossless classes"},
+		{crossbarDoc("{speedup: 65}", "{}", twoPorts), "65"},
+		{crossbarDoc("{}\n    escape: {ports: [eth0]}", "{classes: [3]}", twoPorts), "cannot stand beside escape"},
+	} {
+		_, err := Parse("x.yaml", []byte(c.doc))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s\ngives %v, want %q", c.doc, err, c.want)
+		}
+	}
+}
