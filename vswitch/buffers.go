@@ -8,9 +8,13 @@ import (
 
 // CheckBuffer finds out whether the shared buffer can be divided as a
 // configuration says, for so many workers. The error is a *buffer.Error with
-// the value that is safe. Where the size is left out it depends on the memory
-// of frames: then sizes are not judged, only headroom.
+// the value that is safe, or one that names the safe thresholds of a crossbar.
+// Where the size is left out it depends on the memory of frames: then sizes are
+// not judged, only headroom.
 func (cfg *Config) CheckBuffer(workers int) error {
+	if _, err := cfg.crossbar(); err != nil {
+		return err
+	}
 	b := dividedBuffer(cfg, workers, cfg.Buffer.Size)
 	if cfg.Buffer.Size == 0 {
 		b.Size = maxBuffer

@@ -45,7 +45,11 @@ func Check(s *scenario.Scenario) error {
 func place(e *vnet.BufferError, d *scenario.Document) (key, hint string) {
 	var b *buffer.Error
 	if !errors.As(e, &b) {
-		return "switch", ""
+		key = "switch.crossbar"
+		if d.Switch.Crossbar.Pause != 0 {
+			key = "switch.crossbar.pause"
+		}
+		return key, "; gfabric headroom --queues input shows how, and buffer.allow_loss: true accepts the loss"
 	}
 	switch b.What {
 	case buffer.OfHeadroom:

@@ -44,6 +44,33 @@ duration: 1ms
 	}
 }
 
+// The thresholds of a crossbar are held against what whole frames need.
+func TestUnsafeCrossbar(t *testing.T) {
+	const doc = `version: 1
+topology: {generate: star(3), classes: {host: {rate: 1Gbps, delay: 5us}}}
+pfc: {enabled: true, classes: [0, 1, 2, 3, 4, 5, 6, 7]}
+switch:
+  buffer: {allow_loss: LOSS}
+  crossbar: CROSSBAR
+workload: [{kind: incast, from: [h2, h3], to: [h1], size: 10KB}]
+duration: 1ms
+`
+	for _, v := range []struct{ crossbar, loss, want string }{
+		{"{enabled: true}", "false", ""},
+		{"{enabled: true, pause: 8KiB, unpause: 4557B}", "false", ""},
+		{"{enabled: true, pause: 12KiB, unpause: 4557B}", "false", "t.yaml:6:36: switch.crossbar.pause: switch s1: crossbar: port h1: a pause at 12288 B is not safe"},
+		{"{enabled: true, pause: 12KiB, unpause: 4557B}", "true", ""},
+		{"{enabled: true, ingress: 20KB}", "false", "t.yaml:6:13: switch.crossbar.pause: switch s1: crossbar: port h1: a queue of 20000 B is too small for 8 lossless classes"},
+	} {
+		s := load(t, strings.NewReplacer("CROSSBAR", v.crossbar, "LOSS", v.loss).Replace(doc), scenario.Options{})
+		s.File = "t.yaml"
+		err := Check(s)
+		if (err == nil) != (v.want == "") || err != nil && !strings.Contains(err.Error(), v.want) {
+			t.Errorf("%s: %v\nwant %s", v.crossbar, err, v.want)
+		}
+	}
+}
+
 // Every scenario of this project must pass, in full and in short.
 func TestBuffersOfAllScenarios(t *testing.T) {
 	files, err := filepath.Glob("../../scenarios/*/*.yaml")

@@ -9,7 +9,8 @@ import (
 )
 
 // BufferError is a division of a switch's buffer that is impossible or unsafe.
-// It wraps a *buffer.Error, which knows the value that is safe.
+// It wraps a *buffer.Error, which knows the value that is safe, unless it is
+// about the thresholds of a crossbar.
 type BufferError struct {
 	Switch string
 	Port   string // neighbour at the port, "" where it is about none
@@ -46,6 +47,7 @@ func CheckBuffers(cfg *Config) error {
 			c.Ports = append(c.Ports, n.portConfig(node, p))
 		}
 		n.escapeSwitch(&c)
+		c.Crossbar = n.cfg.Crossbar
 		if err := c.CheckBuffer(1); err != nil {
 			e := &BufferError{Switch: c.Name, Err: err}
 			var b *buffer.Error
