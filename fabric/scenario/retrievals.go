@@ -13,9 +13,9 @@ func (v *validator) retrievals(key string, e *Entry) {
 	if (e.Rate > 0) == (len(e.Phases) > 0) {
 		v.sec.Fail(key, "wants either rate or phases")
 	}
-	for i, p := range e.Phases {
+	for i, p := range e.phases() {
 		if p.For <= 0 {
-			v.sec.Fail(fmt.Sprintf("%s.phases[%d].for", key, i), "is not above zero; write how long the phase lasts")
+			v.sec.Fail(fmt.Sprintf("%s.phases[%d].for", key, i), "is not above zero; write how long the phase lasts, or give period, of which the last one takes the rest")
 		}
 	}
 	if len(e.Responses) == 0 {
@@ -29,10 +29,22 @@ func (e *Entry) retrievals(from, to []int32, start, stop frame.Time, seed uint64
 	for _, r := range e.Responses {
 		c.Responses = append(c.Responses, uint64(r))
 	}
-	for _, p := range e.Phases {
-		c.Phases = append(c.Phases, workload.Phase{Rate: p.Rate, For: frame.Time(p.For)})
-	}
+	c.Phases = e.phases()
 	return source(workload.NewRetrievals(c))
+}
+
+// phases are those of the entry; the last one may take the rest of the period.
+func (e *Entry) phases() (v []workload.Phase) {
+	left := frame.Time(e.Period)
+	for i, p := range e.Phases {
+		d := frame.Time(p.For)
+		if d == 0 && i == len(e.Phases)-1 {
+			d = left
+		}
+		v = append(v, workload.Phase{Rate: p.Rate, For: d})
+		left -= d
+	}
+	return v
 }
 
 // slowRetransmit checks a transport without fast retransmit.

@@ -35,6 +35,7 @@ type Entry struct {
 	Response    config.Size     `yaml:"response" doc:"poisson, requests, partition-aggregate: bytes of the answer."`
 	Responses   []config.Size   `yaml:"responses" doc:"retrievals: bytes of an answer, each as likely."`
 	Phases      []Phase         `yaml:"phases" doc:"retrievals: in place of rate: rates that follow each other, again and again."`
+	Period      config.Duration `yaml:"period" doc:"retrievals: length of all phases together, where the last one does not say how long it lasts."`
 	Fanouts     []int           `yaml:"fanouts" range:"1,100000" doc:"retrievals: how many servers are asked at once, each number as likely. One if left out."`
 	Steps       int             `yaml:"steps" range:"0,100000" doc:"retrievals: how many of a workflow follow each other (1 if left out)."`
 	Handshake   bool            `yaml:"handshake" doc:"retrievals: true: a small message each way goes before the request, as when a TCP connection opens."`
@@ -59,7 +60,7 @@ type Bin struct {
 // Phase is a span of time with a rate of its own.
 type Phase struct {
 	Rate float64         `yaml:"rate" need:"yes" range:"0,1000000000" doc:"Workflows per second of each client."`
-	For  config.Duration `yaml:"for" need:"yes" doc:"How long it lasts."`
+	For  config.Duration `yaml:"for" doc:"How long it lasts. The last one: what the others leave of the period, if left out."`
 }
 
 // FlowSpec is one flow.
@@ -78,7 +79,7 @@ var uses = map[string][]string{
 	"all-to-all":          {"from", "to", "stop", "size", "count", "every"},
 	"requests":            {"from", "to", "stop", "size", "sizes", "bins", "response", "outstanding", "think", "persistent", "count"},
 	"partition-aggregate": {"from", "to", "stop", "size", "response", "fanin", "rate", "count"},
-	"retrievals":          {"from", "to", "stop", "size", "responses", "rate", "phases", "fanouts", "steps", "handshake", "count"},
+	"retrievals":          {"from", "to", "stop", "size", "responses", "rate", "phases", "period", "fanouts", "steps", "handshake", "count"},
 	"saturate":            {"from", "to", "stop", "size", "connections", "outstanding", "join", "leave", "jitter"},
 	"periodic":            {"from", "to", "stop", "size", "every", "count", "persistent"},
 	"flows":               {"flows"},
