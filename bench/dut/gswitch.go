@@ -80,6 +80,33 @@ var gswitchChain = DUT{
 	},
 }
 
+// What RoCC costs: the same ports of 100 Gb/s without and with congestion points.
+var gswitchRated = DUT{
+	Name: "gswitch-rated", About: "gswitch as a learning switch with links of 100 Gb/s",
+	Missing:       built("gswitch"),
+	FramesPerCall: framesPerCall,
+	Start: func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) {
+		return gswitchConfig(b, e, func(w *bufio.Writer) { writeRated(w, "") })
+	},
+}
+
+var gswitchRoCC = DUT{
+	Name: "gswitch-rocc", About: "the same, all queues working out fair rates (RoCC)",
+	Missing:       built("gswitch"),
+	FramesPerCall: framesPerCall,
+	Start: func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) {
+		return gswitchConfig(b, e, func(w *bufio.Writer) { writeRated(w, ", rocc: {queues: [0, 1, 2, 3, 4, 5, 6, 7]}") })
+	},
+}
+
+func writeRated(w *bufio.Writer, more string) {
+	fmt.Fprintf(w, `switches:
+  - name: rated
+    ports: [{interface: d0, rate: 100Gbps, qos: plain}, {interface: d1, rate: 100Gbps, qos: plain}]
+    qos: {plain: {queues: []%s}}
+`, more)
+}
+
 func gswitchConfig(b *testbed.Bed, e Env, write func(*bufio.Writer)) ([]*testbed.Proc, error) {
 	path := filepath.Join(b.Dir, "switch.yaml")
 	f, err := os.Create(path)
