@@ -7,6 +7,7 @@ import (
 	"github.com/gswitch/gswitch/cc"
 	"github.com/gswitch/gswitch/frame"
 	inband "github.com/gswitch/gswitch/int"
+	"github.com/gswitch/gswitch/qcn"
 	"github.com/gswitch/gswitch/rocc"
 	"github.com/gswitch/gswitch/vswitch"
 	"github.com/gswitch/gswitch/wire"
@@ -181,8 +182,12 @@ func FuzzNoticeFrame(f *testing.F) {
 	q := wt.Frame(wt.Eth(testMAC(2), testMAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(50000, 4791), wt.BTH(wire.RCSendMiddle, 1<<8, 9))
 	n := rocc.Notice{Port: 1, Switch: 2, Fair: 100, Unit: 10_000_000, Sequence: 1}
 	msg := make([]byte, 128)
-	f.Add(msg[:n.Encode(msg, rocc.Type4, q[14:54])])
+	f.Add(append([]byte(nil), msg[:n.Encode(msg, rocc.Type4, q[14:54])]...))
 	f.Add([]byte{253, 0})
+	reading := rocc.Reading{Port: 1, Switch: 2, Queue: 1000, Sequence: 1, Params: rocc.For(40e9)}
+	f.Add(append([]byte(nil), msg[:reading.Encode(msg, rocc.Type4, q[14:54])]...))
+	feedback := qcn.Message{Feedback: 9}
+	f.Add(append([]byte(nil), msg[:feedback.Encode(msg, rocc.Type4, q[14:54])]...))
 	f.Fuzz(func(t *testing.T, msg []byte) {
 		if len(msg) < 8 || len(msg) > 150 {
 			return

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/qcn"
 	"github.com/gswitch/gswitch/rocc"
 	wt "github.com/gswitch/gswitch/wire/wiretest"
 )
@@ -29,6 +30,32 @@ func BenchmarkRoCC(b *testing.B) {
 			benchBeside(b, without, with)
 		})
 	}
+}
+
+// What each table costs where the queue stands, with a hundred flows; and QCN.
+func BenchmarkCongestionTables(b *testing.B) {
+	for kind := rocc.InQueue; kind <= rocc.Bubble; kind++ {
+		b.Run(kind.String(), func(b *testing.B) {
+			on := RoCCConfig{Queues: 0xff, Params: rocc.For(100_000_000_000), Table: rocc.TableConfig{Kind: kind}}
+			without, with := roccPump(b, RoCCConfig{}, 100), roccPump(b, on, 100)
+			without.stand(400)
+			with.stand(400)
+			benchBeside(b, without, with)
+		})
+	}
+	b.Run("qcn", func(b *testing.B) {
+		without, with := roccPump(b, RoCCConfig{}, 100), roccPump(b, RoCCConfig{}, 100)
+		next := *with.r.sw.Nodes[0].prog.Config
+		next.Ports = append([]PortConfig(nil), next.Ports...)
+		next.Ports[1].QCN = QCNConfig{Queues: 0xff, Params: qcn.Default()}
+		if err := with.r.sw.Apply(&next); err != nil {
+			b.Fatal(err)
+		}
+		with.r.sw.Nodes[0].Advance(with.r.now)
+		without.stand(400)
+		with.stand(400)
+		benchBeside(b, without, with)
+	})
 }
 
 func roccPump(b testing.TB, c RoCCConfig, n int) *pump {
