@@ -38,7 +38,9 @@ type Message struct {
 func units(bytes int64) int16 { return int16(min(max(bytes/64, -1<<15), 1<<15-1)) }
 
 // Set fills in what a sample found.
-func (m *Message) Set(s Sample) { m.Feedback, m.Offset, m.Delta = s.Feedback, units(s.Offset), units(s.Delta) }
+func (m *Message) Set(s Sample) {
+	m.Feedback, m.Offset, m.Delta = s.Feedback, units(s.Offset), units(s.Delta)
+}
 
 // Encode writes an ICMP message of the given type without its checksum to b
 // and returns its length. b has room for MessageLen and the quote.
