@@ -153,7 +153,9 @@ func (cfg *Config) crossbarThresholds(x *crossbar.Config) error {
 		}
 		x.Unpause = max(x.Unpause, uint32(t.Unpause))
 	}
-	x.Unpause = min(x.Unpause, max(x.Pause, 1)-1)
+	if auto {
+		x.Unpause = min(x.Unpause, max(x.Pause, 1)-1) // of another port
+	}
 	peak := uint64(0)
 	for i, q := range queues {
 		t, err := q.Thresholds()

@@ -1,0 +1,282 @@
+package vswitch
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pfc"
+	wt "github.com/gswitch/gswitch/wire/wiretest"
+)
+
+// crossbarConfig is a bridge of n ports at 1 Gb/s, host i+1 behind port i, all
+// classes lossless.
+func crossbarConfig(n int) *Config {
+	cfg := rated(baseConfig(n), 1_000_000_000)
+	cfg.PFC = PFCConfig{Mode: pfc.PFC, Classes: 0xff}
+	cfg.Crossbar = CrossbarConfig{On: true, SkipBlocked: true}
+	for i := range cfg.Ports {
+		cfg.Ports[i].Trust = TrustDSCP
+		cfg.FDB.Static = append(cfg.FDB.Static, StaticMAC{VLAN: 1, MAC: hostMAC(i + 1), Port: uint16(i)})
+	}
+	return cfg
+}
+
+// classed is a frame from host a to host b.
+func classed(a, b, class, bytes int) []byte {
+	f := wt.Frame(wt.Eth(hostMAC(b), hostMAC(a)), wt.IPv4("10.0.0.1", "10.0.0.2", wt.TOS(uint8(class)<<5)), wt.UDP(1000, 2000))
+	return append(f, make([]byte, max(0, bytes-len(f)))...)
+}
+
+// Frames that come in go out, are dropped or wait, whatever is sent, paused,
+// unplugged or reconfigured meanwhile; in the end all chunks are back, which
+// the rig checks.
+func TestCrossbarConservation(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		cfg := crossbarConfig(3)
+		workers := rapid.IntRange(1, 2).Draw(rt, "workers")
+		for i := range cfg.Ports {
+			cfg.Ports[i].Worker = i % workers
+		}
+		cfg.PFC.Classes = rapid.Byte().Draw(rt, "classes")
+		if cfg.PFC.Classes == 0 {
+			cfg.PFC = PFCConfig{}
+		}
+		cfg.Crossbar.TotalCap = rapid.Bool().Draw(rt, "total")
+		cfg.Crossbar.Latency = rapid.SampledFrom([]frame.Time{0, 4224}).Draw(rt, "latency")
+		cfg.Crossbar.Egress = 20_000
+		r := newRigOf(t, cfg, workers, 1024)
+		var in, out uint64
+		count := func(port uint16) { out += uint64(len(r.out(port))) }
+		rt.Repeat(map[string]func(*rapid.T){
+			"send": func(rt *rapid.T) {
+				port := rapid.IntRange(0, 2).Draw(rt, "port")
+				b := classed(port+1, (port+rapid.IntRange(1, 2).Draw(rt, "to"))%3+1, rapid.IntRange(0, 7).Draw(rt, "class"), rapid.IntRange(60, 1514).Draw(rt, "bytes"))
+				for range rapid.IntRange(1, 40).Draw(rt, "frames") {
+					in++
+					r.in(uint16(port), b)
+				}
+			},
+			"time": func(rt *rapid.T) {
+				r.advance(rapid.SampledFrom([]frame.Time{100, 3000, 50_000}).Draw(rt, "wait"))
+				for p := range uint16(3) {
+					count(p)
+				}
+			},
+			"pause": func(rt *rapid.T) {
+				r.in(uint16(rapid.IntRange(0, 2).Draw(rt, "port")), wt.PFC(hostMAC(9), rapid.Uint8().Draw(rt, "which"), 100))
+			},
+			"link": func(rt *rapid.T) {
+				port := uint16(rapid.IntRange(0, 2).Draw(rt, "port"))
+				r.setLink(port, false)
+				r.setLink(port, true)
+			},
+			"apply": func(rt *rapid.T) {
+				next := *cfg
+				next.Crossbar.On = rapid.Bool().Draw(rt, "on")
+				if err := r.sw.Apply(&next); err != nil {
+					rt.Fatal(err)
+				}
+				r.settle()
+			},
+			"": func(rt *rapid.T) {
+				for _, n := range r.sw.Nodes {
+					if n.crossbar == nil {
+						continue
+					}
+					inside, queued := n.crossbar.Held(), 0
+					for i := range n.ports {
+						if s := n.ports[i].sched; s != nil {
+							for q := range 8 {
+								k, _ := s.QueueLen(q)
+								queued += k
+							}
+						}
+					}
+					if n.held != inside+queued {
+						rt.Fatalf("%d frames are held, %d in ingress queues and %d in egress queues", n.held, inside, queued)
+					}
+				}
+			},
+		})
+		waiting := func() (n int) {
+			for _, node := range r.sw.Nodes {
+				n += node.held
+			}
+			return n
+		}
+		for k := 0; k < 5000 && waiting() > 0; k++ { // what is left leaves, a frame at a time
+			r.advance(15 * frame.Microsecond)
+			for p := range uint16(3) {
+				count(p)
+			}
+		}
+		var dropped uint64
+		for p := range uint16(3) {
+			c := r.counts(p)
+			dropped += c.Dropped()
+		}
+		if n := waiting(); n != 0 {
+			rt.Fatalf("%d frames stay", n)
+		}
+		made := uint64(0) // pauses of ours
+		for _, n := range r.sw.Nodes {
+			made += n.Counts().Made
+		}
+		if in+made != out+dropped {
+			rt.Fatalf("%d frames came in and %d were made, %d went out, %d were dropped: %v", in, made, out, dropped, r.drops())
+		}
+	})
+}
+
+// A frame that does not fit is dropped under a reason of its own, where nothing
+// is lossless.
+func TestCrossbarTailDrop(t *testing.T) {
+	cfg := crossbarConfig(3)
+	cfg.PFC = PFCConfig{}
+	cfg.Crossbar.Ingress, cfg.Crossbar.Egress, cfg.Crossbar.TotalCap = 4000, 2000, true
+	r := newRig(t, cfg)
+	for range 10 {
+		r.in(0, classed(1, 2, 0, 1000))
+	}
+	r.advance(frame.Millisecond)
+	for range 10 {
+		r.in(0, classed(1, 2, 0, 1000))
+	}
+	if d := r.drops(); d["ingress-queue"] == 0 || len(d) != 1 {
+		t.Errorf("drops %v", d)
+	}
+	v := r.sw.Nodes[0].Crossbar(nil)
+	if len(v) != 3 || v[0].IngressPeak != 4000 || v[1].EgressPeak != 2000 || v[0].In.RefusedLossy != r.drops()["ingress-queue"] || !v[2].Own {
+		t.Errorf("%+v", v)
+	}
+}
+
+// What the ingress queue asks for goes out as PFC frames, and so does its end.
+func TestCrossbarPauses(t *testing.T) {
+	cfg := crossbarConfig(2)
+	cfg.Crossbar.Pause, cfg.Crossbar.Unpause = 8192, 4557
+	r := newRig(t, cfg)
+	r.in(1, wt.PFC(hostMAC(9), 0xff, 0xffff)) // the way out is shut
+	sent := 0
+	told := func() (classes []byte) {
+		for _, b := range r.out(0) {
+			classes = append(classes, b[17])
+		}
+		return classes
+	}
+	var asked []byte
+	for ; len(asked) == 0 && sent < 200; sent++ {
+		r.in(0, classed(1, 2, 2, 1500))
+		r.advance(20 * frame.Microsecond)
+		asked = told()
+	}
+	// Egress holds 87 frames of 1500 bytes, ingress reaches 8192 with the sixth.
+	if want := (128<<10)/1500 + 6; sent != want || !slices.Equal(asked, []byte{0x07}) {
+		t.Fatalf("after %d frames, want %d, the neighbour is asked to pause % x", sent, want, asked)
+	}
+	r.in(1, wt.PFC(hostMAC(9), 0xff, 0))
+	left := 0
+	var ended []byte
+	for ; len(ended) == 0 && left < 200; left++ {
+		r.advance(12_200)
+		r.out(1)
+		ended = told()
+	}
+	if left < 2 || left > 8 || !slices.Equal(ended, []byte{0x07}) {
+		t.Errorf("after %d frames left the pause of % x ended", left, ended)
+	}
+	if d := r.drops(); d["pause-consumed"] != 2 || len(d) != 1 {
+		t.Errorf("drops %v", d)
+	}
+}
+
+func TestCrossbarRefusedConfigs(t *testing.T) {
+	for want, change := range map[string]func(*Config){
+		"is not safe":        func(c *Config) { c.Crossbar.Pause, c.Crossbar.Unpause = 14_000, 4557 },
+		"cannot end at":      func(c *Config) { c.Crossbar.Pause, c.Crossbar.Unpause = 8192, 8192 },
+		"cannot stand":       func(c *Config) { c.Escape.On = true; c.Escape.Queue = 6; c.Class.Queue[6] = 7; c.PFC.Classes = 8 },
+		"speed-up":           func(c *Config) { c.Crossbar.Speedup = -1 },
+		"too small for 8":    func(c *Config) { c.Crossbar.Ingress = 20_000 },
+		"at most 64":         func(c *Config) { c.Ports = append(c.Ports, make([]PortConfig, 63)...) },
+		"at most 1073741824": func(c *Config) { c.Crossbar.Ingress = 1 << 31; c.PFC = PFCConfig{} },
+	} {
+		cfg := crossbarConfig(2)
+		change(cfg)
+		err := cfg.CheckCrossbar()
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	cfg := crossbarConfig(2)
+	cfg.Crossbar.Pause, cfg.Crossbar.Unpause, cfg.Buffer.AllowLoss = 14_000, 4557, true
+	if err := cfg.CheckCrossbar(); err != nil {
+		t.Error(err)
+	}
+}
+
+// crossbarPump sends vectors of frames through a switch; what crosses has the
+// time of a vector to do so.
+type crossbarPump struct{ *pump }
+
+func newCrossbarPump(tb testing.TB, on bool) crossbarPump {
+	cfg := baseConfig(2)
+	cfg.FDB.Static = []StaticMAC{{VLAN: 1, MAC: hostMAC(2), Port: 1}, {VLAN: 1, MAC: hostMAC(1), Port: 0}}
+	cfg.Crossbar = CrossbarConfig{On: on, SkipBlocked: true}
+	return crossbarPump{newPump(tb, cfg, flows(16, func(int) string { return "10.0.0.2" }, 2))}
+}
+
+func (p crossbarPump) pass(tb testing.TB) {
+	n := p.r.sw.Nodes[0]
+	for i, ref := range p.v {
+		m := p.r.arena.Adopt(p.r.arena.ChunkAddr(ref)+frame.DefaultHeadroom, len(p.proto[i%len(p.proto)]))
+		copy(p.r.arena.Bytes(m), p.proto[i%len(p.proto)])
+	}
+	v := p.v
+	n.Receive(p.r.now, 0, v[:])
+	p.r.now += p.gap
+	n.Advance(p.r.now)
+	if k := n.Transmit(p.r.now, 1, p.v[:]); k != vector {
+		tb.Fatalf("%d of %d frames came out: %v", k, vector, p.r.drops())
+	}
+}
+
+func TestCrossbarAllocatesNothing(t *testing.T) {
+	p := newCrossbarPump(t, true)
+	p.pass(t)
+	if n := testing.AllocsPerRun(100, func() { p.pass(t) }); n != 0 {
+		t.Errorf("%v allocations a vector", n)
+	}
+	p.free()
+}
+
+// BenchmarkCrossbar is a bridge with and without a crossbar, in turn.
+func BenchmarkCrossbar(b *testing.B) {
+	pumps := [2]crossbarPump{newCrossbarPump(b, false), newCrossbarPump(b, true)}
+	var took [2][]float64
+	var ratio []float64
+	const vectors = 16
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		var t [2]float64
+		for k := range 2 {
+			p := pumps[(i+k)&1]
+			start := time.Now()
+			for range vectors {
+				p.pass(b)
+			}
+			t[(i+k)&1] = float64(time.Since(start).Nanoseconds()) / (vectors * vector)
+		}
+		took[0], took[1] = append(took[0], t[0]), append(took[1], t[1])
+		ratio = append(ratio, t[0]/t[1])
+	}
+	b.ReportMetric(median(took[0]), "without-ns/frame")
+	b.ReportMetric(median(took[1]), "with-ns/frame")
+	b.ReportMetric(median(ratio), "x")
+	pumps[0].free()
+	pumps[1].free()
+}
