@@ -130,7 +130,7 @@ func (p *Retrievals) advance() {
 	need := -ln(1 - p.r.Float64()) // workflows
 	for p.next < p.cfg.Stop {
 		perNs := p.cfg.Phases[p.phase].Rate * float64(len(p.cfg.From)) / 1e9
-		if has := float64(p.until-p.next) * perNs; need > has {
+		if has := float64(float64(p.until-p.next) * perNs); need > has {
 			need -= has
 			p.next = p.until
 			p.phase = (p.phase + 1) % len(p.cfg.Phases)
@@ -215,7 +215,7 @@ func (c *RetrievalsConfig) MeanRate() float64 {
 	}
 	n, span := 0.0, frame.Time(0)
 	for _, p := range c.Phases {
-		n += p.Rate * p.For.Seconds()
+		n += float64(p.Rate * p.For.Seconds())
 		span += p.For
 	}
 	return n / span.Seconds() * float64(len(c.From))
