@@ -27,7 +27,7 @@ func nodeCommand() *cobra.Command {
 		Short:  "Step nodes of a run on real frames, for the gfabric that started it",
 		Long: "node is a process of gfabric run --processes, which starts it with a socket as\n" +
 			"descriptor 3. It ends with the gfabric that started it.",
-		Example: "  gfabric run scenarios/quickstart.yaml --on netns --scale 3000 --processes hosts",
+		Example: "  gfabric node h1 3<>socket",
 		Args:    one("the process, as the gfabric that starts it does"),
 		RunE: func(*cobra.Command, []string) error {
 			conn, err := net.FileConn(os.NewFile(nodeSocket, "socket"))

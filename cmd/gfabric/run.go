@@ -85,7 +85,7 @@ func runCommand() *cobra.Command {
 			"  gfabric run scenarios/quickstart.yaml --set hosts.params.eta=0.9 --out eta\n" +
 			"  gfabric run scenarios/agreement/incast2.yaml --on netns\n" +
 			"  gfabric run scenarios/quickstart.yaml --on netns --scale 2000 --poll spin\n" +
-			"  gfabric run scenarios/agreement/incast8.yaml --on netns --scale 3000 --processes hosts\n" +
+			"  gfabric run scenarios/agreement/incast8.yaml --on netns --processes hosts\n" +
 			"  gfabric run scenarios/quickstart.yaml --serve 127.0.0.1:8080 --pace 500us",
 		Args: one("a scenario, such as scenarios/quickstart.yaml"),
 		RunE: func(c *cobra.Command, args []string) error {
