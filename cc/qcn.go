@@ -5,11 +5,11 @@ import "github.com/gswitch/gswitch/frame"
 func init() {
 	Register(Info{
 		Name:  "qcn",
-		Title: "QCN, by quantized feedback of switches",
+		Title: "QCN, by quantized feedback",
 		Paper: "IEEE 802.1Qau-2010, clause 32; Alizadeh et al., Data Center Transport Mechanisms, Allerton 2008",
 		Cite:  "IEEE 802.1Qau",
 		Kind:  "rate",
-		Needs: "switches that tell quantized feedback",
+		Needs: "quantized feedback",
 		Note:  "The standard's values are for 10 Gb/s. Its random spread of the byte counter and the timer is left out.",
 		Params: []Param{
 			{Name: "byte_reset", Unit: UnitBytes, Default: "150kB", Min: 1000, Max: 1e12, Source: "IEEE 802.1Qau, rpgByteReset",

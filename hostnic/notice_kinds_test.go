@@ -15,16 +15,17 @@ import (
 // quantized feedback for QCN.
 func TestNoticesOfEachKind(t *testing.T) {
 	p := newPair(t, nil)
-	fair, fairPeer := p.connect(func(c *QPConfig) { c.CC = factory(t, "rocc", nil) })
-	quantized, quantizedPeer := p.connect(func(c *QPConfig) { c.CC = factory(t, "qcn", nil) })
+	const fairPort, quantizedPort = 50000, 50001
+	fair, fairPeer := p.connect(func(c *QPConfig) { c.CC, c.SrcPort = factory(t, "rocc", nil), fairPort })
+	quantized, quantizedPeer := p.connect(func(c *QPConfig) { c.CC, c.SrcPort = factory(t, "qcn", nil), quantizedPort })
 	params := rocc.For(100e9)
 	reading := rocc.Reading{Port: 1, Switch: 2, Queue: 700_000, Before: 10_000, Sequence: 1, Params: params}
 	feedback := qcn.Message{Feedback: 63, Point: 7}
 	want := rocc.NewController(&params)
 	want.Update(10_000)
 	want.Update(700_000)
-	encode := func(remote uint32, of func(msg, quote []byte) int) []byte {
-		q := wt.Frame(wt.Eth(testMAC(2), testMAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(50000, 4791), wt.BTH(wire.RCSendMiddle, remote, 9))[14:54]
+	encode := func(port uint16, remote uint32, of func(msg, quote []byte) int) []byte {
+		q := wt.Frame(wt.Eth(testMAC(2), testMAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(port, 4791), wt.BTH(wire.RCSendMiddle, remote, 9))[14:54]
 		msg := make([]byte, 128)
 		msg = msg[:of(msg, q)]
 		return wt.Frame(wt.Eth(testMAC(1), testMAC(9)), wt.IPv4("192.0.0.8", "10.0.0.1"), wt.ICMP(msg[0], msg[1], wire.ICMP(msg).Rest()), wt.Payload(msg[8:]))
@@ -36,10 +37,10 @@ func TestNoticesOfEachKind(t *testing.T) {
 		b              []byte
 		taken, unknown uint64
 	}{
-		{"a reading for RoCC", encode(fairPeer, asReading), 1, 0},
-		{"a reading for QCN", encode(quantizedPeer, asReading), 0, 1},
-		{"feedback for QCN", encode(quantizedPeer, asFeedback), 1, 0},
-		{"feedback for RoCC", encode(fairPeer, asFeedback), 0, 1},
+		{"a reading for RoCC", encode(fairPort, fairPeer, asReading), 1, 0},
+		{"a reading for QCN", encode(quantizedPort, quantizedPeer, asReading), 0, 1},
+		{"feedback for QCN", encode(quantizedPort, quantizedPeer, asFeedback), 1, 0},
+		{"feedback for RoCC", encode(fairPort, fairPeer, asFeedback), 0, 1},
 	} {
 		before := *p.a.Counts()
 		v1 := [1]frame.Ref{p.pool.New(v.b)}

@@ -36,10 +36,13 @@ func headroomCommand() *cobra.Command {
 			"thresholds in drain bytes keep the classes apart (switch.crossbar, DeTail). --batch\n" +
 			"is what a ring below a software switch's queues sends at once; add to --response\n" +
 			"how late its loop may be.",
-		Example: "  gfabric headroom --rate 100Gbps --cable 300m --response 1us --classes 2 --ports 32 --buffer 32MiB\n" +
+		Example: "  gfabric headroom --rate 100Gbps --cable 300m --response 1us --classes 2 \\\n" +
+			"    --ports 32 --buffer 32MiB\n" +
 			"  gfabric headroom --rate 25Gbps --cable 10m --mtu 9000 --cell 208B --json\n" +
-			"  gfabric headroom --queues input --rate 1Gbps --delay 5476ns --frame 1530B --response 1024ns --classes 8 --buffer 128KiB\n" +
-			"  gfabric headroom --queues input --rate 1Gbps --delay 5476ns --frame 1530B --response 1024ns --classes 2 --buffer 128KiB --batch 6KiB",
+			"  gfabric headroom --queues input --rate 1Gbps --delay 5476ns \\\n" +
+			"    --frame 1530B --response 1024ns --classes 8 --buffer 128KiB\n" +
+			"  gfabric headroom --queues input --rate 1Gbps --delay 5476ns \\\n" +
+			"    --frame 1530B --response 1024ns --classes 2 --buffer 128KiB --batch 6KiB",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			r, err := f.reckon()

@@ -64,7 +64,7 @@ func pfcTraceCommand() *cobra.Command {
 			"switches what they remember (pfc.log of their configuration); without an argument,\n" +
 			"of the only fabric that is up. Times are those before now then.",
 		Example: "  gfabric pfc trace scenarios/agreement/pfc.yaml\n" +
-			"  gfabric pfc trace scenarios/agreement/pfc.yaml --from 100us --to 300us --json | jq '.roots[0].at'\n" +
+			"  gfabric pfc trace scenarios/agreement/pfc.yaml --to 300us --json\n" +
 			"  gfabric pfc trace scenarios/escape/fig4.7-ring.yaml --short\n" +
 			"  gfabric pfc trace lab --last 10s",
 		Args: cobra.MaximumNArgs(1),
