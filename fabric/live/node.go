@@ -117,12 +117,16 @@ func (n *node) digest(now frame.Time) {
 	}
 }
 
-// Flush implements dataplane.Flusher.
-func (n *node) Flush(frame.Time) {
+// Flush implements dataplane.Flusher: what waits for the node, and what the
+// node itself has outside of its ports' queues, as a crossbar has.
+func (n *node) Flush(now frame.Time) {
 	if b := n.slow; b != nil {
 		for b.n > 0 {
 			n.pool.Free(b.pop().ref)
 		}
 		n.slow = nil
+	}
+	if f, ok := n.Stepper.(dataplane.Flusher); ok {
+		f.Flush(now)
 	}
 }

@@ -70,3 +70,31 @@ func TestBacklogLeavesTheArena(t *testing.T) {
 		}
 	}
 }
+
+// keeper holds frames outside of its ports' queues.
+type keeper struct {
+	taker
+	pool *frame.Pool
+}
+
+func (k *keeper) Flush(frame.Time) {
+	for _, r := range k.took {
+		k.pool.Free(r)
+	}
+}
+
+// What waits for a node goes back when it leaves, and what the node itself has.
+func TestFlush(t *testing.T) {
+	pool := frame.NewPool(frame.MustArena(16, 2048, frame.DefaultHeadroom))
+	all := pool.Available()
+	k := &keeper{pool: pool}
+	n := &node{Stepper: k, pool: pool, slow: newBacklog(100, 1000)}
+	for range 3 {
+		k.took = append(k.took, pool.New(make([]byte, 60)))
+		n.slow.push(waiting{pool.New(make([]byte, 60)), 0})
+	}
+	n.Flush(0)
+	if got := pool.Available(); got != all {
+		t.Errorf("%d of %d frames came back", got, all)
+	}
+}
