@@ -1,6 +1,9 @@
 package config
 
 import (
+	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -37,7 +40,9 @@ func TestCrossbarRefused(t *testing.T) {
 		{crossbarDoc("{unpause: 1KiB}", "{}", twoPorts), "stands without pause"},
 		{crossbarDoc("{pause: 4KiB, unpause: 4KiB}", "{classes: [0]}", twoPorts), "cannot end at 4KiB"},
 		{crossbarDoc("{latency: 2s}", "{}", twoPorts), "more than a second"},
-		{crossbarDoc("{pause: 60KiB, unpause: 8KiB}", "{classes: [0, 7]}", twoPorts), "switches[0].crossbar: port eth0: a pause at 61440 B is not safe"},
+		{crossbarDoc("{pause: 60KiB, unpause: 8KiB}", "{classes: [0, 7]}", twoPorts), "x.yaml:4:23: switches[0].crossbar.pause: port eth0: a pause at 61440 B is not safe"},
+		{crossbarDoc("{pause: 60KiB, unpause: 8KiB}", "{classes: [0, 7]}", twoPorts), "allow_loss: true accepts the loss"},
+		{crossbarDoc("{}", "{classes: [0, 7]}", fastPorts), "x.yaml:4:15: switches[0].crossbar.ingress: port eth0: "},
 		{crossbarDoc("{}", "{classes: [0, 7]}", fastPorts), "too small for 2 lossless classes"},
 		{crossbarDoc("{speedup: 65}", "{}", twoPorts), "65"},
 		{crossbarDoc("{}\n    escape: {ports: [eth0]}", "{classes: [3]}", twoPorts), "cannot stand beside escape"},
@@ -46,5 +51,30 @@ func TestCrossbarRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s\ngives %v, want %q", c.doc, err, c.want)
 		}
+	}
+}
+
+// The value that the refusal of a threshold names is the highest that is taken.
+func TestCrossbarNamesTheSafePause(t *testing.T) {
+	doc := func(pause string) string {
+		return crossbarDoc("{pause: "+pause+", unpause: 1KiB}", "{classes: [0, 7]}", twoPorts)
+	}
+	_, err := Parse("x.yaml", []byte(doc("60KiB")))
+	if err == nil {
+		t.Fatal("60 KiB are taken")
+	}
+	m := regexp.MustCompile(`at most (\d+) B`).FindStringSubmatch(err.Error())
+	if m == nil {
+		t.Fatalf("%v names no value", err)
+	}
+	safe, err := strconv.Atoi(m[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Parse("x.yaml", []byte(doc(fmt.Sprint(safe, "B")))); err != nil {
+		t.Errorf("the value that is named safe: %v", err)
+	}
+	if _, err := Parse("x.yaml", []byte(doc(fmt.Sprint(safe+1, "B")))); err == nil {
+		t.Errorf("%d B are taken, one more than what is named safe", safe+1)
 	}
 }

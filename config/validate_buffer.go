@@ -23,7 +23,11 @@ func (d *decoder) validateBuffers(c *Config) {
 			d.failAt(path+bufferKeys[wrong.What], "%s", s.unsafe(wrong))
 		}
 		if err := v.CheckCrossbar(); err != nil {
-			d.failAt(path+".crossbar", "%v", err)
+			key, hint := ".ingress", ""
+			if s.Crossbar.Pause != 0 {
+				key, hint = ".pause", ", and buffer.lossless.allow_loss: true accepts the loss"
+			}
+			d.failAt(path+".crossbar"+key, "%v; gfabric headroom --queues input shows how%s", err, hint)
 		}
 	}
 }

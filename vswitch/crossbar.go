@@ -130,6 +130,7 @@ func (cfg *Config) crossbar() (crossbar.Config, error) {
 func (cfg *Config) crossbarThresholds(x *crossbar.Config) error {
 	auto := x.Pause == 0 && x.Unpause == 0
 	var queues []buffer.InputQueue
+	var names []string // of their ports
 	for i := range cfg.Ports {
 		p := &cfg.Ports[i]
 		if p.Name == "" {
@@ -140,7 +141,7 @@ func (cfg *Config) crossbarThresholds(x *crossbar.Config) error {
 		if cfg.Crossbar.burst(p) > 0 {
 			q.Batch = uint64(cfg.Crossbar.batch(p))
 		}
-		queues = append(queues, q)
+		queues, names = append(queues, q), append(names, p.Name)
 		if !auto {
 			continue
 		}
@@ -163,7 +164,7 @@ func (cfg *Config) crossbarThresholds(x *crossbar.Config) error {
 			err = q.Check(uint64(x.Pause), uint64(x.Unpause))
 		}
 		if err != nil && !cfg.Buffer.AllowLoss {
-			return fmt.Errorf("port %s: %w", cfg.Ports[i].Name, err)
+			return fmt.Errorf("port %s: %w", names[i], err)
 		}
 		peak = max(peak, q.Classes*(uint64(x.Pause)+t.Frame+t.Skid))
 	}

@@ -198,6 +198,7 @@ func TestCrossbarPauses(t *testing.T) {
 func TestCrossbarRefusedConfigs(t *testing.T) {
 	for want, change := range map[string]func(*Config){
 		"is not safe":        func(c *Config) { c.Crossbar.Pause, c.Crossbar.Unpause = 14_000, 4557 },
+		"port b: ":           func(c *Config) { c.Ports[0].Name, c.Crossbar.Pause, c.Crossbar.Unpause = "", 14_000, 4557 },
 		"cannot end at":      func(c *Config) { c.Crossbar.Pause, c.Crossbar.Unpause = 8192, 8192 },
 		"cannot stand":       func(c *Config) { c.Escape.On = true; c.Escape.Queue = 6; c.Class.Queue[6] = 7; c.PFC.Classes = 8 },
 		"speed-up":           func(c *Config) { c.Crossbar.Speedup = -1 },

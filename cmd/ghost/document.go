@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 
 	"connectrpc.com/connect"
@@ -16,54 +14,13 @@ import (
 )
 
 func (a *app) validateCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "validate FILE",
-		Short:   "Check a configuration file",
-		Long:    "Check everything about a configuration that can be known without the machine it is for. Exits with 2 if something is wrong.",
-		Example: "  ghost validate host.yaml",
-		Args:    cli.Args(cobra.ExactArgs(1)),
-		RunE: func(c *cobra.Command, files []string) error {
-			doc, err := config.LoadHosts(files[0])
-			if err != nil {
-				if a.json {
-					err = errors.Join(err, cli.PrintValue(c.OutOrStdout(), verdict{File: files[0], Errors: problems(err)}))
-				}
-				return cli.Usage(err)
-			}
-			if a.json {
-				return cli.PrintValue(c.OutOrStdout(), verdict{File: files[0], OK: true, Hosts: len(doc.Hosts), Errors: []problem{}})
-			}
-			_, err = fmt.Fprintf(c.OutOrStdout(), "%s: ok (%s)\n", files[0], summary(doc))
-			return err
-		},
-	}
-}
-
-// verdict is what validate found, as JSON. Lines and columns count from 1.
-type verdict struct {
-	File   string    `json:"file"`
-	OK     bool      `json:"ok"`
-	Hosts  int       `json:"hosts"`
-	Errors []problem `json:"errors"`
-}
-
-type problem struct {
-	Line    int    `json:"line"`
-	Column  int    `json:"column"`
-	Key     string `json:"key"`
-	Problem string `json:"problem"`
-}
-
-func problems(err error) []problem {
-	var list config.Errors
-	if !errors.As(err, &list) {
-		return []problem{{Problem: err.Error()}}
-	}
-	var out []problem
-	for _, e := range list {
-		out = append(out, problem{e.Line, e.Column, e.Key, e.Problem})
-	}
-	return out
+	return cli.Validate("ghost", "host.yaml", &a.json, func(file string) (cli.Found, error) {
+		doc, err := config.LoadHosts(file)
+		if err != nil {
+			return cli.Found{Counts: map[string]int{"hosts": 0}}, err
+		}
+		return cli.Found{Counts: map[string]int{"hosts": len(doc.Hosts)}, Text: summary(doc)}, nil
+	})
 }
 
 func (a *app) applyCommand() *cobra.Command {

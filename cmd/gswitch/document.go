@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -14,64 +13,22 @@ import (
 )
 
 func (a *app) validateCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "validate FILE",
-		Short:   "Check a configuration file",
-		Long:    "Check everything about a configuration that can be known without the machine it is for. Exits with 2 if something is wrong.",
-		Example: "  gswitch validate switch.yaml",
-		Args:    cli.Args(cobra.ExactArgs(1)),
-		RunE: func(c *cobra.Command, files []string) error {
-			doc, err := config.Load(files[0])
-			if err == nil {
-				if err = control.Check(doc); err != nil {
-					err = fmt.Errorf("%s: %w", files[0], err)
-				}
+	return cli.Validate("gswitch", "switch.yaml", &a.json, func(file string) (cli.Found, error) {
+		switches, ports := 0, 0
+		doc, err := config.Load(file)
+		if err == nil {
+			if err = control.Check(doc); err != nil {
+				err = fmt.Errorf("%s: %w", file, err)
 			}
-			if err != nil {
-				if a.json {
-					err = errors.Join(err, cli.PrintValue(c.OutOrStdout(), verdict{File: files[0], Errors: problems(err)}))
-				}
-				return cli.Usage(err)
-			}
-			ports := 0
+		}
+		if err == nil {
+			switches = len(doc.Switches)
 			for i := range doc.Switches {
 				ports += len(doc.Switches[i].Ports)
 			}
-			if a.json {
-				return cli.PrintValue(c.OutOrStdout(), verdict{File: files[0], OK: true, Switches: len(doc.Switches), Ports: ports, Errors: []problem{}})
-			}
-			fmt.Fprintf(c.OutOrStdout(), "%s: ok (%s, %s)\n", files[0], cli.Plural(len(doc.Switches), "switch"), cli.Plural(ports, "port"))
-			return nil
-		},
-	}
-}
-
-// verdict is what validate found, as JSON. Lines and columns count from 1.
-type verdict struct {
-	File     string    `json:"file"`
-	OK       bool      `json:"ok"`
-	Switches int       `json:"switches"`
-	Ports    int       `json:"ports"`
-	Errors   []problem `json:"errors"`
-}
-
-type problem struct {
-	Line    int    `json:"line"`
-	Column  int    `json:"column"`
-	Key     string `json:"key"`
-	Problem string `json:"problem"`
-}
-
-func problems(err error) []problem {
-	var list config.Errors
-	if !errors.As(err, &list) {
-		return []problem{{Problem: err.Error()}}
-	}
-	var out []problem
-	for _, e := range list {
-		out = append(out, problem{e.Line, e.Column, e.Key, e.Problem})
-	}
-	return out
+		}
+		return cli.Found{Counts: map[string]int{"switches": switches, "ports": ports}, Text: cli.Plural(switches, "switch") + ", " + cli.Plural(ports, "port")}, err
+	})
 }
 
 func schemaCommand() *cobra.Command {
