@@ -407,3 +407,28 @@ func FuzzConfig(f *testing.F) {
 		}
 	})
 }
+
+// A frame larger than its egress queue, as one from before a change is, crosses
+// when that queue is empty, alone.
+func TestLargeFrameCrosses(t *testing.T) {
+	for _, total := range []bool{false, true} {
+		cfg := detail()
+		cfg.TotalCap = total
+		g := newRig(t, cfg)
+		small, large := g.frame(1, 9, 3, 1000), g.frame(0, 9, 3, 9018)
+		g.x.Arrive(g.now, small)
+		g.x.Arrive(g.now, large)
+		cfg.Egress, cfg.Reserve = 4096, 0
+		g.x.Configure(g.now, cfg)
+		if r, _ := g.x.Next(frame.Second); r != small {
+			t.Fatalf("frame %d crossed first, want %d", r, small)
+		}
+		if r, _ := g.x.Next(frame.Second); r != frame.Nil {
+			t.Fatalf("frame %d crossed into a queue that is not empty", r)
+		}
+		g.x.Leave(frame.Second, g.pool.Meta(small))
+		if r, _ := g.x.Next(2 * frame.Second); r != large || g.x.Held() != 0 {
+			t.Errorf("frame %d crossed, want %d; %d wait", r, large, g.x.Held())
+		}
+	}
+}

@@ -61,8 +61,14 @@ func (x *Crossbar) isFirst(in *input, c int) bool {
 	return true
 }
 
-// room reports whether an egress queue can take n bytes more of a class.
+// room reports whether an egress queue can take n bytes more of a class. An
+// empty one takes any frame: what is larger than the queue, as mirrored frames
+// are that obey no MTU, and those from before a change, would wait forever, and
+// all behind it.
 func (x *Crossbar) room(o *output, class int, n uint32) bool {
+	if o.drain[0] == 0 {
+		return true
+	}
 	if x.cfg.TotalCap {
 		return o.drain[0]+n <= x.cfg.Egress
 	}

@@ -244,8 +244,11 @@ func (p *Port) Expect(queue int, n uint32) {
 	}
 }
 
-// Expected tells that a frame which was announced is here, or will not come.
+// Expected tells that a frame which was announced is here, or will not come. It
+// may have been announced to a port that was in this one's place before, which
+// this one knows nothing of.
 func (p *Port) Expected(queue int, n uint32) {
+	n = uint32(min(uint64(n), p.expected[queue&7]))
 	p.expected[queue&7] -= uint64(n)
 	if p.drain != nil && p.drain.early {
 		p.drain.Remove(queue, n)

@@ -270,6 +270,9 @@ func (n *Node) crossed(at frame.Time, r frame.Ref) {
 				n.join(p, r, m, before+1)
 			}
 		}
+		if ps.samplers != nil && ps.samplers[m.Queue] != nil {
+			n.sample(ps.samplers[m.Queue], r, m)
+		}
 		if ps.sched.Waiting()>>m.Queue&1 == 0 {
 			n.touched.add(m.OutPort)
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/pfc"
+	"github.com/gswitch/gswitch/pipeline"
+	"github.com/gswitch/gswitch/qcn"
 	wt "github.com/gswitch/gswitch/wire/wiretest"
 )
 
@@ -109,7 +111,11 @@ func TestCrossbarConservation(t *testing.T) {
 			}
 			return n
 		}
-		for k := 0; k < 5000 && waiting() > 0; k++ { // what is left leaves, a frame at a time
+		// What is left leaves, a frame at a time, and then the pauses that end by it.
+		for k, idle := 0, 0; k < 5000 && idle < 4; k++ {
+			if idle++; waiting() > 0 {
+				idle = 0
+			}
 			r.advance(15 * frame.Microsecond)
 			for p := range uint16(3) {
 				count(p)
@@ -280,4 +286,64 @@ func BenchmarkCrossbar(b *testing.B) {
 	b.ReportMetric(median(ratio), "x")
 	pumps[0].free()
 	pumps[1].free()
+}
+
+// A port that goes and comes again while frames for it wait at the crossbar
+// counts none of those that its predecessor was told of.
+func TestCrossbarPortComesAgain(t *testing.T) {
+	cfg := fanConfig(2, PathsConfig{Choose: pipeline.ChooseAdaptive, Assigned: true})
+	cfg.Crossbar = CrossbarConfig{On: true, SkipBlocked: true, Egress: 2000, Reserve: 1}
+	r := newRig(t, rated(cfg, 1_000_000_000))
+	for range 10 {
+		r.in(0, wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv4("10.0.0.9", "20.7.7.1"), wt.UDP(1000, 4791), wt.Zeros(900)))
+	}
+	held := r.sw.Nodes[0].crossbar.Held()
+	if held == 0 {
+		t.Fatal("nothing waits at the crossbar")
+	}
+	gone := *cfg
+	gone.Ports = slices.Clone(cfg.Ports)
+	for i := 1; i < 3; i++ {
+		gone.Ports[i] = PortConfig{}
+	}
+	gone.Routes, gone.Neighbors = nil, nil
+	for _, c := range []*Config{&gone, cfg} {
+		if err := r.sw.Apply(c); err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range r.sw.Nodes {
+			n.adopt(r.now, r.sw.Program()) // between two events
+		}
+	}
+	for range 1000 {
+		r.advance(frame.Microsecond)
+		for p := range uint16(3) {
+			r.out(p)
+		}
+	}
+	n := r.sw.Nodes[0]
+	for p := 1; p < 3; p++ {
+		if b := n.ports[p].sched.DrainBytes(0); b != 0 {
+			t.Errorf("port %d has %d drain bytes", p, b)
+		}
+		for q := range n.paths.loads.Below {
+			if n.paths.loads.Below[q][0][0]>>p&1 == 0 {
+				t.Errorf("port %d is said to have a load in queue %d", p, q)
+			}
+		}
+	}
+}
+
+// QCN samples what has crossed like what a shared buffer admits.
+func TestCrossbarSamples(t *testing.T) {
+	cfg := crossbarConfig(2)
+	cfg.Ports[1].QCN = QCNConfig{Queues: 0xff, Params: qcn.Params{SetPoint: 1000, Weight: 2, Sample: 3000}}
+	r := newRig(t, cfg)
+	for range 40 {
+		r.in(0, classed(1, 2, 0, 1500))
+		r.advance(4 * frame.Microsecond)
+	}
+	if v := r.sw.Nodes[0].QCN(nil); v[0].Samples == 0 || v[0].Messages == 0 {
+		t.Errorf("%+v", v[0])
+	}
 }

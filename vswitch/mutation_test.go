@@ -9,6 +9,8 @@ import (
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/pfc"
 	"github.com/gswitch/gswitch/pipeline"
+	"github.com/gswitch/gswitch/qcn"
+	"github.com/gswitch/gswitch/rocc"
 	"github.com/gswitch/gswitch/wire"
 	wt "github.com/gswitch/gswitch/wire/wiretest"
 )
@@ -68,6 +70,7 @@ func seeds() [][]byte {
 		wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv4("10.0.0.9", "10.0.1.2"), wt.IPv4("1.1.1.1", "2.2.2.2"), wt.TCP(wire.TCPFields{SrcPort: 1, DstPort: 2})),
 		wt.Frame(wt.QinQ(20, 4), wt.Payload(nil))[:60], wt.Frame(wt.Eth(hostMAC(2), hostMAC(1)), wt.QinQ(20, 4), wt.VLAN(10, 1), wt.IPv4("10.0.0.9", "10.0.1.2"), wt.UDP(1, 2)),
 		pfcFrame(1<<3, 500), pfcFrame(0xff, 0),
+		roce(1, 1, 100), marked(roce(1, 1, 100), 2), marked(roce(2, 3, 100), 1), token(roce(1, 1, 100), 2), token(roce(1, 2, 100), 0xffff),
 	}
 }
 
@@ -109,12 +112,46 @@ func mutate(rnd *frame.Rand, b []byte, all [][]byte) []byte {
 // panics, and every frame that comes in or is made leaves by a port or by a
 // counter. Run with -mutations 10000000 for the long form.
 func TestMutatedFrames(t *testing.T) {
-	r := newRigOf(t, everything(), 1, 8192)
-	rnd := frame.NewRand(42)
+	for i, name := range []string{"crossbar", "escape"} {
+		t.Run(name, func(t *testing.T) {
+			cfg := everything()
+			congested(cfg)
+			if name == "crossbar" {
+				cfg.Crossbar = CrossbarConfig{On: true, SkipBlocked: true}
+			} else {
+				escapes(cfg)
+			}
+			sendMutated(t, cfg, uint64(42+i), *mutations/2)
+		})
+	}
+}
+
+// congested has every port tell senders and the routes go by load.
+func congested(cfg *Config) {
+	cfg.Paths = PathsConfig{Choose: pipeline.ChooseAdaptive, Thresholds: []uint64{500, 2000}, Assigned: true}
+	for i := range cfg.Ports {
+		cfg.Ports[i].RoCC = RoCCConfig{Queues: 0x0f, Params: rocc.For(10e9)}
+		cfg.Ports[i].QCN = QCNConfig{Queues: 0xf0, Params: qcn.Params{SetPoint: 64, Weight: 2, Sample: 1500}}
+	}
+}
+
+// escapes lets frames escape at all ports but the first.
+func escapes(cfg *Config) {
+	cfg.Class.Queue[6] = 7
+	cfg.Escape = EscapeConfig{On: true, Queue: 6}
+	for i := range cfg.Ports {
+		cfg.Ports[i].Escape = i > 0
+	}
+}
+
+// sendMutated sends frames, most of them damaged, through a switch.
+func sendMutated(t *testing.T, cfg *Config, seed uint64, frames int) {
+	r := newRigOf(t, cfg, 1, 8192)
+	rnd := frame.NewRand(seed)
 	all := seeds()
 	n := r.sw.Nodes[0]
 	var v [vector]frame.Ref
-	for sent := 0; sent < *mutations; sent += vector {
+	for sent := 0; sent < frames; sent += vector {
 		for i := range v {
 			b := all[rnd.Uint32n(uint32(len(all)))]
 			if rnd.Uint32n(8) != 0 {
@@ -161,6 +198,9 @@ func (r *rig) account(t *testing.T) {
 		f, _ := n.Scheduler(uint16(p)).Backlog()
 		held += uint64(f)
 	}
+	if n.crossbar != nil {
+		held += uint64(n.crossbar.Held())
+	}
 	for _, d := range n.SelfDrops() {
 		lost += d
 	}
@@ -180,12 +220,20 @@ func FuzzSwitch(f *testing.F) {
 	for _, b := range seeds() {
 		f.Add(uint8(0), b)
 		f.Add(uint8(3), b)
+		f.Add(uint8(129), b)
 	}
 	f.Fuzz(func(t *testing.T, port uint8, b []byte) {
 		if len(b) == 0 || len(b) > 1700 {
 			return
 		}
-		r := newRigOf(t, everything(), 1, 256)
+		cfg := everything()
+		congested(cfg)
+		if port >= 128 {
+			escapes(cfg)
+		} else {
+			cfg.Crossbar = CrossbarConfig{On: true, SkipBlocked: true}
+		}
+		r := newRigOf(t, cfg, 1, 256)
 		r.in(uint16(port%6), b, b)
 		for p := uint16(0); p < 6; p++ {
 			r.out(p)
