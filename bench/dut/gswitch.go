@@ -99,6 +99,49 @@ var gswitchRoCC = DUT{
 	},
 }
 
+// What choosing a path by load costs: the same fan of two in-process wires by
+// flow and frame by frame.
+var gswitchHash = DUT{
+	Name: "gswitch-hash", About: "gswitch routing over two in-process wires by flow to a second switch, links of 100 Gb/s, on one worker",
+	Dst: routerMAC, DstIP: routedIP,
+	Missing:       built("gswitch"),
+	FramesPerCall: framesPerCall,
+	Start: func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) {
+		return gswitchConfig(b, e, func(w *bufio.Writer) { writeFan(w, "hash") })
+	},
+}
+
+var gswitchPaths = DUT{
+	Name: "gswitch-paths", About: "the same, each frame on the wire with the least load (DeTail)",
+	Dst: routerMAC, DstIP: routedIP,
+	Missing:       built("gswitch"),
+	FramesPerCall: framesPerCall,
+	Start: func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) {
+		return gswitchConfig(b, e, func(w *bufio.Writer) { writeFan(w, "adaptive") })
+	},
+}
+
+// writeFan writes a switch that routes over two wires, and one that joins them.
+func writeFan(w *bufio.Writer, choose string) {
+	fmt.Fprintf(w, `switches:
+  - name: fan
+    mac: %s
+    paths: {choose: %s}
+    ports:
+      - {interface: d0, rate: 100Gbps, address: [%s/24]}
+      - {wire: one, rate: 100Gbps, address: [10.3.0.1/24]}
+      - {wire: two, rate: 100Gbps, address: [10.4.0.1/24]}
+    neighbors:
+      - {address: 10.3.0.2, mac: %q}
+      - {address: 10.4.0.2, mac: %[4]q}
+    routes:
+      - {prefix: 20.77.0.0/16, next_hops: [{via: 10.3.0.2}, {via: 10.4.0.2}]}
+  - name: join
+    ports: [{wire: one}, {wire: two}, {name: out, interface: d1, rate: 100Gbps}]
+    fdb: {static: [{mac: %[4]q, port: out}]}
+`, routerMAC, choose, testbed.Port0IP, testbed.SinkMAC)
+}
+
 func writeRated(w *bufio.Writer, more string) {
 	fmt.Fprintf(w, `switches:
   - name: rated
