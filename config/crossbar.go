@@ -48,7 +48,7 @@ func (d *decoder) validateCrossbar(s *Switch, path string) {
 	case c.Pause == 0 && c.Unpause != 0:
 		d.failAt(path+".unpause", "stands without pause; give both, or none to have them computed")
 	case c.Pause != 0 && c.Unpause >= c.Pause:
-		d.failAt(path+".unpause", "a pause that begins at %v cannot end at %v", c.Pause, c.Unpause)
+		d.failAt(path+".unpause", "a pause that begins at %v cannot end at %v: less than pause", c.Pause, c.Unpause)
 	case frame.Time(c.Latency) > frame.Second:
 		d.failAt(path+".latency", "%v is more than a second", c.Latency)
 	case s.Escape != nil:

@@ -61,7 +61,7 @@ func (c *PathsConfig) Validate() error {
 func ascend[T uint64 | frame.Time](v []T) error {
 	for i, t := range v {
 		if t <= 0 || i > 0 && t <= v[i-1] {
-			return fmt.Errorf("threshold %d of %v is not above the one before it, or above 0", i+1, v)
+			return fmt.Errorf("threshold %d of %v is not above the one before it, or above 0: write them from small to large", i+1, v)
 		}
 	}
 	return nil

@@ -141,12 +141,18 @@ func statusCommand() *cobra.Command {
 	var name string
 	var asJSON bool
 	c := &cobra.Command{
-		Use:   "status",
+		Use:   "status [NAME]",
 		Short: "Show what is up; exit code 1 if a fabric is not whole",
 		Example: "  gfabric status\n" +
-			"  gfabric status --name ring --json",
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+			"  gfabric status ring --json",
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				if name != "" && name != args[0] {
+					return usagef("--name %s contradicts the argument %s", name, args[0])
+				}
+				name = args[0]
+			}
 			list, err := statuses(name)
 			if err != nil {
 				return err

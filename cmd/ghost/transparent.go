@@ -309,6 +309,14 @@ func end(address string, port uint32) string {
 	return address + ":" + strconv.Itoa(int(port))
 }
 
+// place names an interface, with its namespace where that is another one.
+func place(iface, netns string) string {
+	if netns == "" {
+		return iface
+	}
+	return iface + " in " + netns
+}
+
 func printBumps(w io.Writer, m *api.Bumps) {
 	for i, b := range m.Bumps {
 		if i > 0 {
@@ -316,8 +324,8 @@ func printBumps(w io.Writer, m *api.Bumps) {
 		}
 		t := leftColumns(w)
 		fmt.Fprintf(t, "host\t%s %s\n", b.Name, b.Mac)
-		fmt.Fprintf(t, "inner\t%s %s, %s, AF_XDP %s\n", b.Inner, b.Netns, b.InnerState, b.InnerMode)
-		fmt.Fprintf(t, "outer\t%s %s, %s, AF_XDP %s\n", b.Outer, b.Netns, b.OuterState, b.OuterMode)
+		fmt.Fprintf(t, "inner\t%s, %s, AF_XDP %s\n", place(b.Inner, b.Netns), b.InnerState, b.InnerMode)
+		fmt.Fprintf(t, "outer\t%s, %s, AF_XDP %s\n", place(b.Outer, b.Netns), b.OuterState, b.OuterMode)
 		fmt.Fprintf(t, "link\t%s, MTU %d, T %s\n", speed(float64(b.Rate)), b.Mtu, span(b.BaseRtt))
 		fmt.Fprintf(t, "channels\t%d for tuples, %d for hosts; by %s, %s, telemetry %s, recovery %s; packets to %d bytes, queue %s\n", b.TupleChannels, b.HostChannels,
 			b.Flows, b.Congestion, b.Telemetry, b.Recovery, b.Packet, size(b.Queue))

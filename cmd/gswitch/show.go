@@ -183,6 +183,10 @@ func printQueues(w io.Writer, m *api.Queues) {
 }
 
 func printRoCC(w io.Writer, m *api.RoCC) {
+	if len(m.Points) == 0 {
+		fmt.Fprintln(w, "no queue works out fair rates: rocc of a queue profile (qos) turns it on")
+		return
+	}
 	name := cli.Namer(m.Points)
 	t := cli.NewTable("PORT", ">QUEUE", ">FAIR RATE", ">BYTES", ">REFERENCE", "TABLE", ">FLOWS", ">UPDATES", ">CUTS", ">HALVINGS", ">NOTICES", ">UNSENT", ">UNTOLD")
 	for _, p := range m.Points {
@@ -196,6 +200,10 @@ func printRoCC(w io.Writer, m *api.RoCC) {
 }
 
 func printQCN(w io.Writer, m *api.QCN) {
+	if len(m.Points) == 0 {
+		fmt.Fprintln(w, "no queue samples frames: qcn of a queue profile (qos) turns it on")
+		return
+	}
 	name := cli.Namer(m.Points)
 	t := cli.NewTable("PORT", ">QUEUE", ">BYTES", ">SET POINT", ">SAMPLES", ">MESSAGES", ">UNSENT", ">UNTOLD")
 	for _, p := range m.Points {
@@ -205,6 +213,10 @@ func printQCN(w io.Writer, m *api.QCN) {
 }
 
 func printCrossbar(w io.Writer, m *api.Crossbar) {
+	if len(m.Ports) == 0 {
+		fmt.Fprintln(w, "no switch has a crossbar: crossbar of the configuration turns it on")
+		return
+	}
 	name := cli.Namer(m.Ports)
 	t := cli.NewTable("PORT", ">INGRESS", ">PEAK", ">EGRESS", ">PEAK", ">CROSSED", ">SKIPPED", ">REFUSED", ">LOSSY REFUSED", ">PAUSES", "PAUSING", "SHUNNED")
 	for _, p := range m.Ports {
@@ -222,6 +234,10 @@ func printCrossbar(w io.Writer, m *api.Crossbar) {
 }
 
 func printEscape(w io.Writer, m *api.Escape) {
+	if len(m.Ports) == 0 {
+		fmt.Fprintln(w, "no port lets frames escape: escape of the configuration turns it on")
+		return
+	}
 	name := cli.Namer(m.Ports)
 	t := cli.NewTable("PORT", "ON", ">FREE", ">KEPT", ">TAKEN", ">FLOWS", ">MADE", ">FORWARDED", ">HITS", ">DROPPED", ">RECLAIMED", ">ARRIVED", ">STRAYS")
 	for _, p := range m.Ports {

@@ -73,6 +73,9 @@ var Measures = []Measure{
 	{"faults_total", "lost by faults"},
 	{"retransmissions_total", "retransmissions"},
 	{"timeouts_total", "timeouts"},
+	{"timeout_share", "  flows with one"},
+	{"quenches_total", "long pauses of hosts"},
+	{"notices_total", "notices to senders"},
 }
 
 // MeasuresOf returns the measures that any of the runs has: first those of

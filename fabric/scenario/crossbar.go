@@ -42,7 +42,7 @@ func (v *validator) crossbar() {
 		}
 	}
 	if d.PFC.Enabled && c.Unpause >= c.Pause {
-		v.sec.Fail("switch.crossbar.unpause", "a pause that begins at %v cannot end at %v", c.Pause, c.Unpause)
+		v.sec.Fail("switch.crossbar.unpause", "a pause that begins at %v cannot end at %v: less than pause", c.Pause, c.Unpause)
 	}
 	if d.PFC.Enabled && c.Pause > c.Ingress {
 		v.sec.Fail("switch.crossbar.pause", "%v is more than the ingress queue of %v", c.Pause, c.Ingress)
