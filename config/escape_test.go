@@ -1,6 +1,8 @@
 package config
 
 import (
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -62,6 +64,33 @@ func TestEscapeRefusals(t *testing.T) {
 			}
 		} else if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %s", name, err, tc.want)
+		}
+	}
+}
+
+// The example of the operating manual is one that a switch takes.
+func TestEscapeExample(t *testing.T) {
+	page, err := os.ReadFile("../docs/OPERATING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("`escape: (\\{.*?\\})`").FindAllSubmatch(page, -1)
+	if len(found) == 0 {
+		t.Fatal("docs/OPERATING.md has no example of escape")
+	}
+	for _, m := range found {
+		doc := "version: 1\nswitches:\n  - name: s1\n    ports: [{interface: up1}, {interface: up2}, {interface: eth1}]\n" + lossless3 + "    escape: " + string(m[1]) + "\n"
+		c, err := Parse("", []byte(doc))
+		if err != nil {
+			t.Errorf("%s: %v", m[0], err)
+			continue
+		}
+		got := c.Resolved().Switches[0].VSwitch(nil)
+		if !got.Escape.On || !got.Ports[0].Escape || !got.Ports[1].Escape || got.Ports[2].Escape {
+			t.Errorf("%s: %+v", m[0], got.Escape)
+		}
+		if _, err := vswitch.New(got, []*frame.Pool{frame.NewPool(frame.MustArena(4096, 2048, 128))}); err != nil {
+			t.Errorf("%s: %v", m[0], err)
 		}
 	}
 }

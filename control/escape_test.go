@@ -1,0 +1,110 @@
+package control
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/wire"
+)
+
+// Escape is turned on, changed and turned off while the switch runs; what is
+// refused changes nothing.
+func TestEscapeIsReloaded(t *testing.T) {
+	d, srv := run(t, wires)
+	apply := func(keys string) (int, string) {
+		doc := wires
+		if keys != "" {
+			doc += "    pfc: {classes: [3]}\n    escape: " + keys + "\n"
+		}
+		body, err := json.Marshal(map[string]any{"yaml": doc, "file": "new.yaml"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, v := call(t, srv, "Apply", string(body))
+		msg, _ := v["message"].(string)
+		return code, msg
+	}
+	if ports := escapePorts(t, srv); len(ports) != 0 {
+		t.Fatalf("before: %v", ports)
+	}
+	for _, step := range []struct {
+		keys    string
+		on      bool
+		free    float64
+		dropped float64 // tokens that were understood and found no frame
+	}{
+		{"{ports: [p1], slots: 8}", true, 8, 1},
+		{"{ports: [p1], slots: 16, period: 50us}", true, 16, 1}, // other places are counted anew
+		{"{ports: [p1], slots: 16, period: 30us}", true, 16, 2}, // the same places
+		{"{ports: [p2], slots: 16}", true, 16, 2},               // p1's neighbour does not take part any more
+		{"", false, 16, 2},
+		{"{ports: [p1], slots: 16}", true, 16, 3},
+	} {
+		if code, msg := apply(step.keys); code != 200 {
+			t.Fatalf("%q: %d %s", step.keys, code, msg)
+		}
+		sendToken(t, d)
+		p := escapePorts(t, srv)["p1"]
+		got := [3]any{p["on"], p["free"], p["dropped"]}
+		if got != [3]any{step.on, step.free, step.dropped} {
+			t.Errorf("%q: on, free, dropped %v, want %v %v %v", step.keys, got, step.on, step.free, step.dropped)
+		}
+	}
+	before := string(d.Config().YAML())
+	for keys, want := range map[string]string{
+		"{ports: [p9]}":                `there is no port "p9"`,
+		"{ports: []}":                  "names no port",
+		"{ports: [p1], slots: 0}":      "0 is not between 1 and 65536",
+		"{ports: [p1], period: 1}":     "unit",
+		"{ports: [p1], queue: 2}":      "queue 3 of lossless class 3",
+		"{ports: [p1], place: 3}":      "unknown key",
+		"{ports: [p1], reclaim: 10ns}": "less than a microsecond",
+	} {
+		if code, msg := apply(keys); code == 200 || !strings.Contains(msg, want) || !strings.HasPrefix(msg, "new.yaml:") {
+			t.Errorf("%s: %d %s, want %s", keys, code, msg, want)
+		}
+	}
+	if now := string(d.Config().YAML()); now != before {
+		t.Errorf("what was refused changed the configuration:\n%s", now)
+	}
+	if p := escapePorts(t, srv)["p1"]; p["on"] != true || p["free"] != 16.0 {
+		t.Errorf("what was refused changed the switch: %v", p)
+	}
+	if s, err := config.Parse("", d.Config().YAML()); err != nil || s.Switches[1].Escape == nil {
+		t.Errorf("the configuration that runs cannot be read again: %v", err)
+	}
+}
+
+// escapePorts are the ports of s2 by which frames may escape.
+func escapePorts(t *testing.T, srv *httptest.Server) map[string]map[string]any {
+	t.Helper()
+	code, v := call(t, srv, "ListEscape", `{"switch":"s2"}`)
+	if code != 200 {
+		t.Fatal(code, v)
+	}
+	out := map[string]map[string]any{}
+	list, _ := v["ports"].([]any)
+	for _, p := range list {
+		p := p.(map[string]any)
+		out[p["port"].(string)] = p
+	}
+	return out
+}
+
+// sendToken lets a token for a flow of which nothing waits come to s2 by p1.
+func sendToken(t *testing.T, d *Daemon) {
+	t.Helper()
+	b := make([]byte, wire.MinFrame)
+	f := wire.TokenFields{Src: wire.MAC{2, 0, 0, 0, 0, 9}, Hops: 1, Flow: wire.FlowID{Addrs: 1<<32 | 2, Ports: 3<<16 | 4, Proto: wire.ProtoUDP}}
+	f.Encode(b)
+	w := d.engine.Worker(0)
+	if err := w.Do(func(now frame.Time) {
+		d.units[1].sw.Nodes[0].Receive(now, 0, []frame.Ref{w.Pool().New(b)})
+	}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,129 @@
+package vswitch
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/gswitch/gswitch/frame"
+	wt "github.com/gswitch/gswitch/wire/wiretest"
+)
+
+// What Escape costs a frame. off: the same switch twice, without Escape, for
+// what the measure itself is off by; there, all of it is a nil check. lossy:
+// frames of a class that nothing pauses. quiet: lossless frames while nothing is
+// paused; they are noted, and their queue is one from which flows can be taken.
+// asked: the same while the neighbour that they come from is told to pause and
+// rounds of tokens are due.
+func BenchmarkEscape(b *testing.B) {
+	b.Run("off", func(b *testing.B) {
+		benchBeside(b, escapePump(b, EscapeConfig{}, 3, 16), escapePump(b, EscapeConfig{}, 3, 16))
+	})
+	on := EscapeConfig{On: true, Queue: 6}
+	b.Run("lossy", func(b *testing.B) {
+		benchBeside(b, escapePump(b, EscapeConfig{}, 1, 16), escapePump(b, on, 1, 16))
+	})
+	for _, n := range []int{1, 16, 256} {
+		b.Run(fmt.Sprintf("quiet/flows=%d", n), func(b *testing.B) {
+			benchBeside(b, escapePump(b, EscapeConfig{}, 3, n), escapePump(b, on, 3, n))
+		})
+	}
+	for _, n := range []int{1, 16, 256} {
+		b.Run(fmt.Sprintf("asked/flows=%d", n), func(b *testing.B) {
+			without, with := escapePump(b, EscapeConfig{}, 3, n), escapePump(b, on, 3, n)
+			without.blockThird(b)
+			with.blockThird(b)
+			benchBeside(b, without, with)
+			if v := with.r.sw.Nodes[0].Escape(nil)[1]; v.Made == 0 {
+				b.Fatalf("no token was made: %+v", v)
+			}
+		})
+	}
+}
+
+// A frame that is let out of a paused queue, the whole way, one at a time: it
+// comes and waits behind three others of its flow, its token comes, and the
+// first leaves with its mark. The median of runs of 64.
+func BenchmarkEscapeLetOut(b *testing.B) {
+	for _, n := range []int{1, 16, 256} {
+		b.Run(fmt.Sprintf("flows=%d", n), func(b *testing.B) {
+			cfg := escapeConfig()
+			cfg.Buffer.Size, cfg.Buffer.XOFF, cfg.Buffer.XONOffset = 8<<20, 1<<20, 1000
+			r := newRig(b, cfg)
+			var data, tokens [][]byte
+			for i := range n {
+				data = append(data, roce(1, uint32(1+i), 100))
+				tokens = append(tokens, token(data[i], 1))
+			}
+			r.in(1, wt.PFC(hostMAC(9), 1<<3, 0xffff))
+			for range 3 {
+				for _, d := range data {
+					r.in(0, d)
+				}
+			}
+			node, pool := r.sw.Nodes[0], r.pools[0]
+			in := make([]frame.Ref, 1)
+			var out [8]frame.Ref
+			round := func(i int) {
+				r.now += 100
+				in[0] = pool.New(data[i%n])
+				node.Receive(r.now, 0, in)
+				in[0] = pool.New(tokens[i%n])
+				node.Receive(r.now, 1, in)
+				k := node.Transmit(r.now, 1, out[:])
+				if k != 1 {
+					b.Fatalf("%d frames left: %v", k, r.drops())
+				}
+				pool.Free(out[0])
+				if i%1024 == 0 { // the pause is renewed
+					in[0] = pool.New(wt.PFC(hostMAC(9), 1<<3, 0xffff))
+					node.Receive(r.now, 1, in)
+				}
+			}
+			var took []float64
+			for i := 0; b.Loop(); {
+				start := time.Now()
+				for range 64 {
+					round(i)
+					i++
+				}
+				took = append(took, float64(time.Since(start).Nanoseconds())/64)
+			}
+			b.ReportMetric(median(took), "ns/frame")
+		})
+	}
+}
+
+// escapePump is a switch of three ports, from port 0 to port 1 of which n flows
+// of a class go.
+func escapePump(b testing.TB, e EscapeConfig, class uint8, n int) *pump {
+	cfg := escapeConfig()
+	cfg.Escape = e
+	cfg.Buffer.Size, cfg.Buffer.XOFF, cfg.Buffer.XONOffset = 8<<20, 64<<10, 1000
+	for i := range cfg.Ports {
+		cfg.Ports[i].DefaultClass, cfg.Ports[i].Escape = class, e.On
+	}
+	for i := range cfg.Ports {
+		cfg.Ports[i].Scheduler.Rate = 0 // else one vector would take as long as its link does
+	}
+	cfg.Ports[2].Scheduler.Rate = 1_000_000 // what blockThird leaves there stays
+	var proto [][]byte
+	for i := range n {
+		proto = append(proto, wt.Frame(wt.Eth(hostMAC(2), hostMAC(1)), wt.IPv4("10.0.0.9", "10.0.0.2"), wt.UDP(uint16(1000+i), 2000)))
+	}
+	return newPump(b, cfg, proto)
+}
+
+// blockThird leaves frames of port 0 waiting for a slow port, until the
+// neighbour at port 0 is told to pause.
+func (p *pump) blockThird(b testing.TB) {
+	slow := wt.Frame(wt.Eth(hostMAC(3), hostMAC(1)), wt.IPv4("10.0.0.9", "10.0.0.3"), wt.UDP(1, 2000), wt.Zeros(1400))
+	n := p.r.sw.Nodes[0]
+	for range 60 {
+		p.r.in(0, slow)
+		if n.ports[0].pfc.Told() != 0 {
+			return
+		}
+	}
+	b.Fatal("no pause was asked for")
+}
