@@ -25,7 +25,7 @@ $(COMMANDS):
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/$@ ./cmd/$@
 
 test: ## every test of every module (as root: tests of AF_XDP and namespaces skip without it)
-	@rc=0; for m in $(MODULES); do (cd $$m && go test $(TESTFLAGS) ./...) || rc=1; done; exit $$rc
+	@rc=0; for m in $(MODULES); do (cd $$m && go test -timeout 20m $(TESTFLAGS) ./...) || rc=1; done; exit $$rc
 
 race: ## the tests of the rooms that share memory between goroutines, under the race detector (needs a C compiler)
 	go test -race -short ./frame/... ./dataplane/... ./metrics/... ./control/... ./verbs/... ./cmd/ghost/... ./fabric/run/...
