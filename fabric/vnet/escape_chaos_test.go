@@ -253,7 +253,7 @@ func TestEscapeInTangles(t *testing.T) {
 	if total.Hits == 0 || total.Forwarded == 0 || total.Reclaimed == 0 {
 		t.Fatalf("%+v: the test tests nothing", total)
 	}
-	if stuck*5 > finished {
+	if stuck > 1+finished/100 { // 2 of 831 when it was measured
 		t.Errorf("%d networks stayed locked, %d did not", stuck, finished)
 	}
 	t.Logf("%+v; %d networks stayed locked, %d did not", total, stuck, finished)
