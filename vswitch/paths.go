@@ -229,12 +229,22 @@ func (n *Node) choose(group uint32, m *frame.Meta) uint32 {
 }
 
 // chooseByKey is choose for a flow, or for what stands for one. Those of a
-// next hop whose port has no link are spread over the others, which keep
-// theirs.
+// next hop whose port has no link are spread over the others by their weights;
+// those of the others stay.
 func (n *Node) chooseByKey(g *pipeline.Group, key uint32) uint32 {
 	hop := g.Select(key)
 	if n.hasLink(hop) {
 		return hop
+	}
+	// The flow gets another key, the same one each time, until it falls on a
+	// link: from the high bits of a generator with a full period (Knuth, TAOCP
+	// vol. 2, 3.2.1.2).
+	again := key
+	for range rekeys {
+		again = again*2654435761 + 1013904223
+		if hop := g.Select(again); n.hasLink(hop) {
+			return hop
+		}
 	}
 	members := g.Members()
 	for i := range members {
@@ -245,6 +255,9 @@ func (n *Node) chooseByKey(g *pipeline.Group, key uint32) uint32 {
 	}
 	return hop
 }
+
+// rekeys finds a link where half of the weight is left but once in 65536.
+const rekeys = 16
 
 func (n *Node) hasLink(hop uint32) bool {
 	port := n.prog.ifaces[n.prog.routing.hops[hop].iface].port

@@ -23,7 +23,7 @@ func (l *local) forward(now frame.Time, r frame.Ref, m *frame.Meta) {
 	nb := l.table[hop]
 	if nb == nil {
 		if l.unresolved >= maxUnresolved || len(l.table) >= maxNeighbors {
-			n.drop(r, frame.NeighborQueue)
+			l.elsewhere(r, m, frame.NeighborQueue)
 			return
 		}
 		nb = l.entry(hop)
@@ -31,14 +31,31 @@ func (l *local) forward(now frame.Time, r frame.Ref, m *frame.Meta) {
 	}
 	switch {
 	case nb.state == neighborFailed:
+		if l.elsewhere(r, m, frame.Keep) {
+			return
+		}
 		n.icmpUnreachable(now, r, m, unreachHost)
 		n.drop(r, frame.NeighborFailed)
 	case nb.pending.Len() >= neighborPending || l.pending >= max(n.maxHeld/8, 1):
-		n.drop(r, frame.NeighborQueue)
+		l.elsewhere(r, m, frame.NeighborQueue)
 	default:
 		l.pending++
 		nb.pending.Push(n.arena, r)
 	}
+}
+
+// elsewhere sends a frame to another next hop of its route, one that is
+// resolved. If there is none it drops it, unless why is Keep, and reports false.
+func (l *local) elsewhere(r frame.Ref, m *frame.Meta, why frame.Reason) bool {
+	n := l.n
+	if iface, mac := n.hopThatAnswers(n.arena.Bytes(r), m); mac != 0 {
+		n.sendRouted(r, m, &n.prog.ifaces[iface], mac)
+		return true
+	}
+	if why != frame.Keep {
+		n.drop(r, why)
+	}
+	return false
 }
 
 // next takes a frame that waits for a neighbour, or returns frame.Nil.
@@ -179,8 +196,11 @@ func (l *local) expire(now frame.Time, nb *neighbor) {
 	default:
 		l.n.neighbors.remove(nb.iface, nb.key)
 		for r := l.next(nb); r != frame.Nil; r = l.next(nb) {
-			l.n.icmpUnreachable(now, r, l.n.arena.Meta(r), unreachHost)
-			l.n.drop(r, frame.NeighborFailed)
+			m := l.n.arena.Meta(r)
+			if !l.elsewhere(r, m, frame.Keep) {
+				l.n.icmpUnreachable(now, r, m, unreachHost)
+				l.n.drop(r, frame.NeighborFailed)
+			}
 		}
 		l.become(nb, neighborFailed)
 		nb.tries = 0

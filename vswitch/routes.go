@@ -332,21 +332,49 @@ func (p *Program) owns(i uint16, k addrKey) bool {
 	return a == f.local || a.Is6() && a == netip.IPv6LinkLocalAllNodes()
 }
 
+// routeOf finds the route of a frame that waits for its neighbour.
+func (n *Node) routeOf(b []byte, m *frame.Meta) (e *routeEntry, dst addrKey) {
+	rt := &n.prog.routing
+	dst = addressesOf(b, m).dst
+	if id := lookupRoute(rt.table, m, &dst); id != pipeline.NoEntry {
+		return &rt.entries[id], dst
+	}
+	return &noRoute, dst
+}
+
+var noRoute routeEntry
+
 // hopOf finds the next hop of a frame that waits for its neighbour.
 func (n *Node) hopOf(b []byte, m *frame.Meta) (nextHop, bool) {
-	rt := &n.prog.routing
-	dst := addressesOf(b, m).dst
-	id := lookupRoute(rt.table, m, &dst)
-	if id == pipeline.NoEntry {
-		return nextHop{}, false
-	}
-	switch e := rt.entries[id]; e.kind {
+	switch e, dst := n.routeOf(b, m); e.kind {
 	case routeConnected:
 		return nextHop{e.iface, dst}, true
 	case routeGroup:
-		return rt.hops[n.choose(e.group, m)], true
+		return n.prog.routing.hops[n.choose(e.group, m)], true
 	}
 	return nextHop{}, false
+}
+
+// hopThatAnswers finds another next hop of a frame's route, one with a MAC, and
+// this. A neighbour that is silent behind a link that is up keeps no frames
+// from the others, least of all where paths are chosen by what waits: nothing
+// waits there.
+func (n *Node) hopThatAnswers(b []byte, m *frame.Meta) (iface uint16, mac uint64) {
+	e, _ := n.routeOf(b, m)
+	if e.kind != routeGroup {
+		return noIface, 0
+	}
+	rt := &n.prog.routing
+	members := rt.groups[e.group].Members()
+	for i := range members {
+		to := &members[(uint64(m.Hash)+uint64(i))%uint64(len(members))]
+		if hop := rt.hops[to.NextHop]; to.Weight > 0 && n.hasLink(to.NextHop) {
+			if mac = n.neighbors.lookup(hop.iface, hop.key); mac != 0 {
+				return hop.iface, mac
+			}
+		}
+	}
+	return noIface, 0
 }
 
 // sourceFor returns the address of an interface that a neighbour should see
