@@ -165,12 +165,8 @@ func (w *Worker) step(now frame.Time) (moved bool) {
 		if l.dev == nil {
 			continue
 		}
-		if w.transmit(now, l) {
+		if w.send(now, l) {
 			moved = true
-		}
-		l.dev.fill(w.pool)
-		if l.dev.kick() {
-			l.blocked = true
 		}
 	}
 
@@ -224,6 +220,27 @@ func (w *Worker) receive(now frame.Time, l *line) int {
 	}
 	l.node.Receive(now, l.number, v)
 	return n
+}
+
+// send lets a port send. Where the ring is kept shallow and the kernel takes
+// all of it at once, as in copy mode, it is filled again, until as much has
+// left as by a deep one: else a port with a link rate could send less in a loop
+// than it receives, and drop the rest, however fast the link.
+func (w *Worker) send(now frame.Time, l *line) (moved bool) {
+	for before := l.stats.TxTaken; ; {
+		moved = w.transmit(now, l) || moved
+		l.dev.fill(w.pool)
+		full := l.blocked
+		if l.dev.kick() {
+			l.blocked = true
+		}
+		if !full || l.stats.TxTaken-before+uint64(l.depth) > txVectors*vector {
+			return moved
+		}
+		if l.dev.complete(w.pool); l.dev.room(l.depth) <= 0 {
+			return moved
+		}
+	}
 }
 
 // transmit lets the node fill the room that the device has. Where there is

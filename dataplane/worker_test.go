@@ -394,3 +394,53 @@ func TestParkedWorkerIsCheap(t *testing.T) {
 		t.Logf("%s: %.3f %% of a core while parked", poll, 100*share)
 	}
 }
+
+// copyMode is a device of which a kick sends all, some or nothing at once.
+type copyMode struct {
+	null
+	kicked func(queued int) (left int)
+	queued int
+	most   int
+}
+
+func (d *copyMode) room(depth int) int { return depth - d.queued }
+func (d *copyMode) transmit(now frame.Time, p *frame.Pool, v []frame.Ref) int {
+	d.queued += len(v)
+	d.most = max(d.most, d.queued)
+	return d.null.transmit(now, p, v)
+}
+func (d *copyMode) kick() bool {
+	d.queued = d.kicked(d.queued)
+	return d.queued > 0
+}
+
+// A port whose ring is kept shallow sends as much in a loop as any other, as
+// long as the kernel takes what is in it.
+func TestShallowRing(t *testing.T) {
+	all := func(int) int { return 0 }
+	for _, c := range []struct {
+		name   string
+		spec   PortSpec
+		kicked func(int) int
+		sent   uint64
+	}{
+		{"shallow", PortSpec{TxDepth: 16}, all, txVectors * vector},
+		{"with a link rate", PortSpec{TxDepth: 16, Rated: true, DelayFrames: 1024}, all, txVectors * vector},
+		{"of odd depth", PortSpec{TxDepth: 100}, all, 200},
+		{"deep", PortSpec{TxDepth: 1024}, all, txVectors * vector},
+		{"the kernel takes nothing", PortSpec{TxDepth: 16}, func(n int) int { return n }, 16},
+		{"the kernel takes half", PortSpec{TxDepth: 16}, func(n int) int { return n / 2 }, 248}, // a full ring more would be too much
+	} {
+		w, left, _, _ := loop(t, c.spec)
+		left.toSend = 1 << 62
+		d := &copyMode{kicked: c.kicked}
+		w.ports[0].dev = d
+		w.step(1000)
+		if got := w.ports[0].stats.TxTaken; got != c.sent {
+			t.Errorf("%s: %d frames left in a loop, want %d", c.name, got, c.sent)
+		}
+		if d.most > c.spec.TxDepth {
+			t.Errorf("%s: %d frames waited below the node, more than %d", c.name, d.most, c.spec.TxDepth)
+		}
+	}
+}
