@@ -73,14 +73,17 @@ func (n *Node) copyToLocal(r frame.Ref) {
 }
 
 // ifaceOf returns the routed interface that a frame arrived at, or noIface.
-func (p *Program) ifaceOf(m *frame.Meta) uint16 {
-	if int(m.InPort) >= len(p.ports) {
+func (p *Program) ifaceOf(m *frame.Meta) uint16 { return p.ifaceAt(m.InPort, m.VID) }
+
+// ifaceAt is that of frames which come by a port in a VLAN.
+func (p *Program) ifaceAt(port, vid uint16) uint16 {
+	if int(port) >= len(p.ports) {
 		return noIface
 	}
-	if f := p.ports[m.InPort].iface; f != noIface {
+	if f := p.ports[port].iface; f != noIface {
 		return f
 	}
-	return p.vlans[m.VID&0xfff].iface
+	return p.vlans[vid&0xfff].iface
 }
 
 // localGroup reports whether a frame to a group address may concern the switch

@@ -82,6 +82,7 @@ type Node struct {
 	points          []*point   // congestion points of own ports
 	pointsDue       frame.Time // next update of one
 	rousing         rousing
+	told            message        // what is being told
 	sealed          [vector]sealed // messages that wait for the end of the vector
 	sealedN         int
 	sweepAt         frame.Time // when thresholds that follow the buffer's use are judged again

@@ -2,6 +2,7 @@ package vswitch
 
 import (
 	"encoding/binary"
+	"math/bits"
 
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/rocc"
@@ -39,21 +40,14 @@ func wayBack(flow *rocc.Flow, b []byte, m *frame.Meta) {
 	flow.Len = uint8(copy(flow.Back[:quote], b[l3:]))
 }
 
-func noticeType(flow *rocc.Flow) uint8 {
-	if flow.IPv6 {
-		return rocc.Type6
-	}
-	return rocc.Type4
-}
-
-// compose makes a frame for an ICMP message of size bytes to the sender of a
-// flow, frame.Nil if there is no chunk for it.
-func (n *Node) compose(now frame.Time, flow *rocc.Flow, size int) (frame.Ref, []byte) {
+// compose makes a message to the sender of a flow. It returns false if there
+// is no chunk for it.
+func (n *Node) compose(now frame.Time, t *message, flow *rocc.Flow) (sealed, bool) {
 	n.count.Made++
 	r := n.pool.Alloc()
 	if r == frame.Nil {
 		n.countDrop(frame.NoPort, frame.ArenaExhausted)
-		return r, nil
+		return sealed{}, false
 	}
 	m := n.arena.Reset(r)
 	m.Arrival = now
@@ -61,21 +55,63 @@ func (n *Node) compose(now frame.Time, flow *rocc.Flow, size int) (frame.Ref, []
 	if flow.IPv6 {
 		l4 = wire.EthernetLen + wire.IPv6Len
 	}
-	size += l4
+	size := l4 + t.n + int(flow.Len)
 	m.Len, m.Wire = uint16(size), uint32(size)
 	b := n.arena.Bytes(r)
-	iface := n.prog.ifaceOf(&frame.Meta{InPort: flow.Port, VID: flow.VID})
+	iface := n.prog.ifaceAt(flow.Port, flow.VID)
+	pseudo := uint64(0)
 	if flow.IPv6 {
-		n.addressNotice6(b, flow, iface)
+		pseudo = n.addressNotice6(b, flow, iface)
 	} else {
 		n.addressNotice4(b, flow, iface)
 	}
-	return r, b[l4:]
+	t.write(b[l4:], flow, pseudo)
+	if flow.MAC == 0 {
+		putMACs(b, n.selfMAC, n.selfMAC)
+		return sealed{r: r, routed: true, ipv6: flow.IPv6}, true
+	}
+	putMACs(b, flow.MAC, n.selfMAC)
+	return sealed{r: r, port: flow.Port, vid: flow.VID, ipv6: flow.IPv6}, true
 }
 
-// dispatch completes a message and sends it.
-func (n *Node) dispatch(now frame.Time, r frame.Ref, msg []byte, flow *rocc.Flow) {
-	n.sendNotice(now, n.seal(r, msg, flow))
+// message is what a congestion point tells all its flows alike: all of an ICMP
+// message but what it quotes.
+type message struct {
+	head [rocc.ReadingLen]byte
+	n    int
+	sum  uint64 // of head, for the checksum over IPv4
+}
+
+// set takes over the first n bytes of head, an ICMP message of type
+// rocc.Type4.
+func (t *message) set(n int) {
+	t.n = n
+	t.sum = sumOf(t.head[:n])
+}
+
+// sumOf returns the sum of b for wire.SegmentChecksum to go on with. b is of
+// even length.
+func sumOf(b []byte) uint64 { return uint64(bits.ReverseBytes16(^wire.Checksum(b))) }
+
+// write makes b the message for a flow, checksum included.
+func (t *message) write(b []byte, flow *rocc.Flow, pseudo uint64) {
+	copy(b, t.head[:t.n])
+	copy(b[t.n:], flow.Back[:flow.Len])
+	if flow.IPv6 {
+		b[0] = rocc.Type6
+		wire.UpdateICMPChecksum(pseudo, b)
+		return
+	}
+	wire.ICMP(b).SetChecksum(wire.SegmentChecksum(t.sum, b[t.n:]))
+}
+
+// tell sends a flow a message and returns false if there is no chunk for it.
+func (n *Node) tell(now frame.Time, t *message, flow *rocc.Flow) bool {
+	s, ok := n.compose(now, t, flow)
+	if ok {
+		n.sendNotice(now, s)
+	}
+	return ok
 }
 
 // sealed is a message that is ready to be sent.
@@ -83,29 +119,17 @@ type sealed struct {
 	r         frame.Ref
 	port, vid uint16
 	routed    bool // by the route to the sender, else by port and VLAN
-}
-
-// seal completes a message.
-func (n *Node) seal(r frame.Ref, msg []byte, flow *rocc.Flow) sealed {
-	b := n.arena.Bytes(r)
-	pseudo := uint64(0)
-	if flow.IPv6 {
-		v6 := wire.IPv6(b[wire.EthernetLen:])
-		pseudo = wire.PseudoSum6(v6.Src(), v6.Dst(), wire.ProtoICMPv6, len(msg))
-	}
-	wire.UpdateICMPChecksum(pseudo, msg)
-	if flow.MAC == 0 {
-		putMACs(b, n.selfMAC, n.selfMAC)
-		return sealed{r: r, routed: true}
-	}
-	putMACs(b, flow.MAC, n.selfMAC)
-	return sealed{r: r, port: flow.Port, vid: flow.VID}
+	ipv6      bool
 }
 
 func (n *Node) sendNotice(now frame.Time, s sealed) {
-	n.scratchOne[0] = s.r
-	n.parser.Parse(n.arena, n.scratchOne[:])
 	m := n.arena.Meta(s.r)
+	if s.ipv6 {
+		n.scratchOne[0] = s.r
+		n.parser.Parse(n.arena, n.scratchOne[:])
+	} else {
+		n.parser.OwnICMP4(m, n.arena.Bytes(s.r))
+	}
 	m.Class = n.prog.class.DSCP[noticeDSCP]
 	if s.routed {
 		if n.routeN == len(n.routeVec) {
@@ -140,19 +164,34 @@ func (n *Node) sendLater(now frame.Time) {
 	}
 }
 
-func (n *Node) addressNotice4(b []byte, flow *rocc.Flow, iface uint16) {
+// noticeHead4 is what the headers of all notices over IPv4 have in common, and
+// noticeSum4 the sum of the IPv4 header among them.
+var noticeHead4, noticeSum4 = func() (h [wire.EthernetLen + wire.IPv4Len]byte, sum uint64) {
 	eth := wire.EthernetFields{EtherType: wire.EtherTypeIPv4}
-	eth.Encode(b)
+	eth.Encode(h[:])
+	ip := wire.IPv4Fields{TOS: noticeDSCP << 2, TTL: 64, Proto: wire.ProtoICMP}
+	ip.Encode(h[wire.EthernetLen:])
+	return h, sumOf(h[wire.EthernetLen:])
+}()
+
+func (n *Node) addressNotice4(b []byte, flow *rocc.Flow, iface uint16) {
+	h := (*[wire.EthernetLen + wire.IPv4Len]byte)(b)
+	*h = noticeHead4
 	src, ok := n.prog.errorSource4(iface)
 	if !ok {
 		src = dummySource
 	}
-	ip := wire.IPv4Fields{TOS: noticeDSCP << 2, TotalLen: uint16(len(b) - wire.EthernetLen), TTL: 64, Proto: wire.ProtoICMP, Src: src, Dst: wire.IPv4(flow.Back[:]).Src()}
-	ip.Encode(b[wire.EthernetLen:])
-	wire.IPv4(b[wire.EthernetLen:]).UpdateChecksum()
+	size := uint16(len(b) - wire.EthernetLen)
+	ip := wire.IPv4(h[wire.EthernetLen:])
+	ip.SetTotalLen(size)
+	addresses := h[wire.EthernetLen+12:]
+	copy(addresses, src[:])
+	copy(addresses[4:], flow.Back[12:16])
+	ip.SetChecksum(wire.SegmentChecksum(noticeSum4+uint64(bits.ReverseBytes16(size)), addresses))
 }
 
-func (n *Node) addressNotice6(b []byte, flow *rocc.Flow, iface uint16) {
+// addressNotice6 returns the sum of the pseudo-header, too.
+func (n *Node) addressNotice6(b []byte, flow *rocc.Flow, iface uint16) (pseudo uint64) {
 	eth := wire.EthernetFields{EtherType: wire.EtherTypeIPv6}
 	eth.Encode(b)
 	to := wire.IPv6(flow.Back[:]).Src()
@@ -160,6 +199,8 @@ func (n *Node) addressNotice6(b []byte, flow *rocc.Flow, iface uint16) {
 	if iface != noIface {
 		src = n.prog.errorSource6(iface, addrKey{binary.BigEndian.Uint64(to[:]), binary.BigEndian.Uint64(to[8:])})
 	}
-	ip := wire.IPv6Fields{TrafficClass: noticeDSCP << 2, PayloadLen: uint16(len(b) - wire.EthernetLen - wire.IPv6Len), NextHeader: wire.ProtoICMPv6, HopLimit: 64, Src: src, Dst: to}
+	size := len(b) - wire.EthernetLen - wire.IPv6Len
+	ip := wire.IPv6Fields{TrafficClass: noticeDSCP << 2, PayloadLen: uint16(size), NextHeader: wire.ProtoICMPv6, HopLimit: 64, Src: src, Dst: to}
 	ip.Encode(b[wire.EthernetLen:])
+	return wire.PseudoSum6(src, to, wire.ProtoICMPv6, size)
 }

@@ -78,16 +78,17 @@ func (n *Node) sample(s *sampler, r frame.Ref, m *frame.Meta) {
 		return
 	}
 	wayBack(&s.from, n.arena.Bytes(r), m)
-	notice, msg := n.compose(n.now, &s.from, qcn.MessageLen+int(s.from.Len))
-	if notice == frame.Nil {
+	told := qcn.Message{Point: uint64(n.prog.Config.ID)<<32 | uint64(s.port)<<8 | uint64(s.queue), Priority: m.Class & 7}
+	told.Set(found)
+	told.Encode(n.told.head[:], rocc.Type4, s.from.Back[:s.from.Len])
+	n.told.set(qcn.MessageLen)
+	notice, ok := n.compose(n.now, &n.told, &s.from)
+	if !ok {
 		s.count.Unsent++
 		return
 	}
-	told := qcn.Message{Point: uint64(n.prog.Config.ID)<<32 | uint64(s.port)<<8 | uint64(s.queue), Priority: m.Class & 7}
-	told.Set(found)
-	told.Encode(msg, noticeType(&s.from), s.from.Back[:s.from.Len])
-	if !n.later(n.seal(notice, msg, &s.from)) {
-		n.pool.Free(notice)
+	if !n.later(notice) {
+		n.pool.Free(notice.r)
 		s.count.Unsent++
 		return
 	}

@@ -30,7 +30,7 @@ func (n *Node) updatePoint(now frame.Time, p *point) {
 	flows, tell := p.known(), true
 	k := min(flows, p.perTick)
 	if p.atHosts {
-		n.tellLength(now, p, queue, k)
+		n.composeLength(p, queue)
 	} else {
 		p.count.Branch[p.control.Update(queue)]++
 		if p.atMax++; !p.control.AtMax() {
@@ -39,8 +39,9 @@ func (n *Node) updatePoint(now frame.Time, p *point) {
 		// At the largest rate nobody needs to be told but those that were told
 		// less before: once each.
 		tell = (p.atMax-1)*p.perTick < flows
-		n.tellRate(now, p, queue, k, tell)
+		n.composeRate(p, queue)
 	}
+	n.tellNext(now, p, k, tell)
 	p.before = queue
 	if !tell && queue <= p.calm {
 		p.resting, p.quiet = true, p.calm
@@ -84,48 +85,35 @@ func (p *point) next(left uint64) *rocc.Flow {
 	return p.flows.Next(left)
 }
 
-// tellRate tells up to k flows the fair rate, or only passes them.
-func (n *Node) tellRate(now frame.Time, p *point, queue uint64, k int, tell bool) {
+// composeRate makes the message that tells the fair rate.
+func (n *Node) composeRate(p *point, queue uint64) {
 	notice := rocc.Notice{Class: p.queue, Port: p.port, Switch: uint32(n.prog.Config.ID), Fair: p.control.Units(), Unit: uint32(min(p.params.RateUnit, 1<<32-1)),
 		Queue: uint32(min(queue, 1<<32-1)), Before: uint32(min(p.before, 1<<32-1)), Sequence: uint32(p.count.Updates)}
+	n.told.set(notice.Encode(n.told.head[:], rocc.Type4, nil))
+}
+
+// composeLength makes that which tells what the fair rate follows from.
+func (n *Node) composeLength(p *point, queue uint64) {
+	reading := rocc.Reading{Class: p.queue, Port: p.port, Switch: uint32(n.prog.Config.ID), Queue: uint32(min(queue, 1<<32-1)), Before: uint32(min(p.before, 1<<32-1)),
+		Sequence: uint32(p.count.Updates), Params: p.params}
+	n.told.set(reading.Encode(n.told.head[:], rocc.Type4, nil))
+}
+
+// tellNext sends the message to up to k flows whose turn it is, or only passes
+// them.
+func (n *Node) tellNext(now frame.Time, p *point, k int, tell bool) {
 	left := n.ports[p.port].sched.Left(int(p.queue))
 	for range k {
 		flow := p.next(left)
 		if flow == nil || !tell {
 			continue
 		}
-		if r, msg := n.compose(now, flow, rocc.NoticeLen+int(flow.Len)); p.counts(r) {
-			notice.Encode(msg, noticeType(flow), flow.Back[:flow.Len])
-			n.dispatch(now, r, msg, flow)
+		if n.tell(now, &n.told, flow) {
+			p.count.Notices++
+		} else {
+			p.count.Unsent++
 		}
 	}
-}
-
-// tellLength tells up to k flows what the fair rate follows from.
-func (n *Node) tellLength(now frame.Time, p *point, queue uint64, k int) {
-	reading := rocc.Reading{Class: p.queue, Port: p.port, Switch: uint32(n.prog.Config.ID), Queue: uint32(min(queue, 1<<32-1)), Before: uint32(min(p.before, 1<<32-1)),
-		Sequence: uint32(p.count.Updates), Params: p.params}
-	left := n.ports[p.port].sched.Left(int(p.queue))
-	for range k {
-		flow := p.next(left)
-		if flow == nil {
-			continue
-		}
-		if r, msg := n.compose(now, flow, rocc.ReadingLen+int(flow.Len)); p.counts(r) {
-			reading.Encode(msg, noticeType(flow), flow.Back[:flow.Len])
-			n.dispatch(now, r, msg, flow)
-		}
-	}
-}
-
-// counts counts a notice, and reports whether there is a frame for it.
-func (p *point) counts(r frame.Ref) bool {
-	if r == frame.Nil {
-		p.count.Unsent++
-		return false
-	}
-	p.count.Notices++
-	return true
 }
 
 // RoCCView is a congestion point as it is now.

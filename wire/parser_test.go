@@ -3,11 +3,13 @@ package wire_test
 import (
 	"encoding/hex"
 	"math/rand/v2"
+	"net/netip"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
 
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/wire"
@@ -414,4 +416,30 @@ func BenchmarkParse(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(v)), "ns/frame")
 		})
 	}
+}
+
+// What is known of a message of our own is what the parser finds in it.
+func TestOwnICMP4(t *testing.T) {
+	a := frame.MustArena(2, 2048, frame.DefaultHeadroom)
+	pool := frame.NewPool(a)
+	r, own := pool.Alloc(), pool.Alloc()
+	p := wire.NewParser(wire.NewHasher(5, false))
+	rapid.Check(t, func(t *rapid.T) {
+		addr := func(what string) string {
+			return netip.AddrFrom4([4]byte(rapid.SliceOfN(rapid.Byte(), 4, 4).Draw(t, what))).String()
+		}
+		b := wt.Packet(eth, wt.IPv4(addr("src"), addr("dst"), wt.TOS(rapid.Uint8Range(0, 63).Draw(t, "dscp")<<2), wt.TTL(rapid.Byte().Draw(t, "ttl"))),
+			wt.ICMP(rapid.Byte().Draw(t, "type"), 1, 7), wt.Zeros(rapid.IntRange(0, 200).Draw(t, "body")))
+		for _, x := range []frame.Ref{r, own} {
+			a.SetBytes(x, b)
+			m := a.Meta(x)
+			m.Flags = rapid.SampledFrom([]uint32{0, frame.Own, frame.HasUDP | frame.IsECT}).Draw(t, "flags before")
+		}
+		a.Meta(own).Flags = a.Meta(r).Flags
+		p.Parse(a, []frame.Ref{r})
+		p.OwnICMP4(a.Meta(own), a.Bytes(own))
+		if d := cmp.Diff(a.Meta(r), a.Meta(own), cmpopts.IgnoreUnexported(frame.Meta{})); d != "" {
+			t.Fatalf("by the parser -, as our own +:\n%s", d)
+		}
+	})
 }
