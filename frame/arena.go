@@ -75,11 +75,12 @@ func (a *Arena) Bytes(r Ref) []byte {
 	return a.mem[first : first+uint(m.Len) : base+1<<shift]
 }
 
-// Word returns eight bytes of r's first chunk, the first of them the most
-// significant, from offset off of the frame on. It must not be beyond them.
-func (a *Arena) Word(r Ref, off uint16) uint64 {
-	first := uint(r)<<(a.shift&63) + uint(a.meta[r].Head) + uint(off)
-	return binary.BigEndian.Uint64((*[8]byte)(a.mem[first : first+8])[:])
+// Word returns eight bytes of the first chunk of r, whose Meta is m, the first
+// of them the least significant, from offset off of the frame on. It must not
+// be beyond them.
+func (a *Arena) Word(r Ref, m *Meta, off uint16) uint64 {
+	first := uint(r)<<(a.shift&63) + uint(m.Head) + uint(off)
+	return binary.LittleEndian.Uint64((*[8]byte)(a.mem[first : first+8])[:])
 }
 
 // Addr returns the offset of r's first byte in the arena: the address that an

@@ -266,8 +266,8 @@ func (n *Node) crossed(at frame.Time, r frame.Ref) {
 	default:
 		m.Flags |= frame.Crossed
 		if ps.points != nil {
-			if p, before := ps.interested(m); p != nil {
-				n.join(p, r, m, before+1)
+			if p := ps.interested(m); p != nil {
+				n.meet(p, ps.sched, r, m)
 			}
 		}
 		if ps.samplers != nil && ps.samplers[m.Queue] != nil {

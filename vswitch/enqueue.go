@@ -86,8 +86,8 @@ func (n *Node) enqueue(r frame.Ref, m *frame.Meta) {
 	}
 	n.held++
 	if ps.points != nil {
-		if p, before := ps.interested(m); p != nil {
-			n.join(p, r, m, before+1)
+		if p := ps.interested(m); p != nil {
+			n.meet(p, ps.sched, r, m)
 		}
 	}
 	if ps.samplers != nil && ps.samplers[m.Queue] != nil {

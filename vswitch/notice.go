@@ -20,9 +20,12 @@ const noticeDSCP = 56
 // its own (RFC 7600).
 var dummySource = [4]byte{192, 0, 0, 8}
 
+// untold are the flags of frames whose sender is not told.
+const untold = frame.IsMulticast | frame.IsBroadcast | frame.IsClone
+
 // tellable reports whether a frame has a sender that a notice would find.
 func tellable(m *frame.Meta) bool {
-	return m.Flags&(frame.HasIPv4|frame.HasIPv6) != 0 && m.Flags&(frame.IsMulticast|frame.IsBroadcast|frame.IsClone) == 0 && m.InPort != m.OutPort
+	return m.Flags&(frame.HasIPv4|frame.HasIPv6) != 0 && m.Flags&untold == 0 && m.InPort != m.OutPort
 }
 
 // wayBack notes how the sender of a frame is found.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/rocc"
+	"github.com/gswitch/gswitch/scheduler"
 )
 
 // RoCCConfig makes egress queues of a port congestion points of RoCC: each
@@ -68,6 +69,9 @@ type point struct {
 	calm    uint64
 	resting bool
 	ordered bool // frames leave the queue as they came
+	// flows, while a frame only has to be looked up there: frames leave in order,
+	// there is no other table and the point does not rest. Else nil.
+	quick *rocc.Flows
 
 	due    frame.Time // of the next update, Never while nothing can change
 	before uint64     // length at the last one
@@ -122,6 +126,7 @@ func (n *Node) adoptRoCC(now frame.Time, i uint16, c *RoCCConfig) {
 			}
 		}
 		p.perTick, p.atHosts = c.perTick(), c.AtHosts
+		p.settle()
 	}
 }
 
@@ -168,20 +173,28 @@ func (n *Node) arm(now frame.Time, p *point) {
 }
 
 // interested returns the congestion point that must know of a frame which is
-// about to wait, nil if none must, and how many ever waited before it.
-func (ps *portState) interested(m *frame.Meta) (p *point, before uint64) {
-	if p = ps.points[m.Queue&7]; p != nil {
-		var bytes uint64
-		if bytes, before = ps.sched.Ahead(int(m.Queue)); bytes+uint64(m.Wire) <= p.quiet {
-			p = nil
-		}
+// about to wait, nil if none must.
+func (ps *portState) interested(m *frame.Meta) *point {
+	p := ps.points[m.Queue&7]
+	if p != nil && ps.sched.Bytes(m.Queue)+uint64(m.Wire) <= p.quiet {
+		p = nil
 	}
-	return p, before
+	return p
+}
+
+// meet shows a congestion point a frame that is about to wait in its queue, and
+// makes it longer than the point's quiet length. The frame's place there is
+// among all frames that ever were in the queue.
+func (n *Node) meet(p *point, sched *scheduler.Port, r frame.Ref, m *frame.Meta) {
+	place := sched.Places(m.Queue) + 1
+	if f := p.quick; f != nil && m.Flags&(frame.HasIPv4|untold) == frame.HasIPv4 && m.InPort != m.OutPort && f.Renew(m.Hash, n.flowKey4(r, m), place) {
+		return
+	}
+	n.join(p, r, m, place)
 }
 
 // join notes that a frame is about to wait in the queue of a congestion point,
-// and makes it longer than the point's quiet length. Its place there is among
-// all frames that ever were in the queue.
+// and makes it longer than the point's quiet length.
 func (n *Node) join(p *point, r frame.Ref, m *frame.Meta, place uint64) {
 	if !tellable(m) || p.resting && !n.rouse(p, m) {
 		return
@@ -190,10 +203,14 @@ func (n *Node) join(p *point, r frame.Ref, m *frame.Meta, place uint64) {
 		n.glance(p, r, m)
 		return
 	}
-	if p.ordered && m.Flags&frame.HasIPv4 != 0 && p.flows.Renew(m.Hash, n.flowKey4(r, m), place) {
-		return
-	}
 	n.enter(p, r, m, place)
+}
+
+// settle is called when what quick depends on may have changed.
+func (p *point) settle() {
+	if p.quick = nil; p.ordered && p.table == nil && !p.resting {
+		p.quick = p.flows
+	}
 }
 
 // rouse lets a congestion point run again for the sake of a frame. It ends the
@@ -204,11 +221,12 @@ func (n *Node) rouse(p *point, m *frame.Meta) bool {
 	if p.due == frame.Never {
 		n.arm(n.now, p)
 		p.quiet = p.calm
-		if bytes, _ := sched.Ahead(int(p.queue)); bytes+uint64(m.Wire) <= p.quiet {
+		if sched.Bytes(p.queue)+uint64(m.Wire) <= p.quiet {
 			return false
 		}
 	}
 	p.resting, p.quiet = false, 0
+	p.settle()
 	if p.table != nil {
 		return true // which sees frames arrive, now or never
 	}
@@ -279,7 +297,7 @@ func (n *Node) flowKey(r frame.Ref, m *frame.Meta) rocc.Key {
 
 // flowKey4 tells flows of IPv4 apart: addresses, ports and protocol.
 func (n *Node) flowKey4(r frame.Ref, m *frame.Meta) rocc.Key {
-	return rocc.Key{Addresses: n.arena.Word(r, m.L3+12), Ports: portsOf(m)}
+	return rocc.Key{Addresses: n.arena.Word(r, m, m.L3+12), Ports: portsOf(m)}
 }
 
 // flowKey6 is that of IPv6, folded: two flows of one hash that fold alike are

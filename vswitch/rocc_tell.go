@@ -51,9 +51,10 @@ func (n *Node) updatePoint(now frame.Time, p *point) {
 	}
 	if p.ends() { // nothing changes until a frame comes
 		p.due, p.resting, p.quiet = frame.Never, true, 0
-		return
+	} else {
+		n.arm(now, p)
 	}
-	n.arm(now, p)
+	p.settle()
 }
 
 // ends reports whether nothing changes any more until a frame comes.
