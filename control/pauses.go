@@ -64,7 +64,7 @@ func (s *server) ListPauses(_ context.Context, r *api.ListRequest) (*api.Pauses,
 			}
 			for _, c := range p.Causes {
 				if c.Bytes > 0 {
-					m.Causes = append(m.Causes, &api.PauseCause{Port: portName(cfg, c.Port), Number: uint32(c.Port), Bytes: c.Bytes})
+					m.Causes = append(m.Causes, &api.PauseCause{Port: portName(cfg, c.Port), Number: uint32(c.Port), Bytes: c.Bytes, Stuck: c.Stuck})
 				}
 			}
 			out.Pauses = append(out.Pauses, m)

@@ -2,6 +2,7 @@ package vswitch
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/gswitch/gswitch/frame"
 )
@@ -13,7 +14,8 @@ type PauseLog struct {
 	// those that last are always there. 0: it keeps nothing.
 	Keep int
 	// Look bounds the frames that are looked at to find out for which egress
-	// queues a pause is asked for, of every queue its first ones. 0: all.
+	// queues a pause is asked for, of every queue its first ones (of a crossbar,
+	// of every class of the ingress queue). 0: all.
 	Look int
 }
 
@@ -26,7 +28,8 @@ type Pause struct {
 	From  frame.Time // when the buffer wanted it, or the neighbour's frame came
 	To    frame.Time // Never while it lasts
 	// Of a pause that we asked for, as it began: the bytes that the port and
-	// class held, and the egress queues whose frames these are, most first.
+	// class held, and the egress queues whose frames these are, most first. With
+	// a crossbar the ones that hold up the ingress queue stand before those.
 	Held   uint64
 	Causes [pauseCauses]PauseCause
 }
@@ -36,6 +39,9 @@ type Pause struct {
 type PauseCause struct {
 	Port  uint16
 	Bytes uint64
+	// Stuck: its queue had no room for the first frame of a class of an ingress
+	// queue, so that all frames behind that one waited for it, too.
+	Stuck bool
 }
 
 const pauseCauses = 4
@@ -56,19 +62,46 @@ type openPauses struct {
 	pause         [2][8]Pause
 }
 
-// adoptPauseLog brings the log in line with the configuration.
-func (n *Node) adoptPauseLog(c PauseLog) {
+// adoptPauseLog brings the log in line with the configuration, and reports
+// whether it is a new one.
+func (n *Node) adoptPauseLog(c PauseLog) (anew bool) {
 	switch {
 	case c.Keep <= 0:
 		n.pauses = nil
-		return
-	case n.pauses == nil || n.pauses.cfg.Keep != c.Keep:
-		n.pauses = &pauseLog{ended: make([]Pause, 0, c.Keep)}
+		return false
+	case n.pauses == nil:
+		n.pauses, anew = &pauseLog{ended: make([]Pause, 0, c.Keep)}, true
+	case n.pauses.cfg.Keep != c.Keep:
+		n.pauses.resize(c.Keep)
 	}
 	n.pauses.cfg = c
 	for len(n.pauses.open) < len(n.ports) {
 		n.pauses.open = append(n.pauses.open, openPauses{})
 	}
+	return anew
+}
+
+// logLasting takes the pauses that last into a log that was turned on. Those
+// that we asked for begin for it now: since when is not known.
+func (n *Node) logLasting(now frame.Time) {
+	for i := range n.ports {
+		if p := n.ports[i].pfc; p != nil {
+			n.logObeyed(now, uint16(i), p.Paused(now))
+		}
+		if i < len(n.prog.ports) {
+			n.logAsked(now, uint16(i), n.wanted(uint16(i)))
+		}
+	}
+}
+
+// resize makes room for so many pauses that ended, and keeps the last of those
+// that are there. Those that last are not touched.
+func (l *pauseLog) resize(keep int) {
+	v := slices.Concat(l.ended[l.next:], l.ended[:l.next])
+	lost := max(0, len(v)-keep)
+	l.forgotten += uint64(lost)
+	l.ended = append(make([]Pause, 0, keep), v[lost:]...)
+	l.next = 0
 }
 
 // logAsked notes what this worker's share of the buffer wants paused of a
@@ -132,17 +165,40 @@ func (n *Node) heldFrom(port uint16, class uint8) uint64 {
 // causes finds the egress queues whose frames fill the account of a pause's
 // port and class.
 func (n *Node) causes(p *Pause) {
-	bytes := &n.pauses.bytes
+	stuck := portSet{}
 	if n.crossbar != nil {
-		// What holds up all behind it is the first frame of the queue.
+		stuck = n.fillsIngress(p)
+	} else {
+		n.fillsBuffer(p)
+	}
+	bytes := &n.pauses.bytes
+	for k := range p.Causes {
+		most := -1
 		for i := range n.ports {
-			if i < MaxCrossbarPorts && n.crossbar.Blocked(uint16(i), p.Class)>>p.Port&1 != 0 {
-				p.Causes[0] = PauseCause{uint16(i), p.Held}
+			if bytes[i] > 0 && (most < 0 || before(&stuck, bytes, i, most)) {
+				most = i
 			}
 		}
-		return
+		if most < 0 {
+			return
+		}
+		p.Causes[k] = PauseCause{uint16(most), bytes[most], stuck.has(uint16(most))}
+		bytes[most] = 0
 	}
-	queue := int(n.prog.class.Queue[p.Class])
+}
+
+// before is the order of causes: what holds up others, then the most bytes.
+func before(stuck *portSet, bytes *[MaxPorts]uint64, i, k int) bool {
+	if a, b := stuck.has(uint16(i)), stuck.has(uint16(k)); a != b {
+		return a
+	}
+	return bytes[i] > bytes[k]
+}
+
+// fillsBuffer adds up by egress port what came by the port of a pause and
+// waits in the egress queues.
+func (n *Node) fillsBuffer(p *Pause) {
+	bytes, queue := &n.pauses.bytes, int(n.prog.class.Queue[p.Class])
 	arena, in, class := n.arena, p.Port, p.Class
 	for i := range n.ports {
 		bytes[i] = 0
@@ -159,19 +215,29 @@ func (n *Node) causes(p *Pause) {
 			return left != 0
 		})
 	}
-	for k := range p.Causes {
-		most := -1
-		for i := range n.ports {
-			if bytes[i] > 0 && (most < 0 || bytes[i] > bytes[most]) {
-				most = i
-			}
-		}
-		if most < 0 {
-			return
-		}
-		p.Causes[k] = PauseCause{uint16(most), bytes[most]}
-		bytes[most] = 0
+}
+
+// fillsIngress adds up by egress port what waits in the ingress queue of a
+// pause, of its class and of those above, which count for it; and returns the
+// egress ports that hold it up.
+func (n *Node) fillsIngress(p *Pause) (stuck portSet) {
+	bytes, arena := &n.pauses.bytes, n.arena
+	for i := range n.ports {
+		bytes[i] = 0
 	}
+	for class := int(p.Class); class < 8; class++ {
+		left := n.pauses.cfg.Look
+		n.crossbar.Each(p.Port, uint8(class), func(r frame.Ref) bool {
+			m := arena.Meta(r)
+			bytes[m.OutPort%MaxPorts] += uint64(m.Wire)
+			left--
+			return left != 0
+		})
+		if out, ok := n.crossbar.Stuck(p.Port, uint8(class)); ok {
+			stuck.add(out)
+		}
+	}
+	return stuck
 }
 
 // Pauses appends the pauses that this worker remembers, those that ended in

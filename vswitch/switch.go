@@ -143,7 +143,7 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 	}
 	n.selfMAC = p.Config.MAC.Uint64()
 	n.adoptEscaping(p.Config)
-	n.adoptPauseLog(p.Config.PFC.Log)
+	logs := n.adoptPauseLog(p.Config.PFC.Log)
 	for i := range n.ports {
 		if i < len(p.ports) {
 			n.adoptPort(now, uint16(i), &p.ports[i], &p.Config.Ports[i])
@@ -173,6 +173,9 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 	}
 	if n.local != nil {
 		n.local.adopt(now)
+	}
+	if logs {
+		n.logLasting(now)
 	}
 }
 

@@ -26,7 +26,11 @@ func printPauses(w io.Writer, m *api.Pauses) {
 		}
 		var causes []string
 		for _, c := range p.Causes {
-			causes = append(causes, fmt.Sprintf("%s (%s)", name(p.Switch, c.Port), size(c.Bytes)))
+			held := ""
+			if c.Stuck && len(p.Causes) > 1 {
+				held = ", holds up the others"
+			}
+			causes = append(causes, fmt.Sprintf("%s (%s%s)", name(p.Switch, c.Port), size(c.Bytes), held))
 		}
 		if p.Short {
 			causes = append(causes, "short of memory")

@@ -3963,7 +3963,7 @@ type Pause struct {
 	From          uint64                 `protobuf:"varint,7,opt,name=from,proto3" json:"from,omitempty"`
 	To            uint64                 `protobuf:"varint,8,opt,name=to,proto3" json:"to,omitempty"`         // 0 while it lasts
 	Held          uint64                 `protobuf:"varint,9,opt,name=held,proto3" json:"held,omitempty"`     // bytes of port and class when the switch asked
-	Causes        []*PauseCause          `protobuf:"bytes,10,rep,name=causes,proto3" json:"causes,omitempty"` // egress ports that they waited for, most first
+	Causes        []*PauseCause          `protobuf:"bytes,10,rep,name=causes,proto3" json:"causes,omitempty"` // egress ports that they waited for: those that hold up the others, then most first
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4073,6 +4073,7 @@ type PauseCause struct {
 	Port          string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
 	Number        uint32                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
 	Bytes         uint64                 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"` // of the frames that were looked at
+	Stuck         bool                   `protobuf:"varint,4,opt,name=stuck,proto3" json:"stuck,omitempty"` // of a crossbar: full, so that what stood behind the first of these frames waited too
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4126,6 +4127,13 @@ func (x *PauseCause) GetBytes() uint64 {
 		return x.Bytes
 	}
 	return 0
+}
+
+func (x *PauseCause) GetStuck() bool {
+	if x != nil {
+		return x.Stuck
+	}
+	return false
 }
 
 // Waits are egress queues that are held back. Instants are nanoseconds of the
@@ -5285,12 +5293,13 @@ const file_control_proto_rawDesc = "" +
 	"\x02to\x18\b \x01(\x04R\x02to\x12\x12\n" +
 	"\x04held\x18\t \x01(\x04R\x04held\x12.\n" +
 	"\x06causes\x18\n" +
-	" \x03(\v2\x16.gswitch.v1.PauseCauseR\x06causes\"N\n" +
+	" \x03(\v2\x16.gswitch.v1.PauseCauseR\x06causes\"d\n" +
 	"\n" +
 	"PauseCause\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\rR\x06number\x12\x14\n" +
-	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\"A\n" +
+	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\x12\x14\n" +
+	"\x05stuck\x18\x04 \x01(\bR\x05stuck\"A\n" +
 	"\x05Waits\x12&\n" +
 	"\x05waits\x18\x01 \x03(\v2\x10.gswitch.v1.WaitR\x05waits\x12\x10\n" +
 	"\x03now\x18\x02 \x01(\x04R\x03now\"\x91\x02\n" +

@@ -35,8 +35,9 @@ type Pause struct {
 	To    float64 `json:"to_seconds"` // while Lasts, when it was looked at
 	Lasts bool    `json:"lasts,omitempty"`
 	// Held is what By's port and class held when it asked, Causes the egress
-	// ports of By.Node that these bytes waited for, most first: none where By
-	// is a host, or something else that does not tell.
+	// ports of By.Node that these bytes waited for, most first, after those that
+	// hold up the others: none where By is a host, or something else that does
+	// not tell.
 	Held   uint64  `json:"held_bytes,omitempty"`
 	Causes []Cause `json:"causes,omitempty"`
 	// Short: By.Node ran out of memory for frames, whatever their bytes.
@@ -47,6 +48,10 @@ type Pause struct {
 type Cause struct {
 	Port  End    `json:"port"`
 	Bytes uint64 `json:"bytes"`
+	// Stuck: a switch with a crossbar has one queue for what came by a port, and
+	// Port had no room for the first frame there. What stood behind it waited
+	// for Port as well, wherever it was to go.
+	Stuck bool `json:"stuck,omitempty"`
 }
 
 func (p *Pause) seconds() float64 { return p.To - p.From }
@@ -84,6 +89,10 @@ type Edge struct {
 	// For are the egress ports of By.Node that the pauses were asked for, by
 	// the number of pauses in which most bytes waited for them.
 	For []Share `json:"for,omitempty"`
+	// Behind are the egress ports whose frames stood behind one that was stuck,
+	// with the most bytes of one pause: they filled the queue, or are held up
+	// without fault.
+	Behind []Cause `json:"behind,omitempty"`
 }
 
 // Share is how many of an edge's pauses an egress port was the main cause of.
@@ -172,10 +181,12 @@ func (t *Trace) edges() {
 		t.Edges[e].add(p)
 		if len(p.Causes) > 0 {
 			t.Edges[e].blame(p.Causes[0].Port)
+			t.Edges[e].queued(p.Causes)
 		}
 	}
 	for i := range t.Edges {
 		slices.SortStableFunc(t.Edges[i].For, func(a, b Share) int { return b.Count - a.Count })
+		slices.SortStableFunc(t.Edges[i].Behind, func(a, b Cause) int { return cmp.Compare(b.Bytes, a.Bytes) })
 	}
 	slices.SortStableFunc(t.Edges, func(a, b Edge) int { return cmp.Compare(b.Seconds, a.Seconds) })
 }
@@ -188,6 +199,24 @@ func (e *Edge) blame(port End) {
 		}
 	}
 	e.For = append(e.For, Share{port, 1})
+}
+
+// queued notes what stood behind frames that were stuck.
+func (e *Edge) queued(v []Cause) {
+	if !v[0].Stuck {
+		return
+	}
+	for _, c := range v {
+		if c.Stuck {
+			continue
+		}
+		i := slices.IndexFunc(e.Behind, func(b Cause) bool { return b.Port.same(c.Port) })
+		if i < 0 {
+			e.Behind = append(e.Behind, c)
+		} else {
+			e.Behind[i].Bytes = max(e.Behind[i].Bytes, c.Bytes)
+		}
+	}
 }
 
 // grow makes the tree: each pause hangs below the pause that it followed from.
@@ -229,8 +258,8 @@ func (t *Trace) grow(slack float64) {
 		above := -1
 		for _, c := range p.Causes {
 			// A queue that holds less than half of what the largest one does is
-			// not why the buffer is full.
-			if 2*c.Bytes < p.Causes[0].Bytes {
+			// not why the buffer is full, nor one behind a frame that is stuck.
+			if !c.Stuck && (p.Causes[0].Stuck || 2*c.Bytes < p.Causes[0].Bytes) {
 				break
 			}
 			if above = before(c.Port, p.Class, p.From, i); above >= 0 {

@@ -18,7 +18,7 @@ func end(node, to string) End { return End{node, int(to[len(to)-1]), to} }
 func pause(by, of string, from, to float64, causes ...string) Pause {
 	p := Pause{By: end(by, of), Of: end(of, by), Class: 3, From: from, To: to}
 	for i, c := range causes {
-		p.Causes = append(p.Causes, Cause{end(by, c), uint64(1000 / (i + 1))})
+		p.Causes = append(p.Causes, Cause{Port: end(by, c), Bytes: uint64(1000 / (i + 1))})
 		p.Held += uint64(1000 / (i + 1))
 	}
 	return p
@@ -74,6 +74,29 @@ func TestTree(t *testing.T) {
 	}
 }
 
+// Behind a frame that is stuck others wait without fault: the pause followed
+// from that of the port that it is stuck at, and of no other.
+func TestStuck(t *testing.T) {
+	list := func() []Pause {
+		p := pause("s1", "h1", 2, 4)
+		p.Held, p.Causes = 9000, []Cause{{end("s1", "s2"), 1500, true}, {end("s1", "s3"), 7500, false}}
+		return []Pause{pause("s3", "s1", 0.5, 5, "h8"), pause("s2", "s1", 1, 5, "h9"), p}
+	}
+	tr := New(list(), 0, 10, 0, 0)
+	if got := tree(tr.Roots); got != "congestion s2>h9 1[s2-s1 1[s1-h1 1;];];congestion s3>h8 1[s3-s1 1;];" {
+		t.Error(got)
+	}
+	var b bytes.Buffer
+	if err := tr.Text(&b, 0); err != nil || !strings.Contains(b.String(), "for s1>s2 (1); behind it s1>s3 (7.50 KB)\n") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+	v := list()
+	v[1].To = 1.5 // over by then: it is s2 that more comes for than it takes
+	if got := tree(New(v, 0, 10, 0, 0).Roots); got != "congestion s3>h8 1[s3-s1 1;];congestion s1>s2 1[s1-h1 1;];congestion s2>h9 1[s2-s1 1;];" {
+		t.Error(got)
+	}
+}
+
 func TestShortOfMemory(t *testing.T) {
 	a, b := pause("s1", "h1", 1, 2, "h9"), pause("s1", "h2", 1, 2, "h9")
 	a.Short, b.Short = true, true
@@ -106,7 +129,7 @@ func TestNothingIsLost(t *testing.T) {
 			from := float64(rapid.IntRange(0, 50).Draw(r, "from"))
 			p := pause(name.Draw(r, "by"), name.Draw(r, "of"), from, from+float64(rapid.IntRange(0, 20).Draw(r, "length")))
 			if rapid.Bool().Draw(r, "tells") {
-				p.Causes = []Cause{{end(p.By.Node, name.Draw(r, "cause")), 100}}
+				p.Causes = []Cause{{Port: end(p.By.Node, name.Draw(r, "cause")), Bytes: 100}}
 			}
 			v = append(v, p)
 		}

@@ -108,6 +108,13 @@ func (t *Trace) table() []row {
 			}
 			why = "for " + strings.Join(list[:min(3, len(list))], ", ")
 		}
+		if len(e.Behind) > 0 {
+			var list []string
+			for _, c := range e.Behind[:min(3, len(e.Behind))] {
+				list = append(list, fmt.Sprintf("%s (%s)", c.Port, size(c.Bytes)))
+			}
+			why += "; behind it " + strings.Join(list, ", ")
+		}
 		if e.Lasting > 0 {
 			why += fmt.Sprintf(", %d not over", e.Lasting)
 		}

@@ -28,7 +28,7 @@ func (n *Network) PauseTrace(now frame.Time) *pauses.Trace {
 			}
 			for _, c := range l.Causes {
 				if c.Bytes > 0 {
-					p.Causes = append(p.Causes, pauses.Cause{Port: n.end(n.swNode[s], int(c.Port)), Bytes: c.Bytes})
+					p.Causes = append(p.Causes, pauses.Cause{Port: n.end(n.swNode[s], int(c.Port)), Bytes: c.Bytes, Stuck: c.Stuck})
 				}
 			}
 			v = append(v, p)

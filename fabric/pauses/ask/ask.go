@@ -119,7 +119,7 @@ func join(t network, answers []*api.Pauses, slack float64) *pauses.Trace {
 			}
 			for _, c := range m.Causes {
 				if e, ok := t.end(m.Switch, c.Number); ok {
-					p.Causes = append(p.Causes, pauses.Cause{Port: e, Bytes: c.Bytes})
+					p.Causes = append(p.Causes, pauses.Cause{Port: e, Bytes: c.Bytes, Stuck: c.Stuck})
 				}
 			}
 			from = min(from, p.From)
