@@ -45,7 +45,7 @@ func Headroom(l Link, cell uint32) Budget {
 	b := Budget{
 		Own:      full,
 		Control:  pfcFrame,
-		Cable:    inFlight(l.Rate, 2*l.Delay),
+		Cable:    inFlight(l.Rate, 2*min(l.Delay, frame.Never/2)),
 		Response: inFlight(l.Rate, l.Response),
 		Peer:     full,
 		Trigger:  roundUp(uint64(l.MaxFrame), uint64(cell)),
@@ -68,7 +68,12 @@ func Headroom(l Link, cell uint32) Budget {
 // pad.
 const minFrame = 14
 
-// inFlight returns the bytes that a link carries in d, rounded up.
+// maxInFlight is more than any buffer, and little enough that sums of terms and
+// what cells make of them stay within 64 bits.
+const maxInFlight = 1 << 40
+
+// inFlight returns the bytes that a link carries in d, rounded up, or
+// maxInFlight if they are more.
 func inFlight(rate uint64, d frame.Time) uint64 {
 	if d <= 0 {
 		return 0
@@ -76,9 +81,12 @@ func inFlight(rate uint64, d frame.Time) uint64 {
 	hi, lo := bits.Mul64(rate, uint64(d))
 	const nsBitsPerByte = 8e9
 	if hi >= nsBitsPerByte {
-		return 1<<64 - 1
+		return maxInFlight
 	}
 	q, r := bits.Div64(hi, lo, nsBitsPerByte)
+	if q >= maxInFlight {
+		return maxInFlight
+	}
 	if r != 0 {
 		q++
 	}

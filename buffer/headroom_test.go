@@ -1,7 +1,10 @@
 package buffer
 
 import (
+	"math/big"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/gswitch/gswitch/frame"
 )
@@ -41,6 +44,63 @@ func TestHeadroomTerms(t *testing.T) {
 	if inFlight(1e9, -5) != 0 {
 		t.Fatal("negative")
 	}
+}
+
+// A link that is longer than any buffer needs more than any buffer, and does not
+// wrap around to something small, whatever its cells.
+func TestHeadroomDoesNotWrap(t *testing.T) {
+	for _, d := range []frame.Time{frame.Never, frame.Never / 2, 1000 * 3600 * frame.Second, 10 * frame.Second} {
+		for _, cell := range []uint32{0, 208, 1 << 16} {
+			for _, l := range []Link{{Rate: 800e9, Delay: d, MaxFrame: 1 << 20, Overhead: 24}, {Rate: 800e9, Response: d, MaxFrame: 64}} {
+				if b := Headroom(l, cell); b.Total() <= maxSize || b.Total() > 1<<60 {
+					t.Errorf("%+v, cells of %d: %d", l, cell, b.Total())
+				}
+				if _, err := (InputQueue{Size: maxSize, Classes: 1, Link: l}).Thresholds(); err == nil {
+					t.Errorf("%+v fits into a queue", l)
+				}
+			}
+		}
+	}
+}
+
+// Whatever the link: more of anything needs no less, the terms are what their
+// formulas say in exact arithmetic, and a switch that gives each class so much
+// of its buffer accepts the headroom and refuses a byte less.
+func TestHeadroomProperties(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		l := Link{Rate: rapid.Uint64Range(1e6, 1600e9).Draw(r, "rate"), Delay: rapidTime(r, "delay"), Response: rapidTime(r, "response"),
+			MaxFrame: rapid.Uint32Range(64, 9234).Draw(r, "frame"), Overhead: rapid.SampledFrom([]uint32{0, 20, 24}).Draw(r, "overhead")}
+		cell := rapid.SampledFrom([]uint32{0, 80, 208, 4096}).Draw(r, "cell")
+		b := Headroom(l, cell)
+		exact := func(d frame.Time) uint64 {
+			n := new(big.Int).Mul(new(big.Int).SetUint64(l.Rate), big.NewInt(int64(d)))
+			return n.Add(n, big.NewInt(8e9-1)).Div(n, big.NewInt(8e9)).Uint64()
+		}
+		if b.Cable != exact(2*l.Delay) || b.Response != exact(l.Response) || b.Own != uint64(l.MaxFrame+l.Overhead) || b.Peer != b.Own || b.Control != 84 {
+			r.Fatalf("%+v of %+v", b, l)
+		}
+		for _, more := range []Link{{Rate: l.Rate * 2, Delay: l.Delay, Response: l.Response, MaxFrame: l.MaxFrame, Overhead: l.Overhead},
+			{Rate: l.Rate, Delay: l.Delay + 1000, Response: l.Response, MaxFrame: l.MaxFrame, Overhead: l.Overhead},
+			{Rate: l.Rate, Delay: l.Delay, Response: l.Response, MaxFrame: l.MaxFrame + 100, Overhead: l.Overhead}} {
+			if Headroom(more, 0).Total() < Headroom(l, 0).Total() {
+				r.Fatalf("%+v needs less than %+v", more, l)
+			}
+		}
+		classes, ports := rapid.IntRange(1, 8).Draw(r, "classes"), rapid.IntRange(1, 4).Draw(r, "ports")
+		for _, short := range []uint64{0, 1} {
+			c := Config{Size: b.Total()*uint64(classes*ports) + 1<<16, Cell: cell}
+			for range ports {
+				p := PortConfig{Link: l}
+				for i := range classes {
+					p.Groups[i] = Group{Lossless: true, Headroom: b.Total() - short}
+				}
+				c.Ports = append(c.Ports, p)
+			}
+			if _, err := plan(&c); (err == nil) != (short == 0) {
+				r.Fatalf("%d B less than %d: %v", short, b.Total(), err)
+			}
+		}
+	})
 }
 
 // With cells, whatever the frame size, what the link delivers within the skid

@@ -56,6 +56,8 @@ func (q InputQueue) Thresholds() (Thresholds, error) {
 		return t, fmt.Errorf("%d lossless classes are not from 1 to 8", q.Classes)
 	case q.Size == 0 || q.Size > maxSize:
 		return t, fmt.Errorf("a queue of %d B is not within 1 B and %d B", q.Size, uint64(maxSize))
+	case q.Batch > maxSize:
+		return t, fmt.Errorf("a batch of %d B is more than any queue holds, %d B", q.Batch, uint64(maxSize))
 	case q.Link.Rate == 0 || q.Link.MaxFrame == 0:
 		return t, fmt.Errorf("the rate of the link and its largest frame must be known")
 	case q.Link.Delay < 0 || q.Link.Response < 0:

@@ -74,6 +74,13 @@ func TestInputQueueCheck(t *testing.T) {
 			t.Errorf("%d, %d: %v", v.pause, v.unpause, err)
 		}
 	}
+	for _, batch := range []uint64{1 << 35, 1 << 63, 1<<64 - 1} {
+		q.Batch = batch
+		if err := q.Check(8192, 4557); err == nil || !strings.Contains(err.Error(), "more than any queue holds") {
+			t.Errorf("batch %d: %v", batch, err)
+		}
+	}
+	q.Batch = 0
 	q.Size = 30000
 	if err := q.Check(1000, 500); err == nil || !strings.Contains(err.Error(), "at least 49376 B") {
 		t.Error(err)

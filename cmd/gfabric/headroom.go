@@ -11,6 +11,7 @@ import (
 
 	"github.com/gswitch/gswitch/buffer"
 	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/fabric"
 	"github.com/gswitch/gswitch/frame"
 )
 
@@ -188,6 +189,15 @@ func bytesOf(flag, text string) (uint64, error) {
 	return uint64(s), nil
 }
 
+// memory is the size of the buffer, up to what a switch can have.
+func (f *headroomFlags) memory() (uint64, error) {
+	n, err := bytesOf("--buffer", f.buffer)
+	if err == nil && (n == 0 || n > 16<<30) {
+		err = usagef("--buffer: %s is not from 1B to 16GiB", f.buffer)
+	}
+	return n, err
+}
+
 // terms are those of the skid.
 func (r *reckoning) terms(b buffer.Budget, what, pauseFrame string) {
 	r.term(b.Own, annexN, "own frame", "%s that has just begun when the pause frame is ready", what)
@@ -209,7 +219,7 @@ func (f *headroomFlags) shared(r *reckoning, link buffer.Link) (err error) {
 	}
 	r.Ports, r.Buffer = f.ports, 12<<20
 	if f.buffer != "" {
-		if r.Buffer, err = bytesOf("--buffer", f.buffer); err != nil {
+		if r.Buffer, err = f.memory(); err != nil {
 			return err
 		}
 	}
@@ -227,14 +237,17 @@ func (f *headroomFlags) shared(r *reckoning, link buffer.Link) (err error) {
 		r.term(b.Rounding, "this switch", "rounding", "what cells of %d B waste of the worst mix of frames", r.Cell)
 	}
 	each := b.Total()
+	if each > r.Buffer {
+		return fmt.Errorf("the headroom of one port and lossless class, %d B, is more than the buffer of %d B: enlarge it, or have smaller frames, a shorter cable or a shorter response", each, r.Buffer)
+	}
 	all := each * uint64(f.classes) * uint64(f.ports)
 	r.result(int64(each), "", "headroom", "of a port and class: skid + trigger + rounding")
-	r.result(int64(all), "", "all headroom", "%d ports * %d classes", f.ports, f.classes)
+	r.result(int64(all), "", "all headroom", "%s * %s", fabric.Count(f.ports, "port", "ports"), fabric.Count(f.classes, "class", "classes"))
 	left := int64(r.Buffer) - int64(all)
 	r.result(left, "", "shared pool", "buffer of %d B - all headroom, reserves not counted", r.Buffer)
 	if left < int64(link.MaxFrame) {
-		return fmt.Errorf("headroom of %d ports and %d lossless classes takes %d B of the buffer of %d B: make it at least %d B, or have fewer lossless classes, smaller frames, shorter cables or a shorter response",
-			f.ports, f.classes, all, r.Buffer, all+uint64(link.MaxFrame))
+		return fmt.Errorf("headroom of %s and %s takes %d B of the buffer of %d B: make it at least %d B, or have fewer lossless classes, smaller frames, shorter cables or a shorter response",
+			fabric.Count(f.ports, "port", "ports"), fabric.Count(f.classes, "lossless class", "lossless classes"), all, r.Buffer, all+uint64(link.MaxFrame))
 	}
 	r.Set = []string{"buffer.lossless.headroom: auto", fmt.Sprintf("or at least %dB", each)}
 	return nil
@@ -250,7 +263,7 @@ func (f *headroomFlags) input(r *reckoning, link buffer.Link) (err error) {
 	}
 	r.Buffer = 128 << 10
 	if f.buffer != "" {
-		if r.Buffer, err = bytesOf("--buffer", f.buffer); err != nil {
+		if r.Buffer, err = f.memory(); err != nil {
 			return err
 		}
 	}
