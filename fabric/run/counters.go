@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/gswitch/gswitch/escape"
+	"github.com/gswitch/gswitch/fabric/pauses"
 	"github.com/gswitch/gswitch/fabric/results"
 	"github.com/gswitch/gswitch/fabric/vnet"
 	"github.com/gswitch/gswitch/fault"
@@ -15,7 +16,18 @@ import (
 func counters(n *vnet.Network, out *results.Run) {
 	c := count(n)
 	c.put(n, n.Engine.Now(), n.Engine.Stats().Lost, out)
-	out.Values["deadlocks_total"] = float64(c.Deadlocks)
+	deadlocks(n, n.Waits(n.Engine.Now()), n.Engine.Now(), out)
+}
+
+// deadlocks counts the circles among the queues that wait at now.
+func deadlocks(n *vnet.Network, waits []pauses.Wait, now frame.Time, out *results.Run) {
+	k := 0
+	for _, d := range n.Circles(waits) {
+		if now-d.Since >= deadlocked {
+			k++
+		}
+	}
+	out.Values["deadlocks_total"] = float64(k)
 }
 
 // tally is what nodes counted during the whole run.
@@ -31,9 +43,6 @@ type tally struct {
 	Pauses   vnet.Pauses
 	Escaped  escape.Counts
 	Paths    vswitch.PathCounts
-
-	// Deadlocks among the switches of the process that counts.
-	Deadlocks int
 }
 
 // count asks all nodes, of which those that nobody stepped counted nothing.
@@ -51,11 +60,6 @@ func count(n *vnet.Network) (c tally) {
 		c.Notices += k.Notices
 		for _, t := range h.Flow(now).PausedTime {
 			c.Paused += t
-		}
-	}
-	for _, d := range n.Deadlocks(now) {
-		if now-d.Since >= deadlocked {
-			c.Deadlocks++
 		}
 	}
 	return c
@@ -83,8 +87,9 @@ func (c *tally) add(o *tally) {
 	c.Pauses.Time += o.Pauses.Time
 	c.Escaped.Hits += o.Escaped.Hits
 	c.Escaped.Made += o.Escaped.Made
+	c.Escaped.Reclaimed += o.Escaped.Reclaimed
+	c.Escaped.Strays += o.Escaped.Strays
 	c.Paths.Plus(&o.Paths)
-	c.Deadlocks += o.Deadlocks
 }
 
 // put writes it to the results of a run that ended at now, with what links lost.

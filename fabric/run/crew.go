@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gswitch/gswitch/fabric/live"
+	"github.com/gswitch/gswitch/fabric/pauses"
 	"github.com/gswitch/gswitch/frame"
 )
 
@@ -36,6 +37,7 @@ type hand struct {
 	process *Process
 	pipe    *pipe
 	account *account
+	pauses  []pauses.Pause
 	ended   chan struct{}
 	how     error // when it has ended
 }

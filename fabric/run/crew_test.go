@@ -109,6 +109,7 @@ func TestNodeRefuses(t *testing.T) {
 		{setup{Version: "2"}, `version "1" is to step nodes for version "2"`},
 		{setup{Version: "1", File: "t.yaml", Document: []byte("version: 7")}, "t.yaml:1"},
 		{setup{Version: "1", File: "t.yaml", Document: document, Seed: 1, Own: []bool{true}, Ends: [][]wireEnd{nil}}, "a network of 4 nodes is not the one of 1"},
+		{setup{Version: "1", File: "t.yaml", Document: document, Seed: 1, Own: make([]bool, 4), Ends: make([][]wireEnd, 4)}, "and interfaces for 0 are told"},
 	} {
 		ours, theirs := net.Pipe()
 		ended := make(chan error, 1)
@@ -128,7 +129,7 @@ func TestNodeRefuses(t *testing.T) {
 // A director believes no process that tells of what is not.
 func TestDirectorHears(t *testing.T) {
 	d := &director{conns: map[vnet.Conn]*spread{3: {}}, way: map[uint64]*underWay{}}
-	for _, h := range []happening{{What: arrived, Serial: 1}, {What: arrived, Serial: 3}, {What: sent, Serial: 3, ID: 9}} {
+	for _, h := range []happening{{What: arrived, Serial: 1}, {What: arrived, Serial: 3}, {What: sent, Serial: 3, ID: 9}, {What: sent + 1, Serial: 3}} {
 		if err := d.hear(&h); err == nil {
 			t.Errorf("%+v is believed", h)
 		}

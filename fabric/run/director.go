@@ -98,8 +98,10 @@ func (d *director) tellBoth(c *spread, o order) {
 }
 
 func (d *director) tell(process int, o order) {
-	if err := d.crew.members[process].pipe.write(&o); err != nil {
-		d.Stop(fmt.Errorf("process %s: %w", d.crew.members[process].name, err))
+	if h := d.crew.members[process]; d.err == nil {
+		if err := h.pipe.write(&o); err != nil {
+			d.Stop(d.crew.lost(h, err))
+		}
 	}
 }
 
@@ -166,6 +168,8 @@ func (d *director) hear(h *happening) error {
 		default:
 			u.sent = h
 		}
+	default:
+		return fmt.Errorf("it tells of connection %d what nobody knows (%d)", h.Serial, h.What)
 	}
 	return nil
 }
@@ -232,6 +236,12 @@ func (d *director) direct(ctx context.Context, p *progress) error {
 					return fmt.Errorf("process %s: %w", h.from.name, err)
 				}
 			}
+			for i := range h.notice.Pauses {
+				if err := checkPause(d.n.Topology, &h.notice.Pauses[i]); err != nil {
+					return fmt.Errorf("process %s: %w", h.from.name, err)
+				}
+			}
+			h.from.pauses = append(h.from.pauses, h.notice.Pauses...)
 			if h.notice.Last != nil && h.from.account == nil {
 				h.from.account = h.notice.Last
 				if missing--; missing == 0 {

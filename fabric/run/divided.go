@@ -9,6 +9,7 @@ import (
 
 	"github.com/gswitch/gswitch/fabric"
 	"github.com/gswitch/gswitch/fabric/live"
+	"github.com/gswitch/gswitch/fabric/pauses"
 	"github.com/gswitch/gswitch/fabric/results"
 	"github.com/gswitch/gswitch/fabric/scenario"
 	"github.com/gswitch/gswitch/fabric/vnet"
@@ -87,7 +88,7 @@ func divided(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host
 	accounts := d.crew.accounts()
 	rec, ports := recorder(n, r)
 	for i, a := range accounts {
-		if err := a.check(len(ports.queues), len(ports.links)); err != nil {
+		if err := a.check(n.Topology, len(ports.queues), len(ports.links)); err != nil {
 			return nil, fmt.Errorf("process %s: %w", processes[i].Name, err)
 		}
 	}
@@ -104,11 +105,45 @@ func divided(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host
 	point(r, out)
 	rec.Result(out)
 	counts.put(n, ended(accounts), links.Lost, out)
-	if h.o.Live.Division == live.Hosts || len(n.Switches) == 1 {
-		// Otherwise no process has all the queues that may wait for each other.
-		out.Values["deadlocks_total"] = float64(counts.Deadlocks)
+	// What still waits where time ended later has waited since before it ended
+	// elsewhere, if it has for long: by the earliest end all waited together.
+	waits, until := heldBack(accounts)
+	deadlocks(n, waits, until, out)
+	if h.o.Pauses > 0 {
+		out.Pauses = d.crew.trace(ended(accounts), frame.Time(clocks)/frame.Time(d.scale))
+		if h.o.Out != "" {
+			out.Pauses.Pauses = nil // too many for results.json
+		}
 	}
 	return out, nil
+}
+
+// clocks is by how much the clocks of two processes may differ, in real time:
+// each reads its own and that of the machine one after the other, and may be
+// interrupted in between.
+const clocks = 100 * time.Microsecond
+
+// trace joins what the switches of all processes remember of pauses.
+func (c *crew) trace(end, slack frame.Time) *pauses.Trace {
+	var v []pauses.Pause
+	forgotten := uint64(0)
+	for _, h := range c.members {
+		v = append(v, h.pauses...)
+		forgotten += h.account.Forgotten
+	}
+	return pauses.New(v, 0, end.Seconds(), slack.Seconds(), forgotten)
+}
+
+// heldBack are the queues that wait in all processes, and the instant at which
+// time ended where it ended first, of those that have any.
+func heldBack(accounts []*account) (v []pauses.Wait, until frame.Time) {
+	until = frame.Never
+	for _, a := range accounts {
+		if len(a.Waits) > 0 {
+			v, until = append(v, a.Waits...), min(until, a.Told.End)
+		}
+	}
+	return v, until
 }
 
 // perform lets the processes do the run. When it returns they have ended.
@@ -121,7 +156,7 @@ func (d *director) perform(ctx context.Context, s *scenario.Scenario, r *scenari
 	l := &h.o.Live
 	env := h.wires.Env()
 	d.crew, err = muster(processes, func(name string) (*Process, error) { return l.Start(name, env) }, func(v *live.Process) *setup {
-		return &setup{Version: h.o.Version, Name: v.Name, File: s.File, Document: document, Seed: r.Seed, Duration: d.end,
+		return &setup{Version: h.o.Version, Name: v.Name, File: s.File, Document: document, Seed: r.Seed, Duration: d.end, Pauses: h.o.Pauses,
 			Own: ownOf(r.Topology, v), Ends: ends, Processes: len(processes), Dilation: d.scale, Bound: l.Bound, Workers: v.Workers, Poll: l.Poll, CPUs: v.CPUs}
 	})
 	defer d.crew.dismiss()

@@ -58,9 +58,6 @@ func (h *host) check(s *scenario.Scenario) error {
 	if err := h.checkDivision(s); err != nil {
 		return err
 	}
-	if h.o.Pauses > 0 && h.o.Live.Division != live.Together {
-		return errors.New("who paused whom is recorded of runs in one process only: leave the division of the nodes out")
-	}
 	for i := range s.Runs {
 		d := s.Runs[i].Doc
 		for k := range d.Faults {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/gswitch/gswitch/fabric/live"
 	"github.com/gswitch/gswitch/fabric/measure"
+	"github.com/gswitch/gswitch/fabric/pauses"
 	"github.com/gswitch/gswitch/fabric/results"
 	"github.com/gswitch/gswitch/fabric/scenario"
 	"github.com/gswitch/gswitch/fabric/vnet"
@@ -109,7 +111,7 @@ func TestLedger(t *testing.T) {
 	// What happened at one instant is told in its order, the rest in another.
 	slices.SortStableFunc(both.l.entries, func(a, b entry) int { return int(a.at%7 - b.at%7) })
 	for _, a := range told {
-		if err := a.check(len(ports.queues), len(ports.links)); err != nil {
+		if err := a.check(r.Topology, len(ports.queues), len(ports.links)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -147,26 +149,59 @@ func TestLedgerEnds(t *testing.T) {
 
 // An account that cannot be is refused.
 func TestAccountCheck(t *testing.T) {
+	topo := load(t, pairs, scenario.Options{}).Runs[0].Topology
 	for _, a := range []account{
 		{Queues: []sampledQueue{{1, 2, 5}}}, {Queues: []sampledQueue{{1, -1, 5}}}, {Sent: []sampledLink{{1, 1, 5}}}, {Sent: []sampledLink{{1, -1, 5}}},
 		{Sent: []sampledLink{{1, 0, 5}, {2, 0, 4}}},
+		{Waits: []pauses.Wait{{At: pauses.End{Node: "h99"}}}}, {Waits: []pauses.Wait{{At: pauses.End{Node: "h1", Port: 1}}}}, {Waits: []pauses.Wait{{At: pauses.End{Node: "h1", Port: -1}}}},
 	} {
 		a.Told = new(live.Told)
-		if a.check(2, 1) == nil {
+		if a.check(topo, 2, 1) == nil {
 			t.Errorf("%+v is taken", a)
 		}
 	}
-	if err := new(account).check(1, 1); err == nil {
+	if err := new(account).check(topo, 1, 1); err == nil {
 		t.Error("an account without times is taken")
+	}
+}
+
+// So is a pause.
+func TestPauseCheck(t *testing.T) {
+	topo := load(t, pairs, scenario.Options{}).Runs[0].Topology
+	h1 := pauses.End{Node: "h1"}
+	good := pauses.Pause{By: h1, Of: h1, Class: 7, From: 1, To: 1, Causes: []pauses.Cause{{Port: h1}}}
+	if err := checkPause(topo, &good); err != nil {
+		t.Error(err)
+	}
+	for name, spoil := range map[string]func(p *pauses.Pause){
+		"by":     func(p *pauses.Pause) { p.By.Node = "nobody" },
+		"of":     func(p *pauses.Pause) { p.Of.Port = 9 },
+		"cause":  func(p *pauses.Pause) { p.Causes = []pauses.Cause{{Port: pauses.End{Node: "h1", Port: -1}}} },
+		"class":  func(p *pauses.Pause) { p.Class = 8 },
+		"before": func(p *pauses.Pause) { p.To = 0.5 },
+		"NaN":    func(p *pauses.Pause) { p.From = math.NaN() },
+		"never":  func(p *pauses.Pause) { p.To = math.Inf(1) },
+	} {
+		p := good
+		spoil(&p)
+		if checkPause(topo, &p) == nil {
+			t.Errorf("%s: %+v is taken", name, p)
+		}
 	}
 }
 
 // Whatever comes over a socket, it is a value or an error.
 func FuzzPipe(f *testing.F) {
+	sc, err := scenario.Parse("t.yaml", []byte(pairs), scenario.Options{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	topo := sc.Runs[0].Topology
 	for _, v := range []any{
 		&setup{Name: "h1", Own: []bool{true}, Ends: [][]wireEnd{{{"a", "b"}}}},
 		&order{Open: &opening{Serial: 1, Dst: 1}}, &order{Post: &posting{Serial: 1, Bytes: 10}}, &order{Begin: 1}, &order{End: true},
 		&notice{Events: []happening{{What: sent, Serial: 1}}}, &notice{Last: &account{Queues: []sampledQueue{{1, 0, 5}}}}, &notice{Error: "x"},
+		&notice{Pauses: []pauses.Pause{{By: pauses.End{Node: "h1"}, Causes: []pauses.Cause{{Bytes: 1}}}}},
 	} {
 		var b bytes.Buffer
 		if err := newPipe(&b).tell(v); err != nil {
@@ -183,8 +218,13 @@ func FuzzPipe(f *testing.F) {
 			if err := p.read(v); err != nil {
 				continue
 			}
-			if n, ok := v.(*notice); ok && n.Last != nil {
-				_ = n.Last.check(1, 1)
+			if n, ok := v.(*notice); ok {
+				if n.Last != nil {
+					_ = n.Last.check(topo, 1, 1)
+				}
+				for i := range n.Pauses {
+					_ = checkPause(topo, &n.Pauses[i])
+				}
 			}
 			var again bytes.Buffer
 			if err := newPipe(&again).tell(v); err != nil {

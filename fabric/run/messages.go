@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gswitch/gswitch/dataplane"
+	"github.com/gswitch/gswitch/fabric"
 	"github.com/gswitch/gswitch/fabric/live"
+	"github.com/gswitch/gswitch/fabric/pauses"
 	"github.com/gswitch/gswitch/fabric/vnet"
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/sim"
@@ -29,6 +32,7 @@ type setup struct {
 	Document []byte
 	Seed     uint64
 	Duration frame.Time
+	Pauses   int // that each switch remembers
 
 	Own       []bool // by node of the topology
 	Ends      [][]wireEnd
@@ -87,9 +91,15 @@ type closing struct{ Serial vnet.Conn }
 type notice struct {
 	Ready  bool // its ports are up
 	Events []happening
+	// Pauses are some of those that its switches remember. They come before
+	// Last, so that no message is as long as a log may be.
+	Pauses []pauses.Pause
 	Last   *account
 	Error  string // it gives up
 }
+
+// mostPauses is how many a notice has.
+const mostPauses = 1000
 
 // happening is what a process has seen of a connection.
 type happening struct {
@@ -122,10 +132,14 @@ type account struct {
 	Sent   []sampledLink
 	Acked  []sampledConn
 	RTTs   []sampledRTT
+
+	Forgotten uint64 // pauses that switches do not remember
+	Waits     []pauses.Wait
 }
 
-// check refuses an account that cannot be of a run with so many queues and links.
-func (a *account) check(queues, links int) error {
+// check refuses an account that cannot be of a run with so many queues and links
+// in a network.
+func (a *account) check(t *fabric.Topology, queues, links int) error {
 	if a.Told == nil {
 		return errors.New("it does not say how it kept time")
 	}
@@ -140,6 +154,37 @@ func (a *account) check(queues, links int) error {
 			return fmt.Errorf("it sampled link %d of %d with %d bytes", l.Link, links, l.Bytes)
 		}
 		carried[l.Link] = l.Bytes
+	}
+	for _, w := range a.Waits {
+		if err := checkEnd(t, w.At); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkPause refuses a pause that cannot be of a network.
+func checkPause(t *fabric.Topology, p *pauses.Pause) error {
+	for _, e := range []pauses.End{p.By, p.Of} {
+		if err := checkEnd(t, e); err != nil {
+			return err
+		}
+	}
+	for _, c := range p.Causes {
+		if err := checkEnd(t, c.Port); err != nil {
+			return err
+		}
+	}
+	if p.Class < 0 || p.Class > 7 || !(p.From >= 0 && p.To >= p.From && p.To < math.MaxFloat64) {
+		return fmt.Errorf("it tells of a pause of class %d from %v s to %v s", p.Class, p.From, p.To)
+	}
+	return nil
+}
+
+// checkEnd refuses a port that is not of a network.
+func checkEnd(t *fabric.Topology, e pauses.End) error {
+	if i, ok := t.Lookup(e.Node); !ok || e.Port < 0 || e.Port >= len(t.Nodes[i].Links) {
+		return fmt.Errorf("it tells of port %d of %q, which is not there", e.Port, e.Node)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -95,13 +96,18 @@ func newMember(s *setup, p *pipe) (*member, error) {
 	if len(s.Own) != len(m.r.Topology.Nodes) || len(s.Ends) != len(s.Own) {
 		return nil, fmt.Errorf("a network of %d nodes is not the one of %d that is meant", len(m.r.Topology.Nodes), len(s.Own))
 	}
+	for i := range s.Ends {
+		if n := &m.r.Topology.Nodes[i]; len(s.Ends[i]) != len(n.Links) {
+			return nil, fmt.Errorf("node %s has %d links, and interfaces for %d are told", n.Name, len(n.Links), len(s.Ends[i]))
+		}
+	}
 	part := &live.Part{Name: s.Name, Own: s.Own, Processes: s.Processes, Begin: m.await}
 	maker := live.Maker(live.Config{Wires: s, Dilation: s.Dilation, Bound: s.Bound, Workers: s.Workers, Poll: s.Poll, CPUs: s.CPUs, Part: part})
-	if m.n, err = network(m.r, func(spec *vnet.EngineSpec) (vnet.Engine, error) {
+	if m.n, err = logged(m.r, func(spec *vnet.EngineSpec) (vnet.Engine, error) {
 		e, err := maker(spec)
 		m.e, _ = e.(*live.Engine)
 		return e, err
-	}); err != nil {
+	}, s.Pauses); err != nil {
 		return nil, err
 	}
 	if err := m.prepare(); err != nil {
@@ -162,7 +168,7 @@ func (m *member) run(gone func()) error {
 	close(stop)
 	err = errors.Join(err, <-told)
 	if err == nil {
-		m.account()
+		err = m.account()
 	}
 	m.finished.Store(true)
 	// Frames that are missing in the end make a run worthless.
@@ -374,9 +380,19 @@ func (m *member) lookAtFlows(bin int64) {
 	}
 }
 
-// account puts together what the process has to tell.
-func (m *member) account() {
+// account puts together what the process has to tell, and tells what may be too
+// much for one message.
+func (m *member) account() error {
 	m.last.Told, m.last.Links, m.last.Tally = m.e.Tell(), m.n.Engine.Stats(), count(m.n)
+	m.last.Waits = m.n.Waits(m.n.Engine.Now())
+	v, forgotten := m.n.PauseLog(m.n.Engine.Now())
+	m.last.Forgotten = forgotten
+	for part := range slices.Chunk(v, mostPauses) {
+		if err := m.p.tell(&notice{Pauses: part}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 var _ live.Wires = (*setup)(nil)

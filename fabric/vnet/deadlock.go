@@ -16,8 +16,11 @@ type Deadlock struct {
 // Deadlocks returns the circles of queues that wait for each other at now. One
 // that has lasted for longer than a pause takes to end by itself will last
 // forever, unless frames escape. On real frames it is for use after Halt.
-func (n *Network) Deadlocks(now frame.Time) []Deadlock {
-	var v []pauses.Wait
+func (n *Network) Deadlocks(now frame.Time) []Deadlock { return n.Circles(n.Waits(now)) }
+
+// Waits returns the egress queues that their neighbours hold back at now. Where
+// other processes step nodes, too, these tell of their own.
+func (n *Network) Waits(now frame.Time) (v []pauses.Wait) {
 	for s, sw := range n.Switches {
 		for _, w := range sw.Nodes[0].Waits(now, nil) {
 			p := pauses.Wait{At: n.end(n.swNode[s], int(w.Port)), Class: int(w.Class), Since: w.Since}
@@ -27,7 +30,11 @@ func (n *Network) Deadlocks(now frame.Time) []Deadlock {
 			v = append(v, p)
 		}
 	}
-	var found []Deadlock
+	return v
+}
+
+// Circles returns the circles among queues that wait.
+func (n *Network) Circles(v []pauses.Wait) (found []Deadlock) {
 	for _, c := range pauses.Circles(v, n.peer) {
 		d := Deadlock{Class: uint8(c.Class), Since: c.Since}
 		for _, e := range c.Ports {

@@ -8,8 +8,13 @@ import (
 // PauseTrace returns what the switches remember of pauses (Config.PauseLog), as of
 // now. On real frames it is for use after Halt.
 func (n *Network) PauseTrace(now frame.Time) *pauses.Trace {
-	var v []pauses.Pause
-	var forgotten uint64
+	v, forgotten := n.PauseLog(now)
+	return pauses.New(v, 0, now.Seconds(), 0, forgotten)
+}
+
+// PauseLog returns the pauses of PauseTrace one by one, and how many there were
+// before. Where other processes step nodes, too, these tell of their own.
+func (n *Network) PauseLog(now frame.Time) (v []pauses.Pause, forgotten uint64) {
 	for s, sw := range n.Switches {
 		list, lost := sw.Nodes[0].Pauses(nil)
 		forgotten += lost
@@ -34,5 +39,5 @@ func (n *Network) PauseTrace(now frame.Time) *pauses.Trace {
 			v = append(v, p)
 		}
 	}
-	return pauses.New(v, 0, now.Seconds(), 0, forgotten)
+	return v, forgotten
 }

@@ -1,0 +1,116 @@
+package run
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/gswitch/gswitch/escape"
+	"github.com/gswitch/gswitch/fabric/live"
+	"github.com/gswitch/gswitch/fabric/pauses"
+	"github.com/gswitch/gswitch/fabric/results"
+	"github.com/gswitch/gswitch/fabric/scenario"
+	"github.com/gswitch/gswitch/frame"
+)
+
+// locked is three switches in a ring whose routes all go the same way.
+const locked = `version: 1
+topology: {generate: "ring(3, 1)", classes: {host: {rate: 40Gbps, delay: 1us}, fabric: {rate: 40Gbps, delay: 1us}}}
+pfc: {enabled: true}
+switch:
+  buffer: {size: 16MB, xoff: 100KB, xon_offset: 10KB}
+  detours: [{at: s1, to: s3, via: s2}, {at: s2, to: s1, via: s3}, {at: s3, to: s2, via: s1}]
+hosts: {class: 3, ack_class: 7, base_rtt: 100us, params: {window: none}}
+workload:
+  - {group: f1, kind: saturate, from: [h1], to: [h3], size: 1MB}
+  - {group: f2, kind: saturate, from: [h2], to: [h1], size: 1MB}
+  - {group: f3, kind: saturate, from: [h3], to: [h2], size: 1MB}
+duration: 4ms
+`
+
+// What processes tell of the pauses and the waiting queues of their own switches
+// makes the same tree and the same deadlock as one process that has all.
+func TestPausesOfSeveralProcesses(t *testing.T) {
+	s := load(t, locked, scenario.Options{})
+	n, err := logged(&s.Runs[0], nil, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr, err := newTraffic(t.Context(), n, here{n}, &ledger{}, &s.Runs[0], "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, _ := recorder(n, &s.Runs[0])
+	tr.listen(rec)
+	tr.begin()
+	if err := n.Engine.Run(frame.Time(s.Runs[0].Doc.Duration)); err != nil {
+		t.Fatal(err)
+	}
+	now := n.Engine.Now()
+	want := n.PauseTrace(now)
+	var whole results.Run
+	whole.Values = map[string]float64{}
+	counters(n, &whole)
+	if len(want.Pauses) < 6 || whole.Values["deadlocks_total"] != 1 {
+		t.Fatalf("%s, %v deadlocks", want.Size(), whole.Values["deadlocks_total"])
+	}
+
+	v, forgotten := n.PauseLog(now)
+	waits := n.Waits(now)
+	c := &crew{}
+	for i, name := range []string{"s3", "s1", "s2", "h1"} {
+		// A host's pauses are told by its switch; those of a switch by itself.
+		of := func(e pauses.End) bool { return e.Node == name }
+		h := &hand{account: &account{Told: &live.Told{End: now + frame.Time(i)}}}
+		for _, p := range v {
+			if of(p.By) {
+				h.pauses = append(h.pauses, p)
+				if err := checkPause(n.Topology, &p); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		for _, w := range waits {
+			if of(w.At) {
+				h.account.Waits = append(h.account.Waits, w)
+			}
+		}
+		if name == "h1" {
+			h.account.Told.End = 0 // it has nothing to tell of
+		}
+		if err := h.account.check(n.Topology, 0, 0); err != nil {
+			t.Error(err)
+		}
+		c.members = append(c.members, h)
+	}
+	c.members[0].account.Forgotten = forgotten
+	got := c.trace(now, 0)
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(pauses.Branch{}), cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".up" }, cmp.Ignore())); diff != "" {
+		t.Error(diff)
+	}
+	joined, until := heldBack(c.accounts())
+	var out results.Run
+	out.Values = map[string]float64{}
+	deadlocks(n, joined, until, &out)
+	if len(joined) != len(waits) || until != now || out.Values["deadlocks_total"] != 1 {
+		t.Errorf("%d of %d queues wait at %d, which is %d, in %v deadlocks", len(joined), len(waits), until, now, out.Values["deadlocks_total"])
+	}
+	// A part of the ring is no circle.
+	deadlocks(n, slices.DeleteFunc(joined, func(w pauses.Wait) bool { return w.At.Node == "s2" }), until, &out)
+	if out.Values["deadlocks_total"] != 0 {
+		t.Error("two switches of three make a circle")
+	}
+}
+
+// What processes counted adds up, whatever it is.
+func TestTallies(t *testing.T) {
+	var a, b, sum tally
+	a.Escaped, b.Escaped = escape.Counts{Hits: 1, Made: 2, Reclaimed: 3, Strays: 4}, escape.Counts{Hits: 10, Made: 20, Reclaimed: 30, Strays: 40}
+	a.Pauses.Requests, b.Pauses.Requests = 5, 50
+	sum.add(&a)
+	sum.add(&b)
+	if sum.Escaped != (escape.Counts{Hits: 11, Made: 22, Reclaimed: 33, Strays: 44}) || sum.Pauses.Requests != 55 {
+		t.Errorf("%+v", sum)
+	}
+}
