@@ -224,7 +224,7 @@ func Explain(address string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, unix.ECONNREFUSED):
-		return fmt.Errorf("no daemon listens at %s", address)
+		return fmt.Errorf("no daemon listens at %s; gfabric status lists the daemons of the fabrics that are up, with their sockets", address)
 	case errors.Is(err, os.ErrPermission):
 		return notAllowed(address)
 	case connect.CodeOf(err) == connect.CodeDeadlineExceeded:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gswitch/gswitch/buffer"
 	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/control/cli"
 	"github.com/gswitch/gswitch/fabric"
 	"github.com/gswitch/gswitch/frame"
 )
@@ -204,8 +205,8 @@ func (r *reckoning) terms(b buffer.Budget, what, pauseFrame string) {
 	if pauseFrame != "" {
 		r.term(b.Control, annexN, "pause frame", "%s", pauseFrame)
 	}
-	r.term(b.Cable, annexN, "cable", "rate/8 * 2 * delay of %v", frame.Time(r.Delay).Duration())
-	r.term(b.Response, annexN, "response", "rate/8 * response of %v", frame.Time(r.Response).Duration())
+	r.term(b.Cable, annexN, "cable", "rate/8 * 2 * delay of %s", cli.Span(uint64(r.Delay)))
+	r.term(b.Response, annexN, "response", "rate/8 * response of %s", cli.Span(uint64(r.Response)))
 	r.term(b.Peer, annexN, "peer's frame", "%s that has just begun when the pause takes effect", what)
 }
 
@@ -295,7 +296,7 @@ func (f *headroomFlags) input(r *reckoning, link buffer.Link) (err error) {
 }
 
 func (r *reckoning) write(w io.Writer) error {
-	fmt.Fprintf(w, "%v, %v one way, frames of up to %d B on the link, lossless classes: %d\n\n", config.Rate(r.Rate), frame.Time(r.Delay).Duration(), r.Frame, r.Classes)
+	fmt.Fprintf(w, "%v, %s one way, frames of up to %d B on the link, lossless classes: %d\n\n", config.Rate(r.Rate), cli.Span(uint64(r.Delay)), r.Frame, r.Classes)
 	for _, l := range r.Lines {
 		mark := " "
 		if l.Result {

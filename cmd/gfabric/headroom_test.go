@@ -47,7 +47,7 @@ func TestHeadroomOfSharedBuffers(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
 	words := strings.Join(strings.Fields(out), " ")
-	for _, want := range []string{"cable 37500 B rate/8 * 2 * delay of 1.5µs (IEEE 802.1Q annex N)", "= skid 53168 B", "= headroom 54686 B", "= all headroom 3499904 B", "= shared pool 30054528 B"} {
+	for _, want := range []string{"cable 37500 B rate/8 * 2 * delay of 1.5us (IEEE 802.1Q annex N)", "= skid 53168 B", "= headroom 54686 B", "= all headroom 3499904 B", "= shared pool 30054528 B"} {
 		if !strings.Contains(words, want) {
 			t.Errorf("there is no %q in:\n%s", want, out)
 		}

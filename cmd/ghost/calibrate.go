@@ -291,13 +291,13 @@ func spreadOf(spans []uint64) spread {
 
 // print writes a calibration for people.
 func (r *calibration) print(w io.Writer) {
-	fmt.Fprintf(w, "host %s, %s link, payload %d, worker polls %s\n\n", r.Host, speed(float64(r.LinkRate)), r.Payload, r.Poll)
+	fmt.Fprintf(w, "host %s, %s link, payload %d, worker polls %s\n\n", r.Host, cli.Rate(float64(r.LinkRate)), r.Payload, r.Poll)
 	t := leftColumns(w)
 	fmt.Fprintln(t, "MEASURED\tMIN\tP10\tP50\tP99\tMAX\tPROBES")
 	for _, p := range r.Peers {
-		fmt.Fprintf(t, "round trip to %s\t%s\t%s\t%s\t%s\t%s\t%d\n", p.Peer, span(p.Min), span(p.P10), span(p.P50), span(p.P99), span(p.Max), p.Count)
+		fmt.Fprintf(t, "round trip to %s\t%s\t%s\t%s\t%s\t%s\t%d\n", p.Peer, cli.Span(p.Min), cli.Span(p.P10), cli.Span(p.P50), cli.Span(p.P99), cli.Span(p.Max), p.Count)
 	}
-	fmt.Fprintf(t, "wake-up of the worker\t%s\t\t%s\t%s\t%s\t%d\n", span(r.Wake.Min), span(r.Wake.P50), span(r.Wake.P99), span(r.Wake.Max), r.Wake.Count)
+	fmt.Fprintf(t, "wake-up of the worker\t%s\t\t%s\t%s\t%s\t%d\n", cli.Span(r.Wake.Min), cli.Span(r.Wake.P50), cli.Span(r.Wake.P99), cli.Span(r.Wake.Max), r.Wake.Count)
 	fmt.Fprintf(t, "reading the clock\t%.0fns\n", r.ClockRead)
 	t.Flush()
 	if len(r.Rates) > 0 {
@@ -309,13 +309,13 @@ func (r *calibration) print(w io.Writer) {
 			if !p.Clean {
 				verdict = p.Why
 			}
-			fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t\n", speed(float64(p.Rate)), speed(p.Goodput), p.Retransmitted, span(p.RTT), verdict)
+			fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%s\t\n", cli.Rate(float64(p.Rate)), cli.Rate(p.Goodput), p.Retransmitted, cli.Span(p.RTT), verdict)
 		}
 		t.Flush()
 	}
 	d := &r.Derived
 	fmt.Fprintf(w, "\nRTO_low %s, cap %d packets, BDP %s\n\n# for the configuration of the host:\nbase_rtt: %v\ntimeout: %v\n",
-		span(d.RTOLow), d.Cap, size(d.BDP), config.Duration(d.T), config.Duration(d.RTOHigh))
+		cli.Span(d.RTOLow), d.Cap, size(d.BDP), config.Duration(d.T), config.Duration(d.RTOHigh))
 	switch {
 	case len(r.Rates) == 0:
 	case r.CleanRate == 0:
@@ -324,7 +324,7 @@ func (r *calibration) print(w io.Writer) {
 		fmt.Fprintf(w, "rate: %v # highest clean one; %v is configured\n", config.Rate(r.CleanRate), config.Rate(r.LinkRate))
 	}
 	if d.Late {
-		fmt.Fprintf(w, "\nWake-ups (p99 %s) come near a quarter of T (%s): what you will see is the machine, not the algorithm. Use lower rates and a longer T,\nfewer processes, or --poll spin on a CPU of its own.\n", span(r.Wake.P99), span(d.T))
+		fmt.Fprintf(w, "\nWake-ups (p99 %s) come near a quarter of T (%s): what you will see is the machine, not the algorithm. Use lower rates and a longer T,\nfewer processes, or --poll spin on a CPU of its own.\n", cli.Span(r.Wake.P99), cli.Span(d.T))
 	}
 	for _, n := range r.notes {
 		fmt.Fprintf(w, "\n%s\n", n)

@@ -79,14 +79,14 @@ func TestValidateAndSchema(t *testing.T) {
 }
 
 func TestPrinting(t *testing.T) {
-	for ns, want := range map[uint64]string{0: "0s", 999: "999ns", 12_345: "12.345µs", 12_345_678: "12.346ms", 2_000_000_000: "2s"} {
-		if got := span(ns); got != want {
-			t.Errorf("span(%d) is %s, want %s", ns, got, want)
+	for ns, want := range map[uint64]string{0: "0ns", 999: "999ns", 12_345: "12.35us", 12_345_678: "12.35ms", 2_000_000_000: "2s"} {
+		if got := cli.Span(ns); got != want {
+			t.Errorf("cli.Span(%d) is %s, want %s", ns, got, want)
 		}
 	}
 	for bits, want := range map[float64]string{0: "0bps", 999: "999bps", 1.5e9: "1.5Gbps", 123456789: "123.5Mbps"} {
-		if got := speed(bits); got != want {
-			t.Errorf("speed(%v) is %s, want %s", bits, got, want)
+		if got := cli.Rate(bits); got != want {
+			t.Errorf("cli.Rate(%v) is %s, want %s", bits, got, want)
 		}
 	}
 	for n, want := range map[uint64]string{0: "0B", 999: "999B", 1000: "1kB", 81_919: "81.92kB"} {

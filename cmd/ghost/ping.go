@@ -64,7 +64,7 @@ func (a *app) ping(ctx context.Context, w io.Writer, client api.HostClient, r *a
 		if a.json {
 			return
 		}
-		fmt.Fprintf(w, "%s: message %d round trip %s\n", r.To, s.Message, span(s.Rtt))
+		fmt.Fprintf(w, "%s: message %d round trip %s\n", r.To, s.Message, cli.Span(s.Rtt))
 		for i, h := range s.Hops {
 			fmt.Fprintf(w, "  %d  %s  queue %s\n", i+1, hopName(h), queueOf(h))
 		}
@@ -77,7 +77,7 @@ func (a *app) ping(ctx context.Context, w io.Writer, client api.HostClient, r *a
 		return errors.Join(cli.PrintJSON(w, report), err)
 	}
 	if p := report.Result.GetRtt(); p != nil {
-		fmt.Fprintf(w, "%d of %d messages answered; round trip min %s, mean %s, max %s\n", len(samples), r.Count, span(p.Min), span(uint64(p.Mean)), span(p.Max))
+		fmt.Fprintf(w, "%d of %d messages answered; round trip min %s, mean %s, max %s\n", len(samples), r.Count, cli.Span(p.Min), cli.Span(uint64(p.Mean)), cli.Span(p.Max))
 	}
 	return err
 }

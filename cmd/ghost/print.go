@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
-	"time"
 
 	"github.com/gswitch/gswitch/config"
 	"github.com/gswitch/gswitch/control/api"
+	"github.com/gswitch/gswitch/control/cli"
 )
 
 // columns aligns what is written to it with tabs between cells, to the right.
@@ -17,27 +17,6 @@ func columns(w io.Writer) *tabwriter.Writer {
 
 // leftColumns aligns to the left.
 func leftColumns(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
-
-// span writes nanoseconds with four digits.
-func span(ns uint64) string {
-	d := time.Duration(ns)
-	for unit := time.Duration(1e9); unit >= 1000; unit /= 1000 {
-		if d >= unit {
-			return d.Round(unit / 1000).String()
-		}
-	}
-	return d.String()
-}
-
-// speed writes bit/s with four digits.
-func speed(bits float64) string {
-	units := []string{"bps", "kbps", "Mbps", "Gbps", "Tbps"}
-	i := 0
-	for ; bits >= 1000 && i < len(units)-1; i++ {
-		bits /= 1000
-	}
-	return fmt.Sprintf("%.4g%s", bits, units[i])
-}
 
 // size writes bytes with four digits.
 func size(n uint64) string {
@@ -76,5 +55,5 @@ func queueOf(h *api.Hop) string {
 	if h.Rate == 0 {
 		return size(h.Queue)
 	}
-	return fmt.Sprintf("%s (%s)", size(h.Queue), span(h.QueueDelay))
+	return fmt.Sprintf("%s (%s)", size(h.Queue), cli.Span(h.QueueDelay))
 }

@@ -93,7 +93,7 @@ func printHosts(w io.Writer, m *api.HostList) {
 		if h.Netns != "" {
 			on += "@" + h.Netns[strings.LastIndex(h.Netns, "/")+1:]
 		}
-		t.Row(h.Name, h.Address, on, h.XdpMode, h.Worker, speed(float64(h.Rate)), h.QueuePairs, h.RxFrames, h.TxFrames, span(h.Timing.FrameLateP99), h.State)
+		t.Row(h.Name, h.Address, on, h.XdpMode, h.Worker, cli.Rate(float64(h.Rate)), h.QueuePairs, h.RxFrames, h.TxFrames, cli.Span(h.Timing.FrameLateP99), h.State)
 	}
 	t.Print(w)
 }
@@ -106,15 +106,15 @@ func printHost(w io.Writer, h *api.HostStatus) {
 	if h.Gateway != "" {
 		fmt.Fprintf(t, "gateway\t%s\n", h.Gateway)
 	}
-	fmt.Fprintf(t, "link\t%s, payload %d, T %s\n", speed(float64(h.Rate)), h.Payload, span(h.BaseRtt))
+	fmt.Fprintf(t, "link\t%s, payload %d, T %s\n", cli.Rate(float64(h.Rate)), h.Payload, cli.Span(h.BaseRtt))
 	fmt.Fprintf(t, "defaults\tcongestion %s, telemetry %s, recovery %s\n", h.Congestion, h.Telemetry, h.Recovery)
 	fmt.Fprintf(t, "serving\t%v\n", h.Serving)
 	fmt.Fprintf(t, "received\t%d frames, %s, %d messages\n", h.RxFrames, size(h.RxBytes), h.MessagesReceived)
 	fmt.Fprintf(t, "sent\t%d frames, %s, %d messages, %d again, %d timeouts\n", h.TxFrames, size(h.TxBytes), h.MessagesSent, h.Retransmissions, h.Timeouts)
 	m := h.Timing
 	fmt.Fprintf(t, "worker\t%d, %s, busy %.1f %%; %s\n", h.Worker, m.Poll, 100*m.BusyRatio, cli.Plural(int(h.Queues), "queue"))
-	fmt.Fprintf(t, "frames late\tp50 %s, p99 %s, max %s\n", span(m.FrameLateP50), span(m.FrameLateP99), span(m.FrameLateMax))
-	fmt.Fprintf(t, "timers late\tp50 %s, p99 %s, max %s\n", span(m.TimerLateP50), span(m.TimerLateP99), span(m.TimerLateMax))
+	fmt.Fprintf(t, "frames late\tp50 %s, p99 %s, max %s\n", cli.Span(m.FrameLateP50), cli.Span(m.FrameLateP99), cli.Span(m.FrameLateMax))
+	fmt.Fprintf(t, "timers late\tp50 %s, p99 %s, max %s\n", cli.Span(m.TimerLateP50), cli.Span(m.TimerLateP99), cli.Span(m.TimerLateMax))
 	for _, s := range h.Warnings {
 		fmt.Fprintf(t, "warning\t%s\n", s)
 	}
@@ -135,8 +135,8 @@ func printFlows(w io.Writer, m *api.Flows) {
 				at = fmt.Sprintf("hop %d, queue %s", f.BottleneckHop, queueOf(b))
 			}
 		}
-		t.Row(of(f, endpoint(f.Source, f.SourcePort)+" > "+endpoint(f.Destination, f.DestinationPort)), f.Operation+" "+f.State, size(f.Bytes), total, speed(f.Goodput), f.Congestion,
-			unless(f.Rate == 0, speed(f.Rate)), unless(f.Window == 0, size(uint64(f.Window))), unless(f.Rtt == 0, span(f.Rtt)), unless(f.RttP50 == 0, span(f.RttP50)), at)
+		t.Row(of(f, endpoint(f.Source, f.SourcePort)+" > "+endpoint(f.Destination, f.DestinationPort)), f.Operation+" "+f.State, size(f.Bytes), total, cli.Rate(f.Goodput), f.Congestion,
+			unless(f.Rate == 0, cli.Rate(f.Rate)), unless(f.Window == 0, size(uint64(f.Window))), unless(f.Rtt == 0, cli.Span(f.Rtt)), unless(f.RttP50 == 0, cli.Span(f.RttP50)), at)
 	}
 	t.Print(w)
 }
@@ -178,7 +178,7 @@ func printCC(w io.Writer, m *api.QueuePairs) {
 		for _, v := range q.Internals {
 			in = append(in, fmt.Sprintf("%s=%.4g", v.Name, v.Value))
 		}
-		t.Row(of(q, fmt.Sprintf("%#x", q.Number)), q.Peer, q.Congestion, speed(q.Rate), unless(q.Window == 0, size(uint64(q.Window))), q.Marks, q.Cnps, strings.Join(in, " "))
+		t.Row(of(q, fmt.Sprintf("%#x", q.Number)), q.Peer, q.Congestion, cli.Rate(q.Rate), unless(q.Window == 0, size(uint64(q.Window))), q.Marks, q.Cnps, strings.Join(in, " "))
 	}
 	t.Print(w)
 }
@@ -187,7 +187,7 @@ func printPFC(w io.Writer, m *api.HostPFC) {
 	of := ofHost(m.Classes)
 	t := cli.NewTable(">CLASS", "PAUSED", ">RX XOFF", ">RX XON", ">TX XOFF", ">TX XON", ">PAUSED FOR", ">ASKED FOR")
 	for _, c := range m.Classes {
-		t.Row(of(c, fmt.Sprint(c.Class)), c.Paused, c.RxXoff, c.RxXon, c.TxXoff, c.TxXon, span(uint64(1e9*c.PausedSeconds)), span(uint64(1e9*c.AskedSeconds)))
+		t.Row(of(c, fmt.Sprint(c.Class)), c.Paused, c.RxXoff, c.RxXon, c.TxXoff, c.TxXon, cli.Span(uint64(1e9*c.PausedSeconds)), cli.Span(uint64(1e9*c.AskedSeconds)))
 	}
 	t.Print(w)
 }

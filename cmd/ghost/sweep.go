@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/gswitch/gswitch/control/api"
+	"github.com/gswitch/gswitch/control/cli"
 	"github.com/gswitch/gswitch/wire"
 )
 
@@ -71,7 +72,7 @@ func (q *calibrating) twice(ctx context.Context, r *calibration, peer string, sh
 
 // try sends at a rate for a step.
 func (q *calibrating) try(ctx context.Context, r *calibration, peer string, rate uint64) (rateProbe, error) {
-	fmt.Fprintf(q.say, "sending to %s at %s ...\n", peer, speed(float64(rate)))
+	fmt.Fprintf(q.say, "sending to %s at %s ...\n", peer, cli.Rate(float64(rate)))
 	bytes := float64(rate) / 8 * q.step.Seconds()
 	size := min(max(bytes/sweepMessages, 4*float64(r.Payload)), 1<<20)
 	count := max(1, bytes/size)
@@ -95,7 +96,7 @@ func (q *calibrating) try(ctx context.Context, r *calibration, peer string, rate
 	case float64(p.RTT) > t*(1+1./lateShare):
 		p.Why = "round trips grow: queues, or late workers"
 	case float64(res.Elapsed) > slower*due:
-		p.Why = fmt.Sprintf("took %s in place of %s: the worker does not keep up", span(res.Elapsed), span(uint64(due)))
+		p.Why = fmt.Sprintf("took %s in place of %s: the worker does not keep up", cli.Span(res.Elapsed), cli.Span(uint64(due)))
 	default:
 		p.Clean = true
 	}

@@ -140,7 +140,7 @@ func (a *app) send(ctx context.Context, w io.Writer, client api.HostClient, r *a
 			samples = append(samples, s)
 			return
 		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t\n", s.Message, span(s.End-s.Start), speed(8e9*float64(r.Size)/float64(max(1, s.End-s.Start))))
+		fmt.Fprintf(t, "%d\t%s\t%s\t\n", s.Message, cli.Span(s.End-s.Start), cli.Rate(8e9*float64(r.Size)/float64(max(1, s.End-s.Start))))
 		if s.Message%32 == 31 {
 			t.Flush() // let long lists be seen while they grow
 		}
@@ -163,7 +163,7 @@ func (a *app) send(ctx context.Context, w io.Writer, client api.HostClient, r *a
 func printResult(w io.Writer, r *api.TransferResult) {
 	t := leftColumns(w)
 	fmt.Fprintf(t, "congestion\t%s, telemetry %s, recovery %s\n", r.Congestion, r.Telemetry, r.Recovery)
-	fmt.Fprintf(t, "goodput\t%s: %s in %s\n", speed(r.Goodput), size(r.Bytes), span(r.Elapsed))
+	fmt.Fprintf(t, "goodput\t%s: %s in %s\n", cli.Rate(r.Goodput), size(r.Bytes), cli.Span(r.Elapsed))
 	verified := fmt.Sprintf("%s, %d messages, as sent", size(r.VerifiedBytes), r.ReceivedMessages)
 	if r.Corrupt > 0 {
 		verified = fmt.Sprintf("%s, %d frames NOT AS SENT", size(r.VerifiedBytes), r.Corrupt)
@@ -176,7 +176,7 @@ func printResult(w io.Writer, r *api.TransferResult) {
 	fmt.Fprintln(t, "TIME\tMIN\tMEAN\tP50\tP95\tP99\tMAX\t")
 	line := func(name string, p *api.Percentiles) {
 		if p != nil {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, span(p.Min), span(uint64(p.Mean)), span(p.P50), span(p.P95), span(p.P99), span(p.Max))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t\n", name, cli.Span(p.Min), cli.Span(uint64(p.Mean)), cli.Span(p.P50), cli.Span(p.P95), cli.Span(p.P99), cli.Span(p.Max))
 		}
 	}
 	line("completion", r.Completion)
@@ -191,7 +191,7 @@ func printResult(w io.Writer, r *api.TransferResult) {
 	for i, h := range r.Path {
 		rate := "?"
 		if h.Last.Rate > 0 {
-			rate = speed(float64(h.Last.Rate))
+			rate = cli.Rate(float64(h.Last.Rate))
 		}
 		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%.2f\t\n", i+1, hopName(h.Last), rate, size(h.QueueP50), size(h.QueueP95), size(h.QueueP99), size(h.QueueMax), float64(h.QueueMax)/float64(max(1, r.Bdp)))
 	}
@@ -250,7 +250,7 @@ func (a *app) serve(ctx context.Context, w io.Writer, client api.HostClient) err
 				fmt.Fprintf(w, "%s: RDMA operations of %s on memory, %s of it written, %s\n", s.Peer, size(s.MessageSize), size(s.Bytes), state)
 				continue
 			}
-			fmt.Fprintf(w, "%s: %s in %d messages at %s, %s\n", s.Peer, size(s.Bytes), s.Messages, speed(s.Goodput), state)
+			fmt.Fprintf(w, "%s: %s in %d messages at %s, %s\n", s.Peer, size(s.Bytes), s.Messages, cli.Rate(s.Goodput), state)
 		}
 	}
 	if err := stream.Err(); err != nil && ctx.Err() == nil {

@@ -293,7 +293,7 @@ func printChannels(w io.Writer, m *api.Channels) {
 	fmt.Fprintln(t, "HOST\tPROTOCOL\tLOCAL\tREMOTE\tSTATE\tCC\tRATE\tWINDOW\tIN FLIGHT\tQUEUE\tSENT\tRECEIVED\tFRAMES\tAGAIN\tDROPS\tMARKS\t")
 	for _, c := range m.Channels {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t\n", c.Host, c.Protocol, end(c.Local, c.LocalPort), end(c.Remote, c.RemotePort), c.State,
-			c.Congestion, speed(c.Rate), size(uint64(c.Window)), size(c.InFlight), size(c.Queue), size(c.TxBytes), size(c.RxBytes), c.TxFrames, c.Retransmitted, c.Drops, c.Marks)
+			c.Congestion, cli.Rate(c.Rate), size(uint64(c.Window)), size(c.InFlight), size(c.Queue), size(c.TxBytes), size(c.RxBytes), c.TxFrames, c.Retransmitted, c.Drops, c.Marks)
 	}
 	t.Flush()
 }
@@ -326,7 +326,7 @@ func printBumps(w io.Writer, m *api.Bumps) {
 		fmt.Fprintf(t, "host\t%s %s\n", b.Name, b.Mac)
 		fmt.Fprintf(t, "inner\t%s, %s, AF_XDP %s\n", place(b.Inner, b.Netns), b.InnerState, b.InnerMode)
 		fmt.Fprintf(t, "outer\t%s, %s, AF_XDP %s\n", place(b.Outer, b.Netns), b.OuterState, b.OuterMode)
-		fmt.Fprintf(t, "link\t%s, MTU %d, T %s\n", speed(float64(b.Rate)), b.Mtu, span(b.BaseRtt))
+		fmt.Fprintf(t, "link\t%s, MTU %d, T %s\n", cli.Rate(float64(b.Rate)), b.Mtu, cli.Span(b.BaseRtt))
 		fmt.Fprintf(t, "channels\t%d for tuples, %d for hosts; by %s, %s, telemetry %s, recovery %s; packets to %d bytes, queue %s\n", b.TupleChannels, b.HostChannels,
 			b.Flows, b.Congestion, b.Telemetry, b.Recovery, b.Packet, size(b.Queue))
 		fmt.Fprintf(t, "from kernel\t%d frames, %s\n", b.FromKernelFrames, size(b.FromKernelBytes))
@@ -342,7 +342,7 @@ func printBumps(w io.Writer, m *api.Bumps) {
 		for _, p := range b.Peers {
 			fmt.Fprintf(t, "peer\t%s %s, %d channels\n", p.Address, p.State, p.Channels)
 		}
-		fmt.Fprintf(t, "frames late\tp50 %s, p99 %s, max %s\n", span(b.FrameLateP50), span(b.FrameLateP99), span(b.FrameLateMax))
+		fmt.Fprintf(t, "frames late\tp50 %s, p99 %s, max %s\n", cli.Span(b.FrameLateP50), cli.Span(b.FrameLateP99), cli.Span(b.FrameLateMax))
 		for _, s := range b.Warnings {
 			fmt.Fprintf(t, "warning\t%s\n", s)
 		}

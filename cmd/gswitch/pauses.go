@@ -20,9 +20,9 @@ func printPauses(w io.Writer, m *api.Pauses) {
 			who = "this switch"
 		}
 		if p.To == 0 {
-			lasted = span(before(m.Now, p.From)) + " so far"
+			lasted = cli.Span(before(m.Now, p.From)) + " so far"
 		} else {
-			lasted = span(before(p.To, p.From))
+			lasted = cli.Span(before(p.To, p.From))
 		}
 		var causes []string
 		for _, c := range p.Causes {
@@ -39,7 +39,7 @@ func printPauses(w io.Writer, m *api.Pauses) {
 		if p.Asked {
 			held = size(p.Held)
 		}
-		t.Row(name(p.Switch, p.Port), p.Class, who, span(before(m.Now, p.From)), lasted, held, dash(strings.Join(causes, ", ")))
+		t.Row(name(p.Switch, p.Port), p.Class, who, cli.Span(before(m.Now, p.From)), lasted, held, dash(strings.Join(causes, ", ")))
 	}
 	t.Print(w)
 	if m.Forgotten > 0 {
@@ -71,10 +71,10 @@ func printWaits(w io.Writer, m *api.Waits) {
 		}
 		late := "-"
 		if v.Overdue {
-			late = "yes: longer than " + span(v.Patience)
+			late = "yes: longer than " + cli.Span(v.Patience)
 			overdue++
 		}
-		t.Row(name(v.Switch, v.Port), v.Class, span(before(m.Now, v.Since)), v.Frames, size(v.Bytes), strings.Join(from, ", "), late)
+		t.Row(name(v.Switch, v.Port), v.Class, cli.Span(before(m.Now, v.Since)), v.Frames, size(v.Bytes), strings.Join(from, ", "), late)
 	}
 	t.Print(w)
 	if overdue > 0 {

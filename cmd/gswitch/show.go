@@ -177,7 +177,7 @@ func printQueues(w io.Writer, m *api.Queues) {
 		if q.EnqueuedFrames+q.Drops+q.Frames == 0 {
 			continue
 		}
-		t.Row(name(q.Switch, q.Port), q.Queue, q.Frames, q.Bytes, size(uint64(q.MeanBytes)), size(q.PeakBytes), q.DequeuedFrames, q.EcnMarkedFrames, q.Drops, span(q.SojournP50), span(q.SojournP99), yes(q.Paused))
+		t.Row(name(q.Switch, q.Port), q.Queue, q.Frames, q.Bytes, size(uint64(q.MeanBytes)), size(q.PeakBytes), q.DequeuedFrames, q.EcnMarkedFrames, q.Drops, cli.Span(q.SojournP50), cli.Span(q.SojournP99), yes(q.Paused))
 	}
 	t.Print(w)
 }
@@ -190,7 +190,7 @@ func printRoCC(w io.Writer, m *api.RoCC) {
 	name := cli.Namer(m.Points)
 	t := cli.NewTable("PORT", ">QUEUE", ">FAIR RATE", ">BYTES", ">REFERENCE", "TABLE", ">FLOWS", ">UPDATES", ">CUTS", ">HALVINGS", ">NOTICES", ">UNSENT", ">UNTOLD")
 	for _, p := range m.Points {
-		fair := rate(p.FairRate)
+		fair := cli.Rate(float64(p.FairRate))
 		if p.AtHosts {
 			fair = "by hosts"
 		}
@@ -383,7 +383,7 @@ func printWorkers(w io.Writer, m *api.Workers) {
 			cpu = fmt.Sprint(e.Cpu)
 		}
 		t.Row(e.Worker, e.Poll, cpu, e.Ports, fmt.Sprintf("%.1f%%", 100*e.BusyRatio), fmt.Sprintf("%.1f", e.FramesPerVector), fmt.Sprintf("%.1f", e.FramesPerKick),
-			span(e.MaxLoop), span(e.LatenessP99), span(e.LatenessMax))
+			cli.Span(e.MaxLoop), cli.Span(e.LatenessP99), cli.Span(e.LatenessMax))
 	}
 	t.Print(w)
 	mem := m.Memory
@@ -392,7 +392,7 @@ func printWorkers(w io.Writer, m *api.Workers) {
 		pages = " in huge pages"
 	}
 	fmt.Fprintf(w, "packet memory%s: %d of %d chunks free\nheap %s, %d collections, longest pause %s\n",
-		pages, mem.FreeChunks, mem.Chunks, size(mem.HeapBytes), mem.GcCycles, span(uint64(mem.GcPauseMaxSeconds*1e9)))
+		pages, mem.FreeChunks, mem.Chunks, size(mem.HeapBytes), mem.GcCycles, cli.Span(uint64(mem.GcPauseMaxSeconds*1e9)))
 }
 
 func (a *app) showConfigCommand() *cobra.Command {

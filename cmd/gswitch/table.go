@@ -6,7 +6,7 @@ import (
 	"github.com/gswitch/gswitch/config"
 )
 
-// rate writes bits per second.
+// rate writes the rate of a port as it was configured.
 func rate(bits uint64) string { return config.Rate(bits).String() }
 
 // size writes bytes with a binary unit and three digits.
@@ -20,17 +20,4 @@ func size(n uint64) string {
 		return fmt.Sprintf("%d B", n)
 	}
 	return fmt.Sprintf("%.3g %s", v, units[i])
-}
-
-// span writes nanoseconds with three digits.
-func span(ns uint64) string {
-	switch {
-	case ns < 1000:
-		return fmt.Sprintf("%dns", ns)
-	case ns < 1_000_000:
-		return fmt.Sprintf("%.3gus", float64(ns)/1e3)
-	case ns < 1_000_000_000:
-		return fmt.Sprintf("%.3gms", float64(ns)/1e6)
-	}
-	return fmt.Sprintf("%.3gs", float64(ns)/1e9)
 }

@@ -222,7 +222,8 @@ func (r *Result) Text(w io.Writer) error {
 			fmt.Fprintf(&b, "  %s\n", r.Command)
 		}
 	}
-	_, err := io.WriteString(w, b.String())
+	// As all tables on terminals; durations of Go write µs.
+	_, err := io.WriteString(w, strings.ReplaceAll(b.String(), "µs", "us"))
 	return err
 }
 

@@ -108,7 +108,7 @@ func TestAddRanksTransit(t *testing.T) {
 	}
 	var b bytes.Buffer
 	r := Result{Scale: 1, Tries: []Try{try}}
-	if err := r.Text(&b); err != nil || !strings.Contains(b.String(), "TRANSIT P99") || !strings.Contains(b.String(), "3µs") || !strings.Contains(b.String(), "50 %") {
+	if err := r.Text(&b); err != nil || !strings.Contains(b.String(), "TRANSIT P99") || !strings.Contains(b.String(), "3us") || !strings.Contains(b.String(), "50 %") {
 		t.Errorf("%s, %v", b.String(), err)
 	}
 }

@@ -140,7 +140,7 @@ type Trace struct {
 // New makes a trace of pauses. slack is by how much the clocks of the nodes
 // may differ.
 func New(v []Pause, from, to, slack float64, forgotten uint64) *Trace {
-	t := &Trace{From: from, To: to, Forgotten: forgotten, Slack: slack, Pauses: v}
+	t := &Trace{From: from, To: to, Forgotten: forgotten, Slack: slack, Pauses: v, Edges: []Edge{}, Roots: []*Branch{}}
 	slices.SortStableFunc(v, func(a, b Pause) int {
 		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.By.Node, b.By.Node), cmp.Compare(a.By.Port, b.By.Port), cmp.Compare(a.Class, b.Class))
 	})
@@ -351,7 +351,14 @@ func (b *Branch) all() float64 {
 	return sum
 }
 
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
 // Size is how many pauses and how many ports a trace has, for messages.
 func (t *Trace) Size() string {
-	return fmt.Sprintf("%d pauses between %d pairs of ports", len(t.Pauses), len(t.Edges))
+	return fmt.Sprintf("%s between %s of ports", count(len(t.Pauses), "pause", "pauses"), count(len(t.Edges), "pair", "pairs"))
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"strings"
+	"unicode/utf8"
 )
 
 // Text writes a trace for a terminal: the tree, then the table of who paused
@@ -17,7 +18,7 @@ func (t *Trace) Text(w io.Writer, most int) error {
 	}
 	p.line("%s, from %s to %s", t.Size(), Seconds(t.From), Seconds(t.To))
 	if t.Forgotten > 0 {
-		p.line("%d older pauses are not known any more: the first ones below may have followed from them", t.Forgotten)
+		p.line("%s not known any more: the first ones below may have followed from them", count(int(t.Forgotten), "older pause is", "older pauses are"))
 	}
 	p.line("")
 	p.line("WHERE IT BEGAN, AND WHO WAS PAUSED FOR IT")
@@ -151,12 +152,12 @@ func (p *printer) table(v []row) {
 	var wide []int
 	first := 0
 	for i := range v {
-		first = max(first, len(v[i].name))
+		first = max(first, utf8.RuneCountInString(v[i].name))
 		for k, c := range v[i].cells {
 			if k == len(wide) {
 				wide = append(wide, 0)
 			}
-			wide[k] = max(wide[k], len(c))
+			wide[k] = max(wide[k], utf8.RuneCountInString(c))
 		}
 	}
 	for i := range v {
@@ -178,7 +179,7 @@ func Seconds(s float64) string {
 		of   float64
 		name string
 	}{{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}} {
-		if math.Abs(s) >= u.of {
+		if math.Abs(s) >= 0.9995*u.of { // what would be written as 1000 of the smaller unit
 			return significant(s/u.of) + " " + u.name
 		}
 	}

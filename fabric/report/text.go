@@ -34,7 +34,8 @@ func Text(w io.Writer, f *results.File, o TextOptions) error {
 	t.sizes(f.Runs)
 	t.timing(f.Runs)
 	t.checks(f)
-	_, err := io.WriteString(w, t.b.String())
+	// On terminals all tables write us, which every one of them has.
+	_, err := io.WriteString(w, strings.ReplaceAll(t.b.String(), "µs", "us"))
 	return err
 }
 
