@@ -318,6 +318,7 @@ func (n *NIC) closeFrames(q *queuePair) {
 // beyond limit of them r is dropped. It reports whether r was queued.
 func (n *NIC) QueueFrame(now frame.Time, r frame.Ref, urgent bool, limit int) bool {
 	m := n.arena.Meta(r)
+	m.Arrival = now
 	switch {
 	case !n.up:
 		n.drop(r, frame.QueueFlush)
@@ -327,14 +328,12 @@ func (n *NIC) QueueFrame(now frame.Time, r frame.Ref, urgent bool, limit int) bo
 		if n.crowded(r, c) {
 			return false
 		}
-		n.begin(now)
 		n.acks[c].Push(n.arena, r)
 		n.ackReady |= 1 << c
 	case n.plain.Len() >= limit:
 		n.drop(r, frame.QueueTail)
 		return false
 	default:
-		n.begin(now)
 		n.plain.Push(n.arena, r)
 	}
 	n.touch(now)

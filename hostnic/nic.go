@@ -1,6 +1,8 @@
 package hostnic
 
 import (
+	"math/bits"
+
 	"github.com/gswitch/gswitch/cc"
 	"github.com/gswitch/gswitch/frame"
 	inband "github.com/gswitch/gswitch/int"
@@ -32,7 +34,6 @@ type NIC struct {
 	clock      scheduler.RateClock
 	up         bool
 	touched    bool
-	began      frame.Time // when a frame first waited for the link, with Burst
 	told       frame.Time // what PortWake last said, Never since the last Transmit
 	paused     uint8      // classes that the neighbour pauses
 	control    frame.FIFO // flow control frames
@@ -127,29 +128,41 @@ func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
 func (n *NIC) Config() Config { return n.cfg }
 
 // Transmit implements frame.Node: flow control frames, then replies, then
-// data, as the link has room.
+// data, as the link has room. With Burst it goes, for a caller that comes late,
+// through the instants that it missed, in their order: what waited for the link
+// leaves then, and what came later is not there yet.
 func (n *NIC) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 	n.told = frame.Never
 	if !n.up {
 		return 0
 	}
-	n.clock.Idle(n.idleUntil(now))
+	n.clock.Idle(now - n.cfg.Burst)
 	k := 0
 	for k < len(out) && n.control.Len() > 0 {
 		out[k] = n.takeControl(now)
 		k++
 	}
-	for i, ok := n.paceWheel.pop(now); ok; i, ok = n.paceWheel.pop(now) {
-		n.expire(now, n.qps[i])
+	if n.cfg.Burst == 0 {
+		n.release(now)
 	}
 	for k < len(out) {
 		t := n.clock.Free()
 		if t > now {
 			break
 		}
+		if n.cfg.Burst != 0 {
+			n.release(t)
+		}
 		r := n.pick(t, now)
 		if r == frame.Nil {
-			break
+			if n.cfg.Burst == 0 || n.ready&^n.paused != 0 {
+				break
+			}
+			if t = n.upcoming(); t > now {
+				break
+			}
+			n.clock.Idle(t) // it had nothing to send until then
+			continue
 		}
 		out[k] = r
 		k++
@@ -157,21 +170,31 @@ func (n *NIC) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 	return k
 }
 
-// idleUntil returns until when the link has had nothing to send. With Burst it
-// catches up what a late caller missed, but not what nobody had to send.
-func (n *NIC) idleUntil(now frame.Time) frame.Time {
-	if n.cfg.Burst == 0 {
-		return now
+// release makes the queue pairs ready whose departure is due at t.
+func (n *NIC) release(t frame.Time) {
+	for i, ok := n.paceWheel.pop(t); ok; i, ok = n.paceWheel.pop(t) {
+		n.expire(t, n.qps[i])
 	}
-	return min(now, max(now-n.cfg.Burst, n.began))
 }
 
-// begin notes that something is about to wait for the link, from t on. What a
-// pause holds back does not wait for the link.
-func (n *NIC) begin(t frame.Time) {
-	if !n.sendable() {
-		n.began = t
+// upcoming returns when something will next be there to be sent, where nothing
+// is at the instant that the link has come to.
+func (n *NIC) upcoming() frame.Time {
+	at := n.paceWheel.next()
+	if m := n.sendableAcks(); m != 0 {
+		at = min(at, n.there(&n.acks[bits.Len8(m)-1]))
 	}
+	if n.plainReady() {
+		at = min(at, n.there(&n.plain))
+	}
+	return at
+}
+
+// there returns from when on the first frame of a queue was there and no pause
+// held it back.
+func (n *NIC) there(q *frame.FIFO) frame.Time {
+	m := n.arena.Meta(q.Head())
+	return max(m.Arrival, n.classes[m.Class&7].resumed)
 }
 
 // Touched implements frame.Stepper.
@@ -304,14 +327,15 @@ func (n *NIC) obey(now frame.Time) {
 	if n.flow.Changed() == 0 {
 		return
 	}
-	before, held := n.paused, !n.sendable()
+	before := n.paused
 	n.paused = n.flow.Paused(now)
 	if n.cfg.QuenchAfter != 0 && before != n.paused {
 		n.quenched(now, before)
 	}
-	if before&^n.paused != 0 {
-		if held { // what a pause held back, no late caller missed
-			n.began = max(n.began, now)
+	if free := before &^ n.paused; free != 0 {
+		for ; free != 0; free &= free - 1 {
+			// What a pause held back, no late caller missed.
+			n.classes[bits.TrailingZeros8(free)].resumed = now
 		}
 		n.touch(now)
 	}

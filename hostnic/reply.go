@@ -104,7 +104,7 @@ func (n *NIC) queueReply(now frame.Time, r frame.Ref, q *queuePair) {
 	if n.crowded(r, q.ackClass&7) {
 		return
 	}
-	n.begin(now)
+	n.arena.Meta(r).Arrival = now
 	n.acks[q.ackClass&7].Push(n.arena, r)
 	n.ackReady |= 1 << (q.ackClass & 7)
 	n.touch(now)

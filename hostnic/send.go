@@ -13,8 +13,9 @@ type class struct {
 	level   uint8 // classes that share what is left by weight
 	quantum int64 // bytes of a turn, 0 strict
 	deficit int64
-	waits   uint64 // bytes that windows have let go, with MarkAbove
-	turn    uint8  // of the level's highest class: whose turn it is
+	waits   uint64     // bytes that windows have let go, with MarkAbove
+	turn    uint8      // of the level's highest class: whose turn it is
+	resumed frame.Time // the end of its last pause
 }
 
 // quantumUnit is the turn of weight 1 in a level whose least weight it is: a
@@ -97,8 +98,16 @@ func (n *NIC) place(now frame.Time, q *queuePair) {
 		n.park(q)
 		return
 	}
-	at := q.due()
-	if at <= max(now, n.clock.Free()) {
+	at, by := q.due(), n.clock.Free()
+	switch {
+	case n.cfg.Burst == 0:
+		by = max(by, now)
+	case q.state == waiting: // a caller that comes late changes nothing before
+		at = max(at, min(now, n.paceWheel.armed(q.index)))
+	case q.state == idle: // it was not there before
+		at = max(at, now)
+	}
+	if at <= by {
 		n.setReady(now, q)
 		return
 	}
@@ -159,7 +168,6 @@ func (n *NIC) setReady(now frame.Time, q *queuePair) {
 		n.paceWheel.remove(q.index)
 	}
 	q.state = ready
-	n.begin(now)
 	c := &n.classes[q.class]
 	if int(q.index>>6) >= len(c.set.word[0]) {
 		c.set.grow(len(n.qps))
@@ -190,8 +198,8 @@ func (n *NIC) park(q *queuePair) {
 	}
 }
 
-// expire moves a queue pair whose departure is due, and which has left the
-// wheel, to the ready set.
+// expire moves a queue pair whose departure is due at now, and which has left
+// the wheel, to the ready set.
 func (n *NIC) expire(now frame.Time, q *queuePair) {
 	q.state = idle
 	if !q.seg.open && !q.pace.lapsed(now, n.cfg.WholeNs) {
@@ -200,7 +208,6 @@ func (n *NIC) expire(now frame.Time, q *queuePair) {
 		return
 	}
 	n.setReady(now, q)
-	n.began = min(n.began, q.pace.at) // not by the caller's coming late
 	if n.cfg.MarkAbove != 0 {
 		n.weigh(q)
 	}
@@ -220,8 +227,7 @@ func (n *NIC) sendableAcks() uint8 {
 // pick takes the next frame to start on the link at t, Nil if there is none or
 // no chunk for it.
 func (n *NIC) pick(t, now frame.Time) frame.Ref {
-	if m := n.sendableAcks(); m != 0 {
-		c := bits.Len8(m) - 1
+	if c := bits.Len8(n.sendableAcks()) - 1; c >= 0 && (t >= now || n.there(&n.acks[c]) <= t) {
 		r := n.acks[c].Pop(n.arena)
 		if n.acks[c].Len() == 0 {
 			n.ackReady &^= 1 << c
@@ -231,7 +237,7 @@ func (n *NIC) pick(t, now frame.Time) frame.Ref {
 	}
 	for {
 		can := n.ready &^ n.paused
-		if (can == 0 || n.plainTurn) && n.plainReady() {
+		if (can == 0 || n.plainTurn) && n.plainReady() && (t >= now || n.there(&n.plain) <= t) {
 			n.plainTurn = false
 			r := n.plain.Pop(n.arena)
 			n.depart(t, r)
@@ -243,7 +249,7 @@ func (n *NIC) pick(t, now frame.Time) frame.Ref {
 		n.plainTurn = true
 		c := &n.classes[n.nextClass(can)]
 		q := n.qps[c.set.next()]
-		if !q.seg.open && !q.pace.lapsed(max(t, now), n.cfg.WholeNs) {
+		if !q.seg.open && !q.pace.lapsed(t, n.cfg.WholeNs) {
 			n.schedule(now, q)
 			continue
 		}
@@ -261,7 +267,8 @@ func (n *NIC) send(t, now frame.Time, c *class, q *queuePair) frame.Ref {
 	msg := q.msgs.find(seq)
 	extra := n.prepare(q, msg, seq)
 	bytes := n.dataWire(q, payload) + extra
-	t = max(t, min(q.due(), now)) // a link that catches up does not send ahead of the pace
+	// A link that catches up does not send what was not allowed then.
+	t = max(t, min(max(q.due(), c.resumed), now))
 	r := n.pool.Alloc()
 	if r == frame.Nil {
 		n.count.Drops[frame.ArenaExhausted]++

@@ -206,8 +206,7 @@ func (n *NIC) queueLocal(now frame.Time, r frame.Ref) {
 		return
 	}
 	m := n.arena.Meta(r)
-	m.Wire, m.Class = uint32(m.Len), class
-	n.begin(now)
+	m.Wire, m.Class, m.Arrival = uint32(m.Len), class, now
 	n.acks[class].Push(n.arena, r)
 	n.ackReady |= 1 << class
 	n.touch(now)
