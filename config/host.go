@@ -40,6 +40,7 @@ type Host struct {
 	Timeout    Duration          `yaml:"timeout" doc:"Retransmission timeout. 20 times base_rtt, but not below 20 ms, if left out."`
 	Class      int               `yaml:"class" range:"0,7" default:"0" doc:"Traffic class of data that chooses none. Its DSCP is 8 times the class."`
 	PFC        HostPFC           `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb)."`
+	MarkAbove  Size              `yaml:"mark_above" doc:"Data frames leave with a congestion mark while more of their class and those above waits for the host's own link (DeTail). No marks if left out."`
 	CNP        bool              `yaml:"cnp" doc:"true: congestion marks are told by RoCEv2 notification packets (DCQCN). false: by a bit of acknowledgements."`
 
 	Serve  bool `yaml:"serve" doc:"true: other hosts may open queue pairs here."`
@@ -55,7 +56,8 @@ type HostTelemetry struct {
 
 // HostPFC is flow control of a host.
 type HostPFC struct {
-	Classes []int `yaml:"classes" range:"0,7" doc:"Classes that pauses are obeyed in. None if left out."`
+	Classes     []int    `yaml:"classes" range:"0,7" doc:"Classes that pauses are obeyed in. None if left out."`
+	QuenchAfter Duration `yaml:"quench_after" default:"10ms" doc:"A class that the neighbour pauses for longer counts as quenched. 0s: none does."`
 }
 
 // hostName is part of a file's name.
@@ -87,10 +89,14 @@ func (h *Host) validate(s *Section, prefix string) {
 		key string
 		v   Duration
 		max frame.Time
-	}{{"base_rtt", Duration(h.T()), frame.Second}, {"timeout", h.Timeout, 20 * frame.Second}, {"burst", *h.Burst, frame.Second}} {
+	}{{"base_rtt", Duration(h.T()), frame.Second}, {"timeout", h.Timeout, 20 * frame.Second}, {"burst", *h.Burst, frame.Second},
+		{"pfc.quench_after", h.PFC.QuenchAfter, 3600 * frame.Second}} {
 		if d.v < 0 || frame.Time(d.v) > d.max {
 			fail(d.key, "%v is not between 0s and %v", d.v, Duration(d.max))
 		}
+	}
+	if h.MarkAbove > maxMark {
+		fail("mark_above", "%v is more than %v, which no host lets wait", h.MarkAbove, maxMark)
 	}
 	in, known := cc.Lookup(h.Congestion)
 	if !known {
@@ -109,6 +115,8 @@ func (h *Host) validate(s *Section, prefix string) {
 		}
 	}
 }
+
+const maxMark Size = 1 << 30
 
 // NeedsTelemetry refuses a congestion control that reads telemetry without a
 // format that tells the rate of links.
@@ -153,7 +161,8 @@ func (h *Host) NIC(mac wire.MAC, port uint16) hostnic.Config {
 	c := hostnic.Config{
 		Name: h.Name, MAC: mac, Addr: h.Address.Addr(), Rate: uint64(h.Rate), Burst: frame.Time(*h.Burst), Payload: h.Payload, BaseRTT: h.T(),
 		AckClass: -1, AckPauseClass: -1, CNP: hostnic.CNPConfig{Frames: h.CNP}, Seed: seed.Sum64(),
-		Stack: &hostnic.StackConfig{Bits: h.Address.Bits(), Gateway: h.Gateway, Port: port, Class: uint8(h.Class)},
+		MarkAbove: uint32(h.MarkAbove),
+		Stack:     &hostnic.StackConfig{Bits: h.Address.Bits(), Gateway: h.Gateway, Port: port, Class: uint8(h.Class)},
 	}
 	if h.MAC != nil {
 		c.MAC = wire.MAC(*h.MAC)
@@ -165,7 +174,7 @@ func (h *Host) NIC(mac wire.MAC, port uint16) hostnic.Config {
 		c.DSCP[class] = uint8(8 * class)
 	}
 	for _, class := range h.PFC.Classes {
-		c.PFC, c.PFCClasses = true, c.PFCClasses|1<<class
+		c.PFC, c.PFCClasses, c.QuenchAfter = true, c.PFCClasses|1<<class, frame.Time(h.PFC.QuenchAfter)
 	}
 	return c
 }

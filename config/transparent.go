@@ -307,7 +307,7 @@ func (b *Bump) Node(mtu int, seed uint64) (*bump.Config, error) {
 		c.NIC.DSCP[class] = uint8(8 * class)
 	}
 	for _, class := range b.PFC.Classes {
-		c.NIC.PFC, c.NIC.PFCClasses = true, c.NIC.PFCClasses|1<<class
+		c.NIC.PFC, c.NIC.PFCClasses, c.NIC.QuenchAfter = true, c.NIC.PFCClasses|1<<class, frame.Time(b.PFC.QuenchAfter)
 	}
 	if len(b.Telemetry.Links) > 0 {
 		t := Telemetry{Links: b.Telemetry.Links}

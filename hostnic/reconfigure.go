@@ -8,8 +8,8 @@ import (
 )
 
 // Reconfigure changes what may change while queue pairs are open: the link's
-// rate, overhead and burst, the classes under flow control, notification
-// packets, and of the stack gateway and class, all at once; T, which queue
+// rate, overhead and burst, the classes under flow control, what counts as
+// quenched, marks of its own, notification packets, and of the stack gateway and class, all at once; T, which queue
 // pairs learn when they are opened. What else cfg says differently is refused,
 // but for Name, Seed and what has no meaning on a real link. On an error nothing
 // has changed.
@@ -33,6 +33,14 @@ func (n *NIC) Reconfigure(now frame.Time, cfg *Config) error {
 	}
 	old.Rate, old.Overhead, old.Burst, old.BaseRTT, old.CNP = next.Rate, next.Overhead, next.Burst, next.BaseRTT, next.CNP
 	old.PFC, old.PFCClasses, old.PFCResponse, old.Pause = next.PFC, next.PFCClasses, next.PFCResponse, next.Pause
+	if next.MarkAbove != old.MarkAbove {
+		old.MarkAbove = next.MarkAbove
+		n.weighAll()
+	}
+	if next.QuenchAfter != old.QuenchAfter {
+		old.QuenchAfter = next.QuenchAfter
+		n.watchQuenches(now)
+	}
 	n.flow.Configure(now, old.flow())
 	n.obey(now)
 	n.ask(now)

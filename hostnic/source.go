@@ -18,6 +18,19 @@ func (n *NIC) weigh(q *queuePair) {
 	q.waits = w
 }
 
+// weighAll does so with all queue pairs, when MarkAbove has changed. Without it
+// nothing counts.
+func (n *NIC) weighAll() {
+	for _, q := range n.qps {
+		if n.cfg.MarkAbove != 0 {
+			n.weigh(q)
+			continue
+		}
+		n.classes[q.class].waits -= q.waits
+		q.waits = 0
+	}
+}
+
 // letGo returns the bytes, headers included, that a ready queue pair would hand
 // to a queue of frames if there were one.
 func (n *NIC) letGo(q *queuePair) uint64 {
@@ -63,6 +76,15 @@ type quench struct {
 	since [8]frame.Time // of each class that is paused
 	told  uint8         // classes whose pause has been counted
 	due   frame.Time    // when the next one has lasted too long, at the earliest
+}
+
+// watchQuenches begins anew with the classes that are paused: QuenchAfter has
+// changed.
+func (n *NIC) watchQuenches(now frame.Time) {
+	n.quench = quench{due: frame.Never}
+	if n.cfg.QuenchAfter != 0 {
+		n.quenched(now, 0)
+	}
 }
 
 // quenched follows a change of what the neighbour pauses.

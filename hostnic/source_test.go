@@ -149,3 +149,49 @@ func TestReorderingWithoutFastRetransmit(t *testing.T) {
 		p.drained()
 	}
 }
+
+// Marks and quenching that are switched on while messages are under way count
+// what waits and is paused from then on, and leave nothing when they go.
+func TestSourceMarksAreReconfigured(t *testing.T) {
+	p := newPairOn(t, newRig(t, 1024, 2048), func(_ int, c *Config) { c.Virtual, c.PFC, c.PFCClasses = false, true, 0xff })
+	qa, _ := p.connect(nil)
+	must(t, p.a.SendMessage(0, qa, 1_000_000, 1))
+	p.run(10 * frame.Microsecond)
+	set := func(mark uint32, after frame.Time) {
+		t.Helper()
+		c := p.a.Config()
+		c.MarkAbove, c.QuenchAfter = mark, after
+		must(t, p.a.Reconfigure(p.now, &c))
+	}
+	p.pauseClass(0xff, 0xffff) // for 335 us
+	set(65536, 50*frame.Microsecond)
+	p.run(p.now + 49*frame.Microsecond)
+	if p.a.Counts().Quenches != 0 || p.a.Counts().SelfMarked != 0 {
+		t.Errorf("%+v", p.a.Counts())
+	}
+	p.run(p.now + 2*frame.Microsecond)
+	if p.a.Counts().Quenches != 8 || p.a.Quenched() != 0xff {
+		t.Errorf("%d quenches, now %b", p.a.Counts().Quenches, p.a.Quenched())
+	}
+	set(65536, 0)
+	if p.a.Quenched() != 0 {
+		t.Error("something is quenched that nobody watches")
+	}
+	p.pauseClass(0xff, 0)
+	p.run(p.now + 10*frame.Microsecond)
+	marked := p.a.Counts().SelfMarked
+	if marked == 0 {
+		t.Error("nothing is marked")
+	}
+	set(0, 0)
+	for c := range p.a.classes {
+		if w := p.a.classes[c].waits; w != 0 {
+			t.Errorf("%d bytes wait in class %d", w, c)
+		}
+	}
+	p.run(p.now + 20*frame.Millisecond)
+	if p.a.Counts().SelfMarked != marked {
+		t.Error("frames are marked still")
+	}
+	p.drained()
+}

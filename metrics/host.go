@@ -26,7 +26,7 @@ type Host struct {
 	Counts              hostnic.Counts
 	Stack               hostnic.StackCounts
 	Flow                pfc.Stats
-	Paused              uint8 // classes that the neighbour pauses
+	Paused, Quenched    uint8 // classes that the neighbour pauses, and has paused for long
 	Late                scheduler.Histogram
 	Sessions, Transfers int
 	Serving             bool
@@ -71,7 +71,7 @@ func (p *Pace) add(v *hostnic.QPView) {
 func (u HostUnit) read(h *Host) {
 	_ = u.Worker.Do(func(now frame.Time) {
 		n := u.Agent.NIC()
-		h.Counts, h.Stack, h.Flow, h.Paused = *n.Counts(), n.Stack(), n.Flow(now), n.Paused()
+		h.Counts, h.Stack, h.Flow, h.Paused, h.Quenched = *n.Counts(), n.Stack(), n.Flow(now), n.Paused(), n.Quenched()
 		h.Late, h.Serving = u.Agent.Late, u.Agent.Serving()
 		h.Sessions, h.Transfers = u.Agent.Counts()
 		n.QPs(func(qpn uint32) bool {
@@ -94,6 +94,8 @@ var (
 	hostTimeouts  = counter("host_timeouts_total", "Retransmission timeouts.", "host")
 	hostReplies   = counter("host_replies_total", "Acknowledgements, negative ones and congestion notifications.", "host", "kind", "direction")
 	hostMarks     = counter("host_ecn_marked_packets_total", "Data frames that arrived with a congestion mark.", "host")
+	hostSelfMarks = counter("host_source_marked_packets_total", "Data frames that the host sent with a congestion mark of its own, since more than mark_above waited for its link.", "host")
+	hostQuenches  = counter("host_quenches_total", "Times that the neighbour paused a class for longer than pfc: quench_after.", "host")
 	hostWrong     = counter("host_wrong_receives_total", "RDMA packets that named a receive request which cannot be theirs, and messages that ended without one: the sender is broken or forged.", "host")
 	hostMessages  = counter("host_messages_total", "Messages that are complete.", "host", "direction")
 	hostQPs       = gauge("host_queue_pairs", "Queue pairs that are open.", "host")
@@ -105,6 +107,7 @@ var (
 	hostDrops     = counter("host_drops_total", "Frames dropped, by reason.", "host", "reason")
 	hostPFC       = counter("host_pfc_frames_total", "Asks for pause (xoff) and for its end (xon).", "host", "class", "direction", "type")
 	hostPaused    = gauge("host_pfc_paused", "Whether the neighbour pauses the class now.", "host", "class")
+	hostQuenched  = gauge("host_pfc_quenched", "Whether the neighbour has paused the class for longer than pfc: quench_after.", "host", "class")
 	hostPauseSec  = counter("host_pfc_pause_seconds_total", "Time in which the neighbour paused the class.", "host", "class")
 	hostStack     = counter("host_answers_total", "What the host answered for its address: arp, nd, echo.", "host", "protocol")
 	hostLate      = prometheus.NewDesc("gswitch_host_frame_lateness_seconds", "How long after its instant on the emulated link a frame was sent.", []string{"host"}, nil)
@@ -138,6 +141,8 @@ func (e emitter) host(h *Host) {
 	e.count(hostReplies, c.CNPsSent, h.Name, "cnp", "tx")
 	e.count(hostReplies, c.CNPsReceived, h.Name, "cnp", "rx")
 	e.count(hostMarks, c.CEMarked, h.Name)
+	e.count(hostSelfMarks, c.SelfMarked, h.Name)
+	e.count(hostQuenches, c.Quenches, h.Name)
 	e.count(hostWrong, c.WrongReceives, h.Name)
 	e.count(hostMessages, c.MessagesSent, h.Name, "tx")
 	e.count(hostMessages, c.MessagesReceived, h.Name, "rx")
@@ -162,6 +167,7 @@ func (e emitter) host(h *Host) {
 			e.count(hostPFC, f.TxXOFF[class], h.Name, digit(class), "tx", "xoff")
 			e.count(hostPFC, f.TxXON[class], h.Name, digit(class), "tx", "xon")
 			e.gauge(hostPaused, truth(h.Paused>>class&1 != 0), h.Name, digit(class))
+			e.gauge(hostQuenched, truth(h.Quenched>>class&1 != 0), h.Name, digit(class))
 			e.gauge(hostPauseSec, f.PausedTime[class].Seconds(), h.Name, digit(class))
 		}
 	}

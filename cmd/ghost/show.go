@@ -111,6 +111,7 @@ func printHost(w io.Writer, h *api.HostStatus) {
 	fmt.Fprintf(t, "serving\t%v\n", h.Serving)
 	fmt.Fprintf(t, "received\t%d frames, %s, %d messages\n", h.RxFrames, size(h.RxBytes), h.MessagesReceived)
 	fmt.Fprintf(t, "sent\t%d frames, %s, %d messages, %d again, %d timeouts\n", h.TxFrames, size(h.TxBytes), h.MessagesSent, h.Retransmissions, h.Timeouts)
+	fmt.Fprintf(t, "congestion\t%d frames came with a mark, %d sent with one of our own, %s\n", h.EcnMarkedFrames, h.SourceMarkedFrames, cli.Plural(int(h.Quenches), "quench"))
 	m := h.Timing
 	fmt.Fprintf(t, "worker\t%d, %s, busy %.1f %%; %s\n", h.Worker, m.Poll, 100*m.BusyRatio, cli.Plural(int(h.Queues), "queue"))
 	fmt.Fprintf(t, "frames late\tp50 %s, p99 %s, max %s\n", cli.Span(m.FrameLateP50), cli.Span(m.FrameLateP99), cli.Span(m.FrameLateMax))
@@ -185,9 +186,9 @@ func printCC(w io.Writer, m *api.QueuePairs) {
 
 func printPFC(w io.Writer, m *api.HostPFC) {
 	of := ofHost(m.Classes)
-	t := cli.NewTable(">CLASS", "PAUSED", ">RX XOFF", ">RX XON", ">TX XOFF", ">TX XON", ">PAUSED FOR", ">ASKED FOR")
+	t := cli.NewTable(">CLASS", "PAUSED", "QUENCHED", ">RX XOFF", ">RX XON", ">TX XOFF", ">TX XON", ">PAUSED FOR", ">ASKED FOR")
 	for _, c := range m.Classes {
-		t.Row(of(c, fmt.Sprint(c.Class)), c.Paused, c.RxXoff, c.RxXon, c.TxXoff, c.TxXon, cli.Span(uint64(1e9*c.PausedSeconds)), cli.Span(uint64(1e9*c.AskedSeconds)))
+		t.Row(of(c, fmt.Sprint(c.Class)), c.Paused, c.Quenched, c.RxXoff, c.RxXon, c.TxXoff, c.TxXon, cli.Span(uint64(1e9*c.PausedSeconds)), cli.Span(uint64(1e9*c.AskedSeconds)))
 	}
 	t.Print(w)
 }

@@ -214,44 +214,47 @@ func (x *WatchHostsRequest) GetIntervalMs() uint32 {
 }
 
 type HostStatus struct {
-	state            protoimpl.MessageState `protogen:"open.v1"`
-	Version          string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
-	Pid              int64                  `protobuf:"varint,2,opt,name=pid,proto3" json:"pid,omitempty"`
-	Socket           string                 `protobuf:"bytes,3,opt,name=socket,proto3" json:"socket,omitempty"`
-	UptimeSeconds    float64                `protobuf:"fixed64,4,opt,name=uptime_seconds,json=uptimeSeconds,proto3" json:"uptime_seconds,omitempty"`
-	Name             string                 `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
-	Interface        string                 `protobuf:"bytes,6,opt,name=interface,proto3" json:"interface,omitempty"`
-	Netns            string                 `protobuf:"bytes,7,opt,name=netns,proto3" json:"netns,omitempty"`
-	State            string                 `protobuf:"bytes,8,opt,name=state,proto3" json:"state,omitempty"` // of the port: "up", or "down: " and why
-	XdpMode          string                 `protobuf:"bytes,9,opt,name=xdp_mode,json=xdpMode,proto3" json:"xdp_mode,omitempty"`
-	Address          string                 `protobuf:"bytes,10,opt,name=address,proto3" json:"address,omitempty"` // with prefix length
-	Gateway          string                 `protobuf:"bytes,11,opt,name=gateway,proto3" json:"gateway,omitempty"`
-	Mac              string                 `protobuf:"bytes,12,opt,name=mac,proto3" json:"mac,omitempty"`
-	Rate             uint64                 `protobuf:"varint,13,opt,name=rate,proto3" json:"rate,omitempty"`
-	BaseRtt          uint64                 `protobuf:"varint,14,opt,name=base_rtt,json=baseRtt,proto3" json:"base_rtt,omitempty"` // T of congestion control
-	Payload          uint32                 `protobuf:"varint,15,opt,name=payload,proto3" json:"payload,omitempty"`                // of a full frame
-	Congestion       string                 `protobuf:"bytes,16,opt,name=congestion,proto3" json:"congestion,omitempty"`           // defaults of transfers
-	Telemetry        string                 `protobuf:"bytes,17,opt,name=telemetry,proto3" json:"telemetry,omitempty"`
-	Recovery         string                 `protobuf:"bytes,18,opt,name=recovery,proto3" json:"recovery,omitempty"`
-	Serving          bool                   `protobuf:"varint,19,opt,name=serving,proto3" json:"serving,omitempty"`
-	Warnings         []string               `protobuf:"bytes,20,rep,name=warnings,proto3" json:"warnings,omitempty"`
-	RxFrames         uint64                 `protobuf:"varint,21,opt,name=rx_frames,json=rxFrames,proto3" json:"rx_frames,omitempty"`
-	RxBytes          uint64                 `protobuf:"varint,22,opt,name=rx_bytes,json=rxBytes,proto3" json:"rx_bytes,omitempty"`
-	TxFrames         uint64                 `protobuf:"varint,23,opt,name=tx_frames,json=txFrames,proto3" json:"tx_frames,omitempty"`
-	TxBytes          uint64                 `protobuf:"varint,24,opt,name=tx_bytes,json=txBytes,proto3" json:"tx_bytes,omitempty"`
-	Retransmissions  uint64                 `protobuf:"varint,25,opt,name=retransmissions,proto3" json:"retransmissions,omitempty"`
-	Timeouts         uint64                 `protobuf:"varint,26,opt,name=timeouts,proto3" json:"timeouts,omitempty"`
-	MessagesSent     uint64                 `protobuf:"varint,27,opt,name=messages_sent,json=messagesSent,proto3" json:"messages_sent,omitempty"`
-	MessagesReceived uint64                 `protobuf:"varint,28,opt,name=messages_received,json=messagesReceived,proto3" json:"messages_received,omitempty"`
-	QueuePairs       uint32                 `protobuf:"varint,29,opt,name=queue_pairs,json=queuePairs,proto3" json:"queue_pairs,omitempty"`
-	Drops            []*HostDrop            `protobuf:"bytes,30,rep,name=drops,proto3" json:"drops,omitempty"`
-	Pfc              []*HostPFCClass        `protobuf:"bytes,31,rep,name=pfc,proto3" json:"pfc,omitempty"`
-	Timing           *HostTiming            `protobuf:"bytes,32,opt,name=timing,proto3" json:"timing,omitempty"`
-	Generation       uint64                 `protobuf:"varint,33,opt,name=generation,proto3" json:"generation,omitempty"` // of the configuration: 1 at the start, one more with each change
-	Worker           uint32                 `protobuf:"varint,34,opt,name=worker,proto3" json:"worker,omitempty"`
-	Queues           uint32                 `protobuf:"varint,35,opt,name=queues,proto3" json:"queues,omitempty"` // of the interface, which frames may arrive on
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	state              protoimpl.MessageState `protogen:"open.v1"`
+	Version            string                 `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	Pid                int64                  `protobuf:"varint,2,opt,name=pid,proto3" json:"pid,omitempty"`
+	Socket             string                 `protobuf:"bytes,3,opt,name=socket,proto3" json:"socket,omitempty"`
+	UptimeSeconds      float64                `protobuf:"fixed64,4,opt,name=uptime_seconds,json=uptimeSeconds,proto3" json:"uptime_seconds,omitempty"`
+	Name               string                 `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
+	Interface          string                 `protobuf:"bytes,6,opt,name=interface,proto3" json:"interface,omitempty"`
+	Netns              string                 `protobuf:"bytes,7,opt,name=netns,proto3" json:"netns,omitempty"`
+	State              string                 `protobuf:"bytes,8,opt,name=state,proto3" json:"state,omitempty"` // of the port: "up", or "down: " and why
+	XdpMode            string                 `protobuf:"bytes,9,opt,name=xdp_mode,json=xdpMode,proto3" json:"xdp_mode,omitempty"`
+	Address            string                 `protobuf:"bytes,10,opt,name=address,proto3" json:"address,omitempty"` // with prefix length
+	Gateway            string                 `protobuf:"bytes,11,opt,name=gateway,proto3" json:"gateway,omitempty"`
+	Mac                string                 `protobuf:"bytes,12,opt,name=mac,proto3" json:"mac,omitempty"`
+	Rate               uint64                 `protobuf:"varint,13,opt,name=rate,proto3" json:"rate,omitempty"`
+	BaseRtt            uint64                 `protobuf:"varint,14,opt,name=base_rtt,json=baseRtt,proto3" json:"base_rtt,omitempty"` // T of congestion control
+	Payload            uint32                 `protobuf:"varint,15,opt,name=payload,proto3" json:"payload,omitempty"`                // of a full frame
+	Congestion         string                 `protobuf:"bytes,16,opt,name=congestion,proto3" json:"congestion,omitempty"`           // defaults of transfers
+	Telemetry          string                 `protobuf:"bytes,17,opt,name=telemetry,proto3" json:"telemetry,omitempty"`
+	Recovery           string                 `protobuf:"bytes,18,opt,name=recovery,proto3" json:"recovery,omitempty"`
+	Serving            bool                   `protobuf:"varint,19,opt,name=serving,proto3" json:"serving,omitempty"`
+	Warnings           []string               `protobuf:"bytes,20,rep,name=warnings,proto3" json:"warnings,omitempty"`
+	RxFrames           uint64                 `protobuf:"varint,21,opt,name=rx_frames,json=rxFrames,proto3" json:"rx_frames,omitempty"`
+	RxBytes            uint64                 `protobuf:"varint,22,opt,name=rx_bytes,json=rxBytes,proto3" json:"rx_bytes,omitempty"`
+	TxFrames           uint64                 `protobuf:"varint,23,opt,name=tx_frames,json=txFrames,proto3" json:"tx_frames,omitempty"`
+	TxBytes            uint64                 `protobuf:"varint,24,opt,name=tx_bytes,json=txBytes,proto3" json:"tx_bytes,omitempty"`
+	Retransmissions    uint64                 `protobuf:"varint,25,opt,name=retransmissions,proto3" json:"retransmissions,omitempty"`
+	Timeouts           uint64                 `protobuf:"varint,26,opt,name=timeouts,proto3" json:"timeouts,omitempty"`
+	MessagesSent       uint64                 `protobuf:"varint,27,opt,name=messages_sent,json=messagesSent,proto3" json:"messages_sent,omitempty"`
+	MessagesReceived   uint64                 `protobuf:"varint,28,opt,name=messages_received,json=messagesReceived,proto3" json:"messages_received,omitempty"`
+	QueuePairs         uint32                 `protobuf:"varint,29,opt,name=queue_pairs,json=queuePairs,proto3" json:"queue_pairs,omitempty"`
+	Drops              []*HostDrop            `protobuf:"bytes,30,rep,name=drops,proto3" json:"drops,omitempty"`
+	Pfc                []*HostPFCClass        `protobuf:"bytes,31,rep,name=pfc,proto3" json:"pfc,omitempty"`
+	Timing             *HostTiming            `protobuf:"bytes,32,opt,name=timing,proto3" json:"timing,omitempty"`
+	Generation         uint64                 `protobuf:"varint,33,opt,name=generation,proto3" json:"generation,omitempty"` // of the configuration: 1 at the start, one more with each change
+	Worker             uint32                 `protobuf:"varint,34,opt,name=worker,proto3" json:"worker,omitempty"`
+	Queues             uint32                 `protobuf:"varint,35,opt,name=queues,proto3" json:"queues,omitempty"`                                                     // of the interface, which frames may arrive on
+	EcnMarkedFrames    uint64                 `protobuf:"varint,36,opt,name=ecn_marked_frames,json=ecnMarkedFrames,proto3" json:"ecn_marked_frames,omitempty"`          // data frames that arrived with a congestion mark
+	SourceMarkedFrames uint64                 `protobuf:"varint,37,opt,name=source_marked_frames,json=sourceMarkedFrames,proto3" json:"source_marked_frames,omitempty"` // data frames sent with a mark of our own: too much waited for the own link
+	Quenches           uint64                 `protobuf:"varint,38,opt,name=quenches,proto3" json:"quenches,omitempty"`                                                 // times that the neighbour paused a class for longer than pfc: quench_after
+	unknownFields      protoimpl.UnknownFields
+	sizeCache          protoimpl.SizeCache
 }
 
 func (x *HostStatus) Reset() {
@@ -529,6 +532,27 @@ func (x *HostStatus) GetQueues() uint32 {
 	return 0
 }
 
+func (x *HostStatus) GetEcnMarkedFrames() uint64 {
+	if x != nil {
+		return x.EcnMarkedFrames
+	}
+	return 0
+}
+
+func (x *HostStatus) GetSourceMarkedFrames() uint64 {
+	if x != nil {
+		return x.SourceMarkedFrames
+	}
+	return 0
+}
+
+func (x *HostStatus) GetQuenches() uint64 {
+	if x != nil {
+		return x.Quenches
+	}
+	return 0
+}
+
 type HostDrop struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
@@ -601,6 +625,7 @@ type HostPFCClass struct {
 	PausedSeconds float64                `protobuf:"fixed64,7,opt,name=paused_seconds,json=pausedSeconds,proto3" json:"paused_seconds,omitempty"`
 	AskedSeconds  float64                `protobuf:"fixed64,8,opt,name=asked_seconds,json=askedSeconds,proto3" json:"asked_seconds,omitempty"`
 	Host          string                 `protobuf:"bytes,9,opt,name=host,proto3" json:"host,omitempty"`
+	Quenched      bool                   `protobuf:"varint,10,opt,name=quenched,proto3" json:"quenched,omitempty"` // it has paused us for longer than pfc: quench_after
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -696,6 +721,13 @@ func (x *HostPFCClass) GetHost() string {
 		return x.Host
 	}
 	return ""
+}
+
+func (x *HostPFCClass) GetQuenched() bool {
+	if x != nil {
+		return x.Quenched
+	}
+	return false
 }
 
 // HostTiming tells how punctual the host is.
@@ -2692,7 +2724,7 @@ const file_host_proto_rawDesc = "" +
 	"\x11WatchHostsRequest\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x1f\n" +
 	"\vinterval_ms\x18\x02 \x01(\rR\n" +
-	"intervalMs\"\x90\b\n" +
+	"intervalMs\"\x8a\t\n" +
 	"\n" +
 	"HostStatus\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x10\n" +
@@ -2735,11 +2767,14 @@ const file_host_proto_rawDesc = "" +
 	"generation\x18! \x01(\x04R\n" +
 	"generation\x12\x16\n" +
 	"\x06worker\x18\" \x01(\rR\x06worker\x12\x16\n" +
-	"\x06queues\x18# \x01(\rR\x06queues\"N\n" +
+	"\x06queues\x18# \x01(\rR\x06queues\x12*\n" +
+	"\x11ecn_marked_frames\x18$ \x01(\x04R\x0fecnMarkedFrames\x120\n" +
+	"\x14source_marked_frames\x18% \x01(\x04R\x12sourceMarkedFrames\x12\x1a\n" +
+	"\bquenches\x18& \x01(\x04R\bquenches\"N\n" +
 	"\bHostDrop\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x16\n" +
 	"\x06frames\x18\x02 \x01(\x04R\x06frames\x12\x12\n" +
-	"\x04host\x18\x03 \x01(\tR\x04host\"\xfc\x01\n" +
+	"\x04host\x18\x03 \x01(\tR\x04host\"\x98\x02\n" +
 	"\fHostPFCClass\x12\x14\n" +
 	"\x05class\x18\x01 \x01(\rR\x05class\x12\x16\n" +
 	"\x06paused\x18\x02 \x01(\bR\x06paused\x12\x17\n" +
@@ -2749,7 +2784,9 @@ const file_host_proto_rawDesc = "" +
 	"\x06tx_xon\x18\x06 \x01(\x04R\x05txXon\x12%\n" +
 	"\x0epaused_seconds\x18\a \x01(\x01R\rpausedSeconds\x12#\n" +
 	"\rasked_seconds\x18\b \x01(\x01R\faskedSeconds\x12\x12\n" +
-	"\x04host\x18\t \x01(\tR\x04host\"\xb5\x02\n" +
+	"\x04host\x18\t \x01(\tR\x04host\x12\x1a\n" +
+	"\bquenched\x18\n" +
+	" \x01(\bR\bquenched\"\xb5\x02\n" +
 	"\n" +
 	"HostTiming\x12\x12\n" +
 	"\x04poll\x18\x01 \x01(\tR\x04poll\x12\x10\n" +

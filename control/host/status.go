@@ -19,6 +19,7 @@ func describe(u *unit, snap *metrics.Snapshot, h *metrics.Host) *api.HostStatus 
 		Name: c.Name, Interface: c.Interface, Netns: c.NetNS, Address: c.Address.String(), Mac: u.mac.String(), Rate: uint64(c.Rate), BaseRtt: uint64(c.T()),
 		Payload: uint32(c.Payload), Congestion: c.Congestion, Telemetry: c.Telemetry.Format, Recovery: c.Recovery, Serving: h.Serving,
 		RxFrames: n.RxFrames, RxBytes: n.RxBytes, TxFrames: n.TxFrames, TxBytes: n.TxBytes, Retransmissions: n.Retransmissions, Timeouts: n.Timeouts,
+		EcnMarkedFrames: n.CEMarked, SourceMarkedFrames: n.SelfMarked, Quenches: n.Quenches,
 		MessagesSent: n.MessagesSent, MessagesReceived: n.MessagesReceived, QueuePairs: uint32(n.QPsOpen), Worker: uint32(u.worker.Index()), Queues: uint32(u.queues),
 	}
 	if c.Gateway.IsValid() {
@@ -42,7 +43,7 @@ func describe(u *unit, snap *metrics.Snapshot, h *metrics.Host) *api.HostStatus 
 		if !configured[class] && f.RxXOFF[class]|f.RxXON[class]|f.TxXOFF[class]|f.TxXON[class] == 0 {
 			continue
 		}
-		out.Pfc = append(out.Pfc, &api.HostPFCClass{Host: c.Name, Class: uint32(class), Paused: h.Paused>>class&1 != 0, RxXoff: f.RxXOFF[class], RxXon: f.RxXON[class],
+		out.Pfc = append(out.Pfc, &api.HostPFCClass{Host: c.Name, Class: uint32(class), Paused: h.Paused>>class&1 != 0, Quenched: h.Quenched>>class&1 != 0, RxXoff: f.RxXOFF[class], RxXon: f.RxXON[class],
 			TxXoff: f.TxXOFF[class], TxXon: f.TxXON[class], PausedSeconds: f.PausedTime[class].Seconds(), AskedSeconds: f.RequestTime[class].Seconds()})
 	}
 	w := &snap.Engine.Workers[u.worker.Index()]
