@@ -35,6 +35,7 @@ func TestRoCCStory(t *testing.T) {
 		{tell(60, b, 3000), 3000, b},  // but lower it
 		{tell(80, a, 4200), 3000, b},  //
 		{tell(120, a, 3000), 3000, a}, // an equal rate is taken
+		{tell(130, b, 9000), 3000, a}, // what is not obeyed does not put recovery off
 		{wait(520), 6000, a},          // 400 us after the last one that was obeyed
 		{wait(920), 12000, a},         //
 		{wait(1320), 24000, a},        //
