@@ -82,7 +82,15 @@ func (g *Group) Adaptive(up *PortSet, tiers []PortSet, rng *frame.Rand) (hop uin
 		w := int(e.lo) & (portWords - 1)
 		all := e.set[w] & up[w]
 		for t := range tiers {
-			if s := all & tiers[t][w]; s != 0 {
+			s := all & tiers[t][w]
+			if s == e.set[w] { // mostly: nobody has to be left out
+				k := uint32(0)
+				if n := uint32(len(e.hop)); n > 1 {
+					k = rng.Uint32n(n)
+				}
+				return e.hop[k], t
+			}
+			if s != 0 {
 				return e.at(w, pick(s, rng)), t
 			}
 		}

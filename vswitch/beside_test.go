@@ -8,21 +8,30 @@ import (
 	"github.com/gswitch/gswitch/frame"
 )
 
-// benchBeside measures what something costs: vectors of the same frames go from
-// port 0 to port 1 of a switch without it and of one with it, in turn and a few
+// passer runs a vector of frames through a switch.
+type passer interface {
+	pass(testing.TB)
+	free()
+}
+
+// benchBeside measures what something costs: vectors of the same frames go
+// through a switch without it and one with it, in turn and a few
 // at a time, so that both meet the same machine. It reports the medians of both
 // and, as x, how fast the switch with it forwards: 1 is as fast as without.
-func benchBeside(b *testing.B, without, with *pump) {
-	const vectors = 16
+func benchBeside(b *testing.B, without, with passer) { benchBesideOf(b, vector, without, with) }
+
+// benchBesideOf is that with vectors of so many frames.
+func benchBesideOf(b *testing.B, frames int, without, with passer) {
+	vectors := 16 * vector / frames
 	var took [2][]float64
-	chunk := func(p *pump) float64 {
+	chunk := func(p passer) float64 {
 		start := time.Now()
 		for range vectors {
 			p.pass(b)
 		}
-		return float64(time.Since(start).Nanoseconds()) / (vectors * vector)
+		return float64(time.Since(start).Nanoseconds()) / float64(vectors*frames)
 	}
-	for _, p := range []*pump{without, with} {
+	for _, p := range []passer{without, with} {
 		chunk(p)
 		took[0], took[1] = nil, nil
 	}

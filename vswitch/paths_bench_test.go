@@ -29,62 +29,71 @@ func fanConfig(n int, c PathsConfig) *Config {
 }
 
 // BenchmarkPaths is what choosing a path costs a frame from its arrival until
-// it leaves: alone, as in virtual time, and in vectors.
+// it leaves, beside the choice by flow: alone, as in virtual time, and in
+// vectors.
 func BenchmarkPaths(b *testing.B) {
-	for kind := range pipeline.NumChoosers {
+	for kind := pipeline.ChooseScatter; kind < pipeline.NumChoosers; kind++ {
 		for _, size := range []int{1, vector} {
 			b.Run(fmt.Sprintf("choose=%v/frames=%d", kind, size), func(b *testing.B) {
-				benchPaths(b, kind, size)
+				benchBesideOf(b, size, newFan(b, pipeline.ChooseHash, size), newFan(b, kind, size))
 			})
 		}
 	}
 }
 
-func benchPaths(b *testing.B, kind pipeline.Chooser, size int) {
-	const flows = 64
+// fanPump runs frames of 64 flows through a switch of fanConfig.
+type fanPump struct {
+	r     *rig
+	proto [64][]byte
+	v     []frame.Ref
+	next  int
+}
+
+func newFan(b testing.TB, kind pipeline.Chooser, size int) *fanPump {
 	cfg := fanConfig(4, PathsConfig{Choose: kind})
 	if size == 1 {
 		rated(cfg, 400e9)
 	}
-	r := newRig(b, cfg)
-	n := r.sw.Nodes[0]
-	var proto [flows][]byte
-	var v [vector]frame.Ref
-	for i := range proto {
-		proto[i] = wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv4("10.0.0.9", fmt.Sprintf("20.7.%d.1", i)), wt.UDP(uint16(1000+i), 4791), wt.Zeros(12+32))
+	p := &fanPump{r: newRig(b, cfg), v: make([]frame.Ref, size)}
+	for i := range p.proto {
+		p.proto[i] = wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv4("10.0.0.9", fmt.Sprintf("20.7.%d.1", i)), wt.UDP(uint16(1000+i), 4791), wt.Zeros(12+32))
 	}
-	for i := range v[:size] {
-		v[i] = r.pools[0].New(proto[0])
+	for i := range p.v {
+		p.v[i] = p.r.pools[0].New(p.proto[0])
 	}
+	return p
+}
+
+func (p *fanPump) pass(b testing.TB) {
+	n, size := p.r.sw.Nodes[0], len(p.v)
+	for i, ref := range p.v {
+		proto := p.proto[p.next%len(p.proto)]
+		p.next++
+		p.v[i] = p.r.arena.Adopt(p.r.arena.ChunkAddr(ref)+frame.DefaultHeadroom, len(proto))
+		copy(p.r.arena.Bytes(p.v[i]), proto)
+		p.r.arena.Meta(p.v[i]).Wire = 1090
+	}
+	p.r.now += frame.Time(size) * 100
+	var in [vector]frame.Ref
+	n.Receive(p.r.now, 0, in[:copy(in[:], p.v)])
+	p.r.now += frame.Time(size) * 100
 	var touched [8]uint16
-	next, sent := 0, 0
-	b.ReportAllocs()
-	for b.Loop() {
-		for i, ref := range v[:size] {
-			p := proto[next%flows]
-			next++
-			v[i] = r.arena.Adopt(r.arena.ChunkAddr(ref)+frame.DefaultHeadroom, len(p))
-			copy(r.arena.Bytes(v[i]), p)
-			r.arena.Meta(v[i]).Wire = 1090
+	n.Touched(touched[:])
+	out := 0
+	for port := uint16(1); port <= 4; port++ {
+		if n.busy.has(port) {
+			out += n.Transmit(p.r.now, port, p.v[out:])
+			n.PortWake(p.r.now, port)
 		}
-		r.now += frame.Time(size) * 100
-		in := v
-		n.Receive(r.now, 0, in[:size])
-		r.now += frame.Time(size) * 100
-		k := n.Touched(touched[:])
-		out := 0
-		for _, p := range touched[:k] {
-			out += n.Transmit(r.now, p, v[out:size])
-			n.PortWake(r.now, p)
-		}
-		n.TimerWake(r.now)
-		if out != size {
-			b.Fatalf("%d of %d frames came out: %v", out, size, r.drops())
-		}
-		sent += out
 	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(sent), "ns/frame")
-	for _, ref := range v[:size] {
-		r.pools[0].Free(ref)
+	n.TimerWake(p.r.now)
+	if out != size {
+		b.Fatalf("%d of %d frames came out: %v", out, size, p.r.drops())
+	}
+}
+
+func (p *fanPump) free() {
+	for _, ref := range p.v {
+		p.r.pools[0].Free(ref)
 	}
 }
