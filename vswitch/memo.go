@@ -40,6 +40,14 @@ type memoFlow struct {
 // forget begins a new epoch.
 func (c *memo) forget() { c.epoch++ }
 
+// recheck begins a new epoch if a neighbour has changed.
+func (n *Node) recheck() {
+	if v := n.neighbors.version.Load(); v != n.memo.neighbors {
+		n.memo.neighbors = v
+		n.memo.forget()
+	}
+}
+
 // recall routes a frame that came alone like the one of its flow before it,
 // and reports whether it could.
 func (n *Node) recall(r frame.Ref) bool {
@@ -48,11 +56,8 @@ func (n *Node) recall(r frame.Ref) bool {
 	if m.Flags&plain != frame.HasIPv4 || m.Reason != frame.Keep || m.OutPort != frame.NoPort || m.TTL <= 1 {
 		return false
 	}
+	n.recheck()
 	c := &n.memo
-	if v := n.neighbors.version.Load(); v != c.neighbors {
-		c.neighbors = v
-		c.forget()
-	}
 	b := n.arena.Bytes(r)
 	f := &c.flow[m.Hash%memoFlows]
 	if f.hash != m.Hash || f.epoch != c.epoch || f.addresses != binary.BigEndian.Uint64(b[m.L3+12:]) ||

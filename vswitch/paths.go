@@ -142,10 +142,8 @@ func (n *Node) adoptPaths(configured bool) {
 	if rt.flowlets && x.flowlets == nil {
 		x.flowlets = pipeline.NewFlowlets(flowletBits)
 	}
-	if x.hops = x.hops[:0]; rt.perFrame {
-		x.hops = slices.Grow(x.hops, len(rt.hops))[:len(rt.hops)]
-		clear(x.hops)
-	}
+	x.hops = slices.Grow(x.hops[:0], len(rt.hops))[:len(rt.hops)]
+	clear(x.hops)
 	if !rt.byLoad {
 		if x.loads != nil {
 			for i := range n.ports {
@@ -320,8 +318,7 @@ func (n *Node) arrived(worker int) {
 	}
 }
 
-// hopMemo is a next hop as a frame that comes alone needs it, in one epoch of
-// the memo.
+// hopMemo is a next hop of a group as frames need it, in one epoch of the memo.
 type hopMemo struct {
 	mac   uint64
 	epoch uint32

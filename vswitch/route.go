@@ -47,6 +47,7 @@ func (n *Node) route(now frame.Time) {
 	v := n.routeVec[:n.routeN]
 	n.routeN, n.alone = 0, n.routeN == 1
 	n.lastMAC = 0 // a neighbour may have changed since the vector before
+	n.recheck()
 	n.lookupRoutes(v)
 	for i, r := range v {
 		m := n.arena.Meta(r)
@@ -141,7 +142,17 @@ func (n *Node) routeOne(now frame.Time, r frame.Ref, m *frame.Meta, id uint32, a
 	case routeConnected:
 		hop = nextHop{e.iface, a.dst}
 	case routeGroup:
-		hop = prog.routing.hops[n.choose(e.group, m)]
+		i := n.choose(e.group, m)
+		if h, ok := n.recallHop(i); ok && m.Wire-uint32(m.L3) <= h.mtu {
+			if n.alone {
+				n.remember(m, a, id, e, &prog.ifaces[prog.routing.hops[i].iface], h.mac)
+			}
+			n.rewrite(r, m, h.mac)
+			m.OutPort = h.port
+			n.emit(r)
+			return
+		}
+		hop = prog.routing.hops[i]
 	default:
 		n.drop(r, frame.Blackhole)
 		return
@@ -167,16 +178,20 @@ func (n *Node) routeOne(now frame.Time, r frame.Ref, m *frame.Meta, id uint32, a
 	n.sendRouted(r, m, f, mac)
 }
 
-// sendRouted rewrites MACs and TTL of a frame for its next hop. The tags of
-// the network it came from end here; retag gives it that of the next.
-func (n *Node) sendRouted(r frame.Ref, m *frame.Meta, f *iface, mac uint64) {
+// rewrite writes MACs and TTL of a frame for its next hop. The tags of the
+// network it came from end here; retag gives it that of the next.
+func (n *Node) rewrite(r frame.Ref, m *frame.Meta, mac uint64) {
 	m.Flags |= frame.Routed
 	for m.Flags&frame.HasVLAN != 0 {
 		wire.PopVLAN(n.arena, r)
 	}
-	b := n.arena.Bytes(r)
-	putMACs(b, mac, n.selfMAC)
+	putMACs(n.arena.Bytes(r), mac, n.selfMAC)
 	wire.DecTTL(n.arena, r)
+}
+
+// sendRouted sends a frame to its next hop.
+func (n *Node) sendRouted(r frame.Ref, m *frame.Meta, f *iface, mac uint64) {
+	n.rewrite(r, m, mac)
 	if f.port != frame.NoPort {
 		m.OutPort = f.port
 	} else {

@@ -62,7 +62,7 @@ type routing struct {
 	sets    map[string]uint32 // group of a set of next hops, chosen from in one way
 
 	// What groups go by, even those that no route leads to any more.
-	perFrame, flowlets, byLoad, exact bool
+	flowlets, byLoad, exact bool
 }
 
 // compileRoutes enters connected networks with their broadcast addresses, own
@@ -185,7 +185,6 @@ func (p *Program) resolve(r Route) (routeEntry, error) {
 	if err != nil {
 		return routeEntry{}, fmt.Errorf("switch %s route %s: %w", p.Config.Name, r.Prefix, err)
 	}
-	rt.perFrame = rt.perFrame || !kind.ByFlow()
 	rt.flowlets = rt.flowlets || kind == pipeline.ChooseFlowlet
 	rt.byLoad = rt.byLoad || kind.ByLoad()
 	rt.exact = rt.exact || kind == pipeline.ChooseLeast
