@@ -132,7 +132,7 @@ func (r *Result) throughput(o Options, d dut.DUT, bed *testbed.Bed) error {
 		return err
 	}
 	defer sink.Close()
-	gen, err := r.self(bed, d, "gen", "-wait", "-flows", strconv.Itoa(o.Flows), "-rate", strconv.FormatFloat(o.Rate, 'f', -1, 64), "-cpu", strconv.Itoa(o.Env.GenCPU))
+	gen, err := r.self(bed, d, "gen", "-wait", "-flows", strconv.Itoa(max(o.Flows, d.Flows)), "-rate", strconv.FormatFloat(o.Rate, 'f', -1, 64), "-cpu", strconv.Itoa(o.Env.GenCPU))
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,8 @@ type DUT struct {
 	Dst string
 	// DstIP is where the frames are addressed to; "" = the sink.
 	DstIP string
+	// Flows is how many flows are sent at least.
+	Flows int
 	// Missing says what is not installed, or "".
 	Missing func(Env) string
 	// Start starts it in the bed and returns, when it forwards, the processes
@@ -38,7 +40,7 @@ type Env struct {
 
 // All are the forwarders, in the order in which they are measured and shown.
 func All() []DUT {
-	return []DUT{gswitchL2, gswitchFull, gswitchChain, gswitchRated, gswitchRoCC, gswitchHash, gswitchPaths, gswitchAdaptive, cL2fwd, asavie, testpmd, ovsXDP, ovsUser, bridge, direct}
+	return []DUT{gswitchL2, gswitchFull, gswitchChain, gswitchRated, gswitchRoCC, gswitchRoCCOften, gswitchHash, gswitchPaths, gswitchAdaptive, cL2fwd, asavie, testpmd, ovsXDP, ovsUser, bridge, direct}
 }
 
 // Of returns d under another name and with the project's binaries from another folder.
