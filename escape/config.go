@@ -18,9 +18,13 @@ type Config struct {
 	PerFlow int
 	// Reclaim is how long a token may stay out. It is longer than a token and
 	// its frame take through the network, since frames that escape wait for
-	// nobody. A flow whose tokens come to nothing waits twice as long for each
+	// nobody. A flow whose tokens come to nothing waits ever longer for each
 	// further one, up to 32 times.
 	Reclaim frame.Time
+	// Printed leaves out what the printed algorithm does not have: that flows
+	// whose tokens come to nothing wait and get fewer at once, and in a switch
+	// requests for tokens. Circles of flows that are not known then stay closed.
+	Printed bool
 }
 
 // Default returns the configuration that is taken where nothing else is said.

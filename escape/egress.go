@@ -10,13 +10,21 @@ const MaxHops = 255
 
 // Egress is what an egress port keeps for frames that escape by it. Of its
 // places each is free, kept for the frame of a token that is out, or taken by
-// a frame.
+// a frame that escapes.
+//
+// A frame that has come to the switch whose token it was is parked: it waits
+// with the others of its class, and if their port is paused meanwhile, for as
+// long as that lasts. It would keep its place from tokens of other switches,
+// which frames that wait in a place of theirs may in turn be in need of. So
+// there are as many places again for those that are parked, and only tokens
+// that begin here are held back by them.
 type Egress struct {
-	cfg   Config
-	table table
-	kept  int
-	taken int
-	count Counts
+	cfg    Config
+	table  table
+	kept   int
+	taken  int
+	parked int
+	count  Counts
 }
 
 // Counts are what a port counted.
@@ -29,15 +37,23 @@ type Counts struct {
 	Strays    uint64 // marked frames for which no token was out
 	Reclaimed uint64 // tokens that came to nothing
 	Full      uint64 // frames of flows for which the table had no room
+	Asked     uint64 // requests for tokens that left by this port
+	Requests  uint64 // requests for tokens of flows that leave by this port
 }
 
 // NewEgress returns a port all of whose places are free.
 func NewEgress(c Config) *Egress { return &Egress{cfg: c, table: newTable(c.Flows)} }
 
-// Free, Kept and Taken count places; their sum is Config.Slots.
-func (e *Egress) Free() int  { return e.cfg.Slots - e.kept - e.taken }
-func (e *Egress) Kept() int  { return e.kept }
-func (e *Egress) Taken() int { return e.taken }
+// Free, Kept and Taken count places; their sum is Config.Slots. Parked counts
+// those of frames that are parked, of which there are as many.
+func (e *Egress) Free() int   { return e.cfg.Slots - e.kept - e.taken }
+func (e *Egress) Kept() int   { return e.kept }
+func (e *Egress) Taken() int  { return e.taken }
+func (e *Egress) Parked() int { return e.parked }
+
+// spare is how many frames more may be sent for, or lent a place, so that all
+// can be parked.
+func (e *Egress) spare() int { return e.Free() - e.parked }
 
 // Counts returns what the port counted.
 func (e *Egress) Counts() Counts { return e.count }
@@ -53,11 +69,23 @@ func (e *Egress) Note(hash uint32, key wire.FlowID, in uint16, class uint8) {
 		return
 	}
 	f := &e.table.flows[i]
-	f.in, f.class = in, class
+	if f.in, f.class = in, class; f.window == 0 {
+		f.window = uint32(e.cfg.PerFlow)
+	}
 	if f.rest == frame.Never {
 		f.rest, f.misses = 0, 0 // it comes by here again
 	}
 }
+
+// Request takes note of a flow of which the neighbour at port in says that its
+// frames wait.
+func (e *Egress) Request(hash uint32, key wire.FlowID, in uint16, class uint8) {
+	e.count.Requests++
+	e.Note(hash, key, in, class)
+}
+
+// Ask notes that a request for tokens left by this port.
+func (e *Egress) Ask() { e.count.Asked++ }
 
 // Each calls visit with the flows that may get tokens.
 func (e *Egress) Each(visit func(hash uint32, key wire.FlowID, in uint16, class uint8)) {
@@ -91,7 +119,7 @@ const lookAhead = 64
 // no place or no such flow among the next ones.
 func (e *Egress) Offer(now frame.Time, may func(in uint16, class uint8) bool) (Token, bool) {
 	t := &e.table
-	if e.Free() == 0 {
+	if e.spare() <= 0 {
 		return Token{}, false
 	}
 	for range min(t.n, lookAhead) {
@@ -99,7 +127,7 @@ func (e *Egress) Offer(now frame.Time, may func(in uint16, class uint8) bool) (T
 			t.cursor = 0
 		}
 		f := &t.flows[t.cursor]
-		if f.out < uint32(e.cfg.PerFlow) && now >= f.rest && may(f.in, f.class) {
+		if f.out < f.window && now >= f.rest && may(f.in, f.class) {
 			e.keep(now, t.cursor)
 			e.count.Made++
 			return Token{f.key, f.in, 1}, true
@@ -146,7 +174,7 @@ func (e *Egress) Pass(now frame.Time, hash uint32, key wire.FlowID, hops uint16,
 // Borrow gives a marked frame for which no token of this port is out a place
 // that is free, which it then takes until Leave, or returns false.
 func (e *Egress) Borrow() bool {
-	if e.Free() == 0 {
+	if e.spare() <= 0 {
 		return false
 	}
 	e.taken++
@@ -170,6 +198,7 @@ func (e *Egress) Arrive(now frame.Time, hash uint32, key wire.FlowID) bool {
 	if f.out--; f.out > 0 {
 		t.wait(i, now)
 	}
+	f.window = min(f.window+1, uint32(e.cfg.PerFlow))
 	if f.misses = 0; f.rest != frame.Never {
 		f.rest = 0
 	}
@@ -179,11 +208,40 @@ func (e *Egress) Arrive(now frame.Time, hash uint32, key wire.FlowID) bool {
 	return true
 }
 
-// Leave gives back the place of a frame that had one: it left, or was dropped.
-func (e *Egress) Leave() { e.taken-- }
+// Park moves a frame that took a place to one of those for parked frames. It
+// returns false if there is none, and the frame stays where it is.
+func (e *Egress) Park() bool {
+	if e.parked == e.cfg.Slots {
+		return false
+	}
+	e.taken--
+	e.parked++
+	return true
+}
 
-// maxBackoff is how often the rest of a flow doubles.
+// Leave gives back the place of a frame that had one: it left, or was dropped.
+func (e *Egress) Leave(parked bool) {
+	if parked {
+		e.parked--
+	} else {
+		e.taken--
+	}
+}
+
+// maxBackoff is how often the rest of a flow may double.
 const maxBackoff = 5
+
+// rest is for how long a flow waits whose tokens came to nothing: from Reclaim
+// to 2^misses as much, a number of its own for each flow, port and time. Were
+// it one for all, tokens that met in the places of a port, so that none came as
+// far as to a frame, would meet there again for ever.
+func (e *Egress) rest(f *flow) frame.Time {
+	x := f.hash ^ uint32(e.count.Reclaimed)*0x9e3779b9
+	x = (x ^ x>>16) * 0x85ebca6b // the finalizer of MurmurHash3
+	x = (x ^ x>>13) * 0xc2b2ae35
+	x ^= x >> 16
+	return e.cfg.Reclaim * frame.Time(1+x&(1<<f.misses-1))
+}
 
 // Reclaim gives back the places that were kept for tokens that are out too
 // long. Tokens of one flow count from the last that left or came back.
@@ -198,7 +256,15 @@ func (e *Egress) Reclaim(now frame.Time) {
 		if f.rest == frame.Never {
 			continue
 		}
-		f.rest = now + e.cfg.Reclaim<<f.misses
+		if e.cfg.Printed {
+			continue
+		}
+		// Half as many at once, or one if none came at all since the last time;
+		// each that comes adds one.
+		if f.window /= 2; f.misses > 0 || f.window == 0 {
+			f.window = 1
+		}
+		f.rest = now + e.rest(f)
 		f.misses = min(f.misses+1, maxBackoff)
 	}
 }

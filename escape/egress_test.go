@@ -56,7 +56,7 @@ func TestAccountsOfThreeSwitches(t *testing.T) {
 			t.Fatal("no place")
 		}
 		n.want(t, "on the way", 1)
-		n.Leave()
+		n.Leave(false)
 	}
 	n1.want(t, "n1", 2)
 	n2.want(t, "n2", 2)
@@ -87,7 +87,7 @@ func TestAccountsOfTwoSwitches(t *testing.T) {
 	n1.want(t, "n1", 1)
 	n2.want(t, "n2", 2)
 	n1.Arrive(0, 7, flowA)
-	n1.Leave()
+	n1.Leave(false)
 	n1.want(t, "n1", 2)
 }
 
@@ -123,31 +123,6 @@ func TestReclaim(t *testing.T) {
 		t.Fatal("a place that was given back is there")
 	}
 	n1.want(t, "n1", 2)
-}
-
-// A flow whose tokens come to nothing gets them ever more rarely, one that
-// gets a frame at once again.
-func TestBackoff(t *testing.T) {
-	n1, _, _ := chain(4)
-	now, period := frame.Time(0), n1.cfg.Reclaim
-	for i := range 10 {
-		if _, ok := n1.Offer(now, yes); !ok {
-			t.Fatalf("no token at %d", now)
-		}
-		now += period
-		n1.Reclaim(now)
-		rest := period << min(i, maxBackoff)
-		if _, ok := n1.Offer(now+rest-1, yes); ok {
-			t.Fatalf("attempt %d: a token before %d ns are over", i, rest)
-		}
-		now += rest
-	}
-	n1.Offer(now, yes)
-	n1.Arrive(now, 7, flowA)
-	n1.Leave()
-	if _, ok := n1.Offer(now, yes); !ok {
-		t.Fatal("a flow that got its frame has to wait")
-	}
 }
 
 // No token for a flow that may not have one, more than PerFlow, or without a
@@ -248,20 +223,30 @@ func TestPlacesProperty(t *testing.T) {
 			return i % 4, wire.FlowID{Addrs: 1, Ports: i, Proto: 17} // colliding hashes
 		}
 		out, retired := map[wire.FlowID]int{}, map[wire.FlowID]bool{}
-		taken, now := 0, frame.Time(0)
+		taken, parked, now := 0, 0, frame.Time(0)
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
-			switch rapid.IntRange(0, 7).Draw(t, "step") {
+			switch rapid.IntRange(0, 9).Draw(t, "step") {
 			case 0:
 				h, k := key()
 				e.Note(h, k, uint16(k.Ports%3), 3)
 				delete(retired, k)
 			case 6:
-				free := e.Free()
+				free := e.Free() - parked
 				if got := e.Borrow(); got != (free > 0) {
 					t.Fatalf("borrowed: %v with %d free places", got, free)
 				} else if got {
 					taken++
 				}
+			case 8:
+				if taken > 0 && e.Park() {
+					taken, parked = taken-1, parked+1
+				} else if taken > 0 && parked < cfg.Slots {
+					t.Fatalf("not parked, with %d that are", parked)
+				}
+			case 9:
+				h, k := key()
+				e.Request(h, k, uint16(k.Ports%3), 3)
+				delete(retired, k)
 			case 7:
 				h, k := key()
 				e.Retire(h, k)
@@ -299,8 +284,11 @@ func TestPlacesProperty(t *testing.T) {
 				}
 			case 4:
 				if taken > 0 {
-					e.Leave()
+					e.Leave(false)
 					taken--
+				} else if parked > 0 {
+					e.Leave(true)
+					parked--
 				}
 			case 5:
 				now += frame.Time(rapid.IntRange(0, 20000).Draw(t, "wait"))
@@ -326,7 +314,7 @@ func TestPlacesProperty(t *testing.T) {
 					t.Fatalf("%d tokens of a flow", n)
 				}
 			}
-			if sum != e.Kept() || taken != e.Taken() || e.Free() < 0 || e.Free()+e.kept+e.taken != cfg.Slots {
+			if sum != e.Kept() || taken != e.Taken() || parked != e.Parked() || parked > cfg.Slots || e.Free() < 0 || e.Free()+e.kept+e.taken != cfg.Slots {
 				t.Fatalf("%d out, %d taken: free %d, kept %d, taken %d of %d", sum, taken, e.Free(), e.kept, e.taken, cfg.Slots)
 			}
 			e.checkLists(t)
@@ -398,7 +386,7 @@ func TestNoAllocation(t *testing.T) {
 		e.Arrive(frame.Time(i)*100, k.Ports, k)
 		e.Reclaim(frame.Time(i) * 100)
 		if e.Taken() > 0 {
-			e.Leave()
+			e.Leave(false)
 		}
 	}); n != 0 {
 		t.Fatal(n)

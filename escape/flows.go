@@ -16,6 +16,7 @@ type flow struct {
 	class uint8
 
 	out    uint32     // tokens that are out
+	window uint32     // how many may be
 	misses uint8      // tokens in a row that came to nothing
 	sent   frame.Time // when the last token left or the last frame came
 	rest   frame.Time // no token before

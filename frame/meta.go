@@ -41,6 +41,7 @@ const (
 	Chained  // more chunks follow in Meta.Next
 	Stamped  // this switch writes its telemetry record into the frame at departure
 	Slotted  // it takes a place that a token reserved for it at its egress port
+	Parked   // it is Slotted, and waits in the queue of its class
 	Own      // made by this switch: it came by no port
 	Crossed  // it crossed from an ingress queue, and is charged to its egress queue there
 )

@@ -123,6 +123,19 @@ func (q *FlowFIFO) Each(a *frame.Arena, visit func(frame.Ref) bool) {
 	}
 }
 
+// EachFlow calls visit with the first frame of each hash, from place from of
+// the table on and once around, until it returns false. It returns from where to
+// go on the next time.
+func (q *FlowFIFO) EachFlow(from int, visit func(frame.Ref) bool) int {
+	mask := len(q.flows) - 1
+	for k := range len(q.flows) {
+		if r := q.flows[(from+k)&mask].head; r != frame.Nil && !visit(r) {
+			return (from + k) & mask
+		}
+	}
+	return from & mask
+}
+
 // remove takes out a frame that stands behind before in list i.
 func (q *FlowFIFO) remove(a *frame.Arena, i int, before, r frame.Ref) {
 	m := a.Meta(r)

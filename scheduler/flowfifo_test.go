@@ -58,6 +58,7 @@ func TestFlowFIFOIsAList(t *testing.T) {
 		for r := range frame.Ref(256) {
 			free = append(free, r)
 		}
+		row := 0
 		flows := rapid.IntRange(1, 60).Draw(t, "flows")
 		hash := func(f int) uint32 { return uint32(f/2) * 0x10001 } // two flows each
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
@@ -101,6 +102,30 @@ func TestFlowFIFOIsAList(t *testing.T) {
 			q.Each(a, func(r frame.Ref) bool { got = append(got, r); return true })
 			if q.Len() != len(list) || !slices.Equal(got, list) {
 				t.Fatalf("holds %v, want %v", got, list)
+			}
+			// By flows, in two goes, each hash once by its first frame.
+			first, seen := map[uint32]frame.Ref{}, map[uint32]bool{}
+			for _, r := range slices.Backward(list) {
+				first[a.Meta(r).Hash] = r
+			}
+			visit := func(r frame.Ref) bool {
+				if h := a.Meta(r).Hash; first[h] != r || seen[h] {
+					t.Fatalf("frame %d of hash %x is not the first, or comes again", r, h)
+				} else {
+					seen[h] = true
+				}
+				return true
+			}
+			left := len(first) / 2
+			row = q.EachFlow(row, func(r frame.Ref) bool {
+				if left--; left < 0 {
+					return false
+				}
+				return visit(r)
+			})
+			q.EachFlow(row, func(r frame.Ref) bool { return !seen[a.Meta(r).Hash] && visit(r) })
+			if len(seen) != len(first) {
+				t.Fatalf("%d hashes of %d", len(seen), len(first))
 			}
 		}
 	})

@@ -48,6 +48,13 @@ func (n *Node) control(r frame.Ref, m *frame.Meta) {
 		}
 		n.drop(r, why)
 		return
+	case wire.OpRequest:
+		why := frame.LocalUnhandled
+		if n.requested(m.InPort, c) {
+			why = frame.LocalConsumed
+		}
+		n.drop(r, why)
+		return
 	default:
 		n.drop(r, frame.LocalUnhandled)
 		return
@@ -71,6 +78,9 @@ func (n *Node) obey(now frame.Time, port uint16) {
 			n.logObeyed(now, port, changed)
 		}
 		n.hold(now, port, changed)
+		if n.escaping.asks && ps.exit != nil && ps.exit.on {
+			n.escaping.due = min(n.escaping.due, n.ask(now, port))
+		}
 	}
 }
 

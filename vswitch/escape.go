@@ -30,8 +30,10 @@ type EscapeConfig struct {
 const defaultEscapePeriod = 2 * frame.Microsecond
 
 func (c *EscapeConfig) params() escape.Config {
-	if c.Config == (escape.Config{}) {
-		return escape.Default()
+	if c.Config == (escape.Config{Printed: c.Printed}) {
+		d := escape.Default()
+		d.Printed = c.Printed
+		return d
 	}
 	return c.Config
 }
@@ -90,10 +92,10 @@ func (cfg *Config) validateEscape() error {
 	return params.Validate()
 }
 
-// escapeReserve is what the escape queue of a port may hold of frames that
-// have a place.
+// escapeReserve is what frames that have a place at a port may take, parked or
+// not.
 func (cfg *Config) escapeReserve(p *PortConfig) uint64 {
-	return uint64(cfg.Escape.params().Slots) * uint64(p.mtu()+wire.EthernetLen+2*wire.VLANLen)
+	return 2 * uint64(cfg.Escape.params().Slots) * uint64(p.mtu()+wire.EthernetLen+2*wire.VLANLen)
 }
 
 // exit is where frames escape by an egress port, on the worker that owns it.
@@ -108,11 +110,13 @@ type exit struct {
 	patience frame.Time                               // from a pause until nothing is under way any more
 	fifo     [scheduler.NumQueues]*scheduler.FlowFIFO // of those queues
 	unmarked uint64
+	asking   // see escape_ask.go
 }
 
 // escaping is what a worker keeps for all its ports.
 type escaping struct {
 	on     bool
+	asks   bool
 	period frame.Time
 	due    frame.Time // of the next round
 	hasher wire.Hasher
@@ -122,6 +126,7 @@ type escaping struct {
 	same   func(frame.Ref) bool
 	may    func(in uint16, class uint8) bool
 	waited func(in uint16, class uint8) bool
+	asker
 }
 
 // adoptEscaping brings the worker in line with the configuration.
@@ -131,10 +136,10 @@ func (n *Node) adoptEscaping(cfg *Config) {
 	if cfg.Escape.On || x.on {
 		x.due = 0 // pauses may be on, and tokens out
 	}
-	x.on, x.period = cfg.Escape.On, cfg.Escape.period()
+	x.on, x.asks, x.period = cfg.Escape.On, cfg.Escape.On && !cfg.Escape.params().Printed, cfg.Escape.period()
 	x.hasher = wire.NewHasher(cfg.Seed, cfg.SymmetricHash)
 	if x.same == nil {
-		x.same, x.may, x.waited = n.isWanted, n.mayEscape, n.isWaited
+		x.same, x.may, x.waited, x.one = n.isWanted, n.mayEscape, n.isWaited, n.askFor
 	}
 }
 
@@ -150,7 +155,7 @@ func (n *Node) adoptEscape(i uint16, c *PortConfig, sc *scheduler.PortConfig) {
 		return
 	}
 	params := cfg.Escape.params()
-	if ps.exit == nil || ps.exit.params != params && ps.exit.Taken() == 0 {
+	if ps.exit == nil || ps.exit.params != params && ps.exit.Taken()+ps.exit.Parked() == 0 {
 		x := &exit{Egress: escape.NewEgress(params), params: params}
 		if ps.exit != nil {
 			x.fifo = ps.exit.fifo
@@ -271,7 +276,7 @@ func (n *Node) enqueueEscaped(ps *portState, r frame.Ref, m *frame.Meta, flow wi
 	x, queue, hops := ps.exit, m.Queue, m.Hops
 	m.Queue, m.Hops = x.queue, 0
 	if n.held >= n.maxHeld || n.buffer.Admit(m) != frame.Keep {
-		x.Leave() // as good as a place that was not kept
+		x.Leave(false) // as good as a place that was not kept
 		m.Queue = queue
 		return false
 	}
@@ -279,17 +284,41 @@ func (n *Node) enqueueEscaped(ps *portState, r frame.Ref, m *frame.Meta, flow wi
 	m.Flags |= frame.Slotted
 	m.Queue = queue
 	if hops == 1 {
+		if x.Park() {
+			m.Flags |= frame.Parked
+		}
 		n.queueUp(ps, r, m)
 		return true
 	}
 	n.escaping.flow = flow
 	older := ps.sched.ExtractFirst(n.now, int(queue), m.Hash, n.escaping.same)
 	if older != frame.Nil {
+		o := n.arena.Meta(older)
+		x.exchange(m, o)
 		n.queueUp(ps, r, m)
-		r, m = older, n.arena.Meta(older)
+		r, m = older, o
 	}
 	n.letOut(ps, r, m, hops-1)
 	return true
+}
+
+// exchange gives the place of a frame that is to wait to the older one that goes
+// on in its stead, so that no place is kept from others by what waits. The one
+// that waits gets what the other had: its place among the parked ones, or its
+// charge where that is not less than its own. Else it is parked.
+func (x *exit) exchange(m, older *frame.Meta) {
+	switch {
+	case older.Flags&frame.Parked != 0:
+		older.Flags &^= frame.Parked
+		m.Flags |= frame.Parked
+	case older.Flags&frame.Slotted == 0 && older.InPort == m.InPort && older.Class == m.Class && older.Cost >= m.Cost:
+		older.Cost, m.Cost = m.Cost, older.Cost
+		older.Pool, m.Pool = m.Pool, older.Pool
+		older.Flags ^= frame.Slotted
+		m.Flags ^= frame.Slotted
+	case x.Park():
+		m.Flags |= frame.Parked
+	}
 }
 
 // letOut marks a frame and sends it past the pause. It stays charged as it was.
@@ -315,10 +344,10 @@ func (n *Node) queueUp(ps *portState, r frame.Ref, m *frame.Meta) {
 
 // unslot gives back the place of a frame that leaves.
 func (n *Node) unslot(m *frame.Meta) {
-	m.Flags &^= frame.Slotted
 	if x := n.ports[m.OutPort].exit; x != nil {
-		x.Leave()
+		x.Leave(m.Flags&frame.Parked != 0)
 	}
+	m.Flags &^= frame.Slotted | frame.Parked
 }
 
 // token acts on a token from the neighbour at a port, and reports false if the
@@ -411,6 +440,9 @@ func (n *Node) makeTokens(now frame.Time) {
 			}
 		}
 		x.due = min(x.due, ps.exit.Due())
+		if x.asks && ps.exit.on {
+			x.due = min(x.due, n.ask(now, uint16(i)))
+		}
 	}
 	if asked && x.on {
 		n.armEscape(now)
@@ -420,40 +452,30 @@ func (n *Node) makeTokens(now frame.Time) {
 // sendToken sends a token to the neighbour at its port. One that cannot be made
 // is like one that is lost: its place is reclaimed.
 func (n *Node) sendToken(t escape.Token) {
+	if b, r := n.controlFrame(t.In); b != nil {
+		f := wire.TokenFields{Src: n.prog.Config.MAC, Flow: t.Flow, Hops: t.Hops}
+		f.Encode(b)
+		n.sendControl(t.In, r)
+	}
+}
+
+// controlFrame returns an empty MAC control frame to the neighbour at a port, or
+// nil if there is no memory.
+func (n *Node) controlFrame(port uint16) ([]byte, frame.Ref) {
 	n.count.Made++
 	r := n.pool.Alloc()
 	if r == frame.Nil {
 		n.countDrop(frame.NoPort, frame.ArenaExhausted)
-		return
+		return nil, r
 	}
 	m := n.arena.Reset(r)
 	m.Len, m.Wire = wire.MinFrame, wire.MinFrame
-	m.InPort, m.OutPort, m.Arrival = t.In, t.In, n.now
-	f := wire.TokenFields{Src: n.prog.Config.MAC, Flow: t.Flow, Hops: t.Hops}
-	f.Encode(n.arena.Bytes(r))
-	n.ports[t.In].sched.EnqueueControl(r)
-	n.busy.add(t.In)
-	n.touched.add(t.In)
+	m.InPort, m.OutPort, m.Arrival = port, port, n.now
+	return n.arena.Bytes(r), r
 }
 
-// EscapeView is what one port has to do with frames that escape.
-type EscapeView struct {
-	Port              int
-	On                bool
-	Free, Kept, Taken int // places
-	Flows             int // that are known
-	Unmarked          uint64
-	escape.Counts
-}
-
-// Escape appends what the ports of this worker have to do with frames that
-// escape. Like every reader of a node's state it is called between two steps
-// of it.
-func (n *Node) Escape(v []EscapeView) []EscapeView {
-	for i := range n.ports {
-		if x := n.ports[i].exit; x != nil {
-			v = append(v, EscapeView{Port: i, On: x.on, Free: x.Free(), Kept: x.Kept(), Taken: x.Taken(), Flows: x.Flows(), Unmarked: x.unmarked, Counts: x.Counts()})
-		}
-	}
-	return v
+func (n *Node) sendControl(port uint16, r frame.Ref) {
+	n.ports[port].sched.EnqueueControl(r)
+	n.busy.add(port)
+	n.touched.add(port)
 }

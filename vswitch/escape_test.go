@@ -152,13 +152,13 @@ func TestTokensAreMade(t *testing.T) {
 		t.Fatalf("%d tokens; %+v", tokens, v)
 	}
 	r.in(2, marked(open, 1))
-	if v := r.sw.Nodes[0].Escape(nil)[1]; v.Taken != 1 || v.Kept != tokens-1 {
+	if v := r.sw.Nodes[0].Escape(nil)[1]; v.Taken != 0 || v.Parked != 1 || v.Kept != tokens-1 {
 		t.Fatalf("%+v", v)
 	}
 	if got := r.one(1); !bytes.Equal(got, open) {
 		t.Fatalf("% x", got)
 	}
-	if v := r.sw.Nodes[0].Escape(nil)[1]; v.Taken != 0 || v.Arrived != 1 || v.Free+v.Kept != 64 {
+	if v := r.sw.Nodes[0].Escape(nil)[1]; v.Taken+v.Parked != 0 || v.Arrived != 1 || v.Free+v.Kept != 64 {
 		t.Fatalf("%+v", v)
 	}
 	// One that nobody asked for is a frame like any other.
@@ -264,7 +264,7 @@ func TestTokensFollowRoutes(t *testing.T) {
 	// A frame on a token that no port has out.
 	r.in(0, marked(udp(self, hostMAC(9), "10.2.0.1", "10.9.0.7"), 1))
 	free := v[2].Free
-	if v = r.sw.Nodes[0].Escape(nil); v[2].Strays != 1 || v[2].Taken != min(free, 1) {
+	if v = r.sw.Nodes[0].Escape(nil); v[2].Strays != 1 || v[2].Parked != min(free, 1) {
 		t.Fatalf("without a token: %+v", v[2])
 	}
 }

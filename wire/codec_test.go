@@ -52,6 +52,7 @@ var codecs = []struct {
 	{name: "erspan-2", make: func() codec { return &wire.ERSPAN2Fields{} }, magic: []byte{0x10}},
 	{name: "erspan-3", make: func() codec { return &wire.ERSPAN3Fields{} }, magic: []byte{0x20}},
 	{name: "token", make: func() codec { return &wire.TokenFields{} }, offset: 12, magic: []byte{0x88, 0x08, 1, 2}, lossy: true},
+	{name: "request", make: func() codec { return &wire.RequestFields{} }, offset: 12, magic: []byte{0x88, 0x08, 1, 3}, lossy: true},
 }
 
 // checkCodec decodes b and, if that works, encodes it again.

@@ -2,10 +2,11 @@ package wire
 
 import "github.com/gswitch/gswitch/frame"
 
-// The two formats of Escape (Menikkumbura, "Congestion Management in Data
-// Center Networks", Purdue 2022, chapter 4): the token that a switch sends
-// against the direction of the data, and the mark on a frame that it lets out
-// of a paused queue.
+// The formats of Escape (Menikkumbura, "Congestion Management in Data Center
+// Networks", Purdue 2022, chapter 4): the token that a switch sends against the
+// direction of the data, and the mark on a frame that it lets out of a paused
+// queue. The request for tokens, in the direction of the data, is this
+// project's.
 
 // FlowID is the five-tuple of an IPv4 flow.
 type FlowID struct {
@@ -30,10 +31,7 @@ func (f *TokenFields) Encode(b []byte) int {
 	if !macControlHead(b, f.Src, OpToken) {
 		return 0
 	}
-	be.PutUint64(b[16:24], f.Flow.Addrs)
-	be.PutUint32(b[24:28], f.Flow.Ports)
-	b[28] = f.Flow.Proto
-	be.PutUint16(b[29:31], f.Hops)
+	putFlow(b[16:], f.Flow, f.Hops)
 	return MinFrame
 }
 
@@ -43,9 +41,50 @@ func (f *TokenFields) Decode(b []byte) (int, frame.Reason) {
 		return 0, why
 	}
 	f.Src = Ethernet(b).Src()
-	f.Flow = FlowID{be.Uint64(b[16:24]), be.Uint32(b[24:28]), b[28]}
-	f.Hops = be.Uint16(b[29:31])
+	f.Flow, f.Hops = flowAt(b[16:])
 	return EthernetLen + 2 + flowIDLen + 2, frame.Keep
+}
+
+// RequestFields is a request for tokens: a MAC control frame with opcode
+// OpRequest, then as a token, and the traffic class. It tells the neighbour that
+// frames of the flow wait here.
+type RequestFields struct {
+	Src   MAC
+	Flow  FlowID
+	Hops  uint16 // from the switch in which the frames wait; 1 on the first link
+	Class uint8
+}
+
+// Encode writes a whole frame of MinFrame bytes without FCS.
+func (f *RequestFields) Encode(b []byte) int {
+	if !macControlHead(b, f.Src, OpRequest) {
+		return 0
+	}
+	putFlow(b[16:], f.Flow, f.Hops)
+	b[31] = f.Class
+	return MinFrame
+}
+
+// Decode reads a whole frame, as PFCFields.Decode does.
+func (f *RequestFields) Decode(b []byte) (int, frame.Reason) {
+	if why := checkMACControl(b, OpRequest); why != frame.Keep {
+		return 0, why
+	}
+	f.Src = Ethernet(b).Src()
+	f.Flow, f.Hops = flowAt(b[16:])
+	f.Class = b[31]
+	return EthernetLen + 2 + flowIDLen + 2 + 1, frame.Keep
+}
+
+func putFlow(b []byte, f FlowID, hops uint16) {
+	be.PutUint64(b, f.Addrs)
+	be.PutUint32(b[8:], f.Ports)
+	b[12] = f.Proto
+	be.PutUint16(b[13:], hops)
+}
+
+func flowAt(b []byte) (f FlowID, hops uint16) {
+	return FlowID{be.Uint64(b), be.Uint32(b[8:]), b[12]}, be.Uint16(b[13:])
 }
 
 // EtherTypeEscape marks a frame that was let out of a paused queue: IEEE

@@ -32,6 +32,28 @@ func TestTokenBytes(t *testing.T) {
 	}
 }
 
+func TestRequestBytes(t *testing.T) {
+	want := append(unhex(t, `0180c2000001 020000000001 8808 0103 0a000001 0a000203 c000 12b7 11 0102 03`), make([]byte, 60-32)...)
+	f := wire.RequestFields{Src: macAddr1, Flow: wire.FlowID{Addrs: 0x0a0000010a000203, Ports: 0xc00012b7, Proto: 17}, Hops: 0x102, Class: 3}
+	b := bytes.Repeat([]byte{0xaa}, 64)
+	if n := f.Encode(b); n != 60 || !bytes.Equal(b[:60], want) {
+		t.Errorf("%d: % x", n, b[:60])
+	}
+	var g wire.RequestFields
+	if n, why := g.Decode(want); n != 32 || why != frame.Keep || g != f {
+		t.Errorf("%d %v %+v", n, why, g)
+	}
+	if n := f.Encode(b[:59]); n != 0 {
+		t.Errorf("%d bytes written to 59", n)
+	}
+	if _, why := g.Decode(want[:31]); why != frame.ParseShortMACControl {
+		t.Errorf("a request without its class: %v", why)
+	}
+	if _, why := new(wire.TokenFields).Decode(want); why != frame.ParseMACControlOp {
+		t.Errorf("a request taken for a token: %v", why)
+	}
+}
+
 // A marked frame has its mark between the addresses and what was behind them,
 // and without it is what it was.
 func TestEscapeMark(t *testing.T) {
@@ -113,6 +135,25 @@ func FuzzToken(f *testing.F) {
 	f.Add(b[:31])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var x, y wire.TokenFields
+		if _, why := x.Decode(b); why != frame.Keep {
+			return
+		}
+		out := make([]byte, wire.MinFrame)
+		x.Encode(out)
+		if _, why := y.Decode(out); why != frame.Keep || x != y {
+			t.Fatalf("%+v became %+v: %v", x, y, why)
+		}
+	})
+}
+
+func FuzzRequest(f *testing.F) {
+	x := wire.RequestFields{Src: macAddr1, Flow: wire.FlowID{Addrs: 1 << 40, Ports: 99, Proto: 17}, Hops: 1, Class: 3}
+	b := make([]byte, wire.MinFrame)
+	x.Encode(b)
+	f.Add(b)
+	f.Add(b[:32])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var x, y wire.RequestFields
 		if _, why := x.Decode(b); why != frame.Keep {
 			return
 		}

@@ -8,9 +8,10 @@ var MACControlAddr = MAC{0x01, 0x80, 0xc2, 0x00, 0x00, 0x01}
 
 // MAC control opcodes.
 const (
-	OpPause uint16 = 0x0001 // IEEE 802.3 annex 31B
-	OpPFC   uint16 = 0x0101 // IEEE 802.3 annex 31D, 802.1Q clause 36
-	OpToken uint16 = 0x0102 // project-local: a token for deadlock escape
+	OpPause   uint16 = 0x0001 // IEEE 802.3 annex 31B
+	OpPFC     uint16 = 0x0101 // IEEE 802.3 annex 31D, 802.1Q clause 36
+	OpToken   uint16 = 0x0102 // project-local: a token for deadlock escape
+	OpRequest uint16 = 0x0103 // project-local: a request for such tokens
 )
 
 // QuantumBits is the length of one pause quantum in bit times (IEEE 802.3
@@ -27,6 +28,8 @@ func KnownMACControl(op uint16) (params int, ok bool) {
 		return 18, true
 	case OpToken:
 		return 15, true
+	case OpRequest:
+		return 16, true
 	}
 	return 0, false
 }

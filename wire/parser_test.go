@@ -151,7 +151,7 @@ func TestParseReasons(t *testing.T) {
 }
 
 func TestKnownMACControl(t *testing.T) {
-	for _, op := range []uint16{wire.OpPause, wire.OpPFC, wire.OpToken} {
+	for _, op := range []uint16{wire.OpPause, wire.OpPFC, wire.OpToken, wire.OpRequest} {
 		b := edit(wt.PFC(macA, 1, 1), 14, byte(op>>8), byte(op))
 		if m, why := wt.Parse(b); why != frame.Keep || m.Flags&frame.IsMACControl == 0 {
 			t.Errorf("opcode %04x: %v %x", op, why, m.Flags)

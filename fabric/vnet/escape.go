@@ -47,6 +47,8 @@ func (n *Network) Escaped() (c escape.Counts, on bool) {
 			c.Strays += v.Strays
 			c.Reclaimed += v.Reclaimed
 			c.Full += v.Full
+			c.Asked += v.Asked
+			c.Requests += v.Requests
 		}
 	}
 	return c, n.cfg.Escape.On

@@ -18,7 +18,7 @@ import (
 
 // watched is an engine that looks at what nodes send and receive: hosts number
 // their frames, and see that those of a flow come in order whatever happened to
-// others on the way; switches lose tokens.
+// others on the way; switches lose tokens and requests for them.
 type watched struct {
 	Engine
 	topo  *fabric.Topology
@@ -57,7 +57,7 @@ func (n *watchedNode) Receive(now frame.Time, port uint16, v []frame.Ref) {
 	for _, r := range v {
 		b := n.pool.Bytes(r)
 		switch mac := len(b) > 16 && b[12] == 0x88 && b[13] == 0x08; {
-		case mac && b[14] == 1 && b[15] == 2 && n.w.rng.Uint64()%256 < n.w.loss:
+		case mac && b[14] == 1 && (b[15] == 2 || b[15] == 3) && n.w.rng.Uint64()%256 < n.w.loss:
 			n.pool.Free(r)
 			continue
 		case !mac && n.host:
@@ -149,15 +149,13 @@ func tangle(t *rapid.T) (*fabric.Topology, []Detour) {
 // the headroom in use: so it is without Escape too.
 var ofFlaps = []frame.Reason{frame.QueueFlush, frame.EgressPortDown, frame.PortDown, frame.HeadroomFull}
 
-// In random networks with circles, while tokens are lost, hosts stop reading,
-// neighbours pause for no reason and links go: no switch loses a frame but with
-// its link, no frame of a flow overtakes an older one, all places and tokens are
-// accounted for at all times. In the end, if tables have room for all flows and
-// tokens and links stay, everything has arrived and every place is free, but for
-// few networks in which a circle stays closed (docs/algorithms/escape.md).
+// In random networks with circles, while tokens and requests are lost,
+// neighbours pause for no reason, links go, and tables are too small for the
+// flows: no switch loses a frame but with its link, no frame of a flow overtakes
+// an older one, all places and tokens are accounted for at all times. In the end
+// everything has arrived and every place is free.
 func TestEscapeInTangles(t *testing.T) {
 	var total escape.Counts
-	stuck, finished := 0, 0
 	rapid.Check(t, func(r *rapid.T) {
 		topo, routes := tangle(r)
 		k := len(topo.Switches())
@@ -203,13 +201,7 @@ func TestEscapeInTangles(t *testing.T) {
 			n.Engine.At(at, func(frame.Time) { _ = n.Engine.SetLink(link, false) })
 			n.Engine.At(at+50*us, func(frame.Time) { _ = n.Engine.SetLink(link, true) })
 		}
-		// Else a circle may hold flows only that nobody knows any more, or stay
-		// closed for as long as tokens are lost on their way around it.
-		known := flows <= table && w.loss == 0 && flaps == 0
-		for i := range 2000 {
-			if i == 100 && !known {
-				break
-			}
+		for range 20_000 {
 			n.advance(t, 50*us)
 			checkPlaces(r, n, false)
 			if w.wrong != "" {
@@ -219,14 +211,8 @@ func TestEscapeInTangles(t *testing.T) {
 				break
 			}
 		}
-		if known && len(done) != flows {
-			if n.Deadlocks(n.Engine.Now()) == nil {
-				r.Fatalf("%d of %d messages arrived, and no circle is closed; %+v", len(done), flows, n.counts())
-			}
-			stuck++
-			known = false
-		} else if known {
-			finished++
+		if len(done) != flows {
+			r.Fatalf("%d of %d messages arrived; circles %+v; %+v", len(done), flows, n.Deadlocks(n.Engine.Now()), n.counts())
 		}
 		for why, lost := range n.Drops() {
 			switch reason := frame.Reason(why); {
@@ -235,12 +221,10 @@ func TestEscapeInTangles(t *testing.T) {
 				r.Fatalf("%d frames lost: %v; %+v", lost, reason, n.counts())
 			}
 		}
-		for i := 0; known && i < 40; i++ {
-			n.advance(t, 50*us)
-		}
+		n.advance(t, 2*frame.Millisecond)
 		for s, sw := range n.Switches {
 			for _, v := range sw.Nodes[0].Escape(nil) {
-				if known && v.Free != slots || v.Made+v.Forwarded != v.Arrived+v.Reclaimed+uint64(v.Kept) {
+				if v.Free != slots || v.Parked != 0 || v.Made+v.Forwarded != v.Arrived+v.Reclaimed+uint64(v.Kept) {
 					r.Fatalf("switch %d at rest: %+v", s, v)
 				}
 			}
@@ -249,12 +233,9 @@ func TestEscapeInTangles(t *testing.T) {
 		total.Hits += got.Hits
 		total.Forwarded += got.Forwarded
 		total.Reclaimed += got.Reclaimed
+		total.Requests += got.Requests
 	})
-	if total.Hits == 0 || total.Forwarded == 0 || total.Reclaimed == 0 {
+	if total.Hits == 0 || total.Forwarded == 0 || total.Reclaimed == 0 || total.Requests == 0 {
 		t.Fatalf("%+v: the test tests nothing", total)
 	}
-	if stuck > 1+finished/100 { // 2 of 831 when it was measured
-		t.Errorf("%d networks stayed locked, %d did not", stuck, finished)
-	}
-	t.Logf("%+v; %d networks stayed locked, %d did not", total, stuck, finished)
 }

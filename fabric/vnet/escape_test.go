@@ -99,18 +99,18 @@ func TestEscapeFromDeadlock(t *testing.T) {
 // nothing out and nothing taken.
 func checkPlaces(t rapid.TB, n *Network, rest bool) {
 	slots := escape.Default().Slots
-	if n.cfg.Escape.Config != (escape.Config{}) {
+	if n.cfg.Escape.Slots != 0 {
 		slots = n.cfg.Escape.Slots
 	}
 	for s, sw := range n.Switches {
 		for _, v := range sw.Nodes[0].Escape(nil) {
-			if v.Free+v.Kept+v.Taken != slots || v.Free < 0 || v.Kept < 0 || v.Taken < 0 || v.Unmarked != 0 {
+			if v.Free+v.Kept+v.Taken != slots || v.Free < 0 || v.Kept < 0 || v.Taken < 0 || v.Parked < 0 || v.Parked > slots || v.Unmarked != 0 {
 				t.Fatalf("switch %d: %+v", s, v)
 			}
 			if v.Made+v.Forwarded != v.Arrived+v.Reclaimed+uint64(v.Kept) {
 				t.Fatalf("switch %d: tokens are not accounted for: %+v", s, v)
 			}
-			if rest && v.Free != slots {
+			if rest && (v.Free != slots || v.Parked != 0) {
 				t.Fatalf("switch %d at rest: %+v", s, v)
 			}
 		}
@@ -171,6 +171,84 @@ func TestEscapeProperty(t *testing.T) {
 	if escaped == 0 || forwarded == 0 {
 		t.Fatalf("%d frames escaped, %d tokens went further than one switch: the test tests nothing", escaped, forwarded)
 	}
+}
+
+// longRing is a ring of switches with one host each in which every host sends
+// all at once to the one that is so many links on, round the same way.
+func longRing(t *testing.T, k, links int, delay time.Duration, xoff uint32, e Escape) (n *Network, done *[]Done) {
+	t.Helper()
+	c := &Config{Topology: topology(t, fmt.Sprintf("ring(%d, 1)", k), 40*gig, 40*gig, delay), PFC: PFC{On: true}, Buffer: Buffer{Size: 4 << 20, XOFF: xoff, XONOffset: xoff / 10}, Escape: e, BaseRTT: 100 * us}
+	c.Host.Class, c.Host.AckClass = 3, InClass(7)
+	for i := range k {
+		for far := range links {
+			c.Detours = append(c.Detours, Detour{At: fmt.Sprint("s", (i+far)%k+1), To: fmt.Sprint("s", (i+links)%k+1), Via: fmt.Sprint("s", (i+far+1)%k+1)})
+		}
+	}
+	n, done = build(t, c), new([]Done)
+	n.OnDone(func(_ frame.Time, d *Done) { *done = append(*done, *d) })
+	for i := range k {
+		start(t, n, Flow{Src: i, Dst: (i + links) % k, Bytes: 500_000})
+	}
+	for n.Engine.Now() < 50*frame.Millisecond && len(*done) < k {
+		n.advance(t, 50*us)
+		checkPlaces(t, n, false)
+	}
+	if n.Lost() != 0 || retransmitted(*done) != 0 {
+		t.Fatalf("lost %v, sent again %d", n.Drops(), retransmitted(*done))
+	}
+	return n, done
+}
+
+// asPrinted is Escape without what is ours.
+var asPrinted = Escape{On: true, Config: escape.Config{Printed: true}}
+
+// stays fails the test unless the whole ring is closed and nothing moves.
+func (n *Network) stays(t *testing.T, k int, done []Done) {
+	t.Helper()
+	before, dead := n.counts(), n.Deadlocks(n.Engine.Now())
+	n.advance(t, 50*frame.Millisecond)
+	if after := n.counts(); len(done) > 0 || len(dead) != 1 || len(dead[0].Ports) != k || after.Hits != before.Hits || after.Arrived != before.Arrived {
+		t.Fatalf("%d messages arrived, circles %+v; %+v, then %+v", len(done), dead, before, after)
+	}
+}
+
+// Four switches and four flows, each over three links: the circle is closed
+// before a frame of any flow has come to the switch by which the flow leaves it.
+// The printed algorithm makes tokens for flows of which a switch has sent a
+// frame, so it makes none here that finds one, and nothing ever moves. With
+// requests all arrives.
+func TestCircleOfUnknownFlows(t *testing.T) {
+	n, done := longRing(t, 4, 3, 5*time.Microsecond, 12_000, asPrinted)
+	n.stays(t, 4, *done)
+	if c := n.counts(); c.Hits != 0 || c.Asked != 0 {
+		t.Fatalf("%+v", c)
+	}
+	for s, sw := range n.Switches {
+		for _, w := range sw.Nodes[0].Waits(n.Engine.Now(), nil) {
+			if to := sw.Nodes[0].Escape(nil)[0]; to.Flows != 0 {
+				t.Fatalf("switch %d, which waits at port %d, knows %d flows to its host", s, w.Port, to.Flows)
+			}
+		}
+	}
+	n, done = longRing(t, 4, 3, 5*time.Microsecond, 12_000, Escape{On: true})
+	if c := n.counts(); len(*done) != 4 || c.Requests == 0 {
+		t.Fatalf("%d messages arrived; circles %+v; %+v", len(*done), n.Deadlocks(n.Engine.Now()), c)
+	}
+	n.advance(t, frame.Millisecond)
+	checkPlaces(t, n, true)
+}
+
+// Five switches and five flows, each over four links, in which all is alike
+// everywhere. Every switch makes as many tokens at once as it has places; those
+// of all five meet in the places of each port, and none comes as far as to a
+// frame. Were all tried again at the same time, the same would happen for ever.
+func TestTokensMeet(t *testing.T) {
+	n, done := longRing(t, 5, 4, time.Microsecond, 20_000, Escape{On: true})
+	if len(*done) != 5 {
+		t.Fatalf("%d messages arrived; circles %+v; %+v", len(*done), n.Deadlocks(n.Engine.Now()), n.counts())
+	}
+	n.advance(t, frame.Millisecond)
+	checkPlaces(t, n, true)
 }
 
 // Where nothing pauses there is no token and no mark, and the same happens as
