@@ -45,6 +45,9 @@ func (n *NIC) acknowledged(now frame.Time, r frame.Ref, m *frame.Meta, b []byte,
 			n.drop(r, frame.QPTelemetry)
 			return
 		}
+		if n.path.N == 0 {
+			n.count.Blind++
+		}
 		n.path.Age = now
 		f.Path = &n.path
 	}

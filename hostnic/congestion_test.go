@@ -104,6 +104,25 @@ func redMarking(c *vswitch.Config) {
 	}
 }
 
+// Acknowledgements are counted whose telemetry no switch wrote to: all of them
+// where the switch has none, and none where it has, or where nobody asked.
+func TestBlindAcknowledgements(t *testing.T) {
+	const bytes = 100_000
+	for _, c := range []struct {
+		telem  inband.Mode
+		writes bool
+		blind  bool
+	}{{inband.HPCC, true, false}, {inband.HPCC, false, true}, {inband.HPCCGrow, true, false}, {inband.INTMD, true, false}, {inband.INTMD, false, true}, {inband.None, false, false}} {
+		s := newStar(t, 2, nil, func(sw *vswitch.Config) { sw.Telemetry.Enabled = c.writes })
+		s.incast("hpcc", nil, bytes, func(q *QPConfig) { q.INT = c.telem })
+		s.finish(bytes)
+		n := s.nics[1].Counts()
+		if want := map[bool]uint64{true: n.AcksReceived}[c.blind]; n.AcksReceived == 0 || n.Blind != want {
+			t.Errorf("%v, switch writes %v: %d of %d acknowledgements", c.telem, c.writes, n.Blind, n.AcksReceived)
+		}
+	}
+}
+
 // Eight hosts send to one. Congestion control keeps the queue at the switch
 // within bounds that its signal sets, and the link busy; without, all that the
 // transport allows lies there.

@@ -31,6 +31,7 @@ type Counts struct {
 	CNPsSent, CNPsReceived     uint64
 	Notices, NoticesUnknown    uint64 // fair rates or feedback that switches told; those that concern no queue pair that obeys
 	EchoesCut                  uint64 // acknowledgements without the telemetry that did not fit
+	Blind                      uint64 // acknowledgements received whose telemetry no switch had written to
 	FlowFrames                 uint64 // PFC and pause frames sent
 	SelfMarked                 uint64 // data frames sent with a congestion mark of our own (MarkAbove)
 	Quenches                   uint64 // pauses of a class that lasted longer than QuenchAfter

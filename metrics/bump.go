@@ -79,6 +79,7 @@ var (
 	bumpTimeouts = counter("bump_timeouts_total", "Retransmission timeouts of channels.", "host")
 	bumpOverflow = counter("bump_overflow_packets_total", "Packets whose five-tuple found no channel of its own.", "host")
 	bumpStale    = counter("bump_datagrams_refused_total", "Datagrams of other bumps that were not taken: stale (of an earlier incarnation), bad (not readable).", "host", "reason")
+	bumpBlind    = counter("bump_blind_acknowledgements_total", "Acknowledgements whose telemetry no switch had written to: congestion control that needs it works without.", "host")
 	bumpDrops    = counter("bump_drops_total", "Frames dropped, by reason. local-consumed were meant for the bump.", "host", "reason")
 	bumpLate     = prometheus.NewDesc("gswitch_bump_frame_lateness_seconds", "How long after its instant on the emulated link a frame was sent.", []string{"host"}, nil)
 )
@@ -130,6 +131,7 @@ func (e emitter) bump(b *Bump) {
 	e.count(bumpOverflow, c.Overflows, b.Name)
 	e.count(bumpStale, c.Stale, b.Name, "stale")
 	e.count(bumpStale, c.BadDatagrams, b.Name, "bad")
+	e.count(bumpBlind, b.NIC.Blind, b.Name)
 	for reason := range c.Drops {
 		if n := c.Drops[reason] + b.NIC.Drops[reason]; n > 0 {
 			e.count(bumpDrops, n, b.Name, frame.Reason(reason).String())

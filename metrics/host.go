@@ -104,6 +104,7 @@ var (
 	hostWindow    = gauge("host_window_bytes", "Window that congestion control allows them, where it has one: of all, and the least.", "host", "of")
 	hostInFlight  = gauge("host_in_flight_bytes", "Payload that was sent and is not acknowledged.", "host")
 	hostSessions  = gauge("host_sessions", "Transfers under way: active, opened here, and passive, opened by others.", "host", "role")
+	hostBlind     = counter("host_blind_acknowledgements_total", "Acknowledgements whose telemetry no switch had written to: congestion control that needs it works without.", "host")
 	hostDrops     = counter("host_drops_total", "Frames dropped, by reason.", "host", "reason")
 	hostPFC       = counter("host_pfc_frames_total", "Asks for pause (xoff) and for its end (xon).", "host", "class", "direction", "type")
 	hostPaused    = gauge("host_pfc_paused", "Whether the neighbour pauses the class now.", "host", "class")
@@ -155,6 +156,7 @@ func (e emitter) host(h *Host) {
 	e.count(hostStack, h.Stack.ARPAnswered, h.Name, "arp")
 	e.count(hostStack, h.Stack.NDAnswered, h.Name, "nd")
 	e.count(hostStack, h.Stack.EchoAnswered, h.Name, "echo")
+	e.count(hostBlind, c.Blind, h.Name)
 	for reason, n := range c.Drops {
 		if n > 0 {
 			e.count(hostDrops, n, h.Name, frame.Reason(reason).String())

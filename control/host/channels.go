@@ -86,6 +86,9 @@ func describeBump(conf *config.Bump, mtu int, b *metrics.Bump) *api.BumpStatus {
 	for j := range b.Inner {
 		out.InnerState, out.InnerMode, out.Warnings = b.Inner[j].State, b.Inner[j].Mode.String(), append(out.Warnings, b.Inner[j].Warnings...)
 	}
+	if text := blind(conf.Congestion, n); text != "" {
+		out.Warnings = append(out.Warnings, text)
+	}
 	for j := range b.Channels {
 		if b.Channels[j].Host {
 			out.HostChannels++

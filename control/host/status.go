@@ -29,6 +29,9 @@ func describe(u *unit, snap *metrics.Snapshot, h *metrics.Host) *api.HostStatus 
 		l := &h.Links[i]
 		out.State, out.XdpMode, out.Warnings = l.State, l.Mode.String(), append(out.Warnings, l.Warnings...)
 	}
+	if text := blind(c.Congestion, n); text != "" {
+		out.Warnings = append(out.Warnings, text)
+	}
 	for reason, frames := range n.Drops {
 		if frames > 0 {
 			out.Drops = append(out.Drops, &api.HostDrop{Host: c.Name, Reason: frame.Reason(reason).String(), Frames: frames})

@@ -1,0 +1,24 @@
+package host
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gswitch/gswitch/hostnic"
+)
+
+// Who needs telemetry and gets none is told so, and nobody else.
+func TestBlind(t *testing.T) {
+	n := hostnic.Counts{Blind: 7, AcksReceived: 10, NaksReceived: 2}
+	if got := blind("hpcc", &n); !strings.HasPrefix(got, "hpcc needs telemetry, and 7 of 12 acknowledgements") {
+		t.Error(got)
+	}
+	for _, name := range []string{"timely", "dctcp", "none", "nobody"} {
+		if got := blind(name, &n); got != "" {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+	if got := blind("hpcc", &hostnic.Counts{AcksReceived: 10}); got != "" {
+		t.Error(got)
+	}
+}
