@@ -7,13 +7,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/gswitch/gswitch/crossbar"
 	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/fault"
 	"github.com/gswitch/gswitch/frame"
 	inband "github.com/gswitch/gswitch/int"
 	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/rocc"
 	"github.com/gswitch/gswitch/scheduler"
 	"github.com/gswitch/gswitch/vswitch"
 )
@@ -345,132 +342,6 @@ func (e emitter) queue(s *scheduler.QueueStats, delay *scheduler.Histogram, drop
 	if s.DequeuedFrames > 0 {
 		e <- delayHistogram(queueDelay, delay, labels)
 	}
-}
-
-var roccBranches = [...]string{rocc.Tuned: "tuned", rocc.Halved: "halved", rocc.Cut: "cut"}
-
-func (e emitter) rocc(p *CongestionPoint, sw, port, queue string) {
-	if !p.On {
-		return
-	}
-	e.gauge(roccRate, float64(p.Fair)/8, sw, port, queue)
-	e.gauge(roccFlows, float64(p.Flows), sw, port, queue)
-	for i, name := range roccBranches {
-		e.count(roccUpdates, p.Branch[i], sw, port, queue, name)
-	}
-	e.count(roccNotices, p.Notices, sw, port, queue, "sent")
-	e.count(roccNotices, p.Unsent, sw, port, queue, "unsent")
-	e.count(roccUntold, p.Full, sw, port, queue)
-}
-
-func (e emitter) qcn(v *vswitch.QCNView, sw, port, queue string) {
-	if v == nil {
-		return
-	}
-	e.count(qcnSamples, v.Samples, sw, port, queue)
-	e.count(qcnMessages, v.Messages, sw, port, queue, "sent")
-	e.count(qcnMessages, v.Unsent, sw, port, queue, "unsent")
-	e.count(qcnMessages, v.Untold, sw, port, queue, "untold")
-}
-
-func (e emitter) escape(v *vswitch.EscapeView, sw, port string) {
-	if v == nil {
-		return
-	}
-	e.gauge(escapePlaces, float64(v.Free), sw, port, "free")
-	e.gauge(escapePlaces, float64(v.Kept), sw, port, "kept")
-	e.gauge(escapePlaces, float64(v.Taken), sw, port, "taken")
-	e.count(escapeTokens, v.Made, sw, port, "made")
-	e.count(escapeTokens, v.Forwarded, sw, port, "forwarded")
-	e.count(escapeTokens, v.Hits, sw, port, "hit")
-	e.count(escapeTokens, v.Dropped, sw, port, "dropped")
-	e.count(escapeTokens, v.Reclaimed, sw, port, "reclaimed")
-	e.count(escapeFrames, v.Arrived, sw, port, "arrived")
-	e.count(escapeFrames, v.Strays, sw, port, "stray")
-}
-
-func (e emitter) crossbar(v *crossbar.View, sw, port string) {
-	if v == nil {
-		return
-	}
-	for c := range v.Ingress {
-		e.gauge(crossbarBytes, float64(v.Ingress[c]), sw, port, digit(c), "ingress")
-		e.gauge(crossbarBytes, float64(v.Egress[c]), sw, port, digit(c), "egress")
-	}
-	e.gauge(crossbarPeak, float64(v.IngressPeak), sw, port, "ingress")
-	e.gauge(crossbarPeak, float64(v.EgressPeak), sw, port, "egress")
-	e.count(crossbarPackets, v.Out.Frames, sw, port, "crossed")
-	e.count(crossbarPackets, v.Out.Skipped, sw, port, "skipped")
-	e.count(crossbarRefused, v.In.Refused, sw, port, "lossless")
-	e.count(crossbarRefused, v.In.RefusedLossy, sw, port, "lossy")
-}
-
-func (e emitter) pfc(p *Port, class int, configured bool, labels ...string) {
-	s, with := &p.PFC, func(more ...string) []string { return append(append([]string{}, labels...), more...) }
-	if !configured && *s == (pfc.Stats{}) {
-		return // no flow control was ever seen here
-	}
-	e.count(pfcFrames, s.RxXOFF[class], with("rx", "xoff")...)
-	e.count(pfcFrames, s.RxXON[class], with("rx", "xon")...)
-	e.count(pfcFrames, s.TxXOFF[class], with("tx", "xoff")...)
-	e.count(pfcFrames, s.TxXON[class], with("tx", "xon")...)
-	e.gauge(pfcSeconds, s.PausedTime[class].Seconds(), with("rx")...)
-	e.gauge(pfcSeconds, s.RequestTime[class].Seconds(), with("tx")...)
-	e.gauge(pfcPaused, truth(p.Classes[class].Paused), with("rx")...)
-	e.gauge(pfcPaused, truth(p.Classes[class].Told), with("tx")...)
-	e.gauge(pfcHeld, p.Held[class].Seconds(), labels...)
-	e.count(pfcWatchdog, s.Storms[class], with("storm")...)
-	e.count(pfcWatchdog, s.Restored[class], with("restore")...)
-	e.count(pfcDeaf, s.Ignored[class], labels...)
-}
-
-func (e emitter) links(sw string, p *Port) {
-	lost, faulty := uint64(0), false
-	var faults dataplane.FaultCounters
-	for i := range p.Links {
-		l := &p.Links[i]
-		lost += l.TxDropped
-		faulty = faulty || l.Faulty
-		faults.Add(&l.Faults)
-		if l.Kind != dataplane.XDP {
-			continue
-		}
-		e.link(sw, p.Config.Name, l, strconv.Itoa(l.Worker))
-	}
-	e.count(linkTxDropped, lost, sw, p.Config.Name)
-	if faulty || faults != (dataplane.FaultCounters{}) {
-		e.faults(&faults, sw, p.Config.Name)
-	}
-}
-
-// faults tells what went wrong at a port because somebody asked for it. Ports
-// at which nothing ever did have no such counters.
-func (e emitter) faults(f *dataplane.FaultCounters, sw, port string) {
-	for i, n := range f.Lost[1:] {
-		e.count(faultLost, n, sw, port, fault.Loss(i+1).String())
-	}
-	e.count(faultRxLost, f.RxLost, sw, port)
-	e.count(faultFrames, f.Held, sw, port, "held")
-	e.count(faultFrames, f.Duplicated, sw, port, "duplicated")
-	e.count(faultFrames, f.Flipped, sw, port, "flipped")
-	e.count(faultFrames, f.Uncopied, sw, port, "uncopied")
-}
-
-// link tells of the sockets of a port.
-func (e emitter) link(node, port string, l *dataplane.PortStats, worker string) {
-	labels := []string{node, port, worker}
-	e.count(xskKicks, l.Kicks, labels...)
-	e.count(xskKickFrames, l.KickFrames, labels...)
-	e.count(xskKickErrors, l.KickAgain, append(labels, "again")...)
-	e.count(xskKickErrors, l.KickDrops, append(labels, "drop")...)
-	e.count(xskKickErrors, l.KickNoMemory, append(labels, "no-memory")...)
-	e.count(xskRxWakeups, l.RxWakeups, labels...)
-	e.count(xskRxDropped, l.RxDropped, labels...)
-	e.count(xskRxRingFull, l.RxRingFull, labels...)
-	e.count(xskFillRingEmpty, l.FillRingEmpty, labels...)
-	e.count(xskRxInvalid, l.RxInvalid, labels...)
-	e.count(xskTxInvalid, l.TxInvalid, labels...)
-	e.count(xskTxRingEmpty, l.TxRingEmpty, labels...)
 }
 
 func (e emitter) buffers(s *Switch) {

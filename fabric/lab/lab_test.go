@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"math/rand"
 	"net"
 	"os"
 	"os/exec"
@@ -22,7 +20,6 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/config"
 	"github.com/gswitch/gswitch/fabric"
 	"github.com/gswitch/gswitch/fabric/load"
 )
@@ -199,124 +196,6 @@ func TestEndToEnd(t *testing.T) {
 	}
 }
 
-// child is this binary as a program of its own, see childEnv.
-func child(what string) int {
-	verb, arg, _ := strings.Cut(what, ":")
-	ctx := context.Background()
-	var err error
-	switch verb {
-	case "stream":
-		_, err = load.Stream(ctx, load.StreamOptions{Address: arg, Bytes: 2 << 20, Streams: 2})
-	case "owned":
-		topo, e := fabric.Spec{Name: arg, Generate: "star(1)"}.Build()
-		if e != nil {
-			err = e
-			break
-		}
-		plan, _ := fabric.NewPlan(topo)
-		l, _ := NewLayout(plan, Options{Owned: true})
-		if err = Up(ctx, l, os.Args[0], func(string, ...any) {}); err == nil {
-			fmt.Println("up")
-			select {} // until it is killed
-		}
-	case "wires":
-		if _, err = RaiseWires(ctx, wirePlan(arg), func(string, ...any) {}); err == nil {
-			fmt.Println("up")
-			select {} // until it is killed
-		}
-	case "exec":
-		err = Exec(arg, "h1", []string{"sh", "-c", "ls /sys/class/net; grep -w s1 /etc/hosts; exit 42"})
-	case "up":
-		topo, e := fabric.Spec{Name: arg, Generate: "dumbbell(2, 2)"}.Build()
-		if e != nil {
-			err = e
-			break
-		}
-		plan, _ := fabric.NewPlan(topo)
-		l, _ := NewLayout(plan, Options{Each: true})
-		err = Up(ctx, l, os.Args[0], func(string, ...any) {})
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return 0
-}
-
-// A gfabric killed at any moment leaves nothing that the next down does not
-// find, and takes nothing away.
-func TestKilled(t *testing.T) {
-	needRoot(t)
-	name := testPrefix + "killed"
-	t.Cleanup(func() { Down(name, t.Logf) })
-	before := traces(t)
-	rnd := rand.New(rand.NewSource(7))
-	for i := range 12 {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env = append(os.Environ(), childEnv+"=up:"+name, stubEnv+"=1")
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		// The child needs some 100 ms for all. Where it is hit is chance; what
-		// must hold is the same everywhere.
-		time.Sleep(time.Duration(rnd.Intn(150)) * time.Millisecond)
-		cmd.Process.Kill()
-		cmd.Wait()
-		left := len(traces(t)) - len(before)
-		if i%4 == 3 { // the next up cleans as well
-			l := layoutOf(t, "killed", "star(1)", fabric.L2, Options{})
-			t.Setenv(stubEnv, "1")
-			if err := Up(t.Context(), l, os.Args[0], t.Logf); err != nil && !errors.Is(err, ErrUp) {
-				t.Fatalf("up after a kill that left %d traces: %v", left, err)
-			}
-		}
-		if _, err := Down(name, func(string, ...any) {}); err != nil {
-			t.Fatalf("down after a kill that left %d traces: %v", left, err)
-		}
-		t.Logf("killed with %d traces", left)
-		expectTraces(t, before)
-	}
-}
-
-// A fabric that is raised for the time of a program is whole while that runs.
-// If it is killed, status tells, and the next up of that name removes the rest.
-func TestMakerKilled(t *testing.T) {
-	needRoot(t)
-	name := testPrefix + "owned"
-	t.Cleanup(func() { Down(name, t.Logf) })
-	before := traces(t)
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), childEnv+"=owned:"+name, stubEnv+"=1")
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if n, err := out.Read(make([]byte, 8)); err != nil || n == 0 {
-		t.Fatalf("the child does not raise its fabric: %v", err)
-	}
-	l := layoutOf(t, "owned", "star(1)", fabric.L2, Options{})
-	t.Setenv(stubEnv, "1")
-	if err := Up(t.Context(), l, os.Args[0], t.Logf); !errors.Is(err, ErrUp) {
-		t.Errorf("up beside a maker that lives: %v", err)
-	}
-	cmd.Process.Kill()
-	cmd.Wait()
-	st, err := Inspect(name)
-	if err != nil || st.Healthy || len(st.Problems) != 1 || !strings.Contains(st.Problems[0], fmt.Sprintf("process %d, which raised it for itself, was killed", cmd.Process.Pid)) {
-		t.Errorf("status of a fabric whose maker was killed: %+v, %v", st, err)
-	}
-	if err := Up(t.Context(), l, os.Args[0], t.Logf); err != nil {
-		t.Errorf("up after the maker was killed: %v", err)
-	}
-	if _, err := Down(name, t.Logf); err != nil {
-		t.Error(err)
-	}
-	expectTraces(t, before)
-}
-
 // Whatever a fabric fails at, it leaves nothing.
 func TestFailures(t *testing.T) {
 	needRoot(t)
@@ -366,68 +245,6 @@ func TestFailures(t *testing.T) {
 		t.Errorf("removal of a foreign namespace: error %v", err)
 	}
 	expectTraces(t, with)
-}
-
-func TestForeignFolder(t *testing.T) {
-	needRoot(t)
-	l := layoutOf(t, "folder", "star(1)", fabric.L2, Options{})
-	dir := filepath.Join(runDir, l.Plan.Topology.Name)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	precious := filepath.Join(dir, "precious")
-	if err := os.WriteFile(precious, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if err := Up(t.Context(), l, os.Args[0], t.Logf); err == nil || !strings.Contains(err.Error(), "precious") {
-		t.Errorf("up over a foreign folder: %v", err)
-	}
-	if _, err := Down(l.Plan.Topology.Name, t.Logf); err == nil {
-		t.Error("down of a foreign folder went well")
-	}
-	if _, err := os.Stat(precious); err != nil {
-		t.Error(err)
-	}
-}
-
-// Whatever stands in a state, it is refused or can be worked with.
-func FuzzState(f *testing.F) {
-	l := layoutOf(f, "fuzz", "leaf-spine(1, 2, 1)", fabric.L3, Options{})
-	good, err := json.Marshal(newState(l))
-	if err != nil {
-		f.Fatal(err)
-	}
-	name := l.Plan.Topology.Name
-	if s, err := decodeState(name, good); err != nil || len(s.inspect().Hosts) != 2 {
-		f.Fatalf("a good state is refused: %v", err)
-	}
-	f.Add(good)
-	f.Add(bytes.Replace(good, []byte(`"Node":1,`), []byte(`"Node":7,`), 1))
-	f.Add(bytes.Replace(good, []byte(`gf.`), []byte(`../`), 1))
-	f.Add([]byte(`{"version":1,"name":"` + name + `","token":"x","topology":{}}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if s, err := decodeState(name, data); err == nil {
-			s.inspect().WriteTable(io.Discard)
-		}
-	})
-}
-
-func TestLock(t *testing.T) {
-	needRoot(t)
-	lk, err := acquire(testPrefix + "lock")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := acquire(testPrefix + "lock"); err == nil || !strings.Contains(err.Error(), "another gfabric") {
-		t.Errorf("second lock: %v", err)
-	}
-	lk.release()
-	again, err := acquire(testPrefix + "lock")
-	if err != nil {
-		t.Fatal(err)
-	}
-	again.release()
 }
 
 // Fabrics stand side by side; a dead switch is noticed and the next up heals.
@@ -509,52 +326,4 @@ func TestExec(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectTraces(t, before)
-}
-
-func TestLayoutNames(t *testing.T) {
-	l := layoutOf(t, "names", "leaf-spine(spines=12, leaves=11, hosts=2)", fabric.L3, Options{Each: true})
-	seen := map[string]bool{}
-	for _, v := range l.Veths {
-		for _, d := range []Dev{v.A, v.B} {
-			key := fmt.Sprint(d.Namespace, " ", d.Name)
-			if seen[key] || len(d.Name) > maxDevName {
-				t.Errorf("device %s is there twice, or its name is too long", key)
-			}
-			seen[key] = true
-		}
-	}
-	long := "version: 1\nname: fabtest-long\nhosts: [a-very-long-host-name-1, a-very-long-host-name-2]\nswitches: [a-very-long-switch-name]\nlinks:\n" +
-		"  - {a: a-very-long-host-name-1, b: a-very-long-switch-name}\n  - {a: a-very-long-host-name-2, b: a-very-long-switch-name}\n"
-	topo, err := fabric.Parse("long.yaml", []byte(long))
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, _ := fabric.NewPlan(topo)
-	l, err = NewLayout(plan, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if l.Veths[0].B.Name != "n2p0" || l.Veths[1].B.Name != "n2p1" {
-		t.Errorf("devices %s, %s", l.Veths[0].B.Name, l.Veths[1].B.Name)
-	}
-}
-
-// Every generator in every way gives configurations that gswitch takes.
-func TestConfigsAreValid(t *testing.T) {
-	for _, expr := range []string{"star(4)", "dumbbell(2, 2)", "leaf-spine(2, 4, 2)", "fat-tree(4)", "ring(4)", "line(3)"} {
-		for _, each := range []bool{false, true} {
-			for _, mode := range []fabric.Mode{"", fabric.L3} {
-				l := layoutOf(t, "valid", expr, mode, Options{Each: each, Poll: "sleep", CPUs: []int{0, 1}})
-				var b bytes.Buffer
-				if err := l.WriteConfigs(&b); err != nil {
-					t.Error(err)
-				}
-				for _, p := range l.Processes {
-					if _, err := config.Parse(p.File, p.Config.YAML()); err != nil {
-						t.Errorf("%s, each %v, mode %s: %v", expr, each, mode, err)
-					}
-				}
-			}
-		}
-	}
 }

@@ -1,0 +1,85 @@
+package metrics
+
+import (
+	"github.com/gswitch/gswitch/crossbar"
+	"github.com/gswitch/gswitch/pfc"
+	"github.com/gswitch/gswitch/rocc"
+	"github.com/gswitch/gswitch/vswitch"
+)
+
+var roccBranches = [...]string{rocc.Tuned: "tuned", rocc.Halved: "halved", rocc.Cut: "cut"}
+
+func (e emitter) rocc(p *CongestionPoint, sw, port, queue string) {
+	if !p.On {
+		return
+	}
+	e.gauge(roccRate, float64(p.Fair)/8, sw, port, queue)
+	e.gauge(roccFlows, float64(p.Flows), sw, port, queue)
+	for i, name := range roccBranches {
+		e.count(roccUpdates, p.Branch[i], sw, port, queue, name)
+	}
+	e.count(roccNotices, p.Notices, sw, port, queue, "sent")
+	e.count(roccNotices, p.Unsent, sw, port, queue, "unsent")
+	e.count(roccUntold, p.Full, sw, port, queue)
+}
+
+func (e emitter) qcn(v *vswitch.QCNView, sw, port, queue string) {
+	if v == nil {
+		return
+	}
+	e.count(qcnSamples, v.Samples, sw, port, queue)
+	e.count(qcnMessages, v.Messages, sw, port, queue, "sent")
+	e.count(qcnMessages, v.Unsent, sw, port, queue, "unsent")
+	e.count(qcnMessages, v.Untold, sw, port, queue, "untold")
+}
+
+func (e emitter) escape(v *vswitch.EscapeView, sw, port string) {
+	if v == nil {
+		return
+	}
+	e.gauge(escapePlaces, float64(v.Free), sw, port, "free")
+	e.gauge(escapePlaces, float64(v.Kept), sw, port, "kept")
+	e.gauge(escapePlaces, float64(v.Taken), sw, port, "taken")
+	e.count(escapeTokens, v.Made, sw, port, "made")
+	e.count(escapeTokens, v.Forwarded, sw, port, "forwarded")
+	e.count(escapeTokens, v.Hits, sw, port, "hit")
+	e.count(escapeTokens, v.Dropped, sw, port, "dropped")
+	e.count(escapeTokens, v.Reclaimed, sw, port, "reclaimed")
+	e.count(escapeFrames, v.Arrived, sw, port, "arrived")
+	e.count(escapeFrames, v.Strays, sw, port, "stray")
+}
+
+func (e emitter) crossbar(v *crossbar.View, sw, port string) {
+	if v == nil {
+		return
+	}
+	for c := range v.Ingress {
+		e.gauge(crossbarBytes, float64(v.Ingress[c]), sw, port, digit(c), "ingress")
+		e.gauge(crossbarBytes, float64(v.Egress[c]), sw, port, digit(c), "egress")
+	}
+	e.gauge(crossbarPeak, float64(v.IngressPeak), sw, port, "ingress")
+	e.gauge(crossbarPeak, float64(v.EgressPeak), sw, port, "egress")
+	e.count(crossbarPackets, v.Out.Frames, sw, port, "crossed")
+	e.count(crossbarPackets, v.Out.Skipped, sw, port, "skipped")
+	e.count(crossbarRefused, v.In.Refused, sw, port, "lossless")
+	e.count(crossbarRefused, v.In.RefusedLossy, sw, port, "lossy")
+}
+
+func (e emitter) pfc(p *Port, class int, configured bool, labels ...string) {
+	s, with := &p.PFC, func(more ...string) []string { return append(append([]string{}, labels...), more...) }
+	if !configured && *s == (pfc.Stats{}) {
+		return // no flow control was ever seen here
+	}
+	e.count(pfcFrames, s.RxXOFF[class], with("rx", "xoff")...)
+	e.count(pfcFrames, s.RxXON[class], with("rx", "xon")...)
+	e.count(pfcFrames, s.TxXOFF[class], with("tx", "xoff")...)
+	e.count(pfcFrames, s.TxXON[class], with("tx", "xon")...)
+	e.gauge(pfcSeconds, s.PausedTime[class].Seconds(), with("rx")...)
+	e.gauge(pfcSeconds, s.RequestTime[class].Seconds(), with("tx")...)
+	e.gauge(pfcPaused, truth(p.Classes[class].Paused), with("rx")...)
+	e.gauge(pfcPaused, truth(p.Classes[class].Told), with("tx")...)
+	e.gauge(pfcHeld, p.Held[class].Seconds(), labels...)
+	e.count(pfcWatchdog, s.Storms[class], with("storm")...)
+	e.count(pfcWatchdog, s.Restored[class], with("restore")...)
+	e.count(pfcDeaf, s.Ignored[class], labels...)
+}
