@@ -38,7 +38,7 @@ type Engine struct {
 	dirs  []direction // two to a link: 2*link is from its first node to its second
 	queue calendar
 	laid  bool // the queue's slots fit nodes and dirs
-	ctl   controls
+	ctl   Agenda
 	dirty []int32 // nodes that were stepped or poked and not looked at since
 
 	scratch [vector]frame.Ref
@@ -155,13 +155,13 @@ func (e *Engine) Run(until frame.Time) error {
 	}
 	e.layOut()
 	for {
-		if e.ctl.next() <= e.now {
+		if e.ctl.Next() <= e.now {
 			e.control()
 			continue
 		}
 		e.settle()
 		t := e.queue.next()
-		if c := e.ctl.next(); c <= t {
+		if c := e.ctl.Next(); c <= t {
 			if c > until || e.err != nil {
 				break
 			}

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vishvananda/netns"
-
 	"github.com/gswitch/gswitch/fabric"
 )
 
@@ -95,28 +93,15 @@ func (s *state) raise(ctx context.Context, l *Layout, program string, say Progre
 	if err := s.writeHosts(l.Plan); err != nil {
 		return err
 	}
-	spaces := make([]netns.NsHandle, 0, len(l.Namespaces))
-	defer func() {
-		for i := range spaces {
-			spaces[i].Close()
-		}
-	}()
-	for _, n := range l.Namespaces {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		settings := switchSysctls
+	spaces, err := s.createNamespaces(ctx, l, func(n *Namespace) map[string]string {
 		if n.Node >= 0 && t.Nodes[n.Node].Kind == fabric.Host {
-			settings = l.sysctls
+			return l.sysctls
 		}
-		if err := createNamespace(n.Name, s.marker(), func() error { return setSysctls(settings) }); err != nil {
-			return err
-		}
-		ns, err := openNamespace(n.Name, s.marker())
-		if err != nil {
-			return err
-		}
-		spaces = append(spaces, ns)
+		return switchSysctls
+	})
+	defer closeAll(spaces)
+	if err != nil {
+		return err
 	}
 	say("%s", fabric.Count(len(l.Namespaces), "namespace", "namespaces"))
 

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -19,6 +20,34 @@ const netnsDir = "/run/netns"
 // A named namespace is a file under netnsDir with a namespace mounted over
 // it. Both bear the fabric's marker before they appear under the name: the
 // file as its content, the namespace as the alias of its loopback interface.
+
+// createNamespaces makes the namespaces of a layout, each with some sysctls, and
+// returns those that it made. The caller closes them, whether or not that is
+// all.
+func (s *state) createNamespaces(ctx context.Context, l *Layout, sysctls func(n *Namespace) map[string]string) ([]netns.NsHandle, error) {
+	spaces := make([]netns.NsHandle, 0, len(l.Namespaces))
+	for i := range l.Namespaces {
+		n := &l.Namespaces[i]
+		if err := ctx.Err(); err != nil {
+			return spaces, err
+		}
+		if err := createNamespace(n.Name, s.marker(), func() error { return setSysctls(sysctls(n)) }); err != nil {
+			return spaces, err
+		}
+		ns, err := openNamespace(n.Name, s.marker())
+		if err != nil {
+			return spaces, err
+		}
+		spaces = append(spaces, ns)
+	}
+	return spaces, nil
+}
+
+func closeAll(spaces []netns.NsHandle) {
+	for i := range spaces {
+		spaces[i].Close()
+	}
+}
 
 // createNamespace makes a namespace with a name that nothing else has.
 // setup runs in it before it gets the name.

@@ -7,8 +7,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/vishvananda/netns"
-
 	"github.com/gswitch/gswitch/fabric"
 )
 
@@ -100,24 +98,10 @@ func wireLayout(p *fabric.Plan) *Layout {
 
 // stretch makes everything of the layout.
 func (s *state) stretch(ctx context.Context, l *Layout) error {
-	spaces := make([]netns.NsHandle, 0, len(l.Namespaces))
-	defer func() {
-		for i := range spaces {
-			spaces[i].Close()
-		}
-	}()
-	for _, n := range l.Namespaces {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := createNamespace(n.Name, s.marker(), func() error { return setSysctls(switchSysctls) }); err != nil {
-			return err
-		}
-		ns, err := openNamespace(n.Name, s.marker())
-		if err != nil {
-			return err
-		}
-		spaces = append(spaces, ns)
+	spaces, err := s.createNamespaces(ctx, l, func(*Namespace) map[string]string { return switchSysctls })
+	defer closeAll(spaces)
+	if err != nil {
+		return err
 	}
 	for i := range l.Veths {
 		if err := ctx.Err(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/sim"
 )
 
 // Events run in the order of their instants and, at one instant, in the order
@@ -18,7 +19,7 @@ func TestControlOrder(t *testing.T) {
 		var got, want []run
 		for id, at := range rapid.SliceOf(rapid.IntRange(0, 50)).Draw(t, "instants") {
 			want = append(want, run{at, id})
-			c.push(event{at: frame.Time(at), fn: func(now frame.Time) {
+			c.Put(sim.Entry{At: frame.Time(at), Do: func(now frame.Time) {
 				if now < frame.Time(at) {
 					t.Errorf("event of %d ran at %d", at, now)
 				}
@@ -44,7 +45,7 @@ func TestControlOrder(t *testing.T) {
 func TestControlEvery(t *testing.T) {
 	c := &control{}
 	var at []frame.Time
-	c.push(event{at: 10, period: 10, fn: func(now frame.Time) { at = append(at, now) }})
+	c.Put(sim.Entry{At: 10, Period: 10, Do: func(now frame.Time) { at = append(at, now) }})
 	for _, now := range []frame.Time{5, 10, 12, 25, 61, 69, 70} {
 		c.Advance(now)
 	}
@@ -57,10 +58,10 @@ func TestControlEvery(t *testing.T) {
 func TestControlDoesNotAllocate(t *testing.T) {
 	c := &control{}
 	calls := 0
-	c.push(event{at: 1, period: 1, fn: func(frame.Time) { calls++ }})
+	c.Put(sim.Entry{At: 1, Period: 1, Do: func(frame.Time) { calls++ }})
 	var chain func(now frame.Time)
-	chain = func(now frame.Time) { calls++; c.push(event{at: now + 3, fn: chain}) }
-	c.push(event{at: 1, fn: chain})
+	chain = func(now frame.Time) { calls++; c.Put(sim.Entry{At: now + 3, Do: chain}) }
+	c.Put(sim.Entry{At: 1, Do: chain})
 	now := frame.Time(0)
 	if n := testing.AllocsPerRun(1000, func() { now++; c.Advance(now) }); n != 0 {
 		t.Errorf("%v allocations per instant", n)

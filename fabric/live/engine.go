@@ -226,12 +226,12 @@ func (e *Engine) Now() frame.Time {
 }
 
 // At implements vnet.Engine.
-func (e *Engine) At(t frame.Time, fn func(now frame.Time)) { e.ctl[0].push(event{at: t, fn: fn}) }
+func (e *Engine) At(t frame.Time, fn func(now frame.Time)) { e.ctl[0].Put(sim.Entry{At: t, Do: fn}) }
 
 // Every implements vnet.Engine. Where a worker comes so late that an instant
 // of the next period has come too, it is called once for both.
 func (e *Engine) Every(first, period frame.Time, fn func(now frame.Time)) {
-	e.ctl[0].push(event{at: first, period: max(1, period), fn: fn})
+	e.ctl[0].Put(sim.Entry{At: first, Period: max(1, period), Do: fn})
 }
 
 // EveryOn implements vnet.Engine.
@@ -239,7 +239,7 @@ func (e *Engine) EveryOn(node int, first, period frame.Time, fn func(now frame.T
 	if !e.owns(e.nodes[node].at) {
 		return
 	}
-	e.ctl[e.nodes[node].worker].push(event{at: first, period: max(1, period), fn: fn})
+	e.ctl[e.nodes[node].worker].Put(sim.Entry{At: first, Period: max(1, period), Do: fn})
 }
 
 // Apart implements vnet.Engine.

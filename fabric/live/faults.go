@@ -23,7 +23,7 @@ func (e *Engine) on(worker int, f func(now frame.Time)) error {
 		f(e.Now())
 		return nil
 	case worker == 0:
-		e.ctl[0].push(event{at: 0, fn: f}) // before what else is due
+		e.ctl[0].Put(sim.Entry{At: 0, Do: f}) // before what else is due
 		return nil
 	}
 	return e.dp.Worker(worker).Post(e.Now(), f)

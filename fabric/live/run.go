@@ -53,7 +53,7 @@ const pollDone = 50 * time.Microsecond
 func (e *Engine) past(until frame.Time) bool {
 	over := true
 	for w, ctl := range e.ctl {
-		e.dp.Worker(w).Do(func(now frame.Time) { over = over && now >= until && ctl.next() > until })
+		e.dp.Worker(w).Do(func(now frame.Time) { over = over && now >= until && ctl.Next() > until })
 	}
 	return over
 }

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"container/heap"
 	"context"
 	"fmt"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/gswitch/gswitch/fabric/vnet"
 	"github.com/gswitch/gswitch/fabric/workload"
 	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/sim"
 )
 
 // director runs a scenario whose nodes are in several processes. It has the
@@ -25,7 +25,7 @@ type director struct {
 	way    map[uint64]*underWay // messages by id
 	late   []float64            // of each message: seconds from when it was due to when it was posted
 
-	agenda agenda
+	agenda sim.Agenda
 	origin time.Time // when time begins
 	scale  int64
 	ahead  frame.Time
@@ -63,7 +63,7 @@ const ahead = 100 * time.Millisecond
 func (d *director) now() frame.Time { return frame.Time(time.Since(d.origin)) / frame.Time(d.scale) }
 
 // At implements carrier. fn is called ahead of t and told t.
-func (d *director) At(t frame.Time, fn func(now frame.Time)) { d.agenda.put(t, fn) }
+func (d *director) At(t frame.Time, fn func(now frame.Time)) { d.agenda.Put(sim.Entry{At: t, Do: fn}) }
 
 // Stop implements carrier.
 func (d *director) Stop(err error) {
@@ -197,9 +197,9 @@ func (d *director) direct(ctx context.Context, p *progress) error {
 	defer timer.Stop()
 	last := d.origin.Add(time.Duration(d.end*frame.Time(d.scale)) + longestWait)
 	for missing := len(d.crew.members); ; {
-		for d.err == nil && !d.over && d.agenda.first() <= min(d.now()+d.ahead, d.end) {
-			at, fn := d.agenda.take()
-			fn(at)
+		for d.err == nil && !d.over && d.agenda.Next() <= min(d.now()+d.ahead, d.end) {
+			e := d.agenda.Take()
+			e.Do(e.At)
 		}
 		if d.err != nil {
 			return d.err
@@ -219,7 +219,7 @@ func (d *director) direct(ctx context.Context, p *progress) error {
 		if wait < 0 {
 			return fmt.Errorf("process %s does not say what it measured", d.crew.silent())
 		}
-		if next := d.agenda.first(); next <= d.end && !d.over {
+		if next := d.agenda.Next(); next <= d.end && !d.over {
 			wait = min(wait, time.Duration((next-d.ahead-d.now())*frame.Time(d.scale)))
 		}
 		timer.Reset(max(0, wait))
@@ -250,51 +250,6 @@ func (d *director) direct(ctx context.Context, p *progress) error {
 			}
 		}
 	}
-}
-
-// agenda is what is to happen, in the order of the instants and, at one instant,
-// in which it was put down.
-type agenda struct {
-	items []item
-	seq   uint64
-}
-
-type item struct {
-	at  frame.Time
-	seq uint64
-	fn  func(now frame.Time)
-}
-
-func (a *agenda) put(at frame.Time, fn func(now frame.Time)) {
-	a.seq++
-	heap.Push(a, item{at, a.seq, fn})
-}
-
-func (a *agenda) first() frame.Time {
-	if len(a.items) == 0 {
-		return frame.Never
-	}
-	return a.items[0].at
-}
-
-func (a *agenda) take() (frame.Time, func(now frame.Time)) {
-	i := heap.Pop(a).(item)
-	return i.at, i.fn
-}
-
-// Len, Less, Swap, Push and Pop implement heap.Interface.
-func (a *agenda) Len() int { return len(a.items) }
-func (a *agenda) Less(i, k int) bool {
-	x, y := &a.items[i], &a.items[k]
-	return x.at < y.at || x.at == y.at && x.seq < y.seq
-}
-func (a *agenda) Swap(i, k int) { a.items[i], a.items[k] = a.items[k], a.items[i] }
-func (a *agenda) Push(x any)    { a.items = append(a.items, x.(item)) }
-func (a *agenda) Pop() any {
-	last := len(a.items) - 1
-	x := a.items[last]
-	a.items = a.items[:last]
-	return x
 }
 
 var _ carrier = (*director)(nil)

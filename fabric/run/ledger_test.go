@@ -3,7 +3,6 @@ package run
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -232,20 +231,4 @@ func FuzzPipe(f *testing.F) {
 			}
 		}
 	})
-}
-
-// The agenda is in the order of the instants, then in that of the asking.
-func TestAgenda(t *testing.T) {
-	var a agenda
-	var got []string
-	for i, at := range []frame.Time{30, 10, 20, 10, 30, 10} {
-		a.put(at, func(now frame.Time) { got = append(got, fmt.Sprintf("%d@%d", i, now)) })
-	}
-	for a.first() != frame.Never {
-		at, fn := a.take()
-		fn(at)
-	}
-	if want := []string{"1@10", "3@10", "5@10", "2@20", "0@30", "4@30"}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
 }
