@@ -34,6 +34,7 @@ type Buffer struct {
 	queues [][8]queue
 
 	want  []uint8  // by row: classes that want pause
+	stage []uint32 // by row: stages that they want, four bits each
 	dirty []uint64 // rows whose want changed since NextDirty
 
 	dynamic []int32 // row*8+class of the lossless groups whose threshold follows the use of the pool
@@ -50,6 +51,8 @@ type group struct {
 	limit                      limit
 	offset                     uint64
 	lossless                   bool
+	span                       uint64 // bytes of headroom that stages divide, 0 = pause
+	last                       uint8  // stage
 
 	peak, roomPeak uint64
 	xoffs, drops   uint64
@@ -98,6 +101,7 @@ func (b *Buffer) Reconfigure(cfg Config) error {
 		b.groups = append(b.groups, [8]group{})
 		b.queues = append(b.queues, [8]queue{})
 		b.want = append(b.want, 0)
+		b.stage = append(b.stage, 0)
 	}
 	for len(b.dirty)*64 < len(b.groups) {
 		b.dirty = append(b.dirty, 0)
@@ -107,7 +111,7 @@ func (b *Buffer) Reconfigure(cfg Config) error {
 	for row := range b.groups {
 		for i := range b.groups[row] {
 			g, q := &b.groups[row][i], &b.queues[row][i]
-			g.reserve, g.room, g.limit, g.offset, g.lossless = 0, 0, none, 0, false
+			g.reserve, g.room, g.limit, g.offset, g.lossless, g.span, g.last = 0, 0, none, 0, false, 0, 0
 			q.reserve, q.limit = 0, none
 			if row == 0 || row > len(cfg.Ports) {
 				continue
@@ -115,6 +119,7 @@ func (b *Buffer) Reconfigure(cfg Config) error {
 			gc, qc := &cfg.Ports[row-1].Groups[i], &cfg.Ports[row-1].Queues[i]
 			g.reserve, g.room, g.limit = gc.Reserve, l.headroom[row-1][i], newLimit(gc.Limit)
 			g.offset, g.lossless = gc.XONOffset, gc.Lossless
+			g.span, g.last = l.span[row-1][i], gc.Stages
 			q.reserve, q.limit = qc.Reserve, newLimit(qc.Limit)
 			if g.lossless && g.limit.alpha != 0 {
 				b.dynamic = append(b.dynamic, int32(row*8+i))
@@ -122,6 +127,7 @@ func (b *Buffer) Reconfigure(cfg Config) error {
 		}
 		for i := range b.groups[row] {
 			b.judge(row, i)
+			b.grade(row, i)
 		}
 	}
 	return nil
@@ -283,6 +289,9 @@ func (b *Buffer) Release(m *frame.Meta) {
 func (b *Buffer) judge(row, class int) {
 	g := &b.groups[row][class]
 	bit := uint8(1) << class
+	if g.span != 0 {
+		b.grade(row, class)
+	}
 	wants := b.want[row]&bit != 0
 	switch {
 	case !g.lossless:

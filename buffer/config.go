@@ -33,6 +33,12 @@ type Group struct {
 	// takes less than the link needs, for experiments that want loss.
 	Headroom        uint64
 	NoHeadroomCheck bool
+	// Stages, if not 0, is the last stage to which the neighbour of a lossless
+	// group is slowed in place of being paused (Gentle Flow Control; see
+	// Buffer.Stages). Limit is then one of Bytes: the first threshold B1. Span is
+	// Bm-B1, 0 the least that is safe, 2*C*tau. It lies in front of the headroom.
+	Stages uint8
+	Span   uint64
 }
 
 // Queue configures one queue of an egress port.

@@ -53,7 +53,8 @@ func Check(cfg Config) error {
 // layout is what a valid Config comes to.
 type layout struct {
 	shared   uint64
-	headroom [][8]uint64
+	headroom [][8]uint64 // with what stages take
+	span     [][8]uint64 // that of stages
 }
 
 // plan checks c and computes headroom and the shared pool.
@@ -67,6 +68,7 @@ func plan(c *Config) (layout, error) {
 	}
 	var taken, largest uint64
 	l.headroom = make([][8]uint64, len(c.Ports))
+	l.span = make([][8]uint64, len(c.Ports))
 	for p := range c.Ports {
 		pc := &c.Ports[p]
 		for i := range pc.Groups {
@@ -91,6 +93,10 @@ func plan(c *Config) (layout, error) {
 			if err != nil {
 				return l, err
 			}
+			if l.span[p][i], err = planStages(c, pc, g, wrong); err != nil {
+				return l, err
+			}
+			h += l.span[p][i]
 			l.headroom[p][i] = h
 			taken += h
 			largest = max(largest, roundUp(uint64(pc.Link.MaxFrame), uint64(c.Cell)))

@@ -7,6 +7,7 @@ import (
 	"github.com/gswitch/gswitch/cc"
 	"github.com/gswitch/gswitch/frame"
 	inband "github.com/gswitch/gswitch/int"
+	"github.com/gswitch/gswitch/pfc"
 	"github.com/gswitch/gswitch/transport"
 	"github.com/gswitch/gswitch/wire"
 )
@@ -37,6 +38,7 @@ type Config struct {
 
 	PFC        bool  // obey and send 802.1Qbb frames for PFCClasses
 	PFCClasses uint8 // one bit for each class under flow control
+	PFCStages  uint8 // the last stage of Gentle Flow Control (pfc.Stages), which takes the place of pauses; 0: pauses
 	// PFCResponse is how long after its arrival a pause takes effect.
 	PFCResponse frame.Time
 	Pause       bool       // instead of PFC: obey and send 802.3x frames for the whole link
@@ -187,6 +189,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("nic %s: pause class %d of acknowledgements is not within -1 and 7", c.Name, c.AckPauseClass)
 	case c.PFC && c.Pause:
 		return fmt.Errorf("nic %s: priority flow control and 802.3x pause exclude each other", c.Name)
+	case c.PFCStages > pfc.MaxStages || c.PFCStages != 0 && !c.PFC:
+		return fmt.Errorf("nic %s: %d stages of gentle flow control: it needs priority flow control and has at most %d", c.Name, c.PFCStages, pfc.MaxStages)
 	case c.PFC && c.PFCClasses == 0:
 		return fmt.Errorf("nic %s: priority flow control without a class", c.Name)
 	case c.Burst < 0 || c.CableDelay < 0 || c.BaseRTT < 0 || c.CNP.Interval < 0 || c.RTTNoise < 0 || c.QuenchAfter < 0:

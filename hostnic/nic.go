@@ -35,7 +35,8 @@ type NIC struct {
 	up         bool
 	touched    bool
 	told       frame.Time // what PortWake last said, Never since the last Transmit
-	paused     uint8      // classes that the neighbour pauses
+	paused     uint8      // classes that may not be sent: the neighbour pauses them, or they rest
+	resting    resting    // classes that the neighbour slows
 	control    frame.FIFO // flow control frames
 	plain      frame.FIFO // frames without a queue pair that take turns with data
 	plainTurn  bool
@@ -136,6 +137,9 @@ func (n *NIC) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 	if !n.up {
 		return 0
 	}
+	if n.resting.classes != 0 {
+		n.rested(now)
+	}
 	n.clock.Idle(now - n.cfg.Burst)
 	k := 0
 	for k < len(out) && n.control.Len() > 0 {
@@ -230,7 +234,7 @@ func (n *NIC) portWake(now frame.Time) frame.Time {
 	case n.sendable():
 		return max(now, n.clock.Free())
 	}
-	at := n.paceWheel.next()
+	at := min(n.paceWheel.next(), n.restWake())
 	if at == frame.Never {
 		return at
 	}
@@ -329,7 +333,9 @@ func (n *NIC) obey(now frame.Time) {
 	}
 	before := n.paused
 	n.paused = n.flow.Paused(now)
-	if n.cfg.QuenchAfter != 0 && before != n.paused {
+	if n.cfg.PFCStages != 0 || n.resting.slow != 0 {
+		n.gradeChanged(now)
+	} else if n.cfg.QuenchAfter != 0 && before != n.paused {
 		n.quenched(now, before)
 	}
 	if free := before &^ n.paused; free != 0 {

@@ -32,7 +32,7 @@ func (n *NIC) Reconfigure(now frame.Time, cfg *Config) error {
 		n.clock.SetRate(next.Rate)
 	}
 	old.Rate, old.Overhead, old.Burst, old.BaseRTT, old.CNP = next.Rate, next.Overhead, next.Burst, next.BaseRTT, next.CNP
-	old.PFC, old.PFCClasses, old.PFCResponse, old.Pause = next.PFC, next.PFCClasses, next.PFCResponse, next.Pause
+	old.PFC, old.PFCClasses, old.PFCStages, old.PFCResponse, old.Pause = next.PFC, next.PFCClasses, next.PFCStages, next.PFCResponse, next.Pause
 	if next.MarkAbove != old.MarkAbove {
 		old.MarkAbove = next.MarkAbove
 		n.weighAll()
@@ -58,7 +58,7 @@ func (c *Config) flow() pfc.Config {
 	flow := pfc.Config{Rate: c.Rate, Source: c.MAC, Response: c.PFCResponse}
 	switch {
 	case c.PFC:
-		flow.Mode, flow.Enable = pfc.PFC, c.PFCClasses
+		flow.Mode, flow.Enable, flow.Stages = pfc.PFC, c.PFCClasses, c.PFCStages
 	case c.Pause:
 		flow.Mode = pfc.Pause
 	}

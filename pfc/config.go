@@ -74,6 +74,9 @@ type Config struct {
 	// Response is how long after its arrival a frame of flow control takes
 	// effect here. What the machine takes by itself comes on top.
 	Response frame.Time
+	// Stages, if not 0, is the last stage of Gentle Flow Control, which then
+	// takes the place of on and off (RequestStages, Stage).
+	Stages uint8
 }
 
 // Validate reports the first setting that cannot be meant.
@@ -92,6 +95,14 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("response %v is not within 0 and the pause time %v", c.Response.Duration(), span.Duration())
 	case c.Grace < 0 || c.Grace >= span:
 		return fmt.Errorf("grace %v is not within 0 and the pause time %v", c.Grace.Duration(), span.Duration())
+	case c.Stages > MaxStages:
+		return fmt.Errorf("gentle flow control has at most %d stages, not %d", MaxStages, c.Stages)
+	case c.Stages != 0 && c.Mode != PFC:
+		return fmt.Errorf("gentle flow control is for classes: it needs pfc, not mode %v", c.Mode)
+	case c.Stages != 0 && c.Dog.Detect != 0:
+		return fmt.Errorf("gentle flow control stops nobody, so that there is nothing for a storm watchdog")
+	case c.Stages != 0 && c.Deaf.Grace != 0:
+		return fmt.Errorf("gentle flow control stops nobody, so that it cannot tell a deaf neighbour")
 	case c.Mode == PFC && c.Enable == 0:
 		return fmt.Errorf("pfc without a class: enable at least one, or turn it off")
 	}

@@ -73,6 +73,7 @@ type model struct {
 	drops     [frame.NumReasons]int
 	lostClass [8]int
 	ctl       [64]byte
+	stages    uint8 // of Gentle Flow Control; 0: pauses
 }
 
 func (m *model) after(d frame.Time, f func()) {
@@ -88,7 +89,13 @@ func span(n uint32, rate uint64) frame.Time {
 }
 
 func newModel(t *testing.T, seed uint64, spare func(need uint64) uint64) *model {
-	m := &model{t: t, rng: frame.NewRand(seed), sending: true}
+	return newModelOf(t, seed, spare, 0, nil)
+}
+
+// newModelOf is one with stages in place of pauses, and where span is not nil
+// over so many bytes.
+func newModelOf(t *testing.T, seed uint64, spare func(need uint64) uint64, stages uint8, span func(safe uint64) uint64) *model {
+	m := &model{t: t, rng: frame.NewRand(seed), sending: true, stages: stages}
 	m.pool = frame.NewPool(frame.MustArena(16384, 256, 0))
 	senders, outs := 2+int(m.rng.Uint32n(5)), 1+int(m.rng.Uint32n(2))
 	m.response = m.rand(2000)
@@ -100,7 +107,7 @@ func newModel(t *testing.T, seed uint64, spare func(need uint64) uint64) *model 
 		l := &link{rate: uint64(1+m.rng.Uint32n(100)) * 1e9, delay: m.rand(3000), react: m.rand(m.response - m.response/2)}
 		l.sender = scheduler.NewPort(m.pool.Arena, scheduler.PortConfig{Rate: l.rate, Overhead: overhead}, seed)
 		l.back = scheduler.NewPort(m.pool.Arena, scheduler.PortConfig{Rate: l.rate, Overhead: overhead}, seed)
-		flow := pfc.Config{Mode: pfc.PFC, Enable: 1<<3 | 1<<4, Rate: l.rate}
+		flow := pfc.Config{Mode: pfc.PFC, Enable: 1<<3 | 1<<4, Rate: l.rate, Stages: stages}
 		l.obeys, l.asks = pfc.NewPort(flow), pfc.NewPort(flow)
 		m.links = append(m.links, l)
 		pc := &cfg.Ports[i]
@@ -111,6 +118,15 @@ func newModel(t *testing.T, seed uint64, spare func(need uint64) uint64) *model 
 			g.Lossless, g.Limit.Alpha, g.Limit.Bytes, g.XONOffset = true, alpha, static, uint64(m.rng.Uint32n(3000))
 			if g.Limit.Bytes != 0 && g.XONOffset > static {
 				g.XONOffset = static
+			}
+			if stages != 0 {
+				g.Limit = buffer.Threshold{Bytes: static + 5000}
+				g.XONOffset = min(g.XONOffset, static)
+				g.Stages, g.Span = stages, 2*buffer.Headroom(pc.Link, cfg.Cell).Skid()
+				size += g.Span
+				if span != nil {
+					g.Span, g.NoHeadroomCheck, g.Headroom = span(g.Span), true, need
+				}
 			}
 			if spare != nil {
 				g.Headroom, g.NoHeadroomCheck = spare(need), true
@@ -247,7 +263,11 @@ func (m *model) flow() {
 		}
 		m.after(m.rand(m.response/2), func() {
 			l := m.links[port]
-			l.asks.Request(m.buf.Want(port))
+			if m.stages != 0 {
+				l.asks.RequestStages(pfc.Stages(m.buf.Stages(port)))
+			} else {
+				l.asks.Request(m.buf.Want(port))
+			}
 			m.ask(int(port))
 		})
 	}
@@ -300,6 +320,10 @@ func (m *model) pause(i int, f wire.PFCFields) {
 		if ch&1 == 0 {
 			continue
 		}
+		if m.stages != 0 {
+			l.sender.Slow(c, l.obeys.Stage(c))
+			continue
+		}
 		if until := l.obeys.Until(c); until > m.now {
 			l.sender.Pause(c, until)
 		} else {
@@ -316,7 +340,12 @@ func (m *model) disturb() {
 	}
 	j := int(m.rng.Uint32n(uint32(len(m.outs))))
 	c := []int{0, 3, 4}[m.rng.Uint32n(3)]
-	m.outs[j].Pause(c, m.now+m.rand(60_000))
+	if m.stages != 0 { // nobody ever stops
+		m.outs[j].Slow(c, uint8(m.rand(15)))
+		m.kickOut(j)
+	} else {
+		m.outs[j].Pause(c, m.now+m.rand(60_000))
+	}
 	m.after(m.rand(30_000), m.disturb)
 }
 

@@ -20,6 +20,8 @@ type Port struct {
 	wish    uint8         // what the buffer wants paused
 	want    uint8         // wish, as far as it is under flow control
 	told    uint8         // the neighbour was told to pause these
+	stages  Stages        // how much it should be slowed, with Config.Stages
+	spoken  Stages        // what it was told of that
 	speech  Mode          // in which it was told
 	renewAt frame.Time    // when it must be told again
 	since   [8]frame.Time // since when it is told
@@ -34,6 +36,7 @@ type Port struct {
 type rxClass struct {
 	since  frame.Time // the pause began, without a break
 	until  frame.Time // it ends; of a class that is not paused, when it ended
+	stage  uint8      // of Gentle Flow Control
 	stuck  frame.Time // paused with frames waiting since then, or Never
 	stormy frame.Time // in a storm since then
 }
@@ -58,7 +61,13 @@ func (p *Port) Configure(now frame.Time, cfg Config) {
 	for m := p.asked &^ p.scope(); m != 0; m &= m - 1 {
 		p.endPause(bits.TrailingZeros8(m), now)
 	}
-	p.Request(p.wish)
+	p.request(p.wish)
+	if cfg.Stages == 0 && p.spoken != 0 {
+		p.renewAt = now // a stage is not what it is to be told now
+	}
+	if cfg.Stages == 0 {
+		p.stages, p.spoken = 0, 0
+	}
 	if p.told != 0 {
 		p.renewAt = min(p.renewAt, now+p.renewal())
 	}
@@ -86,7 +95,7 @@ func (p *Port) Reset(now frame.Time) {
 		c := bits.TrailingZeros8(m)
 		p.stats.RequestTime[c] += now - p.since[c]
 	}
-	p.told, p.renewAt, p.responding.n = 0, frame.Never, 0
+	p.told, p.spoken, p.renewAt, p.responding.n = 0, 0, frame.Never, 0
 }
 
 // scope returns the classes under flow control.

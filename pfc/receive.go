@@ -75,6 +75,9 @@ func (p *Port) obey(now frame.Time, c int, quanta uint16) {
 		r.since = now
 		p.stats.Pauses[c]++
 	}
+	if p.cfg.Stages != 0 {
+		r.stage, quanta = uint8(min(quanta, uint16(p.cfg.Stages))), DefaultQuanta
+	}
 	r.until = now + Span(quanta, p.cfg.rate())
 	p.changed |= 1 << c
 }
@@ -110,7 +113,7 @@ func (p *Port) Changed() uint8 {
 // past one if it may be sent now.
 func (p *Port) Until(class int) frame.Time {
 	c := class & 7
-	if (p.asked&^p.ignored())>>c&1 == 0 {
+	if (p.asked&^p.ignored())>>c&1 == 0 || p.cfg.Stages != 0 {
 		return 0
 	}
 	return p.rx[c].until
@@ -119,6 +122,9 @@ func (p *Port) Until(class int) frame.Time {
 // Paused returns the classes that may not be sent at now.
 func (p *Port) Paused(now frame.Time) uint8 {
 	var paused uint8
+	if p.cfg.Stages != 0 {
+		return 0
+	}
 	for m := p.asked &^ p.ignored(); m != 0; m &= m - 1 {
 		if c := bits.TrailingZeros8(m); p.rx[c].until > now {
 			paused |= 1 << c

@@ -8,8 +8,20 @@ import (
 )
 
 // Request says for which classes the neighbour should pause, all others may
-// go on. NextFrame tells it.
+// go on. NextFrame tells it. With Config.Stages those get the last stage.
 func (p *Port) Request(want uint8) {
+	if p.cfg.Stages != 0 {
+		var s Stages
+		for m := want; m != 0; m &= m - 1 {
+			s = s.With(bits.TrailingZeros8(m), p.cfg.Stages)
+		}
+		p.RequestStages(s)
+		return
+	}
+	p.request(want)
+}
+
+func (p *Port) request(want uint8) {
 	p.wish = want
 	want &= p.scope()
 	if p.cfg.Mode == Pause && want != 0 {
@@ -23,7 +35,7 @@ func (p *Port) Request(want uint8) {
 
 // pending reports whether NextFrame has a frame.
 func (p *Port) pending(now frame.Time) bool {
-	return p.told != p.want || p.told != 0 && (now >= p.renewAt || p.speech != p.cfg.Mode)
+	return p.told != p.want || p.spoken != p.stages || p.told != 0 && (now >= p.renewAt || p.speech != p.cfg.Mode)
 }
 
 // renewal returns the time from one telling to the next.
@@ -60,7 +72,8 @@ func (p *Port) NextFrame(now frame.Time, b []byte) int {
 	}
 	f := wire.PFCFields{Src: p.cfg.Source, Enable: want | ended}
 	for m := want; m != 0; m &= m - 1 {
-		f.Quanta[bits.TrailingZeros8(m)] = p.cfg.quanta()
+		c := bits.TrailingZeros8(m)
+		f.Quanta[c] = p.quantaOf(c)
 	}
 	p.stats.TxFrames++
 	return f.Encode(b)
@@ -82,7 +95,7 @@ func (p *Port) tell(now frame.Time, want uint8) {
 		p.stats.TxXON[c]++
 		p.stats.RequestTime[c] += now - p.since[c]
 	}
-	p.told, p.renewAt = want, frame.Never
+	p.told, p.spoken, p.renewAt = want, p.stages, frame.Never
 	if want != 0 {
 		p.renewAt = now + p.renewal()
 	}

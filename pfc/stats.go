@@ -12,7 +12,7 @@ type Stats struct {
 	RxXOFF, RxXON [8]uint64     // asks of the neighbour, first ones and renewals
 	Pauses        [8]uint64     // times that the neighbour began to pause the class
 	Expired       [8]uint64     // pauses that ended by themselves, without XON
-	PausedTime    [8]frame.Time // how long the neighbour paused the class in all
+	PausedTime    [8]frame.Time // how long the neighbour paused the class in all; with Config.Stages, slowed it
 
 	TxXOFF, TxXON [8]uint64     // asks of ours, first ones and renewals
 	Requests      [8]uint64     // times that the buffer began to want pause
@@ -46,7 +46,7 @@ func (p *Port) Stats(now frame.Time) Stats {
 // ClassState is the flow control of one class as of the last call that took
 // the time.
 type ClassState struct {
-	Paused      bool       // by the neighbour, obeyed or not
+	Paused      bool       // by the neighbour, obeyed or not; with Config.Stages: slowed
 	PausedSince frame.Time // if Paused
 	PausedUntil frame.Time // if Paused
 	Told        bool       // the neighbour was told to pause

@@ -19,6 +19,27 @@ func (p *Port) Unpause(now frame.Time, queue int) {
 	}
 }
 
+// Slow lets a queue send at the rate of the link divided by 2^stage, 0 for all
+// of it, from the next frame on: what is left of the gap behind the last one is
+// of the new rate. It needs a link with a rate. stage is at most 15.
+func (p *Port) Slow(queue int, stage uint8) {
+	q := &p.q[queue&7]
+	if q.slow.stage == stage {
+		return
+	}
+	q.slow.stage = stage & 15
+	p.spread(q)
+}
+
+// spread puts the end of the gap behind the last frame of a queue that is slowed.
+func (p *Port) spread(q *queue) {
+	q.slow.until = 0
+	if q.slow.stage != 0 && q.slow.bytes != 0 {
+		q.slow.until = q.slow.at + p.clock.Span(q.slow.bytes<<q.slow.stage) + 1
+	}
+	q.setGate()
+}
+
 // Paused returns the queues that are paused at now, one bit each.
 func (p *Port) Paused(now frame.Time) uint8 {
 	var m uint8
@@ -34,7 +55,7 @@ func (p *Port) Paused(now frame.Time) uint8 {
 // algorithm (ITU-T I.371 annex A): the shaper's clock is the theoretical
 // arrival time, the burst its tolerance.
 func (q *queue) setGate() {
-	q.gate = q.paused
+	q.gate = max(q.paused, q.slow.until)
 	if q.shaper.Limited() {
 		q.gate = max(q.gate, q.shaper.Free()-q.burst)
 	}

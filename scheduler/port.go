@@ -267,6 +267,10 @@ func (p *Port) take(t frame.Time, i int, q *queue) frame.Ref {
 		q.shaper.Charge(n)
 		q.setGate()
 	}
+	if q.slow.stage != 0 {
+		q.slow.at, q.slow.bytes = t, n
+		p.spread(q)
+	}
 	if q.frames == 0 {
 		p.active &^= 1 << i
 		q.deficit = 0

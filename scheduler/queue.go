@@ -19,6 +19,13 @@ type queue struct {
 	gate   frame.Time // not before: pause and rate limit together
 	paused frame.Time // not before: pause alone
 
+	slow struct {
+		stage uint8      // the queue has the rate of the link divided by 2^stage
+		at    frame.Time // when its last frame left, since it was slowed
+		bytes uint32     // of that frame
+		until frame.Time // not before: this alone
+	}
+
 	quantum int64 // bytes a turn is worth, 0 = strict
 	deficit int64 // bytes left in this turn
 

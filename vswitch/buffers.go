@@ -58,7 +58,7 @@ func dividedBuffer(cfg *Config, workers int, size uint64) buffer.Config {
 		}
 		for class := range b.Groups {
 			if cfg.lossless(class) && !cfg.Crossbar.On {
-				b.Groups[class] = losslessGroup(c, p)
+				b.Groups[class] = losslessGroup(c, p, &cfg.PFC.Gentle)
 			} else {
 				b.Groups[class].Limit.Bytes = uint64(c.IngressLimit)
 			}
@@ -77,10 +77,13 @@ func (cfg *Config) lossless(class int) bool {
 }
 
 // losslessGroup is the account of a lossless class at an ingress port.
-func losslessGroup(c *BufferConfig, p *PortConfig) buffer.Group {
+func losslessGroup(c *BufferConfig, p *PortConfig, slowed *GentleConfig) buffer.Group {
 	limit := buffer.Threshold{Bytes: uint64(c.XOFF), Alpha: c.LosslessAlpha}
 	if p.LosslessAlpha != 0 {
 		limit.Alpha = p.LosslessAlpha
+	}
+	if slowed.Stages != 0 {
+		limit.Alpha = 0
 	}
 	if limit == (buffer.Threshold{}) {
 		limit.Alpha = defaultLosslessAlpha
@@ -90,7 +93,7 @@ func losslessGroup(c *BufferConfig, p *PortConfig) buffer.Group {
 		headroom = uint64(p.Headroom)
 	}
 	return buffer.Group{Reserve: uint64(c.GroupReserve), Lossless: true, Limit: limit, XONOffset: uint64(c.XONOffset),
-		Headroom: headroom, NoHeadroomCheck: c.AllowLoss}
+		Headroom: headroom, NoHeadroomCheck: c.AllowLoss, Stages: slowed.Stages, Span: slowed.Span}
 }
 
 // defaultLosslessAlpha lets a congested ingress port hold a ninth of the free

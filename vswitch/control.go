@@ -103,6 +103,7 @@ func (n *Node) hold(now frame.Time, port uint16, changed uint8) {
 			ps.sched.Unpause(now, int(q))
 		}
 	}
+	n.slow(ps)
 	ps.dropping = 0
 	for m := ps.pfc.Dropping(); m != 0; m &= m - 1 {
 		q := queue[bits.TrailingZeros8(m)]
@@ -206,7 +207,11 @@ func (n *Node) request(now frame.Time, port uint16) {
 		}
 	}
 	if p := n.ports[port].pfc; p != nil {
-		p.Request(want)
+		if n.gentle {
+			p.RequestStages(n.stages(port))
+		} else {
+			p.Request(want)
+		}
 		n.speak(now, port)
 	}
 }
@@ -336,7 +341,7 @@ func (cfg *Config) Dog(port uint16) pfc.Watchdog {
 func (n *Node) adoptPFC(now frame.Time, i uint16, c *PortConfig) {
 	cfg := n.prog.Config
 	pc := pfc.Config{Mode: cfg.PFC.Mode, Enable: cfg.PFC.Classes, Rate: c.rate(), Quanta: cfg.PFC.Quanta, Source: cfg.MAC, Dog: cfg.Dog(i),
-		Deaf: cfg.PFC.deaf(c, &cfg.Buffer), Response: cfg.PFC.Response}
+		Deaf: cfg.PFC.deaf(c, &cfg.Buffer), Response: cfg.PFC.Response, Stages: cfg.PFC.Gentle.Stages}
 	ps := &n.ports[i]
 	ps.dog = pc.Dog.Detect
 	if ps.pfc == nil {

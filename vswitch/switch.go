@@ -160,6 +160,7 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 		panic(err) // Apply tried the same division before it stored the program
 	}
 	n.adoptCrossbar(now)
+	n.regrade(now)
 	if old != nil && p.Config.Escape.On {
 		n.rerouted()
 	}

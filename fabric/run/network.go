@@ -52,6 +52,9 @@ func describe(r *scenario.Run) (*vnet.Config, error) {
 	if d.Link.Overhead == "ethernet" {
 		c.Overhead = ethernetOverhead
 	}
+	if g := &d.PFC.GFC; g.Enabled {
+		c.PFC.Stages, c.PFC.Span = uint8(g.Stages), uint32(g.Span)
+	}
 	for _, class := range d.PFC.Classes {
 		c.PFC.Classes |= 1 << class
 	}
@@ -109,7 +112,7 @@ func describe(r *scenario.Run) (*vnet.Config, error) {
 	}
 	c.AdjustHost = func(name string, c *hostnic.Config) {
 		if deaf[name] {
-			c.PFC = false
+			c.PFC, c.PFCStages = false, 0
 		}
 	}
 	return c, nil

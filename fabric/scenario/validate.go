@@ -73,6 +73,7 @@ func (v *validator) names(list string, n int, name func(int) string) {
 func (v *validator) switches() {
 	v.escape()
 	v.crossbar()
+	v.gfc()
 	v.paths()
 	v.qcn()
 	e := &v.doc.Switch.ECN

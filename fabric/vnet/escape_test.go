@@ -17,13 +17,17 @@ import (
 // same way, two links each, so that the pauses of the links wait for each
 // other sooner or later.
 func deadRing(t testing.TB, topo *fabric.Topology, e Escape, xoff uint32) *Network {
+	return build(t, deadRingConfig(topo, e, xoff))
+}
+
+func deadRingConfig(topo *fabric.Topology, e Escape, xoff uint32) *Config {
 	c := &Config{Topology: topo, PFC: PFC{On: true}, Buffer: Buffer{Size: 4 << 20, XOFF: xoff, XONOffset: xoff / 10}, Escape: e, BaseRTT: 100 * us}
 	c.Host.Class, c.Host.AckClass = 3, InClass(7)
 	k := len(topo.Switches())
 	for i := range k {
 		c.Detours = append(c.Detours, Detour{At: fmt.Sprint("s", i+1), To: fmt.Sprint("s", (i+2)%k+1), Via: fmt.Sprint("s", (i+1)%k+1)})
 	}
-	return build(t, c)
+	return c
 }
 
 func (n *Network) advance(t testing.TB, by frame.Time) {

@@ -66,7 +66,8 @@ func (n *Network) pfcConfig() vswitch.PFCConfig {
 	if !n.cfg.PFC.On {
 		return vswitch.PFCConfig{}
 	}
-	return vswitch.PFCConfig{Mode: pfc.PFC, Classes: n.lossless(), Quanta: n.cfg.PFC.Quanta, Response: n.cfg.PFC.Response, Shun: n.cfg.PFC.Shun, Log: vswitch.PauseLog{Keep: n.cfg.PauseLog}}
+	return vswitch.PFCConfig{Mode: pfc.PFC, Classes: n.lossless(), Quanta: n.cfg.PFC.Quanta, Response: n.cfg.PFC.Response, Shun: n.cfg.PFC.Shun,
+		Gentle: vswitch.GentleConfig{Stages: n.cfg.PFC.Stages, Span: uint64(n.cfg.PFC.Span)}, Log: vswitch.PauseLog{Keep: n.cfg.PauseLog}}
 }
 
 // lossless is the bitmap of the classes under flow control.

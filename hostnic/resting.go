@@ -1,0 +1,90 @@
+package hostnic
+
+import (
+	"math/bits"
+
+	"github.com/gswitch/gswitch/frame"
+)
+
+// resting are the classes that the neighbour slows (Gentle Flow Control): in
+// stage k each frame is followed by a gap, so that the two together take 2^k
+// times as long as the frame. Within it the class counts as paused. With
+// Config.Burst the link may catch up, and a gap then begins that much earlier.
+type resting struct {
+	slow    uint8 // classes in a stage above 0
+	classes uint8 // of these, those within a gap
+	stage   [8]uint8
+	at      [8]frame.Time // when the last frame left, since the class was slowed
+	bytes   [8]uint32     // of that frame, 0 if there was none
+	until   [8]frame.Time // of those within a gap
+}
+
+// gradeChanged brings the gaps in line with the stages of the neighbour.
+func (n *NIC) gradeChanged(now frame.Time) {
+	x := &n.resting
+	for c := range x.stage {
+		stage := n.flow.Stage(c)
+		if stage != x.stage[c] {
+			x.stage[c] = stage
+			x.slow &^= 1 << c
+			if stage != 0 {
+				x.slow |= 1 << c
+			} else {
+				x.bytes[c] = 0
+			}
+			n.spread(now, c)
+		}
+	}
+	n.paused |= x.classes
+}
+
+// rest begins the gap behind a frame that leaves at t.
+func (n *NIC) rest(t frame.Time, class uint8, bytes uint32) {
+	x := &n.resting
+	if x.slow>>class&1 == 0 {
+		return
+	}
+	x.at[class], x.bytes[class] = t, bytes
+	n.spread(t, int(class))
+	n.paused |= x.classes
+}
+
+// spread works out the end of the gap of a class.
+func (n *NIC) spread(now frame.Time, c int) {
+	x := &n.resting
+	x.classes &^= 1 << c
+	if x.stage[c] == 0 || x.bytes[c] == 0 {
+		return
+	}
+	x.until[c] = x.at[c] + n.clock.Span(x.bytes[c]<<x.stage[c]) + 1
+	if x.until[c] > now {
+		x.classes |= 1 << c
+		n.touch(x.until[c])
+	}
+}
+
+// rested ends the gaps that are over.
+func (n *NIC) rested(now frame.Time) {
+	x := &n.resting
+	for m := x.classes; m != 0; m &= m - 1 {
+		c := bits.TrailingZeros8(m)
+		if x.until[c] > now {
+			continue
+		}
+		x.classes &^= 1 << c
+		n.paused &^= 1 << c
+		n.classes[c].resumed = x.until[c] // what a gap held back, no late caller missed
+	}
+}
+
+// restWake returns when the first gap ends that something waits behind.
+func (n *NIC) restWake() frame.Time {
+	at := frame.Never
+	for m := n.resting.classes; m != 0; m &= m - 1 {
+		c := bits.TrailingZeros8(m)
+		if (n.ready|n.ackReady)>>c&1 != 0 || n.cfg.AckPauseClass == c && n.ackReady != 0 {
+			at = min(at, n.resting.until[c])
+		}
+	}
+	return at
+}
