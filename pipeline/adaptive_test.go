@@ -297,3 +297,42 @@ func BenchmarkChoose(b *testing.B) {
 		b.Fatal()
 	}
 }
+
+// Flows on one entry share their flowlets: none of them changes its way within
+// a pause of its own that is no longer than gap, and one that was silent for
+// long begins anew unless another one went on.
+func TestFlowletsThatCollide(t *testing.T) {
+	const gap = 100
+	f, rng := NewFlowlets(1), frame.NewRand(9)
+	type last struct {
+		at  frame.Time
+		key uint32
+	}
+	flows := map[uint32]*last{}
+	now, shared := frame.Time(0), 0
+	for range 50_000 {
+		now += frame.Time(rng.Uint32n(gap))
+		hash := rng.Uint32n(40) << 26 // 20 flows an entry
+		key, began := f.Key(now, hash, gap, &rng)
+		l := flows[hash]
+		if l == nil {
+			l = &last{at: -2 * gap}
+			flows[hash] = l
+		}
+		if now-l.at <= gap && key != l.key {
+			t.Fatalf("flow %x leaves its way after a pause of %d", hash, now-l.at)
+		}
+		if now-l.at > gap && !began && key == l.key {
+			shared++
+		}
+		*l = last{now, key}
+	}
+	if shared == 0 {
+		t.Error("no flow went on with another one's flowlet: the test tests nothing")
+	}
+	// A table that was silent, however long, knows nobody.
+	key, _ := f.Key(now, 0, gap, &rng)
+	if k, began := f.Key(frame.Never-1, 0, gap, &rng); !began || k == key {
+		t.Error("a flowlet outlived its pause")
+	}
+}
