@@ -263,7 +263,7 @@ func setScalar(v reflect.Value, text, yamlTag string, tag reflect.StructTag) str
 		if err := u.UnmarshalText([]byte(text)); err != nil {
 			return describe(v.Type(), text, err)
 		}
-		return ""
+		return outOfRange(v, tag)
 	}
 	switch v.Kind() {
 	case reflect.String:
@@ -312,6 +312,22 @@ func setScalar(v reflect.Value, text, yamlTag string, tag reflect.StructTag) str
 		v.SetFloat(x)
 	}
 	return ""
+}
+
+// outOfRange refuses a size or a rate, in v, that is not in the range of its
+// tag, with the least and the greatest.
+func outOfRange(v reflect.Value, tag reflect.StructTag) string {
+	lo, hi, ok := rangeOf(tag)
+	if !ok || v.Kind() != reflect.Uint64 || float64(v.Uint()) >= lo && float64(v.Uint()) <= hi {
+		return ""
+	}
+	bounds := [2]any{}
+	for i, x := range [...]float64{lo, hi} {
+		b := reflect.New(v.Type()).Elem()
+		b.SetUint(uint64(x))
+		bounds[i] = b.Interface()
+	}
+	return fmt.Sprintf("%v is not between %v and %v", v.Interface(), bounds[0], bounds[1])
 }
 
 // describe words an error of a type that is not ours.

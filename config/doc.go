@@ -22,7 +22,8 @@
 //	doc      one sentence for humans, in the schema
 //	default  the value of an absent key, written as in the document
 //	enum     the legal words, separated by commas
-//	range    least and greatest legal number, "0,63"
+//	range    least and greatest legal number, "0,63"; of sizes and rates in
+//	         bytes and bit/s
 //	keys     the same for the keys of a map
 //	id       on lists: the key that names an element; must be unique
 //	need     "yes": the key must be there

@@ -41,6 +41,7 @@ type page struct {
 	Labels   []string
 	Sections []*section
 	Invalid  []string // runs that did not keep time, and why
+	Warnings []string // what is seldom meant
 	Timing   *timingPage
 	Pauses   []pausesPage // of the runs that recorded them
 }
@@ -96,7 +97,7 @@ func HTML(w io.Writer, f *results.File) error {
 	}
 	p.Held = len(p.Checks) - p.Differs
 	p.values(f.Runs)
-	p.Invalid = invalid(f.Runs)
+	p.Invalid, p.Warnings = invalid(f.Runs), warnings(f.Runs)
 	p.timing(f.Runs)
 	if err := p.pauses(f.Runs); err != nil {
 		return err

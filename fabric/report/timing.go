@@ -169,6 +169,22 @@ func (t *text) warn(runs []results.Run) {
 			t.b.WriteString(t.paint(red, l) + "\n")
 		}
 	}
+	for _, line := range warnings(runs) {
+		t.b.WriteByte('\n')
+		for _, l := range wrap(printable("WARNING: "+line), t.o.Width) {
+			t.b.WriteString(t.paint(yellow, l) + "\n")
+		}
+	}
+}
+
+// warnings are those of all runs.
+func warnings(runs []results.Run) (v []string) {
+	for i := range runs {
+		for _, w := range runs[i].Warnings {
+			v = append(v, runs[i].Name+": "+w)
+		}
+	}
+	return v
 }
 
 // What Beside adds to the names of runs.

@@ -57,6 +57,9 @@ type Run struct {
 	Events      uint64  `json:"events"`
 	FrameHops   uint64  `json:"frame_hops"`
 
+	// Warnings say what of the run is possible, and seldom meant.
+	Warnings []string `json:"warnings,omitempty"`
+
 	// Timing is how well real time was kept, nil in virtual time.
 	Timing *Timing `json:"timing,omitempty"`
 

@@ -101,8 +101,9 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 	return out, nil
 }
 
-// point notes what the sweep set.
+// point notes what the sweep set, and what is seldom meant.
 func point(r *scenario.Run, out *results.Run) {
+	out.Warnings = r.Doc.Warnings()
 	for _, set := range r.Point {
 		if out.Params == nil {
 			out.Params = map[string]string{}

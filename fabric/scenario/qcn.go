@@ -11,26 +11,23 @@ import (
 type QCN struct {
 	Enabled  bool        `yaml:"enabled" doc:"true: every egress queue of the classes samples frames and tells their senders."`
 	Classes  []int       `yaml:"classes" range:"0,7" doc:"Classes whose queues do. Those of the data if left out."`
-	SetPoint config.Size `yaml:"set_point" default:"26KB" doc:"Depth that is held."`
+	SetPoint config.Size `yaml:"set_point" range:"0,4294967295" default:"26KB" doc:"Depth that is held."`
 	Weight   *int        `yaml:"weight" range:"0,64" default:"2" doc:"How much growth counts beside depth."`
-	Sample   config.Size `yaml:"sample" default:"150KB" doc:"Bytes from one sampled frame to the next where there is nothing to tell."`
+	Sample   config.Size `yaml:"sample" range:"0,4294967295" default:"150KB" doc:"Bytes from one sampled frame to the next where there is nothing to tell."`
 }
 
 // Params is what switches take.
 func (q *QCN) Params() qcn.Params {
-	p := qcn.Params{SetPoint: clip(q.SetPoint), Weight: 2, Sample: clip(q.Sample)}
+	p := qcn.Params{SetPoint: uint32(q.SetPoint), Weight: 2, Sample: uint32(q.Sample)}
 	if q.Weight != nil {
 		p.Weight = uint32(*q.Weight)
 	}
 	return p
 }
 
-// clip makes a size that is too long for 32 bits one that is refused.
-func clip(s config.Size) uint32 { return uint32(min(s, 1<<32-1)) }
-
 // PI is marking by a controller of the depth.
 type PI struct {
-	Ref    config.Size     `yaml:"ref" doc:"Depth that is held. No such marking if left out."`
+	Ref    config.Size     `yaml:"ref" range:"0,4294967295" doc:"Depth that is held. No such marking if left out."`
 	A      float64         `yaml:"a" range:"0,0.0001" doc:"Probability for each byte above ref."`
 	B      float64         `yaml:"b" range:"0,0.0001" doc:"Probability that each byte above ref a period ago takes back; below a."`
 	Max    float64         `yaml:"max" range:"0,1" default:"1" doc:"Largest probability, so that it is soon back after a burst."`
@@ -39,7 +36,7 @@ type PI struct {
 
 // Law is what switches take.
 func (p *PI) Law() scheduler.PI {
-	return scheduler.PI{Ref: clip(p.Ref), A: p.A, B: p.B, Max: p.Max, Period: frame.Time(p.Period)}
+	return scheduler.PI{Ref: uint32(p.Ref), A: p.A, B: p.B, Max: p.Max, Period: frame.Time(p.Period)}
 }
 
 // qcn checks switch.qcn and switch.ecn.pi.

@@ -15,9 +15,5 @@ func (r *RoCC) Params(rate uint64) rocc.Params {
 
 // Flowtable says which flows are told.
 func (r *RoCC) Flowtable() rocc.TableConfig {
-	t := rocc.TableConfig{Kind: rocc.Kinds[r.Table], Flows: r.Flows, Age: r.Age, Sample: r.Sample, Shadow: r.Shadow}
-	if t.Kind == rocc.InQueue && t.Flows == 0 {
-		t.Flows = 4096
-	}
-	return t
+	return rocc.TableConfig{Kind: rocc.Kinds[r.Table], Flows: r.Flows, Age: r.Age, Sample: r.Sample, Shadow: r.Shadow}
 }

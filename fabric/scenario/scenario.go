@@ -108,9 +108,9 @@ func (s *Scenario) base(root *yaml.Node, o Options) error {
 			return err
 		}
 	}
-	doc, _, err := decode(s.File, root, o)
+	doc, _, err := decode(s.File, root, o, false)
 	if err != nil && len(o.Set) > 0 && child(root, "variants") != nil {
-		if d, _, wrong := decode(s.File, written, o); wrong == nil && len(d.Variants) > 0 {
+		if d, _, wrong := decode(s.File, written, o, false); wrong == nil && len(d.Variants) > 0 {
 			doc, err = d, nil
 			*root = *written
 		}
@@ -173,8 +173,9 @@ func clearLines(n *yaml.Node) {
 	}
 }
 
-// decode decodes and checks one document, with defaults filled in.
-func decode(file string, root *yaml.Node, o Options) (*Document, *fabric.Topology, error) {
+// decode decodes and checks one document, with defaults filled in. run: it is
+// that of a run, which no variant completes any more.
+func decode(file string, root *yaml.Node, o Options, run bool) (*Document, *fabric.Topology, error) {
 	doc := new(Document)
 	sec := config.DecodeSection(file, root, doc)
 	if err := sec.Err(); err != nil {
@@ -214,6 +215,9 @@ func decode(file string, root *yaml.Node, o Options) (*Document, *fabric.Topolog
 	}
 	v := validator{doc, topology, sec, file}
 	v.all()
+	if run {
+		v.heard()
+	}
 	return doc, topology, sec.Err()
 }
 
@@ -262,7 +266,7 @@ func (s *Scenario) expand(root *yaml.Node, o Options) error {
 				}
 				settings = append(settings, Setting{q.key, q.path, label(q.value)})
 			}
-			doc, topology, err := decode(s.File, node, o)
+			doc, topology, err := decode(s.File, node, o, true)
 			if err != nil {
 				return fmt.Errorf("run %q:\n%w", strings.Join(name, ", "), err)
 			}

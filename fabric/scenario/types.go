@@ -74,22 +74,22 @@ type Switch struct {
 type Buffer struct {
 	Size           config.Size `yaml:"size" default:"32MiB" doc:"Whole buffer."`
 	Alpha          float64     `yaml:"alpha" range:"0.001,64" default:"1" doc:"Lossy classes: an egress queue may hold alpha times what is free."`
-	QueueLimit     config.Size `yaml:"queue_limit" doc:"Lossy classes: most bytes of an egress queue. None if left out."`
-	IngressLimit   config.Size `yaml:"ingress_limit" doc:"Lossy classes: most bytes that may wait of what arrived at one port (input-queued switches). None if left out."`
+	QueueLimit     config.Size `yaml:"queue_limit" range:"0,4294967295" doc:"Lossy classes: most bytes of an egress queue. None if left out."`
+	IngressLimit   config.Size `yaml:"ingress_limit" range:"0,4294967295" doc:"Lossy classes: most bytes that may wait of what arrived at one port (input-queued switches). None if left out."`
 	LosslessAlpha  float64     `yaml:"lossless_alpha" range:"0.001,64" default:"0.125" doc:"Lossless classes: a port pauses its neighbour above alpha times what is free."`
 	ScaleAlpha     bool        `yaml:"scale_alpha" doc:"true: lossless_alpha grows with a port's rate above that of the hosts, up to 1."`
-	XOFF           config.Size `yaml:"xoff" doc:"Lossless classes: fixed threshold in place of lossless_alpha."`
-	XONOffset      config.Size `yaml:"xon_offset" doc:"Lossless classes: how far below the threshold the pause ends."`
-	Headroom       config.Size `yaml:"headroom" doc:"Bytes of each lossless port and class for what is still under way. Computed from rate, delay and frame size if left out."`
+	XOFF           config.Size `yaml:"xoff" range:"0,4294967295" doc:"Lossless classes: fixed threshold in place of lossless_alpha."`
+	XONOffset      config.Size `yaml:"xon_offset" range:"0,4294967295" doc:"Lossless classes: how far below the threshold the pause ends."`
+	Headroom       config.Size `yaml:"headroom" range:"0,4294967295" doc:"Bytes of each lossless port and class for what is still under way. Computed from rate, delay and frame size if left out."`
 	HeadroomDelays float64     `yaml:"headroom_delays" range:"0,1000" doc:"Headroom as so many one-way delays of the link at its rate."`
-	Reserve        config.Size `yaml:"reserve" doc:"Bytes guaranteed to each lossless port and class."`
+	Reserve        config.Size `yaml:"reserve" range:"0,4294967295" doc:"Bytes guaranteed to each lossless port and class."`
 	AllowLoss      bool        `yaml:"allow_loss" doc:"true: accept a headroom that is too small."`
 }
 
 // ECN is RED-like marking.
 type ECN struct {
-	KMin config.Size `yaml:"kmin" doc:"Depth from which frames are marked. No marking if left out."`
-	KMax config.Size `yaml:"kmax" doc:"Depth from which every frame is marked."`
+	KMin config.Size `yaml:"kmin" range:"0,4294967295" doc:"Depth from which frames are marked. No marking if left out."`
+	KMax config.Size `yaml:"kmax" range:"0,4294967295" doc:"Depth from which every frame is marked."`
 	PMax float64     `yaml:"pmax" range:"0,1" default:"1" doc:"Probability just below kmax."`
 	At   config.Rate `yaml:"at" doc:"Rate of the ports that kmin and kmax, or ref, are meant for; others scale them in proportion. All ports have the same if left out."`
 	PI   PI          `yaml:"pi" doc:"Marking by a controller of the depth, in place of kmin and kmax."`
@@ -100,9 +100,9 @@ type RoCC struct {
 	Enabled bool            `yaml:"enabled" doc:"true: every egress queue of the classes works out the fair rate of its flows and tells their senders."`
 	Classes []int           `yaml:"classes" range:"0,7" doc:"Classes whose queues do. Those of the data if left out."`
 	Period  config.Duration `yaml:"period" doc:"T: time between two updates. 40us at 40 and 100Gbps, in proportion at other rates, if left out."`
-	QRef    config.Size     `yaml:"qref" doc:"Length that is held. 300KB at 100Gbps, else 150KB, if left out."`
-	QMid    config.Size     `yaml:"qmid" doc:"Growth within a period that halves the rate. Twice qref if left out."`
-	QMax    config.Size     `yaml:"qmax" doc:"Length that cuts it. 2.4 times qref, at 100Gbps 2.2 times, if left out."`
+	QRef    config.Size     `yaml:"qref" range:"0,4294967295" doc:"Length that is held. 300KB at 100Gbps, else 150KB, if left out."`
+	QMid    config.Size     `yaml:"qmid" range:"0,4294967295" doc:"Growth within a period that halves the rate. Twice qref if left out."`
+	QMax    config.Size     `yaml:"qmax" range:"0,4294967295" doc:"Length that cuts it. 2.4 times qref, at 100Gbps 2.2 times, if left out."`
 	Alpha   float64         `yaml:"alpha" range:"0,1000" doc:"Gain of the deviation from qref, in 1/4000 of the rate (1/10000 at 100Gbps) for 600 bytes. 0.3, 0.45 at 100Gbps, if left out."`
 	Beta    float64         `yaml:"beta" range:"0,1000" doc:"Gain of the growth. Five times alpha if left out."`
 	FMin    config.Rate     `yaml:"fmin" doc:"Least fair rate. 1/400 of the link's, 1/1000 at 100Gbps, if left out."`
@@ -147,10 +147,10 @@ type Hosts struct {
 	BaseRTT     string          `yaml:"base_rtt" default:"auto" doc:"T: the round-trip time of the empty network that all flows assume. auto: the largest over all pairs of hosts."`
 	Transport   Transport       `yaml:"transport" doc:"Loss recovery."`
 	CNP         CNP             `yaml:"cnp" doc:"How a receiver tells of congestion marks."`
-	MarkAbove   config.Size     `yaml:"mark_above" doc:"Data frames leave with a congestion mark while more of their class and those above waits for the host's own link (DeTail). No marks if left out."`
+	MarkAbove   config.Size     `yaml:"mark_above" range:"0,4294967295" doc:"Data frames leave with a congestion mark while more of their class and those above waits for the host's own link (DeTail). No marks if left out."`
 	QuenchAfter config.Duration `yaml:"quench_after" default:"10ms" doc:"A class that the neighbour pauses for longer counts as quenched."`
 	Overshoot   bool            `yaml:"overshoot" doc:"true: a window may be exceeded by a frame, as in ns-3 models."`
-	Segment     config.Size     `yaml:"segment" doc:"Pace bursts of so many bytes in place of frames, with one sample of the round-trip time each (TIMELY)."`
+	Segment     config.Size     `yaml:"segment" range:"0,4294967295" doc:"Pace bursts of so many bytes in place of frames, with one sample of the round-trip time each (TIMELY)."`
 	SegmentRate config.Rate     `yaml:"segment_rate" doc:"Rate at which the frames of such a burst follow each other. At line rate if left out."`
 	RTTNoise    config.Duration `yaml:"rtt_noise" doc:"Each round-trip time that congestion control gets is longer by a random time of up to so much."`
 	PaceJitter  float64         `yaml:"pace_jitter" range:"0,0.5" doc:"Each paced gap is longer or shorter by up to this share of it, at random."`

@@ -76,6 +76,8 @@ func (v *validator) switches() {
 	v.gfc()
 	v.paths()
 	v.qcn()
+	v.noticesPass()
+	v.fits()
 	e := &v.doc.Switch.ECN
 	if e.KMin > 0 && e.KMax < e.KMin {
 		v.sec.Fail("switch.ecn.kmax", "%v is below kmin, %v", e.KMax, e.KMin)

@@ -1,0 +1,34 @@
+package scenario
+
+import (
+	"math"
+
+	"github.com/gswitch/gswitch/config"
+	"github.com/gswitch/gswitch/fabric"
+)
+
+// largest is the most that a threshold or a headroom can be: switches keep
+// them in 32 bits. Keys that are taken as they stand have it as their range.
+const largest = math.MaxUint32
+
+// fits refuses what is in range as it stands in the document, and becomes too
+// large at a link.
+func (v *validator) fits() {
+	e, b := &v.doc.Switch.ECN, &v.doc.Switch.Buffer
+	check := func(key string, l *fabric.Link, bytes float64) bool {
+		if bytes <= largest {
+			return true
+		}
+		v.sec.Fail(key, "makes %.4g bytes of the link of %v between %s and %s; at most %v are possible", bytes, config.Rate(l.Rate), v.t.Nodes[l.A.Node].Name, v.t.Nodes[l.B.Node].Name, config.Size(largest))
+		return false
+	}
+	for i := range v.t.Links {
+		l := &v.t.Links[i]
+		if e.At > 0 && !check("switch.ecn.at", l, float64(max(e.KMin, e.KMax, e.PI.Ref))*float64(l.Rate)/float64(e.At)) {
+			break
+		}
+		if !check("switch.buffer.headroom_delays", l, float64(l.Rate)/8*l.Delay.Seconds()*b.HeadroomDelays) {
+			break
+		}
+	}
+}

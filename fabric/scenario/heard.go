@@ -1,0 +1,94 @@
+package scenario
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/gswitch/gswitch/cc"
+)
+
+// silence is congestion control that hears nothing, because no switch says
+// what it listens to.
+type silence struct {
+	key     string // where it is asked for
+	problem string
+	useless bool // it is nothing but what it hears
+}
+
+// silences finds congestion control whose flows would go at the rate of their
+// links, so that results would not show why.
+func (d *Document) silences() (v []silence) {
+	h := &d.Hosts
+	if s := d.silence("hosts.cc", h.CC, h.Class); s != nil {
+		v = append(v, *s)
+	}
+	for i := range h.Overrides {
+		if s := d.silence(fmt.Sprintf("hosts.overrides[%d].cc", i), h.Overrides[i].CC, h.Class); s != nil {
+			v = append(v, *s)
+		}
+	}
+	for i := range d.Workload {
+		e, class := &d.Workload[i], h.Class
+		if e.Class != nil {
+			class = *e.Class
+		}
+		if e.CC == "" && class == h.Class {
+			continue // as the hosts
+		}
+		if s := d.silence(fmt.Sprintf("workload[%d].cc", i), cmp.Or(e.CC, h.CC), class); s != nil {
+			v = append(v, *s)
+		}
+	}
+	return v
+}
+
+// silence is that of an algorithm in a class, or nil.
+func (d *Document) silence(key, name string, class int) *silence {
+	s := &d.Switch
+	told := func(on bool, classes []int) bool {
+		if len(classes) == 0 {
+			classes = []int{d.Hosts.Class}
+		}
+		return on && slices.Contains(classes, class)
+	}
+	var hears, marks bool
+	var cure string
+	in, _ := cc.Lookup(name)
+	switch in.Needs {
+	case "switches that tell fair rates":
+		hears, cure = told(s.RoCC.Enabled, s.RoCC.Classes), "switch.rocc.enabled: true"
+	case "quantized feedback":
+		hears, cure = told(s.QCN.Enabled, s.QCN.Classes), "switch.qcn.enabled: true"
+	case "telemetry of each hop":
+		hears, cure = s.INT.Mode != "none", "switch.int.mode: auto"
+	case "echoed marks", "CNPs, or echoed marks":
+		marks, cure = true, "switch.ecn.kmin and switch.ecn.kmax"
+		hears = s.ECN.KMin > 0 || s.ECN.PI.Ref > 0 || d.Hosts.MarkAbove > 0
+	default:
+		return nil
+	}
+	if hears {
+		return nil
+	}
+	return &silence{key, fmt.Sprintf("%s needs %s, and no switch gives any in class %d; set %s", name, in.Needs, class, cure), !marks}
+}
+
+// heard refuses what is nothing without what it would hear.
+func (v *validator) heard() {
+	for _, s := range v.doc.silences() {
+		if s.useless {
+			v.sec.Fail(s.key, "%s", s.problem)
+		}
+	}
+}
+
+// Warnings are what is possible in a run, and seldom meant.
+func (d *Document) Warnings() (v []string) {
+	for _, s := range d.silences() {
+		if !s.useless {
+			v = append(v, s.key+": "+s.problem)
+		}
+	}
+	return v
+}
