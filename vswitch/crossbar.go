@@ -270,8 +270,10 @@ func (n *Node) crossed(at frame.Time, r frame.Ref) {
 				n.meet(p, ps.sched, r, m)
 			}
 		}
-		if ps.samplers != nil && ps.samplers[m.Queue] != nil {
-			n.sample(ps.samplers[m.Queue], r, m)
+		if ps.samplers != nil {
+			if s := ps.sampled(m); s != nil {
+				n.sample(s, r, m)
+			}
 		}
 		if ps.sched.Waiting()>>m.Queue&1 == 0 {
 			n.touched.add(m.OutPort)

@@ -62,11 +62,19 @@ func (n *Node) adoptQCN(i uint16, c *QCNConfig) {
 	}
 }
 
-// sample judges the queue by a frame that is about to join it.
-func (n *Node) sample(s *sampler, r frame.Ref, m *frame.Meta) {
-	if m.InPort == m.OutPort || !s.point.Arrive(m.Wire) { // what the switch sends itself is not what congests it
-		return
+// sampled returns the congestion point that judges its queue by a frame which
+// is about to join it, nil if none does. What the switch sends itself is not
+// what congests it.
+func (ps *portState) sampled(m *frame.Meta) *sampler {
+	s := ps.samplers[m.Queue&7]
+	if s != nil && (m.InPort == m.OutPort || !s.point.Arrive(m.Wire)) {
+		s = nil
 	}
+	return s
+}
+
+// sample judges the queue by a frame.
+func (n *Node) sample(s *sampler, r frame.Ref, m *frame.Meta) {
 	_, queue := n.ports[s.port].sched.QueueLen(int(s.queue))
 	found := s.point.Judge(queue + uint64(m.Wire))
 	s.count.Samples++
