@@ -29,12 +29,12 @@ func (p *Port) QueueLen(queue int) (frames int, bytes uint64) {
 	return q.frames, q.bytes
 }
 
-// Bytes returns the bytes that wait in a queue.
-func (p *Port) Bytes(queue uint8) uint64 { return p.q[queue&7].bytes }
-
-// Places returns how many frames ever were in a queue: the place of the last
-// one.
-func (p *Port) Places(queue uint8) uint64 { return p.q[queue&7].in }
+// Ahead returns the bytes that wait in a queue and how many frames ever were in
+// it: the place of the last one.
+func (p *Port) Ahead(queue uint8) (bytes, frames uint64) {
+	q := &p.q[queue&7]
+	return q.bytes, q.in
+}
 
 // Left returns how many frames ever left a queue, sent or not. Where frames do
 // not overtake, that is the place of the last of them.

@@ -266,8 +266,8 @@ func (n *Node) crossed(at frame.Time, r frame.Ref) {
 	default:
 		m.Flags |= frame.Crossed
 		if ps.points != nil {
-			if p := ps.interested(m); p != nil {
-				n.meet(p, ps.sched, r, m)
+			if p, place := ps.interested(m); p != nil {
+				n.meet(p, r, m, place)
 			}
 		}
 		if ps.samplers != nil {

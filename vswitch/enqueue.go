@@ -86,8 +86,8 @@ func (n *Node) enqueue(r frame.Ref, m *frame.Meta) {
 	}
 	n.held++
 	if ps.points != nil {
-		if p := ps.interested(m); p != nil {
-			n.meet(p, ps.sched, r, m)
+		if p, place := ps.interested(m); p != nil {
+			n.meet(p, r, m, place)
 		}
 	}
 	if ps.samplers != nil {

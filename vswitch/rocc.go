@@ -6,7 +6,6 @@ import (
 
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/rocc"
-	"github.com/gswitch/gswitch/scheduler"
 )
 
 // RoCCConfig makes egress queues of a port congestion points of RoCC: each
@@ -173,20 +172,21 @@ func (n *Node) arm(now frame.Time, p *point) {
 }
 
 // interested returns the congestion point that must know of a frame which is
-// about to wait, nil if none must.
-func (ps *portState) interested(m *frame.Meta) *point {
-	p := ps.points[m.Queue&7]
-	if p != nil && ps.sched.Bytes(m.Queue)+uint64(m.Wire) <= p.quiet {
-		p = nil
+// about to wait, nil if none must, and the frame's place in the queue: among all
+// that ever were in it.
+func (ps *portState) interested(m *frame.Meta) (p *point, place uint64) {
+	if p = ps.points[m.Queue&7]; p != nil {
+		var bytes uint64
+		if bytes, place = ps.sched.Ahead(m.Queue); bytes+uint64(m.Wire) <= p.quiet {
+			p = nil
+		}
 	}
-	return p
+	return p, place + 1
 }
 
 // meet shows a congestion point a frame that is about to wait in its queue, and
-// makes it longer than the point's quiet length. The frame's place there is
-// among all frames that ever were in the queue.
-func (n *Node) meet(p *point, sched *scheduler.Port, r frame.Ref, m *frame.Meta) {
-	place := sched.Places(m.Queue) + 1
+// makes it longer than the point's quiet length.
+func (n *Node) meet(p *point, r frame.Ref, m *frame.Meta, place uint64) {
 	if f := p.quick; f != nil && m.Flags&(frame.HasIPv4|untold) == frame.HasIPv4 && m.InPort != m.OutPort && f.Renew(m.Hash, n.flowKey4(r, m), place) {
 		return
 	}
@@ -221,7 +221,7 @@ func (n *Node) rouse(p *point, m *frame.Meta) bool {
 	if p.due == frame.Never {
 		n.arm(n.now, p)
 		p.quiet = p.calm
-		if sched.Bytes(p.queue)+uint64(m.Wire) <= p.quiet {
+		if bytes, _ := sched.Ahead(p.queue); bytes+uint64(m.Wire) <= p.quiet {
 			return false
 		}
 	}
