@@ -58,13 +58,16 @@ func pfcTraceCommand() *cobra.Command {
 			"switch asks a neighbour to pause because frames that came from there wait for some\n" +
 			"egress port; if that port is paused itself, the pause followed from that one.\n" +
 			"A table tells who paused whom. HELD is the most that the port and class which asked\n" +
-			"held when it asked.\n\n" +
+			"held when it asked. In a switch with a crossbar all frames that came by a port wait\n" +
+			"in one queue: FOR is the egress port that had no room for the first one, and behind\n" +
+			"it stand those that the others are for.\n\n" +
 			"Of a scenario it runs one run, in virtual time or with --on netns on real frames\n" +
 			"(root), and keeps no results. Of a fabric that gfabric up raised it asks the\n" +
 			"switches what they remember (pfc.log of their configuration); without an argument,\n" +
 			"of the only fabric that is up. Times are those before now then.",
 		Example: "  gfabric pfc trace scenarios/agreement/pfc.yaml\n" +
 			"  gfabric pfc trace scenarios/agreement/pfc.yaml --to 300us --json\n" +
+			"  gfabric pfc trace scenarios/agreement/pfc.yaml --on netns --processes each\n" +
 			"  gfabric pfc trace scenarios/escape/fig4.7-ring.yaml --short\n" +
 			"  gfabric pfc trace lab --last 10s",
 		Args: cobra.MaximumNArgs(1),
@@ -79,6 +82,9 @@ func pfcTraceCommand() *cobra.Command {
 			} else {
 				if f.from != "" || f.to != "" {
 					return usagef("--from and --to are times of a scenario; of a fabric --last tells how far back")
+				}
+				if name := ofScenarios(c); name != "" {
+					return usagef("--%s is for scenarios: name a file, or leave it out", name)
 				}
 				t, err = fabricTrace(c.Context(), args)
 			}
@@ -111,6 +117,17 @@ func pfcTraceCommand() *cobra.Command {
 	c.Flags().BoolVar(&f.all, "all", false, "all lines")
 	c.Flags().BoolVar(&f.json, "json", false, "write JSON, with every single pause")
 	return c
+}
+
+// ofScenarios returns a flag that was given and means nothing of a fabric that
+// is up, "" if there is none.
+func ofScenarios(c *cobra.Command) string {
+	for _, name := range []string{"on", "keep", "short", "set", "only", "seed", "scale", "poll", "workers", "cpus", "processes", "late-bound"} {
+		if c.Flags().Changed(name) {
+			return name
+		}
+	}
+	return ""
 }
 
 // isFile tells scenarios from names of fabrics.

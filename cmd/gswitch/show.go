@@ -52,7 +52,13 @@ func list[M proto.Message](a *app, use, short string, call func(api.ControlClien
 	if strings.Contains(use, "[PORT]") {
 		most = cobra.MaximumNArgs(1)
 	}
-	return &cobra.Command{Use: use, Short: short, Args: cli.Args(most), RunE: func(c *cobra.Command, words []string) error {
+	var none M
+	verb, _, _ := strings.Cut(use, " ")
+	long, example := short+".\n\n"+cli.JSONHelp(none), "  gswitch show "+verb+"\n  gswitch show "+verb+" --json"
+	if strings.Contains(use, "[PORT]") {
+		example += "\n  gswitch show " + verb + " p1"
+	}
+	return &cobra.Command{Use: use, Short: short, Long: long, Example: example, Args: cli.Args(most), RunE: func(c *cobra.Command, words []string) error {
 		client, address, err := a.client()
 		if err != nil {
 			return err
