@@ -2,7 +2,9 @@ package pauses
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -194,6 +196,47 @@ s1 paused h1 class 3       1   800 us   800 us   1.20 ms  1.00 KB  for s1>s2 (1)
 	New(nil, 0, 1, 0, 0).Text(&b, 0)
 	if b.String() != "nobody paused anybody\n" {
 		t.Error(b.String())
+	}
+}
+
+// JSON has the same fields whether or not anybody paused anybody: lists are
+// lists, and times are numbers whatever window was asked for.
+func TestJSON(t *testing.T) {
+	for name, tr := range map[string]*Trace{
+		"none":    New(nil, 0, 1, 0, 0),
+		"some":    New([]Pause{pause("s2", "s1", 1, 5, "h9")}, 0, 10, 0, 3),
+		"window":  New([]Pause{pause("s2", "s1", 1, 5, "h9")}, 0, 10, 0, 3).Between(2, math.Inf(1)),
+		"outside": New([]Pause{pause("s2", "s1", 1, 5, "h9")}, 0, 10, 0, 3).Between(20, math.Inf(1)),
+	} {
+		raw, err := json.Marshal(tr)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var v map[string]any
+		if err := json.Unmarshal(raw, &v); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		for _, list := range []string{"edges", "roots"} {
+			if _, ok := v[list].([]any); !ok {
+				t.Errorf("%s: %s is %v", name, list, v[list])
+			}
+		}
+		for _, number := range []string{"from_seconds", "to_seconds", "forgotten"} {
+			if _, ok := v[number].(float64); !ok {
+				t.Errorf("%s: %s is %v", name, number, v[number])
+			}
+		}
+	}
+}
+
+func TestSeconds(t *testing.T) {
+	for s, want := range map[float64]string{0: "0 s", 1: "1.00 s", -3.12: "-3.12 s", 999.7e-6: "1.00 ms", 999.2e-6: "999 us", 12.34e-6: "12.3 us", 0.99996: "1.00 s", 5e-9: "5.00 ns", 1234: "1234 s"} {
+		if got := Seconds(s); got != want {
+			t.Errorf("%v: %s, want %s", s, got, want)
+		}
+	}
+	if one, two := New([]Pause{pause("a", "b", 1, 2)}, 0, 3, 0, 0).Size(), New([]Pause{pause("a", "b", 1, 2), pause("b", "a", 1, 2)}, 0, 3, 0, 0).Size(); one != "1 pause between 1 pair of ports" || two != "2 pauses between 2 pairs of ports" {
+		t.Error(one, two)
 	}
 }
 

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/gswitch/gswitch/fabric/live"
 	"github.com/gswitch/gswitch/fabric/scenario"
@@ -133,6 +136,29 @@ func TestDirectorHears(t *testing.T) {
 		if err := d.hear(&h); err == nil {
 			t.Errorf("%+v is believed", h)
 		}
+	}
+}
+
+// Orders to a process that is no more fail with how it ended, once; what is told
+// after that goes nowhere.
+func TestDirectorTellsNobody(t *testing.T) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := os.NewFile(uintptr(pair[0]), "socket")
+	defer ours.Close()
+	if err := unix.Close(pair[1]); err != nil {
+		t.Fatal(err)
+	}
+	h := &hand{name: "h1", process: &Process{PID: 7}, pipe: newPipe(ours), ended: make(chan struct{}), how: errors.New("signal: killed")}
+	close(h.ended)
+	d := &director{crew: &crew{members: []*hand{h}}}
+	for range 1 << 16 { // more than what is buffered
+		d.tell(0, order{Post: &posting{Serial: 1, Bytes: 1 << 40, ID: 1 << 50}})
+	}
+	if d.err == nil || d.err.Error() != "process h1 (7): signal: killed" {
+		t.Errorf("%v", d.err)
 	}
 }
 
