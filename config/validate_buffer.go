@@ -18,16 +18,21 @@ func (d *decoder) validateBuffers(c *Config) {
 	for i := range c.Switches {
 		s, path := &c.Switches[i], fmt.Sprintf("switches[%d]", i)
 		v := s.VSwitch(nil)
-		var wrong *buffer.Error
-		if errors.As(v.CheckBuffer(len(s.WorkersUsed())), &wrong) {
-			d.failAt(path+bufferKeys[wrong.What], "%s", s.unsafe(wrong))
-		}
 		if err := v.CheckCrossbar(); err != nil {
 			key, hint := ".ingress", ""
 			if s.Crossbar.Pause != 0 {
 				key, hint = ".pause", ", and buffer.lossless.allow_loss: true accepts the loss"
 			}
 			d.failAt(path+".crossbar"+key, "%v; gfabric headroom --queues input shows how%s", err, hint)
+			continue // it would be the same error again
+		}
+		err := v.CheckBuffer(len(s.WorkersUsed()))
+		var wrong *buffer.Error
+		switch {
+		case errors.As(err, &wrong):
+			d.failAt(path+bufferKeys[wrong.What], "%s", s.unsafe(wrong))
+		case err != nil:
+			d.failAt(path+".buffer", "%v", err)
 		}
 	}
 }

@@ -32,6 +32,7 @@ switches:
 		{one("35262B", "{response: 1us}"), ""},
 		{one("64KiB", "{response: 1us, xoff: 31793B}"), "t.yaml:12:31: switches[0].buffer.lossless.xoff: port h1, class 3: XOFF threshold of 31793 B is above the shared pool of 31792 B: at most 31792 B"},
 		{one("64KiB", "{response: 1us, xoff: 31792B}"), ""},
+		{strings.NewReplacer("delay: 1us", "delay: 600000h", "10Gbps", "800Gbps").Replace(one("1MiB", "{response: 1us}")), "the buffer of 1048576 B: shorten delay or response"},
 		{fmt.Sprintf(doc, "{}, {}", "1", "64KiB", "{response: 1us}"), "(each of 2 workers has its share of the buffer); size: at least 70524B"},
 	} {
 		_, err := Parse("t.yaml", []byte(v.doc))

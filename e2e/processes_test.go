@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gswitch/gswitch/fabric/pauses"
 	"github.com/gswitch/gswitch/fabric/results"
 )
 
@@ -94,6 +95,54 @@ func TestProcesses(t *testing.T) {
 			}
 			if left := wiresLeft(nameOf(file)); left != nil {
 				t.Errorf("left behind: %v", left)
+			}
+		})
+	}
+}
+
+// congestedTwice has a port to which more comes than it can send, behind two
+// switches.
+const congestedTwice = `version: 1
+topology: {generate: "dumbbell(2, 1)", classes: {host: {rate: 10Gbps, delay: 1us}, fabric: {rate: 10Gbps, delay: 1us}}}
+pfc: {enabled: true}
+switch: {buffer: {size: 1MB, xoff: 20KB, xon_offset: 2KB}}
+hosts: {params: {window: none}, transport: {rto_high: 20ms, rto_low: 20ms}}
+workload: [{kind: incast, from: [h1, h2], to: [h3], size: 200KB}]
+duration: 5ms
+until: done
+expect: [flows_unfinished_total == 0, drops_total == 0, deadlocks_total == 0]
+`
+
+// Each process tells what its own switches remember of pauses and what waits in
+// them; together they say where congestion began, and that nothing is locked.
+func TestProcessesPauses(t *testing.T) {
+	for _, division := range []string{"hosts", "each"} {
+		t.Run(division, func(t *testing.T) {
+			file := aScenario(t, "pauses-"+division, congestedTwice)
+			c, out := fabricCommand(file, "run", file, "--on", "netns", "--scale", "2000", "--processes", division, "--pauses", "--out", "out")
+			c.Run()
+			f, err := results.Load(filepath.Join(filepath.Dir(file), "out"))
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			r := &f.Runs[0]
+			if k, ok := r.Values["deadlocks_total"]; !ok || k != 0 {
+				t.Errorf("deadlocks: %v, %v", k, ok)
+			}
+			p := r.Pauses
+			if p == nil || len(p.Roots) == 0 {
+				t.Fatalf("nobody paused anybody: %+v\n%s", p, out)
+			}
+			count, paused := 0, map[string]bool{}
+			for _, e := range p.Edges {
+				count += e.Count
+				paused[e.By.Node+" "+e.Of.Node] = true
+			}
+			if float64(count) != r.Values["pauses_total"] || !paused["s1 h1"] || !paused["s1 h2"] {
+				t.Errorf("%d pauses, the switches counted %v: %v", count, r.Values["pauses_total"], paused)
+			}
+			if root := p.Roots[0]; root.Why != pauses.Congestion || root.At.Node != "s1" || root.At.To != "s2" {
+				t.Errorf("it began at %+v", root)
 			}
 		})
 	}
