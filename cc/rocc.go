@@ -21,9 +21,9 @@ func init() {
 
 // FairRater is an Algorithm that obeys rates that switches work out.
 type FairRater interface {
-	// OnFairRate takes the rate in bit/s that a congestion point allows.
-	// Points are told apart by number.
-	OnFairRate(now frame.Time, point uint64, rate float64)
+	// OnFairRate takes the rate in bit/s that a congestion point allows since
+	// its update of the given number. Points are told apart by number.
+	OnFairRate(now frame.Time, point uint64, update uint32, rate float64)
 }
 
 type roccConfig struct {
@@ -49,6 +49,7 @@ type rocc struct {
 	rate    float64 // of the limiter, less than twice the line rate; the line rate without one
 	limited bool
 	point   uint64 // that is obeyed, while limited
+	update  uint32 // of which it was the last one heard of
 	due     frame.Time
 	win     float64
 
@@ -63,8 +64,13 @@ func (r *rocc) Reset(env *Env) {
 
 func (r *rocc) publish() { r.win = r.cfg.window.of(r.Rate(), r.line, r.t) }
 
+// stale is how many updates of a point later a notice of it is taken for one of
+// a point that began anew, and not for one that was overtaken: more periods
+// than a notice is ever under way.
+const stale = 32
+
 // OnFairRate implements FairRater.
-func (r *rocc) OnFairRate(now frame.Time, point uint64, rate float64) {
+func (r *rocc) OnFairRate(now frame.Time, point uint64, update uint32, rate float64) {
 	if r.due <= now {
 		r.OnTimer(now)
 	}
@@ -80,9 +86,14 @@ func (r *rocc) OnFairRate(now frame.Time, point uint64, rate float64) {
 		return
 	case r.limited && point != r.point:
 		r.switched++
+	case r.limited && int32(update-r.update) < 0 && int32(r.update-update) < stale:
+		// What the point said before, overtaken on the way, or said again by
+		// somebody else.
+		r.ignored++
+		return
 	}
 	r.accepted++
-	r.limited, r.rate, r.point, r.due = true, rate, point, now+r.cfg.recovery
+	r.limited, r.rate, r.point, r.update, r.due = true, rate, point, update, now+r.cfg.recovery
 	r.publish()
 }
 

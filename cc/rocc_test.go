@@ -13,7 +13,7 @@ func TestRoCCStory(t *testing.T) {
 	const a, b = 1, 2
 	us := frame.Microsecond
 	tell := func(at frame.Time, point uint64, rate float64) func() (frame.Time, string) {
-		return func() (frame.Time, string) { r.OnFairRate(at*us, point, rate*1e6); return at, "told" }
+		return func() (frame.Time, string) { r.OnFairRate(at*us, point, uint32(at), rate*1e6); return at, "told" }
 	}
 	wait := func(at frame.Time) func() (frame.Time, string) {
 		return func() (frame.Time, string) {
@@ -61,13 +61,13 @@ func TestRoCCStory(t *testing.T) {
 func TestRoCCFasterSwitch(t *testing.T) {
 	env := Env{Rate: 40e9, BaseRTT: 10 * frame.Microsecond, MTU: 1048, Payload: 1000}
 	r := build(t, &env, "rocc", "window", "rate").(*rocc)
-	if r.OnFairRate(0, 3, 100e9); r.limited || r.Timer() != frame.Never {
+	if r.OnFairRate(0, 3, 1, 100e9); r.limited || r.Timer() != frame.Never {
 		t.Error("a rate above the line rate installs a limiter")
 	}
-	if r.OnFairRate(1000, 3, 20e9); r.Rate() != 20e9 || r.Window() != 25_000 {
+	if r.OnFairRate(1000, 3, 2, 20e9); r.Rate() != 20e9 || r.Window() != 25_000 {
 		t.Errorf("rate %.0f, window %.0f", r.Rate(), r.Window())
 	}
-	if r.OnFairRate(2000, 3, 100e9); !r.limited || r.Rate() != 40e9 {
+	if r.OnFairRate(2000, 3, 3, 100e9); !r.limited || r.Rate() != 40e9 {
 		t.Errorf("the point that is obeyed raises it to %.0f", r.Rate())
 	}
 	if r.OnTimer(r.Timer()); r.limited {
@@ -79,12 +79,47 @@ func TestRoCCFasterSwitch(t *testing.T) {
 func TestRoCCLateTimer(t *testing.T) {
 	env := Env{Rate: 40e9, BaseRTT: 10 * frame.Microsecond, MTU: 1048, Payload: 1000}
 	r := build(t, &env, "rocc").(*rocc)
-	r.OnFairRate(0, 1, 1e9)
+	r.OnFairRate(0, 1, 1, 1e9)
 	if r.OnTimer(1250 * frame.Microsecond); r.rate != 8e9 || r.Timer() != 1600*frame.Microsecond {
 		t.Errorf("after three periods of silence %.0f bit/s, timer %d", r.rate, r.Timer())
 	}
-	r.OnFairRate(1700*frame.Microsecond, 2, 12e9) // by now 16 Gb/s: obeyed
+	r.OnFairRate(1700*frame.Microsecond, 2, 1, 12e9) // by now 16 Gb/s: obeyed
 	if r.point != 2 || r.rate != 12e9 {
 		t.Errorf("point %d, %.0f bit/s", r.point, r.rate)
+	}
+}
+
+// What the point that is obeyed said before, and comes late or again, changes
+// nothing and does not put off the recovery; a point that counts from the start
+// again is heard.
+func TestRoCCStaleNotices(t *testing.T) {
+	env := Env{Rate: 40e9, BaseRTT: 10 * frame.Microsecond, MTU: 1048, Payload: 1000}
+	r := build(t, &env, "rocc").(*rocc)
+	for i, v := range []struct {
+		point  uint64
+		update uint32
+		rate   float64
+		want   float64
+	}{
+		{1, 100, 5e9, 5e9},
+		{1, 99, 1e9, 5e9},  // overtaken
+		{1, 69, 9e9, 5e9},  // long ago
+		{1, 101, 6e9, 6e9}, // the next one
+		{1, 101, 6e9, 6e9}, // to another flow with the same ports
+		{1, 1, 7e9, 7e9},   // the switch has started again
+		{1, 1<<32 - 5, 2e9, 7e9},
+		{2, 100, 3e9, 3e9},
+		{2, 1<<32 - 1, 4e9, 4e9},
+		{2, 3, 5e9, 5e9}, // the number has come round
+	} {
+		now := frame.Time(i) * frame.Microsecond
+		due := r.Timer()
+		r.OnFairRate(now, v.point, v.update, v.rate)
+		if r.rate != v.want {
+			t.Errorf("step %d: %.0f bit/s, want %.0f", i, r.rate, v.want)
+		}
+		if taken := v.rate == v.want; !taken && r.Timer() != due {
+			t.Errorf("step %d: the timer moved from %d to %d", i, due, r.Timer())
+		}
 	}
 }

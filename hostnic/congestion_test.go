@@ -18,7 +18,13 @@ type star struct {
 }
 
 func newStar(t testing.TB, hosts int, change func(i int, c *Config), turn func(c *vswitch.Config)) *star {
+	return newScaledStar(t, hosts, 1, change, turn)
+}
+
+// newScaledStar is one whose cables are so many times longer.
+func newScaledStar(t testing.TB, hosts int, scale frame.Time, change func(i int, c *Config), turn func(c *vswitch.Config)) *star {
 	g := newRig(t, 1<<15, 256)
+	g.delay *= scale
 	s := &star{rig: g}
 	cfg := &vswitch.Config{Name: "s", ID: 5, MAC: testMAC(200), Seed: 1, Class: vswitch.DefaultClassMaps()}
 	for i := range hosts {

@@ -58,6 +58,91 @@ func TestFairRateAndQueueSettle(t *testing.T) {
 	}
 }
 
+// Links of 40 and of 1 Gb/s with all rates divided and all times multiplied by
+// 40 behave alike: in each period the same queue and the same rate, but for what
+// whole nanoseconds do: at the instant of an update a frame of each sender may
+// be there or not, and the rate is what follows from that.
+func TestSimilarLinksBehaveAlike(t *testing.T) {
+	const senders, payload, onLink = 3, 1012, 1070 // 214 and 8560 ns
+	type step struct{ queue, fair float64 }
+	run := func(s frame.Time, periods int) (v []step) {
+		rate := 40_000_000_000 / uint64(s)
+		params := rocc.For(rate)
+		rig := newScaledStar(t, senders+1, s, func(_ int, c *Config) { c.Rate, c.Payload = rate, payload }, func(c *vswitch.Config) {
+			for i := range c.Ports {
+				c.Ports[i].Scheduler.Rate = rate
+			}
+			c.Ports[0].RoCC = vswitch.RoCCConfig{Queues: 1 << 3, Params: params}
+		})
+		recovery := (400 * s * frame.Microsecond).Duration().String()
+		rig.incast("rocc", map[string]string{"recovery": recovery}, 1<<30, func(c *QPConfig) { c.Transport.RTOHigh = 0 })
+		for range periods {
+			rig.run(rig.now + params.Period)
+			p := rig.sw.Nodes[0].RoCC(nil)[0]
+			v = append(v, step{float64(p.QueueBytes), float64(p.Fair) * float64(s) / 10e6})
+		}
+		return v
+	}
+	fast, slow := run(1, 300), run(40, 300)
+	same, queues, rates := 0, 0.0, 0.0
+	for i := range fast {
+		if fast[i] == slow[i] {
+			same++
+		}
+		queues, rates = max(queues, math.Abs(fast[i].queue-slow[i].queue)), max(rates, math.Abs(fast[i].fair-slow[i].fair))
+	}
+	t.Logf("%d of %d periods are the same; queues differ by %.0f bytes at most, rates by %.0f units", same, len(fast), queues, rates)
+	// The rate moves by b for 600 bytes of growth, by a for each that stays.
+	if p := rocc.For(40e9); queues > senders*onLink || rates > (p.Alpha+p.Beta)*senders*onLink/float64(p.QueueUnit) {
+		t.Error("they part")
+	}
+	if last := fast[len(fast)-1]; last.queue < 100_000 || last.queue > 200_000 {
+		t.Errorf("at the end %+v: the test tests nothing", last)
+	}
+}
+
+// Where the point that a flow obeys is gone, the flow finds the line rate again
+// by itself: doublings of its rate, and one time of recovery more until the
+// first (section 3.3.3).
+func TestPointIsGone(t *testing.T) {
+	var cfg vswitch.Config
+	s := newStar(t, 11, func(i int, c *Config) { c.Rate = 40e9 }, func(c *vswitch.Config) {
+		for i := range c.Ports {
+			c.Ports[i].Scheduler.Rate = 40e9
+		}
+		c.Ports[0].RoCC = vswitch.RoCCConfig{Queues: 1 << 3, Params: rocc.For(40e9)}
+		cfg = *c
+	})
+	s.incast("rocc", nil, 1<<30, nil)
+	s.run(8 * frame.Millisecond)
+	rate := func() float64 {
+		v, _ := s.nics[1].QP(s.nics[1].qps[0].qpn)
+		return v.Rate
+	}
+	before := rate()
+	if before < 3e9 || before > 5e9 {
+		t.Fatalf("the flow has %.2f Gb/s of its share, 4", before/1e9)
+	}
+	cfg.Ports = append([]vswitch.PortConfig(nil), cfg.Ports...)
+	cfg.Ports[0].RoCC = vswitch.RoCCConfig{}
+	must(t, s.sw.Apply(&cfg))
+	for _, n := range s.nics[2:] {
+		must(t, n.CloseQP(s.now, n.qps[0].qpn))
+	}
+	const recovery = 400 * frame.Microsecond
+	began := s.now
+	for rate() < 40e9 {
+		s.run(s.now + 10*frame.Microsecond)
+		if s.now > began+frame.Second {
+			t.Fatalf("it has %.2f Gb/s after a second", rate()/1e9)
+		}
+	}
+	most := frame.Time(math.Ceil(math.Log2(40e9/before))+1) * recovery
+	if took := s.now - began; took > most || took < 3*recovery-100*frame.Microsecond {
+		t.Errorf("from %.2f to 40 Gb/s in %v, want at most %v", before/1e9, took.Duration(), most.Duration())
+	}
+}
+
 // A notice counts only if it is whole and quotes a frame of an open queue pair
 // that obeys.
 func TestForgedNotices(t *testing.T) {

@@ -1,0 +1,86 @@
+package vswitch
+
+import (
+	"testing"
+
+	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/rocc"
+	"github.com/gswitch/gswitch/wire"
+	wt "github.com/gswitch/gswitch/wire/wiretest"
+)
+
+// Whatever a flow speaks, a notice quotes what its sender finds it by:
+// addresses, protocol and ports, of RoCEv2 the queue pair, too. A bridge
+// changes nothing of it.
+func TestCongestionPointQuotesFlows(t *testing.T) {
+	r := newRig(t, roccConfig())
+	flows := map[string][]byte{
+		"TCP":    wt.TCP4(hostMAC(2), hostMAC(1), "10.0.0.1", "10.0.0.2", 1001, 80, wire.TCPAck, make([]byte, 1400)),
+		"UDP":    wt.UDP4(hostMAC(2), hostMAC(1), "10.0.0.1", "10.0.0.2", 1002, 53, make([]byte, 1400)),
+		"RoCEv2": roce(1, 77, 1400),
+		"TCP/6":  wt.Frame(wt.Eth(hostMAC(2), hostMAC(1)), wt.IPv6("fd00::1", "fd00::2"), wt.TCP(wire.TCPFields{SrcPort: 1003, DstPort: 80, Flags: wire.TCPAck}), wt.Zeros(1400)),
+		"UDP/6":  wt.UDP6(hostMAC(2), hostMAC(1), "fd00::1", "fd00::2", 1004, 53, make([]byte, 1400)),
+	}
+	for range 40 {
+		for _, b := range flows {
+			r.in(0, b)
+		}
+	}
+	r.advance(rocc.For(rate40G).Period)
+	list, quotes := r.notices(0)
+	if len(list) != len(flows) {
+		t.Fatalf("%d notices for %d flows", len(list), len(flows))
+	}
+	for _, q := range quotes {
+		if least := wire.IPv4Len + wire.UDPLen + wire.BTHLen; len(q) < least {
+			t.Errorf("%d bytes are quoted, want %d", len(q), least)
+		}
+	}
+	for name, b := range flows {
+		found := false
+		for _, q := range quotes {
+			found = found || string(q) == string(b[wire.EthernetLen:][:len(q)])
+		}
+		if !found {
+			t.Errorf("%s: no notice quotes it: %x", name, quotes)
+		}
+	}
+}
+
+// A sender whose port is gone is told nothing any more; what was to be told it
+// is counted as dropped, others are told as before, and nothing is lost.
+func TestCongestionPointOutlivesItsSenders(t *testing.T) {
+	for name, kind := range rocc.Kinds {
+		cfg := roccConfig()
+		cfg.Ports[1].RoCC.Table = rocc.TableConfig{Kind: kind, Sample: 1, Age: 50}
+		r := newRig(t, cfg)
+		T := rocc.For(rate40G).Period
+		for range 60 {
+			r.in(0, roce(1, 1, 1400))
+			r.in(2, roce(3, 2, 1400))
+		}
+		r.advance(T)
+		if a, _ := r.notices(0); len(a) != 1 {
+			t.Errorf("%s: %d notices to the one that stays", name, len(a))
+		}
+		if b, _ := r.notices(2); len(b) != 1 {
+			t.Errorf("%s: %d notices to the one that goes", name, len(b))
+		}
+		less := *cfg
+		less.Ports = append([]PortConfig(nil), cfg.Ports[:2]...)
+		less.FDB.Static = cfg.FDB.Static[:2]
+		if err := r.sw.Apply(&less); err != nil {
+			t.Fatal(err)
+		}
+		before := r.sw.Nodes[0].selfDrops[frame.EgressPortDown]
+		for range 3 {
+			r.advance(T)
+			if a, _ := r.notices(0); len(a) != 1 {
+				t.Errorf("%s: %d notices to the one that stays, when the other is gone", name, len(a))
+			}
+		}
+		if n := r.sw.Nodes[0].selfDrops[frame.EgressPortDown] - before; n != 3 {
+			t.Errorf("%s: %d notices found no port, want 3: %v", name, n, r.drops())
+		}
+	}
+}
