@@ -1,7 +1,10 @@
 package cc
 
 import (
+	"math"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/gswitch/gswitch/frame"
 )
@@ -122,4 +125,42 @@ func TestRoCCStaleNotices(t *testing.T) {
 			t.Errorf("step %d: the timer moved from %d to %d", i, due, r.Timer())
 		}
 	}
+}
+
+// Whatever is told, and when: a sender never has more than what it was just told
+// by anybody, and in silence at most doubles in each time of recovery; two that
+// are told the same have the same.
+func TestRoCCProperties(t *testing.T) {
+	env := Env{Rate: 40e9, BaseRTT: 10 * frame.Microsecond, MTU: 1048, Payload: 1000}
+	rapid.Check(t, func(rt *rapid.T) {
+		r, twin := build(t, &env, "rocc").(*rocc), build(t, &env, "rocc").(*rocc)
+		twin.OnFairRate(0, 9, 1, 7e9) // it has a past
+		first := rapid.Float64Range(1e8, 7e9).Draw(rt, "first")
+		r.OnFairRate(0, 1, 1, first)
+		twin.OnFairRate(0, 1, 1, first)
+		now, update, last := frame.Time(0), uint32(1), r.Rate()
+		for range rapid.IntRange(1, 60).Draw(rt, "events") {
+			gap := rapid.Int64Range(0, 1_500_000).Draw(rt, "gap")
+			now += frame.Time(gap)
+			update++
+			for _, s := range []*rocc{r, twin} {
+				if s.Timer() <= now {
+					s.OnTimer(now)
+				}
+			}
+			if most := last * math.Pow(2, math.Ceil(float64(gap)/400e3)); r.Rate() > most {
+				rt.Fatalf("from %.0f to %.0f bit/s in %d ns of silence", last, r.Rate(), gap)
+			}
+			point, told := uint64(rapid.IntRange(1, 3).Draw(rt, "point")), rapid.Float64Range(1e8, 60e9).Draw(rt, "told")
+			r.OnFairRate(now, point, update, told)
+			twin.OnFairRate(now, point, update, told)
+			if r.Rate() > told {
+				rt.Fatalf("%.0f bit/s when %.0f are fair", r.Rate(), told)
+			}
+			if r.Rate() != twin.Rate() || r.Timer() != twin.Timer() {
+				rt.Fatalf("two that were told the same have %.0f and %.0f bit/s", r.Rate(), twin.Rate())
+			}
+			last = r.Rate()
+		}
+	})
 }
