@@ -1,7 +1,6 @@
 package rocc
 
 import (
-	"bytes"
 	"slices"
 	"testing"
 
@@ -137,51 +136,4 @@ func TestFlowsAllocateNothing(t *testing.T) {
 	}); n != 0 || f.Len() != 0 {
 		t.Errorf("%v allocations, %d flows left", n, f.Len())
 	}
-}
-
-func TestNotice(t *testing.T) {
-	n := Notice{Class: 3, Port: 0x0102, Switch: 77, Fair: 272, Unit: 10_000_000, Queue: 163_154, Before: 150_000, Sequence: 9}
-	b := make([]byte, 200)
-	quote := []byte{0x45, 1, 2, 3}
-	k := n.Encode(b, Type4, quote)
-	want := []byte{253, 0, 0, 0, 0x10, 3, 1, 2, 0, 0, 0, 77, 0, 0, 1, 16, 0, 0x98, 0x96, 0x80, 0, 2, 0x7d, 0x52, 0, 2, 0x49, 0xf0, 0, 0, 0, 9, 0x45, 1, 2, 3}
-	if !bytes.Equal(b[:k], want) {
-		t.Errorf("on the wire\n%x, want\n%x", b[:k], want)
-	}
-	var got Notice
-	q, err := got.Decode(b[:k], Type4)
-	if err != nil || got != n || !bytes.Equal(q, quote) || got.Rate() != 2.72e9 || got.Point() != 77<<32|0x102<<8|3 {
-		t.Errorf("%+v, quoting %x: %v", got, q, err)
-	}
-	for name, change := range map[string]func(){"type": func() { b[0] = 200 }, "code": func() { b[1] = 1 }, "version": func() { b[4] = 0x20 }, "class": func() { b[5] = 8 }, "rate": func() { clear(b[12:16]) }, "unit": func() { clear(b[16:20]) }} {
-		n.Encode(b, Type4, quote)
-		if change(); func() error { _, err := got.Decode(b[:k], Type4); return err }() != ErrForeign {
-			t.Errorf("wrong %s is taken", name)
-		}
-	}
-	if n.Encode(b, Type4, quote); func() error { _, err := got.Decode(b[:NoticeLen-1], Type4); return err }() != ErrShort {
-		t.Error("a cut notice is taken")
-	}
-}
-
-func FuzzNotice(f *testing.F) {
-	b := make([]byte, 100)
-	n := Notice{Class: 3, Fair: 1, Unit: 1}
-	f.Add(b[:n.Encode(b, Type4, []byte{1, 2})])
-	f.Add([]byte{253, 0, 0, 0, 16, 0, 0})
-	f.Fuzz(func(t *testing.T, in []byte) {
-		var n Notice
-		quote, err := n.Decode(in, Type4)
-		if err != nil {
-			return
-		}
-		out := make([]byte, len(in))
-		if k := n.Encode(out, Type4, quote); k != len(in) {
-			t.Fatalf("%d bytes became %d", len(in), k)
-		}
-		copy(in[2:4], []byte{0, 0})
-		if !bytes.Equal(in, out) {
-			t.Errorf("%x became %x", in, out)
-		}
-	})
 }
