@@ -15,16 +15,7 @@ func (p *pair) lateRun(until frame.Time, begin func()) {
 	var out [64]frame.Ref
 	for p.now < until {
 		begin()
-		for i := 0; i < len(p.fly); {
-			f := p.fly[i]
-			if f.at > p.now {
-				i++
-				continue
-			}
-			p.fly = append(p.fly[:i], p.fly[i+1:]...)
-			one := [1]frame.Ref{f.r}
-			p.nodes[f.to].step.Receive(p.now, f.port, one[:])
-		}
+		p.deliver()
 		for id, n := range p.nodes {
 			n.step.Advance(p.now)
 			for {

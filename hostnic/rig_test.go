@@ -80,16 +80,7 @@ func (g *rig) run(until frame.Time) {
 			return
 		}
 		g.now = max(g.now, next)
-		for i := 0; i < len(g.fly); {
-			f := g.fly[i]
-			if f.at > g.now {
-				i++
-				continue
-			}
-			g.fly = append(g.fly[:i], g.fly[i+1:]...)
-			one := [1]frame.Ref{f.r}
-			g.nodes[f.to].step.Receive(g.now, f.port, one[:])
-		}
+		g.deliver()
 		for id, n := range g.nodes {
 			if n.step.TimerWake(g.now) <= g.now {
 				n.step.Advance(g.now)
@@ -104,6 +95,20 @@ func (g *rig) run(until frame.Time) {
 				}
 			}
 		}
+	}
+}
+
+// deliver hands over what has arrived.
+func (g *rig) deliver() {
+	for i := 0; i < len(g.fly); {
+		f := g.fly[i]
+		if f.at > g.now {
+			i++
+			continue
+		}
+		g.fly = append(g.fly[:i], g.fly[i+1:]...)
+		one := [1]frame.Ref{f.r}
+		g.nodes[f.to].step.Receive(g.now, f.port, one[:])
 	}
 }
 

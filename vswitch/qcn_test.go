@@ -2,6 +2,7 @@ package vswitch
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/gswitch/gswitch/frame"
@@ -142,28 +143,7 @@ func TestQuantizedFeedbackAllocatesNothing(t *testing.T) {
 	cfg.Ports[1].QCN.Params.SetPoint = 1
 	r := newRig(t, cfg)
 	n := r.sw.Nodes[0]
-	b := roce(1, 1, 1000)
-	var v [16]frame.Ref
-	var out [64]frame.Ref
-	step := func() {
-		for i := range v {
-			v[i] = r.pools[0].New(b)
-		}
-		n.Receive(r.now, 0, v[:])
-		r.now += 50 * frame.Microsecond
-		n.Advance(r.now)
-		for p := range uint16(3) {
-			for k := n.Transmit(r.now, p, out[:]); k > 0; k = n.Transmit(r.now, p, out[:]) {
-				for _, f := range out[:k] {
-					r.pools[0].Free(f)
-				}
-			}
-		}
-	}
-	step()
-	if allocs := testing.AllocsPerRun(200, step); allocs != 0 {
-		t.Errorf("%v allocations", allocs)
-	}
+	r.allocatesNothing("QCN", slices.Repeat([][]byte{roce(1, 1, 1000)}, 16))
 	if c := n.QCN(nil)[0]; c.Messages < 1000 || c.Unsent != 0 {
 		t.Errorf("%+v", c)
 	}

@@ -1,6 +1,8 @@
 package vswitch
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/gswitch/gswitch/frame"
@@ -104,31 +106,8 @@ func TestCongestionPointTablesAllocateNothing(t *testing.T) {
 			cfg := roccConfig()
 			cfg.Ports[1].RoCC.Table, cfg.Ports[1].RoCC.AtHosts = rocc.TableConfig{Kind: kind, Sample: 1}, atHosts
 			r := newRig(t, cfg)
-			n := r.sw.Nodes[0]
-			frames := [][]byte{roce(1, 1, 1000), roce(1, 2, 1000), roce(1, 3, 1000)}
-			var v [3]frame.Ref
-			var out [8]frame.Ref
-			step := func() {
-				for range 4 {
-					for i := range v {
-						v[i] = r.pools[0].New(frames[i])
-					}
-					n.Receive(r.now, 0, v[:])
-				}
-				r.now += 50 * frame.Microsecond
-				n.Advance(r.now)
-				for p := range uint16(3) {
-					for k := n.Transmit(r.now, p, out[:]); k > 0; k = n.Transmit(r.now, p, out[:]) {
-						for _, f := range out[:k] {
-							r.pools[0].Free(f)
-						}
-					}
-				}
-			}
-			step()
-			if allocs := testing.AllocsPerRun(200, step); allocs != 0 {
-				t.Errorf("%s, at hosts %v: %v allocations", name, atHosts, allocs)
-			}
+			flows := [][]byte{roce(1, 1, 1000), roce(1, 2, 1000), roce(1, 3, 1000)}
+			r.allocatesNothing(fmt.Sprintf("%s, at hosts %v", name, atHosts), slices.Repeat(flows, 4))
 		}
 	}
 }
