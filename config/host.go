@@ -32,16 +32,18 @@ type Host struct {
 	Burst    *Duration `yaml:"burst" default:"50us" doc:"How far the link may catch up when the worker was late. 0s: never."`
 	Payload  int       `yaml:"payload" range:"64,3800" default:"1000" doc:"Bytes of payload in a full frame, the same at both ends."`
 
-	BaseRTT    BaseRTT           `yaml:"base_rtt" default:"1ms" doc:"T of congestion control: slightly above the round trip of the idle network, which ghost calibrate tells. auto: it is measured to the first peers that are sent to, and 1ms until then."`
-	Congestion string            `yaml:"congestion" default:"hpcc" doc:"Congestion control of transfers that choose none: hpcc, dcqcn, timely, dctcp, none ..."`
-	Options    map[string]string `yaml:"congestion_options" doc:"Options of this congestion control, by name. gfabric cc tells which there are."`
-	Telemetry  HostTelemetry     `yaml:"telemetry" doc:"In-band telemetry that data frames ask for."`
-	Recovery   string            `yaml:"recovery" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp" default:"go-back-n" doc:"Loss recovery of transfers that choose none."`
-	Timeout    Duration          `yaml:"timeout" doc:"Retransmission timeout. 20 times base_rtt, but not below 20 ms, if left out."`
-	Class      int               `yaml:"class" range:"0,7" default:"0" doc:"Traffic class of data that chooses none. Its DSCP is 8 times the class."`
-	PFC        HostPFC           `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb)."`
-	MarkAbove  Size              `yaml:"mark_above" doc:"Data frames leave with a congestion mark while more of their class and those above waits for the host's own link (DeTail). No marks if left out."`
-	CNP        bool              `yaml:"cnp" doc:"true: congestion marks are told by RoCEv2 notification packets (DCQCN). false: by a bit of acknowledgements."`
+	BaseRTT        BaseRTT           `yaml:"base_rtt" default:"1ms" doc:"T of congestion control: slightly above the round trip of the idle network, which ghost calibrate tells. auto: it is measured to the first peers that are sent to, and 1ms until then."`
+	Congestion     string            `yaml:"congestion" default:"hpcc" doc:"Congestion control of transfers that choose none: hpcc, dcqcn, timely, dctcp, none ..."`
+	Options        map[string]string `yaml:"congestion_options" doc:"Options of this congestion control, by name. gfabric cc tells which there are."`
+	Telemetry      HostTelemetry     `yaml:"telemetry" doc:"In-band telemetry that data frames ask for."`
+	Recovery       string            `yaml:"recovery" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp,newreno" default:"go-back-n" doc:"Loss recovery of transfers that choose none."`
+	FastRetransmit *bool             `yaml:"fast_retransmit" default:"true" doc:"newreno: false: duplicate acknowledgements mean nothing, only the timeout repairs, for networks that reorder and lose nothing (DeTail)."`
+	Timeout        Duration          `yaml:"timeout" doc:"Retransmission timeout. 20 times base_rtt, but not below 20 ms, if left out."`
+	Class          int               `yaml:"class" range:"0,7" default:"0" doc:"Traffic class of data that chooses none. Its DSCP is 8 times the class."`
+	PFC            HostPFC           `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb)."`
+	MarkAbove      Size              `yaml:"mark_above" doc:"Data frames leave with a congestion mark while more of their class and those above waits for the host's own link (DeTail). No marks if left out."`
+	PaceJitter     float64           `yaml:"pace_jitter" range:"0,0.5" doc:"Each paced gap is longer or shorter by up to this share of it, at random, so that flows of the same rate do not keep step (RoCC)."`
+	CNP            bool              `yaml:"cnp" doc:"true: congestion marks are told by RoCEv2 notification packets (DCQCN). false: by a bit of acknowledgements."`
 
 	Serve  bool `yaml:"serve" doc:"true: other hosts may open queue pairs here."`
 	Region Size `yaml:"region" default:"16MiB" doc:"Memory for RDMA Write and Read of other hosts."`
@@ -97,6 +99,9 @@ func (h *Host) validate(s *Section, prefix string) {
 	}
 	if h.MarkAbove > maxMark {
 		fail("mark_above", "%v is more than %v, which no host lets wait", h.MarkAbove, maxMark)
+	}
+	if h.FastRetransmit != nil && !*h.FastRetransmit && h.Recovery != transport.NewReno.String() {
+		fail("fast_retransmit", "false is for recovery: newreno, and this is %s", h.Recovery)
 	}
 	in, known := cc.Lookup(h.Congestion)
 	if !known {
@@ -161,8 +166,8 @@ func (h *Host) NIC(mac wire.MAC, port uint16) hostnic.Config {
 	c := hostnic.Config{
 		Name: h.Name, MAC: mac, Addr: h.Address.Addr(), Rate: uint64(h.Rate), Burst: frame.Time(*h.Burst), Payload: h.Payload, BaseRTT: h.T(),
 		AckClass: -1, AckPauseClass: -1, CNP: hostnic.CNPConfig{Frames: h.CNP}, Seed: seed.Sum64(),
-		MarkAbove: uint32(h.MarkAbove),
-		Stack:     &hostnic.StackConfig{Bits: h.Address.Bits(), Gateway: h.Gateway, Port: port, Class: uint8(h.Class)},
+		MarkAbove: uint32(h.MarkAbove), PaceJitter: h.PaceJitter,
+		Stack: &hostnic.StackConfig{Bits: h.Address.Bits(), Gateway: h.Gateway, Port: port, Class: uint8(h.Class)},
 	}
 	if h.MAC != nil {
 		c.MAC = wire.MAC(*h.MAC)
@@ -197,10 +202,11 @@ func (h *Host) T() frame.Time {
 	return frame.Time(h.BaseRTT)
 }
 
-// Transport returns the timers of loss recovery.
+// Transport returns loss recovery of transfers that choose none.
 func (h *Host) Transport() transport.Config {
 	high := frame.Time(h.Timeout)
-	return transport.Config{RTOHigh: high, RTOLow: min(high, max(4*h.T(), frame.Millisecond)), N: 3}
+	mode, _ := transport.ParseMode(h.Recovery) // one of the words of its key
+	return transport.Config{Mode: mode, RTOHigh: high, RTOLow: min(high, max(4*h.T(), frame.Millisecond)), N: 3, NoFastRetransmit: h.FastRetransmit != nil && !*h.FastRetransmit}
 }
 
 // Cap returns the packets that IRN lets be in flight: the bandwidth-delay

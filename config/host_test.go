@@ -52,6 +52,9 @@ func TestHostExample(t *testing.T) {
 	if err := c.Validate(); err != nil {
 		t.Error(err)
 	}
+	if c.PaceJitter != 0.1 || h.Recovery != "newreno" || !h.Transport().NoFastRetransmit {
+		t.Errorf("jitter %g, recovery %s, %+v", c.PaceJitter, h.Recovery, h.Transport())
+	}
 	if c.PFCClasses != 1<<3 || !c.CNP.Frames || h.Units().Name == "default" {
 		t.Errorf("%+v", c)
 	}
@@ -101,6 +104,9 @@ func TestHostErrors(t *testing.T) {
 		shortHost + "mac: 01:00:00:00:00:01\n":             "is not the address of a station",
 		shortHost + "payload: 9000\n":                      "9000 is not between 64 and 3800",
 		shortHost + "base_rt: 1ms\n":                       `unknown key; did you mean "base_rtt"?`,
+		shortHost + "fast_retransmit: false\n":             "h.yaml:4:18: fast_retransmit: false is for recovery: newreno, and this is go-back-n",
+		shortHost + "recovery: newrenno\n":                 `did you mean "newreno"?`,
+		shortHost + "pace_jitter: 0.6\n":                   "h.yaml:4:14: pace_jitter: 0.6 is not between 0 and 0.5",
 		shortHost + "name: a/b\n":                          `"a/b" is no name`,
 		"version: 1\ninterface: v\naddress: 224.0.0.1/4\n": "is not the address of a host",
 	} {

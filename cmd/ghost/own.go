@@ -33,7 +33,9 @@ type own struct {
 	links                                   []string
 	listen                                  string
 	payload, cpu                            int
-	serve                                   bool
+	jitter                                  float64
+	recovery                                string
+	serve, noFastRetransmit                 bool
 	wait                                    time.Duration
 	verbose                                 bool
 }
@@ -60,6 +62,9 @@ func (o *own) flags(c *cobra.Command, transfer bool) {
 	}
 	f.StringVar(&o.cc, "cc", "", "congestion control of transfers that choose none (hpcc)")
 	f.StringVar(&o.telemetry, "int", "", "telemetry of transfers that choose none: none, hpcc, hpcc-grow, int-md (hpcc)")
+	f.StringVar(&o.recovery, "recovery", "", "loss recovery of transfers that choose none: go-back-n, irn, tcp, newreno ... (go-back-n)")
+	f.BoolVar(&o.noFastRetransmit, "no-fast-retransmit", false, "newreno: only the timeout repairs, for networks that reorder and lose nothing")
+	f.Float64Var(&o.jitter, "pace-jitter", 0, "make each paced gap longer or shorter by up to this share (RoCC: 0.1)")
 	f.StringVar(&o.listen, "listen", "", "serve the API and /metrics on this TCP address too")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 }
@@ -84,6 +89,13 @@ func (o *own) said(a *app) map[string]any {
 	put("rate", o.rate)
 	put("base_rtt", o.rtt)
 	put("congestion", o.cc)
+	put("recovery", o.recovery)
+	if o.noFastRetransmit {
+		m["fast_retransmit"] = false
+	}
+	if o.jitter != 0 {
+		m["pace_jitter"] = o.jitter
+	}
 	if o.payload != 0 {
 		m["payload"] = o.payload
 	}
@@ -110,7 +122,7 @@ func (o *own) said(a *app) map[string]any {
 }
 
 // flagOf names the flags behind keys, for errors.
-var flagOf = map[string]string{"interface": "--port", "address": "--addr", "rate": "--link-rate", "base_rtt": "--base-rtt", "congestion": "--cc",
+var flagOf = map[string]string{"interface": "--port", "address": "--addr", "rate": "--link-rate", "base_rtt": "--base-rtt", "congestion": "--cc", "recovery": "--recovery", "fast_retransmit": "--no-fast-retransmit", "pace_jitter": "--pace-jitter",
 	"worker.poll": "--poll", "worker.cpu": "--cpu", "telemetry.format": "--int"}
 
 // document is the file, or what the flags say.

@@ -30,7 +30,7 @@ func (h *how) flags(c *cobra.Command) {
 	f.StringArrayVar(&h.options, "cc-option", nil, "option of the congestion control, as name=value (repeat)")
 	f.Var(&h.rate, "rate", "send at this rate at most; with --cc none nothing else bounds it")
 	f.StringVar(&h.telemetry, "int", "", "telemetry: none, hpcc, hpcc-grow, int-md; the host's own if left out")
-	f.StringVar(&h.recovery, "recovery", "", "loss recovery: go-back-n, irn, tcp ...; the host's own if left out")
+	f.StringVar(&h.recovery, "recovery", "", "loss recovery: go-back-n, irn, tcp, newreno ...; the host's own if left out")
 	f.IntVar(&h.class, "class", -1, "traffic class, 0 to 7; the host's own if left out")
 }
 

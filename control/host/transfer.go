@@ -75,7 +75,7 @@ func transfer(h *config.Host, r *api.TransferRequest) (*agent.Transfer, error) {
 	if t.Recovery, err = transport.ParseMode(cmp.Or(r.Recovery, h.Recovery)); err != nil {
 		return nil, err
 	}
-	if t.Recovery != transport.GoBackN && t.Recovery != transport.TCP {
+	if t.Recovery != transport.GoBackN && t.Recovery != transport.TCP && t.Recovery != transport.NewReno {
 		t.Cap = h.Cap()
 	}
 	t.CC = cmp.Or(r.Congestion, h.Congestion)

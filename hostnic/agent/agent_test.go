@@ -141,7 +141,7 @@ func TestMessages(t *testing.T) {
 // A tenth of all frames is lost, those of the connection manager too, and
 // everything ends as it should.
 func TestLosses(t *testing.T) {
-	for _, mode := range []transport.Mode{transport.GoBackN, transport.IRN} {
+	for _, mode := range []transport.Mode{transport.GoBackN, transport.IRN, transport.TCP, transport.NewReno} {
 		p := newPair(t, func(_ int, c *Config) { c.Transport.RTOLow, c.Transport.N = frame.Millisecond, 3 })
 		p.serve(0)
 		rng := frame.NewRand(7)
@@ -151,6 +151,42 @@ func TestLosses(t *testing.T) {
 		p.finish(tr)
 		if tr.Err != nil || tr.Received != (Received{Bytes: 250_000, Messages: 5}) || tr.Rtx == 0 {
 			t.Errorf("%v: %v: received %+v, %d frames sent again", mode, tr.Err, tr.Received, tr.Rtx)
+		}
+		p.idle()
+	}
+}
+
+// Without fast retransmit only the timeout repairs, of NewReno; other modes go
+// on as they are.
+func TestNoFastRetransmit(t *testing.T) {
+	for _, c := range []struct {
+		mode  transport.Mode
+		off   bool
+		waits bool
+	}{{transport.NewReno, false, false}, {transport.NewReno, true, true}, {transport.TCP, true, false}, {transport.GoBackN, true, false}} {
+		p := newPair(t, func(_ int, conf *Config) {
+			conf.Transport.RTOLow, conf.Transport.RTOHigh, conf.Transport.N = 50*frame.Millisecond, 50*frame.Millisecond, 3
+			if c.off {
+				conf.Transport.Mode, conf.Transport.NoFastRetransmit = transport.NewReno, true
+			}
+		})
+		p.serve(0)
+		frames := 0
+		p.lose = func(_ int, b []byte) bool { // one data frame
+			if len(b) > 1000 {
+				frames++
+			}
+			return len(b) > 1000 && frames == 20
+		}
+		tr := transfer(p, 200_000, 1)
+		tr.Recovery, tr.Cap = c.mode, 100
+		p.finish(tr)
+		if tr.Err != nil || tr.Received.Bytes != 200_000 || tr.Rtx == 0 || len(tr.Samples) != 1 {
+			t.Errorf("%v: %v: received %+v, %d frames sent again", c.mode, tr.Err, tr.Received, tr.Rtx)
+			continue
+		}
+		if waited := tr.Samples[0].End-tr.Samples[0].Start > 50*frame.Millisecond; waited != c.waits {
+			t.Errorf("%v, fast retransmit off %v: complete after %v", c.mode, c.off, tr.Samples[0].End-tr.Samples[0].Start)
 		}
 		p.idle()
 	}

@@ -186,9 +186,8 @@ func (a *Agent) ask(now frame.Time, c *Conn) {
 			return
 		}
 		if err == nil {
-			cfg := hostnic.QPConfig{RemoteAddr: c.To, RemoteMAC: mac, Class: c.Class, Transport: a.cfg.Transport,
+			cfg := hostnic.QPConfig{RemoteAddr: c.To, RemoteMAC: mac, Class: c.Class, Transport: a.cfg.recovery(c.Recovery, c.Cap),
 				CC: c.New, INT: c.INT, INTProfile: a.cfg.INT, InitialPSN: uint32(a.rand.Uint64()) & 0xffffff, Verbs: c.verbs()}
-			cfg.Transport.Mode, cfg.Transport.Cap = c.Recovery, c.Cap
 			c.Local, err = a.nic.OpenQP(now, &cfg)
 			c.psn = cfg.InitialPSN
 		}

@@ -139,7 +139,7 @@ func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session,
 		return nil, noRoom
 	case m.service == Memory && m.size > uint64(len(serving.Data)):
 		return nil, smallRegion
-	case m.telemetry > uint8(inband.INTMD) || m.recovery > uint8(transport.TCP):
+	case m.telemetry > uint8(inband.INTMD) || m.recovery > uint8(transport.NewReno):
 		return nil, unknownFormat
 	}
 	mac, ok, err := a.nic.Resolve(now, d.From)
@@ -151,9 +151,8 @@ func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session,
 		return nil, unknownFormat
 	}
 	s := &session{Session: Session{ID: m.id, Peer: d.From, Remote: m.qpn, Service: m.service, Size: m.size, CC: m.cc, Opened: now}, since: now, due: now + sessionLook}
-	cfg := hostnic.QPConfig{RemoteAddr: d.From, RemoteMAC: mac, Class: m.class, Transport: a.cfg.Transport, CC: algorithm,
+	cfg := hostnic.QPConfig{RemoteAddr: d.From, RemoteMAC: mac, Class: m.class, Transport: a.cfg.recovery(transport.Mode(m.recovery), m.cap), CC: algorithm,
 		INT: inband.Mode(m.telemetry), INTProfile: a.cfg.INT, InitialPSN: m.psn}
-	cfg.Transport.Mode, cfg.Transport.Cap = transport.Mode(m.recovery), m.cap
 	if m.service == Memory {
 		cfg.Verbs = &hostnic.VerbsConfig{Retries: memoryRetries}
 		if l != nil {

@@ -156,9 +156,8 @@ func (a *Agent) connect(now frame.Time, t *Transfer) {
 			return
 		}
 		if err == nil {
-			cfg := hostnic.QPConfig{RemoteAddr: t.To, RemoteMAC: mac, Class: t.Class, Transport: a.cfg.Transport,
+			cfg := hostnic.QPConfig{RemoteAddr: t.To, RemoteMAC: mac, Class: t.Class, Transport: a.cfg.recovery(t.Recovery, t.Cap),
 				CC: t.watched(a), INT: t.INT, INTProfile: a.cfg.INT, InitialPSN: uint32(a.rand.Uint64()) & 0xffffff}
-			cfg.Transport.Mode, cfg.Transport.Cap = t.Recovery, t.Cap
 			if t.Service == Memory {
 				cfg.Verbs = &hostnic.VerbsConfig{Retries: memoryRetries}
 			}
