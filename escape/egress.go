@@ -61,17 +61,40 @@ func (e *Egress) Counts() Counts { return e.count }
 // Flows returns how many flows are known.
 func (e *Egress) Flows() int { return e.table.n }
 
-// Note takes note of a frame of a flow that is queued at the port.
+// Note takes note of a frame of a flow that is queued at the port. Most frames
+// are of a flow that has its bucket of the table to itself and was seen since
+// the last unknown one.
 func (e *Egress) Note(hash uint32, key wire.FlowID, in uint16, class uint8) {
-	i := e.table.enter(hash, key)
-	if i == none {
-		e.count.Full++
-		return
+	t := &e.table
+	if i := uint64(*t.bucket(hash)); i < uint64(len(t.flows)) {
+		if f := &t.flows[i]; f.stamp != 0 && f.hash == hash && f.key == key && f.in == in && f.class == class {
+			t.stamp++
+			f.stamp = t.stamp
+			return
+		}
 	}
-	f := &e.table.flows[i]
+	e.enter(hash, key, in, class)
+}
+
+// enter is Note for any flow.
+func (e *Egress) enter(hash uint32, key wire.FlowID, in uint16, class uint8) {
+	t := &e.table
+	i := t.find(hash, key)
+	if i == none {
+		if i = t.add(hash, key); i == none {
+			e.count.Full++
+			return
+		}
+	}
+	f := &t.flows[i]
 	if f.in, f.class = in, class; f.window == 0 {
 		f.window = uint32(e.cfg.PerFlow)
 	}
+	if f.stamp == 0 {
+		t.stamped = append(t.stamped, i)
+	}
+	t.stamp++
+	f.stamp = t.stamp
 	if f.rest == frame.Never {
 		f.rest, f.misses = 0, 0 // it comes by here again
 	}
@@ -100,6 +123,7 @@ func (e *Egress) Each(visit func(hash uint32, key wire.FlowID, in uint16, class 
 // token here until it does again. Those that are out are reclaimed.
 func (e *Egress) Retire(hash uint32, key wire.FlowID) {
 	if i := e.table.find(hash, key); i != none {
+		e.table.settle() // so that its next frame is looked at
 		e.table.flows[i].rest = frame.Never
 	}
 }

@@ -1,6 +1,9 @@
 package escape
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/wire"
 )
@@ -8,41 +11,46 @@ import (
 // none ends a list.
 const none = ^uint32(0)
 
-// flow is one of the last flows that left by a port.
+// flow is one of the last flows that left by a port. What is looked at for each
+// frame stands first.
 type flow struct {
-	key   wire.FlowID
-	hash  uint32
-	in    uint16 // the port that its frames came by
-	class uint8
-
+	key    wire.FlowID
+	hash   uint32
+	in     uint16 // the port that its frames came by
+	class  uint8
+	misses uint8      // tokens in a row that came to nothing
+	chain  uint32     // next with these bits of the hash
 	out    uint32     // tokens that are out
 	window uint32     // how many may be
-	misses uint8      // tokens in a row that came to nothing
-	sent   frame.Time // when the last token left or the last frame came
 	rest   frame.Time // no token before
+	stamp  uint64     // order of the last frame, 0: that of prev and next
 
-	chain      uint32 // next with these bits of the hash
-	prev, next uint32 // by age: towards newer, towards older
-	wprev      uint32 // of those with tokens out, by sent
+	sent       frame.Time // when the last token left or the last frame came
+	prev, next uint32     // by age: towards newer, towards older
+	wprev      uint32     // of those with tokens out, by sent
 	wnext      uint32
 }
 
-// table holds the flows, the one that was seen last first.
+// table holds the flows, the one that was seen last first. A frame only stamps
+// its flow; those that were stamped move to the front, in the order of their
+// stamps, when a flow comes that is not known, which alone depends on the order.
 type table struct {
 	flows          []flow
 	heads          []uint32
 	n              int // used ones stand first in flows until all are
 	newest, oldest uint32
+	stamped        []uint32
+	stamp          uint64 // the last one
 	first, last    uint32 // with tokens out: longest ago, last
 	cursor         uint32 // whose turn it is to get a token
 }
 
 func newTable(size int) table {
 	buckets := 16
-	for buckets < 2*size {
+	for buckets < 4*size {
 		buckets <<= 1
 	}
-	t := table{flows: make([]flow, size), heads: make([]uint32, buckets), newest: none, oldest: none, first: none, last: none}
+	t := table{flows: make([]flow, size), heads: make([]uint32, buckets), stamped: make([]uint32, 0, size), newest: none, oldest: none, first: none, last: none}
 	for i := range t.heads {
 		t.heads[i] = none
 	}
@@ -59,23 +67,36 @@ func (t *table) find(hash uint32, key wire.FlowID) uint32 {
 	return i
 }
 
-// enter makes a flow the newest. In place of one that is not known the oldest
-// without tokens goes; none if all have some.
-func (t *table) enter(hash uint32, key wire.FlowID) uint32 {
-	if i := t.newest; i != none && t.flows[i].hash == hash && t.flows[i].key == key {
-		return i
+// add enters a flow that is not known in place of the oldest without tokens, and
+// returns none if all have some.
+func (t *table) add(hash uint32, key wire.FlowID) uint32 {
+	t.settle()
+	i := t.vacate()
+	if i == none {
+		return none
 	}
-	i := t.find(hash, key)
-	if i != none {
+	head := t.bucket(hash)
+	t.flows[i] = flow{key: key, hash: hash, chain: *head}
+	*head = i
+	t.front(i)
+	return i
+}
+
+// settle brings the order by age up to date.
+func (t *table) settle() {
+	if len(t.stamped) > 1 {
+		slices.SortFunc(t.stamped, func(a, b uint32) int { return cmp.Compare(t.flows[a].stamp, t.flows[b].stamp) })
+	}
+	for _, i := range t.stamped {
 		t.unage(i)
-	} else {
-		if i = t.vacate(); i == none {
-			return none
-		}
-		head := t.bucket(hash)
-		t.flows[i] = flow{key: key, hash: hash, chain: *head}
-		*head = i
+		t.front(i)
+		t.flows[i].stamp = 0
 	}
+	t.stamped = t.stamped[:0]
+}
+
+// front puts a flow that is not in the order by age at its front.
+func (t *table) front(i uint32) {
 	f := &t.flows[i]
 	f.prev, f.next = none, t.newest
 	if t.newest != none {
@@ -84,7 +105,6 @@ func (t *table) enter(hash uint32, key wire.FlowID) uint32 {
 		t.oldest = i
 	}
 	t.newest = i
-	return i
 }
 
 // lookBack bounds the search for a flow without tokens.

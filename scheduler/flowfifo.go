@@ -3,16 +3,21 @@ package scheduler
 import "github.com/gswitch/gswitch/frame"
 
 // FlowFIFO is first-in first-out, and gives out the first frame of a flow from
-// wherever it stands. All frames stand in one list (Meta.QNext, Meta.QPrev);
-// those with one hash also in a list of their own (Meta.Rank is the next), so
-// each operation takes the time of a look-up, however long the queue is. Only
-// frames of other flows with the same 32 bits of hash are passed over one by
-// one.
+// wherever it stands. All frames stand in one list (Meta.QNext). Where frames
+// are taken out of the middle, those with one hash also stand in a list of their
+// own (Meta.Rank is the next), and all know the one before (Meta.QPrev): that is
+// made for a frame when one is first looked for behind it, so a queue from which
+// nothing is taken out costs no more than a plain one. Each frame is entered
+// once, so each operation takes the time of a look-up on average, however long
+// the queue is. Only frames of other flows with the same 32 bits of hash are
+// passed over one by one.
 type FlowFIFO struct {
 	head, tail frame.Ref
 	n          int
 	flows      []flowList // open addressing with linear probing
 	used       int
+	listed     int       // how many frames, from the head on, are in lists of flows
+	last       frame.Ref // the last of them
 }
 
 // flowList is the frames of one hash. It is empty where head is frame.Nil.
@@ -28,7 +33,7 @@ func NewFlowFIFO(flows int) *FlowFIFO {
 	for size < 2*flows {
 		size <<= 1
 	}
-	q := &FlowFIFO{head: frame.Nil, tail: frame.Nil}
+	q := &FlowFIFO{head: frame.Nil, tail: frame.Nil, last: frame.Nil}
 	q.grow(size)
 	return q
 }
@@ -66,24 +71,37 @@ func (q *FlowFIFO) find(hash uint32) int {
 
 // Enqueue implements Discipline.
 func (q *FlowFIFO) Enqueue(a *frame.Arena, _ frame.Time, r frame.Ref) {
-	m := a.Meta(r)
-	m.QNext, m.QPrev, m.Rank = frame.Nil, q.tail, int64(frame.Nil)
-	if q.tail == frame.Nil {
+	a.Meta(r).QNext = frame.Nil
+	if q.n == 0 {
 		q.head = r
 	} else {
 		a.Meta(q.tail).QNext = r
 	}
 	q.tail = r
 	q.n++
-	l := &q.flows[q.find(m.Hash)]
-	if l.head != frame.Nil {
-		a.Meta(l.tail).Rank = int64(r)
-		l.tail = r
-		return
+}
+
+// list enters the frames that are not in lists of flows yet.
+func (q *FlowFIFO) list(a *frame.Arena) {
+	r := q.head
+	if q.listed > 0 {
+		r = a.Meta(q.last).QNext
 	}
-	*l = flowList{m.Hash, r, r}
-	if q.used++; 2*q.used > len(q.flows) {
-		q.grow(2 * len(q.flows))
+	for ; q.listed < q.n; q.listed++ {
+		m := a.Meta(r)
+		m.QPrev, m.Rank = q.last, int64(frame.Nil)
+		q.last = r
+		l := &q.flows[q.find(m.Hash)]
+		if l.head != frame.Nil {
+			a.Meta(l.tail).Rank = int64(r)
+			l.tail = r
+		} else {
+			*l = flowList{m.Hash, r, r}
+			if q.used++; 2*q.used > len(q.flows) {
+				q.grow(2 * len(q.flows))
+			}
+		}
+		r = m.QNext
 	}
 }
 
@@ -95,6 +113,23 @@ func (q *FlowFIFO) Len() int { return q.n }
 
 // Dequeue implements Discipline.
 func (q *FlowFIFO) Dequeue(a *frame.Arena, _ frame.Time) frame.Ref {
+	if q.listed > 0 || q.n == 0 {
+		return q.dequeueListed(a)
+	}
+	return q.pop(a)
+}
+
+// pop removes the head of a queue of which no frame is in a list.
+func (q *FlowFIFO) pop(a *frame.Arena) frame.Ref {
+	r := q.head
+	if q.head = a.Meta(r).QNext; q.head == frame.Nil {
+		q.tail = frame.Nil
+	}
+	q.n--
+	return r
+}
+
+func (q *FlowFIFO) dequeueListed(a *frame.Arena) frame.Ref {
 	r := q.head
 	if r != frame.Nil {
 		// The oldest of all is the oldest of its flow.
@@ -105,6 +140,7 @@ func (q *FlowFIFO) Dequeue(a *frame.Arena, _ frame.Time) frame.Ref {
 
 // ExtractFirst implements Extractor.
 func (q *FlowFIFO) ExtractFirst(a *frame.Arena, hash uint32, same func(frame.Ref) bool) frame.Ref {
+	q.list(a)
 	i := q.find(hash)
 	before := frame.Nil
 	for r := q.flows[i].head; r != frame.Nil; r = frame.Ref(a.Meta(r).Rank) {
@@ -139,17 +175,23 @@ func (q *FlowFIFO) EachFlow(from int, visit func(frame.Ref) bool) int {
 // remove takes out a frame that stands behind before in list i.
 func (q *FlowFIFO) remove(a *frame.Arena, i int, before, r frame.Ref) {
 	m := a.Meta(r)
-	if m.QPrev == frame.Nil {
-		q.head = m.QNext
+	prev, next := m.QPrev, m.QNext
+	if r == q.head {
+		q.head, prev = next, frame.Nil
 	} else {
-		a.Meta(m.QPrev).QNext = m.QNext
+		a.Meta(prev).QNext = next
 	}
-	if m.QNext == frame.Nil {
-		q.tail = m.QPrev
-	} else {
-		a.Meta(m.QNext).QPrev = m.QPrev
+	switch {
+	case r == q.last:
+		q.last = prev // behind it nobody knows the one before
+	case next != frame.Nil:
+		a.Meta(next).QPrev = prev
+	}
+	if next == frame.Nil {
+		q.tail = prev
 	}
 	q.n--
+	q.listed--
 
 	l, after := &q.flows[i], frame.Ref(m.Rank)
 	if l.tail == r {

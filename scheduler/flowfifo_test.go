@@ -167,6 +167,32 @@ func TestExtractFirstLooksAtOne(t *testing.T) {
 	}
 }
 
+// A queue from which nothing is taken out of the middle keeps no lists of flows,
+// and one from which something was does without again when those frames left.
+func TestFlowFIFOListsOnDemand(t *testing.T) {
+	a, q, v := filled(t, 10, 3)
+	if q.used != 0 {
+		t.Fatalf("%d flows are listed before one is looked for", q.used)
+	}
+	q.ExtractFirst(a, a.Meta(v[4]).Hash, func(r frame.Ref) bool { return r == v[4] })
+	if q.used != 3 || q.listed != 9 {
+		t.Fatalf("%d frames of %d flows are listed, want 9 of 3", q.listed, q.used)
+	}
+	for _, want := range slices.Delete(slices.Clone(v), 4, 5) {
+		a.Reset(v[4])
+		q.Enqueue(a, 0, v[4])
+		if r := q.Dequeue(a, 0); r != want {
+			t.Fatalf("%d left, want %d", r, want)
+		}
+		if want != v[4] {
+			v[4] = want // again at the end
+		}
+	}
+	if q.used != 0 || q.listed != 0 || q.Len() != 9 {
+		t.Fatalf("%d flows and %d frames are listed of %d", q.used, q.listed, q.Len())
+	}
+}
+
 func TestFlowFIFONoAllocation(t *testing.T) {
 	a, q, _ := filled(t, 1000, 100)
 	same := func(frame.Ref) bool { return true }

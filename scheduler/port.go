@@ -94,6 +94,7 @@ func (p *Port) weight(i int) uint32 { return min(p.cfg.Queues[i].Weight, MaxWeig
 func (p *Port) setDiscipline(now frame.Time, q *queue, d Discipline) {
 	old := q.disc
 	q.disc = d
+	q.flows, _ = d.(*FlowFIFO)
 	if q.frames == 0 {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 type queue struct {
 	fifo   frame.FIFO
 	disc   Discipline // nil: fifo holds the frames
+	flows  *FlowFIFO  // disc, if it is one: called without a detour
 	bytes  uint64     // sum of Meta.Wire
 	frames int
 	in     uint64 // frames that ever were in it
@@ -53,9 +54,12 @@ func (q *queue) push(a *frame.Arena, now frame.Time, r frame.Ref, m *frame.Meta)
 	if q.frames == 0 {
 		q.headAt = now
 	}
-	if q.disc == nil {
+	switch {
+	case q.disc == nil:
 		q.fifo.Push(a, r)
-	} else {
+	case q.flows != nil:
+		q.flows.Enqueue(a, now, r)
+	default:
 		q.disc.Enqueue(a, now, r)
 	}
 	q.frames++
@@ -70,12 +74,15 @@ func (q *queue) push(a *frame.Arena, now frame.Time, r frame.Ref, m *frame.Meta)
 // pop removes the head, which leaves at t.
 func (q *queue) pop(a *frame.Arena, t frame.Time) (frame.Ref, *frame.Meta) {
 	var r frame.Ref
-	if q.disc == nil {
+	switch {
+	case q.disc == nil:
 		r = q.fifo.Pop(a)
 		if next := q.fifo.Head(); next != frame.Nil {
 			q.headAt = a.Meta(next).Depart
 		}
-	} else {
+	case q.flows != nil:
+		r = q.flows.Dequeue(a, t)
+	default:
 		r = q.disc.Dequeue(a, t)
 	}
 	m := a.Meta(r)

@@ -67,8 +67,15 @@ func (n *Node) enqueue(r frame.Ref, m *frame.Meta) {
 		n.cross(ps, r, m)
 		return
 	}
-	if ps.exit != nil && n.note(ps, r, m) {
-		return
+	if x := ps.exit; x != nil && m.Flags&plainFlow == frame.HasIPv4 && n.losslessClasses>>(m.Class&7)&1 != 0 {
+		switch {
+		case m.Hops == 0:
+			if m.InPort != m.OutPort && n.escaping.ports.has(m.InPort) {
+				x.Note(m.Hash, flowOf(n.arena.Bytes(r), m), m.InPort, m.Class)
+			}
+		case n.settle(ps, r, m):
+			return
+		}
 	}
 	reason := frame.Keep
 	switch {

@@ -120,6 +120,7 @@ type escaping struct {
 	period frame.Time
 	due    frame.Time // of the next round
 	hasher wire.Hasher
+	ports  portSet     // whose neighbours take part
 	flow   wire.FlowID // that same looks for
 	open   uint8       // classes that the egress port at hand may send
 	// Method values, made once.
@@ -137,6 +138,12 @@ func (n *Node) adoptEscaping(cfg *Config) {
 		x.due = 0 // pauses may be on, and tokens out
 	}
 	x.on, x.asks, x.period = cfg.Escape.On, cfg.Escape.On && !cfg.Escape.params().Printed, cfg.Escape.period()
+	x.ports = portSet{}
+	for i := range n.prog.ports {
+		if n.prog.ports[i].escape {
+			x.ports.add(uint16(i))
+		}
+	}
 	x.hasher = wire.NewHasher(cfg.Seed, cfg.SymmetricHash)
 	if x.same == nil {
 		x.same, x.may, x.waited, x.one = n.isWanted, n.mayEscape, n.isWaited, n.askFor
@@ -181,9 +188,8 @@ func (n *Node) adoptEscape(i uint16, c *PortConfig, sc *scheduler.PortConfig) {
 	x.patience = 2*link.Delay + link.Response + frame.Time(bits*1e9/max(link.Rate, 1)) + 1
 }
 
-// flowOf is the five-tuple of a frame that HasIPv4.
-func (n *Node) flowOf(r frame.Ref, m *frame.Meta) wire.FlowID {
-	b := n.arena.Bytes(r)
+// flowOf is the five-tuple of a frame that HasIPv4 and its bytes.
+func flowOf(b []byte, m *frame.Meta) wire.FlowID {
 	return wire.FlowID{Addrs: binary.BigEndian.Uint64(b[m.L3+12:]), Ports: uint32(m.SrcPort)<<16 | uint32(m.DstPort), Proto: m.ProtoIn}
 }
 
@@ -191,30 +197,25 @@ func (n *Node) flowOf(r frame.Ref, m *frame.Meta) wire.FlowID {
 // token can name.
 const plainFlow = frame.HasIPv4 | frame.HasTunnel | frame.IsFragment | frame.IsMulticast | frame.IsClone
 
-// unmark takes the marks off frames that escaped from the neighbour's queue.
+// unmark takes the marks off frames that escaped from the neighbour's queue, of
+// which the parser saw no more than the mark.
 func (n *Node) unmark(v []frame.Ref) {
-	for _, r := range v {
+	for i, r := range v {
+		m := n.arena.Meta(r)
+		if m.EtherType != wire.EtherTypeEscape {
+			continue
+		}
 		if hops, _, ok := wire.PopEscape(n.arena, r); ok {
-			n.arena.Meta(r).Hops = hops
+			m.Hops = hops
+			n.parser.Parse(n.arena, v[i:i+1])
 		}
 	}
 }
 
-// note is the part of enqueue that a frame of a lossless class goes through
-// where frames may escape. It returns true if the frame has a place and was
-// queued.
-func (n *Node) note(ps *portState, r frame.Ref, m *frame.Meta) bool {
-	x := ps.exit
-	if m.Flags&plainFlow != frame.HasIPv4 || n.losslessClasses>>(m.Class&7)&1 == 0 {
-		return false
-	}
-	flow := n.flowOf(r, m)
-	if m.Hops == 0 {
-		if m.InPort != m.OutPort && n.prog.ports[m.InPort].escape {
-			x.Note(m.Hash, flow, m.InPort, m.Class)
-		}
-		return false
-	}
+// settle is enqueue for a frame that escaped from the neighbour's queue. It
+// returns true if the frame has a place and was queued.
+func (n *Node) settle(ps *portState, r frame.Ref, m *frame.Meta) bool {
+	x, flow := ps.exit, flowOf(n.arena.Bytes(r), m)
 	if !x.on || ps.dropping>>m.Queue&1 != 0 {
 		return false
 	}
@@ -388,7 +389,7 @@ func (n *Node) token(port uint16, c wire.MACControl) bool {
 // isWanted reports whether a frame is of the flow that is looked for.
 func (n *Node) isWanted(r frame.Ref) bool {
 	m := n.arena.Meta(r)
-	return m.Flags&plainFlow == frame.HasIPv4 && n.flowOf(r, m) == n.escaping.flow
+	return m.Flags&plainFlow == frame.HasIPv4 && flowOf(n.arena.Bytes(r), m) == n.escaping.flow
 }
 
 // isWaited reports whether frames of a class that come by a port are held back

@@ -75,7 +75,7 @@ func (n *Node) askFor(r frame.Ref) bool {
 	if n.escaping.askLeft--; n.escaping.askLeft < 0 {
 		return false
 	}
-	n.sendRequest(n.escaping.askBy, wire.RequestFields{Flow: n.flowOf(r, m), Hops: 1, Class: m.Class})
+	n.sendRequest(n.escaping.askBy, wire.RequestFields{Flow: flowOf(n.arena.Bytes(r), m), Hops: 1, Class: m.Class})
 	return true
 }
 

@@ -161,10 +161,10 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 		return
 	}
 
+	n.parser.Parse(n.arena, v)
 	if pp.escape {
 		n.unmark(v)
 	}
-	n.parser.Parse(n.arena, v)
 	v = n.admit(now, port, pp, ps, v)
 	if pp.acl != 0 {
 		v = n.filter(now, pp.acl-1, v)
