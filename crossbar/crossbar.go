@@ -12,6 +12,7 @@ type Crossbar struct {
 	arena *frame.Arena
 	cfg   Config
 	lossy uint32 // Config.Lossy, or all
+	pause uint32 // Config.Pause, or more than there can be
 
 	// A byte takes num/den ns on the crossbar.
 	num, den uint64
@@ -19,36 +20,50 @@ type Crossbar struct {
 	in  [MaxPorts]input
 	out [MaxPorts]output
 
-	busyIn, busyOut uint64 // ports with a transfer
-	work            uint64 // egress ports that may be able to take a frame
+	// The last length whose time on the crossbar was asked for, and that.
+	length uint32
+	span   frame.Time
+
+	busyIn, busyOut uint64               // ports with a transfer
+	work            uint64               // egress ports that may be able to take a frame
+	ends            [MaxPorts]frame.Time // of transfers, by egress port
+	soon            frame.Time           // the next end
+	ending          uint64               // transfers that end then and were not given out
 	ripening        frame.FIFO
 	due             frame.Time // of the next end of a transfer or of a latency
 	dirty           uint64     // ingress ports whose Wants changed since NextDirty
 	held            int
+	largest         uint32 // bytes of the largest frame that ever came
 }
 
 // input is the queue of an ingress port. The frame that is crossing is still
 // the head of its class.
 type input struct {
 	fifo  [8]frame.FIFO
-	some  uint8 // classes whose list holds a frame
-	wants uint8 // classes that should be paused
+	first [8]first // of those lists
+	some  uint8    // classes whose list holds a frame
+	wants uint8    // classes that should be paused
 	lossy uint32
-	drain [8]uint32
-	peak  uint32 // highest drain[0]
+	account
 	count InCounts
 }
 
-// output is what is known of an egress queue, and the transfer to it.
+// first is what is asked of a frame that waits to cross, again and again.
+type first struct {
+	cost uint32
+	out  uint8
+}
+
+// output is what is known of an egress queue, and the transfer to it. The frame
+// that is crossing counts.
 type output struct {
-	head  [8]uint64 // by class: ingress ports whose first frame of the class goes here
-	drain [8]uint32 // with the frame that is crossing
-	peak  uint32
+	head    [8]uint64 // by class: ingress ports whose first frame of the class goes here
+	classes uint8     // of which there is any
+	account
 
 	frame frame.Ref // crossing
 	from  uint8
 	class uint8
-	ends  frame.Time
 
 	turn  uint8 // ingress port that is first among equals
 	count OutCounts
@@ -70,7 +85,7 @@ type OutCounts struct {
 
 // New returns an empty crossbar. The configuration must be valid.
 func New(a *frame.Arena, cfg Config) *Crossbar {
-	x := &Crossbar{arena: a, due: frame.Never}
+	x := &Crossbar{arena: a, due: frame.Never, soon: frame.Never}
 	x.ripening.Init()
 	for i := range x.in {
 		for c := range x.in[i].fifo {
@@ -86,6 +101,10 @@ func New(a *frame.Arena, cfg Config) *Crossbar {
 func (x *Crossbar) Configure(now frame.Time, cfg Config) {
 	x.cfg = cfg
 	x.num, x.den = 8e9, cfg.Rate
+	x.length, x.span = 0, x.time(0)
+	if x.pause = cfg.Pause; cfg.Lossless == 0 {
+		x.pause = ^uint32(0)
+	}
 	if x.lossy = cfg.Lossy; x.lossy == 0 {
 		x.lossy = cfg.Ingress
 	}
@@ -110,7 +129,7 @@ func (x *Crossbar) Config() Config { return x.cfg }
 func (x *Crossbar) Arrive(now frame.Time, r frame.Ref) bool {
 	m := x.arena.Meta(r)
 	in := &x.in[m.InPort%MaxPorts]
-	if in.drain[0]+m.Wire > x.cfg.Ingress {
+	if in.total+m.Wire > x.cfg.Ingress {
 		in.count.refuse(x.isLossy(m))
 		return false
 	}
@@ -123,17 +142,12 @@ func (x *Crossbar) Arrive(now frame.Time, r frame.Ref) bool {
 		m.Flags &^= frame.Lossless
 	}
 	m.Cost = m.Wire
-	c := m.Class & 7
-	for p := range c + 1 {
-		in.drain[p&7] += m.Cost
-	}
-	if in.drain[0] > in.peak {
-		in.peak = in.drain[0]
-	}
+	x.largest = max(x.largest, m.Cost)
+	in.add(m.Class, m.Cost)
 	in.count.Frames++
 	in.count.Bytes += uint64(m.Cost)
 	x.held++
-	x.judge(int(m.InPort%MaxPorts), int(c))
+	x.judge(int(m.InPort%MaxPorts), int(m.Class&7))
 	if x.cfg.Latency > 0 {
 		m.Depart = now + x.cfg.Latency
 		x.ripening.Push(x.arena, r)
@@ -164,11 +178,19 @@ func (x *Crossbar) store(r frame.Ref, m *frame.Meta) {
 	in := &x.in[i]
 	in.fifo[c].Push(x.arena, r)
 	if in.some>>c&1 == 0 {
-		in.some |= 1 << c
-		j := m.OutPort % MaxPorts
-		x.out[j].head[c] |= 1 << i
-		x.work |= 1 << j
+		x.lead(int(i), c, m)
+		x.work |= 1 << (m.OutPort % MaxPorts)
 	}
+}
+
+// lead makes a frame the first of its class at ingress port i.
+func (x *Crossbar) lead(i int, c uint8, m *frame.Meta) {
+	in, j := &x.in[i], m.OutPort%MaxPorts
+	o := &x.out[j]
+	in.some |= 1 << c
+	in.first[c&7] = first{m.Cost, uint8(j)}
+	o.head[c&7] |= 1 << i
+	o.classes |= 1 << c
 }
 
 // Due returns the instant at which Next has something to do, Never while
@@ -180,11 +202,10 @@ func (x *Crossbar) Due() frame.Time { return x.due }
 func (x *Crossbar) Next(now frame.Time) (frame.Ref, frame.Time) {
 	for x.due <= now {
 		t := x.due
-		for b := x.busyOut; b != 0; b &= b - 1 {
-			j := bits.TrailingZeros64(b)
-			if o := &x.out[j]; o.ends <= t {
-				return x.finish(j), o.ends
-			}
+		if x.soon <= t && x.ending != 0 {
+			j := bits.TrailingZeros64(x.ending)
+			x.ending &= x.ending - 1
+			return x.finish(j), t
 		}
 		for r := x.ripening.Head(); r != frame.Nil; r = x.ripening.Head() {
 			m := x.arena.Meta(r)
@@ -202,25 +223,38 @@ func (x *Crossbar) Next(now frame.Time) (frame.Ref, frame.Time) {
 
 // plan finds when something happens next.
 func (x *Crossbar) plan() {
-	x.due = frame.Never
-	if r := x.ripening.Head(); r != frame.Nil {
-		x.due = x.arena.Meta(r).Depart
-	}
+	x.soon, x.ending = frame.Never, 0
 	for b := x.busyOut; b != 0; b &= b - 1 {
-		x.due = min(x.due, x.out[bits.TrailingZeros64(b)].ends)
+		x.foresee(bits.TrailingZeros64(b))
+	}
+	x.due = x.soon
+	if r := x.ripening.Head(); r != frame.Nil {
+		x.due = min(x.due, x.arena.Meta(r).Depart)
+	}
+}
+
+// foresee takes note of the end of a transfer.
+func (x *Crossbar) foresee(j int) {
+	switch at := x.ends[j&(MaxPorts-1)]; {
+	case at < x.soon:
+		x.soon, x.ending = at, 1<<j
+	case at == x.soon:
+		x.ending |= 1 << j
 	}
 }
 
 // finish ends the transfer to egress port j.
 func (x *Crossbar) finish(j int) frame.Ref {
 	o := &x.out[j]
-	i, c := int(o.from), int(o.class)
+	i, c := int(o.from%MaxPorts), o.class&7
 	in := &x.in[i]
-	r := in.fifo[c&7].Pop(x.arena)
+	r := in.fifo[c].Pop(x.arena)
 	m := x.arena.Meta(r)
-	o.head[c&7] &^= 1 << i
-	if next := in.fifo[c&7].Head(); next != frame.Nil {
-		x.out[x.arena.Meta(next).OutPort%MaxPorts].head[c&7] |= 1 << i
+	if o.head[c] &^= 1 << i; o.head[c] == 0 {
+		o.classes &^= 1 << c
+	}
+	if next := in.fifo[c].Head(); next != frame.Nil {
+		x.lead(i, c, x.arena.Meta(next))
 	} else {
 		in.some &^= 1 << c
 	}
@@ -230,7 +264,7 @@ func (x *Crossbar) finish(j int) frame.Ref {
 	x.work |= 1 << j
 	x.offer(in)
 	x.takeOut(in, m)
-	x.judge(i, c)
+	x.judge(i, int(c))
 	o.count.Frames++
 	o.count.Bytes += uint64(m.Cost)
 	return r
@@ -238,9 +272,7 @@ func (x *Crossbar) finish(j int) frame.Ref {
 
 // takeOut takes a frame out of the account of its ingress queue.
 func (x *Crossbar) takeOut(in *input, m *frame.Meta) {
-	for p := range m.Class&7 + 1 {
-		in.drain[p&7] -= m.Cost
-	}
+	in.remove(m.Class, m.Cost)
 	if m.Flags&frame.Lossless == 0 {
 		in.lossy -= m.Cost
 	}
@@ -251,7 +283,7 @@ func (x *Crossbar) takeOut(in *input, m *frame.Meta) {
 // to.
 func (x *Crossbar) offer(in *input) {
 	for s := in.some; s != 0; s &= s - 1 {
-		x.work |= 1 << (x.arena.Meta(in.fifo[bits.TrailingZeros8(s)].Head()).OutPort % MaxPorts)
+		x.work |= 1 << (in.first[bits.TrailingZeros8(s)&7].out % MaxPorts)
 	}
 }
 
@@ -260,29 +292,31 @@ func (x *Crossbar) offer(in *input) {
 func (x *Crossbar) Leave(now frame.Time, m *frame.Meta) {
 	j := m.OutPort % MaxPorts
 	o := &x.out[j]
-	for p := range m.Class&7 + 1 {
-		o.drain[p&7] -= m.Cost
-	}
+	o.remove(m.Class, m.Cost)
 	m.Cost = 0
-	x.work |= 1 << j
+	if o.classes != 0 {
+		x.work |= 1 << j
+	}
 	x.match(now)
 }
 
 // judge decides which classes up to c of an ingress port should be paused.
 func (x *Crossbar) judge(i, c int) {
-	in := &x.in[i]
-	if in.drain[0] < x.cfg.Pause && in.wants == 0 {
-		return
+	if in := &x.in[i&(MaxPorts-1)]; in.total >= x.pause || in.wants != 0 {
+		x.weigh(i, c, in)
 	}
-	before := in.wants
+}
+
+func (x *Crossbar) weigh(i, c int, in *input) {
+	before, drain := in.wants, in.drains()
 	for p := 0; p <= c; p++ {
 		bit := uint8(1) << p
 		switch {
 		case x.cfg.Lossless&bit == 0:
-		case in.wants&bit == 0 && in.drain[p&7] >= x.cfg.Pause:
+		case in.wants&bit == 0 && drain[p&7] >= x.cfg.Pause:
 			in.wants |= bit
 			in.count.Pauses[p&7]++
-		case in.wants&bit != 0 && in.drain[p&7] <= x.cfg.Unpause:
+		case in.wants&bit != 0 && drain[p&7] <= x.cfg.Unpause:
 			in.wants &^= bit
 			in.count.Resume[p&7]++
 		}

@@ -22,18 +22,19 @@ func (x *Crossbar) match(now frame.Time) {
 // highest class first, and in a class the ingress ports in turn.
 func (x *Crossbar) serve(now frame.Time, j int) {
 	o := &x.out[j]
-	for c := 7; c >= 0; c-- {
-		offered := o.head[c] &^ x.busyIn
+	for classes := o.classes; classes != 0; {
+		c := bits.Len8(classes) - 1
+		classes &^= 1 << c
+		offered := o.head[c&7] &^ x.busyIn
 		if offered == 0 {
 			continue
 		}
-		first := offered & (^uint64(0) << o.turn)
-		for _, set := range [2]uint64{first, offered &^ first} {
+		for set := offered & (^uint64(0) << o.turn); offered != 0; set = offered {
+			offered &^= set
 			for ; set != 0; set &= set - 1 {
 				i := bits.TrailingZeros64(set)
-				r := x.in[i].fifo[c].Head()
-				if m := x.arena.Meta(r); x.room(o, c, m.Cost) && x.isFirst(&x.in[i], c) {
-					x.start(now, i, j, c, r, m.Cost)
+				if n := x.in[i].first[c&7].cost; x.room(o, c, n) && x.isFirst(&x.in[i], c) {
+					x.start(now, i, j, c, n)
 					return
 				}
 			}
@@ -53,8 +54,7 @@ func (x *Crossbar) isFirst(in *input, c int) bool {
 	}
 	for ; above != 0; above &= above - 1 {
 		h := bits.TrailingZeros8(above)
-		m := x.arena.Meta(in.fifo[h].Head())
-		if x.room(&x.out[m.OutPort%MaxPorts], h, m.Cost) {
+		if f := &in.first[h&7]; x.room(&x.out[f.out%MaxPorts], h, f.cost) {
 			return false
 		}
 	}
@@ -66,34 +66,33 @@ func (x *Crossbar) isFirst(in *input, c int) bool {
 // are that obey no MTU, and those from before a change, would wait forever, and
 // all behind it.
 func (x *Crossbar) room(o *output, class int, n uint32) bool {
-	if o.drain[0] == 0 {
+	switch {
+	case o.total == 0 || o.total+n <= x.cfg.Egress:
 		return true
+	case x.cfg.TotalCap || o.total+n > x.cfg.Egress+x.cfg.Reserve:
+		return false
 	}
-	if x.cfg.TotalCap {
-		return o.drain[0]+n <= x.cfg.Egress
-	}
-	return o.drain[class&7]+n <= x.cfg.Egress && o.drain[0]+n <= x.cfg.Egress+x.cfg.Reserve
+	return o.drain(uint8(class))+n <= x.cfg.Egress
 }
 
-// start begins the transfer of the first frame of a class.
-func (x *Crossbar) start(now frame.Time, i, j, c int, r frame.Ref, n uint32) {
+// start begins the transfer of the first frame of a class, of n bytes.
+func (x *Crossbar) start(now frame.Time, i, j, c int, n uint32) {
 	o, in := &x.out[j], &x.in[i]
-	for p := range c + 1 {
-		o.drain[p&7] += n
-	}
-	if o.drain[0] > o.peak {
-		o.peak = o.drain[0]
-	}
+	o.add(uint8(c), n)
 	if in.some>>c>>1 != 0 {
 		o.count.Skipped++
 	}
-	o.frame, o.from, o.class = r, uint8(i), uint8(c)
-	o.ends = now + x.span(n)
+	o.frame, o.from, o.class = in.fifo[c&7].Head(), uint8(i), uint8(c)
+	if n != x.length {
+		x.length, x.span = n, x.time(n)
+	}
+	x.ends[j&(MaxPorts-1)] = now + x.span
 	o.turn = uint8(i+1) % MaxPorts
 	x.busyIn |= 1 << i
 	x.busyOut |= 1 << j
-	x.due = min(x.due, o.ends)
-	if x.cfg.SkipBlocked {
+	x.foresee(j)
+	x.due = min(x.due, x.soon)
+	if x.cfg.SkipBlocked && o.total+x.largest > x.cfg.Egress {
 		x.unblock(o)
 	}
 }
@@ -102,8 +101,8 @@ func (x *Crossbar) start(now frame.Time, i, j, c int, r frame.Ref, n uint32) {
 // waiting for o: it has less room now, so that their next class may go.
 func (x *Crossbar) unblock(o *output) {
 	var waiting uint64
-	for c := range o.head {
-		waiting |= o.head[c]
+	for c := o.classes; c != 0; c &= c - 1 {
+		waiting |= o.head[bits.TrailingZeros8(c)&7]
 	}
 	for waiting &^= x.busyIn; waiting != 0; waiting &= waiting - 1 {
 		in := &x.in[bits.TrailingZeros64(waiting)]
@@ -113,7 +112,7 @@ func (x *Crossbar) unblock(o *output) {
 	}
 }
 
-// span is how long n bytes are on the crossbar: at least a nanosecond.
-func (x *Crossbar) span(n uint32) frame.Time {
+// time is how long n bytes are on the crossbar: at least a nanosecond.
+func (x *Crossbar) time(n uint32) frame.Time {
 	return max(1, frame.Time(uint64(n+x.cfg.Overhead)*x.num/x.den))
 }

@@ -31,8 +31,8 @@ func (m *model) checkIngress(t *rapid.T) {
 	for i := range own {
 		sum, in := uint32(0), &m.x.in[i]
 		for c := 7; c >= 0; c-- {
-			if sum += own[i][c]; in.drain[c] != sum {
-				t.Fatalf("port %d class %d: %d drain bytes, want %d", i, c, in.drain[c], sum)
+			if sum += own[i][c]; in.drain(uint8(c)) != sum {
+				t.Fatalf("port %d class %d: %d drain bytes, want %d", i, c, in.drain(uint8(c)), sum)
 			}
 			lossless, wants := m.x.cfg.Lossless>>c&1 != 0, in.wants>>c&1 != 0
 			switch {
@@ -56,11 +56,11 @@ func (m *model) checkEgress(t *rapid.T) {
 			if m.x.busyOut>>j&1 != 0 && int(o.class) >= c {
 				want += m.pool.Meta(o.frame).Wire
 			}
-			if o.drain[c] != want {
-				t.Fatalf("egress port %d class %d: %d drain bytes, want %d", j, c, o.drain[c], want)
+			if o.drain(uint8(c)) != want {
+				t.Fatalf("egress port %d class %d: %d drain bytes, want %d", j, c, o.drain(uint8(c)), want)
 			}
-			if o.drain[c] > m.x.cfg.Egress && (m.x.cfg.TotalCap || c == 7) || c == 0 && o.drain[0] > m.x.cfg.Egress+m.x.cfg.Reserve {
-				t.Fatalf("egress port %d class %d holds %d bytes", j, c, o.drain[c])
+			if o.drain(uint8(c)) > m.x.cfg.Egress && (m.x.cfg.TotalCap || c == 7) || c == 0 && o.total > m.x.cfg.Egress+m.x.cfg.Reserve {
+				t.Fatalf("egress port %d class %d holds %d bytes", j, c, o.drain(uint8(c)))
 			}
 		}
 	}

@@ -39,7 +39,7 @@ func (v *View) Add(o *View) {
 // Port returns the state of a port.
 func (x *Crossbar) Port(port uint16) View {
 	in, out := &x.in[port%MaxPorts], &x.out[port%MaxPorts]
-	v := View{Ingress: in.drain, Egress: out.drain, IngressPeak: in.peak, EgressPeak: out.peak, Wants: in.wants, In: in.count, Out: out.count}
+	v := View{Ingress: in.drains(), Egress: out.drains(), IngressPeak: in.peak, EgressPeak: out.peak, Wants: in.wants, In: in.count, Out: out.count}
 	for c := range in.fifo {
 		v.Frames += in.fifo[c].Len()
 	}
@@ -52,7 +52,7 @@ func (x *Crossbar) Held() int { return x.held }
 // EgressDrain returns the bytes of a class and those above it that wait at an
 // egress port or are crossing to it.
 func (x *Crossbar) EgressDrain(port uint16, class uint8) uint32 {
-	return x.out[port%MaxPorts].drain[class&7]
+	return x.out[port%MaxPorts].drain(class)
 }
 
 // Blocked returns the ingress ports whose first frame of a class goes to an
@@ -64,9 +64,7 @@ func (x *Crossbar) Blocked(out uint16, class uint8) uint64 { return x.out[out%Ma
 func (x *Crossbar) Flush(out []frame.Ref) (n int) {
 	for b := x.busyOut; b != 0; b &= b - 1 {
 		o := &x.out[bits.TrailingZeros64(b)]
-		for p := range o.class + 1 {
-			o.drain[p&7] -= x.arena.Meta(o.frame).Cost
-		}
+		o.remove(o.class, x.arena.Meta(o.frame).Cost)
 		o.frame = frame.Nil
 	}
 	x.busyIn, x.busyOut = 0, 0
@@ -95,15 +93,14 @@ func (x *Crossbar) Flush(out []frame.Ref) (n int) {
 // relist finds anew which frames are first.
 func (x *Crossbar) relist() {
 	for j := range x.out {
-		x.out[j].head = [8]uint64{}
+		x.out[j].head, x.out[j].classes = [8]uint64{}, 0
 	}
 	for i := range x.in {
 		in := &x.in[i]
 		in.some = 0
 		for c := range in.fifo {
 			if r := in.fifo[c].Head(); r != frame.Nil {
-				in.some |= 1 << c
-				x.out[x.arena.Meta(r).OutPort%MaxPorts].head[c] |= 1 << i
+				x.lead(i, uint8(c), x.arena.Meta(r))
 			}
 		}
 	}
