@@ -37,6 +37,11 @@ type Config struct {
 	Lossy uint32
 }
 
+// Time is how long n bytes are on the crossbar: at least a nanosecond.
+func (c *Config) Time(n uint32) frame.Time {
+	return max(1, frame.Time(uint64(n+c.Overhead)*8e9/c.Rate))
+}
+
 // Validate reports the first setting that cannot be meant. Whether the
 // thresholds lose nothing depends on links: see buffer.InputQueue.
 func (c *Config) Validate() error {

@@ -14,9 +14,6 @@ type Crossbar struct {
 	lossy uint32 // Config.Lossy, or all
 	pause uint32 // Config.Pause, or more than there can be
 
-	// A byte takes num/den ns on the crossbar.
-	num, den uint64
-
 	in  [MaxPorts]input
 	out [MaxPorts]output
 
@@ -100,8 +97,7 @@ func New(a *frame.Arena, cfg Config) *Crossbar {
 // than may wait from now on.
 func (x *Crossbar) Configure(now frame.Time, cfg Config) {
 	x.cfg = cfg
-	x.num, x.den = 8e9, cfg.Rate
-	x.length, x.span = 0, x.time(0)
+	x.length, x.span = 0, cfg.Time(0)
 	if x.pause = cfg.Pause; cfg.Lossless == 0 {
 		x.pause = ^uint32(0)
 	}

@@ -84,7 +84,7 @@ func (x *Crossbar) start(now frame.Time, i, j, c int, n uint32) {
 	}
 	o.frame, o.from, o.class = in.fifo[c&7].Head(), uint8(i), uint8(c)
 	if n != x.length {
-		x.length, x.span = n, x.time(n)
+		x.length, x.span = n, x.cfg.Time(n)
 	}
 	x.ends[j&(MaxPorts-1)] = now + x.span
 	o.turn = uint8(i+1) % MaxPorts
@@ -110,9 +110,4 @@ func (x *Crossbar) unblock(o *output) {
 			x.offer(in)
 		}
 	}
-}
-
-// time is how long n bytes are on the crossbar: at least a nanosecond.
-func (x *Crossbar) time(n uint32) frame.Time {
-	return max(1, frame.Time(uint64(n+x.cfg.Overhead)*x.num/x.den))
 }

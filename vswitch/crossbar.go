@@ -53,6 +53,33 @@ const (
 	defaultSpeedup       = 4
 )
 
+// Rate returns the bit/s at which frames cross in a switch whose fastest port
+// has the given rate.
+func (c *CrossbarConfig) Rate(fastest uint64) uint64 {
+	if c.Speedup <= 0 {
+		return max(fastest, 1) * defaultSpeedup
+	}
+	return max(fastest, 1) * uint64(c.Speedup)
+}
+
+// Queues returns the bytes of the queue of an ingress port, and the most that
+// the queue of an egress port can hold.
+func (c *CrossbarConfig) Queues() (ingress, egress uint32) {
+	if ingress, egress = c.Ingress, c.Egress; ingress == 0 {
+		ingress = defaultCrossbarQueue
+	}
+	if egress == 0 {
+		egress = defaultCrossbarQueue
+	}
+	switch {
+	case c.TotalCap:
+		return ingress, egress
+	case c.Reserve == 0:
+		return ingress, 2 * egress
+	}
+	return ingress, egress + c.Reserve
+}
+
 func (c *CrossbarConfig) batch(p *PortConfig) uint32 {
 	if c.Batch != 0 {
 		return c.Batch
@@ -89,10 +116,6 @@ func (cfg *Config) crossbar() (crossbar.Config, error) {
 	if x.Reserve == 0 {
 		x.Reserve = x.Egress
 	}
-	speedup := c.Speedup
-	if speedup == 0 {
-		speedup = defaultSpeedup
-	}
 	for class := range 8 {
 		if cfg.lossless(class) {
 			x.Lossless |= 1 << class
@@ -103,8 +126,8 @@ func (cfg *Config) crossbar() (crossbar.Config, error) {
 		return x, fmt.Errorf("%d ports, at most %d are possible", len(cfg.Ports), crossbar.MaxPorts)
 	case cfg.Escape.On:
 		return x, fmt.Errorf("it cannot stand beside escape, whose places are those of the shared buffer")
-	case speedup < 0 || speedup > 1000:
-		return x, fmt.Errorf("a speed-up of %d is not within 1 and 1000", speedup)
+	case c.Speedup < 0 || c.Speedup > 1000:
+		return x, fmt.Errorf("a speed-up of %d is not within 1 and 1000", c.Speedup)
 	}
 	var fastest uint64
 	for i := range cfg.Ports {
@@ -113,7 +136,7 @@ func (cfg *Config) crossbar() (crossbar.Config, error) {
 			x.Overhead = max(x.Overhead, p.Scheduler.Overhead)
 		}
 	}
-	x.Rate = max(fastest, 1) * uint64(speedup)
+	x.Rate = c.Rate(fastest)
 	if x.Lossless != 0 {
 		if err := cfg.crossbarThresholds(&x); err != nil {
 			return x, err

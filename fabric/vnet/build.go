@@ -183,6 +183,9 @@ func (b *Buffer) alpha() float64 {
 func (n *Network) number() {
 	t := n.Topology
 	n.ways = newWays(t)
+	if n.cfg.Crossbar.On {
+		n.ways.crossbars(&n.cfg.Crossbar)
+	}
 	n.hostNode, n.swNode = n.ways.hosts, t.Switches()
 	n.hostOf, n.swOf, n.engine = fill(len(t.Nodes)), fill(len(t.Nodes)), fill(len(t.Nodes))
 	for i, h := range n.hostNode {

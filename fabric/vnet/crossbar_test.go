@@ -101,6 +101,43 @@ func TestIdleLatency(t *testing.T) {
 	}
 }
 
+// What a message takes alone, and T, are reckoned with the crossbars on its way:
+// a message is done when Ideal says, and acknowledged when IdealAcked does.
+func TestIdealWithCrossbars(t *testing.T) {
+	for _, c := range []struct{ switches, speedup int }{{1, 0}, {3, 0}, {5, 1}, {2, 7}} {
+		for _, bytes := range []uint64{4, 2 * fullSize, 40*fullSize + 100} {
+			cfg := detailConfig(chain(t, c.switches, 2))
+			cfg.Crossbar.Speedup = c.speedup
+			n := build(t, cfg)
+			start(t, n, Flow{Src: 0, Dst: 1, Bytes: bytes})
+			done := run(t, n, 10*frame.Millisecond)
+			if len(done) != 1 {
+				t.Fatalf("%d flows are done", len(done))
+			}
+			// Nodes round each time down to whole nanoseconds.
+			least := frame.Time(3 * (c.switches + 1))
+			if got, want := done[0].FCT(), n.Ideal(0, 1, bytes); got > want || got < want-least {
+				t.Errorf("%d bytes over %d switches take %d ns, want %d", bytes, c.switches, got, want)
+			}
+			if got, want := done[0].SenderEnd-done[0].Start, n.IdealAcked(0, 1, bytes); got > want || got < want-2*least {
+				t.Errorf("%d bytes over %d switches are acknowledged after %d ns, want %d", bytes, c.switches, got, want)
+			}
+		}
+	}
+	cfg := detailConfig(chain(t, 3, 2))
+	cfg.BaseRTT = 0
+	n := build(t, cfg)
+	want := n.IdealAcked(0, 1, fullSize)
+	if n.Derived.BaseRTT != want {
+		t.Errorf("T is %d ns, a full frame and its acknowledgement take %d", n.Derived.BaseRTT, want)
+	}
+	cfg.Crossbar.On = false
+	cfg.PFC.On = false
+	if without := build(t, cfg).Derived.BaseRTT; want-without < 6*(4224+60) {
+		t.Errorf("T is %d ns without crossbars and %d with six to cross", without, want)
+	}
+}
+
 // TestPauseReaction watches an ingress port from the moment that it wants a
 // pause until the last frame before the pause comes. With full frames both
 // ways that takes at most what the threshold was reckoned with: 36.456 us and

@@ -1,10 +1,13 @@
 package vnet
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/gswitch/gswitch/fabric"
 	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pfc"
+	"github.com/gswitch/gswitch/vswitch"
 )
 
 // hop is one link of a way.
@@ -16,10 +19,12 @@ type hop struct {
 
 // ways finds shortest paths between hosts.
 type ways struct {
-	t     *fabric.Topology
-	hosts []int
-	dist  [][]int   // by node that is the switch of a host: hops from every node to it
-	near  [][][]int // by the same, then by node: the ports that lead nearer to it; nil until asked for
+	t       *fabric.Topology
+	hosts   []int
+	dist    [][]int    // by node that is the switch of a host: hops from every node to it
+	near    [][][]int  // by the same, then by node: the ports that lead nearer to it; nil until asked for
+	cross   []uint64   // by node: bit/s of its crossbar, 0 where it has none; nil if none has
+	delayed frame.Time // from a frame's arrival at a crossbar until it can cross
 }
 
 func newWays(t *fabric.Topology) *ways {
@@ -30,6 +35,18 @@ func newWays(t *fabric.Topology) *ways {
 		}
 	}
 	return w
+}
+
+// crossbars gives the switches crossbars.
+func (w *ways) crossbars(c *vswitch.CrossbarConfig) {
+	w.cross, w.delayed = make([]uint64, len(w.t.Nodes)), c.Latency
+	for _, i := range w.t.Switches() {
+		fastest := uint64(0)
+		for _, l := range w.t.Nodes[i].Links {
+			fastest = max(fastest, cmp.Or(w.t.Links[l].Rate, pfc.DefaultRate))
+		}
+		w.cross[i] = c.Rate(fastest)
+	}
 }
 
 // chooser picks one of the ports of a node that lead nearer to the
@@ -133,34 +150,47 @@ func (f wire) span(l *fabric.Link) int64 {
 	return int64(ns)*1000 + int64(rem*1000/l.Rate)
 }
 
+// crossing is how long the frame takes on a crossbar in picoseconds.
+func (f wire) crossing(rate uint64) int64 { return max(1, int64(f.bytes*8e9/rate)) * 1000 }
+
 // alone returns the picoseconds from the start of n frames of the size full
 // and a last one, at the source of an empty way, to the arrival of the last
 // byte: every hop stores a frame before it forwards it, and frames follow each
-// other at the speed of the slowest hop.
+// other at the speed of the slowest hop. A crossbar is a hop in this sense.
 func (w *ways) alone(hops []hop, n uint64, full, last wire) int64 {
 	var first, slowest int64 // when the first of the full frames has passed a hop; the slowest so far
 	var end int64            // when the last frame has
-	for i, h := range hops {
-		l := &w.t.Links[h.link]
-		if i > 0 {
-			end += int64(w.t.Links[hops[i-1].link].Delay) * 1000
-			first += int64(w.t.Links[hops[i-1].link].Delay) * 1000
-		}
+	pass := func(delay, span, ends int64) {
+		end += delay
+		first += delay
 		if n > 0 {
-			span := full.span(l)
 			first += span
 			slowest = max(slowest, span)
 			end = max(end, first+int64(n-1)*slowest)
 		}
-		end += last.span(l)
+		end += ends
+	}
+	delay := int64(0)
+	for i, h := range hops {
+		l := &w.t.Links[h.link]
+		if i > 0 && w.cross != nil {
+			pass(delay+int64(w.delayed)*1000, full.crossing(w.cross[h.from]), last.crossing(w.cross[h.from]))
+			delay = 0
+		}
+		pass(delay, full.span(l), last.span(l))
+		delay = int64(l.Delay) * 1000
 	}
 	return end + int64(w.t.Links[hops[len(hops)-1].link].Delay)*1000
 }
 
-// delay is the propagation along a way.
+// delay is the propagation along a way, and what crossbars wait for each frame
+// by itself.
 func (w *ways) delay(hops []hop) (d frame.Time) {
 	for _, h := range hops {
 		d += frame.Time(w.t.Links[h.link].Delay)
+	}
+	if w.cross != nil {
+		d += frame.Time(len(hops)-1) * w.delayed
 	}
 	return d
 }
