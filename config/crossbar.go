@@ -52,7 +52,7 @@ func (d *decoder) validateCrossbar(s *Switch, path string) {
 	case frame.Time(c.Latency) > frame.Second:
 		d.failAt(path+".latency", "%v is more than a second", c.Latency)
 	case s.Escape != nil:
-		d.failAt(path, "cannot stand beside escape, whose places are those of the shared buffer")
+		d.failAt(path, "cannot stand beside escape, whose places are those of the shared buffer; take one of the two out")
 	case len(s.Ports) > vswitch.MaxCrossbarPorts:
 		d.failAt(path, "joins at most %d ports, and the switch has %d", vswitch.MaxCrossbarPorts, len(s.Ports))
 	}

@@ -45,7 +45,7 @@ func TestCrossbarRefused(t *testing.T) {
 		{crossbarDoc("{}", "{classes: [0, 7]}", fastPorts), "x.yaml:4:15: switches[0].crossbar.ingress: port eth0: "},
 		{crossbarDoc("{}", "{classes: [0, 7]}", fastPorts), "too small for 2 lossless classes"},
 		{crossbarDoc("{speedup: 65}", "{}", twoPorts), "65"},
-		{crossbarDoc("{}\n    escape: {ports: [eth0]}", "{classes: [3]}", twoPorts), "cannot stand beside escape"},
+		{crossbarDoc("{}\n    escape: {ports: [eth0]}", "{classes: [3]}", twoPorts), "x.yaml:4:15: switches[0].crossbar: cannot stand beside escape"},
 	} {
 		_, err := Parse("x.yaml", []byte(c.doc))
 		if err == nil || !strings.Contains(err.Error(), c.want) {

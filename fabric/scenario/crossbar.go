@@ -51,7 +51,7 @@ func (v *validator) crossbar() {
 		v.sec.Fail("switch.crossbar.latency", "is not from 0s to 1s")
 	}
 	if d.Switch.Escape.Enabled {
-		v.sec.Fail("switch.crossbar", "cannot stand beside escape, whose places are those of the shared buffer")
+		v.sec.Fail("switch.crossbar", "cannot stand beside escape, whose places are those of the shared buffer; take one of the two out")
 	}
 	for i := range v.t.Nodes {
 		if n := &v.t.Nodes[i]; len(n.Links) > vswitch.MaxCrossbarPorts {
