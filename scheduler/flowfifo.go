@@ -162,7 +162,8 @@ func (q *FlowFIFO) Each(a *frame.Arena, visit func(frame.Ref) bool) {
 // EachFlow calls visit with the first frame of each hash, from place from of
 // the table on and once around, until it returns false. It returns from where to
 // go on the next time.
-func (q *FlowFIFO) EachFlow(from int, visit func(frame.Ref) bool) int {
+func (q *FlowFIFO) EachFlow(a *frame.Arena, from int, visit func(frame.Ref) bool) int {
+	q.list(a)
 	mask := len(q.flows) - 1
 	for k := range len(q.flows) {
 		if r := q.flows[(from+k)&mask].head; r != frame.Nil && !visit(r) {

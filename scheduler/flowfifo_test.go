@@ -117,13 +117,13 @@ func TestFlowFIFOIsAList(t *testing.T) {
 				return true
 			}
 			left := len(first) / 2
-			row = q.EachFlow(row, func(r frame.Ref) bool {
+			row = q.EachFlow(a, row, func(r frame.Ref) bool {
 				if left--; left < 0 {
 					return false
 				}
 				return visit(r)
 			})
-			q.EachFlow(row, func(r frame.Ref) bool { return !seen[a.Meta(r).Hash] && visit(r) })
+			q.EachFlow(a, row, func(r frame.Ref) bool { return !seen[a.Meta(r).Hash] && visit(r) })
 			if len(seen) != len(first) {
 				t.Fatalf("%d hashes of %d", len(seen), len(first))
 			}

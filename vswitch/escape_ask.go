@@ -59,7 +59,7 @@ func (n *Node) ask(now frame.Time, port uint16) frame.Time {
 		for ; queues != 0; queues &= queues - 1 {
 			q := bits.TrailingZeros8(queues)
 			n.escaping.askBy, n.escaping.askLeft = port, asksAtOnce
-			x.askRow[q] = x.fifo[q].EachFlow(x.askRow[q], n.escaping.one)
+			x.askRow[q] = x.fifo[q].EachFlow(n.arena, x.askRow[q], n.escaping.one)
 		}
 	}
 	return min(due, x.askAt)
