@@ -213,16 +213,19 @@ func (n *Node) adoptCrossbar(now frame.Time) {
 }
 
 // dismissCrossbar gives up the crossbar: what waits in ingress queues is
-// dropped, what has crossed leaves by its egress queue.
+// dropped, what has crossed leaves by its egress queue; from a queue that cannot
+// tell what it holds it is dropped, too.
 func (n *Node) dismissCrossbar(now frame.Time) {
 	n.flushCrossbar()
 	for i := range n.ports {
 		if s := n.ports[i].sched; s != nil {
 			for q := range 8 {
-				s.Each(q, func(r frame.Ref) bool {
+				if !s.Each(q, func(r frame.Ref) bool {
 					n.arena.Meta(r).Flags &^= frame.Crossed
 					return true
-				})
+				}) {
+					n.flushQueue(now, uint16(i), q, frame.QueueFlush)
+				}
 			}
 		}
 	}
@@ -307,6 +310,7 @@ func (n *Node) crossed(at frame.Time, r frame.Ref) {
 	}
 	n.crossbar.Leave(at, m)
 	n.held--
+	n.ports[m.OutPort].queueDrops[m.Queue&7]++
 	n.drop(r, why)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/gswitch/gswitch/pfc"
 	"github.com/gswitch/gswitch/pipeline"
 	"github.com/gswitch/gswitch/qcn"
+	"github.com/gswitch/gswitch/scheduler"
 	wt "github.com/gswitch/gswitch/wire/wiretest"
 )
 
@@ -331,6 +332,42 @@ func TestCrossbarPortComesAgain(t *testing.T) {
 				t.Errorf("port %d is said to have a load in queue %d", p, q)
 			}
 		}
+	}
+}
+
+// mute is a discipline that cannot tell what it holds.
+type mute struct{ q *scheduler.FlowFIFO }
+
+func (m mute) Enqueue(a *frame.Arena, now frame.Time, r frame.Ref) { m.q.Enqueue(a, now, r) }
+func (m mute) Head() frame.Ref                                     { return m.q.Head() }
+func (m mute) Dequeue(a *frame.Arena, depart frame.Time) frame.Ref { return m.q.Dequeue(a, depart) }
+func (m mute) Len() int                                            { return m.q.Len() }
+
+// A crossbar that is taken out and put in again leaves no frame charged to what
+// is not there any more, whatever queue the frame waits in.
+func TestCrossbarLeavesMuteQueues(t *testing.T) {
+	cfg := crossbarConfig(2)
+	cfg.Ports[1].Scheduler.Queues[0].Discipline = mute{scheduler.NewFlowFIFO(4)}
+	r := newRig(t, cfg)
+	for range 10 {
+		r.in(0, classed(1, 2, 0, 1500))
+	}
+	r.advance(10 * frame.Microsecond)
+	off := *cfg
+	off.Crossbar.On = false
+	for _, c := range []*Config{&off, cfg} {
+		if err := r.sw.Apply(c); err != nil {
+			t.Fatal(err)
+		}
+		r.settle()
+	}
+	sent := 0
+	for range 20 {
+		r.advance(20 * frame.Microsecond)
+		sent += len(r.out(1))
+	}
+	if d := r.drops(); sent+int(d["queue-flush"]) != 10 || r.sw.Nodes[0].held != 0 || r.sw.Nodes[0].crossbar.EgressDrain(1, 0) != 0 {
+		t.Errorf("%d of 10 frames were sent, %v dropped; %d are held, %d bytes are charged", sent, d, r.sw.Nodes[0].held, r.sw.Nodes[0].crossbar.EgressDrain(1, 0))
 	}
 }
 
