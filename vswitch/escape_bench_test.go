@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gswitch/gswitch/escape"
 	"github.com/gswitch/gswitch/frame"
 	wt "github.com/gswitch/gswitch/wire/wiretest"
 )
@@ -49,6 +50,8 @@ func BenchmarkEscapeLetOut(b *testing.B) {
 		b.Run(fmt.Sprintf("flows=%d", n), func(b *testing.B) {
 			cfg := escapeConfig()
 			cfg.Buffer.Size, cfg.Buffer.XOFF, cfg.Buffer.XONOffset = 8<<20, 1<<20, 1000
+			cfg.Escape.Config = escape.Default()
+			cfg.Escape.Printed = true // no requests, which leave by the same port
 			r := newRig(b, cfg)
 			var data, tokens [][]byte
 			for i := range n {
