@@ -227,7 +227,8 @@ func (w *Worker) receive(now frame.Time, l *line) int {
 // left as by a deep one: else a port with a link rate could send less in a loop
 // than it receives, and drop the rest, however fast the link.
 func (w *Worker) send(now frame.Time, l *line) (moved bool) {
-	for before := l.stats.TxTaken; ; {
+	for before, again := l.stats.TxTaken, false; ; again = true {
+		taken := l.stats.TxTaken
 		moved = w.transmit(now, l) || moved
 		l.dev.fill(w.pool)
 		full := l.blocked
@@ -235,6 +236,9 @@ func (w *Worker) send(now frame.Time, l *line) (moved bool) {
 			l.blocked = true
 		}
 		if !full || l.stats.TxTaken-before+uint64(l.depth) > txVectors*vector {
+			return moved
+		}
+		if again && l.stats.TxTaken == taken { // its node stands still
 			return moved
 		}
 		if l.dev.complete(w.pool); l.dev.room(l.depth) <= 0 {

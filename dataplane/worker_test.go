@@ -454,3 +454,33 @@ func TestShallowRing(t *testing.T) {
 		}
 	}
 }
+// A port that was full when its node came to stand still sends nothing, and
+// does not keep its worker.
+func TestFullPortOfNodeThatStandsStill(t *testing.T) {
+	w, left, _, _ := loop(t, PortSpec{TxDepth: 16})
+	left.toSend = 1 << 62
+	takes := false
+	d := &copyMode{kicked: func(n int) int {
+		if takes {
+			return 0
+		}
+		return n
+	}}
+	w.ports[0].dev = d
+	w.step(1000)
+	if !w.ports[0].blocked {
+		t.Fatal("the port is not full")
+	}
+	takes = true
+	w.pause(left, 1_000_000)
+	sent := w.ports[0].stats.TxTaken
+	w.step(2000)
+	w.step(3000)
+	if got := w.ports[0].stats.TxTaken; got != sent {
+		t.Errorf("%d frames left a node that stands still", got-sent)
+	}
+	w.step(1_000_000)
+	if got := w.ports[0].stats.TxTaken; got == sent {
+		t.Error("nothing leaves when the node goes on")
+	}
+}
