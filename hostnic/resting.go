@@ -79,10 +79,13 @@ func (n *NIC) rested(now frame.Time) {
 
 // restWake returns when the first gap ends that something waits behind.
 func (n *NIC) restWake() frame.Time {
-	at := frame.Never
+	at, waits := frame.Never, n.ready|n.ackReady
+	if n.plain.Len() > 0 {
+		waits |= 1 << (n.arena.Meta(n.plain.Head()).Class & 7)
+	}
 	for m := n.resting.classes; m != 0; m &= m - 1 {
 		c := bits.TrailingZeros8(m)
-		if (n.ready|n.ackReady)>>c&1 != 0 || n.cfg.AckPauseClass == c && n.ackReady != 0 {
+		if waits>>c&1 != 0 || n.cfg.AckPauseClass == c && n.ackReady != 0 {
 			at = min(at, n.resting.until[c])
 		}
 	}

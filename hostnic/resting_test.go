@@ -104,3 +104,32 @@ func TestStagesOfReplies(t *testing.T) {
 	}
 	p.drained()
 }
+
+// TestStagesOfPlainFrames: frames without a queue pair leave by themselves when
+// the gap of their class is over.
+func TestStagesOfPlainFrames(t *testing.T) {
+	p := newPair(t, func(_ int, c *Config) { c.PFC, c.PFCClasses, c.PFCStages = true, 1<<3|1<<4, 15 })
+	var sent []frame.Time
+	p.seen = func(from int, m *frame.Meta, b []byte) {
+		if from == 0 && m.Class == 3 {
+			sent = append(sent, m.Depart)
+		}
+	}
+	p.grade(10, 0)
+	for range 5 {
+		r := p.pool.New(make([]byte, 60))
+		p.pool.Meta(r).Wire, p.pool.Meta(r).Class = 1000, 3
+		if !p.a.QueueFrame(p.now, r, false, 20) {
+			t.Fatal("not queued")
+		}
+	}
+	p.run(frame.Millisecond)
+	if len(sent) != 5 {
+		t.Fatalf("%d of 5 frames left", len(sent))
+	}
+	for i := 1; i < len(sent); i++ {
+		if d := sent[i] - sent[i-1]; d < 81_920 || d > 82_000 { // 1000 B at 100 Gb/s / 2^10
+			t.Errorf("frame %d left %d ns behind the last one", i, d)
+		}
+	}
+}
