@@ -283,9 +283,9 @@ func (e *Egress) Reclaim(now frame.Time) {
 		if e.cfg.Printed {
 			continue
 		}
-		// Half as many at once, or one if none came at all since the last time;
-		// each that comes adds one.
-		if f.window /= 2; f.misses > 0 || f.window == 0 {
+		// One at once if none came at all since the last time; each that comes
+		// adds one.
+		if f.misses > 0 {
 			f.window = 1
 		}
 		f.rest = now + e.rest(f)
