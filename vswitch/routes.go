@@ -60,6 +60,7 @@ type routing struct {
 	hops    []nextHop
 	groups  []*pipeline.Group
 	sets    map[string]uint32 // group of a set of next hops, chosen from in one way
+	sweepAt int               // number of groups from which those without a route are looked for
 
 	// What groups go by, even those that no route leads to any more.
 	flowlets, byLoad, exact bool
@@ -100,6 +101,7 @@ func (p *Program) compileRoutes(cfg *Config, ids *idSet) error {
 		return fmt.Errorf("switch %s: %w", cfg.Name, err)
 	}
 	p.routing.table = table
+	p.routing.sweepAt = 2*len(p.routing.groups) + spareSets
 	return nil
 }
 
@@ -130,11 +132,14 @@ func (b *routeBuilder) addBroadcast(a netip.Prefix) {
 }
 
 // enter stores an entry under its prefix's id, in a copy where older programs
-// share the slice.
+// share the slice: workers may be reading it.
 func (p *Program) enter(prefix netip.Prefix, e routeEntry, ids *idSet, shared bool) uint32 {
 	id := ids.get(prefix.String())
 	r := &p.routing
-	if int(id) < len(r.entries) && shared && r.entries[id] != e {
+	if int(id) < len(r.entries) && shared {
+		if r.entries[id] == e {
+			return id
+		}
 		r.entries = append([]routeEntry(nil), r.entries...)
 	}
 	for len(r.entries) <= int(id) {
@@ -243,6 +248,9 @@ func groupBuckets(n int) int {
 // setRoute adds or replaces a route; with a builder, in its bulk.
 func (p *Program) setRoute(r Route, ids *idSet, b *routeBuilder) error {
 	r.Prefix = r.Prefix.Masked()
+	if b == nil {
+		p.sweepSets()
+	}
 	e, err := p.resolve(r)
 	if err != nil {
 		return err
