@@ -186,18 +186,27 @@ func (n *NIC) release(t frame.Time) {
 func (n *NIC) upcoming() frame.Time {
 	at := n.paceWheel.next()
 	if m := n.sendableAcks(); m != 0 {
-		at = min(at, n.there(&n.acks[bits.Len8(m)-1]))
+		at = min(at, n.ackThere(bits.Len8(m)-1))
 	}
 	if n.plainReady() {
-		at = min(at, n.there(&n.plain))
+		at = min(at, n.plainThere())
 	}
 	return at
 }
 
-// there returns from when on the first frame of a queue was there and no pause
-// held it back.
-func (n *NIC) there(q *frame.FIFO) frame.Time {
-	m := n.arena.Meta(q.Head())
+// ackThere returns from when on the first reply of a class was there and no
+// pause held it back.
+func (n *NIC) ackThere(class int) frame.Time {
+	by := class
+	if n.cfg.AckPauseClass >= 0 {
+		by = n.cfg.AckPauseClass
+	}
+	return max(n.arena.Meta(n.acks[class].Head()).Arrival, n.classes[by].resumed)
+}
+
+// plainThere is ackThere for frames without a queue pair.
+func (n *NIC) plainThere() frame.Time {
+	m := n.arena.Meta(n.plain.Head())
 	return max(m.Arrival, n.classes[m.Class&7].resumed)
 }
 

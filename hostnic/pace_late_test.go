@@ -144,3 +144,33 @@ func TestLatePaceLendsNothing(t *testing.T) {
 		}
 	}
 }
+
+// Replies that the pause of another class held back depart when that is over.
+func TestLateRepliesWaitForTheirPause(t *testing.T) {
+	p := newPair(t, func(_ int, c *Config) {
+		c.Burst, c.AckClass, c.AckPauseClass, c.PFC, c.PFCClasses = 20*frame.Microsecond, 7, 3, true, 1<<3
+	})
+	_, qb := p.connect(func(c *QPConfig) { c.Transport.RTOHigh, c.Transport.AckEvery = 0, 1 })
+	resumed, held := frame.Time(0), 0
+	p.seen = func(from int, m *frame.Meta, _ []byte) {
+		if from == 0 && m.Class == 7 && resumed != 0 {
+			held++
+			if m.Depart < resumed {
+				t.Fatalf("a reply departs at %d, paused until %d", m.Depart, resumed)
+			}
+		}
+	}
+	must(t, p.b.SendMessage(0, qb, 20_000, 0))
+	p.lateRun(100*frame.Microsecond, func() {
+		switch p.now += 2000; p.now {
+		case 2000:
+			p.pauseClass(1<<3, 0xffff)
+		case 30_000:
+			resumed = p.now
+			p.pauseClass(1<<3, 0)
+		}
+	})
+	if held < 10 {
+		t.Fatalf("%d replies were held back: the test tests nothing", held)
+	}
+}

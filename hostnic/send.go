@@ -227,7 +227,7 @@ func (n *NIC) sendableAcks() uint8 {
 // pick takes the next frame to start on the link at t, Nil if there is none or
 // no chunk for it.
 func (n *NIC) pick(t, now frame.Time) frame.Ref {
-	if c := bits.Len8(n.sendableAcks()) - 1; c >= 0 && (t >= now || n.there(&n.acks[c]) <= t) {
+	if c := bits.Len8(n.sendableAcks()) - 1; c >= 0 && (t >= now || n.ackThere(c) <= t) {
 		r := n.acks[c].Pop(n.arena)
 		if n.acks[c].Len() == 0 {
 			n.ackReady &^= 1 << c
@@ -237,7 +237,7 @@ func (n *NIC) pick(t, now frame.Time) frame.Ref {
 	}
 	for {
 		can := n.ready &^ n.paused
-		if (can == 0 || n.plainTurn) && n.plainReady() && (t >= now || n.there(&n.plain) <= t) {
+		if (can == 0 || n.plainTurn) && n.plainReady() && (t >= now || n.plainThere() <= t) {
 			n.plainTurn = false
 			r := n.plain.Pop(n.arena)
 			n.depart(t, r)
