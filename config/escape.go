@@ -32,8 +32,8 @@ func (d *decoder) validateEscape(c *Config, s *Switch, path string) {
 	if e.Period < Microsecond {
 		d.failAt(path+".period", "%s is less than a microsecond", e.Period)
 	}
-	if e.Reclaim < Microsecond {
-		d.failAt(path+".reclaim", "%s is less than a microsecond", e.Reclaim)
+	if e.Reclaim < Microsecond || frame.Time(e.Reclaim) > escape.MaxReclaim {
+		d.failAt(path+".reclaim", "%s is not between 1us and 1h", e.Reclaim)
 	}
 	if len(s.PFC.Classes) == 0 && len(d.errs) == 0 { // else the key may be misspelt
 		d.failAt(path, "has nothing to escape from: give the switch lossless classes (pfc.classes)")

@@ -27,6 +27,9 @@ type Config struct {
 	Printed bool
 }
 
+// MaxReclaim keeps the longest rest of a flow far from the end of time.
+const MaxReclaim = 3600 * frame.Second
+
 // Default returns the configuration that is taken where nothing else is said.
 func Default() Config {
 	return Config{Slots: 64, Flows: 256, PerFlow: 64, Reclaim: 100 * frame.Microsecond}
@@ -41,8 +44,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("escape: %d flows at a port are not from 1 to %d", c.Flows, 1<<16)
 	case c.PerFlow < 1 || c.PerFlow > 1<<16:
 		return fmt.Errorf("escape: %d tokens of a flow are not from 1 to %d", c.PerFlow, 1<<16)
-	case c.Reclaim < frame.Microsecond:
-		return fmt.Errorf("escape: tokens are reclaimed after %v; the least is 1us", c.Reclaim.Duration())
+	case c.Reclaim < frame.Microsecond || c.Reclaim > MaxReclaim:
+		return fmt.Errorf("escape: tokens are reclaimed after %v, which is not from 1us to 1h", c.Reclaim.Duration())
 	}
 	return nil
 }

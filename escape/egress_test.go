@@ -366,7 +366,7 @@ func TestValidate(t *testing.T) {
 	}
 	for _, f := range []func(*Config){
 		func(c *Config) { c.Slots = 0 }, func(c *Config) { c.Flows = 1 << 20 },
-		func(c *Config) { c.PerFlow = -1 }, func(c *Config) { c.Reclaim = 1 },
+		func(c *Config) { c.PerFlow = -1 }, func(c *Config) { c.Reclaim = 1 }, func(c *Config) { c.Reclaim = MaxReclaim + 1 },
 	} {
 		c := Default()
 		if f(&c); c.Validate() == nil {

@@ -44,6 +44,7 @@ func TestNothingIsCut(t *testing.T) {
 	}
 	walk("switch", reflect.TypeFor[Switch]())
 	walk("hosts", reflect.TypeFor[Hosts]())
+	walk("pfc", reflect.TypeFor[PFC]())
 	if seen < 20 {
 		t.Errorf("%d sizes seen", seen)
 	}
