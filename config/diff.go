@@ -61,7 +61,7 @@ func diff(a, b reflect.Value, path, id string, out *[]Change) {
 			}
 		}
 		for _, k := range keys {
-			diffElement(a.MapIndex(k), b.MapIndex(k), join(path, fmt.Sprint(k.Interface())), out)
+			diffElement(a.MapIndex(k), b.MapIndex(k), join(path, fmt.Sprint(k.Interface())), "", out)
 		}
 	default:
 		diffList(a, b, path, id, out)
@@ -85,7 +85,7 @@ func diffList(a, b reflect.Value, path, id string, out *[]Change) {
 		}
 	}
 	for _, n := range order {
-		diffElement(left.at[n], right.at[n], fmt.Sprintf("%s[%s]", path, n), out)
+		diffElement(left.at[n], right.at[n], fmt.Sprintf("%s[%s]", path, n), id, out)
 	}
 }
 
@@ -129,16 +129,19 @@ func elements(list reflect.Value, id string) namedElements {
 	return e
 }
 
-func diffElement(a, b reflect.Value, path string, out *[]Change) {
-	if a.IsValid() && b.IsValid() {
-		if reflect.DeepEqual(a.Interface(), b.Interface()) {
-			return
-		}
+// diffElement compares elements of a list or a map. One that is not valid is
+// not there; one that is counts, whatever it holds: the zero of its type, such
+// as queue 0 of a profile with nothing else about it, is an element too.
+func diffElement(a, b reflect.Value, path, id string, out *[]Change) {
+	switch {
+	case !a.IsValid():
+		*out = append(*out, Change{Op: '+', Path: path, New: briefElement(b, id)})
+	case !b.IsValid():
+		*out = append(*out, Change{Op: '-', Path: path, Old: briefElement(a, id)})
+	case !reflect.DeepEqual(a.Interface(), b.Interface()):
 		// Map elements cannot be addressed; copies can.
 		diff(deepCopy(a), deepCopy(b), path, "", out)
-		return
 	}
-	*out = append(*out, change(path, a, b))
 }
 
 func change(path string, a, b reflect.Value) Change {
@@ -154,9 +157,6 @@ func change(path string, a, b reflect.Value) Change {
 // isSet reports whether there is a value to show. Numbers and words of our
 // own are always shown: zero means something.
 func isSet(v reflect.Value) bool {
-	if !v.IsValid() {
-		return false
-	}
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
 		return !v.IsNil()
@@ -167,10 +167,14 @@ func isSet(v reflect.Value) bool {
 }
 
 // brief writes a value in one line, without what was left out.
-func brief(v reflect.Value) string {
+func brief(v reflect.Value) string { return briefElement(v, "") }
+
+// briefElement is brief of an element of a list, with the key that names it
+// even if that is zero.
+func briefElement(v reflect.Value, id string) string {
 	t := v.Type()
 	if t.Kind() == reflect.Pointer {
-		return brief(v.Elem())
+		return briefElement(v.Elem(), id)
 	}
 	if isText(t) {
 		text, err := v.Interface().(encoding.TextMarshaler).MarshalText()
@@ -189,14 +193,15 @@ func brief(v reflect.Value) string {
 	switch t.Kind() {
 	case reflect.Struct:
 		for i := range t.NumField() {
-			if f := v.Field(i); !f.IsZero() {
-				add(t.Field(i).Tag.Get("yaml") + ": " + brief(f))
+			tag := t.Field(i).Tag
+			if f, key := v.Field(i), tag.Get("yaml"); key == id && isScalar(f.Kind()) || !f.IsZero() {
+				add(key + ": " + briefElement(f, tag.Get("id")))
 			}
 		}
 		return "{" + s + "}"
 	case reflect.Slice:
 		for i := range v.Len() {
-			add(brief(v.Index(i)))
+			add(briefElement(v.Index(i), id))
 		}
 		return "[" + s + "]"
 	case reflect.Map:
