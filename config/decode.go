@@ -205,7 +205,8 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, path string, depth int) 
 		d.value(n.Content[i+1], v.FieldByIndex(f.Index), sub, f.Tag, depth+1)
 	}
 	for _, f := range fieldsOf(t) {
-		if name := f.Tag.Get("yaml"); f.Tag.Get("need") != "" && seen[name] == 0 {
+		name := f.Tag.Get("yaml")
+		if _, there := seen[name]; f.Tag.Get("need") != "" && !there { // its line is 0 if it is of no file
 			d.refuse(join(path, name))
 			d.fail(n, join(path, name), "is missing")
 		}

@@ -127,6 +127,11 @@ type QPConfig struct {
 	CC     func(*cc.Env) cc.Algorithm
 	CCName string
 
+	// NoECN makes data frames that are not ECN-capable: nobody marks them, neither
+	// switches nor this host (MarkAbove). What opens a TCP connection is such
+	// (RFC 3168, section 6.1.1).
+	NoECN bool
+
 	INT        inband.Mode
 	INTProfile *inband.Profile
 	INTRates   *inband.RateTable // link rates, where the format does not carry them

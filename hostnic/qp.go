@@ -36,6 +36,7 @@ type queuePair struct {
 	ackOp     uint8 // opcode of replies
 	selects   bool  // its NAKs name the packet that caused them
 	ceSeen    bool  // since the last acknowledgement
+	noECN     bool
 	ipID      uint16
 	nextLen   uint32  // payload of the next packet
 	initial   uint32  // first PSN

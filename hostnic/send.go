@@ -282,7 +282,7 @@ func (n *NIC) send(t, now frame.Time, c *class, q *queuePair) frame.Ref {
 		} else {
 			n.writeData(q, r, m, msg, seq, payload)
 		}
-		if n.cfg.MarkAbove != 0 && n.congested(q.class) {
+		if n.cfg.MarkAbove != 0 && !q.noECN && n.congested(q.class) {
 			q.data.markCE(n.arena.Bytes(r))
 		}
 		n.clock.Idle(t)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/transport"
+	"github.com/gswitch/gswitch/wire"
 )
 
 // What waits for the host's own link counts with all that goes before it: 60 KB
@@ -53,6 +54,40 @@ func TestSourceMarks(t *testing.T) {
 		if w := p.a.classes[c].waits; w != 0 {
 			t.Errorf("%d bytes wait in class %d when all is sent", w, c)
 		}
+	}
+	p.drained()
+}
+
+// What opens a TCP connection is not ECN-capable and goes out unmarked, however
+// much waits (RFC 3168, section 6.1.1); the data of the flow beside it is
+// marked.
+func TestSourceMarksNoOpening(t *testing.T) {
+	p := newPair(t, func(_ int, c *Config) { c.MarkAbove = 65536 })
+	data, _ := p.connect(func(q *QPConfig) { q.Transport.RTOHigh = 0 })
+	syn, _ := p.connect(func(q *QPConfig) { q.Transport.RTOHigh, q.NoECN = 0, true })
+	var ecn [4]int
+	opened, behind := 0, 0 // the opening, and marked frames that left behind it
+	p.seen = func(from int, m *frame.Meta, b []byte) {
+		if from != 0 {
+			return
+		}
+		e := b[15] & 3
+		ecn[e]++
+		switch {
+		case m.Wire < 500:
+			opened++
+		case opened > 0 && e == wire.CE:
+			behind++
+		}
+	}
+	must(t, p.a.SendMessage(0, data, 200_000, 0))
+	must(t, p.a.SendMessage(0, syn, 1, 0))
+	p.run(200 * frame.Microsecond)
+	if opened != 1 || behind == 0 || ecn[0] != 1 || ecn[2] == 0 {
+		t.Errorf("%d openings, %d marked frames behind, all by their ECN field: %v", opened, behind, ecn)
+	}
+	if p.a.Counts().SelfMarked != uint64(ecn[3]) || p.b.Counts().CEMarked != uint64(ecn[3]) {
+		t.Errorf("%d are counted as marked, %d arrived so, of %d", p.a.Counts().SelfMarked, p.b.Counts().CEMarked, ecn[3])
 	}
 	p.drained()
 }

@@ -72,7 +72,11 @@ func (n *NIC) makeTemplates(q *queuePair, cfg *QPConfig) {
 		}
 	}
 	eth := wire.EthernetFields{Dst: dst, Src: mac}
-	data := headers(&q.data, eth, from, cfg.RemoteAddr, src, q.codec.Mode().Port(), n.cfg.DSCP[q.class]<<2|wire.ECT0)
+	tos := n.cfg.DSCP[q.class]<<2 | wire.ECT0
+	if q.noECN = cfg.NoECN; q.noECN {
+		tos = n.cfg.DSCP[q.class] << 2
+	}
+	data := headers(&q.data, eth, from, cfg.RemoteAddr, src, q.codec.Mode().Port(), tos)
 	q.codec.Init(q.data.b[data:])
 	q.data.setBTH(data+q.intLen, pkey)
 	// Acknowledgements are not ECN-capable: nobody reads their marks.

@@ -86,7 +86,7 @@ func (d *director) Dial(now frame.Time, f *vnet.Flow) (vnet.Conn, error) {
 	d.serial++
 	c := &spread{at: at, src: d.owner[f.Src], dst: d.owner[f.Dst]}
 	d.conns[d.serial] = c
-	d.tellBoth(c, order{Open: &opening{Ends: ends, Serial: d.serial, Group: f.Group, Src: f.Src, Dst: f.Dst, ID: f.ID, Stream: d.t.parts[f.Group].stream}})
+	d.tellBoth(c, order{Open: &opening{Ends: ends, Serial: d.serial, Group: f.Group, Src: f.Src, Dst: f.Dst, ID: f.ID, NoECN: f.NoECN, Stream: d.t.parts[f.Group].stream}})
 	return d.serial, nil
 }
 

@@ -71,7 +71,8 @@ type opening struct {
 	Src    int
 	Dst    int
 	ID     uint64 // see vnet.Flow
-	Stream bool   // nobody asks when its messages arrive
+	NoECN  bool
+	Stream bool // nobody asks when its messages arrive
 }
 
 // posting sends a message of a connection when its time has come.

@@ -244,7 +244,7 @@ func (m *member) open(now frame.Time, o *opening) error {
 		return fmt.Errorf("connection %d of entry %d from host %d to host %d: there is none of them", o.Serial, o.Group, o.Src, o.Dst)
 	}
 	f := m.common[o.Group][o.Src]
-	f.ID, f.Src, f.Dst = o.ID, o.Src, o.Dst
+	f.ID, f.Src, f.Dst, f.NoECN = o.ID, o.Src, o.Dst, o.NoECN
 	e := &ending{serial: o.Serial, at: o.Ends.Conn, here: [2]bool{m.s.Own[m.n.HostNode(o.Src)], m.s.Own[m.n.HostNode(o.Dst)]}, stream: o.Stream}
 	if err := m.n.OpenEnds(now, &f, o.Ends, e.here); err != nil {
 		return err

@@ -222,7 +222,7 @@ func (t *traffic) post(now frame.Time, i int, f workload.Flow) error {
 	var known bool
 	if m.conn, known = p.conns[key]; !known {
 		v := p.flow[f.Src]
-		v.ID, v.Src, v.Dst = uint64(i)<<24|p.seq, int(f.Src), int(f.Dst)
+		v.ID, v.Src, v.Dst, v.NoECN = uint64(i)<<24|p.seq, int(f.Src), int(f.Dst), f.Opens()
 		p.seq++
 		var err error
 		if m.conn, err = t.by.Dial(now, &v); errors.Is(err, hostnic.ErrQPs) {

@@ -95,6 +95,18 @@ func TestShortAndSet(t *testing.T) {
 	}
 }
 
+// A list of the command line is read like one of the file, with the keys that
+// its entries need.
+func TestSetList(t *testing.T) {
+	d := parse(t, small, Options{Set: []string{"workload=[{group: a, kind: retrievals, size: 10B, responses: [2KB], phases: [{rate: 2500, for: 80ms}, {rate: 100}], period: 100ms}]"}}).Runs[0].Doc
+	if w := d.Workload; len(w) != 1 || w[0].Kind != "retrievals" || len(w[0].Phases) != 2 || w[0].Phases[1].Rate != 100 {
+		t.Errorf("%+v", w)
+	}
+	if _, err := Parse("s.yaml", []byte(small), Options{Set: []string{"workload=[{group: a}]"}}); err == nil || !strings.Contains(err.Error(), "workload[0].kind: is missing") {
+		t.Errorf("an entry without a kind: %v", err)
+	}
+}
+
 // What the command line sets counts more than what a variant sets, and need
 // suit no run that was not asked for.
 func TestSetOverVariants(t *testing.T) {

@@ -19,6 +19,7 @@ type Flow struct {
 	Class     ClassChoice
 	Transport *transport.Config // kept by the queue pairs: it must not change
 	CC        Algorithm
+	NoECN     bool // see hostnic.QPConfig
 
 	// SrcPort and AckPort are the UDP source ports of data and of what comes
 	// back: by them, switches choose among equal paths. 0 = spread.
@@ -192,7 +193,7 @@ func (n *Network) pair(f *Flow, i, generation uint32) (a, b hostnic.QPConfig) {
 		alg = &f.CC
 	}
 	psn := i*0x9e3779b9 + generation*0x85ebca6b // so that a late frame of the one before is out of range
-	common := hostnic.QPConfig{Class: class, Transport: *tr, CC: alg.New, CCName: alg.Name,
+	common := hostnic.QPConfig{Class: class, Transport: *tr, CC: alg.New, CCName: alg.Name, NoECN: f.NoECN,
 		INT: n.cfg.INT.Mode, INTProfile: n.cfg.INT.Profile, INTRates: n.intRates, InitialPSN: psn >> 8,
 		Segment: h.Segment, SegmentRate: h.SegmentRate, LazyPacing: h.LazyPacing, KeepPlanned: h.KeepPlanned}
 	a, b = common, common

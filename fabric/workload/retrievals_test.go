@@ -43,7 +43,7 @@ func TestRetrievals(t *testing.T) {
 				if b == 0 {
 					b = f.Answer
 				}
-				if f.Bytes != b || f.Final != (i == len(want)-1) || f.Conn != -1 {
+				if f.Bytes != b || f.Final != (i == len(want)-1) || f.Conn != -1 || f.Opens() != (handshake && i < 2) {
 					t.Errorf("message %d of retrieval %d: %+v", i, n, f)
 				}
 				if i > 0 && (f.At != c.flows[i-1].At+1000 || f.Src != c.flows[i-1].Dst || f.Dst != c.flows[i-1].Src) {

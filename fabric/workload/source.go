@@ -31,6 +31,10 @@ type Flow struct {
 	Final     bool
 }
 
+// Opens reports whether the message stands for what opens a TCP connection: a
+// SYN, or the SYN with the acknowledgement that answers it.
+func (f *Flow) Opens() bool { return f.Retrieval != 0 && f.Step <= accepting }
+
 // Source is a stream of flows. A source whose flows wait for others to end
 // learns of that by Done.
 type Source interface {

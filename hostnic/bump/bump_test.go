@@ -195,6 +195,36 @@ func TestQueueBound(t *testing.T) {
 	g.idle()
 }
 
+// A SYN of a program beside a queue full of data is never marked: it is not
+// ECN-capable (RFC 3168, section 6.1.1).
+func TestQueueMarksNoSYN(t *testing.T) {
+	g := newRig(t, func(int) Config {
+		c := config(t, transport.IRN)
+		c.Queue, c.Mark = 60_000, 2000
+		return c
+	})
+	g.meet(udp(0, 8))
+	syn := packet{from: 0, to: 1, proto: wire.ProtoTCP, sport: 5, dport: 6, body: []byte("SYN")}
+	g.send(0, syn.bytes())
+	g.run(20*frame.Millisecond, nil) // there is a channel for these ports now
+	data := syn
+	data.tos, data.body = wire.ECT0, make([]byte, 1000)
+	for range 20 {
+		g.send(0, data.bytes())
+		g.send(0, syn.bytes())
+	}
+	g.run(50*frame.Millisecond, nil)
+	seen := map[[2]bool]int{}
+	for _, b := range g.got[1] {
+		ip := wire.IPv4(b[wire.EthernetLen:])
+		seen[[2]bool{ip.TotalLen() < 500, ip.ECN() == wire.CE}]++
+	}
+	if seen[[2]bool{true, true}] != 0 || seen[[2]bool{true, false}] != 21 || seen[[2]bool{false, true}] == 0 {
+		t.Errorf("arrived, by whether small and marked: %v", seen)
+	}
+	g.idle()
+}
+
 // A bump that starts again in the middle: what was under way may be lost, and
 // nothing comes twice or behind what was sent later in the same channel; then
 // packets travel in channels again.
