@@ -155,6 +155,17 @@ func (b *Buffer) free() uint64 {
 // fields only Wire and Queue may change before Release: a frame that moves to
 // another queue of its port stays charged to the first.
 func (b *Buffer) Admit(m *frame.Meta) frame.Reason {
+	why := b.Try(m)
+	if why != frame.Keep {
+		b.refuse(m)
+	}
+	return why
+}
+
+// Try is Admit for a frame that has another queue to go to if there is no room
+// in this one: what it refuses is not counted.
+func (b *Buffer) Try(m *frame.Meta) frame.Reason {
+	m.Cost, m.Pool = 0, PoolNone
 	cost := uint64(m.Wire)
 	if b.cell > 1 {
 		cost = (cost + b.cell - 1) / b.cell * b.cell
@@ -164,13 +175,13 @@ func (b *Buffer) Admit(m *frame.Meta) frame.Reason {
 	q := &b.queues[out][m.Queue&7]
 	switch {
 	case b.held+cost > b.size:
-		return b.refuse(m, g, q, frame.BufferFull)
+		return frame.BufferFull
 	case q.reserved+cost <= q.reserve:
 		q.reserved += cost
 		m.Pool = PoolQueue
 	default:
 		if why := b.charge(g, q, cost, m.Flags); why != frame.Keep {
-			return b.refuse(m, g, q, why)
+			return why
 		}
 		q.beyond += cost
 		m.Pool = PoolGroup
@@ -237,13 +248,12 @@ func (b *Buffer) charge(g *group, q *queue, cost uint64, flags uint32) frame.Rea
 	return frame.Keep
 }
 
-func (b *Buffer) refuse(m *frame.Meta, g *group, q *queue, why frame.Reason) frame.Reason {
-	m.Cost, m.Pool = 0, PoolNone
-	g.drops++
-	q.drops++
+// refuse counts a frame for which there was no room.
+func (b *Buffer) refuse(m *frame.Meta) {
+	b.groups[b.row(m.InPort)][m.Class&7].drops++
+	b.queues[b.row(m.OutPort)][m.Queue&7].drops++
 	b.total.RefusedFrames++
 	b.total.RefusedBytes += uint64(m.Wire)
-	return why
 }
 
 // Release gives back what Admit charged. A frame that is not charged is left

@@ -367,3 +367,31 @@ func BenchmarkSweep(bb *testing.B) {
 		b.Release(&v[i&63])
 	}
 }
+
+// What Try refuses is charged to nobody and not counted; what it takes is like
+// what Admit takes.
+func TestTry(t *testing.T) {
+	c := Config{Size: 10_000, Ports: make([]PortConfig, 1)}
+	c.Ports[0].Queues[1].Reserve = 1000
+	c.Ports[0].Groups[2].Limit.Bytes, c.Ports[0].Queues[6].Limit.Bytes = 500, 500
+	b := mustNew(t, c)
+	m := meta(0, 2, 0, 6, 600)
+	m.Cost, m.Pool = 7, 7
+	if why := b.Try(m); why != frame.IngressLimit || m.Cost != 0 || m.Pool != PoolNone {
+		t.Fatal(why, m.Cost, m.Pool)
+	}
+	if b.total != (Totals{}) {
+		t.Fatalf("%+v", b.total)
+	}
+	m.Queue = 1
+	if why := b.Try(m); why != frame.Keep || m.Cost != 600 || b.total.AdmittedFrames != 1 {
+		t.Fatal(why, m.Cost, b.total)
+	}
+	check(t, b, map[*frame.Meta]bool{m: true})
+	b.Release(m)
+	check(t, b, nil)
+	m.Queue = 6
+	if why := b.Admit(m); why != frame.IngressLimit || b.total.RefusedFrames != 1 || b.total.RefusedBytes != 600 || b.groups[1][2].drops != 1 || b.queues[1][6].drops != 1 {
+		t.Fatal(why, b.total)
+	}
+}

@@ -39,6 +39,7 @@ type Counts struct {
 	Full      uint64 // frames of flows for which the table had no room
 	Asked     uint64 // requests for tokens that left by this port
 	Requests  uint64 // requests for tokens of flows that leave by this port
+	Refused   uint64 // requests that came by this port and led nowhere
 }
 
 // NewEgress returns a port all of whose places are free.
@@ -106,6 +107,9 @@ func (e *Egress) Request(hash uint32, key wire.FlowID, in uint16, class uint8) {
 	e.count.Requests++
 	e.Note(hash, key, in, class)
 }
+
+// Refuse notes that a request came by this port for a flow that no port can send.
+func (e *Egress) Refuse() { e.count.Refused++ }
 
 // Ask notes that a request for tokens left by this port.
 func (e *Egress) Ask() { e.count.Asked++ }

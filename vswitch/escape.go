@@ -276,7 +276,7 @@ func flowFields(f wire.FlowID) Flow {
 func (n *Node) enqueueEscaped(ps *portState, r frame.Ref, m *frame.Meta, flow wire.FlowID) bool {
 	x, queue, hops := ps.exit, m.Queue, m.Hops
 	m.Queue, m.Hops = x.queue, 0
-	if n.held >= n.maxHeld || n.buffer.Admit(m) != frame.Keep {
+	if n.held >= n.maxHeld || n.buffer.Try(m) != frame.Keep {
 		x.Leave(false) // as good as a place that was not kept
 		m.Queue = queue
 		return false

@@ -92,6 +92,7 @@ func (n *Node) requested(port uint16, c wire.MACControl) bool {
 	}
 	out, ok := n.sw.EgressPort(flowFields(f.Flow))
 	if !ok || out == port || !n.linkUp.has(out) || n.ports[out].exit == nil || n.ports[out].pfc == nil {
+		x.Refuse() // no route, as for what is bridged; back where it came from; or not a port to send by
 		return true
 	}
 	to := &n.ports[out]

@@ -163,6 +163,9 @@ func TestRequested(t *testing.T) {
 	if d := r.drops(); d["local-unhandled"] != 0 {
 		t.Fatal(d)
 	}
+	if v := r.exit(0); v.Refused != 2 {
+		t.Fatalf("%+v", v)
+	}
 	// What cannot be meant is not understood.
 	none, class, far := request(data, 0), request(data, 1), request(data, 1)
 	class[31], far[31] = 4, 200

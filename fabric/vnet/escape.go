@@ -49,6 +49,7 @@ func (n *Network) Escaped() (c escape.Counts, on bool) {
 			c.Full += v.Full
 			c.Asked += v.Asked
 			c.Requests += v.Requests
+			c.Refused += v.Refused
 		}
 	}
 	return c, n.cfg.Escape.On
