@@ -12,7 +12,7 @@ import (
 // config returns what a resolved switch has.
 func (e *Escape) config() vswitch.EscapeConfig {
 	return vswitch.EscapeConfig{On: true, Queue: uint8(e.Queue), Period: frame.Time(e.Period),
-		Config: escape.Config{Slots: e.Slots, Flows: e.Flows, PerFlow: e.PerFlow, Reclaim: frame.Time(e.Reclaim)}}
+		Config: escape.Config{Slots: e.Slots, Flows: e.Flows, PerFlow: e.PerFlow, Reclaim: frame.Time(e.Reclaim), Printed: e.Printed}}
 }
 
 // validateEscape checks what a switch lets frames escape by.

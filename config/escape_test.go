@@ -20,13 +20,13 @@ func escaping(keys, rest string) string {
 const lossless3 = "    pfc: {classes: [3]}\n"
 
 func TestEscape(t *testing.T) {
-	c, err := Parse("", []byte(escaping("ports: [eth2], slots: 8, reclaim: 2ms", lossless3)))
+	c, err := Parse("", []byte(escaping("ports: [eth2], slots: 8, reclaim: 2ms, printed: true", lossless3)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := c.Resolved().Switches[0].VSwitch(nil)
 	want := vswitch.EscapeConfig{On: true, Queue: 6, Period: 20 * frame.Microsecond,
-		Config: escape.Config{Slots: 8, Flows: 256, PerFlow: 64, Reclaim: 2 * frame.Millisecond}}
+		Config: escape.Config{Slots: 8, Flows: 256, PerFlow: 64, Reclaim: 2 * frame.Millisecond, Printed: true}}
 	if got.Escape != want || got.Ports[0].Escape || !got.Ports[1].Escape {
 		t.Errorf("%+v, ports %v %v", got.Escape, got.Ports[0].Escape, got.Ports[1].Escape)
 	}

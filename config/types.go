@@ -262,6 +262,7 @@ type Escape struct {
 	PerFlow int      `yaml:"per_flow" range:"1,65536" default:"64" doc:"Tokens of a flow that may be out at once."`
 	Period  Duration `yaml:"period" default:"20us" doc:"Time from one round of tokens to the next: about twice the delay of a link, the loops of the workers included."`
 	Reclaim Duration `yaml:"reclaim" default:"5ms" doc:"Time after which the place of a token that came to nothing is free again: longer than a token and its frame take through the network."`
+	Printed bool     `yaml:"printed" doc:"true: the algorithm as printed, without requests for tokens and without waits of flows whose tokens come to nothing. Circles of flows that no switch with an open port knows then stay closed."`
 }
 
 // Rule is one entry of an access list. The first that matches decides.

@@ -22,10 +22,11 @@ func (s *server) ListEscape(_ context.Context, r *api.ListRequest) (*api.Escape,
 			was = &vswitch.EscapeView{}
 		}
 		out.Ports = append(out.Ports, &api.EscapePort{Switch: sw.Name, Port: p.Config.Name, On: now.On,
-			Free: uint64(now.Free), Kept: uint64(now.Kept), Taken: uint64(now.Taken), Flows: uint64(now.Flows),
+			Free: uint64(now.Free), Kept: uint64(now.Kept), Taken: uint64(now.Taken), Parked: uint64(now.Parked), Flows: uint64(now.Flows),
 			Made: since(now.Made, was.Made), Forwarded: since(now.Forwarded, was.Forwarded), Hits: since(now.Hits, was.Hits), Dropped: since(now.Dropped, was.Dropped),
 			Arrived: since(now.Arrived, was.Arrived), Strays: since(now.Strays, was.Strays), Reclaimed: since(now.Reclaimed, was.Reclaimed),
-			Unmarked: since(now.Unmarked, was.Unmarked), UnknownFrames: since(now.Full, was.Full)})
+			Unmarked: since(now.Unmarked, was.Unmarked), UnknownFrames: since(now.Full, was.Full),
+			Asked: since(now.Asked, was.Asked), Requested: since(now.Requests, was.Requests), Refused: since(now.Refused, was.Refused)})
 	})
 	return out, nil
 }

@@ -101,6 +101,25 @@ func sendToken(t *testing.T, d *Daemon) {
 	b := make([]byte, wire.MinFrame)
 	f := wire.TokenFields{Src: wire.MAC{2, 0, 0, 0, 0, 9}, Hops: 1, Flow: wire.FlowID{Addrs: 1<<32 | 2, Ports: 3<<16 | 4, Proto: wire.ProtoUDP}}
 	f.Encode(b)
+	receive(t, d, b)
+}
+
+// A request for a flow without a route is counted where it came, and shown.
+func TestRefusedRequestIsShown(t *testing.T) {
+	d, srv := run(t, wires+"    pfc: {classes: [3]}\n    escape: {ports: [p1]}\n")
+	b := make([]byte, wire.MinFrame)
+	f := wire.RequestFields{Src: wire.MAC{2, 0, 0, 0, 0, 9}, Hops: 1, Class: 3, Flow: wire.FlowID{Addrs: 1<<32 | 2, Ports: 3<<16 | 4, Proto: wire.ProtoUDP}}
+	f.Encode(b)
+	receive(t, d, b)
+	p := escapePorts(t, srv)["p1"]
+	if p["refused"] != 1.0 || p["asked"] != 0.0 || p["requested"] != 0.0 || p["parked"] != 0.0 {
+		t.Errorf("%v", p)
+	}
+}
+
+// receive lets a frame come to s2 by p1.
+func receive(t *testing.T, d *Daemon, b []byte) {
+	t.Helper()
 	w := d.engine.Worker(0)
 	if err := w.Do(func(now frame.Time) {
 		d.units[1].sw.Nodes[0].Receive(now, 0, []frame.Ref{w.Pool().New(b)})

@@ -84,7 +84,7 @@ var (
 	qcnMessages    = counter("qcn_messages_total", "Messages that QCN sent, could not make (unsent), or had nobody to send to (untold).", "switch", "port", "queue", "outcome")
 	escapePlaces   = gauge("escape_places", "Places of frames that escape from paused queues, by what they are: free, kept for the frame of a token that is out, taken; beside those, of frames that wait in the queue of their class (parked).", "switch", "port", "state")
 	escapeTokens   = counter("escape_tokens_total", "Tokens: made here, forwarded; those that came and got a frame (hit), or ended here without one (dropped); those that came to nothing (reclaimed).", "switch", "port", "outcome")
-	escapeRequests = counter("escape_requests_total", "Requests for tokens: sent by the port (asked), or for flows that leave by it (requested).", "switch", "port", "outcome")
+	escapeRequests = counter("escape_requests_total", "Requests for tokens: sent by the port (asked), for flows that leave by it (requested), or those that came by it and led nowhere (refused).", "switch", "port", "outcome")
 	escapeFrames   = counter("escape_packets_total", "Frames that escaped to the port: on a token of it (arrived), or without one (stray).", "switch", "port", "outcome")
 
 	crossbarBytes   = gauge("crossbar_drain_bytes", "Bytes of the class and those above: at the ingress port, waiting to cross (ingress), or that crossed and have not left (egress).", "switch", "port", "class", "side")

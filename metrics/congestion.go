@@ -48,6 +48,7 @@ func (e emitter) escape(v *vswitch.EscapeView, sw, port string) {
 	e.count(escapeTokens, v.Reclaimed, sw, port, "reclaimed")
 	e.count(escapeRequests, v.Asked, sw, port, "asked")
 	e.count(escapeRequests, v.Requests, sw, port, "requested")
+	e.count(escapeRequests, v.Refused, sw, port, "refused")
 	e.count(escapeFrames, v.Arrived, sw, port, "arrived")
 	e.count(escapeFrames, v.Strays, sw, port, "stray")
 }

@@ -253,8 +253,8 @@ PORT  QUEUE  BYTES  SET POINT  SAMPLES  MESSAGES  UNSENT  UNTOLD
 p1        1      0   25.4 KiB        0         0       0       0
 `},
 		{"show escape p2", "", 0, `
-PORT  ON   FREE  KEPT  TAKEN  FLOWS  MADE  FORWARDED  HITS  DROPPED  RECLAIMED  ARRIVED  STRAYS
-p2    yes    64     0      0      0     0          0     0        0          0        0       0
+PORT  ON   FREE  KEPT  TAKEN  PARKED  FLOWS  MADE  FORWARDED  HITS  DROPPED  RECLAIMED  ARRIVED  STRAYS  ASKED  REQUESTED  REFUSED
+p2    yes    64     0      0       0      0     0          0     0        0          0        0       0      0          0        0
 `},
 		{"show drops", "", 0, `
 no drops

@@ -245,9 +245,9 @@ func printEscape(w io.Writer, m *api.Escape) {
 		return
 	}
 	name := cli.Namer(m.Ports)
-	t := cli.NewTable("PORT", "ON", ">FREE", ">KEPT", ">TAKEN", ">FLOWS", ">MADE", ">FORWARDED", ">HITS", ">DROPPED", ">RECLAIMED", ">ARRIVED", ">STRAYS")
+	t := cli.NewTable("PORT", "ON", ">FREE", ">KEPT", ">TAKEN", ">PARKED", ">FLOWS", ">MADE", ">FORWARDED", ">HITS", ">DROPPED", ">RECLAIMED", ">ARRIVED", ">STRAYS", ">ASKED", ">REQUESTED", ">REFUSED")
 	for _, p := range m.Ports {
-		t.Row(name(p.Switch, p.Port), yes(p.On), p.Free, p.Kept, p.Taken, p.Flows, p.Made, p.Forwarded, p.Hits, p.Dropped, p.Reclaimed, p.Arrived, p.Strays)
+		t.Row(name(p.Switch, p.Port), yes(p.On), p.Free, p.Kept, p.Taken, p.Parked, p.Flows, p.Made, p.Forwarded, p.Hits, p.Dropped, p.Reclaimed, p.Arrived, p.Strays, p.Asked, p.Requested, p.Refused)
 	}
 	t.Print(w)
 }

@@ -2414,6 +2414,10 @@ type EscapePort struct {
 	Reclaimed     uint64                 `protobuf:"varint,14,opt,name=reclaimed,proto3" json:"reclaimed,omitempty"`                              // tokens that came to nothing
 	Unmarked      uint64                 `protobuf:"varint,15,opt,name=unmarked,proto3" json:"unmarked,omitempty"`                                // frames that left without a mark, for which their chunk had no room
 	UnknownFrames uint64                 `protobuf:"varint,16,opt,name=unknown_frames,json=unknownFrames,proto3" json:"unknown_frames,omitempty"` // of flows for which the table had no room
+	Parked        uint64                 `protobuf:"varint,17,opt,name=parked,proto3" json:"parked,omitempty"`                                    // beside taken: frames that wait in the queue of their class
+	Asked         uint64                 `protobuf:"varint,18,opt,name=asked,proto3" json:"asked,omitempty"`                                      // requests for tokens that left by this port
+	Requested     uint64                 `protobuf:"varint,19,opt,name=requested,proto3" json:"requested,omitempty"`                              // requests for tokens of flows that leave by this port
+	Refused       uint64                 `protobuf:"varint,20,opt,name=refused,proto3" json:"refused,omitempty"`                                  // requests that came by this port and led nowhere: no route
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2556,6 +2560,34 @@ func (x *EscapePort) GetUnmarked() uint64 {
 func (x *EscapePort) GetUnknownFrames() uint64 {
 	if x != nil {
 		return x.UnknownFrames
+	}
+	return 0
+}
+
+func (x *EscapePort) GetParked() uint64 {
+	if x != nil {
+		return x.Parked
+	}
+	return 0
+}
+
+func (x *EscapePort) GetAsked() uint64 {
+	if x != nil {
+		return x.Asked
+	}
+	return 0
+}
+
+func (x *EscapePort) GetRequested() uint64 {
+	if x != nil {
+		return x.Requested
+	}
+	return 0
+}
+
+func (x *EscapePort) GetRefused() uint64 {
+	if x != nil {
+		return x.Refused
 	}
 	return 0
 }
@@ -5149,7 +5181,7 @@ const file_control_proto_rawDesc = "" +
 	"\apausing\x18\x04 \x01(\bR\apausing\x12\x16\n" +
 	"\x06pauses\x18\x05 \x01(\x04R\x06pauses\"6\n" +
 	"\x06Escape\x12,\n" +
-	"\x05ports\x18\x01 \x03(\v2\x16.gswitch.v1.EscapePortR\x05ports\"\x8f\x03\n" +
+	"\x05ports\x18\x01 \x03(\v2\x16.gswitch.v1.EscapePortR\x05ports\"\xf5\x03\n" +
 	"\n" +
 	"EscapePort\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
@@ -5168,7 +5200,11 @@ const file_control_proto_rawDesc = "" +
 	"\x06strays\x18\r \x01(\x04R\x06strays\x12\x1c\n" +
 	"\treclaimed\x18\x0e \x01(\x04R\treclaimed\x12\x1a\n" +
 	"\bunmarked\x18\x0f \x01(\x04R\bunmarked\x12%\n" +
-	"\x0eunknown_frames\x18\x10 \x01(\x04R\runknownFrames\"i\n" +
+	"\x0eunknown_frames\x18\x10 \x01(\x04R\runknownFrames\x12\x16\n" +
+	"\x06parked\x18\x11 \x01(\x04R\x06parked\x12\x14\n" +
+	"\x05asked\x18\x12 \x01(\x04R\x05asked\x12\x1c\n" +
+	"\trequested\x18\x13 \x01(\x04R\trequested\x12\x18\n" +
+	"\arefused\x18\x14 \x01(\x04R\arefused\"i\n" +
 	"\x05Paths\x12-\n" +
 	"\x06groups\x18\x01 \x03(\v2\x15.gswitch.v1.PathGroupR\x06groups\x121\n" +
 	"\achoices\x18\x02 \x03(\v2\x17.gswitch.v1.PathChoicesR\achoices\"|\n" +

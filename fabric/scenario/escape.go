@@ -17,11 +17,12 @@ type Escape struct {
 	PerFlow int             `yaml:"per_flow" range:"1,65536" default:"64" doc:"Tokens of a flow that may be out at once."`
 	Period  config.Duration `yaml:"period" default:"2us" doc:"Time from one round of tokens to the next: about twice the delay of a link."`
 	Reclaim config.Duration `yaml:"reclaim" default:"100us" doc:"Time after which the place of a token that came to nothing is free again: longer than a token and its frame take through the network."`
+	Printed bool            `yaml:"printed" doc:"true: the algorithm as printed, without requests for tokens and without waits of flows whose tokens come to nothing. Circles of flows that no switch with an open port knows then stay closed."`
 }
 
 // Params is what the switches take.
 func (e *Escape) Params() escape.Config {
-	return escape.Config{Slots: e.Slots, Flows: e.Flows, PerFlow: e.PerFlow, Reclaim: frame.Time(e.Reclaim)}
+	return escape.Config{Slots: e.Slots, Flows: e.Flows, PerFlow: e.PerFlow, Reclaim: frame.Time(e.Reclaim), Printed: e.Printed}
 }
 
 // Detour is a route that is not a shortest one.
