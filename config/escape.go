@@ -56,7 +56,7 @@ func (d *decoder) validateEscapeQueue(s *Switch, e *Escape, path string) {
 			d.failAt(path, "%d is the queue of class %d; give that class another one in classes.queue", q, class)
 			return
 		case q > e.Queue && slices.Contains(s.PFC.Classes, class):
-			d.failAt(path, "%d is below queue %d of lossless class %d", e.Queue, q, class)
+			d.failAt(path, "%d is below queue %d of lossless class %d, and what escapes must go first; put the class in a lower queue (classes.queue), or use a lossless class below %d", e.Queue, q, class, e.Queue)
 			return
 		}
 	}

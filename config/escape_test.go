@@ -47,7 +47,7 @@ func TestEscapeRefusals(t *testing.T) {
 		"no such port":  {escaping("ports: [eth3]", lossless3), `x.yaml:5:22: switches[0].escape.ports[0]: there is no port "eth3"`},
 		"nothing":       {escaping("ports: [eth1]", ""), "x.yaml:5:13: switches[0].escape: has nothing to escape from"},
 		"taken":         {escaping("ports: [eth1]", lossless3+"    classes: {queue: [0, 1, 2, 3, 4, 5, 6, 7]}\n"), "switches[0].escape.queue: 6 is the queue of class 6"},
-		"below":         {escaping("ports: [eth1], queue: 2", lossless3), "switches[0].escape.queue: 2 is below queue 3 of lossless class 3"},
+		"below":         {escaping("ports: [eth1], queue: 2", lossless3), "switches[0].escape.queue: 2 is below queue 3 of lossless class 3, and what escapes must go first; put the class in a lower queue (classes.queue), or use a lossless class below 2"},
 		"other profile": {escaping("ports: [eth1]", lossless3+"    qos: {q: {queues: [{queue: 6, weight: 3}]}}\n"), ""},
 		"no such queue": {escaping("ports: [eth1], queue: 7", lossless3), "7 is not between 0 and 6"},
 		"no time":       {escaping("ports: [eth1], period: 10ns", lossless3), "switches[0].escape.period: 10ns is less than a microsecond"},
@@ -92,6 +92,21 @@ func TestEscapeExample(t *testing.T) {
 		}
 		if _, err := vswitch.New(got, []*frame.Pool{frame.NewPool(frame.MustArena(4096, 2048, 128))}); err != nil {
 			t.Errorf("%s: %v", m[0], err)
+		}
+	}
+}
+
+// Places are kept for flows that leave by one port.
+func TestEscapeWantsPathsByFlow(t *testing.T) {
+	for _, tc := range []struct{ paths, route, want string }{
+		{"choose: hash", "", ""},
+		{"choose: scatter", ", choose: weighted", ""},
+		{"choose: adaptive", "", "x.yaml:9:21: switches[0].paths.choose: adaptive sends frames of a flow by several ports"},
+		{"choose: hash", ", choose: flowlet", "switches[0].routes[0].choose: flowlet sends frames"},
+	} {
+		_, err := Parse("x.yaml", []byte(spread(tc.paths, bothUplinks+tc.route)+lossless3+"    escape: {ports: [up1, up2]}\n"))
+		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%s%s: %v, want %q", tc.paths, tc.route, err, tc.want)
 		}
 	}
 }

@@ -53,11 +53,22 @@ func (d *decoder) validatePaths(s *Switch, path string) {
 			name = choose
 		}
 		kind, err := pipeline.ParseChooser(name)
+		if err == nil && s.Escape != nil && len(r.NextHops) > 1 && !kind.ByFlow() {
+			d.failAt(d.chosenAt(sub, path), "%s sends frames of a flow by several ports, and escape keeps places for a flow at one; choose by flow (hash, weighted), or take escape out", kind)
+		}
 		if err != nil || !kind.ByPort() || len(r.NextHops) < 2 {
 			continue
 		}
 		d.hopsAtPorts(s, r, kind, sub)
 	}
+}
+
+// chosenAt is the key by which a route has its chooser.
+func (d *decoder) chosenAt(route, sw string) string {
+	if d.at[route+".choose"] == nil && d.at[sw+".paths.choose"] != nil {
+		return sw + ".paths.choose"
+	}
+	return route + ".choose"
 }
 
 // hopsAtPorts checks that each next hop of a route is behind another port.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/gswitch/gswitch/frame"
@@ -42,17 +43,29 @@ func (d *decoder) validateQCN(s *Switch, q *QCN, path string) {
 	if err := p.Validate(); err != nil && !d.bad[path] {
 		d.failAt(path, "%v", err)
 	}
-	d.noticesPass(s, path)
+	d.noticesPass(s, path, "notices")
 }
 
 // noticesPass refuses that what congestion points tell could be paused.
-func (d *decoder) noticesPass(s *Switch, path string) {
+func (d *decoder) noticesPass(s *Switch, path, notices string) {
 	class, ok := s.Classes.DSCP[noticeCode]
 	if !ok {
 		class = noticeCode / 8
 	}
 	if slices.Contains(s.PFC.Classes, class) && !d.bad[path] {
-		d.failAt(path, "notices travel in class %d, which is lossless: they would wait behind the congestion they tell of; take it out of pfc.classes", class)
+		d.failAt(path, "%s travel in class %d, which is lossless: they would wait behind the congestion they tell of; take it out of pfc.classes", notices, class)
+	}
+}
+
+// oneTeller refuses queues whose senders would hear of two set points.
+func (d *decoder) oneTeller(q *QoS, path string) {
+	if q.RoCC == nil || q.QCN == nil {
+		return
+	}
+	for i, n := range q.RoCC.Queues {
+		if slices.Contains(q.QCN.Queues, n) {
+			d.failAt(fmt.Sprintf("%s.rocc.queues[%d]", path, i), "queue %d is in qcn.queues, too, and senders can follow only one of the two; take it out of one of them", n)
+		}
 	}
 }
 

@@ -36,6 +36,7 @@ func TestQCNAndPIRefusals(t *testing.T) {
 		"set point": {profiled("queues: [], qcn: {queues: [1], set_point: 5GiB}", ""), "qcn: a set point of"},
 		"lossless":  {profiled("queues: [], qcn: {queues: [1]}", "    pfc: {classes: [3, 7]}\n"), "switches[0].qos.q.qcn: notices travel in class 7, which is lossless"},
 		"gains":     {profiled("queues: [{queue: 3, pi: {ref: 1KB, a: 1e-7, b: 1e-7, period: 1us}}]", ""), "switches[0].qos.q.queues[0].pi: ECN: gains"},
+		"rocc too":  {strings.Replace(profiled("rocc: {queues: [2, 3]}, qcn: {queues: [3]}", ""), "eth1,", "eth1, rate: 1Gbps,", 1), "x.yaml:6:34: switches[0].qos.q.rocc.queues[1]: queue 3 is in qcn.queues, too"},
 		"both":      {profiled("queues: [{queue: 3, ecn: {kmin: 1KB, kmax: 2KB}, pi: {ref: 1KB, a: 1e-7, period: 1us}}]", ""), "marks in place of ecn"},
 	} {
 		_, err := Parse("x.yaml", []byte(tc.doc))

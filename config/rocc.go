@@ -1,8 +1,7 @@
 package config
 
 import (
-	"cmp"
-	"fmt"
+	"strings"
 
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/rocc"
@@ -24,30 +23,59 @@ func (r *RoCC) config(rate Rate) vswitch.RoCCConfig {
 // noticeCode is the code point of notices, CS7.
 const noticeCode = 56
 
-// validateRoCC checks what a port gets from its queue profile.
-func (d *decoder) validateRoCC(s *Switch, p *Port, path string) {
-	r := s.QoS[p.QoS].RoCC
+// validateRoCC checks what ports get from a queue profile. What several ports
+// have in common is said once.
+func (d *decoder) validateRoCC(s *Switch, profile string, path string) {
+	r := s.QoS[profile].RoCC
 	if r == nil {
-		return
-	}
-	name := cmp.Or(p.Name, p.Interface, p.Wire)
-	profile := fmt.Sprintf("%s.qos.%s.rocc", path, p.QoS)
-	if p.Rate == 0 {
-		if len(d.errs) > 0 {
-			return // its key may be among those that are misspelt
-		}
-		d.failAt(profile, "port %s has no rate, of which flows could have a share; give it one, or another profile", name)
 		return
 	}
 	for key, size := range map[string]Size{"qref": r.QRef, "qmid": r.QMid, "qmax": r.QMax} {
 		if size >= 1<<32 {
-			d.failAt(profile+"."+key, "%s is more than 4 GiB", size)
+			d.failAt(path+"."+key, "%s is more than 4 GiB", size)
 			return
 		}
 	}
-	c := r.config(p.Rate)
-	if err := c.Params.Validate(); err != nil && !d.bad[profile] {
-		d.failAt(profile, "at port %s of %s: %v", name, p.Rate, err)
+	var all, unrated []string
+	var rates []Rate
+	at := map[Rate][]string{}
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		if p.QoS != profile {
+			continue
+		}
+		all = append(all, p.name())
+		if p.Rate == 0 {
+			unrated = append(unrated, p.name())
+			continue
+		}
+		if at[p.Rate] == nil {
+			rates = append(rates, p.Rate)
+		}
+		at[p.Rate] = append(at[p.Rate], p.name())
 	}
-	d.noticesPass(s, profile)
+	if len(unrated) > 0 && len(d.errs) == 0 { // else its key may be among those that are misspelt
+		has, it := "has", "it"
+		if len(unrated) > 1 {
+			has, it = "have", "them"
+		}
+		d.failAt(path, "%s %s no rate, of which flows could have a share; give %s one, or another profile", ports(unrated), has, it)
+	}
+	for _, rate := range rates {
+		c := r.config(rate)
+		if err := c.Params.Validate(); err != nil && !d.bad[path] {
+			d.failAt(path, "at %s of %s: %v", ports(at[rate]), rate, err)
+		}
+	}
+	if len(all) > 0 {
+		d.noticesPass(s, path, "notices at "+ports(all))
+	}
+}
+
+// ports names ports in a sentence.
+func ports(names []string) string {
+	if len(names) == 1 {
+		return "port " + names[0]
+	}
+	return "ports " + strings.Join(names, ", ")
 }

@@ -41,12 +41,34 @@ func TestRoCCRefusals(t *testing.T) {
 		"too long":      {fair(", rate: 1Gbps", "queues: [3], qref: 5GiB", ""), "switches[0].qos.q.rocc.qref: 5GiB is more than 4 GiB"},
 		"cut":           {fair(", rate: 1Gbps", "queues: [3], cut: halve", ""), `"halve" is not one of fmin, half, eighth`},
 		"unknown key":   {fair(", rate: 1Gbps", "queues: [3], period_us: 4", ""), "switches[0].qos.q.rocc.period_us: unknown key"},
-		"lossless":      {fair(", rate: 1Gbps", "queues: [3]", "    pfc: {classes: [3, 7]}\n"), "switches[0].qos.q.rocc: notices travel in class 7, which is lossless"},
-		"lossless too":  {fair(", rate: 1Gbps", "queues: [3]", "    pfc: {classes: [3]}\n    classes: {dscp: {56: 3}}\n"), "notices travel in class 3"},
+		"lossless":      {fair(", rate: 1Gbps", "queues: [3]", "    pfc: {classes: [3, 7]}\n"), "switches[0].qos.q.rocc: notices at port eth1 travel in class 7, which is lossless"},
+		"lossless too":  {fair(", rate: 1Gbps", "queues: [3]", "    pfc: {classes: [3]}\n    classes: {dscp: {56: 3}}\n"), "travel in class 3"},
 	} {
 		_, err := Parse("x.yaml", []byte(tc.doc))
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %s", name, err, tc.want)
+		}
+	}
+}
+
+// What several ports have in common is said once, with the ports.
+func TestRoCCNamesPortsOnce(t *testing.T) {
+	doc := func(profile, pfc string) string {
+		return "version: 1\nswitches:\n  - name: s1\n    ports:\n      - {interface: a, rate: 1Gbps, qos: q}\n      - {interface: b, rate: 1Gbps, qos: q}\n      - {interface: c, rate: 1Gbps}\n    qos: {q: {rocc: {" + profile + "}}}\n" + pfc
+	}
+	for _, tc := range []struct{ doc, want string }{
+		{doc("queues: [3]", ""), ""},
+		{doc("queues: [3], qmid: 100KB", ""), "x.yaml:8:21: switches[0].qos.q.rocc: at ports a, b of 1Gbps: rocc: queue lengths"},
+		{doc("queues: [3]", "    pfc: {classes: [3, 7]}\n"), "x.yaml:8:21: switches[0].qos.q.rocc: notices at ports a, b travel in class 7"},
+		{strings.ReplaceAll(doc("queues: [3]", ""), ", rate: 1Gbps", ""), "x.yaml:8:21: switches[0].qos.q.rocc: ports a, b have no rate"},
+	} {
+		_, err := Parse("x.yaml", []byte(tc.doc))
+		if tc.want == "" {
+			if err != nil {
+				t.Errorf("queues of the profile left out: %v", err)
+			}
+		} else if err == nil || !strings.HasPrefix(err.Error(), tc.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%v, want one line with %s", err, tc.want)
 		}
 	}
 }

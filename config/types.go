@@ -155,7 +155,7 @@ type Classes struct {
 
 // QoS is a queue profile.
 type QoS struct {
-	Queues []Queue `yaml:"queues" need:"yes" id:"queue" doc:"The queues that differ from strict, unlimited, unmarked."`
+	Queues []Queue `yaml:"queues" id:"queue" doc:"The queues that differ from strict, unlimited, unmarked. None if left out."`
 	QCN    *QCN    `yaml:"qcn" doc:"Queues that tell senders how far they are from their set point (IEEE 802.1Qau), by ICMP messages."`
 	RoCC   *RoCC   `yaml:"rocc" doc:"Queues that work out the rate that is fair for their flows and tell the senders. The port needs a rate."`
 }

@@ -206,8 +206,10 @@ func (d *decoder) validateSwitch(c *Config, s *Switch, path string) {
 	}
 	eight(d, path+".classes.pcp", s.Classes.PCP)
 	eight(d, path+".classes.queue", s.Classes.Queue)
-	for name, q := range s.QoS {
+	for _, name := range keys(s.QoS) {
+		q := s.QoS[name]
 		d.name(path+".qos."+name, name)
+		d.oneTeller(&q, path+".qos."+name)
 		if q.QCN != nil {
 			d.validateQCN(s, q.QCN, path+".qos."+name+".qcn")
 		}
@@ -215,8 +217,8 @@ func (d *decoder) validateSwitch(c *Config, s *Switch, path string) {
 			d.validateQueue(&q.Queues[i], fmt.Sprintf("%s.qos.%s.queues[%d]", path, name, i))
 		}
 	}
-	for i := range s.Ports {
-		d.validateRoCC(s, &s.Ports[i], path)
+	for _, name := range keys(s.QoS) {
+		d.validateRoCC(s, name, path+".qos."+name+".rocc")
 	}
 	d.validatePFC(s, path)
 	d.validateCrossbar(s, path)

@@ -7,6 +7,7 @@ import (
 	"github.com/gswitch/gswitch/escape"
 	"github.com/gswitch/gswitch/fabric"
 	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/pipeline"
 )
 
 // Escape lets frames out of paused queues.
@@ -50,6 +51,9 @@ func (v *validator) escape() {
 		}
 		if d.Switch.VOQ {
 			v.sec.Fail("switch.escape", "cannot stand beside voq: true")
+		}
+		if kind, err := pipeline.ParseChooser(d.Switch.Paths.Choose); err == nil && !kind.ByFlow() {
+			v.sec.Fail("switch.paths.choose", "%s sends frames of a flow by several ports, and switch.escape keeps places for a flow at one; choose by flow (hash, weighted), or take switch.escape out", kind)
 		}
 		classes := d.PFC.Classes
 		if len(classes) == 0 {
