@@ -14,6 +14,7 @@ import (
 	"github.com/gswitch/gswitch/control/cli"
 	"github.com/gswitch/gswitch/fabric"
 	"github.com/gswitch/gswitch/frame"
+	"github.com/gswitch/gswitch/vswitch"
 )
 
 // headroomFlags describe a link and the buffer behind it.
@@ -101,8 +102,10 @@ type reckoning struct {
 	Batch    uint64 `json:"batch_bytes,omitempty"`
 	Cell     uint64 `json:"cell_bytes,omitempty"`
 	Lines    []line `json:"lines"`
-	// Set is what to write in a document.
-	Set []string `json:"set"`
+	// Set is what to write in a scenario, Switch in the document of a switch.
+	Set    []string `json:"set"`
+	Switch []string `json:"switch"`
+	Notes  []string `json:"notes,omitempty"`
 }
 
 func (r *reckoning) term(bytes uint64, source, name, format string, args ...any) {
@@ -250,7 +253,8 @@ func (f *headroomFlags) shared(r *reckoning, link buffer.Link) (err error) {
 		return fmt.Errorf("headroom of %s and %s takes %d B of the buffer of %d B: make it at least %d B, or have fewer lossless classes, smaller frames, shorter cables or a shorter response",
 			fabric.Count(f.ports, "port", "ports"), fabric.Count(f.classes, "lossless class", "lossless classes"), all, r.Buffer, all+uint64(link.MaxFrame))
 	}
-	r.Set = []string{"buffer.lossless.headroom: auto", fmt.Sprintf("or at least %dB", each)}
+	r.Set = []string{"switch.buffer.headroom left out, so that it is computed", fmt.Sprintf("or at least %dB", each)}
+	r.Switch = []string{lossless(fmt.Sprintf("size: %dB, ", r.Buffer), r.Response), port(link)}
 	return nil
 }
 
@@ -262,6 +266,10 @@ func (f *headroomFlags) input(r *reckoning, link buffer.Link) (err error) {
 	if f.ports != 1 {
 		return usagef("--ports is for --queues shared: an input queue has one port")
 	}
+	if link.Response == 0 {
+		// 0s is a response that is left out, in the document of a switch.
+		link.Response, r.Response = 1, 1
+	}
 	r.Buffer = 128 << 10
 	if f.buffer != "" {
 		if r.Buffer, err = f.memory(); err != nil {
@@ -271,7 +279,8 @@ func (f *headroomFlags) input(r *reckoning, link buffer.Link) (err error) {
 	if r.Batch, err = bytesOf("--batch", f.batch); err != nil {
 		return err
 	}
-	t, err := buffer.InputQueue{Size: r.Buffer, Classes: uint64(f.classes), Link: link, Batch: r.Batch}.Thresholds()
+	q := buffer.InputQueue{Size: r.Buffer, Classes: uint64(f.classes), Link: link, Batch: r.Batch}
+	t, err := q.Thresholds()
 	if err != nil {
 		return err
 	}
@@ -286,13 +295,59 @@ func (f *headroomFlags) input(r *reckoning, link buffer.Link) (err error) {
 	r.result(t.FrameSafe, "every order of frames", "frame-safe pause", "B/n - skid - a frame of %d B", t.Frame)
 	r.result(t.Safe, "every order of frames", "accepted pause", "the same less 84 B of pause frame: what configurations are held against")
 	r.result(int64(t.Pause), detailReport, "pause", "B/2n, but no more than accepted")
-	r.result(int64(t.Unpause), detailReport, "unpause", "skid: the queue does not run dry meanwhile")
+	r.result(int64(ends(&t)), detailReport, "unpause", "skid: the queue does not run dry meanwhile; but less than pause")
 	r.result(int64(t.Peak), "", "peak", "n * (pause + a frame + skid), of %d B", r.Buffer)
-	r.Set = []string{fmt.Sprintf("switch.crossbar: {ingress: %dB, pause: %dB, unpause: %dB}", r.Buffer, t.Pause, t.Unpause)}
-	if r.Buffer < t.Enough {
-		r.Set = append(r.Set, fmt.Sprintf("the link idles after a pause: %d B of buffer would be enough for a threshold as high as the skid", t.Enough))
+	return r.settings(link, q, &t)
+}
+
+// ends is where a pause ends that begins at the threshold: a switch takes less
+// than the threshold only.
+func ends(t *buffer.Thresholds) uint64 { return min(t.Unpause, t.Pause-1) }
+
+// settings are what is to be written for an input queue. One in which a pause
+// would have to end before the skid has left is named with the size that does.
+func (r *reckoning) settings(link buffer.Link, q buffer.InputQueue, t *buffer.Thresholds) error {
+	// One byte of each class more than Enough: a pause ends below its threshold.
+	whole := max(t.Enough+q.Classes, leastIngress)
+	fits := q.Size >= leastIngress && t.Pause > 1
+	switch {
+	case whole > vswitch.MaxCrossbarQueue && !fits:
+		return fmt.Errorf("an ingress queue of %d B would be needed, and at most %d B are possible: have fewer classes, a shorter cable or a shorter response", whole, vswitch.MaxCrossbarQueue)
+	case !fits, t.Pause <= t.Skid && whole <= vswitch.MaxCrossbarQueue:
+		given := ""
+		if fits {
+			given = fmt.Sprintf("; switch.crossbar: {ingress: %dB, pause: %dB, unpause: %dB} loses nothing either", q.Size, t.Pause, ends(t))
+		}
+		r.Notes = append(r.Notes, fmt.Sprintf("the ingress queue must have at least %d B for this link, which idles after each pause with %d B%s", whole, q.Size, given))
+		q.Size = whole
+		enough, err := q.Thresholds()
+		if err != nil {
+			return err
+		}
+		t = &enough
+	case t.Pause <= t.Skid:
+		r.Notes = append(r.Notes, fmt.Sprintf("the link idles after a pause: %d B of buffer would be enough, more than the %d B that are possible", whole, vswitch.MaxCrossbarQueue))
+	}
+	keys := fmt.Sprintf("ingress: %dB, pause: %dB, unpause: %dB", q.Size, t.Pause, ends(t))
+	r.Set = []string{"switch.crossbar: {" + keys + "}"}
+	r.Switch = []string{
+		fmt.Sprintf("crossbar: {%s, batch: %dB}", keys, t.Hold),
+		lossless("", r.Response),
+		port(link),
 	}
 	return nil
+}
+
+// leastIngress is the smallest ingress queue that configurations take.
+const leastIngress = 2048
+
+func lossless(before string, response int64) string {
+	return fmt.Sprintf("buffer: {%slossless: {response: %v}}", before, config.Duration(response))
+}
+
+// port is what a port of a switch needs to know of its link.
+func port(l buffer.Link) string {
+	return fmt.Sprintf("ports: [{rate: %v, delay: %v, mtu: %d}]", config.Rate(l.Rate), config.Duration(l.Delay), l.MaxFrame-18)
 }
 
 func (r *reckoning) write(w io.Writer) error {
@@ -308,6 +363,13 @@ func (r *reckoning) write(w io.Writer) error {
 		}
 		fmt.Fprintf(w, "%s %-16s %12d B  %s\n", mark, l.Name, l.Bytes, text)
 	}
-	fmt.Fprintf(w, "\nto be set: %s\n", strings.Join(r.Set, "; "))
+	fmt.Fprintln(w)
+	for _, note := range r.Notes {
+		fmt.Fprintln(w, note)
+	}
+	fmt.Fprintf(w, "to be set in a scenario: %s\nto be set in a switch:\n", strings.Join(r.Set, "; "))
+	for _, key := range r.Switch {
+		fmt.Fprintf(w, "    %s\n", key)
+	}
 	return nil
 }

@@ -54,6 +54,7 @@ func TestPFCRefuses(t *testing.T) {
 	}{
 		{"pfc", "say what"},
 		{"pfc trace nosuch.yaml", "no such file"},
+		{"pfc deadlock " + file, "gfabric pfc trace " + file + " names the circles"},
 		{"pfc trace " + file, "nobody pauses anybody without pfc.enabled: true"},
 		{"pfc trace " + file + " --from soon", "--from"},
 		{"pfc trace " + file + " --from 2ms --to 1ms", "is not after"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -67,6 +68,9 @@ func pfcDeadlockCommand() *cobra.Command {
 			if after < 0 {
 				return usagef("--after: %v is negative", after)
 			}
+			if len(args) == 1 && isFile(args[0]) {
+				return usagef("%s is a scenario, and this looks at a fabric that is up: gfabric pfc trace %s names the circles in which a run ends, and its result deadlocks_total counts those that it saw", args[0], args[0])
+			}
 			st, v, err := daemons(args)
 			if err != nil {
 				return err
@@ -113,10 +117,10 @@ func writeWaiting(w *ask.Waiting, after frame.Time) error {
 	}
 	fmt.Println()
 	tw := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(tw, "QUEUE\tCLASS\tHELD BACK BY\tFOR\tBYTES\tCAME BY PORTS")
+	fmt.Fprintln(tw, "QUEUE\tCLASS\tHELD BACK BY\tFOR\tBYTES\tCAME FROM")
 	for i := range w.Waits {
 		v := &w.Waits[i]
-		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%d\t%v\n", v.At, v.Class, v.At.To, pauses.Seconds(v.For.Seconds()), v.Bytes, v.From)
+		fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%d\t%s\n", v.At, v.Class, v.At.To, pauses.Seconds(v.For.Seconds()), v.Bytes, strings.Join(v.Names, ", "))
 	}
 	return tw.Flush()
 }

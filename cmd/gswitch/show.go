@@ -29,7 +29,7 @@ func (a *app) showCommand() *cobra.Command {
 		list(a, "queues [PORT]", "Egress queues that were used", api.ControlClient.ListQueues, printQueues),
 		fdb,
 		routes,
-		aliased(list(a, "paths", "Next hops among which frames choose, and what they chose", api.ControlClient.ListPaths, printPaths), "groups"),
+		aliased(list(a, "paths", "Next hops among which frames choose, and how full the chosen ones were", api.ControlClient.ListPaths, printPaths), "groups"),
 		list(a, "neighbors", "Neighbours (ARP, neighbour discovery)", api.ControlClient.ListNeighbors, printNeighbors),
 		list(a, "acl", "Access lists with what they matched", api.ControlClient.ListACLs, printACLs),
 		list(a, "buffer [PORT]", "Shared packet buffer", api.ControlClient.ListBuffers, printBuffers),
@@ -200,7 +200,7 @@ func printRoCC(w io.Writer, m *api.RoCC) {
 		if p.AtHosts {
 			fair = "by hosts"
 		}
-		t.Row(name(p.Switch, p.Port), p.Queue, fair, p.Bytes, size(p.Reference), p.Table, p.Flows, p.Updates, p.Cuts, p.Halvings, p.Notices, p.Unsent, p.UntoldFrames)
+		t.Row(name(p.Switch, p.Port), p.Queue, fair, p.Bytes, config.Size(p.Reference), p.Table, p.Flows, p.Updates, p.Cuts, p.Halvings, p.Notices, p.Unsent, p.UntoldFrames)
 	}
 	t.Print(w)
 }
@@ -213,7 +213,7 @@ func printQCN(w io.Writer, m *api.QCN) {
 	name := cli.Namer(m.Points)
 	t := cli.NewTable("PORT", ">QUEUE", ">BYTES", ">SET POINT", ">SAMPLES", ">MESSAGES", ">UNSENT", ">UNTOLD")
 	for _, p := range m.Points {
-		t.Row(name(p.Switch, p.Port), p.Queue, p.Bytes, size(p.SetPoint), p.Samples, p.Messages, p.Unsent, p.Untold)
+		t.Row(name(p.Switch, p.Port), p.Queue, p.Bytes, config.Size(p.SetPoint), p.Samples, p.Messages, p.Unsent, p.Untold)
 	}
 	t.Print(w)
 }

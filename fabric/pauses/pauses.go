@@ -135,6 +135,7 @@ type Trace struct {
 	Pauses    []Pause   `json:"pauses,omitempty"`        // in the order in which they began
 	Edges     []Edge    `json:"edges"`                   // those that paused longest first
 	Roots     []*Branch `json:"roots"`                   // those that led to most first
+	Circles   []Ring    `json:"circles,omitempty"`       // pauses that were not over and held each other
 }
 
 // New makes a trace of pauses. slack is by how much the clocks of the nodes
@@ -146,6 +147,7 @@ func New(v []Pause, from, to, slack float64, forgotten uint64) *Trace {
 	})
 	t.edges()
 	t.grow(slack)
+	t.Circles = t.rings()
 	return t
 }
 

@@ -20,6 +20,9 @@ func (t *Trace) Text(w io.Writer, most int) error {
 	if t.Forgotten > 0 {
 		p.line("%s not known any more: the first ones below may have followed from them", count(int(t.Forgotten), "older pause is", "older pauses are"))
 	}
+	for i := range t.Circles {
+		p.line("%s", t.Circles[i].String())
+	}
 	p.line("")
 	p.line("WHERE IT BEGAN, AND WHO WAS PAUSED FOR IT")
 	rows := t.rows()
@@ -61,7 +64,7 @@ func (t *Trace) rows() []row {
 		}
 	}
 	for _, r := range t.Roots {
-		v = append(v, row{fmt.Sprintf("%s class %d: %s", r.place(), r.Class, reasons[r.Why]), sums(&r.Sum), r.remark()})
+		v = append(v, row{fmt.Sprintf("%s class %d: %s", r.place(), r.Class, reasons[r.Why]), sums(&r.Sum), t.remark(r)})
 		below(r, "  ")
 	}
 	return v
@@ -83,6 +86,14 @@ var reasons = map[string]string{Congestion: "congested", Asked: "asks by itself"
 func node(end string) string {
 	n, _, _ := strings.Cut(end, ">")
 	return n
+}
+
+// remark is that of a root.
+func (t *Trace) remark(r *Branch) string {
+	if r.Why == Congestion && t.within(r.At, r.Class) {
+		return "part of the circle: where that closed, not why"
+	}
+	return r.remark()
 }
 
 func (b *Branch) remark() string {

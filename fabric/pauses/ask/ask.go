@@ -132,7 +132,8 @@ func join(t network, answers []*api.Pauses, slack float64) *pauses.Trace {
 // Wait is an egress queue that is held back.
 type Wait struct {
 	pauses.Wait
-	For     frame.Time `json:"for_ns"` // so far
+	Names   []string   `json:"from_names"` // the neighbours behind From
+	For     frame.Time `json:"for_ns"`     // so far
 	Bytes   uint64     `json:"bytes"`
 	Overdue bool       `json:"overdue"`
 }
@@ -170,11 +171,17 @@ func joinWaits(t network, answers []*api.Waits) *Waiting {
 				continue
 			}
 			w := pauses.Wait{At: at, Class: int(m.Class), Since: frame.Time(m.Since)}
+			names := []string{}
 			for _, p := range m.FromNumbers {
 				w.From = append(w.From, int(p))
+				if e, ok := t.end(m.Switch, p); ok {
+					names = append(names, e.To)
+				} else {
+					names = append(names, fmt.Sprint("port ", p))
+				}
 			}
 			graph = append(graph, w)
-			out.Waits = append(out.Waits, Wait{Wait: w, For: frame.Time(a.Now - m.Since), Bytes: m.Bytes, Overdue: m.Overdue})
+			out.Waits = append(out.Waits, Wait{Wait: w, Names: names, For: frame.Time(a.Now - m.Since), Bytes: m.Bytes, Overdue: m.Overdue})
 		}
 	}
 	for _, c := range pauses.Circles(graph, t.peer) {
