@@ -454,6 +454,7 @@ func TestShallowRing(t *testing.T) {
 		}
 	}
 }
+
 // A port that was full when its node came to stand still sends nothing, and
 // does not keep its worker.
 func TestFullPortOfNodeThatStandsStill(t *testing.T) {
