@@ -35,27 +35,31 @@ func (d *Daemon) Edit(change func(*config.Config) error, dry bool) ([]config.Cha
 func (d *Daemon) apply(make func(*config.Config) (*config.Config, error), source string, dry bool) ([]config.Change, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	next, err := make(d.doc)
+	var next, resolved *config.Config
+	var changes []config.Change
+	err := Prepare(d.log, func() (err error) {
+		if next, err = make(d.doc); err != nil {
+			return err
+		}
+		next = d.opts.Override(next)
+		if next.Control.Socket == "" {
+			next.Control.Socket = d.resolved.Control.Socket // the default may have another name by now
+		}
+		if err := next.Check(); err != nil {
+			return err
+		}
+		resolved = next.Resolved()
+		changes = config.DiffResolved(d.resolved, resolved)
+		if err := Fixed(changes); err != nil {
+			return err
+		}
+		return d.tryChanged(resolved)
+	})
 	if err != nil {
-		return nil, err
-	}
-	next = d.opts.Override(next)
-	if next.Control.Socket == "" {
-		next.Control.Socket = d.resolved.Control.Socket // the default may have another name by now
-	}
-	if err := next.Check(); err != nil {
-		return nil, err
+		return changes, err
 	}
 	if source == "" {
 		source = strings.TrimSuffix(d.source, edited) + edited
-	}
-	resolved := next.Resolved()
-	changes := config.DiffResolved(d.resolved, resolved)
-	if err := Fixed(changes); err != nil {
-		return changes, err
-	}
-	if err := d.tryChanged(resolved); err != nil {
-		return changes, err
 	}
 	if dry {
 		return changes, nil

@@ -301,6 +301,28 @@ func TestEdits(t *testing.T) {
 }
 
 // A snapshot, counters and their clearing.
+// A fault of ours while configurations are compared is an error that changes
+// nothing, and the daemon takes the next one.
+func TestFaultsBeforeAnythingIsTouched(t *testing.T) {
+	d, _ := run(t, wires)
+	before := string(d.Config().YAML())
+	for _, dry := range []bool{true, false} {
+		if _, err := d.Edit(func(c *config.Config) error { c.Switches = nil; panic("broken") }, dry); err == nil || !strings.Contains(err.Error(), "(broken); nothing has changed") {
+			t.Errorf("edited: %v", err)
+		}
+		if _, err := d.Apply(nil, "x.yaml", dry); err == nil || !strings.Contains(err.Error(), "nothing has changed") {
+			t.Errorf("applied: %v", err)
+		}
+	}
+	if now := string(d.Config().YAML()); now != before {
+		t.Error(cmp.Diff(before, now))
+	}
+	changes, err := d.Apply(parse(t, strings.Replace(wires, "{name: p2, wire: b, acl: edge}", "{name: p2, wire: b}", 1)), "x.yaml", false)
+	if err != nil || len(changes) != 1 {
+		t.Errorf("after that: %v, %v", changes, err)
+	}
+}
+
 func TestClearCounters(t *testing.T) {
 	d, srv := run(t, wires)
 	send := func() {

@@ -412,7 +412,8 @@ func (d *Daemon) chosen(name string) iter.Seq[*unit] {
 
 // ReadFile reads the configuration of a running daemon anew.
 func (d *Daemon) ReadFile(path string) ([]config.Change, error) {
-	c, err := config.Load(path)
+	var c *config.Config
+	err := Prepare(d.log, func() (err error) { c, err = config.Load(path); return err })
 	if err != nil {
 		d.refused()
 		return nil, err

@@ -62,7 +62,7 @@ func TestEscapeIsReloaded(t *testing.T) {
 		"{ports: [p1], period: 1}":     "unit",
 		"{ports: [p1], queue: 2}":      "queue 3 of lossless class 3",
 		"{ports: [p1], place: 3}":      "unknown key",
-		"{ports: [p1], reclaim: 10ns}": "less than a microsecond",
+		"{ports: [p1], reclaim: 10ns}": "is not between 1us and 1h",
 	} {
 		if code, msg := apply(keys); code == 200 || !strings.Contains(msg, want) || !strings.HasPrefix(msg, "new.yaml:") {
 			t.Errorf("%s: %d %s, want %s", keys, code, msg, want)

@@ -1,9 +1,25 @@
 package control
 
 import (
+	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 )
+
+// Prepare runs what reads and compares a configuration before anything is
+// touched. A panic in it is a fault of this program, and no reason for those
+// whose frames it forwards to lose them: it becomes an error like any other
+// mistake, which changes nothing.
+func Prepare(log *slog.Logger, what func() error) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			log.Error("preparing a configuration", "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			err = fmt.Errorf("a fault of this program while it looked at the configuration (%v); nothing has changed, and the log tells where: please report it", r)
+		}
+	}()
+	return what()
+}
 
 // Stepper does something, and notes how to take it back.
 type Stepper func(do, back func() error) error

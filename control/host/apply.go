@@ -25,12 +25,16 @@ func (d *Daemon) Apply(next *config.Hosts, source string, dry bool) (changes []c
 			d.refused()
 		}
 	}()
-	next = d.overridden(next)
-	changes = config.DiffHosts(d.doc, next)
-	if err := control.Fixed(changes); err != nil {
-		return changes, nil, err
-	}
-	p, err := d.plan(next)
+	var p *plan
+	err = control.Prepare(d.log, func() (err error) {
+		next = d.overridden(next)
+		changes = config.DiffHosts(d.doc, next)
+		if err := control.Fixed(changes); err != nil {
+			return err
+		}
+		p, err = d.plan(next)
+		return err
+	})
 	if err != nil {
 		return changes, nil, err
 	}
@@ -54,7 +58,8 @@ func (d *Daemon) Apply(next *config.Hosts, source string, dry bool) (changes []c
 
 // ReadFile reads the configuration of a running daemon anew.
 func (d *Daemon) ReadFile(path string) ([]config.Change, []string, error) {
-	c, err := config.LoadHosts(path)
+	var c *config.Hosts
+	err := control.Prepare(d.log, func() (err error) { c, err = config.LoadHosts(path); return err })
 	if err != nil {
 		d.mu.Lock()
 		d.refused()

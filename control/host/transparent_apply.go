@@ -28,14 +28,18 @@ func (t *Transparent) Apply(next *config.Transparent, dry bool) (changes []confi
 			t.refused()
 		}
 	}()
-	if t.opts.Override != nil {
-		t.opts.Override(next)
-	}
-	changes = config.DiffTransparent(t.conf, next)
-	if err := control.Fixed(changes); err != nil {
-		return changes, nil, err
-	}
-	moves, err := t.changed(next)
+	var moves []int
+	err = control.Prepare(t.opts.Logger, func() (err error) {
+		if t.opts.Override != nil {
+			t.opts.Override(next)
+		}
+		changes = config.DiffTransparent(t.conf, next)
+		if err := control.Fixed(changes); err != nil {
+			return err
+		}
+		moves, err = t.changed(next)
+		return err
+	})
 	if err != nil {
 		return changes, nil, err
 	}
@@ -67,7 +71,8 @@ func (t *Transparent) Apply(next *config.Transparent, dry bool) (changes []confi
 
 // ReadFile reads the configuration of a running daemon anew.
 func (t *Transparent) ReadFile(path string) ([]config.Change, []string, error) {
-	next, err := config.LoadTransparent(path)
+	var next *config.Transparent
+	err := control.Prepare(t.opts.Logger, func() (err error) { next, err = config.LoadTransparent(path); return err })
 	if err != nil {
 		t.mu.Lock()
 		t.refused()

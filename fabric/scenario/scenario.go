@@ -267,7 +267,10 @@ func (s *Scenario) expand(root *yaml.Node, o Options) error {
 				settings = append(settings, Setting{q.key, q.path, label(q.value)})
 			}
 			doc, topology, err := decode(s.File, node, o, true)
-			if err != nil {
+			switch {
+			case err != nil && len(name) == 0:
+				return err // of the only run, which has no name
+			case err != nil:
 				return fmt.Errorf("run %q:\n%w", strings.Join(name, ", "), err)
 			}
 			for _, seed := range doc.Seeds {

@@ -9,6 +9,7 @@ import (
 	"github.com/gswitch/gswitch/cc"
 	"github.com/gswitch/gswitch/frame"
 	"github.com/gswitch/gswitch/hostnic"
+	inband "github.com/gswitch/gswitch/int"
 	"github.com/gswitch/gswitch/transport"
 	"github.com/gswitch/gswitch/wire"
 )
@@ -254,12 +255,13 @@ func TestRefused(t *testing.T) {
 		change func(i int, c *Config)
 		adjust func(t *Transfer)
 	}{
-		"does not serve":    {serve: -1},
-		"another payload":   {change: func(i int, c *Config) { c.NIC.Payload = 1000 + i }},
-		"memory":            {serve: 10, adjust: func(t *Transfer) { t.Service, t.Verb = Memory, hostnic.Read }},
-		"does not know":     {adjust: func(t *Transfer) { t.CC = "nonesuch" }},
-		"no queue pair":     {change: func(i int, c *Config) { c.Sessions = -1 }},
-		"does not answer A": {adjust: func(t *Transfer) { t.To = netip.MustParseAddr("10.0.0.9") }},
+		"does not serve":  {serve: -1},
+		"another payload": {change: func(i int, c *Config) { c.NIC.Payload = 1000 + i }},
+		"memory":          {serve: 10, adjust: func(t *Transfer) { t.Service, t.Verb = Memory, hostnic.Read }},
+		"does not know this congestion control: choose": {adjust: func(t *Transfer) { t.CC = "nonesuch" }},
+		"does not know this telemetry: choose":          {adjust: func(t *Transfer) { t.INT = inband.INTMD + 1 }},
+		"no queue pair":                                 {change: func(i int, c *Config) { c.Sessions = -1 }},
+		"does not answer A":                             {adjust: func(t *Transfer) { t.To = netip.MustParseAddr("10.0.0.9") }},
 	} {
 		p := newPair(t, c.change)
 		if c.serve >= 0 {
@@ -277,6 +279,16 @@ func TestRefused(t *testing.T) {
 			p.run(tick*2, func() bool { return false })
 		}
 		p.idle()
+	}
+}
+
+// What an end of another version asks for and this one does not know is named.
+func TestUnknownRecovery(t *testing.T) {
+	p := newPair(t, nil)
+	p.serve(0)
+	m := message{payload: uint32(p.a[1].cfg.NIC.Payload), recovery: uint8(transport.NewReno) + 1}
+	if _, r := p.a[1].open(p.now, &hostnic.Datagram{}, &m); !strings.HasPrefix(r.String(), "it does not know this loss recovery: ") {
+		t.Error(r)
 	}
 }
 

@@ -39,14 +39,21 @@ const (
 	unknownFormat
 	noRoom
 	smallRegion
+	unknownCC
+	unknownRecovery
+	unknownTelemetry
 )
 
 var reasonTexts = map[reason]string{
 	notServing:    "it does not serve: run ghost serve there, or ghost run with --serve",
 	otherPayload:  "its frames carry another payload: set the same payload at both ends",
-	unknownFormat: "it does not know this congestion control, recovery or telemetry",
+	unknownFormat: "it does not know this congestion control, recovery or telemetry", // what earlier versions say
 	noRoom:        "it has no queue pair left",
 	smallRegion:   "the memory that it serves is smaller than the message: raise --memory there",
+
+	unknownCC:        "it does not know this congestion control: choose another (--cc), or run the same version at both ends",
+	unknownRecovery:  "it does not know this loss recovery: choose another (--recovery), or run the same version at both ends",
+	unknownTelemetry: "it does not know this telemetry: choose another (--telemetry), or run the same version at both ends",
 }
 
 func (r reason) String() string {

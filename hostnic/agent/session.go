@@ -139,8 +139,10 @@ func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session,
 		return nil, noRoom
 	case m.service == Memory && m.size > uint64(len(serving.Data)):
 		return nil, smallRegion
-	case m.telemetry > uint8(inband.INTMD) || m.recovery > uint8(transport.NewReno):
-		return nil, unknownFormat
+	case m.telemetry > uint8(inband.INTMD):
+		return nil, unknownTelemetry
+	case m.recovery > uint8(transport.NewReno):
+		return nil, unknownRecovery
 	}
 	mac, ok, err := a.nic.Resolve(now, d.From)
 	if err != nil || !ok {
@@ -148,7 +150,7 @@ func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session,
 	}
 	algorithm, err := a.cfg.Algorithm(m.cc)
 	if err != nil {
-		return nil, unknownFormat
+		return nil, unknownCC
 	}
 	s := &session{Session: Session{ID: m.id, Peer: d.From, Remote: m.qpn, Service: m.service, Size: m.size, CC: m.cc, Opened: now}, since: now, due: now + sessionLook}
 	cfg := hostnic.QPConfig{RemoteAddr: d.From, RemoteMAC: mac, Class: m.class, Transport: a.cfg.recovery(transport.Mode(m.recovery), m.cap), CC: algorithm,
