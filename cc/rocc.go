@@ -11,7 +11,7 @@ func init() {
 		Kind:  "rate",
 		Needs: "switches that tell fair rates",
 		Params: []Param{
-			{Name: "recovery", Unit: UnitTime, Default: "400us", Min: 1000, Max: 1e12, Source: "ours: ten periods of the switch; flows with few frames are not told in every period",
+			{Name: "recovery", Unit: UnitTime, Default: "= ten periods of the point that is obeyed, as it tells them, at least 400us", Min: 1000, Max: 1e12, Source: "ours: flows with few frames are not told in every period, and points at slow ports update seldom",
 				Doc: "silence after which the rate doubles, and again"},
 			windowParam("none"),
 		},
@@ -22,22 +22,42 @@ func init() {
 // FairRater is an Algorithm that obeys rates that switches work out.
 type FairRater interface {
 	// OnFairRate takes the rate in bit/s that a congestion point allows since
-	// its update of the given number. Points are told apart by number.
-	OnFairRate(now frame.Time, point uint64, update uint32, rate float64)
+	// its update of the given number, and the time in ns between two updates.
+	// Points are told apart by number.
+	OnFairRate(now frame.Time, point uint64, update uint32, rate float64, period frame.Time)
 }
 
 type roccConfig struct {
-	recovery frame.Time
+	recovery frame.Time // 0: as the periods are
 	window   windowRule
 }
 
 func newRoCC(p Values) (func(*Env) Algorithm, error) {
-	c := &roccConfig{p.Time("recovery"), p.window()}
+	c := &roccConfig{window: p.window()}
+	if p.Set("recovery") {
+		c.recovery = p.Time("recovery")
+	}
 	return func(env *Env) Algorithm {
 		r := &rocc{cfg: c}
 		r.Reset(env)
 		return r
 	}, nil
+}
+
+// Bounds of the period that a sender believes: the published one (table 3.1),
+// and the longest that a notice can tell.
+const (
+	leastPeriod = 40 * frame.Microsecond
+	mostPeriod  = leastPeriod << 15
+)
+
+// patience returns the silence after which a rate doubles that came from a
+// point with the given period.
+func (c *roccConfig) patience(period frame.Time) frame.Time {
+	if c.recovery > 0 {
+		return c.recovery
+	}
+	return 10 * min(max(period, leastPeriod), mostPeriod)
 }
 
 // rocc is the reaction point (section 3.3.3): it obeys the least rate that any
@@ -51,6 +71,7 @@ type rocc struct {
 	point   uint64 // that is obeyed, while limited
 	update  uint32 // of which it was the last one heard of
 	due     frame.Time
+	silence frame.Time // after which the rate doubles, while limited
 	win     float64
 
 	accepted, ignored, switched, doubled uint64
@@ -70,7 +91,7 @@ func (r *rocc) publish() { r.win = r.cfg.window.of(r.Rate(), r.line, r.t) }
 const stale = 32
 
 // OnFairRate implements FairRater.
-func (r *rocc) OnFairRate(now frame.Time, point uint64, update uint32, rate float64) {
+func (r *rocc) OnFairRate(now frame.Time, point uint64, update uint32, rate float64, period frame.Time) {
 	if r.due <= now {
 		r.OnTimer(now)
 	}
@@ -93,7 +114,9 @@ func (r *rocc) OnFairRate(now frame.Time, point uint64, update uint32, rate floa
 		return
 	}
 	r.accepted++
-	r.limited, r.rate, r.point, r.update, r.due = true, rate, point, update, now+r.cfg.recovery
+	r.limited, r.rate, r.point, r.update = true, rate, point, update
+	r.silence = r.cfg.patience(period)
+	r.due = now + r.silence
 	r.publish()
 }
 
@@ -108,7 +131,7 @@ func (r *rocc) OnTimer(now frame.Time) {
 		}
 		r.doubled++
 		r.rate *= 2
-		r.due += r.cfg.recovery
+		r.due += r.silence
 	}
 	r.publish()
 }

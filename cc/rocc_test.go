@@ -16,7 +16,10 @@ func TestRoCCStory(t *testing.T) {
 	const a, b = 1, 2
 	us := frame.Microsecond
 	tell := func(at frame.Time, point uint64, rate float64) func() (frame.Time, string) {
-		return func() (frame.Time, string) { r.OnFairRate(at*us, point, uint32(at), rate*1e6); return at, "told" }
+		return func() (frame.Time, string) {
+			r.OnFairRate(at*us, point, uint32(at), rate*1e6, 40*us)
+			return at, "told"
+		}
 	}
 	wait := func(at frame.Time) func() (frame.Time, string) {
 		return func() (frame.Time, string) {
@@ -64,13 +67,13 @@ func TestRoCCStory(t *testing.T) {
 func TestRoCCFasterSwitch(t *testing.T) {
 	env := Env{Rate: 40e9, BaseRTT: 10 * frame.Microsecond, MTU: 1048, Payload: 1000}
 	r := build(t, &env, "rocc", "window", "rate").(*rocc)
-	if r.OnFairRate(0, 3, 1, 100e9); r.limited || r.Timer() != frame.Never {
+	if r.OnFairRate(0, 3, 1, 100e9, 40_000); r.limited || r.Timer() != frame.Never {
 		t.Error("a rate above the line rate installs a limiter")
 	}
-	if r.OnFairRate(1000, 3, 2, 20e9); r.Rate() != 20e9 || r.Window() != 25_000 {
+	if r.OnFairRate(1000, 3, 2, 20e9, 40_000); r.Rate() != 20e9 || r.Window() != 25_000 {
 		t.Errorf("rate %.0f, window %.0f", r.Rate(), r.Window())
 	}
-	if r.OnFairRate(2000, 3, 3, 100e9); !r.limited || r.Rate() != 40e9 {
+	if r.OnFairRate(2000, 3, 3, 100e9, 40_000); !r.limited || r.Rate() != 40e9 {
 		t.Errorf("the point that is obeyed raises it to %.0f", r.Rate())
 	}
 	if r.OnTimer(r.Timer()); r.limited {
@@ -82,11 +85,11 @@ func TestRoCCFasterSwitch(t *testing.T) {
 func TestRoCCLateTimer(t *testing.T) {
 	env := Env{Rate: 40e9, BaseRTT: 10 * frame.Microsecond, MTU: 1048, Payload: 1000}
 	r := build(t, &env, "rocc").(*rocc)
-	r.OnFairRate(0, 1, 1, 1e9)
+	r.OnFairRate(0, 1, 1, 1e9, 40_000)
 	if r.OnTimer(1250 * frame.Microsecond); r.rate != 8e9 || r.Timer() != 1600*frame.Microsecond {
 		t.Errorf("after three periods of silence %.0f bit/s, timer %d", r.rate, r.Timer())
 	}
-	r.OnFairRate(1700*frame.Microsecond, 2, 1, 12e9) // by now 16 Gb/s: obeyed
+	r.OnFairRate(1700*frame.Microsecond, 2, 1, 12e9, 40_000) // by now 16 Gb/s: obeyed
 	if r.point != 2 || r.rate != 12e9 {
 		t.Errorf("point %d, %.0f bit/s", r.point, r.rate)
 	}
@@ -117,7 +120,7 @@ func TestRoCCStaleNotices(t *testing.T) {
 	} {
 		now := frame.Time(i) * frame.Microsecond
 		due := r.Timer()
-		r.OnFairRate(now, v.point, v.update, v.rate)
+		r.OnFairRate(now, v.point, v.update, v.rate, 40_000)
 		if r.rate != v.want {
 			t.Errorf("step %d: %.0f bit/s, want %.0f", i, r.rate, v.want)
 		}
@@ -134,10 +137,10 @@ func TestRoCCProperties(t *testing.T) {
 	env := Env{Rate: 40e9, BaseRTT: 10 * frame.Microsecond, MTU: 1048, Payload: 1000}
 	rapid.Check(t, func(rt *rapid.T) {
 		r, twin := build(t, &env, "rocc").(*rocc), build(t, &env, "rocc").(*rocc)
-		twin.OnFairRate(0, 9, 1, 7e9) // it has a past
+		twin.OnFairRate(0, 9, 1, 7e9, 40_000) // it has a past
 		first := rapid.Float64Range(1e8, 7e9).Draw(rt, "first")
-		r.OnFairRate(0, 1, 1, first)
-		twin.OnFairRate(0, 1, 1, first)
+		r.OnFairRate(0, 1, 1, first, 40_000)
+		twin.OnFairRate(0, 1, 1, first, 40_000)
 		now, update, last := frame.Time(0), uint32(1), r.Rate()
 		for range rapid.IntRange(1, 60).Draw(rt, "events") {
 			gap := rapid.Int64Range(0, 1_500_000).Draw(rt, "gap")
@@ -152,8 +155,8 @@ func TestRoCCProperties(t *testing.T) {
 				rt.Fatalf("from %.0f to %.0f bit/s in %d ns of silence", last, r.Rate(), gap)
 			}
 			point, told := uint64(rapid.IntRange(1, 3).Draw(rt, "point")), rapid.Float64Range(1e8, 60e9).Draw(rt, "told")
-			r.OnFairRate(now, point, update, told)
-			twin.OnFairRate(now, point, update, told)
+			r.OnFairRate(now, point, update, told, 40_000)
+			twin.OnFairRate(now, point, update, told, 40_000)
 			if r.Rate() > told {
 				rt.Fatalf("%.0f bit/s when %.0f are fair", r.Rate(), told)
 			}
@@ -161,6 +164,71 @@ func TestRoCCProperties(t *testing.T) {
 				rt.Fatalf("two that were told the same have %.0f and %.0f bit/s", r.Rate(), twin.Rate())
 			}
 			last = r.Rate()
+		}
+	})
+}
+
+// The silence after which a rate doubles is ten periods of the point that is
+// obeyed, unless it is configured.
+func TestRoCCRecoveryFollowsThePeriod(t *testing.T) {
+	env := Env{Rate: 100e6, BaseRTT: 10 * frame.Microsecond, MTU: 1048, Payload: 1000}
+	const us, ms = frame.Microsecond, frame.Millisecond
+	for _, c := range []struct {
+		options []string
+		period  frame.Time
+		want    frame.Time
+	}{
+		{nil, 40 * us, 400 * us},
+		{nil, 0, 400 * us},
+		{nil, -1, 400 * us},
+		{nil, 20 * us, 400 * us},
+		{nil, 16 * ms, 160 * ms},
+		{nil, 1 << 62, 10 * mostPeriod},
+		{[]string{"recovery", "1ms"}, 16 * ms, 1 * ms},
+		{[]string{"recovery", "1ms"}, 40 * us, 1 * ms},
+	} {
+		r := build(t, &env, "rocc", c.options...).(*rocc)
+		if r.OnFairRate(7, 1, 1, 1e6, c.period); r.Timer() != 7+c.want {
+			t.Errorf("%v, period %d: doubles after %d ns, want %d", c.options, c.period, r.Timer()-7, c.want)
+		}
+		due := r.Timer()
+		if r.OnTimer(due); r.rate != 2e6 || r.Timer() != due+c.want {
+			t.Errorf("%v, period %d: %.0f bit/s, again after %d ns", c.options, c.period, r.rate, r.Timer()-due)
+		}
+	}
+	// That of a point that is not obeyed does not count; that of the next one does.
+	r := build(t, &env, "rocc").(*rocc)
+	r.OnFairRate(0, 1, 1, 1e6, 16*ms)
+	if r.OnFairRate(0, 2, 1, 2e6, 40*us); r.Timer() != 160*ms {
+		t.Errorf("a point that is not obeyed moved the timer to %d", r.Timer())
+	}
+	if r.OnFairRate(0, 2, 2, 5e5, 40*us); r.Timer() != 400*us {
+		t.Errorf("under the next point the timer is at %d", r.Timer())
+	}
+}
+
+// Whatever jumps of the number and periods are told, and in whatever order:
+// the silence is never shorter than ten periods of who is obeyed, nor longer
+// than ten of the longest.
+func TestRoCCRecoveryProperties(t *testing.T) {
+	env := Env{Rate: 10e9, BaseRTT: 10 * frame.Microsecond, MTU: 1048, Payload: 1000}
+	rapid.Check(t, func(rt *rapid.T) {
+		r := build(t, &env, "rocc").(*rocc)
+		periods := [3]frame.Time{}
+		for i := range periods {
+			periods[i] = frame.Time(rapid.Int64Range(20_000, int64(mostPeriod)).Draw(rt, "period"))
+		}
+		now := frame.Time(0)
+		for range rapid.IntRange(1, 60).Draw(rt, "events") {
+			now += frame.Time(rapid.Int64Range(0, 1e9).Draw(rt, "gap"))
+			point, before := rapid.IntRange(0, 2).Draw(rt, "point"), r.accepted
+			r.OnFairRate(now, uint64(point), rapid.Uint32().Draw(rt, "update"), rapid.Float64Range(1e6, 12e9).Draw(rt, "rate"), periods[point])
+			if r.accepted == before {
+				continue
+			}
+			if silence := r.Timer() - now; silence < 10*periods[point] || silence > 10*mostPeriod {
+				rt.Fatalf("the rate doubles after %d ns, the period is %d", silence, periods[point])
+			}
 		}
 	})
 }

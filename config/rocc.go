@@ -1,6 +1,8 @@
 package config
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/gswitch/gswitch/frame"
@@ -66,6 +68,7 @@ func (d *decoder) validateRoCC(s *Switch, profile string, path string) {
 		if err := c.Params.Validate(); err != nil && !d.bad[path] {
 			d.failAt(path, "at %s of %s: %v", ports(at[rate]), rate, err)
 		}
+		d.roomForReference(s, r, &c, path, ports(at[rate]))
 	}
 	if len(all) > 0 {
 		d.noticesPass(s, path, "notices at "+ports(all))
@@ -78,4 +81,27 @@ func ports(names []string) string {
 		return "port " + names[0]
 	}
 	return "ports " + strings.Join(names, ", ")
+}
+
+// roomForReference refuses a queue that is full before it is as long as the
+// point wants it: flows would be told to speed up while their frames are
+// dropped. A lossy queue gets at most alpha times what it leaves free, beyond its
+// reserve; lossless ones have no limit at egress.
+func (d *decoder) roomForReference(s *Switch, r *RoCC, c *vswitch.RoCCConfig, path, ports string) {
+	b, qref := &s.Buffer, float64(c.Params.QRef)
+	alpha := cmp.Or(b.Alpha, 1) // its default
+	for _, q := range r.Queues {
+		share := float64(b.Reserve) + alpha*float64(b.Size)/(1+alpha)
+		switch {
+		case d.bad[path]:
+			return
+		case slices.Contains(s.PFC.Classes, q):
+		case b.Limit > 0 && float64(b.Limit)+float64(b.Reserve) < qref:
+			d.failAt(path, "at %s queue %d is to be held at %s, and buffer.limit drops beyond %s: the fair rate would only rise; lower qref or raise the limit", ports, q, Size(c.Params.QRef), b.Limit)
+			return
+		case b.Size > 0 && share < qref:
+			d.failAt(path, "at %s queue %d is to be held at %s, and of a buffer of %s with alpha %g it gets no more than %s: the fair rate would only rise; lower qref or raise buffer.size", ports, q, Size(c.Params.QRef), b.Size, alpha, Size(share))
+			return
+		}
+	}
 }

@@ -31,6 +31,15 @@ func TestRoCC(t *testing.T) {
 	}
 }
 
+// The length that is held must fit, where a limit counts.
+func TestRoCCReferenceFits(t *testing.T) {
+	for _, rest := range []string{"    buffer: {limit: 150KB}\n", "    buffer: {size: 300KB}\n", "    buffer: {limit: 100KB, reserve: 50KB}\n", "    buffer: {limit: 100KB, size: 32MB}\n    pfc: {classes: [3]}\n"} {
+		if _, err := Parse("x.yaml", []byte(fair(", rate: 1Gbps", "queues: [3]", rest))); err != nil {
+			t.Errorf("%s: %v", rest, err)
+		}
+	}
+}
+
 func TestRoCCRefusals(t *testing.T) {
 	for name, tc := range map[string]struct{ doc, want string }{
 		"no rate":       {fair("", "queues: [3]", ""), "x.yaml:6:33: switches[0].qos.q.rocc: port eth1 has no rate"},
@@ -41,6 +50,8 @@ func TestRoCCRefusals(t *testing.T) {
 		"too long":      {fair(", rate: 1Gbps", "queues: [3], qref: 5GiB", ""), "switches[0].qos.q.rocc.qref: 5GiB is more than 4 GiB"},
 		"cut":           {fair(", rate: 1Gbps", "queues: [3], cut: halve", ""), `"halve" is not one of fmin, half, eighth`},
 		"unknown key":   {fair(", rate: 1Gbps", "queues: [3], period_us: 4", ""), "switches[0].qos.q.rocc.period_us: unknown key"},
+		"limit":         {fair(", rate: 1Gbps", "queues: [3]", "    buffer: {limit: 100KB}\n"), "x.yaml:6:33: switches[0].qos.q.rocc: at port eth1 queue 3 is to be held at 150kB, and buffer.limit drops beyond 100kB"},
+		"share":         {fair(", rate: 1Gbps", "queues: [3]", "    buffer: {size: 280KB}\n"), "of a buffer of 280kB with alpha 1 it gets no more than 140kB"},
 		"lossless":      {fair(", rate: 1Gbps", "queues: [3]", "    pfc: {classes: [3, 7]}\n"), "switches[0].qos.q.rocc: notices at port eth1 travel in class 7, which is lossless"},
 		"lossless too":  {fair(", rate: 1Gbps", "queues: [3]", "    pfc: {classes: [3]}\n    classes: {dscp: {56: 3}}\n"), "travel in class 3"},
 	} {

@@ -64,7 +64,7 @@ func TestRoCCDaemons(t *testing.T) {
 		var senders []*exec.Cmd
 		for i := range 2 {
 			c := exec.Command(ghost, "--socket", hosts.socket, "--host", fmt.Sprintf("g%d", i), "send", "--to", "10.0.0.3", "--size", "500MB",
-				"--cc", "rocc", "--cc-option", "recovery="+(10*T).String())
+				"--cc", "rocc")
 			c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 			if err := c.Start(); err != nil {
 				t.Fatal(err)

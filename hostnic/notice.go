@@ -136,13 +136,13 @@ func (n *NIC) heed(now frame.Time, q *queuePair, what int) bool {
 	case what == toldFeedback && q.quantized != nil:
 		q.quantized.OnQuantized(now, t.feedback.Feedback)
 	case what == toldRate && q.fair != nil:
-		q.fair.OnFairRate(now, t.rate.Point(), t.rate.Sequence, t.rate.Rate())
+		q.fair.OnFairRate(now, t.rate.Point(), t.rate.Sequence, t.rate.Rate(), t.rate.Period())
 	case what == toldReading && q.fair != nil:
 		// All flows of this host share the controller of a point.
 		if n.followers == nil {
 			n.followers = new(rocc.Followers)
 		}
-		q.fair.OnFairRate(now, t.reading.Point(), t.reading.Sequence, n.followers.Take(now, &t.reading))
+		q.fair.OnFairRate(now, t.reading.Point(), t.reading.Sequence, n.followers.Take(now, &t.reading), t.reading.Period())
 	default:
 		return false
 	}

@@ -22,8 +22,7 @@ const NoticeLen = 8 + 24
 // Notice is what a congestion point tells the sender of a flow. On the wire it
 // is an ICMP message whose header's last word and body are
 //
-//	0       1       2       3
-//	version class   port
+//	version, stretch of the period (4 bits each); class; port
 //	switch
 //	fair rate in units
 //	unit in bit/s
@@ -34,6 +33,7 @@ const NoticeLen = 8 + 24
 //
 // all big-endian.
 type Notice struct {
+	Stretch  uint8 // of the period, see StretchOf
 	Class    uint8
 	Port     uint16
 	Switch   uint32
@@ -57,7 +57,7 @@ func (n *Notice) Point() uint64 {
 func (n *Notice) Encode(b []byte, icmp uint8, quote []byte) int {
 	be := binary.BigEndian
 	b[0], b[1], b[2], b[3] = icmp, CodeRate, 0, 0
-	b[4], b[5] = version<<4, n.Class
+	b[4], b[5] = version<<4|n.Stretch&maxStretch, n.Class
 	be.PutUint16(b[6:], n.Port)
 	be.PutUint32(b[8:], n.Switch)
 	be.PutUint32(b[12:], n.Fair)
@@ -80,14 +80,14 @@ func (n *Notice) Decode(b []byte, icmp uint8) (quote []byte, err error) {
 	if len(b) < 8 {
 		return nil, ErrShort
 	}
-	if b[0] != icmp || b[1] != CodeRate || b[4] != version<<4 {
+	if b[0] != icmp || b[1] != CodeRate || b[4]>>4 != version {
 		return nil, ErrForeign
 	}
 	if len(b) < NoticeLen {
 		return nil, ErrShort
 	}
 	be := binary.BigEndian
-	*n = Notice{Class: b[5], Port: be.Uint16(b[6:]), Switch: be.Uint32(b[8:]), Fair: be.Uint32(b[12:]), Unit: be.Uint32(b[16:]),
+	*n = Notice{Stretch: b[4] & maxStretch, Class: b[5], Port: be.Uint16(b[6:]), Switch: be.Uint32(b[8:]), Fair: be.Uint32(b[12:]), Unit: be.Uint32(b[16:]),
 		Queue: be.Uint32(b[20:]), Before: be.Uint32(b[24:]), Sequence: be.Uint32(b[28:])}
 	if n.Class > 7 || n.Fair == 0 || n.Unit == 0 {
 		return nil, ErrForeign

@@ -47,11 +47,11 @@ func comesBack(t *testing.T, m message, in []byte) bool {
 }
 
 func TestNotice(t *testing.T) {
-	n := Notice{Class: 3, Port: 0x0102, Switch: 77, Fair: 272, Unit: 10_000_000, Queue: 163_154, Before: 150_000, Sequence: 9}
+	n := Notice{Stretch: 9, Class: 3, Port: 0x0102, Switch: 77, Fair: 272, Unit: 10_000_000, Queue: 163_154, Before: 150_000, Sequence: 9}
 	b := make([]byte, 200)
 	quote := []byte{0x45, 1, 2, 3}
 	k := n.Encode(b, Type4, quote)
-	want := []byte{253, 0, 0, 0, 0x10, 3, 1, 2, 0, 0, 0, 77, 0, 0, 1, 16, 0, 0x98, 0x96, 0x80, 0, 2, 0x7d, 0x52, 0, 2, 0x49, 0xf0, 0, 0, 0, 9, 0x45, 1, 2, 3}
+	want := []byte{253, 0, 0, 0, 0x19, 3, 1, 2, 0, 0, 0, 77, 0, 0, 1, 16, 0, 0x98, 0x96, 0x80, 0, 2, 0x7d, 0x52, 0, 2, 0x49, 0xf0, 0, 0, 0, 9, 0x45, 1, 2, 3}
 	if !bytes.Equal(b[:k], want) {
 		t.Errorf("on the wire\n%x, want\n%x", b[:k], want)
 	}

@@ -21,8 +21,7 @@ const ReadingLen = 8 + 56
 // (section 3.3.5 of the dissertation, the variant that sends all parameters).
 // On the wire it is an ICMP message of code 1:
 //
-//	0       1       2       3
-//	version class   port
+//	version, stretch of the period (4 bits each); class; port
 //	switch
 //	queue in bytes, now
 //	queue in bytes, one period ago
@@ -35,9 +34,10 @@ const ReadingLen = 8 + 56
 //	first cut, regions, 0, 0
 //	the packet from its IP header on, as in a Notice
 //
-// all big-endian. The period is not sent: who is told runs the controller when
-// told.
+// all big-endian. The period is sent only as a Notice has it: who is told runs
+// the controller when told.
 type Reading struct {
+	Stretch  uint8 // of the period, see StretchOf
 	Class    uint8
 	Port     uint16
 	Switch   uint32
@@ -57,7 +57,7 @@ func (r *Reading) Point() uint64 {
 func (r *Reading) Encode(b []byte, icmp uint8, quote []byte) int {
 	be, p := binary.BigEndian, &r.Params
 	b[0], b[1], b[2], b[3] = icmp, CodeReading, 0, 0
-	b[4], b[5] = version<<4, r.Class
+	b[4], b[5] = version<<4|r.Stretch&maxStretch, r.Class
 	be.PutUint16(b[6:], r.Port)
 	for i, v := range [...]uint32{r.Switch, r.Queue, r.Before, r.Sequence, p.QueueUnit, uint32(min(p.RateUnit, math.MaxUint32)), p.FMin, p.FMax, p.QRef, p.QMid, p.QMax,
 		uint32(math.Round(p.Alpha * (1 << fraction))), uint32(math.Round(p.Beta * (1 << fraction)))} {
@@ -73,7 +73,7 @@ func (r *Reading) Decode(b []byte, icmp uint8) (quote []byte, err error) {
 	if len(b) < 8 {
 		return nil, ErrShort
 	}
-	if b[0] != icmp || b[1] != CodeReading || b[4] != version<<4 || b[5] > 7 {
+	if b[0] != icmp || b[1] != CodeReading || b[4]>>4 != version || b[5] > 7 {
 		return nil, ErrForeign
 	}
 	if len(b) < ReadingLen {
@@ -83,7 +83,7 @@ func (r *Reading) Decode(b []byte, icmp uint8) (quote []byte, err error) {
 	for i := range v {
 		v[i] = binary.BigEndian.Uint32(b[8+4*i:])
 	}
-	*r = Reading{Class: b[5], Port: binary.BigEndian.Uint16(b[6:]), Switch: v[0], Queue: v[1], Before: v[2], Sequence: v[3],
+	*r = Reading{Stretch: b[4] & maxStretch, Class: b[5], Port: binary.BigEndian.Uint16(b[6:]), Switch: v[0], Queue: v[1], Before: v[2], Sequence: v[3],
 		Params: Params{QueueUnit: v[4], RateUnit: uint64(v[5]), Period: 1, FMin: v[6], FMax: v[7], QRef: v[8], QMid: v[9], QMax: v[10],
 			Alpha: float64(v[11]) / (1 << fraction), Beta: float64(v[12]) / (1 << fraction), First: FirstCut(b[60]), Regions: int(b[61])}}
 	if b[62]|b[63] != 0 || r.Params.Validate() != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 func someReading() Reading {
-	r := Reading{Class: 3, Port: 0x0102, Switch: 77, Queue: 163_154, Before: 150_000, Sequence: 9, Params: For(40e9)}
+	r := Reading{Stretch: 2, Class: 3, Port: 0x0102, Switch: 77, Queue: 163_154, Before: 150_000, Sequence: 9, Params: For(40e9)}
 	r.Params.Period = 0
 	r.Params.Alpha = 19661.0 / 65536 // 0.3 as it travels
 	return r
@@ -22,7 +22,7 @@ func TestReading(t *testing.T) {
 	b := make([]byte, 200)
 	quote := []byte{0x45, 1, 2, 3}
 	k := n.Encode(b, Type4, quote)
-	want := []byte{253, 1, 0, 0, 0x10, 3, 1, 2, 0, 0, 0, 77, 0, 2, 0x7d, 0x52, 0, 2, 0x49, 0xf0, 0, 0, 0, 9, 0, 0, 2, 0x58, 0, 0x98, 0x96, 0x80, 0, 0, 0, 10, 0, 0, 0x0f, 0xa0,
+	want := []byte{253, 1, 0, 0, 0x12, 3, 1, 2, 0, 0, 0, 77, 0, 2, 0x7d, 0x52, 0, 2, 0x49, 0xf0, 0, 0, 0, 9, 0, 0, 2, 0x58, 0, 0x98, 0x96, 0x80, 0, 0, 0, 10, 0, 0, 0x0f, 0xa0,
 		0, 2, 0x49, 0xf0, 0, 4, 0x93, 0xe0, 0, 5, 0x7e, 0x40, 0, 0, 0x4c, 0xcd, 0, 1, 0x80, 0, 0, 0, 0, 0, 0x45, 1, 2, 3}
 	if !bytes.Equal(b[:k], want) {
 		t.Errorf("on the wire\n%x, want\n%x", b[:k], want)

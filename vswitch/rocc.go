@@ -54,6 +54,7 @@ type point struct {
 	queue   uint8
 	perTick int
 	params  rocc.Params
+	stretch uint8 // of the period, as messages tell it
 	control *rocc.Controller
 	atHosts bool
 	kept    rocc.TableConfig
@@ -114,7 +115,7 @@ func (n *Node) adoptRoCC(now frame.Time, i uint16, c *RoCCConfig) {
 		p.ordered = ps.sched.InOrder(q)
 		p.keep(c.Table.With(&c.Params), n.prog.Config.Seed^uint64(i)<<32^uint64(q)<<16)
 		if !p.on || p.params != c.Params || p.atHosts != c.AtHosts {
-			p.on, p.params, p.control = true, c.Params, rocc.NewController(&c.Params)
+			p.on, p.params, p.stretch, p.control = true, c.Params, rocc.StretchOf(c.Params.Period), rocc.NewController(&c.Params)
 			p.due, p.before, p.atMax = frame.Never, 0, 0
 			p.resting, p.quiet, p.calm = true, 0, p.control.Calm()
 			if c.AtHosts {

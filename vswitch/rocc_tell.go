@@ -88,14 +88,14 @@ func (p *point) next(left uint64) *rocc.Flow {
 
 // composeRate makes the message that tells the fair rate.
 func (n *Node) composeRate(p *point, queue uint64) {
-	notice := rocc.Notice{Class: p.queue, Port: p.port, Switch: uint32(n.prog.Config.ID), Fair: p.control.Units(), Unit: uint32(min(p.params.RateUnit, 1<<32-1)),
+	notice := rocc.Notice{Stretch: p.stretch, Class: p.queue, Port: p.port, Switch: uint32(n.prog.Config.ID), Fair: p.control.Units(), Unit: uint32(min(p.params.RateUnit, 1<<32-1)),
 		Queue: uint32(min(queue, 1<<32-1)), Before: uint32(min(p.before, 1<<32-1)), Sequence: uint32(p.count.Updates)}
 	n.told.set(notice.Encode(n.told.head[:], rocc.Type4, nil))
 }
 
 // composeLength makes that which tells what the fair rate follows from.
 func (n *Node) composeLength(p *point, queue uint64) {
-	reading := rocc.Reading{Class: p.queue, Port: p.port, Switch: uint32(n.prog.Config.ID), Queue: uint32(min(queue, 1<<32-1)), Before: uint32(min(p.before, 1<<32-1)),
+	reading := rocc.Reading{Stretch: p.stretch, Class: p.queue, Port: p.port, Switch: uint32(n.prog.Config.ID), Queue: uint32(min(queue, 1<<32-1)), Before: uint32(min(p.before, 1<<32-1)),
 		Sequence: uint32(p.count.Updates), Params: p.params}
 	n.told.set(reading.Encode(n.told.head[:], rocc.Type4, nil))
 }

@@ -90,5 +90,8 @@ func (d *Document) Warnings() (v []string) {
 			v = append(v, s.key+": "+s.problem)
 		}
 	}
+	if text := d.cramped(); text != "" {
+		v = append(v, text)
+	}
 	return v
 }
