@@ -98,6 +98,10 @@ func TestEscapeExample(t *testing.T) {
 
 // Places are kept for flows that leave by one port.
 func TestEscapeWantsPathsByFlow(t *testing.T) {
+	elsewhere := spread("choose: scatter", bothUplinks) + lossless3 + "    escape: {ports: [h1]}\n"
+	if _, err := Parse("x.yaml", []byte(elsewhere)); err != nil {
+		t.Errorf("no way is one by which frames escape: %v", err)
+	}
 	for _, tc := range []struct{ paths, route, want string }{
 		{"choose: hash", "", ""},
 		{"choose: scatter", ", choose: weighted", ""},

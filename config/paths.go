@@ -53,7 +53,7 @@ func (d *decoder) validatePaths(s *Switch, path string) {
 			name = choose
 		}
 		kind, err := pipeline.ParseChooser(name)
-		if err == nil && s.Escape != nil && len(r.NextHops) > 1 && !kind.ByFlow() {
+		if err == nil && !kind.ByFlow() && s.escapeApart(r) {
 			d.failAt(d.chosenAt(sub, path), "%s sends frames of a flow by several ports, and escape keeps places for a flow at one; choose by flow (hash, weighted), or take escape out", kind)
 		}
 		if err != nil || !kind.ByPort() || len(r.NextHops) < 2 {
@@ -61,6 +61,23 @@ func (d *decoder) validatePaths(s *Switch, path string) {
 		}
 		d.hopsAtPorts(s, r, kind, sub)
 	}
+}
+
+// escapeApart reports whether frames of a flow of the route could leave by
+// several ports, of which one is such that frames escape by it.
+func (s *Switch) escapeApart(r *Route) bool {
+	if s.Escape == nil {
+		return false
+	}
+	at, escapes := map[int]bool{}, false
+	for _, h := range r.NextHops {
+		i := slices.IndexFunc(s.Ports, func(p Port) bool {
+			return slices.ContainsFunc(p.Addresses, func(net netip.Prefix) bool { return net.Contains(h.Via) })
+		})
+		at[i] = true
+		escapes = escapes || i < 0 || slices.Contains(s.Escape.Ports, s.Ports[i].name())
+	}
+	return len(at) > 1 && escapes
 }
 
 // chosenAt is the key by which a route has its chooser.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -15,8 +16,12 @@ import (
 func (a *app) validateCommand() *cobra.Command {
 	return cli.Validate("gswitch", "switch.yaml", &a.json, func(file string) (cli.Found, error) {
 		switches, ports := 0, 0
+		var warnings config.Errors
 		doc, err := config.Load(file)
 		if err == nil {
+			if text, rerr := os.ReadFile(file); rerr == nil {
+				warnings = config.Warnings(file, text)
+			}
 			if err = control.Check(doc); err != nil {
 				err = fmt.Errorf("%s: %w", file, err)
 			}
@@ -27,7 +32,7 @@ func (a *app) validateCommand() *cobra.Command {
 				ports += len(doc.Switches[i].Ports)
 			}
 		}
-		return cli.Found{Counts: map[string]int{"switches": switches, "ports": ports}, Text: cli.Plural(switches, "switch") + ", " + cli.Plural(ports, "port")}, err
+		return cli.Found{Counts: map[string]int{"switches": switches, "ports": ports}, Text: cli.Plural(switches, "switch") + ", " + cli.Plural(ports, "port"), Warnings: warnings}, err
 	})
 }
 

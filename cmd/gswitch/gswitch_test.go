@@ -168,6 +168,7 @@ switches:
 		{"validate " + bad, 2, `bad.yaml:7:53: switches[0].ports[0].rat: unknown key; did you mean "rate"?`},
 		{"validate " + slow, 2, "slow.yaml:5:35: switches[0].ports[0].rate: 500kbps is less than 1Mbps, the slowest link"},
 		{"validate " + unsafe, 2, "unsafe.yaml:8:35: switches[0].buffer.lossless.headroom: port p1, class 3: headroom of 1000 B is not safe"},
+		{"validate " + write(t, "unused.yaml", strings.Replace(loop, "    qos: {fair: ", "    qos: {idle: {}, fair: ", 1)), 0, "no port uses this profile"},
 		{"validate", 2, "accepts 1 arg(s), received 0"},
 		{"validate nosuch.yaml", 2, "no such file"},
 		{"run", 2, "Give a file with -c, or interfaces with --port"},

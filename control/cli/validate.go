@@ -12,8 +12,9 @@ import (
 // Found is what a configuration has: how many of each kind, by the names in
 // JSON, and in words.
 type Found struct {
-	Counts map[string]int
-	Text   string
+	Counts   map[string]int
+	Text     string
+	Warnings config.Errors // what does nothing, of a configuration that is right
 }
 
 // Validate is the verb of a program that checks a file. With an error check
@@ -29,12 +30,17 @@ func Validate(program, file string, asJSON *bool, check func(file string) (Found
 			found, err := check(files[0])
 			if *asJSON {
 				// Lines and columns count from 1.
-				verdict := map[string]any{"file": files[0], "ok": err == nil, "errors": problems(err)}
+				verdict := map[string]any{"file": files[0], "ok": err == nil, "errors": problems(err), "warnings": problems(found.Warnings)}
 				for kind, n := range found.Counts {
 					verdict[kind] = n
 				}
 				err = errors.Join(err, PrintValue(c.OutOrStdout(), verdict))
 			} else if err == nil {
+				for _, w := range found.Warnings {
+					if _, err := fmt.Fprintln(c.ErrOrStderr(), "warning:", w); err != nil {
+						return err
+					}
+				}
 				_, err = fmt.Fprintf(c.OutOrStdout(), "%s: ok (%s)\n", files[0], found.Text)
 				return err
 			}
