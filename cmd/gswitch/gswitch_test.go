@@ -247,11 +247,11 @@ p1        3        0       0        0       0     0.000    0.000       0  -
 `},
 		{"show rocc", "", 0, `
 PORT  QUEUE  FAIR RATE  BYTES  REFERENCE  TABLE  FLOWS  UPDATES  CUTS  HALVINGS  NOTICES  UNSENT  UNTOLD
-p1        0     10Gbps      0      150KB  aged       0        0     0         0        0       0       0
+p1        0     10Gbps      0      150kB  aged       0        0     0         0        0       0       0
 `},
 		{"show qcn", "", 0, `
 PORT  QUEUE  BYTES  SET POINT  SAMPLES  MESSAGES  UNSENT  UNTOLD
-p1        1      0       26KB        0         0       0       0
+p1        1      0       26kB        0         0       0       0
 `},
 		{"show escape p2", "", 0, `
 PORT  ON   FREE  KEPT  TAKEN  PARKED  FLOWS  MADE  FORWARDED  HITS  DROPPED  RECLAIMED  ARRIVED  STRAYS  ASKED  REQUESTED  REFUSED
