@@ -8,11 +8,11 @@ import (
 )
 
 // Reconfigure changes what may change while queue pairs are open: the link's
-// rate, overhead and burst, the jitter of paces, the classes under flow control, what counts as
-// quenched, marks of its own, notification packets, and of the stack gateway and class, all at once; T, which queue
-// pairs learn when they are opened. What else cfg says differently is refused,
-// but for Name, Seed and what has no meaning on a real link. On an error nothing
-// has changed.
+// rate, overhead and burst, the jitter of paces, the classes under flow
+// control, what counts as quenched, marks of its own, notification packets, and
+// of the stack gateway and class, all at once; T, which queue pairs learn when
+// they are opened. What else cfg says differently is refused, but for Name, Seed
+// and what has no meaning on a real link. On an error nothing has changed.
 func (n *NIC) Reconfigure(now frame.Time, cfg *Config) error {
 	next := *cfg
 	next.defaults()

@@ -52,11 +52,8 @@ func downCommand() *cobra.Command {
 			"  gfabric down --all",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				if name != "" && name != args[0] {
-					return usagef("--name %s contradicts the argument %s", name, args[0])
-				}
-				name = args[0]
+			if err := named(&name, args); err != nil {
+				return err
 			}
 			if all {
 				if name != "" {
@@ -137,6 +134,19 @@ func execCommand() *cobra.Command {
 	return c
 }
 
+// named takes the name of a fabric from the only argument, if there is one, in
+// place of --name.
+func named(name *string, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if *name != "" && *name != args[0] {
+		return usagef("--name %s contradicts the argument %s", *name, args[0])
+	}
+	*name = args[0]
+	return nil
+}
+
 func statusCommand() *cobra.Command {
 	var name string
 	var asJSON bool
@@ -147,11 +157,8 @@ func statusCommand() *cobra.Command {
 			"  gfabric status ring --json",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				if name != "" && name != args[0] {
-					return usagef("--name %s contradicts the argument %s", name, args[0])
-				}
-				name = args[0]
+			if err := named(&name, args); err != nil {
+				return err
 			}
 			list, err := statuses(name)
 			if err != nil {
