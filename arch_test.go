@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	module = "github.com/gswitch/gswitch"
+	module = "gswitch"
 	page   = "docs/ARCHITECTURE.md"
 )
 

@@ -1,4 +1,4 @@
-module github.com/gswitch/gswitch
+module gswitch
 
 go 1.26.0
 

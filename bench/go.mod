@@ -1,4 +1,4 @@
-module github.com/gswitch/gswitch/bench
+module gswitch/bench
 
 go 1.26.0
 

@@ -3,7 +3,7 @@ package buffer
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Values of Meta.Pool while a frame is held: one of the first three, the queue

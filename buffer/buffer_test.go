@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 var testLink = Link{Rate: 10e9, Delay: 500, MaxFrame: 1514, Overhead: 24, Response: 500}

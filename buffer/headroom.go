@@ -3,7 +3,7 @@ package buffer
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Link describes the link of an ingress port, as far as headroom depends on

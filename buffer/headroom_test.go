@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // A 1 Gb/s link with frames of 1530 bytes on the wire, 0.476 us of cable and

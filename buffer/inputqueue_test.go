@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // detail is the link of the DeTail report, section 4.2: 1 Gb/s, frames of 1530

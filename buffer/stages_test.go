@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 	"pgregory.net/rapid"
 )
 

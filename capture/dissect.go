@@ -3,7 +3,7 @@ package capture
 import (
 	"encoding/binary"
 
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/wire"
 )
 
 // headers is what a filter asks about a frame. The switch's own parser writes

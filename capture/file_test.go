@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // section is a stream of three frames on two interfaces.

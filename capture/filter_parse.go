@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/wire"
 )
 
 // Bounds on an expression: on parentheses and "not" within each other, and on

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/wire"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 var (

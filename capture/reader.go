@@ -9,7 +9,7 @@ import (
 	"math/bits"
 	"strings"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // LinkEthernet is the link type of Ethernet frames without FCS in pcap and

@@ -3,7 +3,7 @@ package capture
 import (
 	"sync/atomic"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Tap is one worker's share of a Session: the worker offers it vectors, it

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	inband "github.com/gswitch/gswitch/int"
+	inband "gswitch/int"
 )
 
 // steady is the feedback of a flow in a busy network: five hops, a mark now

@@ -6,9 +6,9 @@
 package cc
 
 import (
-	inband "github.com/gswitch/gswitch/int"
+	inband "gswitch/int"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Env is what an algorithm knows of its surroundings when a queue pair opens.

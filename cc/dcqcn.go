@@ -3,7 +3,7 @@ package cc
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 func init() {

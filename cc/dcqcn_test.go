@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 var twentyFiveGig = Env{Rate: 25e9, BaseRTT: 9 * frame.Microsecond, MTU: 1048, Payload: 1000}

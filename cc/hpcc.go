@@ -3,8 +3,8 @@ package cc
 import (
 	"math"
 
-	"github.com/gswitch/gswitch/frame"
-	inband "github.com/gswitch/gswitch/int"
+	"gswitch/frame"
+	inband "gswitch/int"
 )
 
 // HPCC as the paper's Algorithm 1 has it. The quantity that it controls is the

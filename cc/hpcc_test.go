@@ -5,8 +5,8 @@ import (
 	"math"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	inband "github.com/gswitch/gswitch/int"
+	"gswitch/frame"
+	inband "gswitch/int"
 )
 
 // The setting of the worked examples: 100 Gb/s, T = 13 us, so that a base

@@ -1,7 +1,7 @@
 package cc
 
 import (
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // sendMeter measures how fast a flow sends. It counts from the start of one

@@ -1,6 +1,6 @@
 package cc
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 func init() {
 	Register(Info{

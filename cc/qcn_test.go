@@ -3,7 +3,7 @@ package cc
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // A story of the reaction point at a NIC of 10 Gb/s with the standard's

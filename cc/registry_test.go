@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 func TestEveryAlgorithmIsDescribed(t *testing.T) {

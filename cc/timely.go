@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 func init() {

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 var tenGig = Env{Rate: 10e9, BaseRTT: 20 * frame.Microsecond, MTU: 1048, Payload: 1000}

@@ -1,8 +1,8 @@
 package config
 
 import (
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/frame"
+	"gswitch/vswitch"
 )
 
 // Crossbar gives a switch queues at its ingress ports, too.

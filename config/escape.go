@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/gswitch/gswitch/escape"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/escape"
+	"gswitch/frame"
+	"gswitch/vswitch"
 )
 
 // config returns what a resolved switch has.

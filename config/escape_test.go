@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/escape"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/escape"
+	"gswitch/frame"
+	"gswitch/vswitch"
 )
 
 // escaping is a switch of two ports from whose queues frames escape.

@@ -6,14 +6,14 @@ import (
 	"net/netip"
 	"regexp"
 
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/transport"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/cc"
+	"gswitch/dataplane"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	inband "gswitch/int"
+	"gswitch/scheduler"
+	"gswitch/transport"
+	"gswitch/wire"
 )
 
 // Host is one host on one interface.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 const shortHost = "version: 1\ninterface: veth0\naddress: 10.0.0.1/24\n"

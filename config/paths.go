@@ -6,9 +6,9 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pipeline"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/frame"
+	"gswitch/pipeline"
+	"gswitch/vswitch"
 )
 
 // config is what the switch node takes.

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/qcn"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/frame"
+	"gswitch/qcn"
+	"gswitch/scheduler"
+	"gswitch/vswitch"
 )
 
 // config returns what a port has.

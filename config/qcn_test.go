@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/qcn"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/frame"
+	"gswitch/qcn"
+	"gswitch/scheduler"
+	"gswitch/vswitch"
 )
 
 // profiled is a switch of one port with a queue profile.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/rocc"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/frame"
+	"gswitch/rocc"
+	"gswitch/vswitch"
 )
 
 // config returns what a port of the given rate in bit/s has.

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/rocc"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/frame"
+	"gswitch/rocc"
+	"gswitch/vswitch"
 )
 
 // fair is a switch of one port with a queue profile.

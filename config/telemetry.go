@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/vswitch"
-	"github.com/gswitch/gswitch/wire"
+	inband "gswitch/int"
+	"gswitch/vswitch"
+	"gswitch/wire"
 )
 
 func (t *Telemetry) config() vswitch.TelemetryConfig {

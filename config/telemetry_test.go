@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	inband "github.com/gswitch/gswitch/int"
+	inband "gswitch/int"
 )
 
 func TestTelemetryIsTranslated(t *testing.T) {

@@ -5,15 +5,15 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/gswitch/gswitch/bpf"
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/dataplane/xsk"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/pipeline"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/vswitch"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/bpf"
+	"gswitch/dataplane"
+	"gswitch/dataplane/xsk"
+	"gswitch/frame"
+	"gswitch/pfc"
+	"gswitch/pipeline"
+	"gswitch/scheduler"
+	"gswitch/vswitch"
+	"gswitch/wire"
 )
 
 // Engine returns what the engine of a resolved document is made from.

@@ -9,14 +9,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
-	"github.com/gswitch/gswitch/hostnic/bump"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/transport"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/cc"
+	"gswitch/dataplane"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	"gswitch/hostnic/bump"
+	"gswitch/scheduler"
+	"gswitch/transport"
+	"gswitch/wire"
 )
 
 // Transparent is the document of bumps in the wire: hosts that keep their

@@ -4,11 +4,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic/bump"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/transport"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/hostnic/bump"
+	inband "gswitch/int"
+	"gswitch/transport"
+	"gswitch/wire"
 )
 
 const transparentDocument = `version: 1

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/gswitch/gswitch/buffer"
+	"gswitch/buffer"
 )
 
 // validateBuffers refuses headroom and thresholds with which lossless classes

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/config"
+	"gswitch/vswitch"
 )
 
 // Apply makes next the configuration in force and returns what changed. If

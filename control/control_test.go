@@ -18,13 +18,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/fault"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/metrics"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/config"
+	"gswitch/control/api"
+	"gswitch/dataplane"
+	"gswitch/fault"
+	"gswitch/frame"
+	"gswitch/metrics"
+	"gswitch/vswitch"
 )
 
 // Two switches joined by two wires: a ring of nothing but memory.

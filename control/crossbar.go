@@ -3,9 +3,9 @@ package control
 import (
 	"context"
 
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/crossbar"
-	"github.com/gswitch/gswitch/metrics"
+	"gswitch/control/api"
+	"gswitch/crossbar"
+	"gswitch/metrics"
 )
 
 func (s *server) ListCrossbar(_ context.Context, r *api.ListRequest) (*api.Crossbar, error) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // A crossbar whose way out is paused tells where frames wait, in the API and

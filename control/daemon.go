@@ -16,11 +16,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/metrics"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/config"
+	"gswitch/dataplane"
+	"gswitch/frame"
+	"gswitch/metrics"
+	"gswitch/vswitch"
 )
 
 // Options of a Daemon.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/config"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // Escape is turned on, changed and turned off while the switch runs; what is

@@ -3,10 +3,10 @@ package control
 import (
 	"reflect"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/fault"
+	"gswitch/config"
+	"gswitch/control/api"
+	"gswitch/dataplane"
+	"gswitch/fault"
 )
 
 // setFaults puts what goes wrong at an open port in place of what did. Only

@@ -13,9 +13,9 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/dataplane/xsk"
+	"gswitch/config"
+	"gswitch/dataplane"
+	"gswitch/dataplane/xsk"
 )
 
 // shareQueues divides the queues of a port among its workers, in turn.

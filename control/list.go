@@ -9,13 +9,13 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/metrics"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/vswitch"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/control/api"
+	"gswitch/dataplane"
+	"gswitch/frame"
+	"gswitch/metrics"
+	"gswitch/pfc"
+	"gswitch/vswitch"
+	"gswitch/wire"
 )
 
 // view is a snapshot with what ClearCounters remembered of before.

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/config"
+	"gswitch/config"
 )
 
 // ErrInUse is returned where another daemon serves the socket.

@@ -3,11 +3,11 @@ package control
 import (
 	"context"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/metrics"
-	"github.com/gswitch/gswitch/pipeline"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/config"
+	"gswitch/control/api"
+	"gswitch/metrics"
+	"gswitch/pipeline"
+	"gswitch/vswitch"
 )
 
 func (s *server) ListPaths(_ context.Context, r *api.ListRequest) (*api.Paths, error) {

@@ -6,9 +6,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/control/api"
+	"gswitch/frame"
+	"gswitch/vswitch"
 )
 
 // DefaultPatience is how long a queue may be held back until it is overdue,

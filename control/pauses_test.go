@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // A switch whose port p1 is so slow that a pause of it lasts for 33 s.

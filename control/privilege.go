@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gswitch/gswitch/config"
+	"gswitch/config"
 )
 
 // Capability is a privilege of capabilities(7).

@@ -3,9 +3,9 @@ package control
 import (
 	"context"
 
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/metrics"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/control/api"
+	"gswitch/metrics"
+	"gswitch/vswitch"
 )
 
 func (s *server) ListQCN(_ context.Context, r *api.ListRequest) (*api.QCN, error) {

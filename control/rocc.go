@@ -3,9 +3,9 @@ package control
 import (
 	"context"
 
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/metrics"
-	"github.com/gswitch/gswitch/rocc"
+	"gswitch/control/api"
+	"gswitch/metrics"
+	"gswitch/rocc"
 )
 
 func (s *server) ListRoCC(_ context.Context, r *api.ListRequest) (*api.RoCC, error) {

@@ -15,11 +15,11 @@ import (
 	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/metrics"
+	"gswitch/config"
+	"gswitch/control/api"
+	"gswitch/dataplane"
+	"gswitch/frame"
+	"gswitch/metrics"
 )
 
 // Handler serves the API and /metrics.

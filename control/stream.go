@@ -8,10 +8,10 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/gswitch/gswitch/capture"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/capture"
+	"gswitch/control/api"
+	"gswitch/dataplane"
+	"gswitch/frame"
 )
 
 // How often StreamPorts speaks: if it is not told, and at most.

@@ -3,7 +3,7 @@ package control
 import (
 	"connectrpc.com/connect"
 
-	"github.com/gswitch/gswitch/control/api"
+	"gswitch/control/api"
 )
 
 // DialTransparent returns a client of a daemon of bumps, as DialHost does.

@@ -3,7 +3,7 @@ package crossbar
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // BenchmarkCross is a frame's way through an idle crossbar, and through one

@@ -3,7 +3,7 @@ package crossbar
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // MaxPorts is how many ports a crossbar can join.

@@ -3,7 +3,7 @@ package crossbar
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Crossbar is the queues of the ingress ports, the accounts of the egress

@@ -3,7 +3,7 @@ package crossbar
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 const gigabit = 1_000_000_000

@@ -3,7 +3,7 @@ package crossbar
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // match starts the transfers that can start: at egress ports that are free and

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // model is what must be true of a crossbar whatever happens to it.

@@ -3,7 +3,7 @@ package crossbar
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // View is the state of one port.

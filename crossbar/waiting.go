@@ -1,6 +1,6 @@
 package crossbar
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // Each visits the frames of a class that wait at an ingress port, first ones
 // first, as long as visit returns true. Those whose Latency has not passed yet

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // What waits at an ingress port is visited in order, and the egress port that

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // BenchmarkXDPForward sends 60-byte frames from one worker over a veth to a

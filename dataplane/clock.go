@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // MaxDilation is the largest Config.Dilation. It leaves hours of the nodes' time

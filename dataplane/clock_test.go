@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // The nodes' clock runs slower by the dilation, stands before Release, and

@@ -5,9 +5,9 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/gswitch/gswitch/bpf"
-	"github.com/gswitch/gswitch/dataplane/xsk"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/bpf"
+	"gswitch/dataplane/xsk"
+	"gswitch/frame"
 )
 
 // Config of an Engine. The zero value of each field is a sensible default.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Spans that would leave time itself are refused where they are given.

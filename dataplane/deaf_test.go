@@ -3,7 +3,7 @@ package dataplane
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // fussy takes a number of vectors and no more.

@@ -1,6 +1,6 @@
 package dataplane
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // delayLine is an emulated link: a FIFO of frames with the instants at which
 // their last bit reaches the far end. Its memory is allocated once.

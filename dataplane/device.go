@@ -3,7 +3,7 @@ package dataplane
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // device is what the loop needs of whatever lies below a port. Its methods

@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/dataplane/xsk"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/dataplane/xsk"
+	"gswitch/frame"
 )
 
 // Engine is a group of workers that share one arena of frames. Its methods

@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gswitch/gswitch/fault"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fault"
+	"gswitch/frame"
 )
 
 // listener takes numbered frames and remembers which came when. What it sends

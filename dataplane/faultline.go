@@ -1,8 +1,8 @@
 package dataplane
 
 import (
-	"github.com/gswitch/gswitch/fault"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fault"
+	"gswitch/frame"
 )
 
 // FaultCounters count what went wrong at a port by SetFault and SetLink, in

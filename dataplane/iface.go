@@ -11,8 +11,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/dataplane/xsk"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/dataplane/xsk"
+	"gswitch/frame"
 )
 
 // ifaceKey names an interface: a path or name of a network namespace, and a

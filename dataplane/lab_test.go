@@ -11,7 +11,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/dataplane/xsk"
+	"gswitch/dataplane/xsk"
 )
 
 // lab is a switch namespace and a host namespace, joined by veth pairs:

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // ErrStopped is returned where the engine has been stopped.

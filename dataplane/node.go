@@ -1,6 +1,6 @@
 package dataplane
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // Handoff is implemented by nodes that hand frames to nodes of other workers
 // through rings of their own.

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // What two processes noted of the same frames gives how long each took, however

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/capture"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/capture"
+	"gswitch/frame"
 )
 
 const (

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/gswitch/gswitch/capture"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/capture"
+	"gswitch/frame"
 )
 
 // TestPcapInToOut sends a file through a bridge and compares what comes out.

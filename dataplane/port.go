@@ -6,8 +6,8 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/gswitch/gswitch/dataplane/xsk"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/dataplane/xsk"
+	"gswitch/frame"
 )
 
 // Port is a port of a node. The device below it comes and goes; the port and

@@ -11,7 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/dataplane/xsk"
+	"gswitch/dataplane/xsk"
 )
 
 // preparation is what was changed on an interface so that AF_XDP forwards

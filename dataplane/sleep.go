@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // In real time, whatever the nodes' is.

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // ready is a device with frames that nobody takes.

@@ -4,8 +4,8 @@ import (
 	"math/bits"
 	"runtime/metrics"
 
-	"github.com/gswitch/gswitch/dataplane/xsk"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/dataplane/xsk"
+	"gswitch/frame"
 )
 
 // Stats is a snapshot of an engine. It shares nothing with the engine.

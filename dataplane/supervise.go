@@ -10,7 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/dataplane/xsk"
+	"gswitch/dataplane/xsk"
 )
 
 // supervisor watches the interfaces of an engine: an interface that is

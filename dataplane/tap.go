@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/gswitch/gswitch/capture"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/capture"
+	"gswitch/frame"
 )
 
 // dropList is how many dropped frames a node lists between two loops.

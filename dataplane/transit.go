@@ -4,7 +4,7 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // transit samples how long frames take from the device of one port to the node

@@ -3,7 +3,7 @@ package dataplane
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // A sample begins when frames leave and ends with the last of them, and one at

@@ -3,7 +3,7 @@ package dataplane
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // wireFrames is how many frames each direction of a wire holds.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 func pause() { time.Sleep(200 * time.Microsecond) }

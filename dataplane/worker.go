@@ -3,8 +3,8 @@ package dataplane
 import (
 	"runtime"
 
-	"github.com/gswitch/gswitch/capture"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/capture"
+	"gswitch/frame"
 )
 
 // vector is how many frames move from stage to stage at once.

@@ -12,8 +12,8 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/dataplane/xsk"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/dataplane/xsk"
+	"gswitch/frame"
 )
 
 // twoPorts starts an engine that bridges d0 and d1 of a lab.

@@ -14,7 +14,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/gswitch/gswitch/config"
+	"gswitch/config"
 )
 
 // containerlab is the release whose schema the topologies are held against.

@@ -19,7 +19,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/config"
+	"gswitch/config"
 )
 
 // patience bounds every wait. It is far beyond what anything takes.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control/api"
+	"gswitch/config"
+	"gswitch/control/api"
 )
 
 // calibrated is what ghost calibrate --json prints, as far as it is looked at.

@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/gswitch/gswitch/control/api"
+	"gswitch/control/api"
 )
 
 // daemon is a running gswitch.

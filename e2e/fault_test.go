@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/fault"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/control/api"
+	"gswitch/fault"
+	"gswitch/frame"
 )
 
 // faultLab is two hosts at a switch that has learned both.

@@ -11,10 +11,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/frame"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/control/api"
+	"gswitch/frame"
+	inband "gswitch/int"
+	"gswitch/wire"
 )
 
 // captureGhost starts a capture and returns when it has begun.

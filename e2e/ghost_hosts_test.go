@@ -10,8 +10,8 @@ import (
 	"github.com/safchain/ethtool"
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/control/api"
+	"gswitch/wire"
 )
 
 // Three hosts of one process, on two workers, talk through a switch as if each

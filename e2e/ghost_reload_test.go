@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/control/api"
+	"gswitch/control/api"
 )
 
 // reloadScale leaves the rings of an interface half a second of frames, so that

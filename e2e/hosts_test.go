@@ -17,7 +17,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/wire"
 )
 
 // transfer sends random bytes over TCP from one host's kernel to another's and

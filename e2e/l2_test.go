@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/control/api"
+	"gswitch/wire"
 )
 
 // broadcast is everybody.

@@ -5,8 +5,8 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/control/api"
+	"gswitch/wire"
 )
 
 // One router, two subnets, both families.

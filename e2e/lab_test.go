@@ -14,8 +14,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
-	"github.com/gswitch/gswitch/dataplane/xsk"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/dataplane/xsk"
+	"gswitch/wire"
 )
 
 // lab is a namespace for switches and one for each host. Host i has eth0,

@@ -46,7 +46,7 @@ func TestMain(m *testing.M) {
 	}
 	gswitch, ghost, gfabric = filepath.Join(dir, "gswitch"), filepath.Join(dir, "ghost"), filepath.Join(dir, "gfabric")
 	// Without its profile gfabric shares what was compiled for the others.
-	build := exec.Command("go", "build", "-pgo=off", "-o", dir, "github.com/gswitch/gswitch/cmd/gswitch", "github.com/gswitch/gswitch/cmd/ghost", "github.com/gswitch/gswitch/cmd/gfabric")
+	build := exec.Command("go", "build", "-pgo=off", "-o", dir, "gswitch/cmd/gswitch", "gswitch/cmd/ghost", "gswitch/cmd/gfabric")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "building gswitch, ghost and gfabric: %v\n%s", err, out)

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/gswitch/gswitch/capture"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/capture"
+	"gswitch/wire"
 )
 
 // A switch between files needs no interface and no privileges, and gives the

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/control/api"
+	"gswitch/wire"
 )
 
 // pfcFrame asks for a pause of one class (IEEE 802.1Q annex 36): zero quanta

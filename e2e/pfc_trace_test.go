@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control/api"
-	raised "github.com/gswitch/gswitch/fabric/lab"
-	"github.com/gswitch/gswitch/fabric/pauses"
-	"github.com/gswitch/gswitch/fabric/pauses/ask"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/config"
+	"gswitch/control/api"
+	raised "gswitch/fabric/lab"
+	"gswitch/fabric/pauses"
+	"gswitch/fabric/pauses/ask"
+	"gswitch/wire"
 )
 
 // losslessFabric is a fabric of daemons, one for each switch, that route, with

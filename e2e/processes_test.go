@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/fabric/pauses"
-	"github.com/gswitch/gswitch/fabric/results"
+	"gswitch/fabric/pauses"
+	"gswitch/fabric/results"
 )
 
 // Nodes of a scenario in several processes, through the built gfabric. On a busy

@@ -11,7 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/wire"
 )
 
 // EtherTypes by which tests tell their frames from others.

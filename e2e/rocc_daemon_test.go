@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/control/api"
+	"gswitch/control/api"
 )
 
 // roccPeriod is T of a congestion point at 200 Mb/s, at scale 1: that of 40 Gb/s

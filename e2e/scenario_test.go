@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/dataplane/xsk"
-	"github.com/gswitch/gswitch/fabric/agree"
-	"github.com/gswitch/gswitch/fabric/fit"
-	"github.com/gswitch/gswitch/fabric/results"
+	"gswitch/dataplane/xsk"
+	"gswitch/fabric/agree"
+	"gswitch/fabric/fit"
+	"gswitch/fabric/results"
 )
 
 // Scenarios on real frames, through the built gfabric. A machine that is busy

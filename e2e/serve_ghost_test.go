@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/fabric/view"
+	"gswitch/fabric/view"
 )
 
 // What is seen of a fabric's hosts that ghosts drive: two by one daemon, which

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gswitch/gswitch/fabric/view"
-	"github.com/gswitch/gswitch/fabric/web/webtest"
+	"gswitch/fabric/view"
+	"gswitch/fabric/web/webtest"
 )
 
 // The page and the samples of a fabric whose hosts are namespaces: two send to

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/hostnic/agent"
-	"github.com/gswitch/gswitch/verbs"
+	"gswitch/hostnic/agent"
+	"gswitch/verbs"
 )
 
 // A program reads and writes the memory that ghost serves, and ghost that which

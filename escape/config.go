@@ -3,7 +3,7 @@ package escape
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Config says how much may escape by an egress port. The paper gives neither a

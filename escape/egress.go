@@ -1,8 +1,8 @@
 package escape
 
 import (
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // MaxHops bounds how far a token goes: the mark has a byte for it.

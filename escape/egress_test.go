@@ -5,8 +5,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 var flowA = wire.FlowID{Addrs: 0x0a0000010a000002, Ports: 0xc00012b7, Proto: 17}

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // none ends a list.

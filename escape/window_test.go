@@ -3,7 +3,7 @@ package escape
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // A flow whose tokens come to nothing gets them ever more rarely, one that

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gswitch/gswitch/config"
+	"gswitch/config"
 )
 
 // LinkChange is how links differ from what their classes say, or that they are

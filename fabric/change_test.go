@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/config"
+	"gswitch/config"
 )
 
 // DeTail's network of 16 servers: three rates by the tier of the link.

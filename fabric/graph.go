@@ -6,7 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/gswitch/gswitch/config"
+	"gswitch/config"
 )
 
 // label says what a link can carry, as short as possible.

@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/gswitch/gswitch/config"
+	"gswitch/config"
 )
 
 // Spec is the topology section of a document, as written.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/gswitch/gswitch/config"
+	"gswitch/config"
 )
 
 // WriteTable writes the plan for humans: subnets, hosts, switches with their

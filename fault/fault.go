@@ -3,7 +3,7 @@ package fault
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Loss says why a link lost a frame.

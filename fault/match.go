@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"net/netip"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // FiveTuple names frames of IPv4 flows, with at most one VLAN tag. Fields that

@@ -3,7 +3,7 @@ package fault
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Model decides about the frames of one direction, in the order in which they

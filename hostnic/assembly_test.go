@@ -3,8 +3,8 @@ package hostnic
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/transport"
+	"gswitch/frame"
+	"gswitch/transport"
 )
 
 // A hundred thousand one-packet messages arrive behind a gap, the last first:

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/transport"
+	"gswitch/frame"
+	inband "gswitch/int"
+	"gswitch/transport"
 )
 
 // loop is two NICs back to back and nothing else: frames go over by hand, as

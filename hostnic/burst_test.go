@@ -3,7 +3,7 @@ package hostnic
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // A link that may catch up does so after a late caller, not after a time in

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/frame"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/transport"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/cc"
+	"gswitch/frame"
+	inband "gswitch/int"
+	"gswitch/pfc"
+	"gswitch/transport"
+	"gswitch/wire"
 )
 
 // Config describes a NIC, in base units: bit/s, bytes, nanoseconds.

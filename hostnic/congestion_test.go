@@ -4,10 +4,10 @@ import (
 	"maps"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/frame"
+	inband "gswitch/int"
+	"gswitch/scheduler"
+	"gswitch/vswitch"
 )
 
 // star is NICs around one switch.

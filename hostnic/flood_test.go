@@ -3,9 +3,9 @@ package hostnic
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/transport"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/transport"
+	"gswitch/wire"
 )
 
 // A packet names a receive request that the packets before it cannot have used

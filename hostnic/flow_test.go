@@ -3,10 +3,10 @@ package hostnic
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/vswitch"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/scheduler"
+	"gswitch/vswitch"
+	"gswitch/wire"
 )
 
 func (p *pair) inject(b []byte) {

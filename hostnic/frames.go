@@ -5,9 +5,9 @@ import (
 	"math/bits"
 	"net/netip"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/transport"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/transport"
+	"gswitch/wire"
 )
 
 // FramesConfig makes a queue pair carry packets of others (QPConfig.Frames):

@@ -6,10 +6,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gswitch/gswitch/frame"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/transport"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	inband "gswitch/int"
+	"gswitch/transport"
+	"gswitch/wire"
 )
 
 // framesPair is two NICs on one cable with a queue pair for frames.

@@ -3,10 +3,10 @@ package hostnic
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/transport"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	inband "gswitch/int"
+	"gswitch/transport"
+	"gswitch/wire"
 )
 
 // victim is a NIC with queue pairs of every kind in the middle of their work,

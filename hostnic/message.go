@@ -3,7 +3,7 @@ package hostnic
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Op says what a completion is of.

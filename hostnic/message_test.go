@@ -3,8 +3,8 @@ package hostnic
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/transport"
+	"gswitch/frame"
+	"gswitch/transport"
 )
 
 // A message crosses a cable in the time that its bytes take, and both ends

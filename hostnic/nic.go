@@ -3,13 +3,13 @@ package hostnic
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/frame"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/rocc"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/cc"
+	"gswitch/frame"
+	inband "gswitch/int"
+	"gswitch/pfc"
+	"gswitch/rocc"
+	"gswitch/scheduler"
+	"gswitch/wire"
 )
 
 // askAgain is when a flow control frame for which there was no chunk is tried

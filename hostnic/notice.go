@@ -1,11 +1,11 @@
 package hostnic
 
 import (
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/qcn"
-	"github.com/gswitch/gswitch/rocc"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/cc"
+	"gswitch/frame"
+	"gswitch/qcn"
+	"gswitch/rocc"
+	"gswitch/wire"
 )
 
 // Switches that work out fair rates (package rocc), or feedback (package qcn),

@@ -3,12 +3,12 @@ package hostnic
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/qcn"
-	"github.com/gswitch/gswitch/rocc"
-	"github.com/gswitch/gswitch/vswitch"
-	"github.com/gswitch/gswitch/wire"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/frame"
+	"gswitch/qcn"
+	"gswitch/rocc"
+	"gswitch/vswitch"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 // Each kind of message is for those that listen to it: readings for RoCC,

@@ -4,14 +4,14 @@ import (
 	"math"
 	"testing"
 
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/frame"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/qcn"
-	"github.com/gswitch/gswitch/rocc"
-	"github.com/gswitch/gswitch/vswitch"
-	"github.com/gswitch/gswitch/wire"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/cc"
+	"gswitch/frame"
+	inband "gswitch/int"
+	"gswitch/qcn"
+	"gswitch/rocc"
+	"gswitch/vswitch"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 // Senders, a switch that works out their fair rate, and its queue: each gets

@@ -1,8 +1,8 @@
 package hostnic
 
 import (
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/cc"
+	"gswitch/frame"
 )
 
 // pacer spaces the departures of a queue pair: the next is due when the last

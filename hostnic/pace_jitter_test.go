@@ -3,7 +3,7 @@ package hostnic
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // With jitter gaps differ by up to its share, and agree with the pace in the

@@ -3,7 +3,7 @@ package hostnic
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Where planned departures are kept, a change of rate shows in the gap after.

@@ -4,9 +4,9 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/transport"
+	"gswitch/cc"
+	"gswitch/frame"
+	"gswitch/transport"
 )
 
 func itoa(n uint32) string { return strconv.Itoa(int(n)) }

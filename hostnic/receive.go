@@ -1,8 +1,8 @@
 package hostnic
 
 import (
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // Receive implements frame.Node: flow control acts, data goes to the receiver

@@ -1,6 +1,6 @@
 package hostnic
 
-import "github.com/gswitch/gswitch/transport"
+import "gswitch/transport"
 
 // RecvRequest is a buffer for a Send of the remote end, or what a Write with
 // immediate consumes.

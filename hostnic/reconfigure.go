@@ -3,8 +3,8 @@ package hostnic
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
+	"gswitch/frame"
+	"gswitch/pfc"
 )
 
 // Reconfigure changes what may change while queue pairs are open: the link's

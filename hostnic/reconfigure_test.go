@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // A change of the link's rate acts at once on a message that is under way, and

@@ -1,9 +1,9 @@
 package hostnic
 
 import (
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/transport"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/transport"
+	"gswitch/wire"
 )
 
 // Syndromes of NAKs other than that of a gap (IBTA table 46).

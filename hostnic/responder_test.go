@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/transport"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/transport"
+	"gswitch/wire"
 )
 
 // desk is a requester and a responder without frames between them: the test

@@ -3,7 +3,7 @@ package hostnic
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // resting are the classes that the neighbour slows (Gentle Flow Control): in

@@ -3,8 +3,8 @@ package hostnic
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // grade tells host a the stages of two classes.

@@ -5,10 +5,10 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/transport"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/cc"
+	"gswitch/frame"
+	"gswitch/transport"
+	"gswitch/wire"
 )
 
 // rig is a network of nodes and links of its own, stepped in the order of

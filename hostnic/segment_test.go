@@ -3,7 +3,7 @@ package hostnic
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // With a rate of its own a segment's frames are spaced, other queue pairs send

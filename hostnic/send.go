@@ -3,8 +3,8 @@ package hostnic
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // class is what a traffic class keeps for sending data.

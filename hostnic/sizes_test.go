@@ -3,9 +3,9 @@ package hostnic
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/transport"
+	"gswitch/frame"
+	inband "gswitch/int"
+	"gswitch/transport"
 )
 
 // With the sizes and the clock of the HPCC authors' ns-3 model frames count

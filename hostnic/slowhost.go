@@ -1,8 +1,8 @@
 package hostnic
 
 import (
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/scheduler"
+	"gswitch/frame"
+	"gswitch/scheduler"
 )
 
 // slowReceiver is a host that takes data frames slower than they arrive: they

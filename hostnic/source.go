@@ -3,8 +3,8 @@ package hostnic
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // weigh brings what a queue pair adds to the bytes that wait for the link in

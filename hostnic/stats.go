@@ -3,10 +3,10 @@ package hostnic
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/cc"
+	"gswitch/frame"
+	"gswitch/pfc"
+	"gswitch/wire"
 )
 
 // Counts is what a NIC counted since it was made.

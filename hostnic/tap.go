@@ -1,6 +1,6 @@
 package hostnic
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // TapDrops gives the NIC the memory in which to list the frames that it drops,
 // with Meta.Reason set, instead of freeing them. What does not fit is freed. nil

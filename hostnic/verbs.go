@@ -3,9 +3,9 @@ package hostnic
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/transport"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/transport"
+	"gswitch/wire"
 )
 
 // VerbsConfig makes a queue pair one for RDMA operations over registered

@@ -3,8 +3,8 @@ package hostnic
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/transport"
+	"gswitch/frame"
+	"gswitch/transport"
 )
 
 // verbsLoop posts one of each operation and lets it complete, again and again.

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/transport"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/transport"
+	"gswitch/wire"
 )
 
 // A hostile requester sends packets of any kind in any order: nothing panics,

@@ -1,9 +1,9 @@
 package hostnic
 
 import (
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/transport"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/transport"
+	"gswitch/wire"
 )
 
 // readAck is the opcode of the acknowledgement of a read response, ACK or NAK

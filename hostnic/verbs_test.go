@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/transport"
+	"gswitch/frame"
+	inband "gswitch/int"
+	"gswitch/transport"
 )
 
 // verbsModes are the transports that RDMA operations are tested over.

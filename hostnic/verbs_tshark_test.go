@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/transport"
+	"gswitch/frame"
+	"gswitch/transport"
 )
 
 // tshark reads the operations of a queue pair that goes back as the standard

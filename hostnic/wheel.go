@@ -3,7 +3,7 @@ package hostnic
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // wheel is a hierarchical timer wheel over the queue pairs of a NIC, exact to

@@ -3,7 +3,7 @@ package hostnic
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // The wheel gives out what a plain list would, at the instants at which it is

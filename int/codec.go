@@ -3,8 +3,8 @@ package inband
 import (
 	"encoding/binary"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 var be = binary.BigEndian

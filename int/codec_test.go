@@ -5,10 +5,10 @@ import (
 	"encoding/hex"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/wire"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/frame"
+	inband "gswitch/int"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 const giga = 1_000_000_000

@@ -3,9 +3,9 @@ package inband_test
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	inband "gswitch/int"
+	"gswitch/wire"
 )
 
 // header returns the telemetry of a frame after n hops.

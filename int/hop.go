@@ -14,7 +14,7 @@
 // invariant CRC leaves the header out (wire.ICRC).
 package inband
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // Hop is what one switch stamped, in base units whatever the format on the
 // wire. Hops are listed in the order of the path, first switch first.

@@ -1,8 +1,8 @@
 package inband
 
 import (
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // HPCC's block (paper, section 2.3.2):

@@ -1,8 +1,8 @@
 package inband
 
 import (
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // INT-MD 2.1 (P4.org, In-band Network Telemetry dataplane specification 2.1):

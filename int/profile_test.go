@@ -3,8 +3,8 @@ package inband_test
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	inband "github.com/gswitch/gswitch/int"
+	"gswitch/frame"
+	inband "gswitch/int"
 )
 
 func TestProfileFor(t *testing.T) {

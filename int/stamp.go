@@ -3,8 +3,8 @@ package inband
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // Signal is which bytes of a port a switch writes into the byte counter.

@@ -3,11 +3,11 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
-	"github.com/gswitch/gswitch/hostnic/bump"
-	"github.com/gswitch/gswitch/scheduler"
+	"gswitch/dataplane"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	"gswitch/hostnic/bump"
+	"gswitch/scheduler"
 )
 
 // BumpUnit is a bump in the wire on its worker, with the engine's names of its

@@ -7,12 +7,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/frame"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/dataplane"
+	"gswitch/frame"
+	inband "gswitch/int"
+	"gswitch/pfc"
+	"gswitch/scheduler"
+	"gswitch/vswitch"
 )
 
 // Collector exposes snapshots. It keeps nothing between scrapes.

@@ -1,10 +1,10 @@
 package metrics
 
 import (
-	"github.com/gswitch/gswitch/crossbar"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/rocc"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/crossbar"
+	"gswitch/pfc"
+	"gswitch/rocc"
+	"gswitch/vswitch"
 )
 
 var roccBranches = [...]string{rocc.Tuned: "tuned", rocc.Halved: "halved", rocc.Cut: "cut"}

@@ -3,8 +3,8 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/scheduler"
+	"gswitch/dataplane"
+	"gswitch/scheduler"
 )
 
 // The histograms inside are log-linear with hundreds of buckets. Outside they

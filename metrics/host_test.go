@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/gswitch/gswitch/hostnic"
-	"github.com/gswitch/gswitch/pfc"
+	"gswitch/hostnic"
+	"gswitch/pfc"
 )
 
 // oneHost collects a host alone.

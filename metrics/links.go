@@ -3,8 +3,8 @@ package metrics
 import (
 	"strconv"
 
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/fault"
+	"gswitch/dataplane"
+	"gswitch/fault"
 )
 
 func (e emitter) links(sw string, p *Port) {

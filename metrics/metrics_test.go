@@ -7,13 +7,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/pipeline"
-	"github.com/gswitch/gswitch/rocc"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/dataplane"
+	"gswitch/frame"
+	"gswitch/pfc"
+	"gswitch/pipeline"
+	"gswitch/rocc"
+	"gswitch/scheduler"
+	"gswitch/vswitch"
 )
 
 // lab is a switch with two ports that lead nowhere, on an engine that stands

@@ -3,7 +3,7 @@ package metrics
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/hostnic"
+	"gswitch/hostnic"
 )
 
 // Queue pairs with nothing to send are left out, and those without a window do

@@ -1,6 +1,6 @@
 package metrics
 
-import "github.com/gswitch/gswitch/pipeline"
+import "gswitch/pipeline"
 
 // paths tells how frames chose among next hops. A class appears with its first
 // frame.

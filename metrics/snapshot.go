@@ -3,13 +3,13 @@ package metrics
 import (
 	"time"
 
-	"github.com/gswitch/gswitch/buffer"
-	"github.com/gswitch/gswitch/crossbar"
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/buffer"
+	"gswitch/crossbar"
+	"gswitch/dataplane"
+	"gswitch/frame"
+	"gswitch/pfc"
+	"gswitch/scheduler"
+	"gswitch/vswitch"
 )
 
 // Unit is a switch on its workers: Switch.Nodes[i] is stepped by Workers[i].

@@ -3,8 +3,8 @@ package pfc
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // Mode is how a port controls flow.

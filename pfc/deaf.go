@@ -3,7 +3,7 @@ package pfc
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Deaf configures the watch for neighbours that ignore a pause.

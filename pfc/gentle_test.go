@@ -3,8 +3,8 @@ package pfc_test
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/buffer"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/buffer"
+	"gswitch/frame"
 )
 
 // fillUp runs models of Gentle Flow Control whose egress ports have any rate

@@ -4,11 +4,11 @@ import (
 	"container/heap"
 	"testing"
 
-	"github.com/gswitch/gswitch/buffer"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/buffer"
+	"gswitch/frame"
+	"gswitch/pfc"
+	"gswitch/scheduler"
+	"gswitch/wire"
 )
 
 // A lossless switch out of its parts: senders that are always backlogged and

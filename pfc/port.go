@@ -3,7 +3,7 @@ package pfc
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Port is the flow control of one port.

@@ -3,7 +3,7 @@ package pfc
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Receive takes in a PFC frame: the class enable vector and a time for each

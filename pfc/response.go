@@ -1,6 +1,6 @@
 package pfc
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // heard is a frame of flow control that has not taken effect yet.
 type heard struct {

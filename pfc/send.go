@@ -3,8 +3,8 @@ package pfc
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // Request says for which classes the neighbour should pause, all others may

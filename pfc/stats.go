@@ -1,6 +1,6 @@
 package pfc
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // Stats is what a port counted.
 type Stats struct {

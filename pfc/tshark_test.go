@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/pfc"
+	"gswitch/wire"
 )
 
 // What we send reads as flow control to an independent dissector.

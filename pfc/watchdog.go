@@ -3,7 +3,7 @@ package pfc
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // watch looks for storms that begin or end.

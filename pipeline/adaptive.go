@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // MaxTiers is how many thresholds the load of a port can be judged by.

@@ -3,7 +3,7 @@ package pipeline
 import (
 	"sync/atomic"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // FDB is the forwarding database of a bridge: (VLAN id, MAC) -> port. It is

@@ -1,6 +1,6 @@
 package pipeline
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // Flowlets gives each flowlet, the frames of a flow between two pauses, a key
 // of its own, by which it is spread like a flow (LetFlow: Vanini et al., "Let

@@ -3,7 +3,7 @@ package pipeline
 import (
 	"encoding/binary"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Key is what a Ternary matches on: one cache line of header fields of the

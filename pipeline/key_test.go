@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // tcp4 makes a VLAN-tagged TCP SYN from 10.1.2.3:1000 to 172.16.0.9:443 and

@@ -3,7 +3,7 @@ package pipeline
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Meter is a token bucket: the single-rate two-colour part of RFC 2697

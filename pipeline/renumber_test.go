@@ -3,7 +3,7 @@ package pipeline
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Other numbers change nothing but the numbers, and the group itself keeps its

@@ -3,7 +3,7 @@ package qcn
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Params configure a congestion point.

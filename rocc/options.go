@@ -3,7 +3,7 @@ package rocc
 import (
 	"math"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Options are what a user may set of the parameters; zero leaves what For says.

@@ -3,7 +3,7 @@ package rocc
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 func TestOptions(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // FirstCut is what the first level of multiplicative decrease makes of the

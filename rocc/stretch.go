@@ -1,6 +1,6 @@
 package rocc
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // basePeriod is that of the published parameters (table 3.1). Slower ports
 // have longer ones, as For stretches time with the rate.

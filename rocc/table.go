@@ -6,7 +6,7 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Kind says which flows of a queue are told (section 3.3.2 of the

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/gswitch/gswitch/fabric/run"
-	"github.com/gswitch/gswitch/fabric/scenario"
+	"gswitch/fabric/run"
+	"gswitch/fabric/scenario"
 )
 
 // small has all parts of DeTail: crossbars, pauses by classes, paths by what

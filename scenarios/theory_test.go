@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gswitch/gswitch/fabric/results"
-	"github.com/gswitch/gswitch/fabric/run"
-	"github.com/gswitch/gswitch/fabric/scenario"
+	"gswitch/fabric/results"
+	"gswitch/fabric/run"
+	"gswitch/fabric/scenario"
 )
 
 func short(t *testing.T, file string) *results.File {

@@ -3,7 +3,7 @@ package scheduler
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Backlog returns the frames and bytes that wait in all queues, control

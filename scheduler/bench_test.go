@@ -3,7 +3,7 @@ package scheduler
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // loaded returns a port in which every queue holds some frames, and a vector

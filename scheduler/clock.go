@@ -1,6 +1,6 @@
 package scheduler
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // RateClock tells when a link of a given rate is free again. It is exact: one
 // byte takes 8e9/rate ns, kept as a reduced fraction, and the part of a

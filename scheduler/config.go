@@ -3,7 +3,7 @@ package scheduler
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // NumQueues is the number of queues of a port.

@@ -1,6 +1,6 @@
 package scheduler
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // Discipline is the order inside a queue, where it is not first-in first-out.
 // It holds frames by reference and may use Meta.QNext, Meta.QPrev and

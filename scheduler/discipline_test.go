@@ -3,7 +3,7 @@ package scheduler
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // ranked is a small ranked queue, least Meta.Rank first: what a slack-based

@@ -1,6 +1,6 @@
 package scheduler
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // marker is ECN in the form the hot path reads. Probabilities are integers of
 // 2^32, so that a run repeats to the bit on every machine.

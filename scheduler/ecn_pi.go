@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // PI marks with a probability that a proportional-integral controller moves

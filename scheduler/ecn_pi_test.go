@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // The printed law, step by step: Ref 100 KB, A = 2^-24, B = 2^-25, so that all

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 func TestECNStep(t *testing.T) {

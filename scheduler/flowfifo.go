@@ -1,6 +1,6 @@
 package scheduler
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // FlowFIFO is first-in first-out, and gives out the first frame of a flow from
 // wherever it stands. All frames stand in one list (Meta.QNext). Where frames

@@ -3,7 +3,7 @@ package scheduler
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 func TestHistogramBuckets(t *testing.T) {

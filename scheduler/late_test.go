@@ -3,7 +3,7 @@ package scheduler
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // However late the caller is within a burst, no frame starts before it was

@@ -5,7 +5,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 func (l *Loads) below(q, t int, port uint16) bool {

@@ -1,6 +1,6 @@
 package scheduler
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // Pause holds a queue back until the given instant, frame.Never for good. It
 // takes effect before the next frame. A later call replaces it.

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // bench is a port with frames to feed it.

@@ -3,7 +3,7 @@ package scheduler
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // queue is one queue of a port: its frames, what holds them back, and what is

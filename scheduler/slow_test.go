@@ -3,7 +3,7 @@ package scheduler
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // TestSlow: a queue in stage k has the rate of the link divided by 2^k, and the

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Counters, peaks and the time-weighted mean agree with a plain model.

@@ -3,7 +3,7 @@ package scheduler
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // VOQ is the discipline of an input-queued switch with virtual output queues:

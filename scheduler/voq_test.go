@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Ingress ports take turns; frames of one stay in order; a queue that comes

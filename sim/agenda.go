@@ -1,6 +1,6 @@
 package sim
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // Agenda is what is to be done at an instant: the arrivals of a workload,
 // samples, faults. Entries come out in the order of their instants and, at one

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Entries come out in the order of their instants, then in that of the putting,

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // benchNet measures frame-hops: how often a frame crosses a link, with the

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // calendar is the event queue. There is a fixed slot for everything that can

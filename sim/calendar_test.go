@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // The calendar against a plain list, over near, far and equal times.

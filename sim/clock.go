@@ -3,7 +3,7 @@ package sim
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // clock is a node's own time as an affine function of the engine's.

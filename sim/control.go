@@ -1,6 +1,6 @@
 package sim
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // At calls fn at t, or now if t has passed.
 func (e *Engine) At(t frame.Time, fn func(now frame.Time)) {

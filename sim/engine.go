@@ -3,8 +3,8 @@ package sim
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/fault"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fault"
+	"gswitch/frame"
 )
 
 // Chunks of the arena: headers only, since payload is just length here.

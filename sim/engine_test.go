@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/fault"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fault"
+	"gswitch/frame"
 )
 
 const us = frame.Microsecond

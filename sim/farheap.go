@@ -1,6 +1,6 @@
 package sim
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // farHeap holds the slots that are due beyond the wheel: a heap of four
 // children to a node (two levels to a cache line's worth of comparisons, half

@@ -3,8 +3,8 @@ package sim
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/fault"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fault"
+	"gswitch/frame"
 )
 
 // Way names a direction of a link: Forth from the first node of Connect to the

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/fault"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fault"
+	"gswitch/frame"
 )
 
 // wirePair is two hosts on one cable; the first sends count frames.

@@ -1,8 +1,8 @@
 package sim
 
 import (
-	"github.com/gswitch/gswitch/fault"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fault"
+	"gswitch/frame"
 )
 
 // direction is one way of a link: from the egress port of a node to a port of

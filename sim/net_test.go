@@ -6,12 +6,12 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/vswitch"
-	"github.com/gswitch/gswitch/wire"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/frame"
+	"gswitch/pfc"
+	"gswitch/scheduler"
+	"gswitch/vswitch"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 // host is a test's end of a cable: a source that sends frames of chosen

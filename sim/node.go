@@ -1,6 +1,6 @@
 package sim
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // node is what the engine keeps of a node.
 type node struct {

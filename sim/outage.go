@@ -3,8 +3,8 @@ package sim
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/fault"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fault"
+	"gswitch/frame"
 )
 
 // Faults of links and nodes as a whole. All act at once; At does them later.

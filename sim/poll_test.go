@@ -3,10 +3,10 @@ package sim
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/fault"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/fault"
+	"gswitch/frame"
+	"gswitch/pfc"
+	"gswitch/vswitch"
 )
 
 // poller is the engine that one would write first: each nanosecond it hands

@@ -3,7 +3,7 @@ package sim
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // How the nodes are stepped: what arrives, what is due, what leaves.

@@ -1,6 +1,6 @@
 package transport
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // Ack is an acknowledgement as the sender sees it.
 type Ack struct {

@@ -3,7 +3,7 @@ package transport
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Mode is a scheme of loss recovery.

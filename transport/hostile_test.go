@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // A hostile peer may answer or send anything: nothing panics, the memory of a

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 const us = frame.Microsecond

@@ -1,6 +1,6 @@
 package transport
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // duplicate takes a duplicate acknowledgement: a packet arrived and the one at
 // cum did not. The third begins fast retransmit, and from then on each tells

@@ -3,7 +3,7 @@ package transport
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 func newReno() *Config {

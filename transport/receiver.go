@@ -3,7 +3,7 @@ package transport
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // PacketKind says what a packet means for its message.

@@ -1,6 +1,6 @@
 package transport
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // Sender is the source of one direction of a queue pair. The zero value is
 // made ready by Init, which also recycles a used one.

@@ -1,6 +1,6 @@
 package transport
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 const (
 	maxRTO = 60 * frame.Second // RFC 6298 (2.5): a maximum is at least this

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // A full queue has room for a completion as soon as Poll gave one room to post

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gswitch/gswitch/hostnic"
+	"gswitch/hostnic"
 )
 
 // Opcode says what a completion is of (ibv_wc_opcode).

@@ -9,15 +9,15 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
-	"github.com/gswitch/gswitch/hostnic/agent"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/transport"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/cc"
+	"gswitch/dataplane"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	"gswitch/hostnic/agent"
+	inband "gswitch/int"
+	"gswitch/scheduler"
+	"gswitch/transport"
+	"gswitch/wire"
 )
 
 // Config describes a host. Interface and Address must be said; what else is

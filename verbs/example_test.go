@@ -6,7 +6,7 @@ import (
 	"log"
 	"net/netip"
 
-	"github.com/gswitch/gswitch/verbs"
+	"gswitch/verbs"
 )
 
 // A program writes into the memory of another host, and reads it back. The

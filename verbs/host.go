@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic/agent"
+	"gswitch/dataplane"
+	"gswitch/frame"
+	"gswitch/hostnic/agent"
 )
 
 // Errors that callers tell apart.

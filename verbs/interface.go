@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/dataplane/xsk"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/dataplane"
+	"gswitch/dataplane/xsk"
+	"gswitch/wire"
 )
 
 // place is what is known of an interface before it is opened.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/verbs"
+	"gswitch/verbs"
 )
 
 // connected are two hosts over AF_XDP on a veth pair, and a queue pair between

@@ -12,8 +12,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
-	"github.com/gswitch/gswitch/dataplane/xsk"
-	"github.com/gswitch/gswitch/verbs"
+	"gswitch/dataplane/xsk"
+	"gswitch/verbs"
 )
 
 // link makes two namespaces joined by a veth pair, eth0 at both ends. It skips

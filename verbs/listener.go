@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic/agent"
+	"gswitch/frame"
+	"gswitch/hostnic/agent"
 )
 
 // ListenConfig describes a listener.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
+	"gswitch/frame"
+	"gswitch/hostnic"
 )
 
 // Access says what other hosts may do with memory, as bits.

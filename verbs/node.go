@@ -5,9 +5,9 @@ import (
 	"math/bits"
 	"sync/atomic"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
-	"github.com/gswitch/gswitch/hostnic/agent"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	"gswitch/hostnic/agent"
 )
 
 // node is the host as its worker steps it: the agent, and what crosses between

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/gswitch/gswitch/hostnic"
+	"gswitch/hostnic"
 )
 
 // Verb is what a request asks the NIC to do.

@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
-	"github.com/gswitch/gswitch/hostnic/agent"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	"gswitch/hostnic/agent"
 )
 
 // QPConfig describes a queue pair. The zero value of each field is a sensible

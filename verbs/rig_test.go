@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/dataplane"
+	"gswitch/wire"
 )
 
 // patience bounds every wait: far beyond what anything takes.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/transport"
+	"gswitch/transport"
 )
 
 // Sizes around whole frames, and nothing.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pipeline"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/pipeline"
+	"gswitch/wire"
 )
 
 // aclProgram is one access list of a Program.

@@ -4,10 +4,10 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pipeline"
-	"github.com/gswitch/gswitch/wire"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/frame"
+	"gswitch/pipeline"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 func rule(set func(*pipeline.Match), prio int, a pipeline.Action) ACLRule {

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/pipeline"
-	"github.com/gswitch/gswitch/wire"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/frame"
+	"gswitch/pfc"
+	"gswitch/pipeline"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 // What happens to frames, pauses and addresses when the configuration or a

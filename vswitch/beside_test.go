@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // passer runs a vector of frames through a switch.

@@ -3,8 +3,8 @@ package vswitch
 import (
 	"encoding/binary"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pipeline"
+	"gswitch/frame"
+	"gswitch/pipeline"
 )
 
 // bridge forwards by MAC address: it learns the source, looks the destination

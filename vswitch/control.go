@@ -4,9 +4,9 @@ import (
 	"math/bits"
 	"sync/atomic"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/pfc"
+	"gswitch/wire"
 )
 
 // The life of a pause. Coming: screen finds the MAC control frame before any

@@ -3,10 +3,10 @@ package vswitch
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/wire"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/frame"
+	"gswitch/pfc"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 // tagged is a frame of a class, which the tag's priority sets.

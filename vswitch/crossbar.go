@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/gswitch/gswitch/buffer"
-	"github.com/gswitch/gswitch/crossbar"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/buffer"
+	"gswitch/crossbar"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // CrossbarConfig gives the switch combined input and output queues (package

@@ -5,9 +5,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gswitch/gswitch/buffer"
-	"github.com/gswitch/gswitch/crossbar"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/buffer"
+	"gswitch/crossbar"
+	"gswitch/frame"
 )
 
 // Whatever rate, cable, frame, batch and number of classes: at the highest

@@ -8,12 +8,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/pipeline"
-	"github.com/gswitch/gswitch/qcn"
-	"github.com/gswitch/gswitch/scheduler"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/frame"
+	"gswitch/pfc"
+	"gswitch/pipeline"
+	"gswitch/qcn"
+	"gswitch/scheduler"
+	wt "gswitch/wire/wiretest"
 )
 
 // crossbarConfig is a bridge of n ports at 1 Gb/s, host i+1 behind port i, all

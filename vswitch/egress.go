@@ -1,8 +1,8 @@
 package vswitch
 
 import (
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // finish completes frames that the scheduler just released: their bytes leave

@@ -1,8 +1,8 @@
 package vswitch
 
 import (
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // emit takes a frame whose egress port is known towards its queue: tags as

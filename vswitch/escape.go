@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/gswitch/gswitch/escape"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/escape"
+	"gswitch/frame"
+	"gswitch/pfc"
+	"gswitch/scheduler"
+	"gswitch/wire"
 )
 
 // EscapeConfig lets frames of lossless classes out of paused queues, on tokens

@@ -3,9 +3,9 @@ package vswitch
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/escape"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/escape"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // As it is printed, Escape makes tokens for flows of which a switch has sent a

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/gswitch/gswitch/escape"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/wire"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/escape"
+	"gswitch/frame"
+	"gswitch/pfc"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 // request is a request for tokens of the flow of a data frame.

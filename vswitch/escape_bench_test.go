@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/escape"
-	"github.com/gswitch/gswitch/frame"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/escape"
+	"gswitch/frame"
+	wt "gswitch/wire/wiretest"
 )
 
 // What Escape costs a frame. off: the same switch twice, without Escape, for

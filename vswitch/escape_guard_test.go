@@ -3,11 +3,11 @@ package vswitch
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/buffer"
-	"github.com/gswitch/gswitch/escape"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/buffer"
+	"gswitch/escape"
+	"gswitch/frame"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 // known lists the flows that may get tokens at a port, with the ports that they

@@ -1,6 +1,6 @@
 package vswitch
 
-import "github.com/gswitch/gswitch/escape"
+import "gswitch/escape"
 
 // EscapeView is what one port has to do with frames that escape.
 type EscapeView struct {

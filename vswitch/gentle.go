@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
+	"gswitch/frame"
+	"gswitch/pfc"
 )
 
 // GentleConfig slows neighbours in place of pausing them: Gentle Flow Control

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/scheduler"
+	"gswitch/frame"
+	"gswitch/pfc"
+	"gswitch/scheduler"
 )
 
 // TestGentleConfig: what stands against slowing neighbours is refused, and says

@@ -1,9 +1,9 @@
 package vswitch
 
 import (
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pipeline"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/pipeline"
+	"gswitch/wire"
 )
 
 // defaultICMPRate is how many ICMP errors are sent in a second unless the

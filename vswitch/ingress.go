@@ -3,7 +3,7 @@ package vswitch
 import (
 	"encoding/binary"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // The stages on the way in, in the order in which a frame meets them. Each

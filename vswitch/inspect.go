@@ -3,12 +3,12 @@ package vswitch
 import (
 	"net/netip"
 
-	"github.com/gswitch/gswitch/buffer"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/pipeline"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/buffer"
+	"gswitch/frame"
+	"gswitch/pfc"
+	"gswitch/pipeline"
+	"gswitch/scheduler"
+	"gswitch/wire"
 )
 
 // What the control plane reads of a Node. It must be called by the worker

@@ -3,8 +3,8 @@ package vswitch
 import (
 	"encoding/binary"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // local is the slow path: what the switch itself must answer or find out. It

@@ -3,9 +3,9 @@ package vswitch
 import (
 	"net/netip"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pipeline"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/pipeline"
+	"gswitch/wire"
 )
 
 // Flow is what the switch hashes of an IPv4 packet to choose among equal

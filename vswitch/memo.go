@@ -3,8 +3,8 @@ package vswitch
 import (
 	"encoding/binary"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // memo remembers what was decided for IPv4 flows that were routed. A vector

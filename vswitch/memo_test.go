@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/frame"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 // A switch that gets each frame alone, and remembers flows, sends the same

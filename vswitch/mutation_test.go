@@ -6,13 +6,13 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/pipeline"
-	"github.com/gswitch/gswitch/qcn"
-	"github.com/gswitch/gswitch/rocc"
-	"github.com/gswitch/gswitch/wire"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/frame"
+	"gswitch/pfc"
+	"gswitch/pipeline"
+	"gswitch/qcn"
+	"gswitch/rocc"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 var mutations = flag.Int("mutations", 200_000, "frames that TestMutatedFrames sends through a whole switch")

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"sync/atomic"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // neighborTable maps (interface, address) to a MAC address. Worker 0 writes,

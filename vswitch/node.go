@@ -3,13 +3,13 @@ package vswitch
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/buffer"
-	"github.com/gswitch/gswitch/crossbar"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/pipeline"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/buffer"
+	"gswitch/crossbar"
+	"gswitch/frame"
+	"gswitch/pfc"
+	"gswitch/pipeline"
+	"gswitch/scheduler"
+	"gswitch/wire"
 )
 
 // vector is how many frames go through the stages together.

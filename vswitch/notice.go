@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/rocc"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/rocc"
+	"gswitch/wire"
 )
 
 // What congestion points tell senders travels as ICMP messages, so that it

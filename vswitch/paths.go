@@ -5,9 +5,9 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pipeline"
-	"github.com/gswitch/gswitch/scheduler"
+	"gswitch/frame"
+	"gswitch/pipeline"
+	"gswitch/scheduler"
 )
 
 // PathsConfig says how one of several next hops is chosen for a frame.

@@ -5,9 +5,9 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pipeline"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/frame"
+	"gswitch/pipeline"
+	wt "gswitch/wire/wiretest"
 )
 
 // fanConfig is a switch that routes what comes by port 0 over a group of n

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/pipeline"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/frame"
+	"gswitch/pfc"
+	"gswitch/pipeline"
+	wt "gswitch/wire/wiretest"
 )
 
 // The flows of a next hop whose link is gone are spread over the others by

@@ -8,10 +8,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pipeline"
-	"github.com/gswitch/gswitch/scheduler"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/frame"
+	"gswitch/pipeline"
+	"gswitch/scheduler"
+	wt "gswitch/wire/wiretest"
 )
 
 // fanned is the class and length of a frame to the group of fanConfig.

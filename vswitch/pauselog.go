@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // PauseLog says how much a switch remembers of pauses: who asked whom to

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/frame"
+	wt "gswitch/wire/wiretest"
 )
 
 // drain lets time pass until no port has anything to send.

@@ -7,9 +7,9 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/gswitch/gswitch/crossbar"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/crossbar"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // MaxPorts is how many ports a switch can have.

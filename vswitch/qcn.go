@@ -1,9 +1,9 @@
 package vswitch
 
 import (
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/qcn"
-	"github.com/gswitch/gswitch/rocc"
+	"gswitch/frame"
+	"gswitch/qcn"
+	"gswitch/rocc"
 )
 
 // QCNConfig makes egress queues of a port congestion points of QCN (IEEE

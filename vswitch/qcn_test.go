@@ -5,11 +5,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/qcn"
-	"github.com/gswitch/gswitch/rocc"
-	"github.com/gswitch/gswitch/wire"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/frame"
+	"gswitch/qcn"
+	"gswitch/rocc"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 func qcnConfig() *Config {

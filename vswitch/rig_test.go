@@ -4,10 +4,10 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/wire"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/frame"
+	"gswitch/scheduler"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 // rig is a switch on a table: frames are pushed in by hand, time is what the

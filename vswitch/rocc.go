@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/rocc"
+	"gswitch/frame"
+	"gswitch/rocc"
 )
 
 // RoCCConfig makes egress queues of a port congestion points of RoCC: each

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/qcn"
-	"github.com/gswitch/gswitch/rocc"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/frame"
+	"gswitch/qcn"
+	"gswitch/rocc"
+	wt "gswitch/wire/wiretest"
 )
 
 // What a congestion point costs: the same frames through a port with one

@@ -3,8 +3,8 @@ package vswitch
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/rocc"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/rocc"
+	wt "gswitch/wire/wiretest"
 )
 
 // A congestion point goes by its own queue, whatever waits in the others of

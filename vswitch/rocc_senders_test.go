@@ -3,10 +3,10 @@ package vswitch
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/rocc"
-	"github.com/gswitch/gswitch/wire"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/frame"
+	"gswitch/rocc"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 // Whatever a flow speaks, a notice quotes what its sender finds it by:

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/rocc"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/rocc"
+	"gswitch/wire"
 )
 
 // With any table the senders of two flows that fill the queue are told; when

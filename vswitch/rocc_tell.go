@@ -1,8 +1,8 @@
 package vswitch
 
 import (
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/rocc"
+	"gswitch/frame"
+	"gswitch/rocc"
 )
 
 // updatePoints runs the congestion points that are due.

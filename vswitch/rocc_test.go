@@ -4,11 +4,11 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/rocc"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/wire"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/frame"
+	"gswitch/rocc"
+	"gswitch/scheduler"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 const rate40G = 40_000_000_000

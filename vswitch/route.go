@@ -3,9 +3,9 @@ package vswitch
 import (
 	"encoding/binary"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pipeline"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/pipeline"
+	"gswitch/wire"
 )
 
 // receiveRouted sorts a vector that arrived at a routed port: unicast for the

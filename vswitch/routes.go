@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pipeline"
+	"gswitch/frame"
+	"gswitch/pipeline"
 )
 
 // idSet gives names numbers that stay the same as long as the switch lives,

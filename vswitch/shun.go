@@ -1,9 +1,9 @@
 package vswitch
 
 import (
-	"github.com/gswitch/gswitch/buffer"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
+	"gswitch/buffer"
+	"gswitch/frame"
+	"gswitch/pfc"
 )
 
 // A neighbour that does not pause when told takes what is not its own: buffer

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/gswitch/gswitch/frame"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	inband "gswitch/int"
+	"gswitch/wire"
 )
 
 // The edge of a telemetry domain: ports to hosts that know nothing of it. A

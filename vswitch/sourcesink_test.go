@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/wire"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/frame"
+	inband "gswitch/int"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 // edge is a switch whose port 0 is a source and port 1 a sink.

@@ -1,8 +1,8 @@
 package vswitch
 
 import (
-	"github.com/gswitch/gswitch/frame"
-	inband "github.com/gswitch/gswitch/int"
+	"gswitch/frame"
+	inband "gswitch/int"
 )
 
 // Traffic counts frames and bytes. Bytes are those of the frame with its

@@ -3,7 +3,7 @@ package vswitch
 import (
 	"slices"
 
-	"github.com/gswitch/gswitch/pipeline"
+	"gswitch/pipeline"
 )
 
 // spareSets is how many sets of next hops may be without a route before it is

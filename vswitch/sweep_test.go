@@ -8,10 +8,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pipeline"
-	"github.com/gswitch/gswitch/wire"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/frame"
+	"gswitch/pipeline"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 // weighted returns a route to 20.n.0.0/16 by the next hops of fanConfig, with

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/gswitch/gswitch/buffer"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/pipeline"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/buffer"
+	"gswitch/frame"
+	"gswitch/pfc"
+	"gswitch/pipeline"
+	"gswitch/scheduler"
+	"gswitch/wire"
 )
 
 // Switch is a switch made of one Node for each worker that runs it. Its

@@ -3,8 +3,8 @@ package vswitch
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/frame"
-	inband "github.com/gswitch/gswitch/int"
+	"gswitch/frame"
+	inband "gswitch/int"
 )
 
 // TelemetryConfig describes the in-band telemetry of a switch: what it writes

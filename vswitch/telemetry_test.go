@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/pipeline"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/wire"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/frame"
+	inband "gswitch/int"
+	"gswitch/pipeline"
+	"gswitch/scheduler"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 const rate100G = 100_000_000_000

@@ -3,7 +3,7 @@ package vswitch
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Wait is an egress queue that the neighbour at its port holds back while

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // What waits in ingress queues of the crossbar for room in a paused egress

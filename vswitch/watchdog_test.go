@@ -3,8 +3,8 @@ package vswitch
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
+	"gswitch/frame"
+	"gswitch/pfc"
 )
 
 // A port has the watchdog of the switch unless it has one of its own: here the

@@ -4,8 +4,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // twoWorkers is a bridge whose ports 0 and 1 belong to different workers.

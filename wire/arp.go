@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // ARPLen is the length of an ARP packet for IPv4 over Ethernet, in bytes.
 const ARPLen = 28

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/wire"
 )
 
 // reference is RFC 1071's definition, 16 bits at a time.

@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // The edits change a parsed frame in place: its bytes, its checksum by
 // difference, and the fields of its Meta that say the same. They touch the

@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // These edits change the payload of the outer UDP datagram, which Meta.L4
 // points at: what stands in front of it there, such as telemetry, comes and

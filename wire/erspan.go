@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // Lengths of the ERSPAN headers, in bytes (draft-foschiano-erspan-03).
 const (

@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // The formats of Escape (Menikkumbura, "Congestion Management in Data Center
 // Networks", Purdue 2022, chapter 4): the token that a switch sends against the

@@ -6,8 +6,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 func TestTokenBytes(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // EthernetLen is the length of an Ethernet header without tags, in bytes.

@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // ParseGeneral is Parse without the short cut.
 func (p *Parser) ParseGeneral(a *frame.Arena, v []frame.Ref) {

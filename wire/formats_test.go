@@ -1,9 +1,9 @@
 package wire_test
 
 import (
-	. "github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	. "gswitch/frame"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 // format is one frame per wire format: what the parser must say of it, and

@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // GRELen is the length of a GRE header without options, in bytes (RFC 2784).
 const GRELen = 4

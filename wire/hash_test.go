@@ -5,9 +5,9 @@ import (
 	"math/bits"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/frame"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 // flow returns the i-th of a set of flows as they occur: few hosts, adjacent

@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // ICMPLen is the length of an ICMP header with its second word, in bytes.
 const ICMPLen = 8

@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // ICMPv6Len is the length of the header that all ICMPv6 messages share, in
 // bytes (RFC 4443 section 2.1).

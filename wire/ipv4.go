@@ -3,7 +3,7 @@ package wire
 import (
 	"net/netip"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Lengths of an IPv4 header, in bytes (RFC 791).

@@ -3,7 +3,7 @@ package wire
 import (
 	"net/netip"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // IPv6Len is the length of the fixed IPv6 header, in bytes (RFC 8200).

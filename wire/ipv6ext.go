@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // MaxIPv6ExtHeaders is how many extension headers the parser follows.
 const MaxIPv6ExtHeaders = 8

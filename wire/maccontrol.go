@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // MACControlAddr is the group address of MAC control frames (IEEE 802.3
 // annex 31B, IEEE 802.1Q 36.1).

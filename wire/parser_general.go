@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // MaxIPDepth is how many nested IP headers the parser follows, the outer one
 // included.

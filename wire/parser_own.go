@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // OwnICMP4 is Parse for an ICMP message that the caller has just made: over
 // IPv4 without options, untagged, whole, not ECN-capable, with right checksums,

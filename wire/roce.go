@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // RoCEv2Port is the UDP destination port of RoCEv2 (IBTA annex A17).
 const RoCEv2Port uint16 = 4791

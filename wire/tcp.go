@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // Lengths of a TCP header, in bytes (RFC 9293 section 3.1).
 const (

@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // UDP destination ports that announce an in-band telemetry header between the
 // UDP header and what the datagram carries. IANA has assigned none of them

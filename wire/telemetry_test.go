@@ -3,9 +3,9 @@ package wire_test
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
-	wt "github.com/gswitch/gswitch/wire/wiretest"
+	"gswitch/frame"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 func TestTelemetryIsFound(t *testing.T) {

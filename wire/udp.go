@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // UDPLen is the length of a UDP header, in bytes (RFC 768).
 const UDPLen = 8

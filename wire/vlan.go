@@ -1,6 +1,6 @@
 package wire
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // VLANLen is the length of an 802.1Q or 802.1ad tag, in bytes.
 const VLANLen = 4

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gswitch/gswitch/bench/dut"
-	"github.com/gswitch/gswitch/bench/meter"
-	"github.com/gswitch/gswitch/bench/testbed"
-	"github.com/gswitch/gswitch/bench/traffic"
+	"gswitch/bench/dut"
+	"gswitch/bench/meter"
+	"gswitch/bench/testbed"
+	"gswitch/bench/traffic"
 )
 
 // Mode says what is measured.

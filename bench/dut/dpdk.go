@@ -3,7 +3,7 @@ package dut
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/bench/testbed"
+	"gswitch/bench/testbed"
 )
 
 // dpdkPages is how many huge pages of 2 MB DPDK gets.

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/gswitch/gswitch/bench/testbed"
+	"gswitch/bench/testbed"
 )
 
 // DUT is a device under test.

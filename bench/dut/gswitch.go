@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/gswitch/gswitch/bench/testbed"
+	"gswitch/bench/testbed"
 )
 
 var gswitchL2 = DUT{

@@ -3,7 +3,7 @@ package dut
 import (
 	"os"
 
-	"github.com/gswitch/gswitch/bench/testbed"
+	"gswitch/bench/testbed"
 )
 
 var bridge = DUT{

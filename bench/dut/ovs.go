@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/gswitch/gswitch/bench/testbed"
+	"gswitch/bench/testbed"
 )
 
 // vswitchdDPDK is where Debian puts the daemon that is built with DPDK.

@@ -7,11 +7,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/fabric/agree"
-	"github.com/gswitch/gswitch/fabric/report"
-	"github.com/gswitch/gswitch/fabric/results"
-	runner "github.com/gswitch/gswitch/fabric/run"
-	"github.com/gswitch/gswitch/fabric/scenario"
+	"gswitch/fabric/agree"
+	"gswitch/fabric/report"
+	"gswitch/fabric/results"
+	runner "gswitch/fabric/run"
+	"gswitch/fabric/scenario"
 )
 
 // engineFlags are those of compare --sim --netns.

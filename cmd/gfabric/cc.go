@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/cc"
+	"gswitch/cc"
 )
 
 func ccCommand() *cobra.Command {

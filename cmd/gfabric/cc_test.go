@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/cc"
+	"gswitch/cc"
 )
 
 // gfabric runs the built command and returns both outputs together and the

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/fabric/report"
-	"github.com/gswitch/gswitch/fabric/results"
+	"gswitch/fabric/report"
+	"gswitch/fabric/results"
 )
 
 // loadResults reads results; what is wrong with them is the caller's mistake.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/fabric/report"
-	"github.com/gswitch/gswitch/fabric/results"
+	"gswitch/fabric/report"
+	"gswitch/fabric/results"
 )
 
 func TestParseShare(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	runner "github.com/gswitch/gswitch/fabric/run"
-	"github.com/gswitch/gswitch/fabric/scenario"
-	"github.com/gswitch/gswitch/fabric/show"
+	runner "gswitch/fabric/run"
+	"gswitch/fabric/scenario"
+	"gswitch/fabric/show"
 )
 
 // demoScenario is what the demo shows if nothing else is named.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/fabric/demo"
-	"github.com/gswitch/gswitch/fabric/lab"
+	"gswitch/fabric/demo"
+	"gswitch/fabric/lab"
 )
 
 func demoFabricCommand() *cobra.Command {

@@ -12,12 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/fit"
-	"github.com/gswitch/gswitch/fabric/lab"
-	runner "github.com/gswitch/gswitch/fabric/run"
-	"github.com/gswitch/gswitch/fabric/scenario"
+	"gswitch/config"
+	"gswitch/fabric"
+	"gswitch/fabric/fit"
+	"gswitch/fabric/lab"
+	runner "gswitch/fabric/run"
+	"gswitch/fabric/scenario"
 )
 
 // fitPiece is how long each run of a piece may take, in real time.

@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/buffer"
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control/cli"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/buffer"
+	"gswitch/config"
+	"gswitch/control/cli"
+	"gswitch/fabric"
+	"gswitch/frame"
+	"gswitch/vswitch"
 )
 
 // headroomFlags describe a link and the buffer behind it.

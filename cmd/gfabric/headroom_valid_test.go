@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gswitch/gswitch/config"
+	"gswitch/config"
 )
 
 // switchOf is a document with what headroom tells to set in a switch.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/fabric/lab"
+	"gswitch/fabric/lab"
 )
 
 func upCommand() *cobra.Command {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/fabric/load"
+	"gswitch/fabric/load"
 )
 
 func loadCommand() *cobra.Command {

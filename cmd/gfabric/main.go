@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/fabric"
+	"gswitch/fabric"
 )
 
 // version is set by the linker.

@@ -10,14 +10,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/lab"
-	"github.com/gswitch/gswitch/fabric/live"
-	"github.com/gswitch/gswitch/fabric/results"
-	runner "github.com/gswitch/gswitch/fabric/run"
-	"github.com/gswitch/gswitch/fabric/scenario"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/dataplane"
+	"gswitch/fabric"
+	"gswitch/fabric/lab"
+	"gswitch/fabric/live"
+	"gswitch/fabric/results"
+	runner "gswitch/fabric/run"
+	"gswitch/fabric/scenario"
+	"gswitch/frame"
 )
 
 // largestScale is that of the scenario's key.

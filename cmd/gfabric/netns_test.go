@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/agree"
-	"github.com/gswitch/gswitch/fabric/results"
-	"github.com/gswitch/gswitch/fabric/scenario"
+	"gswitch/fabric"
+	"gswitch/fabric/agree"
+	"gswitch/fabric/results"
+	"gswitch/fabric/scenario"
 )
 
 // Whatever a scenario is called, its wires have a name that the lab takes.

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/fabric/lab"
-	runner "github.com/gswitch/gswitch/fabric/run"
+	"gswitch/fabric/lab"
+	runner "gswitch/fabric/run"
 )
 
 // nodeSocket is the descriptor of the socket that a process of a run inherits.

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/fabric/ns3"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fabric/ns3"
+	"gswitch/frame"
 )
 
 // ns3Flags are the flags of gfabric ns3.

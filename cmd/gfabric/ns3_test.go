@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/fabric/ns3"
+	"gswitch/fabric/ns3"
 )
 
 // output runs the command line and returns its exit code and what it wrote to

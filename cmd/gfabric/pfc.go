@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/fabric/pauses"
-	runner "github.com/gswitch/gswitch/fabric/run"
-	"github.com/gswitch/gswitch/fabric/scenario"
+	"gswitch/config"
+	"gswitch/fabric/pauses"
+	runner "gswitch/fabric/run"
+	"gswitch/fabric/scenario"
 )
 
 func pfcCommand() *cobra.Command {

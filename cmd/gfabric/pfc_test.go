@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/fabric/pauses"
+	"gswitch/fabric/pauses"
 )
 
 const congested = `version: 1

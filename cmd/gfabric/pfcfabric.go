@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/control"
-	"github.com/gswitch/gswitch/fabric/lab"
-	"github.com/gswitch/gswitch/fabric/pauses"
-	"github.com/gswitch/gswitch/fabric/pauses/ask"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/control"
+	"gswitch/fabric/lab"
+	"gswitch/fabric/pauses"
+	"gswitch/fabric/pauses/ask"
+	"gswitch/frame"
 )
 
 // daemons returns the switches of a fabric that is up; the only one without a

@@ -13,12 +13,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/fabric/measure"
-	"github.com/gswitch/gswitch/fabric/report"
-	"github.com/gswitch/gswitch/fabric/results"
-	runner "github.com/gswitch/gswitch/fabric/run"
-	"github.com/gswitch/gswitch/fabric/scenario"
-	"github.com/gswitch/gswitch/fabric/workload"
+	"gswitch/fabric/measure"
+	"gswitch/fabric/report"
+	"gswitch/fabric/results"
+	runner "gswitch/fabric/run"
+	"gswitch/fabric/scenario"
+	"gswitch/fabric/workload"
 )
 
 // scenarioFlags choose what is run of a scenario.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/fabric/results"
+	"gswitch/fabric/results"
 )
 
 const tinyScenario = `version: 1

@@ -12,11 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/fabric/lab"
-	runner "github.com/gswitch/gswitch/fabric/run"
-	"github.com/gswitch/gswitch/fabric/scenario"
-	"github.com/gswitch/gswitch/fabric/view"
-	"github.com/gswitch/gswitch/fabric/web"
+	"gswitch/fabric/lab"
+	runner "gswitch/fabric/run"
+	"gswitch/fabric/scenario"
+	"gswitch/fabric/view"
+	"gswitch/fabric/web"
 )
 
 func siteCommand() *cobra.Command {

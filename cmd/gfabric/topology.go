@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/lab"
+	"gswitch/config"
+	"gswitch/fabric"
+	"gswitch/fabric/lab"
 )
 
 // topologyFlags change a topology on the command line.

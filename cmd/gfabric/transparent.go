@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/fabric/lab"
-	"github.com/gswitch/gswitch/fabric/transparent"
+	"gswitch/cc"
+	"gswitch/fabric/lab"
+	"gswitch/fabric/transparent"
 )
 
 func transparentCommand() *cobra.Command {

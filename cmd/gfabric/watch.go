@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/fabric/lab"
-	"github.com/gswitch/gswitch/fabric/view"
+	"gswitch/fabric/lab"
+	"gswitch/fabric/view"
 )
 
 func watchCommand() *cobra.Command {

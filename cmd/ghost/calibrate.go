@@ -11,9 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/control/cli"
+	"gswitch/config"
+	"gswitch/control/api"
+	"gswitch/control/cli"
 )
 
 // calibration is what was measured, and what follows from it. Times are in

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/config"
+	"gswitch/config"
 )
 
 // What follows from measurements follows by the formulas of the help.

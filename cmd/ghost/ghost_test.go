@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/control/cli"
+	"gswitch/control/cli"
 )
 
 // ghost runs the command line in this process.

@@ -11,11 +11,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/control/cli"
-	"github.com/gswitch/gswitch/control/doctor"
+	"gswitch/config"
+	"gswitch/control"
+	"gswitch/control/api"
+	"gswitch/control/cli"
+	"gswitch/control/doctor"
 )
 
 // version is set by the linker.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/control/cli"
+	"gswitch/config"
+	"gswitch/control/api"
+	"gswitch/control/cli"
 )
 
 func (a *app) perfCommand() *cobra.Command {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/control/cli"
+	"gswitch/control/api"
+	"gswitch/control/cli"
 )
 
 func (a *app) pingCommand() *cobra.Command {

@@ -5,9 +5,9 @@ import (
 	"io"
 	"text/tabwriter"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/control/cli"
+	"gswitch/config"
+	"gswitch/control/api"
+	"gswitch/control/cli"
 )
 
 // columns aligns what is written to it with tabs between cells, to the right.

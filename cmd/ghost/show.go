@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/gswitch/gswitch/control"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/control/cli"
+	"gswitch/control"
+	"gswitch/control/api"
+	"gswitch/control/cli"
 )
 
 func (a *app) showCommand() *cobra.Command {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/control/cli"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/control/api"
+	"gswitch/control/cli"
+	"gswitch/wire"
 )
 
 // The sweep goes up through these shares of the link's rate to the first that

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/control"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/control/cli"
+	"gswitch/cc"
+	"gswitch/control"
+	"gswitch/control/api"
+	"gswitch/control/cli"
 )
 
 // how are the flags of how messages are moved.

@@ -19,11 +19,11 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/control/cli"
-	"github.com/gswitch/gswitch/control/host"
+	"gswitch/config"
+	"gswitch/control"
+	"gswitch/control/api"
+	"gswitch/control/cli"
+	"gswitch/control/host"
 )
 
 // withTransparent lets "ghost run" be a bump in the wire: by --transparent, or

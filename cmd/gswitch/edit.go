@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/control"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/control/cli"
+	"gswitch/control"
+	"gswitch/control/api"
+	"gswitch/control/cli"
 )
 
 func (a *app) edit(c *cobra.Command, r *api.EditRequest) error {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gswitch/gswitch/control/api"
+	"gswitch/control/api"
 )
 
 // faultWords reads what follows the port in "set port PORT loss 1% burst 8".

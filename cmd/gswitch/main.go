@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/control"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/control/cli"
-	"github.com/gswitch/gswitch/control/doctor"
+	"gswitch/control"
+	"gswitch/control/api"
+	"gswitch/control/cli"
+	"gswitch/control/doctor"
 )
 
 // version is set by the linker.

@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/control/cli"
+	"gswitch/control/api"
+	"gswitch/control/cli"
 )
 
 // printPauses lists what the switch remembers of pauses, the last one first.

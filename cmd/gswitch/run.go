@@ -17,9 +17,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control"
-	"github.com/gswitch/gswitch/control/cli"
+	"gswitch/config"
+	"gswitch/control"
+	"gswitch/control/cli"
 )
 
 // runFlags are the flags of run.

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/config"
+	"gswitch/config"
 )
 
 // rate writes the rate of a port as it was configured.

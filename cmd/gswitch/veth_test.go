@@ -22,10 +22,10 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/capture"
-	"github.com/gswitch/gswitch/control"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/dataplane/xsk"
+	"gswitch/capture"
+	"gswitch/control"
+	"gswitch/control/api"
+	"gswitch/dataplane/xsk"
 )
 
 // lab is a namespace for a switch with two ports, and one for each host.

@@ -5437,7 +5437,7 @@ const file_control_proto_rawDesc = "" +
 	"\vListWorkers\x12\x17.gswitch.v1.ListRequest\x1a\x13.gswitch.v1.Workers\"\x03\x90\x02\x01\x12<\n" +
 	"\tListDrops\x12\x17.gswitch.v1.ListRequest\x1a\x11.gswitch.v1.Drops\"\x03\x90\x02\x01\x126\n" +
 	"\x05Watch\x12\x18.gswitch.v1.WatchRequest\x1a\x11.gswitch.v1.Ports0\x01\x12D\n" +
-	"\aCapture\x12\x1a.gswitch.v1.CaptureRequest\x1a\x1b.gswitch.v1.CaptureResponse0\x01B,Z*github.com/gswitch/gswitch/control/api;apib\x06proto3"
+	"\aCapture\x12\x1a.gswitch.v1.CaptureRequest\x1a\x1b.gswitch.v1.CaptureResponse0\x01B\x19Z\x17gswitch/control/api;apib\x06proto3"
 
 var (
 	file_control_proto_rawDescOnce sync.Once

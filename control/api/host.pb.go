@@ -2997,7 +2997,7 @@ const file_host_proto_rawDesc = "" +
 	"\aCapture\x12\x1a.gswitch.v1.CaptureRequest\x1a\x1b.gswitch.v1.CaptureResponse0\x01\x12L\n" +
 	"\vPunctuality\x12\x1e.gswitch.v1.PunctualityRequest\x1a\x1d.gswitch.v1.PunctualityReport\x12E\n" +
 	"\bTransfer\x12\x1b.gswitch.v1.TransferRequest\x1a\x1a.gswitch.v1.TransferReport0\x01\x129\n" +
-	"\x05Serve\x12\x18.gswitch.v1.ServeRequest\x1a\x14.gswitch.v1.Sessions0\x01B,Z*github.com/gswitch/gswitch/control/api;apib\x06proto3"
+	"\x05Serve\x12\x18.gswitch.v1.ServeRequest\x1a\x14.gswitch.v1.Sessions0\x01B\x19Z\x17gswitch/control/api;apib\x06proto3"
 
 var (
 	file_host_proto_rawDescOnce sync.Once

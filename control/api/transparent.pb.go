@@ -1109,7 +1109,7 @@ const file_transparent_proto_rawDesc = "" +
 	"\vTransparent\x12A\n" +
 	"\tListBumps\x12\x1c.gswitch.v1.ListBumpsRequest\x1a\x11.gswitch.v1.Bumps\"\x03\x90\x02\x01\x12J\n" +
 	"\fListChannels\x12\x1f.gswitch.v1.ListChannelsRequest\x1a\x14.gswitch.v1.Channels\"\x03\x90\x02\x01\x12<\n" +
-	"\x05Apply\x12\x18.gswitch.v1.ApplyRequest\x1a\x19.gswitch.v1.ApplyResponseB,Z*github.com/gswitch/gswitch/control/api;apib\x06proto3"
+	"\x05Apply\x12\x18.gswitch.v1.ApplyRequest\x1a\x19.gswitch.v1.ApplyResponseB\x19Z\x17gswitch/control/api;apib\x06proto3"
 
 var (
 	file_transparent_proto_rawDescOnce sync.Once

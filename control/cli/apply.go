@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/control/api"
+	"gswitch/control/api"
 )
 
 // Apply are the flags of the verb that makes a file the configuration of a

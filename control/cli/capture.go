@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/control"
-	"github.com/gswitch/gswitch/control/api"
+	"gswitch/control"
+	"gswitch/control/api"
 )
 
 // Capture are the flags of the verb that captures frames.

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control"
+	"gswitch/config"
+	"gswitch/control"
 )
 
 // What is wrong in what was asked for ends with 2, what failed with 1.

@@ -10,8 +10,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control"
+	"gswitch/config"
+	"gswitch/control"
 )
 
 // Daemon is what a verb runs until a signal ends it.

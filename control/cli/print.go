@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/gswitch/gswitch/control"
+	"gswitch/control"
 )
 
 // Table prints aligned columns. A column whose title begins with ">" is

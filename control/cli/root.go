@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control"
+	"gswitch/config"
+	"gswitch/control"
 )
 
 // Exit codes.

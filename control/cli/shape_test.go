@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/control"
-	"github.com/gswitch/gswitch/control/api"
+	"gswitch/control"
+	"gswitch/control/api"
 )
 
 // What the help says of --json has the names that --json prints.

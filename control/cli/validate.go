@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/config"
+	"gswitch/config"
 )
 
 // Found is what a configuration has: how many of each kind, by the names in

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/gswitch/gswitch/control/cli"
+	"gswitch/control/cli"
 )
 
 // Command is "doctor" of a program; asJSON is its flag --json.

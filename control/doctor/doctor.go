@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/control"
+	"gswitch/control"
 )
 
 // Results of a check.

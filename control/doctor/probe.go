@@ -9,8 +9,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/dataplane/xsk"
+	"gswitch/dataplane"
+	"gswitch/dataplane/xsk"
 )
 
 // probe asks the kernel about an interface and, of a veth, its other end.

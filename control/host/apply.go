@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/config"
+	"gswitch/control"
+	"gswitch/frame"
 )
 
 // Apply makes next the configuration in force. It returns what changed, and

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/hostnic"
+	"gswitch/cc"
+	"gswitch/hostnic"
 )
 
 // blind warns of congestion control that needs telemetry where no switch on the

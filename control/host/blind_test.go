@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/hostnic"
+	"gswitch/hostnic"
 )
 
 // Who needs telemetry and gets none is told so, and nobody else.

@@ -8,9 +8,9 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/control/api"
+	"gswitch/dataplane"
+	"gswitch/frame"
 )
 
 // What is measured of a worker's timing.

@@ -11,13 +11,13 @@ import (
 	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic/bump"
-	"github.com/gswitch/gswitch/metrics"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/config"
+	"gswitch/control"
+	"gswitch/control/api"
+	"gswitch/frame"
+	"gswitch/hostnic/bump"
+	"gswitch/metrics"
+	"gswitch/wire"
 )
 
 // transparentUsage tells people how to speak to the API.

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control"
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/metrics"
+	"gswitch/config"
+	"gswitch/control"
+	"gswitch/dataplane"
+	"gswitch/metrics"
 )
 
 // Options of a Daemon.

@@ -5,12 +5,12 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
-	"github.com/gswitch/gswitch/hostnic/agent"
-	inband "github.com/gswitch/gswitch/int"
+	"gswitch/config"
+	"gswitch/control/api"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	"gswitch/hostnic/agent"
+	inband "gswitch/int"
 )
 
 func (s *server) ListFlows(_ context.Context, r *api.ListFlowsRequest) (*api.Flows, error) {

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/hostnic/agent"
+	"gswitch/config"
+	"gswitch/control/api"
+	"gswitch/hostnic/agent"
 )
 
 func parsed(t *testing.T) *config.Host {

@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic/agent"
+	"gswitch/cc"
+	"gswitch/config"
+	"gswitch/control/api"
+	"gswitch/frame"
+	"gswitch/hostnic/agent"
 )
 
 // measured is T where the configuration leaves it to be measured: slightly above

@@ -3,9 +3,9 @@ package host
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/hostnic"
-	"github.com/gswitch/gswitch/hostnic/agent"
-	inband "github.com/gswitch/gswitch/int"
+	"gswitch/hostnic"
+	"gswitch/hostnic/agent"
+	inband "gswitch/int"
 )
 
 // maxHeld bounds what the transfers that are under way keep in memory

@@ -12,13 +12,13 @@ import (
 	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic/agent"
-	"github.com/gswitch/gswitch/metrics"
+	"gswitch/config"
+	"gswitch/control"
+	"gswitch/control/api"
+	"gswitch/dataplane"
+	"gswitch/frame"
+	"gswitch/hostnic/agent"
+	"gswitch/metrics"
 )
 
 // usage tells people how to speak to the API.

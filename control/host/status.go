@@ -5,11 +5,11 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
-	"github.com/gswitch/gswitch/hostnic/agent"
-	"github.com/gswitch/gswitch/metrics"
+	"gswitch/control/api"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	"gswitch/hostnic/agent"
+	"gswitch/metrics"
 )
 
 // describe tells what is known of one host.

@@ -12,15 +12,15 @@ import (
 
 	"connectrpc.com/connect"
 
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
-	"github.com/gswitch/gswitch/hostnic/agent"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/transport"
+	"gswitch/cc"
+	"gswitch/config"
+	"gswitch/control/api"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	"gswitch/hostnic/agent"
+	inband "gswitch/int"
+	"gswitch/scheduler"
+	"gswitch/transport"
 )
 
 // Bounds of what a transfer may ask for: what its messages and what is kept of

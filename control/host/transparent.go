@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control"
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/hostnic/bump"
-	"github.com/gswitch/gswitch/metrics"
+	"gswitch/config"
+	"gswitch/control"
+	"gswitch/dataplane"
+	"gswitch/hostnic/bump"
+	"gswitch/metrics"
 )
 
 // TransparentOptions of a Transparent.

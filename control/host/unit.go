@@ -7,13 +7,13 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control"
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic/agent"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/cc"
+	"gswitch/config"
+	"gswitch/control"
+	"gswitch/dataplane"
+	"gswitch/frame"
+	"gswitch/hostnic/agent"
+	"gswitch/wire"
 )
 
 // unit is a host at work.

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Config says which queue a socket serves, and how. Zero values take the

@@ -13,8 +13,8 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/bpf"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/bpf"
+	"gswitch/frame"
 )
 
 // lab is a network namespace of the test's own. Frames enter and leave it by

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/bpf"
+	"gswitch/bpf"
 )
 
 // Mode says how frames pass between the device and the UMEM. The zero value

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Open opens a socket on one queue of a device. With Mode Auto it tries

@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/bpf"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/bpf"
+	"gswitch/frame"
 )
 
 // The ladder says which mode was obtained and why the better ones were not.

@@ -6,7 +6,7 @@ import (
 	"io"
 	"net"
 
-	"github.com/gswitch/gswitch/bpf"
+	"gswitch/bpf"
 )
 
 // PortConfig says which device to open, and how.

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 func (s *Socket) hold(r frame.Ref)  { s.held[r>>6] |= 1 << (r & 63) }

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // memRing is a ring on ordinary memory with both of its ends: ours, and one

@@ -3,7 +3,7 @@ package xsk
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // maxChunks is how many chunks a transmitted frame may have. The kernel's

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/bpf"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/bpf"
+	"gswitch/frame"
 )
 
 // Frames cross from one device to another as descriptors, in order and

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // source is the Prometheus that the reader chooses at the top.

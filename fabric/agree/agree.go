@@ -15,8 +15,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gswitch/gswitch/fabric/results"
-	"github.com/gswitch/gswitch/fabric/scenario"
+	"gswitch/fabric/results"
+	"gswitch/fabric/scenario"
 )
 
 // Bounds of what counts as the same.

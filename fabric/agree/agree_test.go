@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gswitch/gswitch/fabric/results"
-	"github.com/gswitch/gswitch/fabric/scenario"
+	"gswitch/fabric/results"
+	"gswitch/fabric/scenario"
 )
 
 // Two variants; a host's link has 8 Gb/s, so that T = 10 us makes a product of

@@ -14,10 +14,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/fabric/load"
+	"gswitch/config"
+	"gswitch/control"
+	"gswitch/control/api"
+	"gswitch/fabric/load"
 )
 
 func TestReadSystemPing(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/gswitch/gswitch/fabric/lab"
-	"github.com/gswitch/gswitch/fabric/load"
+	"gswitch/fabric/lab"
+	"gswitch/fabric/load"
 )
 
 // pingCount is how many echo requests go from each host to each other node.

@@ -10,8 +10,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control/api"
+	"gswitch/config"
+	"gswitch/control/api"
 )
 
 // Result is what came of a demo.

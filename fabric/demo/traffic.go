@@ -16,8 +16,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gswitch/gswitch/fabric/lab"
-	"github.com/gswitch/gswitch/fabric/load"
+	"gswitch/fabric/lab"
+	"gswitch/fabric/load"
 )
 
 // Flow is a TCP stream between two hosts.

@@ -13,7 +13,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/gswitch/gswitch/fabric/results"
+	"gswitch/fabric/results"
 )
 
 // Try is a piece of a scenario that was run at some scale. Times are of the

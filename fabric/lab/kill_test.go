@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/load"
+	"gswitch/fabric"
+	"gswitch/fabric/load"
 )
 
 // child is this binary as a program of its own, see childEnv.

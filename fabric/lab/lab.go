@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gswitch/gswitch/fabric"
+	"gswitch/fabric"
 )
 
 // Progress is told what is being done, one line at a time, without newline.

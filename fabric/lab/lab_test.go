@@ -20,8 +20,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/load"
+	"gswitch/fabric"
+	"gswitch/fabric/load"
 )
 
 // Names of fabrics that tests make.

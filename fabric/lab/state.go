@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/fabric"
+	"gswitch/fabric"
 )
 
 // runDir holds one folder for each fabric.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/fabric"
+	"gswitch/fabric"
 )
 
 func TestForeignFolder(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"github.com/gswitch/gswitch/config"
+	"gswitch/config"
 )
 
 // The lab's tests ask of a switch only that it forwards. This binary, called

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/gswitch/gswitch/fabric"
+	"gswitch/fabric"
 )
 
 // Wires are the namespaces and veth pairs of a topology, for nodes that live in

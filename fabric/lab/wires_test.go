@@ -10,8 +10,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/fabric"
+	"gswitch/dataplane"
+	"gswitch/fabric"
 )
 
 func wirePlan(name string) *fabric.Plan {

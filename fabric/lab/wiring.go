@@ -14,8 +14,8 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/fabric"
+	"gswitch/dataplane"
+	"gswitch/fabric"
 )
 
 // hostSysctls make a host quiet until it is spoken to: no router solicitation

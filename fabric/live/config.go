@@ -6,10 +6,10 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/fabric/results"
-	"github.com/gswitch/gswitch/fabric/vnet"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/dataplane"
+	"gswitch/fabric/results"
+	"gswitch/fabric/vnet"
+	"gswitch/frame"
 )
 
 // Wires are the veth pairs of a topology.

@@ -1,8 +1,8 @@
 package live
 
 import (
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/sim"
+	"gswitch/frame"
+	"gswitch/sim"
 )
 
 // control runs what is to happen at an instant on its worker: arrivals of a

@@ -6,8 +6,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/sim"
+	"gswitch/frame"
+	"gswitch/sim"
 )
 
 // Events run in the order of their instants and, at one instant, in the order

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/fabric"
+	"gswitch/fabric"
 )
 
 // Division says which nodes of a network have a process of their own.

@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/vnet"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/sim"
+	"gswitch/dataplane"
+	"gswitch/fabric"
+	"gswitch/fabric/vnet"
+	"gswitch/frame"
+	"gswitch/sim"
 )
 
 // Engine steps the nodes of a network on real frames. It is a vnet.Engine.

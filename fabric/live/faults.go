@@ -3,10 +3,10 @@ package live
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/fault"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/sim"
+	"gswitch/dataplane"
+	"gswitch/fault"
+	"gswitch/frame"
+	"gswitch/sim"
 )
 
 // Faults on the worker of the callbacks are made there before its next event,

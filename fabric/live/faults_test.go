@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/sim"
+	"gswitch/fabric"
+	"gswitch/frame"
+	"gswitch/sim"
 )
 
 // ear is a node that hears of its links and does nothing else.

@@ -1,6 +1,6 @@
 package live
 
-import "github.com/gswitch/gswitch/dataplane"
+import "gswitch/dataplane"
 
 // Late is the 99th percentile of lateness so far, in seconds of the nodes, for
 // those who look on while it runs. Workers are asked, so they must not call it.

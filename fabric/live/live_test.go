@@ -8,16 +8,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/lab"
-	"github.com/gswitch/gswitch/fabric/live"
-	"github.com/gswitch/gswitch/fabric/vnet"
-	"github.com/gswitch/gswitch/fault"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
-	"github.com/gswitch/gswitch/sim"
+	"gswitch/config"
+	"gswitch/dataplane"
+	"gswitch/fabric"
+	"gswitch/fabric/lab"
+	"gswitch/fabric/live"
+	"gswitch/fabric/vnet"
+	"gswitch/fault"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	"gswitch/sim"
 )
 
 const us = frame.Microsecond

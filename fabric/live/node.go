@@ -1,8 +1,8 @@
 package live
 
 import (
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/dataplane"
+	"gswitch/frame"
 )
 
 // node is what a worker steps for a host or a switch.

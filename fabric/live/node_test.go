@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/dataplane"
+	"gswitch/frame"
 )
 
 // taker remembers the order of what it takes.

@@ -3,9 +3,9 @@ package live
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/dataplane"
+	"gswitch/fabric"
+	"gswitch/frame"
 )
 
 // layOut says on which worker each node is: hosts on the first, switches on

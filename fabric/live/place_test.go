@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/vnet"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fabric"
+	"gswitch/fabric/vnet"
+	"gswitch/frame"
 )
 
 func engine(t *testing.T, expr string, c Config) *Engine {

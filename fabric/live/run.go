@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/fault"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/sim"
+	"gswitch/dataplane"
+	"gswitch/fault"
+	"gswitch/frame"
+	"gswitch/sim"
 )
 
 // Run implements vnet.Engine.

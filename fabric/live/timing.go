@@ -5,12 +5,12 @@ import (
 	"math"
 	"time"
 
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/results"
-	"github.com/gswitch/gswitch/fabric/vnet"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/sim"
+	"gswitch/dataplane"
+	"gswitch/fabric"
+	"gswitch/fabric/results"
+	"gswitch/fabric/vnet"
+	"gswitch/frame"
+	"gswitch/sim"
 )
 
 // Told is what one process tells of how it kept time.

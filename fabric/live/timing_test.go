@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/fabric/results"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/dataplane"
+	"gswitch/fabric/results"
+	"gswitch/frame"
 )
 
 // A run is valid as long as no bound is exceeded; otherwise it says which, by

@@ -3,8 +3,8 @@ package measure
 import (
 	"math"
 
-	"github.com/gswitch/gswitch/fabric/results"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fabric/results"
+	"gswitch/frame"
 )
 
 // Result writes what was measured to run. The run is over.

@@ -3,8 +3,8 @@ package measure
 import (
 	"slices"
 
-	"github.com/gswitch/gswitch/fabric/results"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fabric/results"
+	"gswitch/frame"
 )
 
 // flows keeps every flow of a run.

@@ -3,8 +3,8 @@ package measure
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/fabric/results"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fabric/results"
+	"gswitch/frame"
 )
 
 // goodput follows what connections deliver.

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gswitch/gswitch/fabric/results"
+	"gswitch/fabric/results"
 )
 
 // Scope says what a key is known of.

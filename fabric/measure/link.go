@@ -1,6 +1,6 @@
 package measure
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // links follows what links carry.
 type links struct {

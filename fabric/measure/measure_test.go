@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/gswitch/gswitch/fabric/results"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fabric/results"
+	"gswitch/frame"
 )
 
 const us = frame.Microsecond

@@ -1,6 +1,6 @@
 package measure
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // queues follows the depths of egress queues.
 type queues struct {

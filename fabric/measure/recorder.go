@@ -3,7 +3,7 @@ package measure
 import (
 	"cmp"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Config says what is measured.

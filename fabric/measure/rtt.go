@@ -1,6 +1,6 @@
 package measure
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // RTT notes a round-trip time that an acknowledgement gave to a connection.
 func (r *Recorder) RTT(now frame.Time, id uint64, rtt frame.Time) {

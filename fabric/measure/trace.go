@@ -1,6 +1,6 @@
 package measure
 
-import "github.com/gswitch/gswitch/frame"
+import "gswitch/frame"
 
 // maxTrace bounds the points of a series. Beyond, neighbours are merged.
 const maxTrace = 8000

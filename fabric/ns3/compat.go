@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/vnet"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/transport"
+	"gswitch/cc"
+	"gswitch/fabric"
+	"gswitch/fabric/vnet"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	inband "gswitch/int"
+	"gswitch/transport"
 )
 
 // The ns3-compat profile: what HPCC's simulator does and a network of gswitches

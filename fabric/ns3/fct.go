@@ -7,7 +7,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // FCT is a line of a file of completion times. Lines stand in the order in

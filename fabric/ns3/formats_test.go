@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/fabric"
+	"gswitch/fabric"
 )
 
 func read(t testing.TB, name string) []byte {

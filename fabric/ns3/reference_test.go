@@ -8,7 +8,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // workloads are inputs with recorded results of HPCC's simulator in

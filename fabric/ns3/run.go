@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gswitch/gswitch/fabric/vnet"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fabric/vnet"
+	"gswitch/frame"
 )
 
 // Options say how to run.

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Summary is what a list of completion times comes to. Its JSON keys are

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/fabric"
+	"gswitch/config"
+	"gswitch/fabric"
 )
 
 // Bounds of what a topology file may describe: node numbers are the third and

@@ -3,7 +3,7 @@ package pauses
 import (
 	"slices"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Wait is an egress port whose frames of a class its neighbour holds back.

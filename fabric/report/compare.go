@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gswitch/gswitch/fabric/results"
+	"gswitch/fabric/results"
 )
 
 // Comparison is several results side by side. Lists over files have an entry

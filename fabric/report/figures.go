@@ -5,7 +5,7 @@ import (
 	"html/template"
 	"strings"
 
-	"github.com/gswitch/gswitch/fabric/results"
+	"gswitch/fabric/results"
 )
 
 // section is one subject of the page.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/gswitch/gswitch/fabric/results"
+	"gswitch/fabric/results"
 )
 
 // line draws points from left to right. shape says what is between them:

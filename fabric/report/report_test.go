@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/gswitch/gswitch/fabric/results"
+	"gswitch/fabric/results"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/gswitch/gswitch/fabric/results"
+	"gswitch/fabric/results"
 )
 
 // synthetic returns made-up results with the shapes of real ones. Nothing was

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gswitch/gswitch/fabric/results"
+	"gswitch/fabric/results"
 )
 
 // timingRow is a line of the table that tells how well time was kept.

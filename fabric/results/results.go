@@ -18,7 +18,7 @@
 // Check.Got is null.
 package results
 
-import "github.com/gswitch/gswitch/fabric/pauses"
+import "gswitch/fabric/pauses"
 
 // Format is the version of results.json that this package writes and reads.
 const Format = 1

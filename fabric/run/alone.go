@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/gswitch/gswitch/fabric/measure"
-	"github.com/gswitch/gswitch/fabric/results"
-	"github.com/gswitch/gswitch/fabric/scenario"
-	"github.com/gswitch/gswitch/fabric/vnet"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fabric/measure"
+	"gswitch/fabric/results"
+	"gswitch/fabric/scenario"
+	"gswitch/fabric/vnet"
+	"gswitch/frame"
 )
 
 // alone runs every flow that rec has once more, one after the other in the

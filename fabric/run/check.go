@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/gswitch/gswitch/buffer"
-	"github.com/gswitch/gswitch/fabric/scenario"
-	"github.com/gswitch/gswitch/fabric/vnet"
+	"gswitch/buffer"
+	"gswitch/fabric/scenario"
+	"gswitch/fabric/vnet"
 )
 
 // Check finds out before a scenario runs whether its buffers can be divided as

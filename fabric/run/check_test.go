@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/fabric/scenario"
+	"gswitch/fabric/scenario"
 )
 
 // A buffer that loses frames of lossless classes is refused at its place, with

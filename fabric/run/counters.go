@@ -3,13 +3,13 @@ package run
 import (
 	"strings"
 
-	"github.com/gswitch/gswitch/escape"
-	"github.com/gswitch/gswitch/fabric/pauses"
-	"github.com/gswitch/gswitch/fabric/results"
-	"github.com/gswitch/gswitch/fabric/vnet"
-	"github.com/gswitch/gswitch/fault"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/escape"
+	"gswitch/fabric/pauses"
+	"gswitch/fabric/results"
+	"gswitch/fabric/vnet"
+	"gswitch/fault"
+	"gswitch/frame"
+	"gswitch/vswitch"
 )
 
 // counters adds what nodes and links counted during the whole run.

@@ -9,9 +9,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/fabric/live"
-	"github.com/gswitch/gswitch/fabric/pauses"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fabric/live"
+	"gswitch/fabric/pauses"
+	"gswitch/frame"
 )
 
 // Process is one that was started to step nodes: it runs Node.

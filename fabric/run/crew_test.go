@@ -10,10 +10,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/fabric/live"
-	"github.com/gswitch/gswitch/fabric/scenario"
-	"github.com/gswitch/gswitch/fabric/vnet"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fabric/live"
+	"gswitch/fabric/scenario"
+	"gswitch/fabric/vnet"
+	"gswitch/frame"
 )
 
 // stub starts processes that are functions here.

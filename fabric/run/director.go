@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gswitch/gswitch/fabric/vnet"
-	"github.com/gswitch/gswitch/fabric/workload"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/sim"
+	"gswitch/fabric/vnet"
+	"gswitch/fabric/workload"
+	"gswitch/frame"
+	"gswitch/sim"
 )
 
 // director runs a scenario whose nodes are in several processes. It has the

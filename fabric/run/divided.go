@@ -7,14 +7,14 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/live"
-	"github.com/gswitch/gswitch/fabric/pauses"
-	"github.com/gswitch/gswitch/fabric/results"
-	"github.com/gswitch/gswitch/fabric/scenario"
-	"github.com/gswitch/gswitch/fabric/vnet"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/sim"
+	"gswitch/fabric"
+	"gswitch/fabric/live"
+	"gswitch/fabric/pauses"
+	"gswitch/fabric/results"
+	"gswitch/fabric/scenario"
+	"gswitch/fabric/vnet"
+	"gswitch/frame"
+	"gswitch/sim"
 )
 
 // checkDivision says what cannot be in several processes.

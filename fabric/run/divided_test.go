@@ -6,12 +6,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/gswitch/gswitch/escape"
-	"github.com/gswitch/gswitch/fabric/live"
-	"github.com/gswitch/gswitch/fabric/pauses"
-	"github.com/gswitch/gswitch/fabric/results"
-	"github.com/gswitch/gswitch/fabric/scenario"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/escape"
+	"gswitch/fabric/live"
+	"gswitch/fabric/pauses"
+	"gswitch/fabric/results"
+	"gswitch/fabric/scenario"
+	"gswitch/frame"
 )
 
 // locked is three switches in a ring whose routes all go the same way.

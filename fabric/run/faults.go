@@ -3,11 +3,11 @@ package run
 import (
 	"net/netip"
 
-	"github.com/gswitch/gswitch/fabric/scenario"
-	"github.com/gswitch/gswitch/fabric/vnet"
-	"github.com/gswitch/gswitch/fault"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/sim"
+	"gswitch/fabric/scenario"
+	"gswitch/fabric/vnet"
+	"gswitch/fault"
+	"gswitch/frame"
+	"gswitch/sim"
 )
 
 // direction is one direction of a link of the topology.

@@ -3,9 +3,9 @@ package run
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/fabric/scenario"
-	"github.com/gswitch/gswitch/fault"
+	"gswitch/config"
+	"gswitch/fabric/scenario"
+	"gswitch/fault"
 )
 
 // Faults of one direction add up, and one alone is itself to the bit.

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/live"
-	"github.com/gswitch/gswitch/fabric/results"
-	"github.com/gswitch/gswitch/fabric/scenario"
-	"github.com/gswitch/gswitch/fabric/vnet"
+	"gswitch/fabric"
+	"gswitch/fabric/live"
+	"gswitch/fabric/results"
+	"gswitch/fabric/scenario"
+	"gswitch/fabric/vnet"
 )
 
 // Engines that runs happen on.

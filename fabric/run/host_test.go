@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/lab"
-	"github.com/gswitch/gswitch/fabric/scenario"
-	"github.com/gswitch/gswitch/fabric/view"
+	"gswitch/dataplane"
+	"gswitch/fabric"
+	"gswitch/fabric/lab"
+	"gswitch/fabric/scenario"
+	"gswitch/fabric/view"
 )
 
 const pairs = `version: 1

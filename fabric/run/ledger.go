@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/gswitch/gswitch/fabric/measure"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fabric/measure"
+	"gswitch/frame"
 )
 
 // ledger takes down what becomes of flows as processes tell it, in whichever

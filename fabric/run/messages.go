@@ -11,13 +11,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/live"
-	"github.com/gswitch/gswitch/fabric/pauses"
-	"github.com/gswitch/gswitch/fabric/vnet"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/sim"
+	"gswitch/dataplane"
+	"gswitch/fabric"
+	"gswitch/fabric/live"
+	"gswitch/fabric/pauses"
+	"gswitch/fabric/vnet"
+	"gswitch/frame"
+	"gswitch/sim"
 )
 
 // What the process that runs a scenario and those that step its nodes tell each

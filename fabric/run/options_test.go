@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/gswitch/gswitch/fabric/scenario"
+	"gswitch/fabric/scenario"
 )
 
 // Load is that of the link it is defined on, whoever else sends.

@@ -3,8 +3,8 @@ package run
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/pipeline"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/pipeline"
+	"gswitch/vswitch"
 )
 
 // paths adds how switches chose among paths.

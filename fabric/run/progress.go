@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // progress is how far a run is. It is written by the run and read by reporter.

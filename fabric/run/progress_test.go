@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // A quarter of the work took a minute, so three more are left.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // A host under DeTail's switches: 1530 bytes on the wire for a full frame of

@@ -9,13 +9,13 @@ import (
 	"runtime"
 	"sync"
 
-	"github.com/gswitch/gswitch/dataplane"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/live"
-	"github.com/gswitch/gswitch/fabric/results"
-	"github.com/gswitch/gswitch/fabric/scenario"
-	"github.com/gswitch/gswitch/fabric/view"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/dataplane"
+	"gswitch/fabric"
+	"gswitch/fabric/live"
+	"gswitch/fabric/results"
+	"gswitch/fabric/scenario"
+	"gswitch/fabric/view"
+	"gswitch/frame"
 )
 
 // Options say how a scenario is run.

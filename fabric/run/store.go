@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/gswitch/gswitch/fabric/results"
-	"github.com/gswitch/gswitch/fabric/scenario"
+	"gswitch/fabric/results"
+	"gswitch/fabric/scenario"
 )
 
 // store keeps the runs of a scenario that are finished, and its directory.

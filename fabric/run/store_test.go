@@ -3,8 +3,8 @@ package run
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/fabric/results"
-	"github.com/gswitch/gswitch/fabric/scenario"
+	"gswitch/fabric/results"
+	"gswitch/fabric/scenario"
 )
 
 // Finished runs are taken over, those that did not keep time are run again.

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/gswitch/gswitch/fabric/measure"
-	"github.com/gswitch/gswitch/fabric/scenario"
-	"github.com/gswitch/gswitch/fabric/vnet"
-	"github.com/gswitch/gswitch/fabric/workload"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
+	"gswitch/fabric/measure"
+	"gswitch/fabric/scenario"
+	"gswitch/fabric/vnet"
+	"gswitch/fabric/workload"
+	"gswitch/frame"
+	"gswitch/hostnic"
 )
 
 // carrier takes messages to where they are sent: the network itself, or the

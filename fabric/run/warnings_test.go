@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gswitch/gswitch/fabric/scenario"
+	"gswitch/fabric/scenario"
 )
 
 // A run tells in its results what is seldom meant: here marks that no switch makes.

@@ -3,10 +3,10 @@ package run
 import (
 	"strings"
 
-	"github.com/gswitch/gswitch/fabric/scenario"
-	"github.com/gswitch/gswitch/fabric/view"
-	"github.com/gswitch/gswitch/fabric/vnet"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fabric/scenario"
+	"gswitch/fabric/view"
+	"gswitch/fabric/vnet"
+	"gswitch/frame"
 )
 
 // watch lets others look at a run, if somebody wants to. What it returns is to

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/gswitch/gswitch/fabric/view"
+	"gswitch/fabric/view"
 )
 
 // Who looks at a run does not change it, and sees it to its end. A machine with

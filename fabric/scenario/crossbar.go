@@ -1,9 +1,9 @@
 package scenario
 
 import (
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/config"
+	"gswitch/frame"
+	"gswitch/vswitch"
 )
 
 // Crossbar gives switches queues at their ingress ports, too.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/fabric/results"
+	"gswitch/fabric/results"
 )
 
 // A known deviation is the claim of a paper turned round: it is fine as long

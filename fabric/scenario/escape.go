@@ -3,11 +3,11 @@ package scenario
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/escape"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pipeline"
+	"gswitch/config"
+	"gswitch/escape"
+	"gswitch/fabric"
+	"gswitch/frame"
+	"gswitch/pipeline"
 )
 
 // Escape lets frames out of paused queues.

@@ -9,9 +9,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/fabric/measure"
-	"github.com/gswitch/gswitch/fabric/results"
+	"gswitch/config"
+	"gswitch/fabric/measure"
+	"gswitch/fabric/results"
 )
 
 // Expectation is something that must come out or, with Deviates, something

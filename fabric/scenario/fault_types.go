@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/fabric"
+	"gswitch/config"
+	"gswitch/fabric"
 )
 
 // Fault is something that goes wrong with a link or a node.

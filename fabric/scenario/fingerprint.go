@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/gswitch/gswitch/fabric/workload"
+	"gswitch/fabric/workload"
 )
 
 // onlyWords are the sections that do not change what a run does.

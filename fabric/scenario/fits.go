@@ -3,8 +3,8 @@ package scenario
 import (
 	"math"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/fabric"
+	"gswitch/config"
+	"gswitch/fabric"
 )
 
 // largest is the most that a threshold or a headroom can be: switches keep

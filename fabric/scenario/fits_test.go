@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/config"
+	"gswitch/config"
 )
 
 // Sizes of switches and hosts that nothing keeps in 32 bits.

@@ -1,6 +1,6 @@
 package scenario
 
-import "github.com/gswitch/gswitch/config"
+import "gswitch/config"
 
 // GFC is Gentle Flow Control: stages of rates in place of pauses.
 type GFC struct {

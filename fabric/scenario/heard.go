@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/gswitch/gswitch/cc"
+	"gswitch/cc"
 )
 
 // silence is congestion control that hears nothing, because no switch says

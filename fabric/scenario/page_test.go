@@ -12,10 +12,10 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/measure"
-	"github.com/gswitch/gswitch/fabric/workload"
+	"gswitch/config"
+	"gswitch/fabric"
+	"gswitch/fabric/measure"
+	"gswitch/fabric/workload"
 )
 
 var update = flag.Bool("update", false, "rewrite the tables of docs/SCENARIOS.md")

@@ -7,7 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/gswitch/gswitch/config"
+	"gswitch/config"
 )
 
 // maxNodes bounds what aliases may unfold to.

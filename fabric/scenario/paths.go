@@ -1,10 +1,10 @@
 package scenario
 
 import (
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pipeline"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/config"
+	"gswitch/frame"
+	"gswitch/pipeline"
+	"gswitch/vswitch"
 )
 
 // Paths says how one of several shortest paths is chosen.

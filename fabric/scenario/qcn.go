@@ -1,10 +1,10 @@
 package scenario
 
 import (
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/qcn"
-	"github.com/gswitch/gswitch/scheduler"
+	"gswitch/config"
+	"gswitch/frame"
+	"gswitch/qcn"
+	"gswitch/scheduler"
 )
 
 // QCN makes egress queues congestion points of QCN.

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/gswitch/gswitch/fabric/workload"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fabric/workload"
+	"gswitch/frame"
 )
 
 // retrievals checks what an entry of that kind says.

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/fabric/workload"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fabric/workload"
+	"gswitch/frame"
 )
 
 const retrievals = `version: 1

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/rocc"
+	"gswitch/config"
+	"gswitch/frame"
+	"gswitch/rocc"
 )
 
 // Params returns the parameters of the congestion points at a port of the

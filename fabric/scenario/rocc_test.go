@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/rocc"
+	"gswitch/rocc"
 )
 
 // Scenarios and switches have the same default of the table: each leaves it to rocc.

@@ -11,8 +11,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/fabric"
+	"gswitch/config"
+	"gswitch/fabric"
 )
 
 // Scenario is a checked document and the runs that it asks for.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/results"
+	"gswitch/fabric"
+	"gswitch/fabric/results"
 )
 
 const head = `version: 1

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/workload"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/config"
+	"gswitch/fabric"
+	"gswitch/fabric/workload"
+	"gswitch/frame"
 )
 
 // entryKeys are the keys of an entry of the workload.

@@ -3,8 +3,8 @@ package scenario
 import (
 	"go.yaml.in/yaml/v3"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/fabric"
+	"gswitch/config"
+	"gswitch/fabric"
 )
 
 // Document is a scenario as written.

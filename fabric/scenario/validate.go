@@ -8,11 +8,11 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/workload"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/cc"
+	"gswitch/config"
+	"gswitch/fabric"
+	"gswitch/fabric/workload"
+	"gswitch/frame"
 )
 
 // validator checks what values mean together.

@@ -1,6 +1,6 @@
 package scenario
 
-import "github.com/gswitch/gswitch/config"
+import "gswitch/config"
 
 // Entry is a part of the workload.
 type Entry struct {

@@ -13,12 +13,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/gswitch/gswitch/fabric/lab"
-	"github.com/gswitch/gswitch/fabric/report"
-	"github.com/gswitch/gswitch/fabric/results"
-	"github.com/gswitch/gswitch/fabric/run"
-	"github.com/gswitch/gswitch/fabric/scenario"
-	"github.com/gswitch/gswitch/fabric/view"
+	"gswitch/fabric/lab"
+	"gswitch/fabric/report"
+	"gswitch/fabric/results"
+	"gswitch/fabric/run"
+	"gswitch/fabric/scenario"
+	"gswitch/fabric/view"
 )
 
 // Options of a show.

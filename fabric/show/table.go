@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gswitch/gswitch/fabric/agree"
-	"github.com/gswitch/gswitch/fabric/results"
-	"github.com/gswitch/gswitch/fabric/scenario"
+	"gswitch/fabric/agree"
+	"gswitch/fabric/results"
+	"gswitch/fabric/scenario"
 )
 
 // Table is what came out of a show. Values have the names and units of

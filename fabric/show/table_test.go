@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/fabric/results"
-	"github.com/gswitch/gswitch/fabric/run"
-	"github.com/gswitch/gswitch/fabric/scenario"
+	"gswitch/fabric/results"
+	"gswitch/fabric/run"
+	"gswitch/fabric/scenario"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")

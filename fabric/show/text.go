@@ -6,7 +6,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/gswitch/gswitch/fabric/view"
+	"gswitch/fabric/view"
 )
 
 // Widths of the columns of the table: what a row is, a measured value and a

@@ -10,7 +10,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"github.com/gswitch/gswitch/dataplane/xsk"
+	"gswitch/dataplane/xsk"
 )
 
 // Interfaces of a host behind a bump, besides its own.

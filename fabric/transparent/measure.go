@@ -9,10 +9,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gswitch/gswitch/control"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/fabric/lab"
-	"github.com/gswitch/gswitch/fabric/load"
+	"gswitch/control"
+	"gswitch/control/api"
+	"gswitch/fabric/lab"
+	"gswitch/fabric/load"
 )
 
 // Result is what one of the runs measured.

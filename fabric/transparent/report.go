@@ -6,9 +6,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/gswitch/gswitch/fabric/load"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/fabric/load"
+	"gswitch/scheduler"
+	"gswitch/wire"
 )
 
 // Report is both runs: bare, and with ghosts.

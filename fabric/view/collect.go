@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fabric"
+	"gswitch/frame"
 )
 
 // assemble makes a sample of what was handed over last.

@@ -1,11 +1,11 @@
 package view
 
 import (
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/vnet"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/fabric"
+	"gswitch/fabric/vnet"
+	"gswitch/frame"
+	"gswitch/pfc"
+	"gswitch/vswitch"
 )
 
 // gather notes what the nodes of a part tell, on the thread that steps them.

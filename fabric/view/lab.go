@@ -6,10 +6,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gswitch/gswitch/control"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/lab"
+	"gswitch/control"
+	"gswitch/control/api"
+	"gswitch/fabric"
+	"gswitch/fabric/lab"
 )
 
 // LabSource looks at a fabric that gfabric up raised, by asking its daemons.

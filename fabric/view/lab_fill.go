@@ -3,8 +3,8 @@ package view
 import (
 	"math"
 
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/scheduler"
+	"gswitch/fabric"
+	"gswitch/scheduler"
 )
 
 // fill enters what a daemon told of its switches, and of the hosts at their

@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/gswitch/gswitch/control/api"
+	"gswitch/control/api"
 )
 
 // queuePairs returns those of a ghost that send.

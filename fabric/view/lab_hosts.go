@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/control"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/lab"
+	"gswitch/config"
+	"gswitch/control"
+	"gswitch/control/api"
+	"gswitch/fabric"
+	"gswitch/fabric/lab"
 )
 
 // labHosts are the hosts of a fabric that a ghost drives, or that have one in

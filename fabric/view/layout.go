@@ -1,6 +1,6 @@
 package view
 
-import "github.com/gswitch/gswitch/fabric"
+import "gswitch/fabric"
 
 // NewLayout is the layout of a topology: nodes and links in its order.
 func NewLayout(t *fabric.Topology) *Layout {

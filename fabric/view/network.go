@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gswitch/gswitch/fabric/results"
-	"github.com/gswitch/gswitch/fabric/vnet"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fabric/results"
+	"gswitch/fabric/vnet"
+	"gswitch/frame"
 )
 
 // NetworkOptions say how a network is looked at.

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/vnet"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/config"
+	"gswitch/fabric"
+	"gswitch/fabric/vnet"
+	"gswitch/frame"
 )
 
 const us = frame.Microsecond

@@ -3,7 +3,7 @@ package view
 import (
 	"sync/atomic"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // A part is what one thread of the engine samples: the hosts, the flows and

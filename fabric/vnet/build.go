@@ -6,12 +6,12 @@ import (
 	"math"
 	"net/netip"
 
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/sim"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/fabric"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	inband "gswitch/int"
+	"gswitch/sim"
+	"gswitch/vswitch"
 )
 
 // Network is a network in virtual time, or on real frames (Config.Engine).

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/gswitch/gswitch/buffer"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/buffer"
+	"gswitch/vswitch"
 )
 
 // BufferError is a division of a switch's buffer that is impossible or unsafe.

@@ -1,14 +1,14 @@
 package vnet
 
 import (
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/transport"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/cc"
+	"gswitch/fabric"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	inband "gswitch/int"
+	"gswitch/scheduler"
+	"gswitch/transport"
+	"gswitch/vswitch"
 )
 
 // Config describes a network in virtual time.

@@ -1,6 +1,6 @@
 package vnet
 
-import "github.com/gswitch/gswitch/hostnic"
+import "gswitch/hostnic"
 
 // Open is a connection or flow that is open.
 type Open struct {

@@ -5,12 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
-	"github.com/gswitch/gswitch/sim"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/config"
+	"gswitch/fabric"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	"gswitch/sim"
+	"gswitch/vswitch"
 )
 
 // Gigabit Ethernet as in DeTail (UCB/EECS-2012-33): a link of 0.476 us with

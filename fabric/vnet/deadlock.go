@@ -1,8 +1,8 @@
 package vnet
 
 import (
-	"github.com/gswitch/gswitch/fabric/pauses"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fabric/pauses"
+	"gswitch/frame"
 )
 
 // Deadlock is a circle of egress queues each of which is held back by the

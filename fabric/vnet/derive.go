@@ -1,10 +1,10 @@
 package vnet
 
 import (
-	"github.com/gswitch/gswitch/frame"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/transport"
-	wirefmt "github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	inband "gswitch/int"
+	"gswitch/transport"
+	wirefmt "gswitch/wire"
 )
 
 // Headers of RoCEv2 over IPv4: Ethernet, IP, UDP, BTH and the ICRC behind the

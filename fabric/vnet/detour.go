@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/fabric"
+	"gswitch/frame"
+	"gswitch/vswitch"
 )
 
 // Detour makes a switch send what is for the hosts of another switch by a

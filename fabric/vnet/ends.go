@@ -3,8 +3,8 @@ package vnet
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
+	"gswitch/frame"
+	"gswitch/hostnic"
 )
 
 // Ends names a connection to the processes that have its two hosts. All of them

@@ -1,10 +1,10 @@
 package vnet
 
 import (
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fault"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/sim"
+	"gswitch/fabric"
+	"gswitch/fault"
+	"gswitch/frame"
+	"gswitch/sim"
 )
 
 // Engine is what a network needs of what steps its nodes: virtual time

@@ -1,9 +1,9 @@
 package vnet
 
 import (
-	"github.com/gswitch/gswitch/escape"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/escape"
+	"gswitch/frame"
+	"gswitch/vswitch"
 )
 
 // Escape lets frames of lossless classes out of paused queues, on every link

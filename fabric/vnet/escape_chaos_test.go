@@ -8,12 +8,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gswitch/gswitch/escape"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/sim"
-	"github.com/gswitch/gswitch/transport"
-	wirefmt "github.com/gswitch/gswitch/wire"
+	"gswitch/escape"
+	"gswitch/fabric"
+	"gswitch/frame"
+	"gswitch/sim"
+	"gswitch/transport"
+	wirefmt "gswitch/wire"
 )
 
 // watched is an engine that looks at what nodes send and receive: hosts number

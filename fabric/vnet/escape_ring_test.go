@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/buffer"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/buffer"
+	"gswitch/frame"
 )
 
 // The counters of the three links of a ring, as in figure 4.8: without Escape all

@@ -8,9 +8,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/gswitch/gswitch/escape"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/escape"
+	"gswitch/fabric"
+	"gswitch/frame"
 )
 
 // deadRing is switches in a ring at 40 Gb/s in which all flows go round the

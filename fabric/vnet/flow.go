@@ -3,9 +3,9 @@ package vnet
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
-	"github.com/gswitch/gswitch/transport"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	"gswitch/transport"
 )
 
 // Flow is a transfer of bytes from one host to another.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // gentleRing is deadRing with stages in place of pauses.

@@ -3,10 +3,10 @@ package vnet
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
-	wirefmt "github.com/gswitch/gswitch/wire"
+	"gswitch/fabric"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	wirefmt "gswitch/wire"
 )
 
 func (n *Network) addHosts() error {

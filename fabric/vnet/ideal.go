@@ -3,10 +3,10 @@ package vnet
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/frame"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/fabric"
+	"gswitch/frame"
+	inband "gswitch/int"
+	"gswitch/vswitch"
 )
 
 // Ideal returns how long a message takes alone in the network, from its start

@@ -1,10 +1,10 @@
 package vnet
 
 import (
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
-	"github.com/gswitch/gswitch/sim"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	"gswitch/sim"
+	"gswitch/vswitch"
 )
 
 // HostName and SwitchName return names of the topology.

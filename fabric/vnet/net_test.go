@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/config"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/transport"
+	"gswitch/cc"
+	"gswitch/config"
+	"gswitch/fabric"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	inband "gswitch/int"
+	"gswitch/transport"
 )
 
 const (

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"fmt"
 
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/fabric"
+	"gswitch/frame"
+	"gswitch/pfc"
+	"gswitch/vswitch"
 )
 
 // hop is one link of a way.

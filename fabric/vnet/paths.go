@@ -3,9 +3,9 @@ package vnet
 import (
 	"net/netip"
 
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/pipeline"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/fabric"
+	"gswitch/pipeline"
+	"gswitch/vswitch"
 )
 
 // pathsConfig is how switches choose among shortest paths. By link capacity

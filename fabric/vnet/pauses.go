@@ -1,8 +1,8 @@
 package vnet
 
 import (
-	"github.com/gswitch/gswitch/fabric/pauses"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fabric/pauses"
+	"gswitch/frame"
 )
 
 // PauseTrace returns what the switches remember of pauses (Config.PauseLog), as of

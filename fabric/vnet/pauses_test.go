@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/fabric/pauses"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/fabric/pauses"
+	"gswitch/frame"
 )
 
 // Three hosts behind the left switch send to one behind the right: the port to

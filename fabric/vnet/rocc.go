@@ -1,9 +1,9 @@
 package vnet
 
 import (
-	"github.com/gswitch/gswitch/qcn"
-	"github.com/gswitch/gswitch/rocc"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/qcn"
+	"gswitch/rocc"
+	"gswitch/vswitch"
 )
 
 // RoCC makes the egress queues of every switch congestion points, which tell

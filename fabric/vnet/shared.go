@@ -3,8 +3,8 @@ package vnet
 import (
 	"sync/atomic"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/vswitch"
+	"gswitch/frame"
+	"gswitch/vswitch"
 )
 
 // shared is what callbacks read of a switch's port that another thread steps.

@@ -4,14 +4,14 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/gswitch/gswitch/fault"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
-	"github.com/gswitch/gswitch/pipeline"
-	"github.com/gswitch/gswitch/sim"
-	"github.com/gswitch/gswitch/transport"
-	"github.com/gswitch/gswitch/vswitch"
-	wirefmt "github.com/gswitch/gswitch/wire"
+	"gswitch/fault"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	"gswitch/pipeline"
+	"gswitch/sim"
+	"gswitch/transport"
+	"gswitch/vswitch"
+	wirefmt "gswitch/wire"
 )
 
 const ms = frame.Millisecond

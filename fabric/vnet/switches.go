@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/pfc"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/vswitch"
-	wirefmt "github.com/gswitch/gswitch/wire"
+	"gswitch/fabric"
+	"gswitch/frame"
+	"gswitch/pfc"
+	"gswitch/scheduler"
+	"gswitch/vswitch"
+	wirefmt "gswitch/wire"
 )
 
 // hostVLAN is where the hosts of a switch are.

@@ -1,8 +1,8 @@
 package vnet
 
 import (
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/vswitch"
+	inband "gswitch/int"
+	"gswitch/vswitch"
 )
 
 // telemetry makes a switch stamp.

@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/gswitch/gswitch/fabric/run"
-	"github.com/gswitch/gswitch/fabric/scenario"
-	"github.com/gswitch/gswitch/fabric/view"
-	"github.com/gswitch/gswitch/fabric/web/webtest"
+	"gswitch/fabric/run"
+	"gswitch/fabric/scenario"
+	"gswitch/fabric/view"
+	"gswitch/fabric/web/webtest"
 )
 
 // serve runs a scenario in virtual time, slowly and again and again, and

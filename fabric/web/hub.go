@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gswitch/gswitch/fabric/view"
+	"gswitch/fabric/view"
 )
 
 // hub takes samples from a source while somebody looks, encodes each once,

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gswitch/gswitch/fabric/view"
+	"gswitch/fabric/view"
 )
 
 //go:embed page

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gswitch/gswitch/fabric/view"
+	"gswitch/fabric/view"
 )
 
 // feed is a source whose samples the test hands out.

@@ -3,7 +3,7 @@ package workload
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // RequestsConfig describes clients that ask servers and wait for the answer.

@@ -3,7 +3,7 @@ package workload
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // IncastConfig describes events in which many hosts send to one at once.

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 func TestLogarithm(t *testing.T) {

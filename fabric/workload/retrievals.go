@@ -3,7 +3,7 @@ package workload
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // RetrievalsConfig describes clients that retrieve data from servers: a small

@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Each retrieval is a chain of messages between one client and one server, and

@@ -3,7 +3,7 @@ package workload
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // SaturateConfig describes connections that always have something to send.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
+	"gswitch/cc"
+	"gswitch/frame"
+	"gswitch/hostnic"
 )
 
 // conn dials host 1 from host 0.

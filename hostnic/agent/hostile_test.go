@@ -3,7 +3,7 @@ package agent
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // tell sends a datagram of the connection manager from one end to the other.

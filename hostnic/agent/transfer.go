@@ -6,11 +6,11 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/transport"
+	"gswitch/cc"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	inband "gswitch/int"
+	"gswitch/transport"
 )
 
 // Transfer is messages from here to another host, and what became of them. It

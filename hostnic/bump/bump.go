@@ -3,10 +3,10 @@ package bump
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	"gswitch/scheduler"
+	"gswitch/wire"
 )
 
 // vector is how many frames are parsed together.

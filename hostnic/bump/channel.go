@@ -1,12 +1,12 @@
 package bump
 
 import (
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/transport"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/cc"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	inband "gswitch/int"
+	"gswitch/transport"
+	"gswitch/wire"
 )
 
 // channel is one end of a channel.

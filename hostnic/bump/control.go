@@ -3,7 +3,7 @@ package bump
 import (
 	"maps"
 
-	"github.com/gswitch/gswitch/cc"
+	"gswitch/cc"
 )
 
 // defaults are options of congestion control that channels have in place of

@@ -4,8 +4,8 @@ import (
 	"math/bits"
 	"net/netip"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // key names a flow as the host sends it, or with remote alone a peer. IPv4

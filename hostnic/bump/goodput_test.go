@@ -3,13 +3,13 @@ package bump
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/transport"
-	"github.com/gswitch/gswitch/vswitch"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	inband "gswitch/int"
+	"gswitch/scheduler"
+	"gswitch/transport"
+	"gswitch/vswitch"
+	"gswitch/wire"
 )
 
 // star is hosts behind bumps around one switch, stepped in the order of time:

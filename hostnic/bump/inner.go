@@ -1,8 +1,8 @@
 package bump
 
 import (
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // notCarried are frames that pass untouched whatever they are: no packet of

@@ -3,8 +3,8 @@ package bump
 import (
 	"slices"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // kernel is the stack of a host of which nothing but what loads a network is

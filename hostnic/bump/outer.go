@@ -1,8 +1,8 @@
 package bump
 
 import (
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // fromFabric takes in a frame of the outer port.

@@ -3,8 +3,8 @@ package bump
 import (
 	"math/bits"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // isDiscovery reports whether an ICMPv6 type is one of neighbour discovery

@@ -3,8 +3,8 @@ package bump
 import (
 	"net/netip"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // peer is a host that ours talks to.

@@ -3,7 +3,7 @@ package bump
 import (
 	"fmt"
 
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/frame"
 )
 
 // Reconfigure changes what may change while channels are open: what

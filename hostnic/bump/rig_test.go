@@ -4,13 +4,13 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/gswitch/gswitch/cc"
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
-	inband "github.com/gswitch/gswitch/int"
-	"github.com/gswitch/gswitch/scheduler"
-	"github.com/gswitch/gswitch/transport"
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/cc"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	inband "gswitch/int"
+	"gswitch/scheduler"
+	"gswitch/transport"
+	"gswitch/wire"
 )
 
 const (

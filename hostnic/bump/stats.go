@@ -3,8 +3,8 @@ package bump
 import (
 	"net/netip"
 
-	"github.com/gswitch/gswitch/frame"
-	"github.com/gswitch/gswitch/hostnic"
+	"gswitch/frame"
+	"gswitch/hostnic"
 )
 
 // Frames counts frames and their bytes.

@@ -14,7 +14,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/gswitch/gswitch/wire"
+	"gswitch/wire"
 )
 
 // Layer is a header, or payload.

@@ -15,9 +15,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/gswitch/gswitch/bench/compare"
-	"github.com/gswitch/gswitch/bench/dut"
-	"github.com/gswitch/gswitch/bench/testbed"
+	"gswitch/bench/compare"
+	"gswitch/bench/dut"
+	"gswitch/bench/testbed"
 )
 
 func compareCmd(args []string) error {

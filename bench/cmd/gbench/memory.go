@@ -41,7 +41,7 @@ func memoryCmd(args []string) error {
 	for in := bufio.NewScanner(out); in.Scan(); {
 		line := in.Text()
 		if p, is := strings.CutPrefix(line, "pkg: "); is {
-			room = strings.TrimPrefix(p, "github.com/gswitch/gswitch/")
+			room = strings.TrimPrefix(p, "gswitch/")
 			continue
 		}
 		if strings.HasPrefix(line, "--- FAIL") || strings.HasPrefix(line, "FAIL") || strings.HasPrefix(line, "panic:") {

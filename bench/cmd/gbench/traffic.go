@@ -14,8 +14,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"github.com/gswitch/gswitch/bench/testbed"
-	"github.com/gswitch/gswitch/bench/traffic"
+	"gswitch/bench/testbed"
+	"gswitch/bench/traffic"
 )
 
 // frameFlags are the flags that describe the frame.

@@ -1,4 +1,4 @@
-module github.com/gswitch/gswitch/bench/peers/asavie
+module gswitch/bench/peers/asavie
 
 go 1.26.0
 

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/gswitch/gswitch/control"
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/pauses"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/control"
+	"gswitch/control/api"
+	"gswitch/fabric"
+	"gswitch/fabric/pauses"
+	"gswitch/frame"
 )
 
 // Daemon is a gswitch of the fabric.

@@ -3,10 +3,10 @@ package ask
 import (
 	"testing"
 
-	"github.com/gswitch/gswitch/control/api"
-	"github.com/gswitch/gswitch/fabric"
-	"github.com/gswitch/gswitch/fabric/pauses"
-	"github.com/gswitch/gswitch/frame"
+	"gswitch/control/api"
+	"gswitch/fabric"
+	"gswitch/fabric/pauses"
+	"gswitch/frame"
 )
 
 func topology(t *testing.T, generator string) network {
