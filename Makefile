@@ -76,9 +76,9 @@ figures-short: gfabric ## the short form of every scenario, into results/ (a min
 generate: install-tools ## BPF objects and RPC code (needs clang and protoc)
 	PATH="$(TOOLS):$$PATH" go generate ./...
 
-lint: ## gofmt, go vet, staticcheck
+lint: ## gofmt, go mod tidy, go vet, staticcheck
 	@out=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$out" ] || { echo "not formatted by gofmt:"; echo "$$out"; exit 1; }
-	@for m in $(MODULES); do (cd $$m && go vet ./... && go run $(STATICCHECK) ./...) || exit 1; done
+	@for m in $(MODULES); do (cd $$m && go mod tidy -diff && go vet ./... && go run $(STATICCHECK) ./...) || exit 1; done
 
 fuzz-short: ## each fuzz target for FUZZTIME
 	@grep -rlE '^func Fuzz' --include=*_test.go . | while read -r f; do \
