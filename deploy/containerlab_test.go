@@ -220,6 +220,7 @@ func TestContainerlabRuns(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("namespaces need root")
 	}
+	need(t, "ip", "ethtool") // what the topologies have their kernel hosts run
 	removeLeftovers(t)
 	for i, c := range readTopologies(t) {
 		t.Run(c.Name, func(t *testing.T) { c.run(t, fmt.Sprintf("clab-%d-%d-", os.Getpid(), i)) })
@@ -273,7 +274,7 @@ func (c *clab) run(t *testing.T, prefix string) {
 	for i, name := range kernels {
 		to := kernels[(i+len(kernels)/2)%len(kernels)] // in leaf-spine behind the other leaf
 		await(t, name+" reaches "+to, func() error {
-			out, err := exec.Command("ip", in(name, "ping", "-n", "-c", "1", "-W", "1", c.address(to))...).CombinedOutput()
+			out, err := exec.Command("ip", in(name, program(t, "gfabric"), "load", "ping", "--count", "1", c.address(to))...).CombinedOutput()
 			if err != nil {
 				return fmt.Errorf("%w: %s", err, out)
 			}

@@ -16,10 +16,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netns"
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/sys/unix"
 
 	"gswitch/config"
+	"gswitch/dataplane"
+	"gswitch/dataplane/xsk"
 )
 
 // patience bounds every wait. It is far beyond what anything takes.
@@ -132,6 +135,33 @@ func command(t *testing.T, program string, args ...string) string {
 	return string(out)
 }
 
+// need skips a test of what other programs do where one of them is missing.
+func need(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skipf("there is no %s in PATH, which this test runs", p)
+		}
+	}
+}
+
+// offloadsOff makes the kernel of a host finish frames before it sends them.
+func offloadsOff(t *testing.T, namespace, name string) {
+	t.Helper()
+	err := xsk.InNetNS(namespace, func() error {
+		e, err := dataplane.OpenEthtool()
+		if err != nil {
+			return err
+		}
+		defer e.Close()
+		return e.Change(name, map[string]bool{"tx-checksum-ip-generic": false, "tx-vlan-hw-insert": false, "tx-generic-segmentation": false,
+			"tx-tcp-segmentation": false, "tx-tcp6-segmentation": false, "tx-udp-segmentation": false})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // labPrefix begins the names of the fabrics of these tests. The number of the
 // process follows.
 const labPrefix = "deploy-"
@@ -155,7 +185,9 @@ func removeLeftovers(t *testing.T) {
 	names, _ := os.ReadDir("/run/netns")
 	for _, n := range names {
 		if m := spaces.FindStringSubmatch(n.Name()); m != nil && gone(m[1]) {
-			command(t, "ip", "netns", "del", n.Name())
+			if err := netns.DeleteNamed(n.Name()); err != nil {
+				t.Errorf("left over by a killed run, and cannot be removed: %s: %v", n.Name(), err)
+			}
 		}
 	}
 }
@@ -242,7 +274,7 @@ func (n *lab) inTheWire(t *testing.T) {
 	for i := range 2 {
 		host, inner := space(fmt.Sprintf("k%d", i)), fmt.Sprintf("inner%d", i)
 		command(t, "ip", "link", "add", inner, "netns", space("wire"), "type", "veth", "peer", "name", "eth0", "netns", host)
-		command(t, "ip", "netns", "exec", host, "ethtool", "-K", "eth0", "tx", "off", "tso", "off", "gso", "off", "txvlan", "off")
+		offloadsOff(t, host, "eth0")
 		command(t, "ip", "-n", host, "address", "add", fmt.Sprintf("10.9.0.%d/24", i+1), "dev", "eth0")
 		command(t, "ip", "-n", host, "link", "set", "eth0", "up")
 	}
@@ -259,10 +291,10 @@ transparent:
 		t.Fatal(err)
 	}
 	n.runGhost(t, file)
-	start(t, "ip", "netns", "exec", space("k0"), "ping", "-q", "-i", "0.1", "10.9.0.2")
+	gfabric := program(t, "gfabric")
+	start(t, "ip", "netns", "exec", space("k0"), gfabric, "load", "ping", "--count", "0", "10.9.0.2")
 	// A stream always has something to send: rates and windows are those of
 	// channels that do.
-	gfabric := program(t, "gfabric")
 	server := start(t, "ip", "netns", "exec", space("k1"), gfabric, "load", "serve")
 	await(t, "gfabric load serve", func() error {
 		server.alive(t)
@@ -340,8 +372,8 @@ func (n *lab) load(t *testing.T) []*process {
 		send(0, 1, "--cc", "none", "--rate", coreRate),
 		send(1, 0, "--cc", "dcqcn"),
 		in("h4", gfabric, "load", "serve"),
-		in("h2", "ping", "-q", "-i", "0.2", "192.0.2.1"),
-		in("h2", "ping", "-q", "-i", "0.2", ghostAddress(0)),
+		in("h2", gfabric, "load", "ping", "--count", "0", "--interval", "200ms", "--timeout", "200ms", "192.0.2.1"),
+		in("h2", gfabric, "load", "ping", "--count", "0", "--interval", "200ms", ghostAddress(0)),
 	}
 	await(t, "gfabric load serve", func() error {
 		ps[2].alive(t)

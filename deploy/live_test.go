@@ -18,6 +18,7 @@ func TestLive(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("namespaces need root")
 	}
+	need(t, "prometheus", "ip")
 	n := raise(t)
 	s := startPrometheus(t, n)
 	load := n.load(t)

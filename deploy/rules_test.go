@@ -40,12 +40,9 @@ func readRules(t *testing.T, file string) (rules []rule) {
 // Prometheus's own tool takes the configuration and the rules, and every
 // alert fires when tests.yml says so.
 func TestPromtool(t *testing.T) {
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Skip("no promtool here: apt-get install prometheus")
-	}
+	need(t, "promtool")
 	for _, args := range [][]string{{"check", "config", "prometheus.yml"}, {"test", "rules", "rules/tests.yml"}} {
-		cmd := exec.Command(promtool, args...)
+		cmd := exec.Command("promtool", args...)
 		cmd.Dir = "prometheus"
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)

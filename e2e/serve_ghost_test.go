@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -9,6 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 
 	"gswitch/fabric/view"
 )
@@ -135,18 +139,45 @@ func TestWatchGhosts(t *testing.T) {
 // cable.
 func insertBump(t *testing.T, ns, address string) {
 	t.Helper()
-	mac, err := exec.Command("ip", "netns", "exec", ns, "cat", "/sys/class/net/eth0/address").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, args := range []string{
-		"link set eth0 down", "link set eth0 name net0", "addr flush dev net0",
-		"link add eth0 address " + strings.TrimSpace(string(mac)) + " type veth peer name g0",
-		"link set net0 addrgenmode none", "link set g0 addrgenmode none",
-		"link set net0 up", "link set g0 up", "link set eth0 up", "addr add " + address + " dev eth0",
-	} {
-		if out, err := exec.Command("ip", append([]string{"-n", ns}, strings.Fields(args)...)...).CombinedOutput(); err != nil {
-			t.Fatalf("ip -n %s %s: %v\n%s", ns, args, err, out)
+	in(t, ns, func() error {
+		cable, err := netlink.LinkByName("eth0")
+		if err != nil {
+			return err
 		}
-	}
+		if err := errors.Join(netlink.LinkSetDown(cable), netlink.LinkSetName(cable, "net0")); err != nil {
+			return err
+		}
+		old, err := netlink.AddrList(cable, netlink.FAMILY_V4)
+		for i := range old {
+			err = errors.Join(err, netlink.AddrDel(cable, &old[i]))
+		}
+		if err != nil {
+			return err
+		}
+		at := netlink.NewLinkAttrs()
+		at.Name, at.HardwareAddr = "eth0", cable.Attrs().HardwareAddr
+		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: at, PeerName: "g0"}); err != nil {
+			return err
+		}
+		for _, name := range []string{"net0", "g0", "eth0"} {
+			link, err := netlink.LinkByName(name)
+			if err != nil {
+				return err
+			}
+			if name != "eth0" { // the cable's ends are nobody's: they have no address
+				err = netlink.LinkSetIP6AddrGenMode(link, nl.IN6_ADDR_GEN_MODE_NONE)
+			}
+			if err := errors.Join(err, netlink.LinkSetUp(link)); err != nil {
+				return err
+			}
+			if name == "eth0" {
+				a, err := netlink.ParseAddr(address)
+				if err != nil {
+					return err
+				}
+				return netlink.AddrAdd(link, a)
+			}
+		}
+		return nil
+	})
 }

@@ -116,6 +116,7 @@ func requestCommand() *cobra.Command {
 func pingCommand() *cobra.Command {
 	var o load.PingOptions
 	var asJSON bool
+	var only4, only6 bool
 	c := &cobra.Command{
 		Use:   "ping ADDRESS",
 		Short: "Send ICMP echo requests; exit code 1 if an answer is missing",
@@ -124,8 +125,14 @@ func pingCommand() *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Address = args[0]
+			switch {
+			case only4:
+				o.Version = 4
+			case only6:
+				o.Version = 6
+			}
 			l, err := load.Ping(c.Context(), o)
-			if err != nil {
+			if err != nil && (o.Count > 0 || c.Context().Err() == nil) {
 				return err
 			}
 			if err := writeLatency(l, asJSON); err != nil {
@@ -137,7 +144,10 @@ func pingCommand() *cobra.Command {
 			return nil
 		},
 	}
-	c.Flags().IntVar(&o.Count, "count", 3, "requests to send")
+	c.Flags().BoolVarP(&only4, "ipv4", "4", false, "use the name's IPv4 address")
+	c.Flags().BoolVarP(&only6, "ipv6", "6", false, "use the name's IPv6 address")
+	c.MarkFlagsMutuallyExclusive("ipv4", "ipv6")
+	c.Flags().IntVar(&o.Count, "count", 3, "requests to send; 0: until it is interrupted")
 	c.Flags().DurationVar(&o.Interval, "interval", 100*time.Millisecond, "time between requests")
 	c.Flags().DurationVar(&o.Timeout, "timeout", time.Second, "time to wait for each answer")
 	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")

@@ -154,7 +154,7 @@ func TestFabric(t *testing.T) {
 			self := filepath.Join(binDir, "gfabric")
 			ok := true
 			for _, version := range []string{"-4", "-6"} {
-				if out, code := l.run(t, in("h1", "ping", version, "-c", "3", "-i", "0.05", "-W", "2", c.last)...); code != 0 {
+				if out, code := l.run(t, in("h1", self, "load", "ping", version, "--interval", "50ms", "--timeout", "2s", c.last)...); code != 0 {
 					t.Errorf("ping %s: %s", version, out)
 					ok = false
 				}
@@ -230,7 +230,7 @@ func TestListen(t *testing.T) {
 	address := free.Addr().String()
 	free.Close()
 	l.must(t, "up", "--name", l.name, "--listen", address, "line:2")
-	l.must(t, "exec", "--name", l.name, "h1", "--", "ping", "-c", "1", "-W", "2", "h2")
+	l.must(t, "exec", "--name", l.name, "h1", "--", filepath.Join(binDir, "gfabric"), "load", "ping", "--count", "1", "--timeout", "2s", "h2")
 	r, err := http.Get("http://" + address + "/metrics")
 	if err != nil {
 		t.Fatal(err)

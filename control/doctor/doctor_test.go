@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -13,7 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"gswitch/dataplane/xsk"
 )
 
 // sound is a machine on which nothing is to be mended.
@@ -169,17 +171,26 @@ func TestRealVeth(t *testing.T) {
 		t.Skip("needs root: a veth pair and a network namespace")
 	}
 	ns, iface := fmt.Sprintf("fdoctor-%d", os.Getpid()), fmt.Sprintf("fd%d", os.Getpid()%100000)
-	ip := func(args ...string) {
-		t.Helper()
-		if out, err := exec.Command("ip", args...).CombinedOutput(); err != nil {
-			t.Skipf("ip %s: %v: %s", strings.Join(args, " "), err, out)
+	// In a thread of its own, which the call leaves in the new namespace.
+	err := xsk.InNetNS("/proc/self/ns/net", func() error {
+		h, err := netns.NewNamed(ns)
+		if err != nil {
+			return err
 		}
+		return h.Close()
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	ip("netns", "add", ns)
-	t.Cleanup(func() { exec.Command("ip", "netns", "del", ns).Run() })
+	t.Cleanup(func() { netns.DeleteNamed(ns) })
+	far, err := netns.GetFromName(ns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
 	at := netlink.NewLinkAttrs()
 	at.Name = iface
-	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: at, PeerName: iface + "p"}); err != nil {
+	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: at, PeerName: iface + "p", PeerNamespace: netlink.NsFd(far)}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -187,9 +198,18 @@ func TestRealVeth(t *testing.T) {
 			netlink.LinkDel(l)
 		}
 	})
-	ip("link", "set", iface+"p", "netns", ns)
-	ip("netns", "exec", ns, "ip", "link", "set", iface+"p", "up")
-	ip("link", "set", iface, "up")
+	up := func(name string) func() error {
+		return func() error {
+			l, err := netlink.LinkByName(name)
+			if err != nil {
+				return err
+			}
+			return netlink.LinkSetUp(l)
+		}
+	}
+	if err := errors.Join(xsk.InNetNS(ns, up(iface+"p")), up(iface)()); err != nil {
+		t.Fatal(err)
+	}
 	run := func(args ...string) (map[string]Finding, error) {
 		t.Helper()
 		asJSON := true
@@ -219,8 +239,8 @@ func TestRealVeth(t *testing.T) {
 	if f := after[iface+" peer offloads"]; f.Result != OK || !strings.Contains(f.Fixed, "turned off at "+iface+"p: tx-checksum-ip-generic") {
 		t.Errorf("%+v", f)
 	}
-	far, _ := run(ns + "/" + iface + "p")
-	if f := far[iface+"p peer offloads"]; f.Result != Fail || !strings.Contains(f.Found, iface+" has") {
+	other, _ := run(ns + "/" + iface + "p")
+	if f := other[iface+"p peer offloads"]; f.Result != Fail || !strings.Contains(f.Found, iface+" has") {
 		t.Errorf("from the other end: %+v", f)
 	}
 	if _, err := Interface("nowhere0", 2048, false); err == nil || !strings.Contains(err.Error(), "interface nowhere0") {

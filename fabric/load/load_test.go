@@ -145,11 +145,11 @@ func TestPing(t *testing.T) {
 }
 
 func TestPingByName(t *testing.T) {
-	a, err := resolve(t.Context(), "localhost")
+	a, err := resolve(t.Context(), "localhost", 0)
 	if err != nil || !a.IsLoopback() {
 		t.Errorf("localhost: %v, %v", a, err)
 	}
-	if _, err := resolve(t.Context(), "no such name"); err == nil || !strings.Contains(err.Error(), "neither an IP address nor a name") {
+	if _, err := resolve(t.Context(), "no such name", 0); err == nil || !strings.Contains(err.Error(), "neither an IP address nor a name") {
 		t.Errorf("an unknown name: %v", err)
 	}
 }

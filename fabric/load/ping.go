@@ -8,13 +8,15 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strconv"
 	"time"
 )
 
 // PingOptions describe a test by ICMP echo.
 type PingOptions struct {
 	Address  string // IPv4 or IPv6, or a name
-	Count    int
+	Version  int    // 4 or 6: which of a name's addresses; 0 = IPv4 where it has one
+	Count    int    // 0 = until the context ends
 	Interval time.Duration
 	Timeout  time.Duration // for each answer; 0 = 1 s
 }
@@ -27,7 +29,7 @@ type echo struct {
 
 // Ping sends ICMP echo requests one by one. It needs CAP_NET_RAW.
 func Ping(ctx context.Context, o PingOptions) (*Latency, error) {
-	addr, err := resolve(ctx, o.Address)
+	addr, err := resolve(ctx, o.Address, o.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +48,7 @@ func Ping(ctx context.Context, o PingOptions) (*Latency, error) {
 	id := uint16(os.Getpid())
 	var samples []time.Duration
 	lost := 0
-	for seq := range o.Count {
+	for seq := 0; o.Count == 0 || seq < o.Count; seq++ {
 		if ctx.Err() != nil {
 			return NewLatency(o.Address, samples, lost), ctx.Err()
 		}
@@ -59,7 +61,7 @@ func Ping(ctx context.Context, o PingOptions) (*Latency, error) {
 		default:
 			samples = append(samples, took)
 		}
-		if rest := o.Interval - took; rest > 0 && seq < o.Count-1 {
+		if rest := o.Interval - took; rest > 0 && (o.Count == 0 || seq < o.Count-1) {
 			select {
 			case <-time.After(rest):
 			case <-ctx.Done():
@@ -69,18 +71,27 @@ func Ping(ctx context.Context, o PingOptions) (*Latency, error) {
 	return NewLatency(o.Address, samples, lost), nil
 }
 
-// resolve returns the address of a name: its first, of IPv4 where it has one.
-func resolve(ctx context.Context, name string) (netip.Addr, error) {
+// resolve returns the address of a name: its first of the version that is
+// wanted, or, for version 0, its first of IPv4 where it has one.
+func resolve(ctx context.Context, name string, version int) (netip.Addr, error) {
+	fits := func(a netip.Addr) bool { return version == 0 || a.Is4() == (version == 4) }
 	if a, err := netip.ParseAddr(name); err == nil {
+		if !fits(a) {
+			return netip.Addr{}, fmt.Errorf("%s is no IPv%d address", name, version)
+		}
 		return a, nil
 	}
-	all, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+	network := "ip"
+	if version != 0 {
+		network += strconv.Itoa(version)
+	}
+	all, err := net.DefaultResolver.LookupNetIP(ctx, network, name)
 	if err != nil {
 		return netip.Addr{}, fmt.Errorf("%q is neither an IP address nor a name that is known here: %w", name, err)
 	}
 	for _, a := range all {
-		if a.Unmap().Is4() {
-			return a.Unmap(), nil
+		if a = a.Unmap(); a.Is4() && fits(a) {
+			return a, nil
 		}
 	}
 	return all[0], nil
