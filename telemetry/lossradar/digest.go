@@ -1,0 +1,234 @@
+package lossradar
+
+import (
+	"fmt"
+	"math/bits"
+)
+
+// MaxHashes bounds the cells that a packet is folded into.
+const MaxHashes = 8
+
+// Shape is what two digests must share to be added or subtracted.
+type Shape struct {
+	Cells  uint32 // at least Hashes
+	Hashes uint8  // cells for each packet, 2 to MaxHashes; the paper uses 3
+	Seed   uint64 // both meters of a segment use the same
+}
+
+// DefaultShape is the paper's digest of 7.6 kB: 400 cells of 19 bytes, three
+// hash functions (figure 5.8).
+func DefaultShape() Shape { return Shape{Cells: 400, Hashes: 3} }
+
+// Validate reports what is wrong with a shape.
+func (s Shape) Validate() error {
+	switch {
+	case s.Hashes < 2 || s.Hashes > MaxHashes:
+		return fmt.Errorf("%d hash functions: 2 to %d are possible", s.Hashes, MaxHashes)
+	case s.Cells < 2*uint32(s.Hashes):
+		return fmt.Errorf("%d cells are too few for %d hash functions: at least %d are needed", s.Cells, s.Hashes, 2*s.Hashes)
+	case s.Cells > 1<<24:
+		return fmt.Errorf("%d cells: at most %d are possible", s.Cells, 1<<24)
+	}
+	return nil
+}
+
+// CellBytes is what a cell of the paper takes: 17 bytes of signature and 16 bits
+// of count. Ours have 16 bits of a sequence number more, see wire.go.
+const CellBytes = 19
+
+// cell is the exclusive or of the signatures that were folded into it, and how
+// many these are: less than none where a digest was subtracted.
+type cell struct {
+	addrs, rest uint64
+	extra       uint32
+	count       int32
+}
+
+func (c *cell) fold(s Signature, n int32) {
+	c.addrs ^= s.Addrs
+	c.rest ^= s.Rest
+	c.extra ^= s.Extra
+	c.count += n
+}
+
+func (c *cell) signature() Signature { return Signature{c.addrs, c.rest, c.extra} }
+
+// Digest is an invertible Bloom filter over the packets of one batch. It is
+// linear: the sum of two digests is the digest of both sets of packets.
+type Digest struct {
+	Shape
+	keys    keys
+	cells   []cell
+	packets int64 // inserted less removed
+}
+
+// NewDigest returns an empty digest. It panics if the shape is not valid.
+func NewDigest(s Shape) *Digest {
+	if err := s.Validate(); err != nil {
+		panic("lossradar: " + err.Error())
+	}
+	return &Digest{Shape: s, keys: newKeys(s.Seed), cells: make([]cell, s.Cells)}
+}
+
+// Packets is how many packets were inserted, exact also where the digest cannot
+// be decoded: of a difference, how many are lost.
+func (d *Digest) Packets() int64 { return d.packets }
+
+// places writes the cells of a packet, all different, to out.
+//
+// Each index is drawn from a mixing step of its own. Double hashing (h1 + i*h2)
+// would save two multiplications and give n^2 sets of cells in place of n^3/6:
+// in a digest of a few hundred cells two losses would then share all their
+// cells, which nothing can take apart, far more often.
+func (d *Digest) places(s Signature, out *[MaxHashes]uint32) []uint32 {
+	h := d.keys.hash(s)
+	v := out[:d.Hashes]
+	for j := range v {
+		hi, _ := bits.Mul64(fold(h, multipliers[j]), uint64(d.Cells))
+		c := uint32(hi)
+		for taken(v[:j], c) {
+			if c++; c == d.Cells {
+				c = 0
+			}
+		}
+		v[j] = c
+	}
+	return v
+}
+
+// multipliers give each of a packet's cells a mixing step of its own. With one
+// multiplier for all, the cells would lie at the same distances for every packet.
+var multipliers = func() (m [MaxHashes]uint64) {
+	k := [...]keys{newKeys(1), newKeys(2)}
+	for j := range m {
+		m[j] = k[j/4][j%4] | 1
+	}
+	return m
+}()
+
+func taken(v []uint32, c uint32) bool {
+	for _, x := range v {
+		if x == c {
+			return true
+		}
+	}
+	return false
+}
+
+// Insert folds a packet into the digest.
+func (d *Digest) Insert(s Signature) { d.change(s, 1) }
+
+func (d *Digest) change(s Signature, n int32) {
+	var at [MaxHashes]uint32
+	for _, c := range d.places(s, &at) {
+		d.cells[c].fold(s, n)
+	}
+	d.packets += int64(n)
+}
+
+// Add adds the packets of o, for example those that another worker counted. The
+// shapes must be equal.
+func (d *Digest) Add(o *Digest) error { return d.combine(o, 1) }
+
+// Subtract takes away the packets of o. The shapes must be equal.
+func (d *Digest) Subtract(o *Digest) error { return d.combine(o, -1) }
+
+func (d *Digest) combine(o *Digest, sign int32) error {
+	if d.Shape != o.Shape {
+		return fmt.Errorf("digests of different shapes: %+v and %+v", d.Shape, o.Shape)
+	}
+	for i := range d.cells {
+		c, x := &d.cells[i], &o.cells[i]
+		c.addrs ^= x.addrs
+		c.rest ^= x.rest
+		c.extra ^= x.extra
+		c.count += sign * x.count
+	}
+	d.packets += int64(sign) * o.packets
+	return nil
+}
+
+// Reset empties the digest.
+func (d *Digest) Reset() {
+	clear(d.cells)
+	d.packets = 0
+}
+
+// Clone returns a copy.
+func (d *Digest) Clone() *Digest {
+	c := *d
+	c.cells = append([]cell(nil), d.cells...)
+	return &c
+}
+
+// Decoded is what a difference of two digests tells.
+type Decoded struct {
+	Lost []Signature
+	// Extra are packets that only the downstream meter saw: their header was
+	// changed on the way, or the network made a second copy.
+	Extra []Signature
+	// Residual counts cells that stayed closed. 0: every loss is known.
+	Residual int
+	// Net is lost less extra, exact also where Residual is not 0.
+	Net int64
+}
+
+// Complete reports whether every loss was decoded.
+func (d *Decoded) Complete() bool { return d.Residual == 0 }
+
+// Decode peels a difference (section 5.3.1). The digest is used up. A cell
+// counts as pure only if its signature is one that falls into that very cell:
+// without that test, one lost and one extra packet in a cell of three would
+// be taken for a third that never was, and what is peeled with it is wrong, too.
+func (d *Digest) Decode() Decoded {
+	out := Decoded{Net: d.packets}
+	for i := range d.cells {
+		d.cells[i].count = int32(int16(d.cells[i].count)) // see wire.go
+	}
+	var work []uint32
+	for i := range d.cells {
+		if d.pure(uint32(i)) {
+			work = append(work, uint32(i))
+		}
+	}
+	var at [MaxHashes]uint32
+	// A digest of n cells cannot hold more than n packets that decode. One that
+	// seems to was damaged: peeling could go round in it for ever.
+	for peeled := uint32(0); len(work) > 0 && peeled < d.Cells; {
+		i := work[len(work)-1]
+		work = work[:len(work)-1]
+		if !d.pure(i) {
+			continue
+		}
+		peeled++
+		s, n := d.cells[i].signature(), d.cells[i].count
+		if n > 0 {
+			out.Lost = append(out.Lost, s)
+		} else {
+			out.Extra = append(out.Extra, s)
+		}
+		for _, c := range d.places(s, &at) {
+			d.cells[c].fold(s, -n)
+			if d.pure(c) {
+				work = append(work, c)
+			}
+		}
+	}
+	for i := range d.cells {
+		if d.cells[i] != (cell{}) {
+			out.Residual++
+		}
+	}
+	return out
+}
+
+// pure reports whether exactly one packet is left in a cell.
+func (d *Digest) pure(i uint32) bool {
+	c := &d.cells[i]
+	if c.count != 1 && c.count != -1 {
+		return false
+	}
+	s := c.signature()
+	var at [MaxHashes]uint32
+	return s.plausible() && taken(d.places(s, &at), i)
+}

@@ -1,0 +1,269 @@
+package lossradar
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+)
+
+func random(r *rand.Rand) Signature {
+	return Fields{Src: r.Uint32(), Dst: r.Uint32(), SrcPort: uint16(r.Uint32()), DstPort: uint16(r.Uint32()), ID: uint16(r.Uint32()), Proto: 6,
+		SYN: r.Uint32()&1 == 0, Stamp: uint16(r.Uint32() & stampMask), Sequence: uint16(r.Uint32())}.Pack()
+}
+
+func generator(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 1)) }
+
+func sorted(v []Signature) []Signature {
+	slices.SortFunc(v, func(a, b Signature) int {
+		switch {
+		case a == b:
+			return 0
+		case a.Addrs < b.Addrs || a.Addrs == b.Addrs && (a.Rest < b.Rest || a.Rest == b.Rest && a.Extra < b.Extra):
+			return -1
+		}
+		return 1
+	})
+	return v
+}
+
+func TestSignatureKeepsItsFields(t *testing.T) {
+	r := generator(1)
+	for range 1000 {
+		s := random(r)
+		if got := s.Fields().Pack(); got != s || !s.plausible() {
+			t.Fatalf("%+v becomes %+v", s, got)
+		}
+	}
+}
+
+// The time to live: both ends of a segment see the same bit, and a packet that
+// will die in the next switch has it at the meter before.
+func TestExpires(t *testing.T) {
+	for ttl := range 256 {
+		up, down := ExpiresAt(uint8(ttl), 0), ExpiresAt(uint8(max(ttl-1, 0)), 1)
+		if ttl > 0 && up != down || up != (ttl <= 1) {
+			t.Errorf("a time to live of %d: %t before the hop, %t behind it", ttl, up, down)
+		}
+	}
+}
+
+// The paper's example (figure 5.3): six cells, three hashes, packets a to d, of
+// which only b arrives. The seed is one that gives the cells of the example.
+func TestPaperExample(t *testing.T) {
+	names := []Signature{{Addrs: 0x11}, {Addrs: 0x22}, {Addrs: 0x33}, {Addrs: 0x44}}
+	cells := [][]uint32{{3, 4, 5}, {0, 2, 4}, {0, 1, 3}, {1, 4, 5}}
+	var d *Digest
+seeds:
+	for seed := uint64(0); ; seed++ {
+		d = NewDigest(Shape{Cells: 6, Hashes: 3, Seed: seed})
+		for i, s := range names {
+			var at [MaxHashes]uint32
+			if got := slices.Sorted(slices.Values(d.places(s, &at))); !slices.Equal(got, cells[i]) {
+				continue seeds
+			}
+		}
+		break
+	}
+	down := d.Clone()
+	for _, s := range names {
+		d.Insert(s)
+	}
+	down.Insert(names[1])
+	pairs := func(d *Digest) (out [][2]int64) {
+		for _, c := range d.cells {
+			out = append(out, [2]int64{int64(c.addrs), int64(c.count)})
+		}
+		return out
+	}
+	if want := [][2]int64{{0x11, 2}, {0x77, 2}, {0x22, 1}, {0x22, 2}, {0x77, 3}, {0x55, 2}}; !reflect.DeepEqual(pairs(d), want) {
+		t.Errorf("upstream %x, want %x", pairs(d), want)
+	}
+	if err := d.Subtract(down); err != nil {
+		t.Fatal(err)
+	}
+	if want := [][2]int64{{0x33, 1}, {0x77, 2}, {0, 0}, {0x22, 2}, {0x55, 2}, {0x55, 2}}; !reflect.DeepEqual(pairs(d), want) {
+		t.Errorf("difference %x, want %x", pairs(d), want)
+	}
+	got := d.Decode()
+	if got.Net != 3 || got.Residual != 0 || !slices.Equal(sorted(got.Lost), []Signature{names[0], names[2], names[3]}) {
+		t.Errorf("decoded %+v", got)
+	}
+}
+
+// Digests are linear: shards add up to the digest of all packets, in any order.
+func TestLinear(t *testing.T) {
+	r := generator(2)
+	for trial := range 1000 {
+		shape := Shape{Cells: 30 + uint32(r.Uint32N(100)), Hashes: 2 + uint8(r.Uint32N(4)), Seed: r.Uint64()}
+		a, b, all := NewDigest(shape), NewDigest(shape), NewDigest(shape)
+		var v []Signature
+		for range r.IntN(200) {
+			v = append(v, random(r))
+		}
+		for i, s := range v {
+			if i%3 == 0 {
+				a.Insert(s)
+			} else {
+				b.Insert(s)
+			}
+		}
+		r.Shuffle(len(v), func(i, j int) { v[i], v[j] = v[j], v[i] })
+		for _, s := range v {
+			all.Insert(s)
+		}
+		if err := a.Add(b); err != nil || !reflect.DeepEqual(a, all) {
+			t.Fatalf("trial %d: shards of %+v do not add up (%v)", trial, shape, err)
+		}
+		if err := all.Subtract(a); err != nil || all.Decode().Residual != 0 || all.Packets() != 0 {
+			t.Fatalf("trial %d: a digest less itself is not empty", trial)
+		}
+	}
+	if err := NewDigest(DefaultShape()).Add(NewDigest(Shape{Cells: 10, Hashes: 3})); err == nil {
+		t.Error("digests of different shapes were added")
+	}
+}
+
+// decodes returns how many of `trials` digests with n losses decode completely.
+func decodes(t *testing.T, n int, cells uint32, trials int) int {
+	r, good := generator(uint64(n)<<32|uint64(cells)), 0
+	for range trials {
+		d := NewDigest(Shape{Cells: cells, Hashes: 3, Seed: r.Uint64()})
+		for range n {
+			d.Insert(random(r))
+		}
+		out := d.Decode()
+		if out.Complete() {
+			good++
+			if len(out.Lost) != n || len(out.Extra) != 0 {
+				t.Fatalf("%d of %d losses, %d extra", len(out.Lost), n, len(out.Extra))
+			}
+		}
+	}
+	return good
+}
+
+// Cells gives 99 % complete decoding, and a tenth fewer do not.
+func TestCells(t *testing.T) {
+	for _, n := range []int{10, 20, 64, 100, 200, 290, 400, 1000} {
+		trials := 600
+		cells := Cells(n)
+		if good := decodes(t, n, cells, trials); good < trials*982/1000 {
+			t.Errorf("%d losses in %d cells: %d of %d decode, want 99 %%", n, cells, good, trials)
+		}
+		if good := decodes(t, n, cells*85/100, trials); good > trials*99/100 && n >= 64 {
+			t.Errorf("%d losses in %d cells: %d of %d decode, so Cells gives too many", n, cells*85/100, good, trials)
+		}
+	}
+	// The cliff of the paper's digest of 400 cells.
+	for _, c := range []struct{ n, least, most int }{{200, 590, 600}, {290, 580, 600}, {320, 180, 480}, {360, 0, 20}} {
+		if good := decodes(t, c.n, 400, 600); good < c.least || good > c.most {
+			t.Errorf("%d losses in 400 cells: %d of 600 decode, want %d to %d", c.n, good, c.least, c.most)
+		}
+	}
+}
+
+// Twice as many losses as cells: their number is exact, few decode, and no packet
+// is named that was not lost.
+func TestOverload(t *testing.T) {
+	r := generator(5)
+	for range 1000 {
+		d := NewDigest(Shape{Cells: 60, Hashes: 3, Seed: r.Uint64()})
+		lost := map[Signature]bool{}
+		for range 120 {
+			s := random(r)
+			lost[s] = true
+			d.Insert(s)
+		}
+		out := d.Decode()
+		if out.Net != 120 || out.Complete() || len(out.Lost) > 40 {
+			t.Fatalf("net %d, %d decoded, residual %d", out.Net, len(out.Lost), out.Residual)
+		}
+		for _, s := range append(out.Lost, out.Extra...) {
+			if !lost[s] {
+				t.Fatalf("%+v was not lost", s.Fields())
+			}
+		}
+	}
+}
+
+// A header that changes on the way is one loss and one extra packet.
+func TestExtra(t *testing.T) {
+	r := generator(6)
+	for range 200 {
+		up := NewDigest(Shape{Cells: 100, Hashes: 3, Seed: r.Uint64()})
+		down := up.Clone()
+		for range 5000 {
+			s := random(r)
+			up.Insert(s)
+			down.Insert(s)
+		}
+		was, is := random(r), random(r)
+		up.Insert(was)
+		down.Insert(is)
+		if err := up.Subtract(down); err != nil {
+			t.Fatal(err)
+		}
+		out := up.Decode()
+		if out.Net != 0 || !out.Complete() || !slices.Equal(out.Lost, []Signature{was}) || !slices.Equal(out.Extra, []Signature{is}) {
+			t.Fatalf("%+v", out)
+		}
+	}
+}
+
+// Two packets with one signature cancel each other, and say so.
+func TestEqualSignatures(t *testing.T) {
+	d := NewDigest(DefaultShape())
+	s := random(generator(7))
+	d.Insert(s)
+	d.Insert(s)
+	if out := d.Decode(); out.Complete() || out.Net != 2 || len(out.Lost) != 0 {
+		t.Errorf("%+v", out)
+	}
+}
+
+// Figure 5.6 and section 5.7.3.
+func TestSizes(t *testing.T) {
+	near := func(what string, got, want, share float64) {
+		if math.Abs(got/want-1) > share {
+			t.Errorf("%s: %.4g, want %.4g", what, got, want)
+		}
+	}
+	l := Load{Rate: 10e9, Packet: 175, Batch: 10e-3}
+	near("mirroring at 10 Gb/s", l.MirrorRate(), 513e6, 0.01)
+	l.Loss = 0.01
+	near("digests at 1 % loss", l.DigestRate(), 25.5e6, 0.03)
+	l.Loss = 0.001
+	if r := l.DigestRate(); r < 2.9e6 || r > 3.7e6 {
+		t.Errorf("digests at 0.1 %% loss: %.3g bit/s", r)
+	}
+	for _, rate := range []float64{4e9, 40e9, 100e9} {
+		l := Load{Rate: rate, Packet: 175, Batch: 10e-3, Loss: 0.01}
+		near(fmt.Sprintf("share of mirroring at %g", rate), l.DigestRate()/l.MirrorRate(), 25.5/513, 0.2)
+	}
+	near("all switches have meters", SwitchMemory(8, 7600), 243.2e3, 1e-9)
+	near("top of rack without", EdgeMemory(8, 20, 7600), 425.6e3, 1e-9)
+	near("aggregation without", EdgeMemory(8, 32, 7600), 608e3, 1e-9)
+}
+
+func BenchmarkInsert(b *testing.B) {
+	r := generator(1)
+	d := NewDigest(DefaultShape())
+	v := make([]Signature, 4096)
+	for i := range v {
+		v[i] = random(r)
+	}
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		d.Insert(v[i&4095])
+	}
+}
+
+func TestInsertAllocatesNothing(t *testing.T) {
+	d, s := NewDigest(DefaultShape()), random(generator(1))
+	if n := testing.AllocsPerRun(100, func() { d.Insert(s) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

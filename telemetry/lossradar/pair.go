@@ -1,0 +1,186 @@
+package lossradar
+
+import (
+	"cmp"
+	"slices"
+
+	"gswitch/frame"
+)
+
+// Segment is a part of the network between meters: a link with the buffer
+// before and the tables behind it, or a region of switches without meters
+// (section 5.5.2), which has several exits. Every meter reports every batch in
+// which it counted something; upstream meters report empty ones, too.
+type Segment struct {
+	Name string
+	Up   []Meter // one, or its shards
+	Down []Meter // of all exits and shards
+}
+
+// Outcome is what became of one batch on a segment.
+type Outcome struct {
+	Segment  int // index
+	Batch    uint64
+	From, To frame.Time // at the upstream meter
+	Sent     int64
+	// Unknown says that a meter did not report and that whoever exports for it
+	// was not heard either: nothing can be said about losses.
+	Unknown bool
+	// Revision counts outcomes of the same batch: a later one, after packets
+	// that came late, stands in the place of those before.
+	Revision int
+	Decoded
+}
+
+// Pairer is the collector's part: it pairs the reports of both ends by batch,
+// subtracts and decodes. Reports of one meter come in order.
+type Pairer struct {
+	timing   Timing
+	grace    frame.Time // how long after a batch is over reports may take
+	segments []Segment
+	where    map[Meter][]int // segments of a meter
+	pending  map[pairKey]*pair
+	order    []*pair              // the same, oldest first
+	heard    map[Meter]frame.Time // when a meter's exporter was last heard
+	out      []Outcome
+}
+
+type pairKey struct {
+	segment int
+	id      uint8 // what the packets carry
+}
+
+type pair struct {
+	key      pairKey
+	up, down map[Meter]bool // that have reported
+	sum      *Digest        // up less down
+	sent     int64
+	batch    uint64
+	from, to frame.Time
+	born     frame.Time // first report
+	upDone   frame.Time // when the last upstream report came; 0: not yet
+	decided  bool
+	revision int
+	amended  bool
+	missed   uint64
+}
+
+// NewPairer returns a pairer. grace is how long reports may take to arrive.
+func NewPairer(t Timing, grace frame.Time, segments []Segment) *Pairer {
+	p := &Pairer{timing: t, grace: grace, segments: segments, where: map[Meter][]int{}, pending: map[pairKey]*pair{}, heard: map[Meter]frame.Time{}}
+	for i, s := range segments {
+		for _, m := range slices.Concat(s.Up, s.Down) {
+			p.where[m] = append(p.where[m], i)
+		}
+	}
+	return p
+}
+
+// Alive tells that the exporter of a meter was heard, with or without reports.
+func (p *Pairer) Alive(m Meter, now frame.Time) { p.heard[m] = now }
+
+// Add takes a report that arrived. It keeps no part of it. It returns false if
+// no segment has that meter, or its digest has another shape than the others.
+func (p *Pairer) Add(now frame.Time, r *Report) bool {
+	p.heard[r.Meter] = now
+	segments := p.where[r.Meter]
+	good := len(segments) > 0
+	for _, s := range segments {
+		good = p.add(now, s, r) && good
+	}
+	return good
+}
+
+func (p *Pairer) add(now frame.Time, segment int, r *Report) bool {
+	key := pairKey{segment, uint8(r.Batch)}
+	a := p.pending[key]
+	if a == nil {
+		a = &pair{up: map[Meter]bool{}, down: map[Meter]bool{}, sum: NewDigest(r.Shape), key: key, born: now}
+		p.pending[key] = a
+		p.order = append(p.order, a)
+	}
+	var err error
+	if r.Meter.Down {
+		err = a.sum.Subtract(r.Digest)
+		a.down[r.Meter] = true
+		a.missed += r.Missed
+	} else {
+		err = a.sum.Add(r.Digest)
+		a.up[r.Meter] = true
+		a.sent += r.Packets()
+		a.batch, a.from, a.to = r.Batch, r.From, r.To
+		a.upDone = now
+	}
+	if err != nil {
+		return false
+	}
+	if a.decided {
+		a.amended = true
+	}
+	return true
+}
+
+// Advance returns what is known by now, oldest first. The slice is good until
+// the next call.
+func (p *Pairer) Advance(now frame.Time) []Outcome {
+	p.out = p.out[:0]
+	keep := p.order[:0]
+	for _, a := range p.order {
+		p.judge(a, now)
+		if now < a.born+3*p.timing.Period+p.wait() {
+			keep = append(keep, a)
+		} else {
+			delete(p.pending, a.key) // amendments have come
+		}
+	}
+	clear(p.order[len(keep):])
+	p.order = keep
+	slices.SortFunc(p.out, func(a, b Outcome) int {
+		return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.Segment, b.Segment))
+	})
+	return p.out
+}
+
+// judge decides on a batch when all has come that will come.
+func (p *Pairer) judge(a *pair, now frame.Time) {
+	s := &p.segments[a.key.segment]
+	switch {
+	case a.amended:
+		p.decide(a, a.missed > 0)
+	case a.decided:
+	case len(a.up) < len(s.Up):
+		// Downstream digests alone: the upstream report is on its way, or lost.
+		if now >= a.born+p.wait() {
+			p.decide(a, true)
+		}
+	case len(a.down) == len(s.Down):
+		p.decide(a, a.missed > 0)
+	case now >= a.upDone+p.wait():
+		p.decide(a, a.missed > 0 || !p.allHeard(s, a, now))
+	}
+}
+
+// wait is how long after the upstream report the last downstream one can come:
+// packets sent at the end of the batch, their meter's timeout, and the way.
+func (p *Pairer) wait() frame.Time { return p.timing.Period + p.timing.Timeout + p.grace }
+
+// allHeard reports whether the exporters of the downstream meters that did not
+// report are alive, so that their silence means that nothing arrived.
+func (p *Pairer) allHeard(s *Segment, a *pair, now frame.Time) bool {
+	for _, m := range s.Down {
+		if at, ok := p.heard[m]; !a.down[m] && (!ok || now-at > 2*p.timing.Period+p.grace) {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *Pairer) decide(a *pair, unknown bool) {
+	o := Outcome{Segment: a.key.segment, Batch: a.batch, From: a.from, To: a.to, Sent: a.sent, Unknown: unknown, Revision: a.revision}
+	if !unknown {
+		o.Decoded = a.sum.Clone().Decode()
+	}
+	a.decided, a.amended = true, false
+	a.revision++
+	p.out = append(p.out, o)
+}
