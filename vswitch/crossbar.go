@@ -291,21 +291,7 @@ func (n *Node) crossed(at frame.Time, r frame.Ref) {
 		why = frame.PFCWatchdog
 	default:
 		m.Flags |= frame.Crossed
-		if ps.points != nil {
-			if p, place := ps.interested(m); p != nil {
-				n.meet(p, r, m, place)
-			}
-		}
-		if ps.samplers != nil {
-			if s := ps.sampled(m); s != nil {
-				n.sample(s, r, m)
-			}
-		}
-		if ps.sched.Waiting()>>m.Queue&1 == 0 {
-			n.touched.add(m.OutPort)
-		}
-		ps.sched.Enqueue(at, r)
-		n.busy.add(m.OutPort)
+		n.join(at, ps, r, m)
 		return
 	}
 	n.crossbar.Leave(at, m)

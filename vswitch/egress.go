@@ -11,15 +11,7 @@ import (
 func (n *Node) finish(now frame.Time, ps *portState, v []frame.Ref) {
 	for i, r := range v {
 		m := n.arena.Meta(r)
-		if m.Cost != 0 { // frames of flow control are not charged
-			n.release(now, m)
-		}
-		if m.Flow != 0 {
-			n.quit(m)
-		}
-		if m.Flags&frame.Slotted != 0 {
-			n.unslot(m)
-		}
+		n.leave(now, m)
 		if m.Flags&frame.MarkCE != 0 {
 			wire.MarkCE(n.arena, r)
 		}

@@ -92,21 +92,7 @@ func (n *Node) enqueue(r frame.Ref, m *frame.Meta) {
 		return
 	}
 	n.held++
-	if ps.points != nil {
-		if p, place := ps.interested(m); p != nil {
-			n.meet(p, r, m, place)
-		}
-	}
-	if ps.samplers != nil {
-		if s := ps.sampled(m); s != nil {
-			n.sample(s, r, m)
-		}
-	}
-	if ps.sched.Waiting()>>m.Queue&1 == 0 { // else its head says when it sends
-		n.touched.add(m.OutPort)
-	}
-	ps.sched.Enqueue(n.now, r)
-	n.busy.add(m.OutPort)
+	n.join(n.now, ps, r, m)
 }
 
 // retag gives the frame the VLAN tag that its egress port sends, and reports

@@ -288,15 +288,15 @@ func (n *Node) enqueueEscaped(ps *portState, r frame.Ref, m *frame.Meta, flow wi
 		if x.Park() {
 			m.Flags |= frame.Parked
 		}
-		n.queueUp(ps, r, m)
+		n.join(n.now, ps, r, m)
 		return true
 	}
 	n.escaping.flow = flow
-	older := ps.sched.ExtractFirst(n.now, int(queue), m.Hash, n.escaping.same)
+	older := n.extract(ps, int(queue), m.Hash)
 	if older != frame.Nil {
 		o := n.arena.Meta(older)
 		x.exchange(m, o)
-		n.queueUp(ps, r, m)
+		n.join(n.now, ps, r, m)
 		r, m = older, o
 	}
 	n.letOut(ps, r, m, hops-1)
@@ -324,23 +324,22 @@ func (x *exit) exchange(m, older *frame.Meta) {
 
 // letOut marks a frame and sends it past the pause. It stays charged as it was.
 func (n *Node) letOut(ps *portState, r frame.Ref, m *frame.Meta, hops uint8) {
-	if m.Flow != 0 {
-		n.quit(m)
-	}
 	if !wire.PushEscape(n.arena, r, hops, m.Class) {
 		// Without a mark it is one frame more in the neighbour's headroom.
 		ps.exit.unmarked++
 	}
 	m.Queue = ps.exit.queue
-	n.queueUp(ps, r, m)
+	n.join(n.now, ps, r, m)
 }
 
-func (n *Node) queueUp(ps *portState, r frame.Ref, m *frame.Meta) {
-	if ps.sched.Waiting()>>m.Queue&1 == 0 {
-		n.touched.add(m.OutPort)
+// extract takes the oldest frame of the flow that is looked for out of a queue
+// of its class, frame.Nil if none waits there. It stays charged as it was.
+func (n *Node) extract(ps *portState, queue int, hash uint32) frame.Ref {
+	r := ps.sched.ExtractFirst(n.now, queue, hash, n.escaping.same)
+	if r != frame.Nil {
+		n.left(n.arena.Meta(r))
 	}
-	ps.sched.Enqueue(n.now, r)
-	n.busy.add(m.OutPort)
+	return r
 }
 
 // unslot gives back the place of a frame that leaves.
@@ -373,7 +372,7 @@ func (n *Node) token(port uint16, c wire.MACControl) bool {
 		if x.from>>q&1 == 0 {
 			continue
 		}
-		if r := ps.sched.ExtractFirst(n.now, q, hash, n.escaping.same); r != frame.Nil {
+		if r := n.extract(ps, q, hash); r != frame.Nil {
 			x.Hit()
 			n.letOut(ps, r, n.arena.Meta(r), uint8(t.Hops))
 			return true

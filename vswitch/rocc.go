@@ -191,12 +191,12 @@ func (n *Node) meet(p *point, r frame.Ref, m *frame.Meta, place uint64) {
 	if f := p.quick; f != nil && m.Flags&(frame.HasIPv4|untold) == frame.HasIPv4 && m.InPort != m.OutPort && f.Renew(m.Hash, n.flowKey4(r, m), place) {
 		return
 	}
-	n.join(p, r, m, place)
+	n.notice(p, r, m, place)
 }
 
-// join notes that a frame is about to wait in the queue of a congestion point,
+// notice notes that a frame is about to wait in the queue of a congestion point,
 // and makes it longer than the point's quiet length.
-func (n *Node) join(p *point, r frame.Ref, m *frame.Meta, place uint64) {
+func (n *Node) notice(p *point, r frame.Ref, m *frame.Meta, place uint64) {
 	if !tellable(m) || p.resting && !n.rouse(p, m) {
 		return
 	}

@@ -284,16 +284,7 @@ func (n *Node) flushQueue(now frame.Time, port uint16, queue int, why frame.Reas
 
 func (n *Node) dropQueued(now frame.Time, v []frame.Ref, why frame.Reason) {
 	for _, r := range v {
-		m := n.arena.Meta(r)
-		if m.Cost != 0 {
-			n.release(now, m)
-		}
-		if m.Flow != 0 {
-			n.quit(m)
-		}
-		if m.Flags&frame.Slotted != 0 {
-			n.unslot(m)
-		}
+		n.leave(now, n.arena.Meta(r))
 		n.drop(r, why)
 	}
 }
