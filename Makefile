@@ -28,7 +28,7 @@ test: ## every test of every module (as root: tests of AF_XDP and namespaces ski
 	@rc=0; for m in $(MODULES); do (cd $$m && go test -timeout 20m $(TESTFLAGS) ./...) || rc=1; done; exit $$rc
 
 race: ## the tests of the rooms that share memory between goroutines, under the race detector (needs a C compiler)
-	go test -race -short ./frame/... ./dataplane/... ./metrics/... ./control/... ./verbs/... ./cmd/ghost/... ./fabric/run/...
+	go test -race -short ./frame/... ./dataplane/... ./metrics/... ./control/... ./verbs/... ./cli/ghost/... ./fabric/run/...
 
 soak: ## ten million mutated frames through a whole switch, half an hour of changes under load, a gigabyte through channels (root)
 	go test -count=1 ./vswitch -run TestMutatedFrames -mutations 10000000

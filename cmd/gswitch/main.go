@@ -1,78 +1,13 @@
-// Command gswitch is a software switch over AF_XDP: the daemon, and the verbs
-// that watch and change it.
+// Command gswitch is package cli/gswitch as a program.
 package main
 
 import (
-	"context"
-	"fmt"
 	"os"
 
-	"github.com/spf13/cobra"
-
-	"gswitch/control"
-	"gswitch/control/api"
-	"gswitch/control/cli"
-	"gswitch/control/doctor"
+	"gswitch/cli/gswitch"
 )
 
 // version is set by the linker.
 var version = "unknown"
 
-func main() { os.Exit(cli.Main(context.Background(), newRoot())) }
-
-// app is what every verb needs.
-type app struct {
-	socket string
-	name   string
-	sw     string
-	json   bool
-	limit  uint32
-}
-
-func newRoot() *cobra.Command {
-	a := &app{}
-	root := cli.Root(&cobra.Command{
-		Use:   "gswitch",
-		Short: "A software switch over AF_XDP",
-		Long: `gswitch forwards frames between network interfaces in user space, over AF_XDP.
-
-"gswitch run" is the daemon. Every other verb talks to a running one, found
-under ` + control.SocketDir + ` where only one runs, else chosen with --name or --socket.`,
-		Example: `  gswitch run --port eth1 --port eth2
-  gswitch run -c switch.yaml
-  gswitch show ports
-  gswitch watch`,
-	}, version)
-	f := root.PersistentFlags()
-	f.StringVar(&a.socket, "socket", "", "control socket of the daemon (or host:port)")
-	f.StringVar(&a.name, "name", "", "daemon, by the name of a switch of it; names the switch of run --port")
-	f.StringVarP(&a.sw, "switch", "S", "", "switch, where the daemon runs several")
-	f.BoolVar(&a.json, "json", false, "print JSON")
-	root.AddCommand(a.runCommand(), a.validateCommand(), a.applyCommand(), schemaCommand(), a.showCommand(), a.setCommand(), a.addCommand(), a.delCommand(),
-		a.clearCommand(), a.watchCommand(), a.captureCommand(), doctor.Command("gswitch", &a.json), versionCommand())
-	return root
-}
-
-func versionCommand() *cobra.Command {
-	return &cobra.Command{Use: "version", Short: "Version of this program (show version: of the daemon too)", Args: cli.Args(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintln(c.OutOrStdout(), "gswitch", version)
-			return err
-		}}
-}
-
-// client returns the daemon's API, and its address for messages.
-func (a *app) client() (api.ControlClient, string, error) {
-	address := a.socket
-	switch {
-	case address != "":
-	case a.name != "":
-		address = control.SocketNamed(control.SocketDir, a.name)
-	default:
-		var err error
-		if address, err = control.FindSocket(control.SocketDir, control.FabricSockets); err != nil {
-			return nil, "", err
-		}
-	}
-	return control.Dial(address), address, nil
-}
+func main() { os.Exit(gswitch.Main(version)) }

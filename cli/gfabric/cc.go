@@ -1,0 +1,135 @@
+package gfabric
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"gswitch/cc"
+)
+
+func ccCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "cc",
+		Short: "List the congestion control algorithms of hosts and their options",
+		Example: "  gfabric cc list\n" +
+			"  gfabric cc show hpcc",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return usagef("say which: gfabric cc list, or gfabric cc show NAME")
+		},
+	}
+	c.AddCommand(ccListCommand(), ccShowCommand())
+	return c
+}
+
+func ccListCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "list",
+		Short: "List all algorithms",
+		Example: "  gfabric cc list\n" +
+			"  gfabric cc list --json | jq -r '.[].name'",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if asJSON {
+				return writeJSON(cc.Infos())
+			}
+			return writeAlgorithms(os.Stdout, cc.Infos())
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write JSON: a list of algorithms with their options")
+	return c
+}
+
+func ccShowCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show an algorithm and its options",
+		Example: "  gfabric cc show hpcc\n" +
+			"  gfabric cc show dcqcn-original --json",
+		Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			in, ok := cc.Lookup(args[0])
+			if !ok {
+				return mistake(cc.UnknownError{Name: args[0]})
+			}
+			if asJSON {
+				return writeJSON(in)
+			}
+			return writeAlgorithm(os.Stdout, &in)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	return c
+}
+
+func writeAlgorithms(w io.Writer, infos []cc.Info) error {
+	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(tw, "NAME\tDECIDES\tNEEDS\tPAPER")
+	for _, in := range infos {
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\n", in.Name, in.Kind, in.Needs, in.Cite)
+	}
+	return tw.Flush()
+}
+
+func writeAlgorithm(w io.Writer, in *cc.Info) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %s\n", in.Name, in.Title)
+	fmt.Fprintf(&b, "paper    %s\n", in.Paper)
+	fmt.Fprintf(&b, "decides  %s\n", in.Kind)
+	fmt.Fprintf(&b, "needs    %s\n", in.Needs)
+	if in.Of != "" {
+		fmt.Fprintf(&b, "is       %s with other defaults\n", in.Of)
+	}
+	if in.Note != "" {
+		indent(&b, "", "note     ", in.Note)
+	}
+	b.WriteString("\nOPTIONS\n")
+	for i := range in.Params {
+		p := &in.Params[i]
+		fmt.Fprintf(&b, "\n  %s (%s)\n", p.Name, p.Unit)
+		indent(&b, optionMargin, "", p.Doc)
+		indent(&b, optionMargin, "default  ", p.Default)
+		if r := p.Range(); r != "" {
+			indent(&b, optionMargin, "allowed  ", r)
+		}
+		if len(p.Choices) > 0 {
+			indent(&b, optionMargin, "allowed  ", strings.Join(p.Choices, ", "))
+		}
+		indent(&b, optionMargin, "source   ", p.Source)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// textWidth is where lines of prose are broken.
+const textWidth = 80
+
+// optionMargin stands before what is said of an option.
+const optionMargin = "      "
+
+// indent writes text behind a label, broken into lines.
+func indent(b *strings.Builder, margin, label, text string) {
+	line := margin + label
+	next := margin + strings.Repeat(" ", len(label))
+	empty := true
+	for _, word := range strings.Fields(text) {
+		switch {
+		case empty:
+			line += word
+		case len(line)+1+len(word) > textWidth:
+			b.WriteString(line + "\n")
+			line = next + word
+		default:
+			line += " " + word
+		}
+		empty = false
+	}
+	b.WriteString(line + "\n")
+}

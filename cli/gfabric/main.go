@@ -1,0 +1,136 @@
+// Package gfabric is the command gfabric: it raises networks of hosts and
+// gswitches on this machine, in network namespaces, and runs scenarios in
+// virtual time.
+//
+// A program of another module that registers an algorithm and calls Main is
+// gfabric with that algorithm.
+package gfabric
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"gswitch/fabric"
+)
+
+// version is what Main was told.
+var version = "unknown"
+
+// Exit codes.
+const (
+	exitFailed = 1 // it was understood and did not work
+	exitUsage  = 2 // the command line or the topology is wrong
+	// exitInvalid: a run on real frames did not keep time, so that there is no
+	// result; another machine, or a larger scale, may give one.
+	exitInvalid = 3
+)
+
+// usageError is a mistake on the command line or in a topology.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// Main runs gfabric by the arguments of the process and returns its exit code.
+// The version is the program's own, as results and --version show it.
+func Main(v string) int {
+	version = v
+	return run(os.Args[1:])
+}
+
+// Command returns the tree of commands, for manual pages and completions.
+func Command(v string) *cobra.Command {
+	version = v
+	root, _ := command()
+	return root
+}
+
+func run(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	root, began := command()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var usage usageError
+	var invalid invalidError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &usage) || !*began:
+		fmt.Fprintf(os.Stderr, "gfabric: %v\n", err)
+		return exitUsage
+	case ctx.Err() != nil:
+		fmt.Fprintln(os.Stderr, "gfabric: interrupted")
+		return exitFailed
+	}
+	fmt.Fprintf(os.Stderr, "gfabric: %v\n", err)
+	if errors.As(err, &invalid) {
+		return exitInvalid
+	}
+	return exitFailed
+}
+
+// command returns the tree of commands, and a flag that is set once one of
+// them was understood and begins.
+func command() (*cobra.Command, *bool) {
+	began := false
+	root := &cobra.Command{
+		Use:   "gfabric",
+		Short: "Networks of hosts and gswitches on this machine, in network namespaces or in virtual time",
+		Long: "gfabric raises networks of hosts and gswitches on this machine (up, exec, status,\n" +
+			"down, demo; root): hosts are network namespaces with the kernel's own stack, the\n" +
+			"switches are gswitch processes.\n\n" +
+			"It also runs experiments (run, check, compare, report, cc, ns3; no root): a scenario\n" +
+			"file says who sends what, what is measured and what must come out. Hosts are RDMA\n" +
+			"NICs. They and the switches run in virtual time (--on sim) or, the same nodes, on\n" +
+			"real frames between network namespaces (--on netns, fit, compare --sim --netns; root).\n\n" +
+			"A network is described by a YAML file or by a generator:\n  " + strings.Join(fabric.Generators(), "\n  "),
+		Example: "  gfabric up leaf-spine:2,4,2 --rate 200Mbps\n" +
+			"  gfabric exec h1 -- ping -c 3 h8\n" +
+			"  gfabric status\n" +
+			"  gfabric down\n" +
+			"  gfabric run scenarios/quickstart.yaml\n" +
+			"  gfabric run scenarios/agreement/incast2.yaml --on netns",
+		Version:          version,
+		SilenceErrors:    true,
+		SilenceUsage:     true,
+		PersistentPreRun: func(*cobra.Command, []string) { began = true },
+	}
+	root.AddCommand(upCommand(), downCommand(), execCommand(), statusCommand(), graphCommand(), siteCommand(), watchCommand(), planCommand(), loadCommand(), demoCommand(), headroomCommand(), pfcCommand(), transparentCommand(), compareCommand(), reportCommand(), runCommand(), fitCommand(), checkCommand(), schemaCommand(), ccCommand(), ns3Command(), nodeCommand(), versionCommand())
+	return root, &began
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version",
+		Example: "  gfabric version",
+		Args:    cobra.NoArgs,
+		Run:     func(*cobra.Command, []string) { fmt.Printf("gfabric %s\n", version) },
+	}
+}
+
+// one accepts a single argument, and says what it is if it is missing.
+func one(what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return usagef("name %s; gfabric %s --help tells more", what, c.Name())
+		case len(args) > 1:
+			return usagef("%q is one argument too many; gfabric %s takes %s", args[1], c.Name(), what)
+		}
+		return nil
+	}
+}
+
+// say writes a line of progress. Results go to standard output, progress to
+// standard error.
+func say(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }

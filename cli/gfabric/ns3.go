@@ -1,0 +1,201 @@
+package gfabric
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"runtime/pprof"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"gswitch/fabric/ns3"
+	"gswitch/frame"
+)
+
+// ns3Flags are the flags of gfabric ns3.
+type ns3Flags struct {
+	topology, flows, algorithm, fct string
+	cpuProfile                      string
+	seed                            uint64
+	until                           time.Duration
+	asJSON                          bool
+}
+
+func ns3Command() *cobra.Command {
+	var f ns3Flags
+	c := &cobra.Command{
+		Use:   "ns3 --topology FILE --flows FILE --cc NAME",
+		Short: "Run topology and flow files of HPCC's ns-3 simulator in virtual time",
+		Long: "Reads the topology and flow files that HPCC's authors published with their ns-3\n" +
+			"simulator, runs them in virtual time over gswitches and host NICs that are set up\n" +
+			"as that simulator is (frame sizes, buffers, marking, recovery, rounding), and\n" +
+			"writes completion times in its format:\n\n" +
+			"  source destination sport dport bytes start completion alone\n\n" +
+			"with addresses in hexadecimal and times in nanoseconds.\n\n" +
+			"Exit code 0 means that all flows ended, 1 that some did not.",
+		Example: "  gfabric ns3 --topology fat.topo --flows web.flow --cc hpcc --fct web.fct\n" +
+			"  gfabric ns3 --topology a.topo --flows a.flow --cc dcqcn --json | jq .slow_p99",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context()) },
+	}
+	c.Flags().StringVar(&f.topology, "topology", "", "topology file")
+	c.Flags().StringVar(&f.flows, "flows", "", "flow file")
+	c.Flags().StringVar(&f.algorithm, "cc", "hpcc", "congestion control: "+strings.Join(ns3.Algorithms, ", "))
+	c.Flags().StringVar(&f.fct, "fct", "", "write completion times to this file")
+	c.Flags().BoolVar(&f.asJSON, "json", false, "write the summary as JSON")
+	c.Flags().Uint64Var(&f.seed, "seed", 1, "of random choices: which frames are marked")
+	c.Flags().DurationVar(&f.until, "until", 0, "virtual time at which to give up flows that have not ended; 4s, or 2s after the last start, if left out")
+	c.Flags().StringVar(&f.cpuProfile, "cpuprofile", "", "write a CPU profile of the run to this file")
+	return c
+}
+
+func (f *ns3Flags) run(ctx context.Context) error {
+	switch {
+	case f.topology == "" || f.flows == "":
+		return usagef("name the two files: --topology FILE --flows FILE")
+	case f.until < 0:
+		return usagef("--until: %v is negative", f.until)
+	}
+	topology, flows, err := f.load()
+	if err != nil {
+		return mistake(err)
+	}
+	// What is written must be possible before the run, not only after it.
+	out, err := f.create(f.fct)
+	if err != nil {
+		return err
+	}
+	stop, err := f.profile()
+	if err != nil {
+		return err
+	}
+	o := ns3.Options{Algorithm: f.algorithm, Seed: f.seed, Until: frame.Time(f.until)}
+	if isTerminal(os.Stderr) {
+		o.Progress = showNS3
+	}
+	r, err := ns3.Run(ctx, topology, flows, o)
+	if o.Progress != nil {
+		fmt.Fprint(os.Stderr, "\r\x1b[K")
+	}
+	if e := stop(); err == nil {
+		err = e
+	}
+	if r == nil {
+		return mistake(err)
+	}
+	return f.finish(r, out, err)
+}
+
+func (f *ns3Flags) load() (*ns3.Topology, []ns3.Flow, error) {
+	text, err := os.ReadFile(f.topology)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--topology: %w", err)
+	}
+	t, err := ns3.ParseTopology(f.topology, text)
+	if err != nil {
+		return nil, nil, err
+	}
+	if text, err = os.ReadFile(f.flows); err != nil {
+		return nil, nil, fmt.Errorf("--flows: %w", err)
+	}
+	flows, err := ns3.ParseFlows(f.flows, text, t)
+	return t, flows, err
+}
+
+// create opens a file to write, none where it has no name.
+func (f *ns3Flags) create(name string) (*os.File, error) {
+	if name == "" {
+		return nil, nil
+	}
+	return os.Create(name)
+}
+
+// profile starts the CPU profile and returns what ends it.
+func (f *ns3Flags) profile() (stop func() error, err error) {
+	w, err := f.create(f.cpuProfile)
+	if w == nil {
+		return func() error { return nil }, err
+	}
+	if err := pprof.StartCPUProfile(w); err != nil {
+		return nil, err
+	}
+	return func() error {
+		pprof.StopCPUProfile()
+		return w.Close()
+	}, nil
+}
+
+// finish writes what the run came to; failed is why it did not come to its end.
+func (f *ns3Flags) finish(r *ns3.Result, out *os.File, failed error) error {
+	if out != nil {
+		err := ns3.WriteFCT(out, r.Flows)
+		if e := out.Close(); err == nil {
+			err = e
+		}
+		if err != nil {
+			return err
+		}
+	}
+	report := r.Report(f.algorithm, f.seed)
+	var err error
+	if f.asJSON {
+		err = writeJSON(report)
+	} else {
+		err = writeNS3(os.Stdout, &report)
+	}
+	switch {
+	case failed != nil:
+		return failed
+	case err != nil:
+		return err
+	case r.Unfinished > 0:
+		return fmt.Errorf("%d of %d flows had not ended when the time was up; give more by --until", r.Unfinished, r.Offered)
+	}
+	return nil
+}
+
+func isTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
+}
+
+// showNS3 overwrites a line of progress.
+func showNS3(p ns3.Progress) {
+	left := "?"
+	if p.Left > 0 {
+		left = p.Left.Round(time.Second).String()
+	}
+	fmt.Fprintf(os.Stderr, "\r\x1b[K%.6f s  %d of %d flows ended  %.2f million events/s  %s left",
+		p.Now.Seconds(), p.Finished, p.Flows, float64(p.Events)/p.Wall.Seconds()/1e6, left)
+}
+
+func writeNS3(w io.Writer, r *ns3.Report) error {
+	tw := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
+	fmt.Fprintf(tw, "slowdown\tflows\tmean\tp50\tp95\tp99\n")
+	row := func(label string, b ns3.Band) {
+		fmt.Fprintf(tw, "%s\t%d\t%.3f\t%.3f\t%.3f\t%.3f\n", label, b.N, b.Mean, b.P50, b.P95, b.P99)
+	}
+	row("all", ns3.Band{N: r.Flows, Mean: r.SlowMean, P50: r.SlowP50, P95: r.SlowP95, P99: r.SlowP99})
+	for _, b := range r.Bands {
+		row(b.Label, b)
+	}
+	fmt.Fprintln(tw)
+	fmt.Fprintf(tw, "last finish\t%.3f us\n", r.LastFinishUS)
+	fmt.Fprintf(tw, "unfinished\t%d\n", r.Unfinished)
+	fmt.Fprintf(tw, "PFC events\t%d\n", r.PFCEvents)
+	fmt.Fprintf(tw, "drops\t%d\n", r.Drops)
+	for _, d := range r.DropReasons {
+		fmt.Fprintf(tw, "  %s\t%d\n", d.Reason, d.Frames)
+	}
+	fmt.Fprintf(tw, "sent again\t%d\n", r.Retransmitted)
+	fmt.Fprintf(tw, "wall time\t%.3f s\n", r.WallS)
+	fmt.Fprintf(tw, "frame hops\t%d (%.2f million/s)\n", r.FrameHops, r.FrameHopsPerS/1e6)
+	fmt.Fprintf(tw, "events\t%d\n", r.Events)
+	fmt.Fprintf(tw, "digest\t%s\n", r.Digest)
+	return tw.Flush()
+}

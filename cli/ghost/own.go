@@ -1,0 +1,318 @@
+package ghost
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+	"golang.org/x/sys/unix"
+
+	"gswitch/config"
+	"gswitch/control"
+	"gswitch/control/api"
+	"gswitch/control/cli"
+	"gswitch/control/host"
+)
+
+// own are the flags that make a host.
+type own struct {
+	file, port, netns, mode, poll           string
+	addr, gateway, rate, rtt, cc, telemetry string
+	links                                   []string
+	listen                                  string
+	payload, cpu                            int
+	jitter                                  float64
+	recovery                                string
+	serve, noFastRetransmit                 bool
+	wait                                    time.Duration
+	verbose                                 bool
+}
+
+// flags adds the flags. Those that have another meaning in a verb are left out
+// there: transfer is set.
+func (o *own) flags(c *cobra.Command, transfer bool) {
+	f := c.Flags()
+	f.StringVarP(&o.file, "config", "c", "", "configuration file")
+	f.StringVarP(&o.port, "port", "p", "", "interface that the host takes over")
+	f.StringVar(&o.addr, "addr", "", "IP address of the host with prefix length, such as 10.0.0.1/24")
+	f.StringVar(&o.gateway, "gateway", "", "next hop of addresses that are not on the link")
+	f.StringVar(&o.netns, "netns", "", "network namespace of the interface, a name or a path")
+	f.StringVar(&o.mode, "mode", "", "AF_XDP mode: auto, zerocopy, native, generic")
+	f.StringVar(&o.poll, "poll", "", "when the worker sleeps: spin, adaptive, sleep")
+	f.IntVar(&o.cpu, "cpu", -1, "pin the worker to this CPU")
+	f.StringVar(&o.rate, "link-rate", "", "speed of the emulated link (10Gbps)")
+	f.StringVar(&o.rtt, "base-rtt", "", "T of congestion control (1ms)")
+	f.StringArrayVar(&o.links, "link", nil, "rate of links of the network, for the units of telemetry (repeat)")
+	f.IntVar(&o.payload, "payload", 0, "bytes of payload in a full frame (1000)")
+	f.DurationVar(&o.wait, "wait", 0, "wait so long for an interface that is not there yet")
+	if transfer {
+		return
+	}
+	f.StringVar(&o.cc, "cc", "", "congestion control of transfers that choose none (hpcc)")
+	f.StringVar(&o.telemetry, "int", "", "telemetry of transfers that choose none: none, hpcc, hpcc-grow, int-md (hpcc)")
+	f.StringVar(&o.recovery, "recovery", "", "loss recovery of transfers that choose none: go-back-n, irn, tcp, newreno ... (go-back-n)")
+	f.BoolVar(&o.noFastRetransmit, "no-fast-retransmit", false, "newreno: only the timeout repairs, for networks that reorder and lose nothing")
+	f.Float64Var(&o.jitter, "pace-jitter", 0, "make each paced gap longer or shorter by up to this share (RoCC: 0.1)")
+	f.StringVar(&o.listen, "listen", "", "serve the API and /metrics on this TCP address too")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
+}
+
+// wanted reports whether the command line makes a host.
+func (o *own) wanted() bool { return o.file != "" || o.port != "" }
+
+// said are the flags that a file has keys for, by key.
+func (o *own) said(a *app) map[string]any {
+	m := map[string]any{}
+	put := func(key, value string) {
+		if value != "" {
+			m[key] = value
+		}
+	}
+	put("name", a.name)
+	put("interface", o.port)
+	put("netns", o.netns)
+	put("mode", o.mode)
+	put("address", o.addr)
+	put("gateway", o.gateway)
+	put("rate", o.rate)
+	put("base_rtt", o.rtt)
+	put("congestion", o.cc)
+	put("recovery", o.recovery)
+	if o.noFastRetransmit {
+		m["fast_retransmit"] = false
+	}
+	if o.jitter != 0 {
+		m["pace_jitter"] = o.jitter
+	}
+	if o.payload != 0 {
+		m["payload"] = o.payload
+	}
+	worker, telemetry := map[string]any{}, map[string]any{}
+	if o.poll != "" {
+		worker["poll"] = o.poll
+	}
+	if o.cpu >= 0 {
+		worker["cpu"] = o.cpu
+	}
+	if o.telemetry != "" {
+		telemetry["format"] = o.telemetry
+	}
+	if o.links != nil {
+		telemetry["links"] = o.links
+	}
+	if len(worker) > 0 {
+		m["worker"] = worker
+	}
+	if len(telemetry) > 0 {
+		m["telemetry"] = telemetry
+	}
+	return m
+}
+
+// flagOf names the flags behind keys, for errors.
+var flagOf = map[string]string{"interface": "--port", "address": "--addr", "rate": "--link-rate", "base_rtt": "--base-rtt", "congestion": "--cc", "recovery": "--recovery", "fast_retransmit": "--no-fast-retransmit", "pace_jitter": "--pace-jitter",
+	"worker.poll": "--poll", "worker.cpu": "--cpu", "telemetry.format": "--int"}
+
+// document is the file, or what the flags say.
+func (o *own) document(a *app) (*config.Hosts, error) {
+	said := o.said(a)
+	if o.file != "" {
+		if delete(said, "name"); len(said) > 0 {
+			return nil, cli.Usage(errors.New("flags that describe the host do not go with -c: they are said in the file"))
+		}
+		doc, err := config.LoadHosts(o.file)
+		if err != nil {
+			return nil, cli.Usage(err)
+		}
+		return doc, nil
+	}
+	if o.port == "" || o.addr == "" {
+		return nil, cli.Usage(errors.New("a host needs an interface and an address: --port IF --addr 10.0.0.1/24, or -c FILE"))
+	}
+	said["version"] = 1
+	text, err := yaml.Marshal(said)
+	if err != nil {
+		return nil, err
+	}
+	// The decoder knows what words and names are legal.
+	doc, err := config.ParseHosts("flags", text)
+	if err != nil {
+		return nil, cli.Usage(byFlag(err))
+	}
+	return doc, nil
+}
+
+// override says what the command line has in place of what a document says.
+func (o *own) override(a *app) func(*config.Hosts) {
+	socket := ""
+	if abs, err := filepath.Abs(a.socket); err == nil && a.socket != "" {
+		socket = abs // a socket is named as seen from here
+	}
+	first := "" // the default may have another name after a reload
+	return func(c *config.Hosts) {
+		for i := range c.Hosts {
+			c.Hosts[i].Serve = c.Hosts[i].Serve || o.serve
+		}
+		if first == "" {
+			first = c.DefaultSocket()
+		}
+		if c.Control.Socket == c.DefaultSocket() {
+			c.Control.Socket = first
+		}
+		c.Control.Socket = cmp.Or(socket, c.Control.Socket)
+		c.Control.Listen = cmp.Or(o.listen, c.Control.Listen)
+	}
+}
+
+// byFlag names the flags that errors are about in place of the document that
+// was made of them, which nobody has seen.
+func byFlag(err error) error {
+	var errs config.Errors
+	if !errors.As(err, &errs) {
+		return err
+	}
+	said := make(config.Errors, len(errs))
+	for i, e := range errs {
+		said[i] = config.Error{Key: e.Key, Problem: e.Problem}
+		switch flag := flagOf[e.Key]; {
+		case flag != "":
+			said[i].Key = flag
+		case strings.HasPrefix(e.Key, "telemetry.links"):
+			said[i].Key = "--link"
+		default:
+			said[i].Key = "--" + e.Key
+		}
+	}
+	return said
+}
+
+// running are hosts of this process.
+type running struct {
+	d         *host.Daemon
+	doc       *config.Hosts
+	log       *slog.Logger
+	listeners []net.Listener
+}
+
+// start makes hosts, which do not serve their API yet. The end of ctx ends
+// waiting for interfaces.
+func (o *own) start(ctx context.Context, a *app, stderr io.Writer, level slog.Level) (*running, error) {
+	doc, err := o.document(a)
+	if err != nil {
+		return nil, err
+	}
+	if o.verbose {
+		level = slog.LevelDebug
+	}
+	r := &running{log: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))}
+	opts := host.Options{Version: version, Source: cmp.Or(o.file, "flags"), Wait: o.wait, Logger: r.log, Override: o.override(a)}
+	r.doc = doc.Clone()
+	opts.Override(r.doc)
+	if r.listeners, err = control.Listen(config.Control{Socket: r.doc.Control.Socket, Listen: r.doc.Control.Listen}); err != nil {
+		return nil, err
+	}
+	if r.d, err = host.New(ctx, doc, opts); err != nil {
+		return nil, errors.Join(err, cli.CloseAll(r.listeners))
+	}
+	if err := r.d.Start(); err != nil {
+		return nil, errors.Join(err, r.d.Stop(), cli.CloseAll(r.listeners))
+	}
+	// What setting up took is not needed again; the packet memory lies apart.
+	debug.FreeOSMemory()
+	return r, nil
+}
+
+// reload reads the file again.
+func (r *running) reload(file string) {
+	if file == "" {
+		r.log.Warn("reload: there is no file; this daemon runs from flags")
+		return
+	}
+	changes, consequences, err := r.d.ReadFile(file)
+	cli.LogReload(r.log, file, changes, consequences, err)
+}
+
+// with runs f on the running host that was chosen, or on one that the flags
+// make for as long as f runs.
+func (o *own) with(c *cobra.Command, a *app, f func(context.Context, api.HostClient) error) error {
+	if !o.wanted() {
+		if len(o.said(&app{})) > 0 {
+			return cli.Usage(errors.New("flags that describe a host need --port: without it, a running one is used as it is"))
+		}
+		client, address, err := a.client(c.Context())
+		if err != nil {
+			return err
+		}
+		return control.Explain(address, f(c.Context(), client))
+	}
+	r, err := o.start(c.Context(), a, c.ErrOrStderr(), slog.LevelWarn)
+	if err != nil {
+		return err
+	}
+	// The signal that ends the verb ends the hosts after it.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(c.Context()))
+	served := make(chan error, 1)
+	go func() { served <- r.d.Serve(ctx, r.listeners) }()
+	socket := r.doc.Control.Socket
+	err = control.Explain(socket, f(c.Context(), control.DialHost(socket)))
+	cancel()
+	return errors.Join(err, <-served, r.d.Stop())
+}
+
+// summary names the hosts of a document.
+func summary(doc *config.Hosts) string {
+	var parts []string
+	for i := range doc.Hosts {
+		h := &doc.Hosts[i]
+		if i == 4 {
+			parts = append(parts, fmt.Sprintf("and %d more", len(doc.Hosts)-i))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s at %v on %s", h.Name, h.Address, h.Interface))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var o own
+	c := &cobra.Command{
+		Use:   "run [-c FILE | --port IF --addr ADDRESS/LENGTH]",
+		Short: "Run a daemon",
+		Long: `Run a host, or the hosts of a file, until a signal ends them.
+
+A host takes its interface over: its address is answered for here, and the
+kernel sees no frame of it. One line with the word ready is printed once all
+run. SIGHUP reads the file again; SIGINT and SIGTERM end it.`,
+		Example: `  ghost run --port veth0 --addr 10.0.0.1/24
+  ghost run --port veth0 --addr 10.0.0.1/24 --link-rate 200Mbps --link 200Mbps --base-rtt 2ms --serve
+  ghost run --netns h1 --port eth0 --addr fd00::1/64 --poll spin --cpu 1
+  ghost run -c host.yaml --wait 30s`,
+		Args: cli.Args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			hangup := make(chan os.Signal, 1)
+			signal.Notify(hangup, unix.SIGHUP)
+			defer signal.Stop(hangup)
+			r, err := o.start(c.Context(), a, c.ErrOrStderr(), slog.LevelInfo)
+			if err != nil {
+				return err
+			}
+			ready := fmt.Sprintf("%s; control socket %s", summary(r.doc), r.doc.Control.Socket)
+			return cli.Serve(c.Context(), r.d, r.listeners, c.OutOrStdout(), ready, hangup, func() { r.reload(o.file) })
+		},
+	}
+	o.flags(c, false)
+	c.Flags().BoolVar(&o.serve, "serve", false, "let other hosts open queue pairs here")
+	return c
+}

@@ -1,0 +1,200 @@
+package gswitch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"gswitch/config"
+	"gswitch/control"
+	"gswitch/control/cli"
+)
+
+// runFlags are the flags of run.
+type runFlags struct {
+	file    string
+	ports   []string
+	netns   string
+	mode    string
+	poll    string
+	cpu     int
+	listen  string
+	wait    time.Duration
+	verbose bool
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run [-c FILE | --port IF --port IF ...]",
+		Short: "Run a daemon",
+		Long: `Run switches until a signal ends them.
+
+With -c the switches of a file run. With --port one switch runs, that learns
+addresses and forwards between the interfaces.
+
+One line with the word ready is printed once it forwards. SIGHUP reads the
+file again; SIGINT and SIGTERM end it.`,
+		Example: `  gswitch run --port eth1 --port eth2
+  gswitch run --port eth1 --port eth2 --poll spin --cpu 1
+  gswitch run --netns lab --port veth0 --port veth1 --mode native
+  gswitch run -c switch.yaml --wait 30s`,
+		Args: cli.Args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			doc, err := f.document(c, a)
+			if err != nil {
+				return err
+			}
+			return f.run(doc, a.socket, c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	fl := c.Flags()
+	fl.StringVarP(&f.file, "config", "c", "", "configuration file")
+	fl.StringArrayVarP(&f.ports, "port", "p", nil, "interface to forward over (repeat)")
+	fl.StringVar(&f.netns, "netns", "", "network namespace of the interfaces, a name or a path")
+	fl.StringVar(&f.mode, "mode", "auto", "AF_XDP mode: auto, zerocopy, native, generic")
+	fl.StringVar(&f.poll, "poll", "adaptive", "when the worker sleeps: spin, adaptive, sleep")
+	fl.IntVar(&f.cpu, "cpu", 0, "pin the worker to this CPU")
+	fl.StringVar(&f.listen, "listen", "", "serve the API and /metrics on this TCP address too")
+	fl.DurationVar(&f.wait, "wait", 0, "wait so long for interfaces that are not there yet")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log every change of the configuration too")
+	return c
+}
+
+// document is the file, or what the flags say.
+func (f *runFlags) document(c *cobra.Command, a *app) (*config.Config, error) {
+	if f.file == "" && len(f.ports) == 0 {
+		return nil, cli.Usage(errors.New("run what? Give a file with -c, or interfaces with --port; see gswitch run --help"))
+	}
+	if f.file != "" {
+		for _, name := range []string{"port", "netns", "mode", "poll", "cpu"} {
+			if c.Flags().Changed(name) {
+				return nil, cli.Usage(fmt.Errorf("--%s does not go with -c: it is said in the file", name))
+			}
+		}
+		doc, err := config.Load(f.file)
+		if err != nil {
+			return nil, cli.Usage(err)
+		}
+		return doc, nil
+	}
+	name := a.name
+	if name == "" {
+		name = "gswitch"
+	}
+	worker := config.Worker{Poll: f.poll}
+	if c.Flags().Changed("cpu") {
+		worker.CPU = &f.cpu
+	}
+	sw := config.Switch{Name: name}
+	for _, p := range f.ports {
+		sw.Ports = append(sw.Ports, config.Port{Interface: p, NetNS: f.netns, Mode: f.mode})
+	}
+	made := &config.Config{Version: 1, Workers: []config.Worker{worker}, Switches: []config.Switch{sw}}
+	// The decoder knows what words and names are legal.
+	doc, err := config.Parse("flags", made.YAML())
+	if err != nil {
+		return nil, cli.Usage(byFlag(err))
+	}
+	return doc, nil
+}
+
+// byFlag names the flags that errors are about in place of the document that
+// was made of them, which nobody has seen.
+func byFlag(err error) error {
+	var errs config.Errors
+	if !errors.As(err, &errs) {
+		return err
+	}
+	flags := map[string]string{"mode": "--mode", "poll": "--poll", "cpu": "--cpu", "netns": "--netns", "interface": "--port"}
+	said := make(config.Errors, len(errs))
+	for i, e := range errs {
+		said[i] = config.Error{Key: e.Key, Problem: e.Problem}
+		switch flag := flags[e.Key[strings.LastIndex(e.Key, ".")+1:]]; {
+		case flag != "":
+			said[i].Key = flag
+		case e.Key == "switches[0].name":
+			said[i].Key = "--name"
+		case strings.HasPrefix(e.Key, "switches[0].ports"):
+			said[i].Key = "--port"
+		}
+	}
+	return slices.Compact(said)
+}
+
+func (f *runFlags) run(doc *config.Config, socket string, stdout, stderr io.Writer) error {
+	level := slog.LevelInfo
+	if f.verbose {
+		level = slog.LevelDebug
+	}
+	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
+	defer stop()
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, unix.SIGHUP)
+	defer signal.Stop(hangup)
+
+	source := f.file
+	if source == "" {
+		source = "flags"
+	}
+	opts := control.Options{Version: version, Source: source, Wait: f.wait, Logger: log, Control: config.Control{Listen: f.listen}}
+	if socket != "" {
+		// A socket is named as seen from here.
+		if abs, err := filepath.Abs(socket); err == nil {
+			opts.Control.Socket = abs
+		}
+	}
+	doc = opts.Override(doc)
+	settings := doc.Resolved().Control
+	listeners, err := control.Listen(settings)
+	if err != nil {
+		return err
+	}
+	d, err := control.New(doc, opts)
+	if refused := (control.ConfigError{}); errors.As(err, &refused) {
+		err = fmt.Errorf("%s: %w", source, err)
+	}
+	if err != nil {
+		return errors.Join(err, cli.CloseAll(listeners))
+	}
+	if err := d.Start(); err != nil {
+		return errors.Join(err, d.Stop(), cli.CloseAll(listeners))
+	}
+	// What setting up took is not needed again; the packet memory lies apart.
+	debug.FreeOSMemory()
+	return cli.Serve(ctx, d, listeners, stdout, fmt.Sprintf("%s; control socket %s", summary(doc), settings.Socket), hangup, func() { f.reload(d, log) })
+}
+
+// reload reads the file again.
+func (f *runFlags) reload(d *control.Daemon, log *slog.Logger) {
+	if f.file == "" {
+		log.Warn("reload: there is no file; this daemon runs from flags")
+		return
+	}
+	changes, err := d.ReadFile(f.file)
+	cli.LogReload(log, f.file, changes, nil, err)
+}
+
+func summary(doc *config.Config) string {
+	var parts []string
+	for i := range doc.Switches {
+		parts = append(parts, fmt.Sprintf("%s (%s)", doc.Switches[i].Name, cli.Plural(len(doc.Switches[i].Ports), "port")))
+	}
+	if len(parts) > 4 {
+		parts = append(parts[:4], fmt.Sprintf("and %d more", len(parts)-4))
+	}
+	return strings.Join(parts, ", ")
+}
