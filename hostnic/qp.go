@@ -92,6 +92,17 @@ type QPStats struct {
 	WindowBlocked     uint64 // times that only the window held it back
 }
 
+// nextID returns the identification of the next IPv4 header. Data and replies
+// count together, and so do requests and read responses: those that share
+// addresses and ports are told apart by it (RFC 6864 section 4.1).
+func (q *queuePair) nextID() uint16 {
+	if q.owner != nil {
+		q = q.owner
+	}
+	q.ipID++
+	return q.ipID
+}
+
 // numbering of queue pairs: the low bits are the index, those above a
 // generation, so that a late frame to one that was closed finds no other.
 type numbering struct {

@@ -47,7 +47,7 @@ func (n *NIC) answer(now frame.Time, r frame.Ref, q *queuePair, v *transport.Ver
 		m.Len = uint16(bytes)
 	}
 	b := n.arena.Bytes(r)
-	q.reply.stamp(b, bytes, 0)
+	q.reply.stamp(b, bytes, q.nextID())
 	n.writeReply(b, q, v, nak)
 	copy(b[head:], n.echo[:echo])
 	if !n.cfg.Virtual {
@@ -124,7 +124,7 @@ func (n *NIC) notify(now frame.Time, q *queuePair) {
 		m.Len = uint16(m.Wire)
 	}
 	b := n.arena.Bytes(r)
-	q.reply.stamp(b, m.Wire, 0)
+	q.reply.stamp(b, m.Wire, q.nextID())
 	bth := b[q.reply.bth:]
 	bth[0], bth[4] = wire.RoCECongestionNotify, becn
 	clear(b[q.reply.n:])

@@ -344,8 +344,7 @@ func (n *NIC) writeData(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, 
 	}
 	m.Len = uint16(head + extra)
 	b := n.arena.Bytes(r)
-	q.ipID++
-	q.data.stamp(b, m.Wire, q.ipID)
+	q.data.stamp(b, m.Wire, q.nextID())
 	bth := b[q.data.bth:]
 	first, last := seq == msg.first, seq+1 == msg.end
 	psn := (q.initial + uint32(seq)) & 0xffffff

@@ -37,8 +37,7 @@ func (n *NIC) writeVerb(q *queuePair, r frame.Ref, m *frame.Meta, extra uint32) 
 		m.Len = uint16(m.Wire)
 	}
 	b := n.arena.Bytes(r)
-	q.ipID++
-	q.data.stamp(b, m.Wire, q.ipID)
+	q.data.stamp(b, m.Wire, q.nextID())
 	bth := b[q.data.bth:]
 	bth[0] = p.op
 	bth[1] |= byte(pad(p.size)) << 4
@@ -214,7 +213,7 @@ func (n *NIC) refuse(now frame.Time, r frame.Ref, q *queuePair, syndrome uint8) 
 		m.Len -= wire.ICRCLen
 	}
 	b := n.arena.Bytes(r)
-	q.reply.stamp(b, m.Wire, 0)
+	q.reply.stamp(b, m.Wire, q.nextID())
 	bth := b[q.reply.bth:]
 	bth[0] = wire.RCAcknowledge
 	be.PutUint32(bth[8:12], (q.initial+uint32(q.rx.Expected()))&0xffffff)

@@ -139,6 +139,13 @@ func isICMPError(b []byte, m *frame.Meta) bool {
 	return m.Proto == wire.ProtoICMPv6 && b[m.L4] < 128
 }
 
+// nextID returns the identification of the next IPv4 header that this worker
+// writes.
+func (n *Node) nextID() uint16 {
+	n.ipID++
+	return n.ipID
+}
+
 func (n *Node) writeError4(e frame.Ref, em *frame.Meta, f uint16, packet []byte, to addrKey, typ, code uint8, rest uint32) bool {
 	src, ok := n.prog.errorSource4(f)
 	if !ok {
@@ -150,7 +157,7 @@ func (n *Node) writeError4(e frame.Ref, em *frame.Meta, f uint16, packet []byte,
 	b := n.arena.Bytes(e)
 	eth := wire.EthernetFields{EtherType: wire.EtherTypeIPv4}
 	eth.Encode(b)
-	ip := wire.IPv4Fields{TOS: networkControl << 2, TotalLen: uint16(size - wire.EthernetLen), TTL: 64, Proto: wire.ProtoICMP, Src: src, Dst: to.as4()}
+	ip := wire.IPv4Fields{TOS: networkControl << 2, TotalLen: uint16(size - wire.EthernetLen), ID: n.nextID(), TTL: 64, Proto: wire.ProtoICMP, Src: src, Dst: to.as4()}
 	ip.Encode(b[wire.EthernetLen:])
 	wire.IPv4(b[wire.EthernetLen:]).UpdateChecksum()
 	msg := b[wire.EthernetLen+wire.IPv4Len:]

@@ -76,6 +76,7 @@ type Node struct {
 	count           Counts
 	selfDrops       [frame.NumReasons]uint64 // frames of our own that could not be made or sent
 	icmpLimit       pipeline.Meter
+	ipID            uint16 // of the last IPv4 header of our own
 	rng             frame.Rand
 	controlDue      frame.Time // next timer of flow control
 	escaping        escaping

@@ -186,11 +186,13 @@ func (n *Node) addressNotice4(b []byte, flow *rocc.Flow, iface uint16) {
 	}
 	size := uint16(len(b) - wire.EthernetLen)
 	ip := wire.IPv4(h[wire.EthernetLen:])
+	id := n.nextID()
 	ip.SetTotalLen(size)
+	ip.SetID(id)
 	addresses := h[wire.EthernetLen+12:]
 	copy(addresses, src[:])
 	copy(addresses[4:], flow.Back[12:16])
-	ip.SetChecksum(wire.SegmentChecksum(noticeSum4+uint64(bits.ReverseBytes16(size)), addresses))
+	ip.SetChecksum(wire.SegmentChecksum(noticeSum4+uint64(bits.ReverseBytes16(size))+uint64(bits.ReverseBytes16(id)), addresses))
 }
 
 // addressNotice6 returns the sum of the pseudo-header, too.

@@ -43,6 +43,7 @@ type Bump struct {
 	scanAt  frame.Time
 	tooBigs allowance
 	resets  allowance
+	ipID    uint16 // of the last IPv4 header beside the channels' own
 
 	arrived [vector]hostnic.Arrived
 	out     [messageLen]byte

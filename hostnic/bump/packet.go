@@ -160,7 +160,8 @@ func (b *Bump) tellTooBig(m *frame.Meta, p []byte, v4 bool, mtu int) {
 	icmp.Encode(msg)
 	copy(msg[wire.ICMPLen:], ip[:quoted])
 	if v4 {
-		h := wire.IPv4Fields{TotalLen: uint16(head + size), TTL: 64, Proto: wire.ProtoICMP, Src: wire.IPv4(ip).Dst(), Dst: wire.IPv4(ip).Src()}
+		b.ipID++
+		h := wire.IPv4Fields{TotalLen: uint16(head + size), ID: b.ipID, TTL: 64, Proto: wire.ProtoICMP, Src: wire.IPv4(ip).Dst(), Dst: wire.IPv4(ip).Src()}
 		h.Encode(e[wire.EthernetLen:])
 		wire.IPv4(e[wire.EthernetLen:]).UpdateChecksum()
 		wire.UpdateICMPChecksum(0, msg)

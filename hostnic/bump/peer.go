@@ -304,7 +304,8 @@ func (b *Bump) answer(now frame.Time, at ends, m *message) {
 		ip.Encode(f[wire.EthernetLen:])
 		sum = wire.PseudoSum6(ip.Src, ip.Dst, wire.ProtoUDP, size)
 	} else {
-		ip := wire.IPv4Fields{TOS: tos, TotalLen: wire.IPv4Len + size, TTL: 64, Proto: wire.ProtoUDP, Src: at.local.As4(), Dst: at.remote.As4()}
+		b.ipID++
+		ip := wire.IPv4Fields{TOS: tos, TotalLen: wire.IPv4Len + size, ID: b.ipID, TTL: 64, Proto: wire.ProtoUDP, Src: at.local.As4(), Dst: at.remote.As4()}
 		ip.Encode(f[wire.EthernetLen:])
 		wire.IPv4(f[wire.EthernetLen:]).UpdateChecksum()
 		sum = wire.PseudoSum4(ip.Src, ip.Dst, wire.ProtoUDP, size)
