@@ -175,12 +175,10 @@ func TestWalls(t *testing.T) {
 	}
 }
 
-// A node and all that it stands on do no I/O: time and randomness are handed
-// in, nothing blocks, nothing runs beside them. Whatever
-// vswitch and hostnic may import is such a room, and so is the engine of
-// virtual time.
-func TestSansIO(t *testing.T) {
-	rooms := readRooms(t)
+// sansIO returns the names of the rooms without I/O: those of the nodes, what
+// they may import, and the engine of virtual time.
+func sansIO(t *testing.T, rooms map[string]*room) map[string]bool {
+	t.Helper()
 	still := map[string]bool{}
 	for _, name := range []string{"vswitch", "hostnic", "sim"} {
 		node := rooms[name]
@@ -192,6 +190,16 @@ func TestSansIO(t *testing.T) {
 			still[below] = true
 		}
 	}
+	return still
+}
+
+// A node and all that it stands on do no I/O: time and randomness are handed
+// in, nothing blocks, nothing runs beside them. Whatever
+// vswitch and hostnic may import is such a room, and so is the engine of
+// virtual time.
+func TestSansIO(t *testing.T) {
+	rooms := readRooms(t)
+	still := sansIO(t, rooms)
 	banned := []string{"net/http", "os", "os/exec", "os/signal", "io/ioutil", "log", "log/slog", "syscall", "context",
 		"math/rand", "math/rand/v2", "crypto/rand", "golang.org/x/sys/unix", "github.com/vishvananda/netlink"}
 	pureNet := []string{"ParseMAC", "HardwareAddr"} // of package net: what only computes

@@ -2,6 +2,7 @@ package cc
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -67,7 +68,7 @@ func preset(name, of, title, source string, options map[string]string) {
 			in.Params[i].Default, in.Params[i].Source = v, source
 		}
 	}
-	for key := range options {
+	for _, key := range slices.Sorted(maps.Keys(options)) {
 		if !slices.ContainsFunc(in.Params, func(p Param) bool { return p.Name == key }) {
 			panic(fmt.Sprintf("cc: preset %s sets %q, which %s does not have", name, key, of))
 		}
@@ -86,12 +87,7 @@ func Lookup(name string) (Info, bool) {
 
 // Names returns the names of all algorithms, sorted.
 func Names() []string {
-	names := make([]string, 0, len(registry))
-	for name := range registry {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(registry))
 }
 
 // Infos returns the descriptions of all algorithms, sorted by name.

@@ -2,6 +2,7 @@ package cc
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -170,12 +171,7 @@ type Values struct {
 
 func parseValues(params []Param, given map[string]string) (Values, error) {
 	out := Values{params, make([]float64, len(params))}
-	keys := make([]string, 0, len(given))
-	for key := range given {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	for _, key := range keys {
+	for _, key := range slices.Sorted(maps.Keys(given)) {
 		if !slices.ContainsFunc(params, func(p Param) bool { return p.Name == key }) {
 			return Values{}, fmt.Errorf("unknown option %q; %s", key, knownOptions(params))
 		}

@@ -3,8 +3,10 @@ package rocc
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"math/bits"
+	"slices"
 
 	"gswitch/frame"
 )
@@ -27,8 +29,8 @@ var Kinds = map[string]Kind{"queue": InQueue, "aged": Aged, "afd": AFD, "trap": 
 
 // String returns the name of a table.
 func (k Kind) String() string {
-	for name, kind := range Kinds {
-		if kind == k {
+	for _, name := range slices.Sorted(maps.Keys(Kinds)) {
+		if Kinds[name] == k {
 			return name
 		}
 	}

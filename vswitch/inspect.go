@@ -64,14 +64,15 @@ type Neighbor struct {
 	Pending   int      // frames that wait for it
 }
 
-// Neighbors lists the neighbour table. Only worker 0 has it.
+// Neighbors lists the neighbour table in the order in which its entries were
+// made. Only worker 0 has it.
 func (n *Node) Neighbors() []Neighbor {
 	if n.local == nil {
 		return nil
 	}
 	out := make([]Neighbor, 0, len(n.local.table))
-	for id, nb := range n.local.table {
-		out = append(out, Neighbor{Interface: n.prog.ifaces[id.iface].name, Addr: id.key.addr(), MAC: wire.MACFromUint64(nb.mac), State: nb.state.String(), Pending: nb.pending.Len()})
+	for nb := n.local.first; nb != nil; nb = nb.after {
+		out = append(out, Neighbor{Interface: n.prog.ifaces[nb.iface].name, Addr: nb.key.addr(), MAC: wire.MACFromUint64(nb.mac), State: nb.state.String(), Pending: nb.pending.Len()})
 	}
 	return out
 }

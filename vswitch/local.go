@@ -14,6 +14,9 @@ import (
 type local struct {
 	n     *Node
 	table map[nextHop]*neighbor
+	// The same in the order in which they were made: whatever does something
+	// with all of them does it in this order, so that a run repeats.
+	first, last *neighbor
 	// Each list holds timers of one length, so that it is in the order in
 	// which they are due: what a timer costs does not grow with the table.
 	retries, confirms timerList
@@ -30,8 +33,9 @@ func newLocal(n *Node) *local {
 // forgotten, static ones are bound.
 func (l *local) adopt(now frame.Time) {
 	cfg := l.n.prog.Config
-	for id, nb := range l.table {
-		if nb.state == neighborStatic || int(id.iface) >= len(l.n.prog.ifaces) || !l.n.prog.onLink(id.iface, id.key) {
+	for nb, next := l.first, (*neighbor)(nil); nb != nil; nb = next {
+		next = nb.after
+		if nb.state == neighborStatic || int(nb.iface) >= len(l.n.prog.ifaces) || !l.n.prog.onLink(nb.iface, nb.key) {
 			l.forget(nb, frame.NeighborFailed)
 		}
 	}

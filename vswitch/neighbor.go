@@ -195,6 +195,8 @@ type neighbor struct {
 	due        frame.Time // its timer, if it is on a list
 	on         *timerList
 	prev, next *neighbor
+
+	before, after *neighbor // in the order of local.first
 }
 
 // resolved reports whether the MAC of an entry in this state is in use.

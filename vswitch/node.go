@@ -407,8 +407,8 @@ func (n *Node) Flush(now frame.Time) {
 		n.flushCrossbar()
 	}
 	if n.local != nil {
-		for _, nb := range n.local.table {
-			n.local.forget(nb, frame.QueueFlush)
+		for n.local.first != nil {
+			n.local.forget(n.local.first, frame.QueueFlush)
 		}
 	}
 	n.bury()

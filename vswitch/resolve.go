@@ -71,9 +71,15 @@ func (l *local) next(nb *neighbor) frame.Ref {
 func (l *local) entry(id nextHop) *neighbor {
 	nb := l.table[id]
 	if nb == nil {
-		nb = &neighbor{iface: id.iface, key: id.key}
+		nb = &neighbor{iface: id.iface, key: id.key, before: l.last}
 		nb.pending.Init()
 		l.table[id] = nb
+		if l.last == nil {
+			l.first = nb
+		} else {
+			l.last.after = nb
+		}
+		l.last = nb
 		l.unresolved++
 	}
 	return nb
@@ -129,6 +135,16 @@ func (l *local) forget(nb *neighbor, why frame.Reason) {
 	}
 	l.n.neighbors.remove(nb.iface, nb.key)
 	delete(l.table, nextHop{nb.iface, nb.key})
+	if nb.before == nil {
+		l.first = nb.after
+	} else {
+		nb.before.after = nb.after
+	}
+	if nb.after == nil {
+		l.last = nb.before
+	} else {
+		nb.after.before = nb.before
+	}
 }
 
 // portLost forgets the neighbours behind a port that lost its link: who is
@@ -137,7 +153,8 @@ func (l *local) forget(nb *neighbor, why frame.Reason) {
 // knows nothing may have been there.
 func (l *local) portLost(port uint16) {
 	prog := l.n.prog
-	for _, nb := range l.table {
+	for nb, next := l.first, (*neighbor)(nil); nb != nil; nb = next {
+		next = nb.after
 		if nb.state == neighborStatic || int(nb.iface) >= len(prog.ifaces) {
 			continue
 		}

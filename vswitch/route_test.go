@@ -3,6 +3,7 @@ package vswitch
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"net/netip"
 	"testing"
 
@@ -439,4 +440,31 @@ func TestMalformedBroadcastAtARoutedPort(t *testing.T) {
 	bad[24] ^= 1
 	r.in(0, bad)
 	r.wantDrop(0, frame.ParseIPv4Checksum)
+}
+
+// What waits for several neighbours is dropped in the order in which they were
+// asked, each time: a run repeats to the bit.
+func TestNeighborsAreForgottenInOrder(t *testing.T) {
+	for range 5 {
+		r := newRig(t, routerConfig())
+		n := r.sw.Nodes[0]
+		n.TapDrops(make([]frame.Ref, 0, 64))
+		var want []byte
+		for i := range 40 {
+			last := byte(2 + i*7%50)
+			want = append(want, last)
+			r.in(0, udp(selfMAC, hostMAC(1), fmt.Sprintf("10.0.1.%d", last), "10.0.0.9"))
+		}
+		r.out(1)
+		r.setLink(1, false)
+		var got []byte
+		for _, ref := range n.TakeDrops() {
+			got = append(got, r.arena.Bytes(ref)[33])
+			r.pools[0].Free(ref)
+		}
+		n.TapDrops(nil)
+		if !bytes.Equal(got, want) {
+			t.Fatalf("dropped for %v, want %v", got, want)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package vswitch
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -195,10 +196,7 @@ func (p *Program) resolve(r Route) (routeEntry, error) {
 	rt.exact = rt.exact || kind == pipeline.ChooseLeast
 	rt.hops = hops
 	rt.groups = append(rt.groups, g)
-	sets := make(map[string]uint32, len(rt.sets)+1)
-	for k, v := range rt.sets {
-		sets[k] = v
-	}
+	sets := maps.Clone(rt.sets)
 	sets[key.String()] = uint32(len(rt.groups) - 1)
 	rt.sets = sets
 	return routeEntry{kind: routeGroup, group: uint32(len(rt.groups) - 1)}, nil

@@ -295,12 +295,12 @@ func (n *Node) dropQueued(now frame.Time, v []frame.Ref, why frame.Reason) {
 // the time: workers forward meanwhile, and would flood what they do not find.
 func (sw *Switch) bindStatic(old, p *Program) {
 	static := make(map[uint64]uint16, len(p.Config.FDB.Static))
-	refused := map[uint64]uint16{}
+	var refused []StaticMAC
 	for _, s := range p.Config.FDB.Static {
 		key := pipeline.MACKey(s.VLAN, s.MAC.Uint64())
 		static[key] = s.Port
 		if sw.fdb.SetStatic(0, key, s.Port) == pipeline.LearnFull {
-			refused[key] = s.Port
+			refused = append(refused, s)
 		}
 	}
 	if old == nil {
@@ -317,8 +317,8 @@ func (sw *Switch) bindStatic(old, p *Program) {
 			sw.fdb.FlushPort(uint16(i), false)
 		}
 	}
-	for key, port := range refused {
-		sw.fdb.SetStatic(0, key, port) // there is room now
+	for _, s := range refused {
+		sw.fdb.SetStatic(0, pipeline.MACKey(s.VLAN, s.MAC.Uint64()), s.Port) // there is room now
 	}
 }
 
