@@ -72,15 +72,15 @@ func TestFactoryRefuses(t *testing.T) {
 		{"hpcc", "eta", "95%", "has a unit"},
 		{"hpcc", "eta", "", "does not begin with a number"},
 		{"hpcc", "eta", "NaN", "does not begin with a number"},
-		{"hpcc", "wai", "80", "lacks a unit; write one of GB, MB"},
+		{"hpcc", "wai", "80", "the unit is missing"},
 		{"hpcc", "wai", "-80B", "out of range"},
-		{"hpcc", "wai", "80us", "has the unit \"us\""},
+		{"hpcc", "wai", "80us", "unknown unit \"us\""},
 		{"hpcc", "maxStage", "2.5", "not a whole number"},
 		{"hpcc", "reaction", "perack", "is not one of hpcc, perAck, perRtt"},
 		{"hpcc", "multirate", "maybe", "neither true nor false"},
 		{"timely", "tlow", "1s", "tlow: 1s is above thigh, which is 500us"},
 		{"dcqcn", "byte_counter", "100B", "byte_counter: 100B is less than a frame"},
-		{"timely", "delta", "1e400Mbps", "has the unit"},
+		{"timely", "delta", "1e400Mbps", "unknown unit"},
 	} {
 		_, err := Factory(c.name, map[string]string{c.key: c.value})
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.key) || !strings.HasPrefix(err.Error(), c.name+": ") {

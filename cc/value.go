@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"gswitch/frame"
+	"gswitch/units"
 )
 
 // Unit is the kind of quantity that an option is, and so how it is written.
@@ -95,70 +96,31 @@ func (p *Param) Range() string {
 	return "from " + format(p.Min, p.Unit) + " to " + format(p.Max, p.Unit)
 }
 
-type suffix struct {
-	name   string
-	factor float64
-}
-
-// Suffixes of each unit, the one to print first for each factor, largest first.
-var (
-	rateSuffixes  = []suffix{{"Tbps", 1e12}, {"Gbps", 1e9}, {"Mbps", 1e6}, {"kbps", 1e3}, {"bps", 1}}
-	bytesSuffixes = []suffix{{"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1}, {"KB", 1e3}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}}
-	timeSuffixes  = []suffix{{"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"µs", 1e3}}
-)
-
-func suffixes(u Unit) []suffix {
-	switch u {
-	case UnitRate:
-		return rateSuffixes
-	case UnitBytes:
-		return bytesSuffixes
-	case UnitTime:
-		return timeSuffixes
-	}
-	return nil
-}
+// quantities are the units that are written with a suffix.
+var quantities = map[Unit]*units.Kind{UnitRate: units.Bits, UnitBytes: units.Bytes, UnitTime: units.Time}
 
 // quantity reads a decimal number with a suffix of the unit behind it. Zero
 // needs none.
 func quantity(text string, u Unit) (float64, error) {
-	i := 0
-	for i < len(text) && (text[i] >= '0' && text[i] <= '9' || text[i] == '.' || text[i] == '-' && i == 0) {
-		i++
+	if kind := quantities[u]; kind != nil {
+		return kind.Number(text)
 	}
-	v, err := strconv.ParseFloat(text[:i], 64)
-	if err != nil {
+	if rest := strings.TrimLeft(text, "-.0123456789"); rest == text {
 		return 0, fmt.Errorf("%q does not begin with a number", text)
-	}
-	rest, known := strings.TrimLeft(text[i:], " "), suffixes(u)
-	if known == nil {
-		if rest == "" {
-			return v, nil
-		}
+	} else if rest != "" {
 		return 0, fmt.Errorf("%q has a unit, but a plain number is wanted", text)
 	}
-	names := make([]string, len(known))
-	for k, s := range known {
-		if s.name == rest {
-			return v * s.factor, nil
-		}
-		names[k] = s.name
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a number", text)
 	}
-	if rest == "" && v == 0 {
-		return 0, nil
-	}
-	if rest == "" {
-		return 0, fmt.Errorf("%q lacks a unit; write one of %s behind it", text, strings.Join(names, ", "))
-	}
-	return 0, fmt.Errorf("%q has the unit %q, which is not one of %s", text, rest, strings.Join(names, ", "))
+	return v, nil
 }
 
 // format writes v, in base units, with the suffix that gives a short number.
 func format(v float64, u Unit) string {
-	for _, s := range suffixes(u) {
-		if math.Abs(v) >= s.factor || s.factor == 1 {
-			return strconv.FormatFloat(v/s.factor, 'g', -1, 64) + s.name
-		}
+	if kind := quantities[u]; kind != nil {
+		return kind.Full(v)
 	}
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 
+	"gswitch/units"
+
 	"go.yaml.in/yaml/v3"
 )
 
@@ -223,7 +225,7 @@ func (d *decoder) unknown(key *yaml.Node, path string, t reflect.Type) {
 		return
 	}
 	names := keysOf(t)
-	if near := Nearest(key.Value, names); near != "" {
+	if near := units.Nearest(key.Value, names); near != "" {
 		d.fail(key, path, "unknown key; did you mean %q?", near)
 		return
 	}
@@ -271,7 +273,7 @@ func setScalar(v reflect.Value, text, yamlTag string, tag reflect.StructTag) str
 		words := enumOf(tag)
 		if words != nil && !slices.Contains(words, text) {
 			problem := fmt.Sprintf("%q is not one of %s", text, strings.Join(words, ", "))
-			if near := Nearest(text, words); near != "" {
+			if near := units.Nearest(text, words); near != "" {
 				problem += fmt.Sprintf("; did you mean %q?", near)
 			}
 			return problem

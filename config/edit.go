@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"reflect"
 	"slices"
+
+	"gswitch/units"
 )
 
 // Tables are the names that Set and Delete know.
@@ -51,7 +53,7 @@ func (s *Switch) edit(table, acl, entry string, create bool) error {
 }
 
 func unknownTable(table string) error {
-	if near := Nearest(table, Tables); near != "" {
+	if near := units.Nearest(table, Tables); near != "" {
 		return fmt.Errorf("there is no table %q; did you mean %q?", table, near)
 	}
 	return fmt.Errorf("there is no table %q; there are %v", table, Tables)
@@ -167,7 +169,7 @@ func (c *Config) Find(name string) (*Switch, error) {
 	if name == "" {
 		return nil, fmt.Errorf("there are several switches; name one of %v", names)
 	}
-	if near := Nearest(name, names); near != "" {
+	if near := units.Nearest(name, names); near != "" {
 		return nil, fmt.Errorf("there is no switch %q; did you mean %q?", name, near)
 	}
 	return nil, fmt.Errorf("there is no switch %q; there are %v", name, names)
@@ -181,7 +183,7 @@ func (s *Switch) FindPort(name string) (*Port, error) {
 			return &s.Ports[i], nil
 		}
 	}
-	if near := Nearest(name, names); near != "" {
+	if near := units.Nearest(name, names); near != "" {
 		return nil, fmt.Errorf("switch %s has no port %q; did you mean %q?", s.Name, name, near)
 	}
 	return nil, fmt.Errorf("switch %s has no port %q; it has %v", s.Name, name, names)

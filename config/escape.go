@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"gswitch/units"
+
 	"gswitch/escape"
 	"gswitch/frame"
 	"gswitch/vswitch"
@@ -29,10 +31,10 @@ func (d *decoder) validateEscape(c *Config, s *Switch, path string) {
 	if len(e.Ports) == 0 {
 		d.failAt(path+".ports", "names no port: frames escape by ports whose neighbours take part")
 	}
-	if e.Period < Microsecond {
+	if e.Period < units.Microsecond {
 		d.failAt(path+".period", "%s is less than a microsecond", e.Period)
 	}
-	if e.Reclaim < Microsecond || frame.Time(e.Reclaim) > escape.MaxReclaim {
+	if e.Reclaim < units.Microsecond || frame.Time(e.Reclaim) > escape.MaxReclaim {
 		d.failAt(path+".reclaim", "%s is not between 1us and 1h", e.Reclaim)
 	}
 	if len(s.PFC.Classes) == 0 && len(d.errs) == 0 { // else the key may be misspelt

@@ -9,20 +9,21 @@ import (
 
 	"gswitch/fault"
 	"gswitch/frame"
+	"gswitch/units"
 )
 
 // Faults is what goes wrong, on purpose, with the frames that a port sends.
 type Faults struct {
-	Loss         Share    `yaml:"loss" doc:"Frames that are lost."`
-	Burst        int      `yaml:"burst" range:"0,1000000" doc:"Mean number of frames that loss takes in a row. Each alone if left out."`
-	Corrupt      Share    `yaml:"corrupt" doc:"Frames that are damaged on the link, so that the far end drops them by their checksum."`
-	Flip         Share    `yaml:"flip" doc:"Frames that arrive with a bit inverted that no Ethernet checksum finds."`
-	Duplicate    Share    `yaml:"duplicate" doc:"Frames that arrive twice."`
-	Reorder      Share    `yaml:"reorder" doc:"Frames that are held back for reorder_delay, while others overtake them."`
-	ReorderDelay Duration `yaml:"reorder_delay" doc:"How long. Needed beside reorder."`
-	Jitter       Duration `yaml:"jitter" doc:"Each frame takes up to so much longer, in order."`
-	Slow         float64  `yaml:"slow" range:"1,1000000" doc:"Factor by which frames occupy the link longer than rate says."`
-	Seed         uint64   `yaml:"seed" doc:"Seed of what is drawn: with the same seed, the same of the frames that leave are hit. Derived from the names of switch and port if left out."`
+	Loss         Share          `yaml:"loss" doc:"Frames that are lost."`
+	Burst        int            `yaml:"burst" range:"0,1000000" doc:"Mean number of frames that loss takes in a row. Each alone if left out."`
+	Corrupt      Share          `yaml:"corrupt" doc:"Frames that are damaged on the link, so that the far end drops them by their checksum."`
+	Flip         Share          `yaml:"flip" doc:"Frames that arrive with a bit inverted that no Ethernet checksum finds."`
+	Duplicate    Share          `yaml:"duplicate" doc:"Frames that arrive twice."`
+	Reorder      Share          `yaml:"reorder" doc:"Frames that are held back for reorder_delay, while others overtake them."`
+	ReorderDelay units.Duration `yaml:"reorder_delay" doc:"How long. Needed beside reorder."`
+	Jitter       units.Duration `yaml:"jitter" doc:"Each frame takes up to so much longer, in order."`
+	Slow         float64        `yaml:"slow" range:"1,1000000" doc:"Factor by which frames occupy the link longer than rate says."`
+	Seed         uint64         `yaml:"seed" doc:"Seed of what is drawn: with the same seed, the same of the frames that leave are hit. Derived from the names of switch and port if left out."`
 }
 
 // Share is a probability. It is written 0.001 or 0.1%.
@@ -104,9 +105,9 @@ func (d *decoder) validateFaults(p *Port, path string) {
 	}
 	for _, t := range []struct {
 		key string
-		v   Duration
+		v   units.Duration
 	}{{"reorder_delay", f.ReorderDelay}, {"jitter", f.Jitter}} {
-		if t.v > Second {
+		if t.v > units.Second {
 			d.failAt(at(t.key), "%v is more than 1s, for which no port keeps its frames", t.v)
 		}
 	}
@@ -121,7 +122,7 @@ func (p *Port) SetFault(key, text string) error {
 	}
 	names := keysOf(faultsType)
 	if !slices.Contains(names, key) {
-		if near := Nearest(key, names); near != "" {
+		if near := units.Nearest(key, names); near != "" {
 			return fmt.Errorf("there is no fault %q; did you mean %q?", key, near)
 		}
 		return fmt.Errorf("there is no fault %q; there are %s, and none", key, strings.Join(names, ", "))

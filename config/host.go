@@ -13,6 +13,7 @@ import (
 	inband "gswitch/int"
 	"gswitch/scheduler"
 	"gswitch/transport"
+	"gswitch/units"
 	"gswitch/wire"
 )
 
@@ -27,10 +28,10 @@ type Host struct {
 	Address   netip.Prefix `yaml:"address" need:"yes" doc:"IP address with the length of the link's prefix, such as 10.0.0.1/24 or fd00::1/64."`
 	Gateway   netip.Addr   `yaml:"gateway" doc:"Next hop of addresses that are not on the link. None if left out."`
 
-	Rate     Rate      `yaml:"rate" default:"10Gbps" doc:"Speed of the emulated link, at which the host paces what it sends."`
-	Overhead string    `yaml:"overhead" enum:"ethernet,none" default:"ethernet" doc:"ethernet: preamble, checksum and gap take their 24 bytes of time on the link. none: they do not."`
-	Burst    *Duration `yaml:"burst" default:"50us" doc:"How far the link may catch up when the worker was late. 0s: never."`
-	Payload  int       `yaml:"payload" range:"64,3800" default:"1000" doc:"Bytes of payload in a full frame, the same at both ends."`
+	Rate     units.Rate      `yaml:"rate" default:"10Gbps" doc:"Speed of the emulated link, at which the host paces what it sends."`
+	Overhead string          `yaml:"overhead" enum:"ethernet,none" default:"ethernet" doc:"ethernet: preamble, checksum and gap take their 24 bytes of time on the link. none: they do not."`
+	Burst    *units.Duration `yaml:"burst" default:"50us" doc:"How far the link may catch up when the worker was late. 0s: never."`
+	Payload  int             `yaml:"payload" range:"64,3800" default:"1000" doc:"Bytes of payload in a full frame, the same at both ends."`
 
 	BaseRTT        BaseRTT           `yaml:"base_rtt" default:"1ms" doc:"T of congestion control: slightly above the round trip of the idle network, which ghost calibrate tells. auto: it is measured to the first peers that are sent to, and 1ms until then."`
 	Congestion     string            `yaml:"congestion" default:"hpcc" doc:"Congestion control of transfers that choose none: hpcc, dcqcn, timely, dctcp, none ..."`
@@ -38,28 +39,28 @@ type Host struct {
 	Telemetry      HostTelemetry     `yaml:"telemetry" doc:"In-band telemetry that data frames ask for."`
 	Recovery       string            `yaml:"recovery" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp,newreno" default:"go-back-n" doc:"Loss recovery of transfers that choose none."`
 	FastRetransmit *bool             `yaml:"fast_retransmit" default:"true" doc:"newreno: false: duplicate acknowledgements mean nothing, only the timeout repairs, for networks that reorder and lose nothing (DeTail)."`
-	Timeout        Duration          `yaml:"timeout" doc:"Retransmission timeout. 20 times base_rtt, but not below 20 ms, if left out."`
+	Timeout        units.Duration    `yaml:"timeout" doc:"Retransmission timeout. 20 times base_rtt, but not below 20 ms, if left out."`
 	Class          int               `yaml:"class" range:"0,7" default:"0" doc:"Traffic class of data that chooses none. Its DSCP is 8 times the class."`
 	PFC            HostPFC           `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb)."`
-	MarkAbove      Size              `yaml:"mark_above" doc:"Data frames leave with a congestion mark while more of their class and those above waits for the host's own link (DeTail). No marks if left out."`
+	MarkAbove      units.Size        `yaml:"mark_above" doc:"Data frames leave with a congestion mark while more of their class and those above waits for the host's own link (DeTail). No marks if left out."`
 	PaceJitter     float64           `yaml:"pace_jitter" range:"0,0.5" doc:"Each paced gap is longer or shorter by up to this share of it, at random, so that flows of the same rate do not keep step (RoCC)."`
 	CNP            bool              `yaml:"cnp" doc:"true: congestion marks are told by RoCEv2 notification packets (DCQCN). false: by a bit of acknowledgements."`
 
-	Serve  bool `yaml:"serve" doc:"true: other hosts may open queue pairs here."`
-	Region Size `yaml:"region" default:"16MiB" doc:"Memory for RDMA Write and Read of other hosts."`
-	Worker *int `yaml:"worker" range:"0,63" doc:"The worker that drives the host, counted from 0. Hosts are dealt out in turn if left out."`
+	Serve  bool       `yaml:"serve" doc:"true: other hosts may open queue pairs here."`
+	Region units.Size `yaml:"region" default:"16MiB" doc:"Memory for RDMA Write and Read of other hosts."`
+	Worker *int       `yaml:"worker" range:"0,63" doc:"The worker that drives the host, counted from 0. Hosts are dealt out in turn if left out."`
 }
 
 // HostTelemetry is the telemetry that a host asks for.
 type HostTelemetry struct {
-	Format string `yaml:"format" enum:"none,hpcc,hpcc-grow,int-md" default:"hpcc" doc:"Format of the header in data frames."`
-	Links  []Rate `yaml:"links" doc:"As in the switches' telemetry: slowest and fastest link of the whole network, or all rates."`
+	Format string       `yaml:"format" enum:"none,hpcc,hpcc-grow,int-md" default:"hpcc" doc:"Format of the header in data frames."`
+	Links  []units.Rate `yaml:"links" doc:"As in the switches' telemetry: slowest and fastest link of the whole network, or all rates."`
 }
 
 // HostPFC is flow control of a host.
 type HostPFC struct {
-	Classes     []int    `yaml:"classes" range:"0,7" doc:"Classes that pauses are obeyed in. None if left out."`
-	QuenchAfter Duration `yaml:"quench_after" default:"10ms" doc:"A class that the neighbour pauses for longer counts as quenched. 0s: none does."`
+	Classes     []int          `yaml:"classes" range:"0,7" doc:"Classes that pauses are obeyed in. None if left out."`
+	QuenchAfter units.Duration `yaml:"quench_after" default:"10ms" doc:"A class that the neighbour pauses for longer counts as quenched. 0s: none does."`
 }
 
 // hostName is part of a file's name.
@@ -89,12 +90,12 @@ func (h *Host) validate(s *Section, prefix string) {
 	}
 	for _, d := range []struct {
 		key string
-		v   Duration
+		v   units.Duration
 		max frame.Time
-	}{{"base_rtt", Duration(h.T()), frame.Second}, {"timeout", h.Timeout, 20 * frame.Second}, {"burst", *h.Burst, frame.Second},
+	}{{"base_rtt", units.Duration(h.T()), frame.Second}, {"timeout", h.Timeout, 20 * frame.Second}, {"burst", *h.Burst, frame.Second},
 		{"pfc.quench_after", h.PFC.QuenchAfter, 3600 * frame.Second}} {
 		if d.v < 0 || frame.Time(d.v) > d.max {
-			fail(d.key, "%v is not between 0s and %v", d.v, Duration(d.max))
+			fail(d.key, "%v is not between 0s and %v", d.v, units.Duration(d.max))
 		}
 	}
 	if h.MarkAbove > maxMark {
@@ -121,7 +122,7 @@ func (h *Host) validate(s *Section, prefix string) {
 	}
 }
 
-const maxMark Size = 1 << 30
+const maxMark units.Size = 1 << 30
 
 // NeedsTelemetry refuses a congestion control that reads telemetry without a
 // format that tells the rate of links.

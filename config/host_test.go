@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gswitch/frame"
+	"gswitch/units"
 	"gswitch/wire"
 )
 
@@ -18,7 +19,7 @@ func TestHostDefaults(t *testing.T) {
 	}
 	h := &doc.Hosts[0]
 	if h.Name != "veth0" || doc.Control.Socket != "/run/ghost/veth0.sock" || h.Rate != 10e9 || h.Congestion != "hpcc" || h.Telemetry.Format != "hpcc" ||
-		h.Timeout != Duration(20*frame.Millisecond) || *h.Worker != 0 || doc.Workers[0].Poll != "adaptive" || h.Region != 16<<20 {
+		h.Timeout != units.Duration(20*frame.Millisecond) || *h.Worker != 0 || doc.Workers[0].Poll != "adaptive" || h.Region != 16<<20 {
 		t.Errorf("defaults are %+v", h)
 	}
 	c := h.NIC(wire.MAC{2, 0, 0, 0, 0, 1}, 18515)

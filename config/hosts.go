@@ -10,6 +10,7 @@ import (
 
 	"gswitch/dataplane"
 	"gswitch/frame"
+	"gswitch/units"
 )
 
 // Hosts is the document of a ghost: the hosts of one process, and what they
@@ -121,7 +122,7 @@ func (c *Hosts) complete(s *Section, list bool) {
 			if h.BaseRTT == AutoRTT {
 				least *= 5 // any network, until it was measured
 			}
-			h.Timeout = Duration(max(20*h.T(), least))
+			h.Timeout = units.Duration(max(20*h.T(), least))
 		}
 		if h.Worker == nil {
 			w := i % len(c.Workers)

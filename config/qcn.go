@@ -7,6 +7,7 @@ import (
 	"gswitch/frame"
 	"gswitch/qcn"
 	"gswitch/scheduler"
+	"gswitch/units"
 	"gswitch/vswitch"
 )
 
@@ -28,7 +29,7 @@ func (p *PI) law() scheduler.PI {
 }
 
 // clip makes a size that is too long for 32 bits one that is refused.
-func clip(s Size) uint32 { return uint32(min(s, 1<<32-1)) }
+func clip(s units.Size) uint32 { return uint32(min(s, 1<<32-1)) }
 
 // validateQCN checks the congestion points of a queue profile. A number that
 // is left out has its default when it is used.

@@ -7,11 +7,12 @@ import (
 
 	"gswitch/frame"
 	"gswitch/rocc"
+	"gswitch/units"
 	"gswitch/vswitch"
 )
 
 // config returns what a port of the given rate in bit/s has.
-func (r *RoCC) config(rate Rate) vswitch.RoCCConfig {
+func (r *RoCC) config(rate units.Rate) vswitch.RoCCConfig {
 	o := rocc.Options{Period: frame.Time(r.Period), QRef: uint32(r.QRef), QMid: uint32(r.QMid), QMax: uint32(r.QMax),
 		Alpha: r.Alpha, Beta: r.Beta, FMin: uint64(r.FMin), First: rocc.Cuts[r.Cut], Regions: r.Regions}
 	out := vswitch.RoCCConfig{Params: o.At(uint64(rate)), PerTick: r.PerTick, AtHosts: r.Compute == "hosts",
@@ -32,15 +33,15 @@ func (d *decoder) validateRoCC(s *Switch, profile string, path string) {
 	if r == nil {
 		return
 	}
-	for key, size := range map[string]Size{"qref": r.QRef, "qmid": r.QMid, "qmax": r.QMax} {
+	for key, size := range map[string]units.Size{"qref": r.QRef, "qmid": r.QMid, "qmax": r.QMax} {
 		if size >= 1<<32 {
 			d.failAt(path+"."+key, "%s is more than 4 GiB", size)
 			return
 		}
 	}
 	var all, unrated []string
-	var rates []Rate
-	at := map[Rate][]string{}
+	var rates []units.Rate
+	at := map[units.Rate][]string{}
 	for i := range s.Ports {
 		p := &s.Ports[i]
 		if p.QoS != profile {
@@ -97,10 +98,10 @@ func (d *decoder) roomForReference(s *Switch, r *RoCC, c *vswitch.RoCCConfig, pa
 			return
 		case slices.Contains(s.PFC.Classes, q):
 		case b.Limit > 0 && float64(b.Limit)+float64(b.Reserve) < qref:
-			d.failAt(path, "at %s queue %d is to be held at %s, and buffer.limit drops beyond %s: the fair rate would only rise; lower qref or raise the limit", ports, q, Size(c.Params.QRef), b.Limit)
+			d.failAt(path, "at %s queue %d is to be held at %s, and buffer.limit drops beyond %s: the fair rate would only rise; lower qref or raise the limit", ports, q, units.Size(c.Params.QRef), b.Limit)
 			return
 		case b.Size > 0 && share < qref:
-			d.failAt(path, "at %s queue %d is to be held at %s, and of a buffer of %s with alpha %g it gets no more than %s: the fair rate would only rise; lower qref or raise buffer.size", ports, q, Size(c.Params.QRef), b.Size, alpha, Size(share))
+			d.failAt(path, "at %s queue %d is to be held at %s, and of a buffer of %s with alpha %g it gets no more than %s: the fair rate would only rise; lower qref or raise buffer.size", ports, q, units.Size(c.Params.QRef), b.Size, alpha, units.Size(share))
 			return
 		}
 	}

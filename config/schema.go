@@ -31,17 +31,6 @@ func marshalSchema(s schema, title string) []byte {
 
 type schema = map[string]any
 
-// Patterns of the values with units, as the decoder takes them.
-var patterns = map[reflect.Type]string{
-	reflect.TypeFor[Rate]():      `^(unlimited|[0-9]+(\.[0-9]+)? ?[TGMkK]?(bps|bit|bit/s|b/s))$`,
-	reflect.TypeFor[Size]():      `^[0-9]+(\.[0-9]+)? ?([GMK]i|[GMkK])?B$`,
-	reflect.TypeFor[Headroom]():  `^(auto|[0-9]+(\.[0-9]+)? ?([GMK]i|[GMkK])?B)$`,
-	reflect.TypeFor[BaseRTT]():   `^(auto|[0-9]+(\.[0-9]+)? ?(h|min|s|ms|us|µs|ns))$`,
-	reflect.TypeFor[Duration]():  `^[0-9]+(\.[0-9]+)? ?(h|min|s|ms|us|µs|ns)$`,
-	reflect.TypeFor[MAC]():       `^([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}$`,
-	reflect.TypeFor[PortRange](): `^[0-9]+(-[0-9]+)?$`,
-}
-
 var describesItself = reflect.TypeFor[interface{ JSONSchema() map[string]any }]()
 
 func schemaOf(t reflect.Type, tag reflect.StructTag) schema {
@@ -55,12 +44,6 @@ func schemaOf(t reflect.Type, tag reflect.StructTag) schema {
 		return reflect.Zero(t).Interface().(interface{ JSONSchema() map[string]any }).JSONSchema()
 	case isText(t):
 		s["type"] = []string{"string", "integer"}
-		if p, ok := patterns[t]; ok {
-			s["pattern"] = p
-		}
-		if _, unit := patterns[t]; unit && t != reflect.TypeFor[PortRange]() {
-			s["type"] = "string"
-		}
 		if words := enumOf(tag); words != nil {
 			s["enum"] = words
 		}

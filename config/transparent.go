@@ -16,6 +16,7 @@ import (
 	"gswitch/hostnic/bump"
 	"gswitch/scheduler"
 	"gswitch/transport"
+	"gswitch/units"
 	"gswitch/wire"
 )
 
@@ -45,26 +46,26 @@ type Bump struct {
 	MAC        *MAC   `yaml:"mac" doc:"Address of the host. Learned from its frames if left out."`
 	MTU        int    `yaml:"mtu" range:"576,3500" doc:"Bytes of an IP packet that the network carries. That of the outer interface if left out."`
 
-	Rate     Rate      `yaml:"rate" default:"10Gbps" doc:"Speed of the emulated link, at which the host paces what it sends."`
-	Overhead string    `yaml:"overhead" enum:"ethernet,none" default:"ethernet" doc:"ethernet: preamble, checksum and gap take their 24 bytes of time on the link. none: they do not."`
-	Burst    *Duration `yaml:"burst" doc:"How far the link may catch up when the worker was late. 0s: never. A quarter of base_rtt if left out."`
+	Rate     units.Rate      `yaml:"rate" default:"10Gbps" doc:"Speed of the emulated link, at which the host paces what it sends."`
+	Overhead string          `yaml:"overhead" enum:"ethernet,none" default:"ethernet" doc:"ethernet: preamble, checksum and gap take their 24 bytes of time on the link. none: they do not."`
+	Burst    *units.Duration `yaml:"burst" doc:"How far the link may catch up when the worker was late. 0s: never. A quarter of base_rtt if left out."`
 
-	BaseRTT    Duration          `yaml:"base_rtt" default:"1ms" doc:"T of congestion control: slightly above the round trip of the idle network."`
+	BaseRTT    units.Duration    `yaml:"base_rtt" default:"1ms" doc:"T of congestion control: slightly above the round trip of the idle network."`
 	Congestion string            `yaml:"congestion" default:"hpcc" doc:"Congestion control of channels: hpcc, dcqcn, timely, dctcp, none ..."`
 	Options    map[string]string `yaml:"congestion_options" doc:"Options of this congestion control, by name. gfabric cc tells which there are."`
 	Telemetry  HostTelemetry     `yaml:"telemetry" doc:"In-band telemetry that frames of channels ask for."`
 	Recovery   string            `yaml:"recovery" enum:"go-back-n,irn,irn-go-back-n,tcp" default:"irn" doc:"Loss recovery of channels."`
-	Timeout    Duration          `yaml:"timeout" doc:"Retransmission timeout. 20 times base_rtt, but not below 20 ms, if left out."`
+	Timeout    units.Duration    `yaml:"timeout" doc:"Retransmission timeout. 20 times base_rtt, but not below 20 ms, if left out."`
 	Class      int               `yaml:"class" range:"0,7" default:"0" doc:"Traffic class of what no rule gives another. Its DSCP is 8 times the class."`
 	PFC        HostPFC           `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb)."`
 	CNP        bool              `yaml:"cnp" doc:"true: congestion marks are told by RoCEv2 notification packets (DCQCN). false: by a bit of acknowledgements."`
 
-	Flows    string     `yaml:"flows" enum:"tuple,host,pass" default:"tuple" doc:"What shares a channel: packets of one five-tuple, or all between two hosts. pass: none has one."`
-	Rules    []BumpRule `yaml:"rules" doc:"Other settings for some packets. The first rule that matches counts."`
-	Channels int        `yaml:"channels" range:"1,16384" default:"512" doc:"Most channels for five-tuples, and again for hosts. Tuples beyond share their host's channel, and beyond that pass untouched."`
-	Queue    Size       `yaml:"queue" range:"16384,268435456" doc:"Bytes that may wait in a channel; what comes beyond is dropped, as by a device queue. Two bandwidth-delay products (rate and base_rtt), but at least 128 KiB, if left out."`
-	Mark     Size       `yaml:"mark" range:"1024,268435456" doc:"Bytes waiting in a channel above which packets that allow it get ECN's congestion mark. Half of queue if left out."`
-	Idle     Duration   `yaml:"idle" default:"5s" doc:"A channel without packets for so long is closed."`
+	Flows    string         `yaml:"flows" enum:"tuple,host,pass" default:"tuple" doc:"What shares a channel: packets of one five-tuple, or all between two hosts. pass: none has one."`
+	Rules    []BumpRule     `yaml:"rules" doc:"Other settings for some packets. The first rule that matches counts."`
+	Channels int            `yaml:"channels" range:"1,16384" default:"512" doc:"Most channels for five-tuples, and again for hosts. Tuples beyond share their host's channel, and beyond that pass untouched."`
+	Queue    units.Size     `yaml:"queue" range:"16384,268435456" doc:"Bytes that may wait in a channel; what comes beyond is dropped, as by a device queue. Two bandwidth-delay products (rate and base_rtt), but at least 128 KiB, if left out."`
+	Mark     units.Size     `yaml:"mark" range:"1024,268435456" doc:"Bytes waiting in a channel above which packets that allow it get ECN's congestion mark. Half of queue if left out."`
+	Idle     units.Duration `yaml:"idle" default:"5s" doc:"A channel without packets for so long is closed."`
 
 	Worker *int `yaml:"worker" range:"0,63" doc:"The worker that drives the host, counted from 0. Hosts are dealt out in turn if left out."`
 }
@@ -145,7 +146,7 @@ func (c *Transparent) complete(s *Section) {
 			b.Burst = &quarter
 		}
 		if b.Timeout == 0 {
-			b.Timeout = max(20*b.BaseRTT, Duration(20*frame.Millisecond))
+			b.Timeout = max(20*b.BaseRTT, units.Duration(20*frame.Millisecond))
 		}
 		if b.Worker == nil {
 			w := i % len(c.Workers)
@@ -186,12 +187,12 @@ func (b *Bump) validate(s *Section, prefix string) {
 	}
 	for _, d := range []struct {
 		key    string
-		v      Duration
+		v      units.Duration
 		lo, hi frame.Time
 	}{{"base_rtt", b.BaseRTT, 1, frame.Second}, {"timeout", b.Timeout, 0, 20 * frame.Second}, {"burst", b.burst(), 0, frame.Second},
 		{"idle", b.Idle, 100 * frame.Millisecond, 3600 * frame.Second}} {
 		if frame.Time(d.v) < d.lo || frame.Time(d.v) > d.hi {
-			fail(d.key, "%v is not between %v and %v", d.v, Duration(d.lo), Duration(d.hi))
+			fail(d.key, "%v is not between %v and %v", d.v, units.Duration(d.lo), units.Duration(d.hi))
 		}
 	}
 	if b.Queue != 0 && b.Mark > b.Queue {
@@ -213,7 +214,7 @@ func (b *Bump) validate(s *Section, prefix string) {
 	}
 }
 
-func (b *Bump) burst() Duration {
+func (b *Bump) burst() units.Duration {
 	if b.Burst == nil {
 		return 0
 	}

@@ -8,6 +8,7 @@ import (
 	"gswitch/hostnic/bump"
 	inband "gswitch/int"
 	"gswitch/transport"
+	"gswitch/units"
 	"gswitch/wire"
 )
 
@@ -33,7 +34,7 @@ func TestTransparent(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := &c.Bumps[0]
-	if c.Bumps[1].Name != "g2" || *b.Worker != 0 || *c.Bumps[1].Worker != 1 || b.InnerNetNS != "h1" || c.Control.Socket != "/run/ghost/h1.sock" || *b.Burst != Duration(2*frame.Millisecond) {
+	if c.Bumps[1].Name != "g2" || *b.Worker != 0 || *c.Bumps[1].Worker != 1 || b.InnerNetNS != "h1" || c.Control.Socket != "/run/ghost/h1.sock" || *b.Burst != units.Duration(2*frame.Millisecond) {
 		t.Errorf("%+v", c)
 	}
 	n, err := b.Node(1500, 7)

@@ -1,6 +1,10 @@
 package config
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"gswitch/units"
+)
 
 // Config is the whole document.
 type Config struct {
@@ -72,13 +76,13 @@ type Port struct {
 	BusyPoll int     `yaml:"busy_poll" range:"0,1024" doc:"Frames that one receive call may take in the driver's own context, in place of interrupts, where the driver can; 64 is usual. 0: off. The worker makes system calls while idle then."`
 	Filter   *Filter `yaml:"filter" doc:"Which frames the switch takes; the kernel keeps the rest. All if left out."`
 
-	Enabled  *bool     `yaml:"enabled" default:"true" doc:"false: administratively down."`
-	Rate     Rate      `yaml:"rate" default:"unlimited" doc:"Speed of the emulated link."`
-	Overhead string    `yaml:"overhead" enum:"ethernet,none" default:"ethernet" doc:"ethernet: preamble, checksum and gap take their 24 bytes of time on the link. none: they do not."`
-	Burst    *Duration `yaml:"burst" default:"50us" doc:"How far the port may catch up when a worker was late. 0s: never."`
-	Delay    Duration  `yaml:"delay" doc:"Propagation delay of the emulated cable: what leaves here arrives so much later, and headroom is reckoned with it."`
-	Faults   *Faults   `yaml:"faults" doc:"What goes wrong, on purpose, with the frames that leave here. Nothing if left out."`
-	MTU      int       `yaml:"mtu" range:"68,9216" default:"1500" doc:"Largest network-layer packet in bytes: a frame has 14 more, and 4 for each VLAN tag."`
+	Enabled  *bool           `yaml:"enabled" default:"true" doc:"false: administratively down."`
+	Rate     units.Rate      `yaml:"rate" default:"unlimited" doc:"Speed of the emulated link."`
+	Overhead string          `yaml:"overhead" enum:"ethernet,none" default:"ethernet" doc:"ethernet: preamble, checksum and gap take their 24 bytes of time on the link. none: they do not."`
+	Burst    *units.Duration `yaml:"burst" default:"50us" doc:"How far the port may catch up when a worker was late. 0s: never."`
+	Delay    units.Duration  `yaml:"delay" doc:"Propagation delay of the emulated cable: what leaves here arrives so much later, and headroom is reckoned with it."`
+	Faults   *Faults         `yaml:"faults" doc:"What goes wrong, on purpose, with the frames that leave here. Nothing if left out."`
+	MTU      int             `yaml:"mtu" range:"68,9216" default:"1500" doc:"Largest network-layer packet in bytes: a frame has 14 more, and 4 for each VLAN tag."`
 
 	MinFrame  int            `yaml:"min_frame" range:"14,60" default:"14" doc:"Shortest frame that is taken, in bytes without checksum. 60 on a real wire; hosts on virtual links do not pad."`
 	Trust     string         `yaml:"trust" enum:"none,pcp,dscp" default:"pcp" doc:"Which field of a frame chooses its class."`
@@ -96,10 +100,10 @@ type Port struct {
 
 // Telemetry is in-band telemetry on all ports of a switch.
 type Telemetry struct {
-	INT       bool   `yaml:"int" doc:"true: each data frame with a telemetry header takes a record of this switch along."`
-	Links     []Rate `yaml:"links" doc:"Slowest and fastest link of the whole network, or all rates: they set the units of HPCC's records, the same on every switch and host. The paper's units (1 ns, 128 B, 80 B) if left out."`
-	Signal    string `yaml:"signal" enum:"tx,rx" default:"tx" doc:"What the byte counter counts. tx: what the port sent. rx: what entered its queues."`
-	Occupancy string `yaml:"occupancy" enum:"queue,port" default:"queue" doc:"Which bytes wait behind the frame. queue: those in its own queue. port: those in all queues of the port."`
+	INT       bool         `yaml:"int" doc:"true: each data frame with a telemetry header takes a record of this switch along."`
+	Links     []units.Rate `yaml:"links" doc:"Slowest and fastest link of the whole network, or all rates: they set the units of HPCC's records, the same on every switch and host. The paper's units (1 ns, 128 B, 80 B) if left out."`
+	Signal    string       `yaml:"signal" enum:"tx,rx" default:"tx" doc:"What the byte counter counts. tx: what the port sent. rx: what entered its queues."`
+	Occupancy string       `yaml:"occupancy" enum:"queue,port" default:"queue" doc:"Which bytes wait behind the frame. queue: those in its own queue. port: those in all queues of the port."`
 }
 
 // PortTelemetry is the role of a port at the edge of a telemetry domain.
@@ -134,9 +138,9 @@ type PortVLAN struct {
 
 // StormControl limits flooded traffic.
 type StormControl struct {
-	Broadcast Rate `yaml:"broadcast" default:"unlimited" doc:"Limit of broadcast."`
-	Multicast Rate `yaml:"multicast" default:"unlimited" doc:"Limit of multicast."`
-	Unknown   Rate `yaml:"unknown" default:"unlimited" doc:"Limit of unicast to unknown addresses."`
+	Broadcast units.Rate `yaml:"broadcast" default:"unlimited" doc:"Limit of broadcast."`
+	Multicast units.Rate `yaml:"multicast" default:"unlimited" doc:"Limit of multicast."`
+	Unknown   units.Rate `yaml:"unknown" default:"unlimited" doc:"Limit of unicast to unknown addresses."`
 }
 
 // VLAN names a VLAN and gives the switch addresses in it.
@@ -162,31 +166,31 @@ type QoS struct {
 
 // RoCC makes egress queues congestion points of RoCC.
 type RoCC struct {
-	Queues  []int    `yaml:"queues" need:"yes" range:"0,7" doc:"The queues that do."`
-	Period  Duration `yaml:"period" doc:"T: time between two updates. 40us at 40 and 100Gbps, in proportion at other rates, if left out."`
-	QRef    Size     `yaml:"qref" doc:"Length that is held. 300KB at 100Gbps, else 150KB, if left out."`
-	QMid    Size     `yaml:"qmid" doc:"Growth within a period that halves the rate. Twice qref if left out."`
-	QMax    Size     `yaml:"qmax" doc:"Length that cuts it. 2.4 times qref, at 100Gbps 2.2 times, if left out."`
-	Alpha   float64  `yaml:"alpha" range:"0,1000" doc:"Gain of the deviation from qref, in 1/4000 of the rate (1/10000 at 100Gbps) for 600 bytes. 0.3, 0.45 at 100Gbps, if left out."`
-	Beta    float64  `yaml:"beta" range:"0,1000" doc:"Gain of the growth. Five times alpha if left out."`
-	FMin    Rate     `yaml:"fmin" doc:"Least fair rate. 1/400 of the link's, 1/1000 at 100Gbps, if left out."`
-	Cut     string   `yaml:"cut" enum:"fmin,half,eighth" default:"fmin" doc:"What the fair rate becomes when the queue is longer than qmax: the least, half, or an eighth of the link's."`
-	Regions int      `yaml:"regions" range:"1,16" default:"6" doc:"Ranges of the rate with gains of their own (auto-tuning); 1: none."`
-	Table   string   `yaml:"table" enum:"queue,aged,afd,trap,bubble" default:"queue" doc:"Which flows are told. queue: those with a packet in the queue. aged: those that sent within age periods. afd: those with a packet among shadow sampled ones (AFD). trap, bubble: the largest, as ElephantTrap and BubbleCache find them."`
-	Flows   int      `yaml:"flows" range:"1,1048576" doc:"Flows that the table can hold. 4096 of queue, as many as can have fmin (no more than 1024) of aged, 1024 of afd, 128 of trap and bubble if left out."`
-	Age     int      `yaml:"age" range:"1,1048576" doc:"Periods without a packet, or a sampled one, after which a flow is forgotten; of bubble, periods of a round. 10 of aged and bubble, 100 of afd and trap if left out. No part of queue."`
-	Sample  int      `yaml:"sample" range:"1,65536" default:"8" doc:"One in so many packets is looked at, of afd and trap; bubble begins with it."`
-	Shadow  int      `yaml:"shadow" range:"1,1048576" default:"1024" doc:"Sampled packets that afd remembers."`
-	Compute string   `yaml:"compute" enum:"switch,hosts" default:"switch" doc:"Who works out the fair rate. hosts: the switch tells the length of the queue and its parameters, and each host runs the controller; hosts that miss different notices drift apart."`
-	PerTick int      `yaml:"per_tick" range:"0,1048576" doc:"Flows that are told in a period, in turn. As many as can have fmin, but no more than 1024, if left out."`
+	Queues  []int          `yaml:"queues" need:"yes" range:"0,7" doc:"The queues that do."`
+	Period  units.Duration `yaml:"period" doc:"T: time between two updates. 40us at 40 and 100Gbps, in proportion at other rates, if left out."`
+	QRef    units.Size     `yaml:"qref" doc:"Length that is held. 300KB at 100Gbps, else 150KB, if left out."`
+	QMid    units.Size     `yaml:"qmid" doc:"Growth within a period that halves the rate. Twice qref if left out."`
+	QMax    units.Size     `yaml:"qmax" doc:"Length that cuts it. 2.4 times qref, at 100Gbps 2.2 times, if left out."`
+	Alpha   float64        `yaml:"alpha" range:"0,1000" doc:"Gain of the deviation from qref, in 1/4000 of the rate (1/10000 at 100Gbps) for 600 bytes. 0.3, 0.45 at 100Gbps, if left out."`
+	Beta    float64        `yaml:"beta" range:"0,1000" doc:"Gain of the growth. Five times alpha if left out."`
+	FMin    units.Rate     `yaml:"fmin" doc:"Least fair rate. 1/400 of the link's, 1/1000 at 100Gbps, if left out."`
+	Cut     string         `yaml:"cut" enum:"fmin,half,eighth" default:"fmin" doc:"What the fair rate becomes when the queue is longer than qmax: the least, half, or an eighth of the link's."`
+	Regions int            `yaml:"regions" range:"1,16" default:"6" doc:"Ranges of the rate with gains of their own (auto-tuning); 1: none."`
+	Table   string         `yaml:"table" enum:"queue,aged,afd,trap,bubble" default:"queue" doc:"Which flows are told. queue: those with a packet in the queue. aged: those that sent within age periods. afd: those with a packet among shadow sampled ones (AFD). trap, bubble: the largest, as ElephantTrap and BubbleCache find them."`
+	Flows   int            `yaml:"flows" range:"1,1048576" doc:"Flows that the table can hold. 4096 of queue, as many as can have fmin (no more than 1024) of aged, 1024 of afd, 128 of trap and bubble if left out."`
+	Age     int            `yaml:"age" range:"1,1048576" doc:"Periods without a packet, or a sampled one, after which a flow is forgotten; of bubble, periods of a round. 10 of aged and bubble, 100 of afd and trap if left out. No part of queue."`
+	Sample  int            `yaml:"sample" range:"1,65536" default:"8" doc:"One in so many packets is looked at, of afd and trap; bubble begins with it."`
+	Shadow  int            `yaml:"shadow" range:"1,1048576" default:"1024" doc:"Sampled packets that afd remembers."`
+	Compute string         `yaml:"compute" enum:"switch,hosts" default:"switch" doc:"Who works out the fair rate. hosts: the switch tells the length of the queue and its parameters, and each host runs the controller; hosts that miss different notices drift apart."`
+	PerTick int            `yaml:"per_tick" range:"0,1048576" doc:"Flows that are told in a period, in turn. As many as can have fmin, but no more than 1024, if left out."`
 }
 
 // Queue is one egress queue of a profile.
 type Queue struct {
-	Queue   int  `yaml:"queue" range:"0,7" doc:"Number. Among strict queues the higher goes first."`
-	Strict  bool `yaml:"strict" doc:"true: before all weighted queues. The default where no weight is given."`
-	Weight  int  `yaml:"weight" range:"1,1000" doc:"Share among the weighted queues (deficit round robin)."`
-	MaxRate Rate `yaml:"max_rate" default:"unlimited" doc:"Upper limit."`
+	Queue   int        `yaml:"queue" range:"0,7" doc:"Number. Among strict queues the higher goes first."`
+	Strict  bool       `yaml:"strict" doc:"true: before all weighted queues. The default where no weight is given."`
+	Weight  int        `yaml:"weight" range:"1,1000" doc:"Share among the weighted queues (deficit round robin)."`
+	MaxRate units.Rate `yaml:"max_rate" default:"unlimited" doc:"Upper limit."`
 
 	ECN *ECN `yaml:"ecn" doc:"ECN marking at dequeue."`
 	PI  *PI  `yaml:"pi" doc:"ECN marking by a controller of the depth, in place of ecn."`
@@ -194,75 +198,75 @@ type Queue struct {
 
 // PI marks with a probability that a proportional-integral controller moves.
 type PI struct {
-	Ref    Size     `yaml:"ref" need:"yes" doc:"Depth that is held."`
-	A      float64  `yaml:"a" need:"yes" range:"0,0.0001" doc:"Probability for each byte above ref."`
-	B      float64  `yaml:"b" range:"0,0.0001" doc:"Probability that each byte above ref a period ago takes back; below a."`
-	Max    float64  `yaml:"max" range:"0,1" default:"1" doc:"Largest probability, so that it is soon back after a burst."`
-	Period Duration `yaml:"period" need:"yes" doc:"Time from one update to the next."`
+	Ref    units.Size     `yaml:"ref" need:"yes" doc:"Depth that is held."`
+	A      float64        `yaml:"a" need:"yes" range:"0,0.0001" doc:"Probability for each byte above ref."`
+	B      float64        `yaml:"b" range:"0,0.0001" doc:"Probability that each byte above ref a period ago takes back; below a."`
+	Max    float64        `yaml:"max" range:"0,1" default:"1" doc:"Largest probability, so that it is soon back after a burst."`
+	Period units.Duration `yaml:"period" need:"yes" doc:"Time from one update to the next."`
 }
 
 // QCN makes egress queues congestion points of QCN.
 type QCN struct {
-	Queues   []int `yaml:"queues" need:"yes" range:"0,7" doc:"The queues that do."`
-	SetPoint Size  `yaml:"set_point" default:"26KB" doc:"Depth that is held."`
-	Weight   *int  `yaml:"weight" range:"0,64" default:"2" doc:"How much growth counts beside depth."`
-	Sample   Size  `yaml:"sample" default:"150KB" doc:"Bytes from one sampled frame to the next where there is nothing to tell."`
+	Queues   []int      `yaml:"queues" need:"yes" range:"0,7" doc:"The queues that do."`
+	SetPoint units.Size `yaml:"set_point" default:"26KB" doc:"Depth that is held."`
+	Weight   *int       `yaml:"weight" range:"0,64" default:"2" doc:"How much growth counts beside depth."`
+	Sample   units.Size `yaml:"sample" default:"150KB" doc:"Bytes from one sampled frame to the next where there is nothing to tell."`
 }
 
 // ECN is RED-like marking; kmin = kmax marks like a step.
 type ECN struct {
-	KMin Size    `yaml:"kmin" need:"yes" doc:"Depth from which frames are marked."`
-	KMax Size    `yaml:"kmax" need:"yes" doc:"Depth from which every frame is marked."`
-	PMax float64 `yaml:"pmax" range:"0,1" default:"1" doc:"Probability just below kmax."`
+	KMin units.Size `yaml:"kmin" need:"yes" doc:"Depth from which frames are marked."`
+	KMax units.Size `yaml:"kmax" need:"yes" doc:"Depth from which every frame is marked."`
+	PMax float64    `yaml:"pmax" range:"0,1" default:"1" doc:"Probability just below kmax."`
 }
 
 // Buffer is the shared packet buffer of a switch.
 type Buffer struct {
-	Size     Size     `yaml:"size" doc:"Whole buffer, headroom included. What the packet memory holds if left out."`
-	Alpha    float64  `yaml:"alpha" range:"0.001,64" default:"1" doc:"Dynamic threshold of an egress queue: at most alpha times what is free."`
-	Reserve  Size     `yaml:"reserve" doc:"Bytes of each egress queue that no other can take."`
-	Limit    Size     `yaml:"limit" doc:"Most bytes of any egress queue, whatever alpha allows. None if left out."`
-	Lossless Lossless `yaml:"lossless" doc:"How lossless classes are buffered at ingress."`
+	Size     units.Size `yaml:"size" doc:"Whole buffer, headroom included. What the packet memory holds if left out."`
+	Alpha    float64    `yaml:"alpha" range:"0.001,64" default:"1" doc:"Dynamic threshold of an egress queue: at most alpha times what is free."`
+	Reserve  units.Size `yaml:"reserve" doc:"Bytes of each egress queue that no other can take."`
+	Limit    units.Size `yaml:"limit" doc:"Most bytes of any egress queue, whatever alpha allows. None if left out."`
+	Lossless Lossless   `yaml:"lossless" doc:"How lossless classes are buffered at ingress."`
 }
 
 // Lossless is the ingress side of classes under PFC.
 type Lossless struct {
-	Alpha      float64  `yaml:"alpha" range:"0.001,64" default:"0.125" doc:"Dynamic threshold (XOFF) of an ingress port and class: at most alpha times what is free."`
-	XOFF       Size     `yaml:"xoff" doc:"Fixed XOFF threshold in place of alpha."`
-	Reserve    Size     `yaml:"reserve" doc:"Bytes of each ingress port and class that no other can take."`
-	Hysteresis Size     `yaml:"hysteresis" default:"4KiB" doc:"How far below XOFF the class must fall before XON."`
-	Headroom   Headroom `yaml:"headroom" default:"auto" doc:"Bytes beyond XOFF for what is still under way. auto: from rate, delay and MTU of each port, and response."`
-	Response   Duration `yaml:"response" default:"50us" doc:"How long both ends take to act on a pause, beyond cable and frames: the loops of the workers."`
-	AllowLoss  bool     `yaml:"allow_loss" doc:"true: accept a headroom that is too small, for experiments."`
+	Alpha      float64        `yaml:"alpha" range:"0.001,64" default:"0.125" doc:"Dynamic threshold (XOFF) of an ingress port and class: at most alpha times what is free."`
+	XOFF       units.Size     `yaml:"xoff" doc:"Fixed XOFF threshold in place of alpha."`
+	Reserve    units.Size     `yaml:"reserve" doc:"Bytes of each ingress port and class that no other can take."`
+	Hysteresis units.Size     `yaml:"hysteresis" default:"4KiB" doc:"How far below XOFF the class must fall before XON."`
+	Headroom   Headroom       `yaml:"headroom" default:"auto" doc:"Bytes beyond XOFF for what is still under way. auto: from rate, delay and MTU of each port, and response."`
+	Response   units.Duration `yaml:"response" default:"50us" doc:"How long both ends take to act on a pause, beyond cable and frames: the loops of the workers."`
+	AllowLoss  bool           `yaml:"allow_loss" doc:"true: accept a headroom that is too small, for experiments."`
 }
 
 // PFC is priority flow control, or the older pause.
 type PFC struct {
-	Classes  []int     `yaml:"classes" range:"0,7" doc:"Lossless classes."`
-	Quanta   int       `yaml:"quanta" range:"1,65535" default:"65535" doc:"Pause time that is asked for, in units of 512 bit times."`
-	Pause    bool      `yaml:"pause" doc:"true: IEEE 802.3x pause of the whole link in place of PFC."`
-	Watchdog *Watchdog `yaml:"watchdog" doc:"What happens to a queue that stays paused. No watchdog if left out."`
-	Shun     Duration  `yaml:"shun" doc:"For how long a port is down whose neighbour goes on although it was told to pause, four times. Nobody looks if left out."`
-	Log      *int      `yaml:"log" range:"0,1000000" default:"256" doc:"Pauses that ended which each worker remembers, for gfabric pfc trace: who asked whom, when, and for which egress queues. 0: none."`
+	Classes  []int          `yaml:"classes" range:"0,7" doc:"Lossless classes."`
+	Quanta   int            `yaml:"quanta" range:"1,65535" default:"65535" doc:"Pause time that is asked for, in units of 512 bit times."`
+	Pause    bool           `yaml:"pause" doc:"true: IEEE 802.3x pause of the whole link in place of PFC."`
+	Watchdog *Watchdog      `yaml:"watchdog" doc:"What happens to a queue that stays paused. No watchdog if left out."`
+	Shun     units.Duration `yaml:"shun" doc:"For how long a port is down whose neighbour goes on although it was told to pause, four times. Nobody looks if left out."`
+	Log      *int           `yaml:"log" range:"0,1000000" default:"256" doc:"Pauses that ended which each worker remembers, for gfabric pfc trace: who asked whom, when, and for which egress queues. 0: none."`
 }
 
 // Watchdog breaks pause storms.
 type Watchdog struct {
-	Detect  Duration `yaml:"detect" default:"200ms" doc:"Paused without sending anything for so long is a storm."`
-	Restore Duration `yaml:"restore" default:"400ms" doc:"Without a pause frame for so long the storm is over."`
-	Action  string   `yaml:"action" enum:"drop,forward,alert,off" default:"drop" doc:"drop: empty the queue and drop what comes. forward: send in spite of the pause. alert: only count. off: no watchdog."`
+	Detect  units.Duration `yaml:"detect" default:"200ms" doc:"Paused without sending anything for so long is a storm."`
+	Restore units.Duration `yaml:"restore" default:"400ms" doc:"Without a pause frame for so long the storm is over."`
+	Action  string         `yaml:"action" enum:"drop,forward,alert,off" default:"drop" doc:"drop: empty the queue and drop what comes. forward: send in spite of the pause. alert: only count. off: no watchdog."`
 }
 
 // Escape lets frames out of paused queues.
 type Escape struct {
-	Ports   []string `yaml:"ports" need:"yes" doc:"The ports whose neighbours are switches that do so too."`
-	Queue   int      `yaml:"queue" range:"0,6" default:"6" doc:"Queue in which frames escape: strict, of no class, above those of the lossless classes. Where classes.queue is left out, the class of its number goes to queue 7."`
-	Slots   int      `yaml:"slots" range:"1,65536" default:"64" doc:"Frames that have a place in the escape queue of a port."`
-	Flows   int      `yaml:"flows" range:"1,65536" default:"256" doc:"Flows of a port that are known, the last ones."`
-	PerFlow int      `yaml:"per_flow" range:"1,65536" default:"64" doc:"Tokens of a flow that may be out at once."`
-	Period  Duration `yaml:"period" default:"20us" doc:"Time from one round of tokens to the next: about twice the delay of a link, the loops of the workers included."`
-	Reclaim Duration `yaml:"reclaim" default:"5ms" doc:"Time after which the place of a token that came to nothing is free again: longer than a token and its frame take through the network."`
-	Printed bool     `yaml:"printed" doc:"true: the algorithm as printed, without requests for tokens and without waits of flows whose tokens come to nothing. Circles of flows that no switch with an open port knows then stay closed."`
+	Ports   []string       `yaml:"ports" need:"yes" doc:"The ports whose neighbours are switches that do so too."`
+	Queue   int            `yaml:"queue" range:"0,6" default:"6" doc:"Queue in which frames escape: strict, of no class, above those of the lossless classes. Where classes.queue is left out, the class of its number goes to queue 7."`
+	Slots   int            `yaml:"slots" range:"1,65536" default:"64" doc:"Frames that have a place in the escape queue of a port."`
+	Flows   int            `yaml:"flows" range:"1,65536" default:"256" doc:"Flows of a port that are known, the last ones."`
+	PerFlow int            `yaml:"per_flow" range:"1,65536" default:"64" doc:"Tokens of a flow that may be out at once."`
+	Period  units.Duration `yaml:"period" default:"20us" doc:"Time from one round of tokens to the next: about twice the delay of a link, the loops of the workers included."`
+	Reclaim units.Duration `yaml:"reclaim" default:"5ms" doc:"Time after which the place of a token that came to nothing is free again: longer than a token and its frame take through the network."`
+	Printed bool           `yaml:"printed" doc:"true: the algorithm as printed, without requests for tokens and without waits of flows whose tokens come to nothing. Circles of flows that no switch with an open port knows then stay closed."`
 }
 
 // Rule is one entry of an access list. The first that matches decides.
@@ -299,15 +303,15 @@ type Match struct {
 
 // Police is a token bucket.
 type Police struct {
-	Rate  Rate `yaml:"rate" need:"yes" doc:"Rate that passes."`
-	Burst Size `yaml:"burst" default:"64KiB" doc:"Depth of the bucket."`
+	Rate  units.Rate `yaml:"rate" need:"yes" doc:"Rate that passes."`
+	Burst units.Size `yaml:"burst" default:"64KiB" doc:"Depth of the bucket."`
 }
 
 // FDB is the layer-2 forwarding database.
 type FDB struct {
-	Ageing *Duration   `yaml:"ageing" default:"300s" doc:"A learned address that is silent for so long is forgotten. 0s: never."`
-	Max    int         `yaml:"max" range:"1,4194304" default:"65536" doc:"Most addresses."`
-	Static []StaticMAC `yaml:"static" doc:"Entries that neither age nor move."`
+	Ageing *units.Duration `yaml:"ageing" default:"300s" doc:"A learned address that is silent for so long is forgotten. 0s: never."`
+	Max    int             `yaml:"max" range:"1,4194304" default:"65536" doc:"Most addresses."`
+	Static []StaticMAC     `yaml:"static" doc:"Entries that neither age nor move."`
 }
 
 // StaticMAC is a static entry of the forwarding database.
@@ -328,12 +332,12 @@ type Route struct {
 
 // Paths says how one of several next hops is chosen.
 type Paths struct {
-	Choose     string     `yaml:"choose" enum:"hash,scatter,flowlet,weighted,adaptive,least" default:"hash" doc:"For routes that do not say it. hash: by flow. scatter: at random, frame by frame. flowlet: at random, anew after each pause of a flow (LetFlow). weighted: by flow, in proportion to the rates of the links. adaptive: frame by frame, at random among the ports below the lowest threshold that any is below (DeTail). least: the port with the fewest bytes, frame by frame."`
-	Thresholds []Size     `yaml:"thresholds" doc:"adaptive: up to four, ascending, in bytes that wait at a port in the frame's class and above. [16KiB, 64KiB] if left out."`
-	Times      []Duration `yaml:"times" doc:"The same as the time that the port takes to send them, for links of different rates."`
-	FlowletGap Duration   `yaml:"flowlet_gap" default:"500us" doc:"flowlet: the pause after which a flow may go another way."`
-	Assigned   bool       `yaml:"assigned" doc:"true: a frame counts for its port from when that is chosen, also while it waits at the crossbar."`
-	Exempt     []int      `yaml:"exempt" range:"0,7" doc:"Classes whose frames go by flow all the same: probes and mirrored frames."`
+	Choose     string           `yaml:"choose" enum:"hash,scatter,flowlet,weighted,adaptive,least" default:"hash" doc:"For routes that do not say it. hash: by flow. scatter: at random, frame by frame. flowlet: at random, anew after each pause of a flow (LetFlow). weighted: by flow, in proportion to the rates of the links. adaptive: frame by frame, at random among the ports below the lowest threshold that any is below (DeTail). least: the port with the fewest bytes, frame by frame."`
+	Thresholds []units.Size     `yaml:"thresholds" doc:"adaptive: up to four, ascending, in bytes that wait at a port in the frame's class and above. [16KiB, 64KiB] if left out."`
+	Times      []units.Duration `yaml:"times" doc:"The same as the time that the port takes to send them, for links of different rates."`
+	FlowletGap units.Duration   `yaml:"flowlet_gap" default:"500us" doc:"flowlet: the pause after which a flow may go another way."`
+	Assigned   bool             `yaml:"assigned" doc:"true: a frame counts for its port from when that is chosen, also while it waits at the crossbar."`
+	Exempt     []int            `yaml:"exempt" range:"0,7" doc:"Classes whose frames go by flow all the same: probes and mirrored frames."`
 }
 
 // NextHop is one way of a route.

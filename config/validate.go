@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"gswitch/units"
+
 	"go.yaml.in/yaml/v3"
 )
 
@@ -286,12 +288,12 @@ func (d *decoder) validatePFC(s *Switch, path string) {
 		d.failAt(path+".pfc.pause", "contradicts classes: 802.3x pause stops the whole link, PFC stops classes")
 	}
 	l := &s.Buffer.Lossless
-	for key, size := range map[string]Size{"xoff": l.XOFF, "reserve": l.Reserve, "hysteresis": l.Hysteresis, "headroom": Size(l.Headroom)} {
+	for key, size := range map[string]units.Size{"xoff": l.XOFF, "reserve": l.Reserve, "hysteresis": l.Hysteresis, "headroom": units.Size(l.Headroom)} {
 		if size >= 1<<32 {
 			d.failAt(path+".buffer.lossless."+key, "%s is more than 4 GiB", size)
 		}
 	}
-	for key, size := range map[string]Size{"reserve": s.Buffer.Reserve, "limit": s.Buffer.Limit} {
+	for key, size := range map[string]units.Size{"reserve": s.Buffer.Reserve, "limit": s.Buffer.Limit} {
 		if size >= 1<<32 {
 			d.failAt(path+".buffer."+key, "%s is more than 4 GiB", size)
 		}
@@ -299,7 +301,7 @@ func (d *decoder) validatePFC(s *Switch, path string) {
 	if l.XOFF != 0 && l.Hysteresis > l.XOFF {
 		d.failAt(path+".buffer.lossless.hysteresis", "%s is more than xoff, %s: the class would never be resumed", l.Hysteresis, l.XOFF)
 	}
-	if s.Buffer.Size != 0 && s.Buffer.Reserve*8*Size(len(s.Ports)) > s.Buffer.Size {
+	if s.Buffer.Size != 0 && s.Buffer.Reserve*8*units.Size(len(s.Ports)) > s.Buffer.Size {
 		d.failAt(path+".buffer.reserve", "%s for eight queues of %d ports is more than the buffer, %s", s.Buffer.Reserve, len(s.Ports), s.Buffer.Size)
 	}
 }
@@ -355,7 +357,7 @@ func (d *decoder) exists(path, what, name string, names []string) {
 	if name == "" || slices.Contains(names, name) {
 		return
 	}
-	if near := Nearest(name, names); near != "" {
+	if near := units.Nearest(name, names); near != "" {
 		d.failAt(path, "there is no %s %q; did you mean %q?", what, name, near)
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"gswitch/buffer"
+	"gswitch/units"
 )
 
 // validateBuffers refuses headroom and thresholds with which lossless classes
@@ -52,7 +53,7 @@ func (s *Switch) unsafe(e *buffer.Error) string {
 	}
 	if e.Port < 0 {
 		if e.Safe != 0 {
-			share += fmt.Sprintf("; size: at least %s", Size(e.Safe*uint64(workers)))
+			share += fmt.Sprintf("; size: at least %s", units.Size(e.Safe*uint64(workers)))
 		}
 		return e.Problem + share
 	}

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"gswitch/units"
 )
 
 // minRate is the slowest link: a full-size frame takes 12 ms.
-const minRate = Mbps
+const minRate = units.Mbps
 
 func (d *decoder) validatePort(c *Config, s *Switch, p *Port, path string) {
 	d.name(path+".name", p.Name)

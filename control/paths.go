@@ -3,10 +3,10 @@ package control
 import (
 	"context"
 
-	"gswitch/config"
 	"gswitch/control/api"
 	"gswitch/metrics"
 	"gswitch/pipeline"
+	"gswitch/units"
 	"gswitch/vswitch"
 )
 
@@ -64,10 +64,10 @@ func choicesOf(sw *metrics.Switch, was vswitch.PathCounts) (v []*api.PathChoices
 	c := &sw.Program.Config.Paths
 	var names []string
 	for _, t := range c.Bytes() {
-		names = append(names, config.Size(t).String())
+		names = append(names, units.Size(t).String())
 	}
 	for i, t := range c.Times {
-		names = append(names[:i], config.Duration(t).String())
+		names = append(names[:i], units.Duration(t).String())
 	}
 	flowlets := since(sw.Paths.Flowlets, was.Flowlets)
 	for class := range sw.Paths.Tier {

@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"gswitch/config"
+	"gswitch/units"
 )
 
 // LinkChange is how links differ from what their classes say, or that they are
 // not there, such as after a failure that routing knows of.
 type LinkChange struct {
-	Link   string           `yaml:"link" need:"yes" doc:"The links between two nodes or, with *, groups of nodes: agg1:core1, agg*:core*. The order of the ends does not matter."`
-	Remove bool             `yaml:"remove" doc:"true: they are not there."`
-	Rate   *config.Rate     `yaml:"rate" doc:"Overrides the class."`
-	Delay  *config.Duration `yaml:"delay" doc:"Overrides the class."`
-	MTU    *int             `yaml:"mtu" range:"576,9000" doc:"Overrides the class."`
+	Link   string          `yaml:"link" need:"yes" doc:"The links between two nodes or, with *, groups of nodes: agg1:core1, agg*:core*. The order of the ends does not matter."`
+	Remove bool            `yaml:"remove" doc:"true: they are not there."`
+	Rate   *units.Rate     `yaml:"rate" doc:"Overrides the class."`
+	Delay  *units.Duration `yaml:"delay" doc:"Overrides the class."`
+	MTU    *int            `yaml:"mtu" range:"576,9000" doc:"Overrides the class."`
 }
 
 // matches reports whether the change is about a link between two nodes.

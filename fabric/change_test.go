@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"gswitch/config"
+	"gswitch/units"
 )
 
 // DeTail's network of 16 servers: three rates by the tier of the link.
 func TestLinksOfTiersChange(t *testing.T) {
 	g, err := Spec{Generate: "fat-tree(4)", Classes: map[string]Class{"host": {Rate: 1e9}, "fabric": {Rate: 500e6}},
-		Change: []LinkChange{{Link: "core*:agg*", Rate: ptr(config.Rate(250e6))}, {Link: "agg2:core4", Rate: ptr(config.Rate(10e6))}}}.Build()
+		Change: []LinkChange{{Link: "core*:agg*", Rate: ptr(units.Rate(250e6))}, {Link: "agg2:core4", Rate: ptr(units.Rate(10e6))}}}.Build()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"gswitch/config"
+	"gswitch/units"
 )
 
 // label says what a link can carry, as short as possible.
 func (l *Link) label() string {
-	s := config.Rate(l.Rate).String()
+	s := units.Rate(l.Rate).String()
 	if l.Delay > 0 {
 		s += " " + l.Delay.String()
 	}

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"gswitch/config"
+	"gswitch/units"
 )
 
 // Spec is the topology section of a document, as written.
@@ -28,19 +29,19 @@ type Spec struct {
 
 // LinkSpec is one link, as written.
 type LinkSpec struct {
-	A     string           `yaml:"a" need:"yes" doc:"One end."`
-	B     string           `yaml:"b" need:"yes" doc:"The other end."`
-	Class string           `yaml:"class" doc:"Link class. host or fabric, whichever fits, if left out."`
-	Rate  *config.Rate     `yaml:"rate" doc:"Overrides the class."`
-	Delay *config.Duration `yaml:"delay" doc:"Overrides the class."`
-	MTU   *int             `yaml:"mtu" range:"576,9000" doc:"Overrides the class."`
+	A     string          `yaml:"a" need:"yes" doc:"One end."`
+	B     string          `yaml:"b" need:"yes" doc:"The other end."`
+	Class string          `yaml:"class" doc:"Link class. host or fabric, whichever fits, if left out."`
+	Rate  *units.Rate     `yaml:"rate" doc:"Overrides the class."`
+	Delay *units.Duration `yaml:"delay" doc:"Overrides the class."`
+	MTU   *int            `yaml:"mtu" range:"576,9000" doc:"Overrides the class."`
 }
 
 // Class holds what links have in common.
 type Class struct {
-	Rate  config.Rate     `yaml:"rate" doc:"Emulated speed, each way. unlimited if left out."`
-	Delay config.Duration `yaml:"delay" doc:"Propagation delay, each way. None if left out."`
-	MTU   int             `yaml:"mtu" range:"576,9000" doc:"Largest packet. 1500 if left out."`
+	Rate  units.Rate     `yaml:"rate" doc:"Emulated speed, each way. unlimited if left out."`
+	Delay units.Duration `yaml:"delay" doc:"Propagation delay, each way. None if left out."`
+	MTU   int            `yaml:"mtu" range:"576,9000" doc:"Largest packet. 1500 if left out."`
 }
 
 // Load makes a topology of arg: the name of a file, or a generator.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"gswitch/config"
+	"gswitch/units"
 )
 
 // WriteTable writes the plan for humans: subnets, hosts, switches with their
@@ -46,7 +46,7 @@ func (p *Plan) WriteTable(w io.Writer) error {
 		if t.Nodes[l.A.Node].Kind == Switch && t.Nodes[l.B.Node].Kind == Switch {
 			addresses = pairs(p.Nodes[l.A.Node].Ports[l.A.Port], p.Nodes[l.B.Node].Ports[l.B.Port])
 		}
-		row(tw, fmt.Sprintf("%s:%d - %s:%d", t.Nodes[l.A.Node].Name, l.A.Port, t.Nodes[l.B.Node].Name, l.B.Port), addresses, config.Rate(l.Rate).String(), fmt.Sprint(l.MTU))
+		row(tw, fmt.Sprintf("%s:%d - %s:%d", t.Nodes[l.A.Node].Name, l.A.Port, t.Nodes[l.B.Node].Name, l.B.Port), addresses, units.Rate(l.Rate).String(), fmt.Sprint(l.MTU))
 	}
 	tw.Flush()
 	for line := range strings.Lines(b.String()) {

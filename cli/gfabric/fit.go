@@ -12,12 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gswitch/config"
 	"gswitch/fabric"
 	"gswitch/fabric/fit"
 	"gswitch/fabric/lab"
 	runner "gswitch/fabric/run"
 	"gswitch/fabric/scenario"
+	"gswitch/units"
 )
 
 // fitPiece is how long each run of a piece may take, in real time.
@@ -153,7 +153,7 @@ func firstPiece(s *scenario.Scenario, scale int, budget time.Duration) *scenario
 		}
 		seen = append(seen, r.Variant)
 		d := *r.Doc
-		d.Duration = min(d.Duration, max(1, config.Duration(int64(budget)/int64(scale))))
+		d.Duration = min(d.Duration, max(1, units.Duration(int64(budget)/int64(scale))))
 		if d.Measure.Warmup >= d.Duration {
 			d.Measure.Warmup = 0
 		}

@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"gswitch/buffer"
-	"gswitch/config"
 	"gswitch/control/cli"
 	"gswitch/fabric"
 	"gswitch/frame"
+	"gswitch/units"
 	"gswitch/vswitch"
 )
 
@@ -138,7 +138,7 @@ func (f *headroomFlags) reckon() (*reckoning, error) {
 
 func (f *headroomFlags) link() (buffer.Link, error) {
 	var l buffer.Link
-	var rate config.Rate
+	var rate units.Rate
 	if err := rate.UnmarshalText([]byte(f.rate)); err != nil || rate == 0 {
 		return l, usagef("--rate: %q is not the rate of a link; write 100Gbps", f.rate)
 	}
@@ -174,7 +174,7 @@ func (f *headroomFlags) link() (buffer.Link, error) {
 }
 
 func span(flag, text string) (frame.Time, error) {
-	var d config.Duration
+	var d units.Duration
 	if err := d.UnmarshalText([]byte(text)); err != nil {
 		return 0, usagef("%s: %w", flag, err)
 	}
@@ -183,7 +183,7 @@ func span(flag, text string) (frame.Time, error) {
 
 // bytesOf is the size that a flag gives, 0 where it is empty.
 func bytesOf(flag, text string) (uint64, error) {
-	var s config.Size
+	var s units.Size
 	if text == "" {
 		return 0, nil
 	}
@@ -342,16 +342,16 @@ func (r *reckoning) settings(link buffer.Link, q buffer.InputQueue, t *buffer.Th
 const leastIngress = 2048
 
 func lossless(before string, response int64) string {
-	return fmt.Sprintf("buffer: {%slossless: {response: %v}}", before, config.Duration(response))
+	return fmt.Sprintf("buffer: {%slossless: {response: %v}}", before, units.Duration(response))
 }
 
 // port is what a port of a switch needs to know of its link.
 func port(l buffer.Link) string {
-	return fmt.Sprintf("ports: [{rate: %v, delay: %v, mtu: %d}]", config.Rate(l.Rate), config.Duration(l.Delay), l.MaxFrame-18)
+	return fmt.Sprintf("ports: [{rate: %v, delay: %v, mtu: %d}]", units.Rate(l.Rate), units.Duration(l.Delay), l.MaxFrame-18)
 }
 
 func (r *reckoning) write(w io.Writer) error {
-	fmt.Fprintf(w, "%v, %s one way, frames of up to %d B on the link, lossless classes: %d\n\n", config.Rate(r.Rate), cli.Span(uint64(r.Delay)), r.Frame, r.Classes)
+	fmt.Fprintf(w, "%v, %s one way, frames of up to %d B on the link, lossless classes: %d\n\n", units.Rate(r.Rate), cli.Span(uint64(r.Delay)), r.Frame, r.Classes)
 	for _, l := range r.Lines {
 		mark := " "
 		if l.Result {

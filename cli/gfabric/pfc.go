@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gswitch/config"
 	"gswitch/fabric/pauses"
 	runner "gswitch/fabric/run"
 	"gswitch/fabric/scenario"
+	"gswitch/units"
 )
 
 func pfcCommand() *cobra.Command {
@@ -148,7 +148,7 @@ func (f *traceFlags) window() (from, to float64, err error) {
 		if v.text == "" {
 			continue
 		}
-		var d config.Duration
+		var d units.Duration
 		if err := d.UnmarshalText([]byte(v.text)); err != nil {
 			return 0, 0, usagef("%s: %w", v.flag, err)
 		}

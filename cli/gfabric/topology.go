@@ -11,6 +11,7 @@ import (
 	"gswitch/config"
 	"gswitch/fabric"
 	"gswitch/fabric/lab"
+	"gswitch/units"
 )
 
 // topologyFlags change a topology on the command line.
@@ -34,7 +35,7 @@ func (f *topologyFlags) add(c *cobra.Command) {
 func (f *topologyFlags) load(arg string) (*fabric.Topology, error) {
 	s := fabric.Spec{Name: f.name, Mode: f.mode}
 	if f.rate != "" || f.hostRate != "" || f.delay != 0 || f.mtu != 0 {
-		c := fabric.Class{Delay: config.Duration(f.delay), MTU: f.mtu}
+		c := fabric.Class{Delay: units.Duration(f.delay), MTU: f.mtu}
 		if f.rate != "" {
 			if err := c.Rate.UnmarshalText([]byte(f.rate)); err != nil {
 				return nil, usagef("--rate: %w", err)

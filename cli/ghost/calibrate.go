@@ -14,6 +14,7 @@ import (
 	"gswitch/config"
 	"gswitch/control/api"
 	"gswitch/control/cli"
+	"gswitch/units"
 )
 
 // calibration is what was measured, and what follows from it. Times are in
@@ -92,7 +93,7 @@ func (c *calibration) derive(h *config.Host) {
 	}
 	t := threeDigits(uint64(aboveRTT * float64(worst)))
 	h.BaseRTT = config.BaseRTT(t)
-	h.Timeout = config.Duration(threeDigits(max(rtoHighTs*t, uint64(leastRTO)) + 2*c.Wake.P99))
+	h.Timeout = units.Duration(threeDigits(max(rtoHighTs*t, uint64(leastRTO)) + 2*c.Wake.P99))
 	low := h.Transport().RTOLow
 	c.Derived = derived{T: t, RTOHigh: uint64(h.Timeout), RTOLow: uint64(low), Cap: h.Cap(), BDP: uint64(float64(h.Rate) / 8 * float64(t) / 1e9), Late: c.Wake.P99 > t/lateShare}
 }
@@ -315,13 +316,13 @@ func (r *calibration) print(w io.Writer) {
 	}
 	d := &r.Derived
 	fmt.Fprintf(w, "\nRTO_low %s, cap %d packets, BDP %s\n\n# for the configuration of the host:\nbase_rtt: %v\ntimeout: %v\n",
-		cli.Span(d.RTOLow), d.Cap, size(d.BDP), config.Duration(d.T), config.Duration(d.RTOHigh))
+		cli.Span(d.RTOLow), d.Cap, size(d.BDP), units.Duration(d.T), units.Duration(d.RTOHigh))
 	switch {
 	case len(r.Rates) == 0:
 	case r.CleanRate == 0:
 		fmt.Fprintln(w, "\nNo rate that was tried is clean: see the last column.")
 	case r.CleanRate < r.LinkRate:
-		fmt.Fprintf(w, "rate: %v # highest clean one; %v is configured\n", config.Rate(r.CleanRate), config.Rate(r.LinkRate))
+		fmt.Fprintf(w, "rate: %v # highest clean one; %v is configured\n", units.Rate(r.CleanRate), units.Rate(r.LinkRate))
 	}
 	if d.Late {
 		fmt.Fprintf(w, "\nWake-ups (p99 %s) come near a quarter of T (%s): what you will see is the machine, not the algorithm. Use lower rates and a longer T,\nfewer processes, or --poll spin on a CPU of its own.\n", cli.Span(r.Wake.P99), cli.Span(d.T))

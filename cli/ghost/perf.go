@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gswitch/config"
 	"gswitch/control/api"
 	"gswitch/control/cli"
+	"gswitch/units"
 )
 
 func (a *app) perfCommand() *cobra.Command {
@@ -38,7 +38,7 @@ posting of an operation to its completion. The other host must serve.`,
 			}
 			var list []uint64
 			for _, s := range sizes {
-				var n config.Size
+				var n units.Size
 				if err := n.UnmarshalText([]byte(s)); err != nil {
 					return cli.Usage(fmt.Errorf("--size: %w", err))
 				}

@@ -5,9 +5,9 @@ import (
 	"io"
 	"text/tabwriter"
 
-	"gswitch/config"
 	"gswitch/control/api"
 	"gswitch/control/cli"
+	"gswitch/units"
 )
 
 // columns aligns what is written to it with tabs between cells, to the right.
@@ -19,27 +19,20 @@ func columns(w io.Writer) *tabwriter.Writer {
 func leftColumns(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
 
 // size writes bytes with four digits.
-func size(n uint64) string {
-	units := []string{"B", "kB", "MB", "GB", "TB"}
-	v, i := float64(n), 0
-	for ; v >= 1000 && i < len(units)-1; i++ {
-		v /= 1000
-	}
-	return fmt.Sprintf("%.4g%s", v, units[i])
-}
+func size(n uint64) string { return units.Bytes.Brief(float64(n)) }
 
 // sizeFlag is a flag of bytes.
-type sizeFlag config.Size
+type sizeFlag units.Size
 
-func (s *sizeFlag) Set(text string) error { return (*config.Size)(s).UnmarshalText([]byte(text)) }
-func (s *sizeFlag) String() string        { return config.Size(*s).String() }
+func (s *sizeFlag) Set(text string) error { return (*units.Size)(s).UnmarshalText([]byte(text)) }
+func (s *sizeFlag) String() string        { return units.Size(*s).String() }
 func (s *sizeFlag) Type() string          { return "size" }
 
 // rateFlag is a flag of bits per second.
-type rateFlag config.Rate
+type rateFlag units.Rate
 
-func (r *rateFlag) Set(text string) error { return (*config.Rate)(r).UnmarshalText([]byte(text)) }
-func (r *rateFlag) String() string        { return config.Rate(*r).String() }
+func (r *rateFlag) Set(text string) error { return (*units.Rate)(r).UnmarshalText([]byte(text)) }
+func (r *rateFlag) String() string        { return units.Rate(*r).String() }
 func (r *rateFlag) Type() string          { return "rate" }
 
 // hopName names a hop as far as telemetry tells it.

@@ -13,6 +13,7 @@ import (
 	"gswitch/control"
 	"gswitch/control/api"
 	"gswitch/control/cli"
+	"gswitch/units"
 )
 
 func (a *app) showCommand() *cobra.Command {
@@ -200,7 +201,7 @@ func printRoCC(w io.Writer, m *api.RoCC) {
 		if p.AtHosts {
 			fair = "by hosts"
 		}
-		t.Row(name(p.Switch, p.Port), p.Queue, fair, p.Bytes, config.Size(p.Reference), p.Table, p.Flows, p.Updates, p.Cuts, p.Halvings, p.Notices, p.Unsent, p.UntoldFrames)
+		t.Row(name(p.Switch, p.Port), p.Queue, fair, p.Bytes, units.Size(p.Reference), p.Table, p.Flows, p.Updates, p.Cuts, p.Halvings, p.Notices, p.Unsent, p.UntoldFrames)
 	}
 	t.Print(w)
 }
@@ -213,7 +214,7 @@ func printQCN(w io.Writer, m *api.QCN) {
 	name := cli.Namer(m.Points)
 	t := cli.NewTable("PORT", ">QUEUE", ">BYTES", ">SET POINT", ">SAMPLES", ">MESSAGES", ">UNSENT", ">UNTOLD")
 	for _, p := range m.Points {
-		t.Row(name(p.Switch, p.Port), p.Queue, p.Bytes, config.Size(p.SetPoint), p.Samples, p.Messages, p.Unsent, p.Untold)
+		t.Row(name(p.Switch, p.Port), p.Queue, p.Bytes, units.Size(p.SetPoint), p.Samples, p.Messages, p.Unsent, p.Untold)
 	}
 	t.Print(w)
 }

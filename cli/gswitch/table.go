@@ -3,11 +3,11 @@ package gswitch
 import (
 	"fmt"
 
-	"gswitch/config"
+	"gswitch/units"
 )
 
 // rate writes the rate of a port as it was configured.
-func rate(bits uint64) string { return config.Rate(bits).String() }
+func rate(bits uint64) string { return units.Rate(bits).String() }
 
 // size writes bytes with a binary unit and three digits.
 func size(n uint64) string {

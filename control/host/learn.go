@@ -13,6 +13,7 @@ import (
 	"gswitch/control/api"
 	"gswitch/frame"
 	"gswitch/hostnic/agent"
+	"gswitch/units"
 )
 
 // measured is T where the configuration leaves it to be measured: slightly above
@@ -41,7 +42,7 @@ func (m *measured) in(h *config.Host) *config.Host {
 	}
 	with := *h
 	with.BaseRTT = config.BaseRTT(t)
-	with.Timeout = max(with.Timeout, config.Duration(20*t)) // as where T is said
+	with.Timeout = max(with.Timeout, units.Duration(20*t)) // as where T is said
 	return &with
 }
 

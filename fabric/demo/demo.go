@@ -16,6 +16,7 @@ import (
 	"gswitch/control/api"
 	"gswitch/fabric"
 	"gswitch/fabric/lab"
+	"gswitch/units"
 )
 
 // Options of a demo.
@@ -23,7 +24,7 @@ type Options struct {
 	Gswitch  string        // the gswitch to run
 	Self     string        // the gfabric to run in hosts, for its load tests
 	Name     string        // of the fabric
-	Rate     config.Rate   // of links between switches; those of hosts carry hostShare times as much
+	Rate     units.Rate    // of links between switches; those of hosts carry hostShare times as much
 	Duration time.Duration // of the load
 	Poll     string
 	Out      *os.File // results and, if it is a terminal, the live view
@@ -35,7 +36,7 @@ type Options struct {
 // links of 50 Mb/s each are 33,000 full frames a second, each through three
 // switches, and half as many acknowledgements.
 const (
-	DefaultRate     = config.Rate(50e6)
+	DefaultRate     = units.Rate(50e6)
 	DefaultDuration = 10 * time.Second
 	// Links of hosts are faster, so that the queues are those of switches: what
 	// waits in a host, no switch can let pass.
@@ -119,11 +120,11 @@ func (d *demo) plan() error {
 	return err
 }
 
-func (d *demo) hostRate() config.Rate { return d.Rate * hostShare }
+func (d *demo) hostRate() units.Rate { return d.Rate * hostShare }
 
 func (d *demo) adjust(_ int, sw *config.Switch) {
 	sw.Buffer.Size = 2 << 20
-	burst := config.Duration(catchUp)
+	burst := units.Duration(catchUp)
 	for i := range sw.Ports {
 		sw.Ports[i].Trust = "dscp"
 		sw.Ports[i].Burst = &burst
@@ -131,7 +132,7 @@ func (d *demo) adjust(_ int, sw *config.Switch) {
 	if d.Rate == 0 {
 		return // without an emulated rate no queue forms here
 	}
-	ms := config.Size(d.Rate / 8000) // bytes that a link carries in a millisecond
+	ms := units.Size(d.Rate / 8000) // bytes that a link carries in a millisecond
 	sw.QoS = map[string]config.QoS{"ecn": {Queues: []config.Queue{{Queue: 0, ECN: &config.ECN{KMin: 2 * ms, KMax: 8 * ms, PMax: 1}}}}}
 	for i := range sw.Ports {
 		sw.Ports[i].QoS = "ecn"

@@ -14,10 +14,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gswitch/config"
 	"gswitch/control"
 	"gswitch/control/api"
 	"gswitch/fabric/load"
+	"gswitch/units"
 )
 
 func TestReadSystemPing(t *testing.T) {
@@ -310,7 +310,7 @@ func TestPattern(t *testing.T) {
 			t.Errorf("%s receives %d streams", h, in[h])
 		}
 	}
-	for _, rate := range []config.Rate{0, 1e6, 100e9} {
+	for _, rate := range []units.Rate{0, 1e6, 100e9} {
 		d := &demo{Options: Options{Name: "demo", Rate: rate}}
 		if err := d.plan(); err != nil {
 			t.Errorf("rate %v: %v", rate, err)

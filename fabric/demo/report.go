@@ -10,14 +10,14 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"gswitch/config"
 	"gswitch/control/api"
+	"gswitch/units"
 )
 
 // Result is what came of a demo.
 type Result struct {
-	Rate     config.Rate // of links between switches
-	HostRate config.Rate
+	Rate     units.Rate // of links between switches
+	HostRate units.Rate
 	Hosts    []string
 	Tool     string
 	Pings    []Ping

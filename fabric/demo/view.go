@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gswitch/config"
 	"gswitch/control/api"
+	"gswitch/units"
 )
 
 const (
@@ -67,7 +67,7 @@ const (
 
 // writeView draws the table and returns how many lines it has. color turns on
 // the escape sequences of a terminal. Bars are shares of the links' rates.
-func writeView(w io.Writer, ports []*api.Port, rate, hostRate config.Rate, left time.Duration, color bool) int {
+func writeView(w io.Writer, ports []*api.Port, rate, hostRate units.Rate, left time.Duration, color bool) int {
 	var b strings.Builder
 	end := "\n"
 	if color {

@@ -9,6 +9,7 @@ import (
 
 	"gswitch/config"
 	"gswitch/fabric"
+	"gswitch/units"
 )
 
 // Options say how a topology is laid out on the machine.
@@ -227,14 +228,14 @@ func (d *deviceNames) dev(e, far fabric.End, space []int) Dev {
 // the least for a port. It is locked and touched at the start, so that more
 // would cost seconds and memory that a lab of many switches has no use for.
 const (
-	bufferBudget = config.Size(64 << 20)
-	mostBuffer   = config.Size(16 << 20)
-	leastBuffer  = config.Size(64 << 10) // for each port
+	bufferBudget = units.Size(64 << 20)
+	mostBuffer   = units.Size(16 << 20)
+	leastBuffer  = units.Size(64 << 10) // for each port
 )
 
 // bufferSize is the buffer of a switch that shares its process with others.
-func bufferSize(switches, ports int) config.Size {
-	return max(min(bufferBudget/config.Size(switches), mostBuffer), leastBuffer*config.Size(ports))
+func bufferSize(switches, ports int) units.Size {
+	return max(min(bufferBudget/units.Size(switches), mostBuffer), leastBuffer*units.Size(ports))
 }
 
 // switchConfig completes the configuration of switch s, one of several in its
@@ -251,8 +252,8 @@ func (l *Layout) switchConfig(s, switches int, ports []config.Port) config.Switc
 		if seen[port.Name]++; seen[port.Name] > 1 {
 			port.Name = fmt.Sprintf("%s.%d", port.Name, seen[port.Name])
 		}
-		port.Rate = config.Rate(link.Rate)
-		port.Delay = config.Duration(link.Delay)
+		port.Rate = units.Rate(link.Rate)
+		port.Delay = units.Duration(link.Delay)
 		if t.Nodes[link.Other(s).Node].Kind == fabric.Host {
 			// The kernel delays nothing that a host sends, so the switch's end
 			// holds frames for both ways: round trips are right.

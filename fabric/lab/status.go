@@ -12,8 +12,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"gswitch/config"
 	"gswitch/fabric"
+	"gswitch/units"
 )
 
 // Status is what is there of a fabric.
@@ -134,7 +134,7 @@ func (s *state) inspect() *Status {
 	for i := range t.Links {
 		l := &t.Links[i]
 		a, b := t.Nodes[l.A.Node].Name, t.Nodes[l.B.Node].Name
-		ls := LinkStatus{A: a, B: b, Kind: "wire", Rate: config.Rate(l.Rate).String(), MTU: l.MTU, Delay: l.Delay.String(), Up: running[a] && running[b]}
+		ls := LinkStatus{A: a, B: b, Kind: "wire", Rate: units.Rate(l.Rate).String(), MTU: l.MTU, Delay: l.Delay.String(), Up: running[a] && running[b]}
 		st.Links = append(st.Links, ls)
 	}
 	for i, v := range s.Veths {

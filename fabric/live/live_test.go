@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"gswitch/config"
 	"gswitch/dataplane"
 	"gswitch/fabric"
 	"gswitch/fabric/lab"
@@ -18,6 +17,7 @@ import (
 	"gswitch/frame"
 	"gswitch/hostnic"
 	"gswitch/sim"
+	"gswitch/units"
 )
 
 const us = frame.Microsecond
@@ -25,8 +25,8 @@ const us = frame.Microsecond
 func topology(t testing.TB, name, expr string) *fabric.Topology {
 	t.Helper()
 	s := fabric.Spec{Name: name, Generate: expr, Classes: map[string]fabric.Class{
-		fabric.ClassHost:   {Rate: config.Rate(100e9), Delay: config.Duration(time.Microsecond)},
-		fabric.ClassFabric: {Rate: config.Rate(100e9), Delay: config.Duration(time.Microsecond)},
+		fabric.ClassHost:   {Rate: units.Rate(100e9), Delay: units.Duration(time.Microsecond)},
+		fabric.ClassFabric: {Rate: units.Rate(100e9), Delay: units.Duration(time.Microsecond)},
 	}}
 	topo, err := s.Build()
 	if err != nil {

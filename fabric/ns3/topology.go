@@ -1,15 +1,14 @@
 package ns3
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 	"time"
 
-	"gswitch/config"
 	"gswitch/fabric"
+	"gswitch/units"
 )
 
 // Bounds of what a topology file may describe: node numbers are the third and
@@ -129,36 +128,17 @@ func (r *reader) node(b []byte, nodes int) (int, error) {
 	return int(v), err
 }
 
-// unit is a suffix of ns-3's rates or times, in bit/s or nanoseconds.
-type unit struct {
-	suffix string
-	value  float64
-}
-
-// Longer suffixes stand before those that end like them.
-var (
-	rateUnits  = []unit{{"Tbps", 1e12}, {"Gbps", 1e9}, {"Mbps", 1e6}, {"Kbps", 1e3}, {"kbps", 1e3}, {"Tb/s", 1e12}, {"Gb/s", 1e9}, {"Mb/s", 1e6}, {"Kb/s", 1e3}, {"kb/s", 1e3}, {"bps", 1}, {"b/s", 1}}
-	delayUnits = []unit{{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}}
-)
-
-// quantity parses a number with one of the units, in whole base units.
-func (r *reader) quantity(b []byte, units []unit, what, example string) (uint64, error) {
-	for _, u := range units {
-		digits, ok := bytes.CutSuffix(b, []byte(u.suffix))
-		if !ok {
-			continue
-		}
-		v, err := strconv.ParseFloat(string(digits), 64)
-		if v *= u.value; err != nil || !(v >= 0 && v <= 1e15) {
-			break
-		}
-		return uint64(math.Round(v)), nil
+// quantity parses a number with a unit, in whole bit/s or nanoseconds.
+func (r *reader) quantity(b []byte, kind *units.Kind, what, example string) (uint64, error) {
+	v, err := kind.Number(string(b))
+	if err != nil || !(v >= 0 && v <= 1e15) {
+		return 0, r.fail("%s %q is not a number with a unit, such as %s", what, b, example)
 	}
-	return 0, r.fail("%s %q is not a number with a unit, such as %s", what, b, example)
+	return uint64(math.Round(v)), nil
 }
 
 func (r *reader) rate(b []byte) (uint64, error) {
-	v, err := r.quantity(b, rateUnits, "rate", "100Gbps")
+	v, err := r.quantity(b, units.Bits, "rate", "100Gbps")
 	if err == nil && v < 1e6 {
 		err = r.fail("rate %q is below 1Mbps", b)
 	}
@@ -169,7 +149,7 @@ func (r *reader) rate(b []byte) (uint64, error) {
 const maxDelay = 1e9
 
 func (r *reader) delay(b []byte) (time.Duration, error) {
-	v, err := r.quantity(b, delayUnits, "delay", "1000ns")
+	v, err := r.quantity(b, units.Time, "delay", "1000ns")
 	if err == nil && v > maxDelay {
 		err = r.fail("delay %q is above 1s", b)
 	}
@@ -192,7 +172,7 @@ func (t *Topology) Fabric(name string) (*fabric.Topology, error) {
 	for i := range t.Links {
 		l := &t.Links[i]
 		linked[l.A], linked[l.B] = true, true
-		rate, delay := config.Rate(l.Rate), config.Duration(l.Delay)
+		rate, delay := units.Rate(l.Rate), units.Duration(l.Delay)
 		s.Links = append(s.Links, fabric.LinkSpec{A: t.Name(l.A), B: t.Name(l.B), Rate: &rate, Delay: &delay})
 	}
 	for i, is := range t.IsSwitch {

@@ -3,9 +3,9 @@ package run
 import (
 	"testing"
 
-	"gswitch/config"
 	"gswitch/fabric/scenario"
 	"gswitch/fault"
+	"gswitch/units"
 )
 
 // Faults of one direction add up, and one alone is itself to the bit.
@@ -17,7 +17,7 @@ func TestFaultsAddUp(t *testing.T) {
 		t.Errorf("a loss of 0.1 is %v", c.Loss)
 	}
 	for _, f := range []scenario.Fault{{Kind: "loss", Share: 0.5}, {Kind: "loss", Share: 0.2, Burst: 4}, {Kind: "corrupt", Share: 0.5}, {Kind: "corrupt", Share: 1},
-		{Kind: "slow", ToRate: 5 * config.Gbps}, {Kind: "slow", ToRate: 2 * config.Gbps}, {Kind: "slow", ToRate: 50 * config.Gbps}} {
+		{Kind: "slow", ToRate: 5 * units.Gbps}, {Kind: "slow", ToRate: 2 * units.Gbps}, {Kind: "slow", ToRate: 50 * units.Gbps}} {
 		in.add(&c, &f, 10e9)
 	}
 	if d := c.Loss - 0.55; d > 1e-15 || d < -1e-15 || c.Burst != fault.Bursts(0.2, 4) || c.Corrupt != 1 || c.Slow != 5 {

@@ -3,22 +3,22 @@ package scenario
 import (
 	"fmt"
 
-	"gswitch/config"
 	"gswitch/escape"
 	"gswitch/fabric"
 	"gswitch/frame"
 	"gswitch/pipeline"
+	"gswitch/units"
 )
 
 // Escape lets frames out of paused queues.
 type Escape struct {
-	Enabled bool            `yaml:"enabled" doc:"true: switches let frames of lossless classes out of paused queues on each other's tokens (Escape)."`
-	Slots   int             `yaml:"slots" range:"1,65536" default:"64" doc:"Frames that have a place in the escape queue of a port."`
-	Flows   int             `yaml:"flows" range:"1,65536" default:"256" doc:"Flows of a port that are known, the last ones."`
-	PerFlow int             `yaml:"per_flow" range:"1,65536" default:"64" doc:"Tokens of a flow that may be out at once."`
-	Period  config.Duration `yaml:"period" default:"2us" doc:"Time from one round of tokens to the next: about twice the delay of a link."`
-	Reclaim config.Duration `yaml:"reclaim" default:"100us" doc:"Time after which the place of a token that came to nothing is free again: longer than a token and its frame take through the network."`
-	Printed bool            `yaml:"printed" doc:"true: the algorithm as printed, without requests for tokens and without waits of flows whose tokens come to nothing. Circles of flows that no switch with an open port knows then stay closed."`
+	Enabled bool           `yaml:"enabled" doc:"true: switches let frames of lossless classes out of paused queues on each other's tokens (Escape)."`
+	Slots   int            `yaml:"slots" range:"1,65536" default:"64" doc:"Frames that have a place in the escape queue of a port."`
+	Flows   int            `yaml:"flows" range:"1,65536" default:"256" doc:"Flows of a port that are known, the last ones."`
+	PerFlow int            `yaml:"per_flow" range:"1,65536" default:"64" doc:"Tokens of a flow that may be out at once."`
+	Period  units.Duration `yaml:"period" default:"2us" doc:"Time from one round of tokens to the next: about twice the delay of a link."`
+	Reclaim units.Duration `yaml:"reclaim" default:"100us" doc:"Time after which the place of a token that came to nothing is free again: longer than a token and its frame take through the network."`
+	Printed bool           `yaml:"printed" doc:"true: the algorithm as printed, without requests for tokens and without waits of flows whose tokens come to nothing. Circles of flows that no switch with an open port knows then stay closed."`
 }
 
 // Params is what the switches take.
@@ -32,7 +32,7 @@ type Detour struct {
 	To  string `yaml:"to" need:"yes" doc:"The switch of the hosts for which it does."`
 	Via string `yaml:"via" need:"yes" doc:"The neighbour that it sends by."`
 
-	From config.Duration `yaml:"from" doc:"From when on. From the beginning if left out."`
+	From units.Duration `yaml:"from" doc:"From when on. From the beginning if left out."`
 }
 
 // escape checks switch.escape and switch.detours.

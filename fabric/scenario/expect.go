@@ -12,6 +12,7 @@ import (
 	"gswitch/config"
 	"gswitch/fabric/measure"
 	"gswitch/fabric/results"
+	"gswitch/units"
 )
 
 // Expectation is something that must come out or, with Deviates, something
@@ -91,7 +92,7 @@ func (s *Scenario) bind(r *ref) error {
 		if run := &s.Runs[i]; r.fits(run, run) {
 			known := run.Doc.Keys()
 			if !slices.Contains(known, r.key) && !strings.HasPrefix(r.key, "drops_") {
-				if near := config.Nearest(r.key, known); near != "" {
+				if near := units.Nearest(r.key, known); near != "" {
 					return fmt.Errorf("%s: %q is no value of a run; did you mean %q?", r.text, r.key, near)
 				}
 				return fmt.Errorf("%s: %q is no value of a run; gfabric schema values explains all, gfabric check --values lists those of a scenario", r.text, r.key)

@@ -5,6 +5,9 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
+
+	"gswitch/units"
 )
 
 // node is a part of an expression.
@@ -26,11 +29,19 @@ type ref struct {
 // functions and how many arguments they take, -1 for two or more.
 var functions = map[string]int{"min": -1, "max": -1, "abs": 1, "ratio": 2, "between": 3}
 
-// units of numbers, in base units: bytes, seconds, bit/s.
-var units = map[string]float64{
-	"%": 0.01, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1,
-	"B": 1, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30,
-	"bps": 1, "kbps": 1e3, "Mbps": 1e6, "Gbps": 1e9, "Tbps": 1e12,
+// unitOf returns what a number with a unit is multiplied by: values are in
+// bytes, seconds and bit/s.
+func unitOf(word string) (float64, bool) {
+	if word == "%" {
+		return 0.01, true
+	}
+	if f, ok := units.Time.Factor(word); ok {
+		return f / 1e9, true
+	}
+	if f, ok := units.Bytes.Factor(word); ok {
+		return f, true
+	}
+	return units.Bits.Factor(word)
 }
 
 // parser reads an expression by recursive descent:
@@ -183,13 +194,19 @@ func (p *parser) number() (*node, error) {
 		return nil, p.bad("%q is not a number", p.text[start:p.pos])
 	}
 	unit := p.pos
-	for p.pos < len(p.text) && (isLetter(p.text[p.pos]) || p.text[p.pos] == '%') {
+	for p.pos < len(p.text) && (isLetter(p.text[p.pos]) || p.text[p.pos] == '%' || p.text[p.pos] >= utf8.RuneSelf) {
 		p.pos++
 	}
+	// A rate may be written Gb/s; anything else behind a slash is divided by.
+	if rest := p.text[p.pos:]; strings.HasPrefix(rest, "/s") && (len(rest) == 2 || !isLetter(rest[2]) && !isDigit(rest[2])) {
+		if _, ok := units.Bits.Factor(p.text[unit:p.pos] + "/s"); ok {
+			p.pos += 2
+		}
+	}
 	if word := p.text[unit:p.pos]; word != "" {
-		f, ok := units[word]
+		f, ok := unitOf(word)
 		if !ok {
-			return nil, p.bad("unknown unit %q; known are %%, ns, us, ms, s, B, KB, MB, GB, KiB, MiB, GiB, bps, kbps, Mbps, Gbps", word)
+			return nil, p.bad("unknown unit %q; known are %%, ns, us, ms, s, B, kB, MB, GB, KiB, MiB, GiB, bps, kbps, Mbps, Gbps", word)
 		}
 		x *= f
 	}

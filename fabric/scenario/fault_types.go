@@ -5,30 +5,30 @@ import (
 	"slices"
 	"strings"
 
-	"gswitch/config"
 	"gswitch/fabric"
+	"gswitch/units"
 )
 
 // Fault is something that goes wrong with a link or a node.
 type Fault struct {
-	Kind  string          `yaml:"kind" need:"yes" enum:"loss,corrupt,duplicate,reorder,jitter,down,slow,storm,pause,slow-node,reboot,clock" doc:"loss, corrupt, duplicate: of frames, at random. reorder, jitter: some frames, or all, take longer. down: the link is. slow: it has a lower rate. storm: it carries pause frames without end. pause: a node stands still. slow-node: it takes frames slowly. reboot: it loses what it has, and its links are down meanwhile. clock: it runs fast or slow."`
-	Link  string          `yaml:"link" doc:"Link such as s1:h3, in that direction, or all."`
-	Node  string          `yaml:"node" doc:"Host or switch."`
-	Both  bool            `yaml:"both" doc:"true: the other direction of the link too."`
-	Start config.Duration `yaml:"start" doc:"When it begins."`
-	Stop  config.Duration `yaml:"stop" doc:"When it is over. Never if left out."`
+	Kind  string         `yaml:"kind" need:"yes" enum:"loss,corrupt,duplicate,reorder,jitter,down,slow,storm,pause,slow-node,reboot,clock" doc:"loss, corrupt, duplicate: of frames, at random. reorder, jitter: some frames, or all, take longer. down: the link is. slow: it has a lower rate. storm: it carries pause frames without end. pause: a node stands still. slow-node: it takes frames slowly. reboot: it loses what it has, and its links are down meanwhile. clock: it runs fast or slow."`
+	Link  string         `yaml:"link" doc:"Link such as s1:h3, in that direction, or all."`
+	Node  string         `yaml:"node" doc:"Host or switch."`
+	Both  bool           `yaml:"both" doc:"true: the other direction of the link too."`
+	Start units.Duration `yaml:"start" doc:"When it begins."`
+	Stop  units.Duration `yaml:"stop" doc:"When it is over. Never if left out."`
 
-	From    string          `yaml:"from" doc:"loss: only of frames that this host sent."`
-	To      string          `yaml:"to" doc:"loss: only of frames that are for this host."`
-	Share   float64         `yaml:"share" range:"0,1" doc:"Share of the frames."`
-	Burst   int             `yaml:"burst" range:"0,1000000" doc:"loss: mean number of frames lost in a row. 1 if left out."`
-	Delay   config.Duration `yaml:"delay" doc:"reorder, jitter: up to so much later."`
-	ToRate  config.Rate     `yaml:"rate" doc:"slow: the rate."`
-	Classes []int           `yaml:"classes" range:"0,7" doc:"storm: classes that are paused. Class 0 if left out."`
-	Every   config.Duration `yaml:"every" default:"10us" doc:"storm: time between two pause frames."`
-	Gap     config.Duration `yaml:"gap" doc:"slow-node: least time between two frames that it takes."`
-	Drift   int             `yaml:"drift" range:"-100000000,100000000" doc:"clock: parts per billion that it runs faster."`
-	Step    config.Duration `yaml:"step" doc:"clock: how far it is put forward at the start."`
+	From    string         `yaml:"from" doc:"loss: only of frames that this host sent."`
+	To      string         `yaml:"to" doc:"loss: only of frames that are for this host."`
+	Share   float64        `yaml:"share" range:"0,1" doc:"Share of the frames."`
+	Burst   int            `yaml:"burst" range:"0,1000000" doc:"loss: mean number of frames lost in a row. 1 if left out."`
+	Delay   units.Duration `yaml:"delay" doc:"reorder, jitter: up to so much later."`
+	ToRate  units.Rate     `yaml:"rate" doc:"slow: the rate."`
+	Classes []int          `yaml:"classes" range:"0,7" doc:"storm: classes that are paused. Class 0 if left out."`
+	Every   units.Duration `yaml:"every" default:"10us" doc:"storm: time between two pause frames."`
+	Gap     units.Duration `yaml:"gap" doc:"slow-node: least time between two frames that it takes."`
+	Drift   int            `yaml:"drift" range:"-100000000,100000000" doc:"clock: parts per billion that it runs faster."`
+	Step    units.Duration `yaml:"step" doc:"clock: how far it is put forward at the start."`
 }
 
 // faultUses tells which keys a kind of fault needs, and which it may have

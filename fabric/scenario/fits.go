@@ -3,8 +3,8 @@ package scenario
 import (
 	"math"
 
-	"gswitch/config"
 	"gswitch/fabric"
+	"gswitch/units"
 )
 
 // largest is the most that a threshold or a headroom can be: switches keep
@@ -19,7 +19,7 @@ func (v *validator) fits() {
 		if bytes <= largest {
 			return true
 		}
-		v.sec.Fail(key, "makes %.4g bytes of the link of %v between %s and %s; at most %v are possible", bytes, config.Rate(l.Rate), v.t.Nodes[l.A.Node].Name, v.t.Nodes[l.B.Node].Name, config.Size(largest))
+		v.sec.Fail(key, "makes %.4g bytes of the link of %v between %s and %s; at most %v are possible", bytes, units.Rate(l.Rate), v.t.Nodes[l.A.Node].Name, v.t.Nodes[l.B.Node].Name, units.Size(largest))
 		return false
 	}
 	for i := range v.t.Links {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"gswitch/config"
+	"gswitch/units"
 )
 
 // Sizes of switches and hosts that nothing keeps in 32 bits.
@@ -27,7 +27,7 @@ func TestNothingIsCut(t *testing.T) {
 				}
 				continue
 			}
-			if f.Type != reflect.TypeFor[config.Size]() || slices.Contains(wide, key) {
+			if f.Type != reflect.TypeFor[units.Size]() || slices.Contains(wide, key) {
 				continue
 			}
 			seen++

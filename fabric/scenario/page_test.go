@@ -12,10 +12,10 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"gswitch/config"
 	"gswitch/fabric"
 	"gswitch/fabric/measure"
 	"gswitch/fabric/workload"
+	"gswitch/units"
 )
 
 var update = flag.Bool("update", false, "rewrite the tables of docs/SCENARIOS.md")
@@ -89,16 +89,7 @@ func content(t *testing.T, kind string, section reflect.Type) string {
 	case "values":
 		valueTable(&b)
 	case "units":
-		var names []string
-		for u := range units {
-			names = append(names, u)
-		}
-		slices.SortFunc(names, func(a, b string) int {
-			if a[len(a)-1] != b[len(b)-1] {
-				return int(a[len(a)-1]) - int(b[len(b)-1])
-			}
-			return strings.Compare(fmt.Sprintf("%30.15f%s", units[a], a), fmt.Sprintf("%30.15f%s", units[b], b))
-		})
+		names := slices.Concat([]string{"%"}, units.Time.Names(), units.Bytes.Names(), units.Bits.Names())
 		b.WriteString(code(names) + "\n")
 	case "generators":
 		for _, g := range fabric.Generators() {
@@ -176,11 +167,11 @@ func valueOf(t reflect.Type, tag reflect.StructTag) string {
 		}
 	}
 	switch t {
-	case reflect.TypeFor[config.Duration]():
+	case reflect.TypeFor[units.Duration]():
 		return "duration"
-	case reflect.TypeFor[config.Size]():
+	case reflect.TypeFor[units.Size]():
 		return "size"
-	case reflect.TypeFor[config.Rate]():
+	case reflect.TypeFor[units.Rate]():
 		return "rate"
 	case reflect.TypeFor[Params]():
 		return "names and values"

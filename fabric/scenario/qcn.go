@@ -1,19 +1,19 @@
 package scenario
 
 import (
-	"gswitch/config"
 	"gswitch/frame"
 	"gswitch/qcn"
 	"gswitch/scheduler"
+	"gswitch/units"
 )
 
 // QCN makes egress queues congestion points of QCN.
 type QCN struct {
-	Enabled  bool        `yaml:"enabled" doc:"true: every egress queue of the classes samples frames and tells their senders."`
-	Classes  []int       `yaml:"classes" range:"0,7" doc:"Classes whose queues do. Those of the data if left out."`
-	SetPoint config.Size `yaml:"set_point" range:"0,4294967295" default:"26KB" doc:"Depth that is held."`
-	Weight   *int        `yaml:"weight" range:"0,64" default:"2" doc:"How much growth counts beside depth."`
-	Sample   config.Size `yaml:"sample" range:"0,4294967295" default:"150KB" doc:"Bytes from one sampled frame to the next where there is nothing to tell."`
+	Enabled  bool       `yaml:"enabled" doc:"true: every egress queue of the classes samples frames and tells their senders."`
+	Classes  []int      `yaml:"classes" range:"0,7" doc:"Classes whose queues do. Those of the data if left out."`
+	SetPoint units.Size `yaml:"set_point" range:"0,4294967295" default:"26KB" doc:"Depth that is held."`
+	Weight   *int       `yaml:"weight" range:"0,64" default:"2" doc:"How much growth counts beside depth."`
+	Sample   units.Size `yaml:"sample" range:"0,4294967295" default:"150KB" doc:"Bytes from one sampled frame to the next where there is nothing to tell."`
 }
 
 // Params is what switches take.
@@ -27,11 +27,11 @@ func (q *QCN) Params() qcn.Params {
 
 // PI is marking by a controller of the depth.
 type PI struct {
-	Ref    config.Size     `yaml:"ref" range:"0,4294967295" doc:"Depth that is held. No such marking if left out."`
-	A      float64         `yaml:"a" range:"0,0.0001" doc:"Probability for each byte above ref."`
-	B      float64         `yaml:"b" range:"0,0.0001" doc:"Probability that each byte above ref a period ago takes back; below a."`
-	Max    float64         `yaml:"max" range:"0,1" default:"1" doc:"Largest probability, so that it is soon back after a burst."`
-	Period config.Duration `yaml:"period" doc:"Time from one update to the next."`
+	Ref    units.Size     `yaml:"ref" range:"0,4294967295" doc:"Depth that is held. No such marking if left out."`
+	A      float64        `yaml:"a" range:"0,0.0001" doc:"Probability for each byte above ref."`
+	B      float64        `yaml:"b" range:"0,0.0001" doc:"Probability that each byte above ref a period ago takes back; below a."`
+	Max    float64        `yaml:"max" range:"0,1" default:"1" doc:"Largest probability, so that it is soon back after a burst."`
+	Period units.Duration `yaml:"period" doc:"Time from one update to the next."`
 }
 
 // Law is what switches take.

@@ -4,33 +4,27 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"gswitch/units"
 )
 
-// scales are the units in which values are written, by the last part of their
-// names, smallest first. They are units of expectations.
-var scales = map[string][]string{
-	"bytes":   {"B", "KB", "MB", "GB"},
-	"seconds": {"ns", "us", "ms", "s"},
-	"bps":     {"bps", "kbps", "Mbps", "Gbps", "Tbps"},
-	"share":   {"%"},
-}
-
 // quantity writes the value of a key with four digits, as an expectation would
-// have it: 27.1Gbps.
+// have it: 27.1Gbps. The last part of a key is its unit.
 func quantity(key string, x float64) string {
 	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
 		return short(x)
 	}
-	best := ""
-	for i, u := range scales[key[strings.LastIndexByte(key, '_')+1:]] {
-		if i == 0 || math.Abs(x) >= units[u] {
-			best = u
-		}
+	switch key[strings.LastIndexByte(key, '_')+1:] {
+	case "bytes":
+		return units.Bytes.Brief(x)
+	case "seconds":
+		return units.Time.Brief(x * 1e9)
+	case "bps":
+		return units.Bits.Brief(x)
+	case "share":
+		return short(100*x) + "%"
 	}
-	if best == "" {
-		return short(x)
-	}
-	return short(x/units[best]) + best
+	return short(x)
 }
 
 // short writes a number with four digits, whole numbers below a billion with all.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"gswitch/config"
 	"gswitch/frame"
 	"gswitch/rocc"
+	"gswitch/units"
 )
 
 // Params returns the parameters of the congestion points at a port of the
@@ -32,7 +32,7 @@ func (d *Document) cramped() string {
 	told, lossless := or(r.Classes, d.Hosts.Class), or(d.PFC.Classes, d.Hosts.Class)
 	lossy := !d.PFC.Enabled || slices.ContainsFunc(told, func(c int) bool { return !slices.Contains(lossless, c) })
 	// Ports of 100 Gb/s have a longer reference: the least that any has.
-	qref := config.Size(r.Params(40e9).QRef)
+	qref := units.Size(r.Params(40e9).QRef)
 	if limit >= qref || !lossy {
 		return ""
 	}

@@ -225,9 +225,9 @@ expect:
 		got = append(got, map[bool]string{true: "ok ", false: "no "}[c.OK]+c.Why)
 	}
 	want := []string{
-		"ok size=1KB: 12.5, from a.queue_max_bytes = 12.5KB, b.queue_max_bytes = 1KB",
-		"ok size=2KB: 50, from a.queue_max_bytes = 50KB, b.queue_max_bytes = 1KB",
-		"ok a{size=1KB}.queue_max_bytes = 12.5KB, b{size=2KB}.queue_max_bytes = 1KB",
+		"ok size=1KB: 12.5, from a.queue_max_bytes = 12.5kB, b.queue_max_bytes = 1kB",
+		"ok size=2KB: 50, from a.queue_max_bytes = 50kB, b.queue_max_bytes = 1kB",
+		"ok a{size=1KB}.queue_max_bytes = 12.5kB, b{size=2KB}.queue_max_bytes = 1kB",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -3,8 +3,8 @@ package scenario
 import (
 	"go.yaml.in/yaml/v3"
 
-	"gswitch/config"
 	"gswitch/fabric"
+	"gswitch/units"
 )
 
 // Document is a scenario as written.
@@ -23,10 +23,10 @@ type Document struct {
 	Faults   []Fault     `yaml:"faults" doc:"What goes wrong."`
 	Measure  Measure     `yaml:"measure" doc:"What is recorded beyond the flows."`
 
-	Duration config.Duration `yaml:"duration" need:"yes" doc:"How long the run takes, in the time of the emulated network. With until done it is the longest."`
-	Until    string          `yaml:"until" enum:"time,done" default:"time" doc:"time: the run takes the whole duration. done: it ends when every flow has."`
-	Seeds    []uint64        `yaml:"seeds" doc:"Each gives a run. 1 if left out."`
-	Scale    int             `yaml:"scale" range:"1,1000000" doc:"Recommended dilation on real frames (--on netns): rates are divided and times multiplied by it. Found by trying, as gfabric fit does, if left out. Without meaning in virtual time."`
+	Duration units.Duration `yaml:"duration" need:"yes" doc:"How long the run takes, in the time of the emulated network. With until done it is the longest."`
+	Until    string         `yaml:"until" enum:"time,done" default:"time" doc:"time: the run takes the whole duration. done: it ends when every flow has."`
+	Seeds    []uint64       `yaml:"seeds" doc:"Each gives a run. 1 if left out."`
+	Scale    int            `yaml:"scale" range:"1,1000000" doc:"Recommended dilation on real frames (--on netns): rates are divided and times multiplied by it. Found by trying, as gfabric fit does, if left out. Without meaning in virtual time."`
 
 	Variants []Variant              `yaml:"variants" doc:"Runs side by side: each has a name and sets some keys."`
 	Sweep    map[string][]yaml.Node `yaml:"sweep" doc:"Keys of this document, each with a list of values: every combination is run, of every variant."`
@@ -72,49 +72,49 @@ type Switch struct {
 
 // Buffer is the packet buffer of a switch.
 type Buffer struct {
-	Size           config.Size `yaml:"size" default:"32MiB" doc:"Whole buffer."`
-	Alpha          float64     `yaml:"alpha" range:"0.001,64" default:"1" doc:"Lossy classes: an egress queue may hold alpha times what is free."`
-	QueueLimit     config.Size `yaml:"queue_limit" range:"0,4294967295" doc:"Lossy classes: most bytes of an egress queue. None if left out."`
-	IngressLimit   config.Size `yaml:"ingress_limit" range:"0,4294967295" doc:"Lossy classes: most bytes that may wait of what arrived at one port (input-queued switches). None if left out."`
-	LosslessAlpha  float64     `yaml:"lossless_alpha" range:"0.001,64" default:"0.125" doc:"Lossless classes: a port pauses its neighbour above alpha times what is free."`
-	ScaleAlpha     bool        `yaml:"scale_alpha" doc:"true: lossless_alpha grows with a port's rate above that of the hosts, up to 1."`
-	XOFF           config.Size `yaml:"xoff" range:"0,4294967295" doc:"Lossless classes: fixed threshold in place of lossless_alpha."`
-	XONOffset      config.Size `yaml:"xon_offset" range:"0,4294967295" doc:"Lossless classes: how far below the threshold the pause ends."`
-	Headroom       config.Size `yaml:"headroom" range:"0,4294967295" doc:"Bytes of each lossless port and class for what is still under way. Computed from rate, delay and frame size if left out."`
-	HeadroomDelays float64     `yaml:"headroom_delays" range:"0,1000" doc:"Headroom as so many one-way delays of the link at its rate."`
-	Reserve        config.Size `yaml:"reserve" range:"0,4294967295" doc:"Bytes guaranteed to each lossless port and class."`
-	AllowLoss      bool        `yaml:"allow_loss" doc:"true: accept a headroom that is too small."`
+	Size           units.Size `yaml:"size" default:"32MiB" doc:"Whole buffer."`
+	Alpha          float64    `yaml:"alpha" range:"0.001,64" default:"1" doc:"Lossy classes: an egress queue may hold alpha times what is free."`
+	QueueLimit     units.Size `yaml:"queue_limit" range:"0,4294967295" doc:"Lossy classes: most bytes of an egress queue. None if left out."`
+	IngressLimit   units.Size `yaml:"ingress_limit" range:"0,4294967295" doc:"Lossy classes: most bytes that may wait of what arrived at one port (input-queued switches). None if left out."`
+	LosslessAlpha  float64    `yaml:"lossless_alpha" range:"0.001,64" default:"0.125" doc:"Lossless classes: a port pauses its neighbour above alpha times what is free."`
+	ScaleAlpha     bool       `yaml:"scale_alpha" doc:"true: lossless_alpha grows with a port's rate above that of the hosts, up to 1."`
+	XOFF           units.Size `yaml:"xoff" range:"0,4294967295" doc:"Lossless classes: fixed threshold in place of lossless_alpha."`
+	XONOffset      units.Size `yaml:"xon_offset" range:"0,4294967295" doc:"Lossless classes: how far below the threshold the pause ends."`
+	Headroom       units.Size `yaml:"headroom" range:"0,4294967295" doc:"Bytes of each lossless port and class for what is still under way. Computed from rate, delay and frame size if left out."`
+	HeadroomDelays float64    `yaml:"headroom_delays" range:"0,1000" doc:"Headroom as so many one-way delays of the link at its rate."`
+	Reserve        units.Size `yaml:"reserve" range:"0,4294967295" doc:"Bytes guaranteed to each lossless port and class."`
+	AllowLoss      bool       `yaml:"allow_loss" doc:"true: accept a headroom that is too small."`
 }
 
 // ECN is RED-like marking.
 type ECN struct {
-	KMin config.Size `yaml:"kmin" range:"0,4294967295" doc:"Depth from which frames are marked. No marking if left out."`
-	KMax config.Size `yaml:"kmax" range:"0,4294967295" doc:"Depth from which every frame is marked."`
-	PMax float64     `yaml:"pmax" range:"0,1" default:"1" doc:"Probability just below kmax."`
-	At   config.Rate `yaml:"at" doc:"Rate of the ports that kmin and kmax, or ref, are meant for; others scale them in proportion. All ports have the same if left out."`
-	PI   PI          `yaml:"pi" doc:"Marking by a controller of the depth, in place of kmin and kmax."`
+	KMin units.Size `yaml:"kmin" range:"0,4294967295" doc:"Depth from which frames are marked. No marking if left out."`
+	KMax units.Size `yaml:"kmax" range:"0,4294967295" doc:"Depth from which every frame is marked."`
+	PMax float64    `yaml:"pmax" range:"0,1" default:"1" doc:"Probability just below kmax."`
+	At   units.Rate `yaml:"at" doc:"Rate of the ports that kmin and kmax, or ref, are meant for; others scale them in proportion. All ports have the same if left out."`
+	PI   PI         `yaml:"pi" doc:"Marking by a controller of the depth, in place of kmin and kmax."`
 }
 
 // RoCC makes egress queues congestion points of RoCC.
 type RoCC struct {
-	Enabled bool            `yaml:"enabled" doc:"true: every egress queue of the classes works out the fair rate of its flows and tells their senders."`
-	Classes []int           `yaml:"classes" range:"0,7" doc:"Classes whose queues do. Those of the data if left out."`
-	Period  config.Duration `yaml:"period" doc:"T: time between two updates. 40us at 40 and 100Gbps, in proportion at other rates, if left out."`
-	QRef    config.Size     `yaml:"qref" range:"0,4294967295" doc:"Length that is held. 300KB at 100Gbps, else 150KB, if left out."`
-	QMid    config.Size     `yaml:"qmid" range:"0,4294967295" doc:"Growth within a period that halves the rate. Twice qref if left out."`
-	QMax    config.Size     `yaml:"qmax" range:"0,4294967295" doc:"Length that cuts it. 2.4 times qref, at 100Gbps 2.2 times, if left out."`
-	Alpha   float64         `yaml:"alpha" range:"0,1000" doc:"Gain of the deviation from qref, in 1/4000 of the rate (1/10000 at 100Gbps) for 600 bytes. 0.3, 0.45 at 100Gbps, if left out."`
-	Beta    float64         `yaml:"beta" range:"0,1000" doc:"Gain of the growth. Five times alpha if left out."`
-	FMin    config.Rate     `yaml:"fmin" doc:"Least fair rate. 1/400 of the link's, 1/1000 at 100Gbps, if left out."`
-	Cut     string          `yaml:"cut" enum:"fmin,half,eighth" default:"fmin" doc:"What the fair rate becomes when the queue is longer than qmax: the least, half, or an eighth of the link's."`
-	Regions int             `yaml:"regions" range:"1,16" default:"6" doc:"Ranges of the rate with gains of their own (auto-tuning); 1: none."`
-	Table   string          `yaml:"table" enum:"queue,aged,afd,trap,bubble" default:"queue" doc:"Which flows are told. queue: those with a packet in the queue. aged: those that sent within age periods. afd: those with a packet among shadow sampled ones (AFD). trap, bubble: the largest, as ElephantTrap and BubbleCache find them."`
-	Flows   int             `yaml:"flows" range:"1,1048576" doc:"Flows that the table can hold. 4096 of queue, as many as can have fmin (no more than 1024) of aged, 1024 of afd, 128 of trap and bubble if left out."`
-	Age     int             `yaml:"age" range:"1,1048576" doc:"Periods without a packet, or a sampled one, after which a flow is forgotten; of bubble, periods of a round. 10 of aged and bubble, 100 of afd and trap if left out. No part of queue."`
-	Sample  int             `yaml:"sample" range:"1,65536" default:"8" doc:"One in so many packets is looked at, of afd and trap; bubble begins with it."`
-	Shadow  int             `yaml:"shadow" range:"1,1048576" default:"1024" doc:"Sampled packets that afd remembers."`
-	Compute string          `yaml:"compute" enum:"switch,hosts" default:"switch" doc:"Who works out the fair rate. hosts: the switch tells the length of the queue and its parameters, and each host runs the controller; hosts that miss different notices drift apart."`
-	PerTick int             `yaml:"per_tick" range:"0,1048576" doc:"Flows that are told in a period, in turn. As many as can have fmin, but no more than 1024, if left out."`
+	Enabled bool           `yaml:"enabled" doc:"true: every egress queue of the classes works out the fair rate of its flows and tells their senders."`
+	Classes []int          `yaml:"classes" range:"0,7" doc:"Classes whose queues do. Those of the data if left out."`
+	Period  units.Duration `yaml:"period" doc:"T: time between two updates. 40us at 40 and 100Gbps, in proportion at other rates, if left out."`
+	QRef    units.Size     `yaml:"qref" range:"0,4294967295" doc:"Length that is held. 300KB at 100Gbps, else 150KB, if left out."`
+	QMid    units.Size     `yaml:"qmid" range:"0,4294967295" doc:"Growth within a period that halves the rate. Twice qref if left out."`
+	QMax    units.Size     `yaml:"qmax" range:"0,4294967295" doc:"Length that cuts it. 2.4 times qref, at 100Gbps 2.2 times, if left out."`
+	Alpha   float64        `yaml:"alpha" range:"0,1000" doc:"Gain of the deviation from qref, in 1/4000 of the rate (1/10000 at 100Gbps) for 600 bytes. 0.3, 0.45 at 100Gbps, if left out."`
+	Beta    float64        `yaml:"beta" range:"0,1000" doc:"Gain of the growth. Five times alpha if left out."`
+	FMin    units.Rate     `yaml:"fmin" doc:"Least fair rate. 1/400 of the link's, 1/1000 at 100Gbps, if left out."`
+	Cut     string         `yaml:"cut" enum:"fmin,half,eighth" default:"fmin" doc:"What the fair rate becomes when the queue is longer than qmax: the least, half, or an eighth of the link's."`
+	Regions int            `yaml:"regions" range:"1,16" default:"6" doc:"Ranges of the rate with gains of their own (auto-tuning); 1: none."`
+	Table   string         `yaml:"table" enum:"queue,aged,afd,trap,bubble" default:"queue" doc:"Which flows are told. queue: those with a packet in the queue. aged: those that sent within age periods. afd: those with a packet among shadow sampled ones (AFD). trap, bubble: the largest, as ElephantTrap and BubbleCache find them."`
+	Flows   int            `yaml:"flows" range:"1,1048576" doc:"Flows that the table can hold. 4096 of queue, as many as can have fmin (no more than 1024) of aged, 1024 of afd, 128 of trap and bubble if left out."`
+	Age     int            `yaml:"age" range:"1,1048576" doc:"Periods without a packet, or a sampled one, after which a flow is forgotten; of bubble, periods of a round. 10 of aged and bubble, 100 of afd and trap if left out. No part of queue."`
+	Sample  int            `yaml:"sample" range:"1,65536" default:"8" doc:"One in so many packets is looked at, of afd and trap; bubble begins with it."`
+	Shadow  int            `yaml:"shadow" range:"1,1048576" default:"1024" doc:"Sampled packets that afd remembers."`
+	Compute string         `yaml:"compute" enum:"switch,hosts" default:"switch" doc:"Who works out the fair rate. hosts: the switch tells the length of the queue and its parameters, and each host runs the controller; hosts that miss different notices drift apart."`
+	PerTick int            `yaml:"per_tick" range:"0,1048576" doc:"Flows that are told in a period, in turn. As many as can have fmin, but no more than 1024, if left out."`
 }
 
 // INT is in-band telemetry.
@@ -130,33 +130,33 @@ type PFC struct {
 	Classes []int `yaml:"classes" range:"0,7" doc:"Lossless classes. Those of the data if left out."`
 	Quanta  int   `yaml:"quanta" range:"1,65535" default:"65535" doc:"Pause time that is asked for, in units of 512 bit times."`
 
-	Response config.Duration `yaml:"response" doc:"How long after its arrival a pause takes effect, at switches and hosts."`
-	Shun     config.Duration `yaml:"shun" doc:"For how long a switch gives up a port whose neighbour goes on although it was told to pause, four times. Nobody looks if left out."`
+	Response units.Duration `yaml:"response" doc:"How long after its arrival a pause takes effect, at switches and hosts."`
+	Shun     units.Duration `yaml:"shun" doc:"For how long a switch gives up a port whose neighbour goes on although it was told to pause, four times. Nobody looks if left out."`
 
 	GFC GFC `yaml:"gfc" doc:"Neighbours are slowed in place of being paused (Gentle Flow Control)."`
 }
 
 // Hosts is what every host does.
 type Hosts struct {
-	Payload     config.Size     `yaml:"payload" default:"1000B" doc:"Payload of a full data frame."`
-	CC          string          `yaml:"cc" default:"none" doc:"Congestion control: see gfabric cc list. none keeps to a window of the bandwidth-delay product; with params window: none to nothing but the rate of its link."`
-	Params      Params          `yaml:"params" doc:"Options of the congestion control: see gfabric cc show."`
-	Class       int             `yaml:"class" range:"0,7" doc:"Traffic class of data."`
-	AckClass    *int            `yaml:"ack_class" range:"0,7" doc:"Class of acknowledgements. That of the data if left out."`
-	Weights     []int           `yaml:"weights" range:"0,1000" doc:"Weights of the classes 0 to 7 at the host's port; 0: strict. All strict if left out."`
-	BaseRTT     string          `yaml:"base_rtt" default:"auto" doc:"T: the round-trip time of the empty network that all flows assume. auto: the largest over all pairs of hosts."`
-	Transport   Transport       `yaml:"transport" doc:"Loss recovery."`
-	CNP         CNP             `yaml:"cnp" doc:"How a receiver tells of congestion marks."`
-	MarkAbove   config.Size     `yaml:"mark_above" range:"0,4294967295" doc:"Data frames leave with a congestion mark while more of their class and those above waits for the host's own link (DeTail). No marks if left out."`
-	QuenchAfter config.Duration `yaml:"quench_after" default:"10ms" doc:"A class that the neighbour pauses for longer counts as quenched."`
-	Overshoot   bool            `yaml:"overshoot" doc:"true: a window may be exceeded by a frame, as in ns-3 models."`
-	Segment     config.Size     `yaml:"segment" range:"0,4294967295" doc:"Pace bursts of so many bytes in place of frames, with one sample of the round-trip time each (TIMELY)."`
-	SegmentRate config.Rate     `yaml:"segment_rate" doc:"Rate at which the frames of such a burst follow each other. At line rate if left out."`
-	RTTNoise    config.Duration `yaml:"rtt_noise" doc:"Each round-trip time that congestion control gets is longer by a random time of up to so much."`
-	PaceJitter  float64         `yaml:"pace_jitter" range:"0,0.5" doc:"Each paced gap is longer or shorter by up to this share of it, at random."`
-	LazyPacing  bool            `yaml:"lazy_pacing" doc:"true: a planned departure is only put off, never advanced, when the rate changes (TIMELY)."`
-	Sizes       Sizes           `yaml:"sizes" doc:"Lengths of frames on the wire in place of those of the real headers, for agreement with other simulators."`
-	Overrides   []Override      `yaml:"overrides" doc:"Hosts that differ."`
+	Payload     units.Size     `yaml:"payload" default:"1000B" doc:"Payload of a full data frame."`
+	CC          string         `yaml:"cc" default:"none" doc:"Congestion control: see gfabric cc list. none keeps to a window of the bandwidth-delay product; with params window: none to nothing but the rate of its link."`
+	Params      Params         `yaml:"params" doc:"Options of the congestion control: see gfabric cc show."`
+	Class       int            `yaml:"class" range:"0,7" doc:"Traffic class of data."`
+	AckClass    *int           `yaml:"ack_class" range:"0,7" doc:"Class of acknowledgements. That of the data if left out."`
+	Weights     []int          `yaml:"weights" range:"0,1000" doc:"Weights of the classes 0 to 7 at the host's port; 0: strict. All strict if left out."`
+	BaseRTT     string         `yaml:"base_rtt" default:"auto" doc:"T: the round-trip time of the empty network that all flows assume. auto: the largest over all pairs of hosts."`
+	Transport   Transport      `yaml:"transport" doc:"Loss recovery."`
+	CNP         CNP            `yaml:"cnp" doc:"How a receiver tells of congestion marks."`
+	MarkAbove   units.Size     `yaml:"mark_above" range:"0,4294967295" doc:"Data frames leave with a congestion mark while more of their class and those above waits for the host's own link (DeTail). No marks if left out."`
+	QuenchAfter units.Duration `yaml:"quench_after" default:"10ms" doc:"A class that the neighbour pauses for longer counts as quenched."`
+	Overshoot   bool           `yaml:"overshoot" doc:"true: a window may be exceeded by a frame, as in ns-3 models."`
+	Segment     units.Size     `yaml:"segment" range:"0,4294967295" doc:"Pace bursts of so many bytes in place of frames, with one sample of the round-trip time each (TIMELY)."`
+	SegmentRate units.Rate     `yaml:"segment_rate" doc:"Rate at which the frames of such a burst follow each other. At line rate if left out."`
+	RTTNoise    units.Duration `yaml:"rtt_noise" doc:"Each round-trip time that congestion control gets is longer by a random time of up to so much."`
+	PaceJitter  float64        `yaml:"pace_jitter" range:"0,0.5" doc:"Each paced gap is longer or shorter by up to this share of it, at random."`
+	LazyPacing  bool           `yaml:"lazy_pacing" doc:"true: a planned departure is only put off, never advanced, when the rate changes (TIMELY)."`
+	Sizes       Sizes          `yaml:"sizes" doc:"Lengths of frames on the wire in place of those of the real headers, for agreement with other simulators."`
+	Overrides   []Override     `yaml:"overrides" doc:"Hosts that differ."`
 }
 
 // Params are options of an algorithm.
@@ -164,26 +164,26 @@ type Params map[string]Scalar
 
 // Transport is loss recovery.
 type Transport struct {
-	Mode            string          `yaml:"mode" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp,newreno" default:"go-back-n" doc:"go-back-n: as RoCE NICs do. irn: selective retransmission. irn-go-back-n, irn-no-sack: its ablations. tcp: three duplicate acknowledgements with SACK. newreno: the same without SACK."`
-	Cap             string          `yaml:"cap" default:"none" doc:"Most frames in flight. none, a number, or auto: the bandwidth-delay product of the longest path."`
-	RTOLow          config.Duration `yaml:"rto_low" doc:"Retransmission timeout when few frames are in flight. 0: as rto_high."`
-	RTOHigh         config.Duration `yaml:"rto_high" doc:"Retransmission timeout. 0: derived where auto_rto is true, else no timer."`
-	AutoRTO         bool            `yaml:"auto_rto" doc:"true: timeouts that are 0 follow from the topology by IRN's rules."`
-	N               int             `yaml:"n" range:"0,1000000" doc:"Frames in flight up to which rto_low counts."`
-	FastRetransmit  *bool           `yaml:"fast_retransmit" default:"true" doc:"newreno: false: duplicate acknowledgements mean nothing, only the timeout repairs, for networks that reorder and lose nothing (DeTail)."`
-	NackThreshold   int             `yaml:"nack_threshold" range:"0,255" doc:"NAKs from which recovery begins."`
-	PartialAck      bool            `yaml:"partial_ack" doc:"true: an acknowledgement during timeout recovery sends the next missing frame."`
-	RetransmitDelay config.Duration `yaml:"retransmit_delay" doc:"Time that fetching a frame again takes."`
-	NakInterval     config.Duration `yaml:"nak_interval" doc:"At most one NAK for a gap in so long. 0: one for each gap."`
-	NakEvery        bool            `yaml:"nak_every" doc:"true: a NAK for every frame out of order."`
-	AckEvery        int             `yaml:"ack_every" range:"0,1000" doc:"Frames to an acknowledgement. 0 or 1: each."`
-	DynamicRTO      bool            `yaml:"dynamic_rto" doc:"true: the timeout follows measured round-trip times."`
+	Mode            string         `yaml:"mode" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp,newreno" default:"go-back-n" doc:"go-back-n: as RoCE NICs do. irn: selective retransmission. irn-go-back-n, irn-no-sack: its ablations. tcp: three duplicate acknowledgements with SACK. newreno: the same without SACK."`
+	Cap             string         `yaml:"cap" default:"none" doc:"Most frames in flight. none, a number, or auto: the bandwidth-delay product of the longest path."`
+	RTOLow          units.Duration `yaml:"rto_low" doc:"Retransmission timeout when few frames are in flight. 0: as rto_high."`
+	RTOHigh         units.Duration `yaml:"rto_high" doc:"Retransmission timeout. 0: derived where auto_rto is true, else no timer."`
+	AutoRTO         bool           `yaml:"auto_rto" doc:"true: timeouts that are 0 follow from the topology by IRN's rules."`
+	N               int            `yaml:"n" range:"0,1000000" doc:"Frames in flight up to which rto_low counts."`
+	FastRetransmit  *bool          `yaml:"fast_retransmit" default:"true" doc:"newreno: false: duplicate acknowledgements mean nothing, only the timeout repairs, for networks that reorder and lose nothing (DeTail)."`
+	NackThreshold   int            `yaml:"nack_threshold" range:"0,255" doc:"NAKs from which recovery begins."`
+	PartialAck      bool           `yaml:"partial_ack" doc:"true: an acknowledgement during timeout recovery sends the next missing frame."`
+	RetransmitDelay units.Duration `yaml:"retransmit_delay" doc:"Time that fetching a frame again takes."`
+	NakInterval     units.Duration `yaml:"nak_interval" doc:"At most one NAK for a gap in so long. 0: one for each gap."`
+	NakEvery        bool           `yaml:"nak_every" doc:"true: a NAK for every frame out of order."`
+	AckEvery        int            `yaml:"ack_every" range:"0,1000" doc:"Frames to an acknowledgement. 0 or 1: each."`
+	DynamicRTO      bool           `yaml:"dynamic_rto" doc:"true: the timeout follows measured round-trip times."`
 }
 
 // CNP says how a receiver tells of congestion marks.
 type CNP struct {
-	Frames   bool            `yaml:"frames" doc:"true: by RoCEv2 notification frames. false: by a bit of each acknowledgement."`
-	Interval config.Duration `yaml:"interval" default:"50us" doc:"Least time between two frames for a flow."`
+	Frames   bool           `yaml:"frames" doc:"true: by RoCEv2 notification frames. false: by a bit of each acknowledgement."`
+	Interval units.Duration `yaml:"interval" default:"50us" doc:"Least time between two frames for a flow."`
 }
 
 // Sizes are lengths on the wire.

@@ -13,6 +13,7 @@ import (
 	"gswitch/fabric"
 	"gswitch/fabric/workload"
 	"gswitch/frame"
+	"gswitch/units"
 )
 
 // validator checks what values mean together.
@@ -89,7 +90,7 @@ func (v *validator) switches() {
 		for i := range v.t.Links {
 			p := r.Params(v.t.Links[i].Rate)
 			if err := p.Validate(); err != nil {
-				v.sec.Fail("switch.rocc", "with links of %v: %v", config.Rate(v.t.Links[i].Rate), err)
+				v.sec.Fail("switch.rocc", "with links of %v: %v", units.Rate(v.t.Links[i].Rate), err)
 				break
 			}
 		}
@@ -127,7 +128,7 @@ func (h *Hosts) RTT() (frame.Time, error) {
 	if h.BaseRTT == "auto" {
 		return 0, nil
 	}
-	var d config.Duration
+	var d units.Duration
 	if err := d.UnmarshalText([]byte(h.BaseRTT)); err != nil {
 		return 0, fmt.Errorf("%w, or auto", err)
 	}

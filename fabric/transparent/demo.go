@@ -21,15 +21,16 @@ import (
 	"gswitch/control/api"
 	"gswitch/fabric"
 	"gswitch/fabric/lab"
+	"gswitch/units"
 )
 
 // Options of a demo.
 type Options struct {
-	Gswitch    string      // the gswitch to run
-	Ghost      string      // the ghost to run
-	Self       string      // the gfabric to run in hosts, for its load tests
-	Name       string      // of the fabric
-	Rate       config.Rate // of all links
+	Gswitch    string     // the gswitch to run
+	Ghost      string     // the ghost to run
+	Self       string     // the gfabric to run in hosts, for its load tests
+	Name       string     // of the fabric
+	Rate       units.Rate // of all links
 	BaseRTT    time.Duration
 	Congestion string
 	Options    map[string]string // of congestion control
@@ -39,7 +40,7 @@ type Options struct {
 
 // Defaults: two cores, which also run the hosts' TCP, keep up with these.
 const (
-	DefaultRate     = config.Rate(40e6)
+	DefaultRate     = units.Rate(40e6)
 	DefaultBaseRTT  = 10 * time.Millisecond
 	DefaultDuration = 10 * time.Second
 	topology        = "leaf-spine(spines=2, leaves=4, hosts=2)"
@@ -112,10 +113,10 @@ func (d *demo) plan() error {
 	}
 	// How late a worker may be without taking capacity from the links: what
 	// congestion control with this T does not notice.
-	burst := config.Duration(d.BaseRTT / 4)
+	burst := units.Duration(d.BaseRTT / 4)
 	d.layout, err = lab.NewLayout(plan, lab.Options{Poll: "sleep", Owned: true,
 		Adjust: func(_ int, sw *config.Switch) {
-			sw.Telemetry = config.Telemetry{INT: true, Links: []config.Rate{d.Rate}, Signal: sw.Telemetry.Signal, Occupancy: sw.Telemetry.Occupancy}
+			sw.Telemetry = config.Telemetry{INT: true, Links: []units.Rate{d.Rate}, Signal: sw.Telemetry.Signal, Occupancy: sw.Telemetry.Occupancy}
 			for i := range sw.Ports {
 				sw.Ports[i].Burst = &burst
 			}

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"gswitch/config"
 	"gswitch/fabric"
 	"gswitch/fabric/vnet"
 	"gswitch/frame"
+	"gswitch/units"
 )
 
 const us = frame.Microsecond
@@ -19,8 +19,8 @@ const us = frame.Microsecond
 func incast(t testing.TB) *vnet.Network {
 	t.Helper()
 	spec := fabric.Spec{Name: "small", Generate: "leaf-spine(2, 2, 4)", Classes: map[string]fabric.Class{
-		fabric.ClassHost:   {Rate: config.Rate(10e9), Delay: config.Duration(time.Microsecond)},
-		fabric.ClassFabric: {Rate: config.Rate(10e9), Delay: config.Duration(time.Microsecond)},
+		fabric.ClassHost:   {Rate: units.Rate(10e9), Delay: units.Duration(time.Microsecond)},
+		fabric.ClassFabric: {Rate: units.Rate(10e9), Delay: units.Duration(time.Microsecond)},
 	}}
 	top, err := spec.Build()
 	if err != nil {

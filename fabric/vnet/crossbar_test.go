@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"gswitch/config"
 	"gswitch/fabric"
 	"gswitch/frame"
 	"gswitch/hostnic"
 	"gswitch/sim"
+	"gswitch/units"
 	"gswitch/vswitch"
 )
 
@@ -27,7 +27,7 @@ const (
 // last one is at the last.
 func chain(t testing.TB, k, hosts int) *fabric.Topology {
 	t.Helper()
-	class := fabric.Class{Rate: gigE, Delay: config.Duration(cable)}
+	class := fabric.Class{Rate: gigE, Delay: units.Duration(cable)}
 	s := fabric.Spec{Name: "chain", Mode: "l3", Classes: map[string]fabric.Class{fabric.ClassHost: class, fabric.ClassFabric: class}}
 	for i := range k {
 		s.Switches = append(s.Switches, fmt.Sprint("s", i+1))

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"gswitch/cc"
-	"gswitch/config"
 	"gswitch/fabric"
 	"gswitch/frame"
 	"gswitch/hostnic"
 	inband "gswitch/int"
 	"gswitch/transport"
+	"gswitch/units"
 )
 
 const (
@@ -25,8 +25,8 @@ const (
 func topology(t testing.TB, expr string, host, inner uint64, delay time.Duration) *fabric.Topology {
 	t.Helper()
 	s := fabric.Spec{Name: "test", Generate: expr, Classes: map[string]fabric.Class{
-		fabric.ClassHost:   {Rate: config.Rate(host), Delay: config.Duration(delay)},
-		fabric.ClassFabric: {Rate: config.Rate(inner), Delay: config.Duration(delay)},
+		fabric.ClassHost:   {Rate: units.Rate(host), Delay: units.Duration(delay)},
+		fabric.ClassFabric: {Rate: units.Rate(inner), Delay: units.Duration(delay)},
 	}}
 	topo, err := s.Build()
 	if err != nil {
