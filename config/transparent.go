@@ -166,6 +166,8 @@ func (c *Transparent) complete(s *Section) {
 			interfaces[k] = i
 		}
 	}
+	control := Control(c.Control)
+	control.problems(s.Fail)
 	if c.Control.Socket == "" {
 		c.Control.Socket = HostSocketDir + "/" + c.Bumps[0].Name + ".sock"
 	}

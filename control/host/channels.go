@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"gswitch/config"
 	"gswitch/control"
@@ -24,15 +23,11 @@ import (
 const transparentUsage = `ghost: GET /metrics are the metrics of Prometheus. The API takes POST with JSON (or Connect, or gRPC):
   curl --unix-socket /run/ghost/NAME.sock -H 'Content-Type: application/json' -d '{}' http://ghost/gswitch.v1.Transparent/ListChannels`
 
-// Handler serves the API and /metrics.
+// Handler serves the API, /metrics and /healthz.
 func (t *Transparent) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle(control.Endpoint(transparentUsage, func(opts ...connect.HandlerOption) (string, http.Handler) {
+	return control.Handler(transparentUsage, metrics.NewRegistry(t.Snapshot), func(opts ...connect.HandlerOption) (string, http.Handler) {
 		return api.NewTransparentHandler(&transparentServer{t}, opts...)
-	}))
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.NewRegistry(t.Snapshot), promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, transparentUsage) })
-	return mux
+	})
 }
 
 // transparentServer implements the API over a Transparent.
