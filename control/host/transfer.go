@@ -72,10 +72,10 @@ func transfer(h *config.Host, r *api.TransferRequest) (*agent.Transfer, error) {
 	if t.INT, err = config.ParseTelemetry(cmp.Or(r.Telemetry, h.Telemetry.Format)); err != nil {
 		return nil, err
 	}
-	if t.Recovery, err = transport.ParseMode(cmp.Or(r.Recovery, h.Recovery)); err != nil {
+	if t.Recovery, err = transport.Lookup(cmp.Or(r.Recovery, h.Recovery)); err != nil {
 		return nil, err
 	}
-	if t.Recovery != transport.GoBackN && t.Recovery != transport.TCP && t.Recovery != transport.NewReno {
+	if t.Recovery.Capped {
 		t.Cap = h.Cap()
 	}
 	t.CC = cmp.Or(r.Congestion, h.Congestion)

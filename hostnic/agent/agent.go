@@ -24,13 +24,13 @@ type Config struct {
 	Algorithm func(name string) (func(*cc.Env) cc.Algorithm, error)
 }
 
-// recovery is the transport of a queue pair with the given mode and cap. What
+// recovery is the transport of a queue pair with the given scheme and cap. What
 // only NewReno has is left out with another one.
-func (c *Config) recovery(mode transport.Mode, cap uint32) transport.Config {
+func (c *Config) recovery(kind *transport.Kind, cap uint32) *transport.Config {
 	t := c.Transport
-	t.Mode, t.Cap = mode, cap
-	t.NoFastRetransmit = t.NoFastRetransmit && mode == transport.NewReno
-	return t
+	t.Recovery, t.Cap = kind, cap
+	t.NoFastRetransmit = t.NoFastRetransmit && kind == transport.NewReno
+	return &t
 }
 
 // Agent is a host. Like every node it is stepped by one goroutine, which also
