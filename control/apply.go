@@ -301,10 +301,19 @@ func (d *Daemon) setRated(u *unit, p *config.Port) error {
 }
 
 func (d *Daemon) program(u *unit, cfg *vswitch.Config) error {
-	if err := u.sw.Apply(cfg); err != nil {
+	if err := d.change(u, vswitch.Apply{Config: cfg}); err != nil {
 		return err
 	}
 	return d.adopt(u)
+}
+
+// change has a worker of a switch carry out a change.
+func (d *Daemon) change(u *unit, c vswitch.Change) error {
+	command, err := u.sw.Prepare(c)
+	if err != nil {
+		return err
+	}
+	return d.engine.Command(u.workers[0], u.sw.Nodes[0], command)
 }
 
 // routeChange is a route that goes, comes, or both.
@@ -344,9 +353,9 @@ func routesOnly(old, s *config.Switch) ([]routeChange, bool) {
 func (d *Daemon) changeRoutes(u *unit, changes []routeChange, step Stepper) error {
 	put := func(r *config.Route, prefix netip.Prefix) error {
 		if r == nil {
-			return u.sw.DeleteRoute(prefix)
+			return d.change(u, vswitch.DeleteRoute{Prefix: prefix})
 		}
-		return u.sw.SetRoute(r.VSwitch())
+		return d.change(u, vswitch.SetRoute{Route: r.VSwitch()})
 	}
 	for _, c := range changes {
 		prefix := cmp.Or(c.old, c.new).Prefix

@@ -379,8 +379,7 @@ func (d *Daemon) closePort(u *unit, name string) error {
 // it adds are known when they are opened.
 func (d *Daemon) adopt(u *unit) error {
 	for i, w := range u.workers {
-		n := u.sw.Nodes[i]
-		if err := d.engine.Worker(w).Do(func(now frame.Time) { n.Advance(now) }); err != nil {
+		if err := d.engine.Advance(w, u.sw.Nodes[i]); err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"gswitch/dataplane"
 	"gswitch/frame"
 	"gswitch/metrics"
+	"gswitch/vswitch"
 )
 
 // Handler serves the API, /metrics and /healthz.
@@ -160,11 +161,15 @@ func (s *server) FlushFDB(_ context.Context, r *api.FlushFDBRequest) (*api.Flush
 	if err := d.known(r.Switch, ""); err != nil {
 		return nil, err
 	}
-	d.mu.RLock()
-	defer d.mu.RUnlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	out := &api.FlushFDBResponse{}
 	for u := range d.chosen(r.Switch) {
-		out.Removed += uint64(u.sw.FDB().Flush(false))
+		flush := &vswitch.FlushFDB{}
+		if err := d.change(u, flush); err != nil {
+			return nil, connect.NewError(connect.CodeFailedPrecondition, err)
+		}
+		out.Removed += uint64(flush.Removed)
 	}
 	return out, nil
 }
