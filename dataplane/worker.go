@@ -157,7 +157,7 @@ func (w *Worker) step(now frame.Time) (moved bool) {
 			continue
 		}
 		if now >= n.wake {
-			w.stats.Lateness.add(uint64(now - n.wake))
+			w.stats.Lateness.Observe(now - n.wake)
 		}
 		n.Advance(now)
 	}

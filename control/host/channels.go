@@ -55,7 +55,7 @@ func (s *transparentServer) ListBumps(_ context.Context, r *api.ListBumpsRequest
 	t, snap, conf := s.t, s.t.Snapshot(), s.t.config()
 	w := &snap.Engine.Workers[0]
 	out := &api.Bumps{Version: t.opts.Version, Pid: int64(os.Getpid()), Socket: conf.Control.Socket, UptimeSeconds: time.Since(t.start).Seconds(),
-		Poll: w.Poll.String(), BusyRatio: w.BusyShare(), TimerLateP99: w.Lateness.Quantile(0.99)}
+		Poll: w.Poll.String(), BusyRatio: w.BusyShare(), TimerLateP99: uint64(w.Lateness.Quantile(0.99))}
 	for _, i := range which {
 		out.Bumps = append(out.Bumps, describeBump(&conf.Bumps[i], t.mtus[i], &snap.Bumps[i]))
 	}

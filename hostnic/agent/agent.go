@@ -6,9 +6,9 @@ import (
 
 	"gswitch/cc"
 	"gswitch/frame"
+	"gswitch/histogram"
 	"gswitch/hostnic"
 	inband "gswitch/int"
-	"gswitch/scheduler"
 	"gswitch/transport"
 )
 
@@ -59,7 +59,7 @@ type Agent struct {
 
 	// Late is how long after its instant on the emulated link each frame left
 	// the NIC: what a worker that came late did to the pacing.
-	Late scheduler.Histogram
+	Late histogram.Buckets
 	// BadDatagrams is how many could not be read.
 	BadDatagrams uint64
 }
