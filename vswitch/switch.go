@@ -165,13 +165,11 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 	if old != nil && p.Config.Escape.On {
 		n.rerouted()
 	}
-	if n.maxHeld = p.Config.MaxFrames / len(n.handIn); n.maxHeld == 0 {
-		n.maxHeld = n.arena.Chunks() / 2 / len(n.handIn)
-	}
+	n.maxHeld, n.lossyHeld = p.Config.mayHold(len(n.handIn), n.arena.Chunks())
 	n.limitICMP(now)
-	n.losslessClasses, n.lossyHeld = 0, n.maxHeld
+	n.losslessClasses = 0
 	if p.Config.PFC.Mode != pfc.Off {
-		n.losslessClasses, n.lossyHeld = p.Config.PFC.Classes, n.maxHeld*3/4
+		n.losslessClasses = p.Config.PFC.Classes
 	}
 	if n.local != nil {
 		n.local.adopt(now)
