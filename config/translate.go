@@ -203,6 +203,9 @@ func (p *Port) config(q QoS) vswitch.PortConfig {
 		}
 		out.Scheduler.Queues[c.Queue] = qc
 	}
+	if q.PushOut != nil {
+		out.Scheduler.PushOut = q.PushOut.Config()
+	}
 	if q.QCN != nil {
 		out.QCN = q.QCN.config()
 	}
@@ -252,7 +255,6 @@ func (b *Buffer) config() vswitch.BufferConfig {
 		Size: uint64(b.Size), Alpha: b.Alpha, QueueReserve: uint32(b.Reserve), QueueLimit: uint32(b.Limit),
 		LosslessAlpha: l.Alpha, XOFF: uint32(l.XOFF), XONOffset: uint32(l.Hysteresis), Headroom: uint32(l.Headroom), GroupReserve: uint32(l.Reserve),
 		Response: frame.Time(l.Response), AllowLoss: l.AllowLoss,
-		Chunks: true,
 	}
 }
 

@@ -36,6 +36,7 @@ func TestTranslateExample(t *testing.T) {
 	v := c.Switches[0].VSwitch(map[string]int{"h1": 0, "h2": 2, "up1": 1, "up2": 3, "tap": 5})
 	p := v.Ports[0]
 	want := scheduler.PortConfig{Rate: 10_000_000_000, Overhead: 24, Burst: 50 * frame.Microsecond}
+	want.PushOut = scheduler.PushOut{Port: 2_000_000, Queue: 1_000_000}
 	want.Queues[0].Weight = 30
 	want.Queues[5].ECN = scheduler.ECN{PI: scheduler.PI{Ref: 150_000, A: 4e-7, B: 3.9e-7, Max: 0.1, Period: 40 * frame.Microsecond}}
 	want.Queues[3] = scheduler.QueueConfig{Weight: 60, ECN: scheduler.ECN{KMin: 100_000, KMax: 400_000, PMax: 0.2}}
@@ -74,16 +75,5 @@ func TestTranslateExample(t *testing.T) {
 	up := c.Switches[0].Ports[2].Spec()
 	if up.Interface != "ens1f0np0" || up.Mode.String() != "zero-copy" || len(up.Filter.Ports) != 1 || up.TxDepth == 0 {
 		t.Errorf("port up1: %+v", up)
-	}
-}
-
-// On real frames chunks are counted beside bytes.
-func TestChunksAreCounted(t *testing.T) {
-	c, err := Parse("x.yaml", []byte("version: 1\nswitches: [{name: s1, ports: [{interface: eth1}]}]\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !c.Resolved().Switches[0].VSwitch(nil).Buffer.Chunks {
-		t.Error("a switch of a document counts bytes alone")
 	}
 }

@@ -28,6 +28,12 @@ type Memory struct {
 	HugePages string `yaml:"hugepages" enum:"auto,off" default:"auto" doc:"auto: the memory lies in huge pages where enough are reserved."`
 }
 
+// Control is where the daemon listens.
+type Control struct {
+	Socket string `yaml:"socket" doc:"Unix socket of the API. /run/gswitch/NAME.sock with the name of the first switch if left out."`
+	Listen string `yaml:"listen" doc:"TCP address (host:port) that serves the API and /metrics too. None if left out. There is no authentication: keep it on loopback."`
+}
+
 // Switch is one switch node.
 type Switch struct {
 	Name     string       `yaml:"name" need:"yes" doc:"Name, unique in the document."`
@@ -153,9 +159,10 @@ type Classes struct {
 
 // QoS is a queue profile.
 type QoS struct {
-	Queues []Queue `yaml:"queues" id:"queue" doc:"The queues that differ from strict, unlimited, unmarked. None if left out."`
-	QCN    *QCN    `yaml:"qcn" doc:"Queues that tell senders how far they are from their set point (IEEE 802.1Qau), by ICMP messages."`
-	RoCC   *RoCC   `yaml:"rocc" doc:"Queues that work out the rate that is fair for their flows and tell the senders. The port needs a rate."`
+	Queues  []Queue  `yaml:"queues" id:"queue" doc:"The queues that differ from strict, unlimited, unmarked. None if left out."`
+	QCN     *QCN     `yaml:"qcn" doc:"Queues that tell senders how far they are from their set point (IEEE 802.1Qau), by ICMP messages."`
+	PushOut *PushOut `yaml:"push_out" doc:"Limits at which the least valuable frame that waits is dropped, in place of the one that comes. None if left out. Queues of lossless classes neither count nor lose anything."`
+	RoCC    *RoCC    `yaml:"rocc" doc:"Queues that work out the rate that is fair for their flows and tell the senders. The port needs a rate."`
 }
 
 // RoCC makes egress queues congestion points of RoCC.

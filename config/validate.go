@@ -2,7 +2,9 @@ package config
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -30,7 +32,16 @@ func (d *decoder) validate(c *Config) {
 		}
 		cpus[*w.CPU] = i
 	}
-	c.Control.problems(d.failAt)
+	if s := c.Control.Socket; s != "" && !filepath.IsAbs(s) {
+		d.failAt("control.socket", "%q is not an absolute path", s)
+	} else if len(s) > 107 { // sun_path of unix(7), with its final zero
+		d.failAt("control.socket", "a socket's path has at most 107 bytes, this one has %d", len(s))
+	}
+	if l := c.Control.Listen; l != "" {
+		if _, port, err := net.SplitHostPort(l); err != nil || !isPort(port) {
+			d.failAt("control.listen", "%q is not host:port; write 127.0.0.1:9479", l)
+		}
+	}
 	ids := map[int]string{}
 	for i := range c.Switches {
 		s, path := &c.Switches[i], fmt.Sprintf("switches[%d]", i)
@@ -201,6 +212,9 @@ func (d *decoder) validateSwitch(c *Config, s *Switch, path string) {
 		q := s.QoS[name]
 		d.name(path+".qos."+name, name)
 		d.oneTeller(&q, path+".qos."+name)
+		if q.PushOut != nil {
+			d.validatePushOut(s, name, path+".qos."+name+".push_out")
+		}
 		if q.QCN != nil {
 			d.validateQCN(s, q.QCN, path+".qos."+name+".qcn")
 		}

@@ -3,7 +3,6 @@ package dataplane
 import (
 	"gswitch/fault"
 	"gswitch/frame"
-	"gswitch/histogram"
 )
 
 // FaultCounters count what went wrong at a port by SetFault and SetLink, in
@@ -180,7 +179,7 @@ func (w *Worker) launchAll(now frame.Time, l *line) (moved bool) {
 // arrived moves the frames that have come through the emulated link by now to
 // out, in the order of their instants; at one instant those that nobody
 // overtook come first. It counts how late that is.
-func (l *line) arrived(now frame.Time, out []frame.Ref, late *histogram.Histogram) int {
+func (l *line) arrived(now frame.Time, out []frame.Ref, late *Histogram) int {
 	d := l.delay
 	if l.fault == nil {
 		return d.pop(now, out, late)
@@ -192,11 +191,11 @@ func (l *line) arrived(now frame.Time, out []frame.Ref, late *histogram.Histogra
 	for n := range out {
 		switch a, b := d.wake(), q.first(); {
 		case a <= now && a <= b:
-			late.Observe(now - a)
+			late.add(uint64(now - a))
 			out[n] = d.ref[d.head&d.mask]
 			d.head++
 		case b <= now:
-			late.Observe(now - b)
+			late.add(uint64(now - b))
 			out[n] = q.pop()
 		default:
 			return n

@@ -76,6 +76,9 @@ const (
 	// Buffer and queues.
 	BufferFull     // the shared buffer is exhausted
 	QueueTail      // dynamic threshold or limit of the egress queue
+	QueueRefused   // the admission of the egress queue did not let it in
+	QueueShed      // the admission of the egress queue dropped it when it would have left
+	PushedOut      // a frame worth more needed its room in the egress queue or at the port
 	IngressLimit   // dynamic threshold of the ingress port and class, lossy class
 	HeadroomFull   // a lossless frame found no headroom: a configuration error
 	PFCWatchdog    // the watchdog drains a queue that is stuck under pause
@@ -165,6 +168,9 @@ var reasonNames = [NumReasons]string{
 	WorkerRing:           "worker-ring",
 	BufferFull:           "buffer-full",
 	QueueTail:            "queue-tail",
+	QueueRefused:         "queue-refused",
+	QueueShed:            "queue-shed",
+	PushedOut:            "pushed-out",
 	IngressLimit:         "ingress-limit",
 	HeadroomFull:         "headroom-full",
 	IngressQueue:         "ingress-queue",

@@ -3,7 +3,8 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gswitch/histogram"
+	"gswitch/dataplane"
+	"gswitch/scheduler"
 )
 
 // The histograms inside are log-linear with hundreds of buckets. Outside they
@@ -34,25 +35,28 @@ func observe(b map[float64]uint64, ns, n uint64) {
 	}
 }
 
-// delayHistogram exposes spans whose sum is reckoned from the buckets.
-func delayHistogram(d *prometheus.Desc, h *histogram.Buckets, labels ...string) prometheus.Metric {
-	return spanHistogram(d, h, float64(h.Total())*h.Mean()/1e9, labels)
-}
-
-func lateHistogram(h *histogram.Histogram, labels ...string) prometheus.Metric {
-	return spanHistogram(workerLate, &h.Buckets, float64(h.Sum)/1e9, labels)
-}
-
-// spanHistogram exposes spans that add up to sum seconds.
-func spanHistogram(d *prometheus.Desc, h *histogram.Buckets, sum float64, labels []string) prometheus.Metric {
-	b := bounds()
+func delayHistogram(d *prometheus.Desc, h *scheduler.Histogram, labels []string) prometheus.Metric {
+	b, total, sum := bounds(), uint64(0), 0.0
 	for i, n := range h.Count {
+		if n == 0 {
+			continue
+		}
+		lo, hi := scheduler.BucketBounds(i)
+		observe(b, uint64(hi), n)
+		total += n
+		sum += float64(n) * (lo.Seconds() + hi.Seconds()) / 2
+	}
+	return prometheus.MustNewConstHistogram(d, total, sum, b, labels...)
+}
+
+func lateHistogram(h *dataplane.Histogram, labels ...string) prometheus.Metric {
+	b := bounds()
+	for i, n := range h.Buckets {
 		if n > 0 {
-			_, hi := histogram.Bounds(i)
-			observe(b, uint64(hi), n)
+			observe(b, h.Upper(i), n)
 		}
 	}
-	return prometheus.MustNewConstHistogram(d, h.Total(), sum, b, labels...)
+	return prometheus.MustNewConstHistogram(workerLate, h.Count, float64(h.Sum)/1e9, b, labels...)
 }
 
 func vectorHistogram(count []uint64, labels ...string) prometheus.Metric {

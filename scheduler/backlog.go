@@ -23,6 +23,10 @@ func (p *Port) Empty() bool { return p.active == 0 && p.control.Len() == 0 }
 // Waiting returns the queues that hold a frame, one bit each.
 func (p *Port) Waiting() uint8 { return p.active }
 
+// Quickens reports whether a frame that joins a queue now may be able to leave
+// before those that wait there.
+func (p *Port) Quickens(queue uint8) bool { return (p.active&^p.timed)>>(queue&7)&1 == 0 }
+
 // QueueLen returns the frames and bytes that wait in a queue.
 func (p *Port) QueueLen(queue int) (frames int, bytes uint64) {
 	q := &p.q[queue&7]
@@ -101,7 +105,12 @@ func (p *Port) Evict(now frame.Time, queue int) frame.Ref {
 	if !ok || q.frames == 0 {
 		return frame.Nil
 	}
-	return p.lift(now, i, q, e.Evict(p.arena))
+	q.enter(p.arena, now)
+	r := p.lift(now, i, q, e.Evict(p.arena))
+	if r != frame.Nil {
+		q.count.evicted++
+	}
+	return r
 }
 
 // ExtractFirst removes the first frame of a flow from a queue, wherever it
@@ -122,6 +131,7 @@ func (p *Port) lift(now frame.Time, i int, q *queue, r frame.Ref) frame.Ref {
 		m := p.arena.Meta(r)
 		q.forget(now, m)
 		p.removed(i, q, m)
+		q.rehead(p.arena, now)
 	}
 	return r
 }
@@ -138,27 +148,19 @@ func (p *Port) removed(i int, q *queue, m *frame.Meta) {
 	}
 }
 
-// Lister is a Discipline that can tell what it holds.
-type Lister interface {
-	// Each calls visit with the frames until it returns false.
-	Each(a *frame.Arena, visit func(frame.Ref) bool)
-}
-
 // Each calls visit with the frames that wait in a queue until it returns
-// false, in order where the queue is first-in first-out. It reports false if
-// the queue's discipline is no Lister.
-func (p *Port) Each(queue int, visit func(frame.Ref) bool) bool {
+// false, in order where the queue is first-in first-out.
+func (p *Port) Each(queue int, visit func(frame.Ref) bool) {
 	q := &p.q[queue&7]
+	on := true
 	if q.disc != nil {
-		l, ok := q.disc.(Lister)
-		if ok {
-			l.Each(p.arena, visit)
-		}
-		return ok
+		q.disc.Each(p.arena, func(r frame.Ref) bool {
+			on = visit(r)
+			return on
+		})
 	}
 	r := q.fifo.Head()
-	for n := q.frames; n > 0 && visit(r); n-- {
+	for n := q.fifo.Len(); n > 0 && on && visit(r); n-- {
 		r = p.arena.Meta(r).QNext
 	}
-	return true
 }

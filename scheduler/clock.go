@@ -1,6 +1,10 @@
 package scheduler
 
-import "gswitch/frame"
+import (
+	"math/bits"
+
+	"gswitch/frame"
+)
 
 // RateClock tells when a link of a given rate is free again. It is exact: one
 // byte takes 8e9/rate ns, kept as a reduced fraction, and the part of a
@@ -79,6 +83,13 @@ func (c *RateClock) Span(n uint32) frame.Time {
 		return 0
 	}
 	return frame.Time((uint64(n)*c.num - c.less) / c.den)
+}
+
+// Bytes returns how many bytes the link sends in t, a rated one's.
+func (c *RateClock) Bytes(t frame.Time) uint64 {
+	hi, lo := bits.Mul64(uint64(t), c.den)
+	n, _ := bits.Div64(hi, lo, c.num)
+	return n
 }
 
 func gcd(a, b uint64) uint64 {

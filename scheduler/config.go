@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"fmt"
+	"reflect"
 
 	"gswitch/frame"
 )
@@ -33,8 +34,14 @@ type QueueConfig struct {
 
 	ECN ECN
 
-	// Discipline replaces first-in first-out; nil keeps it. An instance
-	// serves exactly one queue.
+	// Order replaces first-in first-out; nil keeps it. Rank says what it goes
+	// by, Admission what the queue drops of itself; nil drops nothing.
+	Order     Order
+	Rank      RankBy
+	Admission Admission
+
+	// Discipline is a queue that the caller made and keeps a hand on, in place
+	// of Order. An instance serves exactly one queue.
 	Discipline Discipline
 }
 
@@ -45,7 +52,7 @@ type PortConfig struct {
 	Burst    frame.Time // how far behind now the link may catch up: the tolerated lateness of the caller; 0 in virtual time
 	WholeNs  bool       // each frame takes whole nanoseconds; see RateClock.WholeNs
 	Queues   [NumQueues]QueueConfig
-	Selector Selector // replaces levels and weights; nil keeps them
+	PushOut  PushOut
 }
 
 // EthernetOverhead is what a frame occupies on an Ethernet link beyond its
@@ -76,9 +83,17 @@ func (c *PortConfig) Validate() error {
 		case q.Burst != 0 && q.MaxRate == 0:
 			return fmt.Errorf("queue %d: burst %d without a max rate", i, q.Burst)
 		}
+		switch {
+		case q.Order != nil && q.Discipline != nil:
+			return fmt.Errorf("queue %d: an order beside a discipline", i)
+		case !comparable(q.Order) || !comparable(q.Admission):
+			return fmt.Errorf("queue %d: an order or admission that cannot be compared", i)
+		}
 		if err := q.ECN.PI.Validate(); err != nil {
 			return fmt.Errorf("queue %d: %w", i, err)
 		}
 	}
 	return nil
 }
+
+func comparable(v any) bool { return v == nil || reflect.TypeOf(v).Comparable() }

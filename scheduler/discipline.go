@@ -2,17 +2,18 @@ package scheduler
 
 import "gswitch/frame"
 
-// Discipline is the order inside a queue, where it is not first-in first-out.
-// It holds frames by reference and may use Meta.QNext, Meta.QPrev and
-// Meta.Rank of those it holds; Meta.Depart is the port's (instant of
-// enqueueing). The port keeps bytes, statistics and everything else, so a
-// discipline is only an ordered set.
+// Discipline is a queue that is not simply first-in first-out. It holds frames
+// by reference and may use Meta.QNext, Meta.QPrev and Meta.Rank of those it
+// holds; Meta.Depart is the port's (instant of enqueueing). The port keeps
+// bytes, statistics and everything else, so a discipline is only an ordered set.
 //
-// Where the caller is late, the head may be a frame that was enqueued after
-// the link's instant (by at most PortConfig.Burst): the port cannot know what
-// order the discipline would have had then.
+// A frame enters when the instant has come at which the port must choose: where
+// the caller is late, frames that arrived after the link's instant do not compete
+// for it. One that is a Gate or Timed, or was made by somebody else, takes frames
+// at once, and then the head may have arrived after the instant at which it leaves
+// (by at most PortConfig.Burst).
 type Discipline interface {
-	// Enqueue takes r, which arrives now.
+	// Enqueue takes r, which arrived at now.
 	Enqueue(a *frame.Arena, now frame.Time, r frame.Ref)
 	// Head returns the frame that Dequeue would return, or Nil if empty.
 	Head() frame.Ref
@@ -21,6 +22,14 @@ type Discipline interface {
 	Dequeue(a *frame.Arena, depart frame.Time) frame.Ref
 	// Len returns the number of frames held.
 	Len() int
+	// Each calls visit with the frames until it returns false.
+	Each(a *frame.Arena, visit func(frame.Ref) bool)
+}
+
+// Timed is a Discipline whose head is held back.
+type Timed interface {
+	// HeadAt returns the instant from which on Head may leave.
+	HeadAt() frame.Time
 }
 
 // Evictor is a Discipline that can give up its least valuable frame, for
@@ -37,15 +46,4 @@ type Extractor interface {
 	// leads an indexed discipline to the flow; same tells flows apart that
 	// collide.
 	ExtractFirst(a *frame.Arena, hash uint32, same func(frame.Ref) bool) frame.Ref
-}
-
-// Selector chooses the queue that is served next, in place of levels and
-// weights. It may read the port's queue lengths.
-type Selector interface {
-	// Next returns one of the queues whose bit is set in ready, which is
-	// never empty: those hold a frame and may send it. The queue it names is
-	// served.
-	Next(p *Port, ready uint8) int
-	// Sent tells that a frame of n bytes on the wire left the queue.
-	Sent(p *Port, queue int, n uint32)
 }

@@ -41,6 +41,14 @@ func (q *ranked) Dequeue(*frame.Arena, frame.Time) frame.Ref { return q.remove(0
 func (q *ranked) Len() int                                   { return len(q.v) }
 func (q *ranked) Evict(*frame.Arena) frame.Ref               { return q.remove(len(q.v) - 1) }
 
+func (q *ranked) Each(_ *frame.Arena, visit func(frame.Ref) bool) {
+	for _, r := range q.v {
+		if !visit(r) {
+			return
+		}
+	}
+}
+
 func (q *ranked) ExtractFirst(a *frame.Arena, hash uint32, same func(frame.Ref) bool) frame.Ref {
 	for i, r := range q.v {
 		if a.Meta(r).Hash == hash && same(r) {
@@ -95,52 +103,6 @@ func TestDiscipline(t *testing.T) {
 	}
 	if g.p.Evict(0, 2) != frame.Nil || g.p.Evict(0, 1) != frame.Nil || g.p.ExtractFirst(0, 1, 0, any) != frame.Nil {
 		t.Fatal("something from nothing")
-	}
-}
-
-// longest serves the longest queue first.
-type longest struct{ sent [8]uint32 }
-
-func (l *longest) Next(p *Port, ready uint8) int {
-	best, most := -1, uint64(0)
-	for i := 0; i < NumQueues; i++ {
-		if _, n := p.QueueLen(i); ready>>i&1 != 0 && n > most {
-			best, most = i, n
-		}
-	}
-	return best
-}
-
-func (l *longest) Sent(_ *Port, queue int, n uint32) { l.sent[queue] += n }
-
-func TestSelector(t *testing.T) {
-	l := &longest{}
-	g := newRig(t, PortConfig{Selector: l, Overhead: 20})
-	for q, n := range map[int]int{7: 1, 3: 4, 1: 2} {
-		for i := 0; i < n; i++ {
-			g.put(0, q, 100)
-		}
-	}
-	g.p.Pause(1, frame.Never)
-	if s := order(g.step(0)); s != "33337" && s != "33373" {
-		t.Fatal(s)
-	}
-	if l.sent != [8]uint32{3: 480, 7: 120} {
-		t.Fatal(l.sent)
-	}
-}
-
-type nonsense struct{}
-
-func (nonsense) Next(*Port, uint8) int   { return 77 }
-func (nonsense) Sent(*Port, int, uint32) {}
-
-func TestSelectorNonsense(t *testing.T) {
-	g := newRig(t, PortConfig{Selector: nonsense{}})
-	g.put(0, 1, 100)
-	g.put(0, 4, 100)
-	if s := order(g.step(0)); s != "41" {
-		t.Fatal(s)
 	}
 }
 

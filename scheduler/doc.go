@@ -12,8 +12,8 @@
 // is one level together and shares what reaches it by deficit weighted round
 // robin (Shreedhar and Varghese, SIGCOMM 1995) in proportion to the weights.
 // With weights (queue 7 first) 0 0 4 2 1 0 3 1 the levels are
-// {7} {6} {5,4,3 as 4:2:1} {2} {1,0 as 3:1}. A Selector replaces this order
-// altogether; a Discipline replaces first-in first-out inside a queue.
+// {7} {6} {5,4,3 as 4:2:1} {2} {1,0 as 3:1}. Inside a queue frames leave first-in
+// first-out, or as its Order says; an Admission or PushOut says who is dropped.
 //
 // # Link time
 //

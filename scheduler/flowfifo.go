@@ -153,7 +153,7 @@ func (q *FlowFIFO) ExtractFirst(a *frame.Arena, hash uint32, same func(frame.Ref
 	return frame.Nil
 }
 
-// Each calls visit with the frames in order until it returns false.
+// Each implements Discipline: the frames come in order.
 func (q *FlowFIFO) Each(a *frame.Arena, visit func(frame.Ref) bool) {
 	for r := q.head; r != frame.Nil && visit(r); r = a.Meta(r).QNext {
 	}

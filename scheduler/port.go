@@ -9,29 +9,33 @@ import (
 // Port is the egress side of a port: eight queues, the choice among them and
 // the clock of the link.
 type Port struct {
-	arena    *frame.Arena
-	clock    RateClock
-	burst    frame.Time
-	overhead uint32
-	active   uint8            // queues that hold a frame
-	level    [NumQueues]uint8 // the queues of the level that a queue belongs to
-	turn     [NumQueues]uint8 // whose turn it is in the level whose highest queue this is
-	selector Selector
-	sent     uint64 // bytes on the wire, with overhead
-	rng      frame.Rand
-	control  frame.FIFO
-	controls uint64            // control frames sent
-	expected [NumQueues]uint64 // bytes that Expect announced
-	drain    *Drain            // nil: nobody chooses paths by what waits here
-	q        [NumQueues]queue
-	cfg      PortConfig
+	arena     *frame.Arena
+	clock     RateClock
+	burst     frame.Time
+	overhead  uint32
+	active    uint8            // queues that hold a frame
+	regulated uint8            // see Regulated
+	timed     uint8            // queues that may hold their head back
+	level     [NumQueues]uint8 // the queues of the level that a queue belongs to
+	turn      [NumQueues]uint8 // whose turn it is in the level whose highest queue this is
+	sent      uint64           // bytes on the wire, with overhead
+	rng       frame.Rand
+	seed      uint64
+	control   frame.FIFO
+	shedded   frame.FIFO        // dropped by Dequeue, for TakeShed
+	controls  uint64            // control frames sent
+	expected  [NumQueues]uint64 // bytes that Expect announced
+	drain     *Drain            // nil: nobody chooses paths by what waits here
+	q         [NumQueues]queue
+	cfg       PortConfig
 }
 
 // NewPort returns a port without frames. The seed decides which frames ECN
 // marks where it marks by chance.
 func NewPort(a *frame.Arena, cfg PortConfig, seed uint64) *Port {
-	p := &Port{arena: a, rng: frame.NewRand(seed)}
+	p := &Port{arena: a, rng: frame.NewRand(seed), seed: seed}
 	p.control.Init()
+	p.shedded.Init()
 	for i := range p.q {
 		p.q[i].fifo.Init()
 	}
@@ -42,14 +46,15 @@ func NewPort(a *frame.Arena, cfg PortConfig, seed uint64) *Port {
 // Config returns the configuration in force.
 func (p *Port) Config() PortConfig { return p.cfg }
 
-// Configure changes the configuration. Frames stay queued, in their order
-// where the discipline of their queue does not change, and pauses hold.
+// Configure changes the configuration. Frames stay queued and leave in the
+// order that they were queued under, and pauses hold. Where a Discipline comes
+// or goes, they are moved.
 func (p *Port) Configure(now frame.Time, cfg PortConfig) {
 	if !p.clock.Limited() || cfg.Rate != p.cfg.Rate {
 		p.clock.SetRate(cfg.Rate)
 	}
 	p.clock.WholeNs(cfg.WholeNs)
-	p.burst, p.overhead, p.selector = max(cfg.Burst, 0), cfg.Overhead, cfg.Selector
+	p.burst, p.overhead = max(cfg.Burst, 0), cfg.Overhead
 	p.cfg = cfg
 	p.setLevels()
 	for i := range p.q {
@@ -58,9 +63,9 @@ func (p *Port) Configure(now frame.Time, cfg PortConfig) {
 		q.shaper.SetRate(c.MaxRate)
 		q.burst = q.shaper.Span(c.Burst)
 		q.setGate()
-		if q.disc != c.Discipline {
-			p.setDiscipline(now, q, c.Discipline)
-		}
+		p.setAdmission(now, i, q, c.Admission)
+		p.reorder(now, i, q, c)
+		p.note(i, q)
 	}
 }
 
@@ -92,8 +97,11 @@ func (p *Port) weight(i int) uint32 { return min(p.cfg.Queues[i].Weight, MaxWeig
 
 // setDiscipline moves the waiting frames of q to d.
 func (p *Port) setDiscipline(now frame.Time, q *queue, d Discipline) {
+	if q.disc != nil {
+		q.enter(p.arena, now)
+	}
 	old := q.disc
-	q.disc = d
+	q.install(d)
 	q.flows, _ = d.(*FlowFIFO)
 	if q.frames == 0 {
 		return
@@ -184,7 +192,11 @@ func (p *Port) Dequeue(now frame.Time, out []frame.Ref) int {
 			p.clock.Idle(lateAt)
 			continue
 		}
-		i := p.next(ready)
+		i := p.next(t, ready)
+		if q := &p.q[i&7]; q.shedder != nil && !p.shed(t, i, q) {
+			ready &^= 1 << i
+			continue
+		}
 		out[n] = p.take(t, i, &p.q[i&7])
 		ready &^= 1 << i
 		n++
@@ -193,30 +205,24 @@ func (p *Port) Dequeue(now frame.Time, out []frame.Ref) int {
 }
 
 // next chooses among the ready queues.
-func (p *Port) next(ready uint8) int {
+func (p *Port) next(t frame.Time, ready uint8) int {
 	i := bits.Len8(ready) - 1
-	if p.selector != nil {
-		if s := p.selector.Next(p, ready); uint(s) < NumQueues && ready>>s&1 != 0 {
-			return s
-		}
-		return i
-	}
 	if p.q[i&7].quantum == 0 {
 		return i
 	}
-	return p.round(p.level[i&7], ready&p.level[i&7])
+	return p.round(t, p.level[i&7], ready&p.level[i&7])
 }
 
 // round continues the deficit round robin of a level. A queue that is not
 // ready in its own turn loses what is left of it, like one that ran empty.
-func (p *Port) round(level, ready uint8) int {
+func (p *Port) round(t frame.Time, level, ready uint8) int {
 	lead := bits.Len8(level) - 1
 	i := int(p.turn[lead&7])
 	for {
 		q := &p.q[i&7]
 		if ready>>i&1 == 0 {
 			q.deficit = 0
-		} else if q.deficit >= int64(p.arena.Meta(q.head()).Wire+p.overhead) {
+		} else if q.deficit >= int64(p.arena.Meta(q.headBy(p.arena, t)).Wire+p.overhead) {
 			return i
 		}
 		if below := ready & (1<<i - 1); below != 0 {
@@ -250,9 +256,6 @@ func (p *Port) take(t frame.Time, i int, q *queue) frame.Ref {
 	q.sojourn.Observe(t - enqueued)
 	if q.quantum != 0 {
 		q.deficit -= int64(n)
-	}
-	if p.selector != nil {
-		p.selector.Sent(p, i, n)
 	}
 	p.clock.Charge(n)
 	m.Span = 0

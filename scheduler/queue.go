@@ -4,18 +4,28 @@ import (
 	"math/bits"
 
 	"gswitch/frame"
-	"gswitch/histogram"
 )
 
 // queue is one queue of a port: its frames, what holds them back, and what is
 // counted.
 type queue struct {
-	fifo   frame.FIFO
+	fifo   frame.FIFO // all frames, or with an order those that the link's instant has not reached
 	disc   Discipline // nil: fifo holds the frames
 	flows  *FlowFIFO  // disc, if it is one: called without a detour
 	bytes  uint64     // sum of Meta.Wire
 	frames int
 	in     uint64 // frames that ever were in it
+
+	order     Order     // what made disc
+	admission Admission // what made gate
+	policy    Gate
+	inner     Gate // disc, if it is one
+	shedder   Shedder
+	timed     Timed
+	by        RankBy
+	given     bool // disc was made by somebody else
+	late      bool // the caller may be late
+	defers    bool // frames enter disc when the link's instant has reached them
 
 	headAt frame.Time // from when on the queue has a frame to send
 	gate   frame.Time // not before: pause and rate limit together
@@ -35,10 +45,11 @@ type queue struct {
 	shaper RateClock
 	burst  frame.Time // how far the shaper may be ahead
 
-	sent struct{ bytes, marked uint64 }
-	gone struct{ frames, bytes uint64 } // flushed, evicted, extracted
-	peak uint64                         // highest bytes since the last reading
-	top  uint64                         // highest bytes of earlier readings
+	sent  struct{ bytes, marked uint64 }
+	gone  struct{ frames, bytes uint64 } // flushed, evicted, extracted, shed
+	count struct{ refused, evicted, shed uint64 }
+	peak  uint64 // highest bytes since the last reading
+	top   uint64 // highest bytes of earlier readings
 
 	// Integral of bytes over time, in byte ns: area of the frames that left
 	// in 128 bits, and of those that wait the sum of bytes times their
@@ -46,7 +57,7 @@ type queue struct {
 	areaHi, areaLo uint64
 	stamped        uint64
 
-	sojourn histogram.Buckets
+	sojourn Histogram
 }
 
 // push adds r and reports nothing: the buffer has admitted it already.
@@ -61,7 +72,7 @@ func (q *queue) push(a *frame.Arena, now frame.Time, r frame.Ref, m *frame.Meta)
 	case q.flows != nil:
 		q.flows.Enqueue(a, now, r)
 	default:
-		q.disc.Enqueue(a, now, r)
+		q.pushOrdered(a, now, r, m)
 	}
 	q.frames++
 	q.in++
@@ -70,6 +81,29 @@ func (q *queue) push(a *frame.Arena, now frame.Time, r frame.Ref, m *frame.Meta)
 	if q.bytes > q.peak {
 		q.peak = q.bytes
 	}
+}
+
+func (q *queue) pushOrdered(a *frame.Arena, now frame.Time, r frame.Ref, m *frame.Meta) {
+	if q.by != RankKept {
+		m.Rank = q.by.of(m)
+	}
+	if q.defers {
+		q.fifo.Push(a, r)
+		return
+	}
+	q.disc.Enqueue(a, now, r)
+	if q.timed != nil {
+		q.headAt = q.timed.HeadAt()
+	}
+}
+
+func (q *queue) popOrdered(a *frame.Arena, t frame.Time) frame.Ref {
+	if q.defers {
+		q.enter(a, t)
+	}
+	r := q.disc.Dequeue(a, t)
+	q.rehead(a, t)
+	return r
 }
 
 // pop removes the head, which leaves at t.
@@ -84,7 +118,7 @@ func (q *queue) pop(a *frame.Arena, t frame.Time) (frame.Ref, *frame.Meta) {
 	case q.flows != nil:
 		r = q.flows.Dequeue(a, t)
 	default:
-		r = q.disc.Dequeue(a, t)
+		r = q.popOrdered(a, t)
 	}
 	m := a.Meta(r)
 	q.forget(t, m)
@@ -111,13 +145,22 @@ func (q *queue) head() frame.Ref {
 	return q.disc.Head()
 }
 
+// headBy is head when the frames that were there at t compete.
+func (q *queue) headBy(a *frame.Arena, t frame.Time) frame.Ref {
+	if q.defers {
+		q.enter(a, t)
+	}
+	return q.head()
+}
+
 // QueueStats is what one queue counted. Frames and bytes are without link
 // overhead.
 type QueueStats struct {
 	Frames, Bytes                 uint64 // waiting now
 	EnqueuedFrames, EnqueuedBytes uint64
 	DequeuedFrames, DequeuedBytes uint64
-	RemovedFrames, RemovedBytes   uint64 // flushed, evicted or extracted
+	RemovedFrames, RemovedBytes   uint64 // flushed, evicted, extracted or shed
+	Refused, Evicted, Shed        uint64 // frames that the admission refused, that were pushed out, that were dropped at the head
 	Marked                        uint64 // frames chosen for an ECN mark
 	Peak                          uint64 // highest Bytes since the previous reading that reset it
 	Top                           uint64 // highest Bytes ever
@@ -135,6 +178,7 @@ func (p *Port) Stats(now frame.Time, queue int, reset bool) QueueStats {
 		EnqueuedFrames: q.in,
 		DequeuedFrames: q.in - uint64(q.frames) - q.gone.frames, DequeuedBytes: q.sent.bytes,
 		RemovedFrames: q.gone.frames, RemovedBytes: q.gone.bytes,
+		Refused: q.count.refused, Evicted: q.count.evicted, Shed: q.count.shed,
 		Marked: q.sent.marked, Peak: q.peak, Top: max(q.top, q.peak),
 		PausedUntil: q.paused,
 	}
@@ -149,4 +193,4 @@ func (p *Port) Stats(now frame.Time, queue int, reset bool) QueueStats {
 
 // Sojourn returns the histogram of the time from Enqueue to the scheduled
 // departure of the frames of a queue. It stays the port's.
-func (p *Port) Sojourn(queue int) *histogram.Buckets { return &p.q[queue&7].sojourn }
+func (p *Port) Sojourn(queue int) *Histogram { return &p.q[queue&7].sojourn }

@@ -33,25 +33,7 @@ func bufferConfig(cfg *Config, workers int, pool *frame.Pool) buffer.Config {
 	if size == 0 {
 		size = min(defaultBuffer, uint64(pool.Chunks())*uint64(pool.Room())/2)
 	}
-	out := dividedBuffer(cfg, workers, size)
-	if cfg.Buffer.Chunks {
-		all, lossy := cfg.mayHold(workers, pool.Chunks())
-		out.Chunks = buffer.Chunks{Bytes: uint32(pool.Room()), All: all, Lossy: lossy}
-	}
-	return out
-}
-
-// mayHold returns how many frames one of several workers may have in its
-// queues, and how many of them lossy ones: the rest is the headroom of lossless
-// classes.
-func (cfg *Config) mayHold(workers, chunks int) (all, lossy int) {
-	if all = cfg.MaxFrames / workers; all == 0 {
-		all = chunks / 2 / workers
-	}
-	if cfg.PFC.Mode != pfc.Off {
-		return all, all * 3 / 4
-	}
-	return all, all
+	return dividedBuffer(cfg, workers, size)
 }
 
 func dividedBuffer(cfg *Config, workers int, size uint64) buffer.Config {
@@ -70,6 +52,11 @@ func dividedBuffer(cfg *Config, workers int, size uint64) buffer.Config {
 		b.Link = p.link(c)
 		for q := range b.Queues {
 			b.Queues[q] = buffer.Queue{Reserve: uint64(c.QueueReserve), Limit: buffer.Threshold{Bytes: uint64(c.QueueLimit), Alpha: alpha}}
+		}
+		for q := range b.Queues {
+			if out := cfg.pushOut(p); out.On() && out.Exempt>>q&1 == 0 {
+				b.Queues[q].Limit = buffer.Threshold{} // who has to go is decided when the frame is queued
+			}
 		}
 		if cfg.Escape.On {
 			b.Queues[cfg.Escape.Queue&7].Reserve = cfg.escapeReserve(p)

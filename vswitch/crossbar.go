@@ -213,19 +213,16 @@ func (n *Node) adoptCrossbar(now frame.Time) {
 }
 
 // dismissCrossbar gives up the crossbar: what waits in ingress queues is
-// dropped, what has crossed leaves by its egress queue; from a queue that cannot
-// tell what it holds it is dropped, too.
+// dropped, what has crossed leaves by its egress queue.
 func (n *Node) dismissCrossbar(now frame.Time) {
 	n.flushCrossbar()
 	for i := range n.ports {
 		if s := n.ports[i].sched; s != nil {
 			for q := range 8 {
-				if !s.Each(q, func(r frame.Ref) bool {
+				s.Each(q, func(r frame.Ref) bool {
 					n.arena.Meta(r).Flags &^= frame.Crossed
 					return true
-				}) {
-					n.flushQueue(now, uint16(i), q, frame.QueueFlush)
-				}
+				})
 			}
 		}
 	}

@@ -83,6 +83,8 @@ func (n *Node) enqueue(r frame.Ref, m *frame.Meta) {
 		reason = frame.PFCWatchdog
 	case n.held >= n.lossyHeld && (n.held >= n.maxHeld || n.losslessClasses>>(m.Class&7)&1 == 0 || m.Flags&frame.IsClone != 0):
 		reason = frame.ArenaExhausted
+	case ps.sched.Regulated()>>m.Queue&1 != 0 && !ps.sched.Admits(n.now, m):
+		reason = frame.QueueRefused
 	default:
 		reason = n.buffer.Admit(m)
 	}
@@ -92,7 +94,11 @@ func (n *Node) enqueue(r frame.Ref, m *frame.Meta) {
 		return
 	}
 	n.held++
+	queue := m.Queue
 	n.join(n.now, ps, r, m)
+	if ps.sched.Regulated()>>queue&1 != 0 {
+		n.pushOut(ps, queue)
+	}
 }
 
 // retag gives the frame the VLAN tag that its egress port sends, and reports

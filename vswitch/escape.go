@@ -80,12 +80,12 @@ func (cfg *Config) validateEscape() error {
 		switch {
 		case p.Worker != worker:
 			return fmt.Errorf("escape: port %s belongs to another worker than the ports before it; give all to one", p.Name)
-		case p.Scheduler.Selector != nil || p.Scheduler.Queues[e.Queue].Weight != 0:
+		case p.Scheduler.Queues[e.Queue].Weight != 0:
 			return fmt.Errorf("escape: queue %d of port %s is not strict", e.Queue, p.Name)
 		}
 		for class, q := range cfg.Class.Queue {
-			if cfg.lossless(class) && p.Scheduler.Queues[q].Discipline != nil {
-				return fmt.Errorf("escape: queue %d of port %s has a discipline of its own, from which no flow can be taken", q, p.Name)
+			if cfg.lossless(class) && p.Scheduler.Queues[q].Order != nil {
+				return fmt.Errorf("escape: queue %d of port %s has an order of its own, from which no flow can be taken", q, p.Name)
 			}
 		}
 	}

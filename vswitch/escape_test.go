@@ -9,7 +9,7 @@ import (
 
 	"gswitch/frame"
 	"gswitch/pfc"
-	"gswitch/scheduler"
+	"gswitch/scheduler/orders"
 	"gswitch/wire"
 	wt "gswitch/wire/wiretest"
 )
@@ -177,7 +177,7 @@ func TestEscapeRefused(t *testing.T) {
 		"that of class 6":        func(c *Config) { c.Escape.Queue = 7 },
 		"is above queue 6":       func(c *Config) { c.PFC.Classes = 1 << 7 },
 		"not strict":             func(c *Config) { c.Ports[1].Scheduler.Queues[6].Weight = 1 },
-		"discipline of its own":  func(c *Config) { c.Ports[1].Scheduler.Queues[3].Discipline = scheduler.NewVOQ() },
+		"order of its own":       func(c *Config) { c.Ports[1].Scheduler.Queues[3].Order = orders.VOQ{} },
 		"negative":               func(c *Config) { c.Escape.Period = -1 },
 		"places at a port":       func(c *Config) { c.Escape.Config.Flows = 1 },
 	} {

@@ -20,7 +20,7 @@ func (n *Node) join(at frame.Time, ps *portState, r frame.Ref, m *frame.Meta) {
 			n.sample(s, r, m)
 		}
 	}
-	if ps.sched.Waiting()>>m.Queue&1 == 0 { // else its head says when it sends
+	if ps.sched.Quickens(m.Queue) { // else its head says when it sends
 		n.touched.add(m.OutPort)
 	}
 	ps.sched.Enqueue(at, r)

@@ -118,6 +118,9 @@ func compile(cfg *Config, ids *idSets, gen uint32) (*Program, error) {
 	if err := cfg.validateEscape(); err != nil {
 		return nil, fmt.Errorf("switch %s: %w", cfg.Name, err)
 	}
+	if err := cfg.validateQueues(); err != nil {
+		return nil, fmt.Errorf("switch %s: %w", cfg.Name, err)
+	}
 	if err := cfg.validateGentle(); err != nil {
 		return nil, fmt.Errorf("switch %s: %w", cfg.Name, err)
 	}

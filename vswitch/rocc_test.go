@@ -6,7 +6,7 @@ import (
 
 	"gswitch/frame"
 	"gswitch/rocc"
-	"gswitch/scheduler"
+	"gswitch/scheduler/orders"
 	"gswitch/wire"
 	wt "gswitch/wire/wiretest"
 )
@@ -323,7 +323,7 @@ func TestCongestionPointKnowsItsQueue(t *testing.T) {
 			cfg.FDB.Static = []StaticMAC{{VLAN: 1, MAC: hostMAC(2), Port: 1}}
 			cfg.Ports[1].RoCC = RoCCConfig{Queues: 1, Params: params}
 			if inTurn {
-				cfg.Ports[1].Scheduler.Queues[0].Discipline = scheduler.NewVOQ()
+				cfg.Ports[1].Scheduler.Queues[0].Order = orders.VOQ{}
 			}
 			r := newRig(t, cfg)
 			n := r.sw.Nodes[0]

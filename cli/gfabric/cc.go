@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"gswitch/cc"
-	"gswitch/options"
 )
 
 func ccCommand() *cobra.Command {
@@ -91,27 +90,22 @@ func writeAlgorithm(w io.Writer, in *cc.Info) error {
 	if in.Note != "" {
 		indent(&b, "", "note     ", in.Note)
 	}
-	writeOptions(&b, in.Params)
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// writeOptions describes what can stand under params.
-func writeOptions(b *strings.Builder, params []options.Param) {
 	b.WriteString("\nOPTIONS\n")
-	for i := range params {
-		p := &params[i]
-		fmt.Fprintf(b, "\n  %s (%s)\n", p.Name, p.Unit)
-		indent(b, optionMargin, "", p.Doc)
-		indent(b, optionMargin, "default  ", p.Default)
+	for i := range in.Params {
+		p := &in.Params[i]
+		fmt.Fprintf(&b, "\n  %s (%s)\n", p.Name, p.Unit)
+		indent(&b, optionMargin, "", p.Doc)
+		indent(&b, optionMargin, "default  ", p.Default)
 		if r := p.Range(); r != "" {
-			indent(b, optionMargin, "allowed  ", r)
+			indent(&b, optionMargin, "allowed  ", r)
 		}
 		if len(p.Choices) > 0 {
-			indent(b, optionMargin, "allowed  ", strings.Join(p.Choices, ", "))
+			indent(&b, optionMargin, "allowed  ", strings.Join(p.Choices, ", "))
 		}
-		indent(b, optionMargin, "source   ", p.Source)
+		indent(&b, optionMargin, "source   ", p.Source)
 	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 // textWidth is where lines of prose are broken.

@@ -44,7 +44,6 @@ type app struct {
 	name   string
 	host   string
 	json   bool
-	show   control.Credentials
 }
 
 func newRoot() *cobra.Command {
@@ -73,7 +72,6 @@ run.`,
 	f.StringVar(&a.socket, "socket", "", "control socket of the host (or host:port)")
 	f.StringVar(&a.name, "name", "", "host, or daemon, by name; names the host of --port")
 	f.StringVar(&a.host, "host", "", "host, where the daemon runs several")
-	cli.CredentialFlags(f, &a.show)
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(a.withTransparent(a.runCommand()), a.serveCommand(), a.sendCommand(), a.pingCommand(), a.perfCommand(), a.calibrateCommand(), a.withChannels(a.showCommand()), a.watchCommand(), a.captureCommand(),
 		a.applyCommand(), a.withTransparentFiles(a.validateCommand()), schemaCommand(), doctor.Command("ghost", &a.json), versionCommand())
@@ -96,7 +94,7 @@ func (a *app) client(ctx context.Context) (api.HostClient, string, error) {
 			return nil, "", err
 		}
 	}
-	return control.DialHost(address, a.show), address, nil
+	return control.DialHost(address), address, nil
 }
 
 func schemaCommand() *cobra.Command {

@@ -10,7 +10,6 @@ import (
 	"gswitch/fabric/results"
 	"gswitch/fabric/vnet"
 	"gswitch/frame"
-	"gswitch/histogram"
 	"gswitch/sim"
 )
 
@@ -66,7 +65,7 @@ func Timing(spec *vnet.EngineSpec, dilation int64, bound frame.Time, poll datapl
 	if len(all) > 1 {
 		t.Processes = len(all)
 	}
-	var late, transit histogram.Histogram
+	var late, transit dataplane.Histogram
 	halted := false
 	for _, v := range all {
 		t.ClockRead = max(t.ClockRead, v.ClockRead.Seconds())
@@ -87,8 +86,8 @@ func Timing(spec *vnet.EngineSpec, dilation int64, bound frame.Time, poll datapl
 	between(all, &transit)
 	t.LateP50, t.LateP99, t.LateMax = lateness(&late)
 	t.TransitP50, t.TransitP99, t.TransitMax = lateness(&transit)
-	t.OverFrame = late.Above(frame.Time(math.Round(t.Frame * 1e9)))
-	t.OverRTT = late.Above(spec.BaseRTT)
+	t.OverFrame = late.Above(uint64(math.Round(t.Frame * 1e9)))
+	t.OverRTT = late.Above(uint64(spec.BaseRTT))
 	judge(t, poll)
 	return t
 }
@@ -101,7 +100,7 @@ func Bound(spec *vnet.EngineSpec, bound frame.Time) frame.Time {
 	return bound
 }
 
-func addWorker(t *results.Timing, w *dataplane.WorkerStats, all, transit *histogram.Histogram) {
+func addWorker(t *results.Timing, w *dataplane.WorkerStats, all, transit *dataplane.Histogram) {
 	late := w.Lateness
 	late.Merge(&w.FrameLateness)
 	all.Merge(&late)
@@ -116,7 +115,7 @@ func addWorker(t *results.Timing, w *dataplane.WorkerStats, all, transit *histog
 
 // between adds what frames took from process to process: of each direction of a
 // link one process knows when they left, another one when they came.
-func between(all []*Told, transit *histogram.Histogram) {
+func between(all []*Told, transit *dataplane.Histogram) {
 	type direction struct {
 		link int
 		way  sim.Way
@@ -137,7 +136,7 @@ func between(all []*Told, transit *histogram.Histogram) {
 }
 
 // lateness returns quantiles in seconds.
-func lateness(h *histogram.Histogram) (p50, p99, most float64) {
+func lateness(h *dataplane.Histogram) (p50, p99, most float64) {
 	return float64(h.Quantile(0.5)) / 1e9, float64(h.Quantile(0.99)) / 1e9, float64(h.Max) / 1e9
 }
 

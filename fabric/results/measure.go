@@ -109,7 +109,7 @@ func (m Measure) FullLabel() string {
 	head := ""
 	for _, k := range Measures {
 		if !strings.HasPrefix(k.Label, " ") {
-			head = strings.TrimSuffix(strings.TrimSuffix(k.Label, " mean"), " p50")
+			head = strings.TrimSuffix(k.Label, " mean")
 		}
 		if k.Name == m.Name {
 			break

@@ -46,8 +46,8 @@ func describe(r *scenario.Run) (*vnet.Config, error) {
 		Buffer: vnet.Buffer{Size: uint64(b.Size), Alpha: b.Alpha, QueueLimit: uint32(b.QueueLimit), IngressLimit: uint32(b.IngressLimit),
 			XOFF: uint32(b.XOFF), LosslessAlpha: b.LosslessAlpha, ScaleAlpha: b.ScaleAlpha, XONOffset: uint32(b.XONOffset),
 			Headroom: uint32(b.Headroom), HeadroomDelays: b.HeadroomDelays, AllowLoss: b.AllowLoss, GroupReserve: uint32(b.Reserve)},
-		PFC: vnet.PFC{On: d.PFC.Enabled, Quanta: uint16(d.PFC.Quanta), Response: frame.Time(d.PFC.Response), Shun: frame.Time(d.PFC.Shun)},
-		VOQ: d.Switch.VOQ, RTTs: d.Measure.RTT,
+		PFC:     vnet.PFC{On: d.PFC.Enabled, Quanta: uint16(d.PFC.Quanta), Response: frame.Time(d.PFC.Response), Shun: frame.Time(d.PFC.Shun)},
+		PushOut: d.Switch.PushOut.Config(), VOQ: d.Switch.VOQ, RTTs: d.Measure.RTT,
 	}
 	if d.Link.Overhead == "ethernet" {
 		c.Overhead = ethernetOverhead
@@ -157,14 +157,12 @@ func algorithm(name string, p scenario.Params) (vnet.Algorithm, error) {
 	return vnet.Algorithm{Name: name + fmt.Sprint(p), New: make}, err
 }
 
-// recovery reads the options of the scheme; keys of the document that say the
-// same as one of them hold where they are not left out.
+var transportModes = map[string]transport.Mode{"go-back-n": transport.GoBackN, "irn": transport.IRN, "irn-go-back-n": transport.IRNGoBackN, "irn-no-sack": transport.IRNNoSACK, "tcp": transport.TCP, "newreno": transport.NewReno}
+
 func recovery(t *scenario.Transport) (transport.Config, vnet.Recovery, error) {
 	n, err := t.Packets()
-	if err != nil {
-		return transport.Config{}, vnet.Recovery{}, err
-	}
-	c, err := t.Recovery()
-	c.Cap, c.RTOLow, c.RTOHigh, c.AckEvery = uint32(max(0, n)), frame.Time(t.RTOLow), frame.Time(t.RTOHigh), uint32(t.AckEvery)
+	c := transport.Config{Mode: transportModes[t.Mode], Cap: uint32(max(0, n)), RTOLow: frame.Time(t.RTOLow), RTOHigh: frame.Time(t.RTOHigh), N: uint32(t.N),
+		NackThreshold: uint8(t.NackThreshold), PartialAck: t.PartialAck, RetransmitDelay: frame.Time(t.RetransmitDelay),
+		NakInterval: frame.Time(t.NakInterval), NakEvery: t.NakEvery, AckEvery: uint32(t.AckEvery), DynamicRTO: t.DynamicRTO, NoFastRetransmit: t.FastRetransmit != nil && !*t.FastRetransmit}
 	return c, vnet.Recovery{Cap: n < 0, RTOs: t.AutoRTO}, err
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Sizes of switches and hosts that nothing keeps in 32 bits.
-var wide = []string{"switch.buffer.size", "switch.paths.thresholds", "hosts.payload"}
+var wide = []string{"switch.buffer.size", "switch.paths.thresholds", "switch.push_out.port", "switch.push_out.queue", "hosts.payload"}
 
 // A size that switches or hosts keep in 32 bits has that range: no key is cut
 // to what is left of it.

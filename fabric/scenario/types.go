@@ -3,6 +3,7 @@ package scenario
 import (
 	"go.yaml.in/yaml/v3"
 
+	"gswitch/config"
 	"gswitch/fabric"
 	"gswitch/units"
 )
@@ -63,6 +64,8 @@ type Switch struct {
 	Escape Escape `yaml:"escape" doc:"Frames get out of paused queues on tokens of the neighbour (Escape)."`
 
 	Crossbar Crossbar `yaml:"crossbar" doc:"Queues at the ingress ports and a crossbar to those at the egress ports, in place of a shared buffer (DeTail)."`
+
+	PushOut config.PushOut `yaml:"push_out" doc:"Limits of every port at which the least valuable frame that waits is dropped, in place of the one that comes. Queues of lossless classes neither count nor lose anything."`
 
 	VOQ bool `yaml:"voq" doc:"true: egress queues serve the ports that frames came by in turn, as input-queued switches do."`
 
@@ -164,8 +167,7 @@ type Params map[string]Scalar
 
 // Transport is loss recovery.
 type Transport struct {
-	Mode            string         `yaml:"mode" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp,newreno" default:"go-back-n" doc:"go-back-n: as RoCE NICs do. irn: selective retransmission. irn-go-back-n, irn-no-sack: its ablations. tcp: three duplicate acknowledgements with SACK. newreno: the same without SACK. See gfabric recovery list."`
-	Params          Params         `yaml:"params" doc:"Options of the scheme: see gfabric recovery show. Those of them that have a key of their own here stand in one place or the other."`
+	Mode            string         `yaml:"mode" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp,newreno" default:"go-back-n" doc:"go-back-n: as RoCE NICs do. irn: selective retransmission. irn-go-back-n, irn-no-sack: its ablations. tcp: three duplicate acknowledgements with SACK. newreno: the same without SACK."`
 	Cap             string         `yaml:"cap" default:"none" doc:"Most frames in flight. none, a number, or auto: the bandwidth-delay product of the longest path."`
 	RTOLow          units.Duration `yaml:"rto_low" doc:"Retransmission timeout when few frames are in flight. 0: as rto_high."`
 	RTOHigh         units.Duration `yaml:"rto_high" doc:"Retransmission timeout. 0: derived where auto_rto is true, else no timer."`

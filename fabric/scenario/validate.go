@@ -77,6 +77,7 @@ func (v *validator) switches() {
 	v.gfc()
 	v.paths()
 	v.qcn()
+	v.queues()
 	v.noticesPass()
 	v.fits()
 	e := &v.doc.Switch.ECN
@@ -176,9 +177,6 @@ func Congestion(name string, p Params) (func(*cc.Env) cc.Algorithm, error) {
 func (v *validator) transport(key string, t *Transport) {
 	if t.FastRetransmit != nil && !*t.FastRetransmit {
 		v.slowRetransmit(key, t)
-	}
-	if _, err := t.Recovery(); err != nil {
-		v.sec.Fail(key+".params", "%v", err)
 	}
 	if _, err := t.Packets(); err != nil {
 		v.sec.Fail(key+".cap", "%v", err)

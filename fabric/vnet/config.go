@@ -40,6 +40,9 @@ type Config struct {
 	// a higher class first; weighted classes next to each other share what is
 	// left. Class c is marked DSCP 8c and waits in queue c.
 	Weights [8]uint32
+	// PushOut bounds what waits at each port of a switch, and drops the least
+	// valuable.
+	PushOut scheduler.PushOut
 	// VOQ makes egress queues serve the ports that frames came by in turn, as
 	// input-queued switches do, instead of first in, first out.
 	VOQ bool

@@ -3,6 +3,7 @@ package vnet
 import (
 	"gswitch/frame"
 	inband "gswitch/int"
+	"gswitch/scheduler"
 	"gswitch/transport"
 	wirefmt "gswitch/wire"
 )
@@ -96,6 +97,18 @@ func (d *Derived) settle(w *ways, c *Config) {
 	}
 }
 
+// pushOutLimit is what waits at most at a port, 0 without a limit.
+func pushOutLimit(c *scheduler.PushOut) uint64 {
+	switch all := 8 * c.Queue; {
+	case c.Port == 0:
+		return all
+	case all == 0:
+		return c.Port
+	default:
+		return min(all, c.Port)
+	}
+}
+
 // drain is the longest that the buffer which one egress port can fill takes to
 // leave it: of all ingress ports with a static limit, else the dynamic
 // threshold of a queue in an empty buffer. With a crossbar it is the queue of the
@@ -112,6 +125,9 @@ func (d *Derived) drain(w *ways, c *Config) (t frame.Time) {
 			fill := float64(c.Buffer.size()) * alpha / (1 + alpha)
 			if c.Buffer.QueueLimit != 0 {
 				fill = min(fill, float64(c.Buffer.QueueLimit))
+			}
+			if most := pushOutLimit(&c.PushOut); most != 0 {
+				fill = min(float64(c.Buffer.size()), float64(most))
 			}
 			if c.Buffer.IngressLimit != 0 {
 				fill = float64(c.Buffer.IngressLimit) * float64(len(n.Links))

@@ -30,7 +30,7 @@ func (n *Network) escapePort(c *vswitch.PortConfig, peer int) {
 	if n.cfg.Escape.On {
 		c.Escape = n.swOf[peer] >= 0
 		q := &c.Scheduler.Queues[escapeQueue]
-		q.Weight, q.Discipline = 0, nil
+		q.Weight, q.Order = 0, nil
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"gswitch/frame"
 	"gswitch/pfc"
 	"gswitch/scheduler"
+	"gswitch/scheduler/orders"
 	"gswitch/vswitch"
 	wirefmt "gswitch/wire"
 )
@@ -83,7 +84,7 @@ func (n *Network) portConfig(node, p int) vswitch.PortConfig {
 	l := &t.Links[t.Nodes[node].Links[p]]
 	c := vswitch.PortConfig{
 		Name: t.Nodes[t.Peer(node, p).Node].Name, Enabled: true, MTU: n.mtu(l),
-		Scheduler:  scheduler.PortConfig{Rate: l.Rate, Overhead: n.cfg.Overhead, WholeNs: n.cfg.WholeNs},
+		Scheduler:  scheduler.PortConfig{Rate: l.Rate, Overhead: n.cfg.Overhead, WholeNs: n.cfg.WholeNs, PushOut: n.cfg.PushOut},
 		CableDelay: frame.Time(l.Delay), Trust: vswitch.TrustDSCP, LearnDisabled: true,
 	}
 	for class := range c.Scheduler.Queues {
@@ -91,7 +92,7 @@ func (n *Network) portConfig(node, p int) vswitch.PortConfig {
 		q.Weight = n.cfg.Weights[class]
 		q.ECN = n.cfg.ECN.at(l.Rate, class)
 		if n.cfg.VOQ {
-			q.Discipline = scheduler.NewVOQ()
+			q.Order = orders.VOQ{}
 		}
 	}
 	c.RoCC = n.cfg.roccAt(l.Rate)

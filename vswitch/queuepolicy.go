@@ -1,0 +1,73 @@
+package vswitch
+
+import (
+	"fmt"
+
+	"gswitch/frame"
+	"gswitch/scheduler"
+)
+
+// Who is dropped for whom at an egress queue is the scheduler's business: here
+// frames that it gives up leave the switch.
+
+// losslessQueues are the egress queues of lossless classes: no frame that waits
+// there goes for another one.
+func (cfg *Config) losslessQueues() (queues uint8) {
+	for class, q := range cfg.Class.Queue {
+		if cfg.lossless(class) {
+			queues |= 1 << (q & 7)
+		}
+	}
+	return queues
+}
+
+// pushOut returns the push-out of a port, from which lossless queues are exempt.
+func (cfg *Config) pushOut(p *PortConfig) scheduler.PushOut {
+	out := p.Scheduler.PushOut
+	out.Exempt |= cfg.losslessQueues()
+	return out
+}
+
+// validateQueues reports what cannot be meant of the egress queues of ports.
+func (cfg *Config) validateQueues() error {
+	lossless := cfg.losslessQueues()
+	for i := range cfg.Ports {
+		p := &cfg.Ports[i]
+		if p.Name == "" {
+			continue
+		}
+		if err := p.Scheduler.Validate(); err != nil {
+			return fmt.Errorf("port %s: %w", p.Name, err)
+		}
+		if p.Scheduler.PushOut.On() && (cfg.Crossbar.On || cfg.Escape.On) {
+			return fmt.Errorf("port %s: push-out is of the shared buffer: it cannot stand beside a crossbar or escape", p.Name)
+		}
+		for q := range p.Scheduler.Queues {
+			switch c := &p.Scheduler.Queues[q]; {
+			case c.Admission == nil:
+			case cfg.Crossbar.On:
+				return fmt.Errorf("port %s: queue %d: the crossbar says who is admitted", p.Name, q)
+			case lossless>>q&1 != 0:
+				return fmt.Errorf("port %s: queue %d: an admission drops frames, and a class of the queue is lossless", p.Name, q)
+			}
+		}
+	}
+	return nil
+}
+
+// pushOut drops what had to go for a frame that was queued a moment ago.
+func (n *Node) pushOut(ps *portState, queue uint8) {
+	for r := ps.sched.PushOut(n.now, queue); r != frame.Nil; r = ps.sched.PushOut(n.now, queue) {
+		n.leave(n.now, n.arena.Meta(r))
+		n.drop(r, frame.PushedOut)
+	}
+}
+
+// dropShed drops what the scheduler dropped at the head of its queues.
+func (n *Node) dropShed(now frame.Time, ps *portState) {
+	for k := ps.sched.TakeShed(n.scratch[:]); k > 0; k = ps.sched.TakeShed(n.scratch[:]) {
+		n.dropQueued(now, n.scratch[:k], frame.QueueShed)
+	}
+	n.flowControl(now)
+	n.bury()
+}

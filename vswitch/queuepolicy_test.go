@@ -1,0 +1,154 @@
+package vswitch
+
+import (
+	"strings"
+	"testing"
+
+	"gswitch/frame"
+	"gswitch/scheduler"
+	"gswitch/scheduler/orders"
+	"gswitch/wire"
+)
+
+// byClass is how many frames of each class leave by a port until it is empty.
+func (r *rig) byClass(port uint16) (n [8]int) {
+	for range 400 {
+		for _, b := range r.all(port) {
+			if wire.Ethernet(b).EtherType() == wire.EtherTypeVLAN {
+				n[wire.VLAN(b[14:]).TCI()>>13]++
+			}
+		}
+	}
+	return n
+}
+
+// A port that pushes out keeps what is worth most: frames of higher classes stay,
+// those of the lowest go, whatever comes first, and lossless ones are not touched.
+// What went is counted, and gave its bytes back.
+func TestPushOut(t *testing.T) {
+	cfg := losslessConfig(3)
+	cfg.Buffer.XOFF = 100_000
+	cfg.Ports[2].Scheduler.PushOut = scheduler.PushOut{Port: 20_000}
+	cfg.Buffer.QueueLimit = 4000 // without meaning beside it
+	r := newRig(t, cfg)
+	for range 25 {
+		for _, class := range []uint8{1, 2, 3} {
+			r.in(0, tagged(2, 0, class, 1000))
+		}
+	}
+	pushed := r.counts(0).Drops[frame.PushedOut]
+	if d := r.drops(); len(d) != 1 || pushed == 0 {
+		t.Fatalf("drops %v, want pushed-out alone", d)
+	}
+	n := r.byClass(2)
+	if n[3] != 25 || n[1]+n[2]+int(pushed) != 50 {
+		t.Errorf("%v frames by class left and %d were pushed out, of 25 each", n, pushed)
+	}
+	// 20 lossy ones fit besides the one that left at once, all of the higher class.
+	if n[2] < 20 || n[1] > 2 {
+		t.Errorf("%v frames by class left: the lower class took room of the higher", n)
+	}
+	node := r.sw.Nodes[0]
+	if held := node.buffer.Held(0, 1) + node.buffer.Held(0, 2) + node.buffer.Held(0, 3); held != 0 || node.held != 0 {
+		t.Errorf("%d bytes and %d frames are charged when nothing waits", held, node.held)
+	}
+	if s := node.Scheduler(2).Stats(r.now, 1, false); s.Evicted == 0 {
+		t.Error("no frame of the lowest queue was pushed out")
+	}
+}
+
+// An order of a queue is that of a running port from when it is configured on,
+// and drops that an admission makes at the head free what the frames held.
+func TestOrderOfAQueue(t *testing.T) {
+	cfg := losslessConfig(3)
+	r := newRig(t, cfg)
+	sizes := func() (v []int) {
+		for _, b := range r.all(2) {
+			v = append(v, len(b))
+		}
+		return v
+	}
+	next := *cfg
+	next.Ports = append([]PortConfig(nil), cfg.Ports...)
+	next.Ports[2].Scheduler.Queues[1].Order, next.Ports[2].Scheduler.Queues[1].Rank = orders.VOQ{}, scheduler.RankSize
+	r.in(0, tagged(2, 0, 1, 300), tagged(2, 0, 1, 200))
+	if err := r.sw.Apply(&next); err != nil {
+		t.Fatal(err)
+	}
+	r.advance(0)
+	r.in(0, tagged(2, 0, 1, 150), tagged(2, 0, 1, 140))
+	r.in(1, tagged(2, 1, 1, 130))
+	if v := sizes(); len(v) != 5 || v[0] != 300 || v[1] != 200 || v[2] != 150 || v[3] != 130 || v[4] != 140 {
+		t.Errorf("frames of %v bytes left, want 300 200 150 130 140", v)
+	}
+}
+
+// What cannot be meant is refused, with the port and queue.
+func TestQueuePolicyRefused(t *testing.T) {
+	for want, f := range map[string]func(*Config){
+		"queue 3: an admission drops frames": func(c *Config) { c.Ports[1].Scheduler.Queues[3].Admission = refuseAll{} },
+		"beside a crossbar or escape":        func(c *Config) { c.Ports[1].Scheduler.PushOut.Port, c.Crossbar.On = 1e6, true },
+		"the crossbar says":                  func(c *Config) { c.Ports[1].Scheduler.Queues[2].Admission, c.Crossbar.On = refuseAll{}, true },
+		"port b: queue 2: an order beside": func(c *Config) {
+			q := &c.Ports[1].Scheduler.Queues[2]
+			q.Order, q.Discipline = orders.VOQ{}, scheduler.NewFlowFIFO(1)
+		},
+	} {
+		cfg := losslessConfig(2)
+		f(cfg)
+		if err := newErr(t, cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+func newErr(t *testing.T, cfg *Config) error {
+	t.Helper()
+	_, err := New(cfg, []*frame.Pool{frame.NewPool(frame.MustArena(1024, 2048, 64))})
+	return err
+}
+
+// refuseAll lets no frame in, or out once it is shedding.
+type refuseAll struct{ shed bool }
+
+func (refuseAll) String() string                     { return "none" }
+func (o refuseAll) New(scheduler.Env) scheduler.Gate { return refusing(o) }
+
+type refusing struct{ shed bool }
+
+func (o refusing) Admits(frame.Time, *frame.Meta, int, uint64) scheduler.Verdict {
+	if o.shed {
+		return scheduler.Pass
+	}
+	return scheduler.Drop
+}
+
+func (o refusing) Sheds(_ frame.Time, _ *frame.Meta, left uint64) scheduler.Verdict {
+	if o.shed && left > 0 {
+		return scheduler.Drop
+	}
+	return scheduler.Pass
+}
+
+// What an admission refuses never waits; what it drops at the head has left its
+// queue, whose last frame goes on.
+func TestAdmissionOfAQueue(t *testing.T) {
+	cfg := losslessConfig(3)
+	cfg.Ports[2].Scheduler.Queues[1].Admission = refuseAll{}
+	cfg.Ports[2].Scheduler.Queues[2].Admission = refuseAll{shed: true}
+	r := newRig(t, cfg)
+	for range 4 {
+		r.in(0, tagged(2, 0, 1, 200), tagged(2, 0, 2, 200))
+	}
+	n := r.byClass(2)
+	d := r.counts(0).Drops
+	if d[frame.QueueRefused] != 4 || n[1] != 0 {
+		t.Errorf("%d refused and %d left, want 4 and 0", d[frame.QueueRefused], n[1])
+	}
+	if d[frame.QueueShed] != 3 || n[2] != 1 {
+		t.Errorf("%d shed and %d left, want 3 and 1", d[frame.QueueShed], n[2])
+	}
+	if node := r.sw.Nodes[0]; node.held != 0 || node.buffer.Held(0, 2) != 0 {
+		t.Error("frames that were shed are charged still")
+	}
+}
