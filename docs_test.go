@@ -74,3 +74,38 @@ func TestIndexNamesEveryPage(t *testing.T) {
 		}
 	}
 }
+
+// The tests that are said to hold the threat model exist where it says.
+func TestThreatModelIsTested(t *testing.T) {
+	text, err := os.ReadFile("docs/SECURITY.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cell := regexp.MustCompile("`([a-z0-9/]+)`: ((?:(?:Test|Fuzz)\\w+(?:, )?)+)")
+	seen := 0
+	for line := range strings.Lines(string(text)) {
+		for _, m := range cell.FindAllStringSubmatch(line, -1) {
+			files, err := filepath.Glob(m[1] + "/*_test.go")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var code strings.Builder
+			for _, f := range files {
+				b, err := os.ReadFile(f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				code.Write(b)
+			}
+			for name := range strings.SplitSeq(strings.TrimSuffix(m[2], ", "), ", ") {
+				seen++
+				if !strings.Contains(code.String(), "\nfunc "+name+"(") {
+					t.Errorf("docs/SECURITY.md: %s has no %s", m[1], name)
+				}
+			}
+		}
+	}
+	if seen < 5 {
+		t.Errorf("only %d tests are named: this test reads the page wrongly", seen)
+	}
+}

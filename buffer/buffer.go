@@ -27,6 +27,9 @@ type Buffer struct {
 	held   uint64 // all bytes charged
 	shared uint64 // size of the shared pool
 	used   uint64 // bytes of it in use
+	chunk  uint64 // bytes of a chunk, 0 = chunks are not counted
+	chunks uint64 // in use of those that all share
+	spare  uint64 // in use of those that are headroom of lossless groups
 
 	// Row 0 is for frames of the switch itself and ports that are not
 	// configured, row p+1 for port p.
@@ -37,8 +40,8 @@ type Buffer struct {
 	stage []uint32 // by row: stages that they want, four bits each
 	dirty []uint64 // rows whose want changed since NextDirty
 
-	dynamic []int32 // row*8+class of the lossless groups whose threshold follows the use of the pool
-	swept   uint64  // used, when Sweep looked last
+	dynamic []int32   // row*8+class of the lossless groups whose threshold follows the use of the pool
+	swept   [2]uint64 // used and chunks, when Sweep looked last
 
 	total Totals
 	cfg   Config
@@ -53,6 +56,7 @@ type group struct {
 	lossless                   bool
 	span                       uint64 // bytes of headroom that stages divide, 0 = pause
 	last                       uint8  // stage
+	chunks, spare              uint64 // in use
 
 	peak, roomPeak uint64
 	xoffs, drops   uint64
@@ -63,6 +67,7 @@ type queue struct {
 	reserved, beyond uint64 // in use: of the reserve, and besides
 	reserve          uint64
 	limit            limit
+	chunks           uint64
 	peak, drops      uint64
 }
 
@@ -95,8 +100,12 @@ func (b *Buffer) Reconfigure(cfg Config) error {
 	if err != nil {
 		return err
 	}
+	if b.groups != nil && cfg.Chunks.Bytes != b.cfg.Chunks.Bytes {
+		return whole(0, "buffer: chunks of %d B cannot become chunks of %d B", b.cfg.Chunks.Bytes, cfg.Chunks.Bytes)
+	}
 	cfg.Ports = append([]PortConfig(nil), cfg.Ports...)
 	b.cfg, b.size, b.cell, b.shared = cfg, cfg.Size, uint64(max(cfg.Cell, 1)), l.shared
+	b.chunk = uint64(cfg.Chunks.Bytes)
 	for len(b.groups) < len(cfg.Ports)+1 {
 		b.groups = append(b.groups, [8]group{})
 		b.queues = append(b.queues, [8]queue{})
@@ -121,7 +130,7 @@ func (b *Buffer) Reconfigure(cfg Config) error {
 			g.offset, g.lossless = gc.XONOffset, gc.Lossless
 			g.span, g.last = l.span[row-1][i], gc.Stages
 			q.reserve, q.limit = qc.Reserve, newLimit(qc.Limit)
-			if g.lossless && g.limit.alpha != 0 {
+			if g.lossless && (g.limit.alpha != 0 || b.chunk != 0) {
 				b.dynamic = append(b.dynamic, int32(row*8+i))
 			}
 		}
@@ -173,18 +182,28 @@ func (b *Buffer) Try(m *frame.Meta) frame.Reason {
 	row, class, out := b.row(m.InPort), int(m.Class&7), b.row(m.OutPort)
 	g := &b.groups[row][class]
 	q := &b.queues[out][m.Queue&7]
+	k := b.chunksOf(cost)
+	spare := false // its chunks are those of headroom
+	if k != 0 {
+		var why frame.Reason
+		if spare, why = b.findChunks(g, q, k, cost, m.Flags); why != frame.Keep {
+			return why
+		}
+	}
 	switch {
 	case b.held+cost > b.size:
 		return frame.BufferFull
 	case q.reserved+cost <= q.reserve:
 		q.reserved += cost
 		m.Pool = PoolQueue
+		b.takeChunks(g, q, k, spare)
 	default:
 		if why := b.charge(g, q, cost, m.Flags); why != frame.Keep {
 			return why
 		}
 		q.beyond += cost
 		m.Pool = PoolGroup
+		b.takeChunks(g, q, k, spare)
 		if g.lossless {
 			if m.Flags&frame.IsClone == 0 {
 				m.Flags |= frame.Lossless
@@ -268,13 +287,16 @@ func (b *Buffer) Release(m *frame.Meta) {
 		out = 0
 	}
 	q := &b.queues[out][m.Pool>>poolQueueAt&7]
+	class := int(m.Class & 7)
+	g := &b.groups[in][class]
+	k := b.chunksOf(cost)
 	switch m.Pool & poolKind {
 	case PoolQueue:
 		q.reserved -= cost
+		b.giveChunks(g, q, k)
 	case PoolGroup:
 		q.beyond -= cost
-		class := int(m.Class & 7)
-		g := &b.groups[in][class]
+		b.giveChunks(g, q, k)
 		rest := cost
 		n := min(rest, g.headroom)
 		g.headroom -= n
@@ -310,11 +332,11 @@ func (b *Buffer) judge(row, class int) {
 		}
 	case wants:
 		t := g.limit.at(b.free())
-		if g.headroom != 0 || g.shared > t-min(t, g.offset) {
+		if g.headroom != 0 || g.shared > t-min(t, g.offset) || b.crowded(g, true) {
 			return
 		}
 	default:
-		if g.headroom == 0 && (g.shared == 0 || g.shared < g.limit.at(b.free())) {
+		if g.headroom == 0 && (g.shared == 0 || g.shared < g.limit.at(b.free())) && !b.crowded(g, false) {
 			return
 		}
 		g.xoffs++
@@ -345,16 +367,17 @@ func (b *Buffer) NextDirty() (port uint16, ok bool) {
 }
 
 // Unswept reports whether Sweep would look at something.
-func (b *Buffer) Unswept() bool { return b.used != b.swept && len(b.dynamic) > 0 }
+func (b *Buffer) Unswept() bool { return b.swept != [2]uint64{b.used, b.chunks} && len(b.dynamic) > 0 }
 
 // Sweep judges the lossless groups with dynamic thresholds again, if the use
 // of the shared pool has changed since the last time: others' frames moved
 // their threshold. Call it every few microseconds of traffic.
 func (b *Buffer) Sweep() {
-	if b.used == b.swept {
+	now := [2]uint64{b.used, b.chunks}
+	if now == b.swept {
 		return
 	}
-	b.swept = b.used
+	b.swept = now
 	for _, i := range b.dynamic {
 		b.judge(int(i>>3), int(i&7))
 	}

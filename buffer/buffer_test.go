@@ -24,9 +24,10 @@ func meta(in uint16, class uint8, out uint16, queue uint8, wire uint32) *frame.M
 
 // check proves the invariants against the frames that are held.
 func check(t testing.TB, b *Buffer, held map[*frame.Meta]bool) {
-	var sum, used, reserves, groups, beyond uint64
+	var sum, used, reserves, groups, beyond, chunks, inGroups, inQueues uint64
 	for m := range held {
 		sum += uint64(m.Cost)
+		chunks += b.chunksOf(uint64(m.Cost))
 	}
 	for row := range b.groups {
 		for i := range b.groups[row] {
@@ -35,7 +36,12 @@ func check(t testing.TB, b *Buffer, held map[*frame.Meta]bool) {
 			groups += g.reserved + g.headroom + g.shared
 			reserves += q.reserved
 			beyond += q.beyond
+			inGroups += g.chunks + g.spare
+			inQueues += q.chunks
 		}
+	}
+	if b.chunks+b.spare != chunks || inGroups != chunks || inQueues != chunks {
+		t.Fatalf("%d chunks (frames %d), groups %d, queues %d", b.chunks+b.spare, chunks, inGroups, inQueues)
 	}
 	if b.held != sum || b.used != used || groups+reserves != sum || beyond != groups {
 		t.Fatalf("held %d (frames %d), shared %d (groups %d), groups %d + queue reserves %d, beyond %d",
@@ -54,8 +60,12 @@ func check(t testing.TB, b *Buffer, held map[*frame.Meta]bool) {
 func TestAccountsProperty(t *testing.T) {
 	for seed := uint64(0); seed < 150; seed++ {
 		rng := frame.NewRand(seed)
+		chunks := Chunks{}
+		if seed%2 == 1 {
+			chunks = Chunks{Bytes: 256 << (seed % 4), All: 900, Lossy: 700}
+		}
 		random := func() Config {
-			c := Config{Size: 400_000 + uint64(rng.Uint32n(100_000)), Cell: []uint32{0, 1, 64, 208}[rng.Uint32n(4)], Ports: make([]PortConfig, 1+rng.Uint32n(3))}
+			c := Config{Chunks: chunks, Size: 400_000 + uint64(rng.Uint32n(100_000)), Cell: []uint32{0, 1, 64, 208}[rng.Uint32n(4)], Ports: make([]PortConfig, 1+rng.Uint32n(3))}
 			for p := range c.Ports {
 				c.Ports[p].Link = testLink
 				for i := range c.Ports[p].Groups {

@@ -7,9 +7,12 @@ import (
 // Config divides a buffer among ports. The zero value of a Group or Queue is
 // lossy, without reserve, and limited by the shared pool alone.
 type Config struct {
-	Size  uint64 // bytes
-	Cell  uint32 // a frame is charged in whole cells of this many bytes; 0 or 1 = exactly
-	Ports []PortConfig
+	Size uint64 // bytes
+	Cell uint32 // a frame is charged in whole cells of this many bytes; 0 or 1 = exactly
+	// Chunks are counted beside bytes where the frames lie in chunks. Their size
+	// cannot change.
+	Chunks Chunks
+	Ports  []PortConfig
 }
 
 // PortConfig is the share of one port: its groups on the way in, its queues on

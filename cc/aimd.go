@@ -1,6 +1,9 @@
 package cc
 
-import "gswitch/frame"
+import (
+	"gswitch/frame"
+	"gswitch/options"
+)
 
 func init() {
 	Register(Info{
@@ -28,17 +31,17 @@ func init() {
 }
 
 // aimdParams describes the options that both have, with their own start.
-func aimdParams(start map[string]string) []Param {
-	return []Param{
-		{Name: "slow_start", Unit: UnitFlag, Default: start["slow_start"], Source: "RFC 5681 section 3.1", Doc: "double the window each round trip until the first loss"},
-		{Name: "initial", Unit: UnitBytes, Default: start["initial"], Min: 1, Max: 1e12, Source: start["source"], Doc: "window at the start"},
-		{Name: "increase", Unit: UnitNumber, Default: "1", Min: 1e-6, Max: 1e6, Source: "RFC 5681 section 3.1", Doc: "frames by which the window grows in each round trip"},
-		{Name: "decrease", Unit: UnitNumber, Default: "0.5", Min: 0.01, Max: 1, Source: "RFC 5681 section 3.2", Doc: "factor of the window after a loss"},
-		{Name: "abc_limit", Unit: UnitNumber, Default: "2", Min: 1, Max: 1e6, Source: "RFC 3465 sections 2.2 and 2.3", Doc: "frames by which one acknowledgement grows the window in slow start, at most"},
-		{Name: "validate", Unit: UnitFlag, Default: "true", Source: "RFC 7661", Doc: "grow only while the flow fills its window"},
-		{Name: "ecn", Unit: UnitFlag, Default: "false", Source: "RFC 3168 section 6.1.2", Doc: "answer a congestion mark as a loss, once for each window"},
-		{Name: "pace", Unit: UnitFlag, Default: "false", Source: "ours", Doc: "send at window/T instead of in bursts at line rate"},
-		{Name: "max", Unit: UnitBytes, Default: "1GB", Min: 1, Max: 1e12, Source: "RFC 7323 section 2.3 (largest TCP window)", Doc: "largest window"},
+func aimdParams(start map[string]string) []options.Param {
+	return []options.Param{
+		{Name: "slow_start", Unit: options.Flag, Default: start["slow_start"], Source: "RFC 5681 section 3.1", Doc: "double the window each round trip until the first loss"},
+		{Name: "initial", Unit: options.Bytes, Default: start["initial"], Min: 1, Max: 1e12, Source: start["source"], Doc: "window at the start"},
+		{Name: "increase", Unit: options.Number, Default: "1", Min: 1e-6, Max: 1e6, Source: "RFC 5681 section 3.1", Doc: "frames by which the window grows in each round trip"},
+		{Name: "decrease", Unit: options.Number, Default: "0.5", Min: 0.01, Max: 1, Source: "RFC 5681 section 3.2", Doc: "factor of the window after a loss"},
+		{Name: "abc_limit", Unit: options.Number, Default: "2", Min: 1, Max: 1e6, Source: "RFC 3465 sections 2.2 and 2.3", Doc: "frames by which one acknowledgement grows the window in slow start, at most"},
+		{Name: "validate", Unit: options.Flag, Default: "true", Source: "RFC 7661", Doc: "grow only while the flow fills its window"},
+		{Name: "ecn", Unit: options.Flag, Default: "false", Source: "RFC 3168 section 6.1.2", Doc: "answer a congestion mark as a loss, once for each window"},
+		{Name: "pace", Unit: options.Flag, Default: "false", Source: "ours", Doc: "send at window/T instead of in bursts at line rate"},
+		{Name: "max", Unit: options.Bytes, Default: "1GB", Min: 1, Max: 1e12, Source: "RFC 7323 section 2.3 (largest TCP window)", Doc: "largest window"},
 	}
 }
 
@@ -47,7 +50,7 @@ type aimdConfig struct {
 	initial, increase, decrease, limit, most float64
 }
 
-func newAIMD(p Values) (func(*Env) Algorithm, error) {
+func newAIMD(p options.Values) (func(*Env) Algorithm, error) {
 	c := &aimdConfig{
 		slowStart: p.Flag("slow_start"), validate: p.Flag("validate"), ecn: p.Flag("ecn"), pace: p.Flag("pace"),
 		initial: p.Float("initial"), increase: p.Float("increase"), decrease: p.Float("decrease"), limit: p.Float("abc_limit"),
@@ -81,9 +84,9 @@ func (a *aimd) Reset(env *Env) {
 	switch {
 	case c.slowStart:
 		a.ssthresh = c.most
-		a.set(orRule(c.initial, max(min(10*a.mss, 14600), 2*a.mss)))
+		a.set(options.Or(c.initial, max(min(10*a.mss, 14600), 2*a.mss)))
 	default:
-		a.set(orRule(c.initial, env.BDP()))
+		a.set(options.Or(c.initial, env.BDP()))
 	}
 }
 

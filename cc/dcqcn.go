@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"gswitch/frame"
+	"gswitch/options"
 )
 
 func init() {
@@ -14,29 +15,29 @@ func init() {
 		Cite:  "DCQCN, SIGCOMM 2015",
 		Kind:  "rate",
 		Needs: "CNPs, or echoed marks",
-		Params: []Param{
-			{Name: "ti", Unit: UnitTime, Default: "300us", Min: 1000, Max: 1e12, Source: "HPCC section 5.1, vendor default (DCQCN: 55us)",
+		Params: []options.Param{
+			{Name: "ti", Unit: options.Time, Default: "300us", Min: 1000, Max: 1e12, Source: "HPCC section 5.1, vendor default (DCQCN: 55us)",
 				Doc: "T_i: time between two rate increases"},
-			{Name: "td", Unit: UnitTime, Default: "4us", Min: 1000, Max: 1e12, Source: "HPCC section 5.1, vendor default (DCQCN: 50us)",
+			{Name: "td", Unit: options.Time, Default: "4us", Min: 1000, Max: 1e12, Source: "HPCC section 5.1, vendor default (DCQCN: 50us)",
 				Doc: "T_d: time between two rate decreases, at least"},
-			{Name: "cut", Unit: UnitChoice, Default: "tick", Choices: []string{"tick", "immediate"}, Source: "authors' HPCC simulator; immediate: DCQCN section 3.1",
+			{Name: "cut", Unit: options.Choice, Default: "tick", Choices: []string{"tick", "immediate"}, Source: "authors' HPCC simulator; immediate: DCQCN section 3.1",
 				Doc: "tick: a timer of period td runs from the first CNP on and cuts if one came since its last expiry. immediate: a CNP cuts when it comes, unless td has not passed since the last cut"},
-			{Name: "alpha_timer", Unit: UnitTime, Default: "1us", Min: 100, Max: 1e12, Source: "authors' HPCC simulator (DCQCN: 55us)",
+			{Name: "alpha_timer", Unit: options.Time, Default: "1us", Min: 100, Max: 1e12, Source: "authors' HPCC simulator (DCQCN: 55us)",
 				Doc: "period after which alpha is updated"},
-			{Name: "g", Unit: UnitNumber, Default: "0.00390625", Min: 1e-9, Max: 1, Source: "DCQCN section 5 (1/256)", Doc: "weight of the newest period in alpha"},
-			{Name: "alpha0", Unit: UnitNumber, Default: "1", Max: 1, Source: "DCQCN section 3.1", Doc: "alpha at the first CNP"},
-			{Name: "f", Unit: UnitCount, Default: "1", Max: 1e6, Source: "authors' HPCC simulator (DCQCN: 5)",
+			{Name: "g", Unit: options.Number, Default: "0.00390625", Min: 1e-9, Max: 1, Source: "DCQCN section 5 (1/256)", Doc: "weight of the newest period in alpha"},
+			{Name: "alpha0", Unit: options.Number, Default: "1", Max: 1, Source: "DCQCN section 3.1", Doc: "alpha at the first CNP"},
+			{Name: "f", Unit: options.Count, Default: "1", Max: 1e6, Source: "authors' HPCC simulator (DCQCN: 5)",
 				Doc: "F: stages of fast recovery before the target grows"},
-			{Name: "byte_counter", Unit: UnitBytes, Default: "0", Max: 1e15, Source: "authors' HPCC simulator (DCQCN: 10MB)",
+			{Name: "byte_counter", Unit: options.Bytes, Default: "0", Max: 1e15, Source: "authors' HPCC simulator (DCQCN: 10MB)",
 				Doc: "bytes sent between two rate increases, beside the timer; 0: the timer alone"},
-			{Name: "rai", Unit: UnitRate, Default: "= 5Mbps for each 25Gbps of the line rate", Max: 1e13, Source: "authors' HPCC simulator (DCQCN: 40Mbps at 40Gbps)",
+			{Name: "rai", Unit: options.Rate, Default: "= 5Mbps for each 25Gbps of the line rate", Max: 1e13, Source: "authors' HPCC simulator (DCQCN: 40Mbps at 40Gbps)",
 				Doc: "R_AI: growth of the target in the additive stage"},
-			{Name: "rhai", Unit: UnitRate, Default: "= 50Mbps for each 25Gbps of the line rate", Max: 1e13, Source: "authors' HPCC simulator",
+			{Name: "rhai", Unit: options.Rate, Default: "= 50Mbps for each 25Gbps of the line rate", Max: 1e13, Source: "authors' HPCC simulator",
 				Doc: "R_HAI: growth of the target in the hyper stage: when timer and byte counter are both beyond F; without byte counter from stage F+2 on"},
-			{Name: "clamp", Unit: UnitFlag, Default: "false", Source: "authors' HPCC simulator, CLAMP_TARGET_RATE",
+			{Name: "clamp", Unit: options.Flag, Default: "false", Source: "authors' HPCC simulator, CLAMP_TARGET_RATE",
 				Doc: "true: each cut makes the present rate the target. false: not while no increase came since the last cut"},
 			minRateParam(""),
-			{Name: "cnp", Unit: UnitChoice, Default: "any", Choices: []string{"any", "frame", "ack"}, Source: "ours",
+			{Name: "cnp", Unit: options.Choice, Default: "any", Choices: []string{"any", "frame", "ack"}, Source: "ours",
 				Doc: "what counts as congestion notification: CNP frames, the mark echoed in acknowledgements, or both"},
 			windowParam("none"),
 		},
@@ -66,12 +67,12 @@ type dcqcnConfig struct {
 	window        windowRule
 }
 
-func newDCQCN(p Values) (func(*Env) Algorithm, error) {
+func newDCQCN(p options.Values) (func(*Env) Algorithm, error) {
 	c := &dcqcnConfig{
 		ti: p.Time("ti"), td: p.Time("td"), ta: p.Time("alpha_timer"), tick: p.Choice("cut") == "tick",
 		g: p.Float("g"), alpha0: p.Float("alpha0"), f: p.Int("f"), byteCounter: uint64(p.Float("byte_counter")),
 		rai: p.Float("rai"), rhai: p.Float("rhai"), clamp: p.Flag("clamp"), least: p.Float("minrate"),
-		frames: p.Choice("cnp") != "ack", marks: p.Choice("cnp") != "frame", window: p.window(),
+		frames: p.Choice("cnp") != "ack", marks: p.Choice("cnp") != "frame", window: windowOption(&p),
 	}
 	if c.byteCounter != 0 && c.byteCounter < 1000 {
 		return nil, fmt.Errorf("byte_counter: %dB is less than a frame; write 1kB or more, or 0 for none", c.byteCounter)
@@ -115,7 +116,7 @@ type dcqcn struct {
 func (d *dcqcn) Reset(env *Env) {
 	c := d.cfg
 	*d = dcqcn{cfg: c, line: env.Rate, t: float64(max(env.BaseRTT, 1)), rc: env.Rate, rt: env.Rate, alpha: c.alpha0, incNext: frame.Never}
-	d.rai, d.rhai = orRule(c.rai, 5e6*env.Rate/25e9), orRule(c.rhai, 50e6*env.Rate/25e9)
+	d.rai, d.rhai = options.Or(c.rai, 5e6*env.Rate/25e9), options.Or(c.rhai, 50e6*env.Rate/25e9)
 	d.least = minRate(c.least, d.line)
 	d.publish()
 }

@@ -1,6 +1,9 @@
 package cc
 
-import "gswitch/frame"
+import (
+	"gswitch/frame"
+	"gswitch/options"
+)
 
 func init() {
 	Register(Info{
@@ -10,16 +13,16 @@ func init() {
 		Cite:  "DCTCP, SIGCOMM 2010",
 		Kind:  "rate+window",
 		Needs: "echoed marks",
-		Params: []Param{
-			{Name: "g", Unit: UnitNumber, Default: "0.0625", Min: 1e-9, Max: 1, Source: "RFC 8257 (1/16)", Doc: "weight of the newest window in alpha"},
-			{Name: "alpha0", Unit: UnitNumber, Default: "1", Max: 1, Source: "RFC 8257", Doc: "alpha at the start"},
-			{Name: "ai", Unit: UnitBytes, Default: "= payload of a frame", Max: 1e12, Source: "RFC 5681 section 3.1", Doc: "growth of the window in each round trip"},
-			{Name: "ai_rate", Unit: UnitRate, Default: "= ai/T", Max: 1e13, Source: "authors' HPCC simulator, DCTCP_RATE_AI (615Mbps)", Doc: "growth of the rate in each round trip; takes the place of ai"},
-			{Name: "fraction", Unit: UnitChoice, Default: "bytes", Choices: []string{"bytes", "inflight"}, Source: "RFC 8257; inflight: authors' HPCC simulator",
+		Params: []options.Param{
+			{Name: "g", Unit: options.Number, Default: "0.0625", Min: 1e-9, Max: 1, Source: "RFC 8257 (1/16)", Doc: "weight of the newest window in alpha"},
+			{Name: "alpha0", Unit: options.Number, Default: "1", Max: 1, Source: "RFC 8257", Doc: "alpha at the start"},
+			{Name: "ai", Unit: options.Bytes, Default: "= payload of a frame", Max: 1e12, Source: "RFC 5681 section 3.1", Doc: "growth of the window in each round trip"},
+			{Name: "ai_rate", Unit: options.Rate, Default: "= ai/T", Max: 1e13, Source: "authors' HPCC simulator, DCTCP_RATE_AI (615Mbps)", Doc: "growth of the rate in each round trip; takes the place of ai"},
+			{Name: "fraction", Unit: options.Choice, Default: "bytes", Choices: []string{"bytes", "inflight"}, Source: "RFC 8257; inflight: authors' HPCC simulator",
 				Doc: "marked share of a window: marked bytes of those acknowledged, or marked acknowledgements of the frames that were in flight at its start"},
-			{Name: "loss", Unit: UnitChoice, Default: "halve", Choices: []string{"halve", "none"}, Source: "RFC 8257; none: authors' HPCC simulator",
+			{Name: "loss", Unit: options.Choice, Default: "halve", Choices: []string{"halve", "none"}, Source: "RFC 8257; none: authors' HPCC simulator",
 				Doc: "answer to a loss: half the window, one frame after a timeout; or none"},
-			{Name: "initial", Unit: UnitBytes, Default: "= line rate*T", Min: 1, Max: 1e12, Source: "HPCC section 5.1", Doc: "window at the start"},
+			{Name: "initial", Unit: options.Bytes, Default: "= line rate*T", Min: 1, Max: 1e12, Source: "HPCC section 5.1", Doc: "window at the start"},
 			minRateParam(""),
 		},
 		New: newDCTCP,
@@ -31,7 +34,7 @@ type dctcpConfig struct {
 	inflight, halve                       bool
 }
 
-func newDCTCP(p Values) (func(*Env) Algorithm, error) {
+func newDCTCP(p options.Values) (func(*Env) Algorithm, error) {
 	c := &dctcpConfig{
 		g: p.Float("g"), alpha0: p.Float("alpha0"), ai: p.Float("ai"), aiRate: p.Float("ai_rate"),
 		initial: p.Float("initial"), least: p.Float("minrate"),
@@ -66,8 +69,8 @@ func (d *dctcp) Reset(env *Env) {
 	c := d.cfg
 	*d = dctcp{cfg: c, line: env.Rate, t: float64(max(env.BaseRTT, 1)), alpha: c.alpha0, payload: float64(max(env.Payload, 1))}
 	d.least = minRate(c.least, d.line)
-	d.add = orRule(c.aiRate, orRule(c.ai, d.payload)*8e9/d.t)
-	d.set(orRule(c.initial*8e9/d.t, d.line))
+	d.add = options.Or(c.aiRate, options.Or(c.ai, d.payload)*8e9/d.t)
+	d.set(options.Or(c.initial*8e9/d.t, d.line))
 }
 
 func (d *dctcp) set(rate float64) {

@@ -5,6 +5,7 @@ import (
 
 	"gswitch/frame"
 	inband "gswitch/int"
+	"gswitch/options"
 )
 
 // HPCC as the paper's Algorithm 1 has it. The quantity that it controls is the
@@ -23,34 +24,34 @@ func init() {
 		Needs: "telemetry of each hop",
 		Note: "The byte counter in the telemetry is a setting of the switches: bytes sent gives the paper's txRate, " +
 			"bytes received for the port its rxRate ablation. The arithmetic here is the same.",
-		Params: []Param{
-			{Name: "eta", Unit: UnitNumber, Default: "0.95", Min: 0.01, Max: 1, Source: "HPCC section 3.3",
+		Params: []options.Param{
+			{Name: "eta", Unit: options.Number, Default: "0.95", Min: 0.01, Max: 1, Source: "HPCC section 3.3",
 				Doc: "target of the normalised bytes in flight"},
-			{Name: "maxStage", Unit: UnitCount, Default: "0", Max: 1e6, Source: "HPCC section 5.1 (0 in simulation, 5 on the testbed)",
+			{Name: "maxStage", Unit: options.Count, Default: "0", Max: 1e6, Source: "HPCC section 5.1 (0 in simulation, 5 on the testbed)",
 				Doc: "round trips of additive increase only before a multiplicative increase"},
-			{Name: "wai", Unit: UnitBytes, Default: "= W_init*(1-eta)/n", Max: 1e9, Source: "HPCC section 3.3",
+			{Name: "wai", Unit: options.Bytes, Default: "= W_init*(1-eta)/n", Max: 1e9, Source: "HPCC section 3.3",
 				Doc: "additive increase W_AI per round trip, form=window; may be a fraction of a byte"},
-			{Name: "n", Unit: UnitCount, Default: "100", Min: 1, Max: 1e6, Source: "HPCC section 5.1",
+			{Name: "n", Unit: options.Count, Default: "100", Min: 1, Max: 1e6, Source: "HPCC section 5.1",
 				Doc: "flows on one link up to which the queue stays empty; sets wai and ai unless they are given"},
-			{Name: "wmin", Unit: UnitBytes, Default: "= wai, at least 1B", Max: 1e12, Source: "ours: the paper has no lower bound",
+			{Name: "wmin", Unit: options.Bytes, Default: "= wai, at least 1B", Max: 1e12, Source: "ours: the paper has no lower bound",
 				Doc: "least window, form=window"},
-			{Name: "reaction", Unit: UnitChoice, Default: "hpcc", Choices: []string{"hpcc", "perAck", "perRtt"}, Source: "HPCC section 3.2",
+			{Name: "reaction", Unit: options.Choice, Default: "hpcc", Choices: []string{"hpcc", "perAck", "perRtt"}, Source: "HPCC section 3.2",
 				Doc: "hpcc: each acknowledgement moves the window from a reference that changes once per round trip. perAck: it also moves the reference. perRtt: the window moves with the reference only"},
-			{Name: "fast_react", Unit: UnitFlag, Default: "true", Source: "authors' simulator, FAST_REACT",
+			{Name: "fast_react", Unit: options.Flag, Default: "true", Source: "authors' simulator, FAST_REACT",
 				Doc: "false: acknowledgements between two updates of the reference are not looked at, telemetry included"},
-			{Name: "sample_feedback", Unit: UnitFlag, Default: "false", Source: "authors' simulator, SAMPLE_FEEDBACK",
+			{Name: "sample_feedback", Unit: options.Flag, Default: "false", Source: "authors' simulator, SAMPLE_FEEDBACK",
 				Doc: "between two updates of the reference, ignore hops whose queue is empty"},
-			{Name: "multirate", Unit: UnitFlag, Default: "false", Source: "HPCC appendix (general utility functions); authors' simulator, MULTI_RATE",
+			{Name: "multirate", Unit: options.Flag, Default: "false", Source: "HPCC appendix (general utility functions); authors' simulator, MULTI_RATE",
 				Doc: "keep a window for each hop; the least of them counts, or their combination by alpha_fair"},
-			{Name: "alpha_fair", Unit: UnitNumber, Default: "0", Max: 1000, Source: "HPCC appendix (alpha-fairness)",
+			{Name: "alpha_fair", Unit: options.Number, Default: "0", Max: 1000, Source: "HPCC appendix (alpha-fairness)",
 				Doc: "with multirate: W = (sum of W_i^-a)^(-1/a), 1 is proportional fairness. 0: the least W_i, which is max-min"},
-			{Name: "limit", Unit: UnitChoice, Default: "both", Choices: []string{"both", "window", "pacing"}, Source: "HPCC section 3.2: a window and pacing at W/T",
+			{Name: "limit", Unit: options.Choice, Default: "both", Choices: []string{"both", "window", "pacing"}, Source: "HPCC section 3.2: a window and pacing at W/T",
 				Doc: "what holds the sender back. window: it sends what the window allows at line rate. pacing: it keeps to the rate, whatever is in flight"},
-			{Name: "start", Unit: UnitNumber, Default: "1", Min: 1e-6, Max: 1, Source: "HPCC section 3.2: flows start at line rate",
+			{Name: "start", Unit: options.Number, Default: "1", Min: 1e-6, Max: 1, Source: "HPCC section 3.2: flows start at line rate",
 				Doc: "share of W_init, or of the line rate, at which a flow starts"},
-			{Name: "form", Unit: UnitChoice, Default: "window", Choices: []string{"window", "rate"}, Source: "window: HPCC Algorithm 1; rate: authors' simulator",
+			{Name: "form", Unit: options.Choice, Default: "window", Choices: []string{"window", "rate"}, Source: "window: HPCC Algorithm 1; rate: authors' simulator",
 				Doc: "what is computed: the window, and the rate is W/T; or the rate, and the window is floor(R*T)"},
-			{Name: "ai", Unit: UnitRate, Default: "= line rate*(1-eta)/n", Max: 1e13, Source: "authors' simulator, RATE_AI",
+			{Name: "ai", Unit: options.Rate, Default: "= line rate*(1-eta)/n", Max: 1e13, Source: "authors' simulator, RATE_AI",
 				Doc: "additive increase per round trip, form=rate"},
 			minRateParam(", form=rate"),
 		},
@@ -91,7 +92,7 @@ type hpccConfig struct {
 	rateForm    bool
 }
 
-func newHPCC(p Values) (func(*Env) Algorithm, error) {
+func newHPCC(p options.Values) (func(*Env) Algorithm, error) {
 	c := &hpccConfig{
 		eta: p.Float("eta"), maxStage: p.Int("maxStage"),
 		wai: p.Float("wai"), wmin: p.Float("wmin"), ai: p.Float("ai"), minRate: p.Float("minrate"),
@@ -175,13 +176,13 @@ func (h *hpcc) Reset(env *Env) {
 	}
 	if c.rateForm {
 		h.init = env.Rate
-		h.add = orRule(c.ai, env.Rate*(1-c.eta)/c.n)
+		h.add = options.Or(c.ai, env.Rate*(1-c.eta)/c.n)
 		h.least = minRate(c.minRate, h.init)
 	} else {
 		// W_init = B_NIC*T: flows start at line rate.
 		h.init = env.BDP()
-		h.add = orRule(c.wai, h.init*(1-c.eta)/c.n)
-		h.least = min(orRule(c.wmin, max(h.add, 1)), h.init)
+		h.add = options.Or(c.wai, h.init*(1-c.eta)/c.n)
+		h.least = min(options.Or(c.wmin, max(h.add, 1)), h.init)
 	}
 	h.size = h.bound(h.init * c.start)
 	h.hpccState = hpccState{ref: h.size, u: 1}

@@ -1,6 +1,9 @@
 package cc
 
-import "gswitch/frame"
+import (
+	"gswitch/frame"
+	"gswitch/options"
+)
 
 func init() {
 	Register(Info{
@@ -10,10 +13,10 @@ func init() {
 		Cite:  "-",
 		Kind:  "rate+window",
 		Needs: "nothing",
-		Params: []Param{
+		Params: []options.Param{
 			windowParam("bdp"),
-			{Name: "bytes", Unit: UnitBytes, Default: "= by window", Min: 1, Max: 1e12, Source: "ours", Doc: "a window of this size; takes the place of window"},
-			{Name: "rate", Unit: UnitRate, Default: "= line rate", Min: 1, Max: 1e13, Source: "ours", Doc: "rate at which to pace"},
+			{Name: "bytes", Unit: options.Bytes, Default: "= by window", Min: 1, Max: 1e12, Source: "ours", Doc: "a window of this size; takes the place of window"},
+			{Name: "rate", Unit: options.Rate, Default: "= line rate", Min: 1, Max: 1e13, Source: "ours", Doc: "rate at which to pace"},
 		},
 		New: newNone,
 	})
@@ -24,8 +27,8 @@ type noneConfig struct {
 	bytes, rate float64
 }
 
-func newNone(p Values) (func(*Env) Algorithm, error) {
-	c := &noneConfig{p.window(), p.Float("bytes"), p.Float("rate")}
+func newNone(p options.Values) (func(*Env) Algorithm, error) {
+	c := &noneConfig{windowOption(&p), p.Float("bytes"), p.Float("rate")}
 	return func(env *Env) Algorithm {
 		n := &none{cfg: c}
 		n.Reset(env)
@@ -41,8 +44,8 @@ type none struct {
 
 // Reset implements Resetter.
 func (n *none) Reset(env *Env) {
-	n.rate = min(orRule(n.cfg.rate, env.Rate), env.Rate)
-	n.win = orRule(n.cfg.bytes, n.cfg.window.of(n.rate, env.Rate, float64(max(env.BaseRTT, 1))))
+	n.rate = min(options.Or(n.cfg.rate, env.Rate), env.Rate)
+	n.win = options.Or(n.cfg.bytes, n.cfg.window.of(n.rate, env.Rate, float64(max(env.BaseRTT, 1))))
 }
 
 func (n *none) OnAck(*Feedback)           {}

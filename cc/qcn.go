@@ -1,6 +1,9 @@
 package cc
 
-import "gswitch/frame"
+import (
+	"gswitch/frame"
+	"gswitch/options"
+)
 
 func init() {
 	Register(Info{
@@ -11,22 +14,22 @@ func init() {
 		Kind:  "rate",
 		Needs: "quantized feedback",
 		Note:  "The standard's values are for 10 Gb/s. Its random spread of the byte counter and the timer is left out.",
-		Params: []Param{
-			{Name: "byte_reset", Unit: UnitBytes, Default: "150kB", Min: 1000, Max: 1e12, Source: "IEEE 802.1Qau, rpgByteReset",
+		Params: []options.Param{
+			{Name: "byte_reset", Unit: options.Bytes, Default: "150kB", Min: 1000, Max: 1e12, Source: "IEEE 802.1Qau, rpgByteReset",
 				Doc: "bytes sent from one stage of the byte counter to the next; half of it after fast recovery"},
-			{Name: "time_reset", Unit: UnitTime, Default: "15ms", Min: 1000, Max: 1e12, Source: "IEEE 802.1Qau, rpgTimeReset",
+			{Name: "time_reset", Unit: options.Time, Default: "15ms", Min: 1000, Max: 1e12, Source: "IEEE 802.1Qau, rpgTimeReset",
 				Doc: "time from one stage of the timer to the next; half of it after fast recovery"},
-			{Name: "threshold", Unit: UnitCount, Default: "5", Max: 1e6, Source: "IEEE 802.1Qau, rpgThreshold",
+			{Name: "threshold", Unit: options.Count, Default: "5", Max: 1e6, Source: "IEEE 802.1Qau, rpgThreshold",
 				Doc: "stages of fast recovery before the target grows"},
-			{Name: "rai", Unit: UnitRate, Default: "5Mbps", Max: 1e13, Source: "IEEE 802.1Qau, rpgAiRate",
+			{Name: "rai", Unit: options.Rate, Default: "5Mbps", Max: 1e13, Source: "IEEE 802.1Qau, rpgAiRate",
 				Doc: "growth of the target in the active increase stage"},
-			{Name: "rhai", Unit: UnitRate, Default: "50Mbps", Max: 1e13, Source: "IEEE 802.1Qau, rpgHaiRate",
+			{Name: "rhai", Unit: options.Rate, Default: "50Mbps", Max: 1e13, Source: "IEEE 802.1Qau, rpgHaiRate",
 				Doc: "growth of the target in the hyper increase stage, times the number of the stage"},
-			{Name: "gd", Unit: UnitNumber, Default: "0.0078125", Min: 1e-9, Max: 1, Source: "IEEE 802.1Qau, rpgGd (2^-7)",
+			{Name: "gd", Unit: options.Number, Default: "0.0078125", Min: 1e-9, Max: 1, Source: "IEEE 802.1Qau, rpgGd (2^-7)",
 				Doc: "decrease for each step of feedback"},
-			{Name: "least_factor", Unit: UnitNumber, Default: "0.5", Min: 1e-9, Max: 1, Source: "IEEE 802.1Qau, rpgMinDecFac",
+			{Name: "least_factor", Unit: options.Number, Default: "0.5", Min: 1e-9, Max: 1, Source: "IEEE 802.1Qau, rpgMinDecFac",
 				Doc: "a decrease leaves at least this share of the rate"},
-			{Name: "minrate", Unit: UnitRate, Default: "10Mbps", Min: 1, Max: 1e13, Source: "IEEE 802.1Qau, rpgMinRate", Doc: "least rate"},
+			{Name: "minrate", Unit: options.Rate, Default: "10Mbps", Min: 1, Max: 1e13, Source: "IEEE 802.1Qau, rpgMinRate", Doc: "least rate"},
 			windowParam("none"),
 		},
 		New: newQCN,
@@ -49,9 +52,9 @@ type qcnConfig struct {
 	window          windowRule
 }
 
-func newQCN(p Values) (func(*Env) Algorithm, error) {
+func newQCN(p options.Values) (func(*Env) Algorithm, error) {
 	c := &qcnConfig{bytes: uint64(p.Float("byte_reset")), period: p.Time("time_reset"), threshold: p.Int("threshold"), rai: p.Float("rai"), rhai: p.Float("rhai"),
-		gd: p.Float("gd"), leastFactor: p.Float("least_factor"), least: p.Float("minrate"), window: p.window()}
+		gd: p.Float("gd"), leastFactor: p.Float("least_factor"), least: p.Float("minrate"), window: windowOption(&p)}
 	return func(env *Env) Algorithm {
 		q := &qcn{cfg: c}
 		q.Reset(env)

@@ -5,24 +5,26 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"gswitch/options"
 )
 
 // Info describes an algorithm: what listings print and what a factory needs.
 type Info struct {
-	Name   string  `json:"name"`           // as scenarios write it
-	Title  string  `json:"title"`          // one line
-	Paper  string  `json:"paper"`          // where it is published
-	Cite   string  `json:"cite"`           // the same in three words
-	Kind   string  `json:"kind"`           // what it decides: "window", "rate", "rate+window"
-	Needs  string  `json:"needs"`          // feedback that it reads, such as "losses"
-	Note   string  `json:"note,omitempty"` // what else its user must know
-	Params []Param `json:"params"`
+	Name   string          `json:"name"`           // as scenarios write it
+	Title  string          `json:"title"`          // one line
+	Paper  string          `json:"paper"`          // where it is published
+	Cite   string          `json:"cite"`           // the same in three words
+	Kind   string          `json:"kind"`           // what it decides: "window", "rate", "rate+window"
+	Needs  string          `json:"needs"`          // feedback that it reads, such as "losses"
+	Note   string          `json:"note,omitempty"` // what else its user must know
+	Params []options.Param `json:"params"`
 
 	// New reads the options once and returns the constructor of one queue
 	// pair's state. The constructor is called for each queue pair, so it
 	// shares what New prepared and only allocates the state itself. New
 	// refuses combinations of options that make no sense.
-	New func(p Values) (func(env *Env) Algorithm, error) `json:"-"`
+	New func(p options.Values) (func(env *Env) Algorithm, error) `json:"-"`
 
 	// Of and Preset make this a named set of options of another algorithm;
 	// New and Params are then those of Of.
@@ -45,7 +47,7 @@ func Register(in Info) {
 		panic(fmt.Sprintf("cc: algorithm %q is registered twice or has no name", in.Name))
 	}
 	for i := range in.Params {
-		if err := in.Params[i].check(); err != nil {
+		if err := in.Params[i].Check(); err != nil {
 			panic(fmt.Sprintf("cc: %s: %v", in.Name, err))
 		}
 	}
@@ -54,22 +56,22 @@ func Register(in Info) {
 
 // preset registers name as the algorithm of with some options set; source
 // says where their values are from.
-func preset(name, of, title, source string, options map[string]string) {
+func preset(name, of, title, source string, set map[string]string) {
 	base := registry[of]
 	in := *base
-	in.Name, in.Title, in.Of, in.Preset = name, title, of, options
-	if w, ok := options["window"]; ok && w != "none" {
+	in.Name, in.Title, in.Of, in.Preset = name, title, of, set
+	if w, ok := set["window"]; ok && w != "none" {
 		in.Kind = "rate+window"
 	}
 	// The listing shows what the preset sets as its default.
 	in.Params = slices.Clone(base.Params)
 	for i := range in.Params {
-		if v, ok := options[in.Params[i].Name]; ok {
+		if v, ok := set[in.Params[i].Name]; ok {
 			in.Params[i].Default, in.Params[i].Source = v, source
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(options)) {
-		if !slices.ContainsFunc(in.Params, func(p Param) bool { return p.Name == key }) {
+	for _, key := range slices.Sorted(maps.Keys(set)) {
+		if !slices.ContainsFunc(in.Params, func(p options.Param) bool { return p.Name == key }) {
 			panic(fmt.Sprintf("cc: preset %s sets %q, which %s does not have", name, key, of))
 		}
 	}
@@ -116,7 +118,7 @@ func Factory(name string, params map[string]string) (func(*Env) Algorithm, error
 	if !ok {
 		return nil, UnknownError{name}
 	}
-	v, err := parseValues(in.Params, params)
+	v, err := options.Parse(in.Params, params)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

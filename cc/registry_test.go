@@ -2,7 +2,6 @@ package cc
 
 import (
 	"errors"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -30,7 +29,7 @@ func TestEveryAlgorithmIsDescribed(t *testing.T) {
 			t.Errorf("%s cannot be reset", in.Name)
 		}
 		for _, p := range in.Params {
-			if p.rule() {
+			if p.Rule() {
 				continue
 			}
 			// What is shown as the default is what is in force.
@@ -91,25 +90,6 @@ func TestFactoryRefuses(t *testing.T) {
 	var unknown UnknownError
 	if !errors.As(err, &unknown) || !strings.Contains(err.Error(), "aimd, dcqcn") {
 		t.Errorf("cubic: %v", err)
-	}
-}
-
-func TestQuantities(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		unit Unit
-		want float64
-	}{
-		{"50us", UnitTime, 50_000}, {"1.5 ms", UnitTime, 1.5e6}, {"2µs", UnitTime, 2000}, {"40Mbps", UnitRate, 40e6}, {"0.5Gbps", UnitRate, .5e9},
-		{"80B", UnitBytes, 80}, {"0.5B", UnitBytes, .5}, {"10MB", UnitBytes, 10e6}, {"4KiB", UnitBytes, 4096}, {"0", UnitBytes, 0}, {"0.95", UnitNumber, .95}, {"5", UnitCount, 5},
-	} {
-		got, err := quantity(c.text, c.unit)
-		if err != nil || math.Abs(got-c.want) > 1e-9*c.want {
-			t.Errorf("%q: %g, %v; want %g", c.text, got, err, c.want)
-		}
-		if back, err := quantity(format(got, c.unit), c.unit); err != nil || math.Abs(back-got) > 1e-9*got {
-			t.Errorf("%q is written %q, which reads %g, %v", c.text, format(got, c.unit), back, err)
-		}
 	}
 }
 

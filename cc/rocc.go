@@ -1,6 +1,9 @@
 package cc
 
-import "gswitch/frame"
+import (
+	"gswitch/frame"
+	"gswitch/options"
+)
 
 func init() {
 	Register(Info{
@@ -10,8 +13,8 @@ func init() {
 		Cite:  "RoCC, CoNEXT 2020",
 		Kind:  "rate",
 		Needs: "switches that tell fair rates",
-		Params: []Param{
-			{Name: "recovery", Unit: UnitTime, Default: "= ten periods of the point that is obeyed, as it tells them, at least 400us", Min: 1000, Max: 1e12, Source: "ours: flows with few frames are not told in every period, and points at slow ports update seldom",
+		Params: []options.Param{
+			{Name: "recovery", Unit: options.Time, Default: "= ten periods of the point that is obeyed, as it tells them, at least 400us", Min: 1000, Max: 1e12, Source: "ours: flows with few frames are not told in every period, and points at slow ports update seldom",
 				Doc: "silence after which the rate doubles, and again"},
 			windowParam("none"),
 		},
@@ -32,8 +35,8 @@ type roccConfig struct {
 	window   windowRule
 }
 
-func newRoCC(p Values) (func(*Env) Algorithm, error) {
-	c := &roccConfig{window: p.window()}
+func newRoCC(p options.Values) (func(*Env) Algorithm, error) {
+	c := &roccConfig{window: windowOption(&p)}
 	if p.Set("recovery") {
 		c.recovery = p.Time("recovery")
 	}

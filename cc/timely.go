@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"gswitch/frame"
+	"gswitch/options"
 )
 
 func init() {
@@ -17,49 +18,49 @@ func init() {
 		Kind:  "rate",
 		Needs: "round trip times",
 		Note:  "An RTT runs from the hand-over of a segment's first frame to the link until the acknowledgement of its last; the time that the segment itself takes is taken off here.",
-		Params: []Param{
-			{Name: "alpha", Unit: UnitNumber, Default: "0.875", Min: 1e-6, Max: 1, Source: "HPCC's simulation of TIMELY; the paper does not give it",
+		Params: []options.Param{
+			{Name: "alpha", Unit: options.Number, Default: "0.875", Min: 1e-6, Max: 1, Source: "HPCC's simulation of TIMELY; the paper does not give it",
 				Doc: "weight of the newest difference in the average of RTT differences; 0.03 to 0.045 fits segments of 16 kB sent in one burst"},
-			{Name: "beta", Unit: UnitNumber, Default: "0.8", Min: 0, Max: 1, Source: "TIMELY section 4.3",
+			{Name: "beta", Unit: options.Number, Default: "0.8", Min: 0, Max: 1, Source: "TIMELY section 4.3",
 				Doc: "strength of the multiplicative decrease"},
-			{Name: "delta", Unit: UnitRate, Default: "= 10Mbps for each 10Gbps of the line rate", Min: 1, Max: 1e13, Source: "TIMELY section 4.3, which has 10 Gb/s",
+			{Name: "delta", Unit: options.Rate, Default: "= 10Mbps for each 10Gbps of the line rate", Min: 1, Max: 1e13, Source: "TIMELY section 4.3, which has 10 Gb/s",
 				Doc: "additive increase of one update"},
-			{Name: "tlow", Unit: UnitTime, Default: "50us", Max: 1e12, Source: "TIMELY section 4.3",
+			{Name: "tlow", Unit: options.Time, Default: "50us", Max: 1e12, Source: "TIMELY section 4.3",
 				Doc: "below this RTT the rate always grows"},
-			{Name: "thigh", Unit: UnitTime, Default: "500us", Max: 1e12, Source: "TIMELY section 4.3",
+			{Name: "thigh", Unit: options.Time, Default: "500us", Max: 1e12, Source: "TIMELY section 4.3",
 				Doc: "above this RTT the rate always falls"},
-			{Name: "minrtt", Unit: UnitTime, Default: "20us", Min: 1, Max: 1e12, Source: "TIMELY section 4.3",
+			{Name: "minrtt", Unit: options.Time, Default: "20us", Min: 1, Max: 1e12, Source: "TIMELY section 4.3",
 				Doc: "the constant that normalises the gradient; not measured"},
-			{Name: "mode", Unit: UnitChoice, Default: "gradient", Choices: []string{"gradient", "patched", "queue"}, Source: "TIMELY sections 4.3 and 4.4; patched: Zhu et al., CoNEXT 2016",
+			{Name: "mode", Unit: options.Choice, Default: "gradient", Choices: []string{"gradient", "patched", "queue"}, Source: "TIMELY sections 4.3 and 4.4; patched: Zhu et al., CoNEXT 2016",
 				Doc: "gradient: as published. patched: weighs the gradient and adds the distance from rtt_ref, which makes the fixed point unique. queue: no gradient, one threshold (target)"},
-			{Name: "hai", Unit: UnitChoice, Default: "gradient", Choices: []string{"gradient", "below", "increase", "off"}, Source: "TIMELY section 4.3",
+			{Name: "hai", Unit: options.Choice, Default: "gradient", Choices: []string{"gradient", "below", "increase", "off"}, Source: "TIMELY section 4.3",
 				Doc: "hyperactive increase, hai_factor*delta. gradient: after hai_after negative gradients in a row, between the thresholds (as listed in the paper). below: also below tlow. increase: after hai_after increases since the last decrease (authors' HPCC simulator). off: never"},
-			{Name: "hai_after", Unit: UnitCount, Default: "5", Max: 1e6, Source: "TIMELY section 4.3", Doc: "updates before the hyperactive increase"},
-			{Name: "hai_factor", Unit: UnitCount, Default: "5", Min: 1, Max: 1e6, Source: "TIMELY section 4.3", Doc: "N: by how much the hyperactive increase is larger"},
-			{Name: "update", Unit: UnitChoice, Default: "completion", Choices: []string{"completion", "window"}, Source: "TIMELY section 4.3; window: HPCC's simulator",
+			{Name: "hai_after", Unit: options.Count, Default: "5", Max: 1e6, Source: "TIMELY section 4.3", Doc: "updates before the hyperactive increase"},
+			{Name: "hai_factor", Unit: options.Count, Default: "5", Min: 1, Max: 1e6, Source: "TIMELY section 4.3", Doc: "N: by how much the hyperactive increase is larger"},
+			{Name: "update", Unit: options.Choice, Default: "completion", Choices: []string{"completion", "window"}, Source: "TIMELY section 4.3; window: HPCC's simulator",
 				Doc: "completion: each completed segment updates the rate. window: the first acknowledgement of what was sent after the last update does"},
-			{Name: "segment", Unit: UnitBytes, Default: "0", Max: 1e9, Source: "TIMELY's evaluation has 16 kB",
+			{Name: "segment", Unit: options.Bytes, Default: "0", Max: 1e9, Source: "TIMELY's evaluation has 16 kB",
 				Doc: "payload between two updates, at least; 0: each acknowledgement with an RTT completes a segment, be it a frame or what the NIC sends as one burst"},
-			{Name: "scale", Unit: UnitFlag, Default: "true", Source: "TIMELY section 4.3",
+			{Name: "scale", Unit: options.Flag, Default: "true", Source: "TIMELY section 4.3",
 				Doc: "with several completions in one minrtt divide delta and beta by their number"},
-			{Name: "serialization", Unit: UnitChoice, Default: "subtract", Choices: []string{"subtract", "keep"}, Source: "TIMELY section 3.1; keep: HPCC's simulator",
+			{Name: "serialization", Unit: options.Choice, Default: "subtract", Choices: []string{"subtract", "keep"}, Source: "TIMELY section 3.1; keep: HPCC's simulator",
 				Doc: "whether the time that the segment itself takes on the link is taken off its RTT"},
-			{Name: "burst_rate", Unit: UnitRate, Default: "= that of the NIC", Min: 1, Max: 1e13, Source: "TIMELY's evaluation of NIC pacing",
+			{Name: "burst_rate", Unit: options.Rate, Default: "= that of the NIC", Min: 1, Max: 1e13, Source: "TIMELY's evaluation of NIC pacing",
 				Doc: "rate at which the NIC sends the frames of a segment"},
-			{Name: "gate", Unit: UnitNumber, Default: "0.8", Max: 1, Source: "TIMELY section 4.3",
+			{Name: "gate", Unit: options.Number, Default: "0.8", Max: 1, Source: "TIMELY section 4.3",
 				Doc: "the rate grows only while the flow sends more than this share of it; 0: always"},
-			{Name: "thigh_rtt", Unit: UnitChoice, Default: "sample", Choices: []string{"sample", "average"}, Source: "TIMELY section 4.3 (average: its ablation)",
+			{Name: "thigh_rtt", Unit: options.Choice, Default: "sample", Choices: []string{"sample", "average"}, Source: "TIMELY section 4.3 (average: its ablation)",
 				Doc: "the RTT that is compared with thigh; average: with the weight alpha"},
-			{Name: "target", Unit: UnitTime, Default: "50us", Min: 1, Max: 1e12, Source: "TIMELY section 4.4", Doc: "mode=queue: both thresholds"},
-			{Name: "patched_beta", Unit: UnitNumber, Default: "0.008", Max: 1, Source: "Zhu et al., CoNEXT 2016", Doc: "mode=patched: strength of the decrease"},
-			{Name: "rtt_ref", Unit: UnitTime, Default: "= tlow", Min: 1, Max: 1e12, Source: "Zhu et al., CoNEXT 2016", Doc: "mode=patched: RTT of the fixed point"},
-			{Name: "fmin", Unit: UnitNumber, Default: "= 1-beta", Max: 1, Source: "ours: the paper's factor can be negative",
+			{Name: "target", Unit: options.Time, Default: "50us", Min: 1, Max: 1e12, Source: "TIMELY section 4.4", Doc: "mode=queue: both thresholds"},
+			{Name: "patched_beta", Unit: options.Number, Default: "0.008", Max: 1, Source: "Zhu et al., CoNEXT 2016", Doc: "mode=patched: strength of the decrease"},
+			{Name: "rtt_ref", Unit: options.Time, Default: "= tlow", Min: 1, Max: 1e12, Source: "Zhu et al., CoNEXT 2016", Doc: "mode=patched: RTT of the fixed point"},
+			{Name: "fmin", Unit: options.Number, Default: "= 1-beta", Max: 1, Source: "ours: the paper's factor can be negative",
 				Doc: "least factor of one decrease by gradient"},
-			{Name: "deadband", Unit: UnitTime, Default: "0", Max: 1e9, Source: "ours", Doc: "averages of RTT differences smaller than this count as 0"},
-			{Name: "idle", Unit: UnitTime, Default: "= 10*minrtt", Max: 1e12, Source: "ours",
+			{Name: "deadband", Unit: options.Time, Default: "0", Max: 1e9, Source: "ours", Doc: "averages of RTT differences smaller than this count as 0"},
+			{Name: "idle", Unit: options.Time, Default: "= 10*minrtt", Max: 1e12, Source: "ours",
 				Doc: "a flow that sent nothing for so long, and for two segments' time, compares its next RTT with no older one; 0: never"},
-			{Name: "initial", Unit: UnitRate, Default: "= line rate", Min: 1, Max: 1e13, Source: "HPCC section 5.1", Doc: "rate at the start"},
-			{Name: "minrate", Unit: UnitRate, Default: "= delta/10", Min: 1, Max: 1e13, Source: "ours: the paper has no lower bound", Doc: "least rate"},
+			{Name: "initial", Unit: options.Rate, Default: "= line rate", Min: 1, Max: 1e13, Source: "HPCC section 5.1", Doc: "rate at the start"},
+			{Name: "minrate", Unit: options.Rate, Default: "= delta/10", Min: 1, Max: 1e13, Source: "ours: the paper has no lower bound", Doc: "least rate"},
 			windowParam("none"),
 		},
 		New: newTimely,
@@ -104,18 +105,18 @@ type timelyConfig struct {
 	window                      windowRule
 }
 
-func newTimely(p Values) (func(*Env) Algorithm, error) {
+func newTimely(p options.Values) (func(*Env) Algorithm, error) {
 	c := &timelyConfig{
 		alpha: p.Float("alpha"), beta: p.Float("beta"), delta: p.Float("delta"), initial: p.Float("initial"), least: p.Float("minrate"),
 		tlow: p.Float("tlow"), thigh: p.Float("thigh"), minRTT: p.Float("minrtt"), patchedBeta: p.Float("patched_beta"),
 		burst: p.Float("burst_rate"), gate: p.Float("gate"), deadband: p.Float("deadband"),
 		haiAfter: p.Int("hai_after"), haiFactor: p.Float("hai_factor"),
 		perWindow: p.Choice("update") == "window", scale: p.Flag("scale"), keep: p.Choice("serialization") == "keep",
-		averaged: p.Choice("thigh_rtt") == "average", segment: uint32(p.Float("segment")), window: p.window(),
+		averaged: p.Choice("thigh_rtt") == "average", segment: uint32(p.Float("segment")), window: windowOption(&p),
 	}
-	c.idle = orRule(p.Float("idle"), 10*c.minRTT)
-	c.fmin = orRule(p.Float("fmin"), 1-c.beta)
-	c.rttRef = orRule(p.Float("rtt_ref"), max(c.tlow, 1))
+	c.idle = options.Or(p.Float("idle"), 10*c.minRTT)
+	c.fmin = options.Or(p.Float("fmin"), 1-c.beta)
+	c.rttRef = options.Or(p.Float("rtt_ref"), max(c.tlow, 1))
 	switch p.Choice("mode") {
 	case "patched":
 		c.mode = timelyPatched
@@ -132,7 +133,7 @@ func newTimely(p Values) (func(*Env) Algorithm, error) {
 		c.hai = haiOff
 	}
 	if c.tlow > c.thigh {
-		return nil, fmt.Errorf("tlow: %s is above thigh, which is %s", format(c.tlow, UnitTime), format(c.thigh, UnitTime))
+		return nil, fmt.Errorf("tlow: %s is above thigh, which is %s", options.Format(c.tlow, options.Time), options.Format(c.thigh, options.Time))
 	}
 	return func(env *Env) Algorithm {
 		t := &timely{cfg: c}
@@ -163,11 +164,11 @@ type timely struct {
 func (t *timely) Reset(env *Env) {
 	c := t.cfg
 	*t = timely{cfg: c, line: env.Rate, t: float64(max(env.BaseRTT, 1))}
-	t.delta = orRule(c.delta, 10e6*env.Rate/10e9)
-	t.least = min(orRule(c.least, t.delta/10), t.line)
-	t.burst = min(orRule(c.burst, cmp.Or(env.Burst, t.line)), t.line)
+	t.delta = options.Or(c.delta, 10e6*env.Rate/10e9)
+	t.least = min(options.Or(c.least, t.delta/10), t.line)
+	t.burst = min(options.Or(c.burst, cmp.Or(env.Burst, t.line)), t.line)
 	t.unit = env.Segment
-	t.rate = min(max(orRule(c.initial, t.line), t.least), t.line)
+	t.rate = min(max(options.Or(c.initial, t.line), t.least), t.line)
 	t.publish()
 }
 

@@ -1,6 +1,10 @@
 package cc
 
-import "math"
+import (
+	"math"
+
+	"gswitch/options"
+)
 
 // windowRule is how a rate-based algorithm bounds the bytes in flight. HPCC's
 // evaluation adds "the same sending window as HPCC" to DCQCN and TIMELY, which
@@ -13,12 +17,13 @@ const (
 	windowRate            // W = R * T
 )
 
-func windowParam(def string) Param {
-	return Param{Name: "window", Unit: UnitChoice, Default: def, Choices: []string{"none", "rate", "bdp"}, Source: "HPCC section 5.1",
+func windowParam(def string) options.Param {
+	return options.Param{Name: "window", Unit: options.Choice, Default: def, Choices: []string{"none", "rate", "bdp"}, Source: "HPCC section 5.1",
 		Doc: "bound of the bytes in flight: none, rate (R*T, T is the base RTT that all flows share), bdp (line rate*T)"}
 }
 
-func (v *Values) window() windowRule {
+// windowOption returns the rule that windowParam describes.
+func windowOption(v *options.Values) windowRule {
 	switch v.Choice("window") {
 	case "rate":
 		return windowRate
@@ -44,10 +49,10 @@ func (w windowRule) of(rate, line, t float64) float64 {
 }
 
 // minRateParam describes the least rate of an algorithm; where says when it applies.
-func minRateParam(where string) Param {
-	return Param{Name: "minrate", Unit: UnitRate, Default: "= 100Mbps, at most a hundredth of the line rate", Min: 1, Max: 1e13, Source: "authors' HPCC simulator, MIN_RATE (1Gbps in its published runs)",
+func minRateParam(where string) options.Param {
+	return options.Param{Name: "minrate", Unit: options.Rate, Default: "= 100Mbps, at most a hundredth of the line rate", Min: 1, Max: 1e13, Source: "authors' HPCC simulator, MIN_RATE (1Gbps in its published runs)",
 		Doc: "least rate" + where}
 }
 
 // minRate returns the least rate at a line rate, given what was set.
-func minRate(set, line float64) float64 { return min(orRule(set, min(100e6, line/100)), line) }
+func minRate(set, line float64) float64 { return min(options.Or(set, min(100e6, line/100)), line) }

@@ -206,8 +206,8 @@ func (h *Host) T() frame.Time {
 // Transport returns loss recovery of transfers that choose none.
 func (h *Host) Transport() transport.Config {
 	high := frame.Time(h.Timeout)
-	mode, _ := transport.ParseMode(h.Recovery) // one of the words of its key
-	return transport.Config{Mode: mode, RTOHigh: high, RTOLow: min(high, max(4*h.T(), frame.Millisecond)), N: 3, NoFastRetransmit: h.FastRetransmit != nil && !*h.FastRetransmit}
+	kind, _ := transport.Lookup(h.Recovery) // one of the words of its key
+	return transport.Config{Recovery: kind, RTOHigh: high, RTOLow: min(high, max(4*h.T(), frame.Millisecond)), N: 3, NoFastRetransmit: h.FastRetransmit != nil && !*h.FastRetransmit}
 }
 
 // Cap returns the packets that IRN lets be in flight: the bandwidth-delay

@@ -38,10 +38,14 @@ type HostMemory struct {
 	Frames int `yaml:"frames" range:"1024,16777216" doc:"Number of chunks. Reckoned from the hosts and the queues of their interfaces if left out: more leave room for hosts that a reload adds."`
 }
 
-// HostControl is where the daemon of hosts listens.
+// HostControl is where the daemon of hosts listens: Control with another place
+// of the socket.
 type HostControl struct {
-	Socket string `yaml:"socket" doc:"Unix socket of the API. /run/ghost/NAME.sock with the name of the first host if left out."`
-	Listen string `yaml:"listen" doc:"TCP address (host:port) that serves the API and /metrics too. None if left out. There is no authentication: keep it on loopback."`
+	Socket string   `yaml:"socket" doc:"Unix socket of the API. /run/ghost/NAME.sock with the name of the first host if left out."`
+	Group  string   `yaml:"group" doc:"Group that may use the socket beside the daemon's own user. The daemon's own group if left out."`
+	Listen string   `yaml:"listen" doc:"TCP address (host:port) that serves /metrics and /healthz. None if left out."`
+	Names  []string `yaml:"names" doc:"Names by which the TCP address is asked for, besides IP addresses, localhost and this machine's name. Requests by other names are refused: a web page can have its own name lead here."`
+	API    *Remote  `yaml:"api" doc:"What opens the API at the TCP address, too. The API is at the socket only if left out."`
 }
 
 // HostSocketDir is where hosts put their sockets if they are not told.
@@ -139,6 +143,8 @@ func (c *Hosts) complete(s *Section, list bool) {
 		}
 		names[h.Name], interfaces[at] = i, i
 	}
+	control := Control(c.Control)
+	control.problems(s.Fail)
 	if c.Control.Socket == "" {
 		c.Control.Socket = c.DefaultSocket()
 	}

@@ -77,3 +77,14 @@ func TestTranslateExample(t *testing.T) {
 		t.Errorf("port up1: %+v", up)
 	}
 }
+
+// On real frames chunks are counted beside bytes.
+func TestChunksAreCounted(t *testing.T) {
+	c, err := Parse("x.yaml", []byte("version: 1\nswitches: [{name: s1, ports: [{interface: eth1}]}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !c.Resolved().Switches[0].VSwitch(nil).Buffer.Chunks {
+		t.Error("a switch of a document counts bytes alone")
+	}
+}

@@ -166,6 +166,8 @@ func (c *Transparent) complete(s *Section) {
 			interfaces[k] = i
 		}
 	}
+	control := Control(c.Control)
+	control.problems(s.Fail)
 	if c.Control.Socket == "" {
 		c.Control.Socket = HostSocketDir + "/" + c.Bumps[0].Name + ".sock"
 	}
@@ -287,7 +289,7 @@ func (b *Bump) Specs() (outer, inner dataplane.PortSpec) {
 // outer interface.
 func (b *Bump) Node(mtu int, seed uint64) (*bump.Config, error) {
 	high := frame.Time(b.Timeout)
-	mode, err := transport.ParseMode(b.Recovery)
+	kind, err := transport.Lookup(b.Recovery)
 	if err != nil {
 		return nil, err
 	}
@@ -295,7 +297,7 @@ func (b *Bump) Node(mtu int, seed uint64) (*bump.Config, error) {
 		NIC: hostnic.Config{Name: b.Name, Rate: uint64(b.Rate), Burst: frame.Time(b.burst()), BaseRTT: frame.Time(b.BaseRTT),
 			AckClass: -1, AckPauseClass: -1, CNP: hostnic.CNPConfig{Frames: b.CNP}, Seed: seed},
 		MTU:       cmp.Or(b.MTU, mtu),
-		Transport: transport.Config{Mode: mode, Cap: b.cap(), RTOHigh: high, RTOLow: min(high, max(4*frame.Time(b.BaseRTT), frame.Millisecond)), N: 3},
+		Transport: transport.Config{Recovery: kind, Cap: b.cap(), RTOHigh: high, RTOLow: min(high, max(4*frame.Time(b.BaseRTT), frame.Millisecond)), N: 3},
 		Channels:  b.Channels, Queue: uint32(b.Queue), Mark: uint32(b.Mark), Idle: frame.Time(b.Idle),
 	}
 	if b.MAC != nil {

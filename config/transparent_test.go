@@ -41,7 +41,7 @@ func TestTransparent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n.MTU != 1500 || n.NIC.Seed != 7 || n.Transport.Mode != transport.IRN || n.Transport.Cap != 333 || n.Default.CC != "hpcc" || n.Default.Telemetry != inband.HPCC || n.INT == nil {
+	if n.MTU != 1500 || n.NIC.Seed != 7 || n.Transport.Recovery != transport.IRN || n.Transport.Cap != 333 || n.Default.CC != "hpcc" || n.Default.Telemetry != inband.HPCC || n.INT == nil {
 		t.Errorf("%+v", n)
 	}
 	if r := n.Rules[0]; r.Proto != wire.ProtoTCP || r.PortLo != 22 || r.PortHi != 22 || r.Flows != bump.Pass {

@@ -28,12 +28,6 @@ type Memory struct {
 	HugePages string `yaml:"hugepages" enum:"auto,off" default:"auto" doc:"auto: the memory lies in huge pages where enough are reserved."`
 }
 
-// Control is where the daemon listens.
-type Control struct {
-	Socket string `yaml:"socket" doc:"Unix socket of the API. /run/gswitch/NAME.sock with the name of the first switch if left out."`
-	Listen string `yaml:"listen" doc:"TCP address (host:port) that serves the API and /metrics too. None if left out. There is no authentication: keep it on loopback."`
-}
-
 // Switch is one switch node.
 type Switch struct {
 	Name     string       `yaml:"name" need:"yes" doc:"Name, unique in the document."`

@@ -2,9 +2,7 @@ package config
 
 import (
 	"fmt"
-	"net"
 	"net/netip"
-	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -32,16 +30,7 @@ func (d *decoder) validate(c *Config) {
 		}
 		cpus[*w.CPU] = i
 	}
-	if s := c.Control.Socket; s != "" && !filepath.IsAbs(s) {
-		d.failAt("control.socket", "%q is not an absolute path", s)
-	} else if len(s) > 107 { // sun_path of unix(7), with its final zero
-		d.failAt("control.socket", "a socket's path has at most 107 bytes, this one has %d", len(s))
-	}
-	if l := c.Control.Listen; l != "" {
-		if _, port, err := net.SplitHostPort(l); err != nil || !isPort(port) {
-			d.failAt("control.listen", "%q is not host:port; write 127.0.0.1:9479", l)
-		}
-	}
+	c.Control.problems(d.failAt)
 	ids := map[int]string{}
 	for i := range c.Switches {
 		s, path := &c.Switches[i], fmt.Sprintf("switches[%d]", i)

@@ -15,9 +15,10 @@ import (
 
 // Apply makes next the configuration in force and returns what changed. If
 // anything fails, what was in force stays so. With dry nothing is touched.
-// source says where next came from.
+// source says where next came from. It must name no other files than the
+// daemon's own configuration has.
 func (d *Daemon) Apply(next *config.Config, source string, dry bool) ([]config.Change, error) {
-	changes, err := d.apply(func(*config.Config) (*config.Config, error) { return next, nil }, source, dry)
+	changes, err := d.apply(func(*config.Config) (*config.Config, error) { return next, nil }, source, dry, false)
 	if err != nil && !dry {
 		d.refused()
 	}
@@ -29,10 +30,10 @@ func (d *Daemon) Edit(change func(*config.Config) error, dry bool) ([]config.Cha
 	return d.apply(func(old *config.Config) (*config.Config, error) {
 		next := old.Clone()
 		return next, change(next)
-	}, "", dry)
+	}, "", dry, false)
 }
 
-func (d *Daemon) apply(make func(*config.Config) (*config.Config, error), source string, dry bool) ([]config.Change, error) {
+func (d *Daemon) apply(make func(*config.Config) (*config.Config, error), source string, dry, own bool) ([]config.Change, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var next, resolved *config.Config
@@ -47,6 +48,11 @@ func (d *Daemon) apply(make func(*config.Config) (*config.Config, error), source
 		}
 		if err := next.Check(); err != nil {
 			return err
+		}
+		if !own {
+			if err := Confined(next.Files(), d.files); err != nil {
+				return err
+			}
 		}
 		resolved = next.Resolved()
 		changes = config.DiffResolved(d.resolved, resolved)
@@ -70,6 +76,9 @@ func (d *Daemon) apply(make func(*config.Config) (*config.Config, error), source
 		}
 	}
 	d.accept(next, resolved, source, len(changes) > 0)
+	if own {
+		d.files = next.Files()
+	}
 	for _, c := range changes {
 		d.log.Debug("configuration changed", "change", c.String())
 	}
@@ -88,6 +97,18 @@ func (d *Daemon) tryChanged(next *config.Config) error {
 		}
 		if err := trySwitch(next, s); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// Confined refuses a document that came by the API and names other paths than
+// the daemon's own file: who may use the API would read, and write, whatever
+// file the daemon can.
+func Confined(files, own map[string]bool) error {
+	for _, path := range slices.Sorted(maps.Keys(files)) {
+		if !own[path] {
+			return ConfigError{fmt.Errorf("%s: the API names no files of its own: write it into the file that the daemon was started with, and reload that (SIGHUP)", path)}
 		}
 	}
 	return nil
@@ -280,10 +301,19 @@ func (d *Daemon) setRated(u *unit, p *config.Port) error {
 }
 
 func (d *Daemon) program(u *unit, cfg *vswitch.Config) error {
-	if err := u.sw.Apply(cfg); err != nil {
+	if err := d.change(u, vswitch.Apply{Config: cfg}); err != nil {
 		return err
 	}
 	return d.adopt(u)
+}
+
+// change has a worker of a switch carry out a change.
+func (d *Daemon) change(u *unit, c vswitch.Change) error {
+	command, err := u.sw.Prepare(c)
+	if err != nil {
+		return err
+	}
+	return d.engine.Command(u.workers[0], u.sw.Nodes[0], command)
 }
 
 // routeChange is a route that goes, comes, or both.
@@ -323,9 +353,9 @@ func routesOnly(old, s *config.Switch) ([]routeChange, bool) {
 func (d *Daemon) changeRoutes(u *unit, changes []routeChange, step Stepper) error {
 	put := func(r *config.Route, prefix netip.Prefix) error {
 		if r == nil {
-			return u.sw.DeleteRoute(prefix)
+			return d.change(u, vswitch.DeleteRoute{Prefix: prefix})
 		}
-		return u.sw.SetRoute(r.VSwitch())
+		return d.change(u, vswitch.SetRoute{Route: r.VSwitch()})
 	}
 	for _, c := range changes {
 		prefix := cmp.Or(c.old, c.new).Prefix

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/http"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -185,36 +184,6 @@ func process(pid int) string {
 		return ""
 	}
 	return fmt.Sprintf(" (process %d)", pid)
-}
-
-// Dial returns a client of the daemon at address: a path of a socket, or
-// host:port. Calls that are not answered end; streams wait.
-func Dial(address string) api.ControlClient {
-	// On one machine compression only costs time, a processor's worth of it for
-	// a capture.
-	return api.NewControlClient(dialer(address), "http://gswitch", connect.WithAcceptCompression("gzip", nil, nil),
-		connect.WithInterceptors(connect.UnaryInterceptorFunc(deadline)))
-}
-
-// DialHost is Dial for a ghost.
-func DialHost(address string) api.HostClient {
-	return api.NewHostClient(dialer(address), "http://ghost", connect.WithAcceptCompression("gzip", nil, nil),
-		connect.WithInterceptors(connect.UnaryInterceptorFunc(deadline)))
-}
-
-func dialer(address string) *http.Client {
-	network := "unix"
-	if !strings.Contains(address, "/") && strings.Contains(address, ":") {
-		network = "tcp"
-	}
-	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	return &http.Client{Transport: &http.Transport{
-		Protocols: protocols,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, network, address)
-		},
-	}}
 }
 
 // Explain turns an error of a call into what a person should read: a

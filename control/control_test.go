@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"connectrpc.com/connect"
 	"github.com/google/go-cmp/cmp"
 
 	"gswitch/config"
@@ -143,7 +145,7 @@ func TestJSONOverHTTP(t *testing.T) {
 		}
 		text, err := io.ReadAll(r.Body)
 		r.Body.Close()
-		if err != nil || !strings.Contains(string(text), "curl -H 'Content-Type: application/json'") {
+		if err != nil || !strings.Contains(string(text), "curl --unix-socket ") {
 			t.Errorf("%s: %v\n%s", r.Status, err, text)
 		}
 	}
@@ -168,6 +170,9 @@ func TestApply(t *testing.T) {
 		return call(t, srv, "Apply", string(body))
 	}
 	next := strings.Replace(wires, "{name: p2, wire: b, acl: edge}", "{name: p2, wire: b, rate: 10Gbps}\n      - {name: p3, pcap: {write: "+filepath.Join(t.TempDir(), "out.pcap")+"}}", 1)
+	bad := strings.Replace(next, "out.pcap", "no/such/dir/out.pcap", 1)
+	d.files = parse(t, next).Files() // as if its own file had them
+	maps.Copy(d.files, parse(t, bad).Files())
 	wantChanges := []any{
 		"~ switches[s1].ports[p2].rate: unlimited -> 10Gbps",
 		"- switches[s1].ports[p2].acl: edge",
@@ -199,7 +204,7 @@ func TestApply(t *testing.T) {
 		"syntax":                     strings.Replace(next, "rate: 10Gbps", "rate: 10", 1),
 		"no such route":              strings.Replace(next, "via: 10.0.0.2", "via: 10.7.0.2", 1),
 		"needs a restart":            strings.Replace(next, "frames: 8192", "frames: 16384", 1),
-		"a file that cannot be made": strings.Replace(next, "out.pcap", "no/such/dir/out.pcap", 1),
+		"a file that cannot be made": bad,
 		"no such interface":          strings.Replace(next, "- {name: p2, wire: b, rate: 10Gbps}", "- {name: p2, wire: b, rate: 10Gbps}\n      - {interface: nosuchif0}", 1),
 	} {
 		code, v := apply(doc, false)
@@ -414,7 +419,7 @@ func TestUnixSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := listenUnix(path); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), fmt.Sprintf("(process %d)", os.Getpid())) {
+	if _, err := listenUnix(path, ""); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), fmt.Sprintf("(process %d)", os.Getpid())) {
 		t.Errorf("second listener: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -443,7 +448,7 @@ func TestUnixSocket(t *testing.T) {
 		t.Error(v, err)
 	}
 	address := listeners[1].Addr().String()
-	if v, err := Dial(address).GetVersion(ctx, &api.GetVersionRequest{}); err != nil || v.Socket != path {
+	if v, err := Dial(address).GetVersion(ctx, &api.GetVersionRequest{}); connect.CodeOf(err) != connect.CodeUnauthenticated {
 		t.Errorf("over TCP at %s: %v %v", address, v, err)
 	}
 	_, err = DialHost(path).ListHosts(ctx, &api.ListHostsRequest{})
@@ -474,7 +479,7 @@ func TestUnixSocket(t *testing.T) {
 	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := listenUnix(path); err == nil || !strings.Contains(err.Error(), "is there and is not a socket") {
+	if _, err := listenUnix(path, ""); err == nil || !strings.Contains(err.Error(), "is there and is not a socket") {
 		t.Error(err)
 	}
 }

@@ -57,6 +57,7 @@ type Daemon struct {
 	doc      *config.Config // in force, as it was written
 	resolved *config.Config // the same with its defaults
 	source   string
+	files    map[string]bool // paths that its own files have named
 	units    []*unit
 	state    metrics.ConfigState
 	baseline *metrics.Snapshot // what ClearCounters remembers
@@ -109,6 +110,7 @@ func New(c *config.Config, opts Options) (*Daemon, error) {
 		}
 	}
 	d.accept(c, d.resolved, opts.Source, true)
+	d.files = c.Files()
 	d.state.Version = opts.Version
 	return d, nil
 }
@@ -377,8 +379,7 @@ func (d *Daemon) closePort(u *unit, name string) error {
 // it adds are known when they are opened.
 func (d *Daemon) adopt(u *unit) error {
 	for i, w := range u.workers {
-		n := u.sw.Nodes[i]
-		if err := d.engine.Worker(w).Do(func(now frame.Time) { n.Advance(now) }); err != nil {
+		if err := d.engine.Advance(w, u.sw.Nodes[i]); err != nil {
 			return err
 		}
 	}
@@ -418,7 +419,11 @@ func (d *Daemon) ReadFile(path string) ([]config.Change, error) {
 		d.refused()
 		return nil, err
 	}
-	return d.Apply(c, path, false)
+	changes, err := d.apply(func(*config.Config) (*config.Config, error) { return c, nil }, path, false, true)
+	if err != nil {
+		d.refused()
+	}
+	return changes, err
 }
 
 func (d *Daemon) refused() {

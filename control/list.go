@@ -416,7 +416,7 @@ func (s *server) ListWorkers(context.Context, *api.ListRequest) (*api.Workers, e
 		w := &st.Workers[i]
 		m := &api.Worker{Worker: uint32(i), Name: w.Name, Poll: w.Poll.String(), Cpu: -1, Ports: uint32(w.Ports), RunningSeconds: w.Running.Seconds(),
 			BusyRatio: w.BusyShare(), Loops: w.Loops, IdleLoops: w.IdleLoops, Sleeps: w.Sleeps, MaxLoop: uint64(w.MaxLoop),
-			LatenessP50: w.Lateness.Quantile(0.5), LatenessP99: w.Lateness.Quantile(0.99), LatenessMax: w.Lateness.Max}
+			LatenessP50: uint64(w.Lateness.Quantile(0.5)), LatenessP99: uint64(w.Lateness.Quantile(0.99)), LatenessMax: w.Lateness.Max}
 		if w.Pin {
 			m.Cpu = int32(w.CPU)
 		}

@@ -1,14 +1,13 @@
 package control
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
+	"os/user"
 	"path/filepath"
-	"time"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -26,7 +25,7 @@ func inUse(pid int) error {
 // a resolved document. It comes before New, so that a second daemon finds out
 // before it touches an interface.
 func Listen(c config.Control) ([]net.Listener, error) {
-	l, err := listenUnix(c.Socket)
+	l, err := listenUnix(c.Socket, c.Group)
 	if err != nil {
 		if errors.Is(err, os.ErrPermission) {
 			err = fmt.Errorf("%w; run it as root, or choose another place with --socket", err)
@@ -36,7 +35,7 @@ func Listen(c config.Control) ([]net.Listener, error) {
 	if c.Listen == "" {
 		return []net.Listener{l}, nil
 	}
-	t, err := net.Listen("tcp", c.Listen)
+	t, err := listenTCP(c)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("control address: %w", err), l.Close())
 	}
@@ -44,8 +43,9 @@ func Listen(c config.Control) ([]net.Listener, error) {
 }
 
 // listenUnix listens at path. A socket that a killed process left behind is
-// removed; one that somebody listens at is not.
-func listenUnix(path string) (net.Listener, error) {
+// removed; one that somebody listens at is not. Members of the group, if one is
+// named, may use it.
+func listenUnix(path, group string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
 	}
@@ -75,10 +75,26 @@ func listenUnix(path string) (net.Listener, error) {
 		lock.Close()
 		return nil, err
 	}
-	if err := os.Chmod(path, 0o660); err != nil {
+	if err := errors.Join(giveTo(path, group), os.Chmod(path, 0o660)); err != nil {
 		return nil, errors.Join(err, l.Close(), lock.Close())
 	}
 	return &lockedListener{l, lock}, nil
+}
+
+// giveTo makes a group that of a file.
+func giveTo(path, group string) error {
+	if group == "" {
+		return nil
+	}
+	g, err := user.LookupGroup(group)
+	if err != nil {
+		return fmt.Errorf("there is no group %q (control.group): make it with groupadd --system %s", group, group)
+	}
+	id, err := strconv.Atoi(g.Gid)
+	if err != nil {
+		return err
+	}
+	return os.Chown(path, -1, id)
 }
 
 // lockFile makes looking for a socket and taking its place one step. The lock
@@ -117,36 +133,4 @@ type lockedListener struct {
 // Close removes the socket, then the lock.
 func (l *lockedListener) Close() error {
 	return errors.Join(l.Listener.Close(), os.Remove(l.lock.Name()), l.lock.Close())
-}
-
-// Serve answers on the listeners until ctx ends. Streams are cut off then.
-func (d *Daemon) Serve(ctx context.Context, listeners []net.Listener) error {
-	return Serve(ctx, d.Handler(), listeners)
-}
-
-// Serve lets a handler answer on listeners until ctx ends.
-func Serve(ctx context.Context, handler http.Handler, listeners []net.Listener) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	protocols := new(http.Protocols)
-	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true) // gRPC without TLS
-	srv := &http.Server{Handler: handler, Protocols: protocols, ReadHeaderTimeout: 10 * time.Second,
-		BaseContext: func(net.Listener) context.Context { return ctx }}
-	failed := make(chan error, len(listeners))
-	for _, l := range listeners {
-		go func() { failed <- srv.Serve(l) }()
-	}
-	var err error
-	select {
-	case <-ctx.Done():
-	case err = <-failed:
-	}
-	cancel()
-	stop, done := context.WithTimeout(context.Background(), 2*time.Second)
-	defer done()
-	if serr := srv.Shutdown(stop); serr != nil {
-		err = errors.Join(err, srv.Close())
-	}
-	return err
 }

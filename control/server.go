@@ -13,25 +13,19 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"gswitch/config"
 	"gswitch/control/api"
 	"gswitch/dataplane"
 	"gswitch/frame"
 	"gswitch/metrics"
+	"gswitch/vswitch"
 )
 
-// Handler serves the API and /metrics.
+// Handler serves the API, /metrics and /healthz.
 func (d *Daemon) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle(Endpoint(usage, func(opts ...connect.HandlerOption) (string, http.Handler) {
+	return Handler(usage, metrics.NewRegistry(d.Snapshot), func(opts ...connect.HandlerOption) (string, http.Handler) {
 		return api.NewControlHandler(&server{d: d}, opts...)
-	}))
-	registry := metrics.NewRegistry(d.Snapshot)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, usage) })
-	return mux
+	})
 }
 
 // Endpoint returns the path and the handler of an API, which tells people how
@@ -55,13 +49,9 @@ func Endpoint(usage string, serve func(...connect.HandlerOption) (string, http.H
 }
 
 // usage tells people how to speak to the API.
-const usage = `gswitch: GET /metrics are the metrics of Prometheus. The API takes POST with JSON (or Connect, or gRPC):
-  curl -H 'Content-Type: application/json' -d '{}' http://HOST:PORT/gswitch.v1.Control/ListPorts
-  curl --unix-socket /run/gswitch/NAME.sock -H 'Content-Type: application/json' -d '{}' http://gswitch/gswitch.v1.Control/ListPorts`
-
-// maxRequest bounds a document that is applied: half a million routes take
-// about 40 MB.
-const maxRequest = 256 << 20
+const usage = `gswitch: GET /metrics are the metrics of Prometheus, /healthz says that the daemon answers. The API takes POST with JSON (or Connect, or gRPC):
+  curl --unix-socket /run/gswitch/NAME.sock -H 'Content-Type: application/json' -d '{}' http://gswitch/gswitch.v1.Control/ListPorts
+and over TCP only where control.api opens it (Authorization: Bearer, or a client's certificate).`
 
 // server implements the API over a Daemon.
 type server struct{ d *Daemon }
@@ -171,11 +161,15 @@ func (s *server) FlushFDB(_ context.Context, r *api.FlushFDBRequest) (*api.Flush
 	if err := d.known(r.Switch, ""); err != nil {
 		return nil, err
 	}
-	d.mu.RLock()
-	defer d.mu.RUnlock()
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	out := &api.FlushFDBResponse{}
 	for u := range d.chosen(r.Switch) {
-		out.Removed += uint64(u.sw.FDB().Flush(false))
+		flush := &vswitch.FlushFDB{}
+		if err := d.change(u, flush); err != nil {
+			return nil, connect.NewError(connect.CodeFailedPrecondition, err)
+		}
+		out.Removed += uint64(flush.Removed)
 	}
 	return out, nil
 }

@@ -83,8 +83,8 @@ func TestPost(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, w := range e.Stats().Workers {
-		if w.Lateness.Count != 1 {
-			t.Errorf("worker %d counted %d", i, w.Lateness.Count)
+		if w.Lateness.Total() != 1 {
+			t.Errorf("worker %d counted %d", i, w.Lateness.Total())
 		}
 		if i == 1 && (ran < asked || w.Lateness.Max != uint64(ran-asked)) {
 			t.Errorf("asked for at %v, ran at %v, late by %d ns", asked, ran, w.Lateness.Max)

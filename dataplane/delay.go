@@ -1,6 +1,9 @@
 package dataplane
 
-import "gswitch/frame"
+import (
+	"gswitch/frame"
+	"gswitch/histogram"
+)
 
 // delayLine is an emulated link: a FIFO of frames with the instants at which
 // their last bit reaches the far end. Its memory is allocated once.
@@ -34,10 +37,10 @@ func (d *delayLine) push(r frame.Ref, depart frame.Time) {
 
 // pop moves the frames that have arrived by now to out, and counts how long
 // ago that was.
-func (d *delayLine) pop(now frame.Time, out []frame.Ref, late *Histogram) int {
+func (d *delayLine) pop(now frame.Time, out []frame.Ref, late *histogram.Histogram) int {
 	n := 0
 	for n < len(out) && d.head != d.tail && d.at[d.head&d.mask] <= now {
-		late.add(uint64(now - d.at[d.head&d.mask]))
+		late.Observe(now - d.at[d.head&d.mask])
 		out[n] = d.ref[d.head&d.mask]
 		d.head++
 		n++

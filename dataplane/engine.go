@@ -147,7 +147,7 @@ func (e *Engine) AddNode(worker int, n frame.Node) error {
 	if e.stopped {
 		return ErrStopped
 	}
-	nd := &node{Node: n, wake: frame.Never}
+	nd := &node{Node: n, id: n, wake: frame.Never}
 	nd.handoff, _ = n.(Handoff)
 	nd.deaf, _ = n.(Deaf)
 	dup := false
@@ -181,7 +181,7 @@ func (e *Engine) RemoveNode(worker int, n frame.Node) error {
 
 func (w *Worker) find(n frame.Node) *node {
 	for _, nd := range w.nodes {
-		if nd.Node == n {
+		if nd.id == n {
 			return nd
 		}
 	}
@@ -264,7 +264,7 @@ func (e *Engine) Stop() error {
 	}
 	for _, w := range e.workers {
 		for len(w.nodes) > 0 {
-			w.removeNode(e.Now(), w.nodes[0].Node)
+			w.removeNode(e.Now(), w.nodes[0].id)
 		}
 	}
 	for _, w := range e.workers {

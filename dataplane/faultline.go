@@ -3,6 +3,7 @@ package dataplane
 import (
 	"gswitch/fault"
 	"gswitch/frame"
+	"gswitch/histogram"
 )
 
 // FaultCounters count what went wrong at a port by SetFault and SetLink, in
@@ -179,7 +180,7 @@ func (w *Worker) launchAll(now frame.Time, l *line) (moved bool) {
 // arrived moves the frames that have come through the emulated link by now to
 // out, in the order of their instants; at one instant those that nobody
 // overtook come first. It counts how late that is.
-func (l *line) arrived(now frame.Time, out []frame.Ref, late *Histogram) int {
+func (l *line) arrived(now frame.Time, out []frame.Ref, late *histogram.Histogram) int {
 	d := l.delay
 	if l.fault == nil {
 		return d.pop(now, out, late)
@@ -191,11 +192,11 @@ func (l *line) arrived(now frame.Time, out []frame.Ref, late *Histogram) int {
 	for n := range out {
 		switch a, b := d.wake(), q.first(); {
 		case a <= now && a <= b:
-			late.add(uint64(now - a))
+			late.Observe(now - a)
 			out[n] = d.ref[d.head&d.mask]
 			d.head++
 		case b <= now:
-			late.add(uint64(now - b))
+			late.Observe(now - b)
 			out[n] = q.pop()
 		default:
 			return n

@@ -65,7 +65,7 @@ func (w *Worker) Post(now frame.Time, f func(now frame.Time)) error {
 		return nil
 	}
 	m.post(func(at frame.Time) {
-		w.stats.Lateness.add(uint64(max(0, at-now)))
+		w.stats.Lateness.Observe(at - now)
 		f(at)
 	}, false)
 	w.sleep.wake()

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"gswitch/frame"
+	"gswitch/histogram"
 )
 
 // What two processes noted of the same frames gives how long each took, however
@@ -30,10 +31,10 @@ func TestPassages(t *testing.T) {
 				came.pass(0, got, 0)
 			}
 		}
-		var h Histogram
+		var h histogram.Histogram
 		Transit(left, came, &h)
-		if want := all / max(left.Stride, came.Stride); h.Count != want || h.Sum != want*uint64(takes) {
-			t.Fatalf("%d samples of %d ns in all; %d frames with strides %d and %d took %d each", h.Count, h.Sum, all, left.Stride, came.Stride, takes)
+		if want := all / max(left.Stride, came.Stride); h.Total() != want || h.Sum != want*uint64(takes) {
+			t.Fatalf("%d samples of %d ns in all; %d frames with strides %d and %d took %d each", h.Total(), h.Sum, all, left.Stride, came.Stride, takes)
 		}
 		if len(left.At) > maxPassages {
 			t.Fatalf("%d passages are kept", len(left.At))
@@ -50,14 +51,14 @@ func TestPassagesStill(t *testing.T) {
 	left.pass(70, 3, 0)
 	came.pass(100, 1, 50)
 	came.pass(100, 2, 50)
-	var h Histogram
+	var h histogram.Histogram
 	Transit(left, came, &h)
-	if h.Count != 1 || h.Sum != 40 {
-		t.Errorf("%d samples of %d ns, want one of 40", h.Count, h.Sum)
+	if h.Total() != 1 || h.Sum != 40 {
+		t.Errorf("%d samples of %d ns, want one of 40", h.Total(), h.Sum)
 	}
 	Transit(&Passages{}, came, &h)
 	Transit(left, &Passages{Stride: 1, At: []frame.Time{1}}, &h)
-	if h.Count != 1 {
+	if h.Total() != 1 {
 		t.Error("what was not noted counts")
 	}
 }

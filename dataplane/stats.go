@@ -1,11 +1,11 @@
 package dataplane
 
 import (
-	"math/bits"
 	"runtime/metrics"
 
 	"gswitch/dataplane/xsk"
 	"gswitch/frame"
+	"gswitch/histogram"
 )
 
 // Stats is a snapshot of an engine. It shares nothing with the engine.
@@ -30,22 +30,22 @@ type WorkerStats struct {
 	Busy      frame.Time // of that, in loops that moved frames
 	Last      frame.Time // when its last loop began
 	Loops     uint64
-	IdleLoops uint64             // loops that moved no frame
-	MaxLoop   frame.Time         // the longest loop that moved frames: how long a frame may have waited for the worker
-	Stood     frame.Time         // for how long the clock stood, see WorkerConfig.Step; not part of Running
-	StoodMax  frame.Time         // at once
-	Sleeps    uint64             // calls of ppoll
-	Wakeups   uint64             // of these, ended by another worker or the control plane
-	Vectors   [vector + 1]uint64 // received vectors by their number of frames
-	Lateness  Histogram          // nanoseconds from the instant of a node's timer to the loop that served it
+	IdleLoops uint64              // loops that moved no frame
+	MaxLoop   frame.Time          // the longest loop that moved frames: how long a frame may have waited for the worker
+	Stood     frame.Time          // for how long the clock stood, see WorkerConfig.Step; not part of Running
+	StoodMax  frame.Time          // at once
+	Sleeps    uint64              // calls of ppoll
+	Wakeups   uint64              // of these, ended by another worker or the control plane
+	Vectors   [vector + 1]uint64  // received vectors by their number of frames
+	Lateness  histogram.Histogram // nanoseconds from the instant of a node's timer to the loop that served it
 	// FrameLateness is the time from the instant at which a frame's last bit
 	// reaches the end of its emulated cable to the loop that gave it to the
 	// device, in nanoseconds: of ports that are rated or have a delay.
-	FrameLateness Histogram
+	FrameLateness histogram.Histogram
 	// Transit is the time from the loop that gave a frame to the device of a port
 	// to the loop in which its far end received it, in nanoseconds, of samples:
 	// where Engine.Measure asked for it.
-	Transit    Histogram
+	Transit    histogram.Histogram
 	Kicks      uint64 // transmit system calls for the worker's ports
 	KickFrames uint64 // descriptors that the kernel took in them; over Kicks: per call
 	FreeChunks int    // in the worker's own pool
@@ -143,74 +143,4 @@ func readGC() GCStats {
 		}
 	}
 	return g
-}
-
-// Histogram counts non-negative values in log-linear buckets: four to each
-// power of two, so a bucket's bounds lie within 25 % of each other.
-type Histogram struct {
-	Count, Sum, Max uint64
-	Buckets         [histogramBuckets]uint64
-}
-
-// Values of 2^40 (18 minutes in nanoseconds) and more share the last bucket.
-const histogramBuckets = 4 * 40
-
-func (h *Histogram) add(v uint64) {
-	h.Count++
-	h.Sum += v
-	h.Max = max(h.Max, v)
-	h.Buckets[bucketOf(v)]++
-}
-
-// Merge adds what o counted.
-func (h *Histogram) Merge(o *Histogram) {
-	h.Count += o.Count
-	h.Sum += o.Sum
-	h.Max = max(h.Max, o.Max)
-	for i, n := range o.Buckets {
-		h.Buckets[i] += n
-	}
-}
-
-// Above returns the share of values that were larger than v, to the width of
-// a bucket, or 0 if nothing was counted.
-func (h *Histogram) Above(v uint64) float64 {
-	if h.Count == 0 {
-		return 0
-	}
-	above := uint64(0)
-	for _, n := range h.Buckets[bucketOf(v)+1:] {
-		above += n
-	}
-	return float64(above) / float64(h.Count)
-}
-
-func bucketOf(v uint64) int {
-	if v < 4 {
-		return int(v)
-	}
-	e := bits.Len64(v) - 3 // v>>e is 4..7
-	return min(4*e+int(v>>e), histogramBuckets-1)
-}
-
-// Upper returns the largest value that bucket i counts.
-func (h *Histogram) Upper(i int) uint64 {
-	if i < 4 {
-		return uint64(i)
-	}
-	e := i/4 - 1
-	return (uint64(i%4)+5)<<e - 1
-}
-
-// Quantile returns an upper bound of the q-quantile, 0 <= q <= 1, or 0 if
-// nothing was counted.
-func (h *Histogram) Quantile(q float64) uint64 {
-	rank := uint64(q * float64(h.Count))
-	for i, n := range h.Buckets {
-		if n > rank {
-			return min(h.Upper(i), h.Max)
-		}
-		rank -= n
-	}
-	return h.Max
 }

@@ -128,7 +128,7 @@ func (e *Engine) endCapture(c *Capture) error {
 
 // tapDrops makes the node list what it drops, for the tap.
 func (n *node) tapDrops(t *capture.Tap, port uint16, iface uint32) {
-	d, ok := n.Node.(DropTap)
+	d, ok := n.id.(DropTap)
 	if !ok {
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"gswitch/frame"
+	"gswitch/histogram"
 )
 
 // transit samples how long frames take from the device of one port to the node
@@ -43,13 +44,13 @@ func (t *transit) left(now frame.Time, taken uint64) {
 
 // came notes that frames have arrived, got in all, at a node that stood still
 // until the given instant.
-func (t *transit) came(now frame.Time, got uint64, until frame.Time, late *Histogram) {
+func (t *transit) came(now frame.Time, got uint64, until frame.Time, late *histogram.Histogram) {
 	upto := t.upto.Load()
 	if upto == 0 || got < upto {
 		return
 	}
 	if t.at >= until {
-		late.add(uint64(now - t.at))
+		late.Observe(now - t.at)
 	}
 	t.upto.Store(0)
 }
@@ -99,7 +100,7 @@ func (p *Passages) halve() {
 // Transit adds to late how long the frames took that both ends of a cable noted:
 // left by the one that sent, came by the one that received them. Clocks of
 // different processors agree to some nanoseconds, so none took less than nothing.
-func Transit(left, came *Passages, late *Histogram) {
+func Transit(left, came *Passages, late *histogram.Histogram) {
 	if left.Stride == 0 || came.Stride == 0 {
 		return
 	}
@@ -110,7 +111,7 @@ func Transit(left, came *Passages, late *Histogram) {
 			return
 		}
 		if left.At[i] >= came.Still[k] {
-			late.add(uint64(max(0, came.At[k]-left.At[i])))
+			late.Observe(came.At[k] - left.At[i])
 		}
 	}
 }

@@ -4,31 +4,32 @@ import (
 	"testing"
 
 	"gswitch/frame"
+	"gswitch/histogram"
 )
 
 // A sample begins when frames leave and ends with the last of them, and one at
 // a time is under way.
 func TestTransit(t *testing.T) {
-	var h Histogram
+	var h histogram.Histogram
 	tr := &transit{}
 	tr.came(5, 0, 0, &h)
 	tr.left(10, 3)
 	tr.left(20, 4)
 	tr.came(30, 2, 0, &h)
-	if h.Count != 0 {
+	if h.Total() != 0 {
 		t.Fatal("two of three frames are no sample")
 	}
 	tr.came(40, 4, 0, &h)
-	if h.Count != 1 || h.Sum != 30 {
-		t.Fatalf("%d samples of %d ns, want 30", h.Count, h.Sum)
+	if h.Total() != 1 || h.Sum != 30 {
+		t.Fatalf("%d samples of %d ns, want 30", h.Total(), h.Sum)
 	}
 	tr.came(50, 4, 0, &h)
 	tr.left(60, 5)
 	tr.came(100, 5, 90, &h) // its node stood still meanwhile
 	tr.left(100, 6)
 	tr.came(101, 6, 90, &h)
-	if h.Count != 2 || h.Sum != 31 {
-		t.Errorf("%d samples of %d ns, want 2 of 31", h.Count, h.Sum)
+	if h.Total() != 2 || h.Sum != 31 {
+		t.Errorf("%d samples of %d ns, want 2 of 31", h.Total(), h.Sum)
 	}
 }
 
@@ -45,37 +46,37 @@ func TestMeasure(t *testing.T) {
 	}
 	send(1000, 100, frame.Microsecond)
 	h := &x.w.stats.Transit
-	if h.Count == 0 || h.Sum != 1000*h.Count {
-		t.Errorf("%d samples of %d ns in all, want 1000 each", h.Count, h.Sum)
+	if h.Total() == 0 || h.Sum != 1000*h.Total() {
+		t.Errorf("%d samples of %d ns in all, want 1000 each", h.Total(), h.Sum)
 	}
-	n := h.Count
+	n := h.Total()
 	send(1, 2, 5*frame.Millisecond)
-	if h.Count != n+1 || h.Max != uint64(5*frame.Millisecond) || x.w.stats.Lateness.Max != 0 {
-		t.Errorf("%d more samples, the longest of %d ns; lateness of timers %d", h.Count-n, h.Max, x.w.stats.Lateness.Max)
+	if h.Total() != n+1 || h.Max != uint64(5*frame.Millisecond) || x.w.stats.Lateness.Max != 0 {
+		t.Errorf("%d more samples, the longest of %d ns; lateness of timers %d", h.Total()-n, h.Max, x.w.stats.Lateness.Max)
 	}
-	n = h.Count
+	n = h.Total()
 	if err := x.e.SetLink(x.far, false); err != nil { // what it receives is lost, but has come
 		t.Fatal(err)
 	}
 	send(3, 2, frame.Microsecond)
-	if h.Count != n+1 {
-		t.Errorf("%d samples of frames that a port lost", h.Count-n)
+	if h.Total() != n+1 {
+		t.Errorf("%d samples of frames that a port lost", h.Total()-n)
 	}
 	if err := x.e.SetLink(x.far, true); err != nil {
 		t.Fatal(err)
 	}
-	n = h.Count
+	n = h.Total()
 	if err := x.e.Pause(0, x.right, x.now+frame.Second); err != nil {
 		t.Fatal(err)
 	}
 	send(1, 1, frame.Microsecond)
 	x.run(3, frame.Second)
-	if h.Count != n || x.right.received != 1002 {
-		t.Errorf("%d samples of a node that stood still, %d frames", h.Count-n, x.right.received)
+	if h.Total() != n || x.right.received != 1002 {
+		t.Errorf("%d samples of a node that stood still, %d frames", h.Total()-n, x.right.received)
 	}
 	send(1, 2, frame.Microsecond)
-	if h.Count != n+1 {
-		t.Errorf("%d samples afterwards", h.Count-n)
+	if h.Total() != n+1 {
+		t.Errorf("%d samples afterwards", h.Total()-n)
 	}
 }
 

@@ -47,14 +47,15 @@ type Worker struct {
 
 // node is a worker's view of a frame.Node.
 type node struct {
-	frame.Node
-	handoff Handoff // nil if the node does not hand frames to other workers
-	deaf    Deaf    // nil if the node takes what comes
-	drops   DropTap // nil while drops are not captured
-	taps    []nodeTap
-	wake    frame.Time // what Wake last said, if that was in the future, else Never
-	until   frame.Time // Pause: it stands still before this
-	refused frame.Time // when it was deaf last
+	frame.Node            // what is stepped
+	id         frame.Node // what was added: the same, unless it is wrapped
+	handoff    Handoff    // nil if the node does not hand frames to other workers
+	deaf       Deaf       // nil if the node takes what comes
+	drops      DropTap    // nil while drops are not captured
+	taps       []nodeTap
+	wake       frame.Time // what Wake last said, if that was in the future, else Never
+	until      frame.Time // Pause: it stands still before this
+	refused    frame.Time // when it was deaf last
 }
 
 // hears reports whether frames may be handed to the node.
@@ -156,7 +157,7 @@ func (w *Worker) step(now frame.Time) (moved bool) {
 			continue
 		}
 		if now >= n.wake {
-			w.stats.Lateness.add(uint64(now - n.wake))
+			w.stats.Lateness.Observe(now - n.wake)
 		}
 		n.Advance(now)
 	}

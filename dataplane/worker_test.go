@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gswitch/frame"
+	"gswitch/histogram"
 )
 
 // Do runs on the worker in every poll mode, before the start, while it sleeps
@@ -193,15 +194,15 @@ func TestDelayLineAnchorsAtDeparture(t *testing.T) {
 		t.Errorf("room %d, wake %d", d.room(), d.wake())
 	}
 	var out [4]frame.Ref
-	var late Histogram
-	if n := d.pop(149, out[:], &late); n != 0 || late.Count != 0 {
+	var late histogram.Histogram
+	if n := d.pop(149, out[:], &late); n != 0 || late.Total() != 0 {
 		t.Errorf("%d frames too early", n)
 	}
 	if n := d.pop(190, out[:], &late); n != 3 {
 		t.Errorf("%d frames, want 3", n)
 	}
-	if late.Count != 3 || late.Max != 40 || late.Sum != 60 {
-		t.Errorf("%d frames were late, by %d ns in all and %d at most; want 3, 60 and 40", late.Count, late.Sum, late.Max)
+	if late.Total() != 3 || late.Max != 40 || late.Sum != 60 {
+		t.Errorf("%d frames were late, by %d ns in all and %d at most; want 3, 60 and 40", late.Total(), late.Sum, late.Max)
 	}
 }
 
@@ -273,30 +274,11 @@ func TestTimersAndLateness(t *testing.T) {
 			}
 			await(t, e.Worker(0), func() bool { return b.fired >= 50 })
 			s := e.Stats().Workers[0]
-			if s.Lateness.Count < 40 {
-				t.Errorf("%d instants recorded, want about 50", s.Lateness.Count)
+			if s.Lateness.Total() < 40 {
+				t.Errorf("%d instants recorded, want about 50", s.Lateness.Total())
 			}
 			t.Logf("%s: late by p50 %d ns, p99 %d ns, at most %d ns; %d sleeps", poll, s.Lateness.Quantile(0.5), s.Lateness.Quantile(0.99), s.Lateness.Max, s.Sleeps)
 		})
-	}
-}
-
-func TestHistogram(t *testing.T) {
-	var h Histogram
-	for _, v := range []uint64{0, 1, 3, 4, 5, 7, 8, 9, 10, 100, 1000, 12345, 1 << 39, 1 << 50, 1<<64 - 1} {
-		i := bucketOf(v)
-		if i < histogramBuckets-1 && (v > h.Upper(i) || i > 0 && v <= h.Upper(i-1)) {
-			t.Errorf("%d lies in bucket %d, which ends at %d and begins after %d", v, i, h.Upper(i), h.Upper(max(i, 1)-1))
-		}
-	}
-	for v := range uint64(1000) {
-		h.add(v)
-	}
-	if q := h.Quantile(0.5); q < 500 || q > 625 {
-		t.Errorf("median %d of 0..999", q)
-	}
-	if h.Count != 1000 || h.Max != 999 || h.Sum != 499500 {
-		t.Errorf("%d values, largest %d, sum %d", h.Count, h.Max, h.Sum)
 	}
 }
 

@@ -59,3 +59,16 @@ type Expecter interface {
 	// Expect tells that Receive will be called with r at a port.
 	Expect(port uint16, r Ref)
 }
+
+// Command is what changes a node besides the methods of Node: a route, a new
+// configuration, a message to send. Whoever wants one makes it, and the worker
+// that steps the node carries it out between two steps.
+type Command interface {
+	// Do makes the change. What can be refused was refused when the command was
+	// made, or is told by a field of the command afterwards.
+	Do(now Time)
+
+	// Encode appends the command to b, in a form that stays the same from
+	// version to version. The package of the node decodes it.
+	Encode(b []byte) []byte
+}

@@ -9,6 +9,10 @@ type Pool struct {
 	*Arena
 	free  []Ref
 	depot *Depot
+
+	asked  uint64 // allocations so far, those that failed included
+	failAt uint64 // the next one that fails although there are chunks; 0 = none
+	misses misses
 }
 
 // depotBatch is how many chunks move between a Pool and the Depot at once.
@@ -65,12 +69,16 @@ func (d *Depot) give(p *Pool, n int) {
 // Alloc takes a free chunk, or returns Nil if there is none. Its Meta is not
 // cleared: Adopt, Reset or SetBytes does that.
 func (p *Pool) Alloc() Ref {
+	p.asked++
+	if p.asked == p.failAt {
+		return p.failScripted()
+	}
 	if len(p.free) == 0 {
 		if p.depot == nil {
-			return Nil
+			return p.miss()
 		}
 		if p.depot.take(p); len(p.free) == 0 {
-			return Nil
+			return p.miss()
 		}
 	}
 	r := p.free[len(p.free)-1]

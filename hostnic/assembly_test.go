@@ -19,7 +19,7 @@ func TestMessagesBehindAGap(t *testing.T) {
 	} {
 		p := newPair(t, nil)
 		qa, qb := p.connect(func(c *QPConfig) {
-			c.Transport = transport.Config{Mode: transport.IRN, RTOHigh: 500 * frame.Microsecond}
+			c.Transport = transport.Config{Recovery: transport.IRN, RTOHigh: 500 * frame.Microsecond}
 		})
 		var sample []byte
 		p.seen = func(from int, _ *frame.Meta, b []byte) {

@@ -62,11 +62,11 @@ var loops = []struct {
 	name   string
 	cc     string
 	telem  inband.Mode
-	mode   transport.Mode
+	kind   *transport.Kind
 	change func(i int, c *Config)
 }{
 	{name: "none"},
-	{name: "irn", mode: transport.IRN},
+	{name: "irn", kind: transport.IRN},
 	{name: "hpcc", cc: "hpcc", telem: inband.HPCC},
 	{name: "dcqcn", cc: "dcqcn"},
 	{name: "timely", cc: "timely"},
@@ -76,7 +76,7 @@ func loopOf(t testing.TB, i, qps int) *loop {
 	c := &loops[i]
 	f := func(q *QPConfig) {
 		q.INT = c.telem
-		q.Transport = transport.Config{Mode: c.mode, RTOLow: 4 * frame.Millisecond, RTOHigh: 20 * frame.Millisecond, N: 3}
+		q.Transport = transport.Config{Recovery: c.kind, RTOLow: 4 * frame.Millisecond, RTOHigh: 20 * frame.Millisecond, N: 3}
 		if c.cc != "" {
 			q.CC = factory(t, c.cc, nil)
 		}

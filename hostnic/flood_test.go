@@ -117,7 +117,7 @@ func TestReplyFlood(t *testing.T) {
 		}
 		_, qb = p.connect(func(c *QPConfig) {
 			c.CC = factory(t, "dcqcn", nil)
-			c.Transport = transport.Config{Mode: transport.IRN, Cap: 100, RTOHigh: 100 * frame.Microsecond, NakEvery: true}
+			c.Transport = transport.Config{Recovery: transport.IRN, Cap: 100, RTOHigh: 100 * frame.Microsecond, NakEvery: true}
 		})
 		_, other := p.connect(nil)
 		must(t, p.b.SendMessage(0, qb, 50_000_000, 0))

@@ -64,8 +64,8 @@ func (c *FramesConfig) validate(n *NIC, t *transport.Config) error {
 		return nil
 	case n.cfg.Virtual:
 		return fmt.Errorf("nic %s: a queue pair for frames needs real frames", n.cfg.Name)
-	case t.Mode != transport.GoBackN && t.Mode != transport.IRNGoBackN && (t.Cap == 0 || t.Cap > maxEarlyCap):
-		return fmt.Errorf("nic %s: a queue pair for frames with recovery %v needs a cap between 1 and %d packets", n.cfg.Name, t.Mode, maxEarlyCap)
+	case t.Kind().Keeps && (t.Cap == 0 || t.Cap > maxEarlyCap):
+		return fmt.Errorf("nic %s: a queue pair for frames with recovery %v needs a cap between 1 and %d packets", n.cfg.Name, t.Kind(), maxEarlyCap)
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func (q *queuePair) openFrames(t *transport.Config) {
 	q.frames = f
 	f.posted, f.waits, f.acked, f.owed = 0, 0, -frame.Second, 0
 	size := 0
-	if t.Mode != transport.GoBackN && t.Mode != transport.IRNGoBackN {
+	if t.Kind().Keeps {
 		size = 1 << bits.Len32(t.Cap-1)
 	}
 	if cap(f.early) < size {

@@ -19,7 +19,7 @@ type framesPair struct {
 	got    [][]byte
 }
 
-func newFramesPair(t testing.TB, mode transport.Mode, change func(c *Config)) *framesPair {
+func newFramesPair(t testing.TB, mode *transport.Kind, change func(c *Config)) *framesPair {
 	p := &framesPair{pair: newPairOn(t, newRig(t, 4096, 2048), func(_ int, c *Config) {
 		c.Virtual, c.Payload, c.RandomNumbers = false, 1400, true
 		c.BaseRTT = 100 * frame.Microsecond
@@ -29,7 +29,7 @@ func newFramesPair(t testing.TB, mode transport.Mode, change func(c *Config)) *f
 	})}
 	p.qa, p.qb = p.connect(func(c *QPConfig) {
 		c.INT = inband.HPCC
-		c.Transport = transport.Config{Mode: mode, Cap: 64, RTOHigh: 500 * frame.Microsecond, RTOLow: 200 * frame.Microsecond, N: 3}
+		c.Transport = transport.Config{Recovery: mode, Cap: 64, RTOHigh: 500 * frame.Microsecond, RTOLow: 200 * frame.Microsecond, N: 3}
 		c.Frames = &FramesConfig{PKey: 0x1234}
 	})
 	return p
@@ -74,7 +74,7 @@ func (p *framesPair) settle(span frame.Time) {
 // them, and short ones, whose acknowledgements are put off, among them; then
 // nothing is under way any more.
 func TestFramesArrive(t *testing.T) {
-	for _, mode := range []transport.Mode{transport.GoBackN, transport.IRN, transport.TCP} {
+	for _, mode := range []*transport.Kind{transport.GoBackN, transport.IRN, transport.TCP} {
 		rapid.Check(t, func(rt *rapid.T) {
 			p := newFramesPair(t, mode, nil)
 			rng := frame.NewRand(rapid.Uint64().Draw(rt, "seed"))

@@ -38,12 +38,12 @@ func newVictim(t testing.TB, virtual bool) *victim {
 		}
 		return rng.Uint32n(10) == 0
 	}
-	for i, mode := range []transport.Mode{transport.GoBackN, transport.IRN, transport.TCP, transport.IRN} {
+	for i, mode := range []*transport.Kind{transport.GoBackN, transport.IRN, transport.TCP, transport.IRN} {
 		telem := []inband.Mode{inband.None, inband.HPCC, inband.INTMD, inband.HPCCGrow}[i]
 		qa, qb := v.connect(func(c *QPConfig) {
 			c.INT = telem
 			c.CC = factory(t, []string{"dcqcn", "hpcc", "newreno", "hpcc"}[i], nil)
-			c.Transport = transport.Config{Mode: mode, Cap: 40, RTOHigh: 30 * frame.Microsecond, NakEvery: true}
+			c.Transport = transport.Config{Recovery: mode, Cap: 40, RTOHigh: 30 * frame.Microsecond, NakEvery: true}
 		})
 		must(t, v.a.SendMessage(0, qa, 20_000, 0))
 		must(t, v.b.SendMessage(0, qb, 20_000_000, 0))

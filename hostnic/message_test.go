@@ -30,14 +30,14 @@ func TestMessageCrossesTwoNICs(t *testing.T) {
 // Under loss of both data and acknowledgements every byte is delivered once,
 // in order of messages, by each transport.
 func TestEveryByteOnceUnderLoss(t *testing.T) {
-	for _, mode := range []transport.Mode{transport.GoBackN, transport.IRN, transport.IRNGoBackN, transport.IRNNoSACK, transport.TCP} {
+	for _, mode := range []*transport.Kind{transport.GoBackN, transport.IRN, transport.IRNGoBackN, transport.IRNNoSACK, transport.TCP} {
 		for seed := uint64(1); seed <= 8; seed++ {
 			p := newPair(t, nil)
 			rng := frame.NewRand(seed)
 			p.lose = func(*frame.Meta, []byte) bool { return rng.Uint32n(100) < 4 }
 			qa, qb := p.connect(func(c *QPConfig) {
 				c.InitialPSN = 0xffffe0 // wraps
-				c.Transport = transport.Config{Mode: mode, RTOHigh: 50 * frame.Microsecond, RTOLow: 20 * frame.Microsecond, N: 3,
+				c.Transport = transport.Config{Recovery: mode, RTOHigh: 50 * frame.Microsecond, RTOLow: 20 * frame.Microsecond, N: 3,
 					Cap: 60, NakInterval: 20 * frame.Microsecond, AckEvery: uint32(seed % 3)}
 			})
 			var sizes []uint64

@@ -230,7 +230,7 @@ func TestQueuePairsAreRecycled(t *testing.T) {
 	p := newPair(t, nil)
 	make := factory(t, "hpcc", nil)
 	ca := QPConfig{RemoteAddr: p.b.cfg.Addr, RemoteMAC: p.b.cfg.MAC, CC: make, CCName: "hpcc",
-		Transport: transport.Config{Mode: transport.IRN, Cap: 100, RTOHigh: 300 * frame.Microsecond}}
+		Transport: transport.Config{Recovery: transport.IRN, Cap: 100, RTOHigh: 300 * frame.Microsecond}}
 	cb := ca
 	cb.RemoteAddr, cb.RemoteMAC = p.a.cfg.Addr, p.a.cfg.MAC
 	l := &loop{pair: p}

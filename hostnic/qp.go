@@ -162,7 +162,7 @@ func (n *NIC) OpenQP(now frame.Time, cfg *QPConfig) (uint32, error) {
 	q.initial = cfg.InitialPSN & 0xffffff
 	q.peer, q.local = addressOf(cfg.RemoteAddr), n.addr
 	q.transport, q.place = cfg.Transport, cfg.Place
-	q.selects = cfg.Transport.Mode == transport.IRN || cfg.Transport.Mode == transport.TCP
+	q.selects = cfg.Transport.Kind().SACKs
 	q.tx.Init(&q.transport)
 	q.rx.Init(&q.transport)
 	q.codec = inband.NewCodec(cfg.INT, n.profile(cfg.INTProfile))

@@ -24,8 +24,8 @@ type desk struct {
 	key uint32
 }
 
-func newDesk(t testing.TB, mode transport.Mode, shared *SharedReceive) *desk {
-	d := &desk{t: t, cfg: transport.Config{Mode: mode, Cap: 64}, ram: make([]byte, 1<<16)}
+func newDesk(t testing.TB, mode *transport.Kind, shared *SharedReceive) *desk {
+	d := &desk{t: t, cfg: transport.Config{Recovery: mode, Cap: 64}, ram: make([]byte, 1<<16)}
 	var err error
 	d.key, err = d.mem.Register(memBase, d.ram, RemoteWrite|RemoteRead|RemoteAtomic)
 	must(t, err)
@@ -276,7 +276,7 @@ func TestMalformedRequests(t *testing.T) {
 			return p
 		},
 	} {
-		for _, mode := range []transport.Mode{transport.IRN, transport.GoBackN} {
+		for _, mode := range []*transport.Kind{transport.IRN, transport.GoBackN} {
 			d := newDesk(t, mode, nil)
 			d.rsp.rq.push(RecvRequest{Local: make([]byte, 100)})
 			if got := d.give(c(d)); got != "NAK(0) 0x61" {

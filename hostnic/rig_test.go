@@ -189,7 +189,7 @@ func connect(t testing.TB, now frame.Time, a, b *NIC, change func(c *QPConfig)) 
 	t.Helper()
 	open := func(n, m *NIC) uint32 {
 		c := QPConfig{RemoteAddr: m.cfg.Addr, RemoteMAC: m.cfg.MAC, Class: 3,
-			Transport: transport.Config{Mode: transport.GoBackN, RTOHigh: 500 * frame.Microsecond}}
+			Transport: transport.Config{Recovery: transport.GoBackN, RTOHigh: 500 * frame.Microsecond}}
 		if change != nil {
 			change(&c)
 		}

@@ -97,7 +97,7 @@ func TestSourceMarksNoOpening(t *testing.T) {
 func TestSourceMarksCutOnce(t *testing.T) {
 	p := newPair(t, func(_ int, c *Config) { c.MarkAbove = 65536 })
 	qa, _ := p.connect(func(q *QPConfig) {
-		q.Transport = transport.Config{Mode: transport.NewReno, RTOLow: frame.Millisecond, RTOHigh: frame.Millisecond}
+		q.Transport = transport.Config{Recovery: transport.NewReno, RTOLow: frame.Millisecond, RTOHigh: frame.Millisecond}
 		q.CC = factory(t, "newreno", map[string]string{"initial": "100kB", "ecn": "true"})
 	})
 	must(t, p.a.SendMessage(0, qa, 10_000_000, 0))
@@ -156,7 +156,7 @@ func TestReorderingWithoutFastRetransmit(t *testing.T) {
 		r := frame.NewRand(7)
 		p.jitter = func() frame.Time { return frame.Time(r.Uint32n(4)) * frame.Millisecond } // four paths
 		qa, _ := p.connect(func(q *QPConfig) {
-			q.Transport = transport.Config{Mode: transport.NewReno, RTOLow: 200 * frame.Millisecond, RTOHigh: 200 * frame.Millisecond, NoFastRetransmit: off}
+			q.Transport = transport.Config{Recovery: transport.NewReno, RTOLow: 200 * frame.Millisecond, RTOHigh: 200 * frame.Millisecond, NoFastRetransmit: off}
 			q.CC = factory(t, "newreno", map[string]string{"initial": "2920B"})
 		})
 		must(t, p.a.SendMessage(0, qa, 200_000, 0))

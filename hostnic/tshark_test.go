@@ -19,7 +19,7 @@ import (
 
 // talk lets two NICs of real frames talk, with a loss and a congestion mark,
 // and returns what crossed the cable, over IPv4 or IPv6.
-func talk(t *testing.T, v6 bool, mode transport.Mode, telem inband.Mode) (frames [][]byte, sent, got []byte) {
+func talk(t *testing.T, v6 bool, mode *transport.Kind, telem inband.Mode) (frames [][]byte, sent, got []byte) {
 	g := newRig(t, 256, 2048)
 	p := newPairOn(t, g, func(i int, c *Config) {
 		c.Virtual, c.CNP.Frames, c.PFC, c.PFCClasses = false, true, true, 8
@@ -35,7 +35,7 @@ func talk(t *testing.T, v6 bool, mode transport.Mode, telem inband.Mode) (frames
 	got = make([]byte, len(sent))
 	placed := make([]bool, 21)
 	qa, _ := p.connect(func(c *QPConfig) {
-		c.Transport = transport.Config{Mode: mode, Cap: 40, RTOHigh: 100 * frame.Microsecond}
+		c.Transport = transport.Config{Recovery: mode, Cap: 40, RTOHigh: 100 * frame.Microsecond}
 		c.INT = telem
 		c.Place = func(_ uint32, packet uint64, b []byte) {
 			if placed[packet] {
@@ -70,7 +70,7 @@ func talk(t *testing.T, v6 bool, mode transport.Mode, telem inband.Mode) (frames
 // and with telemetry; what a bit error changes is caught by the ICRC.
 func TestRealBytes(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
-		for _, mode := range []transport.Mode{transport.GoBackN, transport.IRN, transport.IRNGoBackN, transport.IRNNoSACK, transport.TCP} {
+		for _, mode := range []*transport.Kind{transport.GoBackN, transport.IRN, transport.IRNGoBackN, transport.IRNNoSACK, transport.TCP} {
 			for _, telem := range []inband.Mode{inband.None, inband.HPCC, inband.INTMD} {
 				_, sent, got := talk(t, v6, mode, telem)
 				if !bytes.Equal(sent, got) {
@@ -104,7 +104,7 @@ func TestTsharkDissects(t *testing.T) {
 	}
 	var frames [][]byte
 	for _, v6 := range []bool{false, true} {
-		for _, mode := range []transport.Mode{transport.GoBackN, transport.IRN} {
+		for _, mode := range []*transport.Kind{transport.GoBackN, transport.IRN} {
 			f, _, _ := talk(t, v6, mode, inband.None)
 			frames = append(frames, f...)
 		}

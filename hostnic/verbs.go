@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"gswitch/frame"
-	"gswitch/transport"
 	"gswitch/wire"
 )
 
@@ -127,9 +126,8 @@ func (n *NIC) openVerbs(now frame.Time, q *queuePair, cfg *QPConfig) error {
 		v.cfg.MaxReads = defaultMaxReads
 	}
 	mtu := uint64(n.cfg.Payload)
-	mode := cfg.Transport.Mode
 	v.req.reset(mtu, v.cfg.MaxReads)
-	v.rsp.reset(mtu, mode == transport.GoBackN || mode == transport.IRNGoBackN, &n.memory, c.SRQ)
+	v.rsp.reset(mtu, !cfg.Transport.Kind().Keeps, &n.memory, c.SRQ)
 	v.failed, v.rnr, v.rnrAt = false, 0, 0
 	q.verbs = v
 	return nil

@@ -15,7 +15,7 @@ type verbsLoop struct {
 	air       [16]frame.Ref
 }
 
-func newVerbsLoop(t testing.TB, mode transport.Mode) *verbsLoop {
+func newVerbsLoop(t testing.TB, mode *transport.Kind) *verbsLoop {
 	return &verbsLoop{verbsPair: newVerbsPair(t, mode, nil), box: make([]byte, 4000), sink: make([]byte, 8000)}
 }
 

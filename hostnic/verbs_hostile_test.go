@@ -13,8 +13,8 @@ import (
 // no byte outside of its region and its buffers changes, and what is kept for
 // it stays bounded.
 func FuzzHostileRequests(f *testing.F) {
-	seed := func(mode transport.Mode, ops ...WorkRequest) {
-		d := newDesk(f, mode, nil)
+	seed := func(mode int, ops ...WorkRequest) {
+		d := newDesk(f, verbsModes[mode], nil)
 		var in []byte
 		for _, w := range ops {
 			for _, p := range d.post(w) {
@@ -26,7 +26,7 @@ func FuzzHostileRequests(f *testing.F) {
 		}
 		f.Add(uint8(mode), in)
 	}
-	for _, mode := range verbsModes {
+	for mode := range verbsModes {
 		seed(mode, WorkRequest{Verb: Send, Local: make([]byte, 2500)}, WorkRequest{Verb: Write, Local: make([]byte, 2500), RemoteVA: memBase})
 		seed(mode, WorkRequest{Verb: Read, Bytes: 9000, RemoteVA: memBase}, WorkRequest{Verb: FetchAdd, RemoteVA: memBase, Operand: 1})
 		seed(mode, WorkRequest{Verb: WriteImmediate, Local: make([]byte, 10), RemoteVA: memBase}, WorkRequest{Verb: SendImmediate}, WorkRequest{Verb: CompareSwap, RemoteVA: memBase})

@@ -12,10 +12,10 @@ import (
 )
 
 // verbsModes are the transports that RDMA operations are tested over.
-var verbsModes = []transport.Mode{transport.GoBackN, transport.IRN, transport.IRNGoBackN, transport.IRNNoSACK, transport.TCP}
+var verbsModes = []*transport.Kind{transport.GoBackN, transport.IRN, transport.IRNGoBackN, transport.IRNNoSACK, transport.TCP}
 
-func verbsTransport(m transport.Mode) transport.Config {
-	return transport.Config{Mode: m, RTOHigh: 50 * frame.Microsecond, RTOLow: 20 * frame.Microsecond, N: 3, Cap: 60, NakInterval: 20 * frame.Microsecond}
+func verbsTransport(m *transport.Kind) transport.Config {
+	return transport.Config{Recovery: m, RTOHigh: 50 * frame.Microsecond, RTOLow: 20 * frame.Microsecond, N: 3, Cap: 60, NakInterval: 20 * frame.Microsecond}
 }
 
 // verbsPair is two NICs with real frames and a connection for RDMA
@@ -30,7 +30,7 @@ type verbsPair struct {
 
 const memBase = 0x7f0000000000
 
-func newVerbsPair(t testing.TB, mode transport.Mode, change func(c *VerbsConfig)) *verbsPair {
+func newVerbsPair(t testing.TB, mode *transport.Kind, change func(c *VerbsConfig)) *verbsPair {
 	g := newRig(t, 4096, 2048)
 	x := &verbsPair{pair: newPairOn(t, g, func(_ int, c *Config) { c.Virtual = false }), mem: make([]byte, 1<<20)}
 	x.qa, x.qb = x.connect(func(c *QPConfig) {
@@ -154,7 +154,7 @@ func TestOperationsOverABadCable(t *testing.T) {
 	}
 }
 
-func badCable(t *testing.T, mode transport.Mode, seed uint64) {
+func badCable(t *testing.T, mode *transport.Kind, seed uint64) {
 	x := newVerbsPair(t, mode, nil)
 	if seed%3 == 0 { // paced, with windows, telemetry in requests and responses
 		must(t, x.a.CloseQP(0, x.qa))

@@ -5,9 +5,9 @@ import (
 
 	"gswitch/dataplane"
 	"gswitch/frame"
+	"gswitch/histogram"
 	"gswitch/hostnic"
 	"gswitch/hostnic/bump"
-	"gswitch/scheduler"
 )
 
 // BumpUnit is a bump in the wire on its worker, with the engine's names of its
@@ -24,7 +24,7 @@ type Bump struct {
 	Name     string
 	Counts   bump.Counts
 	NIC      hostnic.Counts
-	Late     scheduler.Histogram
+	Late     histogram.Buckets
 	Channels []bump.Channel
 	Peers    []bump.Peer
 	MAC      uint64
@@ -138,6 +138,6 @@ func (e emitter) bump(b *Bump) {
 		}
 	}
 	if b.Late.Total() > 0 {
-		e <- delayHistogram(bumpLate, &b.Late, []string{b.Name})
+		e <- delayHistogram(bumpLate, &b.Late, b.Name)
 	}
 }

@@ -6,9 +6,11 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"gswitch/dataplane"
 	"gswitch/frame"
+	"gswitch/histogram"
 	inband "gswitch/int"
 	"gswitch/pfc"
 	"gswitch/scheduler"
@@ -21,10 +23,11 @@ type Collector struct{ take func() *Snapshot }
 // NewCollector returns a collector that calls take once for each scrape.
 func NewCollector(take func() *Snapshot) *Collector { return &Collector{take} }
 
-// NewRegistry returns a registry that holds nothing but a Collector.
+// NewRegistry returns a registry that holds a Collector and that of the Go
+// runtime (go_gc_duration_seconds, go_memstats_...).
 func NewRegistry(take func() *Snapshot) *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(NewCollector(take))
+	r.MustRegister(NewCollector(take), collectors.NewGoCollector())
 	return r
 }
 
@@ -157,13 +160,14 @@ var (
 	faultRxLost      = counter("port_fault_receive_lost_packets_total", "Frames that arrived while the port's link was cut.", "switch", "port")
 	faultFrames      = counter("port_fault_packets_total", "Frames that the port's faults held back, sent twice, or sent with bits inverted; uncopied: not sent twice for want of memory.", "switch", "port", "fault")
 
-	chunks       = gauge("memory_chunks", "Chunks of the packet memory.")
-	chunksFree   = gauge("memory_free_chunks", "Free chunks of the packet memory.")
-	hugePages    = gauge("memory_huge_pages", "Whether the packet memory lies in huge pages.")
-	gcCycles     = counter("gc_cycles_total", "Cycles of the garbage collector.")
-	gcPauses     = counter("gc_pauses_total", "Pauses of the garbage collector.")
-	gcPauseMax   = gauge("gc_longest_pause_seconds", "Longest pause of the garbage collector.")
-	gcHeap       = gauge("gc_heap_bytes", "Bytes on the heap.")
+	chunks     = gauge("memory_chunks", "Chunks of the packet memory.")
+	chunksFree = gauge("memory_free_chunks", "Free chunks of the packet memory.")
+	hugePages  = gauge("memory_huge_pages", "Whether the packet memory lies in huge pages.")
+	// For one version: these are metrics of the Go runtime's own collector.
+	gcCycles     = counter("gc_cycles_total", "Cycles of the garbage collector. Use go_gc_duration_seconds_count, the next version has this name no more.")
+	gcPauses     = counter("gc_pauses_total", "Pauses of the garbage collector. Use go_gc_duration_seconds_count, the next version has this name no more.")
+	gcPauseMax   = gauge("gc_longest_pause_seconds", "Longest pause of the garbage collector. Use go_gc_duration_seconds with quantile 1, the next version has this name no more.")
+	gcHeap       = gauge("gc_heap_bytes", "Bytes on the heap. Use go_memstats_heap_alloc_bytes, the next version has this name no more.")
 	scrapeWindow = gauge("uptime_seconds", "Time since the engine was made.")
 )
 
@@ -329,7 +333,7 @@ func (e emitter) portInfo(sw string, p *Port) {
 	e.count(portReopened, reopened, sw, p.Config.Name)
 }
 
-func (e emitter) queue(s *scheduler.QueueStats, delay *scheduler.Histogram, dropped uint64, labels ...string) {
+func (e emitter) queue(s *scheduler.QueueStats, delay *histogram.Buckets, dropped uint64, labels ...string) {
 	e.count(queueInPackets, s.EnqueuedFrames, labels...)
 	e.count(queueInBytes, s.EnqueuedBytes, labels...)
 	e.count(queueOutPackets, s.DequeuedFrames, labels...)
@@ -341,7 +345,7 @@ func (e emitter) queue(s *scheduler.QueueStats, delay *scheduler.Histogram, drop
 	e.count(queueWatermark, s.Top, labels...)
 	e.gauge(queueByteSecs, s.ByteSeconds, labels...)
 	if s.DequeuedFrames > 0 {
-		e <- delayHistogram(queueDelay, delay, labels)
+		e <- delayHistogram(queueDelay, delay, labels...)
 	}
 }
 

@@ -3,8 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"gswitch/dataplane"
-	"gswitch/scheduler"
+	"gswitch/histogram"
 )
 
 // The histograms inside are log-linear with hundreds of buckets. Outside they
@@ -35,28 +34,25 @@ func observe(b map[float64]uint64, ns, n uint64) {
 	}
 }
 
-func delayHistogram(d *prometheus.Desc, h *scheduler.Histogram, labels []string) prometheus.Metric {
-	b, total, sum := bounds(), uint64(0), 0.0
-	for i, n := range h.Count {
-		if n == 0 {
-			continue
-		}
-		lo, hi := scheduler.BucketBounds(i)
-		observe(b, uint64(hi), n)
-		total += n
-		sum += float64(n) * (lo.Seconds() + hi.Seconds()) / 2
-	}
-	return prometheus.MustNewConstHistogram(d, total, sum, b, labels...)
+// delayHistogram exposes spans whose sum is reckoned from the buckets.
+func delayHistogram(d *prometheus.Desc, h *histogram.Buckets, labels ...string) prometheus.Metric {
+	return spanHistogram(d, h, float64(h.Total())*h.Mean()/1e9, labels)
 }
 
-func lateHistogram(h *dataplane.Histogram, labels ...string) prometheus.Metric {
+func lateHistogram(h *histogram.Histogram, labels ...string) prometheus.Metric {
+	return spanHistogram(workerLate, &h.Buckets, float64(h.Sum)/1e9, labels)
+}
+
+// spanHistogram exposes spans that add up to sum seconds.
+func spanHistogram(d *prometheus.Desc, h *histogram.Buckets, sum float64, labels []string) prometheus.Metric {
 	b := bounds()
-	for i, n := range h.Buckets {
+	for i, n := range h.Count {
 		if n > 0 {
-			observe(b, h.Upper(i), n)
+			_, hi := histogram.Bounds(i)
+			observe(b, uint64(hi), n)
 		}
 	}
-	return prometheus.MustNewConstHistogram(workerLate, h.Count, float64(h.Sum)/1e9, b, labels...)
+	return prometheus.MustNewConstHistogram(d, h.Total(), sum, b, labels...)
 }
 
 func vectorHistogram(count []uint64, labels ...string) prometheus.Metric {

@@ -7,10 +7,10 @@ import (
 
 	"gswitch/dataplane"
 	"gswitch/frame"
+	"gswitch/histogram"
 	"gswitch/hostnic"
 	"gswitch/hostnic/agent"
 	"gswitch/pfc"
-	"gswitch/scheduler"
 )
 
 // HostUnit is a host on its worker, with the engine's name of its port.
@@ -27,7 +27,7 @@ type Host struct {
 	Stack               hostnic.StackCounts
 	Flow                pfc.Stats
 	Paused, Quenched    uint8 // classes that the neighbour pauses, and has paused for long
-	Late                scheduler.Histogram
+	Late                histogram.Buckets
 	Sessions, Transfers int
 	Serving             bool
 	Pace                Pace
@@ -174,7 +174,7 @@ func (e emitter) host(h *Host) {
 		}
 	}
 	if h.Late.Total() > 0 {
-		e <- delayHistogram(hostLate, &h.Late, []string{h.Name})
+		e <- delayHistogram(hostLate, &h.Late, h.Name)
 	}
 	for i := range h.Links {
 		e.link(h.Name, h.Links[i].Interface, &h.Links[i], strconv.Itoa(h.Links[i].Worker))

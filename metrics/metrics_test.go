@@ -9,6 +9,7 @@ import (
 
 	"gswitch/dataplane"
 	"gswitch/frame"
+	"gswitch/histogram"
 	"gswitch/pfc"
 	"gswitch/pipeline"
 	"gswitch/rocc"
@@ -182,18 +183,18 @@ func TestNames(t *testing.T) {
 
 // A histogram's buckets hold what lies below their bounds, and no more.
 func TestDelayHistogramIsExact(t *testing.T) {
-	var h scheduler.Histogram
+	var h histogram.Buckets
 	for _, d := range []frame.Time{0, 255, 256, 1000, 1024, 1 << 20, 1 << 33} {
 		h.Observe(d)
 	}
-	if problems, err := testutil.CollectAndLint(collectOne{delayHistogram(queueDelay, &h, []string{"s", "p", "0"})}); err != nil || len(problems) > 0 {
+	if problems, err := testutil.CollectAndLint(collectOne{delayHistogram(queueDelay, &h, "s", "p", "0")}); err != nil || len(problems) > 0 {
 		t.Error(problems, err)
 	}
 	want := map[float64]uint64{256e-9: 2, 1024e-9: 4, 4096e-9: 5, 1048576e-9: 5, 4194304e-9: 6, 1073741824e-9: 6}
 	got := bounds()
 	for i, n := range h.Count {
 		if n > 0 {
-			_, hi := scheduler.BucketBounds(i)
+			_, hi := histogram.Bounds(i)
 			observe(got, uint64(hi), n)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"gswitch/crossbar"
 	"gswitch/dataplane"
 	"gswitch/frame"
+	"gswitch/histogram"
 	"gswitch/pfc"
 	"gswitch/scheduler"
 	"gswitch/vswitch"
@@ -68,7 +69,7 @@ type Port struct {
 	Counts  vswitch.PortCounts
 	LinkUp  bool // enabled, and there is a link
 	Queues  [scheduler.NumQueues]scheduler.QueueStats
-	Sojourn [scheduler.NumQueues]scheduler.Histogram
+	Sojourn [scheduler.NumQueues]histogram.Buckets
 	RoCC    [scheduler.NumQueues]CongestionPoint
 	QCN     [scheduler.NumQueues]*vswitch.QCNView // nil where a queue is no congestion point
 	Escape  *vswitch.EscapeView                   // nil where frames never might escape

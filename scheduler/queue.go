@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"gswitch/frame"
+	"gswitch/histogram"
 )
 
 // queue is one queue of a port: its frames, what holds them back, and what is
@@ -57,7 +58,7 @@ type queue struct {
 	areaHi, areaLo uint64
 	stamped        uint64
 
-	sojourn Histogram
+	sojourn histogram.Buckets
 }
 
 // push adds r and reports nothing: the buffer has admitted it already.
@@ -193,4 +194,4 @@ func (p *Port) Stats(now frame.Time, queue int, reset bool) QueueStats {
 
 // Sojourn returns the histogram of the time from Enqueue to the scheduled
 // departure of the frames of a queue. It stays the port's.
-func (p *Port) Sojourn(queue int) *Histogram { return &p.q[queue&7].sojourn }
+func (p *Port) Sojourn(queue int) *histogram.Buckets { return &p.q[queue&7].sojourn }

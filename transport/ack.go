@@ -20,38 +20,29 @@ type AckResult struct {
 
 // Ack takes an acknowledgement. One of packets that were never sent changes
 // nothing and is counted.
-func (s *Sender) Ack(now frame.Time, a Ack) (r AckResult) {
-	sack := a.NAK && s.cfg.Mode.sacks()
+func (s *Sender) Ack(now frame.Time, a Ack) AckResult {
+	r := &s.result // of its own it would be allocated: the rules are called by pointer
+	*r = AckResult{}
+	sack := a.NAK && s.kind.SACKs
 	if a.Cum > s.next || sack && a.Sack >= s.next {
 		s.stats.BadAcks++
-		return r
+		return *r
 	}
 	advanced := a.Cum > s.cum
 	if advanced {
-		s.advance(now, a.Cum, &r)
+		s.advance(now, a.Cum, r)
 	}
 	if a.NAK {
 		switch {
 		case a.Cum < s.cum && !sack, sack && a.Sack <= s.cum, s.cum == s.next:
 			s.stats.StaleNaks++ // overtaken by what is known already
 		case sack:
-			s.sack(now, a.Sack, &r)
-		case s.cfg.Mode == NewReno:
-			if !advanced {
-				s.duplicate(now, &r)
-			}
-		case s.cfg.Mode == IRNNoSACK:
-			if !s.inRec && s.resend == s.next {
-				s.enter(now, &r)
-			}
+			s.sack(now, a.Sack, r)
 		default:
-			if !s.inRec {
-				s.enter(now, &r)
-			}
-			s.goBack(now)
+			s.kind.nak(s, now, advanced, r)
 		}
 	}
-	return r
+	return *r
 }
 
 // advance moves the cumulative acknowledgement to c.
@@ -78,24 +69,7 @@ func (s *Sender) advance(now frame.Time, c uint64, r *AckResult) {
 	s.cum = c
 	s.resend = max(s.resend, c)
 	s.timer.progress(now, c < s.next)
-	if s.cfg.Mode == NewReno {
-		s.partial(now, r)
-		return
-	}
-	if !s.inRec {
-		return
-	}
-	if c > s.recSeq {
-		s.inRec, s.rtxFirst = false, false
-		return
-	}
-	// A partial acknowledgement: where no SACK can tell, the next hole is at
-	// cum (RFC 6582). Not if this episode has retransmitted it.
-	partial := s.cfg.Mode == IRNNoSACK || s.cfg.PartialAck && s.byTimeout
-	if partial && s.rtxNext <= c && s.resend == s.next && !s.rtxFirst {
-		s.rtxFirst = true
-		s.lose(now, c)
-	}
+	s.kind.step(s, now, r)
 }
 
 // has reports whether seq is SACKed.
@@ -113,7 +87,7 @@ func (s *Sender) sack(now frame.Time, seq uint64, r *AckResult) {
 		r.RTT, r.RTTBytes = now-p.at, p.bytes
 		s.timer.sample(r.RTT)
 	}
-	if s.cfg.Mode == TCP {
+	if s.kind.pipe {
 		s.leave(p)
 	}
 	s.hi = max(s.hi, seq)
@@ -141,7 +115,7 @@ func (s *Sender) enter(now frame.Time, r *AckResult) {
 func (s *Sender) begin(now frame.Time, byTimeout bool) {
 	s.inRec, s.byTimeout = true, byTimeout
 	s.recSeq = s.next - 1
-	if s.cfg.Mode.keeps() {
+	if s.kind.Keeps {
 		s.rtxFirst = true
 		s.rtxNext = s.cum
 		s.lose(now, s.cum)
@@ -160,7 +134,7 @@ func (s *Sender) goBack(now frame.Time) {
 // loseHoles notes that the packets of [from, to) that are not SACKed are
 // lost. Only TCP's flight and a delayed retransmission want to know.
 func (s *Sender) loseHoles(now frame.Time, from, to uint64) {
-	if s.cfg.Mode != TCP && s.cfg.RetransmitDelay == 0 {
+	if !s.kind.pipe && s.cfg.RetransmitDelay == 0 {
 		return
 	}
 	for q := s.sacked.zero(from, to); q < to; q = s.sacked.zero(q+1, to) {
@@ -173,7 +147,7 @@ func (s *Sender) lose(now frame.Time, seq uint64) {
 	p := s.record(seq)
 	p.at = now
 	p.flags |= again
-	if s.cfg.Mode == TCP {
+	if s.kind.pipe {
 		s.leave(p)
 	}
 	if s.cfg.RetransmitDelay > 0 {

@@ -40,7 +40,7 @@ func benchmarkRoundTrips(b *testing.B, cfg *Config, lossEvery uint64) {
 func BenchmarkSenderLossless(b *testing.B) { benchmarkRoundTrips(b, irn(110), 1<<62) }
 func BenchmarkSenderIRNLoss(b *testing.B)  { benchmarkRoundTrips(b, irn(110), 100) }
 func BenchmarkSenderGoBackNLoss(b *testing.B) {
-	benchmarkRoundTrips(b, &Config{Mode: GoBackN, Cap: 110, RTOHigh: frame.Millisecond}, 100)
+	benchmarkRoundTrips(b, &Config{Recovery: GoBackN, Cap: 110, RTOHigh: frame.Millisecond}, 100)
 }
 
 // loop is a sender and a receiver 64 packets apart that lose one in so many.
@@ -87,9 +87,9 @@ func (x *loop) step() {
 }
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	for m := range numModes {
+	for _, kind := range Kinds() {
 		cfg := irn(110)
-		cfg.Mode = m
+		cfg.Recovery = kind
 		x := newLoop(cfg, 100)
 		for range 10_000 {
 			x.step()
@@ -100,13 +100,13 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 				x.step()
 			}
 		}); n != 0 {
-			t.Errorf("%v: %v allocations in 1000 packets", m, n)
+			t.Errorf("%v: %v allocations in 1000 packets", kind, n)
 		}
 		if x.s.Cum()-before < 1000 {
-			t.Errorf("%v: only %d packets in 11000 steps", m, x.s.Cum()-before)
+			t.Errorf("%v: only %d packets in 11000 steps", kind, x.s.Cum()-before)
 		}
 		if n := testing.AllocsPerRun(10, func() { x.s.Init(cfg); x.r.Init(cfg) }); n != 0 {
-			t.Errorf("%v: %v allocations for a recycled queue pair", m, n)
+			t.Errorf("%v: %v allocations for a recycled queue pair", kind, n)
 		}
 	}
 }

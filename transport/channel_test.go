@@ -181,21 +181,21 @@ func (c *channel) complete() error {
 // an end, in each mode and with every option.
 func TestEverythingArrivesOnce(t *testing.T) {
 	configs := map[string]Config{
-		"go-back-n":           {Mode: GoBackN, RTOHigh: 100 * us},
-		"go-back-n interval":  {Mode: GoBackN, Cap: 30, RTOHigh: 400 * us, NakInterval: 50 * us, AckEvery: 4},
-		"go-back-n every nak": {Mode: GoBackN, Cap: 20, RTOHigh: 400 * us, NakEvery: true},
+		"go-back-n":           {Recovery: GoBackN, RTOHigh: 100 * us},
+		"go-back-n interval":  {Recovery: GoBackN, Cap: 30, RTOHigh: 400 * us, NakInterval: 50 * us, AckEvery: 4},
+		"go-back-n every nak": {Recovery: GoBackN, Cap: 20, RTOHigh: 400 * us, NakEvery: true},
 		"irn":                 *irn(110),
 		"irn small cap":       *irn(3),
 		"irn without cap":     *irn(0),
-		"irn options":         {Mode: IRN, Cap: 100, RTOLow: 50 * us, RTOHigh: 200 * us, N: 3, NackThreshold: 4, PartialAck: true, RetransmitDelay: 2 * us, AckEvery: 3},
-		"irn dynamic":         {Mode: IRN, Cap: 100, RTOLow: 50 * us, RTOHigh: 200 * us, DynamicRTO: true},
-		"irn go-back-n":       {Mode: IRNGoBackN, Cap: 110, RTOLow: 100 * us, RTOHigh: 320 * us, N: 3},
-		"irn no sack":         {Mode: IRNNoSACK, Cap: 110, RTOLow: 100 * us, RTOHigh: 320 * us, N: 3},
-		"irn no sack delay":   {Mode: IRNNoSACK, Cap: 110, RTOLow: 100 * us, RTOHigh: 320 * us, N: 3, RetransmitDelay: 2 * us},
-		"tcp":                 {Mode: TCP, Cap: 200, RTOLow: 50 * us, RTOHigh: 200 * us},
-		"newreno":             {Mode: NewReno, Cap: 200, RTOLow: 50 * us, RTOHigh: 200 * us},
-		"newreno without cap": {Mode: NewReno, RTOLow: 50 * us, RTOHigh: 200 * us, AckEvery: 2},
-		"newreno timeouts":    {Mode: NewReno, Cap: 50, RTOLow: 50 * us, RTOHigh: 200 * us, NoFastRetransmit: true},
+		"irn options":         {Recovery: IRN, Cap: 100, RTOLow: 50 * us, RTOHigh: 200 * us, N: 3, NackThreshold: 4, PartialAck: true, RetransmitDelay: 2 * us, AckEvery: 3},
+		"irn dynamic":         {Recovery: IRN, Cap: 100, RTOLow: 50 * us, RTOHigh: 200 * us, DynamicRTO: true},
+		"irn go-back-n":       {Recovery: IRNGoBackN, Cap: 110, RTOLow: 100 * us, RTOHigh: 320 * us, N: 3},
+		"irn no sack":         {Recovery: IRNNoSACK, Cap: 110, RTOLow: 100 * us, RTOHigh: 320 * us, N: 3},
+		"irn no sack delay":   {Recovery: IRNNoSACK, Cap: 110, RTOLow: 100 * us, RTOHigh: 320 * us, N: 3, RetransmitDelay: 2 * us},
+		"tcp":                 {Recovery: TCP, Cap: 200, RTOLow: 50 * us, RTOHigh: 200 * us},
+		"newreno":             {Recovery: NewReno, Cap: 200, RTOLow: 50 * us, RTOHigh: 200 * us},
+		"newreno without cap": {Recovery: NewReno, RTOLow: 50 * us, RTOHigh: 200 * us, AckEvery: 2},
+		"newreno timeouts":    {Recovery: NewReno, Cap: 50, RTOLow: 50 * us, RTOHigh: 200 * us, NoFastRetransmit: true},
 	}
 	networks := map[string]channel{
 		"perfect":    {},

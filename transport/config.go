@@ -6,45 +6,7 @@ import (
 	"gswitch/frame"
 )
 
-// Mode is a scheme of loss recovery.
-type Mode uint8
-
-const (
-	GoBackN    Mode = iota // the receiver discards what is out of order; the sender goes back to the gap
-	IRN                    // selective retransmission with a bitmap at both ends and two timeouts
-	IRNGoBackN             // ablation: IRN's cap and timeouts, recovery by going back
-	IRNNoSACK              // ablation: the receiver keeps what is out of order but tells only the cumulative number
-	TCP                    // RFC 6675: duplicate threshold 3, SACK scoreboard, RFC 6298 timer; SACKed and lost packets leave the flight
-	NewReno                // RFC 6582: as TCP without SACK; a timeout goes back, and what the receiver kept is jumped over
-	numModes
-)
-
-var modeNames = [numModes]string{"go-back-n", "irn", "irn-go-back-n", "irn-no-sack", "tcp", "newreno"}
-
-func (m Mode) String() string {
-	if m < numModes {
-		return modeNames[m]
-	}
-	return "unknown"
-}
-
-// ParseMode returns the mode called name, as String writes it.
-func ParseMode(name string) (Mode, error) {
-	for m, n := range modeNames {
-		if n == name {
-			return Mode(m), nil
-		}
-	}
-	return 0, fmt.Errorf("transport: there is no mode %q; there are %v", name, modeNames)
-}
-
-// keeps reports whether the receiver keeps packets that are out of order.
-func (m Mode) keeps() bool { return m == IRN || m == IRNNoSACK || m == TCP || m == NewReno }
-
-// sacks reports whether a NAK names the packet that caused it.
-func (m Mode) sacks() bool { return m == IRN || m == TCP }
-
-// MaxFlight is how many packets may be unacknowledged in any mode: what
+// MaxFlight is how many packets may be unacknowledged, whatever the recovery: what
 // bounds the memory of a queue pair whose Cap is 0, and far enough below 2^23
 // that 24 bits of a sequence number are never ambiguous.
 const MaxFlight = 1 << 20
@@ -52,7 +14,7 @@ const MaxFlight = 1 << 20
 // Config says how a direction of a queue pair recovers. It is shared: a
 // Sender and a Receiver keep the pointer and never write.
 type Config struct {
-	Mode Mode
+	Recovery *Kind // nil: GoBackN
 
 	// Cap is the most packets in flight, IRN's BDP-FC: floor of the
 	// bandwidth-delay product of the longest path by the packet's bytes on the
@@ -61,8 +23,8 @@ type Config struct {
 
 	// RTOHigh is the retransmission timeout; 0 switches the timer off, as
 	// is done with PFC, whose pauses outlast it. RTOLow is used instead while
-	// at most N packets are in flight (IRN modes; 0: RTOHigh always). With
-	// TCP, NewReno or DynamicRTO, RTOHigh is the initial timeout and RTOLow the least.
+	// at most N packets are in flight (IRN and its ablations; 0: RTOHigh
+	// always). With TCP, NewReno or DynamicRTO, RTOHigh is the initial timeout and RTOLow the least.
 	RTOLow, RTOHigh frame.Time
 	N               uint32
 
@@ -88,7 +50,7 @@ type Config struct {
 	// loss was noticed, as if it had to be fetched from the host's memory.
 	RetransmitDelay frame.Time
 
-	// Receiver of the go-back-N modes: it answers the first packet out of
+	// Receiver that keeps nothing out of order: it answers the first packet out of
 	// order with a NAK, and again for the same gap after NakInterval (0:
 	// never again), or each one with NakEvery.
 	NakInterval frame.Time
@@ -103,22 +65,28 @@ type Config struct {
 // Validate returns an error that names the field if c makes no sense.
 func (c *Config) Validate() error {
 	switch {
-	case c.Mode >= numModes:
-		return fmt.Errorf("transport: mode %d does not exist", c.Mode)
 	case c.Cap > MaxFlight:
 		return fmt.Errorf("transport: a cap of %d packets is above %d", c.Cap, MaxFlight)
 	case c.RTOLow < 0 || c.RTOHigh < 0 || c.RetransmitDelay < 0 || c.NakInterval < 0:
 		return fmt.Errorf("transport: a time is negative")
 	case c.RTOHigh != 0 && c.RTOLow > c.RTOHigh:
 		return fmt.Errorf("transport: RTOLow %v is above RTOHigh %v", c.RTOLow.Duration(), c.RTOHigh.Duration())
-	case c.NoFastRetransmit && c.Mode != NewReno:
-		return fmt.Errorf("transport: mode %v without fast retransmit does not exist; only %v can do without", c.Mode, NewReno)
+	case c.NoFastRetransmit && c.Kind() != NewReno:
+		return fmt.Errorf("transport: %v without fast retransmit does not exist; only %v can do without", c.Kind(), NewReno)
 	case c.NoFastRetransmit && c.RTOHigh == 0:
 		return fmt.Errorf("transport: with neither fast retransmit nor a timeout no loss is ever repaired: set RTOHigh")
 	case c.RTOHigh > maxRTO:
 		return fmt.Errorf("transport: RTOHigh %v is above %v", c.RTOHigh.Duration(), maxRTO.Duration())
 	}
 	return nil
+}
+
+// Kind returns the scheme of recovery.
+func (c *Config) Kind() *Kind {
+	if c.Recovery == nil {
+		return GoBackN
+	}
+	return c.Recovery
 }
 
 // limit returns the most packets in flight.
@@ -131,14 +99,11 @@ func (c *Config) limit() uint64 {
 
 // threshold returns how many packets must have arrived above a lost one.
 func (c *Config) threshold() int {
-	switch {
-	case c.NackThreshold > 0:
+	if c.NackThreshold > 0 {
 		return int(c.NackThreshold)
-	case c.Mode == TCP, c.Mode == NewReno:
-		return 3 // DupThresh of RFC 6675
 	}
-	return 1
+	return max(1, c.Kind().dupThresh)
 }
 
 // dynamic reports whether the timeout follows the round trips.
-func (c *Config) dynamic() bool { return c.DynamicRTO || c.Mode == TCP || c.Mode == NewReno }
+func (c *Config) dynamic() bool { return c.DynamicRTO || c.Kind().dynamic }

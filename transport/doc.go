@@ -7,7 +7,7 @@
 //	          what is answered, how many messages became complete.
 //
 // Both are plain state machines over numbers. Bytes, headers, queue pairs and
-// congestion control are the NIC's; a Mode chooses how losses are repaired:
+// congestion control are the NIC's; a Kind says how losses are repaired:
 // go-back-N as RoCE NICs do it, IRN (Mittal et al., "Revisiting Network
 // Support for RDMA", SIGCOMM 2018) with its ablations, or TCP's SACK recovery
 // (RFC 6675, RFC 6298) as iWARP uses it.

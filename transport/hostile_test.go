@@ -15,7 +15,7 @@ func FuzzHostilePeer(f *testing.F) {
 	f.Add(uint8(4), uint8(200), []byte{0, 0, 0, 90, 1, 0, 40, 7, 4, 0, 0, 0, 5, 0, 0, 1})
 	f.Add(uint8(3), uint8(0), []byte{3, 7, 255, 255, 3, 15, 255, 255, 3, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, mode, limit uint8, in []byte) {
-		cfg := Config{Mode: Mode(mode) % numModes, Cap: uint32(limit), RTOLow: 100 * us, RTOHigh: 320 * us, N: 3, PartialAck: mode&8 != 0, NackThreshold: mode >> 4}
+		cfg := Config{Recovery: kinds[int(mode)%len(kinds)], Cap: uint32(limit), RTOLow: 100 * us, RTOHigh: 320 * us, N: 3, PartialAck: mode&8 != 0, NackThreshold: mode >> 4}
 		var s Sender
 		var r Receiver
 		s.Init(&cfg)
@@ -34,7 +34,7 @@ func FuzzHostilePeer(f *testing.F) {
 				}
 			case 1:
 				a := Ack{NAK: true, Cum: Unwrap(s.Cum(), arg>>12), Sack: Unwrap(s.Cum(), arg&0xfff)}
-				sensible := a.Cum <= s.Next() && (!cfg.Mode.sacks() || a.Sack < s.Next())
+				sensible := a.Cum <= s.Next() && (!cfg.Kind().SACKs || a.Sack < s.Next())
 				s.Ack(now, a)
 				if sensible == (s.stats.BadAcks > before) {
 					t.Fatalf("%+v of %d to %d: counted %v", a, s.Cum(), s.Next(), !sensible)

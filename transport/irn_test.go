@@ -12,7 +12,7 @@ const us = frame.Microsecond
 
 // irn is the paper's default case but for the cap.
 func irn(cap uint32) *Config {
-	return &Config{Mode: IRN, Cap: cap, RTOLow: 100 * us, RTOHigh: 320 * us, N: 3}
+	return &Config{Recovery: IRN, Cap: cap, RTOLow: 100 * us, RTOHigh: 320 * us, N: 3}
 }
 
 // script drives a sender with a message of total packets and writes down what
@@ -125,7 +125,7 @@ func TestTwoLosses(t *testing.T) {
 }
 
 func TestGoBackNSendsEverythingAgain(t *testing.T) {
-	x := newScript(t, &Config{Mode: GoBackN, RTOHigh: 320 * us}, 10)
+	x := newScript(t, &Config{Recovery: GoBackN, RTOHigh: 320 * us}, 10)
 	x.want("start", "0 1 2 3 4 5 6 7 8 9")
 	x.ack(2, "")
 	if r := x.nack(2, 0, "r2 r3 r4 r5 r6 r7 r8 r9"); !r.EnteredRecovery || r.RTT != 0 {
@@ -271,7 +271,7 @@ func TestStaleNACKChangesNothing(t *testing.T) {
 	if x.s.Stats().StaleNaks != 1 {
 		t.Error("the stale NACK was not counted")
 	}
-	before.stats = x.s.stats
+	before.stats, before.result = x.s.stats, x.s.result
 	if fmt.Sprint(before) != fmt.Sprint(x.s) {
 		t.Errorf("a stale NACK changed\n%v to\n%v", before, x.s)
 	}
@@ -297,7 +297,7 @@ func TestNackThreshold(t *testing.T) {
 // Without SACKs each cumulative step within the recovery tells the next hole.
 func TestNoSACK(t *testing.T) {
 	cfg := irn(16)
-	cfg.Mode = IRNNoSACK
+	cfg.Recovery = IRNNoSACK
 	x := newScript(t, cfg, 10)
 	x.want("start", "0 1 2 3 4 5 6 7 8 9")
 	x.ack(2, "")
@@ -312,7 +312,7 @@ func TestNoSACK(t *testing.T) {
 
 func TestIRNGoBackNKeepsTheCap(t *testing.T) {
 	cfg := irn(4)
-	cfg.Mode = IRNGoBackN
+	cfg.Recovery = IRNGoBackN
 	x := newScript(t, cfg, 10)
 	x.want("start", "0 1 2 3")
 	x.ack(1, "4")
@@ -338,40 +338,40 @@ func TestRetransmitDelay(t *testing.T) {
 	x.now = 4 * us
 	x.ack(5, "10 11")
 
-	cfg = &Config{Mode: GoBackN, RetransmitDelay: 2 * us}
+	cfg = &Config{Recovery: GoBackN, RetransmitDelay: 2 * us}
 	x = newScript(t, cfg, 3)
 	x.want("start", "0 1 2")
 	x.nack(1, 1, "")
 	x.timeout(2*us, false, "r1 r2")
 }
 
-// A receiver that is not ready: in any mode all goes again, not before the
+// A receiver that is not ready: whatever the recovery, all goes again, not before the
 // time that it asked for, and what is told of the first copies begins no
 // recovery.
 func TestRewind(t *testing.T) {
-	for mode := range numModes {
+	for _, kind := range Kinds() {
 		cfg := irn(8)
-		cfg.Mode, cfg.RTOLow = mode, 0
+		cfg.Recovery, cfg.RTOLow = kind, 0
 		x := newScript(t, cfg, 9)
 		x.want("start", "0 1 2 3 4 5 6 7")
 		x.ack(1, "8")
 		x.s.Rewind(x.now, 20*us)
 		x.want("held", "")
 		if x.s.BytesInFlight() != 0 || x.s.InFlight() != 0 {
-			t.Errorf("%v: %d bytes in flight", mode, x.s.BytesInFlight())
+			t.Errorf("%v: %d bytes in flight", kind, x.s.BytesInFlight())
 		}
-		for s := uint64(2); mode.keeps() && s < 6; s++ {
+		for s := uint64(2); kind.Keeps && s < 6; s++ {
 			x.nack(1, s, "")
 		}
 		const all = "r1 r2 r3 r4 r5 r6 r7 r8"
 		x.timeout(20*us, false, all)
-		x.timeout(340*us, true, []string{GoBackN: all, IRN: "r1", IRNGoBackN: all, IRNNoSACK: "r1", TCP: "r1 r6 r7 r8", NewReno: all}[mode])
+		x.timeout(340*us, true, map[*Kind]string{GoBackN: all, IRN: "r1", IRNGoBackN: all, IRNNoSACK: "r1", TCP: "r1 r6 r7 r8", NewReno: all}[kind])
 		x.s.Rewind(x.now, x.now)
 		x.want("again", all)
 		x.ack(9, "")
 		x.s.Rewind(x.now, 10*frame.Second) // nothing is outstanding
 		if x.s.Deadline() != frame.Never || x.s.BytesInFlight() != 0 {
-			t.Errorf("%v: an idle sender was rewound", mode)
+			t.Errorf("%v: an idle sender was rewound", kind)
 		}
 	}
 }

@@ -1,6 +1,31 @@
 package transport
 
-import "gswitch/frame"
+import (
+	"gswitch/frame"
+	"gswitch/options"
+)
+
+// NewReno is TCP without SACK: a timeout goes back, and what the receiver kept
+// is jumped over.
+var NewReno = register(Kind{
+	Name: "newreno", Code: 5, Title: "TCP's recovery without selective acknowledgements",
+	Paper: "RFC 6582, RFC 5681, RFC 6298", Cite: "RFC 6582",
+	Note: "rto_high is the initial timeout and rto_low the least",
+	Params: []options.Param{dupThreshParam, retransmitDelayParam,
+		{Name: "fast_retransmit", Unit: options.Flag, Default: "true", Source: "RFC 5681 section 3.2; false: DeTail section 4.3.4",
+			Doc: "false: duplicate acknowledgements mean nothing, only the timeout repairs, for networks that reorder and lose nothing"}},
+	Keeps: true, dynamic: true, windowed: true, dupThresh: 3,
+	set: func(c *Config, v *options.Values) {
+		c.NackThreshold, c.RetransmitDelay, c.NoFastRetransmit = uint8(v.Int("nack_threshold")), v.Time("retransmit_delay"), !v.Flag("fast_retransmit")
+	},
+	nak: func(s *Sender, now frame.Time, advanced bool, r *AckResult) {
+		if !advanced {
+			s.duplicate(now, r)
+		}
+	},
+	step:    (*Sender).partial,
+	expired: (*Sender).restart,
+})
 
 // duplicate takes a duplicate acknowledgement: a packet arrived and the one at
 // cum did not. The third begins fast retransmit, and from then on each tells

@@ -7,7 +7,7 @@ import (
 )
 
 func newReno() *Config {
-	return &Config{Mode: NewReno, RTOLow: 200 * us, RTOHigh: frame.Millisecond}
+	return &Config{Recovery: NewReno, RTOLow: 200 * us, RTOHigh: frame.Millisecond}
 }
 
 // RFC 6582 section 3.2: the third duplicate begins fast retransmit, a partial
@@ -103,7 +103,7 @@ func TestNoFastRetransmit(t *testing.T) {
 	}
 	x.ack(50, "")
 	x.done(0)
-	for _, bad := range []Config{{Mode: TCP, NoFastRetransmit: true, RTOHigh: 1}, {Mode: NewReno, NoFastRetransmit: true}} {
+	for _, bad := range []Config{{Recovery: TCP, NoFastRetransmit: true, RTOHigh: 1}, {Recovery: NewReno, NoFastRetransmit: true}} {
 		if bad.Validate() == nil {
 			t.Errorf("%+v is accepted", bad)
 		}

@@ -30,7 +30,7 @@ type Verdict struct {
 	Duplicate   bool // it was delivered before
 	Reply       ReplyKind
 	Cum         uint64 // the next packet expected
-	Sack        uint64 // with NakReply: this packet, in modes that tell it
+	Sack        uint64 // with NakReply: this packet, where NAKs name it
 	MSN         uint32 // messages complete in order, 24 bits
 	InOrder     uint32 // packets that became in-order by this one
 	Completions uint32 // receive work requests that became complete, in order
@@ -40,6 +40,7 @@ type Verdict struct {
 // made ready by Init, which also recycles a used one.
 type Receiver struct {
 	cfg  *Config
+	kind *Kind
 	next uint64 // expected
 	end  uint64 // one past the highest packet kept; nothing is kept unless above next
 	msn  uint32
@@ -58,7 +59,7 @@ type Receiver struct {
 type ReceiverStats struct {
 	Delivered  uint64
 	Duplicates uint64
-	OutOfOrder uint64 // delivered, or in the go-back-N modes discarded, ahead of a gap
+	OutOfOrder uint64 // ahead of a gap: delivered, or discarded where nothing is kept
 	Beyond     uint64 // further ahead than the cap allows: no correct sender does that
 	Naks       uint64
 }
@@ -67,11 +68,12 @@ type ReceiverStats struct {
 // has grown.
 func (r *Receiver) Init(cfg *Config) {
 	low, high := r.low, r.high
-	if cfg.Mode.keeps() {
+	kind := cfg.Kind()
+	if kind.Keeps {
 		n := max(ringSize(uint64(cfg.Cap)), 64*len(low))
 		low, high = low.recycle(n), high.recycle(n)
 	}
-	*r = Receiver{cfg: cfg, low: low, high: high}
+	*r = Receiver{cfg: cfg, kind: kind, low: low, high: high}
 }
 
 // Data judges the packet seq.
@@ -85,7 +87,7 @@ func (r *Receiver) Data(now frame.Time, seq uint64, kind PacketKind) Verdict {
 	case r.Beyond(seq):
 		r.stats.Beyond++
 		return Verdict{Cum: r.next, MSN: r.msn}
-	case r.cfg.Mode.keeps():
+	case r.kind.Keeps:
 		return r.keep(seq, kind)
 	}
 	return r.discard(now)
@@ -134,10 +136,10 @@ func (r *Receiver) drain(v *Verdict) {
 	}
 }
 
-// keep takes a packet ahead of a gap, in the modes that place it at once.
+// keep takes a packet ahead of a gap, where it is placed at once.
 func (r *Receiver) keep(seq uint64, kind PacketKind) Verdict {
 	v := Verdict{Reply: NakReply, Cum: r.next, Sack: r.next, MSN: r.msn}
-	if r.cfg.Mode.sacks() {
+	if r.kind.SACKs {
 		v.Sack = seq
 	}
 	r.stats.Naks++
@@ -170,7 +172,7 @@ func (r *Receiver) grow(seq uint64) {
 	r.high = r.high.grow(n, r.next, r.end)
 }
 
-// discard refuses a packet ahead of a gap, in the go-back-N modes. A NAK for
+// discard refuses a packet ahead of a gap. A NAK for
 // each would make the sender start anew for each.
 func (r *Receiver) discard(now frame.Time) Verdict {
 	r.stats.OutOfOrder++

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"gswitch/frame"
@@ -61,7 +62,7 @@ func TestDuplicateOutOfOrderIsNotPlacedAgain(t *testing.T) {
 
 func TestGoBackNTellsEachGapOnce(t *testing.T) {
 	var r Receiver
-	cfg := Config{Mode: GoBackN}
+	cfg := Config{Recovery: GoBackN}
 	r.Init(&cfg)
 	want := func(now frame.Time, seq uint64, deliver bool, want string) {
 		t.Helper()
@@ -217,20 +218,50 @@ func TestUnwrap(t *testing.T) {
 	}
 }
 
-func TestModesHaveNames(t *testing.T) {
-	for m := range numModes {
-		if got, err := ParseMode(m.String()); err != nil || got != m {
-			t.Errorf("mode %d is called %q, which parses as %d, %v", m, m, got, err)
+func TestKindsAreFound(t *testing.T) {
+	for _, k := range Kinds() {
+		if got, err := Lookup(k.Name); err != nil || got != k || ByCode(k.Code) != k {
+			t.Errorf("%v: by its name %v, %v, by its code %v", k, got, err, ByCode(k.Code))
+		}
+		if k.Title == "" || k.Paper == "" || k.Cite == "" {
+			t.Errorf("%v: title, paper or citation is missing", k)
 		}
 	}
-	if _, err := ParseMode("cubic"); err == nil || numModes.String() != "unknown" {
-		t.Error("there is a mode that there is not")
+	if _, err := Lookup("cubic"); err == nil || !strings.Contains(err.Error(), "irn-no-sack") || ByCode(200) != nil {
+		t.Errorf("a recovery that there is not: %v", err)
+	}
+}
+
+// Connection requests of other versions name schemes by these codes.
+func TestCodesStay(t *testing.T) {
+	for i, k := range []*Kind{GoBackN, IRN, IRNGoBackN, IRNNoSACK, TCP, NewReno} {
+		if k.Code != uint8(i) {
+			t.Errorf("%v has the code %d, not %d", k, k.Code, i)
+		}
+	}
+}
+
+func TestConfigure(t *testing.T) {
+	c, err := IRN.Configure(map[string]string{"n": "10", "nack_threshold": "4", "partial_ack": "true", "retransmit_delay": "2us"})
+	if want := (Config{Recovery: IRN, N: 10, NackThreshold: 4, PartialAck: true, RetransmitDelay: 2 * us}); err != nil || c != want {
+		t.Errorf("%+v, %v; want %+v", c, err, want)
+	}
+	if c, err := NewReno.Configure(map[string]string{"fast_retransmit": "false"}); err != nil || !c.NoFastRetransmit || c.NackThreshold != 3 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	for _, k := range Kinds() {
+		c, err := k.Configure(nil)
+		if c.RTOHigh = 1; err != nil || c.Validate() != nil {
+			t.Errorf("%v: %v, %v", k, err, c.Validate())
+		}
+	}
+	if _, err := GoBackN.Configure(map[string]string{"n": "3"}); err == nil || !strings.Contains(err.Error(), "go-back-n") || !strings.Contains(err.Error(), `"n"`) {
+		t.Errorf("an option that there is not: %v", err)
 	}
 }
 
 func TestConfigIsChecked(t *testing.T) {
 	for _, c := range []Config{
-		{Mode: numModes},
 		{Cap: MaxFlight + 1},
 		{RTOLow: -1},
 		{RTOLow: 2, RTOHigh: 1},

@@ -13,6 +13,7 @@ import "gswitch/frame"
 // inflates its window by is taken from the flight instead.
 type Sender struct {
 	cfg  *Config
+	kind *Kind
 	cum  uint64 // the receiver expects this one next
 	next uint64 // the next one that was never sent
 
@@ -36,7 +37,8 @@ type Sender struct {
 	wake  frame.Time // a retransmission that was held back is ready then
 	hold  frame.Time // nothing is offered before
 
-	stats SenderStats
+	stats  SenderStats
+	result AckResult // of the acknowledgement under way
 }
 
 // SenderStats counts since Init.
@@ -68,10 +70,11 @@ func (s *Sender) Init(cfg *Config) {
 	if len(records) == 0 {
 		records = make([]record, 64)
 	}
-	if cfg.Mode.sacks() {
+	kind := cfg.Kind()
+	if kind.SACKs {
 		sacked = sacked.recycle(len(records))
 	}
-	*s = Sender{cfg: cfg, records: records, sacked: sacked, wake: frame.Never}
+	*s = Sender{cfg: cfg, kind: kind, records: records, sacked: sacked, wake: frame.Never}
 	s.timer.init(cfg)
 }
 
@@ -163,7 +166,7 @@ func (s *Sender) AddsToFlight(rtx bool) bool {
 	switch {
 	case !rtx || s.resend < s.next:
 		return true
-	case s.cfg.Mode == TCP, s.cfg.Mode == NewReno:
+	case s.kind.windowed:
 		return !s.rtxFirst
 	}
 	return false
@@ -178,7 +181,7 @@ func (s *Sender) grow() {
 	for q := s.cum; q < s.next; q++ {
 		*s.record(q) = old[q&uint64(len(old)-1)]
 	}
-	if s.cfg.Mode.sacks() {
+	if s.kind.SACKs {
 		s.sacked = s.sacked.grow(len(s.records), s.cum, s.next)
 	}
 }
@@ -206,7 +209,7 @@ func (s *Sender) Retransmissions() uint64 { return s.stats.Retransmissions }
 // Stats returns the counters.
 func (s *Sender) Stats() SenderStats { return s.stats }
 
-// Rewind goes back to Cum, in any mode, as a NAK demands that is not about a
+// Rewind goes back to Cum, whatever the recovery, as a NAK demands that is not about a
 // gap: the receiver was not ready. Nothing is offered before until.
 func (s *Sender) Rewind(now, until frame.Time) {
 	if s.cum == s.next {

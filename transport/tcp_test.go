@@ -7,7 +7,7 @@ import (
 )
 
 func tcp() *Config {
-	return &Config{Mode: TCP, RTOLow: 200 * us, RTOHigh: frame.Millisecond}
+	return &Config{Recovery: TCP, RTOLow: 200 * us, RTOHigh: frame.Millisecond}
 }
 
 // The third packet above a gap begins fast retransmit; what is SACKed or lost
@@ -153,7 +153,7 @@ func TestNoSampleOfWhatArrivedEarlier(t *testing.T) {
 		t.Errorf("a packet that was SACKed before gave a sample of %v", r.RTT.Duration())
 	}
 	cfg = irn(8)
-	cfg.Mode = IRNNoSACK
+	cfg.Recovery = IRNNoSACK
 	x = newScript(t, cfg, 8)
 	x.fill()
 	x.now = 10 * us

@@ -55,7 +55,7 @@ func (t *timer) restart(now frame.Time) {
 
 // hasLow reports whether the timer begins with the low timeout.
 func (t *timer) hasLow() bool {
-	return t.cfg.RTOLow != 0 && t.cfg.Mode != GoBackN && !t.cfg.dynamic()
+	return t.cfg.RTOLow != 0 && t.cfg.Kind().lowRTO && !t.cfg.dynamic()
 }
 
 // high returns the timeout that is not low: constant, or RFC 6298's.
@@ -109,18 +109,7 @@ func (s *Sender) Timeout(now frame.Time) (entered bool) {
 		}
 	}
 	s.stats.Timeouts++
-	if s.cfg.Mode != NewReno {
-		s.begin(now, true)
-	}
-	switch s.cfg.Mode {
-	case NewReno:
-		s.restart(now)
-	case GoBackN, IRNGoBackN:
-		s.goBack(now)
-	case TCP: // everything that is not SACKed is lost (RFC 6675 5.1)
-		s.edge = s.next
-		s.loseHoles(now, s.cum, s.edge)
-	}
+	s.kind.expired(s, now)
 	t.backoff = min(t.backoff+1, maxBackoff)
 	t.restart(now)
 	return true

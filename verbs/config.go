@@ -37,7 +37,7 @@ type Config struct {
 	Options    map[string]string // of this congestion control
 	Telemetry  string            // none, hpcc, hpcc-grow or int-md; "" = hpcc
 	Links      []uint64          // bit/s: the slowest and the fastest link of the network, which units of telemetry follow from
-	Recovery   transport.Mode    // of connections that are dialed; zero: go-back-N
+	Recovery   *transport.Kind   // of connections that are dialed; nil: go-back-N
 	Timeout    time.Duration     // before what is not acknowledged is sent again; 0 = 20 BaseRTT, at least 20 ms
 	Class      uint8             // of traffic, 0 to 7; its DSCP is 8 times that
 	PFCClasses uint8             // one bit for each class in which pauses are obeyed

@@ -13,6 +13,7 @@ import (
 	"gswitch/frame"
 	"gswitch/hostnic"
 	"gswitch/hostnic/agent"
+	"gswitch/transport"
 )
 
 // QPConfig describes a queue pair. The zero value of each field is a sensible
@@ -124,7 +125,7 @@ func (h *Host) Dial(ctx context.Context, to netip.Addr, cfg QPConfig) (*QueuePai
 		return nil, err
 	}
 	conn := &agent.Conn{To: to.Unmap(), Class: c.Class, CC: c.Congestion, New: made, INT: modes[c.Telemetry], Recovery: c.Recovery, Verbs: cfg.verbs()}
-	if c.Recovery != 0 {
+	if c.Recovery != nil && c.Recovery != transport.GoBackN {
 		conn.Cap = c.cap()
 	}
 	q, err := h.newPair(cfg, conn)

@@ -18,7 +18,7 @@ var lengths = []int{0, 1, 999, 1000, 1001, 4096, 100_003}
 
 // Every operation moves the bytes that it should, and no others.
 func TestOperations(t *testing.T) {
-	for _, recovery := range []transport.Mode{transport.GoBackN, transport.IRN} {
+	for _, recovery := range []*transport.Kind{transport.GoBackN, transport.IRN} {
 		d := newDuo(t, func(_ int, c *Config) { c.Recovery = recovery })
 		l, m := d.listen(1<<20, ListenConfig{})
 		a, b := d.connect(l, QPConfig{})

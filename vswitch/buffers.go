@@ -33,7 +33,25 @@ func bufferConfig(cfg *Config, workers int, pool *frame.Pool) buffer.Config {
 	if size == 0 {
 		size = min(defaultBuffer, uint64(pool.Chunks())*uint64(pool.Room())/2)
 	}
-	return dividedBuffer(cfg, workers, size)
+	out := dividedBuffer(cfg, workers, size)
+	if cfg.Buffer.Chunks {
+		all, lossy := cfg.mayHold(workers, pool.Chunks())
+		out.Chunks = buffer.Chunks{Bytes: uint32(pool.Room()), All: all, Lossy: lossy}
+	}
+	return out
+}
+
+// mayHold returns how many frames one of several workers may have in its
+// queues, and how many of them lossy ones: the rest is the headroom of lossless
+// classes.
+func (cfg *Config) mayHold(workers, chunks int) (all, lossy int) {
+	if all = cfg.MaxFrames / workers; all == 0 {
+		all = chunks / 2 / workers
+	}
+	if cfg.PFC.Mode != pfc.Off {
+		return all, all * 3 / 4
+	}
+	return all, all
 }
 
 func dividedBuffer(cfg *Config, workers int, size uint64) buffer.Config {

@@ -178,6 +178,10 @@ type BufferConfig struct {
 	Response frame.Time
 	// AllowLoss accepts a Headroom that is too small, for experiments.
 	AllowLoss bool
+	// Chunks counts the chunks of memory beside the bytes, with the same alphas:
+	// where frames lie in chunks small ones exhaust them long before the bytes.
+	// Off in virtual time, whose buffers are bytes, as those of the papers.
+	Chunks bool
 }
 
 // PFCConfig describes flow control on all ports.

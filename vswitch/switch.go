@@ -16,7 +16,8 @@ import (
 
 // Switch is a switch made of one Node for each worker that runs it. Its
 // methods belong to the control plane and are called by one goroutine at a
-// time; the workers call only their Node.
+// time; the workers call only their Node, and carry out the commands that
+// Prepare makes: tables are written by workers alone.
 type Switch struct {
 	Nodes []*Node
 
@@ -164,13 +165,11 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 	if old != nil && p.Config.Escape.On {
 		n.rerouted()
 	}
-	if n.maxHeld = p.Config.MaxFrames / len(n.handIn); n.maxHeld == 0 {
-		n.maxHeld = n.arena.Chunks() / 2 / len(n.handIn)
-	}
+	n.maxHeld, n.lossyHeld = p.Config.mayHold(len(n.handIn), n.arena.Chunks())
 	n.limitICMP(now)
-	n.losslessClasses, n.lossyHeld = 0, n.maxHeld
+	n.losslessClasses = 0
 	if p.Config.PFC.Mode != pfc.Off {
-		n.losslessClasses, n.lossyHeld = p.Config.PFC.Classes, n.maxHeld*3/4
+		n.losslessClasses = p.Config.PFC.Classes
 	}
 	if n.local != nil {
 		n.local.adopt(now)
@@ -326,41 +325,8 @@ func (sw *Switch) bindStatic(old, p *Program) {
 // Program returns the program in force.
 func (sw *Switch) Program() *Program { return sw.program.Load() }
 
-// Apply replaces the whole configuration. On error nothing changes. Counters,
-// learned addresses and queued frames stay.
-func (sw *Switch) Apply(cfg *Config) error {
-	prog, err := sw.compile(cfg, len(sw.Nodes))
-	if err != nil {
-		return err
-	}
-	old := sw.program.Load()
-	if _, err := buffer.New(bufferConfig(cfg, len(sw.Nodes), sw.Nodes[0].pool)); err != nil {
-		return fmt.Errorf("switch %s: %w", cfg.Name, err)
-	}
-	prog.keepTelemetry(old)
-	sw.program.Store(prog)
-	sw.bindStatic(old, prog)
-	return nil
-}
-
-// SetRoute adds a route or replaces the one with the same prefix.
-func (sw *Switch) SetRoute(r Route) error {
-	return sw.update(func(p *Program) error { return p.setRoute(r, sw.ids.routes, nil) })
-}
-
-// DeleteRoute removes a route that SetRoute or the configuration made.
-func (sw *Switch) DeleteRoute(prefix netip.Prefix) error {
-	return sw.update(func(p *Program) error { return p.deleteRoute(prefix) })
-}
-
-// update makes the next program by a change to a shallow copy of this one.
-func (sw *Switch) update(change func(*Program) error) error {
-	next := *sw.program.Load()
-	sw.gen++
-	next.Gen = sw.gen
-	if err := change(&next); err != nil {
-		return err
-	}
-	sw.program.Store(&next)
-	return nil
-}
+// Apply, SetRoute and DeleteRoute do what the changes of these names do, for
+// whoever steps the switch, too.
+func (sw *Switch) Apply(cfg *Config) error               { return sw.Do(Apply{Config: cfg}) }
+func (sw *Switch) SetRoute(r Route) error                { return sw.Do(SetRoute{r}) }
+func (sw *Switch) DeleteRoute(prefix netip.Prefix) error { return sw.Do(DeleteRoute{prefix}) }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gswitch/cc"
+	"gswitch/options"
 )
 
 func ccCommand() *cobra.Command {
@@ -90,22 +91,27 @@ func writeAlgorithm(w io.Writer, in *cc.Info) error {
 	if in.Note != "" {
 		indent(&b, "", "note     ", in.Note)
 	}
-	b.WriteString("\nOPTIONS\n")
-	for i := range in.Params {
-		p := &in.Params[i]
-		fmt.Fprintf(&b, "\n  %s (%s)\n", p.Name, p.Unit)
-		indent(&b, optionMargin, "", p.Doc)
-		indent(&b, optionMargin, "default  ", p.Default)
-		if r := p.Range(); r != "" {
-			indent(&b, optionMargin, "allowed  ", r)
-		}
-		if len(p.Choices) > 0 {
-			indent(&b, optionMargin, "allowed  ", strings.Join(p.Choices, ", "))
-		}
-		indent(&b, optionMargin, "source   ", p.Source)
-	}
+	writeOptions(&b, in.Params)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeOptions describes what can stand under params.
+func writeOptions(b *strings.Builder, params []options.Param) {
+	b.WriteString("\nOPTIONS\n")
+	for i := range params {
+		p := &params[i]
+		fmt.Fprintf(b, "\n  %s (%s)\n", p.Name, p.Unit)
+		indent(b, optionMargin, "", p.Doc)
+		indent(b, optionMargin, "default  ", p.Default)
+		if r := p.Range(); r != "" {
+			indent(b, optionMargin, "allowed  ", r)
+		}
+		if len(p.Choices) > 0 {
+			indent(b, optionMargin, "allowed  ", strings.Join(p.Choices, ", "))
+		}
+		indent(b, optionMargin, "source   ", p.Source)
+	}
 }
 
 // textWidth is where lines of prose are broken.

@@ -46,7 +46,6 @@ func TestCCListNamesEveryAlgorithm(t *testing.T) {
 }
 
 func TestCCShowTellsEveryOption(t *testing.T) {
-	words := func(s string) string { return strings.Join(strings.Fields(s), " ") }
 	for _, in := range cc.Infos() {
 		out, code := gfabric(t, "cc", "show", in.Name)
 		if code != 0 {
@@ -92,3 +91,6 @@ func TestCCMistakesAreOfUsage(t *testing.T) {
 		}
 	}
 }
+
+// words is s with every run of spaces and newlines as one space.
+func words(s string) string { return strings.Join(strings.Fields(s), " ") }

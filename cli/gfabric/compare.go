@@ -36,15 +36,17 @@ func textOptions() report.TextOptions {
 }
 
 func reportCommand() *cobra.Command {
-	var html string
+	var html, figures string
 	var text bool
 	c := &cobra.Command{
 		Use:   "report DIR",
 		Short: "Show the results of a run: a table here, or a page with drawings",
 		Long: "report shows what gfabric run left in a directory. Without flags it prints the\n" +
-			"table; with --html it writes a page that needs no network.",
+			"table; with --html it writes a page that needs no network; with --figures each\n" +
+			"drawing of the page becomes a file for a paper, as SVG and as PDF.",
 		Example: "  gfabric report results/incast\n" +
-			"  gfabric report results/incast --html incast.html",
+			"  gfabric report results/incast --html incast.html\n" +
+			"  gfabric report results/incast --figures figures/",
 		Args: one("a directory of results, such as results/quickstart"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			f, err := loadResults(args[0])
@@ -56,14 +58,22 @@ func reportCommand() *cobra.Command {
 					return err
 				}
 			}
-			if text || html == "" {
+			if figures != "" {
+				n, err := report.WriteFigures(figures, f)
+				if err != nil {
+					return err
+				}
+				say("%d drawings are in %s, each as SVG and PDF", n, figures)
+			}
+			if text || html == "" && figures == "" {
 				return report.Text(os.Stdout, f, textOptions())
 			}
 			return nil
 		},
 	}
 	c.Flags().StringVar(&html, "html", "", "write the page to this file")
-	c.Flags().BoolVar(&text, "text", false, "print the table even with --html")
+	c.Flags().StringVar(&figures, "figures", "", "write every drawing to this directory, as SVG and PDF")
+	c.Flags().BoolVar(&text, "text", false, "print the table even with --html or --figures")
 	return c
 }
 

@@ -83,7 +83,7 @@ func (f *layoutFlags) add(c *cobra.Command) {
 	f.topologyFlags.add(c)
 	c.Flags().StringVar(&f.processes, "processes", "one", "one: a single gswitch for all switches, joined inside. each: one for every switch, joined by veth")
 	c.Flags().StringVar(&f.poll, "poll", "adaptive", "how switches wait for frames: spin, adaptive or sleep")
-	c.Flags().StringVar(&f.listen, "listen", "", "TCP address, such as 127.0.0.1:9100, that serves metrics and the API of the switches on this machine; not with --processes each")
+	c.Flags().StringVar(&f.listen, "listen", "", "TCP address, such as 127.0.0.1:9100, that serves metrics of the switches on this machine; not with --processes each")
 	c.Flags().IntSliceVar(&f.lossless, "lossless", nil, "classes under priority flow control at every switch, such as 3; frames are of the class that the upper three bits of their DSCP say")
 	c.Flags().IntSliceVar(&f.cpus, "cpu", nil, "pin the workers to these CPUs, one worker each")
 }

@@ -51,7 +51,7 @@ wrong with the file changes nothing. "-f -" reads standard input.`,
 					if err != nil {
 						return nil, err
 					}
-					m, err := control.DialTransparent(address).Apply(ctx, r)
+					m, err := control.DialTransparent(address, a.show).Apply(ctx, r)
 					return m, control.Explain(address, err)
 				}
 				client, address, err := a.client(ctx)

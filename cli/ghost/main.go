@@ -44,6 +44,7 @@ type app struct {
 	name   string
 	host   string
 	json   bool
+	show   control.Credentials
 }
 
 func newRoot() *cobra.Command {
@@ -72,6 +73,7 @@ run.`,
 	f.StringVar(&a.socket, "socket", "", "control socket of the host (or host:port)")
 	f.StringVar(&a.name, "name", "", "host, or daemon, by name; names the host of --port")
 	f.StringVar(&a.host, "host", "", "host, where the daemon runs several")
+	cli.CredentialFlags(f, &a.show)
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(a.withTransparent(a.runCommand()), a.serveCommand(), a.sendCommand(), a.pingCommand(), a.perfCommand(), a.calibrateCommand(), a.withChannels(a.showCommand()), a.watchCommand(), a.captureCommand(),
 		a.applyCommand(), a.withTransparentFiles(a.validateCommand()), schemaCommand(), doctor.Command("ghost", &a.json), versionCommand())
@@ -94,7 +96,7 @@ func (a *app) client(ctx context.Context) (api.HostClient, string, error) {
 			return nil, "", err
 		}
 	}
-	return control.DialHost(address), address, nil
+	return control.DialHost(address, a.show), address, nil
 }
 
 func schemaCommand() *cobra.Command {

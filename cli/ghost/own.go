@@ -65,7 +65,7 @@ func (o *own) flags(c *cobra.Command, transfer bool) {
 	f.StringVar(&o.recovery, "recovery", "", "loss recovery of transfers that choose none: go-back-n, irn, tcp, newreno ... (go-back-n)")
 	f.BoolVar(&o.noFastRetransmit, "no-fast-retransmit", false, "newreno: only the timeout repairs, for networks that reorder and lose nothing")
 	f.Float64Var(&o.jitter, "pace-jitter", 0, "make each paced gap longer or shorter by up to this share (RoCC: 0.1)")
-	f.StringVar(&o.listen, "listen", "", "serve the API and /metrics on this TCP address too")
+	f.StringVar(&o.listen, "listen", "", "serve /metrics and /healthz on this TCP address")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "log more")
 }
 
@@ -220,7 +220,7 @@ func (o *own) start(ctx context.Context, a *app, stderr io.Writer, level slog.Le
 	opts := host.Options{Version: version, Source: cmp.Or(o.file, "flags"), Wait: o.wait, Logger: r.log, Override: o.override(a)}
 	r.doc = doc.Clone()
 	opts.Override(r.doc)
-	if r.listeners, err = control.Listen(config.Control{Socket: r.doc.Control.Socket, Listen: r.doc.Control.Listen}); err != nil {
+	if r.listeners, err = control.Listen(config.Control(r.doc.Control)); err != nil {
 		return nil, err
 	}
 	if r.d, err = host.New(ctx, doc, opts); err != nil {

@@ -198,7 +198,7 @@ func (a *app) runTransparent(c *cobra.Command, doc *config.Transparent, file str
 	wait, _ := c.Flags().GetDuration("wait")
 	override := a.transparentOverride(c)
 	override(doc)
-	listeners, err := control.Listen(config.Control{Socket: doc.Control.Socket, Listen: doc.Control.Listen})
+	listeners, err := control.Listen(config.Control(doc.Control))
 	if err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func transparentView[M proto.Message](a *app, use, short string, ask func(contex
 		}
 		ctx, cancel := context.WithTimeout(c.Context(), 10*time.Second)
 		defer cancel()
-		m, err := ask(ctx, control.DialTransparent(address))
+		m, err := ask(ctx, control.DialTransparent(address, a.show))
 		if err != nil {
 			return control.Explain(address, err)
 		}

@@ -33,6 +33,7 @@ type app struct {
 	name   string
 	sw     string
 	json   bool
+	show   control.Credentials
 	limit  uint32
 }
 
@@ -54,6 +55,7 @@ under ` + control.SocketDir + ` where only one runs, else chosen with --name or 
 	f.StringVar(&a.socket, "socket", "", "control socket of the daemon (or host:port)")
 	f.StringVar(&a.name, "name", "", "daemon, by the name of a switch of it; names the switch of run --port")
 	f.StringVarP(&a.sw, "switch", "S", "", "switch, where the daemon runs several")
+	cli.CredentialFlags(f, &a.show)
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(a.runCommand(), a.validateCommand(), a.applyCommand(), schemaCommand(), a.showCommand(), a.setCommand(), a.addCommand(), a.delCommand(),
 		a.clearCommand(), a.watchCommand(), a.captureCommand(), doctor.Command("gswitch", &a.json), versionCommand())
@@ -81,5 +83,5 @@ func (a *app) client() (api.ControlClient, string, error) {
 			return nil, "", err
 		}
 	}
-	return control.Dial(address), address, nil
+	return control.Dial(address, a.show), address, nil
 }

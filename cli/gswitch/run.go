@@ -67,7 +67,7 @@ file again; SIGINT and SIGTERM end it.`,
 	fl.StringVar(&f.mode, "mode", "auto", "AF_XDP mode: auto, zerocopy, native, generic")
 	fl.StringVar(&f.poll, "poll", "adaptive", "when the worker sleeps: spin, adaptive, sleep")
 	fl.IntVar(&f.cpu, "cpu", 0, "pin the worker to this CPU")
-	fl.StringVar(&f.listen, "listen", "", "serve the API and /metrics on this TCP address too")
+	fl.StringVar(&f.listen, "listen", "", "serve /metrics and /healthz on this TCP address")
 	fl.DurationVar(&f.wait, "wait", 0, "wait so long for interfaces that are not there yet")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log every change of the configuration too")
 	return c

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"gswitch/config"
 	"gswitch/control"
@@ -48,6 +49,15 @@ func Root(root *cobra.Command, version string) *cobra.Command {
 		return Usage(fmt.Errorf("%w; see %s --help", err, c.CommandPath()))
 	})
 	return root
+}
+
+// CredentialFlags adds the flags by which a daemon at a TCP address is shown
+// who asks. They are files: a token on the command line could be read by all.
+func CredentialFlags(f *pflag.FlagSet, c *control.Credentials) {
+	f.StringVar(&c.Token, "token", "", "with --socket host:port: file with the token that its control.api.token has")
+	f.StringVar(&c.CA, "ca", "", "with --socket host:port: speak TLS; file with the certificates that the daemon's is signed by")
+	f.StringVar(&c.Cert, "cert", "", "with --socket host:port: file with a certificate that its control.api.ca takes, and --key")
+	f.StringVar(&c.Key, "key", "", "file with the key of --cert")
 }
 
 // Main runs a program, prints what goes wrong and returns its exit code.

@@ -16,8 +16,13 @@ import (
 
 // Apply makes next the configuration in force. It returns what changed, and
 // what that does to hosts beyond it. If anything fails, what was in force stays
-// so. With dry nothing is touched. source says where next came from.
+// so. With dry nothing is touched. source says where next came from. It must
+// name no other files than the daemon's own configuration has.
 func (d *Daemon) Apply(next *config.Hosts, source string, dry bool) (changes []config.Change, consequences []string, err error) {
+	return d.apply(next, source, dry, false)
+}
+
+func (d *Daemon) apply(next *config.Hosts, source string, dry, own bool) (changes []config.Change, consequences []string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	defer func() {
@@ -31,6 +36,11 @@ func (d *Daemon) Apply(next *config.Hosts, source string, dry bool) (changes []c
 		changes = config.DiffHosts(d.doc, next)
 		if err := control.Fixed(changes); err != nil {
 			return err
+		}
+		if !own {
+			if err := control.Confined(next.Files(), d.files); err != nil {
+				return err
+			}
 		}
 		p, err = d.plan(next)
 		return err
@@ -49,6 +59,9 @@ func (d *Daemon) Apply(next *config.Hosts, source string, dry bool) (changes []c
 		d.state.Generation++
 	}
 	d.doc, d.source = next, source
+	if own {
+		d.files = next.Files()
+	}
 	d.state.ReloadSuccess, d.state.ReloadTime = true, time.Now()
 	for _, c := range changes {
 		d.log.Debug("configuration changed", "change", c.String())
@@ -66,7 +79,7 @@ func (d *Daemon) ReadFile(path string) ([]config.Change, []string, error) {
 		d.mu.Unlock()
 		return nil, nil, err
 	}
-	return d.Apply(c, path, false)
+	return d.apply(c, path, false, true)
 }
 
 func (d *Daemon) refused() { d.state.ReloadSuccess, d.state.ReloadTime = false, time.Now() }

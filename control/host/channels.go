@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"gswitch/config"
 	"gswitch/control"
@@ -24,15 +23,11 @@ import (
 const transparentUsage = `ghost: GET /metrics are the metrics of Prometheus. The API takes POST with JSON (or Connect, or gRPC):
   curl --unix-socket /run/ghost/NAME.sock -H 'Content-Type: application/json' -d '{}' http://ghost/gswitch.v1.Transparent/ListChannels`
 
-// Handler serves the API and /metrics.
+// Handler serves the API, /metrics and /healthz.
 func (t *Transparent) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle(control.Endpoint(transparentUsage, func(opts ...connect.HandlerOption) (string, http.Handler) {
+	return control.Handler(transparentUsage, metrics.NewRegistry(t.Snapshot), func(opts ...connect.HandlerOption) (string, http.Handler) {
 		return api.NewTransparentHandler(&transparentServer{t}, opts...)
-	}))
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.NewRegistry(t.Snapshot), promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, transparentUsage) })
-	return mux
+	})
 }
 
 // transparentServer implements the API over a Transparent.
@@ -60,7 +55,7 @@ func (s *transparentServer) ListBumps(_ context.Context, r *api.ListBumpsRequest
 	t, snap, conf := s.t, s.t.Snapshot(), s.t.config()
 	w := &snap.Engine.Workers[0]
 	out := &api.Bumps{Version: t.opts.Version, Pid: int64(os.Getpid()), Socket: conf.Control.Socket, UptimeSeconds: time.Since(t.start).Seconds(),
-		Poll: w.Poll.String(), BusyRatio: w.BusyShare(), TimerLateP99: w.Lateness.Quantile(0.99)}
+		Poll: w.Poll.String(), BusyRatio: w.BusyShare(), TimerLateP99: uint64(w.Lateness.Quantile(0.99))}
 	for _, i := range which {
 		out.Bumps = append(out.Bumps, describeBump(&conf.Bumps[i], t.mtus[i], &snap.Bumps[i]))
 	}

@@ -41,7 +41,8 @@ type Daemon struct {
 	mu     sync.RWMutex
 	doc    *config.Hosts // in force
 	source string
-	units  []*unit // in the order of doc
+	files  map[string]bool // paths that its own file has named
+	units  []*unit         // in the order of doc
 	state  metrics.ConfigState
 
 	memory sync.Mutex // guards held
@@ -56,6 +57,7 @@ func New(ctx context.Context, c *config.Hosts, opts Options) (*Daemon, error) {
 	}
 	d := &Daemon{opts: opts, log: opts.Logger, start: time.Now(), source: opts.Source}
 	d.doc = d.overridden(c)
+	d.files = d.doc.Files()
 	namespaces := false
 	for i := range d.doc.Hosts {
 		namespaces = namespaces || d.doc.Hosts[i].NetNS != ""

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"gswitch/config"
 	"gswitch/control"
@@ -22,19 +21,15 @@ import (
 )
 
 // usage tells people how to speak to the API.
-const usage = `ghost: GET /metrics are the metrics of Prometheus. The API takes POST with JSON (or Connect, or gRPC):
-  curl -H 'Content-Type: application/json' -d '{}' http://HOST:PORT/gswitch.v1.Host/GetHost
-  curl --unix-socket /run/ghost/NAME.sock -H 'Content-Type: application/json' -d '{}' http://ghost/gswitch.v1.Host/GetHost`
+const usage = `ghost: GET /metrics are the metrics of Prometheus, /healthz says that the daemon answers. The API takes POST with JSON (or Connect, or gRPC):
+  curl --unix-socket /run/ghost/NAME.sock -H 'Content-Type: application/json' -d '{}' http://ghost/gswitch.v1.Host/GetHost
+and over TCP only where control.api opens it (Authorization: Bearer, or a client's certificate).`
 
-// Handler serves the API and /metrics.
+// Handler serves the API, /metrics and /healthz.
 func (d *Daemon) Handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle(control.Endpoint(usage, func(opts ...connect.HandlerOption) (string, http.Handler) {
+	return control.Handler(usage, metrics.NewRegistry(d.Snapshot), func(opts ...connect.HandlerOption) (string, http.Handler) {
 		return api.NewHostHandler(&server{d}, opts...)
-	}))
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.NewRegistry(d.Snapshot), promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, usage) })
-	return mux
+	})
 }
 
 // server implements the API over a Daemon.

@@ -52,7 +52,7 @@ func describe(u *unit, snap *metrics.Snapshot, h *metrics.Host) *api.HostStatus 
 	w := &snap.Engine.Workers[u.worker.Index()]
 	out.Timing = &api.HostTiming{Poll: w.Poll.String(), Cpu: -1, BusyRatio: w.BusyShare(),
 		FrameLateP50: uint64(h.Late.Quantile(0.5)), FrameLateP99: uint64(h.Late.Quantile(0.99)), FrameLateMax: uint64(h.Late.Quantile(1)),
-		TimerLateP50: w.Lateness.Quantile(0.5), TimerLateP99: w.Lateness.Quantile(0.99), TimerLateMax: w.Lateness.Max}
+		TimerLateP50: uint64(w.Lateness.Quantile(0.5)), TimerLateP99: uint64(w.Lateness.Quantile(0.99)), TimerLateMax: w.Lateness.Max}
 	if w.Pin {
 		out.Timing.Cpu = int32(w.CPU)
 	}

@@ -19,7 +19,6 @@ import (
 	"gswitch/hostnic"
 	"gswitch/hostnic/agent"
 	inband "gswitch/int"
-	"gswitch/scheduler"
 	"gswitch/transport"
 )
 
@@ -72,10 +71,10 @@ func transfer(h *config.Host, r *api.TransferRequest) (*agent.Transfer, error) {
 	if t.INT, err = config.ParseTelemetry(cmp.Or(r.Telemetry, h.Telemetry.Format)); err != nil {
 		return nil, err
 	}
-	if t.Recovery, err = transport.ParseMode(cmp.Or(r.Recovery, h.Recovery)); err != nil {
+	if t.Recovery, err = transport.Lookup(cmp.Or(r.Recovery, h.Recovery)); err != nil {
 		return nil, err
 	}
-	if t.Recovery != transport.GoBackN && t.Recovery != transport.TCP && t.Recovery != transport.NewReno {
+	if t.Recovery.Capped {
 		t.Cap = h.Cap()
 	}
 	t.CC = cmp.Or(r.Congestion, h.Congestion)
@@ -222,7 +221,7 @@ func result(h *config.Host, t *agent.Transfer) *api.TransferResult {
 	w := &t.Watch
 	if n := w.RTT.Total(); n > 0 {
 		bound := func(p float64) uint64 { return uint64(min(w.RTT.Quantile(p), w.MaxRTT)) }
-		r.Rtt = &api.Percentiles{Count: n, Min: uint64(w.MinRTT), Mean: mean(&w.RTT), P50: bound(0.5), P95: bound(0.95), P99: bound(0.99), Max: uint64(w.MaxRTT)}
+		r.Rtt = &api.Percentiles{Count: n, Min: uint64(w.MinRTT), Mean: w.RTT.Mean(), P50: bound(0.5), P95: bound(0.95), P99: bound(0.99), Max: uint64(w.MaxRTT)}
 	}
 	slowest := uint64(h.Rate)
 	for i := range w.Path.N {
@@ -248,16 +247,4 @@ func percentiles(spans []frame.Time) *api.Percentiles {
 	n := len(spans)
 	at := func(p float64) uint64 { return uint64(spans[min(n-1, int(p*float64(n)))]) }
 	return &api.Percentiles{Count: uint64(n), Min: uint64(spans[0]), Mean: sum / float64(n), P50: at(0.5), P95: at(0.95), P99: at(0.99), Max: uint64(spans[n-1])}
-}
-
-// mean takes the middle of each bucket.
-func mean(h *scheduler.Histogram) float64 {
-	sum := 0.0
-	for i, n := range h.Count {
-		if n > 0 {
-			lo, hi := scheduler.BucketBounds(i)
-			sum += float64(n) * float64(lo+hi) / 2
-		}
-	}
-	return sum / float64(h.Total())
 }

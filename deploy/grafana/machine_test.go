@@ -30,5 +30,5 @@ func (b *builder) workers(at string) {
 	b.graph("Packet memory", "none", "Chunks of the packet memory, free ones, and those that workers keep for themselves.",
 		q{"{{instance}} chunks", `gswitch_memory_chunks{` + at + `}`}, q{"{{instance}} free", `gswitch_memory_free_chunks{` + at + `}`}, q{worker + " keeps", `gswitch_worker_free_chunks{` + at + `}`})
 	b.graph("Longest interruption", "s", "The longest loop ever that moved frames, and the longest pause of the garbage collector.",
-		q{worker + " loop", `gswitch_worker_longest_loop_seconds{` + at + `}`}, q{"{{instance}} collector", `gswitch_gc_longest_pause_seconds{` + at + `}`})
+		q{worker + " loop", `gswitch_worker_longest_loop_seconds{` + at + `}`}, q{"{{instance}} collector", `go_gc_duration_seconds{quantile="1", ` + at + `}`})
 }

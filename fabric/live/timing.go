@@ -10,6 +10,7 @@ import (
 	"gswitch/fabric/results"
 	"gswitch/fabric/vnet"
 	"gswitch/frame"
+	"gswitch/histogram"
 	"gswitch/sim"
 )
 
@@ -65,7 +66,7 @@ func Timing(spec *vnet.EngineSpec, dilation int64, bound frame.Time, poll datapl
 	if len(all) > 1 {
 		t.Processes = len(all)
 	}
-	var late, transit dataplane.Histogram
+	var late, transit histogram.Histogram
 	halted := false
 	for _, v := range all {
 		t.ClockRead = max(t.ClockRead, v.ClockRead.Seconds())
@@ -86,8 +87,8 @@ func Timing(spec *vnet.EngineSpec, dilation int64, bound frame.Time, poll datapl
 	between(all, &transit)
 	t.LateP50, t.LateP99, t.LateMax = lateness(&late)
 	t.TransitP50, t.TransitP99, t.TransitMax = lateness(&transit)
-	t.OverFrame = late.Above(uint64(math.Round(t.Frame * 1e9)))
-	t.OverRTT = late.Above(uint64(spec.BaseRTT))
+	t.OverFrame = late.Above(frame.Time(math.Round(t.Frame * 1e9)))
+	t.OverRTT = late.Above(spec.BaseRTT)
 	judge(t, poll)
 	return t
 }
@@ -100,7 +101,7 @@ func Bound(spec *vnet.EngineSpec, bound frame.Time) frame.Time {
 	return bound
 }
 
-func addWorker(t *results.Timing, w *dataplane.WorkerStats, all, transit *dataplane.Histogram) {
+func addWorker(t *results.Timing, w *dataplane.WorkerStats, all, transit *histogram.Histogram) {
 	late := w.Lateness
 	late.Merge(&w.FrameLateness)
 	all.Merge(&late)
@@ -115,7 +116,7 @@ func addWorker(t *results.Timing, w *dataplane.WorkerStats, all, transit *datapl
 
 // between adds what frames took from process to process: of each direction of a
 // link one process knows when they left, another one when they came.
-func between(all []*Told, transit *dataplane.Histogram) {
+func between(all []*Told, transit *histogram.Histogram) {
 	type direction struct {
 		link int
 		way  sim.Way
@@ -136,7 +137,7 @@ func between(all []*Told, transit *dataplane.Histogram) {
 }
 
 // lateness returns quantiles in seconds.
-func lateness(h *dataplane.Histogram) (p50, p99, most float64) {
+func lateness(h *histogram.Histogram) (p50, p99, most float64) {
 	return float64(h.Quantile(0.5)) / 1e9, float64(h.Quantile(0.99)) / 1e9, float64(h.Max) / 1e9
 }
 

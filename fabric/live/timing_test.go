@@ -67,13 +67,13 @@ func TestTiming(t *testing.T) {
 	}
 	w := &e.final.Workers[0]
 	for range 90 {
-		observe(&w.FrameLateness, 10)
+		w.FrameLateness.Observe(10)
 	}
 	for range 9 {
-		observe(&w.Lateness, 200)
+		w.Lateness.Observe(200)
 	}
-	observe(&w.Lateness, 20_000)
-	observe(&w.Transit, 300)
+	w.Lateness.Observe(20_000)
+	w.Transit.Observe(300)
 	v := e.Timing()
 	near := func(a, b float64) bool { return a > 0.75*b && a < 1.3*b } // the width of a bucket
 	if v.Scale != 1000 || v.Frame != 88e-9 || v.BaseRTT != 13e-6 || v.Bound != 50e-9 || v.ClockRead != 40e-9 || v.RingDrops != 31 || v.Valid {
@@ -94,16 +94,4 @@ func TestTiming(t *testing.T) {
 	if advice := strings.Join(v.Advice, "; "); !strings.Contains(advice, "fewer nodes") {
 		t.Errorf("advice %q", advice)
 	}
-}
-
-// observe counts v, as a worker does.
-func observe(h *dataplane.Histogram, v uint64) {
-	i := 0
-	for h.Upper(i) < v {
-		i++
-	}
-	h.Buckets[i]++
-	h.Count++
-	h.Sum += v
-	h.Max = max(h.Max, v)
 }

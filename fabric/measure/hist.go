@@ -2,13 +2,13 @@ package measure
 
 import (
 	"math"
-	"math/bits"
 
 	"gswitch/fabric/results"
+	"gswitch/histogram"
 )
 
 // Hist is a histogram of whole numbers with weights: exact below 512, from
-// there in bins of less than 0.4 % of the value.
+// there in bins.
 type Hist struct {
 	w     []float64
 	total float64
@@ -16,25 +16,15 @@ type Hist struct {
 	max   uint64
 }
 
-// precision is how many bits of a value tell its bin.
+// precision makes bins of less than 0.4 % of the value.
 const precision = 8
 
-func binOf(v uint64) int {
-	n := bits.Len64(v)
-	if n <= precision+1 {
-		return int(v)
-	}
-	shift := n - precision - 1
-	return shift<<precision + int(v>>shift)
-}
+func binOf(v uint64) int { return histogram.Bin(v, precision) }
 
 // binTop is the largest value of a bin.
 func binTop(b int) uint64 {
-	if b < 2<<precision {
-		return uint64(b)
-	}
-	shift := b>>precision - 1
-	return uint64(b-shift<<precision+1)<<shift - 1
+	_, end := histogram.Range(b, precision)
+	return end - 1
 }
 
 // Add counts v with weight w.

@@ -91,7 +91,7 @@ func Profile(t *fabric.Topology, algorithm string) (*vnet.Config, error) {
 		PFC: vnet.PFC{On: true, Classes: 0xfe},
 		ECN: vnet.ECN{On: true, At: nic, KMin: uint32(kminPer25G * gbps / 25), KMax: uint32(kmaxPer25G * gbps / 25), PMax: pmax, Classes: 0xfe},
 		Host: vnet.Host{
-			Transport: transport.Config{Mode: transport.GoBackN, NakInterval: nakInterval},
+			Transport: transport.Config{Recovery: transport.GoBackN, NakInterval: nakInterval},
 			CC:        vnet.Algorithm{Name: algorithm, New: build},
 			Overshoot: true, // what is in flight may exceed the window by a frame
 			// HPCC's changes of rate move the next departure, those of the

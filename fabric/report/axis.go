@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"gonum.org/v1/plot"
 )
 
 // scaleKind says how values become places on an axis.
@@ -16,13 +18,14 @@ const (
 	ordinal // values are 0, 1, 2 ..., named by scale.names
 )
 
-// scale maps values from lo to hi to pixels from a to b.
+// scale maps values from lo to hi to an axis. It is gonum's plot.Normalizer and
+// plot.Ticker.
 type scale struct {
 	kind   scaleKind
 	lo, hi float64
-	a, b   float64
 	unit   string
 	names  []string // of an ordinal scale
+	marks  int      // about so many ticks have a label
 }
 
 // warp makes equal steps of what the kind of scale shows as equal steps.
@@ -36,16 +39,32 @@ func (s *scale) warp(v float64) float64 {
 	return v
 }
 
-// at returns the pixel of v. Values beyond the ends lie on the ends, so that
-// a log axis has a place for zero.
-func (s *scale) at(v float64) float64 {
+// norm returns the place of v, 0 at the beginning of the axis and 1 at its end.
+// Values beyond the ends lie on the ends, so that a log axis has a place for zero.
+func (s *scale) norm(v float64) float64 {
 	v = min(max(v, s.lo), s.hi)
 	lo, hi := s.warp(s.lo), s.warp(s.hi)
 	if hi == lo {
-		return (s.a + s.b) / 2
+		return 0.5
 	}
-	return s.a + (s.warp(v)-lo)/(hi-lo)*(s.b-s.a)
+	return (s.warp(v) - lo) / (hi - lo)
 }
+
+// Normalize is plot.Normalizer's; the scale knows its ends itself.
+func (s *scale) Normalize(_, _, v float64) float64 { return s.norm(v) }
+
+// Ticks is plot.Ticker's.
+func (s *scale) Ticks(_, _ float64) []plot.Tick {
+	marks, _ := s.ticks(s.marks)
+	out := make([]plot.Tick, len(marks))
+	for i, m := range marks {
+		out[i] = plot.Tick{Value: m.v, Label: printable(shorten(m.label, longestTick))}
+	}
+	return out
+}
+
+// longestTick is how many letters of a name are shown at its place on an axis.
+const longestTick = 22
 
 // tick is a mark on an axis; one without a label is minor.
 type tick struct {

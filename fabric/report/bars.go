@@ -2,7 +2,12 @@ package report
 
 import (
 	"fmt"
-	"strings"
+	"math"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 
 	"gswitch/fabric/results"
 )
@@ -10,6 +15,7 @@ import (
 // barChart is groups of bars: values[g][k] are what group g has of kind k,
 // one per seed.
 type barChart struct {
+	name   string // of its files
 	title  string
 	xName  string
 	unit   string
@@ -19,21 +25,29 @@ type barChart struct {
 	values [][][]float64
 }
 
-// draw draws the bars from zero; several seeds become a bar at their mean and
-// a dot for each.
-func (c *barChart) draw(width, height float64) *plot {
+// draw draws the bars from zero. Several seeds become a bar at their mean with
+// a dot for each and, from three on, the interval that holds the mean of all
+// seeds with 95 %.
+func (c *barChart) draw(width, height vg.Length) *figure {
 	var e extent
 	for _, g := range c.values {
 		for _, v := range g {
 			e.add(v...)
+			if half := confidence(v); half > 0 {
+				e.add(results.Mean(v) + half)
+			}
 		}
 	}
-	p := newPlot(width, height, c.title, c.xName, "", scale{kind: ordinal, names: c.groups}, e.linearFrom(c.unit))
+	y := e.linearFrom(c.unit)
+	f := newFigure(c.name, width, height, c.title, c.xName, "", scale{kind: ordinal, names: c.groups}, y)
 	// The unit and its prefix stand above the axis.
-	if _, unit := p.y.ticks(p.yTicks); unit != "" && unit != "count" {
-		p.title = fmt.Sprintf("%s (%s)", c.title, unit)
+	if _, unit := f.y.ticks(f.y.marks); unit != "" && unit != "count" {
+		f.title = fmt.Sprintf("%s (%s)", f.title, unit)
 	}
-	p.bars = true
+	f.plot.Y.Label.Text = ""
+	if len(c.kinds) > 1 {
+		f.legend = c.kinds
+	}
 	slot := 0.8 / float64(len(c.kinds))
 	for g := range c.groups {
 		for k, kind := range c.kinds {
@@ -45,27 +59,67 @@ func (c *barChart) draw(width, height float64) *plot {
 			if c.looks != nil {
 				look = c.looks[g]
 			}
-			mean := results.Mean(v)
-			at := float64(g) - 0.4 + slot*float64(k)
-			tip := fmt.Sprintf("%s: %s", strings.TrimSpace(kind.name+" "+c.groups[g]), quantity(mean, c.unit))
+			left, mean := float64(g)-0.4+slot*float64(k), results.Mean(v)
+			b := bar{look, left + slot*0.05, left + slot*0.95, mean}
+			f.bars = append(f.bars, b)
+			f.plot.Add(b)
 			if len(v) > 1 {
-				tip += fmt.Sprintf(", mean of %d seeds", len(v))
-			}
-			p.bar(look, tip, at+slot*0.05, at+slot*0.95, mean)
-			for _, one := range v {
-				if len(v) > 1 {
-					p.dot(look, quantity(one, c.unit), at+slot/2, one)
-				}
+				f.seeds(left+slot/2, v)
 			}
 		}
 	}
-	return p
+	return f
 }
 
-// bar draws a bar from zero to v.
-func (p *plot) bar(look style, tip string, left, right, v float64) {
-	x0, x1 := p.x.at(left), p.x.at(right)
-	y0, y1 := p.y.at(max(v, 0)), p.y.at(min(v, 0))
-	fmt.Fprintf(&p.marks, `<rect %s x="%s" y="%s" width="%s" height="%s"><title>%s</title></rect>`,
-		look.attr("b"), px(x0), px(y0), px(x1-x0), px(y1-y0), esc(tip))
+// seeds draws a dot for each value, and the interval around their mean.
+func (f *figure) seeds(x float64, v []float64) {
+	at := make([]float64, len(v))
+	for i := range at {
+		at[i] = x
+	}
+	f.dots(style{color: ink}, at, v, 1.3)
+	if half := confidence(v); half > 0 {
+		f.plot.Add(&plotter.YErrorBars{XYs: plotter.XYs{{X: x, Y: results.Mean(v)}}, YErrors: plotter.YErrors{{Low: half, High: half}},
+			LineStyle: draw.LineStyle{Color: ink, Width: 0.8}, CapWidth: 5})
+	}
+}
+
+// student are the quantiles 0.975 of Student's t distribution with 2 to 30
+// degrees of freedom.
+var student = []float64{4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+	2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042}
+
+// confidence returns half of the interval that holds the mean with 95 %; 0
+// where there are fewer than three values.
+func confidence(v []float64) float64 {
+	n := len(v)
+	if n < 3 {
+		return 0
+	}
+	mean, sum := results.Mean(v), 0.0
+	for _, x := range v {
+		sum += (x - mean) * (x - mean)
+	}
+	t := 1.960
+	if n-3 < len(student) {
+		t = student[n-3]
+	}
+	return t * math.Sqrt(sum/float64(n-1)/float64(n))
+}
+
+// bar is a bar from zero to v.
+type bar struct {
+	look        style
+	left, right float64
+	v           float64
+}
+
+// Plot is plot.Plotter's.
+func (b bar) Plot(c draw.Canvas, p *plot.Plot) {
+	if math.IsNaN(b.v) {
+		return
+	}
+	x, y := p.Transforms(&c)
+	l, r, lo, hi := x(b.left), x(b.right), y(min(b.v, 0)), y(max(b.v, 0))
+	c.FillPolygon(b.look.color, []vg.Point{{X: l, Y: lo}, {X: r, Y: lo}, {X: r, Y: hi}, {X: l, Y: hi}})
 }

@@ -1,8 +1,8 @@
 package report
 
 import (
-	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 
 	"gswitch/fabric/results"
@@ -11,16 +11,42 @@ import (
 // section is one subject of the page.
 type section struct {
 	ID, Title, Note string
-	Class           string // how many drawings stand side by side: two, three, four
+	Class           string // how many drawings stand side by side: two, three
+	Own             bool   // each drawing has a legend of its own
 	Legend          template.HTML
-	Plots           []template.HTML
+	Figures         []*figure
+}
+
+// sections are the subjects of the page, in its order.
+func (d *design) sections() (all []*section) {
+	for _, s := range append([]*section{d.bySize(), d.cdfs(), d.sweeps()}, d.series()...) {
+		if s != nil && len(s.Figures) > 0 {
+			s.legend()
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// legend puts one legend above the drawings, where all of them have the same.
+func (s *section) legend() {
+	entries := s.Figures[0].legend
+	for _, f := range s.Figures {
+		if !slices.EqualFunc(f.legend, entries, func(a, b entry) bool { return a.name == b.name }) {
+			s.Own = true
+			return
+		}
+	}
+	if len(entries) > 1 {
+		s.Legend = legend(entries)
+	}
 }
 
 // bySize draws the slowdown over flow size, a drawing per percentile.
 func (d *design) bySize() *section {
-	s := &section{ID: "size", Title: "Slowdown by flow size", Class: "two", Legend: legend(d.kinds),
-		Note: "Completion time over the time alone in the network. Each point is one bucket of flows, named by its largest size; buckets stand in order of size, not to scale."}
-	for _, f := range d.facets {
+	s := &section{ID: "size", Title: "Slowdown by flow size", Class: "two",
+		Note: "Completion time over the time alone in the network. Each point is one bucket of flows, named by its largest size; buckets stand in order of size, not to scale. A percentile is drawn where a bucket has flows enough to tell it: 20 for p95, 100 for p99, 1000 for p99.9."}
+	for k, f := range d.facets {
 		var runs []results.Run
 		for _, i := range f.runs {
 			runs = append(runs, d.runs[i])
@@ -29,28 +55,31 @@ func (d *design) bySize() *section {
 		if len(buckets) < 2 { // the bars say it all
 			continue
 		}
-		for _, p := range percentileNames() {
-			if pl := d.sizePlot(f, buckets, p); pl != nil {
-				s.Plots = append(s.Plots, pl.svg())
+		for _, p := range results.Percentiles {
+			if pl := d.sizeFigure(k, buckets, p); pl != nil {
+				s.Figures = append(s.Figures, pl)
 			}
 		}
-	}
-	if len(s.Plots) == 0 {
-		return nil
 	}
 	return s
 }
 
-func (d *design) sizePlot(f facet, buckets []string, percentile string) *plot {
-	var e extent
-	for _, i := range f.runs {
-		for _, label := range buckets {
-			if b := findBucket(&d.runs[i], label); b != nil {
-				if v, ok := b.Quantiles[percentile]; ok {
-					e.add(v)
+func (d *design) sizeFigure(k int, buckets []string, percentile float64) *figure {
+	f, name := d.facets[k], results.Percentile(percentile)
+	points := func(i int) (x, y []float64) {
+		for k, label := range buckets {
+			if b := findBucket(&d.runs[i], label); b != nil && enough(percentile, float64(b.N)) {
+				if v, ok := b.Quantiles[name]; ok {
+					x, y = append(x, float64(k)), append(y, v)
 				}
 			}
 		}
+		return x, y
+	}
+	var e extent
+	for _, i := range f.runs {
+		_, y := points(i)
+		e.add(y...)
 	}
 	if !e.any {
 		return nil
@@ -60,24 +89,22 @@ func (d *design) sizePlot(f facet, buckets []string, percentile string) *plot {
 	for i, label := range buckets {
 		names[i] = strings.TrimPrefix(label, "<= ")
 	}
-	p := newPlot(470, 270, join(percentile+" slowdown", f.title), "flow size (bytes)", "slowdown", scale{kind: ordinal, names: names}, e.log(""))
+	p := newFigure(d.fileName("size-"+name, k), wide, tall, join(name+" slowdown", f.title), "flow size (bytes)", "slowdown", scale{kind: ordinal, names: names}, e.log(""))
+	p.legend = f.legend
 	for _, i := range f.runs {
-		var x, y []float64
-		for k, label := range buckets {
-			b := findBucket(&d.runs[i], label)
-			if b == nil {
-				continue
-			}
-			v, ok := b.Quantiles[percentile]
-			if !ok {
-				continue
-			}
-			x, y = append(x, float64(k)), append(y, v)
-			p.dot(d.look[i], fmt.Sprintf("%s, %s: %s of %d flows", d.labels[i], names[k], significant(v), b.N), float64(k), v)
-		}
-		p.line(d.look[i], d.labels[i], x, y, results.ShapeLine, len(x)+1)
+		x, y := points(i)
+		p.line(d.look[i].line(curveWidth), x, y, results.ShapeLine, len(x)+1)
+		p.dots(d.look[i], x, y, 1.6)
 	}
 	return p
+}
+
+// fileName names the files of a drawing of a facet.
+func (d *design) fileName(name string, k int) string {
+	if len(d.facets) > 1 {
+		name += "-" + results.FileName(d.facets[k].title)
+	}
+	return name
 }
 
 func join(a, b string) string {
@@ -89,15 +116,12 @@ func join(a, b string) string {
 
 // cdfs draws each distribution as a whole and its tail.
 func (d *design) cdfs() *section {
-	s := &section{ID: "cdf", Title: "Distributions", Class: "two", Legend: legend(d.kinds),
-		Note: "Left the share of observations up to a value; right the same for the largest tenth, to 99.99 %, each further step of the axis a tenth of the one before."}
+	s := &section{ID: "cdf", Title: "Distributions", Class: "two",
+		Note: "Left the share of observations up to a value; right the same for the largest tenth, to 99.99 %, each further step of the axis a tenth of the one before. A tail ends at the largest share that its observations tell."}
 	for _, name := range d.cdfNames() {
-		for _, f := range d.facets {
-			s.Plots = append(s.Plots, d.cdfPlots(name, f)...)
+		for k := range d.facets {
+			s.Figures = append(s.Figures, d.cdfFigures(name, k)...)
 		}
-	}
-	if len(s.Plots) == 0 {
-		return nil
 	}
 	return s
 }
@@ -124,7 +148,8 @@ func findCDF(r *results.Run, name string) *results.CDF {
 // tailEnd is where the drawings of tails end.
 const tailEnd = 0.9999
 
-func (d *design) cdfPlots(name string, f facet) []template.HTML {
+func (d *design) cdfFigures(name string, k int) []*figure {
+	f := d.facets[k]
 	var all, tail extent
 	unit := ""
 	for _, i := range f.runs {
@@ -132,7 +157,7 @@ func (d *design) cdfPlots(name string, f facet) []template.HTML {
 			unit = symbol(c.Unit)
 			all.add(c.X...)
 			for k := range c.X {
-				if c.F[k] >= 0.9 {
+				if c.F[k] >= 0.9 && c.F[k] < 1 {
 					tail.add(c.X[k])
 					if c.F[k] >= tailEnd {
 						break
@@ -145,18 +170,33 @@ func (d *design) cdfPlots(name string, f facet) []template.HTML {
 		return nil
 	}
 	shares := scale{kind: linear, lo: 0, hi: 1, unit: "%"}
-	full := newPlot(470, 270, join(pretty(name), f.title), pretty(name), "share", valueScale(&all, unit), shares)
-	zoom := newPlot(470, 270, join(pretty(name)+", tail", f.title), pretty(name), "share", valueScale(&tail, unit), scale{kind: nines, lo: 0.9, hi: tailEnd})
-	for _, i := range f.runs {
-		c := findCDF(&d.runs[i], name)
-		if c == nil {
-			continue
-		}
-		for _, p := range []*plot{full, zoom} {
-			p.cdf(d.look[i], d.labels[i], c)
+	file := d.fileName("cdf-"+results.FileName(name), k)
+	figures := []*figure{newFigure(file, wide, tall, join(pretty(name), f.title), pretty(name), "share", valueScale(&all, unit), shares)}
+	if tail.any {
+		figures = append(figures, newFigure(file+"-tail", wide, tall, join(pretty(name)+", tail", f.title), pretty(name), "share", valueScale(&tail, unit), scale{kind: nines, lo: 0.9, hi: tailEnd}))
+	}
+	for _, p := range figures {
+		p.legend = f.legend
+		for _, i := range f.runs {
+			if c := findCDF(&d.runs[i], name); c != nil {
+				p.cdf(d.look[i].line(curveWidth), p.within(c))
+			}
 		}
 	}
-	return []template.HTML{full.svg(), zoom.svg()}
+	return figures
+}
+
+// within leaves out what a tail cannot tell: the largest observation, beyond
+// which the sample has none.
+func (f *figure) within(c *results.CDF) *results.CDF {
+	if f.y.kind != nines {
+		return c
+	}
+	n := len(c.F)
+	for n > 0 && c.F[n-1] >= 1 {
+		n--
+	}
+	return &results.CDF{X: c.X[:n], F: c.F[:n]}
 }
 
 // valueScale is logarithmic where linear would hide most of what is there.
@@ -188,20 +228,20 @@ func pretty(name string) string {
 
 // sweeps draws the scalars as bars.
 func (d *design) sweeps() *section {
-	if len(d.groups) < 2 {
+	if len(d.groups) < 2 && len(d.kinds) < 2 {
 		return nil
 	}
-	kinds := d.barKinds()
-	s := &section{ID: "bars", Title: "In numbers", Class: "three", Note: "Bars begin at zero. Where a run was repeated with other seeds the bar is the mean and each dot a seed."}
-	if len(kinds) > 1 {
-		s.Legend = legend(kinds)
+	s := &section{ID: "bars", Title: "In numbers", Class: "three", Note: "Bars begin at zero. Where a run was repeated with other seeds the bar is the mean and each dot a seed; from three seeds on the whiskers hold the mean of all seeds with 95 % (Student's t)."}
+	kinds := make([]entry, len(d.kinds))
+	for k, name := range d.kinds {
+		kinds[k] = entry{look: styleOf(k).solid(), name: name, fill: true}
 	}
 	for _, m := range results.MeasuresOf(d.runs) {
 		if !barred[m.Name] {
 			continue
 		}
-		c := &barChart{title: m.FullLabel(), unit: unitOf(m.Name), groups: d.groups, kinds: kinds, xName: d.axis}
-		if len(kinds) == 1 && d.axis == "" {
+		c := &barChart{name: "bars-" + results.FileName(m.Name), title: m.FullLabel(), unit: unitOf(m.Name), groups: d.groups, kinds: kinds, xName: d.axis}
+		if d.axis == "" {
 			c.looks = d.groupLooks()
 		}
 		some := false
@@ -209,35 +249,17 @@ func (d *design) sweeps() *section {
 			c.values = append(c.values, make([][]float64, len(kinds)))
 		}
 		for i := range d.runs {
-			if v, ok := d.runs[i].Values[m.Name]; ok {
+			if v, ok := d.runs[i].Values[m.Name]; ok && tells(&d.runs[i], m.Name) {
 				some = some || v != 0
 				cell := &c.values[d.groupOf[i]][d.kindOf[i]]
 				*cell = append(*cell, v)
 			}
 		}
 		if some {
-			s.Plots = append(s.Plots, c.draw(310, 230).svg())
+			s.Figures = append(s.Figures, c.draw(narrow, short))
 		}
-	}
-	if len(s.Plots) == 0 {
-		return nil
 	}
 	return s
-}
-
-// barKinds are the kinds of a sweep as bars show them.
-func (d *design) barKinds() []entry {
-	var kinds []entry
-	for i := range d.runs {
-		if k := d.kindOf[i]; k == len(kinds) {
-			name := d.labels[i]
-			if d.axis != "" {
-				name = d.besides(&d.runs[i])
-			}
-			kinds = append(kinds, entry{look: styleOf(k, "b"+fmt.Sprint(k)), name: name, fill: true})
-		}
-	}
-	return kinds
 }
 
 // barred are the scalars that a drawing is worth.
@@ -253,7 +275,7 @@ var barred = map[string]bool{
 func (d *design) groupLooks() []style {
 	looks := make([]style, len(d.groups))
 	for i := len(d.runs) - 1; i >= 0; i-- {
-		looks[d.groupOf[i]] = d.look[i]
+		looks[d.groupOf[i]] = d.look[i].solid()
 	}
 	return looks
 }

@@ -19,15 +19,11 @@ var pageText string
 //go:embed page.css
 var pageStyle string
 
-//go:embed page.js
-var pageScript string
-
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
 // page is what page.html shows.
 type page struct {
 	Style    template.CSS
-	Script   template.JS
 	File     *results.File
 	Title    string
 	Runs     []runRow
@@ -81,7 +77,7 @@ type valueRow struct {
 // flow size, series and scalars.
 func HTML(w io.Writer, f *results.File) error {
 	d := newDesign(f.Runs)
-	p := page{Style: template.CSS(pageStyle), Script: template.JS(pageScript), File: f, Title: f.Title, Labels: d.labels}
+	p := page{Style: template.CSS(pageStyle), File: f, Title: f.Title, Labels: d.labels}
 	if p.Title == "" {
 		p.Title = f.Scenario
 	}
@@ -102,11 +98,7 @@ func HTML(w io.Writer, f *results.File) error {
 	if err := p.pauses(f.Runs); err != nil {
 		return err
 	}
-	for _, s := range append([]*section{d.bySize(), d.cdfs(), d.sweeps()}, d.series()...) {
-		if s != nil {
-			p.Sections = append(p.Sections, s)
-		}
-	}
+	p.Sections = d.sections()
 	var b bytes.Buffer
 	if err := pageTemplate.Execute(&b, p); err != nil {
 		return err
@@ -164,7 +156,7 @@ func (p *page) values(runs []results.Run) {
 		row := valueRow{Name: m.Name, Label: m.FullLabel()}
 		for i := range runs {
 			cell := "-"
-			if v, ok := runs[i].Values[m.Name]; ok {
+			if v, ok := runs[i].Values[m.Name]; ok && tells(&runs[i], m.Name) {
 				cell = quantity(v, unitOf(m.Name))
 			}
 			row.Cells = append(row.Cells, cell)

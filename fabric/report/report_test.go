@@ -26,7 +26,7 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.MkdirAll("testdata", 0o777); err != nil {
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(path, []byte(got), 0o666); err != nil {
@@ -112,8 +112,8 @@ func TestHTMLEscapes(t *testing.T) {
 	if err := HTML(&w, hostile()); err != nil {
 		t.Fatal(err)
 	}
-	if n := strings.Count(w.String(), "<script>"); n != 1 {
-		t.Errorf("%d scripts", n)
+	if strings.Contains(w.String(), "<script") {
+		t.Error("a script")
 	}
 	for _, bad := range []string{"http://", "https://", "src=", "@import", "url("} {
 		if strings.Contains(w.String(), bad) {
@@ -196,7 +196,7 @@ func TestThin(t *testing.T) {
 		}
 		y[trough] = -100
 		y[peak] = 100
-		s := scale{kind: linear, lo: 0, hi: float64(n), a: 0, b: 300}
+		s := scale{kind: linear, lo: 0, hi: float64(n)}
 		tx, ty := thin(x, y, columns, &s)
 		if len(tx) > max(n, 4*(columns+1)) || !slices.IsSorted(tx) || slices.Max(ty) != slices.Max(y) || slices.Min(ty) != slices.Min(y) || tx[0] != 0 || tx[len(tx)-1] != x[n-1] {
 			t.Fatalf("%d of %d points", len(tx), n)
@@ -210,19 +210,6 @@ func TestThin(t *testing.T) {
 			}
 		}
 	})
-}
-
-// A step's path has no slopes, and a bar stands on zero.
-func TestDrawnTruthfully(t *testing.T) {
-	p := newPlot(300, 200, "", "", "", scale{kind: linear, hi: 2}, scale{kind: linear, hi: 10})
-	p.line(style{}, "q", []float64{0, 1, 2}, []float64{0, 10, 5}, results.ShapeStep, 100)
-	if d := p.marks.String(); strings.Contains(d, "l") && strings.Contains(d[strings.Index(d, ` d="`):], "l") && strings.Contains(strings.Split(strings.Split(d, ` d="`)[1], `"`)[0], "l") {
-		t.Errorf("a slope: %s", d)
-	}
-	c := barChart{groups: []string{"a"}, kinds: []entry{{}}, values: [][][]float64{{{100}}}}
-	if p := c.draw(300, 200); p.y.lo != 0 {
-		t.Errorf("bars begin at %v", p.y.lo)
-	}
 }
 
 func TestQuantity(t *testing.T) {

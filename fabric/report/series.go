@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"gswitch/fabric/results"
 )
@@ -13,7 +12,7 @@ const (
 	namedObjects = 7       // of a drawing that have a colour and a name
 	drawnObjects = 60      // in all; the others, smaller ones, are left out
 	pathBudget   = 2 << 20 // bytes for all lines of all series
-	pointBytes   = 7       // of a point in a path, about
+	pointBytes   = 14      // of a point in a path, about
 )
 
 // series draws each quantity over time, a drawing per run with the same axes.
@@ -57,40 +56,37 @@ func (d *design) seriesSection(name string, columns int) *section {
 	}
 	drawn := d.together(tracks, objects)
 	s := &section{ID: "t-" + results.FileName(name), Title: "Over time: " + pretty(name), Class: "three"}
-	if len(drawn) <= 2 {
-		s.Class = "two"
-	}
 	times := scale{kind: linear, lo: t.lo, hi: t.hi, unit: "s"}
 	if t.lo < (t.hi-t.lo)/10 {
 		times.lo = min(0, t.lo)
 	}
-	for _, same := range drawn {
-		width := 310.0
-		if len(drawn) <= 2 {
-			width = 470
+	width, height := narrow, short
+	if len(drawn) <= 2 {
+		s.Class, width = "two", wide
+	}
+	var entries []entry
+	if len(objects) > 1 {
+		for k, o := range objects[:min(len(objects), namedObjects)] {
+			entries = append(entries, entry{look: styleOf(k), name: o})
 		}
+		if len(objects) > namedObjects {
+			s.Note = fmt.Sprintf("The %d objects with the largest values have a colour; the others are grey.", namedObjects)
+		}
+	}
+	for _, same := range drawn {
 		title := d.labels[same[0].run]
 		if len(same) > 1 {
 			title = onBoth(title)
 		}
-		p := newPlot(width, 200, title, "time", pretty(name), times, v.linearFrom(unit))
-		for _, tr := range same {
-			p.series(tr, objects, columns, d.look[tr.run])
+		p := newFigure("time-"+results.FileName(name)+"-"+results.FileName(title), width, height, title, "time", pretty(name), times, v.linearFrom(unit))
+		p.legend = entries
+		for k, tr := range same {
+			p.series(tr, objects, columns, styleOf(k).solid())
+			if len(same) > 1 {
+				p.legend = append(p.legend, entry{look: styleOf(k).solid(), name: d.runs[tr.run].Engine})
+			}
 		}
-		s.Plots = append(s.Plots, p.svg())
-	}
-	if len(drawn) < len(tracks) {
-		s.Legend = legend(solid(d.kinds))
-	}
-	if len(objects) > 1 {
-		var entries []entry
-		for k, o := range objects[:min(len(objects), namedObjects)] {
-			entries = append(entries, entry{look: styleOf(k, objectKey(name, k)), name: o})
-		}
-		s.Legend = legend(entries)
-		if len(objects) > namedObjects {
-			s.Note = fmt.Sprintf("The %d objects with the largest values have a colour; the others are grey.", namedObjects)
-		}
+		s.Figures = append(s.Figures, p)
 	}
 	if left > 0 {
 		s.Note += fmt.Sprintf(" %d lines with smaller values are left out; results.json has them.", left)
@@ -112,15 +108,6 @@ func (d *design) together(tracks []track, objects []string) (drawn [][]track) {
 		drawn = append(drawn, []track{tr})
 	}
 	return drawn
-}
-
-// solid are entries as lines over time look.
-func solid(entries []entry) []entry {
-	v := slices.Clone(entries)
-	for i := range v {
-		v[i].look.dash = 0
-	}
-	return v
 }
 
 // tracks collects the series of one name by run, and the names of their
@@ -157,24 +144,23 @@ func (d *design) tracks(name string) (tracks []track, objects []string, left int
 	return tracks, objects, left
 }
 
-func objectKey(name string, k int) string { return results.FileName(name) + "-" + strconv.Itoa(k) }
-
-// series draws the lines of a track, the named ones last so that they lie on top.
-func (p *plot) series(tr track, objects []string, columns int, own style) {
+// series draws the lines of a track, the named ones last so that they lie on
+// top; own is the look where each run has a single line.
+func (f *figure) series(tr track, objects []string, columns int, own style) {
 	for _, named := range []bool{false, true} {
 		for _, s := range tr.series {
 			k := slices.Index(objects, s.Object)
 			if (k < namedObjects) != named {
 				continue
 			}
-			look := styleOf(k, objectKey(s.Name, k))
+			look := styleOf(k).line(curveWidth)
 			switch {
 			case len(objects) == 1:
-				look = style{color: own.color, key: own.key}
+				look = own.line(curveWidth)
 			case !named:
-				look = style{color: colors} // grey
+				look = style{color: faint}.line(0.6)
 			}
-			p.line(look, s.Object, s.T, s.V, s.Shape, columns)
+			f.line(look, s.T, s.V, s.Shape, columns)
 		}
 	}
 }

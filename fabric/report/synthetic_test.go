@@ -24,7 +24,7 @@ func synthetic(loads []string, algorithms ...string) *results.File {
 			label := name
 			if len(loads) > 1 {
 				params["load"] = load
-				label += ", load " + load
+				label += ", load=" + load
 			}
 			f.Runs = append(f.Runs, syntheticRun(label, params, ai, 1+float64(li)))
 		}

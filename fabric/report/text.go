@@ -117,7 +117,7 @@ func (t *text) runs(p part) {
 	for _, m := range p.all {
 		unit := unitOf(m.Name)
 		t.row(m.Label, len(p.runs), func(i int) string {
-			if v, ok := p.runs[i].Values[m.Name]; ok {
+			if v, ok := p.runs[i].Values[m.Name]; ok && tells(&p.runs[i], m.Name) {
 				return quantity(v, unit)
 			}
 			return "-"
@@ -199,23 +199,20 @@ func (t *text) sizes(runs []results.Run) {
 	if len(buckets) < 2 {
 		return
 	}
-	for _, p := range append([]string{"mean"}, percentileNames()...) {
+	const mean = 0
+	for _, p := range append([]float64{mean}, results.Percentiles...) {
+		name := results.Percentile(p)
+		if p == mean {
+			name = "mean"
+		}
 		for _, part := range t.split(runs) {
 			t.b.WriteByte('\n')
-			t.columns("slowdown "+p+" by size", part.labels)
+			t.columns("slowdown "+name+" by size", part.labels)
 			for _, label := range buckets {
 				t.row(label, len(part.runs), func(i int) string { return bucketValue(&part.runs[i], label, p) })
 			}
 		}
 	}
-}
-
-func percentileNames() []string {
-	var names []string
-	for _, p := range results.Percentiles {
-		names = append(names, results.Percentile(p))
-	}
-	return names
 }
 
 // bucketLabels returns the labels of all buckets by their size.
@@ -257,15 +254,17 @@ func findBucket(r *results.Run, label string) *results.Bucket {
 	return nil
 }
 
-func bucketValue(r *results.Run, label, p string) string {
+// bucketValue is the mean, percentile 0, or a percentile of a bucket that has
+// flows enough for it.
+func bucketValue(r *results.Run, label string, percentile float64) string {
 	b := findBucket(r, label)
-	if b == nil {
+	switch {
+	case b == nil:
 		return "-"
-	}
-	if p == "mean" {
+	case percentile == 0:
 		return significant(b.Mean)
 	}
-	if v, ok := b.Quantiles[p]; ok {
+	if v, ok := b.Quantiles[results.Percentile(percentile)]; ok && enough(percentile, float64(b.N)) {
 		return significant(v)
 	}
 	return "-"

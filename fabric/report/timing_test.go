@@ -85,10 +85,10 @@ func TestBeside(t *testing.T) {
 	if strings.Count(w.String(), "one, netns") < 3 {
 		t.Error("real frames are not drawn")
 	}
-	if v := newDesign(f.Runs).series(); len(v) != 1 || len(v[0].Plots) != 2 || v[0].Legend == "" {
-		t.Errorf("over time: %d quantities, of the first %d drawings, want one for each run on both engines", len(v), len(v[0].Plots))
+	if v := newDesign(f.Runs).series(); len(v) != 1 || len(v[0].Figures) != 2 || len(v[0].Figures[0].legend) != 2 {
+		t.Errorf("over time: %d quantities, of the first %d drawings, want one for each run on both engines", len(v), len(v[0].Figures))
 	}
-	if v := newDesign(small().Runs).series(); len(v[0].Plots) != 2 || v[0].Legend != "" {
-		t.Errorf("over time, without real frames: %d drawings", len(v[0].Plots))
+	if v := newDesign(small().Runs).series(); len(v[0].Figures) != 2 || v[0].Figures[0].legend != nil {
+		t.Errorf("over time, without real frames: %d drawings", len(v[0].Figures))
 	}
 }

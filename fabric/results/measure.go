@@ -109,7 +109,7 @@ func (m Measure) FullLabel() string {
 	head := ""
 	for _, k := range Measures {
 		if !strings.HasPrefix(k.Label, " ") {
-			head = strings.TrimSuffix(k.Label, " mean")
+			head = strings.TrimSuffix(strings.TrimSuffix(k.Label, " mean"), " p50")
 		}
 		if k.Name == m.Name {
 			break

@@ -157,12 +157,14 @@ func algorithm(name string, p scenario.Params) (vnet.Algorithm, error) {
 	return vnet.Algorithm{Name: name + fmt.Sprint(p), New: make}, err
 }
 
-var transportModes = map[string]transport.Mode{"go-back-n": transport.GoBackN, "irn": transport.IRN, "irn-go-back-n": transport.IRNGoBackN, "irn-no-sack": transport.IRNNoSACK, "tcp": transport.TCP, "newreno": transport.NewReno}
-
+// recovery reads the options of the scheme; keys of the document that say the
+// same as one of them hold where they are not left out.
 func recovery(t *scenario.Transport) (transport.Config, vnet.Recovery, error) {
 	n, err := t.Packets()
-	c := transport.Config{Mode: transportModes[t.Mode], Cap: uint32(max(0, n)), RTOLow: frame.Time(t.RTOLow), RTOHigh: frame.Time(t.RTOHigh), N: uint32(t.N),
-		NackThreshold: uint8(t.NackThreshold), PartialAck: t.PartialAck, RetransmitDelay: frame.Time(t.RetransmitDelay),
-		NakInterval: frame.Time(t.NakInterval), NakEvery: t.NakEvery, AckEvery: uint32(t.AckEvery), DynamicRTO: t.DynamicRTO, NoFastRetransmit: t.FastRetransmit != nil && !*t.FastRetransmit}
+	if err != nil {
+		return transport.Config{}, vnet.Recovery{}, err
+	}
+	c, err := t.Recovery()
+	c.Cap, c.RTOLow, c.RTOHigh, c.AckEvery = uint32(max(0, n)), frame.Time(t.RTOLow), frame.Time(t.RTOHigh), uint32(t.AckEvery)
 	return c, vnet.Recovery{Cap: n < 0, RTOs: t.AutoRTO}, err
 }

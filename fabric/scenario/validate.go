@@ -178,6 +178,9 @@ func (v *validator) transport(key string, t *Transport) {
 	if t.FastRetransmit != nil && !*t.FastRetransmit {
 		v.slowRetransmit(key, t)
 	}
+	if _, err := t.Recovery(); err != nil {
+		v.sec.Fail(key+".params", "%v", err)
+	}
 	if _, err := t.Packets(); err != nil {
 		v.sec.Fail(key+".cap", "%v", err)
 	}

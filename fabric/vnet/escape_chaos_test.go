@@ -169,7 +169,7 @@ func TestEscapeInTangles(t *testing.T) {
 			Escape: Escape{On: true, Config: escape.Config{Slots: slots, Flows: table, PerFlow: slots, Reclaim: 200 * us}}}
 		c.Host.Class, c.Host.AckClass = 3, InClass(7)
 		if flaps > 0 {
-			c.Host.Transport = transport.Config{Mode: transport.GoBackN, RTOHigh: 2 * frame.Millisecond}
+			c.Host.Transport = transport.Config{Recovery: transport.GoBackN, RTOHigh: 2 * frame.Millisecond}
 		}
 		c.Engine = func(spec *EngineSpec) (Engine, error) {
 			e, err := Virtual(spec)

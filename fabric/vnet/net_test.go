@@ -161,8 +161,8 @@ func TestIncast(t *testing.T) {
 	}{
 		"pfc": {Config{PFC: PFC{On: true}, Buffer: Buffer{Size: 1 << 20, XONOffset: 3000}}, false, true},
 		"irn": {Config{Buffer: Buffer{Size: 1 << 20, IngressLimit: 10_000}, VOQ: true, Payload: 1024,
-			Host: Host{Transport: transport.Config{Mode: transport.IRN}, Recovery: Recovery{Cap: true, RTOs: true}}}, true, false},
-		"go-back-n": {Config{Buffer: Buffer{Size: 200_000}, Host: Host{Transport: transport.Config{Mode: transport.GoBackN, RTOHigh: 300 * us}}}, true, false},
+			Host: Host{Transport: transport.Config{Recovery: transport.IRN}, Recovery: Recovery{Cap: true, RTOs: true}}}, true, false},
+		"go-back-n": {Config{Buffer: Buffer{Size: 200_000}, Host: Host{Transport: transport.Config{Recovery: transport.GoBackN, RTOHigh: 300 * us}}}, true, false},
 	} {
 		cfg := c.cfg
 		cfg.Topology, cfg.Seed = topo, 1
@@ -193,7 +193,7 @@ func TestIncast(t *testing.T) {
 func TestDerivedForIRN(t *testing.T) {
 	topo := topology(t, "fat-tree(6)", 40*gig, 40*gig, 2*time.Microsecond)
 	n := build(t, &Config{Topology: topo, Payload: 1024, Buffer: Buffer{Size: 6 * 240_000, IngressLimit: 240_000},
-		Host: Host{Transport: transport.Config{Mode: transport.IRN}, Recovery: Recovery{Cap: true, RTOs: true}}})
+		Host: Host{Transport: transport.Config{Recovery: transport.IRN}, Recovery: Recovery{Cap: true, RTOs: true}}})
 	d := n.Derived
 	if len(n.Hosts) != 54 || len(n.Switches) != 45 || d.MaxBDP != 120_000 || d.Transport.Cap != 110 || d.Transport.N != 3 {
 		t.Errorf("%+v", d)
@@ -306,7 +306,7 @@ func TestErrors(t *testing.T) {
 		"kmin":        {Topology: topo, ECN: ECN{On: true, KMin: 2, KMax: 1}},
 		"negative":    {Topology: topo, BaseRTT: -1},
 		"no rate":     {Topology: slow},
-		"mode":        {Topology: topo, Host: Host{Transport: transport.Config{Mode: 99}}},
+		"cap":         {Topology: topo, Host: Host{Transport: transport.Config{Cap: transport.MaxFlight + 1}}},
 	} {
 		if _, err := Build(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

@@ -33,7 +33,7 @@ func newShunRig(t testing.TB, deaf string, talk []int) *shunRig {
 	c := detailConfig(topology(t, "leaf-spine(3, 2, 3)", gigE, gigE, cable))
 	c.Paths = vswitch.PathsConfig{Choose: pipeline.ChooseAdaptive}
 	c.PFC.Shun = 2 * ms
-	c.Host.Transport = transport.Config{Mode: transport.NewReno, NoFastRetransmit: true, RTOLow: 200 * ms, RTOHigh: 200 * ms}
+	c.Host.Transport = transport.Config{Recovery: transport.NewReno, NoFastRetransmit: true, RTOLow: 200 * ms, RTOHigh: 200 * ms}
 	c.AdjustHost = func(name string, h *hostnic.Config) {
 		if name == deaf {
 			h.PFC = false

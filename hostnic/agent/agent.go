@@ -6,9 +6,9 @@ import (
 
 	"gswitch/cc"
 	"gswitch/frame"
+	"gswitch/histogram"
 	"gswitch/hostnic"
 	inband "gswitch/int"
-	"gswitch/scheduler"
 	"gswitch/transport"
 )
 
@@ -24,13 +24,13 @@ type Config struct {
 	Algorithm func(name string) (func(*cc.Env) cc.Algorithm, error)
 }
 
-// recovery is the transport of a queue pair with the given mode and cap. What
+// recovery is the transport of a queue pair with the given scheme and cap. What
 // only NewReno has is left out with another one.
-func (c *Config) recovery(mode transport.Mode, cap uint32) transport.Config {
+func (c *Config) recovery(kind *transport.Kind, cap uint32) *transport.Config {
 	t := c.Transport
-	t.Mode, t.Cap = mode, cap
-	t.NoFastRetransmit = t.NoFastRetransmit && mode == transport.NewReno
-	return t
+	t.Recovery, t.Cap = kind, cap
+	t.NoFastRetransmit = t.NoFastRetransmit && kind == transport.NewReno
+	return &t
 }
 
 // Agent is a host. Like every node it is stepped by one goroutine, which also
@@ -59,7 +59,7 @@ type Agent struct {
 
 	// Late is how long after its instant on the emulated link each frame left
 	// the NIC: what a worker that came late did to the pacing.
-	Late scheduler.Histogram
+	Late histogram.Buckets
 	// BadDatagrams is how many could not be read.
 	BadDatagrams uint64
 }

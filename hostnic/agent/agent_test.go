@@ -142,7 +142,7 @@ func TestMessages(t *testing.T) {
 // A tenth of all frames is lost, those of the connection manager too, and
 // everything ends as it should.
 func TestLosses(t *testing.T) {
-	for _, mode := range []transport.Mode{transport.GoBackN, transport.IRN, transport.TCP, transport.NewReno} {
+	for _, mode := range []*transport.Kind{transport.GoBackN, transport.IRN, transport.TCP, transport.NewReno} {
 		p := newPair(t, func(_ int, c *Config) { c.Transport.RTOLow, c.Transport.N = frame.Millisecond, 3 })
 		p.serve(0)
 		rng := frame.NewRand(7)
@@ -161,14 +161,14 @@ func TestLosses(t *testing.T) {
 // on as they are.
 func TestNoFastRetransmit(t *testing.T) {
 	for _, c := range []struct {
-		mode  transport.Mode
+		mode  *transport.Kind
 		off   bool
 		waits bool
 	}{{transport.NewReno, false, false}, {transport.NewReno, true, true}, {transport.TCP, true, false}, {transport.GoBackN, true, false}} {
 		p := newPair(t, func(_ int, conf *Config) {
 			conf.Transport.RTOLow, conf.Transport.RTOHigh, conf.Transport.N = 50*frame.Millisecond, 50*frame.Millisecond, 3
 			if c.off {
-				conf.Transport.Mode, conf.Transport.NoFastRetransmit = transport.NewReno, true
+				conf.Transport.Recovery, conf.Transport.NoFastRetransmit = transport.NewReno, true
 			}
 		})
 		p.serve(0)
@@ -286,7 +286,7 @@ func TestRefused(t *testing.T) {
 func TestUnknownRecovery(t *testing.T) {
 	p := newPair(t, nil)
 	p.serve(0)
-	m := message{payload: uint32(p.a[1].cfg.NIC.Payload), recovery: uint8(transport.NewReno) + 1}
+	m := message{payload: uint32(p.a[1].cfg.NIC.Payload), recovery: 200}
 	if _, r := p.a[1].open(p.now, &hostnic.Datagram{}, &m); !strings.HasPrefix(r.String(), "it does not know this loss recovery: ") {
 		t.Error(r)
 	}

@@ -25,7 +25,7 @@ type Conn struct {
 	CC       string
 	New      func(*cc.Env) cc.Algorithm
 	INT      inband.Mode
-	Recovery transport.Mode
+	Recovery *transport.Kind // nil: go-back-N
 	Cap      uint32
 	Verbs    hostnic.VerbsConfig // Retries 0: as transfers have
 	Tag      uint64              // the caller's
@@ -186,7 +186,7 @@ func (a *Agent) ask(now frame.Time, c *Conn) {
 			return
 		}
 		if err == nil {
-			cfg := hostnic.QPConfig{RemoteAddr: c.To, RemoteMAC: mac, Class: c.Class, Transport: a.cfg.recovery(c.Recovery, c.Cap),
+			cfg := hostnic.QPConfig{RemoteAddr: c.To, RemoteMAC: mac, Class: c.Class, Transport: *a.cfg.recovery(c.Recovery, c.Cap),
 				CC: c.New, INT: c.INT, INTProfile: a.cfg.INT, InitialPSN: uint32(a.rand.Uint64()) & 0xffffff, Verbs: c.verbs()}
 			c.Local, err = a.nic.OpenQP(now, &cfg)
 			c.psn = cfg.InitialPSN
@@ -216,7 +216,7 @@ func patient(v hostnic.VerbsConfig) *hostnic.VerbsConfig {
 }
 
 func (a *Agent) request(now frame.Time, c *Conn) {
-	a.reply(now, c.To, &message{kind: request, service: Memory, recovery: uint8(c.Recovery), telemetry: uint8(c.INT), class: c.Class,
+	a.reply(now, c.To, &message{kind: request, service: Memory, recovery: a.cfg.recovery(c.Recovery, 0).Kind().Code, telemetry: uint8(c.INT), class: c.Class,
 		id: c.id, qpn: c.Local, psn: c.psn, payload: uint32(a.cfg.NIC.Payload), cap: c.Cap, cc: c.CC})
 }
 
@@ -264,7 +264,7 @@ func (a *Agent) endConn(now frame.Time, c *Conn, why error) {
 // opened makes the program's end of a session that another host opened.
 func (a *Agent) opened(s *session, m *message) {
 	l := a.listener
-	s.conn = &Conn{To: s.Peer, Class: m.class, CC: m.cc, INT: inband.Mode(m.telemetry), Recovery: transport.Mode(m.recovery), Cap: m.cap,
+	s.conn = &Conn{To: s.Peer, Class: m.class, CC: m.cc, INT: inband.Mode(m.telemetry), Recovery: transport.ByCode(m.recovery), Cap: m.cap,
 		State: Running, Local: s.QPN, Remote: s.Remote, session: s}
 	l.waiting++
 	a.slots[s.QPN&(maxQPs-1)] = slot{qpn: s.QPN, c: s.conn}

@@ -141,7 +141,7 @@ func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session,
 		return nil, smallRegion
 	case m.telemetry > uint8(inband.INTMD):
 		return nil, unknownTelemetry
-	case m.recovery > uint8(transport.NewReno):
+	case transport.ByCode(m.recovery) == nil:
 		return nil, unknownRecovery
 	}
 	mac, ok, err := a.nic.Resolve(now, d.From)
@@ -153,7 +153,7 @@ func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session,
 		return nil, unknownCC
 	}
 	s := &session{Session: Session{ID: m.id, Peer: d.From, Remote: m.qpn, Service: m.service, Size: m.size, CC: m.cc, Opened: now}, since: now, due: now + sessionLook}
-	cfg := hostnic.QPConfig{RemoteAddr: d.From, RemoteMAC: mac, Class: m.class, Transport: a.cfg.recovery(transport.Mode(m.recovery), m.cap), CC: algorithm,
+	cfg := hostnic.QPConfig{RemoteAddr: d.From, RemoteMAC: mac, Class: m.class, Transport: *a.cfg.recovery(transport.ByCode(m.recovery), m.cap), CC: algorithm,
 		INT: inband.Mode(m.telemetry), INTProfile: a.cfg.INT, InitialPSN: m.psn}
 	if m.service == Memory {
 		cfg.Verbs = &hostnic.VerbsConfig{Retries: memoryRetries}

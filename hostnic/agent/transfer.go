@@ -29,9 +29,9 @@ type Transfer struct {
 	Limit    float64 // bit/s at which to send at most, 0 none
 	Class    uint8
 	INT      inband.Mode
-	Trace    bool // keep the path of each message
-	Recovery transport.Mode
-	Cap      uint32 // packets in flight at most, 0 none
+	Trace    bool            // keep the path of each message
+	Recovery *transport.Kind // nil: go-back-N
+	Cap      uint32          // packets in flight at most, 0 none
 
 	State   State
 	Err     error
@@ -156,7 +156,7 @@ func (a *Agent) connect(now frame.Time, t *Transfer) {
 			return
 		}
 		if err == nil {
-			cfg := hostnic.QPConfig{RemoteAddr: t.To, RemoteMAC: mac, Class: t.Class, Transport: a.cfg.recovery(t.Recovery, t.Cap),
+			cfg := hostnic.QPConfig{RemoteAddr: t.To, RemoteMAC: mac, Class: t.Class, Transport: *a.cfg.recovery(t.Recovery, t.Cap),
 				CC: t.watched(a), INT: t.INT, INTProfile: a.cfg.INT, InitialPSN: uint32(a.rand.Uint64()) & 0xffffff}
 			if t.Service == Memory {
 				cfg.Verbs = &hostnic.VerbsConfig{Retries: memoryRetries}
@@ -175,7 +175,7 @@ func (a *Agent) connect(now frame.Time, t *Transfer) {
 		a.finish(now, t, fmt.Errorf("%v does not answer on UDP port %d: is ghost running there?", t.To, Port))
 		return
 	}
-	a.reply(now, t.To, &message{kind: request, service: t.Service, recovery: uint8(t.Recovery), telemetry: uint8(t.INT), class: t.Class,
+	a.reply(now, t.To, &message{kind: request, service: t.Service, recovery: a.cfg.recovery(t.Recovery, 0).Kind().Code, telemetry: uint8(t.INT), class: t.Class,
 		id: t.id, qpn: t.Local, psn: t.psn, payload: uint32(a.cfg.NIC.Payload), cap: t.Cap, size: t.Size, cc: t.CC})
 	t.due = now + retry
 }

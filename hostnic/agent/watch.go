@@ -3,14 +3,14 @@ package agent
 import (
 	"gswitch/cc"
 	"gswitch/frame"
+	"gswitch/histogram"
 	"gswitch/hostnic"
 	inband "gswitch/int"
-	"gswitch/scheduler"
 )
 
 // Watch is what the acknowledgements of a queue pair told.
 type Watch struct {
-	RTT     scheduler.Histogram // without the time that a frame itself takes on the first link
+	RTT     histogram.Buckets // without the time that a frame itself takes on the first link
 	MinRTT  frame.Time
 	MaxRTT  frame.Time
 	LastRTT frame.Time
@@ -21,7 +21,7 @@ type Watch struct {
 
 // QueueWatch is what one hop of the path had queued when frames left it.
 type QueueWatch struct {
-	Bytes scheduler.Histogram // of bytes, in place of nanoseconds
+	Bytes histogram.Buckets // of bytes, in place of nanoseconds
 	Max   uint64
 }
 

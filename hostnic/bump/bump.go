@@ -4,8 +4,8 @@ import (
 	"math/bits"
 
 	"gswitch/frame"
+	"gswitch/histogram"
 	"gswitch/hostnic"
-	"gswitch/scheduler"
 	"gswitch/wire"
 )
 
@@ -49,7 +49,7 @@ type Bump struct {
 	out     [messageLen]byte
 
 	// Late is how long after its instant on the emulated link each frame left.
-	Late  scheduler.Histogram
+	Late  histogram.Buckets
 	count Counts
 }
 

@@ -61,7 +61,7 @@ func TestCarries(t *testing.T) {
 // Under loss, reordering and duplicates each packet arrives once and in order,
 // or is dropped with a reason; so it is in all ways of recovery.
 func TestOnceInOrder(t *testing.T) {
-	for _, mode := range []transport.Mode{transport.GoBackN, transport.IRN, transport.TCP} {
+	for _, mode := range []*transport.Kind{transport.GoBackN, transport.IRN, transport.TCP} {
 		rapid.Check(t, func(rt *rapid.T) {
 			loss := rapid.IntRange(0, 15).Draw(rt, "loss")
 			late := rapid.IntRange(0, 15).Draw(rt, "late")

@@ -152,7 +152,7 @@ func (b *Bump) askToOpen(now frame.Time, id int) {
 	c := &b.channels[id]
 	t := &b.cfg.Transport
 	b.answer(now, b.endsOf(c), &message{kind: open, to: b.peers[c.peer].incarnation, id: c.id, qpn: c.qpn, psn: c.psn, proto: c.key.proto, host: c.key.host,
-		lport: uint16(c.key.ports >> 16), rport: uint16(c.key.ports), packet: uint32(c.packet), cap: t.Cap, recovery: uint8(t.Mode),
+		lport: uint16(c.key.ports >> 16), rport: uint16(c.key.ports), packet: uint32(c.packet), cap: t.Cap, recovery: t.Kind().Code,
 		telemetry: uint8(c.rule.Telemetry), class: c.rule.Class, cc: c.rule.CC})
 	c.due = now + openAgain<<c.tries
 	c.tries++
@@ -194,7 +194,7 @@ func (b *Bump) takeChannel(now frame.Time, i int, k *key, at ends, m *message) (
 	switch {
 	case ours.Flows == Pass:
 		return -1, passes
-	case m.telemetry > uint8(inband.INTMD) || m.recovery > uint8(transport.TCP):
+	case m.telemetry > uint8(inband.INTMD) || transport.ByCode(m.recovery) == nil || m.recovery > transport.TCP.Code:
 		return -1, unknownFormat
 	case k.host && len(b.channels)-len(b.free)-b.tuples >= b.cfg.Channels, !k.host && b.tuples >= b.cfg.Channels:
 		return -1, noRoom
@@ -209,7 +209,7 @@ func (b *Bump) takeChannel(now frame.Time, i int, k *key, at ends, m *message) (
 	}
 	c := channel{key: *k, state: opened, peer: i, id: m.id, remote: m.qpn, psn: m.psn, mac: at.mac.Uint64(), packet: packet, rule: rule}
 	t := b.cfg.Transport
-	t.Mode, t.Cap = transport.Mode(m.recovery), m.cap
+	t.Recovery, t.Cap = transport.ByCode(m.recovery), m.cap
 	if t.Validate() != nil {
 		return -1, unknownFormat
 	}

@@ -59,7 +59,7 @@ func newStar(t testing.TB, hosts int, algorithm string, options map[string]strin
 			NIC: hostnic.Config{Name: "h", Rate: starRate, Overhead: scheduler.EthernetOverhead, Burst: starT / 4, BaseRTT: starT,
 				AckClass: -1, AckPauseClass: -1, Seed: uint64(i + 1)},
 			MAC: mac(i), MTU: 1500, INT: &units, Queue: starQueue,
-			Transport: transport.Config{Mode: transport.IRN, Cap: 166, RTOHigh: 20 * starT, RTOLow: 4 * starT, N: 3},
+			Transport: transport.Config{Recovery: transport.IRN, Cap: 166, RTOHigh: 20 * starT, RTOLow: 4 * starT, N: 3},
 			Default:   Rule{CC: algorithm, New: control, Telemetry: inband.HPCC},
 		}
 		for class := range c.NIC.DSCP {

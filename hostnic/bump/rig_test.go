@@ -59,12 +59,12 @@ func factory(t testing.TB, name string) func(*cc.Env) cc.Algorithm {
 	return f
 }
 
-func config(t testing.TB, mode transport.Mode) Config {
+func config(t testing.TB, mode *transport.Kind) Config {
 	return Config{
 		NIC: hostnic.Config{Name: "h", Rate: 1e9, Overhead: scheduler.EthernetOverhead, Burst: 50 * frame.Microsecond, BaseRTT: 100 * frame.Microsecond,
 			AckClass: -1, AckPauseClass: -1},
 		MTU:       1500,
-		Transport: transport.Config{Mode: mode, Cap: 256, RTOHigh: 5 * frame.Millisecond, RTOLow: frame.Millisecond, N: 3},
+		Transport: transport.Config{Recovery: mode, Cap: 256, RTOHigh: 5 * frame.Millisecond, RTOLow: frame.Millisecond, N: 3},
 		Default:   Rule{CC: "none", New: factory(t, "none"), Telemetry: inband.HPCC},
 	}
 }

@@ -1,4 +1,7 @@
-package cc
+// Package options describes the options of what is registered by name, such as
+// a congestion control or a scheme of loss recovery: their units, defaults and
+// sources, and how their values are read from text.
+package options
 
 import (
 	"fmt"
@@ -17,16 +20,16 @@ type Unit string
 
 // Units of options.
 const (
-	UnitNumber Unit = "number" // 0.95
-	UnitCount  Unit = "count"  // 5
-	UnitRate   Unit = "rate"   // 40Mbps, 1.5Gbps; bit/s
-	UnitBytes  Unit = "bytes"  // 80B, 10MB; MB = 10^6
-	UnitTime   Unit = "time"   // 50us, 1.5ms
-	UnitFlag   Unit = "flag"   // true, false
-	UnitChoice Unit = "choice" // one of Param.Choices
+	Number Unit = "number" // 0.95
+	Count  Unit = "count"  // 5
+	Rate   Unit = "rate"   // 40Mbps, 1.5Gbps; bit/s
+	Bytes  Unit = "bytes"  // 80B, 10MB; MB = 10^6
+	Time   Unit = "time"   // 50us, 1.5ms
+	Flag   Unit = "flag"   // true, false
+	Choice Unit = "choice" // one of Param.Choices
 )
 
-// Param describes an option of an algorithm.
+// Param describes an option.
 type Param struct {
 	Name    string   `json:"name"`
 	Unit    Unit     `json:"unit"`
@@ -38,15 +41,15 @@ type Param struct {
 	Choices []string `json:"choices,omitempty"`
 }
 
-// rule tells whether the default depends on the queue pair's surroundings.
-func (p *Param) rule() bool { return strings.HasPrefix(p.Default, "=") }
+// Rule tells whether the default depends on the queue pair's surroundings.
+func (p *Param) Rule() bool { return strings.HasPrefix(p.Default, "=") }
 
-// check tells what is wrong with a description.
-func (p *Param) check() error {
+// Check tells what is wrong with a description.
+func (p *Param) Check() error {
 	if p.Name == "" || p.Doc == "" || p.Source == "" {
 		return fmt.Errorf("option %q lacks a name, a description or a source", p.Name)
 	}
-	if p.rule() {
+	if p.Rule() {
 		return nil
 	}
 	_, err := p.parse(p.Default)
@@ -58,7 +61,7 @@ func (p *Param) check() error {
 func (p *Param) parse(text string) (float64, error) {
 	text = strings.TrimSpace(text)
 	switch p.Unit {
-	case UnitFlag:
+	case Flag:
 		switch text {
 		case "true", "yes", "on":
 			return 1, nil
@@ -66,7 +69,7 @@ func (p *Param) parse(text string) (float64, error) {
 			return 0, nil
 		}
 		return 0, fmt.Errorf("%s: %q is neither true nor false", p.Name, text)
-	case UnitChoice:
+	case Choice:
 		if i := slices.Index(p.Choices, text); i >= 0 {
 			return float64(i), nil
 		}
@@ -76,7 +79,7 @@ func (p *Param) parse(text string) (float64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", p.Name, err)
 	}
-	if p.Unit == UnitCount && v != math.Trunc(v) {
+	if p.Unit == Count && v != math.Trunc(v) {
 		return 0, fmt.Errorf("%s: %q is not a whole number", p.Name, text)
 	}
 	if v < p.Min || p.Max != 0 && v > p.Max {
@@ -88,16 +91,16 @@ func (p *Param) parse(text string) (float64, error) {
 // Range says in words which values are allowed; "" for flags and choices.
 func (p *Param) Range() string {
 	switch {
-	case p.Unit == UnitFlag || p.Unit == UnitChoice:
+	case p.Unit == Flag || p.Unit == Choice:
 		return ""
 	case p.Max == 0:
-		return "at least " + format(p.Min, p.Unit)
+		return "at least " + Format(p.Min, p.Unit)
 	}
-	return "from " + format(p.Min, p.Unit) + " to " + format(p.Max, p.Unit)
+	return "from " + Format(p.Min, p.Unit) + " to " + Format(p.Max, p.Unit)
 }
 
 // quantities are the units that are written with a suffix.
-var quantities = map[Unit]*units.Kind{UnitRate: units.Bits, UnitBytes: units.Bytes, UnitTime: units.Time}
+var quantities = map[Unit]*units.Kind{Rate: units.Bits, Bytes: units.Bytes, Time: units.Time}
 
 // quantity reads a decimal number with a suffix of the unit behind it. Zero
 // needs none.
@@ -117,21 +120,23 @@ func quantity(text string, u Unit) (float64, error) {
 	return v, nil
 }
 
-// format writes v, in base units, with the suffix that gives a short number.
-func format(v float64, u Unit) string {
+// Format writes v, in base units, with the suffix that gives a short number.
+func Format(v float64, u Unit) string {
 	if kind := quantities[u]; kind != nil {
 		return kind.Full(v)
 	}
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// Values are the options of an algorithm as they were read.
+// Values are options as they were read.
 type Values struct {
 	params []Param
 	v      []float64 // in base units; NaN where a rule applies
 }
 
-func parseValues(params []Param, given map[string]string) (Values, error) {
+// Parse reads the given values of params, by name and in the notation of Param.
+// Options that are left out have their defaults. The error names the option.
+func Parse(params []Param, given map[string]string) (Values, error) {
 	out := Values{params, make([]float64, len(params))}
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		if !slices.ContainsFunc(params, func(p Param) bool { return p.Name == key }) {
@@ -144,7 +149,7 @@ func parseValues(params []Param, given map[string]string) (Values, error) {
 		if !ok {
 			text = p.Default
 		}
-		if strings.HasPrefix(text, "=") && p.rule() {
+		if strings.HasPrefix(text, "=") && p.Rule() {
 			out.v[i] = math.NaN()
 			continue
 		}
@@ -168,15 +173,15 @@ func knownOptions(params []Param) string {
 	return "known are " + strings.Join(names, ", ")
 }
 
-// get panics on a name that the algorithm did not describe: a mistake of the
-// program that each algorithm's construction shows.
+// get panics on a name that was not described: a mistake of the program that
+// each construction shows.
 func (v *Values) get(name string) (float64, *Param) {
 	for i := range v.params {
 		if v.params[i].Name == name {
 			return v.v[i], &v.params[i]
 		}
 	}
-	panic("cc: option " + name + " is read but not described")
+	panic("option " + name + " is read but not described")
 }
 
 // Set tells whether the option has a value; if not, its rule applies.
@@ -197,8 +202,8 @@ func (v *Values) Flag(name string) bool { f, _ := v.get(name); return f != 0 }
 // Choice returns an option that is one of several words.
 func (v *Values) Choice(name string) string { f, p := v.get(name); return p.Choices[int(f)] }
 
-// orRule returns v, or what the rule says if v was not given.
-func orRule(v, rule float64) float64 {
+// Or returns v, or what the rule says if v was not given.
+func Or(v, rule float64) float64 {
 	if math.IsNaN(v) {
 		return rule
 	}

@@ -1,4 +1,4 @@
-package scheduler
+package histogram
 
 import (
 	"testing"
@@ -6,10 +6,10 @@ import (
 	"gswitch/frame"
 )
 
-func TestHistogramBuckets(t *testing.T) {
+func TestBuckets(t *testing.T) {
 	prev := frame.Time(0)
-	for i := 0; i < HistogramBuckets; i++ {
-		lo, hi := BucketBounds(i)
+	for i := 0; i < N; i++ {
+		lo, hi := Bounds(i)
 		if lo != prev || hi <= lo {
 			t.Fatalf("bucket %d: [%d,%d) after %d", i, lo, hi, prev)
 		}
@@ -17,26 +17,26 @@ func TestHistogramBuckets(t *testing.T) {
 			t.Fatalf("bucket %d: [%d,%d) is too wide", i, lo, hi)
 		}
 		for _, v := range []frame.Time{lo, hi - 1} {
-			var h Histogram
+			var h Buckets
 			if h.Observe(v); h.Count[i] != 1 {
 				t.Fatalf("%d is not in bucket %d [%d,%d)", v, i, lo, hi)
 			}
 		}
 		prev = hi
 	}
-	if prev != 1<<histMax {
+	if prev != 1<<most {
 		t.Fatalf("range ends at %d", prev)
 	}
-	var h Histogram
+	var h Buckets
 	h.Observe(-5)
 	h.Observe(frame.Never)
-	if h.Count[0] != 1 || h.Count[HistogramBuckets-1] != 1 {
+	if h.Count[0] != 1 || h.Count[N-1] != 1 {
 		t.Fatal("out of range")
 	}
 }
 
-func TestHistogramQuantile(t *testing.T) {
-	var h Histogram
+func TestQuantile(t *testing.T) {
+	var h Buckets
 	if h.Quantile(0.5) != 0 {
 		t.Fatal("empty")
 	}

@@ -1,0 +1,178 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Limits of what the control plane holds for those who ask. They are far above
+// what people, scripts and Prometheus need.
+const (
+	maxConnections = 128       // of a listener; more are closed at once
+	maxRequests    = 64        // under way over one connection (HTTP/2)
+	maxHeaders     = 16 << 10  // bytes
+	maxRequest     = 256 << 20 // bytes; half a million routes take about 40 MB
+
+	headerTimeout = 10 * time.Second // for the head of a request
+	bodyTimeout   = 60 * time.Second // for the rest of it
+	idleTimeout   = 60 * time.Second // between two requests
+	writeTimeout  = 30 * time.Second // for a peer that takes nothing (HTTP/2)
+)
+
+// Handler serves an API beside /metrics and /healthz. usage tells people how to
+// speak to it.
+func Handler(usage string, registry *prometheus.Registry, serve func(...connect.HandlerOption) (string, http.Handler)) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle(Endpoint(usage, serve))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, usage) })
+	return mux
+}
+
+// Serve answers on the listeners until ctx ends. Streams are cut off then.
+func (d *Daemon) Serve(ctx context.Context, listeners []net.Listener) error {
+	return Serve(ctx, d.Handler(), listeners)
+}
+
+// Serve lets a handler answer on listeners until ctx ends. What a TCP listener
+// of Listen does not open is refused there.
+func Serve(ctx context.Context, handler http.Handler, listeners []net.Listener) error {
+	return serve(ctx, handler, listeners, patient)
+}
+
+// limits are for how long a peer may take, or say, nothing.
+type limits struct{ header, body, idle time.Duration }
+
+var patient = limits{headerTimeout, bodyTimeout, idleTimeout}
+
+func serve(ctx context.Context, handler http.Handler, listeners []net.Listener, wait limits) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	failed := make(chan error, len(listeners))
+	var servers []*http.Server
+	for _, l := range listeners {
+		srv := newServer(ctx, bounded(handler, wait.body), wait)
+		servers = append(servers, srv)
+		if t, ok := l.(*tcpListener); ok {
+			srv.Handler, srv.TLSConfig = t.guard.protect(srv.Handler), t.secure
+		}
+		go func() {
+			if srv.TLSConfig != nil {
+				failed <- srv.ServeTLS(&limited{Listener: l}, "", "")
+			} else {
+				failed <- srv.Serve(&limited{Listener: l})
+			}
+		}()
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	cancel()
+	stop, done := context.WithTimeout(context.Background(), 2*time.Second)
+	defer done()
+	for _, srv := range servers {
+		if serr := srv.Shutdown(stop); serr != nil {
+			err = errors.Join(err, srv.Close())
+		}
+	}
+	return err
+}
+
+func newServer(ctx context.Context, h http.Handler, wait limits) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true) // gRPC without TLS
+	return &http.Server{Handler: h, Protocols: protocols, MaxHeaderBytes: maxHeaders, ReadHeaderTimeout: wait.header, IdleTimeout: wait.idle,
+		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: maxRequests, WriteByteTimeout: writeTimeout},
+		BaseContext: func(net.Listener) context.Context { return ctx }}
+}
+
+// bounded gives the body of a request an end: in bytes, and in time. What is
+// answered may go on for as long as somebody takes it.
+func bounded(next http.Handler, wait time.Duration) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Body != nil && r.Body != http.NoBody {
+			control := http.NewResponseController(w)
+			if err := control.SetReadDeadline(time.Now().Add(wait)); err != nil {
+				http.Error(w, "cannot bound the time of a request: "+err.Error(), http.StatusInternalServerError)
+				return
+			}
+			r.Body = &timedBody{http.MaxBytesReader(w, r.Body, maxRequest+1<<10), control}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// timedBody is a body that must be whole before a deadline.
+type timedBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+func (b *timedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		// It is: the answer may be a stream.
+		if cerr := b.control.SetReadDeadline(time.Time{}); cerr != nil {
+			return n, cerr
+		}
+	}
+	return n, err
+}
+
+// limited closes connections beyond maxConnections at once: they would wait
+// for others that may never end.
+type limited struct {
+	net.Listener
+	mu   sync.Mutex
+	open int
+}
+
+func (l *limited) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		l.mu.Lock()
+		room := l.open < maxConnections
+		if room {
+			l.open++
+		}
+		l.mu.Unlock()
+		if room {
+			return &counted{Conn: c, of: l}, nil
+		}
+		c.Close()
+	}
+}
+
+// counted is a connection of a limited listener.
+type counted struct {
+	net.Conn
+	of   *limited
+	once sync.Once
+}
+
+func (c *counted) Close() error {
+	c.once.Do(func() {
+		c.of.mu.Lock()
+		c.of.open--
+		c.of.mu.Unlock()
+	})
+	return c.Conn.Close()
+}

@@ -1,0 +1,54 @@
+package scenario
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"gswitch/config"
+	"gswitch/transport"
+)
+
+// The words of hosts.transport.mode, and those of daemons, are the schemes that
+// there are.
+func TestModesAreTheSchemes(t *testing.T) {
+	f, _ := reflect.TypeFor[Transport]().FieldByName("Mode")
+	h, _ := reflect.TypeFor[config.Host]().FieldByName("Recovery")
+	for _, tag := range []string{f.Tag.Get("enum"), h.Tag.Get("enum")} {
+		words := strings.Split(tag, ",")
+		for _, name := range transport.Names() {
+			found := false
+			for _, w := range words {
+				found = found || w == name
+			}
+			if !found || len(words) != len(transport.Names()) {
+				t.Errorf("%s is not among %q, or those are more than %v", name, tag, transport.Names())
+			}
+		}
+	}
+}
+
+func TestRecoveryOptions(t *testing.T) {
+	on := false
+	for _, c := range []struct {
+		in   Transport
+		want transport.Config
+		err  string
+	}{
+		{in: Transport{Mode: "irn", N: 10, PartialAck: true, RetransmitDelay: 2000}, want: transport.Config{Recovery: transport.IRN, N: 10, NackThreshold: 1, PartialAck: true, RetransmitDelay: 2000}},
+		{in: Transport{Mode: "irn", Params: Params{"n": "10"}}, want: transport.Config{Recovery: transport.IRN, N: 10, NackThreshold: 1}},
+		{in: Transport{Mode: "go-back-n", N: 10, NakInterval: 500_000}, want: transport.Config{Recovery: transport.GoBackN, NakInterval: 500_000}},
+		{in: Transport{Mode: "newreno", FastRetransmit: &on}, want: transport.Config{Recovery: transport.NewReno, NackThreshold: 3, NoFastRetransmit: true}},
+		{in: Transport{Mode: "irn", N: 10, Params: Params{"n": "11"}}, err: "n stands under params and beside it"},
+		{in: Transport{Mode: "go-back-n", Params: Params{"n": "11"}}, err: `unknown option "n"`},
+	} {
+		got, err := c.in.Recovery()
+		if c.err != "" {
+			if err == nil || !strings.Contains(err.Error(), c.err) {
+				t.Errorf("%+v: %v, want %q", c.in, err, c.err)
+			}
+		} else if err != nil || got != c.want {
+			t.Errorf("%+v: %+v, %v; want %+v", c.in, got, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package flowradar
+
+import "slices"
+
+// Record is a flow in a slot of one switch.
+type Record struct {
+	Key
+	Packets uint32
+	// Exact says that Packets is what the switch counted. Flows that came out with
+	// another switch's help have no counter before Counters.
+	Exact bool
+}
+
+// Table is a flowset while it is being decoded.
+type Table struct {
+	original *Flowset // what the switch sent; not changed
+	work     *Flowset
+	// Records are the flows found so far, in the order in which they were.
+	Records []Record
+	index   map[Key]int
+	// foreign says that a flow was taken out whose packets here are not known: what
+	// cells hold from then on are not counts of single flows (vector A3).
+	foreign bool
+	dirty   []uint32 // cells that may have become pure
+}
+
+// Single decodes a flowset alone (algorithm 7).
+func Single(f *Flowset) *Table {
+	t := &Table{original: f, work: f.Clone(), index: map[Key]int{}}
+	for c := range t.work.cells {
+		t.dirty = append(t.dirty, uint32(c))
+	}
+	t.peel()
+	return t
+}
+
+// peel takes out what pure cells show until there are none, and returns how many
+// flows that were.
+func (t *Table) peel() int {
+	before := len(t.Records)
+	for len(t.dirty) > 0 {
+		i := t.dirty[len(t.dirty)-1]
+		t.dirty = t.dirty[:len(t.dirty)-1]
+		c := t.work.cells[i]
+		if !t.pure(i, c) {
+			continue
+		}
+		k := Key{c.addrs, c.rest}
+		r := Record{Key: k, Packets: c.packets, Exact: !t.foreign}
+		if t.foreign {
+			r.Packets = 0
+		}
+		t.add(r)
+		t.remove(k, c.packets)
+	}
+	return len(t.Records) - before
+}
+
+// pure reports whether exactly one flow is left in a cell: its key must be one
+// that falls there, that the filter knows, and that is not out yet. A flow that
+// another switch's filter took for its own by mistake leaves cells behind that
+// look pure, and what is peeled of them spoils their neighbours.
+func (t *Table) pure(i uint32, c cell) bool {
+	if c.flows != 1 || c.rest&^restMask != 0 {
+		return false
+	}
+	k := Key{c.addrs, c.rest}
+	if _, out := t.index[k]; out || !t.work.Has(k) {
+		return false
+	}
+	_, h := t.work.secrets.hash(k)
+	return t.work.place(h, i/t.work.span) == i
+}
+
+func (t *Table) add(r Record) {
+	t.index[r.Key] = len(t.Records)
+	t.Records = append(t.Records, r)
+}
+
+// remove takes a flow out of its cells.
+func (t *Table) remove(k Key, packets uint32) {
+	_, h := t.work.secrets.hash(k)
+	for j := range uint32(t.work.CellHashes) {
+		i := t.work.place(h, j)
+		c := &t.work.cells[i]
+		c.addrs ^= k.Addrs
+		c.rest ^= k.Rest
+		c.flows--
+		c.packets -= packets
+		if c.flows == 1 {
+			t.dirty = append(t.dirty, i)
+		}
+	}
+}
+
+// borrow takes out a flow that another switch knows, whose count here is not
+// known; guess is its count there.
+func (t *Table) borrow(k Key, guess uint32) {
+	t.foreign = true
+	t.add(Record{Key: k, Packets: guess})
+	t.remove(k, 0)
+}
+
+// FlowsDone reports whether every flow is out.
+func (t *Table) FlowsDone() bool {
+	for i := range t.work.cells {
+		if c := &t.work.cells[i]; c.flows != 0 || c.addrs != 0 || c.rest != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Done reports whether every flow and every counter is known. A flow that the
+// filter took for a known one leaves packets behind: then all flows but that one
+// are right and no counter can be trusted.
+func (t *Table) Done() bool {
+	if !t.FlowsDone() || t.foreign {
+		return false
+	}
+	return !slices.ContainsFunc(t.work.cells, func(c cell) bool { return c.packets != 0 })
+}
+
+// Find returns the record of a flow.
+func (t *Table) Find(k Key) (Record, bool) {
+	i, ok := t.index[k]
+	if !ok {
+		return Record{}, false
+	}
+	return t.Records[i], true
+}
+
+// Network goes on decoding tables with each other's help (algorithm 8). near
+// lists, for each table, those that its flows may have crossed before or after
+// it: the neighbours in the topology. hops, if not nil, tells for a flow of table
+// i which others it crossed next to it: with the routes known, flows are tried
+// nowhere else and the filters have nothing to be wrong about.
+func Network(tables []*Table, near [][]int, hops func(i int, k Key) []int) {
+	tried := make([]int, len(tables)) // records that were shown to neighbours
+	for again := true; again; {
+		again = false
+		for i, t := range tables {
+			for ; tried[i] < len(t.Records); tried[i]++ {
+				r := t.Records[tried[i]]
+				others := near[i]
+				if hops != nil {
+					others = hops(i, r.Key)
+				}
+				for _, j := range others {
+					o := tables[j]
+					if _, out := o.index[r.Key]; out || o.FlowsOut() || !o.work.Has(r.Key) {
+						continue
+					}
+					o.borrow(r.Key, r.Packets)
+					again = true
+				}
+			}
+		}
+		for _, t := range tables {
+			if t.peel() > 0 {
+				again = true
+			}
+		}
+	}
+}
+
+// FlowsOut reports whether as many flows are out as the switch counted: nothing is left
+// to find.
+func (t *Table) FlowsOut() bool { return uint64(len(t.Records)) >= t.original.Flows }

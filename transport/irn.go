@@ -1,0 +1,61 @@
+package transport
+
+import (
+	"gswitch/frame"
+	"gswitch/options"
+)
+
+// IRN is selective retransmission with a bitmap at both ends and two timeouts.
+var IRN = register(Kind{
+	Name: "irn", Code: 1, Title: "selective retransmission with a bitmap at both ends, a cap on the packets in flight and two timeouts",
+	Paper: "Mittal et al., Revisiting Network Support for RDMA, SIGCOMM 2018", Cite: "IRN, SIGCOMM'18",
+	Params: []options.Param{nParam, nackThresholdParam, partialAckParam, retransmitDelayParam, dynamicRTOParam},
+	Keeps:  true, SACKs: true, Capped: true, lowRTO: true,
+	set: setIRN, step: stepIRN, expired: expireSelective,
+})
+
+// IRNNoSACK is an ablation: the receiver keeps what is out of order but tells
+// only the cumulative number.
+var IRNNoSACK = register(Kind{
+	Name: "irn-no-sack", Code: 3, Title: "IRN with cumulative acknowledgements alone, an ablation",
+	Paper: "Mittal et al., Revisiting Network Support for RDMA, SIGCOMM 2018, section 4.3", Cite: "IRN, SIGCOMM'18",
+	Params: []options.Param{nParam, retransmitDelayParam, dynamicRTOParam},
+	Keeps:  true, Capped: true, lowRTO: true,
+	set: func(c *Config, v *options.Values) {
+		c.N = uint32(v.Int("n"))
+		c.RetransmitDelay, c.DynamicRTO = v.Time("retransmit_delay"), v.Flag("dynamic_rto")
+	},
+	nak: func(s *Sender, now frame.Time, _ bool, r *AckResult) {
+		if !s.inRec && s.resend == s.next {
+			s.enter(now, r)
+		}
+	},
+	// Where no SACK can tell, the next hole is at cum (RFC 6582).
+	step:    func(s *Sender, now frame.Time, _ *AckResult) { s.stepSelective(now, true) },
+	expired: expireSelective,
+})
+
+func setIRN(c *Config, v *options.Values) {
+	c.N, c.NackThreshold = uint32(v.Int("n")), uint8(v.Int("nack_threshold"))
+	c.PartialAck = v.Flag("partial_ack")
+	c.RetransmitDelay, c.DynamicRTO = v.Time("retransmit_delay"), v.Flag("dynamic_rto")
+}
+
+func stepIRN(s *Sender, now frame.Time, _ *AckResult) {
+	s.stepSelective(now, s.cfg.PartialAck && s.byTimeout)
+}
+
+// stepSelective ends the episode, or, with partial, takes the packet at cum
+// for lost, unless this episode has retransmitted it.
+func (s *Sender) stepSelective(now frame.Time, partial bool) {
+	switch {
+	case !s.inRec:
+	case s.cum > s.recSeq:
+		s.inRec, s.rtxFirst = false, false
+	case partial && s.rtxNext <= s.cum && s.resend == s.next && !s.rtxFirst:
+		s.rtxFirst = true
+		s.lose(now, s.cum)
+	}
+}
+
+func expireSelective(s *Sender, now frame.Time) { s.begin(now, true) }

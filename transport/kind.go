@@ -1,0 +1,145 @@
+package transport
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gswitch/frame"
+	"gswitch/options"
+)
+
+// Kind is a scheme of loss recovery: what listings print, what tells it from
+// the others, and its rules. There is one Kind for each scheme, made by
+// register; a Config points to it.
+type Kind struct {
+	Name  string // as configurations write it
+	Title string // one line
+	Paper string // where it is published
+	Cite  string // the same in three words
+	Note  string // what else its user must know
+	// Code names it in connection requests between hosts. It never changes.
+	Code   uint8
+	Params []options.Param
+
+	Keeps bool // the receiver keeps packets that are out of order
+	SACKs bool // a NAK names the packet that caused it
+
+	Capped bool // Config.Cap is the bandwidth-delay product of the path (IRN's BDP-FC)
+
+	lowRTO    bool // the timer begins with Config.RTOLow
+	dynamic   bool // the timeout always follows the round trips
+	pipe      bool // SACKed and lost packets leave the flight (RFC 6675)
+	windowed  bool // retransmissions respect the window, but for the first of an episode
+	dupThresh int  // packets that must have arrived above a lost one, where Config does not tell; 0 = 1
+
+	// set puts the options where the sender and the receiver look for them.
+	set func(c *Config, v *options.Values)
+	// nak is told of a gap by a NAK that names no packet; advanced: it also
+	// moved the cumulative acknowledgement.
+	nak func(s *Sender, now frame.Time, advanced bool, r *AckResult)
+	// step follows the cumulative acknowledgement to s.cum.
+	step func(s *Sender, now frame.Time, r *AckResult)
+	// expired begins the recovery that a timeout asks for.
+	expired func(s *Sender, now frame.Time)
+}
+
+func (k *Kind) String() string { return k.Name }
+
+// MarshalJSON writes the description, without what is for the program alone.
+func (k *Kind) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Name   string          `json:"name"`
+		Title  string          `json:"title"`
+		Paper  string          `json:"paper"`
+		Cite   string          `json:"cite"`
+		Note   string          `json:"note,omitempty"`
+		Params []options.Param `json:"params"`
+	}{k.Name, k.Title, k.Paper, k.Cite, k.Note, k.Params})
+}
+
+var kinds []*Kind
+
+// register adds a scheme. It panics if the description is wrong, which is a
+// mistake of the program and shows at its start.
+func register(k Kind) *Kind {
+	for i := range k.Params {
+		if err := k.Params[i].Check(); err != nil {
+			panic(fmt.Sprintf("transport: %s: %v", k.Name, err))
+		}
+	}
+	if slices.ContainsFunc(kinds, func(o *Kind) bool { return o.Name == k.Name || o.Code == k.Code }) {
+		panic(fmt.Sprintf("transport: name %q or code %d is registered twice", k.Name, k.Code))
+	}
+	kinds = append(kinds, &k)
+	slices.SortFunc(kinds, func(a, b *Kind) int { return int(a.Code) - int(b.Code) })
+	return &k
+}
+
+// Kinds returns all schemes, in the order of their codes.
+func Kinds() []*Kind { return slices.Clone(kinds) }
+
+// Names returns the names of all schemes, in the order of their codes.
+func Names() []string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = k.Name
+	}
+	return names
+}
+
+// Lookup returns the scheme of a name.
+func Lookup(name string) (*Kind, error) {
+	for _, k := range kinds {
+		if k.Name == name {
+			return k, nil
+		}
+	}
+	return nil, fmt.Errorf("loss recovery %q is not known; known are %s", name, strings.Join(Names(), ", "))
+}
+
+// ByCode returns the scheme that a connection request names, nil if there is
+// none.
+func ByCode(code uint8) *Kind {
+	for _, k := range kinds {
+		if k.Code == code {
+			return k
+		}
+	}
+	return nil
+}
+
+// Configure returns the configuration of a scheme with the given options, by
+// name and in the notation of options.Param; those that are left out have
+// their defaults. What all schemes share is left zero. The error names the
+// option.
+func (k *Kind) Configure(given map[string]string) (Config, error) {
+	c := Config{Recovery: k}
+	v, err := options.Parse(k.Params, given)
+	if err != nil {
+		return c, fmt.Errorf("%s: %w", k.Name, err)
+	}
+	k.set(&c, &v)
+	return c, nil
+}
+
+// Options that several schemes have.
+var (
+	nParam = options.Param{Name: "n", Unit: options.Count, Default: "3", Max: 1e6, Source: "IRN section 4.1",
+		Doc: "packets in flight up to which the low timeout counts"}
+	retransmitDelayParam = options.Param{Name: "retransmit_delay", Unit: options.Time, Default: "0", Max: 1e9, Source: "IRN section 6.3 (2us)",
+		Doc: "time from noticing a loss to the retransmission, as if it had to be fetched from the host's memory"}
+	dynamicRTOParam = options.Param{Name: "dynamic_rto", Unit: options.Flag, Default: "false", Source: "RFC 6298",
+		Doc: "take the timeout from the round trips that are seen, with exponential back-off"}
+	nakIntervalParam = options.Param{Name: "nak_interval", Unit: options.Time, Default: "0", Max: 1e12, Source: "authors' HPCC simulator has 500us",
+		Doc: "the receiver tells of the same gap again after this long; 0: never"}
+	nakEveryParam = options.Param{Name: "nak_every", Unit: options.Flag, Default: "false", Source: "ours",
+		Doc: "the receiver answers every packet out of order with a NAK"}
+	nackThresholdParam = options.Param{Name: "nack_threshold", Unit: options.Count, Default: "1", Min: 1, Max: 255, Source: "IRN section 3.1",
+		Doc: "packets above a gap that must have arrived before it counts as a loss; more where the network reorders"}
+	dupThreshParam = options.Param{Name: "nack_threshold", Unit: options.Count, Default: "3", Min: 1, Max: 255, Source: "RFC 6675 section 2, DupThresh",
+		Doc: "packets above a gap that must have arrived before it counts as a loss"}
+	partialAckParam = options.Param{Name: "partial_ack", Unit: options.Flag, Default: "false", Source: "ours",
+		Doc: "an acknowledgement within a recovery that a timeout began retransmits the next missing packet, so that the loss of a whole tail costs one timeout"}
+)

@@ -1,0 +1,247 @@
+package vswitch
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"gswitch/buffer"
+	"gswitch/frame"
+	"gswitch/pipeline"
+)
+
+// Change is what the control plane changes of a switch: SetRoute, DeleteRoute,
+// FlushFDB or Apply. Switch.Prepare makes a command of it.
+type Change interface {
+	// Encode appends the change to b. DecodeChange is its inverse.
+	Encode(b []byte) []byte
+	// prepare works out what the change comes to, and returns what puts it in
+	// force.
+	prepare(sw *Switch) (func(), error)
+}
+
+// SetRoute adds a route or replaces the one with the same prefix.
+type SetRoute struct{ Route }
+
+// DeleteRoute removes a route that SetRoute or the configuration made.
+type DeleteRoute struct{ Prefix netip.Prefix }
+
+// FlushFDB removes all learned addresses.
+type FlushFDB struct {
+	Removed int // how many there were, when it is done
+}
+
+// Apply replaces the whole configuration. On error nothing changes. Counters,
+// learned addresses and queued frames stay.
+type Apply struct {
+	Config *Config
+	// Document is what Config was made from, for whoever decodes the change: it
+	// must make the same Config of it.
+	Document []byte
+}
+
+// command is a change that is worked out.
+type command struct {
+	Change
+	commit func()
+}
+
+// Do implements frame.Command.
+func (c *command) Do(frame.Time) { c.commit() }
+
+// Prepare works out what a change comes to, which may take long, and makes a
+// command of it that puts it in force, between two steps of worker 0: the
+// other workers notice at their next Advance. What is wrong is found here, and then
+// nothing changes. A command is carried out before the next one is prepared.
+func (sw *Switch) Prepare(c Change) (frame.Command, error) {
+	commit, err := c.prepare(sw)
+	if err != nil {
+		return nil, err
+	}
+	return &command{c, commit}, nil
+}
+
+// Do prepares a change and carries it out at once: for whoever steps the
+// switch, too.
+func (sw *Switch) Do(c Change) error {
+	commit, err := c.prepare(sw)
+	if err == nil {
+		commit()
+	}
+	return err
+}
+
+func (c Apply) prepare(sw *Switch) (func(), error) {
+	prog, err := sw.compile(c.Config, len(sw.Nodes))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := buffer.New(bufferConfig(c.Config, len(sw.Nodes), sw.Nodes[0].pool)); err != nil {
+		return nil, fmt.Errorf("switch %s: %w", c.Config.Name, err)
+	}
+	old := sw.program.Load()
+	prog.keepTelemetry(old)
+	return func() {
+		sw.program.Store(prog)
+		sw.bindStatic(old, prog)
+	}, nil
+}
+
+func (c SetRoute) prepare(sw *Switch) (func(), error) {
+	return sw.update(func(p *Program) error { return p.setRoute(c.Route, sw.ids.routes, nil) })
+}
+
+func (c DeleteRoute) prepare(sw *Switch) (func(), error) {
+	return sw.update(func(p *Program) error { return p.deleteRoute(c.Prefix) })
+}
+
+// update makes the next program by a change to a shallow copy of this one.
+func (sw *Switch) update(change func(*Program) error) (func(), error) {
+	next := *sw.program.Load()
+	sw.gen++
+	next.Gen = sw.gen
+	if err := change(&next); err != nil {
+		return nil, err
+	}
+	return func() { sw.program.Store(&next) }, nil
+}
+
+func (c *FlushFDB) prepare(sw *Switch) (func(), error) {
+	return func() { c.Removed = sw.fdb.Flush(false) }, nil
+}
+
+// The first byte of an encoded change.
+const (
+	setRouteKind    = 1
+	deleteRouteKind = 2
+	flushFDBKind    = 3
+	applyKind       = 4
+)
+
+// Encode implements Change.
+func (c SetRoute) Encode(b []byte) []byte {
+	b = appendPrefix(append(b, setRouteKind), c.Prefix)
+	flags := byte(0)
+	if c.Blackhole {
+		flags |= 1
+	}
+	if c.Choose != nil {
+		flags |= 2
+	}
+	if b = append(b, flags); c.Choose != nil {
+		b = append(b, byte(*c.Choose))
+	}
+	b = binary.AppendUvarint(b, uint64(len(c.NextHops)))
+	for _, h := range c.NextHops {
+		b = binary.AppendUvarint(appendAddr(b, h.Via), uint64(h.Weight))
+	}
+	return b
+}
+
+// Encode implements Change.
+func (c DeleteRoute) Encode(b []byte) []byte {
+	return appendPrefix(append(b, deleteRouteKind), c.Prefix)
+}
+
+// Encode implements Change.
+func (*FlushFDB) Encode(b []byte) []byte { return append(b, flushFDBKind) }
+
+// Encode implements Change.
+func (c Apply) Encode(b []byte) []byte { return append(append(b, applyKind), c.Document...) }
+
+// DecodeChange is the inverse of Change.Encode. Apply comes back without its
+// Config.
+func DecodeChange(b []byte) (Change, error) {
+	if len(b) == 0 {
+		return nil, errors.New("a change of a switch without a kind")
+	}
+	d := changeDecoder{b: b[1:]}
+	var c Change
+	switch b[0] {
+	case setRouteKind:
+		c = d.setRoute()
+	case deleteRouteKind:
+		c = DeleteRoute{d.prefix()}
+	case flushFDBKind:
+		c = &FlushFDB{}
+	case applyKind:
+		return Apply{Document: d.b}, nil
+	default:
+		return nil, fmt.Errorf("a change of a switch of the unknown kind %d", b[0])
+	}
+	if d.bad || len(d.b) > 0 {
+		return nil, fmt.Errorf("a change of a switch of kind %d is cut short or too long", b[0])
+	}
+	return c, nil
+}
+
+// changeDecoder takes fields off the front of b, until there is a bad one.
+type changeDecoder struct {
+	b   []byte
+	bad bool
+}
+
+func (d *changeDecoder) setRoute() Change {
+	r := Route{Prefix: d.prefix()}
+	flags := d.byte()
+	d.bad = d.bad || flags > 3
+	r.Blackhole = flags&1 != 0
+	if flags&2 != 0 {
+		kind := pipeline.Chooser(d.byte())
+		r.Choose = &kind
+	}
+	for n := d.uvarint(1 << 16); n > 0 && !d.bad; n-- {
+		r.NextHops = append(r.NextHops, NextHop{Via: d.addr(), Weight: uint32(d.uvarint(1<<32 - 1))})
+	}
+	return SetRoute{r}
+}
+
+func (d *changeDecoder) take(n int) []byte {
+	if n > len(d.b) {
+		d.bad, d.b = true, nil
+		return make([]byte, n)
+	}
+	v := d.b[:n]
+	d.b = d.b[n:]
+	return v
+}
+
+func (d *changeDecoder) byte() byte { return d.take(1)[0] }
+
+func (d *changeDecoder) uvarint(most uint64) uint64 {
+	v, n := binary.Uvarint(d.b)
+	if n <= 0 || v > most {
+		d.bad, d.b = true, nil
+		return 0
+	}
+	d.b = d.b[n:]
+	return v
+}
+
+// appendAddr appends an address without zone: its length and its bytes.
+func appendAddr(b []byte, a netip.Addr) []byte {
+	s := a.AsSlice()
+	return append(append(b, byte(len(s))), s...)
+}
+
+func (d *changeDecoder) addr() netip.Addr {
+	n := int(d.byte())
+	if n == 0 {
+		return netip.Addr{}
+	}
+	a, ok := netip.AddrFromSlice(d.take(min(n, 17)))
+	d.bad = d.bad || !ok
+	return a
+}
+
+func appendPrefix(b []byte, p netip.Prefix) []byte {
+	return append(appendAddr(b, p.Addr()), byte(p.Bits()))
+}
+
+func (d *changeDecoder) prefix() netip.Prefix {
+	a, bits := d.addr(), int(d.byte())
+	p := netip.PrefixFrom(a, bits)
+	d.bad = d.bad || !p.IsValid()
+	return p
+}
