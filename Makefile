@@ -14,7 +14,11 @@ BENCH      ?=
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 modversion   = $(shell go list -m -f '{{.Version}}' $(1))
 
-.PHONY: help build test race soak bench bench-all bench-memory bench-sim bench-tool profile-sim demo generate lint fuzz-short install-tools clean figures figures-short $(COMMANDS)
+# Versions of packages: v1.2.3, or after it how many commits since; before the first tag 0.0.0 and the commit.
+PACKAGE_VERSION = $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//' || true)
+NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4
+
+.PHONY: help package images build test race soak bench bench-all bench-memory bench-sim bench-tool profile-sim demo generate lint fuzz-short install-tools clean figures figures-short $(COMMANDS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -23,6 +27,15 @@ build: $(COMMANDS) ## static binaries of every command in bin/
 
 $(COMMANDS):
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/$@ ./cmd/$@
+
+package: build ## deb and rpm into bin/packages: programs, units, manual pages, completions, licences
+	rm -rf bin/package bin/packages && mkdir -p bin/packages
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) go run ./deploy/package -version $(VERSION) -out bin/package bin/gswitch bin/ghost bin/gfabric
+	for p in deb rpm; do ARCH=$$(go env GOARCH) VERSION=$(or $(PACKAGE_VERSION),0.0.0-$(VERSION)) \
+	  go run $(NFPM) package -f deploy/package/nfpm.yaml -p $$p -t bin/packages/ || exit 1; done
+
+images: build ## container images gswitch, ghost and gfabric (docker, or DOCKER=podman)
+	for i in gswitch ghost gfabric; do $(or $(DOCKER),docker) build -f deploy/container/Dockerfile --target $$i --build-arg VERSION=$(VERSION) -t $$i:$(VERSION) -t $$i . || exit 1; done
 
 test: ## every test of every module (as root: tests of AF_XDP and namespaces skip without it)
 	@rc=0; for m in $(MODULES); do (cd $$m && go test -timeout 20m $(TESTFLAGS) ./...) || rc=1; done; exit $$rc

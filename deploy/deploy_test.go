@@ -26,6 +26,9 @@ type image struct {
 	copies     [][2]string // from, to
 	entrypoint []string
 	cmd        []string
+	health     []string
+	labels     string
+	user       string
 }
 
 // readImages returns the stages of the Dockerfile by their names.
@@ -54,6 +57,14 @@ func readImages(t *testing.T) map[string]*image {
 				t.Fatalf("COPY %s: want two paths", rest)
 			}
 			im.copies = append(im.copies, [2]string{w[0], w[1]})
+		case "ARG":
+		case "LABEL":
+			im.labels = rest
+		case "USER":
+			im.user = rest
+		case "HEALTHCHECK":
+			_, cmd, _ := strings.Cut(rest, " CMD ")
+			err = json.Unmarshal([]byte(cmd), &im.health)
 		case "ENTRYPOINT":
 			err = json.Unmarshal([]byte(rest), &im.entrypoint)
 		case "CMD":
@@ -106,6 +117,12 @@ func TestImages(t *testing.T) {
 		if !strings.Contains(string(ignore), "\n!"+im.copies[0][0]+"\n") {
 			t.Errorf("%s.dockerignore keeps %s from the builder", dockerfile, im.copies[0][0])
 		}
+		if !strings.Contains(im.labels, `licenses="Apache-2.0"`) || !strings.Contains(im.labels, `version="$VERSION"`) {
+			t.Errorf("%s has the labels %s", name, im.labels)
+		}
+		if daemon := name != "gfabric"; daemon != (im.health != nil) || daemon == (im.user != "") {
+			t.Errorf("%s: health is asked by %v, it runs as %q", name, im.health, im.user)
+		}
 		t.Run(name, func(t *testing.T) { im.try(t, staticBinary(t, name)) })
 	}
 	if len(images) != 3 {
@@ -140,6 +157,12 @@ func (im *image) try(t *testing.T, binary string) {
 	// Its configuration is mounted by whoever runs it; without, it must say so.
 	if out, err := run(im.cmd...); err == nil || !strings.Contains(out, im.cmd[len(im.cmd)-1]) {
 		t.Errorf("%v without its file: %v\n%s", im.cmd, err, out)
+	}
+	// Health is that a daemon answers; there is none here.
+	if im.health != nil {
+		if out, err := run(im.health[1:]...); err == nil || !strings.Contains(out, "no daemon runs") {
+			t.Errorf("%v without a daemon: %v\n%s", im.health, err, out)
+		}
 	}
 	// An empty root stays empty: the program wrote nothing beside itself.
 	entries, _ := os.ReadDir(root)
