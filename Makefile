@@ -3,7 +3,7 @@
 VERSION    := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS    := -w -X main.version=$(VERSION)
 COMMANDS   := $(notdir $(wildcard cmd/*))
-MODULES    := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod bench/peers/*/go.mod))
+MODULES    := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod bench/peers/*/go.mod examples/*/go.mod))
 TOOLS      := $(CURDIR)/bin/tools
 FUZZTIME   ?= 10s
 BENCHTIME  ?= 100ms
