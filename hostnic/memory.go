@@ -14,26 +14,31 @@ const (
 	RemoteAtomic
 )
 
-// keyGenBits of an R_key are a generation, so that the key of a region that
-// was deregistered opens no other.
-const keyGenBits = 8
-
 // Memory is the table of registered regions that remote ends may reach. A NIC
 // has one; every R_key is checked in it with the bounds and rights of its
-// region (IBTA 10.6, 9.7.4.1.5).
+// region, and the queue pair that it was granted to (IBTA 10.6, 9.7.4.1.5).
+//
+// Keys are drawn at random: who was not told one finds it by chance once in
+// 2^32 tries, each of which ends its queue pair.
 type Memory struct {
-	regions []region
-	free    []uint32
+	regions []region // by the low bits of their keys, of a length of 2^n
+	open    int
+	secret  Secret
+	drawn   uint64 // numbers of it
 }
 
 type region struct {
-	open   bool
-	gen    uint8
+	key    uint32 // 0: none
+	of     uint32 // the key of the region that it is another key of; else 0
+	owner  uint32 // number of the only queue pair that may use it, plus 1; 0: any
 	access Access
 	base   uint64
 	size   uint64
 	data   []byte // nil: a virtual region, whose bytes do not exist
 }
+
+// maxRegions leaves enough numbers that are no key.
+const maxRegions = 1 << 20
 
 // Register opens data to the remote end under the addresses from base on and
 // returns its R_key. The bytes stay the caller's to read; what is written and
@@ -48,52 +53,91 @@ func (m *Memory) RegisterVirtual(base, size uint64, access Access) (rkey uint32,
 	return m.register(region{base: base, size: size, access: access})
 }
 
+// Grant returns another R_key of a region, which opens it to the remote end of
+// one queue pair alone. It ends with the region, or by Deregister.
+func (m *Memory) Grant(rkey, qpn uint32) (uint32, error) {
+	g := m.lookup(rkey)
+	if g == nil {
+		return 0, unknownKey(rkey)
+	}
+	r := *g
+	r.of, r.owner = rkey, qpn+1
+	return m.register(r)
+}
+
 func (m *Memory) register(r region) (uint32, error) {
 	if r.base+r.size < r.base {
 		return 0, fmt.Errorf("memory region of %d bytes at %#x passes the end of the address space", r.size, r.base)
 	}
-	i := uint32(len(m.regions))
-	if k := len(m.free); k > 0 {
-		i, m.free = m.free[k-1], m.free[:k-1]
-		r.gen = m.regions[i].gen + 1
-	} else if i >= 1<<(32-keyGenBits) {
-		return 0, fmt.Errorf("%d memory regions are registered: there are no more keys", i)
-	} else {
-		m.regions = append(m.regions, region{})
+	if m.open >= maxRegions {
+		return 0, fmt.Errorf("%d memory regions are registered: there are no more keys", m.open)
 	}
-	r.open = true
-	m.regions[i] = r
-	return i<<keyGenBits | uint32(r.gen), nil
+	if 2*m.open >= len(m.regions) {
+		m.grow()
+	}
+	for {
+		m.drawn++
+		r.key = uint32(m.secret.Of(m.drawn))
+		if at := m.at(r.key); r.key != 0 && at.key == 0 {
+			*at = r
+			m.open++
+			return r.key, nil
+		}
+	}
 }
 
-// Deregister ends a region. What the remote end does with its key from now on
-// is refused.
+// grow doubles the table. Keys that differ in their low bits still do with one
+// bit more.
+func (m *Memory) grow() {
+	old := m.regions
+	m.regions = make([]region, max(8, 2*len(old)))
+	for _, r := range old {
+		if r.key != 0 {
+			*m.at(r.key) = r
+		}
+	}
+}
+
+// at returns the place of a key in a table that is not empty.
+func (m *Memory) at(rkey uint32) *region { return &m.regions[rkey&uint32(len(m.regions)-1)] }
+
+// Deregister ends a region, with all that was granted of it, or a grant. What
+// the remote end does with its key from now on is refused.
 func (m *Memory) Deregister(rkey uint32) error {
 	r := m.lookup(rkey)
 	if r == nil {
-		return fmt.Errorf("there is no memory region with the key %#x", rkey)
+		return unknownKey(rkey)
 	}
-	r.open, r.data = false, nil
-	m.free = append(m.free, rkey>>keyGenBits)
+	*r = region{}
+	m.open--
+	for i := range m.regions {
+		if m.regions[i].of == rkey {
+			m.regions[i] = region{}
+			m.open--
+		}
+	}
 	return nil
 }
 
+func unknownKey(rkey uint32) error {
+	return fmt.Errorf("there is no memory region with the key %#x", rkey)
+}
+
 func (m *Memory) lookup(rkey uint32) *region {
-	i := rkey >> keyGenBits
-	if int(i) >= len(m.regions) {
+	if len(m.regions) == 0 || rkey == 0 {
 		return nil
 	}
-	if r := &m.regions[i]; r.open && r.gen == uint8(rkey) {
+	if r := m.at(rkey); r.key == rkey {
 		return r
 	}
 	return nil
 }
 
-// reach returns the region if the remote end may do need with the size bytes
-// at va, nil if it may not.
-func (m *Memory) reach(rkey uint32, va, size uint64, need Access) *region {
+// reach returns the region if the remote end of a queue pair may do need with
+// the size bytes at va, nil if it may not.
+func (m *Memory) reach(qpn, rkey uint32, va, size uint64, need Access) *region {
 	r := m.lookup(rkey)
-	if r == nil || r.access&need != need {
+	if r == nil || r.access&need != need || r.owner != 0 && r.owner != qpn+1 {
 		return nil
 	}
 	// Subtractions, since sums may overflow.

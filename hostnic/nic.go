@@ -105,6 +105,7 @@ func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
 	if n.maxQPs == 0 {
 		n.maxQPs = defaultMaxQPs
 	}
+	n.memory.secret = NewSecret("keys of memory", cfg.Seed)
 	n.numbers = newNumbering(n.maxQPs)
 	n.maxReplies = max(1, pool.Chunks()/repliesShare)
 	n.clock.SetRate(cfg.Rate)

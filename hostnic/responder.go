@@ -55,6 +55,7 @@ type responder struct {
 	mtu     uint64
 	inOrder bool
 	mem     *Memory
+	qpn     uint32
 	rq      receiveQueue
 
 	// The message under way, where packets come in order and only the first
@@ -75,11 +76,11 @@ type responder struct {
 	wrong    uint64 // packets with a receive number that cannot be, and ends of messages without a request left for them
 }
 
-func (r *responder) reset(mtu uint64, inOrder bool, mem *Memory, shared *SharedReceive) {
+func (r *responder) reset(mtu uint64, inOrder bool, mem *Memory, qpn uint32, shared *SharedReceive) {
 	r.rq.reset()
 	clear(r.responses)
 	clear(r.waiting[:cap(r.waiting)])
-	*r = responder{mtu: mtu, inOrder: inOrder, mem: mem, waiting: r.waiting[:0], done: r.done[:0], responses: r.responses,
+	*r = responder{mtu: mtu, inOrder: inOrder, mem: mem, qpn: qpn, waiting: r.waiting[:0], done: r.done[:0], responses: r.responses,
 		rq: receiveQueue{recvRing: r.rq.recvRing, shared: shared}}
 }
 
@@ -191,7 +192,7 @@ func (r *responder) checkWrite(p *packet, o operation, missing uint64) ([]byte, 
 	if length == 0 {
 		return nil, 0 // no bytes, no key (IBTA 9.7.4.1.5)
 	}
-	g := r.mem.reach(p.reth.RKey, p.reth.VA, length, RemoteWrite)
+	g := r.mem.reach(r.qpn, p.reth.RKey, p.reth.VA, length, RemoteWrite)
 	if g == nil {
 		return nil, nakRemoteAccess
 	}
@@ -209,7 +210,7 @@ func (r *responder) checkResponder(p *packet, need Access) ([]byte, uint8) {
 	if p.reth.Length == 0 {
 		return nil, 0
 	}
-	g := r.mem.reach(p.reth.RKey, p.reth.VA, uint64(p.reth.Length), need)
+	g := r.mem.reach(r.qpn, p.reth.RKey, p.reth.VA, uint64(p.reth.Length), need)
 	if g == nil {
 		return nil, nakRemoteAccess
 	}

@@ -30,7 +30,7 @@ func newDesk(t testing.TB, mode *transport.Kind, shared *SharedReceive) *desk {
 	d.key, err = d.mem.Register(memBase, d.ram, RemoteWrite|RemoteRead|RemoteAtomic)
 	must(t, err)
 	d.req.reset(1000, 16)
-	d.rsp.reset(1000, mode == transport.GoBackN || mode == transport.IRNGoBackN, &d.mem, shared)
+	d.rsp.reset(1000, mode == transport.GoBackN || mode == transport.IRNGoBackN, &d.mem, 0, shared)
 	d.rx.Init(&d.cfg)
 	return d
 }
@@ -316,10 +316,10 @@ func TestMemoryKeys(t *testing.T) {
 	}
 	b, err := m.Register(100, make([]byte, 50), RemoteWrite)
 	must(t, err)
-	if a == b || m.reach(a, 100, 1, RemoteWrite) != nil {
+	if a == b || m.reach(0, a, 100, 1, RemoteWrite) != nil {
 		t.Error("the key of an old region opens a new one")
 	}
-	if m.reach(b, 100, 50, RemoteWrite) == nil || m.reach(b, 100, 51, RemoteWrite) != nil || m.reach(b, 149, 1, RemoteWrite) == nil || m.reach(b, 150, 1, RemoteWrite) != nil {
+	if m.reach(0, b, 100, 50, RemoteWrite) == nil || m.reach(0, b, 100, 51, RemoteWrite) != nil || m.reach(0, b, 149, 1, RemoteWrite) == nil || m.reach(0, b, 150, 1, RemoteWrite) != nil {
 		t.Error("the bounds are wrong")
 	}
 	if _, err := m.Register(^uint64(0)-10, make([]byte, 50), 0); err == nil {
@@ -327,7 +327,7 @@ func TestMemoryKeys(t *testing.T) {
 	}
 	v, err := m.RegisterVirtual(0, 1<<40, RemoteRead)
 	must(t, err)
-	if g := m.reach(v, 1<<39, 1<<30, RemoteRead); g == nil || g.slice(1<<39, 1<<30) != nil {
+	if g := m.reach(0, v, 1<<39, 1<<30, RemoteRead); g == nil || g.slice(1<<39, 1<<30) != nil {
 		t.Error("a virtual region has bytes, or is not there")
 	}
 }

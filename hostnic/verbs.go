@@ -127,7 +127,7 @@ func (n *NIC) openVerbs(now frame.Time, q *queuePair, cfg *QPConfig) error {
 	}
 	mtu := uint64(n.cfg.Payload)
 	v.req.reset(mtu, v.cfg.MaxReads)
-	v.rsp.reset(mtu, !cfg.Transport.Kind().Keeps, &n.memory, c.SRQ)
+	v.rsp.reset(mtu, !cfg.Transport.Kind().Keeps, &n.memory, q.qpn, c.SRQ)
 	v.failed, v.rnr, v.rnrAt = false, 0, 0
 	q.verbs = v
 	return nil

@@ -116,8 +116,8 @@ func (c *Config) agent(mac wire.MAC) *agent.Config {
 		Payload: c.Payload, BaseRTT: frame.Time(c.BaseRTT), AckClass: -1, AckPauseClass: -1, PFC: c.PFCClasses != 0, PFCClasses: c.PFCClasses,
 		Stack: &hostnic.StackConfig{Bits: c.Address.Bits(), Gateway: c.Gateway, Port: agent.Port, Class: c.Class},
 		// Another one at each start: peers must not take this process for the
-		// one before.
-		Seed: rand.Uint64(),
+		// one before, nor others guess its numbers.
+		Seed: rand.Uint64(), RandomNumbers: true,
 	}
 	for class := range nic.DSCP {
 		nic.DSCP[class] = uint8(8 * class)

@@ -49,8 +49,9 @@ func (h *Host) Register(data []byte, access Access) (*Memory, error) {
 	return m, nil
 }
 
-// Remote returns what another host must know to reach the memory: to be sent
-// to it, or offered by a Listener.
+// Remote returns what another host must know to reach the memory, on any queue
+// pair of this one: to be sent to it. A Listener that offers the memory tells
+// each peer a key that is good for its queue pair alone.
 func (m *Memory) Remote() RemoteMemory { return RemoteMemory{m.rkey, uint64(len(m.data))} }
 
 // Bytes returns the memory itself.

@@ -71,7 +71,7 @@ func (d *Daemon) open(h *config.Host, at control.Interface) (*unit, error) {
 	conf := u.settings(h)
 	// Another seed at each start: peers must not take this process for the one
 	// before.
-	conf.NIC.Seed = rand.Uint64()
+	conf.NIC.Seed, conf.NIC.RandomNumbers = rand.Uint64(), true
 	var err error
 	if u.agent, err = agent.New(conf, u.worker.Pool()); err != nil {
 		return nil, control.Refused(err)

@@ -42,6 +42,8 @@ type Agent struct {
 	slots []slot // by the low bits of the queue pair's number
 	rand  frame.Rand
 
+	secret hostnic.Secret // of cookies
+
 	transfers []*Transfer
 	sessions  []*session
 	conns     []*Conn // that were opened here
@@ -89,7 +91,7 @@ func New(cfg *Config, pool *frame.Pool) (*Agent, error) {
 		return nil, err
 	}
 	c.NIC = nic.Config()
-	return &Agent{cfg: c, nic: nic, arena: pool.Arena, slots: make([]slot, maxQPs), rand: frame.NewRand(c.NIC.Seed), due: frame.Never}, nil
+	return &Agent{cfg: c, nic: nic, arena: pool.Arena, slots: make([]slot, maxQPs), rand: frame.NewRand(c.NIC.Seed), secret: hostnic.NewSecret("cookies of the connection manager", c.NIC.Seed), due: frame.Never}, nil
 }
 
 // complete returns the configuration with what was left out.

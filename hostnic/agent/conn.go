@@ -39,6 +39,7 @@ type Conn struct {
 	Size   uint64 // its bytes, 0 none
 
 	id      uint64
+	cookie  uint64 // that the other end wants to see
 	psn     uint32
 	due     frame.Time
 	tries   int
@@ -217,7 +218,7 @@ func patient(v hostnic.VerbsConfig) *hostnic.VerbsConfig {
 
 func (a *Agent) request(now frame.Time, c *Conn) {
 	a.reply(now, c.To, &message{kind: request, service: Memory, recovery: a.cfg.recovery(c.Recovery, 0).Kind().Code, telemetry: uint8(c.INT), class: c.Class,
-		id: c.id, qpn: c.Local, psn: c.psn, payload: uint32(a.cfg.NIC.Payload), cap: c.Cap, cc: c.CC})
+		id: c.id, qpn: c.Local, psn: c.psn, payload: uint32(a.cfg.NIC.Payload), cap: c.Cap, bytes: c.cookie, cc: c.CC})
 }
 
 // heard takes in what the passive end says.
@@ -228,6 +229,9 @@ func (a *Agent) heard(now frame.Time, c *Conn, m *message) {
 			c.parting, c.due = false, now
 			a.wakeBy(now)
 		}
+	case c.State == Connecting && m.kind == challenge && m.bytes != c.cookie:
+		c.cookie, c.due = m.bytes, now
+		a.wakeBy(now)
 	case c.State == Connecting && m.kind == reject:
 		a.endConn(now, c, fmt.Errorf("%v refuses: %v", c.To, m.reason))
 	case c.State == Connecting && m.kind == accept && c.Local != 0:

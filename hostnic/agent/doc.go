@@ -16,6 +16,8 @@
 //
 //	active            passive
 //	Request    ->                 queue pair, first PSN, service, formats
+//	           <-      Challenge  cookie, where the Request had none
+//	Request    ->                 the same with the cookie
 //	           <-      Accept     queue pair, memory region
 //	           <-      Reject     reason
 //	   frames of the queue pairs, both ways
@@ -27,7 +29,7 @@
 // was lost is given again. There is no third step: data of the active end says
 // that Accept arrived. A datagram is 88 bytes, big-endian:
 //
-//	 0  "gcm1"             24  payload of a full frame   48  bytes received
+//	 0  "gcm1"             24  payload of a full frame   48  bytes received,
 //	 4  kind               28  cap, packets              56  messages received
 //	 5  service            32  R_key                     64  frames not as sent
 //	 6  recovery           36  class                     72  congestion control,
@@ -36,6 +38,11 @@
 //	16  queue pair         40  bytes of a message, of the
 //	20  first PSN              region, or written to it
 //
-// Numbers are drawn from the seed of the NIC's configuration. There is no
+// Request and Challenge have the cookie where others have the bytes received.
+//
+// Numbers, keys and cookies are drawn from the seed of the NIC's configuration,
+// which is random in daemons. Who is not on the way between two hosts sees none
+// of them, and can neither open a queue pair in another host's name nor read
+// memory with one that is open. Who is on the way can do all: there is no
 // authentication, as there is none in RoCEv2.
 package agent

@@ -6,8 +6,18 @@ import (
 	"gswitch/frame"
 )
 
-// tell sends a datagram of the connection manager from one end to the other.
+// tell sends a datagram of the connection manager from one end to the other. A
+// Request shows the cookie that the other end wants from it.
 func (p *pair) tell(from int, m message) {
+	p.t.Helper()
+	if m.kind == request {
+		m.bytes = p.a[1-from].cookie(p.now, p.a[from].cfg.NIC.Addr, m.id)
+	}
+	p.say(from, m)
+}
+
+// say sends a datagram as it is.
+func (p *pair) say(from int, m message) {
 	p.t.Helper()
 	var b [messageLen]byte
 	m.encode(&b)
@@ -60,8 +70,9 @@ func TestFloodOfRequests(t *testing.T) {
 		p.tell(0, message{kind: request, id: id, qpn: 0x123456, payload: uint32(p.a[1].cfg.NIC.Payload), cc: "none"})
 		p.pass(20 * tick)
 	}
-	if n, _ := p.a[1].Counts(); n != most || p.a[1].NIC().Counts().QPsOpen != most {
-		t.Errorf("%d sessions, %d queue pairs; %d are allowed", n, p.a[1].NIC().Counts().QPsOpen, most)
+	// One peer takes no more than it leaves to others.
+	if n, _ := p.a[1].Counts(); n > most || p.a[1].NIC().Counts().QPsOpen != most/2 {
+		t.Errorf("%d sessions, %d queue pairs; %d are allowed", n, p.a[1].NIC().Counts().QPsOpen, most/2)
 	}
 	p.pass(sessionUnused + 2*sessionLook)
 	tr := transfer(p, 100, 1)
@@ -86,10 +97,10 @@ func TestForgedAnswers(t *testing.T) {
 	p.run(frame.Second, func() bool { return len(tr.Samples) > 0 })
 	rng := frame.NewRand(3)
 	for i := range 500 {
-		m := message{kind: kind(1 + rng.Uint64()%5), service: Service(rng.Uint64() % 3), recovery: uint8(rng.Uint64() % 8), telemetry: uint8(rng.Uint64() % 6), class: uint8(rng.Uint64() % 8),
+		m := message{kind: kind(1 + rng.Uint64()%6), service: Service(rng.Uint64() % 3), recovery: uint8(rng.Uint64() % 8), telemetry: uint8(rng.Uint64() % 6), class: uint8(rng.Uint64() % 8),
 			reason: reason(rng.Uint64()), id: rng.Uint64(), qpn: uint32(rng.Uint64()) & 0xffffff, psn: uint32(rng.Uint64()) & 0xffffff, payload: uint32(p.a[0].cfg.NIC.Payload),
 			cap: uint32(rng.Uint64()) >> (rng.Uint64() % 32), size: rng.Uint64() >> (rng.Uint64() % 64), cc: []string{"none", "hpcc", "dcqcn", "timely", "nonesuch"}[rng.Uint64()%5]}
-		if i%4 == 0 && m.kind != reject && m.kind != closed {
+		if i%4 == 0 && m.kind != reject && m.kind != closed && m.kind != challenge {
 			m.id = tr.id // Accept again, Request and Close of the other end's number
 		}
 		p.tell(1, m)
@@ -103,5 +114,88 @@ func TestForgedAnswers(t *testing.T) {
 		t.Errorf("%d sessions", n)
 	}
 	p.pass(sessionUnused + sessionAfter)
+	p.idle()
+}
+
+// Who uses the address of another host gets nothing sent there that is larger
+// than what it sends, opens no session and no queue pair, and reads no memory:
+// it sees neither cookies nor keys.
+func TestNothingIsReflected(t *testing.T) {
+	p := newPair(t, nil)
+	p.serve(8 << 20)
+	p.finish(transfer(p, 100, 1)) // so that they know each other
+	p.pass(sessionAfter + 2*frame.Second)
+	before := p.a[1].NIC().Counts()
+	var in, out, largest int
+	p.lose = func(from int, b []byte) bool {
+		if from == 0 {
+			in += len(b)
+			return false
+		}
+		out, largest = out+len(b), max(largest, len(b))
+		return true // the one who asks does not see the answer
+	}
+	rng := frame.NewRand(9)
+	for id := range uint64(200) {
+		m := message{kind: request, service: Service(id % 3), id: id, qpn: 0x400 + uint32(id), payload: uint32(p.a[1].cfg.NIC.Payload), size: 8 << 20, cc: "none"}
+		if id%2 == 1 {
+			m.bytes = rng.Uint64()
+		}
+		p.say(0, m)
+		p.pass(20 * tick)
+	}
+	p.pass(10 * frame.Second)
+	if n, _ := p.a[1].Counts(); n != 0 || p.a[1].NIC().Counts().QPsOpen != before.QPsOpen {
+		t.Errorf("%d sessions and %d queue pairs of hosts that proved nothing", n, p.a[1].NIC().Counts().QPsOpen-before.QPsOpen)
+	}
+	if in == 0 || out > in || largest > 88+14+20+8 {
+		t.Errorf("%d bytes came, %d bytes went to the one who did not ask, up to %d in a frame", in, out, largest)
+	}
+	p.lose = nil
+	p.idle()
+}
+
+// A cookie is good for its address and number, and for a while.
+func TestCookies(t *testing.T) {
+	p := newPair(t, nil)
+	a, from, other := p.a[0], p.a[1].cfg.NIC.Addr, p.a[0].cfg.NIC.Addr
+	now := 10 * cookieLife
+	m := message{id: 5, bytes: a.cookie(now, from, 5)}
+	if !a.proved(now, from, &m) || !a.proved(now+cookieLife, from, &m) {
+		t.Error("a cookie is refused")
+	}
+	if a.proved(now+2*cookieLife, from, &m) || a.proved(now-cookieLife, from, &m) || a.proved(now, other, &m) || p.a[1].proved(now, from, &m) {
+		t.Error("a cookie is good for longer, for another address, or at another host")
+	}
+	m.id = 6
+	if a.proved(now, from, &m) || a.proved(0, from, &message{}) {
+		t.Error("a cookie is good for another number, or none is one")
+	}
+}
+
+// A session's key for memory is good for its queue pair alone.
+func TestKeysOfSessions(t *testing.T) {
+	p := newPair(t, nil)
+	p.serve(1 << 20)
+	p.finish(transfer(p, 100, 1))
+	var keys []uint32
+	for id := range uint64(2) {
+		p.tell(0, message{kind: request, service: Memory, id: 50 + id, qpn: 0x500 + uint32(id), payload: uint32(p.a[1].cfg.NIC.Payload), size: 1 << 20, cc: "none"})
+		p.pass(20 * tick)
+		s := p.a[1].find(p.a[0].cfg.NIC.Addr, 50+id)
+		if s == nil || s.answer.rkey != s.key || s.key == 0 {
+			t.Fatalf("no session, or no key: %+v", s)
+		}
+		keys = append(keys, s.key)
+	}
+	if keys[0] == keys[1] {
+		t.Error("two sessions have one key")
+	}
+	p.pass(sessionUnused + sessionAfter + 2*sessionLook)
+	for _, k := range keys {
+		if err := p.a[1].NIC().Memory().Deregister(k); err == nil {
+			t.Error("a key outlives its session")
+		}
+	}
 	p.idle()
 }

@@ -19,6 +19,7 @@ const (
 	reject
 	closing
 	closed
+	challenge
 )
 
 // Service is what a queue pair is opened for.
@@ -77,7 +78,7 @@ type message struct {
 	cap       uint32
 	rkey      uint32
 	size      uint64
-	bytes     uint64
+	bytes     uint64 // of Request and Challenge: the cookie
 	messages  uint64
 	corrupt   uint64
 	cc        string
@@ -128,7 +129,7 @@ func (m *message) decode(b []byte) error {
 		id: be.Uint64(b[8:]), qpn: be.Uint32(b[16:]), psn: be.Uint32(b[20:]), payload: be.Uint32(b[24:]), cap: be.Uint32(b[28:]),
 		rkey: be.Uint32(b[32:]), size: be.Uint64(b[40:]), bytes: be.Uint64(b[48:]), messages: be.Uint64(b[56:]), corrupt: be.Uint64(b[64:]), cc: string(name),
 	}
-	if m.kind < request || m.kind > closed || m.service >= numServices || m.class > 7 || m.qpn >= 1<<24 || m.psn >= 1<<24 || b[38] != 0 || b[39] != 0 {
+	if m.kind < request || m.kind > challenge || m.service >= numServices || m.class > 7 || m.qpn >= 1<<24 || m.psn >= 1<<24 || b[38] != 0 || b[39] != 0 {
 		return errNotOurs
 	}
 	return nil

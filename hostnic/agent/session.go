@@ -35,6 +35,7 @@ type session struct {
 	Session
 	answer  message // Accept, then Closed
 	region  *Region // of Memory
+	key     uint32  // by which the other end reaches it; 0: none
 	conn    *Conn   // whose end is a program's
 	written uint64  // bytes of the region that the other end says it wrote
 	checked uint64  // of them, compared with the pattern
@@ -99,6 +100,10 @@ func (a *Agent) find(from netip.Addr, id uint64) *session {
 // requested answers a Request.
 func (a *Agent) requested(now frame.Time, d *hostnic.Datagram, m *message) {
 	s := a.find(d.From, m.id)
+	if s == nil && !a.proved(now, d.From, m) {
+		a.reply(now, d.From, &message{kind: challenge, id: m.id, bytes: a.cookie(now, d.From, m.id)})
+		return
+	}
 	if s == nil {
 		var why reason
 		if s, why = a.open(now, d, m); why != 0 {
@@ -133,7 +138,7 @@ func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session,
 		return nil, notServing
 	case int(m.payload) != a.cfg.NIC.Payload:
 		return nil, otherPayload
-	case len(a.sessions) >= a.cfg.Sessions && !a.forget():
+	case !a.room(d.From) || len(a.sessions) >= a.cfg.Sessions && !a.forget():
 		return nil, noRoom
 	case l != nil && l.waiting >= l.Backlog:
 		return nil, noRoom
@@ -167,7 +172,10 @@ func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session,
 	if s.QPN, err = a.nic.OpenQP(now, &cfg); err != nil {
 		return nil, noRoom
 	}
-	if err := a.nic.ConnectQP(now, s.QPN, m.qpn); err != nil {
+	if err = a.nic.ConnectQP(now, s.QPN, m.qpn); err == nil && m.service == Memory && serving.rkey != 0 {
+		s.key, err = a.nic.Memory().Grant(serving.rkey, s.QPN)
+	}
+	if err != nil {
 		_ = a.nic.CloseQP(now, s.QPN)
 		return nil, noRoom
 	}
@@ -178,11 +186,26 @@ func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session,
 	}
 	s.answer = message{kind: accept, service: m.service, id: m.id, qpn: s.QPN, psn: m.psn, payload: m.payload, class: m.class}
 	if m.service == Memory {
-		s.answer.rkey, s.answer.size = serving.rkey, uint64(len(serving.Data))
+		s.answer.rkey, s.answer.size = s.key, uint64(len(serving.Data))
 	}
 	a.sessions = append(a.sessions, s)
 	a.wakeBy(s.due)
 	return s, 0
+}
+
+// room reports whether a peer may open another session: it has at most as many
+// as are left to all others.
+func (a *Agent) room(peer netip.Addr) bool {
+	open, its := 0, 0
+	for _, s := range a.sessions {
+		if !s.Closed {
+			open++
+			if s.Peer == peer {
+				its++
+			}
+		}
+	}
+	return its < a.cfg.Sessions-open
 }
 
 // forget makes room for a session by the closed one that would be forgotten
@@ -259,6 +282,10 @@ func (a *Agent) checkRegion(now frame.Time, s *session) {
 func (a *Agent) endSession(now frame.Time, s *session) {
 	if !s.Closed {
 		s.Closed = true
+		if s.key != 0 {
+			// It may have ended with its region.
+			_ = a.nic.Memory().Deregister(s.key)
+		}
 		if s.conn != nil {
 			a.endConn(now, s.conn, nil)
 		} else {

@@ -53,6 +53,7 @@ type Transfer struct {
 	Rtx  uint64 // frames sent again
 
 	id       uint64
+	cookie   uint64 // that the other end wants to see
 	due      frame.Time
 	tries    int
 	nextPost frame.Time
@@ -176,7 +177,7 @@ func (a *Agent) connect(now frame.Time, t *Transfer) {
 		return
 	}
 	a.reply(now, t.To, &message{kind: request, service: t.Service, recovery: a.cfg.recovery(t.Recovery, 0).Kind().Code, telemetry: uint8(t.INT), class: t.Class,
-		id: t.id, qpn: t.Local, psn: t.psn, payload: uint32(a.cfg.NIC.Payload), cap: t.Cap, size: t.Size, cc: t.CC})
+		id: t.id, qpn: t.Local, psn: t.psn, payload: uint32(a.cfg.NIC.Payload), cap: t.Cap, size: t.Size, bytes: t.cookie, cc: t.CC})
 	t.due = now + retry
 }
 
@@ -189,6 +190,9 @@ func (t *Transfer) watched(a *Agent) func(*cc.Env) cc.Algorithm {
 // answered takes in an answer of the passive end.
 func (a *Agent) answered(now frame.Time, t *Transfer, m *message) {
 	switch {
+	case m.kind == challenge && t.State == Connecting && m.bytes != t.cookie:
+		t.cookie, t.due = m.bytes, now
+		a.wakeBy(now)
 	case m.kind == reject && t.State == Connecting:
 		a.finish(now, t, fmt.Errorf("%v refuses: %v", t.To, m.reason))
 	case m.kind == accept && t.State == Connecting && t.Local != 0:

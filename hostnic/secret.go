@@ -1,0 +1,27 @@
+package hostnic
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+)
+
+// Secret makes numbers that who does not know its seed cannot tell from random
+// ones, whatever others of them it has seen. (frame.Rand is fast, and its next
+// numbers can be reckoned from some before.)
+type Secret [sha256.Size]byte
+
+// NewSecret returns the secret of a seed for a purpose.
+func NewSecret(purpose string, seed uint64) Secret {
+	return sha256.Sum256(binary.BigEndian.AppendUint64([]byte(purpose), seed))
+}
+
+// Of returns the number of an input.
+func (s *Secret) Of(input ...uint64) uint64 {
+	var b [2 * sha256.Size]byte
+	v := append(b[:0], s[:]...)
+	for _, x := range input {
+		v = binary.BigEndian.AppendUint64(v, x)
+	}
+	sum := sha256.Sum256(v)
+	return binary.BigEndian.Uint64(sum[:])
+}
