@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding"
 	"encoding/json"
 	"net/netip"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"gswitch/section"
 	"gswitch/units"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,6 +55,11 @@ func TestExample(t *testing.T) {
 	if len(missing) > 0 {
 		t.Errorf("keys that the example does not show: %v", missing)
 	}
+}
+
+// isText tells types that a document writes as one value.
+func isText(t reflect.Type) bool {
+	return reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
 func walkKeys(t reflect.Type, f func(string)) {
@@ -211,7 +218,7 @@ switches:
 
 func TestCheckNamesTheKey(t *testing.T) {
 	c := &Config{Switches: []Switch{{Name: "s", Ports: []Port{{}}}}}
-	want := "version: is missing; write 1\nswitches[0].ports[0]: needs one of interface, wire, pcap"
+	want := "switches[0].ports[0]: needs one of interface, wire, pcap\nversion: is missing; write 1"
 	if err := c.Check(); err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
@@ -327,7 +334,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := Parse("f.yaml", data)
 		if err != nil {
-			if len(err.(Errors)) == 0 {
+			if len(err.(section.Errors)) == 0 {
 				t.Fatal("refused without a reason")
 			}
 			return

@@ -2,6 +2,7 @@ package config
 
 import (
 	"gswitch/frame"
+	"gswitch/section"
 	"gswitch/units"
 	"gswitch/vswitch"
 )
@@ -28,33 +29,33 @@ func (c *Crossbar) config() vswitch.CrossbarConfig {
 
 // validateCrossbar checks the queues of a switch with a crossbar. Whether its
 // thresholds are safe depends on its links: see validateBuffers.
-func (d *decoder) validateCrossbar(s *Switch, path string) {
+func (d decoder) validateCrossbar(s *Switch, path string) {
 	if s.Crossbar == nil {
 		return
 	}
 	path += ".crossbar"
 	c := *s.Crossbar
-	FillDefaults(&c)
+	section.Fill(&c)
 	for _, v := range []struct {
 		key   string
 		size  units.Size
 		least units.Size
 	}{{"ingress", c.Ingress, 2048}, {"egress", c.Egress, 2048}, {"reserve", c.Reserve, 1}, {"pause", c.Pause, 0}, {"unpause", c.Unpause, 0}, {"batch", c.Batch, 0}} {
 		if v.size < v.least || v.size > vswitch.MaxCrossbarQueue {
-			d.failAt(path+"."+v.key, "%v is not from %v to %v", v.size, v.least, units.Size(vswitch.MaxCrossbarQueue))
+			d.Fail(path+"."+v.key, "%v is not from %v to %v", v.size, v.least, units.Size(vswitch.MaxCrossbarQueue))
 			return
 		}
 	}
 	switch {
 	case c.Pause == 0 && c.Unpause != 0:
-		d.failAt(path+".unpause", "stands without pause; give both, or none to have them computed")
+		d.Fail(path+".unpause", "stands without pause; give both, or none to have them computed")
 	case c.Pause != 0 && c.Unpause >= c.Pause:
-		d.failAt(path+".unpause", "a pause that begins at %v cannot end at %v: less than pause", c.Pause, c.Unpause)
+		d.Fail(path+".unpause", "a pause that begins at %v cannot end at %v: less than pause", c.Pause, c.Unpause)
 	case frame.Time(c.Latency) > frame.Second:
-		d.failAt(path+".latency", "%v is more than a second", c.Latency)
+		d.Fail(path+".latency", "%v is more than a second", c.Latency)
 	case s.Escape != nil:
-		d.failAt(path, "cannot stand beside escape, whose places are those of the shared buffer; take one of the two out")
+		d.Fail(path, "cannot stand beside escape, whose places are those of the shared buffer; take one of the two out")
 	case len(s.Ports) > vswitch.MaxCrossbarPorts:
-		d.failAt(path, "joins at most %d ports, and the switch has %d", vswitch.MaxCrossbarPorts, len(s.Ports))
+		d.Fail(path, "joins at most %d ports, and the switch has %d", vswitch.MaxCrossbarPorts, len(s.Ports))
 	}
 }

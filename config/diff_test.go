@@ -1,12 +1,15 @@
 package config
 
 import (
+	"fmt"
 	"net/netip"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"gswitch/section"
 
 	"pgregory.net/rapid"
 )
@@ -33,12 +36,24 @@ func TestDiffOfZeroElements(t *testing.T) {
 			t.Errorf("[%s] to [%s]:\n%s\nwant\n%s", tc.old, tc.new, s, tc.want)
 		}
 	}
-	var changes []Change
 	a := map[string]QoS{"dc": {Queues: []Queue{{}}}}
-	diff(reflect.ValueOf(a), reflect.ValueOf(map[string]QoS{}), "qos", "", &changes)
+	changes := section.Diff(&Switch{QoS: a}, &Switch{QoS: map[string]QoS{}})
 	if len(changes) != 1 || changes[0].String() != "- qos.dc: {queues: [{queue: 0}]}" {
 		t.Errorf("a profile with queue 0: %v", changes)
 	}
+}
+
+// words and bounds are what a tag allows.
+func words(tag reflect.StructTag) []string {
+	if e := tag.Get("enum"); e != "" {
+		return strings.Split(e, ",")
+	}
+	return nil
+}
+
+func bounds(tag reflect.StructTag) (lo, hi float64, ok bool) {
+	n, err := fmt.Sscanf(tag.Get("range"), "%g,%g", &lo, &hi)
+	return lo, hi, n == 2 && err == nil
 }
 
 // arbitrary sets v to what a document can hold under a key with this tag: half
@@ -85,20 +100,20 @@ func arbitrary(t *rapid.T, v reflect.Value, tag reflect.StructTag, depth int) {
 			v.SetMapIndex(k, e)
 		}
 	case reflect.String:
-		words := enumOf(tag)
-		if words == nil {
-			words = []string{"a", "b", "c"}
+		list := words(tag)
+		if list == nil {
+			list = []string{"a", "b", "c"}
 		}
-		v.SetString(rapid.SampledFrom(words).Draw(t, "word"))
+		v.SetString(rapid.SampledFrom(list).Draw(t, "word"))
 	case reflect.Bool:
 		v.SetBool(rapid.Bool().Draw(t, "bool"))
 	case reflect.Float64:
 		v.SetFloat(rapid.Float64Range(0, 1).Draw(t, "float"))
 	default: // whole numbers
 		n := uint64(rapid.IntRange(0, 3).Draw(t, "number"))
-		if words := enumOf(tag); words != nil {
-			n, _ = strconv.ParseUint(rapid.SampledFrom(words).Draw(t, "word"), 10, 64)
-		} else if lo, hi, ok := rangeOf(tag); ok {
+		if list := words(tag); list != nil {
+			n, _ = strconv.ParseUint(rapid.SampledFrom(list).Draw(t, "word"), 10, 64)
+		} else if lo, hi, ok := bounds(tag); ok {
 			n = min(uint64(lo)+n, uint64(hi))
 		}
 		if v.CanUint() {
@@ -111,7 +126,7 @@ func arbitrary(t *rapid.T, v reflect.Value, tag reflect.StructTag, depth int) {
 
 // differences checks what is true of any two documents: the same has none, and
 // what comes one way goes the other way.
-func differences[T any](t *rapid.T, compare func(a, b *T) []Change) {
+func differences[T any](t *rapid.T, compare func(a, b *T) []section.Change) {
 	a, b := new(T), new(T)
 	arbitrary(t, reflect.ValueOf(a).Elem(), "", 0)
 	arbitrary(t, reflect.ValueOf(b).Elem(), "", 0)
@@ -122,7 +137,7 @@ func differences[T any](t *rapid.T, compare func(a, b *T) []Change) {
 	turn := map[byte]byte{'+': '-', '-': '+', '~': '~'}
 	var want, got []string
 	for _, c := range there {
-		want = append(want, Change{turn[c.Op], c.Path, c.New, c.Old}.String())
+		want = append(want, section.Change{Op: turn[c.Op], Path: c.Path, Old: c.New, New: c.Old}.String())
 	}
 	for _, c := range back {
 		got = append(got, c.String())
@@ -137,6 +152,6 @@ func differences[T any](t *rapid.T, compare func(a, b *T) []Change) {
 
 func TestDiffOfAnyTwoDocuments(t *testing.T) {
 	t.Run("switch", rapid.MakeCheck(func(t *rapid.T) { differences(t, Diff) }))
-	t.Run("host", rapid.MakeCheck(func(t *rapid.T) { differences(t, DiffHosts) }))
-	t.Run("transparent", rapid.MakeCheck(func(t *rapid.T) { differences(t, DiffTransparent) }))
+	t.Run("host", rapid.MakeCheck(func(t *rapid.T) { differences(t, section.Diff[Hosts]) }))
+	t.Run("transparent", rapid.MakeCheck(func(t *rapid.T) { differences(t, section.Diff[Transparent]) }))
 }

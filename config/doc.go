@@ -15,16 +15,6 @@
 // of its `default` tag after Resolved. Fields whose zero is a legal value
 // with another default are pointers.
 //
-// The tags of the types are the single source for the decoder, the defaults
-// and the schema:
-//
-//	yaml     the key
-//	doc      one sentence for humans, in the schema
-//	default  the value of an absent key, written as in the document
-//	enum     the legal words, separated by commas
-//	range    least and greatest legal number, "0,63"; of sizes and rates in
-//	         bytes and bit/s
-//	keys     the same for the keys of a map
-//	id       on lists: the key that names an element; must be unique
-//	need     "yes": the key must be there
+// The tags of the types, which are the single source for the decoder, the
+// defaults and the schema, are those of package section.
 package config

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"reflect"
 	"slices"
 
+	"gswitch/section"
 	"gswitch/units"
 )
 
@@ -61,8 +61,8 @@ func unknownTable(table string) error {
 
 func parseEntry[T any](text string) (T, error) {
 	var e T
-	err := ParseSection("", []byte(text), &e).Err()
-	var errs Errors
+	err := section.Parse("", []byte(text), &e).Err()
+	var errs section.Errors
 	if errors.As(err, &errs) {
 		// The entry has one line: where in it says nothing.
 		for i := range errs {
@@ -119,15 +119,15 @@ func (s *Switch) Delete(table, acl, key string) error {
 			return hit
 		})
 	case "routes":
-		p, err := netip.ParsePrefix(key)
-		if err != nil {
-			return errors.New(describe(reflect.TypeOf(p), key, err))
+		var p netip.Prefix
+		if err := section.Set(&p, key); err != nil {
+			return err
 		}
 		s.Routes = slices.DeleteFunc(s.Routes, func(o Route) bool { found = found || o.Prefix == p; return o.Prefix == p })
 	case "neighbors":
-		a, err := netip.ParseAddr(key)
-		if err != nil {
-			return errors.New(describe(reflect.TypeOf(a), key, err))
+		var a netip.Addr
+		if err := section.Set(&a, key); err != nil {
+			return err
 		}
 		s.Neighbors = slices.DeleteFunc(s.Neighbors, func(o Neighbor) bool { found = found || o.Address == a; return o.Address == a })
 	case "acl":

@@ -3,6 +3,8 @@ package config
 import (
 	"strings"
 	"testing"
+
+	"gswitch/section"
 )
 
 func TestEdit(t *testing.T) {
@@ -74,7 +76,7 @@ func text(err error) string {
 	return err.Error()
 }
 
-func lines(changes []Change) string {
+func lines(changes []section.Change) string {
 	var b []string
 	for _, c := range changes {
 		b = append(b, c.String())

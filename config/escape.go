@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"gswitch/section"
 	"gswitch/units"
 
 	"gswitch/escape"
@@ -18,27 +19,27 @@ func (e *Escape) config() vswitch.EscapeConfig {
 }
 
 // validateEscape checks what a switch lets frames escape by.
-func (d *decoder) validateEscape(c *Config, s *Switch, path string) {
+func (d decoder) validateEscape(c *Config, s *Switch, path string) {
 	if s.Escape == nil {
 		return
 	}
 	path += ".escape"
 	e := *s.Escape
-	FillDefaults(&e)
+	section.Fill(&e)
 	for i, name := range e.Ports {
 		d.havePort(s, fmt.Sprintf("%s.ports[%d]", path, i), name)
 	}
 	if len(e.Ports) == 0 {
-		d.failAt(path+".ports", "names no port: frames escape by ports whose neighbours take part")
+		d.Fail(path+".ports", "names no port: frames escape by ports whose neighbours take part")
 	}
 	if e.Period < units.Microsecond {
-		d.failAt(path+".period", "%s is less than a microsecond", e.Period)
+		d.Fail(path+".period", "%s is less than a microsecond", e.Period)
 	}
 	if e.Reclaim < units.Microsecond || frame.Time(e.Reclaim) > escape.MaxReclaim {
-		d.failAt(path+".reclaim", "%s is not between 1us and 1h", e.Reclaim)
+		d.Fail(path+".reclaim", "%s is not between 1us and 1h", e.Reclaim)
 	}
-	if len(s.PFC.Classes) == 0 && len(d.errs) == 0 { // else the key may be misspelt
-		d.failAt(path, "has nothing to escape from: give the switch lossless classes (pfc.classes)")
+	if len(s.PFC.Classes) == 0 && d.OK() { // else the key may be misspelt
+		d.Fail(path, "has nothing to escape from: give the switch lossless classes (pfc.classes)")
 	}
 	d.validateEscapeQueue(s, &e, path+".queue")
 	d.validateEscapeWorker(c, s, path)
@@ -46,7 +47,7 @@ func (d *decoder) validateEscape(c *Config, s *Switch, path string) {
 
 // validateEscapeQueue checks that the queue is above what frames escape from,
 // and nobody else's.
-func (d *decoder) validateEscapeQueue(s *Switch, e *Escape, path string) {
+func (d decoder) validateEscapeQueue(s *Switch, e *Escape, path string) {
 	queues := s.Classes.Queue
 	if len(queues) != 8 {
 		queues = []int{0, 1, 2, 3, 4, 5, 6, 7}
@@ -55,10 +56,10 @@ func (d *decoder) validateEscapeQueue(s *Switch, e *Escape, path string) {
 	for class, q := range queues {
 		switch {
 		case q == e.Queue:
-			d.failAt(path, "%d is the queue of class %d; give that class another one in classes.queue", q, class)
+			d.Fail(path, "%d is the queue of class %d; give that class another one in classes.queue", q, class)
 			return
 		case q > e.Queue && slices.Contains(s.PFC.Classes, class):
-			d.failAt(path, "%d is below queue %d of lossless class %d, and what escapes must go first; put the class in a lower queue (classes.queue), or use a lossless class below %d", e.Queue, q, class, e.Queue)
+			d.Fail(path, "%d is below queue %d of lossless class %d, and what escapes must go first; put the class in a lower queue (classes.queue), or use a lossless class below %d", e.Queue, q, class, e.Queue)
 			return
 		}
 	}
@@ -66,7 +67,7 @@ func (d *decoder) validateEscapeQueue(s *Switch, e *Escape, path string) {
 		profile := s.Ports[i].QoS
 		for _, q := range s.QoS[profile].Queues {
 			if q.Queue == e.Queue && q.Weight != 0 {
-				d.failAt(path, "%d has a weight in qos.%s, which port %s has; frames escape in a strict queue", e.Queue, profile, s.Ports[i].name())
+				d.Fail(path, "%d has a weight in qos.%s, which port %s has; frames escape in a strict queue", e.Queue, profile, s.Ports[i].name())
 				return
 			}
 		}
@@ -75,7 +76,7 @@ func (d *decoder) validateEscapeQueue(s *Switch, e *Escape, path string) {
 
 // validateEscapeWorker checks that one worker has all ports: who may leave by
 // one is decided by what was asked at another.
-func (d *decoder) validateEscapeWorker(c *Config, s *Switch, path string) {
+func (d decoder) validateEscapeWorker(c *Config, s *Switch, path string) {
 	first := -1
 	for i := range s.Ports {
 		w := i % max(len(c.Workers), 1)
@@ -86,7 +87,7 @@ func (d *decoder) validateEscapeWorker(c *Config, s *Switch, path string) {
 			first = w
 		}
 		if w != first {
-			d.failAt(path, "port %s belongs to worker %d, port %s to worker %d; give all ports of the switch to one (ports[].workers)", s.Ports[0].name(), first, s.Ports[i].name(), w)
+			d.Fail(path, "port %s belongs to worker %d, port %s to worker %d; give all ports of the switch to one (ports[].workers)", s.Ports[0].name(), first, s.Ports[i].name(), w)
 			return
 		}
 	}

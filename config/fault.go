@@ -2,13 +2,13 @@ package config
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"gswitch/fault"
 	"gswitch/frame"
+	"gswitch/section"
 	"gswitch/units"
 )
 
@@ -82,33 +82,33 @@ func (p *Port) Fault() (*fault.Config, uint64) {
 	return c, f.Seed
 }
 
-func (d *decoder) validateFaults(p *Port, path string) {
+func (d decoder) validateFaults(p *Port, path string) {
 	f := p.Faults
 	if f == nil {
 		return
 	}
 	at := func(key string) string { return path + ".faults." + key }
 	switch {
-	case f.Reorder > 0 && f.ReorderDelay == 0 && !d.bad[at("reorder_delay")]:
-		d.failAt(at("reorder"), "needs reorder_delay, the time for which frames are held back, such as 50us")
-	case f.Reorder == 0 && f.ReorderDelay > 0 && !d.bad[at("reorder")]:
-		d.failAt(at("reorder_delay"), "needs reorder, the share of frames that are held back, such as 0.1%%")
+	case f.Reorder > 0 && f.ReorderDelay == 0 && !d.Refused(at("reorder_delay")):
+		d.Fail(at("reorder"), "needs reorder_delay, the time for which frames are held back, such as 50us")
+	case f.Reorder == 0 && f.ReorderDelay > 0 && !d.Refused(at("reorder")):
+		d.Fail(at("reorder_delay"), "needs reorder, the share of frames that are held back, such as 0.1%%")
 	}
-	if f.Burst > 0 && f.Loss == 0 && !d.bad[at("loss")] {
-		d.failAt(at("burst"), "needs loss, the share of frames that are lost, such as 1%%")
+	if f.Burst > 0 && f.Loss == 0 && !d.Refused(at("loss")) {
+		d.Fail(at("burst"), "needs loss, the share of frames that are lost, such as 1%%")
 	}
 	if n := Share(f.Burst); n > 1 && f.Loss > n/(n+1) && f.Loss < 1 {
-		d.failAt(at("loss"), "%v in bursts of %d frames cannot be: between two bursts one frame arrives at least, so %v is the most", f.Loss, f.Burst, n/(n+1))
+		d.Fail(at("loss"), "%v in bursts of %d frames cannot be: between two bursts one frame arrives at least, so %v is the most", f.Loss, f.Burst, n/(n+1))
 	}
-	if f.Slow > 1 && p.Rate == 0 && !d.bad[path+".rate"] {
-		d.failAt(at("slow"), "needs rate: a port without emulated speed has none that could be slower")
+	if f.Slow > 1 && p.Rate == 0 && !d.Refused(path+".rate") {
+		d.Fail(at("slow"), "needs rate: a port without emulated speed has none that could be slower")
 	}
 	for _, t := range []struct {
 		key string
 		v   units.Duration
 	}{{"reorder_delay", f.ReorderDelay}, {"jitter", f.Jitter}} {
 		if t.v > units.Second {
-			d.failAt(at(t.key), "%v is more than 1s, for which no port keeps its frames", t.v)
+			d.Fail(at(t.key), "%v is more than 1s, for which no port keeps its frames", t.v)
 		}
 	}
 }
@@ -120,7 +120,7 @@ func (p *Port) SetFault(key, text string) error {
 		p.Faults = nil
 		return nil
 	}
-	names := keysOf(faultsType)
+	names := section.Keys(new(Faults))
 	if !slices.Contains(names, key) {
 		if near := units.Nearest(key, names); near != "" {
 			return fmt.Errorf("there is no fault %q; did you mean %q?", key, near)
@@ -130,19 +130,13 @@ func (p *Port) SetFault(key, text string) error {
 	return p.setFault(key, text)
 }
 
-var faultsType = reflect.TypeFor[Faults]()
-
 func (p *Port) setFault(key, text string) error {
 	var f Faults
 	if p.Faults != nil {
 		f = *p.Faults
 	}
-	i := slices.Index(keysOf(faultsType), key)
-	v := reflect.ValueOf(&f).Elem().Field(i)
-	if text == "none" {
-		v.SetZero()
-	} else if problem := setScalar(v, text, "", faultsType.Field(i).Tag); problem != "" {
-		return fmt.Errorf("%s: %s", key, problem)
+	if err := section.SetKey(&f, key, text, text == "none"); err != nil {
+		return err
 	}
 	p.Faults = &f
 	if f == (Faults{}) {
@@ -156,5 +150,5 @@ func (f *Faults) String() string {
 	if f == nil {
 		return ""
 	}
-	return brief(reflect.ValueOf(*f))
+	return section.Brief(f)
 }

@@ -12,6 +12,7 @@ import (
 	"gswitch/hostnic"
 	inband "gswitch/int"
 	"gswitch/scheduler"
+	"gswitch/section"
 	"gswitch/transport"
 	"gswitch/units"
 	"gswitch/wire"
@@ -68,7 +69,7 @@ var hostName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
 // validate checks a host whose keys stand below prefix, which is empty or ends
 // with a dot.
-func (h *Host) validate(s *Section, prefix string) {
+func (h *Host) validate(s *section.Section, prefix string) {
 	fail := func(key, format string, args ...any) { s.Fail(prefix+key, format, args...) }
 	if h.Name != "" && !hostName.MatchString(h.Name) {
 		fail("name", "%q is no name; letters, digits, dot, dash and underscore are possible", h.Name)

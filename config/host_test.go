@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gswitch/frame"
+	"gswitch/section"
 	"gswitch/units"
 	"gswitch/wire"
 )
@@ -148,8 +149,8 @@ func TestHosts(t *testing.T) {
 			t.Fatal(err)
 		}
 		again, err := ParseHosts("h.yaml", c.YAML())
-		if err != nil || len(DiffHosts(c, again)) != 0 {
-			t.Errorf("%v: %v of\n%s", err, DiffHosts(c, again), c.YAML())
+		if err != nil || len(section.Diff(c, again)) != 0 {
+			t.Errorf("%v: %v of\n%s", err, section.Diff(c, again), c.YAML())
 		}
 	}
 }
@@ -186,7 +187,7 @@ func TestDiffHosts(t *testing.T) {
 	next.Hosts[0].Rate, next.Hosts[0].PFC.Classes = 2e9, []int{3}
 	next.Hosts = next.Hosts[:2]
 	var lines []string
-	for _, c := range DiffHosts(old, next) {
+	for _, c := range section.Diff(old, next) {
 		lines = append(lines, c.String())
 	}
 	got := strings.Join(lines, "\n")

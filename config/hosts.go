@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"reflect"
 
 	"go.yaml.in/yaml/v3"
 
 	"gswitch/dataplane"
 	"gswitch/frame"
+	"gswitch/section"
 	"gswitch/units"
 )
 
@@ -63,17 +63,16 @@ func LoadHosts(path string) (*Hosts, error) {
 // ParseHosts decodes and checks a document, and fills in what was left out.
 // file is the name that errors carry. The error, if any, is of type Errors.
 func ParseHosts(file string, data []byte) (*Hosts, error) {
-	s := &Section{decoder{file: file, at: map[string]*yaml.Node{}}}
+	s, root := section.Read(file, data)
 	c := new(Hosts)
-	root := s.d.parse(data)
 	list := root != nil && hasKey(root, "hosts")
 	switch {
 	case root == nil:
 	case list:
-		s.d.value(root, reflect.ValueOf(c).Elem(), "", "", 0)
+		s.Into(root, c)
 	default:
 		var sole soleHost
-		s.d.value(root, reflect.ValueOf(&sole).Elem(), "", "", 0)
+		s.Into(root, &sole)
 		*c = Hosts{Version: sole.Version, Workers: []Worker{sole.Worker}, Memory: sole.Memory, Control: sole.Control, Hosts: []Host{sole.Host}}
 	}
 	if s.Err() == nil {
@@ -96,7 +95,7 @@ func hasKey(n *yaml.Node, key string) bool {
 
 // complete checks a document, in which the hosts are a list or stand for
 // themselves, and fills in what was left out.
-func (c *Hosts) complete(s *Section, list bool) {
+func (c *Hosts) complete(s *section.Section, list bool) {
 	prefix := func(i int) string {
 		if list {
 			return fmt.Sprintf("hosts[%d].", i)
@@ -111,7 +110,7 @@ func (c *Hosts) complete(s *Section, list bool) {
 	if len(c.Workers) == 0 {
 		c.Workers = make([]Worker, 1)
 	}
-	FillDefaults(c)
+	section.Fill(c)
 	if len(c.Hosts) == 0 {
 		s.Fail("hosts", "is empty; name a host with its interface and address")
 		return
@@ -165,30 +164,18 @@ func (c *Hosts) Find(name string) *Host {
 
 // Clone returns a deep copy.
 func (c *Hosts) Clone() *Hosts {
-	n := *c
-	unshare(reflect.ValueOf(&n).Elem())
-	return &n
+	return section.Clone(c)
 }
 
 // YAML writes the document, with the defaults that were filled in.
-func (c *Hosts) YAML() []byte { return encode(c) }
+func (c *Hosts) YAML() []byte { return section.YAML(c) }
 
 // MarshalJSON writes the document with the keys and the units of its YAML.
-func (c *Hosts) MarshalJSON() ([]byte, error) { return encodeJSON(c) }
-
-// DiffHosts returns what turns old into new, in the order of the document,
-// with hosts paired by their names.
-func DiffHosts(old, new *Hosts) []Change {
-	var changes []Change
-	diff(reflect.ValueOf(old).Elem(), reflect.ValueOf(new).Elem(), "", "", &changes)
-	return changes
-}
+func (c *Hosts) MarshalJSON() ([]byte, error) { return section.JSON(c) }
 
 // HostsSchema returns the JSON Schema of the document of hosts.
 func HostsSchema() []byte {
-	list := schemaOf(reflect.TypeFor[Hosts](), "")
-	sole := schemaOf(reflect.TypeFor[soleHost](), "")
-	return marshalSchema(schema{"oneOf": []schema{sole, list}}, "ghost configuration")
+	return section.Schema("ghost configuration", new(soleHost), new(Hosts))
 }
 
 // Engine returns what the engine of the hosts is made from. Its Chunks are left

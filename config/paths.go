@@ -29,13 +29,13 @@ func (p *Paths) config() vswitch.PathsConfig {
 
 // validatePaths checks how paths are chosen, and that routes whose choice
 // looks at ports have next hops at ports.
-func (d *decoder) validatePaths(s *Switch, path string) {
+func (d decoder) validatePaths(s *Switch, path string) {
 	choose := ""
 	if s.Paths != nil {
 		choose = s.Paths.Choose
 		c := s.Paths.config()
-		if err := c.Validate(); err != nil && !d.bad[path+".paths"] {
-			d.failAt(path+".paths", "%v", err)
+		if err := c.Validate(); err != nil && !d.Refused(path+".paths") {
+			d.Fail(path+".paths", "%v", err)
 		}
 	}
 	for i := range s.Routes {
@@ -45,7 +45,7 @@ func (d *decoder) validatePaths(s *Switch, path string) {
 		}
 		sub := fmt.Sprintf("%s.routes[%d]", path, i)
 		if len(r.NextHops) == 0 {
-			d.failAt(sub+".choose", "stands beside no next_hops among which to choose")
+			d.Fail(sub+".choose", "stands beside no next_hops among which to choose")
 			continue
 		}
 		name := r.Choose
@@ -54,7 +54,7 @@ func (d *decoder) validatePaths(s *Switch, path string) {
 		}
 		kind, err := pipeline.ParseChooser(name)
 		if err == nil && !kind.ByFlow() && s.escapeApart(r) {
-			d.failAt(d.chosenAt(sub, path), "%s sends frames of a flow by several ports, and escape keeps places for a flow at one; choose by flow (hash, weighted), or take escape out", kind)
+			d.Fail(d.chosenAt(sub, path), "%s sends frames of a flow by several ports, and escape keeps places for a flow at one; choose by flow (hash, weighted), or take escape out", kind)
 		}
 		if err != nil || !kind.ByPort() || len(r.NextHops) < 2 {
 			continue
@@ -81,15 +81,15 @@ func (s *Switch) escapeApart(r *Route) bool {
 }
 
 // chosenAt is the key by which a route has its chooser.
-func (d *decoder) chosenAt(route, sw string) string {
-	if d.at[route+".choose"] == nil && d.at[sw+".paths.choose"] != nil {
+func (d decoder) chosenAt(route, sw string) string {
+	if !d.Has(route+".choose") && d.Has(sw+".paths.choose") {
 		return sw + ".paths.choose"
 	}
 	return route + ".choose"
 }
 
 // hopsAtPorts checks that each next hop of a route is behind another port.
-func (d *decoder) hopsAtPorts(s *Switch, r *Route, kind pipeline.Chooser, path string) {
+func (d decoder) hopsAtPorts(s *Switch, r *Route, kind pipeline.Chooser, path string) {
 	seen := map[int]netip.Addr{} // by port
 	for j := range r.NextHops {
 		via := r.NextHops[j].Via
@@ -100,10 +100,10 @@ func (d *decoder) hopsAtPorts(s *Switch, r *Route, kind pipeline.Chooser, path s
 		case at < 0 && !slices.ContainsFunc(s.VLANs, func(v VLAN) bool { return slices.ContainsFunc(v.Addresses, in) }):
 			// On no network: that is said elsewhere.
 		case at < 0:
-			d.failAt(sub, "%s is behind a VLAN, which may be any port, and choose: %s looks at ports; give its port an address, or choose otherwise", via, kind)
+			d.Fail(sub, "%s is behind a VLAN, which may be any port, and choose: %s looks at ports; give its port an address, or choose otherwise", via, kind)
 		case seen[at].IsValid():
 			p := &s.Ports[at]
-			d.failAt(sub, "%s and %s are both behind port %s, and choose: %s looks at ports; leave one of them out, or choose otherwise", via, seen[at], cmp.Or(p.Name, p.Interface, p.Wire), kind)
+			d.Fail(sub, "%s and %s are both behind port %s, and choose: %s looks at ports; leave one of them out, or choose otherwise", via, seen[at], cmp.Or(p.Name, p.Interface, p.Wire), kind)
 		default:
 			seen[at] = via
 		}

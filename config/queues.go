@@ -32,17 +32,17 @@ func (p *PushOut) Check() (key, problem string) {
 }
 
 // validatePushOut checks the limits of a profile.
-func (d *decoder) validatePushOut(s *Switch, profile, path string) {
+func (d decoder) validatePushOut(s *Switch, profile, path string) {
 	p := s.QoS[profile].PushOut
 	key, problem := p.Check()
 	switch {
 	case problem != "":
-		d.failAt(path+"."+key, "%s", problem)
+		d.Fail(path+"."+key, "%s", problem)
 	case p.Port == 0 && p.Queue == 0:
-		d.failAt(path, "has no limit; write port or queue, or take it out")
+		d.Fail(path, "has no limit; write port or queue, or take it out")
 	case s.Crossbar != nil:
-		d.failAt(path, "cannot stand beside crossbar, whose queues hold back what does not fit; take one of the two out")
+		d.Fail(path, "cannot stand beside crossbar, whose queues hold back what does not fit; take one of the two out")
 	case s.Escape != nil:
-		d.failAt(path, "cannot stand beside escape, whose places are those of the shared buffer; take one of the two out")
+		d.Fail(path, "cannot stand beside escape, whose places are those of the shared buffer; take one of the two out")
 	}
 }

@@ -28,14 +28,14 @@ const noticeCode = 56
 
 // validateRoCC checks what ports get from a queue profile. What several ports
 // have in common is said once.
-func (d *decoder) validateRoCC(s *Switch, profile string, path string) {
+func (d decoder) validateRoCC(s *Switch, profile string, path string) {
 	r := s.QoS[profile].RoCC
 	if r == nil {
 		return
 	}
 	for key, size := range map[string]units.Size{"qref": r.QRef, "qmid": r.QMid, "qmax": r.QMax} {
 		if size >= 1<<32 {
-			d.failAt(path+"."+key, "%s is more than 4 GiB", size)
+			d.Fail(path+"."+key, "%s is more than 4 GiB", size)
 			return
 		}
 	}
@@ -57,17 +57,17 @@ func (d *decoder) validateRoCC(s *Switch, profile string, path string) {
 		}
 		at[p.Rate] = append(at[p.Rate], p.name())
 	}
-	if len(unrated) > 0 && len(d.errs) == 0 { // else its key may be among those that are misspelt
+	if len(unrated) > 0 && d.OK() { // else its key may be among those that are misspelt
 		has, it := "has", "it"
 		if len(unrated) > 1 {
 			has, it = "have", "them"
 		}
-		d.failAt(path, "%s %s no rate, of which flows could have a share; give %s one, or another profile", ports(unrated), has, it)
+		d.Fail(path, "%s %s no rate, of which flows could have a share; give %s one, or another profile", ports(unrated), has, it)
 	}
 	for _, rate := range rates {
 		c := r.config(rate)
-		if err := c.Params.Validate(); err != nil && !d.bad[path] {
-			d.failAt(path, "at %s of %s: %v", ports(at[rate]), rate, err)
+		if err := c.Params.Validate(); err != nil && !d.Refused(path) {
+			d.Fail(path, "at %s of %s: %v", ports(at[rate]), rate, err)
 		}
 		d.roomForReference(s, r, &c, path, ports(at[rate]))
 	}
@@ -88,20 +88,20 @@ func ports(names []string) string {
 // point wants it: flows would be told to speed up while their frames are
 // dropped. A lossy queue gets at most alpha times what it leaves free, beyond its
 // reserve; lossless ones have no limit at egress.
-func (d *decoder) roomForReference(s *Switch, r *RoCC, c *vswitch.RoCCConfig, path, ports string) {
+func (d decoder) roomForReference(s *Switch, r *RoCC, c *vswitch.RoCCConfig, path, ports string) {
 	b, qref := &s.Buffer, float64(c.Params.QRef)
 	alpha := cmp.Or(b.Alpha, 1) // its default
 	for _, q := range r.Queues {
 		share := float64(b.Reserve) + alpha*float64(b.Size)/(1+alpha)
 		switch {
-		case d.bad[path]:
+		case d.Refused(path):
 			return
 		case slices.Contains(s.PFC.Classes, q):
 		case b.Limit > 0 && float64(b.Limit)+float64(b.Reserve) < qref:
-			d.failAt(path, "at %s queue %d is to be held at %s, and buffer.limit drops beyond %s: the fair rate would only rise; lower qref or raise the limit", ports, q, units.Size(c.Params.QRef), b.Limit)
+			d.Fail(path, "at %s queue %d is to be held at %s, and buffer.limit drops beyond %s: the fair rate would only rise; lower qref or raise the limit", ports, q, units.Size(c.Params.QRef), b.Limit)
 			return
 		case b.Size > 0 && share < qref:
-			d.failAt(path, "at %s queue %d is to be held at %s, and of a buffer of %s with alpha %g it gets no more than %s: the fair rate would only rise; lower qref or raise buffer.size", ports, q, units.Size(c.Params.QRef), b.Size, alpha, units.Size(share))
+			d.Fail(path, "at %s queue %d is to be held at %s, and of a buffer of %s with alpha %g it gets no more than %s: the fair rate would only rise; lower qref or raise buffer.size", ports, q, units.Size(c.Params.QRef), b.Size, alpha, units.Size(share))
 			return
 		}
 	}

@@ -38,10 +38,10 @@ func (t *PortTelemetry) config() vswitch.PortTelemetry {
 
 // validateTelemetry checks what a single key cannot show: what the node would
 // refuse, with the place in the file.
-func (d *decoder) validateTelemetry(s *Switch, path string) {
+func (d decoder) validateTelemetry(s *Switch, path string) {
 	for i, r := range s.Telemetry.Links {
 		if r == 0 {
-			d.failAt(fmt.Sprintf("%s.telemetry.links[%d]", path, i), "a link without a rate has no units; write the rate of the device, such as 100Gbps")
+			d.Fail(fmt.Sprintf("%s.telemetry.links[%d]", path, i), "a link without a rate has no units; write the rate of the device, such as 100Gbps")
 		}
 	}
 	for i := range s.Ports {
@@ -53,11 +53,11 @@ func (d *decoder) validateTelemetry(s *Switch, path string) {
 		hpcc := t.Source == "hpcc" || t.Source == "hpcc-grow"
 		switch {
 		case !s.Telemetry.INT && (t.Sink || sourceModes[t.Source] != inband.None):
-			d.failAt(at, "the switch's telemetry is off; write telemetry: {int: true} beside ports")
+			d.Fail(at, "the switch's telemetry is off; write telemetry: {int: true} beside ports")
 		case hpcc && slices.ContainsFunc(t.SourcePorts, func(p int) bool { return p != int(wire.RoCEv2Port) }):
-			d.failAt(at+".source_ports", "%s is for RoCEv2 (port %d) only; write source: int-md", t.Source, wire.RoCEv2Port)
+			d.Fail(at+".source_ports", "%s is for RoCEv2 (port %d) only; write source: int-md", t.Source, wire.RoCEv2Port)
 		case t.SourcePorts != nil && sourceModes[t.Source] == inband.None:
-			d.failAt(at+".source_ports", "the port is no source; write source: int-md")
+			d.Fail(at+".source_ports", "the port is no source; write source: int-md")
 		}
 	}
 }

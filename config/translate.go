@@ -2,7 +2,6 @@ package config
 
 import (
 	"net"
-	"reflect"
 	"slices"
 
 	"gswitch/bpf"
@@ -12,6 +11,7 @@ import (
 	"gswitch/pfc"
 	"gswitch/pipeline"
 	"gswitch/scheduler"
+	"gswitch/section"
 	"gswitch/vswitch"
 	"gswitch/wire"
 )
@@ -329,7 +329,7 @@ func (s *Switch) rule(r *Rule, numbers map[string]int) vswitch.ACLRule {
 func (r *Rule) String() string {
 	c := *r
 	c.Seq, c.Name = 0, ""
-	return brief(reflect.ValueOf(&c).Elem())
+	return section.Brief(&c)
 }
 
 func (m *Match) fill(out *pipeline.Match) {

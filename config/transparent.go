@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"reflect"
 	"strconv"
 	"strings"
 
@@ -15,6 +14,7 @@ import (
 	"gswitch/hostnic"
 	"gswitch/hostnic/bump"
 	"gswitch/scheduler"
+	"gswitch/section"
 	"gswitch/transport"
 	"gswitch/units"
 	"gswitch/wire"
@@ -101,7 +101,7 @@ func LoadTransparent(path string) (*Transparent, error) {
 // Errors.
 func ParseTransparent(file string, data []byte) (*Transparent, error) {
 	c := new(Transparent)
-	s := ParseSection(file, data, c)
+	s := section.Parse(file, data, c)
 	if s.Err() == nil {
 		c.complete(s)
 	}
@@ -111,15 +111,7 @@ func ParseTransparent(file string, data []byte) (*Transparent, error) {
 	return c, nil
 }
 
-// DiffTransparent returns what turns old into new, in the order of the document,
-// with hosts paired by their names.
-func DiffTransparent(old, new *Transparent) []Change {
-	var changes []Change
-	diff(reflect.ValueOf(old).Elem(), reflect.ValueOf(new).Elem(), "", "", &changes)
-	return changes
-}
-
-func (c *Transparent) complete(s *Section) {
+func (c *Transparent) complete(s *section.Section) {
 	for i := range c.Bumps {
 		if key := fmt.Sprintf("transparent[%d].rate", i); s.Has(key) && c.Bumps[i].Rate == 0 {
 			s.Fail(key, "a host paces: give the rate of its link, such as 10Gbps")
@@ -128,7 +120,7 @@ func (c *Transparent) complete(s *Section) {
 	if len(c.Workers) == 0 {
 		c.Workers = make([]Worker, 1)
 	}
-	FillDefaults(c)
+	section.Fill(c)
 	if len(c.Bumps) == 0 {
 		s.Fail("transparent", "is empty; name a host with its inner and its outer interface")
 		return
@@ -173,7 +165,7 @@ func (c *Transparent) complete(s *Section) {
 	}
 }
 
-func (b *Bump) validate(s *Section, prefix string) {
+func (b *Bump) validate(s *section.Section, prefix string) {
 	fail := func(key, format string, args ...any) { s.Fail(prefix+key, format, args...) }
 	if b.Name != "" && !hostName.MatchString(b.Name) {
 		fail("name", "%q is no name; letters, digits, dot, dash and underscore are possible", b.Name)
@@ -223,7 +215,7 @@ func (b *Bump) burst() units.Duration {
 	return *b.Burst
 }
 
-func checkCongestion(s *Section, key, optionsKey, telemetryKey, name, format string, options map[string]string) {
+func checkCongestion(s *section.Section, key, optionsKey, telemetryKey, name, format string, options map[string]string) {
 	in, ok := cc.Lookup(name)
 	if !ok {
 		s.Fail(key, "%v", cc.UnknownError{Name: name})

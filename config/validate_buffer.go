@@ -11,8 +11,8 @@ import (
 // validateBuffers refuses headroom and thresholds with which lossless classes
 // would lose frames, with those that are safe. It is the arithmetic by which
 // the node divides its buffer, and needs a document that is right otherwise.
-func (d *decoder) validateBuffers(c *Config) {
-	if len(d.errs) > 0 {
+func (d decoder) validateBuffers(c *Config) {
+	if !d.OK() {
 		return
 	}
 	c = c.Resolved()
@@ -24,16 +24,16 @@ func (d *decoder) validateBuffers(c *Config) {
 			if s.Crossbar.Pause != 0 {
 				key, hint = ".pause", ", and buffer.lossless.allow_loss: true accepts the loss"
 			}
-			d.failAt(path+".crossbar"+key, "%v; gfabric headroom --queues input shows how%s", err, hint)
+			d.Fail(path+".crossbar"+key, "%v; gfabric headroom --queues input shows how%s", err, hint)
 			continue // it would be the same error again
 		}
 		err := v.CheckBuffer(len(s.WorkersUsed()))
 		var wrong *buffer.Error
 		switch {
 		case errors.As(err, &wrong):
-			d.failAt(path+bufferKeys[wrong.What], "%s", s.unsafe(wrong))
+			d.Fail(path+bufferKeys[wrong.What], "%s", s.unsafe(wrong))
 		case err != nil:
-			d.failAt(path+".buffer", "%v", err)
+			d.Fail(path+".buffer", "%v", err)
 		}
 	}
 }

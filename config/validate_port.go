@@ -11,10 +11,10 @@ import (
 // minRate is the slowest link: a full-size frame takes 12 ms.
 const minRate = units.Mbps
 
-func (d *decoder) validatePort(c *Config, s *Switch, p *Port, path string) {
+func (d decoder) validatePort(c *Config, s *Switch, p *Port, path string) {
 	d.name(path+".name", p.Name)
 	if p.Rate != 0 && p.Rate < minRate {
-		d.failAt(path+".rate", "%s is less than %s, the slowest link", p.Rate, minRate)
+		d.Fail(path+".rate", "%s is less than %s, the slowest link", p.Rate, minRate)
 	}
 	kinds := 0
 	for _, has := range []bool{p.Interface != "", p.Wire != "", p.Pcap != nil} {
@@ -23,31 +23,31 @@ func (d *decoder) validatePort(c *Config, s *Switch, p *Port, path string) {
 		}
 	}
 	switch {
-	case kinds == 0 && !d.bad[path+".interface"] && !d.bad[path+".wire"] && !d.bad[path+".pcap"]:
-		d.failAt(path, "needs one of interface, wire, pcap")
+	case kinds == 0 && !d.Refused(path+".interface") && !d.Refused(path+".wire") && !d.Refused(path+".pcap"):
+		d.Fail(path, "needs one of interface, wire, pcap")
 	case kinds > 1:
-		d.failAt(path, "has more than one of interface, wire, pcap")
+		d.Fail(path, "has more than one of interface, wire, pcap")
 	case p.Pcap != nil && p.Pcap.Read == "" && p.Pcap.Write == "":
-		d.failAt(path+".pcap", "needs read or write, or both")
+		d.Fail(path+".pcap", "needs read or write, or both")
 	case p.Pcap != nil && p.Name == "":
-		d.failAt(path+".name", "is missing; a port over capture files has no interface to be named after")
+		d.Fail(path+".name", "is missing; a port over capture files has no interface to be named after")
 	}
 	if len(p.Interface) > 15 || strings.ContainsAny(p.Interface, "/ \t\n") { // IFNAMSIZ of netdevice(7), with its final zero
-		d.failAt(path+".interface", "%q cannot be the name of an interface: at most 15 bytes, no slash, no space", p.Interface)
+		d.Fail(path+".interface", "%q cannot be the name of an interface: at most 15 bytes, no slash, no space", p.Interface)
 	}
 	if p.Interface == "" {
 		for key, set := range map[string]bool{"netns": p.NetNS != "", "mode": p.Mode != "", "queues": p.Queues != 0, "busy_poll": p.BusyPoll != 0, "filter": p.Filter != nil} {
 			if set {
-				d.failAt(path+"."+key, "is for ports over an interface only")
+				d.Fail(path+"."+key, "is for ports over an interface only")
 			}
 		}
 	}
 	for i, w := range p.Workers {
 		sub := fmt.Sprintf("%s.workers[%d]", path, i)
 		if n := max(1, len(c.Workers)); w < 0 || w >= n {
-			d.failAt(sub, "there is no worker %d; the document has %d, counted from 0", w, n)
+			d.Fail(sub, "there is no worker %d; the document has %d, counted from 0", w, n)
 		} else if slices.Contains(p.Workers[:i], w) {
-			d.failAt(sub, "worker %d is named twice", w)
+			d.Fail(sub, "worker %d is named twice", w)
 		}
 	}
 	if p.VLAN != nil {
@@ -55,36 +55,36 @@ func (d *decoder) validatePort(c *Config, s *Switch, p *Port, path string) {
 	}
 	d.validateFaults(p, path)
 	if len(p.Addresses) > 0 && p.VLAN != nil {
-		d.failAt(path+".vlan", "contradicts address: a routed port is in no VLAN; give the address to the VLAN, or drop one of the two")
+		d.Fail(path+".vlan", "contradicts address: a routed port is in no VLAN; give the address to the VLAN, or drop one of the two")
 	}
 	if len(p.Addresses) > 0 && p.Isolated {
-		d.failAt(path+".isolated", "contradicts address: a routed port does not bridge")
+		d.Fail(path+".isolated", "contradicts address: a routed port does not bridge")
 	}
 	if f := p.Filter; f != nil && len(f.EtherTypes)+len(f.MACs)+len(f.Protocols)+len(f.Ports) == 0 {
-		d.failAt(path+".filter", "selects nothing; leave it out to take every frame")
+		d.Fail(path+".filter", "selects nothing; leave it out to take every frame")
 	}
 	d.exists(path+".acl", "access list", p.ACL, keys(s.ACLs))
 	d.exists(path+".qos", "queue profile", p.QoS, keys(s.QoS))
 }
 
-func (d *decoder) validateVLAN(p *Port, path string) {
+func (d decoder) validateVLAN(p *Port, path string) {
 	v := p.VLAN
 	switch {
 	case v.Access != 0 && (v.Trunk != nil || v.Native != 0):
-		d.failAt(path+".vlan", "access contradicts trunk and native: a port is one or the other")
-	case v.Access == 0 && v.Trunk == nil && !d.bad[path+".vlan.access"] && !d.bad[path+".vlan.trunk"]:
-		d.failAt(path+".vlan", "needs access or trunk")
+		d.Fail(path+".vlan", "access contradicts trunk and native: a port is one or the other")
+	case v.Access == 0 && v.Trunk == nil && !d.Refused(path+".vlan.access") && !d.Refused(path+".vlan.trunk"):
+		d.Fail(path+".vlan", "needs access or trunk")
 	}
 	for i, id := range v.Trunk {
 		if slices.Contains(v.Trunk[:i], id) && id != 0 {
-			d.failAt(fmt.Sprintf("%s.vlan.trunk[%d]", path, i), "VLAN %d is named twice", id)
+			d.Fail(fmt.Sprintf("%s.vlan.trunk[%d]", path, i), "VLAN %d is named twice", id)
 		}
 	}
 }
 
 // validateLinks checks what ports of the whole document share: interfaces
 // have one port, wires have two.
-func (d *decoder) validateLinks(c *Config) {
+func (d decoder) validateLinks(c *Config) {
 	interfaces, wires := map[[2]string]string{}, map[string][]string{}
 	for i := range c.Switches {
 		for j := range c.Switches[i].Ports {
@@ -92,7 +92,7 @@ func (d *decoder) validateLinks(c *Config) {
 			if p.Interface != "" {
 				key := [2]string{p.NetNS, p.Interface}
 				if other := interfaces[key]; other != "" {
-					d.failAt(path+".interface", "%s is taken by %s", p.Interface, other)
+					d.Fail(path+".interface", "%s is taken by %s", p.Interface, other)
 				}
 				interfaces[key] = path
 			}
@@ -104,9 +104,9 @@ func (d *decoder) validateLinks(c *Config) {
 	for name, ends := range wires {
 		switch {
 		case len(ends) == 1:
-			d.failAt(ends[0]+".wire", "wire %s has one end only; exactly two ports must name it", name)
+			d.Fail(ends[0]+".wire", "wire %s has one end only; exactly two ports must name it", name)
 		case len(ends) > 2:
-			d.failAt(ends[2]+".wire", "wire %s has two ends already, %s and %s", name, ends[0], ends[1])
+			d.Fail(ends[2]+".wire", "wire %s has two ends already, %s and %s", name, ends[0], ends[1])
 		}
 	}
 }

@@ -6,24 +6,24 @@ import (
 	"slices"
 )
 
-func (d *decoder) station(path string, a netip.Addr) {
+func (d decoder) station(path string, a netip.Addr) {
 	if a.IsMulticast() || a.IsUnspecified() || a.Zone() != "" {
-		d.failAt(path, "%s is not the address of one station", a)
+		d.Fail(path, "%s is not the address of one station", a)
 	}
 }
 
 // validateAddresses checks the networks that the switch is connected to.
-func (d *decoder) validateAddresses(s *Switch, path string) {
+func (d decoder) validateAddresses(s *Switch, path string) {
 	seen := map[netip.Addr]string{}
 	check := func(list []netip.Prefix, path string) {
 		for i, p := range list {
 			sub := fmt.Sprintf("%s.address[%d]", path, i)
-			if d.bad[sub] {
+			if d.Refused(sub) {
 				continue
 			}
 			d.station(sub, p.Addr())
 			if other := seen[p.Addr()]; other != "" {
-				d.failAt(sub, "%s is taken by %s", p.Addr(), other)
+				d.Fail(sub, "%s is taken by %s", p.Addr(), other)
 			}
 			seen[p.Addr()] = sub
 		}
@@ -42,7 +42,7 @@ func plainRoute(r *Route) bool {
 	return r.Prefix.IsValid() && r.Prefix == r.Prefix.Masked() && r.Via.IsValid() && r.NextHops == nil && !r.Blackhole && r.Via.Is4() == r.Prefix.Addr().Is4()
 }
 
-func (d *decoder) validateRoutes(s *Switch, path string) {
+func (d decoder) validateRoutes(s *Switch, path string) {
 	connected := func(a netip.Addr) bool {
 		in := func(p netip.Prefix) bool { return p.Contains(a) }
 		for i := range s.Ports {
@@ -64,7 +64,7 @@ func (d *decoder) validateRoutes(s *Switch, path string) {
 		}
 		sub := fmt.Sprintf("%s.routes[%d]", path, i)
 		if r.Prefix.IsValid() && r.Prefix != r.Prefix.Masked() {
-			d.failAt(sub+".prefix", "%s has bits beyond its length; write %s", r.Prefix, r.Prefix.Masked())
+			d.Fail(sub+".prefix", "%s has bits beyond its length; write %s", r.Prefix, r.Prefix.Masked())
 		}
 		ways := 0
 		for _, has := range []bool{r.Via.IsValid(), len(r.NextHops) > 0, r.Blackhole} {
@@ -72,16 +72,16 @@ func (d *decoder) validateRoutes(s *Switch, path string) {
 				ways++
 			}
 		}
-		if ways != 1 && !d.bad[sub+".via"] && !d.bad[sub+".next_hops"] && !d.bad[sub+".blackhole"] {
-			d.failAt(sub, "needs exactly one of via, next_hops, blackhole")
+		if ways != 1 && !d.Refused(sub+".via") && !d.Refused(sub+".next_hops") && !d.Refused(sub+".blackhole") {
+			d.Fail(sub, "needs exactly one of via, next_hops, blackhole")
 		}
 		hop := func(path string, a netip.Addr) {
 			switch {
 			case !a.IsValid() || !r.Prefix.IsValid():
 			case a.Is4() != r.Prefix.Addr().Is4():
-				d.failAt(path, "%s and prefix, %s, are not of one IP version", a, r.Prefix)
+				d.Fail(path, "%s and prefix, %s, are not of one IP version", a, r.Prefix)
 			case !connected(a):
-				d.failAt(path, "%s is on no network of this switch: no port and no VLAN has an address there", a)
+				d.Fail(path, "%s is on no network of this switch: no port and no VLAN has an address there", a)
 			}
 		}
 		hop(sub+".via", r.Via)
@@ -92,10 +92,10 @@ func (d *decoder) validateRoutes(s *Switch, path string) {
 	for i := range s.Neighbors {
 		n, sub := &s.Neighbors[i], fmt.Sprintf("%s.neighbors[%d]", path, i)
 		if n.Address.IsValid() && !connected(n.Address) {
-			d.failAt(sub+".address", "%s is on no network of this switch: no port and no VLAN has an address there", n.Address)
+			d.Fail(sub+".address", "%s is on no network of this switch: no port and no VLAN has an address there", n.Address)
 		}
 		if n.MAC.Multicast() {
-			d.failAt(sub+".mac", "%s is a group address", n.MAC)
+			d.Fail(sub+".mac", "%s is a group address", n.MAC)
 		}
 	}
 }

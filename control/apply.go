@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"gswitch/config"
+	"gswitch/section"
 	"gswitch/vswitch"
 )
 
@@ -17,7 +18,7 @@ import (
 // anything fails, what was in force stays so. With dry nothing is touched.
 // source says where next came from. It must name no other files than the
 // daemon's own configuration has.
-func (d *Daemon) Apply(next *config.Config, source string, dry bool) ([]config.Change, error) {
+func (d *Daemon) Apply(next *config.Config, source string, dry bool) ([]section.Change, error) {
 	changes, err := d.apply(func(*config.Config) (*config.Config, error) { return next, nil }, source, dry, false)
 	if err != nil && !dry {
 		d.refused()
@@ -26,18 +27,18 @@ func (d *Daemon) Apply(next *config.Config, source string, dry bool) ([]config.C
 }
 
 // Edit applies a changed copy of the configuration in force.
-func (d *Daemon) Edit(change func(*config.Config) error, dry bool) ([]config.Change, error) {
+func (d *Daemon) Edit(change func(*config.Config) error, dry bool) ([]section.Change, error) {
 	return d.apply(func(old *config.Config) (*config.Config, error) {
 		next := old.Clone()
 		return next, change(next)
 	}, "", dry, false)
 }
 
-func (d *Daemon) apply(make func(*config.Config) (*config.Config, error), source string, dry, own bool) ([]config.Change, error) {
+func (d *Daemon) apply(make func(*config.Config) (*config.Config, error), source string, dry, own bool) ([]section.Change, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var next, resolved *config.Config
-	var changes []config.Change
+	var changes []section.Change
 	err := Prepare(d.log, func() (err error) {
 		if next, err = make(d.doc); err != nil {
 			return err
@@ -55,7 +56,7 @@ func (d *Daemon) apply(make func(*config.Config) (*config.Config, error), source
 			}
 		}
 		resolved = next.Resolved()
-		changes = config.DiffResolved(d.resolved, resolved)
+		changes = section.Diff(d.resolved, resolved)
 		if err := Fixed(changes); err != nil {
 			return err
 		}
@@ -118,7 +119,7 @@ const edited = " (edited)"
 
 // Fixed refuses changes of what a process is made from: its workers, its
 // memory and where it listens.
-func Fixed(changes []config.Change) error {
+func Fixed(changes []section.Change) error {
 	var lines []string
 	for _, c := range changes {
 		for _, part := range []string{"workers", "memory", "control"} {

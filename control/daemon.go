@@ -20,6 +20,7 @@ import (
 	"gswitch/dataplane"
 	"gswitch/frame"
 	"gswitch/metrics"
+	"gswitch/section"
 	"gswitch/vswitch"
 )
 
@@ -250,7 +251,7 @@ func (e namePorts) Error() string {
 func (e namePorts) Unwrap() error { return e.error }
 
 // ConfigError is an error of New or of a call that lies in the configuration
-// or in the request, beside config.Errors.
+// or in the request, beside section.Errors.
 type ConfigError struct{ error }
 
 func (e ConfigError) Unwrap() error { return e.error }
@@ -412,7 +413,7 @@ func (d *Daemon) chosen(name string) iter.Seq[*unit] {
 }
 
 // ReadFile reads the configuration of a running daemon anew.
-func (d *Daemon) ReadFile(path string) ([]config.Change, error) {
+func (d *Daemon) ReadFile(path string) ([]section.Change, error) {
 	var c *config.Config
 	err := Prepare(d.log, func() (err error) { c, err = config.Load(path); return err })
 	if err != nil {

@@ -13,11 +13,13 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+
 	"gswitch/config"
 	"gswitch/control/api"
 	"gswitch/dataplane"
 	"gswitch/frame"
 	"gswitch/metrics"
+	"gswitch/section"
 	"gswitch/vswitch"
 )
 
@@ -92,8 +94,8 @@ func (s *server) Apply(_ context.Context, r *api.ApplyRequest) (*api.ApplyRespon
 	return s.applied(changes, r.DryRun, err)
 }
 
-func (s *server) applied(changes []config.Change, dry bool, err error) (*api.ApplyResponse, error) {
-	if wrong := (config.Errors)(nil); errors.As(err, &wrong) {
+func (s *server) applied(changes []section.Change, dry bool, err error) (*api.ApplyResponse, error) {
+	if wrong := (section.Errors)(nil); errors.As(err, &wrong) {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
 	}
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"gswitch/config"
+	"gswitch/section"
 	"gswitch/units"
 )
 
@@ -44,7 +44,7 @@ func (c *LinkChange) matches(a, b string) (bool, error) {
 }
 
 // applyChanges changes and removes links.
-func (s Spec) applyChanges(t *Topology, sec *config.Section) {
+func (s Spec) applyChanges(t *Topology, sec *section.Section) {
 	gone := make([]bool, len(t.Links))
 	for i := range s.Change {
 		c, key := &s.Change[i], fmt.Sprintf("change[%d]", i)

@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"gswitch/config"
+	"gswitch/section"
 	"gswitch/units"
 )
 
@@ -65,7 +65,7 @@ func Parse(file string, data []byte) (*Topology, error) { return parse(file, dat
 
 func parse(file string, data []byte, override Spec) (*Topology, error) {
 	var s Spec
-	sec := config.ParseSection(file, data, &s)
+	sec := section.Parse(file, data, &s)
 	if sec.Err() == nil && s.Version == 0 {
 		sec.Fail("version", "is missing; write version: 1")
 	}
@@ -79,7 +79,7 @@ func parse(file string, data []byte, override Spec) (*Topology, error) {
 // ParseNode decodes a topology section inside another document.
 func ParseNode(file string, n *yaml.Node) (*Topology, error) {
 	var s Spec
-	sec := config.DecodeSection(file, n, &s)
+	sec := section.Decode(file, n, &s)
 	return s.build(sec)
 }
 
@@ -90,7 +90,7 @@ func (s Spec) Build() (*Topology, error) {
 		s.Name, _, _ = strings.Cut(s.Name, ":")
 		s.Name = strings.TrimSpace(s.Name)
 	}
-	return s.build(new(config.Section))
+	return s.build(new(section.Section))
 }
 
 func (s Spec) replace(o Spec) Spec {
@@ -111,7 +111,7 @@ func (s Spec) replace(o Spec) Spec {
 
 // build turns what is written into a checked Topology; sec knows where each
 // key stands and collects what is wrong.
-func (s Spec) build(sec *config.Section) (*Topology, error) {
+func (s Spec) build(sec *section.Section) (*Topology, error) {
 	if err := sec.Err(); err != nil {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (s Spec) build(sec *config.Section) (*Topology, error) {
 	return t, nil
 }
 
-func (s Spec) explicit(t *Topology, sec *config.Section) {
+func (s Spec) explicit(t *Topology, sec *section.Section) {
 	index := map[string]int{}
 	add := func(k Kind, list string, names []string) {
 		for i, name := range names {
@@ -184,7 +184,7 @@ func (s Spec) explicit(t *Topology, sec *config.Section) {
 
 // applyClasses gives the links the values of their classes, and then what the
 // link itself says.
-func (s Spec) applyClasses(t *Topology, sec *config.Section) {
+func (s Spec) applyClasses(t *Topology, sec *section.Section) {
 	used := map[string]bool{ClassHost: true, ClassFabric: true}
 	for i := range t.Links {
 		l := &t.Links[i]

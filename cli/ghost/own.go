@@ -24,6 +24,7 @@ import (
 	"gswitch/control/api"
 	"gswitch/control/cli"
 	"gswitch/control/host"
+	"gswitch/section"
 )
 
 // own are the flags that make a host.
@@ -179,13 +180,13 @@ func (o *own) override(a *app) func(*config.Hosts) {
 // byFlag names the flags that errors are about in place of the document that
 // was made of them, which nobody has seen.
 func byFlag(err error) error {
-	var errs config.Errors
+	var errs section.Errors
 	if !errors.As(err, &errs) {
 		return err
 	}
-	said := make(config.Errors, len(errs))
+	said := make(section.Errors, len(errs))
 	for i, e := range errs {
-		said[i] = config.Error{Key: e.Key, Problem: e.Problem}
+		said[i] = section.Error{Key: e.Key, Problem: e.Problem}
 		switch flag := flagOf[e.Key]; {
 		case flag != "":
 			said[i].Key = flag

@@ -24,6 +24,7 @@ import (
 	"gswitch/control/api"
 	"gswitch/control/cli"
 	"gswitch/control/host"
+	"gswitch/section"
 )
 
 // withTransparent lets "ghost run" be a bump in the wire: by --transparent, or
@@ -165,7 +166,7 @@ func (a *app) parseTransparent(c *cobra.Command, file string) (*config.Transpare
 // transparentByFlag names the flags that errors are about in place of the
 // document that was made of them.
 func transparentByFlag(err error) error {
-	var errs config.Errors
+	var errs section.Errors
 	if !errors.As(err, &errs) {
 		return err
 	}
@@ -173,7 +174,7 @@ func transparentByFlag(err error) error {
 	for _, pair := range transparentFlags {
 		flags[pair[1]] = "--" + pair[0]
 	}
-	said := make(config.Errors, len(errs))
+	said := make(section.Errors, len(errs))
 	for i, e := range errs {
 		key, _, _ := strings.Cut(strings.TrimPrefix(e.Key, "transparent[0]."), "[")
 		if strings.HasPrefix(e.Key, "workers") {
@@ -182,7 +183,7 @@ func transparentByFlag(err error) error {
 		if flags[key] != "" {
 			key = flags[key]
 		}
-		said[i] = config.Error{Key: key, Problem: e.Problem}
+		said[i] = section.Error{Key: key, Problem: e.Problem}
 	}
 	return said
 }

@@ -11,12 +11,13 @@ import (
 	"gswitch/control"
 	"gswitch/control/api"
 	"gswitch/control/cli"
+	"gswitch/section"
 )
 
 func (a *app) validateCommand() *cobra.Command {
 	return cli.Validate("gswitch", "switch.yaml", &a.json, func(file string) (cli.Found, error) {
 		switches, ports := 0, 0
-		var warnings config.Errors
+		var warnings section.Errors
 		doc, err := config.Load(file)
 		if err == nil {
 			if text, rerr := os.ReadFile(file); rerr == nil {

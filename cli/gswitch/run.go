@@ -20,6 +20,7 @@ import (
 	"gswitch/config"
 	"gswitch/control"
 	"gswitch/control/cli"
+	"gswitch/section"
 )
 
 // runFlags are the flags of run.
@@ -114,14 +115,14 @@ func (f *runFlags) document(c *cobra.Command, a *app) (*config.Config, error) {
 // byFlag names the flags that errors are about in place of the document that
 // was made of them, which nobody has seen.
 func byFlag(err error) error {
-	var errs config.Errors
+	var errs section.Errors
 	if !errors.As(err, &errs) {
 		return err
 	}
 	flags := map[string]string{"mode": "--mode", "poll": "--poll", "cpu": "--cpu", "netns": "--netns", "interface": "--port"}
-	said := make(config.Errors, len(errs))
+	said := make(section.Errors, len(errs))
 	for i, e := range errs {
-		said[i] = config.Error{Key: e.Key, Problem: e.Problem}
+		said[i] = section.Error{Key: e.Key, Problem: e.Problem}
 		switch flag := flags[e.Key[strings.LastIndex(e.Key, ".")+1:]]; {
 		case flag != "":
 			said[i].Key = flag

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"testing"
 
-	"gswitch/config"
 	"gswitch/control"
+	"gswitch/section"
 )
 
 // What is wrong in what was asked for ends with 2, what failed with 1.
@@ -19,7 +19,7 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{errors.New("it failed"), ExitFailure},
 		{Usage(errors.New("x")), ExitUsage},
-		{fmt.Errorf("a: %w", config.Errors{{Problem: "x"}}), ExitUsage},
+		{fmt.Errorf("a: %w", section.Errors{{Problem: "x"}}), ExitUsage},
 		{errors.Join(errors.New("x"), control.Refused(errors.New("y"))), ExitUsage},
 		{errors.New("unknown command \"fly\" for \"ghost\""), ExitUsage},
 		{errors.New("required flag(s) \"file\" not set"), ExitUsage},

@@ -10,8 +10,8 @@ import (
 	"os"
 	"strings"
 
-	"gswitch/config"
 	"gswitch/control"
+	"gswitch/section"
 )
 
 // Daemon is what a verb runs until a signal ends it.
@@ -52,7 +52,7 @@ const loggedChanges = 32
 
 // LogReload logs what came of reading a file again: what it changed, and what
 // that did beyond it. On an error the old configuration is in force.
-func LogReload(log *slog.Logger, file string, changes []config.Change, consequences []string, err error) {
+func LogReload(log *slog.Logger, file string, changes []section.Change, consequences []string, err error) {
 	if err != nil {
 		for line := range strings.Lines(err.Error()) {
 			log.Error("reload: nothing was changed", "err", strings.TrimSpace(line))

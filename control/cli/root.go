@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"gswitch/config"
 	"gswitch/control"
+	"gswitch/section"
 )
 
 // Exit codes.
@@ -31,7 +31,7 @@ func Usage(err error) error { return usageError{err} }
 // ExitCode returns the exit code of a program that ends with an error.
 func ExitCode(err error) int {
 	var usage usageError
-	var conf config.Errors
+	var conf section.Errors
 	var refused control.ConfigError
 	// cobra has no type for these two.
 	if errors.As(err, &usage) || errors.As(err, &conf) || errors.As(err, &refused) || strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "required flag") {

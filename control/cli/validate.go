@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/spf13/cobra"
+	"gswitch/section"
 
-	"gswitch/config"
+	"github.com/spf13/cobra"
 )
 
 // Found is what a configuration has: how many of each kind, by the names in
@@ -14,7 +14,7 @@ import (
 type Found struct {
 	Counts   map[string]int
 	Text     string
-	Warnings config.Errors // what does nothing, of a configuration that is right
+	Warnings section.Errors // what does nothing, of a configuration that is right
 }
 
 // Validate is the verb of a program that checks a file. With an error check
@@ -61,7 +61,7 @@ type problem struct {
 
 func problems(err error) []problem {
 	out := []problem{}
-	var list config.Errors
+	var list section.Errors
 	switch {
 	case err == nil:
 	case errors.As(err, &list):

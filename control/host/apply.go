@@ -12,17 +12,18 @@ import (
 	"gswitch/config"
 	"gswitch/control"
 	"gswitch/frame"
+	"gswitch/section"
 )
 
 // Apply makes next the configuration in force. It returns what changed, and
 // what that does to hosts beyond it. If anything fails, what was in force stays
 // so. With dry nothing is touched. source says where next came from. It must
 // name no other files than the daemon's own configuration has.
-func (d *Daemon) Apply(next *config.Hosts, source string, dry bool) (changes []config.Change, consequences []string, err error) {
+func (d *Daemon) Apply(next *config.Hosts, source string, dry bool) (changes []section.Change, consequences []string, err error) {
 	return d.apply(next, source, dry, false)
 }
 
-func (d *Daemon) apply(next *config.Hosts, source string, dry, own bool) (changes []config.Change, consequences []string, err error) {
+func (d *Daemon) apply(next *config.Hosts, source string, dry, own bool) (changes []section.Change, consequences []string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	defer func() {
@@ -33,7 +34,7 @@ func (d *Daemon) apply(next *config.Hosts, source string, dry, own bool) (change
 	var p *plan
 	err = control.Prepare(d.log, func() (err error) {
 		next = d.overridden(next)
-		changes = config.DiffHosts(d.doc, next)
+		changes = section.Diff(d.doc, next)
 		if err := control.Fixed(changes); err != nil {
 			return err
 		}
@@ -70,7 +71,7 @@ func (d *Daemon) apply(next *config.Hosts, source string, dry, own bool) (change
 }
 
 // ReadFile reads the configuration of a running daemon anew.
-func (d *Daemon) ReadFile(path string) ([]config.Change, []string, error) {
+func (d *Daemon) ReadFile(path string) ([]section.Change, []string, error) {
 	var c *config.Hosts
 	err := control.Prepare(d.log, func() (err error) { c, err = config.LoadHosts(path); return err })
 	if err != nil {

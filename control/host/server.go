@@ -18,6 +18,7 @@ import (
 	"gswitch/frame"
 	"gswitch/hostnic/agent"
 	"gswitch/metrics"
+	"gswitch/section"
 )
 
 // usage tells people how to speak to the API.
@@ -95,7 +96,7 @@ func applyFailed(err error) error {
 	return connect.NewError(connect.CodeFailedPrecondition, err)
 }
 
-func applied(dry bool, generation uint64, changes []config.Change, consequences []string) *api.ApplyResponse {
+func applied(dry bool, generation uint64, changes []section.Change, consequences []string) *api.ApplyResponse {
 	m := &api.ApplyResponse{DryRun: dry, Generation: generation, Consequences: consequences}
 	for _, c := range changes {
 		m.Changes = append(m.Changes, c.String())

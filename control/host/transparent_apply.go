@@ -15,12 +15,13 @@ import (
 	"gswitch/control"
 	"gswitch/control/api"
 	"gswitch/frame"
+	"gswitch/section"
 )
 
 // Apply makes next the configuration in force, and returns what changed. Open
 // channels stay with what they were opened with. If anything fails, what was in
 // force stays so. With dry nothing is touched.
-func (t *Transparent) Apply(next *config.Transparent, dry bool) (changes []config.Change, consequences []string, err error) {
+func (t *Transparent) Apply(next *config.Transparent, dry bool) (changes []section.Change, consequences []string, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer func() {
@@ -33,7 +34,7 @@ func (t *Transparent) Apply(next *config.Transparent, dry bool) (changes []confi
 		if t.opts.Override != nil {
 			t.opts.Override(next)
 		}
-		changes = config.DiffTransparent(t.conf, next)
+		changes = section.Diff(t.conf, next)
 		if err := control.Fixed(changes); err != nil {
 			return err
 		}
@@ -70,7 +71,7 @@ func (t *Transparent) Apply(next *config.Transparent, dry bool) (changes []confi
 }
 
 // ReadFile reads the configuration of a running daemon anew.
-func (t *Transparent) ReadFile(path string) ([]config.Change, []string, error) {
+func (t *Transparent) ReadFile(path string) ([]section.Change, []string, error) {
 	var next *config.Transparent
 	err := control.Prepare(t.opts.Logger, func() (err error) { next, err = config.LoadTransparent(path); return err })
 	if err != nil {

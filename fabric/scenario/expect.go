@@ -9,9 +9,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"gswitch/config"
 	"gswitch/fabric/measure"
 	"gswitch/fabric/results"
+	"gswitch/section"
 	"gswitch/units"
 )
 
@@ -27,10 +27,10 @@ type Expectation struct {
 // expectations parses both lists and checks that every name in them means
 // something.
 func (s *Scenario) expectations(root *yaml.Node) error {
-	var errs config.Errors
+	var errs section.Errors
 	add := func(at *yaml.Node, key, text, deviates string) {
 		fail := func(err error) {
-			errs = append(errs, config.Error{File: s.File, Line: at.Line, Column: at.Column, Key: key, Problem: fmt.Sprintf("%q: %v", text, err)})
+			errs = append(errs, section.Error{File: s.File, Line: at.Line, Column: at.Column, Key: key, Problem: fmt.Sprintf("%q: %v", text, err)})
 		}
 		n, err := parseExpr(text)
 		if err != nil {

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"gswitch/section"
 
-	"gswitch/config"
+	"go.yaml.in/yaml/v3"
 )
 
 // maxNodes bounds what aliases may unfold to.
@@ -56,7 +56,7 @@ func child(n *yaml.Node, key string) *yaml.Node {
 	return nil
 }
 
-// Wrong is an error about a key of a run, of type config.Errors. A key that
+// Wrong is an error about a key of a run, of type section.Errors. A key that
 // the document does not have is placed at what is nearest around it.
 func (r *Run) Wrong(file, key, format string, args ...any) error {
 	at := r.source
@@ -67,7 +67,7 @@ func (r *Run) Wrong(file, key, format string, args ...any) error {
 		}
 		at = next
 	}
-	return config.Errors{{File: file, Line: at.Line, Column: at.Column, Key: key, Problem: fmt.Sprintf(format, args...)}}
+	return section.Errors{{File: file, Line: at.Line, Column: at.Column, Key: key, Problem: fmt.Sprintf(format, args...)}}
 }
 
 // step is a part of a path: a key, or a place in a list.

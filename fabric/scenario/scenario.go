@@ -11,8 +11,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"gswitch/config"
 	"gswitch/fabric"
+	"gswitch/section"
 )
 
 // Scenario is a checked document and the runs that it asks for.
@@ -70,7 +70,7 @@ func Parse(file string, data []byte, o Options) (*Scenario, error) {
 		return nil, fmt.Errorf("%s: the document is empty; a scenario has at least version, topology, workload and duration", file)
 	}
 	var doc Document
-	if err := config.ParseSection(file, data, &doc).Err(); err != nil {
+	if err := section.Parse(file, data, &doc).Err(); err != nil {
 		return nil, err
 	}
 	root, err := parseNode(file, data)
@@ -133,14 +133,14 @@ func parseNode(file string, data []byte) (*yaml.Node, error) {
 }
 
 // setAll sets every key of a mapping of paths.
-func setAll(file string, root *yaml.Node, section string, set *yaml.Node) error {
+func setAll(file string, root *yaml.Node, where string, set *yaml.Node) error {
 	if set == nil || set.Kind != yaml.MappingNode {
 		return nil
 	}
 	for i := 0; i+1 < len(set.Content); i += 2 {
 		key := set.Content[i]
 		if err := setPath(root, key.Value, set.Content[i+1], key); err != nil {
-			return config.Errors{{File: file, Line: key.Line, Column: key.Column, Key: section, Problem: err.Error()}}
+			return section.Errors{{File: file, Line: key.Line, Column: key.Column, Key: where, Problem: err.Error()}}
 		}
 	}
 	return nil
@@ -177,11 +177,11 @@ func clearLines(n *yaml.Node) {
 // that of a run, which no variant completes any more.
 func decode(file string, root *yaml.Node, o Options, run bool) (*Document, *fabric.Topology, error) {
 	doc := new(Document)
-	sec := config.DecodeSection(file, root, doc)
+	sec := section.Decode(file, root, doc)
 	if err := sec.Err(); err != nil {
 		return nil, nil, err
 	}
-	config.FillDefaults(doc)
+	section.Fill(doc)
 	if doc.Name == "" {
 		base := filepath.Base(file)
 		doc.Name = strings.TrimSuffix(base, filepath.Ext(base))
@@ -196,7 +196,7 @@ func decode(file string, root *yaml.Node, o Options, run bool) (*Document, *fabr
 	if child(node, "name") == nil && child(node, "generate") == nil {
 		// A network that is written out has the name of the scenario.
 		if fabric.CheckName("fabric", doc.Name) != nil {
-			return nil, nil, config.Errors{{File: file, Line: node.Line, Column: node.Column, Key: "topology.name", Problem: "is missing"}}
+			return nil, nil, section.Errors{{File: file, Line: node.Line, Column: node.Column, Key: "topology.name", Problem: "is missing"}}
 		}
 		node = clone(node)
 		if err := setPath(node, "name", &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: doc.Name}, node); err != nil {
@@ -262,7 +262,7 @@ func (s *Scenario) expand(root *yaml.Node, o Options) error {
 			var settings []Setting
 			for _, q := range p {
 				if err := setPath(node, q.path, q.value, q.at); err != nil {
-					return config.Errors{{File: s.File, Line: q.at.Line, Column: q.at.Column, Key: "sweep", Problem: err.Error()}}
+					return section.Errors{{File: s.File, Line: q.at.Line, Column: q.at.Column, Key: "sweep", Problem: err.Error()}}
 				}
 				settings = append(settings, Setting{q.key, q.path, label(q.value)})
 			}
@@ -302,7 +302,7 @@ func (s *Scenario) points(sweep *yaml.Node) ([][]setting, error) {
 	for i := 0; i+1 < len(sweep.Content); i += 2 {
 		at, values := sweep.Content[i], sweep.Content[i+1]
 		if len(values.Content) == 0 {
-			return nil, config.Errors{{File: s.File, Line: at.Line, Column: at.Column, Key: "sweep." + at.Value, Problem: "has no values; give it some or remove it"}}
+			return nil, section.Errors{{File: s.File, Line: at.Line, Column: at.Column, Key: "sweep." + at.Value, Problem: "has no values; give it some or remove it"}}
 		}
 		if len(points)*len(values.Content) > maxRuns {
 			return nil, fmt.Errorf("%s: the sweep asks for more than %d runs", s.File, maxRuns)

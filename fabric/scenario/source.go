@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"gswitch/config"
 	"gswitch/fabric"
 	"gswitch/fabric/workload"
 	"gswitch/frame"
+	"gswitch/section"
 )
 
 // entryKeys are the keys of an entry of the workload.
@@ -281,7 +281,7 @@ func hops(t *fabric.Topology, dst int) []int {
 }
 
 // Schema returns the JSON Schema of scenario files.
-func Schema() []byte { return config.SchemaOf("gfabric scenario", new(Document)) }
+func Schema() []byte { return section.Schema("gfabric scenario", new(Document)) }
 
 // Summary says in a few words what the entry is.
 func (e *Entry) Summary() string {

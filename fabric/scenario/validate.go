@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"gswitch/cc"
-	"gswitch/config"
 	"gswitch/fabric"
 	"gswitch/fabric/workload"
 	"gswitch/frame"
+	"gswitch/section"
 	"gswitch/units"
 )
 
@@ -20,7 +20,7 @@ import (
 type validator struct {
 	doc  *Document
 	t    *fabric.Topology
-	sec  *config.Section
+	sec  *section.Section
 	file string
 }
 

@@ -1,4 +1,4 @@
-package config
+package section
 
 import (
 	"encoding"
@@ -25,14 +25,11 @@ func (c Change) String() string {
 	return fmt.Sprintf("~ %s: %s -> %s", c.Path, c.Old, c.New)
 }
 
-// Diff returns what turns old into new, in the order of the document. Both
-// are compared with their defaults written out, so that leaving a key out and
-// writing its default are the same. Elements of lists are paired by what
-// names them.
-func Diff(old, new *Config) []Change { return DiffResolved(old.Resolved(), new.Resolved()) }
-
-// DiffResolved is Diff of documents whose defaults are written out already.
-func DiffResolved(old, new *Config) []Change {
+// Diff returns what turns the document old into new, in the order of the
+// document, both with their defaults written out, so that leaving a key out and
+// writing its default are the same. Elements of lists are paired by what names
+// them.
+func Diff[T any](old, new *T) []Change {
 	var changes []Change
 	diff(reflect.ValueOf(old).Elem(), reflect.ValueOf(new).Elem(), "", "", &changes)
 	return changes
@@ -49,9 +46,8 @@ func diff(a, b reflect.Value, path, id string, out *[]Change) {
 	case isText(t) || t.Kind() != reflect.Struct && t.Kind() != reflect.Map && !isList(t):
 		*out = append(*out, change(path, a, b))
 	case t.Kind() == reflect.Struct:
-		for i := range t.NumField() {
-			tag := t.Field(i).Tag
-			diff(a.Field(i), b.Field(i), join(path, tag.Get("yaml")), tag.Get("id"), out)
+		for _, f := range Fields(t) {
+			diff(f.value(a), f.value(b), join(path, f.Key), f.Tag.Get("id"), out)
 		}
 	case t.Kind() == reflect.Map:
 		keys := sortedKeys(a)
@@ -113,15 +109,10 @@ func elements(list reflect.Value, id string) namedElements {
 	for i := range list.Len() {
 		v := list.Index(i)
 		n := fmt.Sprint(i)
-		switch x := v.Addr().Interface().(type) {
-		case *Rule:
-			n = fmt.Sprint(x.Seq)
-		case *StaticMAC:
-			n = fmt.Sprintf("%s/%d", x.MAC, x.VLAN)
-		default:
-			if id != "" {
-				n = identity(v, id)
-			}
+		if x, ok := v.Addr().Interface().(Named); ok {
+			n = x.Identity()
+		} else if id != "" {
+			n = identity(v, id)
 		}
 		e.names = append(e.names, n)
 		e.at[n] = v
@@ -166,7 +157,9 @@ func isSet(v reflect.Value) bool {
 	return true
 }
 
-// brief writes a value in one line, without what was left out.
+// Brief writes the value that v points to in one line, without what was left out.
+func Brief(v any) string { return brief(reflect.ValueOf(v).Elem()) }
+
 func brief(v reflect.Value) string { return briefElement(v, "") }
 
 // briefElement is brief of an element of a list, with the key that names it
@@ -192,10 +185,9 @@ func briefElement(v reflect.Value, id string) string {
 	}
 	switch t.Kind() {
 	case reflect.Struct:
-		for i := range t.NumField() {
-			tag := t.Field(i).Tag
-			if f, key := v.Field(i), tag.Get("yaml"); key == id && isScalar(f.Kind()) || !f.IsZero() {
-				add(key + ": " + briefElement(f, tag.Get("id")))
+		for _, f := range Fields(t) {
+			if e := f.value(v); f.Key == id && isScalar(e.Kind()) || !e.IsZero() {
+				add(f.Key + ": " + briefElement(e, f.Tag.Get("id")))
 			}
 		}
 		return "{" + s + "}"

@@ -1,4 +1,4 @@
-package config
+package section
 
 import (
 	"encoding/json"
@@ -7,24 +7,24 @@ import (
 	"strings"
 )
 
-// Schema returns the JSON Schema (draft 2020-12) of the document, for editors
-// and for other programs. It knows what single values look like; what values
-// mean together only Parse knows.
-func Schema() []byte { return SchemaOf("gswitch configuration", new(Config)) }
-
-// SchemaOf returns the JSON Schema of the documents that ParseSection decodes
-// into the struct that v points to. A type that decodes from text and has a
-// method JSONSchema describes itself.
-func SchemaOf(title string, v any) []byte {
-	return marshalSchema(schemaOf(reflect.TypeOf(v), ""), title)
-}
-
-func marshalSchema(s schema, title string) []byte {
+// Schema returns the JSON Schema (draft 2020-12) of documents that are decoded
+// into one of the structs that v point to, for editors and for other programs.
+// It knows what single values look like, not what they mean together. A type
+// that decodes from text and has a method JSONSchema describes itself.
+func Schema(title string, v ...any) []byte {
+	s := schemaOf(reflect.TypeOf(v[0]), "")
+	if len(v) > 1 {
+		one := make([]schema, len(v))
+		for i := range v {
+			one[i] = schemaOf(reflect.TypeOf(v[i]), "")
+		}
+		s = schema{"oneOf": one}
+	}
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	s["title"] = title
 	out, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
-		panic("config: " + err.Error())
+		panic("section: " + err.Error())
 	}
 	return append(out, '\n')
 }
@@ -51,8 +51,8 @@ func schemaOf(t reflect.Type, tag reflect.StructTag) schema {
 		s["type"] = "object"
 		s["additionalProperties"] = false
 		props, need := schema{}, []string{}
-		for _, f := range fieldsOf(t) {
-			name := f.Tag.Get("yaml")
+		for _, f := range Fields(t) {
+			name := f.Key
 			p := schemaOf(f.Type, f.Tag)
 			p["description"] = f.Tag.Get("doc")
 			if def := f.Tag.Get("default"); def != "" {

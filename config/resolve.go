@@ -3,7 +3,9 @@ package config
 import (
 	"fmt"
 	"hash/fnv"
-	"reflect"
+	"strconv"
+
+	"gswitch/section"
 )
 
 // Resolved returns a copy in which everything that was left out has the value
@@ -14,7 +16,7 @@ func (c *Config) Resolved() *Config {
 	if len(c.Workers) == 0 {
 		c.Workers = make([]Worker, 1)
 	}
-	fill(reflect.ValueOf(c).Elem(), "")
+	section.Fill(c)
 	if c.Control.Socket == "" && len(c.Switches) > 0 {
 		c.Control.Socket = "/run/gswitch/" + c.Switches[0].Name + ".sock"
 	}
@@ -65,6 +67,15 @@ func (s *Switch) resolve(index, workers int) {
 	}
 }
 
+// Identity tells the port from the others of its switch.
+func (p *Port) Identity() string { return p.name() }
+
+// Identity tells the rule from the others of its list.
+func (r *Rule) Identity() string { return strconv.Itoa(r.Seq) }
+
+// Identity tells the entry from the others.
+func (m *StaticMAC) Identity() string { return fmt.Sprintf("%s/%d", m.MAC, m.VLAN) }
+
 // name is what a port is called if the document gives it no name.
 func (p *Port) name() string {
 	switch {
@@ -84,44 +95,5 @@ func number(rules []Rule) {
 			rules[i].Seq = last + 10
 		}
 		last = rules[i].Seq
-	}
-}
-
-// FillDefaults sets everything in the struct that v points to that is zero
-// from the default tag of its field, as Resolved does for a Config.
-func FillDefaults(v any) { fill(reflect.ValueOf(v).Elem(), "") }
-
-// fill sets what is zero from the default of its tag.
-func fill(v reflect.Value, tag reflect.StructTag) {
-	t := v.Type()
-	if def := tag.Get("default"); def != "" && v.IsZero() && t.Kind() != reflect.Slice {
-		e := v
-		if t.Kind() == reflect.Pointer {
-			v.Set(reflect.New(t.Elem()))
-			e = v.Elem()
-		}
-		if problem := setScalar(e, def, "", tag); problem != "" {
-			panic(fmt.Sprintf("config: default %q: %s", def, problem))
-		}
-		return
-	}
-	switch {
-	case isText(t) || v.IsZero() && t.Kind() == reflect.Pointer:
-	case t.Kind() == reflect.Pointer:
-		fill(v.Elem(), "")
-	case t.Kind() == reflect.Struct:
-		for i := range t.NumField() {
-			fill(v.Field(i), t.Field(i).Tag)
-		}
-	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
-		for i := range v.Len() {
-			fill(v.Index(i), "")
-		}
-	case t.Kind() == reflect.Map:
-		for _, k := range v.MapKeys() {
-			e := deepCopy(v.MapIndex(k))
-			fill(e, "")
-			v.SetMapIndex(k, e)
-		}
 	}
 }

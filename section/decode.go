@@ -1,9 +1,8 @@
-package config
+package section
 
 import (
 	"encoding"
 	"fmt"
-	"os"
 	"reflect"
 	"regexp"
 	"slices"
@@ -16,54 +15,6 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Load reads and checks the document in a file.
-func Load(path string) (*Config, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the configuration: %w", err)
-	}
-	return Parse(path, data)
-}
-
-// Parse decodes and checks a document. file is the name that errors carry.
-// The error, if any, is of type Errors.
-func Parse(file string, data []byte) (*Config, error) {
-	d := decoder{file: file, at: map[string]*yaml.Node{}}
-	c := new(Config)
-	if root := d.parse(data); root != nil {
-		d.value(root, reflect.ValueOf(c).Elem(), "", "", 0)
-		d.validate(c)
-	}
-	if len(d.errs) > 0 {
-		d.errs.sort()
-		return nil, d.errs
-	}
-	return c, nil
-}
-
-// Check validates a document that a program made.
-func (c *Config) Check() error {
-	var d decoder
-	d.validate(c)
-	if len(d.errs) > 0 {
-		return d.errs
-	}
-	return nil
-}
-
-// decoder walks the nodes of a document and the Go types side by side. It
-// goes on after an error, so that all are reported at once.
-type decoder struct {
-	file string
-	at   map[string]*yaml.Node // where each key stands, by path
-	bad  map[string]bool       // paths whose value was refused: not checked again
-	errs Errors
-
-	inAlias  int // how many aliases lead to the value at hand
-	unfolded int // values that were reached through aliases
-	flooded  bool
-}
-
 // A document may unfold to maxUnfolded values beyond those that it writes
 // out, against those that double with every line.
 const (
@@ -71,7 +22,7 @@ const (
 	maxDepth    = 32
 )
 
-func (d *decoder) fail(n *yaml.Node, path, format string, args ...any) {
+func (d *Section) fail(n *yaml.Node, path, format string, args ...any) {
 	e := Error{File: d.file, Key: path, Problem: fmt.Sprintf(format, args...)}
 	if n != nil {
 		e.Line, e.Column = n.Line, n.Column
@@ -81,7 +32,7 @@ func (d *decoder) fail(n *yaml.Node, path, format string, args ...any) {
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
 
-func (d *decoder) parse(data []byte) *yaml.Node {
+func (d *Section) parse(data []byte) *yaml.Node {
 	dec := yaml.NewDecoder(strings.NewReader(string(data)))
 	var doc, second yaml.Node
 	if err := dec.Decode(&doc); err != nil {
@@ -102,7 +53,7 @@ func (d *decoder) parse(data []byte) *yaml.Node {
 	return doc.Content[0]
 }
 
-func (d *decoder) syntax(err error) {
+func (d *Section) syntax(err error) {
 	m := yamlLine.FindStringSubmatch(err.Error())
 	if m == nil {
 		d.fail(nil, "", "%v", err)
@@ -116,7 +67,7 @@ func (d *decoder) syntax(err error) {
 var nodeType = reflect.TypeFor[yaml.Node]()
 
 // value decodes n into v. tag is the struct tag that v came under.
-func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, tag reflect.StructTag, depth int) {
+func (d *Section) value(n *yaml.Node, v reflect.Value, path string, tag reflect.StructTag, depth int) {
 	if n.Kind == yaml.AliasNode {
 		d.inAlias++
 		defer func() { d.inAlias-- }()
@@ -168,23 +119,23 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string, tag reflect.
 	case t.Kind() == reflect.Map:
 		d.dictionary(n, v, path, tag, depth)
 	default:
-		panic("config: no decoding for " + t.String())
+		panic("section: no decoding for " + t.String())
 	}
 }
 
-func (d *decoder) refuse(path string) {
+func (d *Section) refuse(path string) {
 	if d.bad == nil {
 		d.bad = map[string]bool{}
 	}
 	d.bad[path] = true
 }
 
-func (d *decoder) failValue(n *yaml.Node, path, format string, args ...any) {
+func (d *Section) failValue(n *yaml.Node, path, format string, args ...any) {
 	d.refuse(path)
 	d.fail(n, path, format, args...)
 }
 
-func (d *decoder) object(n *yaml.Node, v reflect.Value, path string, depth int) {
+func (d *Section) object(n *yaml.Node, v reflect.Value, path string, depth int) {
 	if n.Kind != yaml.MappingNode {
 		d.failValue(n, path, "wants keys and values, not %s", nodeKind(n))
 		return
@@ -204,10 +155,12 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, path string, depth int) 
 			d.unknown(key, sub, t)
 			continue
 		}
-		d.value(n.Content[i+1], v.FieldByIndex(f.Index), sub, f.Tag, depth+1)
+		e := f.value(v)
+		d.value(n.Content[i+1], e, sub, f.Tag, depth+1)
+		f.keep(v, e)
 	}
-	for _, f := range fieldsOf(t) {
-		name := f.Tag.Get("yaml")
+	for _, f := range Fields(t) {
+		name := f.Key
 		if _, there := seen[name]; f.Tag.Get("need") != "" && !there { // its line is 0 if it is of no file
 			d.refuse(join(path, name))
 			d.fail(n, join(path, name), "is missing")
@@ -215,7 +168,7 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, path string, depth int) 
 	}
 }
 
-func (d *decoder) unknown(key *yaml.Node, path string, t reflect.Type) {
+func (d *Section) unknown(key *yaml.Node, path string, t reflect.Type) {
 	if key.Value == "<<" {
 		d.fail(key, path, "merge keys are not part of this format; write the keys out")
 		return
@@ -232,7 +185,7 @@ func (d *decoder) unknown(key *yaml.Node, path string, t reflect.Type) {
 	d.fail(key, path, "unknown key; known here are %s", strings.Join(names, ", "))
 }
 
-func (d *decoder) dictionary(n *yaml.Node, v reflect.Value, path string, tag reflect.StructTag, depth int) {
+func (d *Section) dictionary(n *yaml.Node, v reflect.Value, path string, tag reflect.StructTag, depth int) {
 	if n.Kind != yaml.MappingNode {
 		d.failValue(n, path, "wants keys and values, not %s", nodeKind(n))
 		return
@@ -383,39 +336,6 @@ func join(path, key string) string {
 		return key
 	}
 	return path + "." + key
-}
-
-// layouts remembers the answers of fieldsOf, like texts those of isText.
-var layouts sync.Map // reflect.Type to []reflect.StructField
-
-// fieldsOf returns the fields of a struct that are keys, in the order of the
-// document. Those of an embedded struct stand among them, without those of the
-// same Go name outside of it.
-func fieldsOf(t reflect.Type) []reflect.StructField {
-	if fields, known := layouts.Load(t); known {
-		return fields.([]reflect.StructField)
-	}
-	fields := slices.DeleteFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return f.Anonymous })
-	layouts.Store(t, fields)
-	return fields
-}
-
-func fieldOf(t reflect.Type, key string) *reflect.StructField {
-	fields := fieldsOf(t)
-	for i := range fields {
-		if fields[i].Tag.Get("yaml") == key {
-			return &fields[i]
-		}
-	}
-	return nil
-}
-
-func keysOf(t reflect.Type) []string {
-	var names []string
-	for _, f := range fieldsOf(t) {
-		names = append(names, f.Tag.Get("yaml"))
-	}
-	return names
 }
 
 func enumOf(tag reflect.StructTag) []string {

@@ -1,4 +1,4 @@
-package config
+package section
 
 import (
 	"bytes"
@@ -12,25 +12,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// YAML writes the document. Keys that are left out stay left out.
-func (c *Config) YAML() []byte { return encode(c) }
-
-// encode writes the struct that v points to.
-func encode(v any) []byte {
+// YAML writes the struct that v points to. Keys that are left out stay left out.
+func YAML(v any) []byte {
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
 	if err := e.Encode(node(reflect.ValueOf(v).Elem())); err != nil {
-		panic(fmt.Sprintf("config: encoding a tree of plain nodes: %v", err))
+		panic(fmt.Sprintf("section: encoding a tree of plain nodes: %v", err))
 	}
 	return b.Bytes()
 }
 
-// MarshalJSON writes the document with the keys and the units of its YAML.
-func (c *Config) MarshalJSON() ([]byte, error) { return encodeJSON(c) }
-
-// encodeJSON writes the struct that v points to.
-func encodeJSON(v any) ([]byte, error) {
+// JSON writes the struct that v points to with the keys and the units of its
+// YAML.
+func JSON(v any) ([]byte, error) {
 	var tree any
 	if err := node(reflect.ValueOf(v).Elem()).Decode(&tree); err != nil {
 		return nil, err
@@ -38,9 +33,9 @@ func encodeJSON(v any) ([]byte, error) {
 	return json.Marshal(stringKeys(tree))
 }
 
-// Clone returns a deep copy.
-func (c *Config) Clone() *Config {
-	n := *c
+// Clone returns a deep copy of a document.
+func Clone[T any](v *T) *T {
+	n := *v
 	unshare(reflect.ValueOf(&n).Elem())
 	return &n
 }
@@ -79,10 +74,11 @@ func unshare(v reflect.Value) {
 		}
 		v.Set(m)
 	case t.Kind() == reflect.Struct:
-		for i := range v.NumField() {
-			switch f := v.Field(i); f.Kind() {
+		for _, f := range Fields(t) {
+			switch e := f.value(v); e.Kind() {
 			case reflect.Pointer, reflect.Slice, reflect.Map, reflect.Struct:
-				unshare(f)
+				unshare(e)
+				f.keep(v, e)
 			}
 		}
 	}
@@ -97,14 +93,14 @@ func node(v reflect.Value) *yaml.Node {
 	case isText(t):
 		text, err := v.Interface().(encoding.TextMarshaler).MarshalText()
 		if err != nil {
-			panic(fmt.Sprintf("config: %s: %v", t, err))
+			panic(fmt.Sprintf("section: %s: %v", t, err))
 		}
 		return scalar("!!str", string(text))
 	case t.Kind() == reflect.Struct:
 		n := &yaml.Node{Kind: yaml.MappingNode}
-		for i := range t.NumField() {
-			if f := v.Field(i); !f.IsZero() || t.Field(i).Tag.Get("need") != "" {
-				n.Content = append(n.Content, scalar("!!str", t.Field(i).Tag.Get("yaml")), node(f))
+		for _, f := range Fields(t) {
+			if e := f.value(v); !e.IsZero() || f.Tag.Get("need") != "" {
+				n.Content = append(n.Content, scalar("!!str", f.Key), node(e))
 			}
 		}
 		return n

@@ -1,0 +1,58 @@
+package config
+
+import (
+	"fmt"
+	"os"
+
+	"gswitch/section"
+)
+
+// Load reads and checks the document in a file.
+func Load(path string) (*Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the configuration: %w", err)
+	}
+	return Parse(path, data)
+}
+
+// Parse decodes and checks a document. file is the name that errors carry.
+// The error, if any, is of type section.Errors.
+func Parse(file string, data []byte) (*Config, error) {
+	c := new(Config)
+	d := decoder{section.Parse(file, data, c)}
+	if d.Written() {
+		d.validate(c)
+	}
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Check validates a document that a program made.
+func (c *Config) Check() error {
+	d := decoder{new(section.Section)}
+	d.validate(c)
+	return d.Err()
+}
+
+// decoder is a decoded document that is checked.
+type decoder struct{ *section.Section }
+
+// Schema returns the JSON Schema of the document. It knows what single values
+// look like; what values mean together only Parse knows.
+func Schema() []byte { return section.Schema("gswitch configuration", new(Config)) }
+
+// YAML writes the document. Keys that are left out stay left out.
+func (c *Config) YAML() []byte { return section.YAML(c) }
+
+// MarshalJSON writes the document with the keys and the units of its YAML.
+func (c *Config) MarshalJSON() ([]byte, error) { return section.JSON(c) }
+
+// Clone returns a deep copy.
+func (c *Config) Clone() *Config { return section.Clone(c) }
+
+// Diff returns what turns old into new. Both are compared with their defaults
+// written out.
+func Diff(old, new *Config) []section.Change { return section.Diff(old.Resolved(), new.Resolved()) }

@@ -1,0 +1,156 @@
+package section
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+)
+
+// Field is a key of a struct.
+type Field struct {
+	Key  string
+	Type reflect.Type
+	Tag  reflect.StructTag
+
+	index []int
+	kind  string // of an Extra at index: its key there
+}
+
+// value returns what a struct has under the key. That of a section of an Extra
+// is a pointer, nil if it is not there, which keep puts into the struct.
+func (f *Field) value(v reflect.Value) reflect.Value {
+	at := v.FieldByIndex(f.index)
+	if f.kind == "" {
+		return at
+	}
+	e := reflect.New(f.Type).Elem()
+	if p := at.Interface().(extra).sections()[f.kind]; p != nil {
+		e.Set(reflect.ValueOf(p))
+	}
+	return e
+}
+
+// keep is for values that were changed.
+func (f *Field) keep(v, e reflect.Value) {
+	if f.kind != "" && !e.IsNil() {
+		v.FieldByIndex(f.index).Addr().Interface().(settable).set(f.kind, e.Interface())
+	}
+}
+
+// Kind is a section that a place of a document may have beside its fields.
+type Kind struct {
+	Key  string
+	Doc  string
+	Type reflect.Type // a struct
+}
+
+// Place says which sections there may be.
+type Place interface{ Kinds() []Kind }
+
+// Extra is a field whose sections stand as keys beside the other fields of its
+// struct: those of what registered itself, which the struct does not know.
+type Extra[P Place] struct {
+	at map[string]any // pointers, by key
+}
+
+// Get returns a section, a pointer to the struct of its Kind, nil if it is not
+// there.
+func (x *Extra[P]) Get(key string) any { return x.at[key] }
+
+func (x Extra[P]) sections() map[string]any { return x.at }
+func (Extra[P]) kinds() []Kind              { return (*new(P)).Kinds() }
+
+// set does not touch the map of a document that this one is a shallow copy of.
+func (x *Extra[P]) set(key string, v any) {
+	at := map[string]any{key: v}
+	for k, e := range x.at {
+		if k != key {
+			at[k] = e
+		}
+	}
+	x.at = at
+}
+
+type extra interface {
+	sections() map[string]any
+	kinds() []Kind
+}
+
+type settable interface{ set(key string, v any) }
+
+var extraType = reflect.TypeFor[extra]()
+
+// layouts remembers the answers of Fields, which is asked a million times for a
+// document with many routes.
+var layouts sync.Map // reflect.Type to []Field
+
+// Fields returns the keys of a struct in the order of the document. Those of an
+// embedded struct stand among them, without those of the same Go name outside of
+// it.
+func Fields(t reflect.Type) []Field {
+	if fields, known := layouts.Load(t); known {
+		return fields.([]Field)
+	}
+	var fields []Field
+	for _, f := range reflect.VisibleFields(t) {
+		switch {
+		case f.Type.Implements(extraType):
+			for _, k := range reflect.Zero(f.Type).Interface().(extra).kinds() {
+				tag := reflect.StructTag(fmt.Sprintf("yaml:%q doc:%q", k.Key, k.Doc))
+				fields = append(fields, Field{Key: k.Key, Type: reflect.PointerTo(k.Type), Tag: tag, index: f.Index, kind: k.Key})
+			}
+		case f.Tag.Get("yaml") == inline:
+			for _, k := range Fields(f.Type) {
+				k.index = append(slices.Clone(f.Index), k.index...)
+				fields = append(fields, k)
+			}
+		case !f.Anonymous && f.IsExported():
+			fields = append(fields, Field{Key: f.Tag.Get("yaml"), Type: f.Type, Tag: f.Tag, index: f.Index})
+		}
+	}
+	layouts.Store(t, fields)
+	return fields
+}
+
+func fieldOf(t reflect.Type, key string) *Field {
+	fields := Fields(t)
+	for i := range fields {
+		if fields[i].Key == key {
+			return &fields[i]
+		}
+	}
+	return nil
+}
+
+func keysOf(t reflect.Type) []string {
+	var names []string
+	for _, f := range Fields(t) {
+		names = append(names, f.Key)
+	}
+	return names
+}
+
+// inline is the tag of a field whose keys stand among those of its struct.
+const inline = ",inline"
+
+// Join returns a struct that has the keys of several, in which Part finds each.
+func Join(parts ...reflect.Type) reflect.Type {
+	fields := make([]reflect.StructField, len(parts))
+	for i, p := range parts {
+		fields[i] = reflect.StructField{Name: fmt.Sprintf("Part%d", i), Type: p, Tag: reflect.StructTag(fmt.Sprintf("yaml:%q", inline))}
+	}
+	return reflect.StructOf(fields)
+}
+
+// Part returns the part of type T of a struct that Join made and joined points
+// to, nil if it has none.
+func Part[T any](joined any) *T {
+	v := reflect.ValueOf(joined).Elem()
+	for i := range v.NumField() {
+		if p, ok := v.Field(i).Addr().Interface().(*T); ok {
+			return p
+		}
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package section
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"gswitch/units"
+)
+
+// A place whose sections nobody but those that make them knows.
+type place struct{}
+
+type place2 struct {
+	Queues []int `yaml:"queues" need:"yes" range:"0,7" doc:"The queues."`
+}
+
+type marks struct {
+	Above units.Size `yaml:"above" default:"30KB" doc:"From where."`
+	Share *float64   `yaml:"share" range:"0,1" default:"1" doc:"How many."`
+}
+
+func (place) Kinds() []Kind {
+	return []Kind{
+		{Key: "marks", Doc: "Marks.", Type: Join(reflect.TypeFor[place2](), reflect.TypeFor[marks]())},
+		{Key: "stamps", Doc: "Stamps.", Type: reflect.TypeFor[marks]()},
+	}
+}
+
+type document struct {
+	Name  string       `yaml:"name" need:"yes" doc:"Name."`
+	Rate  units.Rate   `yaml:"rate" default:"10Gbps" doc:"Rate."`
+	Extra Extra[place] // marks, stamps
+	Last  int          `yaml:"last" doc:"Last."`
+}
+
+func TestExtra(t *testing.T) {
+	d := new(document)
+	text := "name: a\nrate: 1Gbps\nmarks:\n  queues: [1, 2]\n  share: 0\nlast: 3\n"
+	if err := Parse("d.yaml", []byte(text), d).Err(); err != nil {
+		t.Fatal(err)
+	}
+	x := d.Extra.Get("marks")
+	if x == nil || d.Extra.Get("stamps") != nil {
+		t.Fatalf("marks are %v, stamps %v", x, d.Extra.Get("stamps"))
+	}
+	if p, m := Part[place2](x), Part[marks](x); len(p.Queues) != 2 || m.Share == nil || *m.Share != 0 || m.Above != 0 {
+		t.Errorf("%+v, %+v", p, m)
+	}
+	if got := string(YAML(d)); got != text {
+		t.Errorf("written as\n%s", got)
+	}
+	full := Clone(d)
+	Fill(full)
+	if m := Part[marks](full.Extra.Get("marks")); m.Above != 30_000 || *m.Share != 0 {
+		t.Errorf("filled in: %+v", m)
+	}
+	if Part[marks](x).Above != 0 {
+		t.Error("filling in a copy changed the document")
+	}
+	changes := Diff(d, full)
+	if len(changes) != 1 || changes[0].String() != "~ marks.above: 0B -> 30kB" {
+		t.Errorf("filled in, it differs by %v", changes)
+	}
+	if c := Diff(new(document), d); len(c) != 4 || c[2].String() != "+ marks: {queues: [1, 2], share: 0}" {
+		t.Errorf("from nothing: %v", c)
+	}
+	if s := string(Schema("x", d)); !strings.Contains(s, `"marks"`) || !strings.Contains(s, `"30KB"`) || !strings.Contains(s, "The queues.") {
+		t.Errorf("the schema is %s", s)
+	}
+}
+
+func TestExtraRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		"name: a\nmarcs: {}\n":                                  `d.yaml:2:1: marcs: unknown key; did you mean "marks"?`,
+		"name: a\nelse: 1\n":                                    "known here are name, rate, marks, stamps, last",
+		"name: a\nmarks: {share: 0.5}\n":                        "d.yaml:2:8: marks.queues: is missing",
+		"name: a\nmarks: {queues: [1], share: 2}\n":             "d.yaml:2:29: marks.share: 2 is not between 0 and 1",
+		"name: a\nmarks: {queues: [1], above: 3x}\n":            `marks.above: "3x" is not a size`,
+		"name: a\nmarks:\n":                                     "marks: has no value",
+		"name: a\nmarks: 3\n":                                   "marks: wants keys and values",
+		"name: a\nmarks: {queues: [1]}\nmarks: {queues: [1]}\n": "appears twice",
+	} {
+		if err := Parse("d.yaml", []byte(text), new(document)).Err(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+}
