@@ -180,7 +180,7 @@ func TestWalls(t *testing.T) {
 func sansIO(t *testing.T, rooms map[string]*room) map[string]bool {
 	t.Helper()
 	still := map[string]bool{}
-	for _, name := range []string{"vswitch", "hostnic", "sim"} {
+	for _, name := range []string{"systems", "vswitch", "hostnic", "sim"} {
 		node := rooms[name]
 		if node == nil {
 			t.Fatalf("%s has no room %s", page, name)

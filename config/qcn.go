@@ -6,14 +6,14 @@ import (
 
 	"gswitch/frame"
 	"gswitch/qcn"
+	"gswitch/qcn/point"
 	"gswitch/scheduler"
 	"gswitch/units"
-	"gswitch/vswitch"
 )
 
 // config returns what a port has.
-func (q *QCN) config() vswitch.QCNConfig {
-	out := vswitch.QCNConfig{Params: qcn.Params{SetPoint: clip(q.SetPoint), Weight: 2, Sample: clip(q.Sample)}}
+func (q *QCN) config() point.Config {
+	out := point.Config{Params: qcn.Params{SetPoint: clip(q.SetPoint), Weight: 2, Sample: clip(q.Sample)}}
 	if q.Weight != nil {
 		out.Params.Weight = uint32(*q.Weight)
 	}

@@ -6,8 +6,8 @@ import (
 
 	"gswitch/frame"
 	"gswitch/qcn"
+	"gswitch/qcn/point"
 	"gswitch/scheduler"
-	"gswitch/vswitch"
 )
 
 // profiled is a switch of one port with a queue profile.
@@ -21,8 +21,8 @@ func TestQCNAndPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	port := c.Resolved().Switches[0].VSwitch(nil).Ports[0]
-	if want := (vswitch.QCNConfig{Queues: 0b10001, Params: qcn.Params{SetPoint: 26_000, Sample: 75_000}}); port.QCN != want {
-		t.Errorf("%+v, want %+v", port.QCN, want)
+	if want := (point.Config{Queues: 0b10001, Params: qcn.Params{SetPoint: 26_000, Sample: 75_000}}); point.Of(&port) != want {
+		t.Errorf("%+v, want %+v", point.Of(&port), want)
 	}
 	if got, want := port.Scheduler.Queues[3].ECN.PI, (scheduler.PI{Ref: 100_000, A: 2e-7, B: 1e-7, Max: 1, Period: 10 * frame.Microsecond}); got != want {
 		t.Errorf("%+v, want %+v", got, want)

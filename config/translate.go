@@ -10,8 +10,10 @@ import (
 	"gswitch/frame"
 	"gswitch/pfc"
 	"gswitch/pipeline"
+	qcnpoint "gswitch/qcn/point"
 	"gswitch/scheduler"
 	"gswitch/section"
+	_ "gswitch/systems" // what configurations can have
 	"gswitch/vswitch"
 	"gswitch/wire"
 )
@@ -207,7 +209,7 @@ func (p *Port) config(q QoS) vswitch.PortConfig {
 		out.Scheduler.PushOut = q.PushOut.Config()
 	}
 	if q.QCN != nil {
-		out.QCN = q.QCN.config()
+		out.Options = out.Options.With(qcnpoint.Name, q.QCN.config())
 	}
 	if q.RoCC != nil {
 		out.RoCC = q.RoCC.config(p.Rate)

@@ -5,7 +5,7 @@ import (
 
 	"gswitch/control/api"
 	"gswitch/metrics"
-	"gswitch/vswitch"
+	"gswitch/qcn/point"
 )
 
 func (s *server) ListQCN(_ context.Context, r *api.ListRequest) (*api.QCN, error) {
@@ -20,7 +20,7 @@ func (s *server) ListQCN(_ context.Context, r *api.ListRequest) (*api.QCN, error
 			}
 			was := base.QCN[q]
 			if was == nil {
-				was = &vswitch.QCNView{}
+				was = &point.View{}
 			}
 			out.Points = append(out.Points, &api.QCNPoint{Switch: sw.Name, Port: p.Config.Name, Queue: uint32(q), Bytes: now.QueueBytes, SetPoint: now.SetPoint,
 				Samples: since(now.Samples, was.Samples), Messages: since(now.Messages, was.Messages), Unsent: since(now.Unsent, was.Unsent), Untold: since(now.Untold, was.Untold)})

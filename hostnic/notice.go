@@ -3,6 +3,7 @@ package hostnic
 import (
 	"gswitch/cc"
 	"gswitch/frame"
+	"gswitch/notice"
 	"gswitch/qcn"
 	"gswitch/rocc"
 	"gswitch/wire"
@@ -72,11 +73,11 @@ func (n *NIC) notice(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) bool 
 	if m.Flags&wrong != 0 || m.L4 == 0 || wire.Ethernet(b).DstUint64() != n.mac || v4 != n.addr.v4 {
 		return false
 	}
-	typ, end := uint8(rocc.Type4), 0
+	typ, end := uint8(notice.Type4), 0
 	if v4 {
 		end = int(m.L3) + int(wire.IPv4(b[m.L3:]).TotalLen())
 	} else {
-		typ, end = rocc.Type6, int(m.L3)+wire.IPv6Len+int(wire.IPv6(b[m.L3:]).PayloadLen())
+		typ, end = notice.Type6, int(m.L3)+wire.IPv6Len+int(wire.IPv6(b[m.L3:]).PayloadLen())
 	}
 	if end > len(b) || int(m.L4)+wire.ICMPLen > end || b[m.L4] != typ {
 		return false

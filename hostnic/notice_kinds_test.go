@@ -1,10 +1,12 @@
 package hostnic
 
 import (
+	"gswitch/notice"
 	"testing"
 
 	"gswitch/frame"
 	"gswitch/qcn"
+	"gswitch/qcn/point"
 	"gswitch/rocc"
 	"gswitch/vswitch"
 	"gswitch/wire"
@@ -30,8 +32,8 @@ func TestNoticesOfEachKind(t *testing.T) {
 		msg = msg[:of(msg, q)]
 		return wt.Frame(wt.Eth(testMAC(1), testMAC(9)), wt.IPv4("192.0.0.8", "10.0.0.1"), wt.ICMP(msg[0], msg[1], wire.ICMP(msg).Rest()), wt.Payload(msg[8:]))
 	}
-	asReading := func(msg, q []byte) int { return reading.Encode(msg, rocc.Type4, q) }
-	asFeedback := func(msg, q []byte) int { return feedback.Encode(msg, rocc.Type4, q) }
+	asReading := func(msg, q []byte) int { return reading.Encode(msg, notice.Type4, q) }
+	asFeedback := func(msg, q []byte) int { return feedback.Encode(msg, notice.Type4, q) }
 	for _, v := range []struct {
 		name           string
 		b              []byte
@@ -66,7 +68,7 @@ func TestQuantizedFeedbackSettles(t *testing.T) {
 		for i := range c.Ports {
 			c.Ports[i].Scheduler.Rate = 10e9
 		}
-		c.Ports[0].QCN = vswitch.QCNConfig{Queues: 1 << 3, Params: qcn.Default()}
+		c.Ports[0].Options = vswitch.Options{point.Name: point.Config{Queues: 1 << 3, Params: qcn.Default()}}
 	})
 	s.incast("qcn", nil, 1<<30, nil)
 	s.run(20 * frame.Millisecond)

@@ -1,6 +1,7 @@
 package hostnic
 
 import (
+	"gswitch/notice"
 	"math"
 	"testing"
 
@@ -168,17 +169,17 @@ func TestForgedNotices(t *testing.T) {
 		b              []byte
 		taken, unknown uint64
 	}{
-		{"good", build(rocc.Type4, good, nil), 1, 0},
+		{"good", build(notice.Type4, good, nil), 1, 0},
 		{"another type", build(8, good, nil), 0, 0},
-		{"another use of the type", build(rocc.Type4, good, func(m []byte) { m[4] = 0x70 }), 0, 0},
-		{"not from us", build(rocc.Type4, quote("10.0.0.3", "10.0.0.2", 50000, 4791, qb), nil), 0, 1},
-		{"not to the peer", build(rocc.Type4, quote("10.0.0.1", "10.0.0.3", 50000, 4791, qb), nil), 0, 1},
-		{"not RoCEv2", build(rocc.Type4, quote("10.0.0.1", "10.0.0.2", 50000, 53, qb), nil), 0, 1},
-		{"no such flow", build(rocc.Type4, quote("10.0.0.1", "10.0.0.2", 50002, 4791, qb), nil), 0, 1},
-		{"one that does not obey", build(rocc.Type4, quote("10.0.0.1", "10.0.0.2", 50001, 4791, other), nil), 0, 1},
-		{"cut", build(rocc.Type4, good[:30], nil), 0, 1},
-		{"options", build(rocc.Type4, append([]byte{0x46}, good[1:]...), nil), 0, 1},
-		{"damaged", func() []byte { b := build(rocc.Type4, good, nil); b[len(b)-1] ^= 1; return b }(), 0, 1},
+		{"another use of the type", build(notice.Type4, good, func(m []byte) { m[4] = 0x70 }), 0, 0},
+		{"not from us", build(notice.Type4, quote("10.0.0.3", "10.0.0.2", 50000, 4791, qb), nil), 0, 1},
+		{"not to the peer", build(notice.Type4, quote("10.0.0.1", "10.0.0.3", 50000, 4791, qb), nil), 0, 1},
+		{"not RoCEv2", build(notice.Type4, quote("10.0.0.1", "10.0.0.2", 50000, 53, qb), nil), 0, 1},
+		{"no such flow", build(notice.Type4, quote("10.0.0.1", "10.0.0.2", 50002, 4791, qb), nil), 0, 1},
+		{"one that does not obey", build(notice.Type4, quote("10.0.0.1", "10.0.0.2", 50001, 4791, other), nil), 0, 1},
+		{"cut", build(notice.Type4, good[:30], nil), 0, 1},
+		{"options", build(notice.Type4, append([]byte{0x46}, good[1:]...), nil), 0, 1},
+		{"damaged", func() []byte { b := build(notice.Type4, good, nil); b[len(b)-1] ^= 1; return b }(), 0, 1},
 	} {
 		before := *p.a.Counts()
 		v1 := [1]frame.Ref{p.pool.New(v.b)}
@@ -195,7 +196,7 @@ func TestForgedNotices(t *testing.T) {
 		t.Errorf("a queue pair without control has the rate %v", v.Rate)
 	}
 	must(t, p.a.CloseQP(p.now, qa))
-	v1 := [1]frame.Ref{p.pool.New(build(rocc.Type4, good, nil))}
+	v1 := [1]frame.Ref{p.pool.New(build(notice.Type4, good, nil))}
 	before := p.a.Counts().NoticesUnknown
 	p.a.Receive(p.now, 0, v1[:])
 	if p.a.Counts().NoticesUnknown != before+1 {
@@ -222,7 +223,7 @@ func TestNoticesReachAllOfAFlow(t *testing.T) {
 	quote := wt.Frame(wt.Eth(testMAC(2), testMAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(50001, 4791), wt.BTH(wire.RCSendMiddle, ra, 9))[14 : 14+20+8+12]
 	n := rocc.Notice{Port: 1, Switch: 2, Fair: 100, Unit: 10_000_000, Sequence: 1}
 	msg := make([]byte, rocc.NoticeLen+len(quote))
-	n.Encode(msg, rocc.Type4, quote)
+	n.Encode(msg, notice.Type4, quote)
 	v := [1]frame.Ref{p.pool.New(wt.Frame(wt.Eth(testMAC(1), testMAC(9)), wt.IPv4("192.0.0.8", "10.0.0.1"), wt.ICMP(msg[0], msg[1], wire.ICMP(msg).Rest()), wt.Payload(msg[8:])))}
 	p.a.Receive(p.now, 0, v[:])
 	for qp, want := range map[uint32]float64{a: 1e9, b: 1e9, c: 100e9} {
@@ -252,7 +253,7 @@ func TestNoticesOfFramesWithTelemetry(t *testing.T) {
 		p.run(p.now + 100*frame.Microsecond)
 		n := rocc.Notice{Port: 1, Switch: 2, Fair: 100, Unit: 10_000_000, Sequence: 1}
 		msg := make([]byte, rocc.NoticeLen+len(quote))
-		n.Encode(msg, rocc.Type4, quote)
+		n.Encode(msg, notice.Type4, quote)
 		v := [1]frame.Ref{p.pool.New(wt.Frame(wt.Eth(testMAC(1), testMAC(9)), wt.IPv4("192.0.0.8", "10.0.0.1"), wt.ICMP(msg[0], msg[1], wire.ICMP(msg).Rest()), wt.Payload(msg[8:])))}
 		p.a.Receive(p.now, 0, v[:])
 		for qp, want := range map[uint32]float64{a: 100e9, b: 1e9, plain: 100e9} {
@@ -267,12 +268,12 @@ func FuzzNoticeFrame(f *testing.F) {
 	q := wt.Frame(wt.Eth(testMAC(2), testMAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(50000, 4791), wt.BTH(wire.RCSendMiddle, 1<<8, 9))
 	n := rocc.Notice{Port: 1, Switch: 2, Fair: 100, Unit: 10_000_000, Sequence: 1}
 	msg := make([]byte, 128)
-	f.Add(append([]byte(nil), msg[:n.Encode(msg, rocc.Type4, q[14:54])]...))
+	f.Add(append([]byte(nil), msg[:n.Encode(msg, notice.Type4, q[14:54])]...))
 	f.Add([]byte{253, 0})
 	reading := rocc.Reading{Port: 1, Switch: 2, Queue: 1000, Sequence: 1, Params: rocc.For(40e9)}
-	f.Add(append([]byte(nil), msg[:reading.Encode(msg, rocc.Type4, q[14:54])]...))
+	f.Add(append([]byte(nil), msg[:reading.Encode(msg, notice.Type4, q[14:54])]...))
 	feedback := qcn.Message{Feedback: 9}
-	f.Add(append([]byte(nil), msg[:feedback.Encode(msg, rocc.Type4, q[14:54])]...))
+	f.Add(append([]byte(nil), msg[:feedback.Encode(msg, notice.Type4, q[14:54])]...))
 	f.Fuzz(func(t *testing.T, msg []byte) {
 		if len(msg) < 8 || len(msg) > 150 {
 			return

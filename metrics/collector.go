@@ -83,8 +83,6 @@ var (
 
 	pathChoices    = counter("path_choices_total", "Adaptive choices of a path, by the first threshold that the port was below: 1, 2, ..., or any.", "switch", "class", "tier")
 	flowlets       = counter("flowlets_total", "Flowlets that began.", "switch")
-	qcnSamples     = counter("qcn_samples_total", "Frames by which QCN judged the egress queue.", "switch", "port", "queue")
-	qcnMessages    = counter("qcn_messages_total", "Messages that QCN sent, could not make (unsent), or had nobody to send to (untold).", "switch", "port", "queue", "outcome")
 	escapePlaces   = gauge("escape_places", "Places of frames that escape from paused queues, by what they are: free, kept for the frame of a token that is out, taken; beside those, of frames that wait in the queue of their class (parked).", "switch", "port", "state")
 	escapeTokens   = counter("escape_tokens_total", "Tokens: made here, forwarded; those that came and got a frame (hit), or ended here without one (dropped); those that came to nothing (reclaimed).", "switch", "port", "outcome")
 	escapeRequests = counter("escape_requests_total", "Requests for tokens: sent by the port (asked), for flows that leave by it (requested), or those that came by it and led nowhere (refused).", "switch", "port", "outcome")
@@ -289,8 +287,8 @@ func (e emitter) port(s *Switch, p *Port) {
 	for q := range p.Queues {
 		e.queue(&p.Queues[q], &p.Sojourn[q], c.QueueDrops[q], sw, name, digit(q))
 		e.rocc(&p.RoCC[q], sw, name, digit(q))
-		e.qcn(p.QCN[q], sw, name, digit(q))
 	}
+	e.features(p, sw, name)
 	e.escape(p.Escape, sw, name)
 	e.crossbar(p.Crossbar, sw, name)
 	for class := range p.Classes {

@@ -23,16 +23,6 @@ func (e emitter) rocc(p *CongestionPoint, sw, port, queue string) {
 	e.count(roccUntold, p.Full, sw, port, queue)
 }
 
-func (e emitter) qcn(v *vswitch.QCNView, sw, port, queue string) {
-	if v == nil {
-		return
-	}
-	e.count(qcnSamples, v.Samples, sw, port, queue)
-	e.count(qcnMessages, v.Messages, sw, port, queue, "sent")
-	e.count(qcnMessages, v.Unsent, sw, port, queue, "unsent")
-	e.count(qcnMessages, v.Untold, sw, port, queue, "untold")
-}
-
 func (e emitter) escape(v *vswitch.EscapeView, sw, port string) {
 	if v == nil {
 		return

@@ -9,6 +9,7 @@ import (
 	"gswitch/frame"
 	"gswitch/histogram"
 	"gswitch/pfc"
+	qcnpoint "gswitch/qcn/point"
 	"gswitch/scheduler"
 	"gswitch/vswitch"
 )
@@ -71,9 +72,11 @@ type Port struct {
 	Queues  [scheduler.NumQueues]scheduler.QueueStats
 	Sojourn [scheduler.NumQueues]histogram.Buckets
 	RoCC    [scheduler.NumQueues]CongestionPoint
-	QCN     [scheduler.NumQueues]*vswitch.QCNView // nil where a queue is no congestion point
-	Escape  *vswitch.EscapeView                   // nil where frames never might escape
-	Shunned bool                                  // given up for a while, since the neighbour does not pause when told
+	QCN     [scheduler.NumQueues]*qcnpoint.View // nil where a queue is no congestion point
+	// Features are the counters of features that the port has.
+	Features []Measured
+	Escape   *vswitch.EscapeView // nil where frames never might escape
+	Shunned  bool                // given up for a while, since the neighbour does not pause when told
 	// Crossbar is what the workers' crossbars hold together; nil where there is
 	// none.
 	Crossbar *crossbar.View
@@ -157,7 +160,7 @@ func (u Unit) read(s *Switch) {
 		s.Buffers[k].Ports = make([]buffer.PortSnapshot, 0, len(cfg.Ports))
 		var counts vswitch.Counts
 		var points []vswitch.RoCCView
-		var samplers []vswitch.QCNView
+		var samplers []qcnpoint.View
 		var exits []vswitch.EscapeView
 		var cross []vswitch.CrossbarView
 		var paths vswitch.PathCounts
@@ -168,8 +171,9 @@ func (u Unit) read(s *Switch) {
 			counts, self = n.Counts(), n.SelfDrops()
 			rules = n.RuleCounts(rules)
 			n.Buffer(&s.Buffers[k], false)
-			points, samplers, exits, paths = n.RoCC(points), n.QCN(samplers), n.Escape(exits), n.PathCounts()
+			points, samplers, exits, paths = n.RoCC(points), qcnpoint.Views(n, samplers), n.Escape(exits), n.PathCounts()
 			cross = n.Crossbar(cross)
+			n.ReadFeatures(s.measured)
 		})
 		s.congestion(points)
 		s.quantized(samplers)
@@ -198,7 +202,16 @@ func (s *Switch) congestion(points []vswitch.RoCCView) {
 	}
 }
 
-func (s *Switch) quantized(v []vswitch.QCNView) {
+// measured enters what a worker tells of a feature.
+func (s *Switch) measured(f *vswitch.Feature, counter int, port uint16, value float64, labels ...string) {
+	for i := range s.Ports {
+		if p := &s.Ports[i]; p.Number == port {
+			p.Features = addMeasured(p.Features, &f.Counters[counter], value, labels)
+		}
+	}
+}
+
+func (s *Switch) quantized(v []qcnpoint.View) {
 	for i := range s.Ports {
 		for j := range v {
 			if int(s.Ports[i].Number) == v[j].Port {

@@ -1,16 +1,10 @@
 package rocc
 
-// Flow is a flow that is to be told the fair rate.
+import "gswitch/notice"
+
+// Flow is a flow whose sender is to be told the fair rate.
 type Flow struct {
-	// Back is what a notice needs to find the sender: the packet from its
-	// network header on, as much as is kept of it, and by which port and VLAN
-	// and from which station it came.
-	Back [QuoteMax]byte
-	Len  uint8
-	IPv6 bool
-	Port uint16
-	VID  uint16
-	MAC  uint64
+	notice.Sender
 
 	hash       uint32
 	held       uint32 // packets that wait, where their places do not tell
@@ -20,10 +14,6 @@ type Flow struct {
 // Key tells flows apart. It is no array, since those are not passed in
 // registers: written in halves and read whole, one waits for the cache.
 type Key struct{ Addresses, Ports uint64 }
-
-// QuoteMax is how much of a packet a notice quotes: an IPv6 header, ports and
-// a base transport header of InfiniBand.
-const QuoteMax = 40 + 8 + 12
 
 // slot is what each packet of a flow touches, apart from the rest: two of them
 // share a cache line. The first of those with equal bits of the hash stands at

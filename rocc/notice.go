@@ -5,13 +5,6 @@ import (
 	"errors"
 )
 
-// ICMP types of notices: one for experiments (RFC 4727 section 3) and, for
-// IPv6, one for private experimentation (RFC 4443 section 2.1).
-const (
-	Type4 = 253
-	Type6 = 200
-)
-
 // version of the layout below.
 const version = 1
 

@@ -2,6 +2,7 @@ package rocc
 
 import (
 	"bytes"
+	"gswitch/notice"
 	"slices"
 	"testing"
 )
@@ -18,11 +19,11 @@ func refuses(t *testing.T, m message, whole []byte, size int, changes map[string
 	t.Helper()
 	for name, change := range changes {
 		b := slices.Clone(whole)
-		if change(b); func() error { _, err := m.Decode(b, Type4); return err }() != ErrForeign {
+		if change(b); func() error { _, err := m.Decode(b, notice.Type4); return err }() != ErrForeign {
 			t.Errorf("wrong %s is taken", name)
 		}
 	}
-	if _, err := m.Decode(whole[:size-1], Type4); err != ErrShort {
+	if _, err := m.Decode(whole[:size-1], notice.Type4); err != ErrShort {
 		t.Errorf("one that is cut off: %v", err)
 	}
 }
@@ -30,12 +31,12 @@ func refuses(t *testing.T, m message, whole []byte, size int, changes map[string
 // comesBack reports whether in is a message, which is what it was when it has
 // been written again.
 func comesBack(t *testing.T, m message, in []byte) bool {
-	quote, err := m.Decode(in, Type4)
+	quote, err := m.Decode(in, notice.Type4)
 	if err != nil {
 		return false
 	}
 	out := make([]byte, len(in))
-	if k := m.Encode(out, Type4, quote); k != len(in) {
+	if k := m.Encode(out, notice.Type4, quote); k != len(in) {
 		t.Fatalf("%d bytes became %d", len(in), k)
 	}
 	in = slices.Clone(in)
@@ -50,13 +51,13 @@ func TestNotice(t *testing.T) {
 	n := Notice{Stretch: 9, Class: 3, Port: 0x0102, Switch: 77, Fair: 272, Unit: 10_000_000, Queue: 163_154, Before: 150_000, Sequence: 9}
 	b := make([]byte, 200)
 	quote := []byte{0x45, 1, 2, 3}
-	k := n.Encode(b, Type4, quote)
+	k := n.Encode(b, notice.Type4, quote)
 	want := []byte{253, 0, 0, 0, 0x19, 3, 1, 2, 0, 0, 0, 77, 0, 0, 1, 16, 0, 0x98, 0x96, 0x80, 0, 2, 0x7d, 0x52, 0, 2, 0x49, 0xf0, 0, 0, 0, 9, 0x45, 1, 2, 3}
 	if !bytes.Equal(b[:k], want) {
 		t.Errorf("on the wire\n%x, want\n%x", b[:k], want)
 	}
 	var got Notice
-	q, err := got.Decode(b[:k], Type4)
+	q, err := got.Decode(b[:k], notice.Type4)
 	if err != nil || got != n || !bytes.Equal(q, quote) || got.Rate() != 2.72e9 || got.Point() != 77<<32|0x102<<8|3 {
 		t.Errorf("%+v, quoting %x: %v", got, q, err)
 	}
@@ -67,7 +68,7 @@ func TestNotice(t *testing.T) {
 func FuzzNotice(f *testing.F) {
 	b := make([]byte, 100)
 	n := Notice{Class: 3, Fair: 1, Unit: 1}
-	f.Add(b[:n.Encode(b, Type4, []byte{1, 2})])
+	f.Add(b[:n.Encode(b, notice.Type4, []byte{1, 2})])
 	f.Add([]byte{253, 0, 0, 0, 16, 0, 0})
 	f.Fuzz(func(t *testing.T, in []byte) {
 		comesBack(t, new(Notice), in)

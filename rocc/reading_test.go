@@ -2,6 +2,7 @@ package rocc
 
 import (
 	"bytes"
+	"gswitch/notice"
 	"math"
 	"testing"
 
@@ -21,19 +22,19 @@ func TestReading(t *testing.T) {
 	n := someReading()
 	b := make([]byte, 200)
 	quote := []byte{0x45, 1, 2, 3}
-	k := n.Encode(b, Type4, quote)
+	k := n.Encode(b, notice.Type4, quote)
 	want := []byte{253, 1, 0, 0, 0x12, 3, 1, 2, 0, 0, 0, 77, 0, 2, 0x7d, 0x52, 0, 2, 0x49, 0xf0, 0, 0, 0, 9, 0, 0, 2, 0x58, 0, 0x98, 0x96, 0x80, 0, 0, 0, 10, 0, 0, 0x0f, 0xa0,
 		0, 2, 0x49, 0xf0, 0, 4, 0x93, 0xe0, 0, 5, 0x7e, 0x40, 0, 0, 0x4c, 0xcd, 0, 1, 0x80, 0, 0, 0, 0, 0, 0x45, 1, 2, 3}
 	if !bytes.Equal(b[:k], want) {
 		t.Errorf("on the wire\n%x, want\n%x", b[:k], want)
 	}
 	var got Reading
-	q, err := got.Decode(b[:k], Type4)
+	q, err := got.Decode(b[:k], notice.Type4)
 	if err != nil || got != n || !bytes.Equal(q, quote) || got.Point() != 77<<32|0x102<<8|3 {
 		t.Errorf("%+v, quoting %x: %v", got, q, err)
 	}
 	var rate Notice
-	if _, err := rate.Decode(b[:k], Type4); err != ErrForeign {
+	if _, err := rate.Decode(b[:k], notice.Type4); err != ErrForeign {
 		t.Errorf("a reading is taken for a rate: %v", err)
 	}
 	refuses(t, &got, b[:k], ReadingLen, map[string]func(b []byte){"type": func(b []byte) { b[0] = 200 }, "code": func(b []byte) { b[1] = 0 }, "version": func(b []byte) { b[4] = 0x20 }, "class": func(b []byte) { b[5] = 8 },
@@ -118,7 +119,7 @@ func TestFollowersForget(t *testing.T) {
 func FuzzReading(f *testing.F) {
 	b := make([]byte, 100)
 	n := someReading()
-	f.Add(b[:n.Encode(b, Type4, []byte{1, 2})])
+	f.Add(b[:n.Encode(b, notice.Type4, []byte{1, 2})])
 	f.Add([]byte{253, 1, 0, 0, 16, 0, 0})
 	f.Fuzz(func(t *testing.T, in []byte) {
 		var n Reading

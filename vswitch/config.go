@@ -58,6 +58,7 @@ type Config struct {
 	Escape    EscapeConfig
 	Crossbar  CrossbarConfig
 	Telemetry TelemetryConfig
+	Options   Options // of features: see Register
 
 	FDB       FDBConfig
 	Loopbacks []netip.Addr // addresses of the switch itself
@@ -100,8 +101,8 @@ type PortConfig struct {
 
 	// RoCC makes egress queues of the port congestion points.
 	RoCC RoCCConfig
-	// QCN makes them congestion points of QCN.
-	QCN QCNConfig
+	// Options are those of features.
+	Options Options
 
 	// Escape tells that the neighbour understands the tokens of Config.Escape:
 	// a switch that has it on, too.

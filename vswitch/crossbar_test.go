@@ -11,7 +11,6 @@ import (
 	"gswitch/frame"
 	"gswitch/pfc"
 	"gswitch/pipeline"
-	"gswitch/qcn"
 	"gswitch/scheduler/orders"
 	wt "gswitch/wire/wiretest"
 )
@@ -360,19 +359,5 @@ func TestCrossbarLeavesNoCharge(t *testing.T) {
 	}
 	if d := r.drops(); sent+int(d["queue-flush"]) != 10 || r.sw.Nodes[0].held != 0 || r.sw.Nodes[0].crossbar.EgressDrain(1, 0) != 0 {
 		t.Errorf("%d of 10 frames were sent, %v dropped; %d are held, %d bytes are charged", sent, d, r.sw.Nodes[0].held, r.sw.Nodes[0].crossbar.EgressDrain(1, 0))
-	}
-}
-
-// QCN samples what has crossed like what a shared buffer admits.
-func TestCrossbarSamples(t *testing.T) {
-	cfg := crossbarConfig(2)
-	cfg.Ports[1].QCN = QCNConfig{Queues: 0xff, Params: qcn.Params{SetPoint: 1000, Weight: 2, Sample: 3000}}
-	r := newRig(t, cfg)
-	for range 40 {
-		r.in(0, classed(1, 2, 0, 1500))
-		r.advance(4 * frame.Microsecond)
-	}
-	if v := r.sw.Nodes[0].QCN(nil); v[0].Samples == 0 || v[0].Messages == 0 {
-		t.Errorf("%+v", v[0])
 	}
 }

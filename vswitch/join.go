@@ -1,6 +1,10 @@
 package vswitch
 
-import "gswitch/frame"
+import (
+	"math/bits"
+
+	"gswitch/frame"
+)
 
 // Every frame that waits in an egress queue came into it by join, and went out
 // of it by left: sent and flushed frames by leave, those that are taken from the
@@ -15,10 +19,8 @@ func (n *Node) join(at frame.Time, ps *portState, r frame.Ref, m *frame.Meta) {
 			n.meet(p, r, m, place)
 		}
 	}
-	if ps.samplers != nil {
-		if s := ps.sampled(m); s != nil {
-			n.sample(s, r, m)
-		}
+	if ps.arc.queued != 0 {
+		n.noteQueued(ps, r, m)
 	}
 	if ps.sched.Quickens(m.Queue) { // else its head says when it sends
 		n.touched.add(m.OutPort)
@@ -27,8 +29,40 @@ func (n *Node) join(at frame.Time, ps *portState, r frame.Ref, m *frame.Meta) {
 	n.busy.add(m.OutPort)
 }
 
+// Queued is a frame that has joined the egress queue Meta.Queue of the port
+// Meta.OutPort.
+type Queued struct {
+	Ref   frame.Ref
+	Ahead uint64 // bytes that waited in the queue before it
+	Place uint64 // among all frames that ever joined the queue: the first has 1
+}
+
+// noteQueued keeps a frame for the features that look at what joins queues.
+func (n *Node) noteQueued(ps *portState, r frame.Ref, m *frame.Meta) {
+	if n.joinedN == len(n.joined) {
+		n.showQueued()
+	}
+	bytes, place := ps.sched.Ahead(m.Queue)
+	n.joined[n.joinedN] = Queued{r, bytes, place + 1}
+	n.joinedN++
+	n.joinedFor |= ps.arc.queued
+}
+
+// showQueued shows features the frames that have joined queues since it was last
+// called.
+func (n *Node) showQueued() {
+	v, b := n.joined[:n.joinedN], n.joinedFor
+	n.joinedN, n.joinedFor = 0, 0
+	for ; b != 0; b &= b - 1 {
+		n.features[bits.TrailingZeros32(b)].Queued(v)
+	}
+}
+
 // left tells what watches the queue of a frame that it waits there no longer.
 func (n *Node) left(m *frame.Meta) {
+	if n.joinedN > 0 { // it may have joined in this vector
+		n.showQueued()
+	}
 	if m.Flow != 0 {
 		n.quit(m)
 	}

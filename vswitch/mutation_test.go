@@ -9,7 +9,6 @@ import (
 	"gswitch/frame"
 	"gswitch/pfc"
 	"gswitch/pipeline"
-	"gswitch/qcn"
 	"gswitch/rocc"
 	"gswitch/wire"
 	wt "gswitch/wire/wiretest"
@@ -131,7 +130,6 @@ func congested(cfg *Config) {
 	cfg.Paths = PathsConfig{Choose: pipeline.ChooseAdaptive, Thresholds: []uint64{500, 2000}, Assigned: true}
 	for i := range cfg.Ports {
 		cfg.Ports[i].RoCC = RoCCConfig{Queues: 0x0f, Params: rocc.For(10e9)}
-		cfg.Ports[i].QCN = QCNConfig{Queues: 0xf0, Params: qcn.Params{SetPoint: 64, Weight: 2, Sample: 1500}}
 	}
 }
 

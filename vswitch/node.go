@@ -84,9 +84,13 @@ type Node struct {
 	points          []*point   // congestion points of own ports
 	pointsDue       frame.Time // next update of one
 	rousing         rousing
-	told            message        // what is being told
+	told            Message        // what is being told
 	sealed          [vector]sealed // messages that wait for the end of the vector
 	sealedN         int
+	features        []running      // by the index of each in the package's features
+	joined          [vector]Queued // frames that joined queues and have not been shown to features
+	joinedN         int
+	joinedFor       uint32     // the features that are to see them
 	sweepAt         frame.Time // when thresholds that follow the buffer's use are judged again
 	ageAt           frame.Time // next step of ageing
 	losslessClasses uint8
@@ -120,13 +124,13 @@ type portState struct {
 	// Of the worker that owns the port only.
 	sched     *scheduler.Port
 	pfc       *pfc.Port
-	points    *[8]*point   // congestion points by queue; nil where there never was one
-	samplers  *[8]*sampler // and those of QCN
-	exit      *exit        // where frames escape; nil where they never might
-	shunned   frame.Time   // until when the port is given up, 0: it is not
-	dropping  uint8        // queues that the storm watchdog drains
-	collected uint8        // classes last collected from other workers
-	dog       frame.Time   // after which the storm watchdog acts; 0: never
+	arc       arc
+	points    *[8]*point // congestion points by queue; nil where there never was one
+	exit      *exit      // where frames escape; nil where they never might
+	shunned   frame.Time // until when the port is given up, 0: it is not
+	dropping  uint8      // queues that the storm watchdog drains
+	collected uint8      // classes last collected from other workers
+	dog       frame.Time // after which the storm watchdog acts; 0: never
 }
 
 // Receive implements frame.Node: the way of a frame from its port into an
@@ -182,8 +186,8 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 	if n.routeN > 0 {
 		n.route(now)
 	}
-	if n.sealedN > 0 {
-		n.sendLater(now)
+	if n.joinedN+n.sealedN > 0 {
+		n.endVector(now)
 	}
 
 	n.flowControl(now)
@@ -251,8 +255,8 @@ func (n *Node) Advance(now frame.Time) {
 	if now >= n.escaping.due {
 		n.makeTokens(now)
 	}
-	if n.sealedN > 0 {
-		n.sendLater(now)
+	if n.joinedN+n.sealedN > 0 {
+		n.endVector(now)
 	}
 	for w := range n.handoff {
 		n.flushHandoff(w)

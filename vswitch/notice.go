@@ -2,10 +2,10 @@ package vswitch
 
 import (
 	"encoding/binary"
+	"gswitch/notice"
 	"math/bits"
 
 	"gswitch/frame"
-	"gswitch/rocc"
 	"gswitch/wire"
 )
 
@@ -23,29 +23,29 @@ var dummySource = [4]byte{192, 0, 0, 8}
 // untold are the flags of frames whose sender is not told.
 const untold = frame.IsMulticast | frame.IsBroadcast | frame.IsClone
 
-// tellable reports whether a frame has a sender that a notice would find.
-func tellable(m *frame.Meta) bool {
+// Tellable reports whether a frame has a sender that a notice would find.
+func Tellable(m *frame.Meta) bool {
 	return m.Flags&(frame.HasIPv4|frame.HasIPv6) != 0 && m.Flags&untold == 0 && m.InPort != m.OutPort
 }
 
-// wayBack notes how the sender of a frame is found.
-func wayBack(flow *rocc.Flow, b []byte, m *frame.Meta) {
-	flow.IPv6 = m.Flags&frame.HasIPv6 != 0
-	flow.Port, flow.VID, flow.MAC = m.InPort, m.VID, wire.Ethernet(b).SrcUint64()
+// NoteSender notes how the sender of a frame with the bytes b is found.
+func NoteSender(to *notice.Sender, b []byte, m *frame.Meta) {
+	to.IPv6 = m.Flags&frame.HasIPv6 != 0
+	to.Port, to.VID, to.MAC = m.InPort, m.VID, wire.Ethernet(b).SrcUint64()
 	if m.Flags&frame.Routed != 0 {
-		flow.MAC = 0 // ours by now: the way back is a route
+		to.MAC = 0 // ours by now: the way back is a route
 	}
-	quote := len(flow.Back)
-	if !flow.IPv6 {
+	quote := len(to.Back)
+	if !to.IPv6 {
 		quote -= wire.IPv6Len - wire.IPv4Len
 	}
 	l3 := int(m.L3)
-	flow.Len = uint8(copy(flow.Back[:quote], b[l3:]))
+	to.Len = uint8(copy(to.Back[:quote], b[l3:]))
 }
 
 // compose makes a message to the sender of a flow. It returns false if there
 // is no chunk for it.
-func (n *Node) compose(now frame.Time, t *message, flow *rocc.Flow) (sealed, bool) {
+func (n *Node) compose(now frame.Time, t *Message, to *notice.Sender) (sealed, bool) {
 	n.count.Made++
 	r := n.pool.Alloc()
 	if r == frame.Nil {
@@ -55,62 +55,63 @@ func (n *Node) compose(now frame.Time, t *message, flow *rocc.Flow) (sealed, boo
 	m := n.arena.Reset(r)
 	m.Arrival = now
 	l4 := wire.EthernetLen + wire.IPv4Len
-	if flow.IPv6 {
+	if to.IPv6 {
 		l4 = wire.EthernetLen + wire.IPv6Len
 	}
-	size := l4 + t.n + int(flow.Len)
+	size := l4 + t.n + int(to.Len)
 	m.Len, m.Wire = uint16(size), uint32(size)
 	b := n.arena.Bytes(r)
-	iface := n.prog.ifaceAt(flow.Port, flow.VID)
+	iface := n.prog.ifaceAt(to.Port, to.VID)
 	pseudo := uint64(0)
-	if flow.IPv6 {
-		pseudo = n.addressNotice6(b, flow, iface)
+	if to.IPv6 {
+		pseudo = n.addressNotice6(b, to, iface)
 	} else {
-		n.addressNotice4(b, flow, iface)
+		n.addressNotice4(b, to, iface)
 	}
-	t.write(b[l4:], flow, pseudo)
-	if flow.MAC == 0 {
+	t.write(b[l4:], to, pseudo)
+	if to.MAC == 0 {
 		putMACs(b, n.selfMAC, n.selfMAC)
-		return sealed{r: r, routed: true, ipv6: flow.IPv6}, true
+		return sealed{r: r, routed: true, ipv6: to.IPv6}, true
 	}
-	putMACs(b, flow.MAC, n.selfMAC)
-	return sealed{r: r, port: flow.Port, vid: flow.VID, ipv6: flow.IPv6}, true
+	putMACs(b, to.MAC, n.selfMAC)
+	return sealed{r: r, port: to.Port, vid: to.VID, ipv6: to.IPv6}, true
 }
 
-// message is what a congestion point tells all its flows alike: all of an ICMP
+// Message is what a congestion point tells all its flows alike: all of an ICMP
 // message but what it quotes.
-type message struct {
-	head [rocc.ReadingLen]byte
+type Message struct {
+	Head [notice.MaxLen]byte
 	n    int
 	sum  uint64 // of head, for the checksum over IPv4
 }
 
-// set takes over the first n bytes of head, an ICMP message of type
-// rocc.Type4.
-func (t *message) set(n int) {
+// Set takes over the first n bytes of Head, an ICMP message of type
+// notice.Type4.
+func (t *Message) Set(n int) {
 	t.n = n
-	t.sum = sumOf(t.head[:n])
+	t.sum = sumOf(t.Head[:n])
 }
 
 // sumOf returns the sum of b for wire.SegmentChecksum to go on with. b is of
 // even length.
 func sumOf(b []byte) uint64 { return uint64(bits.ReverseBytes16(^wire.Checksum(b))) }
 
-// write makes b the message for a flow, checksum included.
-func (t *message) write(b []byte, flow *rocc.Flow, pseudo uint64) {
-	copy(b, t.head[:t.n])
-	copy(b[t.n:], flow.Back[:flow.Len])
-	if flow.IPv6 {
-		b[0] = rocc.Type6
+// write makes b the message for a to, checksum included.
+func (t *Message) write(b []byte, to *notice.Sender, pseudo uint64) {
+	copy(b, t.Head[:t.n])
+	copy(b[t.n:], to.Back[:to.Len])
+	if to.IPv6 {
+		b[0] = notice.Type6
 		wire.UpdateICMPChecksum(pseudo, b)
 		return
 	}
 	wire.ICMP(b).SetChecksum(wire.SegmentChecksum(t.sum, b[t.n:]))
 }
 
-// tell sends a flow a message and returns false if there is no chunk for it.
-func (n *Node) tell(now frame.Time, t *message, flow *rocc.Flow) bool {
-	s, ok := n.compose(now, t, flow)
+// Tell sends a message to the sender of a flow and returns false if there is no
+// chunk for it. It may only be called outside of the stages of a vector.
+func (n *Node) Tell(now frame.Time, t *Message, to *notice.Sender) bool {
+	s, ok := n.compose(now, t, to)
 	if ok {
 		n.sendNotice(now, s)
 	}
@@ -145,10 +146,16 @@ func (n *Node) sendNotice(now frame.Time, s sealed) {
 	n.emit(s.r)
 }
 
-// later keeps a message until the frames of this vector have their queues,
-// and reports false if there is no room.
-func (n *Node) later(s sealed) bool {
-	if n.sealedN == len(n.sealed) {
+// TellLater is Tell within the stages of a vector: the message leaves when all
+// frames of the vector have their queues. It returns false if there is no room
+// for it, either.
+func (n *Node) TellLater(t *Message, to *notice.Sender) bool {
+	s, ok := n.compose(n.now, t, to)
+	switch {
+	case !ok:
+		return false
+	case n.sealedN == len(n.sealed):
+		n.pool.Free(s.r)
 		return false
 	}
 	n.sealed[n.sealedN] = s
@@ -156,8 +163,10 @@ func (n *Node) later(s sealed) bool {
 	return true
 }
 
-// sendLater sends what later kept.
-func (n *Node) sendLater(now frame.Time) {
+// endVector shows features what has joined queues, and sends what they tell
+// about it. Notices join queues themselves, and tell nobody.
+func (n *Node) endVector(now frame.Time) {
+	n.showQueued()
 	for i := 0; i < n.sealedN; i++ {
 		n.sendNotice(now, n.sealed[i])
 	}
@@ -165,6 +174,7 @@ func (n *Node) sendLater(now frame.Time) {
 	if n.routeN > 0 {
 		n.route(now)
 	}
+	n.showQueued()
 }
 
 // noticeHead4 is what the headers of all notices over IPv4 have in common, and
@@ -177,7 +187,7 @@ var noticeHead4, noticeSum4 = func() (h [wire.EthernetLen + wire.IPv4Len]byte, s
 	return h, sumOf(h[wire.EthernetLen:])
 }()
 
-func (n *Node) addressNotice4(b []byte, flow *rocc.Flow, iface uint16) {
+func (n *Node) addressNotice4(b []byte, to *notice.Sender, iface uint16) {
 	h := (*[wire.EthernetLen + wire.IPv4Len]byte)(b)
 	*h = noticeHead4
 	src, ok := n.prog.errorSource4(iface)
@@ -191,21 +201,21 @@ func (n *Node) addressNotice4(b []byte, flow *rocc.Flow, iface uint16) {
 	ip.SetID(id)
 	addresses := h[wire.EthernetLen+12:]
 	copy(addresses, src[:])
-	copy(addresses[4:], flow.Back[12:16])
+	copy(addresses[4:], to.Back[12:16])
 	ip.SetChecksum(wire.SegmentChecksum(noticeSum4+uint64(bits.ReverseBytes16(size))+uint64(bits.ReverseBytes16(id)), addresses))
 }
 
 // addressNotice6 returns the sum of the pseudo-header, too.
-func (n *Node) addressNotice6(b []byte, flow *rocc.Flow, iface uint16) (pseudo uint64) {
+func (n *Node) addressNotice6(b []byte, to *notice.Sender, iface uint16) (pseudo uint64) {
 	eth := wire.EthernetFields{EtherType: wire.EtherTypeIPv6}
 	eth.Encode(b)
-	to := wire.IPv6(flow.Back[:]).Src()
+	dst := wire.IPv6(to.Back[:]).Src()
 	src := linkLocal(n.selfMAC).As16()
 	if iface != noIface {
-		src = n.prog.errorSource6(iface, addrKey{binary.BigEndian.Uint64(to[:]), binary.BigEndian.Uint64(to[8:])})
+		src = n.prog.errorSource6(iface, addrKey{binary.BigEndian.Uint64(dst[:]), binary.BigEndian.Uint64(dst[8:])})
 	}
 	size := len(b) - wire.EthernetLen - wire.IPv6Len
-	ip := wire.IPv6Fields{TrafficClass: noticeDSCP << 2, PayloadLen: uint16(size), NextHeader: wire.ProtoICMPv6, HopLimit: 64, Src: src, Dst: to}
+	ip := wire.IPv6Fields{TrafficClass: noticeDSCP << 2, PayloadLen: uint16(size), NextHeader: wire.ProtoICMPv6, HopLimit: 64, Src: src, Dst: dst}
 	ip.Encode(b[wire.EthernetLen:])
-	return wire.PseudoSum6(src, to, wire.ProtoICMPv6, size)
+	return wire.PseudoSum6(src, dst, wire.ProtoICMPv6, size)
 }

@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"gswitch/frame"
+	"gswitch/notice"
 	"gswitch/qcn"
+	qcnpoint "gswitch/qcn/point"
 	"gswitch/rocc"
 	"gswitch/scheduler/orders"
 	"gswitch/vswitch"
@@ -39,7 +41,7 @@ func notices(t *testing.T, frames [][]byte) map[uint32]int {
 			continue
 		}
 		var n rocc.Notice
-		quote, err := n.Decode(b[m.L4:], rocc.Type4)
+		quote, err := n.Decode(b[m.L4:], notice.Type4)
 		if err != nil {
 			t.Fatalf("%v: % x", err, b)
 		}
@@ -105,7 +107,7 @@ func TestFlowsEndWithTheirFrames(t *testing.T) {
 func TestPointsBehindACrossbar(t *testing.T) {
 	cfg := pointed()
 	cfg.Crossbar = vswitch.CrossbarConfig{On: true, SkipBlocked: true}
-	cfg.Ports[1].QCN = vswitch.QCNConfig{Queues: 1 << 3, Params: qcn.Params{SetPoint: 3000, Weight: 2, Sample: 1500}}
+	cfg.Ports[1].Options = vswitch.Options{qcnpoint.Name: qcnpoint.Config{Queues: 1 << 3, Params: qcn.Params{SetPoint: 3000, Weight: 2, Sample: 1500}}}
 	d := newDevice(t, cfg, 1, 1024)
 	defer d.close(3)
 	d.receive(1, wt.PFC(host(9), 1<<3, 0xffff))
@@ -115,7 +117,7 @@ func TestPointsBehindACrossbar(t *testing.T) {
 			d.advance(2 * frame.Microsecond)
 		}
 	}
-	rate, crowd := d.node(1).RoCC(nil)[0], d.node(1).QCN(nil)[0]
+	rate, crowd := d.node(1).RoCC(nil)[0], qcnpoint.Views(d.node(1), nil)[0]
 	if rate.Flows != 3 || rate.Notices == 0 || rate.QueueBytes == 0 || rate.Fair >= 10e9 {
 		t.Errorf("RoCC: %+v", rate)
 	}

@@ -1,7 +1,6 @@
 package vswitch
 
 import (
-	"errors"
 	"fmt"
 	"math/bits"
 	"net/netip"
@@ -115,6 +114,9 @@ func linkLocal(mac uint64) netip.Addr {
 // compile builds the program of cfg. ids are the switch's.
 func compile(cfg *Config, ids *idSets, gen uint32) (*Program, error) {
 	p := &Program{Gen: gen, Config: cfg, class: cfg.Class, tagPCP: cfg.Class.tags(), vlans: new([4096]vlanProgram), ifaces: make([]iface, 1)}
+	if err := cfg.checkFeatures(); err != nil {
+		return nil, fmt.Errorf("switch %s: %w", cfg.Name, err)
+	}
 	if err := cfg.validateEscape(); err != nil {
 		return nil, fmt.Errorf("switch %s: %w", cfg.Name, err)
 	}
@@ -183,7 +185,7 @@ func (p *Program) compilePorts(cfg *Config, ids *idSet) error {
 		if c.Name == "" {
 			continue
 		}
-		if err := errors.Join(c.RoCC.validate(), c.QCN.validate()); err != nil {
+		if err := c.RoCC.validate(); err != nil {
 			return fmt.Errorf("switch %s port %s: %w", cfg.Name, c.Name, err)
 		}
 		mtu := c.mtu()

@@ -197,7 +197,7 @@ func (n *Node) meet(p *point, r frame.Ref, m *frame.Meta, place uint64) {
 // notice notes that a frame is about to wait in the queue of a congestion point,
 // and makes it longer than the point's quiet length.
 func (n *Node) notice(p *point, r frame.Ref, m *frame.Meta, place uint64) {
-	if !tellable(m) || p.resting && !n.rouse(p, m) {
+	if !Tellable(m) || p.resting && !n.rouse(p, m) {
 		return
 	}
 	if p.table != nil {
@@ -253,7 +253,7 @@ type rousing struct {
 func (n *Node) enterWaiting(r frame.Ref) bool {
 	w := &n.rousing
 	w.place++
-	if m := n.arena.Meta(r); m.Flow == 0 && tellable(m) {
+	if m := n.arena.Meta(r); m.Flow == 0 && Tellable(m) {
 		n.enter(w.point, r, m, w.place)
 	}
 	return true
@@ -275,7 +275,7 @@ func (n *Node) enter(p *point, r frame.Ref, m *frame.Meta, place uint64) {
 		m.Flow = i + 1
 	}
 	if flow != nil {
-		wayBack(flow, n.arena.Bytes(r), m)
+		NoteSender(&flow.Sender, n.arena.Bytes(r), m)
 	}
 }
 
@@ -285,7 +285,7 @@ func (n *Node) glance(p *point, r frame.Ref, m *frame.Meta) {
 		return
 	}
 	if flow := p.table.Note(m.Hash, n.flowKey(r, m)); flow != nil {
-		wayBack(flow, n.arena.Bytes(r), m)
+		NoteSender(&flow.Sender, n.arena.Bytes(r), m)
 	}
 }
 

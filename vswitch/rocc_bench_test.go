@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"gswitch/frame"
-	"gswitch/qcn"
 	"gswitch/rocc"
 	wt "gswitch/wire/wiretest"
 )
@@ -32,7 +31,7 @@ func BenchmarkRoCC(b *testing.B) {
 	}
 }
 
-// What each table costs where the queue stands, with a hundred flows; and QCN.
+// What each table costs where the queue stands, with a hundred flows.
 func BenchmarkCongestionTables(b *testing.B) {
 	for kind := rocc.InQueue; kind <= rocc.Bubble; kind++ {
 		b.Run(kind.String(), func(b *testing.B) {
@@ -43,19 +42,6 @@ func BenchmarkCongestionTables(b *testing.B) {
 			benchBeside(b, without, with)
 		})
 	}
-	b.Run("qcn", func(b *testing.B) {
-		without, with := roccPump(b, RoCCConfig{}, 100), roccPump(b, RoCCConfig{}, 100)
-		next := *with.r.sw.Nodes[0].prog.Config
-		next.Ports = append([]PortConfig(nil), next.Ports...)
-		next.Ports[1].QCN = QCNConfig{Queues: 0xff, Params: qcn.Default()}
-		if err := with.r.sw.Apply(&next); err != nil {
-			b.Fatal(err)
-		}
-		with.r.sw.Nodes[0].Advance(with.r.now)
-		without.stand(400)
-		with.stand(400)
-		benchBeside(b, without, with)
-	})
 }
 
 func roccPump(b testing.TB, c RoCCConfig, n int) *pump {

@@ -2,6 +2,7 @@ package vswitch
 
 import (
 	"fmt"
+	"gswitch/notice"
 	"slices"
 	"testing"
 
@@ -81,7 +82,7 @@ func TestCongestionPointTellsReadings(t *testing.T) {
 			r.now += frame.Microsecond
 			for _, b := range r.out(0) {
 				var got rocc.Reading
-				if _, err := got.Decode(b[14+20:], rocc.Type4); err != nil {
+				if _, err := got.Decode(b[14+20:], notice.Type4); err != nil {
 					t.Fatal(err)
 				}
 				if uint64(got.Queue) != queue || got.Point() != 9<<32|1<<8 {

@@ -2,6 +2,7 @@ package vswitch
 
 import (
 	"gswitch/frame"
+	"gswitch/notice"
 	"gswitch/rocc"
 )
 
@@ -88,16 +89,16 @@ func (p *point) next(left uint64) *rocc.Flow {
 
 // composeRate makes the message that tells the fair rate.
 func (n *Node) composeRate(p *point, queue uint64) {
-	notice := rocc.Notice{Stretch: p.stretch, Class: p.queue, Port: p.port, Switch: uint32(n.prog.Config.ID), Fair: p.control.Units(), Unit: uint32(min(p.params.RateUnit, 1<<32-1)),
+	told := rocc.Notice{Stretch: p.stretch, Class: p.queue, Port: p.port, Switch: uint32(n.prog.Config.ID), Fair: p.control.Units(), Unit: uint32(min(p.params.RateUnit, 1<<32-1)),
 		Queue: uint32(min(queue, 1<<32-1)), Before: uint32(min(p.before, 1<<32-1)), Sequence: uint32(p.count.Updates)}
-	n.told.set(notice.Encode(n.told.head[:], rocc.Type4, nil))
+	n.told.Set(told.Encode(n.told.Head[:], notice.Type4, nil))
 }
 
 // composeLength makes that which tells what the fair rate follows from.
 func (n *Node) composeLength(p *point, queue uint64) {
 	reading := rocc.Reading{Stretch: p.stretch, Class: p.queue, Port: p.port, Switch: uint32(n.prog.Config.ID), Queue: uint32(min(queue, 1<<32-1)), Before: uint32(min(p.before, 1<<32-1)),
 		Sequence: uint32(p.count.Updates), Params: p.params}
-	n.told.set(reading.Encode(n.told.head[:], rocc.Type4, nil))
+	n.told.Set(reading.Encode(n.told.Head[:], notice.Type4, nil))
 }
 
 // tellNext sends the message to up to k flows whose turn it is, or only passes
@@ -109,7 +110,7 @@ func (n *Node) tellNext(now frame.Time, p *point, k int, tell bool) {
 		if flow == nil || !tell {
 			continue
 		}
-		if n.tell(now, &n.told, flow) {
+		if n.Tell(now, &n.told, &flow.Sender) {
 			p.count.Notices++
 		} else {
 			p.count.Unsent++

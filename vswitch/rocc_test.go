@@ -1,6 +1,7 @@
 package vswitch
 
 import (
+	"gswitch/notice"
 	"net/netip"
 	"testing"
 
@@ -40,9 +41,9 @@ func (r *rig) notices(port uint16) (list []rocc.Notice, quotes [][]byte) {
 			if why != frame.Keep {
 				r.t.Fatal(why)
 			}
-			msg, typ := b[m.L4:], uint8(rocc.Type4)
+			msg, typ := b[m.L4:], uint8(notice.Type4)
 			if m.Flags&frame.HasIPv6 != 0 {
-				typ = rocc.Type6
+				typ = notice.Type6
 			}
 			var n rocc.Notice
 			q, err := n.Decode(msg, typ)

@@ -143,6 +143,7 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 		return // only table entries changed
 	}
 	n.selfMAC = p.Config.MAC.Uint64()
+	n.adoptFeatures(p.Config)
 	n.adoptEscaping(p.Config)
 	logs := n.adoptPauseLog(p.Config.PFC.Log)
 	for i := range n.ports {
@@ -216,7 +217,7 @@ func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfi
 	}
 	n.adoptPFC(now, i, c)
 	n.adoptRoCC(now, i, &c.RoCC)
-	n.adoptQCN(i, &c.QCN)
+	n.adoptArc(now, i, c)
 }
 
 // dismiss gives up the queues of a port that is gone or has another owner.
@@ -227,7 +228,8 @@ func (n *Node) dismiss(now frame.Time, i uint16) {
 	}
 	n.flushPort(now, i)
 	n.dismissRoCC(i)
-	ps.sched, ps.pfc, ps.exit, ps.samplers, ps.dropping, ps.collected = nil, nil, nil, nil, 0, 0
+	n.dismissArc(i)
+	ps.sched, ps.pfc, ps.exit, ps.dropping, ps.collected = nil, nil, nil, 0, 0
 }
 
 // adoptLinks takes note of links that came or went on other workers.

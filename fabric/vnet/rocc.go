@@ -1,7 +1,10 @@
 package vnet
 
 import (
+	"cmp"
+
 	"gswitch/qcn"
+	qcnpoint "gswitch/qcn/point"
 	"gswitch/rocc"
 	"gswitch/vswitch"
 )
@@ -44,14 +47,11 @@ type QCN struct {
 	Params  qcn.Params
 }
 
-// qcnAll is the configuration of every port.
-func (c *Config) qcnAll() vswitch.QCNConfig {
+// qcnOptions are those of every port.
+func (c *Config) qcnOptions(o vswitch.Options) vswitch.Options {
 	q := &c.QCN
-	switch {
-	case !q.On:
-		return vswitch.QCNConfig{}
-	case q.Classes == 0:
-		return vswitch.QCNConfig{Queues: 1 << c.Host.Class, Params: q.Params}
+	if !q.On {
+		return o
 	}
-	return vswitch.QCNConfig{Queues: q.Classes, Params: q.Params}
+	return o.With(qcnpoint.Name, qcnpoint.Config{Queues: cmp.Or(q.Classes, 1<<c.Host.Class), Params: q.Params})
 }

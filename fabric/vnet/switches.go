@@ -9,6 +9,7 @@ import (
 	"gswitch/pfc"
 	"gswitch/scheduler"
 	"gswitch/scheduler/orders"
+	_ "gswitch/systems" // what configurations can have
 	"gswitch/vswitch"
 	wirefmt "gswitch/wire"
 )
@@ -96,7 +97,7 @@ func (n *Network) portConfig(node, p int) vswitch.PortConfig {
 		}
 	}
 	c.RoCC = n.cfg.roccAt(l.Rate)
-	c.QCN = n.cfg.qcnAll()
+	c.Options = n.cfg.qcnOptions(c.Options)
 	n.escapePort(&c, t.Peer(node, p).Node)
 	b := &n.cfg.Buffer
 	if b.HeadroomDelays != 0 {

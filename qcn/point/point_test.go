@@ -1,42 +1,50 @@
-package vswitch
+package point
 
 import (
 	"fmt"
+	"gswitch/notice"
 	"slices"
 	"testing"
 
 	"gswitch/frame"
 	"gswitch/qcn"
-	"gswitch/rocc"
+	"gswitch/vswitch"
+	st "gswitch/vswitch/switchtest"
 	"gswitch/wire"
 	wt "gswitch/wire/wiretest"
 )
 
-func qcnConfig() *Config {
-	cfg := roccConfig()
-	cfg.Ports[1].RoCC, cfg.Ports[1].QCN = RoCCConfig{}, QCNConfig{Queues: 1, Params: qcn.Default()}
+func config(o Config) *vswitch.Config {
+	cfg := st.Star()
+	cfg.Ports[1].Options = vswitch.Options{Name: o}
 	return cfg
 }
 
+var usual = Config{Queues: 1, Params: qcn.Default()}
+
+func pointOf(r *st.Rig) *qcn.Point {
+	return r.Switch.Nodes[0].Feature(Name).(*points).ports[1][0].Point
+}
+
 // messages takes the messages that leave by a port.
-func (r *rig) messages(port uint16) (list []qcn.Message, quotes [][]byte) {
-	r.t.Helper()
+func messages(t *testing.T, r *st.Rig, port uint16) (list []qcn.Message, quotes [][]byte) {
+	t.Helper()
 	for range 1000 { // a microsecond each: they leave one behind the other
-		r.now += frame.Microsecond
-		for _, b := range r.out(port) {
-			wt.Check(r.t, b, wt.Checksums())
+		r.Now += frame.Microsecond
+		for _, b := range r.Out(port) {
+			wt.Check(t, b, wt.Checksums())
 			m, why := wt.Parse(b)
 			if why != frame.Keep {
-				r.t.Fatal(why)
+				t.Fatal(why)
 			}
-			typ := uint8(rocc.Type4)
+			typ := uint8(notice.Type4)
 			if m.Flags&frame.HasIPv6 != 0 {
-				typ = rocc.Type6
+				typ = notice.Type6
 			}
 			var msg qcn.Message
 			q, err := msg.Decode(b[m.L4:], typ)
-			if err != nil || m.DSCP != noticeDSCP {
-				r.t.Fatalf("%v, DSCP %d: %x", err, m.DSCP, b)
+			if err != nil || m.DSCP != 56 {
+				t.Fatalf("%v, DSCP %d: %x", err, m.DSCP, b)
 			}
 			list, quotes = append(list, msg), append(quotes, append([]byte(nil), q...))
 		}
@@ -47,15 +55,15 @@ func (r *rig) messages(port uint16) (list []qcn.Message, quotes [][]byte) {
 // A queue that grows tells the senders of what it samples: as much as a point
 // that stands beside it says, and as often.
 func TestQuantizedFeedback(t *testing.T) {
-	r := newRig(t, qcnConfig())
-	r.now = 1
-	beside := *r.sw.Nodes[0].ports[1].samplers[0].point
+	r := st.New(t, config(usual))
+	r.Now = 1
+	beside := *pointOf(r)
 	want := map[uint16][]qcn.Message{}
 	samples, queued := uint64(0), uint64(0)
 	for range 400 {
 		for _, port := range []uint16{0, 2} {
-			b := roce(int(port)+1, 1, 1400)
-			r.in(port, b)
+			b := st.RoCE(int(port)+1, 1, 1400)
+			r.In(port, b)
 			queued += uint64(len(b))
 			if beside.Arrive(uint32(len(b))) {
 				samples++
@@ -68,7 +76,7 @@ func TestQuantizedFeedback(t *testing.T) {
 	}
 	told := 0
 	for _, port := range []uint16{0, 2} {
-		list, quotes := r.messages(port)
+		list, quotes := messages(t, r, port)
 		if fmt.Sprint(list) != fmt.Sprint(want[port]) {
 			t.Errorf("by port %d came %v, want %v", port, list, want[port])
 		}
@@ -79,7 +87,7 @@ func TestQuantizedFeedback(t *testing.T) {
 			}
 		}
 	}
-	v := r.sw.Nodes[0].QCN(nil)
+	v := Views(r.Switch.Nodes[0], nil)
 	if len(v) != 1 || v[0].Samples != samples || v[0].Messages != uint64(told) || told < 20 || v[0].Unsent+v[0].Untold != 0 {
 		t.Errorf("%d messages of %d samples; the point says %+v", told, samples, v)
 	}
@@ -87,19 +95,19 @@ func TestQuantizedFeedback(t *testing.T) {
 
 // Routers send messages by the route to the sender, over IPv4 and IPv6.
 func TestQuantizedFeedbackOfARouter(t *testing.T) {
-	cfg := routedStar()
-	cfg.Ports[1].QCN = QCNConfig{Queues: 0xff, Params: qcn.Params{SetPoint: 5000, Weight: 2, Sample: 3000}}
-	r := newRig(t, cfg)
-	v4 := wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv4("10.0.0.1", "10.0.1.2"), wt.UDP(1000, 2000), wt.Zeros(1400))
-	v6 := wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv6("fd00::1", "fd01::2"), wt.UDP(1000, 2000), wt.Zeros(1300))
+	cfg := st.Router()
+	cfg.Ports[1].Options = vswitch.Options{Name: Config{Queues: 0xff, Params: qcn.Params{SetPoint: 5000, Weight: 2, Sample: 3000}}}
+	r := st.New(t, cfg)
+	v4 := wt.Frame(wt.Eth(st.SelfMAC, st.HostMAC(1)), wt.IPv4("10.0.0.1", "10.0.1.2"), wt.UDP(1000, 2000), wt.Zeros(1400))
+	v6 := wt.Frame(wt.Eth(st.SelfMAC, st.HostMAC(1)), wt.IPv6("fd00::1", "fd01::2"), wt.UDP(1000, 2000), wt.Zeros(1300))
 	for range 20 {
 		var v [32]frame.Ref // as many as one vector has
 		for i := range v {
-			v[i] = r.pools[0].New([][]byte{v4, v6}[i%2])
+			v[i] = r.Pools[0].New([][]byte{v4, v6}[i%2])
 		}
-		r.sw.Nodes[0].Receive(r.now, 0, v[:])
+		r.Switch.Nodes[0].Receive(r.Now, 0, v[:])
 	}
-	list, quotes := r.messages(0)
+	list, quotes := messages(t, r, 0)
 	kinds := map[byte]int{}
 	for _, q := range quotes {
 		kinds[q[0]>>4]++
@@ -107,7 +115,7 @@ func TestQuantizedFeedbackOfARouter(t *testing.T) {
 	if len(list) < 50 || kinds[4] == 0 || kinds[6] == 0 {
 		t.Errorf("%d messages: %v", len(list), kinds)
 	}
-	if got := r.sw.Nodes[0].QCN(nil)[0]; got.Messages != uint64(len(list)) {
+	if got := Views(r.Switch.Nodes[0], nil)[0]; got.Messages != uint64(len(list)) {
 		t.Errorf("%d came, of %+v", len(list), got)
 	}
 }
@@ -115,36 +123,33 @@ func TestQuantizedFeedbackOfARouter(t *testing.T) {
 // Turned off and on again, a point forgets what it counted; numbers that
 // cannot be meant are refused.
 func TestQuantizedFeedbackIsReconfigured(t *testing.T) {
-	cfg := qcnConfig()
-	r := newRig(t, cfg)
-	change := func(c QCNConfig) error {
+	cfg := config(usual)
+	r := st.New(t, cfg)
+	change := func(c Config) error {
 		next := *cfg
-		next.Ports = append([]PortConfig(nil), cfg.Ports...)
-		next.Ports[1].QCN = c
-		err := r.sw.Apply(&next)
-		r.advance(1)
+		next.Ports = append([]vswitch.PortConfig(nil), cfg.Ports...)
+		next.Ports[1].Options = vswitch.Options{Name: c}
+		err := r.Switch.Apply(&next)
+		r.Advance(1)
 		return err
 	}
 	other := qcn.Params{SetPoint: 1, Weight: 1, Sample: 64}
-	if err := change(QCNConfig{Queues: 1, Params: other}); err != nil || *r.sw.Nodes[0].ports[1].samplers[0].point.Params() != other {
+	if err := change(Config{Queues: 1, Params: other}); err != nil || *pointOf(r).Params() != other {
 		t.Error(err)
 	}
-	if err := change(QCNConfig{}); err != nil || len(r.sw.Nodes[0].QCN(nil)) != 0 {
+	if err := change(Config{}); err != nil || len(Views(r.Switch.Nodes[0], nil)) != 0 {
 		t.Error(err)
 	}
-	if err := change(QCNConfig{Queues: 1}); err == nil {
+	if err := change(Config{Queues: 1}); err == nil {
 		t.Error("a point without a set point is taken")
 	}
 }
 
 func TestQuantizedFeedbackAllocatesNothing(t *testing.T) {
-	cfg := qcnConfig()
-	cfg.Ports[1].QCN.Params.Sample = 64
-	cfg.Ports[1].QCN.Params.SetPoint = 1
-	r := newRig(t, cfg)
-	n := r.sw.Nodes[0]
-	r.allocatesNothing("QCN", slices.Repeat([][]byte{roce(1, 1, 1000)}, 16))
-	if c := n.QCN(nil)[0]; c.Messages < 1000 || c.Unsent != 0 {
+	r := st.New(t, config(Config{Queues: 1, Params: qcn.Params{SetPoint: 1, Weight: 2, Sample: 64}}))
+	n := r.Switch.Nodes[0]
+	r.AllocatesNothing(slices.Repeat([][]byte{st.RoCE(1, 1, 1000)}, 16))
+	if c := Views(n, nil)[0]; c.Messages < 1000 || c.Unsent != 0 {
 		t.Errorf("%+v", c)
 	}
 }

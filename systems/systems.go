@@ -1,0 +1,7 @@
+// Package systems is the list of published systems that this program has: each
+// registers itself with the switch when it is imported.
+package systems
+
+import (
+	_ "gswitch/qcn/point"
+)

@@ -1,0 +1,210 @@
+package vswitch
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"gswitch/frame"
+)
+
+// Feature is what a published system, or any other addition, does in a switch.
+// Its package registers it; the switch knows features by their registration
+// alone. A switch whose configuration has no options of a feature does not have
+// it, and pays nothing for it.
+type Feature struct {
+	// Name names its options in Config.Options and PortConfig.Options.
+	Name string
+	// Check reports what stands against a configuration with options of the
+	// feature.
+	Check func(cfg *Config) error
+	// New makes the feature's state of one worker, when a configuration has
+	// options of it for the first time.
+	New func(n *Node) Instance
+	// Counters are what Instance.Read reads.
+	Counters []Counter
+}
+
+// Instance is the state of a feature on one worker, as functions that the worker
+// calls: nil where there is nothing to do. What concerns frames is called for a
+// vector of them.
+type Instance struct {
+	// State is what Node.Feature returns: what the feature's package reads its
+	// views from.
+	State any
+	// Port is called for each port of the worker when a configuration is adopted,
+	// and says which stages frames at this port pass.
+	Port func(now frame.Time, port uint16, c *PortConfig) Stages
+	// Dismiss is called when a port of the worker is gone; its queues are empty.
+	Dismiss func(port uint16)
+	// Queued is shown the frames that joined egress queues, when the vector that
+	// they came in has been dealt with, before any of them leaves. Frames of ports
+	// that do not have the stage may be among them.
+	Queued func(v []Queued)
+	// Read calls emit with what was counted, by the index in Feature.Counters.
+	Read func(emit func(counter int, port uint16, value float64, labels ...string))
+}
+
+// Stages are the stages of a feature that frames at a port pass.
+type Stages uint8
+
+const (
+	AtQueued Stages = 1 << iota // Instance.Queued
+)
+
+// Counter is a number that a feature counts, or a measure that it takes, of a
+// port.
+type Counter struct {
+	Name   string   // as it is exported, without the prefix of the exporter
+	Help   string   // one sentence
+	Labels []string // besides switch and port
+	Gauge  bool     // a measure, which may fall
+}
+
+// Options are the options of features, by the name of each, in a type of its
+// package.
+type Options map[string]any
+
+// With returns the options with those of one feature set to v.
+func (o Options) With(feature string, v any) Options {
+	o = maps.Clone(o)
+	if o == nil {
+		o = Options{}
+	}
+	o[feature] = v
+	return o
+}
+
+// features are those that are registered, by name: the order of their stages.
+var features []*Feature
+
+// maxFeatures is how many features there can be: bits of an arc.
+const maxFeatures = 32
+
+// Register makes a feature known. Packages call it when they are initialized.
+func Register(f Feature) {
+	at, dup := slices.BinarySearchFunc(features, f.Name, func(f *Feature, name string) int { return cmp.Compare(f.Name, name) })
+	if dup {
+		panic("vswitch: two features are named " + f.Name)
+	}
+	if features = slices.Insert(features, at, &f); len(features) > maxFeatures {
+		panic("vswitch: there are more than 32 features")
+	}
+}
+
+// Features returns what is registered, by name.
+func Features() []*Feature { return features }
+
+// uses reports whether a configuration has options of a feature.
+func (cfg *Config) uses(f *Feature) bool {
+	if _, ok := cfg.Options[f.Name]; ok {
+		return true
+	}
+	for i := range cfg.Ports {
+		if _, ok := cfg.Ports[i].Options[f.Name]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// checkFeatures reports what stands against the options of features.
+func (cfg *Config) checkFeatures() error {
+	known := func(o Options) error {
+		for _, name := range slices.Sorted(maps.Keys(o)) {
+			if !slices.ContainsFunc(features, func(f *Feature) bool { return f.Name == name }) {
+				return fmt.Errorf("there are options of %q, which is not part of this program", name)
+			}
+		}
+		return nil
+	}
+	if err := known(cfg.Options); err != nil {
+		return err
+	}
+	for i := range cfg.Ports {
+		if err := known(cfg.Ports[i].Options); err != nil {
+			return fmt.Errorf("port %s: %w", cfg.Ports[i].Name, err)
+		}
+	}
+	for _, f := range features {
+		if f.Check != nil && cfg.uses(f) {
+			if err := f.Check(cfg); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// running is a feature on a worker. Without options it has no State.
+type running struct {
+	*Feature
+	Instance
+}
+
+// adoptFeatures makes the features that a configuration has and the worker has
+// not had so far.
+func (n *Node) adoptFeatures(cfg *Config) {
+	if n.features == nil {
+		n.features = make([]running, len(features))
+	}
+	for i, f := range features {
+		if r := &n.features[i]; r.State == nil && cfg.uses(f) {
+			*r = running{f, f.New(n)}
+		}
+	}
+}
+
+// arc is the way of a port's frames through the stages of features: for each
+// stage the features that have it, a bit for the index of each in Node.features.
+type arc struct {
+	queued uint32
+}
+
+// adoptArc asks the features for their stages at an own port.
+func (n *Node) adoptArc(now frame.Time, port uint16, c *PortConfig) {
+	a := &n.ports[port].arc
+	*a = arc{}
+	for i := range n.features {
+		if f := &n.features[i]; f.Port != nil {
+			s, bit := f.Port(now, port, c), uint32(1)<<i
+			if s&AtQueued != 0 {
+				a.queued |= bit
+			}
+		}
+	}
+}
+
+// dismissArc is adoptArc for a port that is gone.
+func (n *Node) dismissArc(port uint16) {
+	n.ports[port].arc = arc{}
+	for i := range n.features {
+		if f := &n.features[i]; f.Dismiss != nil {
+			f.Dismiss(port)
+		}
+	}
+}
+
+// Feature returns the Instance.State of a feature, nil if the worker never had
+// options of it. Like every reader of a node's state it is called between two
+// steps of it.
+func (n *Node) Feature(name string) any {
+	for i := range n.features {
+		if f := &n.features[i]; f.State != nil && f.Name == name {
+			return f.State
+		}
+	}
+	return nil
+}
+
+// ReadFeatures calls emit with all counters of features, by feature.
+func (n *Node) ReadFeatures(emit func(f *Feature, counter int, port uint16, value float64, labels ...string)) {
+	for i := range n.features {
+		if f := &n.features[i]; f.Read != nil {
+			f.Read(func(counter int, port uint16, value float64, labels ...string) {
+				emit(f.Feature, counter, port, value, labels...)
+			})
+		}
+	}
+}
