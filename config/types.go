@@ -68,6 +68,7 @@ type Port struct {
 	Queues   int     `yaml:"queues" range:"1,256" doc:"Receive and transmit queues. All that the interface has if left out."`
 	Workers  []int   `yaml:"workers" doc:"Workers, counted from 0, over which the queues are spread. Ports are dealt out in turn if left out."`
 	BusyPoll int     `yaml:"busy_poll" range:"0,1024" doc:"Frames that one receive call may take in the driver's own context, in place of interrupts, where the driver can; 64 is usual. 0: off. The worker makes system calls while idle then."`
+	Take     bool    `yaml:"take" doc:"true: the interface is taken over even though it is the loopback or carries the default route or the SSH session that starts the daemon. Otherwise such a port is refused, unless it has a filter."`
 	Filter   *Filter `yaml:"filter" doc:"Which frames the switch takes; the kernel keeps the rest. All if left out."`
 
 	Enabled  *bool           `yaml:"enabled" default:"true" doc:"false: administratively down."`

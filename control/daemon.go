@@ -350,6 +350,9 @@ func (d *Daemon) openPort(u *unit, p *config.Port, wait time.Duration) error {
 	if err != nil {
 		return fmt.Errorf("port %s: %w", metrics.PortName(u.name, p.Name), err)
 	}
+	if err := harmless(p); err != nil {
+		return fmt.Errorf("port %s: %w", metrics.PortName(u.name, p.Name), err)
+	}
 	for i, queues := range shares {
 		spec := p.Spec()
 		spec.Name, spec.Queues, spec.Wait = metrics.PortName(u.name, p.Name), queues, wait

@@ -77,6 +77,23 @@ func FindInterface(name, netns string, wait time.Duration) (i Interface, err err
 	}
 }
 
+// harmless refuses an interface whose loss would cut this machine off, unless
+// the configuration says that it is meant. With a filter the kernel keeps what
+// the filter leaves.
+func harmless(p *config.Port) error {
+	if p.Interface == "" || p.Take || p.Filter != nil {
+		return nil
+	}
+	what, err := dataplane.Carries(p.NetNS, p.Interface)
+	if missing := (netlink.LinkNotFoundError{}); errors.As(err, &missing) {
+		return nil // it may come
+	}
+	if err != nil || what == "" {
+		return err
+	}
+	return fmt.Errorf("interface %s %s: the switch would take that over; if that is meant, say so with run --take, or take: true at the port", p.Interface, what)
+}
+
 // nearInterfaces explains why a port could not be opened.
 func nearInterfaces(p *config.Port, err error) error {
 	return ExplainInterface(p.Interface, p.NetNS, err)

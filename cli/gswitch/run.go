@@ -33,6 +33,7 @@ type runFlags struct {
 	cpu     int
 	listen  string
 	wait    time.Duration
+	take    bool
 	verbose bool
 }
 
@@ -45,6 +46,11 @@ func (a *app) runCommand() *cobra.Command {
 
 With -c the switches of a file run. With --port one switch runs, that learns
 addresses and forwards between the interfaces.
+
+An interface that is the loopback, or carries the default route or the SSH
+session that this is started in, is refused: a port takes all frames, and the
+machine would be cut off. --take, or "take: true" at a port of the file, says
+that it is meant.
 
 One line with the word ready is printed once it forwards. SIGHUP reads the
 file again; SIGINT and SIGTERM end it.`,
@@ -65,6 +71,7 @@ file again; SIGINT and SIGTERM end it.`,
 	fl.StringVarP(&f.file, "config", "c", "", "configuration file")
 	fl.StringArrayVarP(&f.ports, "port", "p", nil, "interface to forward over (repeat)")
 	fl.StringVar(&f.netns, "netns", "", "network namespace of the interfaces, a name or a path")
+	fl.BoolVar(&f.take, "take", false, "take interfaces that carry the default route, this SSH session or loopback, too")
 	fl.StringVar(&f.mode, "mode", "auto", "AF_XDP mode: auto, zerocopy, native, generic")
 	fl.StringVar(&f.poll, "poll", "adaptive", "when the worker sleeps: spin, adaptive, sleep")
 	fl.IntVar(&f.cpu, "cpu", 0, "pin the worker to this CPU")
@@ -80,7 +87,7 @@ func (f *runFlags) document(c *cobra.Command, a *app) (*config.Config, error) {
 		return nil, cli.Usage(errors.New("run what? Give a file with -c, or interfaces with --port; see gswitch run --help"))
 	}
 	if f.file != "" {
-		for _, name := range []string{"port", "netns", "mode", "poll", "cpu"} {
+		for _, name := range []string{"port", "netns", "mode", "poll", "cpu", "take"} {
 			if c.Flags().Changed(name) {
 				return nil, cli.Usage(fmt.Errorf("--%s does not go with -c: it is said in the file", name))
 			}
@@ -101,7 +108,7 @@ func (f *runFlags) document(c *cobra.Command, a *app) (*config.Config, error) {
 	}
 	sw := config.Switch{Name: name}
 	for _, p := range f.ports {
-		sw.Ports = append(sw.Ports, config.Port{Interface: p, NetNS: f.netns, Mode: f.mode})
+		sw.Ports = append(sw.Ports, config.Port{Interface: p, NetNS: f.netns, Mode: f.mode, Take: f.take})
 	}
 	made := &config.Config{Version: 1, Workers: []config.Worker{worker}, Switches: []config.Switch{sw}}
 	// The decoder knows what words and names are legal.

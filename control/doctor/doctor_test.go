@@ -135,6 +135,7 @@ func TestLinks(t *testing.T) {
 		"checksums": {func(l *Link) {
 			l.Peer.On = map[string]bool{"tx-checksum-ip-generic": true, "tx-tcp-segmentation": true}
 		}, "v0 peer offloads", Fail, "p0 has tx-checksum-ip-generic, tx-tcp-segmentation on", "ip netns exec lab ethtool -K p0 tx off tso off"},
+		"in use":      {func(l *Link) { l.Carries = "carries the default route via 10.0.0.1" }, "v0 use", Fail, "default route via 10.0.0.1", "--take"},
 		"own":         {func(l *Link) { l.On = map[string]bool{"rx-gro": true} }, "v0 offloads", OK, "rx-gro on; turned off", ""},
 		"program":     {func(l *Link) { l.XDP, l.XDPID = "native", 7 }, "v0 XDP program", Fail, "program 7 is attached", "ip link set dev v0 xdp off"},
 		"MTU":         {func(l *Link) { l.MTU, l.Peer.MTU = 9000, 9000 }, "v0 MTU", Warn, "a chunk of 2048 bytes holds 1774", "chunk: 4096"},

@@ -19,6 +19,7 @@ type Link struct {
 	XDPID    uint32
 	Qdisc    string          // the root's
 	On       map[string]bool // offloads that are on, by ethtool's names
+	Carries  string          // what would be lost if it were taken over, as dataplane.Carries words it
 	Peer     *Link           // other end of a veth, if it was found
 }
 
@@ -72,6 +73,11 @@ func (l *Link) check(chunk int) []Finding {
 		v = append(v, ok(name("link"), "up"))
 	} else {
 		add("link", Warn, "down", "the switch sets its own end up; a peer that is down keeps the link down", l.run("ip link set %s up", l.Name))
+	}
+	if l.Carries == "" {
+		v = append(v, ok(name("use"), "neither a default route nor this session"))
+	} else {
+		add("use", Fail, l.Carries, "a port takes all frames of its interface: this machine would be cut off, so gswitch refuses it", "use another interface; if it is meant, gswitch run --take, or take: true at the port")
 	}
 	switch zero, native := nativeDrivers[l.Driver]; {
 	case zero:

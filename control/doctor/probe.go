@@ -28,7 +28,10 @@ func probe(netns, name string) (*Link, error) {
 		}
 		return nil
 	})
-	if err != nil || peer == 0 {
+	if err != nil {
+		return l, err
+	}
+	if l.Carries, err = dataplane.Carries(netns, name); err != nil || peer == 0 {
 		return l, err
 	}
 	for _, ns := range namespaces(netns, id) {
