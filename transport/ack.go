@@ -31,6 +31,8 @@ func (s *Sender) Ack(now frame.Time, a Ack) AckResult {
 	advanced := a.Cum > s.cum
 	if advanced {
 		s.advance(now, a.Cum, r)
+	} else if s.kind.lowRTO && !s.cfg.RestartOnProgress {
+		s.timer.heard(now)
 	}
 	if a.NAK {
 		switch {

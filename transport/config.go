@@ -28,6 +28,13 @@ type Config struct {
 	RTOLow, RTOHigh frame.Time
 	N               uint32
 
+	// RestartOnProgress restarts the timer of IRN and its ablations when the
+	// cumulative acknowledgement moves, instead of with every acknowledgement.
+	RestartOnProgress bool
+	// TextRules makes IRN recover by the text of its paper instead of its
+	// authors' code: see the option rules.
+	TextRules bool
+
 	// DynamicRTO takes the timeout from the round trips that are seen
 	// (RFC 6298), with exponential back-off. TCP and NewReno always do.
 	DynamicRTO bool

@@ -18,10 +18,10 @@ var GoBackN = register(Kind{
 var IRNGoBackN = register(Kind{
 	Name: "irn-go-back-n", Code: 2, Title: "IRN's cap and timeouts with recovery by going back, an ablation",
 	Paper: "Mittal et al., Revisiting Network Support for RDMA, SIGCOMM 2018, section 4.3", Cite: "IRN, SIGCOMM'18",
-	Params: []options.Param{nParam, nakIntervalParam, nakEveryParam, retransmitDelayParam, dynamicRTOParam},
+	Params: []options.Param{restartParam, nParam, nakIntervalParam, nakEveryParam, retransmitDelayParam, dynamicRTOParam},
 	Capped: true, lowRTO: true,
 	set: func(c *Config, v *options.Values) {
-		c.N = uint32(v.Int("n"))
+		c.N, c.RestartOnProgress = uint32(v.Int("n")), v.Choice("restart") == "progress"
 		setGoBackN(c, v)
 	},
 	nak: nakGoBack, step: stepEpisode, expired: expireGoBack,

@@ -10,9 +10,16 @@ import (
 
 const us = frame.Microsecond
 
-// irn is the paper's default case but for the cap.
+// irn is the paper's default case by its text, but for the cap.
 func irn(cap uint32) *Config {
-	return &Config{Recovery: IRN, Cap: cap, RTOLow: 100 * us, RTOHigh: 320 * us, N: 3}
+	return &Config{Recovery: IRN, Cap: cap, RTOLow: 100 * us, RTOHigh: 320 * us, N: 3, TextRules: true, RestartOnProgress: true}
+}
+
+// authors is the same as the authors' code has it.
+func authors(cap uint32) *Config {
+	c := irn(cap)
+	c.TextRules, c.RestartOnProgress = false, false
+	return c
 }
 
 // script drives a sender with a message of total packets and writes down what

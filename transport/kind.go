@@ -41,6 +41,8 @@ type Kind struct {
 	nak func(s *Sender, now frame.Time, advanced bool, r *AckResult)
 	// step follows the cumulative acknowledgement to s.cum.
 	step func(s *Sender, now frame.Time, r *AckResult)
+	// resent, if not nil, follows a selective retransmission.
+	resent func(s *Sender)
 	// expired begins the recovery that a timeout asks for.
 	expired func(s *Sender, now frame.Time)
 }
@@ -126,6 +128,10 @@ func (k *Kind) Configure(given map[string]string) (Config, error) {
 
 // Options that several schemes have.
 var (
+	rulesParam = options.Param{Name: "rules", Unit: options.Choice, Default: "authors", Choices: []string{"authors", "text"}, Source: "authors' hardware code (irn-vivado-hls); text: IRN section 3.1",
+		Doc: "authors: a recovery ends when all is acknowledged that was sent before its last retransmission, and every step of the cumulative acknowledgement within it retransmits the packet at it, once. text: before its first retransmission, and only what a selective acknowledgement stands above is lost"}
+	restartParam = options.Param{Name: "restart", Unit: options.Choice, Default: "every", Choices: []string{"every", "progress"}, Source: "ours: the paper does not say; with it incast comes out as in IRN section 4.4.3",
+		Doc: "which acknowledgements restart the timer: every one, or those that move the cumulative one"}
 	nParam = options.Param{Name: "n", Unit: options.Count, Default: "3", Max: 1e6, Source: "IRN section 4.1",
 		Doc: "packets in flight up to which the low timeout counts"}
 	retransmitDelayParam = options.Param{Name: "retransmit_delay", Unit: options.Time, Default: "0", Max: 1e9, Source: "IRN section 6.3 (2us)",

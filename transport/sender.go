@@ -157,6 +157,9 @@ func (s *Sender) resent(now frame.Time, seq uint64) {
 	}
 	s.rtxFirst = false
 	s.rtxNext = seq + 1
+	if s.kind.resent != nil {
+		s.kind.resent(s)
+	}
 }
 
 // AddsToFlight reports whether sending what Peek offered raises the bytes in

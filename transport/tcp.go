@@ -16,7 +16,7 @@ var TCP = register(Kind{
 	set: func(c *Config, v *options.Values) {
 		c.NackThreshold, c.PartialAck, c.RetransmitDelay = uint8(v.Int("nack_threshold")), v.Flag("partial_ack"), v.Time("retransmit_delay")
 	},
-	step: stepIRN,
+	step: func(s *Sender, now frame.Time, _ *AckResult) { s.stepSelective(now, s.cfg.PartialAck && s.byTimeout) },
 	// Everything that is not SACKed is lost (RFC 6675 section 5.1).
 	expired: func(s *Sender, now frame.Time) {
 		s.begin(now, true)

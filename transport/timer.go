@@ -10,7 +10,8 @@ const (
 )
 
 // timer is the retransmission timer of a Sender. It measures from the last
-// cumulative progress or timeout, not from the last packet.
+// acknowledgement (of cumulative progress alone, if Config asks for that) or
+// timeout, not from the last packet.
 type timer struct {
 	armed    bool
 	low      bool // the deadline is the low one and may be extended
@@ -42,6 +43,13 @@ func (t *timer) progress(now frame.Time, outstanding bool) {
 		return
 	}
 	t.restart(now)
+}
+
+// heard restarts the timer because of an acknowledgement without progress.
+func (t *timer) heard(now frame.Time) {
+	if t.armed {
+		t.restart(now)
+	}
 }
 
 func (t *timer) restart(now frame.Time) {
