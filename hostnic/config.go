@@ -36,6 +36,11 @@ type Config struct {
 	DSCP    [8]uint8  // of each class
 	Weights [8]uint32 // of each class, 0 strict; weighted classes next to each other share what is left by weight
 
+	// Turn is how many payload bytes a queue pair sends before the next one of
+	// its class has its turn, unless its message ends, or it may not send,
+	// before; 0: one frame.
+	Turn uint32
+
 	PFC        bool  // obey and send 802.1Qbb frames for PFCClasses
 	PFCClasses uint8 // one bit for each class under flow control
 	PFCStages  uint8 // the last stage of Gentle Flow Control (pfc.Stages), which takes the place of pauses; 0: pauses

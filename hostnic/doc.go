@@ -12,7 +12,8 @@
 // stands in a timer wheel; all others are on no list, so that what a frame
 // costs does not depend on how many queue pairs there are. Transmit serves
 // flow control frames, then replies, then the classes by priority or weight,
-// and in a class one packet of each ready queue pair in turn. The header is a
+// and in a class one packet of each ready queue pair in turn, or as much as
+// Config.Turn says. The header is a
 // copy of the queue pair's template with a few fields patched (template.go).
 //
 // At the other end a data frame passes the receiver of the transport and is

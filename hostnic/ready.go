@@ -8,8 +8,8 @@ import "math/bits"
 type readySet struct {
 	word [3][]uint64
 	last uint32 // served last
-	// burst is the queue pair whose segment is under way: it goes on until
-	// the segment is complete.
+	// burst is the queue pair whose segment, or turn, is under way: it goes on
+	// until that is over.
 	burst uint32
 }
 

@@ -16,6 +16,7 @@ type class struct {
 	waits   uint64     // bytes that windows have let go, with MarkAbove
 	turn    uint8      // of the level's highest class: whose turn it is
 	resumed frame.Time // the end of its last pause
+	left    uint32     // payload bytes of the turn of set.burst, with Config.Turn
 }
 
 // quantumUnit is the turn of weight 1 in a level whose least weight it is: a
@@ -317,6 +318,9 @@ func (n *NIC) send(t, now frame.Time, c *class, q *queuePair) frame.Ref {
 func (n *NIC) paceSent(t frame.Time, c *class, q *queuePair, seq uint64, payload, onLink uint32, rtx, last bool) {
 	whole := n.cfg.WholeNs
 	if q.seg.size == 0 {
+		if n.cfg.Turn != 0 {
+			c.goOn(q.index, payload, n.cfg.Turn, last)
+		}
 		if q.pace.on {
 			q.pace.depart(t, n.jitter(q, onLink), whole)
 		}
@@ -333,6 +337,20 @@ func (n *NIC) paceSent(t frame.Time, c *class, q *queuePair, seq uint64, payload
 	if c.set.burst = q.index; over || q.seg.perByte != 0 {
 		c.set.burst = noNode
 	}
+}
+
+// goOn lets a queue pair that has sent a frame send the next one, too, until its
+// turn or its message is over.
+func (c *class) goOn(i, payload, turn uint32, last bool) {
+	if c.set.burst != i {
+		c.left = turn
+	}
+	if last || c.left <= payload {
+		c.set.burst = noNode
+		return
+	}
+	c.left -= payload
+	c.set.burst = i
 }
 
 // writeData writes the bytes of a data frame.

@@ -40,6 +40,10 @@ func describe(r *scenario.Run) (*vnet.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	turn, err := h.TurnBytes()
+	if err != nil {
+		return nil, err
+	}
 	c := &vnet.Config{
 		Topology: r.Topology, Seed: r.Seed, Payload: int(h.Payload), WholeNs: d.Link.WholeNs, BaseRTT: rtt,
 		Sizes: hostnic.Sizes{Data: h.Sizes.Data, Ack: h.Sizes.Ack, AckINT: h.Sizes.AckINT, PFC: h.Sizes.PFC},
@@ -91,7 +95,7 @@ func describe(r *scenario.Run) (*vnet.Config, error) {
 		c.Weights[i] = uint32(w)
 	}
 	c.Host = vnet.Host{Class: uint8(h.Class), CNP: hostnic.CNPConfig{Frames: h.CNP.Frames, Interval: frame.Time(h.CNP.Interval)},
-		Overshoot: h.Overshoot, Segment: uint32(h.Segment), SegmentRate: uint64(h.SegmentRate), LazyPacing: h.LazyPacing,
+		Overshoot: h.Overshoot, Turn: turn, Segment: uint32(h.Segment), SegmentRate: uint64(h.SegmentRate), LazyPacing: h.LazyPacing,
 		RTTNoise: frame.Time(h.RTTNoise), PaceJitter: h.PaceJitter, MarkAbove: uint32(h.MarkAbove), QuenchAfter: frame.Time(h.QuenchAfter)}
 	if h.AckClass != nil {
 		c.Host.AckClass = vnet.InClass(uint8(*h.AckClass))

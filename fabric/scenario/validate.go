@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -115,6 +116,9 @@ func (v *validator) hosts() {
 	if _, err := h.RTT(); err != nil {
 		v.sec.Fail("hosts.base_rtt", "%v", err)
 	}
+	if _, err := h.TurnBytes(); err != nil {
+		v.sec.Fail("hosts.turn", "%v", err)
+	}
 	for i := range h.Overrides {
 		o, key := &h.Overrides[i], fmt.Sprintf("hosts.overrides[%d]", i)
 		if _, err := FindHosts(v.t, o.Hosts); err != nil {
@@ -122,6 +126,24 @@ func (v *validator) hosts() {
 		}
 		v.override(key, o.CC, o.Params, o.Transport)
 	}
+}
+
+// TurnBytes returns the payload bytes of a turn, 0 for one frame.
+func (h *Hosts) TurnBytes() (uint32, error) {
+	switch h.Turn {
+	case "frame":
+		return 0, nil
+	case "message":
+		return math.MaxUint32, nil
+	}
+	var s units.Size
+	if err := s.UnmarshalText([]byte(h.Turn)); err != nil {
+		return 0, fmt.Errorf("%w, or frame, or message", err)
+	}
+	if s < 1 || s > math.MaxUint32 {
+		return 0, fmt.Errorf("%v is not from 1B to 4GB", s)
+	}
+	return uint32(s), nil
 }
 
 // RTT returns the base round-trip time that hosts assume, 0 for auto.

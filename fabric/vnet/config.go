@@ -169,6 +169,7 @@ type Host struct {
 	CC        Algorithm
 
 	Overshoot   bool       // see hostnic.Config
+	Turn        uint32     // see hostnic.Config
 	MarkAbove   uint32     // see hostnic.Config
 	QuenchAfter frame.Time // see hostnic.Config
 	Receive     hostnic.ReceiveConfig
