@@ -66,3 +66,21 @@ func (t *Topology) HopsTo(dst int) []int {
 	}
 	return dist
 }
+
+// LongestPath returns the most switches on a shortest path between two hosts.
+func (t *Topology) LongestPath() (switches int) {
+	hosts := t.Hosts()
+	done := map[int]bool{}
+	for _, h := range hosts {
+		s := t.Peer(h, 0).Node
+		if done[s] {
+			continue
+		}
+		done[s] = true
+		dist := t.HopsTo(s)
+		for _, o := range hosts {
+			switches = max(switches, dist[t.Peer(o, 0).Node]+1)
+		}
+	}
+	return switches
+}

@@ -113,6 +113,19 @@ func (c *Codec) HeaderLen() int {
 	return 0
 }
 
+// FullLen is the length of the header after so many switches, at most MaxHops,
+// have added their records.
+func (c *Codec) FullLen(switches int) int {
+	n := c.HeaderLen()
+	switch c.mode {
+	case HPCCGrow:
+		n += wire.HPCCRecord * min(switches, MaxHops)
+	case INTMD, INTMDUDP:
+		n += mdHopLen * min(switches, MaxHops)
+	}
+	return n
+}
+
 // Range tells where the format's counters wrap; zero without telemetry.
 func (c *Codec) Range() Range {
 	switch c.mode {

@@ -11,6 +11,10 @@ import (
 const (
 	chunkSize = 256
 	headroom  = 32
+	// encapsulation is what switches and hosts may put around a frame besides
+	// its telemetry: VLAN tags, and an AETH where an acknowledgement has the
+	// telemetry of the frame that it answers.
+	encapsulation = 32
 )
 
 // Config describes an engine.
@@ -18,6 +22,8 @@ type Config struct {
 	// Chunks bounds the frames that exist at once, in all queues and on all
 	// links. 0 takes 65536; a chunk takes 256 bytes and its Meta 128.
 	Chunks int
+	// Headers is the most bytes of headers that a frame has; chunks grow with it.
+	Headers int
 	// Seed is that of every random choice of the engine: its faults. Nodes have
 	// seeds of their own.
 	Seed uint64
@@ -54,7 +60,11 @@ func New(cfg Config) *Engine {
 	if cfg.Chunks <= 0 {
 		cfg.Chunks = 1 << 16
 	}
-	a := frame.MustArena(cfg.Chunks, chunkSize, headroom)
+	size := chunkSize
+	for size < headroom+cfg.Headers+encapsulation {
+		size *= 2
+	}
+	a := frame.MustArena(cfg.Chunks, size, headroom)
 	return &Engine{arena: a, pool: frame.NewPool(a), seed: cfg.Seed, wide: fetchFrom}
 }
 

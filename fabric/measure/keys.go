@@ -83,6 +83,7 @@ var Keys = []Key{
 	{"timeouts_total", OfRun, false, "", "Retransmission timeouts."},
 	{"quenches_total", OfRun, false, "", "Times that a class of a host was paused for longer than hosts.quench_after."},
 	{"notices_total", OfRun, false, "", "Notices of congestion points (RoCC, QCN) that hosts obeyed or ignored by their rules."},
+	{"telemetry_unstamped_total", OfRun, false, "", "Records that switches could not write into frames with telemetry: there was no room, or no more was allowed (switch.int.mode)."},
 	{"data_frames_total", OfRun, false, "", "Data frames that hosts sent."},
 	{"at_seconds", OfEvent, false, "", "When the event was."},
 	{"drain_seconds", OfEvent, false, "", "Time from the event until the queue, after its peak, is down. Until the end of the run if it never is; drained is 0 then."},

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"fmt"
 	"strings"
 
 	"gswitch/escape"
@@ -9,7 +10,9 @@ import (
 	"gswitch/fabric/vnet"
 	"gswitch/fault"
 	"gswitch/frame"
+	inband "gswitch/int"
 	"gswitch/vswitch"
+	"gswitch/wire"
 )
 
 // counters adds what nodes and links counted during the whole run.
@@ -43,6 +46,8 @@ type tally struct {
 	Pauses   vnet.Pauses
 	Escaped  escape.Counts
 	Paths    vswitch.PathCounts
+	// Telemetry is frames by what became of a switch's record.
+	Telemetry [inband.NumOutcomes]uint64
 }
 
 // count asks all nodes, of which those that nobody stepped counted nothing.
@@ -51,6 +56,7 @@ func count(n *vnet.Network) (c tally) {
 	c.Late, c.Drops, c.Pauses = n.Late(), n.Drops(), n.Pauses(now)
 	c.Escaped, _ = n.Escaped()
 	c.Paths, _ = n.PathCounts()
+	c.Telemetry = n.Telemetry()
 	for _, h := range n.Hosts {
 		k := h.Counts()
 		c.Data += k.DataFrames
@@ -90,6 +96,9 @@ func (c *tally) add(o *tally) {
 	c.Escaped.Reclaimed += o.Escaped.Reclaimed
 	c.Escaped.Strays += o.Escaped.Strays
 	c.Paths.Plus(&o.Paths)
+	for i, k := range o.Telemetry {
+		c.Telemetry[i] += k
+	}
 }
 
 // put writes it to the results of a run that ended at now, with what links lost.
@@ -124,6 +133,7 @@ func (c *tally) put(n *vnet.Network, now frame.Time, links [fault.NumLosses]uint
 	}
 	_, by := n.PathCounts()
 	paths(&c.Paths, &by, put)
+	c.unstamped(out)
 	ports := 0
 	for s := range n.Switches {
 		ports += n.Ports(s)
@@ -135,4 +145,25 @@ func (c *tally) put(n *vnet.Network, now frame.Time, links [fault.NumLosses]uint
 		spoiled += k
 	}
 	put("faults_total", float64(spoiled))
+}
+
+// unstamped tells of records that switches could not write: congestion control
+// did not see those queues.
+func (c *tally) unstamped(out *results.Run) {
+	all, missing, why := uint64(0), uint64(0), ""
+	for i, k := range c.Telemetry {
+		all += k
+		if o := inband.Outcome(i); o != inband.Ready && k > 0 {
+			missing += k
+			why += fmt.Sprintf(", %s %d", o, k)
+		}
+	}
+	if all == 0 {
+		return
+	}
+	out.Values["telemetry_unstamped_total"] = float64(missing)
+	if missing > 0 {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("telemetry: %d of %d records of switches were not written (%s): what needs telemetry did not see those queues; switch.int.mode: hpcc has room for %d switches, hpcc-grow and int-md for %d",
+			missing, all, why[2:], wire.HPCCSlots, inband.MaxHops))
+	}
 }

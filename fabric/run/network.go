@@ -11,6 +11,7 @@ import (
 	"gswitch/hostnic"
 	inband "gswitch/int"
 	"gswitch/transport"
+	"gswitch/wire"
 )
 
 // ethernetOverhead is preamble, frame check sequence and gap (IEEE 802.3).
@@ -65,7 +66,7 @@ func describe(r *scenario.Run) (*vnet.Config, error) {
 	if e := &d.Switch.ECN; e.KMin > 0 || e.PI.Ref > 0 {
 		c.ECN = vnet.ECN{On: true, KMin: uint32(e.KMin), KMax: uint32(e.KMax), PMax: e.PMax, PI: e.PI.Law(), At: uint64(e.At)}
 	}
-	c.INT = vnet.INT{Mode: telemetry(d), WholePort: d.Switch.INT.WholePort}
+	c.INT = vnet.INT{Mode: telemetry(r), WholePort: d.Switch.INT.WholePort}
 	if d.Switch.INT.Signal == "rx" {
 		c.INT.Signal = inband.RxBytes
 	}
@@ -135,8 +136,10 @@ func each(r *scenario.Run, names []string, visit func(string)) error {
 var intModes = map[string]inband.Mode{"none": inband.None, "hpcc": inband.HPCC, "hpcc-grow": inband.HPCCGrow, "int-md": inband.INTMD, "int-md-udp": inband.INTMDUDP}
 
 // telemetry is the format that data frames carry: all of a run, as one
-// parser serves them.
-func telemetry(d *scenario.Document) inband.Mode {
+// parser serves them. HPCC's block has room for the longest path of a data
+// center, and grows where paths are longer.
+func telemetry(r *scenario.Run) inband.Mode {
+	d := r.Doc
 	if m := d.Switch.INT.Mode; m != "auto" {
 		return intModes[m]
 	}
@@ -149,6 +152,9 @@ func telemetry(d *scenario.Document) inband.Mode {
 	}
 	for _, name := range names {
 		if in, ok := cc.Lookup(name); ok && strings.Contains(in.Needs, "telemetry") {
+			if r.Topology.LongestPath() > wire.HPCCSlots {
+				return inband.HPCCGrow
+			}
 			return inband.HPCC
 		}
 	}

@@ -2,6 +2,7 @@ package run
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"gswitch/fabric/scenario"
@@ -28,5 +29,33 @@ variants: [{name: without}, {name: marks, set: {switch.ecn: {kmin: 10KB, kmax: 2
 		if got := f.Runs[i].Warnings; !slices.Equal(got, want) || i == 0 && len(got) != 1 {
 			t.Errorf("%s: %q", f.Runs[i].Name, got)
 		}
+	}
+}
+
+// Telemetry that switches cannot write is counted and told, and auto takes a
+// format that fits the longest path.
+func TestUnstampedTelemetryIsTold(t *testing.T) {
+	const text = `version: 1
+topology: {generate: line(6), classes: {host: {rate: 10Gbps, delay: 1us}, fabric: {rate: 10Gbps, delay: 1us}}}
+hosts: {cc: hpcc}
+workload: [{kind: flows, flows: [{from: h1, to: h6, size: 100KB}]}]
+duration: 2ms
+variants: [{name: auto}, {name: five, set: {switch.int.mode: hpcc}}]
+`
+	s, err := scenario.Parse("s.yaml", []byte(text), scenario.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := Scenario(t.Context(), s, Options{Version: "test", Jobs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	auto, five := f.Runs[0], f.Runs[1]
+	if n, ok := auto.Values["telemetry_unstamped_total"]; !ok || n != 0 || len(auto.Warnings) != 0 {
+		t.Errorf("auto: %v unstamped, %q", n, auto.Warnings)
+	}
+	// Of 100 frames the sixth switch's.
+	if n := five.Values["telemetry_unstamped_total"]; n != 100 || len(five.Warnings) != 1 || !strings.Contains(five.Warnings[0], "100 of 600 records of switches were not written (full 100)") {
+		t.Errorf("hpcc: %v unstamped, %q", n, five.Warnings)
 	}
 }

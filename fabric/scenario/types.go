@@ -122,7 +122,7 @@ type RoCC struct {
 
 // INT is in-band telemetry.
 type INT struct {
-	Mode      string `yaml:"mode" enum:"auto,none,hpcc,hpcc-grow,int-md,int-md-udp" default:"auto" doc:"Format. auto: hpcc for flows whose congestion control needs telemetry, else none."`
+	Mode      string `yaml:"mode" enum:"auto,none,hpcc,hpcc-grow,int-md,int-md-udp" default:"auto" doc:"Format. auto: hpcc where congestion control needs telemetry, hpcc-grow where it does and more than five switches stand between two hosts, else none."`
 	Signal    string `yaml:"signal" enum:"tx,rx" default:"tx" doc:"Byte counter that is stamped. tx: what the port has sent. rx: what has arrived for it."`
 	WholePort bool   `yaml:"whole_port" doc:"true: the queue that is stamped is that of all classes of the port, not of the frame's alone."`
 }

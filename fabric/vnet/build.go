@@ -107,7 +107,7 @@ func (n *Network) makeEngine() error {
 	if make == nil {
 		make = Virtual
 	}
-	e, err := make(&EngineSpec{Plan: n.Plan, Chunks: n.chunks(), Frame: n.Derived.MTU, Seed: mix(n.cfg.Seed, -1),
+	e, err := make(&EngineSpec{Plan: n.Plan, Chunks: n.chunks(), Frame: n.Derived.MTU, Headers: n.headers(), Seed: mix(n.cfg.Seed, -1),
 		BaseRTT: n.Derived.BaseRTT, Overhead: n.cfg.Overhead})
 	if err != nil {
 		return fmt.Errorf("network %s: %w", n.Topology.Name, err)
@@ -209,6 +209,13 @@ func (n *Network) rates() (v []uint64) {
 		v = append(v, n.Topology.Links[i].Rate)
 	}
 	return v
+}
+
+// headers is the most bytes that stand before the payload of a frame, behind the
+// last switch of the longest path.
+func (n *Network) headers() int {
+	codec := inband.NewCodec(n.cfg.INT.Mode, n.cfg.INT.Profile)
+	return dataHeader + codec.FullLen(n.Topology.LongestPath())
 }
 
 // chunks is how many frames can be in the network: what all buffers hold of

@@ -72,10 +72,11 @@ type Engine interface {
 
 // EngineSpec is what an engine is made for.
 type EngineSpec struct {
-	Plan   *fabric.Plan
-	Chunks int    // frames that can be in the network at once
-	Frame  int    // bytes of the largest frame, link overhead not included
-	Seed   uint64 // of the engine's faults
+	Plan    *fabric.Plan
+	Chunks  int    // frames that can be in the network at once
+	Frame   int    // bytes of the largest frame, link overhead not included
+	Headers int    // bytes of headers that a frame has at most
+	Seed    uint64 // of the engine's faults
 
 	BaseRTT  frame.Time // T of congestion control
 	Overhead uint32     // of a frame on a link, beyond its bytes
@@ -86,7 +87,7 @@ type EngineMaker func(spec *EngineSpec) (Engine, error)
 
 // Virtual makes an engine of virtual time.
 func Virtual(spec *EngineSpec) (Engine, error) {
-	return virtual{sim.New(sim.Config{Chunks: spec.Chunks, Seed: spec.Seed})}, nil
+	return virtual{sim.New(sim.Config{Chunks: spec.Chunks, Headers: spec.Headers, Seed: spec.Seed})}, nil
 }
 
 // virtual is sim.Engine, where one thread does everything.
