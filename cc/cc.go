@@ -35,6 +35,7 @@ type Feedback struct {
 	Now    frame.Time
 	Ack    uint64       // cumulative: everything before this position has arrived
 	SndNxt uint64       // next position to be sent for the first time
+	Next   uint64       // position that is sent next, which is below SndNxt while the sender goes back; 0: SndNxt
 	Newly  uint32       // bytes that this acknowledgement newly covers
 	RTT    frame.Time   // 0: no sample (retransmitted, or an old acknowledgement)
 	Bytes  uint32       // bytes on the wire of the frame (or segment) that the RTT sample is of

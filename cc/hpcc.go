@@ -222,6 +222,13 @@ func (h *hpcc) OnAck(f *Feedback) {
 		h.adopt(f)
 		return
 	}
+	next := f.SndNxt
+	if f.Next != 0 && f.Next < next {
+		// The sender went back: what it sends again is a round trip like any
+		// other. Else the reference stood still until all was repaired.
+		next = f.Next
+		h.boundary = min(h.boundary, next)
+	}
 	full := f.Ack > h.boundary
 	if !full && !h.cfg.fastReact {
 		return
@@ -237,8 +244,8 @@ func (h *hpcc) OnAck(f *Feedback) {
 		return
 	}
 	h.last = f.Now
-	if full && f.SndNxt > h.boundary {
-		h.boundary = f.SndNxt
+	if full && next > h.boundary {
+		h.boundary = next
 	}
 	h.publish()
 }

@@ -367,3 +367,35 @@ func TestHPCCIncreaseByRule(t *testing.T) {
 		}
 	}
 }
+
+// After going back the reference goes on from round trip to round trip: it does
+// not wait until all is acknowledged that was sent before the loss.
+func TestHPCCReferenceAfterGoingBack(t *testing.T) {
+	h := newTestHPCC(t)
+	now, tx := frame.Time(0), uint64(0)
+	ack := func(at, sent, next uint64) float64 {
+		now += 1000
+		tx += 12_500 // the link is full
+		h.OnAck(&Feedback{Now: now, Ack: at, SndNxt: sent, Next: next, Path: path(1, hop(12.5, uint64(now), tx, 100_000))})
+		return h.ref
+	}
+	ack(1000, 160_000, 0) // the first telemetry
+	if before := h.ref; ack(161_000, 320_000, 0) >= before {
+		t.Fatal("a queue of 100 KB did not lower the reference")
+	}
+	before := h.ref
+	if ack(162_000, 320_000, 0) != before {
+		t.Error("the reference changed within a round trip")
+	}
+	ack(162_000, 320_000, 162_000) // a NAK: the sender goes back
+	if got := ack(163_000, 320_000, 170_000); got >= before {
+		t.Errorf("the reference is %.0f, and was %.0f before the sender went back", got, before)
+	}
+	before = h.ref
+	if ack(170_000, 320_000, 180_000) != before {
+		t.Error("the reference changed within the round trip of what was sent again")
+	}
+	if ack(171_000, 320_000, 180_000) >= before {
+		t.Error("the reference stands still behind it")
+	}
+}

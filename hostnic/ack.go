@@ -79,6 +79,9 @@ func (n *NIC) feed(now frame.Time, q *queuePair, a transport.Ack) {
 	n.sample(now, q, &res)
 	if q.cc != nil {
 		f.Ack, f.SndNxt, f.Newly = q.acked, q.sent, res.NewBytes
+		if bytes, back := q.tx.GoesBack(); back {
+			f.Next = q.acked + bytes
+		}
 		q.cc.OnAck(f)
 		if res.EnteredRecovery {
 			q.cc.OnLoss(now, cc.LossNAK)

@@ -203,6 +203,10 @@ func (s *Sender) InFlight() uint32 { return uint32(s.resend - s.cum) }
 // limits. See Sender for what each mode counts.
 func (s *Sender) BytesInFlight() uint64 { return s.flight - min(s.inflation, s.flight) }
 
+// GoesBack reports whether packets from Cum on are being sent again, one after
+// the other, and the payload bytes of those that were.
+func (s *Sender) GoesBack() (bytes uint64, ok bool) { return s.flight, s.resend < s.next }
+
 // InRecovery reports whether a loss is being repaired.
 func (s *Sender) InRecovery() bool { return s.inRec }
 
