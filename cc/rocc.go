@@ -47,20 +47,31 @@ func newRoCC(p options.Values) (func(*Env) Algorithm, error) {
 	}, nil
 }
 
-// Bounds of the period that a sender believes: the published one (table 3.1),
-// and the longest that a notice can tell.
+// What a sender believes of a notice, which anybody may have forged who guesses
+// what it quotes. Points tell no less than a thousandth of their link's rate
+// (section 3.4), and their periods are as long as their links are slow: 40 us at
+// 40 Gb/s (table 3.1).
 const (
 	leastPeriod = 40 * frame.Microsecond
-	mostPeriod  = leastPeriod << 15
+	mostPeriod  = 200 * frame.Millisecond // of a link of 8 Mb/s
+	leastShare  = 1e-4                    // of the line rate, that a point may tell: of a link that is ten times slower
+	slowestPort = 64                      // times slower than the own link may be a port whose period is believed
 )
+
+// believed returns the period of a point as far as a sender with the given line
+// rate believes it.
+func believed(period frame.Time, line float64) frame.Time {
+	longest := frame.Time(float64(leastPeriod) * slowestPort * 40e9 / line)
+	return max(leastPeriod, min(period, longest, mostPeriod))
+}
 
 // patience returns the silence after which a rate doubles that came from a
 // point with the given period.
-func (c *roccConfig) patience(period frame.Time) frame.Time {
+func (c *roccConfig) patience(period frame.Time, line float64) frame.Time {
 	if c.recovery > 0 {
 		return c.recovery
 	}
-	return 10 * min(max(period, leastPeriod), mostPeriod)
+	return 10 * believed(period, line)
 }
 
 // rocc is the reaction point (section 3.3.3): it obeys the least rate that any
@@ -98,6 +109,7 @@ func (r *rocc) OnFairRate(now frame.Time, point uint64, update uint32, rate floa
 	if r.due <= now {
 		r.OnTimer(now)
 	}
+	rate = max(rate, r.line*leastShare)
 	switch {
 	case !r.limited && rate >= r.line:
 		// A limiter at line rate limits nothing.
@@ -118,7 +130,7 @@ func (r *rocc) OnFairRate(now frame.Time, point uint64, update uint32, rate floa
 	}
 	r.accepted++
 	r.limited, r.rate, r.point, r.update = true, rate, point, update
-	r.silence = r.cfg.patience(period)
+	r.silence = r.cfg.patience(period, r.line)
 	r.due = now + r.silence
 	r.publish()
 }

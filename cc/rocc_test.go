@@ -212,11 +212,12 @@ func TestRoCCRecoveryFollowsThePeriod(t *testing.T) {
 // than ten of the longest.
 func TestRoCCRecoveryProperties(t *testing.T) {
 	env := Env{Rate: 10e9, BaseRTT: 10 * frame.Microsecond, MTU: 1048, Payload: 1000}
+	const longest = 10240 * frame.Microsecond // of a port of 10 Gb/s / 64
 	rapid.Check(t, func(rt *rapid.T) {
 		r := build(t, &env, "rocc").(*rocc)
 		periods := [3]frame.Time{}
 		for i := range periods {
-			periods[i] = frame.Time(rapid.Int64Range(20_000, int64(mostPeriod)).Draw(rt, "period"))
+			periods[i] = frame.Time(rapid.Int64Range(20_000, int64(2*longest)).Draw(rt, "period"))
 		}
 		now := frame.Time(0)
 		for range rapid.IntRange(1, 60).Draw(rt, "events") {
@@ -226,9 +227,35 @@ func TestRoCCRecoveryProperties(t *testing.T) {
 			if r.accepted == before {
 				continue
 			}
-			if silence := r.Timer() - now; silence < 10*periods[point] || silence > 10*mostPeriod {
+			if silence := r.Timer() - now; silence < 10*min(periods[point], longest) || silence > 10*longest {
 				rt.Fatalf("the rate doubles after %d ns, the period is %d", silence, periods[point])
 			}
 		}
 	})
+}
+
+// Notices that cannot be meant, however often they come, leave a sender a rate
+// at which it goes on, and when they end it is soon back at its link's.
+func TestRoCCForgedNotices(t *testing.T) {
+	for _, line := range []float64{10e6, 100e6, 1e9, 100e9} {
+		env := Env{Rate: line, BaseRTT: 10 * frame.Microsecond, MTU: 1048, Payload: 1000}
+		r := build(t, &env, "rocc").(*rocc)
+		now := frame.Time(0)
+		for i := range uint32(100) {
+			now += 7 * frame.Millisecond
+			r.OnFairRate(now, uint64(i%5), i, 1, 40*frame.Microsecond<<15)
+			if r.Rate() < line/10_000 {
+				t.Fatalf("at %g bit/s a notice leaves %g bit/s", line, r.Rate())
+			}
+		}
+		told := now
+		for r.limited {
+			now = r.Timer()
+			r.OnTimer(now)
+		}
+		// Fifteen doublings.
+		if most := 15 * 2 * frame.Second; now-told > most || line >= 100e9 && now-told > 500*frame.Millisecond {
+			t.Errorf("at %g bit/s it is held back for %v", line, (now - told).Duration())
+		}
+	}
 }

@@ -66,6 +66,7 @@ type NIC struct {
 	stack *stack // nil without Config.Stack
 
 	memory     Memory
+	ports      Secret // of source ports
 	spareVerbs []*verbs
 
 	arrived []Arrived // by queue pairs for frames, not taken
@@ -105,7 +106,7 @@ func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
 	if n.maxQPs == 0 {
 		n.maxQPs = defaultMaxQPs
 	}
-	n.memory.secret = NewSecret("keys of memory", cfg.Seed)
+	n.memory.secret, n.ports = NewSecret("keys of memory", cfg.Seed), NewSecret("source ports", cfg.Seed)
 	n.numbers = newNumbering(n.maxQPs)
 	n.maxReplies = max(1, pool.Chunks()/repliesShare)
 	n.clock.SetRate(cfg.Rate)

@@ -166,12 +166,14 @@ func (n *NIC) tell(now frame.Time, what int, quote []byte, v4 bool) bool {
 	}
 	udp, peer := wire.UDP(quote[head:]), quote[src+size:]
 	remote := wire.BTH(quote[head+wire.UDPLen:]).DestQP() // of frames without telemetry
+	if n.cfg.RandomNumbers && !n.knows(udp, peer, remote, v4) {
+		return false
+	}
 	heard := false
 	for i := n.obeying.heads[obeyBucket(udp.SrcPort())]; i != 0; {
 		q := n.qps[i-1]
 		i = q.obeyNext
-		own := q.dataUDP()
-		if own.SrcPort() != udp.SrcPort() || own.DstPort() != udp.DstPort() || q.peer.v4 != v4 || !q.peer.is(peer) ||
+		if !q.isFlow(udp, peer, v4) ||
 			what == toldFeedback && q.intLen == 0 && q.remote != remote || !n.heed(now, q, what) {
 			continue
 		}
@@ -181,4 +183,24 @@ func (n *NIC) tell(now frame.Time, what int, quote []byte, v4 bool) bool {
 		n.arm(now, q)
 	}
 	return heard
+}
+
+// isFlow reports whether frames of a queue pair have those ports and that peer.
+func (q *queuePair) isFlow(udp wire.UDP, peer []byte, v4 bool) bool {
+	own := q.dataUDP()
+	return own.SrcPort() == udp.SrcPort() && own.DstPort() == udp.DstPort() && q.peer.v4 == v4 && q.peer.is(peer)
+}
+
+// knows reports whether a quoted frame is one that this NIC may have sent: to
+// the other end of a queue pair of that flow, whose number only those know who
+// saw its frames. Behind telemetry the number is not quoted.
+func (n *NIC) knows(udp wire.UDP, peer []byte, remote uint32, v4 bool) bool {
+	for i := n.obeying.heads[obeyBucket(udp.SrcPort())]; i != 0; {
+		q := n.qps[i-1]
+		i = q.obeyNext
+		if q.isFlow(udp, peer, v4) && (q.intLen != 0 || q.remote == remote) {
+			return true
+		}
+	}
+	return false
 }

@@ -57,6 +57,9 @@ func (n *NIC) makeTemplates(q *queuePair, cfg *QPConfig) {
 	src := cfg.SrcPort
 	if src == 0 { // the dynamic ports (RFC 6335), as RoCEv2 stacks use them for entropy
 		src = 0xc000 | uint16(q.qpn*0x9e37>>2)&0x3fff
+		if n.cfg.RandomNumbers { // what others must quote to be believed
+			src = 0xc000 | uint16(n.ports.Of(uint64(q.qpn)))&0x3fff
+		}
 	}
 	from, mac, pkey := n.cfg.Addr, n.cfg.MAC, defaultPKey
 	if f := cfg.Frames; f != nil {
