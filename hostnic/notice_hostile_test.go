@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"gswitch/frame"
+	"gswitch/notice"
 	"gswitch/rocc"
 	"gswitch/wire"
 	wt "gswitch/wire/wiretest"
@@ -26,7 +27,7 @@ func TestNoticesOfWhoDoesNotSeeTheFlow(t *testing.T) {
 		quote := wt.Frame(wt.Eth(testMAC(2), testMAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(port, 4791), wt.BTH(wire.RCSendMiddle, qpn, 9))[14 : 14+20+8+12]
 		n := rocc.Notice{Port: 1, Switch: 2, Fair: 1, Unit: 1, Stretch: 15, Sequence: 1}
 		msg := make([]byte, rocc.NoticeLen+len(quote))
-		n.Encode(msg, rocc.Type4, quote)
+		n.Encode(msg, notice.Type4, quote)
 		v := [1]frame.Ref{p.pool.New(wt.Frame(wt.Eth(testMAC(1), testMAC(9)), wt.IPv4("192.0.0.8", "10.0.0.1"), wt.ICMP(msg[0], msg[1], wire.ICMP(msg).Rest()), wt.Payload(msg[8:])))}
 		p.a.Receive(p.now, 0, v[:])
 	}
