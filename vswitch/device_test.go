@@ -1,7 +1,7 @@
 package vswitch_test
 
 import (
-	"testing"
+	"pgregory.net/rapid"
 
 	"gswitch/frame"
 	"gswitch/pfc"
@@ -14,7 +14,7 @@ import (
 // device is a switch as its engine and its control plane see it: what is inside
 // may be rebuilt without a change here.
 type device struct {
-	t     testing.TB
+	t     rapid.TB
 	sw    *vswitch.Switch
 	arena *frame.Arena
 	depot *frame.Depot
@@ -24,7 +24,7 @@ type device struct {
 
 var deviceMAC = wire.MAC{0x02, 0xaa, 0, 0, 0, 1}
 
-func newDevice(t testing.TB, cfg *vswitch.Config, workers, chunks int) *device {
+func newDevice(t rapid.TB, cfg *vswitch.Config, workers, chunks int) *device {
 	t.Helper()
 	d := &device{t: t, arena: frame.MustArena(chunks, 2048, frame.DefaultHeadroom), now: frame.Second}
 	d.depot = frame.NewDepot(d.arena)

@@ -102,6 +102,29 @@ func TestFlowsEndWithTheirFrames(t *testing.T) {
 	}
 }
 
+// A point that is turned on again tells nobody of whom the last frame left while
+// it was off.
+func TestPointsForgetWhileOff(t *testing.T) {
+	cfg := pointed()
+	d := newDevice(t, cfg, 1, 1024)
+	defer d.close(3)
+	for qp := range uint32(6) {
+		d.receive(0, roce(1, 2, qp, 1500), roce(1, 2, qp, 1500))
+	}
+	off := *cfg
+	off.Ports = append([]vswitch.PortConfig(nil), cfg.Ports...)
+	off.Ports[1].RoCC = vswitch.RoCCConfig{}
+	d.apply(&off)
+	if sent := len(d.sends(1, 100*frame.Microsecond)); sent != 12 {
+		t.Fatalf("%d of 12 frames left", sent)
+	}
+	d.apply(cfg)
+	d.sends(0, 100*frame.Microsecond)
+	if v := d.node(1).RoCC(nil)[0]; v.Flows != 0 {
+		t.Errorf("%d flows are known, of which nothing waits", v.Flows)
+	}
+}
+
 // Behind a crossbar the egress queue is a congestion point as it is with a
 // shared buffer.
 func TestPointsBehindACrossbar(t *testing.T) {

@@ -121,7 +121,7 @@ func (n *Node) adoptRoCC(now frame.Time, i uint16, c *RoCCConfig) {
 			if c.AtHosts {
 				p.calm = 0 // which rate they are at is not known here
 			}
-			if frames, _ := ps.sched.QueueLen(q); frames > 0 {
+			if frames, _ := ps.sched.QueueLen(q); frames > 0 || p.known() > 0 { // what left while it was off is still known
 				n.arm(now, p)
 			}
 		}

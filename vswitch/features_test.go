@@ -1,0 +1,266 @@
+package vswitch_test
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"gswitch/frame"
+	inband "gswitch/int"
+	"gswitch/pfc"
+	"gswitch/pipeline"
+	"gswitch/qcn"
+	qcnpoint "gswitch/qcn/point"
+	"gswitch/rocc"
+	"gswitch/scheduler"
+	"gswitch/vswitch"
+	wt "gswitch/wire/wiretest"
+)
+
+// feature is one of the things that a switch can do beside others.
+type feature uint
+
+const (
+	featRoCC feature = iota
+	featQCN
+	featEscape
+	featGentle
+	featCrossbar
+	featTelemetry
+	featLists // access lists: drop, police, mirror
+	featPaths // several next hops, by load
+	featECN
+	featWatchdog
+	featRates // queues with weights and rates of their own
+	featVLAN
+	featRouting
+	featWorkers // two of them
+	featFewChunks
+	featDynamic // thresholds that follow the free buffer
+	numFeatures
+)
+
+var featureNames = [numFeatures]string{"rocc", "qcn", "escape", "gentle", "crossbar", "telemetry", "lists", "paths", "ecn", "watchdog", "rates", "vlan", "routing", "workers", "few-chunks", "dynamic"}
+
+type features uint32
+
+func (f features) has(x feature) bool          { return f>>x&1 != 0 }
+func (f features) with(x feature) features     { return f | 1<<x }
+func (f features) toggled(x features) features { return f ^ x }
+func (f features) without(x ...feature) features {
+	for _, y := range x {
+		f &^= 1 << y
+	}
+	return f
+}
+
+func (f features) String() string {
+	var v []string
+	for x := range numFeatures {
+		if f.has(x) {
+			v = append(v, featureNames[x])
+		}
+	}
+	return "[" + strings.Join(v, " ") + "]"
+}
+
+// excluded are the pairs that a switch refuses.
+var excluded = [][2]feature{{featEscape, featGentle}, {featEscape, featCrossbar}, {featEscape, featWorkers}, {featGentle, featCrossbar}, {featGentle, featWatchdog}, {featGentle, featWorkers}, {featGentle, featDynamic}}
+
+// possible takes out of a set what cannot stand beside what comes before it.
+func (f features) possible() features {
+	for _, pair := range excluded {
+		if f.has(pair[0]) && f.has(pair[1]) {
+			f = f.without(pair[1])
+		}
+	}
+	return f
+}
+
+// changeable is what may come and go while the switch forwards without making
+// less of what lossless classes have.
+const changeable features = 1<<featRoCC | 1<<featQCN | 1<<featTelemetry | 1<<featLists | 1<<featECN | 1<<featWatchdog | 1<<featRates
+
+// The switch has four ports of 10 Gb/s, with a neighbour at each that is a
+// microsecond away. Classes 3 and 4 are lossless. Of the addresses of host p,
+// behind port p, the last byte is p+1.
+const (
+	worldPorts = 4
+	worldRate  = 10_000_000_000
+	cable      = frame.Microsecond
+	tick       = 200 * frame.Nanosecond // how late a neighbour may be
+	lossless   = 1<<3 | 1<<4
+	places     = 8
+)
+
+// change returns another set, into which the switch may be changed.
+func (f features) change(by features) features {
+	if by &= changeable; f.has(featEscape) { // frames of a flow would be of two, see port
+		by = by.without(featTelemetry)
+	}
+	return f.toggled(by).possible()
+}
+
+// config is that of a switch with these features.
+func (f features) config() *vswitch.Config {
+	cfg := &vswitch.Config{Name: "s", ID: 7, MAC: deviceMAC, Seed: 1, Class: vswitch.DefaultClassMaps(), PFC: vswitch.PFCConfig{Mode: pfc.PFC, Classes: lossless, Quanta: 400},
+		Buffer: vswitch.BufferConfig{Size: 1 << 20, XOFF: 20_000, XONOffset: 4_000, Response: 3 * tick}}
+	for i := range worldPorts {
+		cfg.Ports = append(cfg.Ports, vswitch.PortConfig{Name: string(rune('a' + i)), Enabled: true, Trust: vswitch.TrustDSCP, CableDelay: cable,
+			Scheduler: scheduler.PortConfig{Rate: worldRate, Overhead: scheduler.EthernetOverhead}})
+	}
+	f.forwarding(cfg)
+	for i := range cfg.Ports {
+		f.port(i, &cfg.Ports[i])
+	}
+	if f.has(featEscape) {
+		cfg.Class.Queue[6] = 7
+		cfg.Escape = vswitch.EscapeConfig{On: true, Queue: 6}
+		cfg.Escape.Slots, cfg.Escape.Flows, cfg.Escape.PerFlow, cfg.Escape.Reclaim = places, 32, places, 50*frame.Microsecond
+	}
+	if f.has(featGentle) {
+		cfg.PFC.Gentle = vswitch.GentleConfig{Stages: 6}
+	}
+	if f.has(featCrossbar) {
+		cfg.Crossbar = vswitch.CrossbarConfig{On: true, SkipBlocked: true, Egress: 20_000}
+	}
+	if f.has(featTelemetry) {
+		cfg.Telemetry.Enabled = true
+	}
+	if f.has(featWatchdog) {
+		cfg.PFC.Watchdog = pfc.Watchdog{Detect: 60 * frame.Microsecond}
+	}
+	if f.has(featFewChunks) {
+		cfg.MaxFrames = 1500
+	}
+	if f.has(featDynamic) {
+		cfg.Buffer.XOFF, cfg.Buffer.XONOffset, cfg.Buffer.LosslessAlpha = 0, 0, 1.0/32
+	}
+	if f.has(featLists) {
+		f.lists(cfg)
+	}
+	return cfg
+}
+
+// forwarding lays out bridges and routers.
+func (f features) forwarding(cfg *vswitch.Config) {
+	routed := 0 // ports below are routed
+	switch {
+	case f.routed() && f.has(featVLAN):
+		routed = 2
+	case f.routed():
+		routed = worldPorts
+	}
+	if f.has(featVLAN) {
+		v := vswitch.VLANConfig{ID: 10, Name: "ten"}
+		if routed > 0 {
+			v.Addresses = []netip.Prefix{netip.MustParsePrefix("10.0.10.254/24")}
+		}
+		cfg.VLANs = []vswitch.VLANConfig{v}
+	}
+	for i := range cfg.Ports {
+		p := &cfg.Ports[i]
+		switch {
+		case i < routed:
+			p.Addresses = []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("10.0.%d.254/24", i))}
+		case f.has(featVLAN):
+			if p.VLANMode = vswitch.VLANTrunk; i == worldPorts-1 {
+				p.VLANMode, p.PVID = vswitch.VLANAccess, 10
+			}
+			cfg.FDB.Static = append(cfg.FDB.Static, vswitch.StaticMAC{VLAN: 10, MAC: host(i + 1), Port: uint16(i)})
+		default:
+			cfg.FDB.Static = append(cfg.FDB.Static, vswitch.StaticMAC{VLAN: 1, MAC: host(i + 1), Port: uint16(i)})
+		}
+		if routed > 0 {
+			cfg.Neighbors = append(cfg.Neighbors, vswitch.StaticNeighbor{Addr: f.address(i), MAC: host(i + 1)})
+		}
+	}
+	if f.has(featPaths) {
+		cfg.Paths = vswitch.PathsConfig{Choose: pipeline.ChooseAdaptive, Thresholds: []uint64{2000, 8000}, Assigned: f.has(featCrossbar)}
+		cfg.Routes = []vswitch.Route{{Prefix: netip.MustParsePrefix("20.0.0.0/8"), NextHops: []vswitch.NextHop{{Via: f.address(0)}, {Via: f.address(1)}}}}
+	}
+}
+
+func (f features) routed() bool { return f.has(featRouting) || f.has(featPaths) }
+
+// address is that of the host behind a port.
+func (f features) address(port int) netip.Addr {
+	subnet := byte(port)
+	if f.has(featVLAN) && port >= 2 {
+		subnet = 10
+	}
+	return netip.AddrFrom4([4]byte{10, 0, subnet, byte(port + 1)})
+}
+
+func (f features) port(i int, p *vswitch.PortConfig) {
+	if f.has(featRoCC) {
+		r := rocc.For(worldRate)
+		r.QRef, r.QMid, r.QMax, r.Period = 3_000, 6_000, 9_000, 10*frame.Microsecond
+		p.RoCC = vswitch.RoCCConfig{Queues: 0x7f, Params: r}
+	}
+	if f.has(featQCN) {
+		p.Options = p.Options.With(qcnpoint.Name, qcnpoint.Config{Queues: 0x7f, Params: qcn.Params{SetPoint: 3000, Weight: 2, Sample: 6000}})
+	}
+	p.Escape = f.has(featEscape) && i > 0
+	if f.has(featTelemetry) {
+		p.Telemetry.Sink = i == 1
+		if !p.Escape { // a header that the switch puts in makes another flow of what its neighbour sends
+			p.Telemetry.Source = inband.INTMD
+		}
+	}
+	q := &p.Scheduler.Queues
+	if f.has(featECN) {
+		for k := range q {
+			q[k].ECN = scheduler.ECN{KMin: 2000, KMax: 8000, PMax: 0.5}
+		}
+	}
+	if f.has(featRates) {
+		q[0].Weight, q[1].Weight = 1, 3
+		q[4].MaxRate, q[4].Burst = worldRate/3, 3000
+	}
+	if f.has(featWorkers) {
+		p.Worker = i % 2
+	}
+	if f.has(featLists) {
+		p.ACL = "in"
+	}
+}
+
+// lists drops datagrams for port 53, polices those for port 54, and copies those
+// for port 55 to port d.
+func (f features) lists(cfg *vswitch.Config) {
+	cfg.Mirrors = []vswitch.Mirror{{Name: "m", Port: worldPorts - 1, Truncate: 100}}
+	rule := func(port uint16, a pipeline.Action, p *vswitch.Police) vswitch.ACLRule {
+		var m pipeline.Match
+		m.MatchDstPort(port, port)
+		return vswitch.ACLRule{Match: m, Action: a, Police: p}
+	}
+	cfg.ACLs = []vswitch.ACL{{Name: "in", Default: pipeline.Action{Ops: pipeline.OpPermit}, Rules: []vswitch.ACLRule{
+		rule(53, pipeline.Action{Ops: pipeline.OpDrop}, nil),
+		rule(54, pipeline.Action{Ops: pipeline.OpPermit}, &vswitch.Police{Rate: worldRate / 10, Burst: 4000}),
+		rule(55, pipeline.Action{Ops: pipeline.OpPermit | pipeline.OpMirror}, nil),
+	}}}
+}
+
+// frameOf is a frame of a flow from the host behind one port to that behind
+// another, or to the group of next hops, as the first host sends it.
+func (f features) frameOf(from, to int, fl flow, id uint32, bytes int) []byte {
+	src, dst := f.address(from), f.address(to)
+	if fl.group {
+		dst = netip.MustParseAddr("20.0.0.1")
+	}
+	mac := host(to + 1)
+	if f.routed() && (fl.group || !f.has(featVLAN) || from < 2 || to < 2) {
+		mac = deviceMAC
+	}
+	layers := []wt.Layer{wt.Eth(mac, host(from+1))}
+	if f.has(featVLAN) && from != worldPorts-1 && !(f.routed() && from < 2) {
+		layers = append(layers, wt.VLAN(10, 0))
+	}
+	layers = append(layers, wt.IPv4(src.String(), dst.String(), wt.TOS(fl.class<<5|2)), wt.UDP(1000+uint16(fl.class)<<4+uint16(fl.n), fl.dport))
+	if fl.dport == roceUDP {
+		layers = append(layers, wt.BTH(roceMiddle, uint32(fl.n), id))
+	}
+	b := wt.Frame(append(layers, wt.Payload(label(id)), wt.Zeros(max(0, bytes-80)))...)
+	return b
+}

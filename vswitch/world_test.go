@@ -1,0 +1,390 @@
+package vswitch_test
+
+import (
+	"fmt"
+	"slices"
+
+	"pgregory.net/rapid"
+
+	"gswitch/buffer"
+	"gswitch/frame"
+	qcnpoint "gswitch/qcn/point"
+	"gswitch/wire"
+)
+
+// world is a switch among four neighbours, and the books that are kept of every
+// frame between them.
+type world struct {
+	features
+	*device
+	tb    rapid.TB
+	rnd   frame.Rand
+	ns    [worldPorts]*neighbour
+	known map[uint32]*entry
+	next  uint32
+	seq   uint64
+	last  map[flow]map[uint16]uint64 // by port, the last frame of a flow that left there
+	taps  [][]frame.Ref
+
+	in, out, dropped  int             // frames
+	marks, pauses     int             // frames marked for congestion, and pauses that neighbours were asked for
+	groups            [worldPorts]int // frames to the group of next hops, by port
+	inBytes, outBytes uint64
+}
+
+// entry is what is known of a frame that a neighbour sent.
+type entry struct {
+	f    flow
+	seq  uint64 // order of arrival
+	outs int
+	gone frame.Reason
+}
+
+// waits reports whether the switch has the frame.
+func (e *entry) waits() bool { return e.seq != 0 && e.outs == 0 && e.gone == frame.Keep }
+
+func newWorld(tb rapid.TB, f features, seed uint64) *world {
+	workers := 1
+	if f.has(featWorkers) {
+		workers = 2
+	}
+	w := &world{features: f, tb: tb, rnd: frame.NewRand(seed), known: map[uint32]*entry{}, last: map[flow]map[uint16]uint64{}}
+	w.device = newDevice(tb, f.config(), workers, 8192)
+	for i := range w.ns {
+		w.ns[i] = &neighbour{w: w, port: i}
+	}
+	for _, n := range w.sw.Nodes {
+		w.taps = append(w.taps, make([]frame.Ref, 1024))
+		n.TapDrops(w.taps[len(w.taps)-1])
+	}
+	return w
+}
+
+func (w *world) fail(format string, args ...any) {
+	w.tb.Fatalf("%v at %v: %s", w.features, (w.now - frame.Second).Duration(), fmt.Sprintf(format, args...))
+}
+
+// offer gives a neighbour frames to send.
+func (w *world) offer(f flow, count, bytes int) {
+	n := w.ns[f.from]
+	for range count {
+		if len(n.waiting[f.class]) > 300 {
+			return
+		}
+		w.next++
+		n.waiting[f.class] = append(n.waiting[f.class], parcel{id: w.next, f: f, data: w.frameOf(f.from, f.to, f, w.next, bytes)})
+		w.known[w.next] = &entry{f: f}
+	}
+}
+
+// run lets time pass.
+func (w *world) run(d frame.Time) {
+	for end := w.now + d; w.now < end; {
+		w.step(min(tick, end-w.now))
+	}
+}
+
+func (w *world) step(d frame.Time) {
+	before := w.now
+	w.advance(d)
+	for p, n := range w.ns {
+		n.step(before, w.now)
+		var v [][]byte
+		for len(n.to) > 0 && n.to[0].at <= w.now {
+			w.arrives(&n.to[0])
+			v = append(v, n.to[0].data)
+			n.to = n.to[1:]
+		}
+		if len(v) > 0 {
+			w.receive(uint16(p), v...)
+		}
+	}
+	for sent := 1; sent > 0; { // what leaves may let a neighbour go on
+		sent = 0
+		for p := range w.ns {
+			sent += w.transmit(uint16(p), func(m *frame.Meta, b []byte) { w.departs(p, m, b) })
+		}
+	}
+	w.drops()
+}
+
+func (w *world) arrives(p *parcel) {
+	w.in++
+	w.inBytes += uint64(len(p.data))
+	if marked(p.data) {
+		w.inBytes -= wire.EscapeLen // which the port takes off before it counts
+	}
+	if p.id != 0 {
+		w.seq++
+		w.known[p.id].seq = w.seq
+	}
+}
+
+// departs books a frame that the switch sent.
+func (w *world) departs(port int, m *frame.Meta, b []byte) {
+	w.out++
+	w.outBytes += uint64(m.Wire)
+	n := w.ns[port]
+	n.fro = append(n.fro, parcel{at: m.Depart + frame.Time(m.Span) + cable, data: slices.Clone(b)})
+	if m.Flags&frame.MarkCE != 0 {
+		w.marks++
+	}
+	if m.Depart > w.now && b[12] != 0x88 {
+		w.fail("port %d sends at %v, in the future", port, m.Depart)
+	}
+	id, ok := labelOf(b)
+	if !ok || m.Flags&(frame.IsClone|frame.HasICMP) != 0 || isICMP(b) {
+		return
+	}
+	e := w.known[id]
+	if e == nil || e.seq == 0 {
+		w.fail("frame %d left by port %d and never came", id, port)
+	}
+	if e.outs++; e.outs > 1 || e.gone != frame.Keep {
+		w.fail("frame %d of %+v left by port %d; before, it left %d times and was dropped: %v", id, e.f, port, e.outs-1, e.gone)
+	}
+	if e.f.group {
+		if port > 1 {
+			w.fail("frame %d for the group left by port %d", id, port)
+		}
+		w.groups[port]++
+		return // each frame may go by another port
+	}
+	if port != e.f.to {
+		w.fail("frame %d of %+v left by port %d", id, e.f, port)
+	}
+	by := w.last[e.f]
+	if by == nil {
+		by = map[uint16]uint64{}
+		w.last[e.f] = by
+	}
+	if e.seq <= by[uint16(port)] {
+		w.fail("frame %d of %+v, which came %d frames earlier, left later than another of its flow", id, e.f, by[uint16(port)]-e.seq)
+	}
+	by[uint16(port)] = e.seq
+}
+
+// isICMP tells what the switch says of a frame from the frame.
+func isICMP(b []byte) bool {
+	o := 14
+	for b[o-2] == 0x81 && b[o-1] == 0 || b[o-2] == 0x88 && b[o-1] == 0xb5 {
+		o += 4
+	}
+	return b[o-2] == 8 && b[o-1] == 0 && b[o+9] == 1
+}
+
+// congested are the reasons for which no frame of a lossless class may go.
+var congested = []frame.Reason{frame.BufferFull, frame.QueueTail, frame.IngressLimit, frame.HeadroomFull, frame.IngressQueue, frame.ArenaExhausted, frame.WorkerRing, frame.TxOversize, frame.MTUExceeded, frame.NoRoute}
+
+// drops books what the switch dropped.
+func (w *world) drops() {
+	for i, node := range w.sw.Nodes {
+		for _, r := range node.TakeDrops() {
+			m, b := w.arena.Meta(r), w.arena.Bytes(r)
+			w.dropped++
+			id, ok := labelOf(b)
+			if e := w.known[id]; ok && e != nil && m.Flags&frame.IsClone == 0 && !isICMP(b) {
+				if e.outs > 0 || e.gone != frame.Keep {
+					w.fail("frame %d was dropped, %v, and left %d times; dropped before: %v", id, m.Reason, e.outs, e.gone)
+				}
+				if e.gone = m.Reason; lossless>>e.f.class&1 != 0 && slices.Contains(congested, m.Reason) {
+					w.fail("frame %d of %+v was lost: %v", id, e.f, m.Reason)
+				}
+			}
+			w.pools[i].Free(r)
+		}
+		node.TapDrops(w.taps[i])
+	}
+}
+
+// inside is what waits in the switch.
+func (w *world) inside() (frames int) {
+	for i, node := range w.sw.Nodes {
+		for p := range worldPorts {
+			if node.Owns(uint16(p)) {
+				k, _ := node.Scheduler(uint16(p)).Backlog()
+				frames += k
+			}
+		}
+		for _, nb := range node.Neighbors() {
+			frames += nb.Pending
+		}
+		for _, v := range w.sw.Nodes[i].Crossbar(nil) {
+			frames += int(v.In.Frames - v.Out.Frames)
+		}
+	}
+	return frames
+}
+
+// balance holds the books to each other: frames that came or were made left, were
+// dropped or wait; and the switch counted what its neighbours did.
+func (w *world) balance() {
+	var made, lost, rx, tx, rxBytes, txBytes uint64
+	for p := range worldPorts {
+		c := w.counts(uint16(p))
+		rx, tx, rxBytes, txBytes = rx+c.Rx.Frames, tx+c.Tx.Frames, rxBytes+c.Rx.Bytes, txBytes+c.Tx.Bytes
+		for _, k := range c.Drops {
+			lost += k
+		}
+	}
+	for _, n := range w.sw.Nodes {
+		made += n.Counts().Made
+		for _, k := range n.SelfDrops() {
+			lost += k
+		}
+	}
+	switch {
+	case rx != uint64(w.in) || rxBytes != w.inBytes:
+		w.fail("%d frames, %d bytes came; the switch counts %d, %d", w.in, w.inBytes, rx, rxBytes)
+	case tx != uint64(w.out) || txBytes != w.outBytes:
+		w.fail("%d frames, %d bytes left; the switch counts %d, %d", w.out, w.outBytes, tx, txBytes)
+	case lost != uint64(w.dropped):
+		w.fail("%d frames were dropped; the switch counts %d", w.dropped, lost)
+	}
+	if k := w.inside(); rx+made != tx+lost+uint64(k) {
+		w.fail("%d frames came and %d were made, but %d left, %d were dropped and %d wait", rx, made, tx, lost, k)
+	}
+	for _, n := range w.sw.Nodes {
+		for _, v := range n.Escape(nil) {
+			if v.On && v.Free+v.Kept+v.Taken != places || v.Free < 0 || v.Kept < 0 || v.Taken < 0 || v.Parked < 0 || v.Parked > places || v.Made+v.Forwarded != v.Arrived+v.Reclaimed+uint64(v.Kept) {
+				w.fail("places and tokens: %+v", v)
+			}
+		}
+	}
+}
+
+// quiet lets everything come to rest: neighbours have nothing more to send and
+// pause nobody.
+func (w *world) quiet() {
+	for _, n := range w.ns {
+		n.storm(w.now, 0xff, 0)
+	}
+	idle := func() bool {
+		for p, n := range w.ns {
+			if n.has() || len(n.to) > 0 || len(n.fro) > 0 || !w.node(uint16(p)).Scheduler(uint16(p)).Empty() {
+				return false
+			}
+		}
+		return w.inside() == 0
+	}
+	for end := w.now + 100*frame.Millisecond; !idle(); w.step(tick) {
+		if w.now > end {
+			w.fail("no rest: %d frames inside", w.inside())
+		}
+	}
+	for range 300 { // tokens that are out, periods, renewals
+		w.step(5 * frame.Microsecond)
+	}
+}
+
+// atRest holds a switch in which nothing waits to what it must be.
+func (w *world) atRest() {
+	w.balance()
+	for id, e := range w.known {
+		if e.waits() {
+			w.fail("frame %d of %+v neither left nor was dropped", id, e.f)
+		}
+	}
+	for i, n := range w.sw.Nodes {
+		var s buffer.Snapshot
+		if n.Buffer(&s, false); s.Held != 0 || s.InShared != 0 {
+			w.fail("worker %d: %d bytes are charged, %d of them shared", i, s.Held, s.InShared)
+		}
+		for p, ps := range s.Ports {
+			for k := range 8 {
+				if g, q := ps.Groups[k], ps.Queues[k]; g.Reserved+g.Shared+g.Headroom+q.Reserved+q.Beyond != 0 {
+					w.fail("port %d, class or queue %d: %+v, %+v", p, k, g, q)
+				}
+			}
+		}
+		for _, v := range n.Crossbar(nil) {
+			if v.Frames != 0 || v.Ingress != [8]uint32{} || v.Egress != [8]uint32{} {
+				w.fail("crossbar: %+v", v)
+			}
+		}
+		for _, v := range n.Escape(nil) {
+			if v.Free != places || v.Parked != 0 {
+				w.fail("places: %+v", v)
+			}
+		}
+		for _, v := range n.RoCC(nil) {
+			if v.Flows != 0 || v.QueueBytes != 0 {
+				w.fail("RoCC: %+v", v)
+			}
+		}
+		if at := n.Wake(w.now); at <= w.now {
+			w.fail("worker %d has something to do for ever", i)
+		}
+	}
+	for p := range worldPorts {
+		if told := w.node(uint16(p)).PFC(uint16(p)).Told(); told != 0 {
+			w.fail("the neighbour at port %d is told to pause classes %08b", p, told)
+		}
+		if c := w.ns[p].paused; slices.Max(c[:]) > w.now {
+			w.fail("the neighbour at port %d pauses: %v", p, c)
+		}
+	}
+}
+
+// did tells how often each feature did what it is for.
+func (w *world) did() (k [numFeatures]uint64) {
+	var hits, arrived uint64
+	for _, n := range w.sw.Nodes {
+		for _, v := range n.RoCC(nil) {
+			k[featRoCC] += v.Notices
+		}
+		for _, v := range qcnpoint.Views(n, nil) {
+			k[featQCN] += v.Messages
+		}
+		for _, v := range n.Escape(nil) {
+			hits, arrived = hits+v.Hits, arrived+v.Arrived
+		}
+		for _, v := range n.Crossbar(nil) {
+			k[featCrossbar] += v.Out.Frames
+		}
+		k[featTelemetry] += min(n.Counts().INTSourced, n.Counts().INTSunk)
+		k[featLists] += n.Counts().Mirrored
+	}
+	k[featEscape] = min(hits, arrived)
+	k[featGentle], k[featDynamic], k[featFewChunks] = uint64(w.pauses), uint64(w.pauses), uint64(w.pauses)
+	k[featPaths] = uint64(min(w.groups[0], w.groups[1]))
+	k[featECN] = uint64(w.marks)
+	for p := range worldPorts {
+		k[featWatchdog] += w.counts(uint16(p)).Drops[frame.PFCWatchdog]
+	}
+	for _, f := range []feature{featRates, featVLAN, featRouting, featWorkers} {
+		k[f] = uint64(w.out)
+	}
+	return k
+}
+
+// end gives back what the test has, and counts chunks.
+func (w *world) end() {
+	for _, n := range w.sw.Nodes {
+		n.TapDrops(nil)
+	}
+	w.close(worldPorts)
+}
+
+// change applies the configuration of other features.
+func (w *world) change(f features) {
+	w.features = f
+	if err := w.sw.Apply(f.config()); err != nil {
+		w.fail("%v", err)
+	}
+	w.settle()
+	w.drops()
+}
+
+// flap takes a link down and up again.
+func (w *world) flap(port int, down frame.Time) {
+	w.link(uint16(port), false)
+	w.settle()
+	w.drops()
+	w.ns[port].unplug()
+	n := w.ns[port]
+	n.free = w.now + down + 10*cable
+	w.run(down)
+	w.link(uint16(port), true)
+	w.settle()
+}
