@@ -1,0 +1,70 @@
+package clocksync
+
+import (
+	"slices"
+
+	"gswitch/frame"
+)
+
+// Delay measures how long a link takes, by requests and responses between
+// neighbours (IEEE 1588-2019 11.4). The links of a fabric are symmetric. The
+// value is the median of the last measurements, so that single ones that met
+// something do not count.
+type Delay struct {
+	samples [8]frame.Time
+	n       int
+	next    int
+	fixed   bool
+
+	pending  bool
+	sequence uint16
+	sent     frame.Time
+}
+
+// Fix sets a delay that is known, as in a network whose cables are described.
+func (d *Delay) Fix(v frame.Time) { *d = Delay{fixed: true, n: 1, samples: [8]frame.Time{v}} }
+
+// Request begins a measurement: the request with the sequence number that it
+// returns leaves at sent.
+func (d *Delay) Request(sent frame.Time) uint16 {
+	d.sequence++
+	d.sent, d.pending = sent, true
+	return d.sequence
+}
+
+// Response ends it: the response began to arrive at received, and spent
+// turnaround at the neighbour, by the neighbour's clock. It reports whether it was
+// the one that is waited for, and made sense.
+func (d *Delay) Response(sequence uint16, received, turnaround frame.Time) bool {
+	if !d.pending || d.fixed || sequence != d.sequence {
+		return false
+	}
+	d.pending = false
+	twice := received - d.sent - turnaround
+	if twice < 0 || turnaround < 0 {
+		return false
+	}
+	d.samples[d.next] = twice / 2
+	d.next = (d.next + 1) % len(d.samples)
+	d.n = min(d.n+1, len(d.samples))
+	return true
+}
+
+// Value returns the delay, and whether any measurement was made.
+func (d *Delay) Value() (frame.Time, bool) {
+	if d.n == 0 {
+		return 0, false
+	}
+	v := d.samples
+	s := v[:d.n]
+	slices.Sort(s)
+	return s[(len(s)-1)/2], true
+}
+
+// Offset is one exchange of four stamps between neighbours a and b in full: a
+// sent at t1a, b received at t1b, b sent at t2b, a received at t2a (section
+// 3.3.1). It returns the delay of the link and what is to be added to b's clock.
+func Offset(t1a, t1b, t2b, t2a frame.Time) (delay, offset frame.Time) {
+	delay = ((t2a - t1a) - (t2b - t1b)) / 2
+	return delay, t1a + delay - t1b
+}

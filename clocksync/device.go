@@ -1,0 +1,301 @@
+package clocksync
+
+import (
+	"fmt"
+	"math/bits"
+
+	"gswitch/frame"
+)
+
+// MaxPorts is how many ports a device has at most.
+const MaxPorts = 256
+
+// NoPort stands where no port is accepted: at the root.
+const NoPort = -1
+
+// Ports is a set of ports.
+type Ports [MaxPorts / 64]uint64
+
+// Add puts a port into the set.
+func (s *Ports) Add(p int) { s[p/64] |= 1 << (p % 64) }
+
+// Has reports whether a port is in the set.
+func (s *Ports) Has(p int) bool { return p >= 0 && s[p/64]&(1<<(p%64)) != 0 }
+
+// Each calls f for every port of the set, in order.
+func (s *Ports) Each(f func(p int)) {
+	for w, b := range s {
+		for ; b != 0; b &= b - 1 {
+			f(w*64 + bits.TrailingZeros64(b))
+		}
+	}
+}
+
+// Config is what a controller gives a device (section 3.4).
+type Config struct {
+	Epoch    uint32 // of the plan, carried by the root's messages; a device that has heard a later one takes no earlier one
+	Root     bool
+	Accept   int   // port towards the parent in the primary tree; NoPort at the root
+	Backup   int   // port towards the second parent; NoPort if there is none, as at a host with one link
+	Transmit Ports // towards children in the primary tree and in the backup graph
+
+	EpsBase   frame.Time // uncertainty of a clock that was just synchronised by the primary tree: 5 ns for each hop
+	EpsBackup frame.Time // the same by the backup graph, for the longest way that a failure may make
+
+	Interval frame.Time // between messages of the root
+	Timeout1 frame.Time // silence after which a device turns to its second parent
+	Timeout2 frame.Time // silence behind that after which the backup root becomes root; 0 at all others
+	Drift    int64      // parts in 10^9; 0 = Drift
+}
+
+// Times of the paper's evaluation (section 3.6). One message in a row may be lost
+// without anybody noticing; the backup root, which waits for both timeouts, has two
+// chances to hear a root that still lives.
+const (
+	DefaultInterval = 90 * frame.Microsecond
+	DefaultTimeout1 = 185 * frame.Microsecond
+	DefaultTimeout2 = 180 * frame.Microsecond
+)
+
+// EpsHop is the uncertainty that each hop adds with stamps made in hardware.
+const EpsHop = 5 * frame.Nanosecond
+
+// Validate reports what is wrong with c.
+func (c *Config) Validate() error {
+	switch {
+	case c.Root != (c.Accept == NoPort):
+		return fmt.Errorf("clock: the root accepts no port, and everybody else accepts one (root %t, port %d)", c.Root, c.Accept)
+	case c.Accept >= MaxPorts || c.Backup >= MaxPorts:
+		return fmt.Errorf("clock: ports %d and %d: there are %d at most", c.Accept, c.Backup, MaxPorts)
+	case c.Interval <= 0:
+		return fmt.Errorf("clock: an interval of %v: it must be positive", c.Interval.Duration())
+	case c.Timeout1 <= 2*c.Interval:
+		return fmt.Errorf("clock: silence of %v is taken for a failure, with a message each %v: one lost message would be one; take more than two intervals", c.Timeout1.Duration(), c.Interval.Duration())
+	case c.Timeout2 != 0 && c.Timeout1+c.Timeout2 <= 4*c.Interval:
+		return fmt.Errorf("clock: the backup root waits %v and %v, with a message each %v: two roots could be at once; take more than four intervals for both", c.Timeout1.Duration(), c.Timeout2.Duration(), c.Interval.Duration())
+	case c.EpsBase < 0 || c.EpsBackup < 0 || c.Drift < 0:
+		return fmt.Errorf("clock: a negative uncertainty or drift")
+	}
+	return nil
+}
+
+// Message is a synchronisation message as a device sees it.
+type Message struct {
+	Time     frame.Time // synchronised time of its sender when it was sent
+	Epoch    uint32
+	Root     uint64 // identity of the root that began it
+	Sequence uint16 // the root's count, passed on: one interval can be followed down the tree
+	Depth    uint8  // hops from the root
+}
+
+// State is what a device takes itself for.
+type State uint8
+
+const (
+	Unsynced State = iota // no valid message since it was configured
+	Primary               // hears the root by the primary tree
+	Backup                // turned to its second parent
+	Holdover              // heard nobody since it turned
+	Root                  // is the root, or became it
+	Evicted               // its own clock is broken
+)
+
+var stateNames = [...]string{"unsynchronised", "primary", "backup", "holdover", "root", "evicted"}
+
+// String returns the state in words.
+func (s State) String() string { return stateNames[s] }
+
+// Counts are what a device has met.
+type Counts struct {
+	Valid       uint64 // messages that set the clock
+	Ignored     uint64 // by ports that are not accepted, or by the root
+	OtherRoot   uint64 // of an earlier plan, or of another root than the one heard before
+	Invalid     uint64 // that were further from the clock than its uncertainty
+	Sent        uint64 // times that messages were sent, to all ports of Transmit
+	FlipSilence uint64 // turned to the second parent for silence
+	FlipInvalid uint64 // for messages that cannot be
+	Elected     uint64 // became root
+	Evicted     uint64 // found its own clock broken
+}
+
+// Device is one node's part of the protocol: the message engine, which the paper
+// has in hardware, and the failure handler, which it has in firmware. One
+// goroutine owns it. Timeouts run on the node's own time, as a counter of its
+// oscillator's ticks would.
+type Device struct {
+	Clock
+	Counts   Counts
+	id       uint64
+	cfg      Config
+	accept   int
+	flipped  bool
+	root     bool
+	evicted  bool
+	heard    bool       // a valid message since the device was configured, has turned, or heard nothing for a time
+	epoch    uint32     // the highest heard, or of the own plan at the root
+	next     frame.Time // of the root
+	silence  frame.Time // when silence has lasted for Timeout1
+	electAt  frame.Time
+	invalid  int // in a row
+	sequence uint16
+	depth    uint8
+	rootID   uint64
+	delays   [MaxPorts]Delay
+}
+
+// NewDevice returns a device that takes part in nothing before Configure. id is
+// its identity, for example from its MAC address.
+func NewDevice(id uint64) *Device {
+	return &Device{id: id, accept: NoPort, silence: frame.Never, electAt: frame.Never, next: frame.Never}
+}
+
+// Configure takes a plan. The clock goes on as it is; only its uncertainty
+// follows the new place in the tree. A device that was the root and is not any
+// more is as uncertain as one that has just heard it.
+func (d *Device) Configure(now frame.Time, c Config) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	if c.Drift == 0 {
+		c.Drift = Drift
+	}
+	wasRoot := d.root
+	// Of the old and the new way the more uncertain one counts until a message has
+	// come by the new one.
+	if d.synced && !c.Root {
+		d.base = max(d.base, c.EpsBase)
+	}
+	d.cfg, d.drift = c, c.Drift
+	d.accept, d.root, d.exact = c.Accept, c.Root, c.Root
+	d.flipped, d.evicted, d.heard, d.invalid = false, false, false, 0
+	d.electAt, d.next, d.silence = frame.Never, frame.Never, frame.Never
+	if d.synced {
+		d.silence = now + c.Timeout1 // else there is nothing to lose yet
+	}
+	if c.Root {
+		d.reign(now)
+		if wasRoot {
+			d.next = now + c.Interval
+		}
+	} else if wasRoot {
+		d.last, d.synced = now, true
+	}
+	return nil
+}
+
+// reign makes the device the root from now on.
+func (d *Device) reign(now frame.Time) {
+	d.root, d.exact, d.synced = true, true, true
+	d.last, d.base, d.depth, d.rootID = now, 0, 0, d.id
+	d.epoch = max(d.epoch, d.cfg.Epoch)
+	d.next, d.silence, d.electAt = now, frame.Never, frame.Never
+}
+
+// invalidInARow is how many messages that cannot be make a device turn: one may
+// be a single damaged frame.
+const invalidInARow = 2
+
+// Sync takes a message that came by a port, which began to arrive at the node's
+// time stamp. It reports whether the device is to send Out on the ports of
+// Transmit now: that, and the root's timer, is the only reason to send. Delay of the
+// port must be known.
+func (d *Device) Sync(now, stamp frame.Time, port int, m Message) (forward bool) {
+	delay, known := d.delays[port&(MaxPorts-1)].Value()
+	switch {
+	case d.root || d.evicted || port != d.accept || !known:
+		d.Counts.Ignored++
+		return false
+	case m.Epoch < d.epoch || d.heard && m.Epoch == d.epoch && m.Root != d.rootID:
+		d.Counts.OtherRoot++
+		return false
+	}
+	to := m.Time + delay
+	if off := to - d.At(stamp); d.synced && (off > d.Uncertainty(now) || -off > d.Uncertainty(now)) {
+		d.Counts.Invalid++
+		if d.invalid++; d.invalid == invalidInARow {
+			d.doubt(now)
+		}
+		return false // the silence goes on
+	}
+	d.invalid = 0
+	d.correct(stamp, to)
+	d.base = d.cfg.EpsBase
+	if d.flipped {
+		d.base = d.cfg.EpsBackup
+	}
+	d.heard, d.epoch, d.rootID, d.sequence, d.depth = true, m.Epoch, m.Root, m.Sequence, m.Depth+1
+	d.silence, d.electAt = now+d.cfg.Timeout1, frame.Never
+	d.Counts.Valid++
+	d.Counts.Sent++
+	return true
+}
+
+// Due is when Advance is to be called next.
+func (d *Device) Due() frame.Time { return min(d.next, d.silence, d.electAt) }
+
+// Advance runs the timers. It reports whether the device is to send Out on the
+// ports of Transmit: only the root ever does so without having been sent
+// something. An instant that was missed is not made up for.
+func (d *Device) Advance(now frame.Time) (send bool) {
+	if now >= d.silence {
+		d.silence, d.heard = frame.Never, false
+		d.turn(now, &d.Counts.FlipSilence)
+	}
+	if now >= d.electAt {
+		d.Counts.Elected++
+		d.reign(now)
+	}
+	if now >= d.next {
+		d.next += d.cfg.Interval
+		if d.next <= now {
+			d.next = now + d.cfg.Interval
+		}
+		d.sequence++
+		d.Counts.Sent++
+		return true
+	}
+	return false
+}
+
+// Out is the message that the device sends; it leaves at the node's time depart.
+func (d *Device) Out(depart frame.Time) Message {
+	return Message{Time: d.At(depart), Epoch: d.epoch, Root: d.rootID, Sequence: d.sequence, Depth: d.depth}
+}
+
+// Transmit are the ports that messages go to.
+func (d *Device) Transmit() *Ports { return &d.cfg.Transmit }
+
+// State returns what the device takes itself for.
+func (d *Device) State() State {
+	switch {
+	case d.evicted:
+		return Evicted
+	case d.root:
+		return Root
+	case d.flipped && d.heard:
+		return Backup
+	case d.flipped:
+		return Holdover
+	case d.heard:
+		return Primary
+	}
+	return Unsynced
+}
+
+// Place returns the epoch of the plan that the device hears of, the identity of
+// the root that it hears, and the hops from there.
+func (d *Device) Place() (epoch uint32, root uint64, depth uint8) {
+	return d.epoch, d.rootID, d.depth
+}
+
+// Parent returns the port that the device accepts messages from, NoPort at the
+// root.
+func (d *Device) Parent() int {
+	if d.root {
+		return NoPort
+	}
+	return d.accept
+}
+
+// Delay returns the delay of a port's link.
+func (d *Device) Delay(port int) *Delay { return &d.delays[port&(MaxPorts-1)] }

@@ -1,0 +1,276 @@
+package clocksync
+
+import (
+	"strings"
+	"testing"
+
+	"gswitch/frame"
+)
+
+const us = frame.Microsecond
+
+// device returns a device at some depth that has just heard its parent.
+func device(t *testing.T, base, backup frame.Time, timeout2 frame.Time) *Device {
+	t.Helper()
+	d := NewDevice(7)
+	c := Config{Accept: 0, Backup: 1, EpsBase: base, EpsBackup: backup, Interval: DefaultInterval, Timeout1: DefaultTimeout1, Timeout2: timeout2}
+	if err := d.Configure(0, c); err != nil {
+		t.Fatal(err)
+	}
+	d.Delay(0).Fix(0)
+	d.Delay(1).Fix(0)
+	if !d.Sync(0, 0, 0, Message{Root: 1}) {
+		t.Fatal("the first message was not taken")
+	}
+	return d
+}
+
+func at(t *testing.T, d *Device, now, want frame.Time) {
+	t.Helper()
+	if got := d.Uncertainty(now); got != want {
+		t.Errorf("at %v: an uncertainty of %d ns, want %d", now.Duration(), got, want)
+	}
+}
+
+func TestFourStamps(t *testing.T) {
+	if delay, offset := Offset(1000, 1730, 2000, 2400); delay != 565 || offset != -165 {
+		t.Errorf("a delay of %d, an offset of %d", delay, offset)
+	}
+}
+
+// Equation 3.1 at depths 5 and 3.
+func TestUncertainty(t *testing.T) {
+	d := device(t, 25, 30, 0)
+	at(t, d, 0, 25)
+	at(t, d, 45*us, 34)
+	at(t, d, 90*us, 43)
+	d = device(t, 15, 30, 0)
+	at(t, d, 0, 15)
+	at(t, d, 45*us, 24)
+	at(t, d, 90*us, 33)
+	if NewDevice(1).Uncertainty(5) != Forever {
+		t.Error("a clock that was never set is certain")
+	}
+}
+
+// A link fails just after a message, at a node of depth 3 whose second way has 6
+// hops: the numbers of figures 3.19 and 3.21.
+func TestLinkFails(t *testing.T) {
+	d := device(t, 15, 30, 0)
+	at(t, d, 185*us-1, 52)
+	if d.Due() != 185*us || d.Advance(185*us) {
+		t.Error("silence makes nobody send")
+	}
+	at(t, d, 185*us, 67)
+	if d.State() != Holdover || d.Parent() != 1 || d.Counts.FlipSilence != 1 {
+		t.Errorf("%v, hears port %d", d.State(), d.Parent())
+	}
+	if d.Sync(200*us, 200*us, 0, Message{Time: 200 * us, Root: 1, Sequence: 2}) {
+		t.Error("the first parent is heard again without the controller")
+	}
+	at(t, d, 270*us, 84)
+	if !d.Sync(270*us, 270*us, 1, Message{Time: 270*us + 84, Root: 1, Sequence: 3}) {
+		t.Error("the second parent is not heard")
+	}
+	at(t, d, 270*us, 30)
+	at(t, d, 360*us, 48)
+	if d.State() != Backup {
+		t.Errorf("state %v", d.State())
+	}
+	// The controller's new plan.
+	if err := d.Configure(400*us, Config{Epoch: 1, Accept: 2, Backup: 1, EpsBase: 15, EpsBackup: 30, Interval: DefaultInterval, Timeout1: DefaultTimeout1}); err != nil {
+		t.Fatal(err)
+	}
+	at(t, d, 400*us, 56)
+	d.Delay(2).Fix(0)
+	if !d.Sync(450*us, 450*us, 2, Message{Epoch: 1, Time: 450*us + 84, Root: 1}) || d.State() != Primary {
+		t.Error("the new parent is not heard")
+	}
+	at(t, d, 450*us, 15)
+}
+
+// The root fails: the backup root waits for both timeouts and takes over.
+func TestRootFails(t *testing.T) {
+	d := device(t, 5, 30, DefaultTimeout2)
+	d.Advance(185 * us)
+	if d.Due() != 365*us {
+		t.Fatalf("elects itself at %v", d.Due().Duration())
+	}
+	at(t, d, 365*us-1, 103)
+	if !d.Advance(365*us) || d.State() != Root || d.Counts.Elected != 1 {
+		t.Fatalf("state %v", d.State())
+	}
+	at(t, d, 365*us, 0)
+	if m := d.Out(365*us + 10); m.Root != 7 || m.Depth != 0 || m.Time != d.At(365*us+10) {
+		t.Errorf("%+v", m)
+	}
+	// It hears nobody any more, or the loop would be alive.
+	for port := range 2 {
+		if d.Sync(400*us, 400*us, port, Message{Time: 400 * us, Root: 1}) || d.Sync(401*us, 401*us, port, Message{Time: 400 * us, Root: 7}) {
+			t.Error("a root that is told the time")
+		}
+	}
+	if d.Due() != 455*us || !d.Advance(455*us) || d.Advance(455*us) {
+		t.Errorf("sends at %v", d.Due().Duration())
+	}
+	// It hears the root by its second parent in time: no election.
+	d = device(t, 5, 30, DefaultTimeout2)
+	d.Advance(185 * us)
+	if !d.Sync(270*us, 270*us, 1, Message{Time: 270 * us, Root: 1}) || d.Advance(365*us) || d.State() != Backup {
+		t.Errorf("state %v", d.State())
+	}
+}
+
+// One lost message is nothing; after two the device turns, once.
+func TestLostMessages(t *testing.T) {
+	d := device(t, 15, 30, 0)
+	d.Advance(179 * us)
+	if !d.Sync(180*us, 180*us, 0, Message{Time: 180 * us, Root: 1}) || d.Counts.FlipSilence != 0 {
+		t.Error("one lost message made it turn")
+	}
+	for now := 180 * us; now < 2000*us; now += us {
+		d.Advance(now)
+	}
+	if d.Counts.FlipSilence != 1 || d.State() != Holdover {
+		t.Errorf("turned %d times, %v", d.Counts.FlipSilence, d.State())
+	}
+	at(t, d, 2000*us, 30+(2000-180)*us*200/1_000_000) // the bound grows and stays right
+}
+
+// Only a valid message of the accepted port ends silence.
+func TestSilence(t *testing.T) {
+	d := device(t, 15, 30, 0)
+	d.Sync(90*us, 90*us, 1, Message{Time: 90 * us, Root: 1})      // the second parent
+	d.Sync(91*us, 91*us, 0, Message{Time: 91*us + 5000, Root: 1}) // cannot be
+	d.Sync(92*us, 92*us, 0, Message{Time: 92 * us, Root: 99})     // another root
+	d.Sync(93*us, 93*us, 250, Message{Time: 93 * us, Root: 1})    // a port that is not connected
+	d.Delay(0).Response(1, 100*us, 5)                             // nobody asked
+	if d.Advance(184*us) || d.Counts.FlipSilence != 0 {
+		t.Fatal("turned early")
+	}
+	d.Advance(185 * us)
+	if d.Counts != (Counts{Valid: 1, Sent: 1, Ignored: 2, Invalid: 1, OtherRoot: 1, FlipSilence: 1}) {
+		t.Errorf("%+v", d.Counts)
+	}
+}
+
+// Messages that cannot be: twice from the first parent, turn; twice from the second
+// as well, the own clock is broken. A single damaged one is nothing.
+func TestBrokenClocks(t *testing.T) {
+	wrong := func(d *Device, now frame.Time, port int) {
+		d.Sync(now, now, port, Message{Time: now + 10*us, Root: 1})
+	}
+	d := device(t, 15, 30, 0)
+	wrong(d, 90*us, 0)
+	if d.Parent() != 0 || !d.Sync(180*us, 180*us, 0, Message{Time: 180 * us, Root: 1}) {
+		t.Fatal("one damaged message made it turn")
+	}
+	wrong(d, 181*us, 0)
+	wrong(d, 182*us, 0)
+	if d.Parent() != 1 || d.Counts.FlipInvalid != 1 {
+		t.Fatalf("hears port %d", d.Parent())
+	}
+	wrong(d, 200*us, 1)
+	wrong(d, 300*us, 1)
+	if d.State() != Evicted || d.Uncertainty(300*us) != Forever || d.Due() != frame.Never {
+		t.Errorf("%v, uncertainty %d", d.State(), d.Uncertainty(300*us))
+	}
+	if _, ok := d.Read(300 * us); ok {
+		t.Error("an evicted clock is read")
+	}
+	// A host with one link cannot know who is broken.
+	leaf := NewDevice(9)
+	if err := leaf.Configure(0, Config{Accept: 0, Backup: NoPort, Interval: 90 * us, Timeout1: 185 * us, EpsBase: 20, EpsBackup: 60}); err != nil {
+		t.Fatal(err)
+	}
+	leaf.Delay(0).Fix(0)
+	leaf.Sync(0, 0, 0, Message{Root: 1})
+	leaf.Advance(185 * us)
+	at(t, leaf, 185*us, 97)
+	for i := range frame.Time(5) {
+		wrong(leaf, (200+i)*us, 0)
+	}
+	if leaf.State() != Holdover || leaf.Parent() != 0 || !leaf.Sync(270*us, 270*us, 0, Message{Time: 270 * us, Root: 2}) {
+		t.Errorf("%v", leaf.State())
+	}
+	at(t, leaf, 270*us, 60)
+}
+
+// An old root that comes back with an old plan moves nobody.
+func TestEpochs(t *testing.T) {
+	d := device(t, 15, 30, 0)
+	if !d.Sync(90*us, 90*us, 0, Message{Time: 90 * us, Root: 1, Epoch: 3}) {
+		t.Fatal("a later plan's message was not taken while the controller is on its way")
+	}
+	if d.Sync(180*us, 180*us, 0, Message{Time: 180 * us, Root: 1, Epoch: 2}) || d.Counts.OtherRoot != 1 {
+		t.Error("an earlier plan's message was taken")
+	}
+	if e, root, depth := d.Place(); e != 3 || root != 1 || depth != 1 {
+		t.Errorf("epoch %d, root %d, depth %d", e, root, depth)
+	}
+	if d.Out(0).Epoch != 3 {
+		t.Error("the epoch is not passed on")
+	}
+}
+
+// Readers never see time go back, and always an interval that holds the truth.
+func TestReading(t *testing.T) {
+	d := device(t, 15, 30, 0)
+	last := frame.Time(-1)
+	check := func(now, truth frame.Time) {
+		t.Helper()
+		r, ok := d.Read(now)
+		if !ok || r.Time < last || r.Earliest > truth || r.Latest < truth || r.Time < r.Earliest || r.Time > r.Latest {
+			t.Errorf("at %d: %+v, truth %d, last %d", now, r, truth, last)
+		}
+		last = r.Time
+	}
+	check(90*us, 90*us-20)
+	d.Sync(90*us, 90*us, 0, Message{Time: 90*us - 20, Root: 1}) // 20 ns back
+	for i := range frame.Time(60) {
+		check(90*us+i, 90*us+i-20)
+	}
+	if r, _ := d.Read(90*us + 60); r.Time != 90*us+40 {
+		t.Errorf("readers have not caught up: %d", r.Time-90*us)
+	}
+}
+
+func TestDelay(t *testing.T) {
+	var d Delay
+	if _, ok := d.Value(); ok {
+		t.Error("a delay without a measurement")
+	}
+	for i, rtt := range []frame.Time{1000, 1002, 5000, 1004, 998} {
+		now := frame.Time(i) * us * 100
+		seq := d.Request(now)
+		if d.Response(seq+1, now+rtt+300, 300) || !d.Response(seq, now+rtt+300, 300) || d.Response(seq, now+rtt+300, 300) {
+			t.Fatal("a response counts once, and for its own request")
+		}
+	}
+	if v, ok := d.Value(); !ok || v != 501 {
+		t.Errorf("%d, want the median", v)
+	}
+	if seq := d.Request(0); d.Response(seq, 10, 20) {
+		t.Error("a response that left before the request came")
+	}
+}
+
+func TestConfigErrors(t *testing.T) {
+	good := Config{Accept: 1, Backup: 2, Interval: 90 * us, Timeout1: 185 * us}
+	for want, change := range map[string]func(*Config){
+		"":                     func(*Config) {},
+		"the root accepts":     func(c *Config) { c.Root = true },
+		"more than two":        func(c *Config) { c.Timeout1 = 180 * us },
+		"more than four":       func(c *Config) { c.Timeout2 = 175 * us },
+		"interval":             func(c *Config) { c.Interval = 0 },
+		"there are 256":        func(c *Config) { c.Backup = 256 },
+		"negative uncertainty": func(c *Config) { c.EpsBase = -1 },
+	} {
+		c := good
+		change(&c)
+		err := NewDevice(1).Configure(0, c)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package clocksync
+
+import "gswitch/frame"
+
+// turn is what silence, or messages that cannot be, lead to (section 3.4.2): the
+// device turns to its second parent, once. It never turns back by itself; the
+// controller returns it to a primary parent with the next plan. The uncertainty
+// is raised first, so that no reader meets the way of more hops with the bound of
+// the shorter one.
+func (d *Device) turn(now frame.Time, cause *uint64) {
+	if d.flipped || d.root || d.evicted {
+		return
+	}
+	d.base = max(d.base, d.cfg.EpsBackup)
+	d.flipped, d.heard, d.invalid = true, false, 0
+	if d.cfg.Backup != NoPort {
+		d.accept = d.cfg.Backup
+	}
+	*cause++
+	if d.cfg.Timeout2 > 0 {
+		d.electAt = now + d.cfg.Timeout2
+	}
+}
+
+// doubt is for messages that the clock says cannot be. From the first parent:
+// that one is broken, turn. From the second as well: this clock is. A host with
+// one link cannot tell the two apart and goes on by its own.
+func (d *Device) doubt(now frame.Time) {
+	switch {
+	case !d.flipped:
+		d.silence = frame.Never
+		d.turn(now, &d.Counts.FlipInvalid)
+	case d.cfg.Backup != NoPort:
+		d.evicted, d.synced = true, false
+		d.silence, d.electAt = frame.Never, frame.Never
+		d.Counts.Evicted++
+	}
+}

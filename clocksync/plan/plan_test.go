@@ -1,0 +1,348 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// fatTree is a k-ary fat tree of switches; domains are its pods. Nodes 0 to
+// (k/2)^2-1 are the core.
+func fatTree(k int, pods bool) *Graph {
+	half := k / 2
+	g := &Graph{Nodes: half*half + k*k}
+	for p := range k {
+		agg := func(i int) int { return half*half + p*k + i }
+		edge := func(i int) int { return half*half + p*k + half + i }
+		d := Domain{Name: fmt.Sprint("pod ", p)}
+		for i := range half {
+			d.Nodes = append(d.Nodes, agg(i), edge(i))
+			for j := range half {
+				g.Links = append(g.Links, [2]int{agg(i), edge(j)}, [2]int{i*half + j, agg(i)})
+			}
+		}
+		if pods {
+			g.Domains = append(g.Domains, d)
+		}
+	}
+	return g
+}
+
+func holds(t *testing.T, g *Graph, p *Plan) {
+	t.Helper()
+	if d := Verify(g, p); len(d) > 0 {
+		t.Errorf("%d defects: %v", len(d), d[0])
+	}
+}
+
+func TestVector(t *testing.T) {
+	g := &Graph{Nodes: 4, Links: [][2]int{{0, 1}, {0, 2}, {1, 2}, {1, 3}, {2, 3}}}
+	p := &Plan{Root: 0, BackupRoot: 1, Primary: []int{-1, 0, 0, 1}, Backup: []int{-1, 2, 1, 2}, Leaf: make([]bool, 4)}
+	p.depths()
+	holds(t, g, p)
+	if !reflect.DeepEqual(p.Depth, []int{0, 1, 1, 2}) || !reflect.DeepEqual(p.BackupDepth, []int{0, 2, 2, 3}) {
+		t.Errorf("depths %v and %v", p.Depth, p.BackupDepth)
+	}
+	found, err := Find(g, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds(t, g, found)
+}
+
+// The loop of the text: A hears 1 by the backup graph, 1 hears 2, 2 hears 3, 3
+// hears 4, 4 hears A, and 3 is the backup root.
+func TestLoopVector(t *testing.T) {
+	const root, a, n1, n2, n3, n4, leaf, x1, x2, x3 = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+	p := &Plan{Root: root, BackupRoot: n3,
+		Primary: []int{-1, x2, x1, x3, root, x1, a, root, x1, x2},
+		Backup:  []int{-1, n1, n2, n3, n4, a, a, a, a, a}}
+	p.depths()
+	if got := []int{p.Depth[a], p.Depth[n1], p.Depth[n2], p.Depth[n3], p.Depth[n4]}; !reflect.DeepEqual(got, []int{3, 2, 4, 1, 2}) {
+		t.Fatalf("the primary tree is not the vector's: %v", got)
+	}
+	if got := []int{p.BackupDepth[a], p.BackupDepth[n1], p.BackupDepth[n2], p.BackupDepth[n3], p.BackupDepth[n4], p.BackupDepth[leaf]}; !reflect.DeepEqual(got, []int{6, 7, 6, 8, 7, 7}) {
+		t.Errorf("%v, want 6 7 6 8 7 7", got)
+	}
+}
+
+func TestUsable(t *testing.T) {
+	// 0 is the root; 1 and 2 below it; 3 and 4 below 1; 5 below 3.
+	g := &Graph{Nodes: 6, Links: [][2]int{{0, 1}, {0, 2}, {1, 3}, {1, 4}, {3, 5}, {1, 5}, {4, 5}, {2, 5}, {3, 4}},
+		Domains: []Domain{{Name: "d", Nodes: []int{1, 2}}}}
+	w := g.network()
+	tr := newTree(w, 0, []int{-1, 0, 0, 1, 1, 3}, make([]bool, 6))
+	find := func(x, y int) edge {
+		return w.near[x][slices.IndexFunc(w.near[x], func(e edge) bool { return e.to == y })]
+	}
+	for _, c := range []struct {
+		x, y int
+		want bool
+		why  string
+	}{
+		{1, 5, false, "an ancestor"}, {3, 5, false, "the parent"}, {4, 5, true, "a sibling of the parent"},
+		{5, 3, true, "a descendant"}, {2, 5, false, "1, on its way, and 2 fail together"}, {0, 1, false, "the root"},
+	} {
+		if got := tr.usable(c.x, c.y, find(c.x, c.y)); got != c.want {
+			t.Errorf("%d may be the second parent of %d: %t (%s)", c.x, c.y, got, c.why)
+		}
+	}
+	// A node of the domain itself is excused.
+	g.Domains[0].Nodes = append(g.Domains[0].Nodes, 5)
+	w = g.network()
+	tr = newTree(w, 0, []int{-1, 0, 0, 1, 1, 3}, make([]bool, 6))
+	if !tr.usable(2, 5, find(2, 5)) {
+		t.Error("5 fails with 1 and 2, and still may not hear 2")
+	}
+	if newTree(w, 0, []int{-1, 3, 0, 1, 1, 3}, make([]bool, 6)) != nil {
+		t.Error("parents in a circle were taken for a tree")
+	}
+}
+
+func TestFatTrees(t *testing.T) {
+	for _, k := range []int{4, 6, 8} {
+		for _, pods := range []bool{false, true} {
+			g := fatTree(k, pods)
+			p, err := Find(g, 0)
+			if err != nil {
+				t.Errorf("k=%d, pods fail: %t: %v", k, pods, err)
+				continue
+			}
+			holds(t, g, p)
+			if most := slices.Max(p.Depth); most > 12 {
+				t.Errorf("k=%d, pods fail: %t: a tree of %d hops", k, pods, most)
+			}
+		}
+	}
+}
+
+// random is a connected graph of n nodes.
+func random(r *rand.Rand, n, links int) *Graph {
+	g := &Graph{Nodes: n}
+	have := map[[2]int]bool{}
+	add := func(a, b int) {
+		if a != b && !have[[2]int{min(a, b), max(a, b)}] {
+			have[[2]int{min(a, b), max(a, b)}] = true
+			g.Links = append(g.Links, [2]int{a, b})
+		}
+	}
+	for i := 1; i < n; i++ {
+		add(i, r.IntN(i))
+	}
+	for range links {
+		add(r.IntN(n), r.IntN(n))
+	}
+	return g
+}
+
+// cuttable reports whether the network without its leaves falls apart when one node goes.
+func cuttable(g *Graph, root int) bool {
+	w := g.network()
+	return !strings.Contains(w.why(root, w.leaves(root)), "the search ended")
+}
+
+// Where no single node cuts the network a plan is found, and every plan stands
+// every single failure.
+func TestRandom(t *testing.T) {
+	found, none := 0, 0
+	for seed := range uint64(600) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		g := random(r, 4+r.IntN(26), r.IntN(40))
+		p, err := Find(g, 0)
+		switch {
+		case err == nil:
+			found++
+			if d := Verify(g, p); len(d) > 0 {
+				t.Fatalf("seed %d: %d defects, %v", seed, len(d), d[0])
+			}
+		case !errors.Is(err, ErrNone):
+			t.Fatal(err)
+		default:
+			none++
+			if !cuttable(g, 0) {
+				t.Fatalf("seed %d: %v, and no node cuts the network: %+v", seed, err, *g)
+			}
+		}
+	}
+	if found < 200 || none < 50 {
+		t.Errorf("%d plans, %d without: the graphs are too much of one kind", found, none)
+	}
+}
+
+// With domains a plan need not exist; what is found holds.
+func TestRandomDomains(t *testing.T) {
+	found := 0
+	for seed := range uint64(150) {
+		r := rand.New(rand.NewPCG(seed, 4))
+		n := 6 + r.IntN(18)
+		g := random(r, n, 2*n)
+		for d := range 1 + r.IntN(3) {
+			a := 1 + r.IntN(n-1)
+			g.Domains = append(g.Domains, Domain{Name: fmt.Sprint(d), Nodes: []int{a, 1 + (a+r.IntN(n-2))%(n-1)}, Links: []int{r.IntN(len(g.Links))}})
+		}
+		p, err := Find(g, 0)
+		if err != nil {
+			if !errors.Is(err, ErrNone) {
+				t.Fatal(err)
+			}
+			continue
+		}
+		found++
+		if d := Verify(g, p); len(d) > 0 {
+			t.Fatalf("seed %d: %d defects, %v", seed, len(d), d[0])
+		}
+	}
+	if found < 90 {
+		t.Errorf("%d of 150 have a plan", found)
+	}
+}
+
+// The checker finds what breaks each of the five properties.
+func TestVerifyFinds(t *testing.T) {
+	g := fatTree(4, true)
+	good, err := Find(g, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for y := range g.Nodes {
+		if y == good.Root {
+			continue
+		}
+		p := *good
+		p.Backup = slices.Clone(good.Backup)
+		p.Backup[y] = p.Primary[y] // an ancestor
+		if len(Verify(g, &p)) == 0 {
+			t.Errorf("node %d hears its parent twice, and nothing is wrong", y)
+		}
+	}
+	ring := &Graph{Nodes: 4, Links: [][2]int{{0, 1}, {1, 2}, {2, 3}, {3, 0}}}
+	p := &Plan{Root: 0, BackupRoot: 1, Primary: []int{-1, 0, 1, 0}, Backup: []int{-1, 2, 1, 2}, Leaf: make([]bool, 4)}
+	d := Verify(ring, p)
+	if !slices.ContainsFunc(d, func(d Defect) bool { return d.Why == "becomes a second root" && d.Node == 1 }) {
+		t.Errorf("a backup root whose only witness is its own child: %v", d)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	line := &Graph{Nodes: 5, Links: [][2]int{{0, 1}, {1, 2}, {0, 2}, {2, 3}, {3, 4}, {2, 4}}}
+	for _, c := range []struct {
+		g    *Graph
+		root int
+		want string
+	}{
+		{line, 0, "without node 2, node 3 is cut off"},
+		{&Graph{Nodes: 4, Links: [][2]int{{0, 1}, {1, 2}, {2, 0}}}, 0, "node 3 is not connected"},
+		{&Graph{Nodes: 6, Links: [][2]int{{0, 1}, {1, 2}, {2, 0}, {3, 4}, {4, 5}, {5, 3}}}, 0, "node 3 is not connected"},
+		{line, 9, "there are nodes 0 to 4"},
+		{&Graph{Nodes: 2, Links: [][2]int{{0, 5}}}, 0, "link 0 joins 0 and 5"},
+		{&Graph{Nodes: 2, Domains: []Domain{{Name: "x", Nodes: []int{7}}}}, 0, `domain "x" has node 7`},
+		{&Graph{Nodes: 2, Domains: []Domain{{Name: "x", Links: []int{7}}}}, 0, `domain "x" has link 7`},
+	} {
+		_, err := Find(c.g, c.root)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}
+
+// Hosts with one link hang below their switch.
+func TestLeaves(t *testing.T) {
+	g := fatTree(4, false)
+	switches := g.Nodes
+	for i := range 16 {
+		g.Links = append(g.Links, [2]int{g.Nodes, 4 + i/4*4 + 2 + i%2})
+		g.Nodes++
+	}
+	p, err := Find(g, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds(t, g, p)
+	for h := switches; h < g.Nodes; h++ {
+		if s := p.Primary[h]; !p.Leaf[h] || p.Backup[h] != s || p.BackupDepth[h] != 1+max(p.BackupDepth[s], p.Depth[s]) {
+			t.Errorf("host %d: below %d, second parent %d, %d hops after a failure", h, s, p.Backup[h], p.BackupDepth[h])
+		}
+	}
+}
+
+// Fifty failures one after another, each planned around.
+func TestPlanningAgain(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 5))
+	g := fatTree(8, false)
+	links := slices.Clone(g.Links)
+	for i := range 50 {
+		k := r.IntN(len(links))
+		links = slices.Delete(links, k, k+1)
+		now := &Graph{Nodes: g.Nodes, Links: links}
+		p, err := Find(now, 0)
+		if err != nil {
+			if cuttable(now, 0) {
+				continue // said with the node that cuts
+			}
+			t.Fatalf("after %d failures: %v", i+1, err)
+		}
+		holds(t, now, p)
+	}
+}
+
+// jupiter is a fabric of 88,320 nodes, as many as the paper's.
+func jupiter() *Graph {
+	// 64 blocks of 8 middle and 16 top-of-rack switches, below 256 spines; 84
+	// hosts below each top of rack.
+	const blocks, middles, racks, spines, hosts = 64, 16, 16, 256, 84
+	g := &Graph{Nodes: spines}
+	for range blocks {
+		middle, rack := g.Nodes, g.Nodes+middles
+		g.Nodes += middles + racks
+		for m := range middles {
+			for s := range 16 {
+				g.Links = append(g.Links, [2]int{m*16 + s, middle + m})
+			}
+			for k := range racks {
+				g.Links = append(g.Links, [2]int{middle + m, rack + k})
+			}
+		}
+	}
+	first := spines
+	for b := range blocks {
+		for k := range racks {
+			for range hosts {
+				g.Links = append(g.Links, [2]int{first + b*(middles+racks) + middles + k, g.Nodes})
+				g.Nodes++
+			}
+		}
+	}
+	return g
+}
+
+func TestJupiter(t *testing.T) {
+	g := jupiter()
+	if g.Nodes < 88_000 {
+		t.Fatalf("%d nodes", g.Nodes)
+	}
+	p, err := Find(g, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Every failure would take hours: the root's links, some others, the root, some
+	// nodes.
+	sample := Failures(g)
+	sample = slices.Concat(sample[:64], sample[len(g.Links):len(g.Links)+400])
+	if d := verify(p, sample); len(d) > 0 {
+		t.Errorf("%d defects: %v", len(d), d[0])
+	}
+	t.Logf("%d nodes, %d hops, %d after a failure", g.Nodes, slices.Max(p.Depth), slices.Max(p.BackupDepth))
+}
+
+func BenchmarkJupiter(b *testing.B) {
+	g := jupiter()
+	for b.Loop() {
+		if _, err := Find(g, 0); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package wire
+
+import "hash/crc32"
+
+// PTP over Ethernet (IEEE 1588-2019 annex E): peer-to-peer messages go to a group
+// address that bridges do not forward.
+const EtherTypePTP uint16 = 0x88f7
+
+// PTPPeerAddr is where peer-delay and, here, all messages go (IEEE 1588-2019 E.3).
+var PTPPeerAddr = MAC{0x01, 0x80, 0xc2, 0x00, 0x00, 0x0e}
+
+// PTPType is a message type (IEEE 1588-2019 table 36).
+type PTPType uint8
+
+const (
+	PTPSync               PTPType = 0x0
+	PTPPdelayReq          PTPType = 0x2
+	PTPPdelayResp         PTPType = 0x3
+	PTPFollowUp           PTPType = 0x8
+	PTPPdelayRespFollowUp PTPType = 0xa
+	PTPAnnounce           PTPType = 0xb
+)
+
+// Lengths from the PTP header on.
+const (
+	ptpHeaderLen   = 34
+	ptpSyncLen     = 44
+	ptpPdelayLen   = 54 // request and response
+	ptpAnnounceLen = 64
+	ptpTLVHeader   = 4
+	sundialTLVLen  = 32 // with its header
+)
+
+// PTPFlags (IEEE 1588-2019 table 37), as one word.
+const PTPTwoStep uint16 = 0x0200
+
+// PTPTime is a time stamp of PTP: seconds of the epoch, 48 bits, and nanoseconds.
+type PTPTime struct {
+	Seconds     uint64
+	Nanoseconds uint32
+}
+
+// PTPFields is a PTP message of version 2.1 (IEEE 1588-2019 clause 13).
+type PTPFields struct {
+	Src         MAC
+	Type        PTPType
+	Domain      uint8
+	Flags       uint16
+	Correction  int64  // nanoseconds times 2^16
+	Clock       uint64 // identity of the sending clock
+	Port        uint16
+	Sequence    uint16
+	LogInterval int8
+
+	Time PTPTime // origin of Sync and Announce, receipt of a request in its response
+
+	// Of a response: who asked.
+	RequestClock uint64
+	RequestPort  uint16
+
+	// Of Announce.
+	Grandmaster uint64
+	Steps       uint16
+	Class       uint8 // of the grandmaster's clock (table 4)
+	Accuracy    uint8 // table 5
+	Variance    uint16
+	Priority1   uint8
+	Priority2   uint8
+	UTCOffset   int16
+	Source      uint8 // table 6
+
+	Sundial *SundialFields // behind Sync and Announce; nil: none
+}
+
+// SundialFields is what Sundial adds to a message: an organisation's TLV (IEEE
+// 1588-2019 14.3) of type 0x8000, which is not to be passed on by others.
+type SundialFields struct {
+	Epoch       uint32 // of the plan
+	Uncertainty uint32 // of the sender's clock in ns; all ones: without bound
+	Depth       uint8  // hops from the root
+	Flags       uint8
+	Root        uint64 // clock identity
+}
+
+// The organisation identifier is a locally administered one (IEEE 802c), since
+// the project has none of its own.
+var sundialOrganisation = [6]byte{0x02, 0x67, 0x73, 0x00, 0x00, 0x01}
+
+const tlvOrganisation uint16 = 0x8000
+
+func (t PTPType) length() int {
+	switch t {
+	case PTPSync, PTPFollowUp:
+		return ptpSyncLen
+	case PTPPdelayReq, PTPPdelayResp, PTPPdelayRespFollowUp:
+		return ptpPdelayLen
+	case PTPAnnounce:
+		return ptpAnnounceLen
+	}
+	return 0
+}
+
+// Encode writes a whole frame without FCS and returns its length, 0 if b is too
+// small or the type is not known. A message with Sundial's fields ends with a CRC
+// over all from the PTP header on, with a correction of zero: veth has no FCS,
+// and the correction changes where a stamp is taken late.
+func (f *PTPFields) Encode(b []byte) int {
+	body := f.Type.length()
+	n := EthernetLen + body
+	if f.Sundial != nil {
+		n += sundialTLVLen
+	}
+	if body == 0 || len(b) < max(n, MinFrame) {
+		return 0
+	}
+	clear(b[:max(n, MinFrame)])
+	copy(b, PTPPeerAddr[:])
+	copy(b[6:], f.Src[:])
+	be.PutUint16(b[12:], EtherTypePTP)
+	p := b[EthernetLen:]
+	p[0], p[1] = uint8(f.Type)&0xf, 0x12 // majorSdoId 0; minor version 1, version 2
+	be.PutUint16(p[2:], uint16(n-EthernetLen))
+	p[4] = f.Domain
+	be.PutUint16(p[6:], f.Flags)
+	be.PutUint64(p[20:], f.Clock)
+	be.PutUint16(p[28:], f.Port)
+	be.PutUint16(p[30:], f.Sequence)
+	p[32], p[33] = f.control(), uint8(f.LogInterval)
+	be.PutUint16(p[34:], uint16(f.Time.Seconds>>32))
+	be.PutUint32(p[36:], uint32(f.Time.Seconds))
+	be.PutUint32(p[40:], f.Time.Nanoseconds)
+	switch f.Type {
+	case PTPPdelayResp, PTPPdelayRespFollowUp:
+		be.PutUint64(p[44:], f.RequestClock)
+		be.PutUint16(p[52:], f.RequestPort)
+	case PTPAnnounce:
+		be.PutUint16(p[44:], uint16(f.UTCOffset))
+		p[47], p[48], p[49] = f.Priority1, f.Class, f.Accuracy
+		be.PutUint16(p[50:], f.Variance)
+		p[52] = f.Priority2
+		be.PutUint64(p[53:], f.Grandmaster)
+		be.PutUint16(p[61:], f.Steps)
+		p[63] = f.Source
+	}
+	if s := f.Sundial; s != nil {
+		t := p[body:]
+		be.PutUint16(t, tlvOrganisation)
+		be.PutUint16(t[2:], sundialTLVLen-ptpTLVHeader)
+		copy(t[4:], sundialOrganisation[:])
+		be.PutUint32(t[10:], s.Epoch)
+		be.PutUint32(t[14:], s.Uncertainty)
+		t[18], t[19] = s.Depth, s.Flags
+		be.PutUint64(t[20:], s.Root)
+		be.PutUint32(t[28:], crc32.ChecksumIEEE(p[:body+28]))
+	}
+	SetPTPCorrection(b, f.Correction)
+	return max(n, MinFrame)
+}
+
+// control is the field that version 1 had in the type's place (table 42).
+func (f *PTPFields) control() uint8 {
+	switch f.Type {
+	case PTPSync:
+		return 0
+	case PTPFollowUp:
+		return 2
+	}
+	return 5
+}
+
+// SetPTPCorrection writes the correction of a PTP frame, in ns times 2^16.
+func SetPTPCorrection(b []byte, correction int64) {
+	be.PutUint64(b[EthernetLen+8:], uint64(correction))
+}
+
+// Decode reads a whole PTP frame. What it does not know of, other types and TLVs,
+// is no error of the frame: Type says which it is, and
+// Sundial stays nil. ok is false where lengths, version, time or check are wrong.
+func (f *PTPFields) Decode(b []byte) (n int, ok bool) {
+	if len(b) < EthernetLen+ptpHeaderLen || be.Uint16(b[12:]) != EtherTypePTP {
+		return 0, false
+	}
+	p := b[EthernetLen:]
+	n = int(be.Uint16(p[2:]))
+	body := PTPType(p[0] & 0xf).length()
+	if p[1]&0xf != 2 || n < max(ptpHeaderLen, body) || n > len(p) {
+		return 0, false
+	}
+	*f = PTPFields{
+		Src: Ethernet(b).Src(), Type: PTPType(p[0] & 0xf), Domain: p[4], Flags: be.Uint16(p[6:]), Correction: int64(be.Uint64(p[8:])),
+		Clock: be.Uint64(p[20:]), Port: be.Uint16(p[28:]), Sequence: be.Uint16(p[30:]), LogInterval: int8(p[33]),
+	}
+	if body == 0 {
+		return EthernetLen + n, true
+	}
+	f.Time = PTPTime{uint64(be.Uint16(p[34:]))<<32 | uint64(be.Uint32(p[36:])), be.Uint32(p[40:])}
+	if f.Time.Nanoseconds >= 1e9 {
+		return 0, false
+	}
+	switch f.Type {
+	case PTPPdelayResp, PTPPdelayRespFollowUp:
+		f.RequestClock, f.RequestPort = be.Uint64(p[44:]), be.Uint16(p[52:])
+	case PTPAnnounce:
+		f.UTCOffset, f.Priority1, f.Class, f.Accuracy = int16(be.Uint16(p[44:])), p[47], p[48], p[49]
+		f.Variance, f.Priority2, f.Grandmaster, f.Steps, f.Source = be.Uint16(p[50:]), p[52], be.Uint64(p[53:]), be.Uint16(p[61:]), p[63]
+	}
+	for at := body; at+ptpTLVHeader <= n; {
+		t := p[at:n]
+		length := ptpTLVHeader + int(be.Uint16(t[2:]))
+		if length > len(t) {
+			return 0, false
+		}
+		if be.Uint16(t) == tlvOrganisation && length == sundialTLVLen && [6]byte(t[4:10]) == sundialOrganisation {
+			if be.Uint32(t[28:]) != ptpCheck(p[:at+28]) {
+				return 0, false
+			}
+			f.Sundial = &SundialFields{Epoch: be.Uint32(t[10:]), Uncertainty: be.Uint32(t[14:]), Depth: t[18], Flags: t[19], Root: be.Uint64(t[20:])}
+		}
+		at += length
+	}
+	return EthernetLen + n, true
+}
+
+// ptpCheck is the CRC of a message with a correction of zero.
+func ptpCheck(p []byte) uint32 {
+	var zero [8]byte
+	c := crc32.Update(0, crc32.IEEETable, p[:8])
+	c = crc32.Update(c, crc32.IEEETable, zero[:])
+	return crc32.Update(c, crc32.IEEETable, p[16:])
+}

@@ -1,0 +1,132 @@
+package wire_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"gswitch/wire"
+)
+
+func ptpSamples() []wire.PTPFields {
+	head := wire.PTPFields{Src: wire.MAC{2, 0, 0, 0, 0, 1}, Domain: 83, Clock: 0x020000fffe000001, Port: 7, Sequence: 4711, LogInterval: 0x7f,
+		Time: wire.PTPTime{Seconds: 1<<40 + 5, Nanoseconds: 999_999_999}}
+	sundial := &wire.SundialFields{Epoch: 3, Uncertainty: 43, Depth: 5, Flags: 1, Root: 0x020000fffe00ff01}
+	sync, req, resp, announce, plain, follow := head, head, head, head, head, head
+	sync.Type, sync.Correction, sync.Sundial = wire.PTPSync, 12345<<16|0x8000, sundial
+	req.Type = wire.PTPPdelayReq
+	resp.Type, resp.RequestClock, resp.RequestPort, resp.Correction = wire.PTPPdelayResp, 99, 3, -77<<16
+	announce.Type, announce.Grandmaster, announce.Steps, announce.Class, announce.Accuracy = wire.PTPAnnounce, 0x020000fffe00ff01, 5, 248, 0x21
+	announce.Variance, announce.Priority1, announce.Priority2, announce.Source, announce.UTCOffset, announce.Sundial = 0xffff, 128, 128, 0xa0, 37, sundial
+	plain.Type, plain.Flags = wire.PTPSync, wire.PTPTwoStep
+	follow.Type = wire.PTPFollowUp
+	return []wire.PTPFields{sync, req, resp, announce, plain, follow}
+}
+
+func TestPTPKeepsWhatItSays(t *testing.T) {
+	for _, want := range ptpSamples() {
+		b := make([]byte, 128)
+		n := want.Encode(b)
+		var got wire.PTPFields
+		if k, ok := got.Decode(b[:n]); !ok || k > n || !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v (%t), want %+v", got, ok, want)
+		}
+		if n < wire.MinFrame || want.Encode(b[:n-1]) != 0 {
+			t.Errorf("type %d: %d bytes", want.Type, n)
+		}
+		for k := range n {
+			got.Decode(b[:k]) // ends
+		}
+		if want.Sundial == nil {
+			continue
+		}
+		wire.SetPTPCorrection(b, 5<<16)
+		if _, ok := got.Decode(b[:n]); !ok || got.Correction != 5<<16 {
+			t.Error("a correction on the way damages the message")
+		}
+		for bit := 8 * 14; bit < 8*n; bit++ {
+			if at := bit / 8; at >= 22 && at < 30 || at < 18 {
+				continue // the correction; type, version and length have checks of their own
+			}
+			b[bit/8] ^= 1 << (bit % 8)
+			if _, ok := got.Decode(b[:n]); ok && got.Sundial != nil {
+				t.Errorf("type %d: bit %d flipped, and nobody sees it", want.Type, bit)
+			}
+			b[bit/8] ^= 1 << (bit % 8)
+		}
+	}
+	if (&wire.PTPFields{Type: 5}).Encode(make([]byte, 200)) != 0 {
+		t.Error("an unknown type was encoded")
+	}
+}
+
+// Wireshark's dissector sees what was meant.
+func TestTsharkDissectsPTP(t *testing.T) {
+	tshark, err := exec.LookPath("tshark")
+	if err != nil {
+		if os.Getenv("GSWITCH_CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("tshark is not installed")
+	}
+	var fs []format
+	for _, f := range ptpSamples() {
+		b := make([]byte, 128)
+		fs = append(fs, format{b: b[:f.Encode(b)]})
+	}
+	path := filepath.Join(t.TempDir(), "ptp.pcap")
+	if err := os.WriteFile(path, pcap(fs), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(tshark, "-r", path, "-T", "json", "-e", "ptp.v2.messagetype", "-e", "ptp.v2.sequenceid", "-e", "ptp.v2.domainnumber",
+		"-e", "ptp.v2.an.localstepsremoved", "-e", "ptp.v2.an.grandmasterclockidentity", "-e", "_ws.malformed", "-e", "_ws.expert.severity").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var frames []struct {
+		Source struct {
+			Layers map[string][]string
+		} `json:"_source"`
+	}
+	if err := json.Unmarshal(out, &frames); err != nil {
+		t.Fatal(err)
+	}
+	types := []string{"0x00", "0x02", "0x03", "0x0b", "0x00", "0x08"}
+	for i, f := range frames {
+		l := f.Source.Layers
+		if !strings.EqualFold(l["ptp.v2.messagetype"][0], types[i]) || l["ptp.v2.sequenceid"][0] != "4711" || l["ptp.v2.domainnumber"][0] != "83" || l["_ws.malformed"] != nil {
+			t.Errorf("frame %d: %v", i+1, l)
+		}
+		if i == 3 && (l["ptp.v2.an.localstepsremoved"][0] != "5" || l["ptp.v2.an.grandmasterclockidentity"] == nil) {
+			t.Errorf("announce: %v", l)
+		}
+	}
+	if len(frames) != len(types) {
+		t.Errorf("%d frames", len(frames))
+	}
+}
+
+func FuzzPTP(f *testing.F) {
+	for _, x := range ptpSamples() {
+		b := make([]byte, 128)
+		f.Add(b[:x.Encode(b)])
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var x, y wire.PTPFields
+		if _, ok := x.Decode(b); !ok {
+			return
+		}
+		c := make([]byte, 256)
+		n := x.Encode(c)
+		if n == 0 {
+			return // a type that is not written
+		}
+		if _, ok := y.Decode(c[:n]); !ok || !reflect.DeepEqual(x, y) {
+			t.Fatalf("%+v becomes %+v", x, y)
+		}
+	})
+}
