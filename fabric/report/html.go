@@ -153,6 +153,9 @@ func (p *page) params(d *design) {
 // values fills the table of scalars.
 func (p *page) values(runs []results.Run) {
 	for _, m := range results.MeasuresOf(runs) {
+		if !anyTells(runs, m.Name) {
+			continue
+		}
 		row := valueRow{Name: m.Name, Label: m.FullLabel()}
 		for i := range runs {
 			cell := "-"

@@ -32,3 +32,13 @@ func tells(r *results.Run, name string) bool {
 	}
 	return enough(percentile, flows-r.Values[group+"flows_unfinished_total"])
 }
+
+// anyTells reports whether one of the runs has a value that it can tell.
+func anyTells(runs []results.Run, name string) bool {
+	for i := range runs {
+		if _, ok := runs[i].Values[name]; ok && tells(&runs[i], name) {
+			return true
+		}
+	}
+	return false
+}
