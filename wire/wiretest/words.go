@@ -30,7 +30,7 @@ func Words(b []byte, bytes int) string {
 		s = append(s, fmt.Sprintf("let out for %d hops, class %d", b[14], b[15]))
 		b = append(append([]byte(nil), b[:12]...), b[16:]...)
 	}
-	m := parse(b, bytes)
+	m := ParseHead(b, bytes)
 	if m.Reason != frame.Keep {
 		return strings.Join(append(s, m.Reason.String()), ", ")
 	}
@@ -51,8 +51,9 @@ func Words(b []byte, bytes int) string {
 	return strings.Join(append(s, fmt.Sprint(bytes, " bytes")), ", ")
 }
 
-// parse is Parse for a frame of which only the first bytes are there.
-func parse(b []byte, bytes int) frame.Meta {
+// ParseHead is Parse for a frame of so many bytes, of which b may hold only the
+// first.
+func ParseHead(b []byte, bytes int) frame.Meta {
 	a := frame.MustArena(1, 1<<16, 0)
 	a.SetBytes(0, b)
 	a.Meta(0).Wire = uint32(max(bytes, len(b)))
