@@ -15,9 +15,12 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -316,5 +319,46 @@ func TestSlowRequests(t *testing.T) {
 			}
 		}
 		stream.Close()
+	}
+}
+
+// A request is no larger than what it may mean, and of documents, which may be
+// large, one is read at a time.
+func TestRequestsAreBounded(t *testing.T) {
+	d, _ := listening(t, config.Control{}, patient)
+	c := Dial(d.Config().Control.Socket)
+	large := strings.Repeat("x", maxRequest)
+	if _, err := c.ListPorts(t.Context(), &api.ListRequest{Switch: large}); connect.CodeOf(err) != connect.CodeResourceExhausted && connect.CodeOf(err) != connect.CodeInvalidArgument {
+		t.Errorf("a name of %d letters: %.200v", len(large), err)
+	}
+	if _, err := c.Apply(t.Context(), &api.ApplyRequest{Yaml: wires + "# " + large, DryRun: true}); err == nil || !strings.Contains(err.Error(), "restart it") {
+		t.Errorf("a document of %d letters is not read: %.200v", len(large), err)
+	}
+	if _, err := c.Apply(t.Context(), &api.ApplyRequest{Yaml: strings.Repeat("#", maxDocument), DryRun: true}); connect.CodeOf(err) != connect.CodeResourceExhausted && connect.CodeOf(err) != connect.CodeInvalidArgument {
+		t.Errorf("a document of %d letters: %.200v", maxDocument, err)
+	}
+	var now, most atomic.Int32
+	h := bounded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n := now.Add(1); n > most.Load() {
+			most.Store(n)
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		now.Add(-1)
+	}), time.Minute)
+	srv := httptest.NewServer(h)
+	defer srv.Close()
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			r, err := http.Post(srv.URL+applyPath, "application/json", strings.NewReader(strings.Repeat("x", 1<<20)))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			r.Body.Close()
+		})
+	}
+	if all.Wait(); most.Load() != 1 {
+		t.Errorf("%d documents are read at once", most.Load())
 	}
 }

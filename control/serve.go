@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,10 +19,11 @@ import (
 // Limits of what the control plane holds for those who ask. They are far above
 // what people, scripts and Prometheus need.
 const (
-	maxConnections = 128       // of a listener; more are closed at once
-	maxRequests    = 64        // under way over one connection (HTTP/2)
-	maxHeaders     = 16 << 10  // bytes
-	maxRequest     = 256 << 20 // bytes; half a million routes take about 40 MB
+	maxConnections = 128      // of a listener; more are closed at once
+	maxRequests    = 64       // under way over one connection (HTTP/2)
+	maxHeaders     = 16 << 10 // bytes
+	maxRequest     = 1 << 20  // bytes
+	maxDocument    = 64 << 20 // bytes of one that is applied; half a million routes take about 40 MB
 
 	headerTimeout = 10 * time.Second // for the head of a request
 	bodyTimeout   = 60 * time.Second // for the rest of it
@@ -60,9 +62,10 @@ func serve(ctx context.Context, handler http.Handler, listeners []net.Listener, 
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	failed := make(chan error, len(listeners))
+	handler = bounded(handler, wait.body)
 	var servers []*http.Server
 	for _, l := range listeners {
-		srv := newServer(ctx, bounded(handler, wait.body), wait)
+		srv := newServer(ctx, handler, wait)
 		servers = append(servers, srv)
 		if t, ok := l.(*tcpListener); ok {
 			srv.Handler, srv.TLSConfig = t.guard.protect(srv.Handler), t.secure
@@ -102,17 +105,31 @@ func newServer(ctx context.Context, h http.Handler, wait limits) *http.Server {
 }
 
 // bounded gives the body of a request an end: in bytes, and in time. What is
-// answered may go on for as long as somebody takes it.
+// answered may go on for as long as somebody takes it. Documents are read one
+// after the other, since they may be large.
 func bounded(next http.Handler, wait time.Duration) http.Handler {
+	documents := make(chan struct{}, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Body != nil && r.Body != http.NoBody {
-			control := http.NewResponseController(w)
-			if err := control.SetReadDeadline(time.Now().Add(wait)); err != nil {
-				http.Error(w, "cannot bound the time of a request: "+err.Error(), http.StatusInternalServerError)
+		if r.Body == nil || r.Body == http.NoBody {
+			next.ServeHTTP(w, r)
+			return
+		}
+		most := int64(maxRequest)
+		if strings.HasSuffix(r.URL.Path, "/Apply") {
+			most = maxDocument
+			select {
+			case documents <- struct{}{}:
+				defer func() { <-documents }()
+			case <-r.Context().Done():
 				return
 			}
-			r.Body = &timedBody{http.MaxBytesReader(w, r.Body, maxRequest+1<<10), control}
 		}
+		control := http.NewResponseController(w)
+		if err := control.SetReadDeadline(time.Now().Add(wait)); err != nil {
+			http.Error(w, "cannot bound the time of a request: "+err.Error(), http.StatusInternalServerError)
+			return
+		}
+		r.Body = &timedBody{http.MaxBytesReader(w, r.Body, most), control}
 		next.ServeHTTP(w, r)
 	})
 }

@@ -15,24 +15,66 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A document may unfold to maxUnfolded values beyond those that it writes
-// out, against those that double with every line.
+// What a document may cost, which anybody may have written: a few megabytes of
+// "{}," would be lists of millions of switches, each of some hundred bytes.
 const (
+	// Values beyond those that it writes out, against aliases that double with
+	// every line.
 	maxUnfolded = 100_000
 	maxDepth    = 32
+	// Characters that begin or end a value: half a million routes have three
+	// million, and each may cost the parser 200 bytes.
+	maxStructure = 4 << 20
+	maxLists     = 256 << 20 // bytes of what lists become
+	maxErrors    = 1000
+	maxProblem   = 1000 // letters of one
 )
 
 func (d *Section) fail(n *yaml.Node, path, format string, args ...any) {
-	e := Error{File: d.file, Key: path, Problem: fmt.Sprintf(format, args...)}
+	if len(d.errs) == maxErrors {
+		d.errs = append(d.errs, Error{File: d.file, Problem: fmt.Sprintf("these are %d errors; what follows was not looked at", maxErrors)})
+	}
+	if len(d.errs) > maxErrors {
+		return
+	}
+	e := Error{File: d.file, Key: shorten(path), Problem: shorten(fmt.Sprintf(format, args...))}
 	if n != nil {
 		e.Line, e.Column = n.Line, n.Column
 	}
 	d.errs = append(d.errs, e)
 }
 
+// shorten cuts what would fill a screen, or a log.
+func shorten(s string) string {
+	if len(s) <= maxProblem {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxProblem/2], "") + " ... " + strings.ToValidUTF8(s[len(s)-maxProblem/2:], "")
+}
+
+// structure counts the characters that begin or end values, at least one for
+// each value of a document.
+func structure(data []byte) (n int) {
+	for i, c := range data {
+		switch c {
+		case '{', '[', ',', '\n', '\r':
+			n++
+		case '-', ':', '?':
+			if i+1 == len(data) || data[i+1] == ' ' || data[i+1] == '\n' || data[i+1] == '\t' || data[i+1] == '\r' {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(?s:(.*))$`)
 
 func (d *Section) parse(data []byte) *yaml.Node {
+	if n := structure(data); n > maxStructure {
+		d.fail(nil, "", "the document has %d values or more, %d are possible; divide it", n, maxStructure)
+		return nil
+	}
 	dec := yaml.NewDecoder(strings.NewReader(string(data)))
 	var doc, second yaml.Node
 	if err := dec.Decode(&doc); err != nil {
@@ -76,6 +118,9 @@ func (d *Section) value(n *yaml.Node, v reflect.Value, path string, tag reflect.
 	if d.inAlias > 0 {
 		d.unfolded++
 	}
+	if len(d.errs) > maxErrors {
+		return
+	}
 	if d.unfolded > maxUnfolded || depth > maxDepth {
 		if !d.flooded {
 			d.fail(n, path, "the document unfolds to too many or too deeply nested values")
@@ -110,6 +155,10 @@ func (d *Section) value(n *yaml.Node, v reflect.Value, path string, tag reflect.
 	case t.Kind() == reflect.Slice:
 		if n.Kind != yaml.SequenceNode {
 			d.failValue(n, path, "wants a list, not %s", nodeKind(n))
+			return
+		}
+		if d.lists += len(n.Content) * int(t.Elem().Size()); d.lists > maxLists {
+			d.failValue(n, path, "has %d elements: the lists of a document may take %d MiB, and with this one they take %d", len(n.Content), maxLists>>20, d.lists>>20)
 			return
 		}
 		v.Set(reflect.MakeSlice(t, len(n.Content), len(n.Content)))

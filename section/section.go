@@ -16,6 +16,7 @@ type Section struct {
 
 	inAlias  int // how many aliases lead to the value at hand
 	unfolded int // values that were reached through aliases
+	lists    int // bytes of what lists have become
 	flooded  bool
 }
 
