@@ -10,6 +10,7 @@ import (
 	"gswitch/pfc"
 	"gswitch/pipeline"
 	"gswitch/scheduler"
+	"gswitch/scheduler/orders"
 	"gswitch/vswitch"
 )
 
@@ -38,6 +39,10 @@ func TestTranslateExample(t *testing.T) {
 	want := scheduler.PortConfig{Rate: 10_000_000_000, Overhead: 24, Burst: 50 * frame.Microsecond}
 	want.PushOut = scheduler.PushOut{Port: 2_000_000, Queue: 1_000_000}
 	want.Queues[0].Weight = 30
+	want.Queues[0].Order = orders.FQ{Quantum: 1514, Flows: 1024, CoDel: orders.CoDel{Target: 5 * frame.Millisecond, Interval: 100 * frame.Millisecond, ECN: true}}
+	want.Queues[1].Order, want.Queues[1].Rank = orders.PACKS{Queues: 8, Depth: 10, Window: 20, Sample: 1, K: 100}, scheduler.RankDSCP
+	want.Queues[2].Admission = orders.CoDel{Target: 5 * frame.Millisecond, Interval: 100 * frame.Millisecond, ECN: true}
+	want.Queues[4].Order, want.Queues[4].Admission = orders.Calendar{Rate: 100_000_000, Flows: 1024}, orders.RED{Min: 50_000, Max: 150_000, PMax: 0.1, Weight: 9}
 	want.Queues[5].ECN = scheduler.ECN{PI: scheduler.PI{Ref: 150_000, A: 4e-7, B: 3.9e-7, Max: 0.1, Period: 40 * frame.Microsecond}}
 	want.Queues[3] = scheduler.QueueConfig{Weight: 60, ECN: scheduler.ECN{KMin: 100_000, KMax: 400_000, PMax: 0.2}}
 	want.Queues[5].Weight = 10

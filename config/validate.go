@@ -95,7 +95,9 @@ func (d decoder) validateSwitch(c *Config, s *Switch, path string) {
 			d.validateQCN(s, q.QCN, path+".qos."+name+".qcn")
 		}
 		for i := range q.Queues {
-			d.validateQueue(&q.Queues[i], fmt.Sprintf("%s.qos.%s.queues[%d]", path, name, i))
+			at := fmt.Sprintf("%s.qos.%s.queues[%d]", path, name, i)
+			d.validateQueue(&q.Queues[i], at)
+			d.validateQueuePolicy(s, name, &q.Queues[i], at)
 		}
 	}
 	for _, name := range keys(s.QoS) {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"gswitch/cc"
+	"gswitch/config"
 	"gswitch/fabric/scenario"
 	"gswitch/fabric/vnet"
 	"gswitch/frame"
@@ -51,8 +52,8 @@ func describe(r *scenario.Run) (*vnet.Config, error) {
 		Buffer: vnet.Buffer{Size: uint64(b.Size), Alpha: b.Alpha, QueueLimit: uint32(b.QueueLimit), IngressLimit: uint32(b.IngressLimit),
 			XOFF: uint32(b.XOFF), LosslessAlpha: b.LosslessAlpha, ScaleAlpha: b.ScaleAlpha, XONOffset: uint32(b.XONOffset),
 			Headroom: uint32(b.Headroom), HeadroomDelays: b.HeadroomDelays, AllowLoss: b.AllowLoss, GroupReserve: uint32(b.Reserve)},
-		PFC:     vnet.PFC{On: d.PFC.Enabled, Quanta: uint16(d.PFC.Quanta), Response: frame.Time(d.PFC.Response), Shun: frame.Time(d.PFC.Shun)},
-		PushOut: d.Switch.PushOut.Config(), VOQ: d.Switch.VOQ, RTTs: d.Measure.RTT,
+		PFC:   vnet.PFC{On: d.PFC.Enabled, Quanta: uint16(d.PFC.Quanta), Response: frame.Time(d.PFC.Response), Shun: frame.Time(d.PFC.Shun)},
+		Queue: config.QueuePolicy(&d.Switch.Order, d.Switch.Rank, &d.Switch.Admission), PushOut: d.Switch.PushOut.Config(), VOQ: d.Switch.VOQ, RTTs: d.Measure.RTT,
 	}
 	if d.Link.Overhead == "ethernet" {
 		c.Overhead = ethernetOverhead

@@ -1,8 +1,25 @@
 package scenario
 
+import "gswitch/config"
+
 // queues checks what switches do with their egress queues.
 func (v *validator) queues() {
 	s := &v.doc.Switch
+	if key, problem := config.CheckQueuePolicy(&s.Order, s.Rank, &s.Admission); problem != "" {
+		v.sec.Fail("switch."+key, "%s", problem)
+	}
+	for _, other := range []struct {
+		on   bool
+		name string
+		has  bool
+	}{{s.Escape.Enabled, "escape", s.Order.Kind != "" || s.Admission.Kind != ""}, {s.Crossbar.Enabled, "crossbar", s.Admission.Kind != ""}, {s.VOQ, "voq: true", s.Order.Kind != ""}} {
+		if key := "switch.order"; other.on && other.has {
+			if s.Order.Kind == "" || other.name == "crossbar" {
+				key = "switch.admission"
+			}
+			v.sec.Fail(key, "cannot stand beside %s; take one of the two out", other.name)
+		}
+	}
 	if p := &s.PushOut; p.Port != 0 || p.Queue != 0 {
 		key, problem := p.Check()
 		switch {

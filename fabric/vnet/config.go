@@ -40,6 +40,9 @@ type Config struct {
 	// a higher class first; weighted classes next to each other share what is
 	// left. Class c is marked DSCP 8c and waits in queue c.
 	Weights [8]uint32
+	// Queue is how every egress queue of a switch is served: its order, what that
+	// goes by, and its admission, which queues of lossless classes do not have.
+	Queue scheduler.QueueConfig
 	// PushOut bounds what waits at each port of a switch, and drops the least
 	// valuable.
 	PushOut scheduler.PushOut

@@ -90,6 +90,10 @@ func (n *Network) portConfig(node, p int) vswitch.PortConfig {
 	}
 	for class := range c.Scheduler.Queues {
 		q := &c.Scheduler.Queues[class]
+		q.Order, q.Rank, q.Admission = n.cfg.Queue.Order, n.cfg.Queue.Rank, n.cfg.Queue.Admission
+		if n.cfg.PFC.On && n.lossless()>>class&1 != 0 {
+			q.Admission = nil
+		}
 		q.Weight = n.cfg.Weights[class]
 		q.ECN = n.cfg.ECN.at(l.Rate, class)
 		if n.cfg.VOQ {

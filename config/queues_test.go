@@ -1,0 +1,72 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"gswitch/frame"
+	"gswitch/scheduler"
+	"gswitch/scheduler/orders"
+)
+
+func rated(doc string) string { return strings.Replace(doc, "eth1,", "eth1, rate: 1Gbps,", 1) }
+
+// Each kind of order and admission that a document can name is the one that the
+// queue gets, with the published values of what is left out.
+func TestQueuePolicies(t *testing.T) {
+	for doc, want := range map[string]scheduler.QueueConfig{
+		"order: {kind: fifo}":                        {Order: scheduler.FIFO{}},
+		"order: {kind: lifo}":                        {Order: orders.LIFO{}},
+		"order: {kind: random}":                      {Order: orders.Random{}},
+		"order: {kind: ranked}":                      {Order: orders.Ranked{}, Rank: scheduler.RankDSCP},
+		"order: {kind: ranked}, rank: size":          {Order: orders.Ranked{}, Rank: scheduler.RankSize},
+		"order: {kind: levels}, rank: dscp-rising":   {Order: orders.Levels{N: 8}, Rank: scheduler.RankDSCPRising},
+		"order: {kind: buckets, width: 64}":          {Order: orders.Buckets{Width: 64}, Rank: scheduler.RankDSCP},
+		"order: {kind: sp-pifo}":                     {Order: orders.SPPIFO{Queues: 8}, Rank: scheduler.RankDSCP},
+		"order: {kind: packs, headroom: 0.1}":        {Order: orders.PACKS{Queues: 8, Depth: 10, Window: 20, Sample: 1, K: 100}, Rank: scheduler.RankDSCP},
+		"order: {kind: srpt}, rank: class":           {Order: orders.SRPT{}, Rank: scheduler.RankClass},
+		"order: {kind: fq}":                          {Order: orders.FQ{Quantum: 1514, Flows: 1024}},
+		"order: {kind: fq, target: 1ms, flows: 16}":  {Order: orders.FQ{Quantum: 1514, Flows: 16, CoDel: orders.CoDel{Target: frame.Millisecond, Interval: 100 * frame.Millisecond}}},
+		"order: {kind: calendar, rate: 5Mbps}":       {Order: orders.Calendar{Rate: 5_000_000, Flows: 1024}},
+		"order: {kind: voq}":                         {Order: orders.VOQ{}},
+		"admission: {kind: codel}":                   {Admission: orders.CoDel{Target: 5 * frame.Millisecond, Interval: 100 * frame.Millisecond}},
+		"admission: {kind: red, min: 5KB, max: 9KB}": {Admission: orders.RED{Min: 5000, Max: 9000, PMax: 0.1, Weight: 9}},
+		"admission: {kind: aifo, frames: 20, sample: 15, headroom: 0.1}, rank: dscp-rising": {Admission: orders.AIFO{Size: 20, Window: 20, Sample: 15, K: 100}, Rank: scheduler.RankDSCPRising},
+	} {
+		c, err := Parse("", []byte(rated(profiled("queues: [{queue: 2, "+doc+"}]", ""))))
+		if err != nil {
+			t.Errorf("%s: %v", doc, err)
+			continue
+		}
+		if got := c.Resolved().Switches[0].VSwitch(nil).Ports[0].Scheduler.Queues[2]; got != want {
+			t.Errorf("%s: %+v, want %+v", doc, got, want)
+		}
+	}
+}
+
+func TestQueuePolicyRefusals(t *testing.T) {
+	queue := func(s string) string { return rated(profiled("queues: [{queue: 2, "+s+"}]", "")) }
+	for name, tc := range map[string]struct{ doc, want string }{
+		"no rate":      {profiled("queues: [{queue: 2, order: {kind: lifo}}]", ""), "switches[0].qos.q.queues[0]: port eth1 has no rate"},
+		"unknown":      {queue("order: {kind: rankd}"), `did you mean "ranked"?`},
+		"calendar":     {queue("order: {kind: calendar}"), "queues[0].order.rate: is missing"},
+		"stray rate":   {queue("order: {kind: fq, rate: 1Gbps}"), "order.rate: is of calendar alone"},
+		"stray target": {queue("order: {kind: lifo, target: 1ms}"), "order.target: is of fq alone"},
+		"red":          {queue("admission: {kind: red, min: 9KB, max: 9KB}"), "admission.max: must be above min"},
+		"aifo":         {queue("admission: {kind: aifo}"), "admission.frames: is missing"},
+		"two codels":   {queue("order: {kind: fq, target: 1ms}, admission: {kind: codel}"), "judge frames twice"},
+		"stray rank":   {queue("order: {kind: fq}, rank: dscp"), `queues[0].rank: "dscp" is for nothing`},
+		"lossless":     {queue("admission: {kind: codel}") + "    pfc: {classes: [2]}\n", "queues[0].admission: drops frames, and class 2 of this queue is lossless"},
+		"mapped":       {queue("admission: {kind: codel}") + "    pfc: {classes: [5]}\n    classes: {queue: [0, 1, 3, 3, 4, 2, 6, 7]}\n", "class 5 of this queue is lossless"},
+		"crossbar":     {queue("admission: {kind: codel}") + "    crossbar: {}\n", "cannot stand beside crossbar"},
+		"small port":   {rated(profiled("push_out: {port: 100B}", "")), "push_out.port: holds no full frame"},
+		"small queue":  {rated(profiled("push_out: {queue: 100B}", "")), "push_out.queue: holds no full frame"},
+		"no limit":     {rated(profiled("push_out: {}", "")), "push_out: has no limit"},
+		"push-out":     {rated(profiled("push_out: {port: 1MB}", "")) + "    crossbar: {}\n", "push_out: cannot stand beside crossbar"},
+	} {
+		_, err := Parse("x.yaml", []byte(tc.doc))
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+}
