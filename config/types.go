@@ -90,7 +90,7 @@ type Port struct {
 	ACL       string         `yaml:"acl" doc:"Access list for frames that arrive here."`
 	QoS       string         `yaml:"qos" doc:"Queue profile. Eight strict queues if left out."`
 	Watchdog  *Watchdog      `yaml:"watchdog" doc:"What happens to queues of this port that stay paused, in place of pfc.watchdog."`
-	Telemetry *PortTelemetry `yaml:"telemetry" doc:"Role at the edge of the telemetry domain, for hosts that know nothing of it."`
+	Telemetry *PortTelemetry `yaml:"telemetry" doc:"Role at the edge of the telemetry domain, for hosts without telemetry."`
 }
 
 // Telemetry is in-band telemetry on all ports of a switch.
