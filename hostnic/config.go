@@ -70,6 +70,10 @@ type Config struct {
 	// they may exceed it by a frame, instead of only what fits.
 	Overshoot bool
 
+	// NoticeDelay is how long after its arrival what a switch tells takes effect
+	// (15 us in the NIC of RoCC, section 3.5).
+	NoticeDelay frame.Time
+
 	Receive ReceiveConfig
 
 	// Stack lets the NIC answer for its address and find others, on a real
@@ -203,7 +207,7 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("nic %s: %d stages of gentle flow control: it needs priority flow control and has at most %d", c.Name, c.PFCStages, pfc.MaxStages)
 	case c.PFC && c.PFCClasses == 0:
 		return fmt.Errorf("nic %s: priority flow control without a class", c.Name)
-	case c.Burst < 0 || c.CableDelay < 0 || c.BaseRTT < 0 || c.CNP.Interval < 0 || c.RTTNoise < 0 || c.QuenchAfter < 0:
+	case c.Burst < 0 || c.CableDelay < 0 || c.BaseRTT < 0 || c.CNP.Interval < 0 || c.RTTNoise < 0 || c.QuenchAfter < 0 || c.NoticeDelay < 0:
 		return fmt.Errorf("nic %s: times must not be negative", c.Name)
 	case !(c.PaceJitter >= 0 && c.PaceJitter <= 0.5):
 		return fmt.Errorf("nic %s: a jitter of %g of the pace is not within 0 and 0.5", c.Name, c.PaceJitter)

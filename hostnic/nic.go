@@ -55,6 +55,7 @@ type NIC struct {
 
 	obeying obeying
 	advice  told
+	notices frame.FIFO // of switches, that take effect later: Meta.Arrival is when
 	// The controllers that switches leave to hosts; nil until one does.
 	followers *rocc.Followers
 
@@ -113,6 +114,7 @@ func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
 	n.clock.WholeNs(cfg.WholeNs)
 	n.control.Init()
 	n.plain.Init()
+	n.notices.Init()
 	for c := range n.classes {
 		n.acks[c].Init()
 		n.classes[c].set.burst = noNode
@@ -263,6 +265,7 @@ func (n *NIC) Advance(now frame.Time) {
 	if n.stack != nil {
 		n.stack.advance(now, n)
 	}
+	n.takeNotices(now)
 	for i, ok := n.timers.pop(now); ok; i, ok = n.timers.pop(now) {
 		n.timer(now, n.qps[i])
 	}
@@ -276,7 +279,7 @@ func (n *NIC) Advance(now frame.Time) {
 
 // TimerWake implements frame.Stepper.
 func (n *NIC) TimerWake(now frame.Time) frame.Time {
-	at := min(n.timers.next(), n.flowWake(now), n.slow.due(), n.quench.due)
+	at := min(n.timers.next(), n.flowWake(now), n.slow.due(), n.quench.due, n.noticeDue())
 	if n.stack != nil {
 		at = min(at, n.stack.due)
 	}

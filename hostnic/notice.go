@@ -1,6 +1,8 @@
 package hostnic
 
 import (
+	"errors"
+
 	"gswitch/cc"
 	"gswitch/frame"
 	"gswitch/notice"
@@ -69,10 +71,26 @@ func (n *NIC) delist(q *queuePair) {
 // peer's.
 func (n *NIC) notice(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) bool {
 	const wrong = frame.HasTunnel | frame.IsFragment | frame.IsMulticast | frame.Chained | frame.Truncated
-	v4 := m.Flags&frame.HasIPv4 != 0
-	if m.Flags&wrong != 0 || m.L4 == 0 || wire.Ethernet(b).DstUint64() != n.mac || v4 != n.addr.v4 {
+	if m.Flags&wrong != 0 || m.L4 == 0 || wire.Ethernet(b).DstUint64() != n.mac || (m.Flags&frame.HasIPv4 != 0) != n.addr.v4 {
 		return false
 	}
+	what, quote, err := n.readNotice(m, b)
+	switch {
+	case what == toldNothing:
+		return false
+	case err == nil && n.cfg.NoticeDelay > 0:
+		n.putOff(now, r, m)
+	default:
+		n.takeNotice(now, r, what, quote, err)
+	}
+	return true
+}
+
+var errNoticeSum = errors.New("the checksum of a notice is wrong")
+
+// readNotice decodes the ICMP message of a frame to n.advice.
+func (n *NIC) readNotice(m *frame.Meta, b []byte) (what int, quote []byte, err error) {
+	v4 := n.addr.v4
 	typ, end := uint8(notice.Type4), 0
 	if v4 {
 		end = int(m.L3) + int(wire.IPv4(b[m.L3:]).TotalLen())
@@ -80,7 +98,7 @@ func (n *NIC) notice(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) bool 
 		typ, end = notice.Type6, int(m.L3)+wire.IPv6Len+int(wire.IPv6(b[m.L3:]).PayloadLen())
 	}
 	if end > len(b) || int(m.L4)+wire.ICMPLen > end || b[m.L4] != typ {
-		return false
+		return toldNothing, nil, nil
 	}
 	msg := b[m.L4:end]
 	pseudo := uint64(0)
@@ -88,18 +106,49 @@ func (n *NIC) notice(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) bool 
 		ip := wire.IPv6(b[m.L3:])
 		pseudo = wire.PseudoSum6(ip.Src(), ip.Dst(), wire.ProtoICMPv6, len(msg))
 	}
-	what, quote, err := n.advice.decode(msg, typ)
-	if what == toldNothing {
-		return false
+	what, quote, err = n.advice.decode(msg, typ)
+	if err == nil && what != toldNothing && wire.SegmentChecksum(pseudo, msg) != 0 {
+		err = errNoticeSum
 	}
-	if err != nil || wire.SegmentChecksum(pseudo, msg) != 0 || !n.tell(now, what, quote, v4) {
+	return what, quote, err
+}
+
+// takeNotice gives what was read to the queue pairs that it concerns.
+func (n *NIC) takeNotice(now frame.Time, r frame.Ref, what int, quote []byte, err error) {
+	if err != nil || !n.tell(now, what, quote, n.addr.v4) {
 		n.count.NoticesUnknown++
 		n.drop(r, frame.LocalUnhandled)
-		return true
+		return
 	}
 	n.count.Notices++
 	n.pool.Free(r)
-	return true
+}
+
+// putOff keeps what a switch tells until it takes effect.
+func (n *NIC) putOff(now frame.Time, r frame.Ref, m *frame.Meta) {
+	if n.notices.Len() >= n.maxReplies {
+		n.drop(r, frame.QueueTail)
+		return
+	}
+	m.Arrival = now + n.cfg.NoticeDelay
+	n.notices.Push(n.arena, r)
+}
+
+// noticeDue returns when the next notice takes effect.
+func (n *NIC) noticeDue() frame.Time {
+	if n.notices.Len() == 0 {
+		return frame.Never
+	}
+	return n.arena.Meta(n.notices.Head()).Arrival
+}
+
+// takeNotices lets the notices take effect that are due.
+func (n *NIC) takeNotices(now frame.Time) {
+	for n.noticeDue() <= now {
+		r := n.notices.Pop(n.arena)
+		what, quote, err := n.readNotice(n.arena.Meta(r), n.arena.Bytes(r))
+		n.takeNotice(now, r, what, quote, err)
+	}
 }
 
 // told is the last message of a switch, of one of the kinds there are.

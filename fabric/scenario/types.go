@@ -156,6 +156,7 @@ type Hosts struct {
 	CNP         CNP            `yaml:"cnp" doc:"How a receiver tells of congestion marks."`
 	MarkAbove   units.Size     `yaml:"mark_above" range:"0,4294967295" doc:"Data frames leave with a congestion mark while more of their class and those above waits for the host's own link (DeTail). No marks if left out."`
 	QuenchAfter units.Duration `yaml:"quench_after" default:"10ms" doc:"A class that the neighbour pauses for longer counts as quenched."`
+	NoticeDelay units.Duration `yaml:"notice_delay" doc:"How long after its arrival at a host what a switch tells (RoCC, QCN) takes effect there. At once if left out."`
 	Turn        string         `yaml:"turn" default:"frame" doc:"How much a flow sends before the next one of its class at the host has its turn: frame, message, or so many bytes of payload. Who may not send is passed over."`
 	Overshoot   bool           `yaml:"overshoot" doc:"true: a window may be exceeded by a frame, as in ns-3 models."`
 	Segment     units.Size     `yaml:"segment" range:"0,4294967295" doc:"Pace bursts of so many bytes in place of frames, with one sample of the round-trip time each (TIMELY)."`

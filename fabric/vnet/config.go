@@ -175,6 +175,7 @@ type Host struct {
 	Turn        uint32     // see hostnic.Config
 	MarkAbove   uint32     // see hostnic.Config
 	QuenchAfter frame.Time // see hostnic.Config
+	NoticeDelay frame.Time // see hostnic.Config
 	Receive     hostnic.ReceiveConfig
 	RTTNoise    frame.Time // see hostnic.Config
 	// PaceJitter is that of hostnic.Config.
