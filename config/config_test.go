@@ -70,9 +70,9 @@ func walkKeys(t reflect.Type, f func(string)) {
 		if isText(t) {
 			return
 		}
-		for i := range t.NumField() {
-			f(t.Field(i).Tag.Get("yaml"))
-			walkKeys(t.Field(i).Type, f)
+		for _, k := range section.Fields(t) {
+			f(k.Key)
+			walkKeys(k.Type, f)
 		}
 	}
 }
@@ -309,10 +309,9 @@ func TestEveryKeyIsDocumented(t *testing.T) {
 		if typ.Kind() != reflect.Struct || isText(typ) {
 			return
 		}
-		for i := range typ.NumField() {
-			f := typ.Field(i)
-			if doc := f.Tag.Get("doc"); f.Tag.Get("yaml") == "" || !strings.HasSuffix(doc, ".") {
-				t.Errorf("%s.%s: key %q, doc %q", typ, f.Name, f.Tag.Get("yaml"), doc)
+		for _, f := range section.Fields(typ) {
+			if doc := f.Tag.Get("doc"); f.Key == "" || !strings.HasSuffix(doc, ".") {
+				t.Errorf("%s: key %q, doc %q", typ, f.Key, doc)
 			}
 			walk(t, f.Type)
 		}

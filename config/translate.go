@@ -10,7 +10,6 @@ import (
 	"gswitch/frame"
 	"gswitch/pfc"
 	"gswitch/pipeline"
-	qcnpoint "gswitch/qcn/point"
 	"gswitch/scheduler"
 	"gswitch/section"
 	_ "gswitch/systems" // what configurations can have
@@ -209,9 +208,11 @@ func (p *Port) config(q QoS) vswitch.PortConfig {
 	if q.PushOut != nil {
 		out.Scheduler.PushOut = q.PushOut.Config()
 	}
-	if q.QCN != nil {
-		out.Options = out.Options.With(qcnpoint.Name, q.QCN.config())
+	options, err := q.options(uint64(p.Rate))
+	if err != nil {
+		panic("config: " + err.Error()) // validated
 	}
+	out.Options = options
 	if q.RoCC != nil {
 		out.RoCC = q.RoCC.config(p.Rate)
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"net/netip"
 
+	"gswitch/section"
 	"gswitch/units"
 )
 
@@ -155,9 +156,10 @@ type Classes struct {
 // QoS is a queue profile.
 type QoS struct {
 	Queues  []Queue  `yaml:"queues" id:"queue" doc:"The queues that differ from strict, unlimited, unmarked. None if left out."`
-	QCN     *QCN     `yaml:"qcn" doc:"Queues that tell senders how far they are from their set point (IEEE 802.1Qau), by ICMP messages."`
 	PushOut *PushOut `yaml:"push_out" doc:"Limits at which the least valuable frame that waits is dropped, in place of the one that comes. None if left out. Queues of lossless classes neither count nor lose anything."`
 	RoCC    *RoCC    `yaml:"rocc" doc:"Queues that work out the rate that is fair for their flows and tell the senders. The port needs a rate."`
+
+	Features section.Extra[queueFeatures] // of the switch, as they registered themselves
 }
 
 // RoCC makes egress queues congestion points of RoCC.
@@ -203,14 +205,6 @@ type PI struct {
 	B      float64        `yaml:"b" range:"0,0.0001" doc:"Probability that each byte above ref a period ago takes back; below a."`
 	Max    float64        `yaml:"max" range:"0,1" default:"1" doc:"Largest probability, so that it is soon back after a burst."`
 	Period units.Duration `yaml:"period" need:"yes" doc:"Time from one update to the next."`
-}
-
-// QCN makes egress queues congestion points of QCN.
-type QCN struct {
-	Queues   []int      `yaml:"queues" need:"yes" range:"0,7" doc:"The queues that do."`
-	SetPoint units.Size `yaml:"set_point" default:"26KB" doc:"Depth that is held."`
-	Weight   *int       `yaml:"weight" range:"0,64" default:"2" doc:"How much growth counts beside depth."`
-	Sample   units.Size `yaml:"sample" default:"150KB" doc:"Bytes from one sampled frame to the next where there is nothing to tell."`
 }
 
 // ECN is RED-like marking; kmin = kmax marks like a step.

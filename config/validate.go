@@ -91,9 +91,7 @@ func (d decoder) validateSwitch(c *Config, s *Switch, path string) {
 		if q.PushOut != nil {
 			d.validatePushOut(s, name, path+".qos."+name+".push_out")
 		}
-		if q.QCN != nil {
-			d.validateQCN(s, q.QCN, path+".qos."+name+".qcn")
-		}
+		d.validateFeatures(s, name, path+".qos."+name)
 		for i := range q.Queues {
 			at := fmt.Sprintf("%s.qos.%s.queues[%d]", path, name, i)
 			d.validateQueue(&q.Queues[i], at)

@@ -9,20 +9,26 @@ import (
 
 // Measured is a counter of a feature at a port: the sum over all workers.
 type Measured struct {
+	Feature *vswitch.Feature
 	Counter *vswitch.Counter
 	Labels  []string
 	Value   float64
 }
 
+// Same reports whether o is the same counter, with the same labels.
+func (m *Measured) Same(o Measured) bool {
+	return m.Counter == o.Counter && slices.Equal(m.Labels, o.Labels)
+}
+
 // addMeasured enters what a worker read.
-func addMeasured(v []Measured, c *vswitch.Counter, value float64, labels []string) []Measured {
+func addMeasured(v []Measured, f *vswitch.Feature, c *vswitch.Counter, value float64, labels []string) []Measured {
 	for i := range v {
 		if m := &v[i]; m.Counter == c && slices.Equal(m.Labels, labels) {
 			m.Value += value
 			return v
 		}
 	}
-	return append(v, Measured{c, slices.Clone(labels), value})
+	return append(v, Measured{f, c, slices.Clone(labels), value})
 }
 
 // featureDescs are the metrics of all features that are part of the program.

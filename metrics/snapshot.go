@@ -9,7 +9,6 @@ import (
 	"gswitch/frame"
 	"gswitch/histogram"
 	"gswitch/pfc"
-	qcnpoint "gswitch/qcn/point"
 	"gswitch/scheduler"
 	"gswitch/vswitch"
 )
@@ -72,7 +71,6 @@ type Port struct {
 	Queues  [scheduler.NumQueues]scheduler.QueueStats
 	Sojourn [scheduler.NumQueues]histogram.Buckets
 	RoCC    [scheduler.NumQueues]CongestionPoint
-	QCN     [scheduler.NumQueues]*qcnpoint.View // nil where a queue is no congestion point
 	// Features are the counters of features that the port has.
 	Features []Measured
 	Escape   *vswitch.EscapeView // nil where frames never might escape
@@ -160,7 +158,6 @@ func (u Unit) read(s *Switch) {
 		s.Buffers[k].Ports = make([]buffer.PortSnapshot, 0, len(cfg.Ports))
 		var counts vswitch.Counts
 		var points []vswitch.RoCCView
-		var samplers []qcnpoint.View
 		var exits []vswitch.EscapeView
 		var cross []vswitch.CrossbarView
 		var paths vswitch.PathCounts
@@ -171,12 +168,11 @@ func (u Unit) read(s *Switch) {
 			counts, self = n.Counts(), n.SelfDrops()
 			rules = n.RuleCounts(rules)
 			n.Buffer(&s.Buffers[k], false)
-			points, samplers, exits, paths = n.RoCC(points), qcnpoint.Views(n, samplers), n.Escape(exits), n.PathCounts()
+			points, exits, paths = n.RoCC(points), n.Escape(exits), n.PathCounts()
 			cross = n.Crossbar(cross)
 			n.ReadFeatures(s.measured)
 		})
 		s.congestion(points)
-		s.quantized(samplers)
 		s.exits(exits)
 		s.crossbar(cross)
 		s.Paths.Plus(&paths)
@@ -206,17 +202,7 @@ func (s *Switch) congestion(points []vswitch.RoCCView) {
 func (s *Switch) measured(f *vswitch.Feature, counter int, port uint16, value float64, labels ...string) {
 	for i := range s.Ports {
 		if p := &s.Ports[i]; p.Number == port {
-			p.Features = addMeasured(p.Features, &f.Counters[counter], value, labels)
-		}
-	}
-}
-
-func (s *Switch) quantized(v []qcnpoint.View) {
-	for i := range s.Ports {
-		for j := range v {
-			if int(s.Ports[i].Number) == v[j].Port {
-				s.Ports[i].QCN[v[j].Queue] = &v[j]
-			}
+			p.Features = addMeasured(p.Features, f, &f.Counters[counter], value, labels)
 		}
 	}
 }

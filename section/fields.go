@@ -134,7 +134,7 @@ func keysOf(t reflect.Type) []string {
 // inline is the tag of a field whose keys stand among those of its struct.
 const inline = ",inline"
 
-// Join returns a struct that has the keys of several, in which Part finds each.
+// Join returns a struct that has the keys of several, which Parts returns.
 func Join(parts ...reflect.Type) reflect.Type {
 	fields := make([]reflect.StructField, len(parts))
 	for i, p := range parts {
@@ -143,14 +143,13 @@ func Join(parts ...reflect.Type) reflect.Type {
 	return reflect.StructOf(fields)
 }
 
-// Part returns the part of type T of a struct that Join made and joined points
-// to, nil if it has none.
-func Part[T any](joined any) *T {
+// Parts returns pointers to the parts of the struct, of a type that Join made, to
+// which joined points.
+func Parts(joined any) []any {
 	v := reflect.ValueOf(joined).Elem()
-	for i := range v.NumField() {
-		if p, ok := v.Field(i).Addr().Interface().(*T); ok {
-			return p
-		}
+	parts := make([]any, v.NumField())
+	for i := range parts {
+		parts[i] = v.Field(i).Addr().Interface()
 	}
-	return nil
+	return parts
 }

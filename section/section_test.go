@@ -34,6 +34,8 @@ type document struct {
 	Last  int          `yaml:"last" doc:"Last."`
 }
 
+func marksOf(d *document) *marks { return Parts(d.Extra.Get("marks"))[1].(*marks) }
+
 func TestExtra(t *testing.T) {
 	d := new(document)
 	text := "name: a\nrate: 1Gbps\nmarks:\n  queues: [1, 2]\n  share: 0\nlast: 3\n"
@@ -44,7 +46,7 @@ func TestExtra(t *testing.T) {
 	if x == nil || d.Extra.Get("stamps") != nil {
 		t.Fatalf("marks are %v, stamps %v", x, d.Extra.Get("stamps"))
 	}
-	if p, m := Part[place2](x), Part[marks](x); len(p.Queues) != 2 || m.Share == nil || *m.Share != 0 || m.Above != 0 {
+	if p, m := Parts(x)[0].(*place2), marksOf(d); len(p.Queues) != 2 || m.Share == nil || *m.Share != 0 || m.Above != 0 {
 		t.Errorf("%+v, %+v", p, m)
 	}
 	if got := string(YAML(d)); got != text {
@@ -52,10 +54,10 @@ func TestExtra(t *testing.T) {
 	}
 	full := Clone(d)
 	Fill(full)
-	if m := Part[marks](full.Extra.Get("marks")); m.Above != 30_000 || *m.Share != 0 {
+	if m := marksOf(full); m.Above != 30_000 || *m.Share != 0 {
 		t.Errorf("filled in: %+v", m)
 	}
-	if Part[marks](x).Above != 0 {
+	if marksOf(d).Above != 0 {
 		t.Error("filling in a copy changed the document")
 	}
 	changes := Diff(d, full)

@@ -24,6 +24,28 @@ type Feature struct {
 	New func(n *Node) Instance
 	// Counters are what Instance.Read reads.
 	Counters []Counter
+
+	// Section makes a section of documents with nothing set. It stands under Name
+	// in a queue profile and in the switches of a scenario, which say which queues
+	// it is for. nil: documents cannot turn the feature on.
+	Section func() Section
+	// Doc describes the section, in one sentence.
+	Doc string
+	// Tells is what hosts hear from the queues, in the words of the congestion
+	// control that needs it (cc.Info.Needs). Empty: they hear nothing.
+	Tells string
+	// Notices tells that this goes by messages of their own, which must not wait
+	// behind the congestion that they tell of.
+	Notices bool
+}
+
+// Section is how documents write PortConfig.Options of a feature: a pointer to a
+// struct with the tags of package section.
+type Section interface {
+	// Options returns the options of a port for the queues of a bitmap, once what
+	// was left out has its default. rate is that of the port's link in bit/s, 0 if
+	// it has none of its own.
+	Options(queues uint8, rate uint64) (any, error)
 }
 
 // Instance is the state of a feature on one worker, as functions that the worker
@@ -59,6 +81,7 @@ type Counter struct {
 	Name   string   // as it is exported, without the prefix of the exporter
 	Help   string   // one sentence
 	Labels []string // besides switch and port
+	Values []string // of the last label, where it tells kinds of what is counted apart
 	Gauge  bool     // a measure, which may fall
 }
 

@@ -250,8 +250,8 @@ PORT  QUEUE  FAIR RATE  BYTES  REFERENCE  TABLE  FLOWS  UPDATES  CUTS  HALVINGS 
 p1        0     10Gbps      0      150kB  aged       0        0     0         0        0       0       0
 `},
 		{"show qcn", "", 0, `
-PORT  QUEUE  BYTES  SET POINT  SAMPLES  MESSAGES  UNSENT  UNTOLD
-p1        1      0       26kB        0         0       0       0
+PORT  QUEUE  SET POINT  SAMPLES  MESSAGES SENT  MESSAGES UNSENT  MESSAGES UNTOLD
+p1        1       26kB        0              0                0                0
 `},
 		{"show escape p2", "", 0, `
 PORT  ON   FREE  KEPT  TAKEN  PARKED  FLOWS  MADE  FORWARDED  HITS  DROPPED  RECLAIMED  ARRIVED  STRAYS  ASKED  REQUESTED  REFUSED

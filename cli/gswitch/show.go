@@ -14,6 +14,7 @@ import (
 	"gswitch/control/api"
 	"gswitch/control/cli"
 	"gswitch/units"
+	"gswitch/vswitch"
 )
 
 func (a *app) showCommand() *cobra.Command {
@@ -22,7 +23,7 @@ func (a *app) showCommand() *cobra.Command {
 	for _, c := range []*cobra.Command{fdb, routes} {
 		c.Flags().Uint32VarP(&a.limit, "limit", "n", 0, "most entries, 0 is all")
 	}
-	return cli.Group("show", "Show state and counters", `  gswitch show ports
+	group := cli.Group("show", "Show state and counters", `  gswitch show ports
   gswitch show ports p1
   gswitch show drops
   gswitch show routes --json`,
@@ -38,13 +39,18 @@ func (a *app) showCommand() *cobra.Command {
 		list(a, "pauses [PORT]", "Pauses that the switch remembers: who asked, how long, for which queues", api.ControlClient.ListPauses, printPauses),
 		list(a, "deadlock [PORT]", "Egress queues that neighbours hold back: the switch's own part of a deadlock", api.ControlClient.ListWaits, printWaits),
 		list(a, "rocc [PORT]", "Queues that tell senders what rate is fair (RoCC)", api.ControlClient.ListRoCC, printRoCC),
-		list(a, "qcn [PORT]", "Queues that tell senders how far they are from their set point (QCN)", api.ControlClient.ListQCN, printQCN),
 		list(a, "crossbar [PORT]", "Queues at ingress ports, and what crossed to egress ports", api.ControlClient.ListCrossbar, printCrossbar),
 		list(a, "escape [PORT]", "Ports by which frames escape from paused queues (Escape)", api.ControlClient.ListEscape, printEscape),
 		list(a, "drops [PORT]", "Dropped frames, by reason", api.ControlClient.ListDrops, printDrops),
 		list(a, "workers", "Workers and packet memory", api.ControlClient.ListWorkers, printWorkers),
 		a.showConfigCommand(),
 		&cobra.Command{Use: "version", Short: "Version of the daemon and of this program", Args: cli.Args(cobra.NoArgs), RunE: a.showVersion})
+	for _, f := range vswitch.Features() {
+		if len(f.Counters) > 0 {
+			group.AddCommand(a.showFeature(f))
+		}
+	}
+	return group
 }
 
 // list is a verb that asks the daemon for a list and prints it.
@@ -202,19 +208,6 @@ func printRoCC(w io.Writer, m *api.RoCC) {
 			fair = "by hosts"
 		}
 		t.Row(name(p.Switch, p.Port), p.Queue, fair, p.Bytes, units.Size(p.Reference), p.Table, p.Flows, p.Updates, p.Cuts, p.Halvings, p.Notices, p.Unsent, p.UntoldFrames)
-	}
-	t.Print(w)
-}
-
-func printQCN(w io.Writer, m *api.QCN) {
-	if len(m.Points) == 0 {
-		fmt.Fprintln(w, "no queue samples frames: qcn of a queue profile (qos) turns it on")
-		return
-	}
-	name := cli.Namer(m.Points)
-	t := cli.NewTable("PORT", ">QUEUE", ">BYTES", ">SET POINT", ">SAMPLES", ">MESSAGES", ">UNSENT", ">UNTOLD")
-	for _, p := range m.Points {
-		t.Row(name(p.Switch, p.Port), p.Queue, p.Bytes, units.Size(p.SetPoint), p.Samples, p.Messages, p.Unsent, p.Untold)
 	}
 	t.Print(w)
 }

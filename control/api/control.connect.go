@@ -71,8 +71,8 @@ const (
 	ControlListBuffersProcedure = "/gswitch.v1.Control/ListBuffers"
 	// ControlListPFCProcedure is the fully-qualified name of the Control's ListPFC RPC.
 	ControlListPFCProcedure = "/gswitch.v1.Control/ListPFC"
-	// ControlListQCNProcedure is the fully-qualified name of the Control's ListQCN RPC.
-	ControlListQCNProcedure = "/gswitch.v1.Control/ListQCN"
+	// ControlListCountersProcedure is the fully-qualified name of the Control's ListCounters RPC.
+	ControlListCountersProcedure = "/gswitch.v1.Control/ListCounters"
 	// ControlListCrossbarProcedure is the fully-qualified name of the Control's ListCrossbar RPC.
 	ControlListCrossbarProcedure = "/gswitch.v1.Control/ListCrossbar"
 	// ControlListEscapeProcedure is the fully-qualified name of the Control's ListEscape RPC.
@@ -115,7 +115,7 @@ type ControlClient interface {
 	ListACLs(context.Context, *ListRequest) (*ACLs, error)
 	ListBuffers(context.Context, *ListRequest) (*Buffers, error)
 	ListPFC(context.Context, *ListRequest) (*PFC, error)
-	ListQCN(context.Context, *ListRequest) (*QCN, error)
+	ListCounters(context.Context, *ListRequest) (*Counters, error)
 	ListCrossbar(context.Context, *ListRequest) (*Crossbar, error)
 	ListEscape(context.Context, *ListRequest) (*Escape, error)
 	// ListPauses tells which pauses the switches remember (pfc.log).
@@ -245,10 +245,10 @@ func NewControlClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		listQCN: connect.NewClient[ListRequest, QCN](
+		listCounters: connect.NewClient[ListRequest, Counters](
 			httpClient,
-			baseURL+ControlListQCNProcedure,
-			connect.WithSchema(controlMethods.ByName("ListQCN")),
+			baseURL+ControlListCountersProcedure,
+			connect.WithSchema(controlMethods.ByName("ListCounters")),
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
@@ -333,7 +333,7 @@ type controlClient struct {
 	listACLs      *connect.Client[ListRequest, ACLs]
 	listBuffers   *connect.Client[ListRequest, Buffers]
 	listPFC       *connect.Client[ListRequest, PFC]
-	listQCN       *connect.Client[ListRequest, QCN]
+	listCounters  *connect.Client[ListRequest, Counters]
 	listCrossbar  *connect.Client[ListRequest, Crossbar]
 	listEscape    *connect.Client[ListRequest, Escape]
 	listPauses    *connect.Client[ListRequest, Pauses]
@@ -480,9 +480,9 @@ func (c *controlClient) ListPFC(ctx context.Context, req *ListRequest) (*PFC, er
 	return nil, err
 }
 
-// ListQCN calls gswitch.v1.Control.ListQCN.
-func (c *controlClient) ListQCN(ctx context.Context, req *ListRequest) (*QCN, error) {
-	response, err := c.listQCN.CallUnary(ctx, connect.NewRequest(req))
+// ListCounters calls gswitch.v1.Control.ListCounters.
+func (c *controlClient) ListCounters(ctx context.Context, req *ListRequest) (*Counters, error) {
+	response, err := c.listCounters.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -584,7 +584,7 @@ type ControlHandler interface {
 	ListACLs(context.Context, *ListRequest) (*ACLs, error)
 	ListBuffers(context.Context, *ListRequest) (*Buffers, error)
 	ListPFC(context.Context, *ListRequest) (*PFC, error)
-	ListQCN(context.Context, *ListRequest) (*QCN, error)
+	ListCounters(context.Context, *ListRequest) (*Counters, error)
 	ListCrossbar(context.Context, *ListRequest) (*Crossbar, error)
 	ListEscape(context.Context, *ListRequest) (*Escape, error)
 	// ListPauses tells which pauses the switches remember (pfc.log).
@@ -710,10 +710,10 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	controlListQCNHandler := connect.NewUnaryHandlerSimple(
-		ControlListQCNProcedure,
-		svc.ListQCN,
-		connect.WithSchema(controlMethods.ByName("ListQCN")),
+	controlListCountersHandler := connect.NewUnaryHandlerSimple(
+		ControlListCountersProcedure,
+		svc.ListCounters,
+		connect.WithSchema(controlMethods.ByName("ListCounters")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
@@ -810,8 +810,8 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 			controlListBuffersHandler.ServeHTTP(w, r)
 		case ControlListPFCProcedure:
 			controlListPFCHandler.ServeHTTP(w, r)
-		case ControlListQCNProcedure:
-			controlListQCNHandler.ServeHTTP(w, r)
+		case ControlListCountersProcedure:
+			controlListCountersHandler.ServeHTTP(w, r)
 		case ControlListCrossbarProcedure:
 			controlListCrossbarHandler.ServeHTTP(w, r)
 		case ControlListEscapeProcedure:
@@ -899,8 +899,8 @@ func (UnimplementedControlHandler) ListPFC(context.Context, *ListRequest) (*PFC,
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListPFC is not implemented"))
 }
 
-func (UnimplementedControlHandler) ListQCN(context.Context, *ListRequest) (*QCN, error) {
-	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListQCN is not implemented"))
+func (UnimplementedControlHandler) ListCounters(context.Context, *ListRequest) (*Counters, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListCounters is not implemented"))
 }
 
 func (UnimplementedControlHandler) ListCrossbar(context.Context, *ListRequest) (*Crossbar, error) {

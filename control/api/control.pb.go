@@ -880,9 +880,10 @@ func (x *FlushFDBResponse) GetRemoved() uint64 {
 
 type ListRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"` // all if empty
-	Port          string                 `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`     // all if empty
-	Limit         uint32                 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`  // most entries of a table, 0 = all
+	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`   // all if empty
+	Port          string                 `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`       // all if empty
+	Limit         uint32                 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`    // most entries of a table, 0 = all
+	Feature       string                 `protobuf:"bytes,4,opt,name=feature,proto3" json:"feature,omitempty"` // ListCounters: of this one, all if empty
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -936,6 +937,13 @@ func (x *ListRequest) GetLimit() uint32 {
 		return x.Limit
 	}
 	return 0
+}
+
+func (x *ListRequest) GetFeature() string {
+	if x != nil {
+		return x.Feature
+	}
+	return ""
 }
 
 type Ports struct {
@@ -1935,28 +1943,28 @@ func (x *CongestionPoint) GetAtHosts() bool {
 	return false
 }
 
-// QCN are the congestion points of IEEE 802.1Qau.
-type QCN struct {
+// Counters are what features of switches count at ports.
+type Counters struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Points        []*QCNPoint            `protobuf:"bytes,1,rep,name=points,proto3" json:"points,omitempty"`
+	Counters      []*Counter             `protobuf:"bytes,1,rep,name=counters,proto3" json:"counters,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *QCN) Reset() {
-	*x = QCN{}
+func (x *Counters) Reset() {
+	*x = Counters{}
 	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *QCN) String() string {
+func (x *Counters) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*QCN) ProtoMessage() {}
+func (*Counters) ProtoMessage() {}
 
-func (x *QCN) ProtoReflect() protoreflect.Message {
+func (x *Counters) ProtoReflect() protoreflect.Message {
 	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1968,47 +1976,46 @@ func (x *QCN) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use QCN.ProtoReflect.Descriptor instead.
-func (*QCN) Descriptor() ([]byte, []int) {
+// Deprecated: Use Counters.ProtoReflect.Descriptor instead.
+func (*Counters) Descriptor() ([]byte, []int) {
 	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
-func (x *QCN) GetPoints() []*QCNPoint {
+func (x *Counters) GetCounters() []*Counter {
 	if x != nil {
-		return x.Points
+		return x.Counters
 	}
 	return nil
 }
 
-type QCNPoint struct {
+type Counter struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
 	Port          string                 `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
-	Queue         uint32                 `protobuf:"varint,3,opt,name=queue,proto3" json:"queue,omitempty"`
-	Bytes         uint64                 `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`                       // that wait
-	SetPoint      uint64                 `protobuf:"varint,5,opt,name=set_point,json=setPoint,proto3" json:"set_point,omitempty"` // bytes that are held
-	Samples       uint64                 `protobuf:"varint,6,opt,name=samples,proto3" json:"samples,omitempty"`                   // frames by which the queue was judged
-	Messages      uint64                 `protobuf:"varint,7,opt,name=messages,proto3" json:"messages,omitempty"`                 // sent
-	Unsent        uint64                 `protobuf:"varint,8,opt,name=unsent,proto3" json:"unsent,omitempty"`                     // that could not be made
-	Untold        uint64                 `protobuf:"varint,9,opt,name=untold,proto3" json:"untold,omitempty"`                     // samples of frames whose sender no message would find
+	Feature       string                 `protobuf:"bytes,3,opt,name=feature,proto3" json:"feature,omitempty"` // such as qcn
+	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`       // that of the metric, without the prefix gswitch_
+	Labels        []*Label               `protobuf:"bytes,5,rep,name=labels,proto3" json:"labels,omitempty"`   // that tell where at the port, such as queue
+	Kind          string                 `protobuf:"bytes,6,opt,name=kind,proto3" json:"kind,omitempty"`       // of what is counted, where the counter tells kinds apart
+	Value         float64                `protobuf:"fixed64,7,opt,name=value,proto3" json:"value,omitempty"`   // since counters were cleared; of a gauge, as it is
+	Gauge         bool                   `protobuf:"varint,8,opt,name=gauge,proto3" json:"gauge,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *QCNPoint) Reset() {
-	*x = QCNPoint{}
+func (x *Counter) Reset() {
+	*x = Counter{}
 	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *QCNPoint) String() string {
+func (x *Counter) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*QCNPoint) ProtoMessage() {}
+func (*Counter) ProtoMessage() {}
 
-func (x *QCNPoint) ProtoReflect() protoreflect.Message {
+func (x *Counter) ProtoReflect() protoreflect.Message {
 	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -2020,72 +2027,117 @@ func (x *QCNPoint) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use QCNPoint.ProtoReflect.Descriptor instead.
-func (*QCNPoint) Descriptor() ([]byte, []int) {
+// Deprecated: Use Counter.ProtoReflect.Descriptor instead.
+func (*Counter) Descriptor() ([]byte, []int) {
 	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
-func (x *QCNPoint) GetSwitch() string {
+func (x *Counter) GetSwitch() string {
 	if x != nil {
 		return x.Switch
 	}
 	return ""
 }
 
-func (x *QCNPoint) GetPort() string {
+func (x *Counter) GetPort() string {
 	if x != nil {
 		return x.Port
 	}
 	return ""
 }
 
-func (x *QCNPoint) GetQueue() uint32 {
+func (x *Counter) GetFeature() string {
 	if x != nil {
-		return x.Queue
+		return x.Feature
+	}
+	return ""
+}
+
+func (x *Counter) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Counter) GetLabels() []*Label {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
+}
+
+func (x *Counter) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Counter) GetValue() float64 {
+	if x != nil {
+		return x.Value
 	}
 	return 0
 }
 
-func (x *QCNPoint) GetBytes() uint64 {
+func (x *Counter) GetGauge() bool {
 	if x != nil {
-		return x.Bytes
+		return x.Gauge
 	}
-	return 0
+	return false
 }
 
-func (x *QCNPoint) GetSetPoint() uint64 {
-	if x != nil {
-		return x.SetPoint
-	}
-	return 0
+type Label struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Value         string                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
-func (x *QCNPoint) GetSamples() uint64 {
-	if x != nil {
-		return x.Samples
-	}
-	return 0
+func (x *Label) Reset() {
+	*x = Label{}
+	mi := &file_control_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
 }
 
-func (x *QCNPoint) GetMessages() uint64 {
-	if x != nil {
-		return x.Messages
-	}
-	return 0
+func (x *Label) String() string {
+	return protoimpl.X.MessageStringOf(x)
 }
 
-func (x *QCNPoint) GetUnsent() uint64 {
+func (*Label) ProtoMessage() {}
+
+func (x *Label) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
-		return x.Unsent
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
 	}
-	return 0
+	return mi.MessageOf(x)
 }
 
-func (x *QCNPoint) GetUntold() uint64 {
+// Deprecated: Use Label.ProtoReflect.Descriptor instead.
+func (*Label) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Label) GetName() string {
 	if x != nil {
-		return x.Untold
+		return x.Name
 	}
-	return 0
+	return ""
+}
+
+func (x *Label) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
 }
 
 // Crossbar are the ports of switches whose frames wait at their ingress port,
@@ -2100,7 +2152,7 @@ type Crossbar struct {
 
 func (x *Crossbar) Reset() {
 	*x = Crossbar{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2112,7 +2164,7 @@ func (x *Crossbar) String() string {
 func (*Crossbar) ProtoMessage() {}
 
 func (x *Crossbar) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2125,7 +2177,7 @@ func (x *Crossbar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Crossbar.ProtoReflect.Descriptor instead.
 func (*Crossbar) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Crossbar) GetPorts() []*CrossbarPort {
@@ -2156,7 +2208,7 @@ type CrossbarPort struct {
 
 func (x *CrossbarPort) Reset() {
 	*x = CrossbarPort{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2168,7 +2220,7 @@ func (x *CrossbarPort) String() string {
 func (*CrossbarPort) ProtoMessage() {}
 
 func (x *CrossbarPort) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2181,7 +2233,7 @@ func (x *CrossbarPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CrossbarPort.ProtoReflect.Descriptor instead.
 func (*CrossbarPort) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CrossbarPort) GetSwitch() string {
@@ -2288,7 +2340,7 @@ type CrossbarClass struct {
 
 func (x *CrossbarClass) Reset() {
 	*x = CrossbarClass{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2300,7 +2352,7 @@ func (x *CrossbarClass) String() string {
 func (*CrossbarClass) ProtoMessage() {}
 
 func (x *CrossbarClass) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2313,7 +2365,7 @@ func (x *CrossbarClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CrossbarClass.ProtoReflect.Descriptor instead.
 func (*CrossbarClass) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CrossbarClass) GetClass() uint32 {
@@ -2361,7 +2413,7 @@ type Escape struct {
 
 func (x *Escape) Reset() {
 	*x = Escape{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2373,7 +2425,7 @@ func (x *Escape) String() string {
 func (*Escape) ProtoMessage() {}
 
 func (x *Escape) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2386,7 +2438,7 @@ func (x *Escape) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Escape.ProtoReflect.Descriptor instead.
 func (*Escape) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Escape) GetPorts() []*EscapePort {
@@ -2424,7 +2476,7 @@ type EscapePort struct {
 
 func (x *EscapePort) Reset() {
 	*x = EscapePort{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2436,7 +2488,7 @@ func (x *EscapePort) String() string {
 func (*EscapePort) ProtoMessage() {}
 
 func (x *EscapePort) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2449,7 +2501,7 @@ func (x *EscapePort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EscapePort.ProtoReflect.Descriptor instead.
 func (*EscapePort) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *EscapePort) GetSwitch() string {
@@ -2604,7 +2656,7 @@ type Paths struct {
 
 func (x *Paths) Reset() {
 	*x = Paths{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2616,7 +2668,7 @@ func (x *Paths) String() string {
 func (*Paths) ProtoMessage() {}
 
 func (x *Paths) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2629,7 +2681,7 @@ func (x *Paths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Paths.ProtoReflect.Descriptor instead.
 func (*Paths) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Paths) GetGroups() []*PathGroup {
@@ -2658,7 +2710,7 @@ type PathGroup struct {
 
 func (x *PathGroup) Reset() {
 	*x = PathGroup{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2670,7 +2722,7 @@ func (x *PathGroup) String() string {
 func (*PathGroup) ProtoMessage() {}
 
 func (x *PathGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2683,7 +2735,7 @@ func (x *PathGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathGroup.ProtoReflect.Descriptor instead.
 func (*PathGroup) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PathGroup) GetSwitch() string {
@@ -2727,7 +2779,7 @@ type PathHop struct {
 
 func (x *PathHop) Reset() {
 	*x = PathHop{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2739,7 +2791,7 @@ func (x *PathHop) String() string {
 func (*PathHop) ProtoMessage() {}
 
 func (x *PathHop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2752,7 +2804,7 @@ func (x *PathHop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathHop.ProtoReflect.Descriptor instead.
 func (*PathHop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PathHop) GetVia() string {
@@ -2803,7 +2855,7 @@ type PathChoices struct {
 
 func (x *PathChoices) Reset() {
 	*x = PathChoices{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2815,7 +2867,7 @@ func (x *PathChoices) String() string {
 func (*PathChoices) ProtoMessage() {}
 
 func (x *PathChoices) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2828,7 +2880,7 @@ func (x *PathChoices) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathChoices.ProtoReflect.Descriptor instead.
 func (*PathChoices) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PathChoices) GetSwitch() string {
@@ -2877,7 +2929,7 @@ type FDB struct {
 
 func (x *FDB) Reset() {
 	*x = FDB{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2889,7 +2941,7 @@ func (x *FDB) String() string {
 func (*FDB) ProtoMessage() {}
 
 func (x *FDB) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2902,7 +2954,7 @@ func (x *FDB) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FDB.ProtoReflect.Descriptor instead.
 func (*FDB) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *FDB) GetEntries() []*FDBEntry {
@@ -2940,7 +2992,7 @@ type FDBEntry struct {
 
 func (x *FDBEntry) Reset() {
 	*x = FDBEntry{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2952,7 +3004,7 @@ func (x *FDBEntry) String() string {
 func (*FDBEntry) ProtoMessage() {}
 
 func (x *FDBEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2965,7 +3017,7 @@ func (x *FDBEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FDBEntry.ProtoReflect.Descriptor instead.
 func (*FDBEntry) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *FDBEntry) GetSwitch() string {
@@ -3020,7 +3072,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3032,7 +3084,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3045,7 +3097,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Routes) GetRoutes() []*Route {
@@ -3076,7 +3128,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3088,7 +3140,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3101,7 +3153,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Route) GetSwitch() string {
@@ -3157,7 +3209,7 @@ type NextHop struct {
 
 func (x *NextHop) Reset() {
 	*x = NextHop{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3169,7 +3221,7 @@ func (x *NextHop) String() string {
 func (*NextHop) ProtoMessage() {}
 
 func (x *NextHop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3182,7 +3234,7 @@ func (x *NextHop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextHop.ProtoReflect.Descriptor instead.
 func (*NextHop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *NextHop) GetVia() string {
@@ -3215,7 +3267,7 @@ type Neighbors struct {
 
 func (x *Neighbors) Reset() {
 	*x = Neighbors{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3227,7 +3279,7 @@ func (x *Neighbors) String() string {
 func (*Neighbors) ProtoMessage() {}
 
 func (x *Neighbors) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3240,7 +3292,7 @@ func (x *Neighbors) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbors.ProtoReflect.Descriptor instead.
 func (*Neighbors) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Neighbors) GetNeighbors() []*Neighbor {
@@ -3263,7 +3315,7 @@ type Neighbor struct {
 
 func (x *Neighbor) Reset() {
 	*x = Neighbor{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3275,7 +3327,7 @@ func (x *Neighbor) String() string {
 func (*Neighbor) ProtoMessage() {}
 
 func (x *Neighbor) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3288,7 +3340,7 @@ func (x *Neighbor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbor.ProtoReflect.Descriptor instead.
 func (*Neighbor) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Neighbor) GetSwitch() string {
@@ -3335,7 +3387,7 @@ type ACLs struct {
 
 func (x *ACLs) Reset() {
 	*x = ACLs{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3347,7 +3399,7 @@ func (x *ACLs) String() string {
 func (*ACLs) ProtoMessage() {}
 
 func (x *ACLs) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3360,7 +3412,7 @@ func (x *ACLs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ACLs.ProtoReflect.Descriptor instead.
 func (*ACLs) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ACLs) GetRules() []*ACLRule {
@@ -3386,7 +3438,7 @@ type ACLRule struct {
 
 func (x *ACLRule) Reset() {
 	*x = ACLRule{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3398,7 +3450,7 @@ func (x *ACLRule) String() string {
 func (*ACLRule) ProtoMessage() {}
 
 func (x *ACLRule) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3411,7 +3463,7 @@ func (x *ACLRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ACLRule.ProtoReflect.Descriptor instead.
 func (*ACLRule) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ACLRule) GetSwitch() string {
@@ -3480,7 +3532,7 @@ type Buffers struct {
 
 func (x *Buffers) Reset() {
 	*x = Buffers{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3492,7 +3544,7 @@ func (x *Buffers) String() string {
 func (*Buffers) ProtoMessage() {}
 
 func (x *Buffers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3505,7 +3557,7 @@ func (x *Buffers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Buffers.ProtoReflect.Descriptor instead.
 func (*Buffers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Buffers) GetBuffers() []*Buffer {
@@ -3536,7 +3588,7 @@ type Buffer struct {
 
 func (x *Buffer) Reset() {
 	*x = Buffer{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3548,7 +3600,7 @@ func (x *Buffer) String() string {
 func (*Buffer) ProtoMessage() {}
 
 func (x *Buffer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3561,7 +3613,7 @@ func (x *Buffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Buffer.ProtoReflect.Descriptor instead.
 func (*Buffer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Buffer) GetSwitch() string {
@@ -3626,7 +3678,7 @@ type BufferGroup struct {
 
 func (x *BufferGroup) Reset() {
 	*x = BufferGroup{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3638,7 +3690,7 @@ func (x *BufferGroup) String() string {
 func (*BufferGroup) ProtoMessage() {}
 
 func (x *BufferGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3651,7 +3703,7 @@ func (x *BufferGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BufferGroup.ProtoReflect.Descriptor instead.
 func (*BufferGroup) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *BufferGroup) GetSwitch() string {
@@ -3747,7 +3799,7 @@ type PFC struct {
 
 func (x *PFC) Reset() {
 	*x = PFC{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3759,7 +3811,7 @@ func (x *PFC) String() string {
 func (*PFC) ProtoMessage() {}
 
 func (x *PFC) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3772,7 +3824,7 @@ func (x *PFC) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PFC.ProtoReflect.Descriptor instead.
 func (*PFC) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *PFC) GetClasses() []*PFCClass {
@@ -3803,7 +3855,7 @@ type PFCClass struct {
 
 func (x *PFCClass) Reset() {
 	*x = PFCClass{}
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3815,7 +3867,7 @@ func (x *PFCClass) String() string {
 func (*PFCClass) ProtoMessage() {}
 
 func (x *PFCClass) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3828,7 +3880,7 @@ func (x *PFCClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PFCClass.ProtoReflect.Descriptor instead.
 func (*PFCClass) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{47}
+	return file_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *PFCClass) GetSwitch() string {
@@ -3935,7 +3987,7 @@ type Pauses struct {
 
 func (x *Pauses) Reset() {
 	*x = Pauses{}
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3947,7 +3999,7 @@ func (x *Pauses) String() string {
 func (*Pauses) ProtoMessage() {}
 
 func (x *Pauses) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3960,7 +4012,7 @@ func (x *Pauses) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pauses.ProtoReflect.Descriptor instead.
 func (*Pauses) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{48}
+	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Pauses) GetPauses() []*Pause {
@@ -4002,7 +4054,7 @@ type Pause struct {
 
 func (x *Pause) Reset() {
 	*x = Pause{}
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4014,7 +4066,7 @@ func (x *Pause) String() string {
 func (*Pause) ProtoMessage() {}
 
 func (x *Pause) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4027,7 +4079,7 @@ func (x *Pause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pause.ProtoReflect.Descriptor instead.
 func (*Pause) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{49}
+	return file_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Pause) GetSwitch() string {
@@ -4112,7 +4164,7 @@ type PauseCause struct {
 
 func (x *PauseCause) Reset() {
 	*x = PauseCause{}
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4124,7 +4176,7 @@ func (x *PauseCause) String() string {
 func (*PauseCause) ProtoMessage() {}
 
 func (x *PauseCause) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4137,7 +4189,7 @@ func (x *PauseCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseCause.ProtoReflect.Descriptor instead.
 func (*PauseCause) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{50}
+	return file_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PauseCause) GetPort() string {
@@ -4180,7 +4232,7 @@ type Waits struct {
 
 func (x *Waits) Reset() {
 	*x = Waits{}
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4192,7 +4244,7 @@ func (x *Waits) String() string {
 func (*Waits) ProtoMessage() {}
 
 func (x *Waits) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4205,7 +4257,7 @@ func (x *Waits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waits.ProtoReflect.Descriptor instead.
 func (*Waits) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{51}
+	return file_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Waits) GetWaits() []*Wait {
@@ -4241,7 +4293,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4253,7 +4305,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4266,7 +4318,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{52}
+	return file_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Wait) GetSwitch() string {
@@ -4356,7 +4408,7 @@ type Workers struct {
 
 func (x *Workers) Reset() {
 	*x = Workers{}
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4368,7 +4420,7 @@ func (x *Workers) String() string {
 func (*Workers) ProtoMessage() {}
 
 func (x *Workers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4381,7 +4433,7 @@ func (x *Workers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Workers.ProtoReflect.Descriptor instead.
 func (*Workers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{53}
+	return file_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Workers) GetWorkers() []*Worker {
@@ -4422,7 +4474,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4434,7 +4486,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4447,7 +4499,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{54}
+	return file_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Worker) GetWorker() uint32 {
@@ -4576,7 +4628,7 @@ type Memory struct {
 
 func (x *Memory) Reset() {
 	*x = Memory{}
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4588,7 +4640,7 @@ func (x *Memory) String() string {
 func (*Memory) ProtoMessage() {}
 
 func (x *Memory) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4601,7 +4653,7 @@ func (x *Memory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Memory.ProtoReflect.Descriptor instead.
 func (*Memory) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{55}
+	return file_control_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Memory) GetChunks() uint64 {
@@ -4655,7 +4707,7 @@ type Drops struct {
 
 func (x *Drops) Reset() {
 	*x = Drops{}
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4667,7 +4719,7 @@ func (x *Drops) String() string {
 func (*Drops) ProtoMessage() {}
 
 func (x *Drops) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4680,7 +4732,7 @@ func (x *Drops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drops.ProtoReflect.Descriptor instead.
 func (*Drops) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{56}
+	return file_control_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Drops) GetDrops() []*Drop {
@@ -4703,7 +4755,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4715,7 +4767,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4728,7 +4780,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{57}
+	return file_control_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Drop) GetSwitch() string {
@@ -4776,7 +4828,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4788,7 +4840,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4801,7 +4853,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{58}
+	return file_control_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *WatchRequest) GetSwitch() string {
@@ -4832,7 +4884,7 @@ type CaptureRequest struct {
 
 func (x *CaptureRequest) Reset() {
 	*x = CaptureRequest{}
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4844,7 +4896,7 @@ func (x *CaptureRequest) String() string {
 func (*CaptureRequest) ProtoMessage() {}
 
 func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4857,7 +4909,7 @@ func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureRequest.ProtoReflect.Descriptor instead.
 func (*CaptureRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{59}
+	return file_control_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *CaptureRequest) GetPorts() []string {
@@ -4912,7 +4964,7 @@ type CaptureResponse struct {
 
 func (x *CaptureResponse) Reset() {
 	*x = CaptureResponse{}
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4924,7 +4976,7 @@ func (x *CaptureResponse) String() string {
 func (*CaptureResponse) ProtoMessage() {}
 
 func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4937,7 +4989,7 @@ func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureResponse.ProtoReflect.Descriptor instead.
 func (*CaptureResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{60}
+	return file_control_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *CaptureResponse) GetPcapng() []byte {
@@ -5023,11 +5075,12 @@ const file_control_proto_rawDesc = "" +
 	"\x0fFlushFDBRequest\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\",\n" +
 	"\x10FlushFDBResponse\x12\x18\n" +
-	"\aremoved\x18\x01 \x01(\x04R\aremoved\"O\n" +
+	"\aremoved\x18\x01 \x01(\x04R\aremoved\"i\n" +
 	"\vListRequest\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\tR\x04port\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\rR\x05limit\"/\n" +
+	"\x05limit\x18\x03 \x01(\rR\x05limit\x12\x18\n" +
+	"\afeature\x18\x04 \x01(\tR\afeature\"/\n" +
 	"\x05Ports\x12&\n" +
 	"\x05ports\x18\x01 \x03(\v2\x10.gswitch.v1.PortR\x05ports\"\xf7\a\n" +
 	"\x04Port\x12\x16\n" +
@@ -5143,19 +5196,21 @@ const file_control_proto_rawDesc = "" +
 	"\x06unsent\x18\f \x01(\x04R\x06unsent\x12#\n" +
 	"\runtold_frames\x18\r \x01(\x04R\funtoldFrames\x12\x14\n" +
 	"\x05table\x18\x0e \x01(\tR\x05table\x12\x19\n" +
-	"\bat_hosts\x18\x0f \x01(\bR\aatHosts\"3\n" +
-	"\x03QCN\x12,\n" +
-	"\x06points\x18\x01 \x03(\v2\x14.gswitch.v1.QCNPointR\x06points\"\xe5\x01\n" +
-	"\bQCNPoint\x12\x16\n" +
+	"\bat_hosts\x18\x0f \x01(\bR\aatHosts\";\n" +
+	"\bCounters\x12/\n" +
+	"\bcounters\x18\x01 \x03(\v2\x13.gswitch.v1.CounterR\bcounters\"\xce\x01\n" +
+	"\aCounter\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
-	"\x04port\x18\x02 \x01(\tR\x04port\x12\x14\n" +
-	"\x05queue\x18\x03 \x01(\rR\x05queue\x12\x14\n" +
-	"\x05bytes\x18\x04 \x01(\x04R\x05bytes\x12\x1b\n" +
-	"\tset_point\x18\x05 \x01(\x04R\bsetPoint\x12\x18\n" +
-	"\asamples\x18\x06 \x01(\x04R\asamples\x12\x1a\n" +
-	"\bmessages\x18\a \x01(\x04R\bmessages\x12\x16\n" +
-	"\x06unsent\x18\b \x01(\x04R\x06unsent\x12\x16\n" +
-	"\x06untold\x18\t \x01(\x04R\x06untold\":\n" +
+	"\x04port\x18\x02 \x01(\tR\x04port\x12\x18\n" +
+	"\afeature\x18\x03 \x01(\tR\afeature\x12\x12\n" +
+	"\x04name\x18\x04 \x01(\tR\x04name\x12)\n" +
+	"\x06labels\x18\x05 \x03(\v2\x11.gswitch.v1.LabelR\x06labels\x12\x12\n" +
+	"\x04kind\x18\x06 \x01(\tR\x04kind\x12\x14\n" +
+	"\x05value\x18\a \x01(\x01R\x05value\x12\x14\n" +
+	"\x05gauge\x18\b \x01(\bR\x05gauge\"1\n" +
+	"\x05Label\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\":\n" +
 	"\bCrossbar\x12.\n" +
 	"\x05ports\x18\x01 \x03(\v2\x18.gswitch.v1.CrossbarPortR\x05ports\"\xe1\x03\n" +
 	"\fCrossbarPort\x12\x16\n" +
@@ -5406,7 +5461,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04snap\x18\x06 \x01(\rR\x04snap\"C\n" +
 	"\x0fCaptureResponse\x12\x16\n" +
 	"\x06pcapng\x18\x01 \x01(\fR\x06pcapng\x12\x18\n" +
-	"\adropped\x18\x02 \x01(\x04R\adropped2\xdd\f\n" +
+	"\adropped\x18\x02 \x01(\x04R\adropped2\xe7\f\n" +
 	"\aControl\x12E\n" +
 	"\n" +
 	"GetVersion\x12\x1d.gswitch.v1.GetVersionRequest\x1a\x13.gswitch.v1.Version\"\x03\x90\x02\x01\x12J\n" +
@@ -5425,8 +5480,8 @@ const file_control_proto_rawDesc = "" +
 	"\rListNeighbors\x12\x17.gswitch.v1.ListRequest\x1a\x15.gswitch.v1.Neighbors\"\x03\x90\x02\x01\x12:\n" +
 	"\bListACLs\x12\x17.gswitch.v1.ListRequest\x1a\x10.gswitch.v1.ACLs\"\x03\x90\x02\x01\x12@\n" +
 	"\vListBuffers\x12\x17.gswitch.v1.ListRequest\x1a\x13.gswitch.v1.Buffers\"\x03\x90\x02\x01\x128\n" +
-	"\aListPFC\x12\x17.gswitch.v1.ListRequest\x1a\x0f.gswitch.v1.PFC\"\x03\x90\x02\x01\x128\n" +
-	"\aListQCN\x12\x17.gswitch.v1.ListRequest\x1a\x0f.gswitch.v1.QCN\"\x03\x90\x02\x01\x12B\n" +
+	"\aListPFC\x12\x17.gswitch.v1.ListRequest\x1a\x0f.gswitch.v1.PFC\"\x03\x90\x02\x01\x12B\n" +
+	"\fListCounters\x12\x17.gswitch.v1.ListRequest\x1a\x14.gswitch.v1.Counters\"\x03\x90\x02\x01\x12B\n" +
 	"\fListCrossbar\x12\x17.gswitch.v1.ListRequest\x1a\x14.gswitch.v1.Crossbar\"\x03\x90\x02\x01\x12>\n" +
 	"\n" +
 	"ListEscape\x12\x17.gswitch.v1.ListRequest\x1a\x12.gswitch.v1.Escape\"\x03\x90\x02\x01\x12>\n" +
@@ -5451,7 +5506,7 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_control_proto_goTypes = []any{
 	(*GetVersionRequest)(nil),     // 0: gswitch.v1.GetVersionRequest
 	(*Version)(nil),               // 1: gswitch.v1.Version
@@ -5476,134 +5531,136 @@ var file_control_proto_goTypes = []any{
 	(*Queue)(nil),                 // 20: gswitch.v1.Queue
 	(*RoCC)(nil),                  // 21: gswitch.v1.RoCC
 	(*CongestionPoint)(nil),       // 22: gswitch.v1.CongestionPoint
-	(*QCN)(nil),                   // 23: gswitch.v1.QCN
-	(*QCNPoint)(nil),              // 24: gswitch.v1.QCNPoint
-	(*Crossbar)(nil),              // 25: gswitch.v1.Crossbar
-	(*CrossbarPort)(nil),          // 26: gswitch.v1.CrossbarPort
-	(*CrossbarClass)(nil),         // 27: gswitch.v1.CrossbarClass
-	(*Escape)(nil),                // 28: gswitch.v1.Escape
-	(*EscapePort)(nil),            // 29: gswitch.v1.EscapePort
-	(*Paths)(nil),                 // 30: gswitch.v1.Paths
-	(*PathGroup)(nil),             // 31: gswitch.v1.PathGroup
-	(*PathHop)(nil),               // 32: gswitch.v1.PathHop
-	(*PathChoices)(nil),           // 33: gswitch.v1.PathChoices
-	(*FDB)(nil),                   // 34: gswitch.v1.FDB
-	(*FDBEntry)(nil),              // 35: gswitch.v1.FDBEntry
-	(*Routes)(nil),                // 36: gswitch.v1.Routes
-	(*Route)(nil),                 // 37: gswitch.v1.Route
-	(*NextHop)(nil),               // 38: gswitch.v1.NextHop
-	(*Neighbors)(nil),             // 39: gswitch.v1.Neighbors
-	(*Neighbor)(nil),              // 40: gswitch.v1.Neighbor
-	(*ACLs)(nil),                  // 41: gswitch.v1.ACLs
-	(*ACLRule)(nil),               // 42: gswitch.v1.ACLRule
-	(*Buffers)(nil),               // 43: gswitch.v1.Buffers
-	(*Buffer)(nil),                // 44: gswitch.v1.Buffer
-	(*BufferGroup)(nil),           // 45: gswitch.v1.BufferGroup
-	(*PFC)(nil),                   // 46: gswitch.v1.PFC
-	(*PFCClass)(nil),              // 47: gswitch.v1.PFCClass
-	(*Pauses)(nil),                // 48: gswitch.v1.Pauses
-	(*Pause)(nil),                 // 49: gswitch.v1.Pause
-	(*PauseCause)(nil),            // 50: gswitch.v1.PauseCause
-	(*Waits)(nil),                 // 51: gswitch.v1.Waits
-	(*Wait)(nil),                  // 52: gswitch.v1.Wait
-	(*Workers)(nil),               // 53: gswitch.v1.Workers
-	(*Worker)(nil),                // 54: gswitch.v1.Worker
-	(*Memory)(nil),                // 55: gswitch.v1.Memory
-	(*Drops)(nil),                 // 56: gswitch.v1.Drops
-	(*Drop)(nil),                  // 57: gswitch.v1.Drop
-	(*WatchRequest)(nil),          // 58: gswitch.v1.WatchRequest
-	(*CaptureRequest)(nil),        // 59: gswitch.v1.CaptureRequest
-	(*CaptureResponse)(nil),       // 60: gswitch.v1.CaptureResponse
-	nil,                           // 61: gswitch.v1.SetPort.FaultsEntry
-	nil,                           // 62: gswitch.v1.Faults.LostEntry
+	(*Counters)(nil),              // 23: gswitch.v1.Counters
+	(*Counter)(nil),               // 24: gswitch.v1.Counter
+	(*Label)(nil),                 // 25: gswitch.v1.Label
+	(*Crossbar)(nil),              // 26: gswitch.v1.Crossbar
+	(*CrossbarPort)(nil),          // 27: gswitch.v1.CrossbarPort
+	(*CrossbarClass)(nil),         // 28: gswitch.v1.CrossbarClass
+	(*Escape)(nil),                // 29: gswitch.v1.Escape
+	(*EscapePort)(nil),            // 30: gswitch.v1.EscapePort
+	(*Paths)(nil),                 // 31: gswitch.v1.Paths
+	(*PathGroup)(nil),             // 32: gswitch.v1.PathGroup
+	(*PathHop)(nil),               // 33: gswitch.v1.PathHop
+	(*PathChoices)(nil),           // 34: gswitch.v1.PathChoices
+	(*FDB)(nil),                   // 35: gswitch.v1.FDB
+	(*FDBEntry)(nil),              // 36: gswitch.v1.FDBEntry
+	(*Routes)(nil),                // 37: gswitch.v1.Routes
+	(*Route)(nil),                 // 38: gswitch.v1.Route
+	(*NextHop)(nil),               // 39: gswitch.v1.NextHop
+	(*Neighbors)(nil),             // 40: gswitch.v1.Neighbors
+	(*Neighbor)(nil),              // 41: gswitch.v1.Neighbor
+	(*ACLs)(nil),                  // 42: gswitch.v1.ACLs
+	(*ACLRule)(nil),               // 43: gswitch.v1.ACLRule
+	(*Buffers)(nil),               // 44: gswitch.v1.Buffers
+	(*Buffer)(nil),                // 45: gswitch.v1.Buffer
+	(*BufferGroup)(nil),           // 46: gswitch.v1.BufferGroup
+	(*PFC)(nil),                   // 47: gswitch.v1.PFC
+	(*PFCClass)(nil),              // 48: gswitch.v1.PFCClass
+	(*Pauses)(nil),                // 49: gswitch.v1.Pauses
+	(*Pause)(nil),                 // 50: gswitch.v1.Pause
+	(*PauseCause)(nil),            // 51: gswitch.v1.PauseCause
+	(*Waits)(nil),                 // 52: gswitch.v1.Waits
+	(*Wait)(nil),                  // 53: gswitch.v1.Wait
+	(*Workers)(nil),               // 54: gswitch.v1.Workers
+	(*Worker)(nil),                // 55: gswitch.v1.Worker
+	(*Memory)(nil),                // 56: gswitch.v1.Memory
+	(*Drops)(nil),                 // 57: gswitch.v1.Drops
+	(*Drop)(nil),                  // 58: gswitch.v1.Drop
+	(*WatchRequest)(nil),          // 59: gswitch.v1.WatchRequest
+	(*CaptureRequest)(nil),        // 60: gswitch.v1.CaptureRequest
+	(*CaptureResponse)(nil),       // 61: gswitch.v1.CaptureResponse
+	nil,                           // 62: gswitch.v1.SetPort.FaultsEntry
+	nil,                           // 63: gswitch.v1.Faults.LostEntry
 }
 var file_control_proto_depIdxs = []int32{
 	7,  // 0: gswitch.v1.EditRequest.set_port:type_name -> gswitch.v1.SetPort
 	8,  // 1: gswitch.v1.EditRequest.set:type_name -> gswitch.v1.Entry
 	9,  // 2: gswitch.v1.EditRequest.delete:type_name -> gswitch.v1.Key
-	61, // 3: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
+	62, // 3: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
 	16, // 4: gswitch.v1.Ports.ports:type_name -> gswitch.v1.Port
 	18, // 5: gswitch.v1.Port.xsk:type_name -> gswitch.v1.XSK
 	17, // 6: gswitch.v1.Port.faults:type_name -> gswitch.v1.Faults
-	62, // 7: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
+	63, // 7: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
 	20, // 8: gswitch.v1.Queues.queues:type_name -> gswitch.v1.Queue
 	22, // 9: gswitch.v1.RoCC.points:type_name -> gswitch.v1.CongestionPoint
-	24, // 10: gswitch.v1.QCN.points:type_name -> gswitch.v1.QCNPoint
-	26, // 11: gswitch.v1.Crossbar.ports:type_name -> gswitch.v1.CrossbarPort
-	27, // 12: gswitch.v1.CrossbarPort.classes:type_name -> gswitch.v1.CrossbarClass
-	29, // 13: gswitch.v1.Escape.ports:type_name -> gswitch.v1.EscapePort
-	31, // 14: gswitch.v1.Paths.groups:type_name -> gswitch.v1.PathGroup
-	33, // 15: gswitch.v1.Paths.choices:type_name -> gswitch.v1.PathChoices
-	32, // 16: gswitch.v1.PathGroup.hops:type_name -> gswitch.v1.PathHop
-	35, // 17: gswitch.v1.FDB.entries:type_name -> gswitch.v1.FDBEntry
-	37, // 18: gswitch.v1.Routes.routes:type_name -> gswitch.v1.Route
-	38, // 19: gswitch.v1.Route.next_hops:type_name -> gswitch.v1.NextHop
-	40, // 20: gswitch.v1.Neighbors.neighbors:type_name -> gswitch.v1.Neighbor
-	42, // 21: gswitch.v1.ACLs.rules:type_name -> gswitch.v1.ACLRule
-	44, // 22: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
-	45, // 23: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
-	47, // 24: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
-	49, // 25: gswitch.v1.Pauses.pauses:type_name -> gswitch.v1.Pause
-	50, // 26: gswitch.v1.Pause.causes:type_name -> gswitch.v1.PauseCause
-	52, // 27: gswitch.v1.Waits.waits:type_name -> gswitch.v1.Wait
-	54, // 28: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
-	55, // 29: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
-	57, // 30: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
-	0,  // 31: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
-	2,  // 32: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
-	4,  // 33: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
-	6,  // 34: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
-	10, // 35: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
-	12, // 36: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
-	14, // 37: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
-	14, // 38: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
-	14, // 39: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
-	14, // 40: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
-	14, // 41: gswitch.v1.Control.ListPaths:input_type -> gswitch.v1.ListRequest
-	14, // 42: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
-	14, // 43: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
-	14, // 44: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
-	14, // 45: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
-	14, // 46: gswitch.v1.Control.ListQCN:input_type -> gswitch.v1.ListRequest
-	14, // 47: gswitch.v1.Control.ListCrossbar:input_type -> gswitch.v1.ListRequest
-	14, // 48: gswitch.v1.Control.ListEscape:input_type -> gswitch.v1.ListRequest
-	14, // 49: gswitch.v1.Control.ListPauses:input_type -> gswitch.v1.ListRequest
-	14, // 50: gswitch.v1.Control.ListWaits:input_type -> gswitch.v1.ListRequest
-	14, // 51: gswitch.v1.Control.ListRoCC:input_type -> gswitch.v1.ListRequest
-	14, // 52: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
-	14, // 53: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
-	58, // 54: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
-	59, // 55: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
-	1,  // 56: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
-	3,  // 57: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
-	5,  // 58: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
-	5,  // 59: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
-	11, // 60: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
-	13, // 61: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
-	15, // 62: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
-	19, // 63: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
-	34, // 64: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
-	36, // 65: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
-	30, // 66: gswitch.v1.Control.ListPaths:output_type -> gswitch.v1.Paths
-	39, // 67: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
-	41, // 68: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
-	43, // 69: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
-	46, // 70: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
-	23, // 71: gswitch.v1.Control.ListQCN:output_type -> gswitch.v1.QCN
-	25, // 72: gswitch.v1.Control.ListCrossbar:output_type -> gswitch.v1.Crossbar
-	28, // 73: gswitch.v1.Control.ListEscape:output_type -> gswitch.v1.Escape
-	48, // 74: gswitch.v1.Control.ListPauses:output_type -> gswitch.v1.Pauses
-	51, // 75: gswitch.v1.Control.ListWaits:output_type -> gswitch.v1.Waits
-	21, // 76: gswitch.v1.Control.ListRoCC:output_type -> gswitch.v1.RoCC
-	53, // 77: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
-	56, // 78: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
-	15, // 79: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
-	60, // 80: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
-	56, // [56:81] is the sub-list for method output_type
-	31, // [31:56] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	24, // 10: gswitch.v1.Counters.counters:type_name -> gswitch.v1.Counter
+	25, // 11: gswitch.v1.Counter.labels:type_name -> gswitch.v1.Label
+	27, // 12: gswitch.v1.Crossbar.ports:type_name -> gswitch.v1.CrossbarPort
+	28, // 13: gswitch.v1.CrossbarPort.classes:type_name -> gswitch.v1.CrossbarClass
+	30, // 14: gswitch.v1.Escape.ports:type_name -> gswitch.v1.EscapePort
+	32, // 15: gswitch.v1.Paths.groups:type_name -> gswitch.v1.PathGroup
+	34, // 16: gswitch.v1.Paths.choices:type_name -> gswitch.v1.PathChoices
+	33, // 17: gswitch.v1.PathGroup.hops:type_name -> gswitch.v1.PathHop
+	36, // 18: gswitch.v1.FDB.entries:type_name -> gswitch.v1.FDBEntry
+	38, // 19: gswitch.v1.Routes.routes:type_name -> gswitch.v1.Route
+	39, // 20: gswitch.v1.Route.next_hops:type_name -> gswitch.v1.NextHop
+	41, // 21: gswitch.v1.Neighbors.neighbors:type_name -> gswitch.v1.Neighbor
+	43, // 22: gswitch.v1.ACLs.rules:type_name -> gswitch.v1.ACLRule
+	45, // 23: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
+	46, // 24: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
+	48, // 25: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
+	50, // 26: gswitch.v1.Pauses.pauses:type_name -> gswitch.v1.Pause
+	51, // 27: gswitch.v1.Pause.causes:type_name -> gswitch.v1.PauseCause
+	53, // 28: gswitch.v1.Waits.waits:type_name -> gswitch.v1.Wait
+	55, // 29: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
+	56, // 30: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
+	58, // 31: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
+	0,  // 32: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
+	2,  // 33: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
+	4,  // 34: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
+	6,  // 35: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
+	10, // 36: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
+	12, // 37: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
+	14, // 38: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
+	14, // 39: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
+	14, // 40: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
+	14, // 41: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
+	14, // 42: gswitch.v1.Control.ListPaths:input_type -> gswitch.v1.ListRequest
+	14, // 43: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
+	14, // 44: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
+	14, // 45: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
+	14, // 46: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
+	14, // 47: gswitch.v1.Control.ListCounters:input_type -> gswitch.v1.ListRequest
+	14, // 48: gswitch.v1.Control.ListCrossbar:input_type -> gswitch.v1.ListRequest
+	14, // 49: gswitch.v1.Control.ListEscape:input_type -> gswitch.v1.ListRequest
+	14, // 50: gswitch.v1.Control.ListPauses:input_type -> gswitch.v1.ListRequest
+	14, // 51: gswitch.v1.Control.ListWaits:input_type -> gswitch.v1.ListRequest
+	14, // 52: gswitch.v1.Control.ListRoCC:input_type -> gswitch.v1.ListRequest
+	14, // 53: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
+	14, // 54: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
+	59, // 55: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
+	60, // 56: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
+	1,  // 57: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
+	3,  // 58: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
+	5,  // 59: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
+	5,  // 60: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
+	11, // 61: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
+	13, // 62: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
+	15, // 63: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
+	19, // 64: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
+	35, // 65: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
+	37, // 66: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
+	31, // 67: gswitch.v1.Control.ListPaths:output_type -> gswitch.v1.Paths
+	40, // 68: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
+	42, // 69: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
+	44, // 70: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
+	47, // 71: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
+	23, // 72: gswitch.v1.Control.ListCounters:output_type -> gswitch.v1.Counters
+	26, // 73: gswitch.v1.Control.ListCrossbar:output_type -> gswitch.v1.Crossbar
+	29, // 74: gswitch.v1.Control.ListEscape:output_type -> gswitch.v1.Escape
+	49, // 75: gswitch.v1.Control.ListPauses:output_type -> gswitch.v1.Pauses
+	52, // 76: gswitch.v1.Control.ListWaits:output_type -> gswitch.v1.Waits
+	21, // 77: gswitch.v1.Control.ListRoCC:output_type -> gswitch.v1.RoCC
+	54, // 78: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
+	57, // 79: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
+	15, // 80: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
+	61, // 81: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
+	57, // [57:82] is the sub-list for method output_type
+	32, // [32:57] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -5623,7 +5680,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   63,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -77,11 +77,12 @@ func describe(r *scenario.Run) (*vnet.Config, error) {
 			c.RoCC.Classes |= 1 << class
 		}
 	}
-	if q := &d.Switch.QCN; q.Enabled {
-		c.QCN = vnet.QCN{On: true, Params: q.Params()}
-		for _, class := range q.Classes {
-			c.QCN.Classes |= 1 << class
+	for _, f := range d.Features() {
+		on := vnet.Feature{Name: f.Name, Options: f.Section.Options}
+		for _, class := range f.Classes {
+			on.Queues |= 1 << class
 		}
+		c.Features = append(c.Features, on)
 	}
 	if es := &d.Switch.Escape; es.Enabled {
 		c.Escape = vnet.Escape{On: true, Config: es.Params(), Period: frame.Time(es.Period)}

@@ -58,15 +58,18 @@ func (d *Document) silence(key, name string, class int) *silence {
 	switch in.Needs {
 	case "switches that tell fair rates":
 		hears, cure = told(s.RoCC.Enabled, s.RoCC.Classes), "switch.rocc.enabled: true"
-	case "quantized feedback":
-		hears, cure = told(s.QCN.Enabled, s.QCN.Classes), "switch.qcn.enabled: true"
 	case "telemetry of each hop":
 		hears, cure = s.INT.Mode != "none", "switch.int.mode: auto"
 	case "echoed marks", "CNPs, or echoed marks":
 		marks, cure = true, "switch.ecn.kmin and switch.ecn.kmax"
 		hears = s.ECN.KMin > 0 || s.ECN.PI.Ref > 0 || d.Hosts.MarkAbove > 0
 	default:
-		return nil
+		f := tells(in.Needs)
+		if f == nil {
+			return nil
+		}
+		hears = slices.ContainsFunc(d.Features(), func(on Feature) bool { return on.Feature == f && slices.Contains(on.Classes, class) })
+		cure = "switch." + f.Name + ".enabled: true"
 	}
 	if hears {
 		return nil

@@ -3,6 +3,7 @@ package scenario
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // noticesPass refuses that what congestion points tell could be paused:
@@ -10,7 +11,16 @@ import (
 func (v *validator) noticesPass() {
 	d := v.doc
 	const class = 7
-	if !d.PFC.Enabled || !d.Switch.RoCC.Enabled && !d.Switch.QCN.Enabled {
+	var who []string
+	if d.Switch.RoCC.Enabled {
+		who = append(who, "switch.rocc")
+	}
+	for _, f := range d.Features() {
+		if f.Notices {
+			who = append(who, "switch."+f.Name)
+		}
+	}
+	if !d.PFC.Enabled || who == nil {
 		return
 	}
 	key := "hosts.class"
@@ -19,5 +29,5 @@ func (v *validator) noticesPass() {
 	} else if len(d.PFC.Classes) > 0 || d.Hosts.Class != class {
 		return
 	}
-	v.sec.Fail(key, "the notices of switch.rocc and switch.qcn travel in class %d, which is lossless here: they would wait behind the congestion that they tell of; use another class", class)
+	v.sec.Fail(key, "the notices of %s travel in class %d, which is lossless here: they would wait behind the congestion that they tell of; use another class", strings.Join(who, " and "), class)
 }

@@ -15,6 +15,7 @@ import (
 	"gswitch/fabric"
 	"gswitch/fabric/measure"
 	"gswitch/fabric/workload"
+	"gswitch/section"
 	"gswitch/units"
 )
 
@@ -68,13 +69,13 @@ func TestPageIsComplete(t *testing.T) {
 	}
 }
 
-func content(t *testing.T, kind string, section reflect.Type) string {
+func content(t *testing.T, kind string, of reflect.Type) string {
 	var b strings.Builder
 	switch kind {
 	case "keys":
 		b.WriteString("| Key | Value | Default | Meaning |\n|---|---|---|---|\n")
-		for i := range section.NumField() {
-			b.WriteString(keyRow(section.Field(i)))
+		for _, f := range section.Fields(of) {
+			b.WriteString(keyRow(f))
 		}
 	case "kinds":
 		b.WriteString("| Kind | Keys |\n|---|---|\n")
@@ -120,9 +121,9 @@ func collect(into map[string]reflect.Type, path string, t reflect.Type) {
 		name = "document"
 	}
 	into[name] = t
-	for i := range t.NumField() {
-		if s := sectionOf(t.Field(i).Type); s != nil {
-			collect(into, strings.TrimPrefix(path+"."+t.Field(i).Tag.Get("yaml"), "."), s)
+	for _, f := range section.Fields(t) {
+		if s := sectionOf(f.Type); s != nil {
+			collect(into, strings.TrimPrefix(path+"."+f.Key, "."), s)
 		}
 	}
 }
@@ -141,7 +142,7 @@ func sectionOf(t reflect.Type) reflect.Type {
 	return nil
 }
 
-func keyRow(f reflect.StructField) string {
+func keyRow(f section.Field) string {
 	def := f.Tag.Get("default")
 	switch {
 	case f.Tag.Get("need") != "":
@@ -151,7 +152,7 @@ func keyRow(f reflect.StructField) string {
 	case f.Type.Kind() == reflect.Bool:
 		def = "`false`"
 	}
-	return fmt.Sprintf("| `%s` | %s | %s | %s |\n", f.Tag.Get("yaml"), valueOf(f.Type, f.Tag), def, strings.ReplaceAll(f.Tag.Get("doc"), "|", "\\|"))
+	return fmt.Sprintf("| `%s` | %s | %s | %s |\n", f.Key, valueOf(f.Type, f.Tag), def, strings.ReplaceAll(f.Tag.Get("doc"), "|", "\\|"))
 }
 
 // valueOf says what a key takes.

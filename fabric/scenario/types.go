@@ -5,6 +5,7 @@ import (
 
 	"gswitch/config"
 	"gswitch/fabric"
+	"gswitch/section"
 	"gswitch/units"
 )
 
@@ -60,8 +61,9 @@ type Switch struct {
 	ECN    ECN    `yaml:"ecn" doc:"ECN marking at dequeue, at every egress queue."`
 	INT    INT    `yaml:"int" doc:"In-band telemetry."`
 	RoCC   RoCC   `yaml:"rocc" doc:"Egress queues tell senders what rate is fair (RoCC), for hosts with cc: rocc."`
-	QCN    QCN    `yaml:"qcn" doc:"Egress queues tell senders how far they are from their set point (IEEE 802.1Qau), for hosts with cc: qcn."`
 	Escape Escape `yaml:"escape" doc:"Frames get out of paused queues on tokens of the neighbour (Escape)."`
+
+	Features section.Extra[queueFeatures] // of switches, as they registered themselves
 
 	Crossbar Crossbar `yaml:"crossbar" doc:"Queues at the ingress ports and a crossbar to those at the egress ports, in place of a shared buffer (DeTail)."`
 

@@ -44,7 +44,11 @@ func CheckBuffers(cfg *Config) error {
 	for i, node := range n.swNode {
 		c := vswitch.Config{Name: n.SwitchName(i), Buffer: n.cfg.Buffer.config(), PFC: n.pfcConfig()}
 		for p := range t.Nodes[node].Links {
-			c.Ports = append(c.Ports, n.portConfig(node, p))
+			port, err := n.portConfig(node, p)
+			if err != nil {
+				return err
+			}
+			c.Ports = append(c.Ports, port)
 		}
 		n.escapeSwitch(&c)
 		c.Crossbar = n.cfg.Crossbar

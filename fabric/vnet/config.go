@@ -55,9 +55,11 @@ type Config struct {
 	ECN    ECN
 	INT    INT
 	RoCC   RoCC
-	QCN    QCN
 	Escape Escape
 	Host   Host
+
+	// Features are registered features of the switches.
+	Features []Feature
 
 	// Crossbar gives switches queues at their ingress ports, too.
 	Crossbar vswitch.CrossbarConfig

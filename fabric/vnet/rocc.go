@@ -1,10 +1,6 @@
 package vnet
 
 import (
-	"cmp"
-
-	"gswitch/qcn"
-	qcnpoint "gswitch/qcn/point"
 	"gswitch/rocc"
 	"gswitch/vswitch"
 )
@@ -37,21 +33,4 @@ func (c *Config) roccAt(rate uint64) vswitch.RoCCConfig {
 		params = rocc.For
 	}
 	return vswitch.RoCCConfig{Queues: queues, Params: params(rate), Table: r.Table, PerTick: r.PerTick, AtHosts: r.AtHosts}
-}
-
-// QCN makes the egress queues of every switch congestion points of QCN. Hosts
-// obey with the congestion control of that name.
-type QCN struct {
-	On      bool
-	Classes uint8 // bitmap; 0 = that of Host.Class
-	Params  qcn.Params
-}
-
-// qcnOptions are those of every port.
-func (c *Config) qcnOptions(o vswitch.Options) vswitch.Options {
-	q := &c.QCN
-	if !q.On {
-		return o
-	}
-	return o.With(qcnpoint.Name, qcnpoint.Config{Queues: cmp.Or(q.Classes, 1<<c.Host.Class), Params: q.Params})
 }

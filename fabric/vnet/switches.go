@@ -19,7 +19,10 @@ const hostVLAN = 1
 
 func (n *Network) addSwitches() error {
 	for i, node := range n.swNode {
-		c := n.switchConfig(i, node)
+		c, err := n.switchConfig(i, node)
+		if err != nil {
+			return fmt.Errorf("virtual network %s: %w", n.Topology.Name, err)
+		}
 		if err := n.detour(c, node); err != nil {
 			return err
 		}
@@ -36,7 +39,7 @@ func (n *Network) addSwitches() error {
 	return nil
 }
 
-func (n *Network) switchConfig(i, node int) *vswitch.Config {
+func (n *Network) switchConfig(i, node int) (*vswitch.Config, error) {
 	t, plan := n.Topology, &n.Plan.Nodes[node]
 	c := &vswitch.Config{
 		Name: t.Nodes[node].Name, ID: uint16(switchID(i)), MAC: wirefmt.MAC(plan.MAC), Seed: mix(n.cfg.Seed, node),
@@ -46,7 +49,10 @@ func (n *Network) switchConfig(i, node int) *vswitch.Config {
 	}
 	n.telemetry(c)
 	for p := range t.Nodes[node].Links {
-		port := n.portConfig(node, p)
+		port, err := n.portConfig(node, p)
+		if err != nil {
+			return nil, err
+		}
 		port.Scheduler.Burst = n.catchUp()
 		if n.swOf[t.Peer(node, p).Node] >= 0 && t.Mode == fabric.L3 {
 			port.Addresses = plan.Ports[p][:1] // IPv4
@@ -56,7 +62,7 @@ func (n *Network) switchConfig(i, node int) *vswitch.Config {
 	n.escapeSwitch(c)
 	c.Crossbar = n.cfg.Crossbar
 	n.forwarding(c, node)
-	return c
+	return c, nil
 }
 
 func (b *Buffer) config() vswitch.BufferConfig {
@@ -80,7 +86,7 @@ func (n *Network) lossless() uint8 {
 	return 1 << n.cfg.Host.Class
 }
 
-func (n *Network) portConfig(node, p int) vswitch.PortConfig {
+func (n *Network) portConfig(node, p int) (vswitch.PortConfig, error) {
 	t := n.Topology
 	l := &t.Links[t.Nodes[node].Links[p]]
 	c := vswitch.PortConfig{
@@ -101,7 +107,10 @@ func (n *Network) portConfig(node, p int) vswitch.PortConfig {
 		}
 	}
 	c.RoCC = n.cfg.roccAt(l.Rate)
-	c.Options = n.cfg.qcnOptions(c.Options)
+	var err error
+	if c.Options, err = n.cfg.options(l.Rate); err != nil {
+		return c, fmt.Errorf("switch %s, port to %s: %w", t.Nodes[node].Name, c.Name, err)
+	}
 	n.escapePort(&c, t.Peer(node, p).Node)
 	b := &n.cfg.Buffer
 	if b.HeadroomDelays != 0 {
@@ -110,7 +119,7 @@ func (n *Network) portConfig(node, p int) vswitch.PortConfig {
 	if b.ScaleAlpha {
 		c.LosslessAlpha = b.scaled(l.Rate, n.nicRate())
 	}
-	return c
+	return c, nil
 }
 
 // mtu is the largest packet after the Ethernet header of a link.

@@ -30,7 +30,10 @@ func Of(c *vswitch.PortConfig) Config {
 }
 
 func init() {
-	vswitch.Register(vswitch.Feature{Name: Name, Check: check, New: newPoints, Counters: counters})
+	vswitch.Register(vswitch.Feature{Name: Name, Check: check, New: newPoints, Counters: counters,
+		Section: func() vswitch.Section { return new(Section) },
+		Doc:     "Queues that tell senders how far they are from their set point (IEEE 802.1Qau), by ICMP messages, for hosts with the congestion control qcn.",
+		Tells:   "quantized feedback", Notices: true})
 }
 
 func check(cfg *vswitch.Config) error {
@@ -171,16 +174,18 @@ func Views(n *vswitch.Node, v []View) []View {
 }
 
 var counters = []vswitch.Counter{
+	{Name: "qcn_set_point_bytes", Help: "Depth that QCN holds the egress queue at.", Labels: []string{"queue"}, Gauge: true},
 	{Name: "qcn_samples_total", Help: "Frames by which QCN judged the egress queue.", Labels: []string{"queue"}},
-	{Name: "qcn_messages_total", Help: "Messages that QCN sent, could not make (unsent), or had nobody to send to (untold).", Labels: []string{"queue", "outcome"}},
+	{Name: "qcn_messages_total", Help: "Messages that QCN sent, could not make (unsent), or had nobody to send to (untold).", Labels: []string{"queue", "outcome"}, Values: []string{"sent", "unsent", "untold"}},
 }
 
 func (p *points) read(emit func(counter int, port uint16, value float64, labels ...string)) {
 	for _, v := range Views(p.node, nil) {
 		port, queue := uint16(v.Port), strconv.Itoa(v.Queue)
-		emit(0, port, float64(v.Samples), queue)
-		emit(1, port, float64(v.Messages), queue, "sent")
-		emit(1, port, float64(v.Unsent), queue, "unsent")
-		emit(1, port, float64(v.Untold), queue, "untold")
+		emit(0, port, float64(v.SetPoint), queue)
+		emit(1, port, float64(v.Samples), queue)
+		emit(2, port, float64(v.Messages), queue, "sent")
+		emit(2, port, float64(v.Unsent), queue, "unsent")
+		emit(2, port, float64(v.Untold), queue, "untold")
 	}
 }

@@ -2,28 +2,9 @@ package scenario
 
 import (
 	"gswitch/frame"
-	"gswitch/qcn"
 	"gswitch/scheduler"
 	"gswitch/units"
 )
-
-// QCN makes egress queues congestion points of QCN.
-type QCN struct {
-	Enabled  bool       `yaml:"enabled" doc:"true: every egress queue of the classes samples frames and tells their senders."`
-	Classes  []int      `yaml:"classes" range:"0,7" doc:"Classes whose queues do. Those of the data if left out."`
-	SetPoint units.Size `yaml:"set_point" range:"0,4294967295" default:"26KB" doc:"Depth that is held."`
-	Weight   *int       `yaml:"weight" range:"0,64" default:"2" doc:"How much growth counts beside depth."`
-	Sample   units.Size `yaml:"sample" range:"0,4294967295" default:"150KB" doc:"Bytes from one sampled frame to the next where there is nothing to tell."`
-}
-
-// Params is what switches take.
-func (q *QCN) Params() qcn.Params {
-	p := qcn.Params{SetPoint: uint32(q.SetPoint), Weight: 2, Sample: uint32(q.Sample)}
-	if q.Weight != nil {
-		p.Weight = uint32(*q.Weight)
-	}
-	return p
-}
 
 // PI is marking by a controller of the depth.
 type PI struct {
@@ -39,14 +20,8 @@ func (p *PI) Law() scheduler.PI {
 	return scheduler.PI{Ref: uint32(p.Ref), A: p.A, B: p.B, Max: p.Max, Period: frame.Time(p.Period)}
 }
 
-// qcn checks switch.qcn and switch.ecn.pi.
-func (v *validator) qcn() {
-	if q := &v.doc.Switch.QCN; q.Enabled {
-		p := q.Params()
-		if err := p.Validate(); err != nil {
-			v.sec.Fail("switch.qcn", "%v", err)
-		}
-	}
+// pi checks switch.ecn.pi.
+func (v *validator) pi() {
 	e := &v.doc.Switch.ECN
 	law := e.PI.Law()
 	if law.Ref == 0 && e.PI.A == 0 && e.PI.Period == 0 {

@@ -1,0 +1,93 @@
+package gswitch
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"gswitch/control/api"
+	"gswitch/control/cli"
+	"gswitch/units"
+	"gswitch/vswitch"
+)
+
+// showFeature is the verb that shows what a feature counts.
+func (a *app) showFeature(f *vswitch.Feature) *cobra.Command {
+	ask := func(client api.ControlClient, ctx context.Context, r *api.ListRequest) (*api.Counters, error) {
+		r.Feature = f.Name
+		return client.ListCounters(ctx, r)
+	}
+	return list(a, f.Name+" [PORT]", strings.TrimSuffix(f.Doc, "."), ask, func(w io.Writer, m *api.Counters) { printCounters(w, f.Name, m) })
+}
+
+// printCounters prints a row for each port and place at it, with a column for
+// each counter.
+func printCounters(w io.Writer, feature string, m *api.Counters) {
+	if len(m.Counters) == 0 {
+		fmt.Fprintf(w, "no port has %s: %s of a queue profile (qos) turns it on\n", feature, feature)
+		return
+	}
+	port := cli.Namer(m.Counters)
+	titles, columns := []string{"PORT"}, map[string]int{}
+	for _, l := range m.Counters[0].Labels {
+		titles = append(titles, ">"+strings.ToUpper(l.Name))
+	}
+	fixed := len(titles)
+	var rows [][]any
+	at := map[string]int{}
+	for _, c := range m.Counters {
+		key := []any{port(c.Switch, c.Port)}
+		for _, l := range c.Labels {
+			key = append(key, l.Value)
+		}
+		row, there := at[fmt.Sprint(key)]
+		if !there {
+			row = len(rows)
+			rows, at[fmt.Sprint(key)] = append(rows, key), row
+		}
+		title := columnOf(feature, c)
+		if _, there := columns[title]; !there {
+			columns[title] = len(titles)
+			titles = append(titles, ">"+title)
+		}
+		for len(rows[row]) <= columns[title] {
+			rows[row] = append(rows[row], "-")
+		}
+		rows[row][columns[title]] = written(c)
+	}
+	t := cli.NewTable(titles...)
+	for _, r := range rows {
+		for len(r) < max(len(titles), fixed) {
+			r = append(r, "-")
+		}
+		t.Row(r...)
+	}
+	t.Print(w)
+}
+
+// columnOf names the column of a counter: its name without what all of them have
+// in common, and without its unit.
+func columnOf(feature string, c *api.Counter) string {
+	name := strings.TrimPrefix(c.Name, feature+"_")
+	for _, unit := range []string{"_total", "_bytes_per_second", "_bytes", "_seconds"} {
+		name = strings.TrimSuffix(name, unit)
+	}
+	return strings.ToUpper(strings.ReplaceAll(strings.TrimSpace(name+" "+c.Kind), "_", " "))
+}
+
+// written writes a value in the unit that the counter's name ends with.
+func written(c *api.Counter) string {
+	switch name := strings.TrimSuffix(c.Name, "_total"); {
+	case strings.HasSuffix(name, "_bytes_per_second"):
+		return units.Bits.Brief(8 * c.Value)
+	case strings.HasSuffix(name, "_bytes") && c.Gauge:
+		return units.Bytes.Brief(c.Value)
+	case strings.HasSuffix(name, "_seconds"):
+		return units.Time.Brief(1e9 * c.Value)
+	}
+	return strconv.FormatFloat(c.Value, 'f', -1, 64)
+}

@@ -1,0 +1,77 @@
+package scenario
+
+import (
+	"reflect"
+	"slices"
+
+	"gswitch/section"
+	"gswitch/units"
+	"gswitch/vswitch"
+)
+
+// queueFeatures are the sections of registered features of switches.
+type queueFeatures struct{}
+
+// featureClasses is what a scenario adds to the section of a feature.
+type featureClasses struct {
+	Enabled bool  `yaml:"enabled" doc:"true: every egress queue of the classes has it."`
+	Classes []int `yaml:"classes" range:"0,7" doc:"Classes whose queues do. Those of the data if left out."`
+}
+
+// Kinds returns a section for each feature that has one.
+func (queueFeatures) Kinds() []section.Kind {
+	var kinds []section.Kind
+	for _, f := range vswitch.Features() {
+		if f.Section != nil {
+			t := section.Join(reflect.TypeFor[featureClasses](), reflect.TypeOf(f.Section()).Elem())
+			kinds = append(kinds, section.Kind{Key: f.Name, Doc: f.Doc, Type: t})
+		}
+	}
+	return kinds
+}
+
+// Feature is a registered feature of the switches that a scenario turns on.
+type Feature struct {
+	*vswitch.Feature
+	Classes []int // of the egress queues that have it
+	Section vswitch.Section
+}
+
+// Features returns those that are turned on.
+func (d *Document) Features() (v []Feature) {
+	for _, f := range vswitch.Features() {
+		if x := d.Switch.Features.Get(f.Name); x != nil {
+			parts := section.Parts(x)
+			if place := parts[0].(*featureClasses); place.Enabled {
+				v = append(v, Feature{f, or(place.Classes, d.Hosts.Class), parts[1].(vswitch.Section)})
+			}
+		}
+	}
+	return v
+}
+
+// tells finds a feature by what it tells hosts.
+func tells(needs string) *vswitch.Feature {
+	i := slices.IndexFunc(vswitch.Features(), func(f *vswitch.Feature) bool { return f.Tells == needs && f.Section != nil })
+	if i < 0 || needs == "" {
+		return nil
+	}
+	return vswitch.Features()[i]
+}
+
+// features checks the sections of features with the links of the network.
+func (v *validator) features() {
+	var rates []uint64
+	for i := range v.t.Links {
+		rates = append(rates, v.t.Links[i].Rate)
+	}
+	slices.Sort(rates)
+	for _, f := range v.doc.Features() {
+		for _, rate := range slices.Compact(rates) {
+			if _, err := f.Section.Options(0xff, rate); err != nil {
+				v.sec.Fail("switch."+f.Name, "with links of %v: %v", units.Rate(rate), err)
+				break
+			}
+		}
+	}
+}
