@@ -84,7 +84,7 @@ func TestRefusals(t *testing.T) {
 	sw := func(s string) string { return small + "    " + strings.ReplaceAll(s, "\n", "\n    ") + "\n" }
 	for _, tc := range []struct{ name, doc, want string }{
 		{"empty", "", "x.yaml:1:1: the document is empty; the shortest has version, switches and ports"},
-		{"not yaml", "version: 1\n\t- x", "x.yaml:2:1: not YAML: found a tab character that violates indentation"},
+		{"not yaml", "version: 1\n\t- x", "x.yaml:2:1: a tab indents this line; YAML takes spaces only"},
 		{"scalar", "hello", `x.yaml:1:1: wants keys and values, not "hello"`},
 		{"two documents", small + "---\nversion: 1\n", "x.yaml:7:1: a second document follows; one file holds one document"},
 		{"no version", strings.Replace(small, "version: 1\n", "", 1), "x.yaml:1:1: version: is missing"},
@@ -110,6 +110,12 @@ func TestRefusals(t *testing.T) {
 		{"port of nothing", "version: 1\nswitches:\n  - name: s1\n    ports:\n      - name: p1\n", "x.yaml:5:9: switches[0].ports[0]: needs one of interface, wire, pcap"},
 		{"port of two things", port("wire: w"), "x.yaml:5:9: switches[0].ports[0]: has more than one of interface, wire, pcap\nx.yaml:5:33: switches[0].ports[0].wire: wire w has one end only; exactly two ports must name it"},
 		{"access and trunk", port("vlan: {access: 1, trunk: [2]}"), "x.yaml:5:33: switches[0].ports[0].vlan: access contradicts trunk and native: a port is one or the other"},
+		{"trunk twice", port("vlan: {trunk: [10-20, 15]}"), "x.yaml:5:49: switches[0].ports[0].vlan.trunk[1]: VLAN 15 is named twice"},
+		{"trunk backwards", port("vlan: {trunk: 20-10}"), `x.yaml:5:41: switches[0].ports[0].vlan.trunk[0]: "20-10" is not a VLAN of 1 to 4094, nor a range of them; write 10 or 10-20`},
+		{"trunk of no VLAN", port("vlan: {trunk: [4095]}"), `x.yaml:5:42: switches[0].ports[0].vlan.trunk[0]: "4095" is not a VLAN of 1 to 4094, nor a range of them; write 10 or 10-20`},
+		{"tab", "version: 1\nswitches:\n\t- name: s1\n", "x.yaml:3:1: a tab indents this line; YAML takes spaces only"},
+		{"tab after spaces", small + "    \trouter: true\n", "x.yaml:7:5: a tab indents this line; YAML takes spaces only"},
+		{"buffer smaller than a frame", sw("buffer: {size: 1500B}"), "x.yaml:7:20: switches[0].buffer.size: holds no frame: ports of this switch take frames of 1518 bytes"},
 		{"routed and bridged", port("address: [10.0.0.1/24], vlan: {access: 1}"), "x.yaml:5:57: switches[0].ports[0].vlan: contradicts address: a routed port is in no VLAN; give the address to the VLAN, or drop one of the two"},
 		{"no such worker", port("workers: [1]"), "x.yaml:5:37: switches[0].ports[0].workers[0]: there is no worker 1; the document has 1, counted from 0"},
 		{"no such profile", port("qos: gold"), `x.yaml:5:32: switches[0].ports[0].qos: there is no queue profile "gold"`},

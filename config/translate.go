@@ -180,8 +180,10 @@ func (p *Port) config(q QoS) vswitch.PortConfig {
 		out.VLANMode, out.PVID = vswitch.VLANAccess, uint16(v.Access)
 	} else if v != nil {
 		out.VLANMode, out.PVID = vswitch.VLANTrunk, uint16(v.Native)
-		for _, id := range v.Trunk {
-			out.Allowed = append(out.Allowed, uint16(id))
+		for _, r := range v.Trunk {
+			for id := r.Lo; id <= r.Hi; id++ {
+				out.Allowed = append(out.Allowed, id)
+			}
 		}
 	}
 	if p.Watchdog != nil {
@@ -234,8 +236,10 @@ func (s *Switch) vlans() []vswitch.VLANConfig {
 		if v := s.Ports[i].VLAN; v != nil {
 			add(v.Access)
 			add(v.Native)
-			for _, id := range v.Trunk {
-				add(id)
+			for _, r := range v.Trunk {
+				for id := r.Lo; id <= r.Hi; id++ {
+					add(int(id))
+				}
 			}
 		}
 	}

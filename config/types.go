@@ -127,9 +127,9 @@ type Pcap struct {
 
 // PortVLAN is the VLAN membership of a port.
 type PortVLAN struct {
-	Access int   `yaml:"access" range:"1,4094" doc:"Untagged member of this one VLAN."`
-	Trunk  []int `yaml:"trunk" range:"1,4094" doc:"Tagged member of these VLANs."`
-	Native int   `yaml:"native" range:"1,4094" doc:"VLAN of untagged frames on a trunk. They are dropped if left out."`
+	Access int     `yaml:"access" range:"1,4094" doc:"Untagged member of this one VLAN."`
+	Trunk  []VLANs `yaml:"trunk" single:"yes" doc:"Tagged member of these VLANs: [10, 20-29], or one number or range without brackets."`
+	Native int     `yaml:"native" range:"1,4094" doc:"VLAN of untagged frames on a trunk. They are dropped if left out."`
 }
 
 // StormControl limits flooded traffic.

@@ -19,6 +19,10 @@ func (d decoder) validateBuffers(c *Config) {
 	for i := range c.Switches {
 		s, path := &c.Switches[i], fmt.Sprintf("switches[%d]", i)
 		v := s.VSwitch(nil)
+		if share := uint64(s.Buffer.Size) / uint64(max(1, len(s.WorkersUsed()))); s.Buffer.Size > 0 && share < s.largestFrame() {
+			d.Fail(path+".buffer.size", "holds no frame: ports of this switch take frames of %d bytes%s", s.largestFrame(), ofWorkers(len(s.WorkersUsed())))
+			continue
+		}
 		if err := v.CheckCrossbar(); err != nil {
 			key, hint := ".ingress", ""
 			if s.Crossbar.Pause != 0 {
@@ -38,6 +42,24 @@ func (d decoder) validateBuffers(c *Config) {
 	}
 }
 
+// largestFrame is the most that a frame may have at any port, with its header
+// and a VLAN tag, in bytes.
+func (s *Switch) largestFrame() uint64 {
+	most := 0
+	for i := range s.Ports {
+		most = max(most, s.Ports[i].MTU)
+	}
+	return uint64(most) + 18
+}
+
+// ofWorkers says that a buffer is divided.
+func ofWorkers(n int) string {
+	if n < 2 {
+		return ""
+	}
+	return fmt.Sprintf(" (each of %d workers has its share of the buffer)", n)
+}
+
 var bufferKeys = map[buffer.Setting]string{
 	buffer.OfBuffer: ".buffer.size", buffer.OfReserve: ".buffer.lossless.reserve", buffer.OfLimit: ".buffer.lossless.xoff",
 	buffer.OfXON: ".buffer.lossless.hysteresis", buffer.OfHeadroom: ".buffer.lossless.headroom", buffer.OfLink: ".buffer.lossless",
@@ -47,10 +69,7 @@ var bufferKeys = map[buffer.Setting]string{
 // document.
 func (s *Switch) unsafe(e *buffer.Error) string {
 	workers := len(s.WorkersUsed())
-	share := ""
-	if workers > 1 {
-		share = fmt.Sprintf(" (each of %d workers has its share of the buffer)", workers)
-	}
+	share := ofWorkers(workers)
 	if e.Port < 0 {
 		if e.Safe != 0 {
 			share += fmt.Sprintf("; size: at least %s", units.Size(e.Safe*uint64(workers)))

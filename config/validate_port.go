@@ -75,9 +75,12 @@ func (d decoder) validateVLAN(p *Port, path string) {
 	case v.Access == 0 && v.Trunk == nil && !d.Refused(path+".vlan.access") && !d.Refused(path+".vlan.trunk"):
 		d.Fail(path+".vlan", "needs access or trunk")
 	}
-	for i, id := range v.Trunk {
-		if slices.Contains(v.Trunk[:i], id) && id != 0 {
-			d.Fail(fmt.Sprintf("%s.vlan.trunk[%d]", path, i), "VLAN %d is named twice", id)
+	for i, r := range v.Trunk {
+		for _, other := range v.Trunk[:i] {
+			if r.Lo != 0 && r.Lo <= other.Hi && other.Lo <= r.Hi {
+				d.Fail(fmt.Sprintf("%s.vlan.trunk[%d]", path, i), "VLAN %d is named twice", max(r.Lo, other.Lo))
+				break
+			}
 		}
 	}
 }

@@ -169,6 +169,25 @@ func (r PortRange) String() string {
 	return fmt.Sprintf("%d-%d", r.Lo, r.Hi)
 }
 
+// VLANs is a range of VLAN IDs, 1 to 4094.
+type VLANs struct{ Lo, Hi uint16 }
+
+func (r *VLANs) UnmarshalText(text []byte) error {
+	lo, hi, two := strings.Cut(string(text), "-")
+	if !two {
+		hi = lo
+	}
+	l, err1 := strconv.ParseUint(lo, 10, 16)
+	h, err2 := strconv.ParseUint(hi, 10, 16)
+	if err1 != nil || err2 != nil || l > h || l < 1 || h > 4094 {
+		return fmt.Errorf("%q is not a VLAN of 1 to 4094, nor a range of them; write 10 or 10-20", text)
+	}
+	*r = VLANs{uint16(l), uint16(h)}
+	return nil
+}
+
+func (r VLANs) MarshalText() ([]byte, error) { return []byte(PortRange(r).String()), nil }
+
 // TCPFlags are flags of a TCP segment that must be set or unset. The zero
 // value matches any.
 type TCPFlags struct{ Value, Mask uint8 }

@@ -30,7 +30,7 @@ switches:
 func TestCapture(t *testing.T) {
 	l := newLab(t, 2, labOptions{})
 	d, _ := runConfig(t, captureConfig(l))
-	dump := d.capture("--drops")
+	dump := d.capture("--in", "--out", "--drops")
 	file := dump.file
 	s := startStream(t, l.hosts[0], l.hosts[1], flow{dstIP: [4]byte{10, 0, 0, 2}, srcIP: [4]byte{10, 0, 0, 1}, dstPort: 9008, size: 500}, 5000)
 	s.flowing(500)
@@ -84,7 +84,7 @@ func TestCapture(t *testing.T) {
 func TestCaptureThatNobodyReads(t *testing.T) {
 	l := newLab(t, 2, labOptions{})
 	d, _ := runConfig(t, captureConfig(l))
-	dump := exec.Command(gswitch, "--socket", d.socket, "capture", "-w", "-")
+	dump := exec.Command(gswitch, "--socket", d.socket, "capture", "--in", "--out", "-w", "-")
 	pipe, err := dump.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -82,27 +82,45 @@ func (d *Section) parse(data []byte) *yaml.Node {
 			d.fail(&yaml.Node{Line: 1, Column: 1}, "", "the document is empty; the shortest has version, switches and ports")
 			return nil
 		}
-		d.syntax(err)
+		d.syntax(err, data)
 		return nil
 	}
 	if err := dec.Decode(&second); err == nil {
 		d.fail(&second, "", "a second document follows; one file holds one document")
 		return nil
 	} else if err.Error() != "EOF" {
-		d.syntax(err)
+		d.syntax(err, data)
 		return nil
 	}
 	return doc.Content[0]
 }
 
-func (d *Section) syntax(err error) {
+func (d *Section) syntax(err error, data []byte) {
 	m := yamlLine.FindStringSubmatch(err.Error())
 	if m == nil {
 		d.fail(nil, "", "%v", err)
 		return
 	}
 	line, _ := strconv.Atoi(m[1])
+	if at, column := tabbed(data, line); at > 0 {
+		d.fail(&yaml.Node{Line: at, Column: column}, "", "a tab indents this line; YAML takes spaces only")
+		return
+	}
 	d.fail(&yaml.Node{Line: line, Column: 1}, "", "not YAML: %s", m[2])
+}
+
+// tabbed finds the tab in the indentation that the parser stumbled over: it
+// names the line of the tab, or one before.
+func tabbed(data []byte, line int) (at, column int) {
+	n := 0
+	for text := range strings.Lines(string(data)) {
+		n++
+		indent := text[:len(text)-len(strings.TrimLeft(text, " \t"))]
+		if i := strings.IndexByte(indent, '\t'); i >= 0 && n >= line-1 && n <= line+1 && strings.TrimSpace(text) != "" {
+			return n, i + 1
+		}
+	}
+	return 0, 0
 }
 
 // nodeType is that of a field that takes whatever stands there, to be decoded later.
@@ -153,6 +171,9 @@ func (d *Section) value(n *yaml.Node, v reflect.Value, path string, tag reflect.
 	case t.Kind() == reflect.Struct:
 		d.object(n, v, path, depth)
 	case t.Kind() == reflect.Slice:
+		if tag.Get("single") != "" && n.Kind == yaml.ScalarNode && n.Tag != "!!null" {
+			n = &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: n.Line, Column: n.Column, Content: []*yaml.Node{n}}
+		}
 		if n.Kind != yaml.SequenceNode {
 			d.failValue(n, path, "wants a list, not %s", nodeKind(n))
 			return

@@ -70,6 +70,9 @@ func schemaOf(t reflect.Type, tag reflect.StructTag) schema {
 	case t.Kind() == reflect.Slice:
 		s["type"] = "array"
 		s["items"] = schemaOf(t.Elem(), tag)
+		if tag.Get("single") != "" {
+			s = map[string]any{"anyOf": []any{s, schemaOf(t.Elem(), tag)}}
+		}
 	case t.Kind() == reflect.Map:
 		s["type"] = "object"
 		s["additionalProperties"] = schemaOf(t.Elem(), tag)

@@ -26,17 +26,17 @@ func (a *app) validateCommand() *cobra.Command {
 func (a *app) applyCommand() *cobra.Command {
 	var k cli.Apply
 	c := &cobra.Command{
-		Use:   "apply -f FILE",
+		Use:   "apply FILE",
 		Short: "Make a file the configuration of a running daemon",
 		Long: `Show what a file changes, and change it. Queue pairs that are open stay, with
 what they were opened with, unless a line says that their host is built anew:
 its interface, netns, mac, address, payload and worker need that. Bumps in the
 wire keep their open channels as they are; new ones go by the file. What is
-wrong with the file changes nothing. "-f -" reads standard input.`,
-		Example: `  ghost apply -f host.yaml --dry-run
-  ghost apply -f host.yaml`,
-		Args: cli.Args(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
+wrong with the file changes nothing. "-" reads standard input. -f FILE
+is the same.`,
+		Example: `  ghost apply host.yaml --dry-run
+  ghost apply host.yaml`,
+		RunE: func(c *cobra.Command, args []string) error {
 			check := func(file string, text []byte) (err error) {
 				if describesBumps(text) {
 					_, err = config.ParseTransparent(file, text)
@@ -45,7 +45,7 @@ wrong with the file changes nothing. "-f -" reads standard input.`,
 				}
 				return err
 			}
-			r, err := k.Run(c, check, func(ctx context.Context, r *api.ApplyRequest) (*api.ApplyResponse, error) {
+			r, err := k.Run(c, args, check, func(ctx context.Context, r *api.ApplyRequest) (*api.ApplyResponse, error) {
 				if describesBumps([]byte(r.Yaml)) {
 					address, err := a.bumps()
 					if err != nil {

@@ -67,7 +67,7 @@ run.`,
   ghost send --to 10.0.0.2 --size 1MB --count 10 --cc hpcc
   ghost ping 10.0.0.2
   ghost show flows
-  ghost apply -f host.yaml --dry-run`,
+  ghost apply host.yaml --dry-run`,
 	}, version)
 	f := root.PersistentFlags()
 	f.StringVar(&a.socket, "socket", "", "control socket of the host (or host:port)")

@@ -19,11 +19,17 @@ func (a *app) captureCommand() *cobra.Command {
 		Long: `Write the frames of the named ports, or of all, to a pcapng file or to standard
 output: all, or those that a filter in the manner of tcpdump selects. They come
 with their direction, interface, time in nanoseconds, and the reason of those
-that were dropped. Forwarding never waits for it. Ends with Ctrl-C.`,
+that were dropped. Forwarding never waits for it. Ends with Ctrl-C.
+
+Frames are taken as they arrive, so that each is there once. --out takes them as
+they leave, with what the switch itself sends; --in --out takes both.`,
 		Example: `  gswitch capture -p p1 -p p2 -w trace.pcapng
   gswitch capture -w - udp port 4791 | tshark -r -
   gswitch capture --drops --in --duration 10s -w drops.pcapng`,
-		RunE: func(c *cobra.Command, words []string) error { return k.Run(c, words, a.capture) },
+		RunE: func(c *cobra.Command, words []string) error {
+			k.Request.In = k.Request.In || !k.Request.Out
+			return k.Run(c, words, a.capture)
+		},
 	}
 	k.Flags(c)
 	c.Flags().StringArrayVarP(&k.Request.Ports, "port", "p", nil, "port, or switch/port (repeat); all if left out")

@@ -53,16 +53,15 @@ func schemaCommand() *cobra.Command {
 func (a *app) applyCommand() *cobra.Command {
 	var k cli.Apply
 	c := &cobra.Command{
-		Use:   "apply -f FILE",
+		Use:   "apply FILE",
 		Short: "Make a file the configuration of a running daemon",
 		Long: `Show what a file changes, and change it. Forwarding goes on; what is wrong
-with the file changes nothing. "-f -" reads standard input.`,
-		Example: `  gswitch apply -f switch.yaml --dry-run
-  gswitch apply -f switch.yaml`,
-		Args: cli.Args(cobra.NoArgs),
-		RunE: func(c *cobra.Command, _ []string) error {
+with the file changes nothing. "-" reads standard input. -f FILE is the same.`,
+		Example: `  gswitch apply switch.yaml --dry-run
+  gswitch apply switch.yaml`,
+		RunE: func(c *cobra.Command, args []string) error {
 			check := func(file string, text []byte) error { _, err := config.Parse(file, text); return err }
-			r, err := k.Run(c, check, func(ctx context.Context, r *api.ApplyRequest) (*api.ApplyResponse, error) {
+			r, err := k.Run(c, args, check, func(ctx context.Context, r *api.ApplyRequest) (*api.ApplyResponse, error) {
 				client, address, err := a.client()
 				if err != nil {
 					return nil, err

@@ -182,7 +182,7 @@ switches:
 		{"nope", 2, `unknown command "nope"`},
 		{"show", 2, "There are acl, buffer"},
 		{"show nope", 2, `unknown "nope"`},
-		{"apply", 2, "required flag"},
+		{"apply", 2, "apply what?"},
 		{"apply -f " + bad, 2, "unknown key"},
 		{"set port p1", 2, "set what?"},
 		{"add route 10.0.0.0/8 over there", 2, "write via ADDRESS"},

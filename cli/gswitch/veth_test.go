@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -383,7 +384,25 @@ func TestCapture(t *testing.T) {
 		t.Errorf("a port that is none: %d %s", code, errs)
 	}
 
-	cmd := exec.Command(program, "--socket", socket, "capture", "-w", file)
+	// Each frame is there once, unless both directions are asked for.
+	onceFile := filepath.Join(dir, "once.pcapng")
+	once := exec.Command(program, "--socket", socket, "capture", "-w", onceFile)
+	if err := once.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for n := uint32(0); n < 100000 && len(readCapture(t, onceFile)) < 3; n++ {
+		l.send(t, 0, 1, n)
+		if _, err := l.receive(1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(once.Process.Signal(unix.SIGINT), once.Wait()); err != nil {
+		t.Error(err)
+	}
+	if frames := slices.Compact(readCapture(t, onceFile)); !slices.Equal(frames, []string{"s1/eth1 in 64 bytes"}) {
+		t.Errorf("without flags the capture has %v", frames)
+	}
+	cmd := exec.Command(program, "--socket", socket, "capture", "--in", "--out", "-w", file)
 	var said bytes.Buffer
 	cmd.Stderr = &said
 	if err := cmd.Start(); err != nil {

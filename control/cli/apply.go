@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -18,18 +19,24 @@ type Apply struct {
 	dry  bool
 }
 
-// Flags adds the flags.
+// Flags adds the flags, and the file as an argument.
 func (a *Apply) Flags(c *cobra.Command) {
-	c.Flags().StringVarP(&a.file, "file", "f", "", "configuration file, or - for standard input")
+	c.Flags().StringVarP(&a.file, "file", "f", "", "configuration file, or - for standard input; the same as the argument")
 	c.Flags().BoolVar(&a.dry, "dry-run", false, "only show what would change")
-	if err := c.MarkFlagRequired("file"); err != nil {
-		panic(err)
-	}
+	c.Args = Args(cobra.MaximumNArgs(1))
 }
 
 // Run reads the file, checks it here, so that mistakes cost no call and have
 // the exit code of validate, and calls apply.
-func (a *Apply) Run(c *cobra.Command, check func(file string, text []byte) error, apply func(context.Context, *api.ApplyRequest) (*api.ApplyResponse, error)) (*api.ApplyResponse, error) {
+func (a *Apply) Run(c *cobra.Command, args []string, check func(file string, text []byte) error, apply func(context.Context, *api.ApplyRequest) (*api.ApplyResponse, error)) (*api.ApplyResponse, error) {
+	switch {
+	case len(args) > 0 && a.file != "":
+		return nil, Usage(fmt.Errorf("apply which file, %s or %s? Name one", args[0], a.file))
+	case len(args) > 0:
+		a.file = args[0]
+	case a.file == "":
+		return nil, Usage(errors.New("apply what? Name a file, or - for standard input"))
+	}
 	text, err := read(c, a.file)
 	if err != nil {
 		return nil, Usage(err)
