@@ -173,9 +173,9 @@ func (r *reader) frame(what []string) []byte {
 }
 
 func (r *reader) opcode(name string) uint8 {
-	for op, n := range roceNames {
-		if n == name {
-			return op
+	for op := range 256 {
+		if n, ok := roceNames[uint8(op)]; ok && n == name {
+			return uint8(op)
 		}
 	}
 	r.fail("there is no operation %q", name)
