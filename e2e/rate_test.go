@@ -6,9 +6,36 @@ import (
 	"time"
 )
 
+// emulated works out what a link loses while its worker is kept from its
+// processor. It falls behind in each gap that is several times what a frame
+// takes, and catches up by frames that follow each other faster than they could
+// on the link; what it is behind by more than its burst is lost, unless the frames
+// that come then show that it was not: no link is ahead. One that is slow falls
+// behind without gaps, and nothing of that counts.
+type emulated struct {
+	span, burst  time.Duration // of a frame; how far it catches up
+	before       time.Time
+	behind, lost time.Duration
+}
+
+func (k *emulated) sends(at time.Time) {
+	gap := at.Sub(k.before)
+	if !k.before.IsZero() && (gap < k.span || gap > 3*k.span) {
+		k.behind += gap - k.span
+	}
+	switch late := k.behind - k.burst; {
+	case late > 0:
+		k.lost, k.behind = k.lost+late, k.burst
+	case k.behind < 0:
+		k.lost, k.behind = max(0, k.lost+k.behind), 0
+	}
+	k.before = at
+}
+
 // measureRate floods a port and returns the bit rate at which frames with
-// extra bytes on the link leave it, from the first arrival to the last.
-func measureRate(t testing.TB, from, to *host, dstPort uint16, size, extra int, perSecond float64, d time.Duration) (rate float64, frames int) {
+// extra bytes on the link leave it, from the first arrival to the last, without
+// what the link lost while its worker was away.
+func measureRate(t testing.TB, from, to *host, dstPort uint16, size, extra int, perSecond float64, k emulated, d time.Duration) (rate float64, frames int, lost time.Duration) {
 	t.Helper()
 	data, arrive := from.raw(t, etherTest), to.raw(t, 0x0800)
 	f := flow{dst: to.mac, src: from.mac, srcIP: [4]byte{10, 0, 0, 1}, dstIP: [4]byte{10, 0, 0, 2}, dstPort: dstPort, size: size}
@@ -36,7 +63,7 @@ func measureRate(t testing.TB, from, to *host, dstPort uint16, size, extra int, 
 				if n := arrive.dropped(); n > 0 {
 					t.Logf("%d frames were lost at the receiver", n)
 				}
-				return float64((frames-1)*(size+extra)*8) / last.Sub(first).Seconds(), frames
+				return float64((frames-1)*(size+extra)*8) / (last.Sub(first) - k.lost).Seconds(), frames, k.lost
 			default:
 				continue
 			}
@@ -47,6 +74,7 @@ func measureRate(t testing.TB, from, to *host, dstPort uint16, size, extra int, 
 			}
 			last = at
 			frames++
+			k.sends(at)
 		}
 	}
 }
@@ -70,33 +98,26 @@ switches:
 	type attempt struct {
 		rate, want float64
 		frames     int
+		lost       time.Duration
 	}
-	// A machine that gives a worker no time for longer than its burst makes the
-	// link slower, never faster: the best of some attempts counts, the fastest
-	// of all must not be too fast.
+	// What is lost while a worker is kept from its processor is seen in the gaps
+	// between frames, but not to the last frame: so the best of some attempts
+	// counts. The fastest of all must not be too fast.
 	best := [2]float64{}
-	for try := range 5 {
-		results := make(chan [2]attempt)
+	for try := 0; try < 5 && min(best[0], best[1]) < 0.98; try++ {
+		second := make(chan attempt)
 		go func() {
-			second := make(chan attempt)
-			go func() {
-				// 200 bytes: with overhead this would be 12 % less.
-				r, n := measureRate(t, l.hosts[2], l.hosts[3], 9006, 200, 0, 25_000, 3*time.Second)
-				second <- attempt{r, 20e6, n}
-			}()
-			r, n := measureRate(t, l.hosts[0], l.hosts[1], 9007, 1000, 24, 9000, 3*time.Second)
-			results <- [2]attempt{{r, 50e6, n}, <-second}
+			// 200 bytes: with overhead this would be 12 % less.
+			r, n, lost := measureRate(t, l.hosts[2], l.hosts[3], 9006, 200, 0, 25_000, emulated{span: 80 * time.Microsecond, burst: 20 * time.Millisecond}, 3*time.Second)
+			second <- attempt{r, 20e6, n, lost}
 		}()
-		r := <-results
-		for i, a := range r {
-			t.Logf("port %d: %d frames at %.3f Mbit/s of %.0f (%+.2f %%)", 2*i+1, a.frames, a.rate/1e6, a.want/1e6, 100*(a.rate/a.want-1))
+		r, n, lost := measureRate(t, l.hosts[0], l.hosts[1], 9007, 1000, 24, 9000, emulated{span: 163840 * time.Nanosecond, burst: 20 * time.Millisecond}, 3*time.Second)
+		for i, a := range [2]attempt{{r, 50e6, n, lost}, <-second} {
+			t.Logf("port %d: %d frames at %.3f Mbit/s of %.0f (%+.2f %%) but for %v", 2*i+1, a.frames, a.rate/1e6, a.want/1e6, 100*(a.rate/a.want-1), a.lost)
 			if a.rate > 1.02*a.want {
 				t.Errorf("port %d is too fast: %.3f Mbit/s", 2*i+1, a.rate/1e6)
 			}
 			best[i] = max(best[i], a.rate/a.want)
-		}
-		if best[0] >= 0.98 && best[1] >= 0.98 || try == 4 {
-			break
 		}
 	}
 	for i, b := range best {
