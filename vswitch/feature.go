@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"gswitch/frame"
 )
@@ -83,6 +84,32 @@ type Counter struct {
 	Labels []string // besides switch and port
 	Values []string // of the last label, where it tells kinds of what is counted apart
 	Gauge  bool     // a measure, which may fall
+}
+
+// Key names the counter where several are summed up: of the kinds that the last
+// label tells apart each has its own, "" is for those that have none.
+func (c *Counter) Key(kind string) string {
+	if kind == "" {
+		return c.Name
+	}
+	name, total := strings.CutSuffix(c.Name, "_total")
+	name += "_" + strings.ReplaceAll(kind, "-", "_")
+	if total {
+		name += "_total"
+	}
+	return name
+}
+
+// Keys returns the names under which the counter is summed up.
+func (c *Counter) Keys() []string {
+	if c.Values == nil {
+		return []string{c.Name}
+	}
+	keys := make([]string, len(c.Values))
+	for i, kind := range c.Values {
+		keys[i] = c.Key(kind)
+	}
+	return keys
 }
 
 // Options are the options of features, by the name of each, in a type of its

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"gswitch/fabric/results"
+	"gswitch/vswitch"
 )
 
 // Scope says what a key is known of.
@@ -36,8 +37,26 @@ type Key struct {
 	Doc   string
 }
 
-// Keys is every scalar that a run can have.
-var Keys = []Key{
+// Keys returns every scalar that a run can have: those of every run, and what the
+// features of switches count.
+func Keys() []Key {
+	all := slices.Clone(keys)
+	for _, f := range vswitch.Features() {
+		for i := range f.Counters {
+			c := &f.Counters[i]
+			for _, name := range c.Keys() {
+				doc := c.Help + " Of all switches together, with switch." + f.Name + "."
+				if c.Gauge {
+					doc = c.Help + " The largest of any port, with switch." + f.Name + "."
+				}
+				all = append(all, Key{Name: name, Of: OfRun, Doc: doc})
+			}
+		}
+	}
+	return all
+}
+
+var keys = []Key{
 	{"flows_total", OfRun | OfGroup | OfSizes, false, "", "Flows that started after the warm-up. Connections of kind saturate do not count as flows."},
 	{"flows_unfinished_total", OfRun | OfGroup | OfSizes, false, "", "Flows that were not complete at the end."},
 	{"timeout_share", OfRun | OfGroup | OfSizes, false, "", "Share of flows with a retransmission timeout, of any of their messages; those that are not complete count by the messages that are."},
@@ -116,8 +135,9 @@ func (k *Key) names() []string {
 // sizes, windows and events.
 func Known(groups, sizes, windows, events []string) []string {
 	var v []string
-	for i := range Keys {
-		k := &Keys[i]
+	all := Keys()
+	for i := range all {
+		k := &all[i]
 		for _, n := range k.names() {
 			if k.Of&OfRun != 0 {
 				v = append(v, n)
@@ -141,8 +161,9 @@ func Known(groups, sizes, windows, events []string) []string {
 
 // WriteKeys writes the table of keys.
 func WriteKeys(w io.Writer) error {
-	for i := range Keys {
-		k := &Keys[i]
+	all := Keys()
+	for i := range all {
+		k := &all[i]
 		var of []string
 		for bit, name := range []string{"run", "group", "range of sizes", "window", "event"} {
 			if k.Of>>bit&1 != 0 {

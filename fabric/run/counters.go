@@ -46,6 +46,7 @@ type tally struct {
 	Pauses   vnet.Pauses
 	Escaped  escape.Counts
 	Paths    vswitch.PathCounts
+	Features map[string]float64 // by the keys of their counters
 	// Telemetry is frames by what became of a switch's record.
 	Telemetry [inband.NumOutcomes]uint64
 }
@@ -56,6 +57,7 @@ func count(n *vnet.Network) (c tally) {
 	c.Late, c.Drops, c.Pauses = n.Late(), n.Drops(), n.Pauses(now)
 	c.Escaped, _ = n.Escaped()
 	c.Paths, _ = n.PathCounts()
+	c.Features = n.Counted()
 	c.Telemetry = n.Telemetry()
 	for _, h := range n.Hosts {
 		k := h.Counts()
@@ -96,8 +98,33 @@ func (c *tally) add(o *tally) {
 	c.Escaped.Reclaimed += o.Escaped.Reclaimed
 	c.Escaped.Strays += o.Escaped.Strays
 	c.Paths.Plus(&o.Paths)
+	c.addFeatures(o.Features)
 	for i, k := range o.Telemetry {
 		c.Telemetry[i] += k
+	}
+}
+
+// addFeatures adds what features counted in another process; of gauges the larger
+// counts.
+func (c *tally) addFeatures(o map[string]float64) {
+	for _, f := range vswitch.Features() {
+		for i := range f.Counters {
+			k := &f.Counters[i]
+			for _, key := range k.Keys() {
+				v, there := o[key]
+				switch {
+				case !there:
+					continue
+				case c.Features == nil:
+					c.Features = map[string]float64{}
+				}
+				if k.Gauge {
+					c.Features[key] = max(c.Features[key], v)
+				} else {
+					c.Features[key] += v
+				}
+			}
+		}
 	}
 }
 
@@ -130,6 +157,9 @@ func (c *tally) put(n *vnet.Network, now frame.Time, links [fault.NumLosses]uint
 		put("tokens_total", float64(c.Escaped.Made))
 		put("tokens_reclaimed_total", float64(c.Escaped.Reclaimed))
 		put("escape_strays_total", float64(c.Escaped.Strays))
+	}
+	for key, v := range c.Features {
+		put(key, v)
 	}
 	_, by := n.PathCounts()
 	paths(&c.Paths, &by, put)

@@ -214,8 +214,9 @@ func code(words []string) string {
 
 func valueTable(b *strings.Builder) {
 	b.WriteString("| Value | Run | Group | Sizes | Window | Event | Meaning |\n|---|---|---|---|---|---|---|\n")
-	for i := range measure.Keys {
-		k := &measure.Keys[i]
+	keys := measure.Keys()
+	for i := range keys {
+		k := &keys[i]
 		name := k.Name
 		if k.Quant {
 			name += "_*"

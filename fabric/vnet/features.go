@@ -28,3 +28,24 @@ func (c *Config) options(rate uint64) (o vswitch.Options, err error) {
 	}
 	return o, nil
 }
+
+// Counted sums up what features counted at all ports of all switches, by
+// vswitch.Counter.Keys; of a gauge it is the largest.
+func (n *Network) Counted() map[string]float64 {
+	sum := map[string]float64{}
+	for _, sw := range n.Switches {
+		sw.Nodes[0].ReadFeatures(func(f *vswitch.Feature, counter int, _ uint16, v float64, labels ...string) {
+			c, kind := &f.Counters[counter], ""
+			if c.Values != nil {
+				kind = labels[len(labels)-1]
+			}
+			key := c.Key(kind)
+			if c.Gauge {
+				sum[key] = max(sum[key], v)
+			} else {
+				sum[key] += v
+			}
+		})
+	}
+	return sum
+}
