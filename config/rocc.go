@@ -7,15 +7,15 @@ import (
 
 	"gswitch/frame"
 	"gswitch/rocc"
+	"gswitch/rocc/point"
 	"gswitch/units"
-	"gswitch/vswitch"
 )
 
 // config returns what a port of the given rate in bit/s has.
-func (r *RoCC) config(rate units.Rate) vswitch.RoCCConfig {
+func (r *RoCC) config(rate units.Rate) point.Config {
 	o := rocc.Options{Period: frame.Time(r.Period), QRef: uint32(r.QRef), QMid: uint32(r.QMid), QMax: uint32(r.QMax),
 		Alpha: r.Alpha, Beta: r.Beta, FMin: uint64(r.FMin), First: rocc.Cuts[r.Cut], Regions: r.Regions}
-	out := vswitch.RoCCConfig{Params: o.At(uint64(rate)), PerTick: r.PerTick, AtHosts: r.Compute == "hosts",
+	out := point.Config{Params: o.At(uint64(rate)), PerTick: r.PerTick, AtHosts: r.Compute == "hosts",
 		Table: rocc.TableConfig{Kind: rocc.Kinds[r.Table], Flows: r.Flows, Age: r.Age, Sample: r.Sample, Shadow: r.Shadow}}
 	for _, q := range r.Queues {
 		out.Queues |= 1 << q
@@ -88,7 +88,7 @@ func ports(names []string) string {
 // point wants it: flows would be told to speed up while their frames are
 // dropped. A lossy queue gets at most alpha times what it leaves free, beyond its
 // reserve; lossless ones have no limit at egress.
-func (d decoder) roomForReference(s *Switch, r *RoCC, c *vswitch.RoCCConfig, path, ports string) {
+func (d decoder) roomForReference(s *Switch, r *RoCC, c *point.Config, path, ports string) {
 	b, qref := &s.Buffer, float64(c.Params.QRef)
 	alpha := cmp.Or(b.Alpha, 1) // its default
 	for _, q := range r.Queues {

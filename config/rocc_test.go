@@ -1,12 +1,12 @@
 package config
 
 import (
+	"gswitch/rocc/point"
 	"strings"
 	"testing"
 
 	"gswitch/frame"
 	"gswitch/rocc"
-	"gswitch/vswitch"
 )
 
 // fair is a switch of one port with a queue profile.
@@ -19,10 +19,10 @@ func TestRoCC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := c.Resolved().Switches[0].VSwitch(nil).Ports[0].RoCC
+	got := point.Of(&c.Resolved().Switches[0].VSwitch(nil).Ports[0])
 	p := rocc.For(1e9)
 	p.QRef, p.QMid, p.QMax, p.First, p.Regions = 75_000, 150_000, 180_000, rocc.CutToHalf, 6
-	want := vswitch.RoCCConfig{Queues: 0b1001, Params: p, Table: rocc.TableConfig{Kind: rocc.Trap, Age: 7, Sample: 8, Shadow: 1024}, PerTick: 5, AtHosts: true}
+	want := point.Config{Queues: 0b1001, Params: p, Table: rocc.TableConfig{Kind: rocc.Trap, Age: 7, Sample: 8, Shadow: 1024}, PerTick: 5, AtHosts: true}
 	if got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

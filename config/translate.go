@@ -10,6 +10,7 @@ import (
 	"gswitch/frame"
 	"gswitch/pfc"
 	"gswitch/pipeline"
+	roccpoint "gswitch/rocc/point"
 	"gswitch/scheduler"
 	"gswitch/section"
 	_ "gswitch/systems" // what configurations can have
@@ -216,7 +217,7 @@ func (p *Port) config(q QoS) vswitch.PortConfig {
 	}
 	out.Options = options
 	if q.RoCC != nil {
-		out.RoCC = q.RoCC.config(p.Rate)
+		out.Options = out.Options.With(roccpoint.Name, q.RoCC.config(p.Rate))
 	}
 	return out
 }

@@ -6,6 +6,7 @@ import (
 	"gswitch/control/api"
 	"gswitch/metrics"
 	"gswitch/rocc"
+	"gswitch/rocc/point"
 )
 
 func (s *server) ListRoCC(_ context.Context, r *api.ListRequest) (*api.RoCC, error) {
@@ -15,9 +16,12 @@ func (s *server) ListRoCC(_ context.Context, r *api.ListRequest) (*api.RoCC, err
 	out := &api.RoCC{}
 	s.view(s.d.Snapshot(), r).ports(func(sw *metrics.Switch, p, base *metrics.Port) {
 		for q := range p.RoCC {
-			now, was := &p.RoCC[q], &base.RoCC[q].RoCCCounts
-			if !now.On {
+			now, was := p.RoCC[q], base.RoCC[q]
+			if now == nil {
 				continue
+			}
+			if was == nil {
+				was = &point.View{}
 			}
 			out.Points = append(out.Points, &api.CongestionPoint{Switch: sw.Name, Port: p.Config.Name, Queue: uint32(q),
 				FairRate: now.Fair, Bytes: now.QueueBytes, Reference: now.Reference, Flows: uint64(now.Flows),

@@ -83,8 +83,7 @@ type Meta struct {
 	Queue   uint8  // egress queue 0..7
 	Reason  Reason // why it must be dropped; 0 = keep
 	Hops    uint8  // of a frame that escapes: switches that have a place for it, from the mark it came with or goes with; 0 = it does not
-	Flow    uint32 // 1 + index of its flow at the congestion point where it waits; 0 = at none
-	_       [8]byte
+	_       [12]byte
 
 	// Second line: queueing, egress.
 	QNext   Ref    // successor in a FIFO
@@ -108,7 +107,7 @@ type Meta struct {
 func (m *Meta) Forget() {
 	m.Flags, m.INT, m.Class, m.Queue, m.Reason, m.Hops = 0, 0, 0, 0, Keep, 0
 	m.InPort, m.OutPort = NoPort, NoPort
-	m.Cost, m.Pool, m.Rank, m.Flow = 0, 0, 0, 0
+	m.Cost, m.Pool, m.Rank = 0, 0, 0
 }
 
 // clear makes m the metadata of an empty frame. It zeroes in place and then

@@ -2,6 +2,7 @@ package hostnic
 
 import (
 	"gswitch/notice"
+	roccpoint "gswitch/rocc/point"
 	"math"
 	"testing"
 
@@ -25,7 +26,7 @@ func TestFairRateAndQueueSettle(t *testing.T) {
 			for i := range c.Ports {
 				c.Ports[i].Scheduler.Rate = 40e9
 			}
-			c.Ports[0].RoCC = vswitch.RoCCConfig{Queues: 1 << 3, Params: params}
+			c.Ports[0].Options = vswitch.Options{roccpoint.Name: roccpoint.Config{Queues: 1 << 3, Params: params}}
 		})
 		s.incast("rocc", nil, 1<<30, nil)
 		s.run(8 * frame.Millisecond) // from a synchronised start at line rate
@@ -73,13 +74,13 @@ func TestSimilarLinksBehaveAlike(t *testing.T) {
 			for i := range c.Ports {
 				c.Ports[i].Scheduler.Rate = rate
 			}
-			c.Ports[0].RoCC = vswitch.RoCCConfig{Queues: 1 << 3, Params: params}
+			c.Ports[0].Options = vswitch.Options{roccpoint.Name: roccpoint.Config{Queues: 1 << 3, Params: params}}
 		})
 		recovery := (400 * s * frame.Microsecond).Duration().String()
 		rig.incast("rocc", map[string]string{"recovery": recovery}, 1<<30, func(c *QPConfig) { c.Transport.RTOHigh = 0 })
 		for range periods {
 			rig.run(rig.now + params.Period)
-			p := rig.sw.Nodes[0].RoCC(nil)[0]
+			p := roccpoint.Views(rig.sw.Nodes[0], nil)[0]
 			v = append(v, step{float64(p.QueueBytes), float64(p.Fair) * float64(s) / 10e6})
 		}
 		return v
@@ -111,7 +112,7 @@ func TestPointIsGone(t *testing.T) {
 		for i := range c.Ports {
 			c.Ports[i].Scheduler.Rate = 40e9
 		}
-		c.Ports[0].RoCC = vswitch.RoCCConfig{Queues: 1 << 3, Params: rocc.For(40e9)}
+		c.Ports[0].Options = vswitch.Options{roccpoint.Name: roccpoint.Config{Queues: 1 << 3, Params: rocc.For(40e9)}}
 		cfg = *c
 	})
 	s.incast("rocc", nil, 1<<30, nil)
@@ -125,7 +126,7 @@ func TestPointIsGone(t *testing.T) {
 		t.Fatalf("the flow has %.2f Gb/s of its share, 4", before/1e9)
 	}
 	cfg.Ports = append([]vswitch.PortConfig(nil), cfg.Ports...)
-	cfg.Ports[0].RoCC = vswitch.RoCCConfig{}
+	cfg.Ports[0].Options = vswitch.Options{roccpoint.Name: roccpoint.Config{}}
 	must(t, s.sw.Apply(&cfg))
 	for _, n := range s.nics[2:] {
 		must(t, n.CloseQP(s.now, n.qps[0].qpn))

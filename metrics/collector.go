@@ -75,12 +75,6 @@ var (
 	queueByteSecs   = counter("queue_byte_seconds_total", "Depth of the egress queue, summed over time: its rate is the mean depth in bytes.", "switch", "port", "queue")
 	queueDelay      = prometheus.NewDesc("gswitch_queue_delay_seconds", "Time that frames spent in the egress queue. The sum is reckoned from the buckets.", []string{"switch", "port", "queue"}, nil)
 
-	roccRate    = gauge("rocc_fair_rate_bytes_per_second", "Rate that RoCC allows each flow of the egress queue.", "switch", "port", "queue")
-	roccFlows   = gauge("rocc_flows", "Flows that RoCC tells.", "switch", "port", "queue")
-	roccUpdates = counter("rocc_updates_total", "Periods of RoCC's controller, by what it did: tuned, halved (the queue grew too fast), cut (it was too long).", "switch", "port", "queue", "branch")
-	roccNotices = counter("rocc_notices_total", "Notices that RoCC sent, or could not make (unsent).", "switch", "port", "queue", "outcome")
-	roccUntold  = counter("rocc_untold_packets_total", "Frames of flows for which RoCC's table had no room.", "switch", "port", "queue")
-
 	pathChoices    = counter("path_choices_total", "Adaptive choices of a path, by the first threshold that the port was below: 1, 2, ..., or any.", "switch", "class", "tier")
 	flowlets       = counter("flowlets_total", "Flowlets that began.", "switch")
 	escapePlaces   = gauge("escape_places", "Places of frames that escape from paused queues, by what they are: free, kept for the frame of a token that is out, taken; beside those, of frames that wait in the queue of their class (parked).", "switch", "port", "state")
@@ -286,7 +280,6 @@ func (e emitter) port(s *Switch, p *Port) {
 	}
 	for q := range p.Queues {
 		e.queue(&p.Queues[q], &p.Sojourn[q], c.QueueDrops[q], sw, name, digit(q))
-		e.rocc(&p.RoCC[q], sw, name, digit(q))
 	}
 	e.features(p, sw, name)
 	e.escape(p.Escape, sw, name)

@@ -3,25 +3,8 @@ package metrics
 import (
 	"gswitch/crossbar"
 	"gswitch/pfc"
-	"gswitch/rocc"
 	"gswitch/vswitch"
 )
-
-var roccBranches = [...]string{rocc.Tuned: "tuned", rocc.Halved: "halved", rocc.Cut: "cut"}
-
-func (e emitter) rocc(p *CongestionPoint, sw, port, queue string) {
-	if !p.On {
-		return
-	}
-	e.gauge(roccRate, float64(p.Fair)/8, sw, port, queue)
-	e.gauge(roccFlows, float64(p.Flows), sw, port, queue)
-	for i, name := range roccBranches {
-		e.count(roccUpdates, p.Branch[i], sw, port, queue, name)
-	}
-	e.count(roccNotices, p.Notices, sw, port, queue, "sent")
-	e.count(roccNotices, p.Unsent, sw, port, queue, "unsent")
-	e.count(roccUntold, p.Full, sw, port, queue)
-}
 
 func (e emitter) escape(v *vswitch.EscapeView, sw, port string) {
 	if v == nil {

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"gswitch/rocc/point"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +35,7 @@ func lab(t *testing.T) (Source, *vswitch.Node) {
 		PFC: vswitch.PFCConfig{Mode: pfc.PFC, Classes: 1 << 3},
 		Ports: []vswitch.PortConfig{{Name: "p1", Enabled: true, ACL: "a"}, {},
 			{Name: "p2", Enabled: true, Scheduler: scheduler.PortConfig{Rate: 1_000_000_000},
-				RoCC: vswitch.RoCCConfig{Queues: 1 << 5, Params: rocc.For(1_000_000_000)}}},
+				Options: vswitch.Options{point.Name: point.Config{Queues: 1 << 5, Params: rocc.For(1_000_000_000)}}}},
 		ACLs: []vswitch.ACL{{Name: "a", Default: pipeline.Action{Ops: pipeline.OpPermit}, Rules: []vswitch.ACLRule{
 			{Name: "all", Action: pipeline.Action{Ops: pipeline.OpPermit | pipeline.OpCount}}}}},
 	}

@@ -9,6 +9,7 @@ import (
 	"gswitch/frame"
 	"gswitch/histogram"
 	"gswitch/pfc"
+	roccpoint "gswitch/rocc/point"
 	"gswitch/scheduler"
 	"gswitch/vswitch"
 )
@@ -70,7 +71,7 @@ type Port struct {
 	LinkUp  bool // enabled, and there is a link
 	Queues  [scheduler.NumQueues]scheduler.QueueStats
 	Sojourn [scheduler.NumQueues]histogram.Buckets
-	RoCC    [scheduler.NumQueues]CongestionPoint
+	RoCC    [scheduler.NumQueues]*roccpoint.View // nil where a queue is no congestion point
 	// Features are the counters of features that the port has.
 	Features []Measured
 	Escape   *vswitch.EscapeView // nil where frames never might escape
@@ -82,12 +83,6 @@ type Port struct {
 	Classes  [8]pfc.ClassState
 	Held     [8]frame.Time         // for how long the neighbour has held back frames of a class that wait
 	Links    []dataplane.PortStats // what lies below: one for each worker that has queues of it
-}
-
-// CongestionPoint is what RoCC does at an egress queue.
-type CongestionPoint struct {
-	On bool
-	vswitch.RoCCView
 }
 
 // Group returns the buffer account of an ingress port and class, over all
@@ -157,7 +152,7 @@ func (u Unit) read(s *Switch) {
 		n := u.Switch.Nodes[k]
 		s.Buffers[k].Ports = make([]buffer.PortSnapshot, 0, len(cfg.Ports))
 		var counts vswitch.Counts
-		var points []vswitch.RoCCView
+		var points []roccpoint.View
 		var exits []vswitch.EscapeView
 		var cross []vswitch.CrossbarView
 		var paths vswitch.PathCounts
@@ -168,7 +163,7 @@ func (u Unit) read(s *Switch) {
 			counts, self = n.Counts(), n.SelfDrops()
 			rules = n.RuleCounts(rules)
 			n.Buffer(&s.Buffers[k], false)
-			points, exits, paths = n.RoCC(points), n.Escape(exits), n.PathCounts()
+			points, exits, paths = roccpoint.Views(n, points), n.Escape(exits), n.PathCounts()
 			cross = n.Crossbar(cross)
 			n.ReadFeatures(s.measured)
 		})
@@ -188,11 +183,11 @@ func (u Unit) read(s *Switch) {
 	}
 }
 
-func (s *Switch) congestion(points []vswitch.RoCCView) {
+func (s *Switch) congestion(points []roccpoint.View) {
 	for i := range s.Ports {
-		for _, v := range points {
-			if int(s.Ports[i].Number) == v.Port {
-				s.Ports[i].RoCC[v.Queue] = CongestionPoint{On: true, RoCCView: v}
+		for k := range points {
+			if v := &points[k]; int(s.Ports[i].Number) == v.Port {
+				s.Ports[i].RoCC[v.Queue] = v
 			}
 		}
 	}

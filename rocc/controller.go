@@ -104,9 +104,9 @@ func (c *Controller) Rate() uint64 { return uint64(c.Units()) * c.p.RateUnit }
 // AtMax reports whether the rate is the largest there is.
 func (c *Controller) AtMax() bool { return c.f == c.max }
 
-// Calm returns the longest queue in bytes with which the rate, where it is the
+// Steady returns the longest queue in bytes with which the rate, where it is the
 // largest, stays so whatever the queue was before: a q <= a qref - b q.
-func (c *Controller) Calm() uint64 {
+func (c *Controller) Steady() uint64 {
 	return uint64(c.a*(c.ref>>fraction)/(c.a+c.b)+1)*uint64(c.p.QueueUnit) - 1
 }
 

@@ -217,7 +217,7 @@ func TestCalmQueuesLeaveTheLargestRate(t *testing.T) {
 		o := Options{Alpha: rapid.Float64Range(0.01, 2).Draw(t, "alpha"), QRef: rapid.Uint32Range(10_000, 400_000).Draw(t, "qref")}
 		p := o.At(rapid.SampledFrom([]uint64{1e9, 40e9, 100e9}).Draw(t, "rate"))
 		c := NewController(&p)
-		calm := c.Calm()
+		calm := c.Steady()
 		for range rapid.IntRange(1, 30).Draw(t, "updates") {
 			if c.Update(rapid.Uint64Range(0, calm).Draw(t, "queue")); !c.AtMax() {
 				t.Fatalf("the rate fell to %d of %d, calm is %d", c.Units(), p.FMax, calm)

@@ -4,4 +4,5 @@ package systems
 
 import (
 	_ "gswitch/qcn/point"
+	_ "gswitch/rocc/point"
 )

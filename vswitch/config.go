@@ -99,8 +99,6 @@ type PortConfig struct {
 	// Watchdog, if not nil, replaces that of Config.PFC for this port.
 	Watchdog *pfc.Watchdog
 
-	// RoCC makes egress queues of the port congestion points.
-	RoCC RoCCConfig
 	// Options are those of features.
 	Options Options
 

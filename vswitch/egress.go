@@ -9,9 +9,9 @@ import (
 // the shared buffer, marks and telemetry are written (depth and departure are
 // known here), the port counts them.
 func (n *Node) finish(now frame.Time, ps *portState, v []frame.Ref) {
+	n.leave(now, ps, v)
 	for i, r := range v {
 		m := n.arena.Meta(r)
-		n.leave(now, m)
 		if m.Flags&frame.MarkCE != 0 {
 			wire.MarkCE(n.arena, r)
 		}

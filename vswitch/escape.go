@@ -337,7 +337,8 @@ func (n *Node) letOut(ps *portState, r frame.Ref, m *frame.Meta, hops uint8) {
 func (n *Node) extract(ps *portState, queue int, hash uint32) frame.Ref {
 	r := ps.sched.ExtractFirst(n.now, queue, hash, n.escaping.same)
 	if r != frame.Nil {
-		n.left(n.arena.Meta(r))
+		n.scratchOne[0] = r
+		n.left(ps, n.scratchOne[:])
 	}
 	return r
 }

@@ -65,6 +65,13 @@ type Instance struct {
 	// they came in has been dealt with, before any of them leaves. Frames of ports
 	// that do not have the stage may be among them.
 	Queued func(v []Queued)
+	// Left is told of frames that have left egress queues of one port, sent or
+	// not. Their Meta says which.
+	Left func(v []frame.Ref)
+	// Advance runs what is due, and returns when something is the next time:
+	// frame.Never if nothing is. It may be called early. Node.Arm has it called
+	// earlier than it said.
+	Advance func(now frame.Time) frame.Time
 	// Read calls emit with what was counted, by the index in Feature.Counters.
 	Read func(emit func(counter int, port uint16, value float64, labels ...string))
 }
@@ -74,6 +81,7 @@ type Stages uint8
 
 const (
 	AtQueued Stages = 1 << iota // Instance.Queued
+	AtLeft                      // Instance.Left
 )
 
 // Counter is a number that a feature counts, or a measure that it takes, of a
@@ -209,7 +217,7 @@ func (n *Node) adoptFeatures(cfg *Config) {
 // arc is the way of a port's frames through the stages of features: for each
 // stage the features that have it, a bit for the index of each in Node.features.
 type arc struct {
-	queued uint32
+	queued, left uint32
 }
 
 // adoptArc asks the features for their stages at an own port.
@@ -222,6 +230,9 @@ func (n *Node) adoptArc(now frame.Time, port uint16, c *PortConfig) {
 			if s&AtQueued != 0 {
 				a.queued |= bit
 			}
+			if s&AtLeft != 0 {
+				a.left |= bit
+			}
 		}
 	}
 }
@@ -233,6 +244,22 @@ func (n *Node) dismissArc(port uint16) {
 		if f := &n.features[i]; f.Dismiss != nil {
 			f.Dismiss(port)
 		}
+	}
+}
+
+// Arm has the features' Advance called at an instant, if not before.
+func (n *Node) Arm(at frame.Time) { n.featuresDue = min(n.featuresDue, at) }
+
+// advanceFeatures runs what is due of features.
+func (n *Node) advanceFeatures(now frame.Time) {
+	n.featuresDue = frame.Never
+	for i := range n.features {
+		if f := &n.features[i]; f.Advance != nil {
+			n.Arm(f.Advance(now))
+		}
+	}
+	if n.routeN > 0 { // what they sent
+		n.route(now)
 	}
 }
 

@@ -2,6 +2,7 @@ package vswitch_test
 
 import (
 	"fmt"
+	roccpoint "gswitch/rocc/point"
 	"net/netip"
 	"strings"
 
@@ -196,7 +197,7 @@ func (f features) port(i int, p *vswitch.PortConfig) {
 	if f.has(featRoCC) {
 		r := rocc.For(worldRate)
 		r.QRef, r.QMid, r.QMax, r.Period = 3_000, 6_000, 9_000, 10*frame.Microsecond
-		p.RoCC = vswitch.RoCCConfig{Queues: 0x7f, Params: r}
+		p.Options = p.Options.With(roccpoint.Name, roccpoint.Config{Queues: 0x7f, Params: r})
 	}
 	if f.has(featQCN) {
 		p.Options = p.Options.With(qcnpoint.Name, qcnpoint.Config{Queues: 0x7f, Params: qcn.Params{SetPoint: 3000, Weight: 2, Sample: 6000}})

@@ -14,11 +14,6 @@ import (
 // whatever watches that queue. at is now, or a moment before for what has
 // crossed a crossbar meanwhile.
 func (n *Node) join(at frame.Time, ps *portState, r frame.Ref, m *frame.Meta) {
-	if ps.points != nil {
-		if p, place := ps.interested(m); p != nil {
-			n.meet(p, r, m, place)
-		}
-	}
 	if ps.arc.queued != 0 {
 		n.noteQueued(ps, r, m)
 	}
@@ -58,24 +53,30 @@ func (n *Node) showQueued() {
 	}
 }
 
-// left tells what watches the queue of a frame that it waits there no longer.
-func (n *Node) left(m *frame.Meta) {
-	if n.joinedN > 0 { // it may have joined in this vector
+// left tells features of frames of a port that wait in its egress queues no
+// longer.
+func (n *Node) left(ps *portState, v []frame.Ref) {
+	if n.joinedN > 0 { // they may have joined in this vector
 		n.showQueued()
 	}
-	if m.Flow != 0 {
-		n.quit(m)
+	for b := ps.arc.left; b != 0; b &= b - 1 {
+		n.features[bits.TrailingZeros32(b)].Left(v)
 	}
 }
 
-// leave is left for a frame that leaves the switch: it gives back what the
-// frame was charged to.
-func (n *Node) leave(now frame.Time, m *frame.Meta) {
-	if m.Cost != 0 { // frames of flow control are not charged
-		n.release(now, m)
+// leave is left for frames that leave the switch: it gives back what they were
+// charged to.
+func (n *Node) leave(now frame.Time, ps *portState, v []frame.Ref) {
+	if ps.arc.left|n.joinedFor != 0 {
+		n.left(ps, v)
 	}
-	n.left(m)
-	if m.Flags&frame.Slotted != 0 {
-		n.unslot(m)
+	for _, r := range v {
+		m := n.arena.Meta(r)
+		if m.Cost != 0 { // frames of flow control are not charged
+			n.release(now, m)
+		}
+		if m.Flags&frame.Slotted != 0 {
+			n.unslot(m)
+		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"gswitch/frame"
 	"gswitch/pfc"
 	"gswitch/pipeline"
-	"gswitch/rocc"
 	"gswitch/wire"
 	wt "gswitch/wire/wiretest"
 )
@@ -125,12 +124,9 @@ func TestMutatedFrames(t *testing.T) {
 	}
 }
 
-// congested has every port tell senders and the routes go by load.
+// congested has the routes go by load.
 func congested(cfg *Config) {
 	cfg.Paths = PathsConfig{Choose: pipeline.ChooseAdaptive, Thresholds: []uint64{500, 2000}, Assigned: true}
-	for i := range cfg.Ports {
-		cfg.Ports[i].RoCC = RoCCConfig{Queues: 0x0f, Params: rocc.For(10e9)}
-	}
 }
 
 // escapes lets frames escape at all ports but the first.

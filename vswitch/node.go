@@ -80,11 +80,8 @@ type Node struct {
 	rng             frame.Rand
 	controlDue      frame.Time // next timer of flow control
 	escaping        escaping
-	pauses          *pauseLog  // nil: none is kept
-	points          []*point   // congestion points of own ports
-	pointsDue       frame.Time // next update of one
-	rousing         rousing
-	told            Message        // what is being told
+	pauses          *pauseLog      // nil: none is kept
+	featuresDue     frame.Time     // next timer of a feature
 	sealed          [vector]sealed // messages that wait for the end of the vector
 	sealedN         int
 	features        []running      // by the index of each in the package's features
@@ -125,7 +122,6 @@ type portState struct {
 	sched     *scheduler.Port
 	pfc       *pfc.Port
 	arc       arc
-	points    *[8]*point // congestion points by queue; nil where there never was one
 	exit      *exit      // where frames escape; nil where they never might
 	shunned   frame.Time // until when the port is given up, 0: it is not
 	dropping  uint8      // queues that the storm watchdog drains
@@ -249,8 +245,8 @@ func (n *Node) Advance(now frame.Time) {
 		n.advanceCrossbar(now)
 	}
 	n.advanceControl(now)
-	if now >= n.pointsDue {
-		n.updatePoints(now)
+	if now >= n.featuresDue {
+		n.advanceFeatures(now)
 	}
 	if now >= n.escaping.due {
 		n.makeTokens(now)
@@ -283,7 +279,7 @@ func (n *Node) TimerWake(now frame.Time) frame.Time {
 			return now
 		}
 	}
-	t := min(n.controlDue, n.sweepAt, n.pointsDue, n.escaping.due)
+	t := min(n.controlDue, n.sweepAt, n.featuresDue, n.escaping.due)
 	if n.index == 0 {
 		t = min(t, n.ageAt)
 	}

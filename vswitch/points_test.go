@@ -2,6 +2,7 @@ package vswitch_test
 
 import (
 	"fmt"
+	roccpoint "gswitch/rocc/point"
 	"testing"
 
 	"gswitch/frame"
@@ -27,7 +28,7 @@ func pointed() *vswitch.Config {
 	cfg := bridge(3, 10e9)
 	p := rocc.For(10e9)
 	p.QRef, p.QMid, p.QMax, p.Period = 3_000, 6_000, 9_000, 10*frame.Microsecond
-	cfg.Ports[1].RoCC = vswitch.RoCCConfig{Queues: 1 << 3, Params: p}
+	cfg.Ports[1].Options = vswitch.Options{roccpoint.Name: roccpoint.Config{Queues: 1 << 3, Params: p}}
 	return cfg
 }
 
@@ -73,7 +74,7 @@ func TestFlowsEndWithTheirFrames(t *testing.T) {
 					}
 				}
 				told := notices(t, d.sends(0, 35*frame.Microsecond))
-				if v := d.node(1).RoCC(nil)[0]; v.Flows != 6 || len(told) != 6 {
+				if v := roccpoint.Views(d.node(1), nil)[0]; v.Flows != 6 || len(told) != 6 {
 					t.Fatalf("%d flows wait and %d were told, want 6", v.Flows, len(told))
 				}
 				switch how {
@@ -91,7 +92,7 @@ func TestFlowsEndWithTheirFrames(t *testing.T) {
 					}
 				}
 				d.sends(0, 60*frame.Microsecond)
-				if v := d.node(1).RoCC(nil)[0]; v.Flows != 0 || v.QueueBytes != 0 {
+				if v := roccpoint.Views(d.node(1), nil)[0]; v.Flows != 0 || v.QueueBytes != 0 {
 					t.Errorf("%d flows are known, %d bytes wait", v.Flows, v.QueueBytes)
 				}
 				if told := notices(t, d.sends(0, 3*frame.Millisecond)); len(told) != 0 {
@@ -113,14 +114,14 @@ func TestPointsForgetWhileOff(t *testing.T) {
 	}
 	off := *cfg
 	off.Ports = append([]vswitch.PortConfig(nil), cfg.Ports...)
-	off.Ports[1].RoCC = vswitch.RoCCConfig{}
+	off.Ports[1].Options = off.Ports[1].Options.With(roccpoint.Name, roccpoint.Config{})
 	d.apply(&off)
 	if sent := len(d.sends(1, 100*frame.Microsecond)); sent != 12 {
 		t.Fatalf("%d of 12 frames left", sent)
 	}
 	d.apply(cfg)
 	d.sends(0, 100*frame.Microsecond)
-	if v := d.node(1).RoCC(nil)[0]; v.Flows != 0 {
+	if v := roccpoint.Views(d.node(1), nil)[0]; v.Flows != 0 {
 		t.Errorf("%d flows are known, of which nothing waits", v.Flows)
 	}
 }
@@ -130,7 +131,7 @@ func TestPointsForgetWhileOff(t *testing.T) {
 func TestPointsBehindACrossbar(t *testing.T) {
 	cfg := pointed()
 	cfg.Crossbar = vswitch.CrossbarConfig{On: true, SkipBlocked: true}
-	cfg.Ports[1].Options = vswitch.Options{qcnpoint.Name: qcnpoint.Config{Queues: 1 << 3, Params: qcn.Params{SetPoint: 3000, Weight: 2, Sample: 1500}}}
+	cfg.Ports[1].Options = cfg.Ports[1].Options.With(qcnpoint.Name, qcnpoint.Config{Queues: 1 << 3, Params: qcn.Params{SetPoint: 3000, Weight: 2, Sample: 1500}})
 	d := newDevice(t, cfg, 1, 1024)
 	defer d.close(3)
 	d.receive(1, wt.PFC(host(9), 1<<3, 0xffff))
@@ -140,7 +141,7 @@ func TestPointsBehindACrossbar(t *testing.T) {
 			d.advance(2 * frame.Microsecond)
 		}
 	}
-	rate, crowd := d.node(1).RoCC(nil)[0], qcnpoint.Views(d.node(1), nil)[0]
+	rate, crowd := roccpoint.Views(d.node(1), nil)[0], qcnpoint.Views(d.node(1), nil)[0]
 	if rate.Flows != 3 || rate.Notices == 0 || rate.QueueBytes == 0 || rate.Fair >= 10e9 {
 		t.Errorf("RoCC: %+v", rate)
 	}
@@ -150,7 +151,7 @@ func TestPointsBehindACrossbar(t *testing.T) {
 	d.receive(1, wt.PFC(host(9), 1<<3, 0))
 	d.sends(1, 200*frame.Microsecond)
 	d.sends(0, 10*frame.Microsecond)
-	if v := d.node(1).RoCC(nil)[0]; v.Flows != 0 {
+	if v := roccpoint.Views(d.node(1), nil)[0]; v.Flows != 0 {
 		t.Errorf("%d flows are known when all have left", v.Flows)
 	}
 }

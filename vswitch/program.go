@@ -185,9 +185,6 @@ func (p *Program) compilePorts(cfg *Config, ids *idSet) error {
 		if c.Name == "" {
 			continue
 		}
-		if err := c.RoCC.validate(); err != nil {
-			return fmt.Errorf("switch %s port %s: %w", cfg.Name, c.Name, err)
-		}
 		mtu := c.mtu()
 		*q = portProgram{name: c.Name, enabled: c.Enabled, learn: !c.LearnDisabled, escape: cfg.Escape.On && c.Escape, isolated: c.Isolated, trust: c.Trust,
 			vlanMode: c.VLANMode, class: c.DefaultClass & 7, pvid: c.PVID, worker: uint16(c.Worker), maxFrame: uint32(mtu) + 14, minFrame: uint32(c.MinFrame), storm: c.Storm}

@@ -58,7 +58,8 @@ func (cfg *Config) validateQueues() error {
 // pushOut drops what had to go for a frame that was queued a moment ago.
 func (n *Node) pushOut(ps *portState, queue uint8) {
 	for r := ps.sched.PushOut(n.now, queue); r != frame.Nil; r = ps.sched.PushOut(n.now, queue) {
-		n.leave(n.now, n.arena.Meta(r))
+		n.scratchOne[0] = r
+		n.leave(n.now, ps, n.scratchOne[:])
 		n.drop(r, frame.PushedOut)
 	}
 }
@@ -66,7 +67,7 @@ func (n *Node) pushOut(ps *portState, queue uint8) {
 // dropShed drops what the scheduler dropped at the head of its queues.
 func (n *Node) dropShed(now frame.Time, ps *portState) {
 	for k := ps.sched.TakeShed(n.scratch[:]); k > 0; k = ps.sched.TakeShed(n.scratch[:]) {
-		n.dropQueued(now, n.scratch[:k], frame.QueueShed)
+		n.dropQueued(now, ps, n.scratch[:k], frame.QueueShed)
 	}
 	n.flowControl(now)
 	n.bury()

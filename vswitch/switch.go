@@ -109,7 +109,7 @@ func (sw *Switch) newNode(i, workers int, pool *frame.Pool, prog *Program) (*Nod
 		n.shown = scheduler.NewShownLoads()
 	}
 	n.rng = frame.NewRand(cfg.Seed ^ uint64(i)<<48)
-	n.sweepAt, n.pointsDue = frame.Never, frame.Never
+	n.sweepAt, n.featuresDue = frame.Never, frame.Never
 	n.parser = wire.NewParser(wire.NewHasher(cfg.Seed, cfg.SymmetricHash))
 	buf, err := buffer.New(bufferConfig(cfg, workers, pool))
 	if err != nil {
@@ -216,7 +216,6 @@ func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfi
 		n.touched.add(i)
 	}
 	n.adoptPFC(now, i, c)
-	n.adoptRoCC(now, i, &c.RoCC)
 	n.adoptArc(now, i, c)
 }
 
@@ -227,7 +226,6 @@ func (n *Node) dismiss(now frame.Time, i uint16) {
 		return
 	}
 	n.flushPort(now, i)
-	n.dismissRoCC(i)
 	n.dismissArc(i)
 	ps.sched, ps.pfc, ps.exit, ps.dropping, ps.collected = nil, nil, nil, 0, 0
 }
@@ -272,23 +270,22 @@ func (n *Node) flushPort(now frame.Time, port uint16) {
 	}
 	n.busy.remove(port)
 	for k := ps.sched.Flush(now, n.scratch[:]); k > 0; k = ps.sched.Flush(now, n.scratch[:]) {
-		n.dropQueued(now, n.scratch[:k], frame.QueueFlush)
+		n.dropQueued(now, ps, n.scratch[:k], frame.QueueFlush)
 	}
 }
 
 // flushQueue drops what waits in one queue.
 func (n *Node) flushQueue(now frame.Time, port uint16, queue int, why frame.Reason) {
-	s := n.ports[port].sched
+	ps := &n.ports[port]
+	s := ps.sched
 	for k := s.FlushQueue(now, queue, n.scratch[:]); k > 0; k = s.FlushQueue(now, queue, n.scratch[:]) {
-		n.dropQueued(now, n.scratch[:k], why)
+		n.dropQueued(now, ps, n.scratch[:k], why)
 	}
 }
 
-func (n *Node) dropQueued(now frame.Time, v []frame.Ref, why frame.Reason) {
-	for _, r := range v {
-		n.leave(now, n.arena.Meta(r))
-		n.drop(r, why)
-	}
+func (n *Node) dropQueued(now frame.Time, ps *portState, v []frame.Ref, why frame.Reason) {
+	n.leave(now, ps, v)
+	n.dropAll(v, why)
 }
 
 // bindStatic enters the static addresses of p into the forwarding database

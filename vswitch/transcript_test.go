@@ -2,6 +2,7 @@ package vswitch_test
 
 import (
 	"fmt"
+	roccpoint "gswitch/rocc/point"
 	"strings"
 	"testing"
 	"time"
@@ -262,7 +263,7 @@ func (s *story) show(what string) error {
 		}
 		fmt.Fprintf(&s.out, "%d bytes held\n", b.Held)
 	case "rocc":
-		for _, v := range n.RoCC(nil) {
+		for _, v := range roccpoint.Views(n, nil) {
 			fmt.Fprintf(&s.out, "%s queue %d: fair rate %.2f Gb/s, %d flows, %d bytes, %d updates, %d notices\n", s.names[v.Port], v.Queue, float64(v.Fair)/1e9, v.Flows, v.QueueBytes, v.Updates, v.Notices)
 		}
 	case "escape":

@@ -2,6 +2,7 @@ package vswitch_test
 
 import (
 	"fmt"
+	roccpoint "gswitch/rocc/point"
 	"slices"
 
 	"pgregory.net/rapid"
@@ -307,7 +308,7 @@ func (w *world) atRest() {
 				w.fail("places: %+v", v)
 			}
 		}
-		for _, v := range n.RoCC(nil) {
+		for _, v := range roccpoint.Views(n, nil) {
 			if v.Flows != 0 || v.QueueBytes != 0 {
 				w.fail("RoCC: %+v", v)
 			}
@@ -330,7 +331,7 @@ func (w *world) atRest() {
 func (w *world) did() (k [numFeatures]uint64) {
 	var hits, arrived uint64
 	for _, n := range w.sw.Nodes {
-		for _, v := range n.RoCC(nil) {
+		for _, v := range roccpoint.Views(n, nil) {
 			k[featRoCC] += v.Notices
 		}
 		for _, v := range qcnpoint.Views(n, nil) {

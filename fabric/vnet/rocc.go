@@ -1,7 +1,10 @@
 package vnet
 
 import (
+	"cmp"
+
 	"gswitch/rocc"
+	roccpoint "gswitch/rocc/point"
 	"gswitch/vswitch"
 )
 
@@ -13,24 +16,21 @@ type RoCC struct {
 	Classes uint8 // bitmap; 0 = that of Host.Class
 	// Params returns the parameters of a port of the given rate; nil: rocc.For.
 	Params func(rate uint64) rocc.Params
-	// Table, PerTick and AtHosts are those of vswitch.RoCCConfig.
+	// Table, PerTick and AtHosts are those of roccpoint.Config.
 	Table   rocc.TableConfig
 	PerTick int
 	AtHosts bool
 }
 
-// roccAt is the configuration of a port.
-func (c *Config) roccAt(rate uint64) vswitch.RoCCConfig {
+// roccOptions are those of a port.
+func (c *Config) roccOptions(o vswitch.Options, rate uint64) vswitch.Options {
 	r := &c.RoCC
 	if !r.On {
-		return vswitch.RoCCConfig{}
+		return o
 	}
-	queues, params := r.Classes, r.Params
-	if queues == 0 {
-		queues = 1 << c.Host.Class
-	}
+	params := r.Params
 	if params == nil {
 		params = rocc.For
 	}
-	return vswitch.RoCCConfig{Queues: queues, Params: params(rate), Table: r.Table, PerTick: r.PerTick, AtHosts: r.AtHosts}
+	return o.With(roccpoint.Name, roccpoint.Config{Queues: cmp.Or(r.Classes, 1<<c.Host.Class), Params: params(rate), Table: r.Table, PerTick: r.PerTick, AtHosts: r.AtHosts})
 }

@@ -1,8 +1,9 @@
-package vswitch
+package point
 
 import (
 	"gswitch/notice"
-	"net/netip"
+	"gswitch/vswitch"
+	st "gswitch/vswitch/switchtest"
 	"testing"
 
 	"gswitch/frame"
@@ -12,34 +13,42 @@ import (
 	wt "gswitch/wire/wiretest"
 )
 
-const rate40G = 40_000_000_000
+const rate40G = st.Rate40G
 
 // roccConfig is a bridge of three 40 Gb/s ports whose port 1 is a congestion
 // point in queue 0.
-func roccConfig() *Config {
-	cfg := rated(baseConfig(3), rate40G)
-	cfg.ID = 9
-	cfg.FDB.Static = []StaticMAC{{VLAN: 1, MAC: hostMAC(2), Port: 1}, {VLAN: 1, MAC: hostMAC(1), Port: 0}, {VLAN: 1, MAC: hostMAC(3), Port: 2}}
-	cfg.Ports[1].RoCC = RoCCConfig{Queues: 1, Params: rocc.For(rate40G)}
-	return cfg
+func roccConfig() *vswitch.Config {
+	return with(st.Star(), Config{Queues: 1, Params: rocc.For(rate40G)})
 }
 
-// roce is a data frame of n bytes from host src to host 2.
-func roce(src int, qp uint32, n int) []byte {
-	return wt.Frame(wt.Eth(hostMAC(2), hostMAC(src)), wt.IPv4(netip.AddrFrom4([4]byte{10, 0, 0, byte(src)}).String(), "10.0.0.2"), wt.UDP(49152+uint16(qp), 4791), wt.BTH(wire.RCSendMiddle, qp, 5), wt.Zeros(n))
+// with gives port 1 options.
+func with(cfg *vswitch.Config, o Config) *vswitch.Config {
+	next := *cfg
+	next.Ports = append([]vswitch.PortConfig(nil), cfg.Ports...)
+	next.Ports[1].Options = vswitch.Options{Name: o}
+	return &next
 }
 
-// notices takes the notices that leave by a port.
-func (r *rig) notices(port uint16) (list []rocc.Notice, quotes [][]byte) {
-	r.t.Helper()
+// changed is a configuration whose port 1 has other options.
+func changed(cfg *vswitch.Config, change func(*Config)) *vswitch.Config {
+	o := Of(&cfg.Ports[1])
+	change(&o)
+	return with(cfg, o)
+}
+
+func pointsOf(n *vswitch.Node) *points { return n.Feature(Name).(*points) }
+
+// noticesAt takes the notices that leave by a port.
+func noticesAt(t *testing.T, r *st.Rig, port uint16) (list []rocc.Notice, quotes [][]byte) {
+	t.Helper()
 	for range 8 { // a microsecond each: they leave one behind the other
-		r.now += frame.Microsecond
-		v := r.out(port)
+		r.Now += frame.Microsecond
+		v := r.Out(port)
 		for _, b := range v {
-			wt.Check(r.t, b, wt.Checksums())
+			wt.Check(t, b, wt.Checksums())
 			m, why := wt.Parse(b)
 			if why != frame.Keep {
-				r.t.Fatal(why)
+				t.Fatal(why)
 			}
 			msg, typ := b[m.L4:], uint8(notice.Type4)
 			if m.Flags&frame.HasIPv6 != 0 {
@@ -47,8 +56,8 @@ func (r *rig) notices(port uint16) (list []rocc.Notice, quotes [][]byte) {
 			}
 			var n rocc.Notice
 			q, err := n.Decode(msg, typ)
-			if err != nil || m.DSCP != noticeDSCP {
-				r.t.Fatalf("%v, DSCP %d: %x", err, m.DSCP, b)
+			if err != nil || m.DSCP != 56 {
+				t.Fatalf("%v, DSCP %d: %x", err, m.DSCP, b)
 			}
 			list, quotes = append(list, n), append(quotes, append([]byte(nil), q...))
 		}
@@ -59,26 +68,26 @@ func (r *rig) notices(port uint16) (list []rocc.Notice, quotes [][]byte) {
 // The senders of exactly the flows that wait are told the rate of the queue,
 // on the way that their frames came, and by what they sent.
 func TestCongestionPointTellsSenders(t *testing.T) {
-	r := newRig(t, roccConfig())
+	r := st.New(t, roccConfig())
 	T := rocc.For(rate40G).Period
-	r.now = 100 * T
+	r.Now = 100 * T
 	for range 60 { // 60 x 2 x 1.4 kB
-		r.in(0, roce(1, 1, 1400), roce(1, 2, 1400))
-		r.in(2, roce(3, 1, 1400))
+		r.In(0, st.RoCE(1, 1, 1400), st.RoCE(1, 2, 1400))
+		r.In(2, st.RoCE(3, 1, 1400))
 	}
 	// A reply through another port, and one without congestion point.
-	_, queued := r.sw.Nodes[0].ports[1].sched.QueueLen(0)
-	want := rocc.NewController(&r.sw.Nodes[0].ports[1].points[0].params)
+	_, queued := r.Switch.Nodes[0].Scheduler(1).QueueLen(0)
+	want := rocc.NewController(&pointsOf(r.Switch.Nodes[0]).ports[1][0].params)
 	want.Update(queued)
-	r.now += T - 1
-	r.settle()
-	if list, _ := r.notices(0); len(list) != 0 {
+	r.Now += T - 1
+	r.Settle()
+	if list, _ := noticesAt(t, r, 0); len(list) != 0 {
 		t.Fatalf("%d notices before the period is over", len(list))
 	}
-	r.now++
-	r.settle()
+	r.Now++
+	r.Settle()
 	for port, flows := range map[uint16]int{0: 2, 2: 1} {
-		list, quotes := r.notices(port)
+		list, quotes := noticesAt(t, r, port)
 		if len(list) != flows {
 			t.Fatalf("%d notices by port %d, want %d", len(list), port, flows)
 		}
@@ -92,7 +101,7 @@ func TestCongestionPointTellsSenders(t *testing.T) {
 			}
 		}
 	}
-	v := r.sw.Nodes[0].RoCC(nil)
+	v := Views(r.Switch.Nodes[0], nil)
 	if len(v) != 1 || v[0].Port != 1 || v[0].Flows != 3 || v[0].Notices != 3 || v[0].Branch != [3]uint64{1, 0, 0} || v[0].Fair != want.Rate() {
 		t.Errorf("the point says %+v", v)
 	}
@@ -101,68 +110,57 @@ func TestCongestionPointTellsSenders(t *testing.T) {
 // When the queue is gone the rate rises to its largest, which those that were
 // held back are told once; then the point rests until a frame comes.
 func TestCongestionPointRests(t *testing.T) {
-	r := newRig(t, roccConfig())
-	n := r.sw.Nodes[0]
-	if n.TimerWake(r.now) < r.now+10*frame.Second && n.pointsDue != frame.Never {
+	r := st.New(t, roccConfig())
+	n := r.Switch.Nodes[0]
+	if n.TimerWake(r.Now) < r.Now+10*frame.Second && pointsOf(n).due != frame.Never {
 		t.Error("an idle point wakes its switch")
 	}
 	for range 200 {
-		r.in(0, roce(1, 1, 1400))
+		r.In(0, st.RoCE(1, 1, 1400))
 	}
 	T := rocc.For(rate40G).Period
 	var last rocc.Notice
 	told, atMax := 0, 0
 	for range 400 {
-		r.advance(T - 8*frame.Microsecond)
-		r.out(1) // one frame: the queue lasts for 200 periods
-		list, _ := r.notices(0)
+		r.Advance(T - 8*frame.Microsecond)
+		r.Out(1) // one frame: the queue lasts for 200 periods
+		list, _ := noticesAt(t, r, 0)
 		for _, last = range list {
 			if told++; last.Fair == 4000 {
 				atMax++
 			}
 		}
 	}
-	if n.pointsDue != frame.Never || n.points[0].flows.Len() != 0 || !n.points[0].control.AtMax() {
-		t.Errorf("the point does not rest: due %d, %d flows, F %d", n.pointsDue, n.points[0].flows.Len(), n.points[0].control.Units())
+	if pointsOf(n).due != frame.Never || pointsOf(n).all[0].flows.Len() != 0 || !pointsOf(n).all[0].control.AtMax() {
+		t.Errorf("the point does not rest: due %d, %d flows, F %d", pointsOf(n).due, pointsOf(n).all[0].flows.Len(), pointsOf(n).all[0].control.Units())
 	}
 	if told < 100 || last.Fair != 4000 || atMax != 1 {
 		t.Errorf("%d notices, the last with %d units, %d with the largest rate", told, last.Fair, atMax)
 	}
-	r.in(0, roce(1, 1, 1400))
-	if due := n.pointsDue; due <= r.now || due > r.now+T || due%T != 0 {
-		t.Errorf("woken at %d for %d", r.now, due)
+	r.In(0, st.RoCE(1, 1, 1400))
+	if due := pointsOf(n).due; due <= r.Now || due > r.Now+T || due%T != 0 {
+		t.Errorf("woken at %d for %d", r.Now, due)
 	}
-}
-
-// routedStar is a router between two ports.
-func routedStar() *Config {
-	cfg := rated(baseConfig(2), rate40G)
-	cfg.ID = 3
-	cfg.Ports[0].Addresses = []netip.Prefix{netip.MustParsePrefix("10.0.0.254/24"), netip.MustParsePrefix("fd00::fe/64")}
-	cfg.Ports[1].Addresses = []netip.Prefix{netip.MustParsePrefix("10.0.1.254/24"), netip.MustParsePrefix("fd01::fe/64")}
-	cfg.Neighbors = []StaticNeighbor{{Addr: netip.MustParseAddr("10.0.0.1"), MAC: hostMAC(1)}, {Addr: netip.MustParseAddr("10.0.1.2"), MAC: hostMAC(2)},
-		{Addr: netip.MustParseAddr("fd00::1"), MAC: hostMAC(1)}, {Addr: netip.MustParseAddr("fd01::2"), MAC: hostMAC(2)}}
-	return cfg
 }
 
 // Routers send notices by the route to the sender, over IPv4 and IPv6.
 func TestCongestionPointOfARouter(t *testing.T) {
-	cfg := routedStar()
-	cfg.Ports[1].RoCC = RoCCConfig{Queues: 0xff, Params: rocc.For(rate40G)}
-	r := newRig(t, cfg)
+	cfg := st.Router()
+	cfg.Ports[1].Options = vswitch.Options{Name: Config{Queues: 0xff, Params: rocc.For(rate40G)}}
+	r := st.New(t, cfg)
 	for range 100 {
-		r.in(0, wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv4("10.0.0.1", "10.0.1.2"), wt.UDP(1000, 2000), wt.Zeros(1400)),
-			wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv6("fd00::1", "fd01::2"), wt.UDP(1000, 2000), wt.Zeros(1300)))
+		r.In(0, wt.Frame(wt.Eth(st.SelfMAC, st.HostMAC(1)), wt.IPv4("10.0.0.1", "10.0.1.2"), wt.UDP(1000, 2000), wt.Zeros(1400)),
+			wt.Frame(wt.Eth(st.SelfMAC, st.HostMAC(1)), wt.IPv6("fd00::1", "fd01::2"), wt.UDP(1000, 2000), wt.Zeros(1300)))
 	}
-	r.advance(rocc.For(rate40G).Period)
-	v := r.out(0)
-	r.now += frame.Microsecond
-	if v = append(v, r.out(0)...); len(v) != 2 {
+	r.Advance(rocc.For(rate40G).Period)
+	v := r.Out(0)
+	r.Now += frame.Microsecond
+	if v = append(v, r.Out(0)...); len(v) != 2 {
 		t.Fatalf("%d notices", len(v))
 	}
 	for _, b := range v {
 		wt.Check(t, b, wt.Checksums())
-		if e := wire.Ethernet(b); e.Dst() != hostMAC(1) || e.Src() != selfMAC {
+		if e := wire.Ethernet(b); e.Dst() != st.HostMAC(1) || e.Src() != st.SelfMAC {
 			t.Errorf("from %v to %v", e.Src(), e.Dst())
 		}
 		m, _ := wt.Parse(b)
@@ -176,103 +174,65 @@ func TestCongestionPointOfARouter(t *testing.T) {
 // time where that is asked for; turning a point off and on, or taking the port
 // down, forgets no frame and counts none twice.
 func TestCongestionPointIsReconfigured(t *testing.T) {
-	cfg := roccConfig()
-	cfg.Ports[1].RoCC.Table.Flows, cfg.Ports[1].RoCC.PerTick = 4, 3
-	r := newRig(t, cfg)
+	cfg := changed(roccConfig(), func(o *Config) { o.Table.Flows, o.PerTick = 4, 3 })
+	r := st.New(t, cfg)
 	T := rocc.For(rate40G).Period
 	for qp := range uint32(6) {
 		for range 30 {
-			r.in(0, roce(1, qp+1, 1400))
+			r.In(0, st.RoCE(1, qp+1, 1400))
 		}
 	}
-	r.advance(T)
-	if list, _ := r.notices(0); len(list) != 3 {
+	r.Advance(T)
+	if list, _ := noticesAt(t, r, 0); len(list) != 3 {
 		t.Errorf("%d notices, want 3", len(list))
 	}
-	if v := r.sw.Nodes[0].RoCC(nil); v[0].Full != 60 || v[0].Flows != 4 {
+	if v := Views(r.Switch.Nodes[0], nil); v[0].Full != 60 || v[0].Flows != 4 {
 		t.Errorf("%+v", v[0])
 	}
 	// A larger table takes the two that found no room as soon as they send
 	// again, and keeps those that wait.
-	more := *cfg
-	more.Ports = append([]PortConfig(nil), cfg.Ports...)
-	more.Ports[1].RoCC.Table.Flows = 100
-	if err := r.sw.Apply(&more); err != nil {
+	if err := r.Switch.Apply(changed(cfg, func(o *Config) { o.Table.Flows = 100 })); err != nil {
 		t.Fatal(err)
 	}
 	for qp := range uint32(6) {
-		r.in(0, roce(1, qp+1, 1400))
+		r.In(0, st.RoCE(1, qp+1, 1400))
 	}
-	if v := r.sw.Nodes[0].RoCC(nil); v[0].Flows != 6 || v[0].Full != 60 {
+	if v := Views(r.Switch.Nodes[0], nil); v[0].Flows != 6 || v[0].Full != 60 {
 		t.Errorf("after the table grew: %+v", v[0])
 	}
-	off := *cfg
-	off.Ports = append([]PortConfig(nil), cfg.Ports...)
-	off.Ports[1].RoCC = RoCCConfig{}
-	if err := r.sw.Apply(&off); err != nil {
+	if err := r.Switch.Apply(with(cfg, Config{})); err != nil {
 		t.Fatal(err)
 	}
-	r.advance(T)
-	if list, _ := r.notices(0); len(list) != 0 || len(r.sw.Nodes[0].RoCC(nil)) != 0 {
+	r.Advance(T)
+	if list, _ := noticesAt(t, r, 0); len(list) != 0 || len(Views(r.Switch.Nodes[0], nil)) != 0 {
 		t.Error("a point that is off tells senders")
 	}
 	for range 20 {
-		r.in(0, roce(1, 9, 1400))
+		r.In(0, st.RoCE(1, 9, 1400))
 	}
-	if err := r.sw.Apply(cfg); err != nil {
+	if err := r.Switch.Apply(cfg); err != nil {
 		t.Fatal(err)
 	}
-	r.advance(2 * T)
-	r.setLink(1, false)
-	r.setLink(1, true)
-	r.advance(T)
-	r.notices(0)
-	r.advance(T)
-	if v := r.sw.Nodes[0].RoCC(nil); v[0].Flows > 1 {
+	r.Advance(2 * T)
+	r.SetLink(1, false)
+	r.SetLink(1, true)
+	r.Advance(T)
+	noticesAt(t, r, 0)
+	r.Advance(T)
+	if v := Views(r.Switch.Nodes[0], nil); v[0].Flows > 1 {
 		t.Errorf("with an empty queue: %+v", v[0])
 	}
-	bad := *cfg
-	bad.Ports = append([]PortConfig(nil), cfg.Ports...)
-	bad.Ports[1].RoCC.Params.QMax = 1
-	if err := r.sw.Apply(&bad); err == nil {
+	if err := r.Switch.Apply(changed(cfg, func(o *Config) { o.Params.QMax = 1 })); err == nil {
 		t.Error("lengths out of order are taken")
-	}
-}
-
-// allocatesNothing holds that loops of 50 us, in each of which port 0 receives
-// these frames and all three ports send, cost no memory.
-func (r *rig) allocatesNothing(what string, frames [][]byte) {
-	r.t.Helper()
-	n := r.sw.Nodes[0]
-	v := make([]frame.Ref, len(frames))
-	var out [64]frame.Ref
-	step := func() {
-		for i := range v {
-			v[i] = r.pools[0].New(frames[i])
-		}
-		n.Receive(r.now, 0, v)
-		r.now += 50 * frame.Microsecond
-		n.Advance(r.now)
-		for p := range uint16(3) {
-			for k := n.Transmit(r.now, p, out[:]); k > 0; k = n.Transmit(r.now, p, out[:]) {
-				for _, f := range out[:k] {
-					r.pools[0].Free(f)
-				}
-			}
-		}
-	}
-	step()
-	if allocs := testing.AllocsPerRun(200, step); allocs != 0 {
-		r.t.Errorf("%s: %v allocations", what, allocs)
 	}
 }
 
 // A frame more costs no memory.
 func TestCongestionPointAllocatesNothing(t *testing.T) {
-	r := newRig(t, roccConfig())
-	n := r.sw.Nodes[0]
-	r.allocatesNothing("RoCC", [][]byte{roce(1, 1, 1000), roce(1, 2, 1000), roce(1, 3, 1000)})
-	if c := n.points[0].count; c.Updates < 200 || c.Notices < 200 {
+	r := st.New(t, roccConfig())
+	n := r.Switch.Nodes[0]
+	r.AllocatesNothing([][]byte{st.RoCE(1, 1, 1000), st.RoCE(1, 2, 1000), st.RoCE(1, 3, 1000)})
+	if c := pointsOf(n).all[0].count; c.Updates < 200 || c.Notices < 200 {
 		t.Errorf("%+v", c)
 	}
 }
@@ -280,19 +240,18 @@ func TestCongestionPointAllocatesNothing(t *testing.T) {
 // Without a bound of its own a point tells no more flows in a period than can
 // have the least rate, so that a full table does not leave in one burst.
 func TestCongestionPointBoundsItsNotices(t *testing.T) {
-	cfg := roccConfig()
-	cfg.Ports[1].RoCC.Params.FMin = 1000 // of 4000
-	r := newRig(t, cfg)
+	cfg := changed(roccConfig(), func(o *Config) { o.Params.FMin = 1000 }) // of 4000
+	r := st.New(t, cfg)
 	for qp := range uint32(10) {
 		for range 30 {
-			r.in(0, roce(1, qp+1, 1400))
+			r.In(0, st.RoCE(1, qp+1, 1400))
 		}
 	}
 	T := rocc.For(rate40G).Period
 	told := map[uint32]int{}
 	for range 3 {
-		r.advance(T)
-		list, quotes := r.notices(0)
+		r.Advance(T)
+		list, quotes := noticesAt(t, r, 0)
 		if len(list) != 4 {
 			t.Errorf("%d notices in a period, want 4", len(list))
 		}
@@ -304,7 +263,7 @@ func TestCongestionPointBoundsItsNotices(t *testing.T) {
 		t.Errorf("of ten flows %d had their turn: %v", len(told), told)
 	}
 	for flow, want := range map[[2]uint32]int{{10, 4000}: 400, {1, 4000}: 1024, {4000, 4000}: 1} {
-		c := RoCCConfig{Params: rocc.Params{FMin: flow[0], FMax: flow[1]}}
+		c := Config{Params: rocc.Params{FMin: flow[0], FMax: flow[1]}}
 		if c.perTick() != want {
 			t.Errorf("F from %d to %d: %d notices, want %d", flow[0], flow[1], c.perTick(), want)
 		}
@@ -320,20 +279,20 @@ func TestCongestionPointKnowsItsQueue(t *testing.T) {
 	params.QRef, params.QMid, params.QMax, params.Period = 12_000, 24_000, 30_000, 2*frame.Microsecond // calm up to 2 kB
 	for name, inTurn := range map[string]bool{"in order": false, "in turn": true} {
 		t.Run(name, func(t *testing.T) {
-			cfg := rated(baseConfig(5), rate40G)
-			cfg.FDB.Static = []StaticMAC{{VLAN: 1, MAC: hostMAC(2), Port: 1}}
-			cfg.Ports[1].RoCC = RoCCConfig{Queues: 1, Params: params}
+			cfg := st.Rated(st.Base(5), rate40G)
+			cfg.FDB.Static = []vswitch.StaticMAC{{VLAN: 1, MAC: st.HostMAC(2), Port: 1}}
+			cfg.Ports[1].Options = vswitch.Options{Name: Config{Queues: 1, Params: params}}
 			if inTurn {
 				cfg.Ports[1].Scheduler.Queues[0].Order = orders.VOQ{}
 			}
-			r := newRig(t, cfg)
-			n := r.sw.Nodes[0]
-			p, sched := n.ports[1].points[0], n.ports[1].sched
+			r := st.New(t, cfg)
+			n := r.Switch.Nodes[0]
+			p, sched := pointsOf(n).ports[1][0], n.Scheduler(1)
 			rnd := frame.NewRand(5)
 			flows := func() map[uint32]bool {
 				v := map[uint32]bool{}
 				sched.Each(0, func(f frame.Ref) bool {
-					v[n.arena.Meta(f).Hash] = true
+					v[n.Arena().Meta(f).Hash] = true
 					return true
 				})
 				return v
@@ -346,11 +305,11 @@ func TestCongestionPointKnowsItsQueue(t *testing.T) {
 				if now := p.count.Updates; now != updates { // those that left have been told
 					updates, known, exact = now, map[uint32]bool{}, true
 				}
-				if p.resting {
+				if p.dormant {
 					rests++
 					known, exact = map[uint32]bool{}, false
-					if _, bytes := sched.QueueLen(0); bytes > p.calm || !p.control.AtMax() {
-						t.Fatalf("the point rests with %d of %d bytes and F %d", bytes, p.calm, p.control.Units())
+					if _, bytes := sched.QueueLen(0); bytes > p.steady || !p.control.AtMax() {
+						t.Fatalf("the point rests with %d of %d bytes and F %d", bytes, p.steady, p.control.Units())
 					}
 					return
 				}
@@ -372,16 +331,16 @@ func TestCongestionPointKnowsItsQueue(t *testing.T) {
 				}
 				if rnd.Uint32n(100) < load {
 					from := 2 + int(rnd.Uint32n(3))
-					r.in(uint16(from), roce(from, rnd.Uint32n(4), 1000))
+					r.In(uint16(from), st.RoCE(from, rnd.Uint32n(4), 1000))
 					look()
 				}
-				r.now += frame.Time(rnd.Uint32n(100))
-				r.out(1)
+				r.Now += frame.Time(rnd.Uint32n(100))
+				r.Out(1)
 				look()
-				r.settle()
+				r.Settle()
 				look()
 				for _, port := range []uint16{2, 3, 4} {
-					r.out(port)
+					r.Out(port)
 				}
 			}
 			if rests < 1000 || looks < 1000 || most < 8 || p.count.Branch[rocc.Tuned] < 100 || p.count.Branch[rocc.Cut] == 0 {

@@ -1,6 +1,8 @@
-package vswitch
+package point
 
 import (
+	"gswitch/vswitch"
+	st "gswitch/vswitch/switchtest"
 	"testing"
 
 	"gswitch/frame"
@@ -13,21 +15,21 @@ import (
 // addresses, protocol and ports, of RoCEv2 the queue pair, too. A bridge
 // changes nothing of it.
 func TestCongestionPointQuotesFlows(t *testing.T) {
-	r := newRig(t, roccConfig())
+	r := st.New(t, roccConfig())
 	flows := map[string][]byte{
-		"TCP":    wt.TCP4(hostMAC(2), hostMAC(1), "10.0.0.1", "10.0.0.2", 1001, 80, wire.TCPAck, make([]byte, 1400)),
-		"UDP":    wt.UDP4(hostMAC(2), hostMAC(1), "10.0.0.1", "10.0.0.2", 1002, 53, make([]byte, 1400)),
-		"RoCEv2": roce(1, 77, 1400),
-		"TCP/6":  wt.Frame(wt.Eth(hostMAC(2), hostMAC(1)), wt.IPv6("fd00::1", "fd00::2"), wt.TCP(wire.TCPFields{SrcPort: 1003, DstPort: 80, Flags: wire.TCPAck}), wt.Zeros(1400)),
-		"UDP/6":  wt.UDP6(hostMAC(2), hostMAC(1), "fd00::1", "fd00::2", 1004, 53, make([]byte, 1400)),
+		"TCP":    wt.TCP4(st.HostMAC(2), st.HostMAC(1), "10.0.0.1", "10.0.0.2", 1001, 80, wire.TCPAck, make([]byte, 1400)),
+		"UDP":    wt.UDP4(st.HostMAC(2), st.HostMAC(1), "10.0.0.1", "10.0.0.2", 1002, 53, make([]byte, 1400)),
+		"RoCEv2": st.RoCE(1, 77, 1400),
+		"TCP/6":  wt.Frame(wt.Eth(st.HostMAC(2), st.HostMAC(1)), wt.IPv6("fd00::1", "fd00::2"), wt.TCP(wire.TCPFields{SrcPort: 1003, DstPort: 80, Flags: wire.TCPAck}), wt.Zeros(1400)),
+		"UDP/6":  wt.UDP6(st.HostMAC(2), st.HostMAC(1), "fd00::1", "fd00::2", 1004, 53, make([]byte, 1400)),
 	}
 	for range 40 {
 		for _, b := range flows {
-			r.in(0, b)
+			r.In(0, b)
 		}
 	}
-	r.advance(rocc.For(rate40G).Period)
-	list, quotes := r.notices(0)
+	r.Advance(rocc.For(rate40G).Period)
+	list, quotes := noticesAt(t, r, 0)
 	if len(list) != len(flows) {
 		t.Fatalf("%d notices for %d flows", len(list), len(flows))
 	}
@@ -51,36 +53,35 @@ func TestCongestionPointQuotesFlows(t *testing.T) {
 // is counted as dropped, others are told as before, and nothing is lost.
 func TestCongestionPointOutlivesItsSenders(t *testing.T) {
 	for name, kind := range rocc.Kinds {
-		cfg := roccConfig()
-		cfg.Ports[1].RoCC.Table = rocc.TableConfig{Kind: kind, Sample: 1, Age: 50}
-		r := newRig(t, cfg)
+		cfg := changed(roccConfig(), func(o *Config) { o.Table = rocc.TableConfig{Kind: kind, Sample: 1, Age: 50} })
+		r := st.New(t, cfg)
 		T := rocc.For(rate40G).Period
 		for range 60 {
-			r.in(0, roce(1, 1, 1400))
-			r.in(2, roce(3, 2, 1400))
+			r.In(0, st.RoCE(1, 1, 1400))
+			r.In(2, st.RoCE(3, 2, 1400))
 		}
-		r.advance(T)
-		if a, _ := r.notices(0); len(a) != 1 {
+		r.Advance(T)
+		if a, _ := noticesAt(t, r, 0); len(a) != 1 {
 			t.Errorf("%s: %d notices to the one that stays", name, len(a))
 		}
-		if b, _ := r.notices(2); len(b) != 1 {
+		if b, _ := noticesAt(t, r, 2); len(b) != 1 {
 			t.Errorf("%s: %d notices to the one that goes", name, len(b))
 		}
 		less := *cfg
-		less.Ports = append([]PortConfig(nil), cfg.Ports[:2]...)
+		less.Ports = append([]vswitch.PortConfig(nil), cfg.Ports[:2]...)
 		less.FDB.Static = cfg.FDB.Static[:2]
-		if err := r.sw.Apply(&less); err != nil {
+		if err := r.Switch.Apply(&less); err != nil {
 			t.Fatal(err)
 		}
-		before := r.sw.Nodes[0].selfDrops[frame.EgressPortDown]
+		before := r.Switch.Nodes[0].SelfDrops()[frame.EgressPortDown]
 		for range 3 {
-			r.advance(T)
-			if a, _ := r.notices(0); len(a) != 1 {
+			r.Advance(T)
+			if a, _ := noticesAt(t, r, 0); len(a) != 1 {
 				t.Errorf("%s: %d notices to the one that stays, when the other is gone", name, len(a))
 			}
 		}
-		if n := r.sw.Nodes[0].selfDrops[frame.EgressPortDown] - before; n != 3 {
-			t.Errorf("%s: %d notices found no port, want 3: %v", name, n, r.drops())
+		if n := r.Switch.Nodes[0].SelfDrops()[frame.EgressPortDown] - before; n != 3 {
+			t.Errorf("%s: %d notices found no port, want 3: %v", name, n, r.Drops())
 		}
 	}
 }
