@@ -176,11 +176,11 @@ func TestWalls(t *testing.T) {
 }
 
 // sansIO returns the names of the rooms without I/O: those of the nodes, what
-// they may import, and the engine of virtual time.
+// they may import, the engine of virtual time, and records.
 func sansIO(t *testing.T, rooms map[string]*room) map[string]bool {
 	t.Helper()
 	still := map[string]bool{}
-	for _, name := range []string{"systems", "vswitch", "hostnic", "sim"} {
+	for _, name := range []string{"systems", "vswitch", "hostnic", "sim", "replay"} {
 		node := rooms[name]
 		if node == nil {
 			t.Fatalf("%s has no room %s", page, name)

@@ -72,6 +72,7 @@ func (d *Daemon) apply(make func(*config.Config) (*config.Config, error), source
 		return changes, nil
 	}
 	if len(changes) > 0 {
+		d.next = next
 		if err := d.carryOut(resolved); err != nil {
 			return changes, ExplainSystem(err)
 		}
@@ -248,10 +249,9 @@ func (d *Daemon) changeSwitch(old, s *config.Switch, step Stepper) (open []func(
 		return nil, d.changeRoutes(u, changes, step)
 	}
 	numbers, nextNumber := maps.Clone(u.numbers), u.next
-	before := old.VSwitch(numbers)
 	err = step(
-		func() error { u.number(s); return d.program(u, s.VSwitch(u.numbers)) },
-		func() error { u.numbers, u.next = numbers, nextNumber; return d.program(u, before) })
+		func() error { u.number(s); return d.program(u, s) },
+		func() error { u.numbers, u.next = numbers, nextNumber; return d.program(u, old) })
 	if err != nil {
 		u.numbers, u.next = numbers, nextNumber
 		return nil, err
@@ -301,8 +301,12 @@ func (d *Daemon) setRated(u *unit, p *config.Port) error {
 	return nil
 }
 
-func (d *Daemon) program(u *unit, cfg *vswitch.Config) error {
-	if err := d.change(u, vswitch.Apply{Config: cfg}); err != nil {
+func (d *Daemon) program(u *unit, s *config.Switch) error {
+	a, err := d.applied(u, s)
+	if err != nil {
+		return err
+	}
+	if err := d.change(u, a); err != nil {
 		return err
 	}
 	return d.adopt(u)

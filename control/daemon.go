@@ -29,6 +29,7 @@ type Options struct {
 	Version string        // of the program, as GetVersion tells it
 	Source  string        // where the configuration came from: a file, or "flags"
 	Wait    time.Duration // how long to wait for interfaces at the start
+	Record  string        // directory: every switch is recorded there from its beginning
 	Logger  *slog.Logger  // nil is slog.Default()
 
 	// Control overrides the control section of every document: what the
@@ -57,11 +58,15 @@ type Daemon struct {
 	mu       sync.RWMutex
 	doc      *config.Config // in force, as it was written
 	resolved *config.Config // the same with its defaults
+	next     *config.Config // while it is carried out: what comes in force, as it was written
 	source   string
 	files    map[string]bool // paths that its own files have named
 	units    []*unit
 	state    metrics.ConfigState
 	baseline *metrics.Snapshot // what ClearCounters remembers
+	recorded map[string]bool   // switches that are recorded, by name; all if Options.Record says so
+	records  []*recording      // that ended
+	replayed bool              // the switch is one of a record: there is nothing below its ports
 }
 
 // unit is a switch at work.
@@ -72,6 +77,8 @@ type unit struct {
 	numbers map[string]int
 	next    int // port number not given yet
 	ports   map[string]*openPort
+
+	recording *recording // nil: it is not recorded
 }
 
 // openPort is a port of the engine, one for each worker that has queues of it.
@@ -92,7 +99,7 @@ func New(c *config.Config, opts Options) (*Daemon, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
-	d := &Daemon{opts: opts, log: opts.Logger, start: time.Now(), doc: c, resolved: c.Resolved(), source: opts.Source}
+	d := &Daemon{opts: opts, log: opts.Logger, start: time.Now(), doc: c, resolved: c.Resolved(), source: opts.Source, recorded: map[string]bool{}}
 	if err := try(d.resolved); err != nil {
 		return nil, ConfigError{err}
 	}
@@ -106,6 +113,7 @@ func New(c *config.Config, opts Options) (*Daemon, error) {
 		return nil, ExplainSystem(err)
 	}
 	for i := range d.resolved.Switches {
+		d.recorded[d.resolved.Switches[i].Name] = opts.Record != ""
 		if err := d.addSwitch(&d.resolved.Switches[i], opts.Wait); err != nil {
 			return nil, errors.Join(ExplainSystem(err), d.engine.Stop())
 		}
@@ -123,7 +131,11 @@ func (d *Daemon) Start() error { return d.engine.Start() }
 func (d *Daemon) Stop() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.engine.Stop()
+	var errs []error
+	for _, u := range d.units {
+		errs = append(errs, d.endRecording(u))
+	}
+	return errors.Join(append(errs, d.engine.Stop())...)
 }
 
 // Config returns the configuration in force, as it was written.
@@ -282,6 +294,11 @@ func (d *Daemon) addSwitch(s *config.Switch, wait time.Duration) error {
 			return fmt.Errorf("switch %s: %w", s.Name, err)
 		}
 	}
+	if d.recorded[s.Name] {
+		if err := d.record(u, s); err != nil {
+			return errors.Join(err, d.closeSwitch(u))
+		}
+	}
 	for i := range s.Ports {
 		if err := d.openPort(u, &s.Ports[i], wait); err != nil {
 			return errors.Join(err, d.closeSwitch(u))
@@ -306,6 +323,7 @@ func (d *Daemon) closeSwitch(u *unit) error {
 	for name := range u.ports {
 		errs = append(errs, d.closePort(u, name))
 	}
+	errs = append(errs, d.endRecording(u))
 	for i, w := range u.workers {
 		errs = append(errs, d.engine.RemoveNode(w, u.sw.Nodes[i]))
 	}

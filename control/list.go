@@ -124,6 +124,12 @@ func (s *server) ports(snap *metrics.Snapshot, r *api.ListRequest) *api.Ports {
 		fillLink(m, p.Links, &now, &before)
 		m.Faults = faultsOf(p.Links, &now, &before, s.d.faultText(sw.Name, c.Name))
 		m.Drops += m.Xsk.GetTxDropped() + m.Xsk.GetRxDropped() + m.Xsk.GetRxRingFull()
+		if s.d.replayed {
+			m.State = "down"
+			if p.LinkUp {
+				m.State = "up"
+			}
+		}
 		if !c.Enabled {
 			m.State = "down: disabled"
 		}

@@ -23,9 +23,10 @@ type clock struct {
 	slowed bool  // by what follows
 	by     int64 // Config.Dilation, at least 1
 	held   atomic.Int64
+	at     frame.Time // where time stands before Release: Config.At
 }
 
-// standing is clock.held while time stands at 0. From Release on it is the
+// standing is clock.held while time stands at clock.at. From Release on it is the
 // real time since start in which time stood.
 const standing = -1
 
@@ -44,6 +45,7 @@ func (c *clock) init(cfg *Config) error {
 	}
 	if cfg.Held {
 		c.held.Store(standing)
+		c.at = cfg.At
 	}
 	return nil
 }
@@ -65,7 +67,7 @@ func (c *clock) now() frame.Time {
 func (c *clock) slow(t time.Duration) frame.Time {
 	from := c.held.Load()
 	if from == standing {
-		return 0
+		return c.at
 	}
 	return frame.Time(max(0, int64(t)-from) / c.by)
 }

@@ -26,6 +26,9 @@ type Config struct {
 	// Held lets time stand at 0 after Start, while ports come up, until
 	// Release.
 	Held bool
+	// At is where a held clock stands instead, of an engine that is never
+	// released: one that shows what was.
+	At frame.Time
 
 	// Supervise is how often ports that are down are tried again and network
 	// namespaces are checked, besides the kernel's own notifications; 0 is

@@ -35,6 +35,7 @@ type runFlags struct {
 	wait    time.Duration
 	take    bool
 	verbose bool
+	record  string
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -57,7 +58,8 @@ file again; SIGINT and SIGTERM end it.`,
 		Example: `  gswitch run --port eth1 --port eth2
   gswitch run --port eth1 --port eth2 --poll spin --cpu 1
   gswitch run --netns lab --port veth0 --port veth1 --mode native
-  gswitch run -c switch.yaml --wait 30s`,
+  gswitch run -c switch.yaml --wait 30s
+  gswitch run -c switch.yaml --record /var/lib/gswitch/records`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			doc, err := f.document(c, a)
@@ -77,6 +79,7 @@ file again; SIGINT and SIGTERM end it.`,
 	fl.IntVar(&f.cpu, "cpu", 0, "pin the worker to this CPU")
 	fl.StringVar(&f.listen, "listen", "", "serve /metrics and /healthz on this TCP address")
 	fl.DurationVar(&f.wait, "wait", 0, "wait so long for interfaces that are not there yet")
+	fl.StringVar(&f.record, "record", "", "record every switch to a file in this directory, from its beginning (gfabric replay)")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log every change of the configuration too")
 	return c
 }
@@ -158,7 +161,7 @@ func (f *runFlags) run(doc *config.Config, socket string, stdout, stderr io.Writ
 	if source == "" {
 		source = "flags"
 	}
-	opts := control.Options{Version: version, Source: source, Wait: f.wait, Logger: log, Control: config.Control{Listen: f.listen}}
+	opts := control.Options{Version: version, Source: source, Wait: f.wait, Record: f.record, Logger: log, Control: config.Control{Listen: f.listen}}
 	if socket != "" {
 		// A socket is named as seen from here.
 		if abs, err := filepath.Abs(socket); err == nil {

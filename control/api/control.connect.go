@@ -91,6 +91,8 @@ const (
 	ControlWatchProcedure = "/gswitch.v1.Control/Watch"
 	// ControlCaptureProcedure is the fully-qualified name of the Control's Capture RPC.
 	ControlCaptureProcedure = "/gswitch.v1.Control/Capture"
+	// ControlRecordProcedure is the fully-qualified name of the Control's Record RPC.
+	ControlRecordProcedure = "/gswitch.v1.Control/Record"
 )
 
 // ControlClient is a client for the gswitch.v1.Control service.
@@ -131,6 +133,10 @@ type ControlClient interface {
 	Watch(context.Context, *WatchRequest) (*connect.ServerStreamForClient[Ports], error)
 	// Capture streams pcapng until the client goes away.
 	Capture(context.Context, *CaptureRequest) (*connect.ServerStreamForClient[CaptureResponse], error)
+	// Record starts, stops or writes out the records of switches, which are
+	// replayed by gfabric replay, and tells of them. A switch whose record
+	// starts begins anew.
+	Record(context.Context, *RecordRequest) (*Recordings, error)
 }
 
 // NewControlClient constructs a client for the gswitch.v1.Control service. By default, it uses the
@@ -313,6 +319,12 @@ func NewControlClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			connect.WithSchema(controlMethods.ByName("Capture")),
 			connect.WithClientOptions(opts...),
 		),
+		record: connect.NewClient[RecordRequest, Recordings](
+			httpClient,
+			baseURL+ControlRecordProcedure,
+			connect.WithSchema(controlMethods.ByName("Record")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -343,6 +355,7 @@ type controlClient struct {
 	listDrops     *connect.Client[ListRequest, Drops]
 	watch         *connect.Client[WatchRequest, Ports]
 	capture       *connect.Client[CaptureRequest, CaptureResponse]
+	record        *connect.Client[RecordRequest, Recordings]
 }
 
 // GetVersion calls gswitch.v1.Control.GetVersion.
@@ -562,6 +575,15 @@ func (c *controlClient) Capture(ctx context.Context, req *CaptureRequest) (*conn
 	return c.capture.CallServerStream(ctx, connect.NewRequest(req))
 }
 
+// Record calls gswitch.v1.Control.Record.
+func (c *controlClient) Record(ctx context.Context, req *RecordRequest) (*Recordings, error) {
+	response, err := c.record.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ControlHandler is an implementation of the gswitch.v1.Control service.
 type ControlHandler interface {
 	GetVersion(context.Context, *GetVersionRequest) (*Version, error)
@@ -600,6 +622,10 @@ type ControlHandler interface {
 	Watch(context.Context, *WatchRequest, *connect.ServerStream[Ports]) error
 	// Capture streams pcapng until the client goes away.
 	Capture(context.Context, *CaptureRequest, *connect.ServerStream[CaptureResponse]) error
+	// Record starts, stops or writes out the records of switches, which are
+	// replayed by gfabric replay, and tells of them. A switch whose record
+	// starts begins anew.
+	Record(context.Context, *RecordRequest) (*Recordings, error)
 }
 
 // NewControlHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -778,6 +804,12 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 		connect.WithSchema(controlMethods.ByName("Capture")),
 		connect.WithHandlerOptions(opts...),
 	)
+	controlRecordHandler := connect.NewUnaryHandlerSimple(
+		ControlRecordProcedure,
+		svc.Record,
+		connect.WithSchema(controlMethods.ByName("Record")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/gswitch.v1.Control/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case ControlGetVersionProcedure:
@@ -830,6 +862,8 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 			controlWatchHandler.ServeHTTP(w, r)
 		case ControlCaptureProcedure:
 			controlCaptureHandler.ServeHTTP(w, r)
+		case ControlRecordProcedure:
+			controlRecordHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -937,4 +971,8 @@ func (UnimplementedControlHandler) Watch(context.Context, *WatchRequest, *connec
 
 func (UnimplementedControlHandler) Capture(context.Context, *CaptureRequest, *connect.ServerStream[CaptureResponse]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.Capture is not implemented"))
+}
+
+func (UnimplementedControlHandler) Record(context.Context, *RecordRequest) (*Recordings, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.Record is not implemented"))
 }

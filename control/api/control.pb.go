@@ -31,6 +31,254 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type RecordRequest_Action int32
+
+const (
+	RecordRequest_STATUS RecordRequest_Action = 0 // change nothing
+	RecordRequest_START  RecordRequest_Action = 1
+	RecordRequest_STOP   RecordRequest_Action = 2
+	RecordRequest_SAVE   RecordRequest_Action = 3 // write out what was recorded up to now
+)
+
+// Enum value maps for RecordRequest_Action.
+var (
+	RecordRequest_Action_name = map[int32]string{
+		0: "STATUS",
+		1: "START",
+		2: "STOP",
+		3: "SAVE",
+	}
+	RecordRequest_Action_value = map[string]int32{
+		"STATUS": 0,
+		"START":  1,
+		"STOP":   2,
+		"SAVE":   3,
+	}
+)
+
+func (x RecordRequest_Action) Enum() *RecordRequest_Action {
+	p := new(RecordRequest_Action)
+	*p = x
+	return p
+}
+
+func (x RecordRequest_Action) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RecordRequest_Action) Descriptor() protoreflect.EnumDescriptor {
+	return file_control_proto_enumTypes[0].Descriptor()
+}
+
+func (RecordRequest_Action) Type() protoreflect.EnumType {
+	return &file_control_proto_enumTypes[0]
+}
+
+func (x RecordRequest_Action) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RecordRequest_Action.Descriptor instead.
+func (RecordRequest_Action) EnumDescriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{0, 0}
+}
+
+type RecordRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Action        RecordRequest_Action   `protobuf:"varint,1,opt,name=action,proto3,enum=gswitch.v1.RecordRequest_Action" json:"action,omitempty"`
+	Switch        string                 `protobuf:"bytes,2,opt,name=switch,proto3" json:"switch,omitempty"` // all if left out
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordRequest) Reset() {
+	*x = RecordRequest{}
+	mi := &file_control_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordRequest) ProtoMessage() {}
+
+func (x *RecordRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordRequest.ProtoReflect.Descriptor instead.
+func (*RecordRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *RecordRequest) GetAction() RecordRequest_Action {
+	if x != nil {
+		return x.Action
+	}
+	return RecordRequest_STATUS
+}
+
+func (x *RecordRequest) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+type Recordings struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Recordings    []*Recording           `protobuf:"bytes,1,rep,name=recordings,proto3" json:"recordings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Recordings) Reset() {
+	*x = Recordings{}
+	mi := &file_control_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Recordings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Recordings) ProtoMessage() {}
+
+func (x *Recordings) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Recordings.ProtoReflect.Descriptor instead.
+func (*Recordings) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Recordings) GetRecordings() []*Recording {
+	if x != nil {
+		return x.Recordings
+	}
+	return nil
+}
+
+type Recording struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	File          string                 `protobuf:"bytes,2,opt,name=file,proto3" json:"file,omitempty"`                                // on the machine of the daemon
+	On            bool                   `protobuf:"varint,3,opt,name=on,proto3" json:"on,omitempty"`                                   // it is being recorded
+	Seconds       float64                `protobuf:"fixed64,4,opt,name=seconds,proto3" json:"seconds,omitempty"`                        // of the switch's clock, up to what is written
+	Steps         uint64                 `protobuf:"varint,5,opt,name=steps,proto3" json:"steps,omitempty"`                             // calls of the switch
+	Bytes         uint64                 `protobuf:"varint,6,opt,name=bytes,proto3" json:"bytes,omitempty"`                             // of the file
+	EntryBytes    uint64                 `protobuf:"varint,7,opt,name=entry_bytes,json=entryBytes,proto3" json:"entry_bytes,omitempty"` // before compression
+	Ended         string                 `protobuf:"bytes,8,opt,name=ended,proto3" json:"ended,omitempty"`                              // why, if it is not on
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Recording) Reset() {
+	*x = Recording{}
+	mi := &file_control_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Recording) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Recording) ProtoMessage() {}
+
+func (x *Recording) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Recording.ProtoReflect.Descriptor instead.
+func (*Recording) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Recording) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *Recording) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
+func (x *Recording) GetOn() bool {
+	if x != nil {
+		return x.On
+	}
+	return false
+}
+
+func (x *Recording) GetSeconds() float64 {
+	if x != nil {
+		return x.Seconds
+	}
+	return 0
+}
+
+func (x *Recording) GetSteps() uint64 {
+	if x != nil {
+		return x.Steps
+	}
+	return 0
+}
+
+func (x *Recording) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Recording) GetEntryBytes() uint64 {
+	if x != nil {
+		return x.EntryBytes
+	}
+	return 0
+}
+
+func (x *Recording) GetEnded() string {
+	if x != nil {
+		return x.Ended
+	}
+	return ""
+}
+
 type GetVersionRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -39,7 +287,7 @@ type GetVersionRequest struct {
 
 func (x *GetVersionRequest) Reset() {
 	*x = GetVersionRequest{}
-	mi := &file_control_proto_msgTypes[0]
+	mi := &file_control_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -51,7 +299,7 @@ func (x *GetVersionRequest) String() string {
 func (*GetVersionRequest) ProtoMessage() {}
 
 func (x *GetVersionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[0]
+	mi := &file_control_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -64,7 +312,7 @@ func (x *GetVersionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVersionRequest.ProtoReflect.Descriptor instead.
 func (*GetVersionRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{0}
+	return file_control_proto_rawDescGZIP(), []int{3}
 }
 
 type Version struct {
@@ -83,7 +331,7 @@ type Version struct {
 
 func (x *Version) Reset() {
 	*x = Version{}
-	mi := &file_control_proto_msgTypes[1]
+	mi := &file_control_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -95,7 +343,7 @@ func (x *Version) String() string {
 func (*Version) ProtoMessage() {}
 
 func (x *Version) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[1]
+	mi := &file_control_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -108,7 +356,7 @@ func (x *Version) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Version.ProtoReflect.Descriptor instead.
 func (*Version) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{1}
+	return file_control_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Version) GetVersion() string {
@@ -176,7 +424,7 @@ type GetConfigRequest struct {
 
 func (x *GetConfigRequest) Reset() {
 	*x = GetConfigRequest{}
-	mi := &file_control_proto_msgTypes[2]
+	mi := &file_control_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -188,7 +436,7 @@ func (x *GetConfigRequest) String() string {
 func (*GetConfigRequest) ProtoMessage() {}
 
 func (x *GetConfigRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[2]
+	mi := &file_control_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -201,7 +449,7 @@ func (x *GetConfigRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConfigRequest.ProtoReflect.Descriptor instead.
 func (*GetConfigRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{2}
+	return file_control_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *GetConfigRequest) GetDefaults() bool {
@@ -222,7 +470,7 @@ type ConfigDocument struct {
 
 func (x *ConfigDocument) Reset() {
 	*x = ConfigDocument{}
-	mi := &file_control_proto_msgTypes[3]
+	mi := &file_control_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -234,7 +482,7 @@ func (x *ConfigDocument) String() string {
 func (*ConfigDocument) ProtoMessage() {}
 
 func (x *ConfigDocument) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[3]
+	mi := &file_control_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -247,7 +495,7 @@ func (x *ConfigDocument) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfigDocument.ProtoReflect.Descriptor instead.
 func (*ConfigDocument) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{3}
+	return file_control_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ConfigDocument) GetYaml() string {
@@ -282,7 +530,7 @@ type ApplyRequest struct {
 
 func (x *ApplyRequest) Reset() {
 	*x = ApplyRequest{}
-	mi := &file_control_proto_msgTypes[4]
+	mi := &file_control_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -294,7 +542,7 @@ func (x *ApplyRequest) String() string {
 func (*ApplyRequest) ProtoMessage() {}
 
 func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[4]
+	mi := &file_control_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -307,7 +555,7 @@ func (x *ApplyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyRequest.ProtoReflect.Descriptor instead.
 func (*ApplyRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{4}
+	return file_control_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ApplyRequest) GetYaml() string {
@@ -343,7 +591,7 @@ type ApplyResponse struct {
 
 func (x *ApplyResponse) Reset() {
 	*x = ApplyResponse{}
-	mi := &file_control_proto_msgTypes[5]
+	mi := &file_control_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -355,7 +603,7 @@ func (x *ApplyResponse) String() string {
 func (*ApplyResponse) ProtoMessage() {}
 
 func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[5]
+	mi := &file_control_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -368,7 +616,7 @@ func (x *ApplyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyResponse.ProtoReflect.Descriptor instead.
 func (*ApplyResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{5}
+	return file_control_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ApplyResponse) GetChanges() []string {
@@ -417,7 +665,7 @@ type EditRequest struct {
 
 func (x *EditRequest) Reset() {
 	*x = EditRequest{}
-	mi := &file_control_proto_msgTypes[6]
+	mi := &file_control_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -429,7 +677,7 @@ func (x *EditRequest) String() string {
 func (*EditRequest) ProtoMessage() {}
 
 func (x *EditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[6]
+	mi := &file_control_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -442,7 +690,7 @@ func (x *EditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EditRequest.ProtoReflect.Descriptor instead.
 func (*EditRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{6}
+	return file_control_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *EditRequest) GetSwitch() string {
@@ -530,7 +778,7 @@ type SetPort struct {
 
 func (x *SetPort) Reset() {
 	*x = SetPort{}
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -542,7 +790,7 @@ func (x *SetPort) String() string {
 func (*SetPort) ProtoMessage() {}
 
 func (x *SetPort) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[7]
+	mi := &file_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -555,7 +803,7 @@ func (x *SetPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPort.ProtoReflect.Descriptor instead.
 func (*SetPort) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{7}
+	return file_control_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SetPort) GetPort() string {
@@ -600,7 +848,7 @@ type Entry struct {
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -612,7 +860,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[8]
+	mi := &file_control_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -625,7 +873,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{8}
+	return file_control_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Entry) GetTable() string {
@@ -669,7 +917,7 @@ type Key struct {
 
 func (x *Key) Reset() {
 	*x = Key{}
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -681,7 +929,7 @@ func (x *Key) String() string {
 func (*Key) ProtoMessage() {}
 
 func (x *Key) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[9]
+	mi := &file_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -694,7 +942,7 @@ func (x *Key) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Key.ProtoReflect.Descriptor instead.
 func (*Key) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{9}
+	return file_control_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Key) GetTable() string {
@@ -726,7 +974,7 @@ type ClearCountersRequest struct {
 
 func (x *ClearCountersRequest) Reset() {
 	*x = ClearCountersRequest{}
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -738,7 +986,7 @@ func (x *ClearCountersRequest) String() string {
 func (*ClearCountersRequest) ProtoMessage() {}
 
 func (x *ClearCountersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[10]
+	mi := &file_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -751,7 +999,7 @@ func (x *ClearCountersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearCountersRequest.ProtoReflect.Descriptor instead.
 func (*ClearCountersRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{10}
+	return file_control_proto_rawDescGZIP(), []int{13}
 }
 
 type ClearCountersResponse struct {
@@ -762,7 +1010,7 @@ type ClearCountersResponse struct {
 
 func (x *ClearCountersResponse) Reset() {
 	*x = ClearCountersResponse{}
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -774,7 +1022,7 @@ func (x *ClearCountersResponse) String() string {
 func (*ClearCountersResponse) ProtoMessage() {}
 
 func (x *ClearCountersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[11]
+	mi := &file_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -787,7 +1035,7 @@ func (x *ClearCountersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClearCountersResponse.ProtoReflect.Descriptor instead.
 func (*ClearCountersResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{11}
+	return file_control_proto_rawDescGZIP(), []int{14}
 }
 
 type FlushFDBRequest struct {
@@ -799,7 +1047,7 @@ type FlushFDBRequest struct {
 
 func (x *FlushFDBRequest) Reset() {
 	*x = FlushFDBRequest{}
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -811,7 +1059,7 @@ func (x *FlushFDBRequest) String() string {
 func (*FlushFDBRequest) ProtoMessage() {}
 
 func (x *FlushFDBRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[12]
+	mi := &file_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -824,7 +1072,7 @@ func (x *FlushFDBRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlushFDBRequest.ProtoReflect.Descriptor instead.
 func (*FlushFDBRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{12}
+	return file_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *FlushFDBRequest) GetSwitch() string {
@@ -843,7 +1091,7 @@ type FlushFDBResponse struct {
 
 func (x *FlushFDBResponse) Reset() {
 	*x = FlushFDBResponse{}
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -855,7 +1103,7 @@ func (x *FlushFDBResponse) String() string {
 func (*FlushFDBResponse) ProtoMessage() {}
 
 func (x *FlushFDBResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[13]
+	mi := &file_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -868,7 +1116,7 @@ func (x *FlushFDBResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlushFDBResponse.ProtoReflect.Descriptor instead.
 func (*FlushFDBResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{13}
+	return file_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FlushFDBResponse) GetRemoved() uint64 {
@@ -890,7 +1138,7 @@ type ListRequest struct {
 
 func (x *ListRequest) Reset() {
 	*x = ListRequest{}
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -902,7 +1150,7 @@ func (x *ListRequest) String() string {
 func (*ListRequest) ProtoMessage() {}
 
 func (x *ListRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[14]
+	mi := &file_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -915,7 +1163,7 @@ func (x *ListRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRequest.ProtoReflect.Descriptor instead.
 func (*ListRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{14}
+	return file_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListRequest) GetSwitch() string {
@@ -955,7 +1203,7 @@ type Ports struct {
 
 func (x *Ports) Reset() {
 	*x = Ports{}
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -967,7 +1215,7 @@ func (x *Ports) String() string {
 func (*Ports) ProtoMessage() {}
 
 func (x *Ports) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[15]
+	mi := &file_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -980,7 +1228,7 @@ func (x *Ports) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ports.ProtoReflect.Descriptor instead.
 func (*Ports) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{15}
+	return file_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Ports) GetPorts() []*Port {
@@ -1033,7 +1281,7 @@ type Port struct {
 
 func (x *Port) Reset() {
 	*x = Port{}
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1045,7 +1293,7 @@ func (x *Port) String() string {
 func (*Port) ProtoMessage() {}
 
 func (x *Port) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[16]
+	mi := &file_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1058,7 +1306,7 @@ func (x *Port) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Port.ProtoReflect.Descriptor instead.
 func (*Port) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{16}
+	return file_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Port) GetSwitch() string {
@@ -1326,7 +1574,7 @@ type Faults struct {
 
 func (x *Faults) Reset() {
 	*x = Faults{}
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1338,7 +1586,7 @@ func (x *Faults) String() string {
 func (*Faults) ProtoMessage() {}
 
 func (x *Faults) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[17]
+	mi := &file_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1351,7 +1599,7 @@ func (x *Faults) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Faults.ProtoReflect.Descriptor instead.
 func (*Faults) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{17}
+	return file_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Faults) GetSet() string {
@@ -1435,7 +1683,7 @@ type XSK struct {
 
 func (x *XSK) Reset() {
 	*x = XSK{}
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1447,7 +1695,7 @@ func (x *XSK) String() string {
 func (*XSK) ProtoMessage() {}
 
 func (x *XSK) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[18]
+	mi := &file_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1460,7 +1708,7 @@ func (x *XSK) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use XSK.ProtoReflect.Descriptor instead.
 func (*XSK) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{18}
+	return file_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *XSK) GetRxDropped() uint64 {
@@ -1535,7 +1783,7 @@ type Queues struct {
 
 func (x *Queues) Reset() {
 	*x = Queues{}
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1547,7 +1795,7 @@ func (x *Queues) String() string {
 func (*Queues) ProtoMessage() {}
 
 func (x *Queues) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[19]
+	mi := &file_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1560,7 +1808,7 @@ func (x *Queues) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queues.ProtoReflect.Descriptor instead.
 func (*Queues) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{19}
+	return file_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Queues) GetQueues() []*Queue {
@@ -1595,7 +1843,7 @@ type Queue struct {
 
 func (x *Queue) Reset() {
 	*x = Queue{}
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1607,7 +1855,7 @@ func (x *Queue) String() string {
 func (*Queue) ProtoMessage() {}
 
 func (x *Queue) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[20]
+	mi := &file_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1620,7 +1868,7 @@ func (x *Queue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Queue.ProtoReflect.Descriptor instead.
 func (*Queue) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{20}
+	return file_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Queue) GetSwitch() string {
@@ -1752,7 +2000,7 @@ type RoCC struct {
 
 func (x *RoCC) Reset() {
 	*x = RoCC{}
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1764,7 +2012,7 @@ func (x *RoCC) String() string {
 func (*RoCC) ProtoMessage() {}
 
 func (x *RoCC) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[21]
+	mi := &file_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1777,7 +2025,7 @@ func (x *RoCC) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoCC.ProtoReflect.Descriptor instead.
 func (*RoCC) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{21}
+	return file_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RoCC) GetPoints() []*CongestionPoint {
@@ -1810,7 +2058,7 @@ type CongestionPoint struct {
 
 func (x *CongestionPoint) Reset() {
 	*x = CongestionPoint{}
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1822,7 +2070,7 @@ func (x *CongestionPoint) String() string {
 func (*CongestionPoint) ProtoMessage() {}
 
 func (x *CongestionPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[22]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1835,7 +2083,7 @@ func (x *CongestionPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CongestionPoint.ProtoReflect.Descriptor instead.
 func (*CongestionPoint) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{22}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CongestionPoint) GetSwitch() string {
@@ -1953,7 +2201,7 @@ type Counters struct {
 
 func (x *Counters) Reset() {
 	*x = Counters{}
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1965,7 +2213,7 @@ func (x *Counters) String() string {
 func (*Counters) ProtoMessage() {}
 
 func (x *Counters) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[23]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1978,7 +2226,7 @@ func (x *Counters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counters.ProtoReflect.Descriptor instead.
 func (*Counters) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{23}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Counters) GetCounters() []*Counter {
@@ -2004,7 +2252,7 @@ type Counter struct {
 
 func (x *Counter) Reset() {
 	*x = Counter{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2016,7 +2264,7 @@ func (x *Counter) String() string {
 func (*Counter) ProtoMessage() {}
 
 func (x *Counter) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2029,7 +2277,7 @@ func (x *Counter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counter.ProtoReflect.Descriptor instead.
 func (*Counter) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Counter) GetSwitch() string {
@@ -2098,7 +2346,7 @@ type Label struct {
 
 func (x *Label) Reset() {
 	*x = Label{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2110,7 +2358,7 @@ func (x *Label) String() string {
 func (*Label) ProtoMessage() {}
 
 func (x *Label) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2123,7 +2371,7 @@ func (x *Label) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Label.ProtoReflect.Descriptor instead.
 func (*Label) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Label) GetName() string {
@@ -2152,7 +2400,7 @@ type Crossbar struct {
 
 func (x *Crossbar) Reset() {
 	*x = Crossbar{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2164,7 +2412,7 @@ func (x *Crossbar) String() string {
 func (*Crossbar) ProtoMessage() {}
 
 func (x *Crossbar) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2177,7 +2425,7 @@ func (x *Crossbar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Crossbar.ProtoReflect.Descriptor instead.
 func (*Crossbar) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Crossbar) GetPorts() []*CrossbarPort {
@@ -2208,7 +2456,7 @@ type CrossbarPort struct {
 
 func (x *CrossbarPort) Reset() {
 	*x = CrossbarPort{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2220,7 +2468,7 @@ func (x *CrossbarPort) String() string {
 func (*CrossbarPort) ProtoMessage() {}
 
 func (x *CrossbarPort) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2233,7 +2481,7 @@ func (x *CrossbarPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CrossbarPort.ProtoReflect.Descriptor instead.
 func (*CrossbarPort) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CrossbarPort) GetSwitch() string {
@@ -2340,7 +2588,7 @@ type CrossbarClass struct {
 
 func (x *CrossbarClass) Reset() {
 	*x = CrossbarClass{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2352,7 +2600,7 @@ func (x *CrossbarClass) String() string {
 func (*CrossbarClass) ProtoMessage() {}
 
 func (x *CrossbarClass) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2365,7 +2613,7 @@ func (x *CrossbarClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CrossbarClass.ProtoReflect.Descriptor instead.
 func (*CrossbarClass) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CrossbarClass) GetClass() uint32 {
@@ -2413,7 +2661,7 @@ type Escape struct {
 
 func (x *Escape) Reset() {
 	*x = Escape{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2425,7 +2673,7 @@ func (x *Escape) String() string {
 func (*Escape) ProtoMessage() {}
 
 func (x *Escape) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2438,7 +2686,7 @@ func (x *Escape) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Escape.ProtoReflect.Descriptor instead.
 func (*Escape) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Escape) GetPorts() []*EscapePort {
@@ -2476,7 +2724,7 @@ type EscapePort struct {
 
 func (x *EscapePort) Reset() {
 	*x = EscapePort{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2488,7 +2736,7 @@ func (x *EscapePort) String() string {
 func (*EscapePort) ProtoMessage() {}
 
 func (x *EscapePort) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2501,7 +2749,7 @@ func (x *EscapePort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EscapePort.ProtoReflect.Descriptor instead.
 func (*EscapePort) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *EscapePort) GetSwitch() string {
@@ -2656,7 +2904,7 @@ type Paths struct {
 
 func (x *Paths) Reset() {
 	*x = Paths{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2668,7 +2916,7 @@ func (x *Paths) String() string {
 func (*Paths) ProtoMessage() {}
 
 func (x *Paths) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2681,7 +2929,7 @@ func (x *Paths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Paths.ProtoReflect.Descriptor instead.
 func (*Paths) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Paths) GetGroups() []*PathGroup {
@@ -2710,7 +2958,7 @@ type PathGroup struct {
 
 func (x *PathGroup) Reset() {
 	*x = PathGroup{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2722,7 +2970,7 @@ func (x *PathGroup) String() string {
 func (*PathGroup) ProtoMessage() {}
 
 func (x *PathGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2735,7 +2983,7 @@ func (x *PathGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathGroup.ProtoReflect.Descriptor instead.
 func (*PathGroup) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *PathGroup) GetSwitch() string {
@@ -2779,7 +3027,7 @@ type PathHop struct {
 
 func (x *PathHop) Reset() {
 	*x = PathHop{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2791,7 +3039,7 @@ func (x *PathHop) String() string {
 func (*PathHop) ProtoMessage() {}
 
 func (x *PathHop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2804,7 +3052,7 @@ func (x *PathHop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathHop.ProtoReflect.Descriptor instead.
 func (*PathHop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PathHop) GetVia() string {
@@ -2855,7 +3103,7 @@ type PathChoices struct {
 
 func (x *PathChoices) Reset() {
 	*x = PathChoices{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2867,7 +3115,7 @@ func (x *PathChoices) String() string {
 func (*PathChoices) ProtoMessage() {}
 
 func (x *PathChoices) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2880,7 +3128,7 @@ func (x *PathChoices) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathChoices.ProtoReflect.Descriptor instead.
 func (*PathChoices) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *PathChoices) GetSwitch() string {
@@ -2929,7 +3177,7 @@ type FDB struct {
 
 func (x *FDB) Reset() {
 	*x = FDB{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2941,7 +3189,7 @@ func (x *FDB) String() string {
 func (*FDB) ProtoMessage() {}
 
 func (x *FDB) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2954,7 +3202,7 @@ func (x *FDB) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FDB.ProtoReflect.Descriptor instead.
 func (*FDB) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *FDB) GetEntries() []*FDBEntry {
@@ -2992,7 +3240,7 @@ type FDBEntry struct {
 
 func (x *FDBEntry) Reset() {
 	*x = FDBEntry{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3004,7 +3252,7 @@ func (x *FDBEntry) String() string {
 func (*FDBEntry) ProtoMessage() {}
 
 func (x *FDBEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3017,7 +3265,7 @@ func (x *FDBEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FDBEntry.ProtoReflect.Descriptor instead.
 func (*FDBEntry) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *FDBEntry) GetSwitch() string {
@@ -3072,7 +3320,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3084,7 +3332,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3097,7 +3345,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Routes) GetRoutes() []*Route {
@@ -3128,7 +3376,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3140,7 +3388,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3153,7 +3401,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Route) GetSwitch() string {
@@ -3209,7 +3457,7 @@ type NextHop struct {
 
 func (x *NextHop) Reset() {
 	*x = NextHop{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3221,7 +3469,7 @@ func (x *NextHop) String() string {
 func (*NextHop) ProtoMessage() {}
 
 func (x *NextHop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3234,7 +3482,7 @@ func (x *NextHop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextHop.ProtoReflect.Descriptor instead.
 func (*NextHop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *NextHop) GetVia() string {
@@ -3267,7 +3515,7 @@ type Neighbors struct {
 
 func (x *Neighbors) Reset() {
 	*x = Neighbors{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3279,7 +3527,7 @@ func (x *Neighbors) String() string {
 func (*Neighbors) ProtoMessage() {}
 
 func (x *Neighbors) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3292,7 +3540,7 @@ func (x *Neighbors) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbors.ProtoReflect.Descriptor instead.
 func (*Neighbors) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Neighbors) GetNeighbors() []*Neighbor {
@@ -3315,7 +3563,7 @@ type Neighbor struct {
 
 func (x *Neighbor) Reset() {
 	*x = Neighbor{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3327,7 +3575,7 @@ func (x *Neighbor) String() string {
 func (*Neighbor) ProtoMessage() {}
 
 func (x *Neighbor) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3340,7 +3588,7 @@ func (x *Neighbor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbor.ProtoReflect.Descriptor instead.
 func (*Neighbor) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Neighbor) GetSwitch() string {
@@ -3387,7 +3635,7 @@ type ACLs struct {
 
 func (x *ACLs) Reset() {
 	*x = ACLs{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3399,7 +3647,7 @@ func (x *ACLs) String() string {
 func (*ACLs) ProtoMessage() {}
 
 func (x *ACLs) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3412,7 +3660,7 @@ func (x *ACLs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ACLs.ProtoReflect.Descriptor instead.
 func (*ACLs) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ACLs) GetRules() []*ACLRule {
@@ -3438,7 +3686,7 @@ type ACLRule struct {
 
 func (x *ACLRule) Reset() {
 	*x = ACLRule{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3450,7 +3698,7 @@ func (x *ACLRule) String() string {
 func (*ACLRule) ProtoMessage() {}
 
 func (x *ACLRule) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3463,7 +3711,7 @@ func (x *ACLRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ACLRule.ProtoReflect.Descriptor instead.
 func (*ACLRule) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ACLRule) GetSwitch() string {
@@ -3532,7 +3780,7 @@ type Buffers struct {
 
 func (x *Buffers) Reset() {
 	*x = Buffers{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3544,7 +3792,7 @@ func (x *Buffers) String() string {
 func (*Buffers) ProtoMessage() {}
 
 func (x *Buffers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3557,7 +3805,7 @@ func (x *Buffers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Buffers.ProtoReflect.Descriptor instead.
 func (*Buffers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Buffers) GetBuffers() []*Buffer {
@@ -3588,7 +3836,7 @@ type Buffer struct {
 
 func (x *Buffer) Reset() {
 	*x = Buffer{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3600,7 +3848,7 @@ func (x *Buffer) String() string {
 func (*Buffer) ProtoMessage() {}
 
 func (x *Buffer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3613,7 +3861,7 @@ func (x *Buffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Buffer.ProtoReflect.Descriptor instead.
 func (*Buffer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Buffer) GetSwitch() string {
@@ -3678,7 +3926,7 @@ type BufferGroup struct {
 
 func (x *BufferGroup) Reset() {
 	*x = BufferGroup{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3690,7 +3938,7 @@ func (x *BufferGroup) String() string {
 func (*BufferGroup) ProtoMessage() {}
 
 func (x *BufferGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3703,7 +3951,7 @@ func (x *BufferGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BufferGroup.ProtoReflect.Descriptor instead.
 func (*BufferGroup) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *BufferGroup) GetSwitch() string {
@@ -3799,7 +4047,7 @@ type PFC struct {
 
 func (x *PFC) Reset() {
 	*x = PFC{}
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3811,7 +4059,7 @@ func (x *PFC) String() string {
 func (*PFC) ProtoMessage() {}
 
 func (x *PFC) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3824,7 +4072,7 @@ func (x *PFC) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PFC.ProtoReflect.Descriptor instead.
 func (*PFC) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{47}
+	return file_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PFC) GetClasses() []*PFCClass {
@@ -3855,7 +4103,7 @@ type PFCClass struct {
 
 func (x *PFCClass) Reset() {
 	*x = PFCClass{}
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3867,7 +4115,7 @@ func (x *PFCClass) String() string {
 func (*PFCClass) ProtoMessage() {}
 
 func (x *PFCClass) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3880,7 +4128,7 @@ func (x *PFCClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PFCClass.ProtoReflect.Descriptor instead.
 func (*PFCClass) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{48}
+	return file_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PFCClass) GetSwitch() string {
@@ -3987,7 +4235,7 @@ type Pauses struct {
 
 func (x *Pauses) Reset() {
 	*x = Pauses{}
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3999,7 +4247,7 @@ func (x *Pauses) String() string {
 func (*Pauses) ProtoMessage() {}
 
 func (x *Pauses) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4012,7 +4260,7 @@ func (x *Pauses) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pauses.ProtoReflect.Descriptor instead.
 func (*Pauses) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{49}
+	return file_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Pauses) GetPauses() []*Pause {
@@ -4054,7 +4302,7 @@ type Pause struct {
 
 func (x *Pause) Reset() {
 	*x = Pause{}
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4066,7 +4314,7 @@ func (x *Pause) String() string {
 func (*Pause) ProtoMessage() {}
 
 func (x *Pause) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4079,7 +4327,7 @@ func (x *Pause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pause.ProtoReflect.Descriptor instead.
 func (*Pause) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{50}
+	return file_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Pause) GetSwitch() string {
@@ -4164,7 +4412,7 @@ type PauseCause struct {
 
 func (x *PauseCause) Reset() {
 	*x = PauseCause{}
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4176,7 +4424,7 @@ func (x *PauseCause) String() string {
 func (*PauseCause) ProtoMessage() {}
 
 func (x *PauseCause) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4189,7 +4437,7 @@ func (x *PauseCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseCause.ProtoReflect.Descriptor instead.
 func (*PauseCause) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{51}
+	return file_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *PauseCause) GetPort() string {
@@ -4232,7 +4480,7 @@ type Waits struct {
 
 func (x *Waits) Reset() {
 	*x = Waits{}
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4244,7 +4492,7 @@ func (x *Waits) String() string {
 func (*Waits) ProtoMessage() {}
 
 func (x *Waits) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4257,7 +4505,7 @@ func (x *Waits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waits.ProtoReflect.Descriptor instead.
 func (*Waits) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{52}
+	return file_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Waits) GetWaits() []*Wait {
@@ -4293,7 +4541,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4305,7 +4553,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4318,7 +4566,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{53}
+	return file_control_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Wait) GetSwitch() string {
@@ -4408,7 +4656,7 @@ type Workers struct {
 
 func (x *Workers) Reset() {
 	*x = Workers{}
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4420,7 +4668,7 @@ func (x *Workers) String() string {
 func (*Workers) ProtoMessage() {}
 
 func (x *Workers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4433,7 +4681,7 @@ func (x *Workers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Workers.ProtoReflect.Descriptor instead.
 func (*Workers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{54}
+	return file_control_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Workers) GetWorkers() []*Worker {
@@ -4474,7 +4722,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4486,7 +4734,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4499,7 +4747,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{55}
+	return file_control_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Worker) GetWorker() uint32 {
@@ -4628,7 +4876,7 @@ type Memory struct {
 
 func (x *Memory) Reset() {
 	*x = Memory{}
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4640,7 +4888,7 @@ func (x *Memory) String() string {
 func (*Memory) ProtoMessage() {}
 
 func (x *Memory) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4653,7 +4901,7 @@ func (x *Memory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Memory.ProtoReflect.Descriptor instead.
 func (*Memory) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{56}
+	return file_control_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Memory) GetChunks() uint64 {
@@ -4707,7 +4955,7 @@ type Drops struct {
 
 func (x *Drops) Reset() {
 	*x = Drops{}
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4719,7 +4967,7 @@ func (x *Drops) String() string {
 func (*Drops) ProtoMessage() {}
 
 func (x *Drops) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4732,7 +4980,7 @@ func (x *Drops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drops.ProtoReflect.Descriptor instead.
 func (*Drops) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{57}
+	return file_control_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Drops) GetDrops() []*Drop {
@@ -4755,7 +5003,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4767,7 +5015,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4780,7 +5028,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{58}
+	return file_control_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Drop) GetSwitch() string {
@@ -4828,7 +5076,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4840,7 +5088,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4853,7 +5101,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{59}
+	return file_control_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *WatchRequest) GetSwitch() string {
@@ -4884,7 +5132,7 @@ type CaptureRequest struct {
 
 func (x *CaptureRequest) Reset() {
 	*x = CaptureRequest{}
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4896,7 +5144,7 @@ func (x *CaptureRequest) String() string {
 func (*CaptureRequest) ProtoMessage() {}
 
 func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4909,7 +5157,7 @@ func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureRequest.ProtoReflect.Descriptor instead.
 func (*CaptureRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{60}
+	return file_control_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *CaptureRequest) GetPorts() []string {
@@ -4964,7 +5212,7 @@ type CaptureResponse struct {
 
 func (x *CaptureResponse) Reset() {
 	*x = CaptureResponse{}
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4976,7 +5224,7 @@ func (x *CaptureResponse) String() string {
 func (*CaptureResponse) ProtoMessage() {}
 
 func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4989,7 +5237,7 @@ func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureResponse.ProtoReflect.Descriptor instead.
 func (*CaptureResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{61}
+	return file_control_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *CaptureResponse) GetPcapng() []byte {
@@ -5011,7 +5259,31 @@ var File_control_proto protoreflect.FileDescriptor
 const file_control_proto_rawDesc = "" +
 	"\n" +
 	"\rcontrol.proto\x12\n" +
-	"gswitch.v1\"\x13\n" +
+	"gswitch.v1\"\x96\x01\n" +
+	"\rRecordRequest\x128\n" +
+	"\x06action\x18\x01 \x01(\x0e2 .gswitch.v1.RecordRequest.ActionR\x06action\x12\x16\n" +
+	"\x06switch\x18\x02 \x01(\tR\x06switch\"3\n" +
+	"\x06Action\x12\n" +
+	"\n" +
+	"\x06STATUS\x10\x00\x12\t\n" +
+	"\x05START\x10\x01\x12\b\n" +
+	"\x04STOP\x10\x02\x12\b\n" +
+	"\x04SAVE\x10\x03\"C\n" +
+	"\n" +
+	"Recordings\x125\n" +
+	"\n" +
+	"recordings\x18\x01 \x03(\v2\x15.gswitch.v1.RecordingR\n" +
+	"recordings\"\xc4\x01\n" +
+	"\tRecording\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
+	"\x04file\x18\x02 \x01(\tR\x04file\x12\x0e\n" +
+	"\x02on\x18\x03 \x01(\bR\x02on\x12\x18\n" +
+	"\aseconds\x18\x04 \x01(\x01R\aseconds\x12\x14\n" +
+	"\x05steps\x18\x05 \x01(\x04R\x05steps\x12\x14\n" +
+	"\x05bytes\x18\x06 \x01(\x04R\x05bytes\x12\x1f\n" +
+	"\ventry_bytes\x18\a \x01(\x04R\n" +
+	"entryBytes\x12\x14\n" +
+	"\x05ended\x18\b \x01(\tR\x05ended\"\x13\n" +
 	"\x11GetVersionRequest\"\xd8\x01\n" +
 	"\aVersion\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\tR\aversion\x12\x0e\n" +
@@ -5461,7 +5733,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04snap\x18\x06 \x01(\rR\x04snap\"C\n" +
 	"\x0fCaptureResponse\x12\x16\n" +
 	"\x06pcapng\x18\x01 \x01(\fR\x06pcapng\x12\x18\n" +
-	"\adropped\x18\x02 \x01(\x04R\adropped2\xe7\f\n" +
+	"\adropped\x18\x02 \x01(\x04R\adropped2\xa4\r\n" +
 	"\aControl\x12E\n" +
 	"\n" +
 	"GetVersion\x12\x1d.gswitch.v1.GetVersionRequest\x1a\x13.gswitch.v1.Version\"\x03\x90\x02\x01\x12J\n" +
@@ -5492,7 +5764,8 @@ const file_control_proto_rawDesc = "" +
 	"\vListWorkers\x12\x17.gswitch.v1.ListRequest\x1a\x13.gswitch.v1.Workers\"\x03\x90\x02\x01\x12<\n" +
 	"\tListDrops\x12\x17.gswitch.v1.ListRequest\x1a\x11.gswitch.v1.Drops\"\x03\x90\x02\x01\x126\n" +
 	"\x05Watch\x12\x18.gswitch.v1.WatchRequest\x1a\x11.gswitch.v1.Ports0\x01\x12D\n" +
-	"\aCapture\x12\x1a.gswitch.v1.CaptureRequest\x1a\x1b.gswitch.v1.CaptureResponse0\x01B\x19Z\x17gswitch/control/api;apib\x06proto3"
+	"\aCapture\x12\x1a.gswitch.v1.CaptureRequest\x1a\x1b.gswitch.v1.CaptureResponse0\x01\x12;\n" +
+	"\x06Record\x12\x19.gswitch.v1.RecordRequest\x1a\x16.gswitch.v1.RecordingsB\x19Z\x17gswitch/control/api;apib\x06proto3"
 
 var (
 	file_control_proto_rawDescOnce sync.Once
@@ -5506,161 +5779,170 @@ func file_control_proto_rawDescGZIP() []byte {
 	return file_control_proto_rawDescData
 }
 
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
+var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
 var file_control_proto_goTypes = []any{
-	(*GetVersionRequest)(nil),     // 0: gswitch.v1.GetVersionRequest
-	(*Version)(nil),               // 1: gswitch.v1.Version
-	(*GetConfigRequest)(nil),      // 2: gswitch.v1.GetConfigRequest
-	(*ConfigDocument)(nil),        // 3: gswitch.v1.ConfigDocument
-	(*ApplyRequest)(nil),          // 4: gswitch.v1.ApplyRequest
-	(*ApplyResponse)(nil),         // 5: gswitch.v1.ApplyResponse
-	(*EditRequest)(nil),           // 6: gswitch.v1.EditRequest
-	(*SetPort)(nil),               // 7: gswitch.v1.SetPort
-	(*Entry)(nil),                 // 8: gswitch.v1.Entry
-	(*Key)(nil),                   // 9: gswitch.v1.Key
-	(*ClearCountersRequest)(nil),  // 10: gswitch.v1.ClearCountersRequest
-	(*ClearCountersResponse)(nil), // 11: gswitch.v1.ClearCountersResponse
-	(*FlushFDBRequest)(nil),       // 12: gswitch.v1.FlushFDBRequest
-	(*FlushFDBResponse)(nil),      // 13: gswitch.v1.FlushFDBResponse
-	(*ListRequest)(nil),           // 14: gswitch.v1.ListRequest
-	(*Ports)(nil),                 // 15: gswitch.v1.Ports
-	(*Port)(nil),                  // 16: gswitch.v1.Port
-	(*Faults)(nil),                // 17: gswitch.v1.Faults
-	(*XSK)(nil),                   // 18: gswitch.v1.XSK
-	(*Queues)(nil),                // 19: gswitch.v1.Queues
-	(*Queue)(nil),                 // 20: gswitch.v1.Queue
-	(*RoCC)(nil),                  // 21: gswitch.v1.RoCC
-	(*CongestionPoint)(nil),       // 22: gswitch.v1.CongestionPoint
-	(*Counters)(nil),              // 23: gswitch.v1.Counters
-	(*Counter)(nil),               // 24: gswitch.v1.Counter
-	(*Label)(nil),                 // 25: gswitch.v1.Label
-	(*Crossbar)(nil),              // 26: gswitch.v1.Crossbar
-	(*CrossbarPort)(nil),          // 27: gswitch.v1.CrossbarPort
-	(*CrossbarClass)(nil),         // 28: gswitch.v1.CrossbarClass
-	(*Escape)(nil),                // 29: gswitch.v1.Escape
-	(*EscapePort)(nil),            // 30: gswitch.v1.EscapePort
-	(*Paths)(nil),                 // 31: gswitch.v1.Paths
-	(*PathGroup)(nil),             // 32: gswitch.v1.PathGroup
-	(*PathHop)(nil),               // 33: gswitch.v1.PathHop
-	(*PathChoices)(nil),           // 34: gswitch.v1.PathChoices
-	(*FDB)(nil),                   // 35: gswitch.v1.FDB
-	(*FDBEntry)(nil),              // 36: gswitch.v1.FDBEntry
-	(*Routes)(nil),                // 37: gswitch.v1.Routes
-	(*Route)(nil),                 // 38: gswitch.v1.Route
-	(*NextHop)(nil),               // 39: gswitch.v1.NextHop
-	(*Neighbors)(nil),             // 40: gswitch.v1.Neighbors
-	(*Neighbor)(nil),              // 41: gswitch.v1.Neighbor
-	(*ACLs)(nil),                  // 42: gswitch.v1.ACLs
-	(*ACLRule)(nil),               // 43: gswitch.v1.ACLRule
-	(*Buffers)(nil),               // 44: gswitch.v1.Buffers
-	(*Buffer)(nil),                // 45: gswitch.v1.Buffer
-	(*BufferGroup)(nil),           // 46: gswitch.v1.BufferGroup
-	(*PFC)(nil),                   // 47: gswitch.v1.PFC
-	(*PFCClass)(nil),              // 48: gswitch.v1.PFCClass
-	(*Pauses)(nil),                // 49: gswitch.v1.Pauses
-	(*Pause)(nil),                 // 50: gswitch.v1.Pause
-	(*PauseCause)(nil),            // 51: gswitch.v1.PauseCause
-	(*Waits)(nil),                 // 52: gswitch.v1.Waits
-	(*Wait)(nil),                  // 53: gswitch.v1.Wait
-	(*Workers)(nil),               // 54: gswitch.v1.Workers
-	(*Worker)(nil),                // 55: gswitch.v1.Worker
-	(*Memory)(nil),                // 56: gswitch.v1.Memory
-	(*Drops)(nil),                 // 57: gswitch.v1.Drops
-	(*Drop)(nil),                  // 58: gswitch.v1.Drop
-	(*WatchRequest)(nil),          // 59: gswitch.v1.WatchRequest
-	(*CaptureRequest)(nil),        // 60: gswitch.v1.CaptureRequest
-	(*CaptureResponse)(nil),       // 61: gswitch.v1.CaptureResponse
-	nil,                           // 62: gswitch.v1.SetPort.FaultsEntry
-	nil,                           // 63: gswitch.v1.Faults.LostEntry
+	(RecordRequest_Action)(0),     // 0: gswitch.v1.RecordRequest.Action
+	(*RecordRequest)(nil),         // 1: gswitch.v1.RecordRequest
+	(*Recordings)(nil),            // 2: gswitch.v1.Recordings
+	(*Recording)(nil),             // 3: gswitch.v1.Recording
+	(*GetVersionRequest)(nil),     // 4: gswitch.v1.GetVersionRequest
+	(*Version)(nil),               // 5: gswitch.v1.Version
+	(*GetConfigRequest)(nil),      // 6: gswitch.v1.GetConfigRequest
+	(*ConfigDocument)(nil),        // 7: gswitch.v1.ConfigDocument
+	(*ApplyRequest)(nil),          // 8: gswitch.v1.ApplyRequest
+	(*ApplyResponse)(nil),         // 9: gswitch.v1.ApplyResponse
+	(*EditRequest)(nil),           // 10: gswitch.v1.EditRequest
+	(*SetPort)(nil),               // 11: gswitch.v1.SetPort
+	(*Entry)(nil),                 // 12: gswitch.v1.Entry
+	(*Key)(nil),                   // 13: gswitch.v1.Key
+	(*ClearCountersRequest)(nil),  // 14: gswitch.v1.ClearCountersRequest
+	(*ClearCountersResponse)(nil), // 15: gswitch.v1.ClearCountersResponse
+	(*FlushFDBRequest)(nil),       // 16: gswitch.v1.FlushFDBRequest
+	(*FlushFDBResponse)(nil),      // 17: gswitch.v1.FlushFDBResponse
+	(*ListRequest)(nil),           // 18: gswitch.v1.ListRequest
+	(*Ports)(nil),                 // 19: gswitch.v1.Ports
+	(*Port)(nil),                  // 20: gswitch.v1.Port
+	(*Faults)(nil),                // 21: gswitch.v1.Faults
+	(*XSK)(nil),                   // 22: gswitch.v1.XSK
+	(*Queues)(nil),                // 23: gswitch.v1.Queues
+	(*Queue)(nil),                 // 24: gswitch.v1.Queue
+	(*RoCC)(nil),                  // 25: gswitch.v1.RoCC
+	(*CongestionPoint)(nil),       // 26: gswitch.v1.CongestionPoint
+	(*Counters)(nil),              // 27: gswitch.v1.Counters
+	(*Counter)(nil),               // 28: gswitch.v1.Counter
+	(*Label)(nil),                 // 29: gswitch.v1.Label
+	(*Crossbar)(nil),              // 30: gswitch.v1.Crossbar
+	(*CrossbarPort)(nil),          // 31: gswitch.v1.CrossbarPort
+	(*CrossbarClass)(nil),         // 32: gswitch.v1.CrossbarClass
+	(*Escape)(nil),                // 33: gswitch.v1.Escape
+	(*EscapePort)(nil),            // 34: gswitch.v1.EscapePort
+	(*Paths)(nil),                 // 35: gswitch.v1.Paths
+	(*PathGroup)(nil),             // 36: gswitch.v1.PathGroup
+	(*PathHop)(nil),               // 37: gswitch.v1.PathHop
+	(*PathChoices)(nil),           // 38: gswitch.v1.PathChoices
+	(*FDB)(nil),                   // 39: gswitch.v1.FDB
+	(*FDBEntry)(nil),              // 40: gswitch.v1.FDBEntry
+	(*Routes)(nil),                // 41: gswitch.v1.Routes
+	(*Route)(nil),                 // 42: gswitch.v1.Route
+	(*NextHop)(nil),               // 43: gswitch.v1.NextHop
+	(*Neighbors)(nil),             // 44: gswitch.v1.Neighbors
+	(*Neighbor)(nil),              // 45: gswitch.v1.Neighbor
+	(*ACLs)(nil),                  // 46: gswitch.v1.ACLs
+	(*ACLRule)(nil),               // 47: gswitch.v1.ACLRule
+	(*Buffers)(nil),               // 48: gswitch.v1.Buffers
+	(*Buffer)(nil),                // 49: gswitch.v1.Buffer
+	(*BufferGroup)(nil),           // 50: gswitch.v1.BufferGroup
+	(*PFC)(nil),                   // 51: gswitch.v1.PFC
+	(*PFCClass)(nil),              // 52: gswitch.v1.PFCClass
+	(*Pauses)(nil),                // 53: gswitch.v1.Pauses
+	(*Pause)(nil),                 // 54: gswitch.v1.Pause
+	(*PauseCause)(nil),            // 55: gswitch.v1.PauseCause
+	(*Waits)(nil),                 // 56: gswitch.v1.Waits
+	(*Wait)(nil),                  // 57: gswitch.v1.Wait
+	(*Workers)(nil),               // 58: gswitch.v1.Workers
+	(*Worker)(nil),                // 59: gswitch.v1.Worker
+	(*Memory)(nil),                // 60: gswitch.v1.Memory
+	(*Drops)(nil),                 // 61: gswitch.v1.Drops
+	(*Drop)(nil),                  // 62: gswitch.v1.Drop
+	(*WatchRequest)(nil),          // 63: gswitch.v1.WatchRequest
+	(*CaptureRequest)(nil),        // 64: gswitch.v1.CaptureRequest
+	(*CaptureResponse)(nil),       // 65: gswitch.v1.CaptureResponse
+	nil,                           // 66: gswitch.v1.SetPort.FaultsEntry
+	nil,                           // 67: gswitch.v1.Faults.LostEntry
 }
 var file_control_proto_depIdxs = []int32{
-	7,  // 0: gswitch.v1.EditRequest.set_port:type_name -> gswitch.v1.SetPort
-	8,  // 1: gswitch.v1.EditRequest.set:type_name -> gswitch.v1.Entry
-	9,  // 2: gswitch.v1.EditRequest.delete:type_name -> gswitch.v1.Key
-	62, // 3: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
-	16, // 4: gswitch.v1.Ports.ports:type_name -> gswitch.v1.Port
-	18, // 5: gswitch.v1.Port.xsk:type_name -> gswitch.v1.XSK
-	17, // 6: gswitch.v1.Port.faults:type_name -> gswitch.v1.Faults
-	63, // 7: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
-	20, // 8: gswitch.v1.Queues.queues:type_name -> gswitch.v1.Queue
-	22, // 9: gswitch.v1.RoCC.points:type_name -> gswitch.v1.CongestionPoint
-	24, // 10: gswitch.v1.Counters.counters:type_name -> gswitch.v1.Counter
-	25, // 11: gswitch.v1.Counter.labels:type_name -> gswitch.v1.Label
-	27, // 12: gswitch.v1.Crossbar.ports:type_name -> gswitch.v1.CrossbarPort
-	28, // 13: gswitch.v1.CrossbarPort.classes:type_name -> gswitch.v1.CrossbarClass
-	30, // 14: gswitch.v1.Escape.ports:type_name -> gswitch.v1.EscapePort
-	32, // 15: gswitch.v1.Paths.groups:type_name -> gswitch.v1.PathGroup
-	34, // 16: gswitch.v1.Paths.choices:type_name -> gswitch.v1.PathChoices
-	33, // 17: gswitch.v1.PathGroup.hops:type_name -> gswitch.v1.PathHop
-	36, // 18: gswitch.v1.FDB.entries:type_name -> gswitch.v1.FDBEntry
-	38, // 19: gswitch.v1.Routes.routes:type_name -> gswitch.v1.Route
-	39, // 20: gswitch.v1.Route.next_hops:type_name -> gswitch.v1.NextHop
-	41, // 21: gswitch.v1.Neighbors.neighbors:type_name -> gswitch.v1.Neighbor
-	43, // 22: gswitch.v1.ACLs.rules:type_name -> gswitch.v1.ACLRule
-	45, // 23: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
-	46, // 24: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
-	48, // 25: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
-	50, // 26: gswitch.v1.Pauses.pauses:type_name -> gswitch.v1.Pause
-	51, // 27: gswitch.v1.Pause.causes:type_name -> gswitch.v1.PauseCause
-	53, // 28: gswitch.v1.Waits.waits:type_name -> gswitch.v1.Wait
-	55, // 29: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
-	56, // 30: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
-	58, // 31: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
-	0,  // 32: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
-	2,  // 33: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
-	4,  // 34: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
-	6,  // 35: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
-	10, // 36: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
-	12, // 37: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
-	14, // 38: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
-	14, // 39: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
-	14, // 40: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
-	14, // 41: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
-	14, // 42: gswitch.v1.Control.ListPaths:input_type -> gswitch.v1.ListRequest
-	14, // 43: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
-	14, // 44: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
-	14, // 45: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
-	14, // 46: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
-	14, // 47: gswitch.v1.Control.ListCounters:input_type -> gswitch.v1.ListRequest
-	14, // 48: gswitch.v1.Control.ListCrossbar:input_type -> gswitch.v1.ListRequest
-	14, // 49: gswitch.v1.Control.ListEscape:input_type -> gswitch.v1.ListRequest
-	14, // 50: gswitch.v1.Control.ListPauses:input_type -> gswitch.v1.ListRequest
-	14, // 51: gswitch.v1.Control.ListWaits:input_type -> gswitch.v1.ListRequest
-	14, // 52: gswitch.v1.Control.ListRoCC:input_type -> gswitch.v1.ListRequest
-	14, // 53: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
-	14, // 54: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
-	59, // 55: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
-	60, // 56: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
-	1,  // 57: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
-	3,  // 58: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
-	5,  // 59: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
-	5,  // 60: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
-	11, // 61: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
-	13, // 62: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
-	15, // 63: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
-	19, // 64: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
-	35, // 65: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
-	37, // 66: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
-	31, // 67: gswitch.v1.Control.ListPaths:output_type -> gswitch.v1.Paths
-	40, // 68: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
-	42, // 69: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
-	44, // 70: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
-	47, // 71: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
-	23, // 72: gswitch.v1.Control.ListCounters:output_type -> gswitch.v1.Counters
-	26, // 73: gswitch.v1.Control.ListCrossbar:output_type -> gswitch.v1.Crossbar
-	29, // 74: gswitch.v1.Control.ListEscape:output_type -> gswitch.v1.Escape
-	49, // 75: gswitch.v1.Control.ListPauses:output_type -> gswitch.v1.Pauses
-	52, // 76: gswitch.v1.Control.ListWaits:output_type -> gswitch.v1.Waits
-	21, // 77: gswitch.v1.Control.ListRoCC:output_type -> gswitch.v1.RoCC
-	54, // 78: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
-	57, // 79: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
-	15, // 80: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
-	61, // 81: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
-	57, // [57:82] is the sub-list for method output_type
-	32, // [32:57] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	0,  // 0: gswitch.v1.RecordRequest.action:type_name -> gswitch.v1.RecordRequest.Action
+	3,  // 1: gswitch.v1.Recordings.recordings:type_name -> gswitch.v1.Recording
+	11, // 2: gswitch.v1.EditRequest.set_port:type_name -> gswitch.v1.SetPort
+	12, // 3: gswitch.v1.EditRequest.set:type_name -> gswitch.v1.Entry
+	13, // 4: gswitch.v1.EditRequest.delete:type_name -> gswitch.v1.Key
+	66, // 5: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
+	20, // 6: gswitch.v1.Ports.ports:type_name -> gswitch.v1.Port
+	22, // 7: gswitch.v1.Port.xsk:type_name -> gswitch.v1.XSK
+	21, // 8: gswitch.v1.Port.faults:type_name -> gswitch.v1.Faults
+	67, // 9: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
+	24, // 10: gswitch.v1.Queues.queues:type_name -> gswitch.v1.Queue
+	26, // 11: gswitch.v1.RoCC.points:type_name -> gswitch.v1.CongestionPoint
+	28, // 12: gswitch.v1.Counters.counters:type_name -> gswitch.v1.Counter
+	29, // 13: gswitch.v1.Counter.labels:type_name -> gswitch.v1.Label
+	31, // 14: gswitch.v1.Crossbar.ports:type_name -> gswitch.v1.CrossbarPort
+	32, // 15: gswitch.v1.CrossbarPort.classes:type_name -> gswitch.v1.CrossbarClass
+	34, // 16: gswitch.v1.Escape.ports:type_name -> gswitch.v1.EscapePort
+	36, // 17: gswitch.v1.Paths.groups:type_name -> gswitch.v1.PathGroup
+	38, // 18: gswitch.v1.Paths.choices:type_name -> gswitch.v1.PathChoices
+	37, // 19: gswitch.v1.PathGroup.hops:type_name -> gswitch.v1.PathHop
+	40, // 20: gswitch.v1.FDB.entries:type_name -> gswitch.v1.FDBEntry
+	42, // 21: gswitch.v1.Routes.routes:type_name -> gswitch.v1.Route
+	43, // 22: gswitch.v1.Route.next_hops:type_name -> gswitch.v1.NextHop
+	45, // 23: gswitch.v1.Neighbors.neighbors:type_name -> gswitch.v1.Neighbor
+	47, // 24: gswitch.v1.ACLs.rules:type_name -> gswitch.v1.ACLRule
+	49, // 25: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
+	50, // 26: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
+	52, // 27: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
+	54, // 28: gswitch.v1.Pauses.pauses:type_name -> gswitch.v1.Pause
+	55, // 29: gswitch.v1.Pause.causes:type_name -> gswitch.v1.PauseCause
+	57, // 30: gswitch.v1.Waits.waits:type_name -> gswitch.v1.Wait
+	59, // 31: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
+	60, // 32: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
+	62, // 33: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
+	4,  // 34: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
+	6,  // 35: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
+	8,  // 36: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
+	10, // 37: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
+	14, // 38: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
+	16, // 39: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
+	18, // 40: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
+	18, // 41: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
+	18, // 42: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
+	18, // 43: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
+	18, // 44: gswitch.v1.Control.ListPaths:input_type -> gswitch.v1.ListRequest
+	18, // 45: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
+	18, // 46: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
+	18, // 47: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
+	18, // 48: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
+	18, // 49: gswitch.v1.Control.ListCounters:input_type -> gswitch.v1.ListRequest
+	18, // 50: gswitch.v1.Control.ListCrossbar:input_type -> gswitch.v1.ListRequest
+	18, // 51: gswitch.v1.Control.ListEscape:input_type -> gswitch.v1.ListRequest
+	18, // 52: gswitch.v1.Control.ListPauses:input_type -> gswitch.v1.ListRequest
+	18, // 53: gswitch.v1.Control.ListWaits:input_type -> gswitch.v1.ListRequest
+	18, // 54: gswitch.v1.Control.ListRoCC:input_type -> gswitch.v1.ListRequest
+	18, // 55: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
+	18, // 56: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
+	63, // 57: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
+	64, // 58: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
+	1,  // 59: gswitch.v1.Control.Record:input_type -> gswitch.v1.RecordRequest
+	5,  // 60: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
+	7,  // 61: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
+	9,  // 62: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
+	9,  // 63: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
+	15, // 64: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
+	17, // 65: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
+	19, // 66: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
+	23, // 67: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
+	39, // 68: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
+	41, // 69: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
+	35, // 70: gswitch.v1.Control.ListPaths:output_type -> gswitch.v1.Paths
+	44, // 71: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
+	46, // 72: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
+	48, // 73: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
+	51, // 74: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
+	27, // 75: gswitch.v1.Control.ListCounters:output_type -> gswitch.v1.Counters
+	30, // 76: gswitch.v1.Control.ListCrossbar:output_type -> gswitch.v1.Crossbar
+	33, // 77: gswitch.v1.Control.ListEscape:output_type -> gswitch.v1.Escape
+	53, // 78: gswitch.v1.Control.ListPauses:output_type -> gswitch.v1.Pauses
+	56, // 79: gswitch.v1.Control.ListWaits:output_type -> gswitch.v1.Waits
+	25, // 80: gswitch.v1.Control.ListRoCC:output_type -> gswitch.v1.RoCC
+	58, // 81: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
+	61, // 82: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
+	19, // 83: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
+	65, // 84: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
+	2,  // 85: gswitch.v1.Control.Record:output_type -> gswitch.v1.Recordings
+	60, // [60:86] is the sub-list for method output_type
+	34, // [34:60] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -5668,24 +5950,25 @@ func file_control_proto_init() {
 	if File_control_proto != nil {
 		return
 	}
-	file_control_proto_msgTypes[6].OneofWrappers = []any{
+	file_control_proto_msgTypes[9].OneofWrappers = []any{
 		(*EditRequest_SetPort)(nil),
 		(*EditRequest_Set)(nil),
 		(*EditRequest_Delete)(nil),
 	}
-	file_control_proto_msgTypes[7].OneofWrappers = []any{}
+	file_control_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   64,
+			NumEnums:      1,
+			NumMessages:   67,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_control_proto_goTypes,
 		DependencyIndexes: file_control_proto_depIdxs,
+		EnumInfos:         file_control_proto_enumTypes,
 		MessageInfos:      file_control_proto_msgTypes,
 	}.Build()
 	File_control_proto = out.File

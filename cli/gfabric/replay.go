@@ -1,0 +1,216 @@
+package gfabric
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gswitch/cli/gswitch"
+	"gswitch/control"
+	"gswitch/frame"
+	"gswitch/replay"
+)
+
+type replayFlags struct {
+	at, from, to time.Duration
+	until        string
+	pcap         string
+	trace        string
+	force        bool
+}
+
+func replayCommand() *cobra.Command {
+	var f replayFlags
+	c := &cobra.Command{
+		Use:   "replay RECORD [-- gswitch show ...]",
+		Short: "Replay what a switch was given, to the bit, and look at it at any instant",
+		Long: "replay makes the switch of a record anew (gswitch run --record, gswitch record start) and\n" +
+			"gives it what was recorded, in virtual time, as fast as it goes. It compares a hash of all\n" +
+			"that the switch sends with that of the recorded run, and says that they are identical, or\n" +
+			"at which step they are not. No root is needed, and no interface.\n\n" +
+			"With --at or --until the replay ends there, and a verb of gswitch behind -- shows the\n" +
+			"switch as it was at that instant. Instants are since the beginning of the record.",
+		Example: "  gfabric replay leaf1-20260102T030405.000Z.grec\n" +
+			"  gfabric replay leaf1.grec --at 12.304s -- gswitch show queues\n" +
+			"  gfabric replay leaf1.grec --until drop:queue-tail -- gswitch show buffer\n" +
+			"  gfabric replay leaf1.grec --trace 10.0.1.2:4791 --from 12.3s --to 12.31s\n" +
+			"  gfabric replay leaf1.grec --pcap frames.pcapng --from 12.3s --to 12.31s",
+		Args: func(c *cobra.Command, args []string) error {
+			if n := c.ArgsLenAtDash(); n >= 0 {
+				args = args[:n]
+			}
+			return one("the file of a record")(c, args)
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.run(c.Context(), args[0], args[1:], c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	fl := c.Flags()
+	fl.DurationVar(&f.at, "at", -1, "end the replay at this instant")
+	fl.StringVar(&f.until, "until", "", "end the replay behind the call in which a frame is dropped: drop, or drop:REASON")
+	fl.StringVar(&f.trace, "trace", "", "print what happens to each frame from or to ADDRESS or ADDRESS:PORT")
+	fl.StringVar(&f.pcap, "pcap", "", "write the frames to this pcapng file: those that came, left and were dropped, headers only")
+	fl.DurationVar(&f.from, "from", 0, "trace and pcap from this instant on")
+	fl.DurationVar(&f.to, "to", -1, "end the replay, and with it trace and pcap, at this instant")
+	fl.BoolVar(&f.force, "force", false, "replay a record of another build, which may differ")
+	return c
+}
+
+func (f *replayFlags) run(ctx context.Context, name string, words []string, stdout, stderr io.Writer) error {
+	end := frame.Never
+	for _, t := range []time.Duration{f.at, f.to} {
+		if t >= 0 {
+			end = min(end, frame.Time(t))
+		}
+	}
+	if len(words) > 0 && words[0] != "gswitch" {
+		return usagef("behind -- stands a verb of gswitch, as in -- gswitch show queues; %s is another program", words[0])
+	}
+	reason := frame.Keep
+	if f.until != "" {
+		var err error
+		if reason, err = parseUntil(f.until); err != nil {
+			return err
+		}
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return usageError{err}
+	}
+	defer file.Close()
+	in, err := replay.NewReader(bufio.NewReaderSize(file, 1<<20))
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	h := &in.Header
+	if h.Build != version && !f.force {
+		return fmt.Errorf("%s was recorded by gswitch %s (%s), this is %s: another build may do something else; replay it with that one, or try with --force", name, h.Build, h.Go, version)
+	}
+	p, err := replay.NewPlayer(in, control.Rebuild)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	r := &replayed{flags: f, p: p, sw: p.Node.(*control.Replayed), out: bufio.NewWriter(stdout), from: h.Start + frame.Time(f.from), reason: reason}
+	defer r.out.Flush()
+	if err := r.watch(); err != nil {
+		return err
+	}
+	began := time.Now()
+	err = r.play(ctx, addTime(h.Start, end))
+	if closed := r.close(); closed != nil {
+		return closed
+	}
+	var cut string
+	lost := replay.LostError{}
+	switch {
+	case errors.Is(err, io.EOF), err == nil:
+	case errors.Is(err, replay.ErrCut), errors.As(err, &lost):
+		cut = "; " + err.Error()
+	default:
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if f.until != "" && !r.stopped {
+		return fmt.Errorf("%s: nothing was dropped so up to the end, %v", name, (p.Now() - h.Start).Duration())
+	}
+	frames, sums := p.Sent()
+	failed := ""
+	if n := p.Failed(); n > 0 {
+		failed = fmt.Sprintf(" %d allocations failed,", n)
+	}
+	fmt.Fprintf(stderr, "replayed %v of %s in %v: %d calls, %d frames sent,%s %d hashes compared: identical%s\n",
+		(p.Now() - h.Start).Duration().Round(time.Microsecond), h.Name, time.Since(began).Round(time.Millisecond), p.Steps(), frames, failed, sums, cut)
+	if len(words) == 0 {
+		return nil
+	}
+	r.out.Flush()
+	return r.show(ctx, words[1:], stdout, stderr)
+}
+
+func addTime(a, b frame.Time) frame.Time {
+	if b > frame.Never-a {
+		return frame.Never
+	}
+	return a + b
+}
+
+// parseUntil returns the reason of a drop; Keep: of any.
+func parseUntil(s string) (frame.Reason, error) {
+	what, name, given := strings.Cut(s, ":")
+	if what != "drop" {
+		return 0, usagef("--until %s: say drop, or drop:REASON", s)
+	}
+	var names []string
+	for i := frame.Keep + 1; i < frame.NumReasons; i++ {
+		if i.String() == name {
+			return i, nil
+		}
+		names = append(names, i.String())
+	}
+	if given {
+		return 0, usagef("--until %s: there is no reason %q; there are %s", s, name, strings.Join(names, ", "))
+	}
+	return frame.Keep, nil
+}
+
+// play replays up to an instant, or to what is looked for.
+func (r *replayed) play(ctx context.Context, end frame.Time) error {
+	for n := 0; ; n++ {
+		if n%4096 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if end != frame.Never {
+			next, err := r.p.Peek()
+			if err != nil || next > end {
+				return err
+			}
+		}
+		e, err := r.p.Step()
+		if err != nil {
+			return err
+		}
+		if e.Kind == replay.Transmit && len(e.Frames) > 0 {
+			r.left(e)
+		}
+		if r.stopped {
+			return nil
+		}
+	}
+}
+
+// show runs a verb of gswitch against the switch as it is now.
+func (r *replayed) show(ctx context.Context, words []string, stdout, stderr io.Writer) error {
+	handler, err := r.sw.Handler(r.p.Header, r.p.Now())
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "gfabric-replay-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	socket := filepath.Join(dir, "s.sock")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		return err
+	}
+	serving, stop := context.WithCancel(ctx)
+	served := make(chan error, 1)
+	go func() { served <- control.Serve(serving, handler, []net.Listener{l}) }()
+	c := gswitch.Command(version)
+	c.SetArgs(slices.Concat([]string{"--socket", socket}, words))
+	c.SetOut(stdout)
+	c.SetErr(stderr)
+	err = c.ExecuteContext(ctx)
+	stop()
+	return errors.Join(err, <-served)
+}

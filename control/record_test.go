@@ -1,0 +1,267 @@
+package control
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+
+	"gswitch/capture"
+	"gswitch/config"
+	"gswitch/control/api"
+	"gswitch/replay"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
+)
+
+// What a record holds of a configuration makes the same switch.
+func TestMadeFrom(t *testing.T) {
+	doc, err := os.ReadFile("../config/example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := config.Parse("example.yaml", doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &Daemon{doc: c, resolved: c.Resolved()}
+	for i := range d.resolved.Switches {
+		s := &d.resolved.Switches[i]
+		numbers := map[string]int{}
+		for k := range s.Ports {
+			numbers[s.Ports[k].Name] = (k + 3) * 2
+		}
+		m := madeFrom(d.document(s), s, numbers)
+		_, back, err := m.config(s.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := back.VSwitch(m.numbers()), s.VSwitch(numbers); !reflect.DeepEqual(got, want) {
+			t.Errorf("switch %s comes back as\n%+v\nit was\n%+v", s.Name, got, want)
+		}
+	}
+	if _, _, err := (&made{Document: string(doc)}).config("nobody"); err == nil {
+		t.Error("a switch that is not in the document was found")
+	}
+}
+
+// source writes frames for a port to read, ends after ends, and returns the file.
+func source(t *testing.T, frames int) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "in.pcapng")
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := capture.NewWriter(f)
+	if err := w.Section(""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Interface("in", "", capture.MaxSnapLen); err != nil {
+		t.Fatal(err)
+	}
+	for i := range frames {
+		b := wt.Frame(wt.Eth(wt.MAC(uint16(2+i%3)), wt.MAC(uint16(10+i%7))), wt.IPv4("10.0.0.1", "10.0.0.2", wt.IPv4With(func(h *wire.IPv4Fields) { h.ID = uint16(i) })),
+			wt.UDP(uint16(i%5), 9), wt.Zeros(i%1400))
+		if err := w.Packet(capture.Record{Time: int64(i) * 100_000, Wire: uint32(len(b))}, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func recorded(t *testing.T, dir string, frames int) *Daemon {
+	t.Helper()
+	doc := fmt.Sprintf(`version: 1
+memory: {frames: 4096}
+control: {socket: /run/gswitch-test/never.sock}
+switches:
+  - name: s1
+    ports:
+      - {name: in, pcap: {read: %s}}
+      - {name: a, pcap: {write: %s}, rate: 10Mbps}
+      - {name: b, pcap: {write: %s}, rate: 1Gbps}
+    buffer: {size: 4MB, limit: 100KB}
+    fdb: {static: [{mac: "02:00:00:00:02:00", port: a}, {mac: "02:00:00:00:03:00", port: b}]}
+`, source(t, frames), filepath.Join(t.TempDir(), "a.pcapng"), filepath.Join(t.TempDir(), "b.pcapng"))
+	d, err := New(parse(t, doc), Options{Version: "v1", Source: "test.yaml", Record: dir, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := d.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// through waits until n frames came.
+func through(t *testing.T, d *Daemon, n uint64) {
+	t.Helper()
+	for {
+		came := uint64(0)
+		for _, p := range d.Snapshot().Switches[0].Ports {
+			came += p.Counts.Rx.Frames
+		}
+		if came >= n {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func playFile(t *testing.T, file string) (*replay.Player, error) {
+	t.Helper()
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := replay.NewReader(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := replay.NewPlayer(in, Rebuild)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = p.Step()
+	}
+	return p, err
+}
+
+// A daemon is recorded from its start, while routes, configurations and tables
+// change; the replay is the same run, and shows the same.
+func TestDaemonIsRecorded(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "records")
+	d := recorded(t, dir, 3000)
+	through(t, d, 500)
+	if _, err := d.Edit(func(c *config.Config) error { return c.Switches[0].Ports[1].Rate.UnmarshalText([]byte("20Mbps")) }, false); err != nil {
+		t.Fatal(err)
+	}
+	live := httptest.NewServer(d.Handler())
+	defer live.Close()
+	client := api.NewControlClient(live.Client(), live.URL)
+	if _, err := client.FlushFDB(t.Context(), &api.FlushFDBRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := client.Record(t.Context(), &api.RecordRequest{Action: api.RecordRequest_SAVE}); err != nil || len(r.Recordings) != 1 || !r.Recordings[0].On || r.Recordings[0].Steps == 0 {
+		t.Errorf("saved: %v, %v", r, err)
+	}
+	through(t, d, 3000)
+	if _, err := client.Record(t.Context(), &api.RecordRequest{Action: api.RecordRequest_START}); err == nil || !strings.Contains(err.Error(), "recorded already") {
+		t.Errorf("a second record of the switch: %v", err)
+	}
+	r, err := client.Record(t.Context(), &api.RecordRequest{Action: api.RecordRequest_STOP})
+	if err != nil || len(r.Recordings) != 1 || r.Recordings[0].On || r.Recordings[0].Ended != "stopped" {
+		t.Fatalf("stopped: %v, %v", r, err)
+	}
+	if _, err := client.Record(t.Context(), &api.RecordRequest{Action: api.RecordRequest_STOP}); err == nil {
+		t.Error("a record that is over was stopped")
+	}
+	file := r.Recordings[0].File
+	if st, err := os.Stat(file); err != nil || st.Mode().Perm() != 0o600 || filepath.Dir(file) != dir {
+		t.Errorf("the record is %v, %v", st.Mode(), err)
+	}
+	p, err := playFile(t, file)
+	if !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	if frames, sums := p.Sent(); frames < 2000 || sums < 2 || p.Steps() != r.Recordings[0].Steps {
+		t.Errorf("%d frames, %d hashes, %d steps of %d", frames, sums, p.Steps(), r.Recordings[0].Steps)
+	}
+	handler, err := p.Node.(*Replayed).Handler(p.Header, p.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	past := httptest.NewServer(handler)
+	defer past.Close()
+	then := api.NewControlClient(past.Client(), past.URL)
+	for what, list := range map[string]func(c api.ControlClient) (proto.Message, error){
+		"addresses": func(c api.ControlClient) (proto.Message, error) {
+			m, err := c.ListFDB(t.Context(), &api.ListRequest{})
+			for _, e := range m.GetEntries() {
+				e.AgeSeconds = 0
+			}
+			return m, err
+		},
+		"drops": func(c api.ControlClient) (proto.Message, error) { return c.ListDrops(t.Context(), &api.ListRequest{}) },
+	} {
+		now, err := list(client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		was, err := list(then)
+		if err != nil || !proto.Equal(now, was) {
+			t.Errorf("%s: the replay shows %v, %v, the switch %v", what, was, err, now)
+		}
+	}
+	if _, err := then.FlushFDB(t.Context(), &api.FlushFDBRequest{}); connect.CodeOf(err) != connect.CodePermissionDenied {
+		t.Errorf("a change to a record: %v", err)
+	}
+}
+
+// A disk that takes no more ends the record, and not the switch.
+func TestRecordEndsWithTheDisk(t *testing.T) {
+	d := recorded(t, t.TempDir(), 3000)
+	through(t, d, 100)
+	d.mu.Lock()
+	d.units[0].recording.out.Close() // every write fails from now on
+	d.mu.Unlock()
+	through(t, d, 3000)
+	for d.Recordings()[0].On {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if why := d.Recordings()[0].Ended; !strings.Contains(why, "closed") {
+		t.Errorf("the record ended because: %s", why)
+	}
+	if _, err := playFile(t, d.Recordings()[0].File); !errors.Is(err, replay.ErrCut) {
+		t.Errorf("what was written before: %v", err)
+	}
+}
+
+// What several workers read of each other is not recorded: that is said.
+func TestSeveralWorkersAreNotRecorded(t *testing.T) {
+	doc := `version: 1
+workers: [{}, {}]
+memory: {frames: 8192}
+control: {socket: /run/gswitch-test/never.sock}
+switches:
+  - name: s1
+    ports: [{name: p1, wire: a, workers: [0]}, {name: p2, wire: a, workers: [1]}]
+`
+	_, err := New(parse(t, doc), Options{Record: t.TempDir(), Logger: slog.New(slog.DiscardHandler)})
+	if err == nil || !strings.Contains(err.Error(), "switch s1 runs on 2 workers") {
+		t.Errorf("recording two workers: %v", err)
+	}
+	d, err := New(parse(t, doc), Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Stop()
+	if _, err := d.StartRecording(""); err == nil || !strings.Contains(err.Error(), "switch s1 runs on 2 workers") {
+		t.Errorf("recording two workers: %v", err)
+	}
+	if s := d.Snapshot(); len(s.Switches) != 1 {
+		t.Error("the refusal took the switch away")
+	}
+}

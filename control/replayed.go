@@ -1,0 +1,112 @@
+package control
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"gswitch/config"
+	"gswitch/dataplane"
+	"gswitch/frame"
+	"gswitch/replay"
+	"gswitch/vswitch"
+)
+
+// Replayed is the switch of a record, which a replay.Player steps.
+type Replayed struct {
+	*vswitch.Node
+	Switch *vswitch.Switch
+
+	name string
+	made made
+	doc  *config.Config // in force, as it was written
+	conf *config.Switch // of this switch, with its defaults
+}
+
+// Rebuild makes the switch of a record anew. It is a replay.Build.
+func Rebuild(h *replay.Header, pool *frame.Pool) (replay.Machine, error) {
+	if h.Kind != "switch" {
+		return nil, fmt.Errorf("the record is of a %s; a switch can be replayed", h.Kind)
+	}
+	r := &Replayed{name: h.Name, made: made{Document: h.Document, Ports: h.Ports}}
+	var err error
+	if r.doc, r.conf, err = r.made.config(r.name); err != nil {
+		return nil, err
+	}
+	if r.Switch, err = vswitch.New(r.conf.VSwitch(r.made.numbers()), []*frame.Pool{pool}); err != nil {
+		return nil, err
+	}
+	r.Node = r.Switch.Nodes[0]
+	return r, nil
+}
+
+// Do implements replay.Machine.
+func (r *Replayed) Do(_ frame.Time, command []byte) error {
+	c, err := vswitch.DecodeChange(command)
+	if err != nil {
+		return err
+	}
+	a, ok := c.(vswitch.Apply)
+	if !ok {
+		return r.Switch.Do(c)
+	}
+	var m made
+	if err := json.Unmarshal(a.Document, &m); err != nil {
+		return fmt.Errorf("the document of a configuration: %w", err)
+	}
+	doc, conf, err := m.config(r.name)
+	if err != nil {
+		return err
+	}
+	a.Config = conf.VSwitch(m.numbers())
+	if err := r.Switch.Do(a); err != nil {
+		return err
+	}
+	r.made, r.doc, r.conf = m, doc, conf
+	return nil
+}
+
+// Ports returns the names of the ports by their numbers.
+func (r *Replayed) Ports() map[uint16]string {
+	names := map[uint16]string{}
+	for _, p := range r.made.Ports {
+		names[uint16(p.Number)] = p.Name
+	}
+	return names
+}
+
+// Handler serves the API of a daemon that runs the switch of a record, as it
+// was at an instant of the record: all that can be listed is what it was
+// then. The player must not go on meanwhile.
+func (r *Replayed) Handler(h *replay.Header, at frame.Time) (http.Handler, error) {
+	engine, err := dataplane.New(dataplane.Config{Chunks: 1, ChunkSize: 2048, Held: true, At: at})
+	if err != nil {
+		return nil, err
+	}
+	u := &unit{name: r.name, sw: r.Switch, workers: []int{0}, numbers: r.made.numbers(), ports: map[string]*openPort{}}
+	for i := range r.conf.Ports {
+		p := &r.conf.Ports[i]
+		u.ports[p.Name] = &openPort{conf: *p}
+	}
+	d := &Daemon{opts: Options{Version: h.Build}, start: time.Now().Add(-time.Duration(at - h.Start)), engine: engine, replayed: true,
+		doc: r.doc, resolved: r.doc.Resolved(), source: "a record", units: []*unit{u}}
+	d.state.Version, d.state.Generation, d.state.ReloadSuccess = h.Build, 1, true
+	return readOnly(d.Handler()), nil
+}
+
+// readOnly refuses calls of the API that would change something.
+func readOnly(api http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if method := path.Base(r.URL.Path); r.Method == http.MethodPost && !strings.HasPrefix(method, "List") && !strings.HasPrefix(method, "Get") {
+			_ = connect.NewErrorWriter().Write(w, r, connect.NewError(connect.CodePermissionDenied, errors.New("this is the switch of a record, which cannot be changed")))
+			return
+		}
+		api.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,268 @@
+package replay_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"gswitch/frame"
+	"gswitch/replay"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
+)
+
+// small is a switch that bridges two ports.
+const small = `version: 1
+switches:
+  - name: s
+    mac: 02:aa:00:00:00:01
+    seed: 5
+    ports: [{name: a, interface: a}, {name: b, interface: b}, {name: c, interface: c}, {name: d, interface: d}, {name: e, interface: e}]
+`
+
+// bulk sends n frames of a flow through a switch, a vector a loop.
+func (l *live) bulk(n int, make func(i int) []byte) {
+	for port := range uint16(2) {
+		l.rec.SetLink(l.now, port, true)
+	}
+	var out, v [64]frame.Ref
+	for i := 0; i < n; {
+		l.now += 20_000 + frame.Time(l.rng.IntN(3000))
+		k := 0
+		for ; k < len(v) && i < n; k++ {
+			v[k] = l.pool.New(make(i))
+			i++
+		}
+		l.rec.Receive(l.now, 0, v[:k])
+		l.rec.Advance(l.now)
+		for _, f := range out[:l.rec.Transmit(l.now, 1, out[:])] {
+			l.pool.Free(f)
+		}
+		l.write()
+	}
+}
+
+func tcp(i int) []byte {
+	return wt.Frame(wt.Eth(wt.MAC(2), wt.MAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2", wt.IPv4With(func(f *wire.IPv4Fields) { f.ID = uint16(i) })),
+		wt.TCP(wire.TCPFields{SrcPort: 5000, DstPort: 80, Seq: uint32(i) * 1448}), wt.Zeros(1448))
+}
+
+// A record that was cut off anywhere opens, and replays up to its last whole
+// segment; one with a wrong byte anywhere does not replay past it.
+func TestDamagedRecords(t *testing.T) {
+	l := newLive(t, small, 3000, 1)
+	l.bulk(5000, tcp)
+	for range 5 {
+		l.rec.Flush(l.now)
+		l.bulk(2000, tcp)
+	}
+	l.rec.End(l.now)
+	l.write()
+	file := l.file.Bytes()
+	whole, err := play(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := whole.Steps()
+	var cutAt []uint64
+	for _, n := range []int{len(file) - 1, len(file) * 3 / 4, len(file) / 2} {
+		p, err := play(file[:n])
+		if !errors.Is(err, replay.ErrCut) || p == nil || p.Steps() == 0 || p.Steps() >= all {
+			t.Errorf("cut at %d of %d: %v", n, len(file), err)
+			continue
+		}
+		cutAt = append(cutAt, p.Steps())
+	}
+	if len(cutAt) == 3 && cutAt[0] == cutAt[2] {
+		t.Errorf("wherever the record is cut, %d steps are left", cutAt[0])
+	}
+	for i := 0; i < len(file); i += 1 + i/20 {
+		bad := bytes.Clone(file)
+		bad[i] ^= 1 << (i % 8)
+		if p, err := play(bad); err == nil {
+			t.Errorf("byte %d of %d is wrong, and nobody noticed", i, len(file))
+		} else if p != nil && p.Steps() > all {
+			t.Errorf("byte %d: %d steps of %d", i, p.Steps(), all)
+		}
+	}
+	for _, n := range []int{0, 3, 10, 20} {
+		if _, err := play(file[:n]); err == nil {
+			t.Errorf("%d bytes are taken for a record", n)
+		}
+	}
+}
+
+// liar passes on all but one frame to its node: what a replay must not hide.
+type liar struct {
+	machine
+	pool *frame.Pool
+	left int
+}
+
+func (n *liar) Receive(now frame.Time, port uint16, v []frame.Ref) {
+	if n.left -= len(v); n.left <= 0 && n.left > -1<<30 {
+		n.left = -1 << 30
+		n.pool.Bytes(v[0])[20] ^= 1 // in the middle of its identification
+		b := n.pool.Bytes(v[0])
+		wire.IPv4(b[14:]).UpdateChecksum()
+	}
+	n.machine.Receive(now, port, v)
+}
+
+// One bit of one frame in another way, and the replay stops within 1,024
+// frames, and names the step.
+func TestDivergenceIsFound(t *testing.T) {
+	l := newLive(t, small, 3000, 1)
+	l.bulk(10_000, tcp)
+	l.rec.End(l.now)
+	l.write()
+	in, err := replay.NewReader(bytes.NewReader(l.file.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := replay.NewPlayer(in, func(h *replay.Header, pool *frame.Pool) (replay.Machine, error) {
+		m, err := build(h, pool)
+		return &liar{m.(machine), pool, 5000}, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = p.Step()
+	}
+	var d *replay.Diverged
+	if !errors.As(err, &d) || d.Frame < 4992 || d.Frame > 5000+1024+64 || d.Step == 0 {
+		t.Errorf("frame 5000 was another one: %v", err)
+	}
+}
+
+// A recorder that nobody reads from says so and stops; the switch goes on, and
+// what was recorded replays up to there.
+func TestLostRecord(t *testing.T) {
+	l := newLive(t, small, 3000, 1)
+	l.bulk(3000, tcp)
+	var out, v [64]frame.Ref
+	for i := 0; l.rec.Lost() == ""; i++ {
+		l.now += 300 * frame.Millisecond // a segment each
+		for k := range v {
+			v[k] = l.pool.New(tcp(64*i + k))
+		}
+		l.rec.Receive(l.now, 0, v[:])
+		for _, f := range out[:l.rec.Transmit(l.now, 1, out[:])] {
+			l.pool.Free(f)
+		}
+		if i > 10 {
+			t.Fatal("more segments were filled than there are")
+		}
+	}
+	l.write()
+	if err := l.w.Lost(l.feed.Lost()); err != nil {
+		t.Fatal(err)
+	}
+	l.bulk(100, tcp) // what comes now is not recorded
+	if sent := l.m.Counts(); sent.Programs == 0 || l.feed.Next() != nil {
+		t.Error("something was recorded after the loss")
+	}
+	p, err := play(l.file.Bytes())
+	if lost := (replay.LostError{}); !errors.As(err, &lost) || !strings.Contains(lost.Why, "not written as fast") {
+		t.Errorf("the loss is told as: %v", err)
+	}
+	if p == nil || p.Steps() < 50 {
+		t.Error("what was recorded before the loss does not replay")
+	}
+}
+
+// What a frame costs in a record: less than a byte in bulk, whatever it is of
+// that a switch reads.
+func TestSizeOfRecords(t *testing.T) {
+	rng, be := frame.NewRand(1), binary.BigEndian
+	var queues [3]uint64
+	ack := func(i int) []byte { // telemetry of three hops: instants are even to a quarter of a microsecond, queues move by up to 16 cells
+		b := make([]byte, 90)
+		for k := range queues {
+			queues[k] += rng.Uint64()&31 - 16
+			ts, tx := uint64(i)*1000+rng.Uint64()&0xff, uint64(i)*64+rng.Uint64()&7
+			be.PutUint64(b[8*k:], 3<<60|ts&0xffffff<<36|tx&0xfffff<<16|queues[k]&0xffff)
+		}
+		return wt.Frame(wt.Eth(wt.MAC(2), wt.MAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2", wt.IPv4With(func(f *wire.IPv4Fields) { f.ID = uint16(i) })),
+			wt.UDP(50000, wire.HPCCPort), wt.Payload(b))
+	}
+	flows := func(i int) []byte {
+		b := tcp(i / 8)
+		b[37] = byte(i % 8)
+		return b
+	}
+	roce := func(i int) []byte {
+		return wt.Frame(wt.Eth(wt.MAC(2), wt.MAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2", wt.IPv4With(func(f *wire.IPv4Fields) { f.ID = uint16(i) })),
+			wt.UDP(50000, wire.RoCEv2Port), wt.BTH(7, 9, uint32(i)), wt.Zeros(1024))
+	}
+	for name, c := range map[string]struct {
+		make func(int) []byte
+		most float64 // bytes a frame
+	}{"tcp": {tcp, 1}, "roce": {roce, 0.6}, "eight flows": {flows, 1}, "acknowledgements": {ack, 13}} {
+		l := newLive(t, small, 3000, 1)
+		const n = 64_000
+		l.bulk(n, c.make)
+		l.rec.End(l.now)
+		l.write()
+		if _, err := play(l.file.Bytes()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		got := float64(l.w.Stats().Bytes) / n
+		t.Logf("%s: %.2f bytes a frame (%.2f before compression)", name, got, float64(l.w.Stats().Raw)/n)
+		if got > c.most {
+			t.Errorf("%s: %.2f bytes a frame, at most %.1f are wanted", name, got, c.most)
+		}
+	}
+}
+
+// No payload and no checksum over it stands in a record.
+func TestPayloadIsNotKept(t *testing.T) {
+	l := newLive(t, small, 3000, 1)
+	const secret = "attack at dawn, bring the horses"
+	l.bulk(200, func(i int) []byte {
+		l4 := wt.TCP(wire.TCPFields{SrcPort: uint16(i), DstPort: 80})
+		if i%2 == 0 {
+			l4 = wt.UDP(uint16(i), 53)
+		}
+		return wt.Frame(wt.Eth(wt.MAC(2), wt.MAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), l4, wt.Payload([]byte(fmt.Sprint(secret, i))))
+	})
+	l.rec.End(l.now)
+	for s := l.feed.Next(); s != nil; s = l.feed.Next() {
+		if bytes.Contains(replay.Entries(s), []byte(secret[:8])) {
+			t.Error("the payload stands in the record")
+		}
+	}
+}
+
+func FuzzPlayer(f *testing.F) {
+	for seed := range uint64(2) {
+		l := newLive(f, everything, 256, seed)
+		l.random(8, everything)
+		f.Add(l.file.Bytes())
+	}
+	l := newLive(f, small, 64, 1)
+	header := l.file.Len()
+	entries := func(t testing.TB, b []byte) []byte {
+		l.file.Truncate(header)
+		if err := l.w.Write(replay.NewSegment(b)); err != nil {
+			t.Fatal(err)
+		}
+		return l.file.Bytes()
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		for _, file := range [][]byte{b, entries(t, b)} {
+			in, err := replay.NewReader(bytes.NewReader(file))
+			if err != nil || in.Header.Chunks > 4096 || in.Header.Document != small && in.Header.Document != everything {
+				continue
+			}
+			p, err := replay.NewPlayer(in, build)
+			for i := 0; err == nil && i < 1000; i++ {
+				_, err = p.Step()
+			}
+		}
+	})
+}

@@ -1,0 +1,208 @@
+package replay
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+
+	"gswitch/frame"
+)
+
+// A file:
+//
+//	"GREC1\n"  length uint32  CRC32C uint32  header (JSON)
+//	segments:  "GSEG"  compressed uint32  bytes uint32  CRC32C uint32
+//	           first, last int64  step, end uint64  the entries, by zstd
+//	at the end of a recording that was lost, a segment without entries:
+//	           "LOST"  length uint32  0  CRC32C uint32  zeros  why
+//
+// Numbers are big-endian. The checksum of a segment is over its head, the
+// checksum zero, and what follows compressed.
+
+const (
+	magic       = "GREC1\n"
+	segmentMark = "GSEG"
+	lostMark    = "LOST"
+	headLen     = 48
+	maxHeader   = 1 << 30
+	maxSegment  = 1 << 30
+)
+
+// Header tells what a record is of: all that it takes to make the node anew.
+type Header struct {
+	Build    string     `json:"build"`    // version of the program
+	Go       string     `json:"go"`       // of the compiler
+	Kind     string     `json:"kind"`     // of node: "switch"
+	Name     string     `json:"name"`     // of the node
+	Document string     `json:"document"` // from which it was built
+	Ports    []Port     `json:"ports"`    // numbers of its ports
+	Chunk    int        `json:"chunk"`    // bytes
+	Chunks   int        `json:"chunks"`
+	Headroom int        `json:"headroom"`
+	Start    frame.Time `json:"start"`    // instant of the node's clock at which it begins
+	Epoch    int64      `json:"epoch_ns"` // wall clock at instant zero, nanoseconds since 1970
+}
+
+// Port is the number of a port by its name.
+type Port struct {
+	Name   string `json:"name"`
+	Number int    `json:"number"`
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// Writer writes a record.
+type Writer struct {
+	w     io.Writer
+	zstd  *zstd.Encoder
+	b     []byte
+	stats WriterStats
+}
+
+// WriterStats tells what a Writer wrote.
+type WriterStats struct {
+	Segments uint64
+	Raw      uint64 // bytes of entries
+	Bytes    uint64 // of the file
+	Steps    uint64 // calls
+	Last     frame.Time
+}
+
+// NewWriter writes the header of a record to w.
+func NewWriter(w io.Writer, h *Header) (*Writer, error) {
+	text, err := json.Marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false))
+	if err != nil {
+		return nil, err
+	}
+	b := be.AppendUint32([]byte(magic), uint32(len(text)))
+	b = append(be.AppendUint32(b, crc32.Checksum(text, castagnoli)), text...)
+	x := &Writer{w: w, zstd: enc}
+	return x, x.write(b)
+}
+
+func (w *Writer) write(b []byte) error {
+	n, err := w.w.Write(b)
+	w.stats.Bytes += uint64(n)
+	return err
+}
+
+// Write appends a segment.
+func (w *Writer) Write(s *Segment) error {
+	w.stats.Segments++
+	w.stats.Raw += uint64(len(s.b))
+	w.stats.Steps, w.stats.Last = s.End, s.Last
+	b := w.head(segmentMark, len(s.b), s)
+	b = w.zstd.EncodeAll(s.b, b)
+	return w.seal(b)
+}
+
+// Lost appends that what follows is missing, and why: a record is exact up to
+// there.
+func (w *Writer) Lost(why string) error {
+	return w.seal(append(w.head(lostMark, 0, &Segment{First: w.stats.Last, Last: w.stats.Last, Step: w.stats.Steps, End: w.stats.Steps}), why...))
+}
+
+func (w *Writer) head(mark string, raw int, s *Segment) []byte {
+	b := be.AppendUint32(append(w.b[:0], mark...), 0)
+	b = be.AppendUint32(be.AppendUint32(b, uint32(raw)), 0)
+	b = be.AppendUint64(be.AppendUint64(b, uint64(s.First)), uint64(s.Last))
+	return be.AppendUint64(be.AppendUint64(b, s.Step), s.End)
+}
+
+func (w *Writer) seal(b []byte) error {
+	w.b = b
+	be.PutUint32(b[4:], uint32(len(b)-headLen))
+	be.PutUint32(b[12:], crc32.Checksum(b, castagnoli))
+	return w.write(b)
+}
+
+// Stats returns what was written so far.
+func (w *Writer) Stats() WriterStats { return w.stats }
+
+// Reader reads a record.
+type Reader struct {
+	Header Header
+
+	r    io.Reader
+	zstd *zstd.Decoder
+	b    []byte
+	seg  []byte
+	step uint64
+	last frame.Time // of the segment that next returned
+}
+
+// ErrCut is returned behind the last whole segment of a record that was cut
+// off: the process that wrote it was killed, or the disk was full.
+var ErrCut = errors.New("the record is cut off here: it was not ended")
+
+// LostError is returned where a recorder could not go on.
+type LostError struct{ Why string }
+
+func (e LostError) Error() string { return "the record ends here: " + e.Why }
+
+// NewReader reads the header of a record.
+func NewReader(r io.Reader) (*Reader, error) {
+	head := make([]byte, len(magic)+8)
+	if _, err := io.ReadFull(r, head); err != nil || string(head[:len(magic)]) != magic {
+		return nil, errors.New("this is no record: it does not begin as one")
+	}
+	n := be.Uint32(head[len(magic):])
+	if n > maxHeader {
+		return nil, fmt.Errorf("the header of the record has %d bytes, %d are possible", n, maxHeader)
+	}
+	text, err := io.ReadAll(io.LimitReader(r, int64(n)))
+	if err != nil || len(text) != int(n) {
+		return nil, errors.New("the header of the record is cut off")
+	}
+	if crc32.Checksum(text, castagnoli) != be.Uint32(head[len(magic)+4:]) {
+		return nil, errors.New("the header of the record is damaged: its checksum is wrong")
+	}
+	x := &Reader{r: r}
+	if err := json.Unmarshal(text, &x.Header); err != nil {
+		return nil, fmt.Errorf("the header of the record: %w", err)
+	}
+	x.zstd, err = zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxSegment))
+	return x, err
+}
+
+// next returns the entries of the next segment: io.EOF never, since a record
+// that was ended says so in its entries.
+func (r *Reader) next() ([]byte, error) {
+	var head [headLen]byte
+	if _, err := io.ReadFull(r.r, head[:]); err != nil {
+		return nil, ErrCut
+	}
+	mark, n, raw := string(head[:4]), be.Uint32(head[4:]), be.Uint32(head[8:])
+	if mark != segmentMark && mark != lostMark || n > maxSegment || raw > maxSegment {
+		return nil, r.damaged("it has no head")
+	}
+	body, err := io.ReadAll(io.LimitReader(r.r, int64(n)))
+	if err != nil || len(body) != int(n) {
+		return nil, ErrCut
+	}
+	sum := be.Uint32(head[12:])
+	be.PutUint32(head[12:], 0)
+	if crc32.Update(crc32.Checksum(head[:], castagnoli), castagnoli, body) != sum {
+		return nil, r.damaged("its checksum is wrong")
+	}
+	if mark == lostMark {
+		return nil, LostError{string(body)}
+	}
+	if r.seg, err = r.zstd.DecodeAll(body, r.seg[:0]); err != nil || len(r.seg) != int(raw) {
+		return nil, r.damaged("it cannot be decompressed")
+	}
+	r.step, r.last = be.Uint64(head[40:]), frame.Time(be.Uint64(head[24:]))
+	return r.seg, nil
+}
+
+func (r *Reader) damaged(how string) error {
+	return fmt.Errorf("the record is damaged behind step %d: %s", r.step, how)
+}
