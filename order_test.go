@@ -76,7 +76,8 @@ func copied(m table) table { return maps.Clone(m) }
 		t.Fatal(err)
 	}
 	info := &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}}
-	config := types.Config{Importer: importer.ForCompiler(fset, "source", nil)}
+	_, from := compiled(t, fset, []string{"maps", "slices"})
+	config := types.Config{Importer: from}
 	if _, err := config.Check("p", fset, []*ast.File{f}, info); err != nil {
 		t.Fatal(err)
 	}
@@ -198,23 +199,25 @@ type typedPackage struct {
 	types *types.Package
 }
 
-// typed checks packages against what the compiler left of those that they
-// import.
-func typed(t *testing.T, paths []string) (out []typedPackage) {
+// listed is what go list tells of a package.
+type listed struct {
+	ImportPath, Dir, Export string
+	GoFiles                 []string
+}
+
+// compiled lists packages with all that they import, and imports what the
+// compiler left of them.
+func compiled(t *testing.T, fset *token.FileSet, paths []string) (map[string]listed, types.Importer) {
 	t.Helper()
 	cmd := exec.Command("go", append([]string{"list", "-export", "-deps", "-pgo=off", "-json=ImportPath,Dir,GoFiles,Export"}, paths...)...)
 	cmd.Stderr = os.Stderr
-	listed, err := cmd.Output()
+	out, err := cmd.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	type of struct {
-		ImportPath, Dir, Export string
-		GoFiles                 []string
-	}
-	all := map[string]of{}
-	for d := json.NewDecoder(strings.NewReader(string(listed))); ; {
-		var p of
+	all := map[string]listed{}
+	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
 		if err := d.Decode(&p); errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
@@ -222,13 +225,20 @@ func typed(t *testing.T, paths []string) (out []typedPackage) {
 		}
 		all[p.ImportPath] = p
 	}
-	fset := token.NewFileSet()
-	from := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
+	return all, importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
 		if all[path].Export == "" {
 			return nil, fmt.Errorf("nothing was compiled of %s", path)
 		}
 		return os.Open(all[path].Export)
 	})
+}
+
+// typed checks packages against what the compiler left of those that they
+// import.
+func typed(t *testing.T, paths []string) (out []typedPackage) {
+	t.Helper()
+	fset := token.NewFileSet()
+	all, from := compiled(t, fset, paths)
 	for _, path := range paths {
 		p := typedPackage{fset: fset, info: &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}}}
 		for _, name := range all[path].GoFiles {
@@ -239,6 +249,7 @@ func typed(t *testing.T, paths []string) (out []typedPackage) {
 			p.files = append(p.files, f)
 		}
 		config := types.Config{Importer: from}
+		var err error
 		if p.types, err = config.Check(path, fset, p.files, p.info); err != nil {
 			t.Fatal(err)
 		}
