@@ -15,6 +15,7 @@ import (
 const (
 	jsonName = "results.json"
 	flowName = "flows.csv"
+	longName = "values.csv"
 	seriesIn = "series"
 	cdfIn    = "cdf"
 )
@@ -37,7 +38,7 @@ func Save(dir string, f *File) error {
 	if err := writeAll(tmp, f); err != nil {
 		return err
 	}
-	for _, name := range []string{jsonName, flowName, seriesIn, cdfIn} {
+	for _, name := range []string{jsonName, flowName, longName, seriesIn, cdfIn} {
 		if err := replace(filepath.Join(tmp, name), filepath.Join(dir, name), tmp); err != nil {
 			return err
 		}
@@ -78,6 +79,9 @@ func writeAll(dir string, f *File) error {
 		return err
 	}
 	if err := writeFile(filepath.Join(dir, flowName), func(w io.Writer) error { return EncodeFlows(w, f.Runs) }); err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(dir, longName), func(w io.Writer) error { return EncodeValues(w, f.Runs) }); err != nil {
 		return err
 	}
 	names, series, cdfs := map[string]bool{}, map[string]bool{}, map[string]bool{}
