@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"hash/fnv"
+	"slices"
 	"strconv"
 
 	"gswitch/section"
@@ -56,6 +57,7 @@ func (s *Switch) resolve(index, workers int) {
 		if p.Workers == nil {
 			p.Workers = []int{i % workers}
 		}
+		s.face(p)
 		if f := p.Faults; f != nil && f.Seed == 0 {
 			h := fnv.New64a()
 			h.Write([]byte(s.Name + "/" + p.Name))
@@ -75,6 +77,20 @@ func (r *Rule) Identity() string { return strconv.Itoa(r.Seq) }
 
 // Identity tells the entry from the others.
 func (m *StaticMAC) Identity() string { return fmt.Sprintf("%s/%d", m.MAC, m.VLAN) }
+
+// face says what the neighbour of a port is, and watches a host that may pause.
+func (s *Switch) face(p *Port) {
+	if p.Faces == "" {
+		p.Faces = "host"
+		if p.Interface == "" || s.Escape != nil && slices.Contains(s.Escape.Ports, p.Name) {
+			p.Faces = "switch"
+		}
+	}
+	if p.Faces == "host" && p.Watchdog == nil && s.PFC.Watchdog == nil && (s.PFC.Pause || len(s.PFC.Classes) > 0) {
+		p.Watchdog = new(Watchdog)
+		section.Fill(p.Watchdog)
+	}
+}
 
 // name is what a port is called if the document gives it no name.
 func (p *Port) name() string {

@@ -2,10 +2,12 @@ package config
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
 	"gswitch/frame"
+	"gswitch/notice"
 	"gswitch/rocc"
 	"gswitch/rocc/point"
 	"gswitch/units"
@@ -70,9 +72,26 @@ func (d decoder) validateRoCC(s *Switch, profile string, path string) {
 			d.Fail(path, "at %s of %s: %v", ports(at[rate]), rate, err)
 		}
 		d.roomForReference(s, r, &c, path, ports(at[rate]))
+		d.roomForNotices(&c, rate, path, ports(at[rate]))
 	}
 	if len(all) > 0 {
 		d.noticesPass(s, path, "notices at "+ports(all))
+	}
+}
+
+// noticeBytes is what a notice over IPv6 takes on a link, at most: Ethernet and
+// IPv6 headers, the message, what it quotes, and what is between frames.
+const noticeBytes = 14 + 40 + notice.MaxLen + notice.QuoteMax + 24
+
+// roomForNotices refuses a period whose notices would take more than all of
+// what the port sends meanwhile: they leave by links like it, before all data,
+// and the queue that they are about would be longer for them.
+func (d decoder) roomForNotices(c *point.Config, rate units.Rate, path, ports string) {
+	per := cmp.Or(c.PerTick, rocc.Share(&c.Params))
+	sent := float64(rate) / 8 * c.Params.Period.Seconds()
+	if took := float64(per * noticeBytes); took > sent && !d.Refused(path) {
+		least := units.Duration(math.Ceil(took*8/float64(rate)*1e6) * 1e3)
+		d.Fail(path, "at %s notices to %d flows take %s in a period of %v, in which the port sends %s: make the period at least %v, or tell fewer flows (per_tick)", ports, per, units.Size(took), units.Duration(c.Params.Period), units.Size(sent), least)
 	}
 }
 

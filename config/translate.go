@@ -96,7 +96,7 @@ func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
 		}
 	}
 	out := &vswitch.Config{
-		Name: s.Name, ID: uint16(s.ID), MAC: wire.MAC(*s.MAC), Seed: s.Seed, SymmetricHash: s.Hash == "symmetric", Strict: s.Strict, ICMPRate: uint32(s.ICMPRate),
+		Name: s.Name, ID: uint16(s.ID), MAC: wire.MAC(*s.MAC), Seed: s.Seed, SymmetricHash: s.Hash == "symmetric", Strict: s.Strict, ICMPRate: uint32(s.ICMPRate), ShareOwn: true,
 		Loopbacks: s.Loopback, Class: s.Classes.maps(), Buffer: s.Buffer.config(), PFC: s.PFC.config(), Telemetry: s.Telemetry.config(),
 		FDB: vswitch.FDBConfig{Size: s.FDB.Max, Ageing: frame.Time(*s.FDB.Ageing)},
 	}
@@ -166,7 +166,7 @@ func (p *Port) config(q QoS) vswitch.PortConfig {
 	out := vswitch.PortConfig{
 		Name: p.Name, Enabled: *p.Enabled, MTU: p.MTU, MinFrame: p.MinFrame, CableDelay: frame.Time(p.Delay),
 		DefaultClass: uint8(p.Class), Isolated: p.Isolated, Addresses: p.Addresses, ACL: p.ACL, LearnDisabled: !*p.Learn,
-		Scheduler: scheduler.PortConfig{Rate: uint64(p.Rate), Burst: frame.Time(*p.Burst)},
+		Scheduler: scheduler.PortConfig{Rate: uint64(p.Rate), Burst: frame.Time(*p.Burst)}, Edge: p.Faces == "host",
 	}
 	if p.Overhead == "ethernet" {
 		out.Scheduler.Overhead = scheduler.EthernetOverhead

@@ -70,6 +70,7 @@ type Port struct {
 	Workers  []int   `yaml:"workers" doc:"Workers, counted from 0, over which the queues are spread. Ports are dealt out in turn if left out."`
 	BusyPoll int     `yaml:"busy_poll" range:"0,1024" doc:"Frames that one receive call may take in the driver's own context, in place of interrupts, where the driver can; 64 is usual. 0: off. The worker makes system calls while idle then."`
 	Take     bool    `yaml:"take" doc:"true: the interface is taken over even though it is the loopback or carries the default route or the SSH session that starts the daemon. Otherwise such a port is refused, unless it has a filter."`
+	Faces    string  `yaml:"faces" enum:"host,switch" doc:"What the neighbour is. host: notices to senders and filled-in telemetry are forged and dropped on arrival, a watchdog ends pauses that do not end, and learning leaves addresses to others. switch if left out of wires, files and the ports of escape, else host."`
 	Filter   *Filter `yaml:"filter" doc:"Which frames the switch takes; the kernel keeps the rest. All if left out."`
 
 	Enabled  *bool           `yaml:"enabled" default:"true" doc:"false: administratively down."`
@@ -90,7 +91,7 @@ type Port struct {
 	Addresses []netip.Prefix `yaml:"address" doc:"Addresses with prefix length: makes it a routed port, outside all VLANs."`
 	ACL       string         `yaml:"acl" doc:"Access list for frames that arrive here."`
 	QoS       string         `yaml:"qos" doc:"Queue profile. Eight strict queues if left out."`
-	Watchdog  *Watchdog      `yaml:"watchdog" doc:"What happens to queues of this port that stay paused, in place of pfc.watchdog."`
+	Watchdog  *Watchdog      `yaml:"watchdog" doc:"What happens to queues of this port that stay paused, in place of pfc.watchdog. {action: off}: nothing, also towards a host."`
 	Telemetry *PortTelemetry `yaml:"telemetry" doc:"Role at the edge of the telemetry domain, for hosts without telemetry."`
 }
 
@@ -239,7 +240,7 @@ type PFC struct {
 	Classes  []int          `yaml:"classes" range:"0,7" doc:"Lossless classes."`
 	Quanta   int            `yaml:"quanta" range:"1,65535" default:"65535" doc:"Pause time that is asked for, in units of 512 bit times."`
 	Pause    bool           `yaml:"pause" doc:"true: IEEE 802.3x pause of the whole link in place of PFC."`
-	Watchdog *Watchdog      `yaml:"watchdog" doc:"What happens to a queue that stays paused. No watchdog if left out."`
+	Watchdog *Watchdog      `yaml:"watchdog" doc:"What happens to a queue that stays paused. If left out there is a watchdog as by its defaults at ports that face hosts, and none at others."`
 	Shun     units.Duration `yaml:"shun" doc:"For how long a port is down whose neighbour goes on although it was told to pause, four times. Nobody looks if left out."`
 	Log      *int           `yaml:"log" range:"0,1000000" default:"256" doc:"Pauses that ended which each worker remembers, for gfabric pfc trace: who asked whom, when, and for which egress queues. 0: none."`
 }

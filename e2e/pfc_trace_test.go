@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gswitch/config"
+	"gswitch/control"
 	"gswitch/control/api"
 	raised "gswitch/fabric/lab"
 	"gswitch/fabric/pauses"
@@ -177,6 +178,28 @@ func (f *losslessFabric) storm(name string) {
 	})
 }
 
+// unwatch takes the watchdog from a port.
+func (f *losslessFabric) unwatch(d *daemon, port string) {
+	f.t.Helper()
+	client := control.Dial(d.socket)
+	doc, err := client.GetConfig(f.t.Context(), &api.GetConfigRequest{})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	c, err := config.Parse("in force", []byte(doc.Yaml))
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	p, err := c.Switches[0].FindPort(port)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	p.Watchdog = &config.Watchdog{Action: "off"}
+	if _, err := client.Apply(f.t.Context(), &api.ApplyRequest{Yaml: string(c.YAML())}); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
 // below finds the branches under b by their "who paused whom".
 func below(b *pauses.Branch, who string) *pauses.Branch {
 	for _, c := range b.Branches {
@@ -195,6 +218,7 @@ func below(b *pauses.Branch, who string) *pauses.Branch {
 func TestPauseStormIsTraced(t *testing.T) {
 	f := raiseLossless(t, "dumbbell:2,2")
 	s2 := f.daemon("s2")
+	f.unwatch(s2, "h3") // which would end it
 	f.storm("h3")
 	eventually(t, "s2 obeys h3", func() error {
 		for _, c := range show(s2, &api.PFC{}, "pfc", "h3").Classes {

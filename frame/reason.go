@@ -54,6 +54,9 @@ const (
 	ACLDrop
 	Policed
 	StormControl
+	NoticeAtEdge    // a host behind the port tells what only switches tell senders
+	TelemetryAtEdge // a host behind the port filled telemetry in that only switches fill in
+	OwnShare        // the switch's own frames have had their share of the link
 
 	// Forwarding.
 	SamePort        // destination is on the port the frame came from
@@ -150,6 +153,9 @@ var reasonNames = [NumReasons]string{
 	ACLDrop:              "acl",
 	Policed:              "policed",
 	StormControl:         "storm-control",
+	NoticeAtEdge:         "notice-at-edge",
+	TelemetryAtEdge:      "telemetry-at-edge",
+	OwnShare:             "own-share",
 	SamePort:             "same-port",
 	Isolated:             "isolated",
 	NoVLANMember:         "no-vlan-member",

@@ -72,6 +72,22 @@ func ModeOf(port uint16) Mode {
 	return None
 }
 
+// Records returns how many switches have written into a telemetry header of a
+// frame to the given UDP port, 0 where it is no header.
+func Records(port uint16, b []byte) int {
+	switch ModeOf(port) {
+	case HPCC, HPCCGrow:
+		if len(b) >= wire.HPCCBase {
+			return int(be.Uint16(b) >> 12)
+		}
+	case INTMD:
+		if n, _, why := wire.TelemetryLen(b, 0, len(b), wire.INTPort); why == frame.Keep && n > mdStackAt {
+			return (n - mdStackAt + mdHopLen - 1) / mdHopLen
+		}
+	}
+	return 0
+}
+
 // Codec reads and writes the header of one format. It has no state: any number
 // of queue pairs may share one.
 type Codec struct {

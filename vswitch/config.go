@@ -69,6 +69,10 @@ type Config struct {
 	Mirrors   []Mirror
 	Strict    bool // drop frames whose upper headers are malformed also where they are only bridged
 
+	// ShareOwn bounds what frames that the switch sends by itself (notices,
+	// questions for neighbours) take of each link to an eighth.
+	ShareOwn bool
+
 	// ICMPRate limits the ICMP errors that the switch sends, per second.
 	// 0 takes the default of 1000.
 	ICMPRate uint32
@@ -119,6 +123,9 @@ type PortConfig struct {
 	Addresses []netip.Prefix
 	// ACL names the list that frames arriving here pass. "" = none.
 	ACL string
+	// Edge tells that the neighbour is a host: what only switches tell, notices
+	// and telemetry that is filled in, is dropped on arrival.
+	Edge bool
 	// LearnDisabled stops MAC learning on the port.
 	LearnDisabled bool
 	// Telemetry is the port's role at the edge of a telemetry domain.

@@ -117,6 +117,8 @@ type portState struct {
 	queueDrops  [8]uint64
 	storm       [stormKinds]pipeline.Meter
 	stormRate   [stormKinds]uint64
+	own         pipeline.Meter // of the switch's own frames
+	ownRate     uint64         // bit/s; 0: no limit
 
 	// Of the worker that owns the port only.
 	sched     *scheduler.Port
@@ -167,6 +169,9 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 		n.unmark(v)
 	}
 	v = n.admit(now, port, pp, ps, v)
+	if pp.edge {
+		v = n.distrust(v)
+	}
 	if pp.acl != 0 {
 		v = n.filter(now, pp.acl-1, v)
 	}

@@ -82,6 +82,7 @@ type portProgram struct {
 	maxFrame uint32 // bytes with Ethernet header, without tags and FCS
 	minFrame uint32
 	storm    StormControl
+	edge     bool        // a host is the neighbour
 	allowed  *[64]uint64 // trunk VLANs
 	source   *source     // of telemetry, nil if the port is none
 }
@@ -187,7 +188,7 @@ func (p *Program) compilePorts(cfg *Config, ids *idSet) error {
 		}
 		mtu := c.mtu()
 		*q = portProgram{name: c.Name, enabled: c.Enabled, learn: !c.LearnDisabled, escape: cfg.Escape.On && c.Escape, isolated: c.Isolated, trust: c.Trust,
-			vlanMode: c.VLANMode, class: c.DefaultClass & 7, pvid: c.PVID, worker: uint16(c.Worker), maxFrame: uint32(mtu) + 14, minFrame: uint32(c.MinFrame), storm: c.Storm}
+			vlanMode: c.VLANMode, class: c.DefaultClass & 7, pvid: c.PVID, worker: uint16(c.Worker), maxFrame: uint32(mtu) + 14, minFrame: uint32(c.MinFrame), storm: c.Storm, edge: c.Edge}
 		if c.Isolated {
 			p.isolated.add(uint16(i))
 		}

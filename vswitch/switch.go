@@ -198,6 +198,7 @@ func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfi
 			ps.stormRate[k] = rate
 		}
 	}
+	n.adoptOwn(now, ps, c)
 	n.judgeLink(now, i)
 	if pp.name == "" || int(pp.worker) != n.index {
 		n.dismiss(now, i)

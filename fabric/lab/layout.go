@@ -187,6 +187,9 @@ func (l *Layout) plug(space []int, o Options) [][]config.Port {
 		v.A.mac, v.B.mac = l.deviceMAC(li.A), l.deviceMAC(li.B)
 		ports[li.A.Node][li.A.Port].Interface = v.A.Name
 		ports[li.B.Node][li.B.Port].Interface = v.B.Name
+		if bothSwitches {
+			ports[li.A.Node][li.A.Port].Faces, ports[li.B.Node][li.B.Port].Faces = "switch", "switch"
+		}
 		l.Veths = append(l.Veths, v)
 	}
 	return ports
