@@ -120,48 +120,51 @@ func (a *Admission) Check() (key, problem string) {
 // rankBy are the keys by which ranked orders go.
 var rankBy = map[string]scheduler.RankBy{"dscp": scheduler.RankDSCP, "dscp-rising": scheduler.RankDSCPRising, "class": scheduler.RankClass, "size": scheduler.RankSize}
 
+// byRank reports whether an order or an admission goes by rank.
+func byRank(o *Order, a *Admission) bool {
+	return o != nil && slices.Contains(ranked, o.Kind) || a != nil && a.Kind == "aifo"
+}
+
 // QueuePolicy joins the keys that say how one queue is served.
-func QueuePolicy(o *Order, rank string, a *Admission) (c scheduler.QueueConfig) {
+func QueuePolicy(o *Order, rank string, a *Admission, inversions bool) (c scheduler.QueueConfig) {
+	c.Inversions = inversions
 	by := rankBy[cmp.Or(rank, "dscp")]
 	if o != nil && o.Kind != "" {
-		if c.Order = o.Config(); slices.Contains(ranked, o.Kind) {
-			c.Rank = by
-		}
+		c.Order = o.Config()
 	}
 	if a != nil && a.Kind != "" {
-		if c.Admission = a.Config(); a.Kind == "aifo" {
-			c.Rank = by
-		}
+		c.Admission = a.Config()
+	}
+	if byRank(o, a) || inversions {
+		c.Rank = by
 	}
 	return c
 }
 
 // CheckQueuePolicy returns what is wrong with them, and under which key.
-func CheckQueuePolicy(o *Order, rank string, a *Admission) (key, problem string) {
-	byRank := false
+func CheckQueuePolicy(o *Order, rank string, a *Admission, inversions bool) (key, problem string) {
 	if o != nil && o.Kind != "" {
 		if key, problem := o.Check(); problem != "" {
 			return "order." + key, problem
 		}
-		byRank = slices.Contains(ranked, o.Kind)
 	}
 	if a != nil && a.Kind != "" {
 		if key, problem := a.Check(); problem != "" {
 			return "admission." + key, problem
 		}
-		if byRank = byRank || a.Kind == "aifo"; o != nil && o.Kind == "fq" && o.Target > 0 && a.Kind == "codel" {
+		if o != nil && o.Kind == "fq" && o.Target > 0 && a.Kind == "codel" {
 			return "admission", "CoDel would judge frames twice: take it, or target of the order, out"
 		}
 	}
-	if rank != "" && !byRank {
-		return "rank", fmt.Sprintf("%q is for nothing: neither order nor admission goes by it", rank)
+	if rank != "" && !byRank(o, a) && !inversions {
+		return "rank", fmt.Sprintf("%q is for nothing: neither order nor admission goes by it, and inversions are not counted", rank)
 	}
 	return "", ""
 }
 
 // validateQueuePolicy checks how the queue of a profile is served.
 func (d decoder) validateQueuePolicy(s *Switch, profile string, q *Queue, path string) {
-	key, problem := CheckQueuePolicy(q.Order, q.Rank, q.Admission)
+	key, problem := CheckQueuePolicy(q.Order, q.Rank, q.Admission, q.Inversions)
 	switch {
 	case problem != "":
 		d.Fail(path+"."+key, "%s", problem)

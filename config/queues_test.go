@@ -28,6 +28,7 @@ func TestQueuePolicies(t *testing.T) {
 		"order: {kind: fq}":                          {Order: orders.FQ{Quantum: 1514, Flows: 1024}},
 		"order: {kind: fq, target: 1ms, flows: 16}":  {Order: orders.FQ{Quantum: 1514, Flows: 16, CoDel: orders.CoDel{Target: frame.Millisecond, Interval: 100 * frame.Millisecond}}},
 		"order: {kind: calendar, rate: 5Mbps}":       {Order: orders.Calendar{Rate: 5_000_000, Flows: 1024}},
+		"inversions: true, rank: size":               {Inversions: true, Rank: scheduler.RankSize},
 		"order: {kind: voq}":                         {Order: orders.VOQ{}},
 		"admission: {kind: codel}":                   {Admission: orders.CoDel{Target: 5 * frame.Millisecond, Interval: 100 * frame.Millisecond}},
 		"admission: {kind: red, min: 5KB, max: 9KB}": {Admission: orders.RED{Min: 5000, Max: 9000, PMax: 0.1, Weight: 9}},

@@ -41,6 +41,7 @@ func TestTranslateExample(t *testing.T) {
 	want.Queues[0].Weight = 30
 	want.Queues[0].Order = orders.FQ{Quantum: 1514, Flows: 1024, CoDel: orders.CoDel{Target: 5 * frame.Millisecond, Interval: 100 * frame.Millisecond, ECN: true}}
 	want.Queues[1].Order, want.Queues[1].Rank = orders.PACKS{Queues: 8, Depth: 10, Window: 20, Sample: 1, K: 100}, scheduler.RankDSCP
+	want.Queues[2].Inversions, want.Queues[2].Rank = true, scheduler.RankDSCP
 	want.Queues[2].Admission = orders.CoDel{Target: 5 * frame.Millisecond, Interval: 100 * frame.Millisecond, ECN: true}
 	want.Queues[4].Order, want.Queues[4].Admission = orders.Calendar{Rate: 100_000_000, Flows: 1024}, orders.RED{Min: 50_000, Max: 150_000, PMax: 0.1, Weight: 9}
 	want.Queues[5].ECN = scheduler.ECN{PI: scheduler.PI{Ref: 150_000, A: 4e-7, B: 3.9e-7, Max: 0.1, Period: 40 * frame.Microsecond}}

@@ -191,9 +191,10 @@ type Queue struct {
 	Weight  int        `yaml:"weight" range:"1,1000" doc:"Share among the weighted queues (deficit round robin)."`
 	MaxRate units.Rate `yaml:"max_rate" default:"unlimited" doc:"Upper limit."`
 
-	Order     *Order     `yaml:"order" doc:"How its frames leave. First in, first out if left out. The port needs a rate."`
-	Rank      string     `yaml:"rank" enum:"dscp,dscp-rising,class,size" doc:"What orders and admissions by rank go by. dscp: the highest code point first, the default. dscp-rising: the lowest. class: the highest. size: the shortest frame."`
-	Admission *Admission `yaml:"admission" doc:"What it drops of itself before it is full. Nothing if left out. The port needs a rate."`
+	Order      *Order     `yaml:"order" doc:"How its frames leave. First in, first out if left out. The port needs a rate."`
+	Rank       string     `yaml:"rank" enum:"dscp,dscp-rising,class,size" doc:"What orders and admissions by rank go by. dscp: the highest code point first, the default. dscp-rising: the lowest. class: the highest. size: the shortest frame."`
+	Inversions bool       `yaml:"inversions" doc:"true: frames are counted that leave while one of smaller rank waits (gswitch show queues --order)."`
+	Admission  *Admission `yaml:"admission" doc:"What it drops of itself before it is full. Nothing if left out. The port needs a rate."`
 
 	ECN *ECN `yaml:"ecn" doc:"ECN marking at dequeue."`
 	PI  *PI  `yaml:"pi" doc:"ECN marking by a controller of the depth, in place of ecn."`

@@ -210,6 +210,15 @@ func (s *server) ListQueues(_ context.Context, r *api.ListRequest) (*api.Queues,
 				EcnMarkedFrames: since(st.Marked, was.Marked), Drops: since(p.Counts.QueueDrops[q], base.Counts.QueueDrops[q]),
 				Paused:     st.PausedUntil > snap.Engine.Now,
 				SojournP50: uint64(h.Quantile(0.5)), SojournP99: uint64(h.Quantile(0.99)), SojournMax: uint64(h.Quantile(1))}
+			m.Order, m.Admission = p.Order[q], p.Admission[q]
+			m.PushedOut, m.Shed = since(st.Evicted, was.Evicted), since(st.Shed, was.Shed)
+			if v := p.Inversions[q]; v != nil {
+				n := v.Frames
+				if w := base.Inversions[q]; w != nil {
+					n = since(n, w.Frames)
+				}
+				m.Inversions, m.RankGapP99, m.RankGapMax = &n, uint64(v.Gap.Quantile(0.99)), uint64(v.Gap.Quantile(1))
+			}
 			out.Queues = append(out.Queues, m)
 		}
 	})

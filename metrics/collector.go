@@ -69,6 +69,9 @@ var (
 	queueOutBytes   = counter("queue_dequeued_bytes_total", "Bytes that left the egress queue.", "switch", "port", "queue")
 	queueMarked     = counter("queue_ecn_marked_packets_total", "Frames that the egress queue chose for an ECN mark.", "switch", "port", "queue")
 	queueDrops      = counter("queue_drops_total", "Frames that the egress queue refused.", "switch", "port", "queue")
+	queueEvicted    = counter("queue_pushed_out_packets_total", "Frames that waited in the egress queue and were dropped for one worth more.", "switch", "port", "queue")
+	queueShed       = counter("queue_shed_packets_total", "Frames that the admission of the egress queue dropped when they would have left.", "switch", "port", "queue")
+	queueInversions = counter("queue_inversions_total", "Frames that left the egress queue while one of smaller rank waited, where that is counted.", "switch", "port", "queue")
 	queuePackets    = gauge("queue_packets", "Frames in the egress queue.", "switch", "port", "queue")
 	queueBytes      = gauge("queue_bytes", "Bytes in the egress queue.", "switch", "port", "queue")
 	queueWatermark  = gauge("queue_persistent_watermark_bytes", "Highest depth of the egress queue ever.", "switch", "port", "queue")
@@ -280,6 +283,9 @@ func (e emitter) port(s *Switch, p *Port) {
 	}
 	for q := range p.Queues {
 		e.queue(&p.Queues[q], &p.Sojourn[q], c.QueueDrops[q], sw, name, digit(q))
+		if v := p.Inversions[q]; v != nil {
+			e.count(queueInversions, v.Frames, sw, name, digit(q))
+		}
 	}
 	e.features(p, sw, name)
 	e.escape(p.Escape, sw, name)
@@ -331,6 +337,8 @@ func (e emitter) queue(s *scheduler.QueueStats, delay *histogram.Buckets, droppe
 	e.count(queueOutBytes, s.DequeuedBytes, labels...)
 	e.count(queueMarked, s.Marked, labels...)
 	e.count(queueDrops, dropped, labels...)
+	e.count(queueEvicted, s.Evicted, labels...)
+	e.count(queueShed, s.Shed, labels...)
 	e.count(queuePackets, s.Frames, labels...)
 	e.count(queueBytes, s.Bytes, labels...)
 	e.count(queueWatermark, s.Top, labels...)

@@ -71,7 +71,11 @@ type Port struct {
 	LinkUp  bool // enabled, and there is a link
 	Queues  [scheduler.NumQueues]scheduler.QueueStats
 	Sojourn [scheduler.NumQueues]histogram.Buckets
-	RoCC    [scheduler.NumQueues]*roccpoint.View // nil where a queue is no congestion point
+	// Order and Admission name how queues are served; Inversions is nil where
+	// nobody counts them.
+	Order, Admission [scheduler.NumQueues]string
+	Inversions       [scheduler.NumQueues]*scheduler.Inversions
+	RoCC             [scheduler.NumQueues]*roccpoint.View // nil where a queue is no congestion point
 	// Features are the counters of features that the port has.
 	Features []Measured
 	Escape   *vswitch.EscapeView // nil where frames never might escape
@@ -270,6 +274,10 @@ func (p *Port) read(now frame.Time, n *vswitch.Node) {
 	for q := range p.Queues {
 		p.Queues[q] = sched.Stats(now, q, false)
 		p.Sojourn[q] = *sched.Sojourn(q)
+		p.Order[q], p.Admission[q] = sched.Policy(q)
+		if v, on := sched.Inversions(q); on {
+			p.Inversions[q] = &v
+		}
 	}
 	if fc := n.PFC(p.Number); fc != nil {
 		p.PFC = fc.Stats(now)

@@ -39,6 +39,8 @@ type QueueConfig struct {
 	Order     Order
 	Rank      RankBy
 	Admission Admission
+	// Inversions counts frames that leave while one of smaller rank waits.
+	Inversions bool
 
 	// Discipline is a queue that the caller made and keeps a hand on, in place
 	// of Order. An instance serves exactly one queue.

@@ -48,8 +48,8 @@ func (b RankBy) of(m *frame.Meta) int64 {
 // in the order that they were queued under, before those that come now.
 func (p *Port) reorder(now frame.Time, i int, q *queue, c *QueueConfig) {
 	order := c.Order
-	if order == nil && p.cfg.PushOut.on(i) {
-		order = FIFO{} // whose tail can be taken out
+	if order == nil && (p.cfg.PushOut.on(i) || c.Inversions) {
+		order = FIFO{} // whose tail can be taken out, and which is looked at
 	}
 	switch {
 	case c.Discipline != nil || q.given:
@@ -163,7 +163,7 @@ func (q *queue) enter(a *frame.Arena, t frame.Time) {
 			return
 		}
 		q.fifo.Pop(a)
-		q.disc.Enqueue(a, at, r)
+		q.put(a, at, r, a.Meta(r))
 	}
 }
 

@@ -66,6 +66,7 @@ func (p *Port) Configure(now frame.Time, cfg PortConfig) {
 		p.setAdmission(now, i, q, c.Admission)
 		p.reorder(now, i, q, c)
 		p.note(i, q)
+		q.measure(p.arena, c.Inversions && !q.given)
 	}
 }
 
@@ -241,6 +242,9 @@ func (p *Port) take(t frame.Time, i int, q *queue) frame.Ref {
 	r, m := q.pop(p.arena, t)
 	if p.drain != nil {
 		p.drain.Remove(i, m.Wire)
+	}
+	if q.meter != nil {
+		q.meter.served(m.Rank)
 	}
 	enqueued := m.Depart
 	n := m.Wire + p.overhead

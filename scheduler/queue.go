@@ -22,6 +22,7 @@ type queue struct {
 	policy    Gate
 	inner     Gate // disc, if it is one
 	shedder   Shedder
+	meter     *meter // nil: nobody counts inversions
 	timed     Timed
 	by        RankBy
 	given     bool // disc was made by somebody else
@@ -92,9 +93,17 @@ func (q *queue) pushOrdered(a *frame.Arena, now frame.Time, r frame.Ref, m *fram
 		q.fifo.Push(a, r)
 		return
 	}
-	q.disc.Enqueue(a, now, r)
+	q.put(a, now, r, m)
 	if q.timed != nil {
 		q.headAt = q.timed.HeadAt()
+	}
+}
+
+// put gives a frame to the order.
+func (q *queue) put(a *frame.Arena, now frame.Time, r frame.Ref, m *frame.Meta) {
+	q.disc.Enqueue(a, now, r)
+	if q.meter != nil {
+		q.meter.add(m.Rank)
 	}
 }
 
@@ -132,6 +141,9 @@ func (q *queue) forget(t frame.Time, m *frame.Meta) {
 	q.frames--
 	q.bytes -= w
 	q.stamped -= w * uint64(m.Depart)
+	if q.meter != nil {
+		q.meter.remove(m.Rank)
+	}
 	if wait := t - m.Depart; wait > 0 {
 		var c uint64
 		q.areaLo, c = bits.Add64(q.areaLo, w*uint64(wait), 0)

@@ -20,6 +20,15 @@ import (
 func (a *app) showCommand() *cobra.Command {
 	fdb := list(a, "fdb [PORT]", "Forwarding database of layer 2", api.ControlClient.ListFDB, printFDB)
 	routes := list(a, "routes", "Routes", api.ControlClient.ListRoutes, printRoutes)
+	order := false
+	queues := list(a, "queues [PORT]", "Egress queues that were used", api.ControlClient.ListQueues, func(w io.Writer, m *api.Queues) {
+		if order {
+			printOrders(w, m)
+			return
+		}
+		printQueues(w, m)
+	})
+	queues.Flags().BoolVar(&order, "order", false, "in which order frames leave, who was dropped for whom, and how often a smaller rank waited")
 	for _, c := range []*cobra.Command{fdb, routes} {
 		c.Flags().Uint32VarP(&a.limit, "limit", "n", 0, "most entries, 0 is all")
 	}
@@ -28,7 +37,7 @@ func (a *app) showCommand() *cobra.Command {
   gswitch show drops
   gswitch show routes --json`,
 		list(a, "ports [PORT]", "Ports; all about one if it is named", api.ControlClient.ListPorts, printPorts),
-		list(a, "queues [PORT]", "Egress queues that were used", api.ControlClient.ListQueues, printQueues),
+		queues,
 		fdb,
 		routes,
 		aliased(list(a, "paths", "Next hops among which frames choose, and how full the chosen ones were", api.ControlClient.ListPaths, printPaths), "groups"),
@@ -191,6 +200,24 @@ func printQueues(w io.Writer, m *api.Queues) {
 			continue
 		}
 		t.Row(name(q.Switch, q.Port), q.Queue, q.Frames, q.Bytes, size(uint64(q.MeanBytes)), size(q.PeakBytes), q.DequeuedFrames, q.EcnMarkedFrames, q.Drops, cli.Span(q.SojournP50), cli.Span(q.SojournP99), yes(q.Paused))
+	}
+	t.Print(w)
+}
+
+// printOrders shows how queues are served: those that were used, and those that
+// have an order or admission.
+func printOrders(w io.Writer, m *api.Queues) {
+	name := cli.Namer(m.Queues)
+	t := cli.NewTable("PORT", ">QUEUE", "ORDER", "ADMISSION", ">FRAMES", ">SENT", ">REFUSED", ">SHED", ">PUSHED OUT", ">INVERSIONS", ">GAP P99", ">GAP MAX")
+	for _, q := range m.Queues {
+		if q.EnqueuedFrames+q.Drops+q.Frames == 0 && q.Order == "fifo" && q.Admission == "" {
+			continue
+		}
+		inversions, p99, most := "-", "-", "-"
+		if q.Inversions != nil {
+			inversions, p99, most = fmt.Sprint(*q.Inversions), fmt.Sprint(q.RankGapP99), fmt.Sprint(q.RankGapMax)
+		}
+		t.Row(name(q.Switch, q.Port), q.Queue, q.Order, dash(q.Admission), q.Frames, q.DequeuedFrames, q.Drops, q.Shed, q.PushedOut, inversions, p99, most)
 	}
 	t.Print(w)
 }

@@ -1837,6 +1837,13 @@ type Queue struct {
 	SojournP50      uint64                 `protobuf:"varint,15,opt,name=sojourn_p50,json=sojournP50,proto3" json:"sojourn_p50,omitempty"` // nanoseconds
 	SojournP99      uint64                 `protobuf:"varint,16,opt,name=sojourn_p99,json=sojournP99,proto3" json:"sojourn_p99,omitempty"`
 	SojournMax      uint64                 `protobuf:"varint,17,opt,name=sojourn_max,json=sojournMax,proto3" json:"sojourn_max,omitempty"`
+	Order           string                 `protobuf:"bytes,18,opt,name=order,proto3" json:"order,omitempty"`                                // in which frames leave
+	Admission       string                 `protobuf:"bytes,19,opt,name=admission,proto3" json:"admission,omitempty"`                        // what the queue drops of itself; empty: nothing
+	PushedOut       uint64                 `protobuf:"varint,20,opt,name=pushed_out,json=pushedOut,proto3" json:"pushed_out,omitempty"`      // frames that made room for others
+	Shed            uint64                 `protobuf:"varint,21,opt,name=shed,proto3" json:"shed,omitempty"`                                 // frames that the admission dropped at the head
+	Inversions      *uint64                `protobuf:"varint,22,opt,name=inversions,proto3,oneof" json:"inversions,omitempty"`               // frames that left while one of smaller rank waited; not there: not counted
+	RankGapP99      uint64                 `protobuf:"varint,23,opt,name=rank_gap_p99,json=rankGapP99,proto3" json:"rank_gap_p99,omitempty"` // of those: by how much its rank was smaller
+	RankGapMax      uint64                 `protobuf:"varint,24,opt,name=rank_gap_max,json=rankGapMax,proto3" json:"rank_gap_max,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -1986,6 +1993,55 @@ func (x *Queue) GetSojournP99() uint64 {
 func (x *Queue) GetSojournMax() uint64 {
 	if x != nil {
 		return x.SojournMax
+	}
+	return 0
+}
+
+func (x *Queue) GetOrder() string {
+	if x != nil {
+		return x.Order
+	}
+	return ""
+}
+
+func (x *Queue) GetAdmission() string {
+	if x != nil {
+		return x.Admission
+	}
+	return ""
+}
+
+func (x *Queue) GetPushedOut() uint64 {
+	if x != nil {
+		return x.PushedOut
+	}
+	return 0
+}
+
+func (x *Queue) GetShed() uint64 {
+	if x != nil {
+		return x.Shed
+	}
+	return 0
+}
+
+func (x *Queue) GetInversions() uint64 {
+	if x != nil && x.Inversions != nil {
+		return *x.Inversions
+	}
+	return 0
+}
+
+func (x *Queue) GetRankGapP99() uint64 {
+	if x != nil {
+		return x.RankGapP99
+	}
+	return 0
+}
+
+func (x *Queue) GetRankGapMax() uint64 {
+	if x != nil {
+		return x.RankGapMax
 	}
 	return 0
 }
@@ -5425,7 +5481,7 @@ const file_control_proto_rawDesc = "" +
 	"\n" +
 	"tx_dropped\x18\t \x01(\x04R\ttxDropped\"3\n" +
 	"\x06Queues\x12)\n" +
-	"\x06queues\x18\x01 \x03(\v2\x11.gswitch.v1.QueueR\x06queues\"\x92\x04\n" +
+	"\x06queues\x18\x01 \x03(\v2\x11.gswitch.v1.QueueR\x06queues\"\xf1\x05\n" +
 	"\x05Queue\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\tR\x04port\x12\x14\n" +
@@ -5449,7 +5505,20 @@ const file_control_proto_rawDesc = "" +
 	"\vsojourn_p99\x18\x10 \x01(\x04R\n" +
 	"sojournP99\x12\x1f\n" +
 	"\vsojourn_max\x18\x11 \x01(\x04R\n" +
-	"sojournMax\";\n" +
+	"sojournMax\x12\x14\n" +
+	"\x05order\x18\x12 \x01(\tR\x05order\x12\x1c\n" +
+	"\tadmission\x18\x13 \x01(\tR\tadmission\x12\x1d\n" +
+	"\n" +
+	"pushed_out\x18\x14 \x01(\x04R\tpushedOut\x12\x12\n" +
+	"\x04shed\x18\x15 \x01(\x04R\x04shed\x12#\n" +
+	"\n" +
+	"inversions\x18\x16 \x01(\x04H\x00R\n" +
+	"inversions\x88\x01\x01\x12 \n" +
+	"\frank_gap_p99\x18\x17 \x01(\x04R\n" +
+	"rankGapP99\x12 \n" +
+	"\frank_gap_max\x18\x18 \x01(\x04R\n" +
+	"rankGapMaxB\r\n" +
+	"\v_inversions\";\n" +
 	"\x04RoCC\x123\n" +
 	"\x06points\x18\x01 \x03(\v2\x1b.gswitch.v1.CongestionPointR\x06points\"\x8c\x03\n" +
 	"\x0fCongestionPoint\x12\x16\n" +
@@ -5956,6 +6025,7 @@ func file_control_proto_init() {
 		(*EditRequest_Delete)(nil),
 	}
 	file_control_proto_msgTypes[10].OneofWrappers = []any{}
+	file_control_proto_msgTypes[23].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

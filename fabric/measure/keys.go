@@ -100,6 +100,7 @@ var keys = []Key{
 	{"flowlets_total", OfRun, false, "", "Flowlets that began at any switch."},
 	{"host_pause_share", OfRun, false, "", "Share of the time of the hosts' ports that they were paused."},
 	{"timeouts_total", OfRun, false, "", "Retransmission timeouts."},
+	{"inversions_total", OfRun, false, "", "Frames that left an egress queue while one of smaller rank waited there, with switch.inversions."},
 	{"quenches_total", OfRun, false, "", "Times that a class of a host was paused for longer than hosts.quench_after."},
 	{"notices_total", OfRun, false, "", "Notices of congestion points (RoCC, QCN) that hosts obeyed or ignored by their rules."},
 	{"telemetry_unstamped_total", OfRun, false, "", "Records that switches could not write into frames with telemetry: there was no room, or no more was allowed (switch.int.mode)."},

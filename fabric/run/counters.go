@@ -47,6 +47,8 @@ type tally struct {
 	Escaped  escape.Counts
 	Paths    vswitch.PathCounts
 	Features map[string]float64 // by the keys of their counters
+	// Inversions is frames that left a queue while one of smaller rank waited.
+	Inversions uint64
 	// Telemetry is frames by what became of a switch's record.
 	Telemetry [inband.NumOutcomes]uint64
 }
@@ -59,6 +61,7 @@ func count(n *vnet.Network) (c tally) {
 	c.Paths, _ = n.PathCounts()
 	c.Features = n.Counted()
 	c.Telemetry = n.Telemetry()
+	c.Inversions = n.Inversions()
 	for _, h := range n.Hosts {
 		k := h.Counts()
 		c.Data += k.DataFrames
@@ -99,6 +102,7 @@ func (c *tally) add(o *tally) {
 	c.Escaped.Strays += o.Escaped.Strays
 	c.Paths.Plus(&o.Paths)
 	c.addFeatures(o.Features)
+	c.Inversions += o.Inversions
 	for i, k := range o.Telemetry {
 		c.Telemetry[i] += k
 	}
@@ -163,6 +167,9 @@ func (c *tally) put(n *vnet.Network, now frame.Time, links [fault.NumLosses]uint
 	}
 	_, by := n.PathCounts()
 	paths(&c.Paths, &by, put)
+	if n.CountsInversions() {
+		put("inversions_total", float64(c.Inversions))
+	}
 	c.unstamped(out)
 	ports := 0
 	for s := range n.Switches {

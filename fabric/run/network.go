@@ -53,7 +53,7 @@ func describe(r *scenario.Run) (*vnet.Config, error) {
 			XOFF: uint32(b.XOFF), LosslessAlpha: b.LosslessAlpha, ScaleAlpha: b.ScaleAlpha, XONOffset: uint32(b.XONOffset),
 			Headroom: uint32(b.Headroom), HeadroomDelays: b.HeadroomDelays, AllowLoss: b.AllowLoss, GroupReserve: uint32(b.Reserve)},
 		PFC:   vnet.PFC{On: d.PFC.Enabled, Quanta: uint16(d.PFC.Quanta), Response: frame.Time(d.PFC.Response), Shun: frame.Time(d.PFC.Shun)},
-		Queue: config.QueuePolicy(&d.Switch.Order, d.Switch.Rank, &d.Switch.Admission), PushOut: d.Switch.PushOut.Config(), VOQ: d.Switch.VOQ, RTTs: d.Measure.RTT,
+		Queue: config.QueuePolicy(&d.Switch.Order, d.Switch.Rank, &d.Switch.Admission, d.Switch.Inversions), PushOut: d.Switch.PushOut.Config(), VOQ: d.Switch.VOQ, RTTs: d.Measure.RTT,
 	}
 	if d.Link.Overhead == "ethernet" {
 		c.Overhead = ethernetOverhead

@@ -5,7 +5,7 @@ import "gswitch/config"
 // queues checks what switches do with their egress queues.
 func (v *validator) queues() {
 	s := &v.doc.Switch
-	if key, problem := config.CheckQueuePolicy(&s.Order, s.Rank, &s.Admission); problem != "" {
+	if key, problem := config.CheckQueuePolicy(&s.Order, s.Rank, &s.Admission, s.Inversions); problem != "" {
 		v.sec.Fail("switch."+key, "%s", problem)
 	}
 	for _, other := range []struct {

@@ -71,6 +71,8 @@ type Switch struct {
 	Rank      string           `yaml:"rank" enum:"dscp,dscp-rising,class,size" doc:"What orders and admissions by rank go by. dscp: the highest code point first, the default. dscp-rising: the lowest. class: the highest. size: the shortest frame."`
 	Admission config.Admission `yaml:"admission" doc:"What every egress queue drops of itself before it is full, those of lossless classes excepted. Nothing if left out."`
 
+	Inversions bool `yaml:"inversions" doc:"true: frames are counted that leave an egress queue while one of smaller rank waits there (inversions_total)."`
+
 	PushOut config.PushOut `yaml:"push_out" doc:"Limits of every port at which the least valuable frame that waits is dropped, in place of the one that comes. Queues of lossless classes neither count nor lose anything."`
 
 	VOQ bool `yaml:"voq" doc:"true: egress queues serve the ports that frames came by in turn, as input-queued switches do."`

@@ -96,7 +96,7 @@ func (n *Network) portConfig(node, p int) (vswitch.PortConfig, error) {
 	}
 	for class := range c.Scheduler.Queues {
 		q := &c.Scheduler.Queues[class]
-		q.Order, q.Rank, q.Admission = n.cfg.Queue.Order, n.cfg.Queue.Rank, n.cfg.Queue.Admission
+		q.Order, q.Rank, q.Admission, q.Inversions = n.cfg.Queue.Order, n.cfg.Queue.Rank, n.cfg.Queue.Admission, n.cfg.Queue.Inversions
 		if n.cfg.PFC.On && n.lossless()>>class&1 != 0 {
 			q.Admission = nil
 		}
