@@ -1,0 +1,472 @@
+package mirror
+
+import (
+	"encoding/hex"
+	"errors"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"gswitch/capture"
+	"gswitch/frame"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
+)
+
+var eth = wt.Eth(wt.MAC(1), wt.MAC(2))
+
+func tcp(flags uint8, src, dst uint16) wt.Layer {
+	return wt.TCP(wire.TCPFields{SrcPort: src, DstPort: dst, Flags: flags})
+}
+
+func roce(opcode, syndrome uint8) []wt.Layer {
+	return []wt.Layer{wt.IPv4("10.0.0.1", "10.0.0.2", id(5)), wt.UDP(50000, wire.RoCEv2Port), wt.BTH(opcode, 7, 9), wt.Payload([]byte{syndrome, 0, 0, 0}), wt.Zeros(8)}
+}
+
+func id(v uint16) wt.IPOption { return wt.IPv4With(func(f *wire.IPv4Fields) { f.ID = v }) }
+
+func names(c *Classifier, hit uint64) (v []string) {
+	for i, r := range c.Rules() {
+		if hit>>i&1 != 0 {
+			v = append(v, r.Name)
+		}
+	}
+	return v
+}
+
+func classifier(t *testing.T, sample uint8) *Classifier {
+	t.Helper()
+	c, err := NewClassifier(Default(sample, GREProtoERSPAN3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// Everflow's rules, on plain packets and on packets in a tunnel alike.
+func TestRules(t *testing.T) {
+	c := classifier(t, 10)
+	ip := wt.IPv4("10.0.0.1", "10.0.0.2", id(5))
+	type packet struct {
+		name   string
+		layers []wt.Layer
+		want   []string
+	}
+	var all []packet
+	for _, f := range []struct {
+		flags uint8
+		want  []string
+	}{
+		{wire.TCPSyn, []string{"syn"}}, {wire.TCPSyn | wire.TCPAck, []string{"syn"}}, {wire.TCPFin | wire.TCPAck, []string{"fin"}},
+		{wire.TCPRst, []string{"rst"}}, {wire.TCPRst | wire.TCPAck, []string{"rst"}}, {wire.TCPAck, nil}, {wire.TCPPsh | wire.TCPAck, nil},
+	} {
+		all = append(all, packet{"TCP", []wt.Layer{ip, tcp(f.flags, 1000, 80)}, f.want})
+	}
+	all = append(all,
+		packet{"BGP there", []wt.Layer{ip, tcp(wire.TCPAck, 1000, 179)}, []string{"bgp-to"}},
+		packet{"BGP back", []wt.Layer{ip, tcp(wire.TCPAck, 179, 1000)}, []string{"bgp-from"}},
+		packet{"UDP to BGP's port", []wt.Layer{ip, wt.UDP(179, 179)}, nil},
+		packet{"marked", []wt.Layer{wt.IPv4("10.0.0.1", "10.0.0.2", id(5), wt.TOS(1<<2)), wt.UDP(1, 2)}, []string{"debug"}},
+		packet{"another DSCP", []wt.Layer{wt.IPv4("10.0.0.1", "10.0.0.2", id(5), wt.TOS(2<<2)), wt.UDP(1, 2)}, nil},
+		packet{"two rules, one copy", []wt.Layer{wt.IPv4("10.0.0.1", "10.0.0.2", id(5), wt.TOS(1<<2)), tcp(wire.TCPSyn, 1, 2)}, []string{"syn", "debug"}},
+		packet{"NAK", roce(wire.RCAcknowledge, 0x60), []string{"nak"}},
+		packet{"RNR NAK is none", roce(wire.RCAcknowledge, 0x20), nil},
+		packet{"ACK", roce(wire.RCAcknowledge, 0x1f), nil},
+		packet{"CNP", roce(wire.RoCECongestionNotify, 0), []string{"cnp"}},
+		packet{"data that looks like a NAK", roce(4, 0x60), nil},
+		packet{"sampled", []wt.Layer{wt.IPv4("10.0.0.1", "10.0.0.2", id(0x400)), wt.UDP(1, 2)}, []string{"sample"}},
+		packet{"a fragment's payload is no header", []wt.Layer{wt.IPv4("10.0.0.1", "10.0.0.2", id(5), wt.IPv4With(func(f *wire.IPv4Fields) { f.FlagsOffset = 100 })), tcp(wire.TCPSyn, 1, 2)}, nil},
+	)
+	for _, p := range all {
+		for _, tunnel := range []bool{false, true} {
+			layers := append([]wt.Layer{eth}, p.layers...)
+			if tunnel {
+				layers = slices.Insert(layers, 1, wt.IPv4("192.168.0.1", "192.168.0.2", id(7)))
+			}
+			b := wt.Frame(layers...)
+			m, why := wt.Parse(b)
+			if why != frame.Keep {
+				t.Fatalf("%s: %v", p.name, why)
+			}
+			if got := names(c, c.Match(&m, b)); !slices.Equal(got, p.want) {
+				t.Errorf("%s, in a tunnel: %t: %v, want %v", p.name, tunnel, got, p.want)
+			}
+		}
+	}
+	pause := wt.PFC(wt.MAC(3), 1, 0xffff)
+	m, _ := wt.Parse(pause)
+	if got := names(c, c.Match(&m, pause)); !slices.Equal(got, []string{"pause"}) {
+		t.Errorf("a pause: %v", got)
+	}
+	arp := wt.Frame(eth, wt.ARP(wire.ARPFields{Op: wire.ARPRequest}))
+	if m, _ = wt.Parse(arp); c.Match(&m, arp) != 0 {
+		t.Error("ARP matches")
+	}
+	// A copy of a SYN, and one that a load balancer has put into a tunnel again.
+	s := Session{ID: 1, Src: netip.MustParseAddr("10.10.0.10"), Dst: netip.MustParseAddr("10.255.0.1")}
+	syn := wt.Frame(eth, ip, tcp(wire.TCPSyn, 1, 2))
+	b := make([]byte, 512)
+	n, _ := s.Copy(b, syn, uint32(len(syn)), Info{})
+	if m, _ = wt.Parse(b[:n]); c.Match(&m, b[:n]) != 0 {
+		t.Errorf("a copy is copied: %v", names(c, c.Match(&m, b[:n])))
+	}
+}
+
+// One of 1,024, the same everywhere.
+func TestSample(t *testing.T) {
+	c := classifier(t, 10)
+	hits := 0
+	for v := range 1 << 16 {
+		b := wt.Frame(eth, wt.IPv4("10.0.0.1", "10.0.0.2", id(uint16(v))), wt.UDP(1, 2))
+		m, _ := wt.Parse(b)
+		if c.Match(&m, b) != 0 {
+			hits++
+			if v%1024 != 0 {
+				t.Fatalf("identification %#x is sampled", v)
+			}
+		}
+	}
+	if hits != 64 {
+		t.Errorf("%d of 65,536, want 64", hits)
+	}
+}
+
+func TestRuleErrors(t *testing.T) {
+	for want, rules := range map[string][]Rule{
+		"without a name": {{View: Both}}, "looks at no headers": {{Name: "a"}}, "two rules": {{Name: "a", View: Both}, {Name: "a", View: Both}},
+		"not possible": {{Name: "a", View: Both, SampleBits: 4, SampleValue: 16}}, "no IP header": {{Name: "a", View: Both, MACControl: true, DSCP: 1}}, "65 rules": make([]Rule, 65),
+	} {
+		if _, err := NewClassifier(rules); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+}
+
+// The bytes of Everflow's format: a SYN of 60 bytes in plain GRE.
+func TestCopyVector(t *testing.T) {
+	orig, _ := hex.DecodeString("020000000a01020000000002080045000028" + "1c4640004006" + "0087" + "0a0001020a000902" + "9c400050112233440000000050" + "02ffffb0e80000" + "000000000000")
+	if len(orig) != 60 {
+		t.Fatalf("%d bytes", len(orig))
+	}
+	s := Session{Src: netip.MustParseAddr("10.10.0.10"), Dst: netip.MustParseAddr("10.255.0.1"), Format: GRE}
+	b := make([]byte, 200)
+	n, length := s.Copy(b, orig, 60, Info{})
+	if want, _ := hex.DecodeString("45000054000040" + "00402f25680a0a000a0aff0001" + "000088be"); n != 98 || length != 98 || !reflect.DeepEqual(b[14:38], want) || !reflect.DeepEqual(b[38:98], orig) {
+		t.Errorf("%d bytes: %x", n, b[:n])
+	}
+	if n, _ := s.Copy(b[:90], orig, 60, Info{}); n != 0 {
+		t.Error("a copy without room was written")
+	}
+}
+
+// Wireshark sees the original in each format, and what the copy tells of it.
+func TestTsharkDissectsCopies(t *testing.T) {
+	tshark, err := exec.LookPath("tshark")
+	if err != nil {
+		if os.Getenv("GSWITCH_CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("tshark is not installed")
+	}
+	orig := wt.Frame(eth, wt.IPv4("10.0.1.2", "10.0.9.2"), tcp(wire.TCPSyn, 40000, 80), wt.Zeros(300))
+	path := filepath.Join(t.TempDir(), "copies.pcap")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := capture.NewWriter(f)
+	if err := w.Section(""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Interface("mirror", "", 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []Format{ERSPAN3, ERSPAN2, GRE} {
+		for _, snap := range []int{0, 128} {
+			s := Session{ID: 5, Src: netip.MustParseAddr("10.10.0.10"), Dst: netip.MustParseAddr("10.255.0.1"), Format: format, Snap: snap, Switch: 10, sequence: 41}
+			b := make([]byte, 1000)
+			n, length := s.Copy(b, orig, uint32(len(orig)), Info{At: 3*frame.Second + 7, Port: 4, VLAN: 1})
+			if int(length) != n || snap > 0 && n != format.overhead()+128 {
+				t.Fatalf("%d bytes, %d on the link", n, length)
+			}
+			copy(b[6:], []byte{2, 0, 0, 0, 0, 9})
+			if err := w.Packet(capture.Record{Wire: length}, b[:n]); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := errors.Join(w.Flush(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(tshark, "-r", path, "-T", "fields", "-E", "separator=|", "-e", "erspan.spanid", "-e", "erspan.timestamp", "-e", "gre.sequence_number", "-e", "tcp.flags.syn", "-e", "tcp.dstport", "-e", "ip.src").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	for i, l := range lines {
+		v := strings.Split(l, "|")
+		session, sequence := "5", "41"
+		if i >= 4 {
+			session, sequence = "", ""
+		}
+		if v[0] != session || v[2] != sequence || v[3] != "1" || v[4] != "80" || v[5] != "10.10.0.10,10.0.1.2" || i < 2 && !strings.HasPrefix(v[1], "7") {
+			t.Errorf("copy %d: %s", i, l)
+		}
+	}
+	if len(lines) != 6 {
+		t.Errorf("%d copies", len(lines))
+	}
+}
+
+// The vectors of Microsoft's specification of receive side scaling.
+func TestToeplitz(t *testing.T) {
+	key, _ := hex.DecodeString("6d5a56da255b0ec24167253d43a38fb0d0ca2bcbae7b30b477cb2da38030f20c6a42b73bbeac01fa")
+	in, _ := hex.DecodeString("420995bba18e6450" + "0aea06e6")
+	if h := Toeplitz(key, in); h != 0x51ccc178 {
+		t.Errorf("%#x with ports", h)
+	}
+	if h := Toeplitz(key, in[:8]); h != 0x323e8fc2 {
+		t.Errorf("%#x without", h)
+	}
+}
+
+// All copies of a packet, plain and in a tunnel, go to one analyzer; eight get the
+// same share; the flows of one that is gone move, and no others.
+func TestSlots(t *testing.T) {
+	s, err := NewSlots(4096, 8, [16]byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	less := s.Without(3, []int{0, 1, 2, 4, 5, 6, 7})
+	r := rand.New(rand.NewPCG(1, 9))
+	load := make([]int, 8)
+	for range 20_000 {
+		ip := wt.IPv4(netip.AddrFrom4([4]byte{10, byte(r.Uint32()), byte(r.Uint32()), 1}).String(), netip.AddrFrom4([4]byte{10, byte(r.Uint32()), byte(r.Uint32()), 2}).String())
+		udp := wt.UDP(uint16(r.Uint32()), 4791)
+		plain, tunnelled := wt.Frame(eth, ip, udp), wt.Frame(wt.Eth(wt.MAC(9), wt.MAC(8)), wt.IPv4("192.168.0.1", "192.168.0.2"), ip, udp)
+		m1, _ := wt.Parse(plain)
+		m2, _ := wt.Parse(tunnelled)
+		a, b := s.Analyzer(&m1, plain), s.Analyzer(&m2, tunnelled)
+		if a != b {
+			t.Fatalf("plain at %d, in a tunnel at %d", a, b)
+		}
+		load[a]++
+		if c := less.Analyzer(&m1, plain); a != 3 && c != a || c == 3 {
+			t.Fatalf("a flow of %d moved to %d", a, c)
+		}
+	}
+	for i, n := range load {
+		if n < 2500*92/100 || n > 2500*108/100 {
+			t.Errorf("analyzer %d has %d flows of 20,000", i, n)
+		}
+	}
+	if _, err := NewSlots(4, 8, [16]byte{}); err == nil {
+		t.Error("fewer slots than analyzers")
+	}
+}
+
+// A network of switches in a row: T1 A1 C1 A2 T2. T2 is where 10.0.9.0/24 is.
+type row struct{}
+
+var switches = []string{"T1", "A1", "C1", "A2", "T2"}
+
+func addr(i int) netip.Addr  { return netip.AddrFrom4([4]byte{10, 10, 0, byte(i)}) }
+func station(i int) wire.MAC { return wt.MAC(uint16(100 + i)) }
+func (row) Last(s netip.Addr, dst [4]byte) bool {
+	return dst[2] == 9 && s == addr(4) || dst[2] == 1 && s == addr(0)
+}
+func (row) Station(m wire.MAC) bool { return m[5] >= 100 && m[5] < 105 }
+
+// at is the copy of a packet that a switch made.
+func at(sw int, ttl uint8, from wire.MAC) Hop {
+	return Hop{Switch: addr(sw), TTL: ttl, InnerTTL: ttl, From: from, OuterDst: [4]byte{10, 0, 9, 2}}
+}
+
+func trace(t *testing.T, hops ...Hop) *Trace {
+	t.Helper()
+	x := NewTraces(row{}, 10)
+	r := rand.New(rand.NewPCG(2, 2))
+	r.Shuffle(len(hops), func(i, j int) { hops[i], hops[j] = hops[j], hops[i] })
+	for i, h := range hops {
+		x.Add(frame.Time(i), Key{ID: 1}, h)
+	}
+	v := x.Advance(2 * frame.Second)
+	if len(v) != 1 || len(x.open) != 0 {
+		t.Fatalf("%d traces", len(v))
+	}
+	return v[0]
+}
+
+func path(tr *Trace) (v []string) {
+	for _, h := range tr.Hops {
+		v = append(v, switches[h.Switch.As4()[3]])
+	}
+	return v
+}
+
+func TestTraces(t *testing.T) {
+	host := wt.MAC(1)
+	good := trace(t, at(0, 64, host), at(1, 63, station(0)), at(2, 62, station(1)), at(3, 61, station(2)), at(4, 60, station(3)))
+	if !slices.Equal(path(good), switches) || good.Lost || good.Loop != nil || good.Gaps != 0 {
+		t.Errorf("%v: %+v", path(good), good)
+	}
+	lost := trace(t, at(0, 64, host), at(1, 63, station(0)))
+	if !lost.Lost || lost.Loop != nil || !slices.Equal(path(lost), []string{"T1", "A1"}) {
+		t.Errorf("%+v", lost)
+	}
+	loop := trace(t, at(0, 64, host), at(1, 63, station(0)), at(2, 62, station(1)), at(1, 61, station(2)), at(2, 60, station(1)), at(1, 59, station(2)))
+	if !slices.Equal(loop.Loop, []netip.Addr{addr(1), addr(2)}) || loop.Lost {
+		t.Errorf("%+v", loop)
+	}
+	one := trace(t, at(0, 64, host), at(2, 62, station(1)), at(3, 61, station(2)), at(4, 60, station(3)))
+	if one.Gaps != 1 || one.Missing[station(1)] != 1 || one.Lost || one.Loop != nil {
+		t.Errorf("%+v", one)
+	}
+	two := trace(t, at(0, 64, host), at(3, 61, station(2)), at(4, 60, station(3)))
+	if two.Gaps != 2 || two.Missing[wire.MAC{}] != 2 {
+		t.Errorf("%+v", two)
+	}
+	first := trace(t, at(1, 63, station(0)), at(2, 62, station(1)), at(3, 61, station(2)), at(4, 60, station(3)))
+	if first.Gaps != 1 || first.Missing[station(0)] != 1 {
+		t.Errorf("%+v", first)
+	}
+	// A load balancer at T2: the packet comes as it is, and goes back in a tunnel.
+	in, out := at(4, 60, station(3)), at(4, 64, wt.MAC(9))
+	out.Depth, out.InnerTTL, out.OuterDst = 1, 59, [4]byte{10, 0, 1, 2}
+	back := []Hop{out}
+	for i, sw := range []int{3, 2, 1, 0} {
+		h := at(sw, uint8(63-i), station(sw+1))
+		h.Depth, h.InnerTTL, h.OuterDst = 1, 59, [4]byte{10, 0, 1, 2}
+		back = append(back, h)
+	}
+	slb := trace(t, append(back, at(0, 64, host), at(1, 63, station(0)), at(2, 62, station(1)), at(3, 61, station(2)), in)...)
+	if slb.Loop != nil || slb.Lost || slb.Gaps != 0 || len(slb.Hops) != 10 {
+		t.Errorf("%v: %+v", path(slb), slb)
+	}
+}
+
+// A trace is whole when nothing came for a second; the timer starts anew with each
+// copy.
+func TestTracesEnd(t *testing.T) {
+	x := NewTraces(row{}, 10)
+	for i, now := range []frame.Time{0, 9, 18} {
+		x.Add(now*frame.Second/10, Key{ID: 1}, at(i, uint8(64-i), wire.MAC{}))
+	}
+	if v := x.Advance(2799 * frame.Millisecond); v != nil {
+		t.Errorf("whole at 2.8 s: %v", v)
+	}
+	if v := x.Advance(2800 * frame.Millisecond); len(v) != 1 || len(v[0].Hops) != 3 {
+		t.Errorf("%v", v)
+	}
+	x.Add(0, Key{ID: 1}, at(0, 64, wire.MAC{}))
+	x.Advance(frame.Second)
+	x.Add(1100*frame.Millisecond, Key{ID: 1}, at(1, 63, wire.MAC{}))
+	if v := x.Advance(3 * frame.Second); len(v) != 1 || len(v[0].Hops) != 1 {
+		t.Errorf("%v", v)
+	}
+	// The identification comes round after 78 ms: no loop, another trace.
+	whole, loops := 0, 0
+	for i := range 813 {
+		now := 10*frame.Second + frame.Time(i)*1229*frame.Microsecond
+		for sw := range 5 {
+			x.Add(now, Key{ID: uint16(i % 64 * 1024)}, at(sw, uint8(64-sw), station(sw-1)))
+		}
+		for _, tr := range x.Advance(now) {
+			whole++
+			loops += len(tr.Loop)
+		}
+	}
+	for _, tr := range x.Advance(20 * frame.Second) {
+		whole++
+		loops += len(tr.Loop)
+	}
+	// At most ten traces are open at once here.
+	if whole != 813 || loops != 0 || x.Early == 0 {
+		t.Errorf("%d traces, %d loops, %d early", whole, loops, x.Early)
+	}
+}
+
+// What a session writes, the analyzer reads.
+func TestParseCopies(t *testing.T) {
+	inner := []wt.Layer{wt.IPv4("10.0.1.2", "10.0.9.2", id(77), wt.TTL(61), wt.TOS(1<<2|2)), tcp(wire.TCPSyn, 40000, 80)}
+	plain := wt.Frame(append([]wt.Layer{eth}, inner...)...)
+	tunnelled := wt.Frame(append([]wt.Layer{eth, wt.IPv4("192.168.0.1", "192.168.0.2", wt.TTL(50))}, inner...)...)
+	for _, format := range []Format{ERSPAN3, ERSPAN2, GRE} {
+		s := Session{ID: 1, Src: addr(3), Dst: netip.MustParseAddr("10.255.0.1"), Format: format, Snap: 128}
+		for i, orig := range [][]byte{plain, tunnelled} {
+			b := make([]byte, 1000)
+			n, _ := s.Copy(b, orig, uint32(len(orig)), Info{At: 5*frame.Second + 6})
+			k, h, ok := Parse(b[:n])
+			if !ok || k != (Key{Src: [4]byte{10, 0, 1, 2}, Dst: [4]byte{10, 0, 9, 2}, SrcPort: 40000, DstPort: 80, ID: 77, Proto: 6}) {
+				t.Fatalf("%+v, %t", k, ok)
+			}
+			want := Hop{Switch: addr(3), TTL: 61, InnerTTL: 61, From: wt.MAC(2), DSCP: 1, ECN: 2, OuterDst: [4]byte{10, 0, 9, 2}}
+			if i == 1 {
+				want.TTL, want.Depth, want.DSCP, want.ECN, want.OuterDst = 50, 1, 0, 0, [4]byte{192, 168, 0, 2}
+			}
+			if format == ERSPAN3 {
+				want.At = 5*frame.Second + 6
+			}
+			if h != want {
+				t.Errorf("%+v, want %+v", h, want)
+			}
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	s := Session{ID: 1, Src: addr(3), Dst: addr(4)}
+	b := make([]byte, 1000)
+	orig := wt.Frame(eth, wt.IPv4("10.0.1.2", "10.0.9.2"), tcp(2, 1, 2))
+	n, _ := s.Copy(b, orig, uint32(len(orig)), Info{})
+	f.Add(b[:n])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if k, h, ok := Parse(b); ok {
+			x := NewTraces(row{}, 2)
+			x.Add(0, k, h)
+			x.Add(1, k, h)
+			x.Advance(10 * frame.Second)
+		}
+	})
+}
+
+func FuzzMatch(f *testing.F) {
+	f.Add(wt.Frame(eth, wt.IPv4("10.0.1.2", "10.0.9.2"), tcp(2, 1, 2)))
+	f.Add(wt.Frame(append([]wt.Layer{eth}, roce(wire.RCAcknowledge, 0x60)...)...))
+	c, err := NewClassifier(Default(4, GREProtoERSPAN2))
+	if err != nil {
+		f.Fatal(err)
+	}
+	s, _ := NewSlots(16, 2, [16]byte{9})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if len(b) < 14 || len(b) > 2000 {
+			return
+		}
+		m, _ := wt.Parse(b)
+		c.Match(&m, b)
+		s.Analyzer(&m, b)
+	})
+}
+
+func BenchmarkMatch(b *testing.B) {
+	c, err := NewClassifier(Default(10, GREProtoERSPAN3))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, layers := range map[string][]wt.Layer{"plain": {wt.IPv4("10.0.0.1", "10.0.0.2", id(5)), tcp(wire.TCPAck, 1000, 80)}, "tunnel": {wt.IPv4("192.168.0.1", "192.168.0.2", id(5)), wt.IPv4("10.0.0.1", "10.0.0.2", id(5)), tcp(wire.TCPAck, 1000, 80)}} {
+		p := wt.Frame(append([]wt.Layer{eth}, layers...)...)
+		m, _ := wt.Parse(p)
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				c.Match(&m, p)
+			}
+		})
+	}
+}

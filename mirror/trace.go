@@ -1,0 +1,277 @@
+package mirror
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"gswitch/frame"
+	"gswitch/wire"
+)
+
+// Key names a packet on all its way: the innermost headers, which no hop changes.
+type Key struct {
+	Src, Dst         [4]byte
+	SrcPort, DstPort uint16
+	ID               uint16
+	Proto            uint8
+}
+
+// Hop is a packet at one switch.
+type Hop struct {
+	Switch   netip.Addr // outer source of the copy
+	At       frame.Time
+	TTL      uint8 // of the outermost IP header
+	InnerTTL uint8
+	Depth    uint8    // IP headers before the innermost
+	From     wire.MAC // source station: of the hop before
+	DSCP     uint8
+	ECN      uint8
+	OuterDst [4]byte
+}
+
+// same reports whether two copies are of one pass of a packet through one switch:
+// what the network doubled, or another packet that has the identification again.
+func (h *Hop) same(o *Hop) bool {
+	return h.Switch == o.Switch && h.TTL == o.TTL && h.InnerTTL == o.InnerTTL && h.Depth == o.Depth
+}
+
+// Trace is a packet's way.
+type Trace struct {
+	Key  Key
+	Hops []Hop // in order, once Finish was called
+	Last frame.Time
+
+	Loop []netip.Addr // switches that it came to again
+	// Lost says that the last hop is none that could hand it to its destination.
+	Lost bool
+	// Missing counts hops of which the network lost the copy, by the station that
+	// the next hop saw where exactly one is missing.
+	Missing map[wire.MAC]int
+	Gaps    int // all of them
+	Debug   bool
+}
+
+// Network is what is known of the network that traces are judged by.
+type Network interface {
+	// Last reports whether packets to an address may leave the network at a switch.
+	Last(s netip.Addr, dst [4]byte) bool
+	// Station reports whether a MAC address is a switch's.
+	Station(m wire.MAC) bool
+}
+
+// Parse reads a copy that came in a frame of a mirror session: outer headers, and
+// the original as p parses it. ok is false for what is no copy, or of an original
+// that is not IPv4.
+func Parse(b []byte) (k Key, h Hop, ok bool) {
+	if len(b) < wire.EthernetLen+wire.IPv4Len+wire.GRELen || wire.Ethernet(b).EtherType() != wire.EtherTypeIPv4 {
+		return k, h, false
+	}
+	ip := wire.IPv4(b[wire.EthernetLen:])
+	n := ip.HeaderLen()
+	if ip.Version() != 4 || n < wire.IPv4Len || ip.Proto() != wire.ProtoGRE || len(b) < wire.EthernetLen+n+wire.GRELen {
+		return k, h, false
+	}
+	h.Switch = netip.AddrFrom4([4]byte(b[wire.EthernetLen+12:]))
+	g := wire.GRE(b[wire.EthernetLen+n:])
+	at := g.HeaderLen()
+	switch {
+	case len(g) < at:
+		return k, h, false
+	case g.Protocol() == GREProtoERSPAN3:
+		var f wire.ERSPAN3Fields
+		len3, why := f.Decode(g[at:])
+		if why != frame.Keep {
+			return k, h, false
+		}
+		if f.HasPlatform && f.Platform>>58 == 5 && f.Granularity == 2 {
+			h.At = frame.Time(uint32(f.Platform))*frame.Second + frame.Time(f.Timestamp)
+		}
+		at += len3
+	case g.Protocol() == GREProtoERSPAN2 && g.Flags()&wire.GRESequence != 0:
+		at += wire.ERSPAN2Len
+	case g.Protocol() != GREProtoERSPAN2:
+		return k, h, false
+	}
+	if at > len(g) {
+		return k, h, false
+	}
+	return original(g[at:], k, h)
+}
+
+// mostHeaders is how many IP headers of a packet are looked through.
+const mostHeaders = 4
+
+func original(b []byte, k Key, h Hop) (Key, Hop, bool) {
+	if len(b) < wire.EthernetLen || wire.Ethernet(b).EtherType() != wire.EtherTypeIPv4 {
+		return k, h, false
+	}
+	h.From = wire.Ethernet(b).Src()
+	b = b[wire.EthernetLen:]
+	for depth := range mostHeaders {
+		ip := wire.IPv4(b)
+		if len(b) < wire.IPv4Len || ip.Version() != 4 || ip.HeaderLen() < wire.IPv4Len || len(b) < ip.HeaderLen() {
+			return k, h, false
+		}
+		if depth == 0 {
+			h.TTL, h.DSCP, h.ECN, h.OuterDst = ip.TTL(), ip.DSCP(), ip.ECN(), [4]byte(b[16:20])
+		}
+		h.InnerTTL, h.Depth = ip.TTL(), uint8(depth)
+		if ip.Proto() == wire.ProtoIPv4 {
+			b = b[ip.HeaderLen():]
+			continue
+		}
+		k = Key{Src: [4]byte(b[12:16]), Dst: [4]byte(b[16:20]), ID: ip.ID(), Proto: ip.Proto()}
+		t := b[ip.HeaderLen():]
+		if p := ip.Proto(); len(t) >= 4 && (p == wire.ProtoTCP || p == wire.ProtoUDP) && ip.FlagsOffset()&(wire.IPv4OffsetMask|wire.IPv4MoreFragments) == 0 {
+			k.SrcPort, k.DstPort = wire.UDP(t).SrcPort(), wire.UDP(t).DstPort()
+		}
+		return k, h, true
+	}
+	return k, h, false
+}
+
+// Traces makes traces of copies. Memory is bounded: with all places taken, the trace
+// that has waited longest is finished early.
+type Traces struct {
+	network Network
+	idle    frame.Time
+	limit   int
+	open    map[Key]*Trace
+	order   []seen // oldest first
+	out     []*Trace
+	Early   uint64 // traces that were finished for want of places
+}
+
+// seen is a trace with what its Last was when a copy came: if that has changed,
+// another one stands behind it.
+type seen struct {
+	trace *Trace
+	last  frame.Time
+}
+
+// IdleTime is how long no copy of a packet must have come before its trace is
+// whole (section 4.2.1): longer than the slowest way.
+const IdleTime = frame.Second
+
+// NewTraces returns a collection of at most limit open traces.
+func NewTraces(n Network, limit int) *Traces {
+	return &Traces{network: n, idle: IdleTime, limit: limit, open: map[Key]*Trace{}}
+}
+
+// Add takes a copy. At of the hop is when it came where the copy has no stamp.
+func (t *Traces) Add(now frame.Time, k Key, h Hop) {
+	if h.At == 0 {
+		h.At = now
+	}
+	tr := t.open[k]
+	if tr != nil && slices.ContainsFunc(tr.Hops, func(o Hop) bool { return h.same(&o) }) {
+		t.finish(tr) // the identification is used again
+		tr = nil
+	}
+	if tr == nil {
+		if len(t.open) >= t.limit {
+			t.evict()
+		}
+		tr = &Trace{Key: k}
+		t.open[k] = tr
+	}
+	tr.Hops = append(tr.Hops, h)
+	tr.Last = now
+	tr.Debug = tr.Debug || h.DSCP&DebugDSCP != 0
+	t.order = append(t.order, seen{tr, now})
+}
+
+// evict finishes the trace that has waited longest.
+func (t *Traces) evict() {
+	for len(t.order) > 0 {
+		if tr := t.pop(); tr != nil {
+			t.Early++
+			t.finish(tr)
+			return
+		}
+	}
+}
+
+// pop takes the oldest entry out, and returns its trace if nothing has come since.
+func (t *Traces) pop() *Trace {
+	e := t.order[0]
+	t.order = t.order[1:]
+	if t.open[e.trace.Key] != e.trace || e.trace.Last != e.last {
+		return nil
+	}
+	return e.trace
+}
+
+// Advance returns the traces that are whole by now.
+func (t *Traces) Advance(now frame.Time) []*Trace {
+	for len(t.order) > 0 && now-t.order[0].last >= t.idle {
+		if tr := t.pop(); tr != nil {
+			t.finish(tr)
+		}
+	}
+	out := t.out
+	t.out = nil
+	return out
+}
+
+func (t *Traces) finish(tr *Trace) {
+	delete(t.open, tr.Key)
+	tr.judge(t.network)
+	t.out = append(t.out, tr)
+}
+
+// judge orders the hops and says what became of the packet.
+func (tr *Trace) judge(n Network) {
+	// The innermost time to live falls on all the way; inside a tunnel the outer one
+	// does. Arrival says nothing: copies take different ways.
+	slices.SortStableFunc(tr.Hops, func(a, b Hop) int {
+		return cmp.Or(cmp.Compare(b.InnerTTL, a.InnerTTL), cmp.Compare(a.Depth, b.Depth), cmp.Compare(b.TTL, a.TTL))
+	})
+	tr.loop()
+	for i := 1; i < len(tr.Hops); i++ {
+		tr.gap(n, &tr.Hops[i-1], &tr.Hops[i])
+	}
+	if first := &tr.Hops[0]; n.Station(first.From) {
+		tr.miss(first.From, 1)
+	}
+	if last := &tr.Hops[len(tr.Hops)-1]; tr.Loop == nil {
+		tr.Lost = !n.Last(last.Switch, last.OuterDst)
+	}
+}
+
+// loop finds switches that saw the packet more than once in the same encapsulation
+// with another time to live. To meet a switch before and behind a load balancer is
+// no loop, nor is a probe that is sent there and back in a tunnel.
+func (tr *Trace) loop() {
+	for i, h := range tr.Hops {
+		again := slices.ContainsFunc(tr.Hops[:i], func(o Hop) bool { return o.Switch == h.Switch && o.Depth == h.Depth })
+		if again && !slices.Contains(tr.Loop, h.Switch) {
+			tr.Loop = append(tr.Loop, h.Switch)
+		}
+	}
+}
+
+// gap counts hops between two that saw the packet in the same encapsulation.
+func (tr *Trace) gap(n Network, a, b *Hop) {
+	if a.Depth != b.Depth || a.TTL <= b.TTL {
+		return
+	}
+	missing := int(a.TTL) - int(b.TTL) - 1
+	if missing == 0 {
+		return
+	}
+	who := wire.MAC{}
+	if missing == 1 && n.Station(b.From) {
+		who = b.From
+	}
+	tr.miss(who, missing)
+}
+
+func (tr *Trace) miss(who wire.MAC, n int) {
+	if tr.Missing == nil {
+		tr.Missing = map[wire.MAC]int{}
+	}
+	tr.Missing[who] += n
+	tr.Gaps += n
+}
