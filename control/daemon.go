@@ -30,7 +30,9 @@ type Options struct {
 	Source  string        // where the configuration came from: a file, or "flags"
 	Wait    time.Duration // how long to wait for interfaces at the start
 	Record  string        // directory: every switch is recorded there from its beginning
-	Logger  *slog.Logger  // nil is slog.Default()
+	// RecordLimit is how many bytes a record may have; 0: as many as the disk takes.
+	RecordLimit uint64
+	Logger      *slog.Logger // nil is slog.Default()
 
 	// Control overrides the control section of every document: what the
 	// command line says holds for as long as the daemon runs.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -94,6 +95,7 @@ type recording struct {
 	w      *replay.Writer
 	stats  atomic.Pointer[replay.WriterStats]
 	ended  atomic.Pointer[string] // why nothing is written any more
+	limit  uint64                 // bytes of the file, 0 none
 	stop   chan struct{}
 	done   chan struct{}
 }
@@ -108,7 +110,7 @@ func (d *Daemon) record(u *unit, s *config.Switch) error {
 		return err
 	}
 	now := time.Now()
-	r := &recording{sw: u.name, start: now, node: u.sw.Nodes[0], worker: u.workers[0], feed: replay.NewFeed(recordSegments), stop: make(chan struct{}), done: make(chan struct{})}
+	r := &recording{sw: u.name, start: now, limit: d.opts.RecordLimit, node: u.sw.Nodes[0], worker: u.workers[0], feed: replay.NewFeed(recordSegments), stop: make(chan struct{}), done: make(chan struct{})}
 	r.file = filepath.Join(d.recordDir(), fmt.Sprintf("%s-%s.grec", u.name, now.UTC().Format("20060102T150405.000Z")))
 	pool := d.engine.Worker(r.worker).Pool()
 	m := madeFrom(d.document(s), s, u.numbers)
@@ -130,7 +132,7 @@ func (d *Daemon) record(u *unit, s *config.Switch) error {
 	}
 	r.publish()
 	u.recording = r
-	go r.write(d.engine)
+	go r.write(d.engine, d.log)
 	d.log.Info("recording", "switch", u.name, "file", r.file)
 	return nil
 }
@@ -149,7 +151,7 @@ func (r *recording) publish() {
 
 // write writes segments until the recording ends. It never holds the worker
 // up: what cannot be written ends the record.
-func (r *recording) write(e *dataplane.Engine) {
+func (r *recording) write(e *dataplane.Engine, log *slog.Logger) {
 	defer close(r.done)
 	tick := time.NewTicker(recordPoll)
 	defer tick.Stop()
@@ -162,18 +164,18 @@ func (r *recording) write(e *dataplane.Engine) {
 		case <-tick.C:
 		}
 		if err := r.drain(); err != nil {
-			r.end(err.Error())
+			r.early(e, log, err.Error())
 			return
 		}
 		if why := r.feed.Lost(); why != "" {
 			if err := errors.Join(r.drain(), r.w.Lost(why)); err != nil {
 				why = err.Error()
 			}
-			r.end(why)
+			r.early(e, log, why)
 			return
 		}
 		if stopping {
-			r.end("stopped")
+			r.end(stopped)
 			return
 		}
 		if now := time.Now(); now.Sub(flushed) >= recordFlush {
@@ -183,6 +185,16 @@ func (r *recording) write(e *dataplane.Engine) {
 	}
 }
 
+// early ends a record that was to go on, and gives the node back to the engine
+// without its recorder. The switch goes on.
+func (r *recording) early(e *dataplane.Engine, log *slog.Logger, why string) {
+	if e.Worker(r.worker).Do(r.rec.End) == nil {
+		_ = e.Uninterpose(r.worker, r.node) // it is wrapped, by this recorder
+	}
+	log.Warn("the record ended early", "switch", r.sw, "file", r.file, "why", why)
+	r.end(why)
+}
+
 func (r *recording) drain() error {
 	for s := r.feed.Next(); s != nil; s = r.feed.Next() {
 		if err := r.w.Write(s); err != nil {
@@ -190,6 +202,9 @@ func (r *recording) drain() error {
 		}
 		r.feed.Return(s)
 		r.publish()
+		if n := r.w.Stats().Bytes; r.limit > 0 && n >= r.limit {
+			return fmt.Errorf("it has %d bytes, and its limit is %d", n, r.limit)
+		}
 	}
 	return nil
 }
@@ -216,10 +231,18 @@ func (d *Daemon) endRecording(u *unit) error {
 	if n := len(d.records); n > keptRecords {
 		d.records = slices.Delete(d.records, 0, n-keptRecords)
 	}
-	if why := *r.ended.Load(); why != "stopped" {
-		d.log.Warn("the record ended early", "switch", r.sw, "file", r.file, "why", why)
+	if r.endedEarly() {
+		return err // the writer gave the node back
 	}
 	return errors.Join(err, d.engine.Uninterpose(r.worker, r.node))
+}
+
+// stopped is why a record ends that was to end.
+const stopped = "stopped"
+
+func (r *recording) endedEarly() bool {
+	why := r.ended.Load()
+	return why != nil && *why != stopped
 }
 
 // keptRecords is how many records that ended are listed.
@@ -269,7 +292,7 @@ func (d *Daemon) StartRecording(name string) ([]Recording, error) {
 	defer d.mu.Unlock()
 	var chosen []string
 	for u := range d.chosen(name) {
-		if u.recording != nil {
+		if u.recording != nil && !u.recording.endedEarly() {
 			return nil, fmt.Errorf("switch %s is recorded already, to %s", u.name, u.recording.file)
 		}
 		if len(u.workers) != 1 {

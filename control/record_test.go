@@ -85,7 +85,7 @@ func source(t *testing.T, frames int) string {
 	return file
 }
 
-func recorded(t *testing.T, dir string, frames int) *Daemon {
+func recorded(t *testing.T, dir string, limit uint64, frames int) *Daemon {
 	t.Helper()
 	doc := fmt.Sprintf(`version: 1
 memory: {frames: 4096}
@@ -99,7 +99,7 @@ switches:
     buffer: {size: 4MB, limit: 100KB}
     fdb: {static: [{mac: "02:00:00:00:02:00", port: a}, {mac: "02:00:00:00:03:00", port: b}]}
 `, source(t, frames), filepath.Join(t.TempDir(), "a.pcapng"), filepath.Join(t.TempDir(), "b.pcapng"))
-	d, err := New(parse(t, doc), Options{Version: "v1", Source: "test.yaml", Record: dir, Logger: slog.New(slog.DiscardHandler)})
+	d, err := New(parse(t, doc), Options{Version: "v1", Source: "test.yaml", Record: dir, RecordLimit: limit, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func playFile(t *testing.T, file string) (*replay.Player, error) {
 // change; the replay is the same run, and shows the same.
 func TestDaemonIsRecorded(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "records")
-	d := recorded(t, dir, 3000)
+	d := recorded(t, dir, 0, 3000)
 	through(t, d, 500)
 	if _, err := d.Edit(func(c *config.Config) error { return c.Switches[0].Ports[1].Rate.UnmarshalText([]byte("20Mbps")) }, false); err != nil {
 		t.Fatal(err)
@@ -222,7 +222,7 @@ func TestDaemonIsRecorded(t *testing.T) {
 
 // A disk that takes no more ends the record, and not the switch.
 func TestRecordEndsWithTheDisk(t *testing.T) {
-	d := recorded(t, t.TempDir(), 3000)
+	d := recorded(t, t.TempDir(), 0, 3000)
 	through(t, d, 100)
 	d.mu.Lock()
 	d.units[0].recording.out.Close() // every write fails from now on
@@ -237,6 +237,24 @@ func TestRecordEndsWithTheDisk(t *testing.T) {
 	if _, err := playFile(t, d.Recordings()[0].File); !errors.Is(err, replay.ErrCut) {
 		t.Errorf("what was written before: %v", err)
 	}
+}
+
+// So does a limit: what was written before replays.
+func TestRecordHasALimit(t *testing.T) {
+	d := recorded(t, t.TempDir(), 5000, 3000)
+	for d.Recordings()[0].On {
+		if _, err := d.SaveRecording(""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := d.Recordings()[0]
+	if r.Ended != fmt.Sprintf("it has %d bytes, and its limit is 5000", r.Stats.Bytes) || r.Stats.Bytes > 100_000 {
+		t.Errorf("after %d bytes the record ended because: %s", r.Stats.Bytes, r.Ended)
+	}
+	if p, err := playFile(t, r.File); !errors.Is(err, replay.ErrCut) || p.Steps() != r.Stats.Steps {
+		t.Errorf("%d of %d steps replay: %v", p.Steps(), r.Stats.Steps, err)
+	}
+	through(t, d, 3000)
 }
 
 // What several workers read of each other is not recorded: that is said.

@@ -21,6 +21,7 @@ import (
 	"gswitch/control"
 	"gswitch/control/cli"
 	"gswitch/section"
+	"gswitch/units"
 )
 
 // runFlags are the flags of run.
@@ -36,6 +37,7 @@ type runFlags struct {
 	take    bool
 	verbose bool
 	record  string
+	limit   string
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -80,6 +82,7 @@ file again; SIGINT and SIGTERM end it.`,
 	fl.StringVar(&f.listen, "listen", "", "serve /metrics and /healthz on this TCP address")
 	fl.DurationVar(&f.wait, "wait", 0, "wait so long for interfaces that are not there yet")
 	fl.StringVar(&f.record, "record", "", "record every switch to a file in this directory, from its beginning (gfabric replay)")
+	fl.StringVar(&f.limit, "record-limit", "", "end a record of this size, as in 1GiB; it grows until it is stopped if left out")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log every change of the configuration too")
 	return c
 }
@@ -161,7 +164,17 @@ func (f *runFlags) run(doc *config.Config, socket string, stdout, stderr io.Writ
 	if source == "" {
 		source = "flags"
 	}
-	opts := control.Options{Version: version, Source: source, Wait: f.wait, Record: f.record, Logger: log, Control: config.Control{Listen: f.listen}}
+	limit := uint64(0)
+	if f.limit != "" {
+		var err error
+		if limit, err = units.Bytes.Whole(f.limit, 1<<62); err != nil {
+			return cli.Usage(fmt.Errorf("--record-limit: %w", err))
+		}
+		if f.record == "" {
+			return cli.Usage(errors.New("--record-limit goes with --record"))
+		}
+	}
+	opts := control.Options{Version: version, Source: source, Wait: f.wait, Record: f.record, RecordLimit: limit, Logger: log, Control: config.Control{Listen: f.listen}}
 	if socket != "" {
 		// A socket is named as seen from here.
 		if abs, err := filepath.Abs(socket); err == nil {
