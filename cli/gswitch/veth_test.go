@@ -159,6 +159,15 @@ func TestPortIsExplained(t *testing.T) {
 			t.Errorf("show ports eth1: exit code %d, want %q:\n%s%s", code, want, out, errs)
 		}
 	}
+	// Shells complete the names of what runs.
+	for args, want := range map[string]string{
+		"show ports ": "eth1\neth2\n", "set port eth": "eth1\neth2\n", "show ports eth1 ": ":4\n", "show --switch ": "s1\n", "capture --port ": "eth1\neth2\n",
+	} {
+		words := append([]string{"__complete", "--socket", socket}, strings.Split(args, " ")...)
+		if out, errs, code := invoke(t, "", words...); code != 0 || !strings.HasPrefix(out, want) {
+			t.Errorf("completion of %q: exit code %d, want %q:\n%s%s", args, code, want, out, errs)
+		}
+	}
 	c := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}}}
