@@ -106,7 +106,8 @@ var (
 	pfcPaused   = gauge("pfc_paused", "Whether there is a pause now.", "switch", "port", "class", "direction")
 	pfcHeld     = gauge("pfc_held_back_seconds", "For how long the neighbour has held back, without a break, a class of which frames wait.", "switch", "port", "class")
 	pfcWatchdog = counter("pfc_watchdog_events_total", "Pause storms that the watchdog found and ended.", "switch", "port", "class", "event")
-	pfcDeaf     = counter("pfc_told_in_vain_total", "Times that the neighbour went on after it was told to pause the class.", "switch", "port", "class")
+	pfcBroken   = counter("pfc_pause_violations_total", "Times that frames of the class came where a pause should have stopped them.", "switch", "port", "class")
+	pfcInVain   = counter("pfc_told_in_vain_total", "Use gswitch_pfc_pause_violations_total, the next version has this name no more.", "switch", "port", "class")
 	pfcShunned  = counter("pfc_shunned_total", "Times that the port was given up since the neighbour did not pause.", "switch", "port")
 	pfcIgnored  = counter("pfc_ignored_frames_total", "Flow control frames of a kind that is not configured.", "switch", "port")
 

@@ -58,5 +58,6 @@ func (e emitter) pfc(p *Port, class int, configured bool, labels ...string) {
 	e.gauge(pfcHeld, p.Held[class].Seconds(), labels...)
 	e.count(pfcWatchdog, s.Storms[class], with("storm")...)
 	e.count(pfcWatchdog, s.Restored[class], with("restore")...)
-	e.count(pfcDeaf, s.Ignored[class], labels...)
+	e.count(pfcBroken, s.Ignored[class], labels...)
+	e.count(pfcInVain, s.Ignored[class], labels...)
 }

@@ -8,9 +8,9 @@ import (
 
 // Deaf configures the watch for neighbours that ignore a pause.
 //
-// A neighbour that was told to pause a class has Grace to stop: as long as a
+// A neighbour that got XOFF for a class has Grace to stop: as long as a
 // pause takes to act, with a margin. If frames of the class come in the Grace
-// after that it is told again; if it does not stop after so many Resends, it is
+// after that it gets XOFF again; if it does not stop after so many Resends, it is
 // deaf: DeTail would have its link taken down (Zats et al., UCB/EECS-2012-33,
 // section 4.2.2).
 type Deaf struct {
@@ -27,21 +27,21 @@ func (d *Deaf) resends() int {
 	return d.Resends
 }
 
-// ear is the watch over one class that the neighbour was told to pause.
-type ear struct {
-	due     frame.Time // of the next look; Never: it was found to obey
+// compliance is the watch over one class that is XOFF at the neighbour.
+type compliance struct {
+	due     frame.Time // of the next look; Never: it was found to stop
 	count   bool       // frames count since the last look
 	mark    uint64     // how many had come by then
 	ignored int        // looks in a row that found some
 }
 
-// prick begins to watch a class that the neighbour is told to pause. A watch
-// that is under way goes on.
-func (p *Port) prick(now frame.Time, c int, first bool) {
+// expectStop begins to watch a class for which XOFF is sent. A watch that is
+// under way goes on.
+func (p *Port) expectStop(now frame.Time, c int, first bool) {
 	if p.cfg.Deaf.Grace == 0 {
 		return
 	}
-	e := &p.ears[c]
+	e := &p.compliance[c]
 	if first {
 		e.ignored = 0
 	}
@@ -50,16 +50,16 @@ func (p *Port) prick(now frame.Time, c int, first bool) {
 	}
 }
 
-// Listen looks whether the neighbour obeys. frames are those that came so far,
+// Listen looks whether the neighbour stops. frames are those that came so far,
 // by class. It returns true when the neighbour proves to be deaf. Call it
 // whenever Wake is due.
 func (p *Port) Listen(now frame.Time, frames *[8]uint64) (deaf bool) {
 	if p.cfg.Deaf.Grace == 0 {
 		return false
 	}
-	for m := p.told; m != 0; m &= m - 1 {
+	for m := p.sent; m != 0; m &= m - 1 {
 		c := bits.TrailingZeros8(m)
-		e := &p.ears[c]
+		e := &p.compliance[c]
 		switch {
 		case e.due > now:
 		case !e.count:
@@ -74,18 +74,18 @@ func (p *Port) Listen(now frame.Time, frames *[8]uint64) (deaf bool) {
 				deaf = true
 			}
 			e.count, e.due = false, now+p.cfg.Deaf.Grace
-			p.renewAt = now // tell it again
+			p.renewAt = now // send it again
 		}
 	}
 	return deaf
 }
 
-// listening returns when Listen is due.
-func (p *Port) listening() frame.Time {
+// complianceDue returns when Listen is due.
+func (p *Port) complianceDue() frame.Time {
 	at := frame.Never
 	if p.cfg.Deaf.Grace != 0 {
-		for m := p.told; m != 0; m &= m - 1 {
-			at = min(at, p.ears[bits.TrailingZeros8(m)].due)
+		for m := p.sent; m != 0; m &= m - 1 {
+			at = min(at, p.compliance[bits.TrailingZeros8(m)].due)
 		}
 	}
 	return at

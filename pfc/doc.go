@@ -5,7 +5,7 @@
 // 802.3 annex 31B, "802.3x").
 //
 // The owner of the port hands in received frames (Receive, ReceivePause), the
-// wishes of the buffer (Request), which classes have frames waiting (Advance),
+// requests of the buffer (Request), which classes have frames waiting (Advance),
 // and takes out frames to send (NextFrame) and what has changed for the
 // scheduler (Changed, Until, Dropping). Frames to send go past all queues.
 //

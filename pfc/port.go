@@ -12,22 +12,22 @@ type Port struct {
 
 	// What the neighbour asks of us.
 	rx      [8]rxClass
-	asked   uint8 // classes that the neighbour pauses, as of the last call
+	paused  uint8 // classes that the neighbour pauses, as of the last call
 	storm   uint8 // classes in a storm
 	changed uint8 // classes whose Until or Dropping changed since Changed
 
 	// What we ask of the neighbour.
-	wish    uint8         // what the buffer wants paused
-	want    uint8         // wish, as far as it is under flow control
-	told    uint8         // the neighbour was told to pause these
-	stages  Stages        // how much it should be slowed, with Config.Stages
-	spoken  Stages        // what it was told of that
-	speech  Mode          // in which it was told
-	renewAt frame.Time    // when it must be told again
-	since   [8]frame.Time // since when it is told
-	ears    [8]ear        // whether it obeys
+	requested  uint8         // what the buffer wants paused
+	want       uint8         // requested, as far as it is under flow control
+	sent       uint8         // classes that are XOFF at the neighbour
+	stages     Stages        // how much it should be slowed, with Config.Stages
+	sentStages Stages        // what was sent of that
+	sentMode   Mode          // in which it was sent
+	renewAt    frame.Time    // when it must be sent again
+	since      [8]frame.Time // since when the class is XOFF
+	compliance [8]compliance // whether the neighbour stops
 
-	responding responding
+	delayed delayed
 
 	stats Stats
 }
@@ -54,48 +54,48 @@ func NewPort(cfg Config) *Port {
 func (p *Port) Config() Config { return p.cfg }
 
 // Configure changes the configuration. Pauses of classes that leave flow
-// control end; a neighbour that was told to pause them is told to go on.
+// control end; a neighbour for which they are XOFF gets XON.
 func (p *Port) Configure(now frame.Time, cfg Config) {
 	p.expire(now)
 	p.cfg = cfg
-	for m := p.asked &^ p.scope(); m != 0; m &= m - 1 {
+	for m := p.paused &^ p.scope(); m != 0; m &= m - 1 {
 		p.endPause(bits.TrailingZeros8(m), now)
 	}
-	p.request(p.wish)
-	if cfg.Stages == 0 && p.spoken != 0 {
-		p.renewAt = now // a stage is not what it is to be told now
+	p.request(p.requested)
+	if cfg.Stages == 0 && p.sentStages != 0 {
+		p.renewAt = now // a stage is not what is to be sent now
 	}
 	if cfg.Stages == 0 {
-		p.stages, p.spoken = 0, 0
+		p.stages, p.sentStages = 0, 0
 	}
-	if p.told != 0 {
+	if p.sent != 0 {
 		p.renewAt = min(p.renewAt, now+p.renewal())
 	}
-	for m := p.told; m != 0; m &= m - 1 {
-		p.prick(now, bits.TrailingZeros8(m), true)
+	for m := p.sent; m != 0; m &= m - 1 {
+		p.expectStop(now, bits.TrailingZeros8(m), true)
 	}
 	if cfg.Response == 0 {
 		p.respond(frame.Never)
 	}
 	if cfg.Dog.Detect == 0 {
-		p.calm(now, p.storm)
+		p.endStorms(now, p.storm)
 	}
 	p.changed |= p.storm
 }
 
-// Reset forgets all pauses, both ways: the link went down or came up. Wishes
-// of the buffer stay and are told anew by the next NextFrame.
+// Reset forgets all pauses, both ways: the link went down or came up. What the
+// buffer requests stays, and the next NextFrame sends it anew.
 func (p *Port) Reset(now frame.Time) {
 	p.expire(now)
-	p.calm(now, p.storm)
-	for m := p.asked; m != 0; m &= m - 1 {
+	p.endStorms(now, p.storm)
+	for m := p.paused; m != 0; m &= m - 1 {
 		p.endPause(bits.TrailingZeros8(m), now)
 	}
-	for m := p.told; m != 0; m &= m - 1 {
+	for m := p.sent; m != 0; m &= m - 1 {
 		c := bits.TrailingZeros8(m)
 		p.stats.RequestTime[c] += now - p.since[c]
 	}
-	p.told, p.spoken, p.renewAt, p.responding.n = 0, 0, frame.Never, 0
+	p.sent, p.sentStages, p.renewAt, p.delayed.n = 0, 0, frame.Never, 0
 }
 
 // scope returns the classes under flow control.
@@ -112,10 +112,10 @@ func (p *Port) scope() uint8 {
 // Advance ends pauses that are over and runs the watchdog. waiting has a bit
 // for each class of which frames wait for this port.
 func (p *Port) Advance(now frame.Time, waiting uint8) {
-	if p.responding.n > 0 {
+	if p.delayed.n > 0 {
 		p.respond(now)
 	}
-	if p.asked|p.storm == 0 {
+	if p.paused|p.storm == 0 {
 		return
 	}
 	p.expire(now)
@@ -131,20 +131,20 @@ func (p *Port) Wake(now frame.Time) frame.Time {
 		return now
 	}
 	at := frame.Never
-	if p.told != 0 {
-		at = min(p.renewAt, p.listening())
+	if p.sent != 0 {
+		at = min(p.renewAt, p.complianceDue())
 	}
-	if p.responding.n > 0 {
-		at = min(at, p.responding.frames[0].at)
+	if p.delayed.n > 0 {
+		at = min(at, p.delayed.frames[0].at)
 	}
-	for m := p.asked; m != 0; m &= m - 1 {
+	for m := p.paused; m != 0; m &= m - 1 {
 		r := &p.rx[bits.TrailingZeros8(m)]
 		at = min(at, r.until)
 		if r.stuck != frame.Never {
 			at = min(at, r.stuck+p.cfg.Dog.Detect)
 		}
 	}
-	for m := p.storm &^ p.asked; m != 0; m &= m - 1 {
+	for m := p.storm &^ p.paused; m != 0; m &= m - 1 {
 		at = min(at, p.rx[bits.TrailingZeros8(m)].until+p.cfg.restore())
 	}
 	return max(at, now)

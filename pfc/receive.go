@@ -16,7 +16,7 @@ func (p *Port) Receive(now frame.Time, enable uint16, quanta [8]uint16) {
 		return
 	}
 	if p.cfg.Response > 0 {
-		p.hear(now, heard{enable: uint8(enable), quanta: quanta})
+		p.delay(now, delayedFrame{enable: uint8(enable), quanta: quanta})
 		return
 	}
 	p.expire(now)
@@ -32,7 +32,7 @@ func (p *Port) act(now frame.Time, enable uint8, quanta *[8]uint16) {
 			p.stats.RxDisabled[c]++
 			continue
 		}
-		p.obey(now, c, quanta[c])
+		p.setPause(now, c, quanta[c])
 	}
 }
 
@@ -44,7 +44,7 @@ func (p *Port) ReceivePause(now frame.Time, quanta uint16) {
 		return
 	}
 	if p.cfg.Response > 0 {
-		p.hear(now, heard{link: true, quanta: [8]uint16{quanta}})
+		p.delay(now, delayedFrame{link: true, quanta: [8]uint16{quanta}})
 		return
 	}
 	p.expire(now)
@@ -54,24 +54,24 @@ func (p *Port) ReceivePause(now frame.Time, quanta uint16) {
 // actLink lets an 802.3x pause frame take effect.
 func (p *Port) actLink(now frame.Time, quanta uint16) {
 	for c := range p.rx {
-		p.obey(now, c, quanta)
+		p.setPause(now, c, quanta)
 	}
 }
 
-// obey sets the pause of a class. A new time replaces what is left of an old
+// setPause sets the pause of a class. A new time replaces what is left of an old
 // one (IEEE 802.3 31B.3.3).
-func (p *Port) obey(now frame.Time, c int, quanta uint16) {
+func (p *Port) setPause(now frame.Time, c int, quanta uint16) {
 	if quanta == 0 {
 		p.stats.RxXON[c]++
-		if p.asked>>c&1 != 0 {
+		if p.paused>>c&1 != 0 {
 			p.endPause(c, now)
 		}
 		return
 	}
 	p.stats.RxXOFF[c]++
 	r := &p.rx[c]
-	if p.asked>>c&1 == 0 {
-		p.asked |= 1 << c
+	if p.paused>>c&1 == 0 {
+		p.paused |= 1 << c
 		r.since = now
 		p.stats.Pauses[c]++
 	}
@@ -84,7 +84,7 @@ func (p *Port) obey(now frame.Time, c int, quanta uint16) {
 
 // expire ends the pauses that were over by now.
 func (p *Port) expire(now frame.Time) {
-	for m := p.asked; m != 0; m &= m - 1 {
+	for m := p.paused; m != 0; m &= m - 1 {
 		c := bits.TrailingZeros8(m)
 		if u := p.rx[c].until; u <= now {
 			p.stats.Expired[c]++
@@ -97,7 +97,7 @@ func (p *Port) endPause(c int, at frame.Time) {
 	r := &p.rx[c]
 	p.stats.PausedTime[c] += at - r.since
 	r.until, r.stuck = at, frame.Never
-	p.asked &^= 1 << c
+	p.paused &^= 1 << c
 	p.changed |= 1 << c
 }
 
@@ -113,7 +113,7 @@ func (p *Port) Changed() uint8 {
 // past one if it may be sent now.
 func (p *Port) Until(class int) frame.Time {
 	c := class & 7
-	if (p.asked&^p.ignored())>>c&1 == 0 || p.cfg.Stages != 0 {
+	if (p.paused&^p.ignored())>>c&1 == 0 || p.cfg.Stages != 0 {
 		return 0
 	}
 	return p.rx[c].until
@@ -125,7 +125,7 @@ func (p *Port) Paused(now frame.Time) uint8 {
 	if p.cfg.Stages != 0 {
 		return 0
 	}
-	for m := p.asked &^ p.ignored(); m != 0; m &= m - 1 {
+	for m := p.paused &^ p.ignored(); m != 0; m &= m - 1 {
 		if c := bits.TrailingZeros8(m); p.rx[c].until > now {
 			paused |= 1 << c
 		}

@@ -2,36 +2,36 @@ package pfc
 
 import "gswitch/frame"
 
-// heard is a frame of flow control that has not taken effect yet.
-type heard struct {
+// delayedFrame is a frame of flow control that has not taken effect yet.
+type delayedFrame struct {
 	at     frame.Time // when it does
 	enable uint8
 	link   bool // of the whole link
 	quanta [8]uint16
 }
 
-// responding are the frames that arrived within Config.Response: a shortest
+// delayed are the frames that arrived within Config.Response: a shortest
 // frame takes longer than the two quanta that IEEE 802.3 annex 31B.3.7 allows
 // at 100 Mb/s, so few.
-type responding struct {
-	frames [8]heard
+type delayed struct {
+	frames [8]delayedFrame
 	n      int
 }
 
-// hear notes a frame. If there are more than can be noted the oldest one acts
+// delay notes a frame. If there are more than can be noted the oldest one acts
 // early.
-func (p *Port) hear(now frame.Time, h heard) {
-	if p.responding.n == len(p.responding.frames) {
-		p.respond(p.responding.frames[0].at)
+func (p *Port) delay(now frame.Time, h delayedFrame) {
+	if p.delayed.n == len(p.delayed.frames) {
+		p.respond(p.delayed.frames[0].at)
 	}
 	h.at = now + p.cfg.Response
-	p.responding.frames[p.responding.n] = h
-	p.responding.n++
+	p.delayed.frames[p.delayed.n] = h
+	p.delayed.n++
 }
 
 // respond lets the frames act whose time has come.
 func (p *Port) respond(now frame.Time) {
-	r := &p.responding
+	r := &p.delayed
 	k := 0
 	for ; k < r.n && r.frames[k].at <= now; k++ {
 		h := &r.frames[k]

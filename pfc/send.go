@@ -22,7 +22,7 @@ func (p *Port) Request(want uint8) {
 }
 
 func (p *Port) request(want uint8) {
-	p.wish = want
+	p.requested = want
 	want &= p.scope()
 	if p.cfg.Mode == Pause && want != 0 {
 		want = 0xff
@@ -35,10 +35,10 @@ func (p *Port) request(want uint8) {
 
 // pending reports whether NextFrame has a frame.
 func (p *Port) pending(now frame.Time) bool {
-	return p.told != p.want || p.spoken != p.stages || p.told != 0 && (now >= p.renewAt || p.speech != p.cfg.Mode)
+	return p.sent != p.want || p.sentStages != p.stages || p.sent != 0 && (now >= p.renewAt || p.sentMode != p.cfg.Mode)
 }
 
-// renewal returns the time from one telling to the next.
+// renewal returns the time from one XOFF to the next.
 func (p *Port) renewal() frame.Time {
 	span := Span(p.cfg.quanta(), p.cfg.rate())
 	if p.cfg.Grace != 0 {
@@ -56,12 +56,12 @@ func (p *Port) NextFrame(now frame.Time, b []byte) int {
 		return 0
 	}
 	mode, want := p.cfg.Mode, p.want
-	if p.told != 0 && p.speech != mode {
-		mode, want = p.speech, 0 // end in the old mode what began there
+	if p.sent != 0 && p.sentMode != mode {
+		mode, want = p.sentMode, 0 // end in the old mode what began there
 	}
-	ended := p.told &^ want
-	p.tell(now, want)
-	p.speech = mode
+	ended := p.sent &^ want
+	p.noteSent(now, want)
+	p.sentMode = mode
 	if mode == Pause {
 		f := wire.PauseFields{Src: p.cfg.Source}
 		if want != 0 {
@@ -79,27 +79,27 @@ func (p *Port) NextFrame(now frame.Time, b []byte) int {
 	return f.Encode(b)
 }
 
-// tell notes that the neighbour is told to pause the classes of want and no
-// others.
-func (p *Port) tell(now frame.Time, want uint8) {
+// noteSent notes that the classes of want are XOFF at the neighbour from now on,
+// and no others.
+func (p *Port) noteSent(now frame.Time, want uint8) {
 	for m := want; m != 0; m &= m - 1 {
 		c := bits.TrailingZeros8(m)
 		p.stats.TxXOFF[c]++
-		if p.told>>c&1 == 0 {
+		if p.sent>>c&1 == 0 {
 			p.since[c] = now
 		}
-		p.prick(now, c, p.told>>c&1 == 0)
+		p.expectStop(now, c, p.sent>>c&1 == 0)
 	}
-	for m := p.told &^ want; m != 0; m &= m - 1 {
+	for m := p.sent &^ want; m != 0; m &= m - 1 {
 		c := bits.TrailingZeros8(m)
 		p.stats.TxXON[c]++
 		p.stats.RequestTime[c] += now - p.since[c]
 	}
-	p.told, p.spoken, p.renewAt = want, p.stages, frame.Never
+	p.sent, p.sentStages, p.renewAt = want, p.stages, frame.Never
 	if want != 0 {
 		p.renewAt = now + p.renewal()
 	}
 }
 
-// Told returns the classes that the neighbour was told to pause.
-func (p *Port) Told() uint8 { return p.told }
+// Told returns the classes that are XOFF at the neighbour.
+func (p *Port) Told() uint8 { return p.sent }

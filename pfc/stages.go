@@ -52,13 +52,13 @@ func (p *Port) RequestStages(s Stages) {
 // Control.
 func (p *Port) Stage(class int) uint8 {
 	c := class & 7
-	if p.cfg.Stages == 0 || p.asked>>c&1 == 0 {
+	if p.cfg.Stages == 0 || p.paused>>c&1 == 0 {
 		return 0
 	}
 	return p.rx[c].stage
 }
 
-// quantaOf is what the frame says for a class that the neighbour is told of.
+// quantaOf is what the frame says for a class of which the neighbour must know.
 func (p *Port) quantaOf(c int) uint16 {
 	if p.cfg.Stages != 0 {
 		return uint16(p.stages.Of(c))

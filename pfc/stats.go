@@ -30,10 +30,10 @@ func (p *Port) Stats(now frame.Time) Stats {
 	p.expire(now)
 	s := p.stats
 	for c := range p.rx {
-		if p.asked>>c&1 != 0 {
+		if p.paused>>c&1 != 0 {
 			s.PausedTime[c] += now - p.rx[c].since
 		}
-		if p.told>>c&1 != 0 {
+		if p.sent>>c&1 != 0 {
 			s.RequestTime[c] += now - p.since[c]
 		}
 		if p.storm>>c&1 != 0 {
@@ -49,7 +49,7 @@ type ClassState struct {
 	Paused      bool       // by the neighbour, obeyed or not; with Config.Stages: slowed
 	PausedSince frame.Time // if Paused
 	PausedUntil frame.Time // if Paused
-	Told        bool       // the neighbour was told to pause
+	Told        bool       // XOFF was sent last
 	ToldSince   frame.Time // if Told
 	Storm       bool       // the watchdog acts
 }
@@ -57,7 +57,7 @@ type ClassState struct {
 // Class returns the state of a class.
 func (p *Port) Class(class int) ClassState {
 	c := class & 7
-	s := ClassState{Paused: p.asked>>c&1 != 0, Told: p.told>>c&1 != 0, Storm: p.storm>>c&1 != 0}
+	s := ClassState{Paused: p.paused>>c&1 != 0, Told: p.sent>>c&1 != 0, Storm: p.storm>>c&1 != 0}
 	if s.Paused {
 		s.PausedSince, s.PausedUntil = p.rx[c].since, p.rx[c].until
 	}

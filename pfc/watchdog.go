@@ -8,7 +8,7 @@ import (
 
 // watch looks for storms that begin or end.
 func (p *Port) watch(now frame.Time, waiting uint8) {
-	for m := p.asked &^ p.storm; m != 0; m &= m - 1 {
+	for m := p.paused &^ p.storm; m != 0; m &= m - 1 {
 		c := bits.TrailingZeros8(m)
 		r := &p.rx[c]
 		switch {
@@ -23,17 +23,17 @@ func (p *Port) watch(now frame.Time, waiting uint8) {
 			p.stats.Storms[c]++
 		}
 	}
-	for m := p.storm &^ p.asked; m != 0; m &= m - 1 {
+	for m := p.storm &^ p.paused; m != 0; m &= m - 1 {
 		c := bits.TrailingZeros8(m)
 		if now-p.rx[c].until >= p.cfg.restore() {
-			p.calm(now, 1<<c)
+			p.endStorms(now, 1<<c)
 			p.stats.Restored[c]++
 		}
 	}
 }
 
-// calm ends storms.
-func (p *Port) calm(now frame.Time, classes uint8) {
+// endStorms ends storms of these classes.
+func (p *Port) endStorms(now frame.Time, classes uint8) {
 	for m := p.storm & classes; m != 0; m &= m - 1 {
 		c := bits.TrailingZeros8(m)
 		p.stats.StormTime[c] += now - p.rx[c].stormy
