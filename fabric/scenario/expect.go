@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -30,18 +31,24 @@ func (s *Scenario) expectations(root *yaml.Node) error {
 	var errs section.Errors
 	add := func(at *yaml.Node, key, text, deviates string) {
 		fail := func(err error) {
-			errs = append(errs, section.Error{File: s.File, Line: at.Line, Column: at.Column, Key: key, Problem: fmt.Sprintf("%q: %v", text, err)})
+			errs = append(errs, section.Error{File: s.File, Line: at.Line, Column: at.Column, Key: key, Problem: fmt.Sprintf("%.200q: %v", text, err)})
 		}
 		n, err := parseExpr(text)
 		if err != nil {
 			fail(err)
 			return
 		}
+		constant := true
 		n.refs(func(r *ref) {
+			constant = false
 			if err := s.bind(r); err != nil {
 				fail(err)
 			}
 		})
+		if constant {
+			fail(errors.New("names no value of a run, so that no run can tell; write what must hold of one, such as slowdown_p99 < 3"))
+			return
+		}
 		s.Expect = append(s.Expect, &Expectation{text, at.Line, deviates, n})
 	}
 	for i, text := range s.Doc.Expect {

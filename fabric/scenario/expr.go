@@ -58,10 +58,17 @@ type parser struct {
 	depth int
 }
 
-// maxDepth bounds nesting.
-const maxDepth = 50
+// What is read, and gone through, by recursion is bounded: nesting, and length,
+// since a chain of operators nests to the left.
+const (
+	maxDepth = 50
+	maxExpr  = 4 << 10 // letters
+)
 
 func parseExpr(text string) (n *node, err error) {
+	if len(text) > maxExpr {
+		return nil, fmt.Errorf("has %d letters, %d are possible; write several expectations", len(text), maxExpr)
+	}
 	p := &parser{text: text}
 	if n, err = p.or(); err != nil {
 		return nil, err

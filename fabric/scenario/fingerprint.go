@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -43,7 +42,7 @@ func (r *Run) Fingerprint(program, file string) (string, error) {
 			if !filepath.IsAbs(name) {
 				name = filepath.Join(filepath.Dir(file), name)
 			}
-			data, err := os.ReadFile(name)
+			data, err := readNamed(name)
 			if err != nil {
 				return "", err
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -50,6 +51,9 @@ type Options struct {
 	Seeds []uint64 // in place of those of the document
 	Only  []string // only the runs of these variants, or with these names
 }
+
+// nameRule is what a scenario may be called.
+var nameRule = regexp.MustCompile(`^[\pL\pN_][\pL\pN_. +()-]{0,199}$`)
 
 // maxRuns bounds what a sweep may ask for.
 const maxRuns = 10_000
@@ -185,6 +189,10 @@ func decode(file string, root *yaml.Node, o Options, run bool) (*Document, *fabr
 	if doc.Name == "" {
 		base := filepath.Base(file)
 		doc.Name = strings.TrimSuffix(base, filepath.Ext(base))
+	}
+	if !nameRule.MatchString(doc.Name) || strings.Contains(doc.Name, "..") {
+		sec.Fail("name", "%q is no name: results lie in a directory of it; letters, digits, spaces, dots, dashes and underscores are possible", doc.Name)
+		return nil, nil, sec.Err()
 	}
 	if len(o.Seeds) > 0 {
 		doc.Seeds = o.Seeds
