@@ -1,6 +1,8 @@
 package vswitch
 
 import (
+	"math/bits"
+
 	"gswitch/frame"
 	"gswitch/wire"
 )
@@ -8,8 +10,12 @@ import (
 // finish completes frames that the scheduler just released: their bytes leave
 // the shared buffer, marks and telemetry are written (depth and departure are
 // known here), the port counts them.
-func (n *Node) finish(now frame.Time, ps *portState, v []frame.Ref) {
+func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) {
+	ps := &n.ports[port]
 	n.leave(now, ps, v)
+	for b := ps.arc.departs; b != 0; b &= b - 1 {
+		n.features[bits.TrailingZeros32(b)].Departs(port, v)
+	}
 	for i, r := range v {
 		m := n.arena.Meta(r)
 		if m.Flags&frame.MarkCE != 0 {

@@ -65,6 +65,11 @@ type Instance struct {
 	// they came in has been dealt with, before any of them leaves. Frames of ports
 	// that do not have the stage may be among them.
 	Queued func(v []Queued)
+	// Departs is shown the frames that a port sends, in their order, with
+	// Meta.Depart as the link has it, before congestion marks and telemetry are
+	// written: what sets frame.MarkCE on a frame with frame.IsECT marks it. Frames
+	// of flow control are among them.
+	Departs func(port uint16, v []frame.Ref)
 	// Left is told of frames that have left egress queues of one port, sent or
 	// not. Their Meta says which.
 	Left func(v []frame.Ref)
@@ -80,8 +85,9 @@ type Instance struct {
 type Stages uint8
 
 const (
-	AtQueued Stages = 1 << iota // Instance.Queued
-	AtLeft                      // Instance.Left
+	AtQueued  Stages = 1 << iota // Instance.Queued
+	AtLeft                       // Instance.Left
+	AtDeparts                    // Instance.Departs
 )
 
 // Counter is a number that a feature counts, or a measure that it takes, of a
@@ -217,7 +223,7 @@ func (n *Node) adoptFeatures(cfg *Config) {
 // arc is the way of a port's frames through the stages of features: for each
 // stage the features that have it, a bit for the index of each in Node.features.
 type arc struct {
-	queued, left uint32
+	queued, left, departs uint32
 }
 
 // adoptArc asks the features for their stages at an own port.
@@ -232,6 +238,9 @@ func (n *Node) adoptArc(now frame.Time, port uint16, c *PortConfig) {
 			}
 			if s&AtLeft != 0 {
 				a.left |= bit
+			}
+			if s&AtDeparts != 0 {
+				a.departs |= bit
 			}
 		}
 	}

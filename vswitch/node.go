@@ -217,7 +217,7 @@ func (n *Node) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 	}
 	ps := &n.ports[port]
 	k := ps.sched.Dequeue(now, out)
-	n.finish(now, ps, out[:k])
+	n.finish(now, port, out[:k])
 	if ps.sched.HasShed() {
 		n.dropShed(now, ps)
 	}

@@ -62,7 +62,8 @@ func (d *Document) silence(key, name string, class int) *silence {
 		hears, cure = s.INT.Mode != "none", "switch.int.mode: auto"
 	case "echoed marks", "CNPs, or echoed marks":
 		marks, cure = true, "switch.ecn.kmin and switch.ecn.kmax"
-		hears = s.ECN.KMin > 0 || s.ECN.PI.Ref > 0 || d.Hosts.MarkAbove > 0
+		hears = s.ECN.KMin > 0 || s.ECN.PI.Ref > 0 || d.Hosts.MarkAbove > 0 ||
+			slices.ContainsFunc(d.Features(), func(on Feature) bool { return on.Tells == "echoed marks" && slices.Contains(on.Classes, class) })
 	default:
 		f := tells(in.Needs)
 		if f == nil {
