@@ -3,6 +3,7 @@
 package systems
 
 import (
+	_ "gswitch/hull/link"
 	_ "gswitch/qcn/point"
 	_ "gswitch/rocc/point"
 )
