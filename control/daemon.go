@@ -30,7 +30,8 @@ type Options struct {
 	Source  string        // where the configuration came from: a file, or "flags"
 	Wait    time.Duration // how long to wait for interfaces at the start
 	Record  string        // directory: every switch is recorded there from its beginning
-	// RecordLimit is how many bytes a record may have; 0: as many as the disk takes.
+	// RecordLimit is how many bytes a record may have; 0: as many as the disk
+	// takes in Record, and 1 GiB where that is not given and the API asks.
 	RecordLimit uint64
 	Logger      *slog.Logger // nil is slog.Default()
 
@@ -57,18 +58,19 @@ type Daemon struct {
 
 	// mu guards what follows: one change at a time, and no reading while a
 	// change is half done.
-	mu       sync.RWMutex
-	doc      *config.Config // in force, as it was written
-	resolved *config.Config // the same with its defaults
-	next     *config.Config // while it is carried out: what comes in force, as it was written
-	source   string
-	files    map[string]bool // paths that its own files have named
-	units    []*unit
-	state    metrics.ConfigState
-	baseline *metrics.Snapshot // what ClearCounters remembers
-	recorded map[string]bool   // switches that are recorded, by name; all if Options.Record says so
-	records  []*recording      // that ended
-	replayed bool              // the switch is one of a record: there is nothing below its ports
+	mu        sync.RWMutex
+	doc       *config.Config // in force, as it was written
+	resolved  *config.Config // the same with its defaults
+	next      *config.Config // while it is carried out: what comes in force, as it was written
+	source    string
+	files     map[string]bool // paths that its own files have named
+	units     []*unit
+	state     metrics.ConfigState
+	baseline  *metrics.Snapshot // what ClearCounters remembers
+	recorded  map[string]bool   // switches that are recorded, by name; all if Options.Record says so
+	records   []*recording      // that ended
+	recordsIn string            // directory
+	replayed  bool              // the switch is one of a record: there is nothing below its ports
 }
 
 // unit is a switch at work.
@@ -101,7 +103,8 @@ func New(c *config.Config, opts Options) (*Daemon, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
-	d := &Daemon{opts: opts, log: opts.Logger, start: time.Now(), doc: c, resolved: c.Resolved(), source: opts.Source, recorded: map[string]bool{}}
+	d := &Daemon{opts: opts, log: opts.Logger, start: time.Now(), doc: c, resolved: c.Resolved(), source: opts.Source, recorded: map[string]bool{},
+		recordsIn: cmp.Or(opts.Record, RecordDir)}
 	if err := try(d.resolved); err != nil {
 		return nil, ConfigError{err}
 	}

@@ -27,6 +27,9 @@ import (
 const RecordDir = "/var/lib/gswitch/records"
 
 const (
+	// startedLimit is how many bytes a record may have that the API asked for,
+	// of a daemon that was told neither where nor how much to record.
+	startedLimit = 1 << 30
 	// recordSegments is how many segments a recorder may be ahead of the disk.
 	recordSegments = 64
 	// recordPoll is how often the writer looks for segments: the worker does not
@@ -106,12 +109,15 @@ func (d *Daemon) record(u *unit, s *config.Switch) error {
 	if n := len(u.workers); n != 1 {
 		return fmt.Errorf("switch %s runs on %d workers, and what they read of each other is not recorded: give all its ports the same worker", u.name, n)
 	}
-	if err := os.MkdirAll(d.recordDir(), 0o700); err != nil {
+	if err := os.MkdirAll(d.recordsIn, 0o700); err != nil {
 		return err
 	}
 	now := time.Now()
 	r := &recording{sw: u.name, start: now, limit: d.opts.RecordLimit, node: u.sw.Nodes[0], worker: u.workers[0], feed: replay.NewFeed(recordSegments), stop: make(chan struct{}), done: make(chan struct{})}
-	r.file = filepath.Join(d.recordDir(), fmt.Sprintf("%s-%s.grec", u.name, now.UTC().Format("20060102T150405.000Z")))
+	if r.limit == 0 && d.opts.Record == "" {
+		r.limit = startedLimit
+	}
+	r.file = filepath.Join(d.recordsIn, fmt.Sprintf("%s-%s.grec", u.name, now.UTC().Format("20060102T150405.000Z")))
 	pool := d.engine.Worker(r.worker).Pool()
 	m := madeFrom(d.document(s), s, u.numbers)
 	h := replay.Header{Build: d.opts.Version, Go: runtime.Version(), Kind: "switch", Name: u.name, Document: m.Document, Ports: m.Ports,
@@ -135,13 +141,6 @@ func (d *Daemon) record(u *unit, s *config.Switch) error {
 	go r.write(d.engine, d.log)
 	d.log.Info("recording", "switch", u.name, "file", r.file)
 	return nil
-}
-
-func (d *Daemon) recordDir() string {
-	if d.opts.Record != "" {
-		return d.opts.Record
-	}
-	return RecordDir
 }
 
 func (r *recording) publish() {

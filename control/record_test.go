@@ -257,6 +257,28 @@ func TestRecordHasALimit(t *testing.T) {
 	through(t, d, 3000)
 }
 
+// What the API asks for has a limit although nobody said so.
+func TestRecordsThatAreAskedForHaveALimit(t *testing.T) {
+	d := recorded(t, "", 0, 10)
+	dir := t.TempDir()
+	d.mu.Lock()
+	d.recordsIn = dir
+	d.mu.Unlock()
+	r, err := d.StartRecording("s1")
+	if err != nil || len(r) != 1 || filepath.Dir(r[0].File) != dir {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	d.mu.Lock()
+	limit := d.units[0].recording.limit
+	d.mu.Unlock()
+	if limit != startedLimit {
+		t.Errorf("the limit is %d", limit)
+	}
+	if _, err := d.StopRecording("s1"); err != nil {
+		t.Error(err)
+	}
+}
+
 // What several workers read of each other is not recorded: that is said.
 func TestSeveralWorkersAreNotRecorded(t *testing.T) {
 	doc := `version: 1

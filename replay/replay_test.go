@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"math/rand/v2"
 	"net/netip"
@@ -140,6 +141,15 @@ type live struct {
 	now  frame.Time
 	held []frame.Ref // chunks that somebody else has
 	k    int         // frames made
+	sent uint64      // hash of whole frames
+}
+
+// whole takes a frame that was sent into a hash that leaves nothing out.
+func whole(h uint64, now frame.Time, port uint16, b []byte) uint64 {
+	f := fnv.New64a()
+	fmt.Fprint(f, h, now, port)
+	f.Write(replay.Comparable(bytes.Clone(b)))
+	return f.Sum64()
 }
 
 func newLive(t testing.TB, doc string, chunks int, seed uint64) *live {
@@ -179,7 +189,14 @@ func (l *live) someFrame() []byte {
 	size := wt.Payload(make([]byte, []int{0, 10, 1000, 1400}[r.IntN(4)]))
 	src, dst := host(r.IntN(5)), host(r.IntN(5))
 	id := wt.IPv4With(func(f *wire.IPv4Fields) { f.ID = uint16(l.k) })
-	switch r.IntN(14) {
+	switch r.IntN(15) {
+	case 13: // telemetry of HPCC, as other switches left it
+		b := make([]byte, wire.HPCCLen+wire.BTHLen+1000)
+		for i := range wire.HPCCLen {
+			b[i] = byte(r.Uint32())
+		}
+		b[wire.HPCCLen] = wire.RCSendOnly
+		return wt.Frame(wt.Eth(dst, src), wt.IPv4("10.0.0.3", "10.0.0.9", wt.TOS(tos), id), wt.UDP(40009, wire.HPCCPort), wt.Payload(b))
 	case 0, 1, 2:
 		return wt.Frame(wt.Eth(dst, src), wt.IPv4(fmt.Sprintf("10.0.0.%d", r.IntN(4)), "10.0.0.9", wt.TOS(tos), id), wt.UDP(uint16(40000+r.IntN(4)), 4791), wt.BTH(4, uint32(r.IntN(3)), uint32(l.k)), size)
 	case 3, 4, 5:
@@ -232,6 +249,7 @@ func (l *live) loop(rate int) {
 	for port := range uint16(5) {
 		for range 1 + r.IntN(3) {
 			for _, f := range out[:l.rec.Transmit(l.now, port, out[:r.IntN(len(out))])] {
+				l.sent = whole(l.sent, l.now, port, l.pool.Bytes(f))
 				l.pool.Free(f)
 			}
 		}
@@ -297,6 +315,15 @@ func (l *live) random(n int, doc string) {
 	}
 }
 
+func open(t *testing.T, file []byte) *replay.Reader {
+	t.Helper()
+	in, err := replay.NewReader(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
 // play replays a record and returns the player at its end.
 func play(file []byte) (*replay.Player, error) {
 	in, err := replay.NewReader(bytes.NewReader(file))
@@ -343,9 +370,24 @@ func TestReplayIsIdentical(t *testing.T) {
 				doc := change(everything)
 				l := newLive(t, doc, 3000, seed)
 				l.random(2500, doc)
-				p, err := play(l.file.Bytes())
+				p, err := replay.NewPlayer(open(t, l.file.Bytes()), build)
 				if err != nil {
 					t.Fatal(err)
+				}
+				hash := uint64(0)
+				for {
+					e, err := p.Step()
+					if errors.Is(err, io.EOF) {
+						break
+					} else if err != nil {
+						t.Fatal(err)
+					}
+					for _, f := range e.Frames {
+						hash = whole(hash, e.At, e.Port, p.Arena.Bytes(f))
+					}
+				}
+				if hash != l.sent {
+					t.Error("what is not recorded of a frame came to stand in another one")
 				}
 				frames, sums := p.Sent()
 				if frames != l.rec.Sent() || frames < 4000 || sums < 4 {
