@@ -5,6 +5,7 @@ import (
 
 	"gswitch/frame"
 	"gswitch/vswitch"
+	wt "gswitch/wire/wiretest"
 )
 
 // A frame takes as long to cross as its bytes and the overhead of the link at
@@ -28,5 +29,34 @@ func TestCrossingTime(t *testing.T) {
 	}
 	if d.advance(1); waits() != 1 {
 		t.Error("the frame has not crossed in its time")
+	}
+}
+
+// What waits of a low class leaves a high one as much room again in the egress
+// queue, if nothing else is said.
+func TestEgressReserve(t *testing.T) {
+	cfg := bridge(3, 1e9)
+	cfg.Crossbar = vswitch.CrossbarConfig{On: true, SkipBlocked: true, Egress: 6000}
+	for i := range cfg.Ports {
+		cfg.Ports[i].Trust = vswitch.TrustDSCP
+	}
+	d := newDevice(t, cfg, 1, 256)
+	defer d.close(3)
+	in := func(class uint8) {
+		b := wt.Frame(wt.Eth(host(2), host(1)), wt.IPv4("10.0.0.1", "10.0.0.2", wt.TOS(class<<5)), wt.UDP(1, 2), wt.Zeros(1500-42))
+		for range 6 {
+			d.receive(0, b)
+		}
+		d.advance(100 * frame.Microsecond)
+	}
+	d.receive(1, wt.PFC(host(9), 0xff, 0xffff))
+	for _, c := range []struct {
+		class uint8
+		bytes uint64
+	}{{1, 6000}, {5, 12000}} {
+		in(c.class)
+		if _, bytes := d.node(1).Scheduler(1).Backlog(); bytes != c.bytes {
+			t.Errorf("with class %d the egress queue holds %d bytes, want %d", c.class, bytes, c.bytes)
+		}
 	}
 }
