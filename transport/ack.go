@@ -24,7 +24,7 @@ func (s *Sender) Ack(now frame.Time, a Ack) AckResult {
 	r := &s.result // of its own it would be allocated: the rules are called by pointer
 	*r = AckResult{}
 	sack := a.NAK && s.kind.SACKs
-	if a.Cum > s.next || sack && a.Sack >= s.next {
+	if a.Cum > s.next && !s.covered(a.Cum) || sack && a.Sack >= s.next {
 		s.stats.BadAcks++
 		return *r
 	}
@@ -51,23 +51,31 @@ func (s *Sender) Ack(now frame.Time, a Ack) AckResult {
 func (s *Sender) advance(now frame.Time, c uint64, r *AckResult) {
 	// The last packet caused it, unless it had been SACKed or the step is over
 	// a gap that a retransmission closed: then it arrived earlier.
-	late := s.has(c - 1)
-	for q := s.cum; q < c; q++ {
+	late := c > s.next || s.has(c-1)
+	own := min(c, s.next) // what the ordinary loop has sent, and what counts for congestion control
+	for q := s.cum; q < own; q++ {
 		p := s.record(q)
 		r.NewBytes += p.bytes
-		late = late || p.flags&again != 0
+		late = late || p.flags&(again|skipped) != 0
 		if p.flags&inFlight != 0 {
 			s.flight -= uint64(p.bytes)
 		}
 	}
-	if last := s.record(c - 1); !late {
+	if last := s.record(own - 1); !late {
 		r.RTT, r.RTTBytes = now-last.at, last.bytes
 		s.timer.sample(r.RTT)
 	}
 	if s.hi > s.cum {
-		s.sacked.clearRange(s.cum, c)
+		s.sacked.clearRange(s.cum, own)
 	}
 	r.NewPackets = uint32(c - s.cum)
+	if s.second != nil {
+		s.second.drop(s.cum, c)
+	}
+	if c > s.next { // what the second loop sent joined it
+		s.next = c
+		s.second.stats.Bumps++
+	}
 	s.cum = c
 	s.resend = max(s.resend, c)
 	s.timer.progress(now, c < s.next)
@@ -140,7 +148,9 @@ func (s *Sender) loseHoles(now frame.Time, from, to uint64) {
 		return
 	}
 	for q := s.sacked.zero(from, to); q < to; q = s.sacked.zero(q+1, to) {
-		s.lose(now, q)
+		if !s.there(q) {
+			s.lose(now, q)
+		}
 	}
 }
 

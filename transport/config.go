@@ -28,6 +28,9 @@ type Config struct {
 	RTOLow, RTOHigh frame.Time
 	N               uint32
 
+	// Recursive adds the second loop of RC3; nil: none. Both ends must agree.
+	Recursive *Recursive
+
 	// RestartOnProgress restarts the timer of IRN and its ablations when the
 	// cumulative acknowledgement moves, instead of with every acknowledgement.
 	RestartOnProgress bool
@@ -85,7 +88,7 @@ func (c *Config) Validate() error {
 	case c.RTOHigh > maxRTO:
 		return fmt.Errorf("transport: RTOHigh %v is above %v", c.RTOHigh.Duration(), maxRTO.Duration())
 	}
-	return nil
+	return c.Recursive.validate(c.Kind())
 }
 
 // Kind returns the scheme of recovery.

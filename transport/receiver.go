@@ -34,6 +34,11 @@ type Verdict struct {
 	MSN         uint32 // messages complete in order, 24 bits
 	InOrder     uint32 // packets that became in-order by this one
 	Completions uint32 // receive work requests that became complete, in order
+
+	// Of a packet of RC3's second loop: the run of packets around it that have
+	// arrived, which its reply tells. Cum is that of the last reply to the
+	// ordinary loop.
+	First, End uint64
 }
 
 // Receiver is the sink of one direction of a queue pair. The zero value is
@@ -52,6 +57,9 @@ type Receiver struct {
 	naked   bool       // the present gap was told
 	nakAt   frame.Time // when
 	unacked uint32     // in-order packets since the last ACK
+	told    uint64     // Cum of the last reply to the ordinary loop
+	runFrom uint64     // the run that the second loop extends
+	runTo   uint64
 	stats   ReceiverStats
 }
 
@@ -91,6 +99,30 @@ func (r *Receiver) Data(now frame.Time, seq uint64, kind PacketKind) Verdict {
 		return r.keep(seq, kind)
 	}
 	return r.discard(now)
+}
+
+// DataLow judges a packet of RC3's second loop. It is placed and delivered as
+// any other, but always answered at once, and its reply does not move the
+// cumulative acknowledgement that the ordinary loop's congestion control is
+// clocked by.
+func (r *Receiver) DataLow(now frame.Time, seq uint64, kind PacketKind) Verdict {
+	told, unacked := r.told, r.unacked
+	v := r.Data(now, seq, kind)
+	r.told, r.unacked = told, unacked
+	if r.Beyond(seq) {
+		return v
+	}
+	switch {
+	case seq+1 == r.runFrom:
+		r.runFrom = seq
+	case seq == r.runTo:
+		r.runTo++
+	case seq < r.runFrom || seq > r.runTo:
+		r.runFrom, r.runTo = seq, seq+1
+	}
+	v.Reply, v.Cum, v.Sack = AckReply, told, 0
+	v.First, v.End = r.runFrom, max(r.runTo, seq+1)
+	return v
 }
 
 // expected takes the packet at next, and whatever was kept right behind it.
@@ -144,6 +176,7 @@ func (r *Receiver) keep(seq uint64, kind PacketKind) Verdict {
 	}
 	r.stats.Naks++
 	r.unacked = 0
+	r.told = r.next
 	if seq-r.next >= uint64(64*len(r.low)) {
 		r.grow(seq)
 	}
@@ -194,6 +227,7 @@ func (r *Receiver) Answer(v Verdict) Verdict { return r.ack(v) }
 func (r *Receiver) ack(v Verdict) Verdict {
 	r.unacked = 0
 	v.Reply, v.Cum, v.MSN = AckReply, r.next, r.msn
+	r.told = r.next
 	return v
 }
 
@@ -201,7 +235,14 @@ func (r *Receiver) ack(v Verdict) Verdict {
 func (r *Receiver) Expected() uint64 { return r.next }
 
 // Beyond reports whether the packet seq is further ahead than the cap allows.
-func (r *Receiver) Beyond(seq uint64) bool { return seq > r.next && seq-r.next >= r.cfg.limit() }
+// RC3's second loop is ahead of any.
+func (r *Receiver) Beyond(seq uint64) bool {
+	limit := r.cfg.limit()
+	if r.cfg.Recursive != nil {
+		limit = MaxFlight
+	}
+	return seq > r.next && seq-r.next >= limit
+}
 
 // MSN returns how many messages are complete in order, modulo 2^24.
 func (r *Receiver) MSN() uint32 { return r.msn }

@@ -30,6 +30,8 @@ type Sender struct {
 	dups      int    // NewReno: duplicate acknowledgements since the last step
 	inflation uint64 // NewReno: bytes that have left the network, as duplicates in recovery tell
 
+	second *second // of RC3; nil: none
+
 	records []record // ring, by sequence number
 	flight  uint64   // payload bytes in flight
 
@@ -61,6 +63,7 @@ type record struct {
 const (
 	inFlight uint32 = 1 << iota // its bytes are in Sender.flight
 	again                       // sent more than once, or lost: no round-trip sample
+	skipped                     // never sent: it arrived by the second loop
 )
 
 // Init makes s the idle sender of a new direction. It keeps the memory that s
@@ -74,7 +77,18 @@ func (s *Sender) Init(cfg *Config) {
 	if kind.SACKs {
 		sacked = sacked.recycle(len(records))
 	}
-	*s = Sender{cfg: cfg, kind: kind, records: records, sacked: sacked, wake: frame.Never}
+	loop := s.second
+	switch {
+	case cfg.Recursive == nil:
+		loop = nil
+	case loop == nil:
+		loop = new(second)
+		fallthrough
+	default:
+		n := max(64, 64*len(loop.sent))
+		*loop = second{cfg: cfg.Recursive, chunks: loop.chunks[:0], sent: loop.sent.recycle(n), arrived: loop.arrived.recycle(n)}
+	}
+	*s = Sender{cfg: cfg, kind: kind, second: loop, records: records, sacked: sacked, wake: frame.Never}
 	s.timer.init(cfg)
 }
 
@@ -86,6 +100,9 @@ func (s *Sender) Peek(now frame.Time, posted uint64) (seq uint64, rtx, ok bool) 
 		s.wake = min(s.wake, s.hold)
 		return 0, false, false
 	}
+	if s.second != nil && s.resend < s.next {
+		s.resend = s.second.arrived.zero(s.resend, s.next)
+	}
 	if s.resend < s.next {
 		return s.resend, true, s.ripe(now, s.resend)
 	}
@@ -94,8 +111,8 @@ func (s *Sender) Peek(now frame.Time, posted uint64) (seq uint64, rtx, ok bool) 
 			return seq, true, true
 		}
 	}
-	if s.next < posted && s.next-s.cum < s.cfg.limit() {
-		return s.next, false, true
+	if next := s.unsent(posted); next < posted && next-s.cum < s.cfg.limit() {
+		return next, false, true
 	}
 	return 0, false, false
 }
@@ -110,6 +127,9 @@ func (s *Sender) lost(now frame.Time) (uint64, bool) {
 	}
 	// Each hole once in an episode: rtxNext only moves forward.
 	s.rtxNext = s.sacked.zero(max(s.rtxNext, s.cum), s.edge)
+	for s.rtxNext < s.edge && s.there(s.rtxNext) {
+		s.rtxNext = s.sacked.zero(s.rtxNext+1, s.edge)
+	}
 	return s.rtxNext, s.rtxNext < s.edge && s.ripe(now, s.rtxNext)
 }
 
@@ -129,6 +149,9 @@ func (s *Sender) ripe(now frame.Time, seq uint64) bool {
 func (s *Sender) Sent(now frame.Time, seq uint64, payload uint32, rtx bool) {
 	s.stats.Sent++
 	if !rtx {
+		if s.next < seq {
+			s.skip(seq)
+		}
 		if seq-s.cum == uint64(len(s.records)) {
 			s.grow()
 		}
