@@ -9,6 +9,14 @@ import (
 
 // acknowledged takes in an ACK or NAK.
 func (n *NIC) acknowledged(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth int, q *queuePair) {
+	if b[bth+4]&levelMask != 0 {
+		if q.low == nil {
+			n.drop(r, frame.QPOpcode)
+			return
+		}
+		n.acknowledgedLow(now, r, b, bth, q)
+		return
+	}
 	aeth := b[bth+wire.BTHLen:]
 	syndrome := aeth[0]
 	nak := syndrome&0x60 == wire.AETHNak
@@ -31,7 +39,7 @@ func (n *NIC) acknowledged(now frame.Time, r frame.Ref, m *frame.Meta, b []byte,
 		a.Sack = transport.Unwrap(q.tx.Cum(), (be.Uint32(rest)-q.initial)&0xffffff)
 		rest = rest[sackLen:]
 	}
-	if a.Cum > q.tx.Next() || a.Sack >= q.tx.Next() && a.Sack != 0 {
+	if !q.tx.Knows(a.Cum) || a.Sack >= q.tx.Next() && a.Sack != 0 {
 		n.drop(r, frame.QPSequence)
 		return
 	}

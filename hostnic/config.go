@@ -136,6 +136,10 @@ type QPConfig struct {
 	CC     func(*cc.Env) cc.Algorithm
 	CCName string
 
+	// LowClasses are the classes of the levels of Transport.Recursive, each below
+	// the one before, and all below Class.
+	LowClasses []uint8
+
 	// NoECN makes data frames that are not ECN-capable: nobody marks them, neither
 	// switches nor this host (MarkAbove). What opens a TCP connection is such
 	// (RFC 3168, section 6.1.1).
@@ -250,6 +254,9 @@ func (c *QPConfig) validate(n *NIC) error {
 		return fmt.Errorf("nic %s: neither a remote MAC nor a gateway: set one", n.cfg.Name)
 	case c.Frames != nil && c.Verbs != nil:
 		return fmt.Errorf("nic %s: a queue pair is for frames or for RDMA operations, not both", n.cfg.Name)
+	}
+	if err := c.validateLow(n); err != nil {
+		return err
 	}
 	return c.Frames.validate(n, &c.Transport)
 }

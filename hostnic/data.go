@@ -110,11 +110,21 @@ func (n *NIC) takeData(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth
 		return
 	}
 	seq := transport.Unwrap(q.rx.Expected(), (wire.BTH(b[bth:]).PSN()-q.initial)&0xffffff)
-	v := q.rx.Data(now, seq, k.kind)
-	if v.Deliver && v.Reply == transport.None && wire.BTH(b[bth:]).AckReq() {
-		v = q.rx.Answer(v)
+	var v transport.Verdict
+	level := b[bth+4] & levelMask
+	switch {
+	case level == 0:
+		v = q.rx.Data(now, seq, k.kind)
+		if v.Deliver && v.Reply == transport.None && wire.BTH(b[bth:]).AckReq() {
+			v = q.rx.Answer(v)
+		}
+		n.marked(now, q, m)
+	case q.low == nil:
+		n.drop(r, frame.QPOpcode)
+		return
+	default:
+		v = n.takeLow(now, q, seq, k.kind, m)
 	}
-	n.marked(now, q, m)
 	if v.Deliver {
 		if q.place != nil && !n.cfg.Virtual {
 			q.place(q.qpn, seq, b[bth+wire.BTHLen:][:size])
@@ -127,6 +137,10 @@ func (n *NIC) takeData(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth
 	}
 	if v.Reply == transport.None {
 		n.pool.Free(r)
+		return
+	}
+	if level != 0 {
+		n.answerLow(now, r, q, &v, level)
 		return
 	}
 	n.answer(now, r, q, &v, telemetry)

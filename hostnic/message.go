@@ -169,6 +169,7 @@ func (n *NIC) post(now frame.Time, qpn uint32, bytes uint64, data []byte, id uin
 	*m = message{id: id, bytes: bytes, first: q.posted, end: q.posted + packets,
 		lastLen: uint32(bytes - (packets-1)*mtu), start: now, data: data}
 	q.posted = m.end
+	q.tx.Posted(m.first, m.end)
 	n.schedule(now, q)
 	return nil
 }

@@ -45,7 +45,12 @@ type NIC struct {
 	ackReady   uint8 // classes with replies waiting
 	classes    [8]class
 	ready      uint8 // classes with queue pairs that may send now
-	paceWheel  wheel
+
+	// Of the second loops of RC3: replies that wait, and the classes with some and with queue pairs.
+	lowAcks               [8]frame.FIFO
+	lowAckReady, lowReady uint8
+
+	paceWheel wheel
 
 	qps     []*queuePair
 	slab    []queuePair // made, not yet used
@@ -117,6 +122,8 @@ func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
 	n.notices.Init()
 	for c := range n.classes {
 		n.acks[c].Init()
+		n.lowAcks[c].Init()
+		n.classes[c].low.burst = noNode
 		n.classes[c].set.burst = noNode
 	}
 	n.setLevels()
@@ -195,6 +202,9 @@ func (n *NIC) upcoming() frame.Time {
 	if n.plainReady() {
 		at = min(at, n.plainThere())
 	}
+	if m := n.lowSendable(); m != 0 {
+		at = min(at, n.lowThere(bits.Len8(m)-1))
+	}
 	return at
 }
 
@@ -256,7 +266,7 @@ func (n *NIC) portWake(now frame.Time) frame.Time {
 
 // sendable reports whether something waits for nothing but the link.
 func (n *NIC) sendable() bool {
-	return n.sendableAcks()|n.ready&^n.paused != 0 || n.plainReady()
+	return n.sendableAcks()|n.ready&^n.paused|n.lowSendable() != 0 || n.plainReady()
 }
 
 // Advance implements frame.Node: timers, the end of pauses, a slow receiver.
@@ -323,6 +333,7 @@ func (n *NIC) SetLink(now frame.Time, port uint16, up bool) {
 		}
 	}
 	n.ackReady = 0
+	n.flushLow()
 	for r := n.plain.Pop(n.arena); r != frame.Nil; r = n.plain.Pop(n.arena) {
 		n.drop(r, frame.QueueFlush)
 	}

@@ -49,6 +49,7 @@ type queuePair struct {
 	cc        cc.Algorithm
 	ccDue     frame.Time
 	ackDue    frame.Time // of an acknowledgement that was put off (frames)
+	low       *lowLane   // of RC3's second loop; nil: none
 	verbs     *verbs     // of RDMA operations; nil: message service
 	owner     *queuePair // of the one that carries its read responses
 	frames    *frames    // of packets of others; nil: another service
@@ -89,6 +90,7 @@ type QPStats struct {
 	CNPs              uint64 // congestion notifications received
 	Losses            uint64 // recoveries that a NAK began
 	Timeouts          uint64
+	LowFrames         uint64 // data frames of RC3's second loop
 	WindowBlocked     uint64 // times that only the window held it back
 }
 
@@ -184,6 +186,7 @@ func (n *NIC) OpenQP(now frame.Time, cfg *QPConfig) (uint32, error) {
 	q.pace = pacer{lazy: cfg.LazyPacing, kept: cfg.KeepPlanned}
 	q.window, q.ccDue, q.ackDue = 0, frame.Never, frame.Never
 	n.openCC(q, cfg)
+	q.openLow(cfg)
 	n.count.QPsOpen++
 	q.ackOp, q.verbs, q.owner = wire.RCAcknowledge, nil, nil
 	if cfg.Frames != nil {
@@ -295,6 +298,7 @@ func (n *NIC) CloseQP(now frame.Time, qpn uint32) error {
 	}
 	n.delist(q)
 	n.park(q)
+	n.parkLow(q)
 	n.weigh(q)
 	n.timers.remove(q.index)
 	if c := &n.classes[q.class]; c.set.burst == q.index {

@@ -15,6 +15,7 @@ type class struct {
 	deficit int64
 	waits   uint64     // bytes that windows have let go, with MarkAbove
 	turn    uint8      // of the level's highest class: whose turn it is
+	low     readySet   // queue pairs whose second loop may send in this class
 	resumed frame.Time // the end of its last pause
 	left    uint32     // payload bytes of the turn of set.burst, with Config.Turn
 }
@@ -76,6 +77,9 @@ func (n *NIC) schedule(now frame.Time, q *queuePair) {
 		return
 	}
 	n.place(now, q)
+	if q.low != nil {
+		n.scheduleLow(now, q)
+	}
 	if n.cfg.MarkAbove != 0 {
 		n.weigh(q)
 	}
@@ -243,6 +247,12 @@ func (n *NIC) pick(t, now frame.Time) frame.Ref {
 			r := n.plain.Pop(n.arena)
 			n.depart(t, r)
 			return r
+		}
+		// Second loops where nothing waits in their class or above.
+		if low := n.lowSendable(); low > can {
+			if c := bits.Len8(low) - 1; can>>c == 0 && (t >= now || n.lowThere(c) <= t) {
+				return n.pickLow(t, now, c)
+			}
 		}
 		if can == 0 {
 			return frame.Nil

@@ -24,6 +24,10 @@ type Counts struct {
 	Duplicates      uint64 // data frames delivered before
 	OutOfOrder      uint64 // data frames discarded ahead of a gap
 
+	LowFrames uint64 // data frames of RC3's second loop sent
+	LowAcks   uint64 // replies to such frames received
+	LowMarked uint64 // such frames received with a congestion mark
+
 	AcksSent, NaksSent         uint64
 	AcksReceived, NaksReceived uint64
 	CEMarked                   uint64 // data frames received with a congestion mark

@@ -126,7 +126,7 @@ func (s *Sender) PeekLow() (seq uint64, level uint8, ok bool) {
 		case Flush:
 			floor = max(floor, s.cum)
 		}
-		if c.next > floor {
+		if c.next > floor && c.tail > s.cum {
 			if level, ok = l.cfg.level(c.tail - c.next); ok {
 				return c.next - 1, level, true
 			}
@@ -180,6 +180,10 @@ func (s *Sender) reached() uint64 {
 		q++
 	}
 }
+
+// Knows reports whether an acknowledgement of all below cum is of what was
+// sent, by either loop.
+func (s *Sender) Knows(cum uint64) bool { return cum <= s.next || s.covered(cum) }
 
 // covered reports whether an acknowledgement beyond what the ordinary loop has
 // sent is of what the second loop has.

@@ -1,0 +1,273 @@
+package hostnic
+
+import (
+	"fmt"
+	"math/bits"
+
+	"gswitch/frame"
+	"gswitch/transport"
+	"gswitch/wire"
+)
+
+// RC3's second loop (transport.Recursive) is a lane of its own of a queue pair:
+// its packets leave in the class of their level, without pace and window, where
+// the link has nothing better to do, and are answered in the same class. Data
+// and replies of a level have its number in the reserved low bits of the fifth
+// byte of the BTH, which the ICRC does not cover. A reply is
+//
+//	BTH, AETH, first packet and end of the run that arrived (4 + 4 bytes, 24 bits used)
+
+const (
+	levelMask = 0x0f // of byte 4 of the BTH
+	runLen    = 8
+)
+
+// lowLane is where the second loop of a queue pair stands.
+type lowLane struct {
+	classes []uint8 // of each level, from 1 on
+	ready   bool    // in the low set of class
+	since   frame.Time
+	class   uint8
+	level   uint8
+	seq     uint64
+}
+
+// classOf returns the class of a level; levels beyond the last have its class.
+func (l *lowLane) classOf(level uint8) uint8 { return l.classes[min(int(level), len(l.classes))-1] }
+
+func (c *QPConfig) validateLow(n *NIC) error {
+	r := c.Transport.Recursive
+	if r == nil {
+		return nil
+	}
+	switch {
+	case c.Verbs != nil || c.Frames != nil:
+		return fmt.Errorf("nic %s: the second loop of RC3 is for queue pairs that send messages", n.cfg.Name)
+	case len(c.LowClasses) != len(r.Levels):
+		return fmt.Errorf("nic %s: %d classes for %d levels of RC3", n.cfg.Name, len(c.LowClasses), len(r.Levels))
+	}
+	above := c.Class
+	for i, class := range c.LowClasses {
+		if class >= above {
+			return fmt.Errorf("nic %s: class %d of level %d of RC3 is not below %d, the one before", n.cfg.Name, class, i+1, above)
+		}
+		if n.cfg.PFC && n.cfg.PFCClasses>>class&1 != 0 {
+			return fmt.Errorf("nic %s: class %d of level %d of RC3 is lossless: its pauses would come from what must harm nobody; take it out of the classes of flow control", n.cfg.Name, class, i+1)
+		}
+		above = class
+	}
+	return nil
+}
+
+// openLow readies the second loop of q.
+func (q *queuePair) openLow(cfg *QPConfig) {
+	q.low = nil
+	if cfg.Transport.Recursive != nil {
+		q.low = &lowLane{classes: cfg.LowClasses}
+	}
+}
+
+// scheduleLow brings the lane in line with what the second loop offers.
+func (n *NIC) scheduleLow(now frame.Time, q *queuePair) {
+	l := q.low
+	seq, level, ok := q.tx.PeekLow()
+	if !ok {
+		n.parkLow(q)
+		return
+	}
+	class := l.classOf(level)
+	if l.ready && class != l.class {
+		n.parkLow(q)
+	}
+	l.seq, l.level, l.class = seq, level, class
+	if l.ready {
+		return
+	}
+	l.ready, l.since = true, now
+	c := &n.classes[class]
+	if int(q.index>>6) >= len(c.low.word[0]) {
+		c.low.grow(len(n.qps))
+	}
+	c.low.set(q.index)
+	n.lowReady |= 1 << class
+	n.touch(now)
+}
+
+// parkLow takes the lane off the list.
+func (n *NIC) parkLow(q *queuePair) {
+	l := q.low
+	if l == nil || !l.ready {
+		return
+	}
+	l.ready = false
+	c := &n.classes[l.class]
+	if c.low.clear(q.index); c.low.empty() {
+		n.lowReady &^= 1 << l.class
+	}
+}
+
+// lowSendable returns the classes with something of second loops that no pause
+// holds back.
+func (n *NIC) lowSendable() uint8 { return (n.lowReady | n.lowAckReady) &^ n.paused }
+
+// lowThere returns from when on what pickLow takes next was there and no pause
+// held it back.
+func (n *NIC) lowThere(class int) frame.Time {
+	at := n.classes[class].resumed
+	if n.lowAckReady>>class&1 != 0 {
+		return max(at, n.arena.Meta(n.lowAcks[class].Head()).Arrival)
+	}
+	return max(at, n.qps[n.classes[class].low.next()].low.since)
+}
+
+// pickLow takes the next frame of a class's second loops: replies first.
+func (n *NIC) pickLow(t, now frame.Time, class int) frame.Ref {
+	if n.lowAckReady>>class&1 != 0 {
+		r := n.lowAcks[class].Pop(n.arena)
+		if n.lowAcks[class].Len() == 0 {
+			n.lowAckReady &^= 1 << class
+		}
+		n.depart(t, r)
+		return r
+	}
+	c := &n.classes[class]
+	q := n.qps[c.low.next()]
+	c.low.last = q.index
+	return n.sendLow(t, now, q)
+}
+
+// sendLow makes the next frame of q's second loop. One for which there is no
+// chunk is lost, as on the way.
+func (n *NIC) sendLow(t, now frame.Time, q *queuePair) frame.Ref {
+	l := q.low
+	payload := n.lengthOf(q, l.seq)
+	bytes := n.dataWire(q, payload)
+	r := n.pool.Alloc()
+	if r == frame.Nil {
+		n.count.Drops[frame.ArenaExhausted]++
+		n.clock.Idle(t)
+		n.clock.Charge(bytes + n.cfg.Overhead)
+	} else {
+		m := n.arena.Reset(r)
+		m.Wire, m.Class = bytes, l.class
+		n.writeData(q, r, m, q.msgs.find(l.seq), l.seq, payload)
+		n.markLow(&q.data, n.arena.Bytes(r), l.class, l.level)
+		n.clock.Idle(t)
+		n.depart(t, r)
+		n.count.LowFrames++
+	}
+	q.tx.SentLow(l.seq, l.level)
+	q.stats.LowFrames++
+	n.scheduleLow(now, q)
+	return r
+}
+
+// markLow gives a frame that was stamped the DSCP of its class and its level.
+func (n *NIC) markLow(t *template, b []byte, class, level uint8) {
+	t.setDSCP(b, n.cfg.DSCP[class])
+	b[t.bth+4] |= level & levelMask
+}
+
+// setDSCP changes the DSCP of a frame that was stamped.
+func (t *template) setDSCP(b []byte, dscp uint8) {
+	if !t.ipv4 {
+		l3 := b[wire.EthernetLen:]
+		be.PutUint16(l3, be.Uint16(l3)&^0x0fc0|uint16(dscp)<<6)
+		return
+	}
+	h := wire.IPv4(b[wire.EthernetLen:])
+	old := be.Uint16(h[0:2])
+	h[1] = h[1]&0x03 | dscp<<2
+	h.SetChecksum(wire.PatchChecksum(h.Checksum(), old, be.Uint16(h[0:2])))
+}
+
+// takeLow judges a packet of the peer's second loop and answers it in its class.
+func (n *NIC) takeLow(now frame.Time, q *queuePair, seq uint64, kind transport.PacketKind, m *frame.Meta) transport.Verdict {
+	v := q.rx.DataLow(now, seq, kind)
+	if m.Flags&frame.IsCE != 0 {
+		n.count.LowMarked++ // of no concern to the ordinary loop's congestion control
+	}
+	return v
+}
+
+// answerLow turns a data frame of a level into the reply to it.
+func (n *NIC) answerLow(now frame.Time, r frame.Ref, q *queuePair, v *transport.Verdict, level uint8) {
+	head := int(q.reply.n) + wire.AETHLen + runLen
+	bytes := uint32(head + wire.ICRCLen)
+	if s := n.cfg.Sizes.Ack; s != 0 {
+		bytes = max(uint32(head), uint32(s))
+	}
+	class := q.low.classOf(level)
+	m := n.arena.Reset(r)
+	m.Wire, m.Class = bytes, class
+	m.Len = uint16(head)
+	if !n.cfg.Virtual {
+		m.Len = uint16(bytes)
+	}
+	b := n.arena.Bytes(r)
+	q.reply.stamp(b, bytes, q.nextID())
+	n.markLow(&q.reply, b, class, level)
+	bth := b[q.reply.bth:]
+	bth[0] = q.ackOp
+	be.PutUint32(bth[8:12], (q.initial+uint32(v.Cum-1))&0xffffff)
+	be.PutUint32(bth[12:16], uint32(wire.AETHAck|31)<<24|v.MSN&0xffffff)
+	be.PutUint32(bth[16:20], (q.initial+uint32(v.First))&0xffffff)
+	be.PutUint32(bth[20:24], (q.initial+uint32(v.End))&0xffffff)
+	if !n.cfg.Virtual {
+		wire.PutICRC(b, wire.EthernetLen, int(q.reply.bth))
+	}
+	n.count.AcksSent++
+	switch {
+	case !n.up:
+		n.drop(r, frame.QueueFlush)
+		return
+	case n.lowAcks[class].Len() >= n.maxReplies:
+		n.drop(r, frame.QueueTail)
+		return
+	}
+	m.Arrival = now
+	n.lowAcks[class].Push(n.arena, r)
+	n.lowAckReady |= 1 << class
+	n.touch(now)
+}
+
+// acknowledgedLow takes in the reply to a packet of q's second loop.
+func (n *NIC) acknowledgedLow(now frame.Time, r frame.Ref, b []byte, bth int, q *queuePair) {
+	run := b[bth+wire.BTHLen+wire.AETHLen:]
+	if len(run) < runLen {
+		n.drop(r, frame.ParseShortRoCE)
+		return
+	}
+	near := q.tx.Cum()
+	first := transport.Unwrap(near, (be.Uint32(run)-q.initial)&0xffffff)
+	end := transport.Unwrap(near, (be.Uint32(run[4:])-q.initial)&0xffffff)
+	if first > end {
+		first = 0 // it began before what is acknowledged
+	}
+	before := q.tx.Second().BadRanges
+	res := q.tx.AckLow(now, first, end)
+	if q.tx.Second().BadRanges != before {
+		n.drop(r, frame.QPSequence)
+		return
+	}
+	n.pool.Free(r)
+	n.count.LowAcks++
+	q.acked += uint64(res.NewBytes)
+	if res.NewPackets > 0 {
+		n.retire(now, q)
+	}
+	n.schedule(now, q)
+	n.arm(now, q)
+}
+
+// flushLow drops the replies of second loops that wait for a link that went
+// down.
+func (n *NIC) flushLow() {
+	for m := n.lowAckReady; m != 0; m &= m - 1 {
+		q := &n.lowAcks[bits.TrailingZeros8(m)]
+		for r := q.Pop(n.arena); r != frame.Nil; r = q.Pop(n.arena) {
+			n.drop(r, frame.QueueFlush)
+		}
+	}
+	n.lowAckReady = 0
+}
