@@ -41,6 +41,7 @@ type tally struct {
 	Timeouts uint64
 	Marks    uint64
 	Quenches uint64
+	LowData  uint64     // data frames of RC3's second loop
 	Notices  uint64     // of switches, that hosts took
 	Paused   frame.Time // of hosts
 	Pauses   vnet.Pauses
@@ -69,6 +70,7 @@ func count(n *vnet.Network) (c tally) {
 		c.Marks += k.CEMarked
 		c.Quenches += k.Quenches
 		c.Notices += k.Notices
+		c.LowData += k.LowFrames
 		for _, t := range h.Flow(now).PausedTime {
 			c.Paused += t
 		}
@@ -91,6 +93,7 @@ func (c *tally) add(o *tally) {
 	c.Marks += o.Marks
 	c.Quenches += o.Quenches
 	c.Notices += o.Notices
+	c.LowData += o.LowData
 	c.Paused += o.Paused
 	c.Pauses.Requests += o.Pauses.Requests
 	c.Pauses.XOFF += o.Pauses.XOFF
@@ -150,6 +153,7 @@ func (c *tally) put(n *vnet.Network, now frame.Time, links [fault.NumLosses]uint
 	put("marks_total", float64(c.Marks))
 	put("quenches_total", float64(c.Quenches))
 	put("notices_total", float64(c.Notices))
+	put("low_frames_total", float64(c.LowData))
 	if c.Data > 0 {
 		put("drop_share", float64(lost)/float64(c.Data))
 	}

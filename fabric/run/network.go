@@ -103,6 +103,7 @@ func describe(r *scenario.Run) (*vnet.Config, error) {
 	if h.AckClass != nil {
 		c.Host.AckClass = vnet.InClass(uint8(*h.AckClass))
 	}
+	c.Host.LowClasses = h.Transport.RC3.LowClasses(h.Class)
 	if c.Host.Transport, c.Host.Recovery, err = recovery(&h.Transport); err != nil {
 		return nil, err
 	}

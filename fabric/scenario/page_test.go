@@ -28,7 +28,7 @@ const (
 
 // block is a part of the page that follows from the code: between a line
 // <!-- keys hosts --> and a line <!-- end -->.
-var block = regexp.MustCompile(`(?ms)^<!-- ([a-z]+)(?: ([a-z_.]+))? -->\n(.*?)^<!-- end -->\n`)
+var block = regexp.MustCompile(`(?ms)^<!-- ([a-z]+)(?: ([a-z0-9_.]+))? -->\n(.*?)^<!-- end -->\n`)
 
 // The tables of the page say what the types say, and every section has one.
 func TestPageIsComplete(t *testing.T) {

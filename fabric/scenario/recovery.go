@@ -24,7 +24,9 @@ func (t *Transport) Recovery() (transport.Config, error) {
 		}
 		given[name] = string(s)
 	}
-	return kind.Configure(given)
+	c, err := kind.Configure(given)
+	c.Recursive = t.RC3.Loop()
+	return c, err
 }
 
 // keys returns the options of a scheme that have a key of their own in the

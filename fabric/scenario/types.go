@@ -191,6 +191,7 @@ type Transport struct {
 	NakInterval     units.Duration `yaml:"nak_interval" doc:"At most one NAK for a gap in so long. 0: one for each gap."`
 	NakEvery        bool           `yaml:"nak_every" doc:"true: a NAK for every frame out of order."`
 	AckEvery        int            `yaml:"ack_every" range:"0,1000" doc:"Frames to an acknowledgement. 0 or 1: each."`
+	RC3             RC3            `yaml:"rc3" doc:"A second loop from the tail of messages, in lower classes (RC3)."`
 	DynamicRTO      bool           `yaml:"dynamic_rto" doc:"true: the timeout follows measured round-trip times."`
 }
 

@@ -112,6 +112,7 @@ func (v *validator) hosts() {
 	}
 	v.congestion("hosts", h.CC, h.Params)
 	v.transport("hosts.transport", &h.Transport)
+	v.rc3("hosts.transport", &h.Transport, h.Class)
 	if n := len(h.Weights); n != 0 && n != 8 {
 		v.sec.Fail("hosts.weights", "has %d numbers; write eight, one for each class", n)
 	}
@@ -173,6 +174,7 @@ func (v *validator) override(key, name string, p Params, t *Transport) {
 		return
 	}
 	v.transport(key+".transport", t)
+	v.rc3(key+".transport", t, v.doc.Hosts.Class)
 	if t.Cap == "auto" || t.AutoRTO {
 		v.sec.Fail(key+".transport", "cap auto and auto_rto stand only under hosts.transport, where they hold for all; write numbers here")
 	}

@@ -172,6 +172,8 @@ type Host struct {
 	Transport transport.Config
 	Recovery  Recovery
 	CC        Algorithm
+	// LowClasses are those of the levels of Transport.Recursive.
+	LowClasses []uint8
 
 	Overshoot   bool       // see hostnic.Config
 	Turn        uint32     // see hostnic.Config

@@ -18,8 +18,11 @@ type Flow struct {
 	// What follows overrides Config.Host where it is not zero.
 	Class     ClassChoice
 	Transport *transport.Config // kept by the queue pairs: it must not change
-	CC        Algorithm
-	NoECN     bool // see hostnic.QPConfig
+	// LowClasses are those of the levels of Transport.Recursive; they override
+	// those of the hosts with it.
+	LowClasses []uint8
+	CC         Algorithm
+	NoECN      bool // see hostnic.QPConfig
 
 	// SrcPort and AckPort are the UDP source ports of data and of what comes
 	// back: by them, switches choose among equal paths. 0 = spread.
@@ -185,15 +188,15 @@ func (n *Network) pair(f *Flow, i, generation uint32) (a, b hostnic.QPConfig) {
 	if f.Class != 0 {
 		class = uint8(f.Class.number())
 	}
-	tr, alg := &n.Derived.Transport, &h.CC
+	tr, alg, low := &n.Derived.Transport, &h.CC, h.LowClasses
 	if f.Transport != nil {
-		tr = f.Transport
+		tr, low = f.Transport, f.LowClasses
 	}
 	if f.CC.New != nil {
 		alg = &f.CC
 	}
 	psn := i*0x9e3779b9 + generation*0x85ebca6b // so that a late frame of the one before is out of range
-	common := hostnic.QPConfig{Class: class, Transport: *tr, CC: alg.New, CCName: alg.Name, NoECN: f.NoECN,
+	common := hostnic.QPConfig{Class: class, Transport: *tr, LowClasses: low, CC: alg.New, CCName: alg.Name, NoECN: f.NoECN,
 		INT: n.cfg.INT.Mode, INTProfile: n.cfg.INT.Profile, INTRates: n.intRates, InitialPSN: psn >> 8,
 		Segment: h.Segment, SegmentRate: h.SegmentRate, LazyPacing: h.LazyPacing, KeepPlanned: h.KeepPlanned}
 	a, b = common, common
