@@ -242,6 +242,33 @@ func TestSansIO(t *testing.T) {
 	}
 }
 
+// The core of the switch does not know which systems register with it: their
+// names stand in none of its files.
+func TestCoreNamesNoSystem(t *testing.T) {
+	imported := regexp.MustCompile(`"` + module + `/([a-z0-9]+)/[a-z0-9/]+"`)
+	text, err := os.ReadFile("systems/systems.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	systems := imported.FindAllStringSubmatch(string(text), -1)
+	if len(systems) == 0 {
+		t.Fatal("systems/systems.go lists no system")
+	}
+	for _, p := range list(t, "./frame", "./wire", "./buffer", "./pfc", "./scheduler", "./pipeline", "./vswitch") {
+		for _, file := range p.GoFiles {
+			text, err := os.ReadFile(filepath.Join(p.Dir, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range systems {
+				if at := regexp.MustCompile(`(?i)\b` + s[1]).FindIndex(text); at != nil {
+					t.Errorf("%s/%s:%d names %s, which registers itself", p.ImportPath, file, 1+bytes.Count(text[:at[0]], []byte("\n")), s[1])
+				}
+			}
+		}
+	}
+}
+
 func TestUnsafe(t *testing.T) {
 	rooms := readRooms(t)
 	for _, p := range list(t, "./...") {

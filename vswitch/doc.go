@@ -22,6 +22,14 @@
 // scheduler which frames leave now, releases their buffer and finishes their
 // headers: congestion mark, telemetry record (egress.go).
 //
+// # Features
+//
+// Published systems are no part of this package: they register a Feature
+// (feature.go), whose Instance on each worker is called with vectors of frames
+// at the stages that it asks for at a port (Queued, Left, Departs), and with the
+// time. All frames join their egress queue in join and leave it by left
+// (join.go), so that no way past a feature can be forgotten.
+//
 // # Workers
 //
 // A Switch is one or several Nodes, one for each worker. A port's egress
