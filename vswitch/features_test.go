@@ -38,10 +38,11 @@ const (
 	featWorkers // two of them
 	featFewChunks
 	featDynamic // thresholds that follow the free buffer
+	featPushOut // of lossy classes
 	numFeatures
 )
 
-var featureNames = [numFeatures]string{"rocc", "qcn", "escape", "gentle", "crossbar", "telemetry", "lists", "paths", "ecn", "watchdog", "rates", "vlan", "routing", "workers", "few-chunks", "dynamic"}
+var featureNames = [numFeatures]string{"rocc", "qcn", "escape", "gentle", "crossbar", "telemetry", "lists", "paths", "ecn", "watchdog", "rates", "vlan", "routing", "workers", "few-chunks", "dynamic", "push-out"}
 
 type features uint32
 
@@ -66,7 +67,8 @@ func (f features) String() string {
 }
 
 // excluded are the pairs that a switch refuses.
-var excluded = [][2]feature{{featEscape, featGentle}, {featEscape, featCrossbar}, {featEscape, featWorkers}, {featGentle, featCrossbar}, {featGentle, featWatchdog}, {featGentle, featWorkers}, {featGentle, featDynamic}}
+var excluded = [][2]feature{{featEscape, featGentle}, {featEscape, featCrossbar}, {featEscape, featWorkers}, {featGentle, featCrossbar}, {featGentle, featWatchdog}, {featGentle, featWorkers}, {featGentle, featDynamic},
+	{featEscape, featPushOut}, {featCrossbar, featPushOut}}
 
 // possible takes out of a set what cannot stand beside what comes before it.
 func (f features) possible() features {
@@ -80,7 +82,7 @@ func (f features) possible() features {
 
 // changeable is what may come and go while the switch forwards without making
 // less of what lossless classes have.
-const changeable features = 1<<featRoCC | 1<<featQCN | 1<<featTelemetry | 1<<featLists | 1<<featECN | 1<<featWatchdog | 1<<featRates
+const changeable features = 1<<featRoCC | 1<<featQCN | 1<<featTelemetry | 1<<featLists | 1<<featECN | 1<<featWatchdog | 1<<featRates | 1<<featPushOut
 
 // The switch has four ports of 10 Gb/s, with a neighbour at each that is a
 // microsecond away. Classes 3 and 4 are lossless. Of the addresses of host p,
@@ -218,6 +220,9 @@ func (f features) port(i int, p *vswitch.PortConfig) {
 	if f.has(featRates) {
 		q[0].Weight, q[1].Weight = 1, 3
 		q[4].MaxRate, q[4].Burst = worldRate/3, 3000
+	}
+	if f.has(featPushOut) {
+		p.Scheduler.PushOut = scheduler.PushOut{Port: 12_000, Queue: 8_000}
 	}
 	if f.has(featWorkers) {
 		p.Worker = i % 2

@@ -175,7 +175,7 @@ func isICMP(b []byte) bool {
 }
 
 // congested are the reasons for which no frame of a lossless class may go.
-var congested = []frame.Reason{frame.BufferFull, frame.QueueTail, frame.IngressLimit, frame.HeadroomFull, frame.IngressQueue, frame.ArenaExhausted, frame.WorkerRing, frame.TxOversize, frame.MTUExceeded, frame.NoRoute}
+var congested = []frame.Reason{frame.BufferFull, frame.QueueTail, frame.IngressLimit, frame.HeadroomFull, frame.IngressQueue, frame.ArenaExhausted, frame.WorkerRing, frame.TxOversize, frame.MTUExceeded, frame.NoRoute, frame.PushedOut}
 
 // drops books what the switch dropped.
 func (w *world) drops() {
@@ -351,7 +351,9 @@ func (w *world) did() (k [numFeatures]uint64) {
 	k[featPaths] = uint64(min(w.groups[0], w.groups[1]))
 	k[featECN] = uint64(w.marks)
 	for p := range worldPorts {
-		k[featWatchdog] += w.counts(uint16(p)).Drops[frame.PFCWatchdog]
+		c := w.counts(uint16(p))
+		k[featWatchdog] += c.Drops[frame.PFCWatchdog]
+		k[featPushOut] += c.Drops[frame.PushedOut]
 	}
 	for _, f := range []feature{featRates, featVLAN, featRouting, featWorkers} {
 		k[f] = uint64(w.out)
