@@ -133,7 +133,6 @@ type Reader struct {
 
 	r    io.Reader
 	zstd *zstd.Decoder
-	b    []byte
 	seg  []byte
 	step uint64
 	last frame.Time // of the segment that next returned

@@ -310,7 +310,7 @@ func TestOrderMustBeComparable(t *testing.T) {
 	}
 }
 
-type sliceOrder struct{ v []int }
+type sliceOrder [0][]int // values of it cannot be compared
 
 func (sliceOrder) New(Env) Discipline { return nil }
 func (sliceOrder) String() string     { return "" }

@@ -75,7 +75,6 @@ type Conn struct {
 	maxWnd   int
 	sndScale uint8
 	mss      int // payload of a full segment to the peer, options included
-	probeMSS int
 
 	sent       []sent // segments under way, oldest first
 	pipe       int    // of their sequence numbers, what is taken to be in the network

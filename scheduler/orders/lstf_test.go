@@ -91,7 +91,6 @@ type visit struct {
 	rank           int64
 	seq            int
 	started        bool
-	start          frame.Time
 }
 
 // port is the queue of a node: of the shipped scheduler where packets are not

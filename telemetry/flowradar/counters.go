@@ -63,7 +63,6 @@ type system struct {
 	left  []int32 // flows left in each cell
 	x     []int64
 	known []bool
-	bad   bool
 }
 
 func newSystem(t *Table) *system {

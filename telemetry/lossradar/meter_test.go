@@ -85,9 +85,7 @@ func (l *link) collect(now frame.Time) {
 	if !l.mute {
 		l.pair.Alive(Meter{Node: 2, Port: 1, Down: true}, now)
 	}
-	for _, o := range l.pair.Advance(now) {
-		l.out = append(l.out, o)
-	}
+	l.out = append(l.out, l.pair.Advance(now)...)
 }
 
 // losses are the packets missing by the last word on each batch.
