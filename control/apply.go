@@ -185,7 +185,10 @@ func (d *Daemon) steps(next *config.Config, step Stepper) error {
 			return err
 		}
 	}
-	return nil
+	before := d.resolved
+	return step(
+		func() error { return d.carriers(next) },
+		func() error { return d.carriers(before) })
 }
 
 func switchOf(c *config.Config, name string) *config.Switch {

@@ -126,6 +126,9 @@ func New(c *config.Config, opts Options) (*Daemon, error) {
 	d.accept(c, d.resolved, opts.Source, true)
 	d.files = c.Files()
 	d.state.Version = opts.Version
+	if err := d.carriers(d.resolved); err != nil {
+		return nil, errors.Join(err, d.engine.Stop())
+	}
 	return d, nil
 }
 

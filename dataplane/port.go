@@ -326,6 +326,9 @@ func (p *Port) status() PortStats {
 		Interface: p.spec.Interface, TxDepth: p.spec.TxDepth, NetNS: p.spec.NetNS, Queues: slices.Clone(p.spec.Queues), Wire: p.spec.Wire, Reopened: p.reopened}
 	if p.up && cut {
 		s.State = "down: the link is cut"
+		if p.spec.Kind == Wire {
+			s.State = "down: no carrier: the other end is down, or the link is cut"
+		}
 	}
 	switch p.spec.Kind {
 	case XDP:

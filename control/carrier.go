@@ -1,0 +1,43 @@
+package control
+
+import "gswitch/config"
+
+// carriers gives every port on a wire in memory the carrier that its other end
+// gives: a port that is disabled takes that of its neighbour away, as a cable
+// does, so that routes leave by other ports and no frame goes on unseen.
+func (d *Daemon) carriers(c *config.Config) error {
+	type end struct {
+		u *unit
+		p *config.Port
+	}
+	other := map[string]end{} // of each wire, the end that came first
+	for i := range c.Switches {
+		u, err := d.unit(c.Switches[i].Name)
+		if err != nil {
+			return err
+		}
+		for k := range c.Switches[i].Ports {
+			here := end{u, &c.Switches[i].Ports[k]}
+			if here.p.Wire == "" {
+				continue
+			}
+			far, both := other[here.p.Wire]
+			if !both {
+				other[here.p.Wire] = here
+				continue
+			}
+			for _, pair := range [][2]end{{here, far}, {far, here}} {
+				o := pair[0].u.ports[pair[0].p.Name]
+				if o == nil {
+					continue // not open
+				}
+				for _, port := range o.open {
+					if err := d.engine.SetLink(port, *pair[1].p.Enabled); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
