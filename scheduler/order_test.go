@@ -171,6 +171,30 @@ func TestPushOutOfAPort(t *testing.T) {
 	}
 }
 
+// Room in a memory that is full is made below the level of the frame that needs
+// it, and nowhere else.
+func TestMakeRoom(t *testing.T) {
+	cfg := PortConfig{Rate: 1e9, PushOut: PushOut{Port: 1e6, Exempt: 1}}
+	cfg.Queues[3].Weight, cfg.Queues[4].Weight = 1, 1
+	g := newRig(t, cfg)
+	for i, q := range []int{0, 1, 1, 3, 4, 4, 6} {
+		g.pushed(0, q, 1000, int64(i))
+	}
+	for _, c := range []struct {
+		queue uint8
+		rank  int64 // -1: none
+	}{{1, -1}, {0, -1}, {4, 2}, {3, 1}, {3, -1}, {4, -1}, {5, 5}, {6, 3}, {7, 4}, {7, 6}, {7, -1}} {
+		got := int64(-1)
+		if r := g.p.MakeRoom(0, c.queue); r != frame.Nil {
+			got = g.pool.Meta(r).Rank
+			g.pool.Free(r)
+		}
+		if got != c.rank {
+			t.Errorf("for queue %d goes %d, want %d", c.queue, got, c.rank)
+		}
+	}
+}
+
 // Within a level of weights the longest queue gives a frame up.
 func TestPushOutOfALevel(t *testing.T) {
 	cfg := PortConfig{Rate: 1e9, PushOut: PushOut{Port: 5000}}

@@ -50,6 +50,19 @@ func (p *Port) PushOut(now frame.Time, queue uint8) frame.Ref {
 	return p.Evict(now, p.poorest(p.active&^c.Exempt, int(queue&7)))
 }
 
+// MakeRoom removes the least valuable frame of the levels below that of a queue,
+// for a frame of that queue which finds no room in the memory that ports share, and
+// returns it, or Nil if none waits there.
+func (p *Port) MakeRoom(now frame.Time, queue uint8) frame.Ref {
+	c := &p.cfg.PushOut
+	own := p.level[queue&7]
+	lower := p.active &^ c.Exempt & (own&-own - 1)
+	if lower == 0 || !c.on(int(queue&7)) {
+		return frame.Nil
+	}
+	return p.Evict(now, p.poorest(lower, int(queue&7)))
+}
+
 // poorest returns the longest queue of the lowest level of those given; of those
 // that are as long, the one that just grew.
 func (p *Port) poorest(of uint8, grew int) int {

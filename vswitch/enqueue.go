@@ -89,6 +89,8 @@ func (n *Node) enqueue(r frame.Ref, m *frame.Meta) {
 		reason = frame.ArenaExhausted
 	case ps.sched.Regulated()>>m.Queue&1 != 0 && !ps.sched.Admits(n.now, m):
 		reason = frame.QueueRefused
+	case ps.sched.Regulated()>>m.Queue&1 != 0:
+		reason = n.admitPushing(ps, m)
 	default:
 		reason = n.buffer.Admit(m)
 	}

@@ -55,13 +55,37 @@ func (cfg *Config) validateQueues() error {
 	return nil
 }
 
+// admitPushing is buffer.Admit where a frame of a higher level takes the room of
+// those below it at its port once the whole buffer is full.
+func (n *Node) admitPushing(ps *portState, m *frame.Meta) frame.Reason {
+	for {
+		why := n.buffer.Try(m)
+		if why == frame.Keep {
+			return why
+		}
+		r := frame.Nil
+		if why == frame.BufferFull {
+			r = ps.sched.MakeRoom(n.now, m.Queue)
+		}
+		if r == frame.Nil {
+			return n.buffer.Admit(m) // which counts that there is no room
+		}
+		n.giveUp(ps, r)
+	}
+}
+
 // pushOut drops what had to go for a frame that was queued a moment ago.
 func (n *Node) pushOut(ps *portState, queue uint8) {
 	for r := ps.sched.PushOut(n.now, queue); r != frame.Nil; r = ps.sched.PushOut(n.now, queue) {
-		n.scratchOne[0] = r
-		n.leave(n.now, ps, n.scratchOne[:])
-		n.drop(r, frame.PushedOut)
+		n.giveUp(ps, r)
 	}
+}
+
+// giveUp drops a frame that the scheduler gave up for another one.
+func (n *Node) giveUp(ps *portState, r frame.Ref) {
+	n.scratchOne[0] = r
+	n.leave(n.now, ps, n.scratchOne[:])
+	n.drop(r, frame.PushedOut)
 }
 
 // dropShed drops what the scheduler dropped at the head of its queues.

@@ -57,6 +57,33 @@ func TestPushOut(t *testing.T) {
 	}
 }
 
+// Where the whole buffer is full before the port is, a frame of a higher class
+// takes the room of lower ones, and one of the lowest is refused.
+func TestPushOutOfAFullBuffer(t *testing.T) {
+	cfg := rated(baseConfig(3), 1e9)
+	cfg.FDB.Static = []StaticMAC{{VLAN: 1, MAC: hostMAC(2), Port: 2}}
+	cfg.Buffer.Size = 20_000
+	cfg.Ports[2].Scheduler.PushOut = scheduler.PushOut{Port: 1 << 20}
+	r := newRig(t, cfg)
+	for range 30 {
+		r.in(0, tagged(2, 0, 1, 1000))
+	}
+	refused := r.counts(0).Drops[frame.BufferFull]
+	for range 10 {
+		r.in(0, tagged(2, 0, 2, 1000))
+	}
+	d := r.counts(0).Drops
+	if refused == 0 || d[frame.BufferFull] != refused || d[frame.PushedOut] != 10 {
+		t.Errorf("%d frames of the lowest class and %d of the next are refused, %d pushed out; want some, 0, and 10", refused, d[frame.BufferFull]-refused, d[frame.PushedOut])
+	}
+	if n := r.byClass(2); n[2] != 10 || n[1]+10+int(refused) != 30 {
+		t.Errorf("%v frames by class left, %d were refused", n, refused)
+	}
+	if node := r.sw.Nodes[0]; node.held != 0 || node.buffer.Held(0, 1)+node.buffer.Held(0, 2) != 0 {
+		t.Error("frames are charged when nothing waits")
+	}
+}
+
 // An order of a queue is that of a running port from when it is configured on,
 // and drops that an admission makes at the head free what the frames held.
 func TestOrderOfAQueue(t *testing.T) {

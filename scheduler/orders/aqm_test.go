@@ -81,7 +81,7 @@ func TestCoDelAgainstTheRFC(t *testing.T) {
 	for seed := range uint64(40) {
 		o := CoDel{Target: 20_000, Interval: 400_000}
 		if seed%4 == 0 {
-			o.Target = 1500 // one that a queue of a single frame can miss
+			o.Target, o.Interval = 1200, 5000 // which a queue of a single frame can miss
 		}
 		rng := frame.NewRand(seed)
 		cfg := scheduler.PortConfig{Rate: 8e9} // 1000 ns a frame
