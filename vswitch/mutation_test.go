@@ -124,8 +124,13 @@ func TestMutatedFrames(t *testing.T) {
 	}
 }
 
-// congested has the routes go by load.
+// Systems gives all ports the options of systems, which register themselves and
+// so cannot be imported here: systems_test.go sets it.
+var Systems func(cfg *Config)
+
+// congested has every port tell senders and the routes go by load.
 func congested(cfg *Config) {
+	Systems(cfg)
 	cfg.Paths = PathsConfig{Choose: pipeline.ChooseAdaptive, Thresholds: []uint64{500, 2000}, Assigned: true}
 }
 

@@ -1,0 +1,27 @@
+package vswitch_test
+
+import (
+	"gswitch/hull"
+	"gswitch/hull/link"
+	"gswitch/qcn"
+	qcnpoint "gswitch/qcn/point"
+	"gswitch/rocc"
+	roccpoint "gswitch/rocc/point"
+	"gswitch/vswitch"
+)
+
+// Damaged frames meet systems, too.
+func init() {
+	vswitch.Systems = func(cfg *vswitch.Config) {
+		for i := range cfg.Ports {
+			p := &cfg.Ports[i]
+			p.Options = vswitch.Options{
+				roccpoint.Name: roccpoint.Config{Queues: 0x0f, Params: rocc.For(10e9)},
+				qcnpoint.Name:  qcnpoint.Config{Queues: 0xf0, Params: qcn.Params{SetPoint: 64, Weight: 2, Sample: 1500}},
+			}
+			if p.Scheduler.Rate != 0 {
+				p.Options[link.Name] = link.Config{Queues: 0xff, Params: hull.Params{Drain: 0.1, Threshold: 100}}
+			}
+		}
+	}
+}
