@@ -18,6 +18,7 @@ const (
 	poolQueueAt         = 4 // bits 4 to 6
 	poolLocalIn  uint16 = 1 << 8
 	poolLocalOut uint16 = 1 << 9
+	poolSpare    uint16 = 1 << 10 // its chunks are those of headroom
 )
 
 // Buffer keeps the accounts.
@@ -28,6 +29,8 @@ type Buffer struct {
 	shared uint64 // size of the shared pool
 	used   uint64 // bytes of it in use
 	chunk  uint64 // bytes of a chunk, 0 = chunks are not counted
+	common uint64 // chunks that all share
+	own    uint64 // chunks that each port may always hold
 	chunks uint64 // in use of those that all share
 	spare  uint64 // in use of those that are headroom of lossless groups
 
@@ -35,6 +38,8 @@ type Buffer struct {
 	// configured, row p+1 for port p.
 	groups [][8]group
 	queues [][8]queue
+
+	waiting []uint64 // by row of the egress port: chunks that are not headroom
 
 	want  []uint8  // by row: classes that want pause
 	stage []uint32 // by row: stages that they want, four bits each
@@ -115,6 +120,7 @@ func (b *Buffer) Reconfigure(cfg Config) error {
 	for len(b.dirty)*64 < len(b.groups) {
 		b.dirty = append(b.dirty, 0)
 	}
+	b.divideChunks()
 	b.dynamic = b.dynamic[:0]
 	none := newLimit(Threshold{})
 	for row := range b.groups {
@@ -186,7 +192,7 @@ func (b *Buffer) Try(m *frame.Meta) frame.Reason {
 	spare := false // its chunks are those of headroom
 	if k != 0 {
 		var why frame.Reason
-		if spare, why = b.findChunks(g, q, k, cost, m.Flags); why != frame.Keep {
+		if spare, why = b.findChunks(g, q, out, k, m.Flags); why != frame.Keep {
 			return why
 		}
 	}
@@ -196,14 +202,14 @@ func (b *Buffer) Try(m *frame.Meta) frame.Reason {
 	case q.reserved+cost <= q.reserve:
 		q.reserved += cost
 		m.Pool = PoolQueue
-		b.takeChunks(g, q, k, spare)
+		b.takeChunks(g, q, out, k, spare)
 	default:
 		if why := b.charge(g, q, cost, m.Flags); why != frame.Keep {
 			return why
 		}
 		q.beyond += cost
 		m.Pool = PoolGroup
-		b.takeChunks(g, q, k, spare)
+		b.takeChunks(g, q, out, k, spare)
 		if g.lossless {
 			if m.Flags&frame.IsClone == 0 {
 				m.Flags |= frame.Lossless
@@ -212,6 +218,9 @@ func (b *Buffer) Try(m *frame.Meta) frame.Reason {
 		}
 	}
 	m.Pool |= uint16(m.Queue&7) << poolQueueAt
+	if spare {
+		m.Pool |= poolSpare
+	}
 	if row == 0 {
 		m.Pool |= poolLocalIn
 	}
@@ -293,10 +302,13 @@ func (b *Buffer) Release(m *frame.Meta) {
 	switch m.Pool & poolKind {
 	case PoolQueue:
 		q.reserved -= cost
-		b.giveChunks(g, q, k)
+		b.giveChunks(g, q, out, k, m.Pool&poolSpare != 0)
+		if k != 0 && g.lossless {
+			b.judge(in, class)
+		}
 	case PoolGroup:
 		q.beyond -= cost
-		b.giveChunks(g, q, k)
+		b.giveChunks(g, q, out, k, m.Pool&poolSpare != 0)
 		rest := cost
 		n := min(rest, g.headroom)
 		g.headroom -= n

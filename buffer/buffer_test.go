@@ -40,8 +40,12 @@ func check(t testing.TB, b *Buffer, held map[*frame.Meta]bool) {
 			inQueues += q.chunks
 		}
 	}
-	if b.chunks+b.spare != chunks || inGroups != chunks || inQueues != chunks {
-		t.Fatalf("%d chunks (frames %d), groups %d, queues %d", b.chunks+b.spare, chunks, inGroups, inQueues)
+	waiting, shared := b.spare, uint64(0)
+	for _, n := range b.waiting {
+		waiting, shared = waiting+n, shared+b.beyondOwn(n)
+	}
+	if waiting != chunks || b.chunks != shared || inGroups != chunks || inQueues != chunks {
+		t.Fatalf("%d chunks, %d of them shared (frames %d, ports %d), groups %d, queues %d", waiting, b.chunks, chunks, shared, inGroups, inQueues)
 	}
 	if b.held != sum || b.used != used || groups+reserves != sum || beyond != groups {
 		t.Fatalf("held %d (frames %d), shared %d (groups %d), groups %d + queue reserves %d, beyond %d",

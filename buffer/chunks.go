@@ -6,7 +6,7 @@ import "gswitch/frame"
 // much of it as fifteen hundred, though they count for little beside the
 // thresholds in bytes. Chips meet this with small cells; where a cell is a chunk
 // the number of chunks is a second resource, with dynamic thresholds of its
-// own: a queue holds at most alpha times the chunks that are free, and a
+// own: beyond what each port may always hold a queue has at most alpha times the chunks that are free, and a
 // lossless group that has reached its alpha times the free chunks wants pause.
 
 // Chunks describes the memory below a buffer. The zero value is a buffer of
@@ -14,7 +14,7 @@ import "gswitch/frame"
 type Chunks struct {
 	Bytes uint32 // of a frame that fit into one
 	All   int    // how many may hold frames that wait
-	Lossy int    // how many of them all share; the rest is headroom of lossless groups
+	Lossy int    // how many of them any frames may take; the rest is headroom of lossless groups
 }
 
 // chunkAlpha is the alpha of lossless groups whose threshold in bytes is static.
@@ -32,72 +32,96 @@ func (b *Buffer) chunksOf(cost uint64) uint64 {
 	return (cost + b.chunk - 1) / b.chunk
 }
 
-// freeChunks returns what is left of the chunks that all share.
-func (b *Buffer) freeChunks() uint64 {
-	if lossy := uint64(b.cfg.Chunks.Lossy); b.chunks < lossy {
-		return lossy - b.chunks
+// divideChunks lets each port always hold its part of a quarter of the chunks, so
+// that there is something left for those who need little when others have filled
+// many queues, each to its threshold. The rest they share.
+func (b *Buffer) divideChunks() {
+	lossy, rows := uint64(b.cfg.Chunks.Lossy), uint64(len(b.groups))
+	b.own = lossy / 4 / rows
+	b.common = lossy - b.own*rows
+	b.chunks = 0
+	for len(b.waiting) < len(b.groups) {
+		b.waiting = append(b.waiting, 0)
 	}
-	return 0
+	for _, n := range b.waiting {
+		b.chunks += b.beyondOwn(n)
+	}
 }
+
+// freeChunks returns what is left of the chunks that all share.
+func (b *Buffer) freeChunks() uint64 { return b.common - min(b.common, b.chunks) }
+
+// beyondOwn returns how many of n chunks that wait at a port are not of those
+// that it may always hold.
+func (b *Buffer) beyondOwn(n uint64) uint64 { return n - min(n, b.own) }
 
 // findChunks tells whether k chunks for a frame are those of headroom, or why
 // there are none. A lossless group that has reached its threshold goes on with
 // as much headroom as it leaves to others, so that one whose neighbour does not
-// obey costs the rest no more than half of it. What a queue has in reserve is
-// free of its threshold.
-func (b *Buffer) findChunks(g *group, q *queue, k, cost uint64, flags uint32) (spare bool, why frame.Reason) {
-	free := b.freeChunks()
+// obey costs the rest no more than half of it.
+func (b *Buffer) findChunks(g *group, q *queue, out int, k uint64, flags uint32) (spare bool, why frame.Reason) {
+	free, held := b.freeChunks(), b.waiting[out]
+	need := b.beyondOwn(held+k) - b.beyondOwn(held)
 	switch {
 	case g.lossless && flags&frame.IsClone == 0:
-		if k <= free && !b.crowded(g, false) {
+		if need <= free && !b.crowded(g, false) {
 			return false, frame.Keep
 		}
 		if room := uint64(b.cfg.Chunks.All - b.cfg.Chunks.Lossy); g.spare+k > room-min(room, b.spare) {
 			return true, frame.HeadroomFull
 		}
 		return true, frame.Keep
-	case k > free:
+	case need == 0:
+		return false, frame.Keep
+	case need > free:
 		return false, frame.ArenaExhausted
-	case q.reserved+cost > q.reserve && q.limit.alpha != 0 && q.chunks+k > max(1, free*q.limit.alpha>>alphaShift):
+	case q.limit.alpha != 0 && q.chunks+k > max(1, free*q.limit.alpha>>alphaShift):
 		return false, frame.QueueTail
 	}
 	return false, frame.Keep
 }
 
-func (b *Buffer) takeChunks(g *group, q *queue, k uint64, spare bool) {
+// takeChunks counts k chunks for the port of row out.
+func (b *Buffer) takeChunks(g *group, q *queue, out int, k uint64, spare bool) {
 	q.chunks += k
 	if spare {
 		g.spare += k
 		b.spare += k
-	} else {
-		g.chunks += k
-		b.chunks += k
+		return
 	}
+	g.chunks += k
+	held := b.waiting[out]
+	b.waiting[out] = held + k
+	b.chunks += b.beyondOwn(held+k) - b.beyondOwn(held)
 }
 
-// giveChunks gives k chunks back, headroom first.
-func (b *Buffer) giveChunks(g *group, q *queue, k uint64) {
+// giveChunks gives k chunks back.
+func (b *Buffer) giveChunks(g *group, q *queue, out int, k uint64, spare bool) {
 	q.chunks -= k
-	n := min(k, g.spare)
-	g.spare -= n
-	b.spare -= n
-	g.chunks -= k - n
-	b.chunks -= k - n
+	if spare {
+		g.spare -= k
+		b.spare -= k
+		return
+	}
+	g.chunks -= k
+	held := b.waiting[out]
+	b.waiting[out] = held - k
+	b.chunks -= b.beyondOwn(held) - b.beyondOwn(held-k)
 }
 
 // crowded reports whether a lossless group has reached its threshold in
 // chunks; one that is paused already stays so until it is an eighth below.
 func (b *Buffer) crowded(g *group, paused bool) bool {
-	if b.chunk == 0 || g.chunks == 0 {
+	if b.chunk == 0 || g.chunks+g.spare == 0 {
 		return false
 	}
 	alpha := g.limit.alpha
 	if alpha == 0 {
 		alpha = chunkAlpha
 	}
-	threshold := b.freeChunks() * alpha >> alphaShift
+	threshold := max(b.freeChunks()*alpha>>alphaShift, b.own/8)
 	if paused {
 		threshold -= threshold / 8
 	}
-	return g.spare != 0 || g.chunks >= threshold
+	return g.chunks+g.spare >= threshold
 }

@@ -158,13 +158,14 @@ const sweepAfter = frame.Microsecond
 
 // shortOfFrames reports whether the chunks for waiting frames run out, which
 // small frames bring about before their bytes count for much: then lossless
-// classes are paused everywhere. Lossy frames alone never get this far.
+// classes are paused everywhere. Lossy frames alone never get this far. Where the
+// buffer counts chunks it pauses those who take them.
 func (n *Node) shortOfFrames() bool {
 	mark := n.maxHeld * 13 / 16
 	if n.short {
 		mark = n.maxHeld * 25 / 32
 	}
-	return n.losslessClasses != 0 && n.held > mark
+	return n.losslessClasses != 0 && n.held > mark && !n.counted
 }
 
 // wanted returns the classes of a port that this worker's share of the buffer

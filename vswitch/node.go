@@ -45,6 +45,7 @@ type Node struct {
 	// Of maxHeld, what lossy frames may take; the rest is the headroom of
 	// lossless ones, while short holds all their classes back.
 	lossyHeld int
+	counted   bool // the buffer counts chunks, and shares them out
 	gentle    bool // neighbours are slowed, not paused
 	short     bool
 	acl       aclState

@@ -167,6 +167,10 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 		n.rerouted()
 	}
 	n.maxHeld, n.lossyHeld = p.Config.mayHold(len(n.handIn), n.arena.Chunks())
+	n.counted = p.Config.Buffer.Chunks && !p.Config.Crossbar.On
+	if n.counted {
+		n.lossyHeld = n.maxHeld // the buffer judges both kinds
+	}
 	n.limitICMP(now)
 	n.losslessClasses = 0
 	if p.Config.PFC.Mode != pfc.Off {
