@@ -66,8 +66,10 @@ func (f features) String() string {
 	return "[" + strings.Join(v, " ") + "]"
 }
 
-// excluded are the pairs that a switch refuses.
-var excluded = [][2]feature{{featEscape, featGentle}, {featEscape, featCrossbar}, {featEscape, featWorkers}, {featGentle, featCrossbar}, {featGentle, featWatchdog}, {featGentle, featWorkers}, {featGentle, featDynamic},
+// excluded are the pairs that a switch refuses, or a document: Escape beside
+// routes that choose for each frame, since a token is of the port by which it
+// came, and frames that come by another one find no place.
+var excluded = [][2]feature{{featEscape, featGentle}, {featEscape, featCrossbar}, {featEscape, featWorkers}, {featEscape, featPaths}, {featGentle, featCrossbar}, {featGentle, featWatchdog}, {featGentle, featWorkers}, {featGentle, featDynamic},
 	{featEscape, featPushOut}, {featCrossbar, featPushOut}}
 
 // possible takes out of a set what cannot stand beside what comes before it.
