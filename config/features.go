@@ -1,9 +1,11 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	"gswitch/section"
 	"gswitch/units"
@@ -65,57 +67,116 @@ func (q *QoS) options(rate uint64) (o vswitch.Options, err error) {
 	return o, nil
 }
 
-// validateFeatures checks what ports get from a queue profile.
+// validateFeatures checks what ports get from a queue profile. What several ports
+// have in common is said once.
 func (d decoder) validateFeatures(s *Switch, profile, path string) {
 	q := QoS{Features: s.QoS[profile].Features}
 	q = *section.Clone(&q)
 	section.Fill(&q)
+	rates, at := s.rates(profile)
+	told := map[int]string{}
 	for _, f := range vswitch.Features() {
 		queues, sec := q.feature(f)
-		if sec == nil || d.Refused(path+"."+f.Name) {
+		key := path + "." + f.Name
+		if sec == nil {
 			continue
 		}
-		if f.Notices {
-			d.noticesPass(s, path+"."+f.Name, "notices")
+		if all := s.using(profile); f.Notices && len(all) > 0 {
+			d.noticesPass(s, key, "notices at "+ports(all))
 		}
-		for _, rate := range s.rates(profile) {
-			if _, err := sec.Options(queues.bits(), uint64(rate)); err != nil {
-				d.Fail(path+"."+f.Name, "%v", err)
-				break
+		for i, n := range queues.Queues {
+			if other := told[n]; other != "" && f.Tells != "" {
+				d.Fail(fmt.Sprintf("%s.queues[%d]", key, i), "queue %d is in %s.queues, too, and senders can follow only one of the two; take it out of one of them", n, other)
+			} else if f.Tells != "" {
+				told[n] = f.Name
+			}
+		}
+		for _, rate := range rates {
+			where := ""
+			switch {
+			case rate == 0 && !d.OK():
+				continue // its key may be among those that are misspelt
+			case rate == 0:
+				where = "at " + ports(at[rate]) + ": "
+			case len(at) > 0:
+				where = "at " + ports(at[rate]) + " of " + rate.String() + ": "
+			}
+			_, err := sec.Options(queues.bits(), uint64(rate))
+			if c, ok := sec.(vswitch.Careful); ok && err == nil {
+				err = c.Harm(uint64(rate))
+			}
+			if err != nil && !d.Refused(key) {
+				d.Fail(key, "%s%v", where, err)
+			} else if h, ok := sec.(vswitch.Holder); ok && err == nil {
+				d.roomForDepth(s, queues.Queues, h.Depth(uint64(rate)), key, where)
 			}
 		}
 	}
 }
 
-// rates returns those of the ports that use a profile. One that no port uses
-// must suit a fast one.
-func (s *Switch) rates(profile string) (v []units.Rate) {
+// rates returns those of the ports that use a profile, with their names. One
+// that no port uses must suit a fast one.
+func (s *Switch) rates(profile string) (rates []units.Rate, at map[units.Rate][]string) {
+	at = map[units.Rate][]string{}
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		if p.QoS != profile {
+			continue
+		}
+		if at[p.Rate] == nil {
+			rates = append(rates, p.Rate)
+		}
+		at[p.Rate] = append(at[p.Rate], p.name())
+	}
+	if rates == nil {
+		rates = []units.Rate{100 * units.Gbps}
+	}
+	return rates, at
+}
+
+// using names the ports that use a profile.
+func (s *Switch) using(profile string) (names []string) {
 	for i := range s.Ports {
 		if p := &s.Ports[i]; p.QoS == profile {
-			v = append(v, p.Rate)
+			names = append(names, p.name())
 		}
 	}
-	if v == nil {
-		return []units.Rate{100 * units.Gbps}
-	}
-	slices.Sort(v)
-	return slices.Compact(v)
+	return names
 }
 
-// oneTeller refuses queues whose senders would hear of two set points.
-func (d decoder) oneTeller(q *QoS, path string) {
-	for _, f := range vswitch.Features() {
-		queues, _ := q.feature(f)
-		if queues == nil || q.RoCC == nil || f.Tells == "" {
-			continue
-		}
-		for i, n := range q.RoCC.Queues {
-			if slices.Contains(queues.Queues, n) {
-				d.Fail(fmt.Sprintf("%s.rocc.queues[%d]", path, i), "queue %d is in %s.queues, too, and senders can follow only one of the two; take it out of one of them", n, f.Name)
-			}
+// ports names ports in a sentence.
+func ports(names []string) string {
+	if len(names) == 1 {
+		return "port " + names[0]
+	}
+	return "ports " + strings.Join(names, ", ")
+}
+
+// roomForDepth refuses a queue that is full before it is as deep as a feature
+// wants it: senders would be told to speed up while their frames are dropped. A
+// lossy queue gets at most alpha times what it leaves free, beyond its reserve;
+// lossless ones have no limit at egress.
+func (d decoder) roomForDepth(s *Switch, queues []int, depth uint64, path, where string) {
+	b := &s.Buffer
+	alpha := cmp.Or(b.Alpha, 1) // its default
+	for _, q := range queues {
+		share := float64(b.Reserve) + alpha*float64(b.Size)/(1+alpha)
+		switch {
+		case d.Refused(path):
+			return
+		case slices.Contains(s.PFC.Classes, q):
+		case b.Limit > 0 && uint64(b.Limit)+uint64(b.Reserve) < depth:
+			d.Fail(path, "%squeue %d is to be held at %s, and buffer.limit drops beyond %s: senders would only be told to speed up; hold it at less or raise the limit", where, q, units.Size(depth), b.Limit)
+			return
+		case b.Size > 0 && share < float64(depth):
+			d.Fail(path, "%squeue %d is to be held at %s, and of a buffer of %s with alpha %g it gets no more than %s: senders would only be told to speed up; hold it at less or raise buffer.size", where, q, units.Size(depth), b.Size, alpha, units.Size(share))
+			return
 		}
 	}
 }
+
+// noticeCode is the code point of notices, CS7.
+const noticeCode = 56
 
 // noticesPass refuses that what congestion points tell could be paused.
 func (d decoder) noticesPass(s *Switch, path, notices string) {

@@ -32,9 +32,9 @@ func TestQCNAndPI(t *testing.T) {
 func TestQCNAndPIRefusals(t *testing.T) {
 	for name, tc := range map[string]struct{ doc, want string }{
 		"no queues": {profiled("queues: [], qcn: {}", ""), "switches[0].qos.q.qcn.queues: is missing"},
-		"samples":   {profiled("queues: [], qcn: {queues: [1], sample: 10B}", ""), "x.yaml:6:32: switches[0].qos.q.qcn: qcn: 10 bytes between two samples"},
+		"samples":   {profiled("queues: [], qcn: {queues: [1], sample: 10B}", ""), "x.yaml:6:32: switches[0].qos.q.qcn: at port eth1: qcn: 10 bytes between two samples"},
 		"set point": {profiled("queues: [], qcn: {queues: [1], set_point: 5GiB}", ""), "qcn.set_point: 5GiB is not between"},
-		"lossless":  {profiled("queues: [], qcn: {queues: [1]}", "    pfc: {classes: [3, 7]}\n"), "switches[0].qos.q.qcn: notices travel in class 7, which is lossless"},
+		"lossless":  {profiled("queues: [], qcn: {queues: [1]}", "    pfc: {classes: [3, 7]}\n"), "switches[0].qos.q.qcn: notices at port eth1 travel in class 7, which is lossless"},
 		"gains":     {profiled("queues: [{queue: 3, pi: {ref: 1KB, a: 1e-7, b: 1e-7, period: 1us}}]", ""), "switches[0].qos.q.queues[0].pi: ECN: gains"},
 		"rocc too":  {strings.Replace(profiled("rocc: {queues: [2, 3]}, qcn: {queues: [3]}", ""), "eth1,", "eth1, rate: 1Gbps,", 1), "x.yaml:6:34: switches[0].qos.q.rocc.queues[1]: queue 3 is in qcn.queues, too"},
 		"both":      {profiled("queues: [{queue: 3, ecn: {kmin: 1KB, kmax: 2KB}, pi: {ref: 1KB, a: 1e-7, period: 1us}}]", ""), "marks in place of ecn"},

@@ -1,9 +1,10 @@
 package config
 
 import (
-	"gswitch/rocc/point"
 	"strings"
 	"testing"
+
+	"gswitch/rocc/point"
 
 	"gswitch/frame"
 	"gswitch/rocc"
@@ -42,15 +43,15 @@ func TestRoCCReferenceFits(t *testing.T) {
 
 func TestRoCCRefusals(t *testing.T) {
 	for name, tc := range map[string]struct{ doc, want string }{
-		"no rate":       {fair("", "queues: [3]", ""), "x.yaml:6:33: switches[0].qos.q.rocc: port eth1 has no rate"},
+		"no rate":       {fair("", "queues: [3]", ""), "x.yaml:6:33: switches[0].qos.q.rocc: at port eth1: a port without a rate has none of which flows could have a share"},
 		"no queues":     {fair(", rate: 1Gbps", "qref: 1MB", ""), "switches[0].qos.q.rocc.queues: is missing"},
 		"no such queue": {fair(", rate: 1Gbps", "queues: [8]", ""), "switches[0].qos.q.rocc.queues[0]: 8 is not between 0 and 7"},
 		"order":         {fair(", rate: 1Gbps", "queues: [3], qmid: 100KB", ""), "x.yaml:6:33: switches[0].qos.q.rocc: at port eth1 of 1Gbps: rocc: queue lengths 150000, 100000, 360000"},
 		"least rate":    {fair(", rate: 1Gbps", "queues: [3], fmin: 1Gbps", ""), "the fair rate from 4000 to 4000"},
-		"too long":      {fair(", rate: 1Gbps", "queues: [3], qref: 5GiB", ""), "switches[0].qos.q.rocc.qref: 5GiB is more than 4 GiB"},
+		"too long":      {fair(", rate: 1Gbps", "queues: [3], qref: 5GiB", ""), "switches[0].qos.q.rocc.qref: 5GiB is not between 0B and 4294967295B"},
 		"cut":           {fair(", rate: 1Gbps", "queues: [3], cut: halve", ""), `"halve" is not one of fmin, half, eighth`},
 		"unknown key":   {fair(", rate: 1Gbps", "queues: [3], period_us: 4", ""), "switches[0].qos.q.rocc.period_us: unknown key"},
-		"limit":         {fair(", rate: 1Gbps", "queues: [3]", "    buffer: {limit: 100KB}\n"), "x.yaml:6:33: switches[0].qos.q.rocc: at port eth1 queue 3 is to be held at 150kB, and buffer.limit drops beyond 100kB"},
+		"limit":         {fair(", rate: 1Gbps", "queues: [3]", "    buffer: {limit: 100KB}\n"), "x.yaml:6:33: switches[0].qos.q.rocc: at port eth1 of 1Gbps: queue 3 is to be held at 150kB, and buffer.limit drops beyond 100kB"},
 		"share":         {fair(", rate: 1Gbps", "queues: [3]", "    buffer: {size: 280KB}\n"), "of a buffer of 280kB with alpha 1 it gets no more than 140kB"},
 		"lossless":      {fair(", rate: 1Gbps", "queues: [3]", "    pfc: {classes: [3, 7]}\n"), "switches[0].qos.q.rocc: notices at port eth1 travel in class 7, which is lossless"},
 		"lossless too":  {fair(", rate: 1Gbps", "queues: [3]", "    pfc: {classes: [3]}\n    classes: {dscp: {56: 3}}\n"), "travel in class 3"},
@@ -71,7 +72,7 @@ func TestRoCCNamesPortsOnce(t *testing.T) {
 		{doc("queues: [3]", ""), ""},
 		{doc("queues: [3], qmid: 100KB", ""), "x.yaml:8:21: switches[0].qos.q.rocc: at ports a, b of 1Gbps: rocc: queue lengths"},
 		{doc("queues: [3]", "    pfc: {classes: [3, 7]}\n"), "x.yaml:8:21: switches[0].qos.q.rocc: notices at ports a, b travel in class 7"},
-		{strings.ReplaceAll(doc("queues: [3]", ""), ", rate: 1Gbps", ""), "x.yaml:8:21: switches[0].qos.q.rocc: ports a, b have no rate"},
+		{strings.ReplaceAll(doc("queues: [3]", ""), ", rate: 1Gbps", ""), "x.yaml:8:21: switches[0].qos.q.rocc: at ports a, b: a port without a rate"},
 	} {
 		_, err := Parse("x.yaml", []byte(tc.doc))
 		if tc.want == "" {

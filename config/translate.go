@@ -10,7 +10,6 @@ import (
 	"gswitch/frame"
 	"gswitch/pfc"
 	"gswitch/pipeline"
-	roccpoint "gswitch/rocc/point"
 	"gswitch/scheduler"
 	"gswitch/section"
 	_ "gswitch/systems" // what configurations can have
@@ -216,9 +215,6 @@ func (p *Port) config(q QoS) vswitch.PortConfig {
 		panic("config: " + err.Error()) // validated
 	}
 	out.Options = options
-	if q.RoCC != nil {
-		out.Options = out.Options.With(roccpoint.Name, q.RoCC.config(p.Rate))
-	}
 	return out
 }
 

@@ -87,7 +87,6 @@ func (d decoder) validateSwitch(c *Config, s *Switch, path string) {
 	for _, name := range keys(s.QoS) {
 		q := s.QoS[name]
 		d.name(path+".qos."+name, name)
-		d.oneTeller(&q, path+".qos."+name)
 		if q.PushOut != nil {
 			d.validatePushOut(s, name, path+".qos."+name+".push_out")
 		}
@@ -97,9 +96,6 @@ func (d decoder) validateSwitch(c *Config, s *Switch, path string) {
 			d.validateQueue(&q.Queues[i], at)
 			d.validateQueuePolicy(s, name, &q.Queues[i], at)
 		}
-	}
-	for _, name := range keys(s.QoS) {
-		d.validateRoCC(s, name, path+".qos."+name+".rocc")
 	}
 	d.validatePFC(s, path)
 	d.validateCrossbar(s, path)

@@ -38,15 +38,42 @@ func roccNet(t *testing.T, s ghostScale) (l *lab, sw, hosts *daemon) {
 	return l, sw, hosts
 }
 
+// congestionPoint is what show rocc tells of a port.
+type congestionPoint struct {
+	FairRate, Bytes, Flows, Updates, Cuts, Notices, Unsent, UntoldFrames uint64
+}
+
 // congested is the congestion point of a port.
-func congested(d *daemon, port string) *api.CongestionPoint {
-	for _, p := range show(d, &api.RoCC{}, "rocc").Points {
-		if p.Port == port {
-			return p
+func congested(d *daemon, port string) (p congestionPoint) {
+	found := false
+	for _, c := range show(d, &api.Counters{}, "rocc").Counters {
+		if c.Port != port {
+			continue
+		}
+		found = true
+		switch v := uint64(c.Value); c.Name + " " + c.Kind {
+		case "rocc_fair_rate_bytes_per_second ":
+			p.FairRate = uint64(8 * c.Value)
+		case "rocc_waiting_bytes ":
+			p.Bytes = v
+		case "rocc_flows ":
+			p.Flows = v
+		case "rocc_updates_total tuned", "rocc_updates_total halved":
+			p.Updates += v
+		case "rocc_updates_total cut":
+			p.Cuts, p.Updates = v, p.Updates+v
+		case "rocc_notices_total sent":
+			p.Notices = v
+		case "rocc_notices_total unsent":
+			p.Unsent = v
+		case "rocc_untold_packets_total ":
+			p.UntoldFrames = v
 		}
 	}
-	d.t.Fatalf("port %s is no congestion point", port)
-	return nil
+	if !found {
+		d.t.Fatalf("port %s is no congestion point", port)
+	}
+	return p
 }
 
 // Two hosts with --cc rocc send to a third through a gswitch daemon: it tells

@@ -132,7 +132,7 @@ gswitch_port_transmit_bytes_total{port="p2",switch="s1"} 64
 # TYPE gswitch_port_up gauge
 gswitch_port_up{port="p1",switch="s1"} 1
 gswitch_port_up{port="p2",switch="s1"} 1
-# HELP gswitch_rocc_fair_rate_bytes_per_second Rate that RoCC allows each flow of the egress queue.
+# HELP gswitch_rocc_fair_rate_bytes_per_second Rate that RoCC allows each flow of the egress queue, where the switch works it out.
 # TYPE gswitch_rocc_fair_rate_bytes_per_second gauge
 gswitch_rocc_fair_rate_bytes_per_second{port="p2",queue="5",switch="s1"} 1.25e+08
 # HELP gswitch_rocc_notices_total Notices that RoCC sent, or could not make (unsent).

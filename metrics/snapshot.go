@@ -9,7 +9,6 @@ import (
 	"gswitch/frame"
 	"gswitch/histogram"
 	"gswitch/pfc"
-	roccpoint "gswitch/rocc/point"
 	"gswitch/scheduler"
 	"gswitch/vswitch"
 )
@@ -75,7 +74,6 @@ type Port struct {
 	// nobody counts them.
 	Order, Admission [scheduler.NumQueues]string
 	Inversions       [scheduler.NumQueues]*scheduler.Inversions
-	RoCC             [scheduler.NumQueues]*roccpoint.View // nil where a queue is no congestion point
 	// Features are the counters of features that the port has.
 	Features []Measured
 	Escape   *vswitch.EscapeView // nil where frames never might escape
@@ -156,7 +154,6 @@ func (u Unit) read(s *Switch) {
 		n := u.Switch.Nodes[k]
 		s.Buffers[k].Ports = make([]buffer.PortSnapshot, 0, len(cfg.Ports))
 		var counts vswitch.Counts
-		var points []roccpoint.View
 		var exits []vswitch.EscapeView
 		var cross []vswitch.CrossbarView
 		var paths vswitch.PathCounts
@@ -167,11 +164,10 @@ func (u Unit) read(s *Switch) {
 			counts, self = n.Counts(), n.SelfDrops()
 			rules = n.RuleCounts(rules)
 			n.Buffer(&s.Buffers[k], false)
-			points, exits, paths = roccpoint.Views(n, points), n.Escape(exits), n.PathCounts()
+			exits, paths = n.Escape(exits), n.PathCounts()
 			cross = n.Crossbar(cross)
 			n.ReadFeatures(s.measured)
 		})
-		s.congestion(points)
 		s.exits(exits)
 		s.crossbar(cross)
 		s.Paths.Plus(&paths)
@@ -183,16 +179,6 @@ func (u Unit) read(s *Switch) {
 					ports[i].read(now, n)
 				}
 			})
-		}
-	}
-}
-
-func (s *Switch) congestion(points []roccpoint.View) {
-	for i := range s.Ports {
-		for k := range points {
-			if v := &points[k]; int(s.Ports[i].Number) == v.Port {
-				s.Ports[i].RoCC[v.Queue] = v
-			}
 		}
 	}
 }

@@ -49,6 +49,20 @@ type Section interface {
 	Options(queues uint8, rate uint64) (any, error)
 }
 
+// Careful is a Section with options that do harm to the network that they are
+// for: a daemon refuses them, a scenario may show what comes of them.
+type Careful interface {
+	// Harm reports what they do at a port whose link has a rate in bit/s.
+	Harm(rate uint64) error
+}
+
+// Holder is a Section of a feature that holds queues at a depth. One that drops
+// before would never be there.
+type Holder interface {
+	// Depth returns the bytes at a port whose link has a rate in bit/s.
+	Depth(rate uint64) uint64
+}
+
 // Instance is the state of a feature on one worker, as functions that the worker
 // calls: nil where there is nothing to do. What concerns frames is called for a
 // vector of them.

@@ -246,12 +246,12 @@ PORT  CLASS  RX XOFF  RX XON  TX XOFF  TX XON  PAUSED S  ASKED S  STORMS  NOW
 p1        3        0       0        0       0     0.000    0.000       0  -
 `},
 		{"show rocc", "", 0, `
-PORT  QUEUE  FAIR RATE  BYTES  REFERENCE  TABLE  FLOWS  UPDATES  CUTS  HALVINGS  NOTICES  UNSENT  UNTOLD
-p1        0     10Gbps      0      150kB  aged       0        0     0         0        0       0       0
+PORT  QUEUE  FAIR RATE  WAITING  REFERENCE  FLOWS  UPDATES TUNED  UPDATES HALVED  UPDATES CUT  NOTICES SENT  NOTICES UNSENT  UNTOLD PACKETS
+p1        0     10Gbps       0B      150kB      0              0               0            0             0               0               0
 `},
 		{"show qcn", "", 0, `
-PORT  QUEUE  SET POINT  SAMPLES  MESSAGES SENT  MESSAGES UNSENT  MESSAGES UNTOLD
-p1        1       26kB        0              0                0                0
+PORT  QUEUE  WAITING  SET POINT  SAMPLES  MESSAGES SENT  MESSAGES UNSENT  MESSAGES UNTOLD
+p1        1       0B       26kB        0              0                0                0
 `},
 		{"show escape p2", "", 0, `
 PORT  ON   FREE  KEPT  TAKEN  PARKED  FLOWS  MADE  FORWARDED  HITS  DROPPED  RECLAIMED  ARRIVED  STRAYS  ASKED  REQUESTED  REFUSED

@@ -13,7 +13,6 @@ import (
 	"gswitch/control"
 	"gswitch/control/api"
 	"gswitch/control/cli"
-	"gswitch/units"
 	"gswitch/vswitch"
 )
 
@@ -47,7 +46,6 @@ func (a *app) showCommand() *cobra.Command {
 		list(a, "pfc [PORT]", "Priority flow control", api.ControlClient.ListPFC, printPFC),
 		list(a, "pauses [PORT]", "Pauses that the switch remembers: who asked, how long, for which queues", api.ControlClient.ListPauses, printPauses),
 		list(a, "deadlock [PORT]", "Egress queues that neighbours hold back: the switch's own part of a deadlock", api.ControlClient.ListWaits, printWaits),
-		list(a, "rocc [PORT]", "Queues that tell senders what rate is fair (RoCC)", api.ControlClient.ListRoCC, printRoCC),
 		list(a, "crossbar [PORT]", "Queues at ingress ports, and what crossed to egress ports", api.ControlClient.ListCrossbar, printCrossbar),
 		list(a, "escape [PORT]", "Ports by which frames escape from paused queues (Escape)", api.ControlClient.ListEscape, printEscape),
 		list(a, "drops [PORT]", "Dropped frames, by reason", api.ControlClient.ListDrops, printDrops),
@@ -218,23 +216,6 @@ func printOrders(w io.Writer, m *api.Queues) {
 			inversions, p99, most = fmt.Sprint(*q.Inversions), fmt.Sprint(q.RankGapP99), fmt.Sprint(q.RankGapMax)
 		}
 		t.Row(name(q.Switch, q.Port), q.Queue, q.Order, dash(q.Admission), q.Frames, q.DequeuedFrames, q.Drops, q.Shed, q.PushedOut, inversions, p99, most)
-	}
-	t.Print(w)
-}
-
-func printRoCC(w io.Writer, m *api.RoCC) {
-	if len(m.Points) == 0 {
-		fmt.Fprintln(w, "no queue works out fair rates: rocc of a queue profile (qos) turns it on")
-		return
-	}
-	name := cli.Namer(m.Points)
-	t := cli.NewTable("PORT", ">QUEUE", ">FAIR RATE", ">BYTES", ">REFERENCE", "TABLE", ">FLOWS", ">UPDATES", ">CUTS", ">HALVINGS", ">NOTICES", ">UNSENT", ">UNTOLD")
-	for _, p := range m.Points {
-		fair := cli.Rate(float64(p.FairRate))
-		if p.AtHosts {
-			fair = "by hosts"
-		}
-		t.Row(name(p.Switch, p.Port), p.Queue, fair, p.Bytes, units.Size(p.Reference), p.Table, p.Flows, p.Updates, p.Cuts, p.Halvings, p.Notices, p.Unsent, p.UntoldFrames)
 	}
 	t.Print(w)
 }

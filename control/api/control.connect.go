@@ -81,8 +81,6 @@ const (
 	ControlListPausesProcedure = "/gswitch.v1.Control/ListPauses"
 	// ControlListWaitsProcedure is the fully-qualified name of the Control's ListWaits RPC.
 	ControlListWaitsProcedure = "/gswitch.v1.Control/ListWaits"
-	// ControlListRoCCProcedure is the fully-qualified name of the Control's ListRoCC RPC.
-	ControlListRoCCProcedure = "/gswitch.v1.Control/ListRoCC"
 	// ControlListWorkersProcedure is the fully-qualified name of the Control's ListWorkers RPC.
 	ControlListWorkersProcedure = "/gswitch.v1.Control/ListWorkers"
 	// ControlListDropsProcedure is the fully-qualified name of the Control's ListDrops RPC.
@@ -125,7 +123,6 @@ type ControlClient interface {
 	// ListWaits tells which egress queues the neighbour holds back while frames
 	// are in them.
 	ListWaits(context.Context, *ListRequest) (*Waits, error)
-	ListRoCC(context.Context, *ListRequest) (*RoCC, error)
 	ListWorkers(context.Context, *ListRequest) (*Workers, error)
 	ListDrops(context.Context, *ListRequest) (*Drops, error)
 	// Watch sends the ports again and again, with their rates since the
@@ -286,13 +283,6 @@ func NewControlClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		listRoCC: connect.NewClient[ListRequest, RoCC](
-			httpClient,
-			baseURL+ControlListRoCCProcedure,
-			connect.WithSchema(controlMethods.ByName("ListRoCC")),
-			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
-			connect.WithClientOptions(opts...),
-		),
 		listWorkers: connect.NewClient[ListRequest, Workers](
 			httpClient,
 			baseURL+ControlListWorkersProcedure,
@@ -350,7 +340,6 @@ type controlClient struct {
 	listEscape    *connect.Client[ListRequest, Escape]
 	listPauses    *connect.Client[ListRequest, Pauses]
 	listWaits     *connect.Client[ListRequest, Waits]
-	listRoCC      *connect.Client[ListRequest, RoCC]
 	listWorkers   *connect.Client[ListRequest, Workers]
 	listDrops     *connect.Client[ListRequest, Drops]
 	watch         *connect.Client[WatchRequest, Ports]
@@ -538,15 +527,6 @@ func (c *controlClient) ListWaits(ctx context.Context, req *ListRequest) (*Waits
 	return nil, err
 }
 
-// ListRoCC calls gswitch.v1.Control.ListRoCC.
-func (c *controlClient) ListRoCC(ctx context.Context, req *ListRequest) (*RoCC, error) {
-	response, err := c.listRoCC.CallUnary(ctx, connect.NewRequest(req))
-	if response != nil {
-		return response.Msg, err
-	}
-	return nil, err
-}
-
 // ListWorkers calls gswitch.v1.Control.ListWorkers.
 func (c *controlClient) ListWorkers(ctx context.Context, req *ListRequest) (*Workers, error) {
 	response, err := c.listWorkers.CallUnary(ctx, connect.NewRequest(req))
@@ -614,7 +594,6 @@ type ControlHandler interface {
 	// ListWaits tells which egress queues the neighbour holds back while frames
 	// are in them.
 	ListWaits(context.Context, *ListRequest) (*Waits, error)
-	ListRoCC(context.Context, *ListRequest) (*RoCC, error)
 	ListWorkers(context.Context, *ListRequest) (*Workers, error)
 	ListDrops(context.Context, *ListRequest) (*Drops, error)
 	// Watch sends the ports again and again, with their rates since the
@@ -771,13 +750,6 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	controlListRoCCHandler := connect.NewUnaryHandlerSimple(
-		ControlListRoCCProcedure,
-		svc.ListRoCC,
-		connect.WithSchema(controlMethods.ByName("ListRoCC")),
-		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
-		connect.WithHandlerOptions(opts...),
-	)
 	controlListWorkersHandler := connect.NewUnaryHandlerSimple(
 		ControlListWorkersProcedure,
 		svc.ListWorkers,
@@ -852,8 +824,6 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 			controlListPausesHandler.ServeHTTP(w, r)
 		case ControlListWaitsProcedure:
 			controlListWaitsHandler.ServeHTTP(w, r)
-		case ControlListRoCCProcedure:
-			controlListRoCCHandler.ServeHTTP(w, r)
 		case ControlListWorkersProcedure:
 			controlListWorkersHandler.ServeHTTP(w, r)
 		case ControlListDropsProcedure:
@@ -951,10 +921,6 @@ func (UnimplementedControlHandler) ListPauses(context.Context, *ListRequest) (*P
 
 func (UnimplementedControlHandler) ListWaits(context.Context, *ListRequest) (*Waits, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListWaits is not implemented"))
-}
-
-func (UnimplementedControlHandler) ListRoCC(context.Context, *ListRequest) (*RoCC, error) {
-	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListRoCC is not implemented"))
 }
 
 func (UnimplementedControlHandler) ListWorkers(context.Context, *ListRequest) (*Workers, error) {

@@ -27,8 +27,8 @@ func TestShape(t *testing.T) {
 			t.Errorf("%d columns: %s", len(line), line)
 		}
 	}
-	var none *api.RoCC
-	if !strings.Contains(Shape(none), "fair_rate") {
+	var none *api.Counters
+	if !strings.Contains(Shape(none), "feature") {
 		t.Error(Shape(none))
 	}
 }

@@ -71,12 +71,6 @@ func describe(r *scenario.Run) (*vnet.Config, error) {
 	if d.Switch.INT.Signal == "rx" {
 		c.INT.Signal = inband.RxBytes
 	}
-	if rc := &d.Switch.RoCC; rc.Enabled {
-		c.RoCC = vnet.RoCC{On: true, Params: rc.Params, Table: rc.Flowtable(), PerTick: rc.PerTick, AtHosts: rc.Compute == "hosts"}
-		for _, class := range rc.Classes {
-			c.RoCC.Classes |= 1 << class
-		}
-	}
 	for _, f := range d.Features() {
 		on := vnet.Feature{Name: f.Name, Options: f.Section.Options}
 		for _, class := range f.Classes {

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 
@@ -74,4 +75,33 @@ func (v *validator) features() {
 			}
 		}
 	}
+}
+
+// cramped tells of features that hold queues deeper than they can be, so that
+// senders would only be told to speed up.
+func (d *Document) cramped() (v []string) {
+	limit, lossless := d.Switch.Buffer.QueueLimit, or(d.PFC.Classes, d.Hosts.Class)
+	if limit == 0 {
+		return nil
+	}
+	for _, f := range d.Features() {
+		h, holds := f.Section.(vswitch.Holder)
+		lossy := !d.PFC.Enabled || slices.ContainsFunc(f.Classes, func(c int) bool { return !slices.Contains(lossless, c) })
+		if !holds || !lossy {
+			continue
+		}
+		// Faster ports have deeper queues: the least that any has.
+		if depth := units.Size(h.Depth(40e9)); limit < depth {
+			v = append(v, fmt.Sprintf("switch.buffer.queue_limit: queues are to be held at %s by switch.%s, and drop beyond %s: senders would only be told to speed up; hold them at less or raise the limit", depth, f.Name, limit))
+		}
+	}
+	return v
+}
+
+// or returns the classes, or that of the data if none are named.
+func or(classes []int, data int) []int {
+	if len(classes) == 0 {
+		return []int{data}
+	}
+	return classes
 }

@@ -46,18 +46,10 @@ func (d *Document) silences() (v []silence) {
 // silence is that of an algorithm in a class, or nil.
 func (d *Document) silence(key, name string, class int) *silence {
 	s := &d.Switch
-	told := func(on bool, classes []int) bool {
-		if len(classes) == 0 {
-			classes = []int{d.Hosts.Class}
-		}
-		return on && slices.Contains(classes, class)
-	}
 	var hears, marks bool
 	var cure string
 	in, _ := cc.Lookup(name)
 	switch in.Needs {
-	case "switches that tell fair rates":
-		hears, cure = told(s.RoCC.Enabled, s.RoCC.Classes), "switch.rocc.enabled: true"
 	case "telemetry of each hop":
 		hears, cure = s.INT.Mode != "none", "switch.int.mode: auto"
 	case "echoed marks", "CNPs, or echoed marks":
@@ -94,8 +86,5 @@ func (d *Document) Warnings() (v []string) {
 			v = append(v, s.key+": "+s.problem)
 		}
 	}
-	if text := d.cramped(); text != "" {
-		v = append(v, text)
-	}
-	return v
+	return append(v, d.cramped()...)
 }

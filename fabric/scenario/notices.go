@@ -12,9 +12,6 @@ func (v *validator) noticesPass() {
 	d := v.doc
 	const class = 7
 	var who []string
-	if d.Switch.RoCC.Enabled {
-		who = append(who, "switch.rocc")
-	}
 	for _, f := range d.Features() {
 		if f.Notices {
 			who = append(who, "switch."+f.Name)

@@ -90,19 +90,6 @@ func (v *validator) switches() {
 	if e.KMin == 0 && e.KMax > 0 {
 		v.sec.Fail("switch.ecn.kmin", "is missing beside kmax")
 	}
-	if r := &v.doc.Switch.RoCC; r.Enabled {
-		for i := range v.t.Links {
-			p := r.Params(v.t.Links[i].Rate)
-			if err := p.Validate(); err != nil {
-				v.sec.Fail("switch.rocc", "with links of %v: %v", units.Rate(v.t.Links[i].Rate), err)
-				break
-			}
-		}
-		t := r.Flowtable()
-		if err := t.Validate(); err != nil {
-			v.sec.Fail("switch.rocc", "%v", err)
-		}
-	}
 }
 
 func (v *validator) hosts() {

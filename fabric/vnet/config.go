@@ -54,7 +54,6 @@ type Config struct {
 	PFC    PFC
 	ECN    ECN
 	INT    INT
-	RoCC   RoCC
 	Escape Escape
 	Host   Host
 

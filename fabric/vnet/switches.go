@@ -110,7 +110,6 @@ func (n *Network) portConfig(node, p int) (vswitch.PortConfig, error) {
 	if c.Options, err = n.cfg.options(l.Rate); err != nil {
 		return c, fmt.Errorf("switch %s, port to %s: %w", t.Nodes[node].Name, c.Name, err)
 	}
-	c.Options = n.cfg.roccOptions(c.Options, l.Rate)
 	n.escapePort(&c, t.Peer(node, p).Node)
 	b := &n.cfg.Buffer
 	if b.HeadroomDelays != 0 {

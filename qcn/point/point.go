@@ -174,6 +174,7 @@ func Views(n *vswitch.Node, v []View) []View {
 }
 
 var counters = []vswitch.Counter{
+	{Name: "qcn_waiting_bytes", Help: "Bytes in the egress queue that QCN watches.", Labels: []string{"queue"}, Gauge: true},
 	{Name: "qcn_set_point_bytes", Help: "Depth that QCN holds the egress queue at.", Labels: []string{"queue"}, Gauge: true},
 	{Name: "qcn_samples_total", Help: "Frames by which QCN judged the egress queue.", Labels: []string{"queue"}},
 	{Name: "qcn_messages_total", Help: "Messages that QCN sent, could not make (unsent), or had nobody to send to (untold).", Labels: []string{"queue", "outcome"}, Values: []string{"sent", "unsent", "untold"}},
@@ -182,10 +183,11 @@ var counters = []vswitch.Counter{
 func (p *points) read(emit func(counter int, port uint16, value float64, labels ...string)) {
 	for _, v := range Views(p.node, nil) {
 		port, queue := uint16(v.Port), strconv.Itoa(v.Queue)
-		emit(0, port, float64(v.SetPoint), queue)
-		emit(1, port, float64(v.Samples), queue)
-		emit(2, port, float64(v.Messages), queue, "sent")
-		emit(2, port, float64(v.Unsent), queue, "unsent")
-		emit(2, port, float64(v.Untold), queue, "untold")
+		emit(0, port, float64(v.QueueBytes), queue)
+		emit(1, port, float64(v.SetPoint), queue)
+		emit(2, port, float64(v.Samples), queue)
+		emit(3, port, float64(v.Messages), queue, "sent")
+		emit(3, port, float64(v.Unsent), queue, "unsent")
+		emit(3, port, float64(v.Untold), queue, "untold")
 	}
 }
