@@ -119,7 +119,7 @@ func (b *Buffer) crowded(g *group, paused bool) bool {
 	if alpha == 0 {
 		alpha = chunkAlpha
 	}
-	threshold := max(b.freeChunks()*alpha>>alphaShift, b.own/8)
+	threshold := max(b.freeChunks()*alpha>>alphaShift, b.own/2)
 	if paused {
 		threshold -= threshold / 8
 	}
