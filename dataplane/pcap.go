@@ -54,6 +54,7 @@ func (e *Engine) openPcap(p *Port) error {
 		}
 		d.out = d.sess.Tap(0)
 		d.sess.Run()
+		go e.watchOutput(p, d)
 	}
 	if p.spec.In == "" {
 		return e.bringUp(p, d)
@@ -81,6 +82,25 @@ func (e *Engine) openPcap(p *Port) error {
 		p.worker.sleep.wake()
 	}()
 	return nil
+}
+
+// watchOutput takes a port down whose file can no longer be written, as a full
+// disk does: frames would wait there for ever.
+func (e *Engine) watchOutput(p *Port, d *pcapPort) {
+	select {
+	case <-d.quit:
+		return
+	case <-d.sess.Done():
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if p.pcap != d {
+		return // it was removed
+	}
+	err := d.sess.Close()
+	d.sess = nil // its error is told here
+	e.log.Error("port output ends: the port is down", "port", p.spec.Name, "file", p.spec.Out, "err", err)
+	e.takeDown(p, fmt.Sprintf("%s: %v", p.spec.Out, err))
 }
 
 // feed moves the file into the ring, as fast as the worker takes it.

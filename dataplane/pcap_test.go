@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 
 	"gswitch/capture"
@@ -152,5 +154,25 @@ func TestCapture(t *testing.T) {
 	}
 	if seen != [4]int{0, 100, 90, 10} {
 		t.Errorf("captured %v by direction, want 100 in, 90 out, 10 drops", seen)
+	}
+}
+
+// A port whose file can no longer be written goes down, and says why.
+func TestPcapOutputOnAFullDisk(t *testing.T) {
+	e := mustEngine(t, Config{})
+	b := newBridge(e.Worker(0))
+	mustNode(t, e, 0, b)
+	mustPort(t, e, 0, b, 1, PortSpec{Kind: Pcap, Out: "/dev/full"})
+	if err := e.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if p := state(e, 1); p.State != "" && !p.Up {
+			if !strings.Contains(p.State, "/dev/full") || !strings.Contains(p.State, "no space left on device") {
+				t.Errorf("the port is %q", p.State)
+			}
+			return
+		}
+		runtime.Gosched()
 	}
 }
