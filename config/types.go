@@ -70,7 +70,7 @@ type Port struct {
 	Workers  []int   `yaml:"workers" doc:"Workers, counted from 0, over which the queues are spread. Ports are dealt out in turn if left out."`
 	BusyPoll int     `yaml:"busy_poll" range:"0,1024" doc:"Frames that one receive call may take in the driver's own context, in place of interrupts, where the driver can; 64 is usual. 0: off. The worker makes system calls while idle then."`
 	Take     bool    `yaml:"take" doc:"true: the interface is taken over even though it is the loopback or carries the default route or the SSH session that starts the daemon. Otherwise such a port is refused, unless it has a filter."`
-	Faces    string  `yaml:"faces" enum:"host,switch" doc:"What the neighbour is. host: notices to senders and filled-in telemetry are forged and dropped on arrival, a watchdog ends pauses that do not end, and learning leaves addresses to others. switch if left out of wires, files and the ports of escape, else host."`
+	Faces    string  `yaml:"faces" enum:"host,switch" doc:"What the neighbour is. host: notices to senders and filled-in telemetry are forged and dropped on arrival, and a watchdog ends pauses that do not end. switch if left out of wires, files and the ports of escape, else host."`
 	Filter   *Filter `yaml:"filter" doc:"Which frames the switch takes; the kernel keeps the rest. All if left out."`
 
 	Enabled  *bool           `yaml:"enabled" default:"true" doc:"false: administratively down."`
