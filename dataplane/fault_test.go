@@ -247,7 +247,7 @@ func TestCutLink(t *testing.T) {
 	}
 	x.run(20, frame.Microsecond)
 	s := x.balanced(t)
-	if s.Faults.Lost[fault.LossLink] != 50 || s.Faults.RxLost != 50 || x.left.received+x.right.received != 0 || s.Up || s.State != "down: no carrier: the other end is down, or the link is cut" {
+	if s.Faults.Lost[fault.LossLink] != 50 || s.Faults.RxLost != 50 || x.left.received+x.right.received != 0 || s.Up || s.State != "down: no carrier" {
 		t.Errorf("%+v, %d and %d arrived", s, x.left.received, x.right.received)
 	}
 	x.left.toSend = 60 // this node sends although it was told

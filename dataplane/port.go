@@ -327,7 +327,7 @@ func (p *Port) status() PortStats {
 	if p.up && cut {
 		s.State = "down: the link is cut"
 		if p.spec.Kind == Wire {
-			s.State = "down: no carrier: the other end is down, or the link is cut"
+			s.State = "down: no carrier"
 		}
 	}
 	switch p.spec.Kind {
