@@ -12,12 +12,15 @@ import (
 // known here), the port counts them.
 func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) {
 	ps := &n.ports[port]
-	n.leave(now, ps, v)
+	if ps.arc.left|n.joinedFor != 0 {
+		n.left(ps, v)
+	}
 	for b := ps.arc.departs; b != 0; b &= b - 1 {
 		n.features[bits.TrailingZeros32(b)].Departs(port, v)
 	}
 	for i, r := range v {
 		m := n.arena.Meta(r)
+		n.giveBack(now, m)
 		if m.Flags&frame.MarkCE != 0 {
 			wire.MarkCE(n.arena, r)
 		}

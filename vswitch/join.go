@@ -67,16 +67,18 @@ func (n *Node) left(ps *portState, v []frame.Ref) {
 // leave is left for frames that leave the switch: it gives back what they were
 // charged to.
 func (n *Node) leave(now frame.Time, ps *portState, v []frame.Ref) {
-	if ps.arc.left|n.joinedFor != 0 {
-		n.left(ps, v)
-	}
+	n.left(ps, v)
 	for _, r := range v {
-		m := n.arena.Meta(r)
-		if m.Cost != 0 { // frames of flow control are not charged
-			n.release(now, m)
-		}
-		if m.Flags&frame.Slotted != 0 {
-			n.unslot(m)
-		}
+		n.giveBack(now, n.arena.Meta(r))
+	}
+}
+
+// giveBack gives back what a frame that leaves was charged to.
+func (n *Node) giveBack(now frame.Time, m *frame.Meta) {
+	if m.Cost != 0 { // frames of flow control are not charged
+		n.release(now, m)
+	}
+	if m.Flags&frame.Slotted != 0 {
+		n.unslot(m)
 	}
 }
