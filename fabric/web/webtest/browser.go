@@ -54,7 +54,7 @@ func Start(t testing.TB) *Browser {
 		}
 	}
 	if path == "" {
-		if os.Getenv("CI") != "" {
+		if os.Getenv("GSWITCH_CI") != "" {
 			t.Fatal("there is no chromium in PATH, which continuous integration must have")
 		}
 		t.Skip("there is no chromium in PATH to look at the page with")
