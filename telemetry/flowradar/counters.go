@@ -73,7 +73,7 @@ func newSystem(t *Table) *system {
 		s.b[i] = int64(f.cells[i].packets)
 	}
 	for i, r := range t.Records {
-		_, h := f.secrets.hash(r.Key)
+		_, h := hash(&f.keys, r.Key)
 		for j := range k {
 			c := f.place(h, uint32(j))
 			s.cells[i*k+j] = int32(c)

@@ -68,7 +68,7 @@ func (t *Table) pure(i uint32, c cell) bool {
 	if _, out := t.index[k]; out || !t.work.Has(k) {
 		return false
 	}
-	_, h := t.work.secrets.hash(k)
+	_, h := hash(&t.work.keys, k)
 	return t.work.place(h, i/t.work.span) == i
 }
 
@@ -79,7 +79,7 @@ func (t *Table) add(r Record) {
 
 // remove takes a flow out of its cells.
 func (t *Table) remove(k Key, packets uint32) {
-	_, h := t.work.secrets.hash(k)
+	_, h := hash(&t.work.keys, k)
 	for j := range uint32(t.work.CellHashes) {
 		i := t.work.place(h, j)
 		c := &t.work.cells[i]

@@ -55,7 +55,7 @@ func TestSingleVector(t *testing.T) {
 			for range truth[k] {
 				f.Update(k, 1)
 			}
-			_, h := f.secrets.hash(k)
+			_, h := hash(&f.keys, k)
 			for j := range uint32(3) {
 				flows[k] = append(flows[k], int(f.place(h, j)))
 			}

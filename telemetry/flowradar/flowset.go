@@ -1,5 +1,7 @@
 package flowradar
 
+import "gswitch/telemetry"
+
 // cell is the exclusive or of the keys that were folded into it, how many these
 // are, and the packets of all of them.
 type cell struct {
@@ -11,10 +13,10 @@ type cell struct {
 // Flowset is the encoded table of one slot. One goroutine owns it.
 type Flowset struct {
 	Params
-	secrets secrets
-	filter  []uint64
-	cells   []cell
-	span    uint32 // cells for each hash function
+	keys   telemetry.Keys
+	filter []uint64
+	cells  []cell
+	span   uint32 // cells for each hash function
 	// Packets and Flows are what was counted: Flows is how many keys the filter
 	// did not know, exact except where it is wrong.
 	Packets, Flows uint64
@@ -25,7 +27,7 @@ func New(p Params) *Flowset {
 	if err := p.Validate(); err != nil {
 		panic("flowradar: " + err.Error())
 	}
-	return &Flowset{Params: p, secrets: newSecrets(p.Seed), filter: make([]uint64, (p.FilterBits+63)/64), cells: make([]cell, p.Cells), span: p.Cells / uint32(p.CellHashes)}
+	return &Flowset{Params: p, keys: telemetry.NewKeys(p.Seed), filter: make([]uint64, (p.FilterBits+63)/64), cells: make([]cell, p.Cells), span: p.Cells / uint32(p.CellHashes)}
 }
 
 // Reset empties the flowset.
@@ -45,7 +47,7 @@ func (f *Flowset) Clone() *Flowset {
 
 // Update counts n packets of a flow (algorithm 6).
 func (f *Flowset) Update(k Key, n uint32) {
-	x, y := f.secrets.hash(k)
+	x, y := hash(&f.keys, k)
 	fresh := !f.mark(x)
 	f.Packets += uint64(n)
 	if fresh {
@@ -64,7 +66,7 @@ func (f *Flowset) Update(k Key, n uint32) {
 
 // place returns the cell of hash function j.
 func (f *Flowset) place(h uint64, j uint32) uint32 {
-	return j*f.span + uint32(uint64(uint32(fold(h, multipliers[j])>>32))*uint64(f.span)>>32)
+	return j*f.span + uint32(uint64(uint32(telemetry.Fold(h, telemetry.Multipliers[j])>>32))*uint64(f.span)>>32)
 }
 
 // mark sets the filter's bits of a flow and reports whether all were set.
@@ -80,7 +82,7 @@ func (f *Flowset) mark(h uint64) bool {
 
 // Has reports whether the filter knows a flow: always, if it was counted.
 func (f *Flowset) Has(k Key) bool {
-	h, _ := f.secrets.hash(k)
+	h, _ := hash(&f.keys, k)
 	for i := range uint64(f.FilterHashes) {
 		if w, bit := f.probe(h, i); f.filter[w]&bit == 0 {
 			return false

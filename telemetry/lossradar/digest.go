@@ -3,6 +3,8 @@ package lossradar
 import (
 	"fmt"
 	"math/bits"
+
+	"gswitch/telemetry"
 )
 
 // MaxHashes bounds the cells that a packet is folded into.
@@ -57,7 +59,7 @@ func (c *cell) signature() Signature { return Signature{c.addrs, c.rest, c.extra
 // linear: the sum of two digests is the digest of both sets of packets.
 type Digest struct {
 	Shape
-	keys    keys
+	keys    telemetry.Keys
 	cells   []cell
 	packets int64 // inserted less removed
 }
@@ -67,7 +69,7 @@ func NewDigest(s Shape) *Digest {
 	if err := s.Validate(); err != nil {
 		panic("lossradar: " + err.Error())
 	}
-	return &Digest{Shape: s, keys: newKeys(s.Seed), cells: make([]cell, s.Cells)}
+	return &Digest{Shape: s, keys: telemetry.NewKeys(s.Seed), cells: make([]cell, s.Cells)}
 }
 
 // Packets is how many packets were inserted, exact also where the digest cannot
@@ -81,10 +83,10 @@ func (d *Digest) Packets() int64 { return d.packets }
 // in a digest of a few hundred cells two losses would then share all their
 // cells, which nothing can take apart, far more often.
 func (d *Digest) places(s Signature, out *[MaxHashes]uint32) []uint32 {
-	h := d.keys.hash(s)
+	h := hash(&d.keys, s)
 	v := out[:d.Hashes]
 	for j := range v {
-		hi, _ := bits.Mul64(fold(h, multipliers[j]), uint64(d.Cells))
+		hi, _ := bits.Mul64(telemetry.Fold(h, telemetry.Multipliers[j]), uint64(d.Cells))
 		c := uint32(hi)
 		for taken(v[:j], c) {
 			if c++; c == d.Cells {
@@ -95,16 +97,6 @@ func (d *Digest) places(s Signature, out *[MaxHashes]uint32) []uint32 {
 	}
 	return v
 }
-
-// multipliers give each of a packet's cells a mixing step of its own. With one
-// multiplier for all, the cells would lie at the same distances for every packet.
-var multipliers = func() (m [MaxHashes]uint64) {
-	k := [...]keys{newKeys(1), newKeys(2)}
-	for j := range m {
-		m[j] = k[j/4][j%4] | 1
-	}
-	return m
-}()
 
 func taken(v []uint32, c uint32) bool {
 	for _, x := range v {

@@ -1,6 +1,6 @@
 package lossradar
 
-import "math/bits"
+import "gswitch/telemetry"
 
 // Signature identifies a packet while it crosses a segment. It holds fields
 // that nothing on the way changes; congestion marks, DSCP, checksums, tags and
@@ -77,26 +77,7 @@ func (s Signature) plausible() bool {
 // has a time to live of one at the upstream meter.
 func ExpiresAt(ttl uint8, hops uint8) bool { return int(ttl)+int(hops) <= 1 }
 
-// keys are what a seed gives: the constants of the mixing steps.
-type keys [4]uint64
-
-func newKeys(seed uint64) (k keys) {
-	for i := range k {
-		// splitmix64 (Steele, Lea, Flood 2014): near seeds give unrelated keys.
-		seed += 0x9e3779b97f4a7c15
-		z := (seed ^ seed>>30) * 0xbf58476d1ce4e5b9
-		z = (z ^ z>>27) * 0x94d049bb133111eb
-		k[i] = z ^ z>>31
-	}
-	k[3] |= 1
-	return k
-}
-
-func fold(a, b uint64) uint64 {
-	hi, lo := bits.Mul64(a, b)
-	return hi ^ lo
-}
-
-func (k *keys) hash(s Signature) uint64 {
-	return fold(fold(s.Addrs^k[0], s.Rest^k[1])^uint64(s.Extra)<<17^k[2], k[3])
+// hash mixes a signature with a digest's keys.
+func hash(k *telemetry.Keys, s Signature) uint64 {
+	return telemetry.Fold(telemetry.Fold(s.Addrs^k[0], s.Rest^k[1])^uint64(s.Extra)<<17^k[2], k[3]|1)
 }
