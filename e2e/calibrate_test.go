@@ -62,12 +62,16 @@ func TestCalibrate(t *testing.T) {
 		c = calibrate(t, a, "10.0.0.2", "--no-sweep", "-n", "50", "--write", file)
 		far := calibrate(t, b, "10.0.0.1", "--no-sweep", "-n", "10")
 		// On its way a frame and its acknowledgement wait for a worker five
-		// times, and once for the clock to be read.
-		late := 6 * max(c.Wake.P99, far.Wake.P99)
-		if got := c.Peers[0].P50; got >= least-late && got <= least+late {
+		// times, and once for the clock to be read; then they are dealt with. The
+		// quickest round trip of many met the fewest other programs.
+		const dealt = 100_000
+		late := 6 * (max(c.Wake.P99, far.Wake.P99) + dealt)
+		p := c.Peers[0]
+		if p.P50 >= least-late && p.Min <= least+late {
 			break
 		} else if try == 5 {
-			t.Fatalf("a round trip of %v on links that take %v; wake-ups explain %v", time.Duration(got), time.Duration(least), time.Duration(late))
+			t.Fatalf("round trips of %v and more, half of them of %v, on links that take %v; workers explain %v",
+				time.Duration(p.Min), time.Duration(p.P50), time.Duration(least), time.Duration(late))
 		}
 	}
 	p, d := c.Peers[0], c.Derived
