@@ -33,6 +33,10 @@ func (n *Node) emit(r frame.Ref) {
 	if m.Flags&frame.HasINT != 0 {
 		n.instrument(r, pp)
 	}
+	if n.forwardsTo != 0 {
+		n.gather(r)
+		return
+	}
 	n.enqueue(r, m)
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -75,6 +76,20 @@ type Instance struct {
 	Port func(now frame.Time, port uint16, c *PortConfig) Stages
 	// Dismiss is called when a port of the worker is gone; its queues are empty.
 	Dismiss func(port uint16)
+	// Wrapped is called for each port of the switch, those of other workers too,
+	// when a configuration is adopted, and says whether frames that come in by it
+	// pass Unwrap on this worker. nil: no port's do.
+	Wrapped func(port uint16, c *PortConfig) bool
+	// Unwrap is shown frames as they came in by a port, before they are parsed: it
+	// takes off what the other end of the link put before them. Nothing of Meta but
+	// the geometry is good.
+	Unwrap func(now frame.Time, port uint16, v []frame.Ref)
+	// Forwards is shown the frames whose way out, Meta.OutPort, is decided, as they
+	// will leave but for congestion marks and telemetry, on the worker that they came
+	// to, before they ask for a place in a queue: it may put something before them.
+	// Those that the switch keeps for itself (frame.ToLocal) are shown when it takes
+	// them. Copies for a mirror, and flow control, are not.
+	Forwards func(now frame.Time, v []frame.Ref)
 	// Queued is shown the frames that joined egress queues, when the vector that
 	// they came in has been dealt with, before any of them leaves. Frames of ports
 	// that do not have the stage may be among them.
@@ -231,6 +246,58 @@ func (n *Node) adoptFeatures(cfg *Config) {
 		if r := &n.features[i]; r.State == nil && cfg.uses(f) {
 			*r = running{f, f.New(n)}
 		}
+	}
+	n.forwardsTo = 0
+	for i := range n.features {
+		if f := &n.features[i]; f.Forwards != nil && cfg.uses(f.Feature) {
+			n.forwardsTo |= 1 << i
+		}
+	}
+}
+
+// adoptWraps asks the features which frames they unwrap.
+func (n *Node) adoptWraps(port uint16, c *PortConfig) {
+	ps := &n.ports[port]
+	ps.wraps = 0
+	for i := range n.features {
+		if f := &n.features[i]; f.Wrapped != nil && f.Wrapped(port, c) {
+			ps.wraps |= 1 << i
+		}
+	}
+}
+
+// unwrap shows features frames that are not parsed yet, in a copy of the vector:
+// that of the caller may then stand on its stack.
+func (n *Node) unwrap(now frame.Time, port uint16, v []frame.Ref) {
+	w := n.scratch[:copy(n.scratch[:], v)]
+	for b := n.ports[port].wraps; b != 0; b &= b - 1 {
+		n.features[bits.TrailingZeros32(b)].Unwrap(now, port, w)
+	}
+}
+
+// gather keeps a frame that is on its way to a queue for the features that are to
+// see it before.
+func (n *Node) gather(r frame.Ref) {
+	if n.gatheredN == len(n.gathered) {
+		n.forward()
+	}
+	n.gathered[n.gatheredN] = r
+	n.gatheredN++
+}
+
+// forward shows features the frames that were gathered, and lets these go on.
+func (n *Node) forward() {
+	v := n.gathered[:n.gatheredN]
+	n.gatheredN = 0
+	n.showForwarded(v)
+	for _, r := range v {
+		n.enqueue(r, n.arena.Meta(r))
+	}
+}
+
+func (n *Node) showForwarded(v []frame.Ref) {
+	for b := n.forwardsTo; b != 0; b &= b - 1 {
+		n.features[bits.TrailingZeros32(b)].Forwards(n.now, v)
 	}
 }
 

@@ -88,7 +88,10 @@ type Node struct {
 	features        []running      // by the index of each in the package's features
 	joined          [vector]Queued // frames that joined queues and have not been shown to features
 	joinedN         int
-	joinedFor       uint32     // the features that are to see them
+	joinedFor       uint32            // the features that are to see them
+	forwardsTo      uint32            // those that see frames before they join
+	gathered        [vector]frame.Ref // frames that they have not seen yet
+	gatheredN       int
 	sweepAt         frame.Time // when thresholds that follow the buffer's use are judged again
 	ageAt           frame.Time // next step of ageing
 	losslessClasses uint8
@@ -120,6 +123,7 @@ type portState struct {
 	stormRate   [stormKinds]uint64
 	own         pipeline.Meter // of the switch's own frames
 	ownRate     uint64         // bit/s; 0: no limit
+	wraps       uint32         // features that unwrap what comes in, as in an arc
 
 	// Of the worker that owns the port only.
 	sched     *scheduler.Port
@@ -165,6 +169,9 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 		return
 	}
 
+	if ps.wraps != 0 {
+		n.unwrap(now, port, v)
+	}
 	n.parser.Parse(n.arena, v)
 	if pp.escape {
 		n.unmark(v)
@@ -187,6 +194,9 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 	}
 	if n.routeN > 0 {
 		n.route(now)
+	}
+	if n.gatheredN > 0 {
+		n.forward()
 	}
 	if n.joinedN+n.sealedN > 0 {
 		n.endVector(now)
@@ -256,6 +266,9 @@ func (n *Node) Advance(now frame.Time) {
 	}
 	if now >= n.escaping.due {
 		n.makeTokens(now)
+	}
+	if n.gatheredN > 0 {
+		n.forward()
 	}
 	if n.joinedN+n.sealedN > 0 {
 		n.endVector(now)

@@ -174,6 +174,9 @@ func (n *Node) endVector(now frame.Time) {
 	if n.routeN > 0 {
 		n.route(now)
 	}
+	if n.gatheredN > 0 {
+		n.forward()
+	}
 	n.showQueued()
 }
 

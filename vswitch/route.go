@@ -65,6 +65,9 @@ func (n *Node) route(now frame.Time) {
 			n.routeOne(now, r, m, id, &n.routeAddr[i])
 		}
 	}
+	if n.gatheredN > 0 {
+		n.forward()
+	}
 }
 
 // addresses are source and destination of an IP packet.

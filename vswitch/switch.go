@@ -203,6 +203,7 @@ func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfi
 		}
 	}
 	n.adoptOwn(now, ps, c)
+	n.adoptWraps(i, c)
 	n.judgeLink(now, i)
 	if pp.name == "" || int(pp.worker) != n.index {
 		n.dismiss(now, i)
