@@ -43,20 +43,24 @@ func (n *Node) control(r frame.Ref, m *frame.Meta) {
 		p.ReceivePause(n.now, c.PauseQuanta())
 	case wire.OpToken:
 		why := frame.LocalUnhandled
-		if n.token(m.InPort, c) {
+		if n.token(m.InPort, c) || n.controlled(m.InPort, c) {
 			why = frame.LocalConsumed
 		}
 		n.drop(r, why)
 		return
 	case wire.OpRequest:
 		why := frame.LocalUnhandled
-		if n.requested(m.InPort, c) {
+		if n.requested(m.InPort, c) || n.controlled(m.InPort, c) {
 			why = frame.LocalConsumed
 		}
 		n.drop(r, why)
 		return
 	default:
-		n.drop(r, frame.LocalUnhandled)
+		why := frame.LocalUnhandled
+		if n.controlled(m.InPort, c) {
+			why = frame.LocalConsumed
+		}
+		n.drop(r, why)
 		return
 	}
 	n.obey(n.now, m.InPort)

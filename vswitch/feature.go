@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // Feature is what a published system, or any other addition, does in a switch.
@@ -71,6 +72,8 @@ type Instance struct {
 	// State is what Node.Feature returns: what the feature's package reads its
 	// views from.
 	State any
+	// Adopt is called when a configuration is adopted, before Port.
+	Adopt func(now frame.Time)
 	// Port is called for each port of the worker when a configuration is adopted,
 	// and says which stages frames at this port pass.
 	Port func(now frame.Time, port uint16, c *PortConfig) Stages
@@ -90,6 +93,22 @@ type Instance struct {
 	// Those that the switch keeps for itself (frame.ToLocal) are shown when it takes
 	// them. Copies for a mirror, and flow control, are not.
 	Forwards func(now frame.Time, v []frame.Ref)
+	// Listens is called for each port of the switch, those of other workers too,
+	// when a configuration is adopted, and says whether frames that come in by it
+	// pass Arrives on this worker. nil: no port's do.
+	Listens func(port uint16, c *PortConfig) bool
+	// Arrives is shown frames as they came in by a port, before anything is asked
+	// of them: they are parsed, those that the parser found wrong (Meta.Reason) and
+	// MAC control frames are among them, and Meta.InPort and Meta.Class are not set
+	// yet. It returns, in place, those that go on; it has given Node.Consume the
+	// others.
+	Arrives func(now frame.Time, port uint16, v []frame.Ref) []frame.Ref
+	// Control acts on a MAC control frame (IEEE 802.3 clause 31) that is neither
+	// pause nor priority flow control, of an opcode that package wire knows, on the
+	// worker that owns the port that it came in by, before any other frame of its
+	// vector goes on. It returns false if the feature does not understand the frame
+	// at this port.
+	Control func(port uint16, c wire.MACControl) bool
 	// Queued is shown the frames that joined egress queues, when the vector that
 	// they came in has been dealt with, before any of them leaves. Frames of ports
 	// that do not have the stage may be among them.
@@ -102,6 +121,10 @@ type Instance struct {
 	// Left is told of frames that have left egress queues of one port, sent or
 	// not. Their Meta says which.
 	Left func(v []frame.Ref)
+	// Dropped is shown the frames that the worker drops, before they are freed,
+	// with Meta.InPort and Meta.Reason: those that did their work among them
+	// (frame.Reason.Loss tells). It sends nothing.
+	Dropped func(v []frame.Ref)
 	// Advance runs what is due, and returns when something is the next time:
 	// frame.Never if nothing is. It may be called early. Node.Arm has it called
 	// earlier than it said.
@@ -298,6 +321,58 @@ func (n *Node) forward() {
 func (n *Node) showForwarded(v []frame.Ref) {
 	for b := n.forwardsTo; b != 0; b &= b - 1 {
 		n.features[bits.TrailingZeros32(b)].Forwards(n.now, v)
+	}
+}
+
+// tellFeatures tells the features of a configuration, before its ports.
+func (n *Node) tellFeatures(now frame.Time) {
+	n.droppedTo = 0
+	for i := range n.features {
+		f := &n.features[i]
+		if f.Adopt != nil {
+			f.Adopt(now)
+		}
+		if f.Dropped != nil {
+			n.droppedTo |= 1 << i
+		}
+	}
+}
+
+// adoptArrivals asks the features whether they look at what arrives at a port.
+func (n *Node) adoptArrivals(port uint16, c *PortConfig) {
+	ps := &n.ports[port]
+	ps.arrives = 0
+	for i := range n.features {
+		if f := &n.features[i]; f.Listens != nil && f.Listens(port, c) {
+			ps.arrives |= 1 << i
+		}
+	}
+}
+
+// arrive shows features frames that came in by a port, and returns those that
+// go on.
+func (n *Node) arrive(now frame.Time, port uint16, v []frame.Ref) []frame.Ref {
+	w := n.arriving[:copy(n.arriving[:], v)] // so that the caller's may stay on its stack
+	for b := n.ports[port].arrives; b != 0; b &= b - 1 {
+		w = n.features[bits.TrailingZeros32(b)].Arrives(now, port, w)
+	}
+	return w
+}
+
+// controlled reports whether a feature understands a MAC control frame.
+func (n *Node) controlled(port uint16, c wire.MACControl) bool {
+	for i := range n.features {
+		if f := &n.features[i]; f.Control != nil && f.Control(port, c) {
+			return true
+		}
+	}
+	return false
+}
+
+// showDropped shows features what is dropped.
+func (n *Node) showDropped(v []frame.Ref) {
+	for b := n.droppedTo; b != 0; b &= b - 1 {
+		n.features[bits.TrailingZeros32(b)].Dropped(v)
 	}
 }
 

@@ -63,6 +63,7 @@ type Node struct {
 	scratch    [vector]frame.Ref
 	taken      [vector]frame.Ref // from another worker
 	scratchOne [1]frame.Ref
+	arriving   [vector]frame.Ref // what features look at
 	dead       [4 * vector]frame.Ref
 	deadN      int
 
@@ -92,6 +93,7 @@ type Node struct {
 	forwardsTo      uint32            // those that see frames before they join
 	gathered        [vector]frame.Ref // frames that they have not seen yet
 	gatheredN       int
+	droppedTo       uint32     // those that see what is dropped
 	sweepAt         frame.Time // when thresholds that follow the buffer's use are judged again
 	ageAt           frame.Time // next step of ageing
 	losslessClasses uint8
@@ -124,6 +126,7 @@ type portState struct {
 	own         pipeline.Meter // of the switch's own frames
 	ownRate     uint64         // bit/s; 0: no limit
 	wraps       uint32         // features that unwrap what comes in, as in an arc
+	arrives     uint32         // features that look at what arrives, as in an arc
 
 	// Of the worker that owns the port only.
 	sched     *scheduler.Port
@@ -173,6 +176,9 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 		n.unwrap(now, port, v)
 	}
 	n.parser.Parse(n.arena, v)
+	if ps.arrives != 0 {
+		v = n.arrive(now, port, v)
+	}
 	if pp.escape {
 		n.unmark(v)
 	}
@@ -390,6 +396,9 @@ func (n *Node) countDrop(in uint16, reason frame.Reason) {
 
 // bury frees the dropped frames, or lists them for a capture.
 func (n *Node) bury() {
+	if n.droppedTo != 0 && n.deadN > 0 {
+		n.showDropped(n.dead[:n.deadN])
+	}
 	for _, r := range n.dead[:n.deadN] {
 		if len(n.dropped) < cap(n.dropped) {
 			n.dropped = append(n.dropped, r)

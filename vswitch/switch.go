@@ -144,6 +144,7 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 	}
 	n.selfMAC = p.Config.MAC.Uint64()
 	n.adoptFeatures(p.Config)
+	n.tellFeatures(now)
 	n.adoptEscaping(p.Config)
 	logs := n.adoptPauseLog(p.Config.PFC.Log)
 	for i := range n.ports {
@@ -204,6 +205,7 @@ func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfi
 	}
 	n.adoptOwn(now, ps, c)
 	n.adoptWraps(i, c)
+	n.adoptArrivals(i, c)
 	n.judgeLink(now, i)
 	if pp.name == "" || int(pp.worker) != n.index {
 		n.dismiss(now, i)
