@@ -70,6 +70,7 @@ type NIC struct {
 	slow   slowReceiver
 
 	stack *stack // nil without Config.Stack
+	tcp   served // without a Service: there is none
 
 	memory     Memory
 	ports      Secret // of source ports
@@ -130,6 +131,7 @@ func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
 	n.flow = pfc.NewPort(cfg.flow())
 	n.slow.init(&n.cfg)
 	n.quench.due = frame.Never
+	n.tcp.since = frame.Never
 	if cfg.Stack != nil {
 		n.stack = newStack(cfg)
 	}
@@ -202,6 +204,9 @@ func (n *NIC) upcoming() frame.Time {
 	if n.plainReady() {
 		at = min(at, n.plainThere())
 	}
+	if n.serviceReady() != 0 {
+		at = min(at, n.tcp.since)
+	}
 	if m := n.lowSendable(); m != 0 {
 		at = min(at, n.lowThere(bits.Len8(m)-1))
 	}
@@ -266,7 +271,7 @@ func (n *NIC) portWake(now frame.Time) frame.Time {
 
 // sendable reports whether something waits for nothing but the link.
 func (n *NIC) sendable() bool {
-	return n.sendableAcks()|n.ready&^n.paused|n.lowSendable() != 0 || n.plainReady()
+	return n.sendableAcks()|n.ready&^n.paused|n.lowSendable()|n.serviceReady() != 0 || n.plainReady()
 }
 
 // Advance implements frame.Node: timers, the end of pauses, a slow receiver.
@@ -276,6 +281,10 @@ func (n *NIC) Advance(now frame.Time) {
 		n.stack.advance(now, n)
 	}
 	n.takeNotices(now)
+	if n.tcp.Service != nil && n.tcp.Due() <= now {
+		n.tcp.Advance(now)
+		n.ServiceReady(now)
+	}
 	for i, ok := n.timers.pop(now); ok; i, ok = n.timers.pop(now) {
 		n.timer(now, n.qps[i])
 	}
@@ -292,6 +301,9 @@ func (n *NIC) TimerWake(now frame.Time) frame.Time {
 	at := min(n.timers.next(), n.flowWake(now), n.slow.due(), n.quench.due, n.noticeDue())
 	if n.stack != nil {
 		at = min(at, n.stack.due)
+	}
+	if n.tcp.Service != nil {
+		at = min(at, n.tcp.Due())
 	}
 	return max(now, at)
 }

@@ -248,6 +248,9 @@ func (n *NIC) pick(t, now frame.Time) frame.Ref {
 			n.depart(t, r)
 			return r
 		}
+		if r := n.fromService(t, now, can); r != frame.Nil {
+			return r
+		}
 		// Second loops where nothing waits in their class or above.
 		if low := n.lowSendable(); low > can {
 			if c := bits.Len8(low) - 1; can>>c == 0 && (t >= now || n.lowThere(c) <= t) {

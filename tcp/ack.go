@@ -19,6 +19,8 @@ func (c *Conn) acknowledge(now frame.Time, s *Segment, seq uint64) bool {
 		c.ackNow = true // RFC 9293 3.10.7.4: for data that was never sent
 		return false
 	}
+	same := s.Window == c.lastWnd // RFC 5681 section 2: else it is no duplicate, but an update of the window
+	c.lastWnd = s.Window
 	c.peerWindow(s, seq, ack)
 	newly := int(ack - c.una)
 	sackedBefore := c.sackedSegs
@@ -30,6 +32,10 @@ func (c *Conn) acknowledge(now frame.Time, s *Segment, seq uint64) bool {
 	case newly > 0:
 		c.dupACKs, c.tries = 0, 0
 	case len(c.sent) > 0 && s.Len == 0 && s.Flags&(SYN|FIN) == 0 && (c.sackedSegs > sackedBefore || !c.sack):
+		if !c.sack && !same {
+			c.Stats.WindowUpdates++
+			break
+		}
 		c.dupACKs++
 		c.Stats.DuplicateACKs++
 	}

@@ -25,14 +25,22 @@ type Config struct {
 	DelayedACK frame.Time // longest time for which an acknowledgement is held back; 0: none is
 	QuickACKs  int        // segments at the beginning that are acknowledged at once (Linux: 16)
 
-	DupThresh int  // duplicate acknowledgements, or segments beyond, that mean a loss (RFC 6675: 3)
-	RACK      bool // losses are found by time as well (RFC 8985)
-	TailProbe bool // a probe before the timer for what is lost at the end (RFC 8985 section 7)
+	// DupThresh is how many duplicate acknowledgements, or segments beyond, mean a
+	// loss at first (RFC 6675: 3). Where MaxReordering is larger, it grows up to that
+	// with the reordering that is seen, and never shrinks (Linux:
+	// net.ipv4.tcp_max_reordering).
+	DupThresh     int
+	MaxReordering int
+	RACK          bool // losses are found by time as well (RFC 8985)
+	TailProbe     bool // a probe before the timer for what is lost at the end (RFC 8985 section 7)
 
 	SendBuffer    int // bytes; 0 = 4 MiB
 	ReceiveBuffer int // bytes at first; 0 = 128 KiB
 	MaxReceive    int // up to which it grows as the application reads; 0 = 6 MiB
-	TimeWait      frame.Time
+	// SlowWindow says that the window that is offered begins at ten segments and
+	// grows by two with each that comes, up to the buffer, as Linux does.
+	SlowWindow bool
+	TimeWait   frame.Time
 	// Lengths keeps no bytes: Write takes counts, Read gives counts.
 	Lengths bool
 }
@@ -74,6 +82,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("tcp: timeouts from %v to %v: the least must be positive, and the largest no less", c.MinRTO.Duration(), c.MaxRTO.Duration())
 	case c.DelayedACK < 0 || c.DelayedACK > 500*frame.Millisecond:
 		return fmt.Errorf("tcp: acknowledgements are held back for %v: RFC 9293 allows half a second", c.DelayedACK.Duration())
+	case c.MaxReordering < 0 || c.MaxReordering > 1000:
+		return fmt.Errorf("tcp: reordering of up to %d segments: 0 to 1000 are possible", c.MaxReordering)
 	case c.InitialWindow < 1 || c.DupThresh < 1 || c.Retries < 1:
 		return fmt.Errorf("tcp: an initial window of %d, %d duplicates, %d retries: each must be at least 1", c.InitialWindow, c.DupThresh, c.Retries)
 	case c.ReceiveBuffer < 2*c.MSS || c.SendBuffer < 2*c.MSS || c.MaxReceive < c.ReceiveBuffer || c.MaxReceive > 1<<30-1 || c.SendBuffer > 1<<30:

@@ -44,6 +44,7 @@ type Stats struct {
 	Timeouts               uint64
 	TailProbes             uint64
 	DuplicateACKs          uint64
+	WindowUpdates          uint64 // that were no duplicates for that alone: they name another window
 	DelayedACKs            uint64 // that the timer sent
 	ZeroWindows            uint64 // times that the peer's window had no room for what waited
 	Marked                 uint64 // packets received with CE
@@ -73,6 +74,7 @@ type Conn struct {
 	window   uint64 // the peer's, as an offset: what it takes ends there
 	wl1, wl2 uint64 // segment and acknowledgement of the last window update
 	maxWnd   int
+	lastWnd  uint16 // window field of the last acknowledgement
 	sndScale uint8
 	mss      int // payload of a full segment to the peer, options included
 
@@ -83,6 +85,7 @@ type Conn struct {
 	repair     bool   // a loss that was just found is repaired whatever the window says
 	lostSegs   int
 	dupACKs    int
+	reordering int // present DupThresh
 	recovering bool
 	recover    uint64 // until this is acknowledged
 	afterRTO   bool
@@ -108,6 +111,7 @@ type Conn struct {
 	ackNow   bool
 	ackAt    frame.Time
 	tune     tuning
+	grown    int // with SlowWindow: the most that is offered
 
 	sack, stamps   bool
 	ecn            bool
@@ -152,7 +156,7 @@ func newConn(cfg Config, iss uint32) (*Conn, error) {
 		return nil, err
 	}
 	c := &Conn{cfg: cfg, iss: iss, stampBase: iss * 2654435761, timer: frame.Never, reorderAt: frame.Never, ackAt: frame.Never, closeAt: frame.Never,
-		mss: 536, rto: frame.Second, quick: cfg.QuickACKs, out: newStream(cfg.SendBuffer, cfg.Lengths), in: newStream(cfg.ReceiveBuffer, cfg.Lengths)}
+		reordering: cfg.DupThresh, grown: 10 * cfg.MSS, mss: 536, rto: frame.Second, quick: cfg.QuickACKs, out: newStream(cfg.SendBuffer, cfg.Lengths), in: newStream(cfg.ReceiveBuffer, cfg.Lengths)}
 	c.out.start, c.in.start = 1, 1
 	c.tune.limit = cfg.ReceiveBuffer
 	return c, nil
@@ -219,6 +223,20 @@ func (c *Conn) State() State { return c.state }
 
 // Err is why the connection ended, nil if it did not or both ends closed it.
 func (c *Conn) Err() error { return c.err }
+
+// Reordering returns how many segments beyond a missing one mean that it is lost.
+func (c *Conn) Reordering() int { return c.reordering }
+
+// Closing reports whether this end's direction is closed, or will be when what was
+// written is sent.
+func (c *Conn) Closing() bool { return c.fin != 0 || c.state == Closed }
+
+// Recovering reports whether losses are being repaired.
+func (c *Conn) Recovering() bool { return c.recovering }
+
+// PeerWindow returns how many bytes from the first that is not acknowledged on the
+// peer takes.
+func (c *Conn) PeerWindow() int { return int(int64(c.window - c.una)) }
 
 // Config returns the connection's parameters.
 func (c *Conn) Config() Config { return c.cfg }

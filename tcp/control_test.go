@@ -193,3 +193,49 @@ func TestConfigErrors(t *testing.T) {
 		}
 	}
 }
+
+// Without SACK an acknowledgement that names another window is no duplicate (RFC
+// 5681 section 2), so that losses behind a window that grows are found by the timer.
+func TestWindowUpdates(t *testing.T) {
+	for _, slow := range []bool{false, true} {
+		cfg := Default()
+		cfg.SACK, cfg.RACK, cfg.TailProbe = false, false, false
+		cfg.ReceiveBuffer, cfg.MaxReceive, cfg.SlowWindow, cfg.QuickACKs = 10<<20, 10<<20, slow, 1000
+		p := newPair(t, 1, cfg, cfg)
+		p.fate = func(from, k int, s *Segment) fate { return fate{lose: from == 0 && k == 2} } // the first of data
+		x := p.transfer(9 * 1448)
+		p.run(10 * frame.Second)
+		st := &p.ends[0].Stats
+		if x.got != x.want {
+			t.Fatalf("%d bytes arrived of %d", x.got, x.want)
+		}
+		if slow && (st.Recoveries != 0 || st.Timeouts != 1 || st.WindowUpdates < 3) || !slow && (st.Recoveries != 1 || st.Timeouts != 0) {
+			t.Errorf("window grows with each segment: %v: %+v", slow, *st)
+		}
+	}
+}
+
+// The threshold of duplicates grows with the reordering that is seen, up to its
+// bound, and a loss with fewer than that behind it waits.
+func TestReorderingGrows(t *testing.T) {
+	for _, most := range []int{0, 45} {
+		cfg := Default()
+		cfg.RACK, cfg.TailProbe, cfg.MaxReordering, cfg.InitialWindow = false, false, most, 60
+		p := newPair(t, 1, cfg, cfg)
+		p.fate = func(from, k int, s *Segment) (f fate) {
+			if from == 0 && k == 2 {
+				f.late = ms / 2
+			}
+			return f
+		}
+		p.gap = 10 * us
+		x := p.transfer(60 * 1448)
+		p.run(10 * frame.Second)
+		if x.got != x.want {
+			t.Fatalf("%d bytes arrived of %d", x.got, x.want)
+		}
+		if got := p.ends[0].Reordering(); most == 0 && got != 3 || most > 0 && (got < 40 || got > 45) {
+			t.Errorf("with a bound of %d the threshold is %d", most, got)
+		}
+	}
+}

@@ -21,11 +21,27 @@ func (f Flow) Reverse() Flow { return Flow{f.Dst, f.Src, f.DstPort, f.SrcPort} }
 func (s *Segment) AppendPacket(b []byte, f Flow, id uint16) []byte {
 	be := binary.BigEndian
 	start := len(b)
-	tos := uint8(0)
+	b = s.AppendHeaders(b, f, 0, id)
+	if s.Data == nil {
+		return append(b, make([]byte, s.Len)...)
+	}
+	b = append(b, s.Data...)
+	h := b[start+wire.IPv4Len:]
+	be.PutUint16(h[16:], 0)
+	be.PutUint16(h[16:], wire.SegmentChecksum(wire.PseudoSum4(f.Src, f.Dst, wire.ProtoTCP, len(h)), h))
+	return b
+}
+
+// AppendHeaders appends the headers alone, with the lengths and the checksum of a
+// packet whose payload is zeros.
+func (s *Segment) AppendHeaders(b []byte, f Flow, dscp uint8, id uint16) []byte {
+	be := binary.BigEndian
+	start := len(b)
+	tos := dscp << 2
 	if s.CE {
-		tos = 3
+		tos |= 3
 	} else if s.ECT {
-		tos = 2
+		tos |= 2
 	}
 	b = append(b, 0x45, tos, 0, 0)
 	b = be.AppendUint16(b, id)
@@ -39,14 +55,9 @@ func (s *Segment) AppendPacket(b []byte, f Flow, id uint16) []byte {
 	b = append(b, 0, 0, 0, 0)
 	b = s.Options.Append(b)
 	b[h+12] = uint8((len(b)-h)/4) << 4
-	if s.Data != nil {
-		b = append(b, s.Data...)
-	} else {
-		b = append(b, make([]byte, s.Len)...)
-	}
-	be.PutUint16(b[start+2:], uint16(len(b)-start))
+	be.PutUint16(b[start+2:], uint16(len(b)-start+s.Len))
 	be.PutUint16(b[start+10:], wire.Checksum(b[start:h]))
-	be.PutUint16(b[h+16:], wire.SegmentChecksum(wire.PseudoSum4(f.Src, f.Dst, wire.ProtoTCP, len(b)-h), b[h:]))
+	be.PutUint16(b[h+16:], wire.SegmentChecksum(wire.PseudoSum4(f.Src, f.Dst, wire.ProtoTCP, len(b)-h+s.Len), b[h:]))
 	return b
 }
 
@@ -57,17 +68,36 @@ var ErrPacket = errors.New("not a TCP packet")
 // flow is that of the packet: from its sender's side.
 func ParsePacket(b []byte) (s Segment, f Flow, err error) {
 	be := binary.BigEndian
-	if len(b) < 20 || b[0]>>4 != 4 || b[9] != wire.ProtoTCP {
+	if s, f, err = ParseHeaders(b); err != nil {
+		return s, f, err
+	}
+	h, total := int(b[0]&0xf)*4, int(be.Uint16(b[2:]))
+	if total > len(b) {
+		return s, f, ErrPacket
+	}
+	t := b[h:total]
+	if wire.Checksum(b[:h]) != 0 || wire.SegmentChecksum(wire.PseudoSum4(f.Src, f.Dst, wire.ProtoTCP, len(t)), t) != 0 {
+		return s, f, ErrPacket
+	}
+	s.Data = t[len(t)-s.Len:]
+	return s, f, nil
+}
+
+// ParseHeaders reads the headers of an IPv4 packet of which the payload need not be
+// there, without a look at checksums. Data stays nil.
+func ParseHeaders(b []byte) (s Segment, f Flow, err error) {
+	be := binary.BigEndian
+	if len(b) < wire.IPv4Len || b[0]>>4 != 4 || b[9] != wire.ProtoTCP {
 		return s, f, ErrPacket
 	}
 	h, total := int(b[0]&0xf)*4, int(be.Uint16(b[2:]))
-	if h < 20 || total < h+20 || total > len(b) || be.Uint16(b[6:])&0x3fff != 0 {
+	if h < wire.IPv4Len || total < h+20 || len(b) < h+20 || be.Uint16(b[6:])&0x3fff != 0 {
 		return s, f, ErrPacket
 	}
 	f = Flow{Src: [4]byte(b[12:16]), Dst: [4]byte(b[16:20])}
-	t := b[h:total]
+	t := b[h:min(total, len(b))]
 	n := int(t[12]>>4) * 4
-	if n < 20 || n > len(t) || wire.Checksum(b[:h]) != 0 || wire.SegmentChecksum(wire.PseudoSum4(f.Src, f.Dst, wire.ProtoTCP, len(t)), t) != 0 {
+	if n < 20 || n > len(t) {
 		return s, f, ErrPacket
 	}
 	f.SrcPort, f.DstPort = be.Uint16(t), be.Uint16(t[2:])
@@ -76,5 +106,5 @@ func ParsePacket(b []byte) (s Segment, f Flow, err error) {
 		return s, f, ErrPacket
 	}
 	return Segment{Seq: be.Uint32(t[4:]), Ack: be.Uint32(t[8:]), Flags: Flags(t[13]), Window: be.Uint16(t[14:]), Options: o,
-		Len: len(t) - n, Data: t[n:], ECT: b[1]&3 != 0, CE: b[1]&3 == 3}, f, nil
+		Len: total - h - n, ECT: b[1]&3 != 0, CE: b[1]&3 == 3}, f, nil
 }

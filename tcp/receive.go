@@ -242,6 +242,7 @@ func (c *Conn) receiveData(now frame.Time, s *Segment, seq uint64) {
 		if fin && c.rcvFin == to+1 {
 			to++ // it takes a sequence number, which is acknowledged like data
 		}
+		c.grown = min(c.grown+2*c.mss, c.cfg.MaxReceive)
 		c.insert(from, to)
 		c.ackNow = true // RFC 5681 section 4.2
 		return
@@ -301,6 +302,7 @@ func (c *Conn) advanceTo(to uint64) {
 // arrived decides when to acknowledge data in order.
 func (c *Conn) arrived(now frame.Time, n int, filled bool) {
 	c.unacked += n
+	c.grown = min(c.grown+2*c.mss, c.cfg.MaxReceive)
 	switch {
 	case c.quick > 0:
 		c.quick--
@@ -383,8 +385,8 @@ func (c *Conn) tuneBuffer(now frame.Time, n int) {
 	t := &c.tune
 	t.read += n
 	trip := t.trip
-	if c.rtt.any && (trip == 0 || c.rtt.smoothed < trip) {
-		trip = c.rtt.smoothed
+	if trip == 0 {
+		trip = c.rtt.smoothed // of the handshake, where nothing else was sent: without what queues hold now
 	}
 	if trip == 0 || now-t.at < trip {
 		return
@@ -397,4 +399,10 @@ func (c *Conn) tuneBuffer(now frame.Time, n int) {
 }
 
 // offer is the window that the buffer has room for, from what is expected next.
-func (c *Conn) offer() uint64 { return uint64(max(c.tune.limit-c.in.n, 0)) }
+func (c *Conn) offer() uint64 {
+	room := max(c.tune.limit-c.in.n, 0)
+	if c.cfg.SlowWindow {
+		room = min(room, c.grown)
+	}
+	return uint64(room)
+}

@@ -43,10 +43,12 @@ type rack struct {
 func (c *Conn) delivered(now frame.Time, s *sent) {
 	trip := now - s.at
 	if s.retries > 0 && c.rtt.any && trip < c.rtt.least {
+		c.sawReordering(s)
 		return // the acknowledgement is for an earlier copy
 	}
 	if s.retries == 0 && s.end() < c.rack.most {
 		c.rack.reordered = true
+		c.sawReordering(s)
 	}
 	c.rack.most = max(c.rack.most, s.end())
 	if s.tx > c.rack.tx {
@@ -54,10 +56,18 @@ func (c *Conn) delivered(now frame.Time, s *sent) {
 	}
 }
 
+// sawReordering takes a segment that arrived behind later ones: as many must be
+// beyond a gap from now on.
+func (c *Conn) sawReordering(s *sent) {
+	if c.rack.most > s.off {
+		c.reordering = min(max(c.reordering, int(c.rack.most-s.off)/c.mss), max(c.cfg.DupThresh, c.cfg.MaxReordering))
+	}
+}
+
 // reorderWindow is how much later than one sent after it a segment may arrive
 // (RFC 8985 section 6.2 step 4).
 func (c *Conn) reorderWindow() frame.Time {
-	if !c.rack.reordered && (c.recovering || c.sackedSegs >= c.cfg.DupThresh) {
+	if !c.rack.reordered && (c.recovering || c.sackedSegs >= c.reordering) {
 		return 0
 	}
 	return min(c.rtt.least/4, c.rtt.smoothed)
@@ -89,17 +99,17 @@ func (c *Conn) findLosses(now frame.Time) bool {
 	if c.sack {
 		// RFC 6675 IsLost: enough segments beyond it arrived.
 		beyond := 0
-		for i := len(c.sent) - 1; i >= 0 && c.sackedSegs >= c.cfg.DupThresh; i-- {
+		for i := len(c.sent) - 1; i >= 0 && c.sackedSegs >= c.reordering; i-- {
 			s := &c.sent[i]
 			switch {
 			case s.sacked:
 				beyond++
-			case beyond >= c.cfg.DupThresh && !s.lost && s.retries == 0:
+			case beyond >= c.reordering && !s.lost && s.retries == 0:
 				c.lose(s)
 				found = true
 			}
 		}
-	} else if c.dupACKs >= c.cfg.DupThresh && !c.recovering && len(c.sent) > 0 && !c.sent[0].lost {
+	} else if c.dupACKs >= c.reordering && !c.recovering && len(c.sent) > 0 && !c.sent[0].lost {
 		c.lose(&c.sent[0])
 		found = true
 	}

@@ -100,6 +100,7 @@ var keys = []Key{
 	{"flowlets_total", OfRun, false, "", "Flowlets that began at any switch."},
 	{"host_pause_share", OfRun, false, "", "Share of the time of the hosts' ports that they were paused."},
 	{"timeouts_total", OfRun, false, "", "Retransmission timeouts."},
+	{"broken_connections_total", OfRun, false, "", "Connections of TCP that were given up after too many timeouts, with TCP."},
 	{"inversions_total", OfRun, false, "", "Frames that left an egress queue while one of smaller rank waited there, with switch.inversions."},
 	{"quenches_total", OfRun, false, "", "Times that a class of a host was paused for longer than hosts.quench_after."},
 	{"notices_total", OfRun, false, "", "Notices of congestion points (RoCC, QCN) that hosts obeyed or ignored by their rules."},

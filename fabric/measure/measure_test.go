@@ -286,7 +286,7 @@ func TestKeysAreKnown(t *testing.T) {
 	}
 	// What nodes count is added by the engine; streams have no flows.
 	counted := []string{"drops_total", "late_frames_total", "arena_exhausted_total", "drop_share", "faults_total", "marks_total", "pauses_total", "pause_frames_total", "pause_seconds", "pause_share", "host_pause_share", "timeouts_total", "data_frames_total", "deadlocks_total", "escaped_total", "tokens_total", "tokens_reclaimed_total", "escape_strays_total", "quenches_total", "notices_total",
-		"paths_tier1_share", "paths_tier2_share", "paths_tier3_share", "paths_tier4_share", "paths_any_share", "paths_choices_total", "flowlets_total", "telemetry_unstamped_total", "low_frames_total", "inversions_total"}
+		"paths_tier1_share", "paths_tier2_share", "paths_tier3_share", "paths_tier4_share", "paths_any_share", "paths_choices_total", "flowlets_total", "telemetry_unstamped_total", "low_frames_total", "inversions_total", "broken_connections_total"}
 	for _, k := range known {
 		if _, ok := run.Values[k]; !ok && !slices.Contains(counted, k) && k[:min(5, len(k))] != "long." {
 			t.Errorf("%s is documented, but was not measured", k)

@@ -40,6 +40,7 @@ type tally struct {
 	Data     uint64
 	Timeouts uint64
 	Marks    uint64
+	Broken   uint64 // connections of TCP that were given up
 	Quenches uint64
 	LowData  uint64     // data frames of RC3's second loop
 	Notices  uint64     // of switches, that hosts took
@@ -63,6 +64,13 @@ func count(n *vnet.Network) (c tally) {
 	c.Features = n.Counted()
 	c.Telemetry = n.Telemetry()
 	c.Inversions = n.Inversions()
+	for _, s := range n.Stacks() {
+		k := s.Counts()
+		c.Data += k.Segments
+		c.Timeouts += k.Stats.Timeouts
+		c.Marks += k.Stats.Marked
+		c.Broken += k.Failed
+	}
 	for _, h := range n.Hosts {
 		k := h.Counts()
 		c.Data += k.DataFrames
@@ -154,6 +162,9 @@ func (c *tally) put(n *vnet.Network, now frame.Time, links [fault.NumLosses]uint
 	put("quenches_total", float64(c.Quenches))
 	put("notices_total", float64(c.Notices))
 	put("low_frames_total", float64(c.LowData))
+	if n.Stacks() != nil {
+		put("broken_connections_total", float64(c.Broken))
+	}
 	if c.Data > 0 {
 		put("drop_share", float64(lost)/float64(c.Data))
 	}

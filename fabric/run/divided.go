@@ -39,6 +39,9 @@ func (h *host) checkDivision(s *scenario.Scenario) error {
 				return fmt.Errorf("%s: workload[%d] (%s): an answer is sent when the request has arrived, of which the one who posts it hears from another process: the time of both would be longer by that; run it with --processes one", s.File, k, e.Group)
 			}
 		}
+		if d.Streams() {
+			return fmt.Errorf("%s: connections of TCP have both ends in one process: run it with --processes one", s.File)
+		}
 		if d.Measure.CC {
 			return fmt.Errorf("%s: measure.cc records what congestion control knows, which is with the hosts' processes: run it with --processes one, or without measure.cc", s.File)
 		}

@@ -373,7 +373,7 @@ func (m *member) lookAtFlows(bin int64) {
 		if e == nil || !e.here[0] || !e.posted {
 			continue
 		}
-		if b := acknowledged(m.n, e.at); b != e.bytes {
+		if b := m.n.Acked(e.at); b != e.bytes {
 			e.bytes = b
 			m.last.Acked = append(m.last.Acked, sampledConn{bin, e.serial, b})
 		}

@@ -157,6 +157,7 @@ func common(n *vnet.Network, r *scenario.Run, entry int) ([]vnet.Flow, error) {
 		}
 	}
 	e := &r.Doc.Workload[entry]
+	stream := streams(n, &r.Doc.Hosts, e)
 	for h := range flows {
 		f := &flows[h]
 		f.Group = entry
@@ -166,6 +167,7 @@ func common(n *vnet.Network, r *scenario.Run, entry int) ([]vnet.Flow, error) {
 		if err := set(f, e.CC, e.Params, e.Transport); err != nil {
 			return nil, err
 		}
+		f.TCP = stream
 	}
 	return flows, nil
 }
@@ -258,6 +260,9 @@ func (t *traffic) belongs(p *part, f *workload.Flow) int {
 // ideal is how long a flow, or a whole retrieval, takes alone in the network.
 func (t *traffic) ideal(p *part, f *workload.Flow) frame.Time {
 	src, dst := int(f.Src), int(f.Dst)
+	if p.flow[src].TCP != nil {
+		return t.idealTCP(p, f)
+	}
 	switch {
 	case f.Retrieval != 0:
 		d := t.n.Ideal(src, dst, uint64(p.entry.Size)) + t.n.Ideal(dst, src, f.Answer)
@@ -335,16 +340,4 @@ func (t *traffic) idle() bool {
 }
 
 // acknowledged returns the bytes of a connection that have been acknowledged.
-func (t *traffic) acknowledged(conn uint64) uint64 { return acknowledged(t.n, vnet.Conn(conn)) }
-
-func acknowledged(n *vnet.Network, c vnet.Conn) uint64 {
-	nic, qpn, ok := n.Sender(c)
-	if !ok {
-		return 0
-	}
-	v, err := nic.QP(qpn)
-	if err != nil {
-		return 0
-	}
-	return v.Acked
-}
+func (t *traffic) acknowledged(conn uint64) uint64 { return t.n.Acked(vnet.Conn(conn)) }

@@ -145,6 +145,7 @@ type Hosts struct {
 	RTTNoise    units.Duration `yaml:"rtt_noise" doc:"Each round-trip time that congestion control gets is longer by a random time of up to so much."`
 	PaceJitter  float64        `yaml:"pace_jitter" range:"0,0.5" doc:"Each paced gap is longer or shorter by up to this share of it, at random."`
 	LazyPacing  bool           `yaml:"lazy_pacing" doc:"true: a planned departure is only put off, never advanced, when the rate changes (TIMELY)."`
+	TCP         TCP            `yaml:"tcp" doc:"Flows are byte streams over TCP in place of messages of queue pairs, by the stack of this project (RFC 9293)."`
 	Sizes       Sizes          `yaml:"sizes" doc:"Lengths of frames on the wire in place of those of the real headers, for agreement with other simulators."`
 	Overrides   []Override     `yaml:"overrides" doc:"Hosts that differ."`
 }

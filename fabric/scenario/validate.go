@@ -100,6 +100,7 @@ func (v *validator) hosts() {
 	v.congestion("hosts", h.CC, h.Params)
 	v.transport("hosts.transport", &h.Transport)
 	v.rc3("hosts.transport", &h.Transport, h.Class)
+	v.streams("hosts.tcp", &h.TCP, true)
 	if n := len(h.Weights); n != 0 && n != 8 {
 		v.sec.Fail("hosts.weights", "has %d numbers; write eight, one for each class", n)
 	}
@@ -222,6 +223,9 @@ func (v *validator) entry(key string, e *Entry) {
 		}
 	}
 	v.override(key, e.CC, e.Params, e.Transport)
+	if e.TCP != nil {
+		v.streams(key+".tcp", e.TCP, false)
+	}
 	for _, list := range []struct {
 		key   string
 		names []string

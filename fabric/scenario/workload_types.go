@@ -16,6 +16,8 @@ type Entry struct {
 	Params    Params     `yaml:"params" doc:"Its options."`
 	Transport *Transport `yaml:"transport" doc:"Loss recovery in place of that of the hosts."`
 
+	TCP *TCP `yaml:"tcp" doc:"TCP in place of what hosts.tcp says. Nothing of that holds then: what is left out has its default."`
+
 	Sizes string     `yaml:"sizes" doc:"Distribution of sizes: a name (gfabric run --help lists them) or a file of bytes and percentages."`
 	Bins  []Bin      `yaml:"bins" doc:"Distribution of sizes as ranges."`
 	Size  units.Size `yaml:"size" doc:"Bytes of a flow (a request, a query, a message)."`
@@ -86,7 +88,7 @@ var uses = map[string][]string{
 }
 
 // everyKind are the keys of an entry that all kinds have.
-var everyKind = []string{"group", "kind", "start", "class", "cc", "params", "transport"}
+var everyKind = []string{"group", "kind", "start", "class", "cc", "params", "transport", "tcp"}
 
 // Measure says what is recorded beyond the flows.
 type Measure struct {

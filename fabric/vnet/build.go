@@ -11,6 +11,7 @@ import (
 	"gswitch/hostnic"
 	inband "gswitch/int"
 	"gswitch/sim"
+	"gswitch/tcp/stack"
 	"gswitch/vswitch"
 )
 
@@ -34,6 +35,9 @@ type Network struct {
 	addrs    []netip.Addr // by host
 	intRates *inband.RateTable
 	shared   [][]shared // by switch and port, nil where no other thread steps it
+
+	stacks []*stack.Stack // by host, nil without Config.Streams
+	tap    func(f *Flow, c Conn, generation uint32, a, b *stack.Options) (stack.Tap, stack.Tap)
 
 	flows flows
 }
@@ -215,7 +219,11 @@ func (n *Network) rates() (v []uint64) {
 // last switch of the longest path.
 func (n *Network) headers() int {
 	codec := inband.NewCodec(n.cfg.INT.Mode, n.cfg.INT.Profile)
-	return dataHeader + codec.FullLen(n.Topology.LongestPath())
+	bytes := dataHeader + codec.FullLen(n.Topology.LongestPath())
+	if n.cfg.Streams.On {
+		bytes = max(bytes, tcpHeaders)
+	}
+	return bytes
 }
 
 // chunks is how many frames can be in the network: what all buffers hold of

@@ -56,6 +56,8 @@ type Config struct {
 	INT    INT
 	Escape Escape
 	Host   Host
+	// Streams lets hosts have connections of TCP.
+	Streams Streams
 
 	// Features are registered features of the switches.
 	Features []Feature

@@ -13,14 +13,14 @@ type Open struct {
 	Control    string // Algorithm.Name of its congestion control
 }
 
-// EachOpen calls yield with each open connection and flow until it returns
+// EachOpen calls yield with each open connection and flow of queue pairs until it returns
 // false. What it is given is valid during the call only. It is for callbacks
 // of the engine, and for when the engine has come to a halt.
 func (n *Network) EachOpen(yield func(*Open) bool) {
 	o := &n.flows.each
 	for i := range n.flows.conns {
 		c := &n.flows.conns[i]
-		if !c.open {
+		if !c.open || c.flow.TCP != nil {
 			continue
 		}
 		*o = Open{Conn: Conn(i + 1), Generation: c.generation, Flow: c.flow, Posted: c.posted, NIC: n.Hosts[c.flow.Src], QPN: c.qpA, Control: c.flow.CC.Name}

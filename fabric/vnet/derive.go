@@ -52,6 +52,9 @@ func (d *Derived) sizes(c *Config) {
 		d.Header = c.Sizes.Data + room
 	}
 	d.MTU = d.Header + c.payload()
+	if c.Streams.On {
+		d.MTU = max(d.MTU, tcpHeader+c.payload())
+	}
 	d.Ack = ackFrame + room
 	switch {
 	case room == 0 && c.Sizes.Ack != 0:

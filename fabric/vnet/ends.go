@@ -36,6 +36,9 @@ func (n *Network) OpenEnds(now frame.Time, f *Flow, e Ends, here [2]bool) error 
 	if f.Src == f.Dst || f.Src < 0 || f.Dst < 0 || f.Src >= len(n.Hosts) || f.Dst >= len(n.Hosts) || e.Conn == 0 || e.Conn > maxConns {
 		return fmt.Errorf("virtual network %s: there is no connection %d from host %d to host %d of %d", n.Topology.Name, e.Conn, f.Src, f.Dst, len(n.Hosts))
 	}
+	if f.TCP != nil {
+		return fmt.Errorf("virtual network %s: connections of TCP have both ends in one process", n.Topology.Name)
+	}
 	fl := &n.flows
 	i := uint32(e.Conn) - 1
 	for len(fl.conns) <= int(i) {

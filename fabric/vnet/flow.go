@@ -23,6 +23,8 @@ type Flow struct {
 	LowClasses []uint8
 	CC         Algorithm
 	NoECN      bool // see hostnic.QPConfig
+	// TCP makes it a byte stream over TCP; of the above only Class counts then.
+	TCP *TCP
 
 	// SrcPort and AckPort are the UDP source ports of data and of what comes
 	// back: by them, switches choose among equal paths. 0 = spread.
@@ -51,7 +53,7 @@ type Conn uint32
 // conn is a pair of queue pairs.
 type conn struct {
 	flow       Flow
-	qpA, qpB   uint32
+	qpA, qpB   uint32 // with TCP the ends of the stacks
 	generation uint32
 	posted     uint64 // bytes of all messages
 	single     bool   // closes itself after its only message
@@ -65,15 +67,17 @@ type flows struct {
 	conns []conn
 	free  []uint32
 	peer  []map[uint32]uint32 // by host: the connection of each queue pair
-	done  func(now frame.Time, d *Done)
-	there func(now frame.Time, c Conn)
-	rtt   func(now frame.Time, c Conn, rtt frame.Time)
-	rtts  [64]hostnic.RTTSample
-	buf   [64]hostnic.Completion
-	out   Done // handed to done, so that it need not be allocated
-	each  Open // handed to EachOpen's function
-	count Counts
-	err   error
+	// streams is the same for the ends of TCP, where there are any.
+	streams []map[uint32]uint32
+	done    func(now frame.Time, d *Done)
+	there   func(now frame.Time, c Conn)
+	rtt     func(now frame.Time, c Conn, rtt frame.Time)
+	rtts    [64]hostnic.RTTSample
+	buf     [64]hostnic.Completion
+	out     Done // handed to done, so that it need not be allocated
+	each    Open // handed to EachOpen's function
+	count   Counts
+	err     error
 }
 
 // Counts says what became of what was started.
@@ -82,6 +86,7 @@ type Counts struct {
 	Bytes             uint64 // payload of those that finished
 	Retransmits       uint64 // frames sent again for those that finished
 	Open              int    // connections and flows now
+	Failed            uint64 // connections of TCP that were given up
 }
 
 func (f *flows) init(n *Network) {
@@ -159,26 +164,38 @@ func (n *Network) dial(now frame.Time, f *Flow) (uint32, error) {
 	}
 	i := fl.free[len(fl.free)-1]
 	c := &fl.conns[i]
-	a, b := n.Hosts[f.Src], n.Hosts[f.Dst]
-	qa, qb := n.pair(f, i, c.generation)
-	var err error
-	if c.qpA, err = a.OpenQP(now, &qa); err != nil {
-		return 0, err
+	open := n.dialQPs
+	if f.TCP != nil {
+		open = n.dialTCP
 	}
-	if c.qpB, err = b.OpenQP(now, &qb); err != nil {
-		return 0, err
-	}
-	if err := a.ConnectQP(now, c.qpA, c.qpB); err != nil {
-		return 0, err
-	}
-	if err := b.ConnectQP(now, c.qpB, c.qpA); err != nil {
+	if err := open(now, c, f, i); err != nil {
 		return 0, err
 	}
 	fl.free = fl.free[:len(fl.free)-1]
 	c.flow, c.open, c.single, c.posted, c.arrivals = *f, true, false, 0, c.arrivals[:0]
-	fl.peer[f.Src][c.qpA], fl.peer[f.Dst][c.qpB] = i, i
 	fl.count.Open++
 	return i, nil
+}
+
+// dialQPs opens the queue pairs of connection i.
+func (n *Network) dialQPs(now frame.Time, c *conn, f *Flow, i uint32) error {
+	a, b := n.Hosts[f.Src], n.Hosts[f.Dst]
+	qa, qb := n.pair(f, i, c.generation)
+	var err error
+	if c.qpA, err = a.OpenQP(now, &qa); err != nil {
+		return err
+	}
+	if c.qpB, err = b.OpenQP(now, &qb); err != nil {
+		return err
+	}
+	if err := a.ConnectQP(now, c.qpA, c.qpB); err != nil {
+		return err
+	}
+	if err := b.ConnectQP(now, c.qpB, c.qpA); err != nil {
+		return err
+	}
+	n.flows.peer[f.Src][c.qpA], n.flows.peer[f.Dst][c.qpB] = i, i
+	return nil
 }
 
 // pair describes the two queue pairs of connection i.
@@ -221,7 +238,11 @@ func entropy(seed uint64, f *Flow, direction uint64) uint16 {
 
 func (n *Network) post(now frame.Time, i uint32, bytes, id uint64) error {
 	c := &n.flows.conns[i]
-	if err := n.Hosts[c.flow.Src].SendMessage(now, c.qpA, bytes, id); err != nil {
+	if c.flow.TCP != nil {
+		if err := n.sendTCP(now, c, bytes, id); err != nil {
+			return err
+		}
+	} else if err := n.Hosts[c.flow.Src].SendMessage(now, c.qpA, bytes, id); err != nil {
 		return err
 	}
 	c.posted += bytes
@@ -233,12 +254,16 @@ func (n *Network) post(now frame.Time, i uint32, bytes, id uint64) error {
 func (n *Network) close(now frame.Time, i uint32) error {
 	fl := &n.flows
 	c := &fl.conns[i]
-	delete(fl.peer[c.flow.Src], c.qpA)
-	delete(fl.peer[c.flow.Dst], c.qpB)
 	c.open = false
 	c.generation++
 	fl.free = append(fl.free, i)
 	fl.count.Open--
+	if c.flow.TCP != nil {
+		n.closeTCP(now, c)
+		return nil
+	}
+	delete(fl.peer[c.flow.Src], c.qpA)
+	delete(fl.peer[c.flow.Dst], c.qpB)
 	err := n.Hosts[c.flow.Src].CloseQP(now, c.qpA)
 	if e := n.Hosts[c.flow.Dst].CloseQP(now, c.qpB); err == nil {
 		err = e
@@ -265,7 +290,7 @@ func (n *Network) collect(now frame.Time, h int) {
 			case hostnic.RecvDone:
 				n.received(now, c)
 			case hostnic.SendDone:
-				n.sent(now, c, e)
+				n.finished(now, c, Done{Start: e.Start, Retransmits: e.Retransmitted, Timeouts: e.Timeouts}, e.Bytes, e.ID)
 			}
 		}
 		if k < len(fl.buf) {
@@ -304,12 +329,14 @@ func (n *Network) received(now frame.Time, i uint32) {
 	}
 }
 
-func (n *Network) sent(now frame.Time, i uint32, e *hostnic.Completion) {
+// finished notes that a message was acknowledged.
+func (n *Network) finished(now frame.Time, i uint32, v Done, bytes, id uint64) {
 	fl := &n.flows
 	c := &fl.conns[i]
 	d := &fl.out
-	*d = Done{Flow: c.flow, Start: e.Start, SenderEnd: now, Retransmits: e.Retransmitted, Timeouts: e.Timeouts}
-	d.Flow.Bytes, d.Flow.ID = e.Bytes, e.ID
+	*d = v
+	d.SenderEnd, d.Flow = now, c.flow
+	d.Flow.Bytes, d.Flow.ID = bytes, id
 	if c.single {
 		d.ReceiverEnd = c.ended
 		if err := n.close(now, i); err != nil && fl.err == nil {

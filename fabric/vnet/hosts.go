@@ -20,6 +20,9 @@ func (n *Network) addHosts() error {
 			return fmt.Errorf("virtual network %s: %w", n.Topology.Name, err)
 		}
 		n.Hosts = append(n.Hosts, nic)
+		if err := n.addStack(i, node); err != nil {
+			return fmt.Errorf("virtual network %s: %w", n.Topology.Name, err)
+		}
 		n.engine[node] = n.Engine.AddNode(node, nic, func(now frame.Time) {
 			// First: a completion may close what a round-trip time is of.
 			if nic.RTTs() > 0 {
@@ -27,6 +30,9 @@ func (n *Network) addHosts() error {
 			}
 			if nic.Completed() > 0 {
 				n.collect(now, i)
+			}
+			if n.stacks != nil && n.stacks[i].Completed() > 0 {
+				n.collectTCP(now, i)
 			}
 		})
 	}

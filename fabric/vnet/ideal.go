@@ -35,7 +35,7 @@ func (n *Network) data(hops []hop, bytes uint64) int64 {
 	if n.cfg.Sizes.Data == 0 {
 		rest = (rest + 3) &^ 3 // RDMA pads to whole words (IBTA 9.2.2)
 	}
-	return n.ways.alone(hops, full, n.cfg.frame(n.Derived.MTU), n.cfg.frame(n.Derived.Header+int(rest)))
+	return n.ways.alone(hops, full, n.cfg.frame(n.Derived.Header+int(payload)), n.cfg.frame(n.Derived.Header+int(rest)))
 }
 
 // way is a shortest way, the one by the first ports where there are several.

@@ -140,10 +140,10 @@ func (n *Network) Late() (sum uint64) {
 }
 
 // Sender returns the NIC and queue pair that send a connection's data, false
-// once it is closed.
+// once it is closed, and for one of TCP (Stream).
 func (n *Network) Sender(c Conn) (nic *hostnic.NIC, qpn uint32, ok bool) {
 	i := int(c) - 1
-	if i < 0 || i >= len(n.flows.conns) || !n.flows.conns[i].open {
+	if i < 0 || i >= len(n.flows.conns) || !n.flows.conns[i].open || n.flows.conns[i].flow.TCP != nil {
 		return nil, 0, false
 	}
 	f := &n.flows.conns[i]

@@ -1,0 +1,219 @@
+package vnet
+
+import (
+	"errors"
+	"fmt"
+
+	"gswitch/frame"
+	"gswitch/tcp"
+	"gswitch/tcp/stack"
+	wirefmt "gswitch/wire"
+)
+
+// TCP makes flows byte streams over TCP, in place of messages of queue pairs.
+type TCP struct {
+	Config tcp.Config
+	// ReadRate is how fast the receiver's application reads, in bits per second; 0:
+	// at once.
+	ReadRate uint64
+}
+
+// Streams says that hosts can have connections of TCP.
+type Streams struct {
+	On bool
+	// Delay is how long a host takes over a segment that arrived, Jitter its
+	// standard deviation.
+	Delay, Jitter frame.Time
+}
+
+const (
+	// tcpHeader is Ethernet, IPv4 and TCP with time stamps; a SYN has the largest
+	// segment, a window scale and selective acknowledgements besides.
+	tcpHeader = wirefmt.EthernetLen + wirefmt.IPv4Len + wirefmt.TCPLen + 12
+	tcpSYN    = tcpHeader + 8
+	// tcpHeaders is the most that a segment has.
+	tcpHeaders = wirefmt.EthernetLen + wirefmt.IPv4Len + 60
+	// tcpPort is where hosts listen.
+	tcpPort = 5001
+)
+
+// addStack lets host i have connections.
+func (n *Network) addStack(i, node int) error {
+	if !n.cfg.Streams.On {
+		return nil
+	}
+	s, err := stack.New(stack.Config{Name: n.Topology.Nodes[node].Name, Addr: n.addrs[i], MAC: wirefmt.MAC(n.Plan.Nodes[node].MAC), Virtual: n.Engine.Virtual(),
+		Delay: n.cfg.Streams.Delay, Jitter: n.cfg.Streams.Jitter, Seed: mix(n.cfg.Seed, node) ^ 0x7c9}, n.Engine.Pool(node))
+	if err != nil {
+		return err
+	}
+	n.Hosts[i].ServeTCP(s)
+	n.stacks = append(n.stacks, s)
+	n.flows.streams = append(n.flows.streams, map[uint32]uint32{})
+	return nil
+}
+
+// MSS is what TCP has to have so that full segments with time stamps carry the
+// payload of full data frames.
+func (n *Network) MSS() int { return n.cfg.payload() + 12 }
+
+// dialTCP opens connection i.
+func (n *Network) dialTCP(now frame.Time, c *conn, f *Flow, i uint32) error {
+	if !n.cfg.Streams.On {
+		return fmt.Errorf("virtual network %s: its hosts have no TCP", n.Topology.Name)
+	}
+	class := n.cfg.Host.Class
+	if f.Class != 0 {
+		class = uint8(f.Class.number())
+	}
+	a := stack.Options{TCP: f.TCP.Config, Remote: n.addrs[f.Dst], RemoteMAC: n.nextHop(f.Src, f.Dst), RemotePort: tcpPort, LocalPort: f.SrcPort, Class: class, DSCP: class * 8}
+	if a.LocalPort == 0 {
+		a.LocalPort = entropy(n.cfg.Seed, f, 0)
+	}
+	b := a
+	b.Remote, b.RemoteMAC, b.LocalPort, b.ReadRate = n.addrs[f.Src], n.nextHop(f.Dst, f.Src), tcpPort, f.TCP.ReadRate
+	a.ISS, b.ISS = i*0x9e3779b9+c.generation*0x85ebca6b, i*0xc2b2ae35+c.generation*0x27d4eb2f
+	from, to := n.stacks[f.Src], n.stacks[f.Dst]
+	for try := 0; ; try++ {
+		b.RemotePort = a.LocalPort
+		if from.Free(&a) && to.Free(&b) {
+			break
+		}
+		if try == 1<<14 {
+			return fmt.Errorf("virtual network %s: from %s to %s: %w", n.Topology.Name, n.HostName(f.Src), n.HostName(f.Dst), stack.ErrTuple)
+		}
+		a.LocalPort = 0xc000 | (a.LocalPort+1)&0x3fff
+	}
+	if n.tap != nil {
+		a.Tap, b.Tap = n.tap(f, Conn(i+1), c.generation, &a, &b)
+	}
+	var err error
+	if c.qpB, err = to.Listen(now, &b); err != nil {
+		return err
+	}
+	if c.qpA, err = from.Dial(now, &a); err != nil {
+		to.Close(now, c.qpB)
+		return err
+	}
+	n.flows.streams[f.Src][c.qpA], n.flows.streams[f.Dst][c.qpB] = i, i
+	n.stirred(now, f.Src)
+	return nil
+}
+
+// nextHop is the address that frames of host src for host dst are sent to.
+func (n *Network) nextHop(src, dst int) wirefmt.MAC {
+	if mac := n.remoteMAC(src, dst); !mac.IsZero() {
+		return mac
+	}
+	return n.Hosts[src].Config().Gateway
+}
+
+// stirred lets the engine look at a host whose stack was given something.
+func (n *Network) stirred(now frame.Time, host int) {
+	n.Hosts[host].ServiceReady(now)
+	n.Engine.Poke(n.engine[n.hostNode[host]])
+}
+
+// sendTCP posts a message at both ends.
+func (n *Network) sendTCP(now frame.Time, c *conn, bytes, id uint64) error {
+	n.stacks[c.flow.Dst].Expect(c.qpB, bytes)
+	if err := n.stacks[c.flow.Src].Send(now, c.qpA, bytes, id); err != nil {
+		return err
+	}
+	n.stirred(now, c.flow.Src)
+	return nil
+}
+
+func (n *Network) closeTCP(now frame.Time, c *conn) {
+	delete(n.flows.streams[c.flow.Src], c.qpA)
+	delete(n.flows.streams[c.flow.Dst], c.qpB)
+	n.stacks[c.flow.Src].Close(now, c.qpA)
+	n.stacks[c.flow.Dst].Close(now, c.qpB)
+	n.stirred(now, c.flow.Src)
+	n.stirred(now, c.flow.Dst)
+}
+
+// collectTCP takes what ended at the connections of host h.
+func (n *Network) collectTCP(now frame.Time, h int) {
+	fl := &n.flows
+	var buf [64]stack.Completion
+	for {
+		k := n.stacks[h].TakeCompletions(buf[:])
+		for j := range buf[:k] {
+			e := &buf[j]
+			i, ok := fl.streams[h][e.End]
+			if !ok {
+				continue // closed meanwhile
+			}
+			switch e.Op {
+			case stack.Arrived:
+				n.received(now, i)
+			case stack.Sent:
+				n.finished(now, i, Done{Start: e.Start, Retransmits: e.Retransmitted, Timeouts: e.Timeouts}, e.Bytes, e.ID)
+			case stack.Failed:
+				n.flows.count.Failed++
+				if n.flows.err == nil && !errors.Is(e.Err, tcp.ErrTimedOut) {
+					n.flows.err = fmt.Errorf("host %s: %w", n.HostName(h), e.Err)
+				}
+			}
+		}
+		if k < len(buf) {
+			return
+		}
+	}
+}
+
+// OnStream sets the function that is asked for the taps of the two ends of each
+// connection of TCP that is opened, the sender's first. Generation tells apart those
+// that had the same Conn.
+func (n *Network) OnStream(f func(f *Flow, c Conn, generation uint32, a, b *stack.Options) (stack.Tap, stack.Tap)) {
+	n.tap = f
+}
+
+// Stacks returns the stacks of the hosts, nil where they have none.
+func (n *Network) Stacks() []*stack.Stack { return n.stacks }
+
+// Stream returns the sender's end of a connection of TCP, nil if it is not one.
+func (n *Network) Stream(c Conn) *tcp.Conn {
+	i := int(c) - 1
+	if i < 0 || i >= len(n.flows.conns) || !n.flows.conns[i].open || n.flows.conns[i].flow.TCP == nil {
+		return nil
+	}
+	k := &n.flows.conns[i]
+	return n.stacks[k.flow.Src].Conn(k.qpA)
+}
+
+// Acked returns how many bytes of a connection were acknowledged.
+func (n *Network) Acked(c Conn) uint64 {
+	if s := n.Stream(c); s != nil {
+		return s.Stats.BytesAcked
+	}
+	nic, qpn, ok := n.Sender(c)
+	if !ok {
+		return 0
+	}
+	v, err := nic.QP(qpn)
+	if err != nil {
+		return 0
+	}
+	return v.Acked
+}
+
+// IdealTCP is Ideal for a message over TCP whose window never holds it back, and
+// whose handshake comes first where that is asked for.
+func (n *Network) IdealTCP(src, dst int, bytes uint64, handshake, acked bool) frame.Time {
+	there, back := n.way(src, dst), n.way(dst, src)
+	payload := uint64(n.cfg.payload())
+	full := uint64(0)
+	if bytes > payload {
+		full = (bytes - 1) / payload
+	}
+	d := n.ways.alone(there, full, n.cfg.frame(tcpHeader+int(payload)), n.cfg.frame(tcpHeader+int(bytes-full*payload)))
+	if handshake {
+		d += n.ways.alone(there, 0, wire{}, n.cfg.frame(tcpSYN)) + n.ways.alone(back, 0, wire{}, n.cfg.frame(tcpSYN))
+	}
+	if acked {
+		d += n.ways.alone(back, 0, wire{}, n.cfg.frame(tcpHeader))
+	}
+	return nanoseconds(d)
+}
