@@ -50,6 +50,8 @@ type Host struct {
 	Serve  bool       `yaml:"serve" doc:"true: other hosts may open queue pairs here."`
 	Region units.Size `yaml:"region" default:"16MiB" doc:"Memory for RDMA Write and Read of other hosts."`
 	Worker *int       `yaml:"worker" range:"0,63" doc:"The worker that drives the host, counted from 0. Hosts are dealt out in turn if left out."`
+
+	Features section.Extra[hostFeatures] // of the host, as they registered themselves
 }
 
 // HostTelemetry is the telemetry that a host asks for.
@@ -116,6 +118,8 @@ func (h *Host) validate(s *section.Section, prefix string) {
 			fail("congestion_options", "%v", err)
 		}
 	}
+	c := h.nic(wire.MAC{}, 0)
+	h.options(&c, func(name string, err error) { fail(name, "%v", err) })
 	for i, r := range h.Telemetry.Links {
 		if r == 0 {
 			fail(fmt.Sprintf("telemetry.links[%d]", i), "a link without a rate has no units; write the rate of the device, such as 100Gbps")
@@ -163,6 +167,13 @@ func (h *Host) Spec() dataplane.PortSpec {
 // NIC returns what the NIC of the host is made from. mac is that of the
 // interface.
 func (h *Host) NIC(mac wire.MAC, port uint16) hostnic.Config {
+	c := h.nic(mac, port)
+	c.Options = h.options(&c, func(string, error) {}) // which validate told of
+	return c
+}
+
+// nic is NIC without features.
+func (h *Host) nic(mac wire.MAC, port uint16) hostnic.Config {
 	seed := fnv.New64a()
 	fmt.Fprint(seed, h.Name, h.Address)
 	c := hostnic.Config{

@@ -16,10 +16,10 @@ func (s *server) ListCounters(_ context.Context, r *api.ListRequest) (*api.Count
 	s.view(s.d.Snapshot(), r).ports(func(sw *metrics.Switch, p, base *metrics.Port) {
 		for i := range p.Features {
 			m := &p.Features[i]
-			if r.Feature != "" && r.Feature != m.Feature.Name {
+			if r.Feature != "" && r.Feature != m.Feature {
 				continue
 			}
-			c := &api.Counter{Switch: sw.Name, Port: p.Config.Name, Feature: m.Feature.Name, Name: m.Counter.Name, Gauge: m.Counter.Gauge, Value: m.Value}
+			c := &api.Counter{Switch: sw.Name, Port: p.Config.Name, Feature: m.Feature, Name: m.Counter.Name, Gauge: m.Counter.Gauge, Value: m.Value}
 			if was := slices.IndexFunc(base.Features, m.Same); was >= 0 && !c.Gauge {
 				c.Value = max(0, m.Value-base.Features[was].Value)
 			}

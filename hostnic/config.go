@@ -76,6 +76,9 @@ type Config struct {
 
 	Receive ReceiveConfig
 
+	// Options are those of features (Register), by the name of each.
+	Options Options
+
 	// Stack lets the NIC answer for its address and find others, on a real
 	// link; nil: it takes frames of queue pairs and flow control only.
 	Stack *StackConfig
@@ -223,7 +226,10 @@ func (c *Config) Validate() error {
 	if err := c.Stack.validate(c); err != nil {
 		return err
 	}
-	return c.Receive.validate(c)
+	if err := c.Receive.validate(c); err != nil {
+		return err
+	}
+	return c.checkFeatures()
 }
 
 func (r *ReceiveConfig) validate(c *Config) error {

@@ -312,8 +312,10 @@ func (n *NIC) closeFrames(q *queuePair) {
 	q.frames = nil
 }
 
-// QueueFrame queues a frame that is no queue pair's. Urgent ones leave with
-// the replies of their class (Meta.Class), ahead of all data. The others take
+// QueueFrame queues a frame that is no queue pair's: one of a feature, or of who
+// steps the NIC. It is whole, with its length on the link (Meta.Wire) and class
+// (Meta.Class). Urgent ones leave with
+// the replies of their class, ahead of all data. The others take
 // turns with the data of queue pairs, so that neither can hold up the other;
 // beyond limit of them r is dropped. It reports whether r was queued.
 func (n *NIC) QueueFrame(now frame.Time, r frame.Ref, urgent bool, limit int) bool {

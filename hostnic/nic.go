@@ -72,6 +72,9 @@ type NIC struct {
 	stack *stack // nil without Config.Stack
 	tcp   served // without a Service: there is none
 
+	features []running // nil without Config.Options
+	arc      arc
+
 	memory     Memory
 	ports      Secret // of source ports
 	spareVerbs []*verbs
@@ -135,6 +138,7 @@ func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
 	if cfg.Stack != nil {
 		n.stack = newStack(cfg)
 	}
+	n.adoptFeatures()
 	return n, nil
 }
 
@@ -183,6 +187,9 @@ func (n *NIC) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 		}
 		out[k] = r
 		k++
+	}
+	if n.arc.departs != 0 {
+		n.showDeparting(now, out[:k])
 	}
 	return k
 }
@@ -288,6 +295,9 @@ func (n *NIC) Advance(now frame.Time) {
 	for i, ok := n.timers.pop(now); ok; i, ok = n.timers.pop(now) {
 		n.timer(now, n.qps[i])
 	}
+	if now >= n.arc.due {
+		n.advanceFeatures(now)
+	}
 	n.flow.Advance(now, n.ready)
 	n.obey(now)
 	if now >= n.quench.due {
@@ -298,7 +308,7 @@ func (n *NIC) Advance(now frame.Time) {
 
 // TimerWake implements frame.Stepper.
 func (n *NIC) TimerWake(now frame.Time) frame.Time {
-	at := min(n.timers.next(), n.flowWake(now), n.slow.due(), n.quench.due, n.noticeDue())
+	at := min(n.timers.next(), n.flowWake(now), n.slow.due(), n.quench.due, n.noticeDue(), n.arc.due)
 	if n.stack != nil {
 		at = min(at, n.stack.due)
 	}
@@ -334,6 +344,7 @@ func (n *NIC) SetLink(now frame.Time, port uint16, up bool) {
 	if up {
 		n.ask(now)
 		n.touched = true
+		n.linkFeatures(now, up)
 		return
 	}
 	for r := n.control.Pop(n.arena); r != frame.Nil; r = n.control.Pop(n.arena) {
@@ -349,6 +360,7 @@ func (n *NIC) SetLink(now frame.Time, port uint16, up bool) {
 	for r := n.plain.Pop(n.arena); r != frame.Nil; r = n.plain.Pop(n.arena) {
 		n.drop(r, frame.QueueFlush)
 	}
+	n.linkFeatures(now, up)
 }
 
 // drop counts a frame under a reason and frees it.

@@ -11,8 +11,14 @@ func (n *NIC) Receive(now frame.Time, port uint16, v []frame.Ref) {
 	for len(v) > 0 {
 		k := min(len(v), vector)
 		n.parser.Parse(n.arena, v[:k])
+		if n.arc.arrives != 0 {
+			n.showArriving(now, v[:k])
+		}
 		for _, r := range v[:k] {
 			n.receive(now, r)
+		}
+		if n.arc.taken != 0 {
+			n.handOver(now)
 		}
 		v = v[k:]
 	}
@@ -67,6 +73,7 @@ func (n *NIC) receive(now frame.Time, r frame.Ref) {
 	case n.serves(m) && wire.Ethernet(b).DstUint64() == n.mac:
 		n.tcp.Receive(now, r)
 		n.ServiceReady(now)
+	case n.arc.takes != 0 && m.Flags&frame.HasRoCE == 0 && n.takes(r, m, b):
 	case n.stack != nil && m.Flags&frame.HasRoCE == 0:
 		n.local(now, r, m, b)
 	case wire.Ethernet(b).DstUint64() != n.mac:

@@ -9,8 +9,8 @@ import (
 
 // Reconfigure changes what may change while queue pairs are open: the link's
 // rate, overhead and burst, the jitter of paces, turns, the delay of notices, the classes under flow
-// control, what counts as quenched, marks of its own, notification packets, and
-// of the stack gateway and class, all at once; T, which queue pairs learn when
+// control, what counts as quenched, marks of its own, notification packets, options
+// of features, and of the stack gateway and class, all at once; T, which queue pairs learn when
 // they are opened. What else cfg says differently is refused, but for Name, Seed
 // and what has no meaning on a real link. On an error nothing has changed.
 func (n *NIC) Reconfigure(now frame.Time, cfg *Config) error {
@@ -43,6 +43,8 @@ func (n *NIC) Reconfigure(now frame.Time, cfg *Config) error {
 		n.watchQuenches(now)
 	}
 	n.flow.Configure(now, old.flow())
+	old.Options = next.Options
+	n.adoptFeatures()
 	n.obey(now)
 	n.ask(now)
 	if s := n.stack; s != nil {

@@ -2,6 +2,7 @@ package hostnic
 
 import (
 	"net/netip"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -52,7 +53,7 @@ func TestReconfigureRefuses(t *testing.T) {
 		if err := p.a.Reconfigure(0, &c); err == nil || !strings.Contains(err.Error(), strings.TrimSpace(want)) {
 			t.Errorf("want %q, the error is %v", want, err)
 		}
-		if p.a.Config() != before {
+		if !reflect.DeepEqual(p.a.Config(), before) {
 			t.Errorf("%s: refused, but changed", want)
 		}
 	}

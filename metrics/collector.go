@@ -288,7 +288,7 @@ func (e emitter) port(s *Switch, p *Port) {
 			e.count(queueInversions, v.Frames, sw, name, digit(q))
 		}
 	}
-	e.features(p, sw, name)
+	e.features(p.Features, sw, name)
 	e.escape(p.Escape, sw, name)
 	e.crossbar(p.Crossbar, sw, name)
 	for class := range p.Classes {

@@ -4,13 +4,16 @@ import (
 	"slices"
 	"sync"
 
+	"gswitch/feature"
+	"gswitch/hostnic"
 	"gswitch/vswitch"
 )
 
-// Measured is a counter of a feature at a port: the sum over all workers.
+// Measured is a counter of a feature at a port, where it is the sum over all
+// workers, or in a host.
 type Measured struct {
-	Feature *vswitch.Feature
-	Counter *vswitch.Counter
+	Feature string
+	Counter *feature.Counter
 	Labels  []string
 	Value   float64
 }
@@ -21,36 +24,42 @@ func (m *Measured) Same(o Measured) bool {
 }
 
 // addMeasured enters what a worker read.
-func addMeasured(v []Measured, f *vswitch.Feature, c *vswitch.Counter, value float64, labels []string) []Measured {
+func addMeasured(v []Measured, name string, c *feature.Counter, value float64, labels []string) []Measured {
 	for i := range v {
 		if m := &v[i]; m.Counter == c && slices.Equal(m.Labels, labels) {
 			m.Value += value
 			return v
 		}
 	}
-	return append(v, Measured{f, c, slices.Clone(labels), value})
+	return append(v, Measured{name, c, slices.Clone(labels), value})
 }
 
 // featureDescs are the metrics of all features that are part of the program.
-var featureDescs = sync.OnceValue(func() map[*vswitch.Counter]desc {
-	out := map[*vswitch.Counter]desc{}
-	for _, f := range vswitch.Features() {
-		for i := range f.Counters {
-			c := &f.Counters[i]
+var featureDescs = sync.OnceValue(func() map[*feature.Counter]desc {
+	out := map[*feature.Counter]desc{}
+	add := func(counters []feature.Counter, place ...string) {
+		for i := range counters {
+			c := &counters[i]
 			kind := counter
 			if c.Gauge {
 				kind = gauge
 			}
-			out[c] = kind(c.Name, c.Help, append([]string{"switch", "port"}, c.Labels...)...)
+			out[c] = kind(c.Name, c.Help, slices.Concat(place, c.Labels)...)
 		}
+	}
+	for _, f := range vswitch.Features() {
+		add(f.Counters, "switch", "port")
+	}
+	for _, f := range hostnic.Features() {
+		add(f.Counters, "host")
 	}
 	return out
 })
 
-// features exposes what features counted at a port.
-func (e emitter) features(p *Port, sw, port string) {
-	for i := range p.Features {
-		m := &p.Features[i]
-		e.gauge(featureDescs()[m.Counter], m.Value, append([]string{sw, port}, m.Labels...)...)
+// features exposes what features counted at a place.
+func (e emitter) features(v []Measured, place ...string) {
+	for i := range v {
+		m := &v[i]
+		e.gauge(featureDescs()[m.Counter], m.Value, slices.Concat(place, m.Labels)...)
 	}
 }

@@ -31,6 +31,7 @@ type Host struct {
 	Sessions, Transfers int
 	Serving             bool
 	Pace                Pace
+	Features            []Measured
 	Links               []dataplane.PortStats
 }
 
@@ -74,6 +75,9 @@ func (u HostUnit) read(h *Host) {
 		h.Counts, h.Stack, h.Flow, h.Paused, h.Quenched = *n.Counts(), n.Stack(), n.Flow(now), n.Paused(), n.Quenched()
 		h.Late, h.Serving = u.Agent.Late, u.Agent.Serving()
 		h.Sessions, h.Transfers = u.Agent.Counts()
+		n.ReadFeatures(func(f *hostnic.Feature, counter int, value float64, labels ...string) {
+			h.Features = addMeasured(h.Features, f.Name, &f.Counters[counter], value, labels)
+		})
 		n.QPs(func(qpn uint32) bool {
 			if v, err := n.QP(qpn); err == nil {
 				h.Pace.add(&v)
@@ -176,6 +180,7 @@ func (e emitter) host(h *Host) {
 	if h.Late.Total() > 0 {
 		e <- delayHistogram(hostLate, &h.Late, h.Name)
 	}
+	e.features(h.Features, h.Name)
 	for i := range h.Links {
 		e.link(h.Name, h.Links[i].Interface, &h.Links[i], strconv.Itoa(h.Links[i].Worker))
 	}

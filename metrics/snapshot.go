@@ -187,7 +187,7 @@ func (u Unit) read(s *Switch) {
 func (s *Switch) measured(f *vswitch.Feature, counter int, port uint16, value float64, labels ...string) {
 	for i := range s.Ports {
 		if p := &s.Ports[i]; p.Number == port {
-			p.Features = addMeasured(p.Features, f, &f.Counters[counter], value, labels)
+			p.Features = addMeasured(p.Features, f.Name, &f.Counters[counter], value, labels)
 		}
 	}
 }

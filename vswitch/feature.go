@@ -6,8 +6,8 @@ import (
 	"maps"
 	"math/bits"
 	"slices"
-	"strings"
 
+	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/wire"
 )
@@ -144,53 +144,11 @@ const (
 
 // Counter is a number that a feature counts, or a measure that it takes, of a
 // port.
-type Counter struct {
-	Name   string   // as it is exported, without the prefix of the exporter
-	Help   string   // one sentence
-	Labels []string // besides switch and port
-	Values []string // of the last label, where it tells kinds of what is counted apart
-	Gauge  bool     // a measure, which may fall
-}
-
-// Key names the counter where several are summed up: of the kinds that the last
-// label tells apart each has its own, "" is for those that have none.
-func (c *Counter) Key(kind string) string {
-	if kind == "" {
-		return c.Name
-	}
-	name, total := strings.CutSuffix(c.Name, "_total")
-	name += "_" + strings.ReplaceAll(kind, "-", "_")
-	if total {
-		name += "_total"
-	}
-	return name
-}
-
-// Keys returns the names under which the counter is summed up.
-func (c *Counter) Keys() []string {
-	if c.Values == nil {
-		return []string{c.Name}
-	}
-	keys := make([]string, len(c.Values))
-	for i, kind := range c.Values {
-		keys[i] = c.Key(kind)
-	}
-	return keys
-}
+type Counter = feature.Counter
 
 // Options are the options of features, by the name of each, in a type of its
 // package.
-type Options map[string]any
-
-// With returns the options with those of one feature set to v.
-func (o Options) With(feature string, v any) Options {
-	o = maps.Clone(o)
-	if o == nil {
-		o = Options{}
-	}
-	o[feature] = v
-	return o
-}
+type Options = feature.Options
 
 // features are those that are registered, by name: the order of their stages.
 var features []*Feature

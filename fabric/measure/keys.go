@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"gswitch/fabric/results"
+	"gswitch/feature"
+	"gswitch/hostnic"
 	"gswitch/vswitch"
 )
 
@@ -38,20 +40,25 @@ type Key struct {
 }
 
 // Keys returns every scalar that a run can have: those of every run, and what the
-// features of switches count.
+// features of switches and hosts count.
 func Keys() []Key {
 	all := slices.Clone(keys)
-	for _, f := range vswitch.Features() {
-		for i := range f.Counters {
-			c := &f.Counters[i]
+	add := func(counters []feature.Counter, together, largest, key string) {
+		for i := range counters {
+			c, of := &counters[i], together
+			if c.Gauge {
+				of = largest
+			}
 			for _, name := range c.Keys() {
-				doc := c.Help + " Of all switches together, with switch." + f.Name + "."
-				if c.Gauge {
-					doc = c.Help + " The largest of any port, with switch." + f.Name + "."
-				}
-				all = append(all, Key{Name: name, Of: OfRun, Doc: doc})
+				all = append(all, Key{Name: name, Of: OfRun, Doc: c.Help + " " + of + ", with " + key + "."})
 			}
 		}
+	}
+	for _, f := range vswitch.Features() {
+		add(f.Counters, "Of all switches together", "The largest of any port", "switch."+f.Name)
+	}
+	for _, f := range hostnic.Features() {
+		add(f.Counters, "Of all hosts together", "The largest of any host", "hosts."+f.Name)
 	}
 	return all
 }

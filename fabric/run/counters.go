@@ -112,34 +112,13 @@ func (c *tally) add(o *tally) {
 	c.Escaped.Reclaimed += o.Escaped.Reclaimed
 	c.Escaped.Strays += o.Escaped.Strays
 	c.Paths.Plus(&o.Paths)
-	c.addFeatures(o.Features)
+	if c.Features == nil {
+		c.Features = map[string]float64{}
+	}
+	vnet.AddCounted(c.Features, o.Features)
 	c.Inversions += o.Inversions
 	for i, k := range o.Telemetry {
 		c.Telemetry[i] += k
-	}
-}
-
-// addFeatures adds what features counted in another process; of gauges the larger
-// counts.
-func (c *tally) addFeatures(o map[string]float64) {
-	for _, f := range vswitch.Features() {
-		for i := range f.Counters {
-			k := &f.Counters[i]
-			for _, key := range k.Keys() {
-				v, there := o[key]
-				switch {
-				case !there:
-					continue
-				case c.Features == nil:
-					c.Features = map[string]float64{}
-				}
-				if k.Gauge {
-					c.Features[key] = max(c.Features[key], v)
-				} else {
-					c.Features[key] += v
-				}
-			}
-		}
 	}
 }
 

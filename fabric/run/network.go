@@ -100,6 +100,7 @@ func describe(r *scenario.Run) (*vnet.Config, error) {
 	if d.Streams() {
 		c.Streams = vnet.Streams{On: true, Delay: frame.Time(h.TCP.Delay), Jitter: frame.Time(h.TCP.Jitter)}
 	}
+	c.Host.Options = h.Options
 	c.Host.LowClasses = h.Transport.RC3.LowClasses(h.Class)
 	if c.Host.Transport, c.Host.Recovery, err = recovery(&h.Transport); err != nil {
 		return nil, err

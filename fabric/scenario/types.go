@@ -148,6 +148,8 @@ type Hosts struct {
 	TCP         TCP            `yaml:"tcp" doc:"Flows are byte streams over TCP in place of messages of queue pairs, by the stack of this project (RFC 9293)."`
 	Sizes       Sizes          `yaml:"sizes" doc:"Lengths of frames on the wire in place of those of the real headers, for agreement with other simulators."`
 	Overrides   []Override     `yaml:"overrides" doc:"Hosts that differ."`
+
+	Features section.Extra[hostFeatures] // of hosts, as they registered themselves
 }
 
 // Params are options of an algorithm.

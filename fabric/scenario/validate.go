@@ -94,6 +94,7 @@ func (v *validator) switches() {
 
 func (v *validator) hosts() {
 	h := &v.doc.Hosts
+	v.hostFeatures()
 	if h.Payload < 1 || h.Payload > 8192 {
 		v.sec.Fail("hosts.payload", "%v is not from 1B to 8192B", h.Payload)
 	}

@@ -182,7 +182,10 @@ type Host struct {
 	QuenchAfter frame.Time // see hostnic.Config
 	NoticeDelay frame.Time // see hostnic.Config
 	Receive     hostnic.ReceiveConfig
-	RTTNoise    frame.Time // see hostnic.Config
+	// Options returns those of features, for a NIC that is configured otherwise;
+	// nil: none has any.
+	Options  func(c *hostnic.Config) (hostnic.Options, error)
+	RTTNoise frame.Time // see hostnic.Config
 	// PaceJitter is that of hostnic.Config.
 	PaceJitter float64
 

@@ -3,6 +3,8 @@ package vnet
 import (
 	"fmt"
 
+	"gswitch/feature"
+	"gswitch/hostnic"
 	"gswitch/vswitch"
 )
 
@@ -29,23 +31,38 @@ func (c *Config) options(rate uint64) (o vswitch.Options, err error) {
 	return o, nil
 }
 
-// Counted sums up what features counted at all ports of all switches, by
-// vswitch.Counter.Keys; of a gauge it is the largest.
+// Counted sums up what features counted, at all ports of all switches and in
+// all hosts, by feature.Counter.Keys; of a gauge it is the largest.
 func (n *Network) Counted() map[string]float64 {
 	sum := map[string]float64{}
 	for _, sw := range n.Switches {
 		sw.Nodes[0].ReadFeatures(func(f *vswitch.Feature, counter int, _ uint16, v float64, labels ...string) {
-			c, kind := &f.Counters[counter], ""
-			if c.Values != nil {
-				kind = labels[len(labels)-1]
-			}
-			key := c.Key(kind)
-			if c.Gauge {
-				sum[key] = max(sum[key], v)
-			} else {
-				sum[key] += v
-			}
+			f.Counters[counter].Sum(sum, v, labels)
+		})
+	}
+	for _, h := range n.Hosts {
+		h.ReadFeatures(func(f *hostnic.Feature, counter int, v float64, labels ...string) {
+			f.Counters[counter].Sum(sum, v, labels)
 		})
 	}
 	return sum
+}
+
+// AddCounted adds what another part of the network counted.
+func AddCounted(sum, o map[string]float64) {
+	add := func(counters []feature.Counter) {
+		for i := range counters {
+			for _, key := range counters[i].Keys() {
+				if v, there := o[key]; there {
+					counters[i].Add(sum, key, v)
+				}
+			}
+		}
+	}
+	for _, f := range vswitch.Features() {
+		add(f.Counters)
+	}
+	for _, f := range hostnic.Features() {
+		add(f.Counters)
+	}
 }

@@ -15,6 +15,12 @@ func (n *Network) addHosts() error {
 		if n.cfg.AdjustHost != nil {
 			n.cfg.AdjustHost(c.Name, c)
 		}
+		if options := n.cfg.Host.Options; options != nil {
+			var err error
+			if c.Options, err = options(c); err != nil {
+				return fmt.Errorf("virtual network %s: host %s: %w", n.Topology.Name, c.Name, err)
+			}
+		}
 		nic, err := hostnic.New(c, n.Engine.Pool(node))
 		if err != nil {
 			return fmt.Errorf("virtual network %s: %w", n.Topology.Name, err)
