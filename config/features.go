@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -30,6 +31,60 @@ func (queueFeatures) Kinds() []section.Kind {
 		}
 	}
 	return kinds
+}
+
+// switchFeatures are the sections of registered features in a switch.
+type switchFeatures struct{}
+
+// Kinds returns a section for each feature that has one.
+func (switchFeatures) Kinds() []section.Kind {
+	var kinds []section.Kind
+	for _, f := range vswitch.Features() {
+		if f.Whole != nil {
+			kinds = append(kinds, section.Kind{Key: f.Name, Doc: f.Doc, Type: reflect.TypeOf(f.Whole()).Elem()})
+		}
+	}
+	return kinds
+}
+
+// wholeOptions returns what a switch has of features, of a document with its
+// defaults. refused is told what is wrong, if anything.
+func (s *Switch) wholeOptions(cfg *vswitch.Config, refused func(key string, err error)) (o vswitch.Options) {
+	for _, f := range vswitch.Features() {
+		sec, on := s.Features.Get(f.Name).(vswitch.WholeSection)
+		if !on {
+			continue
+		}
+		v, err := sec.Options(cfg)
+		if err != nil {
+			key := f.Name
+			if at := new(vswitch.KeyError); errors.As(err, &at) {
+				key, err = key+"."+at.Key, at.Err
+			}
+			refused(key, err)
+			continue
+		}
+		o = o.With(f.Name, v)
+	}
+	return o
+}
+
+// validateWhole checks what a switch has of features as a whole.
+func (d decoder) validateWhole(s *Switch, path string) {
+	if !slices.ContainsFunc(vswitch.Features(), func(f *vswitch.Feature) bool { return s.Features.Get(f.Name) != nil }) {
+		return
+	}
+	s = section.Clone(s)
+	section.Fill(s)
+	cfg := &vswitch.Config{ID: uint16(s.ID), Loopbacks: s.Loopback, Class: s.Classes.maps(), PFC: s.PFC.config()}
+	for i := range s.Ports {
+		cfg.Ports = append(cfg.Ports, vswitch.PortConfig{Name: s.Ports[i].name(), Addresses: s.Ports[i].Addresses})
+	}
+	s.wholeOptions(cfg, func(key string, err error) {
+		if key = path + "." + key; !d.Refused(key) {
+			d.Fail(key, "%v", err)
+		}
+	})
 }
 
 // feature returns which queues of a profile have a feature, and its section; nil

@@ -124,6 +124,7 @@ func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
 		out.Ports[n].Escape = s.Escape != nil && slices.Contains(s.Escape.Ports, p.Name)
 	}
 	out.VLANs = s.vlans()
+	out.Options = s.wholeOptions(out, func(key string, err error) { panic("config: " + key + ": " + err.Error()) }) // validated
 	for i, m := range s.Mirrors {
 		out.Mirrors = append(out.Mirrors, vswitch.Mirror{Name: s.Mirrors[i].Name, Port: uint16(numbers[m.Port]), Truncate: m.Snap})
 	}

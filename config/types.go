@@ -55,6 +55,8 @@ type Switch struct {
 	Paths     *Paths            `yaml:"paths" doc:"How one of several next hops is chosen for a frame. By flow if left out."`
 	Neighbors []Neighbor        `yaml:"neighbors" id:"address" doc:"Static neighbours (ARP, neighbour discovery)."`
 	Mirrors   []Mirror          `yaml:"mirrors" id:"name" doc:"Mirror sessions that access lists copy frames to."`
+
+	Features section.Extra[switchFeatures] // as they registered themselves
 }
 
 // Port is one port of a switch: over an interface, a wire or a pcap file.

@@ -31,15 +31,6 @@ func roce(opcode, syndrome uint8) []wt.Layer {
 
 func id(v uint16) wt.IPOption { return wt.IPv4With(func(f *wire.IPv4Fields) { f.ID = v }) }
 
-func names(c *Classifier, hit uint64) (v []string) {
-	for i, r := range c.Rules() {
-		if hit>>i&1 != 0 {
-			v = append(v, r.Name)
-		}
-	}
-	return v
-}
-
 func classifier(t *testing.T, sample uint8) *Classifier {
 	t.Helper()
 	c, err := NewClassifier(Default(sample, GREProtoERSPAN3))
@@ -94,14 +85,14 @@ func TestRules(t *testing.T) {
 			if why != frame.Keep {
 				t.Fatalf("%s: %v", p.name, why)
 			}
-			if got := names(c, c.Match(&m, b)); !slices.Equal(got, p.want) {
+			if got := c.Names(c.Match(&m, b)); !slices.Equal(got, p.want) {
 				t.Errorf("%s, in a tunnel: %t: %v, want %v", p.name, tunnel, got, p.want)
 			}
 		}
 	}
 	pause := wt.PFC(wt.MAC(3), 1, 0xffff)
 	m, _ := wt.Parse(pause)
-	if got := names(c, c.Match(&m, pause)); !slices.Equal(got, []string{"pause"}) {
+	if got := c.Names(c.Match(&m, pause)); !slices.Equal(got, []string{"pause"}) {
 		t.Errorf("a pause: %v", got)
 	}
 	arp := wt.Frame(eth, wt.ARP(wire.ARPFields{Op: wire.ARPRequest}))
@@ -114,7 +105,7 @@ func TestRules(t *testing.T) {
 	b := make([]byte, 512)
 	n, _ := s.Copy(b, syn, uint32(len(syn)), Info{})
 	if m, _ = wt.Parse(b[:n]); c.Match(&m, b[:n]) != 0 {
-		t.Errorf("a copy is copied: %v", names(c, c.Match(&m, b[:n])))
+		t.Errorf("a copy is copied: %v", c.Names(c.Match(&m, b[:n])))
 	}
 }
 
@@ -163,6 +154,18 @@ func TestCopyVector(t *testing.T) {
 	if n, _ := s.Copy(b[:90], orig, 60, Info{}); n != 0 {
 		t.Error("a copy without room was written")
 	}
+	// What there is room for is kept, and no more is promised.
+	long := append(slices.Clone(orig), make([]byte, 140)...)
+	if n, length := s.Copy(b[:180], long, 200, Info{}); n != 180 || length != 180 {
+		t.Errorf("%d bytes, %d on the link", n, length)
+	}
+	// In virtual time the link has what memory has not.
+	if n, length := s.Copy(b, orig, 1000, Info{}); n != 98 || length != 1038 {
+		t.Errorf("%d bytes, %d on the link", n, length)
+	}
+	if n, length := s.Copy(b, orig, 1000, Info{Cut: true}); n != 98 || length != 98 {
+		t.Errorf("%d bytes, %d on the link of a frame in several chunks", n, length)
+	}
 }
 
 // Wireshark sees the original in each format, and what the copy tells of it.
@@ -189,7 +192,7 @@ func TestTsharkDissectsCopies(t *testing.T) {
 			s := Session{ID: 5, Src: netip.MustParseAddr("10.10.0.10"), Dst: netip.MustParseAddr("10.255.0.1"), Format: format, Snap: snap, Switch: 10, sequence: 41}
 			b := make([]byte, 1000)
 			n, length := s.Copy(b, orig, uint32(len(orig)), Info{At: 3*frame.Second + 7, Port: 4, VLAN: 1})
-			if int(length) != n || snap > 0 && n != format.overhead()+128 {
+			if int(length) != n || snap > 0 && n != format.Overhead()+128 {
 				t.Fatalf("%d bytes, %d on the link", n, length)
 			}
 			copy(b[6:], []byte{2, 0, 0, 0, 0, 9})

@@ -2,9 +2,8 @@ package mirror
 
 import (
 	"fmt"
-	"math/bits"
+	"net/netip"
 
-	"gswitch/frame"
 	"gswitch/wire"
 )
 
@@ -44,6 +43,8 @@ type Rule struct {
 	// packets, the same at every switch.
 	SampleBits  uint8
 	SampleValue uint16
+
+	Src, Dst netip.Prefix // networks of IPv4
 }
 
 // validate reports what is wrong with a rule.
@@ -55,6 +56,8 @@ func (r *Rule) validate() error {
 		return fmt.Errorf("rule %s looks at no headers: say outer, inner or both", r.Name)
 	case r.SampleBits > 16 || r.SampleBits > 0 && r.SampleValue>>r.SampleBits != 0:
 		return fmt.Errorf("rule %s: of %d bits of the identification the value %d is not possible", r.Name, r.SampleBits, r.SampleValue)
+	case r.Src.IsValid() && !r.Src.Addr().Is4() || r.Dst.IsValid() && !r.Dst.Addr().Is4():
+		return fmt.Errorf("rule %s: networks %v and %v: only those of IPv4 are looked at", r.Name, r.Src, r.Dst)
 	case r.MACControl && *r != Rule{Name: r.Name, View: r.View, Never: r.Never, MACControl: true}:
 		return fmt.Errorf("rule %s: MAC control frames have no IP header to look at", r.Name)
 	}
@@ -84,157 +87,4 @@ func Default(sample uint8, gre uint16) []Rule {
 		{Name: "cnp", View: Both, Opcode: wire.RoCECongestionNotify, HasOpcode: true},
 		{Name: "pause", View: Outer, MACControl: true},
 	}
-}
-
-// Classifier finds all rules that match a packet by a few table look-ups: for each
-// field a table from its value to the rules that it satisfies, as a word of bits;
-// the rules that match are those in all of the words (Lakshman, Stiliadis,
-// SIGCOMM 1998).
-type Classifier struct {
-	rules []Rule
-	never uint64
-	view  [2]uint64 // rules that look at the outer, and at the inner headers
-
-	macControl uint64 // rules for these, and none else
-	proto      [256]uint64
-	flags      [256]uint64 // of TCP
-	dscp       [64]uint64
-	opcode     [256]uint64
-	tcp        uint64 // rules that want TCP's flags
-	roce       uint64 // that want an opcode or a NAK
-	nak        uint64
-	rest       uint64 // that ports, GRE's protocol or the identification decide
-}
-
-// NewClassifier compiles rules.
-func NewClassifier(rules []Rule) (*Classifier, error) {
-	if len(rules) > MaxRules {
-		return nil, fmt.Errorf("%d rules: at most %d are possible", len(rules), MaxRules)
-	}
-	c := &Classifier{rules: rules}
-	names := map[string]bool{}
-	for i := range rules {
-		r := &rules[i]
-		if err := r.validate(); err != nil {
-			return nil, err
-		}
-		if names[r.Name] {
-			return nil, fmt.Errorf("two rules are named %s", r.Name)
-		}
-		names[r.Name] = true
-		c.add(r, 1<<i)
-	}
-	return c, nil
-}
-
-func (c *Classifier) add(r *Rule, bit uint64) {
-	set := func(word *uint64, on bool) {
-		if on {
-			*word |= bit
-		}
-	}
-	set(&c.never, r.Never)
-	if r.MACControl {
-		c.macControl |= bit
-		return
-	}
-	set(&c.view[0], r.View&Outer != 0)
-	set(&c.view[1], r.View&Inner != 0)
-	set(&c.tcp, r.TCPFlags != 0)
-	set(&c.roce, r.HasOpcode || r.NAK)
-	set(&c.nak, r.NAK)
-	set(&c.rest, r.SrcPort != 0 || r.DstPort != 0 || r.GREProto != 0 || r.SampleBits != 0)
-	for v := range 256 {
-		set(&c.proto[v], r.Proto == 0 || int(r.Proto) == v)
-		set(&c.flags[v], r.TCPFlags == 0 || v&int(r.TCPFlags) != 0)
-		set(&c.opcode[v], !r.HasOpcode && !r.NAK || r.HasOpcode && int(r.Opcode) == v || r.NAK && v == int(wire.RCAcknowledge))
-	}
-	for v := range c.dscp {
-		set(&c.dscp[v], r.DSCP == 0 || v&int(r.DSCP) != 0)
-	}
-}
-
-// Rules returns what the classifier was made of.
-func (c *Classifier) Rules() []Rule { return c.rules }
-
-// Match returns the rules that a parsed frame matches, a bit for each; 0 if the
-// frame is one that is never copied. b is its first chunk.
-func (c *Classifier) Match(m *frame.Meta, b []byte) uint64 {
-	if m.Flags&frame.IsMACControl != 0 {
-		return c.macControl
-	}
-	if m.Flags&(frame.HasIPv4|frame.HasIPv6) == 0 {
-		return 0
-	}
-	var hit uint64
-	if m.Flags&frame.HasIPv4 != 0 {
-		hit = c.headers(c.view[0], m, b, int(m.L3), int(m.L4))
-	}
-	if m.Flags&(frame.HasTunnel|frame.InnerIPv6) == frame.HasTunnel {
-		hit |= c.headers(c.view[1], m, b, int(m.L3Inner), int(m.L4Inner))
-	}
-	if hit&c.never != 0 {
-		return 0
-	}
-	return hit
-}
-
-// headers are the rules among `view` that one IPv4 header and what follows match.
-func (c *Classifier) headers(view uint64, m *frame.Meta, b []byte, l3, l4 int) uint64 {
-	if len(b) < l3+wire.IPv4Len {
-		return 0
-	}
-	ip := wire.IPv4(b[l3:])
-	hit := view & c.proto[ip.Proto()] & c.dscp[ip.DSCP()]
-	fragment := ip.FlagsOffset()&wire.IPv4OffsetMask != 0
-	transport := l4 > 0 && !fragment && len(b) >= l4+8
-	if hit&c.tcp != 0 {
-		if transport && ip.Proto() == wire.ProtoTCP && len(b) >= l4+wire.TCPLen {
-			hit &= c.flags[wire.TCP(b[l4:]).Flags()]
-		} else {
-			hit &^= c.tcp
-		}
-	}
-	if hit&c.roce != 0 {
-		hit &= ^c.roce | c.operation(ip, b, l4, transport)
-	}
-	for v := hit & c.rest; v != 0; v &= v - 1 {
-		if r := &c.rules[bits.TrailingZeros64(v)]; !r.residual(ip, b, l4, transport) {
-			hit &^= v & -v
-		}
-	}
-	return hit
-}
-
-// operation are the rules for RoCEv2 that a packet matches.
-func (c *Classifier) operation(ip wire.IPv4, b []byte, l4 int, transport bool) uint64 {
-	bth := l4 + wire.UDPLen
-	if !transport || ip.Proto() != wire.ProtoUDP || wire.UDP(b[l4:]).DstPort() != wire.RoCEv2Port || len(b) < bth+wire.BTHLen {
-		return 0
-	}
-	hit := c.opcode[b[bth]]
-	// AETH: the two bits above the low five say what kind of answer it is, and
-	// both are set in a NAK.
-	if len(b) < bth+wire.BTHLen+1 || b[bth+wire.BTHLen]&0x60 != 0x60 {
-		hit &^= c.nak
-	}
-	return hit & c.roce
-}
-
-// residual tests what no table does.
-func (r *Rule) residual(ip wire.IPv4, b []byte, l4 int, transport bool) bool {
-	if r.SampleBits != 0 && ip.ID()&(1<<r.SampleBits-1) != r.SampleValue {
-		return false
-	}
-	if r.GREProto != 0 && (!transport || ip.Proto() != wire.ProtoGRE || wire.GRE(b[l4:]).Protocol() != r.GREProto) {
-		return false
-	}
-	if r.SrcPort != 0 || r.DstPort != 0 {
-		if !transport || ip.Proto() != wire.ProtoTCP && ip.Proto() != wire.ProtoUDP {
-			return false
-		}
-		t := wire.TCP(b[l4:]) // ports lie where UDP's do
-		return (r.SrcPort == 0 || t.SrcPort() == r.SrcPort) && (r.DstPort == 0 || t.DstPort() == r.DstPort)
-	}
-	return true
 }

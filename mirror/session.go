@@ -18,8 +18,8 @@ const (
 	GRE                   // RFC 2784 alone, as Everflow's switches do
 )
 
-// overhead is what comes before the original, in bytes.
-func (f Format) overhead() int {
+// Overhead is what comes before the original, in bytes.
+func (f Format) Overhead() int {
 	return wire.EthernetLen + wire.IPv4Len + [...]int{8 + wire.ERSPAN3Len + wire.ERSPAN3PlatformLen, 8 + wire.ERSPAN2Len, wire.GRELen}[f]
 }
 
@@ -80,13 +80,17 @@ type Info struct {
 	Class  uint8
 	// Reason is why the switch dropped the original, 0 for one that it did not.
 	Reason frame.Reason
+	// Cut says that the original's bytes in memory are not all that there is of it
+	// in memory: what is beyond them cannot be kept.
+	Cut bool
 }
 
 // Copy writes a copy of an original to b: outer Ethernet header (with empty
 // addresses), IPv4, GRE, the format's header, and as much of the original as the
-// session keeps, of which orig are the bytes in memory. wireLen is the original's
-// length on the link. It returns the bytes written and the copy's length on the
-// link, 0 if b is too small.
+// session keeps and b has room for, of which orig are the bytes in memory. wireLen
+// is the original's length on the link: in virtual time there is more of a frame
+// there than in memory. It returns the bytes written and the copy's length on the
+// link, 0 if there is no room for headers, or a packet would be too long.
 //
 // The copy may not be fragmented (RFC 791 DF), carries no ECN and identification 0,
 // so that Everflow's outer headers are the same at every hop.
@@ -95,10 +99,16 @@ func (s *Session) Copy(b, orig []byte, wireLen uint32, i Info) (n int, length ui
 	if s.Snap > 0 {
 		keep = min(keep, uint32(s.Snap))
 	}
-	head := s.Format.overhead()
-	orig = orig[:min(len(orig), int(keep))]
+	head := s.Format.Overhead()
+	if len(b) < head+min(len(orig), LeastSnap) {
+		return 0, 0
+	}
+	if whole := int(wireLen) <= len(orig); whole || i.Cut {
+		keep = min(keep, uint32(len(orig)), uint32(len(b)-head))
+	}
+	orig = orig[:min(len(orig), int(keep), len(b)-head)]
 	length = uint32(head) + keep
-	if len(b) < head+len(orig) || length-wire.EthernetLen > 0xffff {
+	if length-wire.EthernetLen > 0xffff {
 		return 0, 0
 	}
 	be := binary.BigEndian
@@ -146,3 +156,44 @@ func (s *Session) erspan(b []byte, i Info, truncated bool) {
 // Sequence is the number of the next copy, where the format has numbers: a
 // receiver knows by them how many were lost.
 func (s *Session) Sequence() uint32 { return s.sequence }
+
+// Continue goes on with the numbers of another session.
+func (s *Session) Continue(o *Session) { s.sequence = o.sequence }
+
+// Length is how long the copy of an original is at most, with or without headers.
+func (s *Session) Length(wireLen uint32, wrapped bool) int {
+	n := int(wireLen)
+	if s.Snap > 0 {
+		n = min(n, s.Snap)
+	}
+	if wrapped {
+		n += s.Format.Overhead()
+	}
+	return n
+}
+
+// Write is Copy or, of one that is not wrapped, the original as it is, cut as the
+// session says.
+func (s *Session) Write(b, orig []byte, wireLen uint32, i Info, wrapped bool) (n int, length uint32) {
+	if wrapped {
+		return s.Copy(b, orig, wireLen, i)
+	}
+	length = uint32(s.Length(wireLen, false))
+	if int(wireLen) <= len(orig) || i.Cut {
+		length = min(length, uint32(len(orig)), uint32(len(b)))
+	}
+	return copy(b, orig[:min(len(orig), int(length))]), length
+}
+
+// Made reports whether a frame is a copy of the session.
+func (s *Session) Made(b []byte) bool {
+	at := wire.EthernetLen
+	if len(b) >= at+4 && wire.Ethernet(b).EtherType() == wire.EtherTypeVLAN {
+		at += 4
+	}
+	if len(b) < at+wire.IPv4Len || !s.Src.Is4() || !s.Dst.Is4() {
+		return false
+	}
+	ip, src, dst := b[at:], s.Src.As4(), s.Dst.As4()
+	return ip[9] == wire.ProtoGRE && [4]byte(ip[12:]) == src && [4]byte(ip[16:]) == dst
+}

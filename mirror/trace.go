@@ -28,6 +28,8 @@ type Hop struct {
 	DSCP     uint8
 	ECN      uint8
 	OuterDst [4]byte
+	// Reason is why the switch dropped the packet, 0 if the copy is not about that.
+	Reason frame.Reason
 }
 
 // same reports whether two copies are of one pass of a packet through one switch:
@@ -86,6 +88,7 @@ func Parse(b []byte) (k Key, h Hop, ok bool) {
 		}
 		if f.HasPlatform && f.Platform>>58 == 5 && f.Granularity == 2 {
 			h.At = frame.Time(uint32(f.Platform))*frame.Second + frame.Time(f.Timestamp)
+			h.Reason = frame.Reason(f.SGT)
 		}
 		at += len3
 	case g.Protocol() == GREProtoERSPAN2 && g.Flags()&wire.GRESequence != 0:

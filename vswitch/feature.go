@@ -25,8 +25,14 @@ type Feature struct {
 	// New makes the feature's state of one worker, when a configuration has
 	// options of it for the first time.
 	New func(n *Node) Instance
+	// Aliases are other names of the verb that shows the counters.
+	Aliases []string
 	// Counters are what Instance.Read reads.
 	Counters []Counter
+
+	// Whole makes a section of documents about a switch as a whole, with nothing
+	// set, in place of Section: it stands under Name in a switch. nil: there is none.
+	Whole func() WholeSection
 
 	// Section makes a section of documents with nothing set. It stands under Name
 	// in a queue profile and in the switches of a scenario, which say which queues
@@ -50,6 +56,23 @@ type Section interface {
 	// it has none of its own.
 	Options(queues uint8, rate uint64) (any, error)
 }
+
+// WholeSection is how documents write Config.Options of a feature: a pointer to a
+// struct with the tags of package section.
+type WholeSection interface {
+	// Options returns the options of a switch, once what was left out has its
+	// default. Of cfg the ID, the loopbacks and the ports' names and addresses are
+	// known. An error that is a KeyError says which key it is about.
+	Options(cfg *Config) (any, error)
+}
+
+// KeyError is about a key within a section, such as sessions[0].port.
+type KeyError struct {
+	Key string
+	Err error
+}
+
+func (e *KeyError) Error() string { return e.Key + ": " + e.Err.Error() }
 
 // Careful is a Section with options that do harm to the network that they are
 // for: a daemon refuses them, a scenario may show what comes of them.

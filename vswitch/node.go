@@ -93,7 +93,9 @@ type Node struct {
 	forwardsTo      uint32            // those that see frames before they join
 	gathered        [vector]frame.Ref // frames that they have not seen yet
 	gatheredN       int
-	droppedTo       uint32     // those that see what is dropped
+	droppedTo       uint32            // those that see what is dropped
+	sends           [vector]frame.Ref // what features send when the vector has its queues
+	sendsN          int
 	sweepAt         frame.Time // when thresholds that follow the buffer's use are judged again
 	ageAt           frame.Time // next step of ageing
 	losslessClasses uint8
@@ -213,6 +215,9 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 		n.flushHandoff(w)
 	}
 	n.bury()
+	if n.sendsN > 0 {
+		n.sendAll(now)
+	}
 }
 
 // Expect implements frame.Expecter.
@@ -243,6 +248,9 @@ func (n *Node) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 	}
 	if k > 0 {
 		n.flowControl(now)
+	}
+	if n.sendsN > 0 {
+		n.sendAll(now)
 	}
 	return k
 }
@@ -283,6 +291,9 @@ func (n *Node) Advance(now frame.Time) {
 		n.flushHandoff(w)
 	}
 	n.bury()
+	if n.sendsN > 0 {
+		n.sendAll(now)
+	}
 }
 
 // Wake implements frame.Node.
@@ -296,7 +307,7 @@ func (n *Node) Wake(now frame.Time) frame.Time {
 
 // TimerWake implements frame.Stepper.
 func (n *Node) TimerWake(now frame.Time) frame.Time {
-	if n.sw.program.Load() != n.prog || n.sw.links.Load() != n.links {
+	if n.sw.program.Load() != n.prog || n.sw.links.Load() != n.links || n.sendsN > 0 {
 		return now
 	}
 	for _, ring := range n.handIn {
@@ -366,6 +377,9 @@ func (n *Node) SetLink(now frame.Time, port uint16, up bool) {
 	n.handedTo |= n.bells &^ n.bell // the others may sleep
 	n.flowControl(now)              // what was queued there made room
 	n.bury()
+	if n.sendsN > 0 {
+		n.sendAll(now)
+	}
 }
 
 // drop counts a frame under a reason and puts it where bury frees it.
@@ -443,4 +457,9 @@ func (n *Node) Flush(now frame.Time) {
 		}
 	}
 	n.bury()
+	for _, r := range n.sends[:n.sendsN] {
+		n.countDrop(n.arena.Meta(r).InPort, frame.QueueFlush)
+		n.pool.Free(r)
+	}
+	n.sendsN = 0
 }

@@ -6,12 +6,21 @@ import "gswitch/frame"
 // IPv4 without options, untagged, whole, not ECN-capable, with right checksums,
 // to a single station. Nothing of that is asked again.
 func (p *Parser) OwnICMP4(m *frame.Meta, b []byte) {
+	p.own4(m, b, ProtoICMP)
+	m.Flags |= frame.HasICMP
+}
+
+// OwnGRE4 is the same for a packet in a GRE tunnel, of which it takes the outer
+// headers alone.
+func (p *Parser) OwnGRE4(m *frame.Meta, b []byte) { p.own4(m, b, ProtoGRE) }
+
+func (p *Parser) own4(m *frame.Meta, b []byte, proto uint8) {
 	h := (*[EthernetLen + IPv4Len]byte)(b)
-	m.Flags = m.Flags&^parserFlags | frame.HasIPv4 | frame.HasICMP
+	m.Flags = m.Flags&^parserFlags | frame.HasIPv4
 	m.EtherType, m.TCI = EtherTypeIPv4, 0
 	m.L3, m.L3Inner = EthernetLen, EthernetLen
 	m.L4, m.L4Inner, m.INT = EthernetLen+IPv4Len, EthernetLen+IPv4Len, 0
-	m.Proto, m.ProtoIn = ProtoICMP, ProtoICMP
+	m.Proto, m.ProtoIn = proto, proto
 	m.DSCP, m.TTL = h[EthernetLen+1]>>2, h[EthernetLen+8]
 	m.SrcPort, m.DstPort = 0, 0
 	m.Hash = p.hash.IPv4(be.Uint64(h[EthernetLen+12:]), 0, ProtoICMP)

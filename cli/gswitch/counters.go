@@ -21,25 +21,51 @@ func (a *app) showFeature(f *vswitch.Feature) *cobra.Command {
 		r.Feature = f.Name
 		return client.ListCounters(ctx, r)
 	}
-	return list(a, f.Name+" [PORT]", strings.TrimSuffix(f.Doc, "."), ask, func(w io.Writer, m *api.Counters) { printCounters(w, f.Name, m) })
+	return aliased(list(a, f.Name+" [PORT]", strings.TrimSuffix(f.Doc, "."), ask, func(w io.Writer, m *api.Counters) { printCounters(w, f, m) }), f.Aliases...)
 }
 
 // printCounters prints a row for each port and place at it, with a column for
-// each counter.
-func printCounters(w io.Writer, feature string, m *api.Counters) {
-	if len(m.Counters) == 0 {
-		fmt.Fprintf(w, "no port has %s: %s of a queue profile (qos) turns it on\n", feature, feature)
+// each counter. Places of different kinds have tables of their own.
+func printCounters(w io.Writer, f *vswitch.Feature, m *api.Counters) {
+	switch {
+	case len(m.Counters) == 0 && f.Whole != nil:
+		fmt.Fprintf(w, "nothing: %s of the switch turns it on\n", f.Name)
+		return
+	case len(m.Counters) == 0:
+		fmt.Fprintf(w, "no port has %s: %s of a queue profile (qos) turns it on\n", f.Name, f.Name)
 		return
 	}
 	port := cli.Namer(m.Counters)
+	kinds := map[string][]*api.Counter{}
+	var order []string
+	for _, c := range m.Counters {
+		kind := ""
+		for _, l := range c.Labels {
+			kind += l.Name + " "
+		}
+		if kinds[kind] == nil {
+			order = append(order, kind)
+		}
+		kinds[kind] = append(kinds[kind], c)
+	}
+	for i, kind := range order {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		countersTable(f.Name, kinds[kind], port).Print(w)
+	}
+}
+
+// countersTable is the table of counters with the same labels.
+func countersTable(feature string, counters []*api.Counter, port func(sw, port string) string) *cli.Table {
 	titles, columns := []string{"PORT"}, map[string]int{}
-	for _, l := range m.Counters[0].Labels {
+	for _, l := range counters[0].Labels {
 		titles = append(titles, ">"+strings.ToUpper(l.Name))
 	}
 	fixed := len(titles)
 	var rows [][]any
 	at := map[string]int{}
-	for _, c := range m.Counters {
+	for _, c := range counters {
 		key := []any{port(c.Switch, c.Port)}
 		for _, l := range c.Labels {
 			key = append(key, l.Value)
@@ -66,7 +92,7 @@ func printCounters(w io.Writer, feature string, m *api.Counters) {
 		}
 		t.Row(r...)
 	}
-	t.Print(w)
+	return t
 }
 
 // columnOf names the column of a counter: its name without what all of them have

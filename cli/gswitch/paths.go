@@ -11,8 +11,8 @@ import (
 	"gswitch/control/cli"
 )
 
-func aliased(c *cobra.Command, other string) *cobra.Command {
-	c.Aliases = append(c.Aliases, other)
+func aliased(c *cobra.Command, other ...string) *cobra.Command {
+	c.Aliases = append(c.Aliases, other...)
 	return c
 }
 

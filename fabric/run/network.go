@@ -78,6 +78,9 @@ func describe(r *scenario.Run) (*vnet.Config, error) {
 		}
 		c.Features = append(c.Features, on)
 	}
+	for _, f := range d.Wholes() {
+		c.Wholes = append(c.Wholes, vnet.Whole{Name: f.Name, Options: f.Section.Options})
+	}
 	if es := &d.Switch.Escape; es.Enabled {
 		c.Escape = vnet.Escape{On: true, Config: es.Params(), Period: frame.Time(es.Period)}
 	}

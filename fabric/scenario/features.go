@@ -1,10 +1,13 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
+	"net/netip"
 	"reflect"
 	"slices"
 
+	"gswitch/pfc"
 	"gswitch/section"
 	"gswitch/units"
 	"gswitch/vswitch"
@@ -23,12 +26,45 @@ type featureClasses struct {
 func (queueFeatures) Kinds() []section.Kind {
 	var kinds []section.Kind
 	for _, f := range vswitch.Features() {
-		if f.Section != nil {
-			t := section.Join(reflect.TypeFor[featureClasses](), reflect.TypeOf(f.Section()).Elem())
-			kinds = append(kinds, section.Kind{Key: f.Name, Doc: f.Doc, Type: t})
+		var t reflect.Type
+		switch {
+		case f.Section != nil:
+			t = section.Join(reflect.TypeFor[featureClasses](), reflect.TypeOf(f.Section()).Elem())
+		case f.Whole != nil:
+			t = section.Join(reflect.TypeFor[featureWhole](), reflect.TypeOf(f.Whole()).Elem())
+		default:
+			continue
 		}
+		kinds = append(kinds, section.Kind{Key: f.Name, Doc: f.Doc, Type: t})
 	}
 	return kinds
+}
+
+// featureWhole is what a scenario adds to the section of a feature of switches as a
+// whole.
+type featureWhole struct {
+	Enabled bool `yaml:"enabled" doc:"true: every switch has it."`
+}
+
+// Wholes returns the features of switches as a whole that are turned on.
+func (d *Document) Wholes() (v []Whole) {
+	for _, f := range vswitch.Features() {
+		x := d.Switch.Features.Get(f.Name)
+		if f.Whole == nil || x == nil {
+			continue
+		}
+		parts := section.Parts(x)
+		if parts[0].(*featureWhole).Enabled {
+			v = append(v, Whole{f, parts[1].(vswitch.WholeSection)})
+		}
+	}
+	return v
+}
+
+// Whole is a registered feature of switches as a whole that a scenario turns on.
+type Whole struct {
+	*vswitch.Feature
+	Section vswitch.WholeSection
 }
 
 // Feature is a registered feature of the switches that a scenario turns on.
@@ -41,7 +77,7 @@ type Feature struct {
 // Features returns those that are turned on.
 func (d *Document) Features() (v []Feature) {
 	for _, f := range vswitch.Features() {
-		if x := d.Switch.Features.Get(f.Name); x != nil {
+		if x := d.Switch.Features.Get(f.Name); x != nil && f.Section != nil {
 			parts := section.Parts(x)
 			if place := parts[0].(*featureClasses); place.Enabled {
 				v = append(v, Feature{f, or(place.Classes, d.Hosts.Class), parts[1].(vswitch.Section)})
@@ -73,6 +109,26 @@ func (v *validator) features() {
 				v.sec.Fail("switch."+f.Name, "with links of %v: %v", units.Rate(rate), err)
 				break
 			}
+		}
+	}
+}
+
+// wholes checks the sections of features of switches as a whole.
+func (v *validator) wholes() {
+	cfg := &vswitch.Config{ID: 1, Class: vswitch.DefaultClassMaps(), Loopbacks: []netip.Addr{netip.AddrFrom4([4]byte{10, 192, 0, 1})}}
+	if v.doc.PFC.Enabled {
+		cfg.PFC.Mode = pfc.PFC
+		for _, c := range or(v.doc.PFC.Classes, v.doc.Hosts.Class) {
+			cfg.PFC.Classes |= 1 << c
+		}
+	}
+	for _, f := range v.doc.Wholes() {
+		if _, err := f.Section.Options(cfg); err != nil {
+			key := "switch." + f.Name
+			if at := new(vswitch.KeyError); errors.As(err, &at) {
+				key, err = key+"."+at.Key, at.Err
+			}
+			v.sec.Fail(key, "%v", err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"encoding"
 	"flag"
 	"fmt"
 	"os"
@@ -130,7 +131,7 @@ func collect(into map[string]reflect.Type, path string, t reflect.Type) {
 
 // sectionOf returns the struct that a type is, points to or has elements of.
 func sectionOf(t reflect.Type) reflect.Type {
-	if t == reflect.TypeFor[yaml.Node]() {
+	if t == reflect.TypeFor[yaml.Node]() || reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
 		return nil
 	}
 	switch t.Kind() {

@@ -79,6 +79,7 @@ func (v *validator) switches() {
 	v.gfc()
 	v.paths()
 	v.features()
+	v.wholes()
 	v.pi()
 	v.queues()
 	v.noticesPass()

@@ -61,6 +61,7 @@ type Config struct {
 
 	// Features are registered features of the switches.
 	Features []Feature
+	Wholes   []Whole // of switches as a whole
 
 	// Crossbar gives switches queues at their ingress ports, too.
 	Crossbar vswitch.CrossbarConfig

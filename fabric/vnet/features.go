@@ -18,6 +18,29 @@ type Feature struct {
 	Options func(queues uint8, rate uint64) (any, error)
 }
 
+// Whole turns on a registered feature of switches as a whole.
+type Whole struct {
+	Name    string
+	Options func(cfg *vswitch.Config) (any, error)
+}
+
+// wholes gives a switch what it has of features as a whole, and the addresses by
+// which others know it.
+func (n *Network) wholes(c *vswitch.Config, node int) error {
+	if len(n.cfg.Wholes) == 0 {
+		return nil
+	}
+	c.Loopbacks = n.Plan.Nodes[node].Loopback
+	for _, w := range n.cfg.Wholes {
+		v, err := w.Options(c)
+		if err != nil {
+			return fmt.Errorf("switch %s: %s: %w", c.Name, w.Name, err)
+		}
+		c.Options = c.Options.With(w.Name, v)
+	}
+	return nil
+}
+
 // options are those of a port whose link has a rate.
 func (c *Config) options(rate uint64) (o vswitch.Options, err error) {
 	for i := range c.Features {

@@ -62,7 +62,7 @@ func (n *Network) switchConfig(i, node int) (*vswitch.Config, error) {
 	n.escapeSwitch(c)
 	c.Crossbar = n.cfg.Crossbar
 	n.forwarding(c, node)
-	return c, nil
+	return c, n.wholes(c, node)
 }
 
 func (b *Buffer) config() vswitch.BufferConfig {

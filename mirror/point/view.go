@@ -1,0 +1,129 @@
+package point
+
+import (
+	"math/bits"
+	"slices"
+	"strings"
+
+	"gswitch/mirror"
+	"gswitch/vswitch"
+)
+
+// portCounts is what was counted of the frames that came by one port.
+type portCounts struct {
+	hits   [mirror.MaxRules]uint64
+	copies [maxSessions]uint64
+	bytes  [maxSessions]uint64
+	lost   [maxSessions][numLosses]uint64
+}
+
+// Why a copy was not made, or did not leave.
+const (
+	overRate = iota
+	noMemory
+	noRoom
+	tooMany
+	dropped
+	numLosses
+)
+
+var losses = [numLosses]string{overRate: "rate", noMemory: "memory", noRoom: "room", tooMany: "burst", dropped: "dropped"}
+
+// counted makes the counters of a port.
+func (p *point) counted(port uint16) {
+	for len(p.ports) <= int(port) {
+		p.ports = append(p.ports, nil)
+	}
+	if p.ports[port] == nil {
+		p.ports[port] = new(portCounts)
+	}
+}
+
+// at returns the counters of a port; what came by none counts for the first.
+func (p *point) at(port uint16) *portCounts {
+	if int(port) < len(p.ports) && p.ports[port] != nil {
+		return p.ports[port]
+	}
+	return p.ports[0]
+}
+
+func (c *portCounts) hit(hit uint64) {
+	for ; hit != 0; hit &= hit - 1 {
+		c.hits[bits.TrailingZeros64(hit)]++
+	}
+}
+
+// places are the names of sessions and rules by their places in counters.
+type places struct{ sessions, rules []string }
+
+func names(p *point) (v places) {
+	for i := range p.sessions {
+		v.sessions = append(v.sessions, p.sessions[i].Name)
+	}
+	if p.classes != nil {
+		for _, r := range p.classes.Rules() {
+			v.rules = append(v.rules, r.Name)
+		}
+	}
+	return v
+}
+
+// keep lets sessions and rules count on that there were before.
+func (p *point) keep(before places) {
+	now := names(p)
+	for i, old := range p.ports {
+		if old == nil {
+			continue
+		}
+		c := new(portCounts)
+		for to, name := range now.rules {
+			if from := slices.Index(before.rules, name); from >= 0 {
+				c.hits[to] = old.hits[from]
+			}
+		}
+		for to, name := range now.sessions {
+			if from := slices.Index(before.sessions, name); from >= 0 {
+				c.copies[to], c.bytes[to], c.lost[to] = old.copies[from], old.bytes[from], old.lost[from]
+			}
+		}
+		p.ports[i] = c
+	}
+	p.counted(0)
+}
+
+const (
+	hits = iota
+	copied
+	copiedBytes
+	lost
+)
+
+var counters = []vswitch.Counter{
+	hits:        {Name: "watch_matched_packets_total", Help: "Frames that a rule of a mirror session matched.", Labels: []string{"session", "rule"}},
+	copied:      {Name: "watch_copies_total", Help: "Copies that a mirror session sent of frames that came by the port.", Labels: []string{"session"}},
+	copiedBytes: {Name: "watch_copied_bytes_total", Help: "Bytes of these copies, with their headers.", Labels: []string{"session"}},
+	lost:        {Name: "watch_lost_copies_total", Help: "Copies that were not made: over the rate of the session, no memory, no room for their headers, too many in one vector of frames (burst); or that the switch dropped on the way to their port, which watch_copies_total counts, too.", Labels: []string{"session", "reason"}, Values: losses[:]},
+}
+
+func (p *point) read(emit func(counter int, port uint16, value float64, labels ...string)) {
+	for i, c := range p.ports {
+		if c == nil {
+			continue
+		}
+		port := uint16(i)
+		for k, r := range p.classes.Rules() {
+			session, rule, ok := strings.Cut(r.Name, "/")
+			if ok && c.hits[k] > 0 {
+				emit(hits, port, float64(c.hits[k]), session, rule)
+			}
+		}
+		for k := range p.sessions {
+			name := p.sessions[k].Name
+			emit(copied, port, float64(c.copies[k]), name)
+			emit(copiedBytes, port, float64(c.bytes[k]), name)
+			for why, n := range c.lost[k] {
+				emit(lost, port, float64(n), name, losses[why])
+			}
+		}
+	}
+}
