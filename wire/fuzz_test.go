@@ -89,7 +89,11 @@ func checkEdits(t testing.TB, b, ops []byte) {
 	}
 	for _, op := range ops {
 		arg := op >> 3
-		tags := int(m.L3-wire.EthernetLen) / wire.VLANLen
+		behind := m.L3 - wire.EthernetLen
+		if wire.SlackAt(m, a.Bytes(0)) != nil {
+			behind -= wire.NSHLen
+		}
+		tags := int(behind) / wire.VLANLen
 		switch op & 7 {
 		case 0:
 			wire.SetDSCP(a, 0, arg)

@@ -58,8 +58,8 @@ func (p *Parser) Guess(b []byte) (uint32, bool) {
 	return p.hash.IPv4(be.Uint64(h[26:34]), be.Uint32(h[34:38]), h[23]), true
 }
 
-// plain parses what nearly all traffic is: unicast, at most one C-tag, IPv4
-// without options or IPv6 without extension headers, no fragment, TCP or UDP,
+// plain parses what nearly all traffic is: unicast, at most one C-tag, perhaps
+// slack, IPv4 without options or IPv6 without extension headers, no fragment, TCP or UDP,
 // and nothing wrong with it. It returns false, having written nothing, for
 // everything else.
 func (p *Parser) plain(m *frame.Meta, b []byte) bool {
@@ -82,6 +82,14 @@ func (p *Parser) plain(m *frame.Meta, b []byte) bool {
 		}
 	case EtherTypeIPv6:
 		if !p.plain6(m, b, l3, flags) {
+			return false
+		}
+	case EtherTypeNSH:
+		if et = behindSlack(b[l3:]); et == 0 {
+			return false
+		}
+		l3 += NSHLen
+		if et == EtherTypeIPv4 && !p.plain4(m, b, l3, flags) || et == EtherTypeIPv6 && !p.plain6(m, b, l3, flags) {
 			return false
 		}
 	default:

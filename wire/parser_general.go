@@ -33,9 +33,16 @@ func (p *Parser) link(m *frame.Meta, b []byte) frame.Reason {
 		}
 	}
 	off, et, why := skipTags(b, EthernetLen, e.EtherType())
+	tagged := off > EthernetLen
+	if et == EtherTypeNSH {
+		if inner := behindSlack(b[off:]); inner != 0 {
+			et = inner
+			off += NSHLen
+		}
+	}
 	m.EtherType = et
 	m.Hash = p.hash.Ethernet(dst, src, et)
-	if off > EthernetLen {
+	if tagged {
 		m.Flags |= frame.HasVLAN
 		m.TCI = VLAN(b[EthernetLen:]).TCI()
 	}

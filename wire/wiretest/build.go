@@ -98,6 +98,13 @@ func EthType(dst, src wire.MAC, etherType uint16) Layer {
 	return Header(&wire.EthernetFields{Dst: dst, Src: src, EtherType: etherType})
 }
 
+// Slack is a network service header that carries slack, in nanoseconds.
+func Slack(initial, left int64) Layer {
+	return Layer{etherType: wire.EtherTypeNSH, build: func(p []byte, inner []Layer) []byte {
+		return prepend(&wire.SlackFields{Initial: initial, Left: left, EtherType: etherTypeOf(inner)}, p)
+	}}
+}
+
 // VLAN is an 802.1Q tag.
 func VLAN(vid uint16, pcp uint8) Layer { return tag(wire.EtherTypeVLAN, vid, pcp) }
 

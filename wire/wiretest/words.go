@@ -37,6 +37,9 @@ func Words(b []byte, bytes int) string {
 	if m.Flags&frame.HasVLAN != 0 {
 		s = append(s, fmt.Sprintf("vlan %d priority %d", wire.TCIVID(m.TCI), wire.TCIPCP(m.TCI)))
 	}
+	if h := wire.SlackAt(&m, b); h != nil {
+		s = append(s, fmt.Sprintf("slack %d of %d ns", h.Left(), h.Initial()))
+	}
 	switch {
 	case m.Flags&frame.IsARP != 0:
 		return strings.Join(append(s, arpWords(wire.ARP(b[m.L3:]))), ", ")

@@ -1,0 +1,132 @@
+package wire
+
+import "gswitch/frame"
+
+// EtherTypeNSH announces a network service header (RFC 8300).
+const EtherTypeNSH uint16 = 0x894f
+
+// NSHLen is the length of one with a fixed context, metadata type 1: base
+// header 4 bytes, service path header 4, context 16 (RFC 8300 section 2.4).
+const NSHLen = 24
+
+// SlackPath is the service path whose context is slack: the ASCII letters SLK.
+// A header of any other path is not looked behind.
+const SlackPath = 0x534c4b
+
+// slackBase is the base header: version 0, no OAM, length 6 words, metadata
+// type 1. The TTL is not in it, and the next protocol is added to it.
+const (
+	slackBase  = 0x0006_0100
+	slackTTL   = 63 << 22
+	nshTTLMask = 63 << 22
+)
+
+// Next protocols (RFC 8300 section 2.2).
+const (
+	nshIPv4 = 1
+	nshIPv6 = 2
+)
+
+// Slack is a view of a network service header that carries the slack of a frame
+// (Mittal et al., "Universal Packet Scheduling", NSDI 2016): how long it may
+// wait in queues on its way, in nanoseconds. The paper has no format. In the
+// context stand the slack with which the frame entered the network and what is
+// left of it, as two signed 64-bit numbers.
+type Slack []byte
+
+// Initial returns the slack with which the frame entered the network.
+func (s Slack) Initial() int64 { return int64(be.Uint64(s[8:16])) }
+
+// Left returns what is left of it: less than zero is late.
+func (s Slack) Left() int64 { return int64(be.Uint64(s[16:24])) }
+
+// SetLeft changes what is left.
+func (s Slack) SetLeft(ns int64) { be.PutUint64(s[16:24], uint64(ns)) }
+
+// Set changes both.
+func (s Slack) Set(initial, left int64) {
+	be.PutUint64(s[8:16], uint64(initial))
+	s.SetLeft(left)
+}
+
+// SlackFields is a header of slack.
+type SlackFields struct {
+	Initial, Left int64  // nanoseconds
+	EtherType     uint16 // of what follows: IPv4 or IPv6
+}
+
+// Encode writes the header.
+func (f *SlackFields) Encode(b []byte) int {
+	next := uint32(nshIPv4)
+	if f.EtherType == EtherTypeIPv6 {
+		next = nshIPv6
+	}
+	if len(b) < NSHLen {
+		return 0
+	}
+	be.PutUint32(b[0:4], slackBase|slackTTL|next)
+	be.PutUint32(b[4:8], SlackPath<<8|0xff) // service index 255: no service is in between
+	Slack(b).Set(f.Initial, f.Left)
+	return NSHLen
+}
+
+// behindSlack returns the EtherType of what follows a header of slack at the
+// front of b, 0 if that is none.
+func behindSlack(b []byte) uint16 {
+	if len(b) < NSHLen || be.Uint32(b[4:8])>>8 != SlackPath {
+		return 0
+	}
+	switch be.Uint32(b[0:4]) &^ nshTTLMask {
+	case slackBase | nshIPv4:
+		return EtherTypeIPv4
+	case slackBase | nshIPv6:
+		return EtherTypeIPv6
+	}
+	return 0
+}
+
+// SlackAt returns the slack of a parsed frame, whose first bytes are b, or nil if
+// it carries none.
+func SlackAt(m *frame.Meta, b []byte) Slack {
+	at := int(m.L3) - NSHLen
+	if at < EthernetLen || len(b) < int(m.L3) || be.Uint16(b[at-2:at]) != EtherTypeNSH || behindSlack(b[at:]) == 0 {
+		return nil
+	}
+	return Slack(b[at : at+NSHLen])
+}
+
+// PushSlack gives a parsed IP packet a slack, of which all is left, and returns
+// its view. It returns nil and changes nothing where the frame is no IP packet
+// or the headroom is too small.
+func PushSlack(a *frame.Arena, r frame.Ref, initial int64) Slack {
+	m := a.Meta(r)
+	at := int(m.L3)
+	if m.Flags&(frame.HasIPv4|frame.HasIPv6) == 0 || at > int(m.Len) {
+		return nil
+	}
+	b := a.Push(r, NSHLen)
+	if b == nil {
+		return nil
+	}
+	copy(b[:at], b[NSHLen:NSHLen+at])
+	be.PutUint16(b[at-2:at], EtherTypeNSH)
+	f := SlackFields{Initial: initial, Left: initial, EtherType: m.EtherType}
+	f.Encode(b[at:])
+	shiftOffsets(m, NSHLen)
+	return Slack(b[at : at+NSHLen])
+}
+
+// PopSlack takes the slack off a parsed frame. It reports whether there was one.
+func PopSlack(a *frame.Arena, r frame.Ref) bool {
+	m, b := a.Meta(r), a.Bytes(r)
+	h := SlackAt(m, b)
+	if h == nil {
+		return false
+	}
+	et, at := behindSlack(h), int(m.L3)-NSHLen
+	copy(b[NSHLen:NSHLen+at], b[:at])
+	b = a.Pull(r, NSHLen)
+	be.PutUint16(b[at-2:at], et)
+	shiftOffsets(m, -NSHLen)
+	return true
+}
