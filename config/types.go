@@ -172,7 +172,7 @@ type Queue struct {
 	MaxRate units.Rate `yaml:"max_rate" default:"unlimited" doc:"Upper limit."`
 
 	Order      *Order     `yaml:"order" doc:"How its frames leave. First in, first out if left out. The port needs a rate."`
-	Rank       string     `yaml:"rank" enum:"dscp,dscp-rising,class,size" doc:"What orders and admissions by rank go by. dscp: the highest code point first, the default. dscp-rising: the lowest. class: the highest. size: the shortest frame."`
+	Rank       string     `yaml:"rank" enum:"dscp,dscp-rising,class,size,slack" doc:"What orders and admissions by rank go by. dscp: the highest code point first, the default. dscp-rising: the lowest. class: the highest. size: the shortest frame. slack: the least slack (see lstf)."`
 	Inversions bool       `yaml:"inversions" doc:"true: frames are counted that leave while one of smaller rank waits (gswitch show queues --order)."`
 	Admission  *Admission `yaml:"admission" doc:"What it drops of itself before it is full. Nothing if left out. The port needs a rate."`
 

@@ -54,14 +54,16 @@ func (p *Port) setAdmission(now frame.Time, i int, q *queue, c Admission) {
 // queued at now, and reports false if it must be dropped.
 func (p *Port) Admits(now frame.Time, m *frame.Meta) bool {
 	q := &p.q[m.Queue&7]
-	if q.by != RankKept {
-		m.Rank = q.by.of(m)
-	}
+	slack := m.Rank
+	q.rank(m)
 	for _, g := range [2]Gate{q.policy, q.inner} {
 		if g != nil && !q.passes(g.Admits(now, m, q.frames, q.bytes), m) {
 			q.count.refused++
 			return false
 		}
+	}
+	if q.by == RankSlack { // the queue asks again
+		m.Rank = slack
 	}
 	return true
 }

@@ -28,7 +28,24 @@ const (
 	RankDSCPRising               // the lowest code point first, for hosts that number levels from 0
 	RankClass                    // the highest traffic class first
 	RankSize                     // the shortest frame first
+	RankSlack                    // the least slack first: Meta.Rank is what is left of it at Meta.Arrival
 )
+
+// rank gives a frame that joins a queue its rank.
+//
+// With no slack left the last bit of a frame would be sent at the arrival of the
+// frame and its time on the link: what is left beyond, less the wait, orders frames
+// as that instant does, which stays while they wait (Mittal et al., "Universal
+// Packet Scheduling", NSDI 2016, section 2.1).
+func (q *queue) rank(m *frame.Meta) {
+	switch q.by {
+	case RankKept:
+	case RankSlack:
+		m.Rank += int64(m.Arrival + q.link.Span(m.Wire+q.overhead))
+	default:
+		m.Rank = q.by.of(m)
+	}
+}
 
 func (b RankBy) of(m *frame.Meta) int64 {
 	switch b {

@@ -59,6 +59,7 @@ func (p *Port) Configure(now frame.Time, cfg PortConfig) {
 	p.setLevels()
 	for i := range p.q {
 		q, c := &p.q[i], &cfg.Queues[i]
+		q.link, q.overhead = &p.clock, p.overhead
 		q.ecn = newMarker(c.ECN, &q.ecn)
 		q.shaper.SetRate(c.MaxRate)
 		q.burst = q.shaper.Span(c.Burst)

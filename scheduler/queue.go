@@ -25,6 +25,8 @@ type queue struct {
 	meter     *meter // nil: nobody counts inversions
 	timed     Timed
 	by        RankBy
+	link      *RateClock // of the port, and what it adds to a frame: what ranks by slack need
+	overhead  uint32
 	given     bool // disc was made by somebody else
 	late      bool // the caller may be late
 	defers    bool // frames enter disc when the link's instant has reached them
@@ -86,9 +88,7 @@ func (q *queue) push(a *frame.Arena, now frame.Time, r frame.Ref, m *frame.Meta)
 }
 
 func (q *queue) pushOrdered(a *frame.Arena, now frame.Time, r frame.Ref, m *frame.Meta) {
-	if q.by != RankKept {
-		m.Rank = q.by.of(m)
-	}
+	q.rank(m)
 	if q.defers {
 		q.fifo.Push(a, r)
 		return

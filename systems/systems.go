@@ -4,6 +4,7 @@ package systems
 
 import (
 	_ "gswitch/hull/link"
+	_ "gswitch/lstf/point"
 	_ "gswitch/mirror/point"
 	_ "gswitch/qcn/point"
 	_ "gswitch/rocc/point"

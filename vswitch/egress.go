@@ -9,14 +9,17 @@ import (
 
 // finish completes frames that the scheduler just released: their bytes leave
 // the shared buffer, marks and telemetry are written (depth and departure are
-// known here), the port counts them.
-func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) {
+// known here), the port counts them. It returns how many are sent.
+func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) int {
 	ps := &n.ports[port]
 	if ps.arc.left|n.joinedFor != 0 {
 		n.left(ps, v)
 	}
 	for b := ps.arc.departs; b != 0; b &= b - 1 {
 		n.features[bits.TrailingZeros32(b)].Departs(port, v)
+	}
+	if ps.arc.departs != 0 {
+		v = n.sift(now, v)
 	}
 	for i, r := range v {
 		m := n.arena.Meta(r)
@@ -29,4 +32,22 @@ func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) {
 		}
 		ps.tx.add(m.Wire)
 	}
+	return len(v)
+}
+
+// sift drops frames that a feature gave up at the last moment, and returns the
+// others.
+func (n *Node) sift(now frame.Time, v []frame.Ref) []frame.Ref {
+	keep := v[:0]
+	for _, r := range v {
+		m := n.arena.Meta(r)
+		if m.Reason != frame.QueueShed {
+			keep = append(keep, r)
+			continue
+		}
+		n.giveBack(now, m)
+		n.drop(r, frame.QueueShed)
+	}
+	n.bury()
+	return keep
 }

@@ -40,10 +40,10 @@ func (n *Node) emit(r frame.Ref) {
 	n.enqueue(r, m)
 }
 
-// untagged returns the length of a frame without its VLAN tags, which do not
-// count against an MTU.
+// untagged returns the length of a frame without its VLAN tags and its slack,
+// which do not count against an MTU.
 func untagged(m *frame.Meta) uint32 {
-	if m.Flags&frame.HasVLAN != 0 {
+	if m.L3 > wire.EthernetLen {
 		return m.Wire - (uint32(m.L3) - wire.EthernetLen)
 	}
 	return m.Wire

@@ -139,7 +139,8 @@ type Instance struct {
 	// Departs is shown the frames that a port sends, in their order, with
 	// Meta.Depart as the link has it, before congestion marks and telemetry are
 	// written: what sets frame.MarkCE on a frame with frame.IsECT marks it. Frames
-	// of flow control are among them.
+	// of flow control are among them. One that it gives the Reason frame.QueueShed
+	// is dropped in place of sent, though its time on the link is spent.
 	Departs func(port uint16, v []frame.Ref)
 	// Left is told of frames that have left egress queues of one port, sent or
 	// not. Their Meta says which.
@@ -408,6 +409,9 @@ func (n *Node) advanceFeatures(now frame.Time) {
 		n.route(now)
 	}
 }
+
+// QueueOf returns the egress queue of a traffic class.
+func (n *Node) QueueOf(class uint8) uint8 { return n.prog.class.Queue[class&7] & 7 }
 
 // Feature returns the Instance.State of a feature, nil if the worker never had
 // options of it. Like every reader of a node's state it is called between two

@@ -238,15 +238,15 @@ func (n *Node) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 		return 0
 	}
 	ps := &n.ports[port]
-	k := ps.sched.Dequeue(now, out)
-	n.finish(now, port, out[:k])
+	released := ps.sched.Dequeue(now, out)
+	k := n.finish(now, port, out[:released])
 	if ps.sched.HasShed() {
 		n.dropShed(now, ps)
 	}
 	if ps.sched.Empty() {
 		n.busy.remove(port)
 	}
-	if k > 0 {
+	if released > 0 {
 		n.flowControl(now)
 	}
 	if n.sendsN > 0 {

@@ -67,7 +67,7 @@ type Switch struct {
 	Crossbar Crossbar `yaml:"crossbar" doc:"Queues at the ingress ports and a crossbar to those at the egress ports, in place of a shared buffer (DeTail)."`
 
 	Order     config.Order     `yaml:"order" doc:"How the frames of every egress queue leave. First in, first out if left out."`
-	Rank      string           `yaml:"rank" enum:"dscp,dscp-rising,class,size" doc:"What orders and admissions by rank go by. dscp: the highest code point first, the default. dscp-rising: the lowest. class: the highest. size: the shortest frame."`
+	Rank      string           `yaml:"rank" enum:"dscp,dscp-rising,class,size,slack" doc:"What orders and admissions by rank go by. dscp: the highest code point first, the default. dscp-rising: the lowest. class: the highest. size: the shortest frame. slack: the least slack (see lstf)."`
 	Admission config.Admission `yaml:"admission" doc:"What every egress queue drops of itself before it is full, those of lossless classes excepted. Nothing if left out."`
 
 	Inversions bool `yaml:"inversions" doc:"true: frames are counted that leave an egress queue while one of smaller rank waits there (inversions_total)."`

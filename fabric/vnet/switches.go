@@ -92,7 +92,7 @@ func (n *Network) portConfig(node, p int) (vswitch.PortConfig, error) {
 	c := vswitch.PortConfig{
 		Name: t.Nodes[t.Peer(node, p).Node].Name, Enabled: true, MTU: n.mtu(l),
 		Scheduler:  scheduler.PortConfig{Rate: l.Rate, Overhead: n.cfg.Overhead, WholeNs: n.cfg.WholeNs, PushOut: n.cfg.PushOut},
-		CableDelay: frame.Time(l.Delay), Trust: vswitch.TrustDSCP, LearnDisabled: true,
+		CableDelay: frame.Time(l.Delay), Trust: vswitch.TrustDSCP, LearnDisabled: true, Edge: t.Nodes[t.Peer(node, p).Node].Kind == fabric.Host,
 	}
 	for class := range c.Scheduler.Queues {
 		q := &c.Scheduler.Queues[class]

@@ -1,0 +1,211 @@
+// Package point is the switch's side of slack (package lstf): at ports to hosts
+// it writes slack into packets that enter and takes it off those that leave, at
+// all ports it charges the time that packets wait. Importing it registers the
+// feature.
+package point
+
+import (
+	"errors"
+	"fmt"
+
+	"gswitch/frame"
+	"gswitch/histogram"
+	"gswitch/lstf"
+	"gswitch/vswitch"
+	"gswitch/wire"
+)
+
+// Name is the key of a Config in vswitch.PortConfig.Options.
+const Name = "lstf"
+
+// Config gives the packets of a port slack. A port to a host
+// (vswitch.PortConfig.Edge) is where they enter the network and leave it.
+type Config struct {
+	// Queues is a bitmap of the queues whose packets get slack. Those that have it
+	// are charged in any.
+	Queues uint8
+	Policy lstf.Policy
+	Edge   lstf.Edge
+	// Trusted leaves a host the slack that it wrote itself, within Min and Max.
+	Trusted  bool
+	Min, Max int64 // ns
+	// Late is from how much on packets count as late that leave the network with
+	// less than no slack.
+	Late frame.Time
+	// Recorded is where the waits of packets that leave the network are entered;
+	// nil: nowhere.
+	Recorded *lstf.Schedule
+}
+
+func init() {
+	vswitch.Register(vswitch.Feature{Name: Name, Check: check, New: newPoints, Counters: counters,
+		Section: func() vswitch.Section { return new(Section) },
+		Doc:     "Slack in packets (LSTF): ports to hosts write it into packets that enter and take it off those that leave, all ports charge the time that packets wait. Queues serve the least first with order ranked and rank slack."})
+}
+
+func check(cfg *vswitch.Config) error {
+	for i := range cfg.Ports {
+		p := &cfg.Ports[i]
+		o, on := p.Options[Name].(Config)
+		if !on {
+			continue
+		}
+		if err := o.validate(); err != nil {
+			return fmt.Errorf("port %s: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
+func (c *Config) validate() error {
+	if err := c.Policy.Validate(); err != nil {
+		return err
+	}
+	if c.Min > c.Max {
+		return errors.New("slack: the least that a host may write is above the most")
+	}
+	return c.Edge.Validate()
+}
+
+// points are the ports of a worker.
+type points struct {
+	node  *vswitch.Node
+	arena *frame.Arena
+	ports []*point // nil where there is none
+}
+
+type point struct {
+	Config
+	edge    bool
+	writer  lstf.Writer
+	judge   lstf.Judge
+	used    histogram.Buckets // waits of packets that left the network here
+	waited  int64             // their sum, ns
+	without uint64            // packets that could not be given slack
+	policed uint64            // that came with a slack of a host's, which was changed
+	late    [2]uint64         // with less than no slack, and by more than Late
+	marked  uint64
+	dropped uint64
+}
+
+func newPoints(n *vswitch.Node) vswitch.Instance {
+	p := &points{node: n, arena: n.Arena()}
+	return vswitch.Instance{State: p, Port: p.adopt, Dismiss: p.dismiss, Forwards: p.forwards, Departs: p.departs, Read: p.read}
+}
+
+// adopt brings a port in line with its options.
+func (p *points) adopt(_ frame.Time, port uint16, c *vswitch.PortConfig) vswitch.Stages {
+	o, on := c.Options[Name].(Config)
+	if !on {
+		p.dismiss(port)
+		return 0
+	}
+	for len(p.ports) <= int(port) {
+		p.ports = append(p.ports, nil)
+	}
+	if p.ports[port] == nil {
+		p.ports[port] = &point{}
+	}
+	x := p.ports[port]
+	x.Config, x.edge = o, c.Edge
+	x.writer.Configure(o.Policy)
+	x.judge.Configure(o.Edge)
+	return vswitch.AtDeparts
+}
+
+func (p *points) dismiss(port uint16) {
+	if int(port) < len(p.ports) {
+		p.ports[port] = nil
+	}
+}
+
+// forwards tells queues of the slack of packets, and writes it where they enter.
+func (p *points) forwards(_ frame.Time, v []frame.Ref) {
+	for _, r := range v {
+		m := p.arena.Meta(r)
+		if m.Flags&(frame.ToLocal|frame.Own) != 0 {
+			continue
+		}
+		h := wire.SlackAt(m, p.arena.Bytes(r))
+		if x := p.at(m.InPort); x != nil && x.edge {
+			h = x.enter(p, r, m, h)
+		}
+		if m.Rank = 0; h != nil {
+			m.Rank = h.Left()
+		}
+	}
+}
+
+// at returns a port, nil if it has no slack.
+func (p *points) at(port uint16) *point {
+	if int(port) < len(p.ports) {
+		return p.ports[port]
+	}
+	return nil
+}
+
+// enter gives a packet its slack, or sees to what a host gave it.
+func (x *point) enter(p *points, r frame.Ref, m *frame.Meta, h wire.Slack) wire.Slack {
+	if h != nil && x.Trusted {
+		if given := min(max(h.Left(), x.Min), x.Max); given != h.Left() || given != h.Initial() {
+			x.policed++
+			h.Set(given, given)
+		}
+		return h
+	}
+	if h != nil {
+		x.policed++
+		wire.PopSlack(p.arena, r)
+	}
+	if x.Queues>>p.node.QueueOf(m.Class)&1 == 0 || m.Flags&(frame.HasIPv4|frame.HasIPv6) == 0 {
+		return nil
+	}
+	if h = wire.PushSlack(p.arena, r, x.writer.Slack(m.Arrival, m, p.arena.Bytes(r))); h == nil {
+		x.without++
+	}
+	return h
+}
+
+// departs charges packets what they waited here, and takes the slack off those
+// that leave the network.
+func (p *points) departs(port uint16, v []frame.Ref) {
+	x := p.ports[port]
+	for _, r := range v {
+		m := p.arena.Meta(r)
+		b := p.arena.Bytes(r)
+		h := wire.SlackAt(m, b)
+		if h == nil {
+			continue
+		}
+		left := h.Left() - int64(m.Depart-m.Arrival)
+		if !x.edge {
+			h.SetLeft(left)
+			continue
+		}
+		x.leave(m, b, frame.Time(h.Initial()-left), left)
+		wire.PopSlack(p.arena, r)
+	}
+}
+
+// leave counts a packet that leaves the network, and marks or drops it.
+func (x *point) leave(m *frame.Meta, b []byte, used frame.Time, left int64) {
+	x.used.Observe(used)
+	x.waited += int64(used)
+	if left < 0 {
+		x.late[0]++
+		if frame.Time(-left) > x.Late {
+			x.late[1]++
+		}
+	}
+	if x.Recorded != nil {
+		x.Recorded.Record(lstf.Key(m, b), int64(used))
+	}
+	switch x.judge.Verdict(m.Depart, used, m.Hash, m.Flags&frame.IsECT != 0) {
+	case lstf.Mark:
+		m.Flags |= frame.MarkCE
+		x.marked++
+	case lstf.Drop:
+		m.Reason = frame.QueueShed
+		x.dropped++
+	}
+}
