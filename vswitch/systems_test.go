@@ -3,6 +3,8 @@ package vswitch_test
 import (
 	"gswitch/hull"
 	"gswitch/hull/link"
+	"gswitch/lstf"
+	lstfpoint "gswitch/lstf/point"
 	"gswitch/qcn"
 	qcnpoint "gswitch/qcn/point"
 	"gswitch/rocc"
@@ -18,6 +20,7 @@ func init() {
 			p.Options = vswitch.Options{
 				roccpoint.Name: roccpoint.Config{Queues: 0x0f, Params: rocc.For(10e9)},
 				qcnpoint.Name:  qcnpoint.Config{Queues: 0xf0, Params: qcn.Params{SetPoint: 64, Weight: 2, Sample: 1500}},
+				lstfpoint.Name: lstfpoint.Config{Queues: 0xff, Policy: lstf.Policy{Kind: lstf.Fair, Rate: 1e9}, Trusted: i%4 == 0},
 			}
 			if p.Scheduler.Rate != 0 {
 				p.Options[link.Name] = link.Config{Queues: 0xff, Params: hull.Params{Drain: 0.1, Threshold: 100}}
