@@ -181,10 +181,7 @@ func (b *Buffer) Admit(m *frame.Meta) frame.Reason {
 // in this one: what it refuses is not counted.
 func (b *Buffer) Try(m *frame.Meta) frame.Reason {
 	m.Cost, m.Pool = 0, PoolNone
-	cost := uint64(m.Wire)
-	if b.cell > 1 {
-		cost = (cost + b.cell - 1) / b.cell * b.cell
-	}
+	cost := b.costOf(m)
 	row, class, out := b.row(m.InPort), int(m.Class&7), b.row(m.OutPort)
 	g := &b.groups[row][class]
 	q := &b.queues[out][m.Queue&7]
@@ -240,6 +237,15 @@ func (b *Buffer) Try(m *frame.Meta) frame.Reason {
 	return frame.Keep
 }
 
+// costOf returns what a frame is charged.
+func (b *Buffer) costOf(m *frame.Meta) uint64 {
+	cost := uint64(m.Wire)
+	if b.cell > 1 {
+		cost = (cost + b.cell - 1) / b.cell * b.cell
+	}
+	return cost
+}
+
 // charge takes cost from the group: reserve, shared pool, headroom.
 func (b *Buffer) charge(g *group, q *queue, cost uint64, flags uint32) frame.Reason {
 	var own uint64 // what the group's reserve takes
@@ -287,28 +293,35 @@ func (b *Buffer) refuse(m *frame.Meta) {
 // Release gives back what Admit charged. A frame that is not charged is left
 // alone.
 func (b *Buffer) Release(m *frame.Meta) {
+	if m.Pool&poolKind == PoolNone {
+		return
+	}
 	cost := uint64(m.Cost)
-	in, out := b.row(m.InPort), b.row(m.OutPort)
-	if m.Pool&poolLocalIn != 0 {
+	b.giveBack(b.row(m.InPort), b.row(m.OutPort), int(m.Class&7), m.Pool, cost, b.chunksOf(cost))
+	b.total.ReleasedFrames++
+	m.Cost, m.Pool = 0, PoolNone
+}
+
+// giveBack takes cost and k chunks out of the accounts that pool names.
+func (b *Buffer) giveBack(in, out, class int, pool uint16, cost, k uint64) {
+	if pool&poolLocalIn != 0 {
 		in = 0
 	}
-	if m.Pool&poolLocalOut != 0 {
+	if pool&poolLocalOut != 0 {
 		out = 0
 	}
-	q := &b.queues[out][m.Pool>>poolQueueAt&7]
-	class := int(m.Class & 7)
+	q := &b.queues[out][pool>>poolQueueAt&7]
 	g := &b.groups[in][class]
-	k := b.chunksOf(cost)
-	switch m.Pool & poolKind {
-	case PoolQueue:
+	if k != 0 {
+		b.giveChunks(g, q, out, k, pool&poolSpare != 0)
+	}
+	if pool&poolKind == PoolQueue {
 		q.reserved -= cost
-		b.giveChunks(g, q, out, k, m.Pool&poolSpare != 0)
 		if k != 0 && g.lossless {
 			b.judge(in, class)
 		}
-	case PoolGroup:
+	} else {
 		q.beyond -= cost
-		b.giveChunks(g, q, out, k, m.Pool&poolSpare != 0)
 		rest := cost
 		n := min(rest, g.headroom)
 		g.headroom -= n
@@ -320,13 +333,9 @@ func (b *Buffer) Release(m *frame.Meta) {
 		if g.lossless {
 			b.judge(in, class)
 		}
-	default:
-		return
 	}
-	m.Cost, m.Pool = 0, PoolNone
 	b.held -= cost
 	b.total.ReleasedBytes += cost
-	b.total.ReleasedFrames++
 }
 
 // judge decides whether a group wants pause.

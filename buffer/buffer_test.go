@@ -59,6 +59,24 @@ func check(t testing.TB, b *Buffer, held map[*frame.Meta]bool) {
 	}
 }
 
+// randomConfig is a buffer for one to three ports with two lossless classes.
+func randomConfig(rng *frame.Rand, chunks Chunks) Config {
+	c := Config{Chunks: chunks, Size: 400_000 + uint64(rng.Uint32n(100_000)), Cell: []uint32{0, 1, 64, 208}[rng.Uint32n(4)], Ports: make([]PortConfig, 1+rng.Uint32n(3))}
+	for p := range c.Ports {
+		c.Ports[p].Link = testLink
+		for i := range c.Ports[p].Groups {
+			g, q := &c.Ports[p].Groups[i], &c.Ports[p].Queues[i]
+			g.Reserve, q.Reserve = uint64(rng.Uint32n(3))*1000, uint64(rng.Uint32n(3))*1000
+			g.Limit.Alpha, q.Limit.Alpha = float64(rng.Uint32n(3))*0.4, float64(rng.Uint32n(3))*0.4
+			g.Limit.Bytes, q.Limit.Bytes = uint64(rng.Uint32n(2))*20000, uint64(rng.Uint32n(2))*20000
+			if i < 2 {
+				g.Lossless, g.XONOffset = true, uint64(rng.Uint32n(3000))
+			}
+		}
+	}
+	return c
+}
+
 // Random frames, classes, pools and reconfigurations: the accounts always
 // agree with what is held, and end at zero.
 func TestAccountsProperty(t *testing.T) {
@@ -68,22 +86,7 @@ func TestAccountsProperty(t *testing.T) {
 		if seed%2 == 1 {
 			chunks = Chunks{Bytes: 256 << (seed % 4), All: 900, Lossy: 700}
 		}
-		random := func() Config {
-			c := Config{Chunks: chunks, Size: 400_000 + uint64(rng.Uint32n(100_000)), Cell: []uint32{0, 1, 64, 208}[rng.Uint32n(4)], Ports: make([]PortConfig, 1+rng.Uint32n(3))}
-			for p := range c.Ports {
-				c.Ports[p].Link = testLink
-				for i := range c.Ports[p].Groups {
-					g, q := &c.Ports[p].Groups[i], &c.Ports[p].Queues[i]
-					g.Reserve, q.Reserve = uint64(rng.Uint32n(3))*1000, uint64(rng.Uint32n(3))*1000
-					g.Limit.Alpha, q.Limit.Alpha = float64(rng.Uint32n(3))*0.4, float64(rng.Uint32n(3))*0.4
-					g.Limit.Bytes, q.Limit.Bytes = uint64(rng.Uint32n(2))*20000, uint64(rng.Uint32n(2))*20000
-					if i < 2 {
-						g.Lossless, g.XONOffset = true, uint64(rng.Uint32n(3000))
-					}
-				}
-			}
-			return c
-		}
+		random := func() Config { return randomConfig(&rng, chunks) }
 		b := mustNew(t, random())
 		held := map[*frame.Meta]bool{}
 		var list []*frame.Meta

@@ -115,13 +115,19 @@ func (b *Buffer) crowded(g *group, paused bool) bool {
 	if b.chunk == 0 || g.chunks+g.spare == 0 {
 		return false
 	}
-	alpha := g.limit.alpha
-	if alpha == 0 {
-		alpha = chunkAlpha
-	}
-	threshold := max(b.freeChunks()*alpha>>alphaShift, b.own/2)
+	threshold := b.chunkThreshold(g, b.freeChunks())
 	if paused {
 		threshold -= threshold / 8
 	}
 	return g.chunks+g.spare >= threshold
+}
+
+// chunkThreshold returns at how many chunks a lossless group wants pause while
+// others are free.
+func (b *Buffer) chunkThreshold(g *group, free uint64) uint64 {
+	alpha := g.limit.alpha
+	if alpha == 0 {
+		alpha = chunkAlpha
+	}
+	return max(free*alpha>>alphaShift, b.own/2)
 }

@@ -33,6 +33,22 @@ func (q *FIFO) Push(a *Arena, r Ref) {
 	q.n++
 }
 
+// PushAll appends the frames of v, which is not empty, in their order.
+func (q *FIFO) PushAll(a *Arena, v []Ref) {
+	for i, r := range v[:len(v)-1] {
+		a.meta[r].QNext = v[i+1]
+	}
+	last := v[len(v)-1]
+	a.meta[last].QNext = Nil
+	if q.n == 0 {
+		q.head = v[0]
+	} else {
+		a.meta[q.tail].QNext = v[0]
+	}
+	q.tail = last
+	q.n += len(v)
+}
+
 // Pop removes and returns the oldest frame, or Nil.
 func (q *FIFO) Pop(a *Arena) Ref {
 	if q.n == 0 {

@@ -40,12 +40,15 @@ type Buckets struct {
 }
 
 // Observe counts t, negative spans as zero.
-func (h *Buckets) Observe(t frame.Time) {
+func (h *Buckets) Observe(t frame.Time) { h.ObserveAll(t, 1) }
+
+// ObserveAll counts the same time n times.
+func (h *Buckets) ObserveAll(t frame.Time, n uint64) {
 	v := uint64(max(t, 0))
 	if v>>most != 0 {
 		v = 1<<most - 1
 	}
-	h.Count[uint(Bin(v, precision))%N]++
+	h.Count[uint(Bin(v, precision))%N] += n
 }
 
 // Bounds returns the spans from lo up to but excluding hi that bucket i of

@@ -103,6 +103,10 @@ func (p *Port) note(i int, q *queue) {
 	if q.timed != nil {
 		p.timed |= bit
 	}
+	p.bulk &^= bit
+	if q.disc == nil && p.regulated&bit == 0 {
+		p.bulk |= bit
+	}
 }
 
 func (p *Port) env(i int) Env { return Env{Seed: p.seed ^ uint64(i+1)<<40, Rate: p.cfg.Rate} }

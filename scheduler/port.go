@@ -16,6 +16,7 @@ type Port struct {
 	active    uint8            // queues that hold a frame
 	regulated uint8            // see Regulated
 	timed     uint8            // queues that may hold their head back
+	bulk      uint8            // first-in first-out, without an admission
 	level     [NumQueues]uint8 // the queues of the level that a queue belongs to
 	turn      [NumQueues]uint8 // whose turn it is in the level whose highest queue this is
 	sent      uint64           // bytes on the wire, with overhead
@@ -157,6 +158,13 @@ func (p *Port) Dequeue(now frame.Time, out []frame.Ref) int {
 	for n < len(out) && p.control.Len() > 0 {
 		out[n] = p.takeControl(now)
 		n++
+	}
+	for !limited && n < len(out) && p.active != 0 {
+		q := p.swift(now)
+		if q == nil {
+			break
+		}
+		n += p.takeSwift(now, q, out[n:])
 	}
 	if p.active == 0 {
 		return n

@@ -21,9 +21,14 @@ func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) int {
 	if ps.arc.departs != 0 {
 		v = n.sift(now, v)
 	}
+	if n.crossbar == nil {
+		n.held -= n.buffer.ReleaseAll(n.arena, v)
+	}
 	for i, r := range v {
 		m := n.arena.Meta(r)
-		n.giveBack(now, m)
+		if m.Cost != 0 || m.Flags&frame.Slotted != 0 {
+			n.giveBack(now, m)
+		}
 		if m.Flags&frame.MarkCE != 0 {
 			wire.MarkCE(n.arena, r)
 		}

@@ -1,6 +1,8 @@
 package vswitch
 
 import (
+	"math/bits"
+
 	"gswitch/frame"
 	"gswitch/wire"
 )
@@ -59,10 +61,97 @@ func (n *Node) emitMirror(r frame.Ref, m *frame.Meta) {
 	n.enqueue(r, m)
 }
 
-// enqueue charges a frame to the shared buffer and puts it into its egress
-// queue, or drops it. If another worker owns the port, that one does so.
+// enqueue takes a frame to its egress queue, or drops it. If another worker owns
+// the port, that one does so. Frames of a vector that follow each other to the
+// same queue are gathered, and join it together.
 func (n *Node) enqueue(r frame.Ref, m *frame.Meta) {
 	m.Queue = n.prog.class.Queue[m.Class&7] & 7
+	t := &n.train
+	if !t.on {
+		n.queue(r, m)
+		return
+	}
+	if key := trainOf(m); key != t.key || t.n == len(t.v) {
+		n.queueTrain()
+		t.key, t.bulk = key, n.bulk(m)
+	}
+	if t.bulk {
+		t.v[t.n] = r
+		t.n++
+		return
+	}
+	n.queue(r, m)
+}
+
+// train is the frames of a vector that follow each other from one port to one
+// queue of another. Nothing is decided about them before queueTrain, and nothing that it
+// would depend on changes: whatever else charges the buffer has it called first.
+type train struct {
+	v    [vector]frame.Ref
+	n    int
+	on   bool   // there is a vector, and queueTrain at its end
+	key  uint64 // what they agree in
+	bulk bool   // they are gathered
+}
+
+// noTrain is no key of frames.
+const noTrain = ^uint64(0)
+
+// trainOf returns what frames of a train agree in: all that admission looks at
+// but their length.
+func trainOf(m *frame.Meta) uint64 {
+	return uint64(m.InPort)<<32 | uint64(m.OutPort)<<16 | uint64(m.Class)<<8 | uint64(m.Flags&frame.IsClone)>>isCloneBit
+}
+
+var isCloneBit = bits.TrailingZeros32(frame.IsClone)
+
+// bulk reports whether frames like this one may be gathered: they are looked at
+// together, and nobody asks between them what waits.
+func (n *Node) bulk(m *frame.Meta) bool {
+	if int(n.prog.ports[m.OutPort].worker) != n.index || n.crossbar != nil {
+		return false
+	}
+	ps := &n.ports[m.OutPort]
+	return ps.exit == nil && ps.arc.queued == 0 && ps.sched.Bulk()>>m.Queue&1 != 0
+}
+
+// endTrain ends a vector.
+func (n *Node) endTrain() {
+	n.queueTrain()
+	n.train.on = false
+}
+
+// queueTrain takes the frames that were gathered to their queue.
+func (n *Node) queueTrain() {
+	t := &n.train
+	v := t.v[:t.n]
+	t.n, t.key = 0, noTrain
+	switch len(v) {
+	case 0:
+		return
+	case 1:
+		n.queue(v[0], n.arena.Meta(v[0]))
+		return
+	}
+	m := n.arena.Meta(v[0])
+	ps := &n.ports[m.OutPort]
+	if ps.dropping>>m.Queue&1 != 0 || n.held+len(v) > n.lossyHeld || !n.buffer.AdmitAll(n.arena, v) {
+		for _, r := range v {
+			n.queue(r, n.arena.Meta(r))
+		}
+		return
+	}
+	n.held += len(v)
+	if ps.sched.Quickens(m.Queue) {
+		n.touched.add(m.OutPort)
+	}
+	ps.sched.EnqueueAll(n.now, v)
+	n.busy.add(m.OutPort)
+}
+
+// queue charges a frame to the shared buffer and puts it into its egress queue,
+// or drops it.
+func (n *Node) queue(r frame.Ref, m *frame.Meta) {
 	if worker := int(n.prog.ports[m.OutPort].worker); worker != n.index {
 		n.handOver(worker, r)
 		if n.paths.loads != nil {
@@ -176,9 +265,11 @@ func (n *Node) takeOver() {
 		}
 		for range takeVectors {
 			k := ring.Pop(n.taken[:])
+			n.train.on = k > 1
 			for _, r := range n.taken[:k] {
 				n.takeOne(r, n.arena.Meta(r))
 			}
+			n.endTrain()
 			if k < len(n.taken) {
 				break
 			}

@@ -60,6 +60,7 @@ type Node struct {
 	alone      bool    // one frame is routed
 	lastHop    nextHop // and its MAC, of the frame before in the vector
 	lastMAC    uint64
+	train      train
 	scratch    [vector]frame.Ref
 	taken      [vector]frame.Ref // from another worker
 	scratchOne [1]frame.Ref
@@ -177,6 +178,7 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 	if ps.wraps != 0 {
 		n.unwrap(now, port, v)
 	}
+	n.train.on = len(v) > 1
 	n.parser.Parse(n.arena, v)
 	if ps.arrives != 0 {
 		v = n.arrive(now, port, v)
@@ -209,6 +211,7 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 	if n.joinedN+n.sealedN > 0 {
 		n.endVector(now)
 	}
+	n.endTrain()
 
 	n.flowControl(now)
 	for w := range n.handoff {
