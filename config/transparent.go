@@ -254,6 +254,9 @@ func (r *BumpRule) ports() (lo, hi uint16, err error) {
 	return uint16(a), uint16(z), nil
 }
 
+// YAML writes the document, with the defaults that were filled in.
+func (c *Transparent) YAML() []byte { return section.YAML(c) }
+
 // Engine returns what the engine of the bumps is made from. mtu is the largest
 // of their outer interfaces.
 func (c *Transparent) Engine(mtu int) dataplane.Config {

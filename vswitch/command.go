@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"gswitch/buffer"
+	"gswitch/command"
 	"gswitch/frame"
 	"gswitch/pipeline"
 )
@@ -41,14 +42,14 @@ type Apply struct {
 	Document []byte
 }
 
-// command is a change that is worked out.
-type command struct {
+// prepared is a change that is worked out.
+type prepared struct {
 	Change
 	commit func()
 }
 
 // Do implements frame.Command.
-func (c *command) Do(frame.Time) { c.commit() }
+func (c *prepared) Do(frame.Time) { c.commit() }
 
 // Prepare works out what a change comes to, which may take long, and makes a
 // command of it that puts it in force, between two steps of worker 0: the
@@ -59,7 +60,7 @@ func (sw *Switch) Prepare(c Change) (frame.Command, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &command{c, commit}, nil
+	return &prepared{c, commit}, nil
 }
 
 // Do prepares a change and carries it out at once: for whoever steps the
@@ -121,7 +122,7 @@ const (
 
 // Encode implements Change.
 func (c SetRoute) Encode(b []byte) []byte {
-	b = appendPrefix(append(b, setRouteKind), c.Prefix)
+	b = command.AppendPrefix(append(b, setRouteKind), c.Prefix)
 	flags := byte(0)
 	if c.Blackhole {
 		flags |= 1
@@ -134,14 +135,14 @@ func (c SetRoute) Encode(b []byte) []byte {
 	}
 	b = binary.AppendUvarint(b, uint64(len(c.NextHops)))
 	for _, h := range c.NextHops {
-		b = binary.AppendUvarint(appendAddr(b, h.Via), uint64(h.Weight))
+		b = binary.AppendUvarint(command.AppendAddr(b, h.Via), uint64(h.Weight))
 	}
 	return b
 }
 
 // Encode implements Change.
 func (c DeleteRoute) Encode(b []byte) []byte {
-	return appendPrefix(append(b, deleteRouteKind), c.Prefix)
+	return command.AppendPrefix(append(b, deleteRouteKind), c.Prefix)
 }
 
 // Encode implements Change.
@@ -156,92 +157,36 @@ func DecodeChange(b []byte) (Change, error) {
 	if len(b) == 0 {
 		return nil, errors.New("a change of a switch without a kind")
 	}
-	d := changeDecoder{b: b[1:]}
+	d := command.Decoder{B: b[1:]}
 	var c Change
 	switch b[0] {
 	case setRouteKind:
-		c = d.setRoute()
+		c = decodeSetRoute(&d)
 	case deleteRouteKind:
-		c = DeleteRoute{d.prefix()}
+		c = DeleteRoute{d.Prefix()}
 	case flushFDBKind:
 		c = &FlushFDB{}
 	case applyKind:
-		return Apply{Document: d.b}, nil
+		return Apply{Document: d.B}, nil
 	default:
 		return nil, fmt.Errorf("a change of a switch of the unknown kind %d", b[0])
 	}
-	if d.bad || len(d.b) > 0 {
-		return nil, fmt.Errorf("a change of a switch of kind %d is cut short or too long", b[0])
+	if err := d.Err(fmt.Sprintf("a change of a switch of kind %d", b[0])); err != nil {
+		return nil, err
 	}
 	return c, nil
 }
 
-// changeDecoder takes fields off the front of b, until there is a bad one.
-type changeDecoder struct {
-	b   []byte
-	bad bool
-}
-
-func (d *changeDecoder) setRoute() Change {
-	r := Route{Prefix: d.prefix()}
-	flags := d.byte()
-	d.bad = d.bad || flags > 3
+func decodeSetRoute(d *command.Decoder) Change {
+	r := Route{Prefix: d.Prefix()}
+	flags := d.Byte(3)
 	r.Blackhole = flags&1 != 0
 	if flags&2 != 0 {
-		kind := pipeline.Chooser(d.byte())
+		kind := pipeline.Chooser(d.Byte(255))
 		r.Choose = &kind
 	}
-	for n := d.uvarint(1 << 16); n > 0 && !d.bad; n-- {
-		r.NextHops = append(r.NextHops, NextHop{Via: d.addr(), Weight: uint32(d.uvarint(1<<32 - 1))})
+	for n := d.Uvarint(1 << 16); n > 0 && !d.Bad(); n-- {
+		r.NextHops = append(r.NextHops, NextHop{Via: d.Addr(), Weight: uint32(d.Uvarint(1<<32 - 1))})
 	}
 	return SetRoute{r}
-}
-
-func (d *changeDecoder) take(n int) []byte {
-	if n > len(d.b) {
-		d.bad, d.b = true, nil
-		return make([]byte, n)
-	}
-	v := d.b[:n]
-	d.b = d.b[n:]
-	return v
-}
-
-func (d *changeDecoder) byte() byte { return d.take(1)[0] }
-
-func (d *changeDecoder) uvarint(most uint64) uint64 {
-	v, n := binary.Uvarint(d.b)
-	if n <= 0 || v > most {
-		d.bad, d.b = true, nil
-		return 0
-	}
-	d.b = d.b[n:]
-	return v
-}
-
-// appendAddr appends an address without zone: its length and its bytes.
-func appendAddr(b []byte, a netip.Addr) []byte {
-	s := a.AsSlice()
-	return append(append(b, byte(len(s))), s...)
-}
-
-func (d *changeDecoder) addr() netip.Addr {
-	n := int(d.byte())
-	if n == 0 {
-		return netip.Addr{}
-	}
-	a, ok := netip.AddrFromSlice(d.take(min(n, 17)))
-	d.bad = d.bad || !ok
-	return a
-}
-
-func appendPrefix(b []byte, p netip.Prefix) []byte {
-	return append(appendAddr(b, p.Addr()), byte(p.Bits()))
-}
-
-func (d *changeDecoder) prefix() netip.Prefix {
-	a, bits := d.addr(), int(d.byte())
-	p := netip.PrefixFrom(a, bits)
-	d.bad = d.bad || !p.IsValid()
-	return p
 }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -50,5 +51,22 @@ func TestHostFeatures(t *testing.T) {
 	_, err := config.ParseHosts("f", []byte(sole+"meter: {limit: 20Gbps}\n"))
 	if err == nil || !strings.Contains(err.Error(), "f:6:8: meter: limit 20Gbps is above the rate of a") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// What a record holds of a changed host says all of it.
+func TestDocumentOfAHost(t *testing.T) {
+	const text = "version: 1\nworkers: [{}, {}]\nhosts:\n  - {name: a, interface: a0, address: 10.0.0.1/24, rate: 10Gbps, worker: 1, congestion: hpcc, congestion_options: {eta: 0.9}, meter: {}, region: 1MiB, serve: true}\n"
+	c, err := config.ParseHosts("f", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := config.ParseHosts("document", document(&c.Hosts[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	*c.Hosts[0].Worker = 0
+	if !reflect.DeepEqual(back.Hosts, c.Hosts) {
+		t.Errorf("%+v came back as %+v", c.Hosts, back.Hosts)
 	}
 }

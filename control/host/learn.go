@@ -87,18 +87,16 @@ func (u *unit) probe(ctx context.Context, to netip.Addr) (rtts []frame.Time) {
 		return nil
 	}
 	t := &agent.Transfer{To: to, Service: agent.Probe, Size: uint64(h.Payload), Count: learnProbes, Depth: 1, Interval: learnSpace,
-		Data: make([]byte, h.Payload), CC: "none", New: none, Class: uint8(h.Class), Samples: make([]agent.Sample, 0, learnProbes)}
-	agent.Fill(t.Data)
-	if err := u.worker.Do(func(now frame.Time) { err = u.agent.Start(now, t) }); err != nil {
-		return nil
-	}
-	if err != nil {
+		CC: "none", New: none, Class: uint8(h.Class)}
+	t.Allocate()
+	begin := &agent.StartTransfer{Transfer: t}
+	if err := u.command(begin); err != nil || begin.Refused != nil {
 		return nil
 	}
 	for over := false; !over; {
 		select {
 		case <-ctx.Done():
-			_ = u.worker.Do(func(now frame.Time) { u.agent.Abort(now, t) })
+			_ = u.command(agent.EndTransfer{Number: t.Number})
 			return nil
 		case <-time.After(2 * time.Millisecond):
 		}

@@ -3,7 +3,6 @@ package host
 import (
 	"fmt"
 
-	"gswitch/hostnic"
 	"gswitch/hostnic/agent"
 	inband "gswitch/int"
 )
@@ -35,13 +34,7 @@ func (d *Daemon) allocate(t *agent.Transfer) (release func(), err error) {
 	if err := d.reserve(n); err != nil {
 		return nil, err
 	}
-	t.Data, t.Samples = make([]byte, t.Size), make([]agent.Sample, 0, t.Count)
-	if t.Trace {
-		t.Paths = make([]inband.Path, 0, t.Count)
-	}
-	if t.Verb != hostnic.Read || t.Service != agent.Memory {
-		agent.Fill(t.Data)
-	}
+	t.Allocate()
 	return func() {
 		d.memory.Lock()
 		defer d.memory.Unlock()

@@ -25,8 +25,8 @@ import (
 // Bounds of what a transfer may ask for: what its messages and what is kept of
 // each take in memory.
 const (
-	maxSize  = 1 << 30
-	maxCount = 4 << 20
+	maxSize  = agent.MaxSize
+	maxCount = agent.MaxCount
 	maxDepth = 4096
 	maxPings = 100_000 // each keeps its path
 
@@ -87,6 +87,7 @@ func transfer(h *config.Host, r *api.TransferRequest) (*agent.Transfer, error) {
 		// The rate alone bounds it.
 		options["window"] = "none"
 	}
+	t.Options = options
 	if t.New, err = cc.Factory(t.CC, options); err != nil {
 		return nil, err
 	}
@@ -116,15 +117,15 @@ func (s *server) Transfer(ctx context.Context, r *api.TransferRequest, out *conn
 		return connect.NewError(connect.CodeResourceExhausted, err)
 	}
 	defer release()
-	var refused error
-	if err := u.worker.Do(func(now frame.Time) { refused = u.agent.Start(now, t) }); err != nil {
+	begin := &agent.StartTransfer{Transfer: t}
+	if err := u.command(begin); err != nil {
 		return connect.NewError(connect.CodeUnavailable, err)
 	}
-	if refused != nil {
-		return connect.NewError(connect.CodeInvalidArgument, refused)
+	if begin.Refused != nil {
+		return connect.NewError(connect.CodeInvalidArgument, begin.Refused)
 	}
 	// A worker that has ended has given it up.
-	defer func() { _ = u.worker.Do(func(now frame.Time) { u.agent.Abort(now, t) }) }()
+	defer func() { _ = u.command(agent.EndTransfer{Number: t.Number}) }()
 	tick := time.NewTicker(progress)
 	defer tick.Stop()
 	told := 0

@@ -14,7 +14,7 @@ import (
 	"gswitch/config"
 	"gswitch/control"
 	"gswitch/control/api"
-	"gswitch/frame"
+	"gswitch/hostnic/bump"
 	"gswitch/section"
 )
 
@@ -135,13 +135,23 @@ func (t *Transparent) configure(i int, b *config.Bump) error {
 		return control.Refused(fmt.Errorf("host %s: %w", b.Name, err))
 	}
 	u := &t.units[i]
-	if stopped := u.Worker.Do(func(now frame.Time) { err = u.Bump.Reconfigure(now, conf) }); stopped != nil {
+	change := &bump.Configure{Bump: u.Bump, Config: conf, Document: bumpDocument(b, t.mtus[i])}
+	if stopped := t.engine.Command(u.Worker.Index(), u.Bump, change); stopped != nil {
 		return stopped
 	}
-	if err != nil {
-		return control.Refused(fmt.Errorf("host %s: %w", b.Name, err))
+	if change.Refused != nil {
+		return control.Refused(fmt.Errorf("host %s: %w", b.Name, change.Refused))
 	}
 	return nil
+}
+
+// bumpDocument is a bump as it stands in a document of its own, on the first
+// worker, with what its interface said of the MTU.
+func bumpDocument(b *config.Bump, mtu int) []byte {
+	alone, first := *b, 0
+	alone.Worker, alone.MTU = &first, mtu
+	c := config.Transparent{Version: 1, Workers: make([]config.Worker, 1), Bumps: []config.Bump{alone}}
+	return c.YAML()
 }
 
 // Apply implements the API.

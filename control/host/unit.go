@@ -11,7 +11,6 @@ import (
 	"gswitch/config"
 	"gswitch/control"
 	"gswitch/dataplane"
-	"gswitch/frame"
 	"gswitch/hostnic/agent"
 	"gswitch/wire"
 )
@@ -98,6 +97,19 @@ func (u *unit) settings(h *config.Host) *agent.Config {
 	}}
 }
 
+// command has the worker change the host, between two steps.
+func (u *unit) command(c agent.Change) error {
+	return u.engine.Command(u.worker.Index(), u.agent, u.agent.Command(c))
+}
+
+// document is a host as it stands in a document of its own, on the first worker.
+func document(h *config.Host) []byte {
+	alone, first := *h, 0
+	alone.Worker = &first
+	c := config.Hosts{Version: 1, Workers: make([]config.Worker, 1), Hosts: []config.Host{alone}}
+	return c.YAML()
+}
+
 // openPort opens the port over all queues of its interface: it sends through
 // the first.
 func (u *unit) openPort(h *config.Host, queues int) error {
@@ -117,7 +129,7 @@ func (u *unit) openPort(h *config.Host, queues int) error {
 // as far as the port still can.
 func (u *unit) close() error {
 	close(u.gone)
-	_ = u.worker.Do(u.agent.Shutdown) // a worker that has ended runs none
+	_ = u.command(agent.Shutdown{}) // a worker that has ended runs none
 	var err error
 	if u.port != nil {
 		err = u.engine.RemovePort(u.port)
@@ -139,13 +151,12 @@ func (u *unit) configure(h *config.Host) error {
 	u.measured.auto.Store(h.BaseRTT == config.AutoRTT)
 	h = u.measured.in(h)
 	old := u.conf.Load()
-	var refused error
-	conf := u.settings(h)
-	if err := u.worker.Do(func(now frame.Time) { refused = u.agent.Reconfigure(now, conf) }); err != nil {
+	change := &agent.Configure{Config: u.settings(h), Document: document(h)}
+	if err := u.command(change); err != nil {
 		return err
 	}
-	if refused != nil {
-		return refused
+	if change.Refused != nil {
+		return change.Refused
 	}
 	u.conf.Store(h)
 	var err error
@@ -182,7 +193,7 @@ func (u *unit) unserve() {
 		return
 	}
 	// A worker that has ended serves nobody.
-	_ = u.worker.Do(func(frame.Time) { _ = u.agent.Serve(nil) })
+	_ = u.command(&agent.ServeRegion{})
 }
 
 // resize serves a region of the size that is configured now. Whoever is
@@ -200,11 +211,11 @@ func (u *unit) resize() error {
 // offer serves the region, which it makes where there is none. The caller
 // holds mu.
 func (u *unit) offer() error {
+	change := &agent.ServeRegion{Region: u.region, Again: u.region != nil}
 	if u.region == nil {
-		u.region = &agent.Region{Data: make([]byte, u.conf.Load().Region)}
-		agent.Fill(u.region.Data)
+		u.region = agent.NewRegion(int(u.conf.Load().Region))
+		change.Region = u.region
 	}
-	var refused error
-	err := u.worker.Do(func(frame.Time) { refused = u.agent.Serve(u.region) })
-	return errors.Join(err, refused)
+	err := u.command(change)
+	return errors.Join(err, change.Refused)
 }

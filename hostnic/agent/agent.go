@@ -51,6 +51,8 @@ type Agent struct {
 	newsHead  int
 	listener  *Listener
 	serving   *Region
+	last      *Region   // that was served
+	started   uint64    // transfers
 	retired   []*Region // served no longer, but of sessions that are open
 	closing   bool      // after Shutdown
 	due       frame.Time

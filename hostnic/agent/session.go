@@ -13,6 +13,7 @@ import (
 // Region is the memory that an agent serves to others.
 type Region struct {
 	Data       []byte
+	bytes      int // of one that was decoded and has no Data
 	rkey       uint32
 	registered bool
 }
@@ -72,7 +73,9 @@ func (a *Agent) Serve(r *Region) error {
 	if old := a.serving; old != nil && r != nil && old != r {
 		a.retired = append(a.retired, old)
 	}
-	a.serving = r
+	if a.serving = r; r != nil {
+		a.last = r
+	}
 	a.retire()
 	return nil
 }

@@ -18,13 +18,14 @@ import (
 type Transfer struct {
 	To       netip.Addr
 	Service  Service
-	Verb     hostnic.Verb // of Memory: Write or Read
-	Size     uint64       // bytes of a message
-	Count    int          // messages
-	Depth    int          // of them under way at once
-	Interval frame.Time   // between the posting of two messages, at least
-	Data     []byte       // Size bytes: what is sent, or where Read puts what it got
-	CC       string       // of both directions, as cc registers it
+	Verb     hostnic.Verb      // of Memory: Write or Read
+	Size     uint64            // bytes of a message
+	Count    int               // messages
+	Depth    int               // of them under way at once
+	Interval frame.Time        // between the posting of two messages, at least
+	Data     []byte            // Size bytes: what is sent, or where Read puts what it got
+	CC       string            // of both directions, as cc registers it
+	Options  map[string]string // of CC, that New was made with
 	New      func(*cc.Env) cc.Algorithm
 	Limit    float64 // bit/s at which to send at most, 0 none
 	Class    uint8
@@ -33,6 +34,7 @@ type Transfer struct {
 	Recovery *transport.Kind // nil: go-back-N
 	Cap      uint32          // packets in flight at most, 0 none
 
+	Number  uint64 // of the transfers that the agent began, from 1
 	State   State
 	Err     error
 	Local   uint32 // queue pairs
@@ -117,6 +119,8 @@ func (a *Agent) Start(now frame.Time, t *Transfer) error {
 	}
 	t.id, t.Started, t.due = a.rand.Uint64(), now, now
 	t.Samples = slices.Grow(t.Samples, t.Count)
+	a.started++
+	t.Number = a.started
 	a.transfers = append(a.transfers, t)
 	a.wakeBy(now)
 	return nil

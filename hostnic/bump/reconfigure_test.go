@@ -20,8 +20,13 @@ func TestReconfigure(t *testing.T) {
 	c.NIC.Rate, c.Queue, c.Idle = 5e8, 50_000, 2*frame.Second
 	c.Default.CC, c.Default.New = "dctcp", factory(t, "dctcp")
 	c.Rules = []Rule{{Proto: wire.ProtoUDP, PortLo: 53, PortHi: 53, Flows: Pass}}
-	if err := g.b[0].Reconfigure(g.now, &c); err != nil {
-		t.Fatal(err)
+	change := &Configure{Bump: g.b[0], Config: &c, Document: []byte("idle: 1s")}
+	back, err := DecodeCommand(change.Encode(nil))
+	if err != nil || string(back.Document) != "idle: 1s" {
+		t.Errorf("the command came back with %q, %v", back.Document, err)
+	}
+	if change.Do(g.now); change.Refused != nil {
+		t.Fatal(change.Refused)
 	}
 	g.run(20*frame.Millisecond, nil)
 	if len(g.got[1]) != 20 || numberOf(g.got[1][19]) != 19 {
