@@ -80,9 +80,16 @@ func (q *queue) passes(v Verdict, m *frame.Meta) bool {
 	return v == Pass
 }
 
-// shed drops frames from the head of a queue until one may leave at t, and
-// reports false if there is none then.
+// shed drops what its order gives up, and frames from the head of a queue until one
+// may leave at t, and reports false if there is none then.
 func (p *Port) shed(t frame.Time, i int, q *queue) bool {
+	if q.settler != nil {
+		q.enter(p.arena, t)
+		p.settleAll(t, i, q)
+		if q.shedder == nil || q.frames == 0 {
+			return q.frames > 0 && q.headAt <= t
+		}
+	}
 	for q.headAt <= t {
 		if q.defers {
 			q.enter(p.arena, t)

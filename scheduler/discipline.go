@@ -39,6 +39,14 @@ type Evictor interface {
 	Evict(a *frame.Arena) frame.Ref
 }
 
+// Settler is a Discipline that says by itself which frames go when one has come:
+// they are in none of its queues any more.
+type Settler interface {
+	// Settle returns a frame that was given up for one that came, or Nil if there
+	// is none: each of them once.
+	Settle() frame.Ref
+}
+
 // Extractor is a Discipline that can give out a frame from its middle.
 type Extractor interface {
 	// ExtractFirst removes and returns the first frame in order of service

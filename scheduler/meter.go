@@ -115,6 +115,19 @@ func (p *Port) Inversions(queue int) (Inversions, bool) {
 	return Inversions{}, false
 }
 
+// Serving returns what holds the frames of a queue that come now, nil where it is
+// first-in first-out, and how many wait that came under an order before it.
+func (p *Port) Serving(queue int) (d Discipline, draining int) {
+	q := &p.q[queue&7]
+	if v, ok := q.disc.(*versions); ok {
+		return v.last, v.Len() - v.last.Len()
+	}
+	return q.disc, 0
+}
+
+// Admitting returns what decides for frames that come to a queue, or nil.
+func (p *Port) Admitting(queue int) Gate { return p.q[queue&7].policy }
+
 // Policy names the order of a queue and its admission; the last is "" where it
 // has none.
 func (p *Port) Policy(queue int) (order, admission string) {

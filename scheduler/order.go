@@ -16,6 +16,8 @@ type Order interface {
 type Env struct {
 	Seed uint64 // of whatever it chooses at random
 	Rate uint64 // of the link in bit/s, 0 = unlimited; of the time when it was made
+
+	Overhead uint32 // bytes that the link adds to a frame
 }
 
 // RankBy says what makes the rank of a frame that joins a queue: the least
@@ -80,6 +82,10 @@ func (p *Port) reorder(now frame.Time, i int, q *queue, c *QueueConfig) {
 		}
 		fallthrough
 	case order != q.order || c.Rank != q.by && order != nil:
+		if q.settler != nil {
+			q.enter(p.arena, now)
+			p.settleAll(now, i, q)
+		}
 		q.change(p.arena, now, order, p.env(i))
 	}
 	q.by = c.Rank
@@ -97,7 +103,7 @@ func (p *Port) note(i int, q *queue) {
 	bit := uint8(1) << i
 	p.regulated &^= bit
 	p.timed &^= bit
-	if q.policy != nil || q.inner != nil || p.cfg.PushOut.on(i) {
+	if q.policy != nil || q.inner != nil || q.settler != nil || p.cfg.PushOut.on(i) {
 		p.regulated |= bit
 	}
 	if q.timed != nil {
@@ -109,7 +115,9 @@ func (p *Port) note(i int, q *queue) {
 	}
 }
 
-func (p *Port) env(i int) Env { return Env{Seed: p.seed ^ uint64(i+1)<<40, Rate: p.cfg.Rate} }
+func (p *Port) env(i int) Env {
+	return Env{Seed: p.seed ^ uint64(i+1)<<40, Rate: p.cfg.Rate, Overhead: p.overhead}
+}
 
 // change gives a queue another order.
 func (q *queue) change(a *frame.Arena, now frame.Time, o Order, e Env) {
@@ -152,9 +160,11 @@ func (q *queue) install(d Discipline) {
 	q.timed, _ = d.(Timed)
 	q.shedder, _ = d.(Shedder)
 	q.inner, _ = d.(Gate)
+	q.settler, _ = d.(Settler)
 	if s, ok := q.policy.(Shedder); ok {
 		q.shedder = s
 	}
+	q.drops = q.shedder != nil || q.settler != nil
 	q.defers = q.late && d != nil && !q.given && q.timed == nil && q.inner == nil
 }
 

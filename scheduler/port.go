@@ -203,7 +203,7 @@ func (p *Port) Dequeue(now frame.Time, out []frame.Ref) int {
 			continue
 		}
 		i := p.next(t, ready)
-		if q := &p.q[i&7]; q.shedder != nil && !p.shed(t, i, q) {
+		if q := &p.q[i&7]; q.drops && !p.shed(t, i, q) {
 			ready &^= 1 << i
 			continue
 		}

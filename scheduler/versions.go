@@ -81,6 +81,14 @@ func (v *versions) Admits(now frame.Time, m *frame.Meta, frames int, bytes uint6
 	return Pass
 }
 
+// Settle asks the version that frames join.
+func (v *versions) Settle() frame.Ref {
+	if s, ok := v.last.(Settler); ok {
+		return s.Settle()
+	}
+	return frame.Nil
+}
+
 func (v *versions) Each(a *frame.Arena, visit func(frame.Ref) bool) {
 	on := true
 	each := func(d Discipline) {

@@ -221,6 +221,9 @@ func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfi
 		ps.sched = scheduler.NewPort(n.arena, sc, n.prog.Config.Seed^uint64(i)<<32)
 	} else {
 		ps.sched.Configure(now, sc)
+		if ps.sched.HasShed() {
+			n.dropShed(now, ps)
+		}
 		n.touched.add(i)
 	}
 	n.adoptPFC(now, i, c)

@@ -1,0 +1,331 @@
+package policy
+
+import (
+	"maps"
+	"math/big"
+	"slices"
+)
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// load reads a text and compiles it. To verify it takes some milliseconds more.
+func load(name, text string, verify bool) (p *Program, err error) {
+	f, err := parse(name, text)
+	if err != nil {
+		return nil, err
+	}
+	c := &compiler{f, verify}
+	defer func() {
+		if r := recover(); r != nil {
+			fail, ok := r.(failure)
+			if !ok {
+				panic(r)
+			}
+			p, err = nil, Errors{fail.err}
+		}
+	}()
+	return c.program(), nil
+}
+
+func (c *compiler) program() *Program {
+	p := &Program{Name: c.f.name, text: c.f.text}
+	classes := map[string]*typed{}
+	for _, name := range classified {
+		e := c.f.classify[name]
+		if e == nil {
+			continue
+		}
+		t := c.number(packetScope(nil), e)
+		if t.den.Cmp(one) != 0 {
+			t = c.wholly(t)
+		}
+		classes[name] = t
+		switch name {
+		case "value":
+			p.value = t.code
+		case "processing":
+			p.processing = t.code
+		case "slack":
+			p.slack = t.code
+		case "flow":
+			p.flow = t.code
+		}
+	}
+	var port *object
+	for _, o := range c.f.objects {
+		switch o.kind {
+		case "Port":
+			if port != nil {
+				c.fail(o.pos, "a second port: an egress queue has one, %s; give it all queues, or another policy to another port of the switch", port.name)
+			}
+			port = o
+		}
+	}
+	in, queues := c.structure(port)
+	for i, q := range queues {
+		p.queues = append(p.queues, c.queue(q, in[q], uint8(i), classes, p))
+	}
+	c.buffers(p, queues, in, classes)
+	c.port(p, port, len(queues), classes)
+	p.bytes, p.random = c.f.bytes, c.f.random
+	if len(p.queues) == 0 {
+		c.fail(Pos{1, 1}, "there is no queue; declare one, as in q = Queue(64KB);")
+	}
+	return p
+}
+
+// wholly makes a number of a fraction, rounded towards 0.
+func (c *compiler) wholly(t *typed) *typed {
+	return &typed{code: append(slices.Clone(t.code), op{do: opNum, n: clamp(t.den)}, op{do: opDiv}), den: one, lo: floor(t.lo), hi: t.hi}
+}
+
+func floor(r *big.Rat) *big.Rat {
+	n := new(big.Int).Quo(r.Num(), r.Denom())
+	if r.Sign() < 0 {
+		n.Sub(n, one)
+	}
+	return ratOf(n)
+}
+
+func packetScope(classes map[string]*typed) *scope {
+	r := root{aPacket, 0}
+	return &scope{roots: map[string]root{"p": r, "packet": r, "Packet": r}, bare: &r, classes: classes}
+}
+
+// structure checks who is in what, and returns the buffer of each queue and the
+// queues in their order.
+func (c *compiler) structure(port *object) (in map[*object]*object, queues []*object) {
+	in = map[*object]*object{}
+	c.f.sizes = map[*object]int64{}
+	for _, o := range c.f.objects {
+		if o.size != nil {
+			c.size(o)
+		}
+		if o.kind != "Buffer" {
+			continue
+		}
+		for _, q := range o.queues {
+			if in[q] != nil {
+				c.fail(o.pos, "%s is in %s and in %s; a queue is in one buffer at most", q.name, in[q].name, o.name)
+			}
+			if in[q] = o; q.packets != o.packets {
+				c.fail(o.pos, "%s counts %s and %s counts %s; give both the same unit", o.name, unitOf(o), q.name, unitOf(q))
+			}
+		}
+	}
+	for _, o := range c.f.objects {
+		if o.kind == "Queue" {
+			queues = append(queues, o)
+		}
+	}
+	if port != nil {
+		for _, q := range queues {
+			if !slices.Contains(port.queues, q) {
+				c.fail(q.pos, "%s belongs to no port: nothing would leave it; give it to %s", q.name, port.name)
+			}
+		}
+		queues = port.queues
+		for i, q := range queues {
+			if slices.Contains(queues[:i], q) {
+				c.fail(port.pos, "%s is given to %s twice", q.name, port.name)
+			}
+		}
+	}
+	if len(queues) > maxQueues {
+		c.fail(queues[maxQueues].pos, "more than %d queues", maxQueues)
+	}
+	return in, queues
+}
+
+func unitOf(o *object) string {
+	if o.packets {
+		return "packets"
+	}
+	return "bytes"
+}
+
+func (c *compiler) size(o *object) {
+	t := c.number(&scope{}, o.size)
+	if t.constant == nil || !t.constant.IsInt() || t.constant.Sign() <= 0 || t.constant.Cmp(big.NewRat(1<<40, 1)) > 0 {
+		c.fail(o.size.pos, "the size of %s is a whole number of bytes or pkts, from 1", o.name)
+	}
+	c.f.sizes[o] = t.constant.Num().Int64()
+	o.packets = c.f.dialect || c.inPackets(o.size, 0)
+}
+
+// inPackets reports whether a size is written in packets, itself or by a constant.
+func (c *compiler) inPackets(e *expr, depth int) bool {
+	switch {
+	case e == nil || depth > maxDepth:
+		return false
+	case e.op == "path" && c.f.consts[e.path[0]] != nil:
+		return c.inPackets(c.f.consts[e.path[0]], depth+1)
+	}
+	return e.unit == "pkts" || c.inPackets(e.l, depth+1) || c.inPackets(e.r, depth+1)
+}
+
+// attribute returns the definition of an attribute of an object, nil if the text
+// says nothing.
+func (c *compiler) attribute(o *object, attr string) (*assign, *def) {
+	a := o.attrs[attr]
+	if a == nil {
+		return nil, c.f.defs[attr] // one with the name of the attribute is for all
+	}
+	if a.name == "" {
+		return a, nil
+	}
+	return a, c.found(a)
+}
+
+func (c *compiler) queue(o, buffer *object, id uint8, classes map[string]*typed, p *Program) queueProgram {
+	q := queueProgram{name: o.name, size: c.f.sizes[o], packets: o.packets, buffer: -1, weightAdm: 1, weightSched: 1}
+	q.proc = c.packetOrder(o, "procPrio", classes)
+	q.adm = c.packetOrder(o, "admPrio", classes)
+	s := queueScope(o, buffer, classes)
+	q.congestion = c.congestion(o, s, p)
+	if a, d := c.attribute(o, "postAdmAct"); d != nil {
+		q.post = c.cases(d, s, false, p)
+	} else if a != nil {
+		c.fail(a.pos, "postAdmAct is a boundary condition: name one, as in x(q) = q.currSize > 10KB, mark")
+	}
+	for attr, to := range map[string]*int64{"weightAdm": &q.weightAdm, "weightSched": &q.weightSched, "admState": &q.admState, "schedState": &q.schedState} {
+		if a := o.attrs[attr]; a != nil {
+			*to = c.initial(a)
+		}
+	}
+	return q
+}
+
+// initial is a number that an attribute begins with.
+func (c *compiler) initial(a *assign) int64 {
+	e := a.expr
+	if a.name != "" {
+		e = &expr{op: "path", pos: a.pos, path: []string{a.name}}
+	}
+	t := c.number(&scope{}, e)
+	least := int64(0)
+	if a.attr == "weightSched" || a.attr == "weightAdm" {
+		least = 1
+	}
+	if t.constant == nil || !t.constant.IsInt() || t.constant.Cmp(big.NewRat(least, 1)) < 0 || t.constant.Cmp(big.NewRat(1<<20, 1)) > 0 {
+		c.fail(a.pos, "%s begins with a whole number from %d to 1048576", a.attr, least)
+	}
+	return t.constant.Num().Int64()
+}
+
+func queueScope(o, buffer *object, classes map[string]*typed) *scope {
+	r, p := root{aQueue, 0}, root{aPacket, 0}
+	return &scope{roots: map[string]root{"Queue": r, "queue": r, "p": p, "packet": p, "Packet": p, "port": {aPort, 0}}, bare: &r, queue: o, buffer: buffer, classes: classes}
+}
+
+// with returns a scope with one more root.
+func (s *scope) with(name string, r root) *scope {
+	out := *s
+	out.roots = maps.Clone(s.roots)
+	out.roots[name] = r
+	return &out
+}
+
+func (c *compiler) buffers(p *Program, queues []*object, in map[*object]*object, classes map[string]*typed) {
+	for _, o := range c.f.objects {
+		if o.kind != "Buffer" {
+			continue
+		}
+		b := bufferProgram{name: o.name, size: c.f.sizes[o], packets: o.packets}
+		for i, q := range queues {
+			if in[q] == o {
+				p.queues[i].buffer = len(p.buffers)
+				b.queues |= 1 << i
+			}
+		}
+		b.prio = c.queueOrder(o, "queuePrio", "lqd", classes, p)
+		r, pk := root{aBuffer, 0}, root{aPacket, 0}
+		s := &scope{roots: map[string]root{"Buffer": r, "buffer": r, "p": pk, "packet": pk, "Packet": pk}, bare: &r, buffer: o, classes: classes}
+		b.congestion = c.congestion(o, s, p)
+		if _, d := c.attribute(o, "postAdmAct"); d != nil && o.attrs["postAdmAct"] != nil {
+			b.post = c.cases(d, s, false, p)
+		}
+		p.buffers = append(p.buffers, b)
+	}
+	if len(p.buffers) > maxQueues {
+		c.fail(c.f.objects[0].pos, "more than %d buffers", maxQueues)
+	}
+}
+
+func (c *compiler) port(p *Program, o *object, n int, classes map[string]*typed) {
+	p.share = 1
+	if o == nil {
+		o = &object{kind: "Port", name: "port", attrs: map[string]*assign{}}
+	}
+	p.port = o.name
+	if o.rate != nil {
+		c.rate(p, o)
+	}
+	p.sched = c.queueOrder(o, "schedPrio", "rr", classes, p)
+	name := "rr"
+	if a := o.attrs["schedPrio"]; a != nil {
+		name = a.name
+		if r := routines[name]; r != "" && c.f.dialect {
+			name = r
+		}
+	} else if c.f.defs["schedPrio"] != nil {
+		name = ""
+	}
+	s := queueScope(nil, nil, classes)
+	if _, d := c.attribute(o, "postSchedAct"); d != nil {
+		p.served = c.cases(d, s, false, p)
+	} else if d := library[name+"_served"]; d != nil && c.f.defs[name] == nil {
+		p.served = c.cases(d, s, false, p)
+	}
+	for _, k := range p.served {
+		for _, m := range k.modify {
+			p.turns = p.turns || m.to == qSchedState
+		}
+	}
+	p.selects = c.selection(o, n, classes)
+}
+
+func (c *compiler) rate(p *Program, o *object) {
+	t := c.number(&scope{}, o.rate)
+	switch {
+	case t.constant == nil || t.constant.Sign() <= 0:
+		c.fail(o.rate.pos, "the rate of a port is above 0, as 100%%, 50%% or 10Mbps")
+	case o.rate.unit == "%":
+		if p.share, _ = t.constant.Float64(); p.share > 1 {
+			c.fail(o.rate.pos, "a port has at most 100%% of its link")
+		}
+	default:
+		bits := t.constant
+		if o.rate.unit == "" { // kbps, as the dissertation has it
+			bits = new(big.Rat).Mul(bits, big.NewRat(1000, 1))
+		}
+		n := new(big.Int).Quo(bits.Num(), bits.Denom())
+		if n.Sign() == 0 || n.Cmp(big.NewInt(1e13)) > 0 {
+			c.fail(o.rate.pos, "a rate is from 1 bit/s to 10 Tbit/s")
+		}
+		p.rate = n.Uint64()
+	}
+}
+
+// selection says which queue a packet goes to: the number modulo the queues.
+func (c *compiler) selection(o *object, n int, classes map[string]*typed) code {
+	a := o.attrs["queueSelect"]
+	e := &expr{op: "path", pos: o.pos, path: []string{"flow"}}
+	switch {
+	case n == 1:
+		return nil
+	case a == nil:
+	case a.name != "":
+		e = &expr{op: "path", pos: a.pos, path: []string{a.name}}
+		if r := routines[a.name]; r != "" && c.f.dialect {
+			e.path[0] = r
+		}
+	default:
+		e = a.expr
+	}
+	t := c.expr(packetScope(classes), e)
+	if t.den.Cmp(one) != 0 {
+		t = c.wholly(t)
+	}
+	return t.code
+}

@@ -1,0 +1,133 @@
+package policy
+
+import "slices"
+
+// heap is a binary heap of packets that also gives up one from its middle. Which
+// end is on top says worst: false puts the least key first and the oldest among
+// equals, true the greatest and the newest.
+type heap struct {
+	v     []entry
+	worst bool
+	cmp   code // nil: keys are compared
+	e     *Engine
+}
+
+type entry struct {
+	key  int64
+	seq  uint32
+	slot uint32
+}
+
+// above reports whether x belongs nearer to the top than y.
+func (h *heap) above(x, y *entry) bool {
+	if h.cmp != nil {
+		return h.aboveBy(x, y)
+	}
+	if h.worst {
+		return x.key > y.key || x.key == y.key && int32(x.seq-y.seq) > 0
+	}
+	return x.key < y.key || x.key == y.key && int32(x.seq-y.seq) < 0
+}
+
+func (h *heap) aboveBy(x, y *entry) bool {
+	if h.worst {
+		x, y = y, x
+	}
+	env := env{e: h.e, p: [2]*Packet{&h.e.slots[x.slot].Packet, &h.e.slots[y.slot].Packet}}
+	if h.cmp.eval(&env) != 0 {
+		return true
+	}
+	env.p[0], env.p[1] = env.p[1], env.p[0]
+	return h.cmp.eval(&env) == 0 && int32(x.seq-y.seq) < 0
+}
+
+// pos is where packets stand in this heap.
+func (h *heap) pos() []uint32 {
+	if h.worst {
+		return h.e.admPos
+	}
+	return h.e.procPos
+}
+
+func (h *heap) push(x entry) {
+	h.v = append(h.v, x)
+	h.up(len(h.v)-1, x)
+}
+
+func (h *heap) up(i int, x entry) {
+	v, pos := h.v, h.pos()
+	for i > 0 {
+		k := (i - 1) / 2
+		if !h.above(&x, &v[k]) {
+			break
+		}
+		v[i] = v[k]
+		pos[v[i].slot] = uint32(i)
+		i = k
+	}
+	v[i] = x
+	pos[x.slot] = uint32(i)
+}
+
+func (h *heap) down(i int, x entry) {
+	v, pos := h.v, h.pos()
+	for k := 2*i + 1; k < len(v); k = 2*i + 1 {
+		if k+1 < len(v) && h.above(&v[k+1], &v[k]) {
+			k++
+		}
+		if !h.above(&v[k], &x) {
+			break
+		}
+		v[i] = v[k]
+		pos[v[i].slot] = uint32(i)
+		i = k
+	}
+	v[i] = x
+	pos[x.slot] = uint32(i)
+}
+
+func (h *heap) remove(slot uint32) {
+	i, n := int(h.pos()[slot]), len(h.v)-1
+	x := h.v[n]
+	if h.v = h.v[:n]; i == n {
+		return
+	}
+	if i > 0 && h.above(&x, &h.v[(i-1)/2]) {
+		h.up(i, x)
+	} else {
+		h.down(i, x)
+	}
+}
+
+// list is a list of packets through one of their links.
+type list struct{ head, tail uint32 }
+
+const none = 1<<32 - 1
+
+type link struct{ next, prev uint32 }
+
+func (l *list) append(s []slot, k int, i uint32) {
+	s[i].link[k] = link{none, l.tail}
+	if l.tail == none {
+		l.head = i
+	} else {
+		s[l.tail].link[k].next = i
+	}
+	l.tail = i
+}
+
+func (l *list) remove(s []slot, k int, i uint32) {
+	x := s[i].link[k]
+	if x.prev == none {
+		l.head = x.next
+	} else {
+		s[x.prev].link[k].next = x.next
+	}
+	if x.next == none {
+		l.tail = x.prev
+	} else {
+		s[x.next].link[k].prev = x.prev
+	}
+}
+
+func lists(n int) []list { return slices.Repeat([]list{{none, none}}, n) }

@@ -1,0 +1,138 @@
+package policy
+
+import "math/bits"
+
+// Admission: a packet is queued first, and what its queue and its buffer have too
+// much is repaired then (section 2.3.2 of the dissertation).
+
+// first returns the first case of a boundary condition that holds.
+func first(list []condition, x *env) *condition {
+	for i := range list {
+		if list[i].when.eval(x) != 0 {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// resolve drops packets of a queue while it is congested, and reports whether the
+// packet that came, slot i of number came, is still there. A drop with a probability
+// is tried once for each packet that comes.
+func (e *Engine) resolve(q *queue, x *env, i, came uint32) bool {
+	alive := true
+	for q.n > 0 {
+		c := first(q.prog.congestion, x)
+		if c == nil {
+			return alive
+		}
+		e.act(q, c, x)
+		if !c.drop {
+			return alive
+		}
+		certain := c.chance >= 1<<32
+		if !certain && e.rng.Uint64()>>32 >= c.chance {
+			return alive
+		}
+		v := q.adm.pick(&q.all, q.proc)
+		if v == i && e.slots[v].seq == came {
+			alive = false
+		}
+		e.giveUp(q, v, came)
+		if !certain {
+			return alive
+		}
+	}
+	return alive
+}
+
+// resolveBuffer is resolve for the buffer of a queue: the last queue in the buffer's
+// order gives up a packet, the queue that the packet came to among equals.
+func (e *Engine) resolveBuffer(q *queue, x *env, i, came uint32) bool {
+	b := q.buffer
+	alive := true
+	for b.n > 0 {
+		c := first(b.prog.congestion, x)
+		if c == nil {
+			return alive
+		}
+		e.act(q, c, x)
+		if !c.drop {
+			return alive
+		}
+		certain := c.chance >= 1<<32
+		if !certain && e.rng.Uint64()>>32 >= c.chance {
+			return alive
+		}
+		worst := e.poorest(b, q)
+		v := worst.adm.pick(&worst.all, worst.proc)
+		if v == i && e.slots[v].seq == came {
+			alive = false
+		}
+		e.giveUp(worst, v, came)
+		if !certain {
+			return alive
+		}
+	}
+	return alive
+}
+
+// poorest returns the queue of a buffer that gives up a packet for one that came to
+// grew.
+func (e *Engine) poorest(b *buffer, grew *queue) *queue {
+	var worst *queue
+	x := env{e: e}
+	for some := b.prog.queues & e.some; some != 0; some &= some - 1 {
+		q := &e.queues[bits.TrailingZeros64(some)]
+		if worst == nil {
+			worst = q
+			continue
+		}
+		x.q = [2]*queue{worst, q}
+		later := b.prog.prio.cmp.eval(&x) != 0
+		x.q = [2]*queue{q, worst}
+		if later || q == grew && b.prog.prio.cmp.eval(&x) == 0 {
+			worst = q
+		}
+	}
+	return worst
+}
+
+// act does what a case says besides dropping.
+func (e *Engine) act(q *queue, c *condition, x *env) {
+	if c.mark && !x.p[0].Marked {
+		x.p[0].Marked = true
+		q.stats.Marked++
+	}
+	if c.notify && !q.noticed {
+		q.stats.Notices++
+	}
+	q.noticed = c.notify
+	for i := range c.modify {
+		m := &c.modify[i]
+		v := m.by.eval(x)
+		switch m.to {
+		case qWeightAdm:
+			q.weightAdm = min(max(v, 0), 1<<20)
+		case qWeightSched:
+			q.weight = min(max(v, 0), 1<<20)
+		case qAdmState:
+			q.admState = min(max(v, -state), state)
+		case qSchedState:
+			q.state = min(max(v, -state), state)
+		}
+		e.best = -1
+	}
+}
+
+// after does what is due when a packet was admitted or served.
+func (e *Engine) after(q *queue, list []condition, x *env) {
+	if len(list) == 0 {
+		return
+	}
+	c := first(list, x)
+	if c == nil {
+		q.noticed = false
+		return
+	}
+	e.act(q, c, x)
+}
