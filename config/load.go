@@ -13,15 +13,22 @@ func Load(path string) (*Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the configuration: %w", err)
 	}
-	return Parse(path, data)
+	return ParseBeside(path, data)
 }
 
 // Parse decodes and checks a document. file is the name that errors carry.
 // The error, if any, is of type section.Errors.
-func Parse(file string, data []byte) (*Config, error) {
+func Parse(file string, data []byte) (*Config, error) { return parse(file, data, nil) }
+
+// ParseBeside is Parse for a document that may name files, which are looked for
+// beside it; their text stands in the result.
+func ParseBeside(file string, data []byte) (*Config, error) { return parse(file, data, os.ReadFile) }
+
+func parse(file string, data []byte, read func(string) ([]byte, error)) (*Config, error) {
 	c := new(Config)
 	d := decoder{section.Parse(file, data, c)}
 	if d.Written() {
+		d.inline(c, file, read)
 		d.validate(c)
 	}
 	if err := d.Err(); err != nil {

@@ -165,17 +165,24 @@ func CheckQueuePolicy(o *Order, rank string, a *Admission, inversions bool) (key
 // validateQueuePolicy checks how the queue of a profile is served.
 func (d decoder) validateQueuePolicy(s *Switch, profile string, q *Queue, path string) {
 	key, problem := CheckQueuePolicy(q.Order, q.Rank, q.Admission, q.Inversions)
+	if problem == "" {
+		key, problem = CheckServe(q.Policy, q.Shadow, q.Order != nil, s.lossless(q.Queue))
+	}
 	switch {
 	case problem != "":
 		d.Fail(path+"."+key, "%s", problem)
 		return
-	case q.Order == nil && q.Admission == nil:
+	case q.Order == nil && q.Admission == nil && q.Policy == nil && q.Shadow == nil:
 		return
 	case s.Escape != nil:
-		d.Fail(path, "order and admission cannot stand beside escape, which takes flows out of queues; take one of the two out")
+		d.Fail(path, "order, admission and policy cannot stand beside escape, which takes flows out of queues; take one of the two out")
 		return
-	case q.Admission != nil && s.Crossbar != nil:
-		d.Fail(path+".admission", "cannot stand beside crossbar, which says who is admitted; take one of the two out")
+	case (q.Admission != nil || q.Shadow != nil || q.Policy != nil) && s.Crossbar != nil:
+		key := "admission"
+		if q.Admission == nil {
+			key = "policy"
+		}
+		d.Fail(path+"."+key, "cannot stand beside crossbar, which says who is admitted; take one of the two out")
 		return
 	}
 	maps := s.Classes.Queue

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -68,6 +69,56 @@ func TestQueuePolicyRefusals(t *testing.T) {
 		_, err := Parse("x.yaml", []byte(tc.doc))
 		if err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+// What a policy says of itself is refused with its place, and so is what cannot stand
+// beside it.
+func TestPoliciesAreChecked(t *testing.T) {
+	doc := func(queue, more string) string {
+		return "version: 1\nswitches:\n  - name: s1\n    ports: [{interface: eth1, rate: 1Gbps, qos: p}]\n    qos: {p: {queues: [{queue: 0, " + queue + "}]}}\n" + more
+	}
+	for text, want := range map[string]string{
+		doc(`policy: {text: "q = Queue(64KB); q.admPrio = valu;"}`, ""): `text:1:30: there is no definition "valu"; did you mean value?`,
+		doc(`policy: {}`, ""):                                                                       "has neither file nor text",
+		doc(`policy: {file: gold.oq}`, ""):                                                          "names the file gold.oq, and the API reads none",
+		doc(`policy: {text: q = Queue(64KB);}, order: {kind: lifo}`, ""):                            "so does order",
+		doc(`policy: {text: q = Queue(64KB);}`, "    pfc: {classes: [0]}\n"):                        "a class of this queue is lossless",
+		doc(`shadow: {text: classify value = p.tos; q = Queue(64KB);}`, ""):                         "a shadow keeps records",
+		strings.Replace(doc(`policy: {text: q = Queue(64KB);}`, ""), "rate: 1Gbps", "mtu: 1500", 1): "has no rate",
+	} {
+		if _, err := Parse("switch.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\n%v\nwant %s", text, err, want)
+		}
+	}
+	for _, text := range []string{doc(`policy: {text: q = Queue(64KB);}`, ""), doc(`policy: {text: q = Queue(64KB); q.congestion = none;}`, "    pfc: {classes: [0]}\n")} {
+		if _, err := Parse("switch.yaml", []byte(text)); err != nil {
+			t.Errorf("%s\n%v", text, err)
+		}
+	}
+}
+
+// A document may name a policy by a file beside it, and has its text then.
+func TestPolicyFiles(t *testing.T) {
+	dir := t.TempDir()
+	const doc = "version: 1\nswitches:\n  - name: s1\n    ports: [{interface: eth1, rate: 1Gbps, qos: p}]\n    qos: {p: {queues: [{queue: 0, policy: {file: a.oq}}]}}\n"
+	if err := os.WriteFile(dir+"/switch.yaml", []byte(doc), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(dir + "/switch.yaml"); err == nil || !strings.Contains(err.Error(), "a.oq: no such file") {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	for text, want := range map[string]string{"q = Queue(1KB);\nq.admPri = fifo;": "a.oq:2:3: a Queue has no attribute", "q = Queue(1KB);": ""} {
+		if err := os.WriteFile(dir+"/a.oq", []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := Load(dir + "/switch.yaml")
+		switch {
+		case want == "" && (err != nil || c.Switches[0].QoS["p"].Queues[0].Policy.Text != text):
+			t.Errorf("%q: %+v, %v", text, c, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 }

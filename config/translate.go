@@ -198,7 +198,7 @@ func (p *Port) config(q QoS) vswitch.PortConfig {
 		out.Telemetry = tel.config()
 	}
 	for _, c := range q.Queues {
-		qc := QueuePolicy(c.Order, c.Rank, c.Admission, c.Inversions)
+		qc := Serve(QueuePolicy(c.Order, c.Rank, c.Admission, c.Inversions), c.Policy, c.Shadow)
 		qc.Weight, qc.MaxRate = uint32(c.Weight), uint64(c.MaxRate)
 		if c.ECN != nil {
 			qc.ECN = scheduler.ECN{KMin: uint32(c.ECN.KMin), KMax: uint32(c.ECN.KMax), PMax: c.ECN.PMax}

@@ -9,6 +9,7 @@ import (
 	"gswitch/frame"
 	"gswitch/pfc"
 	"gswitch/pipeline"
+	"gswitch/policy"
 	"gswitch/scheduler"
 	"gswitch/scheduler/orders"
 	"gswitch/vswitch"
@@ -48,6 +49,8 @@ func TestTranslateExample(t *testing.T) {
 	want.Queues[3] = scheduler.QueueConfig{Weight: 60, ECN: scheduler.ECN{KMin: 100_000, KMax: 400_000, PMax: 0.2}}
 	want.Queues[5].Weight = 10
 	want.Queues[6].MaxRate = 1_000_000_000
+	want.Queues[6].Order = policy.Order{Text: "q = Queue(64KB); q.admPrio = value; q.procPrio = value;"}
+	want.Queues[6].Admission = policy.Shadow{Text: "q = Queue(128KB);"}
 	if d := cmp.Diff(want, p.Scheduler); d != "" {
 		t.Error(d)
 	}

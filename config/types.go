@@ -175,6 +175,8 @@ type Queue struct {
 	Rank       string     `yaml:"rank" enum:"dscp,dscp-rising,class,size,slack" doc:"What orders and admissions by rank go by. dscp: the highest code point first, the default. dscp-rising: the lowest. class: the highest. size: the shortest frame. slack: the least slack (see lstf)."`
 	Inversions bool       `yaml:"inversions" doc:"true: frames are counted that leave while one of smaller rank waits (gswitch show queues --order)."`
 	Admission  *Admission `yaml:"admission" doc:"What it drops of itself before it is full. Nothing if left out. The port needs a rate."`
+	Policy     *Policy    `yaml:"policy" doc:"How it is buffered and served, in OpenQueue (docs/POLICIES.md), in place of order. The port needs a rate."`
+	Shadow     *Policy    `yaml:"shadow" doc:"A policy that is run on records of what comes, and touches no frame: what it would have sent and dropped (gswitch policy show)."`
 
 	ECN *ECN `yaml:"ecn" doc:"ECN marking at dequeue."`
 	PI  *PI  `yaml:"pi" doc:"ECN marking by a controller of the depth, in place of ecn."`

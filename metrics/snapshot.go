@@ -9,6 +9,7 @@ import (
 	"gswitch/frame"
 	"gswitch/histogram"
 	"gswitch/pfc"
+	"gswitch/policy"
 	"gswitch/scheduler"
 	"gswitch/vswitch"
 )
@@ -74,6 +75,10 @@ type Port struct {
 	// nobody counts them.
 	Order, Admission [scheduler.NumQueues]string
 	Inversions       [scheduler.NumQueues]*scheduler.Inversions
+	// Policy and Shadow are what the queues of policies counted, since the policy came;
+	// Draining is how many frames wait that came under an order before.
+	Policy, Shadow [scheduler.NumQueues][]policy.QueueStats
+	Draining       [scheduler.NumQueues]int
 	// Features are the counters of features that the port has.
 	Features []Measured
 	Escape   *vswitch.EscapeView // nil where frames never might escape
@@ -261,6 +266,13 @@ func (p *Port) read(now frame.Time, n *vswitch.Node) {
 		p.Queues[q] = sched.Stats(now, q, false)
 		p.Sojourn[q] = *sched.Sojourn(q)
 		p.Order[q], p.Admission[q] = sched.Policy(q)
+		held, draining := sched.Serving(q)
+		if e := policy.Held(held); e != nil {
+			p.Policy[q], p.Draining[q] = e.Stats(), draining
+		}
+		if w := policy.Watched(sched.Admitting(q)); w != nil {
+			p.Shadow[q] = w.Stats()
+		}
 		if v, on := sched.Inversions(q); on {
 			p.Inversions[q] = &v
 		}

@@ -29,6 +29,12 @@ func (o Order) New(env scheduler.Env) scheduler.Discipline {
 	return d
 }
 
+// Drops implements scheduler.Dropper.
+func (o Order) Drops() bool {
+	p, err := load("", o.Text, false)
+	return err == nil && p.Drops()
+}
+
 // String implements scheduler.Order.
 func (o Order) String() string {
 	p, err := load("", o.Text, false)

@@ -12,6 +12,18 @@ type Order interface {
 	String() string
 }
 
+// Dropper is an Order that may drop frames by itself: not one for queues of lossless
+// classes.
+type Dropper interface {
+	Drops() bool
+}
+
+// Drops reports whether an order may drop frames by itself.
+func Drops(o Order) bool {
+	d, ok := o.(Dropper)
+	return ok && d.Drops()
+}
+
 // Env is what an order or admission may know of the queue that it is for.
 type Env struct {
 	Seed uint64 // of whatever it chooses at random

@@ -44,6 +44,10 @@ func (cfg *Config) validateQueues() error {
 		}
 		for q := range p.Scheduler.Queues {
 			switch c := &p.Scheduler.Queues[q]; {
+			case lossless>>q&1 != 0 && scheduler.Drops(c.Order):
+				return fmt.Errorf("port %s: queue %d: its order %s drops frames, and a class of the queue is lossless", p.Name, q, c.Order)
+			case (cfg.Crossbar.On || cfg.Escape.On) && scheduler.Drops(c.Order):
+				return fmt.Errorf("port %s: queue %d: its order %s drops frames: it cannot stand beside a crossbar or escape", p.Name, q, c.Order)
 			case c.Admission == nil:
 			case cfg.Crossbar.On:
 				return fmt.Errorf("port %s: queue %d: the crossbar says who is admitted", p.Name, q)

@@ -1844,6 +1844,9 @@ type Queue struct {
 	Inversions      *uint64                `protobuf:"varint,22,opt,name=inversions,proto3,oneof" json:"inversions,omitempty"`               // frames that left while one of smaller rank waited; not there: not counted
 	RankGapP99      uint64                 `protobuf:"varint,23,opt,name=rank_gap_p99,json=rankGapP99,proto3" json:"rank_gap_p99,omitempty"` // of those: by how much its rank was smaller
 	RankGapMax      uint64                 `protobuf:"varint,24,opt,name=rank_gap_max,json=rankGapMax,proto3" json:"rank_gap_max,omitempty"`
+	Policy          []*PolicyQueue         `protobuf:"bytes,25,rep,name=policy,proto3" json:"policy,omitempty"`      // the queues of its policy; empty: it has none
+	Shadow          []*PolicyQueue         `protobuf:"bytes,26,rep,name=shadow,proto3" json:"shadow,omitempty"`      // those of its shadow
+	Draining        uint64                 `protobuf:"varint,27,opt,name=draining,proto3" json:"draining,omitempty"` // frames that wait under an order that was replaced
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -2046,6 +2049,192 @@ func (x *Queue) GetRankGapMax() uint64 {
 	return 0
 }
 
+func (x *Queue) GetPolicy() []*PolicyQueue {
+	if x != nil {
+		return x.Policy
+	}
+	return nil
+}
+
+func (x *Queue) GetShadow() []*PolicyQueue {
+	if x != nil {
+		return x.Shadow
+	}
+	return nil
+}
+
+func (x *Queue) GetDraining() uint64 {
+	if x != nil {
+		return x.Draining
+	}
+	return 0
+}
+
+// PolicyQueue is a queue inside a policy. It counts since the policy came.
+type PolicyQueue struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Size          uint64                 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"` // bytes, or packets
+	InPackets     bool                   `protobuf:"varint,3,opt,name=in_packets,json=inPackets,proto3" json:"in_packets,omitempty"`
+	Packets       uint64                 `protobuf:"varint,4,opt,name=packets,proto3" json:"packets,omitempty"` // waiting
+	Bytes         uint64                 `protobuf:"varint,5,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	MaxPackets    uint64                 `protobuf:"varint,6,opt,name=max_packets,json=maxPackets,proto3" json:"max_packets,omitempty"`
+	Admitted      uint64                 `protobuf:"varint,7,opt,name=admitted,proto3" json:"admitted,omitempty"`
+	Refused       uint64                 `protobuf:"varint,8,opt,name=refused,proto3" json:"refused,omitempty"`                      // dropped as they came
+	PushedOut     uint64                 `protobuf:"varint,9,opt,name=pushed_out,json=pushedOut,proto3" json:"pushed_out,omitempty"` // dropped for others
+	Sent          uint64                 `protobuf:"varint,10,opt,name=sent,proto3" json:"sent,omitempty"`
+	SentBytes     uint64                 `protobuf:"varint,11,opt,name=sent_bytes,json=sentBytes,proto3" json:"sent_bytes,omitempty"`
+	Value         int64                  `protobuf:"varint,12,opt,name=value,proto3" json:"value,omitempty"` // sum of the values sent
+	Marked        uint64                 `protobuf:"varint,13,opt,name=marked,proto3" json:"marked,omitempty"`
+	Notices       uint64                 `protobuf:"varint,14,opt,name=notices,proto3" json:"notices,omitempty"`
+	Late          uint64                 `protobuf:"varint,15,opt,name=late,proto3" json:"late,omitempty"` // of those refused: they would have waited for longer than their slack
+	LostValue     int64                  `protobuf:"varint,16,opt,name=lost_value,json=lostValue,proto3" json:"lost_value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PolicyQueue) Reset() {
+	*x = PolicyQueue{}
+	mi := &file_control_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PolicyQueue) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PolicyQueue) ProtoMessage() {}
+
+func (x *PolicyQueue) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PolicyQueue.ProtoReflect.Descriptor instead.
+func (*PolicyQueue) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *PolicyQueue) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PolicyQueue) GetSize() uint64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *PolicyQueue) GetInPackets() bool {
+	if x != nil {
+		return x.InPackets
+	}
+	return false
+}
+
+func (x *PolicyQueue) GetPackets() uint64 {
+	if x != nil {
+		return x.Packets
+	}
+	return 0
+}
+
+func (x *PolicyQueue) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *PolicyQueue) GetMaxPackets() uint64 {
+	if x != nil {
+		return x.MaxPackets
+	}
+	return 0
+}
+
+func (x *PolicyQueue) GetAdmitted() uint64 {
+	if x != nil {
+		return x.Admitted
+	}
+	return 0
+}
+
+func (x *PolicyQueue) GetRefused() uint64 {
+	if x != nil {
+		return x.Refused
+	}
+	return 0
+}
+
+func (x *PolicyQueue) GetPushedOut() uint64 {
+	if x != nil {
+		return x.PushedOut
+	}
+	return 0
+}
+
+func (x *PolicyQueue) GetSent() uint64 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
+func (x *PolicyQueue) GetSentBytes() uint64 {
+	if x != nil {
+		return x.SentBytes
+	}
+	return 0
+}
+
+func (x *PolicyQueue) GetValue() int64 {
+	if x != nil {
+		return x.Value
+	}
+	return 0
+}
+
+func (x *PolicyQueue) GetMarked() uint64 {
+	if x != nil {
+		return x.Marked
+	}
+	return 0
+}
+
+func (x *PolicyQueue) GetNotices() uint64 {
+	if x != nil {
+		return x.Notices
+	}
+	return 0
+}
+
+func (x *PolicyQueue) GetLate() uint64 {
+	if x != nil {
+		return x.Late
+	}
+	return 0
+}
+
+func (x *PolicyQueue) GetLostValue() int64 {
+	if x != nil {
+		return x.LostValue
+	}
+	return 0
+}
+
 // Counters are what features of switches count at ports.
 type Counters struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2056,7 +2245,7 @@ type Counters struct {
 
 func (x *Counters) Reset() {
 	*x = Counters{}
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2068,7 +2257,7 @@ func (x *Counters) String() string {
 func (*Counters) ProtoMessage() {}
 
 func (x *Counters) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[24]
+	mi := &file_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2081,7 +2270,7 @@ func (x *Counters) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counters.ProtoReflect.Descriptor instead.
 func (*Counters) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{24}
+	return file_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Counters) GetCounters() []*Counter {
@@ -2107,7 +2296,7 @@ type Counter struct {
 
 func (x *Counter) Reset() {
 	*x = Counter{}
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2119,7 +2308,7 @@ func (x *Counter) String() string {
 func (*Counter) ProtoMessage() {}
 
 func (x *Counter) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[25]
+	mi := &file_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2132,7 +2321,7 @@ func (x *Counter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counter.ProtoReflect.Descriptor instead.
 func (*Counter) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{25}
+	return file_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Counter) GetSwitch() string {
@@ -2201,7 +2390,7 @@ type Label struct {
 
 func (x *Label) Reset() {
 	*x = Label{}
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2213,7 +2402,7 @@ func (x *Label) String() string {
 func (*Label) ProtoMessage() {}
 
 func (x *Label) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[26]
+	mi := &file_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2226,7 +2415,7 @@ func (x *Label) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Label.ProtoReflect.Descriptor instead.
 func (*Label) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{26}
+	return file_control_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Label) GetName() string {
@@ -2255,7 +2444,7 @@ type Crossbar struct {
 
 func (x *Crossbar) Reset() {
 	*x = Crossbar{}
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2267,7 +2456,7 @@ func (x *Crossbar) String() string {
 func (*Crossbar) ProtoMessage() {}
 
 func (x *Crossbar) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[27]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2280,7 +2469,7 @@ func (x *Crossbar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Crossbar.ProtoReflect.Descriptor instead.
 func (*Crossbar) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{27}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Crossbar) GetPorts() []*CrossbarPort {
@@ -2311,7 +2500,7 @@ type CrossbarPort struct {
 
 func (x *CrossbarPort) Reset() {
 	*x = CrossbarPort{}
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2323,7 +2512,7 @@ func (x *CrossbarPort) String() string {
 func (*CrossbarPort) ProtoMessage() {}
 
 func (x *CrossbarPort) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2336,7 +2525,7 @@ func (x *CrossbarPort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CrossbarPort.ProtoReflect.Descriptor instead.
 func (*CrossbarPort) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CrossbarPort) GetSwitch() string {
@@ -2443,7 +2632,7 @@ type CrossbarClass struct {
 
 func (x *CrossbarClass) Reset() {
 	*x = CrossbarClass{}
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2455,7 +2644,7 @@ func (x *CrossbarClass) String() string {
 func (*CrossbarClass) ProtoMessage() {}
 
 func (x *CrossbarClass) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2468,7 +2657,7 @@ func (x *CrossbarClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CrossbarClass.ProtoReflect.Descriptor instead.
 func (*CrossbarClass) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CrossbarClass) GetClass() uint32 {
@@ -2516,7 +2705,7 @@ type Escape struct {
 
 func (x *Escape) Reset() {
 	*x = Escape{}
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2528,7 +2717,7 @@ func (x *Escape) String() string {
 func (*Escape) ProtoMessage() {}
 
 func (x *Escape) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2541,7 +2730,7 @@ func (x *Escape) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Escape.ProtoReflect.Descriptor instead.
 func (*Escape) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Escape) GetPorts() []*EscapePort {
@@ -2579,7 +2768,7 @@ type EscapePort struct {
 
 func (x *EscapePort) Reset() {
 	*x = EscapePort{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2591,7 +2780,7 @@ func (x *EscapePort) String() string {
 func (*EscapePort) ProtoMessage() {}
 
 func (x *EscapePort) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2604,7 +2793,7 @@ func (x *EscapePort) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EscapePort.ProtoReflect.Descriptor instead.
 func (*EscapePort) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *EscapePort) GetSwitch() string {
@@ -2759,7 +2948,7 @@ type Paths struct {
 
 func (x *Paths) Reset() {
 	*x = Paths{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2771,7 +2960,7 @@ func (x *Paths) String() string {
 func (*Paths) ProtoMessage() {}
 
 func (x *Paths) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2784,7 +2973,7 @@ func (x *Paths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Paths.ProtoReflect.Descriptor instead.
 func (*Paths) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Paths) GetGroups() []*PathGroup {
@@ -2813,7 +3002,7 @@ type PathGroup struct {
 
 func (x *PathGroup) Reset() {
 	*x = PathGroup{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2825,7 +3014,7 @@ func (x *PathGroup) String() string {
 func (*PathGroup) ProtoMessage() {}
 
 func (x *PathGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2838,7 +3027,7 @@ func (x *PathGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathGroup.ProtoReflect.Descriptor instead.
 func (*PathGroup) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PathGroup) GetSwitch() string {
@@ -2882,7 +3071,7 @@ type PathHop struct {
 
 func (x *PathHop) Reset() {
 	*x = PathHop{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2894,7 +3083,7 @@ func (x *PathHop) String() string {
 func (*PathHop) ProtoMessage() {}
 
 func (x *PathHop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2907,7 +3096,7 @@ func (x *PathHop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathHop.ProtoReflect.Descriptor instead.
 func (*PathHop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *PathHop) GetVia() string {
@@ -2958,7 +3147,7 @@ type PathChoices struct {
 
 func (x *PathChoices) Reset() {
 	*x = PathChoices{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2970,7 +3159,7 @@ func (x *PathChoices) String() string {
 func (*PathChoices) ProtoMessage() {}
 
 func (x *PathChoices) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2983,7 +3172,7 @@ func (x *PathChoices) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathChoices.ProtoReflect.Descriptor instead.
 func (*PathChoices) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PathChoices) GetSwitch() string {
@@ -3032,7 +3221,7 @@ type FDB struct {
 
 func (x *FDB) Reset() {
 	*x = FDB{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3044,7 +3233,7 @@ func (x *FDB) String() string {
 func (*FDB) ProtoMessage() {}
 
 func (x *FDB) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3057,7 +3246,7 @@ func (x *FDB) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FDB.ProtoReflect.Descriptor instead.
 func (*FDB) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *FDB) GetEntries() []*FDBEntry {
@@ -3095,7 +3284,7 @@ type FDBEntry struct {
 
 func (x *FDBEntry) Reset() {
 	*x = FDBEntry{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3107,7 +3296,7 @@ func (x *FDBEntry) String() string {
 func (*FDBEntry) ProtoMessage() {}
 
 func (x *FDBEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3120,7 +3309,7 @@ func (x *FDBEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FDBEntry.ProtoReflect.Descriptor instead.
 func (*FDBEntry) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *FDBEntry) GetSwitch() string {
@@ -3175,7 +3364,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3187,7 +3376,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3200,7 +3389,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Routes) GetRoutes() []*Route {
@@ -3231,7 +3420,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3243,7 +3432,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3256,7 +3445,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Route) GetSwitch() string {
@@ -3312,7 +3501,7 @@ type NextHop struct {
 
 func (x *NextHop) Reset() {
 	*x = NextHop{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3324,7 +3513,7 @@ func (x *NextHop) String() string {
 func (*NextHop) ProtoMessage() {}
 
 func (x *NextHop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3337,7 +3526,7 @@ func (x *NextHop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextHop.ProtoReflect.Descriptor instead.
 func (*NextHop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *NextHop) GetVia() string {
@@ -3370,7 +3559,7 @@ type Neighbors struct {
 
 func (x *Neighbors) Reset() {
 	*x = Neighbors{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3382,7 +3571,7 @@ func (x *Neighbors) String() string {
 func (*Neighbors) ProtoMessage() {}
 
 func (x *Neighbors) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3395,7 +3584,7 @@ func (x *Neighbors) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbors.ProtoReflect.Descriptor instead.
 func (*Neighbors) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Neighbors) GetNeighbors() []*Neighbor {
@@ -3418,7 +3607,7 @@ type Neighbor struct {
 
 func (x *Neighbor) Reset() {
 	*x = Neighbor{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3430,7 +3619,7 @@ func (x *Neighbor) String() string {
 func (*Neighbor) ProtoMessage() {}
 
 func (x *Neighbor) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3443,7 +3632,7 @@ func (x *Neighbor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbor.ProtoReflect.Descriptor instead.
 func (*Neighbor) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Neighbor) GetSwitch() string {
@@ -3490,7 +3679,7 @@ type ACLs struct {
 
 func (x *ACLs) Reset() {
 	*x = ACLs{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3502,7 +3691,7 @@ func (x *ACLs) String() string {
 func (*ACLs) ProtoMessage() {}
 
 func (x *ACLs) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3515,7 +3704,7 @@ func (x *ACLs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ACLs.ProtoReflect.Descriptor instead.
 func (*ACLs) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ACLs) GetRules() []*ACLRule {
@@ -3541,7 +3730,7 @@ type ACLRule struct {
 
 func (x *ACLRule) Reset() {
 	*x = ACLRule{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3553,7 +3742,7 @@ func (x *ACLRule) String() string {
 func (*ACLRule) ProtoMessage() {}
 
 func (x *ACLRule) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3566,7 +3755,7 @@ func (x *ACLRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ACLRule.ProtoReflect.Descriptor instead.
 func (*ACLRule) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ACLRule) GetSwitch() string {
@@ -3635,7 +3824,7 @@ type Buffers struct {
 
 func (x *Buffers) Reset() {
 	*x = Buffers{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3647,7 +3836,7 @@ func (x *Buffers) String() string {
 func (*Buffers) ProtoMessage() {}
 
 func (x *Buffers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3660,7 +3849,7 @@ func (x *Buffers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Buffers.ProtoReflect.Descriptor instead.
 func (*Buffers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Buffers) GetBuffers() []*Buffer {
@@ -3691,7 +3880,7 @@ type Buffer struct {
 
 func (x *Buffer) Reset() {
 	*x = Buffer{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3703,7 +3892,7 @@ func (x *Buffer) String() string {
 func (*Buffer) ProtoMessage() {}
 
 func (x *Buffer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3716,7 +3905,7 @@ func (x *Buffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Buffer.ProtoReflect.Descriptor instead.
 func (*Buffer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Buffer) GetSwitch() string {
@@ -3781,7 +3970,7 @@ type BufferGroup struct {
 
 func (x *BufferGroup) Reset() {
 	*x = BufferGroup{}
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3793,7 +3982,7 @@ func (x *BufferGroup) String() string {
 func (*BufferGroup) ProtoMessage() {}
 
 func (x *BufferGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3806,7 +3995,7 @@ func (x *BufferGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BufferGroup.ProtoReflect.Descriptor instead.
 func (*BufferGroup) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{47}
+	return file_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *BufferGroup) GetSwitch() string {
@@ -3902,7 +4091,7 @@ type PFC struct {
 
 func (x *PFC) Reset() {
 	*x = PFC{}
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3914,7 +4103,7 @@ func (x *PFC) String() string {
 func (*PFC) ProtoMessage() {}
 
 func (x *PFC) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3927,7 +4116,7 @@ func (x *PFC) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PFC.ProtoReflect.Descriptor instead.
 func (*PFC) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{48}
+	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *PFC) GetClasses() []*PFCClass {
@@ -3958,7 +4147,7 @@ type PFCClass struct {
 
 func (x *PFCClass) Reset() {
 	*x = PFCClass{}
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3970,7 +4159,7 @@ func (x *PFCClass) String() string {
 func (*PFCClass) ProtoMessage() {}
 
 func (x *PFCClass) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3983,7 +4172,7 @@ func (x *PFCClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PFCClass.ProtoReflect.Descriptor instead.
 func (*PFCClass) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{49}
+	return file_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PFCClass) GetSwitch() string {
@@ -4090,7 +4279,7 @@ type Pauses struct {
 
 func (x *Pauses) Reset() {
 	*x = Pauses{}
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4102,7 +4291,7 @@ func (x *Pauses) String() string {
 func (*Pauses) ProtoMessage() {}
 
 func (x *Pauses) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4115,7 +4304,7 @@ func (x *Pauses) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pauses.ProtoReflect.Descriptor instead.
 func (*Pauses) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{50}
+	return file_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Pauses) GetPauses() []*Pause {
@@ -4157,7 +4346,7 @@ type Pause struct {
 
 func (x *Pause) Reset() {
 	*x = Pause{}
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4169,7 +4358,7 @@ func (x *Pause) String() string {
 func (*Pause) ProtoMessage() {}
 
 func (x *Pause) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4182,7 +4371,7 @@ func (x *Pause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pause.ProtoReflect.Descriptor instead.
 func (*Pause) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{51}
+	return file_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Pause) GetSwitch() string {
@@ -4267,7 +4456,7 @@ type PauseCause struct {
 
 func (x *PauseCause) Reset() {
 	*x = PauseCause{}
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4279,7 +4468,7 @@ func (x *PauseCause) String() string {
 func (*PauseCause) ProtoMessage() {}
 
 func (x *PauseCause) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4292,7 +4481,7 @@ func (x *PauseCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseCause.ProtoReflect.Descriptor instead.
 func (*PauseCause) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{52}
+	return file_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *PauseCause) GetPort() string {
@@ -4335,7 +4524,7 @@ type Waits struct {
 
 func (x *Waits) Reset() {
 	*x = Waits{}
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4347,7 +4536,7 @@ func (x *Waits) String() string {
 func (*Waits) ProtoMessage() {}
 
 func (x *Waits) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4360,7 +4549,7 @@ func (x *Waits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waits.ProtoReflect.Descriptor instead.
 func (*Waits) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{53}
+	return file_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Waits) GetWaits() []*Wait {
@@ -4396,7 +4585,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4408,7 +4597,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4421,7 +4610,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{54}
+	return file_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Wait) GetSwitch() string {
@@ -4511,7 +4700,7 @@ type Workers struct {
 
 func (x *Workers) Reset() {
 	*x = Workers{}
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4523,7 +4712,7 @@ func (x *Workers) String() string {
 func (*Workers) ProtoMessage() {}
 
 func (x *Workers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4536,7 +4725,7 @@ func (x *Workers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Workers.ProtoReflect.Descriptor instead.
 func (*Workers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{55}
+	return file_control_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Workers) GetWorkers() []*Worker {
@@ -4577,7 +4766,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4589,7 +4778,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4602,7 +4791,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{56}
+	return file_control_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Worker) GetWorker() uint32 {
@@ -4731,7 +4920,7 @@ type Memory struct {
 
 func (x *Memory) Reset() {
 	*x = Memory{}
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4743,7 +4932,7 @@ func (x *Memory) String() string {
 func (*Memory) ProtoMessage() {}
 
 func (x *Memory) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4756,7 +4945,7 @@ func (x *Memory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Memory.ProtoReflect.Descriptor instead.
 func (*Memory) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{57}
+	return file_control_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Memory) GetChunks() uint64 {
@@ -4810,7 +4999,7 @@ type Drops struct {
 
 func (x *Drops) Reset() {
 	*x = Drops{}
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4822,7 +5011,7 @@ func (x *Drops) String() string {
 func (*Drops) ProtoMessage() {}
 
 func (x *Drops) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4835,7 +5024,7 @@ func (x *Drops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drops.ProtoReflect.Descriptor instead.
 func (*Drops) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{58}
+	return file_control_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Drops) GetDrops() []*Drop {
@@ -4858,7 +5047,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4870,7 +5059,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4883,7 +5072,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{59}
+	return file_control_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Drop) GetSwitch() string {
@@ -4931,7 +5120,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4943,7 +5132,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4956,7 +5145,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{60}
+	return file_control_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *WatchRequest) GetSwitch() string {
@@ -4987,7 +5176,7 @@ type CaptureRequest struct {
 
 func (x *CaptureRequest) Reset() {
 	*x = CaptureRequest{}
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4999,7 +5188,7 @@ func (x *CaptureRequest) String() string {
 func (*CaptureRequest) ProtoMessage() {}
 
 func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5012,7 +5201,7 @@ func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureRequest.ProtoReflect.Descriptor instead.
 func (*CaptureRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{61}
+	return file_control_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *CaptureRequest) GetPorts() []string {
@@ -5067,7 +5256,7 @@ type CaptureResponse struct {
 
 func (x *CaptureResponse) Reset() {
 	*x = CaptureResponse{}
-	mi := &file_control_proto_msgTypes[62]
+	mi := &file_control_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5079,7 +5268,7 @@ func (x *CaptureResponse) String() string {
 func (*CaptureResponse) ProtoMessage() {}
 
 func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[62]
+	mi := &file_control_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5092,7 +5281,7 @@ func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureResponse.ProtoReflect.Descriptor instead.
 func (*CaptureResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{62}
+	return file_control_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *CaptureResponse) GetPcapng() []byte {
@@ -5280,7 +5469,7 @@ const file_control_proto_rawDesc = "" +
 	"\n" +
 	"tx_dropped\x18\t \x01(\x04R\ttxDropped\"3\n" +
 	"\x06Queues\x12)\n" +
-	"\x06queues\x18\x01 \x03(\v2\x11.gswitch.v1.QueueR\x06queues\"\xf1\x05\n" +
+	"\x06queues\x18\x01 \x03(\v2\x11.gswitch.v1.QueueR\x06queues\"\xef\x06\n" +
 	"\x05Queue\x12\x16\n" +
 	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\tR\x04port\x12\x14\n" +
@@ -5316,8 +5505,34 @@ const file_control_proto_rawDesc = "" +
 	"\frank_gap_p99\x18\x17 \x01(\x04R\n" +
 	"rankGapP99\x12 \n" +
 	"\frank_gap_max\x18\x18 \x01(\x04R\n" +
-	"rankGapMaxB\r\n" +
-	"\v_inversions\";\n" +
+	"rankGapMax\x12/\n" +
+	"\x06policy\x18\x19 \x03(\v2\x17.gswitch.v1.PolicyQueueR\x06policy\x12/\n" +
+	"\x06shadow\x18\x1a \x03(\v2\x17.gswitch.v1.PolicyQueueR\x06shadow\x12\x1a\n" +
+	"\bdraining\x18\x1b \x01(\x04R\bdrainingB\r\n" +
+	"\v_inversions\"\xa8\x03\n" +
+	"\vPolicyQueue\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x04R\x04size\x12\x1d\n" +
+	"\n" +
+	"in_packets\x18\x03 \x01(\bR\tinPackets\x12\x18\n" +
+	"\apackets\x18\x04 \x01(\x04R\apackets\x12\x14\n" +
+	"\x05bytes\x18\x05 \x01(\x04R\x05bytes\x12\x1f\n" +
+	"\vmax_packets\x18\x06 \x01(\x04R\n" +
+	"maxPackets\x12\x1a\n" +
+	"\badmitted\x18\a \x01(\x04R\badmitted\x12\x18\n" +
+	"\arefused\x18\b \x01(\x04R\arefused\x12\x1d\n" +
+	"\n" +
+	"pushed_out\x18\t \x01(\x04R\tpushedOut\x12\x12\n" +
+	"\x04sent\x18\n" +
+	" \x01(\x04R\x04sent\x12\x1d\n" +
+	"\n" +
+	"sent_bytes\x18\v \x01(\x04R\tsentBytes\x12\x14\n" +
+	"\x05value\x18\f \x01(\x03R\x05value\x12\x16\n" +
+	"\x06marked\x18\r \x01(\x04R\x06marked\x12\x18\n" +
+	"\anotices\x18\x0e \x01(\x04R\anotices\x12\x12\n" +
+	"\x04late\x18\x0f \x01(\x04R\x04late\x12\x1d\n" +
+	"\n" +
+	"lost_value\x18\x10 \x01(\x03R\tlostValue\";\n" +
 	"\bCounters\x12/\n" +
 	"\bcounters\x18\x01 \x03(\v2\x13.gswitch.v1.CounterR\bcounters\"\xce\x01\n" +
 	"\aCounter\x12\x16\n" +
@@ -5628,7 +5843,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
 var file_control_proto_goTypes = []any{
 	(RecordRequest_Action)(0),     // 0: gswitch.v1.RecordRequest.Action
 	(*RecordRequest)(nil),         // 1: gswitch.v1.RecordRequest
@@ -5655,47 +5870,48 @@ var file_control_proto_goTypes = []any{
 	(*XSK)(nil),                   // 22: gswitch.v1.XSK
 	(*Queues)(nil),                // 23: gswitch.v1.Queues
 	(*Queue)(nil),                 // 24: gswitch.v1.Queue
-	(*Counters)(nil),              // 25: gswitch.v1.Counters
-	(*Counter)(nil),               // 26: gswitch.v1.Counter
-	(*Label)(nil),                 // 27: gswitch.v1.Label
-	(*Crossbar)(nil),              // 28: gswitch.v1.Crossbar
-	(*CrossbarPort)(nil),          // 29: gswitch.v1.CrossbarPort
-	(*CrossbarClass)(nil),         // 30: gswitch.v1.CrossbarClass
-	(*Escape)(nil),                // 31: gswitch.v1.Escape
-	(*EscapePort)(nil),            // 32: gswitch.v1.EscapePort
-	(*Paths)(nil),                 // 33: gswitch.v1.Paths
-	(*PathGroup)(nil),             // 34: gswitch.v1.PathGroup
-	(*PathHop)(nil),               // 35: gswitch.v1.PathHop
-	(*PathChoices)(nil),           // 36: gswitch.v1.PathChoices
-	(*FDB)(nil),                   // 37: gswitch.v1.FDB
-	(*FDBEntry)(nil),              // 38: gswitch.v1.FDBEntry
-	(*Routes)(nil),                // 39: gswitch.v1.Routes
-	(*Route)(nil),                 // 40: gswitch.v1.Route
-	(*NextHop)(nil),               // 41: gswitch.v1.NextHop
-	(*Neighbors)(nil),             // 42: gswitch.v1.Neighbors
-	(*Neighbor)(nil),              // 43: gswitch.v1.Neighbor
-	(*ACLs)(nil),                  // 44: gswitch.v1.ACLs
-	(*ACLRule)(nil),               // 45: gswitch.v1.ACLRule
-	(*Buffers)(nil),               // 46: gswitch.v1.Buffers
-	(*Buffer)(nil),                // 47: gswitch.v1.Buffer
-	(*BufferGroup)(nil),           // 48: gswitch.v1.BufferGroup
-	(*PFC)(nil),                   // 49: gswitch.v1.PFC
-	(*PFCClass)(nil),              // 50: gswitch.v1.PFCClass
-	(*Pauses)(nil),                // 51: gswitch.v1.Pauses
-	(*Pause)(nil),                 // 52: gswitch.v1.Pause
-	(*PauseCause)(nil),            // 53: gswitch.v1.PauseCause
-	(*Waits)(nil),                 // 54: gswitch.v1.Waits
-	(*Wait)(nil),                  // 55: gswitch.v1.Wait
-	(*Workers)(nil),               // 56: gswitch.v1.Workers
-	(*Worker)(nil),                // 57: gswitch.v1.Worker
-	(*Memory)(nil),                // 58: gswitch.v1.Memory
-	(*Drops)(nil),                 // 59: gswitch.v1.Drops
-	(*Drop)(nil),                  // 60: gswitch.v1.Drop
-	(*WatchRequest)(nil),          // 61: gswitch.v1.WatchRequest
-	(*CaptureRequest)(nil),        // 62: gswitch.v1.CaptureRequest
-	(*CaptureResponse)(nil),       // 63: gswitch.v1.CaptureResponse
-	nil,                           // 64: gswitch.v1.SetPort.FaultsEntry
-	nil,                           // 65: gswitch.v1.Faults.LostEntry
+	(*PolicyQueue)(nil),           // 25: gswitch.v1.PolicyQueue
+	(*Counters)(nil),              // 26: gswitch.v1.Counters
+	(*Counter)(nil),               // 27: gswitch.v1.Counter
+	(*Label)(nil),                 // 28: gswitch.v1.Label
+	(*Crossbar)(nil),              // 29: gswitch.v1.Crossbar
+	(*CrossbarPort)(nil),          // 30: gswitch.v1.CrossbarPort
+	(*CrossbarClass)(nil),         // 31: gswitch.v1.CrossbarClass
+	(*Escape)(nil),                // 32: gswitch.v1.Escape
+	(*EscapePort)(nil),            // 33: gswitch.v1.EscapePort
+	(*Paths)(nil),                 // 34: gswitch.v1.Paths
+	(*PathGroup)(nil),             // 35: gswitch.v1.PathGroup
+	(*PathHop)(nil),               // 36: gswitch.v1.PathHop
+	(*PathChoices)(nil),           // 37: gswitch.v1.PathChoices
+	(*FDB)(nil),                   // 38: gswitch.v1.FDB
+	(*FDBEntry)(nil),              // 39: gswitch.v1.FDBEntry
+	(*Routes)(nil),                // 40: gswitch.v1.Routes
+	(*Route)(nil),                 // 41: gswitch.v1.Route
+	(*NextHop)(nil),               // 42: gswitch.v1.NextHop
+	(*Neighbors)(nil),             // 43: gswitch.v1.Neighbors
+	(*Neighbor)(nil),              // 44: gswitch.v1.Neighbor
+	(*ACLs)(nil),                  // 45: gswitch.v1.ACLs
+	(*ACLRule)(nil),               // 46: gswitch.v1.ACLRule
+	(*Buffers)(nil),               // 47: gswitch.v1.Buffers
+	(*Buffer)(nil),                // 48: gswitch.v1.Buffer
+	(*BufferGroup)(nil),           // 49: gswitch.v1.BufferGroup
+	(*PFC)(nil),                   // 50: gswitch.v1.PFC
+	(*PFCClass)(nil),              // 51: gswitch.v1.PFCClass
+	(*Pauses)(nil),                // 52: gswitch.v1.Pauses
+	(*Pause)(nil),                 // 53: gswitch.v1.Pause
+	(*PauseCause)(nil),            // 54: gswitch.v1.PauseCause
+	(*Waits)(nil),                 // 55: gswitch.v1.Waits
+	(*Wait)(nil),                  // 56: gswitch.v1.Wait
+	(*Workers)(nil),               // 57: gswitch.v1.Workers
+	(*Worker)(nil),                // 58: gswitch.v1.Worker
+	(*Memory)(nil),                // 59: gswitch.v1.Memory
+	(*Drops)(nil),                 // 60: gswitch.v1.Drops
+	(*Drop)(nil),                  // 61: gswitch.v1.Drop
+	(*WatchRequest)(nil),          // 62: gswitch.v1.WatchRequest
+	(*CaptureRequest)(nil),        // 63: gswitch.v1.CaptureRequest
+	(*CaptureResponse)(nil),       // 64: gswitch.v1.CaptureResponse
+	nil,                           // 65: gswitch.v1.SetPort.FaultsEntry
+	nil,                           // 66: gswitch.v1.Faults.LostEntry
 }
 var file_control_proto_depIdxs = []int32{
 	0,  // 0: gswitch.v1.RecordRequest.action:type_name -> gswitch.v1.RecordRequest.Action
@@ -5703,89 +5919,91 @@ var file_control_proto_depIdxs = []int32{
 	11, // 2: gswitch.v1.EditRequest.set_port:type_name -> gswitch.v1.SetPort
 	12, // 3: gswitch.v1.EditRequest.set:type_name -> gswitch.v1.Entry
 	13, // 4: gswitch.v1.EditRequest.delete:type_name -> gswitch.v1.Key
-	64, // 5: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
+	65, // 5: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
 	20, // 6: gswitch.v1.Ports.ports:type_name -> gswitch.v1.Port
 	22, // 7: gswitch.v1.Port.xsk:type_name -> gswitch.v1.XSK
 	21, // 8: gswitch.v1.Port.faults:type_name -> gswitch.v1.Faults
-	65, // 9: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
+	66, // 9: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
 	24, // 10: gswitch.v1.Queues.queues:type_name -> gswitch.v1.Queue
-	26, // 11: gswitch.v1.Counters.counters:type_name -> gswitch.v1.Counter
-	27, // 12: gswitch.v1.Counter.labels:type_name -> gswitch.v1.Label
-	29, // 13: gswitch.v1.Crossbar.ports:type_name -> gswitch.v1.CrossbarPort
-	30, // 14: gswitch.v1.CrossbarPort.classes:type_name -> gswitch.v1.CrossbarClass
-	32, // 15: gswitch.v1.Escape.ports:type_name -> gswitch.v1.EscapePort
-	34, // 16: gswitch.v1.Paths.groups:type_name -> gswitch.v1.PathGroup
-	36, // 17: gswitch.v1.Paths.choices:type_name -> gswitch.v1.PathChoices
-	35, // 18: gswitch.v1.PathGroup.hops:type_name -> gswitch.v1.PathHop
-	38, // 19: gswitch.v1.FDB.entries:type_name -> gswitch.v1.FDBEntry
-	40, // 20: gswitch.v1.Routes.routes:type_name -> gswitch.v1.Route
-	41, // 21: gswitch.v1.Route.next_hops:type_name -> gswitch.v1.NextHop
-	43, // 22: gswitch.v1.Neighbors.neighbors:type_name -> gswitch.v1.Neighbor
-	45, // 23: gswitch.v1.ACLs.rules:type_name -> gswitch.v1.ACLRule
-	47, // 24: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
-	48, // 25: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
-	50, // 26: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
-	52, // 27: gswitch.v1.Pauses.pauses:type_name -> gswitch.v1.Pause
-	53, // 28: gswitch.v1.Pause.causes:type_name -> gswitch.v1.PauseCause
-	55, // 29: gswitch.v1.Waits.waits:type_name -> gswitch.v1.Wait
-	57, // 30: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
-	58, // 31: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
-	60, // 32: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
-	4,  // 33: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
-	6,  // 34: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
-	8,  // 35: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
-	10, // 36: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
-	14, // 37: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
-	16, // 38: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
-	18, // 39: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
-	18, // 40: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
-	18, // 41: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
-	18, // 42: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
-	18, // 43: gswitch.v1.Control.ListPaths:input_type -> gswitch.v1.ListRequest
-	18, // 44: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
-	18, // 45: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
-	18, // 46: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
-	18, // 47: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
-	18, // 48: gswitch.v1.Control.ListCounters:input_type -> gswitch.v1.ListRequest
-	18, // 49: gswitch.v1.Control.ListCrossbar:input_type -> gswitch.v1.ListRequest
-	18, // 50: gswitch.v1.Control.ListEscape:input_type -> gswitch.v1.ListRequest
-	18, // 51: gswitch.v1.Control.ListPauses:input_type -> gswitch.v1.ListRequest
-	18, // 52: gswitch.v1.Control.ListWaits:input_type -> gswitch.v1.ListRequest
-	18, // 53: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
-	18, // 54: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
-	61, // 55: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
-	62, // 56: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
-	1,  // 57: gswitch.v1.Control.Record:input_type -> gswitch.v1.RecordRequest
-	5,  // 58: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
-	7,  // 59: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
-	9,  // 60: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
-	9,  // 61: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
-	15, // 62: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
-	17, // 63: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
-	19, // 64: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
-	23, // 65: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
-	37, // 66: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
-	39, // 67: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
-	33, // 68: gswitch.v1.Control.ListPaths:output_type -> gswitch.v1.Paths
-	42, // 69: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
-	44, // 70: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
-	46, // 71: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
-	49, // 72: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
-	25, // 73: gswitch.v1.Control.ListCounters:output_type -> gswitch.v1.Counters
-	28, // 74: gswitch.v1.Control.ListCrossbar:output_type -> gswitch.v1.Crossbar
-	31, // 75: gswitch.v1.Control.ListEscape:output_type -> gswitch.v1.Escape
-	51, // 76: gswitch.v1.Control.ListPauses:output_type -> gswitch.v1.Pauses
-	54, // 77: gswitch.v1.Control.ListWaits:output_type -> gswitch.v1.Waits
-	56, // 78: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
-	59, // 79: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
-	19, // 80: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
-	63, // 81: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
-	2,  // 82: gswitch.v1.Control.Record:output_type -> gswitch.v1.Recordings
-	58, // [58:83] is the sub-list for method output_type
-	33, // [33:58] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	25, // 11: gswitch.v1.Queue.policy:type_name -> gswitch.v1.PolicyQueue
+	25, // 12: gswitch.v1.Queue.shadow:type_name -> gswitch.v1.PolicyQueue
+	27, // 13: gswitch.v1.Counters.counters:type_name -> gswitch.v1.Counter
+	28, // 14: gswitch.v1.Counter.labels:type_name -> gswitch.v1.Label
+	30, // 15: gswitch.v1.Crossbar.ports:type_name -> gswitch.v1.CrossbarPort
+	31, // 16: gswitch.v1.CrossbarPort.classes:type_name -> gswitch.v1.CrossbarClass
+	33, // 17: gswitch.v1.Escape.ports:type_name -> gswitch.v1.EscapePort
+	35, // 18: gswitch.v1.Paths.groups:type_name -> gswitch.v1.PathGroup
+	37, // 19: gswitch.v1.Paths.choices:type_name -> gswitch.v1.PathChoices
+	36, // 20: gswitch.v1.PathGroup.hops:type_name -> gswitch.v1.PathHop
+	39, // 21: gswitch.v1.FDB.entries:type_name -> gswitch.v1.FDBEntry
+	41, // 22: gswitch.v1.Routes.routes:type_name -> gswitch.v1.Route
+	42, // 23: gswitch.v1.Route.next_hops:type_name -> gswitch.v1.NextHop
+	44, // 24: gswitch.v1.Neighbors.neighbors:type_name -> gswitch.v1.Neighbor
+	46, // 25: gswitch.v1.ACLs.rules:type_name -> gswitch.v1.ACLRule
+	48, // 26: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
+	49, // 27: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
+	51, // 28: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
+	53, // 29: gswitch.v1.Pauses.pauses:type_name -> gswitch.v1.Pause
+	54, // 30: gswitch.v1.Pause.causes:type_name -> gswitch.v1.PauseCause
+	56, // 31: gswitch.v1.Waits.waits:type_name -> gswitch.v1.Wait
+	58, // 32: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
+	59, // 33: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
+	61, // 34: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
+	4,  // 35: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
+	6,  // 36: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
+	8,  // 37: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
+	10, // 38: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
+	14, // 39: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
+	16, // 40: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
+	18, // 41: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
+	18, // 42: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
+	18, // 43: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
+	18, // 44: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
+	18, // 45: gswitch.v1.Control.ListPaths:input_type -> gswitch.v1.ListRequest
+	18, // 46: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
+	18, // 47: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
+	18, // 48: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
+	18, // 49: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
+	18, // 50: gswitch.v1.Control.ListCounters:input_type -> gswitch.v1.ListRequest
+	18, // 51: gswitch.v1.Control.ListCrossbar:input_type -> gswitch.v1.ListRequest
+	18, // 52: gswitch.v1.Control.ListEscape:input_type -> gswitch.v1.ListRequest
+	18, // 53: gswitch.v1.Control.ListPauses:input_type -> gswitch.v1.ListRequest
+	18, // 54: gswitch.v1.Control.ListWaits:input_type -> gswitch.v1.ListRequest
+	18, // 55: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
+	18, // 56: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
+	62, // 57: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
+	63, // 58: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
+	1,  // 59: gswitch.v1.Control.Record:input_type -> gswitch.v1.RecordRequest
+	5,  // 60: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
+	7,  // 61: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
+	9,  // 62: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
+	9,  // 63: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
+	15, // 64: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
+	17, // 65: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
+	19, // 66: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
+	23, // 67: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
+	38, // 68: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
+	40, // 69: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
+	34, // 70: gswitch.v1.Control.ListPaths:output_type -> gswitch.v1.Paths
+	43, // 71: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
+	45, // 72: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
+	47, // 73: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
+	50, // 74: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
+	26, // 75: gswitch.v1.Control.ListCounters:output_type -> gswitch.v1.Counters
+	29, // 76: gswitch.v1.Control.ListCrossbar:output_type -> gswitch.v1.Crossbar
+	32, // 77: gswitch.v1.Control.ListEscape:output_type -> gswitch.v1.Escape
+	52, // 78: gswitch.v1.Control.ListPauses:output_type -> gswitch.v1.Pauses
+	55, // 79: gswitch.v1.Control.ListWaits:output_type -> gswitch.v1.Waits
+	57, // 80: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
+	60, // 81: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
+	19, // 82: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
+	64, // 83: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
+	2,  // 84: gswitch.v1.Control.Record:output_type -> gswitch.v1.Recordings
+	60, // [60:85] is the sub-list for method output_type
+	35, // [35:60] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -5806,7 +6024,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   65,
+			NumMessages:   66,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -51,6 +51,8 @@ type tally struct {
 	Features map[string]float64 // by the keys of their counters
 	// Inversions is frames that left a queue while one of smaller rank waited.
 	Inversions uint64
+	// Policy and Shadow are what queues of policies counted.
+	Policy, Shadow vnet.PolicyTotals
 	// Telemetry is frames by what became of a switch's record.
 	Telemetry [inband.NumOutcomes]uint64
 }
@@ -71,6 +73,7 @@ func count(n *vnet.Network) (c tally) {
 		c.Marks += k.Stats.Marked
 		c.Broken += k.Failed
 	}
+	c.Policy, c.Shadow = n.Policies()
 	for _, h := range n.Hosts {
 		k := h.Counts()
 		c.Data += k.DataFrames
@@ -117,6 +120,8 @@ func (c *tally) add(o *tally) {
 	}
 	vnet.AddCounted(c.Features, o.Features)
 	c.Inversions += o.Inversions
+	c.Policy.Plus(&o.Policy)
+	c.Shadow.Plus(&o.Shadow)
 	for i, k := range o.Telemetry {
 		c.Telemetry[i] += k
 	}
@@ -163,6 +168,18 @@ func (c *tally) put(n *vnet.Network, now frame.Time, links [fault.NumLosses]uint
 	paths(&c.Paths, &by, put)
 	if n.CountsInversions() {
 		put("inversions_total", float64(c.Inversions))
+	}
+	for name, t := range map[string]*vnet.PolicyTotals{"policy": &c.Policy, "shadow": &c.Shadow} {
+		if t.On {
+			put(name+"_sent_total", float64(t.Sent))
+			put(name+"_sent_bytes", float64(t.SentBytes))
+			put(name+"_refused_total", float64(t.Refused))
+			put(name+"_pushed_out_total", float64(t.PushedOut))
+			put(name+"_late_total", float64(t.Late))
+			put(name+"_marked_total", float64(t.Marked))
+			put(name+"_value_total", float64(t.Value))
+			put(name+"_lost_value_total", float64(t.LostValue))
+		}
 	}
 	c.unstamped(out)
 	ports := 0

@@ -11,6 +11,7 @@ import (
 	"gswitch/frame"
 	"gswitch/hostnic"
 	inband "gswitch/int"
+	"gswitch/scheduler"
 	"gswitch/transport"
 	"gswitch/wire"
 )
@@ -34,6 +35,12 @@ func logged(r *scenario.Run, e vnet.EngineMaker, pauses int) (*vnet.Network, err
 	return vnet.Build(c)
 }
 
+// served joins what a document says of egress queues.
+func served(d *scenario.Document) scheduler.QueueConfig {
+	live, shadow := d.Switch.Policies()
+	return config.Serve(config.QueuePolicy(&d.Switch.Order, d.Switch.Rank, &d.Switch.Admission, d.Switch.Inversions), live, shadow)
+}
+
 // describe translates the document of a run.
 func describe(r *scenario.Run) (*vnet.Config, error) {
 	d := r.Doc
@@ -53,8 +60,10 @@ func describe(r *scenario.Run) (*vnet.Config, error) {
 			XOFF: uint32(b.XOFF), LosslessAlpha: b.LosslessAlpha, ScaleAlpha: b.ScaleAlpha, XONOffset: uint32(b.XONOffset),
 			Headroom: uint32(b.Headroom), HeadroomDelays: b.HeadroomDelays, AllowLoss: b.AllowLoss, GroupReserve: uint32(b.Reserve)},
 		PFC:   vnet.PFC{On: d.PFC.Enabled, Quanta: uint16(d.PFC.Quanta), Response: frame.Time(d.PFC.Response), Shun: frame.Time(d.PFC.Shun)},
-		Queue: config.QueuePolicy(&d.Switch.Order, d.Switch.Rank, &d.Switch.Admission, d.Switch.Inversions), PushOut: d.Switch.PushOut.Config(), VOQ: d.Switch.VOQ, RTTs: d.Measure.RTT,
+		Queue: served(d), PushOut: d.Switch.PushOut.Config(), VOQ: d.Switch.VOQ, RTTs: d.Measure.RTT,
 	}
+	live, shadow := d.Switch.Policies()
+	c.OneQueue = live != nil || shadow != nil
 	if d.Link.Overhead == "ethernet" {
 		c.Overhead = ethernetOverhead
 	}

@@ -37,6 +37,11 @@ func (r *Run) Fingerprint(program, file string) (string, error) {
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%d\n%s\n", program, r.Seed, text)
+	for _, p := range []string{r.Doc.Switch.Policy.Text, r.Doc.Switch.Shadow.Text} {
+		if p != "" { // of a file, perhaps
+			fmt.Fprintf(h, "%d\n%s\n", len(p), p)
+		}
+	}
 	for i := range r.Doc.Workload {
 		if name := r.Doc.Workload[i].Sizes; name != "" && workload.Named(name) == nil {
 			if !filepath.IsAbs(name) {

@@ -2,11 +2,29 @@ package scenario
 
 import "gswitch/config"
 
+// Policies returns what stands under policy and shadow, nil where nothing does.
+func (s *Switch) Policies() (live, shadow *config.Policy) {
+	if s.Policy != (config.Policy{}) {
+		live = &s.Policy
+	}
+	if s.Shadow != (config.Policy{}) {
+		shadow = &s.Shadow
+	}
+	return live, shadow
+}
+
 // queues checks what switches do with their egress queues.
 func (v *validator) queues() {
 	s := &v.doc.Switch
 	if key, problem := config.CheckQueuePolicy(&s.Order, s.Rank, &s.Admission, s.Inversions); problem != "" {
 		v.sec.Fail("switch."+key, "%s", problem)
+	}
+	live, shadow := s.Policies()
+	if key, problem := config.CheckServe(live, shadow, s.Order.Kind != "", false); problem != "" {
+		v.sec.Fail("switch."+key, "%s", problem)
+	}
+	if on := live != nil || shadow != nil; on && (s.Escape.Enabled || s.Crossbar.Enabled || s.VOQ) {
+		v.sec.Fail("switch.policy", "cannot stand beside escape, crossbar or voq, which say themselves who waits where; take one of the two out")
 	}
 	for _, other := range []struct {
 		on   bool

@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"gswitch/config"
 	"gswitch/fabric"
 	"gswitch/section"
 )
@@ -186,6 +187,12 @@ func decode(file string, root *yaml.Node, o Options, run bool) (*Document, *fabr
 		return nil, nil, err
 	}
 	section.Fill(doc)
+	for key, p := range map[string]*config.Policy{"switch.policy": &doc.Switch.Policy, "switch.shadow": &doc.Switch.Shadow} {
+		if err := p.Read(file, os.ReadFile); err != nil {
+			sec.Fail(key, "%s", err)
+			return nil, nil, sec.Err()
+		}
+	}
 	if doc.Name == "" {
 		base := filepath.Base(file)
 		doc.Name = strings.TrimSuffix(base, filepath.Ext(base))

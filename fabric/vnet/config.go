@@ -43,6 +43,9 @@ type Config struct {
 	// Queue is how every egress queue of a switch is served: its order, what that
 	// goes by, and its admission, which queues of lossless classes do not have.
 	Queue scheduler.QueueConfig
+	// OneQueue lets all classes that are not lossless wait in one egress queue, for a
+	// policy that has queues of its own.
+	OneQueue bool
 	// PushOut bounds what waits at each port of a switch, and drops the least
 	// valuable.
 	PushOut scheduler.PushOut

@@ -48,6 +48,9 @@ func (n *Network) switchConfig(i, node int) (*vswitch.Config, error) {
 		FDB:       vswitch.FDBConfig{Size: 1024, Ageing: frame.Never / 2},
 	}
 	n.telemetry(c)
+	if n.cfg.OneQueue {
+		n.oneQueue(c)
+	}
 	for p := range t.Nodes[node].Links {
 		port, err := n.portConfig(node, p)
 		if err != nil {
@@ -99,6 +102,9 @@ func (n *Network) portConfig(node, p int) (vswitch.PortConfig, error) {
 		q.Order, q.Rank, q.Admission, q.Inversions = n.cfg.Queue.Order, n.cfg.Queue.Rank, n.cfg.Queue.Admission, n.cfg.Queue.Inversions
 		if n.cfg.PFC.On && n.lossless()>>class&1 != 0 {
 			q.Admission = nil
+			if scheduler.Drops(q.Order) {
+				q.Order = nil
+			}
 		}
 		q.Weight = n.cfg.Weights[class]
 		q.ECN = n.cfg.ECN.at(l.Rate, class)

@@ -1,0 +1,123 @@
+package config
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+
+	"gswitch/policy"
+	"gswitch/scheduler"
+)
+
+// Policy is a text of OpenQueue, which says how an egress queue is buffered and
+// served.
+type Policy struct {
+	File     string `yaml:"file" doc:"File with the policy, beside this document. Whoever reads the document puts its text here."`
+	Text     string `yaml:"text" doc:"The policy itself, as docs/POLICIES.md has it."`
+	Previous string `yaml:"previous" doc:"The text before, which gswitch policy rollback brings back."`
+}
+
+// Read takes the text from the file, if one is named. from is the document, read
+// what reads files.
+func (p *Policy) Read(from string, read func(string) ([]byte, error)) error {
+	switch {
+	case p.File == "":
+		return nil
+	case p.Text != "":
+		return fmt.Errorf("has a file and a text; leave one of the two")
+	case read == nil:
+		return fmt.Errorf("names the file %s, and the API reads none: gswitch apply and gswitch policy apply put its text here", p.File)
+	}
+	path := p.File
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(from), path)
+	}
+	text, err := read(path)
+	if err != nil {
+		return err
+	}
+	if _, err := policy.Compile(path, string(text)); err != nil {
+		return err // with the file's own lines
+	}
+	p.File, p.Text = "", string(text)
+	return nil
+}
+
+// on reports whether a section of a queue was written.
+func (p *Policy) on() bool { return p != nil && p.Text != "" }
+
+// Serve puts a policy and a shadow beside what else is said of a queue.
+func Serve(c scheduler.QueueConfig, live, shadow *Policy) scheduler.QueueConfig {
+	if live.on() {
+		c.Order = policy.Order{Text: live.Text}
+	}
+	if shadow.on() {
+		c.Admission = policy.Shadow{Text: shadow.Text, Under: c.Admission}
+	}
+	return c
+}
+
+// CheckServe returns what is wrong with a policy and a shadow, and under which key.
+func CheckServe(live, shadow *Policy, order bool, lossless bool) (key, problem string) {
+	if live != nil {
+		p, err := live.compile()
+		switch {
+		case err != nil:
+			return "policy", err.Error()
+		case order:
+			return "policy", "says in which order frames leave, and so does order; take one of the two out"
+		case lossless && p.Drops():
+			return "policy", "drops packets, and a class of this queue is lossless: write congestion = none for its queues, and no slack, or serve another queue by it"
+		}
+	}
+	if shadow != nil {
+		p, err := shadow.compile()
+		switch {
+		case err != nil:
+			return "shadow", err.Error()
+		case lossless:
+			return "shadow", "is of a queue that may drop, and a class of this one is lossless"
+		case p.NeedsBytes():
+			return "shadow", "reads tos, ecn, id, tot_len, saddr or daddr, which stand in frames: a shadow keeps records; dscp, flow, proto and ports are in those"
+		}
+	}
+	return "", ""
+}
+
+func (p *Policy) compile() (*policy.Program, error) {
+	if p.Text == "" {
+		return nil, fmt.Errorf("has neither file nor text")
+	}
+	return policy.Compile(cmp.Or(p.File, "text"), p.Text)
+}
+
+// inline reads the policies that a document names by file.
+func (d decoder) inline(c *Config, from string, read func(string) ([]byte, error)) {
+	for i := range c.Switches {
+		for _, name := range keys(c.Switches[i].QoS) {
+			q := c.Switches[i].QoS[name]
+			for k := range q.Queues {
+				at := fmt.Sprintf("switches[%d].qos.%s.queues[%d]", i, name, k)
+				for key, p := range map[string]*Policy{"policy": q.Queues[k].Policy, "shadow": q.Queues[k].Shadow} {
+					if p == nil {
+						continue
+					}
+					if err := p.Read(from, read); err != nil {
+						d.Fail(at+"."+key, "%s", err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// lossless reports whether frames of a lossless class wait in a queue.
+func (s *Switch) lossless(queue int) bool {
+	maps := s.Classes.Queue
+	for _, c := range s.PFC.Classes {
+		if maps == nil && c == queue || len(maps) == 8 && maps[c] == queue {
+			return true
+		}
+	}
+	return s.PFC.Pause
+}
