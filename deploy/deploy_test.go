@@ -220,7 +220,7 @@ func TestUnit(t *testing.T) {
 	if !slices.Equal(caps, strings.Fields(s["AmbientCapabilities"][0])) {
 		t.Error("the bounding and the ambient capabilities differ")
 	}
-	// The container gets the same, but for the one that needs host namespaces.
+	// The container gets the same.
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -229,8 +229,8 @@ func TestUnit(t *testing.T) {
 	for _, m := range regexp.MustCompile(`--cap-add (\w+)`).FindAllStringSubmatch(string(readme), -1) {
 		added = append(added, "CAP_"+m[1])
 	}
-	if want := slices.DeleteFunc(caps, func(c string) bool { return c == "CAP_SYS_ADMIN" }); !slices.Equal(want, added) {
-		t.Errorf("the unit has %v, the container %v", want, added)
+	if !slices.Equal(caps, added) {
+		t.Errorf("the unit has %v, the container %v", caps, added)
 	}
 	if install := unit(t, "gswitch", "Install"); fmt.Sprint(install["WantedBy"]) != "[multi-user.target]" {
 		t.Errorf("WantedBy=%v", install["WantedBy"])

@@ -1,0 +1,147 @@
+package deploy_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// exposure is what systemd-analyze security gives the units at most, times ten.
+const exposure = "30"
+
+// Who breaks into a daemon has no more than its unit says: a user of its own,
+// five capabilities, the system calls of a service and two more.
+func TestUnitExposure(t *testing.T) {
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		t.Skip("no systemd-analyze here")
+	}
+	for _, program := range []string{"gswitch", "ghost"} {
+		out, err := exec.Command(analyze, "security", "--no-pager", "--offline=yes", "--threshold="+exposure, "systemd/"+program+"@.service").CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v\n%s", program, err, out)
+		}
+		user, err := os.ReadFile("systemd/" + program + ".conf")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := unit(t, program, "Service"); !regexp.MustCompile(`(?m)^u `+s["User"][0]+` `).Match(user) || s["User"][0] != s["Group"][0] {
+			t.Errorf("%s runs as %v of %v, which sysusers.d does not make:\n%s", program, s["User"], s["Group"], user)
+		}
+	}
+}
+
+// A switch with interfaces runs as a user without any right but the unit's
+// capabilities, and makes no system call that the unit's filter refuses.
+func TestRunsAsUnit(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("namespaces need root")
+	}
+	need(t, "ip", "setpriv", "strace", "systemd-analyze")
+	const user = 65534
+	dir, err := os.MkdirTemp("", labPrefix+"unit-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	space := fmt.Sprintf("%sunit-%d", labPrefix, os.Getpid())
+	command(t, "ip", "netns", "add", space)
+	t.Cleanup(func() { exec.Command("ip", "netns", "del", space).Run() })
+	for _, i := range []string{"va", "vb"} {
+		command(t, "ip", "-n", space, "link", "add", "name", i, "type", "veth", "peer", "name", i+"1")
+		command(t, "ip", "-n", space, "link", "set", i, "up")
+		command(t, "ip", "-n", space, "link", "set", i+"1", "up")
+	}
+	binary, file, calls, socket := filepath.Join(dir, "gswitch"), filepath.Join(dir, "s.yaml"), filepath.Join(dir, "calls"), filepath.Join(dir, "run", "s.sock")
+	text, err := os.ReadFile(program(t, "gswitch"))
+	err = errors.Join(err, os.Chmod(dir, 0o755), os.WriteFile(binary, text, 0o755),
+		os.WriteFile(file, []byte("version: 1\nswitches:\n  - name: s\n    ports:\n      - {name: a, interface: va}\n      - {name: b, interface: vb}\n"), 0o644),
+		os.Mkdir(filepath.Dir(socket), 0o755), os.Chown(filepath.Dir(socket), user, user))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var caps, bounds string
+	for c := range strings.FieldsSeq(unit(t, "gswitch", "Service")["CapabilityBoundingSet"][0]) {
+		caps += ",+" + strings.ToLower(strings.TrimPrefix(c, "CAP_"))
+	}
+	bounds, caps = "-all"+caps, caps[1:]
+	p := start(t, "ip", "netns", "exec", space, "strace", "-f", "-qq", "-o", calls,
+		"setpriv", fmt.Sprint("--reuid=", user), fmt.Sprint("--regid=", user), "--clear-groups", "--no-new-privs", "--inh-caps="+caps, "--ambient-caps="+caps, "--bounding-set="+bounds,
+		binary, "run", "-c", file, "--socket", socket)
+	await(t, "ports", func() error {
+		p.alive(t)
+		out, err := exec.Command(binary, "--socket", socket, "show", "ports").CombinedOutput()
+		if err != nil || strings.Count(string(out), "native") != 2 {
+			return fmt.Errorf("%v\n%s", err, out)
+		}
+		return nil
+	})
+	pid := pidOf(t, binary)
+	unix.Kill(pid, unix.SIGTERM)
+	<-p.done
+	if !p.cmd.ProcessState.Success() {
+		t.Errorf("%v\n%s", p.cmd.ProcessState, p.out.String())
+	}
+
+	allowed := filter(t, unit(t, "gswitch", "Service")["SystemCallFilter"][0])
+	log, err := os.ReadFile(calls)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := map[string]bool{}
+	_, own, ok := strings.Cut(string(log), "execve(\""+binary)
+	if !ok {
+		t.Fatalf("strace did not look:\n%s", log)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^\d+ +(\w+)\(`).FindAllStringSubmatch(own, -1) {
+		made[m[1]] = true
+	}
+	for _, must := range []string{"bpf", "socket", "setsockopt", "mmap"} {
+		if !made[must] {
+			t.Errorf("no %s among the calls that were seen", must)
+		}
+	}
+	for call := range made {
+		if !slices.Contains(allowed, call) {
+			t.Errorf("it calls %s, which the unit's filter refuses", call)
+		}
+	}
+}
+
+// filter returns the system calls that a SystemCallFilter allows.
+func filter(t *testing.T, directive string) (calls []string) {
+	for name := range strings.FieldsSeq(directive) {
+		if !strings.HasPrefix(name, "@") {
+			calls = append(calls, name)
+			continue
+		}
+		for line := range strings.Lines(command(t, "systemd-analyze", "syscall-filter", name)) {
+			if line = strings.TrimSpace(line); line != name && line != "" && line[0] != '#' {
+				calls = append(calls, filter(t, line)...)
+			}
+		}
+	}
+	return calls
+}
+
+// pidOf returns the process that runs a program.
+func pidOf(t *testing.T, binary string) int {
+	links, _ := filepath.Glob("/proc/[0-9]*/exe")
+	for _, l := range links {
+		if to, err := os.Readlink(l); err == nil && to == binary {
+			var pid int
+			fmt.Sscanf(l, "/proc/%d/", &pid)
+			return pid
+		}
+	}
+	t.Fatalf("nothing runs %s", binary)
+	return 0
+}
