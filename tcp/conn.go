@@ -346,3 +346,33 @@ func (c *Conn) end(err error) {
 	c.timer, c.reorderAt, c.ackAt, c.closeAt = frame.Never, frame.Never, frame.Never, frame.Never
 	c.ackNow, c.zeroProbe, c.probing = false, false, false
 }
+
+// Limit is what holds a sender back.
+type Limit uint8
+
+const (
+	LimitNone   Limit = iota // it has nothing to send, or may
+	LimitWindow              // its congestion window
+	LimitPeer                // the window that its peer offers
+)
+
+// Unsent is how many bytes were written and never sent.
+func (c *Conn) Unsent() int { return int(c.out.start + uint64(c.out.n) - max(c.nxt, c.out.start)) }
+
+// Limited returns what holds new data back.
+func (c *Conn) Limited() Limit {
+	if c.cc == nil || !c.synchronized() || c.Unsent() == 0 {
+		return LimitNone
+	}
+	n := min(c.Unsent(), c.mss)
+	switch {
+	case int64(c.window-c.nxt) < int64(n):
+		return LimitPeer
+	case c.held() > 0 && c.held()+n > c.cc.Window():
+		return LimitWindow
+	}
+	return LimitNone
+}
+
+// SlowStart reports whether the window is below the threshold of slow start.
+func (c *Conn) SlowStart() bool { return c.cc != nil && c.cc.Window() < c.cc.Threshold() }

@@ -44,6 +44,7 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 		return nil, err
 	}
 	t.listen(rec)
+	records := recordConnections(n, r, h.o.Version)
 	t.begin()
 	var over atomic.Bool
 	sample(ctx, n, rec, t, r, ports, &over)
@@ -92,6 +93,16 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 	point(r, out)
 	rec.Result(out)
 	counters(n, out)
+	if records != nil {
+		if err := records.finish(out); err != nil {
+			return nil, err
+		}
+		if h.o.Out != "" {
+			if err := records.write(h.o.Out, r.Name); err != nil {
+				return nil, err
+			}
+		}
+	}
 	if h.o.Pauses > 0 {
 		out.Pauses = n.PauseTrace(n.Engine.Now())
 		if h.o.Out != "" {

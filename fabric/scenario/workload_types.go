@@ -92,21 +92,22 @@ var everyKind = []string{"group", "kind", "start", "class", "cc", "params", "tra
 
 // Measure says what is recorded beyond the flows.
 type Measure struct {
-	Warmup  units.Duration `yaml:"warmup" doc:"Flows that start earlier, and samples from before, do not count."`
-	FCT     string         `yaml:"fct" enum:"ack,arrival" default:"ack" doc:"When a flow is complete: its last acknowledgement is at the sender, or its last byte at the receiver."`
-	Ideal   string         `yaml:"ideal" enum:"computed,simulated" default:"computed" doc:"Completion time alone in the network, by which slowdown divides. computed: from the path. simulated: each flow runs once more, alone, at line rate, after the run (about doubles its cost)."`
-	Sample  units.Duration `yaml:"sample" default:"10us" doc:"Interval of samples of queues and of congestion control."`
-	Queues  []string       `yaml:"queues" doc:"Egress queues to record over time: switch:neighbour such as s1:h17, or all for their distribution alone. all if left out."`
-	Bin     units.Duration `yaml:"bin" default:"100us" doc:"Interval of goodput and of link utilisation."`
-	Links   []string       `yaml:"links" doc:"Links whose utilisation is recorded over time, such as s1:h17, or hosts for that of all links from hosts to switches together. The queues that are named if left out."`
-	Series  int            `yaml:"series" range:"0,10000" default:"16" doc:"Most flows whose goodput and congestion control are recorded over time, the first of each group that stays connected longest."`
-	RTT     bool           `yaml:"rtt" doc:"true: the round-trip times that acknowledgements of data give are recorded (ack_rtt)."`
-	CC      bool           `yaml:"cc" doc:"true: internals of congestion control (such as U, W and R of HPCC) are recorded for these flows."`
-	Buckets []units.Size   `yaml:"buckets" doc:"Sizes that part the flows for tables of slowdown. Ten classes with as many flows each if left out."`
-	Sizes   []SizeRange    `yaml:"sizes" doc:"Ranges of flow sizes with values of their own, such as small.slowdown_p95."`
-	Low     units.Rate     `yaml:"low" doc:"link_low_seconds counts bins in which the first of links carried less."`
-	Windows []Window       `yaml:"windows" doc:"Spans of time with values of their own, such as later.queue_peak_bytes."`
-	Events  []Event        `yaml:"events" doc:"Instants from which drain and recovery are timed."`
+	Warmup      units.Duration `yaml:"warmup" doc:"Flows that start earlier, and samples from before, do not count."`
+	FCT         string         `yaml:"fct" enum:"ack,arrival" default:"ack" doc:"When a flow is complete: its last acknowledgement is at the sender, or its last byte at the receiver."`
+	Ideal       string         `yaml:"ideal" enum:"computed,simulated" default:"computed" doc:"Completion time alone in the network, by which slowdown divides. computed: from the path. simulated: each flow runs once more, alone, at line rate, after the run (about doubles its cost)."`
+	Sample      units.Duration `yaml:"sample" default:"10us" doc:"Interval of samples of queues and of congestion control."`
+	Queues      []string       `yaml:"queues" doc:"Egress queues to record over time: switch:neighbour such as s1:h17, or all for their distribution alone. all if left out."`
+	Bin         units.Duration `yaml:"bin" default:"100us" doc:"Interval of goodput and of link utilisation."`
+	Links       []string       `yaml:"links" doc:"Links whose utilisation is recorded over time, such as s1:h17, or hosts for that of all links from hosts to switches together. The queues that are named if left out."`
+	Series      int            `yaml:"series" range:"0,10000" default:"16" doc:"Most flows whose goodput and congestion control are recorded over time, the first of each group that stays connected longest."`
+	RTT         bool           `yaml:"rtt" doc:"true: the round-trip times that acknowledgements of data give are recorded (ack_rtt)."`
+	Connections bool           `yaml:"connections" doc:"true: connections of TCP are recorded, replayed after the run, and it is said what went wrong in each (diagnosed_rto_total and others; gfabric diagnose)."`
+	CC          bool           `yaml:"cc" doc:"true: internals of congestion control (such as U, W and R of HPCC) are recorded for these flows."`
+	Buckets     []units.Size   `yaml:"buckets" doc:"Sizes that part the flows for tables of slowdown. Ten classes with as many flows each if left out."`
+	Sizes       []SizeRange    `yaml:"sizes" doc:"Ranges of flow sizes with values of their own, such as small.slowdown_p95."`
+	Low         units.Rate     `yaml:"low" doc:"link_low_seconds counts bins in which the first of links carried less."`
+	Windows     []Window       `yaml:"windows" doc:"Spans of time with values of their own, such as later.queue_peak_bytes."`
+	Events      []Event        `yaml:"events" doc:"Instants from which drain and recovery are timed."`
 }
 
 // SizeRange is a range of flow sizes.

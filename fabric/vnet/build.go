@@ -37,7 +37,7 @@ type Network struct {
 	shared   [][]shared // by switch and port, nil where no other thread steps it
 
 	stacks []*stack.Stack // by host, nil without Config.Streams
-	tap    func(f *Flow, c Conn, generation uint32, a, b *stack.Options) (stack.Tap, stack.Tap)
+	tap    func(f *Flow, a, b *stack.Options) (stack.Tap, stack.Tap)
 
 	flows flows
 }

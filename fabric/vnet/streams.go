@@ -85,7 +85,7 @@ func (n *Network) dialTCP(now frame.Time, c *conn, f *Flow, i uint32) error {
 		a.LocalPort = 0xc000 | (a.LocalPort+1)&0x3fff
 	}
 	if n.tap != nil {
-		a.Tap, b.Tap = n.tap(f, Conn(i+1), c.generation, &a, &b)
+		a.Tap, b.Tap = n.tap(f, &a, &b)
 	}
 	var err error
 	if c.qpB, err = to.Listen(now, &b); err != nil {
@@ -164,9 +164,8 @@ func (n *Network) collectTCP(now frame.Time, h int) {
 }
 
 // OnStream sets the function that is asked for the taps of the two ends of each
-// connection of TCP that is opened, the sender's first. Generation tells apart those
-// that had the same Conn.
-func (n *Network) OnStream(f func(f *Flow, c Conn, generation uint32, a, b *stack.Options) (stack.Tap, stack.Tap)) {
+// connection of TCP that is opened, the sender's first.
+func (n *Network) OnStream(f func(f *Flow, a, b *stack.Options) (stack.Tap, stack.Tap)) {
 	n.tap = f
 }
 

@@ -111,7 +111,11 @@ func (s *Stack) settle(now frame.Time, slot uint32) {
 		s.remove(slot)
 		return
 	}
-	s.timers.set(slot, min(e.conn.Due(), e.readAt))
+	due := e.conn.Due()
+	if due != frame.Never {
+		due = clock(due + frame.Microsecond - 1)
+	}
+	s.timers.set(slot, min(due, e.readAt))
 }
 
 // write fills the send buffer.
@@ -124,7 +128,7 @@ func (s *Stack) write(now frame.Time, e *end) {
 		return
 	}
 	if e.tap != nil {
-		e.tap.Write(now, n)
+		e.tap.Write(clock(now), n)
 	}
 	e.waiting -= uint64(e.conn.WriteLen(n))
 }
@@ -146,9 +150,9 @@ func (s *Stack) readNext(now frame.Time, slot uint32, e *end) {
 		e.readAt = now + max(1, frame.Time(float64(n)*8e9/float64(rate)))
 	}
 	if e.tap != nil {
-		e.tap.Read(now, n)
+		e.tap.Read(clock(now), n)
 	}
-	e.read += uint64(e.conn.ReadLen(now, n))
+	e.read += uint64(e.conn.ReadLen(clock(now), n))
 	for len(e.expected) > 0 && e.expected[0] <= e.read {
 		e.expected = e.expected[:copy(e.expected, e.expected[1:])]
 		if !e.closing {
@@ -181,7 +185,7 @@ func (s *Stack) close(now frame.Time, slot uint32, e *end) {
 		return
 	}
 	if e.tap != nil {
-		e.tap.Close(now)
+		e.tap.Close(clock(now))
 	}
 	e.conn.CloseWrite()
 	if !e.listed {

@@ -51,7 +51,8 @@ type Tap interface {
 	Write(now frame.Time, n int)
 	Read(now frame.Time, n int)
 	Close(now frame.Time)
-	// Next is told behind the call; s is nil where there was nothing to be sent.
+	// Next is told behind the call; s is nil where there was nothing to be sent, and
+	// the connection began to wait for a window.
 	Next(now frame.Time, s *tcp.Segment)
 }
 
@@ -85,6 +86,10 @@ type Counts struct {
 	NoChunk        uint64 // segments that were not sent for want of memory
 	Stats          tcp.Stats
 }
+
+// clock is the time of connections, in whole microseconds as in Linux: what is below
+// is noise, which only makes records longer.
+func clock(now frame.Time) frame.Time { return now - now%frame.Microsecond }
 
 // Stack runs connections. One goroutine owns it.
 type Stack struct {
@@ -154,9 +159,9 @@ func (s *Stack) Dial(now frame.Time, o *Options) (uint32, error) {
 	}
 	e := s.timers.ends[slot]
 	if e.tap != nil {
-		e.tap.Dial(now, &e.opts.TCP, o.ISS)
+		e.tap.Dial(clock(now), &e.opts.TCP, o.ISS)
 	}
-	if e.conn, err = tcp.Dial(now, e.opts.TCP, o.ISS); err != nil {
+	if e.conn, err = tcp.Dial(clock(now), e.opts.TCP, o.ISS); err != nil {
 		s.remove(slot)
 		return 0, err
 	}
@@ -260,11 +265,11 @@ func (s *Stack) Advance(now frame.Time) {
 	for s.timers.next() <= now {
 		slot := s.timers.heap[0]
 		e := s.timers.ends[slot]
-		if e.conn != nil && e.conn.Due() <= now {
+		if at := clock(now); e.conn != nil && e.conn.Due() <= at {
 			if e.tap != nil {
-				e.tap.Advance(now)
+				e.tap.Advance(at)
 			}
-			e.conn.Advance(now)
+			e.conn.Advance(at)
 		}
 		s.act(now, slot)
 	}
@@ -303,26 +308,26 @@ func (s *Stack) take(now frame.Time, r frame.Ref) {
 		return
 	}
 	s.count.Received++
-	e := s.timers.ends[slot]
+	e, at := s.timers.ends[slot], clock(now)
 	switch {
 	case e.conn != nil:
 		if e.tap != nil {
-			e.tap.Receive(now, &seg, id)
+			e.tap.Receive(at, &seg, id)
 		}
-		e.conn.Receive(now, &seg)
+		e.conn.Receive(at, &seg)
 	case seg.Flags&(tcp.SYN|tcp.ACK|tcp.RST) != tcp.SYN:
 		s.count.Strays++
 		s.pool.Free(r)
 		return
 	default:
-		c, err := tcp.Accept(now, e.opts.TCP, e.opts.ISS, &seg)
+		c, err := tcp.Accept(at, e.opts.TCP, e.opts.ISS, &seg)
 		if err != nil {
 			s.count.Strays++
 			s.pool.Free(r)
 			return
 		}
 		if e.tap != nil {
-			e.tap.Accept(now, &e.opts.TCP, e.opts.ISS, &seg, id)
+			e.tap.Accept(at, &e.opts.TCP, e.opts.ISS, &seg, id)
 		}
 		e.conn = c
 	}
@@ -363,16 +368,17 @@ func (s *Stack) Next(now frame.Time, classes uint8) frame.Ref {
 		}
 		e := s.timers.ends[slot]
 		e.listed = false
-		seg := &s.seg
-		if !e.conn.Next(now, seg) {
-			if e.tap != nil {
-				e.tap.Next(now, nil)
+		seg, at, probes := &s.seg, clock(now), e.conn.Stats.ZeroWindows
+		if !e.conn.Next(at, seg) {
+			// Only to wait for a window changes anything where nothing is sent.
+			if e.tap != nil && e.conn.Stats.ZeroWindows != probes {
+				e.tap.Next(at, nil)
 			}
 			s.settle(now, slot)
 			continue
 		}
 		if e.tap != nil {
-			e.tap.Next(now, seg)
+			e.tap.Next(at, seg)
 		}
 		e.id++
 		s.count.Segments++

@@ -1,0 +1,119 @@
+package gfabric
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gswitch/deter"
+	"gswitch/frame"
+)
+
+// diagnoseFlags say what is told of connections.
+type diagnoseFlags struct {
+	held, slow time.Duration
+	window     float64
+	all        bool
+	only       string
+}
+
+func diagnoseCommand() *cobra.Command {
+	var f diagnoseFlags
+	c := &cobra.Command{
+		Use:   "diagnose FILE|DIR",
+		Short: "Replay recorded connections of TCP alone, and say what went wrong in each",
+		Long: "diagnose replays connections of TCP from their records, without the network, compares a\n" +
+			"hash of every packet that they send with that of the run, and says for each message what\n" +
+			"cost it time: a retransmission timeout and why it came to that, a loss that was found\n" +
+			"late, an acknowledgement that was held back, a closed window. Runs of scenarios record\n" +
+			"with measure.connections, to the directory connections of their results.",
+		Example: "  gfabric run scenarios/deter/zero-window.yaml\n" +
+			"  gfabric diagnose results/zero-window/connections\n" +
+			"  gfabric diagnose results/zero-window/connections --slow 10ms --all",
+		Args: one("the file of a record, or a directory of them"),
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c.OutOrStdout(), args[0]) },
+	}
+	c.Flags().DurationVar(&f.held, "held", 20*time.Millisecond, "from when on an acknowledgement is held back for long")
+	c.Flags().Float64Var(&f.window, "window", 0.5, "share of its time that the receiver's window must hold a message back")
+	c.Flags().DurationVar(&f.slow, "slow", 0, "say slow-start or congestion of messages that take this long and in which nothing else is found; 0: of none")
+	c.Flags().BoolVar(&f.all, "all", false, "messages in which nothing went wrong, too")
+	c.Flags().StringVar(&f.only, "only", "", "only connections with this in their name, such as 'h1 49153'")
+	return c
+}
+
+func (f *diagnoseFlags) run(out io.Writer, path string) error {
+	replayed, messages, wrong := 0, 0, 0
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CONNECTION\tGROUP\tAT\tBYTES\tTOOK\tCAUSE\tLASTED\tWHY")
+	visit := func(logs []*deter.Log) error {
+		if !strings.Contains(logs[0].Name, f.only) {
+			return nil
+		}
+		d, err := deter.Diagnose(logs, deter.Rules{Held: frame.Time(f.held), Window: f.window, Slow: frame.Time(f.slow)})
+		if err != nil {
+			return err
+		}
+		replayed++
+		messages += len(d.Intervals)
+		for i := range d.Intervals {
+			if len(d.Intervals[i].Findings) > 0 {
+				wrong++
+			}
+			f.tell(w, logs[0], &d.Intervals[i])
+		}
+		return nil
+	}
+	if err := eachConnection(path, visit); err != nil {
+		return mistake(err)
+	}
+	if replayed == 0 {
+		return usagef("%s has no records of such connections: scenarios make them with measure.connections", path)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "%d connections replayed, all packets identical; something went wrong in %d of %d messages\n", replayed, wrong, messages)
+	return err
+}
+
+// tell prints a message.
+func (f *diagnoseFlags) tell(w io.Writer, l *deter.Log, v *deter.Interval) {
+	head := fmt.Sprintf("%s\t%s\t%v\t%d\t%v", l.Name, l.Group, v.From.Duration(), v.Bytes, (v.To - v.From).Duration())
+	if len(v.Findings) == 0 && f.all {
+		fmt.Fprintf(w, "%s\t-\t\t\n", head)
+	}
+	for _, x := range v.Findings {
+		fmt.Fprintf(w, "%s\t%s\t%v\t%s\n", head, x.Cause, x.Lasted.Duration(), x.Why)
+	}
+}
+
+// eachConnection calls visit with the records of each connection of a file or of
+// the .gtcp files of a directory.
+func eachConnection(path string, visit func(logs []*deter.Log) error) error {
+	return filepath.WalkDir(path, func(file string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || file != path && filepath.Ext(file) != ".gtcp" {
+			return err
+		}
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		for len(b) > 0 {
+			var logs []*deter.Log
+			if logs, b, err = deter.ReadLogs(b); err == nil {
+				err = visit(logs)
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", file, err)
+			}
+		}
+		return nil
+	})
+}

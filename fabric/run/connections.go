@@ -1,0 +1,114 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gswitch/deter"
+	"gswitch/fabric/results"
+	"gswitch/fabric/scenario"
+	"gswitch/fabric/vnet"
+	"gswitch/tcp/stack"
+)
+
+// connections records the connections of TCP of a run.
+type connections struct {
+	r    *scenario.Run
+	zip  deter.Zipper
+	made [][2]*deter.Recorder
+	logs [][]*deter.Log
+}
+
+// recordLimit is how many bytes the record of an end may take.
+const recordLimit = 8 << 20
+
+// recordConnections begins to record, if the scenario asks for it; nil if not.
+func recordConnections(n *vnet.Network, r *scenario.Run, program string) *connections {
+	if !r.Doc.Measure.Connections {
+		return nil
+	}
+	c := &connections{r: r}
+	n.OnStream(func(f *vnet.Flow, a, b *stack.Options) (stack.Tap, stack.Tap) {
+		h := deter.Header{Build: program, Group: r.Doc.Workload[f.Group].Group,
+			Name: fmt.Sprintf("%s %d > %s %d", n.HostName(f.Src), a.LocalPort, n.HostName(f.Dst), b.LocalPort)}
+		pair := [2]*deter.Recorder{deter.NewRecorder(h, recordLimit, &c.zip), deter.NewRecorder(h, recordLimit, &c.zip)}
+		c.made = append(c.made, pair)
+		return pair[0], pair[1]
+	})
+	return c
+}
+
+// finish replays what was recorded and puts what went wrong into the results.
+func (c *connections) finish(out *results.Run) error {
+	for _, pair := range c.made {
+		if a, b := pair[0].Log(), pair[1].Log(); a != nil && b != nil {
+			c.logs = append(c.logs, []*deter.Log{a, b})
+		}
+	}
+	put := func(group, name string, v float64) {
+		out.Values[name] += v
+		out.Values[group+"."+name] += v
+	}
+	for _, g := range c.r.Doc.Groups() {
+		for k := range deter.NumCauses {
+			put(g, diagnosed(k), 0)
+		}
+		put(g, "connections_replayed_total", 0)
+		put(g, "connections_diverged_total", 0)
+	}
+	packets, bytes := uint64(0), 0
+	for _, logs := range c.logs {
+		packets += logs[0].Packets + logs[1].Packets
+		bytes += len(logs[0].Events) + len(logs[1].Events)
+		group := logs[0].Group
+		d, err := deter.Diagnose(logs, deter.DefaultRules)
+		if diverged := new(deter.Diverged); errors.As(err, &diverged) {
+			put(group, "connections_diverged_total", 1)
+			out.Warnings = append(out.Warnings, err.Error())
+			continue
+		} else if err != nil {
+			return err
+		}
+		put(group, "connections_replayed_total", 1)
+		for i := range d.Intervals {
+			var has [deter.NumCauses]bool
+			for _, f := range d.Intervals[i].Findings {
+				has[f.Cause] = true
+			}
+			for k, there := range has {
+				if there {
+					put(group, diagnosed(deter.Cause(k)), 1)
+				}
+			}
+		}
+	}
+	if packets > 0 { // each is sent and, unless it is lost, received
+		out.Values["record_bytes_per_packet"] = 2 * float64(bytes) / float64(packets)
+	}
+	return nil
+}
+
+func diagnosed(c deter.Cause) string {
+	return "diagnosed_" + strings.ReplaceAll(c.String(), "-", "_") + "_total"
+}
+
+// write keeps the records of a run, for gfabric diagnose.
+func (c *connections) write(dir, name string) error {
+	dir = filepath.Join(dir, "connections")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	var b []byte
+	for _, logs := range c.logs {
+		for _, l := range logs {
+			var err error
+			if b, err = l.Append(b); err != nil {
+				return err
+			}
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, name+".gtcp"), b, 0o600)
+}
