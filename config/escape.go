@@ -8,13 +8,13 @@ import (
 	"gswitch/units"
 
 	"gswitch/escape"
+	"gswitch/escape/point"
 	"gswitch/frame"
-	"gswitch/vswitch"
 )
 
 // config returns what a resolved switch has.
-func (e *Escape) config() vswitch.EscapeConfig {
-	return vswitch.EscapeConfig{On: true, Queue: uint8(e.Queue), Period: frame.Time(e.Period),
+func (e *Escape) config() point.Config {
+	return point.Config{Queue: uint8(e.Queue), Period: frame.Time(e.Period),
 		Config: escape.Config{Slots: e.Slots, Flows: e.Flows, PerFlow: e.PerFlow, Reclaim: frame.Time(e.Reclaim), Printed: e.Printed}}
 }
 

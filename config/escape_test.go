@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"gswitch/escape"
+	"gswitch/escape/point"
 	"gswitch/frame"
 	"gswitch/vswitch"
 )
@@ -25,10 +26,10 @@ func TestEscape(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := c.Resolved().Switches[0].VSwitch(nil)
-	want := vswitch.EscapeConfig{On: true, Queue: 6, Period: 20 * frame.Microsecond,
+	want := point.Config{Queue: 6, Period: 20 * frame.Microsecond,
 		Config: escape.Config{Slots: 8, Flows: 256, PerFlow: 64, Reclaim: 2 * frame.Millisecond, Printed: true}}
-	if got.Escape != want || got.Ports[0].Escape || !got.Ports[1].Escape {
-		t.Errorf("%+v, ports %v %v", got.Escape, got.Ports[0].Escape, got.Ports[1].Escape)
+	if got.Options[point.Name] != want || got.Ports[0].Options[point.Name] != nil || got.Ports[1].Options[point.Name] != (point.Neighbor{}) {
+		t.Errorf("%+v, ports %v %v", got.Options, got.Ports[0].Options, got.Ports[1].Options)
 	}
 	if !slices.Equal(got.Class.Queue[:], []uint8{0, 1, 2, 3, 4, 5, 7, 7}) {
 		t.Errorf("queues %v", got.Class.Queue)
@@ -87,8 +88,9 @@ func TestEscapeExample(t *testing.T) {
 			continue
 		}
 		got := c.Resolved().Switches[0].VSwitch(nil)
-		if !got.Escape.On || !got.Ports[0].Escape || !got.Ports[1].Escape || got.Ports[2].Escape {
-			t.Errorf("%s: %+v", m[0], got.Escape)
+		takesPart := func(port int) bool { return got.Ports[port].Options[point.Name] != nil }
+		if got.Options[point.Name] == nil || !takesPart(0) || !takesPart(1) || takesPart(2) {
+			t.Errorf("%s: %+v", m[0], got.Options)
 		}
 		if _, err := vswitch.New(got, []*frame.Pool{frame.NewPool(frame.MustArena(4096, 2048, 128))}); err != nil {
 			t.Errorf("%s: %v", m[0], err)

@@ -48,8 +48,10 @@ func (switchFeatures) Kinds() []section.Kind {
 }
 
 // wholeOptions returns what a switch has of features, of a document with its
-// defaults. refused is told what is wrong, if anything.
-func (s *Switch) wholeOptions(cfg *vswitch.Config, refused func(key string, err error)) (o vswitch.Options) {
+// defaults, besides what cfg has already. refused is told what is wrong, if
+// anything.
+func (s *Switch) wholeOptions(cfg *vswitch.Config, refused func(key string, err error)) vswitch.Options {
+	o := cfg.Options
 	for _, f := range vswitch.Features() {
 		sec, on := s.Features.Get(f.Name).(vswitch.WholeSection)
 		if !on {

@@ -7,6 +7,7 @@ import (
 	"gswitch/bpf"
 	"gswitch/dataplane"
 	"gswitch/dataplane/xsk"
+	escapepoint "gswitch/escape/point"
 	"gswitch/frame"
 	"gswitch/pfc"
 	"gswitch/pipeline"
@@ -106,7 +107,7 @@ func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
 		out.Crossbar = s.Crossbar.config()
 	}
 	if s.Escape != nil {
-		out.Escape = s.Escape.config()
+		out.Options = out.Options.With(escapepoint.Name, s.Escape.config())
 	}
 	if s.Paths != nil {
 		out.Paths = s.Paths.config()
@@ -121,7 +122,9 @@ func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
 		}
 		out.Ports[n] = p.config(s.QoS[p.QoS])
 		out.Ports[n].Worker = slices.Index(used, p.Workers[0])
-		out.Ports[n].Escape = s.Escape != nil && slices.Contains(s.Escape.Ports, p.Name)
+		if s.Escape != nil && slices.Contains(s.Escape.Ports, p.Name) {
+			out.Ports[n].Options = out.Ports[n].Options.With(escapepoint.Name, escapepoint.Neighbor{})
+		}
 	}
 	out.VLANs = s.vlans()
 	out.Options = s.wholeOptions(out, func(key string, err error) { panic("config: " + key + ": " + err.Error()) }) // validated

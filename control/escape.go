@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"gswitch/control/api"
+	"gswitch/escape/point"
 	"gswitch/metrics"
-	"gswitch/vswitch"
 )
 
 func (s *server) ListEscape(_ context.Context, r *api.ListRequest) (*api.Escape, error) {
@@ -19,7 +19,7 @@ func (s *server) ListEscape(_ context.Context, r *api.ListRequest) (*api.Escape,
 			return
 		}
 		if was == nil {
-			was = &vswitch.EscapeView{}
+			was = &point.View{}
 		}
 		out.Ports = append(out.Ports, &api.EscapePort{Switch: sw.Name, Port: p.Config.Name, On: now.On,
 			Free: uint64(now.Free), Kept: uint64(now.Kept), Taken: uint64(now.Taken), Parked: uint64(now.Parked), Flows: uint64(now.Flows),

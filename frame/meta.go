@@ -40,8 +40,7 @@ const (
 	Routed   // was forwarded by network address: MACs and TTL are rewritten
 	Chained  // more chunks follow in Meta.Next
 	Stamped  // this switch writes its telemetry record into the frame at departure
-	Slotted  // it takes a place that a token reserved for it at its egress port
-	Parked   // it is Slotted, and waits in the queue of its class
+	Claimed  // a feature of the switch asked, when it arrived, to be asked again before it is queued
 	Own      // made by this switch: it came by no port
 	Crossed  // it crossed from an ingress queue, and is charged to its egress queue there
 )
@@ -82,8 +81,7 @@ type Meta struct {
 	Class   uint8  // traffic class 0..7
 	Queue   uint8  // egress queue 0..7
 	Reason  Reason // why it must be dropped; 0 = keep
-	Hops    uint8  // of a frame that escapes: switches that have a place for it, from the mark it came with or goes with; 0 = it does not
-	_       [12]byte
+	_       [13]byte
 
 	// Second line: queueing, egress.
 	QNext   Ref    // successor in a FIFO
@@ -105,7 +103,7 @@ type Meta struct {
 // a link would the frame, calls it. Geometry stays, and what every receiver
 // writes anew before it reads it.
 func (m *Meta) Forget() {
-	m.Flags, m.INT, m.Class, m.Queue, m.Reason, m.Hops = 0, 0, 0, 0, Keep, 0
+	m.Flags, m.INT, m.Class, m.Queue, m.Reason = 0, 0, 0, 0, Keep
 	m.InPort, m.OutPort = NoPort, NoPort
 	m.Cost, m.Pool, m.Rank = 0, 0, 0
 }

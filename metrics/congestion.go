@@ -2,11 +2,11 @@ package metrics
 
 import (
 	"gswitch/crossbar"
+	"gswitch/escape/point"
 	"gswitch/pfc"
-	"gswitch/vswitch"
 )
 
-func (e emitter) escape(v *vswitch.EscapeView, sw, port string) {
+func (e emitter) escape(v *point.View, sw, port string) {
 	if v == nil {
 		return
 	}

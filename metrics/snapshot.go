@@ -6,6 +6,7 @@ import (
 	"gswitch/buffer"
 	"gswitch/crossbar"
 	"gswitch/dataplane"
+	"gswitch/escape/point"
 	"gswitch/frame"
 	"gswitch/histogram"
 	"gswitch/pfc"
@@ -81,8 +82,8 @@ type Port struct {
 	Draining       [scheduler.NumQueues]int
 	// Features are the counters of features that the port has.
 	Features []Measured
-	Escape   *vswitch.EscapeView // nil where frames never might escape
-	Shunned  bool                // given up for a while, since the neighbour does not pause when told
+	Escape   *point.View // nil where frames never might escape
+	Shunned  bool        // given up for a while, since the neighbour does not pause when told
 	// Crossbar is what the workers' crossbars hold together; nil where there is
 	// none.
 	Crossbar *crossbar.View
@@ -159,7 +160,7 @@ func (u Unit) read(s *Switch) {
 		n := u.Switch.Nodes[k]
 		s.Buffers[k].Ports = make([]buffer.PortSnapshot, 0, len(cfg.Ports))
 		var counts vswitch.Counts
-		var exits []vswitch.EscapeView
+		var exits []point.View
 		var cross []vswitch.CrossbarView
 		var paths vswitch.PathCounts
 		var self [frame.NumReasons]uint64
@@ -169,7 +170,7 @@ func (u Unit) read(s *Switch) {
 			counts, self = n.Counts(), n.SelfDrops()
 			rules = n.RuleCounts(rules)
 			n.Buffer(&s.Buffers[k], false)
-			exits, paths = n.Escape(exits), n.PathCounts()
+			exits, paths = point.Views(n, exits), n.PathCounts()
 			cross = n.Crossbar(cross)
 			n.ReadFeatures(s.measured)
 		})
@@ -213,7 +214,7 @@ func (s *Switch) crossbar(v []vswitch.CrossbarView) {
 	}
 }
 
-func (s *Switch) exits(v []vswitch.EscapeView) {
+func (s *Switch) exits(v []point.View) {
 	for i := range s.Ports {
 		for j := range v {
 			if int(s.Ports[i].Number) == v[j].Port {

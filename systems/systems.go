@@ -3,6 +3,7 @@
 package systems
 
 import (
+	_ "gswitch/escape/point"
 	_ "gswitch/hull/link"
 	_ "gswitch/lstf/point"
 	_ "gswitch/mirror/point"

@@ -67,7 +67,7 @@ func dividedBuffer(cfg *Config, workers int, size uint64) buffer.Config {
 			continue
 		}
 		b := &out.Ports[i]
-		b.Link = p.link(c)
+		b.Link = p.Link(c)
 		for q := range b.Queues {
 			b.Queues[q] = buffer.Queue{Reserve: uint64(c.QueueReserve), Limit: buffer.Threshold{Bytes: uint64(c.QueueLimit), Alpha: alpha}}
 		}
@@ -76,11 +76,13 @@ func dividedBuffer(cfg *Config, workers int, size uint64) buffer.Config {
 				b.Queues[q].Limit = buffer.Threshold{} // who has to go is decided when the frame is queued
 			}
 		}
-		if cfg.Escape.On {
-			b.Queues[cfg.Escape.Queue&7].Reserve = cfg.escapeReserve(p)
+		for _, f := range features {
+			if f.Divide != nil && cfg.uses(f) {
+				f.Divide(cfg, p, b)
+			}
 		}
 		for class := range b.Groups {
-			if cfg.lossless(class) && !cfg.Crossbar.On {
+			if cfg.Lossless(class) && !cfg.Crossbar.On {
 				b.Groups[class] = losslessGroup(c, p, &cfg.PFC.Gentle)
 			} else {
 				b.Groups[class].Limit.Bytes = uint64(c.IngressLimit)
@@ -94,8 +96,8 @@ func dividedBuffer(cfg *Config, workers int, size uint64) buffer.Config {
 // (12 MB in Broadcom's Trident II).
 const defaultBuffer = 12 << 20
 
-// lossless reports whether a class is under flow control.
-func (cfg *Config) lossless(class int) bool {
+// Lossless reports whether a class is under flow control.
+func (cfg *Config) Lossless(class int) bool {
 	return cfg.PFC.Mode != pfc.Off && cfg.PFC.Classes>>class&1 != 0
 }
 
@@ -123,8 +125,8 @@ func losslessGroup(c *BufferConfig, p *PortConfig, slowed *GentleConfig) buffer.
 // shared bytes before it asks for pause.
 const defaultLosslessAlpha = 1.0 / 8
 
-// link is what headroom depends on.
-func (p *PortConfig) link(c *BufferConfig) buffer.Link {
+// Link is what headroom depends on.
+func (p *PortConfig) Link(c *BufferConfig) buffer.Link {
 	return buffer.Link{Rate: p.rate(), Delay: p.CableDelay, MaxFrame: uint32(p.mtu()) + 14 + 4, Overhead: p.Scheduler.Overhead, Response: c.Response}
 }
 

@@ -55,7 +55,6 @@ type Config struct {
 	// occupies a chunk that ports need to receive into. 0 = half of the arena.
 	MaxFrames int
 	PFC       PFCConfig
-	Escape    EscapeConfig
 	Crossbar  CrossbarConfig
 	Telemetry TelemetryConfig
 	Options   Options // of features: see Register
@@ -105,10 +104,6 @@ type PortConfig struct {
 
 	// Options are those of features.
 	Options Options
-
-	// Escape tells that the neighbour understands the tokens of Config.Escape:
-	// a switch that has it on, too.
-	Escape bool
 
 	Trust        Trust
 	DefaultClass uint8

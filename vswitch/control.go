@@ -41,20 +41,6 @@ func (n *Node) control(r frame.Ref, m *frame.Meta) {
 		p.Receive(n.now, uint16(c.Enabled()), quanta)
 	case wire.OpPause:
 		p.ReceivePause(n.now, c.PauseQuanta())
-	case wire.OpToken:
-		why := frame.LocalUnhandled
-		if n.token(m.InPort, c) || n.controlled(m.InPort, c) {
-			why = frame.LocalConsumed
-		}
-		n.drop(r, why)
-		return
-	case wire.OpRequest:
-		why := frame.LocalUnhandled
-		if n.requested(m.InPort, c) || n.controlled(m.InPort, c) {
-			why = frame.LocalConsumed
-		}
-		n.drop(r, why)
-		return
 	default:
 		why := frame.LocalUnhandled
 		if n.controlled(m.InPort, c) {
@@ -82,9 +68,7 @@ func (n *Node) obey(now frame.Time, port uint16) {
 			n.logObeyed(now, port, changed)
 		}
 		n.hold(now, port, changed)
-		if n.escaping.asks && ps.exit != nil && ps.exit.on {
-			n.escaping.due = min(n.escaping.due, n.ask(now, port))
-		}
+		n.tellPaused(now, port)
 	}
 }
 
@@ -241,9 +225,7 @@ func (n *Node) speak(now frame.Time, port uint16) {
 		n.busy.add(port)
 		n.touched.add(port)
 	}
-	if n.escaping.on && ps.pfc.Told() != 0 {
-		n.armEscape(now)
-	}
+	n.tellPauses(now, port)
 	n.wakeFor(now, port)
 }
 

@@ -117,15 +117,13 @@ func (cfg *Config) crossbar() (crossbar.Config, error) {
 		x.Reserve = x.Egress
 	}
 	for class := range 8 {
-		if cfg.lossless(class) {
+		if cfg.Lossless(class) {
 			x.Lossless |= 1 << class
 		}
 	}
 	switch {
 	case len(cfg.Ports) > crossbar.MaxPorts:
 		return x, fmt.Errorf("%d ports, at most %d are possible", len(cfg.Ports), crossbar.MaxPorts)
-	case cfg.Escape.On:
-		return x, fmt.Errorf("it cannot stand beside escape, whose places are those of the shared buffer")
 	case c.Speedup < 0 || c.Speedup > 1000:
 		return x, fmt.Errorf("a speed-up of %d is not within 1 and 1000", c.Speedup)
 	}
@@ -159,7 +157,7 @@ func (cfg *Config) crossbarThresholds(x *crossbar.Config) error {
 		if p.Name == "" {
 			continue
 		}
-		q := buffer.InputQueue{Size: uint64(x.Ingress), Classes: uint64(bits.OnesCount8(x.Lossless)), Link: p.link(&cfg.Buffer)}
+		q := buffer.InputQueue{Size: uint64(x.Ingress), Classes: uint64(bits.OnesCount8(x.Lossless)), Link: p.Link(&cfg.Buffer)}
 		q.Link.Response = max(q.Link.Response, cfg.PFC.Response)
 		if cfg.Crossbar.burst(p) > 0 {
 			q.Batch = uint64(cfg.Crossbar.batch(p))

@@ -206,7 +206,6 @@ func TestCrossbarRefusedConfigs(t *testing.T) {
 		"is not safe":        func(c *Config) { c.Crossbar.Pause, c.Crossbar.Unpause = 14_000, 4557 },
 		"port b: ":           func(c *Config) { c.Ports[0].Name, c.Crossbar.Pause, c.Crossbar.Unpause = "", 14_000, 4557 },
 		"cannot end at":      func(c *Config) { c.Crossbar.Pause, c.Crossbar.Unpause = 8192, 8192 },
-		"cannot stand":       func(c *Config) { c.Escape.On = true; c.Escape.Queue = 6; c.Class.Queue[6] = 7; c.PFC.Classes = 8 },
 		"speed-up":           func(c *Config) { c.Crossbar.Speedup = -1 },
 		"too small for 8":    func(c *Config) { c.Crossbar.Ingress = 20_000 },
 		"at most 64":         func(c *Config) { c.Ports = append(c.Ports, make([]PortConfig, 63)...) },

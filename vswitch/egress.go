@@ -15,6 +15,7 @@ func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) int {
 	if ps.arc.left|n.joinedFor != 0 {
 		n.left(ps, v)
 	}
+	n.released(ps, v)
 	for b := ps.arc.departs; b != 0; b &= b - 1 {
 		n.features[bits.TrailingZeros32(b)].Departs(port, v)
 	}
@@ -26,7 +27,7 @@ func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) int {
 	}
 	for i, r := range v {
 		m := n.arena.Meta(r)
-		if m.Cost != 0 || m.Flags&frame.Slotted != 0 {
+		if m.Cost != 0 {
 			n.giveBack(now, m)
 		}
 		if m.Flags&frame.MarkCE != 0 {

@@ -112,7 +112,7 @@ func (n *Node) bulk(m *frame.Meta) bool {
 		return false
 	}
 	ps := &n.ports[m.OutPort]
-	return ps.exit == nil && ps.arc.queued == 0 && ps.sched.Bulk()>>m.Queue&1 != 0
+	return ps.arc.claims|ps.arc.queued == 0 && ps.sched.Bulk()>>m.Queue&1 != 0
 }
 
 // endTrain ends a vector.
@@ -164,15 +164,8 @@ func (n *Node) queue(r frame.Ref, m *frame.Meta) {
 		n.cross(ps, r, m)
 		return
 	}
-	if x := ps.exit; x != nil && m.Flags&plainFlow == frame.HasIPv4 && n.losslessClasses>>(m.Class&7)&1 != 0 {
-		switch {
-		case m.Hops == 0:
-			if m.InPort != m.OutPort && n.escaping.ports.has(m.InPort) {
-				x.Note(m.Hash, flowOf(n.arena.Bytes(r), m), m.InPort, m.Class)
-			}
-		case n.settle(ps, r, m):
-			return
-		}
+	if m.Flags&frame.Claimed != 0 && n.claimed(ps, r) {
+		return
 	}
 	reason := frame.Keep
 	switch {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
+	escapepoint "gswitch/escape/point"
 	"gswitch/frame"
 	"gswitch/vswitch"
 	"gswitch/wire"
@@ -17,10 +18,12 @@ import (
 func TestWatchdogDropsWhatEscaped(t *testing.T) {
 	cfg := bridge(3, 10e9)
 	cfg.Class.Queue[6] = 7
-	cfg.Escape = vswitch.EscapeConfig{On: true, Queue: 6}
+	cfg.Options = vswitch.Options{escapepoint.Name: escapepoint.Config{Queue: 6}}
 	cfg.PFC.Watchdog.Detect = 100 * frame.Microsecond
 	for i := range cfg.Ports {
-		cfg.Ports[i].Escape = i > 0
+		if i > 0 {
+			cfg.Ports[i].Options = vswitch.Options{escapepoint.Name: escapepoint.Neighbor{}}
+		}
 	}
 	d := newDevice(t, cfg, 1, 256)
 	defer d.close(3)
@@ -29,7 +32,7 @@ func TestWatchdogDropsWhatEscaped(t *testing.T) {
 
 	d.receive(1, wt.PFC(host(9), 1<<3, 0xffff))
 	d.receive(2, escaped)
-	if v := d.node(1).Escape(nil)[1]; v.Parked != 1 {
+	if v := escapepoint.Views(d.node(1), nil)[1]; v.Parked != 1 {
 		t.Fatalf("before the storm: %+v", v)
 	}
 	d.sends(2, 300*frame.Microsecond)
@@ -37,7 +40,7 @@ func TestWatchdogDropsWhatEscaped(t *testing.T) {
 		t.Fatalf("storms %08b, drops %v", storms, d.counts(2).Drops[frame.PFCWatchdog])
 	}
 	d.receive(2, escaped)
-	if v := d.node(1).Escape(nil)[1]; d.counts(2).Drops[frame.PFCWatchdog] != 2 || v.Parked != 0 || v.Taken != 0 {
+	if v := escapepoint.Views(d.node(1), nil)[1]; d.counts(2).Drops[frame.PFCWatchdog] != 2 || v.Parked != 0 || v.Taken != 0 {
 		t.Errorf("in the storm: %d dropped, %+v", d.counts(2).Drops[frame.PFCWatchdog], v)
 	}
 }
@@ -47,11 +50,11 @@ func TestWatchdogDropsWhatEscaped(t *testing.T) {
 func TestRequestsGoWhereFramesGo(t *testing.T) {
 	cfg := bridge(3, 10e9)
 	cfg.Class.Queue[6] = 7
-	cfg.Escape = vswitch.EscapeConfig{On: true, Queue: 6}
+	cfg.Options = vswitch.Options{escapepoint.Name: escapepoint.Config{Queue: 6}}
 	cfg.FDB.Static = nil
 	hops := []vswitch.NextHop{}
 	for i := range cfg.Ports {
-		cfg.Ports[i].Escape = true
+		cfg.Ports[i].Options = vswitch.Options{escapepoint.Name: escapepoint.Neighbor{}}
 		cfg.Ports[i].Addresses = []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("10.0.%d.254/24", i))}
 		at := netip.AddrFrom4([4]byte{10, 0, byte(i), 1})
 		cfg.Neighbors = append(cfg.Neighbors, vswitch.StaticNeighbor{Addr: at, MAC: host(i + 1)})
@@ -73,7 +76,7 @@ func TestRequestsGoWhereFramesGo(t *testing.T) {
 		b := make([]byte, wire.MinFrame)
 		f.Encode(b)
 		d.receive(0, b)
-		for p, v := range d.node(0).Escape(nil) {
+		for p, v := range escapepoint.Views(d.node(0), nil) {
 			if v.Requests != left[p] {
 				t.Fatalf("of %d flows %v left by each port, but port %d has %d requests", src+1, left, p, v.Requests)
 			}

@@ -4,11 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math/bits"
 	"slices"
 
+	"gswitch/buffer"
 	"gswitch/feature"
 	"gswitch/frame"
+	"gswitch/scheduler"
 	"gswitch/wire"
 )
 
@@ -22,6 +23,9 @@ type Feature struct {
 	// Check reports what stands against a configuration with options of the
 	// feature.
 	Check func(cfg *Config) error
+	// Divide may set aside room for the feature in what a port has of the shared
+	// buffer, when the configuration has options of it.
+	Divide func(cfg *Config, p *PortConfig, b *buffer.PortConfig)
 	// New makes the feature's state of one worker, when a configuration has
 	// options of it for the first time.
 	New func(n *Node) Instance
@@ -97,6 +101,12 @@ type Instance struct {
 	State any
 	// Adopt is called when a configuration is adopted, before Port.
 	Adopt func(now frame.Time)
+	// Queues may change what the queues of a port of the worker are made from, when
+	// a configuration is adopted. It is called before Port.
+	Queues func(port uint16, c *PortConfig, s *scheduler.PortConfig)
+	// Routed is called when routes may have changed, and when a configuration has
+	// been adopted.
+	Routed func()
 	// Port is called for each port of the worker when a configuration is adopted,
 	// and says which stages frames at this port pass.
 	Port func(now frame.Time, port uint16, c *PortConfig) Stages
@@ -132,6 +142,14 @@ type Instance struct {
 	// vector goes on. It returns false if the feature does not understand the frame
 	// at this port.
 	Control func(port uint16, c wire.MACControl) bool
+	// Claims is asked for a frame that the feature has given frame.Claimed in
+	// Arrives, when its egress port and queue are known and before it is charged to
+	// the buffer. It returns true if it has charged and queued the frame itself
+	// (Node.Charge, Node.Join), false if that is to go on like any other.
+	Claims func(r frame.Ref) bool
+	// Paused is called when the neighbour at a port has paused or resumed classes,
+	// Pauses when the switch may have told it to.
+	Paused, Pauses func(now frame.Time, port uint16)
 	// Queued is shown the frames that joined egress queues, when the vector that
 	// they came in has been dealt with, before any of them leaves. Frames of ports
 	// that do not have the stage may be among them.
@@ -145,6 +163,9 @@ type Instance struct {
 	// Left is told of frames that have left egress queues of one port, sent or
 	// not. Their Meta says which.
 	Left func(v []frame.Ref)
+	// Released is told of frames that leave the switch by a port, or are dropped
+	// from its queues: of those of Left that are not queued again.
+	Released func(port uint16, v []frame.Ref)
 	// Dropped is shown the frames that the worker drops, before they are freed,
 	// with Meta.InPort and Meta.Reason: those that did their work among them
 	// (frame.Reason.Loss tells). It sends nothing.
@@ -161,9 +182,13 @@ type Instance struct {
 type Stages uint8
 
 const (
-	AtQueued  Stages = 1 << iota // Instance.Queued
-	AtLeft                       // Instance.Left
-	AtDeparts                    // Instance.Departs
+	AtQueued   Stages = 1 << iota // Instance.Queued
+	AtLeft                        // Instance.Left
+	AtDeparts                     // Instance.Departs
+	AtClaims                      // Instance.Claims
+	AtReleased                    // Instance.Released
+	AtPaused                      // Instance.Paused
+	AtPauses                      // Instance.Pauses
 )
 
 // Counter is a number that a feature counts, or a measure that it takes, of a
@@ -233,165 +258,6 @@ func (cfg *Config) checkFeatures() error {
 		}
 	}
 	return nil
-}
-
-// running is a feature on a worker. Without options it has no State.
-type running struct {
-	*Feature
-	Instance
-}
-
-// adoptFeatures makes the features that a configuration has and the worker has
-// not had so far.
-func (n *Node) adoptFeatures(cfg *Config) {
-	if n.features == nil {
-		n.features = make([]running, len(features))
-	}
-	for i, f := range features {
-		if r := &n.features[i]; r.State == nil && cfg.uses(f) {
-			*r = running{f, f.New(n)}
-		}
-	}
-	n.forwardsTo = 0
-	for i := range n.features {
-		if f := &n.features[i]; f.Forwards != nil && cfg.uses(f.Feature) {
-			n.forwardsTo |= 1 << i
-		}
-	}
-}
-
-// adoptWraps asks the features which frames they unwrap.
-func (n *Node) adoptWraps(port uint16, c *PortConfig) {
-	ps := &n.ports[port]
-	ps.wraps = 0
-	for i := range n.features {
-		if f := &n.features[i]; f.Wrapped != nil && f.Wrapped(port, c) {
-			ps.wraps |= 1 << i
-		}
-	}
-}
-
-// unwrap shows features frames that are not parsed yet, in a copy of the vector:
-// that of the caller may then stand on its stack.
-func (n *Node) unwrap(now frame.Time, port uint16, v []frame.Ref) {
-	w := n.scratch[:copy(n.scratch[:], v)]
-	for b := n.ports[port].wraps; b != 0; b &= b - 1 {
-		n.features[bits.TrailingZeros32(b)].Unwrap(now, port, w)
-	}
-}
-
-// gather keeps a frame that is on its way to a queue for the features that are to
-// see it before.
-func (n *Node) gather(r frame.Ref) {
-	if n.gatheredN == len(n.gathered) {
-		n.forward()
-	}
-	n.gathered[n.gatheredN] = r
-	n.gatheredN++
-}
-
-// forward shows features the frames that were gathered, and lets these go on.
-func (n *Node) forward() {
-	v := n.gathered[:n.gatheredN]
-	n.gatheredN = 0
-	n.showForwarded(v)
-	for _, r := range v {
-		n.enqueue(r, n.arena.Meta(r))
-	}
-}
-
-func (n *Node) showForwarded(v []frame.Ref) {
-	for b := n.forwardsTo; b != 0; b &= b - 1 {
-		n.features[bits.TrailingZeros32(b)].Forwards(n.now, v)
-	}
-}
-
-// tellFeatures tells the features of a configuration, before its ports.
-func (n *Node) tellFeatures(now frame.Time) {
-	n.droppedTo = 0
-	for i := range n.features {
-		f := &n.features[i]
-		if f.Adopt != nil {
-			f.Adopt(now)
-		}
-		if f.Dropped != nil {
-			n.droppedTo |= 1 << i
-		}
-	}
-}
-
-// adoptArrivals asks the features whether they look at what arrives at a port.
-func (n *Node) adoptArrivals(port uint16, c *PortConfig) {
-	ps := &n.ports[port]
-	ps.arrives = 0
-	for i := range n.features {
-		if f := &n.features[i]; f.Listens != nil && f.Listens(port, c) {
-			ps.arrives |= 1 << i
-		}
-	}
-}
-
-// arrive shows features frames that came in by a port, and returns those that
-// go on.
-func (n *Node) arrive(now frame.Time, port uint16, v []frame.Ref) []frame.Ref {
-	w := n.arriving[:copy(n.arriving[:], v)] // so that the caller's may stay on its stack
-	for b := n.ports[port].arrives; b != 0; b &= b - 1 {
-		w = n.features[bits.TrailingZeros32(b)].Arrives(now, port, w)
-	}
-	return w
-}
-
-// controlled reports whether a feature understands a MAC control frame.
-func (n *Node) controlled(port uint16, c wire.MACControl) bool {
-	for i := range n.features {
-		if f := &n.features[i]; f.Control != nil && f.Control(port, c) {
-			return true
-		}
-	}
-	return false
-}
-
-// showDropped shows features what is dropped.
-func (n *Node) showDropped(v []frame.Ref) {
-	for b := n.droppedTo; b != 0; b &= b - 1 {
-		n.features[bits.TrailingZeros32(b)].Dropped(v)
-	}
-}
-
-// arc is the way of a port's frames through the stages of features: for each
-// stage the features that have it, a bit for the index of each in Node.features.
-type arc struct {
-	queued, left, departs uint32
-}
-
-// adoptArc asks the features for their stages at an own port.
-func (n *Node) adoptArc(now frame.Time, port uint16, c *PortConfig) {
-	a := &n.ports[port].arc
-	*a = arc{}
-	for i := range n.features {
-		if f := &n.features[i]; f.Port != nil {
-			s, bit := f.Port(now, port, c), uint32(1)<<i
-			if s&AtQueued != 0 {
-				a.queued |= bit
-			}
-			if s&AtLeft != 0 {
-				a.left |= bit
-			}
-			if s&AtDeparts != 0 {
-				a.departs |= bit
-			}
-		}
-	}
-}
-
-// dismissArc is adoptArc for a port that is gone.
-func (n *Node) dismissArc(port uint16) {
-	n.ports[port].arc = arc{}
-	for i := range n.features {
-		if f := &n.features[i]; f.Dismiss != nil {
-			f.Dismiss(port)
-		}
-	}
 }
 
 // Arm has the features' Advance called at an instant, if not before.

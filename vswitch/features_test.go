@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"strings"
 
+	"gswitch/escape"
+	escapepoint "gswitch/escape/point"
 	"gswitch/frame"
 	inband "gswitch/int"
 	"gswitch/pfc"
@@ -120,8 +122,7 @@ func (f features) config() *vswitch.Config {
 	}
 	if f.has(featEscape) {
 		cfg.Class.Queue[6] = 7
-		cfg.Escape = vswitch.EscapeConfig{On: true, Queue: 6}
-		cfg.Escape.Slots, cfg.Escape.Flows, cfg.Escape.PerFlow, cfg.Escape.Reclaim = places, 32, places, 50*frame.Microsecond
+		cfg.Options = cfg.Options.With(escapepoint.Name, escapepoint.Config{Queue: 6, Config: escape.Config{Slots: places, Flows: 32, PerFlow: places, Reclaim: 50 * frame.Microsecond}})
 	}
 	if f.has(featGentle) {
 		cfg.PFC.Gentle = vswitch.GentleConfig{Stages: 6}
@@ -206,10 +207,13 @@ func (f features) port(i int, p *vswitch.PortConfig) {
 	if f.has(featQCN) {
 		p.Options = p.Options.With(qcnpoint.Name, qcnpoint.Config{Queues: 0x7f, Params: qcn.Params{SetPoint: 3000, Weight: 2, Sample: 6000}})
 	}
-	p.Escape = f.has(featEscape) && i > 0
+	escapes := f.has(featEscape) && i > 0
+	if escapes {
+		p.Options = p.Options.With(escapepoint.Name, escapepoint.Neighbor{})
+	}
 	if f.has(featTelemetry) {
 		p.Telemetry.Sink = i == 1
-		if !p.Escape { // a header that the switch puts in makes another flow of what its neighbour sends
+		if !escapes { // a header that the switch puts in makes another flow of what its neighbour sends
 			p.Telemetry.Source = inband.INTMD
 		}
 	}

@@ -22,8 +22,6 @@ func (cfg *Config) validateGentle() error {
 		return nil
 	}
 	switch {
-	case cfg.Escape.On:
-		return fmt.Errorf("gentle flow control stops nobody, so that there is nothing to escape from")
 	case cfg.Crossbar.On:
 		return fmt.Errorf("gentle flow control is for a shared buffer, not for a crossbar")
 	case cfg.PFC.Shun != 0:

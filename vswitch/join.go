@@ -68,8 +68,20 @@ func (n *Node) left(ps *portState, v []frame.Ref) {
 // charged to.
 func (n *Node) leave(now frame.Time, ps *portState, v []frame.Ref) {
 	n.left(ps, v)
+	n.released(ps, v)
 	for _, r := range v {
 		n.giveBack(now, n.arena.Meta(r))
+	}
+}
+
+// released tells features of frames that leave the switch by a port.
+func (n *Node) released(ps *portState, v []frame.Ref) {
+	if ps.arc.released == 0 || len(v) == 0 {
+		return
+	}
+	port := n.arena.Meta(v[0]).OutPort
+	for b := ps.arc.released; b != 0; b &= b - 1 {
+		n.features[bits.TrailingZeros32(b)].Released(port, v)
 	}
 }
 
@@ -77,8 +89,5 @@ func (n *Node) leave(now frame.Time, ps *portState, v []frame.Ref) {
 func (n *Node) giveBack(now frame.Time, m *frame.Meta) {
 	if m.Cost != 0 { // frames of flow control are not charged
 		n.release(now, m)
-	}
-	if m.Flags&frame.Slotted != 0 {
-		n.unslot(m)
 	}
 }

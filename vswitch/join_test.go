@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"testing"
 
+	escapepoint "gswitch/escape/point"
 	"gswitch/frame"
 	"gswitch/pfc"
 	"gswitch/qcn"
@@ -25,15 +26,18 @@ func TestCongestionPointsSeeEscapedFrames(t *testing.T) {
 	cfg := st.Star()
 	cfg.Class.Queue[6] = 7
 	cfg.PFC = vswitch.PFCConfig{Mode: pfc.PFC, Classes: 1 << 3}
-	cfg.Escape = vswitch.EscapeConfig{On: true, Queue: 6}
+	cfg.Options = vswitch.Options{escapepoint.Name: escapepoint.Config{Queue: 6}}
 	cfg.Buffer.XOFF, cfg.Buffer.XONOffset = 3000, 1000
 	for i := range cfg.Ports {
 		cfg.Ports[i].Trust, cfg.Ports[i].DefaultClass = vswitch.TrustNone, 3
-		cfg.Ports[i].Escape = i > 0
+		if i > 0 {
+			cfg.Ports[i].Options = vswitch.Options{escapepoint.Name: escapepoint.Neighbor{}}
+		}
 	}
 	cfg.Ports[1].Options = vswitch.Options{
-		roccpoint.Name: roccpoint.Config{Queues: 1 << 3, Params: params},
-		qcnpoint.Name:  qcnpoint.Config{Queues: 1 << 3, Params: qcn.Params{SetPoint: 1000, Weight: 2, Sample: 64}},
+		escapepoint.Name: escapepoint.Neighbor{},
+		roccpoint.Name:   roccpoint.Config{Queues: 1 << 3, Params: params},
+		qcnpoint.Name:    qcnpoint.Config{Queues: 1 << 3, Params: qcn.Params{SetPoint: 1000, Weight: 2, Sample: 64}},
 	}
 	r := st.New(t, cfg)
 	n := r.Switch.Nodes[0]
@@ -50,7 +54,7 @@ func TestCongestionPointsSeeEscapedFrames(t *testing.T) {
 		b := st.RoCE(3, qp, 1000)
 		r.In(2, append(append(append([]byte(nil), b[:12]...), 0x88, 0xb5, 1, 3), b[12:]...)) // the mark: one hop, class 3
 	}
-	if v := n.Escape(nil)[1]; v.Parked != 8 {
+	if v := escapepoint.Views(n, nil)[1]; v.Parked != 8 {
 		t.Fatalf("%d frames escaped, want 8", v.Parked)
 	}
 	if k := flows(); k != 8 {

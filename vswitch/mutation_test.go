@@ -128,6 +128,9 @@ func TestMutatedFrames(t *testing.T) {
 // so cannot be imported here: systems_test.go sets it.
 var Systems func(cfg *Config)
 
+// Escapes is that for frames that escape, at all ports but the first.
+var Escapes func(cfg *Config)
+
 // congested has every port tell senders and the routes go by load.
 func congested(cfg *Config) {
 	Systems(cfg)
@@ -137,10 +140,20 @@ func congested(cfg *Config) {
 // escapes lets frames escape at all ports but the first.
 func escapes(cfg *Config) {
 	cfg.Class.Queue[6] = 7
-	cfg.Escape = EscapeConfig{On: true, Queue: 6}
-	for i := range cfg.Ports {
-		cfg.Ports[i].Escape = i > 0
-	}
+	Escapes(cfg)
+}
+
+// marked puts the mark of one that escaped into a frame.
+func marked(b []byte, hops uint8) []byte {
+	return append(append(append([]byte(nil), b[:12]...), 0x88, 0xb5, hops, 3), b[12:]...)
+}
+
+// token is a token for the flow of a data frame.
+func token(data []byte, hops uint16) []byte {
+	f := wire.TokenFields{Src: hostMAC(9), Hops: hops, Flow: wire.FlowID{Addrs: binary.BigEndian.Uint64(data[26:]), Ports: binary.BigEndian.Uint32(data[34:]), Proto: wire.ProtoUDP}}
+	b := make([]byte, wire.MinFrame)
+	f.Encode(b)
+	return b
 }
 
 // sendMutated sends frames, most of them damaged, through a switch.

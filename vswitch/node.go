@@ -81,8 +81,7 @@ type Node struct {
 	icmpLimit       pipeline.Meter
 	ipID            uint16 // of the last IPv4 header of our own
 	rng             frame.Rand
-	controlDue      frame.Time // next timer of flow control
-	escaping        escaping
+	controlDue      frame.Time     // next timer of flow control
 	pauses          *pauseLog      // nil: none is kept
 	featuresDue     frame.Time     // next timer of a feature
 	sealed          [vector]sealed // messages that wait for the end of the vector
@@ -135,7 +134,6 @@ type portState struct {
 	sched     *scheduler.Port
 	pfc       *pfc.Port
 	arc       arc
-	exit      *exit      // where frames escape; nil where they never might
 	shunned   frame.Time // until when the port is given up, 0: it is not
 	dropping  uint8      // queues that the storm watchdog drains
 	collected uint8      // classes last collected from other workers
@@ -182,9 +180,6 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 	n.parser.Parse(n.arena, v)
 	if ps.arrives != 0 {
 		v = n.arrive(now, port, v)
-	}
-	if pp.escape {
-		n.unmark(v)
 	}
 	v = n.admit(now, port, pp, ps, v)
 	if pp.edge {
@@ -281,9 +276,6 @@ func (n *Node) Advance(now frame.Time) {
 	if now >= n.featuresDue {
 		n.advanceFeatures(now)
 	}
-	if now >= n.escaping.due {
-		n.makeTokens(now)
-	}
 	if n.gatheredN > 0 {
 		n.forward()
 	}
@@ -318,7 +310,7 @@ func (n *Node) TimerWake(now frame.Time) frame.Time {
 			return now
 		}
 	}
-	t := min(n.controlDue, n.sweepAt, n.featuresDue, n.escaping.due)
+	t := min(n.controlDue, n.sweepAt, n.featuresDue)
 	if n.index == 0 {
 		t = min(t, n.ageAt)
 	}

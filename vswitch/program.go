@@ -70,7 +70,6 @@ type portProgram struct {
 	name     string
 	enabled  bool
 	learn    bool
-	escape   bool // the neighbour takes and gives tokens
 	isolated bool
 	trust    Trust
 	vlanMode VLANMode
@@ -116,9 +115,6 @@ func linkLocal(mac uint64) netip.Addr {
 func compile(cfg *Config, ids *idSets, gen uint32) (*Program, error) {
 	p := &Program{Gen: gen, Config: cfg, class: cfg.Class, tagPCP: cfg.Class.tags(), vlans: new([4096]vlanProgram), ifaces: make([]iface, 1)}
 	if err := cfg.checkFeatures(); err != nil {
-		return nil, fmt.Errorf("switch %s: %w", cfg.Name, err)
-	}
-	if err := cfg.validateEscape(); err != nil {
 		return nil, fmt.Errorf("switch %s: %w", cfg.Name, err)
 	}
 	if err := cfg.validateQueues(); err != nil {
@@ -187,7 +183,7 @@ func (p *Program) compilePorts(cfg *Config, ids *idSet) error {
 			continue
 		}
 		mtu := c.mtu()
-		*q = portProgram{name: c.Name, enabled: c.Enabled, learn: !c.LearnDisabled, escape: cfg.Escape.On && c.Escape, isolated: c.Isolated, trust: c.Trust,
+		*q = portProgram{name: c.Name, enabled: c.Enabled, learn: !c.LearnDisabled, isolated: c.Isolated, trust: c.Trust,
 			vlanMode: c.VLANMode, class: c.DefaultClass & 7, pvid: c.PVID, worker: uint16(c.Worker), maxFrame: uint32(mtu) + 14, minFrame: uint32(c.MinFrame), storm: c.Storm, edge: c.Edge}
 		if c.Isolated {
 			p.isolated.add(uint16(i))

@@ -206,3 +206,12 @@ const rate40G = 40_000_000_000
 func roce(src int, qp uint32, n int) []byte {
 	return wt.Frame(wt.Eth(hostMAC(2), hostMAC(src)), wt.IPv4(netip.AddrFrom4([4]byte{10, 0, 0, byte(src)}).String(), "10.0.0.2"), wt.UDP(49152+uint16(qp), 4791), wt.BTH(wire.RCSendMiddle, qp, 5), wt.Zeros(n))
 }
+
+// all takes what a port sends within some microseconds.
+func (r *rig) all(port uint16) (v [][]byte) {
+	for range 20 {
+		r.advance(frame.Microsecond)
+		v = append(v, r.out(port)...)
+	}
+	return v
+}

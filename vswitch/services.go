@@ -1,6 +1,9 @@
 package vswitch
 
-import "gswitch/frame"
+import (
+	"gswitch/frame"
+	"gswitch/wire"
+)
 
 // What features ask of the worker that they run on, besides what it shows to
 // readers (inspect.go). Instances keep the Node that Feature.New got.
@@ -84,4 +87,67 @@ func (n *Node) sendAll(now frame.Time) {
 		n.flushHandoff(w)
 	}
 	n.bury()
+}
+
+// Parse parses frames anew, of which a feature has changed what the parser saw.
+func (n *Node) Parse(v []frame.Ref) { n.parser.Parse(n.arena, v) }
+
+// EgressPort is that of the Switch.
+func (n *Node) EgressPort(f Flow) (port uint16, ok bool) { return n.sw.EgressPort(f) }
+
+// Draining returns the queues of an own port, as a bitmap, that the storm watchdog
+// drains: what comes for them is dropped.
+func (n *Node) Draining(port uint16) uint8 { return n.ports[port].dropping }
+
+// Charge charges a frame to its ingress port and class, and its egress port and
+// queue, and reports false if the buffer has no room for it.
+func (n *Node) Charge(m *frame.Meta) bool {
+	n.queueTrain()
+	if n.held >= n.maxHeld || n.buffer.Try(m) != frame.Keep {
+		return false
+	}
+	n.held++
+	return true
+}
+
+// Join puts a frame that is charged into the egress queue that its Meta names.
+func (n *Node) Join(r frame.Ref) {
+	n.queueTrain()
+	m := n.arena.Meta(r)
+	n.join(n.now, &n.ports[m.OutPort], r, m)
+}
+
+// Extract takes the first frame for which one is true, of those with a hash, out of
+// an egress queue with a scheduler.FlowFIFO: frame.Nil if there is none. It stays
+// charged as it was.
+func (n *Node) Extract(port uint16, queue int, hash uint32, one func(frame.Ref) bool) frame.Ref {
+	ps := &n.ports[port]
+	r := ps.sched.ExtractFirst(n.now, queue, hash, one)
+	if r != frame.Nil {
+		n.scratchOne[0] = r
+		n.left(ps, n.scratchOne[:])
+	}
+	return r
+}
+
+// NewControl returns an empty MAC control frame to the neighbour at a port, or nil
+// if there is no memory, which is counted.
+func (n *Node) NewControl(port uint16) ([]byte, frame.Ref) {
+	n.count.Made++
+	r := n.pool.Alloc()
+	if r == frame.Nil {
+		n.countDrop(frame.NoPort, frame.ArenaExhausted)
+		return nil, r
+	}
+	m := n.arena.Reset(r)
+	m.Len, m.Wire = wire.MinFrame, wire.MinFrame
+	m.InPort, m.OutPort, m.Arrival = port, port, n.now
+	return n.arena.Bytes(r), r
+}
+
+// SendControl sends such a frame, ahead of all data and past any pause.
+func (n *Node) SendControl(port uint16, r frame.Ref) {
+	n.ports[port].sched.EnqueueControl(r)
+	n.busy.add(port)
+	n.touched.add(port)
 }

@@ -20,7 +20,7 @@ func (c *PFCConfig) deaf(p *PortConfig, b *BufferConfig) pfc.Deaf {
 	if grace == 0 {
 		// What arrives after a pause was decided takes as long as it takes, and a
 		// quarter more.
-		l := p.link(b)
+		l := p.Link(b)
 		l.Response = max(l.Response, c.Response)
 		skid := buffer.Headroom(l, 0).Total()
 		grace = frame.Time(float64(skid)*8e9/float64(max(l.Rate, 1))*1.25) + 1

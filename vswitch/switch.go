@@ -137,15 +137,12 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 	n.acl.adopt(now, p)
 	if old != nil && old.Config == p.Config {
 		n.adoptPaths(false)
-		if n.escaping.on {
-			n.rerouted()
-		}
+		n.rerouted()
 		return // only table entries changed
 	}
 	n.selfMAC = p.Config.MAC.Uint64()
 	n.adoptFeatures(p.Config)
 	n.tellFeatures(now)
-	n.adoptEscaping(p.Config)
 	logs := n.adoptPauseLog(p.Config.PFC.Log)
 	for i := range n.ports {
 		if i < len(p.ports) {
@@ -164,9 +161,7 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 	}
 	n.adoptCrossbar(now)
 	n.regrade(now)
-	if old != nil && p.Config.Escape.On {
-		n.rerouted()
-	}
+	n.rerouted()
 	n.maxHeld, n.lossyHeld = p.Config.mayHold(len(n.handIn), n.arena.Chunks())
 	n.counted = p.Config.Buffer.Chunks && !p.Config.Crossbar.On
 	if n.counted {
@@ -213,7 +208,7 @@ func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfi
 	}
 	sc := c.Scheduler
 	sc.PushOut = n.prog.Config.pushOut(c)
-	n.adoptEscape(i, c, &sc)
+	n.adoptQueues(i, c, &sc)
 	if n.prog.Config.Crossbar.On {
 		sc.Burst = n.prog.Config.Crossbar.burst(c)
 	}
@@ -238,7 +233,7 @@ func (n *Node) dismiss(now frame.Time, i uint16) {
 	}
 	n.flushPort(now, i)
 	n.dismissArc(i)
-	ps.sched, ps.pfc, ps.exit, ps.dropping, ps.collected = nil, nil, nil, 0, 0
+	ps.sched, ps.pfc, ps.dropping, ps.collected = nil, nil, 0, 0
 }
 
 // adoptLinks takes note of links that came or went on other workers.

@@ -1,6 +1,7 @@
 package vswitch_test
 
 import (
+	escapepoint "gswitch/escape/point"
 	"gswitch/hull"
 	"gswitch/hull/link"
 	"gswitch/lstf"
@@ -14,6 +15,14 @@ import (
 
 // Damaged frames meet systems, too.
 func init() {
+	vswitch.Escapes = func(cfg *vswitch.Config) {
+		cfg.Options = cfg.Options.With(escapepoint.Name, escapepoint.Config{Queue: 6})
+		for i := range cfg.Ports {
+			if i > 0 {
+				cfg.Ports[i].Options = cfg.Ports[i].Options.With(escapepoint.Name, escapepoint.Neighbor{})
+			}
+		}
+	}
 	vswitch.Systems = func(cfg *vswitch.Config) {
 		for i := range cfg.Ports {
 			p := &cfg.Ports[i]

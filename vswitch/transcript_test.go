@@ -11,6 +11,7 @@ import (
 
 	"gswitch/buffer"
 	"gswitch/config"
+	escapepoint "gswitch/escape/point"
 	"gswitch/frame"
 	"gswitch/notice"
 	"gswitch/rocc"
@@ -267,7 +268,7 @@ func (s *story) show(what string) error {
 			fmt.Fprintf(&s.out, "%s queue %d: fair rate %.2f Gb/s, %d flows, %d bytes, %d updates, %d notices\n", s.names[v.Port], v.Queue, float64(v.Fair)/1e9, v.Flows, v.QueueBytes, v.Updates, v.Notices)
 		}
 	case "escape":
-		for _, v := range n.Escape(nil) {
+		for _, v := range escapepoint.Views(n, nil) {
 			fmt.Fprintf(&s.out, "%s: places %d free, %d kept, %d taken, %d parked; tokens %d made, %d passed on, %d hit, %d ended, %d reclaimed; %d frames arrived\n",
 				s.names[v.Port], v.Free, v.Kept, v.Taken, v.Parked, v.Made, v.Forwarded, v.Hits, v.Dropped, v.Reclaimed, v.Arrived)
 		}

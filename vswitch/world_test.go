@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"gswitch/buffer"
+	escapepoint "gswitch/escape/point"
 	"gswitch/frame"
 	qcnpoint "gswitch/qcn/point"
 	"gswitch/wire"
@@ -246,7 +247,7 @@ func (w *world) balance() {
 		w.fail("%d frames came and %d were made, but %d left, %d were dropped and %d wait", rx, made, tx, lost, k)
 	}
 	for _, n := range w.sw.Nodes {
-		for _, v := range n.Escape(nil) {
+		for _, v := range escapepoint.Views(n, nil) {
 			if v.On && v.Free+v.Kept+v.Taken != places || v.Free < 0 || v.Kept < 0 || v.Taken < 0 || v.Parked < 0 || v.Parked > places || v.Made+v.Forwarded != v.Arrived+v.Reclaimed+uint64(v.Kept) {
 				w.fail("places and tokens: %+v", v)
 			}
@@ -303,7 +304,7 @@ func (w *world) atRest() {
 				w.fail("crossbar: %+v", v)
 			}
 		}
-		for _, v := range n.Escape(nil) {
+		for _, v := range escapepoint.Views(n, nil) {
 			if v.Free != places || v.Parked != 0 {
 				w.fail("places: %+v", v)
 			}
@@ -337,7 +338,7 @@ func (w *world) did() (k [numFeatures]uint64) {
 		for _, v := range qcnpoint.Views(n, nil) {
 			k[featQCN] += v.Messages
 		}
-		for _, v := range n.Escape(nil) {
+		for _, v := range escapepoint.Views(n, nil) {
 			hits, arrived = hits+v.Hits, arrived+v.Arrived
 		}
 		for _, v := range n.Crossbar(nil) {

@@ -2,6 +2,7 @@ package vnet
 
 import (
 	"gswitch/escape"
+	"gswitch/escape/point"
 	"gswitch/frame"
 	"gswitch/vswitch"
 )
@@ -11,7 +12,7 @@ import (
 type Escape struct {
 	On bool
 	escape.Config
-	Period frame.Time // see vswitch.EscapeConfig
+	Period frame.Time // see point.Config
 }
 
 // escapeQueue is where frames escape. Its class waits in the queue above.
@@ -20,7 +21,7 @@ const escapeQueue = 6
 // escapeSwitch lets the switch take part.
 func (n *Network) escapeSwitch(c *vswitch.Config) {
 	if e := &n.cfg.Escape; e.On {
-		c.Escape = vswitch.EscapeConfig{On: true, Queue: escapeQueue, Config: e.Config, Period: e.Period}
+		c.Options = c.Options.With(point.Name, point.Config{Queue: escapeQueue, Config: e.Config, Period: e.Period})
 		c.Class.Queue[escapeQueue] = escapeQueue + 1
 	}
 }
@@ -28,7 +29,9 @@ func (n *Network) escapeSwitch(c *vswitch.Config) {
 // escapePort makes the port of a switch one by which frames escape.
 func (n *Network) escapePort(c *vswitch.PortConfig, peer int) {
 	if n.cfg.Escape.On {
-		c.Escape = n.swOf[peer] >= 0
+		if n.swOf[peer] >= 0 {
+			c.Options = c.Options.With(point.Name, point.Neighbor{})
+		}
 		q := &c.Scheduler.Queues[escapeQueue]
 		q.Weight, q.Order = 0, nil
 	}
@@ -38,7 +41,7 @@ func (n *Network) escapePort(c *vswitch.PortConfig, peer int) {
 // escape, and is false in a network where none may.
 func (n *Network) Escaped() (c escape.Counts, on bool) {
 	for _, sw := range n.Switches {
-		for _, v := range sw.Nodes[0].Escape(nil) {
+		for _, v := range point.Views(sw.Nodes[0], nil) {
 			c.Made += v.Made
 			c.Forwarded += v.Forwarded
 			c.Hits += v.Hits

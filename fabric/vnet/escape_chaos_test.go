@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"gswitch/escape"
+	"gswitch/escape/point"
 	"gswitch/fabric"
 	"gswitch/frame"
 	"gswitch/sim"
@@ -223,7 +224,7 @@ func TestEscapeInTangles(t *testing.T) {
 		}
 		n.advance(t, 2*frame.Millisecond)
 		for s, sw := range n.Switches {
-			for _, v := range sw.Nodes[0].Escape(nil) {
+			for _, v := range point.Views(sw.Nodes[0], nil) {
 				if v.Free != slots || v.Parked != 0 || v.Made+v.Forwarded != v.Arrived+v.Reclaimed+uint64(v.Kept) {
 					r.Fatalf("switch %d at rest: %+v", s, v)
 				}

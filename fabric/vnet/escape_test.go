@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"gswitch/escape"
+	"gswitch/escape/point"
 	"gswitch/fabric"
 	"gswitch/frame"
 )
@@ -115,7 +116,7 @@ func checkPlaces(t rapid.TB, n *Network, rest bool) {
 		slots = n.cfg.Escape.Slots
 	}
 	for s, sw := range n.Switches {
-		for _, v := range sw.Nodes[0].Escape(nil) {
+		for _, v := range point.Views(sw.Nodes[0], nil) {
 			if v.Free+v.Kept+v.Taken != slots || v.Free < 0 || v.Kept < 0 || v.Taken < 0 || v.Parked < 0 || v.Parked > slots || v.Unmarked != 0 {
 				t.Fatalf("switch %d: %+v", s, v)
 			}
@@ -272,7 +273,7 @@ func TestCircleOfUnknownFlows(t *testing.T) {
 	}
 	for s, sw := range n.Switches {
 		for _, w := range sw.Nodes[0].Waits(n.Engine.Now(), nil) {
-			if to := sw.Nodes[0].Escape(nil)[0]; to.Flows != 0 {
+			if to := point.Views(sw.Nodes[0], nil)[0]; to.Flows != 0 {
 				t.Fatalf("switch %d, which waits at port %d, knows %d flows to its host", s, w.Port, to.Flows)
 			}
 		}

@@ -51,14 +51,15 @@ func BenchBesideOf(b *testing.B, frames int, without, with Passer) {
 		took[0], took[1] = append(took[0], t[0]), append(took[1], t[1])
 		ratio = append(ratio, t[0]/t[1])
 	}
-	b.ReportMetric(median(took[0]), "without-ns/frame")
-	b.ReportMetric(median(took[1]), "with-ns/frame")
-	b.ReportMetric(median(ratio), "x")
+	b.ReportMetric(Median(took[0]), "without-ns/frame")
+	b.ReportMetric(Median(took[1]), "with-ns/frame")
+	b.ReportMetric(Median(ratio), "x")
 	without.Free()
 	with.Free()
 }
 
-func median(v []float64) float64 {
+// Median returns the middle of some values, which it sorts.
+func Median(v []float64) float64 {
 	slices.Sort(v)
 	return v[len(v)/2]
 }

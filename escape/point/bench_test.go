@@ -1,12 +1,12 @@
-package vswitch
+package point
 
 import (
 	"fmt"
 	"testing"
 	"time"
 
-	"gswitch/escape"
 	"gswitch/frame"
+	st "gswitch/vswitch/switchtest"
 	wt "gswitch/wire/wiretest"
 )
 
@@ -18,24 +18,24 @@ import (
 // rounds of tokens are due.
 func BenchmarkEscape(b *testing.B) {
 	b.Run("off", func(b *testing.B) {
-		benchBeside(b, escapePump(b, EscapeConfig{}, 3, 16), escapePump(b, EscapeConfig{}, 3, 16))
+		st.BenchBeside(b, escapePump(b, nil, 3, 16), escapePump(b, nil, 3, 16))
 	})
-	on := EscapeConfig{On: true, Queue: 6}
+	on := &Config{Queue: 6}
 	b.Run("lossy", func(b *testing.B) {
-		benchBeside(b, escapePump(b, EscapeConfig{}, 1, 16), escapePump(b, on, 1, 16))
+		st.BenchBeside(b, escapePump(b, nil, 1, 16), escapePump(b, on, 1, 16))
 	})
 	for _, n := range []int{1, 16, 256} {
 		b.Run(fmt.Sprintf("quiet/flows=%d", n), func(b *testing.B) {
-			benchBeside(b, escapePump(b, EscapeConfig{}, 3, n), escapePump(b, on, 3, n))
+			st.BenchBeside(b, escapePump(b, nil, 3, n), escapePump(b, on, 3, n))
 		})
 	}
 	for _, n := range []int{1, 16, 256} {
 		b.Run(fmt.Sprintf("asked/flows=%d", n), func(b *testing.B) {
-			without, with := escapePump(b, EscapeConfig{}, 3, n), escapePump(b, on, 3, n)
-			without.blockThird(b)
-			with.blockThird(b)
-			benchBeside(b, without, with)
-			if v := with.r.sw.Nodes[0].Escape(nil)[1]; v.Made == 0 {
+			without, with := escapePump(b, nil, 3, n), escapePump(b, on, 3, n)
+			blockThird(b, without)
+			blockThird(b, with)
+			st.BenchBeside(b, without, with)
+			if v := Views(with.Rig.Switch.Nodes[0], nil)[1]; v.Made == 0 {
 				b.Fatalf("no token was made: %+v", v)
 			}
 		})
@@ -50,37 +50,36 @@ func BenchmarkEscapeLetOut(b *testing.B) {
 		b.Run(fmt.Sprintf("flows=%d", n), func(b *testing.B) {
 			cfg := escapeConfig()
 			cfg.Buffer.Size, cfg.Buffer.XOFF, cfg.Buffer.XONOffset = 8<<20, 1<<20, 1000
-			cfg.Escape.Config = escape.Default()
-			cfg.Escape.Printed = true // no requests, which leave by the same port
+			change(cfg, func(e *Config) { e.Printed = true }) // no requests, which leave by the same port
 			r := newRig(b, cfg)
 			var data, tokens [][]byte
 			for i := range n {
-				data = append(data, roce(1, uint32(1+i), 100))
+				data = append(data, st.RoCE(1, uint32(1+i), 100))
 				tokens = append(tokens, token(data[i], 1))
 			}
-			r.in(1, wt.PFC(hostMAC(9), 1<<3, 0xffff))
+			r.In(1, wt.PFC(st.HostMAC(9), 1<<3, 0xffff))
 			for range 3 {
 				for _, d := range data {
-					r.in(0, d)
+					r.In(0, d)
 				}
 			}
-			node, pool := r.sw.Nodes[0], r.pools[0]
+			node, pool := r.Switch.Nodes[0], r.Pools[0]
 			in := make([]frame.Ref, 1)
 			var out [8]frame.Ref
 			round := func(i int) {
-				r.now += 100
+				r.Now += 100
 				in[0] = pool.New(data[i%n])
-				node.Receive(r.now, 0, in)
+				node.Receive(r.Now, 0, in)
 				in[0] = pool.New(tokens[i%n])
-				node.Receive(r.now, 1, in)
-				k := node.Transmit(r.now, 1, out[:])
+				node.Receive(r.Now, 1, in)
+				k := node.Transmit(r.Now, 1, out[:])
 				if k != 1 {
-					b.Fatalf("%d frames left: %v", k, r.drops())
+					b.Fatalf("%d frames left: %v", k, r.Drops())
 				}
 				pool.Free(out[0])
 				if i%1024 == 0 { // the pause is renewed
-					in[0] = pool.New(wt.PFC(hostMAC(9), 1<<3, 0xffff))
-					node.Receive(r.now, 1, in)
+					in[0] = pool.New(wt.PFC(st.HostMAC(9), 1<<3, 0xffff))
+					node.Receive(r.Now, 1, in)
 				}
 			}
 			var took []float64
@@ -92,19 +91,22 @@ func BenchmarkEscapeLetOut(b *testing.B) {
 				}
 				took = append(took, float64(time.Since(start).Nanoseconds())/64)
 			}
-			b.ReportMetric(median(took), "ns/frame")
+			b.ReportMetric(st.Median(took), "ns/frame")
 		})
 	}
 }
 
 // escapePump is a switch of three ports, from port 0 to port 1 of which n flows
 // of a class go.
-func escapePump(b testing.TB, e EscapeConfig, class uint8, n int) *pump {
+func escapePump(b testing.TB, e *Config, class uint8, n int) *st.Pump {
 	cfg := escapeConfig()
-	cfg.Escape = e
+	if cfg.Options = nil; e != nil {
+		with(cfg, *e)
+	}
 	cfg.Buffer.Size, cfg.Buffer.XOFF, cfg.Buffer.XONOffset = 8<<20, 64<<10, 1000
 	for i := range cfg.Ports {
-		cfg.Ports[i].DefaultClass, cfg.Ports[i].Escape = class, e.On
+		cfg.Ports[i].DefaultClass = class
+		takePart(&cfg.Ports[i], e != nil)
 	}
 	for i := range cfg.Ports {
 		cfg.Ports[i].Scheduler.Rate = 0 // else one vector would take as long as its link does
@@ -112,19 +114,19 @@ func escapePump(b testing.TB, e EscapeConfig, class uint8, n int) *pump {
 	cfg.Ports[2].Scheduler.Rate = 1_000_000 // what blockThird leaves there stays
 	var proto [][]byte
 	for i := range n {
-		proto = append(proto, wt.Frame(wt.Eth(hostMAC(2), hostMAC(1)), wt.IPv4("10.0.0.9", "10.0.0.2"), wt.UDP(uint16(1000+i), 2000)))
+		proto = append(proto, wt.Frame(wt.Eth(st.HostMAC(2), st.HostMAC(1)), wt.IPv4("10.0.0.9", "10.0.0.2"), wt.UDP(uint16(1000+i), 2000)))
 	}
-	return newPump(b, cfg, proto)
+	return st.NewPump(b, cfg, proto)
 }
 
 // blockThird leaves frames of port 0 waiting for a slow port, until the
 // neighbour at port 0 is told to pause.
-func (p *pump) blockThird(b testing.TB) {
-	slow := wt.Frame(wt.Eth(hostMAC(3), hostMAC(1)), wt.IPv4("10.0.0.9", "10.0.0.3"), wt.UDP(1, 2000), wt.Zeros(1400))
-	n := p.r.sw.Nodes[0]
+func blockThird(b testing.TB, p *st.Pump) {
+	slow := wt.Frame(wt.Eth(st.HostMAC(3), st.HostMAC(1)), wt.IPv4("10.0.0.9", "10.0.0.3"), wt.UDP(1, 2000), wt.Zeros(1400))
+	n := p.Rig.Switch.Nodes[0]
 	for range 60 {
-		p.r.in(0, slow)
-		if n.ports[0].pfc.Told() != 0 {
+		p.Rig.In(0, slow)
+		if n.PFC(0).Told() != 0 {
 			return
 		}
 	}

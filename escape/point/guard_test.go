@@ -1,4 +1,4 @@
-package vswitch
+package point
 
 import (
 	"testing"
@@ -6,6 +6,8 @@ import (
 	"gswitch/buffer"
 	"gswitch/escape"
 	"gswitch/frame"
+	"gswitch/vswitch"
+	st "gswitch/vswitch/switchtest"
 	"gswitch/wire"
 	wt "gswitch/wire/wiretest"
 )
@@ -14,7 +16,7 @@ import (
 // come by.
 func (r *rig) known(port int) map[wire.FlowID]uint16 {
 	v := map[wire.FlowID]uint16{}
-	r.sw.Nodes[0].ports[port].exit.Each(func(_ uint32, key wire.FlowID, in uint16, _ uint8) { v[key] = in })
+	exits(r.Switch.Nodes[0]).ports[port].Each(func(_ uint32, key wire.FlowID, in uint16, _ uint8) { v[key] = in })
 	return v
 }
 
@@ -22,16 +24,16 @@ func (r *rig) known(port int) map[wire.FlowID]uint16 {
 // though what is out there comes to nothing and its places are free again.
 func TestMovedFlowIsRetired(t *testing.T) {
 	r := newRig(t, routedEscape(1))
-	self := r.sw.Program().Config.MAC
-	data := udp(self, hostMAC(9), "10.2.0.1", "10.9.0.1")
-	r.in(0, data)
+	self := r.Switch.Program().Config.MAC
+	data := st.UDP(self, st.HostMAC(9), "10.2.0.1", "10.9.0.1")
+	r.In(0, data)
 	r.all(1)
-	r.in(3, wt.PFC(hostMAC(4), 1<<3, 0xffff))
+	r.In(3, wt.PFC(st.HostMAC(4), 1<<3, 0xffff))
 	for range 60 {
-		r.in(0, udp(self, hostMAC(9), "10.0.3.2", "10.9.0.1")) // until the neighbour at port 0 is paused
+		r.In(0, st.UDP(self, st.HostMAC(9), "10.0.3.2", "10.9.0.1")) // until the neighbour at port 0 is paused
 	}
 	r.all(0)
-	if err := r.sw.SetRoute(routeBy(2)); err != nil {
+	if err := r.Switch.SetRoute(routeBy(2)); err != nil {
 		t.Fatal(err)
 	}
 	r.all(0)
@@ -46,11 +48,11 @@ func TestMovedFlowIsRetired(t *testing.T) {
 		t.Fatalf("at the old port: %+v, %d tokens before", v, old)
 	}
 	// Nor does it pass on those of others.
-	if _, ok := r.sw.Nodes[0].ports[1].exit.Pass(r.now, r.hashOf(data), flowIn(data), 1, func(uint16, uint8) bool { return true }); ok {
+	if _, ok := exits(r.Switch.Nodes[0]).ports[1].Pass(r.Now, r.hashOf(data), flowIn(data), 1, func(uint16, uint8) bool { return true }); ok {
 		t.Fatal("a token is passed on by the old port")
 	}
 	// It moves back.
-	if err := r.sw.SetRoute(routeBy(1)); err != nil {
+	if err := r.Switch.SetRoute(routeBy(1)); err != nil {
 		t.Fatal(err)
 	}
 	r.all(0)
@@ -63,13 +65,13 @@ func TestMovedFlowIsRetired(t *testing.T) {
 // its flow is known at no other port any more.
 func TestStray(t *testing.T) {
 	r := newRig(t, routedEscape(1))
-	self := r.sw.Program().Config.MAC
-	data := udp(self, hostMAC(9), "10.2.0.1", "10.9.0.1")
+	self := r.Switch.Program().Config.MAC
+	data := st.UDP(self, st.HostMAC(9), "10.2.0.1", "10.9.0.1")
 	for port := range 4 {
-		r.sw.Nodes[0].ports[port].exit.Note(r.hashOf(data), flowIn(data), 0, 3)
+		exits(r.Switch.Nodes[0]).ports[port].Note(r.hashOf(data), flowIn(data), 0, 3)
 	}
-	r.in(1, wt.PFC(hostMAC(9), 1<<3, 0xffff))
-	r.in(0, marked(data, 1))
+	r.In(1, wt.PFC(st.HostMAC(9), 1<<3, 0xffff))
+	r.In(0, marked(data, 1))
 	if v := r.exit(1); v.Strays != 1 || v.Parked != 1 || v.Arrived != 0 || v.Free != 64 {
 		t.Fatalf("%+v", v)
 	}
@@ -79,11 +81,11 @@ func TestStray(t *testing.T) {
 		}
 	}
 	// The lent place is not charged to what the neighbour has headroom for.
-	if held := r.sw.Nodes[0].buffer.Held(0, 3); held != 0 {
+	if held := buffered(r.Switch.Nodes[0], 0, 3); held != 0 {
 		t.Errorf("%d bytes are charged to the class", held)
 	}
 	// One that goes on, past the pause, takes a place until it has left.
-	r.in(0, marked(udp(self, hostMAC(9), "10.2.0.1", "10.9.0.2"), 2))
+	r.In(0, marked(st.UDP(self, st.HostMAC(9), "10.2.0.1", "10.9.0.2"), 2))
 	if v := r.exit(1); v.Strays != 2 || v.Taken != 1 || v.Free != 63 {
 		t.Fatalf("%+v", v)
 	}
@@ -102,37 +104,37 @@ func TestPatience(t *testing.T) {
 	}
 	cfg.Buffer.Size, cfg.Buffer.Response = 1<<20, 700
 	r := newRig(t, cfg)
-	self := r.sw.Program().Config.MAC
-	n := r.sw.Nodes[0]
-	r.in(3, wt.PFC(hostMAC(4), 1<<3, 0xffff))
+	self := r.Switch.Program().Config.MAC
+	n := r.Switch.Nodes[0]
+	r.In(3, wt.PFC(st.HostMAC(4), 1<<3, 0xffff))
 	for range 60 {
-		r.in(0, udp(self, hostMAC(9), "10.0.3.2", "10.9.0.1"))
+		r.In(0, st.UDP(self, st.HostMAC(9), "10.0.3.2", "10.9.0.1"))
 	}
-	told := n.ports[0].pfc.Class(3)
+	told := n.PFC(0).Class(3)
 	if !told.Told {
 		t.Fatal("the neighbour is not paused")
 	}
 	// Two frames of 1518 bytes and 24 on the link need 616.8 ns at 40 Gb/s.
 	const least = 2*5000 + 700 + 616
 	for dt, want := range map[frame.Time]bool{0: false, least / 2: false, least: false, least + 3: true} {
-		n.now = told.ToldSince + dt
-		if got := n.isWaited(0, 3); got != want {
+		n.Advance(told.ToldSince + dt)
+		if got := exits(n).isWaited(0, 3); got != want {
 			t.Errorf("%v after the pause: %v", dt.Duration(), got)
 		}
 	}
-	n.now = r.now
+	n.Advance(r.Now)
 }
 
 // Hosts that are paused get no tokens, whose flows go the same way as those of a
 // switch that does.
 func TestHostsGetNoTokens(t *testing.T) {
 	cfg := escapePorts(4)
-	cfg.FDB.Static = append(cfg.FDB.Static, StaticMAC{VLAN: 1, MAC: hostMAC(4), Port: 3})
+	cfg.FDB.Static = append(cfg.FDB.Static, vswitch.StaticMAC{VLAN: 1, MAC: st.HostMAC(4), Port: 3})
 	r := newRig(t, cfg)
-	n := r.sw.Nodes[0]
-	ofHost, ofSwitch := roce(1, 1, 100), roce(3, 1, 100) // by port 1
-	r.in(0, ofHost)
-	r.in(2, ofSwitch)
+	n := r.Switch.Nodes[0]
+	ofHost, ofSwitch := st.RoCE(1, 1, 100), st.RoCE(3, 1, 100) // by port 1
+	r.In(0, ofHost)
+	r.In(2, ofSwitch)
 	if v := r.all(1); len(v) != 2 {
 		t.Fatal(len(v))
 	}
@@ -140,13 +142,13 @@ func TestHostsGetNoTokens(t *testing.T) {
 		t.Fatalf("known: %v", v)
 	}
 	// Not even where the flow is known.
-	n.ports[1].exit.Note(r.hashOf(ofHost), flowIn(ofHost), 0, 3)
-	r.in(3, wt.PFC(hostMAC(4), 1<<3, 0xffff))
+	exits(n).ports[1].Note(r.hashOf(ofHost), flowIn(ofHost), 0, 3)
+	r.In(3, wt.PFC(st.HostMAC(4), 1<<3, 0xffff))
 	for range 60 {
-		r.in(0, udp(hostMAC(4), hostMAC(1), "10.0.0.1", "10.0.0.4"))
-		r.in(2, udp(hostMAC(4), hostMAC(3), "10.0.0.3", "10.0.0.4"))
+		r.In(0, st.UDP(st.HostMAC(4), st.HostMAC(1), "10.0.0.1", "10.0.0.4"))
+		r.In(2, st.UDP(st.HostMAC(4), st.HostMAC(3), "10.0.0.3", "10.0.0.4"))
 	}
-	if n.ports[0].pfc.Told() != 1<<3 || n.ports[2].pfc.Told() != 1<<3 {
+	if n.PFC(0).Told() != 1<<3 || n.PFC(2).Told() != 1<<3 {
 		t.Fatal("not both are paused")
 	}
 	tokens := [3]int{}
@@ -169,21 +171,19 @@ func TestHostsGetNoTokens(t *testing.T) {
 // other is none that was refused. One that has no room there either is one.
 func TestRefusedOnce(t *testing.T) {
 	cfg := escapeConfig()
-	cfg.Escape.Config = escape.Config{Slots: 1, Flows: 8, PerFlow: 1, Reclaim: frame.Millisecond}
+	change(cfg, func(e *Config) { e.Config = escape.Config{Slots: 1, Flows: 8, PerFlow: 1, Reclaim: frame.Millisecond} })
 	cfg.Buffer.Size, cfg.Buffer.QueueReserve = 1<<20, 200
 	r := newRig(t, cfg)
-	b := r.sw.Nodes[0].buffer
-	for { // neither the queue nor the class has room beyond the reserve of the others
-		m := frame.Meta{InPort: 2, OutPort: 1, Class: 3, Queue: 6, Wire: 64}
-		if b.Try(&m) != frame.Keep {
-			break
+	n := r.Switch.Nodes[0]
+	for _, bytes := range []uint32{1500, 64} { // neither the queue nor the class has room beyond the reserve of the others
+		for n.Charge(&frame.Meta{InPort: 2, OutPort: 1, Class: 3, Queue: 6, Wire: bytes}) {
 		}
 	}
 	var s buffer.Snapshot
-	data := roce(3, 1, 50)
+	data := st.RoCE(3, 1, 50)
 	for i, refused := range []uint64{0, 1} {
-		r.in(2, marked(data, 1))
-		b.Snapshot(&s, false)
+		r.In(2, marked(data, 1))
+		n.Buffer(&s, false)
 		if s.RefusedFrames != refused || s.RefusedBytes != refused*uint64(len(data)) || s.Ports[2].Groups[3].Drops != refused || s.Ports[1].Queues[3].Drops != refused || s.Ports[1].Queues[6].Drops != 0 {
 			t.Errorf("frame %d: %+v; class %+v; queues %+v", i, s.Totals, s.Ports[2].Groups[3], s.Ports[1].Queues)
 		}
@@ -194,5 +194,5 @@ func TestRefusedOnce(t *testing.T) {
 	if v := r.all(1); len(v) != 1 {
 		t.Errorf("%d frames left", len(v))
 	}
-	r.wantDrop(2, frame.HeadroomFull)
+	r.WantDrop(2, frame.HeadroomFull)
 }

@@ -1,4 +1,4 @@
-package vswitch
+package point
 
 import (
 	"bytes"
@@ -7,6 +7,8 @@ import (
 	"gswitch/escape"
 	"gswitch/frame"
 	"gswitch/pfc"
+	"gswitch/vswitch"
+	st "gswitch/vswitch/switchtest"
 	"gswitch/wire"
 	wt "gswitch/wire/wiretest"
 )
@@ -49,21 +51,21 @@ func flowIn(data []byte) wire.FlowID {
 func TestTokensAreAskedFor(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		edit func(*Config)
+		edit func(*vswitch.Config)
 		asks bool
 	}{
-		{"asks", func(*Config) {}, true},
-		{"as printed", func(c *Config) { c.Escape.Printed = true }, false},
-		{"the neighbour is a host", func(c *Config) { c.Ports[1].Escape = false }, false},
-		{"off", func(c *Config) { c.Escape.On = false }, false},
+		{"asks", func(*vswitch.Config) {}, true},
+		{"as printed", func(c *vswitch.Config) { change(c, func(e *Config) { e.Printed = true }) }, false},
+		{"the neighbour is a host", func(c *vswitch.Config) { takePart(&c.Ports[1], false) }, false},
+		{"off", func(c *vswitch.Config) { c.Options = nil }, false},
 	} {
 		cfg := routedEscape(1)
 		c.edit(cfg)
 		r := newRig(t, cfg)
-		self := r.sw.Program().Config.MAC
-		r.in(1, wt.PFC(hostMAC(9), 1<<3, 0xffff))
-		a, b := udp(self, hostMAC(9), "10.2.0.1", "10.9.0.1"), udp(self, hostMAC(9), "10.2.0.2", "10.9.0.1")
-		r.in(0, a, a, b)
+		self := r.Switch.Program().Config.MAC
+		r.In(1, wt.PFC(st.HostMAC(9), 1<<3, 0xffff))
+		a, b := st.UDP(self, st.HostMAC(9), "10.2.0.1", "10.9.0.1"), st.UDP(self, st.HostMAC(9), "10.2.0.2", "10.9.0.1")
+		r.In(0, a, a, b)
 		if v := r.all(1); len(v) != 0 {
 			t.Fatalf("%s: %d frames after 20 us of pause", c.name, len(v))
 		}
@@ -81,10 +83,10 @@ func TestTokensAreAskedFor(t *testing.T) {
 		if len(got) != 2 || got[flowIn(a)] != 3 || got[flowIn(b)] != 3 || len(v) != 6 {
 			t.Fatalf("%s: %v in %d frames", c.name, got, len(v))
 		}
-		if x := r.sw.Nodes[0].Escape(nil)[1]; x.Asked != 6 {
+		if x := Views(r.Switch.Nodes[0], nil)[1]; x.Asked != 6 {
 			t.Fatalf("%+v", x)
 		}
-		r.in(1, wt.PFC(hostMAC(9), 1<<3, 0))
+		r.In(1, wt.PFC(st.HostMAC(9), 1<<3, 0))
 		v = nil
 		for range 15 {
 			v = append(v, r.all(1)...)
@@ -98,13 +100,13 @@ func TestTokensAreAskedFor(t *testing.T) {
 // Not all flows are asked for at once, but each in its turn.
 func TestAskingInTurn(t *testing.T) {
 	r := newRig(t, routedEscape(1))
-	self := r.sw.Program().Config.MAC
-	r.in(1, wt.PFC(hostMAC(9), 1<<3, 0xffff))
+	self := r.Switch.Program().Config.MAC
+	r.In(1, wt.PFC(st.HostMAC(9), 1<<3, 0xffff))
 	const flows = 3*asksAtOnce - 1
 	for i := range flows {
-		data := udp(self, hostMAC(9), "10.2.0.1", "10.9.0.1")
+		data := st.UDP(self, st.HostMAC(9), "10.2.0.1", "10.9.0.1")
 		data[34], data[35] = byte(i), 7
-		r.in(0, data)
+		r.In(0, data)
 	}
 	seen := map[wire.FlowID]int{}
 	for range 20 {
@@ -125,14 +127,14 @@ func TestAskingInTurn(t *testing.T) {
 // frame of it. Where its own way on is paused it asks the next one.
 func TestRequested(t *testing.T) {
 	r := newRig(t, routedEscape(1))
-	self := r.sw.Program().Config.MAC
-	r.in(3, wt.PFC(hostMAC(4), 1<<3, 0xffff))
+	self := r.Switch.Program().Config.MAC
+	r.In(3, wt.PFC(st.HostMAC(4), 1<<3, 0xffff))
 	for range 60 {
-		r.in(0, udp(self, hostMAC(9), "10.0.3.2", "10.9.0.1")) // until the neighbour at port 0 is paused
+		r.In(0, st.UDP(self, st.HostMAC(9), "10.0.3.2", "10.9.0.1")) // until the neighbour at port 0 is paused
 	}
 	r.all(0)
-	data := udp(self, hostMAC(9), "10.2.0.1", "10.9.0.1")
-	r.in(0, request(data, 1))
+	data := st.UDP(self, st.HostMAC(9), "10.2.0.1", "10.9.0.1")
+	r.In(0, request(data, 1))
 	tokens := 0
 	for _, b := range r.all(0) {
 		var f wire.TokenFields
@@ -143,15 +145,15 @@ func TestRequested(t *testing.T) {
 	if v := r.all(1); len(v) != 0 || tokens == 0 {
 		t.Fatalf("%d tokens, %d frames to the port that is open", tokens, len(v))
 	}
-	r.in(1, wt.PFC(hostMAC(9), 1<<3, 0xffff))
-	r.in(0, request(data, 5))
+	r.In(1, wt.PFC(st.HostMAC(9), 1<<3, 0xffff))
+	r.In(0, request(data, 5))
 	if got := requests(t, r.all(1), 6); got[flowIn(data)] != 1 {
 		t.Fatalf("passed on: %v", got)
 	}
 	// As far as can be, by no route, and back where it came from.
-	away := udp(self, hostMAC(9), "172.16.0.1", "10.9.0.1")
-	back := udp(self, hostMAC(9), "10.0.0.2", "10.9.0.1")
-	r.in(0, request(data, escape.MaxHops), request(away, 1), request(back, 1))
+	away := st.UDP(self, st.HostMAC(9), "172.16.0.1", "10.9.0.1")
+	back := st.UDP(self, st.HostMAC(9), "10.0.0.2", "10.9.0.1")
+	r.In(0, request(data, escape.MaxHops), request(away, 1), request(back, 1))
 	for p := range uint16(4) {
 		for _, b := range r.all(p) {
 			var f wire.RequestFields
@@ -160,7 +162,7 @@ func TestRequested(t *testing.T) {
 			}
 		}
 	}
-	if d := r.drops(); d["local-unhandled"] != 0 {
+	if d := r.Drops(); d["local-unhandled"] != 0 {
 		t.Fatal(d)
 	}
 	if v := r.exit(0); v.Refused != 2 {
@@ -169,15 +171,15 @@ func TestRequested(t *testing.T) {
 	// What cannot be meant is not understood.
 	none, class, far := request(data, 0), request(data, 1), request(data, 1)
 	class[31], far[31] = 4, 200
-	r.in(0, none, class, far)
-	if d := r.drops(); d["local-unhandled"] != 3 {
+	r.In(0, none, class, far)
+	if d := r.Drops(); d["local-unhandled"] != 3 {
 		t.Fatal(d)
 	}
 	cfg := routedEscape(1)
-	cfg.Ports[0].Escape = false
+	takePart(&cfg.Ports[0], false)
 	r = newRig(t, cfg)
-	r.in(0, request(data, 1))
-	r.wantDrop(0, frame.LocalUnhandled)
+	r.In(0, request(data, 1))
+	r.WantDrop(0, frame.LocalUnhandled)
 }
 
 // onePlace is a router with one place at each port that has paused its neighbour
@@ -185,17 +187,19 @@ func TestRequested(t *testing.T) {
 // returns a frame of that flow, and one of the other.
 func onePlace(t *testing.T) (r *rig, asked, other []byte) {
 	cfg := routedEscape(1)
-	cfg.Escape.Config = escape.Config{Slots: 1, Flows: 8, PerFlow: 1, Reclaim: 10 * frame.Millisecond}
+	change(cfg, func(e *Config) {
+		e.Config = escape.Config{Slots: 1, Flows: 8, PerFlow: 1, Reclaim: 10 * frame.Millisecond}
+	})
 	r = newRig(t, cfg)
-	self := r.sw.Program().Config.MAC
-	a, b := udp(self, hostMAC(9), "10.2.0.1", "10.9.0.1"), udp(self, hostMAC(9), "10.2.0.1", "10.9.0.2")
-	r.in(0, a, b)
+	self := r.Switch.Program().Config.MAC
+	a, b := st.UDP(self, st.HostMAC(9), "10.2.0.1", "10.9.0.1"), st.UDP(self, st.HostMAC(9), "10.2.0.1", "10.9.0.2")
+	r.In(0, a, b)
 	if v := r.all(1); len(v) != 2 {
 		t.Fatal(len(v))
 	}
-	r.in(3, wt.PFC(hostMAC(4), 1<<3, 0xffff))
+	r.In(3, wt.PFC(st.HostMAC(4), 1<<3, 0xffff))
 	for range 60 {
-		r.in(0, udp(self, hostMAC(9), "10.0.3.2", "10.9.0.1"))
+		r.In(0, st.UDP(self, st.HostMAC(9), "10.0.3.2", "10.9.0.1"))
 	}
 	for _, v := range r.all(0) {
 		var f wire.TokenFields
@@ -210,19 +214,19 @@ func onePlace(t *testing.T) (r *rig, asked, other []byte) {
 	return nil, nil, nil
 }
 
-func (r *rig) exit(port int) EscapeView { return r.sw.Nodes[0].Escape(nil)[port] }
+func (r *rig) exit(port int) View { return Views(r.Switch.Nodes[0], nil)[port] }
 
 // A frame that came on a token of this switch to a port that is paused by now
 // does not keep the port's place from tokens of others: those may be for frames
 // that it waits for.
 func TestParkedFrame(t *testing.T) {
 	r, asked, other := onePlace(t)
-	r.in(1, wt.PFC(hostMAC(9), 1<<3, 0xffff))
-	r.in(0, marked(asked, 1))
+	r.In(1, wt.PFC(st.HostMAC(9), 1<<3, 0xffff))
+	r.In(0, marked(asked, 1))
 	if v := r.exit(1); v.Parked != 1 || v.Free != 1 || v.Arrived != 1 {
 		t.Fatalf("%+v", v)
 	}
-	r.in(1, token(other, 1))
+	r.In(1, token(other, 1))
 	var f wire.TokenFields
 	for _, b := range r.all(0) {
 		if _, why := f.Decode(b); why == frame.Keep {
@@ -233,7 +237,7 @@ func TestParkedFrame(t *testing.T) {
 		t.Fatalf("%+v %+v", f, v)
 	}
 	// It is let out as any other, and its place is free then.
-	r.in(1, token(asked, 1))
+	r.In(1, token(asked, 1))
 	if v := r.all(1); len(v) != 1 || r.exit(1).Parked != 0 || r.exit(1).Free != 0 {
 		t.Fatalf("%d frames, %+v", len(v), r.exit(1))
 	}
@@ -248,21 +252,21 @@ func TestOlderFrameTakesThePlace(t *testing.T) {
 		if park {
 			flow = asked
 		}
-		r.in(1, wt.PFC(hostMAC(9), 1<<3, 0xffff))
+		r.In(1, wt.PFC(st.HostMAC(9), 1<<3, 0xffff))
 		if park {
-			r.in(0, marked(asked, 1))
+			r.In(0, marked(asked, 1))
 			// A token of its flow that was passed on before.
-			r.sw.Nodes[0].ports[1].exit.Pass(r.now, r.hashOf(asked), flowIn(asked), 1, func(uint16, uint8) bool { return true })
+			exits(r.Switch.Nodes[0]).ports[1].Pass(r.Now, r.hashOf(asked), flowIn(asked), 1, func(uint16, uint8) bool { return true })
 		} else {
-			r.in(0, marked(asked, 1)) // out of the way
-			r.in(1, token(other, 1))
-			r.in(0, other)
+			r.In(0, marked(asked, 1)) // out of the way
+			r.In(1, token(other, 1))
+			r.In(0, other)
 		}
 		parked := r.exit(1).Parked
 		if v := r.exit(1); v.Kept != 1 || parked != 1 {
 			t.Fatalf("%s: %+v", name, v)
 		}
-		r.in(0, marked(flow, 2))
+		r.In(0, marked(flow, 2))
 		if v := r.exit(1); v.Taken != 1 || v.Kept != 0 || v.Parked != parked {
 			t.Fatalf("%s: %+v", name, v)
 		}
@@ -272,48 +276,48 @@ func TestOlderFrameTakesThePlace(t *testing.T) {
 		if v := r.exit(1); v.Taken != 0 || v.Free != 1 || v.Parked != parked {
 			t.Fatalf("%s: one waits; %+v", name, v)
 		}
-		r.in(1, wt.PFC(hostMAC(9), 1<<3, 0))
-		r.in(3, wt.PFC(hostMAC(4), 1<<3, 0))
+		r.In(1, wt.PFC(st.HostMAC(9), 1<<3, 0))
+		r.In(3, wt.PFC(st.HostMAC(4), 1<<3, 0))
 		for len(r.all(1))+len(r.all(3)) > 0 {
 		}
-		if v := r.exit(1); v.Taken+v.Parked != 0 || r.sw.Nodes[0].buffer.Held(0, 3) != 0 {
-			t.Fatalf("%s: at rest %+v, %d bytes held", name, v, r.sw.Nodes[0].buffer.Held(0, 3))
+		if v := r.exit(1); v.Taken+v.Parked != 0 || buffered(r.Switch.Nodes[0], 0, 3) != 0 {
+			t.Fatalf("%s: at rest %+v, %d bytes held", name, v, buffered(r.Switch.Nodes[0], 0, 3))
 		}
 	}
 }
 
 func (r *rig) hashOf(data []byte) uint32 {
 	f := flowIn(data)
-	return r.sw.Nodes[0].escaping.hasher.IPv4(f.Addrs, f.Ports, f.Proto)
+	return exits(r.Switch.Nodes[0]).hasher.IPv4(f.Addrs, f.Ports, f.Proto)
 }
 
 // Asking and being asked allocates nothing.
 func TestAskNoAllocation(t *testing.T) {
 	r := newRig(t, routedEscape(1))
-	self := r.sw.Program().Config.MAC
-	data := udp(self, hostMAC(9), "10.2.0.1", "10.9.0.1")
-	r.in(1, wt.PFC(hostMAC(9), 1<<3, 0xffff))
-	r.in(0, data)
+	self := r.Switch.Program().Config.MAC
+	data := st.UDP(self, st.HostMAC(9), "10.2.0.1", "10.9.0.1")
+	r.In(1, wt.PFC(st.HostMAC(9), 1<<3, 0xffff))
+	r.In(0, data)
 	ask := request(data, 1)
-	n, pool := r.sw.Nodes[0], r.pools[0]
-	if n.ports[1].pfc.Told()&^(1<<3) != 0 || n.prog.Config.PFC.Mode != pfc.PFC {
+	n, pool := r.Switch.Nodes[0], r.Pools[0]
+	if n.PFC(1).Told()&^(1<<3) != 0 || n.Config().PFC.Mode != pfc.PFC {
 		t.Fatal("not the port that is meant")
 	}
 	var v [32]frame.Ref
 	in := make([]frame.Ref, 1)
 	if got := testing.AllocsPerRun(200, func() {
-		r.now += 100
-		n.ports[1].exit.askAt = 0
-		n.ask(r.now+frame.Millisecond/2, 1)
+		r.Now += 100
+		exits(n).ports[1].askAt = 0
+		exits(n).ask(r.Now+frame.Millisecond/2, 1)
 		in[0] = pool.New(ask)
-		n.Receive(r.now, 0, in)
-		for _, ref := range v[:n.Transmit(r.now, 1, v[:])] {
+		n.Receive(r.Now, 0, in)
+		for _, ref := range v[:n.Transmit(r.Now, 1, v[:])] {
 			pool.Free(ref)
 		}
 	}); got != 0 {
 		t.Fatal(got)
 	}
-	if !bytes.Equal(ask, request(data, 1)) || n.Escape(nil)[1].Asked == 0 {
-		t.Fatalf("%+v", n.Escape(nil)[1])
+	if !bytes.Equal(ask, request(data, 1)) || Views(n, nil)[1].Asked == 0 {
+		t.Fatalf("%+v", Views(n, nil)[1])
 	}
 }

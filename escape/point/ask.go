@@ -1,4 +1,4 @@
-package vswitch
+package point
 
 import (
 	"math/bits"
@@ -35,20 +35,19 @@ type asker struct {
 
 // ask sends requests by a port that is paused, when they are due, and returns
 // when they are the next time.
-func (n *Node) ask(now frame.Time, port uint16) frame.Time {
-	ps := &n.ports[port]
-	x := ps.exit
-	paused := ps.pfc.Paused(now) & n.losslessClasses
-	if paused == 0 || !n.prog.ports[port].escape || !n.linkUp.has(port) {
+func (p *ports) ask(now frame.Time, port uint16) frame.Time {
+	x, flow := p.ports[port], p.node.PFC(port)
+	paused := flow.Paused(now) & p.lossless
+	if paused == 0 || !p.partner(port) || !p.node.LinkUp(port) {
 		return frame.Never
 	}
 	due, queues := frame.Never, uint8(0)
 	for ; paused != 0; paused &= paused - 1 {
 		class := bits.TrailingZeros8(paused)
-		if at := ps.pfc.Class(class).PausedSince + x.params.Reclaim; at > now {
+		if at := flow.Class(class).PausedSince + x.params.Reclaim; at > now {
 			due = min(due, at)
 		} else {
-			queues |= 1 << n.prog.class.Queue[class]
+			queues |= 1 << p.node.Config().Class.Queue[class]
 		}
 	}
 	if queues == 0 {
@@ -58,8 +57,8 @@ func (n *Node) ask(now frame.Time, port uint16) frame.Time {
 		x.askAt = now + x.params.Reclaim
 		for ; queues != 0; queues &= queues - 1 {
 			q := bits.TrailingZeros8(queues)
-			n.escaping.askBy, n.escaping.askLeft = port, asksAtOnce
-			x.askRow[q] = x.fifo[q].EachFlow(n.arena, x.askRow[q], n.escaping.one)
+			p.askBy, p.askLeft = port, asksAtOnce
+			x.askRow[q] = x.fifo[q].EachFlow(p.arena, x.askRow[q], p.one)
 		}
 	}
 	return min(due, x.askAt)
@@ -67,49 +66,43 @@ func (n *Node) ask(now frame.Time, port uint16) frame.Time {
 
 // askFor sends a request for a frame that waits, and returns false if it is one
 // too many.
-func (n *Node) askFor(r frame.Ref) bool {
-	m := n.arena.Meta(r)
-	if m.Flags&plainFlow != frame.HasIPv4 {
+func (p *ports) askFor(r frame.Ref) bool {
+	m := p.arena.Meta(r)
+	if !isPlain(m) {
 		return true
 	}
-	if n.escaping.askLeft--; n.escaping.askLeft < 0 {
+	if p.askLeft--; p.askLeft < 0 {
 		return false
 	}
-	n.sendRequest(n.escaping.askBy, wire.RequestFields{Flow: flowOf(n.arena.Bytes(r), m), Hops: 1, Class: m.Class})
+	p.sendRequest(p.askBy, wire.RequestFields{Flow: flowOf(p.arena.Bytes(r), m), Hops: 1, Class: m.Class})
 	return true
 }
 
 // requested acts on a request from the neighbour at a port, and reports false if
 // the port does not understand it.
-func (n *Node) requested(port uint16, c wire.MACControl) bool {
-	x := n.ports[port].exit
-	if x == nil || !x.on || !n.prog.ports[port].escape {
-		return false
-	}
+func (p *ports) requested(port uint16, x *exit, c wire.MACControl) bool {
 	var f wire.RequestFields
-	if _, why := f.Decode(c); why != frame.Keep || f.Hops == 0 || f.Class > 7 || !n.prog.Config.lossless(int(f.Class)) {
+	if _, why := f.Decode(c); why != frame.Keep || f.Hops == 0 || f.Class > 7 || p.lossless>>f.Class&1 == 0 {
 		return false
 	}
-	out, ok := n.sw.EgressPort(flowFields(f.Flow))
-	if !ok || out == port || !n.linkUp.has(out) || n.ports[out].exit == nil || n.ports[out].pfc == nil {
+	out, ok := p.node.EgressPort(flowFields(f.Flow))
+	if !ok || out == port || !p.node.LinkUp(out) || p.at(out) == nil {
 		x.Refuse() // no route, as for what is bridged; back where it came from; or not a port to send by
 		return true
 	}
-	to := &n.ports[out]
-	hash := n.escaping.hasher.IPv4(f.Flow.Addrs, f.Flow.Ports, f.Flow.Proto)
-	to.exit.Request(hash, f.Flow, port, f.Class)
-	if to.pfc.Paused(n.now)>>f.Class&1 != 0 && n.prog.ports[out].escape && n.escaping.asks && f.Hops < escape.MaxHops {
+	p.at(out).Request(p.hashOf(f.Flow), f.Flow, port, f.Class)
+	if p.node.PFC(out).Paused(p.node.Now())>>f.Class&1 != 0 && p.partner(out) && p.asks && f.Hops < escape.MaxHops {
 		f.Hops++
-		n.sendRequest(out, f)
+		p.sendRequest(out, f)
 	}
 	return true
 }
 
-func (n *Node) sendRequest(port uint16, f wire.RequestFields) {
-	if b, r := n.controlFrame(port); b != nil {
-		f.Src = n.prog.Config.MAC
+func (p *ports) sendRequest(port uint16, f wire.RequestFields) {
+	if b, r := p.node.NewControl(port); b != nil {
+		f.Src = p.node.Config().MAC
 		f.Encode(b)
-		n.ports[port].exit.Ask()
-		n.sendControl(port, r)
+		p.ports[port].Ask()
+		p.node.SendControl(port, r)
 	}
 }

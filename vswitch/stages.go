@@ -1,0 +1,210 @@
+package vswitch
+
+import (
+	"math/bits"
+
+	"gswitch/frame"
+	"gswitch/scheduler"
+	"gswitch/wire"
+)
+
+// The stages of features: which of them a port's frames pass, and the calls.
+
+// running is a feature on a worker. Without options it has no State.
+type running struct {
+	*Feature
+	Instance
+}
+
+// adoptFeatures makes the features that a configuration has and the worker has
+// not had so far.
+func (n *Node) adoptFeatures(cfg *Config) {
+	if n.features == nil {
+		n.features = make([]running, len(features))
+	}
+	for i, f := range features {
+		if r := &n.features[i]; r.State == nil && cfg.uses(f) {
+			*r = running{f, f.New(n)}
+		}
+	}
+	n.forwardsTo = 0
+	for i := range n.features {
+		if f := &n.features[i]; f.Forwards != nil && cfg.uses(f.Feature) {
+			n.forwardsTo |= 1 << i
+		}
+	}
+}
+
+// adoptWraps asks the features which frames they unwrap.
+func (n *Node) adoptWraps(port uint16, c *PortConfig) {
+	ps := &n.ports[port]
+	ps.wraps = 0
+	for i := range n.features {
+		if f := &n.features[i]; f.Wrapped != nil && f.Wrapped(port, c) {
+			ps.wraps |= 1 << i
+		}
+	}
+}
+
+// unwrap shows features frames that are not parsed yet, in a copy of the vector:
+// that of the caller may then stand on its stack.
+func (n *Node) unwrap(now frame.Time, port uint16, v []frame.Ref) {
+	w := n.scratch[:copy(n.scratch[:], v)]
+	for b := n.ports[port].wraps; b != 0; b &= b - 1 {
+		n.features[bits.TrailingZeros32(b)].Unwrap(now, port, w)
+	}
+}
+
+// gather keeps a frame that is on its way to a queue for the features that are to
+// see it before.
+func (n *Node) gather(r frame.Ref) {
+	if n.gatheredN == len(n.gathered) {
+		n.forward()
+	}
+	n.gathered[n.gatheredN] = r
+	n.gatheredN++
+}
+
+// forward shows features the frames that were gathered, and lets these go on.
+func (n *Node) forward() {
+	v := n.gathered[:n.gatheredN]
+	n.gatheredN = 0
+	n.showForwarded(v)
+	for _, r := range v {
+		n.enqueue(r, n.arena.Meta(r))
+	}
+}
+
+func (n *Node) showForwarded(v []frame.Ref) {
+	for b := n.forwardsTo; b != 0; b &= b - 1 {
+		n.features[bits.TrailingZeros32(b)].Forwards(n.now, v)
+	}
+}
+
+// tellFeatures tells the features of a configuration, before its ports.
+func (n *Node) tellFeatures(now frame.Time) {
+	n.droppedTo = 0
+	for i := range n.features {
+		f := &n.features[i]
+		if f.Adopt != nil {
+			f.Adopt(now)
+		}
+		if f.Dropped != nil {
+			n.droppedTo |= 1 << i
+		}
+	}
+}
+
+// adoptArrivals asks the features whether they look at what arrives at a port.
+func (n *Node) adoptArrivals(port uint16, c *PortConfig) {
+	ps := &n.ports[port]
+	ps.arrives = 0
+	for i := range n.features {
+		if f := &n.features[i]; f.Listens != nil && f.Listens(port, c) {
+			ps.arrives |= 1 << i
+		}
+	}
+}
+
+// arrive shows features frames that came in by a port, and returns those that
+// go on.
+func (n *Node) arrive(now frame.Time, port uint16, v []frame.Ref) []frame.Ref {
+	w := n.arriving[:copy(n.arriving[:], v)] // so that the caller's may stay on its stack
+	for b := n.ports[port].arrives; b != 0; b &= b - 1 {
+		w = n.features[bits.TrailingZeros32(b)].Arrives(now, port, w)
+	}
+	return w
+}
+
+// controlled reports whether a feature understands a MAC control frame.
+func (n *Node) controlled(port uint16, c wire.MACControl) bool {
+	for i := range n.features {
+		if f := &n.features[i]; f.Control != nil && f.Control(port, c) {
+			return true
+		}
+	}
+	return false
+}
+
+// claimed reports whether a feature has queued a frame that it claims.
+func (n *Node) claimed(ps *portState, r frame.Ref) bool {
+	for b := ps.arc.claims; b != 0; b &= b - 1 {
+		if n.features[bits.TrailingZeros32(b)].Claims(r) {
+			return true
+		}
+	}
+	return false
+}
+
+// tellPaused tells features that the neighbour at a port pauses or resumes.
+func (n *Node) tellPaused(now frame.Time, port uint16) {
+	for b := n.ports[port].arc.paused; b != 0; b &= b - 1 {
+		n.features[bits.TrailingZeros32(b)].Paused(now, port)
+	}
+}
+
+// tellPauses tells features that the neighbour at a port may have been paused.
+func (n *Node) tellPauses(now frame.Time, port uint16) {
+	for b := n.ports[port].arc.pauses; b != 0; b &= b - 1 {
+		n.features[bits.TrailingZeros32(b)].Pauses(now, port)
+	}
+}
+
+// showDropped shows features what is dropped.
+func (n *Node) showDropped(v []frame.Ref) {
+	for b := n.droppedTo; b != 0; b &= b - 1 {
+		n.features[bits.TrailingZeros32(b)].Dropped(v)
+	}
+}
+
+// arc is the way of a port's frames through the stages of features: for each
+// stage the features that have it, a bit for the index of each in Node.features.
+type arc struct {
+	queued, left, departs uint32
+	claims, released      uint32
+	paused, pauses        uint32
+}
+
+// adoptArc asks the features for their stages at an own port.
+func (n *Node) adoptArc(now frame.Time, port uint16, c *PortConfig) {
+	a := &n.ports[port].arc
+	*a = arc{}
+	for i := range n.features {
+		if f := &n.features[i]; f.Port != nil {
+			s, bit := f.Port(now, port, c), uint32(1)<<i
+			for k, of := range [...]*uint32{&a.queued, &a.left, &a.departs, &a.claims, &a.released, &a.paused, &a.pauses} {
+				if s>>k&1 != 0 {
+					*of |= bit
+				}
+			}
+		}
+	}
+}
+
+// adoptQueues lets features change what the queues of an own port are made from.
+func (n *Node) adoptQueues(port uint16, c *PortConfig, s *scheduler.PortConfig) {
+	for i := range n.features {
+		if f := &n.features[i]; f.Queues != nil {
+			f.Queues(port, c, s)
+		}
+	}
+}
+
+// rerouted tells features that routes may have changed.
+func (n *Node) rerouted() {
+	for i := range n.features {
+		if f := &n.features[i]; f.Routed != nil {
+			f.Routed()
+		}
+	}
+}
+
+// dismissArc is adoptArc for a port that is gone.
+func (n *Node) dismissArc(port uint16) {
+	n.ports[port].arc = arc{}
+	for i := range n.features {
+		if f := &n.features[i]; f.Dismiss != nil {
+			f.Dismiss(port)
+		}
+	}
+}
