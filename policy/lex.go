@@ -42,9 +42,9 @@ func (t *token) String() string {
 // signs are the longest first.
 var signs = []string{"...", "->", ":=", "<=", ">=", "==", "!=", "&&", "||", "..", "(", ")", "[", "]", "{", "}", ",", ";", ".", "=", "<", ">", "+", "-", "*", "/", "%", "!"}
 
-// units are what may stand behind a number, without or with a blank. What a percent
+// suffixes are what may stand behind a number, without or with a blank. What a percent
 // is worth is a matter of where it stands.
-var units = map[string]int64{"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9,
+var suffixes = map[string]int64{"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 1 << 10, "MiB": 1 << 20, "ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9,
 	"kbps": 1e3, "Mbps": 1e6, "Gbps": 1e9}
 
 func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }

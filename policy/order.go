@@ -69,6 +69,13 @@ func (d *Discipline) Enqueue(a *frame.Arena, now frame.Time, r frame.Ref) {
 	}
 }
 
+// Read returns what a policy may read of a frame that was parsed.
+func Read(a *frame.Arena, r frame.Ref) (p Packet) {
+	record(&p, a.Meta(r))
+	look(a, r, a.Meta(r), &p)
+	return p
+}
+
 // record takes from the metadata of a frame what a policy may read. Of the TOS byte
 // it has DSCP, and of ECN whether there is a mark.
 func record(p *Packet, m *frame.Meta) {

@@ -76,9 +76,9 @@ func (p *parser) number() *expr {
 	e := &expr{op: "num", pos: t.pos, num: t.num}
 	u := p.peek()
 	switch {
-	case u.kind == tokIdent && units[u.text] != 0:
+	case u.kind == tokIdent && suffixes[u.text] != 0:
 		p.next()
-		e.unit, e.num = u.text, new(big.Rat).Mul(t.num, big.NewRat(units[u.text], 1))
+		e.unit, e.num = u.text, new(big.Rat).Mul(t.num, big.NewRat(suffixes[u.text], 1))
 	case u.kind == tokIdent && (u.text == "pkts" || u.text == "pkt"):
 		p.next()
 		e.unit = "pkts"

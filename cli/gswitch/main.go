@@ -58,7 +58,7 @@ under ` + control.SocketDir + ` where only one runs, else chosen with --name or 
 	cli.CredentialFlags(f, &a.show)
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(a.runCommand(), a.validateCommand(), a.applyCommand(), schemaCommand(), a.showCommand(), a.setCommand(), a.addCommand(), a.delCommand(),
-		a.clearCommand(), a.watchCommand(), a.captureCommand(), a.recordCommand(), doctor.Command("gswitch", &a.json), versionCommand())
+		a.clearCommand(), a.watchCommand(), a.captureCommand(), a.recordCommand(), a.policyCommand(), doctor.Command("gswitch", &a.json), versionCommand())
 	a.completeNames(root)
 	return root
 }
