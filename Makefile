@@ -16,9 +16,10 @@ modversion   = $(shell go list -m -f '{{.Version}}' $(1))
 
 # Versions of packages: v1.2.3, or after it how many commits since; before the first tag 0.0.0 and the commit.
 PACKAGE_VERSION = $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//' || true)
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4
 
-.PHONY: help package images build test race soak bench bench-all bench-memory bench-sim bench-tool profile-sim demo generate lint fuzz-short install-tools clean figures figures-short $(COMMANDS)
+.PHONY: help package images build test race soak bench bench-all bench-memory bench-sim bench-tool profile-sim demo generate lint vulnerabilities fuzz-short install-tools clean figures figures-short $(COMMANDS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -95,6 +96,10 @@ generate: install-tools ## BPF objects and RPC code (needs clang and protoc)
 lint: ## gofmt, go mod tidy, go vet, staticcheck
 	@out=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$out" ] || { echo "not formatted by gofmt:"; echo "$$out"; exit 1; }
 	@for m in $(MODULES); do (cd $$m && go mod tidy -diff && go vet ./... && go run $(STATICCHECK) ./...) || exit 1; done
+
+vulnerabilities: ## known vulnerabilities in what the programs call (asks vuln.go.dev), and go.sum against the modules
+	go mod verify
+	go run $(GOVULNCHECK) ./...
 
 fuzz-short: ## each fuzz target for FUZZTIME
 	@grep -rlE '^func Fuzz' --include=*_test.go . | while read -r f; do \

@@ -1,6 +1,6 @@
 // Command package writes what packages hold besides the programs: manual pages
-// and completions, made of the commands themselves, and the licences of the
-// modules that the programs contain.
+// and completions, made of the commands themselves, the licences of the modules
+// that the programs contain, and a bill of materials.
 //
 //	go run ./deploy/package -version v1.2.3 -out bin/package bin/gswitch bin/ghost bin/gfabric
 package main
@@ -48,7 +48,11 @@ func write(out, version string, programs []string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(out, "THIRD-PARTY"), text, 0o644)
+	bill, err := materials(version, programs)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(filepath.Join(out, "THIRD-PARTY"), text, 0o644), os.WriteFile(filepath.Join(out, "bom.cdx.json"), bill, 0o644))
 }
 
 // manual writes a page for each verb, compressed as distributions want them.
