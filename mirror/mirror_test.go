@@ -336,6 +336,14 @@ func TestTraces(t *testing.T) {
 	if first.Gaps != 1 || first.Missing[station(0)] != 1 {
 		t.Errorf("%+v", first)
 	}
+	// A switch tells of its drop before and after the copies of its arrival came.
+	end := at(1, 63, station(0))
+	end.Reason = frame.NoRoute
+	for _, hops := range [][]Hop{{at(0, 64, host), at(1, 63, station(0)), end}, {end}} {
+		if told := trace(t, hops...); len(told.Dropped) != 1 || told.Loop != nil || len(told.Hops) != len(hops)-1 {
+			t.Errorf("%+v", told)
+		}
+	}
 	// A load balancer at T2: the packet comes as it is, and goes back in a tunnel.
 	in, out := at(4, 60, station(3)), at(4, 64, wt.MAC(9))
 	out.Depth, out.InnerTTL, out.OuterDst = 1, 59, [4]byte{10, 0, 1, 2}

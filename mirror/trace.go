@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"cmp"
+	"encoding/binary"
 	"net/netip"
 	"slices"
 
@@ -30,6 +31,7 @@ type Hop struct {
 	OuterDst [4]byte
 	// Reason is why the switch dropped the packet, 0 if the copy is not about that.
 	Reason frame.Reason
+	Port   uint16 // that the packet came by, where the copy says it
 }
 
 // same reports whether two copies are of one pass of a packet through one switch:
@@ -51,6 +53,8 @@ type Trace struct {
 	// the next hop saw where exactly one is missing.
 	Missing map[wire.MAC]int
 	Gaps    int // all of them
+	// Dropped is what switches told that they dropped: a copy with a reason.
+	Dropped []Hop
 	Debug   bool
 }
 
@@ -62,44 +66,80 @@ type Network interface {
 	Station(m wire.MAC) bool
 }
 
-// Parse reads a copy that came in a frame of a mirror session: outer headers, and
-// the original as p parses it. ok is false for what is no copy, or of an original
-// that is not IPv4.
-func Parse(b []byte) (k Key, h Hop, ok bool) {
+// Copied is a copy without what it was wrapped into.
+type Copied struct {
+	Switch   netip.Addr // outer source
+	Session  uint16
+	Sequence uint32 // with Numbered
+	Numbered bool
+	Info     Info // what the format carries of it; At is 0 without time stamp
+	Original []byte
+}
+
+// Unwrap takes the headers of a mirror session off a frame, which begins with its
+// Ethernet header. ok is false for what is no copy.
+func Unwrap(b []byte) (c Copied, ok bool) {
 	if len(b) < wire.EthernetLen+wire.IPv4Len+wire.GRELen || wire.Ethernet(b).EtherType() != wire.EtherTypeIPv4 {
-		return k, h, false
+		return c, false
 	}
 	ip := wire.IPv4(b[wire.EthernetLen:])
 	n := ip.HeaderLen()
 	if ip.Version() != 4 || n < wire.IPv4Len || ip.Proto() != wire.ProtoGRE || len(b) < wire.EthernetLen+n+wire.GRELen {
-		return k, h, false
+		return c, false
 	}
-	h.Switch = netip.AddrFrom4([4]byte(b[wire.EthernetLen+12:]))
+	c.Switch = netip.AddrFrom4([4]byte(b[wire.EthernetLen+12:]))
 	g := wire.GRE(b[wire.EthernetLen+n:])
 	at := g.HeaderLen()
+	if len(g) < at {
+		return c, false
+	}
+	if c.Numbered = g.Flags()&wire.GRESequence != 0; c.Numbered {
+		c.Sequence = binary.BigEndian.Uint32(g[at-4:])
+	}
 	switch {
-	case len(g) < at:
-		return k, h, false
 	case g.Protocol() == GREProtoERSPAN3:
 		var f wire.ERSPAN3Fields
-		len3, why := f.Decode(g[at:])
+		n, why := f.Decode(g[at:])
 		if why != frame.Keep {
-			return k, h, false
+			return c, false
 		}
+		c.Session, c.Info = f.SessionID, Info{VLAN: f.VLAN, Class: f.COS, Egress: f.Egress, Reason: frame.Reason(f.SGT)}
 		if f.HasPlatform && f.Platform>>58 == 5 && f.Granularity == 2 {
-			h.At = frame.Time(uint32(f.Platform))*frame.Second + frame.Time(f.Timestamp)
-			h.Reason = frame.Reason(f.SGT)
+			c.Info.At = frame.Time(uint32(f.Platform))*frame.Second + frame.Time(f.Timestamp)
+			c.Info.Port = uint16(f.Platform >> 32)
 		}
-		at += len3
-	case g.Protocol() == GREProtoERSPAN2 && g.Flags()&wire.GRESequence != 0:
-		at += wire.ERSPAN2Len
+		at += n
+	case g.Protocol() == GREProtoERSPAN2 && c.Numbered:
+		var f wire.ERSPAN2Fields
+		n, why := f.Decode(g[at:])
+		if why != frame.Keep {
+			return c, false
+		}
+		c.Session, c.Info = f.SessionID, Info{VLAN: f.VLAN, Class: f.COS, Port: uint16(f.Index)}
+		at += n
 	case g.Protocol() != GREProtoERSPAN2:
-		return k, h, false
+		return c, false
 	}
 	if at > len(g) {
+		return c, false
+	}
+	c.Original = g[at:]
+	return c, true
+}
+
+// Parse reads a copy that came in a frame of a mirror session. ok is false for what
+// is no copy, or of an original that is not IPv4.
+func Parse(b []byte) (k Key, h Hop, ok bool) {
+	c, ok := Unwrap(b)
+	if !ok {
 		return k, h, false
 	}
-	return original(g[at:], k, h)
+	return c.Hop()
+}
+
+// Hop returns what a copy says of a packet's way, of an IPv4 packet.
+func (c *Copied) Hop() (Key, Hop, bool) {
+	return original(c.Original, Key{}, Hop{Switch: c.Switch, At: c.Info.At, Port: c.Info.Port, Reason: c.Info.Reason})
 }
 
 // mostHeaders is how many IP headers of a packet are looked through.
@@ -168,21 +208,45 @@ func (t *Traces) Add(now frame.Time, k Key, h Hop) {
 		h.At = now
 	}
 	tr := t.open[k]
+	if h.Reason != frame.Keep {
+		t.dropped(now, tr, k, h)
+		return
+	}
 	if tr != nil && slices.ContainsFunc(tr.Hops, func(o Hop) bool { return h.same(&o) }) {
 		t.finish(tr) // the identification is used again
 		tr = nil
 	}
 	if tr == nil {
-		if len(t.open) >= t.limit {
-			t.evict()
-		}
-		tr = &Trace{Key: k}
-		t.open[k] = tr
+		tr = t.begin(k)
 	}
 	tr.Hops = append(tr.Hops, h)
-	tr.Last = now
 	tr.Debug = tr.Debug || h.DSCP&DebugDSCP != 0
+	t.touch(now, tr)
+}
+
+// begin opens a trace.
+func (t *Traces) begin(k Key) *Trace {
+	if len(t.open) >= t.limit {
+		t.evict()
+	}
+	tr := &Trace{Key: k}
+	t.open[k] = tr
+	return tr
+}
+
+func (t *Traces) touch(now frame.Time, tr *Trace) {
+	tr.Last = now
 	t.order = append(t.order, seen{tr, now})
+}
+
+// dropped takes what a switch tells of a packet that it dropped, which is no hop of
+// its own.
+func (t *Traces) dropped(now frame.Time, tr *Trace, k Key, h Hop) {
+	if tr == nil {
+		tr = t.begin(k)
+	}
+	tr.Dropped = append(tr.Dropped, h)
+	t.touch(now, tr)
 }
 
 // evict finishes the trace that has waited longest.
@@ -226,6 +290,9 @@ func (t *Traces) finish(tr *Trace) {
 
 // judge orders the hops and says what became of the packet.
 func (tr *Trace) judge(n Network) {
+	if len(tr.Hops) == 0 {
+		return // only its end was told
+	}
 	// The innermost time to live falls on all the way; inside a tunnel the outer one
 	// does. Arrival says nothing: copies take different ways.
 	slices.SortStableFunc(tr.Hops, func(a, b Hop) int {

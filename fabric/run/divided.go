@@ -42,6 +42,9 @@ func (h *host) checkDivision(s *scenario.Scenario) error {
 		if d.Streams() {
 			return fmt.Errorf("%s: connections of TCP have both ends in one process: run it with --processes one", s.File)
 		}
+		if len(d.Measure.Traces) > 0 {
+			return fmt.Errorf("%s: measure.traces collects copies, which come to the hosts' processes: run it with --processes one, or without measure.traces", s.File)
+		}
 		if d.Measure.CC {
 			return fmt.Errorf("%s: measure.cc records what congestion control knows, which is with the hosts' processes: run it with --processes one, or without measure.cc", s.File)
 		}

@@ -22,16 +22,16 @@ const ethernetOverhead = 24
 // network builds what the document of a run describes, on the given engine or,
 // if that is nil, in virtual time.
 func network(r *scenario.Run, e vnet.EngineMaker) (*vnet.Network, error) {
-	return logged(r, e, 0)
+	return logged(r, e, 0, nil)
 }
 
 // logged is network where each switch remembers so many pauses.
-func logged(r *scenario.Run, e vnet.EngineMaker, pauses int) (*vnet.Network, error) {
+func logged(r *scenario.Run, e vnet.EngineMaker, pauses int, listen map[string]func(frame.Time, []byte) bool) (*vnet.Network, error) {
 	c, err := describe(r)
 	if err != nil {
 		return nil, err
 	}
-	c.Engine, c.PauseLog = e, pauses
+	c.Engine, c.PauseLog, c.Listen = e, pauses, listen
 	return vnet.Build(c)
 }
 

@@ -28,7 +28,11 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 	if err != nil {
 		return nil, err
 	}
-	n, err := logged(r, e, h.o.Pauses)
+	collected, listen, err := collects(r, h.o.Out != "")
+	if err != nil {
+		return nil, err
+	}
+	n, err := logged(r, e, h.o.Pauses, listen)
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +97,14 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 	point(r, out)
 	rec.Result(out)
 	counters(n, out)
+	if collected != nil {
+		collected.put(n.Engine.Now(), out)
+		if h.o.Out != "" {
+			if err := collected.save(h.o.Out, r); err != nil {
+				return nil, err
+			}
+		}
+	}
 	if records != nil {
 		if err := records.finish(out); err != nil {
 			return nil, err

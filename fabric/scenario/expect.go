@@ -98,7 +98,7 @@ func (s *Scenario) bind(r *ref) error {
 	for i := range s.Runs {
 		if run := &s.Runs[i]; r.fits(run, run) {
 			known := run.Doc.Keys()
-			if !slices.Contains(known, r.key) && !strings.HasPrefix(r.key, "drops_") {
+			if !slices.Contains(known, r.key) && !run.Doc.zero(r.key) && !run.Doc.hop(r.key) {
 				if near := units.Nearest(r.key, known); near != "" {
 					return fmt.Errorf("%s: %q is no value of a run; did you mean %q?", r.text, r.key, near)
 				}
@@ -240,10 +240,10 @@ func (e *Expectation) check(all []Run, measured []*results.Run, context *Run) re
 			}
 			x, ok := measured[i].Values[r.key]
 			if !ok {
-				if !strings.HasPrefix(r.key, "drops_") {
+				if !all[i].Doc.zero(r.key) {
 					return 0, fmt.Errorf("%s was not measured", r.text)
 				}
-				x = 0 // no frame was dropped for this reason
+				x = 0 // nothing was dropped for this reason, or ended there
 			}
 			sum += x
 			n++
@@ -267,4 +267,16 @@ func (e *Expectation) check(all []Run, measured []*results.Run, context *Run) re
 		c.Why = short(c.Got) + ", from " + c.Why
 	}
 	return c
+}
+
+// zero reports whether a value that a run does not have is 0: they are of reasons of
+// drops, and of nodes at which traces end or loop, or who pause others.
+func (d *Document) zero(key string) bool {
+	of := func(begin string) bool { return strings.HasPrefix(key, begin) && strings.HasSuffix(key, "_total") }
+	return strings.HasPrefix(key, "drops_") || len(d.Measure.Traces) > 0 && (of("ends_at_") || of("loops_at_") || of("pauses_by_"))
+}
+
+// hop reports whether a value is of a hop that traces have, or not.
+func (d *Document) hop(key string) bool {
+	return len(d.Measure.Traces) > 0 && strings.HasPrefix(key, "hop_") && strings.HasSuffix(key, "_max_seconds")
 }

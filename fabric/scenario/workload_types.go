@@ -107,6 +107,7 @@ type Measure struct {
 	Sizes       []SizeRange    `yaml:"sizes" doc:"Ranges of flow sizes with values of their own, such as small.slowdown_p95."`
 	Low         units.Rate     `yaml:"low" doc:"link_low_seconds counts bins in which the first of links carried less."`
 	Windows     []Window       `yaml:"windows" doc:"Spans of time with values of their own, such as later.queue_peak_bytes."`
+	Traces      []string       `yaml:"traces" doc:"Hosts that collect the copies that switches send them (switch.watch). What became of the packets is told (traces_total), and the copies are kept with the results, for gfabric traces."`
 	Events      []Event        `yaml:"events" doc:"Instants from which drain and recovery are timed."`
 }
 

@@ -59,6 +59,9 @@ type Config struct {
 	INT    INT
 	Escape Escape
 	Host   Host
+	// Listen says of hosts, by name, which frames that arrive are not their NIC's:
+	// the function is shown them, where the host is stepped.
+	Listen map[string]func(now frame.Time, b []byte) bool
 	// Streams lets hosts have connections of TCP.
 	Streams Streams
 

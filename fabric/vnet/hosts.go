@@ -29,7 +29,7 @@ func (n *Network) addHosts() error {
 		if err := n.addStack(i, node); err != nil {
 			return fmt.Errorf("virtual network %s: %w", n.Topology.Name, err)
 		}
-		n.engine[node] = n.Engine.AddNode(node, nic, func(now frame.Time) {
+		n.engine[node] = n.Engine.AddNode(node, n.stepped(nic, node), func(now frame.Time) {
 			// First: a completion may close what a round-trip time is of.
 			if nic.RTTs() > 0 {
 				n.times(now, i)

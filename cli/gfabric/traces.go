@@ -1,0 +1,292 @@
+package gfabric
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"gswitch/control/cli"
+	"gswitch/fabric"
+	"gswitch/fabric/traces"
+	"gswitch/frame"
+)
+
+// copiesFlags say which copies are read, and of which network.
+type copiesFlags struct {
+	fabric string
+	run    string
+	limit  int
+	json   bool
+}
+
+func (f *copiesFlags) add(c *cobra.Command) {
+	fl := c.Flags()
+	fl.StringVar(&f.fabric, "fabric", "", "the network that the copies are of: a file, or a generator such as leaf-spine:2,4,2; known of results of a run")
+	fl.StringVar(&f.run, "run", "", "of a directory with several runs, the one whose name begins so")
+	fl.IntVarP(&f.limit, "limit", "n", 30, "most rows, 0 is all")
+	fl.BoolVar(&f.json, "json", false, "print JSON")
+}
+
+// book reads the copies of a file or of a directory of results.
+func (f *copiesFlags) book(name string) (*traces.Book, error) {
+	files, err := traces.Files(name)
+	if err != nil {
+		return nil, err
+	}
+	if f.run != "" {
+		files = slices.DeleteFunc(files, func(s string) bool { return !strings.HasPrefix(filepath.Base(s), f.run) })
+	}
+	if len(files) != 1 {
+		var names []string
+		for _, s := range files {
+			names = append(names, strings.TrimSuffix(filepath.Base(s), ".pcapng"))
+		}
+		return nil, usagef("%s has the copies of %d such runs: choose one of %s with --run", name, len(files), strings.Join(names, ", "))
+	}
+	var t *fabric.Topology
+	if f.fabric != "" {
+		t, err = fabric.Load(f.fabric, fabric.Spec{})
+	} else {
+		t, err = traces.Network(files[0])
+	}
+	if err != nil {
+		return nil, err
+	}
+	return traces.Read(files, t)
+}
+
+// rows cuts a list to what is to be printed, and tells of the rest.
+func rows[T any](f *copiesFlags, v []T) (shown []T, rest int) {
+	if f.limit > 0 && len(v) > f.limit {
+		return v[:f.limit], len(v) - f.limit
+	}
+	return v, 0
+}
+
+func printRest(w io.Writer, rest int) {
+	if rest > 0 {
+		fmt.Fprintf(w, "and %d more (-n 0 prints all)\n", rest)
+	}
+}
+
+const copiesHelp = "The copies are those of mirror sessions (watch in a switch's document, switch.watch in a\n" +
+	"scenario), in a file of tcpdump, Wireshark or gswitch capture, or in the results of a run with\n" +
+	"measure.traces. Names, and who should have seen a packet next, come from the network:\n" +
+	"results have it, files of captures need --fabric."
+
+func tracesCommand() *cobra.Command {
+	var f copiesFlags
+	var only, of string
+	c := &cobra.Command{
+		Use:   "traces FILE|DIR",
+		Short: "The ways of packets, put together from the copies that switches made of them (Everflow)",
+		Long:  "traces prints the switches that each packet came by, and what became of it.\n\n" + copiesHelp,
+		Example: "  gfabric traces results/everflow\n" +
+			"  gfabric traces copies.pcap --fabric leaf-spine:2,4,2 --only lost\n" +
+			"  gfabric traces copies.pcap --flow 10.0.1.2 --json",
+		Args: one("a file of copies, or a directory of results"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if only != "" && !slices.Contains(traces.Kinds, traces.Kind(only)) {
+				return usagef("--only %s: there are %v", only, traces.Kinds)
+			}
+			b, err := f.book(args[0])
+			if err != nil {
+				return err
+			}
+			v := slices.DeleteFunc(b.Verdicts(), func(v traces.Verdict) bool {
+				return only != "" && v.Kind != traces.Kind(only) || !strings.Contains(v.Flow, of)
+			})
+			return f.traces(c.OutOrStdout(), b, v)
+		},
+	}
+	f.add(c)
+	c.Flags().StringVar(&only, "only", "", "packets that were delivered, dropped, lost or looped")
+	c.Flags().StringVar(&of, "flow", "", "packets of flows whose line contains this, such as an address")
+	return c
+}
+
+func (f *copiesFlags) traces(w io.Writer, b *traces.Book, v []traces.Verdict) error {
+	if f.json {
+		return printJSON(w, v)
+	}
+	shown, rest := rows(f, v)
+	t := cli.NewTable("TIME", "FLOW", ">ID", "PATH", ">TOOK", "WHAT BECAME OF IT")
+	for i := range shown {
+		x := &shown[i]
+		t.Row(x.First.Duration(), x.Flow, x.ID, strings.Join(shorten(x.Path), " "), x.Delay.Duration(), became(x))
+	}
+	t.Print(w)
+	printRest(w, rest)
+	fmt.Fprintf(w, "%d copies of %d packets", b.Copies, len(b.Done))
+	if b.Lost > 0 {
+		fmt.Fprintf(w, "; %d copies are missing by their numbers", b.Lost)
+	}
+	fmt.Fprintln(w)
+	return nil
+}
+
+// shorten cuts the path of a loop.
+func shorten(path []string) []string {
+	if len(path) <= 10 {
+		return path
+	}
+	return append(slices.Clone(path[:8]), fmt.Sprintf("... %d more", len(path)-8))
+}
+
+// became says what became of a packet.
+func became(v *traces.Verdict) string {
+	s := string(v.Kind)
+	switch v.Kind {
+	case traces.Dropped:
+		s += fmt.Sprintf(" by %s: %s", v.At, v.Reason)
+	case traces.Lost:
+		s += " behind " + v.At
+		if len(v.Next) > 0 {
+			s += ", towards " + strings.Join(v.Next, " or ")
+		}
+	case traces.Looped:
+		s += " at " + strings.Join(v.Loop, " ")
+	}
+	if v.Missing > 0 {
+		s += fmt.Sprintf(" (%d copies are missing)", v.Missing)
+	}
+	return s
+}
+
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+func whyCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:     "why drops|loops|slow|uneven|pfc FILE|DIR",
+		Short:   "Where packets are lost, go round, wait, or take one way of several, by the copies that switches made",
+		Long:    "why answers what people ask of a network, from the traces of packets (Everflow).\n\n" + copiesHelp,
+		Example: "  gfabric why drops results/everflow\n  gfabric why slow copies.pcap --fabric leaf-spine:2,4,2",
+	}
+	for _, q := range questions {
+		var f copiesFlags
+		sub := &cobra.Command{Use: q.name + " FILE|DIR", Short: q.short, Long: q.long + "\n\n" + copiesHelp, Example: "  gfabric why " + q.name + " results/everflow",
+			Args: one("a file of copies, or a directory of results"),
+			RunE: func(c *cobra.Command, args []string) error {
+				b, err := f.book(args[0])
+				if err != nil {
+					return err
+				}
+				return q.answer(&f, c.OutOrStdout(), b)
+			}}
+		f.add(sub)
+		c.AddCommand(sub)
+	}
+	return c
+}
+
+// questions are what why answers.
+var questions = []struct {
+	name, short, long string
+	answer            func(f *copiesFlags, w io.Writer, b *traces.Book) error
+}{
+	{"drops", "Where packets are lost", "A switch that drops tells so where its session has drops. Of a packet that is gone silently the hop behind the last that\nsaw it is suspected; where there are several, each with its share.", whyDrops},
+	{"loops", "Which switches packets come to again", "A packet that comes to a switch again with another time to live goes round; before and behind a load balancer it\nmay meet a switch twice.", whyLoops},
+	{"slow", "Which links packets take long for", "Times are from the arrival at one switch to that at the next: waiting, transmission and propagation. They compare the\nclocks of two switches, which must agree.", whySlow},
+	{"uneven", "Which of several next hops packets take", "Of each switch the links to others, with how many of the traced packets took them.", whyUneven},
+	{"pfc", "Who paused whom", "Pauses as switches saw them come, and, with own_pauses, as they sent them, the port with most of them first.", whyPFC},
+}
+
+func whyDrops(f *copiesFlags, w io.Writer, b *traces.Book) error {
+	v := b.Suspects()
+	if f.json {
+		return printJSON(w, v)
+	}
+	if len(v) == 0 {
+		fmt.Fprintf(w, "none of %d packets was lost\n", len(b.Done))
+		return nil
+	}
+	shown, rest := rows(f, v)
+	t := cli.NewTable("SUSPECT", "REASON", ">PACKETS", "SEEN LAST AT", ">DESTINATIONS", "SUCH AS")
+	for _, s := range shown {
+		reason := s.Reason
+		if reason == "" {
+			reason = "silently"
+		}
+		t.Row(s.Name, reason, fmt.Sprintf("%.4g", s.Traces), strings.Join(s.After, " "), s.To, s.Flow)
+	}
+	t.Print(w)
+	printRest(w, rest)
+	return nil
+}
+
+func whyLoops(f *copiesFlags, w io.Writer, b *traces.Book) error {
+	v := b.Circles()
+	if f.json {
+		return printJSON(w, v)
+	}
+	if len(v) == 0 {
+		fmt.Fprintf(w, "none of %d packets went round\n", len(b.Done))
+		return nil
+	}
+	shown, rest := rows(f, v)
+	t := cli.NewTable("SWITCHES", ">PACKETS", ">VISITS", "SUCH AS")
+	for _, c := range shown {
+		t.Row(strings.Join(c.Switches, " "), c.Traces, fmt.Sprintf("%.1f", c.Visits), c.Flow)
+	}
+	t.Print(w)
+	printRest(w, rest)
+	return nil
+}
+
+func whySlow(f *copiesFlags, w io.Writer, b *traces.Book) error {
+	v := b.Links()
+	if f.json {
+		return printJSON(w, v)
+	}
+	shown, rest := rows(f, v)
+	t := cli.NewTable("LINK", ">PACKETS", ">MEAN", ">MAX", ">MAX BEYOND LEAST")
+	for _, l := range shown {
+		t.Row(l.From+":"+l.To, l.Packets, l.Mean.Duration(), l.Max.Duration(), l.Spread.Duration())
+	}
+	t.Print(w)
+	printRest(w, rest)
+	return nil
+}
+
+func whyUneven(f *copiesFlags, w io.Writer, b *traces.Book) error {
+	v := b.Shares()
+	if f.json {
+		return printJSON(w, v)
+	}
+	shown, rest := rows(f, v)
+	t := cli.NewTable("SWITCH", ">WAYS", ">PACKETS", ">MOST / MEAN", "MOST TAKEN", "LEAST TAKEN")
+	for _, s := range shown {
+		t.Row(s.Switch, s.Ways, s.Packets, fmt.Sprintf("%.2f", s.Ratio), s.Most, s.Least)
+	}
+	t.Print(w)
+	printRest(w, rest)
+	return nil
+}
+
+func whyPFC(f *copiesFlags, w io.Writer, b *traces.Book) error {
+	v := b.Pausers()
+	if f.json {
+		return printJSON(w, v)
+	}
+	if len(v) == 0 {
+		fmt.Fprintln(w, "no pause was seen: sessions with everflow see those that come, with own_pauses those that switches send")
+		return nil
+	}
+	shown, rest := rows(f, v)
+	t := cli.NewTable("WHO PAUSES", "WHOM", ">PAUSES", ">RESUMES", "FIRST", "LAST")
+	for _, p := range shown {
+		t.Row(p.Who, p.Whom, p.Pauses, p.Resumes, frame.Time(p.First).Duration(), frame.Time(p.Last).Duration())
+	}
+	t.Print(w)
+	printRest(w, rest)
+	return nil
+}

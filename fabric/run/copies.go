@@ -1,0 +1,143 @@
+package run
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"gswitch/capture"
+	"gswitch/fabric"
+	"gswitch/fabric/results"
+	"gswitch/fabric/scenario"
+	"gswitch/fabric/traces"
+	"gswitch/frame"
+)
+
+// mostCopies is how many copies the file of a run has at most.
+const mostCopies = 1 << 18
+
+// copies are what switches sent to the hosts that collect them (measure.traces).
+type copies struct {
+	book *traces.Book
+	keep bool // for a file
+	kept []kept
+	more uint64 // that are not kept
+}
+
+type kept struct {
+	at   frame.Time
+	data []byte
+}
+
+// collects makes the hosts of a run collect copies; nil if none do.
+func collects(r *scenario.Run, keep bool) (*copies, map[string]func(frame.Time, []byte) bool, error) {
+	hosts := r.Doc.Measure.Traces
+	if len(hosts) == 0 {
+		return nil, nil, nil
+	}
+	plan, err := fabric.NewPlan(r.Topology)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := &copies{book: traces.New(plan), keep: keep}
+	at := map[string]func(frame.Time, []byte) bool{}
+	for _, h := range hosts {
+		at[h] = c.take
+	}
+	return c, at, nil
+}
+
+// take takes a copy.
+func (c *copies) take(now frame.Time, b []byte) bool {
+	if !c.book.Add(now, b) {
+		return false
+	}
+	switch {
+	case !c.keep:
+	case len(c.kept) == mostCopies:
+		c.more++
+	default:
+		c.kept = append(c.kept, kept{now, append([]byte(nil), b...)})
+	}
+	return true
+}
+
+// put writes what became of the packets to the results of a run that ended at now.
+func (c *copies) put(now frame.Time, out *results.Run) {
+	c.book.Finish(now)
+	for _, k := range traces.Kinds {
+		out.Values["traces_"+string(k)+"_total"] = 0
+	}
+	missing := 0
+	for _, v := range c.book.Verdicts() {
+		out.Values["traces_"+string(v.Kind)+"_total"]++
+		missing += v.Missing
+	}
+	out.Values["traces_total"] = float64(len(c.book.Done))
+	out.Values["traces_missing_copies_total"] = float64(missing)
+	out.Values["copies_collected_total"] = float64(c.book.Copies)
+	for _, s := range c.book.Suspects() {
+		out.Values[traces.EndKey(s.Name)] += s.Traces
+	}
+	for i, s := range c.book.Circles() {
+		if i == 0 {
+			out.Values["loop_visits_mean"] = s.Visits
+		}
+		for _, name := range s.Switches {
+			out.Values[traces.LoopKey(name)] += float64(s.Traces)
+		}
+	}
+	for _, s := range c.book.Shares() {
+		out.Values["uneven_max"] = max(out.Values["uneven_max"], s.Ratio)
+	}
+	for i, l := range c.book.Links() {
+		if i < mostHops {
+			out.Values[traces.HopKey(l.From, l.To)] = l.Max.Seconds()
+		}
+	}
+	for _, p := range c.book.Pausers() {
+		out.Values[traces.PauseKey(p.Who)] += float64(p.Pauses)
+	}
+	if c.more > 0 {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("traces: %d copies beyond the first %d are not in the file of copies", c.more, mostCopies))
+	}
+}
+
+// mostHops is how many links, those with the most waiting, have a value.
+const mostHops = 32
+
+// save writes the copies to a file below the directory of the results, and the
+// network that they are of beside it.
+func (c *copies) save(dir string, r *scenario.Run) error {
+	dir = filepath.Join(dir, traces.Dir)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	name := strings.NewReplacer("/", "_", " ", "_", ",", "_").Replace(fmt.Sprintf("%s-%d", r.Name, r.Seed))
+	network, err := json.Marshal(r.Topology)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, name+".json"), append(network, '\n'), 0o666); err != nil {
+		return err
+	}
+	f, err := os.Create(filepath.Join(dir, name+".pcapng"))
+	if err != nil {
+		return err
+	}
+	w := capture.NewWriter(f)
+	err = w.Section("copies of " + r.Name)
+	if err == nil {
+		_, err = w.Interface("copies", "", 0)
+	}
+	for i := range c.kept {
+		if err == nil {
+			k := &c.kept[i]
+			err = w.Packet(capture.Record{Time: int64(k.at), Wire: uint32(len(k.data))}, k.data)
+		}
+	}
+	return errors.Join(err, w.Flush(), f.Close())
+}

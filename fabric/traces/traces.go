@@ -1,0 +1,250 @@
+// Package traces says what became of packets, from the copies that switches made of
+// them (package mirror; Everflow): it knows the network that they travelled.
+package traces
+
+import (
+	"net/netip"
+
+	"gswitch/fabric"
+	"gswitch/frame"
+	"gswitch/mirror"
+	"gswitch/wire"
+)
+
+// mostOpen bounds the memory of packets whose traces are not whole yet.
+const mostOpen = 1 << 17
+
+// Book collects copies and makes traces of them. Traces of packets that nothing
+// more came of for a second are whole.
+type Book struct {
+	net    *network
+	traces *mirror.Traces
+	Done   []*mirror.Trace // whole, by when they became so
+	Pauses []Pause
+	Copies uint64
+	Open   int    // packets that may not be at their end yet, and are not among those
+	Other  uint64 // frames that are no copies, or of no IPv4 packet
+	// Lost is how many copies the numbers of those that came show to be missing.
+	Lost     uint64
+	sequence map[source]uint32
+	first    frame.Time // when the first copy came
+}
+
+// source numbers its copies.
+type source struct {
+	sw      netip.Addr
+	session uint16
+}
+
+// Pause is a pause frame that a switch saw, or sent.
+type Pause struct {
+	At      frame.Time
+	Switch  string
+	Port    string // the neighbour there
+	Sent    bool   // by the switch
+	Classes uint8  // that are paused
+	Resumed uint8  // that are not any more
+}
+
+// New returns a book of a network, nil if nothing is known of it: then nobody can
+// say who is missing at the end of a trace.
+func New(plan *fabric.Plan) *Book {
+	b := &Book{net: newNetwork(plan), sequence: map[source]uint32{}}
+	b.traces = mirror.NewTraces(b.net, mostOpen)
+	return b
+}
+
+// Add takes a frame that came at an instant, and reports whether it is a copy.
+func (b *Book) Add(now frame.Time, data []byte) bool {
+	b.collect(now)
+	c, ok := mirror.Unwrap(data)
+	if !ok {
+		b.Other++
+		return false
+	}
+	if b.Copies++; b.Copies == 1 {
+		b.first = now
+	}
+	b.number(&c)
+	if k, h, ok := c.Hop(); ok {
+		b.traces.Add(now, k, h)
+	} else if !b.pause(now, &c) {
+		b.Other++
+	}
+	return true
+}
+
+// Finish makes all traces whole. Copies of the last packets may be on their way
+// still: those that would be lost, and of which a copy came in the last tenth of the
+// time since the first copy, or of a second, are not judged.
+func (b *Book) Finish(now frame.Time) {
+	b.collect(now)
+	sure := now - min(mirror.IdleTime, (now-b.first)/10)
+	for _, t := range b.traces.Advance(now + 2*mirror.IdleTime) {
+		if t.Lost && t.Last > sure {
+			b.Open++
+			continue
+		}
+		b.Done = append(b.Done, t)
+	}
+}
+
+func (b *Book) collect(now frame.Time) { b.Done = append(b.Done, b.traces.Advance(now)...) }
+
+// number looks for copies that are missing. Numbers that jump back are those of a
+// switch that began anew, or of another worker of it.
+func (b *Book) number(c *mirror.Copied) {
+	if !c.Numbered {
+		return
+	}
+	from := source{c.Switch, c.Session}
+	if last, known := b.sequence[from]; known {
+		if gap := c.Sequence - last - 1; gap < 1<<31 {
+			b.Lost += uint64(gap)
+		}
+	}
+	b.sequence[from] = c.Sequence
+}
+
+// pause takes the copy of a pause frame (IEEE 802.3 annex 31D).
+func (b *Book) pause(now frame.Time, c *mirror.Copied) bool {
+	o := c.Original
+	if len(o) < wire.MinFrame || wire.Ethernet(o).EtherType() != wire.EtherTypeMACControl {
+		return false
+	}
+	m := wire.MACControl(o)
+	p := Pause{At: now, Switch: b.net.name(c.Switch), Port: b.net.neighbour(c.Switch, c.Info.Port), Sent: c.Info.Egress}
+	if c.Info.At != 0 {
+		p.At = c.Info.At
+	}
+	switch m.Opcode() {
+	case wire.OpPFC:
+		for i := range 8 {
+			if m.Enabled()>>i&1 == 0 {
+				continue
+			}
+			if m.Quanta(i) > 0 {
+				p.Classes |= 1 << i
+			} else {
+				p.Resumed |= 1 << i
+			}
+		}
+	case wire.OpPause:
+		if m.PauseQuanta() > 0 {
+			p.Classes = 0xff
+		} else {
+			p.Resumed = 0xff
+		}
+	default:
+		return false
+	}
+	b.Pauses = append(b.Pauses, p)
+	return true
+}
+
+// network is what a plan says of switches.
+type network struct {
+	plan *fabric.Plan
+	node map[netip.Addr]int // of switches, by their addresses
+	mac  map[wire.MAC]int   // by their first five bytes
+}
+
+func newNetwork(plan *fabric.Plan) *network {
+	n := &network{plan: plan, node: map[netip.Addr]int{}, mac: map[wire.MAC]int{}}
+	if plan == nil {
+		return n
+	}
+	for _, s := range plan.Topology.Switches() {
+		p := &plan.Nodes[s]
+		n.mac[base(wire.MAC(p.MAC))] = s
+		for _, a := range p.Loopback {
+			n.node[a] = s
+		}
+		for _, a := range p.Address {
+			n.node[a.Addr()] = s
+		}
+		for _, port := range p.Ports {
+			for _, a := range port {
+				n.node[a.Addr()] = s
+			}
+		}
+	}
+	return n
+}
+
+// base is the address of a switch without the byte that its ports have.
+func base(m wire.MAC) wire.MAC {
+	m[5] = 0
+	return m
+}
+
+// Last implements mirror.Network.
+func (n *network) Last(s netip.Addr, dst [4]byte) bool {
+	node, known := n.node[s]
+	return !known || n.home(node, netip.AddrFrom4(dst))
+}
+
+// home reports whether a switch hands packets to an address to a host, or keeps
+// them.
+func (n *network) home(node int, dst netip.Addr) bool {
+	for _, a := range n.plan.Nodes[node].Address {
+		if a.Contains(dst) {
+			return true
+		}
+	}
+	at, own := n.node[dst]
+	return own && at == node
+}
+
+// Station implements mirror.Network.
+func (n *network) Station(m wire.MAC) bool {
+	_, ok := n.mac[base(m)]
+	return ok
+}
+
+// name is the name of a switch, or its address.
+func (n *network) name(a netip.Addr) string {
+	if node, ok := n.node[a]; ok {
+		return n.plan.Topology.Nodes[node].Name
+	}
+	return a.String()
+}
+
+// neighbour names who is behind a port of a switch.
+func (n *network) neighbour(sw netip.Addr, port uint16) string {
+	node, ok := n.node[sw]
+	if !ok || int(port) >= len(n.plan.Topology.Nodes[node].Links) {
+		return ""
+	}
+	return n.plan.Topology.Nodes[n.plan.Topology.Peer(node, int(port)).Node].Name
+}
+
+// next names who may have been the hop behind a switch for an address.
+func (n *network) next(sw netip.Addr, dst [4]byte) (names []string) {
+	node, ok := n.node[sw]
+	if !ok {
+		return nil
+	}
+	addr := netip.AddrFrom4(dst)
+	best := -1
+	for _, r := range n.plan.Nodes[node].Routes {
+		if !r.Prefix.Contains(addr) || r.Prefix.Bits() <= best {
+			continue
+		}
+		best, names = r.Prefix.Bits(), nil
+		for _, port := range r.Ports {
+			names = append(names, n.plan.Topology.Nodes[n.plan.Topology.Peer(node, port).Node].Name)
+		}
+	}
+	return names
+}
+
+// flow is a packet's connection, for people.
+func flow(k *mirror.Key) string {
+	proto := map[uint8]string{wire.ProtoTCP: "tcp", wire.ProtoUDP: "udp", wire.ProtoICMP: "icmp"}[k.Proto]
+	src, dst := netip.AddrFrom4(k.Src), netip.AddrFrom4(k.Dst)
+	if k.SrcPort == 0 && k.DstPort == 0 {
+		return proto + " " + src.String() + " > " + dst.String()
+	}
+	return proto + " " + netip.AddrPortFrom(src, k.SrcPort).String() + " > " + netip.AddrPortFrom(dst, k.DstPort).String()
+}
