@@ -49,8 +49,8 @@ func newRoCC(p options.Values) (func(*Env) Algorithm, error) {
 
 // What a sender believes of a notice, which anybody may have forged who guesses
 // what it quotes. Points tell no less than a thousandth of their link's rate
-// (section 3.4), and their periods are as long as their links are slow: 40 us at
-// 40 Gb/s (table 3.1).
+// (section 3.5), and their periods are as long as their links are slow: 40 us at
+// 40 Gb/s (section 3.5).
 const (
 	leastPeriod = 40 * frame.Microsecond
 	mostPeriod  = 200 * frame.Millisecond // of a link of 8 Mb/s
@@ -74,7 +74,7 @@ func (c *roccConfig) patience(period frame.Time, line float64) frame.Time {
 	return 10 * believed(period, line)
 }
 
-// rocc is the reaction point (section 3.3.3): it obeys the least rate that any
+// rocc is the reaction point (section 3.3.5): it obeys the least rate that any
 // congestion point tells, follows the point it obeys up and down, and doubles
 // its rate when nobody tells it anything that it would obey.
 type rocc struct {

@@ -39,7 +39,7 @@ type Params struct {
 }
 
 // For returns the parameters for a link of the given rate in bit/s: those of
-// the publication's simulations at 40 and 100 Gb/s (table 3.1), and in between
+// the publication's simulations at 40 and 100 Gb/s (section 3.5), and in between
 // and beyond the ones that are similar to those of 40 Gb/s. For all other rates
 // time is stretched so that bytes and gains stay (T*rate is constant), which
 // keeps the dynamics.

@@ -18,7 +18,7 @@ const (
 const ReadingLen = 8 + 56
 
 // Reading is what a congestion point tells that leaves the arithmetic to hosts
-// (section 3.3.5 of the dissertation, the variant that sends all parameters).
+// (section 3.3.6 of the dissertation, the variant that sends all parameters).
 // On the wire it is an ICMP message of code 1:
 //
 //	version, stretch of the period (4 bits each); class; port

@@ -2,7 +2,7 @@ package rocc
 
 import "gswitch/frame"
 
-// basePeriod is that of the published parameters (table 3.1). Slower ports
+// basePeriod is that of the published parameters (section 3.5). Slower ports
 // have longer ones, as For stretches time with the rate.
 const basePeriod = 40 * frame.Microsecond
 

@@ -11,7 +11,7 @@ import (
 	"gswitch/frame"
 )
 
-// Kind says which flows of a queue are told (section 3.3.2 of the
+// Kind says which flows of a queue are told (section 3.3.4 of the
 // dissertation lists these).
 type Kind uint8
 
