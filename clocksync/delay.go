@@ -32,6 +32,9 @@ func (d *Delay) Request(sent frame.Time) uint16 {
 	return d.sequence
 }
 
+// Left says that the request left at another instant than was thought.
+func (d *Delay) Left(sent frame.Time) { d.sent = sent }
+
 // Response ends it: the response began to arrive at received, and spent
 // turnaround at the neighbour, by the neighbour's clock. It reports whether it was
 // the one that is waited for, and made sense.
@@ -49,6 +52,9 @@ func (d *Delay) Response(sequence uint16, received, turnaround frame.Time) bool 
 	d.n = min(d.n+1, len(d.samples))
 	return true
 }
+
+// Samples is how many measurements the value is of.
+func (d *Delay) Samples() int { return d.n }
 
 // Value returns the delay, and whether any measurement was made.
 func (d *Delay) Value() (frame.Time, bool) {

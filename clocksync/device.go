@@ -19,6 +19,9 @@ type Ports [MaxPorts / 64]uint64
 // Add puts a port into the set.
 func (s *Ports) Add(p int) { s[p/64] |= 1 << (p % 64) }
 
+// Remove takes a port out of the set.
+func (s *Ports) Remove(p int) { s[p/64] &^= 1 << (p % 64) }
+
 // Has reports whether a port is in the set.
 func (s *Ports) Has(p int) bool { return p >= 0 && s[p/64]&(1<<(p%64)) != 0 }
 
@@ -43,9 +46,13 @@ type Config struct {
 	EpsBackup frame.Time // the same by the backup graph, for the longest way that a failure may make
 
 	Interval frame.Time // between messages of the root
-	Timeout1 frame.Time // silence after which a device turns to its second parent
+	Timeout1 frame.Time // silence after which a device turns to its second parent; 0: it never does
 	Timeout2 frame.Time // silence behind that after which the backup root becomes root; 0 at all others
 	Drift    int64      // parts in 10^9; 0 = Drift
+
+	// Of schemes that Sundial is compared with (section 3.6).
+	Free     bool       // everybody sends by a timer of its own, as PTP's boundary clocks do, and not only in reaction
+	Recovery frame.Time // for so long a device may hear a parent that is cut off itself: it counts as not heard of the root since. Children of the root see a failure themselves
 }
 
 // Times of the paper's evaluation (section 3.6). One message in a row may be lost
@@ -69,7 +76,13 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("clock: ports %d and %d: there are %d at most", c.Accept, c.Backup, MaxPorts)
 	case c.Interval <= 0:
 		return fmt.Errorf("clock: an interval of %v: it must be positive", c.Interval.Duration())
-	case c.Timeout1 <= 2*c.Interval:
+	case c.Free && c.Timeout1 != 0:
+		return fmt.Errorf("clock: silence tells nothing where everybody sends by a timer of its own: there can be no timeout")
+	case c.Timeout1 < 0 || c.Timeout2 < 0 || c.Recovery < 0:
+		return fmt.Errorf("clock: a negative time")
+	case c.Timeout1 == 0 && c.Timeout2 != 0:
+		return fmt.Errorf("clock: the backup root waits for %v behind a timeout that does not exist", c.Timeout2.Duration())
+	case c.Timeout1 != 0 && c.Timeout1 <= 2*c.Interval:
 		return fmt.Errorf("clock: silence of %v is taken for a failure, with a message each %v: one lost message would be one; take more than two intervals", c.Timeout1.Duration(), c.Interval.Duration())
 	case c.Timeout2 != 0 && c.Timeout1+c.Timeout2 <= 4*c.Interval:
 		return fmt.Errorf("clock: the backup root waits %v and %v, with a message each %v: two roots could be at once; take more than four intervals for both", c.Timeout1.Duration(), c.Timeout2.Duration(), c.Interval.Duration())
@@ -86,6 +99,10 @@ type Message struct {
 	Root     uint64 // identity of the root that began it
 	Sequence uint16 // the root's count, passed on: one interval can be followed down the tree
 	Depth    uint8  // hops from the root
+	// Late is by how much the message may be wrong beyond what its hops are allowed:
+	// for stamps that are known to be inexact, and for what the oscillators on the
+	// way may have drifted while it waited there.
+	Late frame.Time
 }
 
 // State is what a device takes itself for.
@@ -107,15 +124,17 @@ func (s State) String() string { return stateNames[s] }
 
 // Counts are what a device has met.
 type Counts struct {
-	Valid       uint64 // messages that set the clock
-	Ignored     uint64 // by ports that are not accepted, or by the root
-	OtherRoot   uint64 // of an earlier plan, or of another root than the one heard before
-	Invalid     uint64 // that were further from the clock than its uncertainty
-	Sent        uint64 // times that messages were sent, to all ports of Transmit
-	FlipSilence uint64 // turned to the second parent for silence
-	FlipInvalid uint64 // for messages that cannot be
-	Elected     uint64 // became root
-	Evicted     uint64 // found its own clock broken
+	Valid       uint64     // messages that set the clock
+	Ignored     uint64     // by ports that are not accepted, or by the root
+	OtherRoot   uint64     // of an earlier plan, or of another root than the one heard before
+	Invalid     uint64     // that were further from the clock than its uncertainty
+	Sent        uint64     // times that messages were sent, to all ports of Transmit
+	FlipSilence uint64     // turned to the second parent for silence
+	FlipInvalid uint64     // for messages that cannot be
+	Elected     uint64     // became root
+	Evicted     uint64     // found its own clock broken
+	Gaps        uint64     // times that the root was not heard for longer than one lost message explains
+	Impacted    frame.Time // the length of these
 }
 
 // Device is one node's part of the protocol: the message engine, which the paper
@@ -140,6 +159,9 @@ type Device struct {
 	sequence uint16
 	depth    uint8
 	rootID   uint64
+	late     frame.Time // of the message that set the clock
+	came     frame.Time // when it did, by the node's time: residence counts from here
+	heardAt  frame.Time // the same, of any message since the device was made
 	delays   [MaxPorts]Delay
 }
 
@@ -151,7 +173,8 @@ func NewDevice(id uint64) *Device {
 
 // Configure takes a plan. The clock goes on as it is; only its uncertainty
 // follows the new place in the tree. A device that was the root and is not any
-// more is as uncertain as one that has just heard it.
+// more knows nothing until it hears the new one: it may have been cut off from
+// everybody while they had another.
 func (d *Device) Configure(now frame.Time, c Config) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -169,8 +192,11 @@ func (d *Device) Configure(now frame.Time, c Config) error {
 	d.accept, d.root, d.exact = c.Accept, c.Root, c.Root
 	d.flipped, d.evicted, d.heard, d.invalid = false, false, false, 0
 	d.electAt, d.next, d.silence = frame.Never, frame.Never, frame.Never
-	if d.synced {
-		d.silence = now + c.Timeout1 // else there is nothing to lose yet
+	if c.Free && d.synced {
+		d.next = now + c.Interval
+	}
+	if d.synced && !wasRoot {
+		d.listen(now) // else there is nothing to lose yet
 	}
 	if c.Root {
 		d.reign(now)
@@ -178,15 +204,23 @@ func (d *Device) Configure(now frame.Time, c Config) error {
 			d.next = now + c.Interval
 		}
 	} else if wasRoot {
-		d.last, d.synced = now, true
+		d.synced = false
 	}
 	return nil
+}
+
+// listen begins to wait for the next message.
+func (d *Device) listen(now frame.Time) {
+	d.silence = frame.Never
+	if d.cfg.Timeout1 != 0 {
+		d.silence = now + d.cfg.Timeout1
+	}
 }
 
 // reign makes the device the root from now on.
 func (d *Device) reign(now frame.Time) {
 	d.root, d.exact, d.synced = true, true, true
-	d.last, d.base, d.depth, d.rootID = now, 0, 0, d.id
+	d.last, d.base, d.depth, d.rootID, d.late, d.came = now, 0, 0, d.id, 0, now
 	d.epoch = max(d.epoch, d.cfg.Epoch)
 	d.next, d.silence, d.electAt = now, frame.Never, frame.Never
 }
@@ -210,7 +244,10 @@ func (d *Device) Sync(now, stamp frame.Time, port int, m Message) (forward bool)
 		return false
 	}
 	to := m.Time + delay
-	if off := to - d.At(stamp); d.synced && (off > d.Uncertainty(now) || -off > d.Uncertainty(now)) {
+	if m.Epoch > d.epoch && m.Root != d.rootID {
+		d.synced = false // another root by a new plan, with which this clock never had to do
+	}
+	if off := to - d.At(stamp); d.synced && (off > d.Uncertainty(now)+m.Late || -off > d.Uncertainty(now)+m.Late) {
 		d.Counts.Invalid++
 		if d.invalid++; d.invalid == invalidInARow {
 			d.doubt(now)
@@ -223,11 +260,34 @@ func (d *Device) Sync(now, stamp frame.Time, port int, m Message) (forward bool)
 	if d.flipped {
 		d.base = d.cfg.EpsBackup
 	}
+	d.base += m.Late
+	if d.cfg.Recovery != 0 && m.Depth > 0 {
+		d.last -= d.cfg.Recovery
+	}
+	d.noteGap(stamp)
 	d.heard, d.epoch, d.rootID, d.sequence, d.depth = true, m.Epoch, m.Root, m.Sequence, m.Depth+1
-	d.silence, d.electAt = now+d.cfg.Timeout1, frame.Never
+	d.late, d.came = m.Late, stamp
+	d.electAt = frame.Never
+	d.listen(now)
 	d.Counts.Valid++
+	if d.cfg.Free {
+		if d.next == frame.Never {
+			d.next = now
+		}
+		return false
+	}
 	d.Counts.Sent++
 	return true
+}
+
+// noteGap counts the time for which nothing was heard, where it was more than
+// one lost message explains.
+func (d *Device) noteGap(stamp frame.Time) {
+	if gap := stamp - d.heardAt; d.Counts.Valid > 0 && gap > 2*d.cfg.Interval+d.cfg.Interval/20 {
+		d.Counts.Gaps++
+		d.Counts.Impacted += gap
+	}
+	d.heardAt = stamp
 }
 
 // Due is when Advance is to be called next.
@@ -250,7 +310,10 @@ func (d *Device) Advance(now frame.Time) (send bool) {
 		if d.next <= now {
 			d.next = now + d.cfg.Interval
 		}
-		d.sequence++
+		if d.root {
+			d.sequence++
+		}
+		d.came = now
 		d.Counts.Sent++
 		return true
 	}
@@ -258,9 +321,32 @@ func (d *Device) Advance(now frame.Time) (send bool) {
 }
 
 // Out is the message that the device sends; it leaves at the node's time depart.
+// What the oscillator may have drifted since the device had reason to send
+// counts, in whole nanoseconds: what is left of one is part of EpsHop.
 func (d *Device) Out(depart frame.Time) Message {
-	return Message{Time: d.At(depart), Epoch: d.epoch, Root: d.rootID, Sequence: d.sequence, Depth: d.depth}
+	m := Message{Time: d.At(depart), Epoch: d.epoch, Root: d.rootID, Sequence: d.sequence, Depth: d.depth, Late: d.late}
+	if d.root {
+		m.Late = 0
+	} else if wait := depart - d.came; wait > 0 {
+		m.Late += wait / frame.Second * frame.Time(d.drift)
+		m.Late += wait % frame.Second * frame.Time(d.drift) / 1e9
+	}
+	return m
 }
+
+// Widen has messages go to more ports, before anybody is told to listen there.
+func (d *Device) Widen(more *Ports) {
+	for i := range d.cfg.Transmit {
+		d.cfg.Transmit[i] |= more[i]
+	}
+}
+
+// Narrow has them go to no others.
+func (d *Device) Narrow(to Ports) { d.cfg.Transmit = to }
+
+// Turned reports whether the device has left its first parent since it was
+// configured.
+func (d *Device) Turned() bool { return d.flipped }
 
 // Transmit are the ports that messages go to.
 func (d *Device) Transmit() *Ports { return &d.cfg.Transmit }

@@ -152,10 +152,12 @@ func (w *network) arm(i int) {
 		if n.dead {
 			return
 		}
-		if n.Advance(n.local(w.now)) {
+		local := n.local(w.now)
+		if n.Advance(local) {
 			w.send(i)
 		}
 		if w.byTimer && n.State() != Root && n.synced && w.now-n.lastSent >= 90*us {
+			n.came = local // as if there were reason
 			w.send(i)
 		}
 		if n.truth(n.Due()) > w.now {

@@ -3,6 +3,8 @@
 package systems
 
 import (
+	_ "gswitch/clocksync/boundary"
+	_ "gswitch/clocksync/ordinary"
 	_ "gswitch/escape/point"
 	_ "gswitch/hull/link"
 	_ "gswitch/lstf/point"

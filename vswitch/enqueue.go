@@ -276,6 +276,12 @@ func (n *Node) takeOne(r frame.Ref, m *frame.Meta) {
 	switch {
 	case m.Flags&frame.ToLocal != 0:
 		n.toLocal(r)
+	case m.OutPort == frame.NoPort && !n.linkUp.has(m.InPort):
+		n.drop(r, frame.PortDown)
+	case m.OutPort == frame.NoPort && m.Flags&frame.IsMACControl == 0:
+		if !n.linkLocal(n.now, r, m) {
+			n.drop(r, frame.ReservedMulticast)
+		}
 	case m.Flags&frame.IsMACControl != 0 && !n.linkUp.has(m.InPort):
 		n.drop(r, frame.PortDown)
 	case m.Flags&frame.IsMACControl != 0:

@@ -154,6 +154,11 @@ type Instance struct {
 	// they came in has been dealt with, before any of them leaves. Frames of ports
 	// that do not have the stage may be among them.
 	Queued func(v []Queued)
+	// LinkLocal is given frames to the addresses 01-80-C2-00-00-00 to 0F (IEEE
+	// 802.1Q table 8-1), which bridges do not forward, by the worker that owns the
+	// port that they came in by. It returns true if it understood the frame; what
+	// nobody does is dropped.
+	LinkLocal func(now frame.Time, port uint16, r frame.Ref) bool
 	// Departs is shown the frames that a port sends, in their order, with
 	// Meta.Depart as the link has it, before congestion marks and telemetry are
 	// written: what sets frame.MarkCE on a frame with frame.IsECT marks it. Frames
@@ -182,13 +187,14 @@ type Instance struct {
 type Stages uint8
 
 const (
-	AtQueued   Stages = 1 << iota // Instance.Queued
-	AtLeft                        // Instance.Left
-	AtDeparts                     // Instance.Departs
-	AtClaims                      // Instance.Claims
-	AtReleased                    // Instance.Released
-	AtPaused                      // Instance.Paused
-	AtPauses                      // Instance.Pauses
+	AtQueued    Stages = 1 << iota // Instance.Queued
+	AtLeft                         // Instance.Left
+	AtDeparts                      // Instance.Departs
+	AtClaims                       // Instance.Claims
+	AtReleased                     // Instance.Released
+	AtPaused                       // Instance.Paused
+	AtPauses                       // Instance.Pauses
+	AtLinkLocal                    // Instance.LinkLocal
 )
 
 // Counter is a number that a feature counts, or a measure that it takes, of a

@@ -29,6 +29,9 @@ func (n *Node) admit(now frame.Time, port uint16, pp *portProgram, ps *portState
 		why := frame.Keep
 		switch {
 		case dst&^0xf == reservedGroup:
+			if n.linkLocal(now, r, m) {
+				continue
+			}
 			why = frame.ReservedMulticast
 		case m.Wire > pp.maxFrame && untagged(m) > pp.maxFrame:
 			why = frame.Oversize

@@ -28,8 +28,11 @@ const (
 	ptpPdelayLen   = 54 // request and response
 	ptpAnnounceLen = 64
 	ptpTLVHeader   = 4
-	sundialTLVLen  = 32 // with its header
+	sundialTLVLen  = 36 // with its header
 )
+
+// MaxPTP is the longest frame that Encode makes.
+const MaxPTP = EthernetLen + ptpAnnounceLen + sundialTLVLen
 
 // PTPFlags (IEEE 1588-2019 table 37), as one word.
 const PTPTwoStep uint16 = 0x0200
@@ -80,6 +83,7 @@ type SundialFields struct {
 	Depth       uint8  // hops from the root
 	Flags       uint8
 	Root        uint64 // clock identity
+	Late        uint32 // by how many ns the time may be wrong beyond what its hops are allowed; all ones: more
 }
 
 // The organisation identifier is a locally administered one (IEEE 802c), since
@@ -151,7 +155,8 @@ func (f *PTPFields) Encode(b []byte) int {
 		be.PutUint32(t[14:], s.Uncertainty)
 		t[18], t[19] = s.Depth, s.Flags
 		be.PutUint64(t[20:], s.Root)
-		be.PutUint32(t[28:], crc32.ChecksumIEEE(p[:body+28]))
+		be.PutUint32(t[28:], s.Late)
+		be.PutUint32(t[32:], crc32.ChecksumIEEE(p[:body+32]))
 	}
 	SetPTPCorrection(b, f.Correction)
 	return max(n, MinFrame)
@@ -211,10 +216,10 @@ func (f *PTPFields) Decode(b []byte) (n int, ok bool) {
 			return 0, false
 		}
 		if be.Uint16(t) == tlvOrganisation && length == sundialTLVLen && [6]byte(t[4:10]) == sundialOrganisation {
-			if be.Uint32(t[28:]) != ptpCheck(p[:at+28]) {
+			if be.Uint32(t[32:]) != ptpCheck(p[:at+32]) {
 				return 0, false
 			}
-			f.Sundial = &SundialFields{Epoch: be.Uint32(t[10:]), Uncertainty: be.Uint32(t[14:]), Depth: t[18], Flags: t[19], Root: be.Uint64(t[20:])}
+			f.Sundial = &SundialFields{Epoch: be.Uint32(t[10:]), Uncertainty: be.Uint32(t[14:]), Depth: t[18], Flags: t[19], Root: be.Uint64(t[20:]), Late: be.Uint32(t[28:])}
 		}
 		at += length
 	}

@@ -15,7 +15,7 @@ import (
 func ptpSamples() []wire.PTPFields {
 	head := wire.PTPFields{Src: wire.MAC{2, 0, 0, 0, 0, 1}, Domain: 83, Clock: 0x020000fffe000001, Port: 7, Sequence: 4711, LogInterval: 0x7f,
 		Time: wire.PTPTime{Seconds: 1<<40 + 5, Nanoseconds: 999_999_999}}
-	sundial := &wire.SundialFields{Epoch: 3, Uncertainty: 43, Depth: 5, Flags: 1, Root: 0x020000fffe00ff01}
+	sundial := &wire.SundialFields{Epoch: 3, Uncertainty: 43, Depth: 5, Flags: 1, Root: 0x020000fffe00ff01, Late: 7}
 	sync, req, resp, announce, plain, follow := head, head, head, head, head, head
 	sync.Type, sync.Correction, sync.Sundial = wire.PTPSync, 12345<<16|0x8000, sundial
 	req.Type = wire.PTPPdelayReq

@@ -154,6 +154,9 @@ func (e *Engine) reboot(node, by int) {
 	}
 }
 
+// LocalTime implements vnet.Engine: all nodes have the engine's time.
+func (e *Engine) LocalTime(int) frame.Time { return e.Now() }
+
 // SetClock implements vnet.Engine: it is refused.
 func (e *Engine) SetClock(node int, _ int64, _ frame.Time) error {
 	if err := e.checkNode(node); err != nil {

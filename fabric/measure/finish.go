@@ -17,6 +17,7 @@ func (r *Recorder) Result(run *results.Run) {
 	for i := range r.scopes {
 		r.scopeValues(run, &r.scopes[i])
 	}
+	r.clock.values(putter(run, ""))
 	for i := range r.cfg.Events {
 		r.eventValues(run, &r.cfg.Events[i], end)
 	}
@@ -71,6 +72,7 @@ func (r *Recorder) scopeValues(run *results.Run, s *scope) {
 		put("link_low_seconds", s.low.Seconds())
 	}
 	s.good.values(put)
+	s.clock.values(put)
 	if s.prefix == "" {
 		for i, g := range r.cfg.Groups {
 			s.groups[i].values(putter(run, g+"."))
@@ -159,6 +161,7 @@ func (r *Recorder) series(run *results.Run) {
 			run.Series = append(run.Series, results.Series{Name: name, Object: object, Unit: unit, Shape: shape, T: t.t, V: t.v})
 		}
 	}
+	add("clock_eps", r.clock.watched, "s", results.ShapeStep, r.clock.trace)
 	for i, t := range r.queue.traces {
 		add("queue", r.cfg.Queues[i].Name, "B", results.ShapeStep, t)
 	}

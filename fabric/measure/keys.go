@@ -42,7 +42,7 @@ type Key struct {
 // Keys returns every scalar that a run can have: those of every run, and what the
 // features of switches and hosts count.
 func Keys() []Key {
-	all := slices.Clone(keys)
+	all := append(slices.Clone(keys), clockKeys()...)
 	add := func(counters []feature.Counter, together, largest, key string) {
 		for i := range counters {
 			c, of := &counters[i], together
@@ -55,12 +55,21 @@ func Keys() []Key {
 		}
 	}
 	for _, f := range vswitch.Features() {
-		add(f.Counters, "Of all switches together", "The largest of any port", "switch."+f.Name)
+		add(f.Counters, "Of all switches together", "The largest of any port", section("switch.", f.Name, f.Section != nil))
 	}
 	for _, f := range hostnic.Features() {
-		add(f.Counters, "Of all hosts together", "The largest of any host", "hosts."+f.Name)
+		add(f.Counters, "Of all hosts together", "The largest of any host", section("hosts.", f.Name, f.Section != nil))
 	}
 	return all
+}
+
+// section is where documents turn a feature on: among those of its kind of nodes,
+// or at the top if it is of all nodes together.
+func section(place, name string, own bool) string {
+	if own {
+		return place + name
+	}
+	return name
 }
 
 var keys = []Key{

@@ -272,6 +272,9 @@ func TestKeysAreKnown(t *testing.T) {
 			r.GoodputSample(now, func(id uint64) uint64 { return uint64(now) / id })
 		}
 	}
+	for d := range ClockDepths + 1 {
+		r.ClockSample(50*us, 1, []ClockReading{{Known: true, Eps: 10, Error: 3, Depth: d, Watched: true}})
+	}
 	r.Close(100 * us)
 	var run results.Run
 	r.Result(&run)
@@ -289,9 +292,37 @@ func TestKeysAreKnown(t *testing.T) {
 	counted := []string{"copies_collected_total", "loop_visits_mean", "traces_delivered_total", "traces_dropped_total", "traces_looped_total", "traces_lost_total", "traces_missing_copies_total", "traces_total", "uneven_max", "drops_total", "late_frames_total", "arena_exhausted_total", "drop_share", "faults_total", "marks_total", "pauses_total", "pause_frames_total", "pause_seconds", "pause_share", "host_pause_share", "timeouts_total", "data_frames_total", "deadlocks_total", "escaped_total", "tokens_total", "tokens_reclaimed_total", "escape_strays_total", "quenches_total", "notices_total",
 		"paths_tier1_share", "paths_tier2_share", "paths_tier3_share", "paths_tier4_share", "paths_any_share", "paths_choices_total", "flowlets_total", "telemetry_unstamped_total", "low_frames_total", "inversions_total", "broken_connections_total",
 		"policy_sent_total", "policy_sent_bytes", "policy_refused_total", "policy_pushed_out_total", "policy_late_total", "policy_marked_total", "policy_value_total", "policy_lost_value_total", "shadow_sent_total", "shadow_sent_bytes", "shadow_refused_total", "shadow_pushed_out_total", "shadow_late_total", "shadow_marked_total", "shadow_value_total", "shadow_lost_value_total"}
+	counted = append(counted, "clock_plans_total", "clock_unplanned_total", "clock_devices_total")
 	for _, k := range known {
 		if _, ok := run.Values[k]; !ok && !strings.Contains(k, "diagnosed_") && !strings.Contains(k, "connections_") && k != "record_bytes_per_packet" && !slices.Contains(counted, k) && k[:min(5, len(k))] != "long." {
 			t.Errorf("%s is documented, but was not measured", k)
 		}
+	}
+}
+
+// A bound is held against the truth wherever a clock says one: before the warm-up
+// and at nodes that are cut off, too, which nothing else counts.
+func TestClockSample(t *testing.T) {
+	c := config()
+	c.Warmup = 10 * us
+	c.Windows = []Window{{"late", 50 * us, 0}}
+	r := New(c)
+	r.WatchClock("s3")
+	r.ClockSample(5*us, 2, []ClockReading{{Known: true, Eps: 900, Error: 901, Depth: 1}, {}})
+	r.ClockSample(20*us, 1, []ClockReading{{Known: true, Eps: 20, Error: 20, Depth: 1, Watched: true}, {Known: true, Eps: 999, Error: 1000, Cut: true}, {}})
+	r.ClockSample(60*us, 1, []ClockReading{{Known: true, Eps: 40, Error: 2, Depth: 1, Watched: true}, {Known: true, Eps: 70, Depth: 99}})
+	r.Close(100 * us)
+	r.ClockSample(110*us, 9, []ClockReading{{Known: true, Eps: 1, Error: 2}})
+	var run results.Run
+	r.Result(&run)
+	for k, want := range map[string]float64{"clock_samples_total": 5, "clock_broken_total": 2, "clock_unknown_total": 1, "clock_roots_max": 1, "clock_eps_max_seconds": 70e-9,
+		"late.clock_eps_mean_seconds": 55e-9, "clock_watched_eps_min_seconds": 20e-9, "clock_watched_eps_max_seconds": 40e-9, "clock_error_max_seconds": 20e-9,
+		"clock_depth1_eps_max_seconds": 40e-9, "clock_depth12_eps_max_seconds": 70e-9} {
+		if got := run.Values[k]; math.Abs(got-want) > 1e-12 {
+			t.Errorf("%s = %v, want %v", k, got, want)
+		}
+	}
+	if len(run.Series) == 0 || run.Series[0].Name != "clock_eps" || run.Series[0].Object != "s3" || len(run.Series[0].V) != 2 {
+		t.Errorf("series %+v", run.Series)
 	}
 }

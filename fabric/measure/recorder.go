@@ -79,6 +79,7 @@ type Recorder struct {
 	queue  queues
 	link   links
 	good   goodput
+	clock  clocks
 	closed frame.Time // after that nothing counts
 }
 
@@ -95,6 +96,7 @@ type scope struct {
 	groups   []spans
 	rtt      Hist   // ns
 	rtts     []Hist // of each group
+	clock    clockScope
 }
 
 // New returns a recorder.

@@ -45,6 +45,9 @@ func (h *host) checkDivision(s *scenario.Scenario) error {
 		if len(d.Measure.Traces) > 0 {
 			return fmt.Errorf("%s: measure.traces collects copies, which come to the hosts' processes: run it with --processes one, or without measure.traces", s.File)
 		}
+		if d.Clock.On() {
+			return fmt.Errorf("%s: clock: how wrong a clock is can be seen only where all of them are: run it with --processes one", s.File)
+		}
 		if d.Measure.CC {
 			return fmt.Errorf("%s: measure.cc records what congestion control knows, which is with the hosts' processes: run it with --processes one, or without measure.cc", s.File)
 		}

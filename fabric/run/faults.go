@@ -120,6 +120,10 @@ func (in *injector) storm(d direction, f *scenario.Fault) {
 func (in *injector) node(r *scenario.Run, f *scenario.Fault) {
 	i, _ := r.Topology.Lookup(f.Node)
 	e, id := in.n.Engine, in.n.EngineNode(i)
+	own := int64(0) // how its oscillator runs without fault
+	if r.Doc.Clock.On() {
+		own, _ = oscillator(r, i)
+	}
 	e.At(frame.Time(f.Start), func(now frame.Time) {
 		switch f.Kind {
 		case "pause":
@@ -129,7 +133,7 @@ func (in *injector) node(r *scenario.Run, f *scenario.Fault) {
 		case "reboot":
 			_ = e.Reboot(id, frame.Time(f.Stop)-now)
 		case "clock":
-			_ = e.SetClock(id, int64(f.Drift), frame.Time(f.Step))
+			_ = e.SetClock(id, own+int64(f.Drift), frame.Time(f.Step))
 		}
 	})
 	if f.Stop == 0 {
@@ -139,7 +143,7 @@ func (in *injector) node(r *scenario.Run, f *scenario.Fault) {
 	case "slow-node":
 		e.At(frame.Time(f.Stop), func(frame.Time) { _ = e.Slow(id, 0) })
 	case "clock":
-		e.At(frame.Time(f.Stop), func(frame.Time) { _ = e.SetClock(id, 0, 0) })
+		e.At(frame.Time(f.Stop), func(frame.Time) { _ = e.SetClock(id, own, 0) })
 	}
 }
 

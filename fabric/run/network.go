@@ -133,7 +133,9 @@ func describe(r *scenario.Run) (*vnet.Config, error) {
 			c.PFC, c.PFCStages = false, 0
 		}
 	}
-	return c, nil
+	ck, err := newClocks(r)
+	ck.configure(r, c)
+	return c, err
 }
 
 // each calls visit with the names of hosts.

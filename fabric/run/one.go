@@ -28,6 +28,10 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 	if err != nil {
 		return nil, err
 	}
+	ck, err := newClocks(r)
+	if err != nil {
+		return nil, err
+	}
 	collected, listen, err := collects(r, h.o.Out != "")
 	if err != nil {
 		return nil, err
@@ -52,6 +56,9 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 	t.begin()
 	var over atomic.Bool
 	sample(ctx, n, rec, t, r, ports, &over)
+	if err := ck.begin(n, r, rec); err != nil {
+		return nil, err
+	}
 	if err := inject(n, r); err != nil {
 		return nil, err
 	}
@@ -115,6 +122,7 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 			}
 		}
 	}
+	ck.put(out)
 	if h.o.Pauses > 0 {
 		out.Pauses = n.PauseTrace(n.Engine.Now())
 		if h.o.Out != "" {

@@ -22,6 +22,7 @@ type Document struct {
 	PFC      PFC         `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb) of switches and hosts."`
 	Hosts    Hosts       `yaml:"hosts" doc:"What every host does."`
 	Workload []Entry     `yaml:"workload" need:"yes" doc:"Who sends what to whom."`
+	Clock    Clock       `yaml:"clock" doc:"One time for all nodes, with a bound on its error (Sundial)."`
 	Faults   []Fault     `yaml:"faults" doc:"What goes wrong."`
 	Measure  Measure     `yaml:"measure" doc:"What is recorded beyond the flows."`
 

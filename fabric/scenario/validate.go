@@ -51,6 +51,7 @@ func (v *validator) all() {
 		v.fault(fmt.Sprintf("faults[%d]", i), &d.Faults[i])
 	}
 	v.faultOverlaps()
+	v.clock()
 	v.measure()
 }
 

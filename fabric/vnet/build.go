@@ -13,6 +13,7 @@ import (
 	"gswitch/sim"
 	"gswitch/tcp/stack"
 	"gswitch/vswitch"
+	wirefmt "gswitch/wire"
 )
 
 // Network is a network in virtual time, or on real frames (Config.Engine).
@@ -222,6 +223,9 @@ func (n *Network) headers() int {
 	bytes := dataHeader + codec.FullLen(n.Topology.LongestPath())
 	if n.cfg.Streams.On {
 		bytes = max(bytes, tcpHeaders)
+	}
+	if n.cfg.LinkLocal {
+		bytes = max(bytes, wirefmt.MaxPTP)
 	}
 	return bytes
 }

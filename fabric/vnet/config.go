@@ -86,6 +86,10 @@ type Config struct {
 	// hosts, see Network.MaxRTT.
 	BaseRTT frame.Time
 
+	// LinkLocal tells that nodes exchange messages of their own with their
+	// neighbours, which no header of data is as long as.
+	LinkLocal bool
+
 	// RTTs hands the round-trip times of acknowledgements to Network.OnRTT.
 	RTTs bool
 

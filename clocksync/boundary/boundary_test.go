@@ -1,0 +1,158 @@
+package boundary
+
+import (
+	"strings"
+	"testing"
+
+	"gswitch/clocksync"
+	"gswitch/frame"
+	"gswitch/vswitch"
+	st "gswitch/vswitch/switchtest"
+	"gswitch/wire"
+)
+
+// options make a clock that hears port 0 and tells port 1.
+func options() clocksync.Options {
+	c := clocksync.Config{Epoch: 1, Accept: 0, Backup: 2, Interval: clocksync.DefaultInterval, Timeout1: clocksync.DefaultTimeout1, EpsBase: 10, EpsBackup: 30}
+	c.Transmit.Add(1)
+	return clocksync.Options{Config: c, Domain: clocksync.DefaultDomain}
+}
+
+func config() *vswitch.Config {
+	cfg := st.Star()
+	cfg.Options = cfg.Options.With(Name, options())
+	return cfg
+}
+
+// messages decodes the PTP messages that leave by a port.
+func messages(t *testing.T, r *st.Rig, port uint16) (v []wire.PTPFields) {
+	t.Helper()
+	for _, b := range r.Out(port) {
+		var f wire.PTPFields
+		if _, ok := f.Decode(b); !ok {
+			t.Fatalf("%x", b)
+		}
+		v = append(v, f)
+	}
+	return v
+}
+
+func encode(f *wire.PTPFields) []byte {
+	f.Src, f.Domain = st.HostMAC(1), clocksync.DefaultDomain
+	b := make([]byte, 128)
+	return b[:f.Encode(b)]
+}
+
+func syncMessage(at frame.Time) []byte {
+	return encode(&wire.PTPFields{Type: wire.PTPSync, Clock: 77, Time: wire.PTPTime{Nanoseconds: uint32(at)}, Sundial: &wire.SundialFields{Epoch: 1, Root: 77}})
+}
+
+// A switch measures its links, sets its clock by its parent alone, and tells its
+// child when, and only when, it has heard something.
+func TestBoundaryClock(t *testing.T) {
+	r := st.New(t, config())
+	c := Of(r.Switch.Nodes[0])
+	r.Advance(1)
+	asked := messages(t, r, 0)
+	if len(asked) != 1 || asked[0].Type != wire.PTPPdelayReq {
+		t.Fatalf("%+v", asked)
+	}
+	r.Advance(1000)
+	r.In(0, encode(&wire.PTPFields{Type: wire.PTPPdelayResp, Sequence: asked[0].Sequence, RequestClock: asked[0].Clock, RequestPort: 1}))
+	if d, ok := c.Delay(0).Value(); !ok || d < 300 || d > 501 {
+		t.Errorf("a delay of %d, %t", d, ok)
+	}
+	messages(t, r, 1)
+	r.In(2, syncMessage(500_000))
+	if n := len(messages(t, r, 1)); n != 0 || c.State() != clocksync.Unsynced {
+		t.Errorf("%d messages, %v: it followed who is not its parent", n, c.State())
+	}
+	r.In(0, syncMessage(500_000))
+	told := messages(t, r, 1)
+	if len(told) != 1 || c.State() != clocksync.Primary || told[0].Sundial == nil || told[0].Sundial.Depth != 1 || told[0].Sundial.Root != 77 {
+		t.Fatalf("%v, %+v", c.State(), told)
+	}
+	if d, _ := c.Delay(0).Value(); told[0].Time.Nanoseconds < uint32(500_000+d) || told[0].Time.Nanoseconds > uint32(500_000+d)+1000 {
+		t.Errorf("it tells %d ns", told[0].Time.Nanoseconds)
+	}
+	r.Advance(80 * frame.Microsecond)
+	for _, f := range messages(t, r, 1) {
+		if f.Type == wire.PTPSync {
+			t.Error("a message that nothing was the reason for")
+		}
+	}
+	r.Advance(200 * frame.Microsecond)
+	if c.State() != clocksync.Holdover || c.Parent() != 2 || c.Uncertainty(r.Now) < 30 {
+		t.Errorf("behind the silence: %v by port %d", c.State(), c.Parent())
+	}
+}
+
+// Without a clock the messages are what other link-local frames are.
+func TestWithoutClock(t *testing.T) {
+	for _, cfg := range []*vswitch.Config{st.Star(), config()} {
+		r := st.New(t, cfg)
+		r.Advance(1)
+		for p := range uint16(3) {
+			r.Out(p)
+		}
+		lldp := syncMessage(1)
+		lldp[12], lldp[13] = 0x88, 0xcc
+		r.In(0, lldp)
+		r.In(0, syncMessage(1))
+		var k vswitch.PortCounts
+		r.Switch.Nodes[0].ReadPort(0, &k)
+		taken := uint64(len(cfg.Options))
+		if k.Drops[frame.ReservedMulticast] != 2-taken || k.Drops[frame.LocalConsumed] != taken {
+			t.Errorf("dropped %d, taken %d of 2", k.Drops[frame.ReservedMulticast], k.Drops[frame.LocalConsumed])
+		}
+		for p := range uint16(3) {
+			if n := len(r.Out(p)); n != 0 {
+				t.Errorf("%d frames leave by port %d", n, p)
+			}
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	cfg := config()
+	o := options()
+	o.Timeout1 = o.Interval
+	cfg.Options = cfg.Options.With(Name, o)
+	if err := r(cfg); err == nil || !strings.Contains(err.Error(), "two intervals") {
+		t.Error(err)
+	}
+	cfg = config()
+	cfg.Ports[1].Worker = 1
+	if err := r(cfg); err == nil || !strings.Contains(err.Error(), "worker") {
+		t.Error(err)
+	}
+}
+
+func r(cfg *vswitch.Config) error { return check(cfg) }
+
+// A link that goes takes what waits for it along, and the clock goes on behind it.
+func TestLinkGoes(t *testing.T) {
+	r := st.New(t, config())
+	c := Of(r.Switch.Nodes[0])
+	r.Advance(1)
+	r.Out(0)
+	for range 3 {
+		req := encode(&wire.PTPFields{Type: wire.PTPPdelayReq, Clock: 5, Port: 1})
+		r.In(0, req)
+		r.Switch.Nodes[0].SetLink(r.Now, 0, false)
+		r.Switch.Nodes[0].SetLink(r.Now, 0, true)
+		r.Advance(10 * clocksync.DefaultInterval)
+		r.In(0, req)
+		got := 0
+		for _, f := range messages(t, r, 0) {
+			if f.Type == wire.PTPPdelayResp {
+				got++
+			}
+		}
+		if got == 0 {
+			t.Fatalf("no answer any more: %+v", c.Messages)
+		}
+		r.Advance(10 * clocksync.DefaultInterval)
+		r.Out(0)
+	}
+}

@@ -1,0 +1,284 @@
+package clocksync
+
+import (
+	"fmt"
+
+	"gswitch/frame"
+	"gswitch/wire"
+)
+
+// Options are what a node's clock is configured with.
+type Options struct {
+	Config
+	Domain     uint8      // of PTP: messages of others are not looked at
+	DelayEvery frame.Time // between measurements of the delays of the links; 0: 1 s
+	Announce   frame.Time // between Announce messages to the ports of Transmit, for slaves that know PTP alone; 0: none
+}
+
+// DefaultDomain keeps Sundial's messages apart from those of the PTP domains that
+// are in use: 0 to 127 are free to users (IEEE 1588-2019 table 2).
+const DefaultDomain = 83
+
+// quickRounds is how many measurements of the delays follow each other by the
+// interval of messages, before they come each DelayEvery.
+const quickRounds = 8
+
+// MessageCounts are messages by what became of them, besides Counts.
+type MessageCounts struct {
+	Malformed  uint64 // that were no PTP messages, or damaged
+	Foreign    uint64 // of other domains, or of types or kinds that are not used here
+	Boundless  uint64 // from clocks that know no bound of their own
+	Requests   uint64 // for the delay of a link, that were answered
+	Unanswered uint64 // and that were not: they come faster than any neighbour would ask
+	Strays     uint64 // answers that nobody waits for, or that cannot be
+	Unsent     uint64 // for want of frames, or of a link
+}
+
+// Instance is the clock of a node on its links: its Device, and the PTP messages
+// that it exchanges with its neighbours (IEEE 1588-2019 annex E, one-step, peer
+// delay). What is sent is stamped when it departs.
+type Instance struct {
+	Device
+	Messages MessageCounts
+	opt      Options
+	mac      wire.MAC
+	send     func(port int, f *wire.PTPFields) bool
+	ports    Ports // in use
+	answers  [MaxPorts]answer
+	rounds   int        // measurements of the delays so far
+	delayAt  frame.Time // when the next is due
+	tellAt   frame.Time // when the next Announce is due
+	in, out  wire.PTPFields
+	sundial  wire.SundialFields
+}
+
+// answer is that of a port to its neighbour's request.
+type answer struct {
+	waits bool       // it has not departed yet
+	came  frame.Time // when the request began to arrive
+	next  frame.Time // not before another is answered
+}
+
+// NewInstance returns the clock of a node with a MAC address, which takes part in
+// nothing before Configure. send puts a message out by a port, ahead of all data,
+// and reports whether it could; Departs is called for it when it leaves.
+func NewInstance(mac wire.MAC, send func(port int, f *wire.PTPFields) bool) *Instance {
+	return &Instance{Device: *NewDevice(Identity(mac)), mac: mac, send: send, tellAt: frame.Never}
+}
+
+// Identity is that of the clock, as others hear it.
+func (n *Instance) Identity() uint64 { return n.id }
+
+// Identity is the clock identity of a MAC address (IEEE 1588-2019 7.5.2.2.2).
+func Identity(mac wire.MAC) uint64 {
+	m := mac.Uint64()
+	return m>>24<<40 | 0xfffe<<24 | m&0xffffff
+}
+
+// Configure takes new options.
+func (n *Instance) Configure(now frame.Time, o Options) error {
+	if o.DelayEvery == 0 {
+		o.DelayEvery = frame.Second
+	}
+	if o.DelayEvery < 0 || o.Announce < 0 {
+		return fmt.Errorf("clock: a negative time between messages")
+	}
+	if err := n.Device.Configure(now, o.Config); err != nil {
+		return err
+	}
+	n.opt = o
+	if n.tellAt = frame.Never; o.Announce > 0 {
+		n.tellAt = now
+	}
+	return nil
+}
+
+// Options returns those in force.
+func (n *Instance) Options() Options { return n.opt }
+
+// Use says that a port has a link, of which the delay is to be measured, or that
+// it has none any more.
+func (n *Instance) Use(now frame.Time, port int, use bool) {
+	switch {
+	case use && !n.ports.Has(port):
+		n.ports.Add(port)
+		n.answers[port] = answer{}
+		n.rounds, n.delayAt = 0, now
+	case !use:
+		n.ports.Remove(port)
+	}
+}
+
+// Receive takes a frame of EtherType 0x88F7 that came by a port. It began to
+// arrive at the node's time stamp, or up to late before that.
+func (n *Instance) Receive(now, stamp, late frame.Time, port int, b []byte) {
+	f := &n.in
+	if _, ok := f.Decode(b); !ok || f.Time.Seconds > maxSeconds || uint(port) >= MaxPorts {
+		n.Messages.Malformed++
+		return
+	}
+	if f.Domain != n.opt.Domain {
+		n.Messages.Foreign++
+		return
+	}
+	switch f.Type {
+	case wire.PTPSync:
+		n.sync(now, stamp, late, port, f)
+	case wire.PTPPdelayReq:
+		n.request(now, stamp, port, f)
+	case wire.PTPPdelayResp:
+		switch d := n.Delay(port); {
+		case f.Flags&wire.PTPTwoStep != 0:
+			n.Messages.Foreign++
+		case f.RequestClock != n.id || int(f.RequestPort) != port+1 || !d.Response(f.Sequence, stamp, frame.Time(f.Correction>>16)):
+			n.Messages.Strays++
+		}
+	default:
+		n.Messages.Foreign++
+	}
+}
+
+// maxSeconds keeps times of the nodes, 64 bits of nanoseconds, from overflowing.
+const maxSeconds = 1 << 32
+
+const boundless = 1<<32 - 1
+
+func (n *Instance) sync(now, stamp, late frame.Time, port int, f *wire.PTPFields) {
+	s := f.Sundial
+	switch {
+	case s == nil || f.Flags&wire.PTPTwoStep != 0 || s.Depth == 255:
+		n.Messages.Foreign++
+		return
+	case s.Late == boundless || s.Uncertainty == boundless:
+		n.Messages.Boundless++
+		return
+	}
+	m := Message{Time: frame.Time(f.Time.Seconds)*frame.Second + frame.Time(f.Time.Nanoseconds) + frame.Time(f.Correction>>16),
+		Epoch: s.Epoch, Root: s.Root, Sequence: f.Sequence, Depth: s.Depth, Late: frame.Time(s.Late) + late}
+	if n.Sync(now, stamp, port, m) {
+		n.sendSync(now)
+	}
+}
+
+// request answers a neighbour that measures the delay of the link: one at a
+// time, and not more often than anybody has reason to ask.
+func (n *Instance) request(now, stamp frame.Time, port int, f *wire.PTPFields) {
+	a := &n.answers[port]
+	if now < a.next || a.waits && now < a.next+4*n.opt.Interval { // one that was dropped with its link waits no more
+		n.Messages.Unanswered++
+		return
+	}
+	n.head(wire.PTPPdelayResp, port, f.Sequence)
+	n.out.RequestClock, n.out.RequestPort = f.Clock, f.Port
+	*a = answer{waits: true, came: stamp, next: now + n.opt.Interval/2}
+	if !n.send(port, &n.out) {
+		a.waits = false
+		n.Messages.Unsent++
+		return
+	}
+	n.Messages.Requests++
+}
+
+// head begins a message.
+func (n *Instance) head(t wire.PTPType, port int, sequence uint16) {
+	n.out = wire.PTPFields{Src: n.mac, Type: t, Domain: n.opt.Domain, Clock: n.id, Port: uint16(port) + 1, Sequence: sequence, LogInterval: 0x7f}
+}
+
+// sendSync sends to the ports of Transmit. What the messages say is written when
+// they depart.
+func (n *Instance) sendSync(now frame.Time) {
+	n.Transmit().Each(func(p int) {
+		n.fill(now, p, wire.PTPSync)
+		if !n.send(p, &n.out) {
+			n.Messages.Unsent++
+		}
+	})
+}
+
+// fill writes a Sync or Announce message that departs at the node's time depart.
+func (n *Instance) fill(depart frame.Time, port int, t wire.PTPType) {
+	m := n.Device.Out(depart)
+	n.head(t, port, m.Sequence)
+	at := max(m.Time, 0)
+	n.out.Time = wire.PTPTime{Seconds: uint64(at / frame.Second), Nanoseconds: uint32(at % frame.Second)}
+	n.sundial = wire.SundialFields{Epoch: m.Epoch, Uncertainty: saturate(n.Uncertainty(depart)), Depth: m.Depth, Root: m.Root, Late: saturate(m.Late)}
+	n.out.Sundial = &n.sundial
+	if t == wire.PTPAnnounce {
+		n.out.Grandmaster, n.out.Steps, n.out.Class, n.out.Accuracy = m.Root, uint16(m.Depth), 248, accuracy(n.Uncertainty(depart))
+		n.out.Variance, n.out.Priority1, n.out.Priority2, n.out.Source = 0xffff, 128, 128, 0xa0
+	}
+}
+
+func saturate(t frame.Time) uint32 { return uint32(min(max(t, 0), boundless)) }
+
+// accuracy is how exact a clock is, by IEEE 1588-2019 table 5.
+func accuracy(eps frame.Time) uint8 {
+	for i, bound := range [...]frame.Time{25, 100, 250, 1000, 2500, 10_000, 25_000, 100_000, 250_000, 1_000_000, 2_500_000, 10_000_000, 25_000_000, 100_000_000, 250_000_000, 1_000_000_000} {
+		if eps <= bound {
+			return 0x20 + uint8(i)
+		}
+	}
+	return 0xfe // unknown
+}
+
+// Departs is called for a message that leaves by a port, at the node's time
+// depart: the start of the frame on the link. It stamps the frame in place.
+func (n *Instance) Departs(depart frame.Time, port int, b []byte) {
+	switch wire.PTPType(b[wire.EthernetLen] & 0xf) {
+	case wire.PTPSync:
+		n.fill(depart, port, wire.PTPSync)
+		n.out.Encode(b)
+	case wire.PTPPdelayReq:
+		n.Delay(port).Left(depart)
+	case wire.PTPPdelayResp:
+		a := &n.answers[port]
+		wire.SetPTPCorrection(b, int64(depart-a.came)<<16)
+		a.waits = false
+	}
+}
+
+// Due is when Advance is to be called next.
+func (n *Instance) Due() frame.Time {
+	due := min(n.Device.Due(), n.tellAt)
+	if n.ports != (Ports{}) && n.opt.Interval > 0 {
+		due = min(due, n.delayAt)
+	}
+	return due
+}
+
+// Advance runs what is due.
+func (n *Instance) Advance(now frame.Time) {
+	if n.opt.Interval == 0 {
+		return // not configured
+	}
+	if now >= n.delayAt {
+		n.measure(now)
+	}
+	if n.Device.Advance(now) {
+		n.sendSync(now)
+	}
+	if now >= n.tellAt {
+		n.tellAt = now + n.opt.Announce
+		if n.Uncertainty(now) != Forever {
+			n.Transmit().Each(func(p int) {
+				n.fill(now, p, wire.PTPAnnounce)
+				n.send(p, &n.out)
+			})
+		}
+	}
+}
+
+// measure asks all neighbours, to know the delay of each link before anybody is
+// turned to by it.
+func (n *Instance) measure(now frame.Time) {
+	n.delayAt = now + n.opt.DelayEvery
+	if n.rounds++; n.rounds < quickRounds {
+		n.delayAt = now + min(n.opt.Interval, n.opt.DelayEvery)
+	}
+	n.ports.Each(func(p int) {
+		n.head(wire.PTPPdelayReq, p, n.Delay(p).Request(now))
+		if !n.send(p, &n.out) {
+			n.Messages.Unsent++
+		}
+	})
+}

@@ -1,0 +1,208 @@
+package clocksync
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"gswitch/frame"
+	"gswitch/wire"
+)
+
+// wired is two clocks, a root and its child, whose messages take 500 ns.
+type wired struct {
+	t    *testing.T
+	now  frame.Time
+	root *Instance
+	leaf *Instance
+	out  []flying
+	// lie changes what goes to the leaf.
+	lie func(f *wire.PTPFields)
+}
+
+type flying struct {
+	at    frame.Time
+	to    *Instance
+	frame []byte
+}
+
+const wireDelay = 500 * frame.Nanosecond
+
+func newWired(t *testing.T) *wired {
+	w := &wired{t: t}
+	w.root, w.leaf = NewInstance(wire.MAC{2, 1}, w.from(&w.leaf, &w.root)), NewInstance(wire.MAC{2, 2}, w.from(&w.root, &w.leaf))
+	c := Config{Epoch: 1, Accept: NoPort, Backup: NoPort, Interval: DefaultInterval, Timeout1: DefaultTimeout1, EpsBackup: 10}
+	a, b := c, c
+	a.Root = true
+	a.Transmit.Add(0)
+	b.Accept, b.EpsBase = 0, EpsHop
+	for n, c := range map[*Instance]Config{w.root: a, w.leaf: b} {
+		if err := n.Configure(0, Options{Config: c, Domain: DefaultDomain}); err != nil {
+			t.Fatal(err)
+		}
+		n.Use(0, 0, true)
+	}
+	return w
+}
+
+// from sends to the other end at once, stamped.
+func (w *wired) from(to, by **Instance) func(int, *wire.PTPFields) bool {
+	return func(port int, f *wire.PTPFields) bool {
+		b := make([]byte, wire.MaxPTP)
+		b = b[:f.Encode(b)]
+		(*by).Departs(w.local(*by), port, b)
+		if w.lie != nil && *to == w.leaf {
+			var x wire.PTPFields
+			if _, ok := x.Decode(b); ok {
+				w.lie(&x)
+				x.Encode(b)
+			}
+		}
+		w.out = append(w.out, flying{w.now + wireDelay, *to, b})
+		return true
+	}
+}
+
+// local is a node's own time: the leaf is fast by 100 ppm and a second ahead.
+func (w *wired) local(n *Instance) frame.Time {
+	if n == w.leaf {
+		return w.now + w.now/10_000 + frame.Second
+	}
+	return w.now
+}
+
+// run goes on in steps of 100 ns and returns the largest error of the leaf, and
+// how often it was beyond its bound.
+func (w *wired) run(until frame.Time) (worst frame.Time, broken int) {
+	for ; w.now < until; w.now += 100 {
+		for len(w.out) > 0 && w.out[0].at <= w.now {
+			x := w.out[0]
+			w.out = w.out[1:]
+			l := w.local(x.to)
+			x.to.Receive(l, l, 0, 0, x.frame)
+		}
+		w.root.Advance(w.local(w.root))
+		w.leaf.Advance(w.local(w.leaf))
+		l := w.local(w.leaf)
+		if eps := w.leaf.Uncertainty(l); eps != Forever {
+			err := max(w.leaf.At(l)-w.root.At(w.now), w.root.At(w.now)-w.leaf.At(l))
+			worst = max(worst, err)
+			if err > eps {
+				broken++
+			}
+		}
+	}
+	return worst, broken
+}
+
+func TestInstancesAgree(t *testing.T) {
+	w := newWired(t)
+	worst, broken := w.run(10 * frame.Millisecond)
+	if d, ok := w.leaf.Delay(0).Value(); !ok || d < wireDelay-100 || d > wireDelay+100 {
+		t.Errorf("a delay of %d ns", d)
+	}
+	if w.leaf.State() != Primary || broken != 0 || worst > 120 || w.leaf.Counts.Valid < 100 {
+		t.Errorf("%v after %d messages, %d ns wrong, %d times beyond the bound", w.leaf.State(), w.leaf.Counts.Valid, worst, broken)
+	}
+	if m := w.leaf.Messages; m != (MessageCounts{Requests: m.Requests}) || m.Requests < 8 {
+		t.Errorf("%+v", m)
+	}
+}
+
+// Who is not the parent moves no clock, whatever it sends: messages that nobody
+// asked for, old ones again, answers to requests of others, and many of them.
+func TestStrangersMoveNoClock(t *testing.T) {
+	w := newWired(t)
+	var kept [][]byte
+	w.run(2 * frame.Millisecond)
+	r := rand.New(rand.NewPCG(1, 18))
+	before := w.leaf.Counts.Valid
+	for range 2000 {
+		w.run(w.now + frame.Microsecond)
+		for _, x := range w.out {
+			kept = append(kept, x.frame)
+		}
+		f := wire.PTPFields{Src: wire.MAC{2, 9}, Type: []wire.PTPType{wire.PTPSync, wire.PTPPdelayReq, wire.PTPPdelayResp, wire.PTPAnnounce, wire.PTPFollowUp}[r.IntN(5)],
+			Domain: DefaultDomain, Clock: r.Uint64(), Port: 1, Sequence: uint16(r.IntN(30)), Correction: r.Int64(), RequestClock: w.leaf.Identity(), RequestPort: 1,
+			Time: wire.PTPTime{Seconds: r.Uint64N(1 << 34)}, Sundial: &wire.SundialFields{Epoch: uint32(r.IntN(3)), Root: w.root.Identity(), Depth: uint8(r.IntN(256)), Late: r.Uint32()}}
+		b := make([]byte, 128)
+		b = b[:f.Encode(b)]
+		if len(kept) > 0 && r.IntN(2) == 0 {
+			b = kept[r.IntN(len(kept))]
+		}
+		l := w.local(w.leaf)
+		w.leaf.Receive(l, l, 0, 1+r.IntN(255), b) // by another port
+		if f.Type == wire.PTPPdelayResp {
+			w.leaf.Receive(l, l, 0, 0, b) // and by this one: nobody waits for it
+		}
+	}
+	worst, broken := w.run(w.now + 2*frame.Millisecond)
+	if broken != 0 || worst > 120 || w.leaf.State() != Primary || w.leaf.Counts.FlipInvalid != 0 || w.leaf.Counts.Valid < before+40 {
+		t.Errorf("%v, %d ns wrong, %d times beyond the bound, %+v", w.leaf.State(), worst, broken, w.leaf.Counts)
+	}
+	if w.leaf.Messages.Unanswered == 0 || w.leaf.Messages.Strays == 0 {
+		t.Errorf("%+v", w.leaf.Messages)
+	}
+}
+
+// A parent that tells the time of another hour is not believed, nor is one that
+// admits to know nothing.
+func TestLiesAreNotBelieved(t *testing.T) {
+	for name, lie := range map[string]func(f *wire.PTPFields){
+		"time":      func(f *wire.PTPFields) { f.Time.Seconds += 3600 },
+		"no bound":  func(f *wire.PTPFields) { f.Sundial.Uncertainty, f.Time.Seconds = boundless, 99 },
+		"too late":  func(f *wire.PTPFields) { f.Sundial.Late, f.Time.Seconds = boundless, 99 },
+		"far away":  func(f *wire.PTPFields) { f.Sundial.Depth, f.Time.Seconds = 255, 99 },
+		"nothing":   func(f *wire.PTPFields) { f.Sundial = nil },
+		"no domain": func(f *wire.PTPFields) { f.Domain, f.Time.Seconds = 1, 99 },
+	} {
+		w := newWired(t)
+		w.run(2 * frame.Millisecond)
+		w.lie = func(f *wire.PTPFields) {
+			if f.Type == wire.PTPSync {
+				lie(f)
+			}
+		}
+		before := w.leaf.Counts.Valid
+		if _, broken := w.run(w.now + 10*frame.Millisecond); broken != 0 || w.leaf.Counts.Valid > before+1 || w.leaf.Counts.FlipSilence+w.leaf.Counts.FlipInvalid != 1 {
+			t.Errorf("%s: beyond the bound %d times, %+v", name, broken, w.leaf.Counts)
+		}
+	}
+}
+
+// What a message waited counts, and so does a stamp that is known to be late.
+func TestLatenessIsPartOfTheBound(t *testing.T) {
+	w := newWired(t)
+	w.run(2 * frame.Millisecond)
+	f := &w.leaf.in
+	l := w.local(w.leaf)
+	w.root.fill(w.now-wireDelay, 0, wire.PTPSync)
+	b := make([]byte, 128)
+	b = b[:w.root.out.Encode(b)]
+	w.leaf.Receive(l, l, 700, 0, b)
+	if _, ok := f.Decode(b); !ok || w.leaf.Uncertainty(l) != EpsHop+700 {
+		t.Errorf("a bound of %d ns", w.leaf.Uncertainty(l))
+	}
+	if m := w.leaf.Out(l + 100*frame.Microsecond); m.Late != 700+20 {
+		t.Errorf("the next message is said to be late by %d ns", m.Late)
+	}
+}
+
+func FuzzInstance(f *testing.F) {
+	x := wire.PTPFields{Type: wire.PTPSync, Domain: DefaultDomain, Sundial: &wire.SundialFields{Epoch: 1, Root: 5}}
+	for _, x.Type = range []wire.PTPType{wire.PTPSync, wire.PTPPdelayReq, wire.PTPPdelayResp, wire.PTPAnnounce} {
+		b := make([]byte, 128)
+		f.Add(b[:x.Encode(b)], uint16(0), int64(0))
+	}
+	f.Fuzz(func(t *testing.T, b []byte, port uint16, late int64) {
+		w := newWired(t)
+		w.run(300 * frame.Microsecond)
+		sent := len(w.out)
+		l := w.local(w.leaf)
+		w.leaf.Receive(l, l, frame.Time(late&0xffff), int(port), b)
+		if len(w.out) > sent+1 {
+			t.Errorf("%d messages for one", len(w.out)-sent)
+		}
+		w.leaf.Advance(l + frame.Second)
+		w.leaf.Due()
+	})
+}

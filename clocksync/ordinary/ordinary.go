@@ -1,0 +1,134 @@
+// Package ordinary gives hosts a synchronised clock (package clocksync): an
+// ordinary clock in PTP's words, with one port. Importing it registers the feature.
+package ordinary
+
+import (
+	"fmt"
+
+	"gswitch/clocksync"
+	"gswitch/frame"
+	"gswitch/hostnic"
+	"gswitch/scheduler"
+	"gswitch/wire"
+)
+
+// Name is the key of clocksync.Options in hostnic.Config.Options.
+const Name = "clock"
+
+func init() {
+	hostnic.Register(hostnic.Feature{Name: Name, Check: check, New: newClock, Takes: []hostnic.Protocol{{EtherType: wire.EtherTypePTP}}, Counters: clocksync.Counters("host_"),
+		Doc: "A synchronised clock with a bound on its error (Sundial)."})
+}
+
+func check(cfg *hostnic.Config) error {
+	o, ok := cfg.Options[Name].(clocksync.Options)
+	if !ok {
+		return fmt.Errorf("options of another kind")
+	}
+	return o.Validate()
+}
+
+// Clock is the clock of a host.
+type Clock struct {
+	*clocksync.Instance
+	nic   *hostnic.NIC
+	asked clocksync.Options // by the configuration
+	rate  scheduler.RateClock
+	under int // messages that have not departed
+	now   frame.Time
+}
+
+// Of returns the clock of a host, nil if it has none. Like every reader of a
+// node's state it is called between two steps of it.
+func Of(n *hostnic.NIC) *Clock {
+	c, _ := n.Feature(Name).(*Clock)
+	return c
+}
+
+func newClock(n *hostnic.NIC) hostnic.Instance {
+	c := &Clock{nic: n}
+	c.Instance = clocksync.NewInstance(n.Config().MAC, c.send)
+	return hostnic.Instance{State: c, Adopt: c.adopt, Receive: c.receive, Departs: c.departs, Advance: c.advance, Link: c.link,
+		Read: func(emit func(counter int, value float64, labels ...string)) { c.Instance.Read(c.now, emit) }}
+}
+
+func (c *Clock) adopt(options any) hostnic.Stages {
+	cfg := c.nic.Config()
+	c.rate = scheduler.RateClock{}
+	c.rate.SetRate(cfg.Rate)
+	c.rate.WholeNs(cfg.WholeNs)
+	o, on := options.(clocksync.Options)
+	c.Use(c.now, 0, on)
+	if !on {
+		return 0
+	}
+	if o != c.asked {
+		c.asked = o
+		_ = c.Configure(c.now, o) // Check tried it
+	}
+	return hostnic.AtDeparts
+}
+
+func (c *Clock) link(now frame.Time, up bool) {
+	c.now, c.under = now, 0
+	c.Use(now, 0, up)
+	c.nic.Arm(c.Due())
+}
+
+// receive takes messages. A frame is handed over when its last bit has come; its
+// stamp is the first's.
+func (c *Clock) receive(now frame.Time, v []frame.Ref) {
+	c.now = now
+	cfg := c.nic.Config()
+	for _, r := range v {
+		m := c.nic.Arena().Meta(r)
+		c.Receive(now, now-c.rate.Span(m.Wire+cfg.Overhead), 0, 0, c.nic.Arena().Bytes(r))
+		c.nic.Pool().Free(r)
+	}
+	c.nic.Arm(c.Due())
+}
+
+// maxWaiting is how many messages wait for the link at most.
+const maxWaiting = 8
+
+// send makes a frame of a message.
+func (c *Clock) send(_ int, f *wire.PTPFields) bool {
+	r := c.nic.Pool().Alloc()
+	if r == frame.Nil {
+		return false
+	}
+	m := c.nic.Arena().Reset(r)
+	m.Len = wire.MaxPTP
+	k := f.Encode(c.nic.Arena().Bytes(r))
+	m.Len, m.Wire, m.EtherType, m.Class = uint16(k), uint32(k), wire.EtherTypePTP, 7
+	if !c.nic.QueueFrame(c.now, r, true, maxWaiting) {
+		return false
+	}
+	c.under++
+	return true
+}
+
+// departs stamps the messages of the clock among the frames that leave.
+func (c *Clock) departs(_ frame.Time, v []frame.Ref) {
+	for i := 0; c.under > 0 && i < len(v); i++ {
+		if m := c.nic.Arena().Meta(v[i]); m.EtherType == wire.EtherTypePTP {
+			c.under--
+			c.Departs(m.Depart, 0, c.nic.Arena().Bytes(v[i]))
+		}
+	}
+}
+
+func (c *Clock) advance(now frame.Time) frame.Time {
+	c.now = now
+	c.Advance(now)
+	return c.Due()
+}
+
+// Set gives the clock other options than the configuration, as a controller does
+// while it moves the network to another plan.
+func (c *Clock) Set(now frame.Time, o clocksync.Options) error {
+	c.now = now
+	err := c.Configure(now, o)
+	c.nic.Arm(c.Due())
+	return err
+}

@@ -1,0 +1,154 @@
+package clock
+
+import (
+	"gswitch/clocksync"
+	"gswitch/clocksync/boundary"
+	"gswitch/clocksync/ordinary"
+	"gswitch/fabric/vnet"
+	"gswitch/frame"
+)
+
+// Keeper keeps the clocks of a network in virtual time: it plans anew when
+// something has failed, and knows how wrong every clock is.
+type Keeper struct {
+	n      *vnet.Network
+	spec   *Spec
+	live   Live
+	nodes  []member // by node of the topology
+	now    []clocksync.Options
+	epoch  uint32
+	byID   map[uint64]int
+	Counts Counts
+}
+
+// Counts are what a controller did.
+type Counts struct {
+	Plans     int // after the first
+	Unplanned int // times that there was none
+	Devices   int // configured anew
+}
+
+// member is the clock of a node.
+type member struct {
+	*clocksync.Instance
+	set func(now frame.Time, o clocksync.Options) error
+	id  int // of the engine
+}
+
+// NewKeeper finds the clocks of a network. live tells what works.
+func NewKeeper(n *vnet.Network, s *Spec, options []clocksync.Options, live Live) (*Keeper, error) {
+	k := &Keeper{n: n, spec: s, live: live, nodes: make([]member, len(n.Topology.Nodes)), now: options, epoch: 1, byID: map[uint64]int{}}
+	for i, node := range n.Topology.Nodes {
+		m := &k.nodes[i]
+		m.id = n.EngineNode(i)
+		if sw, ok := n.SwitchByName(node.Name); ok {
+			c := boundary.Of(n.Switches[sw].Nodes[0])
+			m.Instance, m.set = c.Instance, c.Set
+		} else {
+			h, _ := n.HostByName(node.Name)
+			c := ordinary.Of(n.Hosts[h])
+			m.Instance, m.set = c.Instance, c.Set
+		}
+		k.byID[m.Identity()] = i
+	}
+	return k, nil
+}
+
+// Len is how many nodes there are.
+func (k *Keeper) Len() int { return len(k.nodes) }
+
+// Look tells what the clock of a node says at an instant, and how wrong it is: its
+// difference to that of the root it follows.
+func (k *Keeper) Look(i int) (r Reading) {
+	m := &k.nodes[i]
+	local := k.n.Engine.LocalTime(m.id)
+	r.Root, r.Cut = m.State() == clocksync.Root, !k.live.Node(i)
+	r.Eps = m.Uncertainty(local)
+	if r.Known = r.Eps != clocksync.Forever; !r.Known {
+		return r
+	}
+	_, id, depth := m.Place()
+	r.Depth = int(depth)
+	if root, ok := k.byID[id]; ok && root != i {
+		x := &k.nodes[root]
+		if r.Error = m.At(local) - x.At(k.n.Engine.LocalTime(x.id)); r.Error < 0 {
+			r.Error = -r.Error
+		}
+	}
+	return r
+}
+
+// Reading is what Look found.
+type Reading struct {
+	Known, Root, Cut bool
+	Eps, Error       frame.Time
+	Depth            int
+}
+
+// Plan makes a plan of what works now and brings the nodes to it, make before
+// break: first everybody sends to whom anybody will listen to by either plan, then
+// nodes listen to their new parents, the root's children first, then nobody sends
+// what nobody listens to.
+func (k *Keeper) Plan(now frame.Time) {
+	p, err := k.spec.Plan(k.n.Topology, k.live, k.root())
+	if err != nil {
+		k.Counts.Unplanned++
+		return
+	}
+	k.Counts.Plans++
+	k.epoch++
+	next := k.spec.Options(k.n.Topology, k.live, p, k.epoch)
+	order := p.TopDown()
+	var changed []int
+	for _, i := range order {
+		if m := &k.nodes[i]; differ(k.now[i], next[i]) || m.Turned() || next[i].Root != (m.State() == clocksync.Root) || m.State() == clocksync.Evicted {
+			changed = append(changed, i)
+		}
+	}
+	k.Counts.Devices += len(changed)
+	for _, i := range order {
+		k.nodes[i].Widen(&next[i].Transmit)
+	}
+	wide := make([]clocksync.Ports, len(next))
+	for _, i := range changed {
+		o := next[i]
+		wide[i] = *k.nodes[i].Transmit()
+		o.Transmit = wide[i]
+		k.apply(i, o)
+	}
+	k.n.Engine.At(now+2*k.spec.Interval, func(frame.Time) {
+		for _, i := range order {
+			if k.now[i].Epoch == next[i].Epoch || !differ(k.now[i], next[i]) {
+				k.nodes[i].Narrow(next[i].Transmit)
+			}
+		}
+	})
+	for _, i := range order {
+		k.now[i] = next[i]
+	}
+}
+
+// differ reports whether two configurations ask for anything else.
+func differ(a, b clocksync.Options) bool {
+	a.Epoch, b.Epoch = 0, 0
+	return a != b
+}
+
+func (k *Keeper) apply(i int, o clocksync.Options) {
+	m := &k.nodes[i]
+	if err := m.set(k.n.Engine.LocalTime(m.id), o); err != nil {
+		k.n.Engine.Stop(err)
+		return
+	}
+	k.n.Engine.Poke(m.id)
+}
+
+// root is the node to plan from: the one that is the root, as long as it works.
+func (k *Keeper) root() int {
+	for i := range k.nodes {
+		if k.nodes[i].State() == clocksync.Root && k.live.Node(i) {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,136 @@
+package measure
+
+import (
+	"fmt"
+
+	"gswitch/frame"
+)
+
+// ClockDepths is how many hops from the root have values of their own.
+const ClockDepths = 12
+
+// clocks is what was seen of the clocks of all nodes.
+type clocks struct {
+	samples, broken, unknown uint64
+	roots                    int
+	depth                    [ClockDepths + 1]frame.Time // largest bound by hops from the root
+	trace                    *trace
+	watched                  string
+}
+
+// clockScope is what a span of time keeps of them.
+type clockScope struct {
+	eps, err, watched Hist
+	least             frame.Time // of the watched node
+}
+
+// ClockReading is what one node says of its clock, and the truth.
+type ClockReading struct {
+	Known   bool       // it says a bound
+	Eps     frame.Time // the bound
+	Error   frame.Time // difference to the root that it follows
+	Depth   int        // hops from the root
+	Cut     bool       // it has failed itself, or the links to it have
+	Watched bool
+}
+
+// WatchClock names the node whose bound is recorded over time.
+func (r *Recorder) WatchClock(name string) { r.clock.watched, r.clock.trace = name, &trace{peak: true} }
+
+// ClockSample notes all clocks, and how many nodes take themselves for the root. The
+// bound is held against the truth at every sample, before the warm-up, too, and
+// also at nodes that are cut off.
+func (r *Recorder) ClockSample(now frame.Time, roots int, v []ClockReading) {
+	if now > r.closed {
+		return
+	}
+	c := &r.clock
+	for i := range v {
+		x := &v[i]
+		if x.Known {
+			if c.samples++; x.Error > x.Eps {
+				c.broken++
+			}
+		}
+		if x.Cut || now < r.cfg.Warmup {
+			continue
+		}
+		if !x.Known {
+			c.unknown++
+			continue
+		}
+		d := min(x.Depth, ClockDepths)
+		c.depth[d] = max(c.depth[d], x.Eps)
+		for k := range r.scopes {
+			if s := &r.scopes[k]; now >= s.from && now < s.to {
+				s.clock.add(x)
+			}
+		}
+		if x.Watched && c.trace != nil {
+			c.trace.add(now, x.Eps.Seconds())
+		}
+	}
+	if now >= r.cfg.Warmup {
+		c.roots = max(c.roots, roots)
+	}
+}
+
+func (s *clockScope) add(x *ClockReading) {
+	s.eps.Add(uint64(x.Eps), 1)
+	s.err.Add(uint64(x.Error), 1)
+	if x.Watched {
+		if s.watched.Empty() || x.Eps < s.least {
+			s.least = x.Eps
+		}
+		s.watched.Add(uint64(x.Eps), 1)
+	}
+}
+
+func (s *clockScope) values(put func(string, float64)) {
+	s.eps.values(put, "clock_eps", "seconds", 1e-9)
+	s.err.values(put, "clock_error", "seconds", 1e-9)
+	s.watched.values(put, "clock_watched_eps", "seconds", 1e-9)
+	if !s.watched.Empty() {
+		put("clock_watched_eps_min_seconds", s.least.Seconds())
+	}
+}
+
+// values adds what is known of the whole run.
+func (c *clocks) values(put func(string, float64)) {
+	if c.samples+c.unknown == 0 {
+		return
+	}
+	put("clock_samples_total", float64(c.samples))
+	put("clock_broken_total", float64(c.broken))
+	put("clock_unknown_total", float64(c.unknown))
+	put("clock_roots_max", float64(c.roots))
+	for d, eps := range c.depth[1:] {
+		if eps > 0 {
+			put(depthKey(d+1), eps.Seconds())
+		}
+	}
+}
+
+func depthKey(d int) string { return fmt.Sprintf("clock_depth%d_eps_max_seconds", d) }
+
+// clockKeys are the keys of all this.
+func clockKeys() []Key {
+	v := []Key{
+		{"clock_eps", OfRun | OfWindow, true, "seconds", "Uncertainty that clocks say they have, at all samples of all nodes that work, with clock."},
+		{"clock_error", OfRun | OfWindow, true, "seconds", "What these clocks differ in truth from the root that they follow."},
+		{"clock_watched_eps", OfRun | OfWindow, true, "seconds", "Uncertainty of the clock of the node clock.watch."},
+		{"clock_watched_eps_min_seconds", OfRun | OfWindow, false, "", "The least of it."},
+		{"clock_samples_total", OfRun, false, "", "Samples of clocks that say a bound, those before the warm-up and of nodes that failed included."},
+		{"clock_broken_total", OfRun, false, "", "Of these, the ones whose error was larger than the bound. There must not be any."},
+		{"clock_unknown_total", OfRun, false, "", "Samples of clocks that know no bound: they have not heard a root yet, or know that they are broken."},
+		{"clock_roots_max", OfRun, false, "", "Most nodes that took themselves for the root at one time, those that failed not counted."},
+		{"clock_plans_total", OfRun, false, "", "Plans that the controller made after the first."},
+		{"clock_unplanned_total", OfRun, false, "", "Times that it found none."},
+		{"clock_devices_total", OfRun, false, "", "Nodes that were configured anew by these plans, all plans together."},
+	}
+	for d := 1; d <= ClockDepths; d++ {
+		v = append(v, Key{depthKey(d), OfRun, false, "", fmt.Sprintf("Largest uncertainty of a clock that is %d hops from the root.", d)})
+	}
+	v[len(v)-1].Doc = fmt.Sprintf("Largest uncertainty of a clock that is %d hops from the root, or more.", ClockDepths)
+	return v
+}

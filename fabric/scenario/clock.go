@@ -1,0 +1,124 @@
+package scenario
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"gswitch/fabric/clock"
+	"gswitch/frame"
+	"gswitch/units"
+)
+
+// Clock says how the clocks of all switches and hosts are kept together.
+type Clock struct {
+	Scheme     string         `yaml:"scheme" enum:"none,sundial,sundial-no-domains,sync-messages,frequent-messages,dtp,ptp" default:"none" doc:"none: nodes have no clock but their own. sundial: messages in reaction only, and a second parent for everybody. What it is compared with: sundial-no-domains, whose second parents failure domains may take down with the first; sync-messages, without second parents; frequent-messages, where each node sends by a timer; dtp, the same each 5 us; ptp, each 2 s."`
+	Root       string         `yaml:"root" doc:"The node that all others follow. The first switch farthest from the hosts if left out."`
+	Interval   units.Duration `yaml:"interval" doc:"Between two messages of the root. 90us if left out, 5us for dtp, 2s for ptp."`
+	Timeout1   units.Duration `yaml:"timeout1" doc:"Silence after which a node turns to its second parent. 185/90 of the interval if left out."`
+	Timeout2   units.Duration `yaml:"timeout2" doc:"Silence behind that, after which the backup root takes over. Twice the interval if left out."`
+	Oscillator int            `yaml:"oscillator" range:"0,100000" default:"100" doc:"Oscillators are within so many parts per million of the truth: of each node by the seed."`
+	Drift      int            `yaml:"drift" range:"1,100000" default:"200" doc:"Parts per million by which the uncertainty of a clock grows that hears nobody."`
+	Hop        units.Duration `yaml:"hop" default:"5ns" doc:"Uncertainty that each hop adds."`
+	Controller units.Duration `yaml:"controller" doc:"How long after a failure the controller has another plan, made of what works, at all nodes. It does nothing if left out."`
+	Domains    []ClockDomain  `yaml:"domains" doc:"What one failure takes down together."`
+	Sample     units.Duration `yaml:"sample" default:"10us" doc:"Between two looks at all clocks: how uncertain they say they are, and how wrong they are."`
+	Watch      string         `yaml:"watch" doc:"A node that is recorded over time, with values of its own (clock_watched_eps)."`
+}
+
+// ClockDomain is a failure domain.
+type ClockDomain struct {
+	Name  string   `yaml:"name" need:"yes" doc:"Name."`
+	Nodes []string `yaml:"nodes" need:"yes" doc:"Hosts and switches, or ranges such as h1..h4."`
+}
+
+// On reports whether clocks are kept together at all.
+func (c *Clock) On() bool { return c.Scheme != "none" }
+
+// ClockSpec returns how the clocks of the network are kept together, with
+// everything filled in.
+func (r *Run) ClockSpec() (*clock.Spec, error) {
+	c := &r.Doc.Clock
+	scheme, err := clock.Find(c.Scheme)
+	if err != nil {
+		return nil, err
+	}
+	s := &clock.Spec{Scheme: scheme, Root: c.Root, Interval: frame.Time(c.Interval), Timeout1: frame.Time(c.Timeout1), Timeout2: frame.Time(c.Timeout2),
+		Hop: frame.Time(c.Hop), Drift: int64(c.Drift) * 1000, Controller: frame.Time(c.Controller)}
+	for _, d := range c.Domains {
+		var nodes []string
+		for _, n := range d.Nodes {
+			v, err := spread(n)
+			if err != nil {
+				return nil, err
+			}
+			nodes = append(nodes, v...)
+		}
+		s.Domains = append(s.Domains, clock.Domain{Name: d.Name, Nodes: nodes})
+	}
+	s.Defaults(r.Topology)
+	return s, nil
+}
+
+// spread returns the names of a range such as h1..h4, or the one name.
+func spread(text string) ([]string, error) {
+	from, to, ok := strings.Cut(text, "..")
+	if !ok {
+		return []string{text}, nil
+	}
+	part := func(s string) (string, int, error) {
+		stem := strings.TrimRight(s, "0123456789")
+		n, err := strconv.Atoi(s[len(stem):])
+		return stem, n, err
+	}
+	a, first, err1 := part(from)
+	b, last, err2 := part(to)
+	if err1 != nil || err2 != nil || a != b || last < first || last-first > 100_000 {
+		return nil, fmt.Errorf("%q is no range; write one such as h1..h4", text)
+	}
+	var v []string
+	for i := first; i <= last; i++ {
+		v = append(v, a+strconv.Itoa(i))
+	}
+	return v, nil
+}
+
+func (v *validator) clock() {
+	c := &v.doc.Clock
+	if !c.On() {
+		for _, key := range []string{"root", "interval", "timeout1", "timeout2", "oscillator", "drift", "hop", "controller", "domains", "sample", "watch"} {
+			if v.sec.Has("clock."+key) && len(v.doc.Variants) == 0 {
+				v.sec.Fail("clock."+key, "means nothing without a scheme")
+				return
+			}
+		}
+		return
+	}
+	if c.Sample <= 0 {
+		v.sec.Fail("clock.sample", "is not above zero")
+	}
+	if _, ok := v.t.Lookup(c.Watch); !ok && c.Watch != "" {
+		v.sec.Fail("clock.watch", "there is no node %q", c.Watch)
+	}
+	r := Run{Doc: v.doc, Topology: v.t}
+	s, err := r.ClockSpec()
+	if err != nil {
+		v.sec.Fail("clock.domains", "%v", err)
+		return
+	}
+	if err := s.Check(v.t); err != nil {
+		v.sec.Fail("clock", "%v", err)
+		return
+	}
+	p, err := s.Plan(v.t, clock.Everything, -1)
+	if err != nil {
+		v.sec.Fail("clock", "%v", err)
+		return
+	}
+	for _, o := range s.Options(v.t, clock.Everything, p, 1) {
+		if err := o.Validate(); err != nil {
+			v.sec.Fail("clock", "%s", strings.TrimPrefix(err.Error(), "clock: "))
+			return
+		}
+	}
+}
