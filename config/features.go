@@ -78,6 +78,11 @@ func (d decoder) validateWhole(s *Switch, path string) {
 	}
 	s = section.Clone(s)
 	section.Fill(s)
+	for _, list := range []*[]int{&s.Classes.PCP, &s.Classes.Queue} {
+		if len(*list) != 8 { // left out, or refused
+			*list = make([]int, 8)
+		}
+	}
 	cfg := &vswitch.Config{ID: uint16(s.ID), Loopbacks: s.Loopback, Class: s.Classes.maps(), PFC: s.PFC.config()}
 	for i := range s.Ports {
 		cfg.Ports = append(cfg.Ports, vswitch.PortConfig{Name: s.Ports[i].name(), Addresses: s.Ports[i].Addresses})
