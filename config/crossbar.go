@@ -53,8 +53,7 @@ func (d decoder) validateCrossbar(s *Switch, path string) {
 		d.Fail(path+".unpause", "a pause that begins at %v cannot end at %v: less than pause", c.Pause, c.Unpause)
 	case frame.Time(c.Latency) > frame.Second:
 		d.Fail(path+".latency", "%v is more than a second", c.Latency)
-	case s.Escape != nil:
-		d.Fail(path, "cannot stand beside escape, whose places are those of the shared buffer; take one of the two out")
+	case d.excluded(s, path, "crossbar", true):
 	case len(s.Ports) > vswitch.MaxCrossbarPorts:
 		d.Fail(path, "joins at most %d ports, and the switch has %d", vswitch.MaxCrossbarPorts, len(s.Ports))
 	}

@@ -9,6 +9,7 @@ import (
 	"gswitch/scheduler"
 	"gswitch/scheduler/orders"
 	"gswitch/units"
+	"gswitch/vswitch"
 )
 
 // Order is how the frames of a queue leave.
@@ -174,15 +175,9 @@ func (d decoder) validateQueuePolicy(s *Switch, profile string, q *Queue, path s
 		return
 	case q.Order == nil && q.Admission == nil && q.Policy == nil && q.Shadow == nil:
 		return
-	case s.Escape != nil:
-		d.Fail(path, "order, admission and policy cannot stand beside escape, which takes flows out of queues; take one of the two out")
-		return
-	case (q.Admission != nil || q.Shadow != nil || q.Policy != nil) && s.Crossbar != nil:
-		key := "admission"
-		if q.Admission == nil {
-			key = "policy"
-		}
-		d.Fail(path+"."+key, "cannot stand beside crossbar, which says who is admitted; take one of the two out")
+	case d.excluded(s, path+".order", "order", q.Order != nil),
+		d.excluded(s, path+".admission", "admission", q.Admission != nil),
+		d.excluded(s, path+".policy", "policy", q.Policy != nil || q.Shadow != nil):
 		return
 	}
 	maps := s.Classes.Queue
@@ -235,9 +230,19 @@ func (d decoder) validatePushOut(s *Switch, profile, path string) {
 		d.Fail(path+"."+key, "%s", problem)
 	case p.Port == 0 && p.Queue == 0:
 		d.Fail(path, "has no limit; write port or queue, or take it out")
-	case s.Crossbar != nil:
-		d.Fail(path, "cannot stand beside crossbar, whose queues hold back what does not fit; take one of the two out")
-	case s.Escape != nil:
-		d.Fail(path, "cannot stand beside escape, whose places are those of the shared buffer; take one of the two out")
+	default:
+		d.excluded(s, path, "push_out", true)
 	}
+}
+
+// excluded refuses what stands at a path under a key of vswitch.Exclusion, if it is
+// on, where the switch has something that cannot stand beside it.
+func (d decoder) excluded(s *Switch, path, key string, on bool) bool {
+	x := vswitch.Excluded(key, func(k string) bool {
+		return k == key && on || k == "escape" && s.Escape != nil || k == "crossbar" && s.Crossbar != nil
+	})
+	if x != nil {
+		d.Fail(path, "%s", x.Beside())
+	}
+	return x != nil
 }

@@ -21,12 +21,6 @@ func (cfg *Config) validateGentle() error {
 	if cfg.PFC.Gentle.Stages == 0 {
 		return nil
 	}
-	switch {
-	case cfg.Crossbar.On:
-		return fmt.Errorf("gentle flow control is for a shared buffer, not for a crossbar")
-	case cfg.PFC.Shun != 0:
-		return fmt.Errorf("gentle flow control stops nobody: shun has nothing to look for")
-	}
 	worker := -1
 	for i := range cfg.Ports {
 		p := &cfg.Ports[i]

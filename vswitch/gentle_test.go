@@ -20,8 +20,6 @@ func TestGentleConfig(t *testing.T) {
 		{func(c *Config) { c.PFC.Gentle.Stages = 16 }, "at most 15 stages"},
 		{func(c *Config) { c.PFC.Mode = pfc.Pause }, "needs pfc"},
 		{func(c *Config) { c.PFC.Watchdog.Detect = frame.Second }, "watchdog"},
-		{func(c *Config) { c.PFC.Shun = frame.Second }, "shun"},
-		{func(c *Config) { c.Crossbar.On = true }, "crossbar"},
 		{func(c *Config) { c.Ports[1].Worker = 1 }, "another worker"},
 		{func(c *Config) { c.Ports[0].Scheduler.Rate = 0 }, "needs a rate"},
 	} {

@@ -117,6 +117,9 @@ func compile(cfg *Config, ids *idSets, gen uint32) (*Program, error) {
 	if err := cfg.checkFeatures(); err != nil {
 		return nil, fmt.Errorf("switch %s: %w", cfg.Name, err)
 	}
+	if err := cfg.checkExclusions(); err != nil {
+		return nil, fmt.Errorf("switch %s: %w", cfg.Name, err)
+	}
 	if err := cfg.validateQueues(); err != nil {
 		return nil, fmt.Errorf("switch %s: %w", cfg.Name, err)
 	}

@@ -39,18 +39,11 @@ func (cfg *Config) validateQueues() error {
 		if err := p.Scheduler.Validate(); err != nil {
 			return fmt.Errorf("port %s: %w", p.Name, err)
 		}
-		if p.Scheduler.PushOut.On() && cfg.Crossbar.On {
-			return fmt.Errorf("port %s: push-out is of the shared buffer: it cannot stand beside a crossbar", p.Name)
-		}
 		for q := range p.Scheduler.Queues {
 			switch c := &p.Scheduler.Queues[q]; {
 			case lossless>>q&1 != 0 && scheduler.Drops(c.Order):
 				return fmt.Errorf("port %s: queue %d: its order %s drops frames, and a class of the queue is lossless", p.Name, q, c.Order)
-			case cfg.Crossbar.On && scheduler.Drops(c.Order):
-				return fmt.Errorf("port %s: queue %d: its order %s drops frames: it cannot stand beside a crossbar", p.Name, q, c.Order)
 			case c.Admission == nil:
-			case cfg.Crossbar.On:
-				return fmt.Errorf("port %s: queue %d: the crossbar says who is admitted", p.Name, q)
 			case lossless>>q&1 != 0:
 				return fmt.Errorf("port %s: queue %d: an admission drops frames, and a class of the queue is lossless", p.Name, q)
 			}

@@ -114,8 +114,6 @@ func TestOrderOfAQueue(t *testing.T) {
 func TestQueuePolicyRefused(t *testing.T) {
 	for want, f := range map[string]func(*Config){
 		"queue 3: an admission drops frames": func(c *Config) { c.Ports[1].Scheduler.Queues[3].Admission = refuseAll{} },
-		"beside a crossbar":                  func(c *Config) { c.Ports[1].Scheduler.PushOut.Port, c.Crossbar.On = 1e6, true },
-		"the crossbar says":                  func(c *Config) { c.Ports[1].Scheduler.Queues[2].Admission, c.Crossbar.On = refuseAll{}, true },
 		"port b: queue 2: an order beside": func(c *Config) {
 			q := &c.Ports[1].Scheduler.Queues[2]
 			q.Order, q.Discipline = orders.VOQ{}, scheduler.NewFlowFIFO(1)

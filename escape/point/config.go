@@ -80,10 +80,6 @@ func check(cfg *vswitch.Config) error {
 		return fmt.Errorf("escape: there is nothing to escape from without priority flow control and a lossless class")
 	case c.Queue >= scheduler.NumQueues:
 		return fmt.Errorf("escape: there is no queue %d", c.Queue)
-	case cfg.Crossbar.On:
-		return fmt.Errorf("escape: it cannot stand beside a crossbar: its places are those of the shared buffer")
-	case cfg.PFC.Gentle.Stages != 0:
-		return fmt.Errorf("escape: gentle flow control stops nobody, so that there is nothing to escape from")
 	case c.Period < 0:
 		return fmt.Errorf("escape: the period %v is negative", c.Period.Duration())
 	}
@@ -107,20 +103,8 @@ func check(cfg *vswitch.Config) error {
 		switch {
 		case p.Worker != worker:
 			return fmt.Errorf("escape: port %s belongs to another worker than the ports before it; give all to one", p.Name)
-		case p.Scheduler.PushOut.On():
-			return fmt.Errorf("escape: port %s pushes frames out for others, whose places are those of the shared buffer, too", p.Name)
 		case p.Scheduler.Queues[c.Queue].Weight != 0:
 			return fmt.Errorf("escape: queue %d of port %s is not strict", c.Queue, p.Name)
-		}
-		for q := range p.Scheduler.Queues {
-			if scheduler.Drops(p.Scheduler.Queues[q].Order) {
-				return fmt.Errorf("escape: queue %d of port %s has an order that drops frames for others, whose places are those of the shared buffer, too", q, p.Name)
-			}
-		}
-		for class, q := range cfg.Class.Queue {
-			if cfg.Lossless(class) && p.Scheduler.Queues[q].Order != nil {
-				return fmt.Errorf("escape: queue %d of port %s has an order of its own, from which no flow can be taken", q, p.Name)
-			}
 		}
 	}
 	return params.Validate()

@@ -9,7 +9,6 @@ import (
 
 	"gswitch/frame"
 	"gswitch/pfc"
-	"gswitch/scheduler/orders"
 	"gswitch/vswitch"
 	st "gswitch/vswitch/switchtest"
 	"gswitch/wire"
@@ -169,12 +168,7 @@ func TestEscapeRefused(t *testing.T) {
 		"no queue 8":             func(c *vswitch.Config) { change(c, func(e *Config) { e.Queue = 8 }) },
 		"that of class 6":        func(c *vswitch.Config) { change(c, func(e *Config) { e.Queue = 7 }) },
 		"is above queue 6":       func(c *vswitch.Config) { c.PFC.Classes = 1 << 7 },
-		"beside a crossbar":      func(c *vswitch.Config) { c.Crossbar.On = true },
-		"gentle flow control":    func(c *vswitch.Config) { c.PFC.Gentle.Stages = 6 },
-		"pushes frames out":      func(c *vswitch.Config) { c.Ports[1].Scheduler.PushOut.Port = 1e6 },
-		"order that drops":       func(c *vswitch.Config) { c.Ports[1].Scheduler.Queues[1].Order = dropping{} },
 		"not strict":             func(c *vswitch.Config) { c.Ports[1].Scheduler.Queues[6].Weight = 1 },
-		"order of its own":       func(c *vswitch.Config) { c.Ports[1].Scheduler.Queues[3].Order = orders.VOQ{} },
 		"negative":               func(c *vswitch.Config) { change(c, func(e *Config) { e.Period = -1 }) },
 		"places at a port":       func(c *vswitch.Config) { change(c, func(e *Config) { e.Flows = 1 }) },
 	} {
@@ -186,11 +180,6 @@ func TestEscapeRefused(t *testing.T) {
 		}
 	}
 }
-
-// dropping is an order that drops frames for others.
-type dropping struct{ orders.VOQ }
-
-func (dropping) Drops() bool { return true }
 
 // Letting frames out allocates nothing.
 func TestEscapeNoAllocation(t *testing.T) {

@@ -50,9 +50,6 @@ func (v *validator) crossbar() {
 	if c.Latency < 0 || frame.Time(c.Latency) > frame.Second {
 		v.sec.Fail("switch.crossbar.latency", "is not from 0s to 1s")
 	}
-	if d.Switch.Escape.Enabled {
-		v.sec.Fail("switch.crossbar", "cannot stand beside escape, whose places are those of the shared buffer; take one of the two out")
-	}
 	for i := range v.t.Nodes {
 		if n := &v.t.Nodes[i]; len(n.Links) > vswitch.MaxCrossbarPorts {
 			v.sec.Fail("switch.crossbar", "%s has %d ports, and a crossbar joins at most %d", n.Name, len(n.Links), vswitch.MaxCrossbarPorts)

@@ -49,9 +49,6 @@ func (v *validator) escape() {
 		if !d.PFC.Enabled {
 			v.sec.Fail("switch.escape", "has nothing to escape from; set pfc.enabled: true")
 		}
-		if d.Switch.VOQ {
-			v.sec.Fail("switch.escape", "cannot stand beside voq: true")
-		}
 		if kind, err := pipeline.ParseChooser(d.Switch.Paths.Choose); err == nil && !kind.ByFlow() {
 			v.sec.Fail("switch.paths.choose", "%s sends frames of a flow by several ports, and switch.escape keeps places for a flow at one; choose by flow (hash, weighted), or take switch.escape out", kind)
 		}

@@ -20,11 +20,5 @@ func (v *validator) gfc() {
 		v.sec.Fail("pfc.gfc", "slows lossless classes, of which there are none; set pfc.enabled: true")
 	case d.Switch.Buffer.XOFF == 0:
 		v.sec.Fail("pfc.gfc", "begins at a fixed threshold; set switch.buffer.xoff")
-	case d.Switch.Escape.Enabled:
-		v.sec.Fail("pfc.gfc", "stops nobody, so that there is nothing to escape from; take switch.escape or this away")
-	case d.Switch.Crossbar.Enabled:
-		v.sec.Fail("pfc.gfc", "is for a shared buffer; take switch.crossbar or this away")
-	case d.PFC.Shun != 0:
-		v.sec.Fail("pfc.gfc", "stops nobody, so that shun has nothing to look for; take one away")
 	}
 }

@@ -1,6 +1,9 @@
 package scenario
 
-import "gswitch/config"
+import (
+	"gswitch/config"
+	"gswitch/vswitch"
+)
 
 // Policies returns what stands under policy and shadow, nil where nothing does.
 func (s *Switch) Policies() (live, shadow *config.Policy) {
@@ -23,30 +26,26 @@ func (v *validator) queues() {
 	if key, problem := config.CheckServe(live, shadow, s.Order.Kind != "", false); problem != "" {
 		v.sec.Fail("switch."+key, "%s", problem)
 	}
-	if on := live != nil || shadow != nil; on && (s.Escape.Enabled || s.Crossbar.Enabled || s.VOQ) {
-		v.sec.Fail("switch.policy", "cannot stand beside escape, crossbar or voq, which say themselves who waits where; take one of the two out")
-	}
-	for _, other := range []struct {
-		on   bool
-		name string
-		has  bool
-	}{{s.Escape.Enabled, "escape", s.Order.Kind != "" || s.Admission.Kind != ""}, {s.Crossbar.Enabled, "crossbar", s.Admission.Kind != ""}, {s.VOQ, "voq: true", s.Order.Kind != ""}} {
-		if key := "switch.order"; other.on && other.has {
-			if s.Order.Kind == "" || other.name == "crossbar" {
-				key = "switch.admission"
-			}
-			v.sec.Fail(key, "cannot stand beside %s; take one of the two out", other.name)
-		}
-	}
 	if p := &s.PushOut; p.Port != 0 || p.Queue != 0 {
 		key, problem := p.Check()
-		switch {
-		case problem != "":
+		if problem != "" {
 			v.sec.Fail("switch.push_out."+key, "%s", problem)
-		case s.Crossbar.Enabled:
-			v.sec.Fail("switch.push_out", "cannot stand beside crossbar, whose queues hold back what does not fit; take one of the two out")
-		case s.Escape.Enabled:
-			v.sec.Fail("switch.push_out", "cannot stand beside escape, whose places are those of the shared buffer; take one of the two out")
 		}
+	}
+}
+
+// exclusions refuses what cannot stand beside each other in a switch.
+func (v *validator) exclusions() {
+	s := &v.doc.Switch
+	live, shadow := s.Policies()
+	has := map[string]bool{"order": s.Order.Kind != "", "admission": s.Admission.Kind != "", "policy": live != nil || shadow != nil, "push_out": s.PushOut.Port != 0 || s.PushOut.Queue != 0,
+		"crossbar": s.Crossbar.Enabled, "escape": s.Escape.Enabled, "gfc": v.doc.PFC.GFC.Enabled, "shun": v.doc.PFC.Shun != 0, "voq": s.VOQ}
+	x := vswitch.Excluded("", func(key string) bool { return has[key] })
+	switch {
+	case x == nil:
+	case x.A == "gfc":
+		v.sec.Fail("pfc.gfc", "%s", x.Beside())
+	default:
+		v.sec.Fail("switch."+x.A, "%s", x.Beside())
 	}
 }

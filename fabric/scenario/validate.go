@@ -83,6 +83,7 @@ func (v *validator) switches() {
 	v.wholes()
 	v.pi()
 	v.queues()
+	v.exclusions()
 	v.noticesPass()
 	v.fits()
 	e := &v.doc.Switch.ECN

@@ -1,0 +1,84 @@
+package vswitch
+
+import (
+	"fmt"
+
+	"gswitch/scheduler"
+)
+
+// Exclusion is two things of which a switch can have one, by the keys that
+// documents have for them: of features their names.
+type Exclusion struct {
+	A, B string
+	Why  string // what stands against A, as a clause on B
+}
+
+// Beside tells of A what stands against it.
+func (x *Exclusion) Beside() string {
+	return fmt.Sprintf("cannot stand beside %s, %s; take one of the two out", x.B, x.Why)
+}
+
+// exclusions are those that are known.
+var exclusions []Exclusion
+
+// Exclude makes exclusions known. The package that lists the systems of a program
+// calls it when it is initialized.
+func Exclude(v ...Exclusion) { exclusions = append(exclusions, v...) }
+
+// Excluded returns the first exclusion that a set of keys breaks, nil if there is
+// none. key, if not empty, is A of it.
+func Excluded(key string, has func(key string) bool) *Exclusion {
+	for i := range exclusions {
+		if x := &exclusions[i]; (key == "" || key == x.A) && has(x.A) && has(x.B) {
+			return x
+		}
+	}
+	return nil
+}
+
+// checkExclusions reports two things of a configuration that exclude each other.
+func (cfg *Config) checkExclusions() error {
+	if x := Excluded("", cfg.has); x != nil {
+		return fmt.Errorf("%s %s", x.A, x.Beside())
+	}
+	return nil
+}
+
+// has reports whether a configuration has what documents have under a key.
+func (cfg *Config) has(key string) bool {
+	switch key {
+	case "crossbar":
+		return cfg.Crossbar.On
+	case "gfc":
+		return cfg.PFC.Gentle.Stages != 0
+	case "shun":
+		return cfg.PFC.Shun != 0
+	case "push_out", "order", "admission", "policy":
+		for i := range cfg.Ports {
+			if cfg.Ports[i].Name != "" && cfg.Ports[i].has(key) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, f := range features {
+		if f.Name == key {
+			return cfg.uses(f)
+		}
+	}
+	return false
+}
+
+func (p *PortConfig) has(key string) bool {
+	if key == "push_out" {
+		return p.Scheduler.PushOut.On()
+	}
+	for q := range p.Scheduler.Queues {
+		c := &p.Scheduler.Queues[q]
+		drops := scheduler.Drops(c.Order)
+		if key == "order" && c.Order != nil && !drops || key == "policy" && drops || key == "admission" && c.Admission != nil {
+			return true
+		}
+	}
+	return false
+}
