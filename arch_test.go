@@ -242,8 +242,8 @@ func TestSansIO(t *testing.T) {
 	}
 }
 
-// The core of the switch does not know which systems register with it: their
-// names stand in none of its files.
+// The cores of the switch and of the NIC do not know which systems register: their
+// names stand in none of their files.
 func TestCoreNamesNoSystem(t *testing.T) {
 	imported := regexp.MustCompile(`"` + module + `/([a-z0-9]+)/[a-z0-9/]+"`)
 	text, err := os.ReadFile("systems/systems.go")
@@ -254,7 +254,7 @@ func TestCoreNamesNoSystem(t *testing.T) {
 	if len(systems) == 0 {
 		t.Fatal("systems/systems.go lists no system")
 	}
-	for _, p := range list(t, "./frame", "./wire", "./buffer", "./pfc", "./scheduler", "./pipeline", "./vswitch") {
+	for _, p := range list(t, "./frame", "./wire", "./buffer", "./pfc", "./scheduler", "./pipeline", "./vswitch", "./hostnic", "./notice", "./feature", "./command") {
 		for _, file := range p.GoFiles {
 			text, err := os.ReadFile(filepath.Join(p.Dir, file))
 			if err != nil {

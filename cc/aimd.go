@@ -1,6 +1,7 @@
 package cc
 
 import (
+	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/options"
 )
@@ -12,7 +13,7 @@ func init() {
 		Paper: "Mittal et al., Revisiting Network Support for RDMA, SIGCOMM 2018; RFC 5681",
 		Cite:  "IRN, SIGCOMM 2018",
 		Kind:  "window",
-		Needs: "losses",
+		Needs: feature.Losses,
 		Params: aimdParams(map[string]string{"slow_start": "false", "initial": "= line rate*T",
 			"source": "IRN: flows start at line rate"}),
 		New: newAIMD,
@@ -23,7 +24,7 @@ func init() {
 		Paper: "RFC 5681, RFC 6582, RFC 6928",
 		Cite:  "RFC 6582",
 		Kind:  "window",
-		Needs: "losses",
+		Needs: feature.Losses,
 		Params: aimdParams(map[string]string{"slow_start": "true", "initial": "= 10 frames, at most 14600B",
 			"source": "RFC 6928 section 2"}),
 		New: newAIMD,

@@ -3,6 +3,7 @@ package cc
 import (
 	"fmt"
 
+	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/options"
 )
@@ -14,7 +15,7 @@ func init() {
 		Paper: "Zhu et al., Congestion Control for Large-Scale RDMA Deployments, SIGCOMM 2015",
 		Cite:  "DCQCN, SIGCOMM 2015",
 		Kind:  "rate",
-		Needs: "CNPs, or echoed marks",
+		Needs: feature.CNPs | feature.EchoedMarks,
 		Params: []options.Param{
 			{Name: "ti", Unit: options.Time, Default: "300us", Min: 1000, Max: 1e12, Source: "HPCC section 5.1, vendor default (DCQCN: 55us)",
 				Doc: "T_i: time between two rate increases"},

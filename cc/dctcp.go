@@ -1,6 +1,7 @@
 package cc
 
 import (
+	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/options"
 )
@@ -12,7 +13,7 @@ func init() {
 		Paper: "Alizadeh et al., Data Center TCP, SIGCOMM 2010; RFC 8257",
 		Cite:  "DCTCP, SIGCOMM 2010",
 		Kind:  "rate+window",
-		Needs: "echoed marks",
+		Needs: feature.EchoedMarks,
 		Params: []options.Param{
 			{Name: "g", Unit: options.Number, Default: "0.0625", Min: 1e-9, Max: 1, Source: "RFC 8257 (1/16)", Doc: "weight of the newest window in alpha"},
 			{Name: "alpha0", Unit: options.Number, Default: "1", Max: 1, Source: "RFC 8257", Doc: "alpha at the start"},

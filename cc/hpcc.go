@@ -3,6 +3,7 @@ package cc
 import (
 	"math"
 
+	"gswitch/feature"
 	"gswitch/frame"
 	inband "gswitch/int"
 	"gswitch/options"
@@ -21,7 +22,7 @@ func init() {
 		Paper: "Li et al., HPCC: High Precision Congestion Control, SIGCOMM 2019",
 		Cite:  "HPCC, SIGCOMM 2019",
 		Kind:  "rate+window",
-		Needs: "telemetry of each hop",
+		Needs: feature.Telemetry,
 		Note: "The byte counter in the telemetry is a setting of the switches: bytes sent gives the paper's txRate, " +
 			"bytes received for the port its rxRate ablation. The arithmetic here is the same.",
 		Params: []options.Param{

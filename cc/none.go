@@ -12,7 +12,6 @@ func init() {
 		Paper: "the baseline of every evaluation; window=bdp is what IRN calls BDP-FC",
 		Cite:  "-",
 		Kind:  "rate+window",
-		Needs: "nothing",
 		Params: []options.Param{
 			windowParam("bdp"),
 			{Name: "bytes", Unit: options.Bytes, Default: "= by window", Min: 1, Max: 1e12, Source: "ours", Doc: "a window of this size; takes the place of window"},

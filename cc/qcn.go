@@ -1,6 +1,7 @@
 package cc
 
 import (
+	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/options"
 )
@@ -12,7 +13,7 @@ func init() {
 		Paper: "IEEE 802.1Qau-2010, clause 32; Alizadeh et al., Data Center Transport Mechanisms, Allerton 2008",
 		Cite:  "IEEE 802.1Qau",
 		Kind:  "rate",
-		Needs: "quantized feedback",
+		Needs: feature.Quantized,
 		Note:  "The standard's values are for 10 Gb/s. Its random spread of the byte counter and the timer is left out.",
 		Params: []options.Param{
 			{Name: "byte_reset", Unit: options.Bytes, Default: "150kB", Min: 1000, Max: 1e12, Source: "IEEE 802.1Qau, rpgByteReset",

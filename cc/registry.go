@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"gswitch/feature"
 	"gswitch/options"
 )
 
@@ -16,7 +17,7 @@ type Info struct {
 	Paper  string          `json:"paper"`          // where it is published
 	Cite   string          `json:"cite"`           // the same in three words
 	Kind   string          `json:"kind"`           // what it decides: "window", "rate", "rate+window"
-	Needs  string          `json:"needs"`          // feedback that it reads, such as "losses"
+	Needs  feature.Signals `json:"needs"`          // what it reads; one of them is enough
 	Note   string          `json:"note,omitempty"` // what else its user must know
 	Params []options.Param `json:"params"`
 

@@ -1,6 +1,7 @@
 package cc
 
 import (
+	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/options"
 )
@@ -12,7 +13,7 @@ func init() {
 		Paper: "Menikkumbura, Congestion Management in Data Center Networks (Purdue 2022), chapter 3; Taheri et al., RoCC, CoNEXT 2020",
 		Cite:  "RoCC, CoNEXT 2020",
 		Kind:  "rate",
-		Needs: "switches that tell fair rates",
+		Needs: feature.FairRates,
 		Params: []options.Param{
 			{Name: "recovery", Unit: options.Time, Default: "= ten periods of the point that is obeyed, as it tells them, at least 400us", Min: 1000, Max: 1e12, Source: "ours: flows with few frames are not told in every period, and points at slow ports update seldom",
 				Doc: "silence after which the rate doubles, and again"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/options"
 )
@@ -16,7 +17,7 @@ func init() {
 		Paper: "Mittal et al., TIMELY: RTT-based Congestion Control for the Datacenter, SIGCOMM 2015",
 		Cite:  "TIMELY, SIGCOMM 2015",
 		Kind:  "rate",
-		Needs: "round trip times",
+		Needs: feature.RoundTrips,
 		Note:  "An RTT runs from the hand-over of a segment's first frame to the link until the acknowledgement of its last; the time that the segment itself takes is taken off here.",
 		Params: []options.Param{
 			{Name: "alpha", Unit: options.Number, Default: "0.875", Min: 1e-6, Max: 1, Source: "HPCC's simulation of TIMELY; the paper does not give it",

@@ -147,9 +147,9 @@ func (d decoder) validateFeatures(s *Switch, profile, path string) {
 			d.noticesPass(s, key, "notices at "+ports(all))
 		}
 		for i, n := range queues.Queues {
-			if other := told[n]; other != "" && f.Tells != "" {
+			if other := told[n]; other != "" && f.Tells != 0 {
 				d.Fail(fmt.Sprintf("%s.queues[%d]", key, i), "queue %d is in %s.queues, too, and senders can follow only one of the two; take it out of one of them", n, other)
-			} else if f.Tells != "" {
+			} else if f.Tells != 0 {
 				told[n] = f.Name
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"gswitch/cc"
 	"gswitch/dataplane"
+	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/hostnic"
 	inband "gswitch/int"
@@ -133,14 +134,11 @@ const maxMark units.Size = 1 << 30
 // format that tells the rate of links.
 func NeedsTelemetry(algorithm, format string) error {
 	in, _ := cc.Lookup(algorithm)
-	if in.Needs != telemetryNeed || format == inband.HPCC.String() || format == inband.HPCCGrow.String() {
+	if in.Needs != feature.Telemetry || format == inband.HPCC.String() || format == inband.HPCCGrow.String() {
 		return nil
 	}
 	return fmt.Errorf("%s needs telemetry that tells the rate of links, hpcc or hpcc-grow, not %s", algorithm, format)
 }
-
-// telemetryNeed is how HPCC is described in package cc.
-const telemetryNeed = "telemetry of each hop"
 
 // ParseTelemetry returns the format of a name.
 func ParseTelemetry(name string) (inband.Mode, error) {

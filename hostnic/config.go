@@ -41,12 +41,12 @@ type Config struct {
 	// before; 0: one frame.
 	Turn uint32
 
-	PFC        bool  // obey and send 802.1Qbb frames for PFCClasses
+	PFC        bool  // act on and send 802.1Qbb frames for PFCClasses
 	PFCClasses uint8 // one bit for each class under flow control
 	PFCStages  uint8 // the last stage of Gentle Flow Control (pfc.Stages), which takes the place of pauses; 0: pauses
 	// PFCResponse is how long after its arrival a pause takes effect.
 	PFCResponse frame.Time
-	Pause       bool       // instead of PFC: obey and send 802.3x frames for the whole link
+	Pause       bool       // instead of PFC: act on and send 802.3x frames for the whole link
 	CableDelay  frame.Time // one way, of the link; for the threshold of a slow receiver
 
 	// Virtual: only headers are materialised, and no ICRC. Meta.Wire tells
@@ -70,8 +70,8 @@ type Config struct {
 	// they may exceed it by a frame, instead of only what fits.
 	Overshoot bool
 
-	// NoticeDelay is how long after its arrival what a switch tells takes effect
-	// (15 us in the NIC of RoCC, section 3.5).
+	// NoticeDelay is how long after its arrival a notice of a congestion point
+	// takes effect (15 us in the NIC of Taheri et al., CoNEXT 2020, section 3.5).
 	NoticeDelay frame.Time
 
 	Receive ReceiveConfig

@@ -56,7 +56,7 @@ func TestPausedRepliesAreBounded(t *testing.T) {
 	qa, _ := p.connect(nil)
 	must(t, p.a.SendMessage(0, qa, 1_000_000, 0))
 	p.b.flow.Receive(0, 1<<5, [8]uint16{5: 0xffff})
-	p.b.obey(0)
+	p.b.updatePaused(0)
 	p.run(200 * frame.Microsecond)
 	if c := p.b.Counts(); p.b.acks[5].Len() != 64 || c.Drops[frame.QueueTail] != 1000-64 || c.Delivered != 1000 {
 		t.Fatalf("%d replies wait of 256 chunks, %d were dropped of %d", p.b.acks[5].Len(), c.Drops[frame.QueueTail], c.Delivered)

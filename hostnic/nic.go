@@ -6,8 +6,8 @@ import (
 	"gswitch/cc"
 	"gswitch/frame"
 	inband "gswitch/int"
+	"gswitch/notice"
 	"gswitch/pfc"
-	"gswitch/rocc"
 	"gswitch/scheduler"
 	"gswitch/wire"
 )
@@ -34,7 +34,7 @@ type NIC struct {
 	clock      scheduler.RateClock
 	up         bool
 	touched    bool
-	told       frame.Time // what PortWake last said, Never since the last Transmit
+	lastWake   frame.Time // what PortWake last said, Never since the last Transmit
 	paused     uint8      // classes that may not be sent: the neighbour pauses them, or they rest
 	resting    resting    // classes that the neighbour slows
 	control    frame.FIFO // flow control frames
@@ -58,11 +58,7 @@ type NIC struct {
 	numbers numbering
 	timers  wheel
 
-	obeying obeying
-	advice  told
-	notices frame.FIFO // of switches, that take effect later: Meta.Arrival is when
-	// The controllers that switches leave to hosts; nil until one does.
-	followers *rocc.Followers
+	notices notices
 
 	flow   *pfc.Port
 	askAt  frame.Time // not before, for want of chunks
@@ -109,7 +105,7 @@ func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
 	}
 	n := &NIC{
 		cfg: *cfg, arena: pool.Arena, pool: pool, mac: cfg.MAC.Uint64(), addr: addressOf(cfg.Addr),
-		parser: wire.NewParser(wire.NewHasher(cfg.Seed, false)), up: true, told: frame.Never,
+		parser: wire.NewParser(wire.NewHasher(cfg.Seed, false)), up: true, lastWake: frame.Never,
 		maxQPs: cfg.MaxQPs, defaultProfile: inband.DefaultProfile(), noise: frame.NewRand(cfg.Seed),
 	}
 	n.cfg.defaults()
@@ -123,7 +119,8 @@ func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
 	n.clock.WholeNs(cfg.WholeNs)
 	n.control.Init()
 	n.plain.Init()
-	n.notices.Init()
+	n.notices.kinds = notice.Readers()
+	n.notices.pending.Init()
 	for c := range n.classes {
 		n.acks[c].Init()
 		n.lowAcks[c].Init()
@@ -150,7 +147,7 @@ func (n *NIC) Config() Config { return n.cfg }
 // through the instants that it missed, in their order: what waited for the link
 // leaves then, and what came later is not there yet.
 func (n *NIC) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
-	n.told = frame.Never
+	n.lastWake = frame.Never
 	if !n.up {
 		return 0
 	}
@@ -249,15 +246,15 @@ func (n *NIC) Touched(out []uint16) int {
 // touch notes that a frame may leave as soon as the link is free, but not
 // before t.
 func (n *NIC) touch(t frame.Time) {
-	if max(t, n.clock.Free()) < n.told {
+	if max(t, n.clock.Free()) < n.lastWake {
 		n.touched = true
 	}
 }
 
 // PortWake implements frame.Stepper.
 func (n *NIC) PortWake(now frame.Time, port uint16) frame.Time {
-	n.told = n.portWake(now)
-	return n.told
+	n.lastWake = n.portWake(now)
+	return n.lastWake
 }
 
 func (n *NIC) portWake(now frame.Time) frame.Time {
@@ -299,7 +296,7 @@ func (n *NIC) Advance(now frame.Time) {
 		n.advanceFeatures(now)
 	}
 	n.flow.Advance(now, n.ready)
-	n.obey(now)
+	n.updatePaused(now)
 	if now >= n.quench.due {
 		n.tellQuenched(now)
 	}
@@ -340,7 +337,7 @@ func (n *NIC) SetLink(now frame.Time, port uint16, up bool) {
 	}
 	n.up = up
 	n.flow.Reset(now)
-	n.obey(now)
+	n.updatePaused(now)
 	if up {
 		n.ask(now)
 		n.touched = true
@@ -375,8 +372,8 @@ func (n *NIC) drop(r frame.Ref, why frame.Reason) {
 	n.pool.Free(r)
 }
 
-// obey brings what may be sent in line with what the neighbour pauses.
-func (n *NIC) obey(now frame.Time) {
+// updatePaused brings what may be sent in line with what the neighbour pauses.
+func (n *NIC) updatePaused(now frame.Time) {
 	if n.flow.Changed() == 0 {
 		return
 	}

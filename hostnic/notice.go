@@ -6,24 +6,22 @@ import (
 	"gswitch/cc"
 	"gswitch/frame"
 	"gswitch/notice"
-	"gswitch/qcn"
-	"gswitch/rocc"
 	"gswitch/wire"
 )
 
-// Switches that work out fair rates (package rocc), or feedback (package qcn),
-// tell them by ICMP messages, which quote a frame of ours: by that, the queue
-// pair is found.
+// Congestion points in switches notify senders by ICMP messages (package
+// notice), which quote a frame of ours: by that, the queue pair is found, whose
+// congestion control is the reaction point.
 
-// obeying are the connected queue pairs whose congestion control obeys
-// switches, by the source port of their frames. Switches tell flows apart by
+// reactionPoints are the connected queue pairs whose congestion control takes
+// notices, by the source port of their frames. Switches tell flows apart by
 // addresses and ports: queue pairs that share those are one flow there, of which
-// one frame is quoted, and all of them must hear.
-type obeying struct {
+// one frame is quoted, and all of them must react.
+type reactionPoints struct {
 	heads [256]uint32 // index of the queue pair, +1
 }
 
-func obeyBucket(port uint16) uint8 { return uint8(port ^ port>>8) }
+func portBucket(port uint16) uint8 { return uint8(port ^ port>>8) }
 
 // dataUDP is the UDP header of the data frames of a queue pair.
 func (q *queuePair) dataUDP() wire.UDP {
@@ -39,57 +37,67 @@ func (n *NIC) enlist(q *queuePair) {
 	if w, ok := algorithm.(cc.Wrapper); ok {
 		algorithm = w.Unwrap()
 	}
-	q.fair, _ = algorithm.(cc.FairRater)
-	q.quantized, _ = algorithm.(cc.QuantizedListener)
-	if q.fair == nil && q.quantized == nil {
+	for _, k := range n.notices.kinds {
+		if k.Reacts(algorithm) {
+			q.reacts = algorithm
+		}
+	}
+	if q.reacts == nil {
 		return
 	}
-	head := &n.obeying.heads[obeyBucket(q.dataUDP().SrcPort())]
-	q.obeyNext, *head = *head, q.index+1
+	head := &n.notices.points.heads[portBucket(q.dataUDP().SrcPort())]
+	q.nextPoint, *head = *head, q.index+1
 }
 
 // delist takes a queue pair out that is about to be closed.
 func (n *NIC) delist(q *queuePair) {
-	if q.fair == nil && q.quantized == nil {
+	if q.reacts == nil {
 		return
 	}
-	q.fair, q.quantized = nil, nil
-	at := &n.obeying.heads[obeyBucket(q.dataUDP().SrcPort())]
+	q.reacts = nil
+	at := &n.notices.points.heads[portBucket(q.dataUDP().SrcPort())]
 	for *at != 0 {
 		o := n.qps[*at-1]
 		if o == q {
-			*at = q.obeyNext
+			*at = q.nextPoint
 			return
 		}
-		at = &o.obeyNext
+		at = &o.nextPoint
 	}
 }
 
-// notice takes in what a switch tells, and reports false if the frame is none: another
-// ICMP message, or one for somebody else. It is told apart from a forged one
-// by what it quotes: a frame of an open queue pair, from our address to its
-// peer's.
+// notices are what a NIC has for those of congestion points.
+type notices struct {
+	kinds   []notice.Reader
+	points  reactionPoints
+	pending frame.FIFO // that take effect later: Meta.Arrival is when
+}
+
+// notice takes in a notice, and reports false if the frame is none: another
+// ICMP message, or one for somebody else. What tells it from a forged one is the
+// frame that it quotes: of an open queue pair, from our address to its peer's.
 func (n *NIC) notice(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) bool {
 	const wrong = frame.HasTunnel | frame.IsFragment | frame.IsMulticast | frame.Chained | frame.Truncated
 	if m.Flags&wrong != 0 || m.L4 == 0 || wire.Ethernet(b).DstUint64() != n.mac || (m.Flags&frame.HasIPv4 != 0) != n.addr.v4 {
 		return false
 	}
-	what, quote, err := n.readNotice(m, b)
+	k, quote, err := n.readNotice(m, b)
 	switch {
-	case what == toldNothing:
+	case k == nil:
 		return false
 	case err == nil && n.cfg.NoticeDelay > 0:
-		n.putOff(now, r, m)
+		n.deferNotice(now, r, m)
 	default:
-		n.takeNotice(now, r, what, quote, err)
+		n.takeNotice(now, r, k, quote, err)
 	}
 	return true
 }
 
 var errNoticeSum = errors.New("the checksum of a notice is wrong")
 
-// readNotice decodes the ICMP message of a frame to n.advice.
-func (n *NIC) readNotice(m *frame.Meta, b []byte) (what int, quote []byte, err error) {
+// readNotice decodes the ICMP message of a frame. It returns what has read it, nil
+// if it is no notice.
+func (n *NIC) readNotice(m *frame.Meta, b []byte) (k notice.Reader, quote []byte, err error) {
 	v4 := n.addr.v4
 	typ, end := uint8(notice.Type4), 0
 	if v4 {
@@ -98,7 +106,7 @@ func (n *NIC) readNotice(m *frame.Meta, b []byte) (what int, quote []byte, err e
 		typ, end = notice.Type6, int(m.L3)+wire.IPv6Len+int(wire.IPv6(b[m.L3:]).PayloadLen())
 	}
 	if end > len(b) || int(m.L4)+wire.ICMPLen > end || b[m.L4] != typ {
-		return toldNothing, nil, nil
+		return nil, nil, nil
 	}
 	msg := b[m.L4:end]
 	pseudo := uint64(0)
@@ -106,16 +114,22 @@ func (n *NIC) readNotice(m *frame.Meta, b []byte) (what int, quote []byte, err e
 		ip := wire.IPv6(b[m.L3:])
 		pseudo = wire.PseudoSum6(ip.Src(), ip.Dst(), wire.ProtoICMPv6, len(msg))
 	}
-	what, quote, err = n.advice.decode(msg, typ)
-	if err == nil && what != toldNothing && wire.SegmentChecksum(pseudo, msg) != 0 {
-		err = errNoticeSum
+	for _, k := range n.notices.kinds {
+		quote, ours, err := k.Decode(msg, typ)
+		if !ours {
+			continue
+		}
+		if err == nil && wire.SegmentChecksum(pseudo, msg) != 0 {
+			err = errNoticeSum
+		}
+		return k, quote, err
 	}
-	return what, quote, err
+	return nil, nil, nil
 }
 
 // takeNotice gives what was read to the queue pairs that it concerns.
-func (n *NIC) takeNotice(now frame.Time, r frame.Ref, what int, quote []byte, err error) {
-	if err != nil || !n.tell(now, what, quote, n.addr.v4) {
+func (n *NIC) takeNotice(now frame.Time, r frame.Ref, k notice.Reader, quote []byte, err error) {
+	if err != nil || !n.react(now, k, quote, n.addr.v4) {
 		n.count.NoticesUnknown++
 		n.drop(r, frame.LocalUnhandled)
 		return
@@ -124,85 +138,37 @@ func (n *NIC) takeNotice(now frame.Time, r frame.Ref, what int, quote []byte, er
 	n.pool.Free(r)
 }
 
-// putOff keeps what a switch tells until it takes effect.
-func (n *NIC) putOff(now frame.Time, r frame.Ref, m *frame.Meta) {
-	if n.notices.Len() >= n.maxReplies {
+// deferNotice keeps a notice until it takes effect.
+func (n *NIC) deferNotice(now frame.Time, r frame.Ref, m *frame.Meta) {
+	if n.notices.pending.Len() >= n.maxReplies {
 		n.drop(r, frame.QueueTail)
 		return
 	}
 	m.Arrival = now + n.cfg.NoticeDelay
-	n.notices.Push(n.arena, r)
+	n.notices.pending.Push(n.arena, r)
 }
 
 // noticeDue returns when the next notice takes effect.
 func (n *NIC) noticeDue() frame.Time {
-	if n.notices.Len() == 0 {
+	if n.notices.pending.Len() == 0 {
 		return frame.Never
 	}
-	return n.arena.Meta(n.notices.Head()).Arrival
+	return n.arena.Meta(n.notices.pending.Head()).Arrival
 }
 
 // takeNotices lets the notices take effect that are due.
 func (n *NIC) takeNotices(now frame.Time) {
 	for n.noticeDue() <= now {
-		r := n.notices.Pop(n.arena)
-		what, quote, err := n.readNotice(n.arena.Meta(r), n.arena.Bytes(r))
-		n.takeNotice(now, r, what, quote, err)
+		r := n.notices.pending.Pop(n.arena)
+		k, quote, err := n.readNotice(n.arena.Meta(r), n.arena.Bytes(r))
+		n.takeNotice(now, r, k, quote, err)
 	}
 }
 
-// told is the last message of a switch, of one of the kinds there are.
-type told struct {
-	rate     rocc.Notice
-	reading  rocc.Reading
-	feedback qcn.Message
-}
-
-const (
-	toldNothing = iota // another ICMP message
-	toldRate
-	toldReading
-	toldFeedback
-)
-
-func (t *told) decode(msg []byte, typ uint8) (what int, quote []byte, err error) {
-	if quote, err = t.rate.Decode(msg, typ); err != rocc.ErrForeign {
-		return toldRate, quote, err
-	}
-	if quote, err = t.reading.Decode(msg, typ); err != rocc.ErrForeign {
-		return toldReading, quote, err
-	}
-	if quote, err = t.feedback.Decode(msg, typ); err != qcn.ErrForeign {
-		return toldFeedback, quote, err
-	}
-	return toldNothing, nil, nil
-}
-
-// heed gives a queue pair what a switch told, and reports false if its
-// congestion control does not listen to that.
-func (n *NIC) heed(now frame.Time, q *queuePair, what int) bool {
-	t := &n.advice
-	switch {
-	case what == toldFeedback && q.quantized != nil:
-		q.quantized.OnQuantized(now, t.feedback.Feedback)
-	case what == toldRate && q.fair != nil:
-		q.fair.OnFairRate(now, t.rate.Point(), t.rate.Sequence, t.rate.Rate(), t.rate.Period())
-	case what == toldReading && q.fair != nil:
-		// All flows of this host share the controller of a point.
-		if n.followers == nil {
-			n.followers = new(rocc.Followers)
-		}
-		q.fair.OnFairRate(now, t.reading.Point(), t.reading.Sequence, n.followers.Take(now, &t.reading), t.reading.Period())
-	default:
-		return false
-	}
-	return true
-}
-
-// tell gives what a switch told to the queue pairs of the flow that it quotes,
-// and reports false if there is none that listens. Feedback is of one frame, and
-// for its queue pair alone where that can be told.
-func (n *NIC) tell(now frame.Time, what int, quote []byte, v4 bool) bool {
+// react gives a notice to the queue pairs of the flow that it quotes, and reports
+// false if none of them takes it. One of a frame is for its queue pair alone, where
+// the frame names that.
+func (n *NIC) react(now frame.Time, k notice.Reader, quote []byte, v4 bool) bool {
 	head, src, size := wire.IPv6Len, 8, 16
 	if v4 {
 		head, src, size = wire.IPv4Len, 12, 4
@@ -218,20 +184,21 @@ func (n *NIC) tell(now frame.Time, what int, quote []byte, v4 bool) bool {
 	if n.cfg.RandomNumbers && !n.knows(udp, peer, remote, v4) {
 		return false
 	}
-	heard := false
-	for i := n.obeying.heads[obeyBucket(udp.SrcPort())]; i != 0; {
+	reacted := false
+	for i := n.notices.points.heads[portBucket(udp.SrcPort())]; i != 0; {
 		q := n.qps[i-1]
-		i = q.obeyNext
+		i = q.nextPoint
 		if !q.isFlow(udp, peer, v4) ||
-			what == toldFeedback && q.intLen == 0 && q.remote != remote || !n.heed(now, q, what) {
+			k.OfFrame() && q.intLen == 0 && q.remote != remote || !k.Reacts(q.reacts) {
 			continue
 		}
-		heard = true
+		k.React(now, q.reacts)
+		reacted = true
 		n.adopt(q)
 		n.schedule(now, q)
 		n.arm(now, q)
 	}
-	return heard
+	return reacted
 }
 
 // isFlow reports whether frames of a queue pair have those ports and that peer.
@@ -244,9 +211,9 @@ func (q *queuePair) isFlow(udp wire.UDP, peer []byte, v4 bool) bool {
 // the other end of a queue pair of that flow, whose number only those know who
 // saw its frames. Behind telemetry the number is not quoted.
 func (n *NIC) knows(udp wire.UDP, peer []byte, remote uint32, v4 bool) bool {
-	for i := n.obeying.heads[obeyBucket(udp.SrcPort())]; i != 0; {
+	for i := n.notices.points.heads[portBucket(udp.SrcPort())]; i != 0; {
 		q := n.qps[i-1]
-		i = q.obeyNext
+		i = q.nextPoint
 		if q.isFlow(udp, peer, v4) && (q.intLen != 0 || q.remote == remote) {
 			return true
 		}

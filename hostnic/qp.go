@@ -73,9 +73,8 @@ type queuePair struct {
 
 	waits uint64 // its part of the class's
 
-	fair      cc.FairRater         // cc, where it obeys the rates that switches tell; while connected
-	quantized cc.QuantizedListener // cc, where it obeys their feedback; while connected
-	obeyNext  uint32               // next of its bucket, +1
+	reacts    any    // cc, where it takes notices of congestion points; while connected
+	nextPoint uint32 // next of its bucket, +1
 
 	ccName       string
 	framesMemory *frames // kept for the next use

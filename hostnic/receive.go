@@ -105,7 +105,7 @@ func (n *NIC) flowControl(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) 
 		n.drop(r, frame.ParseMACControlOp)
 		return
 	}
-	n.obey(now)
+	n.updatePaused(now)
 	n.pool.Free(r)
 }
 

@@ -45,7 +45,7 @@ func (n *NIC) Reconfigure(now frame.Time, cfg *Config) error {
 	n.flow.Configure(now, old.flow())
 	old.Options = next.Options
 	n.adoptFeatures()
-	n.obey(now)
+	n.updatePaused(now)
 	n.ask(now)
 	if s := n.stack; s != nil {
 		s.cfg.Gateway, s.cfg.Class = next.Stack.Gateway, next.Stack.Class

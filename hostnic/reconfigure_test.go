@@ -58,7 +58,7 @@ func TestReconfigureRefuses(t *testing.T) {
 		}
 	}
 	p.a.flow.Receive(0, 8, [8]uint16{3: 0xffff})
-	p.a.obey(0)
+	p.a.updatePaused(0)
 	if p.a.Paused() != 8 {
 		t.Fatalf("classes %#x are paused", p.a.Paused())
 	}

@@ -73,9 +73,9 @@ func (t *template) markCE(b []byte) {
 
 // quench watches how long classes are paused.
 type quench struct {
-	since [8]frame.Time // of each class that is paused
-	told  uint8         // classes whose pause has been counted
-	due   frame.Time    // when the next one has lasted too long, at the earliest
+	since   [8]frame.Time // of each class that is paused
+	counted uint8         // classes whose pause has been counted
+	due     frame.Time    // when the next one has lasted too long, at the earliest
 }
 
 // watchQuenches begins anew with the classes that are paused: QuenchAfter has
@@ -94,20 +94,20 @@ func (n *NIC) quenched(now frame.Time, before uint8) {
 		z.since[bits.TrailingZeros8(m)] = now
 		z.due = min(z.due, now+n.cfg.QuenchAfter)
 	}
-	z.told &= n.paused
+	z.counted &= n.paused
 }
 
 // tellQuenched counts the classes whose pause has lasted too long.
 func (n *NIC) tellQuenched(now frame.Time) {
 	z := &n.quench
 	z.due = frame.Never
-	for m := n.paused &^ z.told; m != 0; m &= m - 1 {
+	for m := n.paused &^ z.counted; m != 0; m &= m - 1 {
 		c := bits.TrailingZeros8(m)
 		if over := z.since[c] + n.cfg.QuenchAfter; over > now {
 			z.due = min(z.due, over)
 			continue
 		}
-		z.told |= 1 << c
+		z.counted |= 1 << c
 		n.count.Quenches++
 	}
 }
@@ -115,4 +115,4 @@ func (n *NIC) tellQuenched(now frame.Time) {
 // Quenched returns the classes that the neighbour has paused for longer than
 // Config.QuenchAfter: whoever sends in one of them may want to send less, or
 // elsewhere.
-func (n *NIC) Quenched() uint8 { return n.quench.told }
+func (n *NIC) Quenched() uint8 { return n.quench.counted }

@@ -33,7 +33,7 @@ type Counts struct {
 	CEMarked                   uint64 // data frames received with a congestion mark
 	BECNs                      uint64 // acknowledgements sent that tell of one
 	CNPsSent, CNPsReceived     uint64
-	Notices, NoticesUnknown    uint64 // fair rates or feedback that switches told; those that concern no queue pair that obeys
+	Notices, NoticesUnknown    uint64 // of congestion points that reaction points took; those that concern none
 	EchoesCut                  uint64 // acknowledgements without the telemetry that did not fit
 	Blind                      uint64 // acknowledgements received whose telemetry no switch had written to
 	FlowFrames                 uint64 // PFC and pause frames sent

@@ -11,6 +11,7 @@ import (
 
 	"gswitch/cc"
 	"gswitch/dataplane"
+	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/hostnic"
 	"gswitch/hostnic/agent"
@@ -91,14 +92,11 @@ func (c Config) complete() (Config, error) {
 	if _, err := cc.Factory(c.Congestion, c.Options); err != nil {
 		return c, fmt.Errorf("verbs: Congestion: %w", err)
 	}
-	if in, _ := cc.Lookup(c.Congestion); in.Needs == telemetryNeed && !strings.HasPrefix(c.Telemetry, inband.HPCC.String()) {
+	if in, _ := cc.Lookup(c.Congestion); in.Needs == feature.Telemetry && !strings.HasPrefix(c.Telemetry, inband.HPCC.String()) {
 		return c, fmt.Errorf("verbs: %s needs telemetry that tells the rate of links, hpcc or hpcc-grow, not %s", c.Congestion, c.Telemetry)
 	}
 	return c, nil
 }
-
-// telemetryNeed is how HPCC is described in package cc.
-const telemetryNeed = "telemetry of each hop"
 
 // modes of telemetry by their names.
 var modes = map[string]inband.Mode{}

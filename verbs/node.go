@@ -8,6 +8,7 @@ import (
 	"gswitch/frame"
 	"gswitch/hostnic"
 	"gswitch/hostnic/agent"
+	_ "gswitch/systems" // what congestion control listens to
 )
 
 // node is the host as its worker steps it: the agent, and what crosses between

@@ -44,9 +44,9 @@ type Feature struct {
 	Section func() Section
 	// Doc describes the section, in one sentence.
 	Doc string
-	// Tells is what hosts hear from the queues, in the words of the congestion
-	// control that needs it (cc.Info.Needs). Empty: they hear nothing.
-	Tells string
+	// Tells is what the queues signal to hosts, for congestion control that needs
+	// it (cc.Info.Needs). 0: nothing.
+	Tells feature.Signals
 	// Notices tells that this goes by messages of their own, which must not wait
 	// behind the congestion that they tell of.
 	Notices bool

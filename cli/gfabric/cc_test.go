@@ -34,7 +34,7 @@ func TestCCListNamesEveryAlgorithm(t *testing.T) {
 	}
 	for i, in := range infos {
 		line := lines[i+1]
-		if strings.Fields(line)[0] != in.Name || !strings.Contains(line, in.Kind) || !strings.Contains(line, in.Needs) || !strings.Contains(line, in.Cite) || len(line) > 80 {
+		if strings.Fields(line)[0] != in.Name || !strings.Contains(line, in.Kind) || !strings.Contains(line, in.Needs.String()) || !strings.Contains(line, in.Cite) || len(line) > 80 {
 			t.Errorf("%s is listed as %q", in.Name, line)
 		}
 	}

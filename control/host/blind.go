@@ -2,9 +2,9 @@ package host
 
 import (
 	"fmt"
-	"strings"
 
 	"gswitch/cc"
+	"gswitch/feature"
 	"gswitch/hostnic"
 )
 
@@ -12,7 +12,7 @@ import (
 // way writes any: it sends at the rate of the link then. "" if all is well.
 func blind(congestion string, n *hostnic.Counts) string {
 	in, known := cc.Lookup(congestion)
-	if n.Blind == 0 || !known || !strings.Contains(in.Needs, "telemetry") {
+	if n.Blind == 0 || !known || in.Needs&feature.Telemetry == 0 {
 		return ""
 	}
 	return fmt.Sprintf("%s needs telemetry, and %d of %d acknowledgements brought that of no switch: those flows send at the rate of the link; let the switches write it (telemetry: {int: true} and rates of their ports, links as here), or take a congestion control that does without (gfabric cc list)",

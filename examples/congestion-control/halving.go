@@ -2,6 +2,7 @@ package main
 
 import (
 	"gswitch/cc"
+	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/options"
 )
@@ -14,7 +15,7 @@ func init() {
 		Paper: "an example, published nowhere",
 		Cite:  "example",
 		Kind:  "rate+window",
-		Needs: "round trips",
+		Needs: feature.RoundTrips,
 		Params: []options.Param{
 			{Name: "target", Unit: options.Time, Default: "12us", Min: 1, Source: "example", Doc: "round trip above which the rate is halved"},
 			{Name: "step", Unit: options.Rate, Default: "50Mbps", Min: 1, Source: "example", Doc: "what the rate grows by with each acknowledgement"},

@@ -2,12 +2,12 @@ package run
 
 import (
 	"fmt"
-	"strings"
 
 	"gswitch/cc"
 	"gswitch/config"
 	"gswitch/fabric/scenario"
 	"gswitch/fabric/vnet"
+	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/hostnic"
 	inband "gswitch/int"
@@ -166,7 +166,7 @@ func telemetry(r *scenario.Run) inband.Mode {
 		names = append(names, d.Workload[i].CC)
 	}
 	for _, name := range names {
-		if in, ok := cc.Lookup(name); ok && strings.Contains(in.Needs, "telemetry") {
+		if in, ok := cc.Lookup(name); ok && in.Needs&feature.Telemetry != 0 {
 			if r.Topology.LongestPath() > wire.HPCCSlots {
 				return inband.HPCCGrow
 			}

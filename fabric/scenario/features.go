@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 
+	"gswitch/feature"
 	"gswitch/pfc"
 	"gswitch/section"
 	"gswitch/units"
@@ -88,9 +89,9 @@ func (d *Document) Features() (v []Feature) {
 }
 
 // tells finds a feature by what it tells hosts.
-func tells(needs string) *vswitch.Feature {
+func tells(needs feature.Signals) *vswitch.Feature {
 	i := slices.IndexFunc(vswitch.Features(), func(f *vswitch.Feature) bool { return f.Tells == needs && f.Section != nil })
-	if i < 0 || needs == "" {
+	if i < 0 || needs == 0 {
 		return nil
 	}
 	return vswitch.Features()[i]

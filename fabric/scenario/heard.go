@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gswitch/cc"
+	"gswitch/feature"
 )
 
 // silence is congestion control that hears nothing, because no switch says
@@ -50,12 +51,12 @@ func (d *Document) silence(key, name string, class int) *silence {
 	var cure string
 	in, _ := cc.Lookup(name)
 	switch in.Needs {
-	case "telemetry of each hop":
+	case feature.Telemetry:
 		hears, cure = s.INT.Mode != "none", "switch.int.mode: auto"
-	case "echoed marks", "CNPs, or echoed marks":
+	case feature.EchoedMarks, feature.CNPs | feature.EchoedMarks:
 		marks, cure = true, "switch.ecn.kmin and switch.ecn.kmax"
 		hears = s.ECN.KMin > 0 || s.ECN.PI.Ref > 0 || d.Hosts.MarkAbove > 0 ||
-			slices.ContainsFunc(d.Features(), func(on Feature) bool { return on.Tells == "echoed marks" && slices.Contains(on.Classes, class) })
+			slices.ContainsFunc(d.Features(), func(on Feature) bool { return on.Tells&feature.EchoedMarks != 0 && slices.Contains(on.Classes, class) })
 	default:
 		f := tells(in.Needs)
 		if f == nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/hull"
 	"gswitch/units"
@@ -42,7 +43,7 @@ func init() {
 	vswitch.Register(vswitch.Feature{Name: Name, Check: check, New: newLinks, Counters: counters,
 		Section: func() vswitch.Section { return new(Section) },
 		Doc:     "Phantom queues (HULL): frames of these queues are marked by a counter at the link that drains at somewhat less than its rate, before a real queue forms.",
-		Tells:   "echoed marks"})
+		Tells:   feature.EchoedMarks})
 }
 
 func check(cfg *vswitch.Config) error {

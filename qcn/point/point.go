@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/notice"
 	"gswitch/qcn"
@@ -33,7 +34,7 @@ func init() {
 	vswitch.Register(vswitch.Feature{Name: Name, Check: check, New: newPoints, Counters: counters,
 		Section: func() vswitch.Section { return new(Section) },
 		Doc:     "Queues that tell senders how far they are from their set point (IEEE 802.1Qau), by ICMP messages, for hosts with the congestion control qcn.",
-		Tells:   "quantized feedback", Notices: true})
+		Tells:   feature.Quantized, Notices: true})
 }
 
 func check(cfg *vswitch.Config) error {
