@@ -19,6 +19,9 @@ type network struct {
 	events  events
 	seq     int
 	byTimer bool // the mutation: everybody forwards by a timer of its own
+	// Others: silence ends with any message; the bound is raised only with the first
+	// message behind a turn.
+	anyMessage, lateBase bool
 
 	worst    frame.Time // largest error of a clock that is bounded
 	broken   int        // times that an error exceeded its bound
@@ -153,8 +156,12 @@ func (w *network) arm(i int) {
 			return
 		}
 		local := n.local(w.now)
+		base, turned := n.base, n.flipped
 		if n.Advance(local) {
 			w.send(i)
+		}
+		if w.lateBase && n.flipped && !turned {
+			n.base = base
 		}
 		if w.byTimer && n.State() != Root && n.synced && w.now-n.lastSent >= 90*us {
 			n.came = local // as if there were reason
@@ -192,6 +199,9 @@ func (w *network) send(i int) {
 			local := to.local(w.now)
 			before := to.Due()
 			forward := to.Sync(local, local+frame.Time(w.r.IntN(3)-1), q, out)
+			if w.anyMessage && to.silence != frame.Never {
+				to.silence = local + DefaultTimeout1
+			}
 			if forward && !w.byTimer {
 				w.send(peer)
 			}
@@ -440,5 +450,74 @@ func TestBrokenOscillator(t *testing.T) {
 		if w.broken != 0 {
 			t.Errorf("seed %d: %d of %d samples beyond the bound afterwards", seed, w.broken, w.samples)
 		}
+	}
+}
+
+// The mutation: any message ends the silence, whoever sent it. Nodes that other
+// messages reach never turn when their parents are gone.
+func TestClearingTheTimeoutByAnyMessageBreaksIt(t *testing.T) {
+	g, p := fabric(t)
+	for _, mutated := range []bool{false, true} {
+		w := newNetwork(t, 1, g, p)
+		w.anyMessage = mutated
+		w.run(2*frame.Millisecond, frame.Millisecond)
+		deaf := 0
+		for y, x := range p.Primary { // somebody whom another neighbour sends to as well
+			if x >= 0 && !p.Leaf[y] && x != p.Root && p.Backup[y] != x {
+				deaf = y
+			}
+		}
+		w.fail(plan.Failure{Links: [][2]int{{p.Primary[deaf], deaf}}})
+		w.run(w.now+2*frame.Millisecond, frame.Millisecond)
+		if n := w.nodes[deaf]; n.Turned() == mutated {
+			t.Errorf("mutated %t: turned %t, %d messages ignored", mutated, n.Turned(), n.Counts.Ignored)
+		}
+	}
+}
+
+// The mutation: the bound of the longer way comes after the turn. A node is then
+// on a way of more hops with the bound of the shorter one.
+func TestRaisingTheBoundLateBreaksIt(t *testing.T) {
+	g, p := fabric(t)
+	for _, mutated := range []bool{false, true} {
+		w := newNetwork(t, 1, g, p)
+		w.lateBase = mutated
+		w.run(2*frame.Millisecond, frame.Millisecond)
+		w.fail(plan.Failure{What: "the root", Nodes: []int{p.Root}})
+		w.run(w.now+250*us, frame.Millisecond)
+		low := 0
+		for i, n := range w.nodes {
+			if n.flipped && n.base < frame.Time(p.BackupDepth[i])*EpsHop {
+				low++
+			}
+		}
+		if (low > 0) != mutated {
+			t.Errorf("mutated %t: %d nodes have turned with too small a bound", mutated, low)
+		}
+	}
+}
+
+// The mutation: any neighbour is good enough for a second parent. Some failure
+// then leaves somebody without a root.
+func TestAnyNeighbourAsBackupBreaksIt(t *testing.T) {
+	g, p := fabric(t)
+	if d := plan.Verify(g, p); len(d) != 0 {
+		t.Fatal(d[0])
+	}
+	near := make([][]int, g.Nodes)
+	for _, l := range g.Links {
+		near[l[0]], near[l[1]] = append(near[l[0]], l[1]), append(near[l[1]], l[0])
+	}
+	q := *p
+	q.Backup = append([]int(nil), p.Backup...)
+	for y := range q.Backup {
+		for _, x := range near[y] { // the one next to the root, as a second shortest way would have it
+			if y != p.Root && !p.Leaf[y] && !p.Leaf[x] && x != p.Root && x != p.Primary[y] && p.Depth[x] < p.Depth[q.Backup[y]] {
+				q.Backup[y] = x
+			}
+		}
+	}
+	if len(plan.Verify(g, &q)) == 0 {
+		t.Error("second parents by distance alone stand every failure: the test sees nothing")
 	}
 }

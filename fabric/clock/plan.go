@@ -31,9 +31,11 @@ type Plan struct {
 	by []int // and back
 }
 
-// Graph is the topology as package plan sees it.
+// Graph is what of the topology the root reaches, with the numbers that a Plan of
+// it has.
 func (s *Spec) Graph(t *fabric.Topology) *plan.Graph {
-	g, _, _ := s.graph(t, Everything, 0)
+	root, _ := t.Lookup(s.Root)
+	g, _, _ := s.graph(t, Everything, root)
 	return g
 }
 

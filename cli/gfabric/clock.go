@@ -1,0 +1,184 @@
+package gfabric
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gswitch/clocksync"
+	"gswitch/clocksync/plan"
+	"gswitch/fabric"
+	"gswitch/fabric/clock"
+	"gswitch/frame"
+	"gswitch/units"
+)
+
+func clockCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "clock",
+		Short: "Plan who hears the time from whom (Sundial)",
+		Example: "  gfabric clock plan 'fat-tree(4)' --root core1\n" +
+			"  gfabric clock verify 'leaf-spine(4, 6, 2)' --domain supply=spine1,spine2",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return usagef("say what: gfabric clock plan, or gfabric clock verify")
+		},
+	}
+	c.AddCommand(clockPlanCommand(), clockVerifyCommand())
+	return c
+}
+
+// clockFlags say what is planned.
+type clockFlags struct {
+	root    string
+	domains []string
+	json    bool
+}
+
+func (f *clockFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.root, "root", "", "node that all others follow; the first switch farthest from the hosts if left out")
+	c.Flags().StringArrayVar(&f.domains, "domain", nil, "failure domain, as name=node,node,...; may be repeated")
+	c.Flags().BoolVar(&f.json, "json", false, "write JSON")
+}
+
+// clockPlan is a plan with what it was made for.
+type clockPlan struct {
+	t    *fabric.Topology
+	spec *clock.Spec
+	plan *clock.Plan
+	took time.Duration
+}
+
+func (f *clockFlags) plan(arg string) (*clockPlan, error) {
+	t, err := fabric.Load(arg, fabric.Spec{})
+	if err != nil {
+		return nil, mistake(err)
+	}
+	scheme, err := clock.Find("sundial")
+	if err != nil {
+		return nil, err
+	}
+	s := &clock.Spec{Scheme: scheme, Root: f.root}
+	for _, d := range f.domains {
+		name, nodes, ok := strings.Cut(d, "=")
+		if !ok || name == "" || nodes == "" {
+			return nil, usagef("--domain %q: write name=node,node,...", d)
+		}
+		s.Domains = append(s.Domains, clock.Domain{Name: name, Nodes: strings.Split(nodes, ",")})
+	}
+	s.Defaults(t)
+	if err := s.Check(t); err != nil {
+		return nil, mistake(err)
+	}
+	began := time.Now()
+	p, err := s.Plan(t, clock.Everything, -1)
+	if err != nil {
+		return nil, err
+	}
+	return &clockPlan{t, s, p, time.Since(began)}, nil
+}
+
+func clockPlanCommand() *cobra.Command {
+	var f clockFlags
+	c := &cobra.Command{
+		Use:   "plan TOPOLOGY",
+		Short: "Show the primary tree and the second parents of a topology",
+		Long: "plan finds, for each node, whom it hears the time from and whom it turns to when it\n" +
+			"hears nobody, such that everybody who is left hears a root after any single failure\n" +
+			"of a link, a node, the root or a failure domain. Hosts with one link have no second\n" +
+			"parent. EPS is how uncertain a clock is that has just been set, by the tree and at\n" +
+			"most after a failure.",
+		Example: "  gfabric clock plan 'fat-tree(4)' --root core1",
+		Args:    one("the topology: a file, or a generator such as 'fat-tree(4)'"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			p, err := f.plan(args[0])
+			if err != nil {
+				return err
+			}
+			if f.json {
+				return writeJSON(p.rows())
+			}
+			return p.write(os.Stdout)
+		},
+	}
+	f.add(c)
+	return c
+}
+
+// clockRow is what a plan says of a node.
+type clockRow struct {
+	Node, Parent, Second string
+	Role                 string `json:",omitempty"`
+	Hops, MostHops       int
+	Eps, MostEps         units.Duration
+}
+
+func (p *clockPlan) rows() (v []clockRow) {
+	name := func(i int) string {
+		if i < 0 {
+			return "-"
+		}
+		return p.t.Nodes[i].Name
+	}
+	for _, i := range p.plan.TopDown() {
+		r := clockRow{Node: name(i), Parent: name(p.plan.Parent(i)), Second: name(p.plan.SecondParent(i))}
+		r.Hops, r.MostHops = p.plan.Hops(i)
+		r.MostHops = max(r.Hops, r.MostHops)
+		r.Eps, r.MostEps = units.Duration(frame.Time(r.Hops)*clocksync.EpsHop), units.Duration(frame.Time(r.MostHops)*clocksync.EpsHop)
+		if r.Second == r.Parent {
+			r.Second = "-" // the only link
+		}
+		switch i {
+		case p.plan.RootNode():
+			r.Role, r.MostHops, r.MostEps = "root", 0, 0
+		case p.plan.BackupRootNode():
+			r.Role = "backup root"
+		}
+		v = append(v, r)
+	}
+	return v
+}
+
+func (p *clockPlan) write(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NODE\tPARENT\tSECOND\tHOPS\tMOST\tEPS\tMOST\tROLE")
+	for _, r := range p.rows() {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%v\t%v\t%s\n", r.Node, r.Parent, r.Second, r.Hops, r.MostHops, r.Eps, r.MostEps, r.Role)
+	}
+	return w.Flush()
+}
+
+func clockVerifyCommand() *cobra.Command {
+	var f clockFlags
+	c := &cobra.Command{
+		Use:   "verify TOPOLOGY",
+		Short: "Plan, and try every single failure",
+		Long: "verify plans as plan does, and then lets each link, each node, the root and each\n" +
+			"failure domain fail, one after the other: who is left must hear a root, and one only.",
+		Example: "  gfabric clock verify 'fat-tree(8)'",
+		Args:    one("the topology: a file, or a generator such as 'fat-tree(4)'"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			p, err := f.plan(args[0])
+			if err != nil {
+				return err
+			}
+			g := p.spec.Graph(p.t)
+			failures, defects := len(plan.Failures(g)), plan.Verify(g, &p.plan.Plan)
+			if f.json {
+				return writeJSON(map[string]any{"Nodes": g.Nodes, "Links": len(g.Links), "Failures": failures, "Defects": len(defects), "PlanSeconds": p.took.Seconds()})
+			}
+			fmt.Printf("%d nodes, %d links, planned in %v: %d failures tried, %d leave somebody without a root\n", g.Nodes, len(g.Links), p.took.Round(time.Microsecond), failures, len(defects))
+			if len(defects) > 0 {
+				return fmt.Errorf("the plan does not stand: %v", defects[0])
+			}
+			return nil
+		},
+	}
+	f.add(c)
+	return c
+}
