@@ -117,6 +117,7 @@ type doctor struct {
 type patient struct {
 	sent    []packet
 	arrived map[uint32]bool // of those, at the peer
+	order   []uint32        // numbers of the peer's that arrived here
 
 	conn      *tcp.Conn
 	open      bool
@@ -127,6 +128,7 @@ type patient struct {
 	heldSince frame.Time // an acknowledgement, -1: none
 	heldAgain bool       // of data that was sent again
 	seen      int        // of sent
+	taken     int        // of order
 	dups      uint64     // duplicate acknowledgements since the last progress
 	updates   uint64
 	firstDup  frame.Time
@@ -154,6 +156,7 @@ func (d *doctor) learn(s *Step) {
 			peer.arrived = map[uint32]bool{}
 		}
 		peer.arrived[s.ID] = true
+		e.order = append(e.order, s.ID)
 	}
 }
 
@@ -187,7 +190,10 @@ func (d *doctor) look(s *Step) {
 		if s.Conn.Stats.Timeouts > s.Before.Timeouts {
 			d.timeout(s, e)
 		}
+	case Accept:
+		e.taken++
 	case Receive:
+		e.taken++
 		d.receive(s, e)
 	}
 	e.limit = s.Conn.Limited()
@@ -311,10 +317,14 @@ func (d *doctor) timeout(s *Step, e *patient) {
 	f := Finding{RTO, e.sentAt, s.At - e.sentAt, ""}
 	una, got, behind, copies := d.oldest(s, e)
 	peer := &d.ends[1-s.End]
-	lostACK := false
-	for id := range peer.sent {
+	// Acknowledgements that the peer sent before the next packet that comes from it.
+	lostACK, next := false, uint32(0)
+	if e.taken < len(e.order) {
+		next = e.order[e.taken]
+	}
+	for id := uint32(0); id < min(next, uint32(len(peer.sent))); id++ {
 		p := &peer.sent[id]
-		lostACK = lostACK || p.flags&tcp.ACK != 0 && int32(p.ack-una) > 0 && !peer.arrived[uint32(id)]
+		lostACK = lostACK || p.flags&tcp.ACK != 0 && int32(p.ack-una) > 0 && !peer.arrived[id]
 	}
 	switch {
 	case !d.both:

@@ -1,5 +1,7 @@
 package tcp
 
+import "strings"
+
 // Flags of a segment (RFC 9293 section 3.1).
 type Flags uint8
 
@@ -13,6 +15,17 @@ const (
 	ECE
 	CWR
 )
+
+// String returns the names of the flags that are set.
+func (f Flags) String() string {
+	var v []string
+	for i, name := range [...]string{"FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR"} {
+		if f>>i&1 != 0 {
+			v = append(v, name)
+		}
+	}
+	return strings.Join(v, ",")
+}
 
 // Segment is a segment of TCP with what the connection needs of the IP header.
 type Segment struct {

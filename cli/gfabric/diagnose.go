@@ -1,6 +1,7 @@
 package gfabric
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -20,8 +21,9 @@ import (
 type diagnoseFlags struct {
 	held, slow time.Duration
 	window     float64
-	all        bool
+	all, trace bool
 	only       string
+	from, to   time.Duration
 }
 
 func diagnoseCommand() *cobra.Command {
@@ -36,7 +38,8 @@ func diagnoseCommand() *cobra.Command {
 			"with measure.connections, to the directory connections of their results.",
 		Example: "  gfabric run scenarios/deter/zero-window.yaml\n" +
 			"  gfabric diagnose results/zero-window/connections\n" +
-			"  gfabric diagnose results/zero-window/connections --slow 10ms --all",
+			"  gfabric diagnose results/zero-window/connections --slow 10ms --all\n" +
+			"  gfabric diagnose results/zero-window/connections/slow.gtcp --trace --to 2ms",
 		Args: one("the file of a record, or a directory of them"),
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c.OutOrStdout(), args[0]) },
 	}
@@ -45,12 +48,46 @@ func diagnoseCommand() *cobra.Command {
 	c.Flags().DurationVar(&f.slow, "slow", 0, "say slow-start or congestion of messages that take this long and in which nothing else is found; 0: of none")
 	c.Flags().BoolVar(&f.all, "all", false, "messages in which nothing went wrong, too")
 	c.Flags().StringVar(&f.only, "only", "", "only connections with this in their name, such as 'h1 49153'")
+	c.Flags().BoolVar(&f.trace, "trace", false, "print every step of both ends in place of a diagnosis: packets, timers, calls, and the windows behind each")
+	c.Flags().DurationVar(&f.from, "from", 0, "trace from this instant on")
+	c.Flags().DurationVar(&f.to, "to", 1<<62, "trace up to this instant")
 	return c
+}
+
+// steps prints what both ends of a connection did, each in its order.
+func (f *diagnoseFlags) steps(w io.Writer, logs []*deter.Log) error {
+	fmt.Fprintf(w, "%s\n", logs[0].Name)
+	fmt.Fprintln(w, "AT\tEND\tEVENT\tPACKET\tSEQ\tLEN\tACK\tFLAGS\tCWND\tFLIGHT\tPEER WINDOW\tUNSENT\tRTT\tRTO")
+	_, err := deter.Replay(logs, func(s *deter.Step) {
+		at := s.At.Duration()
+		if at < f.from || at > f.to {
+			return
+		}
+		packet := "\t\t\t\t"
+		if s.Seg != nil {
+			packet = fmt.Sprintf("%d\t%d\t%d\t%d\t%v", s.ID, s.Seg.Seq, s.Seg.Len, s.Seg.Ack, s.Seg.Flags)
+		} else if s.N > 0 {
+			packet = fmt.Sprintf("\t\t%d\t\t", s.N)
+		}
+		c := s.Conn
+		fmt.Fprintf(w, "%v\t%d\t%v\t%s\t%d\t%d\t%d\t%d\t%v\t%v\n", at, s.End, s.Kind, packet, c.Window(), c.InFlight(), c.PeerWindow(), c.Unsent(), c.RTT().Duration(), c.RTO().Duration())
+	})
+	return err
 }
 
 func (f *diagnoseFlags) run(out io.Writer, path string) error {
 	replayed, messages, wrong := 0, 0, 0
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	if f.trace {
+		err := eachConnection(path, func(logs []*deter.Log) error {
+			if !strings.Contains(logs[0].Name, f.only) {
+				return nil
+			}
+			replayed++
+			return f.steps(w, logs)
+		})
+		return errors.Join(mistake(err), w.Flush())
+	}
 	fmt.Fprintln(w, "CONNECTION\tGROUP\tAT\tBYTES\tTOOK\tCAUSE\tLASTED\tWHY")
 	visit := func(logs []*deter.Log) error {
 		if !strings.Contains(logs[0].Name, f.only) {

@@ -208,7 +208,7 @@ func headlines(f *results.File) *results.File {
 func neverSentAgain(s *scenario.Scenario, f *results.File) string {
 	for i := range f.Runs {
 		t, v := &s.Runs[i].Doc.Hosts.Transport, f.Runs[i].Values
-		if v["flows_unfinished_total"] > 0 && v["drops_total"]+v["faults_total"] > 0 && t.RTOHigh == 0 && !t.AutoRTO {
+		if v["flows_unfinished_total"] > 0 && v["drops_total"]+v["faults_total"] > 0 && t.RTOHigh == 0 && !t.AutoRTO && !s.Runs[i].Doc.Streams() {
 			return fmt.Sprintf("%s: flows that did not end: %.0f; frames were lost, and hosts have no retransmission timer: set hosts.transport.rto_high", f.Runs[i].Name, v["flows_unfinished_total"])
 		}
 	}
