@@ -48,6 +48,8 @@ func TestGenerators(t *testing.T) {
 		{"ring(3, 2)", 6, 3, 9, L3, 2},
 		{"line(3)", 3, 3, 5, L2, 2},
 		{"line(1, 2)", 2, 1, 2, L2, 2},
+		{"internet2(10)", 100, 110, 216, L3, 3},
+		{"internet2(0, 10)", 100, 10, 116, L3, 2},
 	} {
 		topo := build(t, c.expr, Spec{})
 		if h, s, l := len(topo.Hosts()), len(topo.Switches()), len(topo.Links); h != c.hosts || s != c.switches || l != c.links {
@@ -56,6 +58,31 @@ func TestGenerators(t *testing.T) {
 		if topo.Mode != c.mode || len(topo.tiers()) != c.tiers {
 			t.Errorf("%s: mode %s, %d tiers; want %s, %d", c.expr, topo.Mode, len(topo.tiers()), c.mode, c.tiers)
 		}
+	}
+}
+
+// The core of internet2 has rates of its own, which a change may replace.
+func TestInternet2(t *testing.T) {
+	topo := build(t, "internet2(10)", Spec{Classes: map[string]Class{"host": {Rate: units.Rate(10e9)}, "fabric": {Rate: units.Rate(1e9)}}})
+	var sum uint64
+	for i := range topo.Links {
+		l := &topo.Links[i]
+		switch a, b := topo.Nodes[l.A.Node].Name, topo.Nodes[l.B.Node].Name; {
+		case a[0] == 's' && b[0] == 's':
+			sum += l.Rate
+			if l.Delay != 10*time.Millisecond {
+				t.Errorf("%s-%s takes %v", a, b, l.Delay)
+			}
+		case a[0] == 'h' || b[0] == 'h':
+			if l.Rate != 10e9 {
+				t.Errorf("%s-%s has %d bit/s", a, b, l.Rate)
+			}
+		case l.Rate != 1e9:
+			t.Errorf("%s-%s has %d bit/s", a, b, l.Rate)
+		}
+	}
+	if sum != 99458e6 {
+		t.Errorf("the core has %d bit/s, want 99458 Mb/s", sum)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // A generator builds a family of topologies from a few numbers.
@@ -39,6 +40,8 @@ var generators = []generator{
 		"switches in a ring, hosts per switch"},
 	{"line", []param{{"switches", 1, 256, 0}, {"hosts", 1, 64, 1}}, line,
 		"switches in a line, hosts per switch"},
+	{"internet2", []param{{"edges", 0, 64, 0}, {"hosts", 1, 64, 1}}, internet2,
+		"a wide area of 10 switches and 16 links with rates and delays of their own; edge switches for each, hosts per edge switch, or per switch without"},
 }
 
 // Generators lists the generators for help texts, one per line.
@@ -273,4 +276,26 @@ func chain(t *Topology, v []int) []int {
 		t.addLink(s[i-1], s[i], Link{})
 	}
 	return s
+}
+
+// internet2 is the network that the evaluations of RC3 (NSDI 2014) and UPS (NSDI
+// 2016) call Internet2: the links of the core with the rates in Mb/s that their
+// authors published, and 10 ms each.
+func internet2(t *Topology, v []int) {
+	const cores = 10
+	perCore := max(v[0], 1)
+	h := t.named(Host, "h", cores*perCore*v[1])
+	s := t.named(Switch, "s", cores)
+	access := s
+	if v[0] > 0 {
+		access = t.named(Switch, "e", cores*v[0])
+		for i, e := range access {
+			t.addLink(e, s[i/v[0]], Link{})
+		}
+	}
+	t.plug(h, access)
+	for _, l := range [16][3]int{{0, 1, 5556}, {0, 2, 7778}, {0, 3, 14445}, {1, 2, 3334}, {2, 4, 3334}, {1, 5, 5556}, {4, 5, 1112}, {3, 5, 3334},
+		{3, 4, 5556}, {5, 6, 4445}, {3, 6, 10000}, {3, 7, 14445}, {7, 8, 1112}, {6, 8, 8889}, {8, 9, 2223}, {7, 9, 7778}} {
+		t.addLink(s[l[0]], s[l[1]], Link{Rate: uint64(l[2]) * 1e6, Delay: 10 * time.Millisecond})
+	}
 }

@@ -193,11 +193,15 @@ func (s Spec) applyClasses(t *Topology, sec *section.Section) {
 			sec.Fail(fmt.Sprintf("links[%d].class", i), "%q is not under classes", l.Class)
 		}
 		used[l.Class] = true
+		own := *l // of a generator that knows the network
 		l.Rate, l.Delay, l.MTU = uint64(c.Rate), time.Duration(c.Delay), c.MTU
 		if l.MTU == 0 {
 			l.MTU = DefaultMTU
 		}
 		if s.Generate != "" {
+			if own.Rate != 0 {
+				l.Rate, l.Delay = own.Rate, own.Delay
+			}
 			continue
 		}
 		w := s.Links[i]

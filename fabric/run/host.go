@@ -66,6 +66,9 @@ func (h *host) check(s *scenario.Scenario) error {
 				return fmt.Errorf("%s: faults[%d]: a %s fault exists in virtual time only: run it with --on sim, or without this fault", s.File, k, kind)
 			}
 		}
+		if d.Switch.Replay {
+			return fmt.Errorf("%s: switch.replay repeats a run to the nanosecond, which is possible in virtual time only: run it with --on sim", s.File)
+		}
 		if d.Hosts.Sizes != (scenario.Sizes{}) {
 			return fmt.Errorf("%s: hosts.sizes sets lengths of frames that their headers do not have, which is possible in virtual time only: run it with --on sim, or without hosts.sizes", s.File)
 		}

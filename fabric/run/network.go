@@ -11,6 +11,7 @@ import (
 	"gswitch/frame"
 	"gswitch/hostnic"
 	inband "gswitch/int"
+	"gswitch/lstf"
 	"gswitch/scheduler"
 	"gswitch/transport"
 	"gswitch/wire"
@@ -22,16 +23,20 @@ const ethernetOverhead = 24
 // network builds what the document of a run describes, on the given engine or,
 // if that is nil, in virtual time.
 func network(r *scenario.Run, e vnet.EngineMaker) (*vnet.Network, error) {
-	return logged(r, e, 0, nil)
+	return logged(r, e, 0, nil, nil)
 }
 
-// logged is network where each switch remembers so many pauses.
-func logged(r *scenario.Run, e vnet.EngineMaker, pauses int, listen map[string]func(frame.Time, []byte) bool) (*vnet.Network, error) {
+// logged is network where each switch remembers so many pauses. waits, if not nil,
+// is a schedule that is replayed.
+func logged(r *scenario.Run, e vnet.EngineMaker, pauses int, listen map[string]func(frame.Time, []byte) bool, waits *lstf.Schedule) (*vnet.Network, error) {
 	c, err := describe(r)
 	if err != nil {
 		return nil, err
 	}
 	c.Engine, c.PauseLog, c.Listen = e, pauses, listen
+	if waits != nil {
+		replay(c, waits)
+	}
 	return vnet.Build(c)
 }
 

@@ -107,7 +107,7 @@ func newMember(s *setup, p *pipe) (*member, error) {
 		e, err := maker(spec)
 		m.e, _ = e.(*live.Engine)
 		return e, err
-	}, s.Pauses, nil); err != nil {
+	}, s.Pauses, nil, nil); err != nil {
 		return nil, err
 	}
 	if err := m.prepare(); err != nil {

@@ -36,7 +36,11 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 	if err != nil {
 		return nil, err
 	}
-	n, err := logged(r, e, h.o.Pauses, listen)
+	waits, err := rehearse(ctx, s, r)
+	if err != nil {
+		return nil, err
+	}
+	n, err := logged(r, e, h.o.Pauses, listen, waits)
 	if err != nil {
 		return nil, err
 	}

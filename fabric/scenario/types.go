@@ -78,6 +78,8 @@ type Switch struct {
 
 	PushOut config.PushOut `yaml:"push_out" doc:"Limits of every port at which the least valuable frame that waits is dropped, in place of the one that comes. Queues of lossless classes neither count nor lose anything."`
 
+	Replay bool `yaml:"replay" doc:"true: the run is made twice, first as it stands, and then with what each packet waited as its slack, which every egress queue goes by (see lstf). Results are those of the second: packets that are late left later than in the first."`
+
 	VOQ bool `yaml:"voq" doc:"true: egress queues serve the ports that frames came by in turn, as input-queued switches do."`
 
 	Paths   Paths    `yaml:"paths" doc:"How one of several shortest paths is chosen for a frame."`

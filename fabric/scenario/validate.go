@@ -84,6 +84,7 @@ func (v *validator) switches() {
 	v.pi()
 	v.queues()
 	v.exclusions()
+	v.replay()
 	v.noticesPass()
 	v.fits()
 	e := &v.doc.Switch.ECN
