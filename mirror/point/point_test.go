@@ -198,6 +198,22 @@ func TestLostCopies(t *testing.T) {
 	}
 }
 
+// One of 2^10 packets is taken by their identification, unless none is asked for.
+func TestSample(t *testing.T) {
+	for sample, want := range map[string]int{"{}": 1, "{sample: 9}": 2, "{sample: 0}": 0} {
+		r := st.New(t, router(t, "sessions: [{name: e, to: 10.0.2.9, everflow: "+sample+"}]"))
+		copies := 0
+		for id := range uint16(1024) {
+			r.In(0, wt.Frame(eth, wt.IPv4("10.0.0.1", "10.0.1.2", wt.IPv4With(func(f *wire.IPv4Fields) { f.ID = id })), wt.UDP(1, 2), wt.Zeros(40)))
+			copies += len(r.Out(2))
+			r.Out(1)
+		}
+		if copies != want {
+			t.Errorf("%s: %d copies of 1024 packets, want %d", sample, copies, want)
+		}
+	}
+}
+
 // A switch learns to watch, changes its mind, and forgets it, under load.
 func TestApply(t *testing.T) {
 	off := router(t, "")

@@ -43,7 +43,7 @@ type Session struct {
 
 // Everflow are the parameters of its rules.
 type Everflow struct {
-	Sample int `yaml:"sample" range:"0,16" default:"10" doc:"One in 2^sample packets, by the identification, so that every switch takes the same; 0: none but those of the other rules."`
+	Sample *int `yaml:"sample" range:"0,16" default:"10" doc:"One in 2^sample packets, by the identification, so that every switch takes the same; 0: none but those of the other rules."`
 }
 
 // Match is a rule in documents.
@@ -141,8 +141,8 @@ func (s *Session) add(c *Config, i int, cfg *vswitch.Config) *vswitch.KeyError {
 	}
 	from := len(c.Rules)
 	if s.Everflow != nil {
-		for _, r := range mirror.Default(uint8(s.Everflow.Sample), 0)[1:] { // without that about copies
-			if r.Name == "sample" && s.Everflow.Sample == 0 {
+		for _, r := range mirror.Default(uint8(*s.Everflow.Sample), 0)[1:] { // without that about copies
+			if r.Name == "sample" && *s.Everflow.Sample == 0 {
 				continue
 			}
 			r.Name = s.Name + "/" + r.Name
