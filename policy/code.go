@@ -36,7 +36,7 @@ const (
 type code []op
 
 // maxStack bounds what an expression keeps: the checker counts.
-const maxStack = 32
+const maxStack = 16
 
 // env is what a compiled expression reads: two packets or two queues, or a queue
 // and the packet that came or left.
@@ -49,28 +49,37 @@ type env struct {
 // eval runs an expression. An op that reads the front packet of a queue is asked
 // only where queues hold one.
 func (c code) eval(x *env) int64 {
-	if len(c) == 1 && c[0].do == opPacket {
+	switch {
+	case len(c) == 1 && c[0].do == opPacket:
 		return x.p[c[0].which&1].field(c[0].id)
+	case len(c) == 3 && c[2].do == opLess: // of two fields, or of a field and a number: most conditions
+		return truth(c[0].load(x) < c[1].load(x))
 	}
+	return c.run(x)
+}
+
+// load is what an op puts on the stack.
+func (o *op) load(x *env) int64 {
+	switch o.do {
+	case opPacket:
+		return x.p[o.which&1].field(o.id)
+	case opQueue:
+		return x.q[o.which&1].field(x.e, o.id)
+	case opHOL:
+		return x.q[o.which&1].front(x.e).field(o.id)
+	}
+	return o.n
+}
+
+// run is eval for any expression.
+func (c code) run(x *env) int64 {
 	var s [maxStack]int64
 	n := 0
 	for i := range c {
 		o := &c[i]
 		switch o.do {
-		case opNum:
-			s[n&(maxStack-1)] = o.n
-			n++
-			continue
-		case opPacket:
-			s[n&(maxStack-1)] = x.p[o.which&1].field(o.id)
-			n++
-			continue
-		case opQueue:
-			s[n&(maxStack-1)] = x.q[o.which&1].field(x.e, o.id)
-			n++
-			continue
-		case opHOL:
-			s[n&(maxStack-1)] = x.q[o.which&1].front(x.e).field(o.id)
+		case opNum, opPacket, opQueue, opHOL:
+			s[n&(maxStack-1)] = o.load(x)
 			n++
 			continue
 		case opNeg:
