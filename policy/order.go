@@ -29,6 +29,12 @@ func (o Order) New(env scheduler.Env) scheduler.Discipline {
 	return d
 }
 
+// Check implements scheduler.Checked.
+func (o Order) Check() error {
+	_, err := Compile("policy", o.Text)
+	return err
+}
+
 // Drops implements scheduler.Dropper.
 func (o Order) Drops() bool {
 	p, err := load("", o.Text, false)

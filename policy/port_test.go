@@ -288,3 +288,20 @@ func processor() time.Duration {
 	}
 	return time.Duration(u.Utime.Nano())
 }
+
+// A text that no policy can be made of is refused by the port's configuration, and
+// nothing panics.
+func TestBadTextIsRefused(t *testing.T) {
+	c := queueConfig("q = Queue(")
+	if err := c.Validate(); err == nil {
+		t.Error("an order of a text that is none is taken")
+	}
+	c = queueConfig("q = Queue(1KB);")
+	if err := c.Validate(); err != nil {
+		t.Error(err)
+	}
+	c.Queues[0].Admission = Shadow{Text: "q = Queue(1KB)"}
+	if err := c.Validate(); err == nil {
+		t.Error("a shadow of a text that is none is taken")
+	}
+}

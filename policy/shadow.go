@@ -88,6 +88,15 @@ func (s Shadow) New(env scheduler.Env) scheduler.Gate {
 	return g
 }
 
+// Check implements scheduler.Checked.
+func (s Shadow) Check() error {
+	_, err := Compile("shadow", s.Text)
+	if c, ok := s.Under.(scheduler.Checked); ok && err == nil {
+		err = c.Check()
+	}
+	return err
+}
+
 // String implements scheduler.Admission.
 func (s Shadow) String() string {
 	if s.Under != nil {

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 
@@ -90,6 +91,9 @@ func (c *PortConfig) Validate() error {
 			return fmt.Errorf("queue %d: an order beside a discipline", i)
 		case !comparable(q.Order) || !comparable(q.Admission):
 			return fmt.Errorf("queue %d: an order or admission that cannot be compared", i)
+		}
+		if err := cmp.Or(checked(q.Order), checked(q.Admission)); err != nil {
+			return fmt.Errorf("queue %d: %w", i, err)
 		}
 		if err := q.ECN.PI.Validate(); err != nil {
 			return fmt.Errorf("queue %d: %w", i, err)

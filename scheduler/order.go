@@ -24,6 +24,20 @@ func Drops(o Order) bool {
 	return ok && d.Drops()
 }
 
+// Checked is an Order or an Admission whose value may be one that it cannot be made
+// from.
+type Checked interface {
+	// Check reports what is wrong with it. New is not called then.
+	Check() error
+}
+
+func checked(v any) error {
+	if c, ok := v.(Checked); ok {
+		return c.Check()
+	}
+	return nil
+}
+
 // Env is what an order or admission may know of the queue that it is for.
 type Env struct {
 	Seed uint64 // of whatever it chooses at random
