@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -24,11 +25,14 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 		return divided(ctx, s, r, h, p)
 	}
 	began := time.Now()
-	e, err := h.maker(ctx, r)
+	ck, err := newClocks(r)
+	if err == nil && ck != nil && h.real() {
+		err = fmt.Errorf("%s: clock: nodes have oscillators of their own in virtual time only: run it with --on sim, or with clock.scheme none", s.File)
+	}
 	if err != nil {
 		return nil, err
 	}
-	ck, err := newClocks(r)
+	e, err := h.maker(ctx, r)
 	if err != nil {
 		return nil, err
 	}
