@@ -44,7 +44,7 @@ func (w *wires) replayed(t testing.TB, logs []*Log) Result {
 }
 
 // Every packet of a connection that was recorded comes again, at its instant and to
-// the bit, with nothing of the network there: D6, D7, D9.
+// the bit, with nothing of the network there.
 func TestReplay(t *testing.T) {
 	for _, control := range []string{"reno", "cubic", "dctcp"} {
 		for _, sack := range []bool{true, false} {
@@ -76,7 +76,7 @@ func TestReplay(t *testing.T) {
 }
 
 // Losses of acknowledgements and losses of data are two records, each replayed
-// exactly, although TCP's own numbers do not tell them apart: D10.
+// exactly, although TCP's own numbers do not tell them apart.
 func TestWhichWasLost(t *testing.T) {
 	var timeouts [2]uint64
 	for from := range 2 {
@@ -106,7 +106,7 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// A drop that is put into a record, or taken out, shows within 1,024 packets: D8.
+// A drop that is put into a record, or taken out, shows within 1,024 packets.
 func TestFlippedDropIsFound(t *testing.T) {
 	w := newWires(t, config(), false)
 	w.fate = impaired(3, 0.002, 0, 0)
@@ -161,7 +161,7 @@ func flip(t *testing.T, l *Log, from int) int {
 	return at
 }
 
-// What a record costs: D11.
+// What a record costs.
 func TestSize(t *testing.T) {
 	w := newWires(t, config(), false)
 	w.fate = impaired(4, 0.0005, 0, 0)
@@ -188,7 +188,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// Identifications wrap, and what is out of order is told from what is lost: D4.
+// Identifications wrap, and what is out of order is told from what is lost.
 func TestArrivals(t *testing.T) {
 	ids := []uint32{65533, 65534, 65535, 65536, 65537, 65540, 65538, 65541, 65541, 65543}
 	r := NewRecorder(Header{Alone: true}, 1<<20, new(Zipper))

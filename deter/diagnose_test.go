@@ -57,7 +57,7 @@ func data(lost ...int) func(from, k int) fate {
 	}
 }
 
-// Nothing is found where nothing went wrong: D21.
+// Nothing is found where nothing went wrong.
 func TestNothingToFind(t *testing.T) {
 	linux44 := old()
 	linux44.MinRTO = 200 * ms
@@ -74,8 +74,8 @@ func TestNothingToFind(t *testing.T) {
 	}
 }
 
-// X5a: the fifth of seven packets is lost, so that two duplicate acknowledgements
-// come, and the timer: D15.
+// The fifth of seven packets is lost, so that two duplicate acknowledgements
+// come, and the timer.
 func TestTooFewDuplicates(t *testing.T) {
 	cfg := old()
 	cfg.QuickACKs = 1000
@@ -86,7 +86,7 @@ func TestTooFewDuplicates(t *testing.T) {
 	}
 }
 
-// X5b: a window that grows with each packet makes updates of duplicates: D15.
+// A window that grows with each packet makes updates of duplicates.
 func TestWindowUpdate(t *testing.T) {
 	cfg := old()
 	cfg.SACK, cfg.SlowWindow, cfg.ReceiveBuffer, cfg.MaxReceive = false, true, 10<<20, 10<<20
@@ -107,8 +107,8 @@ func TestTail(t *testing.T) {
 	want(t, &v[0], ACKDrop, "had arrived")
 }
 
-// X1: the retransmission of the last packet is alone at the receiver, which holds its
-// acknowledgement back for longer than the timer, which has doubled: D14.
+// The retransmission of the last packet is alone at the receiver, which holds its
+// acknowledgement back for longer than the timer, which has doubled.
 func TestHeldAcknowledgement(t *testing.T) {
 	for _, c := range []struct {
 		delayed frame.Time
@@ -137,7 +137,7 @@ func TestHeldAcknowledgement(t *testing.T) {
 }
 
 // Reordering raises the threshold of duplicates, so that a loss with twenty behind it
-// waits for the timer or the next request, and a bound on it mends that: D16.
+// waits for the timer or the next request, and a bound on it mends that.
 func TestLateRecovery(t *testing.T) {
 	for _, most := range []int{45, 0} {
 		cfg := old()

@@ -17,7 +17,7 @@ func samples(bound frame.Time, at ...frame.Time) []Sample {
 	return s.Samples()
 }
 
-// The vector of the specification: D1.
+// Bursts at one pace are two samples: a pause ends the first.
 func TestSamplesVector(t *testing.T) {
 	got := samples(5*us, 0, 10*us, 20*us, 30*us, 60*us, 70*us)
 	if diff := cmp.Diff([]Sample{{0, 0, 10_000}, {4, 60 * us, 10_000}}, got); diff != "" {
@@ -28,7 +28,7 @@ func TestSamplesVector(t *testing.T) {
 	}
 }
 
-// No time is off by more than the bound, and half a nanosecond of rounding: D2.
+// No time is off by more than the bound, and half a nanosecond of rounding.
 func TestSamplesBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bound := frame.Time(rapid.IntRange(0, 20_000).Draw(t, "bound"))
@@ -56,7 +56,7 @@ func TestSamplesBound(t *testing.T) {
 
 // The case of the paper: the second of two senders begins after 500 us, so that the
 // gap of the first doubles within a burst. A constant rate for each burst is off by
-// tens of microseconds, samples by the bound: D3.
+// tens of microseconds, samples by the bound.
 func TestSamplesChangeOfRate(t *testing.T) {
 	var at []frame.Time
 	now := frame.Time(0)

@@ -94,7 +94,9 @@ func (f *diagnoseFlags) run(out io.Writer, path string) error {
 			return nil
 		}
 		d, err := deter.Diagnose(logs, deter.Rules{Held: frame.Time(f.held), Window: f.window, Slow: frame.Time(f.slow)})
-		if err != nil {
+		if diverged := new(deter.Diverged); errors.As(err, &diverged) && logs[0].Build != version {
+			return fmt.Errorf("%w; the record is of build %s, and this is %s: replay it with that one", err, logs[0].Build, version)
+		} else if err != nil {
 			return err
 		}
 		replayed++
