@@ -9,11 +9,11 @@ import (
 	"gswitch/wire"
 )
 
-// RC3's second loop (transport.Recursive) is a lane of its own of a queue pair:
-// its packets leave in the class of their level, without pace and window, where
-// the link has nothing better to do, and are answered in the same class. Data
-// and replies of a level have its number in the reserved low bits of the fifth
-// byte of the BTH, which the ICRC does not cover. A reply is
+// The second loop of a transport (transport.Recursive) is a lane of its own of a
+// queue pair: its packets leave in the class of their level, without pace and
+// window, where the link has nothing better to do, and are answered in the same
+// class. Data and replies of a level have its number in the reserved low bits of
+// the fifth byte of the BTH, which the ICRC does not cover. A reply is
 //
 //	BTH, AETH, first packet and end of the run that arrived (4 + 4 bytes, 24 bits used)
 
@@ -42,17 +42,17 @@ func (c *QPConfig) validateLow(n *NIC) error {
 	}
 	switch {
 	case c.Verbs != nil || c.Frames != nil:
-		return fmt.Errorf("nic %s: the second loop of RC3 is for queue pairs that send messages", n.cfg.Name)
+		return fmt.Errorf("nic %s: the second loop is for queue pairs that send messages", n.cfg.Name)
 	case len(c.LowClasses) != len(r.Levels):
-		return fmt.Errorf("nic %s: %d classes for %d levels of RC3", n.cfg.Name, len(c.LowClasses), len(r.Levels))
+		return fmt.Errorf("nic %s: %d classes for the %d levels of the second loop", n.cfg.Name, len(c.LowClasses), len(r.Levels))
 	}
 	above := c.Class
 	for i, class := range c.LowClasses {
 		if class >= above {
-			return fmt.Errorf("nic %s: class %d of level %d of RC3 is not below %d, the one before", n.cfg.Name, class, i+1, above)
+			return fmt.Errorf("nic %s: class %d of level %d of the second loop is not below %d, the one before", n.cfg.Name, class, i+1, above)
 		}
 		if n.cfg.PFC && n.cfg.PFCClasses>>class&1 != 0 {
-			return fmt.Errorf("nic %s: class %d of level %d of RC3 is lossless: its pauses would come from what must harm nobody; take it out of the classes of flow control", n.cfg.Name, class, i+1)
+			return fmt.Errorf("nic %s: class %d of level %d of the second loop is lossless: its pauses would come from what must harm nobody; take it out of the classes of flow control", n.cfg.Name, class, i+1)
 		}
 		above = class
 	}

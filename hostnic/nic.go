@@ -46,7 +46,7 @@ type NIC struct {
 	classes    [8]class
 	ready      uint8 // classes with queue pairs that may send now
 
-	// Of the second loops of RC3: replies that wait, and the classes with some and with queue pairs.
+	// Of second loops: replies that wait, and the classes with some and with queue pairs.
 	lowAcks               [8]frame.FIFO
 	lowAckReady, lowReady uint8
 

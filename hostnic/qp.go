@@ -49,7 +49,7 @@ type queuePair struct {
 	cc        cc.Algorithm
 	ccDue     frame.Time
 	ackDue    frame.Time // of an acknowledgement that was put off (frames)
-	low       *lowLane   // of RC3's second loop; nil: none
+	low       *lowLane   // of its second loop; nil: none
 	verbs     *verbs     // of RDMA operations; nil: message service
 	owner     *queuePair // of the one that carries its read responses
 	frames    *frames    // of packets of others; nil: another service
@@ -89,7 +89,7 @@ type QPStats struct {
 	CNPs              uint64 // congestion notifications received
 	Losses            uint64 // recoveries that a NAK began
 	Timeouts          uint64
-	LowFrames         uint64 // data frames of RC3's second loop
+	LowFrames         uint64 // data frames of its second loop
 	WindowBlocked     uint64 // times that only the window held it back
 }
 

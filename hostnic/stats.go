@@ -24,7 +24,7 @@ type Counts struct {
 	Duplicates      uint64 // data frames delivered before
 	OutOfOrder      uint64 // data frames discarded ahead of a gap
 
-	LowFrames uint64 // data frames of RC3's second loop sent
+	LowFrames uint64 // data frames of second loops (transport.Recursive) sent
 	LowAcks   uint64 // replies to such frames received
 	LowMarked uint64 // such frames received with a congestion mark
 

@@ -181,7 +181,7 @@ func (s *server) Serve(ctx context.Context, r *api.ServeRequest, out *connect.Se
 	}
 	tick := time.NewTicker(max(interval, minInterval))
 	defer tick.Stop()
-	told, known := map[uint64]bool{}, map[uint64]bool{} // whether the end of a session was reported
+	reported, known := map[uint64]bool{}, map[uint64]bool{} // whether the end of a session was reported
 	for {
 		var list []agent.Session
 		if err := u.worker.Do(func(frame.Time) { list = u.agent.Sessions(list) }); err != nil {
@@ -194,12 +194,12 @@ func (s *server) Serve(ctx context.Context, r *api.ServeRequest, out *connect.Se
 			if t.Service == agent.Probe {
 				continue
 			}
-			if !told[t.ID] {
+			if !reported[t.ID] {
 				m.Sessions = append(m.Sessions, session(t))
 			}
 			known[t.ID] = t.Closed
 		}
-		told, known = known, told
+		reported, known = known, reported
 		if err := out.Send(m); err != nil {
 			return err
 		}

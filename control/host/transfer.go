@@ -128,7 +128,7 @@ func (s *server) Transfer(ctx context.Context, r *api.TransferRequest, out *conn
 	defer func() { _ = u.command(agent.EndTransfer{Number: t.Number}) }()
 	tick := time.NewTicker(progress)
 	defer tick.Stop()
-	told := 0
+	sent := 0
 	for first := true; ; first = false {
 		var m *api.TransferReport
 		// What is written stays as it is: it is read without a copy.
@@ -137,23 +137,23 @@ func (s *server) Transfer(ctx context.Context, r *api.TransferRequest, out *conn
 		err := u.worker.Do(func(frame.Time) {
 			m = &api.TransferReport{State: t.State.String(), Done: t.State == agent.Ended, LocalQp: t.Local, RemoteQp: t.Remote}
 			if !r.Summary {
-				samples = t.Samples[told:]
+				samples = t.Samples[sent:]
 			}
 			if t.Trace {
-				paths = t.Paths[told:]
+				paths = t.Paths[sent:]
 			}
 		})
 		if err != nil {
 			return connect.NewError(connect.CodeUnavailable, err)
 		}
 		for i, e := range samples {
-			sample := &api.TransferSample{Message: uint32(told + i), Start: uint64(e.Start), End: uint64(e.End), Rtt: uint64(e.RTT)}
+			sample := &api.TransferSample{Message: uint32(sent + i), Start: uint64(e.Start), End: uint64(e.End), Rtt: uint64(e.RTT)}
 			if paths != nil {
 				sample.Hops = hops(h, &paths[i])
 			}
 			m.Samples = append(m.Samples, sample)
 		}
-		told += len(samples)
+		sent += len(samples)
 		if m.Done {
 			// Nobody else touches it any more.
 			m.Result = result(h, t)

@@ -42,7 +42,7 @@ type tally struct {
 	Marks    uint64
 	Broken   uint64 // connections of TCP that were given up
 	Quenches uint64
-	LowData  uint64     // data frames of RC3's second loop
+	LowData  uint64     // data frames of second loops
 	Notices  uint64     // of switches, that hosts took
 	Paused   frame.Time // of hosts
 	Pauses   vnet.Pauses

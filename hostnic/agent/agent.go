@@ -186,7 +186,7 @@ func (a *Agent) completions(now frame.Time) {
 			case s.qpn != c.QPN:
 			case s.c != nil:
 				s.c.done = append(s.c.done, *c)
-				a.tell(s.c)
+				a.list(s.c)
 			case s.t != nil:
 				a.completed(now, s.t, c)
 			case s.s != nil:

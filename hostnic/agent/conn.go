@@ -43,7 +43,7 @@ type Conn struct {
 	psn     uint32
 	due     frame.Time
 	tries   int
-	told    bool
+	listed  bool     // among the News
 	parting bool     // hung up: the other end is to say that it knows
 	session *session // of the passive end
 	done    []hostnic.Completion
@@ -136,7 +136,7 @@ func (a *Agent) News() *Conn {
 	c := a.news[a.newsHead]
 	a.news[a.newsHead] = nil
 	a.newsHead++
-	c.told = false
+	c.listed = false
 	return c
 }
 
@@ -148,10 +148,10 @@ func (c *Conn) Completions() []hostnic.Completion {
 	return done
 }
 
-// tell puts c on the list of News.
-func (a *Agent) tell(c *Conn) {
-	if !c.told {
-		c.told = true
+// list puts c on the list of News.
+func (a *Agent) list(c *Conn) {
+	if !c.listed {
+		c.listed = true
 		a.news = append(a.news, c)
 	}
 }
@@ -241,7 +241,7 @@ func (a *Agent) heard(now frame.Time, c *Conn, m *message) {
 		}
 		c.State, c.Remote, c.RKey, c.Size, c.tries, c.due = Running, m.qpn, m.rkey, m.size, 0, now+keepAlive
 		a.wakeBy(c.due)
-		a.tell(c)
+		a.list(c)
 	case c.State == Running && m.kind == accept && m.qpn == c.Remote:
 		c.tries = 0
 	case c.State == Running && m.kind == closed:
@@ -261,7 +261,7 @@ func (a *Agent) endConn(now frame.Time, c *Conn, why error) {
 		a.completions(now) // of what was flushed, while it is known whose it is
 		a.slots[c.Local&(maxQPs-1)] = slot{}
 	}
-	a.tell(c)
+	a.list(c)
 	a.wakeBy(now)
 }
 
@@ -272,7 +272,7 @@ func (a *Agent) opened(s *session, m *message) {
 		State: Running, Local: s.QPN, Remote: s.Remote, session: s}
 	l.waiting++
 	a.slots[s.QPN&(maxQPs-1)] = slot{qpn: s.QPN, c: s.conn}
-	a.tell(s.conn)
+	a.list(s.conn)
 }
 
 // advanceConns does what is due of the connections that were opened here.
