@@ -62,6 +62,7 @@ func TestTokensAreAskedFor(t *testing.T) {
 		cfg := routedEscape(1)
 		c.edit(cfg)
 		r := newRig(t, cfg)
+		r.Advance(frame.Microsecond) // nothing is due any more
 		self := r.Switch.Program().Config.MAC
 		r.In(1, wt.PFC(st.HostMAC(9), 1<<3, 0xffff))
 		a, b := st.UDP(self, st.HostMAC(9), "10.2.0.1", "10.9.0.1"), st.UDP(self, st.HostMAC(9), "10.2.0.2", "10.9.0.1")

@@ -155,10 +155,14 @@ func TestTokensAreMade(t *testing.T) {
 	}
 	// One that nobody asked for is a frame like any other.
 	stranger := st.RoCE(3, 7, 100)
+	flows := Views(r.Switch.Nodes[0], nil)[1].Flows
 	r.Advance(frame.Microsecond) // the link is busy with the one before
 	r.In(2, marked(stranger, 1))
 	if got := r.One(1); !bytes.Equal(got, stranger) || Views(r.Switch.Nodes[0], nil)[1].Strays != 1 {
 		t.Fatalf("% x", got)
+	}
+	if v := Views(r.Switch.Nodes[0], nil)[1]; v.Flows != flows {
+		t.Fatalf("%d flows are known, %d before", v.Flows, flows)
 	}
 }
 
