@@ -214,6 +214,23 @@ func TestSample(t *testing.T) {
 	}
 }
 
+// A session that another configuration has, too, counts its copies on: receivers
+// know by the numbers what they missed.
+func TestNumbersGoOn(t *testing.T) {
+	r := st.New(t, router(t, everflow))
+	for i := range uint32(3) {
+		r.In(0, packet(wire.TCPSyn))
+		c, ok := mirror.Unwrap(r.One(2))
+		if !ok || !c.Numbered || c.Sequence != i {
+			t.Errorf("copy %d has the number %d", i, c.Sequence)
+		}
+		r.Apply(router(t, "sessions: [{name: new, port: c, one_in: 1000000}, {name: e, id: 1, to: 10.0.2.9, everflow: {}}]"))
+	}
+	if n := counted(r, "watch_copies_total")["e"]; n != 3 {
+		t.Errorf("%v copies are counted, want 3", n)
+	}
+}
+
 // A switch learns to watch, changes its mind, and forgets it, under load.
 func TestApply(t *testing.T) {
 	off := router(t, "")
