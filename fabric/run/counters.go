@@ -140,6 +140,7 @@ func (c *tally) put(n *vnet.Network, now frame.Time, links [fault.NumLosses]uint
 		}
 	}
 	put("drops_total", float64(lost))
+	judgeLossless(n, c.Drops[frame.HeadroomFull], out)
 	put("data_frames_total", float64(c.Data))
 	put("timeouts_total", float64(c.Timeouts))
 	put("marks_total", float64(c.Marks))
@@ -214,4 +215,17 @@ func (c *tally) unstamped(out *results.Run) {
 		out.Warnings = append(out.Warnings, fmt.Sprintf("telemetry: %d of %d records of switches were not written (%s): what needs telemetry did not see those queues; switch.int.mode: hpcc has room for %d switches, hpcc-grow and int-md for %d",
 			missing, all, why[2:], wire.HPCCSlots, inband.MaxHops))
 	}
+}
+
+// judgeLossless takes a run on real frames for invalid in which frames of
+// lossless classes found no headroom, unless its scenario accepts that: the
+// engine was later than headroom allows for.
+func judgeLossless(n *vnet.Network, lost uint64, out *results.Run) {
+	t := out.Timing
+	if t == nil || lost == 0 || n.AcceptsLoss() {
+		return
+	}
+	t.Valid = false
+	t.Why = append(t.Why, fmt.Sprintf("%d frames of lossless classes were dropped, since pauses acted later than the headroom allows for", lost))
+	t.Advice = append(t.Advice, "a larger scale, or more headroom (switch.buffer.headroom)")
 }

@@ -51,11 +51,17 @@ func (n *Network) addHosts() error {
 // than a round trip in a run that is of use, and a link that made good for
 // more would send it all at once.
 func (n *Network) catchUp() frame.Time {
-	if n.Engine.Virtual() {
+	if n.Engine == nil || n.Engine.Virtual() { // nil: a configuration is only checked
 		return 0
 	}
 	return n.Derived.BaseRTT
 }
+
+// lateness is how much longer than on exact nodes a pause takes to act on real
+// frames, in a run that is of use: the switch notices late that it needs one,
+// the neighbour that it came, and meanwhile its link makes good for having been
+// late before. Each is a quarter of T at most, or the run is invalid.
+func (n *Network) lateness() frame.Time { return n.catchUp() / 4 * 3 }
 
 func (n *Network) hostConfig(node int) *hostnic.Config {
 	t, h := n.Topology, &n.cfg.Host

@@ -92,6 +92,9 @@ func (n *Network) Pauses(now frame.Time) (p Pauses) {
 	return p
 }
 
+// AcceptsLoss reports whether lossless classes may have too little headroom.
+func (n *Network) AcceptsLoss() bool { return n.cfg.Buffer.AllowLoss }
+
 // Drops returns the frames that were lost in all nodes, by reason; what merely
 // did its work or concerned nobody is left out.
 func (n *Network) Drops() (by [frame.NumReasons]uint64) {

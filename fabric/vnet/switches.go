@@ -51,7 +51,9 @@ func (n *Network) switchConfig(i, node int) (*vswitch.Config, error) {
 	if n.cfg.OneQueue {
 		n.oneQueue(c)
 	}
+	c.Buffer.Response = n.lateness()
 	for p := range t.Nodes[node].Links {
+		c.Buffer.Size += n.lateBytes(&t.Links[t.Nodes[node].Links[p]])
 		port, err := n.portConfig(node, p)
 		if err != nil {
 			return nil, err
@@ -121,11 +123,26 @@ func (n *Network) portConfig(node, p int) (vswitch.PortConfig, error) {
 	if b.HeadroomDelays != 0 {
 		c.Headroom = max(1, uint32(float64(l.Rate)/8*l.Delay.Seconds()*b.HeadroomDelays))
 	}
+	if c.Headroom == 0 && b.Headroom != 0 && n.lateness() > 0 && !b.AllowLoss {
+		c.Headroom = b.Headroom + uint32(late(l, n.lateness()))
+	}
 	if b.ScaleAlpha {
 		c.LosslessAlpha = b.scaled(l.Rate, n.nicRate())
 	}
 	return c, nil
 }
+
+// lateBytes is by how much a port's lossless classes need more headroom than on
+// exact nodes. The buffer is larger by as much, so that thresholds stay.
+func (n *Network) lateBytes(l *fabric.Link) uint64 {
+	if !n.cfg.PFC.On {
+		return 0
+	}
+	return late(l, n.lateness()) * uint64(bits.OnesCount8(n.lossless()))
+}
+
+// late returns the bytes that a link carries in t.
+func late(l *fabric.Link, t frame.Time) uint64 { return uint64(float64(l.Rate) / 8 * t.Seconds()) }
 
 // mtu is the largest packet after the Ethernet header of a link.
 func (n *Network) mtu(l *fabric.Link) int {
