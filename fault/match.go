@@ -7,7 +7,8 @@ import (
 	"gswitch/frame"
 )
 
-// FiveTuple names frames of IPv4 flows, with at most one VLAN tag. Fields that
+// FiveTuple names frames of IPv4 flows, with at most one VLAN tag, and a link tag
+// (EtherType 0x88b6, eight bytes) before that. Fields that
 // are zero match anything; ports are those of TCP and UDP.
 type FiveTuple struct {
 	Src, Dst         netip.Addr
@@ -22,6 +23,9 @@ func (f FiveTuple) Match() func(b []byte, m *frame.Meta) bool {
 
 func (f *FiveTuple) matches(b []byte) bool {
 	be, l3 := binary.BigEndian, 14
+	if len(b) >= 22 && be.Uint16(b[12:]) == 0x88b6 {
+		b = b[8:]
+	}
 	if len(b) >= 18 && be.Uint16(b[12:]) == 0x8100 {
 		l3 = 18
 	}

@@ -21,11 +21,16 @@ func tagged(b []byte) []byte {
 	return append(append(append([]byte(nil), b[:12]...), 0x81, 0, 0, 5), b[12:]...)
 }
 
+// linked is a frame with a link tag.
+func linked(b []byte) []byte {
+	return append(append(append([]byte(nil), b[:12]...), 0x88, 0xb6, 0x40, 1, 0, 0, 0, 9), b[12:]...)
+}
+
 func TestFiveTuple(t *testing.T) {
 	for f, want := range map[FiveTuple]bool{
 		{}: true, {Src: addr4(1)}: true, {Dst: addr4(1)}: false, {Proto: 6}: false, {Proto: 17, SrcPort: 1, DstPort: 2}: true, {DstPort: 1}: false,
 	} {
-		for _, b := range [][]byte{udp(), tagged(udp())} {
+		for _, b := range [][]byte{udp(), tagged(udp()), linked(udp()), linked(tagged(udp()))} {
 			if got := f.Match()(b, nil); got != want {
 				t.Errorf("%+v matches %x: %v", f, b, got)
 			}
@@ -40,6 +45,7 @@ func FuzzFiveTuple(f *testing.F) {
 	f.Add(b)
 	f.Add(b[:34])
 	f.Add(tagged(b))
+	f.Add(linked(b))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		all, one := FiveTuple{}, FiveTuple{Src: addr4(1), Dst: addr4(2), Proto: 17, SrcPort: 1, DstPort: 2}

@@ -50,6 +50,7 @@ type Engine struct {
 	scratch [vector]frame.Ref
 	touched [16]uint16
 	count   Stats
+	onLost  func(id LinkID, way Way, why fault.Loss, b []byte)
 }
 
 // vector is how many frames a port may give out or get at once.

@@ -98,10 +98,21 @@ func (e *Engine) launchFaulty(d int32, dir *direction, start, end frame.Time, r 
 	e.queue.set(d, max(dir.nextArrival(), e.now))
 }
 
+// OnLost has fn called with each frame that a link loses: what is materialised of
+// it, which fn does not keep.
+func (e *Engine) OnLost(fn func(id LinkID, way Way, why fault.Loss, b []byte)) { e.onLost = fn }
+
 // lose ends a frame on a link.
 func (e *Engine) lose(dir *direction, x inFlight) {
 	e.record(dir, &x)
 	dir.fault.lost[x.cause]++
+	if e.onLost != nil {
+		d := 0
+		for &e.dirs[d] != dir {
+			d++
+		}
+		e.onLost(LinkID(d/2), Way(d%2), x.cause, e.arena.Bytes(x.ref))
+	}
 	e.pool.Free(x.ref)
 }
 

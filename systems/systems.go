@@ -11,4 +11,5 @@ import (
 	_ "gswitch/mirror/point"
 	_ "gswitch/qcn/point"
 	_ "gswitch/rocc/point"
+	_ "gswitch/telemetry/lossradar/point"
 )

@@ -50,6 +50,8 @@ type Feature struct {
 	// Notices tells that this goes by messages of their own, which must not wait
 	// behind the congestion that they tell of.
 	Notices bool
+	// BothEnds tells that the neighbour at a port must have it, too.
+	BothEnds bool
 }
 
 // Section is how documents write PortConfig.Options of a feature: a pointer to a

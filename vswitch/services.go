@@ -14,6 +14,9 @@ func (n *Node) Now() frame.Time { return n.now }
 // Arena returns the memory of frames.
 func (n *Node) Arena() *frame.Arena { return n.arena }
 
+// Index numbers the workers of a switch.
+func (n *Node) Index() int { return n.index }
+
 // Config returns the configuration in force.
 func (n *Node) Config() *Config { return n.prog.Config }
 

@@ -66,6 +66,9 @@ type Run struct {
 	// Pauses tell who paused whom, where that was recorded.
 	Pauses *pauses.Trace `json:"pauses,omitempty"`
 
+	// Losses are what meters at links found (switch.lossradar), by link and cause.
+	Losses []Loss `json:"losses,omitempty"`
+
 	// Values are scalars by name, with the unit as the last part of the name:
 	// slowdown_p99, queue_p95_bytes, pause_share, drops_total, goodput_bps ...
 	Values map[string]float64 `json:"values"`
@@ -90,6 +93,19 @@ type Flow struct {
 	Ideal    float64 // seconds alone in the network
 	Slowdown float64
 	Retrans  uint32 // frames sent again
+}
+
+// Loss is what a link lost for one cause, as meters at its ends and a collector
+// found out.
+type Loss struct {
+	Link     string   `json:"link"` // such as s1>s2
+	Cause    string   `json:"cause"`
+	Frames   uint64   `json:"frames"`
+	Sent     uint64   `json:"sent"` // frames that entered the link, for whatever became of them
+	Flows    int      `json:"flows"`
+	First    float64  `json:"first"` // seconds
+	Last     float64  `json:"last"`
+	Examples []string `json:"examples"` // some of the flows
 }
 
 // Bucket holds flows of similar size.

@@ -13,6 +13,8 @@ import (
 type Feature struct {
 	Name   string
 	Queues uint8 // bitmap
+	// BothEnds keeps it from ports to hosts, which do not have it.
+	BothEnds bool
 	// Options returns vswitch.PortConfig.Options of the feature for a port whose
 	// link has a rate in bit/s.
 	Options func(queues uint8, rate uint64) (any, error)
@@ -41,10 +43,14 @@ func (n *Network) wholes(c *vswitch.Config, node int) error {
 	return nil
 }
 
-// options are those of a port whose link has a rate.
-func (c *Config) options(rate uint64) (o vswitch.Options, err error) {
+// options are those of a port whose link has a rate, with a host or a switch at
+// its other end.
+func (c *Config) options(rate uint64, host bool) (o vswitch.Options, err error) {
 	for i := range c.Features {
 		f := &c.Features[i]
+		if f.BothEnds && host {
+			continue
+		}
 		v, err := f.Options(f.Queues, rate)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.Name, err)

@@ -115,7 +115,7 @@ func (n *Network) portConfig(node, p int) (vswitch.PortConfig, error) {
 		}
 	}
 	var err error
-	if c.Options, err = n.cfg.options(l.Rate); err != nil {
+	if c.Options, err = n.cfg.options(l.Rate, n.hostOf[t.Peer(node, p).Node] >= 0); err != nil {
 		return c, fmt.Errorf("switch %s, port to %s: %w", t.Nodes[node].Name, c.Name, err)
 	}
 	n.escapePort(&c, t.Peer(node, p).Node)

@@ -1,6 +1,9 @@
 package flowradar
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // A flow's path in a slot is the set of switches that report it, chained along
 // the topology.
@@ -25,11 +28,7 @@ const mostCycles = 1000
 // within the slot. It is a loop if more packets were counted inside than entered
 // it, by more than inFlight: what the links between may hold.
 func FindLoop(counts map[int]uint32, edges func(int) []int, source int, inFlight uint32) (Loop, bool) {
-	nodes := make([]int, 0, len(counts))
-	for s := range counts {
-		nodes = append(nodes, s)
-	}
-	slices.Sort(nodes)
+	nodes := slices.Sorted(maps.Keys(counts))
 	from := reach(nodes, edges, source)
 	var best Loop
 	for _, cycle := range cycles(nodes, edges) {

@@ -1,5 +1,10 @@
 package lossradar
 
+import (
+	"fmt"
+	"net/netip"
+)
+
 // Tuple is a five-tuple as an access list sees it: 104 bits.
 type Tuple struct {
 	Addrs uint64 // source, destination
@@ -9,6 +14,14 @@ type Tuple struct {
 // Tuple returns the five-tuple of a signature.
 func (s Signature) Tuple() Tuple {
 	return Tuple{s.Addrs, s.Rest>>32<<8&0xffffffff00 | s.Rest>>8&0xff}
+}
+
+// String returns the five-tuple as 10.0.0.1:1000 > 10.0.0.2:2000 protocol 17.
+func (a Tuple) String() string {
+	v4 := func(x uint32) netip.Addr {
+		return netip.AddrFrom4([4]byte{byte(x >> 24), byte(x >> 16), byte(x >> 8), byte(x)})
+	}
+	return fmt.Sprintf("%v:%d > %v:%d protocol %d", v4(uint32(a.Addrs>>32)), uint16(a.Rest>>24), v4(uint32(a.Addrs)), uint16(a.Rest>>8), uint8(a.Rest))
 }
 
 func (a Tuple) xor(b Tuple) Tuple { return Tuple{a.Addrs ^ b.Addrs, a.Rest ^ b.Rest} }

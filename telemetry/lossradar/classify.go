@@ -16,6 +16,7 @@ const (
 	Blackhole        // a table sends some flows nowhere
 	Random           // a link that damages packets now and then
 	Loop             // the time to live ran out
+	NumCauses
 )
 
 var causeNames = [...]string{"unknown", "congestion", "blackhole", "random", "loop"}

@@ -73,6 +73,7 @@ type Upstream struct {
 	scale  uint64 // stamp = elapsed * scale >> 32
 	starts frame.Time
 	ends   frame.Time
+	merged uint64
 }
 
 // NewUpstream returns a meter whose first batch began at the last multiple of
@@ -114,6 +115,7 @@ func (u *Upstream) Advance(now frame.Time) {
 	next := u.out.Empty()
 	if next == nil {
 		u.now.Merged++
+		u.merged++
 		u.ends += u.timing.Period
 		return
 	}
@@ -121,6 +123,9 @@ func (u *Upstream) Advance(now frame.Time) {
 	u.out.Publish(u.now)
 	u.begin(next, now)
 }
+
+// Merged counts batches that ran on because no digest was free.
+func (u *Upstream) Merged() uint64 { return u.merged }
 
 // maxOpen is how many batches a downstream meter keeps apart: a batch whose only
 // packet was sent at its end is open until 2T + timeout after its beginning, so

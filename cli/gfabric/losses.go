@@ -1,0 +1,83 @@
+package gfabric
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"gswitch/fabric/results"
+)
+
+func lossesCommand() *cobra.Command {
+	var asJSON bool
+	var link, cause string
+	c := &cobra.Command{
+		Use:   "losses DIR",
+		Short: "Show which links lost frames in a run, of which flows and why",
+		Long: "losses shows what the meters at both ends of each link found in a run: a scenario\n" +
+			"with switch.lossradar. Each row is a link and a cause: random (a link that damages\n" +
+			"frames now and then), blackhole (a table that sends some flows nowhere), congestion\n" +
+			"(a full queue), loop, or unknown.",
+		Example: "  gfabric run scenarios/lossradar/random-link.yaml\n" +
+			"  gfabric losses results/random-link\n" +
+			"  gfabric losses results/random-link --cause blackhole",
+		Args: one("a directory of results, such as results/random-link"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			f, err := loadResults(args[0])
+			if err != nil {
+				return err
+			}
+			return showLosses(os.Stdout, f, args[0], link, cause, asJSON)
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	c.Flags().StringVar(&link, "link", "", "only this link, such as s1>s2")
+	c.Flags().StringVar(&cause, "cause", "", "only this cause")
+	return c
+}
+
+// showLosses writes the losses of each run.
+func showLosses(w io.Writer, f *results.File, dir, link, cause string, asJSON bool) error {
+	metered := false
+	var all []results.Loss
+	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
+	labels := results.Labels(f.Runs)
+	for i := range f.Runs {
+		r := &f.Runs[i]
+		if _, ok := r.Values["lost_named_total"]; !ok {
+			continue
+		}
+		metered = true
+		var v []results.Loss
+		for _, l := range r.Losses {
+			if (link == "" || l.Link == link) && (cause == "" || l.Cause == cause) {
+				v = append(v, l)
+			}
+		}
+		all = append(all, v...)
+		fmt.Fprintf(t, "%s\n", labels[i])
+		if len(v) == 0 {
+			fmt.Fprintf(t, "  no losses\n")
+			continue
+		}
+		fmt.Fprintf(t, "  LINK\tLOST\tSHARE\tCAUSE\tFLOWS\tFIRST\tLAST\tSUCH AS\n")
+		for _, l := range v {
+			fmt.Fprintf(t, "  %s\t%d\t%.3g %%\t%s\t%d\t%.3f ms\t%.3f ms\t%s\n", l.Link, l.Frames, 100*float64(l.Frames)/float64(max(l.Sent, 1)), l.Cause, l.Flows,
+				1e3*l.First, 1e3*l.Last, strings.Join(l.Examples[:min(1, len(l.Examples))], ", "))
+		}
+	}
+	if !metered {
+		return usagef("%s: no run had meters at its links: set switch.lossradar.enabled in the scenario", dir)
+	}
+	if asJSON {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(all)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,298 @@
+package run
+
+import (
+	"math"
+	"slices"
+
+	"gswitch/fabric/results"
+	"gswitch/fabric/scenario"
+	"gswitch/fabric/vnet"
+	"gswitch/fault"
+	"gswitch/frame"
+	"gswitch/sim"
+	"gswitch/telemetry/lossradar"
+	meters "gswitch/telemetry/lossradar/point"
+	"gswitch/vswitch"
+	"gswitch/wire"
+)
+
+// losses collects the digests of both ends of each link between switches that are
+// metered (switch.lossradar), and compares what they tell with what was lost.
+type losses struct {
+	n        *vnet.Network
+	meters   []*meters.Meters // by switch
+	segments []lossradar.Segment
+	ends     []segment
+	collect  *lossradar.Collector
+	found    []lossradar.Finding
+	truth    map[lostFrame]lossradar.Cause // of links' faults
+	byFault  []int64                       // how many, by segment
+	strange  int                           // reports of meters that nobody knows
+	scratch  *frame.Pool
+	arena    *frame.Arena
+	parser   *wire.Parser
+	knows    bool // the engine tells what links lose, so that it can be compared
+}
+
+// segment is a direction of a link: the port where it begins, and where it ends.
+type segment struct {
+	from, to vnet.Port
+	dir      direction
+}
+
+// lostFrame names a frame that was lost.
+type lostFrame struct {
+	segment int
+	sig     lossradar.Signature
+}
+
+// collectLosses returns nil where nothing is metered.
+func collectLosses(n *vnet.Network) *losses {
+	l := &losses{n: n, truth: map[lostFrame]lossradar.Cause{}}
+	on := false
+	for _, sw := range n.Switches {
+		m, _ := sw.Nodes[0].Feature(meters.Name).(*meters.Meters)
+		l.meters = append(l.meters, m)
+		on = on || m != nil && m.Outbox() != nil
+	}
+	if !on {
+		return nil
+	}
+	var judges []lossradar.Thresholds
+	var timing lossradar.Timing
+	for i := range n.Topology.Links {
+		link := &n.Topology.Links[i]
+		a, aOn := l.port(link.A.Node, link.A.Port)
+		b, bOn := l.port(link.B.Node, link.B.Port)
+		if !aOn || !bOn {
+			continue
+		}
+		timing = l.meters[a.Switch].Config().Timing
+		judge := lossradar.DefaultThresholds(float64(link.Rate))
+		judge.Interval = 10 * timing.Period // the paper's: 100 ms and 10 ms
+		for way, s := range [...]segment{{a, b, direction{i, sim.Forth}}, {b, a, direction{i, sim.Back}}} {
+			from, to := link.A.Node, link.B.Node
+			if way == 1 {
+				from, to = to, from
+			}
+			l.ends = append(l.ends, s)
+			l.segments = append(l.segments, lossradar.Segment{
+				Name: n.Topology.Nodes[from].Name + ">" + n.Topology.Nodes[to].Name,
+				Up:   []lossradar.Meter{l.meter(s.from, false)}, Down: []lossradar.Meter{l.meter(s.to, true)},
+			})
+			judges = append(judges, judge)
+		}
+	}
+	if len(l.segments) == 0 {
+		return nil // every link leads to a host
+	}
+	l.collect = lossradar.NewCollector(timing, timing.Period/2, l.segments, judges)
+	l.byFault = make([]int64, len(l.segments))
+	l.arena = frame.MustArena(4, 1024, frame.DefaultHeadroom)
+	l.scratch = frame.NewPool(l.arena)
+	l.parser = wire.NewParser(wire.NewHasher(0, false))
+	if e, ok := n.Engine.(interface {
+		OnLost(func(sim.LinkID, sim.Way, fault.Loss, []byte))
+	}); ok {
+		e.OnLost(l.lost)
+		l.knows = true
+	}
+	every := timing.Period / 8
+	n.Engine.Every(every, every, l.take)
+	return l
+}
+
+// port finds a metered port of a switch.
+func (l *losses) port(node, p int) (port vnet.Port, on bool) {
+	sw, ok := l.n.SwitchByName(l.n.Topology.Nodes[node].Name)
+	if !ok || l.meters[sw] == nil {
+		return port, false
+	}
+	_, on = l.n.Switches[sw].Program().Config.Ports[p].Options[meters.Name].(meters.Config)
+	return vnet.Port{Switch: sw, Port: p}, on
+}
+
+func (l *losses) meter(p vnet.Port, down bool) lossradar.Meter {
+	return lossradar.Meter{Node: l.n.Switches[p.Switch].Program().Config.ID, Port: uint16(p.Port), Down: down}
+}
+
+// take brings reports from the switches to the collector.
+func (l *losses) take(now frame.Time) {
+	for _, m := range l.meters {
+		if m == nil {
+			continue
+		}
+		out := m.Outbox()
+		if out == nil {
+			continue
+		}
+		for r := out.Take(); r != nil; r = out.Take() {
+			if !l.collect.Add(now, r) {
+				l.strange++
+			}
+			r.Reset()
+			out.Return(r)
+		}
+	}
+	l.found = append(l.found, l.collect.Advance(now)...)
+}
+
+// lost notes what a link lost, with what the frame's tag says.
+func (l *losses) lost(id sim.LinkID, way sim.Way, why fault.Loss, b []byte) {
+	i := slices.IndexFunc(l.ends, func(s segment) bool { return l.n.Link(s.dir.link) == id && s.dir.way == way })
+	if i < 0 || len(b) > l.arena.Room() {
+		return
+	}
+	r := l.scratch.New(b)
+	defer l.scratch.Free(r)
+	t, ok := wire.PopLinkTag(l.arena, r)
+	if !ok {
+		return
+	}
+	l.arena.Meta(r).Wire = math.MaxUint16 // its headers may be all that there is of it
+	l.parser.Parse(l.arena, []frame.Ref{r})
+	s, ok := lossradar.OfFrame(l.arena.Bytes(r), l.arena.Meta(r))
+	if !ok {
+		return
+	}
+	cause := lossradar.Random
+	switch why {
+	case fault.LossChosen:
+		cause = lossradar.Blackhole
+	case fault.LossLink, fault.LossReboot:
+		cause = lossradar.Unknown
+	}
+	l.byFault[i]++
+	l.truth[lostFrame{i, s.At(t.Stamp)}] = cause
+}
+
+// inTables are the reasons for which a switch drops what a link brought, other than
+// for want of room and because it was told to.
+var inTables = []frame.Reason{frame.ACLDrop, frame.NoRoute, frame.Blackhole, frame.TTLExpired, frame.NeighborQueue, frame.NeighborFailed, frame.MTUExceeded, frame.EgressPortDown}
+
+// dropped is how many frames the switches at both ends of a segment dropped: in the
+// queue before it, and in the tables behind it.
+func (l *losses) dropped(s *segment) (k int64) {
+	var from, to vswitch.PortCounts
+	l.n.Switches[s.from.Switch].Nodes[0].ReadPort(uint16(s.from.Port), &from)
+	l.n.Switches[s.to.Switch].Nodes[0].ReadPort(uint16(s.to.Port), &to)
+	for _, q := range from.QueueDrops {
+		k += int64(q)
+	}
+	for _, why := range inTables {
+		k += int64(to.Drops[why])
+	}
+	return k
+}
+
+// finish takes what is still to come when the run is over, and writes what was
+// found. Of batches that are not over nothing is known: a run that is to name every
+// loss ends a few batches after its traffic.
+func (l *losses) finish(out *results.Run) {
+	if l == nil {
+		return
+	}
+	l.take(l.n.Engine.Now())
+	l.found = append(l.found, l.collect.Flush()...)
+	l.values(out)
+	out.Losses = l.table()
+}
+
+// values compares what was found with what was lost.
+func (l *losses) values(out *results.Run) {
+	found := make([]int64, len(l.segments))
+	var by, right [lossradar.NumCauses]float64
+	var delays []float64
+	faults := map[lossradar.Cause]float64{}
+	for _, c := range l.truth {
+		faults[c]++
+	}
+	for _, f := range l.found {
+		found[f.Segment]++
+		by[f.Cause]++
+		delays = append(delays, (f.Seen - f.At).Seconds())
+		c, ok := l.truth[lostFrame{f.Segment, f.Signature}]
+		if !ok {
+			c = lossradar.Congestion
+		}
+		if c == f.Cause {
+			right[f.Cause]++
+		}
+	}
+	var sum lossradar.Sum
+	lost, wrong, named := int64(0), int64(0), int64(0)
+	for i := range l.segments {
+		s := &l.collect.Sums()[i]
+		sum.Add(*s)
+		was := l.byFault[i] + l.dropped(&l.ends[i])
+		lost += was
+		wrong += max(0, found[i]-was) + s.Extra
+		named += min(found[i], was)
+	}
+	put := func(name string, v float64) { out.Values[name] = v }
+	share := func(name string, k, of float64) {
+		if of > 0 {
+			put(name, k/of)
+		}
+	}
+	put("lost_named_total", float64(sum.Found))
+	put("lost_unknown_batches_total", float64(sum.Unknown))
+	put("lost_strange_reports_total", float64(l.strange))
+	if l.knows {
+		put("lost_frames_total", float64(lost))
+		put("lost_wrong_total", float64(wrong))
+		share("lost_named_share", float64(named), float64(lost))
+	}
+	share("lost_decoded_batches_share", float64(sum.Complete), float64(sum.Lossy))
+	for c := range by {
+		name := lossradar.Cause(c).String()
+		put("lost_"+name+"_total", by[c])
+		if c := lossradar.Cause(c); l.knows && (c == lossradar.Random || c == lossradar.Blackhole) {
+			share("lost_"+name+"_precision_share", right[c], by[c])
+			share("lost_"+name+"_recall_share", right[c], faults[c])
+		}
+	}
+	slices.Sort(delays)
+	results.Summarize(out.Values, "lost_seen", "seconds", delays)
+}
+
+// table is what was found by link and cause.
+func (l *losses) table() (v []results.Loss) {
+	type key struct {
+		segment int
+		cause   lossradar.Cause
+	}
+	at := map[key]int{}
+	flows := map[key]map[lossradar.Tuple]bool{}
+	for _, f := range l.found {
+		k := key{f.Segment, f.Cause}
+		i, ok := at[k]
+		if !ok {
+			i = len(v)
+			at[k], flows[k] = i, map[lossradar.Tuple]bool{}
+			v = append(v, results.Loss{Link: l.segments[f.Segment].Name, Cause: f.Cause.String(), First: f.At.Seconds(), Sent: uint64(l.collect.Sums()[f.Segment].Sent)})
+		}
+		row := &v[i]
+		row.Frames++
+		row.First, row.Last = min(row.First, f.At.Seconds()), max(row.Last, f.At.Seconds())
+		if t := f.Tuple(); !flows[k][t] {
+			flows[k][t] = true
+			row.Flows++
+			if len(row.Examples) < 3 {
+				row.Examples = append(row.Examples, t.String())
+			}
+		}
+	}
+	slices.SortStableFunc(v, func(a, b results.Loss) int { return int(b.Frames) - int(a.Frames) })
+	return v
+}
+
+// lossesOf is collectLosses for runs whose document meters links.
+func lossesOf(n *vnet.Network, r *scenario.Run) *losses {
+	for _, f := range r.Doc.Features() {
+		if f.Name == meters.Name {
+			return collectLosses(n)
+		}
+	}
+	return nil
+}

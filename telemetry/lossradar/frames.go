@@ -1,0 +1,60 @@
+package lossradar
+
+import (
+	"encoding/binary"
+
+	"gswitch/frame"
+	"gswitch/wire"
+)
+
+// OfFrame returns the signature of a frame that was parsed, without an instant, and
+// whether it has one: frames that are not IP are not metered, nor are those that
+// the parser found wrong. The time to live counts as the frame has it, so both ends
+// of a link must ask while it is on that link: the upstream meter when everything
+// is written, the downstream one before anything is.
+func OfFrame(b []byte, m *frame.Meta) (s Signature, ok bool) {
+	be := binary.BigEndian
+	if m.Reason != frame.Keep {
+		return s, false
+	}
+	switch {
+	case m.Flags&frame.HasIPv4 != 0:
+		h := b[m.L3 : m.L3+20]
+		s.Addrs = be.Uint64(h[12:20])
+		s.Rest = uint64(be.Uint16(h[4:6])) << 16
+	case m.Flags&frame.HasIPv6 != 0:
+		h := b[m.L3 : m.L3+40]
+		s.Addrs = fold6(be.Uint64(h[8:]), be.Uint64(h[16:]))<<32 | fold6(be.Uint64(h[24:]), be.Uint64(h[32:]))
+	default:
+		return s, false
+	}
+	s.Rest |= uint64(m.SrcPort)<<48 | uint64(m.DstPort)<<32 | uint64(m.Proto)<<8
+	if m.TTL <= 1 {
+		s.Rest |= flagExpires
+	}
+	switch at := int(m.L4Inner); {
+	case at == 0:
+	case m.Flags&(frame.HasRoCE|frame.HasINT) == frame.HasRoCE && len(b) >= at+20:
+		// The low half of the PSN (IBTA 9.2). Telemetry before the transport header
+		// grows on the way.
+		s.Extra = uint32(be.Uint16(b[at+18:])) << StampBits
+	case m.Flags&frame.HasTCP != 0 && len(b) >= at+14:
+		s.Extra = uint32(be.Uint16(b[at+6:])) << StampBits
+		if b[at+13]&wire.TCPSyn != 0 {
+			s.Rest |= flagSYN
+		}
+	}
+	return s, true
+}
+
+// fold6 makes 32 bits of an IPv6 address.
+func fold6(hi, lo uint64) uint64 {
+	x := (hi ^ lo*0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9
+	return x >> 32
+}
+
+// At returns a signature with the instant of the upstream meter.
+func (s Signature) At(stamp uint16) Signature {
+	s.Extra = s.Extra&^stampMask | uint32(stamp)&stampMask
+	return s
+}

@@ -1,0 +1,270 @@
+package point
+
+import (
+	"gswitch/frame"
+	"gswitch/telemetry"
+	"gswitch/telemetry/lossradar"
+	"gswitch/vswitch"
+	"gswitch/wire"
+)
+
+// Meters are those of a worker.
+type Meters struct {
+	node  *vswitch.Node
+	arena *frame.Arena
+	ports []*meters // nil where there are none
+	// from is, by frame, what came with it, until it is counted.
+	from   []origin
+	out    *telemetry.Outbox[lossradar.Report]
+	config Config // of all ports, but for the queues
+	due    frame.Time
+}
+
+// origin is what the other end of a link told about a frame.
+type origin struct {
+	sig   lossradar.Signature
+	batch uint8
+	state state
+}
+
+type state uint8
+
+const (
+	bare   state = iota // it came without a tag, or has been counted
+	tagged              // it had a tag; its signature has nothing but the stamp
+	signed              // its signature is known
+)
+
+// meters are the two of a worker at a port, and what they count.
+type meters struct {
+	up     *lossradar.Upstream
+	down   *lossradar.Downstream
+	queues uint8
+	count  Counts
+}
+
+// Counts are those of a port and worker.
+type Counts struct {
+	Sent     uint64 // frames that left with a tag
+	Arrived  uint64 // frames with a tag that were counted
+	Wild     uint64 // frames with a tag that the parser found wrong
+	Roomless uint64 // frames that had no room for a tag, and went without
+}
+
+// reportsOfPort is how many digests a port of a worker needs: one that the upstream
+// meter fills and one that is exported, three batches that may be open downstream,
+// an amendment, and one of each that waits for the exporter.
+const reportsOfPort = 8
+
+func newMeters(n *vswitch.Node) vswitch.Instance {
+	m := &Meters{node: n, arena: n.Arena(), from: make([]origin, n.Arena().Chunks()), due: frame.Never}
+	return vswitch.Instance{State: m, Wrapped: m.wrapped, Unwrap: m.unwrap, Listens: m.listens, Arrives: m.arrives, Forwards: m.forwards,
+		Dropped: m.dropped, Advance: m.advance, Read: m.read}
+}
+
+// Outbox returns the way of reports to the exporter; nil without meters. It is
+// another one after the meters of the switch have changed.
+func (m *Meters) Outbox() *telemetry.Outbox[lossradar.Report] { return m.out }
+
+// Config returns what all meters have in common.
+func (m *Meters) Config() Config { return m.config }
+
+// listens is wrapped for frames that are parsed.
+func (m *Meters) listens(_ uint16, c *vswitch.PortConfig) bool {
+	_, on := c.Options[Name].(Config)
+	return on
+}
+
+// wrapped brings the meters in line with the configuration, of which it is asked
+// about one port after the other.
+func (m *Meters) wrapped(port uint16, c *vswitch.PortConfig) bool {
+	o, on := c.Options[Name].(Config)
+	p := m.at(port)
+	queues := o.Queues
+	o.Queues = 0
+	switch {
+	case port == 0 && len(m.ports) > len(m.node.Config().Ports), (p != nil) != on, on && o != m.config:
+		m.rebuild()
+	case on:
+		p.queues = queues
+	}
+	return on
+}
+
+func (m *Meters) at(port uint16) *meters {
+	if int(port) < len(m.ports) {
+		return m.ports[port]
+	}
+	return nil
+}
+
+// rebuild makes all meters anew: which digests there are depends on all ports. What
+// was counted in the batches that were open is lost to the collector, which hears
+// of the new ones under other numbers.
+func (m *Meters) rebuild() {
+	ports := m.node.Config().Ports
+	old := m.ports
+	m.ports, m.out, m.due = make([]*meters, len(ports)), nil, frame.Never
+	on := 0
+	for i := range ports {
+		if o, is := ports[i].Options[Name].(Config); is {
+			m.ports[i] = &meters{queues: o.Queues}
+			if i < len(old) && old[i] != nil {
+				m.ports[i].count = old[i].count
+			}
+			o.Queues = 0
+			m.config = o
+			on++
+		}
+	}
+	if on == 0 {
+		return
+	}
+	reports := make([]*lossradar.Report, reportsOfPort*on)
+	for i := range reports {
+		reports[i] = &lossradar.Report{Digest: lossradar.NewDigest(m.config.Shape)}
+	}
+	m.out = telemetry.NewOutbox(reports...)
+	now := m.node.Now()
+	for i, p := range m.ports {
+		if p == nil {
+			continue
+		}
+		id := lossradar.Meter{Node: m.node.Config().ID, Port: uint16(i), Shard: uint8(m.node.Index())}
+		p.up = lossradar.NewUpstream(id, m.config.Timing, m.out, now)
+		p.down = lossradar.NewDownstream(id, m.config.Timing, m.out)
+	}
+	m.arm()
+}
+
+// unwrap takes the tags off frames as they came in.
+func (m *Meters) unwrap(_ frame.Time, _ uint16, v []frame.Ref) {
+	for _, r := range v {
+		t, ok := wire.PopLinkTag(m.arena, r)
+		from := &m.from[r]
+		from.state = bare
+		if ok {
+			*from = origin{sig: lossradar.Signature{}.At(t.Stamp), batch: t.Batch, state: tagged}
+		}
+	}
+}
+
+// arrives notes the signatures of frames while they are as they were on the link.
+// The header of one that the parser found wrong was changed on the way: it counts
+// as lost.
+func (m *Meters) arrives(_ frame.Time, port uint16, v []frame.Ref) []frame.Ref {
+	for _, r := range v {
+		from := &m.from[r]
+		if from.state != tagged {
+			continue
+		}
+		s, ok := lossradar.OfFrame(m.arena.Bytes(r), m.arena.Meta(r))
+		if !ok {
+			from.state = bare
+			m.ports[port].count.Wild++
+			continue
+		}
+		from.sig, from.state = s.At(uint16(from.sig.Extra)), signed
+	}
+	return v
+}
+
+// forwards counts frames for the link by which they came, and those that leave by a
+// metered port for that one, in this order: segments overlap, so that nothing is
+// between them that no meter sees (section 5.4).
+func (m *Meters) forwards(now frame.Time, v []frame.Ref) {
+	queue := &m.node.Config().Class.Queue
+	for _, r := range v {
+		f := m.arena.Meta(r)
+		if from := &m.from[r]; from.state == signed {
+			m.arrived(now, from, f)
+		}
+		if p := m.at(f.OutPort); p != nil && f.Flags&(frame.Own|frame.ToLocal) == 0 && p.queues>>(queue[f.Class&7]&7)&1 != 0 {
+			m.leaves(now, p, r, f)
+		}
+	}
+}
+
+// arrived counts a frame for the batch that it names.
+func (m *Meters) arrived(now frame.Time, from *origin, f *frame.Meta) {
+	from.state = bare
+	if p := m.at(f.InPort); p != nil {
+		p.count.Arrived++
+		p.down.Insert(now, from.batch, from.sig)
+		if due := p.down.Due(); due < m.due { // of a batch that began
+			m.due = due
+			m.node.Arm(due)
+		}
+	}
+}
+
+// leaves counts a frame at the entrance of its link and tells the other end.
+func (m *Meters) leaves(now frame.Time, p *meters, r frame.Ref, f *frame.Meta) {
+	s, ok := lossradar.OfFrame(m.arena.Bytes(r), f)
+	if !ok {
+		return
+	}
+	p.up.Advance(now)
+	t := p.up.Tag(now)
+	if !wire.PushLinkTag(m.arena, r, wire.LinkTag{Batch: t.Batch, Meter: t.Meter, Stamp: t.Stamp}) {
+		p.count.Roomless++
+		return
+	}
+	p.up.Insert(s.At(t.Stamp))
+	p.count.Sent++
+}
+
+// dropped counts frames that the switch drops because it is meant to: they are no
+// losses of the link that brought them (section 5.4.2). All others are missing
+// there.
+func (m *Meters) dropped(v []frame.Ref) {
+	for _, r := range v {
+		from := &m.from[r]
+		if from.state != signed {
+			from.state = bare
+			continue
+		}
+		f := m.arena.Meta(r)
+		if !meant(f.Reason) {
+			from.state = bare
+			continue
+		}
+		m.arrived(m.node.Now(), from, f)
+	}
+}
+
+// meant reports whether a switch drops a frame because it was told to. Frames of an
+// access list are not among them: whether the list is as it was configured is what
+// the collector finds out.
+func meant(why frame.Reason) bool {
+	switch why {
+	case frame.Policed, frame.StormControl, frame.NoticeAtEdge, frame.TelemetryAtEdge, frame.Isolated, frame.VLANIngress, frame.VLANEgress:
+		return true
+	}
+	return !why.Loss()
+}
+
+// arm finds out when a batch ends next.
+func (m *Meters) arm() {
+	m.due = frame.Never
+	for _, p := range m.ports {
+		if p != nil {
+			m.due = min(m.due, p.up.Due(), p.down.Due())
+		}
+	}
+	m.node.Arm(m.due)
+}
+
+// advance ends the batches whose time is over.
+func (m *Meters) advance(now frame.Time) frame.Time {
+	if now >= m.due {
+		for _, p := range m.ports {
+			if p != nil {
+				p.up.Advance(now)
+				p.down.Advance(now)
+			}
+		}
+		m.arm()
+	}
+	return m.due
+}

@@ -1,0 +1,97 @@
+// Package point gives the links of a switch LossRadar's meters (package
+// lossradar): each frame that leaves by a metered port carries the batch that it
+// was counted in, and the port at the other end counts it for that batch. Importing
+// it registers the feature.
+package point
+
+import (
+	"fmt"
+
+	"gswitch/frame"
+	"gswitch/telemetry/lossradar"
+	"gswitch/units"
+	"gswitch/vswitch"
+)
+
+// Name is the key of a Config in vswitch.PortConfig.Options.
+const Name = "lossradar"
+
+// Config meters the link of a port. The port at its other end must be metered in
+// the same way: others cannot read frames with a tag.
+type Config struct {
+	Queues uint8 // bitmap of the egress queues whose frames are metered
+	Shape  lossradar.Shape
+	Timing lossradar.Timing
+}
+
+// Section is lossradar in documents.
+type Section struct {
+	Batch   units.Duration `yaml:"batch" default:"10ms" doc:"T: length of a batch. The same at both ends of a link, as what follows."`
+	Timeout units.Duration `yaml:"timeout" default:"2ms" doc:"The longest that a frame takes from its queue at one end to its queue at the other beyond what others take: what comes later amends its batch."`
+	Cells   int            `yaml:"cells" range:"4,65536" default:"400" doc:"Cells of a digest: 1.3 for each frame that may be lost in a batch, and more where these are few."`
+	Hashes  int            `yaml:"hashes" range:"2,8" default:"3" doc:"Cells that a frame is folded into."`
+	Seed    int            `yaml:"seed" range:"0,2147483647" doc:"Of the hash functions."`
+}
+
+// Options returns the Config of a port.
+func (s *Section) Options(queues uint8, _ uint64) (any, error) {
+	c := Config{Queues: queues, Shape: lossradar.Shape{Cells: uint32(s.Cells), Hashes: uint8(s.Hashes), Seed: uint64(s.Seed)},
+		Timing: lossradar.Timing{Period: frame.Time(s.Batch), Timeout: frame.Time(s.Timeout)}}
+	return c, c.validate()
+}
+
+func (c *Config) validate() error {
+	if err := c.Shape.Validate(); err != nil {
+		return err
+	}
+	return c.Timing.Validate()
+}
+
+func init() {
+	vswitch.Register(vswitch.Feature{Name: Name, Check: check, New: newMeters, Counters: counters, BothEnds: true,
+		Section: func() vswitch.Section { return new(Section) },
+		Doc:     "Meters at both ends of links, whose digests name each lost packet (LossRadar). The neighbour must have the same: frames leave with a tag that others cannot read."})
+}
+
+func check(cfg *vswitch.Config) error {
+	var first *Config
+	for i := range cfg.Ports {
+		p := &cfg.Ports[i]
+		o, on := p.Options[Name].(Config)
+		if !on {
+			continue
+		}
+		if err := o.validate(); err != nil {
+			return fmt.Errorf("port %s: lossradar: %w", p.Name, err)
+		}
+		if _, escapes := cfg.Options["escape"]; escapes {
+			return fmt.Errorf("port %s: lossradar and Escape both put something before the frames of a link: turn one of them off", p.Name)
+		}
+		if first == nil {
+			first = &o
+		} else if first.Shape != o.Shape || first.Timing != o.Timing {
+			return fmt.Errorf("port %s: lossradar: batch, timeout, cells, hashes and seed must be the same at all ports of a switch", p.Name)
+		}
+	}
+	return nil
+}
+
+var counters = []vswitch.Counter{
+	{Name: "lossradar_sent_frames_total", Help: "Frames that left with a tag and were counted at the entrance of their link."},
+	{Name: "lossradar_arrived_frames_total", Help: "Frames that were counted at the exit of their link."},
+	{Name: "lossradar_wild_frames_total", Help: "Frames with a tag that the parser found wrong, which count as lost."},
+	{Name: "lossradar_roomless_frames_total", Help: "Frames that had no room for a tag and were not counted."},
+	{Name: "lossradar_stray_frames_total", Help: "Frames whose batch was gone or could not be kept apart."},
+	{Name: "lossradar_merged_batches_total", Help: "Batches that ran on because nobody took the reports."},
+}
+
+func (m *Meters) read(emit func(counter int, port uint16, value float64, labels ...string)) {
+	for i, p := range m.ports {
+		if p == nil {
+			continue
+		}
+		for k, v := range [...]uint64{p.count.Sent, p.count.Arrived, p.count.Wild, p.count.Roomless, p.down.Strays(), p.up.Merged()} {
+			emit(k, uint16(i), float64(v))
+		}
+	}
+}
