@@ -25,10 +25,8 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", file, e.Line, e.Col, e.Problem)
 }
 
-// Errors are all that were found, at most maxErrors.
+// Errors are all that were found.
 type Errors []*Error
-
-const maxErrors = 20
 
 func (e Errors) Error() string {
 	lines := make([]string, len(e))

@@ -14,14 +14,11 @@ type passer interface {
 	free()
 }
 
-// benchBeside measures what something costs: vectors of the same frames go
-// through a switch without it and one with it, in turn and a few
+// benchBeside measures what something costs: vectors of so many frames, the
+// same ones, go through a switch without it and one with it, in turn and a few
 // at a time, so that both meet the same machine. It reports the medians of both
 // and, as x, how fast the switch with it forwards: 1 is as fast as without.
-func benchBeside(b *testing.B, without, with passer) { benchBesideOf(b, vector, without, with) }
-
-// benchBesideOf is that with vectors of so many frames.
-func benchBesideOf(b *testing.B, frames int, without, with passer) {
+func benchBeside(b *testing.B, frames int, without, with passer) {
 	vectors := 16 * vector / frames
 	var took [2][]float64
 	chunk := func(p passer) float64 {

@@ -35,7 +35,7 @@ func BenchmarkPaths(b *testing.B) {
 	for kind := pipeline.ChooseScatter; kind < pipeline.NumChoosers; kind++ {
 		for _, size := range []int{1, vector} {
 			b.Run(fmt.Sprintf("choose=%v/frames=%d", kind, size), func(b *testing.B) {
-				benchBesideOf(b, size, newFan(b, pipeline.ChooseHash, size), newFan(b, kind, size))
+				benchBeside(b, size, newFan(b, pipeline.ChooseHash, size), newFan(b, kind, size))
 			})
 		}
 	}

@@ -200,8 +200,6 @@ func rated(cfg *Config, rate uint64) *Config {
 	return cfg
 }
 
-const rate40G = 40_000_000_000
-
 // roce is a data frame of n bytes from host src to host 2.
 func roce(src int, qp uint32, n int) []byte {
 	return wt.Frame(wt.Eth(hostMAC(2), hostMAC(src)), wt.IPv4(netip.AddrFrom4([4]byte{10, 0, 0, byte(src)}).String(), "10.0.0.2"), wt.UDP(49152+uint16(qp), 4791), wt.BTH(wire.RCSendMiddle, qp, 5), wt.Zeros(n))
