@@ -90,18 +90,24 @@ type point struct {
 
 func newPoints(n *vswitch.Node) vswitch.Instance {
 	p := &points{node: n, arena: n.Arena()}
-	return vswitch.Instance{State: p, Port: p.adopt, Dismiss: p.dismiss, Forwards: p.forwards, Departs: p.departs, Read: p.read}
+	return vswitch.Instance{State: p, Adopt: p.adopt, Listens: p.listens, Port: p.port, Forwards: p.forwards, Departs: p.departs, Read: p.read}
 }
 
-// adopt brings a port in line with its options.
-func (p *points) adopt(_ frame.Time, port uint16, c *vswitch.PortConfig) vswitch.Stages {
-	o, on := c.Options[Name].(Config)
-	if !on {
-		p.dismiss(port)
-		return 0
-	}
+// adopt gives up the ports that a configuration has no more.
+func (p *points) adopt(frame.Time) {
+	p.ports = p.ports[:min(len(p.ports), len(p.node.Config().Ports))]
+}
+
+// listens brings a port in line with its options, on every worker: packets come by
+// a port to any of them, and each writes slack. What arrives it need not see.
+func (p *points) listens(port uint16, c *vswitch.PortConfig) bool {
 	for len(p.ports) <= int(port) {
 		p.ports = append(p.ports, nil)
+	}
+	o, on := c.Options[Name].(Config)
+	if !on {
+		p.ports[port] = nil
+		return false
 	}
 	if p.ports[port] == nil {
 		p.ports[port] = &point{}
@@ -109,14 +115,17 @@ func (p *points) adopt(_ frame.Time, port uint16, c *vswitch.PortConfig) vswitch
 	x := p.ports[port]
 	x.Config, x.edge = o, c.Edge
 	x.writer.Configure(o.Policy)
-	x.judge.Configure(o.Edge)
-	return vswitch.AtDeparts
+	return false
 }
 
-func (p *points) dismiss(port uint16) {
-	if int(port) < len(p.ports) {
-		p.ports[port] = nil
+// port has what leaves by it judged on the worker that owns it.
+func (p *points) port(_ frame.Time, port uint16, _ *vswitch.PortConfig) vswitch.Stages {
+	x := p.at(port)
+	if x == nil {
+		return 0
 	}
+	x.judge.Configure(x.Edge)
+	return vswitch.AtDeparts
 }
 
 // forwards tells queues of the slack of packets, and writes it where they enter.
