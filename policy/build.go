@@ -14,7 +14,7 @@ func load(name, text string, verify bool) (p *Program, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &compiler{f, verify}
+	c := &compiler{f, verify, map[string]*typed{}}
 	defer func() {
 		if r := recover(); r != nil {
 			fail, ok := r.(failure)
@@ -150,18 +150,20 @@ func (c *compiler) size(o *object) {
 		c.fail(o.size.pos, "the size of %s is a whole number of bytes or pkts, from 1", o.name)
 	}
 	c.f.sizes[o] = t.constant.Num().Int64()
-	o.packets = c.f.dialect || c.inPackets(o.size, 0)
+	o.packets = c.f.dialect || c.inPackets(o.size, map[string]bool{})
 }
 
-// inPackets reports whether a size is written in packets, itself or by a constant.
-func (c *compiler) inPackets(e *expr, depth int) bool {
+// inPackets reports whether a size is written in packets, itself or by a constant
+// that was not seen before.
+func (c *compiler) inPackets(e *expr, seen map[string]bool) bool {
 	switch {
-	case e == nil || depth > maxDepth:
+	case e == nil:
 		return false
-	case e.op == "path" && c.f.consts[e.path[0]] != nil:
-		return c.inPackets(c.f.consts[e.path[0]], depth+1)
+	case e.op == "path" && c.f.consts[e.path[0]] != nil && !seen[e.path[0]]:
+		seen[e.path[0]] = true
+		return c.inPackets(c.f.consts[e.path[0]], seen)
 	}
-	return e.unit == "pkts" || c.inPackets(e.l, depth+1) || c.inPackets(e.r, depth+1)
+	return e.unit == "pkts" || c.inPackets(e.l, seen) || c.inPackets(e.r, seen)
 }
 
 // attribute returns the definition of an attribute of an object, nil if the text

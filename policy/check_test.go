@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -109,6 +110,33 @@ func TestRefused(t *testing.T) {
 			t.Errorf("%q is taken", text)
 		} else if !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "x.oq:") {
 			t.Errorf("%q: %v\nwant %s", text, err, want)
+		}
+	}
+}
+
+// What constants cost to work out, by time and by memory, grows with the text and not
+// with what they come to.
+func TestConstantsOfConstants(t *testing.T) {
+	chain := func(first, next string) string {
+		var b strings.Builder
+		fmt.Fprintf(&b, "const c0 = %s;\n", first)
+		for i := range 60 {
+			fmt.Fprintf(&b, "const c%d = %s;\n", i+1, strings.ReplaceAll(next, "c", fmt.Sprint("c", i)))
+		}
+		return b.String() + "q = Queue(c60 * 8);"
+	}
+	for text, want := range map[string]string{
+		chain("1", "c * c"):                           "",
+		chain("1 pkts", "c + c - c"):                  "",
+		chain("1/3", "c * c"):                         "a denominator of more than 96 bits",
+		chain("1", "c / 7"):                           "a denominator of more than 96 bits",
+		chain("2", "c * c"):                           "can overflow 64 bits",
+		"const a = a; q = Queue(a);":                  "x:1:11: the constant a is made of itself",
+		"const a = b; const b = 2 * a; q = Queue(a);": "x:1:11: the constant a is made of itself",
+	} {
+		_, err := Compile("x", text)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%.60q: %v, want %q", text, err, want)
 		}
 	}
 }

@@ -46,8 +46,9 @@ func (t *typed) always() bool { return t.boolean && t.lo.Sign() > 0 }
 
 // compiler turns expressions into code. Like the parser it unwinds at an error.
 type compiler struct {
-	f      *file
-	verify bool // look for counterexamples, too
+	f         *file
+	verify    bool              // look for counterexamples, too
+	constants map[string]*typed // by name; nil while one is worked out
 }
 
 func (c *compiler) fail(pos Pos, format string, args ...any) {
@@ -70,6 +71,9 @@ func (c *compiler) condition(s *scope, e *expr) *typed {
 	return t
 }
 
+// maxDenominator has room for the longest number that the scanner reads.
+const maxDenominator = 96
+
 var limit = new(big.Int).Lsh(big.NewInt(1), 63)
 
 // bounded checks that nothing overflows, and how much the machine keeps.
@@ -80,6 +84,9 @@ func (c *compiler) bounded(e *expr, t *typed) *typed {
 		if new(big.Int).Quo(n.Num(), n.Denom()).Cmp(limit) >= 0 {
 			c.fail(e.pos, "%q can overflow 64 bits: its value can be %s; divide before you multiply, or take fewer factors", e.op, n.FloatString(0))
 		}
+	}
+	if t.den.BitLen() > maxDenominator {
+		c.fail(e.pos, "%q makes a fraction with a denominator of more than %d bits; round the numbers that it is made of", e.op, maxDenominator)
 	}
 	if t.code.depth() > maxStack {
 		c.fail(e.pos, "an expression that keeps more than %d numbers at once; split it", maxStack)

@@ -167,7 +167,9 @@ func (m *model) read(at any, name string) int64 {
 	panic(name)
 }
 
-func (m *model) packets(o *object) bool { return (&compiler{f: m.f}).inPackets(o.size, 0) }
+func (m *model) packets(o *object) bool {
+	return (&compiler{f: m.f}).inPackets(o.size, map[string]bool{})
+}
 
 func (q *modelQueue) size(packets bool) (n int64) {
 	for _, p := range q.v {

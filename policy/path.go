@@ -11,11 +11,7 @@ func (c *compiler) path(s *scope, e *expr) *typed {
 	words := e.path
 	if len(words) == 1 {
 		if k := c.f.consts[words[0]]; k != nil {
-			t := c.expr(&scope{}, k)
-			if t.constant == nil {
-				c.fail(k.pos, "a constant is made of numbers and constants")
-			}
-			return t
+			return c.constant(words[0], k)
 		}
 		switch {
 		case words[0] == "true" || words[0] == "false":
@@ -46,6 +42,24 @@ func (c *compiler) path(s *scope, e *expr) *typed {
 		}
 	}
 	return c.field(s, e, r, words[len(words)-1])
+}
+
+// constant works out a constant, once: constants of constants would else cost twice
+// as much with each.
+func (c *compiler) constant(name string, e *expr) *typed {
+	t, begun := c.constants[name]
+	switch {
+	case t != nil:
+		return t
+	case begun:
+		c.fail(e.pos, "the constant %s is made of itself; give it a number", name)
+	}
+	c.constants[name] = nil
+	if t = c.expr(&scope{}, e); t.constant == nil {
+		c.fail(e.pos, "a constant is made of numbers and constants")
+	}
+	c.constants[name] = t
+	return t
 }
 
 // holBit tells that a packet is the front one of a queue.
