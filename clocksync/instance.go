@@ -49,7 +49,6 @@ type Instance struct {
 	delayAt  frame.Time // when the next is due
 	tellAt   frame.Time // when the next Announce is due
 	in, out  wire.PTPFields
-	sundial  wire.SundialFields
 }
 
 // answer is that of a port to its neighbour's request.
@@ -144,9 +143,9 @@ const maxSeconds = 1 << 32
 const boundless = 1<<32 - 1
 
 func (n *Instance) sync(now, stamp, late frame.Time, port int, f *wire.PTPFields) {
-	s := f.Sundial
+	s := &f.Sundial
 	switch {
-	case s == nil || f.Flags&wire.PTPTwoStep != 0 || s.Depth == 255:
+	case !f.HasSundial || f.Flags&wire.PTPTwoStep != 0 || s.Depth == 255:
 		n.Messages.Foreign++
 		return
 	case s.Late == boundless || s.Uncertainty == boundless:
@@ -201,8 +200,8 @@ func (n *Instance) fill(depart frame.Time, port int, t wire.PTPType) {
 	n.head(t, port, m.Sequence)
 	at := max(m.Time, 0)
 	n.out.Time = wire.PTPTime{Seconds: uint64(at / frame.Second), Nanoseconds: uint32(at % frame.Second)}
-	n.sundial = wire.SundialFields{Epoch: m.Epoch, Uncertainty: saturate(n.Uncertainty(depart)), Depth: m.Depth, Root: m.Root, Late: saturate(m.Late)}
-	n.out.Sundial = &n.sundial
+	n.out.HasSundial = true
+	n.out.Sundial = wire.SundialFields{Epoch: m.Epoch, Uncertainty: saturate(n.Uncertainty(depart)), Depth: m.Depth, Root: m.Root, Late: saturate(m.Late)}
 	if t == wire.PTPAnnounce {
 		n.out.Grandmaster, n.out.Steps, n.out.Class, n.out.Accuracy = m.Root, uint16(m.Depth), 248, accuracy(n.Uncertainty(depart))
 		n.out.Variance, n.out.Priority1, n.out.Priority2, n.out.Source = 0xffff, 128, 128, 0xa0

@@ -123,7 +123,7 @@ func TestStrangersMoveNoClock(t *testing.T) {
 		}
 		f := wire.PTPFields{Src: wire.MAC{2, 9}, Type: []wire.PTPType{wire.PTPSync, wire.PTPPdelayReq, wire.PTPPdelayResp, wire.PTPAnnounce, wire.PTPFollowUp}[r.IntN(5)],
 			Domain: DefaultDomain, Clock: r.Uint64(), Port: 1, Sequence: uint16(r.IntN(30)), Correction: r.Int64(), RequestClock: w.leaf.Identity(), RequestPort: 1,
-			Time: wire.PTPTime{Seconds: r.Uint64N(1 << 34)}, Sundial: &wire.SundialFields{Epoch: uint32(r.IntN(3)), Root: w.root.Identity(), Depth: uint8(r.IntN(256)), Late: r.Uint32()}}
+			Time: wire.PTPTime{Seconds: r.Uint64N(1 << 34)}, HasSundial: true, Sundial: wire.SundialFields{Epoch: uint32(r.IntN(3)), Root: w.root.Identity(), Depth: uint8(r.IntN(256)), Late: r.Uint32()}}
 		b := make([]byte, 128)
 		b = b[:f.Encode(b)]
 		if len(kept) > 0 && r.IntN(2) == 0 {
@@ -152,7 +152,7 @@ func TestLiesAreNotBelieved(t *testing.T) {
 		"no bound":  func(f *wire.PTPFields) { f.Sundial.Uncertainty, f.Time.Seconds = boundless, 99 },
 		"too late":  func(f *wire.PTPFields) { f.Sundial.Late, f.Time.Seconds = boundless, 99 },
 		"far away":  func(f *wire.PTPFields) { f.Sundial.Depth, f.Time.Seconds = 255, 99 },
-		"nothing":   func(f *wire.PTPFields) { f.Sundial = nil },
+		"nothing":   func(f *wire.PTPFields) { f.HasSundial = false },
 		"no domain": func(f *wire.PTPFields) { f.Domain, f.Time.Seconds = 1, 99 },
 	} {
 		w := newWired(t)
@@ -188,7 +188,7 @@ func TestLatenessIsPartOfTheBound(t *testing.T) {
 }
 
 func FuzzInstance(f *testing.F) {
-	x := wire.PTPFields{Type: wire.PTPSync, Domain: DefaultDomain, Sundial: &wire.SundialFields{Epoch: 1, Root: 5}}
+	x := wire.PTPFields{Type: wire.PTPSync, Domain: DefaultDomain, HasSundial: true, Sundial: wire.SundialFields{Epoch: 1, Root: 5}}
 	for _, x.Type = range []wire.PTPType{wire.PTPSync, wire.PTPPdelayReq, wire.PTPPdelayResp, wire.PTPAnnounce} {
 		b := make([]byte, 128)
 		f.Add(b[:x.Encode(b)], uint16(0), int64(0))

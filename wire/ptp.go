@@ -72,7 +72,8 @@ type PTPFields struct {
 	UTCOffset   int16
 	Source      uint8 // table 6
 
-	Sundial *SundialFields // behind Sync and Announce; nil: none
+	Sundial    SundialFields // behind Sync and Announce
+	HasSundial bool
 }
 
 // SundialFields is what Sundial adds to a message: an organisation's TLV (IEEE
@@ -111,7 +112,7 @@ func (t PTPType) length() int {
 func (f *PTPFields) Encode(b []byte) int {
 	body := f.Type.length()
 	n := EthernetLen + body
-	if f.Sundial != nil {
+	if f.HasSundial {
 		n += sundialTLVLen
 	}
 	if body == 0 || len(b) < max(n, MinFrame) {
@@ -146,7 +147,7 @@ func (f *PTPFields) Encode(b []byte) int {
 		be.PutUint16(p[61:], f.Steps)
 		p[63] = f.Source
 	}
-	if s := f.Sundial; s != nil {
+	if s := &f.Sundial; f.HasSundial {
 		t := p[body:]
 		be.PutUint16(t, tlvOrganisation)
 		be.PutUint16(t[2:], sundialTLVLen-ptpTLVHeader)
@@ -180,7 +181,8 @@ func SetPTPCorrection(b []byte, correction int64) {
 
 // Decode reads a whole PTP frame. What it does not know of, other types and TLVs,
 // is no error of the frame: Type says which it is, and
-// Sundial stays nil. ok is false where lengths, version, time or check are wrong.
+// HasSundial stays false. ok is false where lengths, version, time or check are wrong,
+// or Sundial's fields are there twice: each time would cost a check of all before it.
 func (f *PTPFields) Decode(b []byte) (n int, ok bool) {
 	if len(b) < EthernetLen+ptpHeaderLen || be.Uint16(b[12:]) != EtherTypePTP {
 		return 0, false
@@ -216,20 +218,23 @@ func (f *PTPFields) Decode(b []byte) (n int, ok bool) {
 			return 0, false
 		}
 		if be.Uint16(t) == tlvOrganisation && length == sundialTLVLen && [6]byte(t[4:10]) == sundialOrganisation {
-			if be.Uint32(t[32:]) != ptpCheck(p[:at+32]) {
+			if f.HasSundial || be.Uint32(t[32:]) != ptpCheck(p[:at+32]) {
 				return 0, false
 			}
-			f.Sundial = &SundialFields{Epoch: be.Uint32(t[10:]), Uncertainty: be.Uint32(t[14:]), Depth: t[18], Flags: t[19], Root: be.Uint64(t[20:]), Late: be.Uint32(t[28:])}
+			f.HasSundial = true
+			f.Sundial = SundialFields{Epoch: be.Uint32(t[10:]), Uncertainty: be.Uint32(t[14:]), Depth: t[18], Flags: t[19], Root: be.Uint64(t[20:]), Late: be.Uint32(t[28:])}
 		}
 		at += length
 	}
 	return EthernetLen + n, true
 }
 
+// noCorrection is one of zero, made once.
+var noCorrection = make([]byte, 8)
+
 // ptpCheck is the CRC of a message with a correction of zero.
 func ptpCheck(p []byte) uint32 {
-	var zero [8]byte
 	c := crc32.Update(0, crc32.IEEETable, p[:8])
-	c = crc32.Update(c, crc32.IEEETable, zero[:])
+	c = crc32.Update(c, crc32.IEEETable, noCorrection)
 	return crc32.Update(c, crc32.IEEETable, p[16:])
 }

@@ -1,7 +1,9 @@
 package wire_test
 
 import (
+	"encoding/binary"
 	"encoding/json"
+	"hash/crc32"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,13 +17,13 @@ import (
 func ptpSamples() []wire.PTPFields {
 	head := wire.PTPFields{Src: wire.MAC{2, 0, 0, 0, 0, 1}, Domain: 83, Clock: 0x020000fffe000001, Port: 7, Sequence: 4711, LogInterval: 0x7f,
 		Time: wire.PTPTime{Seconds: 1<<40 + 5, Nanoseconds: 999_999_999}}
-	sundial := &wire.SundialFields{Epoch: 3, Uncertainty: 43, Depth: 5, Flags: 1, Root: 0x020000fffe00ff01, Late: 7}
+	sundial := wire.SundialFields{Epoch: 3, Uncertainty: 43, Depth: 5, Flags: 1, Root: 0x020000fffe00ff01, Late: 7}
 	sync, req, resp, announce, plain, follow := head, head, head, head, head, head
-	sync.Type, sync.Correction, sync.Sundial = wire.PTPSync, 12345<<16|0x8000, sundial
+	sync.Type, sync.Correction, sync.Sundial, sync.HasSundial = wire.PTPSync, 12345<<16|0x8000, sundial, true
 	req.Type = wire.PTPPdelayReq
 	resp.Type, resp.RequestClock, resp.RequestPort, resp.Correction = wire.PTPPdelayResp, 99, 3, -77<<16
 	announce.Type, announce.Grandmaster, announce.Steps, announce.Class, announce.Accuracy = wire.PTPAnnounce, 0x020000fffe00ff01, 5, 248, 0x21
-	announce.Variance, announce.Priority1, announce.Priority2, announce.Source, announce.UTCOffset, announce.Sundial = 0xffff, 128, 128, 0xa0, 37, sundial
+	announce.Variance, announce.Priority1, announce.Priority2, announce.Source, announce.UTCOffset, announce.Sundial, announce.HasSundial = 0xffff, 128, 128, 0xa0, 37, sundial, true
 	plain.Type, plain.Flags = wire.PTPSync, wire.PTPTwoStep
 	follow.Type = wire.PTPFollowUp
 	return []wire.PTPFields{sync, req, resp, announce, plain, follow}
@@ -41,7 +43,7 @@ func TestPTPKeepsWhatItSays(t *testing.T) {
 		for k := range n {
 			got.Decode(b[:k]) // ends
 		}
-		if want.Sundial == nil {
+		if !want.HasSundial {
 			continue
 		}
 		wire.SetPTPCorrection(b, 5<<16)
@@ -53,7 +55,7 @@ func TestPTPKeepsWhatItSays(t *testing.T) {
 				continue // the correction; type, version and length have checks of their own
 			}
 			b[bit/8] ^= 1 << (bit % 8)
-			if _, ok := got.Decode(b[:n]); ok && got.Sundial != nil {
+			if _, ok := got.Decode(b[:n]); ok && got.HasSundial {
 				t.Errorf("type %d: bit %d flipped, and nobody sees it", want.Type, bit)
 			}
 			b[bit/8] ^= 1 << (bit % 8)
@@ -61,6 +63,28 @@ func TestPTPKeepsWhatItSays(t *testing.T) {
 	}
 	if (&wire.PTPFields{Type: 5}).Encode(make([]byte, 200)) != 0 {
 		t.Error("an unknown type was encoded")
+	}
+}
+
+// A message costs what its length says: no memory, and one check.
+func TestPTPCostsNothingElse(t *testing.T) {
+	sync := ptpSamples()[0]
+	b := make([]byte, 256)
+	n := sync.Encode(b)
+	var got wire.PTPFields
+	if a := testing.AllocsPerRun(100, func() { got.Decode(b[:n]) }); a != 0 {
+		t.Errorf("a message takes %v allocations", a)
+	}
+	const tlv = 36
+	copy(b[n:], b[n-tlv:n])
+	total := n - wire.EthernetLen + tlv
+	b[wire.EthernetLen+2], b[wire.EthernetLen+3] = byte(total>>8), byte(total)
+	wire.SetPTPCorrection(b, 0)
+	for at := n - wire.EthernetLen - 4; at < total; at += tlv { // whose checks are right
+		binary.BigEndian.PutUint32(b[wire.EthernetLen+at:], crc32.ChecksumIEEE(b[wire.EthernetLen:wire.EthernetLen+at]))
+	}
+	if _, ok := got.Decode(b[:n+tlv]); ok {
+		t.Error("fields that are there twice are taken")
 	}
 }
 

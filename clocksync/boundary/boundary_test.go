@@ -44,7 +44,7 @@ func encode(f *wire.PTPFields) []byte {
 }
 
 func syncMessage(at frame.Time) []byte {
-	return encode(&wire.PTPFields{Type: wire.PTPSync, Clock: 77, Time: wire.PTPTime{Nanoseconds: uint32(at)}, Sundial: &wire.SundialFields{Epoch: 1, Root: 77}})
+	return encode(&wire.PTPFields{Type: wire.PTPSync, Clock: 77, Time: wire.PTPTime{Nanoseconds: uint32(at)}, HasSundial: true, Sundial: wire.SundialFields{Epoch: 1, Root: 77}})
 }
 
 // A switch measures its links, sets its clock by its parent alone, and tells its
@@ -69,7 +69,7 @@ func TestBoundaryClock(t *testing.T) {
 	}
 	r.In(0, syncMessage(500_000))
 	told := messages(t, r, 1)
-	if len(told) != 1 || c.State() != clocksync.Primary || told[0].Sundial == nil || told[0].Sundial.Depth != 1 || told[0].Sundial.Root != 77 {
+	if len(told) != 1 || c.State() != clocksync.Primary || !told[0].HasSundial || told[0].Sundial.Depth != 1 || told[0].Sundial.Root != 77 {
 		t.Fatalf("%v, %+v", c.State(), told)
 	}
 	if d, _ := c.Delay(0).Value(); told[0].Time.Nanoseconds < uint32(500_000+d) || told[0].Time.Nanoseconds > uint32(500_000+d)+1000 {
