@@ -63,10 +63,22 @@ func Of(n *vswitch.Node) *Clock {
 func newClock(n *vswitch.Node) vswitch.Instance {
 	c := &Clock{node: n}
 	c.Instance = clocksync.NewInstance(n.Config().MAC, c.send)
-	return vswitch.Instance{State: c, Port: c.adopt, Dismiss: c.dismiss, LinkLocal: c.linkLocal, Departs: c.departs, Advance: c.advance,
-		Read: func(emit func(counter int, port uint16, value float64, labels ...string)) {
-			c.Instance.Read(n.Now(), func(counter int, value float64, labels ...string) { emit(counter, 0, value, labels...) })
-		}}
+	return vswitch.Instance{State: c, Port: c.adopt, Dismiss: c.dismiss, LinkLocal: c.linkLocal, Departs: c.departs, Advance: c.advance, Read: c.read}
+}
+
+// read reads the clock, on the worker that has it: those without ports have one that
+// hears nobody.
+func (c *Clock) read(emit func(counter int, port uint16, value float64, labels ...string)) {
+	for i := range c.node.Config().Ports {
+		p := &c.node.Config().Ports[i]
+		if p.Name == "" {
+			continue
+		}
+		if p.Worker == c.node.Index() {
+			c.Instance.Read(c.node.Now(), func(counter int, value float64, labels ...string) { emit(counter, 0, value, labels...) })
+		}
+		return
+	}
 }
 
 // adopt brings a port in line with the configuration, and with the first of them
@@ -100,15 +112,15 @@ func (c *Clock) dismiss(at uint16) {
 	}
 }
 
-// linkLocal takes what is of PTP. A frame is handed over when its last bit has
-// come; its stamp is the first's.
+// linkLocal takes what is of PTP. A frame arrives when its last bit has come; its
+// stamp is the first's. One that came to another worker has waited since.
 func (c *Clock) linkLocal(now frame.Time, at uint16, r frame.Ref) bool {
 	m := c.node.Arena().Meta(r)
 	if m.EtherType != wire.EtherTypePTP {
 		return false
 	}
 	p := &c.ports[at]
-	c.Receive(now, now-p.rate.Span(m.Wire+p.overhead), 0, int(at), c.node.Arena().Bytes(r))
+	c.Receive(now, m.Arrival-p.rate.Span(m.Wire+p.overhead), 0, int(at), c.node.Arena().Bytes(r))
 	c.node.Arm(c.Due())
 	return true
 }

@@ -156,3 +156,30 @@ func TestLinkGoes(t *testing.T) {
 		r.Out(0)
 	}
 }
+
+// A switch of two workers has one clock to be read, and messages that the worker
+// without it took from the link have the stamp of their arrival.
+func TestClockOfTwoWorkers(t *testing.T) {
+	r := st.NewOf(t, config(), 2, 4096)
+	r.Advance(1)
+	messages(t, r, 1)
+	came := r.Now
+	ask := r.Pools[1].New(encode(&wire.PTPFields{Type: wire.PTPPdelayReq, Clock: 5, Port: 1, Sequence: 3}))
+	r.Switch.Nodes[1].Receive(r.Now, 1, []frame.Ref{ask})
+	r.Advance(7 * frame.Microsecond)
+	answers := messages(t, r, 1)
+	if len(answers) != 1 || answers[0].Type != wire.PTPPdelayResp || frame.Time(answers[0].Correction>>16) < r.Now-came {
+		t.Errorf("%+v: the request waited for %d ns", answers, r.Now-came)
+	}
+	states := 0
+	for _, n := range r.Switch.Nodes {
+		n.ReadFeatures(func(f *vswitch.Feature, c int, _ uint16, v float64, labels ...string) {
+			if f.Counters[c].Name == "clock_state" {
+				states++
+			}
+		})
+	}
+	if states != 1 {
+		t.Errorf("%d states are read", states)
+	}
+}
