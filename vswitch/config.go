@@ -177,6 +177,9 @@ type BufferConfig struct {
 	// Response is how long a pause takes to act beyond cable and frames: the
 	// loops of both ends. It sizes the headroom.
 	Response frame.Time
+	// Lateness is how much longer a pause may take where nodes are late: an
+	// engine's, not the link's. Headroom alone allows for it.
+	Lateness frame.Time
 	// AllowLoss accepts a Headroom that is too small, for experiments.
 	AllowLoss bool
 	// Chunks counts the chunks of memory beside the bytes, with the same alphas:

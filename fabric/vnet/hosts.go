@@ -60,8 +60,14 @@ func (n *Network) catchUp() frame.Time {
 // lateness is how much longer than on exact nodes a pause takes to act on real
 // frames, in a run that is of use: the switch notices late that it needs one,
 // the neighbour that it came, and meanwhile its link makes good for having been
-// late before. Each is a quarter of T at most, or the run is invalid.
-func (n *Network) lateness() frame.Time { return n.catchUp() / 4 * 3 }
+// late before. Each is a quarter of T at most, or the run is invalid. Stages of
+// Gentle Flow Control and the queues of a crossbar have bounds of their own.
+func (n *Network) lateness() frame.Time {
+	if n.cfg.PFC.Stages != 0 || n.cfg.Crossbar.On {
+		return 0
+	}
+	return n.catchUp() / 4 * 3
+}
 
 func (n *Network) hostConfig(node int) *hostnic.Config {
 	t, h := n.Topology, &n.cfg.Host

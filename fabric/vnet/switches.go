@@ -51,7 +51,7 @@ func (n *Network) switchConfig(i, node int) (*vswitch.Config, error) {
 	if n.cfg.OneQueue {
 		n.oneQueue(c)
 	}
-	c.Buffer.Response = n.lateness()
+	c.Buffer.Lateness = n.lateness()
 	for p := range t.Nodes[node].Links {
 		c.Buffer.Size += n.lateBytes(&t.Links[t.Nodes[node].Links[p]])
 		port, err := n.portConfig(node, p)
