@@ -108,6 +108,9 @@ func readRooms(t *testing.T) map[string]*room {
 			}
 		}
 		for _, name := range rows[i].names {
+			if rooms[name] != nil {
+				t.Fatalf("%s: %s has two rows", page, name)
+			}
 			rooms[name] = &room{name, i, allowed}
 		}
 	}

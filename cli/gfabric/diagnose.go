@@ -43,14 +43,15 @@ func diagnoseCommand() *cobra.Command {
 		Args: one("the file of a record, or a directory of them"),
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c.OutOrStdout(), args[0]) },
 	}
-	c.Flags().DurationVar(&f.held, "held", 20*time.Millisecond, "from when on an acknowledgement is held back for long")
-	c.Flags().Float64Var(&f.window, "window", 0.5, "share of its time that the receiver's window must hold a message back")
-	c.Flags().DurationVar(&f.slow, "slow", 0, "say slow-start or congestion of messages that take this long and in which nothing else is found; 0: of none")
-	c.Flags().BoolVar(&f.all, "all", false, "messages in which nothing went wrong, too")
-	c.Flags().StringVar(&f.only, "only", "", "only connections with this in their name, such as 'h1 49153'")
+	c.Flags().DurationVar(&f.held, "held", 20*time.Millisecond, "report acknowledgements that were held back for at least this long")
+	c.Flags().Float64Var(&f.window, "window", 0.5, "report a closed window that held a message back for at least this share of its time")
+	c.Flags().DurationVar(&f.slow, "slow", 0, "report slow start or congestion for messages that took at least this long without another cause; 0: for none")
+	c.Flags().BoolVar(&f.all, "all", false, "list messages in which nothing went wrong, too")
+	c.Flags().StringVar(&f.only, "only", "", "only connections whose name contains this, such as 'h1 49153'")
 	c.Flags().BoolVar(&f.trace, "trace", false, "print every step of both ends in place of a diagnosis: packets, timers, calls, and the windows behind each")
 	c.Flags().DurationVar(&f.from, "from", 0, "trace from this instant on")
 	c.Flags().DurationVar(&f.to, "to", 1<<62, "trace up to this instant")
+	c.Flags().Lookup("to").DefValue = "the end"
 	return c
 }
 

@@ -63,6 +63,9 @@ func replayCommand() *cobra.Command {
 	fl.DurationVar(&f.from, "from", 0, "trace and pcap from this instant on")
 	fl.DurationVar(&f.to, "to", -1, "end the replay, and with it trace and pcap, at this instant")
 	fl.BoolVar(&f.force, "force", false, "replay a record of another build, which may differ")
+	for _, name := range []string{"at", "to"} {
+		fl.Lookup(name).DefValue = "the end"
+	}
 	return c
 }
 

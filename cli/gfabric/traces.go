@@ -26,8 +26,8 @@ type copiesFlags struct {
 
 func (f *copiesFlags) add(c *cobra.Command) {
 	fl := c.Flags()
-	fl.StringVar(&f.fabric, "fabric", "", "the network that the copies are of: a file, or a generator such as leaf-spine:2,4,2; known of results of a run")
-	fl.StringVar(&f.run, "run", "", "of a directory with several runs, the one whose name begins so")
+	fl.StringVar(&f.fabric, "fabric", "", "the network that the copies are of: a file, or a generator such as leaf-spine:2,4,2; results of a run have it")
+	fl.StringVar(&f.run, "run", "", "of a directory with several runs, the one whose name begins with this")
 	fl.IntVarP(&f.limit, "limit", "n", 30, "most rows, 0 is all")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 }
@@ -84,9 +84,10 @@ func tracesCommand() *cobra.Command {
 	var only, of string
 	c := &cobra.Command{
 		Use:   "traces FILE|DIR",
-		Short: "The ways of packets, put together from the copies that switches made of them (Everflow)",
+		Short: "Show the ways of packets, from the copies that switches made of them (Everflow)",
 		Long:  "traces prints the switches that each packet came by, and what became of it.\n\n" + copiesHelp,
-		Example: "  gfabric traces results/everflow\n" +
+		Example: "  gfabric run scenarios/everflow/drops.yaml\n" +
+			"  gfabric traces results/drops --run silent-1\n" +
 			"  gfabric traces copies.pcap --fabric leaf-spine:2,4,2 --only lost\n" +
 			"  gfabric traces copies.pcap --flow 10.0.1.2 --json",
 		Args: one("a file of copies, or a directory of results"),
@@ -105,8 +106,8 @@ func tracesCommand() *cobra.Command {
 		},
 	}
 	f.add(c)
-	c.Flags().StringVar(&only, "only", "", "packets that were delivered, dropped, lost or looped")
-	c.Flags().StringVar(&of, "flow", "", "packets of flows whose line contains this, such as an address")
+	c.Flags().StringVar(&only, "only", "", "only packets that were delivered, dropped, lost or looped")
+	c.Flags().StringVar(&of, "flow", "", "only packets of flows whose line contains this, such as an address")
 	return c
 }
 
@@ -167,13 +168,13 @@ func printJSON(w io.Writer, v any) error {
 func whyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "why drops|loops|slow|uneven|pfc FILE|DIR",
-		Short:   "Where packets are lost, go round, wait, or take one way of several, by the copies that switches made",
+		Short:   "Find where packets are lost, go round, wait, or take one way of several (Everflow)",
 		Long:    "why answers what people ask of a network, from the traces of packets (Everflow).\n\n" + copiesHelp,
-		Example: "  gfabric why drops results/everflow\n  gfabric why slow copies.pcap --fabric leaf-spine:2,4,2",
+		Example: "  gfabric why drops results/drops --run silent-1\n  gfabric why slow copies.pcap --fabric leaf-spine:2,4,2",
 	}
 	for _, q := range questions {
 		var f copiesFlags
-		sub := &cobra.Command{Use: q.name + " FILE|DIR", Short: q.short, Long: q.long + "\n\n" + copiesHelp, Example: "  gfabric why " + q.name + " results/everflow",
+		sub := &cobra.Command{Use: q.name + " FILE|DIR", Short: q.short, Long: q.long + "\n\n" + copiesHelp, Example: "  gfabric why " + q.name + " " + q.results,
 			Args: one("a file of copies, or a directory of results"),
 			RunE: func(c *cobra.Command, args []string) error {
 				b, err := f.book(args[0])
@@ -191,13 +192,14 @@ func whyCommand() *cobra.Command {
 // questions are what why answers.
 var questions = []struct {
 	name, short, long string
+	results           string // of a scenario that has something to show
 	answer            func(f *copiesFlags, w io.Writer, b *traces.Book) error
 }{
-	{"drops", "Where packets are lost", "A switch that drops tells so where its session has drops. Of a packet that is gone silently the hop behind the last that\nsaw it is suspected; where there are several, each with its share.", whyDrops},
-	{"loops", "Which switches packets come to again", "A packet that comes to a switch again with another time to live goes round; before and behind a load balancer it\nmay meet a switch twice.", whyLoops},
-	{"slow", "Which links packets take long for", "Times are from the arrival at one switch to that at the next: waiting, transmission and propagation. They compare the\nclocks of two switches, which must agree.", whySlow},
-	{"uneven", "Which of several next hops packets take", "Of each switch the links to others, with how many of the traced packets took them.", whyUneven},
-	{"pfc", "Who paused whom", "Pauses as switches saw them come, and, with own_pauses, as they sent them, the port with most of them first.", whyPFC},
+	{"drops", "Where packets are lost", "A switch that drops tells so where its session has drops. Of a packet that is gone silently the hop behind the last that\nsaw it is suspected; where there are several, each with its share.", "results/drops --run silent-1", whyDrops},
+	{"loops", "Which switches packets come to again", "A packet that comes to a switch again with another time to live goes round; before and behind a load balancer it\nmay meet a switch twice.", "results/loops --run loop-1", whyLoops},
+	{"slow", "Which links packets take long for", "Times are from the arrival at one switch to that at the next: waiting, transmission and propagation. They compare the\nclocks of two switches, which must agree.", "results/slow --run slow-1", whySlow},
+	{"uneven", "Which of several next hops packets take", "Of each switch the links to others, with how many of the traced packets took them.", "copies.pcap --fabric leaf-spine:2,4,2", whyUneven},
+	{"pfc", "Who paused whom", "Pauses as switches saw them come, and, with own_pauses, as they sent them, the port with most of them first.", "results/pauses --run storm-1", whyPFC},
 }
 
 func whyDrops(f *copiesFlags, w io.Writer, b *traces.Book) error {

@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) policyCommand() *cobra.Command {
-	return cli.Group("policy", "Policies of egress queues, in OpenQueue (docs/POLICIES.md)", `  gswitch policy check gold.oq --cost
+	return cli.Group("policy", "Check, apply and watch policies of egress queues (OpenQueue, docs/POLICIES.md)", `  gswitch policy check gold.oq --cost
   gswitch policy apply gold.oq --port eth1
   gswitch policy show
   gswitch policy shadow other.oq --port eth1
@@ -44,7 +44,7 @@ const costQueued = 1024
 
 func (a *app) policyCheck() *cobra.Command {
 	var cost bool
-	c := &cobra.Command{Use: "check FILE...", Short: "Check policies, and say what became of them",
+	c := &cobra.Command{Use: "check FILE...", Short: "Check policies, and show how queues are kept and what a packet costs",
 		Long: `Read policies and verify them: types, orders that are none, overflow, drops that
 would never end. Printed is how each queue is kept and what a packet costs at
 most with ` + fmt.Sprint(costQueued) + ` of them queued; --cost measures it here, too.`,

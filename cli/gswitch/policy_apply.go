@@ -123,7 +123,7 @@ func queueIn(s *config.Switch, profile string, number int) *config.Queue {
 func (a *app) policyApply() *cobra.Command {
 	var at place
 	var dry bool
-	c := &cobra.Command{Use: "apply FILE --port PORT", Short: "Make a policy that of an egress queue",
+	c := &cobra.Command{Use: "apply FILE --port PORT", Short: "Apply a policy to an egress queue",
 		Long: `Check a policy and make it that of an egress queue of a running switch. Frames
 that wait leave first, in the order that they came under; none is lost or
 overtaken. The text before is kept for rollback. Where several ports share the
@@ -161,7 +161,7 @@ func setPolicy(q *config.Queue, text string) {
 
 func (a *app) policyRollback() *cobra.Command {
 	var at place
-	c := &cobra.Command{Use: "rollback --port PORT", Short: "Bring the policy before back",
+	c := &cobra.Command{Use: "rollback --port PORT", Short: "Bring back the policy before",
 		Long:    "Make the text that gswitch policy apply replaced that of the queue again. A second rollback takes the first one back.",
 		Example: "  gswitch policy rollback --port eth1",
 		Args:    cli.Args(cobra.NoArgs),
@@ -244,7 +244,7 @@ func printDiff(w io.Writer, a, b []string) {
 func (a *app) policyShadow() *cobra.Command {
 	var at place
 	var off bool
-	c := &cobra.Command{Use: "shadow [FILE] --port PORT", Short: "Run a policy on records of what comes",
+	c := &cobra.Command{Use: "shadow [FILE] --port PORT", Short: "Run a policy beside an egress queue, on what comes to it",
 		Long: `Let a policy see all that comes to an egress queue, without touching it: what it
 would have sent and dropped over a link of the port's rate that it has for
 itself is in gswitch policy show. --off ends it.`,

@@ -21,7 +21,7 @@ import (
 func (a *app) policyShow() *cobra.Command {
 	var tc bool
 	var port string
-	c := &cobra.Command{Use: "show", Short: "What the queues of policies did",
+	c := &cobra.Command{Use: "show", Short: "Show what queues with policies did",
 		Long: `Show what each queue of each policy did since the policy came, and what shadows
 would have done. LATE is of those refused: they would have waited for longer
 than their slack. --tc prints the form of the Linux prototype.
@@ -103,7 +103,7 @@ func printTC(w io.Writer, m *api.Queues) {
 func policyTrace() *cobra.Command {
 	var pcap, rate string
 	var each bool
-	c := &cobra.Command{Use: "trace FILE --pcap CAPTURE --rate RATE", Short: "Dry run: what a policy does with a capture",
+	c := &cobra.Command{Use: "trace FILE --pcap CAPTURE --rate RATE", Short: "Show what a policy would do with the packets of a capture",
 		Long: `Give the packets of a capture to a policy at their instants, over a link of the
 given rate, and say what becomes of each. No daemon is asked.`,
 		Example: "  gswitch policy trace gold.oq --pcap in.pcapng --rate 1Gbps\n  gswitch policy trace gold.oq --pcap in.pcap --rate 10Mbps --each=false",
