@@ -31,7 +31,7 @@ type MessageCounts struct {
 	Requests   uint64 // for the delay of a link, that were answered
 	Unanswered uint64 // and that were not: they come faster than any neighbour would ask
 	Strays     uint64 // answers that nobody waits for, or that cannot be
-	Unsent     uint64 // for want of frames, or of a link
+	Unsent     uint64 // for want of frames, or of a link, or since the parent sends faster than any root
 }
 
 // Instance is the clock of a node on its links: its Device, and the PTP messages
@@ -48,6 +48,7 @@ type Instance struct {
 	rounds   int        // measurements of the delays so far
 	delayAt  frame.Time // when the next is due
 	tellAt   frame.Time // when the next Announce is due
+	paced    frame.Time // what messages that were passed on take of the time
 	in, out  wire.PTPFields
 }
 
@@ -155,8 +156,23 @@ func (n *Instance) sync(now, stamp, late frame.Time, port int, f *wire.PTPFields
 	m := Message{Time: frame.Time(f.Time.Seconds)*frame.Second + frame.Time(f.Time.Nanoseconds) + frame.Time(f.Correction>>16),
 		Epoch: s.Epoch, Root: s.Root, Sequence: f.Sequence, Depth: s.Depth, Late: frame.Time(s.Late) + late}
 	if n.Sync(now, stamp, port, m) {
+		if !n.passes(now) {
+			n.Messages.Unsent++
+			return
+		}
 		n.sendSync(now)
 	}
+}
+
+// passes reports whether a message of the parent is passed on now: twice as often as
+// the root sends, and five at once. More would take the links to the children from
+// all else, since nothing holds messages of the clock back.
+func (n *Instance) passes(now frame.Time) bool {
+	if n.paced > now+2*n.opt.Interval {
+		return false
+	}
+	n.paced = max(n.paced, now) + n.opt.Interval/2
+	return true
 }
 
 // request answers a neighbour that measures the delay of the link: one at a

@@ -187,6 +187,33 @@ func TestLatenessIsPartOfTheBound(t *testing.T) {
 	}
 }
 
+// A parent that floods its child moves the clock, and does not flood those below.
+func TestFloodEnds(t *testing.T) {
+	w := newWired(t)
+	o := w.leaf.Options()
+	o.Transmit.Add(1)
+	if err := w.leaf.Configure(0, o); err != nil {
+		t.Fatal(err)
+	}
+	w.run(2 * frame.Millisecond)
+	if w.leaf.Messages.Unsent != 0 || w.leaf.Counts.Valid < 15 {
+		t.Errorf("%d messages of a root, of which %d were not passed on", w.leaf.Counts.Valid, w.leaf.Messages.Unsent)
+	}
+	sent, valid := len(w.out), w.leaf.Counts.Valid
+	delay, _ := w.leaf.Delay(0).Value()
+	for range 1000 {
+		w.now += 10
+		l := w.local(w.leaf)
+		f := wire.PTPFields{Type: wire.PTPSync, Domain: DefaultDomain, Time: wire.PTPTime{Nanoseconds: uint32(w.leaf.At(l) - delay)},
+			HasSundial: true, Sundial: wire.SundialFields{Epoch: 1, Root: w.root.Identity()}}
+		b := make([]byte, wire.MaxPTP)
+		w.leaf.Receive(l, l, 0, 0, b[:f.Encode(b)])
+	}
+	if passed, left := len(w.out)-sent, w.leaf.Messages.Unsent; w.leaf.Counts.Valid != valid+1000 || passed < 3 || passed > 6 || uint64(passed)+left != 1000 {
+		t.Errorf("of 1000 messages in 10us %d were taken, %d passed on, %d not", w.leaf.Counts.Valid-valid, passed, left)
+	}
+}
+
 func FuzzInstance(f *testing.F) {
 	x := wire.PTPFields{Type: wire.PTPSync, Domain: DefaultDomain, HasSundial: true, Sundial: wire.SundialFields{Epoch: 1, Root: 5}}
 	for _, x.Type = range []wire.PTPType{wire.PTPSync, wire.PTPPdelayReq, wire.PTPPdelayResp, wire.PTPAnnounce} {
