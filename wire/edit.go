@@ -141,9 +141,15 @@ func PopVLAN(a *frame.Arena, r frame.Ref) bool {
 // shiftOffsets moves the header offsets after bytes were put before them or
 // taken away. An offset of 0 stays: the header is not there.
 func shiftOffsets(m *frame.Meta, by int) {
-	for _, o := range [...]*uint16{&m.L3, &m.L4, &m.L3Inner, &m.L4Inner, &m.INT} {
-		if *o != 0 {
-			*o = uint16(int(*o) + by)
-		}
+	m.L3, m.L4 = shifted(m.L3, by), shifted(m.L4, by)
+	m.L3Inner, m.L4Inner = shifted(m.L3Inner, by), shifted(m.L4Inner, by)
+	m.INT = shifted(m.INT, by)
+}
+
+// shifted returns an offset moved by so many bytes; 0 is none.
+func shifted(offset uint16, by int) uint16 {
+	if offset == 0 {
+		return 0
 	}
+	return uint16(int(offset) + by)
 }

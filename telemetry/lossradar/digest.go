@@ -7,8 +7,12 @@ import (
 	"gswitch/telemetry"
 )
 
-// MaxHashes bounds the cells that a packet is folded into.
-const MaxHashes = 8
+// MaxHashes bounds the cells that a packet is folded into, MaxCells those of a
+// digest.
+const (
+	MaxHashes = 8
+	MaxCells  = 1 << 20
+)
 
 // Shape is what two digests must share to be added or subtracted.
 type Shape struct {
@@ -28,8 +32,8 @@ func (s Shape) Validate() error {
 		return fmt.Errorf("%d hash functions: 2 to %d are possible", s.Hashes, MaxHashes)
 	case s.Cells < 2*uint32(s.Hashes):
 		return fmt.Errorf("%d cells are too few for %d hash functions: at least %d are needed", s.Cells, s.Hashes, 2*s.Hashes)
-	case s.Cells > 1<<24:
-		return fmt.Errorf("%d cells: at most %d are possible", s.Cells, 1<<24)
+	case s.Cells > MaxCells:
+		return fmt.Errorf("%d cells: at most %d are possible", s.Cells, MaxCells)
 	}
 	return nil
 }
@@ -78,24 +82,46 @@ func (d *Digest) Packets() int64 { return d.packets }
 
 // places writes the cells of a packet, all different, to out.
 //
-// Each index is drawn from a mixing step of its own. Double hashing (h1 + i*h2)
-// would save two multiplications and give n^2 sets of cells in place of n^3/6:
-// in a digest of a few hundred cells two losses would then share all their
-// cells, which nothing can take apart, far more often.
+// The cells are the digits, to the base of how many there are, of a hash of 64
+// bits: as independent as its bits, for one multiplication each. A packet of more
+// than three cells has another hash for the next three. Double hashing (h1 + i*h2)
+// would give n^2 sets of cells in place of n^3/6: in a digest of a few hundred cells
+// two losses would then share all their cells, which nothing can take apart, far
+// more often.
 func (d *Digest) places(s Signature, out *[MaxHashes]uint32) []uint32 {
-	h := hash(&d.keys, s)
+	first := hash(&d.keys, s)
+	h := first
 	v := out[:d.Hashes]
 	for j := range v {
-		hi, _ := bits.Mul64(telemetry.Fold(h, telemetry.Multipliers[j]), uint64(d.Cells))
-		c := uint32(hi)
-		for taken(v[:j], c) {
-			if c++; c == d.Cells {
-				c = 0
+		if j > 0 && j%digits == 0 {
+			h = telemetry.Fold(first, telemetry.Multipliers[j])
+		}
+		v[j], h = digit(h, d.Cells)
+	}
+	apart(v, d.Cells)
+	return v
+}
+
+// digits is how many a hash has: even with MaxCells they take no more than 60 bits.
+const digits = 3
+
+// digit returns the first digit of h, a fraction of 2^64, to the base n, and what
+// is behind it.
+func digit(h uint64, n uint32) (uint32, uint64) {
+	hi, lo := bits.Mul64(h, uint64(n))
+	return uint32(hi), lo
+}
+
+// apart replaces cells, of n in a circle, that another stands before by the next
+// free one.
+func apart(v []uint32, n uint32) {
+	for j := range v {
+		for taken(v[:j], v[j]) {
+			if v[j]++; v[j] == n {
+				v[j] = 0
 			}
 		}
-		v[j] = c
 	}
-	return v
 }
 
 func taken(v []uint32, c uint32) bool {
@@ -107,15 +133,39 @@ func taken(v []uint32, c uint32) bool {
 	return false
 }
 
-// Insert folds a packet into the digest.
-func (d *Digest) Insert(s Signature) { d.change(s, 1) }
+// Insert folds packets into the digest.
+func (d *Digest) Insert(v ...Signature) {
+	d.packets += int64(len(v))
+	if d.Hashes != digits {
+		for _, s := range v {
+			d.fold(s, 1)
+		}
+		return
+	}
+	// The paper's number, and the hot path: what places does, without a slice.
+	cells, n, keys := d.cells, d.Cells, d.keys
+	for i := range v {
+		s := v[i]
+		a, h := digit(hash(&keys, s), n)
+		b, h := digit(h, n)
+		c, _ := digit(h, n)
+		if a == b || b == c || c == a {
+			at := [digits]uint32{a, b, c}
+			apart(at[:], n)
+			a, b, c = at[0], at[1], at[2]
+		}
+		cells[a].fold(s, 1)
+		cells[b].fold(s, 1)
+		cells[c].fold(s, 1)
+	}
+}
 
-func (d *Digest) change(s Signature, n int32) {
+// fold folds a packet n times into its cells.
+func (d *Digest) fold(s Signature, n int32) {
 	var at [MaxHashes]uint32
 	for _, c := range d.places(s, &at) {
 		d.cells[c].fold(s, n)
 	}
-	d.packets += int64(n)
 }
 
 // Add adds the packets of o, for example those that another worker counted. The

@@ -165,6 +165,102 @@ func TestCells(t *testing.T) {
 	}
 }
 
+// What a vector is folded into are the cells that decoding looks for, all different,
+// also where most digits collide.
+func TestPlaces(t *testing.T) {
+	r := generator(8)
+	for hashes := uint8(2); hashes <= MaxHashes; hashes++ {
+		for range 300 {
+			d := NewDigest(Shape{Cells: 2*uint32(hashes) + r.Uint32N(3), Hashes: hashes, Seed: r.Uint64()})
+			s := random(r)
+			var at [MaxHashes]uint32
+			want := slices.Sorted(slices.Values(d.places(s, &at)))
+			d.Insert(s)
+			var got []uint32
+			for i := range d.cells {
+				if d.cells[i].signature() == s && d.cells[i].count == 1 {
+					got = append(got, uint32(i))
+				}
+			}
+			if len(got) != int(hashes) || !slices.Equal(got, want) {
+				t.Fatalf("%d hash functions, %d cells: folded into %v, looked for in %v", hashes, d.Cells, got, want)
+			}
+		}
+	}
+}
+
+// The cells of a packet are independent of each other: pairs of them are as even as
+// chance makes them, for packets that differ in one consecutive field, too. And for
+// these, digests decode as well as for random ones.
+func TestCellsAreIndependent(t *testing.T) {
+	fields := map[string]func(i int) Fields{
+		"identifications": func(i int) Fields {
+			return Fields{Src: 0x0a000001, Dst: 0x0a000002, SrcPort: 1000, DstPort: 2000, Proto: 17, ID: uint16(i), Stamp: 77}
+		},
+		"instants": func(i int) Fields {
+			return Fields{Src: 0x0a000001, Dst: 0x0a000002, SrcPort: 1000, DstPort: 2000, Proto: 17, ID: uint16(i >> 14), Stamp: uint16(i)}
+		},
+		"addresses": func(i int) Fields {
+			return Fields{Src: 0x0a000000 + uint32(i), Dst: 0x0a000002, SrcPort: 1000, DstPort: 2000, Proto: 6, SYN: true}
+		},
+		"ports and sequence": func(i int) Fields {
+			return Fields{Src: 0x0a000001, Dst: 0x0a000002, SrcPort: uint16(i), DstPort: 4791, Proto: 17, Sequence: uint16(i), Stamp: uint16(i >> 2)}
+		},
+	}
+	const side, packets = 16, 60_000
+	for name, f := range fields {
+		for hashes := uint8(3); hashes <= 4; hashes++ {
+			d := NewDigest(Shape{Cells: side, Hashes: hashes, Seed: uint64(hashes)})
+			pairs := map[[2]uint32]float64{}
+			var at [MaxHashes]uint32
+			for i := range packets {
+				v := d.places(f(i).Pack(), &at)
+				slices.Sort(v)
+				for k := range v {
+					for j := range k {
+						pairs[[2]uint32{v[j], v[k]}]++
+					}
+				}
+			}
+			// Chi squared of one row for each pair that is no neighbour: a digit that is
+			// taken gives the cell behind it.
+			n, sum, chi := 0.0, 0.0, 0.0
+			apart := func(p [2]uint32) bool { x := p[1] - p[0]; return x > 2 && x < side-2 }
+			for p, c := range pairs {
+				if apart(p) {
+					n, sum = n+1, sum+c
+				}
+			}
+			for p, c := range pairs {
+				if apart(p) {
+					chi += (c - sum/n) * (c - sum/n) / (sum / n)
+				}
+			}
+			if want := float64(side*(side-5)) / 2; n != want || chi > n+6*math.Sqrt(2*n) {
+				t.Errorf("%s, %d cells for each: %v pairs, want %v; chi squared %.0f", name, hashes, n, want, chi)
+			}
+		}
+		for _, c := range []struct {
+			n     int
+			cells uint32
+		}{{64, Cells(64)}, {290, 400}} {
+			good := 0
+			for trial := range 600 {
+				d := NewDigest(Shape{Cells: c.cells, Hashes: 3, Seed: uint64(trial)})
+				for i := range c.n {
+					d.Insert(f(trial*c.n + i).Pack())
+				}
+				if out := d.Decode(); out.Complete() {
+					good++
+				}
+			}
+			if good < 580 {
+				t.Errorf("%s: of digests with %d losses in %d cells %d of 600 decode", name, c.n, c.cells, good)
+			}
+		}
+	}
+}
+
 // Twice as many losses as cells: their number is exact, few decode, and no packet
 // is named that was not lost.
 func TestOverload(t *testing.T) {

@@ -47,6 +47,18 @@ func OfFrame(b []byte, m *frame.Meta) (s Signature, ok bool) {
 	return s, true
 }
 
+// Onward returns the signature of a frame that a switch passes on, without an
+// instant, from the one that it came with. The switch may have changed its time to
+// live, but no other field of a signature.
+func (s Signature) Onward(m *frame.Meta) Signature {
+	s.Extra &^= stampMask
+	s.Rest &^= flagExpires
+	if m.TTL <= 1 {
+		s.Rest |= flagExpires
+	}
+	return s
+}
+
 // fold6 makes 32 bits of an IPv6 address.
 func fold6(hi, lo uint64) uint64 {
 	x := (hi ^ lo*0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9

@@ -99,8 +99,8 @@ func (u *Upstream) Tag(now frame.Time) Tag {
 	return Tag{Batch: uint8(u.now.Batch), Meter: u.meter.Of, Stamp: uint16(min(stamp, stampMask))}
 }
 
-// Insert counts a packet. Its Stamp is that of Tag.
-func (u *Upstream) Insert(s Signature) { u.now.Insert(s) }
+// Insert counts packets. Their Stamp is that of Tag.
+func (u *Upstream) Insert(v ...Signature) { u.now.Insert(v...) }
 
 // Due is when Advance is to be called next.
 func (u *Upstream) Due() frame.Time { return u.ends }
@@ -169,20 +169,21 @@ func NewDownstream(m Meter, t Timing, out *telemetry.Outbox[Report]) *Downstream
 	return &Downstream{timing: t, out: out, meter: m, due: frame.Never}
 }
 
-// Insert counts a packet for the batch of its tag.
-func (d *Downstream) Insert(now frame.Time, batch uint8, s Signature) {
+// Insert counts packets for the batch of their tags.
+func (d *Downstream) Insert(now frame.Time, batch uint8, v ...Signature) {
 	sl := &d.slots[d.last]
 	if sl.state == slotIdle || sl.id != batch {
 		if sl = d.find(now, batch); sl == nil {
-			d.missed++
+			d.strays += uint64(len(v))
+			d.missed += uint64(len(v))
 			return
 		}
 	}
 	if sl.report == nil && !d.fill(now, sl) {
-		d.missed++
+		d.missed += uint64(len(v))
 		return
 	}
-	sl.report.Insert(s)
+	sl.report.Insert(v...)
 }
 
 // find returns the slot of a batch, a new one if there is none, nil if all are
@@ -199,7 +200,6 @@ func (d *Downstream) find(now frame.Time, batch uint8) *slot {
 		}
 	}
 	if idle < 0 {
-		d.strays++
 		return nil
 	}
 	d.last = idle

@@ -77,7 +77,10 @@ func (s Signature) plausible() bool {
 // has a time to live of one at the upstream meter.
 func ExpiresAt(ttl uint8, hops uint8) bool { return int(ttl)+int(hops) <= 1 }
 
-// hash mixes a signature with a digest's keys.
+// hash mixes a signature with a digest's keys. Every field passes two mixing steps:
+// with one, packets that differ by consecutive sequence numbers or instants alone
+// would have cells at even distances.
 func hash(k *telemetry.Keys, s Signature) uint64 {
-	return telemetry.Fold(telemetry.Fold(s.Addrs^k[0], s.Rest^k[1])^uint64(s.Extra)<<17^k[2], k[3]|1)
+	const spread = 0x9e3779b97f4a7c15 // 2^64 over the golden ratio: Extra must not meet the bits of an address
+	return telemetry.Fold(telemetry.Fold(s.Addrs^uint64(s.Extra)*spread^k[0], s.Rest^k[1])^k[2], k[3]|1)
 }

@@ -18,11 +18,14 @@ type Meters struct {
 	out    *telemetry.Outbox[lossradar.Report]
 	config Config // of all ports, but for the queues
 	due    frame.Time
+	// in and left are of the vector that is being counted.
+	in, left run
 }
 
 // origin is what the other end of a link told about a frame.
 type origin struct {
 	sig   lossradar.Signature
+	flags uint32 // Meta.Flags of then
 	batch uint8
 	state state
 }
@@ -158,13 +161,14 @@ func (m *Meters) arrives(_ frame.Time, port uint16, v []frame.Ref) []frame.Ref {
 		if from.state != tagged {
 			continue
 		}
-		s, ok := lossradar.OfFrame(m.arena.Bytes(r), m.arena.Meta(r))
+		f := m.arena.Meta(r)
+		s, ok := lossradar.OfFrame(m.arena.Bytes(r), f)
 		if !ok {
 			from.state = bare
 			m.ports[port].count.Wild++
 			continue
 		}
-		from.sig, from.state = s.At(uint16(from.sig.Extra)), signed
+		from.sig, from.flags, from.state = s.At(uint16(from.sig.Extra)), f.Flags, signed
 	}
 	return v
 }
@@ -175,43 +179,94 @@ func (m *Meters) arrives(_ frame.Time, port uint16, v []frame.Ref) []frame.Ref {
 func (m *Meters) forwards(now frame.Time, v []frame.Ref) {
 	queue := &m.node.Config().Class.Queue
 	for _, r := range v {
-		f := m.arena.Meta(r)
-		if from := &m.from[r]; from.state == signed {
+		f, from := m.arena.Meta(r), &m.from[r]
+		known := from.state == signed
+		if known {
 			m.arrived(now, from, f)
 		}
-		if p := m.at(f.OutPort); p != nil && f.Flags&(frame.Own|frame.ToLocal) == 0 && p.queues>>(queue[f.Class&7]&7)&1 != 0 {
-			m.leaves(now, p, r, f)
+		p := m.at(f.OutPort)
+		if p == nil || f.Flags&(frame.Own|frame.ToLocal) != 0 || p.queues>>(queue[f.Class&7]&7)&1 == 0 {
+			continue
+		}
+		// With telemetry that begins or ends here, the signature has other parts.
+		if known && (from.flags|f.Flags)&frame.HasINT == 0 {
+			m.leaves(now, p, r, from.sig.Onward(f))
+		} else if s, ok := lossradar.OfFrame(m.arena.Bytes(r), f); ok {
+			m.leaves(now, p, r, s)
 		}
 	}
+	m.countArrived(now)
+	m.countLeft()
+}
+
+// run is frames that are counted together.
+type run struct {
+	at   *meters
+	tag  lossradar.Tag
+	sigs [runLen]lossradar.Signature
+	n    int
+}
+
+// runLen is a vector.
+const runLen = 64
+
+func (q *run) add(s lossradar.Signature) {
+	q.sigs[q.n%runLen] = s
+	q.n++
 }
 
 // arrived counts a frame for the batch that it names.
 func (m *Meters) arrived(now frame.Time, from *origin, f *frame.Meta) {
 	from.state = bare
-	if p := m.at(f.InPort); p != nil {
-		p.count.Arrived++
-		p.down.Insert(now, from.batch, from.sig)
-		if due := p.down.Due(); due < m.due { // of a batch that began
+	p := m.at(f.InPort)
+	if p == nil {
+		return
+	}
+	q := &m.in
+	if q.at != p || q.tag.Batch != from.batch || q.n == runLen {
+		m.countArrived(now)
+		q.at, q.tag.Batch = p, from.batch
+	}
+	q.add(from.sig)
+}
+
+// countArrived counts what arrived.
+func (m *Meters) countArrived(now frame.Time) {
+	q := &m.in
+	if q.n > 0 {
+		q.at.count.Arrived += uint64(q.n)
+		q.at.down.Insert(now, q.tag.Batch, q.sigs[:q.n]...)
+		if due := q.at.down.Due(); due < m.due { // of a batch that began
 			m.due = due
 			m.node.Arm(due)
 		}
 	}
+	q.at, q.n = nil, 0
 }
 
 // leaves counts a frame at the entrance of its link and tells the other end.
-func (m *Meters) leaves(now frame.Time, p *meters, r frame.Ref, f *frame.Meta) {
-	s, ok := lossradar.OfFrame(m.arena.Bytes(r), f)
-	if !ok {
-		return
+func (m *Meters) leaves(now frame.Time, p *meters, r frame.Ref, s lossradar.Signature) {
+	q := &m.left
+	if q.at != p || q.n == runLen {
+		m.countLeft()
+		p.up.Advance(now)
+		q.at, q.tag = p, p.up.Tag(now)
 	}
-	p.up.Advance(now)
-	t := p.up.Tag(now)
-	if !wire.PushLinkTag(m.arena, r, wire.LinkTag{Batch: t.Batch, Meter: t.Meter, Stamp: t.Stamp}) {
+	if !wire.PushLinkTag(m.arena, r, wire.LinkTag{Batch: q.tag.Batch, Meter: q.tag.Meter, Stamp: q.tag.Stamp}) {
 		p.count.Roomless++
 		return
 	}
-	p.up.Insert(s.At(t.Stamp))
-	p.count.Sent++
+	q.add(s.At(q.tag.Stamp))
+}
+
+// countLeft counts what left.
+func (m *Meters) countLeft() {
+	q := &m.left
+	if q.n > 0 {
+		q.at.count.Sent += uint64(q.n)
+		q.at.up.Insert(q.sigs[:q.n]...)
+	}
+	q.at, q.n = nil, 0
 }
 
 // dropped counts frames that the switch drops because it is meant to: they are no
@@ -231,6 +286,7 @@ func (m *Meters) dropped(v []frame.Ref) {
 		}
 		m.arrived(m.node.Now(), from, f)
 	}
+	m.countArrived(m.node.Now())
 }
 
 // meant reports whether a switch drops a frame because it was told to. Frames of an

@@ -1,0 +1,25 @@
+package lossradar
+
+import (
+	"testing"
+
+	"gswitch/frame"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
+)
+
+// The signature of a frame that goes on is that which it came with, but for the
+// time to live, which the switch has taken one from.
+func TestOnward(t *testing.T) {
+	a := frame.MustArena(1, 2048, frame.DefaultHeadroom)
+	for ttl := uint8(2); ttl < 5; ttl++ {
+		a.SetBytes(0, wt.Frame(wt.Eth(wt.MAC(1), wt.MAC(2)), wt.IPv4("10.0.0.1", "10.0.0.2", wt.IPv4With(func(f *wire.IPv4Fields) { f.ID, f.TTL = 77, ttl })), wt.UDP(1, 2), wt.Zeros(40)))
+		wire.NewParser(wire.NewHasher(1, false)).Parse(a, []frame.Ref{0})
+		came, ok := OfFrame(a.Bytes(0), a.Meta(0))
+		wire.DecTTL(a, 0)
+		left, still := OfFrame(a.Bytes(0), a.Meta(0))
+		if got := came.At(5).Onward(a.Meta(0)); !ok || !still || got != left || left.Fields().Expires != (ttl == 2) {
+			t.Errorf("from a time to live of %d: %+v, want %+v", ttl, got.Fields(), left.Fields())
+		}
+	}
+}
