@@ -92,6 +92,8 @@ func command() (*cobra.Command, *bool) {
 			"file says who sends what, what is measured and what must come out. Hosts are RDMA\n" +
 			"NICs. They and the switches run in virtual time (--on sim) or, the same nodes, on\n" +
 			"real frames between network namespaces (--on netns, fit, compare --sim --netns; root).\n\n" +
+			"traces, why, losses and diagnose tell what became of packets and connections; replay\n" +
+			"does again what a switch did. None of them needs root.\n\n" +
 			"A network is described by a YAML file or by a generator:\n  " + strings.Join(fabric.Generators(), "\n  "),
 		Example: "  gfabric up leaf-spine:2,4,2 --rate 200Mbps\n" +
 			"  gfabric exec h1 -- ping -c 3 h8\n" +
