@@ -58,3 +58,29 @@ func TestLinkTagStays(t *testing.T) {
 		p.Free(r)
 	}
 }
+
+// FuzzLinkTag: what is taken off a frame and put on again gives the same bytes, and
+// what is not taken off stays.
+func FuzzLinkTag(f *testing.F) {
+	plain := wt.Frame(wt.Eth(macB, macA), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(1000, 2000), wt.Zeros(40))
+	tagged := append(append(bytes.Clone(plain[:12]), 0x88, 0xb6, 0x40, 1, 0, 2, 0x3f, 0xff), plain[12:]...)
+	f.Add(plain)
+	f.Add(tagged)
+	f.Add(tagged[:21])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		a := frame.MustArena(1, 2048, frame.DefaultHeadroom)
+		if !a.SetBytes(0, b) {
+			return
+		}
+		tag, ok := wire.PopLinkTag(a, 0)
+		if !ok {
+			if !bytes.Equal(a.Bytes(0), b) {
+				t.Fatalf("% x becomes % x", b, a.Bytes(0))
+			}
+			return
+		}
+		if len(a.Bytes(0)) != len(b)-wire.LinkTagLen || !wire.PushLinkTag(a, 0, tag) || !bytes.Equal(a.Bytes(0), b) {
+			t.Fatalf("% x with %+v becomes % x", b, tag, a.Bytes(0))
+		}
+	})
+}
