@@ -235,6 +235,7 @@ func (n *Node) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 	if !n.busy.has(port) {
 		return 0
 	}
+	n.now = now
 	ps := &n.ports[port]
 	released := ps.sched.Dequeue(now, out)
 	k := n.finish(now, port, out[:released])

@@ -19,6 +19,7 @@ type watcher struct {
 	controls, adopts int
 	at               [4]int // came, by port
 	dropped          map[frame.Reason]int
+	lastDrop         frame.Time
 }
 
 const (
@@ -30,7 +31,7 @@ func init() {
 	vswitch.Register(vswitch.Feature{Name: watched, New: func(n *vswitch.Node) vswitch.Instance {
 		w := &watcher{node: n, dropped: map[frame.Reason]int{}}
 		return vswitch.Instance{State: w, Adopt: func(frame.Time) { w.adopts++ }, Listens: func(_ uint16, c *vswitch.PortConfig) bool { return c.Options[watched] != nil },
-			Arrives: w.arrives, Control: w.control, Dropped: w.drops}
+			Arrives: w.arrives, Control: w.control, Dropped: w.drops, Port: w.port, Departs: w.departs}
 	}})
 }
 
@@ -63,6 +64,41 @@ func (w *watcher) control(port uint16, c wire.MACControl) bool {
 func (w *watcher) drops(v []frame.Ref) {
 	for _, r := range v {
 		w.dropped[w.node.Arena().Meta(r).Reason]++
+		w.lastDrop = w.node.Now()
+	}
+}
+
+// shedding, as options of a port, has it drop all that it is to send.
+const shedding = "shedding"
+
+func (w *watcher) port(_ frame.Time, _ uint16, c *vswitch.PortConfig) vswitch.Stages {
+	if c.Options[watched] == shedding {
+		return vswitch.AtDeparts
+	}
+	return 0
+}
+
+func (w *watcher) departs(_ uint16, v []frame.Ref) {
+	for _, r := range v {
+		w.node.Arena().Meta(r).Reason = frame.QueueShed
+	}
+}
+
+// What a feature drops in place of sending is counted, frees its memory and its room
+// in the buffer, and is shown at the instant at which it would have left.
+func TestFeatureShedsAtDeparture(t *testing.T) {
+	cfg := st.Star()
+	cfg.Ports[1].Options = vswitch.Options{watched: shedding}
+	r := st.New(t, cfg)
+	w := r.Switch.Nodes[0].Feature(watched).(*watcher)
+	r.In(0, st.L2(2, 1))
+	r.Now += frame.Millisecond
+	if r.None(1); w.dropped[frame.QueueShed] != 1 || w.lastDrop != r.Now {
+		t.Errorf("%v dropped, the last at %v, want one shed at %v", w.dropped, w.lastDrop, r.Now)
+	}
+	r.WantDrop(0, frame.QueueShed)
+	if c := r.Counts(1); c.Tx.Frames != 0 {
+		t.Errorf("%d frames are counted as sent", c.Tx.Frames)
 	}
 }
 
