@@ -309,10 +309,12 @@ func TestProcessesStopped(t *testing.T) {
 func TestProcessesRefused(t *testing.T) {
 	requests := strings.Replace(twoHosts, "kind: periodic, from: [h1], to: [h2], size: 50KB, every: 50us, count: 10", "kind: requests, from: [h1], to: [h2], size: 1KB, response: 50KB, count: 10", 1)
 	inside := strings.Replace(twoHosts, "measure: {", "measure: {cc: true, ", 1)
+	metered := strings.Replace(twoHosts, "switch: {", "switch: {lossradar: {enabled: true}, ", 1)
 	for name, k := range map[string]struct {
 		text, want string
 		args       []string
 	}{
+		"losses":   {metered, "digests of both ends", []string{"--on", "netns", "--processes", "each"}},
 		"requests": {requests, "workload[0] (messages): an answer is sent when", []string{"--on", "netns", "--processes", "hosts"}},
 		"cc":       {inside, "measure.cc records", []string{"--on", "netns", "--processes", "each"}},
 		"view":     {twoHosts, "cannot be looked at", []string{"--on", "netns", "--processes", "each", "--serve", "127.0.0.1:0"}},

@@ -15,6 +15,7 @@ import (
 	"gswitch/fabric/vnet"
 	"gswitch/frame"
 	"gswitch/sim"
+	meters "gswitch/telemetry/lossradar/point"
 )
 
 // checkDivision says what cannot be in several processes.
@@ -44,6 +45,11 @@ func (h *host) checkDivision(s *scenario.Scenario) error {
 		}
 		if len(d.Measure.Traces) > 0 {
 			return fmt.Errorf("%s: measure.traces collects copies, which come to the hosts' processes: run it with --processes one, or without measure.traces", s.File)
+		}
+		for _, f := range d.Features() {
+			if f.Name == meters.Name {
+				return fmt.Errorf("%s: switch.lossradar: digests of both ends of a link are put together in one process: run it with --processes one", s.File)
+			}
 		}
 		if d.Clock.On() {
 			return fmt.Errorf("%s: clock: how wrong a clock is can be seen only where all of them are: run it with --processes one", s.File)
