@@ -11,9 +11,7 @@ import "gswitch/frame"
 func (b *Buffer) AdmitAll(a *frame.Arena, v []frame.Ref) bool {
 	var cost, chunks uint64
 	for _, r := range v {
-		m := a.Meta(r)
-		c := b.costOf(m)
-		m.Cost = uint32(c)
+		c := b.costOf(a.Meta(r))
 		cost += c
 		chunks += b.chunksOf(c)
 	}
@@ -45,7 +43,7 @@ func (b *Buffer) AdmitAll(a *frame.Arena, v []frame.Ref) bool {
 	}
 	for _, r := range v {
 		m := a.Meta(r)
-		m.Pool = pool
+		m.Cost, m.Pool = uint32(b.costOf(m)), pool
 		m.Flags |= lossless
 	}
 	b.held += cost

@@ -66,6 +66,9 @@ func TestBulkIsOneByOne(t *testing.T) {
 						continue
 					}
 					for _, r := range v {
+						if h.pool.Meta(r).Cost != 0 {
+							t.Fatalf("seed %d: AdmitAll took none, and a frame has a cost", seed)
+						}
 						if h.b.Admit(h.pool.Meta(r)) == frame.Keep {
 							h.held = append(h.held, r)
 						} else {

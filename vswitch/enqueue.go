@@ -1,8 +1,6 @@
 package vswitch
 
 import (
-	"math/bits"
-
 	"gswitch/frame"
 	"gswitch/wire"
 )
@@ -100,10 +98,12 @@ const noTrain = ^uint64(0)
 // trainOf returns what frames of a train agree in: all that admission looks at
 // but their length.
 func trainOf(m *frame.Meta) uint64 {
-	return uint64(m.InPort)<<32 | uint64(m.OutPort)<<16 | uint64(m.Class)<<8 | uint64(m.Flags&frame.IsClone)>>isCloneBit
+	key := uint64(m.InPort)<<32 | uint64(m.OutPort)<<16 | uint64(m.Class)<<8
+	if m.Flags&frame.IsClone != 0 {
+		key |= 1
+	}
+	return key
 }
-
-var isCloneBit = bits.TrailingZeros32(frame.IsClone)
 
 // bulk reports whether frames like this one may be gathered: they are looked at
 // together, and nobody asks between them what waits.
