@@ -1,16 +1,17 @@
 package gfabric
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"gswitch/control/cli"
 	"gswitch/fabric/results"
+	"gswitch/telemetry/lossradar"
 )
 
 func lossesCommand() *cobra.Command {
@@ -28,6 +29,9 @@ func lossesCommand() *cobra.Command {
 			"  gfabric losses results/random-link --cause blackhole",
 		Args: one("a directory of results, such as results/random-link"),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if cause != "" && !slices.Contains(lossradar.Causes(), cause) {
+				return usagef("--cause %q: there are %s", cause, strings.Join(lossradar.Causes(), ", "))
+			}
 			f, err := loadResults(args[0])
 			if err != nil {
 				return err
@@ -45,7 +49,6 @@ func lossesCommand() *cobra.Command {
 func showLosses(w io.Writer, f *results.File, dir, link, cause string, asJSON bool) error {
 	metered := false
 	var all []results.Loss
-	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	labels := results.Labels(f.Runs)
 	for i := range f.Runs {
 		r := &f.Runs[i]
@@ -60,24 +63,26 @@ func showLosses(w io.Writer, f *results.File, dir, link, cause string, asJSON bo
 			}
 		}
 		all = append(all, v...)
-		fmt.Fprintf(t, "%s\n", labels[i])
-		if len(v) == 0 {
-			fmt.Fprintf(t, "  no losses\n")
+		if asJSON {
 			continue
 		}
-		fmt.Fprintf(t, "  LINK\tLOST\tSHARE\tCAUSE\tFLOWS\tFIRST\tLAST\tSUCH AS\n")
-		for _, l := range v {
-			fmt.Fprintf(t, "  %s\t%d\t%.3g %%\t%s\t%d\t%.3f ms\t%.3f ms\t%s\n", l.Link, l.Frames, 100*float64(l.Frames)/float64(max(l.Sent, 1)), l.Cause, l.Flows,
-				1e3*l.First, 1e3*l.Last, strings.Join(l.Examples[:min(1, len(l.Examples))], ", "))
+		fmt.Fprintln(w, labels[i])
+		if len(v) == 0 {
+			fmt.Fprintln(w, "  no losses")
+			continue
 		}
+		t := cli.NewTable("LINK", ">LOST", ">SHARE", "CAUSE", ">FLOWS", ">FIRST", ">LAST", "SUCH AS")
+		for _, l := range v {
+			t.Row(l.Link, l.Frames, fmt.Sprintf("%.3g %%", 100*float64(l.Frames)/float64(max(l.Sent, 1))), l.Cause, l.Flows,
+				fmt.Sprintf("%.3f ms", 1e3*l.First), fmt.Sprintf("%.3f ms", 1e3*l.Last), strings.Join(l.Examples[:min(1, len(l.Examples))], ", "))
+		}
+		t.Print(w)
 	}
 	if !metered {
 		return usagef("%s: no run had meters at its links: set switch.lossradar.enabled in the scenario", dir)
 	}
 	if asJSON {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(all)
+		return printJSON(w, all)
 	}
-	return t.Flush()
+	return nil
 }

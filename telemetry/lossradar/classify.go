@@ -24,6 +24,9 @@ var causeNames = [...]string{"unknown", "congestion", "blackhole", "random", "lo
 // String returns the cause in words.
 func (c Cause) String() string { return causeNames[c] }
 
+// Causes returns all causes in words.
+func Causes() []string { return causeNames[:] }
+
 // Loss is a lost packet with its instant at the upstream meter.
 type Loss struct {
 	At frame.Time
