@@ -53,7 +53,7 @@ func collectLosses(n *vnet.Network) *losses {
 	for _, sw := range n.Switches {
 		m, _ := sw.Nodes[0].Feature(meters.Name).(*meters.Meters)
 		l.meters = append(l.meters, m)
-		on = on || m != nil && m.Outbox() != nil
+		on = on || m != nil && m.Reports().Outbox() != nil
 	}
 	if !on {
 		return nil
@@ -122,11 +122,7 @@ func (l *losses) take(now frame.Time) {
 		if m == nil {
 			continue
 		}
-		out := m.Outbox()
-		if out == nil {
-			continue
-		}
-		for r := out.Take(); r != nil; r = out.Take() {
+		for r, out := m.Reports().Take(); r != nil; r, out = m.Reports().Take() {
 			if !l.collect.Add(now, r) {
 				l.strange++
 			}

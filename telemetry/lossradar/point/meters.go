@@ -15,7 +15,7 @@ type Meters struct {
 	ports []*meters // nil where there are none
 	// from is, by frame, what came with it, until it is counted.
 	from   []origin
-	out    *telemetry.Outbox[lossradar.Report]
+	desk   telemetry.Desk[lossradar.Report]
 	config Config // of all ports, but for the queues
 	due    frame.Time
 	// in and left are of the vector that is being counted.
@@ -65,9 +65,20 @@ func newMeters(n *vswitch.Node) vswitch.Instance {
 		Dropped: m.dropped, Advance: m.advance, Read: m.read}
 }
 
-// Outbox returns the way of reports to the exporter; nil without meters. It is
-// another one after the meters of the switch have changed.
-func (m *Meters) Outbox() *telemetry.Outbox[lossradar.Report] { return m.out }
+// Reports is where the exporter finds reports; there is no outbox without meters.
+func (m *Meters) Reports() *telemetry.Desk[lossradar.Report] { return &m.desk }
+
+// TakeReport appends the wire form of the oldest report that is ready.
+func (m *Meters) TakeReport(b []byte) ([]byte, bool) {
+	r, out := m.desk.Take()
+	if r == nil {
+		return b, false
+	}
+	b = r.Append(b)
+	r.Reset()
+	out.Return(r)
+	return b, true
+}
 
 // Config returns what all meters have in common.
 func (m *Meters) Config() Config { return m.config }
@@ -107,7 +118,7 @@ func (m *Meters) at(port uint16) *meters {
 func (m *Meters) rebuild() {
 	ports := m.node.Config().Ports
 	old := m.ports
-	m.ports, m.out, m.due = make([]*meters, len(ports)), nil, frame.Never
+	m.ports, m.due = make([]*meters, len(ports)), frame.Never
 	on := 0
 	for i := range ports {
 		if o, is := ports[i].Options[Name].(Config); is {
@@ -121,21 +132,23 @@ func (m *Meters) rebuild() {
 		}
 	}
 	if on == 0 {
+		m.desk.Put(nil)
 		return
 	}
 	reports := make([]*lossradar.Report, reportsOfPort*on)
 	for i := range reports {
 		reports[i] = &lossradar.Report{Digest: lossradar.NewDigest(m.config.Shape)}
 	}
-	m.out = telemetry.NewOutbox(reports...)
+	out := telemetry.NewOutbox(reports...)
+	m.desk.Put(out)
 	now := m.node.Now()
 	for i, p := range m.ports {
 		if p == nil {
 			continue
 		}
 		id := lossradar.Meter{Node: m.node.Config().ID, Port: uint16(i), Shard: uint8(m.node.Index())}
-		p.up = lossradar.NewUpstream(id, m.config.Timing, m.out, now)
-		p.down = lossradar.NewDownstream(id, m.config.Timing, m.out)
+		p.up = lossradar.NewUpstream(id, m.config.Timing, out, now)
+		p.down = lossradar.NewDownstream(id, m.config.Timing, out)
 	}
 	m.arm()
 }

@@ -69,8 +69,7 @@ func (l *line) run(dt frame.Time) {
 	l.b.Now = l.a.Now
 	l.b.Advance(0)
 	for _, r := range []*st.Rig{l.a, l.b} {
-		out := metersOf(r).Outbox()
-		for x := out.Take(); x != nil; x = out.Take() {
+		for x, out := metersOf(r).Reports().Take(); x != nil; x, out = metersOf(r).Reports().Take() {
 			l.pair.Add(l.a.Now, x)
 			x.Reset()
 			out.Return(x)
@@ -229,7 +228,7 @@ func TestMetersChange(t *testing.T) {
 	l.a.In(0, datagram(1))
 	l.a.Advance(frame.Microsecond)
 	wt.Check(t, l.a.One(1), wt.Addrs("10.0.0.1", "10.0.0.2"))
-	if metersOf(l.a).Outbox() != nil {
+	if metersOf(l.a).Reports().Outbox() != nil {
 		t.Error("there are reports without meters")
 	}
 }
