@@ -119,7 +119,7 @@ func (n *NIC) takeData(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth
 			v = q.rx.Answer(v)
 		}
 		n.marked(now, q, m)
-	case q.low == nil:
+	case q.second == nil:
 		n.drop(r, frame.QPOpcode)
 		return
 	default:

@@ -22,18 +22,14 @@ const (
 	runLen    = 8
 )
 
-// lowLane is where the second loop of a queue pair stands.
-type lowLane struct {
+// second is the lane of a queue pair's second loop.
+type second struct {
+	lane
 	classes []uint8 // of each level, from 1 on
-	ready   bool    // in the low set of class
-	since   frame.Time
-	class   uint8
-	level   uint8
-	seq     uint64
 }
 
 // classOf returns the class of a level; levels beyond the last have its class.
-func (l *lowLane) classOf(level uint8) uint8 { return l.classes[min(int(level), len(l.classes))-1] }
+func (l *second) classOf(level uint8) uint8 { return l.classes[min(int(level), len(l.classes))-1] }
 
 func (c *QPConfig) validateLow(n *NIC) error {
 	r := c.Transport.Recursive
@@ -59,56 +55,50 @@ func (c *QPConfig) validateLow(n *NIC) error {
 	return nil
 }
 
-// openLow readies the second loop of q.
-func (q *queuePair) openLow(cfg *QPConfig) {
-	q.low = nil
+// openSecond readies the second loop of q.
+func (q *queuePair) openSecond(cfg *QPConfig) {
+	q.second = nil
 	if cfg.Transport.Recursive != nil {
-		q.low = &lowLane{classes: cfg.LowClasses}
+		q.second = &second{lane: lane{order: behind}, classes: cfg.LowClasses}
 	}
 }
 
-// scheduleLow brings the lane in line with what the second loop offers.
-func (n *NIC) scheduleLow(now frame.Time, q *queuePair) {
-	l := q.low
+// placeSecond puts the lane of q's second loop where it belongs.
+func (n *NIC) placeSecond(now frame.Time, q *queuePair) {
+	l := q.second
 	seq, level, ok := q.tx.PeekLow()
 	if !ok {
-		n.parkLow(q)
+		n.parkSecond(q)
 		return
 	}
 	class := l.classOf(level)
-	if l.ready && class != l.class {
-		n.parkLow(q)
+	if class != l.class {
+		n.parkSecond(q)
 	}
-	l.seq, l.level, l.class = seq, level, class
-	if l.ready {
-		return
+	l.next, l.nextLen, l.level, l.class = seq, n.lengthOf(q, seq), level, class
+	if l.state == idle {
+		n.enter(now, q, &l.lane)
 	}
-	l.ready, l.since = true, now
-	c := &n.classes[class]
-	if int(q.index>>6) >= len(c.low.word[0]) {
-		c.low.grow(len(n.qps))
-	}
-	c.low.set(q.index)
-	n.lowReady |= 1 << class
-	n.touch(now)
 }
 
-// parkLow takes the lane off the list.
-func (n *NIC) parkLow(q *queuePair) {
-	l := q.low
-	if l == nil || !l.ready {
-		return
+// parkSecond takes the lane of q's second loop off the list.
+func (n *NIC) parkSecond(q *queuePair) {
+	if q.second.state == ready {
+		n.leave(q, &q.second.lane)
+		q.second.state = idle
 	}
-	l.ready = false
-	c := &n.classes[l.class]
-	if c.low.clear(q.index); c.low.empty() {
-		n.lowReady &^= 1 << l.class
-	}
+}
+
+// sentSecond notes that the next packet of q's second loop was sent.
+func (n *NIC) sentSecond(now frame.Time, q *queuePair) {
+	q.tx.SentLow(q.second.next, q.second.level)
+	q.stats.LowFrames++
+	n.placeSecond(now, q)
 }
 
 // lowSendable returns the classes with something of second loops that no pause
 // holds back.
-func (n *NIC) lowSendable() uint8 { return (n.lowReady | n.lowAckReady) &^ n.paused }
+func (n *NIC) lowSendable() uint8 { return (n.ready[behind] | n.lowAckReady) &^ n.paused }
 
 // lowThere returns from when on what pickLow takes next was there and no pause
 // held it back.
@@ -117,7 +107,7 @@ func (n *NIC) lowThere(class int) frame.Time {
 	if n.lowAckReady>>class&1 != 0 {
 		return max(at, n.arena.Meta(n.lowAcks[class].Head()).Arrival)
 	}
-	return max(at, n.qps[n.classes[class].low.next()].low.since)
+	return max(at, n.qps[n.classes[class].lanes[behind].next()].second.since)
 }
 
 // pickLow takes the next frame of a class's second loops: replies first.
@@ -131,39 +121,12 @@ func (n *NIC) pickLow(t, now frame.Time, class int) frame.Ref {
 		return r
 	}
 	c := &n.classes[class]
-	q := n.qps[c.low.next()]
-	c.low.last = q.index
-	return n.sendLow(t, now, q)
+	q := n.qps[c.lanes[behind].next()]
+	return n.send(t, now, c, q, &q.second.lane)
 }
 
-// sendLow makes the next frame of q's second loop. One for which there is no
-// chunk is lost, as on the way.
-func (n *NIC) sendLow(t, now frame.Time, q *queuePair) frame.Ref {
-	l := q.low
-	payload := n.lengthOf(q, l.seq)
-	bytes := n.dataWire(q, payload)
-	r := n.pool.Alloc()
-	if r == frame.Nil {
-		n.count.Drops[frame.ArenaExhausted]++
-		n.clock.Idle(t)
-		n.clock.Charge(bytes + n.cfg.Overhead)
-	} else {
-		m := n.arena.Reset(r)
-		m.Wire, m.Class = bytes, l.class
-		n.writeData(q, r, m, q.msgs.find(l.seq), l.seq, payload)
-		n.markLow(&q.data, n.arena.Bytes(r), l.class, l.level)
-		n.clock.Idle(t)
-		n.depart(t, r)
-		n.count.LowFrames++
-	}
-	q.tx.SentLow(l.seq, l.level)
-	q.stats.LowFrames++
-	n.scheduleLow(now, q)
-	return r
-}
-
-// markLow gives a frame that was stamped the DSCP of its class and its level.
-func (n *NIC) markLow(t *template, b []byte, class, level uint8) {
+// setLevel gives a frame that was stamped the DSCP of its class and its level.
+func (n *NIC) setLevel(t *template, b []byte, class, level uint8) {
 	t.setDSCP(b, n.cfg.DSCP[class])
 	b[t.bth+4] |= level & levelMask
 }
@@ -197,7 +160,7 @@ func (n *NIC) answerLow(now frame.Time, r frame.Ref, q *queuePair, v *transport.
 	if s := n.cfg.Sizes.Ack; s != 0 {
 		bytes = max(uint32(head), uint32(s))
 	}
-	class := q.low.classOf(level)
+	class := q.second.classOf(level)
 	m := n.arena.Reset(r)
 	m.Wire, m.Class = bytes, class
 	m.Len = uint16(head)
@@ -206,7 +169,7 @@ func (n *NIC) answerLow(now frame.Time, r frame.Ref, q *queuePair, v *transport.
 	}
 	b := n.arena.Bytes(r)
 	q.reply.stamp(b, bytes, q.nextID())
-	n.markLow(&q.reply, b, class, level)
+	n.setLevel(&q.reply, b, class, level)
 	bth := b[q.reply.bth:]
 	bth[0] = q.ackOp
 	be.PutUint32(bth[8:12], (q.initial+uint32(v.Cum-1))&0xffffff)

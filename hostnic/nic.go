@@ -44,11 +44,11 @@ type NIC struct {
 	maxReplies int   // in each of them
 	ackReady   uint8 // classes with replies waiting
 	classes    [8]class
-	ready      uint8 // classes with queue pairs that may send now
+	ready      [2]uint8 // classes with lanes that may send now, by their order
 
-	// Of second loops: replies that wait, and the classes with some and with queue pairs.
-	lowAcks               [8]frame.FIFO
-	lowAckReady, lowReady uint8
+	// Of second loops: replies that wait, and the classes with some.
+	lowAcks     [8]frame.FIFO
+	lowAckReady uint8
 
 	paceWheel wheel
 
@@ -124,8 +124,9 @@ func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
 	for c := range n.classes {
 		n.acks[c].Init()
 		n.lowAcks[c].Init()
-		n.classes[c].low.burst = noNode
-		n.classes[c].set.burst = noNode
+		for i := range n.classes[c].lanes {
+			n.classes[c].lanes[i].burst = noNode
+		}
 	}
 	n.setLevels()
 	n.flow = pfc.NewPort(cfg.flow())
@@ -173,7 +174,7 @@ func (n *NIC) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 		}
 		r := n.pick(t, now)
 		if r == frame.Nil {
-			if n.cfg.Burst == 0 || n.ready&^n.paused != 0 {
+			if n.cfg.Burst == 0 || n.ready[inTurn]&^n.paused != 0 {
 				break
 			}
 			if t = n.upcoming(); t > now {
@@ -275,7 +276,7 @@ func (n *NIC) portWake(now frame.Time) frame.Time {
 
 // sendable reports whether something waits for nothing but the link.
 func (n *NIC) sendable() bool {
-	return n.sendableAcks()|n.ready&^n.paused|n.lowSendable()|n.serviceReady() != 0 || n.plainReady()
+	return n.sendableAcks()|n.ready[inTurn]&^n.paused|n.lowSendable()|n.serviceReady() != 0 || n.plainReady()
 }
 
 // Advance implements frame.Node: timers, the end of pauses, a slow receiver.
@@ -295,7 +296,7 @@ func (n *NIC) Advance(now frame.Time) {
 	if now >= n.arc.due {
 		n.advanceFeatures(now)
 	}
-	n.flow.Advance(now, n.ready)
+	n.flow.Advance(now, n.ready[inTurn])
 	n.updatePaused(now)
 	if now >= n.quench.due {
 		n.tellQuenched(now)

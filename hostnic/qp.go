@@ -12,13 +12,6 @@ import (
 	"gswitch/wire"
 )
 
-// Where a queue pair stands that has something to send or not.
-const (
-	idle    uint8 = iota // nothing to send, window full, or not connected: on no list
-	waiting              // in the pacing wheel
-	ready                // in the ready set of its class
-)
-
 // queuePair is one end of a connection.
 type queuePair struct {
 	// What is looked at for each frame, in the order in which a frame sent
@@ -29,19 +22,15 @@ type queuePair struct {
 	remote    uint32 // its number at the other end
 	open      bool
 	linked    bool // connected: remote is valid
-	state     uint8
-	class     uint8
-	nextRtx   bool
 	ackClass  uint8
 	ackOp     uint8 // opcode of replies
 	selects   bool  // its NAKs name the packet that caused them
 	ceSeen    bool  // since the last acknowledgement
 	noECN     bool
 	ipID      uint16
-	nextLen   uint32  // payload of the next packet
 	initial   uint32  // first PSN
+	lane              // of the transport's ordinary loop
 	intLen    int     // telemetry that data frames reserve
-	next      uint64  // the next packet to be sent, where state is not idle
 	posted    uint64  // packets of all messages so far
 	sent      uint64  // payload bytes sent for the first time
 	acked     uint64  // payload bytes acknowledged
@@ -49,11 +38,10 @@ type queuePair struct {
 	cc        cc.Algorithm
 	ccDue     frame.Time
 	ackDue    frame.Time // of an acknowledgement that was put off (frames)
-	low       *lowLane   // of its second loop; nil: none
+	second    *second    // the lane of its second loop; nil: none
 	verbs     *verbs     // of RDMA operations; nil: message service
 	owner     *queuePair // of the one that carries its read responses
 	frames    *frames    // of packets of others; nil: another service
-	pace      pacer
 	msgs      messages
 	tx        transport.Sender
 	transport transport.Config
@@ -155,8 +143,8 @@ func (n *NIC) OpenQP(now frame.Time, cfg *QPConfig) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	q.open, q.linked, q.state = true, false, idle
-	q.class, q.ackClass = cfg.Class, cfg.Class
+	q.open, q.linked, q.lane = true, false, lane{class: cfg.Class, pace: pacer{lazy: cfg.LazyPacing, kept: cfg.KeepPlanned}}
+	q.ackClass = cfg.Class
 	if n.cfg.AckClass >= 0 {
 		q.ackClass = uint8(n.cfg.AckClass)
 	}
@@ -182,10 +170,9 @@ func (n *NIC) OpenQP(now frame.Time, cfg *QPConfig) (uint32, error) {
 	q.msgs.reset()
 	q.seg.reset(cfg.Segment, cfg.SegmentRate)
 	q.assembly.reset()
-	q.pace = pacer{lazy: cfg.LazyPacing, kept: cfg.KeepPlanned}
 	q.window, q.ccDue, q.ackDue = 0, frame.Never, frame.Never
 	n.openCC(q, cfg)
-	q.openLow(cfg)
+	q.openSecond(cfg)
 	n.count.QPsOpen++
 	q.ackOp, q.verbs, q.owner = wire.RCAcknowledge, nil, nil
 	if cfg.Frames != nil {
@@ -296,13 +283,8 @@ func (n *NIC) CloseQP(now frame.Time, qpn uint32) error {
 		n.closeVerbs(now, q)
 	}
 	n.delist(q)
-	n.park(q)
-	n.parkLow(q)
+	n.withdraw(q)
 	n.weigh(q)
-	n.timers.remove(q.index)
-	if c := &n.classes[q.class]; c.set.burst == q.index {
-		c.set.burst = noNode
-	}
 	if q.frames != nil {
 		n.closeFrames(q)
 	}

@@ -79,7 +79,7 @@ func (n *NIC) rested(now frame.Time) {
 
 // restWake returns when the first gap ends that something waits behind.
 func (n *NIC) restWake() frame.Time {
-	at, waits := frame.Never, n.ready|n.ackReady
+	at, waits := frame.Never, n.ready[inTurn]|n.ackReady
 	if n.plain.Len() > 0 {
 		waits |= 1 << (n.arena.Meta(n.plain.Head()).Class & 7)
 	}

@@ -9,15 +9,14 @@ import (
 
 // class is what a traffic class keeps for sending data.
 type class struct {
-	set     readySet
-	level   uint8 // classes that share what is left by weight
-	quantum int64 // bytes of a turn, 0 strict
+	lanes   [2]readySet // the queue pairs whose lanes of an order may send now
+	level   uint8       // classes that share what is left by weight
+	quantum int64       // bytes of a turn, 0 strict
 	deficit int64
 	waits   uint64     // bytes that windows have let go, with MarkAbove
 	turn    uint8      // of the level's highest class: whose turn it is
-	low     readySet   // queue pairs whose second loop may send in this class
 	resumed frame.Time // the end of its last pause
-	left    uint32     // payload bytes of the turn of set.burst, with Config.Turn
+	left    uint32     // payload bytes of the turn of lanes[inTurn].burst, with Config.Turn
 }
 
 // quantumUnit is the turn of weight 1 in a level whose least weight it is: a
@@ -77,14 +76,15 @@ func (n *NIC) schedule(now frame.Time, q *queuePair) {
 		return
 	}
 	n.place(now, q)
-	if q.low != nil {
-		n.scheduleLow(now, q)
+	if q.second != nil {
+		n.placeSecond(now, q)
 	}
 	if n.cfg.MarkAbove != 0 {
 		n.weigh(q)
 	}
 }
 
+// place puts the lane of q's ordinary loop where it belongs.
 func (n *NIC) place(now frame.Time, q *queuePair) {
 	seq, rtx, ok := q.tx.Peek(now, q.posted)
 	if !ok {
@@ -117,7 +117,7 @@ func (n *NIC) place(now frame.Time, q *queuePair) {
 		return
 	}
 	if q.state == ready {
-		n.unready(q)
+		n.leave(q, &q.lane)
 		if !q.seg.open {
 			q.seg.due = unset
 		}
@@ -172,31 +172,16 @@ func (n *NIC) setReady(now frame.Time, q *queuePair) {
 	if q.state == waiting {
 		n.paceWheel.remove(q.index)
 	}
-	q.state = ready
-	c := &n.classes[q.class]
-	if int(q.index>>6) >= len(c.set.word[0]) {
-		c.set.grow(len(n.qps))
-	}
-	c.set.set(q.index)
-	n.ready |= 1 << q.class
-	n.touch(now)
+	n.enter(now, q, &q.lane)
 }
 
-func (n *NIC) unready(q *queuePair) {
-	c := &n.classes[q.class]
-	c.set.clear(q.index)
-	if c.set.empty() {
-		n.ready &^= 1 << q.class
-	}
-}
-
-// park takes q off all lists.
+// park takes the lane of q's ordinary loop off all lists.
 func (n *NIC) park(q *queuePair) {
 	switch q.state {
 	case waiting:
 		n.paceWheel.remove(q.index)
 	case ready:
-		n.unready(q)
+		n.leave(q, &q.lane)
 	}
 	if q.state = idle; !q.seg.open {
 		q.seg.due = unset
@@ -241,7 +226,7 @@ func (n *NIC) pick(t, now frame.Time) frame.Ref {
 		return r
 	}
 	for {
-		can := n.ready &^ n.paused
+		can := n.ready[inTurn] &^ n.paused
 		if (can == 0 || n.plainTurn) && n.plainReady() && (t >= now || n.plainThere() <= t) {
 			n.plainTurn = false
 			r := n.plain.Pop(n.arena)
@@ -262,27 +247,27 @@ func (n *NIC) pick(t, now frame.Time) frame.Ref {
 		}
 		n.plainTurn = true
 		c := &n.classes[n.nextClass(can)]
-		q := n.qps[c.set.next()]
+		q := n.qps[c.lanes[inTurn].next()]
 		if !q.seg.open && !q.pace.lapsed(t, n.cfg.WholeNs) {
 			n.schedule(now, q)
 			continue
 		}
-		return n.send(t, now, c, q)
+		// A link that catches up does not send what was not allowed then.
+		t = max(t, min(max(q.due(), c.resumed), now))
+		return n.send(t, now, c, q, &q.lane)
 	}
 }
 
-// send makes the next data frame of q, to start on the link at t. It returns
-// Nil if there is no chunk for it: it is lost then, like one on the way, so
-// that the queue pair goes on by the rules of its transport, and takes its time
-// on the link, so that a queue pair without a window does not lose all it has
-// at once.
-func (n *NIC) send(t, now frame.Time, c *class, q *queuePair) frame.Ref {
-	seq, rtx, payload := q.next, q.nextRtx, q.nextLen
+// send makes the next data frame of a lane of q, to start on the link at t. It
+// returns Nil if there is no chunk for it: it is lost then, like one on the way,
+// so that the queue pair goes on by the rules of its transport, and takes its
+// time on the link, so that a queue pair without a window does not lose all it
+// has at once.
+func (n *NIC) send(t, now frame.Time, c *class, q *queuePair, l *lane) frame.Ref {
+	seq, payload := l.next, l.nextLen
 	msg := q.msgs.find(seq)
 	extra := n.prepare(q, msg, seq)
 	bytes := n.dataWire(q, payload) + extra
-	// A link that catches up does not send what was not allowed then.
-	t = max(t, min(max(q.due(), c.resumed), now))
 	r := n.pool.Alloc()
 	if r == frame.Nil {
 		n.count.Drops[frame.ArenaExhausted]++
@@ -290,19 +275,35 @@ func (n *NIC) send(t, now frame.Time, c *class, q *queuePair) frame.Ref {
 		n.clock.Charge(bytes + n.cfg.Overhead)
 	} else {
 		m := n.arena.Reset(r)
-		m.Wire, m.Class = bytes, q.class
+		m.Wire, m.Class = bytes, l.class
 		if q.verbs != nil || q.owner != nil {
 			n.writeVerb(q, r, m, extra)
 		} else {
 			n.writeData(q, r, m, msg, seq, payload)
 		}
-		if n.cfg.MarkAbove != 0 && !q.noECN && n.congested(q.class) {
+		if l.order == behind {
+			n.setLevel(&q.data, n.arena.Bytes(r), l.class, l.level)
+		}
+		if n.cfg.MarkAbove != 0 && !q.noECN && n.congested(l.class) {
 			q.data.markCE(n.arena.Bytes(r))
 		}
 		n.clock.Idle(t)
 		n.depart(t, r)
-		n.count.DataFrames++
+		l.count(&n.count)
 	}
+	c.lanes[l.order].last = q.index
+	if l.order == behind {
+		n.sentSecond(now, q)
+	} else {
+		n.sent(t, now, c, q, msg, bytes)
+	}
+	return r
+}
+
+// sent notes that the next packet of q's ordinary loop, of so many bytes, was
+// sent at t.
+func (n *NIC) sent(t, now frame.Time, c *class, q *queuePair, msg *message, bytes uint32) {
+	seq, rtx, payload := q.next, q.nextRtx, q.nextLen
 	q.tx.Sent(t, seq, payload, rtx)
 	q.stats.TxFrames++
 	q.stats.TxBytes += uint64(payload)
@@ -313,7 +314,6 @@ func (n *NIC) send(t, now frame.Time, c *class, q *queuePair) frame.Ref {
 		q.sent += uint64(payload)
 	}
 	onLink := bytes + n.cfg.Overhead
-	c.set.last = q.index
 	if c.quantum != 0 {
 		c.deficit -= int64(onLink)
 	}
@@ -324,7 +324,6 @@ func (n *NIC) send(t, now frame.Time, c *class, q *queuePair) frame.Ref {
 	}
 	n.schedule(now, q)
 	n.arm(now, q)
-	return r
 }
 
 // paceSent charges a frame to the pace of q.
@@ -347,23 +346,23 @@ func (n *NIC) paceSent(t frame.Time, c *class, q *queuePair, seq uint64, payload
 	} else if q.pace.on {
 		q.pace.depart(t, n.jitter(q, onLink), whole)
 	}
-	if c.set.burst = q.index; over || q.seg.perByte != 0 {
-		c.set.burst = noNode
+	if c.lanes[inTurn].burst = q.index; over || q.seg.perByte != 0 {
+		c.lanes[inTurn].burst = noNode
 	}
 }
 
 // goOn lets a queue pair that has sent a frame send the next one, too, until its
 // turn or its message is over.
 func (c *class) goOn(i, payload, turn uint32, last bool) {
-	if c.set.burst != i {
+	if c.lanes[inTurn].burst != i {
 		c.left = turn
 	}
 	if last || c.left <= payload {
-		c.set.burst = noNode
+		c.lanes[inTurn].burst = noNode
 		return
 	}
 	c.left -= payload
-	c.set.burst = i
+	c.lanes[inTurn].burst = i
 }
 
 // writeData writes the bytes of a data frame.

@@ -168,11 +168,7 @@ func (n *NIC) closeVerbs(now frame.Time, q *queuePair) {
 // halt stops both sequence spaces of q.
 func (n *NIC) halt(q *queuePair) {
 	for _, p := range [...]*queuePair{q, q.verbs.resp} {
-		n.park(p)
-		n.timers.remove(p.index)
-		if c := &n.classes[p.class]; c.set.burst == p.index {
-			c.set.burst = noNode
-		}
+		n.withdraw(p)
 		p.msgs.reset()
 		p.seg.reset(p.seg.size, 0)
 		p.tx.Init(&p.transport)

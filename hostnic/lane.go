@@ -1,0 +1,74 @@
+package hostnic
+
+import "gswitch/frame"
+
+// Where a lane stands that has something to send or not.
+const (
+	idle    uint8 = iota // nothing to send, window full, or not connected: on no list
+	waiting              // in the pacing wheel
+	ready                // in the ready set of its class
+)
+
+// The orders of lanes in a class.
+const (
+	inTurn uint8 = iota // in turn with those of other queue pairs
+	behind              // where nothing else waits in the class or above
+)
+
+// lane is a stream of data frames of a queue pair: the packets of one source, in
+// a class, at a pace. The source is a loop of the queue pair's transport: the
+// ordinary one, whose lane every queue pair has, or the second one (low.go),
+// which no pace holds back.
+type lane struct {
+	state   uint8
+	class   uint8
+	order   uint8
+	level   uint8 // in the frames' headers, from 1 on; 0 of the ordinary loop
+	nextRtx bool  // the next packet was sent before
+	nextLen uint32
+	next    uint64 // the next packet to be sent, where state is not idle
+	since   frame.Time
+	pace    pacer
+}
+
+// enter puts a lane of q into the ready set of its class.
+func (n *NIC) enter(now frame.Time, q *queuePair, l *lane) {
+	l.state, l.since = ready, now
+	s := &n.classes[l.class].lanes[l.order]
+	if int(q.index>>6) >= len(s.word[0]) {
+		s.grow(len(n.qps))
+	}
+	s.set(q.index)
+	n.ready[l.order] |= 1 << l.class
+	n.touch(now)
+}
+
+// leave takes it out.
+func (n *NIC) leave(q *queuePair, l *lane) {
+	s := &n.classes[l.class].lanes[l.order]
+	s.clear(q.index)
+	if s.empty() {
+		n.ready[l.order] &^= 1 << l.class
+	}
+}
+
+// withdraw takes all lanes and the timer of q off their lists.
+func (n *NIC) withdraw(q *queuePair) {
+	n.park(q)
+	if q.second != nil {
+		n.parkSecond(q)
+	}
+	n.timers.remove(q.index)
+	if s := &n.classes[q.class].lanes[inTurn]; s.burst == q.index {
+		s.burst = noNode
+	}
+}
+
+// count counts a data frame that was sent.
+func (l *lane) count(c *Counts) {
+	if l.order == behind {
+		c.LowFrames++
+		return
+	}
+	c.DataFrames++
+}
