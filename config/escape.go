@@ -79,10 +79,7 @@ func (d decoder) validateEscapeQueue(s *Switch, e *Escape, path string) {
 func (d decoder) validateEscapeWorker(c *Config, s *Switch, path string) {
 	first := -1
 	for i := range s.Ports {
-		w := i % max(len(c.Workers), 1)
-		if v := s.Ports[i].Workers; len(v) > 0 {
-			w = v[0]
-		}
+		w := s.Ports[i].worker(i, len(c.Workers))
 		if first < 0 {
 			first = w
 		}

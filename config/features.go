@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"gswitch/scheduler"
 	"gswitch/section"
 	"gswitch/units"
 	"gswitch/vswitch"
@@ -72,7 +73,7 @@ func (s *Switch) wholeOptions(cfg *vswitch.Config, refused func(key string, err 
 }
 
 // validateWhole checks what a switch has of features as a whole.
-func (d decoder) validateWhole(s *Switch, path string) {
+func (d decoder) validateWhole(s *Switch, workers int, path string) {
 	if !slices.ContainsFunc(vswitch.Features(), func(f *vswitch.Feature) bool { return s.Features.Get(f.Name) != nil }) {
 		return
 	}
@@ -83,9 +84,20 @@ func (d decoder) validateWhole(s *Switch, path string) {
 			*list = make([]int, 8)
 		}
 	}
-	cfg := &vswitch.Config{ID: uint16(s.ID), Loopbacks: s.Loopback, Class: s.Classes.maps(), PFC: s.PFC.config()}
+	cfg := &vswitch.Config{ID: uint16(s.ID), Loopbacks: s.Loopback, Class: s.Classes.maps(), PFC: s.PFC.config(), Buffer: s.Buffer.config()}
 	for i := range s.Ports {
-		cfg.Ports = append(cfg.Ports, vswitch.PortConfig{Name: s.Ports[i].name(), Addresses: s.Ports[i].Addresses})
+		p := &s.Ports[i]
+		c := vswitch.PortConfig{Name: p.name(), Addresses: p.Addresses, Worker: p.worker(i, workers), Scheduler: scheduler.PortConfig{Rate: uint64(p.Rate)}}
+		if s.face(p); p.Watchdog != nil {
+			dog := p.Watchdog.config()
+			c.Watchdog = &dog
+		}
+		cfg.Ports = append(cfg.Ports, c)
+	}
+	for _, f := range vswitch.Features() {
+		if s.Features.Get(f.Name) != nil && f.Whole != nil {
+			d.excluded(s, path+"."+f.Name, f.Name, true)
+		}
 	}
 	s.wholeOptions(cfg, func(key string, err error) {
 		if key = path + "." + key; !d.Refused(key) {
@@ -235,6 +247,14 @@ func (d decoder) roomForDepth(s *Switch, queues []int, depth uint64, path, where
 			return
 		}
 	}
+}
+
+// worker returns which of so many workers a port belongs to, the i-th of its switch.
+func (p *Port) worker(i, workers int) int {
+	if len(p.Workers) > 0 {
+		return p.Workers[0]
+	}
+	return i % max(workers, 1)
 }
 
 // noticeCode is the code point of notices, CS7.

@@ -239,7 +239,17 @@ func (d decoder) validatePushOut(s *Switch, profile, path string) {
 // on, where the switch has something that cannot stand beside it.
 func (d decoder) excluded(s *Switch, path, key string, on bool) bool {
 	x := vswitch.Excluded(key, func(k string) bool {
-		return k == key && on || k == "escape" && s.Escape != nil || k == "crossbar" && s.Crossbar != nil
+		switch k {
+		case key:
+			return on
+		case "escape":
+			return s.Escape != nil
+		case "crossbar":
+			return s.Crossbar != nil
+		case "shun":
+			return s.PFC.Shun != 0
+		}
+		return s.Features.Get(k) != nil
 	})
 	if x != nil {
 		d.Fail(path, "%s", x.Beside())

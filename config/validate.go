@@ -102,7 +102,7 @@ func (d decoder) validateSwitch(c *Config, s *Switch, path string) {
 	d.validateEscape(c, s, path)
 	d.validatePaths(s, path)
 	d.validateTelemetry(s, path)
-	d.validateWhole(s, path)
+	d.validateWhole(s, len(c.Workers), path)
 	for name, rules := range s.ACLs {
 		d.name(path+".acls."+name, name)
 		d.validateRules(s, rules, path+".acls."+name)

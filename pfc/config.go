@@ -100,7 +100,7 @@ func (c *Config) Validate() error {
 	case c.Stages != 0 && c.Mode != PFC:
 		return fmt.Errorf("gentle flow control is for classes: it needs pfc, not mode %v", c.Mode)
 	case c.Stages != 0 && c.Dog.Detect != 0:
-		return fmt.Errorf("gentle flow control stops nobody, so that there is nothing for a storm watchdog")
+		return fmt.Errorf("gentle flow control stops nobody, so that there is nothing for a storm watchdog: turn it off (watchdog: {action: off})")
 	case c.Stages != 0 && c.Deaf.Grace != 0:
 		return fmt.Errorf("gentle flow control stops nobody, so that it cannot tell a deaf neighbour")
 	case c.Mode == PFC && c.Enable == 0:

@@ -6,6 +6,7 @@ import (
 
 	"gswitch/escape/point"
 	"gswitch/frame"
+	gfcpoint "gswitch/gfc/point"
 	"gswitch/pfc"
 	"gswitch/scheduler/orders"
 	_ "gswitch/systems"
@@ -27,11 +28,11 @@ var turnOn = map[string]func(*vswitch.Config){
 	"policy":   func(c *vswitch.Config) { c.Ports[1].Scheduler.Queues[2].Order = dropping{} },
 	"push_out": func(c *vswitch.Config) { c.Ports[1].Scheduler.PushOut.Port = 1e6 },
 	"crossbar": func(c *vswitch.Config) { c.Crossbar.On = true },
-	"gfc":      func(c *vswitch.Config) { c.PFC.Gentle.Stages = 6 },
+	"gfc":      func(c *vswitch.Config) { c.Options = c.Options.With(gfcpoint.Name, gfcpoint.Config{Stages: 6}) },
 	"shun":     func(c *vswitch.Config) { c.PFC.Shun = frame.Second },
 	"escape": func(c *vswitch.Config) {
 		c.Class.Queue[6] = 7
-		c.Options = vswitch.Options{point.Name: point.Config{Queue: 6}}
+		c.Options = c.Options.With(point.Name, point.Config{Queue: 6})
 	},
 }
 

@@ -6,6 +6,7 @@ import (
 	_ "gswitch/clocksync/boundary"
 	_ "gswitch/clocksync/ordinary"
 	_ "gswitch/escape/point"
+	_ "gswitch/gfc/point"
 	_ "gswitch/hull/link"
 	_ "gswitch/lstf/point"
 	_ "gswitch/mirror/point"

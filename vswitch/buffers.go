@@ -76,16 +76,16 @@ func dividedBuffer(cfg *Config, workers int, size uint64) buffer.Config {
 				b.Queues[q].Limit = buffer.Threshold{} // who has to go is decided when the frame is queued
 			}
 		}
+		for class := range b.Groups {
+			if cfg.Lossless(class) && !cfg.Crossbar.On {
+				b.Groups[class] = losslessGroup(c, p)
+			} else {
+				b.Groups[class].Limit.Bytes = uint64(c.IngressLimit)
+			}
+		}
 		for _, f := range features {
 			if f.Divide != nil && cfg.uses(f) {
 				f.Divide(cfg, p, b)
-			}
-		}
-		for class := range b.Groups {
-			if cfg.Lossless(class) && !cfg.Crossbar.On {
-				b.Groups[class] = losslessGroup(c, p, &cfg.PFC.Gentle)
-			} else {
-				b.Groups[class].Limit.Bytes = uint64(c.IngressLimit)
 			}
 		}
 	}
@@ -102,13 +102,10 @@ func (cfg *Config) Lossless(class int) bool {
 }
 
 // losslessGroup is the account of a lossless class at an ingress port.
-func losslessGroup(c *BufferConfig, p *PortConfig, slowed *GentleConfig) buffer.Group {
+func losslessGroup(c *BufferConfig, p *PortConfig) buffer.Group {
 	limit := buffer.Threshold{Bytes: uint64(c.XOFF), Alpha: c.LosslessAlpha}
 	if p.LosslessAlpha != 0 {
 		limit.Alpha = p.LosslessAlpha
-	}
-	if slowed.Stages != 0 {
-		limit.Alpha = 0
 	}
 	if limit == (buffer.Threshold{}) {
 		limit.Alpha = defaultLosslessAlpha
@@ -118,7 +115,7 @@ func losslessGroup(c *BufferConfig, p *PortConfig, slowed *GentleConfig) buffer.
 		headroom = uint64(p.Headroom)
 	}
 	return buffer.Group{Reserve: uint64(c.GroupReserve), Lossless: true, Limit: limit, XONOffset: uint64(c.XONOffset),
-		Headroom: headroom, NoHeadroomCheck: c.AllowLoss, Stages: slowed.Stages, Span: slowed.Span}
+		Headroom: headroom, NoHeadroomCheck: c.AllowLoss}
 }
 
 // defaultLosslessAlpha lets a congested ingress port hold a ninth of the free

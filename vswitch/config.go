@@ -195,7 +195,6 @@ type PFCConfig struct {
 	Quanta   uint16 // pause time to ask for; 0 = the longest
 	Watchdog pfc.Watchdog
 	Log      PauseLog
-	Gentle   GentleConfig
 	// Response is how long after its arrival a pause takes effect here.
 	Response frame.Time
 	// Shun is for how long a port is down whose neighbour goes on although it

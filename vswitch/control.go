@@ -91,7 +91,6 @@ func (n *Node) hold(now frame.Time, port uint16, changed uint8) {
 			ps.sched.Unpause(now, int(q))
 		}
 	}
-	n.slow(ps)
 	ps.dropping = 0
 	for m := ps.pfc.Dropping(); m != 0; m &= m - 1 {
 		q := queue[bits.TrailingZeros8(m)]
@@ -109,6 +108,7 @@ func (n *Node) repause(now frame.Time) {
 				ps.sched.Unpause(now, q)
 			}
 			n.hold(now, uint16(i), 0xff)
+			n.tellPaused(now, uint16(i))
 		}
 	}
 }
@@ -186,6 +186,17 @@ func (n *Node) want(now frame.Time, port uint16) {
 	n.request(now, port)
 }
 
+// Request asks the neighbour at an own port anew for what the switch wants of it.
+func (n *Node) Request(now frame.Time, port uint16) { n.request(now, port) }
+
+// Stages returns how much this worker's share of the buffer wants the neighbour at
+// a port slowed: see buffer.Buffer.Stages.
+func (n *Node) Stages(port uint16) uint32 { return n.buffer.Stages(port) }
+
+// ShortOfFrames reports whether the chunks for waiting frames run out, so that all
+// lossless classes are held back, whatever the buffer wants.
+func (n *Node) ShortOfFrames() bool { return n.short }
+
 // request asks the neighbour of an own port to pause what any worker's share
 // of the buffer wants paused.
 func (n *Node) request(now frame.Time, port uint16) {
@@ -196,8 +207,8 @@ func (n *Node) request(now frame.Time, port uint16) {
 		}
 	}
 	if p := n.ports[port].pfc; p != nil {
-		if n.gentle {
-			p.RequestStages(n.stages(port))
+		if b := n.ports[port].arc.requests; b != 0 {
+			n.features[bits.TrailingZeros32(b)].Requests(port, p)
 		} else {
 			p.Request(want)
 		}
@@ -328,7 +339,8 @@ func (cfg *Config) Dog(port uint16) pfc.Watchdog {
 func (n *Node) adoptPFC(now frame.Time, i uint16, c *PortConfig) {
 	cfg := n.prog.Config
 	pc := pfc.Config{Mode: cfg.PFC.Mode, Enable: cfg.PFC.Classes, Rate: c.rate(), Quanta: cfg.PFC.Quanta, Source: cfg.MAC, Dog: cfg.Dog(i),
-		Deaf: cfg.PFC.deaf(c, &cfg.Buffer), Response: cfg.PFC.Response, Stages: cfg.PFC.Gentle.Stages}
+		Deaf: cfg.PFC.deaf(c, &cfg.Buffer), Response: cfg.PFC.Response}
+	cfg.flowControl(&pc)
 	ps := &n.ports[i]
 	ps.dog = pc.Dog.Detect
 	if ps.pfc == nil {
@@ -338,6 +350,15 @@ func (n *Node) adoptPFC(now frame.Time, i uint16, c *PortConfig) {
 	}
 	n.obey(now, i)
 	n.speak(now, i)
+}
+
+// flowControl lets features change what the flow control of a port is made from.
+func (cfg *Config) flowControl(f *pfc.Config) {
+	for _, x := range features {
+		if x.FlowControl != nil && cfg.uses(x) {
+			x.FlowControl(cfg, f)
+		}
+	}
 }
 
 // linkLost forgets the pauses of a port without a link.

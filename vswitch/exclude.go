@@ -49,8 +49,6 @@ func (cfg *Config) has(key string) bool {
 	switch key {
 	case "crossbar":
 		return cfg.Crossbar.On
-	case "gfc":
-		return cfg.PFC.Gentle.Stages != 0
 	case "shun":
 		return cfg.PFC.Shun != 0
 	case "push_out", "order", "admission", "policy":
@@ -61,12 +59,8 @@ func (cfg *Config) has(key string) bool {
 		}
 		return false
 	}
-	for _, f := range features {
-		if f.Name == key {
-			return cfg.uses(f)
-		}
-	}
-	return false
+	f := Find(key)
+	return f != nil && cfg.uses(f)
 }
 
 func (p *PortConfig) has(key string) bool {

@@ -9,6 +9,7 @@ import (
 	"gswitch/buffer"
 	"gswitch/feature"
 	"gswitch/frame"
+	"gswitch/pfc"
 	"gswitch/scheduler"
 	"gswitch/wire"
 )
@@ -23,9 +24,12 @@ type Feature struct {
 	// Check reports what stands against a configuration with options of the
 	// feature.
 	Check func(cfg *Config) error
-	// Divide may set aside room for the feature in what a port has of the shared
-	// buffer, when the configuration has options of it.
+	// Divide may change what a port has of the shared buffer, such as set aside room
+	// for the feature, when the configuration has options of it.
 	Divide func(cfg *Config, p *PortConfig, b *buffer.PortConfig)
+	// FlowControl may change what the flow control of both ends of a link is made
+	// from: of the switch's ports, and of hosts behind them.
+	FlowControl func(cfg *Config, f *pfc.Config)
 	// New makes the feature's state of one worker, when a configuration has
 	// options of it for the first time.
 	New func(n *Node) Instance
@@ -67,8 +71,8 @@ type Section interface {
 // struct with the tags of package section.
 type WholeSection interface {
 	// Options returns the options of a switch, once what was left out has its
-	// default. Of cfg the ID, the loopbacks and the ports' names and addresses are
-	// known. An error that is a KeyError says which key it is about.
+	// default. Of cfg the ID, the loopbacks, the class maps, buffer and flow control,
+	// and the ports' names, rates, workers and addresses are known. An error that is a KeyError says which key it is about.
 	Options(cfg *Config) (any, error)
 }
 
@@ -152,6 +156,10 @@ type Instance struct {
 	// Paused is called when the neighbour at a port has paused or resumed classes,
 	// Pauses when the switch may have told it to.
 	Paused, Pauses func(now frame.Time, port uint16)
+	// Requests tells the flow control of a port what the switch wants of the
+	// neighbour there, in place of the pauses that it would ask for. Of several
+	// features with the stage the first is asked.
+	Requests func(port uint16, f *pfc.Port)
 	// Queued is shown the frames that joined egress queues, when the vector that
 	// they came in has been dealt with, before any of them leaves. Frames of ports
 	// that do not have the stage may be among them.
@@ -186,7 +194,7 @@ type Instance struct {
 }
 
 // Stages are the stages of a feature that frames at a port pass.
-type Stages uint8
+type Stages uint16
 
 const (
 	AtQueued    Stages = 1 << iota // Instance.Queued
@@ -197,6 +205,7 @@ const (
 	AtPaused                       // Instance.Paused
 	AtPauses                       // Instance.Pauses
 	AtLinkLocal                    // Instance.LinkLocal
+	AtRequests                     // Instance.Requests
 )
 
 // Counter is a number that a feature counts, or a measure that it takes, of a
@@ -227,6 +236,16 @@ func Register(f Feature) {
 // Features returns what is registered, by name.
 func Features() []*Feature { return features }
 
+// Find returns the feature of a name, nil if none is registered.
+func Find(name string) *Feature {
+	for _, f := range features {
+		if f.Name == name {
+			return f
+		}
+	}
+	return nil
+}
+
 // uses reports whether a configuration has options of a feature.
 func (cfg *Config) uses(f *Feature) bool {
 	if _, ok := cfg.Options[f.Name]; ok {
@@ -244,7 +263,7 @@ func (cfg *Config) uses(f *Feature) bool {
 func (cfg *Config) checkFeatures() error {
 	known := func(o Options) error {
 		for _, name := range slices.Sorted(maps.Keys(o)) {
-			if !slices.ContainsFunc(features, func(f *Feature) bool { return f.Name == name }) {
+			if Find(name) == nil {
 				return fmt.Errorf("there are options of %q, which is not part of this program", name)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"gswitch/escape"
 	escapepoint "gswitch/escape/point"
 	"gswitch/frame"
+	gfcpoint "gswitch/gfc/point"
 	inband "gswitch/int"
 	"gswitch/pfc"
 	"gswitch/pipeline"
@@ -125,7 +126,7 @@ func (f features) config() *vswitch.Config {
 		cfg.Options = cfg.Options.With(escapepoint.Name, escapepoint.Config{Queue: 6, Config: escape.Config{Slots: places, Flows: 32, PerFlow: places, Reclaim: 50 * frame.Microsecond}})
 	}
 	if f.has(featGentle) {
-		cfg.PFC.Gentle = vswitch.GentleConfig{Stages: 6}
+		cfg.Options = cfg.Options.With(gfcpoint.Name, gfcpoint.Config{Stages: 6})
 	}
 	if f.has(featCrossbar) {
 		cfg.Crossbar = vswitch.CrossbarConfig{On: true, SkipBlocked: true, Egress: 20_000}

@@ -46,7 +46,6 @@ type Node struct {
 	// lossless ones, while short holds all their classes back.
 	lossyHeld int
 	counted   bool // the buffer counts chunks, and shares them out
-	gentle    bool // neighbours are slowed, not paused
 	short     bool
 	acl       aclState
 	memo      memo

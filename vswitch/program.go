@@ -123,9 +123,6 @@ func compile(cfg *Config, ids *idSets, gen uint32) (*Program, error) {
 	if err := cfg.validateQueues(); err != nil {
 		return nil, fmt.Errorf("switch %s: %w", cfg.Name, err)
 	}
-	if err := cfg.validateGentle(); err != nil {
-		return nil, fmt.Errorf("switch %s: %w", cfg.Name, err)
-	}
 	if err := cfg.Paths.Validate(); err != nil {
 		return nil, fmt.Errorf("switch %s: paths: %w", cfg.Name, err)
 	}

@@ -160,7 +160,6 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 		panic(err) // Apply tried the same division before it stored the program
 	}
 	n.adoptCrossbar(now)
-	n.regrade(now)
 	n.rerouted()
 	n.maxHeld, n.lossyHeld = p.Config.mayHold(len(n.handIn), n.arena.Chunks())
 	n.counted = p.Config.Buffer.Chunks && !p.Config.Crossbar.On

@@ -72,9 +72,6 @@ func describe(r *scenario.Run) (*vnet.Config, error) {
 	if d.Link.Overhead == "ethernet" {
 		c.Overhead = ethernetOverhead
 	}
-	if g := &d.PFC.GFC; g.Enabled {
-		c.PFC.Stages, c.PFC.Span = uint8(g.Stages), uint32(g.Span)
-	}
 	for _, class := range d.PFC.Classes {
 		c.PFC.Classes |= 1 << class
 	}

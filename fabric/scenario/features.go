@@ -116,7 +116,7 @@ func (v *validator) features() {
 
 // wholes checks the sections of features of switches as a whole.
 func (v *validator) wholes() {
-	cfg := &vswitch.Config{ID: 1, Class: vswitch.DefaultClassMaps(), Loopbacks: []netip.Addr{netip.AddrFrom4([4]byte{10, 192, 0, 1})}}
+	cfg := &vswitch.Config{ID: 1, Buffer: vswitch.BufferConfig{XOFF: uint32(v.doc.Switch.Buffer.XOFF)}, Class: vswitch.DefaultClassMaps(), Loopbacks: []netip.Addr{netip.AddrFrom4([4]byte{10, 192, 0, 1})}}
 	if v.doc.PFC.Enabled {
 		cfg.PFC.Mode = pfc.PFC
 		for _, c := range or(v.doc.PFC.Classes, v.doc.Hosts.Class) {

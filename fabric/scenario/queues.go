@@ -39,13 +39,14 @@ func (v *validator) exclusions() {
 	s := &v.doc.Switch
 	live, shadow := s.Policies()
 	has := map[string]bool{"order": s.Order.Kind != "", "admission": s.Admission.Kind != "", "policy": live != nil || shadow != nil, "push_out": s.PushOut.Port != 0 || s.PushOut.Queue != 0,
-		"crossbar": s.Crossbar.Enabled, "escape": s.Escape.Enabled, "gfc": v.doc.PFC.GFC.Enabled, "shun": v.doc.PFC.Shun != 0, "voq": s.VOQ}
-	x := vswitch.Excluded("", func(key string) bool { return has[key] })
-	switch {
-	case x == nil:
-	case x.A == "gfc":
-		v.sec.Fail("pfc.gfc", "%s", x.Beside())
-	default:
+		"crossbar": s.Crossbar.Enabled, "escape": s.Escape.Enabled, "shun": v.doc.PFC.Shun != 0, "voq": s.VOQ}
+	for _, f := range v.doc.Wholes() {
+		has[f.Name] = true
+	}
+	for _, f := range v.doc.Features() {
+		has[f.Name] = true
+	}
+	if x := vswitch.Excluded("", func(key string) bool { return has[key] }); x != nil {
 		v.sec.Fail("switch."+x.A, "%s", x.Beside())
 	}
 }

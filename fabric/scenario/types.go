@@ -126,8 +126,6 @@ type PFC struct {
 
 	Response units.Duration `yaml:"response" doc:"How long after its arrival a pause takes effect, at switches and hosts."`
 	Shun     units.Duration `yaml:"shun" doc:"For how long a switch gives up a port whose neighbour goes on although it was told to pause, four times. Nobody looks if left out."`
-
-	GFC GFC `yaml:"gfc" doc:"Neighbours are slowed in place of being paused (Gentle Flow Control)."`
 }
 
 // Hosts is what every host does.

@@ -52,6 +52,9 @@ func CheckBuffers(cfg *Config) error {
 		}
 		n.escapeSwitch(&c)
 		c.Crossbar = n.cfg.Crossbar
+		if err := n.wholes(&c, func(f *vswitch.Feature) bool { return f.Divide != nil }); err != nil {
+			return err
+		}
 		if err := c.CheckBuffer(1); err != nil {
 			e := &BufferError{Switch: c.Name, Err: err}
 			var b *buffer.Error

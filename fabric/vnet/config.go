@@ -144,10 +144,6 @@ type PFC struct {
 	// how long switches give up a port whose neighbour does not pause: see
 	// vswitch.PFCConfig.
 	Response, Shun frame.Time
-	// Stages, if not 0, slows neighbours in place of pausing them, over Span
-	// bytes from Buffer.XOFF on: see vswitch.GentleConfig.
-	Stages uint8
-	Span   uint32
 }
 
 // ECN describes marking at every egress queue.

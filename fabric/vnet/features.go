@@ -5,6 +5,7 @@ import (
 
 	"gswitch/feature"
 	"gswitch/hostnic"
+	"gswitch/pfc"
 	"gswitch/vswitch"
 )
 
@@ -26,14 +27,28 @@ type Whole struct {
 	Options func(cfg *vswitch.Config) (any, error)
 }
 
-// wholes gives a switch what it has of features as a whole, and the addresses by
-// which others know it.
-func (n *Network) wholes(c *vswitch.Config, node int) error {
-	if len(n.cfg.Wholes) == 0 {
-		return nil
+// stages returns the last stage to which flow control slows neighbours, 0 where it
+// pauses them: what switches have decides it for hosts, too.
+func (c *Config) stages() uint8 {
+	var flow pfc.Config
+	for _, w := range c.Wholes {
+		cfg := vswitch.Config{PFC: vswitch.PFCConfig{Mode: pfc.PFC, Classes: 1}, Buffer: c.Buffer.config()}
+		if f := vswitch.Find(w.Name); f != nil && f.FlowControl != nil {
+			if v, err := w.Options(&cfg); err == nil { // else switches refuse it
+				cfg.Options = cfg.Options.With(w.Name, v)
+				f.FlowControl(&cfg, &flow)
+			}
+		}
 	}
-	c.Loopbacks = n.Plan.Nodes[node].Loopback
+	return flow.Stages
+}
+
+// wholes gives a switch what it has of those features as a whole that are wanted.
+func (n *Network) wholes(c *vswitch.Config, wanted func(*vswitch.Feature) bool) error {
 	for _, w := range n.cfg.Wholes {
+		if f := vswitch.Find(w.Name); f == nil || !wanted(f) {
+			continue
+		}
 		v, err := w.Options(c)
 		if err != nil {
 			return fmt.Errorf("switch %s: %s: %w", c.Name, w.Name, err)

@@ -6,13 +6,16 @@ import (
 	"time"
 
 	"gswitch/frame"
+	"gswitch/gfc/point"
+	"gswitch/vswitch"
 )
 
 // gentleRing is deadRing with stages in place of pauses.
 func gentleRing(t testing.TB, switches string, voq bool, xoff uint32, span uint32) *Network {
 	topo := topology(t, "ring("+switches+", 1)", 40*gig, 40*gig, time.Microsecond)
 	c := deadRingConfig(topo, Escape{}, xoff)
-	c.VOQ, c.PFC.Stages, c.PFC.Span = voq, 15, span
+	c.VOQ = voq
+	c.Wholes = []Whole{{Name: point.Name, Options: func(*vswitch.Config) (any, error) { return point.Config{Stages: 15, Span: uint64(span)}, nil }}}
 	return build(t, c)
 }
 

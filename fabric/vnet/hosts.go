@@ -60,10 +60,10 @@ func (n *Network) catchUp() frame.Time {
 // lateness is how much longer than on exact nodes a pause takes to act on real
 // frames, in a run that is of use: the switch notices late that it needs one,
 // the neighbour that it came, and meanwhile its link makes good for having been
-// late before. Each is a quarter of T at most, or the run is invalid. Stages of
-// Gentle Flow Control and the queues of a crossbar have bounds of their own.
+// late before. Each is a quarter of T at most, or the run is invalid. Stages in
+// place of pauses and the queues of a crossbar have bounds of their own.
 func (n *Network) lateness() frame.Time {
-	if n.cfg.PFC.Stages != 0 || n.cfg.Crossbar.On {
+	if n.cfg.stages() != 0 || n.cfg.Crossbar.On {
 		return 0
 	}
 	return n.catchUp() / 4 * 3
@@ -88,7 +88,7 @@ func (n *Network) hostConfig(node int) *hostnic.Config {
 		c.DSCP[class] = uint8(class * 8)
 	}
 	if n.cfg.PFC.On {
-		c.PFC, c.PFCClasses, c.PFCStages, c.PFCResponse = true, n.lossless(), n.cfg.PFC.Stages, n.cfg.PFC.Response
+		c.PFC, c.PFCClasses, c.PFCStages, c.PFCResponse = true, n.lossless(), n.cfg.stages(), n.cfg.PFC.Response
 	}
 	if t.Mode == fabric.L3 {
 		c.Gateway = wirefmt.MAC(n.Plan.Nodes[t.Peer(node, 0).Node].MAC)

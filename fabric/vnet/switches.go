@@ -67,7 +67,10 @@ func (n *Network) switchConfig(i, node int) (*vswitch.Config, error) {
 	n.escapeSwitch(c)
 	c.Crossbar = n.cfg.Crossbar
 	n.forwarding(c, node)
-	return c, n.wholes(c, node)
+	if len(n.cfg.Wholes) > 0 {
+		c.Loopbacks = plan.Loopback // by which others know it
+	}
+	return c, n.wholes(c, func(*vswitch.Feature) bool { return true })
 }
 
 func (b *Buffer) config() vswitch.BufferConfig {
@@ -80,7 +83,7 @@ func (n *Network) pfcConfig() vswitch.PFCConfig {
 		return vswitch.PFCConfig{}
 	}
 	return vswitch.PFCConfig{Mode: pfc.PFC, Classes: n.lossless(), Quanta: n.cfg.PFC.Quanta, Response: n.cfg.PFC.Response, Shun: n.cfg.PFC.Shun,
-		Gentle: vswitch.GentleConfig{Stages: n.cfg.PFC.Stages, Span: uint64(n.cfg.PFC.Span)}, Log: vswitch.PauseLog{Keep: n.cfg.PauseLog}}
+		Log: vswitch.PauseLog{Keep: n.cfg.PauseLog}}
 }
 
 // lossless is the bitmap of the classes under flow control.
