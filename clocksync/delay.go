@@ -16,6 +16,8 @@ type Delay struct {
 	next    int
 	fixed   bool
 
+	late frame.Time // by how much samples may be too long
+
 	pending  bool
 	sequence uint16
 	sent     frame.Time
@@ -35,10 +37,10 @@ func (d *Delay) Request(sent frame.Time) uint16 {
 // Left says that the request left at another instant than was thought.
 func (d *Delay) Left(sent frame.Time) { d.sent = sent }
 
-// Response ends it: the response began to arrive at received, and spent
-// turnaround at the neighbour, by the neighbour's clock. It reports whether it was
+// Response ends it: the response began to arrive at received, or up to late before,
+// and spent turnaround at the neighbour, by the neighbour's clock. It reports whether it was
 // the one that is waited for, and made sense.
-func (d *Delay) Response(sequence uint16, received, turnaround frame.Time) bool {
+func (d *Delay) Response(sequence uint16, received, late, turnaround frame.Time) bool {
 	if !d.pending || d.fixed || sequence != d.sequence {
 		return false
 	}
@@ -47,11 +49,14 @@ func (d *Delay) Response(sequence uint16, received, turnaround frame.Time) bool 
 	if twice < 0 || turnaround < 0 {
 		return false
 	}
-	d.samples[d.next] = twice / 2
+	d.samples[d.next], d.late = twice/2, max(d.late, late)
 	d.next = (d.next + 1) % len(d.samples)
 	d.n = min(d.n+1, len(d.samples))
 	return true
 }
+
+// Late is by how much the value may be too long, since its stamps came late.
+func (d *Delay) Late() frame.Time { return d.late }
 
 // Samples is how many measurements the value is of.
 func (d *Delay) Samples() int { return d.n }

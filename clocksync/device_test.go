@@ -144,7 +144,7 @@ func TestSilence(t *testing.T) {
 	d.Sync(91*us, 91*us, 0, Message{Time: 91*us + 5000, Root: 1}) // cannot be
 	d.Sync(92*us, 92*us, 0, Message{Time: 92 * us, Root: 99})     // another root
 	d.Sync(93*us, 93*us, 250, Message{Time: 93 * us, Root: 1})    // a port that is not connected
-	d.Delay(0).Response(1, 100*us, 5)                             // nobody asked
+	d.Delay(0).Response(1, 100*us, 0, 5)                             // nobody asked
 	if d.Advance(184*us) || d.Counts.FlipSilence != 0 {
 		t.Fatal("turned early")
 	}
@@ -243,14 +243,14 @@ func TestDelay(t *testing.T) {
 	for i, rtt := range []frame.Time{1000, 1002, 5000, 1004, 998} {
 		now := frame.Time(i) * us * 100
 		seq := d.Request(now)
-		if d.Response(seq+1, now+rtt+300, 300) || !d.Response(seq, now+rtt+300, 300) || d.Response(seq, now+rtt+300, 300) {
+		if d.Response(seq+1, now+rtt+300, 0, 300) || !d.Response(seq, now+rtt+300, 0, 300) || d.Response(seq, now+rtt+300, 0, 300) {
 			t.Fatal("a response counts once, and for its own request")
 		}
 	}
 	if v, ok := d.Value(); !ok || v != 501 {
 		t.Errorf("%d, want the median", v)
 	}
-	if seq := d.Request(0); d.Response(seq, 10, 20) {
+	if seq := d.Request(0); d.Response(seq, 10, 0, 20) {
 		t.Error("a response that left before the request came")
 	}
 }

@@ -13,6 +13,10 @@ type Options struct {
 	Domain     uint8      // of PTP: messages of others are not looked at
 	DelayEvery frame.Time // between measurements of the delays of the links; 0: 1 s
 	Announce   frame.Time // between Announce messages to the ports of Transmit, for slaves that know PTP alone; 0: none
+	// Unstamped is by how much a message may be late that came without a stamp of
+	// the device or the link (frame.Meta.Stamp). 0: nodes get frames at the instant at
+	// which they arrive, as in virtual time. Forever: such messages are not believed.
+	Unstamped frame.Time
 }
 
 // DefaultDomain keeps Sundial's messages apart from those of the PTP domains that
@@ -31,6 +35,7 @@ type MessageCounts struct {
 	Requests   uint64 // for the delay of a link, that were answered
 	Unanswered uint64 // and that were not: they come faster than any neighbour would ask
 	Strays     uint64 // answers that nobody waits for, or that cannot be
+	Unstamped  uint64 // that came without a stamp, where frames should have one
 	Unsent     uint64 // for want of frames, or of a link, or since the parent sends faster than any root
 }
 
@@ -110,9 +115,17 @@ func (n *Instance) Use(now frame.Time, port int, use bool) {
 }
 
 // Receive takes a frame of EtherType 0x88F7 that came by a port. It began to
-// arrive at the node's time stamp, or up to late before that.
-func (n *Instance) Receive(now, stamp, late frame.Time, port int, b []byte) {
+// arrive at the node's time stamp, or, where it has none of a device, up to
+// Options.Unstamped before that.
+func (n *Instance) Receive(now, stamp frame.Time, stamped bool, port int, b []byte) {
 	f := &n.in
+	late := frame.Time(0)
+	if !stamped && n.opt.Unstamped != 0 {
+		n.Messages.Unstamped++
+		if late = n.opt.Unstamped; late == Forever {
+			return
+		}
+	}
 	if _, ok := f.Decode(b); !ok || f.Time.Seconds > maxSeconds || uint(port) >= MaxPorts {
 		n.Messages.Malformed++
 		return
@@ -130,7 +143,7 @@ func (n *Instance) Receive(now, stamp, late frame.Time, port int, b []byte) {
 		switch d := n.Delay(port); {
 		case f.Flags&wire.PTPTwoStep != 0:
 			n.Messages.Foreign++
-		case f.RequestClock != n.id || int(f.RequestPort) != port+1 || !d.Response(f.Sequence, stamp, frame.Time(f.Correction>>16)):
+		case f.RequestClock != n.id || int(f.RequestPort) != port+1 || !d.Response(f.Sequence, stamp, late, frame.Time(f.Correction>>16)):
 			n.Messages.Strays++
 		}
 	default:
@@ -154,7 +167,7 @@ func (n *Instance) sync(now, stamp, late frame.Time, port int, f *wire.PTPFields
 		return
 	}
 	m := Message{Time: frame.Time(f.Time.Seconds)*frame.Second + frame.Time(f.Time.Nanoseconds) + frame.Time(f.Correction>>16),
-		Epoch: s.Epoch, Root: s.Root, Sequence: f.Sequence, Depth: s.Depth, Late: frame.Time(s.Late) + late}
+		Epoch: s.Epoch, Root: s.Root, Sequence: f.Sequence, Depth: s.Depth, Late: frame.Time(s.Late) + late + n.Delay(port).Late()}
 	if n.Sync(now, stamp, port, m) {
 		if !n.passes(now) {
 			n.Messages.Unsent++

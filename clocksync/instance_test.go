@@ -78,7 +78,7 @@ func (w *wired) run(until frame.Time) (worst frame.Time, broken int) {
 			x := w.out[0]
 			w.out = w.out[1:]
 			l := w.local(x.to)
-			x.to.Receive(l, l, 0, 0, x.frame)
+			x.to.Receive(l, l, true, 0, x.frame)
 		}
 		w.root.Advance(w.local(w.root))
 		w.leaf.Advance(w.local(w.leaf))
@@ -130,9 +130,9 @@ func TestStrangersMoveNoClock(t *testing.T) {
 			b = kept[r.IntN(len(kept))]
 		}
 		l := w.local(w.leaf)
-		w.leaf.Receive(l, l, 0, 1+r.IntN(255), b) // by another port
+		w.leaf.Receive(l, l, true, 1+r.IntN(255), b) // by another port
 		if f.Type == wire.PTPPdelayResp {
-			w.leaf.Receive(l, l, 0, 0, b) // and by this one: nobody waits for it
+			w.leaf.Receive(l, l, true, 0, b) // and by this one: nobody waits for it
 		}
 	}
 	worst, broken := w.run(w.now + 2*frame.Millisecond)
@@ -178,7 +178,13 @@ func TestLatenessIsPartOfTheBound(t *testing.T) {
 	w.root.fill(w.now-wireDelay, 0, wire.PTPSync)
 	b := make([]byte, 128)
 	b = b[:w.root.out.Encode(b)]
-	w.leaf.Receive(l, l, 700, 0, b)
+	w.leaf.opt.Unstamped = Forever
+	before := w.leaf.Counts.Valid
+	if w.leaf.Receive(l, l, false, 0, b); w.leaf.Counts.Valid != before || w.leaf.Messages.Unstamped != 1 {
+		t.Errorf("a message of which nobody knows when it came was taken: %+v", w.leaf.Messages)
+	}
+	w.leaf.opt.Unstamped = 700
+	w.leaf.Receive(l, l, false, 0, b)
 	if _, ok := f.Decode(b); !ok || w.leaf.Uncertainty(l) != EpsHop+700 {
 		t.Errorf("a bound of %d ns", w.leaf.Uncertainty(l))
 	}
@@ -207,7 +213,7 @@ func TestFloodEnds(t *testing.T) {
 		f := wire.PTPFields{Type: wire.PTPSync, Domain: DefaultDomain, Time: wire.PTPTime{Nanoseconds: uint32(w.leaf.At(l) - delay)},
 			HasSundial: true, Sundial: wire.SundialFields{Epoch: 1, Root: w.root.Identity()}}
 		b := make([]byte, wire.MaxPTP)
-		w.leaf.Receive(l, l, 0, 0, b[:f.Encode(b)])
+		w.leaf.Receive(l, l, true, 0, b[:f.Encode(b)])
 	}
 	if passed, left := len(w.out)-sent, w.leaf.Messages.Unsent; w.leaf.Counts.Valid != valid+1000 || passed < 3 || passed > 6 || uint64(passed)+left != 1000 {
 		t.Errorf("of 1000 messages in 10us %d were taken, %d passed on, %d not", w.leaf.Counts.Valid-valid, passed, left)
@@ -225,7 +231,8 @@ func FuzzInstance(f *testing.F) {
 		w.run(300 * frame.Microsecond)
 		sent := len(w.out)
 		l := w.local(w.leaf)
-		w.leaf.Receive(l, l, frame.Time(late&0xffff), int(port), b)
+		w.leaf.opt.Unstamped = frame.Time(late & 0xffff)
+		w.leaf.Receive(l, l, false, int(port), b)
 		if len(w.out) > sent+1 {
 			t.Errorf("%d messages for one", len(w.out)-sent)
 		}

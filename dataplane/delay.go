@@ -28,11 +28,12 @@ func newDelayLine(delay frame.Time, frames int) *delayLine {
 func (d *delayLine) room() int { return len(d.ref) - int(d.tail-d.head) }
 
 // push lets r, whose last bit leaves at the instant depart, enter the cable.
-// Frames never overtake.
-func (d *delayLine) push(r frame.Ref, depart frame.Time) {
+// Frames never overtake. It returns when it arrives.
+func (d *delayLine) push(r frame.Ref, depart frame.Time) frame.Time {
 	d.last = max(d.last, depart+d.delay)
 	d.at[d.tail&d.mask], d.ref[d.tail&d.mask] = d.last, r
 	d.tail++
+	return d.last
 }
 
 // pop moves the frames that have arrived by now to out, and counts how long

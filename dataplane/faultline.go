@@ -138,18 +138,20 @@ func (w *Worker) launch(now frame.Time, l *line, r frame.Ref) {
 			st.Duplicated++
 		}
 	}
-	l.enter(r, at+v.Late, v.Held)
+	l.stamps.enter(w.arena, r, l.enter(r, at+v.Late, v.Held))
 	if second != frame.Nil {
-		l.enter(second, at+v.Late, v.Held)
+		l.stamps.enter(w.arena, second, l.enter(second, at+v.Late, v.Held))
 	}
 }
 
-func (l *line) enter(r frame.Ref, depart frame.Time, held bool) {
+// enter lets a frame enter the link and returns when it arrives.
+func (l *line) enter(r frame.Ref, depart frame.Time, held bool) frame.Time {
 	if held {
-		l.fault.late.push(r, depart+l.delay.delay+l.fault.model.ReorderBy())
-		return
+		at := depart + l.delay.delay + l.fault.model.ReorderBy()
+		l.fault.late.push(r, at)
+		return at
 	}
-	l.delay.push(r, depart)
+	return l.delay.push(r, depart)
 }
 
 // launchAll is the node's side of transmitDelayed on a port where something

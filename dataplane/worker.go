@@ -82,6 +82,7 @@ type line struct {
 
 	leaving, coming *transit  // Measure; else nil
 	sentAt, gotAt   *Passages // Note; else nil
+	stamps, stamped *arrivals // Stamp; else nil
 
 	stats PortCounters
 }
@@ -216,6 +217,9 @@ func (w *Worker) receive(now frame.Time, l *line) int {
 	}
 	l.stats.RxFrames += uint64(n)
 	w.stats.Vectors[n]++
+	if l.stamped != nil {
+		l.stamped.stamp(now, w.arena, v)
+	}
 	if len(l.taps) > 0 {
 		l.capture(now, w.arena, capture.DirIn, v)
 	}
@@ -329,7 +333,8 @@ func (w *Worker) enterAll(now frame.Time, l *line) (moved bool) {
 		moved = true
 		w.sent(now, l, w.vec[:n])
 		for _, r := range w.vec[:n] {
-			l.delay.push(r, departure(w.arena.Meta(r), now))
+			at := l.delay.push(r, departure(w.arena.Meta(r), now))
+			l.stamps.enter(w.arena, r, at)
 		}
 		if n < room {
 			break
@@ -338,11 +343,12 @@ func (w *Worker) enterAll(now frame.Time, l *line) (moved bool) {
 	return moved
 }
 
-// departure is when the last bit of a frame left the node: by its scheduled
+// departure is when the last bit of a frame leaves the node: by its scheduled
 // departure on the emulated link where the node keeps one, so that a late
-// worker does not lengthen the cable, else now.
+// worker does not lengthen the cable, else now. A control frame is handed out before
+// the frame ahead of it has left.
 func departure(m *frame.Meta, now frame.Time) frame.Time {
-	if m.Depart > 0 && m.Depart <= now {
+	if m.Depart > 0 {
 		now = m.Depart
 	}
 	return now + frame.Time(m.Span)

@@ -81,7 +81,8 @@ type Meta struct {
 	Class   uint8  // traffic class 0..7
 	Queue   uint8  // egress queue 0..7
 	Reason  Reason // why it must be dropped; 0 = keep
-	_       [13]byte
+	_       [5]byte
+	Stamp   Time // instant at which its last bit came, as the device or the emulated link says; 0: not known
 
 	// Second line: queueing, egress.
 	QNext   Ref    // successor in a FIFO

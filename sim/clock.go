@@ -6,24 +6,27 @@ import (
 	"gswitch/frame"
 )
 
-// clock is a node's own time as an affine function of the engine's.
-type clock struct {
+// Oscillator is a node's own time as an affine function of the engine's.
+type Oscillator struct {
 	from frame.Time // engine's time at which the node's was base
 	base frame.Time
 	rate uint64 // ns of the node in 1e9 ns of the engine
 }
 
 const (
-	ppb      = 1_000_000_000
-	maxDrift = ppb / 2
+	ppb = 1_000_000_000
+	// MaxDrift is by how many parts in 10^9 an oscillator may be fast or slow.
+	MaxDrift = ppb / 2
 )
 
-func newClock(now, base frame.Time, drift int64) *clock {
-	return &clock{from: now, base: base, rate: uint64(ppb + drift)}
+// NewOscillator returns the own time of a node that is base at the engine's instant
+// now, and faster from then on by drift parts in 10^9, at most MaxDrift.
+func NewOscillator(now, base frame.Time, drift int64) *Oscillator {
+	return &Oscillator{from: now, base: base, rate: uint64(ppb + drift)}
 }
 
-// local returns the node's time at t, rounded down.
-func (c *clock) local(t frame.Time) frame.Time {
+// Local returns the node's time at t, rounded down.
+func (c *Oscillator) Local(t frame.Time) frame.Time {
 	if t <= c.from {
 		return c.base
 	}
@@ -32,9 +35,9 @@ func (c *clock) local(t frame.Time) frame.Time {
 	return c.base + frame.Time(q)
 }
 
-// engine returns the first instant of the engine at which the node's time is t
+// Engine returns the first instant of the engine at which the node's time is t
 // or later. Before the clock was set there is none.
-func (c *clock) engine(t frame.Time) frame.Time {
+func (c *Oscillator) Engine(t frame.Time) frame.Time {
 	if t <= c.base {
 		return c.from
 	}

@@ -9,11 +9,11 @@ type node struct {
 	after func(now frame.Time)
 	ports []int32 // direction that leaves by each port, noDir where none is connected
 
-	timerAt     frame.Time // when the node's timers are due; its slot may be earlier
-	pausedUntil frame.Time // the node does nothing before
-	gap         frame.Time // between two frames that a slow node takes
-	takesAt     frame.Time // when it takes the next
-	clock       *clock     // nil: the engine's time is the node's
+	timerAt     frame.Time  // when the node's timers are due; its slot may be earlier
+	pausedUntil frame.Time  // the node does nothing before
+	gap         frame.Time  // between two frames that a slow node takes
+	takesAt     frame.Time  // when it takes the next
+	clock       *Oscillator // nil: the engine's time is the node's
 	dirty       bool
 }
 
@@ -44,7 +44,7 @@ func (n *node) local(t frame.Time) frame.Time {
 	if n.clock == nil {
 		return t
 	}
-	return n.clock.local(t)
+	return n.clock.Local(t)
 }
 
 // engine returns the first instant of the engine at which the node's own time
@@ -53,5 +53,5 @@ func (n *node) engine(t frame.Time) frame.Time {
 	if n.clock == nil || t == frame.Never {
 		return t
 	}
-	return n.clock.engine(t)
+	return n.clock.Engine(t)
 }

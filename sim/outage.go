@@ -93,22 +93,22 @@ func (e *Engine) SetClock(node int, drift int64, step frame.Time) error {
 	if err := e.checkNode(node); err != nil {
 		return err
 	}
-	if drift < -maxDrift || drift > maxDrift {
-		return fmt.Errorf("node %d: a drift of %d parts per billion is beyond %d", node, drift, maxDrift)
+	if drift < -MaxDrift || drift > MaxDrift {
+		return fmt.Errorf("node %d: a drift of %d parts per billion is beyond %d", node, drift, MaxDrift)
 	}
 	n := &e.nodes[node]
 	base := n.local(e.now)
 	if step >= 0 {
-		n.clock = newClock(e.now, base+step, drift)
+		n.clock = NewOscillator(e.now, base+step, drift)
 		e.rearmNode(int32(node))
 		return nil
 	}
-	n.clock = newClock(e.now, base, -ppb/2)
+	n.clock = NewOscillator(e.now, base, -ppb/2)
 	c := n.clock
-	done := c.engine(base - step) // half speed loses as much as it gains
+	done := c.Engine(base - step) // half speed loses as much as it gains
 	e.At(done, func(now frame.Time) {
 		if e.nodes[node].clock == c { // nobody set it since
-			e.nodes[node].clock = newClock(now, e.nodes[node].local(now), drift)
+			e.nodes[node].clock = NewOscillator(now, e.nodes[node].local(now), drift)
 			e.rearmNode(int32(node))
 		}
 	})
@@ -116,8 +116,9 @@ func (e *Engine) SetClock(node int, drift int64, step frame.Time) error {
 	return nil
 }
 
-// LocalTime returns the own time of a node.
-func (e *Engine) LocalTime(node int) frame.Time { return e.nodes[node].local(e.now) }
+// LocalTime returns the own time of a node at an instant, which is not before its
+// clock was set last.
+func (e *Engine) LocalTime(node int, at frame.Time) frame.Time { return e.nodes[node].local(at) }
 
 // rearmNode asks a node anew when it wants to be called: its clock changed.
 func (e *Engine) rearmNode(i int32) {

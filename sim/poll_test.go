@@ -175,22 +175,22 @@ func TestEventsMatchPolling(t *testing.T) {
 }
 
 func TestClocks(t *testing.T) {
-	for _, drift := range []int64{0, 1, -1, 12_345, -99_999, maxDrift, -maxDrift} {
-		c := newClock(1000, 5000, drift)
+	for _, drift := range []int64{0, 1, -1, 12_345, -99_999, MaxDrift, -MaxDrift} {
+		c := NewOscillator(1000, 5000, drift)
 		rnd := frame.NewRand(uint64(drift))
-		last := c.local(1000)
+		last := c.Local(1000)
 		if last != 5000 {
 			t.Fatalf("drift %d: the clock begins at %d", drift, last)
 		}
 		for x := frame.Time(1000); x < 1e15; x += 1 + frame.Time(rnd.Uint64()%uint64(x)) {
-			l := c.local(x)
+			l := c.Local(x)
 			if l < last {
 				t.Fatalf("drift %d: time went back at %d", drift, x)
 			}
 			last = l
 			// engine is the first instant at which the local time is reached.
-			at := c.engine(l + 7)
-			if c.local(at) < l+7 || c.local(at-1) >= l+7 {
+			at := c.Engine(l + 7)
+			if c.Local(at) < l+7 || c.Local(at-1) >= l+7 {
 				t.Fatalf("drift %d: local %d is not reached first at %d", drift, l+7, at)
 			}
 		}
@@ -210,28 +210,28 @@ func TestDriftAndSteps(t *testing.T) {
 	if want := 1000e3 / 89.12 * 1.1; float64(a.sent) < want*(1-1/89.) || float64(a.sent) > want+1 {
 		t.Errorf("%d frames were sent by a clock that is a tenth too fast, want %.0f", a.sent, want)
 	}
-	if a.ticks != 1100 || e.LocalTime(0) != 1100*us {
-		t.Errorf("%d ticks at %d of its time", a.ticks, e.LocalTime(0))
+	if a.ticks != 1100 || e.LocalTime(0, e.Now()) != 1100*us {
+		t.Errorf("%d ticks at %d of its time", a.ticks, e.LocalTime(0, e.Now()))
 	}
 	if err := e.SetClock(0, 0, 50*us); err != nil {
 		t.Fatal(err)
 	}
 	runAll(t, e, 1001*us)
-	if got := e.LocalTime(0); got != 1151*us {
+	if got := e.LocalTime(0, e.Now()); got != 1151*us {
 		t.Errorf("after the step its time is %d", got)
 	}
 	if err := e.SetClock(0, 0, -20*us); err != nil {
 		t.Fatal(err)
 	}
 	runAll(t, e, 1021*us)
-	if got := e.LocalTime(0); got != 1161*us {
+	if got := e.LocalTime(0, e.Now()); got != 1161*us {
 		t.Errorf("while a step back is made up its time is %d", got)
 	}
 	runAll(t, e, 1100*us)
-	if got := e.LocalTime(0); got != 1230*us {
+	if got := e.LocalTime(0, e.Now()); got != 1230*us {
 		t.Errorf("after the step back its time is %d", got)
 	}
-	if e.SetClock(0, 2*maxDrift, 0) == nil {
+	if e.SetClock(0, 2*MaxDrift, 0) == nil {
 		t.Error("a drift beyond reason was taken")
 	}
 	conserved(t, e)

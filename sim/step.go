@@ -185,7 +185,7 @@ func (e *Engine) launch(d int32, dir *direction, n *node, r frame.Ref) {
 	m := e.arena.Meta(r)
 	start, end := m.Depart, m.Depart+frame.Time(m.Span)
 	if n.clock != nil {
-		start, end = n.clock.engine(start), n.clock.engine(end)
+		start, end = n.clock.Engine(start), n.clock.Engine(end)
 	}
 	m.Forget()
 	dir.handed++

@@ -119,8 +119,11 @@ func (c *Clock) linkLocal(now frame.Time, at uint16, r frame.Ref) bool {
 	if m.EtherType != wire.EtherTypePTP {
 		return false
 	}
-	p := &c.ports[at]
-	c.Receive(now, m.Arrival-p.rate.Span(m.Wire+p.overhead), 0, int(at), c.node.Arena().Bytes(r))
+	p, came := &c.ports[at], m.Arrival
+	if m.Stamp != 0 {
+		came = m.Stamp
+	}
+	c.Receive(now, came-p.rate.Span(m.Wire+p.overhead), m.Stamp != 0, int(at), c.node.Arena().Bytes(r))
 	c.node.Arm(c.Due())
 	return true
 }

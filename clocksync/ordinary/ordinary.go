@@ -82,7 +82,11 @@ func (c *Clock) receive(now frame.Time, v []frame.Ref) {
 	cfg := c.nic.Config()
 	for _, r := range v {
 		m := c.nic.Arena().Meta(r)
-		c.Receive(now, now-c.rate.Span(m.Wire+cfg.Overhead), 0, 0, c.nic.Arena().Bytes(r))
+		came := now
+		if m.Stamp != 0 {
+			came = m.Stamp
+		}
+		c.Receive(now, came-c.rate.Span(m.Wire+cfg.Overhead), m.Stamp != 0, 0, c.nic.Arena().Bytes(r))
 		c.nic.Pool().Free(r)
 	}
 	c.nic.Arm(c.Due())

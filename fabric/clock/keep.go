@@ -8,7 +8,7 @@ import (
 	"gswitch/frame"
 )
 
-// Keeper keeps the clocks of a network in virtual time: it plans anew when
+// Keeper keeps the clocks of a network, of which one thread steps all nodes: it plans anew when
 // something has failed, and knows how wrong every clock is.
 type Keeper struct {
 	n      *vnet.Network
@@ -57,11 +57,11 @@ func NewKeeper(n *vnet.Network, s *Spec, options []clocksync.Options, live Live)
 // Len is how many nodes there are.
 func (k *Keeper) Len() int { return len(k.nodes) }
 
-// Look tells what the clock of a node says at an instant, and how wrong it is: its
-// difference to that of the root it follows.
-func (k *Keeper) Look(i int) (r Reading) {
+// Look tells what the clock of a node says now, and how wrong it is: its difference
+// to that of the root it follows.
+func (k *Keeper) Look(now frame.Time, i int) (r Reading) {
 	m := &k.nodes[i]
-	local := k.n.Engine.LocalTime(m.id)
+	local := k.n.Engine.LocalTime(m.id, now)
 	r.Root, r.Cut = m.State() == clocksync.Root, !k.live.Node(i)
 	r.Eps = m.Uncertainty(local)
 	if r.Known = r.Eps != clocksync.Forever; !r.Known {
@@ -71,7 +71,7 @@ func (k *Keeper) Look(i int) (r Reading) {
 	r.Depth = int(depth)
 	if root, ok := k.byID[id]; ok && root != i {
 		x := &k.nodes[root]
-		if r.Error = m.At(local) - x.At(k.n.Engine.LocalTime(x.id)); r.Error < 0 {
+		if r.Error = m.At(local) - x.At(k.n.Engine.LocalTime(x.id, now)); r.Error < 0 {
 			r.Error = -r.Error
 		}
 	}
@@ -114,7 +114,7 @@ func (k *Keeper) Plan(now frame.Time) {
 		o := next[i]
 		wide[i] = *k.nodes[i].Transmit()
 		o.Transmit = wide[i]
-		k.apply(i, o)
+		k.apply(now, i, o)
 	}
 	k.n.Engine.At(now+2*k.spec.Interval, func(frame.Time) {
 		for _, i := range order {
@@ -134,9 +134,9 @@ func differ(a, b clocksync.Options) bool {
 	return a != b
 }
 
-func (k *Keeper) apply(i int, o clocksync.Options) {
+func (k *Keeper) apply(now frame.Time, i int, o clocksync.Options) {
 	m := &k.nodes[i]
-	if err := m.set(k.n.Engine.LocalTime(m.id), o); err != nil {
+	if err := m.set(k.n.Engine.LocalTime(m.id, now), o); err != nil {
 		k.n.Engine.Stop(err)
 		return
 	}

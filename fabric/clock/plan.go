@@ -191,7 +191,7 @@ func (s *Spec) Options(t *fabric.Topology, live Live, p *Plan, epoch uint32) []c
 		for _, y := range children[i] {
 			c.Transmit.Add(port(node, p.by[y]))
 		}
-		out[node] = clocksync.Options{Config: c, Domain: clocksync.DefaultDomain}
+		out[node] = clocksync.Options{Config: c, Domain: clocksync.DefaultDomain, Unstamped: s.Unstamped}
 	}
 	return out
 }

@@ -63,6 +63,7 @@ type Spec struct {
 	Hop        frame.Time // uncertainty that a hop adds; 0: clocksync.EpsHop
 	Drift      int64      // assumed of oscillators, parts in 10^9; 0: clocksync.Drift
 	Controller frame.Time // how long the controller takes to act; 0: it does not
+	Unstamped  frame.Time // clocksync.Options.Unstamped
 }
 
 // Domain is what one failure takes down.

@@ -177,11 +177,13 @@ func (e *Engine) Connect(a int, pa uint16, b int, pb uint16, l sim.Link) sim.Lin
 	return id
 }
 
-// measure asks for what frames take from node to node.
+// measure asks for what frames take from node to node, and for stamps on those of
+// PTP.
 func (e *Engine) measure(k *link) error {
 	switch {
 	case k.ports[0] != nil && k.ports[1] != nil:
-		return errors.Join(e.dp.Measure(k.ports[0], k.ports[1]), e.dp.Measure(k.ports[1], k.ports[0]))
+		return errors.Join(e.dp.Measure(k.ports[0], k.ports[1]), e.dp.Measure(k.ports[1], k.ports[0]),
+			e.dp.Stamp(k.ports[0], k.ports[1]), e.dp.Stamp(k.ports[1], k.ports[0]))
 	case e.cfg.Part == nil: // it failed before
 		return nil
 	}

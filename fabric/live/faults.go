@@ -154,17 +154,6 @@ func (e *Engine) reboot(node, by int) {
 	}
 }
 
-// LocalTime implements vnet.Engine: all nodes have the engine's time.
-func (e *Engine) LocalTime(int) frame.Time { return e.Now() }
-
-// SetClock implements vnet.Engine: it is refused.
-func (e *Engine) SetClock(node int, _ int64, _ frame.Time) error {
-	if err := e.checkNode(node); err != nil {
-		return err
-	}
-	return fmt.Errorf("the clock of %s cannot be set on real frames, where all nodes have the clock of the machine: run it in virtual time", e.spec.Plan.Topology.Nodes[e.nodes[node].at].Name)
-}
-
 // Storm implements vnet.Engine: it is refused.
 func (e *Engine) Storm(id sim.LinkID, way sim.Way, _ sim.Storm) error {
 	if err := e.checkLink(id, way); err != nil {

@@ -126,7 +126,7 @@ func (n *node) Flush(now frame.Time) {
 		}
 		n.slow = nil
 	}
-	if f, ok := n.Stepper.(dataplane.Flusher); ok {
+	if f, ok := n.inner().(dataplane.Flusher); ok {
 		f.Flush(now)
 	}
 }

@@ -20,7 +20,7 @@ func Check(s *scenario.Scenario) error {
 			continue
 		}
 		done = r.Doc
-		c, err := describe(r)
+		c, err := describe(r, false)
 		if err != nil {
 			return err
 		}

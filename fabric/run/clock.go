@@ -23,14 +23,18 @@ type clockSet struct {
 	dead    []int // faults that a node stands still or is away for, by node
 }
 
-// newClocks plans who hears whom; nil without clocks.
-func newClocks(r *scenario.Run) (*clockSet, error) {
+// newClocks plans who hears whom; nil without clocks. On real frames nodes get what
+// arrives late: they believe messages alone that the emulated link has stamped.
+func newClocks(r *scenario.Run, real bool) (*clockSet, error) {
 	if !r.Doc.Clock.On() {
 		return nil, nil
 	}
 	s, err := r.ClockSpec()
 	if err != nil {
 		return nil, err
+	}
+	if real {
+		s.Unstamped = clocksync.Forever
 	}
 	p, err := s.Plan(r.Topology, clock.Everything, -1)
 	if err != nil {
@@ -91,7 +95,7 @@ func (c *clockSet) begin(n *vnet.Network, r *scenario.Run, rec *measure.Recorder
 	n.Engine.Every(every, every, func(now frame.Time) {
 		roots := 0
 		for i := range readings {
-			x := c.keeper.Look(i)
+			x := c.keeper.Look(now, i)
 			readings[i] = measure.ClockReading{Known: x.Known, Eps: x.Eps, Error: x.Error, Depth: x.Depth, Cut: x.Cut, Watched: i == watched}
 			if x.Root && !x.Cut {
 				roots++

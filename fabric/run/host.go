@@ -61,10 +61,12 @@ func (h *host) check(s *scenario.Scenario) error {
 	for i := range s.Runs {
 		d := s.Runs[i].Doc
 		for k := range d.Faults {
-			switch kind := d.Faults[k].Kind; kind {
-			case "clock", "storm":
-				return fmt.Errorf("%s: faults[%d]: a %s fault exists in virtual time only: run it with --on sim, or without this fault", s.File, k, kind)
+			if d.Faults[k].Kind == "storm" {
+				return fmt.Errorf("%s: faults[%d]: a storm fault exists in virtual time only: run it with --on sim, or without this fault", s.File, k)
 			}
+		}
+		if d.Clock.On() && h.o.Live.Workers > 1 {
+			return fmt.Errorf("%s: clock: clocks are compared at one instant, by the worker that steps all nodes: run it with --workers 1", s.File)
 		}
 		if d.Switch.Replay {
 			return fmt.Errorf("%s: switch.replay repeats a run to the nanosecond, which is possible in virtual time only: run it with --on sim", s.File)
@@ -94,6 +96,9 @@ func (h *host) maker(ctx context.Context, r *scenario.Run) (vnet.EngineMaker, er
 	}
 	l := &h.o.Live
 	c := live.Config{Dilation: h.dilation(r.Doc), Bound: l.Bound, Workers: l.Workers, Poll: l.Poll, CPUs: l.CPUs, Logger: l.Logger}
+	if r.Doc.Clock.On() {
+		c.Workers = 1
+	}
 	if h.o.On == Netns {
 		if err := h.raise(ctx, r.Topology); err != nil {
 			return nil, err

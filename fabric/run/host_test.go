@@ -135,7 +135,7 @@ func TestRealTimeRefuses(t *testing.T) {
 	}{
 		{Options{On: "ns-3"}, "", `no engine "ns-3"`},
 		{Options{On: Netns}, "", "Live.Wires"},
-		{Options{On: Wire}, "faults: [{kind: clock, node: h1, drift: 1000}]\n", "faults[0]: a clock fault exists in virtual time only"},
+		{Options{On: Wire, Live: Live{Workers: 2}}, "clock: {scheme: sync-messages}\n", "--workers 1"},
 		{Options{On: Wire}, "faults: [{kind: storm, link: h1:s1, every: 1us}]\n", "faults[0]: a storm fault exists in virtual time only"},
 		{Options{On: Wire}, "hosts: {sizes: {data: 48}}\n", "hosts.sizes"},
 	} {

@@ -29,7 +29,7 @@ func network(r *scenario.Run, e vnet.EngineMaker) (*vnet.Network, error) {
 // logged is network where each switch remembers so many pauses. waits, if not nil,
 // is a schedule that is replayed.
 func logged(r *scenario.Run, e vnet.EngineMaker, pauses int, listen map[string]func(frame.Time, []byte) bool, waits *lstf.Schedule) (*vnet.Network, error) {
-	c, err := describe(r)
+	c, err := describe(r, e != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -46,8 +46,8 @@ func served(d *scenario.Document) scheduler.QueueConfig {
 	return config.Serve(config.QueuePolicy(&d.Switch.Order, d.Switch.Rank, &d.Switch.Admission, d.Switch.Inversions), live, shadow)
 }
 
-// describe translates the document of a run.
-func describe(r *scenario.Run) (*vnet.Config, error) {
+// describe translates the document of a run, on real frames or in virtual time.
+func describe(r *scenario.Run, real bool) (*vnet.Config, error) {
 	d := r.Doc
 	h, b := &d.Hosts, &d.Switch.Buffer
 	rtt, err := h.RTT()
@@ -135,7 +135,7 @@ func describe(r *scenario.Run) (*vnet.Config, error) {
 			c.PFC, c.PFCStages = false, 0
 		}
 	}
-	ck, err := newClocks(r)
+	ck, err := newClocks(r, real)
 	ck.configure(r, c)
 	return c, err
 }

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -25,10 +24,7 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 		return divided(ctx, s, r, h, p)
 	}
 	began := time.Now()
-	ck, err := newClocks(r)
-	if err == nil && ck != nil && h.real() {
-		err = fmt.Errorf("%s: clock: nodes have oscillators of their own in virtual time only: run it with --on sim, or with clock.scheme none", s.File)
-	}
+	ck, err := newClocks(r, h.real())
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func rehearse(ctx context.Context, s *scenario.Scenario, r *scenario.Run) (*lstf
 	if !r.Doc.Switch.Replay {
 		return nil, nil
 	}
-	c, err := describe(r)
+	c, err := describe(r, false)
 	if err != nil {
 		return nil, err
 	}

@@ -28,9 +28,9 @@ type Engine interface {
 
 	// Now is the time of the nodes.
 	Now() frame.Time
-	// LocalTime is the own time of a node (by the engine's number): that of its
-	// oscillator.
-	LocalTime(node int) frame.Time
+	// LocalTime is the own time of a node (by the engine's number), that of its
+	// oscillator, at an instant of the engine. Callbacks ask for their own.
+	LocalTime(node int, at frame.Time) frame.Time
 	// At calls fn at t, or now if t has passed. With Every, it is for use
 	// before the first Run and in callbacks.
 	At(t frame.Time, fn func(now frame.Time))

@@ -1,0 +1,95 @@
+package dataplane
+
+import (
+	"errors"
+	"hash/crc64"
+	"sync/atomic"
+
+	"gswitch/frame"
+)
+
+// etherTypePTP is that of the frames that get stamps (IEEE 1588-2019 annex E).
+const etherTypePTP = 0x88f7
+
+// arrivals carries the instants at which PTP frames reach the far end of an
+// emulated link from the worker that lets them into it to the one that receives
+// them. It knows frames by their bytes: what is lost or damaged on the way leaves
+// an entry that nobody asks for.
+type arrivals struct {
+	ring       [64]arrival
+	head, tail atomic.Uint32
+}
+
+type arrival struct {
+	key uint64
+	at  frame.Time
+}
+
+// Stamp lets PTP frames that arrive at a port bear Meta.Stamp, as they would from
+// a device that stamps them: when their last bit reached the far end of the
+// emulated link of from, however late the workers are and whatever the kernel
+// takes between the two. Those of which that is not known have none. Both are ports of
+// the engine, to which a cable leads that has no other end, and from has a link rate.
+func (e *Engine) Stamp(from, to *Port) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.stopped:
+		return ErrStopped
+	case e.running:
+		return errors.New("frames can be stamped from the start on only")
+	case !from.spec.Rated:
+		return errors.New("port " + from.spec.Name + " has no link rate: nobody knows when frames reach the far end of it")
+	}
+	a := &arrivals{}
+	from.line.stamps, to.line.stamped = a, a
+	return nil
+}
+
+var crcTable = crc64.MakeTable(crc64.ECMA)
+
+func keyOf(b []byte) uint64 { return crc64.Checksum(b, crcTable) }
+
+// enter notes when a frame of the node will have come, if it is one of PTP.
+func (s *arrivals) enter(a *frame.Arena, r frame.Ref, at frame.Time) {
+	if s == nil || a.Meta(r).EtherType != etherTypePTP {
+		return
+	}
+	tail := s.tail.Load()
+	if tail-s.head.Load() == uint32(len(s.ring)) {
+		return // it arrives without
+	}
+	s.ring[tail%uint32(len(s.ring))] = arrival{keyOf(a.Bytes(r)), at}
+	s.tail.Store(tail + 1)
+}
+
+// stamp writes to frames of PTP when they came. While none is under way it looks
+// at no frame.
+func (s *arrivals) stamp(now frame.Time, a *frame.Arena, v []frame.Ref) {
+	head, tail := s.head.Load(), s.tail.Load()
+	if head == tail {
+		return
+	}
+	for _, r := range v {
+		b := a.Bytes(r)
+		if len(b) < 14 || b[12] != etherTypePTP>>8 || b[13] != etherTypePTP&0xff {
+			continue
+		}
+		var at frame.Time
+		head, at = s.find(head, tail, keyOf(b))
+		a.Meta(r).Stamp = min(at, now)
+	}
+	s.head.Store(head)
+}
+
+// find returns when the frame of a key came, and the entry behind it: those before
+// do not come any more. Where there is none, all entries are of no use: so a ring
+// that lost frames have filled is emptied.
+func (s *arrivals) find(head, tail uint32, key uint64) (uint32, frame.Time) {
+	for k := head; k != tail; k++ {
+		if x := &s.ring[k%uint32(len(s.ring))]; x.key == key {
+			return k + 1, x.at
+		}
+	}
+	return tail, 0
+}
