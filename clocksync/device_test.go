@@ -144,7 +144,7 @@ func TestSilence(t *testing.T) {
 	d.Sync(91*us, 91*us, 0, Message{Time: 91*us + 5000, Root: 1}) // cannot be
 	d.Sync(92*us, 92*us, 0, Message{Time: 92 * us, Root: 99})     // another root
 	d.Sync(93*us, 93*us, 250, Message{Time: 93 * us, Root: 1})    // a port that is not connected
-	d.Delay(0).Response(1, 100*us, 0, 5)                             // nobody asked
+	d.Delay(0).Response(1, 100*us, 0, 5)                          // nobody asked
 	if d.Advance(184*us) || d.Counts.FlipSilence != 0 {
 		t.Fatal("turned early")
 	}
