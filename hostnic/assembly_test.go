@@ -36,7 +36,7 @@ func TestMessagesBehindAGap(t *testing.T) {
 			r := p.pool.New(sample)
 			p.pool.Meta(r).Wire = 42 + 12 + 100 + 4
 			p.b.Receive(p.now, 0, []frame.Ref{r})
-			p.pool.Free(p.b.acks[3].Pop(p.pool.Arena))
+			p.pool.Free(p.b.replies.pop(p.pool.Arena, 3))
 		}
 		const n = 100_003 // a prime, for the permutation
 		for i := range uint32(n) {

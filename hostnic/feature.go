@@ -78,6 +78,12 @@ type Instance struct {
 	// Departs is shown the frames that the NIC sends, with Meta.Depart as the link
 	// has it. What it writes into them leaves with them, their length stays.
 	Departs func(now frame.Time, v []frame.Ref)
+	// Ready returns the classes of which Next may have a frame, and Next the next
+	// one of given classes, or Nil. They are asked when the link is free: of a class
+	// the frames leave in turn with data of queue pairs. NIC.Offer tells that there
+	// is something, where no other function of the Instance was called.
+	Ready func() uint8
+	Next  func(now frame.Time, classes uint8) frame.Ref
 	// Advance runs what is due, and returns when something is the next time:
 	// frame.Never if nothing is. It may be called early. NIC.Arm has it called
 	// earlier than it said.
@@ -170,7 +176,7 @@ type arc struct {
 
 // adoptFeatures brings the features in line with the configuration.
 func (n *NIC) adoptFeatures() {
-	n.arc = arc{due: frame.Never, shown: n.arc.shown}
+	n.arc, n.sources = arc{due: frame.Never, shown: n.arc.shown}, n.sources[:0]
 	if n.features == nil && len(n.cfg.Options) == 0 {
 		return
 	}
@@ -189,6 +195,9 @@ func (n *NIC) adoptFeatures() {
 		}
 		if r.on = on; on && r.Receive != nil && len(f.Takes) > 0 {
 			n.arc.takes |= bit
+		}
+		if on && r.Ready != nil {
+			n.sources = append(n.sources, sending{Instance: &r.Instance, since: frame.Never})
 		}
 		if r.Adopt == nil {
 			continue
@@ -260,6 +269,7 @@ func (n *NIC) handOver(now frame.Time) {
 		f.taken = f.taken[:0]
 	}
 	n.arc.taken = 0
+	n.Offer(now)
 }
 
 // Arm has the features' Advance called at an instant, if not before.
@@ -273,6 +283,7 @@ func (n *NIC) advanceFeatures(now frame.Time) {
 			n.Arm(f.Instance.Advance(now))
 		}
 	}
+	n.Offer(now)
 }
 
 // linkFeatures tells features of the link.

@@ -58,8 +58,8 @@ func TestPausedRepliesAreBounded(t *testing.T) {
 	p.b.flow.Receive(0, 1<<5, [8]uint16{5: 0xffff})
 	p.b.updatePaused(0)
 	p.run(200 * frame.Microsecond)
-	if c := p.b.Counts(); p.b.acks[5].Len() != 64 || c.Drops[frame.QueueTail] != 1000-64 || c.Delivered != 1000 {
-		t.Fatalf("%d replies wait of 256 chunks, %d were dropped of %d", p.b.acks[5].Len(), c.Drops[frame.QueueTail], c.Delivered)
+	if c := p.b.Counts(); p.b.replies.fifo[5].Len() != 64 || c.Drops[frame.QueueTail] != 1000-64 || c.Delivered != 1000 {
+		t.Fatalf("%d replies wait of 256 chunks, %d were dropped of %d", p.b.replies.fifo[5].Len(), c.Drops[frame.QueueTail], c.Delivered)
 	}
 	p.run(10 * frame.Millisecond)
 	if v := take(p.a); len(v) != 1 || v[0].Status != StatusOK {

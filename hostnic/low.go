@@ -2,7 +2,6 @@ package hostnic
 
 import (
 	"fmt"
-	"math/bits"
 
 	"gswitch/frame"
 	"gswitch/transport"
@@ -96,35 +95,6 @@ func (n *NIC) sentSecond(now frame.Time, q *queuePair) {
 	n.placeSecond(now, q)
 }
 
-// lowSendable returns the classes with something of second loops that no pause
-// holds back.
-func (n *NIC) lowSendable() uint8 { return (n.ready[behind] | n.lowAckReady) &^ n.paused }
-
-// lowThere returns from when on what pickLow takes next was there and no pause
-// held it back.
-func (n *NIC) lowThere(class int) frame.Time {
-	at := n.classes[class].resumed
-	if n.lowAckReady>>class&1 != 0 {
-		return max(at, n.arena.Meta(n.lowAcks[class].Head()).Arrival)
-	}
-	return max(at, n.qps[n.classes[class].lanes[behind].next()].second.since)
-}
-
-// pickLow takes the next frame of a class's second loops: replies first.
-func (n *NIC) pickLow(t, now frame.Time, class int) frame.Ref {
-	if n.lowAckReady>>class&1 != 0 {
-		r := n.lowAcks[class].Pop(n.arena)
-		if n.lowAcks[class].Len() == 0 {
-			n.lowAckReady &^= 1 << class
-		}
-		n.depart(t, r)
-		return r
-	}
-	c := &n.classes[class]
-	q := n.qps[c.lanes[behind].next()]
-	return n.send(t, now, c, q, &q.second.lane)
-}
-
 // setLevel gives a frame that was stamped the DSCP of its class and its level.
 func (n *NIC) setLevel(t *template, b []byte, class, level uint8) {
 	t.setDSCP(b, n.cfg.DSCP[class])
@@ -180,18 +150,8 @@ func (n *NIC) answerLow(now frame.Time, r frame.Ref, q *queuePair, v *transport.
 		wire.PutICRC(b, wire.EthernetLen, int(q.reply.bth))
 	}
 	n.count.AcksSent++
-	switch {
-	case !n.up:
-		n.drop(r, frame.QueueFlush)
-		return
-	case n.lowAcks[class].Len() >= n.maxReplies:
-		n.drop(r, frame.QueueTail)
-		return
-	}
-	m.Arrival = now
-	n.lowAcks[class].Push(n.arena, r)
-	n.lowAckReady |= 1 << class
-	n.touch(now)
+	n.lowReplies |= 1 << class
+	n.queueReply(now, r, class)
 }
 
 // acknowledgedLow takes in the reply to a packet of q's second loop.
@@ -221,16 +181,4 @@ func (n *NIC) acknowledgedLow(now frame.Time, r frame.Ref, b []byte, bth int, q 
 	}
 	n.schedule(now, q)
 	n.arm(now, q)
-}
-
-// flushLow drops the replies of second loops that wait for a link that went
-// down.
-func (n *NIC) flushLow() {
-	for m := n.lowAckReady; m != 0; m &= m - 1 {
-		q := &n.lowAcks[bits.TrailingZeros8(m)]
-		for r := q.Pop(n.arena); r != frame.Nil; r = q.Pop(n.arena) {
-			n.drop(r, frame.QueueFlush)
-		}
-	}
-	n.lowAckReady = 0
 }

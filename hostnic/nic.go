@@ -40,15 +40,12 @@ type NIC struct {
 	control    frame.FIFO // flow control frames
 	plain      frame.FIFO // frames without a queue pair that take turns with data
 	plainTurn  bool
-	acks       [8]frame.FIFO
+	replies    queues
 	maxReplies int   // in each of them
-	ackReady   uint8 // classes with replies waiting
+	lowReplies uint8 // classes that had replies of second loops
 	classes    [8]class
-	ready      [2]uint8 // classes with lanes that may send now, by their order
-
-	// Of second loops: replies that wait, and the classes with some.
-	lowAcks     [8]frame.FIFO
-	lowAckReady uint8
+	ready      [2]uint8  // classes with lanes that may send now, by their order
+	sources    []sending // features with frames of their own
 
 	paceWheel wheel
 
@@ -66,7 +63,6 @@ type NIC struct {
 	slow   slowReceiver
 
 	stack *stack // nil without Config.Stack
-	tcp   served // without a Service: there is none
 
 	features []running // nil without Config.Options
 	arc      arc
@@ -119,11 +115,10 @@ func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
 	n.clock.WholeNs(cfg.WholeNs)
 	n.control.Init()
 	n.plain.Init()
+	n.replies.init()
 	n.notices.kinds = notice.Readers()
 	n.notices.pending.Init()
 	for c := range n.classes {
-		n.acks[c].Init()
-		n.lowAcks[c].Init()
 		for i := range n.classes[c].lanes {
 			n.classes[c].lanes[i].burst = noNode
 		}
@@ -132,7 +127,6 @@ func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
 	n.flow = pfc.NewPort(cfg.flow())
 	n.slow.init(&n.cfg)
 	n.quench.due = frame.Never
-	n.tcp.since = frame.Never
 	if cfg.Stack != nil {
 		n.stack = newStack(cfg)
 	}
@@ -143,8 +137,8 @@ func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
 // Config returns the configuration, with defaults filled in.
 func (n *NIC) Config() Config { return n.cfg }
 
-// Transmit implements frame.Node: flow control frames, then replies, then
-// data, as the link has room. With Burst it goes, for a caller that comes late,
+// Transmit implements frame.Node: flow control frames, then what pick takes, as
+// the link has room. With Burst it goes, for a caller that comes late,
 // through the instants that it missed, in their order: what waited for the link
 // leaves then, and what came later is not there yet.
 func (n *NIC) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
@@ -199,41 +193,6 @@ func (n *NIC) release(t frame.Time) {
 	}
 }
 
-// upcoming returns when something will next be there to be sent, where nothing
-// is at the instant that the link has come to.
-func (n *NIC) upcoming() frame.Time {
-	at := n.paceWheel.next()
-	if m := n.sendableAcks(); m != 0 {
-		at = min(at, n.ackThere(bits.Len8(m)-1))
-	}
-	if n.plainReady() {
-		at = min(at, n.plainThere())
-	}
-	if n.serviceReady() != 0 {
-		at = min(at, n.tcp.since)
-	}
-	if m := n.lowSendable(); m != 0 {
-		at = min(at, n.lowThere(bits.Len8(m)-1))
-	}
-	return at
-}
-
-// ackThere returns from when on the first reply of a class was there and no
-// pause held it back.
-func (n *NIC) ackThere(class int) frame.Time {
-	by := class
-	if n.cfg.AckPauseClass >= 0 {
-		by = n.cfg.AckPauseClass
-	}
-	return max(n.arena.Meta(n.acks[class].Head()).Arrival, n.classes[by].resumed)
-}
-
-// plainThere is ackThere for frames without a queue pair.
-func (n *NIC) plainThere() frame.Time {
-	m := n.arena.Meta(n.plain.Head())
-	return max(m.Arrival, n.classes[m.Class&7].resumed)
-}
-
 // Touched implements frame.Stepper.
 func (n *NIC) Touched(out []uint16) int {
 	if !n.touched || len(out) == 0 {
@@ -274,11 +233,6 @@ func (n *NIC) portWake(now frame.Time) frame.Time {
 	return max(now, at, n.clock.Free())
 }
 
-// sendable reports whether something waits for nothing but the link.
-func (n *NIC) sendable() bool {
-	return n.sendableAcks()|n.ready[inTurn]&^n.paused|n.lowSendable()|n.serviceReady() != 0 || n.plainReady()
-}
-
 // Advance implements frame.Node: timers, the end of pauses, a slow receiver.
 func (n *NIC) Advance(now frame.Time) {
 	n.drainSlow(now)
@@ -286,10 +240,6 @@ func (n *NIC) Advance(now frame.Time) {
 		n.stack.advance(now, n)
 	}
 	n.takeNotices(now)
-	if n.tcp.Service != nil && n.tcp.Due() <= now {
-		n.tcp.Advance(now)
-		n.ServiceReady(now)
-	}
 	for i, ok := n.timers.pop(now); ok; i, ok = n.timers.pop(now) {
 		n.timer(now, n.qps[i])
 	}
@@ -309,9 +259,6 @@ func (n *NIC) TimerWake(now frame.Time) frame.Time {
 	at := min(n.timers.next(), n.flowWake(now), n.slow.due(), n.quench.due, n.noticeDue(), n.arc.due)
 	if n.stack != nil {
 		at = min(at, n.stack.due)
-	}
-	if n.tcp.Service != nil {
-		at = min(at, n.tcp.Due())
 	}
 	return max(now, at)
 }
@@ -348,13 +295,7 @@ func (n *NIC) SetLink(now frame.Time, port uint16, up bool) {
 	for r := n.control.Pop(n.arena); r != frame.Nil; r = n.control.Pop(n.arena) {
 		n.drop(r, frame.QueueFlush)
 	}
-	for c := range n.acks {
-		for r := n.acks[c].Pop(n.arena); r != frame.Nil; r = n.acks[c].Pop(n.arena) {
-			n.drop(r, frame.QueueFlush)
-		}
-	}
-	n.ackReady = 0
-	n.flushLow()
+	n.flush(&n.replies)
 	for r := n.plain.Pop(n.arena); r != frame.Nil; r = n.plain.Pop(n.arena) {
 		n.drop(r, frame.QueueFlush)
 	}

@@ -70,9 +70,6 @@ func (n *NIC) receive(now frame.Time, r frame.Ref) {
 	case m.Flags&frame.IsMACControl != 0:
 		n.flowControl(now, r, m, b)
 	case m.Flags&frame.HasICMP != 0 && n.notice(now, r, m, b):
-	case n.serves(m) && wire.Ethernet(b).DstUint64() == n.mac:
-		n.tcp.Receive(now, r)
-		n.ServiceReady(now)
 	case n.arc.takes != 0 && m.Flags&frame.HasRoCE == 0 && n.takes(r, m, b):
 	case n.stack != nil && m.Flags&frame.HasRoCE == 0:
 		n.local(now, r, m, b)

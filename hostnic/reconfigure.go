@@ -52,6 +52,7 @@ func (n *NIC) Reconfigure(now frame.Time, cfg *Config) error {
 		stack := s.cfg
 		old.Stack = &stack
 	}
+	n.Offer(now)
 	n.touch(now)
 	return nil
 }

@@ -53,7 +53,7 @@ func (n *NIC) answer(now frame.Time, r frame.Ref, q *queuePair, v *transport.Ver
 	if !n.cfg.Virtual {
 		wire.PutICRC(b, wire.EthernetLen, int(q.reply.bth))
 	}
-	n.queueReply(now, r, q)
+	n.queueReply(now, r, q.ackClass)
 }
 
 // writeReply writes BTH and AETH. An ACK names the last packet in order, a NAK
@@ -81,35 +81,6 @@ func (n *NIC) writeReply(b []byte, q *queuePair, v *transport.Verdict, nak bool)
 	}
 }
 
-// repliesShare is the part of the chunks that the replies of a class may hold:
-// a neighbour that pauses them, while data goes on arriving, must not take them
-// all. Beyond it replies are lost, and later ones tell what they told.
-const repliesShare = 4
-
-// crowded drops a reply for which its class has no room.
-func (n *NIC) crowded(r frame.Ref, class uint8) bool {
-	if n.acks[class].Len() < n.maxReplies {
-		return false
-	}
-	n.drop(r, frame.QueueTail)
-	return true
-}
-
-// queueReply queues a reply ahead of all data.
-func (n *NIC) queueReply(now frame.Time, r frame.Ref, q *queuePair) {
-	if !n.up {
-		n.drop(r, frame.QueueFlush)
-		return
-	}
-	if n.crowded(r, q.ackClass&7) {
-		return
-	}
-	n.arena.Meta(r).Arrival = now
-	n.acks[q.ackClass&7].Push(n.arena, r)
-	n.ackReady |= 1 << (q.ackClass & 7)
-	n.touch(now)
-}
-
 // notify sends a congestion notification to the sender of q.
 func (n *NIC) notify(now frame.Time, q *queuePair) {
 	r := n.pool.Alloc()
@@ -132,5 +103,5 @@ func (n *NIC) notify(now frame.Time, q *queuePair) {
 		wire.PutICRC(b, wire.EthernetLen, int(q.reply.bth))
 	}
 	n.count.CNPsSent++
-	n.queueReply(now, r, q)
+	n.queueReply(now, r, q.ackClass)
 }

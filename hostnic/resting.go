@@ -79,13 +79,13 @@ func (n *NIC) rested(now frame.Time) {
 
 // restWake returns when the first gap ends that something waits behind.
 func (n *NIC) restWake() frame.Time {
-	at, waits := frame.Never, n.ready[inTurn]|n.ackReady
+	at, waits := frame.Never, n.ready[inTurn]|n.ready[behind]|n.replies.ready|n.offers()
 	if n.plain.Len() > 0 {
 		waits |= 1 << (n.arena.Meta(n.plain.Head()).Class & 7)
 	}
 	for m := n.resting.classes; m != 0; m &= m - 1 {
 		c := bits.TrailingZeros8(m)
-		if waits>>c&1 != 0 || n.cfg.AckPauseClass == c && n.ackReady != 0 {
+		if waits>>c&1 != 0 || n.cfg.AckPauseClass == c && n.replies.ready != 0 {
 			at = min(at, n.resting.until[c])
 		}
 	}

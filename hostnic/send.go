@@ -11,6 +11,7 @@ import (
 type class struct {
 	lanes   [2]readySet // the queue pairs whose lanes of an order may send now
 	level   uint8       // classes that share what is left by weight
+	top     uint8       // one above the highest of them
 	quantum int64       // bytes of a turn, 0 strict
 	deficit int64
 	waits   uint64     // bytes that windows have let go, with MarkAbove
@@ -35,7 +36,7 @@ func (n *NIC) setLevels() {
 		}
 		n.classes[i].turn = uint8(i)
 		for k := lo; k <= i; k++ {
-			n.classes[k].level = uint8(1<<(i+1) - 1<<lo)
+			n.classes[k].level, n.classes[k].top = uint8(1<<(i+1)-1<<lo), uint8(i+1)
 			if least != 0 {
 				n.classes[k].quantum = int64(w[k]) * quantumUnit / int64(least)
 			}
@@ -55,7 +56,7 @@ func (n *NIC) nextClass(can uint8) int {
 	}
 	level := n.classes[i].level
 	can &= level
-	lead := &n.classes[bits.Len8(level)-1]
+	lead := &n.classes[n.classes[i].top-1]
 	c := int(lead.turn)
 	for can>>c&1 == 0 || n.classes[c].deficit <= 0 {
 		if below := can & (1<<c - 1); below != 0 {
@@ -200,61 +201,6 @@ func (n *NIC) expire(now frame.Time, q *queuePair) {
 	n.setReady(now, q)
 	if n.cfg.MarkAbove != 0 {
 		n.weigh(q)
-	}
-}
-
-// sendableAcks returns the classes with replies that no pause holds back.
-func (n *NIC) sendableAcks() uint8 {
-	if n.cfg.AckPauseClass < 0 {
-		return n.ackReady &^ n.paused
-	}
-	if n.paused>>n.cfg.AckPauseClass&1 != 0 {
-		return 0
-	}
-	return n.ackReady
-}
-
-// pick takes the next frame to start on the link at t, Nil if there is none or
-// no chunk for it.
-func (n *NIC) pick(t, now frame.Time) frame.Ref {
-	if c := bits.Len8(n.sendableAcks()) - 1; c >= 0 && (t >= now || n.ackThere(c) <= t) {
-		r := n.acks[c].Pop(n.arena)
-		if n.acks[c].Len() == 0 {
-			n.ackReady &^= 1 << c
-		}
-		n.depart(t, r)
-		return r
-	}
-	for {
-		can := n.ready[inTurn] &^ n.paused
-		if (can == 0 || n.plainTurn) && n.plainReady() && (t >= now || n.plainThere() <= t) {
-			n.plainTurn = false
-			r := n.plain.Pop(n.arena)
-			n.depart(t, r)
-			return r
-		}
-		if r := n.fromService(t, now, can); r != frame.Nil {
-			return r
-		}
-		// Second loops where nothing waits in their class or above.
-		if low := n.lowSendable(); low > can {
-			if c := bits.Len8(low) - 1; can>>c == 0 && (t >= now || n.lowThere(c) <= t) {
-				return n.pickLow(t, now, c)
-			}
-		}
-		if can == 0 {
-			return frame.Nil
-		}
-		n.plainTurn = true
-		c := &n.classes[n.nextClass(can)]
-		q := n.qps[c.lanes[inTurn].next()]
-		if !q.seg.open && !q.pace.lapsed(t, n.cfg.WholeNs) {
-			n.schedule(now, q)
-			continue
-		}
-		// A link that catches up does not send what was not allowed then.
-		t = max(t, min(max(q.due(), c.resumed), now))
-		return n.send(t, now, c, q, &q.lane)
 	}
 }
 

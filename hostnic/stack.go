@@ -197,19 +197,9 @@ func (n *NIC) turn(now frame.Time, r frame.Ref, b []byte) {
 
 // queueLocal queues a frame of the stack, with the replies of queue pairs.
 func (n *NIC) queueLocal(now frame.Time, r frame.Ref) {
-	if !n.up {
-		n.drop(r, frame.QueueFlush)
-		return
-	}
-	class := n.stack.cfg.Class
-	if n.crowded(r, class) {
-		return
-	}
 	m := n.arena.Meta(r)
-	m.Wire, m.Class, m.Arrival = uint32(m.Len), class, now
-	n.acks[class].Push(n.arena, r)
-	n.ackReady |= 1 << class
-	n.touch(now)
+	m.Wire, m.Class = uint32(m.Len), n.stack.cfg.Class
+	n.queueReply(now, r, m.Class)
 }
 
 // sendLocal queues a copy of the frame b, padded to what a real link carries.

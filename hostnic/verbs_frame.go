@@ -222,7 +222,7 @@ func (n *NIC) refuse(now frame.Time, r frame.Ref, q *queuePair, syndrome uint8) 
 		wire.PutICRC(b, wire.EthernetLen, int(q.reply.bth))
 	}
 	n.count.NaksSent++
-	n.queueReply(now, r, q)
+	n.queueReply(now, r, q.ackClass)
 }
 
 // verbAck takes in an ACK or NAK of requests.

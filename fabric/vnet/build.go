@@ -11,6 +11,7 @@ import (
 	"gswitch/hostnic"
 	inband "gswitch/int"
 	"gswitch/sim"
+	"gswitch/tcp/endpoint"
 	"gswitch/tcp/stack"
 	"gswitch/vswitch"
 	wirefmt "gswitch/wire"
@@ -37,7 +38,7 @@ type Network struct {
 	intRates *inband.RateTable
 	shared   [][]shared // by switch and port, nil where no other thread steps it
 
-	stacks []*stack.Stack // by host, nil without Config.Streams
+	stacks []*endpoint.Endpoint // by host, nil without Config.Streams
 	tap    func(f *Flow, a, b *stack.Options) (stack.Tap, stack.Tap)
 
 	flows flows

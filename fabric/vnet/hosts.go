@@ -6,6 +6,7 @@ import (
 	"gswitch/fabric"
 	"gswitch/frame"
 	"gswitch/hostnic"
+	"gswitch/tcp/endpoint"
 	wirefmt "gswitch/wire"
 )
 
@@ -21,13 +22,17 @@ func (n *Network) addHosts() error {
 				return fmt.Errorf("virtual network %s: host %s: %w", n.Topology.Name, c.Name, err)
 			}
 		}
+		if n.cfg.Streams.On {
+			c.Options = c.Options.With(endpoint.Name, n.streamOptions(node))
+		}
 		nic, err := hostnic.New(c, n.Engine.Pool(node))
 		if err != nil {
 			return fmt.Errorf("virtual network %s: %w", n.Topology.Name, err)
 		}
 		n.Hosts = append(n.Hosts, nic)
-		if err := n.addStack(i, node); err != nil {
-			return fmt.Errorf("virtual network %s: %w", n.Topology.Name, err)
+		if n.cfg.Streams.On {
+			n.stacks = append(n.stacks, endpoint.Of(nic))
+			n.flows.streams = append(n.flows.streams, map[uint32]uint32{})
 		}
 		n.engine[node] = n.Engine.AddNode(node, n.stepped(nic, node), func(now frame.Time) {
 			// First: a completion may close what a round-trip time is of.

@@ -6,6 +6,7 @@ import (
 
 	"gswitch/frame"
 	"gswitch/tcp"
+	"gswitch/tcp/endpoint"
 	"gswitch/tcp/stack"
 	wirefmt "gswitch/wire"
 )
@@ -37,20 +38,9 @@ const (
 	tcpPort = 5001
 )
 
-// addStack lets host i have connections.
-func (n *Network) addStack(i, node int) error {
-	if !n.cfg.Streams.On {
-		return nil
-	}
-	s, err := stack.New(stack.Config{Name: n.Topology.Nodes[node].Name, Addr: n.addrs[i], MAC: wirefmt.MAC(n.Plan.Nodes[node].MAC), Virtual: n.Engine.Virtual(),
-		Delay: n.cfg.Streams.Delay, Jitter: n.cfg.Streams.Jitter, Seed: mix(n.cfg.Seed, node) ^ 0x7c9}, n.Engine.Pool(node))
-	if err != nil {
-		return err
-	}
-	n.Hosts[i].ServeTCP(s)
-	n.stacks = append(n.stacks, s)
-	n.flows.streams = append(n.flows.streams, map[uint32]uint32{})
-	return nil
+// streamOptions are those of the connections of a host.
+func (n *Network) streamOptions(node int) stack.Config {
+	return stack.Config{Delay: n.cfg.Streams.Delay, Jitter: n.cfg.Streams.Jitter, Seed: mix(n.cfg.Seed, node) ^ 0x7c9}
 }
 
 // MSS is what TCP has to have so that full segments with time stamps carry the
@@ -110,7 +100,7 @@ func (n *Network) nextHop(src, dst int) wirefmt.MAC {
 
 // stirred lets the engine look at a host whose stack was given something.
 func (n *Network) stirred(now frame.Time, host int) {
-	n.Hosts[host].ServiceReady(now)
+	n.stacks[host].Kick(now)
 	n.Engine.Poke(n.engine[n.hostNode[host]])
 }
 
@@ -170,7 +160,7 @@ func (n *Network) OnStream(f func(f *Flow, a, b *stack.Options) (stack.Tap, stac
 }
 
 // Stacks returns the stacks of the hosts, nil where they have none.
-func (n *Network) Stacks() []*stack.Stack { return n.stacks }
+func (n *Network) Stacks() []*endpoint.Endpoint { return n.stacks }
 
 // Stream returns the sender's end of a connection of TCP, nil if it is not one.
 func (n *Network) Stream(c Conn) *tcp.Conn {

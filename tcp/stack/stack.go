@@ -121,13 +121,21 @@ type arrival struct {
 // ErrTuple says that addresses and ports are those of an open connection.
 var ErrTuple = errors.New("the addresses and ports are in use")
 
-// New returns a stack without connections.
-func New(c Config, pool *frame.Pool) (*Stack, error) {
+// Validate reports the first setting that cannot be meant.
+func (c *Config) Validate() error {
 	switch {
 	case !c.Addr.Is4():
-		return nil, fmt.Errorf("host %s: TCP needs an address of IPv4, not %v", c.Name, c.Addr)
+		return fmt.Errorf("host %s: TCP needs an address of IPv4, not %v", c.Name, c.Addr)
 	case c.Delay < 0 || c.Jitter < 0:
-		return nil, fmt.Errorf("host %s: a delay of %v with a deviation of %v: times must not be negative", c.Name, c.Delay.Duration(), c.Jitter.Duration())
+		return fmt.Errorf("host %s: a delay of %v with a deviation of %v: times must not be negative", c.Name, c.Delay.Duration(), c.Jitter.Duration())
+	}
+	return nil
+}
+
+// New returns a stack without connections.
+func New(c Config, pool *frame.Pool) (*Stack, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
 	}
 	return &Stack{cfg: c, arena: pool.Arena, pool: pool, addr: c.Addr.As4(), rand: frame.NewRand(c.Seed)}, nil
 }

@@ -1,0 +1,91 @@
+package hostnic
+
+import (
+	"math/bits"
+
+	"gswitch/frame"
+)
+
+// queues hold frames that wait for the link, by class.
+type queues struct {
+	fifo  [8]frame.FIFO
+	ready uint8 // classes with frames
+}
+
+func (q *queues) init() {
+	for c := range q.fifo {
+		q.fifo[c].Init()
+	}
+}
+
+func (q *queues) push(a *frame.Arena, r frame.Ref, class uint8) {
+	q.fifo[class].Push(a, r)
+	q.ready |= 1 << class
+}
+
+// pop takes the oldest frame of a class that has some.
+func (q *queues) pop(a *frame.Arena, class int) frame.Ref {
+	f := &q.fifo[class]
+	r := f.Pop(a)
+	if f.Len() == 0 {
+		q.ready &^= 1 << class
+	}
+	return r
+}
+
+// flush drops what waits for a link that went down.
+func (n *NIC) flush(q *queues) {
+	for q.ready != 0 {
+		n.drop(q.pop(n.arena, bits.Len8(q.ready)-1), frame.QueueFlush)
+	}
+}
+
+// repliesShare is the part of the chunks that the replies of a class may hold:
+// a neighbour that pauses them, while data goes on arriving, must not take them
+// all. Beyond it replies are lost, and later ones tell what they told.
+const repliesShare = 4
+
+// queueReply queues a reply, ahead of the data of its class. It reports whether
+// it did: without a link or room the reply is dropped.
+func (n *NIC) queueReply(now frame.Time, r frame.Ref, class uint8) bool {
+	class &= 7
+	switch {
+	case !n.up:
+		n.drop(r, frame.QueueFlush)
+		return false
+	case n.replies.fifo[class].Len() >= n.maxReplies:
+		n.drop(r, frame.QueueTail)
+		return false
+	}
+	n.arena.Meta(r).Arrival = now
+	n.replies.push(n.arena, r, class)
+	n.touch(now)
+	return true
+}
+
+// QueueFrame queues a frame that is no queue pair's: one of a feature, or of who
+// steps the NIC. It is whole, with its length on the link (Meta.Wire) and class
+// (Meta.Class). Urgent ones leave with the replies of their class. The others take
+// turns with the data of queue pairs, of whatever class, so that neither can hold
+// up the other; beyond limit of them r is dropped. It reports whether r was
+// queued.
+func (n *NIC) QueueFrame(now frame.Time, r frame.Ref, urgent bool, limit int) bool {
+	m := n.arena.Meta(r)
+	switch {
+	case urgent:
+		return n.queueReply(now, r, m.Class)
+	case !n.up:
+		n.drop(r, frame.QueueFlush)
+		return false
+	case n.plain.Len() >= limit:
+		n.drop(r, frame.QueueTail)
+		return false
+	}
+	m.Arrival = now
+	n.plain.Push(n.arena, r)
+	n.touch(now)
+	return true
+}
+
+// QueuedFrames returns how many frames of QueueFrame wait that are not urgent.
+func (n *NIC) QueuedFrames() int { return n.plain.Len() }
