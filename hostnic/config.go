@@ -28,8 +28,9 @@ type Config struct {
 	BaseRTT frame.Time // the constant T of congestion control
 
 	// AckClass is the class of acknowledgements and congestion notifications,
-	// -1: that of the data they answer. They leave before all data, unless the
-	// neighbour pauses AckPauseClass; -1: their own class.
+	// -1: that of the data they answer. They leave before the data of their class
+	// and of those below, unless the neighbour pauses AckPauseClass; -1: their own
+	// class.
 	AckClass      int
 	AckPauseClass int
 

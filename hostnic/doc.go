@@ -11,7 +11,7 @@
 // has a bit in the ready set of its class; one that must wait for its pace
 // stands in a timer wheel; all others are on no list, so that what a frame
 // costs does not depend on how many queue pairs there are. Transmit serves
-// flow control frames, then replies, then the classes by priority or weight,
+// flow control frames, then the classes by priority or weight, each with its replies first,
 // and in a class one packet of each ready queue pair in turn, or as much as
 // Config.Turn says. The header is a
 // copy of the queue pair's template with a few fields patched (template.go).

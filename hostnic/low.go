@@ -150,7 +150,6 @@ func (n *NIC) answerLow(now frame.Time, r frame.Ref, q *queuePair, v *transport.
 		wire.PutICRC(b, wire.EthernetLen, int(q.reply.bth))
 	}
 	n.count.AcksSent++
-	n.lowReplies |= 1 << class
 	n.queueReply(now, r, class)
 }
 

@@ -7,11 +7,10 @@ import (
 )
 
 // pick takes the next frame to start on the link at t, Nil if there is none or
-// no chunk for it. Replies come first, but for those of second loops; then the
-// highest class with something to send, and in a class what waits there in this
-// order:
+// no chunk for it. The highest class with something to send comes first, and in
+// a class, or in classes that share a weight, what waits there in this order:
 //
-//	replies of second loops
+//	replies       acknowledgements, notifications, urgent frames of others
 //	in turn       data of queue pairs, frames of features
 //	behind        data of second loops
 //
@@ -23,7 +22,7 @@ func (n *NIC) pick(t, now frame.Time) frame.Ref {
 		if len(n.sources) != 0 {
 			top = max(top, bits.Len8(n.offered(t, now)))
 		}
-		if c := bits.Len8(n.sendableReplies()) - 1; c >= 0 && (top <= int(n.classes[c].top) || n.lowReplies>>c&1 == 0) && (t >= now || n.replyThere(c) <= t) {
+		if c := bits.Len8(n.sendableReplies()) - 1; c >= 0 && top <= int(n.classes[c].top) && (t >= now || n.replyThere(c) <= t) {
 			r := n.replies.pop(n.arena, c)
 			n.depart(t, r)
 			return r
