@@ -35,7 +35,7 @@ func (d decoder) validateEscape(c *Config, s *Switch, path string) {
 	if e.Period < units.Microsecond {
 		d.Fail(path+".period", "%s is less than a microsecond", e.Period)
 	}
-	if e.Reclaim < units.Microsecond || frame.Time(e.Reclaim) > escape.MaxReclaim {
+	if e.Reclaim != 0 && e.Reclaim < units.Microsecond || frame.Time(e.Reclaim) > escape.MaxReclaim {
 		d.Fail(path+".reclaim", "%s is not between 1us and 1h", e.Reclaim)
 	}
 	if len(s.PFC.Classes) == 0 && d.OK() { // else the key may be misspelt
@@ -43,6 +43,40 @@ func (d decoder) validateEscape(c *Config, s *Switch, path string) {
 	}
 	d.validateEscapeQueue(s, &e, path+".queue")
 	d.validateEscapeWorker(c, s, path)
+}
+
+// linkOverhead is preamble, checksum and gap of a frame, in bytes.
+const linkOverhead = 24
+
+// leaves is how long the frames in all places of the slowest port take to leave,
+// 0 where no port has a rate.
+func (e *Escape) leaves(s *Switch) units.Duration {
+	slowest, bytes := units.Rate(0), 0
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		if r := p.Rate; r != 0 && slices.Contains(e.Ports, p.name()) && (slowest == 0 || r < slowest) {
+			slowest, bytes = r, p.MTU+14+linkOverhead
+		}
+	}
+	return units.Duration(escape.Leaves(e.Slots, bytes, uint64(slowest)))
+}
+
+// defaultReclaim is for workers that may be some milliseconds late.
+const defaultReclaim = 5 * units.Millisecond
+
+// resolve writes out what follows from the ports.
+func (e *Escape) resolve(s *Switch) {
+	if e.Reclaim == 0 {
+		e.Reclaim = min(max(defaultReclaim, 2*e.leaves(s)), units.Duration(escape.MaxReclaim))
+	}
+}
+
+// warn tells of a time after which most tokens count as lost while their frames
+// are on the way.
+func (e *Escape) warn(d decoder, s *Switch, path string) {
+	if least := e.leaves(s); e.Reclaim != 0 && e.Reclaim < least {
+		d.Fail(path+".reclaim", "tokens count as lost after %s, and at the slowest of the ports the frames in all %d places take %s to leave: write %s or more, fewer slots, or leave it out", e.Reclaim, e.Slots, least, 2*least)
+	}
 }
 
 // validateEscapeQueue checks that the queue is above what frames escape from,

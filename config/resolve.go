@@ -64,6 +64,9 @@ func (s *Switch) resolve(index, workers int) {
 			f.Seed = h.Sum64()
 		}
 	}
+	if s.Escape != nil {
+		s.Escape.resolve(s)
+	}
 	for _, rules := range s.ACLs {
 		number(rules)
 	}

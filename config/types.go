@@ -243,8 +243,8 @@ type Escape struct {
 	Flows   int            `yaml:"flows" range:"1,65536" default:"256" doc:"Flows of a port that are known, the last ones."`
 	PerFlow int            `yaml:"per_flow" range:"1,65536" default:"64" doc:"Tokens of a flow that may be out at once."`
 	Period  units.Duration `yaml:"period" default:"20us" doc:"Time from one round of tokens to the next: about twice the delay of a link, the loops of the workers included."`
-	Reclaim units.Duration `yaml:"reclaim" default:"5ms" doc:"Time after which the place of a token that came to nothing is free again: longer than a token and its frame take through the network."`
-	Printed bool           `yaml:"printed" doc:"true: the algorithm as printed, without requests for tokens and without waits of flows whose tokens come to nothing. Circles of flows that no switch with an open port knows then stay closed."`
+	Reclaim units.Duration `yaml:"reclaim" doc:"Time after which the place of a token that came to nothing is free again: longer than a token and its frame take through the network. 5ms if left out, or where that is longer twice the time that all places of the slowest of the ports take to leave."`
+	Printed bool           `yaml:"printed" doc:"true: the algorithm exactly as printed: one token a round for each of as many flows as there are places, no requests for tokens, no waits. Flows may get out of order, and circles of flows that no switch with an open port knows stay closed."`
 }
 
 // Rule is one entry of an access list. The first that matches decides.

@@ -22,6 +22,11 @@ func Warnings(file string, data []byte) section.Errors {
 				d.Fail(path+".qos."+name, "no port uses this profile; name it in ports[].qos, or take it out")
 			}
 		}
+		if s.Escape != nil {
+			e := *s.Escape
+			section.Fill(&e)
+			e.warn(d, s, path+".escape")
+		}
 		if s.Crossbar != nil && s.Buffer.Size != 0 {
 			d.Fail(path+".buffer.size", "is for what the switch itself sends alone: frames wait in the queues of the crossbar, see crossbar.ingress and crossbar.egress")
 		}

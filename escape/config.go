@@ -21,9 +21,15 @@ type Config struct {
 	// nobody. A flow whose tokens come to nothing waits ever longer for each
 	// further one, up to 32 times.
 	Reclaim frame.Time
-	// Printed leaves out what the printed algorithm does not have: that flows
-	// whose tokens come to nothing wait and get fewer at once, and in a switch
-	// requests for tokens. Circles of flows that are not known then stay closed.
+	// Printed is algorithm 3 as it is printed, line by line. A round makes one
+	// token for each flow, as soon as a pause is requested (lines 6 to 14); as
+	// many flows are known, and tokens of one may be out, as there are places
+	// (section 4.3.1); a token that finds no place is dropped before a frame is
+	// looked for (line 16); frames that escaped pass all others where the token
+	// began, too (section 4.3.3, 2 and 3); and in each Reclaim in which the pool
+	// did not change one token comes back (section 4.3.3, 5). Flows whose tokens
+	// come to nothing do not wait, and no switch asks for tokens, so that circles
+	// of flows that are not known stay closed.
 	Printed bool
 }
 
@@ -33,6 +39,16 @@ const MaxReclaim = 3600 * frame.Second
 // Default returns the configuration that is taken where nothing else is said.
 func Default() Config {
 	return Config{Slots: 64, Flows: 256, PerFlow: 64, Reclaim: 100 * frame.Microsecond}
+}
+
+// Leaves is how long the frames in all places of a port take to leave by a link
+// of rate bit/s, with frames of so many bytes: a token may be out for as long
+// before its frame comes, even between neighbours. 0 without a rate.
+func Leaves(slots, frameBytes int, rate uint64) frame.Time {
+	if rate == 0 {
+		return 0
+	}
+	return frame.Time(float64(slots) * float64(frameBytes) * 8e9 / float64(rate))
 }
 
 // Validate reports the first setting that cannot be meant.

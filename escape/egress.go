@@ -25,6 +25,8 @@ type Egress struct {
 	taken  int
 	parked int
 	count  Counts
+	check  frame.Time // Printed: when to look at the pool again
+	pool   int        // Printed: places that were free the last time
 }
 
 // Counts are what a port counted.
@@ -43,7 +45,12 @@ type Counts struct {
 }
 
 // NewEgress returns a port all of whose places are free.
-func NewEgress(c Config) *Egress { return &Egress{cfg: c, table: newTable(c.Flows)} }
+func NewEgress(c Config) *Egress {
+	if c.Printed {
+		c.Flows, c.PerFlow = c.Slots, c.Slots
+	}
+	return &Egress{cfg: c, table: newTable(c.Flows)}
+}
 
 // Free, Kept and Taken count places; their sum is Config.Slots. Parked counts
 // those of frames that are parked, of which there are as many.
@@ -144,19 +151,25 @@ const lookAhead = 64
 
 // Offer makes a token for the next flow, in turn, that may have one: whose
 // frames come by a port that may is true for. It returns false where there is
-// no place or no such flow among the next ones.
+// no place or no such flow among the next ones. As printed a flow gets one
+// token at an instant.
 func (e *Egress) Offer(now frame.Time, may func(in uint16, class uint8) bool) (Token, bool) {
 	t := &e.table
 	if e.spare() <= 0 {
 		return Token{}, false
 	}
-	for range min(t.n, lookAhead) {
+	look := min(t.n, lookAhead)
+	if e.cfg.Printed {
+		look = t.n
+	}
+	for range look {
 		if t.cursor++; int(t.cursor) >= t.n {
 			t.cursor = 0
 		}
 		f := &t.flows[t.cursor]
-		if f.out < f.window && now >= f.rest && may(f.in, f.class) {
+		if f.out < f.window && now >= f.rest && !(e.cfg.Printed && f.made == now) && may(f.in, f.class) {
 			e.keep(now, t.cursor)
+			f.made = now
 			e.count.Made++
 			return Token{f.key, f.in, 1}, true
 		}
@@ -172,7 +185,9 @@ func (e *Egress) keep(now frame.Time, i uint32) {
 	}
 	t.flows[i].out++
 	t.wait(i, now)
-	e.kept++
+	if e.kept++; e.kept == 1 {
+		e.check, e.pool = now+e.cfg.Reclaim, e.Free()
+	}
 }
 
 // Hit notes that a token got a frame here. No place changes hands: the frame
@@ -274,6 +289,10 @@ func (e *Egress) rest(f *flow) frame.Time {
 // Reclaim gives back the places that were kept for tokens that are out too
 // long. Tokens of one flow count from the last that left or came back.
 func (e *Egress) Reclaim(now frame.Time) {
+	if e.cfg.Printed {
+		e.reclaimOne(now)
+		return
+	}
 	t := &e.table
 	for i := t.first; i != none && now-t.flows[i].sent >= e.cfg.Reclaim; i = t.first {
 		f := &t.flows[i]
@@ -282,9 +301,6 @@ func (e *Egress) Reclaim(now frame.Time) {
 		e.count.Reclaimed += uint64(f.out)
 		f.out = 0
 		if f.rest == frame.Never {
-			continue
-		}
-		if e.cfg.Printed {
 			continue
 		}
 		// One at once if none came at all since the last time; each that comes
@@ -297,10 +313,34 @@ func (e *Egress) Reclaim(now frame.Time) {
 	}
 }
 
+// reclaimOne is the timer of the printed algorithm (section 4.3.3, 5): where as
+// many places are free as an interval ago, one token counts as lost.
+func (e *Egress) reclaimOne(now frame.Time) {
+	t := &e.table
+	if t.first == none || now < e.check {
+		return
+	}
+	if i := t.first; e.Free() == e.pool {
+		t.unwait(i)
+		e.kept--
+		e.count.Reclaimed++
+		if f := &t.flows[i]; f.out > 1 {
+			f.out--
+			t.wait(i, f.sent)
+		} else {
+			f.out = 0
+		}
+	}
+	e.check, e.pool = now+e.cfg.Reclaim, e.Free()
+}
+
 // Due returns when Reclaim next has something to do, Never if no token is out.
 func (e *Egress) Due() frame.Time {
 	if e.table.first == none {
 		return frame.Never
+	}
+	if e.cfg.Printed {
+		return e.check
 	}
 	return e.table.flows[e.table.first].sent + e.cfg.Reclaim
 }

@@ -23,6 +23,7 @@ type flow struct {
 	out    uint32     // tokens that are out
 	window uint32     // how many may be
 	rest   frame.Time // no token before
+	made   frame.Time // when the last token began here
 	stamp  uint64     // order of the last frame, 0: that of prev and next
 
 	sent       frame.Time // when the last token left or the last frame came
@@ -76,7 +77,7 @@ func (t *table) add(hash uint32, key wire.FlowID) uint32 {
 		return none
 	}
 	head := t.bucket(hash)
-	t.flows[i] = flow{key: key, hash: hash, chain: *head}
+	t.flows[i] = flow{key: key, hash: hash, chain: *head, made: -1}
 	*head = i
 	t.front(i)
 	return i

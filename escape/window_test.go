@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"gswitch/frame"
+	"gswitch/wire"
 )
 
 // A flow whose tokens come to nothing gets them ever more rarely, one that
@@ -42,17 +43,48 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// As the printed algorithm has it, no flow waits.
+// As printed a flow gets one token in a round and no flow waits; as many flows are
+// known as there are places; and of the tokens that came to nothing one comes
+// back in an interval, if nothing else happens in it.
 func TestPrinted(t *testing.T) {
 	cfg := config(4, 4)
-	cfg.Printed = true
+	cfg.Flows, cfg.Printed = 256, true
 	e := NewEgress(cfg)
-	e.Note(7, flowA, 1, 3)
-	for now := frame.Time(0); now < 10*cfg.Reclaim; now += cfg.Reclaim {
-		e.Reclaim(now)
-		if n := e.offer(now); n != 4 {
-			t.Fatalf("%d tokens at %d", n, now)
+	for i := range uint32(9) {
+		e.Note(i, wire.FlowID{Addrs: uint64(i)}, 1, 3)
+	}
+	if e.Flows() != 4 {
+		t.Fatalf("%d flows are known with 4 places", e.Flows())
+	}
+	for i := uint32(6); i < 9; i++ {
+		e.Retire(i, wire.FlowID{Addrs: uint64(i)})
+	}
+	now := frame.Time(0)
+	for round := 1; round <= 4; round++ {
+		if n := e.offer(now); n != 1 || e.Free() != 4-round {
+			t.Fatalf("round %d: %d tokens, %d places free", round, n, e.Free())
 		}
+		now += frame.Microsecond
+	}
+	if n := e.offer(now); n != 0 {
+		t.Fatalf("%d tokens without a place", n)
+	}
+	now = e.Due()
+	e.Reclaim(now)
+	if e.Free() != 0 {
+		t.Fatalf("%d places free after an interval in which tokens left", e.Free())
+	}
+	for free := 1; free <= 4; free++ {
+		now += cfg.Reclaim
+		if e.Reclaim(now - 1); e.Free() != free-1 {
+			t.Fatalf("%d places free before the interval is over", e.Free())
+		}
+		if e.Reclaim(now); e.Free() != free {
+			t.Fatalf("%d places free, want %d", e.Free(), free)
+		}
+	}
+	if e.Due() != frame.Never || e.Counts().Reclaimed != 4 {
+		t.Errorf("due at %d, %d reclaimed", e.Due(), e.Counts().Reclaimed)
 	}
 }
 

@@ -279,7 +279,8 @@ func flowFields(f wire.FlowID) vswitch.Flow {
 // enter queues a frame that escaped from the neighbour's queue and has a place
 // here. Where it was the token's origin the frame goes behind what waits in its
 // own queue, older frames of its flow among it; elsewhere past the pause. If an
-// older frame waits there nevertheless, that one goes on in its place.
+// older frame waits there nevertheless, that one goes on in its place. As printed
+// it goes past all that waits everywhere.
 func (p *ports) enter(x *exit, r frame.Ref, m *frame.Meta, flow wire.FlowID) bool {
 	at := &p.places[r]
 	queue, hops := m.Queue, at.hops
@@ -291,6 +292,15 @@ func (p *ports) enter(x *exit, r frame.Ref, m *frame.Meta, flow wire.FlowID) boo
 		return false
 	}
 	at.held = taken
+	if p.params.Printed {
+		if hops == 1 {
+			m.Queue = p.queue
+			p.node.Join(r)
+		} else {
+			p.letOut(x, r, m, hops-1)
+		}
+		return true
+	}
 	if hops == 1 {
 		if x.Park() {
 			at.held = parked

@@ -33,6 +33,10 @@ func (p *ports) token(port uint16, x *exit, c wire.MACControl) bool {
 		x.Drop()
 		return true
 	}
+	if p.params.Printed && x.Free() == 0 {
+		x.Drop()
+		return true
+	}
 	hash := p.hashOf(t.Flow)
 	p.flow = t.Flow
 	for q := range x.fifo {
@@ -62,14 +66,15 @@ func (p *ports) isWanted(r frame.Ref) bool {
 
 // isWaited reports whether frames of a class that come by a port are held back
 // by the neighbour there, and none is under way any more: only then does no
-// frame overtake an older one where the token goes further than one hop.
+// frame overtake an older one where the token goes further than one hop. As
+// printed a pause that is requested suffices.
 func (p *ports) isWaited(in uint16, class uint8) bool {
 	x := p.at(in)
 	if x == nil || !p.partner(in) || !p.node.LinkUp(in) {
 		return false
 	}
 	c := p.node.PFC(in).Class(int(class))
-	return c.Told && p.node.Now()-c.ToldSince >= x.patience
+	return c.Told && (p.params.Printed || p.node.Now()-c.ToldSince >= x.patience)
 }
 
 // mayEscape is isWaited for flows whose way on is open.

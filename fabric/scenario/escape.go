@@ -17,8 +17,30 @@ type Escape struct {
 	Flows   int            `yaml:"flows" range:"1,65536" default:"256" doc:"Flows of a port that are known, the last ones."`
 	PerFlow int            `yaml:"per_flow" range:"1,65536" default:"64" doc:"Tokens of a flow that may be out at once."`
 	Period  units.Duration `yaml:"period" default:"2us" doc:"Time from one round of tokens to the next: about twice the delay of a link."`
-	Reclaim units.Duration `yaml:"reclaim" default:"100us" doc:"Time after which the place of a token that came to nothing is free again: longer than a token and its frame take through the network."`
-	Printed bool           `yaml:"printed" doc:"true: the algorithm as printed, without requests for tokens and without waits of flows whose tokens come to nothing. Circles of flows that no switch with an open port knows then stay closed."`
+	Reclaim units.Duration `yaml:"reclaim" doc:"Time after which the place of a token that came to nothing is free again: longer than a token and its frame take through the network. 100us if left out, or where that is longer twice the time that all places of the slowest link between switches take to leave."`
+	Printed bool           `yaml:"printed" doc:"true: the algorithm exactly as printed: one token a round for each of as many flows as there are places, no requests for tokens, no waits. Flows may get out of order, and circles of flows that no switch with an open port knows stay closed."`
+
+	leaves units.Duration // how long all places of the slowest link between switches take to leave
+}
+
+// hasty tells of a time after which most tokens count as lost while their frames
+// are on the way.
+func (e *Escape) hasty() []string {
+	if !e.Enabled || e.Reclaim >= e.leaves {
+		return nil
+	}
+	return []string{fmt.Sprintf("switch.escape.reclaim: tokens count as lost after %s, and at the slowest link between switches the frames in all %d places take %s to leave; write %s or more, fewer slots, or leave it out", e.Reclaim, e.Slots, e.leaves, 2*e.leaves)}
+}
+
+// slowest is the rate of the slowest link between switches, 0 without one.
+func (v *validator) slowest() (rate uint64) {
+	for i := range v.t.Links {
+		l := &v.t.Links[i]
+		if v.t.Nodes[l.A.Node].Kind == fabric.Switch && v.t.Nodes[l.B.Node].Kind == fabric.Switch && (rate == 0 || l.Rate < rate) && l.Rate != 0 {
+			rate = l.Rate
+		}
+	}
+	return rate
 }
 
 // Params is what the switches take.
@@ -39,6 +61,11 @@ type Detour struct {
 func (v *validator) escape() {
 	d := v.doc
 	if e := &d.Switch.Escape; e.Enabled {
+		least := escape.Leaves(e.Slots, int(d.Hosts.Payload)+100, v.slowest())
+		if e.Reclaim == 0 {
+			e.Reclaim = units.Duration(min(max(100*frame.Microsecond, 2*least), escape.MaxReclaim))
+		}
+		e.leaves = units.Duration(least)
 		p := e.Params()
 		if err := p.Validate(); err != nil {
 			v.sec.Fail("switch.escape", "%v", err)

@@ -87,5 +87,5 @@ func (d *Document) Warnings() (v []string) {
 			v = append(v, s.key+": "+s.problem)
 		}
 	}
-	return append(v, d.cramped()...)
+	return append(append(v, d.cramped()...), d.Switch.Escape.hasty()...)
 }

@@ -247,7 +247,7 @@ func longRing(t *testing.T, k, links int, delay time.Duration, xoff uint32, e Es
 	return n, done
 }
 
-// asPrinted is Escape without what is ours.
+// asPrinted is Escape as its algorithm is printed.
 var asPrinted = Escape{On: true, Config: escape.Config{Printed: true}}
 
 // stays fails the test unless the whole ring is closed and nothing moves.
@@ -260,14 +260,14 @@ func (n *Network) stays(t *testing.T, k int, done []Done) {
 	}
 }
 
-// Four switches and four flows, each over three links: the circle is closed
+// Five switches and five flows, each over four links: the circle is closed
 // before a frame of any flow has come to the switch by which the flow leaves it.
 // The printed algorithm makes tokens for flows of which a switch has sent a
 // frame, so it makes none here that finds one, and nothing ever moves. With
 // requests all arrives.
 func TestCircleOfUnknownFlows(t *testing.T) {
-	n, done := longRing(t, 4, 3, 5*time.Microsecond, 12_000, asPrinted)
-	n.stays(t, 4, *done)
+	n, done := longRing(t, 5, 4, time.Microsecond, 6_000, asPrinted)
+	n.stays(t, 5, *done)
 	if c := n.counts(); c.Hits != 0 || c.Asked != 0 {
 		t.Fatalf("%+v", c)
 	}
@@ -278,8 +278,8 @@ func TestCircleOfUnknownFlows(t *testing.T) {
 			}
 		}
 	}
-	n, done = longRing(t, 4, 3, 5*time.Microsecond, 12_000, Escape{On: true})
-	if c := n.counts(); len(*done) != 4 || c.Requests == 0 {
+	n, done = longRing(t, 5, 4, time.Microsecond, 6_000, Escape{On: true})
+	if c := n.counts(); len(*done) != 5 || c.Requests == 0 {
 		t.Fatalf("%d messages arrived; circles %+v; %+v", len(*done), n.Deadlocks(n.Engine.Now()), c)
 	}
 	n.advance(t, frame.Millisecond)
