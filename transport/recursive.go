@@ -23,6 +23,10 @@ type Recursive struct {
 	Stop bool
 	// Cross says when it ends besides at the head of the message.
 	Cross Crossing
+	// Burst is how many packets leave from the first to the last of them before
+	// the loop goes on with those ahead of them, as with segmentation offload
+	// (section 2.6); all have the level of the worst. 0 and 1: each on its own.
+	Burst uint32
 }
 
 // Crossing is when the second loop ends.
@@ -65,14 +69,25 @@ func (r *Recursive) validate(k *Kind) error {
 }
 
 // level returns the level of a packet with so many packets behind it, from 1.
-func (r *Recursive) level(behind uint64) (level uint8, ok bool) {
+func (r *Recursive) level(behind uint64) uint8 {
 	for k, bound := range r.Levels {
 		if behind < bound {
-			return uint8(k + 1), true
+			return uint8(k + 1)
 		}
 	}
-	return uint8(len(r.Levels)), !r.Stop
+	return uint8(len(r.Levels))
 }
+
+// last returns the packet at which a loop that stops is over.
+func (r *Recursive) last(tail uint64) uint64 {
+	if !r.Stop {
+		return 0
+	}
+	return tail - min(tail, r.Levels[len(r.Levels)-1])
+}
+
+// burst returns how many packets leave in ascending order.
+func (r *Recursive) burst() uint64 { return uint64(max(r.Burst, 1)) }
 
 // second is the state of the second loop.
 type second struct {
@@ -84,8 +99,13 @@ type second struct {
 	stats   SecondStats
 }
 
-// chunk is what is left of a message: packets [floor, next).
-type chunk struct{ floor, next, tail uint64 }
+// chunk is what is left of a message: packets [floor, next), and [at, end) of
+// the burst that is under way.
+type chunk struct {
+	floor, next, tail uint64
+	at, end           uint64
+	level             uint8 // of the burst
+}
 
 // SecondStats counts what the second loop did.
 type SecondStats struct {
@@ -106,7 +126,7 @@ func (s *Sender) Posted(first, end uint64) {
 	if n := ringSize(end - s.cum); n > 64*len(l.sent) {
 		l.sent, l.arrived = l.sent.grow(n, s.cum, first), l.arrived.grow(n, s.cum, first)
 	}
-	l.chunks = append(l.chunks, chunk{first, end, end})
+	l.chunks = append(l.chunks, chunk{floor: first, next: end, tail: end})
 }
 
 // PeekLow returns the packet that the second loop may send now, and its level.
@@ -126,10 +146,11 @@ func (s *Sender) PeekLow() (seq uint64, level uint8, ok bool) {
 		case Flush:
 			floor = max(floor, s.cum)
 		}
-		if c.next > floor && c.tail > s.cum {
-			if level, ok = l.cfg.level(c.tail - c.next); ok {
-				return c.next - 1, level, true
-			}
+		if c.at = max(c.at, floor); c.at < c.end && c.tail > s.cum {
+			return c.at, c.level, true
+		}
+		if from := max(floor, l.cfg.last(c.tail), c.next-min(c.next, l.cfg.burst())); from < c.next && c.tail > s.cum {
+			return from, l.cfg.level(c.tail - from - 1), true
 		}
 		l.chunks = l.chunks[:len(l.chunks)-1]
 	}
@@ -139,7 +160,11 @@ func (s *Sender) PeekLow() (seq uint64, level uint8, ok bool) {
 // SentLow tells that the packet which PeekLow offered leaves.
 func (s *Sender) SentLow(seq uint64, level uint8) {
 	l := s.second
-	l.chunks[len(l.chunks)-1].next = seq
+	c := &l.chunks[len(l.chunks)-1]
+	if c.at >= c.end { // the first of a burst
+		c.next, c.end, c.level = seq, c.next, level
+	}
+	c.at = seq + 1
 	if seq >= s.cum {
 		l.sent.set(seq)
 	}

@@ -20,20 +20,29 @@ func TestLevelsOfPackets(t *testing.T) {
 		levels []uint64
 		behind uint64
 		want   uint8
-		stops  bool
 	}{
-		{DesignLevels, 0, 1, false}, {DesignLevels, 39, 1, false}, {DesignLevels, 40, 2, false}, {DesignLevels, 439, 2, false}, {DesignLevels, 440, 3, false},
-		{DesignLevels, 4439, 3, false}, {DesignLevels, 4440, 3, true},
-		{LinuxLevels, 39, 1, false}, {LinuxLevels, 40, 2, false}, {LinuxLevels, 399, 2, false}, {LinuxLevels, 400, 3, false},
-		{FourLevels, 9, 1, false}, {FourLevels, 10, 2, false}, {FourLevels, 11109, 4, false}, {OneLevel, 1 << 40, 1, false},
+		{DesignLevels, 0, 1}, {DesignLevels, 39, 1}, {DesignLevels, 40, 2}, {DesignLevels, 439, 2}, {DesignLevels, 440, 3},
+		{DesignLevels, 4439, 3}, {DesignLevels, 4440, 3},
+		{LinuxLevels, 39, 1}, {LinuxLevels, 40, 2}, {LinuxLevels, 399, 2}, {LinuxLevels, 400, 3},
+		{FourLevels, 9, 1}, {FourLevels, 10, 2}, {FourLevels, 11109, 4}, {OneLevel, 1 << 40, 1},
 	} {
 		r := Recursive{Levels: c.levels}
-		if got, ok := r.level(c.behind); got != c.want || !ok {
-			t.Errorf("%v: level(%d) = %d, %v; want %d", c.levels, c.behind, got, ok, c.want)
+		if got := r.level(c.behind); got != c.want {
+			t.Errorf("%v: level(%d) = %d; want %d", c.levels, c.behind, got, c.want)
 		}
-		r.Stop = true
-		if _, ok := r.level(c.behind); ok == c.stops {
-			t.Errorf("%v: at %d packets the loop goes on: %v", c.levels, c.behind, ok)
+	}
+}
+
+// A loop that stops does so with its last level, another at the head.
+func TestLoopStopsWithTheLastLevel(t *testing.T) {
+	for stop, want := range map[bool]int{true: 440, false: 1000} {
+		cfg := rc3(TCP, []uint64{40, 440}, Meet)
+		cfg.Recursive.Stop = stop
+		var s Sender
+		s.Init(cfg)
+		s.Posted(0, 1000)
+		if got := low(&s, 2000); len(got) != want {
+			t.Errorf("stop %v: %d packets, want %d", stop, len(got), want)
 		}
 	}
 }
@@ -82,6 +91,40 @@ func TestSecondLoopGoesFromTheTail(t *testing.T) {
 	}
 	if s.BytesInFlight() != 4000 || s.Next() != 4 {
 		t.Errorf("the second loop is in the flight: %d bytes, next %d", s.BytesInFlight(), s.Next())
+	}
+}
+
+// Bursts go from the tail backwards and each from its head on, at the level of
+// its worst packet; the ordinary loop ends the last one early.
+func TestSecondLoopInBursts(t *testing.T) {
+	cfg := rc3(TCP, DesignLevels, Meet)
+	cfg.Recursive.Burst = 43
+	var s Sender
+	s.Init(cfg)
+	s.Posted(0, 100)
+	hp(t, &s, 4, 100)
+	got := low(&s, 50)
+	if got[0] != "57/2" || got[42] != "99/2" || got[43] != "14/2" || got[49] != "20/2" {
+		t.Fatalf("it sends %v", got)
+	}
+	hp(t, &s, 20, 100) // 4 to 23, of which 21 to 23 had their turn to come
+	if got = low(&s, 1000); len(got) != 33 || got[0] != "24/2" || got[32] != "56/2" {
+		t.Errorf("then %v", got)
+	}
+	if st := s.Second(); st.Sent[2] != 83 {
+		t.Errorf("%+v", st)
+	}
+}
+
+// The last levels of a loop that stops are not exceeded by a burst.
+func TestBurstStopsWithTheLevels(t *testing.T) {
+	cfg := rc3(TCP, []uint64{40}, Meet)
+	cfg.Recursive.Burst, cfg.Recursive.Stop = 16, true
+	var s Sender
+	s.Init(cfg)
+	s.Posted(0, 100)
+	if got := low(&s, 1000); len(got) != 40 || got[32] != "60/1" || got[39] != "67/1" {
+		t.Errorf("it sends %v", got)
 	}
 }
 

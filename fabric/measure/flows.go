@@ -164,6 +164,7 @@ func (f *flows) values(put func(string, float64), group int) {
 // they took, and returns how many they are.
 func (f *flows) times(put func(string, float64), in func(i int) bool) (n int) {
 	var fct, slow []float64
+	var bytes, weighted float64
 	late := 0
 	for i := range f.all {
 		if !in(i) {
@@ -175,6 +176,8 @@ func (f *flows) times(put func(string, float64), in func(i int) bool) (n int) {
 		}
 		if f.all[i].FCT > 0 {
 			fct, slow = append(fct, f.all[i].FCT), append(slow, f.all[i].Slowdown)
+			bytes += float64(f.all[i].Bytes)
+			weighted += float64(f.all[i].Bytes) * f.all[i].FCT
 		}
 	}
 	if n == 0 {
@@ -184,6 +187,9 @@ func (f *flows) times(put func(string, float64), in func(i int) bool) (n int) {
 	put("flows_unfinished_total", float64(n-len(fct)))
 	put("timeout_share", float64(late)/float64(n))
 	summary(put, "fct", "seconds", fct)
+	if bytes > 0 {
+		put("fct_bytes_mean_seconds", weighted/bytes)
+	}
 	summary(put, "slowdown", "", slow)
 	return n
 }

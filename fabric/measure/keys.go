@@ -77,6 +77,7 @@ var keys = []Key{
 	{"flows_unfinished_total", OfRun | OfGroup | OfSizes, false, "", "Flows that were not complete at the end."},
 	{"timeout_share", OfRun | OfGroup | OfSizes, false, "", "Share of flows with a retransmission timeout, of any of their messages; those that are not complete count by the messages that are."},
 	{"fct", OfRun | OfGroup | OfSizes, true, "seconds", "Completion times of flows."},
+	{"fct_bytes_mean_seconds", OfRun | OfGroup | OfSizes, false, "", "Mean completion time over bytes: that of each flow counts by its size."},
 	{"slowdown", OfRun | OfGroup | OfSizes, true, "", "Completion times, each divided by that of the flow alone in the network."},
 	{"rtt", OfRun | OfGroup, true, "seconds", "Network round-trip times: of messages that fit one frame, from posting to acknowledgement."},
 	{"single_slowdown", OfRun | OfGroup, true, "", "Slowdowns of messages that fit one frame."},

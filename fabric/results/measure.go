@@ -25,6 +25,7 @@ var Measures = []Measure{
 	{"slowdown_p99.9", "  p99.9"},
 	{"slowdown_max", "  max"},
 	{"fct_mean_seconds", "completion mean"},
+	{"fct_bytes_mean_seconds", "  mean over bytes"},
 	{"fct_p50_seconds", "  p50"},
 	{"fct_p95_seconds", "  p95"},
 	{"fct_p99_seconds", "  p99"},

@@ -69,6 +69,9 @@ func describe(r *scenario.Run, real bool) (*vnet.Config, error) {
 	}
 	live, shadow := d.Switch.Policies()
 	c.OneQueue = live != nil || shadow != nil
+	if c.OneQueueAt, err = d.Switch.Classless(); err != nil {
+		return nil, err
+	}
 	if d.Link.Overhead == "ethernet" {
 		c.Overhead = ethernetOverhead
 	}

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"gswitch/config"
+	"gswitch/fabric"
 	"gswitch/vswitch"
 )
 
@@ -16,11 +17,33 @@ func (s *Switch) Policies() (live, shadow *config.Policy) {
 	return live, shadow
 }
 
+// Classless returns the names of the switches in which all classes wait in one
+// egress queue.
+func (s *Switch) Classless() (names []string, err error) {
+	for _, text := range s.OneQueue {
+		more, err := spread(text)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, more...)
+	}
+	return names, nil
+}
+
 // queues checks what switches do with their egress queues.
 func (v *validator) queues() {
 	s := &v.doc.Switch
 	if key, problem := config.CheckQueuePolicy(&s.Order, s.Rank, &s.Admission, s.Inversions); problem != "" {
 		v.sec.Fail("switch."+key, "%s", problem)
+	}
+	names, err := s.Classless()
+	if err != nil {
+		v.sec.Fail("switch.one_queue", "%v", err)
+	}
+	for _, name := range names {
+		if n, ok := v.t.Lookup(name); !ok || v.t.Nodes[n].Kind != fabric.Switch {
+			v.sec.Fail("switch.one_queue", "there is no switch %q", name)
+		}
 	}
 	live, shadow := s.Policies()
 	if key, problem := config.CheckServe(live, shadow, s.Order.Kind != "", false); problem != "" {

@@ -12,6 +12,7 @@ type RC3 struct {
 	Quotas  []int  `yaml:"quotas" range:"1,1000000000" doc:"Frames of each level, counted from the tail, the best level first. 40, 400 and 4000 if left out (RC3, section 2.2)."`
 	Classes []int  `yaml:"classes" range:"0,7" doc:"Traffic class of each level, each below the one before. Those next below that of the hosts if left out. None may be lossless."`
 	Stop    bool   `yaml:"stop" doc:"true: farther from the tail than all quotas the loop ends; otherwise the last level has no bound."`
+	Burst   int    `yaml:"burst" range:"1,1000" default:"1" doc:"Frames that leave in ascending order before the loop goes on with those ahead of them, as with segmentation offload; all in the level of the worst of them."`
 	Cross   string `yaml:"cross" enum:"meet,push,flush" default:"meet" doc:"When the loop ends. meet: where it meets the ordinary one. push: at the head, as if all were queued at once (the authors' simulator, Linux). flush: as push, but what is acknowledged is not sent any more."`
 }
 
@@ -23,7 +24,7 @@ func (x *RC3) Loop() *transport.Recursive {
 	if !x.Enabled {
 		return nil
 	}
-	r := &transport.Recursive{Levels: transport.DesignLevels, Stop: x.Stop, Cross: crossings[x.Cross]}
+	r := &transport.Recursive{Levels: transport.DesignLevels, Stop: x.Stop, Cross: crossings[x.Cross], Burst: uint32(x.Burst)}
 	if len(x.Quotas) > 0 {
 		r.Levels = nil
 		bound := uint64(0)

@@ -80,6 +80,8 @@ type Switch struct {
 
 	Replay bool `yaml:"replay" doc:"true: the run is made twice, first as it stands, and then with what each packet waited as its slack, which every egress queue goes by (see lstf). Results are those of the second: packets that are late left later than in the first."`
 
+	OneQueue []string `yaml:"one_queue" doc:"Switches that know no classes: all but lossless ones wait in one egress queue. Names, or ranges such as s1..s4."`
+
 	VOQ bool `yaml:"voq" doc:"true: egress queues serve the ports that frames came by in turn, as input-queued switches do."`
 
 	Paths   Paths    `yaml:"paths" doc:"How one of several shortest paths is chosen for a frame."`

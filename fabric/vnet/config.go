@@ -46,6 +46,8 @@ type Config struct {
 	// OneQueue lets all classes that are not lossless wait in one egress queue, for a
 	// policy that has queues of its own.
 	OneQueue bool
+	// OneQueueAt are switches of which that holds.
+	OneQueueAt []string
 	// PushOut bounds what waits at each port of a switch, and drops the least
 	// valuable.
 	PushOut scheduler.PushOut

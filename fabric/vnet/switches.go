@@ -3,6 +3,7 @@ package vnet
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"gswitch/fabric"
 	"gswitch/frame"
@@ -48,7 +49,7 @@ func (n *Network) switchConfig(i, node int) (*vswitch.Config, error) {
 		FDB:       vswitch.FDBConfig{Size: 1024, Ageing: frame.Never / 2},
 	}
 	n.telemetry(c)
-	if n.cfg.OneQueue {
+	if n.cfg.OneQueue || slices.Contains(n.cfg.OneQueueAt, c.Name) {
 		n.oneQueue(c)
 	}
 	c.Buffer.Lateness = n.lateness()
