@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	intpoint "gswitch/int/point"
 	"hash/fnv"
 	"net/netip"
 	"regexp"
@@ -145,7 +146,7 @@ func ParseTelemetry(name string) (inband.Mode, error) {
 	if name == inband.None.String() {
 		return inband.None, nil
 	}
-	if m, ok := sourceModes[name]; ok {
+	if m, ok := intpoint.Modes[name]; ok {
 		return m, nil
 	}
 	return 0, fmt.Errorf("telemetry %q: must be none, hpcc, hpcc-grow or int-md", name)
@@ -231,6 +232,6 @@ func (h *Host) Units() *inband.Profile {
 	if len(h.Telemetry.Links) == 0 {
 		return nil
 	}
-	t := Telemetry{Links: h.Telemetry.Links}
-	return t.config().Profile
+	t := intpoint.Section{Links: h.Telemetry.Links}
+	return t.Config().Profile
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	intpoint "gswitch/int/point"
 	"net"
 	"slices"
 
@@ -97,11 +98,14 @@ func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
 	}
 	out := &vswitch.Config{
 		Name: s.Name, ID: uint16(s.ID), MAC: wire.MAC(*s.MAC), Seed: s.Seed, SymmetricHash: s.Hash == "symmetric", Strict: s.Strict, ICMPRate: uint32(s.ICMPRate), ShareOwn: true,
-		Loopbacks: s.Loopback, Class: s.Classes.maps(), Buffer: s.Buffer.config(), PFC: s.PFC.config(), Telemetry: s.Telemetry.config(),
+		Loopbacks: s.Loopback, Class: s.Classes.maps(), Buffer: s.Buffer.config(), PFC: s.PFC.config(),
 		FDB: vswitch.FDBConfig{Size: s.FDB.Max, Ageing: frame.Time(*s.FDB.Ageing)},
 	}
 	if out.FDB.Ageing == 0 {
 		out.FDB.Ageing = frame.Never
+	}
+	if s.Telemetry.INT {
+		out.Options = out.Options.With(intpoint.Name, s.Telemetry.Config())
 	}
 	if s.Crossbar != nil {
 		out.Crossbar = s.Crossbar.config()
@@ -121,6 +125,9 @@ func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
 			out.Ports = append(out.Ports, vswitch.PortConfig{})
 		}
 		out.Ports[n] = p.config(s.QoS[p.QoS])
+		if p.Telemetry != nil {
+			out.Ports[n].Options = out.Ports[n].Options.With(intpoint.Name, p.Telemetry.Config())
+		}
 		out.Ports[n].Worker = slices.Index(used, p.Workers[0])
 		if s.Escape != nil && slices.Contains(s.Escape.Ports, p.Name) {
 			out.Ports[n].Options = out.Ports[n].Options.With(escapepoint.Name, escapepoint.Neighbor{})
@@ -196,9 +203,6 @@ func (p *Port) config(q QoS) vswitch.PortConfig {
 	}
 	if st := p.Storm; st != nil {
 		out.Storm = vswitch.StormControl{Broadcast: uint64(st.Broadcast), Multicast: uint64(st.Multicast), UnknownUnicast: uint64(st.Unknown)}
-	}
-	if tel := p.Telemetry; tel != nil {
-		out.Telemetry = tel.config()
 	}
 	for _, c := range q.Queues {
 		qc := Serve(QueuePolicy(c.Order, c.Rank, c.Admission, c.Inversions), c.Policy, c.Shadow)

@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	intpoint "gswitch/int/point"
 	"net/netip"
 	"os"
 	"strconv"
@@ -308,8 +309,8 @@ func (b *Bump) Node(mtu int, seed uint64) (*bump.Config, error) {
 		c.NIC.PFC, c.NIC.PFCClasses, c.NIC.QuenchAfter = true, c.NIC.PFCClasses|1<<class, frame.Time(b.PFC.QuenchAfter)
 	}
 	if len(b.Telemetry.Links) > 0 {
-		t := Telemetry{Links: b.Telemetry.Links}
-		c.INT = t.config().Profile
+		t := intpoint.Section{Links: b.Telemetry.Links}
+		c.INT = t.Config().Profile
 	}
 	if c.Default, err = b.rule(&BumpRule{Flows: b.Flows, Protocol: "any"}); err != nil {
 		return nil, err

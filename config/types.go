@@ -3,6 +3,7 @@ package config
 import (
 	"net/netip"
 
+	intpoint "gswitch/int/point"
 	"gswitch/section"
 	"gswitch/units"
 )
@@ -48,7 +49,7 @@ type Switch struct {
 	PFC       PFC               `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb) on all ports."`
 	Crossbar  *Crossbar         `yaml:"crossbar" doc:"Queues at the ingress ports and a crossbar to those at the egress ports, in place of the shared buffer (DeTail). None if left out."`
 	Escape    *Escape           `yaml:"escape" doc:"Frames of lossless classes get out of paused queues on tokens of the neighbour (Escape). They do not if left out."`
-	Telemetry Telemetry         `yaml:"telemetry" doc:"In-band telemetry: what the switch writes into data frames that ask for it."`
+	Telemetry intpoint.Section  `yaml:"telemetry" doc:"In-band telemetry: what the switch writes into data frames that ask for it."`
 	ACLs      map[string][]Rule `yaml:"acls" doc:"Access lists by name. A port applies one."`
 	FDB       FDB               `yaml:"fdb" doc:"The forwarding database of layer 2."`
 	Routes    []Route           `yaml:"routes" id:"prefix" doc:"Static routes."`
@@ -83,33 +84,18 @@ type Port struct {
 	Faults   *Faults         `yaml:"faults" doc:"What goes wrong, on purpose, with the frames that leave here. Nothing if left out."`
 	MTU      int             `yaml:"mtu" range:"68,9216" default:"1500" doc:"Largest network-layer packet in bytes: a frame has 14 more, and 4 for each VLAN tag."`
 
-	MinFrame  int            `yaml:"min_frame" range:"14,60" default:"14" doc:"Shortest frame that is taken, in bytes without checksum. 60 on a real wire; hosts on virtual links do not pad."`
-	Trust     string         `yaml:"trust" enum:"none,pcp,dscp" default:"pcp" doc:"Which field of a frame chooses its class."`
-	Class     int            `yaml:"class" range:"0,7" default:"0" doc:"Class of frames without such a field."`
-	VLAN      *PortVLAN      `yaml:"vlan" doc:"VLAN membership. Transparent if left out: tags pass untouched and every frame counts as VLAN 1."`
-	Learn     *bool          `yaml:"learn" default:"true" doc:"false: source addresses are not learned here."`
-	Isolated  bool           `yaml:"isolated" doc:"true: exchanges no frames with other isolated ports."`
-	Storm     *StormControl  `yaml:"storm_control" doc:"Limits on flooded traffic that arrives here."`
-	Addresses []netip.Prefix `yaml:"address" doc:"Addresses with prefix length: makes it a routed port, outside all VLANs."`
-	ACL       string         `yaml:"acl" doc:"Access list for frames that arrive here."`
-	QoS       string         `yaml:"qos" doc:"Queue profile. Eight strict queues if left out."`
-	Watchdog  *Watchdog      `yaml:"watchdog" doc:"What happens to queues of this port that stay paused, in place of pfc.watchdog. {action: off}: nothing, also towards a host."`
-	Telemetry *PortTelemetry `yaml:"telemetry" doc:"Role at the edge of the telemetry domain, for hosts without telemetry."`
-}
-
-// Telemetry is in-band telemetry on all ports of a switch.
-type Telemetry struct {
-	INT       bool         `yaml:"int" doc:"true: each data frame with a telemetry header takes a record of this switch along."`
-	Links     []units.Rate `yaml:"links" doc:"Slowest and fastest link of the whole network, or all rates: they set the units of HPCC's records, the same on every switch and host. The paper's units (1 ns, 128 B, 80 B) if left out."`
-	Signal    string       `yaml:"signal" enum:"tx,rx" default:"tx" doc:"What the byte counter counts. tx: what the port sent. rx: what entered its queues."`
-	Occupancy string       `yaml:"occupancy" enum:"queue,port" default:"queue" doc:"Which bytes wait behind the frame. queue: those in its own queue. port: those in all queues of the port."`
-}
-
-// PortTelemetry is the role of a port at the edge of a telemetry domain.
-type PortTelemetry struct {
-	Source      string `yaml:"source" enum:"none,hpcc,hpcc-grow,int-md" default:"none" doc:"Header that data frames which arrive here get. HPCC's are for RoCEv2 only."`
-	SourcePorts []int  `yaml:"source_ports" range:"1,65535" doc:"UDP destination ports whose datagrams are data. RoCEv2 (4791) if left out."`
-	Sink        bool   `yaml:"sink" doc:"true: frames that leave here lose the header; the last ones' content is kept."`
+	MinFrame  int                   `yaml:"min_frame" range:"14,60" default:"14" doc:"Shortest frame that is taken, in bytes without checksum. 60 on a real wire; hosts on virtual links do not pad."`
+	Trust     string                `yaml:"trust" enum:"none,pcp,dscp" default:"pcp" doc:"Which field of a frame chooses its class."`
+	Class     int                   `yaml:"class" range:"0,7" default:"0" doc:"Class of frames without such a field."`
+	VLAN      *PortVLAN             `yaml:"vlan" doc:"VLAN membership. Transparent if left out: tags pass untouched and every frame counts as VLAN 1."`
+	Learn     *bool                 `yaml:"learn" default:"true" doc:"false: source addresses are not learned here."`
+	Isolated  bool                  `yaml:"isolated" doc:"true: exchanges no frames with other isolated ports."`
+	Storm     *StormControl         `yaml:"storm_control" doc:"Limits on flooded traffic that arrives here."`
+	Addresses []netip.Prefix        `yaml:"address" doc:"Addresses with prefix length: makes it a routed port, outside all VLANs."`
+	ACL       string                `yaml:"acl" doc:"Access list for frames that arrive here."`
+	QoS       string                `yaml:"qos" doc:"Queue profile. Eight strict queues if left out."`
+	Watchdog  *Watchdog             `yaml:"watchdog" doc:"What happens to queues of this port that stay paused, in place of pfc.watchdog. {action: off}: nothing, also towards a host."`
+	Telemetry *intpoint.EdgeSection `yaml:"telemetry" doc:"Role at the edge of the telemetry domain, for hosts without telemetry."`
 }
 
 // Filter selects frames in the kernel. A frame is taken if anything matches.

@@ -1,6 +1,7 @@
 package hostnic
 
 import (
+	intpoint "gswitch/int/point"
 	"maps"
 	"testing"
 
@@ -33,7 +34,7 @@ func newScaledStar(t testing.TB, hosts int, scale frame.Time, change func(i int,
 		cfg.Ports = append(cfg.Ports, p)
 	}
 	cfg.Buffer.Size = 8 << 20
-	cfg.Telemetry.Enabled = true
+	cfg.Options = vswitch.Options{intpoint.Name: intpoint.Config{}}
 	for i := range hosts {
 		cfg.FDB.Static = append(cfg.FDB.Static, vswitch.StaticMAC{VLAN: 1, MAC: testMAC(i + 1), Port: uint16(i)})
 	}
@@ -119,7 +120,11 @@ func TestBlindAcknowledgements(t *testing.T) {
 		writes bool
 		blind  bool
 	}{{inband.HPCC, true, false}, {inband.HPCC, false, true}, {inband.HPCCGrow, true, false}, {inband.INTMD, true, false}, {inband.INTMD, false, true}, {inband.None, false, false}} {
-		s := newStar(t, 2, nil, func(sw *vswitch.Config) { sw.Telemetry.Enabled = c.writes })
+		s := newStar(t, 2, nil, func(sw *vswitch.Config) {
+			if !c.writes {
+				sw.Options = nil
+			}
+		})
 		s.incast("hpcc", nil, bytes, func(q *QPConfig) { q.INT = c.telem })
 		s.finish(bytes)
 		n := s.nics[1].Counts()

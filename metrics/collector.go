@@ -11,7 +11,6 @@ import (
 	"gswitch/dataplane"
 	"gswitch/frame"
 	"gswitch/histogram"
-	inband "gswitch/int"
 	"gswitch/pfc"
 	"gswitch/policy"
 	"gswitch/scheduler"
@@ -122,8 +121,6 @@ var (
 	flooded       = counter("flooded_packets_total", "Frames that were flooded.", "switch")
 	toLocal       = counter("local_packets_total", "Frames that the switch itself handled.", "switch")
 	icmpSent      = counter("icmp_errors_sent_total", "ICMP errors sent.", "switch")
-	telemetry     = counter("telemetry_frames_total", "Data frames with in-band telemetry, by what became of this switch's record: stamped, full (no record fits any more), mtu, no-room (in the chunk), foreign.", "switch", "outcome")
-	telemetryEdge = counter("telemetry_edge_frames_total", "Frames at the edge of the telemetry domain: source (got a header), sink (lost it), skipped (too long for a header).", "switch", "role")
 	icmpLimited   = counter("icmp_errors_limited_total", "ICMP errors withheld by the rate limit.", "switch")
 	aclPackets    = counter("acl_rule_packets_total", "Frames that a named rule of an access list matched.", "switch", "acl", "rule")
 	aclBytes      = counter("acl_rule_bytes_total", "Bytes that a named rule of an access list matched.", "switch", "acl", "rule")
@@ -228,14 +225,6 @@ func (e emitter) sw(s *Switch) {
 	e.count(toLocal, c.ToLocal, s.Name)
 	e.count(icmpSent, c.ICMPSent, s.Name)
 	e.count(icmpLimited, c.ICMPLimited, s.Name)
-	if s.Program.Config.Telemetry.Enabled {
-		for outcome, n := range c.Telemetry {
-			e.count(telemetry, n, s.Name, inband.Outcome(outcome).String())
-		}
-		e.count(telemetryEdge, c.INTSourced, s.Name, "source")
-		e.count(telemetryEdge, c.INTSunk, s.Name, "sink")
-		e.count(telemetryEdge, c.INTSkipped, s.Name, "skipped")
-	}
 	e.gauge(fdbCapacity, float64(s.Capacity), s.Name)
 	e.gauge(tableEntries, float64(s.Addresses), s.Name, "fdb")
 	e.gauge(tableEntries, float64(len(s.Program.Config.Routes)), s.Name, "routes")

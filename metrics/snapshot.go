@@ -234,12 +234,6 @@ func (s *Switch) add(c vswitch.Counts, self [frame.NumReasons]uint64, rules []vs
 	t.ICMPSent += c.ICMPSent
 	t.ICMPLimited += c.ICMPLimited
 	t.Programs += c.Programs
-	t.INTSourced += c.INTSourced
-	t.INTSunk += c.INTSunk
-	t.INTSkipped += c.INTSkipped
-	for i := range c.Telemetry {
-		t.Telemetry[i] += c.Telemetry[i]
-	}
 	for i := range self {
 		s.SelfDrops[i] += self[i]
 	}

@@ -8,6 +8,7 @@ import (
 	_ "gswitch/escape/point"
 	_ "gswitch/gfc/point"
 	_ "gswitch/hull/link"
+	_ "gswitch/int/point"
 	_ "gswitch/lstf/point"
 	_ "gswitch/mirror/point"
 	_ "gswitch/qcn/point"

@@ -82,7 +82,6 @@ func (c Apply) prepare(sw *Switch) (func(), error) {
 		return nil, fmt.Errorf("switch %s: %w", c.Config.Name, err)
 	}
 	old := sw.program.Load()
-	prog.keepTelemetry(old)
 	return func() {
 		sw.program.Store(prog)
 		sw.bindStatic(old, prog)

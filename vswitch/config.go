@@ -56,7 +56,6 @@ type Config struct {
 	MaxFrames int
 	PFC       PFCConfig
 	Crossbar  CrossbarConfig
-	Telemetry TelemetryConfig
 	Options   Options // of features: see Register
 
 	FDB       FDBConfig
@@ -123,8 +122,6 @@ type PortConfig struct {
 	Edge bool
 	// LearnDisabled stops MAC learning on the port.
 	LearnDisabled bool
-	// Telemetry is the port's role at the edge of a telemetry domain.
-	Telemetry PortTelemetry
 }
 
 // StormControl limits flooded traffic that arrives at a port, in bits/s.

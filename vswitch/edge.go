@@ -48,7 +48,7 @@ func (n *Node) icmpType(r frame.Ref, m *frame.Meta) uint8 {
 func (n *Node) stamped(r frame.Ref, m *frame.Meta) bool {
 	b := n.arena.Bytes(r)
 	if m.Flags&frame.HasRoCE != 0 {
-		if bth := wire.BTHOffset(m, b); bth < len(b) && !isRoCEData(b[bth]) {
+		if bth := wire.BTHOffset(m, b); bth < len(b) && !wire.IsRoCEData(b[bth]) {
 			return false
 		}
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // finish completes frames that the scheduler just released: their bytes leave
-// the shared buffer, marks and telemetry are written (depth and departure are
+// the shared buffer, marks are written, features see them (depth and departure are
 // known here), the port counts them. It returns how many are sent.
 func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) int {
 	ps := &n.ports[port]
@@ -25,7 +25,7 @@ func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) int {
 	if n.crossbar == nil {
 		n.held -= n.buffer.ReleaseAll(n.arena, v)
 	}
-	for i, r := range v {
+	for _, r := range v {
 		m := n.arena.Meta(r)
 		if m.Cost != 0 {
 			n.giveBack(now, m)
@@ -33,12 +33,24 @@ func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) int {
 		if m.Flags&frame.MarkCE != 0 {
 			wire.MarkCE(n.arena, r)
 		}
-		if m.Flags&frame.HasINT != 0 {
-			n.telemetryOut(ps, r, m, v[i+1:])
+		if ps.arc.sends == 0 {
+			ps.tx.add(m.Wire)
 		}
-		ps.tx.add(m.Wire)
+	}
+	if ps.arc.sends != 0 {
+		n.showSent(ps, port, v)
 	}
 	return len(v)
+}
+
+// showSent shows features what a port sends, which may change its length.
+func (n *Node) showSent(ps *portState, port uint16, v []frame.Ref) {
+	for b := ps.arc.sends; b != 0; b &= b - 1 {
+		n.features[bits.TrailingZeros32(b)].Sends(port, v)
+	}
+	for _, r := range v {
+		ps.tx.add(n.arena.Meta(r).Wire)
+	}
 }
 
 // sift drops frames that a feature gave up at the last moment, and returns the

@@ -23,15 +23,12 @@ func (n *Node) emit(r frame.Ref) {
 		}
 	}
 	pp := &n.prog.ports[m.OutPort]
-	if m.Wire > pp.maxFrame && untagged(m) > pp.maxFrame {
+	if m.Wire > pp.maxFrame && Untagged(m) > pp.maxFrame {
 		n.drop(r, frame.MTUExceeded)
 		return
 	}
 	if pp.vlanMode != VLANTransparent && pp.iface == noIface && !n.retag(r, m, pp) {
 		return
-	}
-	if m.Flags&frame.HasINT != 0 {
-		n.instrument(r, pp)
 	}
 	if n.forwardsTo != 0 {
 		n.gather(r)
@@ -40,9 +37,9 @@ func (n *Node) emit(r frame.Ref) {
 	n.enqueue(r, m)
 }
 
-// untagged returns the length of a frame without its VLAN tags and its slack,
+// Untagged returns the length of a frame without its VLAN tags and its slack,
 // which do not count against an MTU.
-func untagged(m *frame.Meta) uint32 {
+func Untagged(m *frame.Meta) uint32 {
 	if m.L3 > wire.EthernetLen {
 		return m.Wire - (uint32(m.L3) - wire.EthernetLen)
 	}

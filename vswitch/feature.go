@@ -142,6 +142,12 @@ type Instance struct {
 	// yet. It returns, in place, those that go on; it has given Node.Consume the
 	// others.
 	Arrives func(now frame.Time, port uint16, v []frame.Ref) []frame.Ref
+	// Admits is Listens for Admitted.
+	Admits func(port uint16, c *PortConfig) bool
+	// Admitted is shown the frames that came in by a port and passed its access list,
+	// with VLAN and class, before their way out is sought. Those with a Reason will
+	// not be routed.
+	Admitted func(now frame.Time, port uint16, v []frame.Ref)
 	// Control acts on a MAC control frame (IEEE 802.3 clause 31) that is neither
 	// pause nor priority flow control, of an opcode that package wire knows, on the
 	// worker that owns the port that it came in by, before any other frame of its
@@ -175,6 +181,9 @@ type Instance struct {
 	// of flow control are among them. One that it gives the Reason frame.QueueShed
 	// is dropped in place of sent, though its time on the link is spent.
 	Departs func(port uint16, v []frame.Ref)
+	// Sends is shown the frames that a port sends, when nothing keeps them from it any
+	// more and congestion marks are written: it may change what is in them.
+	Sends func(port uint16, v []frame.Ref)
 	// Left is told of frames that have left egress queues of one port, sent or
 	// not. Their Meta says which.
 	Left func(v []frame.Ref)
@@ -206,6 +215,7 @@ const (
 	AtPauses                       // Instance.Pauses
 	AtLinkLocal                    // Instance.LinkLocal
 	AtRequests                     // Instance.Requests
+	AtSends                        // Instance.Sends
 )
 
 // Counter is a number that a feature counts, or a measure that it takes, of a

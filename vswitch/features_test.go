@@ -11,6 +11,7 @@ import (
 	"gswitch/frame"
 	gfcpoint "gswitch/gfc/point"
 	inband "gswitch/int"
+	intpoint "gswitch/int/point"
 	"gswitch/pfc"
 	"gswitch/pipeline"
 	"gswitch/qcn"
@@ -132,7 +133,7 @@ func (f features) config() *vswitch.Config {
 		cfg.Crossbar = vswitch.CrossbarConfig{On: true, SkipBlocked: true, Egress: 20_000}
 	}
 	if f.has(featTelemetry) {
-		cfg.Telemetry.Enabled = true
+		cfg.Options = cfg.Options.With(intpoint.Name, intpoint.Config{})
 	}
 	if f.has(featWatchdog) {
 		cfg.PFC.Watchdog = pfc.Watchdog{Detect: 60 * frame.Microsecond}
@@ -213,10 +214,11 @@ func (f features) port(i int, p *vswitch.PortConfig) {
 		p.Options = p.Options.With(escapepoint.Name, escapepoint.Neighbor{})
 	}
 	if f.has(featTelemetry) {
-		p.Telemetry.Sink = i == 1
+		edge := intpoint.Edge{Sink: i == 1}
 		if !escapes { // a header that the switch puts in makes another flow of what its neighbour sends
-			p.Telemetry.Source = inband.INTMD
+			edge.Source = inband.INTMD
 		}
+		p.Options = p.Options.With(intpoint.Name, edge)
 	}
 	q := &p.Scheduler.Queues
 	if f.has(featECN) {

@@ -33,7 +33,7 @@ func (n *Node) admit(now frame.Time, port uint16, pp *portProgram, ps *portState
 				continue
 			}
 			why = frame.ReservedMulticast
-		case m.Wire > pp.maxFrame && untagged(m) > pp.maxFrame:
+		case m.Wire > pp.maxFrame && Untagged(m) > pp.maxFrame:
 			why = frame.Oversize
 		case m.Wire < pp.minFrame:
 			why = frame.Undersize

@@ -104,8 +104,6 @@ type Node struct {
 	paths paths
 	shown *scheduler.ShownLoads // of own ports, to other workers; nil if there are none
 
-	sunk *sinkRing // what telemetry sinks took out; nil until the first
-
 	dropped []frame.Ref // listed for a capture instead of freed; without capacity while none runs
 }
 
@@ -128,6 +126,7 @@ type portState struct {
 	ownRate     uint64         // bit/s; 0: no limit
 	wraps       uint32         // features that unwrap what comes in, as in an arc
 	arrives     uint32         // features that look at what arrives, as in an arc
+	admitted    uint32         // and at what passed the access list
 
 	// Of the worker that owns the port only.
 	sched     *scheduler.Port
@@ -187,8 +186,8 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 	if pp.acl != 0 {
 		v = n.filter(now, pp.acl-1, v)
 	}
-	if pp.source != nil {
-		n.addTelemetry(pp.source, pp, v)
+	if ps.admitted != 0 {
+		n.admitted(now, port, v)
 	}
 	switch {
 	case pp.iface == noIface:

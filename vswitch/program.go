@@ -60,8 +60,6 @@ type Program struct {
 	// tagPCP is the 802.1Q priority that stands for each class on the wire.
 	tagPCP [8]uint8
 
-	telemetry *telemetryProgram // nil: there never was any
-
 	routing   routing
 	anyRouted bool
 }
@@ -83,7 +81,6 @@ type portProgram struct {
 	storm    StormControl
 	edge     bool        // a host is the neighbour
 	allowed  *[64]uint64 // trunk VLANs
-	source   *source     // of telemetry, nil if the port is none
 }
 
 type vlanProgram struct {
@@ -137,9 +134,6 @@ func compile(cfg *Config, ids *idSets, gen uint32) (*Program, error) {
 		return nil, err
 	}
 	if err := p.compileRoutes(cfg, ids.routes); err != nil {
-		return nil, err
-	}
-	if err := p.compileTelemetry(cfg); err != nil {
 		return nil, err
 	}
 	return p, nil

@@ -95,13 +95,17 @@ func (n *Node) tellFeatures(now frame.Time) {
 	}
 }
 
-// adoptArrivals asks the features whether they look at what arrives at a port.
+// adoptArrivals asks the features what they look at of what arrives at a port.
 func (n *Node) adoptArrivals(port uint16, c *PortConfig) {
 	ps := &n.ports[port]
-	ps.arrives = 0
+	ps.arrives, ps.admitted = 0, 0
 	for i := range n.features {
-		if f := &n.features[i]; f.Listens != nil && f.Listens(port, c) {
+		f := &n.features[i]
+		if f.Listens != nil && f.Listens(port, c) {
 			ps.arrives |= 1 << i
+		}
+		if f.Admits != nil && f.Admits(port, c) {
+			ps.admitted |= 1 << i
 		}
 	}
 }
@@ -114,6 +118,15 @@ func (n *Node) arrive(now frame.Time, port uint16, v []frame.Ref) []frame.Ref {
 		w = n.features[bits.TrailingZeros32(b)].Arrives(now, port, w)
 	}
 	return w
+}
+
+// admitted shows features frames that came in by a port and passed its list, in a
+// copy of the vector, as unwrap.
+func (n *Node) admitted(now frame.Time, port uint16, v []frame.Ref) {
+	w := n.scratch[:copy(n.scratch[:], v)]
+	for b := n.ports[port].admitted; b != 0; b &= b - 1 {
+		n.features[bits.TrailingZeros32(b)].Admitted(now, port, w)
+	}
 }
 
 // controlled reports whether a feature understands a MAC control frame.
@@ -164,6 +177,7 @@ type arc struct {
 	claims, released      uint32
 	paused, pauses        uint32
 	linkLocal, requests   uint32
+	sends                 uint32
 }
 
 // adoptArc asks the features for their stages at an own port.
@@ -173,7 +187,7 @@ func (n *Node) adoptArc(now frame.Time, port uint16, c *PortConfig) {
 	for i := range n.features {
 		if f := &n.features[i]; f.Port != nil {
 			s, bit := f.Port(now, port, c), uint32(1)<<i
-			for k, of := range [...]*uint32{&a.queued, &a.left, &a.departs, &a.claims, &a.released, &a.paused, &a.pauses, &a.linkLocal, &a.requests} {
+			for k, of := range [...]*uint32{&a.queued, &a.left, &a.departs, &a.claims, &a.released, &a.paused, &a.pauses, &a.linkLocal, &a.requests, &a.sends} {
 				if s>>k&1 != 0 {
 					*of |= bit
 				}

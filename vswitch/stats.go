@@ -2,7 +2,6 @@ package vswitch
 
 import (
 	"gswitch/frame"
-	inband "gswitch/int"
 )
 
 // Traffic counts frames and bytes. Bytes are those of the frame with its
@@ -26,11 +25,6 @@ type Counts struct {
 	ToLocal                   uint64 // frames handed to the slow path
 	ICMPSent, ICMPLimited     uint64 // errors sent, and withheld by the rate limit
 	Programs                  uint64 // programs adopted
-
-	// At the edge of a telemetry domain: frames that got a header, that lost it
-	// to a sink, and that were too long or had no room for one.
-	INTSourced, INTSunk, INTSkipped uint64
-	Telemetry                       [inband.NumOutcomes]uint64 // frames with in-band telemetry, by what became of its record
 }
 
 // PortCounts are what a worker counts for a port.

@@ -2,7 +2,9 @@ package vswitch_test
 
 import (
 	"fmt"
+	intpoint "gswitch/int/point"
 	roccpoint "gswitch/rocc/point"
+	"gswitch/vswitch"
 	"slices"
 
 	"pgregory.net/rapid"
@@ -344,7 +346,16 @@ func (w *world) did() (k [numFeatures]uint64) {
 		for _, v := range n.Crossbar(nil) {
 			k[featCrossbar] += v.Out.Frames
 		}
-		k[featTelemetry] += min(n.Counts().INTSourced, n.Counts().INTSunk)
+		sourced, sunk := uint64(0), uint64(0)
+		n.ReadFeatures(func(f *vswitch.Feature, _ int, _ uint16, v float64, labels ...string) {
+			switch {
+			case f.Name == intpoint.Name && labels[0] == "source":
+				sourced += uint64(v)
+			case f.Name == intpoint.Name && labels[0] == "sink":
+				sunk += uint64(v)
+			}
+		})
+		k[featTelemetry] += min(sourced, sunk)
 		k[featLists] += n.Counts().Mirrored
 	}
 	k[featEscape] = min(hits, arrived)

@@ -247,3 +247,15 @@ func (f *AtomicAckETHFields) Decode(b []byte) (int, frame.Reason) {
 	f.Original = be.Uint64(b)
 	return AtomicAckETHLen, frame.Keep
 }
+
+// IsRoCEData reports whether an RC opcode carries payload of a message (IBTA
+// volume 1, table 38).
+func IsRoCEData(op uint8) bool {
+	switch {
+	case op <= RCWriteOnlyImmediate:
+		return true
+	case op >= RCReadResponseFirst && op <= RCReadResponseOnly:
+		return true
+	}
+	return op == RCSendLastInvalidate || op == RCSendOnlyInvalidate
+}

@@ -116,7 +116,7 @@ func (d *demo) plan() error {
 	burst := units.Duration(d.BaseRTT / 4)
 	d.layout, err = lab.NewLayout(plan, lab.Options{Poll: "sleep", Owned: true,
 		Adjust: func(_ int, sw *config.Switch) {
-			sw.Telemetry = config.Telemetry{INT: true, Links: []units.Rate{d.Rate}, Signal: sw.Telemetry.Signal, Occupancy: sw.Telemetry.Occupancy}
+			sw.Telemetry.INT, sw.Telemetry.Links = true, []units.Rate{d.Rate}
 			for i := range sw.Ports {
 				sw.Ports[i].Burst = &burst
 			}

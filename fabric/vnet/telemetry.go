@@ -2,6 +2,7 @@ package vnet
 
 import (
 	inband "gswitch/int"
+	"gswitch/int/point"
 	"gswitch/vswitch"
 )
 
@@ -11,7 +12,7 @@ func (n *Network) telemetry(c *vswitch.Config) {
 	if t.Mode == inband.None {
 		return
 	}
-	c.Telemetry = vswitch.TelemetryConfig{Enabled: true, Profile: t.Profile, Signal: t.Signal, WholePort: t.WholePort}
+	c.Options = c.Options.With(point.Name, point.Config{Profile: t.Profile, Signal: t.Signal, WholePort: t.WholePort})
 }
 
 // rateTable tells senders the rates of the switches' ports where the format
@@ -36,8 +37,7 @@ func switchID(s int) uint32 { return uint32(s + 1) }
 // became of their record.
 func (n *Network) Telemetry() (by [inband.NumOutcomes]uint64) {
 	for _, sw := range n.Switches {
-		c := sw.Nodes[0].Counts()
-		for i, k := range c.Telemetry {
+		for i, k := range point.Records(sw.Nodes[0]) {
 			by[i] += k
 		}
 	}

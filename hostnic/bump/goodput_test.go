@@ -1,6 +1,7 @@
 package bump
 
 import (
+	intpoint "gswitch/int/point"
 	"testing"
 
 	"gswitch/frame"
@@ -38,7 +39,7 @@ func newStar(t testing.TB, hosts int, algorithm string, options map[string]strin
 	g := &star{t: t, pool: frame.NewPool(frame.MustArena(16384, 2048, 128)), wires: make([][]flight, 2*hosts)}
 	units := inband.ProfileFor(starRate)
 	sc := &vswitch.Config{Name: "s", ID: 5, MAC: wire.MAC{2, 0, 0, 0, 9, 9}, Seed: 1, Class: vswitch.DefaultClassMaps()}
-	sc.Telemetry = vswitch.TelemetryConfig{Enabled: true, Profile: &units}
+	sc.Options = vswitch.Options{intpoint.Name: intpoint.Config{Profile: &units}}
 	for i := range hosts {
 		p := vswitch.PortConfig{Name: string(rune('a' + i)), Enabled: true, Trust: vswitch.TrustDSCP, CableDelay: starDelay}
 		p.Scheduler.Rate, p.Scheduler.Overhead = starRate, scheduler.EthernetOverhead

@@ -112,6 +112,19 @@ func (p *Pump) Free() {
 	}
 }
 
+// Bench measures vectors from port 0 to port 1.
+func (p *Pump) Bench(b *testing.B) {
+	p.Step(0, 1)
+	b.ReportAllocs()
+	for b.Loop() {
+		if k := p.Step(0, 1); k != Vector {
+			b.Fatalf("%d of %d frames came out: %v", k, Vector, p.Rig.Drops())
+		}
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/Vector, "ns/frame")
+	p.Free()
+}
+
 // Pass is Step from port 0 to port 1, and takes what the switch itself sent back
 // by port 0.
 func (p *Pump) Pass(b testing.TB) {

@@ -1,4 +1,4 @@
-package vswitch
+package point
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	inband "gswitch/int"
 	"gswitch/pipeline"
 	"gswitch/scheduler"
+	"gswitch/vswitch"
+	st "gswitch/vswitch/switchtest"
 	"gswitch/wire"
 	wt "gswitch/wire/wiretest"
 )
@@ -15,11 +17,11 @@ import (
 const rate100G = 100_000_000_000
 
 // telemetryConfig is a bridge of three 100 Gb/s ports that stamps.
-func telemetryConfig(id uint16) *Config {
-	cfg := rated(baseConfig(3), rate100G)
+func telemetryConfig(id uint16) *vswitch.Config {
+	cfg := st.Rated(st.Base(3), rate100G)
 	cfg.ID, cfg.MAC = id, wire.MAC{2, 0xbb, 0, 0, byte(id >> 8), byte(id)}
-	cfg.Telemetry = TelemetryConfig{Enabled: true}
-	cfg.FDB.Static = []StaticMAC{{VLAN: 1, MAC: hostMAC(2), Port: 1}, {VLAN: 1, MAC: hostMAC(1), Port: 0}}
+	cfg.Options = vswitch.Options{Name: Config{}}
+	cfg.FDB.Static = []vswitch.StaticMAC{{VLAN: 1, MAC: st.HostMAC(2), Port: 1}, {VLAN: 1, MAC: st.HostMAC(1), Port: 0}}
 	return cfg
 }
 
@@ -30,7 +32,7 @@ func dataFrame(codec *inband.Codec, payload int, ip ...wt.Layer) []byte {
 	if ip == nil {
 		ip = []wt.Layer{wt.IPv4("10.0.0.1", "10.0.0.2")}
 	}
-	l := append([]wt.Layer{wt.Eth(hostMAC(2), hostMAC(1))}, ip...)
+	l := append([]wt.Layer{wt.Eth(st.HostMAC(2), st.HostMAC(1))}, ip...)
 	return wt.Frame(append(l, wt.UDP(49152, codec.Mode().Port()), wt.Payload(h), wt.BTH(wire.RCSendMiddle, 7, 99), wt.Zeros(payload))...)
 }
 
@@ -50,9 +52,9 @@ func decode(t *testing.T, codec *inband.Codec, b []byte) (p inband.Path) {
 // Frames pass chains of 1 to 16 switches, over IPv4 and IPv6, tagged or not.
 func TestTelemetryThroughChains(t *testing.T) {
 	const most = 16
-	var rigs [most]*rig
+	var rigs [most]*st.Rig
 	for i := range rigs {
-		rigs[i] = newRigOf(t, telemetryConfig(uint16(i+1)), 1, 256)
+		rigs[i] = st.NewOf(t, telemetryConfig(uint16(i+1)), 1, 256)
 	}
 	for _, mode := range []inband.Mode{inband.HPCC, inband.HPCCGrow, inband.INTMD} {
 		var rates inband.RateTable
@@ -67,9 +69,9 @@ func TestTelemetryThroughChains(t *testing.T) {
 		for _, ip := range [][]wt.Layer{{wt.IPv4("10.0.0.1", "10.0.0.2")}, {wt.VLAN(7, 3), wt.IPv6("fd00::1", "fd00::2")}} {
 			b := dataFrame(&codec, 1000, ip...)
 			for i, r := range rigs {
-				r.advance(frame.Microsecond)
-				r.in(0, b)
-				b = r.one(1)
+				r.Advance(frame.Microsecond)
+				r.In(0, b)
+				b = r.One(1)
 				p := decode(t, &codec, b)
 				n := min(i+1, limit)
 				if p.N != n {
@@ -77,13 +79,13 @@ func TestTelemetryThroughChains(t *testing.T) {
 				}
 				h := p.Hops[n-1]
 				full := i+1 > limit
-				if h.Rate != rate100G || h.Q != 0 || !full && h.TS != uint64(r.now)%codec.Range().TS {
-					t.Errorf("%v: switch %d at %d ns stamped %+v", mode, i+1, r.now, h)
+				if h.Rate != rate100G || h.Q != 0 || !full && h.TS != uint64(r.Now)%codec.Range().TS {
+					t.Errorf("%v: switch %d at %d ns stamped %+v", mode, i+1, r.Now, h)
 				}
 				if mode == inband.INTMD && (h.Node != uint32(n) || h.Port != 1) {
 					t.Errorf("%v: switch %d calls itself %d port %d", mode, i+1, h.Node, h.Port)
 				}
-				if c := r.sw.Nodes[0].Counts().Telemetry; full && c[inband.Full] == 0 || !full && c[inband.Ready] == 0 {
+				if c := Records(r.Switch.Nodes[0]); full && c[inband.Full] == 0 || !full && c[inband.Ready] == 0 {
 					t.Errorf("%v: switch %d counted %v", mode, i+1, c)
 				}
 			}
@@ -96,29 +98,29 @@ func TestTelemetryTellsQueueAndTime(t *testing.T) {
 	codec := inband.NewCodec(inband.INTMD, nil)
 	for _, c := range []struct {
 		name  string
-		set   func(*Config)
+		set   func(*vswitch.Config)
 		q, tx func(i int, wireLen, link uint64) uint64
 	}{
-		{"queue, tx", func(*Config) {},
+		{"queue, tx", func(*vswitch.Config) {},
 			func(i int, w, _ uint64) uint64 { return uint64(4-i) * w },
 			func(i int, _, l uint64) uint64 { return uint64(i) * l }},
-		{"port, tx", func(c *Config) { c.Telemetry.WholePort = true },
+		{"port, tx", func(c *vswitch.Config) { c.Options = vswitch.Options{Name: Config{WholePort: true}} },
 			func(i int, w, _ uint64) uint64 { return uint64(4-i) * w },
 			func(i int, _, l uint64) uint64 { return uint64(i) * l }},
-		{"queue, rx", func(c *Config) { c.Telemetry.Signal = inband.RxBytes },
+		{"queue, rx", func(c *vswitch.Config) { c.Options = vswitch.Options{Name: Config{Signal: inband.RxBytes}} },
 			func(i int, w, _ uint64) uint64 { return uint64(4-i) * w },
 			func(_ int, _, l uint64) uint64 { return 4 * l }},
 	} {
 		cfg := telemetryConfig(9)
 		cfg.Ports[1].Scheduler.Burst = frame.Millisecond // a late worker catches up: several in one vector
 		c.set(cfg)
-		r := newRig(t, cfg)
+		r := st.New(t, cfg)
 		b := dataFrame(&codec, 1000)
 		for range 5 {
-			r.in(0, b)
+			r.In(0, b)
 		}
-		r.advance(frame.Millisecond / 2)
-		out := r.out(1)
+		r.Advance(frame.Millisecond / 2)
+		out := r.Out(1)
 		if len(out) != 5 {
 			t.Fatalf("%s: %d frames", c.name, len(out))
 		}
@@ -145,11 +147,11 @@ func TestTelemetryOfSeveralQueues(t *testing.T) {
 	codec := inband.NewCodec(inband.INTMD, nil)
 	for _, whole := range []bool{false, true} {
 		cfg := telemetryConfig(9)
-		cfg.Telemetry.WholePort = whole
-		r := newRig(t, cfg)
+		cfg.Options = vswitch.Options{Name: Config{WholePort: whole}}
+		r := st.New(t, cfg)
 		urgent := dataFrame(&codec, 100, wt.VLAN(0, 7), wt.IPv4("10.0.0.1", "10.0.0.2"))
-		r.in(0, dataFrame(&codec, 1000), dataFrame(&codec, 1000), urgent)
-		h := decode(t, &codec, r.one(1)).Hops[0] // the urgent one
+		r.In(0, dataFrame(&codec, 1000), dataFrame(&codec, 1000), urgent)
+		h := decode(t, &codec, r.One(1)).Hops[0] // the urgent one
 		want := uint64(0)
 		if whole {
 			want = 2 * uint64(len(dataFrame(&codec, 1000))+24) // each grew by a hop
@@ -165,24 +167,24 @@ func TestTelemetryOfSeveralQueues(t *testing.T) {
 func TestTelemetryLeavesOthersAlone(t *testing.T) {
 	echo := make([]byte, wire.HPCCLen)
 	echo[0] = 0x21
-	ack := wt.Frame(wt.Eth(hostMAC(2), hostMAC(1)), wt.IPv4("10.0.0.2", "10.0.0.1"), wt.UDP(49152, wire.RoCEv2Port),
+	ack := wt.Frame(wt.Eth(st.HostMAC(2), st.HostMAC(1)), wt.IPv4("10.0.0.2", "10.0.0.1"), wt.UDP(49152, wire.RoCEv2Port),
 		wt.BTH(wire.RCAcknowledge, 7, 99), wt.Header(&wire.AETHFields{MSN: 3}), wt.Payload(echo), wt.Zeros(4))
 	hpcc := inband.NewCodec(inband.HPCC, nil)
-	r := newRig(t, telemetryConfig(9))
+	r := st.New(t, telemetryConfig(9))
 	off := telemetryConfig(9)
-	off.Telemetry.Enabled = false
-	o := newRig(t, off)
+	off.Options = nil
+	o := st.New(t, off)
 	for name, c := range map[string]struct {
-		r *rig
+		r *st.Rig
 		b []byte
-	}{"ack": {r, ack}, "udp": {r, l2(2, 1)}, "ack, off": {o, ack}, "data, off": {o, dataFrame(&hpcc, 100)}} {
-		c.r.advance(frame.Microsecond)
-		c.r.in(0, c.b)
-		if got := c.r.one(1); string(got) != string(c.b) {
+	}{"ack": {r, ack}, "udp": {r, st.L2(2, 1)}, "ack, off": {o, ack}, "data, off": {o, dataFrame(&hpcc, 100)}} {
+		c.r.Advance(frame.Microsecond)
+		c.r.In(0, c.b)
+		if got := c.r.One(1); string(got) != string(c.b) {
 			t.Errorf("%s: changed:\n% x\n% x", name, c.b, got)
 		}
 	}
-	if c := o.sw.Nodes[0].Counts().Telemetry; c != [inband.NumOutcomes]uint64{} {
+	if c := Records(o.Switch.Nodes[0]); c != [inband.NumOutcomes]uint64{} {
 		t.Errorf("counted while off: %v", c)
 	}
 }
@@ -193,20 +195,20 @@ func TestTelemetryOfCopies(t *testing.T) {
 	cfg := telemetryConfig(9)
 	cfg.FDB.Static = nil
 	mirror := pipeline.Action{Ops: pipeline.OpPermit | pipeline.OpMirror}
-	cfg.ACLs = []ACL{{Name: "mirror", Default: mirror}}
-	cfg.Mirrors = []Mirror{{Name: "m", Port: 3}}
-	cfg.VLANs = []VLANConfig{{ID: 99}}
-	cfg.Ports = append(cfg.Ports, PortConfig{Name: "tap", Enabled: true, VLANMode: VLANAccess, PVID: 99})
+	cfg.ACLs = []vswitch.ACL{{Name: "mirror", Default: mirror}}
+	cfg.Mirrors = []vswitch.Mirror{{Name: "m", Port: 3}}
+	cfg.VLANs = []vswitch.VLANConfig{{ID: 99}}
+	cfg.Ports = append(cfg.Ports, vswitch.PortConfig{Name: "tap", Enabled: true, VLANMode: vswitch.VLANAccess, PVID: 99})
 	cfg.Ports[0].ACL = "mirror"
-	r := newRig(t, cfg)
+	r := st.New(t, cfg)
 	codec := inband.NewCodec(inband.INTMD, nil)
-	r.in(0, dataFrame(&codec, 100))
+	r.In(0, dataFrame(&codec, 100))
 	for port := uint16(1); port <= 2; port++ {
-		if p := decode(t, &codec, r.one(port)); p.N != 1 || p.Hops[0].Port != port {
+		if p := decode(t, &codec, r.One(port)); p.N != 1 || p.Hops[0].Port != port {
 			t.Errorf("port %d: %d hops, the first by port %d", port, p.N, p.Hops[0].Port)
 		}
 	}
-	if p := decode(t, &codec, r.one(3)); p.N != 0 {
+	if p := decode(t, &codec, r.One(3)); p.N != 0 {
 		t.Errorf("the mirror copy: %d hops", p.N)
 	}
 }
@@ -214,23 +216,23 @@ func TestTelemetryOfCopies(t *testing.T) {
 // Telemetry turned off while frames wait: what was prepared is finished.
 func TestTelemetryTurnedOff(t *testing.T) {
 	cfg := telemetryConfig(9)
-	r := newRig(t, cfg)
+	r := st.New(t, cfg)
 	codec := inband.NewCodec(inband.INTMD, nil)
-	r.in(0, dataFrame(&codec, 100))
+	r.In(0, dataFrame(&codec, 100))
 	off := *cfg
-	off.Telemetry.Enabled = false
+	off.Options = nil
 	for range 2 { // and stays possible over programs without
-		if err := r.sw.Apply(&off); err != nil {
+		if err := r.Switch.Apply(&off); err != nil {
 			t.Fatal(err)
 		}
-		r.settle()
+		r.Settle()
 	}
-	if p := decode(t, &codec, r.one(1)); p.N != 1 || p.Hops[0].Node != 9 {
+	if p := decode(t, &codec, r.One(1)); p.N != 1 || p.Hops[0].Node != 9 {
 		t.Errorf("%+v", p.Hops[:p.N])
 	}
-	r.advance(frame.Microsecond)
-	r.in(0, dataFrame(&codec, 100))
-	if p := decode(t, &codec, r.one(1)); p.N != 0 {
+	r.Advance(frame.Microsecond)
+	r.In(0, dataFrame(&codec, 100))
+	if p := decode(t, &codec, r.One(1)); p.N != 0 {
 		t.Errorf("a frame after that: %d hops", p.N)
 	}
 }
@@ -239,7 +241,7 @@ func TestTelemetryConfigIsChecked(t *testing.T) {
 	for _, id := range []uint16{0, 4096} {
 		cfg := telemetryConfig(1)
 		cfg.ID = id
-		if _, err := New(cfg, []*frame.Pool{frame.NewPool(frame.MustArena(64, 2048, 256))}); err == nil {
+		if _, err := vswitch.New(cfg, []*frame.Pool{frame.NewPool(frame.MustArena(64, 2048, 256))}); err == nil {
 			t.Errorf("identifier %d passed", id)
 		}
 	}
@@ -248,15 +250,15 @@ func TestTelemetryConfigIsChecked(t *testing.T) {
 func TestTelemetryAllocatesNothing(t *testing.T) {
 	for _, mode := range []inband.Mode{inband.HPCC, inband.HPCCGrow, inband.INTMD} {
 		p := telemetryPump(t, mode)
-		p.step(0, 1)
-		if n := testing.AllocsPerRun(50, func() { p.step(0, 1) }); n != 0 {
+		p.Step(0, 1)
+		if n := testing.AllocsPerRun(50, func() { p.Step(0, 1) }); n != 0 {
 			t.Errorf("%v: %v allocations a vector", mode, n)
 		}
-		p.free()
+		p.Free()
 	}
 }
 
-func telemetryPump(tb testing.TB, mode inband.Mode) *pump {
+func telemetryPump(tb testing.TB, mode inband.Mode) *st.Pump {
 	cfg := telemetryConfig(9)
 	for i := range cfg.Ports {
 		cfg.Ports[i].Scheduler = scheduler.PortConfig{}
@@ -264,11 +266,11 @@ func telemetryPump(tb testing.TB, mode inband.Mode) *pump {
 	codec := inband.NewCodec(mode, nil)
 	b := dataFrame(&codec, 1000)
 	wire.UDP(b[34:]).SetChecksum(0)
-	return newPump(tb, cfg, [][]byte{b})
+	return st.NewPump(tb, cfg, [][]byte{b})
 }
 
 func BenchmarkTelemetry(b *testing.B) {
 	for _, mode := range []inband.Mode{inband.HPCC, inband.HPCCGrow, inband.INTMD} {
-		b.Run(fmt.Sprint(mode), func(b *testing.B) { benchPump(b, telemetryPump(b, mode)) })
+		b.Run(fmt.Sprint(mode), func(b *testing.B) { telemetryPump(b, mode).Bench(b) })
 	}
 }
