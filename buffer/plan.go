@@ -14,7 +14,7 @@ const (
 	OfLimit                   // thresholds
 	OfXON                     // how far below its threshold a pause ends
 	OfHeadroom                // headroom
-	OfLink                    // the link that headroom is reckoned from
+	OfLink                    // the link that headroom is computed from
 )
 
 // Error is a division of a buffer that is impossible or unsafe.

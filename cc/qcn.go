@@ -66,17 +66,17 @@ func newQCN(p options.Values) (func(*Env) Algorithm, error) {
 // qcn is the reaction point of one queue pair: its rate falls by feedback, and
 // rises in stages that bytes and time count, until it is that of the line.
 type qcn struct {
-	cfg             *qcnConfig
-	line, t         float64
-	least           float64
-	rc, rt          float64 // current and target rate, bit/s
-	limited         bool
-	byBytes         int // stages since the last decrease
-	byTime          int
-	sent            uint64 // bytes since the last stage of the byte counter
-	due             frame.Time
-	win             float64
-	told, strongest float64
+	cfg                *qcnConfig
+	line, t            float64
+	least              float64
+	rc, rt             float64 // current and target rate, bit/s
+	limited            bool
+	byBytes            int // stages since the last decrease
+	byTime             int
+	sent               uint64 // bytes since the last stage of the byte counter
+	due                frame.Time
+	win                float64
+	notices, strongest float64
 }
 
 // Reset implements Resetter. Flows start at line rate.
@@ -95,7 +95,7 @@ func (q *qcn) OnQuantized(now frame.Time, feedback uint8) {
 		q.OnTimer(now)
 	}
 	c := q.cfg
-	q.told++
+	q.notices++
 	q.strongest = max(q.strongest, float64(feedback))
 	if !q.limited || q.byBytes != 0 {
 		q.rt, q.sent = q.rc, 0
@@ -173,6 +173,6 @@ func (q *qcn) Inspect(yield func(string, float64)) {
 	yield("target", q.rt)
 	yield("stage_bytes", float64(q.byBytes))
 	yield("stage_time", float64(q.byTime))
-	yield("told", q.told)
+	yield("notices", q.notices)
 	yield("strongest", q.strongest)
 }

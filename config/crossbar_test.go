@@ -26,7 +26,7 @@ func TestCrossbar(t *testing.T) {
 	}
 	v := c.Resolved().Switches[0].VSwitch(nil)
 	x := v.Crossbar
-	if !x.On || x.Ingress != 128<<10 || x.Egress != 128<<10 || x.Speedup != 4 || !x.TotalCap || x.SkipBlocked || x.Latency != 4*frame.Microsecond || x.Pause != 0 || v.PFC.Shun != frame.Second {
+	if !x.On || x.Ingress != 128<<10 || x.Egress != 128<<10 || x.Speedup != 4 || !x.TotalCap || x.SkipBlocked || x.Latency != 4*frame.Microsecond || x.Pause != 0 || v.PFC.ErrDisable != frame.Second {
 		t.Errorf("%+v, %+v", x, v.PFC)
 	}
 	if err := v.CheckCrossbar(); err != nil {

@@ -35,7 +35,7 @@ type soleHost struct {
 
 // HostMemory is the arena of frames of hosts.
 type HostMemory struct {
-	Frames int `yaml:"frames" range:"1024,16777216" doc:"Number of chunks. Reckoned from the hosts and the queues of their interfaces if left out: more leave room for hosts that a reload adds."`
+	Frames int `yaml:"frames" range:"1024,16777216" doc:"Number of chunks. Computed from the hosts and the queues of their interfaces if left out: more leave room for hosts that a reload adds."`
 }
 
 // HostControl is where the daemon of hosts listens: Control with another place

@@ -246,8 +246,8 @@ func (d decoder) excluded(s *Switch, path, key string, on bool) bool {
 			return s.Escape != nil
 		case "crossbar":
 			return s.Crossbar != nil
-		case "shun":
-			return s.PFC.Shun != 0
+		case "err_disable":
+			return s.PFC.ErrDisable != 0
 		}
 		return s.Features.Get(k) != nil
 	})

@@ -275,7 +275,7 @@ func (b *Buffer) config() vswitch.BufferConfig {
 var watchdogActions = map[string]pfc.Action{"drop": pfc.Drop, "forward": pfc.Forward, "alert": pfc.Alert}
 
 func (p *PFC) config() vswitch.PFCConfig {
-	out := vswitch.PFCConfig{Quanta: uint16(p.Quanta), Shun: frame.Time(p.Shun)}
+	out := vswitch.PFCConfig{Quanta: uint16(p.Quanta), ErrDisable: frame.Time(p.ErrDisable)}
 	for _, c := range p.Classes {
 		out.Classes |= 1 << c
 	}

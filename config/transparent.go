@@ -33,7 +33,7 @@ type Transparent struct {
 
 // BumpMemory is the arena of frames of bumps.
 type BumpMemory struct {
-	Frames int `yaml:"frames" range:"4096,16777216" doc:"Number of chunks. Reckoned from the bumps and the queues of their interfaces if left out."`
+	Frames int `yaml:"frames" range:"4096,16777216" doc:"Number of chunks. Computed from the bumps and the queues of their interfaces if left out."`
 }
 
 // Bump is a host with its kernel's stack, between two interfaces.

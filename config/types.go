@@ -26,7 +26,7 @@ type Worker struct {
 // Memory is the arena of frames.
 type Memory struct {
 	Chunk     int    `yaml:"chunk" enum:"2048,4096" default:"2048" doc:"Bytes of one chunk. A frame that is larger takes several."`
-	Frames    int    `yaml:"frames" range:"1024,16777216" doc:"Number of chunks. Reckoned from ports, queues and buffers if left out."`
+	Frames    int    `yaml:"frames" range:"1024,16777216" doc:"Number of chunks. Computed from ports, queues and buffers if left out."`
 	HugePages string `yaml:"hugepages" enum:"auto,off" default:"auto" doc:"auto: the memory lies in huge pages where enough are reserved."`
 }
 
@@ -80,7 +80,7 @@ type Port struct {
 	Rate     units.Rate      `yaml:"rate" default:"unlimited" doc:"Speed of the emulated link."`
 	Overhead string          `yaml:"overhead" enum:"ethernet,none" default:"ethernet" doc:"ethernet: preamble, checksum and gap take their 24 bytes of time on the link. none: they do not."`
 	Burst    *units.Duration `yaml:"burst" default:"50us" doc:"How far the port may catch up when a worker was late. 0s: never."`
-	Delay    units.Duration  `yaml:"delay" doc:"Propagation delay of the emulated cable: what leaves here arrives so much later, and headroom is reckoned with it."`
+	Delay    units.Duration  `yaml:"delay" doc:"Propagation delay of the emulated cable: what leaves here arrives so much later, and headroom is computed with it."`
 	Faults   *Faults         `yaml:"faults" doc:"What goes wrong, on purpose, with the frames that leave here. Nothing if left out."`
 	MTU      int             `yaml:"mtu" range:"68,9216" default:"1500" doc:"Largest network-layer packet in bytes: a frame has 14 more, and 4 for each VLAN tag."`
 
@@ -206,12 +206,12 @@ type Lossless struct {
 
 // PFC is priority flow control, or the older pause.
 type PFC struct {
-	Classes  []int          `yaml:"classes" range:"0,7" doc:"Lossless classes."`
-	Quanta   int            `yaml:"quanta" range:"1,65535" default:"65535" doc:"Pause time that is asked for, in units of 512 bit times."`
-	Pause    bool           `yaml:"pause" doc:"true: IEEE 802.3x pause of the whole link in place of PFC."`
-	Watchdog *Watchdog      `yaml:"watchdog" doc:"What happens to a queue that stays paused. If left out there is a watchdog as by its defaults at ports that face hosts, and none at others."`
-	Shun     units.Duration `yaml:"shun" doc:"For how long a port is down whose neighbour goes on although it was told to pause, four times. Nobody looks if left out."`
-	Log      *int           `yaml:"log" range:"0,1000000" default:"256" doc:"Pauses that ended which each worker remembers, for gfabric pfc trace: who asked whom, when, and for which egress queues. 0: none."`
+	Classes    []int          `yaml:"classes" range:"0,7" doc:"Lossless classes."`
+	Quanta     int            `yaml:"quanta" range:"1,65535" default:"65535" doc:"Pause time that is asked for, in units of 512 bit times."`
+	Pause      bool           `yaml:"pause" doc:"true: IEEE 802.3x pause of the whole link in place of PFC."`
+	Watchdog   *Watchdog      `yaml:"watchdog" doc:"What happens to a queue that stays paused. If left out there is a watchdog as by its defaults at ports that face hosts, and none at others."`
+	ErrDisable units.Duration `yaml:"err_disable" was:"shun" doc:"For how long a port is down whose neighbour goes on although it was told to pause, four times. Nobody looks if left out."`
+	Log        *int           `yaml:"log" range:"0,1000000" default:"256" doc:"Pauses that ended which each worker remembers, for gfabric pfc trace: who asked whom, when, and for which egress queues. 0: none."`
 }
 
 // Watchdog breaks pause storms.

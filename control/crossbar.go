@@ -21,7 +21,7 @@ func (s *server) ListCrossbar(_ context.Context, r *api.ListRequest) (*api.Cross
 		if was == nil {
 			was = &crossbar.View{}
 		}
-		port := &api.CrossbarPort{Switch: sw.Name, Port: p.Config.Name, Shunned: p.Shunned,
+		port := &api.CrossbarPort{Switch: sw.Name, Port: p.Config.Name, Shunned: p.Disabled,
 			IngressBytes: uint64(now.Ingress[0]), IngressPeak: uint64(now.IngressPeak), EgressBytes: uint64(now.Egress[0]), EgressPeak: uint64(now.EgressPeak),
 			CrossedFrames: since(now.Out.Frames, was.Out.Frames), CrossedBytes: since(now.Out.Bytes, was.Out.Bytes), SkippedFrames: since(now.Out.Skipped, was.Out.Skipped),
 			RefusedFrames: since(now.In.Refused, was.In.Refused), RefusedLossyFrames: since(now.In.RefusedLossy, was.In.RefusedLossy)}

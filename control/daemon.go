@@ -180,7 +180,7 @@ func (d *Daemon) accept(doc, resolved *config.Config, source string, changed boo
 	d.state.ReloadSuccess, d.state.ReloadTime = true, time.Now()
 }
 
-// What the packet memory is reckoned from. All of it is resident: the kernel
+// What the packet memory is computed from. All of it is resident: the kernel
 // pins what it may receive into.
 const (
 	framesAPort  = 2 * 2048 // fill and receive ring of a queue of an interface
@@ -189,7 +189,7 @@ const (
 	framesQueues = 48 << 10 // in the queues of all such switches
 )
 
-// chunksFor reckons the packet memory: the rings of the ports and what may be
+// chunksFor computes the packet memory: the rings of the ports and what may be
 // queued.
 func chunksFor(c *config.Config) int {
 	rings, unsized, sized := 0, 0, 0

@@ -113,7 +113,7 @@ func (w *Worker) doze(now, timeout frame.Time) {
 		for _, l := range w.ports {
 			switch {
 			case l.dev == nil:
-			case !l.node.hears(now):
+			case !l.node.accepts(now):
 				s.stale = true
 			default:
 				s.fds = l.dev.pollFDs(s.fds)
@@ -143,7 +143,7 @@ func (w *Worker) nextWake(now frame.Time) frame.Time {
 		if l.dev == nil {
 			continue
 		}
-		if l.node.hears(now) {
+		if l.node.accepts(now) {
 			wake = min(wake, l.dev.wake(now))
 		}
 		if l.blocked {

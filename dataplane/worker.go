@@ -58,8 +58,8 @@ type node struct {
 	refused    frame.Time // when it was deaf last
 }
 
-// hears reports whether frames may be handed to the node.
-func (n *node) hears(now frame.Time) bool {
+// accepts reports whether frames may be handed to the node.
+func (n *node) accepts(now frame.Time) bool {
 	return n.until <= now && (n.deaf == nil || !n.deaf.Deaf())
 }
 
@@ -140,7 +140,7 @@ func (w *Worker) step(now frame.Time) (moved bool) {
 			if l.dev == nil {
 				break
 			}
-			if !l.node.hears(now) {
+			if !l.node.accepts(now) {
 				w.refuse(now, l)
 				break
 			}

@@ -134,7 +134,7 @@ func (e *Egress) Each(visit func(hash uint32, key wire.FlowID, in uint16, class 
 // token here until it does again. Those that are out are reclaimed.
 func (e *Egress) Retire(hash uint32, key wire.FlowID) {
 	if i := e.table.find(hash, key); i != none {
-		e.table.settle() // so that its next frame is looked at
+		e.table.catchUp() // so that its next frame is looked at
 		e.table.flows[i].rest = frame.Never
 	}
 }

@@ -71,7 +71,7 @@ func (t *table) find(hash uint32, key wire.FlowID) uint32 {
 // add enters a flow that is not known in place of the oldest without tokens, and
 // returns none if all have some.
 func (t *table) add(hash uint32, key wire.FlowID) uint32 {
-	t.settle()
+	t.catchUp()
 	i := t.vacate()
 	if i == none {
 		return none
@@ -83,8 +83,8 @@ func (t *table) add(hash uint32, key wire.FlowID) uint32 {
 	return i
 }
 
-// settle brings the order by age up to date.
-func (t *table) settle() {
+// catchUp brings the order by age up to date.
+func (t *table) catchUp() {
 	if len(t.stamped) > 1 {
 		slices.SortFunc(t.stamped, func(a, b uint32) int { return cmp.Compare(t.flows[a].stamp, t.flows[b].stamp) })
 	}

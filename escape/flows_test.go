@@ -52,7 +52,7 @@ func TestTableIsAList(t *testing.T) {
 				}
 				e.Retire(h, k)
 			case 2:
-				e.table.settle()
+				e.table.catchUp()
 			}
 			if e.Flows() != len(list) {
 				t.Fatalf("%d flows are known, want %d", e.Flows(), len(list))
@@ -68,7 +68,7 @@ func TestTableIsAList(t *testing.T) {
 				}
 			}
 		}
-		e.table.settle()
+		e.table.catchUp()
 		var got, want []wire.FlowID
 		for i := e.table.newest; i != none; i = e.table.flows[i].next {
 			got = append(got, e.table.flows[i].key)

@@ -66,9 +66,9 @@ func (n *NIC) Resolve(now frame.Time, to netip.Addr) (mac wire.MAC, ok bool, err
 	return mac, false, nil
 }
 
-// heard takes note of the MAC address of a neighbour. create makes an entry
+// learn takes note of the MAC address of a neighbour. create makes an entry
 // for one that was not asked for: it is about to talk to us.
-func (n *NIC) heard(now frame.Time, a netip.Addr, mac wire.MAC, create bool) {
+func (n *NIC) learn(now frame.Time, a netip.Addr, mac wire.MAC, create bool) {
 	s := n.stack
 	if mac.IsZero() || mac.IsMulticast() || a == n.cfg.Addr || !s.prefix.Contains(a) {
 		return
@@ -148,7 +148,7 @@ func (n *NIC) arp(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
 		return
 	}
 	if n.addr.v4 && sip != [4]byte{} { // else a probe (RFC 5227 2.1.1)
-		n.heard(now, netip.AddrFrom4(sip), peer, ours)
+		n.learn(now, netip.AddrFrom4(sip), peer, ours)
 	}
 	if a.Op() != wire.ARPRequest || !ours {
 		n.pool.Free(r)
@@ -203,7 +203,7 @@ func (n *NIC) discovery(now frame.Time, r frame.Ref, b []byte, ip wire.IPv6, msg
 	}
 	if nd.Type == wire.ICMPv6NeighborAdvertisement {
 		if mac, ok := nd.Options.LinkLayer(wire.NDTargetLinkLayer); ok {
-			n.heard(now, netip.AddrFrom16(nd.Target), mac, false)
+			n.learn(now, netip.AddrFrom16(nd.Target), mac, false)
 		}
 		n.pool.Free(r)
 		return
@@ -211,7 +211,7 @@ func (n *NIC) discovery(now frame.Time, r frame.Ref, b []byte, ip wire.IPv6, msg
 	ours := n.addr.is(nd.Target[:])
 	source := ip.SrcAddr()
 	if mac, ok := nd.Options.LinkLayer(wire.NDSourceLinkLayer); ok && !source.IsUnspecified() {
-		n.heard(now, source, mac, ours)
+		n.learn(now, source, mac, ours)
 	}
 	if ours {
 		flags, dst, peer := wire.NDSolicited|wire.NDOverride, ip.Src(), wire.Ethernet(b).Src()

@@ -7,7 +7,7 @@ import (
 
 // Secret makes numbers that who does not know its seed cannot tell from random
 // ones, whatever others of them it has seen. (frame.Rand is fast, and its next
-// numbers can be reckoned from some before.)
+// numbers can be computed from some before.)
 type Secret [sha256.Size]byte
 
 // NewSecret returns the secret of a seed for a purpose.

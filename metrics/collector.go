@@ -78,7 +78,7 @@ var (
 	queueBytes      = gauge("queue_bytes", "Bytes in the egress queue.", "switch", "port", "queue")
 	queueWatermark  = gauge("queue_persistent_watermark_bytes", "Highest depth of the egress queue ever.", "switch", "port", "queue")
 	queueByteSecs   = counter("queue_byte_seconds_total", "Depth of the egress queue, summed over time: its rate is the mean depth in bytes.", "switch", "port", "queue")
-	queueDelay      = prometheus.NewDesc("gswitch_queue_delay_seconds", "Time that frames spent in the egress queue. The sum is reckoned from the buckets.", []string{"switch", "port", "queue"}, nil)
+	queueDelay      = prometheus.NewDesc("gswitch_queue_delay_seconds", "Time that frames spent in the egress queue. The sum is computed from the buckets.", []string{"switch", "port", "queue"}, nil)
 
 	pathChoices    = counter("path_choices_total", "Adaptive choices of a path, by the first threshold that the port was below: 1, 2, ..., or any.", "switch", "class", "tier")
 	flowlets       = counter("flowlets_total", "Flowlets that began.", "switch")
@@ -110,7 +110,8 @@ var (
 	pfcWatchdog = counter("pfc_watchdog_events_total", "Pause storms that the watchdog found and ended.", "switch", "port", "class", "event")
 	pfcBroken   = counter("pfc_pause_violations_total", "Times that frames of the class came where a pause should have stopped them.", "switch", "port", "class")
 	pfcInVain   = counter("pfc_told_in_vain_total", "Use gswitch_pfc_pause_violations_total, the next version has this name no more.", "switch", "port", "class")
-	pfcShunned  = counter("pfc_shunned_total", "Times that the port was given up since the neighbour did not pause.", "switch", "port")
+	pfcDisabled = counter("pfc_err_disabled_total", "Times that the port was err-disabled since the neighbour did not pause.", "switch", "port")
+	pfcShunned  = counter("pfc_shunned_total", "Use gswitch_pfc_err_disabled_total, the next version has this name no more.", "switch", "port")
 	pfcIgnored  = counter("pfc_ignored_frames_total", "Flow control frames of a kind that is not configured.", "switch", "port")
 
 	tableEntries  = gauge("table_entries", "Entries of a table.", "switch", "table")
@@ -289,6 +290,7 @@ func (e emitter) port(s *Switch, p *Port) {
 		e.pfc(p, class, fc.Mode != pfc.Off && fc.Classes>>class&1 == 1, sw, name, digit(class))
 	}
 	e.count(pfcIgnored, p.PFC.RxIgnored, sw, name)
+	e.count(pfcDisabled, p.PFC.Deaf, sw, name)
 	e.count(pfcShunned, p.PFC.Deaf, sw, name)
 	e.links(sw, p)
 }

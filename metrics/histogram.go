@@ -34,7 +34,7 @@ func observe(b map[float64]uint64, ns, n uint64) {
 	}
 }
 
-// delayHistogram exposes spans whose sum is reckoned from the buckets.
+// delayHistogram exposes spans whose sum is computed from the buckets.
 func delayHistogram(d *prometheus.Desc, h *histogram.Buckets, labels ...string) prometheus.Metric {
 	return spanHistogram(d, h, float64(h.Total())*h.Mean()/1e9, labels)
 }

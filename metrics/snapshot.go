@@ -83,7 +83,7 @@ type Port struct {
 	// Features are the counters of features that the port has.
 	Features []Measured
 	Escape   *point.View // nil where frames never might escape
-	Shunned  bool        // given up for a while, since the neighbour does not pause when told
+	Disabled bool        // given up for a while, since the neighbour does not pause when told
 	// Crossbar is what the workers' crossbars hold together; nil where there is
 	// none.
 	Crossbar *crossbar.View
@@ -255,7 +255,7 @@ func (p *Port) read(now frame.Time, n *vswitch.Node) {
 	if !n.Owns(p.Number) {
 		return
 	}
-	p.LinkUp, p.Shunned = n.LinkUp(p.Number), n.Shunned(p.Number)
+	p.LinkUp, p.Disabled = n.LinkUp(p.Number), n.Disabled(p.Number)
 	sched := n.Scheduler(p.Number)
 	for q := range p.Queues {
 		p.Queues[q] = sched.Stats(now, q, false)

@@ -54,7 +54,7 @@ func fillUp(t *testing.T, runs uint64, span func(safe uint64) uint64) (beyond ui
 
 // TestGentleIsLossless: with B1 = Bm - 2*C*tau nothing is ever lost, and what is
 // held beyond Bm are a few frames, as long as the gaps between the last stages:
-// the paper reckons with fluids.
+// the paper computes with fluids.
 func TestGentleIsLossless(t *testing.T) {
 	beyond, lossy, deep := fillUp(t, 60, nil)
 	t.Logf("at most %d bytes beyond Bm; up to %.2f of Bm-B1 in use; %d of 60 runs lossy", beyond, deep, lossy)

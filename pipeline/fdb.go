@@ -241,7 +241,7 @@ func (f *FDB) enter(b, c *fdbBucket, key, v uint64) LearnResult {
 	}
 	at.key[slot].Store(key)
 	at.val[slot].Store(v)
-	return f.settle(key)
+	return f.dedupe(key)
 }
 
 func (b *fdbBucket) used() (n int) {
@@ -262,9 +262,9 @@ func (b *fdbBucket) claim() int {
 	return -1
 }
 
-// settle frees all live slots of key but the first, and tells whether there
+// dedupe frees all live slots of key but the first, and tells whether there
 // was more than one.
-func (f *FDB) settle(key uint64) LearnResult {
+func (f *FDB) dedupe(key uint64) LearnResult {
 	b, c := f.pair(key)
 	r, found := LearnNew, false
 	for _, p := range [2]*fdbBucket{b, c} {

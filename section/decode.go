@@ -214,13 +214,16 @@ func (d *Section) object(n *yaml.Node, v reflect.Value, path string, depth int) 
 	seen := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
-		sub := join(path, key.Value)
-		if first, twice := seen[key.Value]; twice {
+		name, f := key.Value, fieldOf(t, key.Value)
+		if f != nil {
+			name = f.Key
+		}
+		sub := join(path, name)
+		if first, twice := seen[name]; twice {
 			d.fail(key, sub, "appears twice; it is first set in line %d", first)
 			continue
 		}
-		seen[key.Value] = key.Line
-		f := fieldOf(t, key.Value)
+		seen[name] = key.Line
 		if f == nil {
 			d.unknown(key, sub, t)
 			continue

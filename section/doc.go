@@ -12,6 +12,7 @@
 //	keys     the same for the keys of a map
 //	id       on lists: the key that names an element; must be unique
 //	need     "yes": the key must be there
+//	was      the name that the key had before, which is still understood
 //	single   "yes", on lists: one element may stand without brackets
 //
 // Fields are numbers, words, types that read and write text (those of package

@@ -113,11 +113,12 @@ func Fields(t reflect.Type) []Field {
 	return fields
 }
 
+// fieldOf returns the field of a key, or of one that was called so before.
 func fieldOf(t reflect.Type, key string) *Field {
 	fields := Fields(t)
 	for i := range fields {
-		if fields[i].Key == key {
-			return &fields[i]
+		if f := &fields[i]; f.Key == key || key != "" && f.Tag.Get("was") == key {
+			return f
 		}
 	}
 	return nil

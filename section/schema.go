@@ -59,6 +59,11 @@ func schemaOf(t reflect.Type, tag reflect.StructTag) schema {
 				p["default"] = literal(f.Type, def)
 			}
 			props[name] = p
+			if was := f.Tag.Get("was"); was != "" {
+				old := schemaOf(f.Type, f.Tag)
+				old["description"], old["deprecated"] = "Use "+name+": the next version has this key no more.", true
+				props[was] = old
+			}
 			if f.Tag.Get("need") != "" {
 				need = append(need, name)
 			}

@@ -88,3 +88,31 @@ func TestExtraRefuses(t *testing.T) {
 		}
 	}
 }
+
+// A key that has another name now is understood by both, and stands at the new
+// one; both at once are one too many.
+func TestRenamedKey(t *testing.T) {
+	type renamed struct {
+		Now int `yaml:"now" was:"before" range:"0,9" doc:"What it is."`
+	}
+	for text, want := range map[string]string{
+		"before: 3\n":         "",
+		"now: 3\n":            "",
+		"before: 10\n":        "d.yaml:1:9: now: ",
+		"before: 3\nnow: 3\n": "d.yaml:2:1: now: appears twice",
+		"now: 3\nbefore: 3\n": "d.yaml:2:1: now: appears twice",
+		"beforehand: 3\n":     "beforehand: unknown key",
+	} {
+		var v renamed
+		err := Parse("d.yaml", []byte(text), &v).Err()
+		if want == "" && (err != nil || v.Now != 3 || string(YAML(&v)) != "now: 3\n") {
+			t.Errorf("%q: %d, %v", text, v.Now, err)
+		}
+		if want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if s := string(Schema("x", new(renamed))); !strings.Contains(s, `"deprecated": true`) {
+		t.Errorf("the schema says nothing of the old key:\n%s", s)
+	}
+}

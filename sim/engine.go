@@ -170,7 +170,7 @@ func (e *Engine) Run(until frame.Time) error {
 			e.control()
 			continue
 		}
-		e.settle()
+		e.serve()
 		t := e.queue.next()
 		if c := e.ctl.Next(); c <= t {
 			if c > until || e.err != nil {
@@ -229,7 +229,7 @@ func (e *Engine) instant(t frame.Time) {
 	if i == len(batch) {
 		return
 	}
-	e.settle() // a frame that arrived now may leave now, in the order of its class
+	e.serve() // a frame that arrived now may leave now, in the order of its class
 	for ; i < len(batch); i++ {
 		if d := batch[i] - e.queue.firstTx; e.dirs[d].txAt == t {
 			e.transmit(d)

@@ -64,9 +64,9 @@ func (e *Engine) timer(i int32) {
 	e.markDirty(i)
 }
 
-// settle looks at the nodes that were stepped: who can send does, and what
+// serve looks at the nodes that were stepped: who can send does, and what
 // they want next is entered into the queue.
-func (e *Engine) settle() {
+func (e *Engine) serve() {
 	for i := 0; i < len(e.dirty); i++ {
 		e.look(e.dirty[i])
 	}
@@ -77,7 +77,7 @@ func (e *Engine) look(i int32) {
 	n := &e.nodes[i]
 	n.dirty = false
 	if n.pausedUntil > e.now {
-		e.armTimer(i, n, n.pausedUntil) // Advance does no harm, and settle follows it
+		e.armTimer(i, n, n.pausedUntil) // Advance does no harm, and serve follows it
 		return
 	}
 	for {

@@ -16,7 +16,7 @@ func init() {
 		vswitch.Exclusion{A: "crossbar", B: "escape", Why: "whose places are those of the shared buffer"},
 		vswitch.Exclusion{A: "gfc", B: "escape", Why: "which is for queues that are stopped, and this stops none"},
 		vswitch.Exclusion{A: "gfc", B: "crossbar", Why: "which has no shared buffer that could be full to a stage"},
-		vswitch.Exclusion{A: "gfc", B: "shun", Why: "which looks for neighbours that do not stop, and this stops none"},
+		vswitch.Exclusion{A: "gfc", B: "err_disable", Why: "which looks for neighbours that do not stop, and this stops none"},
 		vswitch.Exclusion{A: "order", B: "voq", Why: "which is an order"},
 		vswitch.Exclusion{A: "policy", B: "voq", Why: "which is an order"},
 		vswitch.Exclusion{A: "escape", B: "voq", Why: "which is an order, from which no flow can be taken"},

@@ -24,12 +24,12 @@ var turnOn = map[string]func(*vswitch.Config){
 	"admission": func(c *vswitch.Config) {
 		c.Ports[1].Scheduler.Queues[2].Admission = orders.CoDel{Target: 5 * frame.Millisecond, Interval: 100 * frame.Millisecond}
 	},
-	"order":    func(c *vswitch.Config) { c.Ports[1].Scheduler.Queues[2].Order = orders.VOQ{} },
-	"policy":   func(c *vswitch.Config) { c.Ports[1].Scheduler.Queues[2].Order = dropping{} },
-	"push_out": func(c *vswitch.Config) { c.Ports[1].Scheduler.PushOut.Port = 1e6 },
-	"crossbar": func(c *vswitch.Config) { c.Crossbar.On = true },
-	"gfc":      func(c *vswitch.Config) { c.Options = c.Options.With(gfcpoint.Name, gfcpoint.Config{Stages: 6}) },
-	"shun":     func(c *vswitch.Config) { c.PFC.Shun = frame.Second },
+	"order":       func(c *vswitch.Config) { c.Ports[1].Scheduler.Queues[2].Order = orders.VOQ{} },
+	"policy":      func(c *vswitch.Config) { c.Ports[1].Scheduler.Queues[2].Order = dropping{} },
+	"push_out":    func(c *vswitch.Config) { c.Ports[1].Scheduler.PushOut.Port = 1e6 },
+	"crossbar":    func(c *vswitch.Config) { c.Crossbar.On = true },
+	"gfc":         func(c *vswitch.Config) { c.Options = c.Options.With(gfcpoint.Name, gfcpoint.Config{Stages: 6}) },
+	"err_disable": func(c *vswitch.Config) { c.PFC.ErrDisable = frame.Second },
 	"escape": func(c *vswitch.Config) {
 		c.Class.Queue[6] = 7
 		c.Options = c.Options.With(point.Name, point.Config{Queue: 6})

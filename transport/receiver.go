@@ -54,10 +54,10 @@ type Receiver struct {
 	// 10 (high) Last, 11 LastCQE.
 	low, high bitmap
 
-	naked   bool       // the present gap was told
+	naked   bool       // a NAK of the present gap was sent
 	nakAt   frame.Time // when
 	unacked uint32     // in-order packets since the last ACK
-	told    uint64     // Cum of the last reply to the ordinary loop
+	replied uint64     // Cum of the last reply to the ordinary loop
 	runFrom uint64     // the run that the second loop extends
 	runTo   uint64
 	stats   ReceiverStats
@@ -106,9 +106,9 @@ func (r *Receiver) Data(now frame.Time, seq uint64, kind PacketKind) Verdict {
 // cumulative acknowledgement that the ordinary loop's congestion control is
 // clocked by.
 func (r *Receiver) DataLow(now frame.Time, seq uint64, kind PacketKind) Verdict {
-	told, unacked := r.told, r.unacked
+	replied, unacked := r.replied, r.unacked
 	v := r.Data(now, seq, kind)
-	r.told, r.unacked = told, unacked
+	r.replied, r.unacked = replied, unacked
 	if r.Beyond(seq) {
 		return v
 	}
@@ -120,7 +120,7 @@ func (r *Receiver) DataLow(now frame.Time, seq uint64, kind PacketKind) Verdict 
 	case seq < r.runFrom || seq > r.runTo:
 		r.runFrom, r.runTo = seq, seq+1
 	}
-	v.Reply, v.Cum, v.Sack = AckReply, told, 0
+	v.Reply, v.Cum, v.Sack = AckReply, replied, 0
 	v.First, v.End = r.runFrom, max(r.runTo, seq+1)
 	return v
 }
@@ -176,7 +176,7 @@ func (r *Receiver) keep(seq uint64, kind PacketKind) Verdict {
 	}
 	r.stats.Naks++
 	r.unacked = 0
-	r.told = r.next
+	r.replied = r.next
 	if seq-r.next >= uint64(64*len(r.low)) {
 		r.grow(seq)
 	}
@@ -227,7 +227,7 @@ func (r *Receiver) Answer(v Verdict) Verdict { return r.ack(v) }
 func (r *Receiver) ack(v Verdict) Verdict {
 	r.unacked = 0
 	v.Reply, v.Cum, v.MSN = AckReply, r.next, r.msn
-	r.told = r.next
+	r.replied = r.next
 	return v
 }
 

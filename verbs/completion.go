@@ -185,7 +185,7 @@ func (c *CompletionQueue) Wait(ctx context.Context) error {
 	for {
 		// After waiting is set: the worker rings for what comes from now on.
 		if c.head.Load() != c.tail.Load() {
-			c.rouse() // others may wait too
+			c.wakeOne() // others may wait too
 			return nil
 		}
 		select {
@@ -206,8 +206,8 @@ func (c *CompletionQueue) Wait(ctx context.Context) error {
 	}
 }
 
-// rouse leaves a token for one who waits.
-func (c *CompletionQueue) rouse() {
+// wakeOne leaves a token for one who waits.
+func (c *CompletionQueue) wakeOne() {
 	if c.waiting.Load() > 0 {
 		select {
 		case c.bell <- struct{}{}:
@@ -222,5 +222,5 @@ func (c *CompletionQueue) push(e *Completion) {
 	tail := c.tail.Load()
 	c.ring[tail&uint64(len(c.ring)-1)] = *e
 	c.tail.Store(tail + 1)
-	c.rouse()
+	c.wakeOne()
 }

@@ -46,7 +46,7 @@ type Config struct {
 	Poll   dataplane.PollMode // when the worker sleeps
 	Pin    bool               // the worker runs on CPU only
 	CPU    int
-	Chunks int          // frames of the packet memory; 0: reckoned from the interface's queues
+	Chunks int          // frames of the packet memory; 0: computed from the interface's queues
 	Logger *slog.Logger // of what becomes of the interface; nil: nobody is told
 }
 

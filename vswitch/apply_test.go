@@ -89,7 +89,7 @@ func TestApplyChangesWorkers(t *testing.T) {
 	for range 3 {
 		n := r.sw.Nodes[1]
 		n.takeOver()
-		n.bury()
+		n.freeDropped()
 	}
 	r.settle()
 	if r.sw.Nodes[0].Owns(1) || !r.sw.Nodes[1].Owns(1) {
@@ -203,7 +203,7 @@ func TestLinkLocalNeighborsStayOnTheirLink(t *testing.T) {
 	r := newRig(t, routerConfig())
 	n := r.sw.Nodes[0]
 	k := keyOf(netip.MustParseAddr("fe80::5"))
-	n.local.heard(r.now, nextHop{n.prog.ports[0].iface, k}, hostMAC(5).Uint64(), true)
+	n.local.learn(r.now, nextHop{n.prog.ports[0].iface, k}, hostMAC(5).Uint64(), true)
 	next := *routerConfig()
 	next.Ports = slices.Clone(next.Ports)
 	next.Ports[0].Addresses = nil

@@ -194,11 +194,11 @@ type PFCConfig struct {
 	Log      PauseLog
 	// Response is how long after its arrival a pause takes effect here.
 	Response frame.Time
-	// Shun is for how long a port is down whose neighbour goes on although it
+	// ErrDisable is for how long a port is down whose neighbour goes on although it
 	// was told to pause, Resends times more after the first (0 = 3); 0: nobody
 	// looks. Grace is how long a pause may take to act; 0 computes it.
-	Shun, Grace frame.Time
-	Resends     int
+	ErrDisable, Grace frame.Time
+	Resends           int
 }
 
 // FDBConfig describes the forwarding database.

@@ -10,9 +10,9 @@ import (
 )
 
 // The life of a pause. Coming: screen finds the MAC control frame before any
-// data of its vector is forwarded, control hands it to the port's pfc.Port, obey brings
+// data of its vector is forwarded, control hands it to the port's pfc.Port, applyPauses brings
 // the scheduler in line. Going: the buffer marks a port dirty when a group
-// crosses its threshold, flowControl asks the port's pfc.Port, speak puts the
+// crosses its threshold, flowControl asks the port's pfc.Port, sendFlowControl puts the
 // frame before all data of the port.
 
 // wantMask are the classes for which one worker's share of the buffer wants a
@@ -49,13 +49,13 @@ func (n *Node) control(r frame.Ref, m *frame.Meta) {
 		n.drop(r, why)
 		return
 	}
-	n.obey(n.now, m.InPort)
+	n.applyPauses(n.now, m.InPort)
 	n.drop(r, frame.PauseConsumed)
 }
 
-// obey makes the queues of a port follow what its neighbour asks for. A queue
+// applyPauses makes the queues of a port follow what its neighbour asks for. A queue
 // that serves several classes stops for any of them.
-func (n *Node) obey(now frame.Time, port uint16) {
+func (n *Node) applyPauses(now frame.Time, port uint16) {
 	ps := &n.ports[port]
 	n.wakeFor(now, port)
 	if detect := ps.dog; detect > 0 && ps.pfc.Paused(now) != 0 {
@@ -65,7 +65,7 @@ func (n *Node) obey(now frame.Time, port uint16) {
 	}
 	if changed := ps.pfc.Changed(); changed != 0 {
 		if n.pauses != nil {
-			n.logObeyed(now, port, changed)
+			n.logReceived(now, port, changed)
 		}
 		n.hold(now, port, changed)
 		n.tellPaused(now, port)
@@ -212,12 +212,12 @@ func (n *Node) request(now frame.Time, port uint16) {
 		} else {
 			p.Request(want)
 		}
-		n.speak(now, port)
+		n.sendFlowControl(now, port)
 	}
 }
 
-// speak sends the flow-control frames that a port has to send now.
-func (n *Node) speak(now frame.Time, port uint16) {
+// sendFlowControl sends the flow-control frames that a port has to send now.
+func (n *Node) sendFlowControl(now frame.Time, port uint16) {
 	ps := &n.ports[port]
 	for n.linkUp.has(port) {
 		r := n.pool.Alloc()
@@ -275,12 +275,12 @@ func (n *Node) controlTimers(now frame.Time) {
 		if ps.pfc == nil {
 			continue
 		}
-		if n.prog.Config.PFC.Shun != 0 || ps.shunned != 0 {
+		if n.prog.Config.PFC.ErrDisable != 0 || ps.disabled != 0 {
 			n.listen(now, uint16(i))
 		}
 		ps.pfc.Advance(now, n.waitingClasses(ps))
-		n.obey(now, uint16(i))
-		n.speak(now, uint16(i))
+		n.applyPauses(now, uint16(i))
+		n.sendFlowControl(now, uint16(i))
 	}
 }
 
@@ -348,8 +348,8 @@ func (n *Node) adoptPFC(now frame.Time, i uint16, c *PortConfig) {
 	} else {
 		ps.pfc.Configure(now, pc)
 	}
-	n.obey(now, i)
-	n.speak(now, i)
+	n.applyPauses(now, i)
+	n.sendFlowControl(now, i)
 }
 
 // flowControl lets features change what the flow control of a port is made from.
@@ -365,6 +365,6 @@ func (cfg *Config) flowControl(f *pfc.Config) {
 func (n *Node) linkLost(now frame.Time, port uint16) {
 	if p := n.ports[port].pfc; p != nil {
 		p.Reset(now)
-		n.obey(now, port)
+		n.applyPauses(now, port)
 	}
 }

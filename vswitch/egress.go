@@ -66,6 +66,6 @@ func (n *Node) sift(now frame.Time, v []frame.Ref) []frame.Ref {
 		n.giveBack(now, m)
 		n.drop(r, frame.QueueShed)
 	}
-	n.bury()
+	n.freeDropped()
 	return keep
 }

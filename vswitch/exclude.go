@@ -49,8 +49,8 @@ func (cfg *Config) has(key string) bool {
 	switch key {
 	case "crossbar":
 		return cfg.Crossbar.On
-	case "shun":
-		return cfg.PFC.Shun != 0
+	case "err_disable":
+		return cfg.PFC.ErrDisable != 0
 	case "push_out", "order", "admission", "policy":
 		for i := range cfg.Ports {
 			if cfg.Ports[i].Name != "" && cfg.Ports[i].has(key) {

@@ -155,7 +155,7 @@ func (l *local) arp(now frame.Time, r frame.Ref, m *frame.Meta, f uint16) {
 		return
 	}
 	if sender != key4(0) { // else a probe (RFC 5227 2.1.1)
-		l.heard(now, nextHop{f, sender}, peer.Uint64(), ours)
+		l.learn(now, nextHop{f, sender}, peer.Uint64(), ours)
 	}
 	if a.Op() != wire.ARPRequest || !ours {
 		n.drop(r, frame.LocalConsumed)
@@ -270,14 +270,14 @@ func (l *local) discovery(now frame.Time, r frame.Ref, m *frame.Meta, f uint16, 
 	}
 	if nd.Type == wire.ICMPv6NeighborAdvertisement {
 		if mac, ok := nd.Options.LinkLayer(wire.NDTargetLinkLayer); ok && !mac.IsMulticast() {
-			l.heard(now, nextHop{f, target}, mac.Uint64(), false)
+			l.learn(now, nextHop{f, target}, mac.Uint64(), false)
 		}
 		n.drop(r, frame.LocalConsumed)
 		return
 	}
 	ours := n.prog.owns(f, target)
 	if mac, ok := nd.Options.LinkLayer(wire.NDSourceLinkLayer); ok && !mac.IsMulticast() && source != (addrKey{}) {
-		l.heard(now, nextHop{f, source}, mac.Uint64(), ours)
+		l.learn(now, nextHop{f, source}, mac.Uint64(), ours)
 	}
 	if ours {
 		l.advertise(m, ip, nd.Target, source == addrKey{}, wire.Ethernet(n.arena.Bytes(r)).Src())

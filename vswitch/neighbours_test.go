@@ -76,7 +76,7 @@ func span(bytes int) frame.Time { return frame.Time((max(bytes, 60)+24)*8*1e9/wo
 // step acts on what has come, and sends until now.
 func (n *neighbour) step(before, now frame.Time) {
 	for len(n.fro) > 0 && n.fro[0].at <= now {
-		n.obey(n.fro[0].at, n.fro[0].data)
+		n.applyPauses(n.fro[0].at, n.fro[0].data)
 		n.fro = n.fro[1:]
 	}
 	for n.free <= now {
@@ -129,7 +129,7 @@ func (n *neighbour) control(now frame.Time, b []byte) { n.put(now, span(len(b)),
 func marked(b []byte) bool { return binary.BigEndian.Uint16(b[12:]) == wire.EtherTypeEscape }
 
 // obey acts on what came from the switch.
-func (n *neighbour) obey(at frame.Time, b []byte) {
+func (n *neighbour) applyPauses(at frame.Time, b []byte) {
 	if binary.BigEndian.Uint16(b[12:]) != wire.EtherTypeMACControl {
 		return
 	}

@@ -73,7 +73,7 @@ type Node struct {
 	handedTo uint64
 	bell     uint64     // bit by which an engine knows this worker
 	bells    uint64     // and those of all workers of the switch
-	wants    []wantMask // pause wishes of this worker's share of the buffer, by port
+	wants    []wantMask // pauses that are wanted by this worker's share of the buffer, by port
 
 	count           Counts
 	selfDrops       [frame.NumReasons]uint64 // frames of our own that could not be made or sent
@@ -132,7 +132,7 @@ type portState struct {
 	sched     *scheduler.Port
 	pfc       *pfc.Port
 	arc       arc
-	shunned   frame.Time // until when the port is given up, 0: it is not
+	disabled  frame.Time // until when the port is err-disabled, 0: it is not
 	dropping  uint8      // queues that the storm watchdog drains
 	collected uint8      // classes last collected from other workers
 	dog       frame.Time // after which the storm watchdog acts; 0: never
@@ -147,7 +147,7 @@ func (n *Node) Receive(now frame.Time, port uint16, v []frame.Ref) {
 			n.arena.Meta(r).InPort = port
 		}
 		n.dropAll(v, frame.PortDown)
-		n.bury()
+		n.freeDropped()
 		return
 	}
 	for len(v) > 0 {
@@ -167,7 +167,7 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 			ps.rx.add(m.Wire)
 		}
 		n.dropAll(v, frame.PortDown)
-		n.bury()
+		n.freeDropped()
 		return
 	}
 
@@ -210,7 +210,7 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 	for w := range n.handoff {
 		n.flushHandoff(w)
 	}
-	n.bury()
+	n.freeDropped()
 	if n.sendsN > 0 {
 		n.sendAll(now)
 	}
@@ -284,7 +284,7 @@ func (n *Node) Advance(now frame.Time) {
 	for w := range n.handoff {
 		n.flushHandoff(w)
 	}
-	n.bury()
+	n.freeDropped()
 	if n.sendsN > 0 {
 		n.sendAll(now)
 	}
@@ -370,19 +370,19 @@ func (n *Node) SetLink(now frame.Time, port uint16, up bool) {
 	n.adoptLinks(now, links)
 	n.handedTo |= n.bells &^ n.bell // the others may sleep
 	n.flowControl(now)              // what was queued there made room
-	n.bury()
+	n.freeDropped()
 	if n.sendsN > 0 {
 		n.sendAll(now)
 	}
 }
 
-// drop counts a frame under a reason and puts it where bury frees it.
+// drop counts a frame under a reason and puts it where freeDropped frees it.
 func (n *Node) drop(r frame.Ref, reason frame.Reason) {
 	m := n.arena.Meta(r)
 	m.Reason = reason
 	n.countDrop(m.InPort, reason)
 	if n.deadN == len(n.dead) {
-		n.bury()
+		n.freeDropped()
 	}
 	n.dead[n.deadN] = r
 	n.deadN++
@@ -402,8 +402,8 @@ func (n *Node) countDrop(in uint16, reason frame.Reason) {
 	}
 }
 
-// bury frees the dropped frames, or lists them for a capture.
-func (n *Node) bury() {
+// freeDropped frees the dropped frames, or lists them for a capture.
+func (n *Node) freeDropped() {
 	if n.droppedTo != 0 && n.deadN > 0 {
 		n.showDropped(n.dead[:n.deadN])
 	}
@@ -450,7 +450,7 @@ func (n *Node) Flush(now frame.Time) {
 			n.local.forget(n.local.first, frame.QueueFlush)
 		}
 	}
-	n.bury()
+	n.freeDropped()
 	for _, r := range n.sends[:n.sendsN] {
 		n.countDrop(n.arena.Meta(r).InPort, frame.QueueFlush)
 		n.pool.Free(r)

@@ -117,12 +117,12 @@ func TestSilentNextHopIsGoneAround(t *testing.T) {
 	}
 }
 
-// A port that is given up since its neighbour does not pause is chosen no more,
+// A port that is err-disabled since its neighbour does not pause is chosen no more,
 // and is again after a while.
-func TestShunnedPortIsNotChosen(t *testing.T) {
+func TestDisabledPortIsNotChosen(t *testing.T) {
 	const us, n = frame.Microsecond, 3000
 	cfg := rated(trusting(fanConfig(3, PathsConfig{Choose: pipeline.ChooseAdaptive})), 1e9)
-	cfg.PFC = PFCConfig{Mode: pfc.PFC, Classes: 1 << 3, Shun: frame.Millisecond, Grace: 50 * us}
+	cfg.PFC = PFCConfig{Mode: pfc.PFC, Classes: 1 << 3, ErrDisable: frame.Millisecond, Grace: 50 * us}
 	cfg.Crossbar = CrossbarConfig{On: true, SkipBlocked: true, Pause: 8192, Unpause: 4557, Egress: 2000}
 	cfg.Buffer.AllowLoss = true
 	cfg.Neighbors = append(cfg.Neighbors, StaticNeighbor{Addr: netip.MustParseAddr("10.0.0.9"), MAC: hostMAC(9)})
@@ -132,9 +132,9 @@ func TestShunnedPortIsNotChosen(t *testing.T) {
 	back := wt.Frame(wt.Eth(selfMAC, hostMAC(3)), wt.IPv4("20.7.0.1", "10.0.0.9", wt.TOS(3<<5)), wt.UDP(1000, 2000), wt.Zeros(458))
 	r.in(0, pfcFrame(1<<3, 0xffff))
 	asked := 0
-	for k := 0; !r.sw.Nodes[0].Shunned(2); k++ {
+	for k := 0; !r.sw.Nodes[0].Disabled(2); k++ {
 		if k > 1000 {
-			t.Fatalf("the port is not given up: %+v", r.sw.Nodes[0].PFC(2).Stats(r.now))
+			t.Fatalf("the port is not err-disabled: %+v", r.sw.Nodes[0].PFC(2).Stats(r.now))
 		}
 		if k%5 == 0 {
 			r.in(2, back)
@@ -150,7 +150,7 @@ func TestShunnedPortIsNotChosen(t *testing.T) {
 		t.Errorf("the neighbour was asked %d times", asked)
 	}
 	if got := r.picks(3, n); got[2] != 0 || got[1] == 0 || got[3] == 0 {
-		t.Errorf("while port 2 is given up: %v", got)
+		t.Errorf("while port 2 is err-disabled: %v", got)
 	}
 	for range 1200 {
 		r.advance(us)

@@ -58,8 +58,8 @@ type pauseLog struct {
 
 // openPauses are those of a port that last.
 type openPauses struct {
-	asked, obeyed uint8 // classes
-	pause         [2][8]Pause
+	asked, received uint8 // classes
+	pause           [2][8]Pause
 }
 
 // adoptPauseLog brings the log in line with the configuration, and reports
@@ -86,7 +86,7 @@ func (n *Node) adoptPauseLog(c PauseLog) (anew bool) {
 func (n *Node) logLasting(now frame.Time) {
 	for i := range n.ports {
 		if p := n.ports[i].pfc; p != nil {
-			n.logObeyed(now, uint16(i), p.Paused(now))
+			n.logReceived(now, uint16(i), p.Paused(now))
 		}
 		if i < len(n.prog.ports) {
 			n.logAsked(now, uint16(i), n.wanted(uint16(i)))
@@ -121,21 +121,21 @@ func (n *Node) logAsked(now frame.Time, port uint16, want uint8) {
 	o.asked = want
 }
 
-// logObeyed notes what changed of the pauses that a port's neighbour asked
+// logReceived notes what changed of the pauses that a port's neighbour asked
 // for.
-func (n *Node) logObeyed(now frame.Time, port uint16, changed uint8) {
+func (n *Node) logReceived(now frame.Time, port uint16, changed uint8) {
 	l := n.pauses
 	o := &l.open[port]
 	for m := changed; m != 0; m &= m - 1 {
 		c := bits.TrailingZeros8(m)
 		p, st := &o.pause[1][c], n.ports[port].pfc.Class(c)
-		if o.obeyed>>c&1 != 0 && (!st.Paused || st.PausedSince != p.From) {
+		if o.received>>c&1 != 0 && (!st.Paused || st.PausedSince != p.From) {
 			l.end(p, now)
-			o.obeyed &^= 1 << c
+			o.received &^= 1 << c
 		}
-		if st.Paused && o.obeyed>>c&1 == 0 {
+		if st.Paused && o.received>>c&1 == 0 {
 			*p = Pause{Port: port, Class: uint8(c), From: st.PausedSince, To: frame.Never}
-			o.obeyed |= 1 << c
+			o.received |= 1 << c
 		}
 	}
 }
@@ -254,7 +254,7 @@ func (n *Node) Pauses(v []Pause) ([]Pause, uint64) {
 	v = append(v, l.ended[:l.next]...)
 	for i := range l.open {
 		o := &l.open[i]
-		for k, m := range [2]uint8{o.asked, o.obeyed} {
+		for k, m := range [2]uint8{o.asked, o.received} {
 			for ; m != 0; m &= m - 1 {
 				v = append(v, o.pause[k][bits.TrailingZeros8(m)])
 			}

@@ -91,5 +91,5 @@ func (n *Node) dropShed(now frame.Time, ps *portState) {
 		n.dropQueued(now, ps, n.scratch[:k], frame.QueueShed)
 	}
 	n.flowControl(now)
-	n.bury()
+	n.freeDropped()
 }

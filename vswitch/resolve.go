@@ -96,9 +96,9 @@ func (l *local) ask(now frame.Time, nb *neighbor) {
 	}
 }
 
-// heard takes note of a neighbour's MAC. create makes an entry for one that
+// learn takes note of a neighbour's MAC. create makes an entry for one that
 // was not asked for: it is about to talk to us.
-func (l *local) heard(now frame.Time, id nextHop, mac uint64, create bool) {
+func (l *local) learn(now frame.Time, id nextHop, mac uint64, create bool) {
 	nb := l.table[id]
 	if nb == nil {
 		if !create || len(l.table) >= maxNeighbors || !l.n.prog.onLink(id.iface, id.key) {

@@ -89,7 +89,7 @@ func (n *Node) sendAll(now frame.Time) {
 	for w := range n.handoff {
 		n.flushHandoff(w)
 	}
-	n.bury()
+	n.freeDropped()
 }
 
 // Parse parses frames anew, of which a feature has changed what the parser saw.

@@ -30,7 +30,7 @@ func flowTo(n int, flow uint16) []byte {
 }
 
 // A controller changes weights 100,000 times: sets of next hops that no route
-// uses any more are given up, frames of its route go by those next hops, those
+// uses any more are err-disabled, frames of its route go by those next hops, those
 // of other routes where they always went, and each route counts under its id.
 func TestWeightsChangeForever(t *testing.T) {
 	for _, workers := range []int{1, 2} {

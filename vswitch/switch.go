@@ -29,9 +29,9 @@ type Switch struct {
 
 	// Ports with a link, and how often that changed: every worker must know
 	// the links of all ports, and only those that serve a port are told.
-	carrier [MaxPorts / 64]atomic.Uint64
-	shunned [MaxPorts / 64]atomic.Uint64 // those that are as good as down
-	links   atomic.Uint32
+	carrier  [MaxPorts / 64]atomic.Uint64
+	disabled [MaxPorts / 64]atomic.Uint64 // those that are as good as down
+	links    atomic.Uint32
 }
 
 // idSets give what has a name numbers that outlive a program: counters,
@@ -246,14 +246,14 @@ func (n *Node) adoptLinks(now frame.Time, links uint32) {
 // judgeLink lets a port forward if it is enabled and has a link.
 func (n *Node) judgeLink(now frame.Time, i uint16) {
 	up := int(i) < len(n.prog.ports) && n.prog.ports[i].name != "" && n.prog.ports[i].enabled &&
-		(n.sw.carrier[i/64].Load()&^n.sw.shunned[i/64].Load())>>(i%64)&1 != 0
+		(n.sw.carrier[i/64].Load()&^n.sw.disabled[i/64].Load())>>(i%64)&1 != 0
 	switch {
 	case up == n.linkUp.has(i):
 	case up:
 		n.memo.forget()
 		n.linkUp.add(i)
 		if n.ports[i].pfc != nil {
-			n.speak(now, i) // what was asked before the link went is forgotten there
+			n.sendFlowControl(now, i) // what was asked before the link went is forgotten there
 		}
 	default:
 		n.memo.forget()

@@ -48,7 +48,7 @@ func headroomCommand() *cobra.Command {
 			"    --frame 1530B --response 1024ns --classes 2 --buffer 128KiB --batch 6KiB",
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			r, err := f.reckon()
+			r, err := f.calculate()
 			if err != nil {
 				return err
 			}
@@ -89,8 +89,8 @@ type line struct {
 	Result  bool   `json:"result,omitempty"`
 }
 
-// reckoning is what headroom prints.
-type reckoning struct {
+// calculation is what headroom prints.
+type calculation struct {
 	Queues   string `json:"queues"`
 	Rate     uint64 `json:"rate_bps"`
 	Delay    int64  `json:"delay_ns"`
@@ -108,17 +108,17 @@ type reckoning struct {
 	Notes  []string `json:"notes,omitempty"`
 }
 
-func (r *reckoning) term(bytes uint64, source, name, format string, args ...any) {
+func (r *calculation) term(bytes uint64, source, name, format string, args ...any) {
 	r.Lines = append(r.Lines, line{Name: name, Bytes: int64(bytes), Formula: fmt.Sprintf(format, args...), Source: source})
 }
 
-func (r *reckoning) result(bytes int64, source, name, format string, args ...any) {
+func (r *calculation) result(bytes int64, source, name, format string, args ...any) {
 	r.Lines = append(r.Lines, line{Name: name, Bytes: bytes, Formula: fmt.Sprintf(format, args...), Source: source, Result: true})
 }
 
-// reckon does the arithmetic.
-func (f *headroomFlags) reckon() (*reckoning, error) {
-	r := &reckoning{Queues: f.queues, Classes: f.classes}
+// calculate does the arithmetic.
+func (f *headroomFlags) calculate() (*calculation, error) {
+	r := &calculation{Queues: f.queues, Classes: f.classes}
 	if f.queues != "shared" && f.queues != "input" {
 		return nil, usagef("--queues: %q is neither shared nor input", f.queues)
 	}
@@ -203,7 +203,7 @@ func (f *headroomFlags) memory() (uint64, error) {
 }
 
 // terms are those of the skid.
-func (r *reckoning) terms(b buffer.Budget, what, pauseFrame string) {
+func (r *calculation) terms(b buffer.Budget, what, pauseFrame string) {
 	r.term(b.Own, annexN, "own frame", "%s that has just begun when the pause frame is ready", what)
 	if pauseFrame != "" {
 		r.term(b.Control, annexN, "pause frame", "%s", pauseFrame)
@@ -214,7 +214,7 @@ func (r *reckoning) terms(b buffer.Budget, what, pauseFrame string) {
 }
 
 // shared is for a buffer that ports share.
-func (f *headroomFlags) shared(r *reckoning, link buffer.Link) (err error) {
+func (f *headroomFlags) shared(r *calculation, link buffer.Link) (err error) {
 	if f.batch != "" {
 		return usagef("--batch is for --queues input")
 	}
@@ -259,7 +259,7 @@ func (f *headroomFlags) shared(r *reckoning, link buffer.Link) (err error) {
 }
 
 // input is for a buffer of a port's own.
-func (f *headroomFlags) input(r *reckoning, link buffer.Link) (err error) {
+func (f *headroomFlags) input(r *calculation, link buffer.Link) (err error) {
 	if f.cell != "" {
 		return usagef("--cell is for --queues shared")
 	}
@@ -306,7 +306,7 @@ func ends(t *buffer.Thresholds) uint64 { return min(t.Unpause, t.Pause-1) }
 
 // settings are what is to be written for an input queue. One in which a pause
 // would have to end before the skid has left is named with the size that does.
-func (r *reckoning) settings(link buffer.Link, q buffer.InputQueue, t *buffer.Thresholds) error {
+func (r *calculation) settings(link buffer.Link, q buffer.InputQueue, t *buffer.Thresholds) error {
 	// One byte of each class more than Enough: a pause ends below its threshold.
 	whole := max(t.Enough+q.Classes, leastIngress)
 	fits := q.Size >= leastIngress && t.Pause > 1
@@ -350,7 +350,7 @@ func port(l buffer.Link) string {
 	return fmt.Sprintf("ports: [{rate: %v, delay: %v, mtu: %d}]", units.Rate(l.Rate), units.Duration(l.Delay), l.MaxFrame-18)
 }
 
-func (r *reckoning) write(w io.Writer) error {
+func (r *calculation) write(w io.Writer) error {
 	fmt.Fprintf(w, "%v, %s one way, frames of up to %d B on the link, lossless classes: %d\n\n", units.Rate(r.Rate), cli.Span(uint64(r.Delay)), r.Frame, r.Classes)
 	for _, l := range r.Lines {
 		mark := " "

@@ -18,7 +18,7 @@ func TestHeadroomOfInputQueues(t *testing.T) {
 		{[]string{"--classes", "2", "--batch", "6KiB"}, map[string]int64{"skid": 13785, "highest pause": 51751, "pause": 32768, "unpause": 13785, "own frame": 6144}},
 	} {
 		out, code := gfabric(t, append(link, v.args...)...)
-		var r reckoning
+		var r calculation
 		if err := json.Unmarshal([]byte(out), &r); err != nil || code != 0 {
 			t.Fatalf("exit code %d: %v: %s", code, err, out)
 		}

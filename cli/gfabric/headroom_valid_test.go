@@ -11,7 +11,7 @@ import (
 )
 
 // switchOf is a document with what headroom tells to set in a switch.
-func switchOf(r *reckoning) string {
+func switchOf(r *calculation) string {
 	doc := "version: 1\nswitches:\n  - name: s1\n    pfc: {classes: ["
 	for c := range r.Classes {
 		doc += fmt.Sprint(c, ",")
@@ -28,7 +28,7 @@ func switchOf(r *reckoning) string {
 func TestHeadroomOfInputQueuesIsTaken(t *testing.T) {
 	t.Parallel()
 	check := func(f headroomFlags) error {
-		r, err := f.reckon()
+		r, err := f.calculate()
 		if err != nil {
 			return nil // refused by itself
 		}
@@ -49,7 +49,7 @@ func TestHeadroomOfInputQueuesIsTaken(t *testing.T) {
 	}{{"100Gbps", 2, 9000}, {"100Gbps", 4, 1500}, {"10Gbps", 4, 9000}, {"1Gbps", 4, 9000}} {
 		f := flags
 		f.rate, f.classes, f.mtu = v.rate, v.classes, v.mtu
-		if _, err := f.reckon(); err != nil {
+		if _, err := f.calculate(); err != nil {
 			t.Errorf("%+v: %v", v, err)
 		}
 		if err := check(f); err != nil {

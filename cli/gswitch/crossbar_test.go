@@ -19,7 +19,7 @@ func TestPrintCrossbar(t *testing.T) {
 		{Switch: "s1", Port: "p2", EgressBytes: 4000, EgressPeak: 131072, CrossedFrames: 4, CrossedBytes: 4000, SkippedFrames: 1},
 	}})
 	const want = `
-PORT   INGRESS      PEAK    EGRESS     PEAK  CROSSED  SKIPPED  REFUSED  LOSSY REFUSED  PAUSES  PAUSING  SHUNNED
+PORT   INGRESS      PEAK    EGRESS     PEAK  CROSSED  SKIPPED  REFUSED  LOSSY REFUSED  PAUSES  PAUSING  DISABLED
 p1    25.4 KiB  29.3 KiB       0 B      0 B        0        0        2              5       8  0 7      yes
 p2         0 B       0 B  3.91 KiB  128 KiB        4        1        0              0       0  -        -
 `

@@ -226,7 +226,7 @@ func printCrossbar(w io.Writer, m *api.Crossbar) {
 		return
 	}
 	name := cli.Namer(m.Ports)
-	t := cli.NewTable("PORT", ">INGRESS", ">PEAK", ">EGRESS", ">PEAK", ">CROSSED", ">SKIPPED", ">REFUSED", ">LOSSY REFUSED", ">PAUSES", "PAUSING", "SHUNNED")
+	t := cli.NewTable("PORT", ">INGRESS", ">PEAK", ">EGRESS", ">PEAK", ">CROSSED", ">SKIPPED", ">REFUSED", ">LOSSY REFUSED", ">PAUSES", "PAUSING", "DISABLED")
 	for _, p := range m.Ports {
 		pauses, pausing := uint64(0), []string{}
 		for _, c := range p.Classes {

@@ -105,7 +105,7 @@ const (
 	framesUnder  = 8192
 )
 
-// chunksFor reckons the packet memory.
+// chunksFor computes the packet memory.
 func chunksFor(places map[string]control.Interface) int {
 	chunks := 0
 	for _, at := range places {

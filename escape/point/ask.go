@@ -80,7 +80,7 @@ func (p *ports) askFor(r frame.Ref) bool {
 
 // requested acts on a request from the neighbour at a port, and reports false if
 // the port does not understand it.
-func (p *ports) requested(port uint16, x *exit, c wire.MACControl) bool {
+func (p *ports) requested(port uint16, x *egressState, c wire.MACControl) bool {
 	var f wire.RequestFields
 	if _, why := f.Decode(c); why != frame.Keep || f.Hops == 0 || f.Class > 7 || p.lossless>>f.Class&1 == 0 {
 		return false

@@ -166,7 +166,7 @@ func TestRequested(t *testing.T) {
 	if d := r.Drops(); d["local-unhandled"] != 0 {
 		t.Fatal(d)
 	}
-	if v := r.exit(0); v.Refused != 2 {
+	if v := r.egress(0); v.Refused != 2 {
 		t.Fatalf("%+v", v)
 	}
 	// What cannot be meant is not understood.
@@ -215,7 +215,7 @@ func onePlace(t *testing.T) (r *rig, asked, other []byte) {
 	return nil, nil, nil
 }
 
-func (r *rig) exit(port int) View { return Views(r.Switch.Nodes[0], nil)[port] }
+func (r *rig) egress(port int) View { return Views(r.Switch.Nodes[0], nil)[port] }
 
 // A frame that came on a token of this switch to a port that is paused by now
 // does not keep the port's place from tokens of others: those may be for frames
@@ -224,7 +224,7 @@ func TestParkedFrame(t *testing.T) {
 	r, asked, other := onePlace(t)
 	r.In(1, wt.PFC(st.HostMAC(9), 1<<3, 0xffff))
 	r.In(0, marked(asked, 1))
-	if v := r.exit(1); v.Parked != 1 || v.Free != 1 || v.Arrived != 1 {
+	if v := r.egress(1); v.Parked != 1 || v.Free != 1 || v.Arrived != 1 {
 		t.Fatalf("%+v", v)
 	}
 	r.In(1, token(other, 1))
@@ -234,13 +234,13 @@ func TestParkedFrame(t *testing.T) {
 			break
 		}
 	}
-	if v := r.exit(1); f.Flow != flowIn(other) || f.Hops != 2 || v.Forwarded != 1 || v.Kept != 1 {
+	if v := r.egress(1); f.Flow != flowIn(other) || f.Hops != 2 || v.Forwarded != 1 || v.Kept != 1 {
 		t.Fatalf("%+v %+v", f, v)
 	}
 	// It is let out as any other, and its place is free then.
 	r.In(1, token(asked, 1))
-	if v := r.all(1); len(v) != 1 || r.exit(1).Parked != 0 || r.exit(1).Free != 0 {
-		t.Fatalf("%d frames, %+v", len(v), r.exit(1))
+	if v := r.all(1); len(v) != 1 || r.egress(1).Parked != 0 || r.egress(1).Free != 0 {
+		t.Fatalf("%d frames, %+v", len(v), r.egress(1))
 	}
 }
 
@@ -263,25 +263,25 @@ func TestOlderFrameTakesThePlace(t *testing.T) {
 			r.In(1, token(other, 1))
 			r.In(0, other)
 		}
-		parked := r.exit(1).Parked
-		if v := r.exit(1); v.Kept != 1 || parked != 1 {
+		parked := r.egress(1).Parked
+		if v := r.egress(1); v.Kept != 1 || parked != 1 {
 			t.Fatalf("%s: %+v", name, v)
 		}
 		r.In(0, marked(flow, 2))
-		if v := r.exit(1); v.Taken != 1 || v.Kept != 0 || v.Parked != parked {
+		if v := r.egress(1); v.Taken != 1 || v.Kept != 0 || v.Parked != parked {
 			t.Fatalf("%s: %+v", name, v)
 		}
 		if v := r.all(1); len(v) != 1 || v[0][14] != 1 {
 			t.Fatalf("%s: %d frames", name, len(v))
 		}
-		if v := r.exit(1); v.Taken != 0 || v.Free != 1 || v.Parked != parked {
+		if v := r.egress(1); v.Taken != 0 || v.Free != 1 || v.Parked != parked {
 			t.Fatalf("%s: one waits; %+v", name, v)
 		}
 		r.In(1, wt.PFC(st.HostMAC(9), 1<<3, 0))
 		r.In(3, wt.PFC(st.HostMAC(4), 1<<3, 0))
 		for len(r.all(1))+len(r.all(3)) > 0 {
 		}
-		if v := r.exit(1); v.Taken+v.Parked != 0 || buffered(r.Switch.Nodes[0], 0, 3) != 0 {
+		if v := r.egress(1); v.Taken+v.Parked != 0 || buffered(r.Switch.Nodes[0], 0, 3) != 0 {
 			t.Fatalf("%s: at rest %+v, %d bytes held", name, v, buffered(r.Switch.Nodes[0], 0, 3))
 		}
 	}

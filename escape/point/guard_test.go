@@ -40,11 +40,11 @@ func TestMovedFlowIsRetired(t *testing.T) {
 	if in, ok := r.known(2)[flowIn(data)]; len(r.known(1)) != 0 || !ok || in != 0 {
 		t.Fatalf("known at the old port %v, at the new one %v", r.known(1), r.known(2))
 	}
-	old := r.exit(1).Made
+	old := r.egress(1).Made
 	for range 20 { // four times as long as tokens may stay out
 		r.all(0)
 	}
-	if v := r.exit(1); v.Made != old || v.Kept != 0 || v.Reclaimed != old {
+	if v := r.egress(1); v.Made != old || v.Kept != 0 || v.Reclaimed != old {
 		t.Fatalf("at the old port: %+v, %d tokens before", v, old)
 	}
 	// Nor does it pass on those of others.
@@ -56,8 +56,8 @@ func TestMovedFlowIsRetired(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.all(0)
-	if len(r.known(2)) != 0 || len(r.known(1)) != 1 || r.exit(1).Made == old {
-		t.Fatalf("back: %v, %v, %+v", r.known(1), r.known(2), r.exit(1))
+	if len(r.known(2)) != 0 || len(r.known(1)) != 1 || r.egress(1).Made == old {
+		t.Fatalf("back: %v, %v, %+v", r.known(1), r.known(2), r.egress(1))
 	}
 }
 
@@ -72,7 +72,7 @@ func TestStray(t *testing.T) {
 	}
 	r.In(1, wt.PFC(st.HostMAC(9), 1<<3, 0xffff))
 	r.In(0, marked(data, 1))
-	if v := r.exit(1); v.Strays != 1 || v.Parked != 1 || v.Arrived != 0 || v.Free != 64 {
+	if v := r.egress(1); v.Strays != 1 || v.Parked != 1 || v.Arrived != 0 || v.Free != 64 {
 		t.Fatalf("%+v", v)
 	}
 	for port := range 4 {
@@ -86,11 +86,11 @@ func TestStray(t *testing.T) {
 	}
 	// One that goes on, past the pause, takes a place until it has left.
 	r.In(0, marked(st.UDP(self, st.HostMAC(9), "10.2.0.1", "10.9.0.2"), 2))
-	if v := r.exit(1); v.Strays != 2 || v.Taken != 1 || v.Free != 63 {
+	if v := r.egress(1); v.Strays != 2 || v.Taken != 1 || v.Free != 63 {
 		t.Fatalf("%+v", v)
 	}
-	if v := r.all(1); len(v) != 1 || r.exit(1).Taken != 0 || r.exit(1).Free != 64 {
-		t.Fatalf("%d frames, %+v", len(v), r.exit(1))
+	if v := r.all(1); len(v) != 1 || r.egress(1).Taken != 0 || r.egress(1).Free != 64 {
+		t.Fatalf("%d frames, %+v", len(v), r.egress(1))
 	}
 }
 
@@ -187,7 +187,7 @@ func TestRefusedOnce(t *testing.T) {
 		if s.RefusedFrames != refused || s.RefusedBytes != refused*uint64(len(data)) || s.Ports[2].Groups[3].Drops != refused || s.Ports[1].Queues[3].Drops != refused || s.Ports[1].Queues[6].Drops != 0 {
 			t.Errorf("frame %d: %+v; class %+v; queues %+v", i, s.Totals, s.Ports[2].Groups[3], s.Ports[1].Queues)
 		}
-		if v := r.exit(1); v.Strays != uint64(i+1) || v.Taken+v.Parked+v.Kept != 0 {
+		if v := r.egress(1); v.Strays != uint64(i+1) || v.Taken+v.Parked+v.Kept != 0 {
 			t.Errorf("frame %d: %+v", i, v)
 		}
 	}

@@ -18,8 +18,8 @@ import (
 type ports struct {
 	node   *vswitch.Node
 	arena  *frame.Arena
-	ports  []*exit // nil where frames never might escape
-	places []place // by frame
+	ports  []*egressState // nil where frames never might escape
+	places []place        // by frame
 
 	on       bool
 	asks     bool
@@ -56,9 +56,9 @@ const (
 	parked
 )
 
-// exit is where frames escape by an egress port. It stays when it is turned off,
+// egressState is where frames escape by an egress port. It stays when it is turned off,
 // until the port goes: frames that have a place may still wait.
-type exit struct {
+type egressState struct {
 	*escape.Egress
 	on       bool
 	params   escape.Config
@@ -73,7 +73,7 @@ func newPorts(n *vswitch.Node) vswitch.Instance {
 	p := &ports{node: n, arena: n.Arena(), places: make([]place, n.Arena().Chunks())}
 	p.same, p.may, p.waited, p.one = p.isWanted, p.mayEscape, p.isWaited, p.askFor
 	return vswitch.Instance{State: p, Adopt: p.adopt, Queues: p.queues, Port: p.port, Dismiss: p.dismiss, Routed: p.rerouted, Listens: p.listens,
-		Arrives: p.unmark, Claims: p.settle, Queued: p.note, Released: p.released, Control: p.control, Paused: p.paused, Pauses: p.pauses, Advance: p.advance}
+		Arrives: p.unmark, Claims: p.claim, Queued: p.note, Released: p.released, Control: p.control, Paused: p.paused, Pauses: p.pauses, Advance: p.advance}
 }
 
 // adopt brings the worker in line with the configuration.
@@ -102,8 +102,8 @@ func (p *ports) adopt(frame.Time) {
 // partner reports whether the neighbour at a port takes part.
 func (p *ports) partner(port uint16) bool { return int(port) < len(p.partners) && p.partners[port] }
 
-// at returns the exit at a port, nil if there is none.
-func (p *ports) at(port uint16) *exit {
+// at returns that of a port, nil if there is none.
+func (p *ports) at(port uint16) *egressState {
 	if int(port) < len(p.ports) {
 		return p.ports[port]
 	}
@@ -124,7 +124,7 @@ func (p *ports) queues(port uint16, c *vswitch.PortConfig, sc *scheduler.PortCon
 		return
 	}
 	if x == nil || x.params != p.params && x.Taken()+x.Parked() == 0 {
-		next := &exit{Egress: escape.NewEgress(p.params), params: p.params}
+		next := &egressState{Egress: escape.NewEgress(p.params), params: p.params}
 		if x != nil {
 			next.fifo = x.fifo
 		}
@@ -215,10 +215,10 @@ func (p *ports) note(v []vswitch.Queued) {
 	}
 }
 
-// settle queues a frame that escaped from the neighbour's queue where it has a
+// claim queues a frame that escaped from the neighbour's queue where it has a
 // place. It returns false for one that has none and is to be queued like any
 // other.
-func (p *ports) settle(r frame.Ref) bool {
+func (p *ports) claim(r frame.Ref) bool {
 	m := p.arena.Meta(r)
 	x := p.ports[m.OutPort]
 	if !isPlain(m) || p.lossless>>(m.Class&7)&1 == 0 || p.node.Draining(m.OutPort)>>m.Queue&1 != 0 {
@@ -281,7 +281,7 @@ func flowFields(f wire.FlowID) vswitch.Flow {
 // own queue, older frames of its flow among it; elsewhere past the pause. If an
 // older frame waits there nevertheless, that one goes on in its place. As printed
 // it goes past all that waits everywhere.
-func (p *ports) enter(x *exit, r frame.Ref, m *frame.Meta, flow wire.FlowID) bool {
+func (p *ports) enter(x *egressState, r frame.Ref, m *frame.Meta, flow wire.FlowID) bool {
 	at := &p.places[r]
 	queue, hops := m.Queue, at.hops
 	m.Queue = p.queue
@@ -297,7 +297,7 @@ func (p *ports) enter(x *exit, r frame.Ref, m *frame.Meta, flow wire.FlowID) boo
 			m.Queue = p.queue
 			p.node.Join(r)
 		} else {
-			p.letOut(x, r, m, hops-1)
+			p.sendMarked(x, r, m, hops-1)
 		}
 		return true
 	}
@@ -315,7 +315,7 @@ func (p *ports) enter(x *exit, r frame.Ref, m *frame.Meta, flow wire.FlowID) boo
 		p.node.Join(r)
 		r, m = older, p.arena.Meta(older)
 	}
-	p.letOut(x, r, m, hops-1)
+	p.sendMarked(x, r, m, hops-1)
 	return true
 }
 
@@ -323,7 +323,7 @@ func (p *ports) enter(x *exit, r frame.Ref, m *frame.Meta, flow wire.FlowID) boo
 // on in its stead, so that no place is kept from others by what waits. The one
 // that waits gets what the other had: its place among the parked ones, or its
 // charge where that is not less than its own. Else it is parked.
-func (p *ports) exchange(x *exit, r, older frame.Ref) {
+func (p *ports) exchange(x *egressState, r, older frame.Ref) {
 	m, o := p.arena.Meta(r), p.arena.Meta(older)
 	waits, goes := &p.places[r].held, &p.places[older].held
 	switch {
@@ -338,8 +338,8 @@ func (p *ports) exchange(x *exit, r, older frame.Ref) {
 	}
 }
 
-// letOut marks a frame and sends it past the pause. It stays charged as it was.
-func (p *ports) letOut(x *exit, r frame.Ref, m *frame.Meta, hops uint8) {
+// sendMarked marks a frame and sends it past the pause. It stays charged as it was.
+func (p *ports) sendMarked(x *egressState, r frame.Ref, m *frame.Meta, hops uint8) {
 	if !wire.PushEscape(p.arena, r, hops, m.Class) {
 		// Without a mark it is one frame more in the neighbour's headroom.
 		x.unmarked++

@@ -24,7 +24,7 @@ func (p *ports) control(port uint16, c wire.MACControl) bool {
 }
 
 // token lets out the first frame of the flow that a token names, or passes it on.
-func (p *ports) token(port uint16, x *exit, c wire.MACControl) bool {
+func (p *ports) token(port uint16, x *egressState, c wire.MACControl) bool {
 	var t wire.TokenFields
 	if _, why := t.Decode(c); why != frame.Keep || t.Hops == 0 {
 		return false
@@ -45,7 +45,7 @@ func (p *ports) token(port uint16, x *exit, c wire.MACControl) bool {
 		}
 		if r := p.node.Extract(port, q, hash, p.same); r != frame.Nil {
 			x.Hit()
-			p.letOut(x, r, p.arena.Meta(r), uint8(t.Hops))
+			p.sendMarked(x, r, p.arena.Meta(r), uint8(t.Hops))
 			return true
 		}
 	}

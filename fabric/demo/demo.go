@@ -95,7 +95,7 @@ func Run(ctx context.Context, o Options) (err error) {
 }
 
 // plan lays the fabric out. The switches mark ECN where more than some
-// milliseconds of data wait, and the hosts' TCP heeds it, so that queues stay
+// milliseconds of data wait, and the hosts' TCP reacts to it, so that queues stay
 // short although all links are full. They trust DSCP, so that a marked request
 // overtakes what waits; tcp_reflect_tos marks the responses too.
 func (d *demo) plan() error {
@@ -112,7 +112,7 @@ func (d *demo) plan() error {
 	}
 	d.layout, err = lab.NewLayout(plan, lab.Options{
 		Poll: d.Poll, Adjust: d.adjust, Owned: true, Sysctls: map[string]string{
-			"net.ipv4.tcp_congestion_control": "reno", // every kernel has it, and it heeds ECN
+			"net.ipv4.tcp_congestion_control": "reno", // every kernel has it, and it reacts to ECN
 			"net.ipv4.tcp_ecn":                "1",
 			"net.ipv4.tcp_reflect_tos":        "1",
 		},

@@ -27,7 +27,7 @@ type Process struct {
 // crew are the processes of a run.
 type crew struct {
 	members []*hand
-	heard   chan heard
+	news    chan news
 	quit    chan struct{}
 }
 
@@ -42,8 +42,8 @@ type hand struct {
 	how     error // when it has ended
 }
 
-// heard is what a process says, or that it says no more.
-type heard struct {
+// news is what a process says, or that it says no more.
+type news struct {
 	from   *hand
 	notice *notice
 	err    error
@@ -51,7 +51,7 @@ type heard struct {
 
 // muster starts a process for each of v and tells it what is its own.
 func muster(v []live.Process, start func(name string) (*Process, error), tell func(*live.Process) *setup) (*crew, error) {
-	c := &crew{heard: make(chan heard), quit: make(chan struct{})}
+	c := &crew{news: make(chan news), quit: make(chan struct{})}
 	for i := range v {
 		p, err := start(v[i].Name)
 		if err != nil {
@@ -80,7 +80,7 @@ func (c *crew) listen(h *hand) {
 			err = errors.New(n.Error)
 		}
 		select {
-		case c.heard <- heard{h, n, err}:
+		case c.news <- news{h, n, err}:
 		case <-c.quit:
 			return
 		}
@@ -99,7 +99,7 @@ func (c *crew) ready(ctx context.Context) error {
 			return ctx.Err()
 		case <-late:
 			return fmt.Errorf("%d of %d processes are not ready after %v", missing, len(c.members), longestWait)
-		case h := <-c.heard:
+		case h := <-c.news:
 			if h.err != nil {
 				return c.lost(h.from, h.err)
 			}

@@ -227,7 +227,7 @@ func (d *director) direct(ctx context.Context, p *progress) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-timer.C:
-		case h := <-d.crew.heard:
+		case h := <-d.crew.news:
 			if h.err != nil {
 				return d.crew.lost(h.from, h.err)
 			}

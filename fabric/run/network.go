@@ -64,7 +64,7 @@ func describe(r *scenario.Run, real bool) (*vnet.Config, error) {
 		Buffer: vnet.Buffer{Size: uint64(b.Size), Alpha: b.Alpha, QueueLimit: uint32(b.QueueLimit), IngressLimit: uint32(b.IngressLimit),
 			XOFF: uint32(b.XOFF), LosslessAlpha: b.LosslessAlpha, ScaleAlpha: b.ScaleAlpha, XONOffset: uint32(b.XONOffset),
 			Headroom: uint32(b.Headroom), HeadroomDelays: b.HeadroomDelays, AllowLoss: b.AllowLoss, GroupReserve: uint32(b.Reserve)},
-		PFC:   vnet.PFC{On: d.PFC.Enabled, Quanta: uint16(d.PFC.Quanta), Response: frame.Time(d.PFC.Response), Shun: frame.Time(d.PFC.Shun)},
+		PFC:   vnet.PFC{On: d.PFC.Enabled, Quanta: uint16(d.PFC.Quanta), Response: frame.Time(d.PFC.Response), ErrDisable: frame.Time(d.PFC.ErrDisable)},
 		Queue: served(d), PushOut: d.Switch.PushOut.Config(), VOQ: d.Switch.VOQ, RTTs: d.Measure.RTT,
 	}
 	live, shadow := d.Switch.Policies()

@@ -231,7 +231,7 @@ func decode(file string, root *yaml.Node, o Options, run bool) (*Document, *fabr
 	v := validator{doc, topology, sec, file}
 	v.all()
 	if run {
-		v.heard()
+		v.signals()
 	}
 	return doc, topology, sec.Err()
 }

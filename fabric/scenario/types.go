@@ -126,8 +126,8 @@ type PFC struct {
 	Classes []int `yaml:"classes" range:"0,7" doc:"Lossless classes. Those of the data if left out."`
 	Quanta  int   `yaml:"quanta" range:"1,65535" default:"65535" doc:"Pause time that is asked for, in units of 512 bit times."`
 
-	Response units.Duration `yaml:"response" doc:"How long after its arrival a pause takes effect, at switches and hosts."`
-	Shun     units.Duration `yaml:"shun" doc:"For how long a switch gives up a port whose neighbour goes on although it was told to pause, four times. Nobody looks if left out."`
+	Response   units.Duration `yaml:"response" doc:"How long after its arrival a pause takes effect, at switches and hosts."`
+	ErrDisable units.Duration `yaml:"err_disable" was:"shun" doc:"For how long a switch gives up a port whose neighbour goes on although it was told to pause, four times. Nobody looks if left out."`
 }
 
 // Hosts is what every host does.

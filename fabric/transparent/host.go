@@ -90,11 +90,11 @@ func move(cable netlink.Link) error {
 		}
 		own = l
 	}
-	return settle(own, addresses, routes, neighbors)
+	return configure(own, addresses, routes, neighbors)
 }
 
-// settle gives an interface addresses, routes and neighbours.
-func settle(l netlink.Link, addresses []netlink.Addr, routes []netlink.Route, neighbors []netlink.Neigh) error {
+// configure gives an interface addresses, routes and neighbours.
+func configure(l netlink.Link, addresses []netlink.Addr, routes []netlink.Route, neighbors []netlink.Neigh) error {
 	for _, a := range addresses {
 		if a.IP.IsLinkLocalUnicast() {
 			continue // the kernel makes one

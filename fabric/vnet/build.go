@@ -73,7 +73,7 @@ func (n *Network) build() error {
 	if err := n.Derived.scan(n.ways, &n.cfg); err != nil {
 		return err
 	}
-	n.Derived.settle(n.ways, &n.cfg)
+	n.Derived.complete(n.ways, &n.cfg)
 	if err := n.Derived.Transport.Validate(); err != nil {
 		return err
 	}

@@ -142,10 +142,10 @@ type PFC struct {
 	On      bool
 	Classes uint8 // bitmap of lossless classes; 0 = that of Host.Class
 	Quanta  uint16
-	// Response is how long after its arrival a pause takes effect, and Shun for
+	// Response is how long after its arrival a pause takes effect, and ErrDisable for
 	// how long switches give up a port whose neighbour does not pause: see
 	// vswitch.PFCConfig.
-	Response, Shun frame.Time
+	Response, ErrDisable frame.Time
 }
 
 // ECN describes marking at every egress queue.

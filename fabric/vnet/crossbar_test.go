@@ -101,7 +101,7 @@ func TestIdleLatency(t *testing.T) {
 	}
 }
 
-// What a message takes alone, and T, are reckoned with the crossbars on its way:
+// What a message takes alone, and T, are computed with the crossbars on its way:
 // a message is done when Ideal says, and acknowledged when IdealAcked does.
 func TestIdealWithCrossbars(t *testing.T) {
 	for _, c := range []struct{ switches, speedup int }{{1, 0}, {3, 0}, {5, 1}, {2, 7}} {
@@ -140,7 +140,7 @@ func TestIdealWithCrossbars(t *testing.T) {
 
 // TestPauseReaction watches an ingress port from the moment that it wants a
 // pause until the last frame before the pause comes. With full frames both
-// ways that takes at most what the threshold was reckoned with: 36.456 us and
+// ways that takes at most what the threshold was computed with: 36.456 us and
 // 4557 bytes, besides the 0.672 us and 84 bytes of the pause frame itself.
 func TestPauseReaction(t *testing.T) {
 	type reaction struct {
@@ -333,11 +333,11 @@ func TestLostUnpause(t *testing.T) {
 	}
 }
 
-// TestDeafHostIsShunned: a host that does not pause is told four times, then
+// TestDeafHostIsDisabled: a host that does not pause is told four times, then
 // its port is down for a while; the others lose nothing.
-func TestDeafHostIsShunned(t *testing.T) {
+func TestDeafHostIsDisabled(t *testing.T) {
 	c := detailConfig(chain(t, 1, 3))
-	c.PFC.Shun = 2 * frame.Millisecond
+	c.PFC.ErrDisable = 2 * frame.Millisecond
 	c.AdjustHost = func(name string, c *hostnic.Config) {
 		if name == "h1" {
 			c.PFC = false
@@ -351,7 +351,7 @@ func TestDeafHostIsShunned(t *testing.T) {
 	down, downs := frame.Time(0), 0
 	was := false
 	n.Engine.Every(0, us, func(frame.Time) {
-		is := node.Shunned(uint16(deaf.Port))
+		is := node.Disabled(uint16(deaf.Port))
 		if is && !was {
 			downs++
 		}
@@ -359,7 +359,7 @@ func TestDeafHostIsShunned(t *testing.T) {
 			down += us
 		}
 		if is == node.LinkUp(uint16(deaf.Port)) {
-			t.Errorf("shunned %t, link up %t", is, !is)
+			t.Errorf("disabled %t, link up %t", is, !is)
 			n.Engine.Stop(fmt.Errorf("stop"))
 		}
 		was = is
@@ -369,8 +369,8 @@ func TestDeafHostIsShunned(t *testing.T) {
 	if downs < 2 || uint64(downs) != s.Deaf || s.Ignored[0] < 4*s.Deaf || down < frame.Time(downs-1)*2*frame.Millisecond {
 		t.Errorf("down %d times, %v in all; %+v", downs, down.Duration(), s)
 	}
-	if node.Shunned(uint16(good.Port)) || node.PFC(uint16(good.Port)).Stats(n.Engine.Now()).Deaf != 0 {
-		t.Error("the port of a host that pauses is shunned")
+	if node.Disabled(uint16(good.Port)) || node.PFC(uint16(good.Port)).Stats(n.Engine.Now()).Deaf != 0 {
+		t.Error("the port of a host that pauses is disabled")
 	}
 	var p vswitch.PortCounts
 	node.ReadPort(uint16(good.Port), &p)

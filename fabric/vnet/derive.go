@@ -76,8 +76,8 @@ func (d *Derived) scan(w *ways, c *Config) error {
 	})
 }
 
-// settle fills in what the configuration leaves open.
-func (d *Derived) settle(w *ways, c *Config) {
+// complete fills in what the configuration leaves open.
+func (d *Derived) complete(w *ways, c *Config) {
 	if d.BaseRTT = c.BaseRTT; d.BaseRTT == 0 {
 		d.BaseRTT = d.MaxRTT
 	}

@@ -83,7 +83,7 @@ func (n *Network) pfcConfig() vswitch.PFCConfig {
 	if !n.cfg.PFC.On {
 		return vswitch.PFCConfig{}
 	}
-	return vswitch.PFCConfig{Mode: pfc.PFC, Classes: n.lossless(), Quanta: n.cfg.PFC.Quanta, Response: n.cfg.PFC.Response, Shun: n.cfg.PFC.Shun,
+	return vswitch.PFCConfig{Mode: pfc.PFC, Classes: n.lossless(), Quanta: n.cfg.PFC.Quanta, Response: n.cfg.PFC.Response, ErrDisable: n.cfg.PFC.ErrDisable,
 		Log: vswitch.PauseLog{Keep: n.cfg.PauseLog}}
 }
 

@@ -216,7 +216,7 @@ func (a *Agent) datagram(now frame.Time, d *hostnic.Datagram) {
 		}
 		for _, c := range a.conns {
 			if c.id == m.id && c.To == d.From {
-				a.heard(now, c, &m)
+				a.replied(now, c, &m)
 				return
 			}
 		}

@@ -221,8 +221,8 @@ func (a *Agent) request(now frame.Time, c *Conn) {
 		id: c.id, qpn: c.Local, psn: c.psn, payload: uint32(a.cfg.NIC.Payload), cap: c.Cap, bytes: c.cookie, cc: c.CC})
 }
 
-// heard takes in what the passive end says.
-func (a *Agent) heard(now frame.Time, c *Conn, m *message) {
+// replied takes in what the passive end sends.
+func (a *Agent) replied(now frame.Time, c *Conn, m *message) {
 	switch {
 	case c.parting:
 		if m.kind == closed {

@@ -62,7 +62,7 @@ type Transfer struct {
 	progress frame.Time
 	rkey     uint32
 	psn      uint32
-	heard    uint64 // acknowledgements and frames so far
+	seen     uint64 // acknowledgements and frames so far
 	abort    bool
 }
 
@@ -233,8 +233,8 @@ func (a *Agent) run(now frame.Time, t *Transfer) {
 		a.finish(now, t, err)
 		return
 	}
-	if seen := v.Stats.Acks + v.Stats.RxFrames; seen != t.heard || t.Posted == len(t.Samples) {
-		t.heard, t.progress = seen, now
+	if seen := v.Stats.Acks + v.Stats.RxFrames; seen != t.seen || t.Posted == len(t.Samples) {
+		t.seen, t.progress = seen, now
 	} else if now-t.progress >= stall {
 		a.finish(now, t, fmt.Errorf("%v has not answered for %v: is it still there?", t.To, (now-t.progress).Duration().Round(1e8)))
 	}

@@ -91,11 +91,11 @@ func (s *Stack) act(now frame.Time, slot uint32) {
 	if e.conn != nil && !e.listed {
 		s.list(slot, e)
 	}
-	s.settle(now, slot)
+	s.update(now, slot)
 }
 
-// settle is act for an end that has nothing to send.
-func (s *Stack) settle(now frame.Time, slot uint32) {
+// update is act for an end that has nothing to send.
+func (s *Stack) update(now frame.Time, slot uint32) {
 	e := s.timers.ends[slot]
 	if e.conn == nil {
 		s.timers.set(slot, frame.Never)

@@ -382,7 +382,7 @@ func (s *Stack) Next(now frame.Time, classes uint8) frame.Ref {
 			if e.tap != nil && e.conn.Stats.ZeroWindows != probes {
 				e.tap.Next(at, nil)
 			}
-			s.settle(now, slot)
+			s.update(now, slot)
 			continue
 		}
 		if e.tap != nil {

@@ -7,13 +7,13 @@ import (
 )
 
 // A neighbour that does not pause when told takes what is not its own: buffer
-// in front of it overflows. Its port is given up for a while, as if its link
+// in front of it overflows. Its port is err-disabled, as if its link
 // were down: routes with several next hops go by others, what it sends is
 // dropped.
 
 // deaf is the watch over the neighbour of a port.
 func (c *PFCConfig) deaf(p *PortConfig, b *BufferConfig) pfc.Deaf {
-	if c.Shun == 0 {
+	if c.ErrDisable == 0 {
 		return pfc.Deaf{}
 	}
 	grace := c.Grace
@@ -33,29 +33,29 @@ func (c *PFCConfig) deaf(p *PortConfig, b *BufferConfig) pfc.Deaf {
 // from it are not seen.
 func (n *Node) listen(now frame.Time, port uint16) {
 	ps := &n.ports[port]
-	if ps.shunned != 0 {
-		if now < ps.shunned {
-			n.controlDue = min(n.controlDue, ps.shunned)
+	if ps.disabled != 0 {
+		if now < ps.disabled {
+			n.controlDue = min(n.controlDue, ps.disabled)
 			return
 		}
-		ps.shunned = 0
-		n.setShunned(now, port, false)
+		ps.disabled = 0
+		n.setDisabled(now, port, false)
 	}
 	var frames [8]uint64
 	for c := range frames {
 		frames[c] = ps.rxClass[c].Frames
 	}
 	if ps.pfc.Listen(now, &frames) {
-		ps.shunned = now + n.prog.Config.PFC.Shun
-		n.controlDue = min(n.controlDue, ps.shunned)
-		n.setShunned(now, port, true)
+		ps.disabled = now + n.prog.Config.PFC.ErrDisable
+		n.controlDue = min(n.controlDue, ps.disabled)
+		n.setDisabled(now, port, true)
 	}
 }
 
-// setShunned tells all workers that a port is given up, or not any more.
-func (n *Node) setShunned(now frame.Time, port uint16, shunned bool) {
-	word, bit := &n.sw.shunned[port/64], uint64(1)<<(port%64)
-	if shunned {
+// setDisabled tells all workers that a port is err-disabled, or not any more.
+func (n *Node) setDisabled(now frame.Time, port uint16, disabled bool) {
+	word, bit := &n.sw.disabled[port/64], uint64(1)<<(port%64)
+	if disabled {
 		word.Or(bit)
 	} else {
 		word.And(^bit)
@@ -64,6 +64,6 @@ func (n *Node) setShunned(now frame.Time, port uint16, shunned bool) {
 	n.handedTo |= n.bells &^ n.bell // the others may sleep
 }
 
-// Shunned reports whether a port of this worker is given up for a while since
+// Disabled reports whether a port of this worker is err-disabled since
 // its neighbour does not pause when told.
-func (n *Node) Shunned(port uint16) bool { return n.ports[port].shunned != 0 }
+func (n *Node) Disabled(port uint16) bool { return n.ports[port].disabled != 0 }

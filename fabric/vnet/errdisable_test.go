@@ -20,26 +20,26 @@ const ms = frame.Millisecond
 // a timeout has ended, too.
 const talking, whole = 100 * ms, 350 * ms
 
-// shunRig is two leaves with three hosts each and three ways between them, all
+// errDisableRig is two leaves with three hosts each and three ways between them, all
 // of DeTail. Hosts send 8 kB to each other all the time, and it notes how long
 // that takes.
-type shunRig struct {
+type errDisableRig struct {
 	*Network
 	t     testing.TB
 	short []Done
 }
 
-func newShunRig(t testing.TB, deaf string, talk []int) *shunRig {
+func newErrDisableRig(t testing.TB, deaf string, talk []int) *errDisableRig {
 	c := detailConfig(topology(t, "leaf-spine(3, 2, 3)", gigE, gigE, cable))
 	c.Paths = vswitch.PathsConfig{Choose: pipeline.ChooseAdaptive}
-	c.PFC.Shun = 2 * ms
+	c.PFC.ErrDisable = 2 * ms
 	c.Host.Transport = transport.Config{Recovery: transport.NewReno, NoFastRetransmit: true, RTOLow: 200 * ms, RTOHigh: 200 * ms}
 	c.AdjustHost = func(name string, h *hostnic.Config) {
 		if name == deaf {
 			h.PFC = false
 		}
 	}
-	r := &shunRig{build(t, c), t, nil}
+	r := &errDisableRig{build(t, c), t, nil}
 	r.OnDone(func(_ frame.Time, d *Done) { r.short = append(r.short, *d) })
 	turn := 0
 	r.Engine.Every(0, 100*us, func(now frame.Time) {
@@ -58,7 +58,7 @@ func newShunRig(t testing.TB, deaf string, talk []int) *shunRig {
 
 // slow are the messages that began from then on and took more than 50 ms. All
 // must have ended but two, which never do.
-func (r *shunRig) slow(from frame.Time) (slow []Done, of int) {
+func (r *errDisableRig) slow(from frame.Time) (slow []Done, of int) {
 	r.t.Helper()
 	if c := r.Counts(); c.Started != c.Finished+2 {
 		r.t.Errorf("%d messages of %d have not ended", c.Started-c.Finished-2, c.Started)
@@ -74,7 +74,7 @@ func (r *shunRig) slow(from frame.Time) (slow []Done, of int) {
 	return slow, of
 }
 
-func (r *shunRig) node(name string) *vswitch.Node {
+func (r *errDisableRig) node(name string) *vswitch.Node {
 	s, _ := r.SwitchByName(name)
 	return r.Switches[s].Nodes[0]
 }
@@ -82,7 +82,7 @@ func (r *shunRig) node(name string) *vswitch.Node {
 // TestDeafHostHarmsNobody: a host that does not pause is given up, and of what
 // the others send each other nothing is lost and nothing takes long.
 func TestDeafHostHarmsNobody(t *testing.T) {
-	r := newShunRig(t, "h1", []int{1, 2, 4, 5})
+	r := newErrDisableRig(t, "h1", []int{1, 2, 4, 5})
 	start(t, r.Network, Flow{Src: 0, Dst: 3, Bytes: 1 << 30})
 	start(t, r.Network, Flow{Src: 1, Dst: 3, Bytes: 1 << 30})
 	r.advance(t, whole)
@@ -115,7 +115,7 @@ func TestDeafHostHarmsNobody(t *testing.T) {
 // millisecond. From then on what is sent goes by the other two, and none of it
 // is lost or takes long.
 func TestDeafUplinkIsGoneAround(t *testing.T) {
-	r := newShunRig(t, "", []int{1, 2, 4, 5})
+	r := newErrDisableRig(t, "", []int{1, 2, 4, 5})
 	at := r.portOf(t, "leaf1", "spine2")
 	link := sim.LinkID(0)
 	isPFC := func(b []byte, _ *frame.Meta) bool {
@@ -140,7 +140,7 @@ func TestDeafUplinkIsGoneAround(t *testing.T) {
 	leaf := r.node("leaf1")
 	var down frame.Time
 	r.Engine.Every(0, 10*us, func(now frame.Time) {
-		if down == 0 && leaf.Shunned(uint16(at.Port)) {
+		if down == 0 && leaf.Disabled(uint16(at.Port)) {
 			down = now
 			if err := r.Engine.SetLink(link, false); err != nil {
 				t.Error(err)
@@ -175,7 +175,7 @@ func TestDeafUplinkIsGoneAround(t *testing.T) {
 }
 
 // withdraw takes a neighbour out of a switch's routes.
-func (r *shunRig) withdraw(at, via string) {
+func (r *errDisableRig) withdraw(at, via string) {
 	sw, _ := r.SwitchByName(at)
 	port := r.portOf(r.t, at, via)
 	peer := r.Topology.Peer(r.swNode[sw], port.Port)

@@ -8,7 +8,7 @@ import (
 // Congestion control that is nothing but what switches tell is refused where
 // none tells it, in the class of the flows; what else it could be meant for
 // gets a warning.
-func TestUnheard(t *testing.T) {
+func TestWithoutSignal(t *testing.T) {
 	const rocc = "switch: {rocc: {enabled: true}}\nhosts: {cc: rocc}\n"
 	for _, c := range []struct{ text, want string }{
 		{small + "hosts: {cc: rocc}\n", "s.yaml:9:13: hosts.cc: rocc needs switches that tell fair rates, and no switch gives any in class 0; set switch.rocc.enabled: true"},
