@@ -254,6 +254,22 @@ func (c *compiler) buffers(p *Program, queues []*object, in map[*object]*object,
 	}
 }
 
+// readsTurns reports whether anything but the port reads what the library counts
+// of service: of one queue nothing need be.
+func (p *Program) readsTurns() bool {
+	for i := range p.queues {
+		if q := &p.queues[i]; reads(q.congestion, qSchedState) || reads(q.post, qSchedState) {
+			return true
+		}
+	}
+	for i := range p.buffers {
+		if b := &p.buffers[i]; reads(b.congestion, qSchedState) || reads(b.post, qSchedState) {
+			return true
+		}
+	}
+	return false
+}
+
 func (c *compiler) port(p *Program, o *object, n int, classes map[string]*typed) {
 	p.share = 1
 	if o == nil {
@@ -276,7 +292,7 @@ func (c *compiler) port(p *Program, o *object, n int, classes map[string]*typed)
 	s := queueScope(nil, nil, classes)
 	if _, d := c.attribute(o, "postSchedAct"); d != nil {
 		p.served = c.cases(d, s, false, p)
-	} else if d := library[name+"_served"]; d != nil && c.f.defs[name] == nil {
+	} else if d := library[name+"_served"]; d != nil && c.f.defs[name] == nil && (n > 1 || p.readsTurns()) {
 		p.served = c.cases(d, s, false, p)
 	}
 	for _, k := range p.served {

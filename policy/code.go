@@ -52,6 +52,8 @@ func (c code) eval(x *env) int64 {
 	switch {
 	case len(c) == 1 && c[0].do == opPacket:
 		return x.p[c[0].which&1].field(c[0].id)
+	case len(c) == 2 && c[0].do == opPacket && c[1].do == opNeg:
+		return -x.p[c[0].which&1].field(c[0].id)
 	case len(c) == 3 && c[2].do == opLess: // of two fields, or of a field and a number: most conditions
 		return truth(c[0].load(x) < c[1].load(x))
 	}

@@ -3,11 +3,13 @@ package policy
 import (
 	"fmt"
 	"math/big"
+	"slices"
 )
 
 // condition is a case of a boundary condition as it is carried out.
 type condition struct {
 	when   code
+	full   bool // when is currSize > size of the queue, which most are
 	drop   bool
 	chance uint64 // of a drop, of 2^32
 	mark   bool
@@ -18,6 +20,24 @@ type condition struct {
 type modification struct {
 	to uint8
 	by code
+}
+
+// overfull is currSize > size of a queue.
+var overfull = code{{do: opQueue, id: qSize}, {do: opQueue, id: qCurrSize}, {do: opLess}}
+
+// reads reports whether one of the conditions, or what is done then, reads a field
+// of a queue.
+func reads(list []condition, id uint8) bool {
+	for i := range list {
+		c := slices.Clone(list[i].when)
+		for _, m := range list[i].modify {
+			c = append(c, m.by...)
+		}
+		if slices.ContainsFunc(c, func(o op) bool { return o.do == opQueue && o.id == id }) {
+			return true
+		}
+	}
+	return false
 }
 
 // congestion compiles what says that a queue or a buffer is congested.
@@ -74,7 +94,7 @@ func (c *compiler) cases(d *def, s *scope, drops bool, p *Program) (out []condit
 	var before []*expr
 	for _, k := range d.cases {
 		t := c.condition(s, k.cond)
-		one := condition{when: t.code}
+		one := condition{when: t.code, full: slices.Equal(t.code, overfull)}
 		for _, a := range k.list {
 			c.action(a, s, drops, &one)
 		}

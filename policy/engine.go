@@ -38,7 +38,8 @@ type queue struct {
 	prog      *queueProgram
 	id        uint8
 	proc, adm *side
-	all       list
+	all       list // as they came; not kept where both orders are heaps
+	listed    bool
 	bytes     int64
 	n         int64
 	weightAdm int64
@@ -92,6 +93,7 @@ func (p *Program) NewEngine(seed, rate uint64) *Engine {
 		q, g := &e.queues[i], &p.queues[i]
 		*q = queue{prog: g, id: uint8(i), all: list{none, none}, weightAdm: g.weightAdm, weight: g.weightSched, admState: g.admState, state: g.schedState}
 		q.proc, q.adm = newSide(e, &g.proc, false), newSide(e, &g.adm, true)
+		q.listed = !g.proc.heap() || !g.adm.heap()
 		q.adm.shared = g.proc.kind == byLevels && g.adm.kind == byLevels && g.proc.lo == g.adm.lo && slices.Equal(g.proc.key, g.adm.key)
 		if g.buffer >= 0 {
 			q.buffer = &e.buffers[g.buffer]
@@ -263,7 +265,9 @@ func (e *Engine) enter(q *queue, i uint32, x *env) {
 	if q.n == 0 {
 		e.awake(q)
 	}
-	q.all.append(e.slots, 0, i)
+	if q.listed {
+		q.all.append(e.slots, 0, i)
+	}
 	q.proc.put(e, i, x)
 	q.adm.put(e, i, x)
 	q.n++
@@ -292,7 +296,9 @@ func (e *Engine) awake(q *queue) {
 // leave takes a packet out of its queue.
 func (e *Engine) leave(q *queue, i uint32) *Packet {
 	s := &e.slots[i]
-	q.all.remove(e.slots, 0, i)
+	if q.listed {
+		q.all.remove(e.slots, 0, i)
+	}
 	q.proc.take(e, i)
 	q.adm.take(e, i)
 	q.n--
@@ -338,6 +344,9 @@ func (e *Engine) Victim() *Packet {
 // next returns the queue that is served next, the first of equals. There must be
 // one that holds a packet.
 func (e *Engine) next() *queue {
+	if len(e.queues) == 1 {
+		return &e.queues[0]
+	}
 	if e.best >= 0 {
 		return &e.queues[e.best]
 	}
@@ -397,8 +406,17 @@ func (e *Engine) TakeWorst() *Packet {
 // each calls visit with the packets that wait until it returns false.
 func (e *Engine) each(visit func(*Packet) bool) {
 	for k := range e.queues {
-		for i := e.queues[k].all.head; i != none; i = e.slots[i].link[0].next {
+		q := &e.queues[k]
+		for i := q.all.head; i != none; i = e.slots[i].link[0].next {
 			if !visit(&e.slots[i].Packet) {
+				return
+			}
+		}
+		if q.listed {
+			continue
+		}
+		for i := range q.proc.heap.v {
+			if !visit(&e.slots[q.proc.heap.v[i].slot].Packet) {
 				return
 			}
 		}

@@ -34,6 +34,9 @@ type Packet struct {
 	seq        uint32
 }
 
+// older reports whether a packet came before another one.
+func (p *Packet) older(q *Packet) bool { return int32(p.seq-q.seq) < 0 }
+
 // field is a number that an expression reads.
 type field struct {
 	name   string

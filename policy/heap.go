@@ -12,24 +12,23 @@ type heap struct {
 	e     *Engine
 }
 
+// entry is a packet with what it is compared by. Of the heap that gives up, key and
+// seq are complements: the least is on top of either heap.
 type entry struct {
 	key  int64
 	seq  uint32
 	slot uint32
 }
 
-// above reports whether x belongs nearer to the top than y.
-func (h *heap) above(x, y *entry) bool {
-	if h.cmp != nil {
-		return h.aboveBy(x, y)
-	}
-	if h.worst {
-		return x.key > y.key || x.key == y.key && int32(x.seq-y.seq) > 0
-	}
+func (x *entry) before(y *entry) bool {
 	return x.key < y.key || x.key == y.key && int32(x.seq-y.seq) < 0
 }
 
-func (h *heap) aboveBy(x, y *entry) bool {
+// above reports whether x belongs nearer to the top than y.
+func (h *heap) above(x, y *entry) bool {
+	if h.cmp == nil {
+		return x.before(y)
+	}
 	if h.worst {
 		x, y = y, x
 	}
@@ -38,7 +37,7 @@ func (h *heap) aboveBy(x, y *entry) bool {
 		return true
 	}
 	env.p[0], env.p[1] = env.p[1], env.p[0]
-	return h.cmp.eval(&env) == 0 && int32(x.seq-y.seq) < 0
+	return h.cmp.eval(&env) == 0 && h.e.slots[x.slot].older(&h.e.slots[y.slot].Packet)
 }
 
 // pos is where packets stand in this heap.
@@ -50,15 +49,19 @@ func (h *heap) pos() []uint32 {
 }
 
 func (h *heap) push(x entry) {
+	if h.worst {
+		x.key, x.seq = ^x.key, ^x.seq
+	}
 	h.v = append(h.v, x)
 	h.up(len(h.v)-1, x)
 }
 
+// up lets x rise from place i.
 func (h *heap) up(i int, x entry) {
 	v, pos := h.v, h.pos()
 	for i > 0 {
 		k := (i - 1) / 2
-		if !h.above(&x, &v[k]) {
+		if h.cmp == nil && !x.before(&v[k]) || h.cmp != nil && !h.above(&x, &v[k]) {
 			break
 		}
 		v[i] = v[k]
@@ -69,21 +72,32 @@ func (h *heap) up(i int, x entry) {
 	pos[x.slot] = uint32(i)
 }
 
+// down fills place i from below, and lets x rise from where that ends: what comes
+// from the bottom seldom belongs much higher, and the way down is one comparison a
+// level, whose outcome nothing waits for.
 func (h *heap) down(i int, x entry) {
 	v, pos := h.v, h.pos()
 	for k := 2*i + 1; k < len(v); k = 2*i + 1 {
-		if k+1 < len(v) && h.above(&v[k+1], &v[k]) {
-			k++
-		}
-		if !h.above(&v[k], &x) {
-			break
+		if k+1 < len(v) {
+			if h.cmp != nil {
+				if h.above(&v[k+1], &v[k]) {
+					k++
+				}
+			} else if a, b := v[k].key, v[k+1].key; a != b {
+				step := 0
+				if b < a {
+					step = 1
+				}
+				k += step
+			} else if int32(v[k+1].seq-v[k].seq) < 0 {
+				k++
+			}
 		}
 		v[i] = v[k]
 		pos[v[i].slot] = uint32(i)
 		i = k
 	}
-	v[i] = x
-	pos[x.slot] = uint32(i)
+	h.up(i, x)
 }
 
 func (h *heap) remove(slot uint32) {

@@ -29,6 +29,9 @@ type order struct {
 	name string
 }
 
+// heap reports whether the order is kept in a heap.
+func (o *order) heap() bool { return o.kind == byKey || o.kind == byCompare }
+
 func (c *compiler) packetOrder(o *object, attr string, classes map[string]*typed) order {
 	a, d := c.attribute(o, attr)
 	two := func(x, y string) *scope {

@@ -8,8 +8,15 @@ import "math/bits"
 // first returns the first case of a boundary condition that holds.
 func first(list []condition, x *env) *condition {
 	for i := range list {
-		if list[i].when.eval(x) != 0 {
-			return &list[i]
+		c := &list[i]
+		if c.full {
+			if q := x.q[0]; q.size() > q.prog.size {
+				return c
+			}
+			continue
+		}
+		if c.when.eval(x) != 0 {
+			return c
 		}
 	}
 	return nil

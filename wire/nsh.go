@@ -108,7 +108,11 @@ func PushSlack(a *frame.Arena, r frame.Ref, initial int64) Slack {
 	if b == nil {
 		return nil
 	}
-	copy(b[:at], b[NSHLen:NSHLen+at])
+	if at == EthernetLen { // most frames have no tag
+		*(*[EthernetLen]byte)(b) = *(*[EthernetLen]byte)(b[NSHLen:])
+	} else {
+		copy(b[:at], b[NSHLen:NSHLen+at])
+	}
 	be.PutUint16(b[at-2:at], EtherTypeNSH)
 	f := SlackFields{Initial: initial, Left: initial, EtherType: m.EtherType}
 	f.Encode(b[at:])
@@ -123,10 +127,22 @@ func PopSlack(a *frame.Arena, r frame.Ref) bool {
 	if h == nil {
 		return false
 	}
-	et, at := behindSlack(h), int(m.L3)-NSHLen
-	copy(b[NSHLen:NSHLen+at], b[:at])
-	b = a.Pull(r, NSHLen)
-	be.PutUint16(b[at-2:at], et)
-	shiftOffsets(m, -NSHLen)
+	h.Pop(a, r, m, b)
 	return true
+}
+
+// Pop takes the slack off its frame, which SlackAt found it in.
+func (s Slack) Pop(a *frame.Arena, r frame.Ref, m *frame.Meta, b []byte) {
+	et, at := EtherTypeIPv4, int(m.L3)-NSHLen
+	if s[3] == nshIPv6 {
+		et = EtherTypeIPv6
+	}
+	if at == EthernetLen {
+		*(*[EthernetLen]byte)(b[NSHLen:]) = *(*[EthernetLen]byte)(b)
+	} else {
+		copy(b[NSHLen:NSHLen+at], b[:at])
+	}
+	be.PutUint16(b[NSHLen+at-2:], et)
+	a.Pull(r, NSHLen)
+	shiftOffsets(m, -NSHLen)
 }

@@ -79,6 +79,7 @@ type point struct {
 	edge    bool
 	writer  lstf.Writer
 	judge   lstf.Judge
+	judged  bool              // what leaves may be marked or dropped
 	used    histogram.Buckets // waits of packets that left the network here
 	waited  int64             // their sum, ns
 	without uint64            // packets that could not be given slack
@@ -125,6 +126,7 @@ func (p *points) port(_ frame.Time, port uint16, _ *vswitch.PortConfig) vswitch.
 		return 0
 	}
 	x.judge.Configure(x.Edge)
+	x.judged = x.Edge != lstf.Edge{}
 	return vswitch.AtDeparts
 }
 
@@ -192,7 +194,7 @@ func (p *points) departs(port uint16, v []frame.Ref) {
 			continue
 		}
 		x.leave(m, b, frame.Time(h.Initial()-left), left)
-		wire.PopSlack(p.arena, r)
+		h.Pop(p.arena, r, m, b)
 	}
 }
 
@@ -208,6 +210,9 @@ func (x *point) leave(m *frame.Meta, b []byte, used frame.Time, left int64) {
 	}
 	if x.Recorded != nil {
 		x.Recorded.Record(lstf.Key(m, b), int64(used))
+	}
+	if !x.judged {
+		return
 	}
 	switch x.judge.Verdict(m.Depart, used, m.Hash, m.Flags&frame.IsECT != 0) {
 	case lstf.Mark:
