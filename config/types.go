@@ -14,6 +14,7 @@ type Config struct {
 	Workers  []Worker `yaml:"workers" doc:"Threads that forward. One adaptive worker, not pinned, if left out."`
 	Memory   Memory   `yaml:"memory" doc:"The packet memory that all ports share."`
 	Control  Control  `yaml:"control" doc:"Where the API, the command line and Prometheus reach the daemon."`
+	Export   *Export  `yaml:"export" doc:"Where the reports of the switches go: digests of lossradar, slots of flows. Nowhere if left out."`
 	Switches []Switch `yaml:"switches" need:"yes" id:"name" doc:"The switches of this process."`
 }
 

@@ -27,6 +27,7 @@ func (d decoder) validate(c *Config) {
 		cpus[*w.CPU] = i
 	}
 	c.Control.problems(d.Fail)
+	c.Export.problems(d.Fail)
 	ids := map[int]string{}
 	for i := range c.Switches {
 		s, path := &c.Switches[i], fmt.Sprintf("switches[%d]", i)

@@ -78,6 +78,7 @@ func (d *Daemon) apply(make func(*config.Config) (*config.Config, error), source
 		}
 	}
 	d.accept(next, resolved, source, len(changes) > 0)
+	d.reexport()
 	if own {
 		d.files = next.Files()
 	}

@@ -70,6 +70,7 @@ type Daemon struct {
 	recorded  map[string]bool   // switches that are recorded, by name; all if Options.Record says so
 	records   []*recording      // that ended
 	recordsIn string            // directory
+	exporting *exporting        // nil: reports go nowhere
 	replayed  bool              // the switch is one of a record: there is nothing below its ports
 }
 
@@ -83,6 +84,11 @@ type unit struct {
 	ports   map[string]*openPort
 
 	recording *recording // nil: it is not recorded
+
+	// Of the exporter alone: what makes reports, and of which program that is.
+	reporters []reporter
+	sourcesOf uint32
+	sourcesAt time.Time
 }
 
 // openPort is a port of the engine, one for each worker that has queues of it.
@@ -133,10 +139,22 @@ func New(c *config.Config, opts Options) (*Daemon, error) {
 }
 
 // Start lets the workers forward.
-func (d *Daemon) Start() error { return d.engine.Start() }
+func (d *Daemon) Start() error {
+	if err := d.engine.Start(); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.reexport()
+	return nil
+}
 
 // Stop ends the workers and closes the ports.
 func (d *Daemon) Stop() error {
+	d.mu.Lock()
+	exported := d.endExport()
+	d.mu.Unlock()
+	<-exported
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var errs []error
@@ -162,6 +180,10 @@ func (d *Daemon) Snapshot() *metrics.Snapshot {
 
 func (d *Daemon) snapshot() *metrics.Snapshot {
 	src := metrics.Source{Engine: d.engine, Config: d.state}
+	if d.exporting != nil {
+		c := d.exporting.Counts()
+		src.Export = &c
+	}
 	for _, u := range d.units {
 		mu := metrics.Unit{Switch: u.sw}
 		for _, w := range u.workers {

@@ -129,6 +129,12 @@ var (
 	configSuccess = gauge("config_last_reload_success", "Whether the last change of the configuration was taken.")
 	configTime    = gauge("config_last_reload_timestamp_seconds", "When the configuration was last changed, or refused to.")
 
+	exportReports   = counter("export_reports_total", "Reports that the switches made, by what became of them: the collector keeps them (acknowledged), or there was no memory for them (lost).", "outcome")
+	exportWaiting   = gauge("export_waiting_reports", "Reports of which the collector has not said yet that it keeps them.")
+	exportBytes     = gauge("export_waiting_bytes", "Bytes of these reports.")
+	exportConnected = gauge("export_connected", "Whether there is a connection to the collector.")
+	exportConnects  = counter("export_connections_total", "Connections to the collector that were made.")
+
 	workerInfo    = gauge("worker_info", "What a worker is. Always 1. cpu is empty if it is not pinned.", "worker", "poll", "cpu")
 	workerSeconds = counter("worker_seconds_total", "Time since the worker started.", "worker")
 	workerBusy    = counter("worker_busy_seconds_total", "Time in loops that moved frames.", "worker")
@@ -187,6 +193,14 @@ func (c *Collector) Collect(out chan<- prometheus.Metric) {
 		e.bump(&s.Bumps[i])
 	}
 	e.engine(&s.Engine)
+	if c := s.Export; c != nil {
+		e.count(exportReports, c.Acknowledged, "acknowledged")
+		e.count(exportReports, c.Lost, "lost")
+		e.gauge(exportWaiting, float64(c.Waiting))
+		e.gauge(exportBytes, float64(c.Bytes))
+		e.gauge(exportConnected, truth(c.Connected))
+		e.count(exportConnects, c.Connects)
+	}
 	e.gauge(configGen, float64(s.Config.Generation))
 	e.gauge(configSuccess, truth(s.Config.ReloadSuccess))
 	if t := s.Config.ReloadTime; !t.IsZero() {

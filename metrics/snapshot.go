@@ -12,6 +12,7 @@ import (
 	"gswitch/pfc"
 	"gswitch/policy"
 	"gswitch/scheduler"
+	"gswitch/telemetry/export"
 	"gswitch/vswitch"
 )
 
@@ -28,6 +29,7 @@ type Source struct {
 	Units  []Unit
 	Hosts  []HostUnit
 	Config ConfigState
+	Export *export.Counts // nil: reports go nowhere
 }
 
 // ConfigState tells of the configuration in force.
@@ -46,6 +48,7 @@ type Snapshot struct {
 	Hosts    []Host
 	Bumps    []Bump
 	Config   ConfigState
+	Export   *export.Counts // nil: reports go nowhere
 }
 
 // Switch is the state of one switch.
@@ -123,7 +126,7 @@ const portsAtOnce = 4
 
 // Take takes a snapshot.
 func Take(src Source) *Snapshot {
-	s := &Snapshot{Engine: src.Engine.Stats(), Config: src.Config, Switches: make([]Switch, len(src.Units))}
+	s := &Snapshot{Engine: src.Engine.Stats(), Config: src.Config, Export: src.Export, Switches: make([]Switch, len(src.Units))}
 	links := map[string][]dataplane.PortStats{}
 	for _, p := range s.Engine.Ports {
 		links[p.Name] = append(links[p.Name], p)

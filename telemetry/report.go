@@ -37,6 +37,9 @@ var ErrReport = errors.New("not a report")
 // ErrShort is returned by ParseReport where more bytes may make a report of these.
 var ErrShort = errors.New("the report is cut off")
 
+// Size is how many bytes the wire form of a report has.
+func (r *Report) Size() int { return reportHeader + len(r.Kind) + len(r.Body) }
+
 // Append appends the wire form of a report to b.
 func (r *Report) Append(b []byte) []byte {
 	be := binary.BigEndian

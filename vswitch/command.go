@@ -13,7 +13,7 @@ import (
 )
 
 // Change is what the control plane changes of a switch: SetRoute, DeleteRoute,
-// FlushFDB or Apply. Switch.Prepare makes a command of it.
+// FlushFDB, TakeReports or Apply. Switch.Prepare makes a command of it.
 type Change interface {
 	// Encode appends the change to b. DecodeChange is its inverse.
 	Encode(b []byte) []byte
@@ -40,6 +40,15 @@ type Apply struct {
 	// Document is what Config was made from, for whoever decodes the change: it
 	// must make the same Config of it.
 	Document []byte
+}
+
+// TakeReports takes what systems have to report of what they counted, of a switch
+// that is recorded: when reports are taken decides what is counted into which, so
+// that it belongs into the record.
+type TakeReports struct {
+	// Taken is called for each report, with the worker, the system and the report's
+	// body, which is good until it returns. nil: nobody wants them.
+	Taken func(worker int, system string, body []byte)
 }
 
 // prepared is a change that is worked out.
@@ -111,12 +120,33 @@ func (c *FlushFDB) prepare(sw *Switch) (func(), error) {
 	return func() { c.Removed = sw.fdb.Flush(false) }, nil
 }
 
+func (c TakeReports) prepare(sw *Switch) (func(), error) {
+	return func() {
+		var b []byte
+		for i, n := range sw.Nodes {
+			for k := range n.features {
+				f := &n.features[k]
+				source, ok := f.State.(interface{ TakeReport([]byte) ([]byte, bool) })
+				if !ok {
+					continue
+				}
+				for b, ok = source.TakeReport(b[:0]); ok; b, ok = source.TakeReport(b[:0]) {
+					if c.Taken != nil {
+						c.Taken(i, f.Name, b)
+					}
+				}
+			}
+		}
+	}, nil
+}
+
 // The first byte of an encoded change.
 const (
 	setRouteKind    = 1
 	deleteRouteKind = 2
 	flushFDBKind    = 3
 	applyKind       = 4
+	takeReportsKind = 5
 )
 
 // Encode implements Change.
@@ -148,6 +178,9 @@ func (c DeleteRoute) Encode(b []byte) []byte {
 func (*FlushFDB) Encode(b []byte) []byte { return append(b, flushFDBKind) }
 
 // Encode implements Change.
+func (TakeReports) Encode(b []byte) []byte { return append(b, takeReportsKind) }
+
+// Encode implements Change.
 func (c Apply) Encode(b []byte) []byte { return append(append(b, applyKind), c.Document...) }
 
 // DecodeChange is the inverse of Change.Encode. Apply comes back without its
@@ -165,6 +198,8 @@ func DecodeChange(b []byte) (Change, error) {
 		c = DeleteRoute{d.Prefix()}
 	case flushFDBKind:
 		c = &FlushFDB{}
+	case takeReportsKind:
+		c = TakeReports{}
 	case applyKind:
 		return Apply{Document: d.B}, nil
 	default:
