@@ -478,3 +478,37 @@ func BenchmarkMatch(b *testing.B) {
 		})
 	}
 }
+
+// Packets that have one identification for all make no trace without end: what is
+// open is bounded in hops and in time, and what was cut off is counted.
+func TestTracesAreBounded(t *testing.T) {
+	x := NewTraces(row{}, 10)
+	k := Key{Src: [4]byte{10, 0, 0, 1}, ID: 0}
+	total, longest := 0, 0
+	take := func(v []*Trace) {
+		for _, tr := range v {
+			total += len(tr.Hops)
+			longest = max(longest, len(tr.Hops))
+		}
+	}
+	const copies = 200_000
+	now := frame.Time(0)
+	for i := range copies {
+		now += frame.Millisecond / 2
+		// Each at another switch: none is a second copy.
+		x.Add(now, k, Hop{Switch: netip.AddrFrom4([4]byte{1, byte(i >> 16), byte(i >> 8), byte(i)}), TTL: 64})
+		take(x.Advance(now))
+	}
+	take(x.Advance(now + 2*IdleTime))
+	if total != copies || longest != mostHops || x.Early != copies/mostHops {
+		t.Errorf("%d copies in traces of up to %d hops, %d of them early", total, longest, x.Early)
+	}
+	// Slow ones end by their age.
+	x = NewTraces(row{}, 10)
+	for i := range 100 {
+		x.Add(frame.Time(i)*frame.Second/2, k, Hop{Switch: netip.AddrFrom4([4]byte{1, 0, 0, byte(i)}), TTL: 64})
+	}
+	if v := x.Advance(50*frame.Second + 2*IdleTime); len(v) != 5 || len(v[0].Hops) != 20 || x.Early != 4 {
+		t.Errorf("%d traces, %d early", len(v), x.Early)
+	}
+}

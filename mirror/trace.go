@@ -56,6 +56,9 @@ type Trace struct {
 	// Dropped is what switches told that they dropped: a copy with a reason.
 	Dropped []Hop
 	Debug   bool
+
+	began          frame.Time
+	newer, earlier *Trace // by Last, among those that are open
 }
 
 // Network is what is known of the network that traces are judged by.
@@ -175,27 +178,30 @@ func original(b []byte, k Key, h Hop) (Key, Hop, bool) {
 }
 
 // Traces makes traces of copies. Memory is bounded: with all places taken, the trace
-// that has waited longest is finished early.
+// that has waited longest is finished early, and so is one that grows too long or
+// too old.
 type Traces struct {
-	network Network
-	idle    frame.Time
-	limit   int
-	open    map[Key]*Trace
-	order   []seen // oldest first
-	out     []*Trace
-	Early   uint64 // traces that were finished for want of places
-}
-
-// seen is a trace with what its Last was when a copy came: if that has changed,
-// another one stands behind it.
-type seen struct {
-	trace *Trace
-	last  frame.Time
+	network        Network
+	idle           frame.Time
+	limit          int
+	open           map[Key]*Trace
+	oldest, newest *Trace // by Last
+	out            []*Trace
+	Early          uint64 // traces that were finished before they were whole
 }
 
 // IdleTime is how long no copy of a packet must have come before its trace is
 // whole (section 4.2.1): longer than the slowest way.
 const IdleTime = frame.Second
+
+// What a trace is at most. A packet comes by 255 hops before its time to live ends,
+// and each may be told of twice, in a tunnel and outside.
+const (
+	mostHops = 512
+	// OldestTrace is for how long copies of one packet may come. Packets with one
+	// identification for all would otherwise make one trace without end.
+	OldestTrace = 10 * frame.Second
+)
 
 // NewTraces returns a collection of at most limit open traces.
 func NewTraces(n Network, limit int) *Traces {
@@ -208,6 +214,11 @@ func (t *Traces) Add(now frame.Time, k Key, h Hop) {
 		h.At = now
 	}
 	tr := t.open[k]
+	if tr != nil && (len(tr.Hops)+len(tr.Dropped) >= mostHops || now-tr.began >= OldestTrace) {
+		t.Early++
+		t.finish(tr)
+		tr = nil
+	}
 	if h.Reason != frame.Keep {
 		t.dropped(now, tr, k, h)
 		return
@@ -217,7 +228,7 @@ func (t *Traces) Add(now frame.Time, k Key, h Hop) {
 		tr = nil
 	}
 	if tr == nil {
-		tr = t.begin(k)
+		tr = t.begin(now, k)
 	}
 	tr.Hops = append(tr.Hops, h)
 	tr.Debug = tr.Debug || h.DSCP&DebugDSCP != 0
@@ -225,57 +236,63 @@ func (t *Traces) Add(now frame.Time, k Key, h Hop) {
 }
 
 // begin opens a trace.
-func (t *Traces) begin(k Key) *Trace {
+func (t *Traces) begin(now frame.Time, k Key) *Trace {
 	if len(t.open) >= t.limit {
-		t.evict()
+		t.Early++
+		t.finish(t.oldest)
 	}
-	tr := &Trace{Key: k}
+	tr := &Trace{Key: k, began: now}
 	t.open[k] = tr
+	t.append(tr)
 	return tr
 }
 
+// touch makes a trace the newest.
 func (t *Traces) touch(now frame.Time, tr *Trace) {
 	tr.Last = now
-	t.order = append(t.order, seen{tr, now})
+	if t.newest != tr {
+		t.remove(tr)
+		t.append(tr)
+	}
+}
+
+func (t *Traces) append(tr *Trace) {
+	if tr.earlier = t.newest; t.newest != nil {
+		t.newest.newer = tr
+	} else {
+		t.oldest = tr
+	}
+	t.newest = tr
+}
+
+func (t *Traces) remove(tr *Trace) {
+	if tr.earlier != nil {
+		tr.earlier.newer = tr.newer
+	} else {
+		t.oldest = tr.newer
+	}
+	if tr.newer != nil {
+		tr.newer.earlier = tr.earlier
+	} else {
+		t.newest = tr.earlier
+	}
+	tr.newer, tr.earlier = nil, nil
 }
 
 // dropped takes what a switch tells of a packet that it dropped, which is no hop of
 // its own.
 func (t *Traces) dropped(now frame.Time, tr *Trace, k Key, h Hop) {
 	if tr == nil {
-		tr = t.begin(k)
+		tr = t.begin(now, k)
 	}
 	tr.Dropped = append(tr.Dropped, h)
 	t.touch(now, tr)
 }
 
-// evict finishes the trace that has waited longest.
-func (t *Traces) evict() {
-	for len(t.order) > 0 {
-		if tr := t.pop(); tr != nil {
-			t.Early++
-			t.finish(tr)
-			return
-		}
-	}
-}
-
-// pop takes the oldest entry out, and returns its trace if nothing has come since.
-func (t *Traces) pop() *Trace {
-	e := t.order[0]
-	t.order = t.order[1:]
-	if t.open[e.trace.Key] != e.trace || e.trace.Last != e.last {
-		return nil
-	}
-	return e.trace
-}
-
 // Advance returns the traces that are whole by now.
 func (t *Traces) Advance(now frame.Time) []*Trace {
-	for len(t.order) > 0 && now-t.order[0].last >= t.idle {
-		if tr := t.pop(); tr != nil {
-			t.finish(tr)
-		}
+	for t.oldest != nil && now-t.oldest.Last >= t.idle {
+		t.finish(t.oldest)
 	}
 	out := t.out
 	t.out = nil
@@ -284,6 +301,7 @@ func (t *Traces) Advance(now frame.Time) []*Trace {
 
 func (t *Traces) finish(tr *Trace) {
 	delete(t.open, tr.Key)
+	t.remove(tr)
 	tr.judge(t.network)
 	t.out = append(t.out, tr)
 }
