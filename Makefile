@@ -31,7 +31,7 @@ $(COMMANDS):
 
 package: build ## deb and rpm into bin/packages: programs, units, manual pages, completions, licences
 	rm -rf bin/package bin/packages && mkdir -p bin/packages
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) go run ./deploy/package -version $(VERSION) -out bin/package bin/gswitch bin/ghost bin/gfabric
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) go run ./deploy/package -version $(VERSION) -out bin/package bin/gswitch bin/ghost bin/gfabric bin/gcollect
 	for p in deb rpm; do ARCH=$$(go env GOARCH) VERSION=$(or $(PACKAGE_VERSION),0.0.0-$(VERSION)) \
 	  go run $(NFPM) package -f deploy/package/nfpm.yaml -p $$p -t bin/packages/ || exit 1; done
 

@@ -171,10 +171,18 @@ func (im *image) try(t *testing.T, binary string) {
 	}
 }
 
+// unitFile is the unit of a program: one for each instance, but for gcollect.
+func unitFile(program string) string {
+	if program == "gcollect" {
+		return "systemd/gcollect.service"
+	}
+	return "systemd/" + program + "@.service"
+}
+
 // unit reads the directives of a section of the unit of a program.
 func unit(t *testing.T, program, section string) map[string][]string {
 	t.Helper()
-	data, err := os.ReadFile("systemd/" + program + "@.service")
+	data, err := os.ReadFile(unitFile(program))
 	if err != nil {
 		t.Fatal(err)
 	}

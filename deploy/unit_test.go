@@ -24,8 +24,8 @@ func TestUnitExposure(t *testing.T) {
 	if err != nil {
 		t.Skip("no systemd-analyze here")
 	}
-	for _, program := range []string{"gswitch", "ghost"} {
-		out, err := exec.Command(analyze, "security", "--no-pager", "--offline=yes", "--threshold="+exposure, "systemd/"+program+"@.service").CombinedOutput()
+	for _, program := range []string{"gswitch", "ghost", "gcollect"} {
+		out, err := exec.Command(analyze, "security", "--no-pager", "--offline=yes", "--threshold="+exposure, unitFile(program)).CombinedOutput()
 		if err != nil {
 			t.Errorf("%s: %v\n%s", program, err, out)
 		}

@@ -32,7 +32,7 @@ var churnFor = flag.Duration("churn", 12*time.Second, "how long TestChurn goes o
 const patience = 60 * time.Second
 
 // Paths of the programs under test, built once.
-var gswitch, ghost, gfabric string
+var gswitch, ghost, gfabric, gcollect string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -44,12 +44,12 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	gswitch, ghost, gfabric = filepath.Join(dir, "gswitch"), filepath.Join(dir, "ghost"), filepath.Join(dir, "gfabric")
+	gswitch, ghost, gfabric, gcollect = filepath.Join(dir, "gswitch"), filepath.Join(dir, "ghost"), filepath.Join(dir, "gfabric"), filepath.Join(dir, "gcollect")
 	// Without its profile gfabric shares what was compiled for the others.
-	build := exec.Command("go", "build", "-pgo=off", "-o", dir, "gswitch/cmd/gswitch", "gswitch/cmd/ghost", "gswitch/cmd/gfabric")
+	build := exec.Command("go", "build", "-pgo=off", "-o", dir, "gswitch/cmd/gswitch", "gswitch/cmd/ghost", "gswitch/cmd/gfabric", "gswitch/cmd/gcollect")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "building gswitch, ghost and gfabric: %v\n%s", err, out)
+		fmt.Fprintf(os.Stderr, "building the programs: %v\n%s", err, out)
 		os.Exit(1)
 	}
 	code := m.Run()

@@ -1,9 +1,11 @@
 package telemetry
 
 import (
+	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"sync/atomic"
 )
 
@@ -76,6 +78,41 @@ func ParseReport(b []byte) (r Report, n int, err error) {
 	}
 	return Report{Node: be.Uint16(b[4:]), Boot: be.Uint64(b[6:]), Sequence: be.Uint64(b[14:]),
 		Kind: string(b[reportHeader : reportHeader+kind]), Body: b[reportHeader+kind : n]}, n, nil
+}
+
+// ErrLarge is returned by ReadReport for a report that it has left out.
+var ErrLarge = errors.New("the report is too large")
+
+// ReadReport reads the next report. Of one that has more bytes than most there is no
+// body, and the error is ErrLarge; the next one can be read then. io.EOF means that
+// the reader has ended between two reports.
+func ReadReport(r *bufio.Reader, most int) (Report, error) {
+	head, err := r.Peek(reportHeader)
+	if err != nil {
+		if errors.Is(err, io.EOF) && len(head) > 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		return Report{}, err
+	}
+	// What is wrong with the header is found before its lengths are believed.
+	rep, _, err := ParseReport(head)
+	if err != nil && !errors.Is(err, ErrShort) {
+		return rep, err
+	}
+	n := reportHeader + int(head[3]) + int(binary.BigEndian.Uint32(head[22:]))
+	if n > most {
+		rep = Report{Node: binary.BigEndian.Uint16(head[4:]), Boot: binary.BigEndian.Uint64(head[6:]), Sequence: binary.BigEndian.Uint64(head[14:])}
+		if _, err := r.Discard(n); err != nil {
+			return rep, io.ErrUnexpectedEOF
+		}
+		return rep, fmt.Errorf("%w: %d bytes", ErrLarge, n)
+	}
+	b := make([]byte, n)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return rep, err
+	}
+	rep, _, err = ParseReport(b)
+	return rep, err
 }
 
 // Source is the state of a system on a worker (vswitch.Instance.State) that makes

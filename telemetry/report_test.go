@@ -1,8 +1,10 @@
 package telemetry_test
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
+	"io"
 	"testing"
 
 	"gswitch/telemetry"
@@ -80,5 +82,35 @@ func TestDesk(t *testing.T) {
 	}
 	if r, _ := d.Take(); r != nil || first.Empty() != &one || second.Empty() != &two {
 		t.Error("the reports did not go back")
+	}
+}
+
+// A reader gives the same reports, leaves out those that are too large, and tells an
+// end between two reports from one within.
+func TestReadReport(t *testing.T) {
+	var b []byte
+	sizes := []int{0, 3, 5000, 40}
+	for i, n := range sizes {
+		b = (&telemetry.Report{Kind: "test", Boot: 9, Sequence: uint64(i + 1), Body: make([]byte, n)}).Append(b)
+	}
+	r := bufio.NewReader(bytes.NewReader(b))
+	for i, n := range sizes {
+		rep, err := telemetry.ReadReport(r, 1000)
+		if large := n > 1000; errors.Is(err, telemetry.ErrLarge) != large || !large && (err != nil || len(rep.Body) != n) || rep.Sequence != uint64(i+1) || rep.Boot != 9 {
+			t.Errorf("report %d: %+v, %v", i+1, rep, err)
+		}
+	}
+	if _, err := telemetry.ReadReport(r, 1000); err != io.EOF {
+		t.Errorf("at the end: %v", err)
+	}
+	for _, cut := range []int{1, 20, 30, 100, len(b) - 1} {
+		r := bufio.NewReader(bytes.NewReader(b[:cut]))
+		var err error
+		for err == nil || errors.Is(err, telemetry.ErrLarge) && !errors.Is(err, io.EOF) {
+			_, err = telemetry.ReadReport(r, 1000)
+		}
+		if whole := cut == 30; (err == io.EOF) != whole {
+			t.Errorf("cut after %d bytes: %v", cut, err)
+		}
 	}
 }

@@ -2,7 +2,7 @@
 // and completions, made of the commands themselves, the licences of the modules
 // that the programs contain, and a bill of materials.
 //
-//	go run ./deploy/package -version v1.2.3 -out bin/package bin/gswitch bin/ghost bin/gfabric
+//	go run ./deploy/package -version v1.2.3 -out bin/package bin/gswitch bin/ghost bin/gfabric bin/gcollect
 package main
 
 import (
@@ -23,6 +23,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
+	"gswitch/cli/gcollect"
 	"gswitch/cli/gfabric"
 	"gswitch/cli/ghost"
 	"gswitch/cli/gswitch"
@@ -39,7 +40,7 @@ func main() {
 }
 
 func write(out, version string, programs []string) error {
-	for _, root := range []*cobra.Command{gswitch.Command(version), ghost.Command(version), gfabric.Command(version)} {
+	for _, root := range []*cobra.Command{gswitch.Command(version), ghost.Command(version), gfabric.Command(version), gcollect.Command(version)} {
 		if err := errors.Join(manual(filepath.Join(out, "man1"), root, version), completions(filepath.Join(out, "completions"), root)); err != nil {
 			return err
 		}

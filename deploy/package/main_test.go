@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"gswitch/cli/gcollect"
 	"gswitch/cli/gfabric"
 	"gswitch/cli/ghost"
 	"gswitch/cli/gswitch"
@@ -40,7 +41,7 @@ func TestManualsAndCompletions(t *testing.T) {
 			walk(sub)
 		}
 	}
-	for _, root := range []*cobra.Command{gswitch.Command("v1.2.3"), ghost.Command("v1.2.3"), gfabric.Command("v1.2.3")} {
+	for _, root := range []*cobra.Command{gswitch.Command("v1.2.3"), ghost.Command("v1.2.3"), gfabric.Command("v1.2.3"), gcollect.Command("v1.2.3")} {
 		walk(root)
 		for _, shell := range []string{".bash", ".zsh", ".fish"} {
 			text, err := os.ReadFile(filepath.Join(out, "completions", root.Name()+shell))

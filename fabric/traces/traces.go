@@ -56,7 +56,7 @@ func New(plan *fabric.Plan) *Book {
 
 // Add takes a frame that came at an instant, and reports whether it is a copy.
 func (b *Book) Add(now frame.Time, data []byte) bool {
-	b.collect(now)
+	b.Advance(now)
 	c, ok := mirror.Unwrap(data)
 	if !ok {
 		b.Other++
@@ -78,7 +78,7 @@ func (b *Book) Add(now frame.Time, data []byte) bool {
 // still: those that would be lost, and of which a copy came in the last tenth of the
 // time since the first copy, or of a second, are not judged.
 func (b *Book) Finish(now frame.Time) {
-	b.collect(now)
+	b.Advance(now)
 	sure := now - min(mirror.IdleTime, (now-b.first)/10)
 	for _, t := range b.traces.Advance(now + 2*mirror.IdleTime) {
 		if t.Lost && t.Last > sure {
@@ -89,7 +89,11 @@ func (b *Book) Finish(now frame.Time) {
 	}
 }
 
-func (b *Book) collect(now frame.Time) { b.Done = append(b.Done, b.traces.Advance(now)...) }
+// Advance makes the traces whole that nothing more came of for long enough.
+func (b *Book) Advance(now frame.Time) { b.Done = append(b.Done, b.traces.Advance(now)...) }
+
+// Early is how many traces were judged before they were whole, for want of memory.
+func (b *Book) Early() uint64 { return b.traces.Early }
 
 // number looks for copies that are missing. Numbers that jump back are those of a
 // switch that began anew, or of another worker of it.

@@ -57,6 +57,15 @@ func (r *Report) Append(b []byte) []byte {
 // ErrReport is wrapped by what Parse returns for bytes that are no report.
 var ErrReport = errors.New("not a report of LossRadar")
 
+// ParseMeter reads whose report it is.
+func ParseMeter(b []byte) (Meter, error) {
+	be := binary.BigEndian
+	if len(b) < headerBytes || be.Uint16(b) != wireMagic || b[2] != wireVersion {
+		return Meter{}, fmt.Errorf("%w: %d bytes without its header", ErrReport, len(b))
+	}
+	return Meter{Node: be.Uint16(b[4:]), Port: be.Uint16(b[6:]), Class: b[8], Shard: b[9], Of: be.Uint16(b[10:]), Down: b[3]&flagDown != 0}, nil
+}
+
 // Parse reads a report of at most maxCells cells.
 func Parse(b []byte, maxCells uint32) (*Report, error) {
 	be := binary.BigEndian

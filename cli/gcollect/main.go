@@ -1,0 +1,152 @@
+// Package gcollect is the command gcollect: the collector of what switches report,
+// and the verbs that show what it found.
+package gcollect
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+
+	"gswitch/collect"
+	"gswitch/control/cli"
+)
+
+// version is what Main was told.
+var version = "unknown"
+
+// Main runs gcollect by the arguments of the process and returns its exit code. The
+// version is the program's own.
+func Main(v string) int { return cli.Main(context.Background(), Command(v)) }
+
+// Command returns the tree of commands, for manual pages and completions.
+func Command(v string) *cobra.Command {
+	version = v
+	return newRoot()
+}
+
+// DataDir is where streams lie if nobody says where.
+const DataDir = "/var/lib/gcollect"
+
+// app is what every verb needs.
+type app struct {
+	data  string
+	nats  string
+	creds string
+	json  bool
+}
+
+func newRoot() *cobra.Command {
+	a := &app{}
+	root := cli.Root(&cobra.Command{
+		Use:   "gcollect",
+		Short: "The collector of what switches report",
+		Long: `gcollect takes what switches report and the copies that they make of packets, keeps
+it in a stream of NATS JetStream, and finds what happened: which link lost which
+packets and why, which packets were dropped, went round or did not arrive, who
+paused whom.
+
+"gcollect run" is the collector, with a NATS server of its own. Several of them share
+the work over an external cluster (--nats). The other verbs show what was found.`,
+		Example: `  gcollect run --fabric leaf-spine:2,4,2
+  gcollect events --follow
+  gcollect status
+  gcollect run --nats nats://10.9.0.1:4222,nats://10.9.0.2:4222`,
+	}, version)
+	f := root.PersistentFlags()
+	f.StringVar(&a.data, "data", DataDir, "directory of the streams, and of the name of this collector")
+	f.StringVar(&a.nats, "nats", "", "URLs of a NATS cluster with JetStream that has the streams, in place of the server in gcollect run")
+	f.StringVar(&a.creds, "creds", "", "with --nats: file with NATS credentials")
+	f.BoolVar(&a.json, "json", false, "print JSON")
+	root.AddCommand(a.runCommand(), a.eventsCommand(), a.statusCommand(), versionCommand())
+	return root
+}
+
+func versionCommand() *cobra.Command {
+	return &cobra.Command{Use: "version", Short: "Version of this program", Args: cli.Args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(c.OutOrStdout(), "gcollect", version)
+			return err
+		}}
+}
+
+// store opens the streams of a collector that runs. The caller closes the
+// connection.
+func (a *app) store(ctx context.Context) (*collect.Store, *nats.Conn, error) {
+	nc, err := collect.Dial(a.nats, a.creds, a.data)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := collect.Find(ctx, nc)
+	if err != nil {
+		nc.Close()
+		return nil, nil, err
+	}
+	return s, nc, nil
+}
+
+func (a *app) statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show who collects, what is kept, and how far it is analysed",
+		Long: `status shows the collectors that live, what the streams hold, how far each lane of
+reports is analysed and by whom, and the last report of each exporter.`,
+		Example: "  gcollect status\n  gcollect status --json",
+		Args:    cli.Args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			s, nc, err := a.store(c.Context())
+			if err != nil {
+				return err
+			}
+			defer nc.Close()
+			st, err := s.State(c.Context())
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return printJSON(c.OutOrStdout(), st)
+			}
+			showState(c.OutOrStdout(), st)
+			return nil
+		},
+	}
+}
+
+func showState(w io.Writer, st *collect.State) {
+	t := cli.NewTable("STREAM", ">MESSAGES", ">BYTES", "FIRST", "LAST")
+	t.Row("reports", st.Reports.Messages, st.Reports.Bytes, instant(st.Reports.First), instant(st.Reports.Last))
+	t.Row("events", st.Events.Messages, st.Events.Bytes, instant(st.Events.First), instant(st.Events.Last))
+	t.Print(w)
+	fmt.Fprintln(w)
+	t = cli.NewTable(">LANE", "COLLECTOR", "ANALYSED UP TO", ">BEHIND")
+	for _, l := range st.Lanes {
+		t.Row(l.Lane, l.Owner, instant(l.At), l.Behind)
+	}
+	t.Print(w)
+	if len(st.Exporters) == 0 {
+		return
+	}
+	fmt.Fprintln(w)
+	t = cli.NewTable("EXPORTER", ">LAST REPORT", "AT")
+	for _, e := range st.Exporters {
+		t.Row(e.Name, e.Report, instant(e.At))
+	}
+	t.Print(w)
+}
+
+func instant(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05.000")
+}
+
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}

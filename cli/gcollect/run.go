@@ -1,0 +1,313 @@
+package gcollect
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"gswitch/collect"
+	"gswitch/control"
+	"gswitch/control/cli"
+	"gswitch/fabric"
+	"gswitch/units"
+)
+
+// runFlags are the flags of run.
+type runFlags struct {
+	fabric  string
+	reports string
+	gre     string
+	udp     string
+	metrics string
+	server  string
+	from    []string
+	disk    string
+	age     time.Duration
+	sync    bool
+	copies  int
+	verbose bool
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "Collect and analyse",
+		Long: `run takes reports (export in a switch's document) and copies of packets (sessions of
+watch), keeps them in a stream, and makes events of them.
+
+The stream lies in --data, in a NATS server within this process that only this
+machine reaches. With --nats it lies in a cluster: every collector of the cluster
+has a part of the work, and another one takes over the part of one that dies.
+
+Reports are acknowledged when the stream has them: a switch sends again what was
+not. If the stream may take no more bytes (--disk), reports wait in the switches.
+
+--fabric is the network as gfabric up takes it: without it no link has two ends, and
+nobody knows where a packet should have gone on.
+
+One line with the word ready is printed once it collects. SIGINT and SIGTERM end it.`,
+		Example: `  gcollect run --fabric fabric.yaml
+  gcollect run --fabric leaf-spine:2,4,2 --gre 10.9.0.1 --from 10.192.0.0/16
+  gcollect run --data /srv/gcollect --disk 200GiB --metrics :9478
+  gcollect run --nats nats://n1:4222,nats://n2:4222 --replicas 3 --fabric fabric.yaml`,
+		Args: cli.Args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return f.run(c.Context(), a, c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.fabric, "fabric", "", "the network: a file, or a generator such as leaf-spine:2,4,2")
+	fl.StringVar(&f.reports, "reports", ":9477", "TCP address that takes reports; \"\": none")
+	fl.StringVar(&f.gre, "gre", "", "IPv4 address of this machine that copies come to over GRE, 0.0.0.0 for all (needs CAP_NET_RAW)")
+	fl.StringVar(&f.udp, "udp", "", "UDP address that copies come to as GRE in UDP (RFC 8086), such as :4754")
+	fl.StringVar(&f.metrics, "metrics", "127.0.0.1:9478", "TCP address of /metrics and /healthz; \"\": none")
+	fl.StringVar(&f.server, "server", "127.0.0.1:0", "address of the NATS server in this process, which the other verbs use")
+	fl.StringSliceVar(&f.from, "from", nil, "networks that reports and copies are taken from; all if left out")
+	fl.StringVar(&f.disk, "disk", "10GiB", "most bytes of the streams: 3/4 for reports, 1/4 for events, of which the oldest go")
+	fl.DurationVar(&f.age, "keep", 30*24*time.Hour, "how long events are kept")
+	fl.BoolVar(&f.sync, "sync", false, "acknowledge what is on the disk only, so that nothing is lost when the machine loses its power")
+	fl.IntVar(&f.copies, "replicas", 1, "with --nats: servers that have each message, of streams that are made")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log what NATS does, too")
+	return c
+}
+
+func (f *runFlags) run(ctx context.Context, a *app, stdout, stderr io.Writer) error {
+	level := slog.LevelInfo
+	if f.verbose {
+		level = slog.LevelDebug
+	}
+	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
+	network, err := f.network()
+	if err != nil {
+		return err
+	}
+	from, err := prefixes(f.from)
+	if err != nil {
+		return err
+	}
+	disk, err := units.Bytes.Whole(f.disk, 1<<60)
+	if err != nil {
+		return cli.Usage(fmt.Errorf("--disk: %w", err))
+	}
+	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM)
+	defer stop()
+	id, err := identity(a.data)
+	if err != nil {
+		return err
+	}
+	nc, server, err := f.connect(a, int64(disk), log)
+	if err != nil {
+		return err
+	}
+	if server != nil {
+		defer server.Close()
+	}
+	defer nc.Close()
+	limits := collect.Limits{Reports: int64(disk) / 4 * 3, Events: int64(disk) / 4, Age: f.age, Replicas: f.copies}
+	opening, cancel := context.WithTimeout(ctx, time.Minute)
+	store, err := collect.Open(opening, nc, limits)
+	cancel()
+	if err != nil {
+		return fmt.Errorf("the streams cannot be opened: %w", err)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector())
+	return f.serve(ctx, log, stdout, &parts{id: id, network: network, from: from, store: store, server: server, registry: registry, metrics: collect.NewMetrics(registry)})
+}
+
+// parts are what runs.
+type parts struct {
+	id       string
+	network  *collect.Network
+	from     []netip.Prefix
+	store    *collect.Store
+	server   *collect.Server // nil: the streams are in a cluster
+	registry *prometheus.Registry
+	metrics  *collect.Metrics
+}
+
+// serve opens the ports, says that it is ready, and runs until ctx or a part ends.
+func (f *runFlags) serve(ctx context.Context, log *slog.Logger, stdout io.Writer, p *parts) error {
+	var jobs []func(context.Context) error
+	var where []string
+	if f.reports != "" {
+		l, err := net.Listen("tcp", f.reports)
+		if err != nil {
+			return err
+		}
+		r := &collect.Receiver{Store: p.store, Network: p.network, From: p.from, Metrics: p.metrics, Log: log}
+		jobs = append(jobs, func(ctx context.Context) error { return r.Serve(ctx, l) })
+		where = append(where, "reports at "+l.Addr().String())
+	}
+	for i, open := range []func() (net.PacketConn, error){
+		func() (net.PacketConn, error) { return collect.ListenGRE(f.gre) },
+		func() (net.PacketConn, error) { return net.ListenPacket("udp4", f.udp) },
+	} {
+		over := [...]string{"gre", "udp"}[i]
+		if [...]string{f.gre, f.udp}[i] == "" {
+			continue
+		}
+		conn, err := open()
+		if err != nil {
+			return err
+		}
+		c := &collect.Copies{Store: p.store, Network: p.network, From: p.from, Name: p.id + "-" + over, Metrics: p.metrics, Log: log}
+		jobs = append(jobs, func(ctx context.Context) error { return c.Serve(ctx, conn) })
+		where = append(where, "copies over "+over+" at "+conn.LocalAddr().String())
+	}
+	if f.metrics != "" {
+		l, err := net.Listen("tcp", f.metrics)
+		if err != nil {
+			return err
+		}
+		jobs = append(jobs, func(ctx context.Context) error { return serveMetrics(ctx, l, p.registry) })
+		where = append(where, "metrics at "+l.Addr().String())
+	}
+	w := &collect.Workers{Store: p.store, Network: p.network, ID: p.id, Metrics: p.metrics, Log: log}
+	jobs = append(jobs, w.Run)
+	if p.server != nil {
+		jobs = append(jobs, func(ctx context.Context) error { return supervise(ctx, p.server) })
+	}
+	fmt.Fprintf(stdout, "gcollect %s: ready; %s\n", p.id, strings.Join(where, ", "))
+	control.Notify("READY=1")
+	return all(ctx, jobs)
+}
+
+// all runs jobs until one fails or ctx ends, and waits for all of them.
+func all(ctx context.Context, jobs []func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, len(jobs))
+	for _, j := range jobs {
+		go func() {
+			err := j(ctx)
+			cancel()
+			ended <- err
+		}()
+	}
+	var errs []error
+	for range jobs {
+		errs = append(errs, <-ended)
+	}
+	return errors.Join(errs...)
+}
+
+// supervise ends with an error when the server cannot keep streams any more, which
+// happens when the disk is full: whoever started this process starts it again.
+func supervise(ctx context.Context, s *collect.Server) error {
+	t := time.NewTicker(time.Second)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-t.C:
+			if !s.JetStreamEnabled() {
+				return errors.New("the disk is full, or cannot be written: nothing more can be kept. What was acknowledged is there; make room, and start gcollect again")
+			}
+		}
+	}
+}
+
+func serveMetrics(ctx context.Context, l net.Listener, r *prometheus.Registry) error {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
+	stop := context.AfterFunc(ctx, func() { srv.Close() })
+	defer stop()
+	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// connect opens the connection to the streams, and the server if it is within.
+func (f *runFlags) connect(a *app, disk int64, log *slog.Logger) (*nats.Conn, *collect.Server, error) {
+	if a.nats != "" {
+		nc, err := collect.Dial(a.nats, a.creds, "")
+		if err != nil {
+			return nil, nil, fmt.Errorf("NATS at %s: %w", a.nats, err)
+		}
+		return nc, nil, nil
+	}
+	server, err := collect.NewServer(filepath.Clean(a.data), f.server, disk, f.sync, log)
+	if err != nil {
+		return nil, nil, err
+	}
+	nc, err := server.Connect()
+	if err != nil {
+		server.Close()
+		return nil, nil, err
+	}
+	return nc, server, nil
+}
+
+func (f *runFlags) network() (*collect.Network, error) {
+	if f.fabric == "" {
+		return collect.NewNetwork(nil)
+	}
+	t, err := fabric.Load(f.fabric, fabric.Spec{})
+	if err != nil {
+		return nil, cli.Usage(err)
+	}
+	return collect.NewNetwork(t)
+}
+
+func prefixes(v []string) (out []netip.Prefix, err error) {
+	for _, s := range v {
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
+			a, aerr := netip.ParseAddr(s)
+			if aerr != nil {
+				return nil, cli.Usage(fmt.Errorf("--from %q is neither a network, such as 10.0.0.0/8, nor an address", s))
+			}
+			p = netip.PrefixFrom(a, a.BitLen())
+		}
+		out = append(out, p.Masked())
+	}
+	return out, nil
+}
+
+// identity is the name of this collector among others: that of the machine and
+// something by which it knows its own lanes after a restart.
+func identity(dir string) (string, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, "id")
+	text, err := os.ReadFile(file)
+	if err == nil && len(strings.TrimSpace(string(text))) > 0 {
+		return strings.TrimSpace(string(text)), nil
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", err
+	}
+	host, _, _ = strings.Cut(host, ".")
+	id := host + "-" + strings.ToLower(rand.Text()[:8])
+	return id, os.WriteFile(file, []byte(id+"\n"), 0o600)
+}

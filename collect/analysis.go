@@ -1,0 +1,172 @@
+package collect
+
+import (
+	"encoding/binary"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"gswitch/fabric/traces"
+	"gswitch/frame"
+	"gswitch/mirror"
+)
+
+// Memory is for how long an Analysis remembers anything of a message: what comes
+// later is judged as if that had never been.
+const Memory = 60 * time.Second
+
+// Stats are what an analysis counted.
+type Stats map[Stat]uint64
+
+// Stat names a count. Of reports there are those that were analysed, by kind, and
+// problems: they cannot be read (bad), are of a kind or a port that is not known here
+// (foreign), came twice (again), came after their batch was judged (late), or have
+// another shape than those of the other end (different).
+type Stat struct{ Family, Label string }
+
+// Families of counts.
+const (
+	analysedReports = "reports"  // by kind
+	reportProblems  = "problems" // by problem
+	tracedPackets   = "traces"   // by what became of them
+	tracesEarly     = "early"
+	copies          = "copies" // traced; other: of no IPv4 packet, or no copies; missing, by their numbers
+	linkSent        = "sent"   // packets, by link
+	linkLost        = "lost"
+	linkFound       = "found"
+	linkUnknown     = "unknown" // batches, by link
+)
+
+// minus returns what was counted since.
+func (s Stats) minus(before Stats) Stats {
+	v := Stats{}
+	for k, n := range s {
+		v[k] = n - before[k]
+	}
+	return v
+}
+
+// Analysis makes events of the messages of one lane.
+type Analysis struct {
+	network *Network
+	book    *traces.Book
+	links   map[linkKey]*link
+	nodes   map[string]*node
+	seen    map[string]uint64 // by the start of an exporter: its last report
+	now     time.Time         // of the last message
+	out     []Event
+	stats   Stats
+}
+
+// NewAnalysis returns an analysis of a lane from some message on.
+func NewAnalysis(n *Network) *Analysis {
+	return &Analysis{network: n, book: traces.New(n.plan), links: map[linkKey]*link{}, nodes: map[string]*node{}, seen: map[string]uint64{},
+		stats: Stats{}}
+}
+
+// Stats returns what was counted.
+func (a *Analysis) Stats() Stats {
+	b := a.book
+	a.stats[Stat{copies, "traced"}], a.stats[Stat{copies, "other"}], a.stats[Stat{copies, "missing"}] = b.Copies-min(b.Other, b.Copies), b.Other, b.Lost
+	a.stats[Stat{tracesEarly, ""}] = b.Early()
+	return maps.Clone(a.stats)
+}
+
+func (a *Analysis) problem(what string) { a.stats[Stat{reportProblems, what}]++ }
+
+// Resume adds what is known of exporters from messages that this analysis did not
+// get.
+func (a *Analysis) Resume(seen map[string]Seen) {
+	for from, s := range seen {
+		a.seen[from] = max(a.seen[from], s.Sequence)
+	}
+}
+
+// Add takes a message that the stream got at an instant. It returns the events that
+// are known by now, good until the next call.
+func (a *Analysis) Add(at time.Time, m *message) []Event {
+	a.out = a.out[:0]
+	if at.After(a.now) {
+		a.now = at
+	}
+	from := token(&m.Hello)
+	for i := range m.reports {
+		a.report(from, m, i)
+	}
+	a.judgeLinks()
+	a.judgeTraces()
+	return a.out
+}
+
+func (a *Analysis) report(from string, m *message, i int) {
+	r := &m.reports[i]
+	if r.Sequence <= a.seen[from] {
+		a.problem("again")
+		return
+	}
+	a.seen[from] = r.Sequence
+	a.stats[Stat{analysedReports, r.Kind}]++
+	switch r.Kind {
+	case Mirrored:
+		if len(r.Body) < 8 {
+			a.problem("bad")
+			return
+		}
+		a.book.Add(frame.Time(binary.BigEndian.Uint64(r.Body)), r.Body[8:])
+	case lossKind:
+		a.digest(m, r)
+	default:
+		a.problem("foreign")
+	}
+}
+
+// judgeTraces makes events of the traces that are whole.
+func (a *Analysis) judgeTraces() {
+	a.book.Advance(frame.Time(a.now.UnixNano()))
+	for _, t := range a.book.Done {
+		v := a.book.Verdict(t)
+		a.stats[Stat{tracedPackets, string(v.Kind)}]++
+		if v.Kind != traces.Delivered {
+			a.out = append(a.out, traceEvent(t, &v))
+		}
+	}
+	a.book.Done = a.book.Done[:0]
+	for i := range a.book.Pauses {
+		a.out = append(a.out, pauseEvent(&a.book.Pauses[i]))
+	}
+	a.book.Pauses = a.book.Pauses[:0]
+}
+
+func traceEvent(t *mirror.Trace, v *traces.Verdict) Event {
+	e := Event{Kind: Trace, What: string(v.Kind), Where: v.At, Reason: v.Reason, Toward: strings.Join(v.Next, " "), Path: strings.Join(v.Path, " "), Packets: 1,
+		Src: netip.AddrFrom4(t.Key.Src), Dst: netip.AddrFrom4(t.Key.Dst), SrcPort: t.Key.SrcPort, DstPort: t.Key.DstPort, Protocol: t.Key.Proto}
+	if v.Kind == traces.Looped {
+		e.Where = strings.Join(v.Loop, " ")
+	}
+	e.At, e.Until = wall(v.First), wall(v.First+v.Delay)
+	e.name(t.Key, v.First)
+	return e
+}
+
+func pauseEvent(p *traces.Pause) Event {
+	e := Event{Kind: Pause, What: "pause", Where: p.Port, Toward: p.Switch, Classes: p.Classes}
+	if p.Sent {
+		e.Where, e.Toward = p.Switch, p.Port
+	}
+	if p.Classes == 0 {
+		e.What, e.Classes = "resume", p.Resumed
+	}
+	e.At, e.Until = wall(p.At), wall(p.At)
+	e.name(*p)
+	return e
+}
+
+// wall is an instant of the wall clock.
+func wall(t frame.Time) time.Time { return time.Unix(0, int64(t)).UTC() }
+
+// byName sorts events found in the order of a map.
+func byName(v []Event) {
+	slices.SortFunc(v, func(a, b Event) int { return strings.Compare(a.ID, b.ID) })
+}

@@ -1,0 +1,223 @@
+package collect
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"gswitch/fabric"
+	"gswitch/frame"
+	"gswitch/telemetry"
+	"gswitch/telemetry/lossradar"
+	"gswitch/wire"
+)
+
+// line is two hosts and two switches: port 1 of each leads to the other.
+func line(t testing.TB) *Network {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "line.yaml")
+	if err := os.WriteFile(file, []byte("version: 1\nname: line\nhosts: [h1, h2]\nswitches: [s1, s2]\nlinks: [{a: h1, b: s1}, {a: h2, b: s2}, {a: s1, b: s2, rate: 10Gbps}]\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	top, err := fabric.Load(file, fabric.Spec{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := NewNetwork(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+var start = time.Unix(1_700_000_000, 0)
+
+// stored is a message in the stream.
+type stored struct {
+	at   time.Time
+	data []byte
+}
+
+// exporterOf is a switch with meters at its port 1.
+type exporterOf struct {
+	hello telemetry.Hello
+	out   *telemetry.Outbox[lossradar.Report]
+	up    *lossradar.Upstream
+	down  *lossradar.Downstream
+	next  uint64
+	kept  []byte
+}
+
+const period = 10 * frame.Millisecond
+
+func newExporter(name string, id uint16, boot time.Time) *exporterOf {
+	x := &exporterOf{hello: telemetry.Hello{Version: 1, Name: name, Boot: uint64(boot.UnixNano()), Nodes: []telemetry.Node{{ID: id, Name: name, Workers: 1}}}}
+	var v []*lossradar.Report
+	for range 40 {
+		v = append(v, &lossradar.Report{Digest: lossradar.NewDigest(lossradar.DefaultShape())})
+	}
+	x.out = telemetry.NewOutbox(v...)
+	timing := lossradar.Timing{Period: period, Timeout: 2 * frame.Millisecond}
+	m := lossradar.Meter{Node: id, Port: 1}
+	x.up = lossradar.NewUpstream(m, timing, x.out, 0)
+	x.down = lossradar.NewDownstream(m, timing, x.out)
+	return x
+}
+
+// take gathers reports.
+func (x *exporterOf) take() {
+	for r := x.out.Take(); r != nil; r = x.out.Take() {
+		x.next++
+		rep := telemetry.Report{Kind: lossKind, Node: x.hello.Nodes[0].ID, Boot: x.hello.Boot, Sequence: x.next, Body: r.Append(nil)}
+		x.kept = rep.Append(x.kept)
+		r.Reset()
+		x.out.Return(r)
+	}
+}
+
+// message is what was gathered, nil if there is nothing.
+func (x *exporterOf) message(t testing.TB) []byte {
+	if len(x.kept) == 0 {
+		return nil
+	}
+	b, err := encode(&x.hello, x.kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.kept = nil
+	return b
+}
+
+// metered is what the stream gets of a link from s1 to s2 that loses one packet of
+// 20, in two spells of traffic, and how many these are. Between from and to nothing
+// reaches the stream; it comes afterwards.
+func metered(t testing.TB, from, to time.Duration) (v []stored, lost int) {
+	// Batches lie across the intervals of the wall clock.
+	a, b := newExporter("s1", 1, start.Add(3*time.Millisecond)), newExporter("s2", 1, start.Add(-time.Hour))
+	for ms := range 3000 {
+		now := frame.Time(ms) * frame.Millisecond
+		late := now + frame.Time(time.Hour) // the clock of s2 began an hour before
+		for _, u := range []struct {
+			x  *exporterOf
+			at frame.Time
+		}{{a, now}, {b, late}} {
+			u.x.up.Advance(u.at)
+			u.x.down.Advance(u.at)
+		}
+		if ms < 800 || ms > 1500 && ms < 2000 {
+			for i := range 3 {
+				n := 3*ms + i
+				s := lossradar.Fields{Src: 0x0a000001, Dst: 0x0a000002, SrcPort: 1, DstPort: 2, ID: uint16(n), Proto: wire.ProtoUDP}.Pack()
+				tag := a.up.Tag(now)
+				s = s.At(tag.Stamp)
+				a.up.Insert(s)
+				if n%20 == 7 {
+					lost++
+				} else {
+					b.down.Insert(late, tag.Batch, s)
+				}
+			}
+		}
+		a.take()
+		b.take()
+		at := time.Duration(ms) * time.Millisecond
+		if ms%5 == 0 && (at < from || at >= to) {
+			for _, x := range []*exporterOf{a, b} {
+				if data := x.message(t); data != nil {
+					v = append(v, stored{start.Add(at), data})
+				}
+			}
+		}
+	}
+	// Time goes on, as who analyses a lane sees to.
+	for i := range 100 {
+		data, err := encode(&telemetry.Hello{Version: 1, Name: tick, Boot: 1}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v = append(v, stored{start.Add(3*time.Second + time.Duration(i+1)*quiet), data})
+	}
+	return v, lost
+}
+
+// analyse gives messages to an analysis.
+func analyse(t testing.TB, a *Analysis, v []stored, events map[string]Event) {
+	t.Helper()
+	for _, s := range v {
+		m, err := decode(s.data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range a.Add(s.at, m) {
+			if _, twice := events[e.ID]; twice {
+				t.Errorf("twice: %v", e)
+			}
+			events[e.ID] = e
+		}
+	}
+}
+
+func lossesOf(events map[string]Event) (n uint64) {
+	for _, e := range events {
+		if e.Kind == Loss {
+			n += e.Packets
+		}
+	}
+	return n
+}
+
+// Each loss is named once, on its link: with clocks that began at other times, and
+// with reports that come late since nobody took them.
+func TestLosses(t *testing.T) {
+	for _, late := range []time.Duration{0, 300 * time.Millisecond, 2 * time.Second} {
+		v, lost := metered(t, 500*time.Millisecond, 500*time.Millisecond+late)
+		a, events := NewAnalysis(line(t)), map[string]Event{}
+		analyse(t, a, v, events)
+		s := a.Stats()
+		// Of the last four batches the exporters end before the wait for late digests.
+		if n := lossesOf(events); int(n) != lost || s[Stat{linkLost, "s1>s2"}] != uint64(lost) || s[Stat{linkUnknown, "s1>s2"}] != 4 || s[Stat{linkSent, "s1>s2"}] != 3*1299 {
+			t.Errorf("late by %v: %d losses are named, of %d; %v", late, n, lost, s)
+		}
+		for _, e := range events {
+			if e.Where != "s1>s2" || e.What != "random" || e.Src != netip.MustParseAddr("10.0.0.1") || e.At.Before(start) || e.Until.After(start.Add(2*time.Second)) {
+				t.Errorf("%v", e)
+			}
+		}
+		for k, n := range s {
+			if k.Family == reportProblems && n > 0 {
+				t.Errorf("%d reports are %s", n, k.Label)
+			}
+		}
+	}
+}
+
+// Wherever an analysis ends, the one that reads a little of the stream again and goes
+// on finds what is missing, and nothing else.
+func TestTakingOver(t *testing.T) {
+	v, lost := metered(t, 500*time.Millisecond, 800*time.Millisecond)
+	n := line(t)
+	whole := map[string]Event{}
+	analyse(t, NewAnalysis(n), v, whole)
+	for cut := 0; cut < len(v); cut += 37 {
+		events := map[string]Event{}
+		analyse(t, NewAnalysis(n), v[:cut], events)
+		again := map[string]Event{}
+		a := NewAnalysis(n)
+		for _, s := range v {
+			if cut > 0 && s.at.Before(v[cut-1].at.Add(-Memory)) {
+				continue
+			}
+			analyse(t, a, []stored{s}, again)
+		}
+		for id, e := range events {
+			if o, found := again[id]; !found || o != e {
+				t.Fatalf("after %d messages %v is %v the second time", cut, e, o)
+			}
+		}
+		if got := lossesOf(again); int(got) != lost || len(again) != len(whole) {
+			t.Fatalf("after %d messages: %d losses of %d", cut, got, lost)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package collect
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"gswitch/telemetry"
+	"gswitch/wire"
+)
+
+// Copies takes the copies of packets that come to this machine over GRE (RFC 2784,
+// RFC 2890) or GRE in UDP (RFC 8086), which nobody acknowledges: what does not get
+// into the stream is counted.
+type Copies struct {
+	Store   *Store
+	Network *Network
+	From    []netip.Prefix // who may send; empty: all may
+	Name    string         // of this collector
+	Metrics *Metrics
+	Log     *slog.Logger
+
+	queue chan []byte
+}
+
+const (
+	// mostCopies is how many copies wait for the stream.
+	mostCopies = 16384
+	// mostTogether is how many of them make a message, in each lane.
+	mostTogether = 512
+	// longestCopy is the longest IP packet.
+	longestCopy = 1 << 16
+)
+
+// ListenGRE opens a socket that gets what comes for an address over GRE. It needs
+// CAP_NET_RAW.
+func ListenGRE(addr string) (net.PacketConn, error) {
+	c, err := net.ListenPacket("ip4:47", addr)
+	if errors.Is(err, os.ErrPermission) {
+		return nil, fmt.Errorf("copies over GRE: %w; they need CAP_NET_RAW, or take them over UDP", err)
+	}
+	return c, err
+}
+
+// Serve puts what comes into the stream, until ctx ends and what came before has
+// been dealt with.
+func (c *Copies) Serve(ctx context.Context, conn net.PacketConn) error {
+	c.queue = make(chan []byte, mostCopies)
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	kept := make(chan struct{})
+	go func() {
+		defer close(kept)
+		c.keep(context.WithoutCancel(ctx))
+	}()
+	err := c.read(conn)
+	close(c.queue)
+	<-kept
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// read queues copies with their instant and an Ethernet header.
+func (c *Copies) read(conn net.PacketConn) error {
+	b := make([]byte, longestCopy)
+	for {
+		n, from, err := conn.ReadFrom(b)
+		if err != nil {
+			return err
+		}
+		if !allowed(c.From, from) {
+			c.Metrics.refused.WithLabelValues("copies").Inc()
+			continue
+		}
+		var src netip.Addr
+		switch a := from.(type) {
+		case *net.IPAddr:
+			src, _ = netip.AddrFromSlice(a.IP)
+		case *net.UDPAddr:
+			src = a.AddrPort().Addr()
+		}
+		body := framed(src.Unmap(), b[:n])
+		if body == nil {
+			c.Metrics.copies.WithLabelValues("lost").Inc()
+			continue
+		}
+		select {
+		case c.queue <- body:
+		default:
+			c.Metrics.copies.WithLabelValues("overrun").Inc()
+		}
+	}
+}
+
+// framed is a copy as a report has it: of what came from an address in GRE, with the
+// headers before it. The kernel has taken off the IP header, of which nothing else
+// is asked for. nil: it is longer than a packet can be.
+func framed(src netip.Addr, gre []byte) []byte {
+	if !src.Is4() || wire.IPv4Len+len(gre) >= longestCopy {
+		return nil
+	}
+	be := binary.BigEndian
+	b := be.AppendUint64(make([]byte, 0, 8+wire.EthernetLen+wire.IPv4Len+len(gre)), uint64(time.Now().UnixNano()))
+	b = append(b, make([]byte, wire.EthernetLen+wire.IPv4Len)...)
+	eth := b[8:]
+	be.PutUint16(eth[12:], wire.EtherTypeIPv4)
+	ip := eth[wire.EthernetLen:]
+	ip[0], ip[8], ip[9] = 0x45, 64, wire.ProtoGRE
+	be.PutUint16(ip[2:], uint16(wire.IPv4Len+len(gre)))
+	a := src.As4()
+	copy(ip[12:], a[:])
+	be.PutUint16(ip[10:], wire.Checksum(ip[:wire.IPv4Len]))
+	return append(b, gre...)
+}
+
+// keep stores what is queued until the queue is closed.
+func (c *Copies) keep(ctx context.Context) {
+	h := telemetry.Hello{Version: telemetry.HelloVersion, Name: "copies-" + c.Name, Boot: uint64(time.Now().UnixNano())}
+	k := newKeeper(c.Store, c.Network, h)
+	next := uint64(1)
+	told := time.Time{}
+	for first := range c.queue {
+		v := []telemetry.Report{{Kind: Mirrored, Boot: h.Boot, Sequence: next, Body: first}}
+		for len(v) < mostTogether && len(c.queue) > 0 {
+			v = append(v, telemetry.Report{Kind: Mirrored, Boot: h.Boot, Sequence: next + uint64(len(v)), Body: <-c.queue})
+		}
+		next += uint64(len(v))
+		if _, err := k.keep(ctx, v); err != nil {
+			c.Metrics.copies.WithLabelValues("lost").Add(float64(len(v)))
+			k = newKeeper(c.Store, c.Network, h) // which asks the stream what it has
+			if time.Since(told) > 10*time.Second {
+				told = time.Now()
+				c.Log.Warn("copies are lost: the stream does not take them", "error", err)
+			}
+			continue
+		}
+		c.Metrics.copies.WithLabelValues("stored").Add(float64(len(v)))
+	}
+}

@@ -1,0 +1,90 @@
+package collect
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"gswitch/wire"
+)
+
+// Kinds of events.
+const (
+	Loss  = "loss"  // packets of one flow that a link lost, with the cause
+	Trace = "trace" // a packet that did not come to its destination
+	Pause = "pause" // a pause that a switch saw or sent
+)
+
+// Kinds are all kinds of events.
+var Kinds = []string{Loss, Trace, Pause}
+
+// Event is something that happened in the network. What is not known of it is empty.
+type Event struct {
+	ID    string    `json:"id"` // the same whoever finds it
+	Kind  string    `json:"kind"`
+	At    time.Time `json:"at"`    // of the first packet
+	Until time.Time `json:"until"` // of the last one
+	// What is the cause of a loss (congestion, blackhole, random, loop, unknown), what
+	// became of a traced packet (dropped, lost, looped), or what a neighbour was told
+	// (pause, resume).
+	What   string `json:"what"`
+	Where  string `json:"where"`            // loss: link; trace: switch that dropped it, or was the last to see it; pause: who pauses
+	Toward string `json:"toward,omitempty"` // trace: who should have seen it next; pause: who is paused
+	Reason string `json:"reason,omitempty"` // trace: of a drop, as the switch tells it
+	Path   string `json:"path,omitempty"`   // trace: switches, in order
+
+	Src      netip.Addr `json:"src,omitzero"`
+	Dst      netip.Addr `json:"dst,omitzero"`
+	SrcPort  uint16     `json:"src_port,omitempty"`
+	DstPort  uint16     `json:"dst_port,omitempty"`
+	Protocol uint8      `json:"protocol,omitempty"`
+	Packets  uint64     `json:"packets,omitempty"`
+	Classes  uint8      `json:"classes,omitempty"` // pause: bitmap
+}
+
+// name gives an event its name, from what makes it this event and no other.
+func (e *Event) name(parts ...any) {
+	h := sha256.New()
+	fmt.Fprintln(h, e.Kind)
+	fmt.Fprintln(h, parts...)
+	e.ID = hex.EncodeToString(h.Sum(nil)[:12])
+}
+
+// Flow is the flow of an event in words, "" if it has none.
+func (e *Event) Flow() string {
+	if !e.Src.IsValid() {
+		return ""
+	}
+	proto := map[uint8]string{wire.ProtoTCP: "tcp", wire.ProtoUDP: "udp", wire.ProtoICMP: "icmp"}[e.Protocol]
+	if proto == "" {
+		proto = fmt.Sprintf("protocol %d", e.Protocol)
+	}
+	if e.SrcPort == 0 && e.DstPort == 0 {
+		return proto + " " + e.Src.String() + " > " + e.Dst.String()
+	}
+	return proto + " " + netip.AddrPortFrom(e.Src, e.SrcPort).String() + " > " + netip.AddrPortFrom(e.Dst, e.DstPort).String()
+}
+
+// String is an event in a line.
+func (e *Event) String() string {
+	s := []string{e.At.Format("2006-01-02 15:04:05.000000"), e.Kind, e.What, e.Where}
+	if e.Toward != "" {
+		s = append(s, "towards "+e.Toward)
+	}
+	if e.Reason != "" {
+		s = append(s, "("+e.Reason+")")
+	}
+	if f := e.Flow(); f != "" {
+		s = append(s, f)
+	}
+	if e.Packets > 1 {
+		s = append(s, fmt.Sprintf("%d packets", e.Packets))
+	}
+	if e.Path != "" {
+		s = append(s, "by "+e.Path)
+	}
+	return strings.Join(s, " ")
+}

@@ -1,0 +1,310 @@
+package collect
+
+import (
+	"cmp"
+	"encoding/binary"
+	"net/netip"
+	"slices"
+	"time"
+
+	"gswitch/frame"
+	"gswitch/telemetry"
+	"gswitch/telemetry/lossradar"
+)
+
+// lossKind is the kind of digests.
+const lossKind = "lossradar"
+
+const (
+	// silence is how long a switch says nothing before its neighbours' digests are
+	// judged without it.
+	silence = 10 * time.Second
+	// longestBatch bounds what is remembered.
+	longestBatch = frame.Second
+)
+
+// linkKey is a direction of a link.
+type linkKey struct {
+	link int
+	from int // node
+}
+
+// node is a switch that reports.
+type node struct {
+	workers int
+	// told is how far its digests are, in its own time; heard when the stream got
+	// the last.
+	told  frame.Time
+	heard time.Time
+}
+
+// link is a direction of a link whose ends report.
+type link struct {
+	name     string
+	ends     [2]string // names
+	from, to *node     // nil: it does not report
+	collect  *lossradar.Collector
+	shape    lossradar.Shape
+	period   frame.Time
+	workers  [2]int
+	waiting  []*lossradar.Report // by their end
+	judged   frame.Time          // how far the collector is
+	sum      lossradar.Sum       // when it was looked at last
+}
+
+// The numbers that the two ends of a link have in its collector: switches of
+// several daemons may have the same.
+const (
+	nearEnd = 1
+	farEnd  = 2
+)
+
+// digest takes a digest.
+func (a *Analysis) digest(m *message, r *telemetry.Report) {
+	d, err := lossradar.Parse(r.Body, 1<<16)
+	if err != nil {
+		a.problem("bad")
+		return
+	}
+	name := nodeName(&m.Hello, r.Node)
+	e, ok := a.network.end(name, int(d.Meter.Port))
+	if !ok {
+		a.problem("foreign")
+		return
+	}
+	n := a.nodes[name]
+	if n == nil {
+		n = &node{}
+		a.nodes[name] = n
+	}
+	n.workers = 1
+	for _, o := range m.Nodes {
+		if o.ID == r.Node {
+			n.workers = o.Workers
+		}
+	}
+	// The nodes' clocks begin with the exporter.
+	d.From, d.To = d.From+frame.Time(m.Boot), d.To+frame.Time(m.Boot)
+	n.heard, n.told = a.now, max(n.told, d.To)
+	t := a.network.plan.Topology
+	if _, isSwitch := a.switchAt(e.peer.Node); !isSwitch {
+		a.problem("foreign") // a host's
+		return
+	}
+	from, to := e.node, e.peer.Node
+	if d.Meter.Down {
+		from, to = to, from
+	}
+	key := linkKey{e.link, from}
+	l := a.links[key]
+	if l == nil {
+		l = &link{name: t.Nodes[from].Name + ">" + t.Nodes[to].Name, ends: [2]string{t.Nodes[from].Name, t.Nodes[to].Name}}
+		a.links[key] = l
+	}
+	if d.Meter.Node = nearEnd; d.Meter.Down {
+		d.Meter.Node = farEnd
+	}
+	d.Meter.Port = 0
+	l.add(a, d)
+}
+
+func (a *Analysis) switchAt(node int) (int, bool) {
+	return node, slices.Contains(a.network.plan.Topology.Switches(), node)
+}
+
+// add puts a digest in its place.
+func (l *link) add(a *Analysis, d *lossradar.Report) {
+	if !d.Meter.Down {
+		l.period = (d.To - d.From) / frame.Time(d.Merged+1)
+	}
+	if d.To < l.judged {
+		a.problem("late")
+		return
+	}
+	at, _ := slices.BinarySearchFunc(l.waiting, d, func(x, y *lossradar.Report) int {
+		if x.To <= y.To {
+			return -1
+		}
+		return 1
+	})
+	l.waiting = slices.Insert(l.waiting, at, d)
+}
+
+// judgeLinks looks how far the ends of links are, and judges what both have told of.
+func (a *Analysis) judgeLinks() {
+	keys := make([]linkKey, 0, len(a.links))
+	for k := range a.links {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(x, y linkKey) int { return cmp.Or(cmp.Compare(x.link, y.link), cmp.Compare(x.from, y.from)) })
+	for _, k := range keys {
+		l := a.links[k]
+		l.from, l.to = a.nodes[l.ends[0]], a.nodes[l.ends[1]]
+		a.judgeLink(l)
+		if len(l.waiting) == 0 && a.now.Sub(l.heard()) > Memory/2 {
+			delete(a.links, k)
+		}
+	}
+	for name, n := range a.nodes {
+		if a.now.Sub(n.heard) > Memory/2 {
+			delete(a.nodes, name)
+		}
+	}
+}
+
+func (l *link) heard() (t time.Time) {
+	for _, n := range []*node{l.from, l.to} {
+		if n != nil && n.heard.After(t) {
+			t = n.heard
+		}
+	}
+	return t
+}
+
+// told is how far both ends are. One that says nothing for long does not count.
+func (l *link) told(now time.Time) frame.Time {
+	until, first := frame.Never, frame.Time(0)
+	for _, n := range []*node{l.from, l.to} {
+		switch {
+		case n != nil && now.Sub(n.heard) < silence:
+			until = min(until, n.told)
+		case n == nil && len(l.waiting) > 0 && now.UnixNano()-int64(l.waiting[0].To) < int64(silence):
+			return 0 // it may begin to report a little later
+		}
+		if n != nil {
+			first = max(first, n.told)
+		}
+	}
+	if until == frame.Never {
+		return first + 4*longestBatch // both have ended: what there is is all
+	}
+	return until
+}
+
+// judgeLink gives the collector of a link what both ends have told of, in the order
+// of their time.
+func (a *Analysis) judgeLink(l *link) {
+	if l.from == nil || l.period <= 0 {
+		return
+	}
+	until := l.told(a.now) - 2*l.period
+	if until <= l.judged {
+		return
+	}
+	for len(l.waiting) > 0 && l.waiting[0].To <= until {
+		d := l.waiting[0]
+		l.waiting = l.waiting[1:]
+		if !l.fits(d) && !l.begin(a, d) {
+			continue
+		}
+		l.judged = d.To
+		l.alive(a.now, d.To)
+		if !l.collect.Add(d.To, d) {
+			a.problem("different")
+		}
+		a.found(l, l.collect.Advance(d.To))
+	}
+	if l.judged = until; l.collect != nil {
+		l.alive(a.now, until)
+		a.found(l, l.collect.Advance(until))
+	}
+}
+
+// alive tells the collector which ends have told of all up to an instant, so that
+// their silence about a batch means that they counted nothing.
+func (l *link) alive(now time.Time, at frame.Time) {
+	if l.collect == nil {
+		return
+	}
+	for id, n := range map[uint16]*node{nearEnd: l.from, farEnd: l.to} {
+		if n != nil && n.told >= at && now.Sub(n.heard) < silence {
+			l.collect.Alive(id, at)
+		}
+	}
+}
+
+// fits reports whether the collector is one for such digests.
+func (l *link) fits(d *lossradar.Report) bool {
+	return l.collect != nil && (d.Meter.Down || l.shape == d.Shape && l.workers == l.shards())
+}
+
+func (l *link) shards() (w [2]int) {
+	w[0] = l.from.workers
+	if w[1] = 1; l.to != nil {
+		w[1] = l.to.workers
+	}
+	return w
+}
+
+// begin makes a collector for digests of a shape and a period, which the digests of
+// the entrance tell.
+func (l *link) begin(a *Analysis, d *lossradar.Report) bool {
+	timing := lossradar.Timing{Period: l.period, Timeout: 2 * l.period}
+	if l.period > longestBatch || timing.Validate() != nil {
+		a.problem("bad")
+		return false
+	}
+	if l.collect != nil {
+		a.found(l, l.collect.Flush())
+	}
+	l.shape, l.workers, l.sum = d.Shape, l.shards(), lossradar.Sum{}
+	s := lossradar.Segment{Name: l.name}
+	for shard := range l.workers[0] {
+		s.Up = append(s.Up, lossradar.Meter{Node: nearEnd, Shard: uint8(shard)})
+	}
+	for shard := range l.workers[1] {
+		s.Down = append(s.Down, lossradar.Meter{Node: farEnd, Shard: uint8(shard), Down: true})
+	}
+	judge := lossradar.DefaultThresholds(a.network.rate(l.name))
+	judge.Interval = 10 * l.period // the paper's: 100 ms and 10 ms
+	l.collect = lossradar.NewCollector(timing, l.period, []lossradar.Segment{s}, []lossradar.Thresholds{judge})
+	return true
+}
+
+// found makes events of lost packets: one for each flow, cause and interval.
+func (a *Analysis) found(l *link, v []lossradar.Finding) {
+	type flow struct {
+		src, dst uint32
+		sp, dp   uint16
+		proto    uint8
+		cause    lossradar.Cause
+		interval frame.Time
+	}
+	at := map[flow]*Event{}
+	for i := range v {
+		f := v[i].Fields()
+		// An interval has whole batches: the batch says which one it is.
+		batch := v[i].At - frame.Time(uint64(f.Stamp)*uint64(l.period)>>lossradar.StampBits)
+		k := flow{f.Src, f.Dst, f.SrcPort, f.DstPort, f.Proto, v[i].Cause, batch / (10 * l.period)}
+		e := at[k]
+		if e == nil {
+			e = &Event{Kind: Loss, What: k.cause.String(), Where: l.name, Src: ipv4(f.Src), Dst: ipv4(f.Dst), SrcPort: f.SrcPort, DstPort: f.DstPort, Protocol: f.Proto,
+				At: wall(v[i].At), Until: wall(v[i].At)}
+			e.name(l.name, k)
+			at[k] = e
+		}
+		e.Packets++
+		if t := wall(v[i].At); t.Before(e.At) {
+			e.At = t
+		} else if t.After(e.Until) {
+			e.Until = t
+		}
+	}
+	found := make([]Event, 0, len(at))
+	for _, e := range at {
+		found = append(found, *e)
+	}
+	byName(found)
+	a.out = append(a.out, found...)
+
+	sum := l.collect.Sums()[0]
+	for family, n := range map[string]int64{linkSent: sum.Sent - l.sum.Sent, linkLost: sum.Lost - l.sum.Lost, linkFound: sum.Found - l.sum.Found,
+		linkUnknown: int64(sum.Unknown - l.sum.Unknown)} {
+		a.stats[Stat{family, l.name}] += uint64(max(n, 0))
+	}
+	l.sum = sum
+}
+
+func ipv4(v uint32) netip.Addr {
+	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, v)))
+}

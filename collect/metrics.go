@@ -1,0 +1,127 @@
+package collect
+
+import (
+	"maps"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics are what a collector counts.
+type Metrics struct {
+	reports   *prometheus.CounterVec
+	copies    *prometheus.CounterVec
+	refused   *prometheus.CounterVec
+	missing   prometheus.Counter
+	bad       prometheus.Counter
+	exporters prometheus.Gauge
+	events    *prometheus.CounterVec
+	again     prometheus.Counter
+	lanes     prometheus.Gauge
+	messages  prometheus.Counter
+	failed    prometheus.Counter
+
+	mu    sync.Mutex
+	found map[int]Stats // by lane that is analysed here
+	left  Stats         // of those that were
+}
+
+// NewMetrics returns metrics that are registered.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		reports:   vec("gcollect_reports_total", "Reports that exporters sent, by what became of them: they are in the stream (stored), were there already (again), or are larger than a message may be (too-large).", "outcome"),
+		copies:    vec("gcollect_copies_total", "Copies of packets that came, by what became of them: they are in the stream (stored), there was no time for them (overrun), or the stream did not take them (lost).", "outcome"),
+		refused:   vec("gcollect_refused_total", "Connections and copies from addresses that may not send (--from).", "what"),
+		missing:   one("gcollect_missing_reports_total", "Reports that exporters have lost before they sent them, by their numbers."),
+		bad:       one("gcollect_bad_connections_total", "Connections that ended since what came over them was no report."),
+		exporters: prometheus.NewGauge(prometheus.GaugeOpts{Name: "gcollect_exporters", Help: "Exporters that are connected."}),
+		events:    vec("gcollect_events_total", "Events that were found here and put into the stream.", "kind", "what"),
+		again:     one("gcollect_events_again_total", "Events that the stream had already, after another collector or an earlier start of this one."),
+		lanes:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "gcollect_lanes", Help: "Lanes that are analysed here."}),
+		messages:  one("gcollect_messages_total", "Messages of the stream of reports that were analysed."),
+		failed:    one("gcollect_lane_failures_total", "Times that the analysis of a lane ended with an error; it is begun again."),
+		found:     map[int]Stats{}, left: Stats{},
+	}
+	r.MustRegister(m.reports, m.copies, m.refused, m.missing, m.bad, m.exporters, m.events, m.again, m.lanes, m.messages, m.failed, m)
+	return m
+}
+
+func vec(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+func one(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+}
+
+func (m *Metrics) received(k kept) {
+	m.reports.WithLabelValues("stored").Add(float64(k.Stored))
+	m.reports.WithLabelValues("again").Add(float64(k.Again))
+}
+
+// families are what analyses count, as metrics: the sum over the lanes that are
+// analysed here, and were.
+var families = map[string]struct {
+	*prometheus.Desc
+	labels func(label string) []string
+}{
+	analysedReports: {desc("analysed_reports_total", "Reports that were analysed, by their kind.", "kind"), same},
+	reportProblems:  {desc("report_problems_total", "Reports that say nothing: they cannot be read (bad), are of a kind or a port that is not known here (foreign), came twice (again), came after their batch was judged (late), or have another shape than those of the other end (different).", "problem"), same},
+	tracedPackets:   {desc("traces_total", "Packets that were traced by copies, by what became of them.", "what"), same},
+	tracesEarly:     {desc("traces_early_total", "Of these, packets that were judged before all copies may have been there: there were too many at once, of one packet, or for too long."), none},
+	copies:          {desc("analysed_copies_total", "Copies that were analysed: put into traces, of no IPv4 packet or no copy at all (other), or missing by their numbers.", "outcome"), same},
+	linkSent:        {desc("link_packets_total", "Packets that entered a link whose ends report.", "link"), same},
+	linkLost:        {desc("link_lost_packets_total", "Of these, packets that the link lost.", "link"), same},
+	linkFound:       {desc("link_found_packets_total", "Of the lost, packets that are known one by one.", "link"), same},
+	linkUnknown:     {desc("link_unknown_batches_total", "Batches of a link of which a digest is missing.", "link"), same},
+}
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("gcollect_"+name, help, labels, nil)
+}
+
+func same(label string) []string { return []string{label} }
+
+func none(string) []string { return nil }
+
+// Describe implements prometheus.Collector.
+func (m *Metrics) Describe(c chan<- *prometheus.Desc) {
+	for _, f := range families {
+		c <- f.Desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m *Metrics) Collect(c chan<- prometheus.Metric) {
+	m.mu.Lock()
+	sum := maps.Clone(m.left)
+	for _, s := range m.found {
+		sum.add(s)
+	}
+	m.mu.Unlock()
+	for k, n := range sum {
+		f := families[k.Family]
+		c <- prometheus.MustNewConstMetric(f.Desc, prometheus.CounterValue, float64(n), f.labels(k.Label)...)
+	}
+}
+
+// analysed notes what the analysis of a lane counted so far.
+func (m *Metrics) analysed(lane int, s Stats) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.found[lane] = s
+}
+
+// leftLane notes that it ends.
+func (m *Metrics) leftLane(lane int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.left.add(m.found[lane])
+	delete(m.found, lane)
+}
+
+func (s Stats) add(o Stats) {
+	for k, n := range o {
+		s[k] += n
+	}
+}

@@ -1,0 +1,106 @@
+package collect
+
+import (
+	"hash/fnv"
+
+	"gswitch/fabric"
+	"gswitch/mirror"
+	"gswitch/telemetry"
+	"gswitch/telemetry/lossradar"
+)
+
+// Network is what is known of the network that reports come from.
+type Network struct {
+	plan *fabric.Plan // nil: nothing
+}
+
+// NewNetwork returns what is known of a topology; nil if there is none.
+func NewNetwork(t *fabric.Topology) (*Network, error) {
+	if t == nil {
+		return &Network{}, nil
+	}
+	p, err := fabric.NewPlan(t)
+	return &Network{p}, err
+}
+
+// end is a port of a switch, and the link that begins there.
+type end struct {
+	link int // index in the topology
+	peer fabric.End
+	node int
+}
+
+// end finds a port of a switch by its name, and its number in the order of the
+// topology's links.
+func (n *Network) end(name string, port int) (e end, ok bool) {
+	if n.plan == nil {
+		return e, false
+	}
+	t := n.plan.Topology
+	node, ok := t.Lookup(name)
+	if !ok || port >= len(t.Nodes[node].Links) {
+		return e, false
+	}
+	return end{link: t.Nodes[node].Links[port], peer: t.Peer(node, port), node: node}, true
+}
+
+// laneOf says which lane a report belongs into.
+func (n *Network) laneOf(h *telemetry.Hello, r *telemetry.Report) int {
+	f := fnv.New32a()
+	switch r.Kind {
+	case Mirrored:
+		return laneOfCopy(r.Body)
+	case lossKind:
+		// Both ends of a link, and both directions.
+		if m, err := lossradar.ParseMeter(r.Body); err == nil {
+			if e, ok := n.end(nodeName(h, r.Node), int(m.Port)); ok {
+				return e.link % Lanes
+			}
+		}
+		f.Write([]byte(h.Name))
+	default:
+		f.Write([]byte(r.Kind)) // all switches together
+	}
+	return int(f.Sum32() % Lanes)
+}
+
+// laneOfCopy divides copies by the packet that they are of.
+func laneOfCopy(body []byte) int {
+	f := fnv.New32a()
+	c, ok := mirror.Unwrap(body[min(8, len(body)):])
+	if !ok {
+		return 0
+	}
+	if k, _, ok := c.Hop(); ok {
+		f.Write(k.Src[:])
+		f.Write(k.Dst[:])
+		f.Write([]byte{byte(k.SrcPort >> 8), byte(k.SrcPort), byte(k.DstPort >> 8), byte(k.DstPort), k.Proto, byte(k.ID >> 8), byte(k.ID)})
+	} else {
+		// What is no IPv4, such as pauses, in the order of its port.
+		a := c.Switch.As4()
+		f.Write(append(a[:], byte(c.Info.Port>>8), byte(c.Info.Port)))
+	}
+	return int(f.Sum32() % Lanes)
+}
+
+func nodeName(h *telemetry.Hello, id uint16) string {
+	for i := range h.Nodes {
+		if h.Nodes[i].ID == id {
+			return h.Nodes[i].Name
+		}
+	}
+	return ""
+}
+
+// rate is that of a link between two switches in bit/s.
+func (n *Network) rate(name string) float64 {
+	t := n.plan.Topology
+	for i := range t.Links {
+		l := &t.Links[i]
+		a, b := t.Nodes[l.A.Node].Name, t.Nodes[l.B.Node].Name
+		if (a+">"+b == name || b+">"+a == name) && l.Rate > 0 {
+			return float64(l.Rate)
+		}
+	}
+	return 10e9
+}
