@@ -84,7 +84,7 @@ func fitCommand() *cobra.Command {
 // chosen repeats the flags of c that run has, too.
 func chosen(c *cobra.Command) string {
 	var b strings.Builder
-	for _, name := range []string{"short", "set", "only", "seed", "poll", "processes", "workers", "cpus", "late-bound"} {
+	for _, name := range []string{"short", "set", "only", "seed", "first-seed", "poll", "processes", "workers", "cpus", "late-bound"} {
 		flag := c.Flags().Lookup(name)
 		if flag == nil || !flag.Changed {
 			continue

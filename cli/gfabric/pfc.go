@@ -122,7 +122,7 @@ func pfcTraceCommand() *cobra.Command {
 // ofScenarios returns a flag that was given and means nothing of a fabric that
 // is up, "" if there is none.
 func ofScenarios(c *cobra.Command) string {
-	for _, name := range []string{"on", "keep", "short", "set", "only", "seed", "scale", "poll", "workers", "cpus", "processes", "late-bound"} {
+	for _, name := range []string{"on", "keep", "short", "set", "only", "seed", "first-seed", "scale", "poll", "workers", "cpus", "processes", "late-bound"} {
 		if c.Flags().Changed(name) {
 			return name
 		}

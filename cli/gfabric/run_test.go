@@ -82,6 +82,8 @@ func TestRunScenario(t *testing.T) {
 		{"compare --sim --netns", 2, "name a scenario"},
 		{"compare --sim --netns --finished good.yaml", 2, "results/good-netns: there are no results"},
 		{"run good.yaml --seed x", 2, "is not a number"},
+		{"run good.yaml --seed 2 --first-seed 3", 2, "nothing for --first-seed to choose"},
+		{"run good.yaml --first-seed 3 --out third", 0, "results are in third"},
 		{"run good.yaml --only hpcc", 2, `no run is called "hpcc"`},
 		{"run good.yaml --set x", 2, "write path=value"},
 		{"check good.yaml", 0, "good (seed 1)"},

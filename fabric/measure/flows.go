@@ -163,7 +163,7 @@ func (f *flows) values(put func(string, float64), group int) {
 // times adds how many of the flows that in chooses are complete and how long
 // they took, and returns how many they are.
 func (f *flows) times(put func(string, float64), in func(i int) bool) (n int) {
-	var fct, slow []float64
+	var fct, slow, rates []float64
 	var bytes, weighted float64
 	late := 0
 	for i := range f.all {
@@ -176,6 +176,7 @@ func (f *flows) times(put func(string, float64), in func(i int) bool) (n int) {
 		}
 		if f.all[i].FCT > 0 {
 			fct, slow = append(fct, f.all[i].FCT), append(slow, f.all[i].Slowdown)
+			rates = append(rates, 8*float64(f.all[i].Bytes)/f.all[i].FCT)
 			bytes += float64(f.all[i].Bytes)
 			weighted += float64(f.all[i].Bytes) * f.all[i].FCT
 		}
@@ -189,6 +190,8 @@ func (f *flows) times(put func(string, float64), in func(i int) bool) (n int) {
 	summary(put, "fct", "seconds", fct)
 	if bytes > 0 {
 		put("fct_bytes_mean_seconds", weighted/bytes)
+		put("flow_rate_mean_bps", results.Mean(rates))
+		put("flow_rate_deviation_bps", results.Deviation(rates))
 	}
 	summary(put, "slowdown", "", slow)
 	return n

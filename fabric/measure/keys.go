@@ -78,6 +78,8 @@ var keys = []Key{
 	{"timeout_share", OfRun | OfGroup | OfSizes, false, "", "Share of flows with a retransmission timeout, of any of their messages; those that are not complete count by the messages that are."},
 	{"fct", OfRun | OfGroup | OfSizes, true, "seconds", "Completion times of flows."},
 	{"fct_bytes_mean_seconds", OfRun | OfGroup | OfSizes, false, "", "Mean completion time over bytes: that of each flow counts by its size."},
+	{"flow_rate_mean_bps", OfRun | OfGroup | OfSizes, false, "", "Mean over flows of the bytes of each, divided by its completion time."},
+	{"flow_rate_deviation_bps", OfRun | OfGroup | OfSizes, false, "", "Standard deviation of these rates."},
 	{"slowdown", OfRun | OfGroup | OfSizes, true, "", "Completion times, each divided by that of the flow alone in the network."},
 	{"rtt", OfRun | OfGroup, true, "seconds", "Network round-trip times: of messages that fit one frame, from posting to acknowledgement."},
 	{"single_slowdown", OfRun | OfGroup, true, "", "Slowdowns of messages that fit one frame."},

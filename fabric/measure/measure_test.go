@@ -120,7 +120,8 @@ func TestFlows(t *testing.T) {
 		"rtt_max_seconds": 4e-6, "single_slowdown_max": 1.5, "retransmissions_total": 2, "mice.retransmissions_total": 2, "long.retransmissions_total": 0,
 		"mice.completion_max_seconds": 30e-6, "timeout_share": 1.0 / 3, "small.timeout_share": 1, "large.timeout_share": 0,
 		"small.flows_total": 1, "small.slowdown_max": 1.5, "large.flows_total": 2, "large.flows_unfinished_total": 1, "large.fct_p50_seconds": 25e-6,
-		"fct_bytes_mean_seconds": (500*3e-6 + 5000*25e-6) / 5500,
+		"fct_bytes_mean_seconds":   (500*3e-6 + 5000*25e-6) / 5500,
+		"large.flow_rate_mean_bps": 8 * 5000 / 25e-6, "large.flow_rate_deviation_bps": 0, "small.flow_rate_mean_bps": 8 * 500 / 3e-6,
 	} {
 		if got := run.Values[k]; math.Abs(got-want) > 1e-12 {
 			t.Errorf("%s = %v, want %v", k, got, want)

@@ -33,6 +33,17 @@ func Quantile(sorted []float64, p float64) float64 {
 // Mean returns the arithmetic mean, NaN without observations.
 func Mean(x []float64) float64 { return sum(x) / float64(len(x)) }
 
+// Deviation returns the standard deviation of observations that are all there is
+// (divided by their number), NaN without observations.
+func Deviation(x []float64) float64 {
+	mean := Mean(x)
+	squares := make([]float64, len(x))
+	for i, v := range x {
+		squares[i] = (v - mean) * (v - mean)
+	}
+	return math.Sqrt(Mean(squares))
+}
+
 // sum adds with compensation (Neumaier), so that the order of the flows of a
 // long run does not show.
 func sum(x []float64) float64 {

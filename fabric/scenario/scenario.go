@@ -50,6 +50,7 @@ type Options struct {
 	Short bool     // apply the section short
 	Set   []string // path=value, over what the document and its variants say; a sweep of the same key counts more
 	Seeds []uint64 // in place of those of the document
+	First uint64   // if not 0 and without Seeds: as many as the document has, from this one on
 	Only  []string // only the runs of these variants, or with these names
 }
 
@@ -206,6 +207,11 @@ func decode(file string, root *yaml.Node, o Options, run bool) (*Document, *fabr
 	}
 	if len(doc.Seeds) == 0 {
 		doc.Seeds = []uint64{1}
+	}
+	if o.First > 0 && len(o.Seeds) == 0 {
+		for i := range doc.Seeds {
+			doc.Seeds[i] = o.First + uint64(i)
+		}
 	}
 	node := child(root, "topology")
 	if child(node, "name") == nil && child(node, "generate") == nil {

@@ -78,6 +78,10 @@ seeds: [3, 4]
 	if s.Runs[8].Doc.Hosts.CC != "none" {
 		t.Error("a variant left its mark on the next")
 	}
+	s = parse(t, small+"seeds: [1, 2, 9]\n", Options{First: 40})
+	if len(s.Runs) != 3 || s.Runs[0].Seed != 40 || s.Runs[2].Seed != 42 {
+		t.Errorf("from seed 40 on: %+v", s.Doc.Seeds)
+	}
 	s = parse(t, small+"variants: [{name: a}, {name: b}]\n", Options{Only: []string{"b"}})
 	if diff := cmp.Diff([]string{"b"}, names(s)); diff != "" {
 		t.Error(diff)

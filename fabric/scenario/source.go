@@ -73,7 +73,7 @@ func (e *Entry) Source(d *Document, t *fabric.Topology, dir string, seed uint64)
 			return nil, err
 		}
 		return source(workload.NewRequests(workload.RequestsConfig{From: from, To: to, Outstanding: cmp.Or(e.Outstanding, 1), Request: sizes, Response: uint64(e.Response),
-			Think: frame.Time(e.Think), Persistent: e.Persistent, Count: e.Count, Start: start, Stop: stop, Seed: seed}))
+			Think: frame.Time(e.Think), Persistent: e.Persistent, Pairs: e.Pairs, Count: e.Count, Start: start, Stop: stop, Seed: seed}))
 	case "partition-aggregate":
 		return source(workload.NewPartitionAggregate(workload.PartitionAggregateConfig{From: from, To: to, Fanin: cmp.Or(e.Fanin, len(to)-overlap(from, to)), Query: size, Response: uint64(e.Response),
 			Rate: e.Rate, Count: e.Count, Start: start, Stop: stop, Seed: seed}))

@@ -43,6 +43,7 @@ type Entry struct {
 	Handshake   bool           `yaml:"handshake" doc:"retrievals: true: a small message each way goes before the request, as when a TCP connection opens."`
 	Outstanding int            `yaml:"outstanding" range:"0,100000" doc:"requests: open requests of each client. saturate: messages that a connection keeps posted (2 if left out)."`
 	Think       units.Duration `yaml:"think" doc:"requests: time between an answer and the next request."`
+	Pairs       bool           `yaml:"pairs" doc:"requests: true: each client keeps its requests open with every server. Else with one drawn for each."`
 	Persistent  bool           `yaml:"persistent" doc:"poisson, requests, periodic: connections stay open, one for each sender and receiver. Else each message has one of its own."`
 
 	Conns int            `yaml:"connections" range:"0,10000" doc:"saturate: connections of each sender (1 if left out)."`
@@ -79,7 +80,7 @@ var uses = map[string][]string{
 	"incast":              {"from", "to", "stop", "size", "total", "fanin", "senders", "every", "load", "rate", "count", "jitter"},
 	"permutation":         {"from", "to", "stop", "size", "count", "every"},
 	"all-to-all":          {"from", "to", "stop", "size", "count", "every"},
-	"requests":            {"from", "to", "stop", "size", "sizes", "bins", "response", "outstanding", "think", "persistent", "count"},
+	"requests":            {"from", "to", "stop", "size", "sizes", "bins", "response", "outstanding", "think", "pairs", "persistent", "count"},
 	"partition-aggregate": {"from", "to", "stop", "size", "response", "fanin", "rate", "count"},
 	"retrievals":          {"from", "to", "stop", "size", "responses", "rate", "phases", "period", "fanouts", "steps", "handshake", "count"},
 	"saturate":            {"from", "to", "stop", "size", "connections", "outstanding", "join", "leave", "jitter"},

@@ -14,6 +14,7 @@ type RequestsConfig struct {
 	Response    uint64  // bytes; 0: the arrival of the request is the end
 	Think       frame.Time
 	Persistent  bool // one connection for each client, server and outstanding request; else one for each message
+	Pairs       bool // each client has Outstanding requests open with every server, in place of one drawn for each
 	Count       int  // requests of each client; 0: until Stop
 
 	Start, Stop frame.Time
@@ -34,6 +35,7 @@ type Requests struct {
 type slot struct {
 	place  int // in From
 	number int32
+	to     int32 // with Pairs the server, else -1
 }
 
 // NewRequests checks cfg.
@@ -44,13 +46,28 @@ func NewRequests(cfg RequestsConfig) (*Requests, error) {
 	if cfg.Outstanding < 1 || cfg.Request == nil || cfg.Request.Mean() == 0 {
 		return nil, fmt.Errorf("a client needs at least one outstanding request of at least one byte")
 	}
-	if err := checkPosted(len(cfg.From), "clients", cfg.Outstanding, "requests"); err != nil {
+	each := cfg.Outstanding
+	if cfg.Pairs {
+		if err := checkPosted(cfg.Outstanding, "requests", len(cfg.To), "servers"); err != nil {
+			return nil, err
+		}
+		each *= len(cfg.To)
+	}
+	if err := checkPosted(len(cfg.From), "clients", each, "requests"); err != nil {
 		return nil, err
 	}
 	q := &Requests{cfg: cfg, r: frame.NewRand(cfg.Seed), asked: make([]int, len(cfg.From)), client: map[uint32]slot{}}
+	servers := []int32{-1}
+	if cfg.Pairs {
+		servers = cfg.To
+	}
 	for n := range cfg.Outstanding {
-		for place := range cfg.From {
-			q.ask(cfg.Start, slot{place, int32(n)})
+		for place, src := range cfg.From {
+			for _, to := range servers {
+				if to != src {
+					q.ask(cfg.Start, slot{place, int32(n), to})
+				}
+			}
 		}
 	}
 	return q, nil
@@ -61,9 +78,12 @@ func (q *Requests) ask(at frame.Time, s slot) {
 		return
 	}
 	q.asked[s.place]++
-	src := q.cfg.From[s.place]
+	src, dst := q.cfg.From[s.place], s.to
+	if dst < 0 {
+		dst = other(&q.r, q.cfg.To, src)
+	}
 	q.client[q.event] = s
-	q.push(Flow{At: at, Src: src, Dst: other(&q.r, q.cfg.To, src), Bytes: q.cfg.Request.Draw(&q.r), Conn: q.conn(s), Event: q.event})
+	q.push(Flow{At: at, Src: src, Dst: dst, Bytes: q.cfg.Request.Draw(&q.r), Conn: q.conn(s), Event: q.event})
 	q.event++
 }
 

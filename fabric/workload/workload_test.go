@@ -395,6 +395,31 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// With Pairs each client has its requests open with every server, on connections
+// of their own that stay.
+func TestRequestsOfPairs(t *testing.T) {
+	q, err := NewRequests(RequestsConfig{From: hosts(0, 3), To: hosts(2, 6), Outstanding: 2, Request: Fixed(100), Pairs: true, Persistent: true, Stop: 300, Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type pair struct{ src, dst, conn int32 }
+	count := map[pair]int{}
+	for _, f := range drain(t, q, 1<<30, 100) {
+		count[pair{f.Src, f.Dst, f.Conn}]++
+	}
+	if want := (3*4 - 1) * 2; len(count) != want { // host 2 does not ask itself
+		t.Errorf("%d connections of pairs, want %d", len(count), want)
+	}
+	for p, n := range count {
+		if n != 3 || p.conn < 0 || p.conn > 1 {
+			t.Errorf("%+v has %d requests, one after the other in 300 ns", p, n)
+		}
+	}
+	if _, err := NewRequests(RequestsConfig{From: hosts(0, 1000), To: hosts(1000, 2000), Outstanding: 1000, Request: Fixed(1), Pairs: true, Stop: 1}); err == nil {
+		t.Error("a thousand million requests are open at once")
+	}
+}
+
 func TestPartitionAggregate(t *testing.T) {
 	for _, rate := range []float64{0, 1e6} {
 		p, err := NewPartitionAggregate(PartitionAggregateConfig{From: hosts(0, 2), To: hosts(0, 10), Fanin: 9, Query: 10, Response: 2000, Rate: rate, Count: 30, Stop: frame.Never, Seed: 1})
