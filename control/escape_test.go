@@ -33,24 +33,24 @@ func TestEscapeIsReloaded(t *testing.T) {
 	}
 	for _, step := range []struct {
 		keys    string
-		on      bool
+		on      float64
 		free    float64
 		dropped float64 // tokens that were understood and found no frame
 	}{
-		{"{ports: [p1], slots: 8}", true, 8, 1},
-		{"{ports: [p1], slots: 16, period: 50us}", true, 16, 1}, // other places are counted anew
-		{"{ports: [p1], slots: 16, period: 30us}", true, 16, 2}, // the same places
-		{"{ports: [p2], slots: 16}", true, 16, 2},               // p1's neighbour does not take part any more
-		{"", false, 16, 2},
-		{"{ports: [p1], slots: 16}", true, 16, 3},
+		{"{ports: [p1], slots: 8}", 1, 8, 1},
+		{"{ports: [p1], slots: 16, period: 50us}", 1, 16, 1}, // other places are counted anew
+		{"{ports: [p1], slots: 16, period: 30us}", 1, 16, 2}, // the same places
+		{"{ports: [p2], slots: 16}", 1, 16, 2},               // p1's neighbour does not take part any more
+		{"", 0, 16, 2},
+		{"{ports: [p1], slots: 16}", 1, 16, 3},
 	} {
 		if code, msg := apply(step.keys); code != 200 {
 			t.Fatalf("%q: %d %s", step.keys, code, msg)
 		}
 		sendToken(t, d)
 		p := escapePorts(t, srv)["p1"]
-		got := [3]any{p["on"], p["free"], p["dropped"]}
-		if got != [3]any{step.on, step.free, step.dropped} {
+		got := [3]float64{p["escape_on"], p["escape_places free"], p["escape_tokens_total dropped"]}
+		if got != [3]float64{step.on, step.free, step.dropped} {
 			t.Errorf("%q: on, free, dropped %v, want %v %v %v", step.keys, got, step.on, step.free, step.dropped)
 		}
 	}
@@ -71,7 +71,7 @@ func TestEscapeIsReloaded(t *testing.T) {
 	if now := string(d.Config().YAML()); now != before {
 		t.Errorf("what was refused changed the configuration:\n%s", now)
 	}
-	if p := escapePorts(t, srv)["p1"]; p["on"] != true || p["free"] != 16.0 {
+	if p := escapePorts(t, srv)["p1"]; p["escape_on"] != 1 || p["escape_places free"] != 16 {
 		t.Errorf("what was refused changed the switch: %v", p)
 	}
 	if s, err := config.Parse("", d.Config().YAML()); err != nil || s.Switches[1].Escape == nil {
@@ -79,18 +79,26 @@ func TestEscapeIsReloaded(t *testing.T) {
 	}
 }
 
-// escapePorts are the ports of s2 by which frames may escape.
-func escapePorts(t *testing.T, srv *httptest.Server) map[string]map[string]any {
+// escapePorts is what was counted at the ports of s2 by which frames may escape, by
+// the names of the counters and what they tell apart.
+func escapePorts(t *testing.T, srv *httptest.Server) map[string]map[string]float64 {
 	t.Helper()
-	code, v := call(t, srv, "ListEscape", `{"switch":"s2"}`)
+	code, v := call(t, srv, "ListCounters", `{"switch":"s2","feature":"escape"}`)
 	if code != 200 {
 		t.Fatal(code, v)
 	}
-	out := map[string]map[string]any{}
-	list, _ := v["ports"].([]any)
-	for _, p := range list {
-		p := p.(map[string]any)
-		out[p["port"].(string)] = p
+	out := map[string]map[string]float64{}
+	list, _ := v["counters"].([]any)
+	for _, c := range list {
+		c := c.(map[string]any)
+		port, name := c["port"].(string), c["name"].(string)
+		if kind, _ := c["kind"].(string); kind != "" {
+			name += " " + kind
+		}
+		if out[port] == nil {
+			out[port] = map[string]float64{}
+		}
+		out[port][name] = c["value"].(float64)
 	}
 	return out
 }
@@ -112,7 +120,7 @@ func TestRefusedRequestIsShown(t *testing.T) {
 	f.Encode(b)
 	receive(t, d, b)
 	p := escapePorts(t, srv)["p1"]
-	if p["refused"] != 1.0 || p["asked"] != 0.0 || p["requested"] != 0.0 || p["parked"] != 0.0 {
+	if p["escape_requests_total refused"] != 1 || p["escape_requests_total asked"] != 0 || p["escape_requests_total requested"] != 0 || p["escape_places parked"] != 0 {
 		t.Errorf("%v", p)
 	}
 }

@@ -14,12 +14,17 @@ type Counter struct {
 	Labels []string // besides those of the place: switch and port, or host
 	Values []string // of the last label, where it tells kinds of what is counted apart
 	Gauge  bool     // a measure, which may fall
+	// Known has by kind the names of Key that are not made of Name.
+	Known map[string]string
 }
 
 // Key names the counter where several are summed up: of the kinds that the last
 // label tells apart each has its own, "" is for those that have none.
 func (c *Counter) Key(kind string) string {
-	if kind == "" {
+	switch known := c.Known[kind]; {
+	case known != "":
+		return known
+	case kind == "":
 		return c.Name
 	}
 	name, total := strings.CutSuffix(c.Name, "_total")

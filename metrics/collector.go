@@ -80,12 +80,8 @@ var (
 	queueByteSecs   = counter("queue_byte_seconds_total", "Depth of the egress queue, summed over time: its rate is the mean depth in bytes.", "switch", "port", "queue")
 	queueDelay      = prometheus.NewDesc("gswitch_queue_delay_seconds", "Time that frames spent in the egress queue. The sum is computed from the buckets.", []string{"switch", "port", "queue"}, nil)
 
-	pathChoices    = counter("path_choices_total", "Adaptive choices of a path, by the first threshold that the port was below: 1, 2, ..., or any.", "switch", "class", "tier")
-	flowlets       = counter("flowlets_total", "Flowlets that began.", "switch")
-	escapePlaces   = gauge("escape_places", "Places of frames that escape from paused queues, by what they are: free, kept for the frame of a token that is out, taken; beside those, of frames that wait in the queue of their class (parked).", "switch", "port", "state")
-	escapeTokens   = counter("escape_tokens_total", "Tokens: made here, forwarded; those that came and got a frame (hit), or ended here without one (dropped); those that came to nothing (reclaimed).", "switch", "port", "outcome")
-	escapeRequests = counter("escape_requests_total", "Requests for tokens: sent by the port (asked), for flows that leave by it (requested), or those that came by it and led nowhere (refused).", "switch", "port", "outcome")
-	escapeFrames   = counter("escape_packets_total", "Frames that escaped to the port: on a token of it (arrived), or without one (stray).", "switch", "port", "outcome")
+	pathChoices = counter("path_choices_total", "Adaptive choices of a path, by the first threshold that the port was below: 1, 2, ..., or any.", "switch", "class", "tier")
+	flowlets    = counter("flowlets_total", "Flowlets that began.", "switch")
 
 	crossbarBytes   = gauge("crossbar_drain_bytes", "Bytes of the class and those above: at the ingress port, waiting to cross (ingress), or that crossed and have not left (egress).", "switch", "port", "class", "side")
 	crossbarPeak    = gauge("crossbar_watermark_bytes", "Most bytes that ever waited at the port, of one worker.", "switch", "port", "side")
@@ -298,7 +294,6 @@ func (e emitter) port(s *Switch, p *Port) {
 		e.policy(p.Shadow[q], sw, name, digit(q), "shadow")
 	}
 	e.features(p.Features, sw, name)
-	e.escape(p.Escape, sw, name)
 	e.crossbar(p.Crossbar, sw, name)
 	for class := range p.Classes {
 		e.pfc(p, class, fc.Mode != pfc.Off && fc.Classes>>class&1 == 1, sw, name, digit(class))

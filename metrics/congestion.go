@@ -2,29 +2,8 @@ package metrics
 
 import (
 	"gswitch/crossbar"
-	"gswitch/escape/point"
 	"gswitch/pfc"
 )
-
-func (e emitter) escape(v *point.View, sw, port string) {
-	if v == nil {
-		return
-	}
-	e.gauge(escapePlaces, float64(v.Free), sw, port, "free")
-	e.gauge(escapePlaces, float64(v.Kept), sw, port, "kept")
-	e.gauge(escapePlaces, float64(v.Taken), sw, port, "taken")
-	e.gauge(escapePlaces, float64(v.Parked), sw, port, "parked")
-	e.count(escapeTokens, v.Made, sw, port, "made")
-	e.count(escapeTokens, v.Forwarded, sw, port, "forwarded")
-	e.count(escapeTokens, v.Hits, sw, port, "hit")
-	e.count(escapeTokens, v.Dropped, sw, port, "dropped")
-	e.count(escapeTokens, v.Reclaimed, sw, port, "reclaimed")
-	e.count(escapeRequests, v.Asked, sw, port, "asked")
-	e.count(escapeRequests, v.Requests, sw, port, "requested")
-	e.count(escapeRequests, v.Refused, sw, port, "refused")
-	e.count(escapeFrames, v.Arrived, sw, port, "arrived")
-	e.count(escapeFrames, v.Strays, sw, port, "stray")
-}
 
 func (e emitter) crossbar(v *crossbar.View, sw, port string) {
 	if v == nil {

@@ -6,7 +6,6 @@ import (
 	"gswitch/buffer"
 	"gswitch/crossbar"
 	"gswitch/dataplane"
-	"gswitch/escape/point"
 	"gswitch/frame"
 	"gswitch/histogram"
 	"gswitch/pfc"
@@ -85,8 +84,7 @@ type Port struct {
 	Draining       [scheduler.NumQueues]int
 	// Features are the counters of features that the port has.
 	Features []Measured
-	Escape   *point.View // nil where frames never might escape
-	Disabled bool        // given up for a while, since the neighbour does not pause when told
+	Disabled bool // given up for a while, since the neighbour does not pause when told
 	// Crossbar is what the workers' crossbars hold together; nil where there is
 	// none.
 	Crossbar *crossbar.View
@@ -163,7 +161,6 @@ func (u Unit) read(s *Switch) {
 		n := u.Switch.Nodes[k]
 		s.Buffers[k].Ports = make([]buffer.PortSnapshot, 0, len(cfg.Ports))
 		var counts vswitch.Counts
-		var exits []point.View
 		var cross []vswitch.CrossbarView
 		var paths vswitch.PathCounts
 		var self [frame.NumReasons]uint64
@@ -173,11 +170,10 @@ func (u Unit) read(s *Switch) {
 			counts, self = n.Counts(), n.SelfDrops()
 			rules = n.RuleCounts(rules)
 			n.Buffer(&s.Buffers[k], false)
-			exits, paths = point.Views(n, exits), n.PathCounts()
+			paths = n.PathCounts()
 			cross = n.Crossbar(cross)
 			n.ReadFeatures(s.measured)
 		})
-		s.exits(exits)
 		s.crossbar(cross)
 		s.Paths.Plus(&paths)
 		s.add(counts, self, rules)
@@ -213,16 +209,6 @@ func (s *Switch) crossbar(v []vswitch.CrossbarView) {
 				p.Crossbar = new(crossbar.View)
 			}
 			p.Crossbar.Add(&v[j].View)
-		}
-	}
-}
-
-func (s *Switch) exits(v []point.View) {
-	for i := range s.Ports {
-		for j := range v {
-			if int(s.Ports[i].Number) == v[j].Port {
-				s.Ports[i].Escape = &v[j]
-			}
 		}
 	}
 }

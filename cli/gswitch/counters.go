@@ -28,7 +28,7 @@ func (a *app) showFeature(f *vswitch.Feature) *cobra.Command {
 // each counter. Places of different kinds have tables of their own.
 func printCounters(w io.Writer, f *vswitch.Feature, m *api.Counters) {
 	switch {
-	case len(m.Counters) == 0 && f.Whole != nil:
+	case len(m.Counters) == 0 && f.Section == nil:
 		fmt.Fprintf(w, "nothing: %s of the switch turns it on\n", f.Name)
 		return
 	case len(m.Counters) == 0:

@@ -254,8 +254,8 @@ PORT  QUEUE  WAITING  SET POINT  SAMPLES  MESSAGES SENT  MESSAGES UNSENT  MESSAG
 p1        1       0B       26kB        0              0                0                0
 `},
 		{"show escape p2", "", 0, `
-PORT  ON   FREE  KEPT  TAKEN  PARKED  FLOWS  MADE  FORWARDED  HITS  DROPPED  RECLAIMED  ARRIVED  STRAYS  ASKED  REQUESTED  REFUSED
-p2    yes    64     0      0       0      0     0          0     0        0          0        0       0      0          0        0
+PORT  ON  FLOWS  PLACES FREE  PLACES KEPT  PLACES TAKEN  PLACES PARKED  TOKENS MADE  TOKENS FORWARDED  TOKENS HIT  TOKENS DROPPED  TOKENS RECLAIMED  REQUESTS ASKED  REQUESTS REQUESTED  REQUESTS REFUSED  PACKETS ARRIVED  PACKETS STRAY  PACKETS UNMARKED  PACKETS UNKNOWN
+p2     1      0           64            0             0              0            0                 0           0               0                 0               0                   0                 0                0              0                 0                0
 `},
 		{"show drops", "", 0, `
 no drops

@@ -47,7 +47,6 @@ func (a *app) showCommand() *cobra.Command {
 		list(a, "pauses [PORT]", "Pauses that the switch remembers: who asked, how long, for which queues", api.ControlClient.ListPauses, printPauses),
 		list(a, "deadlock [PORT]", "Egress queues that neighbours hold back: the switch's own part of a deadlock", api.ControlClient.ListWaits, printWaits),
 		list(a, "crossbar [PORT]", "Queues at ingress ports, and what crossed to egress ports", api.ControlClient.ListCrossbar, printCrossbar),
-		list(a, "escape [PORT]", "Ports by which frames escape from paused queues (Escape)", api.ControlClient.ListEscape, printEscape),
 		list(a, "drops [PORT]", "Dropped frames, by reason", api.ControlClient.ListDrops, printDrops),
 		list(a, "workers", "Workers and packet memory", api.ControlClient.ListWorkers, printWorkers),
 		a.showConfigCommand(),
@@ -237,19 +236,6 @@ func printCrossbar(w io.Writer, m *api.Crossbar) {
 		}
 		t.Row(name(p.Switch, p.Port), size(p.IngressBytes), size(p.IngressPeak), size(p.EgressBytes), size(p.EgressPeak), p.CrossedFrames, p.SkippedFrames,
 			p.RefusedFrames, p.RefusedLossyFrames, pauses, dash(strings.Join(pausing, " ")), yes(p.Shunned))
-	}
-	t.Print(w)
-}
-
-func printEscape(w io.Writer, m *api.Escape) {
-	if len(m.Ports) == 0 {
-		fmt.Fprintln(w, "no port lets frames escape: escape of the configuration turns it on")
-		return
-	}
-	name := cli.Namer(m.Ports)
-	t := cli.NewTable("PORT", "ON", ">FREE", ">KEPT", ">TAKEN", ">PARKED", ">FLOWS", ">MADE", ">FORWARDED", ">HITS", ">DROPPED", ">RECLAIMED", ">ARRIVED", ">STRAYS", ">ASKED", ">REQUESTED", ">REFUSED")
-	for _, p := range m.Ports {
-		t.Row(name(p.Switch, p.Port), yes(p.On), p.Free, p.Kept, p.Taken, p.Parked, p.Flows, p.Made, p.Forwarded, p.Hits, p.Dropped, p.Reclaimed, p.Arrived, p.Strays, p.Asked, p.Requested, p.Refused)
 	}
 	t.Print(w)
 }

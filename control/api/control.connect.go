@@ -75,8 +75,6 @@ const (
 	ControlListCountersProcedure = "/gswitch.v1.Control/ListCounters"
 	// ControlListCrossbarProcedure is the fully-qualified name of the Control's ListCrossbar RPC.
 	ControlListCrossbarProcedure = "/gswitch.v1.Control/ListCrossbar"
-	// ControlListEscapeProcedure is the fully-qualified name of the Control's ListEscape RPC.
-	ControlListEscapeProcedure = "/gswitch.v1.Control/ListEscape"
 	// ControlListPausesProcedure is the fully-qualified name of the Control's ListPauses RPC.
 	ControlListPausesProcedure = "/gswitch.v1.Control/ListPauses"
 	// ControlListWaitsProcedure is the fully-qualified name of the Control's ListWaits RPC.
@@ -117,7 +115,6 @@ type ControlClient interface {
 	ListPFC(context.Context, *ListRequest) (*PFC, error)
 	ListCounters(context.Context, *ListRequest) (*Counters, error)
 	ListCrossbar(context.Context, *ListRequest) (*Crossbar, error)
-	ListEscape(context.Context, *ListRequest) (*Escape, error)
 	// ListPauses tells which pauses the switches remember (pfc.log).
 	ListPauses(context.Context, *ListRequest) (*Pauses, error)
 	// ListWaits tells which egress queues the neighbour holds back while frames
@@ -262,13 +259,6 @@ func NewControlClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		listEscape: connect.NewClient[ListRequest, Escape](
-			httpClient,
-			baseURL+ControlListEscapeProcedure,
-			connect.WithSchema(controlMethods.ByName("ListEscape")),
-			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
-			connect.WithClientOptions(opts...),
-		),
 		listPauses: connect.NewClient[ListRequest, Pauses](
 			httpClient,
 			baseURL+ControlListPausesProcedure,
@@ -337,7 +327,6 @@ type controlClient struct {
 	listPFC       *connect.Client[ListRequest, PFC]
 	listCounters  *connect.Client[ListRequest, Counters]
 	listCrossbar  *connect.Client[ListRequest, Crossbar]
-	listEscape    *connect.Client[ListRequest, Escape]
 	listPauses    *connect.Client[ListRequest, Pauses]
 	listWaits     *connect.Client[ListRequest, Waits]
 	listWorkers   *connect.Client[ListRequest, Workers]
@@ -500,15 +489,6 @@ func (c *controlClient) ListCrossbar(ctx context.Context, req *ListRequest) (*Cr
 	return nil, err
 }
 
-// ListEscape calls gswitch.v1.Control.ListEscape.
-func (c *controlClient) ListEscape(ctx context.Context, req *ListRequest) (*Escape, error) {
-	response, err := c.listEscape.CallUnary(ctx, connect.NewRequest(req))
-	if response != nil {
-		return response.Msg, err
-	}
-	return nil, err
-}
-
 // ListPauses calls gswitch.v1.Control.ListPauses.
 func (c *controlClient) ListPauses(ctx context.Context, req *ListRequest) (*Pauses, error) {
 	response, err := c.listPauses.CallUnary(ctx, connect.NewRequest(req))
@@ -588,7 +568,6 @@ type ControlHandler interface {
 	ListPFC(context.Context, *ListRequest) (*PFC, error)
 	ListCounters(context.Context, *ListRequest) (*Counters, error)
 	ListCrossbar(context.Context, *ListRequest) (*Crossbar, error)
-	ListEscape(context.Context, *ListRequest) (*Escape, error)
 	// ListPauses tells which pauses the switches remember (pfc.log).
 	ListPauses(context.Context, *ListRequest) (*Pauses, error)
 	// ListWaits tells which egress queues the neighbour holds back while frames
@@ -729,13 +708,6 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	controlListEscapeHandler := connect.NewUnaryHandlerSimple(
-		ControlListEscapeProcedure,
-		svc.ListEscape,
-		connect.WithSchema(controlMethods.ByName("ListEscape")),
-		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
-		connect.WithHandlerOptions(opts...),
-	)
 	controlListPausesHandler := connect.NewUnaryHandlerSimple(
 		ControlListPausesProcedure,
 		svc.ListPauses,
@@ -818,8 +790,6 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 			controlListCountersHandler.ServeHTTP(w, r)
 		case ControlListCrossbarProcedure:
 			controlListCrossbarHandler.ServeHTTP(w, r)
-		case ControlListEscapeProcedure:
-			controlListEscapeHandler.ServeHTTP(w, r)
 		case ControlListPausesProcedure:
 			controlListPausesHandler.ServeHTTP(w, r)
 		case ControlListWaitsProcedure:
@@ -909,10 +879,6 @@ func (UnimplementedControlHandler) ListCounters(context.Context, *ListRequest) (
 
 func (UnimplementedControlHandler) ListCrossbar(context.Context, *ListRequest) (*Crossbar, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListCrossbar is not implemented"))
-}
-
-func (UnimplementedControlHandler) ListEscape(context.Context, *ListRequest) (*Escape, error) {
-	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListEscape is not implemented"))
 }
 
 func (UnimplementedControlHandler) ListPauses(context.Context, *ListRequest) (*Pauses, error) {

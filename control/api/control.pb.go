@@ -2695,247 +2695,6 @@ func (x *CrossbarClass) GetPauses() uint64 {
 	return 0
 }
 
-// Escape are the ports by which frames escape from paused queues.
-type Escape struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ports         []*EscapePort          `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Escape) Reset() {
-	*x = Escape{}
-	mi := &file_control_proto_msgTypes[31]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Escape) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Escape) ProtoMessage() {}
-
-func (x *Escape) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Escape.ProtoReflect.Descriptor instead.
-func (*Escape) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
-}
-
-func (x *Escape) GetPorts() []*EscapePort {
-	if x != nil {
-		return x.Ports
-	}
-	return nil
-}
-
-type EscapePort struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
-	Port          string                 `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
-	On            bool                   `protobuf:"varint,3,opt,name=on,proto3" json:"on,omitempty"`                                             // false: turned off, what was under way may still come
-	Free          uint64                 `protobuf:"varint,4,opt,name=free,proto3" json:"free,omitempty"`                                         // places that are free,
-	Kept          uint64                 `protobuf:"varint,5,opt,name=kept,proto3" json:"kept,omitempty"`                                         // kept for the frame of a token that is out,
-	Taken         uint64                 `protobuf:"varint,6,opt,name=taken,proto3" json:"taken,omitempty"`                                       // and taken by a frame
-	Flows         uint64                 `protobuf:"varint,7,opt,name=flows,proto3" json:"flows,omitempty"`                                       // that are known
-	Made          uint64                 `protobuf:"varint,8,opt,name=made,proto3" json:"made,omitempty"`                                         // tokens that began here
-	Forwarded     uint64                 `protobuf:"varint,9,opt,name=forwarded,proto3" json:"forwarded,omitempty"`                               // tokens that were passed on
-	Hits          uint64                 `protobuf:"varint,10,opt,name=hits,proto3" json:"hits,omitempty"`                                        // tokens that got a frame here
-	Dropped       uint64                 `protobuf:"varint,11,opt,name=dropped,proto3" json:"dropped,omitempty"`                                  // tokens that ended here without one
-	Arrived       uint64                 `protobuf:"varint,12,opt,name=arrived,proto3" json:"arrived,omitempty"`                                  // frames that came on a token of this port
-	Strays        uint64                 `protobuf:"varint,13,opt,name=strays,proto3" json:"strays,omitempty"`                                    // marked frames for which no token was out
-	Reclaimed     uint64                 `protobuf:"varint,14,opt,name=reclaimed,proto3" json:"reclaimed,omitempty"`                              // tokens that came to nothing
-	Unmarked      uint64                 `protobuf:"varint,15,opt,name=unmarked,proto3" json:"unmarked,omitempty"`                                // frames that left without a mark, for which their chunk had no room
-	UnknownFrames uint64                 `protobuf:"varint,16,opt,name=unknown_frames,json=unknownFrames,proto3" json:"unknown_frames,omitempty"` // of flows for which the table had no room
-	Parked        uint64                 `protobuf:"varint,17,opt,name=parked,proto3" json:"parked,omitempty"`                                    // beside taken: frames that wait in the queue of their class
-	Asked         uint64                 `protobuf:"varint,18,opt,name=asked,proto3" json:"asked,omitempty"`                                      // requests for tokens that left by this port
-	Requested     uint64                 `protobuf:"varint,19,opt,name=requested,proto3" json:"requested,omitempty"`                              // requests for tokens of flows that leave by this port
-	Refused       uint64                 `protobuf:"varint,20,opt,name=refused,proto3" json:"refused,omitempty"`                                  // requests that came by this port and led nowhere: no route
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *EscapePort) Reset() {
-	*x = EscapePort{}
-	mi := &file_control_proto_msgTypes[32]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *EscapePort) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*EscapePort) ProtoMessage() {}
-
-func (x *EscapePort) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use EscapePort.ProtoReflect.Descriptor instead.
-func (*EscapePort) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
-}
-
-func (x *EscapePort) GetSwitch() string {
-	if x != nil {
-		return x.Switch
-	}
-	return ""
-}
-
-func (x *EscapePort) GetPort() string {
-	if x != nil {
-		return x.Port
-	}
-	return ""
-}
-
-func (x *EscapePort) GetOn() bool {
-	if x != nil {
-		return x.On
-	}
-	return false
-}
-
-func (x *EscapePort) GetFree() uint64 {
-	if x != nil {
-		return x.Free
-	}
-	return 0
-}
-
-func (x *EscapePort) GetKept() uint64 {
-	if x != nil {
-		return x.Kept
-	}
-	return 0
-}
-
-func (x *EscapePort) GetTaken() uint64 {
-	if x != nil {
-		return x.Taken
-	}
-	return 0
-}
-
-func (x *EscapePort) GetFlows() uint64 {
-	if x != nil {
-		return x.Flows
-	}
-	return 0
-}
-
-func (x *EscapePort) GetMade() uint64 {
-	if x != nil {
-		return x.Made
-	}
-	return 0
-}
-
-func (x *EscapePort) GetForwarded() uint64 {
-	if x != nil {
-		return x.Forwarded
-	}
-	return 0
-}
-
-func (x *EscapePort) GetHits() uint64 {
-	if x != nil {
-		return x.Hits
-	}
-	return 0
-}
-
-func (x *EscapePort) GetDropped() uint64 {
-	if x != nil {
-		return x.Dropped
-	}
-	return 0
-}
-
-func (x *EscapePort) GetArrived() uint64 {
-	if x != nil {
-		return x.Arrived
-	}
-	return 0
-}
-
-func (x *EscapePort) GetStrays() uint64 {
-	if x != nil {
-		return x.Strays
-	}
-	return 0
-}
-
-func (x *EscapePort) GetReclaimed() uint64 {
-	if x != nil {
-		return x.Reclaimed
-	}
-	return 0
-}
-
-func (x *EscapePort) GetUnmarked() uint64 {
-	if x != nil {
-		return x.Unmarked
-	}
-	return 0
-}
-
-func (x *EscapePort) GetUnknownFrames() uint64 {
-	if x != nil {
-		return x.UnknownFrames
-	}
-	return 0
-}
-
-func (x *EscapePort) GetParked() uint64 {
-	if x != nil {
-		return x.Parked
-	}
-	return 0
-}
-
-func (x *EscapePort) GetAsked() uint64 {
-	if x != nil {
-		return x.Asked
-	}
-	return 0
-}
-
-func (x *EscapePort) GetRequested() uint64 {
-	if x != nil {
-		return x.Requested
-	}
-	return 0
-}
-
-func (x *EscapePort) GetRefused() uint64 {
-	if x != nil {
-		return x.Refused
-	}
-	return 0
-}
-
 // Paths are the groups of next hops among which frames choose, and what they
 // chose.
 type Paths struct {
@@ -2948,7 +2707,7 @@ type Paths struct {
 
 func (x *Paths) Reset() {
 	*x = Paths{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2960,7 +2719,7 @@ func (x *Paths) String() string {
 func (*Paths) ProtoMessage() {}
 
 func (x *Paths) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2973,7 +2732,7 @@ func (x *Paths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Paths.ProtoReflect.Descriptor instead.
 func (*Paths) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Paths) GetGroups() []*PathGroup {
@@ -3002,7 +2761,7 @@ type PathGroup struct {
 
 func (x *PathGroup) Reset() {
 	*x = PathGroup{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3014,7 +2773,7 @@ func (x *PathGroup) String() string {
 func (*PathGroup) ProtoMessage() {}
 
 func (x *PathGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3027,7 +2786,7 @@ func (x *PathGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathGroup.ProtoReflect.Descriptor instead.
 func (*PathGroup) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *PathGroup) GetSwitch() string {
@@ -3071,7 +2830,7 @@ type PathHop struct {
 
 func (x *PathHop) Reset() {
 	*x = PathHop{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3083,7 +2842,7 @@ func (x *PathHop) String() string {
 func (*PathHop) ProtoMessage() {}
 
 func (x *PathHop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3096,7 +2855,7 @@ func (x *PathHop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathHop.ProtoReflect.Descriptor instead.
 func (*PathHop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *PathHop) GetVia() string {
@@ -3147,7 +2906,7 @@ type PathChoices struct {
 
 func (x *PathChoices) Reset() {
 	*x = PathChoices{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3159,7 +2918,7 @@ func (x *PathChoices) String() string {
 func (*PathChoices) ProtoMessage() {}
 
 func (x *PathChoices) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3172,7 +2931,7 @@ func (x *PathChoices) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathChoices.ProtoReflect.Descriptor instead.
 func (*PathChoices) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *PathChoices) GetSwitch() string {
@@ -3221,7 +2980,7 @@ type FDB struct {
 
 func (x *FDB) Reset() {
 	*x = FDB{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3233,7 +2992,7 @@ func (x *FDB) String() string {
 func (*FDB) ProtoMessage() {}
 
 func (x *FDB) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3246,7 +3005,7 @@ func (x *FDB) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FDB.ProtoReflect.Descriptor instead.
 func (*FDB) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *FDB) GetEntries() []*FDBEntry {
@@ -3284,7 +3043,7 @@ type FDBEntry struct {
 
 func (x *FDBEntry) Reset() {
 	*x = FDBEntry{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3296,7 +3055,7 @@ func (x *FDBEntry) String() string {
 func (*FDBEntry) ProtoMessage() {}
 
 func (x *FDBEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3309,7 +3068,7 @@ func (x *FDBEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FDBEntry.ProtoReflect.Descriptor instead.
 func (*FDBEntry) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *FDBEntry) GetSwitch() string {
@@ -3364,7 +3123,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3376,7 +3135,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3389,7 +3148,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Routes) GetRoutes() []*Route {
@@ -3420,7 +3179,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3432,7 +3191,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3445,7 +3204,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Route) GetSwitch() string {
@@ -3501,7 +3260,7 @@ type NextHop struct {
 
 func (x *NextHop) Reset() {
 	*x = NextHop{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3513,7 +3272,7 @@ func (x *NextHop) String() string {
 func (*NextHop) ProtoMessage() {}
 
 func (x *NextHop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3526,7 +3285,7 @@ func (x *NextHop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextHop.ProtoReflect.Descriptor instead.
 func (*NextHop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *NextHop) GetVia() string {
@@ -3559,7 +3318,7 @@ type Neighbors struct {
 
 func (x *Neighbors) Reset() {
 	*x = Neighbors{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3571,7 +3330,7 @@ func (x *Neighbors) String() string {
 func (*Neighbors) ProtoMessage() {}
 
 func (x *Neighbors) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3584,7 +3343,7 @@ func (x *Neighbors) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbors.ProtoReflect.Descriptor instead.
 func (*Neighbors) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Neighbors) GetNeighbors() []*Neighbor {
@@ -3607,7 +3366,7 @@ type Neighbor struct {
 
 func (x *Neighbor) Reset() {
 	*x = Neighbor{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3619,7 +3378,7 @@ func (x *Neighbor) String() string {
 func (*Neighbor) ProtoMessage() {}
 
 func (x *Neighbor) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3632,7 +3391,7 @@ func (x *Neighbor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbor.ProtoReflect.Descriptor instead.
 func (*Neighbor) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Neighbor) GetSwitch() string {
@@ -3679,7 +3438,7 @@ type ACLs struct {
 
 func (x *ACLs) Reset() {
 	*x = ACLs{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3691,7 +3450,7 @@ func (x *ACLs) String() string {
 func (*ACLs) ProtoMessage() {}
 
 func (x *ACLs) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3704,7 +3463,7 @@ func (x *ACLs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ACLs.ProtoReflect.Descriptor instead.
 func (*ACLs) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ACLs) GetRules() []*ACLRule {
@@ -3730,7 +3489,7 @@ type ACLRule struct {
 
 func (x *ACLRule) Reset() {
 	*x = ACLRule{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3742,7 +3501,7 @@ func (x *ACLRule) String() string {
 func (*ACLRule) ProtoMessage() {}
 
 func (x *ACLRule) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3755,7 +3514,7 @@ func (x *ACLRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ACLRule.ProtoReflect.Descriptor instead.
 func (*ACLRule) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ACLRule) GetSwitch() string {
@@ -3824,7 +3583,7 @@ type Buffers struct {
 
 func (x *Buffers) Reset() {
 	*x = Buffers{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3836,7 +3595,7 @@ func (x *Buffers) String() string {
 func (*Buffers) ProtoMessage() {}
 
 func (x *Buffers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3849,7 +3608,7 @@ func (x *Buffers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Buffers.ProtoReflect.Descriptor instead.
 func (*Buffers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Buffers) GetBuffers() []*Buffer {
@@ -3880,7 +3639,7 @@ type Buffer struct {
 
 func (x *Buffer) Reset() {
 	*x = Buffer{}
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3892,7 +3651,7 @@ func (x *Buffer) String() string {
 func (*Buffer) ProtoMessage() {}
 
 func (x *Buffer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3905,7 +3664,7 @@ func (x *Buffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Buffer.ProtoReflect.Descriptor instead.
 func (*Buffer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{47}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Buffer) GetSwitch() string {
@@ -3970,7 +3729,7 @@ type BufferGroup struct {
 
 func (x *BufferGroup) Reset() {
 	*x = BufferGroup{}
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3982,7 +3741,7 @@ func (x *BufferGroup) String() string {
 func (*BufferGroup) ProtoMessage() {}
 
 func (x *BufferGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3995,7 +3754,7 @@ func (x *BufferGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BufferGroup.ProtoReflect.Descriptor instead.
 func (*BufferGroup) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{48}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *BufferGroup) GetSwitch() string {
@@ -4091,7 +3850,7 @@ type PFC struct {
 
 func (x *PFC) Reset() {
 	*x = PFC{}
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4103,7 +3862,7 @@ func (x *PFC) String() string {
 func (*PFC) ProtoMessage() {}
 
 func (x *PFC) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4116,7 +3875,7 @@ func (x *PFC) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PFC.ProtoReflect.Descriptor instead.
 func (*PFC) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{49}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *PFC) GetClasses() []*PFCClass {
@@ -4147,7 +3906,7 @@ type PFCClass struct {
 
 func (x *PFCClass) Reset() {
 	*x = PFCClass{}
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4159,7 +3918,7 @@ func (x *PFCClass) String() string {
 func (*PFCClass) ProtoMessage() {}
 
 func (x *PFCClass) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4172,7 +3931,7 @@ func (x *PFCClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PFCClass.ProtoReflect.Descriptor instead.
 func (*PFCClass) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{50}
+	return file_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *PFCClass) GetSwitch() string {
@@ -4279,7 +4038,7 @@ type Pauses struct {
 
 func (x *Pauses) Reset() {
 	*x = Pauses{}
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4291,7 +4050,7 @@ func (x *Pauses) String() string {
 func (*Pauses) ProtoMessage() {}
 
 func (x *Pauses) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4304,7 +4063,7 @@ func (x *Pauses) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pauses.ProtoReflect.Descriptor instead.
 func (*Pauses) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{51}
+	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Pauses) GetPauses() []*Pause {
@@ -4346,7 +4105,7 @@ type Pause struct {
 
 func (x *Pause) Reset() {
 	*x = Pause{}
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4358,7 +4117,7 @@ func (x *Pause) String() string {
 func (*Pause) ProtoMessage() {}
 
 func (x *Pause) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4371,7 +4130,7 @@ func (x *Pause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pause.ProtoReflect.Descriptor instead.
 func (*Pause) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{52}
+	return file_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Pause) GetSwitch() string {
@@ -4456,7 +4215,7 @@ type PauseCause struct {
 
 func (x *PauseCause) Reset() {
 	*x = PauseCause{}
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4468,7 +4227,7 @@ func (x *PauseCause) String() string {
 func (*PauseCause) ProtoMessage() {}
 
 func (x *PauseCause) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4481,7 +4240,7 @@ func (x *PauseCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseCause.ProtoReflect.Descriptor instead.
 func (*PauseCause) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{53}
+	return file_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PauseCause) GetPort() string {
@@ -4524,7 +4283,7 @@ type Waits struct {
 
 func (x *Waits) Reset() {
 	*x = Waits{}
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4536,7 +4295,7 @@ func (x *Waits) String() string {
 func (*Waits) ProtoMessage() {}
 
 func (x *Waits) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4549,7 +4308,7 @@ func (x *Waits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waits.ProtoReflect.Descriptor instead.
 func (*Waits) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{54}
+	return file_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Waits) GetWaits() []*Wait {
@@ -4585,7 +4344,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4597,7 +4356,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4610,7 +4369,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{55}
+	return file_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Wait) GetSwitch() string {
@@ -4700,7 +4459,7 @@ type Workers struct {
 
 func (x *Workers) Reset() {
 	*x = Workers{}
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4712,7 +4471,7 @@ func (x *Workers) String() string {
 func (*Workers) ProtoMessage() {}
 
 func (x *Workers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4725,7 +4484,7 @@ func (x *Workers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Workers.ProtoReflect.Descriptor instead.
 func (*Workers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{56}
+	return file_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Workers) GetWorkers() []*Worker {
@@ -4766,7 +4525,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4778,7 +4537,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4791,7 +4550,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{57}
+	return file_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Worker) GetWorker() uint32 {
@@ -4920,7 +4679,7 @@ type Memory struct {
 
 func (x *Memory) Reset() {
 	*x = Memory{}
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4932,7 +4691,7 @@ func (x *Memory) String() string {
 func (*Memory) ProtoMessage() {}
 
 func (x *Memory) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4945,7 +4704,7 @@ func (x *Memory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Memory.ProtoReflect.Descriptor instead.
 func (*Memory) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{58}
+	return file_control_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Memory) GetChunks() uint64 {
@@ -4999,7 +4758,7 @@ type Drops struct {
 
 func (x *Drops) Reset() {
 	*x = Drops{}
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5011,7 +4770,7 @@ func (x *Drops) String() string {
 func (*Drops) ProtoMessage() {}
 
 func (x *Drops) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5024,7 +4783,7 @@ func (x *Drops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drops.ProtoReflect.Descriptor instead.
 func (*Drops) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{59}
+	return file_control_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Drops) GetDrops() []*Drop {
@@ -5047,7 +4806,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5059,7 +4818,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5072,7 +4831,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{60}
+	return file_control_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Drop) GetSwitch() string {
@@ -5120,7 +4879,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5132,7 +4891,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5145,7 +4904,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{61}
+	return file_control_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *WatchRequest) GetSwitch() string {
@@ -5176,7 +4935,7 @@ type CaptureRequest struct {
 
 func (x *CaptureRequest) Reset() {
 	*x = CaptureRequest{}
-	mi := &file_control_proto_msgTypes[62]
+	mi := &file_control_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5188,7 +4947,7 @@ func (x *CaptureRequest) String() string {
 func (*CaptureRequest) ProtoMessage() {}
 
 func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[62]
+	mi := &file_control_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5201,7 +4960,7 @@ func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureRequest.ProtoReflect.Descriptor instead.
 func (*CaptureRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{62}
+	return file_control_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *CaptureRequest) GetPorts() []string {
@@ -5256,7 +5015,7 @@ type CaptureResponse struct {
 
 func (x *CaptureResponse) Reset() {
 	*x = CaptureResponse{}
-	mi := &file_control_proto_msgTypes[63]
+	mi := &file_control_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5268,7 +5027,7 @@ func (x *CaptureResponse) String() string {
 func (*CaptureResponse) ProtoMessage() {}
 
 func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[63]
+	mi := &file_control_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5281,7 +5040,7 @@ func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureResponse.ProtoReflect.Descriptor instead.
 func (*CaptureResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{63}
+	return file_control_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *CaptureResponse) GetPcapng() []byte {
@@ -5570,32 +5329,7 @@ const file_control_proto_rawDesc = "" +
 	"\x13ingress_drain_bytes\x18\x02 \x01(\x04R\x11ingressDrainBytes\x12,\n" +
 	"\x12egress_drain_bytes\x18\x03 \x01(\x04R\x10egressDrainBytes\x12\x18\n" +
 	"\apausing\x18\x04 \x01(\bR\apausing\x12\x16\n" +
-	"\x06pauses\x18\x05 \x01(\x04R\x06pauses\"6\n" +
-	"\x06Escape\x12,\n" +
-	"\x05ports\x18\x01 \x03(\v2\x16.gswitch.v1.EscapePortR\x05ports\"\xf5\x03\n" +
-	"\n" +
-	"EscapePort\x12\x16\n" +
-	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
-	"\x04port\x18\x02 \x01(\tR\x04port\x12\x0e\n" +
-	"\x02on\x18\x03 \x01(\bR\x02on\x12\x12\n" +
-	"\x04free\x18\x04 \x01(\x04R\x04free\x12\x12\n" +
-	"\x04kept\x18\x05 \x01(\x04R\x04kept\x12\x14\n" +
-	"\x05taken\x18\x06 \x01(\x04R\x05taken\x12\x14\n" +
-	"\x05flows\x18\a \x01(\x04R\x05flows\x12\x12\n" +
-	"\x04made\x18\b \x01(\x04R\x04made\x12\x1c\n" +
-	"\tforwarded\x18\t \x01(\x04R\tforwarded\x12\x12\n" +
-	"\x04hits\x18\n" +
-	" \x01(\x04R\x04hits\x12\x18\n" +
-	"\adropped\x18\v \x01(\x04R\adropped\x12\x18\n" +
-	"\aarrived\x18\f \x01(\x04R\aarrived\x12\x16\n" +
-	"\x06strays\x18\r \x01(\x04R\x06strays\x12\x1c\n" +
-	"\treclaimed\x18\x0e \x01(\x04R\treclaimed\x12\x1a\n" +
-	"\bunmarked\x18\x0f \x01(\x04R\bunmarked\x12%\n" +
-	"\x0eunknown_frames\x18\x10 \x01(\x04R\runknownFrames\x12\x16\n" +
-	"\x06parked\x18\x11 \x01(\x04R\x06parked\x12\x14\n" +
-	"\x05asked\x18\x12 \x01(\x04R\x05asked\x12\x1c\n" +
-	"\trequested\x18\x13 \x01(\x04R\trequested\x12\x18\n" +
-	"\arefused\x18\x14 \x01(\x04R\arefused\"i\n" +
+	"\x06pauses\x18\x05 \x01(\x04R\x06pauses\"i\n" +
 	"\x05Paths\x12-\n" +
 	"\x06groups\x18\x01 \x03(\v2\x15.gswitch.v1.PathGroupR\x06groups\x121\n" +
 	"\achoices\x18\x02 \x03(\v2\x17.gswitch.v1.PathChoicesR\achoices\"|\n" +
@@ -5797,7 +5531,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04snap\x18\x06 \x01(\rR\x04snap\"C\n" +
 	"\x0fCaptureResponse\x12\x16\n" +
 	"\x06pcapng\x18\x01 \x01(\fR\x06pcapng\x12\x18\n" +
-	"\adropped\x18\x02 \x01(\x04R\adropped2\xe8\f\n" +
+	"\adropped\x18\x02 \x01(\x04R\adropped2\xa8\f\n" +
 	"\aControl\x12E\n" +
 	"\n" +
 	"GetVersion\x12\x1d.gswitch.v1.GetVersionRequest\x1a\x13.gswitch.v1.Version\"\x03\x90\x02\x01\x12J\n" +
@@ -5820,8 +5554,6 @@ const file_control_proto_rawDesc = "" +
 	"\fListCounters\x12\x17.gswitch.v1.ListRequest\x1a\x14.gswitch.v1.Counters\"\x03\x90\x02\x01\x12B\n" +
 	"\fListCrossbar\x12\x17.gswitch.v1.ListRequest\x1a\x14.gswitch.v1.Crossbar\"\x03\x90\x02\x01\x12>\n" +
 	"\n" +
-	"ListEscape\x12\x17.gswitch.v1.ListRequest\x1a\x12.gswitch.v1.Escape\"\x03\x90\x02\x01\x12>\n" +
-	"\n" +
 	"ListPauses\x12\x17.gswitch.v1.ListRequest\x1a\x12.gswitch.v1.Pauses\"\x03\x90\x02\x01\x12<\n" +
 	"\tListWaits\x12\x17.gswitch.v1.ListRequest\x1a\x11.gswitch.v1.Waits\"\x03\x90\x02\x01\x12@\n" +
 	"\vListWorkers\x12\x17.gswitch.v1.ListRequest\x1a\x13.gswitch.v1.Workers\"\x03\x90\x02\x01\x12<\n" +
@@ -5843,7 +5575,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_control_proto_goTypes = []any{
 	(RecordRequest_Action)(0),     // 0: gswitch.v1.RecordRequest.Action
 	(*RecordRequest)(nil),         // 1: gswitch.v1.RecordRequest
@@ -5877,41 +5609,39 @@ var file_control_proto_goTypes = []any{
 	(*Crossbar)(nil),              // 29: gswitch.v1.Crossbar
 	(*CrossbarPort)(nil),          // 30: gswitch.v1.CrossbarPort
 	(*CrossbarClass)(nil),         // 31: gswitch.v1.CrossbarClass
-	(*Escape)(nil),                // 32: gswitch.v1.Escape
-	(*EscapePort)(nil),            // 33: gswitch.v1.EscapePort
-	(*Paths)(nil),                 // 34: gswitch.v1.Paths
-	(*PathGroup)(nil),             // 35: gswitch.v1.PathGroup
-	(*PathHop)(nil),               // 36: gswitch.v1.PathHop
-	(*PathChoices)(nil),           // 37: gswitch.v1.PathChoices
-	(*FDB)(nil),                   // 38: gswitch.v1.FDB
-	(*FDBEntry)(nil),              // 39: gswitch.v1.FDBEntry
-	(*Routes)(nil),                // 40: gswitch.v1.Routes
-	(*Route)(nil),                 // 41: gswitch.v1.Route
-	(*NextHop)(nil),               // 42: gswitch.v1.NextHop
-	(*Neighbors)(nil),             // 43: gswitch.v1.Neighbors
-	(*Neighbor)(nil),              // 44: gswitch.v1.Neighbor
-	(*ACLs)(nil),                  // 45: gswitch.v1.ACLs
-	(*ACLRule)(nil),               // 46: gswitch.v1.ACLRule
-	(*Buffers)(nil),               // 47: gswitch.v1.Buffers
-	(*Buffer)(nil),                // 48: gswitch.v1.Buffer
-	(*BufferGroup)(nil),           // 49: gswitch.v1.BufferGroup
-	(*PFC)(nil),                   // 50: gswitch.v1.PFC
-	(*PFCClass)(nil),              // 51: gswitch.v1.PFCClass
-	(*Pauses)(nil),                // 52: gswitch.v1.Pauses
-	(*Pause)(nil),                 // 53: gswitch.v1.Pause
-	(*PauseCause)(nil),            // 54: gswitch.v1.PauseCause
-	(*Waits)(nil),                 // 55: gswitch.v1.Waits
-	(*Wait)(nil),                  // 56: gswitch.v1.Wait
-	(*Workers)(nil),               // 57: gswitch.v1.Workers
-	(*Worker)(nil),                // 58: gswitch.v1.Worker
-	(*Memory)(nil),                // 59: gswitch.v1.Memory
-	(*Drops)(nil),                 // 60: gswitch.v1.Drops
-	(*Drop)(nil),                  // 61: gswitch.v1.Drop
-	(*WatchRequest)(nil),          // 62: gswitch.v1.WatchRequest
-	(*CaptureRequest)(nil),        // 63: gswitch.v1.CaptureRequest
-	(*CaptureResponse)(nil),       // 64: gswitch.v1.CaptureResponse
-	nil,                           // 65: gswitch.v1.SetPort.FaultsEntry
-	nil,                           // 66: gswitch.v1.Faults.LostEntry
+	(*Paths)(nil),                 // 32: gswitch.v1.Paths
+	(*PathGroup)(nil),             // 33: gswitch.v1.PathGroup
+	(*PathHop)(nil),               // 34: gswitch.v1.PathHop
+	(*PathChoices)(nil),           // 35: gswitch.v1.PathChoices
+	(*FDB)(nil),                   // 36: gswitch.v1.FDB
+	(*FDBEntry)(nil),              // 37: gswitch.v1.FDBEntry
+	(*Routes)(nil),                // 38: gswitch.v1.Routes
+	(*Route)(nil),                 // 39: gswitch.v1.Route
+	(*NextHop)(nil),               // 40: gswitch.v1.NextHop
+	(*Neighbors)(nil),             // 41: gswitch.v1.Neighbors
+	(*Neighbor)(nil),              // 42: gswitch.v1.Neighbor
+	(*ACLs)(nil),                  // 43: gswitch.v1.ACLs
+	(*ACLRule)(nil),               // 44: gswitch.v1.ACLRule
+	(*Buffers)(nil),               // 45: gswitch.v1.Buffers
+	(*Buffer)(nil),                // 46: gswitch.v1.Buffer
+	(*BufferGroup)(nil),           // 47: gswitch.v1.BufferGroup
+	(*PFC)(nil),                   // 48: gswitch.v1.PFC
+	(*PFCClass)(nil),              // 49: gswitch.v1.PFCClass
+	(*Pauses)(nil),                // 50: gswitch.v1.Pauses
+	(*Pause)(nil),                 // 51: gswitch.v1.Pause
+	(*PauseCause)(nil),            // 52: gswitch.v1.PauseCause
+	(*Waits)(nil),                 // 53: gswitch.v1.Waits
+	(*Wait)(nil),                  // 54: gswitch.v1.Wait
+	(*Workers)(nil),               // 55: gswitch.v1.Workers
+	(*Worker)(nil),                // 56: gswitch.v1.Worker
+	(*Memory)(nil),                // 57: gswitch.v1.Memory
+	(*Drops)(nil),                 // 58: gswitch.v1.Drops
+	(*Drop)(nil),                  // 59: gswitch.v1.Drop
+	(*WatchRequest)(nil),          // 60: gswitch.v1.WatchRequest
+	(*CaptureRequest)(nil),        // 61: gswitch.v1.CaptureRequest
+	(*CaptureResponse)(nil),       // 62: gswitch.v1.CaptureResponse
+	nil,                           // 63: gswitch.v1.SetPort.FaultsEntry
+	nil,                           // 64: gswitch.v1.Faults.LostEntry
 }
 var file_control_proto_depIdxs = []int32{
 	0,  // 0: gswitch.v1.RecordRequest.action:type_name -> gswitch.v1.RecordRequest.Action
@@ -5919,11 +5649,11 @@ var file_control_proto_depIdxs = []int32{
 	11, // 2: gswitch.v1.EditRequest.set_port:type_name -> gswitch.v1.SetPort
 	12, // 3: gswitch.v1.EditRequest.set:type_name -> gswitch.v1.Entry
 	13, // 4: gswitch.v1.EditRequest.delete:type_name -> gswitch.v1.Key
-	65, // 5: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
+	63, // 5: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
 	20, // 6: gswitch.v1.Ports.ports:type_name -> gswitch.v1.Port
 	22, // 7: gswitch.v1.Port.xsk:type_name -> gswitch.v1.XSK
 	21, // 8: gswitch.v1.Port.faults:type_name -> gswitch.v1.Faults
-	66, // 9: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
+	64, // 9: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
 	24, // 10: gswitch.v1.Queues.queues:type_name -> gswitch.v1.Queue
 	25, // 11: gswitch.v1.Queue.policy:type_name -> gswitch.v1.PolicyQueue
 	25, // 12: gswitch.v1.Queue.shadow:type_name -> gswitch.v1.PolicyQueue
@@ -5931,79 +5661,76 @@ var file_control_proto_depIdxs = []int32{
 	28, // 14: gswitch.v1.Counter.labels:type_name -> gswitch.v1.Label
 	30, // 15: gswitch.v1.Crossbar.ports:type_name -> gswitch.v1.CrossbarPort
 	31, // 16: gswitch.v1.CrossbarPort.classes:type_name -> gswitch.v1.CrossbarClass
-	33, // 17: gswitch.v1.Escape.ports:type_name -> gswitch.v1.EscapePort
-	35, // 18: gswitch.v1.Paths.groups:type_name -> gswitch.v1.PathGroup
-	37, // 19: gswitch.v1.Paths.choices:type_name -> gswitch.v1.PathChoices
-	36, // 20: gswitch.v1.PathGroup.hops:type_name -> gswitch.v1.PathHop
-	39, // 21: gswitch.v1.FDB.entries:type_name -> gswitch.v1.FDBEntry
-	41, // 22: gswitch.v1.Routes.routes:type_name -> gswitch.v1.Route
-	42, // 23: gswitch.v1.Route.next_hops:type_name -> gswitch.v1.NextHop
-	44, // 24: gswitch.v1.Neighbors.neighbors:type_name -> gswitch.v1.Neighbor
-	46, // 25: gswitch.v1.ACLs.rules:type_name -> gswitch.v1.ACLRule
-	48, // 26: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
-	49, // 27: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
-	51, // 28: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
-	53, // 29: gswitch.v1.Pauses.pauses:type_name -> gswitch.v1.Pause
-	54, // 30: gswitch.v1.Pause.causes:type_name -> gswitch.v1.PauseCause
-	56, // 31: gswitch.v1.Waits.waits:type_name -> gswitch.v1.Wait
-	58, // 32: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
-	59, // 33: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
-	61, // 34: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
-	4,  // 35: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
-	6,  // 36: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
-	8,  // 37: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
-	10, // 38: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
-	14, // 39: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
-	16, // 40: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
-	18, // 41: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
-	18, // 42: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
-	18, // 43: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
-	18, // 44: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
-	18, // 45: gswitch.v1.Control.ListPaths:input_type -> gswitch.v1.ListRequest
-	18, // 46: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
-	18, // 47: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
-	18, // 48: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
-	18, // 49: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
-	18, // 50: gswitch.v1.Control.ListCounters:input_type -> gswitch.v1.ListRequest
-	18, // 51: gswitch.v1.Control.ListCrossbar:input_type -> gswitch.v1.ListRequest
-	18, // 52: gswitch.v1.Control.ListEscape:input_type -> gswitch.v1.ListRequest
-	18, // 53: gswitch.v1.Control.ListPauses:input_type -> gswitch.v1.ListRequest
-	18, // 54: gswitch.v1.Control.ListWaits:input_type -> gswitch.v1.ListRequest
-	18, // 55: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
-	18, // 56: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
-	62, // 57: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
-	63, // 58: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
-	1,  // 59: gswitch.v1.Control.Record:input_type -> gswitch.v1.RecordRequest
-	5,  // 60: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
-	7,  // 61: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
-	9,  // 62: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
-	9,  // 63: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
-	15, // 64: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
-	17, // 65: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
-	19, // 66: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
-	23, // 67: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
-	38, // 68: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
-	40, // 69: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
-	34, // 70: gswitch.v1.Control.ListPaths:output_type -> gswitch.v1.Paths
-	43, // 71: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
-	45, // 72: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
-	47, // 73: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
-	50, // 74: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
-	26, // 75: gswitch.v1.Control.ListCounters:output_type -> gswitch.v1.Counters
-	29, // 76: gswitch.v1.Control.ListCrossbar:output_type -> gswitch.v1.Crossbar
-	32, // 77: gswitch.v1.Control.ListEscape:output_type -> gswitch.v1.Escape
-	52, // 78: gswitch.v1.Control.ListPauses:output_type -> gswitch.v1.Pauses
-	55, // 79: gswitch.v1.Control.ListWaits:output_type -> gswitch.v1.Waits
-	57, // 80: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
-	60, // 81: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
-	19, // 82: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
-	64, // 83: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
-	2,  // 84: gswitch.v1.Control.Record:output_type -> gswitch.v1.Recordings
-	60, // [60:85] is the sub-list for method output_type
-	35, // [35:60] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	33, // 17: gswitch.v1.Paths.groups:type_name -> gswitch.v1.PathGroup
+	35, // 18: gswitch.v1.Paths.choices:type_name -> gswitch.v1.PathChoices
+	34, // 19: gswitch.v1.PathGroup.hops:type_name -> gswitch.v1.PathHop
+	37, // 20: gswitch.v1.FDB.entries:type_name -> gswitch.v1.FDBEntry
+	39, // 21: gswitch.v1.Routes.routes:type_name -> gswitch.v1.Route
+	40, // 22: gswitch.v1.Route.next_hops:type_name -> gswitch.v1.NextHop
+	42, // 23: gswitch.v1.Neighbors.neighbors:type_name -> gswitch.v1.Neighbor
+	44, // 24: gswitch.v1.ACLs.rules:type_name -> gswitch.v1.ACLRule
+	46, // 25: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
+	47, // 26: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
+	49, // 27: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
+	51, // 28: gswitch.v1.Pauses.pauses:type_name -> gswitch.v1.Pause
+	52, // 29: gswitch.v1.Pause.causes:type_name -> gswitch.v1.PauseCause
+	54, // 30: gswitch.v1.Waits.waits:type_name -> gswitch.v1.Wait
+	56, // 31: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
+	57, // 32: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
+	59, // 33: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
+	4,  // 34: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
+	6,  // 35: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
+	8,  // 36: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
+	10, // 37: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
+	14, // 38: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
+	16, // 39: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
+	18, // 40: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
+	18, // 41: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
+	18, // 42: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
+	18, // 43: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
+	18, // 44: gswitch.v1.Control.ListPaths:input_type -> gswitch.v1.ListRequest
+	18, // 45: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
+	18, // 46: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
+	18, // 47: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
+	18, // 48: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
+	18, // 49: gswitch.v1.Control.ListCounters:input_type -> gswitch.v1.ListRequest
+	18, // 50: gswitch.v1.Control.ListCrossbar:input_type -> gswitch.v1.ListRequest
+	18, // 51: gswitch.v1.Control.ListPauses:input_type -> gswitch.v1.ListRequest
+	18, // 52: gswitch.v1.Control.ListWaits:input_type -> gswitch.v1.ListRequest
+	18, // 53: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
+	18, // 54: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
+	60, // 55: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
+	61, // 56: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
+	1,  // 57: gswitch.v1.Control.Record:input_type -> gswitch.v1.RecordRequest
+	5,  // 58: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
+	7,  // 59: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
+	9,  // 60: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
+	9,  // 61: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
+	15, // 62: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
+	17, // 63: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
+	19, // 64: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
+	23, // 65: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
+	36, // 66: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
+	38, // 67: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
+	32, // 68: gswitch.v1.Control.ListPaths:output_type -> gswitch.v1.Paths
+	41, // 69: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
+	43, // 70: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
+	45, // 71: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
+	48, // 72: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
+	26, // 73: gswitch.v1.Control.ListCounters:output_type -> gswitch.v1.Counters
+	29, // 74: gswitch.v1.Control.ListCrossbar:output_type -> gswitch.v1.Crossbar
+	50, // 75: gswitch.v1.Control.ListPauses:output_type -> gswitch.v1.Pauses
+	53, // 76: gswitch.v1.Control.ListWaits:output_type -> gswitch.v1.Waits
+	55, // 77: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
+	58, // 78: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
+	19, // 79: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
+	62, // 80: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
+	2,  // 81: gswitch.v1.Control.Record:output_type -> gswitch.v1.Recordings
+	58, // [58:82] is the sub-list for method output_type
+	34, // [34:58] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -6024,7 +5751,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   66,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

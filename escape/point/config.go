@@ -65,7 +65,8 @@ func (c *Config) period() frame.Time {
 }
 
 func init() {
-	vswitch.Register(vswitch.Feature{Name: Name, Check: check, Divide: divide, New: newPorts})
+	vswitch.Register(vswitch.Feature{Name: Name, Check: check, Divide: divide, New: newPorts, Counters: counters,
+		Doc: "Ports by which frames escape from paused queues (Escape): places, tokens, requests for tokens, frames."})
 }
 
 // check reports what stands against letting frames escape.

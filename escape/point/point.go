@@ -73,7 +73,7 @@ func newPorts(n *vswitch.Node) vswitch.Instance {
 	p := &ports{node: n, arena: n.Arena(), places: make([]place, n.Arena().Chunks())}
 	p.same, p.may, p.waited, p.one = p.isWanted, p.mayEscape, p.isWaited, p.askFor
 	return vswitch.Instance{State: p, Adopt: p.adopt, Queues: p.queues, Port: p.port, Dismiss: p.dismiss, Routed: p.rerouted, Listens: p.listens,
-		Arrives: p.unmark, Claims: p.claim, Queued: p.note, Released: p.released, Control: p.control, Paused: p.paused, Pauses: p.pauses, Advance: p.advance}
+		Arrives: p.unmark, Claims: p.claim, Queued: p.note, Released: p.released, Control: p.control, Paused: p.paused, Pauses: p.pauses, Advance: p.advance, Read: p.read}
 }
 
 // adopt brings the worker in line with the configuration.

@@ -55,7 +55,7 @@ func Keys() []Key {
 		}
 	}
 	for _, f := range vswitch.Features() {
-		add(f.Counters, "Of all switches together", "The largest of any port", section("switch.", f.Name, f.Section != nil))
+		add(f.Counters, "Of all switches together", "The largest of any port", section("switch.", f.Name, f.Section != nil || f.Whole != nil))
 	}
 	for _, f := range hostnic.Features() {
 		add(f.Counters, "Of all hosts together", "The largest of any host", section("hosts.", f.Name, f.Section != nil))
@@ -123,10 +123,6 @@ var keys = []Key{
 	{"pause_seconds", OfRun, false, "", "Time that switches paused their neighbours, of all ports and classes together."},
 	{"pause_share", OfRun, false, "", "The same as a share of the time of all switch ports."},
 	{"deadlocks_total", OfRun, false, "", "Circles of egress queues that wait for each other at the end, and have sent nothing for 500 us."},
-	{"escaped_total", OfRun, false, "", "Frames that switches let out of paused queues (switch.escape)."},
-	{"tokens_total", OfRun, false, "", "Tokens that they made for them."},
-	{"tokens_reclaimed_total", OfRun, false, "", "Of these, and of those that were passed on, the ones that came to nothing."},
-	{"escape_strays_total", OfRun, false, "", "Frames that were let out and came to a switch when none of its tokens was out for them."},
 	{"paths_tier1_share", OfRun, false, "", "Share of the adaptive choices that found a port below the first threshold (switch.paths). So for tier2, tier3 and tier4: below that one and no earlier one."},
 	{"paths_tier2_share", OfRun, false, "", "The same for the second threshold."},
 	{"paths_tier3_share", OfRun, false, "", "For the third."},

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"gswitch/escape"
 	"gswitch/fabric/pauses"
 	"gswitch/fabric/results"
 	"gswitch/fabric/vnet"
@@ -46,7 +45,6 @@ type tally struct {
 	Notices  uint64     // of switches, that hosts took
 	Paused   frame.Time // of hosts
 	Pauses   vnet.Pauses
-	Escaped  escape.Counts
 	Paths    vswitch.PathCounts
 	Features map[string]float64 // by the keys of their counters
 	// Inversions is frames that left a queue while one of smaller rank waited.
@@ -61,7 +59,6 @@ type tally struct {
 func count(n *vnet.Network) (c tally) {
 	now := n.Engine.Now()
 	c.Late, c.Drops, c.Pauses = n.Late(), n.Drops(), n.Pauses(now)
-	c.Escaped, _ = n.Escaped()
 	c.Paths, _ = n.PathCounts()
 	c.Features = n.Counted()
 	c.Telemetry = n.Telemetry()
@@ -110,10 +107,6 @@ func (c *tally) add(o *tally) {
 	c.Pauses.XOFF += o.Pauses.XOFF
 	c.Pauses.XON += o.Pauses.XON
 	c.Pauses.Time += o.Pauses.Time
-	c.Escaped.Hits += o.Escaped.Hits
-	c.Escaped.Made += o.Escaped.Made
-	c.Escaped.Reclaimed += o.Escaped.Reclaimed
-	c.Escaped.Strays += o.Escaped.Strays
 	c.Paths.Plus(&o.Paths)
 	if c.Features == nil {
 		c.Features = map[string]float64{}
@@ -156,12 +149,6 @@ func (c *tally) put(n *vnet.Network, now frame.Time, links [fault.NumLosses]uint
 	put("pauses_total", float64(c.Pauses.Requests))
 	put("pause_frames_total", float64(c.Pauses.XOFF))
 	put("pause_seconds", c.Pauses.Time.Seconds())
-	if _, on := n.Escaped(); on {
-		put("escaped_total", float64(c.Escaped.Hits))
-		put("tokens_total", float64(c.Escaped.Made))
-		put("tokens_reclaimed_total", float64(c.Escaped.Reclaimed))
-		put("escape_strays_total", float64(c.Escaped.Strays))
-	}
 	for key, v := range c.Features {
 		put(key, v)
 	}

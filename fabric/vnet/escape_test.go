@@ -331,3 +331,24 @@ func TestDetourRefused(t *testing.T) {
 		}
 	}
 }
+
+// Escaped sums up what all ports of all switches had to do with frames that
+// escape, and is false in a network where none may.
+func (n *Network) Escaped() (c escape.Counts, on bool) {
+	for _, sw := range n.Switches {
+		for _, v := range point.Views(sw.Nodes[0], nil) {
+			c.Made += v.Made
+			c.Forwarded += v.Forwarded
+			c.Hits += v.Hits
+			c.Dropped += v.Dropped
+			c.Arrived += v.Arrived
+			c.Strays += v.Strays
+			c.Reclaimed += v.Reclaimed
+			c.Full += v.Full
+			c.Asked += v.Asked
+			c.Requests += v.Requests
+			c.Refused += v.Refused
+		}
+	}
+	return c, n.cfg.Escape.On
+}
