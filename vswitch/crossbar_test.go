@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -223,68 +222,6 @@ func TestCrossbarRefusedConfigs(t *testing.T) {
 	if err := cfg.CheckCrossbar(); err != nil {
 		t.Error(err)
 	}
-}
-
-// crossbarPump sends vectors of frames through a switch; what crosses has the
-// time of a vector to do so.
-type crossbarPump struct{ *pump }
-
-func newCrossbarPump(tb testing.TB, on bool) crossbarPump {
-	cfg := baseConfig(2)
-	cfg.FDB.Static = []StaticMAC{{VLAN: 1, MAC: hostMAC(2), Port: 1}, {VLAN: 1, MAC: hostMAC(1), Port: 0}}
-	cfg.Crossbar = CrossbarConfig{On: on, SkipBlocked: true}
-	return crossbarPump{newPump(tb, cfg, flows(16, func(int) string { return "10.0.0.2" }, 2))}
-}
-
-func (p crossbarPump) pass(tb testing.TB) {
-	n := p.r.sw.Nodes[0]
-	for i, ref := range p.v {
-		m := p.r.arena.Adopt(p.r.arena.ChunkAddr(ref)+frame.DefaultHeadroom, len(p.proto[i%len(p.proto)]))
-		copy(p.r.arena.Bytes(m), p.proto[i%len(p.proto)])
-	}
-	v := p.v
-	n.Receive(p.r.now, 0, v[:])
-	p.r.now += p.gap
-	n.Advance(p.r.now)
-	if k := n.Transmit(p.r.now, 1, p.v[:]); k != vector {
-		tb.Fatalf("%d of %d frames came out: %v", k, vector, p.r.drops())
-	}
-}
-
-func TestCrossbarAllocatesNothing(t *testing.T) {
-	p := newCrossbarPump(t, true)
-	p.pass(t)
-	if n := testing.AllocsPerRun(100, func() { p.pass(t) }); n != 0 {
-		t.Errorf("%v allocations a vector", n)
-	}
-	p.free()
-}
-
-// BenchmarkCrossbar is a bridge with and without a crossbar, in turn.
-func BenchmarkCrossbar(b *testing.B) {
-	pumps := [2]crossbarPump{newCrossbarPump(b, false), newCrossbarPump(b, true)}
-	var took [2][]float64
-	var ratio []float64
-	const vectors = 16
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		var t [2]float64
-		for k := range 2 {
-			p := pumps[(i+k)&1]
-			start := time.Now()
-			for range vectors {
-				p.pass(b)
-			}
-			t[(i+k)&1] = float64(time.Since(start).Nanoseconds()) / (vectors * vector)
-		}
-		took[0], took[1] = append(took[0], t[0]), append(took[1], t[1])
-		ratio = append(ratio, t[0]/t[1])
-	}
-	b.ReportMetric(median(took[0]), "without-ns/frame")
-	b.ReportMetric(median(took[1]), "with-ns/frame")
-	b.ReportMetric(median(ratio), "x")
-	pumps[0].free()
-	pumps[1].free()
 }
 
 // A port that goes and comes again while frames for it wait at the crossbar

@@ -14,6 +14,24 @@ import (
 	wt "gswitch/wire/wiretest"
 )
 
+// fanConfig is a switch that routes what comes by port 0 over a group of n
+// ports, from 1 on.
+func fanConfig(n int, c PathsConfig) *Config {
+	cfg := baseConfig(n + 1)
+	cfg.Paths = c
+	cfg.Ports[0].Addresses = prefixes("10.0.0.1/24")
+	r := Route{Prefix: netip.MustParsePrefix("20.0.0.0/8")}
+	for i := 1; i <= n; i++ {
+		cfg.Ports[i].Addresses = prefixes(fmt.Sprintf("10.0.%d.1/24", i))
+		via := netip.MustParseAddr(fmt.Sprintf("10.0.%d.2", i))
+		cfg.Neighbors = append(cfg.Neighbors, StaticNeighbor{Addr: via, MAC: hostMAC(i + 1)})
+		r.NextHops = append(r.NextHops, NextHop{Via: via})
+	}
+	cfg.Routes = []Route{r}
+	cfg.Buffer.Size = 8 << 20
+	return cfg
+}
+
 // fanned is the class and length of a frame to the group of fanConfig.
 func fanned(class, length int, flow uint16) []byte {
 	return wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv4("10.0.0.9", "20.7.0.1", wt.TOS(uint8(class)<<5)), wt.UDP(1000+flow, 2000), wt.Zeros(length-42))
