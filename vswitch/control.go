@@ -108,7 +108,6 @@ func (n *Node) repause(now frame.Time) {
 				ps.sched.Unpause(now, q)
 			}
 			n.hold(now, uint16(i), 0xff)
-			n.tellPaused(now, uint16(i))
 		}
 	}
 }

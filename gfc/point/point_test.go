@@ -118,6 +118,48 @@ func TestStagesFollowTheBuffer(t *testing.T) {
 	}
 }
 
+// Where frames run out, all lossless classes are in the last stage, and paused once
+// there are no stages.
+func TestLastStageWhereFramesRunOut(t *testing.T) {
+	cfg := slowing()
+	cfg.Ports[0].Trust, cfg.Ports[0].DefaultClass = vswitch.TrustNone, 3
+	cfg.Buffer.XOFF, cfg.MaxFrames = 500_000, 50
+	pausing := *cfg
+	pausing.Options = nil
+	r := st.New(t, cfg)
+	r.In(0, frames(45)...)
+	for _, c := range []struct {
+		cfg  *vswitch.Config
+		want uint16
+	}{{cfg, 15}, {&pausing, pfc.DefaultQuanta}, {cfg, 15}} {
+		r.Apply(c.cfg)
+		if got, told := stageTo(r, 0); !told || got != c.want {
+			t.Fatalf("%d is told (%v), want %d", got, told, c.want)
+		}
+	}
+}
+
+// The gap is that of the queue that the class has now.
+func TestSlowedClassMoves(t *testing.T) {
+	cfg := slowing()
+	cfg.Ports[0].Trust, cfg.Ports[0].DefaultClass = vswitch.TrustNone, 3
+	cfg.Buffer.XOFF = 200_000
+	moved := *cfg
+	moved.Class.Queue[3] = 5
+	r := st.New(t, cfg)
+	r.In(1, wt.PFC(st.HostMAC(2), 1<<3, 3))
+	r.Apply(&moved)
+	r.In(0, frames(60)...)
+	n := 0
+	for range 40 {
+		n += len(r.Out(1))
+		r.Advance(214)
+	}
+	if n < 4 || n > 6 {
+		t.Errorf("%d frames leave in the time of 40 in stage 3, want 5", n)
+	}
+}
+
 // A neighbour that slows a port gets a frame in 2^stage times its own time, and all
 // of them when the stage is over, or when there are no stages any more.
 func TestPortsFollowStages(t *testing.T) {

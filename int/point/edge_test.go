@@ -100,7 +100,13 @@ func TestSourceToSink(t *testing.T) {
 				t.Errorf("%v: path %03x", mode, rec.Path.ID)
 			}
 		}
-		n := uint64(len(frames))
+		n, bytes := uint64(len(frames)), uint64(0)
+		for _, b := range frames {
+			bytes += uint64(len(b))
+		}
+		if c := last.Counts(1).Tx; c.Frames != n || c.Bytes != bytes {
+			t.Errorf("%v: the last switch sent %+v, want %d frames of %d bytes", mode, c, n, bytes)
+		}
 		if s, k := counted(first), counted(last); s.sourced != n || s.sunk != 0 || k.sourced != 0 || k.sunk != n {
 			t.Errorf("%v: %d frames got a header, %d lost it, of %d", mode, s.sourced, k.sunk, n)
 		}
