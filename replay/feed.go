@@ -10,7 +10,14 @@ import (
 type Segment struct {
 	First, Last frame.Time // instants between which it was recorded
 	Step, End   uint64     // calls before it, and at its end
+	Epoch       *Epoch     // begins with it; nil: none does
 	b           []byte
+}
+
+// Epoch is a part of a record that can be replayed on its own.
+type Epoch struct {
+	Header Header // as the node was at its beginning
+	Image  []byte // of the node
 }
 
 // Feed takes segments from the recorder to whoever writes them: the worker

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -17,8 +18,12 @@ import (
 //	"GREC1\n"  length uint32  CRC32C uint32  header (JSON)
 //	segments:  "GSEG"  compressed uint32  bytes uint32  CRC32C uint32
 //	           first, last int64  step, end uint64  the entries, by zstd
+//	if the record begins with a node that had been at work, before them:
+//	           "GIMG", the same, an image of it
 //	at the end of a recording that was lost, a segment without entries:
 //	           "LOST"  length uint32  0  CRC32C uint32  zeros  why
+//	or of the last that was kept of one that went on:
+//	           "SAVE"  the same, why it was saved
 //
 // Numbers are big-endian. The checksum of a segment is over its head, the
 // checksum zero, and what follows compressed.
@@ -26,7 +31,9 @@ import (
 const (
 	magic       = "GREC1\n"
 	segmentMark = "GSEG"
+	imageMark   = "GIMG"
 	lostMark    = "LOST"
+	saveMark    = "SAVE"
 	headLen     = 48
 	maxHeader   = 1 << 30
 	maxSegment  = 1 << 30
@@ -104,10 +111,17 @@ func (w *Writer) Write(s *Segment) error {
 	return w.seal(b)
 }
 
+// Image writes the image of the node with which an epoch begins, behind the header.
+func (w *Writer) Image(b []byte) error {
+	return w.seal(w.zstd.EncodeAll(b, w.head(imageMark, len(b), &Segment{})))
+}
+
 // Lost appends that what follows is missing, and why: a record is exact up to
 // there.
-func (w *Writer) Lost(why string) error {
-	return w.seal(append(w.head(lostMark, 0, &Segment{First: w.stats.Last, Last: w.stats.Last, Step: w.stats.Steps, End: w.stats.Steps}), why...))
+func (w *Writer) Lost(why string) error { return w.ending(lostMark, why) }
+
+func (w *Writer) ending(mark, why string) error {
+	return w.seal(append(w.head(mark, 0, &Segment{First: w.stats.Last, Last: w.stats.Last, Step: w.stats.Steps, End: w.stats.Steps}), why...))
 }
 
 func (w *Writer) head(mark string, raw int, s *Segment) []byte {
@@ -131,11 +145,12 @@ func (w *Writer) Stats() WriterStats { return w.stats }
 type Reader struct {
 	Header Header
 
-	r    io.Reader
-	zstd *zstd.Decoder
-	seg  []byte
-	step uint64
-	last frame.Time // of the segment that next returned
+	r     io.Reader
+	zstd  *zstd.Decoder
+	image []byte // with which the record begins; nil: with a node as it is built
+	seg   []byte
+	step  uint64
+	last  frame.Time // of the segment that next returned
 }
 
 // ErrCut is returned behind the last whole segment of a record that was cut
@@ -146,6 +161,12 @@ var ErrCut = errors.New("the record is cut off here: it was not ended")
 type LostError struct{ Why string }
 
 func (e LostError) Error() string { return "the record ends here: " + e.Why }
+
+// SavedError is returned at the end of a record that was saved while the recording
+// went on.
+type SavedError struct{ Why string }
+
+func (e SavedError) Error() string { return "saved here: " + e.Why }
 
 // NewReader reads the header of a record.
 func NewReader(r io.Reader) (*Reader, error) {
@@ -180,7 +201,7 @@ func (r *Reader) next() ([]byte, error) {
 		return nil, ErrCut
 	}
 	mark, n, raw := string(head[:4]), be.Uint32(head[4:]), be.Uint32(head[8:])
-	if mark != segmentMark && mark != lostMark || n > maxSegment || raw > maxSegment {
+	if !slices.Contains([]string{segmentMark, imageMark, lostMark, saveMark}, mark) || n > maxSegment || raw > maxSegment {
 		return nil, r.damaged("it has no head")
 	}
 	body, err := io.ReadAll(io.LimitReader(r.r, int64(n)))
@@ -192,11 +213,21 @@ func (r *Reader) next() ([]byte, error) {
 	if crc32.Update(crc32.Checksum(head[:], castagnoli), castagnoli, body) != sum {
 		return nil, r.damaged("its checksum is wrong")
 	}
-	if mark == lostMark {
+	switch mark {
+	case lostMark:
 		return nil, LostError{string(body)}
+	case saveMark:
+		return nil, SavedError{string(body)}
 	}
 	if r.seg, err = r.zstd.DecodeAll(body, r.seg[:0]); err != nil || len(r.seg) != int(raw) {
 		return nil, r.damaged("it cannot be decompressed")
+	}
+	if mark == imageMark {
+		if r.image != nil || r.step > 0 {
+			return nil, r.damaged("there is an image that is not at the beginning")
+		}
+		r.image = slices.Clone(r.seg)
+		return r.next()
 	}
 	r.step, r.last = be.Uint64(head[40:]), frame.Time(be.Uint64(head[24:]))
 	return r.seg, nil

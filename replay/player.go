@@ -15,6 +15,11 @@ type Machine interface {
 	Do(now frame.Time, command []byte) error
 }
 
+// Resumer is a Machine that an image can make what it was.
+type Resumer interface {
+	RestoreImage(b []byte) error
+}
+
 // Build makes the node of a record, which allocates from pool.
 type Build func(h *Header, pool *frame.Pool) (Machine, error)
 
@@ -57,17 +62,18 @@ type Player struct {
 	// the node drops. They are freed when it returns.
 	Dropped func(now frame.Time, v []frame.Ref)
 
-	in   *Reader
-	pool *frame.Pool
-	tap  dropTap
-	dec  decoder
-	sent sent
-	seg  reader
-	now  frame.Time
-	step uint64
-	out  []frame.Ref
-	v    []frame.Ref
-	sums uint64 // hashes that were compared
+	in     *Reader
+	pool   *frame.Pool
+	tap    dropTap
+	dec    decoder
+	sent   sent
+	seg    reader
+	now    frame.Time
+	step   uint64
+	before uint64 // frames sent before this epoch
+	out    []frame.Ref
+	v      []frame.Ref
+	sums   uint64 // hashes that were compared
 
 	failed uint64
 }
@@ -99,7 +105,25 @@ func NewPlayer(in *Reader, build Build) (*Player, error) {
 	if p.Node, err = build(h, p.pool); err != nil {
 		return nil, err
 	}
-	return p, nil
+	return p, p.resume()
+}
+
+// resume makes the node what it was when the record began, if that was not the
+// beginning of the node.
+func (p *Player) resume() error {
+	if p.fill() != nil || p.in.image == nil {
+		return nil // Step tells what is wrong with the first segment
+	}
+	m, ok := p.Node.(Resumer)
+	if !ok {
+		return fmt.Errorf("a record of a %s begins with an image, which cannot be restored", p.Header.Kind)
+	}
+	if err := m.RestoreImage(p.in.image); err != nil {
+		return err
+	}
+	p.in.image = p.in.image[:0:0]
+	p.now = p.Header.Start
+	return nil
 }
 
 // Now returns the instant of the last call.
@@ -109,7 +133,7 @@ func (p *Player) Now() frame.Time { return p.now }
 func (p *Player) Steps() uint64 { return p.step }
 
 // Sent returns how many frames the node sent, and how many hashes of them were compared.
-func (p *Player) Sent() (frames, sums uint64) { return p.sent.frames, p.sums }
+func (p *Player) Sent() (frames, sums uint64) { return p.before + p.sent.frames, p.sums }
 
 // Failed returns how many allocations of the node failed, as they did when it
 // was recorded.
@@ -174,6 +198,11 @@ func (p *Player) Step() (Event, error) {
 				return Event{At: p.now, Step: p.step}, err
 			}
 			continue
+		case epochTag:
+			p.now, p.step = frame.Time(p.seg.uvarint(1<<62)), p.seg.uvarint(1<<62)
+			p.before += p.sent.frames
+			p.dec, p.sent = decoder{}, sent{}
+			continue
 		case endTag:
 			return Event{Kind: End, At: p.now, Step: p.step}, io.EOF
 		}
@@ -207,7 +236,7 @@ func (p *Player) compare() error {
 }
 
 func (p *Player) diverged(how string) error {
-	return &Diverged{p.step, p.now, p.sent.frames, how}
+	return &Diverged{p.step, p.now, p.before + p.sent.frames, how}
 }
 
 func (p *Player) call(tag byte, small uint64) (Event, error) {

@@ -12,13 +12,14 @@ import (
 const (
 	timeTag    = 1 // the instant of what follows: uvarint nanoseconds after the last one
 	advanceTag = 2
-	receiveTag = 3 // small: port; uvarint frames, then the frames (flow.go)
-	sendTag    = 4 // small: port; uvarint room, uvarint frames that came
-	linkTag    = 5 // small: 1 = up; uvarint port
-	commandTag = 6 // uvarint length, the command
-	missTag    = 7 // of the call before: uvarint runs, each the first, counted from the call on, and how many
-	hashTag    = 8 // 4 bytes: of what was sent so far; uvarint frames
-	endTag     = 9 // the recording was ended here
+	receiveTag = 3  // small: port; uvarint frames, then the frames (flow.go)
+	sendTag    = 4  // small: port; uvarint room, uvarint frames that came
+	linkTag    = 5  // small: 1 = up; uvarint port
+	commandTag = 6  // uvarint length, the command
+	missTag    = 7  // of the call before: uvarint runs, each the first, counted from the call on, and how many
+	hashTag    = 8  // 4 bytes: of what was sent so far; uvarint frames
+	endTag     = 9  // the recording was ended here
+	epochTag   = 10 // uvarint instant, uvarint calls before: what follows can be replayed from an image, too
 
 	escape = 15 // small number: it follows as a uvarint
 )
@@ -55,7 +56,8 @@ type Recorder struct {
 }
 
 // NewRecorder returns a recorder of a node that allocates from pool, at the
-// instant now. The node must be as its Build makes it: not stepped yet.
+// instant now. The node must be as its Build makes it: not stepped yet. If it was,
+// Begin comes next.
 func NewRecorder(now frame.Time, node frame.Stepper, pool *frame.Pool, feed *Feed) (*Recorder, error) {
 	r := &Recorder{node: node, pool: pool, feed: feed, skipped: frame.Never, nextSum: hashEvery, misses: make([]frame.Misses, missRuns)}
 	if !r.next(now) {
@@ -71,7 +73,7 @@ func (r *Recorder) next(now frame.Time) bool {
 	if s == nil {
 		return false
 	}
-	s.First, s.Step = now, r.step
+	s.First, s.Step, s.Epoch = now, r.step, nil
 	r.seg, r.b = s, s.b[:0]
 	return true
 }
@@ -96,7 +98,7 @@ func (r *Recorder) room(now frame.Time, n int) bool {
 	}
 	r.hand(now)
 	if !r.next(now) {
-		r.lose("what is recorded was not written as fast as it came")
+		r.lose(behind)
 		return false
 	}
 	return true
@@ -210,6 +212,30 @@ func (r *Recorder) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 	return k
 }
 
+// Begin lets what follows be replayed on its own: from an image of the node, which
+// e holds. It is called between two calls of the node, or before the first one of
+// a node that was stepped before it was recorded.
+func (r *Recorder) Begin(now frame.Time, e *Epoch) {
+	if r.seg == nil {
+		return
+	}
+	r.catchUp()
+	r.at(now)
+	r.sum()
+	r.hand(now)
+	if !r.next(now) {
+		r.lose(behind)
+		return
+	}
+	r.seg.Epoch = e
+	e.Header.Start = now
+	r.enc, r.sent, r.nextSum = encoder{}, sent{}, hashEvery
+	r.b = binary.AppendUvarint(binary.AppendUvarint(append(r.b, epochTag), uint64(now)), r.step)
+}
+
+// behind is why a recording ends whose writer is too slow.
+const behind = "what is recorded was not written as fast as it came"
+
 // sum notes the hash of what was sent.
 func (r *Recorder) sum() {
 	r.nextSum = r.sent.frames + hashEvery
@@ -277,7 +303,7 @@ func (r *Recorder) Flush(now frame.Time) {
 	r.sum()
 	r.hand(now)
 	if !r.next(now) {
-		r.lose("what is recorded was not written as fast as it came")
+		r.lose(behind)
 	}
 }
 

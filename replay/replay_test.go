@@ -139,9 +139,13 @@ type live struct {
 	w    *replay.Writer
 	rng  *rand.Rand
 	now  frame.Time
-	held []frame.Ref // chunks that somebody else has
-	k    int         // frames made
-	sent uint64      // hash of whole frames
+	held []frame.Ref    // chunks that somebody else has
+	k    int            // frames made
+	keep *replay.Keeper // in place of the file
+
+	header replay.Header
+	doc    string // in force
+	sent   uint64 // hash of whole frames
 }
 
 // whole takes a frame that was sent into a hash that leaves nothing out.
@@ -155,7 +159,7 @@ func whole(h uint64, now frame.Time, port uint16, b []byte) uint64 {
 func newLive(t testing.TB, doc string, chunks int, seed uint64) *live {
 	t.Helper()
 	h := replay.Header{Build: "test", Kind: "switch", Name: "s", Document: doc, Chunk: 2048, Chunks: chunks, Headroom: frame.DefaultHeadroom, Start: 1}
-	l := &live{t: t, pool: frame.NewPool(frame.MustArena(chunks, h.Chunk, h.Headroom)), rng: rand.New(rand.NewPCG(seed, 1)), feed: replay.NewFeed(4), now: 1}
+	l := &live{t: t, header: h, doc: doc, pool: frame.NewPool(frame.MustArena(chunks, h.Chunk, h.Headroom)), rng: rand.New(rand.NewPCG(seed, 1)), feed: replay.NewFeed(4), now: 1}
 	m, err := build(&h, l.pool)
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +176,13 @@ func newLive(t testing.TB, doc string, chunks int, seed uint64) *live {
 
 func (l *live) write() {
 	for s := l.feed.Next(); s != nil; s = l.feed.Next() {
-		if err := l.w.Write(s); err != nil {
+		err := error(nil)
+		if l.keep == nil {
+			err = l.w.Write(s)
+		} else if s.Epoch != nil || l.keep.From() != nil {
+			err = l.keep.Add(s)
+		}
+		if err != nil {
 			l.t.Fatal(err)
 		}
 		l.feed.Return(s)
@@ -278,10 +288,23 @@ func (l *live) command(c vswitch.Change) {
 
 // random runs the switch for n loops, with all that may happen meanwhile.
 func (l *live) random(n int, doc string) {
-	r := l.rng
+	l.up()
+	l.churn(n, doc)
+	l.rec.End(l.now)
+	l.write()
+	if why := l.feed.Lost(); why != "" {
+		l.t.Fatalf("lost: %s", why)
+	}
+}
+
+func (l *live) up() {
 	for port := range uint16(5) {
 		l.rec.SetLink(l.now, port, true)
 	}
+}
+
+func (l *live) churn(n int, doc string) {
+	r := l.rng
 	for i := range n {
 		rate := []int{0, 0, 1, 8, 40}[i/50%5]
 		l.loop(rate)
@@ -302,16 +325,12 @@ func (l *live) random(n int, doc string) {
 				l.t.Fatal(err)
 			}
 			l.command(vswitch.Apply{Config: cfg, Document: []byte(next)})
+			l.doc = next
 		case 4:
 			l.holdBack(r.IntN(8))
 		case 5:
 			l.holdBack(1 << 30)
 		}
-	}
-	l.rec.End(l.now)
-	l.write()
-	if why := l.feed.Lost(); why != "" {
-		l.t.Fatalf("lost: %s", why)
 	}
 }
 

@@ -1,0 +1,64 @@
+package replay_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+
+	"gswitch/replay"
+)
+
+// RestoreImage implements replay.Resumer.
+func (m machine) RestoreImage(b []byte) error { return m.sw.RestoreImage(b) }
+
+// begin lets an epoch begin.
+func (l *live) begin() {
+	l.t.Helper()
+	image, err := l.m.sw.AppendImage(nil, replay.Kept)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	h := l.header
+	h.Document = l.doc
+	l.rec.Begin(l.now, &replay.Epoch{Header: h, Image: image})
+}
+
+// A record may begin with a switch that is at work: it is replayed from an image
+// of it, in which frames wait, stations and neighbours are known, timers run and
+// every feature is in the middle of something.
+func TestReplayFromAnImage(t *testing.T) {
+	for name, change := range variants {
+		for seed := range uint64(3) {
+			t.Run(fmt.Sprintf("%s %d", name, seed), func(t *testing.T) {
+				doc := change(everything)
+				l := newLive(t, doc, 3000, seed+10)
+				k := replay.NewKeeper(1 << 20)
+				l.keep = k
+				l.up()
+				l.churn(600, doc)
+				l.begin()
+				l.churn(900, doc)
+				l.begin()
+				l.churn(900, doc)
+				l.rec.Flush(l.now)
+				l.write()
+				var file bytes.Buffer
+				if err := k.Save(&file, "a test"); err != nil {
+					t.Fatal(err)
+				}
+				p, err := play(file.Bytes())
+				if saved := (replay.SavedError{}); !errors.As(err, &saved) || saved.Why != "a test" {
+					t.Fatal(err)
+				}
+				if frames, sums := p.Sent(); frames < 2500 || sums < 4 || p.Steps() != l.rec.Steps() {
+					t.Errorf("%d frames, %d hashes, %d of %d steps", frames, sums, p.Steps(), l.rec.Steps())
+				}
+				if got, want := state(p.Node.(machine)), state(l.m); !reflect.DeepEqual(got, want) {
+					t.Errorf("after the replay the switch shows\n%+v\nit was\n%+v", got, want)
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,24 @@
+package vswitch
+
+import (
+	"reflect"
+
+	"gswitch/frame"
+)
+
+// imager takes images of switches. Features are parts of the program.
+func imager(keep func(b []byte) int) *frame.Imager {
+	return &frame.Imager{Kept: []reflect.Type{reflect.TypeFor[*Feature]()}, Bytes: keep}
+}
+
+// AppendImage appends an image of a switch on one worker, between two steps of it
+// and two calls of its methods. keep returns how much of a frame is part of it.
+func (sw *Switch) AppendImage(b []byte, keep func(b []byte) int) ([]byte, error) {
+	return imager(keep).Append(b, sw, sw.Nodes[0].arena)
+}
+
+// RestoreImage makes a switch, which New made from the configuration that was in
+// force, what it was when the image was taken. On error it must not be used.
+func (sw *Switch) RestoreImage(b []byte) error {
+	return imager(nil).Restore(b, sw, sw.Nodes[0].pool)
+}
