@@ -21,11 +21,12 @@ import (
 // the objects of the node that is there, as far as both have them in the same
 // place, and others are made new.
 //
-//	types    count, of each: name, size
 //	regions  count, of each: type, elements; then the contents of each
 //	frames   count, of each: number, Meta, length, bytes
+//	types    count, of each: name, size
+//	where the types begin, 8 bytes, big-endian
 //
-// Numbers are uvarints. A region is memory that pointers lead to: one object, or
+// Other numbers are uvarints. A region is memory that pointers lead to: one object, or
 // an array of them. Pointers are the number of a region and an offset.
 
 // Imager takes and restores images of nodes.
@@ -189,7 +190,6 @@ type imageWriter struct {
 	types map[*layout]uint64
 	names []*layout
 	maps  map[unsafe.Pointer]uint64
-	err   error
 }
 
 // Append appends an image of what root, a pointer, leads to, and of the frames of
@@ -200,6 +200,11 @@ func (im *Imager) Append(b []byte, root any, a *Arena) ([]byte, error) {
 		return b, err
 	}
 	w := &imageWriter{graph: g, types: map[*layout]uint64{}, maps: map[unsafe.Pointer]uint64{}}
+	room := uintptr(0)
+	for i := range g.regions {
+		room += g.regions[i].t.Size() * uintptr(g.regions[i].n)
+	}
+	w.b = slices.Grow(b, int(room+room/4))
 	w.uvarint(uint64(len(g.regions)))
 	for i := range g.regions {
 		w.uvarint(w.typeOf(g.regions[i].layout))
@@ -218,13 +223,15 @@ func (im *Imager) Append(b []byte, root any, a *Arena) ([]byte, error) {
 		}
 	}
 	w.chunks(im, a)
-	b = binary.AppendUvarint(b, uint64(len(w.names)))
+	types := len(w.b) - len(b)
+	w.uvarint(uint64(len(w.names)))
 	for _, l := range w.names {
 		name := typeName(l.t)
-		b = append(binary.AppendUvarint(b, uint64(len(name))), name...)
-		b = binary.AppendUvarint(b, uint64(l.t.Size()))
+		w.uvarint(uint64(len(name)))
+		w.b = append(w.b, name...)
+		w.uvarint(uint64(l.t.Size()))
 	}
-	return append(b, w.b...), w.err
+	return binary.BigEndian.AppendUint64(w.b, uint64(types)), nil
 }
 
 func (w *imageWriter) uvarint(v uint64) { w.b = binary.AppendUvarint(w.b, v) }

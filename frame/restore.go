@@ -113,6 +113,15 @@ func (r *imageReader) mostOf() uint64 { return uint64(len(r.b)) + 1 }
 
 // head reads types and regions, and returns which region the root is.
 func (r *imageReader) head() int {
+	whole, at := r.b, uint64(0)
+	if len(whole) >= 8 {
+		at = binary.BigEndian.Uint64(whole[len(whole)-8:])
+	}
+	if at == 0 || at > uint64(len(whole)-8) {
+		r.damaged()
+		return 0
+	}
+	r.b = whole[at : len(whole)-8]
 	for n := r.uvarint(r.mostOf()); n > 0 && r.err == nil; n-- {
 		name := string(r.take(r.uvarint(r.mostOf())))
 		l, size := r.byName[name], r.uvarint(1<<40)
@@ -122,8 +131,11 @@ func (r *imageReader) head() int {
 		}
 		r.types = append(r.types, l)
 	}
-	n := r.uvarint(r.mostOf())
-	for ; n > 0 && r.err == nil; n-- {
+	if r.err != nil {
+		return 0
+	}
+	r.b = whole[:at]
+	for n := r.uvarint(r.mostOf()); n > 0 && r.err == nil; n-- {
 		t := r.uvarint(uint64(len(r.types)))
 		count := r.uvarint(r.mostOf())
 		if r.err == nil {
