@@ -30,10 +30,10 @@ type Options struct {
 	Source  string        // where the configuration came from: a file, or "flags"
 	Wait    time.Duration // how long to wait for interfaces at the start
 	Record  string        // directory: every switch is recorded there from its beginning
-	// RecordLimit is how many bytes a record may have; 0: as many as the disk
-	// takes in Record, and 1 GiB where that is not given and the API asks.
-	RecordLimit uint64
-	Logger      *slog.Logger // nil is slog.Default()
+	// Recorder says how. Without a Limit a record may have as many bytes as the disk takes
+	// in Record, and 1 GiB where that is not given and the API asks.
+	Recorder Recorder
+	Logger   *slog.Logger // nil is slog.Default()
 
 	// Control overrides the control section of every document: what the
 	// command line says holds for as long as the daemon runs.
@@ -67,7 +67,6 @@ type Daemon struct {
 	units     []*unit
 	state     metrics.ConfigState
 	baseline  *metrics.Snapshot // what ClearCounters remembers
-	recorded  map[string]bool   // switches that are recorded, by name; all if Options.Record says so
 	records   []*recording      // that ended
 	recordsIn string            // directory
 	exporting *exporting        // nil: reports go nowhere
@@ -109,7 +108,7 @@ func New(c *config.Config, opts Options) (*Daemon, error) {
 	if opts.Logger == nil {
 		opts.Logger = slog.Default()
 	}
-	d := &Daemon{opts: opts, log: opts.Logger, start: time.Now(), doc: c, resolved: c.Resolved(), source: opts.Source, recorded: map[string]bool{},
+	d := &Daemon{opts: opts, log: opts.Logger, start: time.Now(), doc: c, resolved: c.Resolved(), source: opts.Source,
 		recordsIn: cmp.Or(opts.Record, RecordDir)}
 	if err := try(d.resolved); err != nil {
 		return nil, ConfigError{err}
@@ -124,7 +123,6 @@ func New(c *config.Config, opts Options) (*Daemon, error) {
 		return nil, ExplainSystem(err)
 	}
 	for i := range d.resolved.Switches {
-		d.recorded[d.resolved.Switches[i].Name] = opts.Record != ""
 		if err := d.addSwitch(&d.resolved.Switches[i], opts.Wait); err != nil {
 			return nil, errors.Join(ExplainSystem(err), d.engine.Stop())
 		}
@@ -324,8 +322,8 @@ func (d *Daemon) addSwitch(s *config.Switch, wait time.Duration) error {
 			return fmt.Errorf("switch %s: %w", s.Name, err)
 		}
 	}
-	if d.recorded[s.Name] {
-		if err := d.record(u, s); err != nil {
+	if d.opts.Record != "" {
+		if err := d.record(u, s, d.opts.Recorder, false); err != nil {
 			return errors.Join(err, d.closeSwitch(u))
 		}
 	}

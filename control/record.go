@@ -5,20 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
-	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect"
 
 	"gswitch/config"
 	"gswitch/control/api"
-	"gswitch/dataplane"
-	"gswitch/frame"
 	"gswitch/replay"
 	"gswitch/vswitch"
 )
@@ -28,8 +22,12 @@ const RecordDir = "/var/lib/gswitch/records"
 
 const (
 	// startedLimit is how many bytes a record may have that the API asked for,
-	// of a daemon that was told neither where nor how much to record.
+	// of a daemon that was told neither where nor how much to record, and how many
+	// those of what is kept.
 	startedLimit = 1 << 30
+	// leastKept is how many bytes of a recording are kept at least, if its last part
+	// is: several images of a switch.
+	leastKept = 4 << 20
 	// recordSegments is how many segments a recorder may be ahead of the disk.
 	recordSegments = 64
 	// recordPoll is how often the writer looks for segments: the worker does not
@@ -85,135 +83,44 @@ func (m *made) numbers() map[string]int {
 	return numbers
 }
 
-// recording is a record that is written.
-type recording struct {
-	sw     string
-	file   string
-	start  time.Time
-	node   *vswitch.Node
-	worker int
-	rec    *replay.Recorder
-	feed   *replay.Feed
-	out    *os.File
-	w      *replay.Writer
-	stats  atomic.Pointer[replay.WriterStats]
-	ended  atomic.Pointer[string] // why nothing is written any more
-	limit  uint64                 // bytes of the file, 0 none
-	stop   chan struct{}
-	done   chan struct{}
-}
-
-// record puts a recorder around the node of a switch that has not been stepped
-// yet.
-func (d *Daemon) record(u *unit, s *config.Switch) error {
-	if n := len(u.workers); n != 1 {
-		return fmt.Errorf("switch %s runs on %d workers, and what they read of each other is not recorded: give all its ports the same worker", u.name, n)
-	}
-	if err := os.MkdirAll(d.recordsIn, 0o700); err != nil {
+// record puts a recorder around the node of a switch. running tells that it has been
+// stepped: then the record begins with an image of it.
+func (d *Daemon) record(u *unit, s *config.Switch, o Recorder, running bool) error {
+	if err := recordable(u); err != nil {
 		return err
 	}
-	now := time.Now()
-	r := &recording{sw: u.name, start: now, limit: d.opts.RecordLimit, node: u.sw.Nodes[0], worker: u.workers[0], feed: replay.NewFeed(recordSegments), stop: make(chan struct{}), done: make(chan struct{})}
-	if r.limit == 0 && d.opts.Record == "" {
-		r.limit = startedLimit
+	if o.Last > 0 && o.Last < leastKept {
+		return fmt.Errorf("%d bytes are too few to keep what a switch was given last: say %d MiB or more", o.Last, leastKept>>20)
 	}
-	r.file = filepath.Join(d.recordsIn, fmt.Sprintf("%s-%s.grec", u.name, now.UTC().Format("20060102T150405.000Z")))
-	pool := d.engine.Worker(r.worker).Pool()
-	m := madeFrom(d.document(s), s, u.numbers)
-	h := replay.Header{Build: d.opts.Version, Go: runtime.Version(), Kind: "switch", Name: u.name, Document: m.Document, Ports: m.Ports,
-		Chunk: pool.ChunkSize(), Chunks: pool.Chunks(), Headroom: pool.Headroom(), Epoch: d.engine.Epoch().UnixNano()}
-	err := d.engine.Interpose(r.worker, r.node, func(now frame.Time, n frame.Node) (_ frame.Node, err error) {
-		h.Start = now
-		r.rec, err = replay.NewRecorder(now, r.node, pool, r.feed)
-		return r.rec, err
-	})
-	if err != nil {
+	if o.Last > 0 && o.Limit == 0 {
+		o.Limit = startedLimit
+	}
+	r := &recording{d: d, u: u, o: o, start: time.Now(), node: u.sw.Nodes[0], worker: u.workers[0], feed: replay.NewFeed(recordSegments),
+		log: d.log.With("switch", u.name), save: make(chan saving), stop: make(chan struct{}), done: make(chan struct{})}
+	r.watch = o.On.watch(r.node)
+	if err := r.open(s, running); err != nil {
 		return err
 	}
-	if r.out, err = os.OpenFile(r.file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
-		r.w, err = replay.NewWriter(r.out, &h)
-	}
-	if err != nil {
-		return errors.Join(err, d.engine.Uninterpose(r.worker, r.node))
-	}
-	r.publish()
 	u.recording = r
-	go r.write(d.engine, d.log)
+	go r.write()
 	d.log.Info("recording", "switch", u.name, "file", r.file)
 	return nil
 }
 
-func (r *recording) publish() {
-	s := r.w.Stats()
-	r.stats.Store(&s)
-}
-
-// write writes segments until the recording ends. It never holds the worker
-// up: what cannot be written ends the record.
-func (r *recording) write(e *dataplane.Engine, log *slog.Logger) {
-	defer close(r.done)
-	tick := time.NewTicker(recordPoll)
-	defer tick.Stop()
-	flushed := time.Now()
-	for {
-		stopping := false
-		select {
-		case <-r.stop:
-			stopping = true
-		case <-tick.C:
-		}
-		if err := r.drain(); err != nil {
-			r.early(e, log, err.Error())
-			return
-		}
-		if why := r.feed.Lost(); why != "" {
-			if err := errors.Join(r.drain(), r.w.Lost(why)); err != nil {
-				why = err.Error()
-			}
-			r.early(e, log, why)
-			return
-		}
-		if stopping {
-			r.end(stopped)
-			return
-		}
-		if now := time.Now(); now.Sub(flushed) >= recordFlush {
-			flushed = now
-			_ = e.Worker(r.worker).Do(r.rec.Flush) // of an engine that was stopped there is nothing more
-		}
-	}
-}
-
-// early ends a record that was to go on, and gives the node back to the engine
-// without its recorder. The switch goes on.
-func (r *recording) early(e *dataplane.Engine, log *slog.Logger, why string) {
-	if e.Worker(r.worker).Do(r.rec.End) == nil {
-		_ = e.Uninterpose(r.worker, r.node) // it is wrapped, by this recorder
-	}
-	log.Warn("the record ended early", "switch", r.sw, "file", r.file, "why", why)
-	r.end(why)
-}
-
-func (r *recording) drain() error {
-	for s := r.feed.Next(); s != nil; s = r.feed.Next() {
-		if err := r.w.Write(s); err != nil {
-			return err
-		}
-		r.feed.Return(s)
-		r.publish()
-		if n := r.w.Stats().Bytes; r.limit > 0 && n >= r.limit {
-			return fmt.Errorf("it has %d bytes, and its limit is %d", n, r.limit)
-		}
+// recordable refuses what cannot be recorded.
+func recordable(u *unit) error {
+	if n := len(u.workers); n != 1 {
+		return fmt.Errorf("switch %s runs on %d workers, and what they read of each other is not recorded: give all its ports the same worker", u.name, n)
 	}
 	return nil
 }
 
-func (r *recording) end(why string) {
-	if err := r.out.Close(); err != nil {
-		why = err.Error()
-	}
-	r.publish()
-	r.ended.Store(&why)
+// header tells what the switch of a unit is as it is now.
+func (d *Daemon) header(u *unit, s *config.Switch) replay.Header {
+	pool := d.engine.Worker(u.workers[0]).Pool()
+	m := madeFrom(d.document(s), s, u.numbers)
+	return replay.Header{Build: d.opts.Version, Go: runtime.Version(), Kind: "switch", Name: u.name, Document: m.Document, Ports: m.Ports,
+		Chunk: pool.ChunkSize(), Chunks: pool.Chunks(), Headroom: pool.Headroom(), Epoch: d.engine.Epoch().UnixNano()}
 }
 
 // endRecording ends the record of a switch, and keeps it.
@@ -236,14 +143,6 @@ func (d *Daemon) endRecording(u *unit) error {
 	return errors.Join(err, d.engine.Uninterpose(r.worker, r.node))
 }
 
-// stopped is why a record ends that was to end.
-const stopped = "stopped"
-
-func (r *recording) endedEarly() bool {
-	why := r.ended.Load()
-	return why != nil && *why != stopped
-}
-
 // keptRecords is how many records that ended are listed.
 const keptRecords = 16
 
@@ -256,14 +155,6 @@ type Recording struct {
 	Ended        string // why, if it is not on
 }
 
-func (r *recording) status() Recording {
-	s := Recording{Switch: r.sw, File: r.file, Start: r.start, Stats: *r.stats.Load(), On: true}
-	if why := r.ended.Load(); why != nil {
-		s.On, s.Ended = false, *why
-	}
-	return s
-}
-
 // Recordings lists the records of this daemon.
 func (d *Daemon) Recordings() []Recording {
 	d.mu.RLock()
@@ -273,41 +164,35 @@ func (d *Daemon) Recordings() []Recording {
 
 func (d *Daemon) recordings() (list []Recording) {
 	for _, r := range d.records {
-		list = append(list, r.status())
+		list = append(list, r.status()...)
 	}
 	for _, u := range d.units {
 		if u.recording != nil {
-			list = append(list, u.recording.status())
+			list = append(list, u.recording.status()...)
 		}
 	}
 	return list
 }
 
-// StartRecording records the switches of a name, or all. Since a record begins
-// with a switch that nothing has happened to, they begin anew: what they hold
-// and have learned is lost, and their counters start from 0.
-func (d *Daemon) StartRecording(name string) ([]Recording, error) {
+// StartRecording records the switches of a name, or all. A record of a switch at work
+// begins with an image of it.
+func (d *Daemon) StartRecording(name string, o Recorder) ([]Recording, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var chosen []string
 	for u := range d.chosen(name) {
 		if u.recording != nil && !u.recording.endedEarly() {
 			return nil, fmt.Errorf("switch %s is recorded already, to %s", u.name, u.recording.file)
 		}
-		if len(u.workers) != 1 {
-			return nil, fmt.Errorf("switch %s runs on %d workers, and what they read of each other is not recorded: give all its ports the same worker", u.name, len(u.workers))
-		}
-		chosen = append(chosen, u.name)
-	}
-	for _, name := range chosen {
-		s := switchOf(d.resolved, name)
-		if err := d.removeSwitch(name); err != nil {
+		if err := recordable(u); err != nil {
 			return nil, err
 		}
-		d.recorded[name] = true
-		if err := d.addSwitch(s, 0); err != nil {
-			delete(d.recorded, name)
-			return nil, errors.Join(err, d.addSwitch(s, 0))
+	}
+	if o.Limit = d.opts.Recorder.Limit; o.Limit == 0 && d.opts.Record == "" {
+		o.Limit = startedLimit
+	}
+	for u := range d.chosen(name) {
+		if err := errors.Join(d.endRecording(u), d.record(u, switchOf(d.resolved, u.name), o, true)); err != nil {
+			return nil, fmt.Errorf("switch %s: %w", u.name, err)
 		}
 	}
 	return d.recordings(), nil
@@ -321,7 +206,6 @@ func (d *Daemon) StopRecording(name string) ([]Recording, error) {
 	stopped := false
 	for u := range d.chosen(name) {
 		stopped = stopped || u.recording != nil
-		delete(d.recorded, u.name)
 		errs = append(errs, d.endRecording(u))
 	}
 	if !stopped {
@@ -330,29 +214,25 @@ func (d *Daemon) StopRecording(name string) ([]Recording, error) {
 	return d.recordings(), errors.Join(errs...)
 }
 
-// SaveRecording writes out what was recorded up to now. The records go on.
-func (d *Daemon) SaveRecording(name string) ([]Recording, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	saved := false
+// SaveRecording writes out what was recorded up to now: to the file of the record, or
+// what is kept to a file of its own. The records go on.
+func (d *Daemon) SaveRecording(name, why string) ([]Recording, error) {
+	d.mu.RLock()
+	var chosen []*recording
 	for u := range d.chosen(name) {
-		r := u.recording
-		if r == nil {
-			continue
-		}
-		saved = true
-		steps := uint64(0)
-		if err := d.engine.Worker(r.worker).Do(func(now frame.Time) { r.rec.Flush(now); steps = r.rec.Steps() }); err != nil {
-			return nil, err
-		}
-		for r.ended.Load() == nil && r.stats.Load().Steps < steps {
-			time.Sleep(recordPoll) // by the writer, which looks this often
+		if u.recording != nil {
+			chosen = append(chosen, u.recording)
 		}
 	}
-	if !saved {
+	d.mu.RUnlock() // an image may be due, which waits for changes to end
+	if len(chosen) == 0 {
 		return nil, errors.New("nothing is recorded")
 	}
-	return d.recordings(), nil
+	var errs []error
+	for _, r := range chosen {
+		errs = append(errs, r.saveNow(why))
+	}
+	return d.Recordings(), errors.Join(errs...)
 }
 
 // applied is the change to the configuration of s, with what a record needs to
@@ -378,11 +258,14 @@ func (s *server) Record(_ context.Context, r *api.RecordRequest) (*api.Recording
 	case api.RecordRequest_STATUS:
 		list = s.d.Recordings()
 	case api.RecordRequest_START:
-		list, err = s.d.StartRecording(r.Switch)
+		o := Recorder{Last: r.Last}
+		if o.On, err = ParseTriggers(r.On); err == nil {
+			list, err = s.d.StartRecording(r.Switch, o)
+		}
 	case api.RecordRequest_STOP:
 		list, err = s.d.StopRecording(r.Switch)
 	case api.RecordRequest_SAVE:
-		list, err = s.d.SaveRecording(r.Switch)
+		list, err = s.d.SaveRecording(r.Switch, "asked for")
 	default:
 		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("there is no action %d", r.Action))
 	}

@@ -15,12 +15,15 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/proto"
 
 	"gswitch/capture"
 	"gswitch/config"
 	"gswitch/control/api"
+	"gswitch/frame"
 	"gswitch/replay"
+	"gswitch/vswitch"
 	"gswitch/wire"
 	wt "gswitch/wire/wiretest"
 )
@@ -99,7 +102,7 @@ switches:
     buffer: {size: 4MB, limit: 100KB}
     fdb: {static: [{mac: "02:00:00:00:02:00", port: a}, {mac: "02:00:00:00:03:00", port: b}]}
 `, source(t, frames), filepath.Join(t.TempDir(), "a.pcapng"), filepath.Join(t.TempDir(), "b.pcapng"))
-	d, err := New(parse(t, doc), Options{Version: "v1", Source: "test.yaml", Record: dir, RecordLimit: limit, Logger: slog.New(slog.DiscardHandler)})
+	d, err := New(parse(t, doc), Options{Version: "v1", Source: "test.yaml", Record: dir, Recorder: Recorder{Limit: limit}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +246,7 @@ func TestRecordEndsWithTheDisk(t *testing.T) {
 func TestRecordHasALimit(t *testing.T) {
 	d := recorded(t, t.TempDir(), 5000, 3000)
 	for d.Recordings()[0].On {
-		if _, err := d.SaveRecording(""); err != nil {
+		if _, err := d.SaveRecording("", ""); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -257,6 +260,147 @@ func TestRecordHasALimit(t *testing.T) {
 	through(t, d, 3000)
 }
 
+// A switch that has been at work is recorded from an image of it.
+func TestRecordOfARunningSwitch(t *testing.T) {
+	d := recorded(t, "", 0, 3000)
+	d.mu.Lock()
+	d.recordsIn = t.TempDir()
+	d.mu.Unlock()
+	through(t, d, 500)
+	r, err := d.StartRecording("s1", Recorder{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	through(t, d, 1500)
+	if _, err := d.Edit(func(c *config.Config) error { return c.Switches[0].Ports[1].Rate.UnmarshalText([]byte("20Mbps")) }, false); err != nil {
+		t.Fatal(err)
+	}
+	through(t, d, 3000)
+	if _, err := d.StopRecording(""); err != nil {
+		t.Fatal(err)
+	}
+	p, err := playFile(t, r[0].File)
+	if !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+	came := uint64(0)
+	for i := range uint16(3) {
+		c := vswitch.PortCounts{}
+		p.Node.(*Replayed).ReadPort(i, &c)
+		came += c.Rx.Frames
+	}
+	if _, sums := p.Sent(); came != 3000 || sums < 1 {
+		t.Errorf("the switch of the replay got %d frames; %d hashes", came, sums)
+	}
+}
+
+// What is kept is bounded, a drop asks for a file of it, and so does whoever calls.
+func TestRecordKeepsTheLast(t *testing.T) {
+	on, err := ParseTriggers([]string{"drop:queue-tail"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := recorded(t, "", 0, 20_000)
+	dir := t.TempDir()
+	d.mu.Lock()
+	d.recordsIn = dir
+	d.mu.Unlock()
+	if _, err := d.StartRecording("s1", Recorder{Last: leastKept, On: on}); err != nil {
+		t.Fatal(err)
+	}
+	find := func(why string) Recording {
+		for {
+			for _, r := range d.Recordings() {
+				if r.Ended == why {
+					return r
+				}
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	dropped := find("saved: drop:queue-tail")
+	p, err := playFile(t, dropped.File)
+	saved := replay.SavedError{}
+	if !errors.As(err, &saved) || saved.Why != "drop:queue-tail" {
+		t.Fatal(err)
+	}
+	drops := [frame.NumReasons]uint64{}
+	for i := range uint16(3) {
+		p.Node.(*Replayed).AddDrops(i, &drops)
+	}
+	if drops[frame.QueueTail] == 0 {
+		t.Error("the drop is not in the file")
+	}
+	through(t, d, 20_000)
+	if _, err := d.SaveRecording("", "a test"); err != nil {
+		t.Fatal(err)
+	}
+	last := find("saved: a test")
+	if st, err := os.Stat(last.File); err != nil || st.Mode().Perm() != 0o600 || st.Size() > leastKept {
+		t.Errorf("%v, %v", st, err)
+	}
+	if _, err := playFile(t, last.File); !errors.As(err, &saved) {
+		t.Error(err)
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 2 {
+		t.Errorf("%d files", len(files))
+	}
+}
+
+// A disk without room for what is kept leaves no half file, and the recording goes on.
+func TestNoRoomForWhatIsKept(t *testing.T) {
+	d := recorded(t, "", 0, 3000)
+	through(t, d, 100)
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=4k"); err != nil {
+		if os.Getenv("GSWITCH_CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("a small disk needs root")
+	}
+	defer unix.Unmount(dir, 0)
+	d.mu.Lock()
+	d.recordsIn = dir
+	d.mu.Unlock()
+	if _, err := d.StartRecording("s1", Recorder{Last: leastKept}); err != nil {
+		t.Fatal(err)
+	}
+	through(t, d, 3000)
+	if _, err := d.SaveRecording("", "a test"); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("a file on a disk that is full: %v", err)
+	}
+	if files, _ := os.ReadDir(dir); len(files) != 0 || !d.Recordings()[0].On {
+		t.Errorf("%d files, %+v", len(files), d.Recordings())
+	}
+	if _, err := d.StopRecording(""); err != nil {
+		t.Fatal(err)
+	}
+	// A record that goes to the disk as it comes ends.
+	if _, err := d.StartRecording("s1", Recorder{}); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if r := d.Recordings(); !r[len(r)-1].On {
+			if why := r[len(r)-1].Ended; !strings.Contains(why, "no space") {
+				t.Errorf("it ended because: %s", why)
+			}
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func TestParseTriggers(t *testing.T) {
+	for _, bad := range []string{"", "drop:", "drop:nothing", "storm", "drops"} {
+		if _, err := ParseTriggers([]string{bad}); err == nil {
+			t.Errorf("%q is no trigger, and was taken", bad)
+		}
+	}
+	if on, err := ParseTriggers([]string{"drop", "pause-storm"}); err != nil || !on.storm || !on.reasons[frame.HeadroomFull] || on.reasons[frame.PauseConsumed] {
+		t.Errorf("%+v, %v", on, err)
+	}
+}
+
 // What the API asks for has a limit although nobody said so.
 func TestRecordsThatAreAskedForHaveALimit(t *testing.T) {
 	d := recorded(t, "", 0, 10)
@@ -264,12 +408,12 @@ func TestRecordsThatAreAskedForHaveALimit(t *testing.T) {
 	d.mu.Lock()
 	d.recordsIn = dir
 	d.mu.Unlock()
-	r, err := d.StartRecording("s1")
+	r, err := d.StartRecording("s1", Recorder{})
 	if err != nil || len(r) != 1 || filepath.Dir(r[0].File) != dir {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	d.mu.Lock()
-	limit := d.units[0].recording.limit
+	limit := d.units[0].recording.o.Limit
 	d.mu.Unlock()
 	if limit != startedLimit {
 		t.Errorf("the limit is %d", limit)
@@ -298,7 +442,7 @@ switches:
 		t.Fatal(err)
 	}
 	defer d.Stop()
-	if _, err := d.StartRecording(""); err == nil || !strings.Contains(err.Error(), "switch s1 runs on 2 workers") {
+	if _, err := d.StartRecording("", Recorder{}); err == nil || !strings.Contains(err.Error(), "switch s1 runs on 2 workers") {
 		t.Errorf("recording two workers: %v", err)
 	}
 	if s := d.Snapshot(); len(s.Switches) != 1 {

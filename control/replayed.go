@@ -46,6 +46,9 @@ func Rebuild(h *replay.Header, pool *frame.Pool) (replay.Machine, error) {
 	return r, nil
 }
 
+// RestoreImage implements replay.Resumer.
+func (r *Replayed) RestoreImage(b []byte) error { return r.Switch.RestoreImage(b) }
+
 // Do implements replay.Machine.
 func (r *Replayed) Do(_ frame.Time, command []byte) error {
 	c, err := vswitch.DecodeChange(command)

@@ -1,5 +1,10 @@
 package frame
 
+import (
+	"fmt"
+	"strings"
+)
+
 // Reason says why a frame was dropped. Zero keeps the frame. Every drop in
 // the switch and on its ports has exactly one reason and is counted under it.
 type Reason uint8
@@ -203,6 +208,16 @@ func (r Reason) String() string {
 		return reasonNames[r]
 	}
 	return "unknown"
+}
+
+// ParseReason returns the reason of a name, as String has it.
+func ParseReason(name string) (Reason, error) {
+	for r := Keep + 1; r < NumReasons; r++ {
+		if reasonNames[r] == name {
+			return r, nil
+		}
+	}
+	return Keep, fmt.Errorf("there is no reason %q for a drop; there are %s", name, strings.Join(reasonNames[Keep+1:], ", "))
 }
 
 // Loss reports whether a frame dropped for this reason was lost. Two kinds

@@ -101,8 +101,14 @@ func (w *Writer) write(b []byte) error {
 	return err
 }
 
-// Write appends a segment.
+// Write appends a segment. If the first one begins an epoch, the image comes before
+// it.
 func (w *Writer) Write(s *Segment) error {
+	if s.Epoch != nil && w.stats.Segments == 0 {
+		if err := w.image(s.Epoch.Image); err != nil {
+			return err
+		}
+	}
 	w.stats.Segments++
 	w.stats.Raw += uint64(len(s.b))
 	w.stats.Steps, w.stats.Last = s.End, s.Last
@@ -111,8 +117,8 @@ func (w *Writer) Write(s *Segment) error {
 	return w.seal(b)
 }
 
-// Image writes the image of the node with which an epoch begins, behind the header.
-func (w *Writer) Image(b []byte) error {
+// image writes the image of the node with which a record begins, behind the header.
+func (w *Writer) image(b []byte) error {
 	return w.seal(w.zstd.EncodeAll(b, w.head(imageMark, len(b), &Segment{})))
 }
 

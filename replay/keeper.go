@@ -42,10 +42,16 @@ func (k *Keeper) Add(s *Segment) error {
 		return fmt.Errorf("a recording of which the last part is kept does not begin with an image")
 	}
 	e := k.epochs[len(k.epochs)-1]
+	if e.size > k.limit {
+		return fmt.Errorf("%d bytes have been kept since the last image of the node, and it was to be half of %d", e.size, k.limit)
+	}
 	k.stats.Raw += uint64(len(s.b))
 	k.stats.Segments++
 	k.stats.Steps, k.stats.Last = s.End, s.Last
-	return e.w.Write(s)
+	if err := e.w.Write(s); err != nil || s.Epoch == nil || 4*e.size <= k.limit {
+		return err
+	}
+	return fmt.Errorf("an image of the node takes %d bytes: to keep what it was given last, %d are needed, and %d are allowed", e.size, 4*e.size, k.limit)
 }
 
 func (k *Keeper) begin(e *Epoch) error {
@@ -53,12 +59,6 @@ func (k *Keeper) begin(e *Epoch) error {
 	var err error
 	if x.w, err = NewWriter(x, &e.Header); err != nil {
 		return err
-	}
-	if err := x.w.Image(e.Image); err != nil {
-		return err
-	}
-	if x.size > k.limit/4 {
-		return fmt.Errorf("an image of the node has %d bytes: to keep its last inputs, %d bytes are needed at least, and %d are allowed", x.size, 4*x.size, k.limit)
 	}
 	if len(k.epochs) == 2 {
 		k.epochs = k.epochs[1:]

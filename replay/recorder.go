@@ -219,16 +219,18 @@ func (r *Recorder) Begin(now frame.Time, e *Epoch) {
 	if r.seg == nil {
 		return
 	}
-	r.catchUp()
-	r.at(now)
-	r.sum()
-	r.hand(now)
-	if !r.next(now) {
-		r.lose(behind)
-		return
+	if len(r.b) > 0 || r.skipped != frame.Never {
+		r.catchUp()
+		r.at(now)
+		r.sum()
+		r.hand(now)
+		if !r.next(now) {
+			r.lose(behind)
+			return
+		}
 	}
 	r.seg.Epoch = e
-	e.Header.Start = now
+	e.Header.Start, r.time = now, now
 	r.enc, r.sent, r.nextSum = encoder{}, sent{}, hashEvery
 	r.b = binary.AppendUvarint(binary.AppendUvarint(append(r.b, epochTag), uint64(now)), r.step)
 }

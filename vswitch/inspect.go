@@ -24,6 +24,14 @@ func (n *Node) ReadPort(port uint16, c *PortCounts) {
 	c.Plus(&PortCounts{Rx: ps.rx, Tx: ps.tx, RxClass: ps.rxClass, Drops: ps.drops, ParseErrors: ps.parseErrors, QueueDrops: ps.queueDrops})
 }
 
+// AddDrops adds what this worker dropped of a port, by reason.
+func (n *Node) AddDrops(port uint16, to *[frame.NumReasons]uint64) {
+	ps := &n.ports[port]
+	for r := range to {
+		to[r] += ps.drops[r] + ps.parseErrors[r]
+	}
+}
+
 // Counts returns what this worker counted for the switch as a whole.
 func (n *Node) Counts() Counts { return n.count }
 

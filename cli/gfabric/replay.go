@@ -114,10 +114,10 @@ func (f *replayFlags) run(ctx context.Context, name string, words []string, stdo
 		return closed
 	}
 	var cut string
-	lost := replay.LostError{}
+	lost, saved := replay.LostError{}, replay.SavedError{}
 	switch {
 	case errors.Is(err, io.EOF), err == nil:
-	case errors.Is(err, replay.ErrCut), errors.As(err, &lost):
+	case errors.Is(err, replay.ErrCut), errors.As(err, &lost), errors.As(err, &saved):
 		cut = "; " + err.Error()
 	default:
 		return fmt.Errorf("%s: %w", name, err)
@@ -152,17 +152,14 @@ func parseUntil(s string) (frame.Reason, error) {
 	if what != "drop" {
 		return 0, usagef("--until %s: say drop, or drop:REASON", s)
 	}
-	var names []string
-	for i := frame.Keep + 1; i < frame.NumReasons; i++ {
-		if i.String() == name {
-			return i, nil
-		}
-		names = append(names, i.String())
+	if !given {
+		return frame.Keep, nil
 	}
-	if given {
-		return 0, usagef("--until %s: there is no reason %q; there are %s", s, name, strings.Join(names, ", "))
+	r, err := frame.ParseReason(name)
+	if err != nil {
+		return 0, usagef("--until %s: %w", s, err)
 	}
-	return frame.Keep, nil
+	return r, nil
 }
 
 // play replays up to an instant, or to what is looked for.

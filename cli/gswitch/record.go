@@ -1,6 +1,7 @@
 package gswitch
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -10,16 +11,28 @@ import (
 	"gswitch/control"
 	"gswitch/control/api"
 	"gswitch/control/cli"
+	"gswitch/units"
 )
 
 func (a *app) recordCommand() *cobra.Command {
+	var last string
+	var on []string
 	verb := func(use, short, long string, action api.RecordRequest_Action) *cobra.Command {
 		return &cobra.Command{Use: use, Short: short, Long: long, Args: cli.Args(cobra.NoArgs), RunE: func(c *cobra.Command, _ []string) error {
 			client, address, err := a.client()
 			if err != nil {
 				return err
 			}
-			m, err := client.Record(c.Context(), &api.RecordRequest{Action: action, Switch: a.sw})
+			r := &api.RecordRequest{Action: action, Switch: a.sw, On: on}
+			if len(on) > 0 && last == "" {
+				return cli.Usage(errors.New("--on goes with --last: what goes to a file as it comes is there already"))
+			}
+			if last != "" {
+				if r.Last, err = units.Bytes.Whole(last, 1<<62); err != nil {
+					return cli.Usage(fmt.Errorf("--last: %w", err))
+				}
+			}
+			m, err := client.Record(c.Context(), r)
 			if err != nil {
 				return control.Explain(address, err)
 			}
@@ -30,14 +43,18 @@ func (a *app) recordCommand() *cobra.Command {
 			return nil
 		}}
 	}
+	start := verb("start", "Begin to record", `Record the switch, or all, from now on: the record begins with an image of the switch, for
+which it stands still for some milliseconds.
+
+With --last the last inputs are kept in memory, and go to a file of their own when record save,
+a signal SIGUSR1 to the daemon, or an event of --on asks for one.`, api.RecordRequest_START)
+	start.Flags().StringVar(&last, "last", "", "keep the last inputs in this much memory, as in 64MiB")
+	start.Flags().StringSliceVar(&on, "on", nil, "with --last, write a file at these events: drop, drop:REASON, pause-storm")
 	c := cli.Group("record", "Record what a switch is given, so that gfabric replay does it again",
-		"  gswitch run -c switch.yaml --record /var/lib/gswitch/records\n  gswitch record start\n  gswitch record status\n  gswitch record stop",
-		verb("start", "Begin to record", `Record the switch, or all. A record begins with a switch that nothing has
-happened to, so the switch begins anew: what waits in its queues and what it has learned is
-lost, its counters start from 0, and its ports are opened again. A daemon that was started
-with --record does without that.`, api.RecordRequest_START),
+		"  gswitch run -c switch.yaml --record /var/lib/gswitch/records\n  gswitch record start\n  gswitch record start --last 64MiB --on drop,pause-storm\n  gswitch record status\n  gswitch record stop",
+		start,
 		verb("stop", "End the records", "End the records of the switch, or of all. Forwarding goes on.", api.RecordRequest_STOP),
-		verb("save", "Write out what was recorded up to now", "Write out what was recorded up to now, without waiting for the next second. The records go on.", api.RecordRequest_SAVE),
+		verb("save", "Write out what was recorded up to now", "Write out what was recorded up to now, without waiting for the next second: to the file of the record, or what is kept (--last) to one of its own. The records go on.", api.RecordRequest_SAVE),
 		verb("status", "What is recorded, and where", "", api.RecordRequest_STATUS))
 	c.Long = `Everything that a switch is given is recorded: frames (headers only), instants,
 links, commands, allocations that failed. gfabric replay does the same again in virtual time, to

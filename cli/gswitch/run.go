@@ -38,6 +38,8 @@ type runFlags struct {
 	verbose bool
 	record  string
 	limit   string
+	last    string
+	on      []string
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -61,7 +63,8 @@ file again; SIGINT and SIGTERM end it.`,
   gswitch run --port eth1 --port eth2 --poll spin --cpu 1
   gswitch run --netns lab --port veth0 --port veth1 --mode native
   gswitch run -c switch.yaml --wait 30s
-  gswitch run -c switch.yaml --record /var/lib/gswitch/records`,
+  gswitch run -c switch.yaml --record /var/lib/gswitch/records
+  gswitch run -c switch.yaml --record /var/lib/gswitch/records --record-last 64MiB --record-on drop:headroom-full,pause-storm`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			doc, err := f.document(c, a)
@@ -83,6 +86,8 @@ file again; SIGINT and SIGTERM end it.`,
 	fl.DurationVar(&f.wait, "wait", 0, "wait so long for interfaces that are not there yet")
 	fl.StringVar(&f.record, "record", "", "record every switch to a file in this directory, from its beginning (gfabric replay)")
 	fl.StringVar(&f.limit, "record-limit", "", "end a record of this size, as in 1GiB; it grows until it is stopped if left out")
+	fl.StringVar(&f.last, "record-last", "", "keep the last inputs in this much memory, as in 64MiB, and write them to a file when they are asked for: gswitch record save, SIGUSR1, --record-on")
+	fl.StringSliceVar(&f.on, "record-on", nil, "with --record-last, write a file at these events: drop, drop:REASON, pause-storm")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log every change of the configuration too")
 	return c
 }
@@ -164,17 +169,11 @@ func (f *runFlags) run(doc *config.Config, socket string, stdout, stderr io.Writ
 	if source == "" {
 		source = "flags"
 	}
-	limit := uint64(0)
-	if f.limit != "" {
-		var err error
-		if limit, err = units.Bytes.Whole(f.limit, 1<<62); err != nil {
-			return cli.Usage(fmt.Errorf("--record-limit: %w", err))
-		}
-		if f.record == "" {
-			return cli.Usage(errors.New("--record-limit goes with --record"))
-		}
+	recorder, err := f.recorder()
+	if err != nil {
+		return cli.Usage(err)
 	}
-	opts := control.Options{Version: version, Source: source, Wait: f.wait, Record: f.record, RecordLimit: limit, Logger: log, Control: config.Control{Listen: f.listen}}
+	opts := control.Options{Version: version, Source: source, Wait: f.wait, Record: f.record, Recorder: recorder, Logger: log, Control: config.Control{Listen: f.listen}}
 	if socket != "" {
 		// A socket is named as seen from here.
 		if abs, err := filepath.Abs(socket); err == nil {
@@ -199,7 +198,50 @@ func (f *runFlags) run(doc *config.Config, socket string, stdout, stderr io.Writ
 	}
 	// What setting up took is not needed again; the packet memory lies apart.
 	debug.FreeOSMemory()
+	go saveOnSignal(ctx, d, log)
 	return cli.Serve(ctx, d, listeners, stdout, fmt.Sprintf("%s; control socket %s", summary(doc), settings.Socket), hangup, func() { f.reload(d, log) })
+}
+
+// recorder is how switches are recorded.
+func (f *runFlags) recorder() (r control.Recorder, err error) {
+	for _, size := range []struct {
+		flag, given string
+		to          *uint64
+	}{{"record-limit", f.limit, &r.Limit}, {"record-last", f.last, &r.Last}} {
+		switch {
+		case size.given == "":
+			continue
+		case f.record == "":
+			return r, fmt.Errorf("--%s goes with --record", size.flag)
+		}
+		if *size.to, err = units.Bytes.Whole(size.given, 1<<62); err != nil {
+			return r, fmt.Errorf("--%s: %w", size.flag, err)
+		}
+	}
+	if len(f.on) > 0 && f.last == "" {
+		return r, errors.New("--record-on goes with --record-last: what goes to a file as it comes is there already")
+	}
+	if r.On, err = control.ParseTriggers(f.on); err != nil {
+		return r, fmt.Errorf("--record-on: %w", err)
+	}
+	return r, nil
+}
+
+// saveOnSignal writes out what is recorded at SIGUSR1, until ctx ends.
+func saveOnSignal(ctx context.Context, d *control.Daemon, log *slog.Logger) {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, unix.SIGUSR1)
+	defer signal.Stop(asked)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-asked:
+			if _, err := d.SaveRecording("", "SIGUSR1"); err != nil {
+				log.Warn("SIGUSR1: nothing was saved", "error", err)
+			}
+		}
+	}
 }
 
 // reload reads the file again.

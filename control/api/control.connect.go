@@ -128,8 +128,7 @@ type ControlClient interface {
 	// Capture streams pcapng until the client goes away.
 	Capture(context.Context, *CaptureRequest) (*connect.ServerStreamForClient[CaptureResponse], error)
 	// Record starts, stops or writes out the records of switches, which are
-	// replayed by gfabric replay, and tells of them. A switch whose record
-	// starts begins anew.
+	// replayed by gfabric replay, and tells of them.
 	Record(context.Context, *RecordRequest) (*Recordings, error)
 }
 
@@ -581,8 +580,7 @@ type ControlHandler interface {
 	// Capture streams pcapng until the client goes away.
 	Capture(context.Context, *CaptureRequest, *connect.ServerStream[CaptureResponse]) error
 	// Record starts, stops or writes out the records of switches, which are
-	// replayed by gfabric replay, and tells of them. A switch whose record
-	// starts begins anew.
+	// replayed by gfabric replay, and tells of them.
 	Record(context.Context, *RecordRequest) (*Recordings, error)
 }
 

@@ -87,6 +87,8 @@ type RecordRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Action        RecordRequest_Action   `protobuf:"varint,1,opt,name=action,proto3,enum=gswitch.v1.RecordRequest_Action" json:"action,omitempty"`
 	Switch        string                 `protobuf:"bytes,2,opt,name=switch,proto3" json:"switch,omitempty"` // all if left out
+	Last          uint64                 `protobuf:"varint,3,opt,name=last,proto3" json:"last,omitempty"`    // START: keep so many bytes in memory in place of a file
+	On            []string               `protobuf:"bytes,4,rep,name=on,proto3" json:"on,omitempty"`         // and write them to one at these events: drop, drop:REASON, pause-storm
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -133,6 +135,20 @@ func (x *RecordRequest) GetSwitch() string {
 		return x.Switch
 	}
 	return ""
+}
+
+func (x *RecordRequest) GetLast() uint64 {
+	if x != nil {
+		return x.Last
+	}
+	return 0
+}
+
+func (x *RecordRequest) GetOn() []string {
+	if x != nil {
+		return x.On
+	}
+	return nil
 }
 
 type Recordings struct {
@@ -5062,10 +5078,12 @@ var File_control_proto protoreflect.FileDescriptor
 const file_control_proto_rawDesc = "" +
 	"\n" +
 	"\rcontrol.proto\x12\n" +
-	"gswitch.v1\"\x96\x01\n" +
+	"gswitch.v1\"\xba\x01\n" +
 	"\rRecordRequest\x128\n" +
 	"\x06action\x18\x01 \x01(\x0e2 .gswitch.v1.RecordRequest.ActionR\x06action\x12\x16\n" +
-	"\x06switch\x18\x02 \x01(\tR\x06switch\"3\n" +
+	"\x06switch\x18\x02 \x01(\tR\x06switch\x12\x12\n" +
+	"\x04last\x18\x03 \x01(\x04R\x04last\x12\x0e\n" +
+	"\x02on\x18\x04 \x03(\tR\x02on\"3\n" +
 	"\x06Action\x12\n" +
 	"\n" +
 	"\x06STATUS\x10\x00\x12\t\n" +
