@@ -27,6 +27,8 @@ type Replayed struct {
 	made made
 	doc  *config.Config // in force, as it was written
 	conf *config.Switch // of this switch, with its defaults
+
+	fixed bool // the configuration of Fix is in force: others are not adopted
 }
 
 // Rebuild makes the switch of a record anew. It is a replay.Build.
@@ -59,6 +61,9 @@ func (r *Replayed) Do(_ frame.Time, command []byte) error {
 	if !ok {
 		return r.Switch.Do(c)
 	}
+	if r.fixed {
+		return nil
+	}
 	var m made
 	if err := json.Unmarshal(a.Document, &m); err != nil {
 		return fmt.Errorf("the document of a configuration: %w", err)
@@ -73,6 +78,37 @@ func (r *Replayed) Do(_ frame.Time, command []byte) error {
 	}
 	r.made, r.doc, r.conf = m, doc, conf
 	return nil
+}
+
+// Fix gives the switch the configuration of another document, and lets no other
+// replace it. Ports are those of the record, by their names.
+func (r *Replayed) Fix(doc *config.Config) error {
+	conf := switchOf(doc.Resolved(), r.name)
+	if conf == nil {
+		return fmt.Errorf("the document has no switch %s", r.name)
+	}
+	numbers := r.made.numbers()
+	for i := range conf.Ports {
+		if _, known := numbers[conf.Ports[i].Name]; !known {
+			return fmt.Errorf("switch %s: the record has no port %s", r.name, conf.Ports[i].Name)
+		}
+	}
+	if err := r.Switch.Do(vswitch.Apply{Config: conf.VSwitch(numbers)}); err != nil {
+		return err
+	}
+	r.doc, r.conf, r.fixed = doc, conf, true
+	return nil
+}
+
+// Rated returns the ports with a rate of their own.
+func (r *Replayed) Rated() (ports []uint16) {
+	numbers := r.made.numbers()
+	for i := range r.conf.Ports {
+		if p := &r.conf.Ports[i]; p.Spec().Rated {
+			ports = append(ports, uint16(numbers[p.Name]))
+		}
+	}
+	return ports
 }
 
 // Ports returns the names of the ports by their numbers.

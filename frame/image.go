@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -335,12 +336,9 @@ func (w *imageWriter) mapping(v reflect.Value, l *layout) {
 
 // chunks writes the frames that were found and those that are linked to them.
 func (w *imageWriter) chunks(im *Imager, a *Arena) {
-	var todo, all []Ref
+	var all []Ref
 	seen, chained := map[Ref]bool{}, map[Ref]bool{}
-	for r := range w.refs {
-		todo = append(todo, r)
-	}
-	slices.Sort(todo)
+	todo := slices.Sorted(maps.Keys(w.refs))
 	for len(todo) > 0 {
 		r := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]

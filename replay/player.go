@@ -58,6 +58,9 @@ type Player struct {
 	// them.
 	Seen func(now frame.Time, port uint16, v []frame.Ref)
 
+	// Left, if set, is called with the frames that the node sends.
+	Left func(now frame.Time, port uint16, v []frame.Ref)
+
 	// Dropped, if set before the first Step, is called with the frames that
 	// the node drops. They are freed when it returns.
 	Dropped func(now frame.Time, v []frame.Ref)
@@ -76,6 +79,7 @@ type Player struct {
 	sums   uint64 // hashes that were compared
 
 	failed uint64
+	free   *free
 }
 
 // Diverged is the error of a replay that is not what was recorded.
@@ -188,10 +192,14 @@ func (p *Player) Step() (Event, error) {
 		small := uint64(tag >> 4)
 		switch tag & 15 {
 		case timeTag:
-			p.now += frame.Time(p.seg.uvarint(1 << 62))
-			if p.seg.bad || p.now > p.in.last {
+			to := p.now + frame.Time(p.seg.uvarint(1<<62))
+			if p.seg.bad || to > p.in.last {
 				return Event{}, p.damaged()
 			}
+			if p.free != nil {
+				p.pace(to)
+			}
+			p.now = to
 			continue
 		case hashTag:
 			if err := p.compare(); err != nil {
@@ -225,7 +233,9 @@ func (p *Player) compare() error {
 	if p.seg.bad {
 		return p.damaged()
 	}
-	p.sums++
+	if p.sums++; p.free != nil {
+		return nil
+	}
 	if frames != p.sent.frames {
 		return p.diverged(fmt.Sprintf("%d frames were sent, it was %d", p.sent.frames, frames))
 	}
@@ -294,13 +304,21 @@ func (p *Player) send(port uint16) (Event, error) {
 		k := p.Node.Transmit(p.now, port, p.v[:room])
 		p.out = append(p.out, p.v[:k]...)
 	})
-	for _, r := range p.out {
-		p.sent.add(p.Arena, r, port)
-	}
-	if e.Frames = p.out; err == nil && len(p.out) != want {
+	p.left(port)
+	if e.Frames = p.out; err == nil && len(p.out) != want && p.free == nil {
 		err = p.diverged(fmt.Sprintf("port %d sent %d frames, it was %d", port, len(p.out), want))
 	}
 	return e, err
+}
+
+// left takes note of the frames in out.
+func (p *Player) left(port uint16) {
+	for _, r := range p.out {
+		p.sent.add(p.Arena, r, port)
+	}
+	if p.Left != nil && len(p.out) > 0 {
+		p.Left(p.now, port, p.out)
+	}
 }
 
 // dropTap is a node that can list what it drops (dataplane.DropTap).
@@ -355,7 +373,9 @@ func (p *Player) failing(call func()) error {
 		if p.seg.bad {
 			return p.damaged()
 		}
-		p.pool.FailAt(script)
+		if p.free == nil {
+			p.pool.FailAt(script)
+		}
 	}
 	if p.Dropped != nil && p.tap == nil {
 		p.drops()
@@ -367,7 +387,7 @@ func (p *Player) failing(call func()) error {
 		p.drops()
 	}
 	p.failed += want
-	if failed := p.pool.Failed() - before; failed != want {
+	if failed := p.pool.Failed() - before; failed != want && p.free == nil {
 		return p.diverged(fmt.Sprintf("%d allocations failed, it was %d", failed, want))
 	}
 	return nil

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,6 +23,7 @@ import (
 type replayFlags struct {
 	at, from, to time.Duration
 	until        string
+	whatIf       string
 	pcap         string
 	trace        string
 	force        bool
@@ -43,6 +43,8 @@ func replayCommand() *cobra.Command {
 		Example: "  gfabric replay leaf1-20260102T030405.000Z.grec\n" +
 			"  gfabric replay leaf1.grec --at 12.304s -- gswitch show queues\n" +
 			"  gfabric replay leaf1.grec --until drop:queue-tail -- gswitch show buffer\n" +
+			"  gfabric replay leaf1.grec --until 'queue_bytes{port=\"p1\"} > 100KB' -- gswitch show queues\n" +
+			"  gfabric replay leaf1.grec --what-if other.yaml\n" +
 			"  gfabric replay leaf1.grec --trace 10.0.1.2:4791 --from 12.3s --to 12.31s\n" +
 			"  gfabric replay leaf1.grec --pcap frames.pcapng --from 12.3s --to 12.31s",
 		Args: func(c *cobra.Command, args []string) error {
@@ -57,7 +59,8 @@ func replayCommand() *cobra.Command {
 	}
 	fl := c.Flags()
 	fl.DurationVar(&f.at, "at", -1, "end the replay at this instant")
-	fl.StringVar(&f.until, "until", "", "end the replay behind the call in which a frame is dropped: drop, or drop:REASON")
+	fl.StringVar(&f.until, "until", "", "end the replay behind the call in which a frame is dropped (drop, drop:REASON), or after which a comparison holds, such as 'drops{reason=\"queue-tail\"} > 10' or 'queue_bytes{port=\"p1\",queue=\"3\"} > 100KB'")
+	fl.StringVar(&f.whatIf, "what-if", "", "replay twice, as it was and with the configuration of this file, and say what would have been different")
 	fl.StringVar(&f.trace, "trace", "", "print what happens to each frame from or to ADDRESS or ADDRESS:PORT")
 	fl.StringVar(&f.pcap, "pcap", "", "write the frames to this pcapng file: those that came, left and were dropped, headers only")
 	fl.DurationVar(&f.from, "from", 0, "trace and pcap from this instant on")
@@ -79,31 +82,26 @@ func (f *replayFlags) run(ctx context.Context, name string, words []string, stdo
 	if len(words) > 0 && words[0] != "gswitch" {
 		return usagef("behind -- stands a verb of gswitch, as in -- gswitch show queues; %s is another program", words[0])
 	}
-	reason := frame.Keep
+	var until *condition
 	if f.until != "" {
 		var err error
-		if reason, err = parseUntil(f.until); err != nil {
+		if until, err = parseUntil(f.until); err != nil {
 			return err
 		}
 	}
-	file, err := os.Open(name)
+	if f.whatIf != "" {
+		if f.until != "" || f.trace != "" || f.pcap != "" || len(words) > 0 {
+			return usagef("--what-if compares two replays from the beginning to --at: it goes with nothing else")
+		}
+		return f.compare(ctx, name, end, stdout)
+	}
+	p, closing, err := f.player(name)
 	if err != nil {
-		return usageError{err}
+		return err
 	}
-	defer file.Close()
-	in, err := replay.NewReader(bufio.NewReaderSize(file, 1<<20))
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	h := &in.Header
-	if h.Build != version && !f.force {
-		return fmt.Errorf("%s was recorded by gswitch %s (%s), this is %s: another build may do something else; replay it with that one, or try with --force", name, h.Build, h.Go, version)
-	}
-	p, err := replay.NewPlayer(in, control.Rebuild)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	r := &replayed{flags: f, p: p, sw: p.Node.(*control.Replayed), out: bufio.NewWriter(stdout), from: h.Start + frame.Time(f.from), reason: reason}
+	defer closing()
+	h := p.Header
+	r := &replayed{flags: f, p: p, sw: p.Node.(*control.Replayed), out: bufio.NewWriter(stdout), from: h.Start + frame.Time(f.from), until: until}
 	defer r.out.Flush()
 	if err := r.watch(); err != nil {
 		return err
@@ -123,7 +121,7 @@ func (f *replayFlags) run(ctx context.Context, name string, words []string, stdo
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	if f.until != "" && !r.stopped {
-		return fmt.Errorf("%s: nothing was dropped so up to the end, %v", name, (p.Now() - h.Start).Duration())
+		return fmt.Errorf("%s: %s did not come up to the end, %v", name, f.until, (p.Now() - h.Start).Duration())
 	}
 	frames, sums := p.Sent()
 	failed := ""
@@ -139,27 +137,35 @@ func (f *replayFlags) run(ctx context.Context, name string, words []string, stdo
 	return r.show(ctx, words[1:], stdout, stderr)
 }
 
+// player opens a record and makes its switch.
+func (f *replayFlags) player(name string) (*replay.Player, func() error, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, nil, usageError{err}
+	}
+	p, err := f.read(file)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w", name, err), file.Close())
+	}
+	return p, file.Close, nil
+}
+
+func (f *replayFlags) read(file io.Reader) (*replay.Player, error) {
+	in, err := replay.NewReader(bufio.NewReaderSize(file, 1<<20))
+	if err != nil {
+		return nil, err
+	}
+	if h := &in.Header; h.Build != version && !f.force {
+		return nil, fmt.Errorf("this was recorded by gswitch %s (%s), this is %s: another build may do something else; replay it with that one, or try with --force", h.Build, h.Go, version)
+	}
+	return replay.NewPlayer(in, control.Rebuild)
+}
+
 func addTime(a, b frame.Time) frame.Time {
 	if b > frame.Never-a {
 		return frame.Never
 	}
 	return a + b
-}
-
-// parseUntil returns the reason of a drop; Keep: of any.
-func parseUntil(s string) (frame.Reason, error) {
-	what, name, given := strings.Cut(s, ":")
-	if what != "drop" {
-		return 0, usagef("--until %s: say drop, or drop:REASON", s)
-	}
-	if !given {
-		return frame.Keep, nil
-	}
-	r, err := frame.ParseReason(name)
-	if err != nil {
-		return 0, usagef("--until %s: %w", s, err)
-	}
-	return r, nil
 }
 
 // play replays up to an instant, or to what is looked for.
@@ -180,6 +186,9 @@ func (r *replayed) play(ctx context.Context, end frame.Time) error {
 		}
 		if e.Kind == replay.Transmit && len(e.Frames) > 0 {
 			r.left(e)
+		}
+		if c := r.until; c != nil && !c.drop {
+			r.stopped = c.holds(c.of(r.sw.Node, r.sw.Ports()))
 		}
 		if r.stopped {
 			return nil

@@ -21,7 +21,7 @@ type replayed struct {
 	sw      *control.Replayed
 	out     *bufio.Writer
 	from    frame.Time
-	reason  frame.Reason // flags.until: Keep = any
+	until   *condition // nil: none
 	stopped bool
 
 	parser *wire.Parser
@@ -56,7 +56,7 @@ func (r *replayed) watch() (err error) {
 	if f.trace != "" || f.pcap != "" {
 		r.p.Seen = r.came
 	}
-	if f.trace != "" || f.pcap != "" || f.until != "" {
+	if f.trace != "" || f.pcap != "" || r.until != nil && r.until.drop {
 		r.p.Dropped = r.dropped
 	}
 	return nil
@@ -101,7 +101,7 @@ func (r *replayed) dropped(now frame.Time, v []frame.Ref) {
 	for _, ref := range v {
 		m := r.p.Arena.Meta(ref)
 		why, port := m.Reason, m.InPort
-		r.stopped = r.stopped || r.flags.until != "" && (r.reason == frame.Keep || why == r.reason)
+		r.stopped = r.stopped || r.until != nil && r.until.drop && (r.until.reason == frame.Keep || why == r.until.reason)
 		if now < r.from {
 			continue
 		}

@@ -1,0 +1,173 @@
+package gfabric
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gswitch/capture"
+	"gswitch/config"
+	"gswitch/control"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
+)
+
+// replayDocument is a switch whose port out is slower than what comes in.
+func replayDocument(in, out, rate string) string {
+	return fmt.Sprintf(`version: 1
+memory: {frames: 4096}
+control: {socket: /run/gswitch-test/never.sock}
+switches:
+  - name: s1
+    ports:
+      - {name: in, pcap: {read: %s}}
+      - {name: out, pcap: {write: %s}, rate: %s}
+    buffer: {size: 4MB, limit: 20KB}
+    fdb: {static: [{mac: "02:00:00:00:00:01", port: out}]}
+`, in, out, rate)
+}
+
+// recordedSwitch is the record of a switch that 300 frames went through, and drops.
+func recordedSwitch(t *testing.T) (record, in, out string) {
+	t.Helper()
+	dir := t.TempDir()
+	in, out = filepath.Join(dir, "in.pcapng"), filepath.Join(dir, "out.pcapng")
+	f, err := os.Create(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := capture.NewWriter(f)
+	if err := w.Section(""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Interface("in", "", capture.MaxSnapLen); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 300 {
+		b := wt.Frame(wt.Eth(wire.MAC{2, 0, 0, 0, 0, 1}, wire.MAC{2, 0, 0, 0, 0, 2}), wt.IPv4("10.0.0.2", "10.0.0.1", wt.IPv4With(func(h *wire.IPv4Fields) { h.ID = uint16(i) })),
+			wt.UDP(7, 9), wt.Zeros(958))
+		if err := w.Packet(capture.Record{Time: int64(i) * 400_000, Wire: uint32(len(b))}, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	doc, err := config.Parse("test.yaml", []byte(replayDocument(in, out, "10Mbps")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := control.New(doc, control.Options{Version: version, Record: dir, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		came := uint64(0)
+		for _, p := range d.Snapshot().Switches[0].Ports {
+			came += p.Counts.Rx.Frames
+		}
+		if came == 300 {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if err := d.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	return d.Recordings()[0].File, in, out
+}
+
+func replayOf(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out strings.Builder
+	c := replayCommand()
+	c.SilenceErrors, c.SilenceUsage = true, true
+	c.SetArgs(args)
+	c.SetOut(&out)
+	c.SetErr(&out)
+	err := c.ExecuteContext(context.Background())
+	return out.String(), err
+}
+
+// column returns a number in the row of a table that begins with a word.
+func column(t *testing.T, table, row string, at int) (n int) {
+	t.Helper()
+	for line := range strings.Lines(table) {
+		if f := strings.Fields(line); len(f) > at && f[0] == row {
+			n, err := strconv.Atoi(f[at])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+	}
+	return 0
+}
+
+// A replay ends where a comparison holds, and not before.
+func TestReplayUntil(t *testing.T) {
+	record, _, _ := recordedSwitch(t)
+	out, err := replayOf(t, record, "--until", `drops{reason="queue-tail"} >= 3`, "--", "gswitch", "show", "drops")
+	if n := column(t, out, "in", 2); err != nil || n < 3 || n > 64 { // a call may bring a vector of frames
+		t.Errorf("%v, %d drops: %s", err, n, out)
+	}
+	if out, err := replayOf(t, record, "--until", `queue_bytes{port="out", queue="0"} > 10KB`, "--json"); err == nil {
+		t.Errorf("a flag that is none: %s", out)
+	}
+	out, err = replayOf(t, record, "--until", `queue_bytes{port="out", queue="0"} > 10KB`, "--", "gswitch", "show", "queues")
+	if n := column(t, out, "out", 3); err != nil || n <= 10_000 {
+		t.Errorf("%v, %d bytes: %s", err, n, out)
+	}
+	for _, c := range [][2]string{
+		{`drops > 1e9`, "did not come up to the end"},
+		{`drop > 3`, "there is no value drop; there are drops"},
+		{`queue_bytes{reason="x"} > 3`, "queue_bytes has no label reason"},
+		{`queue_bytes{queue="9"} > 3`, `queue "9" is none of 0 to 7`},
+		{`queue_bytes > much`, "neither a number nor a size"},
+		{`queue_bytes`, "say drop, drop:REASON, or a comparison"},
+		{`drops{reason="queue"} > 1`, `there is no reason "queue"`},
+	} {
+		if _, err := replayOf(t, record, "--until", c[0]); err == nil || !strings.Contains(err.Error(), c[1]) {
+			t.Errorf("--until %s: %v", c[0], err)
+		}
+	}
+}
+
+// The same inputs with another configuration: nothing is different with the same one,
+// a faster port drops nothing.
+func TestReplayWhatIf(t *testing.T) {
+	record, in, out := recordedSwitch(t)
+	with := func(rate string) string {
+		file := filepath.Join(t.TempDir(), "other.yaml")
+		if err := os.WriteFile(file, []byte(replayDocument(in, out, rate)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	said, err := replayOf(t, record, "--what-if", with("10Mbps"))
+	if err != nil || !strings.Contains(said, "nothing would have been different") {
+		t.Errorf("the same configuration: %v: %s", err, said)
+	}
+	said, err = replayOf(t, record, "--what-if", with("100Mbps"))
+	for _, want := range []string{"frames sent", "300\n", "queue-tail", "the first frame that would have left otherwise"} {
+		if err != nil || !strings.Contains(said, want) {
+			t.Errorf("a faster port, without %q: %v: %s", want, err, said)
+		}
+	}
+	if _, err := replayOf(t, record, "--what-if", with("100Mbps"), "--until", "drop"); err == nil {
+		t.Error("--what-if took --until")
+	}
+	if _, err := replayOf(t, record, "--what-if", filepath.Join(t.TempDir(), "none.yaml")); err == nil {
+		t.Error("a file that is not there was taken")
+	}
+}
