@@ -39,6 +39,9 @@ func (s *sent) add(a *frame.Arena, r frame.Ref, port uint16) {
 	if h.icmp && len(b) > h.l4 && quotes(b[h.l4], b[h.l3]>>4) {
 		n = min(n, h.l4+2) // then comes what was not recorded, and a checksum over it
 	}
+	if h.gre && len(b) >= h.l4+wire.GRELen {
+		n = min(n, h.l4+wire.GRE(b[h.l4:]).HeaderLen()+wire.ERSPAN3Len) // then comes a copy of a frame
+	}
 	copy(s.b[:], b[:n])
 	clear(s.b[n : n+8])
 	if h.sum != 0 && h.sum+2 <= n {

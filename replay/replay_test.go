@@ -315,6 +315,9 @@ func (l *live) churn(n int, doc string) {
 			l.loop(rate)
 			l.rec.SetLink(l.now, port, true)
 		case 1:
+			if !strings.Contains(doc, "10.1.0.1/24") {
+				continue // no way there
+			}
 			l.command(vswitch.SetRoute{Route: vswitch.Route{Prefix: netip.MustParsePrefix("10.70.0.0/16"), NextHops: []vswitch.NextHop{{Via: netip.MustParseAddr(fmt.Sprintf("10.1.0.%d", 2+r.IntN(9)))}}}})
 		case 2:
 			l.command(&vswitch.FlushFDB{})
@@ -373,7 +376,9 @@ func state(m machine) (s struct {
 }) {
 	s.Counts, s.Self, s.Neighbors, s.Routes = m.Counts(), m.SelfDrops(), m.Neighbors(), m.RouteCounts(nil)
 	for i := range s.Ports {
-		m.ReadPort(uint16(i), &s.Ports[i])
+		if m.Knows(uint16(i)) {
+			m.ReadPort(uint16(i), &s.Ports[i])
+		}
 	}
 	m.sw.FDB().Entries(func(e pipeline.FDBEntry) bool { s.FDB = append(s.FDB, e); return true })
 	return s

@@ -12,6 +12,7 @@ type headers struct {
 	l3, l4 int // offsets, 0 where there is none that is known
 	sum    int // offset of a checksum over what is not recorded, 0 if there is none
 	icmp   bool
+	gre    bool // behind IPv4, without options
 }
 
 const (
@@ -33,9 +34,18 @@ func scan(b []byte) (h headers) {
 		return h
 	}
 	off, et := wire.EthernetLen, be.Uint16(b[12:])
+	if et == wire.EtherTypeLinkTag && len(b) >= off+wire.LinkTagLen { // of LossRadar, before all other tags
+		off += wire.LinkTagLen
+		et = be.Uint16(b[off-2:])
+	}
 	for tags := 0; (et == wire.EtherTypeVLAN || et == wire.EtherTypeQinQ) && tags < 2 && len(b) >= off+wire.VLANLen; tags++ {
 		et = be.Uint16(b[off+2:])
 		off += wire.VLANLen
+	}
+	if et == wire.EtherTypeNSH {
+		if behind := wire.BehindSlack(b[off:]); behind != 0 {
+			off, et = off+wire.NSHLen, behind
+		}
 	}
 	var proto uint8
 	switch {
@@ -44,6 +54,7 @@ func scan(b []byte) (h headers) {
 		if h.icmp = proto == wire.ProtoICMP; b[off] != 0x45 || be.Uint16(b[off+6:])&0x3fff != 0 {
 			return headers{keep: len(b)}
 		}
+		h.gre = proto == wire.ProtoGRE
 		off += wire.IPv4Len
 	case et == wire.EtherTypeIPv6 && len(b) >= off+wire.IPv6Len:
 		proto, h.l3 = b[off+6], off

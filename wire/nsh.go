@@ -70,9 +70,9 @@ func (f *SlackFields) Encode(b []byte) int {
 	return NSHLen
 }
 
-// behindSlack returns the EtherType of what follows a header of slack at the
+// BehindSlack returns the EtherType of what follows a header of slack at the
 // front of b, 0 if that is none.
-func behindSlack(b []byte) uint16 {
+func BehindSlack(b []byte) uint16 {
 	if len(b) < NSHLen || be.Uint32(b[4:8])>>8 != SlackPath {
 		return 0
 	}
@@ -89,7 +89,7 @@ func behindSlack(b []byte) uint16 {
 // it carries none.
 func SlackAt(m *frame.Meta, b []byte) Slack {
 	at := int(m.L3) - NSHLen
-	if at < EthernetLen || len(b) < int(m.L3) || be.Uint16(b[at-2:at]) != EtherTypeNSH || behindSlack(b[at:]) == 0 {
+	if at < EthernetLen || len(b) < int(m.L3) || be.Uint16(b[at-2:at]) != EtherTypeNSH || BehindSlack(b[at:]) == 0 {
 		return nil
 	}
 	return Slack(b[at : at+NSHLen])

@@ -85,7 +85,7 @@ func (p *Parser) plain(m *frame.Meta, b []byte) bool {
 			return false
 		}
 	case EtherTypeNSH:
-		if et = behindSlack(b[l3:]); et == 0 {
+		if et = BehindSlack(b[l3:]); et == 0 {
 			return false
 		}
 		l3 += NSHLen

@@ -35,7 +35,7 @@ func (p *Parser) link(m *frame.Meta, b []byte) frame.Reason {
 	off, et, why := skipTags(b, EthernetLen, e.EtherType())
 	tagged := off > EthernetLen
 	if et == EtherTypeNSH {
-		if inner := behindSlack(b[off:]); inner != 0 {
+		if inner := BehindSlack(b[off:]); inner != 0 {
 			et = inner
 			off += NSHLen
 		}
