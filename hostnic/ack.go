@@ -79,7 +79,7 @@ func (n *NIC) feed(now frame.Time, q *queuePair, a transport.Ack) {
 		q.stats.CEs++
 	}
 	if res.NewPackets > 0 {
-		n.retire(now, q)
+		q.service.retire(n, now, q)
 	}
 	if res.EnteredRecovery {
 		q.stats.Losses++

@@ -84,19 +84,11 @@ func (n *NIC) data(now frame.Time, r frame.Ref) {
 	if !n.cfg.Virtual {
 		b = whole(m, b)
 	}
-	if q.verbs != nil {
-		n.takeVerb(now, r, m, b, bth, q)
-		return
-	}
-	n.takeData(now, r, m, b, bth, q)
+	q.service.data(n, now, r, m, b, bth, q)
 }
 
-// takeData takes in a data frame, delivers its payload and answers it.
+// takeData takes in a data frame of a message, delivers its payload and answers it.
 func (n *NIC) takeData(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth int, q *queuePair) {
-	if q.frames != nil {
-		n.takeFrame(now, r, m, b, bth, q)
-		return
-	}
 	op := b[bth]
 	size, ok := n.payload(m, b, bth, bth+wire.BTHLen)
 	k := &kinds[op]

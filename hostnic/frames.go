@@ -77,7 +77,7 @@ func (q *queuePair) openFrames(t *transport.Config) {
 		f = new(frames)
 		q.framesMemory = f
 	}
-	q.frames = f
+	q.service, q.frames = &packetService, f
 	f.posted, f.waits, f.acked, f.owed = 0, 0, -frame.Second, 0
 	size := 0
 	if t.Kind().Keeps {
@@ -100,7 +100,7 @@ func (n *NIC) SendFrame(now frame.Time, qpn uint32, r frame.Ref) frame.Reason {
 		return why
 	}
 	size := uint32(n.arena.Meta(r).Len)
-	if q.frames == nil || size == 0 || size > uint32(n.cfg.Payload) {
+	if q.service != &packetService || size == 0 || size > uint32(n.cfg.Payload) {
 		return frame.MTUExceeded
 	}
 	if n.carried >= n.pool.Chunks()/carriedShare {
@@ -119,7 +119,7 @@ func (n *NIC) SendFrame(now frame.Time, qpn uint32, r frame.Ref) frame.Reason {
 // yet, and the packets that are not acknowledged, those included.
 func (n *NIC) Backlog(qpn uint32) (bytes uint64, packets int) {
 	q, why := n.lookup(qpn)
-	if why != frame.Keep || q.frames == nil {
+	if why != frame.Keep || q.service != &packetService {
 		return 0, 0
 	}
 	return q.frames.posted - q.sent, int(q.msgs.n)
@@ -248,10 +248,10 @@ func (n *NIC) answerLate(now frame.Time, q *queuePair) {
 	n.answer(now, r, q, &v, nil)
 }
 
-// asksFor reports whether a packet of a message asks for its acknowledgement:
-// the last one, but for short ones of a queue pair for frames.
-func (q *queuePair) asksFor(last bool, payload uint32) bool {
-	return last && (q.frames == nil || payload > shortPacket)
+// writeFrame writes the data frame of a packet. Short ones do not ask for their
+// acknowledgement.
+func (n *NIC) writeFrame(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, seq uint64, payload, _ uint32) {
+	n.writeSend(q, r, m, msg, seq, payload, payload > shortPacket, n.arena.Bytes(frame.Ref(msg.id)))
 }
 
 // restore makes of a data frame the Ethernet frame that it carries.
@@ -288,7 +288,7 @@ func (n *NIC) handUp(q *queuePair, r frame.Ref, seq uint64, inOrder uint32) {
 }
 
 // retireFrames lets go of the packets that are acknowledged.
-func (n *NIC) retireFrames(q *queuePair) {
+func (n *NIC) retireFrames(_ frame.Time, q *queuePair) {
 	for cum := q.tx.Cum(); q.msgs.n > 0 && q.msgs.at(0).end <= cum; q.msgs.pop() {
 		n.pool.Free(frame.Ref(q.msgs.at(0).id))
 		n.carried--
@@ -297,7 +297,7 @@ func (n *NIC) retireFrames(q *queuePair) {
 }
 
 // closeFrames drops what is not acknowledged, and what waits for a gap.
-func (n *NIC) closeFrames(q *queuePair) {
+func (n *NIC) closeFrames(_ frame.Time, q *queuePair) {
 	for ; q.msgs.n > 0; q.msgs.pop() {
 		n.drop(frame.Ref(q.msgs.at(0).id), frame.QueueFlush)
 		n.carried--

@@ -176,7 +176,7 @@ func (n *NIC) acknowledgedLow(now frame.Time, r frame.Ref, b []byte, bth int, q 
 	n.count.LowAcks++
 	q.acked += uint64(res.NewBytes)
 	if res.NewPackets > 0 {
-		n.retire(now, q)
+		q.service.retire(n, now, q)
 	}
 	n.schedule(now, q)
 	n.arm(now, q)

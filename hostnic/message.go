@@ -157,7 +157,7 @@ func (n *NIC) post(now frame.Time, qpn uint32, bytes uint64, data []byte, id uin
 	if why != frame.Keep {
 		return fmt.Errorf("nic %s: there is no queue pair %#x: %v", n.cfg.Name, qpn, why)
 	}
-	if q.verbs != nil || q.frames != nil {
+	if q.service != &messageService {
 		return fmt.Errorf("nic %s: queue pair %#x is not for messages", n.cfg.Name, qpn)
 	}
 	if bytes >= 1<<31*uint64(n.cfg.Payload) {
@@ -189,16 +189,8 @@ func (n *NIC) TakeCompletions(out []Completion) int {
 // Completed returns how many completions wait to be taken.
 func (n *NIC) Completed() int { return len(n.done) - n.doneHead }
 
-// retire completes the messages that are acknowledged to their end.
-func (n *NIC) retire(now frame.Time, q *queuePair) {
-	if q.verbs != nil || q.owner != nil {
-		n.retireVerbs(now, q)
-		return
-	}
-	if q.frames != nil {
-		n.retireFrames(q)
-		return
-	}
+// retireMessages completes the messages that are acknowledged to their end.
+func (n *NIC) retireMessages(now frame.Time, q *queuePair) {
 	for cum := q.tx.Cum(); q.msgs.n > 0; {
 		m := q.msgs.at(0)
 		if m.end > cum {

@@ -204,7 +204,7 @@ func (n *NIC) timer(now frame.Time, q *queuePair) {
 			if q.cc != nil {
 				q.cc.OnLoss(now, cc.LossTimeout)
 			}
-			if n.exhausted(now, q) {
+			if f := q.service.exhausted; f != nil && f(n, now, q) {
 				return
 			}
 		}

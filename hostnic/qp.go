@@ -39,9 +39,10 @@ type queuePair struct {
 	ccDue     frame.Time
 	ackDue    frame.Time // of an acknowledgement that was put off (frames)
 	second    *second    // the lane of its second loop; nil: none
-	verbs     *verbs     // of RDMA operations; nil: message service
-	owner     *queuePair // of the one that carries its read responses
-	frames    *frames    // of packets of others; nil: another service
+	service   *service   // what it is for
+	verbs     *verbs     // of requestService
+	owner     *queuePair // of responseService: the queue pair of the requests
+	frames    *frames    // of packetService
 	msgs      messages
 	tx        transport.Sender
 	transport transport.Config
@@ -174,7 +175,7 @@ func (n *NIC) OpenQP(now frame.Time, cfg *QPConfig) (uint32, error) {
 	n.openCC(q, cfg)
 	q.openSecond(cfg)
 	n.count.QPsOpen++
-	q.ackOp, q.verbs, q.owner = wire.RCAcknowledge, nil, nil
+	q.ackOp, q.service, q.verbs, q.owner = wire.RCAcknowledge, &messageService, nil, nil
 	if cfg.Frames != nil {
 		q.openFrames(&q.transport)
 	}
@@ -265,8 +266,8 @@ func (n *NIC) ConnectQP(now frame.Time, qpn, remote uint32) error {
 	q.data.setQP(q.remote)
 	q.reply.setQP(q.remote)
 	n.enlist(q)
-	if q.verbs != nil {
-		n.connectVerbs(q)
+	if f := q.service.connect; f != nil {
+		f(n, q)
 	}
 	n.schedule(now, q)
 	return nil
@@ -279,15 +280,12 @@ func (n *NIC) CloseQP(now frame.Time, qpn uint32) error {
 	if why != frame.Keep {
 		return fmt.Errorf("nic %s: there is no queue pair %#x: %v", n.cfg.Name, qpn, why)
 	}
-	if q.verbs != nil {
-		n.closeVerbs(now, q)
+	if f := q.service.close; f != nil {
+		f(n, now, q)
 	}
 	n.delist(q)
 	n.withdraw(q)
 	n.weigh(q)
-	if q.frames != nil {
-		n.closeFrames(q)
-	}
 	for q.msgs.n > 0 {
 		m := q.msgs.at(0)
 		n.done = append(n.done, Completion{Op: SendDone, QPN: q.qpn, ID: m.id, Bytes: m.bytes, Start: m.start, End: now, Retransmitted: m.rtx, Status: StatusFlushed})

@@ -135,10 +135,11 @@ func (n *NIC) roce(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
 			return
 		}
 	}
-	if q.verbs != nil {
-		n.verb(now, r, m, b, bth, q)
-		return
-	}
+	q.service.receive(n, now, r, m, b, bth, q)
+}
+
+// message takes in a frame of a queue pair for messages or packets of others.
+func (n *NIC) message(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth int, q *queuePair) {
 	switch op := b[bth]; {
 	case op == wire.RCAcknowledge:
 		n.acknowledged(now, r, m, b, bth, q)
@@ -147,7 +148,7 @@ func (n *NIC) roce(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
 			n.hold(now, r)
 			return
 		}
-		n.takeData(now, r, m, b, bth, q)
+		q.service.data(n, now, r, m, b, bth, q)
 	case op == wire.RoCECongestionNotify:
 		n.notified(now, q)
 		n.pool.Free(r)

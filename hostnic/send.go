@@ -212,7 +212,10 @@ func (n *NIC) expire(now frame.Time, q *queuePair) {
 func (n *NIC) send(t, now frame.Time, c *class, q *queuePair, l *lane) frame.Ref {
 	seq, payload := l.next, l.nextLen
 	msg := q.msgs.find(seq)
-	extra := n.prepare(q, msg, seq)
+	extra := uint32(0)
+	if q.service.prepare != nil {
+		extra = q.service.prepare(n, q, msg, seq)
+	}
 	bytes := n.dataWire(q, payload) + extra
 	r := n.pool.Alloc()
 	if r == frame.Nil {
@@ -222,11 +225,7 @@ func (n *NIC) send(t, now frame.Time, c *class, q *queuePair, l *lane) frame.Ref
 	} else {
 		m := n.arena.Reset(r)
 		m.Wire, m.Class = bytes, l.class
-		if q.verbs != nil || q.owner != nil {
-			n.writeVerb(q, r, m, extra)
-		} else {
-			n.writeData(q, r, m, msg, seq, payload)
-		}
+		q.service.write(n, q, r, m, msg, seq, payload, extra)
 		if l.order == behind {
 			n.setLevel(&q.data, n.arena.Bytes(r), l.class, l.level)
 		}
@@ -311,8 +310,18 @@ func (c *class) goOn(i, payload, turn uint32, last bool) {
 	c.lanes[inTurn].burst = i
 }
 
-// writeData writes the bytes of a data frame.
-func (n *NIC) writeData(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, seq uint64, payload uint32) {
+// writeMessage writes a data frame of a message.
+func (n *NIC) writeMessage(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, seq uint64, payload, _ uint32) {
+	var data []byte
+	if msg.data != nil && !n.cfg.Virtual {
+		data = msg.data[(seq-msg.first)*uint64(n.cfg.Payload):]
+	}
+	n.writeSend(q, r, m, msg, seq, payload, seq+1 == msg.end || q.transport.AckEvery <= 1, data)
+}
+
+// writeSend writes the bytes of an RDMA Send. Where asks is set, or where window and
+// cap let nothing follow, it asks for its acknowledgement.
+func (n *NIC) writeSend(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, seq uint64, payload uint32, asks bool, data []byte) {
 	head := uint32(q.data.n)
 	extra := uint32(0)
 	if !n.cfg.Virtual {
@@ -334,7 +343,7 @@ func (n *NIC) writeData(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, 
 	default:
 		bth[0] = wire.RCSendMiddle
 	}
-	if q.asksFor(last, payload) || q.transport.AckEvery <= 1 && q.frames == nil || n.asks(q, payload) {
+	if asks || n.asks(q, payload) {
 		psn |= 1 << 31 // AckReq
 	}
 	be.PutUint32(bth[8:12], psn)
@@ -346,20 +355,14 @@ func (n *NIC) writeData(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, 
 		bth[1] |= byte(pad(payload)) << 4
 	default:
 		bth[1] |= byte(pad(payload)) << 4
-		n.writePayload(q, b, msg, seq, payload)
+		n.writePayload(q, b, payload, data)
 	}
 }
 
 // writePayload writes payload, padding and ICRC.
-func (n *NIC) writePayload(q *queuePair, b []byte, msg *message, seq uint64, payload uint32) {
+func (n *NIC) writePayload(q *queuePair, b []byte, payload uint32, data []byte) {
 	body := b[q.data.n : len(b)-wire.ICRCLen]
-	k := 0
-	if q.frames != nil {
-		k = copy(body[:payload], n.arena.Bytes(frame.Ref(msg.id)))
-	} else if msg.data != nil {
-		k = copy(body[:payload], msg.data[(seq-msg.first)*uint64(n.cfg.Payload):])
-	}
-	clear(body[k:])
+	clear(body[copy(body[:payload], data):])
 	wire.PutICRC(b, wire.EthernetLen, int(q.data.bth))
 }
 

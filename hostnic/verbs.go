@@ -89,7 +89,7 @@ func (n *NIC) verbsOf(qpn uint32) (*queuePair, error) {
 	if why != frame.Keep {
 		return nil, fmt.Errorf("nic %s: there is no queue pair %#x: %v", n.cfg.Name, qpn, why)
 	}
-	if q.verbs == nil {
+	if q.service != &requestService {
 		return nil, fmt.Errorf("nic %s: queue pair %#x is of the message service: open it with QPConfig.Verbs", n.cfg.Name, qpn)
 	}
 	return q, nil
@@ -119,7 +119,7 @@ func (n *NIC) openVerbs(now frame.Time, q *queuePair, cfg *QPConfig) error {
 	}
 	n.count.QPsOpen--
 	resp, _ := n.lookup(qpn)
-	resp.owner, resp.ackOp = q, readAck
+	resp.service, resp.owner, resp.ackOp = &responseService, q, readAck
 	v := n.takeVerbs()
 	v.cfg, v.resp = *c, resp
 	if v.cfg.MaxReads == 0 {
@@ -129,7 +129,7 @@ func (n *NIC) openVerbs(now frame.Time, q *queuePair, cfg *QPConfig) error {
 	v.req.reset(mtu, v.cfg.MaxReads)
 	v.rsp.reset(mtu, !cfg.Transport.Kind().Keeps, &n.memory, q.qpn, c.SRQ)
 	v.failed, v.rnr, v.rnrAt = false, 0, 0
-	q.verbs = v
+	q.service, q.verbs = &requestService, v
 	return nil
 }
 
@@ -256,33 +256,32 @@ func (n *NIC) finish(now frame.Time, q *queuePair) {
 	n.issueBefore(q)
 }
 
-// retireVerbs takes in cumulative progress of a sequence space; the caller
-// schedules q.
-func (n *NIC) retireVerbs(now frame.Time, q *queuePair) {
+// retireRequests takes in cumulative progress of requests.
+func (n *NIC) retireRequests(now frame.Time, q *queuePair) {
 	cum := q.tx.Cum()
-	for q.msgs.n > 0 && q.msgs.at(0).end <= cum {
-		if m := q.msgs.at(0); q.verbs != nil {
-			q.verbs.req.at(m.id).rtx = m.rtx
-		}
-		q.msgs.pop()
-	}
-	if q.owner != nil {
-		q.owner.verbs.rsp.acknowledged(cum)
-		return
+	for ; q.msgs.n > 0 && q.msgs.at(0).end <= cum; q.msgs.pop() {
+		m := q.msgs.at(0)
+		q.verbs.req.at(m.id).rtx = m.rtx
 	}
 	q.verbs.req.acknowledged(cum)
 	n.finish(now, q)
 }
 
-// exhausted ends a connection with too many timeouts in a row. It reports
+// retireResponses takes in that of responses.
+func (n *NIC) retireResponses(_ frame.Time, q *queuePair) {
+	cum := q.tx.Cum()
+	for q.msgs.n > 0 && q.msgs.at(0).end <= cum {
+		q.msgs.pop()
+	}
+	q.owner.verbs.rsp.acknowledged(cum)
+}
+
+// exhaustedVerbs ends a connection with too many timeouts in a row. It reports
 // whether it did.
-func (n *NIC) exhausted(now frame.Time, q *queuePair) bool {
+func (n *NIC) exhaustedVerbs(now frame.Time, q *queuePair) bool {
 	owner := q
 	if q.owner != nil {
 		owner = q.owner
-	}
-	if owner.verbs == nil {
-		return false
 	}
 	if limit := owner.verbs.cfg.Retries; limit == 0 || q.tx.Retries() <= limit {
 		return false

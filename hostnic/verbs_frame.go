@@ -9,22 +9,21 @@ import (
 	"gswitch/wire"
 )
 
-// prepare makes the next packet of an RDMA queue pair and returns the bytes
-// of its headers behind the BTH; 0 for the message service.
-func (n *NIC) prepare(q *queuePair, msg *message, seq uint64) uint32 {
-	switch {
-	case q.verbs != nil:
-		n.packet = q.verbs.req.packet(msg.id, seq)
-		return uint32(headersLen(n.packet.op, q.verbs.rsp.inOrder))
-	case q.owner != nil:
-		n.packet = q.owner.verbs.rsp.packet(seq)
-		return uint32(headersLen(n.packet.op, q.owner.verbs.rsp.inOrder))
-	}
-	return 0
+// prepareRequest makes the next packet of requests and returns the bytes of its
+// headers behind the BTH.
+func (n *NIC) prepareRequest(q *queuePair, msg *message, seq uint64) uint32 {
+	n.packet = q.verbs.req.packet(msg.id, seq)
+	return uint32(headersLen(n.packet.op, q.verbs.rsp.inOrder))
+}
+
+// prepareResponse makes that of responses.
+func (n *NIC) prepareResponse(q *queuePair, _ *message, seq uint64) uint32 {
+	n.packet = q.owner.verbs.rsp.packet(seq)
+	return uint32(headersLen(n.packet.op, q.owner.verbs.rsp.inOrder))
 }
 
 // writeVerb writes the bytes of the packet that was prepared.
-func (n *NIC) writeVerb(q *queuePair, r frame.Ref, m *frame.Meta, extra uint32) {
+func (n *NIC) writeVerb(q *queuePair, r frame.Ref, m *frame.Meta, _ *message, _ uint64, _, extra uint32) {
 	p := &n.packet
 	v, msn := q.verbs, uint32(0)
 	if v == nil {
