@@ -208,9 +208,9 @@ func (e *Engine) offer(i uint32) (mark bool) {
 		e.giveUp(q, i, seq)
 		return false
 	}
-	alive := e.resolve(q, &x, i, seq)
+	alive := e.resolve(q, nil, &x, i, seq)
 	if q.buffer != nil {
-		alive = e.resolveBuffer(q, &x, i, seq) && alive
+		alive = e.resolve(q, q.buffer, &x, i, seq) && alive
 	}
 	if !alive {
 		return false

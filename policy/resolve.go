@@ -22,43 +22,19 @@ func first(list []condition, x *env) *condition {
 	return nil
 }
 
-// resolve drops packets of a queue while it is congested, and reports whether the
-// packet that came, slot i of number came, is still there. A drop with a probability
-// is tried once for each packet that comes.
-func (e *Engine) resolve(q *queue, x *env, i, came uint32) bool {
-	alive := true
-	for q.n > 0 {
-		c := first(q.prog.congestion, x)
-		if c == nil {
-			return alive
-		}
-		e.act(q, c, x)
-		if !c.drop {
-			return alive
-		}
-		certain := c.chance >= 1<<32
-		if !certain && e.rng.Uint64()>>32 >= c.chance {
-			return alive
-		}
-		v := q.adm.pick(&q.all, q.proc)
-		if v == i && e.slots[v].seq == came {
-			alive = false
-		}
-		e.giveUp(q, v, came)
-		if !certain {
-			return alive
-		}
+// resolve drops packets while a queue is congested, or its buffer where b is not nil,
+// and reports whether the packet that came, slot i of number came, is still there. In
+// a buffer the last queue in its order gives up a packet, the queue that the packet
+// came to among equals. A drop with a probability is tried once for each packet that
+// comes.
+func (e *Engine) resolve(q *queue, b *buffer, x *env, i, came uint32) bool {
+	congestion, n := q.prog.congestion, &q.n
+	if b != nil {
+		congestion, n = b.prog.congestion, &b.n
 	}
-	return alive
-}
-
-// resolveBuffer is resolve for the buffer of a queue: the last queue in the buffer's
-// order gives up a packet, the queue that the packet came to among equals.
-func (e *Engine) resolveBuffer(q *queue, x *env, i, came uint32) bool {
-	b := q.buffer
 	alive := true
-	for b.n > 0 {
-		c := first(b.prog.congestion, x)
+	for *n > 0 {
+		c := first(congestion, x)
 		if c == nil {
 			return alive
 		}
@@ -70,12 +46,15 @@ func (e *Engine) resolveBuffer(q *queue, x *env, i, came uint32) bool {
 		if !certain && e.rng.Uint64()>>32 >= c.chance {
 			return alive
 		}
-		worst := e.poorest(b, q)
-		v := worst.adm.pick(&worst.all, worst.proc)
+		loser := q
+		if b != nil {
+			loser = e.poorest(b, q)
+		}
+		v := loser.adm.pick(&loser.all, loser.proc)
 		if v == i && e.slots[v].seq == came {
 			alive = false
 		}
-		e.giveUp(worst, v, came)
+		e.giveUp(loser, v, came)
 		if !certain {
 			return alive
 		}

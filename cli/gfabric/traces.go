@@ -1,6 +1,7 @@
 package gfabric
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -202,93 +203,55 @@ var questions = []struct {
 	{"pfc", "Who paused whom", "Pauses as switches saw them come, and, with own_pauses, as they sent them, the port with most of them first.", "results/pauses --run storm-1", whyPFC},
 }
 
-func whyDrops(f *copiesFlags, w io.Writer, b *traces.Book) error {
-	v := b.Suspects()
+// printWhy prints the answer: in JSON, or as a table of the first rows, or what none
+// says where there are none.
+func printWhy[T any](f *copiesFlags, w io.Writer, v []T, none string, columns []string, row func(e T) []any) error {
 	if f.json {
 		return printJSON(w, v)
 	}
-	if len(v) == 0 {
-		fmt.Fprintf(w, "none of %d packets was lost\n", len(b.Done))
+	if len(v) == 0 && none != "" {
+		fmt.Fprintln(w, none)
 		return nil
 	}
 	shown, rest := rows(f, v)
-	t := cli.NewTable("SUSPECT", "REASON", ">PACKETS", "SEEN LAST AT", ">DESTINATIONS", "SUCH AS")
-	for _, s := range shown {
-		reason := s.Reason
-		if reason == "" {
-			reason = "silently"
-		}
-		t.Row(s.Name, reason, fmt.Sprintf("%.4g", s.Traces), strings.Join(s.After, " "), s.To, s.Flow)
+	t := cli.NewTable(columns...)
+	for _, e := range shown {
+		t.Row(row(e)...)
 	}
 	t.Print(w)
 	printRest(w, rest)
 	return nil
+}
+
+func whyDrops(f *copiesFlags, w io.Writer, b *traces.Book) error {
+	return printWhy(f, w, b.Suspects(), fmt.Sprintf("none of %d packets was lost", len(b.Done)),
+		[]string{"SUSPECT", "REASON", ">PACKETS", "SEEN LAST AT", ">DESTINATIONS", "SUCH AS"}, func(s traces.Suspect) []any {
+			return []any{s.Name, cmp.Or(s.Reason, "silently"), fmt.Sprintf("%.4g", s.Traces), strings.Join(s.After, " "), s.To, s.Flow}
+		})
 }
 
 func whyLoops(f *copiesFlags, w io.Writer, b *traces.Book) error {
-	v := b.Circles()
-	if f.json {
-		return printJSON(w, v)
-	}
-	if len(v) == 0 {
-		fmt.Fprintf(w, "none of %d packets went round\n", len(b.Done))
-		return nil
-	}
-	shown, rest := rows(f, v)
-	t := cli.NewTable("SWITCHES", ">PACKETS", ">VISITS", "SUCH AS")
-	for _, c := range shown {
-		t.Row(strings.Join(c.Switches, " "), c.Traces, fmt.Sprintf("%.1f", c.Visits), c.Flow)
-	}
-	t.Print(w)
-	printRest(w, rest)
-	return nil
+	return printWhy(f, w, b.Circles(), fmt.Sprintf("none of %d packets went round", len(b.Done)),
+		[]string{"SWITCHES", ">PACKETS", ">VISITS", "SUCH AS"}, func(c traces.Circle) []any {
+			return []any{strings.Join(c.Switches, " "), c.Traces, fmt.Sprintf("%.1f", c.Visits), c.Flow}
+		})
 }
 
 func whySlow(f *copiesFlags, w io.Writer, b *traces.Book) error {
-	v := b.Links()
-	if f.json {
-		return printJSON(w, v)
-	}
-	shown, rest := rows(f, v)
-	t := cli.NewTable("LINK", ">PACKETS", ">MEAN", ">MAX", ">MAX BEYOND LEAST")
-	for _, l := range shown {
-		t.Row(l.From+":"+l.To, l.Packets, l.Mean.Duration(), l.Max.Duration(), l.Spread.Duration())
-	}
-	t.Print(w)
-	printRest(w, rest)
-	return nil
+	return printWhy(f, w, b.Links(), "", []string{"LINK", ">PACKETS", ">MEAN", ">MAX", ">MAX BEYOND LEAST"}, func(l traces.Link) []any {
+		return []any{l.From + ":" + l.To, l.Packets, l.Mean.Duration(), l.Max.Duration(), l.Spread.Duration()}
+	})
 }
 
 func whyUneven(f *copiesFlags, w io.Writer, b *traces.Book) error {
-	v := b.Shares()
-	if f.json {
-		return printJSON(w, v)
-	}
-	shown, rest := rows(f, v)
-	t := cli.NewTable("SWITCH", ">WAYS", ">PACKETS", ">MOST / MEAN", "MOST TAKEN", "LEAST TAKEN")
-	for _, s := range shown {
-		t.Row(s.Switch, s.Ways, s.Packets, fmt.Sprintf("%.2f", s.Ratio), s.Most, s.Least)
-	}
-	t.Print(w)
-	printRest(w, rest)
-	return nil
+	return printWhy(f, w, b.Shares(), "", []string{"SWITCH", ">WAYS", ">PACKETS", ">MOST / MEAN", "MOST TAKEN", "LEAST TAKEN"}, func(s traces.Share) []any {
+		return []any{s.Switch, s.Ways, s.Packets, fmt.Sprintf("%.2f", s.Ratio), s.Most, s.Least}
+	})
 }
 
 func whyPFC(f *copiesFlags, w io.Writer, b *traces.Book) error {
-	v := b.Pausers()
-	if f.json {
-		return printJSON(w, v)
-	}
-	if len(v) == 0 {
-		fmt.Fprintln(w, "no pause was seen: sessions with everflow see those that come, with own_pauses those that switches send")
-		return nil
-	}
-	shown, rest := rows(f, v)
-	t := cli.NewTable("WHO PAUSES", "WHOM", ">PAUSES", ">RESUMES", "FIRST", "LAST")
-	for _, p := range shown {
-		t.Row(p.Who, p.Whom, p.Pauses, p.Resumes, frame.Time(p.First).Duration(), frame.Time(p.Last).Duration())
-	}
-	t.Print(w)
-	printRest(w, rest)
-	return nil
+	return printWhy(f, w, b.Pausers(), "no pause was seen: sessions with everflow see those that come, with own_pauses those that switches send",
+		[]string{"WHO PAUSES", "WHOM", ">PAUSES", ">RESUMES", "FIRST", "LAST"}, func(p traces.Pauser) []any {
+			return []any{p.Who, p.Whom, p.Pauses, p.Resumes, frame.Time(p.First).Duration(), frame.Time(p.Last).Duration()}
+		})
 }
