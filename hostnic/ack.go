@@ -84,7 +84,7 @@ func (n *NIC) feed(now frame.Time, q *queuePair, a transport.Ack) {
 	if res.EnteredRecovery {
 		q.stats.Losses++
 	}
-	n.sample(now, q, &res)
+	n.sample(now, q, res)
 	if q.cc != nil {
 		f.Ack, f.SndNxt, f.Newly = q.acked, q.sent, res.NewBytes
 		if bytes, back := q.tx.GoesBack(); back {

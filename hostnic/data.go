@@ -132,7 +132,7 @@ func (n *NIC) takeData(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth
 		return
 	}
 	if level != 0 {
-		n.answerLow(now, r, q, &v, level)
+		n.answerLow(now, r, q, &v, seq, level)
 		return
 	}
 	n.answer(now, r, q, &v, telemetry)

@@ -124,7 +124,7 @@ func (n *NIC) takeLow(now frame.Time, q *queuePair, seq uint64, kind transport.P
 }
 
 // answerLow turns a data frame of a level into the reply to it.
-func (n *NIC) answerLow(now frame.Time, r frame.Ref, q *queuePair, v *transport.Verdict, level uint8) {
+func (n *NIC) answerLow(now frame.Time, r frame.Ref, q *queuePair, v *transport.Verdict, seq uint64, level uint8) {
 	head := int(q.reply.n) + wire.AETHLen + runLen
 	bytes := uint32(head + wire.ICRCLen)
 	if s := n.cfg.Sizes.Ack; s != 0 {
@@ -144,8 +144,9 @@ func (n *NIC) answerLow(now frame.Time, r frame.Ref, q *queuePair, v *transport.
 	bth[0] = q.ackOp
 	be.PutUint32(bth[8:12], (q.initial+uint32(v.Cum-1))&0xffffff)
 	be.PutUint32(bth[12:16], uint32(wire.AETHAck|31)<<24|v.MSN&0xffffff)
-	be.PutUint32(bth[16:20], (q.initial+uint32(v.First))&0xffffff)
-	be.PutUint32(bth[20:24], (q.initial+uint32(v.End))&0xffffff)
+	first, end := q.rx.Run(seq)
+	be.PutUint32(bth[16:20], (q.initial+uint32(first))&0xffffff)
+	be.PutUint32(bth[20:24], (q.initial+uint32(end))&0xffffff)
 	if !n.cfg.Virtual {
 		wire.PutICRC(b, wire.EthernetLen, int(q.reply.bth))
 	}

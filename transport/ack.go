@@ -20,13 +20,15 @@ type AckResult struct {
 
 // Ack takes an acknowledgement. One of packets that were never sent changes
 // nothing and is counted.
-func (s *Sender) Ack(now frame.Time, a Ack) AckResult {
+//
+// What it returns is good until the next call.
+func (s *Sender) Ack(now frame.Time, a Ack) *AckResult {
 	r := &s.result // of its own it would be allocated: the rules are called by pointer
 	*r = AckResult{}
 	sack := a.NAK && s.kind.SACKs
 	if !s.Knows(a.Cum) || sack && a.Sack >= s.next {
 		s.stats.BadAcks++
-		return *r
+		return r
 	}
 	advanced := a.Cum > s.cum
 	if advanced {
@@ -44,7 +46,7 @@ func (s *Sender) Ack(now frame.Time, a Ack) AckResult {
 			s.kind.nak(s, now, advanced, r)
 		}
 	}
-	return *r
+	return r
 }
 
 // advance moves the cumulative acknowledgement to c.
@@ -79,7 +81,9 @@ func (s *Sender) advance(now frame.Time, c uint64, r *AckResult) {
 	s.cum = c
 	s.resend = max(s.resend, c)
 	s.timer.progress(now, c < s.next)
-	s.kind.step(s, now, r)
+	if s.inRec || s.dups != 0 { // without an episode or duplicates there is nothing to follow
+		s.kind.step(s, now, r)
+	}
 }
 
 // has reports whether seq is SACKed.

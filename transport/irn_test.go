@@ -67,14 +67,14 @@ func (x *script) ack(c uint64, want string) AckResult {
 	x.t.Helper()
 	r := x.s.Ack(x.now, Ack{Cum: x.wire(c)})
 	x.want(fmt.Sprintf("ACK(%d)", c), want)
-	return r
+	return *r
 }
 
 func (x *script) nack(c, sack uint64, want string) AckResult {
 	x.t.Helper()
 	r := x.s.Ack(x.now, Ack{NAK: true, Cum: x.wire(c), Sack: x.wire(sack)})
 	x.want(fmt.Sprintf("NACK(%d,%d)", c, sack), want)
-	return r
+	return *r
 }
 
 // timeout lets the time run to the next deadline, which must be at.

@@ -39,7 +39,8 @@ type Kind struct {
 	// nak is told of a gap by a NAK that names no packet; advanced: it also
 	// moved the cumulative acknowledgement.
 	nak func(s *Sender, now frame.Time, advanced bool, r *AckResult)
-	// step follows the cumulative acknowledgement to s.cum.
+	// step follows the cumulative acknowledgement to s.cum, in an episode of recovery
+	// or after duplicates.
 	step func(s *Sender, now frame.Time, r *AckResult)
 	// resent, if not nil, follows a selective retransmission.
 	resent func(s *Sender)

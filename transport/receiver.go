@@ -34,11 +34,6 @@ type Verdict struct {
 	MSN         uint32 // messages complete in order, 24 bits
 	InOrder     uint32 // packets that became in-order by this one
 	Completions uint32 // receive work requests that became complete, in order
-
-	// Of a packet of RC3's second loop: the run of packets around it that have
-	// arrived, which its reply tells. Cum is that of the last reply to the
-	// ordinary loop.
-	First, End uint64
 }
 
 // Receiver is the sink of one direction of a queue pair. The zero value is
@@ -121,9 +116,12 @@ func (r *Receiver) DataLow(now frame.Time, seq uint64, kind PacketKind) Verdict 
 		r.runFrom, r.runTo = seq, seq+1
 	}
 	v.Reply, v.Cum, v.Sack = AckReply, replied, 0
-	v.First, v.End = r.runFrom, max(r.runTo, seq+1)
 	return v
 }
+
+// Run returns the run of packets around seq, of the last call of DataLow, that have
+// arrived: what the reply to it tells.
+func (r *Receiver) Run(seq uint64) (first, end uint64) { return r.runFrom, max(r.runTo, seq+1) }
 
 // expected takes the packet at next, and whatever was kept right behind it.
 func (r *Receiver) expected(kind PacketKind) (v Verdict) {

@@ -256,8 +256,9 @@ func TestLowRepliesOfTheReceiver(t *testing.T) {
 	}
 	for i, want := range [][3]uint64{{9, 9, 10}, {8, 8, 10}, {7, 7, 10}, {5, 5, 6}, {4, 4, 6}, {1, 1, 2}, {2, 1, 3}} {
 		v := r.DataLow(0, want[0], Middle)
-		if !v.Deliver || v.Reply != AckReply || v.Cum != 1 || v.First != want[1] || v.End != want[2] {
-			t.Errorf("%d: packet %d: %+v", i, want[0], v)
+		first, end := r.Run(want[0])
+		if !v.Deliver || v.Reply != AckReply || v.Cum != 1 || first != want[1] || end != want[2] {
+			t.Errorf("%d: packet %d: %+v, run from %d to %d", i, want[0], v, first, end)
 		}
 	}
 	if r.Expected() != 3 {
@@ -347,7 +348,8 @@ func TestSecondLoopUnderLoss(t *testing.T) {
 							delivered[e.seq]++
 						}
 						if v.Reply != None && rnd.Float64() >= lossHP {
-							fly = append(fly, event{at: now + 10_000, low: e.low, seq: v.First, to: v.End, ack: Ack{NAK: v.Reply == NakReply, Cum: v.Cum, Sack: v.Sack}})
+							first, end := r.Run(e.seq)
+							fly = append(fly, event{at: now + 10_000, low: e.low, seq: first, to: end, ack: Ack{NAK: v.Reply == NakReply, Cum: v.Cum, Sack: v.Sack}})
 						}
 					case e.low:
 						s.AckLow(now, e.seq, e.to)

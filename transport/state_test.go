@@ -118,7 +118,7 @@ func TestStateThatIRNAdds(t *testing.T) {
 				twin.Sent(now, q2, 1000, x2)
 			}
 			a := Ack{NAK: true, Cum: orig.Cum() + uint64(rnd.Uint32n(3)), Sack: orig.Cum() + uint64(rnd.Uint32n(128))}
-			if orig.Ack(now, a) != twin.Ack(now, a) || orig.Deadline() != twin.Deadline() {
+			if *orig.Ack(now, a) != *twin.Ack(now, a) || orig.Deadline() != twin.Deadline() {
 				t.Fatal("an acknowledgement is taken differently")
 			}
 		}
