@@ -3,20 +3,35 @@ package dut
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"gswitch/bench/testbed"
 )
 
 var gswitchL2 = DUT{
-	Name: "gswitch-l2", About: "gswitch as a learning switch, spinning",
+	Name: "gswitch-l2", About: "gswitch as a learning switch, spinning; the sink never sends, so every frame is flooded (to one port)",
 	Missing:       built("gswitch"),
 	FramesPerCall: framesPerCall,
 	Start:         func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) { return gswitchFlags(b, e, "spin") },
+}
+
+// The sink never sends, so a learning switch floods what is for it. With the
+// address in the forwarding database it does not.
+var gswitchUnicast = DUT{
+	Name: "gswitch-unicast", About: "gswitch as a learning switch that knows where the sink is, spinning",
+	Missing:       built("gswitch"),
+	FramesPerCall: framesPerCall,
+	Start: func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) {
+		return gswitchConfig(b, e, func(w *bufio.Writer) {
+			fmt.Fprintf(w, "switches:\n  - name: unicast\n    ports: [{interface: d0}, {interface: d1}]\n    fdb: {static: [{mac: %q, port: d1}]}\n", testbed.SinkMAC)
+		})
+	},
 }
 
 var gswitchAdaptive = DUT{
@@ -27,17 +42,18 @@ var gswitchAdaptive = DUT{
 }
 
 func gswitchFlags(b *testbed.Bed, e Env, poll string) ([]*testbed.Proc, error) {
-	return one(b, "gswitch", "ready", filepath.Join(e.Bin, "gswitch"), "run", "--port", "d0", "--port", "d1", "--poll", poll, "--cpu", strconv.Itoa(e.CPU), "--listen", api)
+	return one(b, "gswitch", "ready", filepath.Join(e.Bin, "gswitch"), "run", "--port", "d0", "--port", "d1", "--poll", poll, "--cpu", strconv.Itoa(e.CPU), "--name", daemon)
 }
 
-// api is where a measured gswitch answers, in its namespace.
-const api = "127.0.0.1:9479"
+// daemon is the name by which a measured gswitch is asked: that of its control
+// socket.
+const daemon = "gbench"
 
 // framesPerCall asks a running gswitch how many frames it sends in a system call.
 func framesPerCall(e Env) (float64, error) {
-	out, err := exec.Command("ip", "netns", "exec", testbed.DUT, filepath.Join(e.Bin, "gswitch"), "--socket", api, "show", "workers", "--json").Output()
+	out, err := exec.Command(filepath.Join(e.Bin, "gswitch"), "--name", daemon, "show", "workers", "--json").Output()
 	if err != nil {
-		return 0, fmt.Errorf("gswitch show workers: %w", err)
+		return 0, fmt.Errorf("gswitch show workers: %w: %s", err, stderr(err))
 	}
 	var v struct {
 		Workers []struct {
@@ -51,6 +67,14 @@ func framesPerCall(e Env) (float64, error) {
 		return 0, fmt.Errorf("gswitch show workers: %d workers, want 1", len(v.Workers))
 	}
 	return v.Workers[0].FramesPerKick, nil
+}
+
+// stderr is what a program that failed has printed about it.
+func stderr(err error) string {
+	if e, ok := errors.AsType[*exec.ExitError](err); ok {
+		return strings.TrimSpace(string(e.Stderr))
+	}
+	return ""
 }
 
 // What the switch with everything on has to look through.
@@ -183,7 +207,7 @@ func gswitchConfig(b *testbed.Bed, e Env, write func(*bufio.Writer)) ([]*testbed
 		return nil, err
 	}
 	w := bufio.NewWriter(f)
-	fmt.Fprintf(w, "version: 1\nworkers: [{cpu: %d, poll: spin}]\ncontrol: {socket: %s, listen: %q}\n", e.CPU, filepath.Join(b.Dir, "gswitch.sock"), api)
+	fmt.Fprintf(w, "version: 1\nworkers: [{cpu: %d, poll: spin}]\ncontrol: {socket: /run/gswitch/%s.sock}\n", e.CPU, daemon)
 	write(w)
 	if err := w.Flush(); err != nil {
 		return nil, err
