@@ -18,6 +18,9 @@ type Pool struct {
 // depotBatch is how many chunks move between a Pool and the Depot at once.
 const depotBatch = 256
 
+// PoolKeeps is how many free chunks a Pool with a Depot keeps at most.
+const PoolKeeps = 4 * depotBatch
+
 // NewPool returns a pool that owns every chunk of a.
 func NewPool(a *Arena) *Pool {
 	p := &Pool{Arena: a, free: make([]Ref, a.Chunks())}
@@ -101,7 +104,7 @@ func (p *Pool) Free(r Ref) {
 // that come back from a completion ring.
 func (p *Pool) FreeChunk(r Ref) {
 	p.free = append(p.free, r)
-	if p.depot != nil && len(p.free) > 4*depotBatch {
+	if p.depot != nil && len(p.free) > PoolKeeps {
 		p.depot.give(p, depotBatch)
 	}
 }

@@ -26,25 +26,32 @@ func (e *Engine) control() {
 	e.layOut()
 }
 
-// layOut gives nodes and directions that were added their slots.
+// layOut gives nodes and directions that were added their slots. Each part has
+// all of them, and uses those of its nodes: arrivals at them, their timers, and
+// their transmissions.
 func (e *Engine) layOut() {
 	if e.laid {
 		return
 	}
 	e.laid = true
-	e.queue.reset(e.now, len(e.dirs), len(e.nodes))
+	for i := range e.parts {
+		e.parts[i].queue.reset(e.now, len(e.dirs), len(e.nodes))
+	}
 	for i := range e.dirs {
 		dir := &e.dirs[i]
 		if at := dir.nextArrival(); at != frame.Never {
-			e.queue.set(int32(i), max(at, e.now))
+			e.receiver(dir).queue.set(int32(i), max(at, e.now))
 		}
 		if dir.txAt != frame.Never {
-			e.queue.set(e.queue.firstTx+int32(i), max(dir.txAt, e.now))
+			q := &e.part(dir.from).queue
+			q.set(q.firstTx+int32(i), max(dir.txAt, e.now))
 		}
 	}
 	for i := range e.nodes {
 		if at := e.nodes[i].timerAt; at != frame.Never {
-			e.queue.set(e.queue.firstTimer+int32(i), max(at, e.now))
+			q := &e.part(int32(i)).queue
+			q.set(q.firstTimer+int32(i), max(at, e.now))
 		}
 	}
+	e.divide()
 }

@@ -27,30 +27,34 @@ type Config struct {
 	// Seed is that of every random choice of the engine: its faults. Nodes have
 	// seeds of their own.
 	Seed uint64
+	// Parts is how many parts of the network run side by side, each on a core: see
+	// Assign. 0 takes 1.
+	Parts int
 }
 
 // Engine steps the nodes of a network in virtual time.
 type Engine struct {
 	arena *frame.Arena
-	pool  *frame.Pool
+	depot *frame.Depot // free chunks of several parts, nil where there is one
 	seed  uint64
 	now   frame.Time
 	err   error
 
 	rounds int // of events at the present instant
-	wide   int // directions from which on fetch is worth it
 
 	nodes []node
 	dirs  []direction // two to a link: 2*link is from its first node to its second
-	queue calendar
-	laid  bool // the queue's slots fit nodes and dirs
+	laid  bool        // the slots of the parts' queues fit nodes and dirs
 	ctl   Agenda
-	dirty []int32 // nodes that were stepped or poked and not looked at since
 
-	scratch [vector]frame.Ref
-	touched [16]uint16
-	count   Stats
-	onLost  func(id LinkID, way Way, why fault.Loss, b []byte)
+	parts   []*part
+	stepped stepped // nodes, while the parts go in step
+	batch   []int32 // events of an instant, of all parts
+	wide    int     // directions from which on fetch is worth it
+	ahead   ahead   // how the parts run ahead of each other
+
+	count  Stats
+	onLost func(id LinkID, way Way, why fault.Loss, b []byte)
 }
 
 // vector is how many frames a port may give out or get at once.
@@ -65,12 +69,27 @@ func New(cfg Config) *Engine {
 	for size < headroom+cfg.Headers+encapsulation {
 		size *= 2
 	}
-	a := frame.MustArena(cfg.Chunks, size, headroom)
-	return &Engine{arena: a, pool: frame.NewPool(a), seed: cfg.Seed, wide: fetchFrom}
+	e := &Engine{seed: cfg.Seed, wide: fetchFrom}
+	if cfg.Parts <= 1 {
+		e.arena = frame.MustArena(cfg.Chunks, size, headroom)
+		e.addPart(frame.NewPool(e.arena))
+		return e
+	}
+	// What lies unused in the pool of one part is not missing in another.
+	e.arena = frame.MustArena(cfg.Chunks+cfg.Parts*frame.PoolKeeps, size, headroom)
+	e.depot = frame.NewDepot(e.arena)
+	for range cfg.Parts {
+		e.addPart(e.depot.NewPool(e.arena))
+	}
+	return e
 }
 
-// Pool returns the pool that all nodes of the engine share.
-func (e *Engine) Pool() *frame.Pool { return e.pool }
+// Pool returns the pool that all nodes of the engine share, or where there are
+// several parts those of the first.
+func (e *Engine) Pool() *frame.Pool { return e.parts[0].pool }
+
+// PoolOf returns the pool that the nodes of a part share.
+func (e *Engine) PoolOf(part int) *frame.Pool { return e.parts[part].pool }
 
 // Now returns the virtual time.
 func (e *Engine) Now() frame.Time { return e.now }
@@ -148,12 +167,7 @@ func (e *Engine) fail(err error) {
 // on.
 func (e *Engine) Poke(node int) { e.markDirty(int32(node)) }
 
-func (e *Engine) markDirty(i int32) {
-	if n := &e.nodes[i]; !n.dirty {
-		n.dirty = true
-		e.dirty = append(e.dirty, i)
-	}
-}
+func (e *Engine) markDirty(i int32) { e.part(i).mark(i) }
 
 // Run lets time go on until the given instant, everything that happens at it
 // included. It may be called again with a later one.
@@ -165,25 +179,29 @@ func (e *Engine) Run(until frame.Time) error {
 		return fmt.Errorf("time cannot go back from %d to %d ns", e.now, until)
 	}
 	e.layOut()
+	defer e.rest()
 	for {
 		if e.ctl.Next() <= e.now {
 			e.control()
 			continue
 		}
 		e.serve()
-		t := e.queue.next()
-		if c := e.ctl.Next(); c <= t {
-			if c > until || e.err != nil {
-				break
-			}
-			e.now, e.rounds = max(e.now, c), 0
-			continue
-		}
-		if t > until || e.err != nil {
+		t, c := e.next(), e.ctl.Next()
+		if min(c, t) > until || e.err != nil {
 			break
 		}
+		if c <= t {
+			e.advance(max(e.now, c))
+			e.rounds = 0
+			continue
+		}
+		if to := e.horizon(t, min(c, until+1)); to > t {
+			e.runAhead(to)
+			continue
+		}
 		if e.rounds++; t > e.now {
-			e.now, e.rounds = t, 0
+			e.rounds = 0
+			e.advance(t)
 		} else if e.rounds > maxRounds {
 			e.fail(e.standstill())
 			break
@@ -191,9 +209,17 @@ func (e *Engine) Run(until frame.Time) error {
 		e.instant(t)
 	}
 	if e.err == nil {
-		e.now = until
+		e.advance(until)
 	}
 	return e.err
+}
+
+// advance lets time go on for all parts.
+func (e *Engine) advance(t frame.Time) {
+	e.now = t
+	for _, p := range e.parts {
+		p.now = t
+	}
 }
 
 // maxRounds is how often something may happen anew at one instant: frames
@@ -202,7 +228,7 @@ const maxRounds = 100_000
 
 // standstill says who keeps time from going on.
 func (e *Engine) standstill() error {
-	if e.pool.Available() == 0 {
+	if e.starved() {
 		return e.exhausted()
 	}
 	for i := range e.nodes {
@@ -213,67 +239,18 @@ func (e *Engine) standstill() error {
 	return fmt.Errorf("at %d ns frames go round without end: a loop of links without delay", e.now)
 }
 
-// instant runs the events of the present instant: arrivals, timers, then what
-// leaves, each in the order of their index.
-func (e *Engine) instant(t frame.Time) {
-	batch := e.queue.take(t)
-	e.fetch(batch)
-	i := 0
-	for ; i < len(batch) && batch[i] < e.queue.firstTx; i++ {
-		if s := batch[i]; s < e.queue.firstTimer {
-			e.arrive(s)
-		} else {
-			e.timer(s - e.queue.firstTimer)
+// starved reports whether there is no free chunk.
+func (e *Engine) starved() bool {
+	for _, p := range e.parts {
+		if p.starved() {
+			return true
 		}
 	}
-	if i == len(batch) {
-		return
-	}
-	e.serve() // a frame that arrived now may leave now, in the order of its class
-	for ; i < len(batch); i++ {
-		if d := batch[i] - e.queue.firstTx; e.dirs[d].txAt == t {
-			e.transmit(d)
-			e.markDirty(e.dirs[d].from)
-		}
-	}
+	return false
 }
 
 func (e *Engine) exhausted() error {
-	return fmt.Errorf("at %d ns the %d chunks for frames are used up and a node waits for one: set Config.Chunks to more than the network can queue", e.now, e.pool.Chunks())
-}
-
-// fetch asks for what the arrivals of an instant need, level by level, so that
-// their cache misses overlap instead of following each other.
-func (e *Engine) fetch(batch []int32) {
-	n := 0
-	for n < len(batch) && batch[n] < e.queue.firstTimer {
-		n++
-	}
-	if n < 2 || len(e.dirs) < e.wide {
-		return
-	}
-	batch = batch[:n]
-	for _, s := range batch {
-		d := &e.dirs[s]
-		frame.Prefetch(d)
-		frame.Prefetch(&d.digest)
-	}
-	for _, s := range batch {
-		if f := &e.dirs[s].flight; len(f.ring) > 0 {
-			frame.Prefetch(f.first())
-		}
-	}
-	for _, s := range batch {
-		if f := &e.dirs[s].flight; f.head != f.tail {
-			e.arena.Prefetch(f.first().ref)
-		}
-	}
-	for _, s := range batch {
-		d := &e.dirs[s]
-		if n := &e.nodes[d.to]; n.warm != nil && d.flight.head != d.flight.tail {
-			n.warm.Expect(d.toPort, d.flight.first().ref)
-		}
-	}
+	return fmt.Errorf("at %d ns the %d chunks for frames are used up and a node waits for one: set Config.Chunks to more than the network can queue", e.now, e.arena.Chunks())
 }
 
 // fetchFrom is from how many directions on a network does not lie in the
@@ -294,6 +271,9 @@ type Stats struct {
 // + InFlight at any time.
 func (e *Engine) Stats() Stats {
 	s := e.count
+	for _, p := range e.parts {
+		s.Events += p.events
+	}
 	for i := range e.dirs {
 		d := &e.dirs[i]
 		s.Handed += d.handed

@@ -19,14 +19,13 @@ const (
 // Fault sets what goes wrong on one direction of a link from now on, in place
 // of what was set before. Frames that are on the link already are not touched.
 func (e *Engine) Fault(id LinkID, way Way, c fault.Config) error {
-	dir, err := e.direction(id, way)
-	if err != nil {
+	if _, err := e.direction(id, way); err != nil {
 		return err
 	}
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("link %d: %w", id, err)
 	}
-	dir.ensureFault(e.seed, 2*int(id)+int(way)).model.Set(c)
+	e.faulty(int32(2*int(id) + int(way))).model.Set(c)
 	return nil
 }
 
@@ -46,37 +45,41 @@ type faulty struct {
 	lost     [fault.NumLosses]uint64
 }
 
-func (dir *direction) ensureFault(seed uint64, index int) *faulty {
+// faulty returns the state of faults of direction d. From the first one on the
+// parts go in step: what a fault does to a frame is noted at both of its ends.
+func (e *Engine) faulty(d int32) *faulty {
+	dir := &e.dirs[d]
 	if dir.fault == nil {
 		// Neighbouring seeds are unrelated streams, so directions get neighbouring ones.
-		dir.fault = &faulty{model: fault.NewModel(seed*0x9e3779b97f4a7c15 + uint64(index))}
+		dir.fault = &faulty{model: fault.NewModel(e.seed*0x9e3779b97f4a7c15 + uint64(d))}
+		e.inStep("a link has faults")
 	}
 	return dir.fault
 }
 
 // launchFaulty is launch on a direction on which something went wrong.
-func (e *Engine) launchFaulty(d int32, dir *direction, start, end frame.Time, r frame.Ref, m *frame.Meta) {
-	f := dir.ensureFault(e.seed, int(d))
+func (p *part) launchFaulty(d int32, dir *direction, start, end frame.Time, r frame.Ref, m *frame.Meta) {
+	f := p.e.faulty(d)
 	if f.model.Slows() {
 		end = start + f.model.Span(end-start)
 	}
 	dir.free = end
 	var v fault.Verdict
 	if dir.up {
-		v = f.model.Judge(e.arena.Bytes(r), m)
+		v = f.model.Judge(p.e.arena.Bytes(r), m)
 	} else {
 		v = fault.Verdict{Loss: fault.LossLink, Late: f.model.Late()}
 	}
 	at := end + dir.delay + v.Late
 	if v.Held {
-		at = max(at+f.model.ReorderBy(), e.now)
+		at = max(at+f.model.ReorderBy(), p.now)
 	} else {
-		at = max(at, dir.last, e.now)
+		at = max(at, dir.last, p.now)
 		dir.last = at
 	}
 	x := inFlight{at: at, ref: r, cause: v.Loss}
 	if v.Loss != fault.LossNone && v.Loss != fault.LossFCS { // one that arrives damaged is in flight until then
-		e.lose(dir, x)
+		p.lose(dir, x)
 		return
 	}
 	if v.Held {
@@ -85,7 +88,7 @@ func (e *Engine) launchFaulty(d int32, dir *direction, start, end frame.Time, r 
 		dir.flight.add(x)
 	}
 	if v.Duplicate {
-		if c := e.pool.Copy(r); c != frame.Nil {
+		if c := p.pool.Copy(r); c != frame.Nil {
 			f.injected++
 			x.ref = c
 			if v.Held {
@@ -95,7 +98,7 @@ func (e *Engine) launchFaulty(d int32, dir *direction, start, end frame.Time, r 
 			}
 		}
 	}
-	e.queue.set(d, max(dir.nextArrival(), e.now))
+	p.e.receiver(dir).queue.set(d, max(dir.nextArrival(), p.now))
 }
 
 // OnLost has fn called with each frame that a link loses: what is materialised of
@@ -103,17 +106,17 @@ func (e *Engine) launchFaulty(d int32, dir *direction, start, end frame.Time, r 
 func (e *Engine) OnLost(fn func(id LinkID, way Way, why fault.Loss, b []byte)) { e.onLost = fn }
 
 // lose ends a frame on a link.
-func (e *Engine) lose(dir *direction, x inFlight) {
-	e.record(dir, &x)
+func (p *part) lose(dir *direction, x inFlight) {
+	p.record(dir, &x)
 	dir.fault.lost[x.cause]++
-	if e.onLost != nil {
+	if p.e.onLost != nil {
 		d := 0
-		for &e.dirs[d] != dir {
+		for &p.e.dirs[d] != dir {
 			d++
 		}
-		e.onLost(LinkID(d/2), Way(d%2), x.cause, e.arena.Bytes(x.ref))
+		p.e.onLost(LinkID(d/2), Way(d%2), x.cause, p.e.arena.Bytes(x.ref))
 	}
-	e.pool.Free(x.ref)
+	p.pool.Free(x.ref)
 }
 
 // hold keeps a frame that others overtake. They are few: a sorted list does.
@@ -139,55 +142,55 @@ func (dir *direction) nextArrival() frame.Time {
 // arriveFaulty is arrive on a direction on which something went wrong: what is
 // damaged ends here, and frames that were held back come after those that
 // arrive in order at the same instant.
-func (e *Engine) arriveFaulty(d int32, dir *direction, v []frame.Ref, room int) []frame.Ref {
+func (p *part) arriveFaulty(d int32, dir *direction, v []frame.Ref, room int) []frame.Ref {
 	f := dir.fault
 	for len(v) < room {
 		var x inFlight
 		switch {
-		case dir.flight.due(e.now) && !(len(f.late) > 0 && f.late[0].at < dir.flight.first().at):
+		case dir.flight.due(p.now) && !(len(f.late) > 0 && f.late[0].at < dir.flight.first().at):
 			x = dir.flight.pop()
-		case len(f.late) > 0 && f.late[0].at <= e.now:
+		case len(f.late) > 0 && f.late[0].at <= p.now:
 			x = f.late[0]
 			f.late = f.late[:copy(f.late, f.late[1:])]
 		default:
-			e.rearm(d, dir)
+			p.rearm(d, dir)
 			return v
 		}
 		if x.cause != fault.LossNone {
-			e.lose(dir, x)
+			p.lose(dir, x)
 			continue
 		}
-		e.record(dir, &x)
+		p.record(dir, &x)
 		v = append(v, x.ref)
 	}
-	e.rearm(d, dir)
+	p.rearm(d, dir)
 	return v
 }
 
-func (e *Engine) rearm(d int32, dir *direction) {
+func (p *part) rearm(d int32, dir *direction) {
 	if at := dir.nextArrival(); at != frame.Never {
-		e.queue.set(d, max(at, e.now))
+		p.queue.set(d, max(at, p.now))
 	}
 }
 
 // empty loses everything that is in flight.
 func (e *Engine) empty(d int32, cause fault.Loss) {
 	dir := &e.dirs[d]
-	f := dir.ensureFault(e.seed, int(d))
+	f, p := e.faulty(d), e.receiver(dir)
 	for dir.flight.len() > 0 {
 		x := dir.flight.pop()
 		x.cause = cause
-		e.lose(dir, x)
+		p.lose(dir, x)
 	}
 	for _, x := range f.late {
 		x.cause = cause
-		e.lose(dir, x)
+		p.lose(dir, x)
 	}
 	f.late = f.late[:0]
 	dir.digest = fold(dir.digest^uint64(e.now), uint64(cause)^key2)
 	dir.last = e.now
 	if e.laid {
-		e.queue.set(d, frame.Never)
+		p.queue.set(d, frame.Never)
 	}
 }
 

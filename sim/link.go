@@ -19,6 +19,8 @@ type direction struct {
 	fromPort uint16
 	toPort   uint16
 	up       bool
+	apart    bool    // its ends are in two parts
+	foreseen bool    // the node at its end is asked of each frame whether it may end something
 	fault    *faulty // nil: nothing ever went wrong here
 
 	handed, delivered uint64

@@ -37,10 +37,11 @@ type host struct {
 	seq     bool // keep numbers and times of arrivals
 	seqs    []uint32
 	times   []frame.Time
-	timer   frame.Time // when it gets more credit, Never without
-	every   frame.Time
-	give    uint64
-	ticks   int
+	foresight
+	timer frame.Time // when it gets more credit, Never without
+	every frame.Time
+	give  uint64
+	ticks int
 }
 
 func newHost(pool *frame.Pool, addr uint32, rate uint64, gateway wire.MAC) *host {
@@ -74,6 +75,7 @@ func (h *host) Receive(now frame.Time, _ uint16, v []frame.Ref) {
 				h.seqs, h.times = append(h.seqs, binary.BigEndian.Uint32(b[50:])), append(h.times, now)
 			}
 			h.got++
+			h.arrived++
 			h.bytes += uint64(m.Wire)
 		}
 		h.pool.Free(r)
@@ -155,11 +157,14 @@ func (h *host) TimerWake(frame.Time) frame.Time { return h.timer }
 // network is some switches and their hosts. Host i of switch s has the address
 // 10.s.i.2 on port i; the ports after those of hosts lead to other switches.
 type network struct {
+	c     netConfig
 	e     *Engine
 	hosts []*host
 	sw    []*vswitch.Switch
 	nodes []int // of the switches
 	links []LinkID
+	// grants, if not nil, is what hosts do to each other.
+	grants *grants
 }
 
 type netConfig struct {
@@ -170,6 +175,27 @@ type netConfig struct {
 	lossless     bool
 	buffer       uint64
 	tune         func(*vswitch.Config)
+	parts        int
+	place        func(node int) int // part of a node, where there are several
+}
+
+func (c *netConfig) engine() *Engine {
+	return New(Config{Chunks: c.chunks, Seed: c.seed, Parts: c.parts})
+}
+
+// part returns the part of the node that is added next.
+func (n *network) part() int {
+	if n.c.place == nil {
+		return 0
+	}
+	return n.c.place(len(n.e.nodes))
+}
+
+// add adds a node to the part whose pool it has.
+func (n *network) add(part int, s frame.Stepper, after func(frame.Time), f Foresight) int {
+	id := n.e.AddNode(s, after)
+	n.e.Assign(id, part, f)
+	return id
 }
 
 func hostAddr(s, i int) uint32 { return 10<<24 | uint32(s)<<16 | uint32(i)<<8 | 2 }
@@ -210,28 +236,35 @@ func (c *netConfig) switchConfig(s, hosts int, peers []int) *vswitch.Config {
 }
 
 func (n *network) addSwitch(tb testing.TB, cfg *vswitch.Config) int {
-	sw, err := vswitch.New(cfg, []*frame.Pool{n.e.Pool()})
+	part := n.part()
+	sw, err := vswitch.New(cfg, []*frame.Pool{n.e.PoolOf(part)})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	n.sw = append(n.sw, sw)
-	id := n.e.AddNode(sw.Nodes[0], nil)
+	id := n.add(part, sw.Nodes[0], nil, nil)
 	n.nodes = append(n.nodes, id)
 	return id
 }
 
 func (n *network) addHosts(c *netConfig, s, count int) {
 	for i := range count {
-		h := newHost(n.e.Pool(), hostAddr(s, i), c.rate, swMAC(s))
+		part := n.part()
+		h := newHost(n.e.PoolOf(part), hostAddr(s, i), c.rate, swMAC(s))
 		n.hosts = append(n.hosts, h)
-		id := n.e.AddNode(h, nil)
+		var id int
+		if n.grants == nil {
+			id = n.add(part, h, nil, nil)
+		} else {
+			id = n.add(part, h, n.grants.after(h), &h.foresight)
+		}
 		n.links = append(n.links, n.e.Connect(id, 0, n.nodes[s], uint16(i), Link{Delay: c.delay}))
 	}
 }
 
 // star is one switch and its hosts.
 func star(tb testing.TB, c netConfig, hosts int) *network {
-	n := &network{e: New(Config{Chunks: c.chunks, Seed: c.seed})}
+	n := &network{c: c, e: c.engine()}
 	n.addSwitch(tb, c.switchConfig(0, hosts, nil))
 	n.addHosts(&c, 0, hosts)
 	return n
@@ -239,7 +272,14 @@ func star(tb testing.TB, c netConfig, hosts int) *network {
 
 // leafSpine is leaves with hosts, each joined to all spines.
 func leafSpine(tb testing.TB, c netConfig, leaves, spines, hosts int) *network {
-	n := &network{e: New(Config{Chunks: c.chunks, Seed: c.seed})}
+	return leafSpineWith(tb, c, leaves, spines, hosts, nil)
+}
+
+func leafSpineWith(tb testing.TB, c netConfig, leaves, spines, hosts int, g *grants) *network {
+	n := &network{c: c, e: c.engine(), grants: g}
+	if g != nil {
+		g.n = n
+	}
 	var up, down []int
 	for s := range spines {
 		up = append(up, leaves+s)

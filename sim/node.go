@@ -7,7 +7,10 @@ type node struct {
 	step  frame.Stepper
 	warm  frame.Expecter // step, if it is one
 	after func(now frame.Time)
-	ports []int32 // direction that leaves by each port, noDir where none is connected
+	// What after will be wanted for, nil if nobody can say.
+	foresight Foresight
+	part      int32
+	ports     []int32 // direction that leaves by each port, noDir where none is connected
 
 	timerAt     frame.Time  // when the node's timers are due; its slot may be earlier
 	pausedUntil frame.Time  // the node does nothing before

@@ -49,6 +49,7 @@ func (e *Engine) Pause(node int, until frame.Time) error {
 		return err
 	}
 	e.nodes[node].pausedUntil = until
+	e.inStep("a node pauses")
 	e.markDirty(int32(node))
 	return nil
 }
@@ -60,6 +61,7 @@ func (e *Engine) Slow(node int, gap frame.Time) error {
 		return err
 	}
 	e.nodes[node].gap = max(gap, 0)
+	e.inStep("a node is slow")
 	return nil
 }
 
@@ -125,7 +127,7 @@ func (e *Engine) rearmNode(i int32) {
 	e.layOut()
 	for _, d := range e.nodes[i].ports {
 		if d != noDir {
-			e.offer(d, &e.nodes[i])
+			e.part(i).offer(d, &e.nodes[i])
 		}
 	}
 	e.markDirty(i)

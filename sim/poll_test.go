@@ -33,7 +33,7 @@ func (p *poller) run(until frame.Time) {
 			var v []frame.Ref
 			for dir.flight.due(now) {
 				x := dir.flight.pop()
-				e.record(dir, &x)
+				e.parts[0].record(dir, &x)
 				v = append(v, x.ref)
 			}
 			if len(v) > 0 {

@@ -59,14 +59,15 @@ func (e *Engine) inject(d int32, b []byte) {
 	if !dir.up {
 		return
 	}
-	r := e.pool.New(b)
+	p := e.receiver(dir)
+	r := p.pool.New(b)
 	if r == frame.Nil {
 		return
 	}
-	f := dir.ensureFault(e.seed, int(d))
+	f := e.faulty(d)
 	f.injected++
 	at := max(e.now+dir.delay, dir.last)
 	dir.last = at
 	dir.flight.add(inFlight{at: at, ref: r})
-	e.queue.set(d, max(dir.nextArrival(), e.now))
+	p.queue.set(d, max(dir.nextArrival(), e.now))
 }

@@ -1,0 +1,179 @@
+package sim
+
+import "gswitch/frame"
+
+// part is some of the nodes of a network, what they are to do, and the chunks
+// that they make frames of. A direction is of the part of the node that it leads
+// to, and what its sender keeps of it of the part of that. While the parts run
+// ahead of each other, each on a core of its own, nobody touches what is of
+// another.
+type part struct {
+	e      *Engine
+	pool   *frame.Pool
+	now    frame.Time
+	queue  calendar
+	dirty  *stepped // where it notes nodes: its own list, or while all go in step that of all
+	own    stepped
+	window bool  // it runs ahead
+	rounds int   // of events at the present instant of a window
+	err    error // of a window, for which the engine has failed at its end
+	events uint64
+
+	scratch [vector]frame.Ref
+	touched [16]uint16
+	crossed []int32  // directions whose outbox has frames
+	ends    instants // when a frame arrives here that may end something
+}
+
+// stepped lists nodes that were stepped or poked and not looked at since.
+type stepped struct{ nodes []int32 }
+
+func (e *Engine) addPart(pool *frame.Pool) {
+	e.parts = append(e.parts, &part{e: e, pool: pool, dirty: &e.stepped})
+}
+
+// part returns the part of a node.
+func (e *Engine) part(node int32) *part { return e.parts[e.nodes[node].part] }
+
+// receiver returns the part of a direction.
+func (e *Engine) receiver(dir *direction) *part { return e.part(dir.to) }
+
+func (p *part) mark(i int32) {
+	if n := &p.e.nodes[i]; !n.dirty {
+		n.dirty = true
+		p.dirty.nodes = append(p.dirty.nodes, i)
+	}
+}
+
+func (p *part) fail(err error) {
+	if !p.window {
+		p.e.fail(err)
+	} else if p.err == nil {
+		p.err = err
+	}
+}
+
+// starved reports whether there is no free chunk for a part.
+func (p *part) starved() bool {
+	return p.pool.Available() == 0 && (p.e.depot == nil || p.e.depot.Free() == 0)
+}
+
+// serve looks at the nodes of all parts that were stepped.
+func (e *Engine) serve() {
+	if len(e.parts) == 1 {
+		e.parts[0].serve()
+		return
+	}
+	for i := 0; i < len(e.stepped.nodes); i++ {
+		n := e.stepped.nodes[i]
+		e.part(n).look(n)
+	}
+	e.stepped.nodes = e.stepped.nodes[:0]
+}
+
+// next returns the first instant at which something is pending in any part.
+func (e *Engine) next() frame.Time {
+	t := e.parts[0].queue.next()
+	for _, p := range e.parts[1:] {
+		t = min(t, p.queue.next())
+	}
+	return t
+}
+
+// instant runs the events of the present instant, those of all parts in the order
+// that they have where there is one.
+func (e *Engine) instant(t frame.Time) {
+	if len(e.parts) == 1 {
+		e.parts[0].instant(t)
+		return
+	}
+	e.batch = e.batch[:0]
+	for _, p := range e.parts {
+		if p.queue.next() > t {
+			p.queue.now = t
+			continue
+		}
+		e.batch = append(e.batch, p.queue.take(t)...)
+	}
+	sortSlots(e.batch)
+	e.events(t, e.batch, nil)
+}
+
+// instant runs the events of a part.
+func (p *part) instant(t frame.Time) {
+	batch := p.queue.take(t)
+	p.fetch(batch)
+	p.e.events(t, batch, p)
+}
+
+// events runs the events of an instant: arrivals, timers, then what leaves, each
+// in the order of their index. They are of one part, or of any if that is nil.
+func (e *Engine) events(t frame.Time, batch []int32, one *part) {
+	q, p, i := &e.parts[0].queue, one, 0 // the slots have the same numbers in all parts
+	for ; i < len(batch) && batch[i] < q.firstTimer; i++ {
+		if one == nil {
+			p = e.receiver(&e.dirs[batch[i]])
+		}
+		p.arrive(batch[i])
+	}
+	for ; i < len(batch) && batch[i] < q.firstTx; i++ {
+		node := batch[i] - q.firstTimer
+		if one == nil {
+			p = e.part(node)
+		}
+		p.timer(node)
+	}
+	if i == len(batch) {
+		return
+	}
+	if one == nil { // a frame that arrived now may leave now, in the order of its class
+		e.serve()
+	} else {
+		one.serve()
+	}
+	for ; i < len(batch); i++ {
+		d := batch[i] - q.firstTx
+		if e.dirs[d].txAt != t {
+			continue
+		}
+		if one == nil {
+			p = e.part(e.dirs[d].from)
+		}
+		p.transmit(d)
+		p.mark(e.dirs[d].from)
+	}
+}
+
+// fetch asks for what the arrivals of an instant need, level by level, so that
+// their cache misses overlap instead of following each other.
+func (p *part) fetch(batch []int32) {
+	n := 0
+	for n < len(batch) && batch[n] < p.queue.firstTimer {
+		n++
+	}
+	if n < 2 || len(p.e.dirs) < p.e.wide {
+		return
+	}
+	batch = batch[:n]
+	for _, s := range batch {
+		d := &p.e.dirs[s]
+		frame.Prefetch(d)
+		frame.Prefetch(&d.digest)
+	}
+	for _, s := range batch {
+		if f := &p.e.dirs[s].flight; len(f.ring) > 0 {
+			frame.Prefetch(f.first())
+		}
+	}
+	for _, s := range batch {
+		if f := &p.e.dirs[s].flight; f.head != f.tail {
+			p.e.arena.Prefetch(f.first().ref)
+		}
+	}
+	for _, s := range batch {
+		d := &p.e.dirs[s]
+		if n := &p.e.nodes[d.to]; n.warm != nil && d.flight.head != d.flight.tail {
+			n.warm.Expect(d.toPort, d.flight.first().ref)
+		}
+	}
+}
