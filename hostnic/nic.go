@@ -56,10 +56,11 @@ type NIC struct {
 
 	notices notices
 
-	flow   *pfc.Port
-	askAt  frame.Time // not before, for want of chunks
-	quench quench
-	slow   slowReceiver
+	flow      *pfc.Port
+	askAt     frame.Time // not before, for want of chunks
+	quench    quench
+	slow      slowReceiver
+	foresight foresight
 
 	stack *stack // nil without Config.Stack
 

@@ -45,7 +45,6 @@ type ahead struct {
 	lookahead frame.Time // 0: the parts go in step
 	why       string     // for good, from some instant on: a fault
 	outbox    []flight   // by direction: frames for another part, until the end of the window
-	windows   uint64
 	crew      crew
 }
 
@@ -111,13 +110,21 @@ func (e *Engine) horizon(t, limit frame.Time) frame.Time {
 
 // runAhead runs all parts up to an instant, without it.
 func (e *Engine) runAhead(to frame.Time) {
-	e.ahead.windows++
-	e.ahead.crew.run(e.parts, to)
 	for _, p := range e.parts {
+		p.before = p.events
+	}
+	e.ahead.crew.run(e.parts, to)
+	e.count.Windows++
+	longest := uint64(0)
+	for _, p := range e.parts {
+		n := p.events - p.before
+		e.count.Ahead += n
+		longest = max(longest, n)
 		if p.err != nil && e.err == nil {
 			e.err = p.err
 		}
 	}
+	e.count.Longest += longest
 	if err := e.missed(); err != nil {
 		e.fail(err)
 	}

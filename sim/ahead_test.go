@@ -102,8 +102,8 @@ func TestPartsAgree(t *testing.T) {
 			if got != want {
 				t.Fatalf("%d parts, drawn by %d: %s", parts, seed, firstDifference(got, want))
 			}
-			if n.e.ahead.windows < 500 || n.e.InStep() != "" {
-				t.Errorf("%d parts, drawn by %d: %d windows (%s)", parts, seed, n.e.ahead.windows, n.e.InStep())
+			if n.e.Stats().Windows < 500 || n.e.InStep() != "" {
+				t.Errorf("%d parts, drawn by %d: %d windows (%s)", parts, seed, n.e.Stats().Windows, n.e.InStep())
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func TestPartsWithFaults(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %s", name, firstDifference(got, want))
 		}
-		if n.e.ahead.windows == 0 {
+		if n.e.Stats().Windows == 0 {
 			t.Errorf("%s: no window before it", name)
 		}
 	}

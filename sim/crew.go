@@ -13,17 +13,17 @@ import (
 type crew struct {
 	mates []*mate
 	busy  atomic.Int32 // who has not ended the window
+	ended signal       // nobody is busy
 	gone  sync.WaitGroup
 }
 
 // mate runs a part in each window that has something for it.
 type mate struct {
-	p    *part
-	to   frame.Time
-	turn atomic.Uint32 // windows that it was given
-	wait atomic.Bool   // it sleeps, or is about to
-	wake chan struct{}
-	end  bool
+	p     *part
+	to    frame.Time
+	turns atomic.Uint32 // windows that it was given
+	given signal
+	end   bool
 }
 
 // run runs the parts that have something to do before an instant.
@@ -31,6 +31,7 @@ func (c *crew) run(parts []*part, to frame.Time) {
 	if c.mates == nil {
 		c.start(parts[1:])
 	}
+	c.busy.Store(1)
 	for _, m := range c.mates {
 		if m.p.queue.next() < to {
 			c.busy.Add(1)
@@ -40,36 +41,28 @@ func (c *crew) run(parts []*part, to frame.Time) {
 	if parts[0].queue.next() < to {
 		parts[0].runTo(to)
 	}
-	for spins := 0; c.busy.Load() > 0; spins++ {
-		if spins%spinsEach == spinsEach-1 {
-			runtime.Gosched()
-		}
+	if c.busy.Add(-1) > 0 {
+		c.ended.await(func() bool { return c.busy.Load() == 0 })
 	}
 }
 
-// A mate looks for its turn so often before it sleeps: windows follow each other
-// within microseconds, and waking somebody takes as long. Where there are fewer
-// processors than parts, others get theirs in between.
-const (
-	spinsEach = 256
-	spinsMost = 64 * spinsEach
-)
-
 func (c *crew) start(parts []*part) {
+	c.ended.wake = make(chan struct{}, 1)
 	for _, p := range parts {
-		m := &mate{p: p, wake: make(chan struct{}, 1)}
+		m := &mate{p: p, given: signal{wake: make(chan struct{}, 1)}}
 		c.mates = append(c.mates, m)
-		c.gone.Add(1)
-		go func() {
-			defer c.gone.Done()
+		c.gone.Go(func() {
 			for turn := uint32(1); ; turn++ {
-				if m.await(turn); m.end {
+				m.given.await(func() bool { return m.turns.Load() == turn })
+				if m.end {
 					return
 				}
 				m.p.runTo(m.to)
-				c.busy.Add(-1)
+				if c.busy.Add(-1) == 0 {
+					c.ended.give()
+				}
 			}
-		}()
+		})
 	}
 }
 
@@ -86,27 +79,46 @@ func (c *crew) stop() {
 // give begins the next turn.
 func (m *mate) give(to frame.Time) {
 	m.to = to
-	m.turn.Add(1)
-	if m.wait.CompareAndSwap(true, false) {
-		m.wake <- struct{}{}
-	}
-}
-
-// await returns when a turn has begun.
-func (m *mate) await(turn uint32) {
-	for spins := 0; m.turn.Load() != turn; spins++ {
-		switch {
-		case spins < spinsMost && spins%spinsEach == spinsEach-1:
-			runtime.Gosched()
-		case spins >= spinsMost:
-			m.wait.Store(true)
-			if m.turn.Load() != turn || !m.wait.CompareAndSwap(true, false) {
-				<-m.wake // it has begun, or begins now
-			}
-			spins = 0
-		}
-	}
+	m.turns.Add(1)
+	m.given.give()
 }
 
 // rest ends what Run began.
 func (e *Engine) rest() { e.ahead.crew.stop() }
+
+// signal lets one goroutine wait for what others bring about. It looks for a while
+// before it sleeps: windows follow each other within microseconds, and to wake
+// somebody takes as long. Where there are fewer processors than parts, others get
+// theirs in between.
+type signal struct {
+	asleep atomic.Bool // it sleeps, or is about to
+	wake   chan struct{}
+}
+
+const (
+	looksEach = 128            // looks before others get the processor
+	looksMost = 64 * looksEach // looks before it sleeps
+)
+
+// await returns when what was waited for is so.
+func (s *signal) await(so func() bool) {
+	for looks := 1; !so(); looks++ {
+		switch {
+		case looks < looksMost && looks%looksEach == 0:
+			runtime.Gosched()
+		case looks >= looksMost:
+			s.asleep.Store(true)
+			if !so() || !s.asleep.CompareAndSwap(true, false) {
+				<-s.wake // it is so, or becomes so now
+			}
+			looks = 1
+		}
+	}
+}
+
+// give is called by who has made it so.
+func (s *signal) give() {
+	if s.asleep.CompareAndSwap(true, false) {
+		s.wake <- struct{}{}
+	}
+}

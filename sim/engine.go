@@ -260,6 +260,9 @@ const fetchFrom = 256
 // Stats counts what an engine did.
 type Stats struct {
 	Events    uint64 // arrivals, timers, transmissions and control events that were run
+	Windows   uint64 // times that the parts of the network ran side by side
+	Ahead     uint64 // of Events, those that were run then
+	Longest   uint64 // of those, the sum over the windows of the most that one part had
 	FrameHops uint64 // frames that crossed a link
 	InFlight  uint64 // frames on links now
 	Handed    uint64 // frames that nodes gave out to links

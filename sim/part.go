@@ -18,6 +18,7 @@ type part struct {
 	rounds int   // of events at the present instant of a window
 	err    error // of a window, for which the engine has failed at its end
 	events uint64
+	before uint64 // events, when the window began
 
 	scratch [vector]frame.Ref
 	touched [16]uint16

@@ -61,7 +61,7 @@ func runCommand() *cobra.Command {
 	var l liveFlags
 	var w watchFlags
 	var on, out string
-	var jobs int
+	var jobs, cores int
 	var asJSON, fresh, quiet, pauses bool
 	c := &cobra.Command{
 		Use:   "run SCENARIO.yaml",
@@ -110,7 +110,7 @@ func runCommand() *cobra.Command {
 			if jobs < 1 {
 				jobs = runner.DefaultJobs()
 			}
-			o := runner.Options{Version: version, Program: program(), Jobs: jobs, Out: out, Fresh: fresh, On: on}
+			o := runner.Options{Version: version, Program: program(), Jobs: jobs, Cores: coresOf(cores, jobs, len(s.Runs)), Out: out, Fresh: fresh, On: on}
 			if pauses {
 				o.Pauses = pausesKept
 			}
@@ -169,11 +169,21 @@ func runCommand() *cobra.Command {
 	l.add(c, true)
 	c.Flags().StringVar(&out, "out", "", "directory of results; results/NAME if left out, with -short and -netns where these are asked for")
 	c.Flags().IntVar(&jobs, "jobs", 0, "runs side by side; as many as there are processors if left out")
+	c.Flags().IntVar(&cores, "cores", 0, "cores that step each run in virtual time; those that --jobs leaves if left out. What comes out is the same to the bit")
 	c.Flags().BoolVar(&asJSON, "json", false, "print results.json in place of tables")
 	c.Flags().BoolVar(&fresh, "fresh", false, "run again what the directory has already")
 	c.Flags().BoolVar(&pauses, "pauses", false, "record who paused whom, for the report (see gfabric pfc trace)")
 	c.Flags().BoolVar(&quiet, "quiet", false, "no progress on standard error")
 	return c
+}
+
+// coresOf returns how many cores step each run: what was asked for, or those that
+// runs side by side leave.
+func coresOf(asked, jobs, runs int) int {
+	if asked > 0 {
+		return asked
+	}
+	return max(1, runner.DefaultJobs()/max(1, min(jobs, runs)))
 }
 
 // pausesKept is how many pauses each switch remembers for a report.

@@ -3,6 +3,8 @@ package run
 import (
 	"fmt"
 	"testing"
+
+	"gswitch/frame"
 )
 
 // every is a document in which frames meet all that decides about them: each
@@ -39,16 +41,21 @@ var histories = map[string]string{
 }
 
 func TestHistoriesAreKept(t *testing.T) {
-	for _, jobs := range []int{1, 2, 5} {
-		f := execute(t, every, Options{Jobs: jobs})
+	for i, jobs := range []int{1, 2, 5, 1, 2, 1, 1} {
+		rng := frame.NewRand(uint64(i))
+		o := Options{Jobs: jobs, Cores: 1 + i%4}
+		if i > 0 { // nodes are drawn
+			o.Part = func(int) int { return int(rng.Uint32n(4)) }
+		}
+		f := execute(t, every, o)
 		if len(f.Runs) != len(histories) {
 			t.Errorf("%d runs, %d are known", len(f.Runs), len(histories))
 		}
-		for i := range f.Runs {
-			r := &f.Runs[i]
+		for k := range f.Runs {
+			r := &f.Runs[k]
 			name := fmt.Sprintf("%s %d", r.Name, r.Seed)
 			if want := histories[name]; r.Digest != want {
-				t.Errorf("with %d side by side the digest of %q is %q, it was %q", jobs, name, r.Digest, want)
+				t.Errorf("with %d side by side on %d cores each the digest of %q is %q, it was %q", jobs, o.Cores, name, r.Digest, want)
 			}
 			if r.FrameHops < 5000 {
 				t.Errorf("%s: only %d frame-hops", name, r.FrameHops)

@@ -33,7 +33,7 @@ duration: 4ms
 // makes the same tree and the same deadlock as one process that has all.
 func TestPausesOfSeveralProcesses(t *testing.T) {
 	s := load(t, locked, scenario.Options{})
-	n, err := logged(&s.Runs[0], nil, 1000, nil, nil)
+	n, err := build(&s.Runs[0], nil, extras{pauses: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,19 +23,27 @@ const ethernetOverhead = 24
 // network builds what the document of a run describes, on the given engine or,
 // if that is nil, in virtual time.
 func network(r *scenario.Run, e vnet.EngineMaker) (*vnet.Network, error) {
-	return logged(r, e, 0, nil, nil)
+	return build(r, e, extras{})
 }
 
-// logged is network where each switch remembers so many pauses. waits, if not nil,
-// is a schedule that is replayed.
-func logged(r *scenario.Run, e vnet.EngineMaker, pauses int, listen map[string]func(frame.Time, []byte) bool, waits *lstf.Schedule) (*vnet.Network, error) {
+// extras are what a network has beyond its document.
+type extras struct {
+	pauses int // that each switch remembers
+	listen map[string]func(frame.Time, []byte) bool
+	waits  *lstf.Schedule // to be replayed, if not nil
+	cores  int
+	part   func(node int) int
+}
+
+// build is network with more.
+func build(r *scenario.Run, e vnet.EngineMaker, x extras) (*vnet.Network, error) {
 	c, err := describe(r, e != nil)
 	if err != nil {
 		return nil, err
 	}
-	c.Engine, c.PauseLog, c.Listen = e, pauses, listen
-	if waits != nil {
-		replay(c, waits)
+	c.Engine, c.PauseLog, c.Listen, c.Cores, c.Part = e, x.pauses, x.listen, x.cores, x.part
+	if x.waits != nil {
+		replay(c, x.waits)
 	}
 	return vnet.Build(c)
 }

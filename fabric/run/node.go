@@ -103,11 +103,11 @@ func newMember(s *setup, p *pipe) (*member, error) {
 	}
 	part := &live.Part{Name: s.Name, Own: s.Own, Processes: s.Processes, Begin: m.await}
 	maker := live.Maker(live.Config{Wires: s, Dilation: s.Dilation, Bound: s.Bound, Workers: s.Workers, Poll: s.Poll, CPUs: s.CPUs, Part: part})
-	if m.n, err = logged(m.r, func(spec *vnet.EngineSpec) (vnet.Engine, error) {
+	if m.n, err = build(m.r, func(spec *vnet.EngineSpec) (vnet.Engine, error) {
 		e, err := maker(spec)
 		m.e, _ = e.(*live.Engine)
 		return e, err
-	}, s.Pauses, nil, nil); err != nil {
+	}, extras{pauses: s.Pauses}); err != nil {
 		return nil, err
 	}
 	if err := m.prepare(); err != nil {

@@ -40,7 +40,11 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 	if err != nil {
 		return nil, err
 	}
-	n, err := logged(r, e, h.o.Pauses, listen, waits)
+	x := extras{pauses: h.o.Pauses, listen: listen, waits: waits, cores: h.o.Cores, part: h.o.Part}
+	if ck != nil || waits != nil { // what their nodes share belongs to one thread
+		x.cores = 1
+	}
+	n, err := build(r, e, x)
 	if err != nil {
 		return nil, err
 	}

@@ -23,9 +23,13 @@ type Options struct {
 	Version  string    // of the program, for results
 	Program  string    // names the very build: results of another are not taken over
 	Jobs     int       // runs side by side; 0: as many as there are processors
+	Cores    int       // that step each run in virtual time, at least one. What comes out is the same
 	Out      string    // directory of results, "" for none
 	Fresh    bool      // run what the directory has results of again, too
 	Progress io.Writer // nil: silent
+
+	// Part, if not nil, says which core steps a node, modulo Cores.
+	Part func(node int) int
 
 	// On is the engine: Sim (or "") for virtual time, Netns for real frames over
 	// Live.Wires, Wire for real time within the process. In real time runs go

@@ -16,6 +16,11 @@ type Config struct {
 	Topology *fabric.Topology
 	Engine   EngineMaker // nil = Virtual
 	Seed     uint64      // of flow hashes, ECN and every other random choice
+	// Cores is how many cores step a network in virtual time, side by side: what
+	// happens is the same to the bit. 0 takes one.
+	Cores int
+	// Part, if not nil, says for Cores which part has a node, modulo their number.
+	Part func(node int) int
 
 	// Overhead is what a frame occupies on a link beyond its bytes: 0, or 24
 	// for preamble, FCS and gap of Ethernet.

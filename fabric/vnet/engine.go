@@ -80,6 +80,7 @@ type EngineSpec struct {
 	Frame   int    // bytes of the largest frame, link overhead not included
 	Headers int    // bytes of headers that a frame has at most
 	Seed    uint64 // of the engine's faults
+	Parts   []int  // by node: in virtual time, which of the parts that run side by side has it
 
 	BaseRTT  frame.Time // T of congestion control
 	Overhead uint32     // of a frame on a link, beyond its bytes
@@ -87,23 +88,3 @@ type EngineSpec struct {
 
 // EngineMaker makes the engine of a network.
 type EngineMaker func(spec *EngineSpec) (Engine, error)
-
-// Virtual makes an engine of virtual time.
-func Virtual(spec *EngineSpec) (Engine, error) {
-	return virtual{sim.New(sim.Config{Chunks: spec.Chunks, Headers: spec.Headers, Seed: spec.Seed})}, nil
-}
-
-// virtual is sim.Engine, where one thread does everything.
-type virtual struct{ *sim.Engine }
-
-func (virtual) Virtual() bool          { return true }
-func (v virtual) Pool(int) *frame.Pool { return v.Engine.Pool() }
-func (virtual) Apart(int) bool         { return false }
-func (virtual) Halt() error            { return nil }
-func (virtual) Close() error           { return nil }
-func (v virtual) EveryOn(_ int, first, period frame.Time, fn func(now frame.Time)) {
-	v.Every(first, period, fn)
-}
-func (v virtual) AddNode(_ int, n frame.Stepper, after func(now frame.Time)) int {
-	return v.Engine.AddNode(n, after)
-}
