@@ -61,9 +61,10 @@ func (n *NIC) mayEnd(m *frame.Meta, b []byte) bool {
 			psn++
 		}
 		return q.msgs.n > 0 && transport.Unwrap(q.tx.Cum(), psn&0xffffff) >= q.msgs.at(0).end
-	case int(op) < len(kinds) && kinds[op].kind == transport.Middle:
+	case int(op) < len(kinds):
 		// It may close the last gap of a message unless it is the newest packet of all.
-		return !n.newest(q, transport.Unwrap(q.rx.Expected(), psn))
+		newest := n.newest(q, transport.Unwrap(q.rx.Expected(), psn))
+		return !newest || kinds[op].kind != transport.Middle
 	}
 	return true
 }

@@ -54,3 +54,31 @@ func large(tb testing.TB, cores int) *vnet.Network {
 	t.begin()
 	return n
 }
+
+// Parts of a network do run side by side, unless something says that they may not.
+func TestCoresAreUsed(t *testing.T) {
+	s, err := scenario.Parse("every.yaml", []byte(every), scenario.Options{Seeds: []uint64{1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range s.Runs {
+		r := &s.Runs[i]
+		n, err := build(r, nil, extras{cores: 3, part: func(node int) int { return node }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := vnet.Flow{Src: 0, Dst: 7, Bytes: 200_000}
+		if err := n.StartFlow(0, &f); err != nil {
+			t.Fatal(err)
+		}
+		if err := n.Engine.Run(100 * frame.Microsecond); err != nil {
+			t.Fatal(err)
+		}
+		if s := n.Engine.Stats(); s.Windows < 50 || s.Ahead < s.Events/2 {
+			t.Errorf("%s: %d of %d events in %d windows", r.Name, s.Ahead, s.Events, s.Windows)
+		}
+		if done := n.Counts().Finished; done != 1 {
+			t.Errorf("%s: %d messages have ended", r.Name, done)
+		}
+	}
+}

@@ -42,10 +42,9 @@ var histories = map[string]string{
 
 func TestHistoriesAreKept(t *testing.T) {
 	for i, jobs := range []int{1, 2, 5, 1, 2, 1, 1} {
-		rng := frame.NewRand(uint64(i))
 		o := Options{Jobs: jobs, Cores: 1 + i%4}
 		if i > 0 { // nodes are drawn
-			o.Part = func(int) int { return int(rng.Uint32n(4)) }
+			o.Part = func(node int) int { rng := frame.NewRand(uint64(100*i + node)); return int(rng.Uint32n(4)) }
 		}
 		f := execute(t, every, o)
 		if len(f.Runs) != len(histories) {
