@@ -23,8 +23,9 @@
 //
 // The digest of a run joins a history of each direction. None of them depends
 // on what happens at the same instant elsewhere: nodes meet only through links.
-// Runs of a sweep go side by side, an engine for each processor; an engine
-// itself belongs to one goroutine.
+// So a network may be divided into parts that run side by side (Assign), with the
+// same digest; see ahead.go. Whoever calls the engine is one goroutine all the
+// same.
 //
 // # Faults
 //

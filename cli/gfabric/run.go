@@ -71,7 +71,9 @@ func runCommand() *cobra.Command {
 			"series/ and cdf/ as CSV, and report.html. A run that the directory has already,\n" +
 			"from the same program with the same settings, is not executed again; others that it\n" +
 			"has are replaced. Give --out to keep results with other settings beside it.\n\n" +
-			"--on sim runs in virtual time, at any rate and size. --on netns (root) runs the same\n" +
+			"--on sim runs in virtual time, at any rate and size. Runs go side by side on all cores\n" +
+			"(--jobs), and one run of 32 hosts or more takes those that are left (--cores); neither\n" +
+			"changes a bit of what comes out. --on netns (root) runs the same\n" +
 			"nodes in real time: each link is a veth pair between network namespaces with AF_XDP\n" +
 			"sockets, and the nodes' clock is slowed by --scale, so that rates are divided, times\n" +
 			"multiplied, and results need no scaling back. The report tells how late workers were;\n" +

@@ -44,15 +44,22 @@ type simReport struct {
 
 // simCases are the published inputs of HPCC's simulator with each congestion
 // control, and the network of HPCC's evaluation.
-func simCases(root, dir string, ccs []string, span time.Duration) (v []simCase) {
+func simCases(root, dir string, ccs, cores []string, span time.Duration) (v []simCase) {
 	for _, w := range []string{"FbHdp", "WebSearch"} {
 		base := filepath.Join(root, "fabric/ns3/testdata", "ls16_"+w+"_30")
 		for _, cc := range ccs {
 			v = append(v, simCase{"ls16 " + w + " " + cc, []string{"ns3", "--topology", base + ".topo", "--flows", base + ".flow", "--cc", cc, "--json"}})
 		}
 	}
-	return append(v, simCase{"320 hosts FB_Hadoop hpcc", []string{"run", filepath.Join(root, "scenarios/hpcc/fig2.11cd-load.yaml"), "--only", "hpcc", "--jobs", "1",
-		"--set", "workload.background.stop=" + span.String(), "--set", "duration=8ms", "--fresh", "--json", "--quiet", "--out", dir}})
+	for _, n := range cores {
+		name := "320 hosts FB_Hadoop hpcc"
+		if n != "1" {
+			name += " on " + n + " cores"
+		}
+		v = append(v, simCase{name, []string{"run", filepath.Join(root, "scenarios/hpcc/fig2.11cd-load.yaml"), "--only", "hpcc", "--jobs", "1", "--cores", n,
+			"--set", "workload.background.stop=" + span.String(), "--set", "duration=8ms", "--fresh", "--json", "--quiet", "--out", dir}})
+	}
+	return v
 }
 
 // simCmd runs virtual networks in turn, several times, and prints medians.
@@ -60,6 +67,7 @@ func simCmd(args []string) error {
 	f := flag.NewFlagSet("gbench sim", flag.ExitOnError)
 	rounds := f.Int("rounds", 5, "executions of each case, in turn")
 	ccs := f.String("cc", "hpcc,dcqcn,timely,dctcp", "congestion controls of the small networks")
+	cores := f.String("cores", "1,2", "cores for the network of 320 hosts; its digest is the same on each number of them")
 	span := f.Duration("span", 300*time.Microsecond, "virtual time in which flows begin on the network of 320 hosts")
 	root := f.String("C", filepath.Dir(binDir()), "the repository")
 	if err := f.Parse(args); err != nil {
@@ -70,7 +78,7 @@ func simCmd(args []string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	cases := simCases(*root, dir, strings.Split(*ccs, ","), *span)
+	cases := simCases(*root, dir, strings.Fields(strings.ReplaceAll(*ccs, ",", " ")), strings.Split(*cores, ","), *span)
 	samples := make([][]simSample, len(cases))
 	for round := range *rounds {
 		for i, c := range cases {
