@@ -77,7 +77,7 @@ func (p *part) look(i int32) {
 	n := &p.e.nodes[i]
 	n.dirty = false
 	if n.pausedUntil > p.now {
-		p.armTimer(i, n, n.pausedUntil) // Advance does no harm, and settle follows it
+		p.armTimer(i, n, n.pausedUntil) // Advance does no harm, and serve follows it
 		return
 	}
 	for {
