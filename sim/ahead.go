@@ -45,8 +45,31 @@ type ahead struct {
 	lookahead frame.Time // 0: the parts go in step
 	why       string     // for good, from some instant on: a fault
 	outbox    []flight   // by direction: frames for another part, until the end of the window
-	crew      crew
+	crew      Crew
+	to        frame.Time // where the window ends
+	due       []int      // parts that have something to do in it
+	run       func(part int)
 }
+
+// Crew calls functions side by side.
+type Crew interface {
+	// Side calls run for each of the parts, which are ascending, and returns when all
+	// calls have.
+	Side(parts []int, run func(part int))
+	// Rest tells that there is no call for a while.
+	Rest()
+}
+
+// oneByOne is the crew of an engine that was given none.
+type oneByOne struct{}
+
+func (oneByOne) Side(parts []int, run func(part int)) {
+	for _, p := range parts {
+		run(p)
+	}
+}
+
+func (oneByOne) Rest() {}
 
 // InStep says why the parts do not run ahead of each other, "" if they do.
 func (e *Engine) InStep() string {
@@ -110,10 +133,14 @@ func (e *Engine) horizon(t, limit frame.Time) frame.Time {
 
 // runAhead runs all parts up to an instant, without it.
 func (e *Engine) runAhead(to frame.Time) {
-	for _, p := range e.parts {
-		p.before = p.events
+	a := &e.ahead
+	a.to, a.due = to, a.due[:0]
+	for i, p := range e.parts {
+		if p.before = p.events; p.queue.next() < to {
+			a.due = append(a.due, i)
+		}
 	}
-	e.ahead.crew.run(e.parts, to)
+	a.crew.Side(a.due, a.run)
 	e.count.Windows++
 	longest := uint64(0)
 	for _, p := range e.parts {

@@ -28,8 +28,9 @@ type Config struct {
 	// seeds of their own.
 	Seed uint64
 	// Parts is how many parts of the network run side by side, each on a core: see
-	// Assign. 0 takes 1.
+	// Assign. 0 takes 1. Crew runs them; nil: one after the other.
 	Parts int
+	Crew  Crew
 }
 
 // Engine steps the nodes of a network in virtual time.
@@ -81,6 +82,10 @@ func New(cfg Config) *Engine {
 	for range cfg.Parts {
 		e.addPart(e.depot.NewPool(e.arena))
 	}
+	if e.ahead.crew = cfg.Crew; cfg.Crew == nil {
+		e.ahead.crew = oneByOne{}
+	}
+	e.ahead.run = func(part int) { e.parts[part].runTo(e.ahead.to) }
 	return e
 }
 
@@ -179,7 +184,9 @@ func (e *Engine) Run(until frame.Time) error {
 		return fmt.Errorf("time cannot go back from %d to %d ns", e.now, until)
 	}
 	e.layOut()
-	defer e.rest()
+	if len(e.parts) > 1 {
+		defer e.ahead.crew.Rest()
+	}
 	for {
 		if e.ctl.Next() <= e.now {
 			e.control()

@@ -1,90 +1,88 @@
-package sim
+// Package crew runs the parts of a network in virtual time on several cores. It is
+// the sim.Crew of fabric: an engine starts no goroutine of its own.
+package crew
 
 import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-
-	"gswitch/frame"
 )
 
-// crew is the goroutines that run parts. That of Run is one of them; the others
-// come when there is the first window, and go when Run returns.
-type crew struct {
+// Crew is goroutines that run parts. That of the caller is one of them, for part 0;
+// the others come with the first call of Side, and go with Rest. The zero value is
+// ready.
+type Crew struct {
 	mates []*mate
-	busy  atomic.Int32 // who has not ended the window
+	busy  atomic.Int32 // who has not returned
 	ended signal       // nobody is busy
 	gone  sync.WaitGroup
 }
 
-// mate runs a part in each window that has something for it.
+// mate runs a part whenever there is something for it: always the same, for the sake
+// of its cache.
 type mate struct {
-	p     *part
-	to    frame.Time
-	turns atomic.Uint32 // windows that it was given
+	run   func(part int)
+	turns atomic.Uint32 // that it was given
 	given signal
 	end   bool
 }
 
-// run runs the parts that have something to do before an instant.
-func (c *crew) run(parts []*part, to frame.Time) {
-	if c.mates == nil {
-		c.start(parts[1:])
+// Side implements sim.Crew.
+func (c *Crew) Side(parts []int, run func(part int)) {
+	for k := len(c.mates) + 1; k <= parts[len(parts)-1]; k++ {
+		c.hire(k)
 	}
 	c.busy.Store(1)
-	for _, m := range c.mates {
-		if m.p.queue.next() < to {
+	for _, p := range parts {
+		if p > 0 {
 			c.busy.Add(1)
-			m.give(to)
+			c.mates[p-1].give(run)
 		}
 	}
-	if parts[0].queue.next() < to {
-		parts[0].runTo(to)
+	if parts[0] == 0 {
+		run(0)
 	}
 	if c.busy.Add(-1) > 0 {
 		c.ended.await(func() bool { return c.busy.Load() == 0 })
 	}
 }
 
-func (c *crew) start(parts []*part) {
-	c.ended.wake = make(chan struct{}, 1)
-	for _, p := range parts {
-		m := &mate{p: p, given: signal{wake: make(chan struct{}, 1)}}
-		c.mates = append(c.mates, m)
-		c.gone.Go(func() {
-			for turn := uint32(1); ; turn++ {
-				m.given.await(func() bool { return m.turns.Load() == turn })
-				if m.end {
-					return
-				}
-				m.p.runTo(m.to)
-				if c.busy.Add(-1) == 0 {
-					c.ended.give()
-				}
-			}
-		})
+func (c *Crew) hire(part int) {
+	if c.ended.wake == nil {
+		c.ended.wake = make(chan struct{}, 1)
 	}
+	m := &mate{given: signal{wake: make(chan struct{}, 1)}}
+	c.mates = append(c.mates, m)
+	c.gone.Go(func() {
+		for turn := uint32(1); ; turn++ {
+			m.given.await(func() bool { return m.turns.Load() == turn })
+			if m.end {
+				return
+			}
+			m.run(part)
+			if c.busy.Add(-1) == 0 {
+				c.ended.give()
+			}
+		}
+	})
 }
 
-// stop ends the goroutines.
-func (c *crew) stop() {
+// Rest implements sim.Crew.
+func (c *Crew) Rest() {
 	for _, m := range c.mates {
 		m.end = true
-		m.give(0)
+		m.give(nil)
 	}
 	c.gone.Wait()
 	c.mates = nil
 }
 
 // give begins the next turn.
-func (m *mate) give(to frame.Time) {
-	m.to = to
+func (m *mate) give(run func(part int)) {
+	m.run = run
 	m.turns.Add(1)
 	m.given.give()
 }
-
-// rest ends what Run began.
-func (e *Engine) rest() { e.ahead.crew.stop() }
 
 // signal lets one goroutine wait for what others bring about. It looks for a while
 // before it sleeps: windows follow each other within microseconds, and to wake
