@@ -13,5 +13,6 @@ import (
 	_ "gswitch/mirror/point"
 	_ "gswitch/qcn/point"
 	_ "gswitch/rocc/point"
+	_ "gswitch/telemetry/flowradar/point"
 	_ "gswitch/telemetry/lossradar/point"
 )

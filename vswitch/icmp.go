@@ -153,7 +153,7 @@ func (n *Node) writeError4(e frame.Ref, em *frame.Meta, f uint16, packet []byte,
 	}
 	q := min(len(packet), quote4, n.arena.Room()-wire.EthernetLen-wire.IPv4Len-wire.ICMPLen)
 	size := wire.EthernetLen + wire.IPv4Len + wire.ICMPLen + q
-	em.Len, em.Wire, em.Flags = uint16(size), uint32(size), frame.HasIPv4
+	em.Len, em.Wire, em.Flags = uint16(size), uint32(size), frame.HasIPv4|frame.Own
 	b := n.arena.Bytes(e)
 	eth := wire.EthernetFields{EtherType: wire.EtherTypeIPv4}
 	eth.Encode(b)
@@ -172,7 +172,7 @@ func (n *Node) writeError6(e frame.Ref, em *frame.Meta, f uint16, packet []byte,
 	src := n.prog.errorSource6(f, to)
 	q := min(len(packet), quote6, n.arena.Room()-wire.EthernetLen-wire.IPv6Len-wire.ICMPLen)
 	size := wire.EthernetLen + wire.IPv6Len + wire.ICMPLen + q
-	em.Len, em.Wire, em.Flags = uint16(size), uint32(size), frame.HasIPv6
+	em.Len, em.Wire, em.Flags = uint16(size), uint32(size), frame.HasIPv6|frame.Own
 	b := n.arena.Bytes(e)
 	eth := wire.EthernetFields{EtherType: wire.EtherTypeIPv6}
 	eth.Encode(b)

@@ -62,9 +62,9 @@ func (f *copiesFlags) book(name string) (*traces.Book, error) {
 }
 
 // rows cuts a list to what is to be printed, and tells of the rest.
-func rows[T any](f *copiesFlags, v []T) (shown []T, rest int) {
-	if f.limit > 0 && len(v) > f.limit {
-		return v[:f.limit], len(v) - f.limit
+func rows[T any](limit int, v []T) (shown []T, rest int) {
+	if limit > 0 && len(v) > limit {
+		return v[:limit], len(v) - limit
 	}
 	return v, 0
 }
@@ -116,7 +116,7 @@ func (f *copiesFlags) traces(w io.Writer, b *traces.Book, v []traces.Verdict) er
 	if f.json {
 		return printJSON(w, v)
 	}
-	shown, rest := rows(f, v)
+	shown, rest := rows(f.limit, v)
 	t := cli.NewTable("TIME", "FLOW", ">ID", "PATH", ">TOOK", "WHAT BECAME OF IT")
 	for i := range shown {
 		x := &shown[i]
@@ -213,7 +213,7 @@ func printWhy[T any](f *copiesFlags, w io.Writer, v []T, none string, columns []
 		fmt.Fprintln(w, none)
 		return nil
 	}
-	shown, rest := rows(f, v)
+	shown, rest := rows(f.limit, v)
 	t := cli.NewTable(columns...)
 	for _, e := range shown {
 		t.Row(row(e)...)

@@ -5,6 +5,7 @@
 //
 //	results.json          File: everything but the flows
 //	flows.csv             one line per flow, with FlowColumns
+//	slots.csv             one line per flow, switch and slot, where switches count flows
 //	series/RUN-NAME.csv   one line per point: t (seconds), object, value
 //	cdf/RUN-NAME.csv      one line per point: x, f (the share of observations up to x)
 //
@@ -69,6 +70,9 @@ type Run struct {
 	// Losses are what meters at links found (switch.lossradar), by link and cause.
 	Losses []Loss `json:"losses,omitempty"`
 
+	// Counted is what switches counted of flows (switch.flowradar).
+	Counted *Flows `json:"flows,omitempty"`
+
 	// Values are scalars by name, with the unit as the last part of the name:
 	// slowdown_p99, queue_p95_bytes, pause_share, drops_total, goodput_bps ...
 	Values map[string]float64 `json:"values"`
@@ -79,7 +83,8 @@ type Run struct {
 	Series []Series `json:"series,omitempty"`
 	Checks []Check  `json:"checks,omitempty"`
 
-	Flows []Flow `json:"-"` // flows.csv beside results.json
+	Flows []Flow     `json:"-"` // flows.csv beside results.json
+	Slots []FlowSlot `json:"-"` // slots.csv beside results.json
 }
 
 // Flow is one finished (or unfinished) message of the workload.
@@ -106,6 +111,55 @@ type Loss struct {
 	First    float64  `json:"first"` // seconds
 	Last     float64  `json:"last"`
 	Examples []string `json:"examples"` // some of the flows
+}
+
+// Flows is what switches counted of flows, slot by slot, and what it shows.
+type Flows struct {
+	Findings []FlowFinding `json:"findings,omitempty"`
+	Links    []FlowLink    `json:"links,omitempty"`
+}
+
+// FlowFinding is something that the slots of a network show of a flow.
+type FlowFinding struct {
+	Kind    string   `json:"kind"` // loss, blackhole or loop
+	Flow    string   `json:"flow"`
+	At      string   `json:"at"`                // a link, such as s1>s2, or the switch whose tables drop it
+	From    float64  `json:"from"`              // seconds: the beginning of the first slot that shows it
+	Seen    float64  `json:"seen"`              // when that was known
+	Moved   float64  `json:"moved,omitempty"`   // when a controller moved the flow
+	Packets int64    `json:"packets"`           // that were lost by then; in a loop, that went round
+	Entered int64    `json:"entered,omitempty"` // that came to the loop
+	Cycle   []string `json:"cycle,omitempty"`   // the switches of a loop
+}
+
+// FlowLink is who used one direction of a link.
+type FlowLink struct {
+	Link  string     `json:"link"`
+	Flows int        `json:"flows"`
+	Bytes uint64     `json:"bytes"`
+	Top   []FlowUser `json:"top"` // those with the most bytes
+}
+
+// FlowUser is what a flow sent by a link.
+type FlowUser struct {
+	Flow    string  `json:"flow"`
+	Packets uint64  `json:"packets"`
+	Bytes   uint64  `json:"bytes"`
+	Slots   int     `json:"slots"` // in which it sent
+	Peak    float64 `json:"peak"`  // most bit/s of a slot
+	PeakAt  float64 `json:"peak_at"`
+}
+
+// FlowSlot is what a switch counted of a flow in a slot: a line of slots.csv.
+type FlowSlot struct {
+	Slot    float64 `json:"slot"` // its beginning, seconds
+	Length  float64 `json:"length"`
+	Switch  string  `json:"switch"`
+	Link    string  `json:"link"`
+	Flow    string  `json:"flow"`
+	Packets uint64  `json:"packets"`
+	Bytes   uint64  `json:"bytes"`
+	Exact   bool    `json:"exact"`
 }
 
 // Bucket holds flows of similar size.

@@ -8,16 +8,18 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
 
 const (
-	jsonName = "results.json"
-	flowName = "flows.csv"
-	longName = "values.csv"
-	seriesIn = "series"
-	cdfIn    = "cdf"
+	jsonName  = "results.json"
+	flowName  = "flows.csv"
+	slotsName = "slots.csv"
+	longName  = "values.csv"
+	seriesIn  = "series"
+	cdfIn     = "cdf"
 )
 
 // Save writes f to dir, which it makes if need be, in place of what an earlier
@@ -38,7 +40,7 @@ func Save(dir string, f *File) error {
 	if err := writeAll(tmp, f); err != nil {
 		return err
 	}
-	for _, name := range []string{jsonName, flowName, longName, seriesIn, cdfIn} {
+	for _, name := range []string{jsonName, flowName, longName, slotsName, seriesIn, cdfIn} {
 		if err := replace(filepath.Join(tmp, name), filepath.Join(dir, name), tmp); err != nil {
 			return err
 		}
@@ -68,10 +70,14 @@ func replace(from, to, trash string) error {
 		}
 	}
 	err := os.Rename(from, to)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil // no series, no distributions
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	return err
+	// No series, no distributions, no slots: those of an earlier run go, too.
+	if err := os.Remove(to); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 func writeAll(dir string, f *File) error {
@@ -83,6 +89,11 @@ func writeAll(dir string, f *File) error {
 	}
 	if err := writeFile(filepath.Join(dir, longName), func(w io.Writer) error { return EncodeValues(w, f.Runs) }); err != nil {
 		return err
+	}
+	if slices.ContainsFunc(f.Runs, func(r Run) bool { return len(r.Slots) > 0 }) {
+		if err := writeFile(filepath.Join(dir, slotsName), func(w io.Writer) error { return encodeSlots(w, f.Runs) }); err != nil {
+			return err
+		}
 	}
 	names, series, cdfs := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for i := range f.Runs {

@@ -62,7 +62,7 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 	t.listen(rec)
 	records := recordConnections(n, r, h.o.Version)
 	t.begin()
-	lost := lossesOf(n, r)
+	lost, counted := lossesOf(n, r), flowsOf(n, r, h.o.Out != "")
 	var over atomic.Bool
 	sample(ctx, n, rec, t, r, ports, &over)
 	if err := ck.begin(n, r, rec); err != nil {
@@ -133,6 +133,9 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 	}
 	ck.put(out)
 	lost.finish(out)
+	if err := counted.finish(out); err != nil {
+		return nil, err
+	}
 	if h.o.Pauses > 0 {
 		out.Pauses = n.PauseTrace(n.Engine.Now())
 		if h.o.Out != "" {

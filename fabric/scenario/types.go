@@ -16,15 +16,16 @@ type Document struct {
 	Title   string `yaml:"title" doc:"One line for reports."`
 	Paper   *Paper `yaml:"paper" doc:"The published result that the scenario is about."`
 
-	Topology fabric.Spec `yaml:"topology" need:"yes" doc:"The network: a generator or hosts, switches and links."`
-	Link     Link        `yaml:"link" doc:"How frames occupy links."`
-	Switch   Switch      `yaml:"switch" doc:"What every switch does."`
-	PFC      PFC         `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb) of switches and hosts."`
-	Hosts    Hosts       `yaml:"hosts" doc:"What every host does."`
-	Workload []Entry     `yaml:"workload" need:"yes" doc:"Who sends what to whom."`
-	Clock    Clock       `yaml:"clock" doc:"One time for all nodes, with a bound on its error (Sundial)."`
-	Faults   []Fault     `yaml:"faults" doc:"What goes wrong."`
-	Measure  Measure     `yaml:"measure" doc:"What is recorded beyond the flows."`
+	Topology   fabric.Spec `yaml:"topology" need:"yes" doc:"The network: a generator or hosts, switches and links."`
+	Link       Link        `yaml:"link" doc:"How frames occupy links."`
+	Switch     Switch      `yaml:"switch" doc:"What every switch does."`
+	PFC        PFC         `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb) of switches and hosts."`
+	Hosts      Hosts       `yaml:"hosts" doc:"What every host does."`
+	Workload   []Entry     `yaml:"workload" need:"yes" doc:"Who sends what to whom."`
+	Clock      Clock       `yaml:"clock" doc:"One time for all nodes, with a bound on its error (Sundial)."`
+	Faults     []Fault     `yaml:"faults" doc:"What goes wrong."`
+	Controller Controller  `yaml:"controller" doc:"What a controller does about what switches report."`
+	Measure    Measure     `yaml:"measure" doc:"What is recorded beyond the flows."`
 
 	Duration units.Duration `yaml:"duration" need:"yes" doc:"How long the run takes, in the time of the emulated network. With until done it is the longest."`
 	Until    string         `yaml:"until" enum:"time,done" default:"time" doc:"time: the run takes the whole duration. done: it ends when every flow has."`
@@ -42,6 +43,12 @@ type Document struct {
 type Deviation struct {
 	Claim string `yaml:"claim" need:"yes" doc:"What the paper reports, in the language of expect."`
 	Why   string `yaml:"why" need:"yes" doc:"Why it does not come out, as far as that is known."`
+}
+
+// Controller acts on what switches report.
+type Controller struct {
+	Blackholes string         `yaml:"blackholes" enum:"leave,move" default:"leave" doc:"move: what is for the destination of a flow that vanishes (switch.flowradar) is sent by another of its shortest paths, at the switch behind which it vanishes or the nearest before it that has several."`
+	Takes      units.Duration `yaml:"takes" default:"5ms" doc:"From the finding to the route."`
 }
 
 // Paper names a published result.

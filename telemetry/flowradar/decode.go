@@ -1,13 +1,18 @@
 package flowradar
 
-import "slices"
+import (
+	"slices"
+
+	"gswitch/telemetry"
+)
 
 // Record is a flow in a slot of one switch.
 type Record struct {
 	Key
-	Packets uint32
+	Traffic
 	// Exact says that Packets is what the switch counted. Flows that came out with
-	// another switch's help have no counter before Counters.
+	// another switch's help have no counter before Counters, and neither bytes nor ports
+	// at all.
 	Exact bool
 }
 
@@ -45,13 +50,15 @@ func (t *Table) peel() int {
 		if !t.pure(i, c) {
 			continue
 		}
-		k := Key{c.addrs, c.rest}
-		r := Record{Key: k, Packets: c.packets, Exact: !t.foreign}
-		if t.foreign {
-			r.Packets = 0
+		r := Record{Key: Key{Addrs: c.addrs, Rest: c.rest & telemetry.FlowMask}, Traffic: unknown}
+		// Of a flow that the filter hid packets are left in cells that show others.
+		t.foreign = t.foreign || uint64(c.packets) > t.original.Packets
+		if !t.foreign {
+			in, out := unpackPorts(c.rest)
+			r.Traffic, r.Exact = Traffic{Packets: c.packets, Bytes: c.bytes, In: in, Out: out}, true
 		}
 		t.add(r)
-		t.remove(k, c.packets)
+		t.remove(c)
 	}
 	return len(t.Records) - before
 }
@@ -61,10 +68,10 @@ func (t *Table) peel() int {
 // another switch's filter took for its own by mistake leaves cells behind that
 // look pure, and what is peeled of them spoils their neighbours.
 func (t *Table) pure(i uint32, c cell) bool {
-	if c.flows != 1 || c.rest&^restMask != 0 {
+	if c.flows != 1 || c.rest>>63 != 0 {
 		return false
 	}
-	k := Key{c.addrs, c.rest}
+	k := Key{Addrs: c.addrs, Rest: c.rest & telemetry.FlowMask}
 	if _, out := t.index[k]; out || !t.work.Has(k) {
 		return false
 	}
@@ -77,34 +84,40 @@ func (t *Table) add(r Record) {
 	t.Records = append(t.Records, r)
 }
 
-// remove takes a flow out of its cells.
-func (t *Table) remove(k Key, packets uint32) {
-	_, h := hash(&t.work.keys, k)
+// remove takes what a pure cell shows out of the cells of its flow.
+func (t *Table) remove(pure cell) {
+	_, h := hash(&t.work.keys, Key{Addrs: pure.addrs, Rest: pure.rest & telemetry.FlowMask})
 	for j := range uint32(t.work.CellHashes) {
 		i := t.work.place(h, j)
 		c := &t.work.cells[i]
-		c.addrs ^= k.Addrs
-		c.rest ^= k.Rest
+		c.addrs ^= pure.addrs
+		c.rest ^= pure.rest
 		c.flows--
-		c.packets -= packets
+		c.packets -= pure.packets
+		c.bytes -= pure.bytes
 		if c.flows == 1 {
 			t.dirty = append(t.dirty, i)
 		}
 	}
 }
 
-// borrow takes out a flow that another switch knows, whose count here is not
-// known; guess is its count there.
+// unknown is the traffic of a flow of which only the key is known.
+var unknown = Traffic{In: NoPort, Out: NoPort}
+
+// borrow takes out a flow that another switch knows, whose counts and ports here
+// are not known; guess is its packets there.
 func (t *Table) borrow(k Key, guess uint32) {
 	t.foreign = true
-	t.add(Record{Key: k, Packets: guess})
-	t.remove(k, 0)
+	r := Record{Key: k, Traffic: unknown}
+	r.Packets = guess
+	t.add(r)
+	t.remove(cell{addrs: k.Addrs, rest: k.Rest})
 }
 
 // FlowsDone reports whether every flow is out.
 func (t *Table) FlowsDone() bool {
 	for i := range t.work.cells {
-		if c := &t.work.cells[i]; c.flows != 0 || c.addrs != 0 || c.rest != 0 {
+		if c := &t.work.cells[i]; c.flows != 0 || c.addrs != 0 || c.rest&telemetry.FlowMask != 0 {
 			return false
 		}
 	}

@@ -6,9 +6,11 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
+
+	"gswitch/telemetry"
 )
 
-func random(r *rand.Rand) Key { return Key{r.Uint64(), r.Uint64() & restMask} }
+func random(r *rand.Rand) Key { return Key{Addrs: r.Uint64(), Rest: r.Uint64() & telemetry.FlowMask} }
 
 func generator(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 2)) }
 
@@ -23,7 +25,7 @@ func filled(r *rand.Rand, p Params, n int) (*Flowset, map[Key]uint32) {
 	for len(truth) < n {
 		k := random(r)
 		truth[k] = 1 + r.Uint32N(20)
-		f.Update(k, truth[k])
+		f.Update(k, Traffic{Packets: truth[k]})
 	}
 	return f, truth
 }
@@ -53,7 +55,7 @@ func TestSingleVector(t *testing.T) {
 			k := random(r)
 			truth[k] = []uint32{5, 7, 2}[i]
 			for range truth[k] {
-				f.Update(k, 1)
+				f.Update(k, Traffic{Packets: 1})
 			}
 			_, h := hash(&f.keys, k)
 			for j := range uint32(3) {
@@ -82,7 +84,7 @@ func TestRepeatedPackets(t *testing.T) {
 		p := Params{FilterBits: 4096, FilterHashes: 8, Cells: 100, CellHashes: 4, Blocked: blocked}
 		f, k := New(p), random(generator(2))
 		for range 1000 {
-			f.Update(k, 1)
+			f.Update(k, Traffic{Packets: 1})
 		}
 		cells, set := 0, math.Round(f.Occupancy()*4096)
 		for _, c := range f.cells {
@@ -270,7 +272,7 @@ func TestPairs(t *testing.T) {
 		a, truth := filled(r, shape(m, k, n, seedA), n)
 		b := New(shape(m, k, n, seedB))
 		for key, c := range truth {
-			b.Update(key, c)
+			b.Update(key, Traffic{Packets: c})
 		}
 		tables := []*Table{Single(a), Single(b)}
 		Network(tables, [][]int{{1}, {0}}, nil)
@@ -380,7 +382,7 @@ func TestHiddenFlow(t *testing.T) {
 	for i := range f.filter {
 		f.filter[i] = ^uint64(0)
 	}
-	f.Update(random(generator(10)), 3)
+	f.Update(random(generator(10)), Traffic{Packets: 3})
 	if table := Single(f); table.Done() || !table.FlowsDone() {
 		t.Error("a hidden flow went unseen")
 	}
@@ -474,7 +476,7 @@ func TestBlackholes(t *testing.T) {
 func TestDivide(t *testing.T) {
 	flows := func(n int, packets uint32) (v []Record) {
 		for range n {
-			v = append(v, Record{Packets: packets})
+			v = append(v, Record{Traffic: Traffic{Packets: packets}})
 		}
 		return v
 	}
@@ -490,8 +492,8 @@ func TestDivide(t *testing.T) {
 }
 
 func TestUpdateAllocatesNothing(t *testing.T) {
-	f, k := New(Params{FilterBits: 4096, FilterHashes: 8, Cells: 100, CellHashes: 4, Blocked: true}), Key{1, 2}
-	if n := testing.AllocsPerRun(100, func() { f.Update(k, 1) }); n != 0 {
+	f, k := New(Params{FilterBits: 4096, FilterHashes: 8, Cells: 100, CellHashes: 4, Blocked: true}), Key{Addrs: 1, Rest: 2}
+	if n := testing.AllocsPerRun(100, func() { f.Update(k, Traffic{Packets: 1}) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -510,7 +512,7 @@ func BenchmarkUpdate(b *testing.B) {
 					v[i] = random(r)
 				}
 				for i := 0; b.Loop(); i++ {
-					f.Update(v[i*7919%flows], 1)
+					f.Update(v[i*7919%flows], Traffic{Packets: 1})
 				}
 			})
 		}

@@ -140,3 +140,12 @@ func Sizing(n int, d Decoder) Params {
 // NetFlowBytes is an ideal NetFlow's memory for n flows, in which nothing ever
 // collides: key, packet counter and two times of 4 bytes (section 4.5.1).
 func NetFlowBytes(n int) float64 { return 25 * float64(n) }
+
+// Fixed returns parameters for n flows in a slot as a switch in software has them:
+// a filter of 64 bits for each flow in blocks of a cache line, which tells all of
+// them from each other but for one table of a thousand.
+func Fixed(n int, d Decoder, seed uint64) Params {
+	p := Sizing(n, d)
+	p.FilterBits, p.FilterHashes, p.Blocked, p.Seed = uint32(64*n+511)&^511, 8, true, seed
+	return p
+}

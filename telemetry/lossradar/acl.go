@@ -1,15 +1,9 @@
 package lossradar
 
-import (
-	"fmt"
-	"net/netip"
-)
+import "gswitch/telemetry"
 
 // Tuple is a five-tuple as an access list sees it: 104 bits.
-type Tuple struct {
-	Addrs uint64 // source, destination
-	Rest  uint64 // source port << 24 | destination port << 8 | protocol
-}
+type Tuple telemetry.Flow
 
 // Tuple returns the five-tuple of a signature.
 func (s Signature) Tuple() Tuple {
@@ -17,12 +11,7 @@ func (s Signature) Tuple() Tuple {
 }
 
 // String returns the five-tuple as 10.0.0.1:1000 > 10.0.0.2:2000 protocol 17.
-func (a Tuple) String() string {
-	v4 := func(x uint32) netip.Addr {
-		return netip.AddrFrom4([4]byte{byte(x >> 24), byte(x >> 16), byte(x >> 8), byte(x)})
-	}
-	return fmt.Sprintf("%v:%d > %v:%d protocol %d", v4(uint32(a.Addrs>>32)), uint16(a.Rest>>24), v4(uint32(a.Addrs)), uint16(a.Rest>>8), uint8(a.Rest))
-}
+func (a Tuple) String() string { return telemetry.Flow(a).String() }
 
 func (a Tuple) xor(b Tuple) Tuple { return Tuple{a.Addrs ^ b.Addrs, a.Rest ^ b.Rest} }
 func (a Tuple) and(b Tuple) Tuple { return Tuple{a.Addrs & b.Addrs, a.Rest & b.Rest} }

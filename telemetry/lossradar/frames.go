@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"gswitch/frame"
+	"gswitch/telemetry"
 	"gswitch/wire"
 )
 
@@ -17,16 +18,11 @@ func OfFrame(b []byte, m *frame.Meta) (s Signature, ok bool) {
 	if m.Reason != frame.Keep {
 		return s, false
 	}
-	switch {
-	case m.Flags&frame.HasIPv4 != 0:
-		h := b[m.L3 : m.L3+20]
-		s.Addrs = be.Uint64(h[12:20])
-		s.Rest = uint64(be.Uint16(h[4:6])) << 16
-	case m.Flags&frame.HasIPv6 != 0:
-		h := b[m.L3 : m.L3+40]
-		s.Addrs = fold6(be.Uint64(h[8:]), be.Uint64(h[16:]))<<32 | fold6(be.Uint64(h[24:]), be.Uint64(h[32:]))
-	default:
+	if s.Addrs, ok = telemetry.Addresses(b, m); !ok {
 		return s, false
+	}
+	if m.Flags&frame.HasIPv4 != 0 {
+		s.Rest = uint64(be.Uint16(b[m.L3+4:])) << 16
 	}
 	s.Rest |= uint64(m.SrcPort)<<48 | uint64(m.DstPort)<<32 | uint64(m.Proto)<<8
 	if m.TTL <= 1 {
@@ -57,12 +53,6 @@ func (s Signature) Onward(m *frame.Meta) Signature {
 		s.Rest |= flagExpires
 	}
 	return s
-}
-
-// fold6 makes 32 bits of an IPv6 address.
-func fold6(hi, lo uint64) uint64 {
-	x := (hi ^ lo*0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9
-	return x >> 32
 }
 
 // At returns a signature with the instant of the upstream meter.

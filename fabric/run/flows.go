@@ -1,0 +1,191 @@
+package run
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"gswitch/fabric/flows"
+	"gswitch/fabric/results"
+	"gswitch/fabric/scenario"
+	"gswitch/fabric/vnet"
+	"gswitch/frame"
+	reports "gswitch/telemetry"
+	"gswitch/telemetry/flowradar"
+	tables "gswitch/telemetry/flowradar/point"
+	"gswitch/vswitch"
+)
+
+// flowBook collects what switches count of flows (switch.flowradar), and does what a
+// controller is to do about it.
+type flowBook struct {
+	n       *vnet.Network
+	book    *flows.Book
+	sources []reports.Source
+	buf     []byte
+	config  scenario.Controller
+	moved   map[netip.Prefix]bool
+	err     error
+}
+
+// flowsOf returns nil where switches do not count flows.
+func flowsOf(n *vnet.Network, r *scenario.Run, keep bool) *flowBook {
+	on := slices.ContainsFunc(r.Doc.Wholes(), func(w scenario.Whole) bool { return w.Name == tables.Name })
+	if !on {
+		return nil
+	}
+	f := &flowBook{n: n, config: r.Doc.Controller, moved: map[netip.Prefix]bool{}}
+	var ids []uint16
+	var shards []int
+	var slot frame.Time
+	for _, sw := range n.Switches {
+		p := sw.Nodes[0].Feature(tables.Name).(*tables.Point)
+		slot = p.Config().Slot
+		f.sources = append(f.sources, p)
+		ids, shards = append(ids, sw.Program().Config.ID), append(shards, len(sw.Nodes))
+	}
+	f.book = flows.New(n.Topology, ids, shards, slot/2, keep)
+	n.Engine.Every(slot/8, slot/8, f.take)
+	return f
+}
+
+// take brings reports from the switches to the book, by the bytes that they would
+// travel in.
+func (f *flowBook) take(now frame.Time) {
+	for _, s := range f.sources {
+		for {
+			b, ok := s.TakeReport(f.buf[:0])
+			if f.buf = b; !ok {
+				break
+			}
+			r, err := flowradar.Parse(b)
+			if err != nil {
+				f.err = cmp.Or(f.err, err)
+				continue
+			}
+			f.book.Add(r)
+		}
+	}
+	first := len(f.book.Findings())
+	for i, x := range f.book.Advance(now) {
+		if x.Kind == flowradar.Blackholed && f.config.Blackholes == "move" {
+			f.n.Engine.At(now+frame.Time(f.config.Takes), func(now frame.Time) { f.move(now, first+i) })
+		}
+	}
+}
+
+// move sends what is for the destination of a flow that vanishes by another of its
+// ways: at the switch behind which it vanishes, or the nearest before it that has
+// several.
+func (f *flowBook) move(now frame.Time, i int) {
+	x := &f.book.Findings()[i].Finding
+	dst := x.Flow.Dst()
+	to := netip.PrefixFrom(netip.AddrFrom4([4]byte{byte(dst >> 24), byte(dst >> 16), byte(dst >> 8), byte(dst)}), 32)
+	if x.Flow.Rest&reports.HashedAddrs != 0 {
+		return
+	}
+	for _, w := range f.book.Ways(x) {
+		node := f.n.SwitchAt(w.Node)
+		sw := f.n.Switches[node]
+		r, ok := otherWays(sw.Program().Config, to, f.peer(w))
+		if !ok {
+			continue
+		}
+		if f.moved[to] {
+			return // other flows to the same place went with it
+		}
+		if err := sw.SetRoute(r); err != nil {
+			f.n.Engine.Stop(fmt.Errorf("controller: %s: %w", sw.Program().Config.Name, err))
+			return
+		}
+		f.n.Engine.Poke(f.n.EngineNode(w.Node))
+		f.moved[to] = true
+		f.book.Moved(i, now)
+		return
+	}
+}
+
+// peer returns the addresses of the other end of a port.
+func (f *flowBook) peer(w flows.Way) (v []netip.Addr) {
+	e := f.n.Topology.Peer(w.Node, w.Port)
+	if p := f.n.Plan.Nodes[e.Node].Ports; e.Port < len(p) {
+		for _, a := range p[e.Port] {
+			v = append(v, a.Addr())
+		}
+	}
+	return v
+}
+
+// otherWays returns a route to a destination by the next hops that a switch has for
+// it, but for one; false if there are no others.
+func otherWays(cfg *vswitch.Config, to netip.Prefix, but []netip.Addr) (best vswitch.Route, ok bool) {
+	for _, r := range cfg.Routes {
+		if r.Prefix.Contains(to.Addr()) && (!ok || r.Prefix.Bits() > best.Prefix.Bits()) {
+			best, ok = r, true
+		}
+	}
+	best.Prefix = to
+	best.NextHops = slices.DeleteFunc(slices.Clone(best.NextHops), func(h vswitch.NextHop) bool { return slices.Contains(but, h.Via) })
+	return best, ok && len(best.NextHops) > 0
+}
+
+// finish takes what is still to come when the run is over, and writes what was found.
+func (f *flowBook) finish(out *results.Run) error {
+	if f == nil {
+		return nil
+	}
+	now := f.n.Engine.Now()
+	f.take(now)
+	f.book.Flush(now)
+	if f.err != nil {
+		return f.err
+	}
+	put := func(name string, v float64) { out.Values[name] = v }
+	share := func(name string, k, of float64) {
+		if of > 0 {
+			put(name, k/of)
+		}
+	}
+	s := f.book.Sum()
+	put("flow_slots_total", float64(s.Slots))
+	put("flow_unknown_slots_total", float64(s.Unknown))
+	put("flow_strange_reports_total", float64(f.book.Strange()))
+	put("flow_slot_flows_max", float64(s.Most))
+	share("flow_complete_slots_share", float64(s.Complete), float64(s.Slots))
+	share("flow_exact_slots_share", float64(s.Counters), float64(s.Slots))
+	share("flow_alone_share", float64(s.Alone), float64(s.Flows))
+	share("flow_decoded_share", float64(s.Out), float64(s.Truth))
+	share("flow_counters_share", float64(s.Right), float64(s.Truth))
+	if s.Truth > 0 {
+		put("flow_garbage_total", float64(s.Garbage))
+	}
+	var count [3]float64
+	var lost, moved float64
+	var delays [3][]float64
+	for _, x := range f.book.Findings() {
+		count[x.Kind]++
+		delays[x.Kind] = append(delays[x.Kind], (x.Seen - x.From).Seconds())
+		if x.Kind == flowradar.Lost {
+			lost += float64(x.Packets)
+		}
+		if x.Moved > 0 {
+			moved++
+		}
+	}
+	put("flow_lost_total", lost)
+	put("flow_blackholes_total", count[flowradar.Blackholed])
+	put("flow_loops_total", count[flowradar.Looped])
+	put("flow_moved_total", moved)
+	for k, name := range []string{flowradar.Lost: "flow_loss_seen", flowradar.Blackholed: "flow_blackhole_seen", flowradar.Looped: "flow_loop_seen"} {
+		slices.Sort(delays[k])
+		results.Summarize(out.Values, name, "seconds", delays[k])
+	}
+	out.Counted = f.book.Report()
+	rows, more := f.book.Rows()
+	out.Slots = rows
+	if more > 0 {
+		out.Warnings = append(out.Warnings, fmt.Sprintf("switch.flowradar: %d lines beyond the first %d are not in slots.csv", more, len(rows)))
+	}
+	return nil
+}

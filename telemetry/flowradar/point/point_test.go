@@ -1,0 +1,264 @@
+package point
+
+import (
+	"errors"
+	"math/rand/v2"
+	"testing"
+
+	"gswitch/frame"
+	"gswitch/telemetry"
+	"gswitch/telemetry/flowradar"
+	"gswitch/vswitch"
+	st "gswitch/vswitch/switchtest"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
+)
+
+const slot = frame.Millisecond
+
+func options(mode string, flows int) Config {
+	c, err := (&Section{Mode: mode, Slot: 1e6, Flows: flows, Decode: "alone"}).Options(&vswitch.Config{ID: 7})
+	if err != nil {
+		panic(err)
+	}
+	return c.(Config)
+}
+
+func with(cfg *vswitch.Config, c Config) *vswitch.Config {
+	cfg.ID, cfg.Options = 7, vswitch.Options{Name: c}
+	return cfg
+}
+
+func of(r *st.Rig) *Point { return r.Switch.Nodes[0].Feature(Name).(*Point) }
+
+// datagram is one of a flow, from station 1 to station 2.
+func datagram(flow int) []byte {
+	return wt.Frame(wt.Eth(st.HostMAC(2), st.HostMAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(uint16(flow), 2000), wt.Zeros(100))
+}
+
+// begin is a switch at the beginning of a slot.
+func begin(t testing.TB, cfg *vswitch.Config) *st.Rig {
+	r := st.New(t, cfg)
+	r.Advance(0)
+	of(r).TakeReport(nil)
+	return r
+}
+
+// pass sends frames through a switch.
+func pass(r *st.Rig, frames ...[]byte) {
+	r.In(0, frames...)
+	for range len(frames) + 1 {
+		r.Advance(100)
+		r.Out(1)
+		r.Out(2)
+	}
+}
+
+// reports takes what is ready, by its wire form.
+func reports(t *testing.T, r *st.Rig) (v []*flowradar.Report) {
+	for {
+		b, ok := of(r).TakeReport(nil)
+		if !ok {
+			return v
+		}
+		x, err := flowradar.Parse(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v = append(v, x)
+	}
+}
+
+// In every slot each flow has the packets and bytes that the switch got, with the
+// ports that it came and went by, and a slot without any says so; both kinds of
+// table agree.
+func TestSlots(t *testing.T) {
+	r := begin(t, with(st.Star(), options("both", 100)))
+	first := of(r).now.Slot
+	for i := range 10 {
+		for range i {
+			pass(r, datagram(i), datagram(i))
+		}
+	}
+	for range 3 {
+		r.Advance(slot)
+	}
+	v := reports(t, r)
+	if len(v) != 3 || v[0].Slot != first || v[1].Slot != first+1 || v[2].Packets != 0 || v[0].Node != 7 || v[0].To != frame.Time(first+1)*slot || v[1].From != v[0].To {
+		t.Fatalf("%d reports: %+v", len(v), *v[0])
+	}
+	table := flowradar.Single(v[0].Encoded)
+	if !table.Done() || len(table.Records) != 9 || v[0].Exact.Len() != 9 || v[0].Packets != 90 {
+		t.Fatalf("%d and %d flows of 9, %d packets of 90", len(table.Records), v[0].Exact.Len(), v[0].Packets)
+	}
+	for i := range 9 {
+		e := v[0].Exact.At(i)
+		n := uint32(2 * (i + 1))
+		if e.Packets != n || e.Bytes != uint64(n)*142 || e.In != 0 || e.Out != 1 || e.String() != "10.0.0.1:"+string(rune('1'+i))+" > 10.0.0.2:2000 protocol 17" {
+			t.Errorf("flow %d: %+v", i, e)
+		}
+		if rec, ok := table.Find(e.Key); !ok || !rec.Exact || rec.Traffic != e.Traffic {
+			t.Errorf("flow %d is decoded as %+v, want %+v", i, rec, e.Traffic)
+		}
+	}
+}
+
+// What the tables of the switch drop was there and went nowhere; copies of a flood
+// are one packet; what is not IP is counted as such.
+func TestWhatCounts(t *testing.T) {
+	cfg := with(st.Star(), options("exact", 100))
+	cfg.Ports[1].MTU = 100
+	r := begin(t, cfg)
+	small := func(dst int) []byte {
+		return wt.Frame(wt.Eth(st.HostMAC(dst), st.HostMAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(uint16(dst), 1), wt.Zeros(20))
+	}
+	pass(r, datagram(5), small(9), small(9), wt.Frame(wt.EthType(st.HostMAC(2), st.HostMAC(1), 0x9000), wt.Zeros(60)))
+	r.Advance(slot)
+	v := reports(t, r)[0]
+	if v.Exact.Len() != 2 || v.Other != 1 || v.Packets != 3 {
+		t.Fatalf("%d flows, %d others, %d packets", v.Exact.Len(), v.Other, v.Packets)
+	}
+	for i := range 2 {
+		e := v.Exact.At(i)
+		dropped := uint16(e.Rest>>24) == 5
+		if dropped && (e.Out != flowradar.NoPort || e.Packets != 1) || !dropped && (e.Out == flowradar.NoPort || e.Packets != 2) {
+			t.Errorf("%v: %+v", e.Key, e.Traffic)
+		}
+	}
+}
+
+// What the switch says of its own, such as that a time to live ran out, is no packet of
+// a flow.
+func TestOwnPackets(t *testing.T) {
+	r := begin(t, with(st.Router(), options("exact", 64)))
+	r.In(0, st.UDP(r.Switch.Program().Config.MAC, st.HostMAC(1), "10.0.1.2", "10.0.0.1", wt.IPv4With(func(f *wire.IPv4Fields) { f.TTL = 1 })))
+	r.Advance(frame.Microsecond)
+	if len(r.Out(0)) != 1 {
+		t.Fatal("there is no error")
+	}
+	r.Advance(slot)
+	if v := reports(t, r)[0]; v.Packets != 1 || v.Exact.Len() != 1 || v.Exact.At(0).Out != flowradar.NoPort {
+		t.Errorf("%d packets of %d flows", v.Packets, v.Exact.Len())
+	}
+}
+
+// An exporter that does not come loses no packet: a slot goes on until it does, and
+// its report says so. A full table counts what it has no place for.
+func TestLateExporter(t *testing.T) {
+	r := begin(t, with(st.Star(), options("exact", 64)))
+	sent := 0
+	for i := range 100 {
+		pass(r, datagram(i), datagram(i+1))
+		sent += 2
+		r.Advance(slot - (r.Now+slot)%slot)
+	}
+	packets, slots, overflow := uint64(0), uint32(0), uint64(0)
+	for range 3 {
+		for _, v := range reports(t, r) {
+			packets += v.Packets
+			slots += v.Slots
+			overflow += v.Exact.Overflow
+		}
+		r.Advance(slot)
+	}
+	if packets != uint64(sent) || slots < 100 || overflow == 0 || of(r).sum[merged] == 0 {
+		t.Errorf("%d packets of %d in %d slots, %d without a place, %d merged", packets, sent, slots, overflow, of(r).sum[merged])
+	}
+}
+
+// Options come, change and go while frames pass, and what was counted is reported.
+func TestOptionsChange(t *testing.T) {
+	r := st.New(t, st.Star())
+	pass(r, datagram(1))
+	total := uint64(0)
+	for _, mode := range []string{"encoded", "exact", "both", ""} {
+		cfg := st.Star()
+		if mode != "" {
+			cfg = with(cfg, options(mode, 64))
+		}
+		r.Apply(cfg)
+		pass(r, datagram(1))
+		for _, v := range reports(t, r) {
+			total += v.Packets
+		}
+	}
+	if total != 3 {
+		t.Errorf("%d packets of 3 were reported", total)
+	}
+}
+
+func TestOptionsAreChecked(t *testing.T) {
+	_, err := (&Section{Mode: "both", Slot: 1e7, Flows: 4_000_000, Decode: "alone"}).Options(&vswitch.Config{})
+	if at := new(vswitch.KeyError); !errors.As(err, &at) || at.Key != "flows" {
+		t.Errorf("tables of gigabytes: %v", err)
+	}
+	a, b := options("encoded", 64), options("encoded", 64)
+	if a != b || a.Encoded.Seed == 0 {
+		t.Errorf("%+v, %+v", a, b)
+	}
+}
+
+// 10,000 frames of which some bytes are anything: all that are IP are counted once,
+// whatever becomes of them.
+func TestMutatedFrames(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 5))
+	r := begin(t, with(st.Star(), options("both", 5_000)))
+	ends := wt.Eth(st.HostMAC(2), st.HostMAC(1))
+	protos := [][]byte{datagram(1),
+		wt.Frame(ends, wt.IPv4("10.0.0.1", "10.0.0.2"), wt.TCP(wire.TCPFields{SrcPort: 1000, DstPort: 80}), wt.Zeros(60)),
+		wt.Frame(ends, wt.IPv6("2001:db8::1", "2001:db8::2"), wt.UDP(1, 2), wt.Zeros(60))}
+	left := uint64(0)
+	for range 625 {
+		var v [][]byte
+		for range 16 {
+			b := append([]byte(nil), protos[rng.IntN(len(protos))]...)
+			for range rng.IntN(4) {
+				b[rng.IntN(len(b))] = byte(rng.Uint32())
+			}
+			v = append(v, b[:len(b)-rng.IntN(2)*rng.IntN(len(b)-1)])
+		}
+		r.In(0, v...)
+		for range 17 {
+			r.Advance(60)
+			left += uint64(len(r.Out(1)))
+			r.Out(2)
+		}
+	}
+	r.Advance(slot)
+	v := reports(t, r)[0]
+	sum := uint64(0)
+	for i := range v.Exact.Len() {
+		sum += uint64(v.Exact.At(i).Packets)
+	}
+	if sum != v.Packets || v.Exact.Overflow != 0 || v.Packets+v.Other < left || left < 2000 {
+		t.Errorf("%d packets, %d in the table, %d others, %d left", v.Packets, sum, v.Other, left)
+	}
+}
+
+func TestCountingAllocatesNothing(t *testing.T) {
+	r := st.New(t, with(st.Star(), options("both", 64)))
+	r.AllocatesNothing([][]byte{datagram(1), datagram(2)})
+	if of(r).now.Packets < 100 {
+		t.Errorf("%d packets are counted", of(r).now.Packets)
+	}
+}
+
+var _ telemetry.Source = (*Point)(nil)
+
+// BenchmarkFlows is what counting costs a frame, beside a switch that does not.
+func BenchmarkFlows(b *testing.B) {
+	unrated := func(cfg *vswitch.Config) *vswitch.Config { return st.Rated(cfg, 0) }
+	for _, c := range []struct {
+		name  string
+		mode  string
+		flows int
+	}{{"exact-1", "exact", 1}, {"exact-1k", "exact", 1000}, {"encoded-1", "encoded", 1}, {"encoded-1k", "encoded", 1000}} {
+		b.Run(c.name, func(b *testing.B) {
+			var frames [][]byte
+			for i := range max(c.flows, 64) {
+				frames = append(frames, datagram(1+i%c.flows))
+			}
+			st.BenchBeside(b, st.NewPump(b, unrated(st.Star()), frames), st.NewPump(b, unrated(with(st.Star(), options(c.mode, 2000))), frames))
+		})
+	}
+}

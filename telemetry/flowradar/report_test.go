@@ -1,0 +1,147 @@
+package flowradar
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+
+	"gswitch/frame"
+)
+
+// report is one with n flows of 1 to 20 packets in both kinds of table.
+func report(n int, p Params, slot uint64, node uint16) *Report {
+	r := &Report{Node: node, Slot: slot, From: frame.Time(slot) * frame.Millisecond, To: frame.Time(slot+1) * frame.Millisecond, Slots: 1, Encoded: New(p), Exact: NewExact(n)}
+	rng := generator(slot + 1)
+	for range n {
+		k, t := random(rng), Traffic{Packets: 1 + rng.Uint32N(20), Bytes: rng.Uint64N(1 << 40), In: uint16(rng.UintN(8)), Out: uint16(rng.UintN(8))}
+		r.Encoded.Update(k, t)
+		r.Exact.Update(k, t)
+		r.Packets += uint64(t.Packets)
+		r.Bytes += t.Bytes
+	}
+	return r
+}
+
+// What is read decodes as what was written, and an empty report is small.
+func TestReportsOnTheWire(t *testing.T) {
+	p := Fixed(1000, Alone, 5)
+	for _, n := range []int{0, 1, 300, 1000} {
+		r := report(n, p, 9, 3)
+		b := r.Append(nil)
+		got, err := Parse(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 && len(b) > 200 {
+			t.Errorf("nothing takes %d bytes", len(b))
+		}
+		if !reflect.DeepEqual(got.Encoded, r.Encoded) || got.Exact.Len() != n || got.Packets != r.Packets || got.Slot != 9 || got.Node != 3 || got.To != r.To {
+			t.Fatalf("%d flows: %+v", n, got)
+		}
+		for i := range n {
+			if got.Exact.At(i) != r.Exact.At(i) {
+				t.Fatalf("flow %d is %+v", i, got.Exact.At(i))
+			}
+		}
+		for _, cut := range []int{0, 10, len(b) / 2, len(b) - 1} {
+			if _, err := Parse(b[:cut]); !errors.Is(err, ErrReport) {
+				t.Errorf("%d of %d bytes: %v", cut, len(b), err)
+			}
+		}
+	}
+	r := report(0, p, 0, 0)
+	r.Encoded.Params.Cells = 1 << 25 // more than a report may make a collector reserve
+	if _, err := Parse(r.Append(nil)); !errors.Is(err, ErrReport) {
+		t.Errorf("many cells: %v", err)
+	}
+}
+
+// Reports of anything are refused or decode, in the memory that their length allows.
+func FuzzParse(f *testing.F) {
+	small := Params{FilterBits: 512, FilterHashes: 4, Cells: 30, CellHashes: 3, Seed: 3, Blocked: true}
+	for _, n := range []int{0, 1, 20, 60} {
+		f.Add(report(n, small, 1, 1).Append(nil))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r, err := Parse(b)
+		if err != nil {
+			return
+		}
+		if r.Encoded != nil && r.Encoded.Cells+r.Encoded.FilterBits > 1<<16 {
+			return
+		}
+		if again, err := Parse(r.Append(nil)); err != nil || !reflect.DeepEqual(again, r) {
+			t.Fatalf("%+v is read again as %+v, %v", r, again, err)
+		}
+		c := NewCollector([]Node{{ID: r.Node, Shards: 1}}, 0)
+		c.Add(r)
+		for _, s := range c.Flush() {
+			NewWatcher([][]End{nil}).Note(0, s)
+		}
+	})
+}
+
+// toEach are eight ports that lead to one switch.
+func toEach(sw int) (v []End) {
+	for p := range uint16(8) {
+		v = append(v, End{sw, p})
+	}
+	return v
+}
+
+// pairOf is a collector of two neighbours.
+func pairOf() *Collector {
+	return NewCollector([]Node{{ID: 1, Shards: 1, Ports: toEach(1)}, {ID: 2, Shards: 1, Ports: toEach(0)}}, 5*frame.Millisecond)
+}
+
+// With more flows than a table can be decoded with, two switches that the same flows
+// cross decode them together; nothing that was never there comes out, however many
+// there are.
+func TestCollectorHelps(t *testing.T) {
+	for _, c := range []struct {
+		flows              int
+		alone, all, counts bool
+	}{{950, true, true, true}, {1200, false, true, true}, {3000, false, false, false}} {
+		col := pairOf()
+		for node := range uint16(2) {
+			col.Add(report(c.flows, Fixed(1000, Alone, uint64(node+1)<<8), 4, node+1))
+		}
+		v := col.Advance(0)
+		if len(v) != 1 {
+			t.Fatalf("%d slots", len(v))
+		}
+		for i := range v[0].Switches {
+			w := &v[0].Switches[i]
+			found, right, garbage := w.Compare()
+			if (w.Alone == c.flows) != c.alone || w.Complete != c.all || w.Counters != c.counts || (found == c.flows) != c.all || c.counts && right != c.flows || garbage != 0 || !w.Known {
+				t.Errorf("%d flows: %d alone, %d found, %d with counters, %d never there, complete %t, counters %t", c.flows, w.Alone, found, right, garbage, w.Complete, w.Counters)
+			}
+		}
+	}
+}
+
+// A slot of which a report is missing is told when none can come any more, and says
+// of whom nothing is known; one that comes too late changes nothing.
+func TestCollectorWaits(t *testing.T) {
+	c, p := pairOf(), Fixed(64, Alone, 1)
+	c.Add(report(3, p, 1, 1))
+	c.Add(report(3, p, 2, 1))
+	c.Add(report(3, p, 2, 2))
+	c.Add(report(3, p, 2, 9))
+	if v := c.Advance(6 * frame.Millisecond); len(v) != 0 {
+		t.Fatalf("slot %d before its time", v[0].Number)
+	}
+	v := c.Advance(7 * frame.Millisecond)
+	if len(v) != 2 || v[0].Number != 1 || !v[0].Switches[0].Known || v[0].Switches[1].Known || !v[1].Switches[1].Known {
+		t.Fatalf("%+v", v)
+	}
+	c.Add(report(3, p, 1, 2))
+	merged := report(3, p, 3, 1)
+	merged.Slots = 2
+	c.Add(merged)
+	c.Add(report(0, p, 3, 2))
+	v = c.Flush()
+	if c.Late != 1 || c.Strange != 1 || len(v) != 1 || v[0].Switches[0].Known || !v[0].Switches[1].Known {
+		t.Errorf("%d late, %d strange, %+v", c.Late, c.Strange, v)
+	}
+}

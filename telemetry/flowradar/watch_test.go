@@ -1,0 +1,113 @@
+package flowradar
+
+import (
+	"fmt"
+	"testing"
+
+	"gswitch/frame"
+)
+
+// A line of three switches: port 0 leads to the left, port 1 to the right; hosts are
+// at both ends. A fourth hangs below the second, at port 2.
+var line = [][]End{
+	{{Switch: -1}, {1, 0}},
+	{{0, 1}, {2, 0}, {3, 0}},
+	{{1, 1}, {Switch: -1}},
+	{{1, 2}, {Switch: -1}},
+}
+
+var one = Key{Addrs: 0x0a000001_0a000002, Rest: 17}
+
+func rec(packets uint32, in, out uint16) Record {
+	return Record{Key: one, Traffic: Traffic{Packets: packets, In: in, Out: out}, Exact: true}
+}
+
+// slots feeds a watcher slots of 10 ms; each is the records of every switch.
+func slots(w *Watcher, unknown func(slot, sw int) bool, v ...[4][]Record) (out []string) {
+	for n, recs := range v {
+		s := &Slot{Number: uint64(n), From: frame.Time(n) * 10 * frame.Millisecond}
+		for i, r := range recs {
+			s.Switches = append(s.Switches, SwitchSlot{Known: unknown == nil || !unknown(n, i), Complete: true, Records: r})
+		}
+		for _, f := range w.Note(s.From+11*frame.Millisecond, s) {
+			out = append(out, fmt.Sprintf("%d: %v at %d port %d, %d", n, f.Kind, f.Switch, f.Port, f.Packets))
+		}
+	}
+	return out
+}
+
+func along(a, b, c uint32) (v [4][]Record) {
+	for i, n := range []uint32{a, b, c} {
+		if n > 0 {
+			v[i] = []Record{rec(n, 0, 1)}
+		}
+	}
+	return v
+}
+
+// Losses are told for each burst when it is over, at the link where they were:
+// packets that were only under way at the end of a slot are none, and of slots whose
+// reports did not come nothing is said.
+func TestLossMap(t *testing.T) {
+	w := NewWatcher(line)
+	check := func(what string, got []string, want ...string) {
+		t.Helper()
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	none := along(0, 0, 0)
+	check("two of a burst", slots(w, nil, along(10, 9, 9), along(8, 7, 7), along(0, 0, 0)), "2: loss at 0 port 1, 2")
+	check("under way", slots(w, nil, along(10, 9, 8), along(8, 9, 10), none))
+	check("another link", slots(w, nil, along(10, 10, 7), none, none), "1: loss at 1 port 1, 3")
+	check("a report is missing", slots(w, func(n, sw int) bool { return n == 1 && sw == 1 }, along(10, 10, 10), along(5, 0, 5), along(5, 5, 5), none, none))
+	guessed := along(10, 10, 10)
+	guessed[1][0].Exact, guessed[1][0].Traffic = false, Traffic{Packets: 10, In: NoPort, Out: NoPort}
+	check("without counters", slots(w, nil, guessed, none, none))
+	guessed[1][0].Exact = true // by the equations
+	check("without ports", slots(w, nil, guessed, none, none))
+	late := along(0, 10, 10)
+	late[1][0].Traffic = Traffic{Packets: 10, In: NoPort, Out: NoPort}
+	check("without ports, a slot later", slots(w, nil, along(10, 0, 0), late, none, none))
+	drops := along(10, 10, 10)
+	drops[1][0] = rec(6, 0, 1)
+	drops[1] = append(drops[1], rec(4, 0, NoPort))
+	drops[2][0] = rec(6, 0, 1)
+	check("in tables", slots(w, nil, drops, none), "1: loss at 1 port 2047, 4")
+}
+
+// A flow all of whose packets vanish behind a switch is named within two slots, once,
+// and again after it has been well; a few lost at random are no blackhole.
+func TestBlackholeWatch(t *testing.T) {
+	w := NewWatcher(line)
+	got := slots(w, nil, along(10, 10, 10), along(10, 10, 0), along(10, 10, 0), along(10, 10, 0), along(10, 10, 10), along(10, 10, 0), along(0, 0, 0))
+	want := "[2: blackhole at 1 port 1, 20 5: blackhole"
+	if len(got) < 2 || got[0] != "2: blackhole at 1 port 1, 20" || got[1] != "6: blackhole at 1 port 1, 10" && got[1] != "6: loss at 1 port 1, 40" {
+		t.Errorf("%q, want %s ...", got, want)
+	}
+	tables := along(10, 0, 0)
+	tables[1] = []Record{rec(10, 0, NoPort)}
+	if got := slots(NewWatcher(line), nil, along(10, 10, 10), tables); len(got) != 1 || got[0] != "1: blackhole at 1 port 2047, 10" {
+		t.Errorf("in tables: %q", got)
+	}
+	if got := slots(NewWatcher(line), nil, along(2, 2, 0), along(0, 0, 0), along(0, 0, 0)); len(got) != 1 || got[0] != "1: loss at 1 port 1, 2" {
+		t.Errorf("two packets: %q", got)
+	}
+	// What was under way when the slot ended is not lost.
+	if got := slots(NewWatcher(line), nil, along(5, 5, 0), along(0, 0, 5), along(0, 0, 0)); len(got) != 0 {
+		t.Errorf("under way: %q", got)
+	}
+}
+
+// A flow that two switches forward to each other is a loop in the slot in which it
+// begins; a route that changes within a slot is none.
+func TestLoopWatch(t *testing.T) {
+	loop := [4][]Record{{rec(5, 0, 1)}, {rec(5, 0, 1), rec(40, 1, 1)}, {rec(45, 0, 0)}}
+	if got := slots(NewWatcher(line), nil, along(5, 5, 5), loop, loop); len(got) == 0 || got[0] != "1: loop at 1 port 2047, 45" {
+		t.Errorf("%q", got)
+	}
+	change := [4][]Record{{rec(50, 0, 1)}, {rec(20, 0, 1), rec(30, 0, 2)}, {rec(20, 0, 1)}, {rec(30, 0, 1)}}
+	if got := slots(NewWatcher(line), nil, along(50, 50, 50), change, along(0, 0, 0)); len(got) != 0 {
+		t.Errorf("a route that changed: %q", got)
+	}
+}
