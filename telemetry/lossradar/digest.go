@@ -25,6 +25,9 @@ type Shape struct {
 // hash functions (figure 5.8).
 func DefaultShape() Shape { return Shape{Cells: 400, Hashes: 3} }
 
+// Bytes is what a digest takes in memory.
+func (s Shape) Bytes() int { return int(s.Cells) * cellBytes }
+
 // Validate reports what is wrong with a shape.
 func (s Shape) Validate() error {
 	switch {
@@ -49,6 +52,9 @@ type cell struct {
 	extra       uint32
 	count       int32
 }
+
+// cellBytes is what a cell takes.
+const cellBytes = 24
 
 func (c *cell) fold(s Signature, n int32) {
 	c.addrs ^= s.Addrs

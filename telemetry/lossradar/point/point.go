@@ -48,13 +48,17 @@ func (c *Config) validate() error {
 }
 
 func init() {
-	vswitch.Register(vswitch.Feature{Name: Name, Check: check, New: newMeters, Counters: counters, BothEnds: true,
+	vswitch.Register(vswitch.Feature{Name: Name, Aliases: []string{"losses"}, Check: check, New: newMeters, Counters: counters, BothEnds: true,
 		Section: func() vswitch.Section { return new(Section) },
 		Doc:     "Meters at both ends of links, whose digests name each lost packet (LossRadar). The neighbour must have the same: frames leave with a tag that others cannot read."})
 }
 
+// maxMemory is what the digests of a worker may take: all of it is resident.
+const maxMemory = 512 << 20
+
 func check(cfg *vswitch.Config) error {
 	var first *Config
+	ports := 0
 	for i := range cfg.Ports {
 		p := &cfg.Ports[i]
 		o, on := p.Options[Name].(Config)
@@ -66,6 +70,10 @@ func check(cfg *vswitch.Config) error {
 		}
 		if _, escapes := cfg.Options["escape"]; escapes {
 			return fmt.Errorf("port %s: lossradar and Escape both put something before the frames of a link: turn one of them off", p.Name)
+		}
+		ports++
+		if need := ports * reportsOfPort * o.Shape.Bytes(); need > maxMemory {
+			return fmt.Errorf("port %s: lossradar: the digests of %d ports with %d cells take %d MiB at each worker, at most %d are possible: meter fewer ports, or have fewer cells", p.Name, ports, o.Shape.Cells, need>>20, maxMemory>>20)
 		}
 		if first == nil {
 			first = &o

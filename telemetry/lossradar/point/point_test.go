@@ -1,6 +1,7 @@
 package point
 
 import (
+	"fmt"
 	"testing"
 
 	"gswitch/frame"
@@ -210,6 +211,16 @@ func TestMetersAreChecked(t *testing.T) {
 		cfg.Ports[1].Options = vswitch.Options{Name: o}
 	}
 	bad("a port with another batch", func(cfg *vswitch.Config) { set(cfg, func(o *Config) { o.Timing.Period *= 2 }) })
+	bad("a gigabyte of digests", func(cfg *vswitch.Config) {
+		o := options()
+		o.Shape.Cells = 65536
+		for len(cfg.Ports) < 64 {
+			cfg.Ports = append(cfg.Ports, vswitch.PortConfig{Name: fmt.Sprint("p", len(cfg.Ports))})
+		}
+		for i := range cfg.Ports {
+			cfg.Ports[i].Options = vswitch.Options{Name: o}
+		}
+	})
 	bad("a digest of two cells", func(cfg *vswitch.Config) { set(cfg, func(o *Config) { o.Shape.Cells = 2 }) })
 	if o, err := (&Section{Batch: 1e7, Timeout: 2e6, Cells: 400, Hashes: 3}).Options(1, 0); err != nil || o != (Config{Queues: 1, Shape: lossradar.DefaultShape(), Timing: lossradar.DefaultTiming()}) {
 		t.Errorf("%+v, %v", o, err)
