@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,6 +17,7 @@ import (
 
 func upCommand() *cobra.Command {
 	var f layoutFlags
+	var r recordFlags
 	var gswitch string
 	c := &cobra.Command{
 		Use:   "up FILE|GENERATOR",
@@ -22,9 +25,13 @@ func upCommand() *cobra.Command {
 		Example: "  gfabric up leaf-spine:2,4,2 --rate 200Mbps\n" +
 			"  gfabric up ring:4 --name lab --listen 127.0.0.1:9100\n" +
 			"  gfabric up dumbbell:2,2 --rate 10Mbps --host-rate 100Mbps --delay 5ms\n" +
-			"  gfabric up my-topology.yaml --processes each",
+			"  gfabric up my-topology.yaml --processes each\n" +
+			"  gfabric up ring:4 --record records --record-last 64MiB --record-on drop",
 		Args: cobra.ExactArgs(1),
-		RunE: func(c *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) (err error) {
+			if f.run, err = r.words(); err != nil {
+				return err
+			}
 			l, err := f.layout(args[0])
 			if err != nil {
 				return err
@@ -37,8 +44,39 @@ func upCommand() *cobra.Command {
 		},
 	}
 	f.add(c)
+	c.Flags().StringVar(&r.dir, "record", "", "record every switch to a file in this directory, from its beginning (gfabric replay)")
+	c.Flags().StringVar(&r.last, "record-last", "", "keep the last inputs of each switch in this much memory, as in 64MiB, until a file is asked for (gswitch record save, --record-on)")
+	c.Flags().StringSliceVar(&r.on, "record-on", nil, "with --record-last, write a file at these events: drop, drop:REASON, pause-storm")
 	c.Flags().StringVar(&gswitch, "gswitch", "", "the gswitch to run; the one beside gfabric, or in PATH, if left out")
 	return c
+}
+
+// recordFlags say how the switches of a fabric are recorded.
+type recordFlags struct {
+	dir, last string
+	on        []string
+}
+
+// words are the flags of gswitch run that say so.
+func (r *recordFlags) words() ([]string, error) {
+	switch {
+	case r.dir == "" && (r.last != "" || len(r.on) > 0):
+		return nil, usagef("--record-last and --record-on go with --record, which names the directory")
+	case r.dir == "":
+		return nil, nil
+	}
+	dir, err := filepath.Abs(r.dir)
+	if err != nil {
+		return nil, err
+	}
+	words := []string{"--record", dir}
+	if r.last != "" {
+		words = append(words, "--record-last", r.last)
+	}
+	if len(r.on) > 0 {
+		words = append(words, "--record-on", strings.Join(r.on, ","))
+	}
+	return words, nil
 }
 
 func downCommand() *cobra.Command {

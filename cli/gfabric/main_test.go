@@ -270,6 +270,28 @@ func TestDelay(t *testing.T) {
 	}
 }
 
+// All switches of a fabric are recorded, and each replays alone.
+func TestUpRecords(t *testing.T) {
+	l := newLab(t, "record")
+	dir := t.TempDir()
+	l.must(t, "up", "--name", l.name, "line:2", "--record", dir)
+	l.must(t, "exec", "--name", l.name, "h1", "--", filepath.Join(binDir, "gfabric"), "load", "ping", "10.0.0.2")
+	l.must(t, "down", l.name)
+	files, _ := filepath.Glob(filepath.Join(dir, "*.grec"))
+	if len(files) != 2 {
+		t.Fatalf("the records of two switches: %v", files)
+	}
+	for _, file := range files {
+		cmd := exec.Command(filepath.Join(binDir, "gfabric"), "replay", file, "--until", "sent >= 6")
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), ": identical") {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
+	if _, code := l.run(t, "up", "--name", l.name, "line:2", "--record-last", "8MiB"); code != 2 {
+		t.Errorf("--record-last without a directory: exit code %d", code)
+	}
+}
+
 // The demo works with the machine's ping and iperf3 and, where these are
 // missing, with our own.
 func TestDemo(t *testing.T) {

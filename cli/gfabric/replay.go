@@ -43,7 +43,7 @@ func replayCommand() *cobra.Command {
 		Example: "  gfabric replay leaf1-20260102T030405.000Z.grec\n" +
 			"  gfabric replay leaf1.grec --at 12.304s -- gswitch show queues\n" +
 			"  gfabric replay leaf1.grec --until drop:queue-tail -- gswitch show buffer\n" +
-			"  gfabric replay leaf1.grec --until 'queue_bytes{port=\"p1\"} > 100KB' -- gswitch show queues\n" +
+			"  gfabric replay leaf1.grec --until 'drops > 10' -- gswitch show queues\n" +
 			"  gfabric replay leaf1.grec --what-if other.yaml\n" +
 			"  gfabric replay leaf1.grec --trace 10.0.1.2:4791 --from 12.3s --to 12.31s\n" +
 			"  gfabric replay leaf1.grec --pcap frames.pcapng --from 12.3s --to 12.31s",

@@ -77,6 +77,7 @@ type layoutFlags struct {
 	processes, poll string
 	listen          string
 	cpus, lossless  []int
+	run             []string // further flags of gswitch run
 }
 
 func (f *layoutFlags) add(c *cobra.Command) {
@@ -100,7 +101,7 @@ func (f *layoutFlags) layout(arg string) (*lab.Layout, error) {
 	if err != nil {
 		return nil, mistake(err)
 	}
-	o := lab.Options{Poll: f.poll, CPUs: f.cpus, Listen: f.listen}
+	o := lab.Options{Poll: f.poll, CPUs: f.cpus, Listen: f.listen, Run: f.run}
 	if len(f.lossless) > 0 {
 		o.Adjust = f.flowControl
 	}

@@ -64,7 +64,7 @@ file again; SIGINT and SIGTERM end it.`,
   gswitch run --netns lab --port veth0 --port veth1 --mode native
   gswitch run -c switch.yaml --wait 30s
   gswitch run -c switch.yaml --record /var/lib/gswitch/records
-  gswitch run -c switch.yaml --record /var/lib/gswitch/records --record-last 64MiB --record-on drop:headroom-full,pause-storm`,
+  gswitch run -c switch.yaml --record records --record-last 64MiB --record-on drop`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			doc, err := f.document(c, a)

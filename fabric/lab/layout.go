@@ -32,6 +32,8 @@ type Options struct {
 	Owned bool
 	// Sysctls are settings of the hosts, such as net.ipv4.tcp_ecn.
 	Sysctls map[string]string
+	// Run are further flags of gswitch run.
+	Run []string
 }
 
 // Layout is everything that a fabric makes on the machine.
@@ -74,6 +76,7 @@ type Process struct {
 	Config    *config.Config
 	File, Log string // paths
 	Socket    string
+	run       []string // further flags
 }
 
 // hostDev is what a host's interface is called.
@@ -154,6 +157,7 @@ func (l *Layout) addProcess(name string, space int, switches []int, o Options) {
 		File:   filepath.Join(l.dir, name+".yaml"),
 		Log:    filepath.Join(l.dir, name+".log"),
 		Socket: filepath.Join(l.dir, name+".sock"),
+		run:    o.Run,
 	}
 	p.Config = &config.Config{Version: 1, Control: config.Control{Socket: p.Socket, Listen: o.Listen}}
 	if len(o.CPUs) == 0 {

@@ -73,7 +73,7 @@ func (s *state) start(p *procState, program string) (*exec.Cmd, error) {
 		return nil, err
 	}
 	defer ns.Close()
-	cmd := exec.Command(program, "run", "-c", p.Config)
+	cmd := exec.Command(program, append([]string{"run", "-c", p.Config}, p.run...)...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.Env = append(os.Environ(), markerEnv+"="+s.marker())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // Ctrl-C at gfabric is not for the switches

@@ -51,6 +51,8 @@ type procState struct {
 	Socket    string   `json:"socket"`
 	Listen    string   `json:"listen,omitempty"`
 	Proc      procID   `json:"proc"`
+
+	run []string // further flags
 }
 
 // procID names a process for good: numbers are used again, start times with
@@ -67,7 +69,7 @@ func newState(l *Layout) *state {
 		Topology: t, Namespaces: l.Namespaces, Veths: l.Veths,
 	}
 	for _, p := range l.Processes {
-		ps := procState{Name: p.Name, Config: p.File, Log: p.Log, Socket: p.Socket, Listen: p.Config.Control.Listen}
+		ps := procState{Name: p.Name, Config: p.File, Log: p.Log, Socket: p.Socket, Listen: p.Config.Control.Listen, run: p.run}
 		if p.Namespace >= 0 {
 			ps.Namespace = l.Namespaces[p.Namespace].Name
 		}
