@@ -34,7 +34,7 @@ func (s *Sender) Ack(now frame.Time, a Ack) *AckResult {
 	if advanced {
 		s.advance(now, a.Cum, r)
 	} else if s.kind.lowRTO && !s.cfg.RestartOnProgress {
-		s.timer.heard(now)
+		s.timer.acked(now)
 	}
 	if a.NAK {
 		switch {

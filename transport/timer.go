@@ -15,6 +15,8 @@ const (
 type timer struct {
 	armed    bool
 	low      bool // the deadline is the low one and may be extended
+	begins   bool // with the low timeout
+	follows  bool // the round trips
 	backoff  uint8
 	start    frame.Time
 	deadline frame.Time
@@ -23,7 +25,10 @@ type timer struct {
 	rttvar   frame.Time
 }
 
-func (t *timer) init(cfg *Config) { *t = timer{cfg: cfg, deadline: frame.Never} }
+func (t *timer) init(cfg *Config) {
+	follows := cfg.dynamic()
+	*t = timer{cfg: cfg, deadline: frame.Never, follows: follows, begins: cfg.RTOLow != 0 && cfg.Kind().lowRTO && !follows}
+}
 
 // sent starts the timer unless it runs.
 func (t *timer) sent(now frame.Time) {
@@ -45,8 +50,8 @@ func (t *timer) progress(now frame.Time, outstanding bool) {
 	t.restart(now)
 }
 
-// heard restarts the timer because of an acknowledgement without progress.
-func (t *timer) heard(now frame.Time) {
+// acked restarts the timer because of an acknowledgement without progress.
+func (t *timer) acked(now frame.Time) {
 	if t.armed {
 		t.restart(now)
 	}
@@ -54,21 +59,16 @@ func (t *timer) heard(now frame.Time) {
 
 func (t *timer) restart(now frame.Time) {
 	t.armed, t.start = true, now
-	if t.low = t.hasLow(); t.low {
+	if t.low = t.begins; t.low {
 		t.deadline = now + t.cfg.RTOLow
 		return
 	}
 	t.deadline = now + t.high()
 }
 
-// hasLow reports whether the timer begins with the low timeout.
-func (t *timer) hasLow() bool {
-	return t.cfg.RTOLow != 0 && t.cfg.Kind().lowRTO && !t.cfg.dynamic()
-}
-
 // high returns the timeout that is not low: constant, or RFC 6298's.
 func (t *timer) high() frame.Time {
-	if !t.cfg.dynamic() {
+	if !t.follows {
 		return t.cfg.RTOHigh
 	}
 	rto := t.cfg.RTOHigh
@@ -81,7 +81,7 @@ func (t *timer) high() frame.Time {
 
 // sample takes a round trip (RFC 6298 (2.2), (2.3): alpha 1/8, beta 1/4).
 func (t *timer) sample(rtt frame.Time) {
-	if !t.cfg.dynamic() || rtt <= 0 {
+	if !t.follows || rtt <= 0 {
 		return
 	}
 	rtt = min(rtt, maxRTO)
