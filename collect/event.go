@@ -23,6 +23,7 @@ var Kinds = []string{Loss, Trace, Pause}
 
 // Event is something that happened in the network. What is not known of it is empty.
 type Event struct {
+	Seq   uint64    `json:"-"`  // number in the stream, of one that was read from there
 	ID    string    `json:"id"` // the same whoever finds it
 	Kind  string    `json:"kind"`
 	At    time.Time `json:"at"`    // of the first packet

@@ -16,6 +16,7 @@ import (
 type Filter struct {
 	Kinds  []string  // empty: all
 	Since  time.Time // when they were found; zero: all
+	After  uint64    // behind this number in the stream; 0: all
 	Follow bool      // go on with those that come
 }
 
@@ -30,6 +31,9 @@ func (s *Store) Events(ctx context.Context, by Filter, f func(*Event) error) err
 	c := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy}
 	if !by.Since.IsZero() {
 		c.DeliverPolicy, c.OptStartTime = jetstream.DeliverByStartTimePolicy, &by.Since
+	}
+	if by.After > 0 {
+		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, by.After+1
 	}
 	for _, k := range by.Kinds {
 		c.FilterSubjects = append(c.FilterSubjects, "gswitch.event."+k+".>")
@@ -65,11 +69,12 @@ func (s *Store) Events(ctx context.Context, by Filter, f func(*Event) error) err
 		if err := json.Unmarshal(msg.Data(), e); err != nil {
 			return fmt.Errorf("an event of the stream: %w", err)
 		}
-		if err := f(e); err != nil {
-			return err
-		}
 		meta, err := msg.Metadata()
 		if err != nil {
+			return err
+		}
+		e.Seq = meta.Sequence.Stream
+		if err := f(e); err != nil {
 			return err
 		}
 		if !by.Follow && (meta.NumPending == 0 || meta.Sequence.Stream >= last) {
