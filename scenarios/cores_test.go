@@ -13,7 +13,7 @@ import (
 var allCores = flag.Bool("cores", false, "TestCores: every scenario, not some")
 
 // onCores are scenarios of each mechanism that a network may have.
-var onCores = []string{"quickstart", "hpcc/fig2.9gh", "rocc/fig3.8", "escape/fig4.7-ring", "detail/fig12", "irn/tab4.3-rate", "dcqcn", "hull", "ups", "sundial/fig3.20"}
+var onCores = []string{"quickstart", "hpcc/fig2.9gh", "rocc/fig3.8", "escape/fig4.7-ring", "detail/fig12", "irn/tab4.3-rate", "rc3/harmless", "dcqcn", "hull", "ups", "sundial/fig3.20"}
 
 // On 2, 3 or 4 cores, whichever of them steps a node, the frames of a run are the
 // same to the bit as on one.
