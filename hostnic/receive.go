@@ -135,11 +135,10 @@ func (n *NIC) roce(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
 			return
 		}
 	}
-	q.service.receive(n, now, r, m, b, bth, q)
-}
-
-// message takes in a frame of a queue pair for messages or packets of others.
-func (n *NIC) message(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth int, q *queuePair) {
+	if f := q.service.receive; f != nil {
+		f(n, now, r, m, b, bth, q)
+		return
+	}
 	switch op := b[bth]; {
 	case op == wire.RCAcknowledge:
 		n.acknowledged(now, r, m, b, bth, q)

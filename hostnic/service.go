@@ -6,7 +6,8 @@ import "gswitch/frame"
 // what arrives. Reliable delivery, paces, windows and congestion control are the
 // same for all.
 type service struct {
-	// receive takes in a frame of the queue pair, and data one with payload that
+	// receive takes in a frame of the queue pair; nil: it is an acknowledgement, a
+	// notification, or an RDMA Send. data takes in one with payload, also after it
 	// waited for a slow host.
 	receive, data func(n *NIC, now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth int, q *queuePair)
 	// prepare readies the next packet and returns the bytes of its headers behind
@@ -28,9 +29,9 @@ var messageService, packetService, requestService, responseService service
 
 func init() {
 	// Messages (message.go), as the programs of runs and transfers send them.
-	messageService = service{receive: (*NIC).message, data: (*NIC).takeData, write: (*NIC).writeMessage, retire: (*NIC).retireMessages}
+	messageService = service{data: (*NIC).takeData, write: (*NIC).writeMessage, retire: (*NIC).retireMessages}
 	// Packets of others (frames.go), as the transparent mode carries them.
-	packetService = service{receive: (*NIC).message, data: (*NIC).takeFrame, write: (*NIC).writeFrame, retire: (*NIC).retireFrames, close: (*NIC).closeFrames}
+	packetService = service{data: (*NIC).takeFrame, write: (*NIC).writeFrame, retire: (*NIC).retireFrames, close: (*NIC).closeFrames}
 	// RDMA operations (verbs.go), and the responses to them, which are sent by a
 	// queue pair without a number on the wire. What arrives for either comes by the
 	// first.
