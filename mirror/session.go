@@ -185,6 +185,20 @@ func (s *Session) Write(b, orig []byte, wireLen uint32, i Info, wrapped bool) (n
 	return copy(b, orig[:min(len(orig), int(length))]), length
 }
 
+// IsCopy reports whether a frame whose IPv4 header is at l3 is a copy that some
+// session made.
+func IsCopy(b []byte, l3 int) bool {
+	if len(b) < l3+wire.IPv4Len || wire.IPv4(b[l3:]).Proto() != wire.ProtoGRE {
+		return false
+	}
+	at := l3 + wire.IPv4(b[l3:]).HeaderLen()
+	if len(b) < at+wire.GRELen {
+		return false
+	}
+	p := wire.GRE(b[at:]).Protocol()
+	return p == GREProtoERSPAN3 || p == GREProtoERSPAN2
+}
+
 // Made reports whether a frame is a copy of the session.
 func (s *Session) Made(b []byte) bool {
 	at := wire.EthernetLen

@@ -221,9 +221,14 @@ func (p *point) dropped(v []frame.Ref) {
 	}
 }
 
-// copy makes a copy of a frame and has it sent.
+// copy makes a copy of a frame and has it sent. Copies are not copied: those of
+// switches that sample, or tell of drops, towards each other would multiply.
 func (p *point) copy(i int, r frame.Ref, m *frame.Meta, port uint16, info mirror.Info) {
 	s, c := &p.sessions[i], p.at(port)
+	if m.Flags&frame.HasIPv4 != 0 && mirror.IsCopy(p.arena.Bytes(r), int(m.L3)) {
+		c.lost[i][isCopy]++
+		return
+	}
 	if s.Rate > 0 && !s.meter.Take(p.node.Now(), s.Wrap.Length(m.Wire, s.Port == frame.NoPort)) {
 		c.lost[i][overRate]++
 		return

@@ -214,6 +214,30 @@ func TestSample(t *testing.T) {
 	}
 }
 
+// Two switches that sample towards each other make no copies of copies, which would
+// multiply; a tunnel of somebody else's is a packet like any other.
+func TestCopiesAreNotSampled(t *testing.T) {
+	r := st.New(t, router(t, "sessions: [{name: e, to: 10.0.2.9, one_in: 1}]"))
+	inner := packet(wire.TCPSyn)
+	for _, f := range []mirror.Format{mirror.ERSPAN3, mirror.ERSPAN2, mirror.GRE} {
+		s := mirror.Session{ID: 1, Src: netip.MustParseAddr("10.0.0.1"), Dst: netip.MustParseAddr("10.0.1.2"), Format: f}
+		b := make([]byte, 512)
+		n, _ := s.Copy(b, inner, uint32(len(inner)), mirror.Info{})
+		copy(b, inner[:12])
+		r.In(0, b[:n])
+		if copies := len(r.Out(2)); copies != 0 || len(r.Out(1)) != 1 {
+			t.Errorf("format %d: %d copies of a copy", f, copies)
+		}
+	}
+	if n := counted(r, "watch_lost_copies_total")["e copy"]; n != 3 {
+		t.Errorf("%v copies were counted", n)
+	}
+	r.In(0, wt.Frame(eth, wt.IPv4("10.0.0.1", "10.0.1.2", wt.IPv4With(func(f *wire.IPv4Fields) { f.Proto = wire.ProtoGRE })), wt.Payload([]byte{0, 0, 8, 0}), wt.Zeros(40)))
+	if copies := len(r.Out(2)); copies != 1 {
+		t.Errorf("%d copies of another tunnel", copies)
+	}
+}
+
 // A session that another configuration has, too, counts its copies on: receivers
 // know by the numbers what they missed.
 func TestNumbersGoOn(t *testing.T) {
