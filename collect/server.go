@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -27,9 +29,14 @@ const maxPayload = 8 << 20
 // Server is a NATS server within this process.
 type Server struct {
 	*server.Server
-	lock *os.File
-	file string
+	lock   *os.File
+	file   string
+	failed chan struct{}
 }
+
+// Failed is closed when a stream could not be written, as to a disk that is full: it
+// takes nothing more then until the server begins anew.
+func (s *Server) Failed() <-chan struct{} { return s.failed }
 
 // address is how other programs of this machine reach an embedded server.
 type address struct {
@@ -38,9 +45,9 @@ type address struct {
 }
 
 // NewServer starts a server whose streams lie in a directory and take so many bytes
-// at most. With sync every message is on the disk, and not in the kernel's memory
+// at most. With always every message is on the disk, and not in the kernel's memory
 // only, before it is acknowledged.
-func NewServer(dir, listen string, limit int64, sync bool, log *slog.Logger) (*Server, error) {
+func NewServer(dir, listen string, limit int64, always bool, log *slog.Logger) (*Server, error) {
 	host, p, err := net.SplitHostPort(listen)
 	if err != nil {
 		return nil, fmt.Errorf("the NATS server is to listen on %q, which is not host:port", listen)
@@ -52,7 +59,7 @@ func NewServer(dir, listen string, limit int64, sync bool, log *slog.Logger) (*S
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
-	s := &Server{file: filepath.Join(dir, "nats.json")}
+	s := &Server{file: filepath.Join(dir, "nats.json"), failed: make(chan struct{})}
 	if s.lock, err = os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return nil, err
 	}
@@ -66,7 +73,7 @@ func NewServer(dir, listen string, limit int64, sync bool, log *slog.Logger) (*S
 	}
 	a := address{Token: hex.EncodeToString(secret[:])}
 	o := &server.Options{ServerName: "gcollect", Host: host, Port: int(port), Authorization: a.Token, NoSigs: true, MaxPayload: maxPayload,
-		JetStream: true, StoreDir: dir, JetStreamMaxStore: limit + laneRoom, JetStreamMaxMemory: 16 << 20, SyncAlways: sync}
+		JetStream: true, StoreDir: dir, JetStreamMaxStore: limit + laneRoom, JetStreamMaxMemory: 16 << 20, SyncAlways: always}
 	if o.Port == 0 {
 		o.Port = server.RANDOM_PORT
 	}
@@ -74,7 +81,7 @@ func NewServer(dir, listen string, limit int64, sync bool, log *slog.Logger) (*S
 		s.lock.Close()
 		return nil, err
 	}
-	s.SetLoggerV2(natsLog{log}, false, false, false)
+	s.SetLoggerV2(natsLog{log, sync.OnceFunc(func() { close(s.failed) })}, false, false, false)
 	go s.Start()
 	if !s.ReadyForConnections(time.Minute) {
 		s.Close()
@@ -143,12 +150,22 @@ func Dial(url, creds, dir string) (*nats.Conn, error) {
 }
 
 // natsLog gives the server's messages to a logger: what is ordinary only where
-// details are wanted.
-type natsLog struct{ log *slog.Logger }
+// details are wanted. It is the one way in which a server tells that a stream cannot be
+// written any more.
+type natsLog struct {
+	log    *slog.Logger
+	failed func()
+}
 
 func (l natsLog) Noticef(f string, v ...any) { l.log.Debug("nats: " + fmt.Sprintf(f, v...)) }
 func (l natsLog) Warnf(f string, v ...any)   { l.log.Warn("nats: " + fmt.Sprintf(f, v...)) }
 func (l natsLog) Fatalf(f string, v ...any)  { l.log.Error("nats: " + fmt.Sprintf(f, v...)) }
-func (l natsLog) Errorf(f string, v ...any)  { l.log.Error("nats: " + fmt.Sprintf(f, v...)) }
-func (l natsLog) Debugf(string, ...any)      {}
-func (l natsLog) Tracef(string, ...any)      {}
+func (l natsLog) Errorf(f string, v ...any) {
+	text := fmt.Sprintf(f, v...)
+	l.log.Error("nats: " + text)
+	if strings.Contains(text, "ritical write error") || strings.Contains(text, "will be DISABLED") {
+		l.failed()
+	}
+}
+func (l natsLog) Debugf(string, ...any) {}
+func (l natsLog) Tracef(string, ...any) {}

@@ -8,12 +8,15 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sys/unix"
 
 	"gswitch/telemetry"
 	"gswitch/telemetry/export"
@@ -234,6 +237,43 @@ func TestFullStream(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	once(t, h.numbers(t), 1000)
+}
+
+// A disk that is full: nothing that was acknowledged is lost, and when there is room
+// the rest comes.
+func TestFullDisk(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "small")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("gcollect-test", dir, "tmpfs", 0, "size=2m"); err != nil {
+		t.Skip("no file system can be mounted here: ", err)
+	}
+	t.Cleanup(func() { unix.Unmount(dir, unix.MNT_DETACH) })
+	h := openHub(t, dir, 64<<20)
+	_, at, stop := h.receive(t, "127.0.0.1:0")
+	e := export.New(quietly, at, 64<<20, testHello)
+	add(e, 0, 4000)
+	<-h.Failed()
+	h.close()
+	stop()
+	before := e.Counts().Acknowledged
+	if before == 4000 {
+		t.Error("4 MB fit on a disk of 2 MB")
+	}
+	if err := unix.Mount("gcollect-test", dir, "tmpfs", unix.MS_REMOUNT, "size=64m"); err != nil {
+		t.Fatal(err)
+	}
+	h = openHub(t, dir, 64<<20)
+	got := h.numbers(t)
+	for i := range before {
+		if got[i+1] != 1 {
+			t.Errorf("report %d, which was acknowledged, is there %d times", i+1, got[i+1])
+		}
+	}
+	h.receive(t, at)
+	e.Close(time.Minute)
+	once(t, h.numbers(t), 4000)
 }
 
 // Two collectors share the lanes; one that dies leaves its own to the other, and all

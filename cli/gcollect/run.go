@@ -215,17 +215,11 @@ func all(ctx context.Context, jobs []func(context.Context) error) error {
 // supervise ends with an error when the server cannot keep streams any more, which
 // happens when the disk is full: whoever started this process starts it again.
 func supervise(ctx context.Context, s *collect.Server) error {
-	t := time.NewTicker(time.Second)
-	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-t.C:
-			if !s.JetStreamEnabled() {
-				return errors.New("the disk is full, or cannot be written: nothing more can be kept. What was acknowledged is there; make room, and start gcollect again")
-			}
-		}
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.Failed():
+		return errors.New("the disk is full, or cannot be written: nothing more can be kept. What was acknowledged is there; make room, and start gcollect again")
 	}
 }
 
