@@ -25,7 +25,7 @@ func Warnings(file string, data []byte) section.Errors {
 		if s.Escape != nil {
 			e := *s.Escape
 			section.Fill(&e)
-			e.warn(d, s, path+".escape")
+			e.warn(d, &c.Resolved().Switches[i], path+".escape")
 		}
 		if s.Crossbar != nil && s.Buffer.Size != 0 {
 			d.Fail(path+".buffer.size", "is for what the switch itself sends alone: frames wait in the queues of the crossbar, see crossbar.ingress and crossbar.egress")
