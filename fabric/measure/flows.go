@@ -178,7 +178,7 @@ func (f *flows) times(put func(string, float64), in func(i int) bool) (n int) {
 			fct, slow = append(fct, f.all[i].FCT), append(slow, f.all[i].Slowdown)
 			rates = append(rates, 8*float64(f.all[i].Bytes)/f.all[i].FCT)
 			bytes += float64(f.all[i].Bytes)
-			weighted += float64(f.all[i].Bytes) * f.all[i].FCT
+			weighted += float64(float64(f.all[i].Bytes) * f.all[i].FCT)
 		}
 	}
 	if n == 0 {
