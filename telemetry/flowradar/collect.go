@@ -213,11 +213,6 @@ func (w *SwitchSlot) fill(tables []*Table, at []int) {
 		}
 		w.Complete = w.Complete && t.FlowsDone()
 		for _, r := range t.Records {
-			// A flow that never came here, which the filter took for one that did, is found
-			// to have no packets.
-			if r.Exact && r.Packets == 0 {
-				continue
-			}
 			w.Counters = w.Counters && r.Exact
 			w.Records = append(w.Records, r)
 		}

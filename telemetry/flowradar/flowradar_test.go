@@ -518,3 +518,50 @@ func BenchmarkUpdate(b *testing.B) {
 		}
 	}
 }
+
+// The filter that switches have takes fewer than one flow in a million for its own
+// when it is full: with places of a block drawn by double hashing it would be a
+// hundred.
+func TestBlockedFilter(t *testing.T) {
+	r := generator(9)
+	f, _ := filled(r, Fixed(1000, Alone, 3), 1000)
+	wrong := 0
+	for range 1_000_000 {
+		if f.Has(random(r)) {
+			wrong++
+		}
+	}
+	if wrong > 3 {
+		t.Errorf("%d of a million flows are taken for known ones", wrong)
+	}
+}
+
+// With filters that are often wrong flows are taken out of tables that they never
+// were in, and cells look pure that are not: what they show is no flow of anybody.
+func TestPureCellsAreChecked(t *testing.T) {
+	r := generator(10)
+	known := map[Key]bool{}
+	var tables []*Table
+	for i := range uint64(4) {
+		p := shape(1370, 4, 1000, 7+i)
+		p.FilterBits, p.FilterHashes = 5000, 3
+		f, flows := filled(r, p, 1100)
+		for k := range flows {
+			known[k] = true
+		}
+		tables = append(tables, Single(f))
+	}
+	Network(tables, [][]int{{1, 2, 3}, {0, 2, 3}, {0, 1, 3}, {0, 1, 2}}, nil)
+	taken, wrong := 0, 0
+	for _, table := range tables {
+		for _, rec := range table.Records {
+			taken++
+			if !known[rec.Key] {
+				wrong++
+			}
+		}
+	}
+	if wrong > 0 || taken < 400 {
+		t.Errorf("%d of %d flows are of nobody", wrong, taken)
+	}
+}

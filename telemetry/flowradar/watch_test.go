@@ -106,6 +106,10 @@ func TestLoopWatch(t *testing.T) {
 	if got := slots(NewWatcher(line), nil, along(5, 5, 5), loop, loop); len(got) == 0 || got[0] != "1: loop at 1 port 2047, 45" {
 		t.Errorf("%q", got)
 	}
+	back := [4][]Record{{rec(9, 0, 1)}, {rec(9, 0, 1), rec(4, 1, 2)}, {rec(5, 0, 1), rec(4, 0, 0)}, {rec(4, 0, 1)}}
+	if got := slots(NewWatcher(line), nil, back, along(0, 0, 0)); len(got) != 0 {
+		t.Errorf("packets that were sent back once: %q", got)
+	}
 	change := [4][]Record{{rec(50, 0, 1)}, {rec(20, 0, 1), rec(30, 0, 2)}, {rec(20, 0, 1)}, {rec(30, 0, 1)}}
 	if got := slots(NewWatcher(line), nil, along(50, 50, 50), change, along(0, 0, 0)); len(got) != 0 {
 		t.Errorf("a route that changed: %q", got)
