@@ -16,7 +16,7 @@ func load(t *testing.T, f Filter) *Program {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to load XDP programs")
 	}
-	p, err := Load(f)
+	p, err := Load(f, false)
 	if errors.Is(err, unix.EPERM) || errors.Is(err, ErrNotSupported) {
 		t.Skipf("cannot load XDP programs here: %v", err)
 	}
@@ -134,7 +134,7 @@ func TestFilterErrors(t *testing.T) {
 		"too many":       {Ports: make([]uint16, 1025)},
 		"invert nothing": {Invert: true},
 	} {
-		if p, err := Load(f); err == nil {
+		if p, err := Load(f, false); err == nil {
 			p.Close()
 			t.Errorf("%s: accepted", name)
 		}

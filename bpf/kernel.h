@@ -27,6 +27,8 @@ struct xdp_md {
 	__u32 egress_ifindex;
 };
 
+static __u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
+static long (*const bpf_xdp_adjust_meta)(struct xdp_md *ctx, int delta) = (void *)54;
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*const bpf_redirect_map)(void *map, __u64 key, __u64 flags) = (void *)51;
 

@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -22,9 +23,27 @@ type Counters struct {
 	NoSocket   uint64 // left to the kernel because their queue has no socket
 }
 
-// Load loads a program with the filter f. It must be closed. Attachments
-// made from it live on until they are closed themselves.
-func Load(f Filter) (*Program, error) {
+// StampLen is how many bytes of metadata stand before a frame of PTP on a port that
+// stamps those.
+const StampLen = 16
+
+// stampMagic begins them. Memory before a frame may hold anything else.
+const stampMagic = 0x67737769746368
+
+// Stamp reads the instant at which a frame came, by CLOCK_MONOTONIC in nanoseconds,
+// from the StampLen bytes before it, and takes it away, so that it is not read for
+// another frame. It is 0 where the driver had no room for it.
+func Stamp(b []byte) uint64 {
+	if len(b) != StampLen || binary.NativeEndian.Uint64(b) != stampMagic {
+		return 0
+	}
+	clear(b[:8])
+	return binary.NativeEndian.Uint64(b[8:])
+}
+
+// Load loads a program with the filter f, which stamps frames of PTP or does not. It
+// must be closed. Attachments made from it live on until they are closed themselves.
+func Load(f Filter, stamp bool) (*Program, error) {
 	word, keys, err := f.compile()
 	if err != nil {
 		return nil, err
@@ -39,6 +58,11 @@ func Load(f Filter) (*Program, error) {
 	}
 	if err := spec.Variables["filter"].Set(word); err != nil {
 		return nil, fmt.Errorf("XDP program: set filter: %w", err)
+	}
+	if stamp {
+		if err := spec.Variables["stamp"].Set(uint32(1)); err != nil {
+			return nil, fmt.Errorf("XDP program: ask for stamps: %w", err)
+		}
 	}
 	p := &Program{}
 	if err := spec.LoadAndAssign(&p.objects, nil); err != nil {

@@ -16,6 +16,11 @@ enum { BY_ETHERTYPE, BY_MAC, BY_PROTOCOL, BY_PORT, KINDS };
 enum { INVERT = 1 << KINDS };
 volatile const __u32 filter = 0;
 
+/* Not 0: frames of PTP get the instant at which they came as metadata before
+ * them, behind STAMP_MAGIC. Mirrors Stamp in program.go. */
+volatile const __u32 stamp = 0;
+#define STAMP_MAGIC 0x67737769746368ULL
+
 struct {
 	__uint(type, BPF_MAP_TYPE_XSKMAP);
 	__uint(max_entries, 256);
@@ -108,6 +113,24 @@ static __always_inline int matches_frame(const __u8 *p, const __u8 *end)
 	return matches_ip(p, end, ethertype);
 }
 
+/* The instant is CLOCK_MONOTONIC's. Drivers without room for metadata leave the
+ * frame as it is. */
+static __always_inline void note_time(struct xdp_md *ctx)
+{
+	const __u8 *p = (void *)(long)ctx->data;
+	__u64 *meta;
+
+	if (p + 14 > (const __u8 *)(long)ctx->data_end || be16(p + 12) != 0x88f7)
+		return;
+	if (bpf_xdp_adjust_meta(ctx, -16))
+		return;
+	meta = (void *)(long)ctx->data_meta;
+	if ((void *)(meta + 2) > (void *)(long)ctx->data)
+		return;
+	meta[0] = STAMP_MAGIC;
+	meta[1] = bpf_ktime_get_ns();
+}
+
 /* xdp.frags: the program sees only the first part of a frame that is larger
  * than a page, but the whole frame is redirected. */
 SEC("xdp.frags")
@@ -122,6 +145,8 @@ int gswitch_port(struct xdp_md *ctx)
 			return XDP_PASS;
 		}
 	}
+	if (stamp)
+		note_time(ctx);
 	action = bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS);
 	count(action == XDP_REDIRECT ? REDIRECTED : NO_SOCKET);
 	return action;

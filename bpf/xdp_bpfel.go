@@ -21,6 +21,7 @@ const (
 	xdpMapSockets      = "sockets"
 	xdpProgGswitchPort = "gswitch_port"
 	xdpVarFilter       = "filter"
+	xdpVarStamp        = "stamp"
 )
 
 // loadXdp returns the embedded CollectionSpec for xdp.
@@ -82,6 +83,7 @@ type xdpMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type xdpVariableSpecs struct {
 	Filter *ebpf.VariableSpec `ebpf:"filter"`
+	Stamp  *ebpf.VariableSpec `ebpf:"stamp"`
 }
 
 // xdpObjects contains all objects after they have been loaded into the kernel.
@@ -122,6 +124,7 @@ func (m *xdpMaps) Close() error {
 // It can be passed to loadXdpObjects or ebpf.CollectionSpec.LoadAndAssign.
 type xdpVariables struct {
 	Filter *ebpf.Variable `ebpf:"filter"`
+	Stamp  *ebpf.Variable `ebpf:"stamp"`
 }
 
 // xdpPrograms contains all programs after they have been loaded into the kernel.

@@ -50,6 +50,9 @@ type Config struct {
 	Timeout2 frame.Time // silence behind that after which the backup root becomes root; 0 at all others
 	Drift    int64      // parts in 10^9; 0 = Drift
 
+	// Origin is what a root's clock says at its own time 0, unless it has heard another.
+	Origin frame.Time
+
 	// Of schemes that Sundial is compared with (section 3.6).
 	Free     bool       // everybody sends by a timer of its own, as PTP's boundary clocks do, and not only in reaction
 	Recovery frame.Time // for so long a device may hear a parent that is cut off itself: it counts as not heard of the root since. Children of the root see a failure themselves
@@ -219,6 +222,9 @@ func (d *Device) listen(now frame.Time) {
 
 // reign makes the device the root from now on.
 func (d *Device) reign(now frame.Time) {
+	if !d.synced {
+		d.offset = d.cfg.Origin
+	}
 	d.root, d.exact, d.synced = true, true, true
 	d.last, d.base, d.depth, d.rootID, d.late, d.came = now, 0, 0, d.id, 0, now
 	d.epoch = max(d.epoch, d.cfg.Epoch)

@@ -12,7 +12,11 @@ type Options struct {
 	Config
 	Domain     uint8      // of PTP: messages of others are not looked at
 	DelayEvery frame.Time // between measurements of the delays of the links; 0: 1 s
-	Announce   frame.Time // between Announce messages to the ports of Transmit, for slaves that know PTP alone; 0: none
+	// Plain are ports behind which are slaves that know PTP alone: their messages have
+	// no fields of Sundial, which not every slave passes over, and each Announce there
+	// is an Announce message; 0: 1 s.
+	Plain    Ports
+	Announce frame.Time
 	// Unstamped is by how much a message may be late that came without a stamp of
 	// the device or the link (frame.Meta.Stamp). 0: nodes get frames at the instant at
 	// which they arrive, as in virtual time. Forever: such messages are not believed.
@@ -62,6 +66,7 @@ type answer struct {
 	waits bool       // it has not departed yet
 	came  frame.Time // when the request began to arrive
 	next  frame.Time // not before another is answered
+	add   int64      // correction of the request
 }
 
 // NewInstance returns the clock of a node with a MAC address, which takes part in
@@ -85,6 +90,9 @@ func (n *Instance) Configure(now frame.Time, o Options) error {
 	if o.DelayEvery == 0 {
 		o.DelayEvery = frame.Second
 	}
+	if o.Announce == 0 {
+		o.Announce = frame.Second
+	}
 	if o.DelayEvery < 0 || o.Announce < 0 {
 		return fmt.Errorf("clock: a negative time between messages")
 	}
@@ -92,7 +100,7 @@ func (n *Instance) Configure(now frame.Time, o Options) error {
 		return err
 	}
 	n.opt = o
-	if n.tellAt = frame.Never; o.Announce > 0 {
+	if n.tellAt = frame.Never; o.Plain != (Ports{}) {
 		n.tellAt = now
 	}
 	return nil
@@ -198,7 +206,7 @@ func (n *Instance) request(now, stamp frame.Time, port int, f *wire.PTPFields) {
 	}
 	n.head(wire.PTPPdelayResp, port, f.Sequence)
 	n.out.RequestClock, n.out.RequestPort = f.Clock, f.Port
-	*a = answer{waits: true, came: stamp, next: now + n.opt.Interval/2}
+	*a = answer{waits: true, came: stamp, next: now + n.opt.Interval/2, add: f.Correction}
 	if !n.send(port, &n.out) {
 		a.waits = false
 		n.Messages.Unsent++
@@ -215,12 +223,19 @@ func (n *Instance) head(t wire.PTPType, port int, sequence uint16) {
 // sendSync sends to the ports of Transmit. What the messages say is written when
 // they depart.
 func (n *Instance) sendSync(now frame.Time) {
-	n.Transmit().Each(func(p int) {
-		n.fill(now, p, wire.PTPSync)
-		if !n.send(p, &n.out) {
-			n.Messages.Unsent++
+	n.Transmit().Each(func(p int) { n.tell(now, p, wire.PTPSync) })
+	n.opt.Plain.Each(func(p int) {
+		if !n.Transmit().Has(p) {
+			n.tell(now, p, wire.PTPSync)
 		}
 	})
+}
+
+func (n *Instance) tell(now frame.Time, port int, t wire.PTPType) {
+	n.fill(now, port, t)
+	if !n.send(port, &n.out) {
+		n.Messages.Unsent++
+	}
 }
 
 // fill writes a Sync or Announce message that departs at the node's time depart.
@@ -229,7 +244,7 @@ func (n *Instance) fill(depart frame.Time, port int, t wire.PTPType) {
 	n.head(t, port, m.Sequence)
 	at := max(m.Time, 0)
 	n.out.Time = wire.PTPTime{Seconds: uint64(at / frame.Second), Nanoseconds: uint32(at % frame.Second)}
-	n.out.HasSundial = true
+	n.out.HasSundial = !n.opt.Plain.Has(port)
 	n.out.Sundial = wire.SundialFields{Epoch: m.Epoch, Uncertainty: saturate(n.Uncertainty(depart)), Depth: m.Depth, Root: m.Root, Late: saturate(m.Late)}
 	if t == wire.PTPAnnounce {
 		n.out.Grandmaster, n.out.Steps, n.out.Class, n.out.Accuracy = m.Root, uint16(m.Depth), 248, accuracy(n.Uncertainty(depart))
@@ -260,7 +275,7 @@ func (n *Instance) Departs(depart frame.Time, port int, b []byte) {
 		n.Delay(port).Left(depart)
 	case wire.PTPPdelayResp:
 		a := &n.answers[port]
-		wire.SetPTPCorrection(b, int64(depart-a.came)<<16)
+		wire.SetPTPCorrection(b, int64(depart-a.came)<<16+a.add)
 		a.waits = false
 	}
 }
@@ -288,10 +303,7 @@ func (n *Instance) Advance(now frame.Time) {
 	if now >= n.tellAt {
 		n.tellAt = now + n.opt.Announce
 		if n.Uncertainty(now) != Forever {
-			n.Transmit().Each(func(p int) {
-				n.fill(now, p, wire.PTPAnnounce)
-				n.send(p, &n.out)
-			})
+			n.opt.Plain.Each(func(p int) { n.tell(now, p, wire.PTPAnnounce) })
 		}
 	}
 }

@@ -72,6 +72,11 @@ func (s *Switch) wholeOptions(cfg *vswitch.Config, refused func(key string, err 
 	return o
 }
 
+// Timing reports whether a feature of the switch wants frames of PTP with stamps.
+func (s *Switch) Timing() bool {
+	return slices.ContainsFunc(vswitch.Features(), func(f *vswitch.Feature) bool { return f.Stamps && s.Features.Get(f.Name) != nil })
+}
+
 // validateWhole checks what a switch has of features as a whole.
 func (d decoder) validateWhole(s *Switch, workers int, path string) {
 	if !slices.ContainsFunc(vswitch.Features(), func(f *vswitch.Feature) bool { return s.Features.Get(f.Name) != nil }) {

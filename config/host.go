@@ -160,7 +160,9 @@ const largestPayload = 1400
 // knows the interface.
 func (h *Host) Spec() dataplane.PortSpec {
 	p := Port{Name: h.Name + "/" + h.Interface, Interface: h.Interface, NetNS: h.NetNS, Mode: h.Mode, Rate: h.Rate}
-	return p.Spec()
+	s := p.Spec()
+	s.Timing = h.Timing()
+	return s
 }
 
 // NIC returns what the NIC of the host is made from. mac is that of the

@@ -22,6 +22,16 @@ func (hostFeatures) Kinds() []section.Kind {
 	return kinds
 }
 
+// Timing reports whether a feature of the host wants frames of PTP with stamps.
+func (h *Host) Timing() bool {
+	for _, f := range hostnic.Features() {
+		if f.Stamps && h.Features.Get(f.Name) != nil {
+			return true
+		}
+	}
+	return false
+}
+
 // options returns those of features for a NIC that is configured otherwise. What
 // stands against one goes to refused, by the name of the feature.
 func (h *Host) options(c *hostnic.Config, refused func(name string, err error)) (o hostnic.Options) {

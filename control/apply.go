@@ -204,7 +204,7 @@ func switchOf(c *config.Config, name string) *config.Switch {
 // to workers, its queues to one of them, and tables have the size and its
 // seeds the value that they were made with.
 func rebuilt(old, s *config.Switch) bool {
-	if !slices.Equal(old.WorkersUsed(), s.WorkersUsed()) || old.FDB.Max != s.FDB.Max || old.Seed != s.Seed || old.Hash != s.Hash {
+	if old.Timing() != s.Timing() || !slices.Equal(old.WorkersUsed(), s.WorkersUsed()) || old.FDB.Max != s.FDB.Max || old.Seed != s.Seed || old.Hash != s.Hash {
 		return true
 	}
 	for i := range s.Ports {

@@ -79,7 +79,8 @@ type unit struct {
 	sw      *vswitch.Switch
 	workers []int // of Nodes
 	numbers map[string]int
-	next    int // port number not given yet
+	next    int  // port number not given yet
+	timing  bool // its ports give stamps
 	ports   map[string]*openPort
 
 	recording *recording // nil: it is not recorded
@@ -307,14 +308,14 @@ func Check(c *config.Config) error {
 
 // addSwitch makes a switch and opens its ports. What fails is taken back.
 func (d *Daemon) addSwitch(s *config.Switch, wait time.Duration) error {
-	u := &unit{name: s.Name, workers: s.WorkersUsed(), numbers: map[string]int{}, ports: map[string]*openPort{}}
+	u := &unit{name: s.Name, timing: s.Timing(), workers: s.WorkersUsed(), numbers: map[string]int{}, ports: map[string]*openPort{}}
 	u.number(s)
 	var pools []*frame.Pool
 	for _, w := range u.workers {
 		pools = append(pools, d.engine.Worker(w).Pool())
 	}
 	var err error
-	if u.sw, err = vswitch.New(s.VSwitch(u.numbers), pools); err != nil {
+	if u.sw, err = vswitch.New(d.vswitch(u, s), pools); err != nil {
 		return err
 	}
 	for i, w := range u.workers {
@@ -334,6 +335,13 @@ func (d *Daemon) addSwitch(s *config.Switch, wait time.Duration) error {
 	}
 	d.units = append(d.units, u)
 	return nil
+}
+
+// vswitch returns what the switch node of s is made from.
+func (d *Daemon) vswitch(u *unit, s *config.Switch) *vswitch.Config {
+	c := s.VSwitch(u.numbers)
+	c.Epoch = d.engine.Epoch().UnixNano()
+	return c
 }
 
 // removeSwitch takes a switch down with its ports.
@@ -401,7 +409,7 @@ func (d *Daemon) openPort(u *unit, p *config.Port, wait time.Duration) error {
 	}
 	for i, queues := range shares {
 		spec := p.Spec()
-		spec.Name, spec.Queues, spec.Wait = metrics.PortName(u.name, p.Name), queues, wait
+		spec.Name, spec.Queues, spec.Wait, spec.Timing = metrics.PortName(u.name, p.Name), queues, wait, u.timing
 		k := slices.Index(u.workers, p.Workers[i])
 		port, err := d.engine.AddPort(p.Workers[i], u.sw.Nodes[k], uint16(u.numbers[p.Name]), spec)
 		if err != nil {

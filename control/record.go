@@ -238,7 +238,7 @@ func (d *Daemon) SaveRecording(name, why string) ([]Recording, error) {
 // applied is the change to the configuration of s, with what a record needs to
 // make the same of it.
 func (d *Daemon) applied(u *unit, s *config.Switch) (vswitch.Apply, error) {
-	a := vswitch.Apply{Config: s.VSwitch(u.numbers)}
+	a := vswitch.Apply{Config: d.vswitch(u, s)}
 	if u.recording == nil {
 		return a, nil
 	}

@@ -28,7 +28,8 @@ type Replayed struct {
 	doc  *config.Config // in force, as it was written
 	conf *config.Switch // of this switch, with its defaults
 
-	fixed bool // the configuration of Fix is in force: others are not adopted
+	fixed bool  // the configuration of Fix is in force: others are not adopted
+	epoch int64 // of the header
 }
 
 // Rebuild makes the switch of a record anew. It is a replay.Build.
@@ -41,7 +42,9 @@ func Rebuild(h *replay.Header, pool *frame.Pool) (replay.Machine, error) {
 	if r.doc, r.conf, err = r.made.config(r.name); err != nil {
 		return nil, err
 	}
-	if r.Switch, err = vswitch.New(r.conf.VSwitch(r.made.numbers()), []*frame.Pool{pool}); err != nil {
+	c := r.conf.VSwitch(r.made.numbers())
+	c.Epoch, r.epoch = h.Epoch, h.Epoch
+	if r.Switch, err = vswitch.New(c, []*frame.Pool{pool}); err != nil {
 		return nil, err
 	}
 	r.Node = r.Switch.Nodes[0]
@@ -73,6 +76,7 @@ func (r *Replayed) Do(_ frame.Time, command []byte) error {
 		return err
 	}
 	a.Config = conf.VSwitch(m.numbers())
+	a.Config.Epoch = r.epoch
 	if err := r.Switch.Do(a); err != nil {
 		return err
 	}
@@ -93,7 +97,9 @@ func (r *Replayed) Fix(doc *config.Config) error {
 			return fmt.Errorf("switch %s: the record has no port %s", r.name, conf.Ports[i].Name)
 		}
 	}
-	if err := r.Switch.Do(vswitch.Apply{Config: conf.VSwitch(numbers)}); err != nil {
+	c := conf.VSwitch(numbers)
+	c.Epoch = r.epoch
+	if err := r.Switch.Do(vswitch.Apply{Config: c}); err != nil {
 		return err
 	}
 	r.doc, r.conf, r.fixed = doc, conf, true

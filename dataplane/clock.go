@@ -24,17 +24,21 @@ type clock struct {
 	by     int64 // Config.Dilation, at least 1
 	held   atomic.Int64
 	at     frame.Time // where time stands before Release: Config.At
+	began  int64      // CLOCK_MONOTONIC at start, in nanoseconds
 }
 
 // standing is clock.held while time stands at clock.at. From Release on it is the
 // real time since start in which time stood.
 const standing = -1
 
-func (c *clock) init(cfg *Config) error {
+func (c *clock) init(cfg *Config) (err error) {
 	if cfg.Dilation < 0 || cfg.Dilation > MaxDilation {
 		return fmt.Errorf("dataplane: a dilation of %d is not from 1 to %d", cfg.Dilation, MaxDilation)
 	}
-	c.start, c.by, c.slowed = time.Now(), max(1, cfg.Dilation), cfg.Dilation > 1 || cfg.Held || steps(cfg)
+	if c.start, c.began, err = beginning(); err != nil {
+		return err
+	}
+	c.by, c.slowed = max(1, cfg.Dilation), cfg.Dilation > 1 || cfg.Held || steps(cfg)
 	if steps(cfg) && len(cfg.Workers) > 1 {
 		return fmt.Errorf("dataplane: a worker with a step must be the only one, there are %d", len(cfg.Workers))
 	}

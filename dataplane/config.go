@@ -137,6 +137,13 @@ type PortSpec struct {
 	// DelayFrames is how many frames the cable holds; 0 is 4096.
 	DelayFrames int
 
+	// Timing says that the node has a clock that is kept by PTP (IEEE 1588) at this
+	// port. XDP: what arrives bears Meta.Stamp, the instant at which the kernel ran
+	// the program for it, where the driver has room for that. What leaves has the time
+	// that it took from the instant that the node wrote into it to the device in its
+	// correction, as of a transparent clock.
+	Timing bool
+
 	// Completes says that the node fills in the checksums that the kernel at
 	// the other end of a veth leaves to a device: there is no need to warn.
 	Completes bool

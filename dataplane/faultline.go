@@ -138,9 +138,12 @@ func (w *Worker) launch(now frame.Time, l *line, r frame.Ref) {
 			st.Duplicated++
 		}
 	}
-	l.stamps.enter(w.arena, r, l.enter(r, at+v.Late, v.Held))
+	m.Arrival = l.enter(r, at+v.Late, v.Held)
+	l.stamps.enter(w.arena, r, m.Arrival)
 	if second != frame.Nil {
-		l.stamps.enter(w.arena, second, l.enter(second, at+v.Late, v.Held))
+		again := l.enter(second, at+v.Late, v.Held)
+		w.arena.Meta(second).Arrival = again
+		l.stamps.enter(w.arena, second, again)
 	}
 }
 

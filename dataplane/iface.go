@@ -56,8 +56,8 @@ func (e *Engine) addShare(p *Port) error {
 				return fmt.Errorf("queue %d of %s already belongs to port %s", q, k, o.spec.Name)
 			}
 		}
-		if o.spec.Mode != p.spec.Mode || o.spec.RingSize != p.spec.RingSize || o.spec.BusyPoll != p.spec.BusyPoll || !reflect.DeepEqual(o.spec.Filter, p.spec.Filter) {
-			return fmt.Errorf("mode, ring size, busy polling and filter must be those of port %s, which uses %s too", o.spec.Name, k)
+		if o.spec.Mode != p.spec.Mode || o.spec.RingSize != p.spec.RingSize || o.spec.BusyPoll != p.spec.BusyPoll || o.spec.Timing != p.spec.Timing || !reflect.DeepEqual(o.spec.Filter, p.spec.Filter) {
+			return fmt.Errorf("mode, ring size, busy polling, filter and timing must be those of port %s, which uses %s too", o.spec.Name, k)
 		}
 	}
 	if i.port != nil {
@@ -136,7 +136,7 @@ func (e *Engine) openIface(i *iface) (err error) {
 	if err != nil {
 		return errors.Join(fmt.Errorf("interface %s: %w", i.key, err), e.restore(i))
 	}
-	c := xsk.PortConfig{Interface: i.key.name, Filter: spec.Filter, Socket: xsk.Config{
+	c := xsk.PortConfig{Interface: i.key.name, Filter: spec.Filter, Stamp: spec.Timing, Socket: xsk.Config{
 		NetNS: i.key.netns, Mode: spec.Mode, RxSize: spec.RingSize, TxSize: spec.RingSize, FillSize: fill, BusyPoll: spec.BusyPoll,
 		// Frames longer than a chunk come in several.
 		Multibuffer: link.Attrs().MTU+maxLinkHeader > e.config.ChunkSize-frame.DefaultHeadroom,
@@ -157,7 +157,11 @@ func (e *Engine) openIface(i *iface) (err error) {
 	for _, p := range i.ports {
 		n := len(p.spec.Queues)
 		p.sockets, sockets = sockets[:n], sockets[n:]
-		p.device = &xdpDevice{sockets: p.sockets, tx: p.sockets[0], txSize: spec.RingSize, report: e.supervisor.poke}
+		d := &xdpDevice{sockets: p.sockets, tx: p.sockets[0], txSize: spec.RingSize, report: e.supervisor.poke}
+		if spec.Timing {
+			d.clock = &e.clock
+		}
+		p.device = d
 		p.state = "down: the link is not up yet"
 	}
 	e.log.Info("interface opened", "interface", i.key.name, "netns", i.key.netns, "mode", port.Mode(), "tried", rungs(port), "mtu", i.mtu)

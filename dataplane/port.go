@@ -156,7 +156,7 @@ func (e *Engine) addPort(p *Port) error {
 
 // link gives the worker its view of p, with the link down.
 func (e *Engine) link(p *Port) error {
-	l := &line{number: p.number, depth: p.spec.TxDepth}
+	l := &line{number: p.number, depth: p.spec.TxDepth, timing: p.spec.Timing}
 	if p.spec.Delay > 0 || p.spec.Rated {
 		l.delay, l.cable = newDelayLine(p.spec.Delay, p.spec.DelayFrames), true
 	}

@@ -1,10 +1,16 @@
 package dataplane
 
 import (
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"hash/crc64"
 	"sync/atomic"
+	"time"
 
+	"golang.org/x/sys/unix"
+
+	"gswitch/bpf"
 	"gswitch/frame"
 )
 
@@ -92,4 +98,76 @@ func (s *arrivals) find(head, tail uint32, key uint64) (uint32, frame.Time) {
 		}
 	}
 	return tail, 0
+}
+
+// beginning returns an instant, and what CLOCK_MONOTONIC said then, in nanoseconds:
+// the clock of the stamps that the XDP program writes.
+func beginning() (start time.Time, monotonic int64, err error) {
+	least := time.Duration(1<<63 - 1)
+	for range 8 {
+		var t unix.Timespec
+		before := time.Now()
+		if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
+			return start, 0, fmt.Errorf("CLOCK_MONOTONIC: %w", err)
+		}
+		if took := time.Since(before); took < least {
+			start, monotonic, least = before, t.Nano()-int64(took/2), took
+		}
+	}
+	return start, monotonic, nil
+}
+
+// stamp writes to frames of PTP when they came, as the XDP program has noted it.
+// Such an instant behind now is of a clock that stands: it is not used.
+func (c *clock) stamp(now frame.Time, a *frame.Arena, v []frame.Ref) {
+	for _, r := range v {
+		b := a.Bytes(r)
+		if len(b) < 14 || b[12] != etherTypePTP>>8 || b[13] != etherTypePTP&0xff {
+			continue
+		}
+		at := bpf.Stamp(a.Before(r, bpf.StampLen))
+		if at == 0 {
+			continue
+		}
+		if t := c.nodes(int64(at) - c.began); t > 0 && t <= now {
+			a.Meta(r).Stamp = t
+		}
+	}
+}
+
+// nodes is the time of the nodes so many real nanoseconds after the start.
+func (c *clock) nodes(t int64) frame.Time {
+	if c.slowed {
+		return c.slow(time.Duration(t))
+	}
+	return frame.Time(t)
+}
+
+// Offsets of what is corrected (IEEE 1588-2019 13.3): the address is that of
+// messages between neighbours, which no bridge passes on.
+const correctionAt = 14 + 8
+
+var peerAddress = [6]byte{0x01, 0x80, 0xc2, 0x00, 0x00, 0x0e}
+
+// correct adds to the correction of messages of PTP among the frames that the device
+// is about to get how long they took to come here: since the loop began, or since
+// they came through the emulated link.
+func (w *Worker) correct(now frame.Time, l *line) {
+	for _, r := range l.held[l.fixed:l.nheld] {
+		m := w.arena.Meta(r)
+		if m.EtherType != etherTypePTP {
+			continue
+		}
+		b := w.arena.Bytes(r)
+		if len(b) < correctionAt+8 || [6]byte(b) != peerAddress {
+			continue
+		}
+		due := now
+		if l.delay != nil {
+			due = m.Arrival
+		}
+		p := b[correctionAt:]
+		binary.BigEndian.PutUint64(p, binary.BigEndian.Uint64(p)+uint64(max(0, w.engine.Now()-due))<<16)
+	}
+	l.fixed = l.nheld
 }

@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"encoding/binary"
 	"testing"
 
 	"gswitch/frame"
@@ -46,5 +47,47 @@ func TestStamps(t *testing.T) {
 	after := enter(700, 77)
 	if s.stamp(1000, a, []frame.Ref{after}); a.Meta(after).Stamp != 700 || a.Meta(stranger).Stamp != 0 {
 		t.Errorf("behind a full ring: %d", a.Meta(after).Stamp)
+	}
+}
+
+// What a message of PTP waited below its node is added to its correction, once,
+// whether it waited for the loop or behind the emulated link; others stay as they are.
+func TestCorrections(t *testing.T) {
+	e := mustEngine(t, Config{Chunks: 256})
+	p := e.Worker(0).Pool()
+	w := e.workers[0]
+	mine := func(group bool) frame.Ref {
+		b := make([]byte, 64)
+		if group {
+			copy(b, peerAddress[:])
+		}
+		b[12], b[13], b[correctionAt+5] = 0x88, 0xf7, 7 // 7 ns
+		r := p.New(b)
+		e.Arena().Meta(r).EtherType = etherTypePTP
+		return r
+	}
+	read := func(r frame.Ref) frame.Time {
+		return frame.Time(binary.BigEndian.Uint64(e.Arena().Bytes(r)[correctionAt:]) >> 16)
+	}
+	for _, cable := range []bool{false, true} {
+		l := &line{timing: true}
+		if cable {
+			l.delay = newDelayLine(0, 4)
+		}
+		a, forwarded := mine(true), mine(false)
+		now := e.Now()
+		m := e.Arena().Meta(a)
+		if m.Arrival = now; cable {
+			now += frame.Second // of this the link knows better
+		}
+		l.held[0], l.held[1], l.nheld = a, forwarded, 2
+		w.correct(now, l)
+		first := read(a)
+		w.correct(now, l)
+		if least := e.Now() - m.Arrival + 7; first <= 7 || first > least || read(a) != first || read(forwarded) != 7 {
+			t.Errorf("cable %t: %d ns, then %d; at most %d have passed; another's frame %d", cable, first, read(a), least, read(forwarded))
+		}
+		p.Free(a)
+		p.Free(forwarded)
 	}
 }

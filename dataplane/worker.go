@@ -78,6 +78,9 @@ type line struct {
 	nheld   int
 	blocked bool // the device took less than there was, or has not sent all of it
 
+	timing bool // PortSpec.Timing
+	fixed  int  // of the held frames, those whose correction is written
+
 	taps []lineTap // empty: no capture
 
 	leaving, coming *transit  // Measure; else nil
@@ -333,7 +336,11 @@ func (w *Worker) enterAll(now frame.Time, l *line) (moved bool) {
 		moved = true
 		w.sent(now, l, w.vec[:n])
 		for _, r := range w.vec[:n] {
-			at := l.delay.push(r, departure(w.arena.Meta(r), now))
+			m := w.arena.Meta(r)
+			at := l.delay.push(r, departure(m, now))
+			if l.timing {
+				m.Arrival = at
+			}
 			l.stamps.enter(w.arena, r, at)
 		}
 		if n < room {
@@ -365,6 +372,9 @@ func (w *Worker) sent(now frame.Time, l *line, v []frame.Ref) {
 // flushHeld gives the device what was left over and reports whether it took
 // everything.
 func (w *Worker) flushHeld(now frame.Time, l *line) bool {
+	if l.timing {
+		w.correct(now, l)
+	}
 	n := l.dev.transmit(now, w.pool, l.held[:l.nheld])
 	l.stats.TxTaken += uint64(n)
 	if t := l.leaving; t != nil && n > 0 {
@@ -375,10 +385,11 @@ func (w *Worker) flushHeld(now frame.Time, l *line) bool {
 	}
 	if n < l.nheld {
 		l.nheld = copy(l.held[:], l.held[n:l.nheld])
+		l.fixed = l.nheld
 		l.blocked = true
 		return false
 	}
-	l.nheld = 0
+	l.nheld, l.fixed = 0, 0
 	return true
 }
 

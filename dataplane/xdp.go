@@ -15,7 +15,8 @@ type xdpDevice struct {
 	sockets []*xsk.Socket
 	tx      *xsk.Socket
 	txSize  int
-	turn    int // the socket to receive from first, so that none starves
+	turn    int    // the socket to receive from first, so that none starves
+	clock   *clock // PortSpec.Timing: what arrives is stamped; else nil
 
 	// The kernel said that the interface is down or gone. The supervisor is
 	// told once and finds out which.
@@ -35,7 +36,15 @@ func (d *xdpDevice) note() {
 	}
 }
 
-func (d *xdpDevice) receive(_ frame.Time, p *frame.Pool, out []frame.Ref) int {
+func (d *xdpDevice) receive(now frame.Time, p *frame.Pool, out []frame.Ref) int {
+	n := d.take(p, out)
+	if d.clock != nil && n > 0 {
+		d.clock.stamp(now, p.Arena, out[:n])
+	}
+	return n
+}
+
+func (d *xdpDevice) take(p *frame.Pool, out []frame.Ref) int {
 	if len(d.sockets) == 1 {
 		return d.tx.Receive(p.Arena, out)
 	}

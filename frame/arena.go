@@ -120,6 +120,17 @@ func (a *Arena) Reset(r Ref) *Meta {
 	return m
 }
 
+// Before returns the n bytes of memory before the first of r, which are no part of
+// it; nil where there are not so many.
+func (a *Arena) Before(r Ref, n int) []byte {
+	head := int(a.meta[r].Head)
+	if n > head {
+		return nil
+	}
+	at := int(uint64(r)<<a.shift) + head
+	return a.mem[at-n : at]
+}
+
 // Push grows r by n bytes at the front and returns its bytes. It returns nil
 // and changes nothing if the headroom is too small.
 func (a *Arena) Push(r Ref, n int) []byte {

@@ -19,6 +19,8 @@ type Config struct {
 	Addr    netip.Addr // IPv4 or IPv6
 	Gateway wire.MAC   // destination MAC of queue pairs that name none
 
+	Epoch int64 // instant of the wall clock at the host's time 0, in nanoseconds since 1970 (UTC); 0: not known
+
 	Rate     uint64     // bit/s of the port; never 0
 	Overhead uint32     // bytes that each frame occupies on the link beyond its own: 0, or scheduler.EthernetOverhead
 	Burst    frame.Time // how far behind now the link may catch up; 0 in virtual time

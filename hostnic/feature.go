@@ -36,6 +36,11 @@ type Feature struct {
 	// in the document of a host, and in hosts of a scenario. nil: documents cannot
 	// turn the feature on.
 	Section func() Section
+	// Daemons tells that the section stands in documents of daemons alone: a scenario
+	// turns the feature on in another way, for all nodes together.
+	Daemons bool
+	// Stamps tells that the feature wants frames of PTP to bear Meta.Stamp.
+	Stamps bool
 	// Doc describes the section, in one sentence.
 	Doc string
 }

@@ -177,6 +177,7 @@ func (r *Recorder) Receive(now frame.Time, port uint16, v []frame.Ref) {
 	r.tag(receiveTag, uint64(port))
 	r.b = binary.AppendUvarint(r.b, uint64(len(v)))
 	for _, f := range v {
+		r.pool.Arena.Meta(f).Stamp = 0 // of the device, which a replay has not
 		r.b = r.enc.frame(r.b, r.pool.Arena, f)
 	}
 	r.b = r.enc.endRun(r.b)

@@ -43,6 +43,10 @@ type Config struct {
 	// SymmetricHash gives both directions of a flow the same hash.
 	SymmetricHash bool
 
+	// Epoch is the instant of the wall clock at the switch's time 0, in nanoseconds
+	// since 1970 (UTC); 0: not known.
+	Epoch int64
+
 	// Workers names the engine's workers that the switch's own stand for, in
 	// the order of the pools; nil: the first ones. It cannot change.
 	Workers []int

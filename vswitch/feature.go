@@ -46,6 +46,11 @@ type Feature struct {
 	// in a queue profile and in the switches of a scenario, which say which queues
 	// it is for. nil: documents cannot turn the feature on.
 	Section func() Section
+	// Daemons tells that the section stands in documents of daemons alone: a scenario
+	// turns the feature on in another way, for all nodes together.
+	Daemons bool
+	// Stamps tells that the feature wants frames of PTP to bear Meta.Stamp.
+	Stamps bool
 	// Doc describes the section, in one sentence.
 	Doc string
 	// Tells is what the queues signal to hosts, for congestion control that needs

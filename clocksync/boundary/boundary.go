@@ -18,7 +18,8 @@ const Name = "clock"
 
 func init() {
 	vswitch.Register(vswitch.Feature{Name: Name, Check: check, New: newClock, Counters: clocksync.Counters(""),
-		Doc: "A synchronised clock with a bound on its error (Sundial)."})
+		Whole: func() vswitch.WholeSection { return &Section{} }, Daemons: true, Stamps: true,
+		Doc: "A synchronised clock with a bound on its error (Sundial), in PTP (IEEE 1588) between neighbours."})
 }
 
 func check(cfg *vswitch.Config) error {
@@ -88,6 +89,9 @@ func (c *Clock) adopt(now frame.Time, at uint16, pc *vswitch.PortConfig) vswitch
 	if !on || at >= clocksync.MaxPorts || pc.Name == "" {
 		c.dismiss(at)
 		return 0
+	}
+	if o.Origin == 0 {
+		o.Origin = frame.Time(c.node.Config().Epoch)
 	}
 	if o != c.asked {
 		c.asked = o

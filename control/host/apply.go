@@ -195,6 +195,7 @@ func rebuilt(old, h *config.Host) (keys []string) {
 		{"mac", !reflect.DeepEqual(old.MAC, h.MAC)},
 		{"address", old.Address != h.Address},
 		{"payload", old.Payload != h.Payload},
+		{"clock", old.Timing() != h.Timing()},
 		{"worker", *old.Worker != *h.Worker},
 	} {
 		if k.differs {

@@ -92,7 +92,9 @@ func (d *Daemon) open(h *config.Host, at control.Interface) (*unit, error) {
 
 // settings returns what the agent of a host is made from.
 func (u *unit) settings(h *config.Host) *agent.Config {
-	return &agent.Config{NIC: h.NIC(u.mac, agent.Port), INT: h.Units(), Transport: h.Transport(), Algorithm: func(name string) (func(*cc.Env) cc.Algorithm, error) {
+	nic := h.NIC(u.mac, agent.Port)
+	nic.Epoch = u.engine.Epoch().UnixNano()
+	return &agent.Config{NIC: nic, INT: h.Units(), Transport: h.Transport(), Algorithm: func(name string) (func(*cc.Env) cc.Algorithm, error) {
 		return cc.Factory(name, h.OptionsOf(name))
 	}}
 }

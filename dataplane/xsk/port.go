@@ -14,6 +14,7 @@ type PortConfig struct {
 	Interface string
 	Queues    []int      // queues to serve; none means queue 0
 	Filter    bpf.Filter // which frames are taken from the kernel; all by default
+	Stamp     bool       // frames of PTP bear the instant at which they came (bpf.Stamp)
 	Socket    Config     // for every socket: NetNS, Mode, rings; IfIndex and Queue are set by OpenPort
 }
 
@@ -50,7 +51,7 @@ func OpenPort(u *UMEM, c PortConfig) (*Port, error) {
 			return fmt.Errorf("interface %s%s: %w", c.Interface, inNetNS(c.Socket.NetNS), err)
 		}
 		p.ifindex, c.Socket.IfIndex = ifi.Index, ifi.Index
-		if p.program, err = bpf.Load(c.Filter); err != nil {
+		if p.program, err = bpf.Load(c.Filter, c.Stamp); err != nil {
 			return fmt.Errorf("interface %s%s: %w", c.Interface, inNetNS(c.Socket.NetNS), err)
 		}
 		if err := p.climb(u, c, ifi); err != nil {

@@ -55,10 +55,10 @@ func Keys() []Key {
 		}
 	}
 	for _, f := range vswitch.Features() {
-		add(f.Counters, "Of all switches together", "The largest of any port", section("switch.", f.Name, f.Section != nil || f.Whole != nil))
+		add(f.Counters, "Of all switches together", "The largest of any port", section("switch.", f.Name, (f.Section != nil || f.Whole != nil) && !f.Daemons))
 	}
 	for _, f := range hostnic.Features() {
-		add(f.Counters, "Of all hosts together", "The largest of any host", section("hosts.", f.Name, f.Section != nil))
+		add(f.Counters, "Of all hosts together", "The largest of any host", section("hosts.", f.Name, f.Section != nil && !f.Daemons))
 	}
 	return all
 }

@@ -29,6 +29,8 @@ func (queueFeatures) Kinds() []section.Kind {
 	for _, f := range vswitch.Features() {
 		var t reflect.Type
 		switch {
+		case f.Daemons:
+			continue
 		case f.Section != nil:
 			t = section.Join(reflect.TypeFor[featureClasses](), reflect.TypeOf(f.Section()).Elem())
 		case f.Whole != nil:
@@ -51,7 +53,7 @@ type featureWhole struct {
 func (d *Document) Wholes() (v []Whole) {
 	for _, f := range vswitch.Features() {
 		x := d.Switch.Features.Get(f.Name)
-		if f.Whole == nil || x == nil {
+		if f.Whole == nil || x == nil || f.Daemons {
 			continue
 		}
 		parts := section.Parts(x)

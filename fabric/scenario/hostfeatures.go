@@ -19,7 +19,7 @@ type everyHost struct {
 func (hostFeatures) Kinds() []section.Kind {
 	var kinds []section.Kind
 	for _, f := range hostnic.Features() {
-		if f.Section != nil {
+		if f.Section != nil && !f.Daemons {
 			t := section.Join(reflect.TypeFor[everyHost](), reflect.TypeOf(f.Section()).Elem())
 			kinds = append(kinds, section.Kind{Key: f.Name, Doc: f.Doc, Type: t})
 		}

@@ -1,0 +1,98 @@
+package boundary
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"gswitch/clocksync"
+	"gswitch/frame"
+	"gswitch/units"
+	"gswitch/vswitch"
+)
+
+// Section is clock in documents of switches.
+type Section struct {
+	Root     bool           `yaml:"root" doc:"true: all others follow this clock. It begins with the machine's time (UTC) and goes on by its oscillator. Without it, parent says who is followed."`
+	Parent   string         `yaml:"parent" doc:"Port by which the root is heard."`
+	Second   string         `yaml:"second" doc:"Port that the clock turns to when it hears nobody by the first, or what cannot be."`
+	Ports    []string       `yaml:"ports" doc:"Ports by which others are told. All but the parent's if left out."`
+	Slaves   []string       `yaml:"slaves" doc:"Ports behind which are slaves that know PTP alone, such as ptp4l: they get plain messages."`
+	Takeover units.Duration `yaml:"takeover" doc:"Silence, behind that of timeout, after which this clock becomes the root. For one clock of a network: another neighbour of the root. Never if left out."`
+	Domain   int            `yaml:"domain" range:"0,127" default:"83" doc:"Domain of PTP. Messages of others are not looked at."`
+	Interval units.Duration `yaml:"interval" default:"10ms" doc:"Between two messages of the root; the same in all clocks."`
+	Timeout  units.Duration `yaml:"timeout" doc:"Silence after which the clock turns to the second port. 185/90 of the interval if left out."`
+	Hops     int            `yaml:"hops" range:"1,254" default:"1" doc:"Hops from the root, by parent."`
+	MostHops int            `yaml:"most_hops" range:"1,254" doc:"Hops by the second port, after any failure. Two more than hops if left out."`
+	Hop      units.Duration `yaml:"hop" default:"20us" doc:"Uncertainty that each hop adds: how wrong stamps are, and how asymmetric a link is. The defaults are for stamps of the kernel."`
+	Drift    int            `yaml:"drift" range:"1,100000" default:"200" doc:"Parts per million by which the uncertainty grows while nobody is heard."`
+	Announce units.Duration `yaml:"announce" default:"1s" doc:"Between Announce messages to slaves."`
+	Late     units.Duration `yaml:"late" doc:"How late a message may be that came without a stamp of the kernel: so much is added to the uncertainty. Such messages are not believed if left out."`
+}
+
+// Options returns the clocksync.Options of a switch.
+func (s *Section) Options(cfg *vswitch.Config) (any, error) {
+	port := func(key, name string) (int, error) {
+		at := slices.IndexFunc(cfg.Ports, func(p vswitch.PortConfig) bool { return p.Name == name })
+		switch {
+		case name == "":
+			return clocksync.NoPort, nil
+		case at < 0:
+			return 0, &vswitch.KeyError{Key: key, Err: fmt.Errorf("there is no port %q", name)}
+		case at >= clocksync.MaxPorts:
+			return 0, &vswitch.KeyError{Key: key, Err: fmt.Errorf("port %q is number %d: a clock looks after the first %d", name, at, clocksync.MaxPorts)}
+		}
+		return at, nil
+	}
+	switch {
+	case s.Root && (s.Parent != "" || s.Second != "" || s.Takeover != 0):
+		return nil, &vswitch.KeyError{Key: "root", Err: errors.New("a root hears nobody: leave parent, second and takeover out")}
+	case !s.Root && s.Parent == "":
+		return nil, &vswitch.KeyError{Key: "parent", Err: errors.New("say by which port the root is heard, or root: true")}
+	case s.Second == s.Parent && s.Second != "":
+		return nil, &vswitch.KeyError{Key: "second", Err: errors.New("is the same port as parent")}
+	}
+	accept, err := port("parent", s.Parent)
+	if err != nil {
+		return nil, err
+	}
+	backup, err := port("second", s.Second)
+	if err != nil {
+		return nil, err
+	}
+	t := clocksync.Times{Domain: s.Domain, Interval: s.Interval, Timeout: s.Timeout, Hops: s.Hops, MostHops: s.MostHops, Hop: s.Hop, Drift: s.Drift, Late: s.Late}
+	o, err := t.Options(accept, backup)
+	if err != nil {
+		return nil, &vswitch.KeyError{Key: "most_hops", Err: err}
+	}
+	o.Root, o.Timeout2, o.Announce = s.Root, frame.Time(s.Takeover), frame.Time(s.Announce)
+	if s.Root {
+		o.EpsBase, o.EpsBackup = 0, 0
+	}
+	for _, k := range []struct {
+		key   string
+		names []string
+		to    *clocksync.Ports
+	}{{"ports", s.Ports, &o.Transmit}, {"slaves", s.Slaves, &o.Plain}} {
+		for i, name := range k.names {
+			key := fmt.Sprintf("%s[%d]", k.key, i)
+			at, err := port(key, name)
+			switch {
+			case err != nil:
+				return nil, err
+			case at == accept:
+				return nil, &vswitch.KeyError{Key: key, Err: errors.New("is the port of the parent, or none")}
+			}
+			k.to.Add(at)
+		}
+	}
+	for at := range cfg.Ports {
+		if len(s.Ports) == 0 && at != accept && at < clocksync.MaxPorts && cfg.Ports[at].Name != "" {
+			o.Transmit.Add(at)
+		}
+	}
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
