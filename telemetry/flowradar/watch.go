@@ -336,32 +336,34 @@ func (w *Watcher) loop(now frame.Time, s *Slot, hops []hop) {
 		}
 	}
 	slices.Sort(nodes)
-	for _, cycle := range cycles(nodes, edges) {
-		var entered, inside int64
-		for _, h := range hops {
-			to := w.end(h.sw, h.Out).Switch
-			switch in := slices.Contains(cycle, h.sw); {
-			case !in && slices.Contains(cycle, to):
-				entered += int64(h.Packets)
-			case in && h.In != NoPort && w.end(h.sw, h.In).Switch < 0: // from a host
-				entered += int64(h.Packets)
-			case in && slices.Contains(cycle, to):
-				inside = max(inside, int64(h.Packets))
-			}
-		}
-		// Its packets may pass a link again and again, and end in the loop: nothing else is
-		// said of them.
-		for _, h := range hops {
-			w.vague(k, h.sw)
-		}
-		c := circle{slot: s.Number, told: ok && seen.told}
-		if !c.told && inside > entered+loopSlack {
-			c.told = true
-			w.out = append(w.out, Finding{Kind: Looped, Flow: k, Switch: cycle[0], Port: NoPort, Next: -1, From: s.From, Seen: now, Packets: inside, Entered: entered, Cycle: cycle})
-		}
-		w.loops[k] = c
+	found := cycles(nodes, edges)
+	if len(found) == 0 {
 		return
 	}
+	cycle := found[0]
+	var entered, inside int64
+	for _, h := range hops {
+		to := w.end(h.sw, h.Out).Switch
+		switch in := slices.Contains(cycle, h.sw); {
+		case !in && slices.Contains(cycle, to):
+			entered += int64(h.Packets)
+		case in && h.In != NoPort && w.end(h.sw, h.In).Switch < 0: // from a host
+			entered += int64(h.Packets)
+		case in && slices.Contains(cycle, to):
+			inside = max(inside, int64(h.Packets))
+		}
+	}
+	// Its packets may pass a link again and again, and end in the loop: nothing else is
+	// said of them.
+	for _, h := range hops {
+		w.vague(k, h.sw)
+	}
+	c := circle{slot: s.Number, told: ok && seen.told}
+	if !c.told && inside > entered+loopSlack {
+		c.told = true
+		w.out = append(w.out, Finding{Kind: Looped, Flow: k, Switch: cycle[0], Port: NoPort, Next: -1, From: s.From, Seen: now, Packets: inside, Entered: entered, Cycle: cycle})
+	}
+	w.loops[k] = c
 }
 
 // circle is what is known of a flow whose switches forward it in a ring.
