@@ -310,10 +310,12 @@ func TestProcessesRefused(t *testing.T) {
 	requests := strings.Replace(twoHosts, "kind: periodic, from: [h1], to: [h2], size: 50KB, every: 50us, count: 10", "kind: requests, from: [h1], to: [h2], size: 1KB, response: 50KB, count: 10", 1)
 	inside := strings.Replace(twoHosts, "measure: {", "measure: {cc: true, ", 1)
 	metered := strings.Replace(twoHosts, "switch: {", "switch: {lossradar: {enabled: true}, ", 1)
+	counted := strings.Replace(twoHosts, "switch: {", "switch: {flowradar: {enabled: true}, ", 1)
 	for name, k := range map[string]struct {
 		text, want string
 		args       []string
 	}{
+		"flows":    {counted, "what switches count of flows", []string{"--on", "netns", "--processes", "each"}},
 		"losses":   {metered, "digests of both ends", []string{"--on", "netns", "--processes", "each"}},
 		"requests": {requests, "workload[0] (messages): an answer is sent when", []string{"--on", "netns", "--processes", "hosts"}},
 		"cc":       {inside, "measure.cc records", []string{"--on", "netns", "--processes", "each"}},

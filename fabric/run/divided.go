@@ -15,6 +15,7 @@ import (
 	"gswitch/fabric/vnet"
 	"gswitch/frame"
 	"gswitch/sim"
+	tables "gswitch/telemetry/flowradar/point"
 	meters "gswitch/telemetry/lossradar/point"
 )
 
@@ -49,6 +50,11 @@ func (h *host) checkDivision(s *scenario.Scenario) error {
 		for _, f := range d.Features() {
 			if f.Name == meters.Name {
 				return fmt.Errorf("%s: switch.lossradar: digests of both ends of a link are put together in one process: run it with --processes one", s.File)
+			}
+		}
+		for _, f := range d.Wholes() {
+			if f.Name == tables.Name {
+				return fmt.Errorf("%s: switch.flowradar: what switches count of flows is put together in one process: run it with --processes one", s.File)
 			}
 		}
 		if d.Clock.On() {
