@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	_ "gswitch/systems"
+	"gswitch/vswitch"
 )
 
 // dashboard is what Grafana reads of a file under grafana/dashboards, as far
@@ -243,6 +246,11 @@ func exposed(t *testing.T) (names []string) {
 			for _, part := range []string{"bucket", "sum", "count"} { // a histogram
 				names = append(names, "gswitch_"+m[2]+"_"+part)
 			}
+		}
+	}
+	for _, f := range vswitch.Features() { // systems declare theirs in their rooms
+		for _, c := range f.Counters {
+			names = append(names, "gswitch_"+c.Name)
 		}
 	}
 	return names
