@@ -4,6 +4,7 @@
 //
 //	Rule, Classifier   which packets matter: all rules that match, at once
 //	Session            what a copy is wrapped into: ERSPAN III or II, or plain GRE
+//	Samples            datagrams of sFlow, for sessions that take packets at random
 //	Slots              which analyzer gets a packet's copies: the same for every hop
 //	Traces             from copies to the path of a packet, its loop, its drop
 //

@@ -16,11 +16,13 @@ const (
 	ERSPAN3 Format = iota // draft-foschiano-erspan-03 type III: time stamp, switch, port, sequence number
 	ERSPAN2               // type II: port, sequence number
 	GRE                   // RFC 2784 alone, as Everflow's switches do
+	SFlow                 // samples in datagrams of sFlow version 5, gathered by Samples in place of Copy
 )
 
-// Overhead is what comes before the original, in bytes.
+// Overhead is what comes before the original, in bytes: of SFlow that of a datagram
+// with one sample.
 func (f Format) Overhead() int {
-	return wire.EthernetLen + wire.IPv4Len + [...]int{8 + wire.ERSPAN3Len + wire.ERSPAN3PlatformLen, 8 + wire.ERSPAN2Len, wire.GRELen}[f]
+	return wire.EthernetLen + wire.IPv4Len + [...]int{8 + wire.ERSPAN3Len + wire.ERSPAN3PlatformLen, 8 + wire.ERSPAN2Len, wire.GRELen, wire.UDPLen + sflowHeader + sflowSample}[f]
 }
 
 // Protocols of GRE for copies. Plain GRE takes that of ERSPAN type I, which has no
@@ -30,7 +32,7 @@ const (
 	GREProtoERSPAN2 uint16 = 0x88be
 )
 
-// Protocol returns the GRE protocol of a format.
+// Protocol returns the GRE protocol of a format other than SFlow.
 func (f Format) Protocol() uint16 {
 	if f == ERSPAN3 {
 		return GREProtoERSPAN3
@@ -65,7 +67,7 @@ func (s *Session) Validate() error {
 		return fmt.Errorf("mirror session %d: from %v to %v: IPv4 addresses are needed", s.ID, s.Src, s.Dst)
 	case s.Snap != 0 && s.Snap < LeastSnap:
 		return fmt.Errorf("mirror session %d: %d bytes of each packet are not enough to see its headers in tunnels: keep %d, or all (0)", s.ID, s.Snap, LeastSnap)
-	case s.DSCP > 63 || s.Format > GRE:
+	case s.DSCP > 63 || s.Format > SFlow:
 		return fmt.Errorf("mirror session %d: DSCP %d or format %d is not possible", s.ID, s.DSCP, s.Format)
 	}
 	return nil
@@ -113,21 +115,8 @@ func (s *Session) Copy(b, orig []byte, wireLen uint32, i Info) (n int, length ui
 	}
 	be := binary.BigEndian
 	clear(b[:head])
-	be.PutUint16(b[12:], wire.EtherTypeIPv4)
-	ip := b[wire.EthernetLen:]
-	ip[0], ip[1] = 0x45, s.DSCP<<2
-	be.PutUint16(ip[2:], uint16(length-wire.EthernetLen))
-	be.PutUint16(ip[6:], wire.IPv4DontFragment)
-	ip[8], ip[9] = s.TTL, wire.ProtoGRE
-	if s.TTL == 0 {
-		ip[8] = 64
-	}
-	src, dst := s.Src.As4(), s.Dst.As4()
-	copy(ip[12:], src[:])
-	copy(ip[16:], dst[:])
-	be.PutUint16(ip[10:], wire.Checksum(ip[:wire.IPv4Len]))
-
-	gre := ip[wire.IPv4Len:]
+	s.outer(b, length)
+	gre := b[wire.EthernetLen+wire.IPv4Len:]
 	be.PutUint16(gre[2:], s.Format.Protocol())
 	if s.Format != GRE {
 		be.PutUint16(gre, wire.GRESequence)
@@ -136,6 +125,33 @@ func (s *Session) Copy(b, orig []byte, wireLen uint32, i Info) (n int, length ui
 		s.erspan(gre[8:], i, keep < wireLen)
 	}
 	return head + copy(b[head:], orig), length
+}
+
+// outer writes the Ethernet header, with empty addresses, and the IPv4 header of a
+// frame to where there are zeros.
+func (s *Session) outer(b []byte, length uint32) {
+	be := binary.BigEndian
+	be.PutUint16(b[12:], wire.EtherTypeIPv4)
+	ip := b[wire.EthernetLen:]
+	ip[0], ip[1] = 0x45, s.DSCP<<2
+	be.PutUint16(ip[2:], uint16(length-wire.EthernetLen))
+	be.PutUint16(ip[6:], wire.IPv4DontFragment)
+	ip[8], ip[9] = s.TTL, s.proto()
+	if s.TTL == 0 {
+		ip[8] = 64
+	}
+	src, dst := s.Src.As4(), s.Dst.As4()
+	copy(ip[12:], src[:])
+	copy(ip[16:], dst[:])
+	be.PutUint16(ip[10:], wire.Checksum(ip[:wire.IPv4Len]))
+}
+
+// proto is the IP protocol of what the session sends.
+func (s *Session) proto() uint8 {
+	if s.Format == SFlow {
+		return wire.ProtoUDP
+	}
+	return wire.ProtoGRE
 }
 
 func (s *Session) erspan(b []byte, i Info, truncated bool) {
@@ -153,7 +169,7 @@ func (s *Session) erspan(b []byte, i Info, truncated bool) {
 	f.Encode(b)
 }
 
-// Sequence is the number of the next copy, where the format has numbers: a
+// Sequence is the number of the next copy, or datagram of sFlow, where the format has numbers: a
 // receiver knows by them how many were lost.
 func (s *Session) Sequence() uint32 { return s.sequence }
 
@@ -186,28 +202,38 @@ func (s *Session) Write(b, orig []byte, wireLen uint32, i Info, wrapped bool) (n
 }
 
 // IsCopy reports whether a frame whose IPv4 header is at l3 is a copy that some
-// session made.
+// session made, or a datagram of sFlow.
 func IsCopy(b []byte, l3 int) bool {
-	if len(b) < l3+wire.IPv4Len || wire.IPv4(b[l3:]).Proto() != wire.ProtoGRE {
+	if len(b) < l3+wire.IPv4Len {
 		return false
 	}
-	at := l3 + wire.IPv4(b[l3:]).HeaderLen()
-	if len(b) < at+wire.GRELen {
-		return false
+	at, proto := l3+wire.IPv4(b[l3:]).HeaderLen(), wire.IPv4(b[l3:]).Proto()
+	switch {
+	case proto == wire.ProtoGRE && len(b) >= at+wire.GRELen:
+		p := wire.GRE(b[at:]).Protocol()
+		return p == GREProtoERSPAN3 || p == GREProtoERSPAN2
+	case proto == wire.ProtoUDP && len(b) >= at+wire.UDPLen+4:
+		return isSFlow(b[at:])
 	}
-	p := wire.GRE(b[at:]).Protocol()
-	return p == GREProtoERSPAN3 || p == GREProtoERSPAN2
+	return false
 }
 
-// Made reports whether a frame is a copy of the session.
-func (s *Session) Made(b []byte) bool {
+// Made returns of how many originals a frame that the session made tells, 0 if it
+// did not make it.
+func (s *Session) Made(b []byte) int {
 	at := wire.EthernetLen
 	if len(b) >= at+4 && wire.Ethernet(b).EtherType() == wire.EtherTypeVLAN {
 		at += 4
 	}
 	if len(b) < at+wire.IPv4Len || !s.Src.Is4() || !s.Dst.Is4() {
-		return false
+		return 0
 	}
 	ip, src, dst := b[at:], s.Src.As4(), s.Dst.As4()
-	return ip[9] == wire.ProtoGRE && [4]byte(ip[12:]) == src && [4]byte(ip[16:]) == dst
+	if ip[9] != s.proto() || [4]byte(ip[12:]) != src || [4]byte(ip[16:]) != dst {
+		return 0
+	}
+	if s.Format == SFlow {
+		return sflowSamples(ip[wire.IPv4Len:])
+	}
+	return 1
 }

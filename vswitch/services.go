@@ -47,7 +47,7 @@ func (n *Node) Discard(r frame.Ref) { n.pool.Free(r) }
 
 // Send sends a frame that a feature made, in the class Meta.Class, when the frames
 // of the vector have their queues, so that it delays none of them: as it is by the
-// port Meta.OutPort, or, where that is frame.NoPort, as GRE over IPv4 by the route
+// port Meta.OutPort, or, where that is frame.NoPort, as a packet of IPv4 by the route
 // to its destination. It is charged to the port Meta.InPort. False is returned, and
 // the frame is dropped, if too many wait.
 func (n *Node) Send(r frame.Ref) bool {
@@ -76,7 +76,7 @@ func (n *Node) sendAll(now frame.Time) {
 		}
 		b := n.arena.Bytes(r)
 		putMACs(b, n.selfMAC, n.selfMAC)
-		n.parser.OwnGRE4(m, b)
+		n.parser.OwnIPv4(m, b)
 		n.toRoute(r)
 	}
 	if n.routeN > 0 {

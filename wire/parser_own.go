@@ -10,9 +10,9 @@ func (p *Parser) OwnICMP4(m *frame.Meta, b []byte) {
 	m.Flags |= frame.HasICMP
 }
 
-// OwnGRE4 is the same for a packet in a GRE tunnel, of which it takes the outer
-// headers alone.
-func (p *Parser) OwnGRE4(m *frame.Meta, b []byte) { p.own4(m, b, ProtoGRE) }
+// OwnIPv4 is the same for any protocol, of which it takes the headers up to that of
+// IPv4 alone.
+func (p *Parser) OwnIPv4(m *frame.Meta, b []byte) { p.own4(m, b, b[EthernetLen+9]) }
 
 func (p *Parser) own4(m *frame.Meta, b []byte, proto uint8) {
 	h := (*[EthernetLen + IPv4Len]byte)(b)

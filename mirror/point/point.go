@@ -42,7 +42,7 @@ type SessionConfig struct {
 func init() {
 	vswitch.Register(vswitch.Feature{Name: Name, Aliases: []string{"mirrors"}, Check: check, New: newPoint, Counters: counters,
 		Whole: func() vswitch.WholeSection { return new(Section) },
-		Doc:   "Copies of packets that matter go to where they are looked at: sessions of ERSPAN, GRE or a port (SPAN), with rules, samples and drops (Everflow)."})
+		Doc:   "Copies of packets that matter go to where they are looked at: sessions of ERSPAN, GRE or a port (SPAN), with rules, samples and drops (Everflow), and of sFlow."})
 }
 
 func check(cfg *vswitch.Config) error {
@@ -79,18 +79,23 @@ type point struct {
 
 type session struct {
 	SessionConfig
-	meter pipeline.Meter
-	skip  uint32 // frames until the next that is taken at random
+	meter   pipeline.Meter
+	skip    uint32          // frames until the next that is taken at random
+	samples *mirror.Samples // that wait, of a session of sFlow
+	due     frame.Time      // when they leave
 }
 
 func newPoint(n *vswitch.Node) vswitch.Instance {
 	p := &point{node: n, arena: n.Arena(), rng: frame.NewRand(n.Config().Seed)}
-	return vswitch.Instance{State: p, Adopt: p.adopt, Port: p.port, Listens: p.listens, Arrives: p.arrives, Departs: p.departs, Dropped: p.dropped, Read: p.read}
+	return vswitch.Instance{State: p, Adopt: p.adopt, Port: p.port, Listens: p.listens, Arrives: p.arrives, Departs: p.departs, Dropped: p.dropped, Advance: p.advance, Read: p.read}
 }
 
 // adopt takes a configuration. A session that goes on as it was keeps its tokens
-// and its sequence numbers.
+// and its sequence numbers; samples that waited leave.
 func (p *point) adopt(now frame.Time) {
+	for i := range p.sessions {
+		p.flush(i, now)
+	}
 	c, _ := p.node.Config().Options[Name].(Config)
 	before := names(p)
 	old := p.sessions
@@ -108,6 +113,9 @@ func (p *point) adopt(now frame.Time) {
 		}
 		if s.OneIn > 0 {
 			s.skip = p.gap(s.OneIn)
+		}
+		if s.Wrap.Format == mirror.SFlow {
+			s.samples = mirror.NewSamples(&s.Wrap, p.subAgent(s), p.mtu())
 		}
 		p.sampled = p.sampled || s.OneIn > 0
 		p.pauses = p.pauses || s.Pauses
@@ -182,11 +190,17 @@ func (p *point) sample(now frame.Time, port uint16, v []frame.Ref) {
 			s.skip = p.gap(s.OneIn)
 			r := v[k-1]
 			m := p.arena.Meta(r)
-			if s.Rules == 0 || p.classes.Match(m, p.arena.Bytes(r))&s.Rules == 0 {
+			switch {
+			case s.samples != nil:
+				p.gather(now, i, r, m, port, uint32(k))
+			case s.Rules == 0 || p.classes.Match(m, p.arena.Bytes(r))&s.Rules == 0:
 				p.copy(i, r, m, port, mirror.Info{At: now, Port: port, VLAN: m.TCI & 0xfff, Class: uint8(m.TCI >> 13)})
 			}
 		}
 		s.skip -= uint32(len(v) - k)
+		if s.samples != nil {
+			p.at(port).pool[i] += uint32(len(v))
+		}
 	}
 }
 
@@ -221,18 +235,28 @@ func (p *point) dropped(v []frame.Ref) {
 	}
 }
 
-// copy makes a copy of a frame and has it sent. Copies are not copied: those of
-// switches that sample, or tell of drops, towards each other would multiply.
-func (p *point) copy(i int, r frame.Ref, m *frame.Meta, port uint16, info mirror.Info) {
+// may reports whether a session may tell of a frame, and counts why not. Copies are
+// not copied: those of switches that sample, or tell of drops, towards each other
+// would multiply.
+func (p *point) may(i int, r frame.Ref, m *frame.Meta, port uint16) bool {
 	s, c := &p.sessions[i], p.at(port)
 	if m.Flags&frame.HasIPv4 != 0 && mirror.IsCopy(p.arena.Bytes(r), int(m.L3)) {
 		c.lost[i][isCopy]++
-		return
+		return false
 	}
 	if s.Rate > 0 && !s.meter.Take(p.node.Now(), s.Wrap.Length(m.Wire, s.Port == frame.NoPort)) {
 		c.lost[i][overRate]++
+		return false
+	}
+	return true
+}
+
+// copy makes a copy of a frame and has it sent.
+func (p *point) copy(i int, r frame.Ref, m *frame.Meta, port uint16, info mirror.Info) {
+	if !p.may(i, r, m, port) {
 		return
 	}
+	s, c := &p.sessions[i], p.at(port)
 	to := p.node.Alloc()
 	if to == frame.Nil {
 		c.lost[i][noMemory]++
@@ -262,8 +286,15 @@ func (p *point) copy(i int, r frame.Ref, m *frame.Meta, port uint16, info mirror
 func (p *point) lostCopy(r frame.Ref, m *frame.Meta) {
 	for i := range p.sessions {
 		s := &p.sessions[i]
-		if s.Port != frame.NoPort && m.OutPort == s.Port && m.VID == 0 || s.Port == frame.NoPort && s.Wrap.Made(p.arena.Bytes(r)) {
-			p.at(m.InPort).lost[i][dropped]++
+		told := 0
+		switch {
+		case s.Port == frame.NoPort:
+			told = s.Wrap.Made(p.arena.Bytes(r))
+		case m.OutPort == s.Port && m.VID == 0:
+			told = 1
+		}
+		if told > 0 {
+			p.at(m.InPort).lost[i][dropped] += uint64(told)
 			return
 		}
 	}

@@ -229,7 +229,11 @@ func TestCopiesAreNotSampled(t *testing.T) {
 			t.Errorf("format %d: %d copies of a copy", f, copies)
 		}
 	}
-	if n := counted(r, "watch_lost_copies_total")["e copy"]; n != 3 {
+	r.In(0, wt.Frame(eth, wt.IPv4("10.0.0.1", "10.0.1.2"), wt.UDP(6343, mirror.SFlowPort), wt.Payload([]byte{0, 0, 0, 5}), wt.Zeros(40)))
+	if copies := len(r.Out(2)); copies != 0 || len(r.Out(1)) != 1 {
+		t.Errorf("%d copies of a datagram of sFlow", copies)
+	}
+	if n := counted(r, "watch_lost_copies_total")["e copy"]; n != 4 {
 		t.Errorf("%v copies were counted", n)
 	}
 	r.In(0, wt.Frame(eth, wt.IPv4("10.0.0.1", "10.0.1.2", wt.IPv4With(func(f *wire.IPv4Fields) { f.Proto = wire.ProtoGRE })), wt.Payload([]byte{0, 0, 8, 0}), wt.Zeros(40)))
@@ -289,6 +293,9 @@ func TestErrors(t *testing.T) {
 		"sessions: [{name: a, port: x, everflow: {}}]":                                                 "sessions[0].port: there is no port \"x\"",
 		"sessions: [{name: a, to: 10.0.2.9}]":                                                          "takes no copies",
 		"sessions: [{name: a, to: 10.0.2.9, snap: 100, one_in: 1}]":                                    "keep 128",
+		"sessions: [{name: a, to: 10.0.2.9, format: sflow, drops: [all]}]":                             "sessions[0].format: sflow tells",
+		"sessions: [{name: a, to: 10.0.2.9, format: sflow, one_in: 9, everflow: {}}]":                  "sessions[0].format: sflow tells",
+		"sessions: [{name: a, port: c, format: sflow, one_in: 9}]":                                     "sessions[0].format: sflow tells",
 		"sessions: [{name: a, port: c, snap: 100, one_in: 1}]":                                         "sessions[0].snap",
 		"sessions: [{name: a, to: \"fd00::1\", one_in: 1}]":                                            "IPv4",
 		"sessions: [{name: a, to: 10.0.2.9, drops: [noroute]}]":                                        "is \"no-route\" meant",
@@ -317,7 +324,7 @@ func TestErrors(t *testing.T) {
 }
 
 func TestAllocatesNothing(t *testing.T) {
-	r := st.New(t, router(t, "sessions: [{name: e, to: 10.0.2.9, everflow: {}, drops: [all]}, {name: span, port: c, one_in: 3}]"))
+	r := st.New(t, router(t, "sessions: [{name: e, to: 10.0.2.9, everflow: {}, drops: [all]}, {name: span, port: c, one_in: 3}, {name: s, to: 10.0.2.9, format: sflow, one_in: 2}]"))
 	r.AllocatesNothing([][]byte{packet(wire.TCPSyn), packet(wire.TCPAck), wt.Frame(eth, wt.IPv4("10.0.0.1", "10.77.0.1"), wt.UDP(1, 2))})
 }
 

@@ -23,12 +23,12 @@ type Section struct {
 // Session is a session in documents.
 type Session struct {
 	Name   string     `yaml:"name" need:"yes" doc:"Name, unique in the switch."`
-	ID     int        `yaml:"id" range:"1,1023" doc:"Number in ERSPAN headers. Its place in the list, from 1, if left out."`
+	ID     int        `yaml:"id" range:"1,1023" doc:"Number in ERSPAN headers, and in the sub-agent of sFlow. Its place in the list, from 1, if left out."`
 	To     netip.Addr `yaml:"to" doc:"IPv4 address that the copies are sent to, by the routes. One of to and port."`
 	Port   string     `yaml:"port" doc:"Port of this switch that the copies leave by as they are, without headers around them (SPAN)."`
 	From   netip.Addr `yaml:"from" doc:"Source address of the copies, by which receivers know the switch. The first loopback of IPv4, or else the first address of a port, if left out."`
-	Format string     `yaml:"format" enum:"erspan3,erspan2,gre" default:"erspan3" doc:"What copies are wrapped into. erspan3: with time stamp, switch, port, sequence number and the reason of a drop. erspan2: with port and sequence number. gre: nothing else (ERSPAN type I)."`
-	Snap   int        `yaml:"snap" range:"0,9216" doc:"Bytes of each packet that are kept, from 128 on. All that one chunk of memory has room for if left out."`
+	Format string     `yaml:"format" enum:"erspan3,erspan2,gre,sflow" default:"erspan3" doc:"What copies are wrapped into. erspan3: with time stamp, switch, port, sequence number and the reason of a drop. erspan2: with port and sequence number. gre: nothing else (ERSPAN type I). sflow: samples (one_in) in datagrams of sFlow version 5 to UDP port 6343."`
+	Snap   int        `yaml:"snap" range:"0,9216" doc:"Bytes of each packet that are kept, from 128 on. All that one chunk of memory has room for if left out; of sflow 128."`
 	Class  int        `yaml:"class" range:"0,7" doc:"Traffic class of the copies. It must not be lossless: who watches would stop who is watched."`
 	DSCP   int        `yaml:"dscp" range:"0,63" doc:"DSCP of the copies."`
 	Rate   units.Rate `yaml:"rate" doc:"Most that the copies may take, of each worker. No limit if left out."`
@@ -64,7 +64,7 @@ type Match struct {
 }
 
 var (
-	formats = map[string]mirror.Format{"erspan3": mirror.ERSPAN3, "erspan2": mirror.ERSPAN2, "gre": mirror.GRE}
+	formats = map[string]mirror.Format{"erspan3": mirror.ERSPAN3, "erspan2": mirror.ERSPAN2, "gre": mirror.GRE, "sflow": mirror.SFlow}
 	flags   = map[string]uint8{"fin": wire.TCPFin, "syn": wire.TCPSyn, "rst": wire.TCPRst, "psh": wire.TCPPsh, "ack": wire.TCPAck, "urg": wire.TCPUrg}
 	protos  = map[string]uint8{"tcp": wire.ProtoTCP, "udp": wire.ProtoUDP, "icmp": wire.ProtoICMP}
 	views   = map[string]mirror.View{"both": mirror.Both, "outer": mirror.Outer, "inner": mirror.Inner}
@@ -132,6 +132,13 @@ func (s *Session) add(c *Config, i int, cfg *vswitch.Config) *vswitch.KeyError {
 		if err := o.Wrap.Validate(); err != nil {
 			return fail("", "%w", err)
 		}
+	}
+	sflow := o.Wrap.Format == mirror.SFlow
+	if sflow && s.Snap == 0 {
+		o.Wrap.Snap = mirror.LeastSnap
+	}
+	if sflow && (s.Port != "" || s.OneIn == 0 || s.Everflow != nil || len(s.Match)+len(s.Drops) > 0 || s.Pauses) {
+		return fail(".format", "sflow tells an address of samples and of nothing else: say to and one_in, and take what else there is into another session")
 	}
 	if s.Snap != 0 && s.Snap < mirror.LeastSnap {
 		return fail(".snap", "%d bytes of a packet do not show its headers in tunnels; keep %d", s.Snap, mirror.LeastSnap)

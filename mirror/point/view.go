@@ -15,6 +15,10 @@ type portCounts struct {
 	copies [maxSessions]uint64
 	bytes  [maxSessions]uint64
 	lost   [maxSessions][numLosses]uint64
+
+	// Of sessions of sFlow: frames of which samples could have been taken, and
+	// samples.
+	pool, samples [maxSessions]uint32
 }
 
 // Why a copy was not made, or did not leave.
@@ -85,6 +89,7 @@ func (p *point) keep(before places) {
 		for to, name := range now.sessions {
 			if from := slices.Index(before.sessions, name); from >= 0 {
 				c.copies[to], c.bytes[to], c.lost[to] = old.copies[from], old.bytes[from], old.lost[from]
+				c.pool[to], c.samples[to] = old.pool[from], old.samples[from]
 			}
 		}
 		p.ports[i] = c
@@ -101,8 +106,8 @@ const (
 
 var counters = []vswitch.Counter{
 	hits:        {Name: "watch_matched_packets_total", Help: "Frames that a rule of a mirror session matched.", Labels: []string{"session", "rule"}},
-	copied:      {Name: "watch_copies_total", Help: "Copies that a mirror session sent of frames that came by the port.", Labels: []string{"session"}},
-	copiedBytes: {Name: "watch_copied_bytes_total", Help: "Bytes of these copies, with their headers.", Labels: []string{"session"}},
+	copied:      {Name: "watch_copies_total", Help: "Copies that a mirror session sent of frames that came by the port: of sFlow, samples.", Labels: []string{"session"}},
+	copiedBytes: {Name: "watch_copied_bytes_total", Help: "Bytes of these copies, with their headers: of sFlow, of datagrams, at the port of their first sample.", Labels: []string{"session"}},
 	lost:        {Name: "watch_lost_copies_total", Help: "Copies that were not made: over the rate of the session, no memory, no room for their headers, too many in one vector of frames (burst), the frame is a copy itself (copy); or that the switch dropped on the way to their port, which watch_copies_total counts, too.", Labels: []string{"session", "reason"}, Values: losses[:]},
 }
 
