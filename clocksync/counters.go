@@ -22,7 +22,7 @@ var counters = []feature.Counter{
 	{Name: "clock_depth", Help: "Hops from the root of the synchronised time.", Gauge: true},
 	{Name: "clock_state", Help: "1 for what the clock takes itself for.", Labels: []string{"state"}, Values: stateNames[:], Gauge: true},
 	{Name: "clock_messages_total", Help: "Synchronisation messages by what became of them.", Labels: []string{"outcome"},
-		Values: []string{"valid", "ignored", "other-root", "invalid", "malformed", "foreign", "boundless", "stray", "unstamped", "unanswered", "unsent"}},
+		Values: []string{"valid", "ignored", "early", "other-root", "invalid", "malformed", "foreign", "boundless", "stray", "unstamped", "unanswered", "unsent", "excess"}},
 	{Name: "clock_turns_total", Help: "Times that the clock turned to its second parent, became root or found itself broken.", Labels: []string{"cause"},
 		Values: []string{"silence", "invalid", "elected", "evicted"}},
 	{Name: "clock_gaps_total", Help: "Times that the root was not heard for longer than one lost message explains."},
@@ -37,7 +37,7 @@ func (n *Instance) Read(now frame.Time, emit func(counter int, value float64, la
 	emit(1, float64(n.depth))
 	emit(2, 1, n.State().String())
 	c, m := &n.Counts, &n.Messages
-	for i, v := range []uint64{c.Valid, c.Ignored, c.OtherRoot, c.Invalid, m.Malformed, m.Foreign, m.Boundless, m.Strays, m.Unstamped, m.Unanswered, m.Unsent} {
+	for i, v := range []uint64{c.Valid, c.Ignored, c.Early, c.OtherRoot, c.Invalid, m.Malformed, m.Foreign, m.Boundless, m.Strays, m.Unstamped, m.Unanswered, m.Unsent, m.Excess} {
 		emit(3, float64(v), counters[3].Values[i])
 	}
 	for i, v := range []uint64{c.FlipSilence, c.FlipInvalid, c.Elected, c.Evicted} {

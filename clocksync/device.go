@@ -127,8 +127,9 @@ func (s State) String() string { return stateNames[s] }
 
 // Counts are what a device has met.
 type Counts struct {
-	Valid       uint64     // messages that set the clock
+	Valid       uint64     // messages that were believed
 	Ignored     uint64     // by ports that are not accepted, or by the root
+	Early       uint64     // that came sooner behind another than any root sends
 	OtherRoot   uint64     // of an earlier plan, or of another root than the one heard before
 	Invalid     uint64     // that were further from the clock than its uncertainty
 	Sent        uint64     // times that messages were sent, to all ports of Transmit
@@ -248,6 +249,11 @@ func (d *Device) Sync(now, stamp frame.Time, port int, m Message) (forward bool)
 	case m.Epoch < d.epoch || d.heard && m.Epoch == d.epoch && m.Root != d.rootID:
 		d.Counts.OtherRoot++
 		return false
+	case d.heard && stamp < d.heardAt+d.cfg.Interval/2:
+		// Each message may move the clock by its uncertainty: a parent that sends many
+		// would move it as fast as it likes, and those below with it.
+		d.Counts.Early++
+		return false
 	}
 	to := m.Time + delay
 	if m.Epoch > d.epoch && m.Root != d.rootID {
@@ -261,18 +267,22 @@ func (d *Device) Sync(now, stamp frame.Time, port int, m Message) (forward bool)
 		return false // the silence goes on
 	}
 	d.invalid = 0
-	d.correct(stamp, to)
-	d.base = d.cfg.EpsBase
+	base := d.cfg.EpsBase
 	if d.flipped {
-		d.base = d.cfg.EpsBackup
+		base = d.cfg.EpsBackup
 	}
-	d.base += m.Late
-	if d.cfg.Recovery != 0 && m.Depth > 0 {
-		d.last -= d.cfg.Recovery
+	// A message that is less certain than the clock says that its root is there, and
+	// no more. Else a parent that says that it is late by a second, and then that it
+	// is not, could set the clock by a second.
+	if base += m.Late; !d.synced || m.Root != d.rootID || base <= d.Uncertainty(stamp) {
+		d.correct(stamp, to)
+		d.base, d.late, d.came = base, m.Late, stamp
+		if d.cfg.Recovery != 0 && m.Depth > 0 {
+			d.last -= d.cfg.Recovery
+		}
 	}
 	d.noteGap(stamp)
 	d.heard, d.epoch, d.rootID, d.sequence, d.depth = true, m.Epoch, m.Root, m.Sequence, m.Depth+1
-	d.late, d.came = m.Late, stamp
 	d.electAt = frame.Never
 	d.listen(now)
 	d.Counts.Valid++

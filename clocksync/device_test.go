@@ -165,17 +165,17 @@ func TestBrokenClocks(t *testing.T) {
 	if d.Parent() != 0 || !d.Sync(180*us, 180*us, 0, Message{Time: 180 * us, Root: 1}) {
 		t.Fatal("one damaged message made it turn")
 	}
-	wrong(d, 181*us, 0)
-	wrong(d, 182*us, 0)
+	wrong(d, 270*us, 0)
+	wrong(d, 271*us, 0)
 	if d.Parent() != 1 || d.Counts.FlipInvalid != 1 {
 		t.Fatalf("hears port %d", d.Parent())
 	}
-	wrong(d, 200*us, 1)
 	wrong(d, 300*us, 1)
-	if d.State() != Evicted || d.Uncertainty(300*us) != Forever || d.Due() != frame.Never {
-		t.Errorf("%v, uncertainty %d", d.State(), d.Uncertainty(300*us))
+	wrong(d, 400*us, 1)
+	if d.State() != Evicted || d.Uncertainty(400*us) != Forever || d.Due() != frame.Never {
+		t.Errorf("%v, uncertainty %d", d.State(), d.Uncertainty(400*us))
 	}
-	if _, ok := d.Read(300 * us); ok {
+	if _, ok := d.Read(400 * us); ok {
 		t.Error("an evicted clock is read")
 	}
 	// A host with one link cannot know who is broken.
@@ -252,6 +252,78 @@ func TestDelay(t *testing.T) {
 	}
 	if seq := d.Request(0); d.Response(seq, 10, 0, 20) {
 		t.Error("a response that left before the request came")
+	}
+}
+
+// A link that is another length than before is not known to be either, until it has
+// come up anew and was measured.
+func TestDelayThatMoves(t *testing.T) {
+	var d Delay
+	measure := func(n int, rtt frame.Time) {
+		for range n {
+			if !d.Response(d.Request(0), rtt+300, 0, 300) {
+				t.Fatal("a response that does not count")
+			}
+		}
+	}
+	want := func(moved frame.Time) {
+		t.Helper()
+		if d.Moved() != moved {
+			v, _ := d.Value()
+			t.Errorf("%d ns, moved by %d, want %d", v, d.Moved(), moved)
+		}
+	}
+	want(0)
+	measure(7, 1000)
+	measure(1, 9000)
+	measure(8, 1004)
+	want(0) // within what stamps explain
+	measure(3, 100)
+	want(0) // the median
+	measure(100, 100)
+	want(450)
+	measure(8, 2000)
+	want(500)
+	d.Renew()
+	measure(7, 100)
+	want(450)
+	measure(1, 100)
+	want(0)
+	measure(8, 1000)
+	want(450)
+	d.Fix(3)
+	want(0)
+}
+
+// Messages less certain than the clock tell that the root is there, and do not set it;
+// nor do those that come sooner than any root sends.
+func TestUncertainAndEarlyMessages(t *testing.T) {
+	d := device(t, 15, 30, 0)
+	if !d.Sync(90*us, 90*us, 0, Message{Time: 90*us + 5000, Root: 1, Late: 5000}) || d.At(90*us) != 90*us {
+		t.Errorf("the clock was set to %d", d.At(90*us))
+	}
+	at(t, d, 90*us, 33)
+	if m := d.Out(90 * us); m.Late != 18 {
+		t.Errorf("it is said to be late by %d ns", m.Late)
+	}
+	if d.Advance(185*us) || d.Counts.FlipSilence != 0 {
+		t.Error("it was not heard")
+	}
+	if d.Sync(180*us, 180*us, 0, Message{Time: 180*us + 5000, Root: 1}) || d.Counts.Invalid != 1 {
+		t.Error("the parent set the clock by what it said of itself")
+	}
+	if !d.Sync(200*us, 200*us, 0, Message{Time: 200*us + 20, Root: 1}) || d.At(200*us) != 200*us+20 {
+		t.Errorf("it was not set by a certain one: %d", d.At(200*us))
+	}
+	// Nor by later plans, each of which would be the first message of its own.
+	for i := range frame.Time(44) {
+		now := (201 + i) * us
+		if d.Sync(now, now, 0, Message{Time: d.At(now) + 10, Root: 1, Epoch: uint32(i)}) {
+			t.Fatalf("a message %d us behind another was taken", i+1)
+		}
+	}
+	if !d.Sync(245*us, 245*us, 0, Message{Time: 245 * us, Root: 1}) || d.Counts.Early != 44 {
+		t.Errorf("%+v", d.Counts)
 	}
 }
 

@@ -40,7 +40,8 @@ type MessageCounts struct {
 	Unanswered uint64 // and that were not: they come faster than any neighbour would ask
 	Strays     uint64 // answers that nobody waits for, or that cannot be
 	Unstamped  uint64 // that came without a stamp, where frames should have one
-	Unsent     uint64 // for want of frames, or of a link, or since the parent sends faster than any root
+	Unsent     uint64 // for want of frames, or of a link
+	Excess     uint64 // that came by a port beyond what a neighbour has reason to send: they were not read
 }
 
 // Instance is the clock of a node on its links: its Device, and the PTP messages
@@ -54,10 +55,10 @@ type Instance struct {
 	send     func(port int, f *wire.PTPFields) bool
 	ports    Ports // in use
 	answers  [MaxPorts]answer
+	quotas   [MaxPorts]quota
 	rounds   int        // measurements of the delays so far
 	delayAt  frame.Time // when the next is due
 	tellAt   frame.Time // when the next Announce is due
-	paced    frame.Time // what messages that were passed on take of the time
 	in, out  wire.PTPFields
 }
 
@@ -115,7 +116,8 @@ func (n *Instance) Use(now frame.Time, port int, use bool) {
 	switch {
 	case use && !n.ports.Has(port):
 		n.ports.Add(port)
-		n.answers[port] = answer{}
+		n.answers[port], n.quotas[port] = answer{}, quota{}
+		n.Delay(port).Renew()
 		n.rounds, n.delayAt = 0, now
 	case !use:
 		n.ports.Remove(port)
@@ -127,6 +129,10 @@ func (n *Instance) Use(now frame.Time, port int, use bool) {
 // Options.Unstamped before that.
 func (n *Instance) Receive(now, stamp frame.Time, stamped bool, port int, b []byte) {
 	f := &n.in
+	if uint(port) < MaxPorts && !n.reads(stamp, port) {
+		n.Messages.Excess++
+		return
+	}
 	late := frame.Time(0)
 	if !stamped && n.opt.Unstamped != 0 {
 		n.Messages.Unstamped++
@@ -175,25 +181,31 @@ func (n *Instance) sync(now, stamp, late frame.Time, port int, f *wire.PTPFields
 		return
 	}
 	m := Message{Time: frame.Time(f.Time.Seconds)*frame.Second + frame.Time(f.Time.Nanoseconds) + frame.Time(f.Correction>>16),
-		Epoch: s.Epoch, Root: s.Root, Sequence: f.Sequence, Depth: s.Depth, Late: frame.Time(s.Late) + late + n.Delay(port).Late()}
+		Epoch: s.Epoch, Root: s.Root, Sequence: f.Sequence, Depth: s.Depth, Late: frame.Time(s.Late) + late + n.Delay(port).Late() + n.Delay(port).Moved()}
 	if n.Sync(now, stamp, port, m) {
-		if !n.passes(now) {
-			n.Messages.Unsent++
-			return
-		}
 		n.sendSync(now)
 	}
 }
 
-// passes reports whether a message of the parent is passed on now: twice as often as
-// the root sends, and five at once. More would take the links to the children from
-// all else, since nothing holds messages of the clock back.
-func (n *Instance) passes(now frame.Time) bool {
-	if n.paced > now+2*n.opt.Interval {
-		return false
+// mostMessages is how many messages of a port are read in an interval. Neighbours
+// send three, and a few more while they measure the link.
+const mostMessages = 32
+
+// quota is what came by a port in an interval.
+type quota struct {
+	until frame.Time
+	n     int
+}
+
+// reads reports whether another message of a port, which came at the node's time
+// stamp, is read. When it is read does not matter: a node that was late reads all.
+func (n *Instance) reads(stamp frame.Time, port int) bool {
+	q := &n.quotas[port]
+	if stamp >= q.until {
+		*q = quota{until: stamp + n.opt.Interval}
 	}
-	n.paced = max(n.paced, now) + n.opt.Interval/2
-	return true
+	q.n++
+	return q.n <= mostMessages
 }
 
 // request answers a neighbour that measures the delay of the link: one at a
