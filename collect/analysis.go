@@ -22,8 +22,9 @@ type Stats map[Stat]uint64
 
 // Stat names a count. Of reports there are those that were analysed, by kind, and
 // problems: they cannot be read (bad), are of a kind or a port that is not known here
-// (foreign), came twice (again), came after their batch was judged (late), or have
-// another shape than those of the other end (different).
+// (foreign), came twice (again), came after their batch or slot was judged (late), are
+// of an instant that has not been yet (ahead), or have another shape than those of the
+// other end (different).
 type Stat struct{ Family, Label string }
 
 // Families of counts.
@@ -37,6 +38,7 @@ const (
 	linkLost        = "lost"
 	linkFound       = "found"
 	linkUnknown     = "unknown" // batches, by link
+	flowSlots       = "slots"   // of switches: whole; crowded, of which not all flows are known; unknown
 )
 
 // minus returns what was counted since.
@@ -53,6 +55,7 @@ type Analysis struct {
 	network *Network
 	book    *traces.Book
 	links   map[linkKey]*link
+	slots   map[frame.Time]*slots // by their length
 	nodes   map[string]*node
 	seen    map[string]uint64 // by the start of an exporter: its last report
 	now     time.Time         // of the last message
@@ -62,7 +65,7 @@ type Analysis struct {
 
 // NewAnalysis returns an analysis of a lane from some message on.
 func NewAnalysis(n *Network) *Analysis {
-	return &Analysis{network: n, book: traces.New(n.plan), links: map[linkKey]*link{}, nodes: map[string]*node{}, seen: map[string]uint64{},
+	return &Analysis{network: n, book: traces.New(n.plan), links: map[linkKey]*link{}, slots: map[frame.Time]*slots{}, nodes: map[string]*node{}, seen: map[string]uint64{},
 		stats: Stats{}}
 }
 
@@ -96,6 +99,7 @@ func (a *Analysis) Add(at time.Time, m *message) []Event {
 		a.report(from, m, i)
 	}
 	a.judgeLinks()
+	a.judgeSlots()
 	a.judgeTraces()
 	return a.out
 }
@@ -117,6 +121,8 @@ func (a *Analysis) report(from string, m *message, i int) {
 		a.book.Add(frame.Time(binary.BigEndian.Uint64(r.Body)), r.Body[8:])
 	case lossKind:
 		a.digest(m, r)
+	case flowKind:
+		a.flowReport(m, r)
 	default:
 		a.problem("foreign")
 	}

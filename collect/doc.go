@@ -1,7 +1,7 @@
 // Package collect is the collector: it takes the reports of switches and the copies
 // that they make of packets, keeps them in a stream of NATS JetStream, and makes
 // events of them: lost packets with their cause, packets that were dropped, went
-// round or were lost on their way, pauses.
+// round or were lost on their way, pauses, flows that vanish or go round.
 //
 //	Receiver   reports over TCP, which are acknowledged when the stream has them
 //	Copies     copies of packets over GRE or UDP

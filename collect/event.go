@@ -16,10 +16,11 @@ const (
 	Loss  = "loss"  // packets of one flow that a link lost, with the cause
 	Trace = "trace" // a packet that did not come to its destination
 	Pause = "pause" // a pause that a switch saw or sent
+	Flows = "flow"  // what slots of time show of a flow
 )
 
 // Kinds are all kinds of events.
-var Kinds = []string{Loss, Trace, Pause}
+var Kinds = []string{Loss, Trace, Pause, Flows}
 
 // Event is something that happened in the network. What is not known of it is empty.
 type Event struct {
@@ -29,13 +30,13 @@ type Event struct {
 	At    time.Time `json:"at"`    // of the first packet
 	Until time.Time `json:"until"` // of the last one
 	// What is the cause of a loss (congestion, blackhole, random, loop, unknown), what
-	// became of a traced packet (dropped, lost, looped), or what a neighbour was told
-	// (pause, resume).
+	// became of a traced packet (dropped, lost, looped), what a neighbour was told
+	// (pause, resume), or what became of a flow (loss, blackhole, loop).
 	What   string `json:"what"`
-	Where  string `json:"where"`            // loss: link; trace: switch that dropped it, or was the last to see it; pause: who pauses
+	Where  string `json:"where"`            // loss: link; trace: switch that dropped it, or was the last to see it; pause: who pauses; flow: link, or switch whose tables drop it or where the loop begins
 	Toward string `json:"toward,omitempty"` // trace: who should have seen it next; pause: who is paused
-	Reason string `json:"reason,omitempty"` // trace: of a drop, as the switch tells it
-	Path   string `json:"path,omitempty"`   // trace: switches, in order
+	Reason string `json:"reason,omitempty"` // trace: of a drop, as the switch tells it; flow: the flow, of IPv6 with hashes of its addresses
+	Path   string `json:"path,omitempty"`   // trace: switches, in order; flow: those of a loop
 
 	Src      netip.Addr `json:"src,omitzero"`
 	Dst      netip.Addr `json:"dst,omitzero"`

@@ -66,13 +66,14 @@ var families = map[string]struct {
 	labels func(label string) []string
 }{
 	analysedReports: {desc("analysed_reports_total", "Reports that were analysed, by their kind.", "kind"), same},
-	reportProblems:  {desc("report_problems_total", "Reports that say nothing: they cannot be read (bad), are of a kind or a port that is not known here (foreign), came twice (again), came after their batch was judged (late), or have another shape than those of the other end (different).", "problem"), same},
+	reportProblems:  {desc("report_problems_total", "Reports that say nothing: they cannot be read (bad), are of a kind or a port that is not known here (foreign), came twice (again), came after their batch or slot was judged (late), are of an instant that has not been yet (ahead), or have another shape than those of the other end (different).", "problem"), same},
 	tracedPackets:   {desc("traces_total", "Packets that were traced by copies, by what became of them.", "what"), same},
 	tracesEarly:     {desc("traces_early_total", "Of these, packets that were judged before all copies may have been there: there were too many at once, of one packet, or for too long."), none},
 	copies:          {desc("analysed_copies_total", "Copies that were analysed: put into traces, of no IPv4 packet or no copy at all (other), or missing by their numbers.", "outcome"), same},
 	linkSent:        {desc("link_packets_total", "Packets that entered a link whose ends report.", "link"), same},
 	linkLost:        {desc("link_lost_packets_total", "Of these, packets that the link lost.", "link"), same},
 	linkFound:       {desc("link_found_packets_total", "Of the lost, packets that are known one by one.", "link"), same},
+	flowSlots:       {desc("flow_slots_total", "Slots of FlowRadar of a switch, by what is known of them: every flow (whole), not every flow since the tables were too full (crowded), or nothing for sure since a report is missing or is of more or less than the slot (unknown).", "outcome"), same},
 	linkUnknown:     {desc("link_unknown_batches_total", "Batches of a link of which a digest is missing.", "link"), same},
 }
 

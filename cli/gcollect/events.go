@@ -54,12 +54,14 @@ func (a *app) eventsCommand() *cobra.Command {
 		Use:   "events",
 		Short: "Show what happened in the network",
 		Long: `events prints what the collectors found, one event a line: packets that a link lost
-(loss), packets that did not come to their destination (trace), pauses (pause).
+(loss), packets that did not come to their destination (trace), pauses (pause), and
+flows that lose packets on a link, vanish behind a switch or go round (flow).
 
 With --json each line is an object; its times are in UTC. An event has the same id
 whoever found it.`,
 		Example: `  gcollect events
   gcollect events --kind loss --since 10m
+  gcollect events --kind flow --follow
   gcollect events --follow --json | jq 'select(.what == "blackhole")'
   gcollect events --json | clickhouse-client --query 'INSERT INTO gswitch.events FORMAT JSONEachRow'`,
 		Args: cli.Args(cobra.NoArgs),

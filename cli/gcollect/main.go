@@ -47,8 +47,8 @@ func newRoot() *cobra.Command {
 		Short: "The collector of what switches report",
 		Long: `gcollect takes what switches report and the copies that they make of packets, keeps
 it in a stream of NATS JetStream, and finds what happened: which link lost which
-packets and why, which packets were dropped, went round or did not arrive, who
-paused whom.
+packets and why, which packets were dropped, went round or did not arrive, which
+flows vanish, who paused whom.
 
 "gcollect run" is the collector, with a NATS server of its own. Several of them share
 the work over an external cluster (--nats). The other verbs show what was found.`,

@@ -7,10 +7,10 @@ CREATE DATABASE IF NOT EXISTS gswitch;
 CREATE TABLE IF NOT EXISTS gswitch.events
 (
     id       String,
-    kind     LowCardinality(String),         -- loss, trace, pause
+    kind     LowCardinality(String),         -- loss, trace, pause, flow
     at       DateTime64(9, 'UTC'),           -- of the first packet
     until    DateTime64(9, 'UTC'),           -- of the last one
-    what     LowCardinality(String),         -- cause of a loss, what became of a packet, pause or resume
+    what     LowCardinality(String),         -- cause of a loss, what became of a packet or of a flow, pause or resume
     where    LowCardinality(String),         -- link or switch
     toward   LowCardinality(String) DEFAULT '',
     reason   LowCardinality(String) DEFAULT '',

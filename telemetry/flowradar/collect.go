@@ -57,11 +57,18 @@ type openSlot struct {
 
 // NewCollector returns a collector of the reports of these switches.
 func NewCollector(nodes []Node, grace frame.Time) *Collector {
-	c := &Collector{nodes: nodes, index: map[uint16]int{}, grace: grace, open: map[uint64]*openSlot{}}
+	c := &Collector{nodes: slices.Clone(nodes), index: map[uint16]int{}, grace: grace, open: map[uint64]*openSlot{}}
 	for i, n := range nodes {
 		c.index[n.ID] = i
 	}
 	return c
+}
+
+// Workers says how many workers of a switch report from now on.
+func (c *Collector) Workers(id uint16, n int) {
+	if i, ok := c.index[id]; ok {
+		c.nodes[i].Shards = n
+	}
 }
 
 // Add takes a report that arrived, and keeps it.

@@ -130,8 +130,8 @@ func appendRuns[T comparable](b []byte, v []T, one func([]byte, *T) []byte) []by
 // ErrReport is wrapped by what Parse returns for bytes that are no report.
 var ErrReport = errors.New("not a report of FlowRadar")
 
-// Parse reads the wire form of a report.
-func Parse(b []byte) (*Report, error) {
+// ParseHeader reads a report without its tables.
+func ParseHeader(b []byte) (*Report, error) {
 	be := binary.BigEndian
 	if len(b) < headerBytes || be.Uint16(b) != wireMagic {
 		return nil, fmt.Errorf("%w: %d bytes without its header", ErrReport, len(b))
@@ -141,6 +141,15 @@ func Parse(b []byte) (*Report, error) {
 	}
 	r := &Report{Node: be.Uint16(b[4:]), Shard: b[6], Slot: be.Uint64(b[8:]), From: frame.Time(be.Uint64(b[16:])), To: frame.Time(be.Uint64(b[24:])),
 		Slots: uint32(be.Uint64(b[32:])), Packets: be.Uint64(b[40:]), Bytes: be.Uint64(b[48:]), Other: be.Uint64(b[56:])}
+	return r, nil
+}
+
+// Parse reads the wire form of a report.
+func Parse(b []byte) (*Report, error) {
+	r, err := ParseHeader(b)
+	if err != nil {
+		return nil, err
+	}
 	in := reader{b: b[headerBytes:]}
 	if b[3]&hasEncoded != 0 {
 		if err := in.encoded(r); err != nil {

@@ -48,6 +48,8 @@ type Watcher struct {
 	came   map[visit]arrival
 	purged uint64         // slot up to which came was gone through
 	loops  map[Key]circle // by flow
+	apart  uint64
+	untold []uint64 // with apart: 1 + the last slot of which a switch does not tell all
 	out    []Finding
 }
 
@@ -73,6 +75,7 @@ type flowlet struct {
 	vague         bool   // in that slot
 	passes        bool   // in that slot the tables let other packets of the flow pass
 	last          uint64 // slot with a packet
+	heard         uint64 // 1 + the last slot in which packets arrived, or may have
 }
 
 // leastGone is how many packets of a flow must be lost one after the other, in more
@@ -90,11 +93,22 @@ func NewWatcher(ports [][]End) *Watcher {
 	return &Watcher{ports: ports, places: map[place]*flowlet{}, came: map[visit]arrival{}, loops: map[Key]circle{}}
 }
 
+// NewLooseWatcher returns a watcher of a network whose switches begin their slots each
+// when it likes: packets may be counted up to apart slots earlier or later at one end
+// of a link than at the other, beside those that are under way. Losses and blackholes
+// are known so many slots later, and a loop in the second slot that shows it.
+func NewLooseWatcher(ports [][]End, apart uint64) *Watcher {
+	w := NewWatcher(ports)
+	w.apart = apart
+	return w
+}
+
 // Note takes the next slot and returns what it shows, by flow. The slice is good
 // until the next call.
 func (w *Watcher) Note(now frame.Time, s *Slot) []Finding {
 	w.out = w.out[:0]
 	w.purge(s.Number)
+	w.tell(s)
 	flows := w.count(s)
 	for _, hops := range flows {
 		w.loop(now, s, hops)
@@ -114,6 +128,30 @@ func (w *Watcher) Note(now frame.Time, s *Slot) []Finding {
 	return w.out
 }
 
+// tell notes which switches do not tell all of a slot. Of what was before the first
+// one nobody does.
+func (w *Watcher) tell(s *Slot) {
+	if w.apart == 0 {
+		return
+	}
+	if w.untold == nil {
+		w.untold = slices.Repeat([]uint64{s.Number}, len(w.ports))
+	}
+	for i := range s.Switches {
+		unsure := func(r Record) bool { return !r.sure() }
+		if !s.tells(i) || slices.ContainsFunc(s.Switches[i].Records, unsure) {
+			w.untold[i] = s.Number + 1
+		}
+	}
+}
+
+// unsure reports whether packets on a link may be counted at its other end in a slot
+// that nobody tells of.
+func (w *Watcher) unsure(p place, s *Slot) bool {
+	next := w.end(p.sw, p.port).Switch
+	return w.apart > 0 && next >= 0 && s.Number < max(w.untold[p.sw], w.untold[next])+w.apart
+}
+
 // end is what a port of a switch leads to.
 func (w *Watcher) end(sw int, port uint16) End {
 	if port < uint16(len(w.ports[sw])) {
@@ -125,7 +163,7 @@ func (w *Watcher) end(sw int, port uint16) End {
 func (w *Watcher) at(p place, s *Slot) *flowlet {
 	f := w.places[p]
 	if f == nil {
-		f = &flowlet{from: s.From}
+		f = &flowlet{from: s.From, unknown: w.unsure(p, s)}
 		w.places[p] = f
 		w.order = append(w.order, p)
 	}
@@ -265,22 +303,30 @@ func (w *Watcher) judge(now frame.Time, s *Slot, at place, f *flowlet) bool {
 	f.sent += up
 	f.arrived += down
 	f.unknown = f.unknown || !known
+	apart := w.apart
+	if at.port == NoPort {
+		apart = 0
+	}
 	find := func(k Kind, from frame.Time, n int64) {
 		w.out = append(w.out, Finding{Kind: k, Flow: at.flow, Switch: at.sw, Port: at.port, Next: next, From: from, Seen: now, Packets: n})
 	}
 	switch {
 	case !known:
+	case up == 0 && down == 0 && apart > 0 && s.Number <= f.last+apart:
+		// What is missing may still be counted.
 	case up == 0 && down == 0:
 		if !f.unknown && f.sent > f.arrived {
 			find(Lost, f.from, f.sent-f.arrived)
 		}
-		f.sent, f.arrived, f.unknown = 0, 0, false
+		f.sent, f.arrived, f.unknown = 0, 0, w.unsure(at, s)
 	case f.sent == up && f.arrived == down:
 		f.from = s.From
 	}
 	switch {
 	case !known || passes:
-		f.gone, f.told = 0, false
+		f.gone, f.told, f.heard = 0, false, s.Number+1
+	case apart > 0 && (f.heard > 0 && s.Number < f.heard+apart || f.gone == 0 && w.unsure(at, s)):
+		// The packets of this slot may have been counted in one before at the other end.
 	case f.gone == 0:
 		f.gone, f.since, f.sinceAt = up, s.Number, s.From
 	default:
@@ -288,7 +334,7 @@ func (w *Watcher) judge(now frame.Time, s *Slot, at place, f *flowlet) bool {
 	}
 	// What the last packets of a slot become is known after the next. Tables drop at
 	// once.
-	if !f.told && f.gone >= leastGone && (s.Number > f.since || at.port == NoPort) {
+	if !f.told && f.gone >= leastGone && (s.Number > f.since+apart || at.port == NoPort) {
 		f.told = true
 		find(Blackholed, f.sinceAt, f.gone)
 	}
@@ -311,7 +357,7 @@ const remember = 1000
 func (w *Watcher) loop(now frame.Time, s *Slot, hops []hop) {
 	k := hops[0].Key
 	seen, ok := w.loops[k]
-	if ok = ok && s.Number <= seen.slot+1; ok {
+	if ok = ok && s.Number <= seen.slot+1+w.apart; ok {
 		for _, h := range hops { // the end of it
 			w.vague(k, h.sw)
 		}
@@ -358,8 +404,11 @@ func (w *Watcher) loop(now frame.Time, s *Slot, hops []hop) {
 	for _, h := range hops {
 		w.vague(k, h.sw)
 	}
-	c := circle{slot: s.Number, told: ok && seen.told}
-	if !c.told && inside > entered+loopSlack {
+	c := circle{slot: s.Number, told: ok && seen.told, entered: entered}
+	if ok && w.apart > 0 {
+		entered += seen.entered
+	}
+	if !c.told && inside > entered+loopSlack && (ok || w.apart == 0) {
 		c.told = true
 		w.out = append(w.out, Finding{Kind: Looped, Flow: k, Switch: cycle[0], Port: NoPort, Next: -1, From: s.From, Seen: now, Packets: inside, Entered: entered, Cycle: cycle})
 	}
@@ -368,6 +417,7 @@ func (w *Watcher) loop(now frame.Time, s *Slot, hops []hop) {
 
 // circle is what is known of a flow whose switches forward it in a ring.
 type circle struct {
-	slot uint64 // the last one in which they did
-	told bool
+	slot    uint64 // the last one in which they did
+	told    bool
+	entered int64 // packets that came to it then
 }

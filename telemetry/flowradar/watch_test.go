@@ -99,6 +99,31 @@ func TestBlackholeWatch(t *testing.T) {
 	}
 }
 
+// Where slots of switches begin at other times, packets may be counted in an earlier or
+// a later slot behind a link: they are not lost. What is lost is known later.
+func TestLooseWatch(t *testing.T) {
+	none := along(0, 0, 0)
+	for what, x := range map[string]struct {
+		v    [][4][]Record
+		want string
+	}{
+		"earlier":          {[][4][]Record{none, none, none, along(0, 10, 10), along(10, 0, 0), none, none, none, none}, "[]"},
+		"much later":       {[][4][]Record{none, none, none, along(10, 0, 0), none, along(0, 10, 10), none, none, none}, "[]"},
+		"lost":             {[][4][]Record{none, none, none, along(0, 8, 8), along(10, 0, 0), none, none, none, none}, "[7: loss at 0 port 1, 2]"},
+		"gone":             {[][4][]Record{none, none, none, along(10, 10, 0), along(10, 10, 0), along(10, 10, 0), none}, "[6: blackhole at 1 port 1, 30]"},
+		"gone after a way": {[][4][]Record{none, none, along(9, 9, 9), along(9, 9, 0), along(9, 9, 0), along(9, 9, 0), along(9, 9, 0), along(9, 9, 0), along(9, 9, 0)}, "[8: blackhole at 1 port 1, 36]"},
+		"from before":      {[][4][]Record{along(10, 9, 9), none, none, none, none}, "[]"},
+	} {
+		if got := fmt.Sprint(slots(NewLooseWatcher(line, 2), nil, x.v...)); got != x.want {
+			t.Errorf("%s: %v, want %v", what, got, x.want)
+		}
+	}
+	early := [][4][]Record{none, none, none, along(0, 0, 10), along(10, 10, 0), none, none, none}
+	if got := slots(NewLooseWatcher(line, 2), func(n, sw int) bool { return n == 3 && sw == 2 }, early...); len(got) > 0 {
+		t.Errorf("counted in a report that did not come: %v", got)
+	}
+}
+
 // A flow that two switches forward to each other is a loop in the slot in which it
 // begins; a route that changes within a slot is none.
 func TestLoopWatch(t *testing.T) {

@@ -1,0 +1,295 @@
+package collect
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gswitch/frame"
+	"gswitch/telemetry"
+	"gswitch/telemetry/flowradar"
+)
+
+// flowKind is the kind of FlowRadar's reports.
+const flowKind = "flowradar"
+
+const (
+	// settle is how long a slot waits at least: an exporter that sends what has gathered
+	// is not the only one.
+	settle = 2 * time.Second
+	// window is for how long a watcher is sure to see what happens in one piece. Each
+	// lives for two, and one begins in each, so that none remembers anything for longer.
+	window      = 20 * frame.Second
+	longestSlot = frame.Second
+	// apart is how many slots a packet may be counted earlier or later by one switch than
+	// by another: slots begin when their daemon did, and clocks are not the same.
+	apart = 2
+	// mostLengths bounds how many lengths of slots there are.
+	mostLengths = 8
+	// mostWaiting bounds the bytes of slots that wait.
+	mostWaiting = 256 << 20
+)
+
+// slots is what all switches count of flows in slots of one length. Slots are numbered
+// by the wall clock.
+type slots struct {
+	length   frame.Time
+	names    []string // of switches
+	index    map[string]int
+	ports    [][]flowradar.End
+	links    map[flowradar.End]string // by the end where they begin
+	decode   *flowradar.Collector
+	waiting  map[uint64]*waitingSlot
+	order    []uint64 // of these
+	bytes    int
+	next     uint64 // slots before it are judged
+	noted    uint64 // the last one that watchers were told of
+	tellers  map[teller]*told
+	watchers map[uint64]*flowradar.Watcher // by the window that they begin with
+}
+
+// waitingSlot is a slot that is not judged.
+type waitingSlot struct {
+	since   time.Time // when the first report came
+	reports []waitingReport
+}
+
+type waitingReport struct {
+	sw, workers int
+	whole       bool // it is of one slot, and of all of it
+	body        []byte
+}
+
+// size is what a report takes until its slot is judged.
+func (w *waitingReport) size() int { return len(w.body) + 128 }
+
+// teller is a worker of a switch.
+type teller struct{ sw, shard int }
+
+// told is how far its reports are.
+type told struct {
+	slot  uint64
+	heard time.Time
+}
+
+func newSlots(n *Network, length frame.Time) *slots {
+	t := n.plan.Topology
+	s := &slots{length: length, index: map[string]int{}, links: map[flowradar.End]string{}, waiting: map[uint64]*waitingSlot{},
+		tellers: map[teller]*told{}, watchers: map[uint64]*flowradar.Watcher{}}
+	var nodes []flowradar.Node
+	at := map[int]int{}
+	for i, node := range t.Switches() {
+		at[node] = i
+	}
+	for i, node := range t.Switches() {
+		name := t.Nodes[node].Name
+		s.names, s.index[name] = append(s.names, name), i
+		var ports []flowradar.End
+		for p := range t.Nodes[node].Links {
+			peer := t.Peer(node, p)
+			s.links[flowradar.End{Switch: i, Port: uint16(p)}] = name + ">" + t.Nodes[peer.Node].Name
+			e := flowradar.End{Switch: -1}
+			if k, ok := at[peer.Node]; ok {
+				e = flowradar.End{Switch: k, Port: uint16(peer.Port)}
+			}
+			ports = append(ports, e)
+		}
+		s.ports = append(s.ports, ports)
+		nodes = append(nodes, flowradar.Node{ID: uint16(i), Shards: 1, Ports: ports})
+	}
+	s.decode = flowradar.NewCollector(nodes, 0)
+	return s
+}
+
+// slotOf returns the length of a report's slot, false if it was ended before its time.
+// A node's slots begin at multiples of their length.
+func slotOf(r *flowradar.Report) (frame.Time, bool) {
+	const most = 1 << 40
+	if r.Slots == 0 || r.Slot > most || r.From < 0 || r.To <= r.From {
+		return 0, false
+	}
+	ends := frame.Time(r.Slot + uint64(r.Slots))
+	length := r.To / ends
+	return length, length >= frame.Millisecond && length <= longestSlot && r.To%ends == 0 && r.From/length == frame.Time(r.Slot)
+}
+
+// flowReport puts a report of FlowRadar to those of its slot.
+func (a *Analysis) flowReport(m *message, r *telemetry.Report) {
+	h, err := flowradar.ParseHeader(r.Body)
+	if err != nil {
+		a.problem("bad")
+		return
+	}
+	length, ok := slotOf(h)
+	if !ok {
+		a.problem("different")
+		return
+	}
+	name := nodeName(&m.Hello, r.Node)
+	if _, ok := a.network.end(name, 0); !ok {
+		a.problem("foreign")
+		return
+	}
+	s := a.slots[length]
+	if s == nil && len(a.slots) == mostLengths {
+		a.problem("different")
+		return
+	}
+	if s == nil {
+		s = newSlots(a.network, length)
+		a.slots[length] = s
+	}
+	sw, ok := s.index[name]
+	if !ok {
+		a.problem("foreign") // a host's
+		return
+	}
+	// The nodes' clocks begin with the exporter.
+	begin := frame.Time(h.Slot)*length + frame.Time(m.Boot)
+	slot := uint64((begin + length/2) / length)
+	switch {
+	case begin < 0 || begin > frame.Time(a.now.UnixNano())+frame.Time(silence):
+		a.problem("ahead")
+		return
+	case slot < s.next:
+		a.problem("late")
+		return
+	}
+	w := waitingReport{sw: sw, workers: 1, whole: h.Slots == 1 && h.From == frame.Time(h.Slot)*length, body: r.Body}
+	for _, n := range m.Nodes {
+		if n.ID == r.Node {
+			w.workers = n.Workers
+		}
+	}
+	if s.waiting[slot] == nil {
+		s.waiting[slot] = &waitingSlot{since: a.now}
+		at, _ := slices.BinarySearch(s.order, slot)
+		s.order = slices.Insert(s.order, at, slot)
+	}
+	s.waiting[slot].reports = append(s.waiting[slot].reports, w)
+	s.bytes += w.size()
+	key := teller{sw, int(h.Shard)}
+	if s.tellers[key] == nil {
+		s.tellers[key] = new(told)
+	}
+	t := s.tellers[key]
+	t.slot, t.heard = max(t.slot, slot+uint64(h.Slots)-1), a.now
+}
+
+// judgeSlots judges the slots that all switches have told of.
+func (a *Analysis) judgeSlots() {
+	for _, length := range slices.Sorted(maps.Keys(a.slots)) {
+		s := a.slots[length]
+		until := s.told(a.now)
+		for len(s.order) > 0 {
+			n := s.order[0]
+			if s.bytes <= mostWaiting && (n > until || a.now.Sub(s.waiting[n].since) < settle) {
+				break
+			}
+			s.order = s.order[1:]
+			a.judgeSlot(s, n)
+		}
+		if len(s.waiting) == 0 && len(s.tellers) == 0 {
+			delete(a.slots, length)
+		}
+	}
+}
+
+// told is the last slot that every worker that is heard has told of.
+func (s *slots) told(now time.Time) uint64 {
+	until := ^uint64(0)
+	for k, t := range s.tellers {
+		switch quiet := now.Sub(t.heard); {
+		case quiet < silence:
+			until = min(until, t.slot)
+		case quiet > Memory/2:
+			delete(s.tellers, k)
+		}
+	}
+	return until
+}
+
+// judgeSlot decodes what switches counted in a slot, and has it watched.
+func (a *Analysis) judgeSlot(s *slots, n uint64) {
+	from := frame.Time(n) * s.length
+	for _, w := range s.waiting[n].reports {
+		s.bytes -= w.size()
+		r, err := flowradar.Parse(w.body)
+		if err != nil {
+			a.problem("bad")
+			continue
+		}
+		r.Node, r.Slot, r.From, r.To = uint16(w.sw), n, from, from+s.length
+		if !w.whole {
+			r.Slots = 0 // it is not about this slot alone
+		}
+		s.decode.Workers(r.Node, w.workers)
+		s.decode.Add(r)
+	}
+	delete(s.waiting, n)
+	for _, slot := range s.decode.Flush() {
+		for i := range slot.Switches {
+			switch w := &slot.Switches[i]; {
+			case !w.Known:
+				a.stats[Stat{flowSlots, "unknown"}]++
+			case !w.Complete:
+				a.stats[Stat{flowSlots, "crowded"}]++
+			default:
+				a.stats[Stat{flowSlots, "whole"}]++
+			}
+		}
+		a.watch(s, slot)
+	}
+	s.next = n + 1
+}
+
+// watch makes events of what a slot shows.
+func (a *Analysis) watch(s *slots, slot *flowradar.Slot) {
+	now := slot.Number / uint64(window/s.length)
+	for first := range s.watchers {
+		if first+1 < now {
+			delete(s.watchers, first)
+		}
+	}
+	found := map[string]Event{}
+	for _, first := range []uint64{now - 1, now} {
+		w := s.watchers[first]
+		if w == nil {
+			w = flowradar.NewLooseWatcher(s.ports, apart)
+			s.watchers[first] = w
+		} else if slot.Number > s.noted+1 {
+			// Of the slots between nobody has told.
+			w.Note(slot.From, &flowradar.Slot{Number: slot.Number - 1, From: slot.From - s.length, To: slot.From, Switches: make([]flowradar.SwitchSlot, len(s.names))})
+		}
+		for _, f := range w.Note(slot.To, slot) {
+			e := s.event(&f)
+			found[e.ID] = e // what both see is one
+		}
+	}
+	s.noted = slot.Number
+	v := slices.Collect(maps.Values(found))
+	byName(v)
+	a.out = append(a.out, v...)
+}
+
+func (s *slots) event(f *flowradar.Finding) Event {
+	e := Event{Kind: Flows, What: f.Kind.String(), Where: s.names[f.Switch], At: wall(f.From), Until: wall(f.Seen), Packets: uint64(f.Packets),
+		SrcPort: uint16(f.Flow.Rest >> 24), DstPort: uint16(f.Flow.Rest >> 8), Protocol: uint8(f.Flow.Rest)}
+	if link, ok := s.links[flowradar.End{Switch: f.Switch, Port: f.Port}]; ok {
+		e.Where = link
+	}
+	var names []string
+	for _, sw := range f.Cycle {
+		names = append(names, s.names[sw])
+	}
+	e.Path = strings.Join(names, " ")
+	if f.Flow.Rest&telemetry.HashedAddrs == 0 {
+		e.Src, e.Dst = ipv4(f.Flow.Src()), ipv4(f.Flow.Dst())
+	} else {
+		e.Reason = fmt.Sprint(f.Flow) // of IPv6 addresses there are hashes alone
+	}
+	e.name(e.What, e.Where, f.Flow, f.From)
+	return e
+}
