@@ -9,6 +9,7 @@ import (
 	_ "gswitch/gfc/point"
 	_ "gswitch/hull/link"
 	_ "gswitch/int/point"
+	_ "gswitch/lldp/point"
 	_ "gswitch/lstf/point"
 	_ "gswitch/mirror/point"
 	_ "gswitch/qcn/point"

@@ -257,6 +257,9 @@ p1        1       0B       26kB        0              0                0        
 PORT  ON  FLOWS  PLACES FREE  PLACES KEPT  PLACES TAKEN  PLACES PARKED  TOKENS MADE  TOKENS FORWARDED  TOKENS HIT  TOKENS DROPPED  TOKENS RECLAIMED  REQUESTS ASKED  REQUESTS REQUESTED  REQUESTS REFUSED  PACKETS ARRIVED  PACKETS STRAY  PACKETS UNMARKED  PACKETS UNKNOWN
 p2     1      0           64            0             0              0            0                 0           0               0                 0               0                   0                 0                0              0                 0                0
 `},
+		{"show lldp", "", 0, `
+nothing: lldp of the switch turns it on
+`},
 		{"show drops", "", 0, `
 no drops
 `},
