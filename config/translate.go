@@ -101,6 +101,11 @@ func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
 		Loopbacks: s.Loopback, Class: s.Classes.maps(), Buffer: s.Buffer.config(), PFC: s.PFC.config(),
 		FDB: vswitch.FDBConfig{Size: s.FDB.Max, Ageing: frame.Time(*s.FDB.Ageing)},
 	}
+	if n := s.FDB.PerPort; n != nil {
+		if out.FDB.PerPort = *n; *n == 0 {
+			out.FDB.PerPort = s.FDB.Max
+		}
+	}
 	if out.FDB.Ageing == 0 {
 		out.FDB.Ageing = frame.Never
 	}

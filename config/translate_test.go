@@ -97,3 +97,15 @@ func TestChunksAreCounted(t *testing.T) {
 		t.Error("a switch of a document counts bytes alone")
 	}
 }
+
+func TestPerPort(t *testing.T) {
+	for text, want := range map[string]int{"": 0, ", per_port: 10": 10, ", per_port: 0": 500} {
+		c, err := Parse("x.yaml", []byte("version: 1\nswitches:\n  - name: s\n    ports: [{name: p, interface: p}]\n    fdb: {max: 500"+text+"}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Resolved().Switches[0].VSwitch(nil).FDB; got.Size != 500 || got.PerPort != want {
+			t.Errorf("%q: %d of %d", text, got.PerPort, got.Size)
+		}
+	}
+}

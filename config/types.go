@@ -274,9 +274,10 @@ type Police struct {
 
 // FDB is the layer-2 forwarding database.
 type FDB struct {
-	Ageing *units.Duration `yaml:"ageing" default:"300s" doc:"A learned address that is silent for so long is forgotten. 0s: never."`
-	Max    int             `yaml:"max" range:"1,4194304" default:"65536" doc:"Most addresses."`
-	Static []StaticMAC     `yaml:"static" doc:"Entries that neither age nor move."`
+	Ageing  *units.Duration `yaml:"ageing" default:"300s" doc:"A learned address that is silent for so long is forgotten. 0s: never."`
+	Max     int             `yaml:"max" range:"1,4194304" default:"65536" doc:"Most addresses."`
+	PerPort *int            `yaml:"per_port" range:"0,4194304" doc:"Most addresses that are learned at one port: ever new ones from one host leave room for those of other ports. Half of max if left out. 0: as many as there is room for."`
+	Static  []StaticMAC     `yaml:"static" doc:"Entries that neither age nor move."`
 }
 
 // StaticMAC is a static entry of the forwarding database.

@@ -116,6 +116,10 @@ gswitch_drops_total{port="p2",reason="worker-ring",switch="s1"} 0
 # HELP gswitch_fdb_learned_total Addresses learned.
 # TYPE gswitch_fdb_learned_total counter
 gswitch_fdb_learned_total{switch="s1"} 1
+# HELP gswitch_fdb_port_entries Addresses of the forwarding database that were learned at the port.
+# TYPE gswitch_fdb_port_entries gauge
+gswitch_fdb_port_entries{port="p1",switch="s1"} 1
+gswitch_fdb_port_entries{port="p2",switch="s1"} 0
 # HELP gswitch_port_info What a port is. Always 1.
 # TYPE gswitch_port_info gauge
 gswitch_port_info{interface="",kind="null",netns="",port="p1",queues="1",switch="s1",wire="",workers="0",xdp_mode=""} 1
@@ -151,7 +155,7 @@ gswitch_table_entries{switch="s1",table="fdb"} 1
 gswitch_table_entries{switch="s1",table="routes"} 0
 `
 	err = testutil.GatherAndCompare(r, strings.NewReader(want), "gswitch_acl_rule_packets_total", "gswitch_config_generation", "gswitch_drops_total",
-		"gswitch_fdb_learned_total", "gswitch_port_info", "gswitch_port_receive_packets_total", "gswitch_port_transmit_bytes_total", "gswitch_port_up",
+		"gswitch_fdb_learned_total", "gswitch_fdb_port_entries", "gswitch_port_info", "gswitch_port_receive_packets_total", "gswitch_port_transmit_bytes_total", "gswitch_port_up",
 		"gswitch_rocc_fair_rate_bytes_per_second", "gswitch_rocc_notices_total", "gswitch_rocc_updates_total", "gswitch_table_entries")
 	if err != nil {
 		t.Error(err)

@@ -62,18 +62,21 @@ type Switch struct {
 	Rules     []vswitch.Traffic // by counter id
 	Addresses int               // in the forwarding database
 	Capacity  int               // of the forwarding database
+	PerPort   int               // most addresses that are learned at one port
 	Rejected  uint64            // addresses that found it full
 	Program   *vswitch.Program
 }
 
 // Port is the state of one port.
 type Port struct {
-	Number  uint16
-	Config  *vswitch.PortConfig
-	Counts  vswitch.PortCounts
-	LinkUp  bool // enabled, and there is a link
-	Queues  [scheduler.NumQueues]scheduler.QueueStats
-	Sojourn [scheduler.NumQueues]histogram.Buckets
+	Number   uint16
+	Config   *vswitch.PortConfig
+	Counts   vswitch.PortCounts
+	Learned  int    // addresses of the forwarding database
+	Rejected uint64 // addresses that were not learned
+	LinkUp   bool   // enabled, and there is a link
+	Queues   [scheduler.NumQueues]scheduler.QueueStats
+	Sojourn  [scheduler.NumQueues]histogram.Buckets
 	// Order and Admission name how queues are served; Inversions is nil where
 	// nobody counts them.
 	Order, Admission [scheduler.NumQueues]string
@@ -150,10 +153,10 @@ func (u Unit) read(s *Switch) {
 	cfg := prog.Config
 	s.Name, s.ID, s.Program = cfg.Name, cfg.ID, prog
 	fdb := u.Switch.FDB()
-	s.Addresses, s.Capacity, s.Rejected = fdb.Len(), fdb.Cap(), fdb.Rejected()
+	s.Addresses, s.Capacity, s.PerPort, s.Rejected = fdb.Len(), fdb.Cap(), fdb.Share(), fdb.Rejected()
 	for i := range cfg.Ports {
 		if cfg.Ports[i].Name != "" {
-			s.Ports = append(s.Ports, Port{Number: uint16(i), Config: &cfg.Ports[i]})
+			s.Ports = append(s.Ports, Port{Number: uint16(i), Config: &cfg.Ports[i], Learned: fdb.Learned(uint16(i)), Rejected: fdb.RejectedAt(uint16(i))})
 		}
 	}
 	s.Buffers = make([]buffer.Snapshot, len(u.Workers))
@@ -218,6 +221,7 @@ func (s *Switch) add(c vswitch.Counts, self [frame.NumReasons]uint64, rules []vs
 	t.Learned += c.Learned
 	t.Moved += c.Moved
 	t.LearnFull += c.LearnFull
+	t.NeighborFull += c.NeighborFull
 	t.Flooded += c.Flooded
 	t.ToLocal += c.ToLocal
 	t.ICMPSent += c.ICMPSent

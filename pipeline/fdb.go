@@ -32,6 +32,8 @@ type FDB struct {
 	_        [64]byte
 	count    atomic.Int64
 	rejected atomic.Uint64
+	share    atomic.Int64 // most learned entries of one port
+	ports    [MaxPorts]fdbPort
 	cursor   uint64 // next bucket that Age visits
 }
 
@@ -81,7 +83,7 @@ const (
 	LearnRefreshed      LearnResult = iota // known on this port
 	LearnNew                               // entered
 	LearnMoved                             // was known on another port, now on this one
-	LearnFull                              // not entered: no room
+	LearnFull                              // not entered: no room, or none that its port may take
 	LearnStaticConflict                    // not changed: a static entry names another port
 	LearnBusy                              // not entered: another worker is at the same slots; a later frame will do
 )
@@ -111,19 +113,22 @@ func (e FDBEntry) MAC() uint64 { return e.Key & (1<<48 - 1) }
 
 // NewFDB returns an empty database for up to capacity entries (at least one).
 // The time of an entry is written only when it is older than granularity, so
-// that the frames of one station do not dirty a cache line each.
+// that the frames of one station do not dirty a cache line each. Ports are
+// numbered below MaxPorts, and each may take all entries until SetShare.
 func NewFDB(capacity int, granularity frame.Time) *FDB {
 	capacity = max(capacity, 1)
 	n := 2
 	for n*fdbWays < 2*capacity {
 		n <<= 1
 	}
-	return &FDB{
+	f := &FDB{
 		buckets: make([]fdbBucket, n),
 		mask:    uint64(n - 1),
 		limit:   int64(capacity),
 		fresh:   uint64(max(granularity, 0)) >> fdbTickShift,
 	}
+	f.SetShare(capacity)
+	return f
 }
 
 // pair returns the two buckets of a key. They differ, as the table has at
@@ -213,18 +218,27 @@ func (f *FDB) renew(b *fdbBucket, i int, v uint64, now frame.Time, port uint16) 
 		}
 		return LearnRefreshed, old
 	}
+	if !f.take(port) {
+		// The station is no longer where the entry says, and frames for it
+		// that are flooded reach it.
+		f.drop(b, i, v)
+		return LearnFull, old
+	}
 	if !b.val[i].CompareAndSwap(v, nv) {
+		f.give(nv)
 		return LearnBusy, old
 	}
+	f.give(v)
 	return LearnMoved, old
 }
 
 // enter claims a slot for a key that has none.
 func (f *FDB) enter(b, c *fdbBucket, key, v uint64) LearnResult {
-	if f.count.Add(1) > f.limit {
-		f.count.Add(-1)
-		f.rejected.Add(1)
+	if v&fdbStatic == 0 && !f.take(uint16(v>>fdbPortShift)) {
 		return LearnFull
+	}
+	if f.count.Add(1) > f.limit {
+		return f.reject(v)
 	}
 	nb := b.used()
 	if nb >= fdbSpill && c.used() < nb {
@@ -235,9 +249,7 @@ func (f *FDB) enter(b, c *fdbBucket, key, v uint64) LearnResult {
 		slot, at = c.claim(), c
 	}
 	if slot < 0 {
-		f.count.Add(-1)
-		f.rejected.Add(1)
-		return LearnFull
+		return f.reject(v)
 	}
 	at.key[slot].Store(key)
 	at.val[slot].Store(v)
@@ -292,11 +304,12 @@ func (f *FDB) drop(b *fdbBucket, i int, v uint64) bool {
 		return false
 	}
 	f.count.Add(-1)
+	f.give(v)
 	return true
 }
 
 // SetStatic makes key a static entry, which is neither moved by learning nor
-// aged. It replaces a learned entry. The result is LearnNew, LearnMoved (there
+// aged, and takes nothing of its port's share. It replaces a learned entry. The result is LearnNew, LearnMoved (there
 // was an entry) or LearnFull.
 func (f *FDB) SetStatic(now frame.Time, key uint64, port uint16) LearnResult {
 	nv := fdbValue(port, now) | fdbStatic
@@ -310,6 +323,7 @@ func (f *FDB) SetStatic(now frame.Time, key uint64, port uint16) LearnResult {
 		}
 		if i >= 0 {
 			if p.val[i].CompareAndSwap(v, nv) {
+				f.give(v)
 				return LearnMoved
 			}
 			continue // a frame renewed or moved the entry in between

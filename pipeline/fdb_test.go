@@ -84,6 +84,15 @@ func TestFDBProperty(t *testing.T) {
 		ref := map[uint64]entry{}
 		rejected := uint64(0)
 		now := frame.Time(0)
+		share := 300
+		learned := func(port uint16) (n int) {
+			for _, e := range ref {
+				if e.port == port && !e.static {
+					n++
+				}
+			}
+			return n
+		}
 		for step := 0; step < 5000; step++ {
 			now += 4096 * frame.Time(rng.Intn(3))
 			key, port := MACKey(uint16(rng.Intn(4)), uint64(rng.Intn(110))), uint16(rng.Intn(5))
@@ -92,8 +101,12 @@ func TestFDBProperty(t *testing.T) {
 			case op < 85:
 				want := LearnRefreshed
 				switch {
-				case !known && len(ref) == 300:
+				case !known && (len(ref) == 300 || learned(port) >= share):
 					want = LearnFull
+					rejected++
+				case known && !old.static && old.port != port && learned(port) >= share:
+					want = LearnFull // and forgotten where it was
+					delete(ref, key)
 					rejected++
 				case !known:
 					want = LearnNew
@@ -145,7 +158,18 @@ func TestFDBProperty(t *testing.T) {
 					}
 				}
 			}
-			if f.Len() != len(ref) || f.Rejected() != rejected {
+			if seed%2 == 1 && step%500 == 0 { // what is there beyond a smaller share stays
+				share = 1 + rng.Intn(100)
+				f.SetShare(share)
+			}
+			byPort := uint64(0)
+			for p := range uint16(5) {
+				byPort += f.RejectedAt(p)
+				if step%16 == 0 && f.Learned(p) != learned(p) {
+					t.Fatalf("seed %d step %d: %d entries learned at port %d, want %d", seed, step, f.Learned(p), p, learned(p))
+				}
+			}
+			if f.Len() != len(ref) || f.Rejected() != rejected || byPort != rejected {
 				t.Fatalf("seed %d step %d: %d entries, %d rejected; want %d, %d", seed, step, f.Len(), f.Rejected(), len(ref), rejected)
 			}
 		}
@@ -175,6 +199,34 @@ func TestFDBFillsToCapacity(t *testing.T) {
 		if r, _ := f.Learn(0, MACKey(2, rng.Uint64()), 1); r != LearnFull || f.Rejected() != 1 || f.Len() != f.Cap() {
 			t.Errorf("past the limit: %v, %d rejected, %d of %d", r, f.Rejected(), f.Len(), f.Cap())
 		}
+	}
+}
+
+// However many workers learn at once, no port has more than its share.
+func TestFDBShareHoldsAmongWorkers(t *testing.T) {
+	f := NewFDB(1000, 0)
+	f.SetShare(300)
+	var wg sync.WaitGroup
+	for w := range uint64(4) {
+		wg.Add(1)
+		go func() {
+			defer wg.Done()
+			for i := range uint64(1000) {
+				f.Learn(0, MACKey(1, w<<32|i), 7)
+				if n := f.Learned(7); n > 300+4 { // each of four may be at the look that refuses it
+					t.Errorf("%d entries are counted", n)
+				}
+			}
+		}()
+	}
+	wg.Wait()
+	n := 0
+	f.Entries(func(FDBEntry) bool { n++; return true })
+	if n != 300 || f.Learned(7) != 300 || f.RejectedAt(7) != 3700 {
+		t.Errorf("%d entries, %d counted, %d rejected", n, f.Learned(7), f.RejectedAt(7))
+	}
+	if r, _ := f.Learn(0, MACKey(1, 1<<40), 8); r != LearnNew {
+		t.Errorf("another port: %v", r)
 	}
 }
 
@@ -220,14 +272,22 @@ func TestFDBConcurrent(t *testing.T) {
 	start.Done()
 	wg.Wait()
 	// At rest: no address twice, and the count agrees with the slots.
-	seen := map[uint64]bool{}
+	seen, learned := map[uint64]bool{}, map[uint16]int{}
 	f.Entries(func(e FDBEntry) bool {
 		if seen[e.Key] {
 			t.Errorf("address %x twice", e.Key)
 		}
 		seen[e.Key] = true
+		if !e.Static {
+			learned[e.Port]++
+		}
 		return true
 	})
+	for p := range uint16(2 * keys) {
+		if f.Learned(p) != learned[p] {
+			t.Errorf("%d entries learned at port %d, %d counted", learned[p], p, f.Learned(p))
+		}
+	}
 	if len(seen) != f.Len() {
 		t.Errorf("%d entries, %d counted", len(seen), f.Len())
 	}

@@ -203,7 +203,7 @@ func TestLinkLocalNeighborsStayOnTheirLink(t *testing.T) {
 	r := newRig(t, routerConfig())
 	n := r.sw.Nodes[0]
 	k := keyOf(netip.MustParseAddr("fe80::5"))
-	n.local.learn(r.now, nextHop{n.prog.ports[0].iface, k}, hostMAC(5).Uint64(), true)
+	n.local.learn(r.now, nextHop{n.prog.ports[0].iface, k}, hostMAC(5).Uint64(), true, 0)
 	next := *routerConfig()
 	next.Ports = slices.Clone(next.Ports)
 	next.Ports[0].Addresses = nil

@@ -93,7 +93,7 @@ func (c Apply) prepare(sw *Switch) (func(), error) {
 	old := sw.program.Load()
 	return func() {
 		sw.program.Store(prog)
-		sw.bindStatic(old, prog)
+		sw.bindAddresses(old, prog)
 	}, nil
 }
 

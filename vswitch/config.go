@@ -207,9 +207,10 @@ type PFCConfig struct {
 
 // FDBConfig describes the forwarding database.
 type FDBConfig struct {
-	Size   int        // entries; 0 = 65536
-	Ageing frame.Time // 0 = 300 s (IEEE 802.1Q 8.8.3 default)
-	Static []StaticMAC
+	Size    int        // entries; 0 = 65536
+	PerPort int        // most entries that are learned at one port; 0 = half of Size
+	Ageing  frame.Time // 0 = 300 s (IEEE 802.1Q 8.8.3 default)
+	Static  []StaticMAC
 }
 
 // StaticMAC binds an address to a port.

@@ -20,9 +20,10 @@ type local struct {
 	// Each list holds timers of one length, so that it is in the order in
 	// which they are due: what a timer costs does not grow with the table.
 	retries, confirms timerList
-	due               frame.Time // next timer
-	pending           int        // frames that wait for neighbours
-	unresolved        int        // neighbours without a MAC
+	due               frame.Time                  // next timer
+	pending           int                         // frames that wait for neighbours
+	unresolved        int                         // neighbours without a MAC
+	shares            [MaxPorts + 1]neighborShare // by port; the last one: static ones, and those of no port
 }
 
 func newLocal(n *Node) *local {
@@ -43,7 +44,8 @@ func (l *local) adopt(now frame.Time) {
 		k := keyOf(s.Addr)
 		for i := 1; i < len(l.n.prog.ifaces); i++ {
 			if l.n.prog.onLink(uint16(i), k) {
-				nb := l.entry(nextHop{uint16(i), k})
+				nb := l.entry(nextHop{uint16(i), k}, frame.NoPort)
+				l.charge(nb, frame.NoPort)
 				l.become(nb, neighborStatic)
 				l.disarm(nb)
 				nb.mac = s.MAC.Uint64()
@@ -155,7 +157,7 @@ func (l *local) arp(now frame.Time, r frame.Ref, m *frame.Meta, f uint16) {
 		return
 	}
 	if sender != key4(0) { // else a probe (RFC 5227 2.1.1)
-		l.learn(now, nextHop{f, sender}, peer.Uint64(), ours)
+		l.learn(now, nextHop{f, sender}, peer.Uint64(), ours, m.InPort)
 	}
 	if a.Op() != wire.ARPRequest || !ours {
 		n.drop(r, frame.LocalConsumed)
@@ -270,14 +272,14 @@ func (l *local) discovery(now frame.Time, r frame.Ref, m *frame.Meta, f uint16, 
 	}
 	if nd.Type == wire.ICMPv6NeighborAdvertisement {
 		if mac, ok := nd.Options.LinkLayer(wire.NDTargetLinkLayer); ok && !mac.IsMulticast() {
-			l.learn(now, nextHop{f, target}, mac.Uint64(), false)
+			l.learn(now, nextHop{f, target}, mac.Uint64(), false, m.InPort)
 		}
 		n.drop(r, frame.LocalConsumed)
 		return
 	}
 	ours := n.prog.owns(f, target)
 	if mac, ok := nd.Options.LinkLayer(wire.NDSourceLinkLayer); ok && !mac.IsMulticast() && source != (addrKey{}) {
-		l.learn(now, nextHop{f, source}, mac.Uint64(), ours)
+		l.learn(now, nextHop{f, source}, mac.Uint64(), ours, m.InPort)
 	}
 	if ours {
 		l.advertise(m, ip, nd.Target, source == addrKey{}, wire.Ethernet(n.arena.Bytes(r)).Src())

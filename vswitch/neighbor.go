@@ -181,12 +181,17 @@ const (
 	// A scan of a connected network makes entries that never resolve; it must
 	// leave room for the neighbours that exist (RFC 6583 6.1).
 	maxUnresolved = maxNeighbors / 2
+	// No port has more than half of either: hosts behind one that claim or ask
+	// for ever new addresses leave room for what others need.
+	neighborsPerPort  = maxNeighbors / 2
+	unresolvedPerPort = maxUnresolved / 2
 )
 
 // neighbor is worker 0's view of an entry.
 type neighbor struct {
 	iface   uint16
 	key     addrKey
+	port    uint16 // on whose account it is
 	state   neighborState
 	mac     uint64
 	tries   uint8

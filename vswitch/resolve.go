@@ -22,11 +22,12 @@ func (l *local) forward(now frame.Time, r frame.Ref, m *frame.Meta) {
 	}
 	nb := l.table[hop]
 	if nb == nil {
-		if l.unresolved >= maxUnresolved || len(l.table) >= maxNeighbors {
+		if l.unresolved >= maxUnresolved || l.share(m.InPort).unresolved >= unresolvedPerPort || l.full(m.InPort) {
+			n.count.NeighborFull++
 			l.elsewhere(r, m, frame.NeighborQueue)
 			return
 		}
-		nb = l.entry(hop)
+		nb = l.entry(hop, m.InPort)
 		l.ask(now, nb)
 	}
 	switch {
@@ -67,11 +68,12 @@ func (l *local) next(nb *neighbor) frame.Ref {
 	return r
 }
 
-// entry returns the neighbour with the given id, making it if need be.
-func (l *local) entry(id nextHop) *neighbor {
+// entry returns the neighbour with the given id, making it if need be, on
+// account of a port.
+func (l *local) entry(id nextHop, port uint16) *neighbor {
 	nb := l.table[id]
 	if nb == nil {
-		nb = &neighbor{iface: id.iface, key: id.key, before: l.last}
+		nb = &neighbor{iface: id.iface, key: id.key, port: port, before: l.last}
 		nb.pending.Init()
 		l.table[id] = nb
 		if l.last == nil {
@@ -81,6 +83,7 @@ func (l *local) entry(id nextHop) *neighbor {
 		}
 		l.last = nb
 		l.unresolved++
+		l.count(nb, 1)
 	}
 	return nb
 }
@@ -97,18 +100,21 @@ func (l *local) ask(now frame.Time, nb *neighbor) {
 }
 
 // learn takes note of a neighbour's MAC. create makes an entry for one that
-// was not asked for: it is about to talk to us.
-func (l *local) learn(now frame.Time, id nextHop, mac uint64, create bool) {
+// was not asked for: it is about to talk to us. It goes on account of the port
+// where it was heard.
+func (l *local) learn(now frame.Time, id nextHop, mac uint64, create bool, port uint16) {
 	nb := l.table[id]
-	if nb == nil {
-		if !create || len(l.table) >= maxNeighbors || !l.n.prog.onLink(id.iface, id.key) {
-			return
-		}
-		nb = l.entry(id)
-	}
-	if nb.state == neighborStatic || mac == l.n.selfMAC {
+	if nb == nil && (!create || !l.n.prog.onLink(id.iface, id.key)) || nb != nil && nb.state == neighborStatic || mac == l.n.selfMAC {
 		return
 	}
+	if nb == nil && l.full(port) || nb != nil && nb.port != port && l.share(port).entries >= neighborsPerPort {
+		l.n.count.NeighborFull++
+		return
+	}
+	if nb == nil {
+		nb = l.entry(id, port)
+	}
+	l.charge(nb, port)
 	l.become(nb, neighborReachable)
 	nb.mac, nb.tries = mac, 0
 	l.arm(&l.confirms, nb, now+neighborConfirm)
@@ -133,6 +139,7 @@ func (l *local) forget(nb *neighbor, why frame.Reason) {
 	if !nb.state.resolved() {
 		l.unresolved--
 	}
+	l.count(nb, -1)
 	l.n.neighbors.remove(nb.iface, nb.key)
 	delete(l.table, nextHop{nb.iface, nb.key})
 	if nb.before == nil {
@@ -179,7 +186,9 @@ func (l *local) become(nb *neighbor, s neighborState) {
 	if !nb.state.resolved() && s.resolved() {
 		l.unresolved--
 	}
+	l.count(nb, -1)
 	nb.state = s
+	l.count(nb, 1)
 }
 
 // advance runs the neighbours' timers, a vector of them at most: a table that

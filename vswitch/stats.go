@@ -19,6 +19,7 @@ func (t Traffic) Plus(u Traffic) Traffic { return Traffic{t.Frames + u.Frames, t
 // Counts are what a worker counts for the switch as a whole.
 type Counts struct {
 	Learned, Moved, LearnFull uint64 // forwarding database
+	NeighborFull              uint64 // neighbours not entered: the table is full, or the port has its share
 	Flooded                   uint64 // frames that were flooded
 	Made                      uint64 // frames that the switch made or failed to make: copies, answers, errors, pauses
 	Mirrored                  uint64 // copies made for mirror sessions

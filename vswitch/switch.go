@@ -80,7 +80,7 @@ func New(cfg *Config, pools []*frame.Pool) (*Switch, error) {
 			}
 		}
 	}
-	sw.bindStatic(nil, prog)
+	sw.bindAddresses(nil, prog)
 	return sw, nil
 }
 
@@ -293,11 +293,17 @@ func (n *Node) dropQueued(now frame.Time, ps *portState, v []frame.Ref, why fram
 	n.dropAll(v, why)
 }
 
-// bindStatic enters the static addresses of p into the forwarding database
-// and takes out those of the program before it, with everything learned on
-// ports that are gone or in other VLANs now. An address that stays, stays all
-// the time: workers forward meanwhile, and would flood what they do not find.
-func (sw *Switch) bindStatic(old, p *Program) {
+// bindAddresses gives each port its share of the forwarding database, enters
+// the static addresses of p and takes out those of the program before it, with
+// everything learned on ports that are gone or in other VLANs now. An address
+// that stays, stays all the time: workers forward meanwhile, and would flood
+// what they do not find.
+func (sw *Switch) bindAddresses(old, p *Program) {
+	share := p.Config.FDB.PerPort
+	if share == 0 {
+		share = sw.fdb.Cap() / 2
+	}
+	sw.fdb.SetShare(share)
 	static := make(map[uint64]uint16, len(p.Config.FDB.Static))
 	var refused []StaticMAC
 	for _, s := range p.Config.FDB.Static {
