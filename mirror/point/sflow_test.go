@@ -46,7 +46,8 @@ func datagram(t *testing.T, b []byte) (sequence uint32, v []sample) {
 		if records != 1 || format != 1 || len(b)-size != rest || word() != 1 {
 			t.Fatal("no header of an Ethernet packet")
 		}
-		s.length = word() - word()
+		length, stripped := word(), word()
+		s.length = length - stripped
 		n := word()
 		s.header, b = b[:n], b[(n+3)&^3:]
 		if len(b) != rest {
