@@ -308,8 +308,8 @@ transparent:
 
 func ghostAddress(i int) string { return fmt.Sprintf("10.0.%d.2", i) }
 
-// configure gives the switches of the lab a lossless class, ECN and
-// telemetry, while they run.
+// configure gives the switches of the lab a lossless class, ECN, telemetry and
+// links that lose a frame of a hundred, while they run.
 func (n *lab) configure(t *testing.T) {
 	t.Helper()
 	file := filepath.Join("/run/gfabric", n.name, "gswitch.yaml")
@@ -340,6 +340,7 @@ acls: {watch: [{seq: 10, name: roce, match: {protocol: udp, dst_port: 4791-4795}
 		for _, p := range sw["ports"].([]any) {
 			port := p.(map[string]any)
 			port["qos"], port["acl"] = "lab", "watch"
+			port["faults"] = map[string]any{"loss": "1%"}
 		}
 	}
 	out, err := yaml.Marshal(doc)
@@ -357,8 +358,9 @@ acls: {watch: [{seq: 10, name: roce, match: {protocol: udp, dst_port: 4791-4795}
 }
 
 // load keeps the lab busy until the test ends: DCQCN's and unbounded frames
-// between the ghosts, TCP between the kernels of the others,
-// pings to a ghost and to where no route leads.
+// between the ghosts, TCP between the kernels of the others, pings to a ghost
+// and to where no route leads. One stream of TCP is of the lossless class: the
+// kernel of its sender obeys no pause, so frames find the headroom full.
 func (n *lab) load(t *testing.T) []*process {
 	t.Helper()
 	gfabric := program(t, "gfabric")
@@ -382,7 +384,7 @@ func (n *lab) load(t *testing.T) []*process {
 		}
 		return nil
 	})
-	return append(ps, in("h2", gfabric, "load", "stream", "h4", "--time", "10m"))
+	return append(ps, in("h2", gfabric, "load", "stream", "h4", "--time", "10m"), in("h2", gfabric, "load", "stream", "h4", "--time", "10m", "--dscp", "24"))
 }
 
 var builds struct {
