@@ -44,7 +44,7 @@ test: ## every test of every module (as root: tests of AF_XDP and namespaces ski
 	go test -timeout 30m $(TESTFLAGS) ./e2e || rc=1; exit $$rc
 
 race: ## the tests of the rooms that share memory between goroutines, under the race detector (needs a C compiler)
-	go test -race -short ./frame/... ./dataplane/... ./metrics/... ./control/... ./verbs/... ./cli/ghost/... ./fabric/run/... ./fabric/crew/... ./telemetry/export/...
+	go test -race -short ./frame/... ./dataplane/... ./metrics/... ./control/... ./verbs/... ./cli/ghost/... ./fabric/run/... ./fabric/workers/... ./telemetry/export/...
 
 soak: ## ten million mutated frames through a whole switch, ten thousand cases of the isolation of ports, half an hour of changes under load, ten minutes of them recorded and replayed, a gigabyte through channels (root)
 	go test -count=1 ./vswitch -run TestMutatedFrames -mutations 10000000

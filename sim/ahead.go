@@ -45,31 +45,31 @@ type ahead struct {
 	lookahead frame.Time // 0: the parts go in step
 	why       string     // for good, from some instant on: a fault
 	outbox    []flight   // by direction: frames for another part, until the end of the window
-	crew      Crew
+	workers   Workers
 	to        frame.Time // where the window ends
 	due       []int      // parts that have something to do in it
 	run       func(part int)
 }
 
-// Crew calls functions side by side.
-type Crew interface {
-	// Side calls run for each of the parts, which are ascending, and returns when all
+// Workers call functions in parallel.
+type Workers interface {
+	// Run calls run for each of the parts, which are ascending, and returns when all
 	// calls have.
-	Side(parts []int, run func(part int))
-	// Rest tells that there is no call for a while.
-	Rest()
+	Run(parts []int, run func(part int))
+	// Stop ends what Run started; the next Run starts it again.
+	Stop()
 }
 
-// oneByOne is the crew of an engine that was given none.
-type oneByOne struct{}
+// sequential are the workers of an engine that was given none.
+type sequential struct{}
 
-func (oneByOne) Side(parts []int, run func(part int)) {
+func (sequential) Run(parts []int, run func(part int)) {
 	for _, p := range parts {
 		run(p)
 	}
 }
 
-func (oneByOne) Rest() {}
+func (sequential) Stop() {}
 
 // InStep says why the parts do not run ahead of each other, "" if they do.
 func (e *Engine) InStep() string {
@@ -140,7 +140,7 @@ func (e *Engine) runAhead(to frame.Time) {
 			a.due = append(a.due, i)
 		}
 	}
-	a.crew.Side(a.due, a.run)
+	a.workers.Run(a.due, a.run)
 	e.count.Windows++
 	longest := uint64(0)
 	for _, p := range e.parts {

@@ -24,7 +24,7 @@
 // The digest of a run joins a history of each direction. None of them depends
 // on what happens at the same instant elsewhere: nodes meet only through links.
 // So a network may be divided into parts that run side by side (Assign), with the
-// same digest; see ahead.go. The engine starts no goroutine: it is given a Crew.
+// same digest; see ahead.go. The engine starts no goroutine: it is given Workers.
 //
 // # Faults
 //

@@ -28,9 +28,9 @@ type Config struct {
 	// seeds of their own.
 	Seed uint64
 	// Parts is how many parts of the network run side by side, each on a core: see
-	// Assign. 0 takes 1. Crew runs them; nil: one after the other.
-	Parts int
-	Crew  Crew
+	// Assign. 0 takes 1. Workers run them; nil: one after the other.
+	Parts   int
+	Workers Workers
 }
 
 // Engine steps the nodes of a network in virtual time.
@@ -82,8 +82,8 @@ func New(cfg Config) *Engine {
 	for range cfg.Parts {
 		e.addPart(e.depot.NewPool(e.arena))
 	}
-	if e.ahead.crew = cfg.Crew; cfg.Crew == nil {
-		e.ahead.crew = oneByOne{}
+	if e.ahead.workers = cfg.Workers; cfg.Workers == nil {
+		e.ahead.workers = sequential{}
 	}
 	e.ahead.run = func(part int) { e.parts[part].runTo(e.ahead.to) }
 	return e
@@ -185,7 +185,7 @@ func (e *Engine) Run(until frame.Time) error {
 	}
 	e.layOut()
 	if len(e.parts) > 1 {
-		defer e.ahead.crew.Rest()
+		defer e.ahead.workers.Stop()
 	}
 	for {
 		if e.ctl.Next() <= e.now {

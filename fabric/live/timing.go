@@ -14,8 +14,8 @@ import (
 	"gswitch/sim"
 )
 
-// Told is what one process tells of how it kept time.
-type Told struct {
+// ProcessTiming is how one process kept time.
+type ProcessTiming struct {
 	Workers   []dataplane.WorkerStats
 	RingDrops uint64
 	ClockRead time.Duration
@@ -30,9 +30,9 @@ type Passage struct {
 	Left, Came *dataplane.Passages
 }
 
-// Tell returns what the process has to tell. It is complete after Halt.
-func (e *Engine) Tell() *Told {
-	v := &Told{ClockRead: e.clock, End: e.end}
+// ProcessTiming returns how the process kept time. It is complete after Halt.
+func (e *Engine) ProcessTiming() *ProcessTiming {
+	v := &ProcessTiming{ClockRead: e.clock, End: e.end}
 	if e.final == nil {
 		return v
 	}
@@ -49,14 +49,14 @@ func (e *Engine) Tell() *Told {
 	return v
 }
 
-// Timing tells how well the run kept time. It is complete after Halt.
+// Timing returns how well the run kept time. It is complete after Halt.
 func (e *Engine) Timing() *results.Timing {
-	return Timing(e.spec, e.dp.Dilation(), e.cfg.Bound, e.cfg.Poll, []*Told{e.Tell()})
+	return Timing(e.spec, e.dp.Dilation(), e.cfg.Bound, e.cfg.Poll, []*ProcessTiming{e.ProcessTiming()})
 }
 
-// Timing puts together what the processes of a run tell. bound is that of
+// Timing puts together the timings of the processes of a run. bound is that of
 // Config.
-func Timing(spec *vnet.EngineSpec, dilation int64, bound frame.Time, poll dataplane.PollMode, all []*Told) *results.Timing {
+func Timing(spec *vnet.EngineSpec, dilation int64, bound frame.Time, poll dataplane.PollMode, all []*ProcessTiming) *results.Timing {
 	t := &results.Timing{
 		Scale:   float64(dilation),
 		BaseRTT: spec.BaseRTT.Seconds(),
@@ -116,7 +116,7 @@ func addWorker(t *results.Timing, w *dataplane.WorkerStats, all, transit *histog
 
 // between adds what frames took from process to process: of each direction of a
 // link one process knows when they left, another one when they came.
-func between(all []*Told, transit *histogram.Histogram) {
+func between(all []*ProcessTiming, transit *histogram.Histogram) {
 	type direction struct {
 		link int
 		way  sim.Way

@@ -17,7 +17,7 @@ import (
 type director struct {
 	n     *vnet.Network // of nodes that nobody steps: it numbers connections and queue pairs
 	t     *traffic
-	crew  *crew
+	group *group
 	owner []int // process by host
 
 	conns  map[vnet.Conn]*spread
@@ -52,17 +52,17 @@ type underWay struct {
 
 	there   bool
 	arrived frame.Time
-	sent    *happening // the sender's end, where that was heard of first
+	sent    *event // the sender's end, where was reported first
 }
 
-// ahead is how long before its time, in real time, a process is told what to
+// ahead is how long before its time, in real time, a process is ordered what to
 // send.
 const ahead = 100 * time.Millisecond
 
 // now is the time of the nodes, below 0 before it begins.
 func (d *director) now() frame.Time { return frame.Time(time.Since(d.origin)) / frame.Time(d.scale) }
 
-// At implements carrier. fn is called ahead of t and told t.
+// At implements carrier. fn is called with t ahead of t.
 func (d *director) At(t frame.Time, fn func(now frame.Time)) { d.agenda.Put(sim.Entry{At: t, Do: fn}) }
 
 // Stop implements carrier.
@@ -72,7 +72,7 @@ func (d *director) Stop(err error) {
 	}
 }
 
-// Dial implements carrier. Both ends are told at once, so that each opens and
+// Dial implements carrier. Both ends are ordered at once, so that each opens and
 // closes its queue pairs in the order of the network here.
 func (d *director) Dial(now frame.Time, f *vnet.Flow) (vnet.Conn, error) {
 	at, err := d.n.Dial(now, f)
@@ -86,21 +86,21 @@ func (d *director) Dial(now frame.Time, f *vnet.Flow) (vnet.Conn, error) {
 	d.serial++
 	c := &spread{at: at, src: d.owner[f.Src], dst: d.owner[f.Dst]}
 	d.conns[d.serial] = c
-	d.tellBoth(c, order{Open: &opening{Ends: ends, Serial: d.serial, Group: f.Group, Src: f.Src, Dst: f.Dst, ID: f.ID, NoECN: f.NoECN, Stream: d.t.parts[f.Group].stream}})
+	d.sendBoth(c, order{Open: &opening{Ends: ends, Serial: d.serial, Group: f.Group, Src: f.Src, Dst: f.Dst, ID: f.ID, NoECN: f.NoECN, Stream: d.t.parts[f.Group].stream}})
 	return d.serial, nil
 }
 
-func (d *director) tellBoth(c *spread, o order) {
-	d.tell(c.src, o)
+func (d *director) sendBoth(c *spread, o order) {
+	d.send(c.src, o)
 	if c.dst != c.src {
-		d.tell(c.dst, o)
+		d.send(c.dst, o)
 	}
 }
 
-func (d *director) tell(process int, o order) {
-	if h := d.crew.members[process]; d.err == nil {
+func (d *director) send(process int, o order) {
+	if h := d.group.processes[process]; d.err == nil {
 		if err := h.pipe.write(&o); err != nil {
-			d.Stop(d.crew.lost(h, err))
+			d.Stop(d.group.lost(h, err))
 		}
 	}
 }
@@ -121,7 +121,7 @@ func (d *director) Send(now frame.Time, serial vnet.Conn, bytes, id uint64) erro
 		c.waiting = append(c.waiting, o)
 		return nil
 	}
-	d.tell(c.src, o)
+	d.send(c.src, o)
 	return nil
 }
 
@@ -129,26 +129,26 @@ func (d *director) Send(now frame.Time, serial vnet.Conn, bytes, id uint64) erro
 func (d *director) Close(now frame.Time, serial vnet.Conn) error {
 	c := d.conns[serial]
 	delete(d.conns, serial)
-	d.tellBoth(c, order{Close: &closing{serial}})
+	d.sendBoth(c, order{Close: &closing{serial}})
 	return d.n.Close(now, c.at)
 }
 
-// hear takes in what a process has seen.
-func (d *director) hear(h *happening) error {
+// handle takes in an event of a connection.
+func (d *director) handle(h *event) error {
 	c := d.conns[h.Serial]
 	if c == nil {
-		return fmt.Errorf("it tells of connection %d, which is not open", h.Serial)
+		return fmt.Errorf("it reports an event of connection %d, which is not open", h.Serial)
 	}
 	switch h.What {
 	case opened:
 		c.open = true
 		for _, o := range c.waiting {
-			d.tell(c.src, o)
+			d.send(c.src, o)
 		}
 		c.waiting = nil
 	case arrived:
 		if len(c.messages) == 0 {
-			return fmt.Errorf("it tells of a message of connection %d that nobody sent", h.Serial)
+			return fmt.Errorf("it reports the arrival of a message of connection %d that nobody sent", h.Serial)
 		}
 		id := c.messages[0]
 		c.messages = append(c.messages[:0], c.messages[1:]...)
@@ -162,20 +162,20 @@ func (d *director) hear(h *happening) error {
 		u := d.way[h.ID]
 		switch {
 		case u == nil:
-			return fmt.Errorf("it tells of the end of message %d, which is not under way", h.ID)
+			return fmt.Errorf("it reports the end of message %d, which is not under way", h.ID)
 		case u.there || u.stream:
 			d.done(h, u)
 		default:
 			u.sent = h
 		}
 	default:
-		return fmt.Errorf("it tells of connection %d what nobody knows (%d)", h.Serial, h.What)
+		return fmt.Errorf("it reports an event of connection %d of a kind that does not exist (%d)", h.Serial, h.What)
 	}
 	return nil
 }
 
-// done is called when both ends of a message have told, of a stream the sender.
-func (d *director) done(h *happening, u *underWay) {
+// done is called when both ends of a message have reported, of a stream the sender.
+func (d *director) done(h *event, u *underWay) {
 	if u.at >= 0 {
 		d.late = append(d.late, max(0, h.Start-u.at).Seconds())
 	}
@@ -187,16 +187,16 @@ func (d *director) done(h *happening, u *underWay) {
 	d.t.done(h.At, &vnet.Done{Flow: vnet.Flow{ID: h.ID, Bytes: u.bytes}, Conn: h.Serial, Start: h.Start, SenderEnd: h.At, ReceiverEnd: u.arrived, Retransmits: h.Retrans, Timeouts: h.Timeouts})
 }
 
-// longestWait is how long processes that are to say something are waited for. It is
+// longestWait is how long processes that are to report are waited for. It is
 // far beyond what anything takes.
 const longestWait = 60 * time.Second
 
-// direct runs the scenario until all processes have told their accounts.
+// direct runs the scenario until all processes have told their summaries.
 func (d *director) direct(ctx context.Context, p *progress) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	last := d.origin.Add(time.Duration(d.end*frame.Time(d.scale)) + longestWait)
-	for missing := len(d.crew.members); ; {
+	for missing := len(d.group.processes); ; {
 		for d.err == nil && !d.over && d.agenda.Next() <= min(d.now()+d.ahead, d.end) {
 			e := d.agenda.Take()
 			e.Do(e.At)
@@ -206,18 +206,18 @@ func (d *director) direct(ctx context.Context, p *progress) error {
 		}
 		if d.finite && !d.over && d.t.idle() {
 			d.over = true
-			for i := range d.crew.members {
-				d.tell(i, order{End: true})
+			for i := range d.group.processes {
+				d.send(i, order{End: true})
 			}
 			last = time.Now().Add(longestWait)
 		}
-		if err := d.crew.flush(); err != nil {
+		if err := d.group.flush(); err != nil {
 			return err
 		}
 		p.set(max(0, min(d.now(), d.end)), 0)
 		wait := time.Until(last)
 		if wait < 0 {
-			return fmt.Errorf("process %s does not say what it measured", d.crew.silent())
+			return fmt.Errorf("process %s sends no summary of what it measured", d.group.unreported())
 		}
 		if next := d.agenda.Next(); next <= d.end && !d.over {
 			wait = min(wait, time.Duration((next-d.ahead-d.now())*frame.Time(d.scale)))
@@ -227,23 +227,23 @@ func (d *director) direct(ctx context.Context, p *progress) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-timer.C:
-		case h := <-d.crew.news:
+		case h := <-d.group.inbox:
 			if h.err != nil {
-				return d.crew.lost(h.from, h.err)
+				return d.group.lost(h.from, h.err)
 			}
-			for i := range h.notice.Events {
-				if err := d.hear(&h.notice.Events[i]); err != nil {
+			for i := range h.report.Events {
+				if err := d.handle(&h.report.Events[i]); err != nil {
 					return fmt.Errorf("process %s: %w", h.from.name, err)
 				}
 			}
-			for i := range h.notice.Pauses {
-				if err := checkPause(d.n.Topology, &h.notice.Pauses[i]); err != nil {
+			for i := range h.report.Pauses {
+				if err := checkPause(d.n.Topology, &h.report.Pauses[i]); err != nil {
 					return fmt.Errorf("process %s: %w", h.from.name, err)
 				}
 			}
-			h.from.pauses = append(h.from.pauses, h.notice.Pauses...)
-			if h.notice.Last != nil && h.from.account == nil {
-				h.from.account = h.notice.Last
+			h.from.pauses = append(h.from.pauses, h.report.Pauses...)
+			if h.report.Last != nil && h.from.summary == nil {
+				h.from.summary = h.report.Last
 				if missing--; missing == 0 {
 					return d.err
 				}

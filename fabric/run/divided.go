@@ -106,32 +106,32 @@ func divided(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host
 		return nil, err
 	}
 
-	accounts := d.crew.accounts()
+	summaries := d.group.summaries()
 	rec, ports := recorder(n, r)
-	for i, a := range accounts {
+	for i, a := range summaries {
 		if err := a.check(n.Topology, len(ports.queues), len(ports.links)); err != nil {
 			return nil, fmt.Errorf("process %s: %w", processes[i].Name, err)
 		}
 	}
-	book.replay(rec, accounts, frame.Time(r.Doc.Measure.Sample), frame.Time(r.Doc.Measure.Bin), d.end, d.over)
+	book.replay(rec, summaries, frame.Time(r.Doc.Measure.Sample), frame.Time(r.Doc.Measure.Bin), d.end, d.over)
 	if r.Doc.Measure.Ideal == "simulated" {
 		if err := alone(ctx, r, rec); err != nil {
 			return nil, err
 		}
 	}
-	links, counts, told := merge(accounts)
-	out := &results.Run{Name: r.Name, Engine: h.name(), Timing: live.Timing(spec, d.scale, h.o.Live.Bound, h.o.Live.Poll, told), Seed: r.Seed,
+	links, counts, timings := merge(summaries)
+	out := &results.Run{Name: r.Name, Engine: h.name(), Timing: live.Timing(spec, d.scale, h.o.Live.Bound, h.o.Live.Poll, timings), Seed: r.Seed,
 		VirtualTime: rec.Closed().Seconds(), WallTime: time.Since(began).Seconds(), Events: links.Events, FrameHops: links.FrameHops, Values: map[string]float64{}}
 	d.judge(out.Timing)
 	point(r, out)
 	rec.Result(out)
-	counts.put(n, ended(accounts), links.Lost, out)
+	counts.put(n, ended(summaries), links.Lost, out)
 	// What still waits where time ended later has waited since before it ended
 	// elsewhere, if it has for long: by the earliest end all waited together.
-	waits, until := heldBack(accounts)
+	waits, until := heldBack(summaries)
 	deadlocks(n, waits, until, out)
 	if h.o.Pauses > 0 {
-		out.Pauses = d.crew.trace(ended(accounts), frame.Time(clocks)/frame.Time(d.scale))
+		out.Pauses = d.group.trace(ended(summaries), frame.Time(clocks)/frame.Time(d.scale))
 		if h.o.Out != "" {
 			out.Pauses.Pauses = nil // too many for results.json
 		}
@@ -145,23 +145,23 @@ func divided(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host
 const clocks = 100 * time.Microsecond
 
 // trace joins what the switches of all processes remember of pauses.
-func (c *crew) trace(end, slack frame.Time) *pauses.Trace {
+func (g *group) trace(end, slack frame.Time) *pauses.Trace {
 	var v []pauses.Pause
 	forgotten := uint64(0)
-	for _, h := range c.members {
+	for _, h := range g.processes {
 		v = append(v, h.pauses...)
-		forgotten += h.account.Forgotten
+		forgotten += h.summary.Forgotten
 	}
 	return pauses.New(v, 0, end.Seconds(), slack.Seconds(), forgotten)
 }
 
 // heldBack are the queues that wait in all processes, and the instant at which
 // time ended where it ended first, of those that have any.
-func heldBack(accounts []*account) (v []pauses.Wait, until frame.Time) {
+func heldBack(summaries []*summary) (v []pauses.Wait, until frame.Time) {
 	until = frame.Never
-	for _, a := range accounts {
+	for _, a := range summaries {
 		if len(a.Waits) > 0 {
-			v, until = append(v, a.Waits...), min(until, a.Told.End)
+			v, until = append(v, a.Waits...), min(until, a.Timing.End)
 		}
 	}
 	return v, until
@@ -176,25 +176,25 @@ func (d *director) perform(ctx context.Context, s *scenario.Scenario, r *scenari
 	ends := wireEnds(r.Topology, h.wires)
 	l := &h.o.Live
 	env := h.wires.Env()
-	d.crew, err = muster(processes, func(name string) (*Process, error) { return l.Start(name, env) }, func(v *live.Process) *setup {
+	d.group, err = startAll(processes, func(name string) (*Process, error) { return l.Start(name, env) }, func(v *live.Process) *setup {
 		return &setup{Version: h.o.Version, Name: v.Name, File: s.File, Document: document, Seed: r.Seed, Duration: d.end, Pauses: h.o.Pauses,
 			Own: ownOf(r.Topology, v), Ends: ends, Processes: len(processes), Dilation: d.scale, Bound: l.Bound, Workers: v.Workers, Poll: l.Poll, CPUs: v.CPUs}
 	})
-	defer d.crew.dismiss()
+	defer d.group.stop()
 	if err != nil {
 		return err
 	}
-	if err := d.crew.ready(ctx); err != nil {
+	if err := d.group.ready(ctx); err != nil {
 		return err
 	}
-	if d.origin, err = d.crew.begin(); err != nil {
+	if d.origin, err = d.group.begin(); err != nil {
 		return err
 	}
 	d.t.begin()
 	return d.direct(ctx, p)
 }
 
-// judge adds how late flows were posted, which processes are told to post.
+// judge adds how late flows were posted, which processes are ordered to post.
 func (d *director) judge(t *results.Timing) {
 	t.Reaction = d.t.reaction.Seconds()
 	slices.Sort(d.late)
@@ -206,8 +206,8 @@ func (d *director) judge(t *results.Timing) {
 }
 
 // merge adds up what all processes counted.
-func merge(accounts []*account) (links sim.Stats, counts tally, told []*live.Told) {
-	for _, a := range accounts {
+func merge(summaries []*summary) (links sim.Stats, counts tally, timings []*live.ProcessTiming) {
+	for _, a := range summaries {
 		links.Events += a.Links.Events
 		links.Handed += a.Links.Handed
 		links.FrameHops += a.Links.FrameHops
@@ -216,9 +216,9 @@ func merge(accounts []*account) (links sim.Stats, counts tally, told []*live.Tol
 			links.Lost[i] += k
 		}
 		counts.add(&a.Tally)
-		told = append(told, a.Told)
+		timings = append(timings, a.Timing)
 	}
-	return links, counts, told
+	return links, counts, timings
 }
 
 // owners tells which process has which host.

@@ -58,11 +58,11 @@ func TestPausesOfSeveralProcesses(t *testing.T) {
 
 	v, forgotten := n.PauseLog(now)
 	waits := n.Waits(now)
-	c := &crew{}
+	g := &group{}
 	for i, name := range []string{"s3", "s1", "s2", "h1"} {
-		// A host's pauses are told by its switch; those of a switch by itself.
+		// A host's pauses are got by its switch; those of a switch by itself.
 		of := func(e pauses.End) bool { return e.Node == name }
-		h := &hand{account: &account{Told: &live.Told{End: now + frame.Time(i)}}}
+		h := &process{summary: &summary{Timing: &live.ProcessTiming{End: now + frame.Time(i)}}}
 		for _, p := range v {
 			if of(p.By) {
 				h.pauses = append(h.pauses, p)
@@ -73,23 +73,23 @@ func TestPausesOfSeveralProcesses(t *testing.T) {
 		}
 		for _, w := range waits {
 			if of(w.At) {
-				h.account.Waits = append(h.account.Waits, w)
+				h.summary.Waits = append(h.summary.Waits, w)
 			}
 		}
 		if name == "h1" {
-			h.account.Told.End = 0 // it has nothing to tell of
+			h.summary.Timing.End = 0 // it has nothing to report
 		}
-		if err := h.account.check(n.Topology, 0, 0); err != nil {
+		if err := h.summary.check(n.Topology, 0, 0); err != nil {
 			t.Error(err)
 		}
-		c.members = append(c.members, h)
+		g.processes = append(g.processes, h)
 	}
-	c.members[0].account.Forgotten = forgotten
-	got := c.trace(now, 0)
+	g.processes[0].summary.Forgotten = forgotten
+	got := g.trace(now, 0)
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(pauses.Branch{}), cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".up" }, cmp.Ignore())); diff != "" {
 		t.Error(diff)
 	}
-	joined, until := heldBack(c.accounts())
+	joined, until := heldBack(g.summaries())
 	var out results.Run
 	out.Values = map[string]float64{}
 	deadlocks(n, joined, until, &out)

@@ -8,7 +8,7 @@ import (
 	"gswitch/frame"
 )
 
-// ledger takes down what becomes of flows as processes tell it, in whichever
+// ledger records what becomes of flows as processes report it, in whichever
 // order, and what they sampled. In the end a recorder hears all of it in the
 // order in which it happened.
 type ledger struct {
@@ -18,14 +18,14 @@ type ledger struct {
 	last    frame.Time // of the last end
 }
 
-// entry is something that a recorder is told.
+// entry is a call of a recorder.
 type entry struct {
 	at   frame.Time
-	tell func(r *measure.Recorder, numbers []int)
+	call func(r *measure.Recorder, numbers []int)
 }
 
-func (l *ledger) add(at frame.Time, tell func(r *measure.Recorder, numbers []int)) {
-	l.entries = append(l.entries, entry{at, tell})
+func (l *ledger) add(at frame.Time, call func(r *measure.Recorder, numbers []int)) {
+	l.entries = append(l.entries, entry{at, call})
 }
 
 // Start implements book. The recorder's own number is known later.
@@ -80,13 +80,13 @@ type samples struct {
 // replay tells a recorder everything. The run ended at end; if its flows were
 // done before, it was over at the first sample after that. sample and bin are
 // the periods.
-func (l *ledger) replay(rec *measure.Recorder, accounts []*account, sample, bin, end frame.Time, over bool) {
+func (l *ledger) replay(rec *measure.Recorder, summaries []*summary, sample, bin, end frame.Time, over bool) {
 	s := samples{}
 	flows := l.entries
 	// A round trip ends when its acknowledgement does, which may end the flow: at
 	// one instant it comes first.
 	l.entries = nil
-	for _, a := range accounts {
+	for _, a := range summaries {
 		s.queues = append(s.queues, a.Queues...)
 		s.links = append(s.links, a.Sent)
 		s.acked = append(s.acked, a.Acked...)
@@ -103,15 +103,15 @@ func (l *ledger) replay(rec *measure.Recorder, accounts []*account, sample, bin,
 		end = min(end, (l.last+sample-1)/sample*sample)
 	}
 	numbers := make([]int, l.started)
-	var depths, carried []uint64 // as far as they were told
+	var depths, carried []uint64 // as far as they were reported
 	known := map[uint64]uint64{} // bytes acknowledged, by connection
 	next := 0
 	until := func(now frame.Time) {
 		for ; next < len(l.entries) && l.entries[next].at <= now; next++ {
-			l.entries[next].tell(rec, numbers)
+			l.entries[next].call(rec, numbers)
 		}
 	}
-	told := make([][]uint64, len(s.links)) // of carried, by each process
+	before := make([][]uint64, len(s.links)) // of carried, by each process
 	tick, lap := sample, bin
 	for tick <= end || lap <= end {
 		now := min(tick, lap)
@@ -131,9 +131,9 @@ func (l *ledger) replay(rec *measure.Recorder, accounts []*account, sample, bin,
 		for p, v := range s.links {
 			for ; len(v) > 0 && v[0].Bin <= int64(lap/bin); v = v[1:] {
 				x := &v[0]
-				carried, told[p] = grown(carried, x.Link), grown(told[p], x.Link)
-				carried[x.Link] += x.Bytes - told[p][x.Link]
-				told[p][x.Link] = x.Bytes
+				carried, before[p] = grown(carried, x.Link), grown(before[p], x.Link)
+				carried[x.Link] += x.Bytes - before[p][x.Link]
+				before[p][x.Link] = x.Bytes
 			}
 			s.links[p] = v
 		}

@@ -59,7 +59,7 @@ func (t *tee) Ended(id, bytes uint64) {
 	t.l.Ended(id, bytes)
 }
 
-// What is told late, by several processes and out of order, makes the same
+// What is all late, by several processes and out of order, makes the same
 // results as what a recorder hears when it happens.
 func TestLedger(t *testing.T) {
 	s := load(t, strings.Replace(incast, "cc: true", "rtt: true, links: [hosts, leaf2:h8], warmup: 20us", 1), scenario.Options{})
@@ -74,18 +74,18 @@ func TestLedger(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := [2]*account{{Told: &live.Told{}}, {Told: &live.Told{}}} // of two processes
+	all := [2]*summary{{Timing: &live.ProcessTiming{}}, {Timing: &live.ProcessTiming{}}} // of two processes
 	traffic.listen(rec)
 	n.OnRTT(func(now frame.Time, c vnet.Conn, rtt frame.Time) {
 		rec.RTT(now, uint64(c), rtt)
-		told[c%2].RTTs = append(told[c%2].RTTs, sampledRTT{now, c, rtt})
+		all[c%2].RTTs = append(all[c%2].RTTs, sampledRTT{now, c, rtt})
 	})
 	traffic.begin()
 	sample, bin, end := frame.Time(r.Doc.Measure.Sample), frame.Time(r.Doc.Measure.Bin), frame.Time(r.Doc.Duration)
 	n.Engine.Every(sample, sample, func(now frame.Time) {
 		rec.QueueSample(now, func(i int) uint64 {
 			b := n.Queue(ports.queues[i])
-			told[i%2].Queues = append(told[i%2].Queues, sampledQueue{int64(now / sample), i, b})
+			all[i%2].Queues = append(all[i%2].Queues, sampledQueue{int64(now / sample), i, b})
 			return b
 		})
 	})
@@ -93,13 +93,13 @@ func TestLedger(t *testing.T) {
 		rec.LinkSample(now, func(i int) uint64 {
 			b := ports.links[i]()
 			// Each process has a part of what several links carry together.
-			told[0].Sent = append(told[0].Sent, sampledLink{int64(now / bin), i, b / 3})
-			told[1].Sent = append(told[1].Sent, sampledLink{int64(now / bin), i, b - b/3})
+			all[0].Sent = append(all[0].Sent, sampledLink{int64(now / bin), i, b / 3})
+			all[1].Sent = append(all[1].Sent, sampledLink{int64(now / bin), i, b - b/3})
 			return b
 		})
 		rec.GoodputSample(now, func(id uint64) uint64 {
 			b := traffic.acknowledged(id)
-			told[id%2].Acked = append(told[id%2].Acked, sampledConn{int64(now / bin), vnet.Conn(id), b})
+			all[id%2].Acked = append(all[id%2].Acked, sampledConn{int64(now / bin), vnet.Conn(id), b})
 			return b
 		})
 	})
@@ -107,15 +107,15 @@ func TestLedger(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec.Close(end)
-	// What happened at one instant is told in its order, the rest in another.
+	// What happened at one instant is reported in its order, the rest in another.
 	slices.SortStableFunc(both.l.entries, func(a, b entry) int { return int(a.at%7 - b.at%7) })
-	for _, a := range told {
+	for _, a := range all {
 		if err := a.check(r.Topology, len(ports.queues), len(ports.links)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	late, _ := recorder(n, r)
-	both.l.replay(late, told[:], sample, bin, end, false)
+	both.l.replay(late, all[:], sample, bin, end, false)
 	var want, got results.Run
 	rec.Result(&want)
 	late.Result(&got)
@@ -146,21 +146,21 @@ func TestLedgerEnds(t *testing.T) {
 	}
 }
 
-// An account that cannot be is refused.
+// A summary that cannot be is refused.
 func TestAccountCheck(t *testing.T) {
 	topo := load(t, pairs, scenario.Options{}).Runs[0].Topology
-	for _, a := range []account{
+	for _, a := range []summary{
 		{Queues: []sampledQueue{{1, 2, 5}}}, {Queues: []sampledQueue{{1, -1, 5}}}, {Sent: []sampledLink{{1, 1, 5}}}, {Sent: []sampledLink{{1, -1, 5}}},
 		{Sent: []sampledLink{{1, 0, 5}, {2, 0, 4}}},
 		{Waits: []pauses.Wait{{At: pauses.End{Node: "h99"}}}}, {Waits: []pauses.Wait{{At: pauses.End{Node: "h1", Port: 1}}}}, {Waits: []pauses.Wait{{At: pauses.End{Node: "h1", Port: -1}}}},
 	} {
-		a.Told = new(live.Told)
+		a.Timing = new(live.ProcessTiming)
 		if a.check(topo, 2, 1) == nil {
 			t.Errorf("%+v is taken", a)
 		}
 	}
-	if err := new(account).check(topo, 1, 1); err == nil {
-		t.Error("an account without times is taken")
+	if err := new(summary).check(topo, 1, 1); err == nil {
+		t.Error("a summary without times is taken")
 	}
 }
 
@@ -199,17 +199,17 @@ func FuzzPipe(f *testing.F) {
 	for _, v := range []any{
 		&setup{Name: "h1", Own: []bool{true}, Ends: [][]wireEnd{{{"a", "b"}}}},
 		&order{Open: &opening{Serial: 1, Dst: 1}}, &order{Post: &posting{Serial: 1, Bytes: 10}}, &order{Begin: 1}, &order{End: true},
-		&notice{Events: []happening{{What: sent, Serial: 1}}}, &notice{Last: &account{Queues: []sampledQueue{{1, 0, 5}}}}, &notice{Error: "x"},
-		&notice{Pauses: []pauses.Pause{{By: pauses.End{Node: "h1"}, Causes: []pauses.Cause{{Bytes: 1}}}}},
+		&report{Events: []event{{What: sent, Serial: 1}}}, &report{Last: &summary{Queues: []sampledQueue{{1, 0, 5}}}}, &report{Error: "x"},
+		&report{Pauses: []pauses.Pause{{By: pauses.End{Node: "h1"}, Causes: []pauses.Cause{{Bytes: 1}}}}},
 	} {
 		var b bytes.Buffer
-		if err := newPipe(&b).tell(v); err != nil {
+		if err := newPipe(&b).send(v); err != nil {
 			f.Fatal(err)
 		}
 		f.Add(b.Bytes())
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, v := range []any{new(setup), new(order), new(notice)} {
+		for _, v := range []any{new(setup), new(order), new(report)} {
 			p := newPipe(struct {
 				io.Reader
 				io.Writer
@@ -217,7 +217,7 @@ func FuzzPipe(f *testing.F) {
 			if err := p.read(v); err != nil {
 				continue
 			}
-			if n, ok := v.(*notice); ok {
+			if n, ok := v.(*report); ok {
 				if n.Last != nil {
 					_ = n.Last.check(topo, 1, 1)
 				}
@@ -226,7 +226,7 @@ func FuzzPipe(f *testing.F) {
 				}
 			}
 			var again bytes.Buffer
-			if err := newPipe(&again).tell(v); err != nil {
+			if err := newPipe(&again).send(v); err != nil {
 				t.Errorf("%+v was read and cannot be written: %v", v, err)
 			}
 		}

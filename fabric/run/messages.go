@@ -20,11 +20,11 @@ import (
 	"gswitch/sim"
 )
 
-// What the process that runs a scenario and those that step its nodes tell each
+// What the process that runs a scenario and those that step its nodes send each
 // other over a Unix socket, one value of encoding/gob after the other. Instants
 // are those of the nodes.
 
-// setup is the first that a process is told: all of the run, and what is its own.
+// setup is the first message to a process: all of the run, and what is its own.
 type setup struct {
 	Version  string // of the program: both are the same
 	Name     string // of the process
@@ -88,22 +88,22 @@ type posting struct {
 
 type closing struct{ Serial vnet.Conn }
 
-// notice is what a process tells.
-type notice struct {
+// report is a message from a process.
+type report struct {
 	Ready  bool // its ports are up
-	Events []happening
+	Events []event
 	// Pauses are some of those that its switches remember. They come before
 	// Last, so that no message is as long as a log may be.
 	Pauses []pauses.Pause
-	Last   *account
-	Error  string // it gives up
+	Last   *summary
+	Error  string // why it ends the run
 }
 
-// mostPauses is how many a notice has.
+// mostPauses is how many a report has.
 const mostPauses = 1000
 
-// happening is what a process has seen of a connection.
-type happening struct {
+// event is what happened to a connection.
+type event struct {
 	What   what
 	Serial vnet.Conn
 	At     frame.Time
@@ -123,11 +123,11 @@ const (
 	sent                // a message: the sender has its acknowledgement
 )
 
-// account is the last that a process tells: what it measured.
-type account struct {
-	Told  *live.Told
-	Links sim.Stats
-	Tally tally
+// summary is in the last message of a process: what it measured.
+type summary struct {
+	Timing *live.ProcessTiming
+	Links  sim.Stats
+	Tally  tally
 
 	Queues []sampledQueue
 	Sent   []sampledLink
@@ -138,25 +138,25 @@ type account struct {
 	Waits     []pauses.Wait
 }
 
-// check refuses an account that cannot be of a run with so many queues and links
+// check refuses a summary that cannot be of a run with so many queues and links
 // in a network.
-func (a *account) check(t *fabric.Topology, queues, links int) error {
-	if a.Told == nil {
-		return errors.New("it does not say how it kept time")
+func (s *summary) check(t *fabric.Topology, queues, links int) error {
+	if s.Timing == nil {
+		return errors.New("it has no times")
 	}
-	for _, q := range a.Queues {
+	for _, q := range s.Queues {
 		if q.Queue < 0 || q.Queue >= queues {
 			return fmt.Errorf("it sampled queue %d of %d", q.Queue, queues)
 		}
 	}
 	carried := make([]uint64, links)
-	for _, l := range a.Sent {
+	for _, l := range s.Sent {
 		if l.Link < 0 || l.Link >= links || l.Bytes < carried[l.Link] {
 			return fmt.Errorf("it sampled link %d of %d with %d bytes", l.Link, links, l.Bytes)
 		}
 		carried[l.Link] = l.Bytes
 	}
-	for _, w := range a.Waits {
+	for _, w := range s.Waits {
 		if err := checkEnd(t, w.At); err != nil {
 			return err
 		}
@@ -177,7 +177,7 @@ func checkPause(t *fabric.Topology, p *pauses.Pause) error {
 		}
 	}
 	if p.Class < 0 || p.Class > 7 || !(p.From >= 0 && p.To >= p.From && p.To < math.MaxFloat64) {
-		return fmt.Errorf("it tells of a pause of class %d from %v s to %v s", p.Class, p.From, p.To)
+		return fmt.Errorf("it reports a pause of class %d from %v s to %v s", p.Class, p.From, p.To)
 	}
 	return nil
 }
@@ -185,7 +185,7 @@ func checkPause(t *fabric.Topology, p *pauses.Pause) error {
 // checkEnd refuses a port that is not of a network.
 func checkEnd(t *fabric.Topology, e pauses.End) error {
 	if i, ok := t.Lookup(e.Node); !ok || e.Port < 0 || e.Port >= len(t.Nodes[i].Links) {
-		return fmt.Errorf("it tells of port %d of %q, which is not there", e.Port, e.Node)
+		return fmt.Errorf("it reports port %d of %q, which is not there", e.Port, e.Node)
 	}
 	return nil
 }
@@ -231,8 +231,8 @@ func newPipe(c io.ReadWriter) *pipe {
 func (p *pipe) write(v any) error { return p.enc.Encode(v) }
 func (p *pipe) flush() error      { return p.out.Flush() }
 
-// tell writes and flushes.
-func (p *pipe) tell(v any) error {
+// send writes and flushes.
+func (p *pipe) send(v any) error {
 	if err := p.write(v); err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func Node(c io.ReadWriter, version string, gone func()) error {
 			return m.run(gone)
 		}
 	}
-	return errors.Join(err, p.tell(&notice{Error: err.Error()}))
+	return errors.Join(err, p.send(&report{Error: err.Error()}))
 }
 
 func (s *setup) check(version string) error {
@@ -59,7 +59,7 @@ type member struct {
 	slots  []*ending             // by Conn of the network
 	repeat map[uint64]posting    // messages that are followed by others like them, by id
 	mine   []int                 // queues of switches that are stepped here
-	last   account
+	last   summary
 	queue  []uint64
 	sent   []uint64
 
@@ -67,13 +67,13 @@ type member struct {
 	over  chan struct{} // closed when the run is to end
 	once  sync.Once
 
-	finished atomic.Bool // all has been told, or is about to be
+	finished atomic.Bool // the last report is sent, or is about to be
 	gate     sync.Mutex  // guards halted, and that nothing is asked of the engine once it is set
 	halted   bool
 
-	mu   sync.Mutex // guards what follows
-	news []happening
-	ring chan struct{}
+	mu     sync.Mutex // guards what follows
+	events []event
+	ready  chan struct{} // there are events to report
 }
 
 // ending is a connection of which an end is here.
@@ -92,13 +92,13 @@ func newMember(s *setup, p *pipe) (*member, error) {
 		return nil, err
 	}
 	m := &member{s: s, p: p, r: &sc.Runs[0], conns: map[vnet.Conn]*ending{}, repeat: map[uint64]posting{},
-		begin: make(chan int64, 1), over: make(chan struct{}), ring: make(chan struct{}, 1)}
+		begin: make(chan int64, 1), over: make(chan struct{}), ready: make(chan struct{}, 1)}
 	if len(s.Own) != len(m.r.Topology.Nodes) || len(s.Ends) != len(s.Own) {
 		return nil, fmt.Errorf("a network of %d nodes is not the one of %d that is meant", len(m.r.Topology.Nodes), len(s.Own))
 	}
 	for i := range s.Ends {
 		if n := &m.r.Topology.Nodes[i]; len(s.Ends[i]) != len(n.Links) {
-			return nil, fmt.Errorf("node %s has %d links, and interfaces for %d are told", n.Name, len(n.Links), len(s.Ends[i]))
+			return nil, fmt.Errorf("node %s has %d links, and interfaces for %d are given", n.Name, len(n.Links), len(s.Ends[i]))
 		}
 	}
 	part := &live.Part{Name: s.Name, Own: s.Own, Processes: s.Processes, Begin: m.await}
@@ -142,15 +142,15 @@ func (m *member) prepare() error {
 	return inject(m.n, m.r)
 }
 
-// run does what it is told until the run is over, and tells what came out.
+// run follows its orders until the run is over, and sends what was measured.
 func (m *member) run(gone func()) error {
 	// Beside the workers there is little to do, at once.
 	runtime.GOMAXPROCS(min(2, runtime.GOMAXPROCS(0)))
 	go m.listen(gone)
-	told := make(chan error, 1)
+	reported := make(chan error, 1)
 	stop := make(chan struct{})
 	err := m.n.Engine.Run(0)
-	go func() { told <- m.report(stop) }()
+	go func() { reported <- m.report(stop) }()
 	if err == nil {
 		err = m.n.Engine.Run(m.s.Duration)
 	}
@@ -166,24 +166,24 @@ func (m *member) run(gone func()) error {
 	m.gate.Unlock()
 	err = errors.Join(err, m.n.Halt(), m.n.Err())
 	close(stop)
-	err = errors.Join(err, <-told)
+	err = errors.Join(err, <-reported)
 	if err == nil {
-		err = m.account()
+		err = m.summarize()
 	}
 	m.finished.Store(true)
 	// Frames that are missing in the end make a run worthless.
 	if err = errors.Join(err, m.n.Engine.Close()); err != nil {
-		return errors.Join(err, m.p.tell(&notice{Error: err.Error()}))
+		return errors.Join(err, m.p.send(&report{Error: err.Error()}))
 	}
-	return m.p.tell(&notice{Last: &m.last})
+	return m.p.send(&report{Last: &m.last})
 }
 
 // errOver ends a run before its time.
 var errOver = errors.New("the run is over")
 
-// await tells that all is ready and waits for the instant at which time begins.
+// await reports that all is ready and waits for the instant at which time begins.
 func (m *member) await() (time.Time, error) {
-	if err := m.p.tell(&notice{Ready: true}); err != nil {
+	if err := m.p.send(&report{Ready: true}); err != nil {
 		return time.Time{}, err
 	}
 	return instant(<-m.begin)
@@ -255,7 +255,7 @@ func (m *member) open(now frame.Time, o *opening) error {
 	m.slots[e.at-1] = e
 	m.conns[o.Serial] = e
 	if e.here[1] {
-		m.say(happening{What: opened, Serial: o.Serial, At: now})
+		m.add(event{What: opened, Serial: o.Serial, At: now})
 	}
 	return nil
 }
@@ -292,7 +292,7 @@ func (m *member) close(now frame.Time, c *closing) error {
 // arrived notes that a message is here.
 func (m *member) arrived(now frame.Time, c vnet.Conn) {
 	if e := m.slots[c-1]; !e.stream {
-		m.say(happening{What: arrived, Serial: e.serial, At: now})
+		m.add(event{What: arrived, Serial: e.serial, At: now})
 	}
 }
 
@@ -300,13 +300,13 @@ func (m *member) arrived(now frame.Time, c vnet.Conn) {
 // stream.
 func (m *member) done(now frame.Time, d *vnet.Done) {
 	e := m.slots[d.Conn-1]
-	h := happening{What: sent, Serial: e.serial, At: now, ID: d.Flow.ID, Start: d.Start, Retrans: d.Retransmits, Timeouts: d.Timeouts}
+	h := event{What: sent, Serial: e.serial, At: now, ID: d.Flow.ID, Start: d.Start, Retrans: d.Retransmits, Timeouts: d.Timeouts}
 	if p, ok := m.repeat[d.Flow.ID]; ok && now < p.Until {
 		if err := m.n.Send(now, e.at, p.Bytes, p.ID); err != nil {
 			m.e.Stop(err)
 		}
 	}
-	m.say(h)
+	m.add(h)
 }
 
 func (m *member) rtt(now frame.Time, c vnet.Conn, rtt frame.Time) {
@@ -315,32 +315,32 @@ func (m *member) rtt(now frame.Time, c vnet.Conn, rtt frame.Time) {
 	}
 }
 
-// say hands over to who writes, and does not wait.
-func (m *member) say(h happening) {
+// add puts an event into the next report, and does not wait.
+func (m *member) add(h event) {
 	m.mu.Lock()
-	m.news = append(m.news, h)
+	m.events = append(m.events, h)
 	m.mu.Unlock()
 	select {
-	case m.ring <- struct{}{}:
+	case m.ready <- struct{}{}:
 	default:
 	}
 }
 
-// report writes what happens until stop, and what there is then.
+// report sends events until stop, and those that there are then.
 func (m *member) report(stop chan struct{}) error {
 	for {
 		over := false
 		select {
-		case <-m.ring:
+		case <-m.ready:
 		case <-stop:
 			over = true
 		}
 		m.mu.Lock()
-		news := m.news
-		m.news = nil
+		events := m.events
+		m.events = nil
 		m.mu.Unlock()
-		if len(news) > 0 {
-			if err := m.p.tell(&notice{Events: news}); err != nil {
+		if len(events) > 0 {
+			if err := m.p.send(&report{Events: events}); err != nil {
 				m.e.Stop(err)
 				return err
 			}
@@ -380,15 +380,15 @@ func (m *member) lookAtFlows(bin int64) {
 	}
 }
 
-// account puts together what the process has to tell, and tells what may be too
-// much for one message.
-func (m *member) account() error {
-	m.last.Told, m.last.Links, m.last.Tally = m.e.Tell(), m.n.Engine.Stats(), count(m.n)
+// summarize puts together what the process measured, and sends what may be too much
+// for one message.
+func (m *member) summarize() error {
+	m.last.Timing, m.last.Links, m.last.Tally = m.e.ProcessTiming(), m.n.Engine.Stats(), count(m.n)
 	m.last.Waits = m.n.Waits(m.n.Engine.Now())
 	v, forgotten := m.n.PauseLog(m.n.Engine.Now())
 	m.last.Forgotten = forgotten
 	for part := range slices.Chunk(v, mostPauses) {
-		if err := m.p.tell(&notice{Pauses: part}); err != nil {
+		if err := m.p.send(&report{Pauses: part}); err != nil {
 			return err
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"gswitch/fabric"
-	"gswitch/fabric/crew"
+	"gswitch/fabric/workers"
 	"gswitch/frame"
 	"gswitch/hostnic"
 	"gswitch/sim"
@@ -149,7 +149,7 @@ func Virtual(spec *EngineSpec) (Engine, error) {
 	for _, p := range spec.Parts {
 		parts = max(parts, p+1)
 	}
-	return virtual{sim.New(sim.Config{Chunks: spec.Chunks, Headers: spec.Headers, Seed: spec.Seed, Parts: parts, Crew: &crew.Crew{}}), spec.Parts}, nil
+	return virtual{sim.New(sim.Config{Chunks: spec.Chunks, Headers: spec.Headers, Seed: spec.Seed, Parts: parts, Workers: &workers.Group{}}), spec.Parts}, nil
 }
 
 func (virtual) Virtual() bool               { return true }

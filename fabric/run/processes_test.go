@@ -30,9 +30,9 @@ func stub(f func(p *pipe) error) func(name string) (*Process, error) {
 	}
 }
 
-// What becomes of a process that is needed is told by its name, with what it
+// The error of a process that ended too early has its name, with what it
 // said, and nobody waits for it.
-func TestCrewLost(t *testing.T) {
+func TestProcessLost(t *testing.T) {
 	var s setup
 	for _, k := range []struct {
 		name string
@@ -43,28 +43,28 @@ func TestCrewLost(t *testing.T) {
 		{"ends well", func(p *pipe) error { p.read(&s); return nil }, "process h1 (7): it ended"},
 		{"gives up", func(p *pipe) error {
 			p.read(&s)
-			p.tell(&notice{Error: "port down"})
+			p.send(&report{Error: "port down"})
 			return p.read(&s)
 		}, "process h1 (7): port down"},
 	} {
-		c, err := muster([]live.Process{{Name: "h1"}}, stub(k.f), func(*live.Process) *setup { return &setup{} })
+		g, err := startAll([]live.Process{{Name: "h1"}}, stub(k.f), func(*live.Process) *setup { return &setup{} })
 		if err == nil {
-			err = c.ready(context.Background())
+			err = g.ready(context.Background())
 		}
 		if err == nil || !strings.Contains(err.Error(), k.want) {
 			t.Errorf("%s: %v, want %q", k.name, err, k.want)
 		}
-		c.dismiss()
+		g.stop()
 	}
 }
 
-// A crew that is ready begins at one instant, and ends when it is dismissed.
-func TestCrew(t *testing.T) {
+// Processes that are ready begin at one instant, and end when they are stopped.
+func TestProcesses(t *testing.T) {
 	begun := make(chan int64, 2)
-	c, err := muster([]live.Process{{Name: "h1"}, {Name: "h2"}}, stub(func(p *pipe) error {
+	g, err := startAll([]live.Process{{Name: "h1"}, {Name: "h2"}}, stub(func(p *pipe) error {
 		var s setup
 		var o order
-		if err := errors.Join(p.read(&s), p.tell(&notice{Ready: true}), p.read(&o)); err != nil {
+		if err := errors.Join(p.read(&s), p.send(&report{Ready: true}), p.read(&o)); err != nil {
 			return err
 		}
 		begun <- o.Begin
@@ -73,24 +73,24 @@ func TestCrew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.ready(context.Background()); err != nil {
+	if err := g.ready(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	before, err := monotonic()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.begin(); err != nil {
+	if _, err := g.begin(); err != nil {
 		t.Fatal(err)
 	}
 	if a, b := <-begun, <-begun; a != b || a <= before {
 		t.Errorf("time begins at %d and at %d, and it was %d", a, b, before)
 	}
-	if c.silent() != "h1, h2" {
-		t.Errorf("%q have not told their accounts", c.silent())
+	if g.unreported() != "h1, h2" {
+		t.Errorf("%q have no summary", g.unreported())
 	}
-	c.dismiss()
-	for _, h := range c.members {
+	g.stop()
+	for _, h := range g.processes {
 		if h.how == nil {
 			t.Errorf("%s went on reading", h.name)
 		}
@@ -112,14 +112,14 @@ func TestNodeRefuses(t *testing.T) {
 		{setup{Version: "2"}, `version "1" is to step nodes for version "2"`},
 		{setup{Version: "1", File: "t.yaml", Document: []byte("version: 7")}, "t.yaml:1"},
 		{setup{Version: "1", File: "t.yaml", Document: document, Seed: 1, Own: []bool{true}, Ends: [][]wireEnd{nil}}, "a network of 4 nodes is not the one of 1"},
-		{setup{Version: "1", File: "t.yaml", Document: document, Seed: 1, Own: make([]bool, 4), Ends: make([][]wireEnd, 4)}, "and interfaces for 0 are told"},
+		{setup{Version: "1", File: "t.yaml", Document: document, Seed: 1, Own: make([]bool, 4), Ends: make([][]wireEnd, 4)}, "and interfaces for 0 are got"},
 	} {
 		ours, theirs := net.Pipe()
 		ended := make(chan error, 1)
 		go func() { ended <- Node(theirs, "1", func() {}) }()
 		p := newPipe(ours)
-		var n notice
-		if err := errors.Join(p.tell(&k.s), p.read(&n)); err != nil {
+		var n report
+		if err := errors.Join(p.send(&k.s), p.read(&n)); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-ended; err == nil || !strings.Contains(n.Error, k.want) || !strings.Contains(err.Error(), k.want) {
@@ -130,18 +130,18 @@ func TestNodeRefuses(t *testing.T) {
 }
 
 // A director believes no process that tells of what is not.
-func TestDirectorHears(t *testing.T) {
+func TestDirectorRefuses(t *testing.T) {
 	d := &director{conns: map[vnet.Conn]*spread{3: {}}, way: map[uint64]*underWay{}}
-	for _, h := range []happening{{What: arrived, Serial: 1}, {What: arrived, Serial: 3}, {What: sent, Serial: 3, ID: 9}, {What: sent + 1, Serial: 3}} {
-		if err := d.hear(&h); err == nil {
+	for _, h := range []event{{What: arrived, Serial: 1}, {What: arrived, Serial: 3}, {What: sent, Serial: 3, ID: 9}, {What: sent + 1, Serial: 3}} {
+		if err := d.handle(&h); err == nil {
 			t.Errorf("%+v is believed", h)
 		}
 	}
 }
 
-// Orders to a process that is no more fail with how it ended, once; what is told
+// Orders to a process that is no more fail with how it ended, once; what is got
 // after that goes nowhere.
-func TestDirectorTellsNobody(t *testing.T) {
+func TestDirectorAfterLoss(t *testing.T) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -151,11 +151,11 @@ func TestDirectorTellsNobody(t *testing.T) {
 	if err := unix.Close(pair[1]); err != nil {
 		t.Fatal(err)
 	}
-	h := &hand{name: "h1", process: &Process{PID: 7}, pipe: newPipe(ours), ended: make(chan struct{}), how: errors.New("signal: killed")}
+	h := &process{name: "h1", started: &Process{PID: 7}, pipe: newPipe(ours), ended: make(chan struct{}), how: errors.New("signal: killed")}
 	close(h.ended)
-	d := &director{crew: &crew{members: []*hand{h}}}
+	d := &director{group: &group{processes: []*process{h}}}
 	for range 1 << 16 { // more than what is buffered
-		d.tell(0, order{Post: &posting{Serial: 1, Bytes: 1 << 40, ID: 1 << 50}})
+		d.send(0, order{Post: &posting{Serial: 1, Bytes: 1 << 40, ID: 1 << 50}})
 	}
 	if d.err == nil || d.err.Error() != "process h1 (7): signal: killed" {
 		t.Errorf("%v", d.err)

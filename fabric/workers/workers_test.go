@@ -1,4 +1,4 @@
-package crew
+package workers
 
 import (
 	"runtime"
@@ -8,24 +8,24 @@ import (
 	"gswitch/frame"
 )
 
-// Every part that is asked for runs once in each turn, and no turn begins before the
-// one before it has ended, whoever has slept in between.
-func TestTurns(t *testing.T) {
+// Every part that is asked for runs once in each round, and no round begins before the
+// one before it has ended, whichever worker slept in between.
+func TestRounds(t *testing.T) {
 	const parts = 5
-	var c Crew
-	defer c.Rest()
+	var g Group
+	defer g.Stop()
 	rng := frame.NewRand(1)
-	var in, turn atomic.Int32
+	var in, round atomic.Int32
 	var ran [parts]int
 	run := func(part int) {
 		in.Add(1)
-		now := turn.Load()
+		now := round.Load()
 		for range part {
 			runtime.Gosched()
 		}
 		ran[part]++
-		if turn.Load() != now {
-			t.Error("a turn ended before all had returned")
+		if round.Load() != now {
+			t.Error("a round ended before all had returned")
 		}
 		in.Add(-1)
 	}
@@ -41,16 +41,16 @@ func TestTurns(t *testing.T) {
 		if len(v) == 0 {
 			continue
 		}
-		c.Side(v, run)
+		g.Run(v, run)
 		if n := in.Load(); n != 0 {
-			t.Fatalf("%d are still at work", n)
+			t.Fatalf("%d have not returned", n)
 		}
-		turn.Add(1)
-		if rng.Uint32n(200) == 0 { // the others fall asleep, or go
+		round.Add(1)
+		if rng.Uint32n(200) == 0 { // the others fall asleep, or end
 			for range 300 {
 				runtime.Gosched()
 			}
-			c.Rest()
+			g.Stop()
 		}
 	}
 	if ran != want {
@@ -58,12 +58,12 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// A crew that rests has no goroutine left.
-func TestRest(t *testing.T) {
+// A group that was stopped has no goroutine left.
+func TestStop(t *testing.T) {
 	before := runtime.NumGoroutine()
-	var c Crew
-	c.Side([]int{0, 1, 2}, func(int) {})
-	c.Rest()
+	var g Group
+	g.Run([]int{0, 1, 2}, func(int) {})
+	g.Stop()
 	if n := runtime.NumGoroutine(); n > before {
 		t.Errorf("%d goroutines, before %d", n, before)
 	}
