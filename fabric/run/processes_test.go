@@ -112,7 +112,7 @@ func TestNodeRefuses(t *testing.T) {
 		{setup{Version: "2"}, `version "1" is to step nodes for version "2"`},
 		{setup{Version: "1", File: "t.yaml", Document: []byte("version: 7")}, "t.yaml:1"},
 		{setup{Version: "1", File: "t.yaml", Document: document, Seed: 1, Own: []bool{true}, Ends: [][]wireEnd{nil}}, "a network of 4 nodes is not the one of 1"},
-		{setup{Version: "1", File: "t.yaml", Document: document, Seed: 1, Own: make([]bool, 4), Ends: make([][]wireEnd, 4)}, "and interfaces for 0 are got"},
+		{setup{Version: "1", File: "t.yaml", Document: document, Seed: 1, Own: make([]bool, 4), Ends: make([][]wireEnd, 4)}, "and interfaces for 0 are given"},
 	} {
 		ours, theirs := net.Pipe()
 		ended := make(chan error, 1)
