@@ -81,6 +81,7 @@ type unit struct {
 	numbers map[string]int
 	next    int  // port number not given yet
 	timing  bool // its ports give stamps
+	page    *ClockPage
 	ports   map[string]*openPort
 
 	recording *recording // nil: it is not recorded
@@ -333,6 +334,10 @@ func (d *Daemon) addSwitch(s *config.Switch, wait time.Duration) error {
 			return errors.Join(err, d.closeSwitch(u))
 		}
 	}
+	if len(s.Ports) > 0 {
+		w := s.Ports[0].Workers[0] // who keeps time has all ports on one
+		u.page = OpenClockPage(d.log, d.engine, w, PagePath(d.resolved.Control.Socket, s.Name), u.sw.Nodes[slices.Index(u.workers, w)].Timekeeper())
+	}
 	d.units = append(d.units, u)
 	return nil
 }
@@ -355,7 +360,7 @@ func (d *Daemon) removeSwitch(name string) error {
 }
 
 func (d *Daemon) closeSwitch(u *unit) error {
-	var errs []error
+	errs := []error{u.page.Close()}
 	for name := range u.ports {
 		errs = append(errs, d.closePort(u, name))
 	}

@@ -97,6 +97,12 @@ func (e *Engine) Now() frame.Time { return e.clock.now() }
 // Dilation returns how many real nanoseconds one of the nodes takes.
 func (e *Engine) Dilation() int64 { return e.clock.by }
 
+// Monotonic returns what CLOCK_MONOTONIC says at an instant of the nodes, in
+// nanoseconds.
+func (e *Engine) Monotonic(t frame.Time) int64 {
+	return e.clock.began + max(0, e.clock.held.Load()) + e.clock.real(t)
+}
+
 // Epoch returns the wall clock's instant of frame.Time zero. Where time is
 // dilated it is the only instant at which the two can be compared.
 func (e *Engine) Epoch() time.Time {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"gswitch/clocktime"
+	"gswitch/control"
 	"gswitch/control/api"
 )
 
@@ -60,7 +62,7 @@ switches:
   - {interface: d0, netns: `+l.sw+`}
   - {interface: d1, netns: `+l.sw+`}
 - name: s2
-  clock: {parent: to1}
+  clock: {parent: to1, hop: 1s}
   ports:
   - {name: to1, interface: eth0, netns: `+l.hosts[1].ns+`}
 `)
@@ -97,14 +99,51 @@ switches:
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+	pagesAgree(t, d)
 	// Without a clock nobody is told any more, and the daemon says so.
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	write(t, file, strings.Replace(string(text), "  clock: {parent: to1}\n", "", 1))
+	write(t, file, strings.Replace(string(text), "  clock: {parent: to1, hop: 1s}\n", "", 1))
 	d.do("apply", file)
 	if n := clockCounter(d, "clock_depth", ""); n != 0 {
 		t.Errorf("a clock that was taken away is still told of:\n%s", d.do("show", "clock"))
+	}
+}
+
+// pagesAgree reads the pages of a root, s1, and of the switch that follows it, s2: what the
+// second says holds what the first does. A hop may add a second, so that it does however late
+// the machine is.
+func pagesAgree(t *testing.T, d *daemon) {
+	t.Helper()
+	var clocks [2]*clocktime.Clock
+	for i, name := range []string{"s1", "s2"} {
+		c, err := clocktime.Open(control.PagePath(d.socket, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		clocks[i] = c
+	}
+	known := 0
+	for range 200 {
+		// Both of one instant of the machine: that of the second image.
+		root, m := clocks[0].Image(), clocks[1].Image()
+		if m.Eps < 0 || root.Eps < 0 {
+			continue
+		}
+		at, bt, err := root.Between(max(m.At, root.At))
+		from, to, err2 := m.Between(max(m.At, root.At))
+		if err != nil || err2 != nil || m.Root != root.Root || root.State != clocktime.Root {
+			t.Fatalf("%+v follows %+v: %v, %v", m, root, err, err2)
+		}
+		if known++; at < from || bt > to {
+			t.Fatalf("the root says %d to %d, who follows it %d to %d", at, bt, from, to)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	if known == 0 {
+		t.Error("no time in the page of who follows")
 	}
 }

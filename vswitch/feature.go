@@ -333,6 +333,16 @@ func (n *Node) Feature(name string) any {
 	return nil
 }
 
+// Timekeeper returns the feature that keeps synchronised time, nil if none does.
+func (n *Node) Timekeeper() feature.Timekeeper {
+	for i := range n.features {
+		if k, ok := n.features[i].State.(feature.Timekeeper); ok {
+			return k
+		}
+	}
+	return nil
+}
+
 // ReadFeatures calls emit with all counters of features, by feature.
 func (n *Node) ReadFeatures(emit func(f *Feature, counter int, port uint16, value float64, labels ...string)) {
 	for i := range n.features {

@@ -29,6 +29,8 @@ type unit struct {
 
 	measured measured
 
+	page *control.ClockPage // nil: it has no clock
+
 	mu     sync.Mutex // guards what follows
 	users  int        // who want others to be served
 	region *agent.Region
@@ -80,6 +82,7 @@ func (d *Daemon) open(h *config.Host, at control.Interface) (*unit, error) {
 	if err := d.engine.AddNode(*h.Worker, u.agent); err != nil {
 		return nil, fmt.Errorf("host %s: %w", h.Name, err)
 	}
+	u.page = control.OpenClockPage(d.log, d.engine, *h.Worker, control.PagePath(d.doc.Control.Socket, h.Name), u.agent.NIC().Timekeeper())
 	err = u.openPort(h, at.Queues)
 	if err == nil && h.Serve {
 		err = u.serve()
@@ -132,9 +135,9 @@ func (u *unit) openPort(h *config.Host, queues int) error {
 func (u *unit) close() error {
 	close(u.gone)
 	_ = u.command(agent.Shutdown{}) // a worker that has ended runs none
-	var err error
+	err := u.page.Close()
 	if u.port != nil {
-		err = u.engine.RemovePort(u.port)
+		err = errors.Join(err, u.engine.RemovePort(u.port))
 	}
 	return errors.Join(err, u.engine.RemoveNode(u.worker.Index(), u.agent))
 }

@@ -1,0 +1,67 @@
+package clocktime
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Clock reads a page. Its methods may be called from any goroutine.
+type Clock struct {
+	p *page
+	b []byte
+}
+
+// Open opens the page of a daemon, such as /run/ghost/h1.clock.
+func Open(path string) (*Clock, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if st, err := f.Stat(); err != nil || st.Size() < pageSize {
+		return nil, fmt.Errorf("%s: is no clock page", path)
+	}
+	c := &Clock{}
+	if c.p, c.b, err = mapped(f, unix.PROT_READ); err != nil {
+		return nil, err
+	}
+	if c.p.magic != magic {
+		unix.Munmap(c.b)
+		return nil, fmt.Errorf("%s: is no clock page of this version", path)
+	}
+	return c, nil
+}
+
+// Image returns what the page says.
+func (c *Clock) Image() (m Image) {
+	p := c.p
+	for {
+		turn := atomic.LoadUint64(&p.turn)
+		m = Image{At: atomic.LoadInt64(&p.at), Time: atomic.LoadInt64(&p.time), Eps: atomic.LoadInt64(&p.eps), Drift: atomic.LoadInt64(&p.drift),
+			State: State(atomic.LoadUint64(&p.state)), Epoch: uint32(atomic.LoadUint64(&p.epoch)), Root: atomic.LoadUint64(&p.root)}
+		if turn&1 == 0 && atomic.LoadUint64(&p.turn) == turn {
+			return m
+		}
+	}
+}
+
+// Now returns the interval in which the root's time lies now.
+func (c *Clock) Now() (earliest, latest time.Time, err error) {
+	now, err := clock(unix.CLOCK_MONOTONIC)
+	if err != nil {
+		return earliest, latest, err
+	}
+	m := c.Image()
+	from, to, err := m.Between(now)
+	if err != nil {
+		return earliest, latest, err
+	}
+	return time.Unix(0, from), time.Unix(0, to), nil
+}
+
+// Close ends the reading.
+func (c *Clock) Close() error { return unix.Munmap(c.b) }

@@ -1,0 +1,85 @@
+/* Synchronised time of a gswitch or ghost daemon, from a page of shared memory:
+ * the interval in which the root's time lies. See package clocktime. C11.
+ *
+ *	struct gswitch_clock c;
+ *	if (gswitch_clock_open(&c, "/run/ghost/h1.clock") < 0) ...
+ *	if (gswitch_clock_now(&c, &earliest, &latest) < 0) ...  // not synchronised
+ */
+#ifndef GSWITCH_CLOCK_H
+#define GSWITCH_CLOCK_H
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+struct gswitch_clock_page {
+	uint64_t magic;
+	_Atomic uint64_t turn; /* odd while the rest is written */
+	_Atomic int64_t at;    /* CLOCK_MONOTONIC, ns */
+	_Atomic int64_t time;  /* synchronised time then, ns since 1970 */
+	_Atomic int64_t eps;   /* its uncertainty then, ns; -1: not known */
+	_Atomic int64_t drift; /* by how many parts in 10^9 that grows */
+	_Atomic uint64_t state, epoch, root;
+};
+
+struct gswitch_clock {
+	const struct gswitch_clock_page *page;
+};
+
+#define GSWITCH_CLOCK_MAGIC UINT64_C(0x314b434f4c435347)
+
+/* Returns -1 if there is no page. */
+static inline int gswitch_clock_open(struct gswitch_clock *c, const char *path)
+{
+	struct stat st;
+	void *p = MAP_FAILED;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) == 0 && st.st_size >= (off_t)sizeof(struct gswitch_clock_page))
+		p = mmap(0, sizeof(struct gswitch_clock_page), PROT_READ, MAP_SHARED, fd, 0);
+	close(fd);
+	if (p == MAP_FAILED)
+		return -1;
+	c->page = p;
+	return c->page->magic == GSWITCH_CLOCK_MAGIC ? 0 : -1;
+}
+
+/* The interval at an instant of CLOCK_MONOTONIC, in ns since 1970. Returns -1 if the
+ * clock is not synchronised. */
+static inline int gswitch_clock_at(const struct gswitch_clock *c, int64_t monotonic, int64_t *earliest, int64_t *latest)
+{
+	const struct gswitch_clock_page *p = c->page;
+	int64_t at, now, eps, drift, span;
+	uint64_t turn;
+
+	do {
+		turn = atomic_load(&p->turn);
+		at = atomic_load(&p->at);
+		now = atomic_load(&p->time);
+		eps = atomic_load(&p->eps);
+		drift = atomic_load(&p->drift);
+	} while (turn & 1 || atomic_load(&p->turn) != turn);
+	if (eps < 0)
+		return -1;
+	span = monotonic > at ? monotonic - at : 0;
+	eps += span / 1000000000 * drift + (span % 1000000000 * drift + 999999999) / 1000000000;
+	*earliest = now + span - eps;
+	*latest = now + span + eps;
+	return 0;
+}
+
+static inline int gswitch_clock_now(const struct gswitch_clock *c, int64_t *earliest, int64_t *latest)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return gswitch_clock_at(c, (int64_t)t.tv_sec * 1000000000 + t.tv_nsec, earliest, latest);
+}
+
+#endif

@@ -1,0 +1,137 @@
+package clocktime
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// page is the layout, in the byte order of the machine. gswitch_clock.h has the same.
+type page struct {
+	magic uint64
+	turn  uint64 // odd while the rest is written
+	at    int64  // CLOCK_MONOTONIC in nanoseconds
+	time  int64  // synchronised time then, in nanoseconds since 1970
+	eps   int64  // its uncertainty then, in nanoseconds; -1: it is not known
+	drift int64  // by how many parts in 10^9 eps grows
+	state uint64
+	epoch uint64
+	root  uint64
+}
+
+const (
+	magic    = 0x314b434f4c435347 // "GSCLOCK1"
+	pageSize = 4096
+)
+
+// State is what the clock takes itself for.
+type State uint8
+
+// States, by the numbers in the page.
+const (
+	Unsynchronised State = iota
+	Primary              // hears the root by its first parent
+	Backup               // by its second
+	Holdover             // hears nobody
+	Root                 // is the root
+	Evicted              // found itself broken
+)
+
+var states = [...]string{"unsynchronised", "primary", "backup", "holdover", "root", "evicted"}
+
+// String returns the state in words.
+func (s State) String() string {
+	if int(s) < len(states) {
+		return states[s]
+	}
+	return fmt.Sprintf("state %d", uint8(s))
+}
+
+// Image is what a page holds: synchronised time at an instant, and how uncertain it
+// becomes behind that.
+type Image struct {
+	At    int64 // CLOCK_MONOTONIC in nanoseconds
+	Time  int64 // synchronised time then, in nanoseconds since 1970
+	Eps   int64 // its uncertainty then, in nanoseconds; -1: it is not known
+	Drift int64 // by how many parts in 10^9 Eps grows
+	State State
+	Epoch uint32 // of the plan that the root announces
+	Root  uint64 // identity of the root: two times can be compared if it is the same
+}
+
+// ErrUnknown is the error of a clock that has not heard a root yet, or knows that it
+// is broken.
+var ErrUnknown = errors.New("the clock is not synchronised")
+
+// Between returns the interval in which the root's time lies at an instant of
+// CLOCK_MONOTONIC, in nanoseconds since 1970. Instants before At are taken for At.
+func (m *Image) Between(monotonic int64) (earliest, latest int64, err error) {
+	if m.Eps < 0 {
+		return 0, 0, ErrUnknown
+	}
+	span := max(0, monotonic-m.At)
+	eps := m.Eps + span/1e9*m.Drift + (span%1e9*m.Drift+1e9-1)/1e9
+	return m.Time + span - eps, m.Time + span + eps, nil
+}
+
+func mapped(f *os.File, prot int) (*page, []byte, error) {
+	b, err := unix.Mmap(int(f.Fd()), 0, pageSize, prot, unix.MAP_SHARED)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	return (*page)(unsafe.Pointer(&b[0])), b, nil
+}
+
+// Writer has a page. One goroutine writes it.
+type Writer struct {
+	path string
+	p    *page
+	b    []byte
+}
+
+// Create makes the page at a path, in place of an older one, for everybody to read.
+func Create(path string) (*Writer, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), ".clock")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	w := &Writer{path: path}
+	if err = errors.Join(f.Truncate(pageSize), f.Chmod(0o644)); err == nil {
+		w.p, w.b, err = mapped(f, unix.PROT_READ|unix.PROT_WRITE)
+	}
+	if err == nil {
+		w.p.eps, w.p.magic = -1, magic
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return nil, fmt.Errorf("clock page %s: %w", path, err)
+	}
+	return w, nil
+}
+
+// Write puts an image into the page.
+func (w *Writer) Write(m *Image) {
+	p := w.p
+	turn := atomic.LoadUint64(&p.turn)
+	atomic.StoreUint64(&p.turn, turn+1)
+	atomic.StoreInt64(&p.at, m.At)
+	atomic.StoreInt64(&p.time, m.Time)
+	atomic.StoreInt64(&p.eps, m.Eps)
+	atomic.StoreInt64(&p.drift, m.Drift)
+	atomic.StoreUint64(&p.state, uint64(m.State))
+	atomic.StoreUint64(&p.epoch, uint64(m.Epoch))
+	atomic.StoreUint64(&p.root, m.Root)
+	atomic.StoreUint64(&p.turn, turn+2)
+}
+
+// Close removes the page. Who has it open goes on with what it says.
+func (w *Writer) Close() error {
+	return errors.Join(os.Remove(w.path), unix.Munmap(w.b))
+}

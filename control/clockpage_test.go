@@ -1,0 +1,52 @@
+package control
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"gswitch/clocksync"
+	"gswitch/clocktime"
+	"gswitch/dataplane"
+	"gswitch/feature"
+)
+
+// Programs call the states of a clock what the clock calls them.
+func TestStatesOfClockPages(t *testing.T) {
+	for s := clocksync.Unsynced; s <= clocksync.Evicted; s++ {
+		if a, b := s.String(), clocktime.State(s).String(); a != b {
+			t.Errorf("state %d is %q to the clock and %q in pages", s, a, b)
+		}
+	}
+}
+
+type told struct{ feature.Time }
+
+func (k told) Tell(now int64) feature.Time {
+	k.Time.Time += now
+	return k.Time
+}
+
+// A page says of an instant of the machine what the clock says of the same instant of
+// the nodes.
+func TestImageOfClock(t *testing.T) {
+	e, err := dataplane.New(dataplane.Config{Chunks: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before, behind unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &before); err != nil {
+		t.Fatal(err)
+	}
+	now := e.Now()
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &behind); err != nil {
+		t.Fatal(err)
+	}
+	m := image(e, told{feature.Time{Time: 100, Eps: 3, Drift: 9, State: 2, Epoch: 4, Root: 5}}, now)
+	if m.At < before.Nano() || m.At > behind.Nano() {
+		t.Errorf("now is %d, from %d to %d", m.At, before.Nano(), behind.Nano())
+	}
+	if want := (clocktime.Image{At: m.At, Time: int64(now) + 100, Eps: 3, Drift: 9, State: clocktime.Backup, Epoch: 4, Root: 5}); m != want {
+		t.Errorf("%+v, want %+v", m, want)
+	}
+}
