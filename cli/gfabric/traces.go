@@ -21,6 +21,7 @@ import (
 type copiesFlags struct {
 	fabric string
 	run    string
+	filter string
 	limit  int
 	json   bool
 }
@@ -29,6 +30,7 @@ func (f *copiesFlags) add(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.fabric, "fabric", "", "the network that the copies are of: a file, or a generator such as leaf-spine:2,4,2; results of a run have it")
 	fl.StringVar(&f.run, "run", "", "of a directory with several runs, the one whose name begins with this")
+	fl.StringVar(&f.filter, "filter", "", "only packets that this is true of, such as 'tcp.port == 80 && switch == leaf1 && delay > 1ms'")
 	fl.IntVarP(&f.limit, "limit", "n", 30, "most rows, 0 is all")
 	fl.BoolVar(&f.json, "json", false, "print JSON")
 }
@@ -58,7 +60,14 @@ func (f *copiesFlags) book(name string) (*traces.Book, error) {
 	if err != nil {
 		return nil, err
 	}
-	return traces.Read(files, t)
+	b, err := traces.Read(files, t)
+	if err != nil || f.filter == "" {
+		return b, err
+	}
+	if err := b.Choose(f.filter); err != nil {
+		return nil, cli.Usage(err)
+	}
+	return b, nil
 }
 
 // rows cuts a list to what is to be printed, and tells of the rest.
@@ -78,7 +87,10 @@ func printRest(w io.Writer, rest int) {
 const copiesHelp = "The copies are those of mirror sessions (watch in a switch's document, switch.watch in a\n" +
 	"scenario), in a file of tcpdump, Wireshark or gswitch capture, or in the results of a run with\n" +
 	"measure.traces. Names, and who should have seen a packet next, come from the network:\n" +
-	"results have it, files of captures need --fabric."
+	"results have it, files of captures need --fabric.\n\n" +
+	"--filter compares fields of the packets' innermost headers, of their hops, and of what\n" +
+	"became of them, by == != < <= > >= and joins comparisons by && || ! and ( ). A field that\n" +
+	"differs from hop to hop is asked of all of them."
 
 func tracesCommand() *cobra.Command {
 	var f copiesFlags
@@ -90,7 +102,8 @@ func tracesCommand() *cobra.Command {
 		Example: "  gfabric run scenarios/everflow/drops.yaml\n" +
 			"  gfabric traces results/drops --run silent-1\n" +
 			"  gfabric traces copies.pcap --fabric leaf-spine:2,4,2 --only lost\n" +
-			"  gfabric traces copies.pcap --flow 10.0.1.2 --json",
+			"  gfabric traces copies.pcap --flow 10.0.1.2 --json\n" +
+			"  gfabric traces copies.pcap --filter 'switch == spine1 && lost'",
 		Args: one("a file of copies, or a directory of results"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if only != "" && !slices.Contains(traces.Kinds, traces.Kind(only)) {

@@ -4,6 +4,7 @@ package traces
 
 import (
 	"net/netip"
+	"slices"
 
 	"gswitch/fabric"
 	"gswitch/frame"
@@ -91,6 +92,16 @@ func (b *Book) Finish(now frame.Time) {
 
 // Advance makes the traces whole that nothing more came of for long enough.
 func (b *Book) Advance(now frame.Time) { b.Done = append(b.Done, b.traces.Advance(now)...) }
+
+// Choose forgets the traces that a filter does not choose (mirror.ParseFilter), in
+// which switches are named as in the network.
+func (b *Book) Choose(filter string) error {
+	f, err := mirror.ParseFilter(filter, b.net.addresses)
+	if err == nil {
+		b.Done = slices.DeleteFunc(b.Done, func(t *mirror.Trace) bool { return !f.Match(t) })
+	}
+	return err
+}
 
 // Early is how many traces were judged before they were whole, for want of memory.
 func (b *Book) Early() uint64 { return b.traces.Early }
@@ -204,6 +215,16 @@ func (n *network) home(node int, dst netip.Addr) bool {
 func (n *network) Station(m wire.MAC) bool {
 	_, ok := n.mac[base(m)]
 	return ok
+}
+
+// addresses are those of a switch that has a name.
+func (n *network) addresses(name string) (v []netip.Addr) {
+	for a, node := range n.node {
+		if a.Is4() && n.plan.Topology.Nodes[node].Name == name {
+			v = append(v, a)
+		}
+	}
+	return v
 }
 
 // name is the name of a switch, or its address.

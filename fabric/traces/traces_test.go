@@ -273,3 +273,21 @@ func TestFiles(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A filter names switches as the network does.
+func TestChoose(t *testing.T) {
+	s := newSite(t)
+	for i, dst := range []string{"10.0.1.2", "10.0.2.2"} {
+		s.sees(1000, "leaf1", "h1", 64, uint16(i), dst, frame.Keep)
+		s.sees(2000, []string{"spine1", "spine2"}[i], "leaf1", 63, uint16(i), dst, frame.Keep)
+	}
+	for filter, want := range map[string]int{"switch == leaf1": 2, "switch == spine2": 1, "switch == spine2 && ip.dst == 10.0.1.2": 0, "lost": 2} {
+		b := s.book()
+		if err := b.Choose(filter); err != nil || len(b.Done) != want {
+			t.Errorf("%s chooses %d packets, %v, want %d", filter, len(b.Done), err, want)
+		}
+	}
+	if err := s.book().Choose("switch == leaf9"); err == nil {
+		t.Error("there is no leaf9")
+	}
+}
