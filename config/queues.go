@@ -119,7 +119,7 @@ func (a *Admission) Check() (key, problem string) {
 }
 
 // rankBy are the keys by which ranked orders go.
-var rankBy = map[string]scheduler.RankBy{"dscp": scheduler.RankDSCP, "dscp-rising": scheduler.RankDSCPRising, "class": scheduler.RankClass, "size": scheduler.RankSize, "slack": scheduler.RankSlack}
+var rankBy = map[string]scheduler.RankBy{"dscp": scheduler.RankDSCP, "dscp-rising": scheduler.RankDSCPRising, "class": scheduler.RankClass, "size": scheduler.RankSize, "slack": scheduler.RankSlack, "priority": scheduler.RankKept}
 
 // byRank reports whether an order or an admission goes by rank.
 func byRank(o *Order, a *Admission) bool {

@@ -159,7 +159,7 @@ type Queue struct {
 	MaxRate units.Rate `yaml:"max_rate" default:"unlimited" doc:"Upper limit."`
 
 	Order      *Order     `yaml:"order" doc:"How its frames leave. First in, first out if left out. The port needs a rate."`
-	Rank       string     `yaml:"rank" enum:"dscp,dscp-rising,class,size,slack" doc:"What orders and admissions by rank go by. dscp: the highest code point first, the default. dscp-rising: the lowest. class: the highest. size: the shortest frame. slack: the least slack (see lstf)."`
+	Rank       string     `yaml:"rank" enum:"dscp,dscp-rising,class,size,slack,priority" doc:"What orders and admissions by rank go by. dscp: the highest code point first, the default. dscp-rising: the lowest. class: the highest. size: the shortest frame. slack: the least slack (see lstf). priority: the least that lstf wrote, whatever the wait (lstf.fixed)."`
 	Inversions bool       `yaml:"inversions" doc:"true: frames are counted that leave while one of smaller rank waits (gswitch show queues --order)."`
 	Admission  *Admission `yaml:"admission" doc:"What it drops of itself before it is full. Nothing if left out. The port needs a rate."`
 	Policy     *Policy    `yaml:"policy" doc:"How it is buffered and served, in OpenQueue (docs/POLICIES.md), in place of order. The port needs a rate."`

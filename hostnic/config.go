@@ -142,6 +142,11 @@ type QPConfig struct {
 	CC     func(*cc.Env) cc.Algorithm
 	CCName string
 
+	// Writes sends messages as RDMA Writes in place of Sends: the first packet tells
+	// how long its message is (RETH), to whoever looks on the way. Both ends have it
+	// or none, and agree where the bytes go: address and key are 0.
+	Writes bool
+
 	// LowClasses are the classes of the levels of Transport.Recursive, each below
 	// the one before, and all below Class.
 	LowClasses []uint8

@@ -59,16 +59,28 @@ func (a *assembly) takeEnd() messageEnd {
 	}
 }
 
-// kinds tells for each Send opcode what the packet is to its message, and
-// whether it begins it.
+// kinds tells for each opcode of Sends and Writes what the packet is to its
+// message, and how long its headers are behind the BTH.
 var kinds = [...]struct {
-	kind  transport.PacketKind
-	first bool
+	kind transport.PacketKind
+	head int
 }{
-	wire.RCSendFirst:  {transport.Middle, true},
-	wire.RCSendMiddle: {transport.Middle, false},
-	wire.RCSendLast:   {transport.LastCQE, false},
-	wire.RCSendOnly:   {transport.LastCQE, true},
+	wire.RCSendFirst:   {transport.Middle, 0},
+	wire.RCSendMiddle:  {transport.Middle, 0},
+	wire.RCSendLast:    {transport.LastCQE, 0},
+	wire.RCSendOnly:    {transport.LastCQE, 0},
+	wire.RCWriteFirst:  {transport.Middle, wire.RETHLen},
+	wire.RCWriteMiddle: {transport.Middle, 0},
+	wire.RCWriteLast:   {transport.LastCQE, 0},
+	wire.RCWriteOnly:   {transport.LastCQE, wire.RETHLen},
+}
+
+// carries reports whether packets of an opcode are those of messages of q.
+func (q *queuePair) carries(op byte) bool {
+	if q.service == &writeService {
+		return op >= wire.RCWriteFirst && op <= wire.RCWriteOnly && op != wire.RCWriteLastImmediate
+	}
+	return op <= wire.RCSendOnly && op != wire.RCSendLastImmediate
 }
 
 // data takes in a data frame that waited for a slow host: its queue pair may
@@ -90,8 +102,9 @@ func (n *NIC) data(now frame.Time, r frame.Ref) {
 // takeData takes in a data frame of a message, delivers its payload and answers it.
 func (n *NIC) takeData(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth int, q *queuePair) {
 	op := b[bth]
-	size, ok := n.payload(m, b, bth, bth+wire.BTHLen)
 	k := &kinds[op]
+	head := bth + wire.BTHLen + k.head
+	size, ok := n.payload(m, b, bth, head)
 	if !ok || size > uint32(n.cfg.Payload) || k.kind == transport.Middle && size == 0 {
 		n.drop(r, frame.RoCELength)
 		return
@@ -119,7 +132,7 @@ func (n *NIC) takeData(now frame.Time, r frame.Ref, m *frame.Meta, b []byte, bth
 	}
 	if v.Deliver {
 		if q.place != nil && !n.cfg.Virtual {
-			q.place(q.qpn, seq, b[bth+wire.BTHLen:][:size])
+			q.place(q.qpn, seq, b[head:][:size])
 		}
 		n.deliver(now, q, seq, size, k.kind, &v)
 	} else if v.Duplicate {

@@ -140,8 +140,11 @@ func (m *messages) find(seq uint64) *message {
 	return m.at(lo)
 }
 
+// maxWrite is the length of the longest RDMA Write (IBTA 9.3.3).
+const maxWrite = 1 << 31
+
 // SendMessage posts a message on a queue pair: an RDMA Send of any length,
-// also 0. Its end is told by a completion with the given id.
+// also 0, or with QPConfig.Writes an RDMA Write of at most 2 GiB. Its end is told by a completion with the given id.
 func (n *NIC) SendMessage(now frame.Time, qpn uint32, bytes uint64, id uint64) error {
 	return n.post(now, qpn, bytes, nil, id)
 }
@@ -157,11 +160,14 @@ func (n *NIC) post(now frame.Time, qpn uint32, bytes uint64, data []byte, id uin
 	if why != frame.Keep {
 		return fmt.Errorf("nic %s: there is no queue pair %#x: %v", n.cfg.Name, qpn, why)
 	}
-	if q.service != &messageService {
+	if q.service != &messageService && q.service != &writeService {
 		return fmt.Errorf("nic %s: queue pair %#x is not for messages", n.cfg.Name, qpn)
 	}
 	if bytes >= 1<<31*uint64(n.cfg.Payload) {
 		return fmt.Errorf("nic %s: a message of %d bytes is too long", n.cfg.Name, bytes)
+	}
+	if q.service == &writeService && bytes > maxWrite {
+		return fmt.Errorf("nic %s: an RDMA Write of %d bytes is longer than 2 GiB", n.cfg.Name, bytes)
 	}
 	m := q.msgs.push()
 	mtu := uint64(n.cfg.Payload)

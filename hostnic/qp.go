@@ -161,7 +161,7 @@ func (n *NIC) OpenQP(now frame.Time, cfg *QPConfig) (uint32, error) {
 	}
 	q.intLen = q.codec.HeaderLen()
 	n.makeTemplates(q, cfg)
-	if err := n.fits(q); err != nil {
+	if err := n.fits(q, cfg); err != nil {
 		q.open = false
 		n.free = append(n.free, q.index)
 		return 0, err
@@ -176,6 +176,9 @@ func (n *NIC) OpenQP(now frame.Time, cfg *QPConfig) (uint32, error) {
 	q.openSecond(cfg)
 	n.count.QPsOpen++
 	q.ackOp, q.service, q.verbs, q.owner = wire.RCAcknowledge, &messageService, nil, nil
+	if cfg.Writes {
+		q.service = &writeService
+	}
 	if cfg.Frames != nil {
 		q.openFrames(&q.transport)
 	}

@@ -142,7 +142,7 @@ func (n *NIC) roce(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
 	switch op := b[bth]; {
 	case op == wire.RCAcknowledge:
 		n.acknowledged(now, r, m, b, bth, q)
-	case op <= wire.RCSendOnly && op != wire.RCSendLastImmediate:
+	case q.carries(op):
 		if n.slow.on {
 			n.hold(now, r)
 			return

@@ -319,10 +319,26 @@ func (n *NIC) writeMessage(q *queuePair, r frame.Ref, m *frame.Meta, msg *messag
 	n.writeSend(q, r, m, msg, seq, payload, seq+1 == msg.end || q.transport.AckEvery <= 1, data)
 }
 
-// writeSend writes the bytes of an RDMA Send. Where asks is set, or where window and
+// prepareWrite returns what the RETH adds to the first packet of a message.
+func (n *NIC) prepareWrite(q *queuePair, msg *message, seq uint64) uint32 {
+	switch {
+	case seq != msg.first:
+		return 0
+	case n.cfg.Sizes.Data != 0: // says how long frames are, so that only the headers must fit
+		head, wire := uint32(q.data.n)+wire.RETHLen, n.dataWire(q, n.lengthOf(q, seq))
+		return head - min(head, wire)
+	}
+	return wire.RETHLen
+}
+
+// writeSend writes the bytes of an RDMA Send or Write. Where asks is set, or where window and
 // cap let nothing follow, it asks for its acknowledgement.
 func (n *NIC) writeSend(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, seq uint64, payload uint32, asks bool, data []byte) {
-	head := uint32(q.data.n)
+	first, last := seq == msg.first, seq+1 == msg.end
+	head, writes := uint32(q.data.n), q.service == &writeService
+	if writes && first {
+		head += wire.RETHLen
+	}
 	extra := uint32(0)
 	if !n.cfg.Virtual {
 		extra = payload + pad(payload) + wire.ICRCLen
@@ -331,7 +347,6 @@ func (n *NIC) writeSend(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, 
 	b := n.arena.Bytes(r)
 	q.data.stamp(b, m.Wire, q.nextID())
 	bth := b[q.data.bth:]
-	first, last := seq == msg.first, seq+1 == msg.end
 	psn := (q.initial + uint32(seq)) & 0xffffff
 	switch {
 	case first && last:
@@ -342,6 +357,13 @@ func (n *NIC) writeSend(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, 
 		bth[0] = wire.RCSendLast
 	default:
 		bth[0] = wire.RCSendMiddle
+	}
+	if writes {
+		bth[0] += wire.RCWriteFirst // the opcodes of Writes are those of Sends and 6
+		if first {
+			reth := wire.RETHFields{Length: uint32(msg.bytes)}
+			reth.Encode(b[q.data.n:head])
+		}
 	}
 	if asks || n.asks(q, payload) {
 		psn |= 1 << 31 // AckReq
@@ -355,13 +377,13 @@ func (n *NIC) writeSend(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, 
 		bth[1] |= byte(pad(payload)) << 4
 	default:
 		bth[1] |= byte(pad(payload)) << 4
-		n.writePayload(q, b, payload, data)
+		n.writePayload(q, b, head, payload, data)
 	}
 }
 
-// writePayload writes payload, padding and ICRC.
-func (n *NIC) writePayload(q *queuePair, b []byte, payload uint32, data []byte) {
-	body := b[q.data.n : len(b)-wire.ICRCLen]
+// writePayload writes payload, padding and ICRC behind the headers.
+func (n *NIC) writePayload(q *queuePair, b []byte, head, payload uint32, data []byte) {
+	body := b[head : len(b)-wire.ICRCLen]
 	clear(body[copy(body[:payload], data):])
 	wire.PutICRC(b, wire.EthernetLen, int(q.data.bth))
 }

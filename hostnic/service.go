@@ -25,11 +25,12 @@ type service struct {
 }
 
 // The services. That of a queue pair is chosen when it is opened.
-var messageService, packetService, requestService, responseService service
+var messageService, writeService, packetService, requestService, responseService service
 
 func init() {
 	// Messages (message.go), as the programs of runs and transfers send them.
 	messageService = service{data: (*NIC).takeData, write: (*NIC).writeMessage, retire: (*NIC).retireMessages}
+	writeService = service{data: (*NIC).takeData, prepare: (*NIC).prepareWrite, write: (*NIC).writeMessage, retire: (*NIC).retireMessages}
 	// Packets of others (frames.go), as the transparent mode carries them.
 	packetService = service{data: (*NIC).takeFrame, write: (*NIC).writeFrame, retire: (*NIC).retireFrames, close: (*NIC).closeFrames}
 	// RDMA operations (verbs.go), and the responses to them, which are sent by a

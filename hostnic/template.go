@@ -171,10 +171,13 @@ func (n *NIC) payload(m *frame.Meta, b []byte, bth, head int) (uint32, bool) {
 }
 
 // fits reports whether the frames of a queue pair fit into the chunks.
-func (n *NIC) fits(q *queuePair) error {
+func (n *NIC) fits(q *queuePair, cfg *QPConfig) error {
 	need := max(int(q.data.n), int(q.reply.n)+cnpLen+wire.ICRCLen)
 	if !n.cfg.Virtual {
 		need = max(need, int(n.dataWire(q, uint32(n.cfg.Payload))))
+	}
+	if cfg.Writes {
+		need += wire.RETHLen
 	}
 	if need > n.pool.Room() {
 		return fmt.Errorf("nic %s: frames of %d bytes do not fit into chunks with room for %d", n.cfg.Name, need, n.pool.Room())

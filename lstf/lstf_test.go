@@ -128,7 +128,7 @@ func TestDeadlineClassAndConstant(t *testing.T) {
 // Packets differ by queue pair, sequence number and ports; a schedule has them all.
 func TestSchedule(t *testing.T) {
 	var s Schedule
-	if _, ok := s.Wait(1); ok {
+	if _, _, ok := s.Wait(1); ok {
 		t.Error("an empty schedule has a packet")
 	}
 	keys := map[uint64]int64{}
@@ -136,15 +136,20 @@ func TestSchedule(t *testing.T) {
 		b := wt.Frame(wt.Eth(wt.MAC(2), wt.MAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(49152, wire.RoCEv2Port), wt.BTH(wire.RCSendMiddle, uint32(i%3), uint32(i)), wt.Zeros(100))
 		m, _ := wt.Parse(b)
 		keys[Key(&m, b)] = int64(i) - 100
-		s.Record(Key(&m, b), int64(i)-100)
+		s.Record(Key(&m, b), int64(i)-100, frame.Time(2*i))
 	}
 	if len(keys) != 5000 || s.Len() != 5000 {
 		t.Fatalf("%d keys, %d in the schedule, of 5000 packets", len(keys), s.Len())
 	}
 	for key, ns := range keys {
-		if got, ok := s.Wait(key); !ok || got != ns {
+		if got, left, ok := s.Wait(key); !ok || got != ns || left != frame.Time(2*(ns+100)) {
 			t.Fatalf("%d, %v, want %d", got, ok, ns)
 		}
+	}
+	b := wt.Frame(wt.Eth(wt.MAC(2), wt.MAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(49152, wire.RoCEv2Port), wt.BTH(wire.RCSendMiddle, 1, 4000), wt.Zeros(100))
+	m, _ := wt.Parse(b)
+	if wait, exit := writer(t, Policy{Kind: Replay, Schedule: &s}), writer(t, Policy{Kind: Exit, Schedule: &s}); wait.Slack(0, &m, b) != 3900 || exit.Slack(0, &m, b) != 8000 {
+		t.Errorf("packet 4000 has %d and leaves at %d, want 3900 and 8000", wait.Slack(0, &m, b), exit.Slack(0, &m, b))
 	}
 	w := writer(t, Policy{Kind: Replay, Of: ms, Schedule: &s})
 	if got := w.Slack(0, &frame.Meta{}, nil); got != int64(ms) {

@@ -7,8 +7,9 @@ import (
 	"gswitch/wire"
 )
 
-// Schedule is how long each packet waited in all queues of its way. With that as
-// its slack, no packet has any left at its end that leaves when it did then. It
+// Schedule is how long each packet waited in all queues of its way, and when it left
+// the network. With the wait as its slack, no packet has any left at its end that
+// leaves when it did then. It
 // is for one worker, or for several that only read it.
 type Schedule struct {
 	slot []wait
@@ -16,15 +17,17 @@ type Schedule struct {
 }
 
 type wait struct {
-	key uint64 // 0: free
-	ns  int64
+	key  uint64 // 0: free
+	ns   int64
+	left frame.Time
 }
 
 // Len returns how many packets the schedule has.
 func (s *Schedule) Len() int { return s.n }
 
-// Record enters the wait of a packet. Of two with the same key the last counts.
-func (s *Schedule) Record(key uint64, ns int64) {
+// Record enters the wait of a packet, and when it left. Of two with the same key the
+// last counts.
+func (s *Schedule) Record(key uint64, ns int64, left frame.Time) {
 	if s.n >= len(s.slot)/2 {
 		s.grow()
 	}
@@ -32,16 +35,17 @@ func (s *Schedule) Record(key uint64, ns int64) {
 	if at.key == 0 {
 		s.n++
 	}
-	*at = wait{key, ns}
+	*at = wait{key, ns, left}
 }
 
-// Wait returns what a packet waited, and false if it is not in the schedule.
-func (s *Schedule) Wait(key uint64) (int64, bool) {
+// Wait returns what a packet waited and when it left, and false if it is not in the
+// schedule.
+func (s *Schedule) Wait(key uint64) (ns int64, left frame.Time, ok bool) {
 	if s.n == 0 {
-		return 0, false
+		return 0, 0, false
 	}
 	at := s.at(key)
-	return at.ns, at.key != 0
+	return at.ns, at.left, at.key != 0
 }
 
 // at returns the place of a key, or the free one where it would be.

@@ -28,14 +28,16 @@ const (
 	Class
 	// Replay gives what the packet waited in Schedule.
 	Replay
+	// Exit gives the instant at which it left the network there: a priority, not slack.
+	Exit
 )
 
 // Policy says how much slack packets get where they enter.
 type Policy struct {
 	Kind     Kind
-	Of       frame.Time // see the kinds; of Replay, for packets that are not in the schedule
+	Of       frame.Time // see the kinds; of Replay and Exit, for packets that are not in the schedule
 	Rate     uint64     // Fair: the share of a flow in bit/s
-	Schedule *Schedule  // Replay: what is replayed
+	Schedule *Schedule  // Replay, Exit: what is replayed
 }
 
 // maxSlack keeps sums of slack and time within 63 bits: 36 years.
@@ -48,7 +50,7 @@ func (p *Policy) Validate() error {
 		return fmt.Errorf("slack: %v is not between 0 and 68 s", p.Of.Duration())
 	case p.Kind == Fair && p.Rate == 0:
 		return fmt.Errorf("slack: flows have no rate, of which fair makes slack")
-	case p.Kind == Replay && p.Schedule == nil:
+	case (p.Kind == Replay || p.Kind == Exit) && p.Schedule == nil:
 		return fmt.Errorf("slack: there is no schedule to be replayed")
 	case (p.Kind == Size || p.Kind == Remaining || p.Kind == Class || p.Kind == Deadline) && p.Of == 0:
 		return fmt.Errorf("slack: of is 0, of which slack is made")
@@ -91,11 +93,15 @@ func (w *Writer) Slack(now frame.Time, m *frame.Meta, b []byte) int64 {
 		return int64(p.Of)
 	case Class:
 		return int64(p.Of) * int64(7-m.Class&7)
-	case Replay:
-		if wait, ok := p.Schedule.Wait(Key(m, b)); ok {
-			return wait
+	case Replay, Exit:
+		wait, left, ok := p.Schedule.Wait(Key(m, b))
+		switch {
+		case !ok:
+			return int64(p.Of)
+		case p.Kind == Exit:
+			return int64(left)
 		}
-		return int64(p.Of)
+		return wait
 	case Fair:
 		return w.fair(now, m)
 	case Deadline:

@@ -43,7 +43,7 @@ func build(r *scenario.Run, e vnet.EngineMaker, x extras) (*vnet.Network, error)
 	}
 	c.Engine, c.PauseLog, c.Listen, c.Cores, c.Part = e, x.pauses, x.listen, x.cores, x.part
 	if x.waits != nil {
-		replay(c, x.waits)
+		replay(c, x.waits, r.Doc.Switch.ReplayPriority)
 	}
 	return vnet.Build(c)
 }
@@ -117,7 +117,7 @@ func describe(r *scenario.Run, real bool) (*vnet.Config, error) {
 		c.Weights[i] = uint32(w)
 	}
 	c.Host = vnet.Host{Class: uint8(h.Class), CNP: hostnic.CNPConfig{Frames: h.CNP.Frames, Interval: frame.Time(h.CNP.Interval)},
-		Overshoot: h.Overshoot, Turn: turn, Segment: uint32(h.Segment), SegmentRate: uint64(h.SegmentRate), LazyPacing: h.LazyPacing,
+		Writes: h.Verb == "write", Overshoot: h.Overshoot, Turn: turn, Segment: uint32(h.Segment), SegmentRate: uint64(h.SegmentRate), LazyPacing: h.LazyPacing,
 		RTTNoise: frame.Time(h.RTTNoise), PaceJitter: h.PaceJitter, MarkAbove: uint32(h.MarkAbove), QuenchAfter: frame.Time(h.QuenchAfter), NoticeDelay: frame.Time(h.NoticeDelay)}
 	if h.AckClass != nil {
 		c.Host.AckClass = vnet.InClass(uint8(*h.AckClass))

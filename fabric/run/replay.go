@@ -19,10 +19,16 @@ const unscheduled = 60 * frame.Second
 
 // replay makes queues of a network serve the least slack first, each packet's being
 // what it waited in a schedule (Mittal et al., "Universal Packet Scheduling", NSDI
-// 2016, section 2.3).
-func replay(c *vnet.Config, waits *lstf.Schedule) {
-	c.Queue = scheduler.QueueConfig{Order: orders.Ranked{}, Rank: scheduler.RankSlack, Inversions: c.Queue.Inversions}
-	onPorts(c, func(o *slack.Config) { o.Policy = lstf.Policy{Kind: lstf.Replay, Of: unscheduled, Schedule: waits} })
+// 2016, section 2.3), or by priority the one first that left first then.
+func replay(c *vnet.Config, waits *lstf.Schedule, priority bool) {
+	by, kind := scheduler.RankSlack, lstf.Replay
+	if priority {
+		by, kind = scheduler.RankKept, lstf.Exit
+	}
+	c.Queue = scheduler.QueueConfig{Order: orders.Ranked{}, Rank: by, Inversions: c.Queue.Inversions}
+	onPorts(c, func(o *slack.Config) {
+		o.Policy, o.Fixed = lstf.Policy{Kind: kind, Of: unscheduled, Schedule: waits}, priority
+	})
 }
 
 // rehearse runs r as it stands and returns what packets waited; nil if it is not to
@@ -36,7 +42,11 @@ func rehearse(ctx context.Context, s *scenario.Scenario, r *scenario.Run) (*lstf
 		return nil, err
 	}
 	waits := &lstf.Schedule{}
-	onPorts(c, func(o *slack.Config) { o.Policy, o.Recorded = lstf.Policy{}, waits })
+	onPorts(c, func(o *slack.Config) {
+		if o.Recorded = waits; !o.Fixed {
+			o.Policy = lstf.Policy{} // nothing goes by it
+		}
+	})
 	n, err := vnet.Build(c)
 	if err != nil {
 		return nil, err

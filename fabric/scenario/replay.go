@@ -10,6 +10,9 @@ import (
 func (v *validator) replay() {
 	s := &v.doc.Switch
 	if !s.Replay {
+		if s.ReplayPriority {
+			v.sec.Fail("switch.replay_priority", "is about the second run of switch.replay, which is not true")
+		}
 		return
 	}
 	if x := s.Features.Get("lstf"); x == nil || !section.Parts(x)[0].(*featureClasses).Enabled {

@@ -11,6 +11,7 @@ func TestReplayIsRefused(t *testing.T) {
 		"switch: {replay: true}\nworkload: [{kind: poisson, size: 1KB, load: 0.1, persistent: true}]\n":                                                         "switch.replay: goes by slack",
 		"switch: {replay: true, lstf: {enabled: true}}\nhosts: {cc: dctcp}\nworkload: [{kind: poisson, size: 1KB, load: 0.1, persistent: true}]\n":              "switch.replay: needs hosts that send the same",
 		"switch: {replay: true, lstf: {enabled: true}}\nworkload: [{kind: poisson, size: 1KB, load: 0.1}]\n":                                                    "workload[0].persistent: switch.replay knows packets",
+		"switch: {replay_priority: true}\nworkload: [{kind: poisson, size: 1KB, load: 0.1}]\n":                                                                  "switch.replay_priority: is about",
 		"switch: {replay: true, lstf: {enabled: true}}\nhosts: {params: {window: none}}\nworkload: [{kind: poisson, size: 1KB, load: 0.1, persistent: true}]\n": "",
 	} {
 		_, err := Parse("s.yaml", []byte(base+text), Options{})

@@ -75,7 +75,7 @@ type Switch struct {
 	Crossbar Crossbar `yaml:"crossbar" doc:"Queues at the ingress ports and a crossbar to those at the egress ports, in place of a shared buffer (DeTail)."`
 
 	Order     config.Order     `yaml:"order" doc:"How the frames of every egress queue leave. First in, first out if left out."`
-	Rank      string           `yaml:"rank" enum:"dscp,dscp-rising,class,size,slack" doc:"What orders and admissions by rank go by. dscp: the highest code point first, the default. dscp-rising: the lowest. class: the highest. size: the shortest frame. slack: the least slack (see lstf)."`
+	Rank      string           `yaml:"rank" enum:"dscp,dscp-rising,class,size,slack,priority" doc:"What orders and admissions by rank go by. dscp: the highest code point first, the default. dscp-rising: the lowest. class: the highest. size: the shortest frame. slack: the least slack (see lstf). priority: the least that lstf wrote, whatever the wait (lstf.fixed)."`
 	Admission config.Admission `yaml:"admission" doc:"What every egress queue drops of itself before it is full, those of lossless classes excepted. Nothing if left out."`
 
 	Policy config.Policy `yaml:"policy" doc:"How every egress queue is buffered and served, in OpenQueue (docs/POLICIES.md), in place of order. All classes wait in one egress queue then, but those under PFC."`
@@ -86,6 +86,8 @@ type Switch struct {
 	PushOut config.PushOut `yaml:"push_out" doc:"Limits of every port at which the least valuable frame that waits is dropped, in place of the one that comes. Queues of lossless classes neither count nor lose anything."`
 
 	Replay bool `yaml:"replay" doc:"true: the run is made twice, first as it stands, and then with what each packet waited as its slack, which every egress queue goes by (see lstf). Results are those of the second: packets that are late left later than in the first."`
+
+	ReplayPriority bool `yaml:"replay_priority" doc:"true: the second run of replay goes by fixed priorities in place of slack: of each packet the instant at which it left the network in the first."`
 
 	OneQueue []string `yaml:"one_queue" doc:"Switches that know no classes: all but lossless ones wait in one egress queue. Names, or ranges such as s1..s4."`
 
@@ -141,6 +143,7 @@ type PFC struct {
 type Hosts struct {
 	Payload     units.Size     `yaml:"payload" default:"1000B" doc:"Payload of a full data frame."`
 	CC          string         `yaml:"cc" default:"none" doc:"Congestion control: see gfabric cc list. none keeps to a window of the bandwidth-delay product; with params window: none to nothing but the rate of its link."`
+	Verb        string         `yaml:"verb" enum:"send,write" default:"send" doc:"What messages are sent as. write: RDMA writes, whose first packet tells how long they are: edges go by it that write slack by size or remaining."`
 	Params      Params         `yaml:"params" doc:"Options of the congestion control: see gfabric cc show."`
 	Class       int            `yaml:"class" range:"0,7" doc:"Traffic class of data."`
 	AckClass    *int           `yaml:"ack_class" range:"0,7" doc:"Class of acknowledgements. That of the data if left out."`

@@ -203,6 +203,7 @@ type Host struct {
 	// PaceJitter is that of hostnic.Config.
 	PaceJitter float64
 
+	Writes bool // messages are RDMA Writes: see hostnic.QPConfig
 	// Segment, SegmentRate, LazyPacing and KeepPlanned are those of hostnic.QPConfig.
 	Segment                 uint32
 	SegmentRate             uint64

@@ -213,7 +213,7 @@ func (n *Network) pair(f *Flow, i, generation uint32) (a, b hostnic.QPConfig) {
 		alg = &f.CC
 	}
 	psn := i*0x9e3779b9 + generation*0x85ebca6b // so that a late frame of the one before is out of range
-	common := hostnic.QPConfig{Class: class, Transport: *tr, LowClasses: low, CC: alg.New, CCName: alg.Name, NoECN: f.NoECN,
+	common := hostnic.QPConfig{Class: class, Transport: *tr, LowClasses: low, Writes: h.Writes, CC: alg.New, CCName: alg.Name, NoECN: f.NoECN,
 		INT: n.cfg.INT.Mode, INTProfile: n.cfg.INT.Profile, INTRates: n.intRates, InitialPSN: psn >> 8,
 		Segment: h.Segment, SegmentRate: h.SegmentRate, LazyPacing: h.LazyPacing, KeepPlanned: h.KeepPlanned}
 	a, b = common, common

@@ -26,6 +26,9 @@ type Config struct {
 	Queues uint8
 	Policy lstf.Policy
 	Edge   lstf.Edge
+	// Fixed makes the slack with which packets that come by the port entered the
+	// network their rank: a priority that no wait changes (scheduler.RankKept).
+	Fixed bool
 	// Trusted leaves a host the slack that it wrote itself, within Min and Max.
 	Trusted  bool
 	Min, Max int64 // ns
@@ -137,11 +140,14 @@ func (p *points) forwards(_ frame.Time, v []frame.Ref) {
 		if m.Flags&(frame.ToLocal|frame.Own) != 0 {
 			continue
 		}
-		h := wire.SlackAt(m, p.arena.Bytes(r))
-		if x := p.at(m.InPort); x != nil && x.edge {
+		h, x := wire.SlackAt(m, p.arena.Bytes(r)), p.at(m.InPort)
+		if x != nil && x.edge {
 			h = x.enter(p, r, m, h)
 		}
-		if m.Rank = 0; h != nil {
+		switch m.Rank = 0; {
+		case h != nil && x != nil && x.Fixed:
+			m.Rank = h.Initial()
+		case h != nil:
 			m.Rank = h.Left()
 		}
 	}
@@ -193,7 +199,11 @@ func (p *points) departs(port uint16, v []frame.Ref) {
 			h.SetLeft(left)
 			continue
 		}
-		x.leave(m, b, frame.Time(h.Initial()-left), left)
+		used := frame.Time(h.Initial() - left)
+		if x.Policy.Kind == lstf.Exit {
+			left = h.Initial() - int64(m.Depart)
+		}
+		x.leave(m, b, used, left)
 		h.Pop(p.arena, r, m, b)
 	}
 }
@@ -209,7 +219,7 @@ func (x *point) leave(m *frame.Meta, b []byte, used frame.Time, left int64) {
 		}
 	}
 	if x.Recorded != nil {
-		x.Recorded.Record(lstf.Key(m, b), int64(used))
+		x.Recorded.Record(lstf.Key(m, b), int64(used), m.Depart)
 	}
 	if !x.judged {
 		return

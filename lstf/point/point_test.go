@@ -133,6 +133,45 @@ func TestQueueServesLeastSlack(t *testing.T) {
 	}
 }
 
+// With fixed slack the one with which a packet entered is its priority, whatever it
+// has waited; in a replay by priority a packet is late that leaves after the instant
+// that it bears.
+func TestFixedSlackIsPriority(t *testing.T) {
+	o := constant(0)
+	o.Fixed, o.Policy.Kind, o.Policy.Schedule = true, lstf.Exit, &lstf.Schedule{}
+	cfg := config(o, 1)
+	for i := range cfg.Ports {
+		p := &cfg.Ports[i].Scheduler
+		p.Rate = 1e9
+		for q := range p.Queues {
+			p.Queues[q].Rank = scheduler.RankKept
+		}
+	}
+	r := st.New(t, cfg)
+	with := func(flow uint16, initial, left int64) []byte {
+		return wt.Frame(wt.Eth(st.HostMAC(2), st.HostMAC(1)), wt.Slack(initial, left), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(flow, 2000), wt.Zeros(1400))
+	}
+	late := int64(r.Now) + 30_000 // a packet takes 11.5 us
+	r.In(0, with(1, late, late))
+	r.Out(1)
+	r.In(0, with(2, late+2, -900), with(3, late+1, 500), with(4, late, 700), with(5, late+2, -1000))
+	var got []uint16
+	for len(got) < 4 {
+		r.Now += 100
+		for _, b := range r.Out(1) {
+			m, _ := view(t, b)
+			got = append(got, m.SrcPort)
+		}
+	}
+	if want := [4]uint16{4, 3, 2, 5}; [4]uint16(got) != want {
+		t.Errorf("order %v, want %v", got, want)
+	}
+	// They leave 0, 11.5, 23, 34.5 and 46 us after the first came.
+	if x := state(r).ports[1]; x.late[0] != 2 {
+		t.Errorf("%d packets late, want 2", x.late[0])
+	}
+}
+
 // What a host wrote is replaced, or kept within limits where it is trusted; of
 // queues that are not asked for nothing is written.
 func TestHostsArePoliced(t *testing.T) {
