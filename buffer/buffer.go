@@ -297,13 +297,13 @@ func (b *Buffer) Release(m *frame.Meta) {
 		return
 	}
 	cost := uint64(m.Cost)
-	b.giveBack(b.row(m.InPort), b.row(m.OutPort), int(m.Class&7), m.Pool, cost, b.chunksOf(cost))
+	b.credit(b.row(m.InPort), b.row(m.OutPort), int(m.Class&7), m.Pool, cost, b.chunksOf(cost))
 	b.total.ReleasedFrames++
 	m.Cost, m.Pool = 0, PoolNone
 }
 
-// giveBack takes cost and k chunks out of the accounts that pool names.
-func (b *Buffer) giveBack(in, out, class int, pool uint16, cost, k uint64) {
+// credit takes cost and k chunks out of the accounts that pool names.
+func (b *Buffer) credit(in, out, class int, pool uint16, cost, k uint64) {
 	if pool&poolLocalIn != 0 {
 		in = 0
 	}

@@ -120,7 +120,7 @@ func (b *Buffer) ReleaseAll(a *frame.Arena, v []frame.Ref) (charged int) {
 			n++
 			m.Cost, m.Pool = 0, PoolNone
 		}
-		b.giveBack(b.row(of), b.row(out), int(class&7), pool, cost, chunks)
+		b.credit(b.row(of), b.row(out), int(class&7), pool, cost, chunks)
 		b.total.ReleasedFrames += n
 		charged += int(n)
 	}

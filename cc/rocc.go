@@ -79,15 +79,15 @@ func (c *roccConfig) patience(period frame.Time, line float64) frame.Time {
 // congestion point tells, follows the point it obeys up and down, and doubles
 // its rate when nobody tells it anything that it would obey.
 type rocc struct {
-	cfg     *roccConfig
-	line, t float64
-	rate    float64 // of the limiter, less than twice the line rate; the line rate without one
-	limited bool
-	point   uint64 // that is obeyed, while limited
-	update  uint32 // of which it was the last one heard of
-	due     frame.Time
-	silence frame.Time // after which the rate doubles, while limited
-	win     float64
+	cfg          *roccConfig
+	line, t      float64
+	rate         float64 // of the limiter, less than twice the line rate; the line rate without one
+	limited      bool
+	point        uint64 // that is obeyed, while limited
+	update       uint32 // of which it was the last one heard of
+	due          frame.Time
+	recoverAfter frame.Time // after which the rate doubles, while limited
+	win          float64
 
 	accepted, ignored, switched, doubled uint64
 }
@@ -131,8 +131,8 @@ func (r *rocc) OnFairRate(now frame.Time, point uint64, update uint32, rate floa
 	}
 	r.accepted++
 	r.limited, r.rate, r.point, r.update = true, rate, point, update
-	r.silence = r.cfg.patience(period, r.line)
-	r.due = now + r.silence
+	r.recoverAfter = r.cfg.patience(period, r.line)
+	r.due = now + r.recoverAfter
 	r.publish()
 }
 
@@ -147,7 +147,7 @@ func (r *rocc) OnTimer(now frame.Time) {
 		}
 		r.doubled++
 		r.rate *= 2
-		r.due += r.silence
+		r.due += r.recoverAfter
 	}
 	r.publish()
 }

@@ -40,7 +40,7 @@ func (n *Instance) Read(now frame.Time, emit func(counter int, value float64, la
 	for i, v := range []uint64{c.Valid, c.Ignored, c.Early, c.OtherRoot, c.Invalid, m.Malformed, m.Foreign, m.Boundless, m.Strays, m.Unstamped, m.Unanswered, m.Unsent, m.Excess} {
 		emit(3, float64(v), counters[3].Values[i])
 	}
-	for i, v := range []uint64{c.FlipSilence, c.FlipInvalid, c.Elected, c.Evicted} {
+	for i, v := range []uint64{c.FlipTimeout, c.FlipInvalid, c.Elected, c.Evicted} {
 		emit(4, float64(v), counters[4].Values[i])
 	}
 	emit(5, float64(c.Gaps))

@@ -36,7 +36,7 @@ func (s *Ports) Each(f func(p int)) {
 
 // Config is what a controller gives a device (section 3.4).
 type Config struct {
-	Epoch    uint32 // of the plan, carried by the root's messages; a device that has heard a later one takes no earlier one
+	Epoch    uint32 // of the plan, carried by the root's messages; a device that has received a later one takes no earlier one
 	Root     bool
 	Accept   int   // port towards the parent in the primary tree; NoPort at the root
 	Backup   int   // port towards the second parent; NoPort if there is none, as at a host with one link
@@ -46,8 +46,8 @@ type Config struct {
 	EpsBackup frame.Time // the same by the backup graph, for the longest way that a failure may make
 
 	Interval frame.Time // between messages of the root
-	Timeout1 frame.Time // silence after which a device turns to its second parent; 0: it never does
-	Timeout2 frame.Time // silence behind that after which the backup root becomes root; 0 at all others
+	Timeout1 frame.Time // without a message, after which a device turns to its second parent; 0: it never does
+	Timeout2 frame.Time // behind that, after which the backup root becomes root; 0 at all others
 	Drift    int64      // parts in 10^9; 0 = Drift
 
 	// Origin is what a root's clock says at its own time 0, unless it has heard another.
@@ -55,12 +55,12 @@ type Config struct {
 
 	// Of schemes that Sundial is compared with (section 3.6).
 	Free     bool       // everybody sends by a timer of its own, as PTP's boundary clocks do, and not only in reaction
-	Recovery frame.Time // for so long a device may hear a parent that is cut off itself: it counts as not heard of the root since. Children of the root see a failure themselves
+	Recovery frame.Time // for so long a device may follow a parent that is cut off itself: it counts as cut off from the root since. Children of the root see a failure themselves
 }
 
 // Times of the paper's evaluation (section 3.6). One message in a row may be lost
 // without anybody noticing; the backup root, which waits for both timeouts, has two
-// chances to hear a root that still lives.
+// chances to receive from a root that still works.
 const (
 	DefaultInterval = 90 * frame.Microsecond
 	DefaultTimeout1 = 185 * frame.Microsecond
@@ -113,9 +113,9 @@ type State uint8
 
 const (
 	Unsynced State = iota // no valid message since it was configured
-	Primary               // hears the root by the primary tree
+	Primary               // synchronised by the primary tree
 	Backup                // turned to its second parent
-	Holdover              // heard nobody since it turned
+	Holdover              // received nothing since it turned
 	Root                  // is the root, or became it
 	Evicted               // its own clock is broken
 )
@@ -130,14 +130,14 @@ type Counts struct {
 	Valid       uint64     // messages that were believed
 	Ignored     uint64     // by ports that are not accepted, or by the root
 	Early       uint64     // that came sooner behind another than any root sends
-	OtherRoot   uint64     // of an earlier plan, or of another root than the one heard before
+	OtherRoot   uint64     // of an earlier plan, or of another root than the one before
 	Invalid     uint64     // that were further from the clock than its uncertainty
 	Sent        uint64     // times that messages were sent, to all ports of Transmit
-	FlipSilence uint64     // turned to the second parent for silence
+	FlipTimeout uint64     // turned to the second parent at a timeout
 	FlipInvalid uint64     // for messages that cannot be
 	Elected     uint64     // became root
 	Evicted     uint64     // found its own clock broken
-	Gaps        uint64     // times that the root was not heard for longer than one lost message explains
+	Gaps        uint64     // times that nothing came from the root for longer than one lost message explains
 	Impacted    frame.Time // the length of these
 }
 
@@ -147,37 +147,37 @@ type Counts struct {
 // oscillator's ticks would.
 type Device struct {
 	Clock
-	Counts   Counts
-	id       uint64
-	cfg      Config
-	accept   int
-	flipped  bool
-	root     bool
-	evicted  bool
-	heard    bool       // a valid message since the device was configured, has turned, or heard nothing for a time
-	epoch    uint32     // the highest heard, or of the own plan at the root
-	next     frame.Time // of the root
-	silence  frame.Time // when silence has lasted for Timeout1
-	electAt  frame.Time
-	invalid  int // in a row
-	sequence uint16
-	depth    uint8
-	rootID   uint64
-	late     frame.Time // of the message that set the clock
-	came     frame.Time // when it did, by the node's time: residence counts from here
-	heardAt  frame.Time // the same, of any message since the device was made
-	delays   [MaxPorts]Delay
+	Counts    Counts
+	id        uint64
+	cfg       Config
+	accept    int
+	flipped   bool
+	root      bool
+	evicted   bool
+	synced    bool       // a valid message since the device was configured, has turned, or received nothing for a time
+	epoch     uint32     // the highest received, or of the own plan at the root
+	next      frame.Time // of the root
+	timeoutAt frame.Time // when Timeout1 ends
+	electAt   frame.Time
+	invalid   int // in a row
+	sequence  uint16
+	depth     uint8
+	rootID    uint64
+	late      frame.Time // of the message that set the clock
+	came      frame.Time // when it did, by the node's time: residence counts from here
+	syncedAt  frame.Time // the same, of any message since the device was made
+	delays    [MaxPorts]Delay
 }
 
 // NewDevice returns a device that takes part in nothing before Configure. id is
 // its identity, for example from its MAC address.
 func NewDevice(id uint64) *Device {
-	return &Device{id: id, accept: NoPort, silence: frame.Never, electAt: frame.Never, next: frame.Never}
+	return &Device{id: id, accept: NoPort, timeoutAt: frame.Never, electAt: frame.Never, next: frame.Never}
 }
 
 // Configure takes a plan. The clock goes on as it is; only its uncertainty
 // follows the new place in the tree. A device that was the root and is not any
-// more knows nothing until it hears the new one: it may have been cut off from
+// more knows nothing until it receives from the new one: it may have been cut off from
 // everybody while they had another.
 func (d *Device) Configure(now frame.Time, c Config) error {
 	if err := c.Validate(); err != nil {
@@ -194,8 +194,8 @@ func (d *Device) Configure(now frame.Time, c Config) error {
 	}
 	d.cfg, d.drift = c, c.Drift
 	d.accept, d.root, d.exact = c.Accept, c.Root, c.Root
-	d.flipped, d.evicted, d.heard, d.invalid = false, false, false, 0
-	d.electAt, d.next, d.silence = frame.Never, frame.Never, frame.Never
+	d.flipped, d.evicted, d.synced, d.invalid = false, false, false, 0
+	d.electAt, d.next, d.timeoutAt = frame.Never, frame.Never, frame.Never
 	if c.Free && d.synced {
 		d.next = now + c.Interval
 	}
@@ -215,9 +215,9 @@ func (d *Device) Configure(now frame.Time, c Config) error {
 
 // listen begins to wait for the next message.
 func (d *Device) listen(now frame.Time) {
-	d.silence = frame.Never
+	d.timeoutAt = frame.Never
 	if d.cfg.Timeout1 != 0 {
-		d.silence = now + d.cfg.Timeout1
+		d.timeoutAt = now + d.cfg.Timeout1
 	}
 }
 
@@ -229,7 +229,7 @@ func (d *Device) reign(now frame.Time) {
 	d.root, d.exact, d.synced = true, true, true
 	d.last, d.base, d.depth, d.rootID, d.late, d.came = now, 0, 0, d.id, 0, now
 	d.epoch = max(d.epoch, d.cfg.Epoch)
-	d.next, d.silence, d.electAt = now, frame.Never, frame.Never
+	d.next, d.timeoutAt, d.electAt = now, frame.Never, frame.Never
 }
 
 // invalidInARow is how many messages that cannot be make a device turn: one may
@@ -246,10 +246,10 @@ func (d *Device) Sync(now, stamp frame.Time, port int, m Message) (forward bool)
 	case d.root || d.evicted || port != d.accept || !known:
 		d.Counts.Ignored++
 		return false
-	case m.Epoch < d.epoch || d.heard && m.Epoch == d.epoch && m.Root != d.rootID:
+	case m.Epoch < d.epoch || d.synced && m.Epoch == d.epoch && m.Root != d.rootID:
 		d.Counts.OtherRoot++
 		return false
-	case d.heard && stamp < d.heardAt+d.cfg.Interval/2:
+	case d.synced && stamp < d.syncedAt+d.cfg.Interval/2:
 		// Each message may move the clock by its uncertainty: a parent that sends many
 		// would move it as fast as it likes, and those below with it.
 		d.Counts.Early++
@@ -282,7 +282,7 @@ func (d *Device) Sync(now, stamp frame.Time, port int, m Message) (forward bool)
 		}
 	}
 	d.noteGap(stamp)
-	d.heard, d.epoch, d.rootID, d.sequence, d.depth = true, m.Epoch, m.Root, m.Sequence, m.Depth+1
+	d.synced, d.epoch, d.rootID, d.sequence, d.depth = true, m.Epoch, m.Root, m.Sequence, m.Depth+1
 	d.electAt = frame.Never
 	d.listen(now)
 	d.Counts.Valid++
@@ -299,23 +299,23 @@ func (d *Device) Sync(now, stamp frame.Time, port int, m Message) (forward bool)
 // noteGap counts the time for which nothing was heard, where it was more than
 // one lost message explains.
 func (d *Device) noteGap(stamp frame.Time) {
-	if gap := stamp - d.heardAt; d.Counts.Valid > 0 && gap > 2*d.cfg.Interval+d.cfg.Interval/20 {
+	if gap := stamp - d.syncedAt; d.Counts.Valid > 0 && gap > 2*d.cfg.Interval+d.cfg.Interval/20 {
 		d.Counts.Gaps++
 		d.Counts.Impacted += gap
 	}
-	d.heardAt = stamp
+	d.syncedAt = stamp
 }
 
 // Due is when Advance is to be called next.
-func (d *Device) Due() frame.Time { return min(d.next, d.silence, d.electAt) }
+func (d *Device) Due() frame.Time { return min(d.next, d.timeoutAt, d.electAt) }
 
 // Advance runs the timers. It reports whether the device is to send Out on the
 // ports of Transmit: only the root ever does so without having been sent
 // something. An instant that was missed is not made up for.
 func (d *Device) Advance(now frame.Time) (send bool) {
-	if now >= d.silence {
-		d.silence, d.heard = frame.Never, false
-		d.turn(now, &d.Counts.FlipSilence)
+	if now >= d.timeoutAt {
+		d.timeoutAt, d.synced = frame.Never, false
+		d.turn(now, &d.Counts.FlipTimeout)
 	}
 	if now >= d.electAt {
 		d.Counts.Elected++
@@ -374,18 +374,18 @@ func (d *Device) State() State {
 		return Evicted
 	case d.root:
 		return Root
-	case d.flipped && d.heard:
+	case d.flipped && d.synced:
 		return Backup
 	case d.flipped:
 		return Holdover
-	case d.heard:
+	case d.synced:
 		return Primary
 	}
 	return Unsynced
 }
 
-// Place returns the epoch of the plan that the device hears of, the identity of
-// the root that it hears, and the hops from there.
+// Place returns the epoch of the plan that the device belongs to, the identity of
+// its root, and the hops from there.
 func (d *Device) Place() (epoch uint32, root uint64, depth uint8) {
 	return d.epoch, d.rootID, d.depth
 }

@@ -62,7 +62,7 @@ func TestLinkFails(t *testing.T) {
 		t.Error("silence makes nobody send")
 	}
 	at(t, d, 185*us, 67)
-	if d.State() != Holdover || d.Parent() != 1 || d.Counts.FlipSilence != 1 {
+	if d.State() != Holdover || d.Parent() != 1 || d.Counts.FlipTimeout != 1 {
 		t.Errorf("%v, hears port %d", d.State(), d.Parent())
 	}
 	if d.Sync(200*us, 200*us, 0, Message{Time: 200 * us, Root: 1, Sequence: 2}) {
@@ -125,14 +125,14 @@ func TestRootFails(t *testing.T) {
 func TestLostMessages(t *testing.T) {
 	d := device(t, 15, 30, 0)
 	d.Advance(179 * us)
-	if !d.Sync(180*us, 180*us, 0, Message{Time: 180 * us, Root: 1}) || d.Counts.FlipSilence != 0 {
+	if !d.Sync(180*us, 180*us, 0, Message{Time: 180 * us, Root: 1}) || d.Counts.FlipTimeout != 0 {
 		t.Error("one lost message made it turn")
 	}
 	for now := 180 * us; now < 2000*us; now += us {
 		d.Advance(now)
 	}
-	if d.Counts.FlipSilence != 1 || d.State() != Holdover {
-		t.Errorf("turned %d times, %v", d.Counts.FlipSilence, d.State())
+	if d.Counts.FlipTimeout != 1 || d.State() != Holdover {
+		t.Errorf("turned %d times, %v", d.Counts.FlipTimeout, d.State())
 	}
 	at(t, d, 2000*us, 30+(2000-180)*us*200/1_000_000) // the bound grows and stays right
 }
@@ -145,11 +145,11 @@ func TestSilence(t *testing.T) {
 	d.Sync(92*us, 92*us, 0, Message{Time: 92 * us, Root: 99})     // another root
 	d.Sync(93*us, 93*us, 250, Message{Time: 93 * us, Root: 1})    // a port that is not connected
 	d.Delay(0).Response(1, 100*us, 0, 5)                          // nobody asked
-	if d.Advance(184*us) || d.Counts.FlipSilence != 0 {
+	if d.Advance(184*us) || d.Counts.FlipTimeout != 0 {
 		t.Fatal("turned early")
 	}
 	d.Advance(185 * us)
-	if d.Counts != (Counts{Valid: 1, Sent: 1, Ignored: 2, Invalid: 1, OtherRoot: 1, FlipSilence: 1}) {
+	if d.Counts != (Counts{Valid: 1, Sent: 1, Ignored: 2, Invalid: 1, OtherRoot: 1, FlipTimeout: 1}) {
 		t.Errorf("%+v", d.Counts)
 	}
 }
@@ -306,7 +306,7 @@ func TestUncertainAndEarlyMessages(t *testing.T) {
 	if m := d.Out(90 * us); m.Late != 18 {
 		t.Errorf("it is said to be late by %d ns", m.Late)
 	}
-	if d.Advance(185*us) || d.Counts.FlipSilence != 0 {
+	if d.Advance(185*us) || d.Counts.FlipTimeout != 0 {
 		t.Error("it was not heard")
 	}
 	if d.Sync(180*us, 180*us, 0, Message{Time: 180*us + 5000, Root: 1}) || d.Counts.Invalid != 1 {

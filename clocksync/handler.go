@@ -12,7 +12,7 @@ func (d *Device) turn(now frame.Time, cause *uint64) {
 		return
 	}
 	d.base = max(d.base, d.cfg.EpsBackup)
-	d.flipped, d.heard, d.invalid = true, false, 0
+	d.flipped, d.synced, d.invalid = true, false, 0
 	if d.cfg.Backup != NoPort {
 		d.accept = d.cfg.Backup
 	}
@@ -28,11 +28,11 @@ func (d *Device) turn(now frame.Time, cause *uint64) {
 func (d *Device) doubt(now frame.Time) {
 	switch {
 	case !d.flipped:
-		d.silence = frame.Never
+		d.timeoutAt = frame.Never
 		d.turn(now, &d.Counts.FlipInvalid)
 	case d.cfg.Backup != NoPort:
 		d.evicted, d.synced = true, false
-		d.silence, d.electAt = frame.Never, frame.Never
+		d.timeoutAt, d.electAt = frame.Never, frame.Never
 		d.Counts.Evicted++
 	}
 }

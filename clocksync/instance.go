@@ -49,17 +49,17 @@ type MessageCounts struct {
 // delay). What is sent is stamped when it departs.
 type Instance struct {
 	Device
-	Messages MessageCounts
-	opt      Options
-	mac      wire.MAC
-	send     func(port int, f *wire.PTPFields) bool
-	ports    Ports // in use
-	answers  [MaxPorts]answer
-	quotas   [MaxPorts]quota
-	rounds   int        // measurements of the delays so far
-	delayAt  frame.Time // when the next is due
-	tellAt   frame.Time // when the next Announce is due
-	in, out  wire.PTPFields
+	Messages   MessageCounts
+	opt        Options
+	mac        wire.MAC
+	send       func(port int, f *wire.PTPFields) bool
+	ports      Ports // in use
+	answers    [MaxPorts]answer
+	quotas     [MaxPorts]quota
+	rounds     int        // measurements of the delays so far
+	delayAt    frame.Time // when the next is due
+	announceAt frame.Time // when the next Announce is due
+	in, out    wire.PTPFields
 }
 
 // answer is that of a port to its neighbour's request.
@@ -74,10 +74,10 @@ type answer struct {
 // nothing before Configure. send puts a message out by a port, ahead of all data,
 // and reports whether it could; Departs is called for it when it leaves.
 func NewInstance(mac wire.MAC, send func(port int, f *wire.PTPFields) bool) *Instance {
-	return &Instance{Device: *NewDevice(Identity(mac)), mac: mac, send: send, tellAt: frame.Never}
+	return &Instance{Device: *NewDevice(Identity(mac)), mac: mac, send: send, announceAt: frame.Never}
 }
 
-// Identity is that of the clock, as others hear it.
+// Identity is that of the clock, as others receive it.
 func (n *Instance) Identity() uint64 { return n.id }
 
 // Identity is the clock identity of a MAC address (IEEE 1588-2019 7.5.2.2.2).
@@ -101,8 +101,8 @@ func (n *Instance) Configure(now frame.Time, o Options) error {
 		return err
 	}
 	n.opt = o
-	if n.tellAt = frame.Never; o.Plain != (Ports{}) {
-		n.tellAt = now
+	if n.announceAt = frame.Never; o.Plain != (Ports{}) {
+		n.announceAt = now
 	}
 	return nil
 }
@@ -235,15 +235,16 @@ func (n *Instance) head(t wire.PTPType, port int, sequence uint16) {
 // sendSync sends to the ports of Transmit. What the messages say is written when
 // they depart.
 func (n *Instance) sendSync(now frame.Time) {
-	n.Transmit().Each(func(p int) { n.tell(now, p, wire.PTPSync) })
+	n.Transmit().Each(func(p int) { n.sendEvent(now, p, wire.PTPSync) })
 	n.opt.Plain.Each(func(p int) {
 		if !n.Transmit().Has(p) {
-			n.tell(now, p, wire.PTPSync)
+			n.sendEvent(now, p, wire.PTPSync)
 		}
 	})
 }
 
-func (n *Instance) tell(now frame.Time, port int, t wire.PTPType) {
+// sendEvent sends a Sync or Announce.
+func (n *Instance) sendEvent(now frame.Time, port int, t wire.PTPType) {
 	n.fill(now, port, t)
 	if !n.send(port, &n.out) {
 		n.Messages.Unsent++
@@ -294,7 +295,7 @@ func (n *Instance) Departs(depart frame.Time, port int, b []byte) {
 
 // Due is when Advance is to be called next.
 func (n *Instance) Due() frame.Time {
-	due := min(n.Device.Due(), n.tellAt)
+	due := min(n.Device.Due(), n.announceAt)
 	if n.ports != (Ports{}) && n.opt.Interval > 0 {
 		due = min(due, n.delayAt)
 	}
@@ -312,10 +313,10 @@ func (n *Instance) Advance(now frame.Time) {
 	if n.Device.Advance(now) {
 		n.sendSync(now)
 	}
-	if now >= n.tellAt {
-		n.tellAt = now + n.opt.Announce
+	if now >= n.announceAt {
+		n.announceAt = now + n.opt.Announce
 		if n.Uncertainty(now) != Forever {
-			n.opt.Plain.Each(func(p int) { n.tell(now, p, wire.PTPAnnounce) })
+			n.opt.Plain.Each(func(p int) { n.sendEvent(now, p, wire.PTPAnnounce) })
 		}
 	}
 }

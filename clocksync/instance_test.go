@@ -163,7 +163,7 @@ func TestLiesAreNotBelieved(t *testing.T) {
 			}
 		}
 		before := w.leaf.Counts.Valid
-		if _, broken := w.run(w.now + 10*frame.Millisecond); broken != 0 || w.leaf.Counts.Valid > before+1 || w.leaf.Counts.FlipSilence+w.leaf.Counts.FlipInvalid != 1 {
+		if _, broken := w.run(w.now + 10*frame.Millisecond); broken != 0 || w.leaf.Counts.Valid > before+1 || w.leaf.Counts.FlipTimeout+w.leaf.Counts.FlipInvalid != 1 {
 			t.Errorf("%s: beyond the bound %d times, %+v", name, broken, w.leaf.Counts)
 		}
 	}

@@ -199,8 +199,8 @@ func (w *network) send(i int) {
 			local := to.local(w.now)
 			before := to.Due()
 			forward := to.Sync(local, local+frame.Time(w.r.IntN(3)-1), q, out)
-			if w.anyMessage && to.silence != frame.Never {
-				to.silence = local + DefaultTimeout1
+			if w.anyMessage && to.timeoutAt != frame.Never {
+				to.timeoutAt = local + DefaultTimeout1
 			}
 			if forward && !w.byTimer {
 				w.send(peer)
@@ -370,7 +370,7 @@ func TestForwardingByTimerBreaksIt(t *testing.T) {
 			}
 		}
 		n := w.nodes[cut]
-		n.cfg.Backup, n.cfg.Timeout1, n.silence = n.accept, frame.Second, frame.Never // the paper's PTP: nobody turns
+		n.cfg.Backup, n.cfg.Timeout1, n.timeoutAt = n.accept, frame.Second, frame.Never // the paper's PTP: nobody turns
 		w.fail(plan.Failure{Links: [][2]int{{p.Primary[cut], cut}}})
 		w.run(w.now+50*frame.Millisecond, 50*us)
 		broken += w.broken

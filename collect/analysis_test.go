@@ -137,7 +137,7 @@ func metered(t testing.TB, from, to time.Duration) (v []stored, lost int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v = append(v, stored{start.Add(3*time.Second + time.Duration(i+1)*quiet), data})
+		v = append(v, stored{start.Add(3*time.Second + time.Duration(i+1)*idleWait), data})
 	}
 	return v, lost
 }

@@ -16,9 +16,9 @@ import (
 const flowKind = "flowradar"
 
 const (
-	// settle is how long a slot waits at least: an exporter that sends what has gathered
+	// slotWait is how long a slot waits at least: an exporter that sends what has gathered
 	// is not the only one.
-	settle = 2 * time.Second
+	slotWait = 2 * time.Second
 	// window is for how long a watcher is sure to see what happens in one piece. Each
 	// lives for two, and one begins in each, so that none remembers anything for longer.
 	window      = 20 * frame.Second
@@ -35,19 +35,19 @@ const (
 // slots is what all switches count of flows in slots of one length. Slots are numbered
 // by the wall clock.
 type slots struct {
-	length   frame.Time
-	names    []string // of switches
-	index    map[string]int
-	ports    [][]flowradar.End
-	links    map[flowradar.End]string // by the end where they begin
-	decode   *flowradar.Collector
-	waiting  map[uint64]*waitingSlot
-	order    []uint64 // of these
-	bytes    int
-	next     uint64 // slots before it are judged
-	noted    uint64 // the last one that watchers were told of
-	tellers  map[teller]*told
-	watchers map[uint64]*flowradar.Watcher // by the window that they begin with
+	length    frame.Time
+	names     []string // of switches
+	index     map[string]int
+	ports     [][]flowradar.End
+	links     map[flowradar.End]string // by the end where they begin
+	decode    *flowradar.Collector
+	waiting   map[uint64]*waitingSlot
+	order     []uint64 // of these
+	bytes     int
+	next      uint64 // slots before it are judged
+	noted     uint64 // the last one that watchers were told of
+	reporters map[reporter]*reported
+	watchers  map[uint64]*flowradar.Watcher // by the window that they begin with
 }
 
 // waitingSlot is a slot that is not judged.
@@ -65,19 +65,19 @@ type waitingReport struct {
 // size is what a report takes until its slot is judged.
 func (w *waitingReport) size() int { return len(w.body) + 128 }
 
-// teller is a worker of a switch.
-type teller struct{ sw, shard int }
+// reporter is a worker of a switch.
+type reporter struct{ sw, shard int }
 
 // told is how far its reports are.
-type told struct {
-	slot  uint64
-	heard time.Time
+type reported struct {
+	slot     uint64
+	lastSeen time.Time
 }
 
 func newSlots(n *Network, length frame.Time) *slots {
 	t := n.plan.Topology
 	s := &slots{length: length, index: map[string]int{}, links: map[flowradar.End]string{}, waiting: map[uint64]*waitingSlot{},
-		tellers: map[teller]*told{}, watchers: map[uint64]*flowradar.Watcher{}}
+		reporters: map[reporter]*reported{}, watchers: map[uint64]*flowradar.Watcher{}}
 	var nodes []flowradar.Node
 	at := map[int]int{}
 	for i, node := range t.Switches() {
@@ -150,7 +150,7 @@ func (a *Analysis) flowReport(m *message, r *telemetry.Report) {
 	begin := frame.Time(h.Slot)*length + frame.Time(m.Boot)
 	slot := uint64((begin + length/2) / length)
 	switch {
-	case begin < 0 || begin > frame.Time(a.now.UnixNano())+frame.Time(silence):
+	case begin < 0 || begin > frame.Time(a.now.UnixNano())+frame.Time(reportTimeout):
 		a.problem("ahead")
 		return
 	case slot < s.next:
@@ -170,42 +170,42 @@ func (a *Analysis) flowReport(m *message, r *telemetry.Report) {
 	}
 	s.waiting[slot].reports = append(s.waiting[slot].reports, w)
 	s.bytes += w.size()
-	key := teller{sw, int(h.Shard)}
-	if s.tellers[key] == nil {
-		s.tellers[key] = new(told)
+	key := reporter{sw, int(h.Shard)}
+	if s.reporters[key] == nil {
+		s.reporters[key] = new(reported)
 	}
-	t := s.tellers[key]
-	t.slot, t.heard = max(t.slot, slot+uint64(h.Slots)-1), a.now
+	t := s.reporters[key]
+	t.slot, t.lastSeen = max(t.slot, slot+uint64(h.Slots)-1), a.now
 }
 
-// judgeSlots judges the slots that all switches have told of.
+// judgeSlots decodes the slots that all switches have reported.
 func (a *Analysis) judgeSlots() {
 	for _, length := range slices.Sorted(maps.Keys(a.slots)) {
 		s := a.slots[length]
-		until := s.told(a.now)
+		until := s.reportedTo(a.now)
 		for len(s.order) > 0 {
 			n := s.order[0]
-			if s.bytes <= mostWaiting && (n > until || a.now.Sub(s.waiting[n].since) < settle) {
+			if s.bytes <= mostWaiting && (n > until || a.now.Sub(s.waiting[n].since) < slotWait) {
 				break
 			}
 			s.order = s.order[1:]
 			a.judgeSlot(s, n)
 		}
-		if len(s.waiting) == 0 && len(s.tellers) == 0 {
+		if len(s.waiting) == 0 && len(s.reporters) == 0 {
 			delete(a.slots, length)
 		}
 	}
 }
 
 // told is the last slot that every worker that is heard has told of.
-func (s *slots) told(now time.Time) uint64 {
+func (s *slots) reportedTo(now time.Time) uint64 {
 	until := ^uint64(0)
-	for k, t := range s.tellers {
-		switch quiet := now.Sub(t.heard); {
-		case quiet < silence:
+	for k, t := range s.reporters {
+		switch quiet := now.Sub(t.lastSeen); {
+		case quiet < reportTimeout:
 			until = min(until, t.slot)
 		case quiet > Memory/2:
-			delete(s.tellers, k)
+			delete(s.reporters, k)
 		}
 	}
 	return until

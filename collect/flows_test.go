@@ -130,7 +130,7 @@ func counted(t testing.TB, long, apart time.Duration, small bool) (v []stored) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v = append(v, stored{start.Add(long + time.Duration(i+1)*quiet), data})
+		v = append(v, stored{start.Add(long + time.Duration(i+1)*idleWait), data})
 	}
 	return v
 }

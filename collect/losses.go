@@ -18,7 +18,7 @@ const lossKind = "lossradar"
 const (
 	// silence is how long a switch says nothing before its neighbours' digests are
 	// judged without it.
-	silence = 10 * time.Second
+	reportTimeout = 10 * time.Second
 	// longestBatch bounds what is remembered.
 	longestBatch = frame.Second
 )
@@ -34,8 +34,8 @@ type node struct {
 	workers int
 	// told is how far its digests are, in its own time; heard when the stream got
 	// the last.
-	told  frame.Time
-	heard time.Time
+	reportedTo frame.Time
+	lastSeen   time.Time
 }
 
 // link is a direction of a link whose ends report.
@@ -85,7 +85,7 @@ func (a *Analysis) digest(m *message, r *telemetry.Report) {
 	}
 	// The nodes' clocks begin with the exporter.
 	d.From, d.To = d.From+frame.Time(m.Boot), d.To+frame.Time(m.Boot)
-	n.heard, n.told = a.now, max(n.told, d.To)
+	n.lastSeen, n.reportedTo = a.now, max(n.reportedTo, d.To)
 	t := a.network.plan.Topology
 	if _, isSwitch := a.switchAt(e.peer.Node); !isSwitch {
 		a.problem("foreign") // a host's
@@ -130,7 +130,7 @@ func (l *link) add(a *Analysis, d *lossradar.Report) {
 	l.waiting = slices.Insert(l.waiting, at, d)
 }
 
-// judgeLinks looks how far the ends of links are, and judges what both have told of.
+// judgeLinks looks how far the ends of links are, and evaluates what both have reported.
 func (a *Analysis) judgeLinks() {
 	keys := make([]linkKey, 0, len(a.links))
 	for k := range a.links {
@@ -141,38 +141,38 @@ func (a *Analysis) judgeLinks() {
 		l := a.links[k]
 		l.from, l.to = a.nodes[l.ends[0]], a.nodes[l.ends[1]]
 		a.judgeLink(l)
-		if len(l.waiting) == 0 && a.now.Sub(l.heard()) > Memory/2 {
+		if len(l.waiting) == 0 && a.now.Sub(l.lastSeen()) > Memory/2 {
 			delete(a.links, k)
 		}
 	}
 	for name, n := range a.nodes {
-		if a.now.Sub(n.heard) > Memory/2 {
+		if a.now.Sub(n.lastSeen) > Memory/2 {
 			delete(a.nodes, name)
 		}
 	}
 }
 
-func (l *link) heard() (t time.Time) {
+func (l *link) lastSeen() (t time.Time) {
 	for _, n := range []*node{l.from, l.to} {
-		if n != nil && n.heard.After(t) {
-			t = n.heard
+		if n != nil && n.lastSeen.After(t) {
+			t = n.lastSeen
 		}
 	}
 	return t
 }
 
 // told is how far both ends are. One that says nothing for long does not count.
-func (l *link) told(now time.Time) frame.Time {
+func (l *link) reportedTo(now time.Time) frame.Time {
 	until, first := frame.Never, frame.Time(0)
 	for _, n := range []*node{l.from, l.to} {
 		switch {
-		case n != nil && now.Sub(n.heard) < silence:
-			until = min(until, n.told)
-		case n == nil && len(l.waiting) > 0 && now.UnixNano()-int64(l.waiting[0].To) < int64(silence):
+		case n != nil && now.Sub(n.lastSeen) < reportTimeout:
+			until = min(until, n.reportedTo)
+		case n == nil && len(l.waiting) > 0 && now.UnixNano()-int64(l.waiting[0].To) < int64(reportTimeout):
 			return 0 // it may begin to report a little later
 		}
 		if n != nil {
-			first = max(first, n.told)
+			first = max(first, n.reportedTo)
 		}
 	}
 	if until == frame.Never {
@@ -187,7 +187,7 @@ func (a *Analysis) judgeLink(l *link) {
 	if l.from == nil || l.period <= 0 {
 		return
 	}
-	until := l.told(a.now) - 2*l.period
+	until := l.reportedTo(a.now) - 2*l.period
 	if until <= l.judged {
 		return
 	}
@@ -217,7 +217,7 @@ func (l *link) alive(now time.Time, at frame.Time) {
 		return
 	}
 	for id, n := range map[uint16]*node{nearEnd: l.from, farEnd: l.to} {
-		if n != nil && n.told >= at && now.Sub(n.heard) < silence {
+		if n != nil && n.reportedTo >= at && now.Sub(n.lastSeen) < reportTimeout {
 			l.collect.Alive(id, at)
 		}
 	}

@@ -21,8 +21,8 @@ const (
 	dead = 5 * time.Second
 	// quiet is how long no message comes before one tells that time goes on; onward is
 	// until when that is told after the last report.
-	quiet  = 250 * time.Millisecond
-	onward = silence + 5*time.Second
+	idleWait = 250 * time.Millisecond
+	onward   = reportTimeout + 5*time.Second
 	// remembered is for how long it is known what an exporter sent that is gone.
 	remembered = 24 * time.Hour
 )
@@ -250,7 +250,7 @@ func (w *Workers) analyse(ctx context.Context, lane int, p position, rev uint64)
 	defer stop()
 	next := time.Now().Add(beat)
 	for ctx.Err() == nil {
-		msg, err := it.Next(jetstream.NextMaxWait(quiet))
+		msg, err := it.Next(jetstream.NextMaxWait(idleWait))
 		switch {
 		case err == nil:
 			if err := r.message(ctx, msg); err != nil {

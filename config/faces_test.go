@@ -36,17 +36,17 @@ switches:
 		dog  pfc.Watchdog
 	}{{true, usual}, {false, pfc.Watchdog{}}, {false, pfc.Watchdog{}}, {true, pfc.Watchdog{}}, {true, pfc.Watchdog{Detect: 50 * frame.Millisecond, Restore: 400 * frame.Millisecond, Action: pfc.Forward}}} {
 		v := r.Switches[0].VSwitch(nil)
-		if v.Ports[i].Edge != want.edge || v.Dog(uint16(i)) != want.dog {
-			t.Errorf("port %s: edge %v, %+v", v.Ports[i].Name, v.Ports[i].Edge, v.Dog(uint16(i)))
+		if v.Ports[i].Edge != want.edge || v.Watchdog(uint16(i)) != want.dog {
+			t.Errorf("port %s: edge %v, %+v", v.Ports[i].Name, v.Ports[i].Edge, v.Watchdog(uint16(i)))
 		}
 	}
-	if v := r.Switches[1].VSwitch(nil); v.Ports[0].Edge || !v.Ports[1].Edge || v.Dog(1) != (pfc.Watchdog{}) || !v.ShareOwn {
+	if v := r.Switches[1].VSwitch(nil); v.Ports[0].Edge || !v.Ports[1].Edge || v.Watchdog(1) != (pfc.Watchdog{}) || !v.ShareOwn {
 		t.Errorf("without flow control: %+v", v.Ports)
 	}
 	// What a document says of all ports holds.
 	c.Switches[0].PFC.Watchdog = &Watchdog{Action: "alert"}
-	if v := c.Resolved().Switches[0].VSwitch(nil); v.Dog(0).Action != pfc.Alert {
-		t.Errorf("in place of pfc.watchdog: %+v", v.Dog(0))
+	if v := c.Resolved().Switches[0].VSwitch(nil); v.Watchdog(0).Action != pfc.Alert {
+		t.Errorf("in place of pfc.watchdog: %+v", v.Watchdog(0))
 	}
 }
 

@@ -164,9 +164,9 @@ func (d decoder) validateFeatures(s *Switch, profile, path string) {
 			d.noticesPass(s, key, "notices at "+ports(all))
 		}
 		for i, n := range queues.Queues {
-			if other := told[n]; other != "" && f.Tells != 0 {
+			if other := told[n]; other != "" && f.Signals != 0 {
 				d.Fail(fmt.Sprintf("%s.queues[%d]", key, i), "queue %d is in %s.queues, too, and senders can follow only one of the two; take it out of one of them", n, other)
-			} else if f.Tells != 0 {
+			} else if f.Signals != 0 {
 				told[n] = f.Name
 			}
 		}
@@ -181,8 +181,8 @@ func (d decoder) validateFeatures(s *Switch, profile, path string) {
 				where = "at " + ports(at[rate]) + " of " + rate.String() + ": "
 			}
 			_, err := sec.Options(queues.bits(), uint64(rate))
-			if c, ok := sec.(vswitch.Careful); ok && err == nil {
-				err = c.Harm(uint64(rate))
+			if c, ok := sec.(vswitch.Checked); ok && err == nil {
+				err = c.CheckRate(uint64(rate))
 			}
 			if err != nil && !d.Refused(key) {
 				d.Fail(key, "%s%v", where, err)

@@ -126,7 +126,7 @@ var public = []string{"/", "/metrics", "/healthz"}
 // protect lets requests pass that the guard allows.
 func (g *guard) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !g.knows(r.Host) {
+		if !g.accepts(r.Host) {
 			http.Error(w, fmt.Sprintf("%q is no name of this daemon: ask by address, or add the name to control.names", r.Host), http.StatusMisdirectedRequest)
 			return
 		}
@@ -144,7 +144,7 @@ func (g *guard) protect(next http.Handler) http.Handler {
 // knows reports whether a request names this daemon. A page that had its own
 // name lead here (DNS rebinding) sends that name; addresses cannot be made to
 // lead elsewhere.
-func (g *guard) knows(host string) bool {
+func (g *guard) accepts(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h
 	}

@@ -414,7 +414,7 @@ func (s *server) ListPFC(_ context.Context, r *api.ListRequest) (*api.PFC, error
 			}
 			st, was, now := &p.PFC, &base.PFC, p.Classes[class]
 			out.Classes = append(out.Classes, &api.PFCClass{Switch: sw.Name, Port: p.Config.Name, Class: uint32(class),
-				Paused: now.Paused, Asking: now.Told, Storm: now.Storm,
+				Paused: now.Paused, Asking: now.XOFFSent, Storm: now.Storm,
 				RxXoff: since(st.RxXOFF[class], was.RxXOFF[class]), RxXon: since(st.RxXON[class], was.RxXON[class]),
 				TxXoff: since(st.TxXOFF[class], was.TxXOFF[class]), TxXon: since(st.TxXON[class], was.TxXON[class]),
 				PausedSeconds: (st.PausedTime[class] - was.PausedTime[class]).Seconds(), AskedSeconds: (st.RequestTime[class] - was.RequestTime[class]).Seconds(),

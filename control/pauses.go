@@ -92,7 +92,7 @@ func (s *server) ListWaits(_ context.Context, r *api.ListRequest) (*api.Waits, e
 			}
 			for k := range list {
 				v := &list[k]
-				patience := cfg.Dog(v.Port).Detect
+				patience := cfg.Watchdog(v.Port).Detect
 				if patience == 0 {
 					patience = DefaultPatience
 				}

@@ -51,7 +51,7 @@ func (t Triggers) watch(n *vswitch.Node) func() string {
 		}
 		drops := n.SelfDrops()
 		for p := range uint16(vswitch.MaxPorts) {
-			if !n.Knows(p) {
+			if !n.HasPort(p) {
 				break
 			}
 			n.AddDrops(p, &drops)

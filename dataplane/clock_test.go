@@ -73,20 +73,20 @@ func TestStep(t *testing.T) {
 	// As if so much real time had passed, and no more.
 	pass := func(d time.Duration) { c.start = c.start.Add(-d) }
 	w.last = w.now()
-	before := w.stats.Stood
+	before := w.stats.Stopped
 	pass(5 * time.Millisecond) // 5000 ns of the node, with something to do
 	now := w.now()
-	if now != w.last+20 || w.stats.Stood < before+4980 || w.stats.StoodMax < 4980 {
-		t.Errorf("from %d time went to %d, stood %d", w.last, now, w.stats.Stood-before)
+	if now != w.last+20 || w.stats.Stopped < before+4980 || w.stats.StoppedMax < 4980 {
+		t.Errorf("from %d time went to %d, stood %d", w.last, now, w.stats.Stopped-before)
 	}
 	if at := e.Now(); at < now || at > now+frame.Time(time.Second/1000) {
 		t.Errorf("the engine's time is %d, the worker's %d", at, now)
 	}
 	// Nothing is due for a while: time goes there at once, and not beyond.
 	w.last, w.due = now, now+3000
-	stood := w.stats.Stood
+	stood := w.stats.Stopped
 	pass(4 * time.Millisecond)
-	if got := w.now(); got != w.due || w.stats.Stood <= stood {
+	if got := w.now(); got != w.due || w.stats.Stopped <= stood {
 		t.Errorf("time went to %d, next is due at %d", got, w.due)
 	}
 	if _, err := New(Config{Chunks: 64, Workers: []WorkerConfig{{Step: 20}, {}}}); err == nil {

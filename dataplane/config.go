@@ -53,7 +53,7 @@ type WorkerConfig struct {
 	// Step, where it is not 0, is the most by which time goes on from one loop
 	// to the next while something is due. If more has passed, as when the worker
 	// was kept from its processor, the clock of the engine stands for the rest
-	// (WorkerStats.Stood): what is due one after the other happens one after
+	// (WorkerStats.Stopped): what is due one after the other happens one after
 	// the other, not in a burst, and nodes do not notice that the worker was
 	// late. Frames that come from elsewhere do, so this is for engines whose
 	// nodes send frames to each other only; and for those with one worker.

@@ -94,7 +94,7 @@ func (q *lateLine) pop() frame.Ref {
 
 // ask returns how many frames the node may be asked for: each may become two,
 // and a slow link takes the next one when it has sent the last.
-func (f *lineFault) ask(now frame.Time, d *delayLine) int {
+func (f *lineFault) draw(now frame.Time, d *delayLine) int {
 	n := min(d.room(), f.late.room()) / 2
 	if f.model.Slows() && n > 0 {
 		if f.free > now {
@@ -161,7 +161,7 @@ func (l *line) enter(r frame.Ref, depart frame.Time, held bool) frame.Time {
 // goes wrong.
 func (w *Worker) launchAll(now frame.Time, l *line) (moved bool) {
 	for left := txVectors * vector; left > 0; {
-		room := min(l.fault.ask(now, l.delay), vector, left)
+		room := min(l.fault.draw(now, l.delay), vector, left)
 		if room <= 0 {
 			break
 		}

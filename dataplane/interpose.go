@@ -9,7 +9,7 @@ import (
 // Interpose puts what wrap makes of a node in the node's place, between two
 // steps: from then on the engine calls that, which calls the node. Ports stay
 // with the node that was added, and it is named by that. What it implements
-// besides frame.Node (Handoff, Deaf, DropTap, Flusher) the engine goes on to ask
+// besides frame.Node (Handoff, Backpressured, DropTap, Flusher) the engine goes on to ask
 // of the node itself. If wrap returns an error nothing changes. It runs on
 // the worker and must not block.
 func (e *Engine) Interpose(worker int, n frame.Node, wrap func(now frame.Time, n frame.Node) (frame.Node, error)) error {

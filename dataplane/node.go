@@ -31,12 +31,12 @@ type DropTap interface {
 	TakeDrops() []frame.Ref
 }
 
-// Deaf is implemented by nodes that do not always take what arrives.
-type Deaf interface {
-	// Deaf tells that the node has no room for MaxVector frames: until it has,
+// Backpressured is implemented by nodes that do not always take what arrives.
+type Backpressured interface {
+	// Full reports that the node has no room for MaxVector frames: until it has,
 	// what arrives waits below it, as far as the rings of its ports go. It is
-	// asked before each call of Receive.
-	Deaf() bool
+	// called before each call of Receive.
+	Full() bool
 }
 
 // MaxVector is how many frames a node is handed at once, at most.

@@ -170,9 +170,9 @@ func (p *preparation) queue(link netlink.Link) error {
 	return nil
 }
 
-// peerHarm are the features of the other end of a veth that break what
+// peerOffloads are the features of the other end of a veth that break what
 // reaches AF_XDP.
-var peerHarm = []struct{ feature, name, harm, off string }{
+var peerOffloads = []struct{ feature, name, harm, off string }{
 	{checksumFeature, "transmit checksums", "with unfilled checksums", "tx off tso off gso off"},
 	{"tx-vlan-hw-insert", "VLAN offload", "without the VLAN tags of the kernel", "txvlan off"},
 }
@@ -184,7 +184,7 @@ const checksumFeature = "tx-checksum-ip-generic"
 // stands before the colon fits below a table.
 func peerWarning(at ifaceKey, completes bool, on func(feature string) bool) string {
 	var names, harms, off []string
-	for _, h := range peerHarm {
+	for _, h := range peerOffloads {
 		if on(h.feature) && (!completes || h.feature != checksumFeature) {
 			names, harms, off = append(names, h.name), append(harms, h.feature+" is on, its frames reach the switch "+h.harm), append(off, h.off)
 		}

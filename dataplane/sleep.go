@@ -35,7 +35,7 @@ func (p *pace) init(c *clock, idle frame.Time) {
 // sleeper is how a worker waits and is woken.
 type sleeper struct {
 	// asleep is set before the last look for work and cleared after waking:
-	// whoever brings work after that look sees it and rings the bell.
+	// whoever brings work after that look sees it and wakes the worker.
 	asleep   atomic.Bool
 	bell     int // eventfd
 	fds      []unix.PollFd
@@ -103,8 +103,8 @@ func (w *Worker) idle(now frame.Time) {
 	s.asleep.Store(false)
 }
 
-// doze waits for a frame, the bell or the timeout, which is in time of the nodes.
-// Frames for a node that stands still or is deaf do not wake the worker.
+// doze waits for a frame, a wake-up call or the timeout, which is in time of the nodes.
+// Frames for a node that is stopped or full do not wake the worker.
 func (w *Worker) doze(now, timeout frame.Time) {
 	s := &w.sleep
 	if s.stale {

@@ -22,22 +22,22 @@ type Stats struct {
 // WorkerStats count what one worker did since it started. Times are those of
 // the nodes (Config.Dilation).
 type WorkerStats struct {
-	Name      string
-	Poll      PollMode
-	Pin       bool
-	CPU       int        // where Pin
-	Running   frame.Time // since the thread started
-	Busy      frame.Time // of that, in loops that moved frames
-	Last      frame.Time // when its last loop began
-	Loops     uint64
-	IdleLoops uint64              // loops that moved no frame
-	MaxLoop   frame.Time          // the longest loop that moved frames: how long a frame may have waited for the worker
-	Stood     frame.Time          // for how long the clock stood, see WorkerConfig.Step; not part of Running
-	StoodMax  frame.Time          // at once
-	Sleeps    uint64              // calls of ppoll
-	Wakeups   uint64              // of these, ended by another worker or the control plane
-	Vectors   [vector + 1]uint64  // received vectors by their number of frames
-	Lateness  histogram.Histogram // nanoseconds from the instant of a node's timer to the loop that served it
+	Name       string
+	Poll       PollMode
+	Pin        bool
+	CPU        int        // where Pin
+	Running    frame.Time // since the thread started
+	Busy       frame.Time // of that, in loops that moved frames
+	Last       frame.Time // when its last loop began
+	Loops      uint64
+	IdleLoops  uint64              // loops that moved no frame
+	MaxLoop    frame.Time          // the longest loop that moved frames: how long a frame may have waited for the worker
+	Stopped    frame.Time          // for how long the clock was stopped, see WorkerConfig.Step; not part of Running
+	StoppedMax frame.Time          // at once
+	Sleeps     uint64              // calls of ppoll
+	Wakeups    uint64              // of these, ended by another worker or the control plane
+	Vectors    [vector + 1]uint64  // received vectors by their number of frames
+	Lateness   histogram.Histogram // nanoseconds from the instant of a node's timer to the loop that served it
 	// FrameLateness is the time from the instant at which a frame's last bit
 	// reaches the end of its emulated cable to the loop that gave it to the
 	// device, in nanoseconds: of ports that are rated or have a delay.

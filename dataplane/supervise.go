@@ -24,8 +24,8 @@ type supervisor struct {
 	once    sync.Once
 	wg      sync.WaitGroup
 
-	monitors map[string]*monitor // by namespace, guarded by Engine.mu
-	asked    time.Time           // when the other ends of veths were looked at
+	monitors     map[string]*monitor // by namespace, guarded by Engine.mu
+	checkedPeers time.Time           // when the other ends of veths were looked at
 }
 
 // monitor is a subscription to the links of one network namespace.
@@ -186,8 +186,8 @@ func (e *Engine) inspect(changed bool) {
 			e.follow(i, i.linkState(e))
 		}
 	}
-	if now := time.Now(); now.Sub(s.asked) >= askPeers {
-		s.asked = now
+	if now := time.Now(); now.Sub(s.checkedPeers) >= peerCheckInterval {
+		s.checkedPeers = now
 		for _, i := range e.interfaces {
 			if len(i.peer) > 0 {
 				e.lookAtPeer(i)
@@ -196,9 +196,9 @@ func (e *Engine) inspect(changed bool) {
 	}
 }
 
-// askPeers is how often the other end of a veth is looked at that breaks
+// peerCheckInterval is how often the other end of a veth is looked at that breaks
 // frames: what mends it sends no notice to this namespace.
-const askPeers = time.Second
+const peerCheckInterval = time.Second
 
 // lose closes an interface that went away.
 func (e *Engine) lose(i *iface, why string) {

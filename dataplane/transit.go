@@ -66,7 +66,7 @@ type Passages struct {
 	Stride uint64
 	At     []frame.Time // of frame number (i+1) * Stride, counted from 1
 	// Still is, for arrivals, until when the node stood still (Engine.Pause), or
-	// was deaf, which is not the frame's delay.
+	// was full, which is not the frame's delay.
 	Still []frame.Time
 	next  uint64
 }

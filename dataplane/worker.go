@@ -47,20 +47,20 @@ type Worker struct {
 
 // node is a worker's view of a frame.Node.
 type node struct {
-	frame.Node            // what is stepped
-	id         frame.Node // what was added: the same, unless it is wrapped
-	handoff    Handoff    // nil if the node does not hand frames to other workers
-	deaf       Deaf       // nil if the node takes what comes
-	drops      DropTap    // nil while drops are not captured
-	taps       []nodeTap
-	wake       frame.Time // what Wake last said, if that was in the future, else Never
-	until      frame.Time // Pause: it stands still before this
-	refused    frame.Time // when it was deaf last
+	frame.Node                 // what is stepped
+	id           frame.Node    // what was added: the same, unless it is wrapped
+	handoff      Handoff       // nil if the node does not hand frames to other workers
+	backpressure Backpressured // nil if the node takes what comes
+	drops        DropTap       // nil while drops are not captured
+	taps         []nodeTap
+	wake         frame.Time // what Wake last said, if that was in the future, else Never
+	until        frame.Time // Pause: it stands still before this
+	refused      frame.Time // when it was full last
 }
 
 // accepts reports whether frames may be handed to the node.
 func (n *node) accepts(now frame.Time) bool {
-	return n.until <= now && (n.deaf == nil || !n.deaf.Deaf())
+	return n.until <= now && (n.backpressure == nil || !n.backpressure.Full())
 }
 
 // line is a worker's view of a Port: what the loop touches.
@@ -126,8 +126,8 @@ func (w *Worker) now() frame.Time {
 	if q := w.config.Step; q > 0 {
 		if over := now - max(w.last+q, w.due); over > 0 {
 			w.engine.clock.stand(over)
-			w.stats.Stood += over
-			w.stats.StoodMax = max(w.stats.StoodMax, over)
+			w.stats.Stopped += over
+			w.stats.StoppedMax = max(w.stats.StoppedMax, over)
 			now -= over
 		}
 	}

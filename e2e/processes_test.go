@@ -181,7 +181,7 @@ func checkCounted(t *testing.T, r *results.Run) {
 	if v["ack_rtt_p50_seconds"] <= 0 || v["queue_max_bytes"] <= 0 || v["utilisation_share"] <= 0 || v["burst.completion_p50_seconds"] <= 0 {
 		t.Errorf("round trips %v, queue %v, utilisation %v, completion %v", v["ack_rtt_p50_seconds"], v["queue_max_bytes"], v["utilisation_share"], v["burst.completion_p50_seconds"])
 	}
-	if g := r.Timing; g.Reaction <= 0 || g.PostP50 > g.PostMax || g.TransitMax <= 0 || g.LateMax <= 0 || g.StoodShare != 0 {
+	if g := r.Timing; g.Reaction <= 0 || g.PostP50 > g.PostMax || g.TransitMax <= 0 || g.LateMax <= 0 || g.StoppedShare != 0 {
 		t.Errorf("%+v", g)
 	}
 }

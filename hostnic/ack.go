@@ -39,7 +39,7 @@ func (n *NIC) acknowledged(now frame.Time, r frame.Ref, m *frame.Meta, b []byte,
 		a.Sack = transport.Unwrap(q.tx.Cum(), (be.Uint32(rest)-q.initial)&0xffffff)
 		rest = rest[sackLen:]
 	}
-	if !q.tx.Knows(a.Cum) || a.Sack >= q.tx.Next() && a.Sack != 0 {
+	if !q.tx.WasSent(a.Cum) || a.Sack >= q.tx.Next() && a.Sack != 0 {
 		n.drop(r, frame.QPSequence)
 		return
 	}

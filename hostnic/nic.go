@@ -36,7 +36,7 @@ type NIC struct {
 	touched    bool
 	lastWake   frame.Time // what PortWake last said, Never since the last Transmit
 	paused     uint8      // classes that may not be sent: the neighbour pauses them, or they rest
-	resting    resting    // classes that the neighbour slows
+	gaps       stageGaps  // classes that the neighbour slows
 	control    frame.FIFO // flow control frames
 	plain      frame.FIFO // frames without a queue pair that take turns with data
 	plainTurn  bool
@@ -146,8 +146,8 @@ func (n *NIC) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 	if !n.up {
 		return 0
 	}
-	if n.resting.classes != 0 {
-		n.rested(now)
+	if n.gaps.classes != 0 {
+		n.endGaps(now)
 	}
 	n.clock.Idle(now - n.cfg.Burst)
 	k := 0
@@ -226,7 +226,7 @@ func (n *NIC) portWake(now frame.Time) frame.Time {
 	case n.sendable():
 		return max(now, n.clock.Free())
 	}
-	at := min(n.paceWheel.next(), n.restWake())
+	at := min(n.paceWheel.next(), n.gapWake())
 	if at == frame.Never {
 		return at
 	}
@@ -249,7 +249,7 @@ func (n *NIC) Advance(now frame.Time) {
 	n.flow.Advance(now, n.ready[inTurn])
 	n.updatePaused(now)
 	if now >= n.quench.due {
-		n.tellQuenched(now)
+		n.countQuenched(now)
 	}
 	n.ask(now)
 }
@@ -321,8 +321,8 @@ func (n *NIC) updatePaused(now frame.Time) {
 	}
 	before := n.paused
 	n.paused = n.flow.Paused(now)
-	if n.cfg.PFCStages != 0 || n.resting.slow != 0 {
-		n.gradeChanged(now)
+	if n.cfg.PFCStages != 0 || n.gaps.slow != 0 {
+		n.stagesChanged(now)
 	} else if n.cfg.QuenchAfter != 0 && before != n.paused {
 		n.quenched(now, before)
 	}

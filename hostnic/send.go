@@ -396,8 +396,8 @@ func (n *NIC) depart(t frame.Time, r frame.Ref) {
 	m.QBytes, m.QFrames = 0, 0
 	n.clock.Charge(bytes)
 	m.Span = uint32(n.clock.Free() - t)
-	if n.resting.slow != 0 {
-		n.rest(t, m.Class&7, bytes)
+	if n.gaps.slow != 0 {
+		n.beginGap(t, m.Class&7, bytes)
 	}
 	n.count.LinkBytes += uint64(bytes)
 	n.count.TxFrames++

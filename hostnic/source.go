@@ -97,8 +97,8 @@ func (n *NIC) quenched(now frame.Time, before uint8) {
 	z.counted &= n.paused
 }
 
-// tellQuenched counts the classes whose pause has lasted too long.
-func (n *NIC) tellQuenched(now frame.Time) {
+// countQuenched counts the classes whose pause has lasted too long.
+func (n *NIC) countQuenched(now frame.Time) {
 	z := &n.quench
 	z.due = frame.Never
 	for m := n.paused &^ z.counted; m != 0; m &= m - 1 {

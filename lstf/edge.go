@@ -56,9 +56,9 @@ func (j *Judge) Configure(e Edge) {
 	j.edge = e
 }
 
-// Crowded returns how many packets were of flows that shared their state with
+// Full returns how many packets were of flows that shared their state with
 // another one.
-func (j *Judge) Crowded() uint64 { return j.flows.crowded }
+func (j *Judge) Full() uint64 { return j.flows.full }
 
 // Verdict judges a packet of a flow that leaves at now and has waited so long.
 func (j *Judge) Verdict(now, used frame.Time, hash uint32, markable bool) Verdict {

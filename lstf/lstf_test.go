@@ -57,15 +57,15 @@ func TestFairForgetsOnlyWhatHasNoSlack(t *testing.T) {
 		}
 	}
 	w.Slack(now, packet(hash(2), 1000), nil)
-	if w.Crowded() != 1 {
-		t.Errorf("%d packets were crowded, want 1", w.Crowded())
+	if w.Full() != 1 {
+		t.Errorf("%d packets were crowded, want 1", w.Full())
 	}
 	if got := w.Slack(now, packet(hash(1), 1000), nil); got != int64(24*ms) {
 		t.Errorf("the second flow has %d ns, want 24 ms", got)
 	}
 	now += 100 * ms
-	if got := w.Slack(now, packet(hash(2), 1000), nil); got != 0 || w.Crowded() != 1 {
-		t.Errorf("with places free again: %d ns, %d crowded", got, w.Crowded())
+	if got := w.Slack(now, packet(hash(2), 1000), nil); got != 0 || w.Full() != 1 {
+		t.Errorf("with places free again: %d ns, %d crowded", got, w.Full())
 	}
 }
 

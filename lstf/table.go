@@ -8,8 +8,8 @@ const flows = 4096
 // table is what is kept of flows, by hash. A flow has two places; where both are
 // taken by flows that still matter, it shares the first with the one there.
 type table[T any] struct {
-	slot    []slot[T]
-	crowded uint64 // packets of flows that shared a place
+	slot []slot[T]
+	full uint64 // packets of flows that shared a place
 }
 
 type slot[T any] struct {
@@ -36,6 +36,6 @@ func (t *table[T]) find(hash uint32, now frame.Time) (s *slot[T], fresh bool) {
 			return s, true
 		}
 	}
-	t.crowded++
+	t.full++
 	return &t.slot[at], false
 }

@@ -15,7 +15,7 @@ const (
 	// Constant gives all the same: who waited more goes first (FIFO+).
 	Constant Kind = iota
 	// Size gives the packets of a message Of for each packet that it has: the
-	// shortest message goes first. Told by the RETH of RDMA writes.
+	// shortest message goes first. Known from the RETH of RDMA writes.
 	Size
 	// Remaining gives Of for each packet that is still to come, itself included.
 	Remaining
@@ -81,9 +81,9 @@ func (w *Writer) Configure(p Policy) {
 	w.clock.SetRate(p.Rate)
 }
 
-// Crowded returns how many packets were of flows that shared their state with
+// Full returns how many packets were of flows that shared their state with
 // another one.
-func (w *Writer) Crowded() uint64 { return w.flows.crowded }
+func (w *Writer) Full() uint64 { return w.flows.full }
 
 // Slack returns that of a packet, whose first bytes are b, that enters at now.
 func (w *Writer) Slack(now frame.Time, m *frame.Meta, b []byte) int64 {

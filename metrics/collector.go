@@ -310,8 +310,8 @@ func (e emitter) port(s *Switch, p *Port) {
 		e.pfc(p, class, fc.Mode != pfc.Off && fc.Classes>>class&1 == 1, sw, name, digit(class))
 	}
 	e.count(pfcIgnored, p.PFC.RxIgnored, sw, name)
-	e.count(pfcDisabled, p.PFC.Deaf, sw, name)
-	e.count(pfcShunned, p.PFC.Deaf, sw, name)
+	e.count(pfcDisabled, p.PFC.Disables, sw, name)
+	e.count(pfcShunned, p.PFC.Disables, sw, name)
 	e.links(sw, p)
 }
 

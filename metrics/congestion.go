@@ -33,7 +33,7 @@ func (e emitter) pfc(p *Port, class int, configured bool, labels ...string) {
 	e.gauge(pfcSeconds, s.PausedTime[class].Seconds(), with("rx")...)
 	e.gauge(pfcSeconds, s.RequestTime[class].Seconds(), with("tx")...)
 	e.gauge(pfcPaused, truth(p.Classes[class].Paused), with("rx")...)
-	e.gauge(pfcPaused, truth(p.Classes[class].Told), with("tx")...)
+	e.gauge(pfcPaused, truth(p.Classes[class].XOFFSent), with("tx")...)
 	e.gauge(pfcHeld, p.Held[class].Seconds(), labels...)
 	e.count(pfcWatchdog, s.Storms[class], with("storm")...)
 	e.count(pfcWatchdog, s.Restored[class], with("restore")...)

@@ -241,7 +241,7 @@ func (s *Switch) add(c vswitch.Counts, self [frame.NumReasons]uint64, rules []vs
 // read runs on the worker of n. A node that has not adopted a new port yet
 // does not know it.
 func (p *Port) read(now frame.Time, n *vswitch.Node) {
-	if !n.Knows(p.Number) {
+	if !n.HasPort(p.Number) {
 		return
 	}
 	n.ReadPort(p.Number, &p.Counts)

@@ -63,14 +63,14 @@ const DefaultRate = 10_000_000_000
 
 // Config configures a port.
 type Config struct {
-	Mode   Mode
-	Enable uint8      // classes under flow control, one bit each; others are never paused nor asked to pause
-	Rate   uint64     // bit/s of the link: a quantum is 512 bit times; 0 = DefaultRate
-	Quanta uint16     // pause time to ask for; 0 = DefaultQuanta
-	Source wire.MAC   // MAC address of the port
-	Dog    Watchdog   // storm watchdog
-	Deaf   Deaf       // watch for a neighbour that does not pause
-	Grace  frame.Time // how long before its end a pause we asked for is renewed; 0 = half the pause time
+	Mode       Mode
+	Enable     uint8          // classes under flow control, one bit each; others are never paused nor asked to pause
+	Rate       uint64         // bit/s of the link: a quantum is 512 bit times; 0 = DefaultRate
+	Quanta     uint16         // pause time to ask for; 0 = DefaultQuanta
+	Source     wire.MAC       // MAC address of the port
+	Watchdog   Watchdog       // storm watchdog
+	Violations ViolationLimit // watch for a neighbour that does not pause
+	Grace      frame.Time     // how long before its end a pause we asked for is renewed; 0 = half the pause time
 	// Response is how long after its arrival a frame of flow control takes
 	// effect here. What the machine takes by itself comes on top.
 	Response frame.Time
@@ -85,12 +85,12 @@ func (c *Config) Validate() error {
 	switch {
 	case c.Mode > Pause:
 		return fmt.Errorf("flow control mode %d is unknown", c.Mode)
-	case c.Dog.Action > Alert:
-		return fmt.Errorf("watchdog action %d is unknown", c.Dog.Action)
-	case c.Dog.Detect < 0 || c.Dog.Restore < 0:
-		return fmt.Errorf("watchdog times %v and %v must not be negative", c.Dog.Detect.Duration(), c.Dog.Restore.Duration())
-	case c.Deaf.Grace < 0 || c.Deaf.Resends < 0:
-		return fmt.Errorf("grace %v and %d resends for a deaf neighbour must not be negative", c.Deaf.Grace.Duration(), c.Deaf.Resends)
+	case c.Watchdog.Action > Alert:
+		return fmt.Errorf("watchdog action %d is unknown", c.Watchdog.Action)
+	case c.Watchdog.Detect < 0 || c.Watchdog.Restore < 0:
+		return fmt.Errorf("watchdog times %v and %v must not be negative", c.Watchdog.Detect.Duration(), c.Watchdog.Restore.Duration())
+	case c.Violations.Grace < 0 || c.Violations.Resends < 0:
+		return fmt.Errorf("grace %v and %d resends for an unresponsive neighbour must not be negative", c.Violations.Grace.Duration(), c.Violations.Resends)
 	case c.Response < 0 || c.Response >= span:
 		return fmt.Errorf("response %v is not within 0 and the pause time %v", c.Response.Duration(), span.Duration())
 	case c.Grace < 0 || c.Grace >= span:
@@ -99,10 +99,10 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("gentle flow control has at most %d stages, not %d", MaxStages, c.Stages)
 	case c.Stages != 0 && c.Mode != PFC:
 		return fmt.Errorf("gentle flow control is for classes: it needs pfc, not mode %v", c.Mode)
-	case c.Stages != 0 && c.Dog.Detect != 0:
+	case c.Stages != 0 && c.Watchdog.Detect != 0:
 		return fmt.Errorf("gentle flow control stops nobody, so that there is nothing for a storm watchdog: turn it off (watchdog: {action: off})")
-	case c.Stages != 0 && c.Deaf.Grace != 0:
-		return fmt.Errorf("gentle flow control stops nobody, so that it cannot tell a deaf neighbour")
+	case c.Stages != 0 && c.Violations.Grace != 0:
+		return fmt.Errorf("gentle flow control stops nobody, so that there is no pause that a neighbour could ignore")
 	case c.Mode == PFC && c.Enable == 0:
 		return fmt.Errorf("pfc without a class: enable at least one, or turn it off")
 	}
@@ -124,10 +124,10 @@ func (c *Config) quanta() uint16 {
 }
 
 func (c *Config) restore() frame.Time {
-	if c.Dog.Restore == 0 {
-		return 2 * c.Dog.Detect
+	if c.Watchdog.Restore == 0 {
+		return 2 * c.Watchdog.Detect
 	}
-	return c.Dog.Restore
+	return c.Watchdog.Restore
 }
 
 // Span returns how long a pause of the given quanta lasts at rate bit/s,

@@ -385,7 +385,7 @@ func TestLosslessWithHeadroom(t *testing.T) {
 			t.Fatalf("seed %d: %d bytes held, %d of %d chunks free at the end", seed, s.Held, m.pool.Available(), m.pool.Chunks())
 		}
 		for i, l := range m.links {
-			if m.buf.Want(uint16(i)) != 0 || l.asks.Told() != 0 || l.obeys.Paused(m.now) != 0 {
+			if m.buf.Want(uint16(i)) != 0 || l.asks.XOFFSent() != 0 || l.obeys.Paused(m.now) != 0 {
 				t.Fatalf("seed %d: port %d stays paused", seed, i)
 			}
 		}

@@ -77,7 +77,7 @@ func (p *Port) Configure(now frame.Time, cfg Config) {
 	if cfg.Response == 0 {
 		p.respond(frame.Never)
 	}
-	if cfg.Dog.Detect == 0 {
+	if cfg.Watchdog.Detect == 0 {
 		p.endStorms(now, p.storm)
 	}
 	p.changed |= p.storm
@@ -119,7 +119,7 @@ func (p *Port) Advance(now frame.Time, waiting uint8) {
 		return
 	}
 	p.expire(now)
-	if p.cfg.Dog.Detect > 0 {
+	if p.cfg.Watchdog.Detect > 0 {
 		p.watch(now, waiting)
 	}
 }
@@ -141,7 +141,7 @@ func (p *Port) Wake(now frame.Time) frame.Time {
 		r := &p.rx[bits.TrailingZeros8(m)]
 		at = min(at, r.until)
 		if r.stuck != frame.Never {
-			at = min(at, r.stuck+p.cfg.Dog.Detect)
+			at = min(at, r.stuck+p.cfg.Watchdog.Detect)
 		}
 	}
 	for m := p.storm &^ p.paused; m != 0; m &= m - 1 {

@@ -133,7 +133,7 @@ func TestFrameBytes(t *testing.T) {
 	p := gigPort()
 	p.Request(1<<3 | 1<<5) // class 5 is not under flow control
 	b := bytes.Repeat([]byte{0xee}, 60)
-	if p.NextFrame(0, b[:59]) != 0 || p.Told() != 0 {
+	if p.NextFrame(0, b[:59]) != 0 || p.XOFFSent() != 0 {
 		t.Fatal("a frame that does not fit was taken for sent")
 	}
 	if n := p.NextFrame(0, b); n != 60 {
@@ -232,7 +232,7 @@ func TestConfigureEndsPauses(t *testing.T) {
 
 func TestWatchdog(t *testing.T) {
 	for _, action := range []Action{Drop, Forward, Alert} {
-		p := NewPort(Config{Mode: PFC, Enable: 0xff, Rate: gig, Dog: Watchdog{Detect: 100 * frame.Millisecond, Restore: 200 * frame.Millisecond, Action: action}})
+		p := NewPort(Config{Mode: PFC, Enable: 0xff, Rate: gig, Watchdog: Watchdog{Detect: 100 * frame.Millisecond, Restore: 200 * frame.Millisecond, Action: action}})
 		const ms = frame.Millisecond
 		// Paused with nothing waiting is no storm.
 		now := frame.Time(0)
@@ -303,7 +303,7 @@ func TestWatchdog(t *testing.T) {
 
 // Stepping exactly at Wake finds a storm exactly after Detect.
 func TestWatchdogWake(t *testing.T) {
-	p := NewPort(Config{Mode: PFC, Enable: 1, Rate: 1e6, Dog: Watchdog{Detect: 5 * frame.Millisecond}})
+	p := NewPort(Config{Mode: PFC, Enable: 1, Rate: 1e6, Watchdog: Watchdog{Detect: 5 * frame.Millisecond}})
 	p.Receive(1000, 1, q8(0, 0xffff))
 	p.Advance(2000, 1)
 	now := p.Wake(2000)
@@ -315,8 +315,8 @@ func TestWatchdogWake(t *testing.T) {
 func TestValidate(t *testing.T) {
 	for name, c := range map[string]Config{
 		"mode":     {Mode: 9},
-		"action":   {Dog: Watchdog{Action: 9}},
-		"time":     {Dog: Watchdog{Detect: -1}},
+		"action":   {Watchdog: Watchdog{Action: 9}},
+		"time":     {Watchdog: Watchdog{Detect: -1}},
 		"grace":    {Rate: gig, Grace: Span(0xffff, gig)},
 		"no class": {Mode: PFC},
 	} {
@@ -333,7 +333,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// Two ports that hear each other, with random wishes: each obeys exactly what
+// Two ports that receive from each other, with random requests: each follows exactly what
 // the other was last told to want, and long pauses never lapse.
 func TestPairProperty(t *testing.T) {
 	for seed := uint64(0); seed < 100; seed++ {

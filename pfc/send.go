@@ -101,5 +101,5 @@ func (p *Port) noteSent(now frame.Time, want uint8) {
 	}
 }
 
-// Told returns the classes that are XOFF at the neighbour.
-func (p *Port) Told() uint8 { return p.sent }
+// XOFFSent returns the classes that are XOFF at the neighbour.
+func (p *Port) XOFFSent() uint8 { return p.sent }

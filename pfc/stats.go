@@ -18,8 +18,8 @@ type Stats struct {
 	Requests      [8]uint64     // times that the buffer began to want pause
 	RequestTime   [8]frame.Time // how long we paused the neighbour in all
 
-	Ignored [8]uint64 // times that frames of the class came where a pause should have stopped them
-	Deaf    uint64    // times that the neighbour proved to be deaf
+	Ignored  [8]uint64 // times that frames of the class came where a pause should have stopped them
+	Disables uint64    // times that the neighbour did not respond to pauses
 
 	Storms, Restored [8]uint64     // found and ended by the watchdog
 	StormTime        [8]frame.Time // how long in all
@@ -46,23 +46,23 @@ func (p *Port) Stats(now frame.Time) Stats {
 // ClassState is the flow control of one class as of the last call that took
 // the time.
 type ClassState struct {
-	Paused      bool       // by the neighbour, obeyed or not; with Config.Stages: slowed
+	Paused      bool       // by the neighbour, followed or not; with Config.Stages: slowed
 	PausedSince frame.Time // if Paused
 	PausedUntil frame.Time // if Paused
-	Told        bool       // XOFF was sent last
-	ToldSince   frame.Time // if Told
+	XOFFSent    bool       // XOFF was sent last
+	XOFFSince   frame.Time // if XOFFSent
 	Storm       bool       // the watchdog acts
 }
 
 // Class returns the state of a class.
 func (p *Port) Class(class int) ClassState {
 	c := class & 7
-	s := ClassState{Paused: p.paused>>c&1 != 0, Told: p.sent>>c&1 != 0, Storm: p.storm>>c&1 != 0}
+	s := ClassState{Paused: p.paused>>c&1 != 0, XOFFSent: p.sent>>c&1 != 0, Storm: p.storm>>c&1 != 0}
 	if s.Paused {
 		s.PausedSince, s.PausedUntil = p.rx[c].since, p.rx[c].until
 	}
-	if s.Told {
-		s.ToldSince = p.since[c]
+	if s.XOFFSent {
+		s.XOFFSince = p.since[c]
 	}
 	return s
 }

@@ -16,7 +16,7 @@ func (p *Port) watch(now frame.Time, waiting uint8) {
 			r.stuck = frame.Never
 		case r.stuck == frame.Never:
 			r.stuck = now
-		case now-r.stuck >= p.cfg.Dog.Detect:
+		case now-r.stuck >= p.cfg.Watchdog.Detect:
 			r.stuck, r.stormy = frame.Never, now
 			p.storm |= 1 << c
 			p.changed |= 1 << c
@@ -44,7 +44,7 @@ func (p *Port) endStorms(now frame.Time, classes uint8) {
 
 // ignored returns the classes whose pause is not obeyed.
 func (p *Port) ignored() uint8 {
-	if p.cfg.Dog.Action == Alert {
+	if p.cfg.Watchdog.Action == Alert {
 		return 0
 	}
 	return p.storm
@@ -56,7 +56,7 @@ func (p *Port) Storms() uint8 { return p.storm }
 // Dropping returns the classes of which waiting and coming frames for this
 // port must be dropped.
 func (p *Port) Dropping() uint8 {
-	if p.cfg.Dog.Action != Drop {
+	if p.cfg.Watchdog.Action != Drop {
 		return 0
 	}
 	return p.storm

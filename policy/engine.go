@@ -205,7 +205,7 @@ func (e *Engine) offer(i uint32) (mark bool) {
 	e.enter(q, i, &x)
 	if e.slack != nil && e.wait(before) > p.Slack {
 		q.stats.Late++
-		e.giveUp(q, i, seq)
+		e.drop(q, i, seq)
 		return false
 	}
 	alive := e.resolve(q, nil, &x, i, seq)
@@ -316,8 +316,8 @@ func (e *Engine) leave(q *queue, i uint32) *Packet {
 	return &s.Packet
 }
 
-// giveUp drops a packet of a queue; came is the number of the one that came.
-func (e *Engine) giveUp(q *queue, i uint32, came uint32) {
+// drop drops a packet of a queue; came is the number of the one that came.
+func (e *Engine) drop(q *queue, i uint32, came uint32) {
 	p := e.leave(q, i)
 	if p.seq == came {
 		q.stats.Refused++

@@ -107,8 +107,8 @@ func look(a *frame.Arena, r frame.Ref, m *frame.Meta, p *Packet) {
 	}
 }
 
-// Settle implements scheduler.Settler.
-func (d *Discipline) Settle() frame.Ref {
+// PushedOut implements scheduler.PushOuter.
+func (d *Discipline) PushedOut() frame.Ref {
 	if p := d.Victim(); p != nil {
 		return p.Ref
 	}

@@ -54,7 +54,7 @@ func (e *Engine) resolve(q *queue, b *buffer, x *env, i, came uint32) bool {
 		if v == i && e.slots[v].seq == came {
 			alive = false
 		}
-		e.giveUp(loser, v, came)
+		e.drop(loser, v, came)
 		if !certain {
 			return alive
 		}

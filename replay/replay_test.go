@@ -376,7 +376,7 @@ func state(m machine) (s struct {
 }) {
 	s.Counts, s.Self, s.Neighbors, s.Routes = m.Counts(), m.SelfDrops(), m.Neighbors(), m.RouteCounts(nil)
 	for i := range s.Ports {
-		if m.Knows(uint16(i)) {
+		if m.HasPort(uint16(i)) {
 			m.ReadPort(uint16(i), &s.Ports[i])
 		}
 	}

@@ -83,9 +83,9 @@ func (q *queue) passes(v Verdict, m *frame.Meta) bool {
 // shed drops what its order gives up, and frames from the head of a queue until one
 // may leave at t, and reports false if there is none then.
 func (p *Port) shed(t frame.Time, i int, q *queue) bool {
-	if q.settler != nil {
+	if q.pushes != nil {
 		q.enter(p.arena, t)
-		p.settleAll(t, i, q)
+		p.shedPushedOut(t, i, q)
 		if q.shedder == nil || q.frames == 0 {
 			return q.frames > 0 && q.headAt <= t
 		}

@@ -39,12 +39,12 @@ type Evictor interface {
 	Evict(a *frame.Arena) frame.Ref
 }
 
-// Settler is a Discipline that says by itself which frames go when one has come:
+// PushOuter is a Discipline that says by itself which frames go when one has come:
 // they are in none of its queues any more.
-type Settler interface {
-	// Settle returns a frame that was given up for one that came, or Nil if there
+type PushOuter interface {
+	// PushedOut returns a frame that was pushed out for one that came, or Nil if there
 	// is none: each of them once.
-	Settle() frame.Ref
+	PushedOut() frame.Ref
 }
 
 // Extractor is a Discipline that can give out a frame from its middle.

@@ -108,9 +108,9 @@ func (p *Port) reorder(now frame.Time, i int, q *queue, c *QueueConfig) {
 		}
 		fallthrough
 	case order != q.order || c.Rank != q.by && order != nil:
-		if q.settler != nil {
+		if q.pushes != nil {
 			q.enter(p.arena, now)
-			p.settleAll(now, i, q)
+			p.shedPushedOut(now, i, q)
 		}
 		q.change(p.arena, now, order, p.env(i))
 	}
@@ -129,7 +129,7 @@ func (p *Port) note(i int, q *queue) {
 	bit := uint8(1) << i
 	p.regulated &^= bit
 	p.timed &^= bit
-	if q.policy != nil || q.inner != nil || q.settler != nil || p.cfg.PushOut.on(i) {
+	if q.policy != nil || q.inner != nil || q.pushes != nil || p.cfg.PushOut.on(i) {
 		p.regulated |= bit
 	}
 	if q.timed != nil {
@@ -186,17 +186,17 @@ func (q *queue) install(d Discipline) {
 	q.timed, _ = d.(Timed)
 	q.shedder, _ = d.(Shedder)
 	q.inner, _ = d.(Gate)
-	q.settler, _ = d.(Settler)
+	q.pushes, _ = d.(PushOuter)
 	if s, ok := q.policy.(Shedder); ok {
 		q.shedder = s
 	}
-	q.drops = q.shedder != nil || q.settler != nil
+	q.drops = q.shedder != nil || q.pushes != nil
 	q.defers = q.late && d != nil && !q.given && q.timed == nil && q.inner == nil
 }
 
-// settled ends the change of an order when the last frame of the one before
+// orderDrained ends the change of an order when the last frame of the one before
 // has left.
-func (q *queue) settled(a *frame.Arena, v *versions) {
+func (q *queue) orderDrained(a *frame.Arena, v *versions) {
 	q.headAt = v.since
 	if h := v.last.Head(); h != frame.Nil {
 		q.headAt = max(v.since, a.Meta(h).Depart)
@@ -228,7 +228,7 @@ func (q *queue) enter(a *frame.Arena, t frame.Time) {
 // left it at t.
 func (q *queue) rehead(a *frame.Arena, t frame.Time) {
 	if v, ok := q.disc.(*versions); ok && len(v.drain) == 0 {
-		q.settled(a, v)
+		q.orderDrained(a, v)
 	}
 	switch r := q.fifo.Head(); {
 	case q.disc == nil:

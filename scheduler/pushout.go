@@ -30,10 +30,10 @@ func (p *Port) Regulated() uint8 { return p.regulated }
 // queued at now made the queue or the port exceed its limit, else Nil. Until it
 // does, it is to be called again.
 func (p *Port) PushOut(now frame.Time, queue uint8) frame.Ref {
-	if q := &p.q[queue&7]; q.settler != nil {
+	if q := &p.q[queue&7]; q.pushes != nil {
 		// Whoever came by when the link chooses next competes; who came later is judged then.
 		q.enter(p.arena, max(p.clock.Free(), now-p.burst))
-		if r := p.settle(now, int(queue&7), q); r != frame.Nil {
+		if r := p.takePushedOut(now, int(queue&7), q); r != frame.Nil {
 			return r
 		}
 	}
@@ -57,18 +57,18 @@ func (p *Port) PushOut(now frame.Time, queue uint8) frame.Ref {
 	return p.Evict(now, p.poorest(p.active&^c.Exempt, int(queue&7)))
 }
 
-// settle takes out a frame that the order of a queue gave up, or returns Nil.
-func (p *Port) settle(now frame.Time, i int, q *queue) frame.Ref {
-	r := p.lift(now, i, q, q.settler.Settle())
+// takePushedOut takes out a frame that the order of a queue pushed out, or returns Nil.
+func (p *Port) takePushedOut(now frame.Time, i int, q *queue) frame.Ref {
+	r := p.lift(now, i, q, q.pushes.PushedOut())
 	if r != frame.Nil {
 		q.count.evicted++
 	}
 	return r
 }
 
-// settleAll leaves to TakeShed what the order of a queue gave up.
-func (p *Port) settleAll(now frame.Time, i int, q *queue) {
-	for r := p.settle(now, i, q); r != frame.Nil; r = p.settle(now, i, q) {
+// shedPushedOut leaves to TakeShed what the order of a queue pushed out.
+func (p *Port) shedPushedOut(now frame.Time, i int, q *queue) {
+	for r := p.takePushedOut(now, i, q); r != frame.Nil; r = p.takePushedOut(now, i, q) {
 		p.shedded.Push(p.arena, r)
 	}
 }

@@ -22,9 +22,9 @@ type queue struct {
 	policy    Gate
 	inner     Gate // disc, if it is one
 	shedder   Shedder
-	settler   Settler // disc, if it is one
-	drops     bool    // one of the two is there
-	meter     *meter  // nil: nobody counts inversions
+	pushes    PushOuter // disc, if it is one
+	drops     bool      // one of the two is there
+	meter     *meter    // nil: nobody counts inversions
 	timed     Timed
 	by        RankBy
 	link      *RateClock // of the port, and what it adds to a frame: what ranks by slack need

@@ -81,10 +81,10 @@ func (v *versions) Admits(now frame.Time, m *frame.Meta, frames int, bytes uint6
 	return Pass
 }
 
-// Settle asks the version that frames join.
-func (v *versions) Settle() frame.Ref {
-	if s, ok := v.last.(Settler); ok {
-		return s.Settle()
+// PushedOut is that of the version which frames join.
+func (v *versions) PushedOut() frame.Ref {
+	if s, ok := v.last.(PushOuter); ok {
+		return s.PushedOut()
 	}
 	return frame.Nil
 }

@@ -199,7 +199,7 @@ func (p *part) runTo(to frame.Time) {
 }
 
 // tell calls the function of a node that was stepped.
-func (p *part) tell(n *node) {
+func (p *part) notify(n *node) {
 	switch {
 	case !p.window:
 		n.after(p.now)

@@ -132,7 +132,7 @@ func (e *Engine) Connect(a int, pa uint16, b int, pb uint16, l Link) LinkID {
 	e.nodes[a].attach(pa, d)
 	e.nodes[b].attach(pb, d+1)
 	e.laid = false
-	e.tellLink(d, true)
+	e.notifyLink(d, true)
 	return id
 }
 

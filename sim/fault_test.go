@@ -232,7 +232,7 @@ func TestFlippedBitsReachTheNode(t *testing.T) {
 	var drops uint64
 	for _, sw := range n.sw {
 		for p := range 6 {
-			if sw.Nodes[0].Knows(uint16(p)) {
+			if sw.Nodes[0].HasPort(uint16(p)) {
 				c := counts(sw, uint16(p))
 				drops += c.Dropped()
 			}

@@ -29,11 +29,11 @@ func (e *Engine) setLink(d int32, up bool, cause fault.Loss) {
 			e.empty(k, cause)
 		}
 	}
-	e.tellLink(d, up)
+	e.notifyLink(d, up)
 }
 
-// tellLink tells both nodes of the link of direction d.
-func (e *Engine) tellLink(d int32, up bool) {
+// notifyLink notifies both nodes of the link of direction d.
+func (e *Engine) notifyLink(d int32, up bool) {
 	for k := d; k < d+2; k++ {
 		dir := &e.dirs[k]
 		n := &e.nodes[dir.from]

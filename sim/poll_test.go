@@ -162,7 +162,7 @@ func TestEventsMatchPolling(t *testing.T) {
 		}
 		for _, sw := range stepped.sw {
 			for port := range uint16(5) {
-				if sw.Nodes[0].Knows(port) && sw.Nodes[0].Owns(port) {
+				if sw.Nodes[0].HasPort(port) && sw.Nodes[0].Owns(port) {
 					s := sw.Nodes[0].Scheduler(port)
 					pauses += s.Controls()
 				}

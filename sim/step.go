@@ -82,7 +82,7 @@ func (p *part) look(i int32) {
 	}
 	for {
 		if n.after != nil {
-			p.tell(n)
+			p.notify(n)
 			n = &p.e.nodes[i] // nodes may have been added
 		}
 		k := n.step.Touched(p.touched[:])

@@ -26,7 +26,7 @@ func (s *Sender) Ack(now frame.Time, a Ack) *AckResult {
 	r := &s.result // of its own it would be allocated: the rules are called by pointer
 	*r = AckResult{}
 	sack := a.NAK && s.kind.SACKs
-	if !s.Knows(a.Cum) || sack && a.Sack >= s.next {
+	if !s.WasSent(a.Cum) || sack && a.Sack >= s.next {
 		s.stats.BadAcks++
 		return r
 	}

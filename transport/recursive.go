@@ -206,9 +206,9 @@ func (s *Sender) reached() uint64 {
 	}
 }
 
-// Knows reports whether an acknowledgement of all below cum is of what was
+// WasSent reports whether an acknowledgement of all below cum is of what was
 // sent, by either loop.
-func (s *Sender) Knows(cum uint64) bool { return cum <= s.next || s.covered(cum) }
+func (s *Sender) WasSent(cum uint64) bool { return cum <= s.next || s.covered(cum) }
 
 // covered reports whether an acknowledgement beyond what the ordinary loop has
 // sent is of what the second loop has.

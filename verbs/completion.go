@@ -194,7 +194,7 @@ func (c *CompletionQueue) Wait(ctx context.Context) error {
 			return ctx.Err()
 		case <-c.h.gone:
 			select {
-			case <-c.h.quiet:
+			case <-c.h.flushed:
 			case <-ctx.Done():
 				return ctx.Err()
 			}

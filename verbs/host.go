@@ -36,8 +36,8 @@ type Host struct {
 	port   *dataplane.Port
 	node   *node
 
-	gone  chan struct{} // closed when Close begins
-	quiet chan struct{} // closed when everything has been flushed
+	gone    chan struct{} // closed when Close begins
+	flushed chan struct{} // closed when everything has been flushed
 
 	mu     sync.Mutex // guards what follows
 	closed bool
@@ -93,7 +93,7 @@ const ratedDepth = 64
 
 // join puts a host on a worker of an engine.
 func join(engine *dataplane.Engine, worker int, c Config, at place, spec dataplane.PortSpec) (*Host, error) {
-	h := &Host{cfg: c, engine: engine, worker: engine.Worker(worker), gone: make(chan struct{}), quiet: make(chan struct{})}
+	h := &Host{cfg: c, engine: engine, worker: engine.Worker(worker), gone: make(chan struct{}), flushed: make(chan struct{})}
 	for tag := uint64(maxQueuePairs); tag > 0; tag-- {
 		h.rest = append(h.rest, tag)
 	}
@@ -145,7 +145,7 @@ func (h *Host) Close() error {
 		}
 	})
 	_ = h.do(h.node.Shutdown) // a worker that has ended runs none
-	close(h.quiet)
+	close(h.flushed)
 	for end := time.Now().Add(parting); err == nil && !h.silent() && time.Now().Before(end); {
 		time.Sleep(100 * time.Microsecond)
 	}
@@ -172,7 +172,7 @@ func (h *Host) silent() bool {
 // do runs f on the worker, until Close.
 func (h *Host) do(f func(now frame.Time)) error {
 	select {
-	case <-h.quiet:
+	case <-h.flushed:
 		return ErrClosed
 	default:
 	}

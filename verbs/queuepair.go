@@ -148,7 +148,7 @@ func (h *Host) Dial(ctx context.Context, to netip.Addr, cfg QPConfig) (*QueuePai
 			return q, nil
 		case <-q.down:
 			err = closing(q.why)
-		case <-h.quiet:
+		case <-h.flushed:
 			err = ErrClosed
 		case <-ctx.Done():
 			err = fmt.Errorf("verbs: dialing %v: %w", to, ctx.Err())
@@ -229,7 +229,7 @@ func (q *QueuePair) Close() error {
 	if !q.shut() {
 		select { // whoever else closes it
 		case <-q.flushed:
-		case <-q.h.quiet:
+		case <-q.h.flushed:
 		}
 		return nil
 	}

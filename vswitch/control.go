@@ -58,7 +58,7 @@ func (n *Node) control(r frame.Ref, m *frame.Meta) {
 func (n *Node) applyPauses(now frame.Time, port uint16) {
 	ps := &n.ports[port]
 	n.wakeFor(now, port)
-	if detect := ps.dog; detect > 0 && ps.pfc.Paused(now) != 0 {
+	if detect := ps.watchdog; detect > 0 && ps.pfc.Paused(now) != 0 {
 		// Frames may come to wait at any time: look again well before a storm
 		// is one.
 		n.controlDue = min(n.controlDue, now+detect/8)
@@ -68,7 +68,7 @@ func (n *Node) applyPauses(now frame.Time, port uint16) {
 			n.logReceived(now, port, changed)
 		}
 		n.hold(now, port, changed)
-		n.tellPaused(now, port)
+		n.notifyPaused(now, port)
 	}
 }
 
@@ -179,7 +179,7 @@ func (n *Node) want(now frame.Time, port uint16) {
 		n.logAsked(now, port, n.wanted(port))
 	}
 	if owner := n.prog.ports[port].worker; int(owner) != n.index {
-		n.handedTo |= n.sw.Nodes[owner].bell // it may sleep
+		n.handedTo |= n.sw.Nodes[owner].wakeBit // it may sleep
 		return
 	}
 	n.request(now, port)
@@ -235,7 +235,7 @@ func (n *Node) sendFlowControl(now frame.Time, port uint16) {
 		n.busy.add(port)
 		n.touched.add(port)
 	}
-	n.tellPauses(now, port)
+	n.notifyPauses(now, port)
 	n.wakeFor(now, port)
 }
 
@@ -327,7 +327,7 @@ func (n *Node) age(now frame.Time) {
 }
 
 // Dog is the storm watchdog of a port.
-func (cfg *Config) Dog(port uint16) pfc.Watchdog {
+func (cfg *Config) Watchdog(port uint16) pfc.Watchdog {
 	if int(port) < len(cfg.Ports) && cfg.Ports[port].Watchdog != nil {
 		return *cfg.Ports[port].Watchdog
 	}
@@ -337,11 +337,11 @@ func (cfg *Config) Dog(port uint16) pfc.Watchdog {
 // adoptPFC brings flow control of an own port in line with the configuration.
 func (n *Node) adoptPFC(now frame.Time, i uint16, c *PortConfig) {
 	cfg := n.prog.Config
-	pc := pfc.Config{Mode: cfg.PFC.Mode, Enable: cfg.PFC.Classes, Rate: c.rate(), Quanta: cfg.PFC.Quanta, Source: cfg.MAC, Dog: cfg.Dog(i),
-		Deaf: cfg.PFC.deaf(c, &cfg.Buffer), Response: cfg.PFC.Response}
+	pc := pfc.Config{Mode: cfg.PFC.Mode, Enable: cfg.PFC.Classes, Rate: c.rate(), Quanta: cfg.PFC.Quanta, Source: cfg.MAC, Watchdog: cfg.Watchdog(i),
+		Violations: cfg.PFC.violations(c, &cfg.Buffer), Response: cfg.PFC.Response}
 	cfg.flowControl(&pc)
 	ps := &n.ports[i]
-	ps.dog = pc.Dog.Detect
+	ps.watchdog = pc.Watchdog.Detect
 	if ps.pfc == nil {
 		ps.pfc = pfc.NewPort(pc)
 	} else {

@@ -303,8 +303,8 @@ func TestLosslessWithSmallFrames(t *testing.T) {
 	}
 }
 
-// Told to forward, the watchdog ignores the storm: what waited leaves, and
-// nothing is dropped. Told to alert, it only says so.
+// Set to forward, the watchdog ignores the storm: what waited leaves, and
+// nothing is dropped. Set to alert, it only reports it.
 func TestWatchdogForwardsOrAlerts(t *testing.T) {
 	for _, action := range []pfc.Action{pfc.Forward, pfc.Alert} {
 		cfg := losslessConfig(2)

@@ -131,7 +131,7 @@ func (d *device) apply(cfg *vswitch.Config) {
 // counts are those of all workers for a port.
 func (d *device) counts(port uint16) (c vswitch.PortCounts) {
 	for _, n := range d.sw.Nodes {
-		if n.Knows(port) {
+		if n.HasPort(port) {
 			n.ReadPort(port, &c)
 		}
 	}

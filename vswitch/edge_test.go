@@ -76,7 +76,7 @@ func TestNoticesShareTheLink(t *testing.T) {
 		told, carried := 0, 0
 		for range 10_000 { // a second; 400 notices each 5 ms, as of a period that is too short
 			for range 8 {
-				n.Tell(r.now, &msg, &to)
+				n.SendNotice(r.now, &msg, &to)
 			}
 			r.in(1, data, data, data, data, data, data, data, data, data)
 			for _, f := range r.out(0) {

@@ -28,7 +28,7 @@ func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) int {
 	for _, r := range v {
 		m := n.arena.Meta(r)
 		if m.Cost != 0 {
-			n.giveBack(now, m)
+			n.uncharge(now, m)
 		}
 		if m.Flags&frame.MarkCE != 0 {
 			wire.MarkCE(n.arena, r)
@@ -63,7 +63,7 @@ func (n *Node) sift(now frame.Time, v []frame.Ref) []frame.Ref {
 			keep = append(keep, r)
 			continue
 		}
-		n.giveBack(now, m)
+		n.uncharge(now, m)
 		n.drop(r, frame.QueueShed)
 	}
 	n.freeDropped()

@@ -237,7 +237,7 @@ func (n *Node) flushHandoff(worker int) {
 		n.arrived(worker)
 	}
 	if sent > 0 {
-		n.handedTo |= n.sw.Nodes[worker].bell
+		n.handedTo |= n.sw.Nodes[worker].wakeBit
 	}
 }
 

@@ -11,10 +11,10 @@ import (
 // were down: routes with several next hops go by others, what it sends is
 // dropped.
 
-// deaf is the watch over the neighbour of a port.
-func (c *PFCConfig) deaf(p *PortConfig, b *BufferConfig) pfc.Deaf {
+// violations is the limit for the neighbour of a port.
+func (c *PFCConfig) violations(p *PortConfig, b *BufferConfig) pfc.ViolationLimit {
 	if c.ErrDisable == 0 {
-		return pfc.Deaf{}
+		return pfc.ViolationLimit{}
 	}
 	grace := c.Grace
 	if grace == 0 {
@@ -25,7 +25,7 @@ func (c *PFCConfig) deaf(p *PortConfig, b *BufferConfig) pfc.Deaf {
 		skid := buffer.Headroom(l, 0).Total()
 		grace = frame.Time(float64(skid)*8e9/float64(max(l.Rate, 1))*1.25) + 1
 	}
-	return pfc.Deaf{Grace: grace, Resends: c.Resends}
+	return pfc.ViolationLimit{Grace: grace, Resends: c.Resends}
 }
 
 // listen looks whether the neighbour of an own port pauses when told, and
@@ -45,7 +45,7 @@ func (n *Node) listen(now frame.Time, port uint16) {
 	for c := range frames {
 		frames[c] = ps.rxClass[c].Frames
 	}
-	if ps.pfc.Listen(now, &frames) {
+	if ps.pfc.CheckViolations(now, &frames) {
 		ps.disabled = now + n.prog.Config.PFC.ErrDisable
 		n.controlDue = min(n.controlDue, ps.disabled)
 		n.setDisabled(now, port, true)
@@ -61,7 +61,7 @@ func (n *Node) setDisabled(now frame.Time, port uint16, disabled bool) {
 		word.And(^bit)
 	}
 	n.adoptLinks(now, n.sw.links.Add(1))
-	n.handedTo |= n.bells &^ n.bell // the others may sleep
+	n.handedTo |= n.bells &^ n.wakeBit // the others may sleep
 }
 
 // Disabled reports whether a port of this worker is err-disabled since

@@ -53,11 +53,11 @@ type Feature struct {
 	Stamps bool
 	// Doc describes the section, in one sentence.
 	Doc string
-	// Tells is what the queues signal to hosts, for congestion control that needs
+	// Signals is what the queues signal to hosts, for congestion control that needs
 	// it (cc.Info.Needs). 0: nothing.
-	Tells feature.Signals
+	Signals feature.Signals
 	// Notices tells that this goes by messages of their own, which must not wait
-	// behind the congestion that they tell of.
+	// behind the congestion that they report.
 	Notices bool
 	// BothEnds tells that the neighbour at a port must have it, too.
 	BothEnds bool
@@ -89,11 +89,11 @@ type KeyError struct {
 
 func (e *KeyError) Error() string { return e.Key + ": " + e.Err.Error() }
 
-// Careful is a Section with options that do harm to the network that they are
+// Checked is a Section with options that can hurt the network that they are
 // for: a daemon refuses them, a scenario may show what comes of them.
-type Careful interface {
-	// Harm reports what they do at a port whose link has a rate in bit/s.
-	Harm(rate uint64) error
+type Checked interface {
+	// CheckRate is an error if they do at a port whose link has a rate in bit/s.
+	CheckRate(rate uint64) error
 }
 
 // Holder is a Section of a feature that holds queues at a depth. One that drops

@@ -86,7 +86,7 @@ func (n *Node) icmpError(now frame.Time, r frame.Ref, typ, code uint8, rest uint
 	m := n.arena.Meta(r)
 	b := n.arena.Bytes(r)
 	f := n.prog.ifaceOf(m)
-	if f == noIface || m.Flags&untold != 0 || m.Reason != frame.Keep {
+	if f == noIface || m.Flags&unanswerable != 0 || m.Reason != frame.Keep {
 		return
 	}
 	if addressesOf(b, m).dst.isMulticast(m) {

@@ -14,9 +14,9 @@ import (
 // What the control plane reads of a Node. It must be called by the worker
 // that steps the node, between two steps: the words are plain.
 
-// Knows reports whether this worker has adopted a program with the port: only
+// HasPort reports whether this worker has adopted a program with the port: only
 // then may it be read.
-func (n *Node) Knows(port uint16) bool { return int(port) < len(n.ports) }
+func (n *Node) HasPort(port uint16) bool { return int(port) < len(n.ports) }
 
 // ReadPort adds what this worker counted for a port to c.
 func (n *Node) ReadPort(port uint16, c *PortCounts) {

@@ -70,7 +70,7 @@ func (n *Node) leave(now frame.Time, ps *portState, v []frame.Ref) {
 	n.left(ps, v)
 	n.released(ps, v)
 	for _, r := range v {
-		n.giveBack(now, n.arena.Meta(r))
+		n.uncharge(now, n.arena.Meta(r))
 	}
 }
 
@@ -85,8 +85,8 @@ func (n *Node) released(ps *portState, v []frame.Ref) {
 	}
 }
 
-// giveBack gives back what a frame that leaves was charged to.
-func (n *Node) giveBack(now frame.Time, m *frame.Meta) {
+// uncharge gives back what a frame that leaves was charged to.
+func (n *Node) uncharge(now frame.Time, m *frame.Meta) {
 	if m.Cost != 0 { // frames of flow control are not charged
 		n.release(now, m)
 	}

@@ -71,7 +71,7 @@ type Node struct {
 	handoff  []handoff
 	handIn   []*frame.Ring
 	handedTo uint64
-	bell     uint64     // bit by which an engine knows this worker
+	wakeBit  uint64     // bit by which an engine knows this worker
 	bells    uint64     // and those of all workers of the switch
 	wants    []wantMask // pauses that are wanted by this worker's share of the buffer, by port
 
@@ -80,11 +80,11 @@ type Node struct {
 	icmpLimit       pipeline.Meter
 	ipID            uint16 // of the last IPv4 header of our own
 	rng             frame.Rand
-	controlDue      frame.Time     // next timer of flow control
-	pauses          *pauseLog      // nil: none is kept
-	featuresDue     frame.Time     // next timer of a feature
-	sealed          [vector]sealed // messages that wait for the end of the vector
-	sealedN         int
+	controlDue      frame.Time             // next timer of flow control
+	pauses          *pauseLog              // nil: none is kept
+	featuresDue     frame.Time             // next timer of a feature
+	deferred        [vector]composedNotice // messages that wait for the end of the vector
+	deferredN       int
 	features        []running      // by the index of each in the package's features
 	joined          [vector]Queued // frames that joined queues and have not been shown to features
 	joinedN         int
@@ -135,7 +135,7 @@ type portState struct {
 	disabled  frame.Time // until when the port is err-disabled, 0: it is not
 	dropping  uint8      // queues that the storm watchdog drains
 	collected uint8      // classes last collected from other workers
-	dog       frame.Time // after which the storm watchdog acts; 0: never
+	watchdog  frame.Time // after which the storm watchdog acts; 0: never
 }
 
 // Receive implements frame.Node: the way of a frame from its port into an
@@ -201,7 +201,7 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 	if n.gatheredN > 0 {
 		n.forward()
 	}
-	if n.joinedN+n.sealedN > 0 {
+	if n.joinedN+n.deferredN > 0 {
 		n.endVector(now)
 	}
 	n.endTrain()
@@ -278,7 +278,7 @@ func (n *Node) Advance(now frame.Time) {
 	if n.gatheredN > 0 {
 		n.forward()
 	}
-	if n.joinedN+n.sealedN > 0 {
+	if n.joinedN+n.deferredN > 0 {
 		n.endVector(now)
 	}
 	for w := range n.handoff {
@@ -368,8 +368,8 @@ func (n *Node) SetLink(now frame.Time, port uint16, up bool) {
 	}
 	links := n.sw.links.Add(1)
 	n.adoptLinks(now, links)
-	n.handedTo |= n.bells &^ n.bell // the others may sleep
-	n.flowControl(now)              // what was queued there made room
+	n.handedTo |= n.bells &^ n.wakeBit // the others may sleep
+	n.flowControl(now)                 // what was queued there made room
 	n.freeDropped()
 	if n.sendsN > 0 {
 		n.sendAll(now)

@@ -20,12 +20,12 @@ const noticeDSCP = 56
 // its own (RFC 7600).
 var dummySource = [4]byte{192, 0, 0, 8}
 
-// untold are the flags of frames whose sender is not told.
-const untold = frame.IsMulticast | frame.IsBroadcast | frame.IsClone
+// unanswerable are the flags of frames whose sender gets no notice.
+const unanswerable = frame.IsMulticast | frame.IsBroadcast | frame.IsClone
 
 // Tellable reports whether a frame has a sender that a notice would find.
 func Tellable(m *frame.Meta) bool {
-	return m.Flags&(frame.HasIPv4|frame.HasIPv6) != 0 && m.Flags&untold == 0 && m.InPort != m.OutPort
+	return m.Flags&(frame.HasIPv4|frame.HasIPv6) != 0 && m.Flags&unanswerable == 0 && m.InPort != m.OutPort
 }
 
 // NoteSender notes how the sender of a frame with the bytes b is found.
@@ -45,12 +45,12 @@ func NoteSender(to *notice.Sender, b []byte, m *frame.Meta) {
 
 // compose makes a message to the sender of a flow. It returns false if there
 // is no chunk for it.
-func (n *Node) compose(now frame.Time, t *Message, to *notice.Sender) (sealed, bool) {
+func (n *Node) compose(now frame.Time, t *Message, to *notice.Sender) (composedNotice, bool) {
 	n.count.Made++
 	r := n.pool.Alloc()
 	if r == frame.Nil {
 		n.countDrop(frame.NoPort, frame.ArenaExhausted)
-		return sealed{}, false
+		return composedNotice{}, false
 	}
 	m := n.arena.Reset(r)
 	m.Arrival = now
@@ -71,10 +71,10 @@ func (n *Node) compose(now frame.Time, t *Message, to *notice.Sender) (sealed, b
 	t.write(b[l4:], to, pseudo)
 	if to.MAC == 0 {
 		putMACs(b, n.selfMAC, n.selfMAC)
-		return sealed{r: r, routed: true, ipv6: to.IPv6}, true
+		return composedNotice{r: r, routed: true, ipv6: to.IPv6}, true
 	}
 	putMACs(b, to.MAC, n.selfMAC)
-	return sealed{r: r, port: to.Port, vid: to.VID, ipv6: to.IPv6}, true
+	return composedNotice{r: r, port: to.Port, vid: to.VID, ipv6: to.IPv6}, true
 }
 
 // Message is what a congestion point tells all its flows alike: all of an ICMP
@@ -108,9 +108,9 @@ func (t *Message) write(b []byte, to *notice.Sender, pseudo uint64) {
 	wire.ICMP(b).SetChecksum(wire.SegmentChecksum(t.sum, b[t.n:]))
 }
 
-// Tell sends a message to the sender of a flow and returns false if there is no
+// SendNotice sends a message to the sender of a flow and returns false if there is no
 // chunk for it. It may only be called outside of the stages of a vector.
-func (n *Node) Tell(now frame.Time, t *Message, to *notice.Sender) bool {
+func (n *Node) SendNotice(now frame.Time, t *Message, to *notice.Sender) bool {
 	s, ok := n.compose(now, t, to)
 	if ok {
 		n.sendNotice(now, s)
@@ -118,15 +118,15 @@ func (n *Node) Tell(now frame.Time, t *Message, to *notice.Sender) bool {
 	return ok
 }
 
-// sealed is a message that is ready to be sent.
-type sealed struct {
+// composedNotice is a message that is ready to be sent.
+type composedNotice struct {
 	r         frame.Ref
 	port, vid uint16
 	routed    bool // by the route to the sender, else by port and VLAN
 	ipv6      bool
 }
 
-func (n *Node) sendNotice(now frame.Time, s sealed) {
+func (n *Node) sendNotice(now frame.Time, s composedNotice) {
 	m := n.arena.Meta(s.r)
 	if s.ipv6 {
 		n.scratchOne[0] = s.r
@@ -146,31 +146,31 @@ func (n *Node) sendNotice(now frame.Time, s sealed) {
 	n.emit(s.r)
 }
 
-// TellLater is Tell within the stages of a vector: the message leaves when all
+// DeferNotice is SendNotice within the stages of a vector: the message leaves when all
 // frames of the vector have their queues. It returns false if there is no room
 // for it, either.
-func (n *Node) TellLater(t *Message, to *notice.Sender) bool {
+func (n *Node) DeferNotice(t *Message, to *notice.Sender) bool {
 	s, ok := n.compose(n.now, t, to)
 	switch {
 	case !ok:
 		return false
-	case n.sealedN == len(n.sealed):
+	case n.deferredN == len(n.deferred):
 		n.pool.Free(s.r)
 		return false
 	}
-	n.sealed[n.sealedN] = s
-	n.sealedN++
+	n.deferred[n.deferredN] = s
+	n.deferredN++
 	return true
 }
 
-// endVector shows features what has joined queues, and sends what they tell
-// about it. Notices join queues themselves, and tell nobody.
+// endVector shows features what has joined queues, and sends their notices. Notices
+// join queues themselves, and cause none.
 func (n *Node) endVector(now frame.Time) {
 	n.showQueued()
-	for i := 0; i < n.sealedN; i++ {
-		n.sendNotice(now, n.sealed[i])
+	for i := 0; i < n.deferredN; i++ {
+		n.sendNotice(now, n.deferred[i])
 	}
-	n.sealedN = 0
+	n.deferredN = 0
 	if n.routeN > 0 {
 		n.route(now)
 	}

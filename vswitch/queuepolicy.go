@@ -67,19 +67,19 @@ func (n *Node) admitPushing(ps *portState, m *frame.Meta) frame.Reason {
 		if r == frame.Nil {
 			return n.buffer.Admit(m) // which counts that there is no room
 		}
-		n.giveUp(ps, r)
+		n.dropPushedOut(ps, r)
 	}
 }
 
 // pushOut drops what had to go for a frame that was queued a moment ago.
 func (n *Node) pushOut(ps *portState, queue uint8) {
 	for r := ps.sched.PushOut(n.now, queue); r != frame.Nil; r = ps.sched.PushOut(n.now, queue) {
-		n.giveUp(ps, r)
+		n.dropPushedOut(ps, r)
 	}
 }
 
-// giveUp drops a frame that the scheduler gave up for another one.
-func (n *Node) giveUp(ps *portState, r frame.Ref) {
+// dropPushedOut drops a frame that the scheduler pushed out for another one.
+func (n *Node) dropPushedOut(ps *portState, r frame.Ref) {
 	n.scratchOne[0] = r
 	n.leave(n.now, ps, n.scratchOne[:])
 	n.drop(r, frame.PushedOut)

@@ -28,7 +28,7 @@ func (l *local) forward(now frame.Time, r frame.Ref, m *frame.Meta) {
 			return
 		}
 		nb = l.entry(hop, m.InPort)
-		l.ask(now, nb)
+		l.solicit(now, nb)
 	}
 	switch {
 	case nb.state == neighborFailed:
@@ -89,13 +89,13 @@ func (l *local) entry(id nextHop, port uint16) *neighbor {
 }
 
 // ask sends a request for a neighbour and arms its timer.
-func (l *local) ask(now frame.Time, nb *neighbor) {
+func (l *local) solicit(now frame.Time, nb *neighbor) {
 	nb.tries++
 	l.arm(&l.retries, nb, now+neighborRetry)
 	if nb.key.is4() {
-		l.askARP(nb)
+		l.solicitARP(nb)
 	} else {
-		l.askND(nb)
+		l.solicitND(nb)
 	}
 }
 
@@ -218,7 +218,7 @@ func (l *local) expire(now frame.Time, nb *neighbor) {
 		if nb.state == neighborReachable {
 			l.become(nb, neighborProbing)
 		}
-		l.ask(now, nb)
+		l.solicit(now, nb)
 	default:
 		l.n.neighbors.remove(nb.iface, nb.key)
 		for r := l.next(nb); r != frame.Nil; r = l.next(nb) {
@@ -234,9 +234,9 @@ func (l *local) expire(now frame.Time, nb *neighbor) {
 	}
 }
 
-// askARP broadcasts a request (RFC 826); a neighbour that is only confirmed
+// solicitARP broadcasts a request (RFC 826); a neighbour that is only confirmed
 // is asked directly.
-func (l *local) askARP(nb *neighbor) {
+func (l *local) solicitARP(nb *neighbor) {
 	n := l.n
 	f := &n.prog.ifaces[nb.iface]
 	if !f.v4.IsValid() {
@@ -255,8 +255,8 @@ func (l *local) askARP(nb *neighbor) {
 	n.send(b[:], f.port, f.vid, dst)
 }
 
-// askND multicasts a solicitation (RFC 4861 7.2.2).
-func (l *local) askND(nb *neighbor) {
+// solicitND multicasts a solicitation (RFC 4861 7.2.2).
+func (l *local) solicitND(nb *neighbor) {
 	f := &l.n.prog.ifaces[nb.iface]
 	target := nb.key.as16()
 	dst, mac := wire.SolicitedNode(target)

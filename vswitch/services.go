@@ -82,7 +82,7 @@ func (n *Node) sendAll(now frame.Time) {
 	if n.routeN > 0 {
 		n.route(now)
 	}
-	if n.joinedN+n.sealedN > 0 {
+	if n.joinedN+n.deferredN > 0 {
 		n.endVector(now)
 	}
 	n.flowControl(now)

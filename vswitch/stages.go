@@ -81,8 +81,8 @@ func (n *Node) showForwarded(v []frame.Ref) {
 	}
 }
 
-// tellFeatures tells the features of a configuration, before its ports.
-func (n *Node) tellFeatures(now frame.Time) {
+// notifyFeatures notifies the features of a configuration, before its ports.
+func (n *Node) notifyFeatures(now frame.Time) {
 	n.droppedTo = 0
 	for i := range n.features {
 		f := &n.features[i]
@@ -149,15 +149,15 @@ func (n *Node) claimed(ps *portState, r frame.Ref) bool {
 	return false
 }
 
-// tellPaused tells features that the neighbour at a port pauses or resumes.
-func (n *Node) tellPaused(now frame.Time, port uint16) {
+// notifyPaused notifies features that the neighbour at a port pauses or resumes.
+func (n *Node) notifyPaused(now frame.Time, port uint16) {
 	for b := n.ports[port].arc.paused; b != 0; b &= b - 1 {
 		n.features[bits.TrailingZeros32(b)].Paused(now, port)
 	}
 }
 
-// tellPauses tells features that the neighbour at a port may have been paused.
-func (n *Node) tellPauses(now frame.Time, port uint16) {
+// notifyPauses notifies features that the neighbour at a port may have been paused.
+func (n *Node) notifyPauses(now frame.Time, port uint16) {
 	for b := n.ports[port].arc.pauses; b != 0; b &= b - 1 {
 		n.features[bits.TrailingZeros32(b)].Pauses(now, port)
 	}

@@ -247,8 +247,8 @@ func (s *story) show(what string) error {
 				if f.Storms()>>c&1 != 0 {
 					fmt.Fprintf(&s.out, "%s is in a storm of class %d\n", name, c)
 				}
-				if k.Told {
-					fmt.Fprintf(&s.out, "%s has told its neighbour to pause class %d since %s\n", name, c, instant(k.ToldSince))
+				if k.XOFFSent {
+					fmt.Fprintf(&s.out, "%s has told its neighbour to pause class %d since %s\n", name, c, instant(k.XOFFSince))
 				}
 			}
 		}

@@ -321,7 +321,7 @@ func (w *world) atRest() {
 		}
 	}
 	for p := range worldPorts {
-		if told := w.node(uint16(p)).PFC(uint16(p)).Told(); told != 0 {
+		if told := w.node(uint16(p)).PFC(uint16(p)).XOFFSent(); told != 0 {
 			w.fail("the neighbour at port %d is told to pause classes %08b", p, told)
 		}
 		if c := w.ns[p].paused; slices.Max(c[:]) > w.now {

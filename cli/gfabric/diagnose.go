@@ -106,7 +106,7 @@ func (f *diagnoseFlags) run(out io.Writer, path string) error {
 			if len(d.Intervals[i].Findings) > 0 {
 				wrong++
 			}
-			f.tell(w, logs[0], &d.Intervals[i])
+			f.write(w, logs[0], &d.Intervals[i])
 		}
 		return nil
 	}
@@ -124,7 +124,7 @@ func (f *diagnoseFlags) run(out io.Writer, path string) error {
 }
 
 // tell prints a message.
-func (f *diagnoseFlags) tell(w io.Writer, l *deter.Log, v *deter.Interval) {
+func (f *diagnoseFlags) write(w io.Writer, l *deter.Log, v *deter.Interval) {
 	head := fmt.Sprintf("%s\t%s\t%v\t%d\t%v", l.Name, l.Group, v.From.Duration(), v.Bytes, (v.To - v.From).Duration())
 	if len(v.Findings) == 0 && f.all {
 		fmt.Fprintf(w, "%s\t-\t\t\n", head)

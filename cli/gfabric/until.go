@@ -103,7 +103,7 @@ func (c *condition) of(n *vswitch.Node, names map[uint16]string) (sum float64) {
 		sum += c.drops(n.SelfDrops())
 	}
 	for port, name := range names {
-		if !n.Knows(port) || c.port != "" && name != c.port {
+		if !n.HasPort(port) || c.port != "" && name != c.port {
 			continue
 		}
 		switch c.value {

@@ -1,5 +1,5 @@
 // Package boundary gives switches a synchronised clock (package clocksync): a
-// boundary clock in PTP's words, which hears its parent by one port and tells its
+// boundary clock in PTP's words, which follows its parent by one port and sends to its
 // children by others. Importing it registers the feature.
 package boundary
 
@@ -43,9 +43,9 @@ func check(cfg *vswitch.Config) error {
 // Clock is the clock of a switch, on the worker that owns its ports.
 type Clock struct {
 	*clocksync.Instance
-	node  *vswitch.Node
-	asked clocksync.Options // by the configuration
-	ports []port
+	node      *vswitch.Node
+	requested clocksync.Options // by the configuration
+	ports     []port
 }
 
 type port struct {
@@ -68,7 +68,7 @@ func newClock(n *vswitch.Node) vswitch.Instance {
 }
 
 // read reads the clock, on the worker that has it: those without ports have one that
-// hears nobody.
+// receives from nobody.
 func (c *Clock) read(emit func(counter int, port uint16, value float64, labels ...string)) {
 	for i := range c.node.Config().Ports {
 		p := &c.node.Config().Ports[i]
@@ -93,8 +93,8 @@ func (c *Clock) adopt(now frame.Time, at uint16, pc *vswitch.PortConfig) vswitch
 	if o.Origin == 0 {
 		o.Origin = frame.Time(c.node.Config().Epoch)
 	}
-	if o != c.asked {
-		c.asked = o
+	if o != c.requested {
+		c.requested = o
 		_ = c.Configure(now, o) // Check tried it
 	}
 	for len(c.ports) <= int(at) {

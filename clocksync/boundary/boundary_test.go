@@ -11,7 +11,7 @@ import (
 	"gswitch/wire"
 )
 
-// options make a clock that hears port 0 and tells port 1.
+// options make a clock that follows port 0 and sends by port 1.
 func options() clocksync.Options {
 	c := clocksync.Config{Epoch: 1, Accept: 0, Backup: 2, Interval: clocksync.DefaultInterval, Timeout1: clocksync.DefaultTimeout1, EpsBase: 10, EpsBackup: 30}
 	c.Transmit.Add(1)

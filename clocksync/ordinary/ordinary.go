@@ -32,11 +32,11 @@ func check(cfg *hostnic.Config) error {
 // Clock is the clock of a host.
 type Clock struct {
 	*clocksync.Instance
-	nic   *hostnic.NIC
-	asked clocksync.Options // by the configuration
-	rate  scheduler.RateClock
-	under int // messages that have not departed
-	now   frame.Time
+	nic       *hostnic.NIC
+	requested clocksync.Options // by the configuration
+	rate      scheduler.RateClock
+	under     int // messages that have not departed
+	now       frame.Time
 }
 
 // Of returns the clock of a host, nil if it has none. Like every reader of a
@@ -63,8 +63,8 @@ func (c *Clock) adopt(options any) hostnic.Stages {
 	if !on {
 		return 0
 	}
-	if o != c.asked {
-		c.asked = o
+	if o != c.requested {
+		c.requested = o
 		_ = c.Configure(c.now, o) // Check tried it
 	}
 	return hostnic.AtDeparts

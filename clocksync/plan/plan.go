@@ -1,6 +1,6 @@
-// Package plan computes who hears whom: a primary tree and a backup graph such
+// Package plan computes who follows whom: a primary tree and a backup graph such
 // that after any single failure of a link, a node, the root or a failure domain
-// everybody who is left still hears a root (section 3.4.1 of Li's dissertation;
+// everybody who is left still follows a root (section 3.4.1 of Li's dissertation;
 // "Sundial", OSDI 2020).
 package plan
 
@@ -25,7 +25,7 @@ type Domain struct {
 	Links []int // indices
 }
 
-// Plan says for each node whom it hears. Parents are node numbers, -1 for none.
+// Plan says for each node whom it follows. Parents are node numbers, -1 for none.
 type Plan struct {
 	Root       int
 	BackupRoot int

@@ -9,7 +9,7 @@ type Failure struct {
 	Links [][2]int
 }
 
-// Defect is a failure after which somebody who is left does not hear a root, or
+// Defect is a failure after which somebody who is left does not follow a root, or
 // after which there are two.
 type Defect struct {
 	Failure Failure
@@ -50,7 +50,7 @@ func domainFailures(g *Graph) (out []Failure) {
 //
 // It follows the protocol: a node that is cut off from the root by its primary
 // path turns to its second parent; if the root is dead everybody does, and the
-// backup root takes over. If it does not hear the root by either parent while the
+// backup root takes over. If it is not reached by the root by either parent while the
 // root lives, there are two roots.
 func Verify(g *Graph, p *Plan) []Defect { return verify(p, Failures(g)) }
 
@@ -79,7 +79,7 @@ type verifier struct {
 const (
 	unknown int8 = iota
 	visiting
-	hears
+	reached
 	cut
 )
 
@@ -100,7 +100,7 @@ func (v *verifier) try(number int, f Failure) (out []Defect) {
 		return false
 	}
 	rootDead := v.dead[p.Root] == number
-	// Who still hears the root by the primary tree.
+	// Whom the root still reaches by the primary tree.
 	primary := make([]bool, len(p.Primary))
 	if !rootDead {
 		primary[p.Root] = true
@@ -116,11 +116,11 @@ func (v *verifier) try(number int, f Failure) (out []Defect) {
 		}
 	}
 	clear(v.state)
-	var hear func(y int) int8
-	hear = func(y int) int8 {
+	var reach func(y int) int8
+	reach = func(y int) int8 {
 		switch {
 		case primary[y]:
-			return hears
+			return reached
 		case v.state[y] == visiting:
 			return cut // round the loop without meeting anybody
 		case v.state[y] != unknown:
@@ -130,9 +130,9 @@ func (v *verifier) try(number int, f Failure) (out []Defect) {
 		s := cut
 		switch x := p.Backup[y]; {
 		case rootDead && y == p.BackupRoot:
-			s = hears
+			s = reached
 		case x >= 0 && !down(x, y):
-			s = hear(x)
+			s = reach(x)
 		}
 		v.state[y] = s
 		return s
@@ -141,8 +141,8 @@ func (v *verifier) try(number int, f Failure) (out []Defect) {
 		if v.dead[y] == number || y == p.Root {
 			continue
 		}
-		if hear(y) != hears && !v.excused(y, down) {
-			why := "hears no root"
+		if reach(y) != reached && !v.excused(y, down) {
+			why := "follows no root"
 			if y == p.BackupRoot && !rootDead {
 				why = "becomes a second root"
 			}

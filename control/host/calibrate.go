@@ -33,7 +33,7 @@ func clockRead(e *dataplane.Engine) float64 {
 	return float64(time.Since(from)) / clockReads
 }
 
-// wakeUps measures how long it takes from the ring of a worker's bell to the
+// wakeUps measures how long it takes from the wake-up call of a worker to the
 // loop that sees it: the doorbell, the scheduler of the machine, and whatever the
 // worker is just doing. A frame that arrives at an idle worker waits as long.
 func wakeUps(ctx context.Context, e *dataplane.Engine, w *dataplane.Worker, probes int) ([]frame.Time, error) {

@@ -278,7 +278,7 @@ func (s *Socket) tune(c Config) {
 			return
 		}
 	}
-	s.askNAPI = true
+	s.enableNAPI = true
 	s.learnNAPI()
 }
 

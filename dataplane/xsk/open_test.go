@@ -123,7 +123,7 @@ func TestBusyPoll(t *testing.T) {
 			s.Fill(g.p)
 		}
 		id, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_INCOMING_NAPI_ID)
-		if want := budget > 0 && id != 0; err != nil || s.BusyPoll() != want || s.askNAPI {
+		if want := budget > 0 && id != 0; err != nil || s.BusyPoll() != want || s.enableNAPI {
 			t.Errorf("budget %d: polls %v with NAPI id %d, %v", budget, s.BusyPoll(), id, err)
 		}
 		g.closeAll()

@@ -8,8 +8,8 @@ import (
 	"gswitch/frame"
 )
 
-func (s *Socket) hold(r frame.Ref)  { s.held[r>>6] |= 1 << (r & 63) }
-func (s *Socket) letGo(r frame.Ref) { s.held[r>>6] &^= 1 << (r & 63) }
+func (s *Socket) hold(r frame.Ref)    { s.held[r>>6] |= 1 << (r & 63) }
+func (s *Socket) disown(r frame.Ref) { s.held[r>>6] &^= 1 << (r & 63) }
 
 // Note looks at what has arrived by now. From then on Receive takes no more
 // than the last Note saw.
@@ -35,7 +35,7 @@ func (s *Socket) Receive(a *frame.Arena, out []frame.Ref) int {
 	for ; taken < have && frames < len(out); taken++ {
 		d := &s.rx.entries[(s.rx.cons+taken)&s.rx.mask]
 		r := a.Adopt(d.Addr, int(d.Len))
-		s.letGo(r)
+		s.disown(r)
 		bytes += uint64(d.Len)
 		if s.head != frame.Nil || d.Options&unix.XDP_PKT_CONTD != 0 {
 			if r = s.chain(a, r, d.Options&unix.XDP_PKT_CONTD != 0); r == frame.Nil {
@@ -46,8 +46,8 @@ func (s *Socket) Receive(a *frame.Arena, out []frame.Ref) int {
 		frames++
 	}
 	s.rx.release(taken)
-	if s.askNAPI {
-		s.askNAPI = false
+	if s.enableNAPI {
+		s.enableNAPI = false
 		s.learnNAPI()
 	}
 	add(&s.count.rxFrames, uint64(frames))

@@ -24,7 +24,7 @@ type Socket struct {
 	rejected    []frame.Ref // chunks that Transmit took but the kernel would not; back by Complete
 	zerocopy    bool
 	multibuffer bool
-	askNAPI     bool        // busy polling was asked for, and whether the driver takes it is not known yet
+	enableNAPI  bool        // busy polling was asked for, and whether the driver takes it is not known yet
 	busyPoll    atomic.Bool // the worker polls the driver
 	kicked      uint32      // TX consumer index as of the last Kick
 	touched     byte        // keeps the reads of Receive from being optimised away

@@ -142,7 +142,7 @@ func (s *Socket) Complete(p *frame.Pool) int {
 	}
 	for i := uint32(0); i < n; i++ {
 		r := p.RefOf(s.comp.entries[(s.comp.cons+i)&s.comp.mask])
-		s.letGo(r)
+		s.disown(r)
 		p.FreeChunk(r)
 	}
 	s.comp.release(n)

@@ -301,7 +301,7 @@ func TestAskNoAllocation(t *testing.T) {
 	r.In(0, data)
 	ask := request(data, 1)
 	n, pool := r.Switch.Nodes[0], r.Pools[0]
-	if n.PFC(1).Told()&^(1<<3) != 0 || n.Config().PFC.Mode != pfc.PFC {
+	if n.PFC(1).XOFFSent()&^(1<<3) != 0 || n.Config().PFC.Mode != pfc.PFC {
 		t.Fatal("not the port that is meant")
 	}
 	var v [32]frame.Ref

@@ -126,7 +126,7 @@ func blockThird(b testing.TB, p *st.Pump) {
 	n := p.Rig.Switch.Nodes[0]
 	for range 60 {
 		p.Rig.In(0, slow)
-		if n.PFC(0).Told() != 0 {
+		if n.PFC(0).XOFFSent() != 0 {
 			return
 		}
 	}

@@ -111,13 +111,13 @@ func TestPatience(t *testing.T) {
 		r.In(0, st.UDP(self, st.HostMAC(9), "10.0.3.2", "10.9.0.1"))
 	}
 	told := n.PFC(0).Class(3)
-	if !told.Told {
+	if !told.XOFFSent {
 		t.Fatal("the neighbour is not paused")
 	}
 	// Two frames of 1518 bytes and 24 on the link need 616.8 ns at 40 Gb/s.
 	const least = 2*5000 + 700 + 616
 	for dt, want := range map[frame.Time]bool{0: false, least / 2: false, least: false, least + 3: true} {
-		n.Advance(told.ToldSince + dt)
+		n.Advance(told.XOFFSince + dt)
 		if got := exits(n).isWaited(0, 3); got != want {
 			t.Errorf("%v after the pause: %v", dt.Duration(), got)
 		}
@@ -148,7 +148,7 @@ func TestHostsGetNoTokens(t *testing.T) {
 		r.In(0, st.UDP(st.HostMAC(4), st.HostMAC(1), "10.0.0.1", "10.0.0.4"))
 		r.In(2, st.UDP(st.HostMAC(4), st.HostMAC(3), "10.0.0.3", "10.0.0.4"))
 	}
-	if n.PFC(0).Told() != 1<<3 || n.PFC(2).Told() != 1<<3 {
+	if n.PFC(0).XOFFSent() != 1<<3 || n.PFC(2).XOFFSent() != 1<<3 {
 		t.Fatal("not both are paused")
 	}
 	tokens := [3]int{}

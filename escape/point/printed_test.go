@@ -59,8 +59,8 @@ func TestPrintedIsNotPatient(t *testing.T) {
 	}
 	n := r.Switch.Nodes[0]
 	told := n.PFC(2).Class(3)
-	if n.Advance(told.ToldSince); !told.Told || !exits(n).isWaited(2, 3) {
-		t.Errorf("paused: %v, and no token may be made for what waits there", told.Told)
+	if n.Advance(told.XOFFSince); !told.XOFFSent || !exits(n).isWaited(2, 3) {
+		t.Errorf("paused: %v, and no token may be made for what waits there", told.XOFFSent)
 	}
 }
 

@@ -74,7 +74,7 @@ func (p *ports) isWaited(in uint16, class uint8) bool {
 		return false
 	}
 	c := p.node.PFC(in).Class(int(class))
-	return c.Told && (p.params.Printed || p.node.Now()-c.ToldSince >= x.patience)
+	return c.XOFFSent && (p.params.Printed || p.node.Now()-c.XOFFSince >= x.patience)
 }
 
 // mayEscape is isWaited for flows whose way on is open.
@@ -95,7 +95,7 @@ func (p *ports) armRound(now frame.Time) { p.arm(now - now%p.period + p.period) 
 
 // pauses is told that a neighbour is paused: there may be tokens to make.
 func (p *ports) pauses(now frame.Time, port uint16) {
-	if p.node.PFC(port).Told() != 0 {
+	if p.node.PFC(port).XOFFSent() != 0 {
 		p.armRound(now)
 	}
 }
@@ -112,7 +112,7 @@ func (p *ports) advance(now frame.Time) frame.Time {
 	p.due = frame.Never
 	asked := false
 	for i, x := range p.ports {
-		if x != nil && p.node.PFC(uint16(i)).Told()&p.lossless != 0 && p.partner(uint16(i)) {
+		if x != nil && p.node.PFC(uint16(i)).XOFFSent()&p.lossless != 0 && p.partner(uint16(i)) {
 			asked = true
 		}
 	}

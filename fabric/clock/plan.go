@@ -23,7 +23,7 @@ func (everything) Link(int) bool { return true }
 // Everything works.
 var Everything Live = everything{}
 
-// Plan is who hears whom, by the nodes of the topology; those that do not work,
+// Plan is who follows whom, by the nodes of the topology; those that do not work,
 // or that the root does not reach, have none.
 type Plan struct {
 	plan.Plan
@@ -130,7 +130,7 @@ func (p *Plan) Has(node int) bool { return p.of[node] >= 0 }
 func (p *Plan) RootNode() int       { return p.by[p.Root] }
 func (p *Plan) BackupRootNode() int { return p.node(p.BackupRoot) }
 
-// Parent and SecondParent are whom a node of the topology hears, -1: nobody.
+// Parent and SecondParent are whom a node of the topology follows, -1: nobody.
 func (p *Plan) Parent(node int) int       { return p.node(p.Primary[p.of[node]]) }
 func (p *Plan) SecondParent(node int) int { return p.node(p.Backup[p.of[node]]) }
 

@@ -1,7 +1,7 @@
 // Package fit searches for the smallest dilation at which a machine keeps time,
 // doubling until a piece of a scenario is valid, then bisecting, and tells which
 // of those that were valid takes the least real time. The two differ where the
-// clock of the nodes may stand (results.Timing.StoodShare): a small scale is
+// clock of the nodes may be stopped (results.Timing.StoppedShare): a small scale is
 // valid then, and takes as long as a larger one.
 package fit
 
@@ -27,7 +27,7 @@ type Try struct {
 	LateMax   float64  `json:"late_max_seconds"`
 	Transit   float64  `json:"transit_p99_seconds"`
 	Bound     float64  `json:"late_bound_seconds"`
-	Stood     float64  `json:"stood_share"` // largest share of real time in which the nodes' clock stood
+	Stopped   float64  `json:"stood_share"` // largest share of real time in which the nodes' clock was stopped
 	RingDrops uint64   `json:"ring_drops_total"`
 	Why       []string `json:"why,omitempty"`
 }
@@ -41,7 +41,7 @@ func (t *Try) Add(run string, g *results.Timing) bool {
 	if t.Run == "" || !g.Valid || max(g.LateP99, g.TransitP99)*t.Bound > t.worst()*g.Bound {
 		t.Run, t.LateP50, t.LateP99, t.LateMax, t.Transit, t.Bound = run, g.LateP50, g.LateP99, g.LateMax, g.TransitP99, g.Bound
 	}
-	t.Stood = max(t.Stood, g.StoodShare)
+	t.Stopped = max(t.Stopped, g.StoppedShare)
 	t.RingDrops += g.RingDrops
 	if !g.Valid {
 		t.Valid, t.Why = false, g.Why
@@ -53,12 +53,12 @@ func (t *Try) Add(run string, g *results.Timing) bool {
 func (t *Try) worst() float64 { return max(t.LateP99, t.Transit) }
 
 // Takes is how many real seconds one of the nodes took: the clock stood for
-// Stood of the time, so that they had the rest.
+// Stopped of the time, so that they had the rest.
 func (t *Try) Takes() float64 {
-	if t.Stood >= 1 {
+	if t.Stopped >= 1 {
 		return math.Inf(1)
 	}
-	return float64(t.Scale) / (1 - max(0, t.Stood))
+	return float64(t.Scale) / (1 - max(0, t.Stopped))
 }
 
 // quickest returns the scale that took the least real time among those that
@@ -77,7 +77,7 @@ func quickest(tries []Try) int {
 		if !t.Valid || math.IsInf(least, 1) || t.Takes() > alike*least {
 			continue
 		}
-		if best == nil || t.Stood < best.Stood || t.Stood == best.Stood && t.Scale < best.Scale {
+		if best == nil || t.Stopped < best.Stopped || t.Stopped == best.Stopped && t.Scale < best.Scale {
 			best = t
 		}
 	}
@@ -174,7 +174,7 @@ func Search(from, most int, try func(scale int) (Try, error)) (*Result, error) {
 // takes as long as it takes.
 func (r *Result) pace(scale int) int {
 	for i := range r.Tries {
-		if t := &r.Tries[i]; t.Scale == scale && t.Stood < 1 {
+		if t := &r.Tries[i]; t.Scale == scale && t.Stopped < 1 {
 			return int(math.Ceil(t.Takes()))
 		}
 	}
@@ -208,7 +208,7 @@ func (r *Result) Text(w io.Writer) error {
 			word = "yes"
 		}
 		fmt.Fprintf(tw, "%d\t%s\t%v\t%v\t%v\t%v\t%v\t%v\t%.0f %%\t%.3g x\t%d\t%s\n", t.Scale, word, span(t.LateP50), span(t.LateP99), span(t.Transit), span(t.Bound), span(t.LateMax),
-			span(t.worst()*float64(t.Scale)), 100*t.Stood, t.Takes(), t.RingDrops, t.Run)
+			span(t.worst()*float64(t.Scale)), 100*t.Stopped, t.Takes(), t.RingDrops, t.Run)
 	}
 	tw.Flush()
 	if r.Scale == 0 {

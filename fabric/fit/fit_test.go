@@ -87,8 +87,8 @@ func TestClockThatStands(t *testing.T) {
 	}{{0, 1, 1, false}, {0.5, 2, 1, false}, {0.984, 63, 95, true}, {1, 1, 1, false}} {
 		r, err := Search(4, 1000, func(scale int) (Try, error) {
 			v := Try{}
-			v.Add("a", &results.Timing{Valid: true, LateP99: 1, Bound: 2, StoodShare: c.stood})
-			v.Add("b", &results.Timing{Valid: true, LateP99: 1, Bound: 2, StoodShare: c.stood / 2})
+			v.Add("a", &results.Timing{Valid: true, LateP99: 1, Bound: 2, StoppedShare: c.stood})
+			v.Add("b", &results.Timing{Valid: true, LateP99: 1, Bound: 2, StoppedShare: c.stood / 2})
 			return v, nil
 		})
 		if err != nil || r.Scale != 1 || r.Pace != c.pace || r.Use != c.use || r.stands() != c.stands {
@@ -100,10 +100,10 @@ func TestClockThatStands(t *testing.T) {
 // What frames take in the kernel ranks a run as lateness does.
 func TestAddRanksTransit(t *testing.T) {
 	var try Try
-	try.Add("late", &results.Timing{Valid: true, LateP99: 2e-6, Bound: 4e-6, StoodShare: 0.5})
-	try.Add("slow kernel", &results.Timing{Valid: true, LateP99: 1e-6, TransitP99: 3e-6, Bound: 4e-6, StoodShare: 0.2})
+	try.Add("late", &results.Timing{Valid: true, LateP99: 2e-6, Bound: 4e-6, StoppedShare: 0.5})
+	try.Add("slow kernel", &results.Timing{Valid: true, LateP99: 1e-6, TransitP99: 3e-6, Bound: 4e-6, StoppedShare: 0.2})
 	try.Add("neither", &results.Timing{Valid: true, LateP99: 1e-6, TransitP99: 2.5e-6, Bound: 4e-6})
-	if try.Run != "slow kernel" || try.Transit != 3e-6 || try.LateP99 != 1e-6 || try.Stood != 0.5 {
+	if try.Run != "slow kernel" || try.Transit != 3e-6 || try.LateP99 != 1e-6 || try.Stopped != 0.5 {
 		t.Errorf("%+v", try)
 	}
 	var b bytes.Buffer
@@ -118,7 +118,7 @@ func TestAddRanksTransit(t *testing.T) {
 func TestQuickest(t *testing.T) {
 	const needs = 512 // real seconds for one of the nodes, whatever the scale
 	r, err := Search(64, 100_000, func(scale int) (Try, error) {
-		return Try{Scale: scale, Valid: true, Stood: max(0, 1-float64(scale)/needs)}, nil
+		return Try{Scale: scale, Valid: true, Stopped: max(0, 1-float64(scale)/needs)}, nil
 	})
 	if err != nil || r.Scale != 1 || r.Quickest != 64 || r.Pace != needs || r.Use != 770 {
 		t.Errorf("all take the same: %+v, %v", r, err)
@@ -131,9 +131,9 @@ func TestQuickest(t *testing.T) {
 		{"none", nil, 0},
 		{"none valid", []Try{{Scale: 8}}, 0},
 		{"no clock stands", []Try{{Scale: 200, Valid: true}, {Scale: 100, Valid: true}, {Scale: 50}}, 100},
-		{"the smallest is slowest", []Try{{Scale: 400, Valid: true}, {Scale: 100, Valid: true, Stood: 0.9}, {Scale: 200, Valid: true, Stood: 0.55}}, 400},
-		{"alike", []Try{{Scale: 400, Valid: true, Stood: 0.05}, {Scale: 200, Valid: true, Stood: 0.5}}, 400},
-		{"they only stood", []Try{{Scale: 4, Valid: true, Stood: 1}, {Scale: 8, Valid: true, Stood: 1}}, 0},
+		{"the smallest is slowest", []Try{{Scale: 400, Valid: true}, {Scale: 100, Valid: true, Stopped: 0.9}, {Scale: 200, Valid: true, Stopped: 0.55}}, 400},
+		{"alike", []Try{{Scale: 400, Valid: true, Stopped: 0.05}, {Scale: 200, Valid: true, Stopped: 0.5}}, 400},
+		{"they only stood", []Try{{Scale: 4, Valid: true, Stopped: 1}, {Scale: 8, Valid: true, Stopped: 1}}, 0},
 	} {
 		if got := quickest(k.tries); got != k.want {
 			t.Errorf("%s: %d, want %d", k.name, got, k.want)

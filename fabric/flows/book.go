@@ -111,7 +111,7 @@ func (b *Book) Add(r *flowradar.Report) { b.collect.Add(r) }
 
 // Strange counts reports of switches that are not of the fabric, and those that came
 // too late.
-func (b *Book) Strange() uint64 { return b.collect.Strange + b.collect.Late }
+func (b *Book) Strange() uint64 { return b.collect.Unknown + b.collect.Late }
 
 // Advance takes up the slots that are over and returns what they show; the slice is
 // good until the next call.

@@ -9,7 +9,7 @@ import (
 	"gswitch/sim"
 )
 
-// ear is a node that hears of its links and does nothing else.
+// ear is a node that follows its links and does nothing else.
 type ear struct {
 	frame.Stepper
 	heard []heard

@@ -130,7 +130,7 @@ func TestOneMessage(t *testing.T) {
 			if done.FCT() < ideal {
 				t.Errorf("it took %v, which is less than the links allow: %v", done.FCT().Duration(), ideal.Duration())
 			}
-			t.Logf("frames took %.3g us, %.3g us, %.3g us of the nodes from node to node; lateness %.3g us, %.3g us; stood %.2g", 1e6*tm.TransitP50, 1e6*tm.TransitP99, 1e6*tm.TransitMax, 1e6*tm.LateP50, 1e6*tm.LateP99, tm.StoodShare)
+			t.Logf("frames took %.3g us, %.3g us, %.3g us of the nodes from node to node; lateness %.3g us, %.3g us; stood %.2g", 1e6*tm.TransitP50, 1e6*tm.TransitP99, 1e6*tm.TransitMax, 1e6*tm.LateP50, 1e6*tm.LateP99, tm.StoppedShare)
 			if tm.Valid && done.FCT() <= ideal+ideal/20 {
 				return
 			}

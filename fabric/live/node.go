@@ -59,8 +59,8 @@ func (b *backlog) pop() waiting {
 	return w
 }
 
-// Deaf implements dataplane.Deaf.
-func (n *node) Deaf() bool {
+// Full implements dataplane.Backpressured.
+func (n *node) Full() bool {
 	return n.slow != nil && len(n.slow.wait)-n.slow.n < dataplane.MaxVector
 }
 

@@ -31,7 +31,7 @@ func TestBacklogIsBounded(t *testing.T) {
 	next, now := frame.Ref(0), frame.Time(0)
 	loop := func() {
 		now += 100
-		for !n.Deaf() {
+		for !n.Full() {
 			for i := range v {
 				v[i] = next
 				next++
@@ -58,8 +58,8 @@ func TestBacklogIsBounded(t *testing.T) {
 		now += 100
 		n.Advance(now)
 	}
-	if n.Deaf() {
-		t.Error("it is deaf after it was slow")
+	if n.Full() {
+		t.Error("it is full after it was slow")
 	}
 }
 

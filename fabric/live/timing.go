@@ -75,10 +75,10 @@ func Timing(spec *vnet.EngineSpec, dilation int64, bound frame.Time, poll datapl
 			halted = true
 			addWorker(t, &v.Workers[i], &late, &transit)
 		}
-		if len(v.Workers) > 0 && v.Workers[0].Stood > 0 {
+		if len(v.Workers) > 0 && v.Workers[0].Stopped > 0 {
 			w := &v.Workers[0]
-			t.StoodShare = float64(w.Stood) / float64(w.Stood+v.End)
-			t.StoodMax = w.StoodMax.Seconds() * t.Scale
+			t.StoppedShare = float64(w.Stopped) / float64(w.Stopped+v.End)
+			t.StoppedMax = w.StoppedMax.Seconds() * t.Scale
 		}
 	}
 	if !halted {
@@ -158,7 +158,7 @@ func frameTime(spec *vnet.EngineSpec) float64 {
 
 // mostStood is for which share of a run the clock of the nodes may stand
 // before a larger scale is advised, which would take as long.
-const mostStood = 0.5
+const mostStopped = 0.5
 
 // judge says whether the run was on time, why not, and what would help.
 //
@@ -183,19 +183,19 @@ func judge(t *results.Timing, poll dataplane.PollMode) {
 		t.Why = append(t.Why, fmt.Sprintf("the 99th percentile of what frames take from node to node besides the emulated link is %v, above the bound of %v (T is %v)", span(t.TransitP99), span(t.Bound), span(t.BaseRTT)))
 	}
 	t.Valid = len(t.Why) == 0
-	stood := 1.0
-	if t.StoodShare > mostStood && t.StoodShare < 1 {
-		stood = math.Ceil(1 / (1 - t.StoodShare))
+	stopped := 1.0
+	if t.StoppedShare > mostStopped && t.StoppedShare < 1 {
+		stopped = math.Ceil(1 / (1 - t.StoppedShare))
 	}
 	if t.Valid {
-		if stood > 1 {
-			t.Advice = append(t.Advice, fmt.Sprintf("a scale of %.0f would have taken as long: the clock of the nodes stood for %.0f %% of the time", t.Scale*stood, 100*t.StoodShare))
+		if stopped > 1 {
+			t.Advice = append(t.Advice, fmt.Sprintf("a scale of %.0f would have taken as long: the clock of the nodes stood for %.0f %% of the time", t.Scale*stopped, 100*t.StoppedShare))
 		}
 		return
 	}
-	times := max(2.0, stood)
+	times := max(2.0, stopped)
 	if tooLate && t.Bound > 0 {
-		times = max(stood, math.Ceil(2*max(t.LateP99, t.TransitP99)/t.Bound))
+		times = max(stopped, math.Ceil(2*max(t.LateP99, t.TransitP99)/t.Bound))
 	}
 	t.Advice = append(t.Advice, fmt.Sprintf("a larger scale: %.0f instead of %.0f", t.Scale*times, t.Scale))
 	busy := 0.0

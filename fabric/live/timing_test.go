@@ -19,15 +19,15 @@ func TestJudge(t *testing.T) {
 		why    []string
 		advice string
 	}{
-		{name: "good", t: results.Timing{LateP99: 3 * us, StoodShare: 0.4}},
-		{name: "at the bound", t: results.Timing{LateP99: 3.25 * us, TransitP99: 3.25 * us, StoodShare: 0.5}},
-		{name: "slow", t: results.Timing{StoodShare: 0.95}, advice: "a scale of 20000 would have taken as long: the clock of the nodes stood for 95 %"},
-		{name: "stood", t: results.Timing{StoodShare: 1}},
+		{name: "good", t: results.Timing{LateP99: 3 * us, StoppedShare: 0.4}},
+		{name: "at the bound", t: results.Timing{LateP99: 3.25 * us, TransitP99: 3.25 * us, StoppedShare: 0.5}},
+		{name: "slow", t: results.Timing{StoppedShare: 0.95}, advice: "a scale of 20000 would have taken as long: the clock of the nodes stood for 95 %"},
+		{name: "stood", t: results.Timing{StoppedShare: 1}},
 		{"late", results.Timing{LateP99: 6.5 * us}, []string{"lateness is 6.5µs, above the bound of 3.25µs (T is 13µs)"}, "4000 instead of 1000"},
 		{"drops", results.Timing{RingDrops: 7}, []string{"7 frames were lost"}, "2000 instead of 1000"},
 		{"slow kernel", results.Timing{TransitP99: 13 * us}, []string{"from node to node besides the emulated link is 13µs, above the bound of 3.25µs"}, "8000 instead of 1000"},
-		{"slow and drops", results.Timing{RingDrops: 1, StoodShare: 0.95}, []string{"1 frames were lost"}, "20000 instead of 1000"},
-		{"all", results.Timing{LateP99: 65 * us, TransitP99: 6.5 * us, RingDrops: 1, StoodShare: 0.95}, []string{"lateness", "lost", "node to node"}, "40000 instead of 1000"},
+		{"slow and drops", results.Timing{RingDrops: 1, StoppedShare: 0.95}, []string{"1 frames were lost"}, "20000 instead of 1000"},
+		{"all", results.Timing{LateP99: 65 * us, TransitP99: 6.5 * us, RingDrops: 1, StoppedShare: 0.95}, []string{"lateness", "lost", "node to node"}, "40000 instead of 1000"},
 	} {
 		v := k.t
 		v.Scale, v.BaseRTT, v.Bound = 1000, 13*us, 3.25*us
@@ -62,7 +62,7 @@ func TestTiming(t *testing.T) {
 	}
 	e.end = 3 * frame.Millisecond
 	e.final = &dataplane.Stats{
-		Workers: []dataplane.WorkerStats{{Name: "nodes", Pin: true, CPU: 1, Nodes: 4, Running: 1000, Busy: 800, Stood: frame.Millisecond, StoodMax: 2000}},
+		Workers: []dataplane.WorkerStats{{Name: "nodes", Pin: true, CPU: 1, Nodes: 4, Running: 1000, Busy: 800, Stopped: frame.Millisecond, StoppedMax: 2000}},
 		Ports:   []dataplane.PortStats{{PortCounters: dataplane.PortCounters{RxDropped: 1, RxRingFull: 2, KickDrops: 4, TxInvalid: 8, TxDropped: 16, FillRingEmpty: 1}}},
 	}
 	w := &e.final.Workers[0]
@@ -85,8 +85,8 @@ func TestTiming(t *testing.T) {
 	if !near(v.TransitP50, 300e-9) || !near(v.TransitP99, 300e-9) || v.TransitMax != 300e-9 {
 		t.Errorf("transit: %+v", v)
 	}
-	if v.StoodShare != 0.25 || v.StoodMax != 2e-3 {
-		t.Errorf("stood: %v, at once %v", v.StoodShare, v.StoodMax)
+	if v.StoppedShare != 0.25 || v.StoppedMax != 2e-3 {
+		t.Errorf("stood: %v, at once %v", v.StoppedShare, v.StoppedMax)
 	}
 	if len(v.Workers) != 1 || v.Workers[0].Nodes != 3 || v.Workers[0].CPU != 1 || v.Workers[0].Busy != 0.8 {
 		t.Errorf("workers: %+v", v.Workers)

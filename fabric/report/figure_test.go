@@ -112,7 +112,7 @@ func TestPercentilesNeedFlows(t *testing.T) {
 		"slowdown_p50": true, "slowdown_p95": false, "fct_p99.9_seconds": false, "slowdown_max": true, "queue_p99.9_bytes": true, "jain_index": true,
 		"mice.fct_p99_seconds": true, "mice.slowdown_p99.9": false, "other.slowdown_p99": true,
 	} {
-		if got := tells(r, name); got != want {
+		if got := enoughFlows(r, name); got != want {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}

@@ -249,7 +249,7 @@ func (d *design) sweeps() *section {
 			c.values = append(c.values, make([][]float64, len(kinds)))
 		}
 		for i := range d.runs {
-			if v, ok := d.runs[i].Values[m.Name]; ok && tells(&d.runs[i], m.Name) {
+			if v, ok := d.runs[i].Values[m.Name]; ok && enoughFlows(&d.runs[i], m.Name) {
 				some = some || v != 0
 				cell := &c.values[d.groupOf[i]][d.kindOf[i]]
 				*cell = append(*cell, v)

@@ -153,13 +153,13 @@ func (p *page) params(d *design) {
 // values fills the table of scalars.
 func (p *page) values(runs []results.Run) {
 	for _, m := range results.MeasuresOf(runs) {
-		if !anyTells(runs, m.Name) {
+		if !anyEnoughFlows(runs, m.Name) {
 			continue
 		}
 		row := valueRow{Name: m.Name, Label: m.FullLabel()}
 		for i := range runs {
 			cell := "-"
-			if v, ok := runs[i].Values[m.Name]; ok && tells(&runs[i], m.Name) {
+			if v, ok := runs[i].Values[m.Name]; ok && enoughFlows(&runs[i], m.Name) {
 				cell = quantity(v, unitOf(m.Name))
 			}
 			row.Cells = append(row.Cells, cell)

@@ -14,7 +14,7 @@ func enough(percentile, n float64) bool { return n*(100-percentile) >= 100-1e-9 
 // tells reports whether a run has flows enough for a value, if that is a
 // percentile of flows: of eight there is no p99.9. What is sampled over time
 // has samples enough.
-func tells(r *results.Run, name string) bool {
+func enoughFlows(r *results.Run, name string) bool {
 	group, own := "", name
 	if i := strings.LastIndexByte(name[:strings.IndexByte(name+"_", '_')], '.'); i >= 0 {
 		group, own = name[:i+1], name[i+1:]
@@ -34,9 +34,9 @@ func tells(r *results.Run, name string) bool {
 }
 
 // anyTells reports whether one of the runs has a value that it can tell.
-func anyTells(runs []results.Run, name string) bool {
+func anyEnoughFlows(runs []results.Run, name string) bool {
 	for i := range runs {
-		if _, ok := runs[i].Values[name]; ok && tells(&runs[i], name) {
+		if _, ok := runs[i].Values[name]; ok && enoughFlows(&runs[i], name) {
 			return true
 		}
 	}

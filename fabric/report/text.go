@@ -115,12 +115,12 @@ func (t *text) runs(p part) {
 	t.b.WriteByte('\n')
 	t.columns("", p.labels)
 	for _, m := range p.all {
-		if !anyTells(p.runs, m.Name) {
+		if !anyEnoughFlows(p.runs, m.Name) {
 			continue
 		}
 		unit := unitOf(m.Name)
 		t.row(m.Label, len(p.runs), func(i int) string {
-			if v, ok := p.runs[i].Values[m.Name]; ok && tells(&p.runs[i], m.Name) {
+			if v, ok := p.runs[i].Values[m.Name]; ok && enoughFlows(&p.runs[i], m.Name) {
 				return quantity(v, unit)
 			}
 			return "-"

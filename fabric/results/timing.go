@@ -30,8 +30,8 @@ type Timing struct {
 	// Where one worker steps all nodes, their clock stands while it is kept from
 	// its processor, so that they do not notice: for how long, as a share of the
 	// run in real time, and at once, in real seconds.
-	StoodShare float64 `json:"stood_share"`
-	StoodMax   float64 `json:"stood_max_real_seconds"`
+	StoppedShare float64 `json:"stood_share"`
+	StoppedMax   float64 `json:"stood_max_real_seconds"`
 
 	// Processes is how many there were, 0 where there was one. Then what waits for
 	// something that another process sees, such as the next flow of a closed loop

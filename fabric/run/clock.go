@@ -23,7 +23,7 @@ type clockSet struct {
 	dead    []int // faults that a node stands still or is away for, by node
 }
 
-// newClocks plans who hears whom; nil without clocks. On real frames nodes get what
+// newClocks plans who follows whom; nil without clocks. On real frames nodes get what
 // arrives late: they believe messages alone that the emulated link has stamped.
 func newClocks(r *scenario.Run, real bool) (*clockSet, error) {
 	if !r.Doc.Clock.On() {

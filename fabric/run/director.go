@@ -13,7 +13,7 @@ import (
 
 // director runs a scenario whose nodes are in several processes. It has the
 // workload, tells the processes ahead of time what their hosts are to send, and
-// hears of the ends of messages. It is the carrier of the traffic.
+// follows the ends of messages. It is the carrier of the traffic.
 type director struct {
 	n     *vnet.Network // of nodes that nobody steps: it numbers connections and queue pairs
 	t     *traffic

@@ -9,7 +9,7 @@ import (
 )
 
 // ledger records what becomes of flows as processes report it, in whichever
-// order, and what they sampled. In the end a recorder hears all of it in the
+// order, and what they sampled. In the end a recorder gets all of it in the
 // order in which it happened.
 type ledger struct {
 	entries []entry

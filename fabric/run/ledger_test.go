@@ -60,7 +60,7 @@ func (t *tee) Ended(id, bytes uint64) {
 }
 
 // What is all late, by several processes and out of order, makes the same
-// results as what a recorder hears when it happens.
+// results as what a recorder gets when it happens.
 func TestLedger(t *testing.T) {
 	s := load(t, strings.Replace(incast, "cc: true", "rtt: true, links: [hosts, leaf2:h8], warmup: 20us", 1), scenario.Options{})
 	r := &s.Runs[0]

@@ -91,8 +91,8 @@ func (d *Document) Features() (v []Feature) {
 }
 
 // tells finds a feature by what it tells hosts.
-func tells(needs feature.Signals) *vswitch.Feature {
-	i := slices.IndexFunc(vswitch.Features(), func(f *vswitch.Feature) bool { return f.Tells == needs && f.Section != nil })
+func featureFor(needs feature.Signals) *vswitch.Feature {
+	i := slices.IndexFunc(vswitch.Features(), func(f *vswitch.Feature) bool { return f.Signals == needs && f.Section != nil })
 	if i < 0 || needs == 0 {
 		return nil
 	}

@@ -56,9 +56,11 @@ func (d *Document) signalOf(key, name string, class int) *unsignalled {
 	case feature.EchoedMarks, feature.CNPs | feature.EchoedMarks:
 		marks, fix = true, "switch.ecn.kmin and switch.ecn.kmax"
 		given = s.ECN.KMin > 0 || s.ECN.PI.Ref > 0 || d.Hosts.MarkAbove > 0 ||
-			slices.ContainsFunc(d.Features(), func(on Feature) bool { return on.Tells&feature.EchoedMarks != 0 && slices.Contains(on.Classes, class) })
+			slices.ContainsFunc(d.Features(), func(on Feature) bool {
+				return on.Signals&feature.EchoedMarks != 0 && slices.Contains(on.Classes, class)
+			})
 	default:
-		f := tells(in.Needs)
+		f := featureFor(in.Needs)
 		if f == nil {
 			return nil
 		}

@@ -59,7 +59,7 @@ func (s *NetworkSource) sw(now frame.Time, at int, to []rawPort, r *raw) {
 		}
 		if f := node.PFC(uint16(i)); f != nil {
 			st := f.Stats(now)
-			v.stopped, v.asked = st.PausedTime, f.Told()
+			v.stopped, v.asked = st.PausedTime, f.XOFFSent()
 			v.flow(&st)
 		}
 		r.drops += losses(&c.Drops)

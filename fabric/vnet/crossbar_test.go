@@ -366,10 +366,10 @@ func TestDeafHostIsDisabled(t *testing.T) {
 	})
 	n.advance(t, 20*frame.Millisecond)
 	s := node.PFC(uint16(deaf.Port)).Stats(n.Engine.Now())
-	if downs < 2 || uint64(downs) != s.Deaf || s.Ignored[0] < 4*s.Deaf || down < frame.Time(downs-1)*2*frame.Millisecond {
+	if downs < 2 || uint64(downs) != s.Disables || s.Ignored[0] < 4*s.Disables || down < frame.Time(downs-1)*2*frame.Millisecond {
 		t.Errorf("down %d times, %v in all; %+v", downs, down.Duration(), s)
 	}
-	if node.Disabled(uint16(good.Port)) || node.PFC(uint16(good.Port)).Stats(n.Engine.Now()).Deaf != 0 {
+	if node.Disabled(uint16(good.Port)) || node.PFC(uint16(good.Port)).Stats(n.Engine.Now()).Disables != 0 {
 		t.Error("the port of a host that pauses is disabled")
 	}
 	var p vswitch.PortCounts
@@ -380,6 +380,6 @@ func TestDeafHostIsDisabled(t *testing.T) {
 	p = vswitch.PortCounts{}
 	node.ReadPort(uint16(deaf.Port), &p)
 	if p.Drops[frame.PortDown] == 0 || p.Dropped() != p.Drops[frame.PortDown] {
-		t.Errorf("of the deaf host %d frames were dropped, %d of them since its port was down", p.Dropped(), p.Drops[frame.PortDown])
+		t.Errorf("of the host that ignores pauses %d frames were dropped, %d of them since its port was down", p.Dropped(), p.Drops[frame.PortDown])
 	}
 }

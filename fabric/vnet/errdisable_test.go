@@ -87,8 +87,8 @@ func TestDeafHostHarmsNobody(t *testing.T) {
 	start(t, r.Network, Flow{Src: 1, Dst: 3, Bytes: 1 << 30})
 	r.advance(t, whole)
 	at := r.portOf(t, "leaf1", "h1")
-	if s := r.node("leaf1").PFC(uint16(at.Port)).Stats(r.Engine.Now()); s.Deaf == 0 {
-		t.Fatalf("the host was not found to be deaf: %+v", s)
+	if s := r.node("leaf1").PFC(uint16(at.Port)).Stats(r.Engine.Now()); s.Disables == 0 {
+		t.Fatalf("the host was not found to ignore pauses: %+v", s)
 	}
 	slow, of := r.slow(0)
 	if len(slow) != 0 || of < 990 {
@@ -109,12 +109,12 @@ func TestDeafHostHarmsNobody(t *testing.T) {
 	}
 }
 
-// TestDeafUplinkIsGoneAround: one of three spines does not hear a leaf's pauses.
+// TestUnresponsiveUplinkIsGoneAround: one of three spines ignores a leaf's pauses.
 // The leaf gives the port up, the link is taken down for that, as in DeTail
 // (Zats et al., UCB/EECS-2012-33, section 4.2.2), and routing finds out after a
 // millisecond. From then on what is sent goes by the other two, and none of it
 // is lost or takes long.
-func TestDeafUplinkIsGoneAround(t *testing.T) {
+func TestUnresponsiveUplinkIsGoneAround(t *testing.T) {
 	r := newErrDisableRig(t, "", []int{1, 2, 4, 5})
 	at := r.portOf(t, "leaf1", "spine2")
 	link := sim.LinkID(0)
@@ -150,7 +150,7 @@ func TestDeafUplinkIsGoneAround(t *testing.T) {
 	})
 	r.advance(t, 5*ms)
 	s := leaf.PFC(uint16(at.Port)).Stats(r.Engine.Now())
-	if down == 0 || s.Deaf != 1 || s.Ignored[0] != 4 {
+	if down == 0 || s.Disables != 1 || s.Ignored[0] != 4 {
 		t.Fatalf("down at %v, %+v", down.Duration(), s)
 	}
 	before := r.Drops()

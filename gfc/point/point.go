@@ -81,7 +81,7 @@ func (c *Config) fits(cfg *vswitch.Config) error {
 		if worker < 0 {
 			worker = p.Worker
 		}
-		flow := pfc.Config{Mode: cfg.PFC.Mode, Enable: cfg.PFC.Classes, Stages: c.Stages, Dog: cfg.Dog(uint16(i))}
+		flow := pfc.Config{Mode: cfg.PFC.Mode, Enable: cfg.PFC.Classes, Stages: c.Stages, Watchdog: cfg.Watchdog(uint16(i))}
 		if err := flow.Validate(); err != nil {
 			return fmt.Errorf("port %s: %w", p.Name, err)
 		}

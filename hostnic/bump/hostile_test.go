@@ -91,7 +91,7 @@ func TestFlood(t *testing.T) {
 	g.meet(udp(0, 8))
 	var b [messageLen]byte
 	for i := range 5 * maxPeers {
-		m := message{kind: hello, from: uint64(i) + 1, asks: 7}
+		m := message{kind: hello, from: uint64(i) + 1, nonce: 7}
 		m.encode(&b)
 		p := packet{from: 0, to: 1, proto: wire.ProtoUDP, sport: Port, dport: Port, body: b[:], src: netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})}
 		g.b[1].Receive(g.now, Outer, []frame.Ref{g.pool.New(p.bytes())})
@@ -145,7 +145,7 @@ func FuzzTable(f *testing.F) {
 func FuzzMessage(f *testing.F) {
 	var b [messageLen]byte
 	for _, m := range []message{
-		{kind: hello, from: 1, asks: 2}, {kind: welcome, from: 3, to: 1, asks: 4, tells: 2}, {kind: confirm, from: 1, to: 3, tells: 4},
+		{kind: hello, from: 1, nonce: 2}, {kind: welcome, from: 3, to: 1, nonce: 4, echo: 2}, {kind: confirm, from: 1, to: 3, echo: 4},
 		{kind: open, from: 1, to: 3, id: 9, qpn: 0x123456, psn: 0xffffff, proto: 6, lport: 80, rport: 81, packet: 1412, cap: 128, recovery: 1, telemetry: 1, class: 3, cc: "hpcc"},
 		{kind: accept, from: 3, to: 1, id: 9, qpn: 5, peer: 0x123456, packet: 1412}, {kind: refuse, from: 3, to: 1, id: 9, reason: noRoom},
 		{kind: closing, from: 1, to: 3, id: 9, host: true}, {kind: reset, from: 1, to: 3, peer: 7, cc: "sixteen-letters-"},

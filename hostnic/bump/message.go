@@ -40,7 +40,7 @@ type message struct {
 	proto       uint8
 	host        bool // the channel is for all packets between the two addresses
 	from, to    uint64
-	asks, tells uint64
+	nonce, echo uint64
 	id          uint64
 	qpn, peer   uint32
 	lport       uint16
@@ -74,8 +74,8 @@ func (m *message) encode(b *[messageLen]byte) {
 	}
 	be.PutUint64(b[8:], m.from)
 	be.PutUint64(b[16:], m.to)
-	be.PutUint64(b[24:], m.asks)
-	be.PutUint64(b[32:], m.tells)
+	be.PutUint64(b[24:], m.nonce)
+	be.PutUint64(b[32:], m.echo)
 	be.PutUint64(b[40:], m.id)
 	be.PutUint32(b[48:], m.qpn)
 	be.PutUint32(b[52:], m.peer)
@@ -99,7 +99,7 @@ func (m *message) decode(b []byte) error {
 	}
 	name, rest, _ := bytes.Cut(b[ccAt:ccAt+ccLen], []byte{0})
 	*m = message{
-		kind: kind(b[4]), reason: b[5], proto: b[6], host: b[7] == 1, from: be.Uint64(b[8:]), to: be.Uint64(b[16:]), asks: be.Uint64(b[24:]), tells: be.Uint64(b[32:]),
+		kind: kind(b[4]), reason: b[5], proto: b[6], host: b[7] == 1, from: be.Uint64(b[8:]), to: be.Uint64(b[16:]), nonce: be.Uint64(b[24:]), echo: be.Uint64(b[32:]),
 		id: be.Uint64(b[40:]), qpn: be.Uint32(b[48:]), peer: be.Uint32(b[52:]), lport: be.Uint16(b[56:]), rport: be.Uint16(b[58:]), psn: be.Uint32(b[64:]),
 		packet: be.Uint32(b[68:]), cap: be.Uint32(b[72:]), recovery: b[76], telemetry: b[77], class: b[78], cc: string(name),
 	}

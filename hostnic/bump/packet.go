@@ -105,7 +105,7 @@ func (b *Bump) oversize(now frame.Time, r frame.Ref, m *frame.Meta, p []byte, si
 	}
 	c.drops++
 	if b.tooBigs.take(now) && !isError(m, p) {
-		b.tellTooBig(m, p[:int(m.L3)+size], v4, c.packet)
+		b.sendTooBig(m, p[:int(m.L3)+size], v4, c.packet)
 	}
 	b.drop(r, frame.MTUExceeded)
 }
@@ -130,9 +130,9 @@ const (
 	longestError6 = 1280
 )
 
-// tellTooBig sends the kernel "fragmentation needed" (RFC 1191) or "packet too
+// sendTooBig sends the kernel "fragmentation needed" (RFC 1191) or "packet too
 // big" (RFC 8201), as the destination of the packet p.
-func (b *Bump) tellTooBig(m *frame.Meta, p []byte, v4 bool, mtu int) {
+func (b *Bump) sendTooBig(m *frame.Meta, p []byte, v4 bool, mtu int) {
 	r := b.pool.Alloc()
 	if r == frame.Nil {
 		b.count.Drops[frame.ArenaExhausted]++

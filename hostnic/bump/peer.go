@@ -127,7 +127,7 @@ func (b *Bump) ask(now frame.Time, i int) {
 	p.due = now + askAgain
 	b.wakeBy(p.due)
 	b.count.Asked++
-	b.answer(now, p.ends, &message{kind: hello, to: p.incarnation, asks: p.number})
+	b.answer(now, p.ends, &message{kind: hello, to: p.incarnation, nonce: p.number})
 }
 
 // contradicts asks a peer whose datagrams do not fit what is known of it.
@@ -222,18 +222,18 @@ func (b *Bump) say(now frame.Time, i int, k *key, at ends, m *message) {
 			p.number, p.tries, p.due = b.rand.Uint64()|1, askTries-1, now+askAgain
 			b.wakeBy(p.due)
 		}
-		b.answer(now, at, &message{kind: welcome, to: m.from, asks: p.number, tells: m.asks})
+		b.answer(now, at, &message{kind: welcome, to: m.from, nonce: p.number, echo: m.nonce})
 		return
 	case welcome:
-		if p.number == 0 || m.tells != p.number {
+		if p.number == 0 || m.echo != p.number {
 			b.count.Stale++
 			return
 		}
 		b.adopt(now, i, m.from, at)
-		b.answer(now, at, &message{kind: confirm, to: m.from, tells: m.asks})
+		b.answer(now, at, &message{kind: confirm, to: m.from, echo: m.nonce})
 		return
 	case confirm:
-		if p.number == 0 || m.tells != p.number || m.to != b.incarnation {
+		if p.number == 0 || m.echo != p.number || m.to != b.incarnation {
 			b.count.Stale++
 			return
 		}

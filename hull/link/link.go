@@ -43,7 +43,7 @@ func init() {
 	vswitch.Register(vswitch.Feature{Name: Name, Check: check, New: newLinks, Counters: counters,
 		Section: func() vswitch.Section { return new(Section) },
 		Doc:     "Phantom queues (HULL): frames of these queues are marked by a counter at the link that drains at somewhat less than its rate, before a real queue forms.",
-		Tells:   feature.EchoedMarks})
+		Signals: feature.EchoedMarks})
 }
 
 func check(cfg *vswitch.Config) error {

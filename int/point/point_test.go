@@ -225,7 +225,7 @@ func TestTelemetryTurnedOff(t *testing.T) {
 		if err := r.Switch.Apply(&off); err != nil {
 			t.Fatal(err)
 		}
-		r.Settle()
+		r.RunIdle()
 	}
 	if p := decode(t, &codec, r.One(1)); p.N != 1 || p.Hops[0].Node != 9 {
 		t.Errorf("%+v", p.Hops[:p.N])

@@ -46,7 +46,7 @@ func (a *agent) read(emit func(counter int, port uint16, value float64, labels .
 	now := a.node.Now()
 	for i := range a.ports {
 		p, at := &a.ports[i], uint16(i)
-		if p.tells == nil {
+		if p.advertisement == nil {
 			continue
 		}
 		emit(0, at, float64(len(p.neighbors)))

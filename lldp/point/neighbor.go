@@ -29,12 +29,12 @@ func (a *agent) linkLocal(now frame.Time, at uint16, r frame.Ref) bool {
 		return true
 	}
 	p.room--
-	p.count.received[p.hear(now, b)]++
+	p.count.received[p.receive(now, b)]++
 	return true
 }
 
-// hear takes note of what a neighbour tells, and returns what became of it.
-func (p *port) hear(now frame.Time, b []byte) outcome {
+// receive takes in the frame of a neighbour, and returns what became of it.
+func (p *port) receive(now frame.Time, b []byte) outcome {
 	var u lldp.Unit
 	if !u.Decode(b) {
 		return malformed

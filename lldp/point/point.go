@@ -33,12 +33,12 @@ type agent struct {
 }
 
 type port struct {
-	tells    []byte // frame that it sends; nil: it does not take part
-	leave    []byte // frame that it still sends when it no longer takes part
-	interval frame.Time
-	due      frame.Time // of the next frame
-	fast     int        // frames that are sent a tick apart
-	room     int        // for frames in this tick
+	advertisement []byte // frame that it sends; nil: it does not take part
+	leave         []byte // frame that it still sends when it no longer takes part
+	interval      frame.Time
+	due           frame.Time // of the next frame
+	fast          int        // frames that are sent a tick apart
+	room          int        // for frames in this tick
 
 	neighbors []neighbor
 	count     counts
@@ -57,15 +57,15 @@ func (a *agent) adopt(now frame.Time, at uint16, c *vswitch.PortConfig) vswitch.
 	p, cfg := &a.ports[at], a.node.Config()
 	o, on := cfg.Options[Name].(Options)
 	if on = on && (len(o.Ports) == 0 || slices.Contains(o.Ports, c.Name)); !on {
-		if p.tells != nil {
-			*p = port{leave: leaving(p.tells)}
+		if p.advertisement != nil {
+			*p = port{leave: goodbye(p.advertisement)}
 			a.wake(now)
 		}
 		return 0
 	}
-	tells := telling(cfg, c, &o)
-	if !bytes.Equal(tells, p.tells) || o.Interval != p.interval {
-		p.tells, p.interval, p.due = tells, o.Interval, now
+	adv := advertisement(cfg, c, &o)
+	if !bytes.Equal(adv, p.advertisement) || o.Interval != p.interval {
+		p.advertisement, p.interval, p.due = adv, o.Interval, now
 		a.wake(now)
 	}
 	return vswitch.AtLinkLocal
@@ -95,7 +95,7 @@ func (a *agent) advance(now frame.Time) frame.Time {
 			a.send(uint16(at), p.leave)
 			p.leave = nil
 		}
-		if p.tells != nil {
+		if p.advertisement != nil {
 			a.next = now + tick
 			a.tick(now, uint16(at), p)
 		}
@@ -119,7 +119,7 @@ func (a *agent) tick(now frame.Time, at uint16, p *port) {
 	if p.fast = max(p.fast-1, 0); p.fast > 0 {
 		p.due = now + tick
 	}
-	if a.send(at, p.tells) {
+	if a.send(at, p.advertisement) {
 		p.count.sent++
 	} else {
 		p.count.unsent++
@@ -139,7 +139,7 @@ func (a *agent) send(at uint16, b []byte) bool {
 }
 
 // telling is the frame by which a port says who it is.
-func telling(cfg *vswitch.Config, c *vswitch.PortConfig, o *Options) []byte {
+func advertisement(cfg *vswitch.Config, c *vswitch.PortConfig, o *Options) []byte {
 	name := o.System
 	if name == "" {
 		name = cfg.Name
@@ -152,9 +152,9 @@ func telling(cfg *vswitch.Config, c *vswitch.PortConfig, o *Options) []byte {
 
 // leaving is the frame that takes back what another one told (IEEE 802.1AB clause
 // 9.1.2: a shutdown LLDPDU).
-func leaving(tells []byte) []byte {
+func goodbye(adv []byte) []byte {
 	var u lldp.Unit
-	u.Decode(tells)
+	u.Decode(adv)
 	u.TTL = 0
 	return encode(&u)
 }

@@ -226,7 +226,7 @@ func TestLongTexts(t *testing.T) {
 	cfg.Loopbacks = append(cfg.Loopbacks, netip.MustParseAddr("2001:db8::1"))
 	o := Options{Interval: frame.Second, Hold: 1, System: long, Description: long}
 	var u lldp.Unit
-	if !u.Decode(telling(cfg, &cfg.Ports[0], &o)) || len(u.Description) != maxText || lldp.AddressText(u.Management) != "2001:db8::1" {
+	if !u.Decode(advertisement(cfg, &cfg.Ports[0], &o)) || len(u.Description) != maxText || lldp.AddressText(u.Management) != "2001:db8::1" {
 		t.Errorf("%+v", u)
 	}
 }
@@ -242,7 +242,7 @@ func TestTsharkDissects(t *testing.T) {
 	r := st.New(t, cfg)
 	r.Advance(1)
 	frames := [][]byte{r.One(0)}
-	frames = append(frames, leaving(frames[0]))
+	frames = append(frames, goodbye(frames[0]))
 	le := binary.LittleEndian
 	file := append(le.AppendUint32(le.AppendUint32(nil, 0xa1b2c3d4), 2|4<<16), make([]byte, 8)...)
 	file = le.AppendUint32(le.AppendUint32(file, 65535), 1)

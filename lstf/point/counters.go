@@ -22,7 +22,7 @@ func (p *points) read(emit func(counter int, port uint16, value float64, labels 
 			continue
 		}
 		for c, v := range []float64{float64(x.used.Total()), float64(x.waited) / 1e9, float64(x.used.Quantile(0.5)) / 1e9, float64(x.used.Quantile(0.99)) / 1e9, float64(x.late[0]), float64(x.late[1]),
-			float64(x.policed), float64(x.without), float64(x.marked), float64(x.dropped), float64(x.writer.Crowded() + x.judge.Crowded())} {
+			float64(x.policed), float64(x.without), float64(x.marked), float64(x.dropped), float64(x.writer.Full() + x.judge.Full())} {
 			emit(c, uint16(i), v)
 		}
 	}

@@ -34,7 +34,7 @@ func init() {
 	vswitch.Register(vswitch.Feature{Name: Name, Check: check, New: newPoints, Counters: counters,
 		Section: func() vswitch.Section { return new(Section) },
 		Doc:     "Queues that tell senders how far they are from their set point (IEEE 802.1Qau), by ICMP messages, for hosts with the congestion control qcn.",
-		Tells:   feature.Quantized, Notices: true})
+		Signals: feature.Quantized, Notices: true})
 }
 
 func check(cfg *vswitch.Config) error {
@@ -67,7 +67,7 @@ type Counts struct {
 	Samples  uint64 // frames by which the queue was judged
 	Messages uint64 // that were sent
 	Unsent   uint64 // that could not be made: no chunk was free
-	Untold   uint64 // samples of frames whose sender no message would find
+	NoSender uint64 // samples of frames whose sender no message would find
 }
 
 func newPoints(n *vswitch.Node) vswitch.Instance {
@@ -130,7 +130,7 @@ func (p *points) sample(s *point, q *vswitch.Queued, m *frame.Meta) {
 		return
 	}
 	if !vswitch.Tellable(m) {
-		s.count.Untold++
+		s.count.NoSender++
 		return
 	}
 	vswitch.NoteSender(&p.sender, p.node.Arena().Bytes(q.Ref), m)
@@ -138,7 +138,7 @@ func (p *points) sample(s *point, q *vswitch.Queued, m *frame.Meta) {
 	told.Set(found)
 	told.Encode(p.message.Head[:], notice.Type4, p.sender.Back[:p.sender.Len])
 	p.message.Set(qcn.MessageLen)
-	if p.node.TellLater(&p.message, &p.sender) {
+	if p.node.DeferNotice(&p.message, &p.sender) {
 		s.count.Messages++
 	} else {
 		s.count.Unsent++
@@ -189,6 +189,6 @@ func (p *points) read(emit func(counter int, port uint16, value float64, labels 
 		emit(2, port, float64(v.Samples), queue)
 		emit(3, port, float64(v.Messages), queue, "sent")
 		emit(3, port, float64(v.Unsent), queue, "unsent")
-		emit(3, port, float64(v.Untold), queue, "untold")
+		emit(3, port, float64(v.NoSender), queue, "untold")
 	}
 }

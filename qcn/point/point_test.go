@@ -88,7 +88,7 @@ func TestQuantizedFeedback(t *testing.T) {
 		}
 	}
 	v := Views(r.Switch.Nodes[0], nil)
-	if len(v) != 1 || v[0].Samples != samples || v[0].Messages != uint64(told) || told < 20 || v[0].Unsent+v[0].Untold != 0 {
+	if len(v) != 1 || v[0].Samples != samples || v[0].Messages != uint64(told) || told < 20 || v[0].Unsent+v[0].NoSender != 0 {
 		t.Errorf("%d messages of %d samples; the point says %+v", told, samples, v)
 	}
 }

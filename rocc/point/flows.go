@@ -17,18 +17,18 @@ func (ps *points) queued(v []vswitch.Queued) {
 			continue
 		}
 		if p := ps.ports[m.OutPort][m.Queue&7]; p != nil && q.Ahead+uint64(m.Wire) > p.watch {
-			ps.meet(p, q, m)
+			ps.track(p, q, m)
 		}
 	}
 }
 
-// untold are the flags of frames whose sender is not told.
-const untold = frame.IsMulticast | frame.IsBroadcast | frame.IsClone
+// unanswerable are the flags of frames whose sender gets no notice.
+const unanswerable = frame.IsMulticast | frame.IsBroadcast | frame.IsClone
 
-// meet shows a congestion point a frame that has made its queue longer than what
+// track shows a congestion point a frame that has made its queue longer than what
 // is not looked at.
-func (ps *points) meet(p *point, q *vswitch.Queued, m *frame.Meta) {
-	if f := p.quick; f != nil && m.Flags&(frame.HasIPv4|untold) == frame.HasIPv4 && m.InPort != m.OutPort && f.Renew(m.Hash, ps.key4(q.Ref, m), q.Place) {
+func (ps *points) track(p *point, q *vswitch.Queued, m *frame.Meta) {
+	if f := p.quick; f != nil && m.Flags&(frame.HasIPv4|unanswerable) == frame.HasIPv4 && m.InPort != m.OutPort && f.Renew(m.Hash, ps.key4(q.Ref, m), q.Place) {
 		return
 	}
 	if !vswitch.Tellable(m) || p.dormant && !ps.wake(p, q, m) {

@@ -26,7 +26,7 @@ func TestCongestionPointSeesItsQueueAlone(t *testing.T) {
 		t.Fatalf("%d bytes in queue 0, %d in queue 5", mine, others)
 	}
 	r.Now += T
-	r.Settle()
+	r.RunIdle()
 	list, _ := noticesAt(t, r, 0)
 	if len(list) != 1 || list[0].Queue != uint32(mine) {
 		t.Errorf("queue 0 holds %d bytes, queue 5 %d, and the point tells %+v", mine, others, list)
@@ -46,7 +46,7 @@ func TestLateWorkerUpdatesOnce(t *testing.T) {
 		r.In(0, st.RoCE(1, 1, 1400))
 	}
 	r.Now += 5*T + T/3
-	r.Settle()
+	r.RunIdle()
 	n := r.Switch.Nodes[0]
 	if c := pointsOf(n).all[0].count; c.Updates != 1 || c.Branch[rocc.Tuned] != 1 {
 		t.Errorf("%d updates after five periods without a worker: %+v", c.Updates, c)
@@ -67,7 +67,7 @@ func TestNoticesOvertakeData(t *testing.T) {
 		r.In(2, back)
 	}
 	r.Now += T
-	r.Settle()
+	r.RunIdle()
 	n := r.Switch.Nodes[0]
 	if frames, _ := n.Scheduler(0).QueueLen(7); frames != 1 {
 		t.Fatalf("%d frames in queue 7 of the port to the sender, want the notice", frames)

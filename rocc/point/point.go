@@ -62,7 +62,7 @@ func init() {
 	vswitch.Register(vswitch.Feature{Name: Name, Check: check, New: newPoints, Counters: counters,
 		Section: func() vswitch.Section { return new(Section) },
 		Doc:     "Queues that work out the rate that is fair for their flows and tell the senders (RoCC), for hosts with the congestion control rocc. The port needs a rate.",
-		Tells:   feature.FairRates, Notices: true})
+		Signals: feature.FairRates, Notices: true})
 }
 
 func check(cfg *vswitch.Config) error {

@@ -80,12 +80,12 @@ func TestCongestionPointTellsSenders(t *testing.T) {
 	want := rocc.NewController(&pointsOf(r.Switch.Nodes[0]).ports[1][0].params)
 	want.Update(queued)
 	r.Now += T - 1
-	r.Settle()
+	r.RunIdle()
 	if list, _ := noticesAt(t, r, 0); len(list) != 0 {
 		t.Fatalf("%d notices before the period is over", len(list))
 	}
 	r.Now++
-	r.Settle()
+	r.RunIdle()
 	for port, flows := range map[uint16]int{0: 2, 2: 1} {
 		list, quotes := noticesAt(t, r, port)
 		if len(list) != flows {
@@ -337,7 +337,7 @@ func TestCongestionPointKnowsItsQueue(t *testing.T) {
 				r.Now += frame.Time(rnd.Uint32n(100))
 				r.Out(1)
 				look()
-				r.Settle()
+				r.RunIdle()
 				look()
 				for _, port := range []uint16{2, 3, 4} {
 					r.Out(port)

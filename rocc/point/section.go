@@ -52,10 +52,10 @@ func (s *Section) Options(queues uint8, rate uint64) (any, error) {
 // IPv6 headers, the message, what it quotes, and what is between frames.
 const noticeBytes = 14 + 40 + notice.MaxLen + notice.QuoteMax + 24
 
-// Harm refuses a period whose notices would take more than all of what the port
+// CheckRate refuses a period whose notices would take more than all of what the port
 // sends meanwhile: they leave by links like it, before all data, and the queue
 // that they are about would be longer for them.
-func (s *Section) Harm(rate uint64) error {
+func (s *Section) CheckRate(rate uint64) error {
 	c := Config{Params: s.params(rate), PerTick: s.PerTick}
 	per := c.perTick()
 	sent := float64(rate) / 8 * c.Params.Period.Seconds()

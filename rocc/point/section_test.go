@@ -40,14 +40,14 @@ func TestSection(t *testing.T) {
 	if _, err := s.Options(1, 0); err == nil {
 		t.Error("a port without a rate is taken")
 	}
-	if err := s.Harm(40e9); err != nil {
+	if err := s.CheckRate(40e9); err != nil {
 		t.Error(err)
 	}
-	if err := s.Harm(1e9); err != nil {
+	if err := s.CheckRate(1e9); err != nil {
 		t.Error(err) // the period is longer there
 	}
 	s.PerTick = 1000
-	if err := s.Harm(40e9); err == nil {
+	if err := s.CheckRate(40e9); err == nil {
 		t.Error("1000 notices in 40 us of 40 Gb/s are taken")
 	}
 	s.QMid = 100_000

@@ -44,7 +44,7 @@ func (ps *points) update(now frame.Time, p *point) {
 		tell = (p.atMax-1)*p.perTick < flows
 		ps.composeRate(p, queue)
 	}
-	ps.tellNext(now, p, k, tell)
+	ps.notifyNext(now, p, k, tell)
 	p.before = queue
 	if !tell && queue <= p.steady {
 		p.dormant, p.watch = true, p.steady
@@ -103,16 +103,16 @@ func (ps *points) composeLength(p *point, queue uint64) {
 	ps.message.Set(reading.Encode(ps.message.Head[:], notice.Type4, nil))
 }
 
-// tellNext sends the message to up to k flows whose turn it is, or only passes
+// notifyNext sends the message to up to k flows whose turn it is, or only passes
 // them.
-func (ps *points) tellNext(now frame.Time, p *point, k int, tell bool) {
+func (ps *points) notifyNext(now frame.Time, p *point, k int, tell bool) {
 	left := ps.node.Scheduler(p.port).Left(int(p.queue))
 	for range k {
 		flow := p.next(left)
 		if flow == nil || !tell {
 			continue
 		}
-		if ps.node.Tell(now, &ps.message, &flow.Sender) {
+		if ps.node.SendNotice(now, &ps.message, &flow.Sender) {
 			p.count.Notices++
 		} else {
 			p.count.Unsent++

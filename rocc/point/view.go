@@ -58,20 +58,20 @@ const (
 	fairRate = iota
 	waiting
 	reference
-	flowsTold
+	flowsNotified
 	updates
 	notices
-	untoldFrames
+	untrackedFrames
 )
 
 var counters = []vswitch.Counter{
-	fairRate:     {Name: "rocc_fair_rate_bytes_per_second", Help: "Rate that RoCC allows each flow of the egress queue, where the switch works it out.", Labels: []string{"queue"}, Gauge: true},
-	waiting:      {Name: "rocc_waiting_bytes", Help: "Bytes in the egress queue that RoCC watches.", Labels: []string{"queue"}, Gauge: true},
-	reference:    {Name: "rocc_reference_bytes", Help: "Length that RoCC holds the egress queue at.", Labels: []string{"queue"}, Gauge: true},
-	flowsTold:    {Name: "rocc_flows", Help: "Flows that RoCC tells.", Labels: []string{"queue"}, Gauge: true},
-	updates:      {Name: "rocc_updates_total", Help: "Periods of RoCC's controller, by what it did: tuned, halved (the queue grew too fast), cut (it was too long).", Labels: []string{"queue", "branch"}, Values: branches[:]},
-	notices:      {Name: "rocc_notices_total", Help: "Notices that RoCC sent, or could not make (unsent).", Labels: []string{"queue", "outcome"}, Values: []string{"sent", "unsent"}},
-	untoldFrames: {Name: "rocc_untold_packets_total", Help: "Frames of flows for which RoCC's table had no room.", Labels: []string{"queue"}},
+	fairRate:        {Name: "rocc_fair_rate_bytes_per_second", Help: "Rate that RoCC allows each flow of the egress queue, where the switch works it out.", Labels: []string{"queue"}, Gauge: true},
+	waiting:         {Name: "rocc_waiting_bytes", Help: "Bytes in the egress queue that RoCC watches.", Labels: []string{"queue"}, Gauge: true},
+	reference:       {Name: "rocc_reference_bytes", Help: "Length that RoCC holds the egress queue at.", Labels: []string{"queue"}, Gauge: true},
+	flowsNotified:   {Name: "rocc_flows", Help: "Flows that RoCC tells.", Labels: []string{"queue"}, Gauge: true},
+	updates:         {Name: "rocc_updates_total", Help: "Periods of RoCC's controller, by what it did: tuned, halved (the queue grew too fast), cut (it was too long).", Labels: []string{"queue", "branch"}, Values: branches[:]},
+	notices:         {Name: "rocc_notices_total", Help: "Notices that RoCC sent, or could not make (unsent).", Labels: []string{"queue", "outcome"}, Values: []string{"sent", "unsent"}},
+	untrackedFrames: {Name: "rocc_untold_packets_total", Help: "Frames of flows for which RoCC's table had no room.", Labels: []string{"queue"}},
 }
 
 var branches = [...]string{rocc.Tuned: "tuned", rocc.Halved: "halved", rocc.Cut: "cut"}
@@ -84,12 +84,12 @@ func (ps *points) read(emit func(counter int, port uint16, value float64, labels
 		}
 		emit(waiting, port, float64(v.QueueBytes), queue)
 		emit(reference, port, float64(v.Reference), queue)
-		emit(flowsTold, port, float64(v.Flows), queue)
+		emit(flowsNotified, port, float64(v.Flows), queue)
 		for i, name := range branches {
 			emit(updates, port, float64(v.Branch[i]), queue, name)
 		}
 		emit(notices, port, float64(v.Notices), queue, "sent")
 		emit(notices, port, float64(v.Unsent), queue, "unsent")
-		emit(untoldFrames, port, float64(v.Full), queue)
+		emit(untrackedFrames, port, float64(v.Full), queue)
 	}
 }

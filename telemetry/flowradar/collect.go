@@ -47,7 +47,7 @@ type Collector struct {
 	done  uint64 // slots before this one were told
 	// Late counts reports that came after their slot had been told, and those of
 	// switches that nobody knows.
-	Late, Strange uint64
+	Late, Unknown uint64
 }
 
 type openSlot struct {
@@ -76,7 +76,7 @@ func (c *Collector) Add(r *Report) {
 	i, ok := c.index[r.Node]
 	switch {
 	case !ok:
-		c.Strange++
+		c.Unknown++
 		return
 	case r.Slot < c.done:
 		c.Late++

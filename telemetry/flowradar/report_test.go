@@ -141,7 +141,7 @@ func TestCollectorWaits(t *testing.T) {
 	c.Add(merged)
 	c.Add(report(0, p, 3, 2))
 	v = c.Flush()
-	if c.Late != 1 || c.Strange != 1 || len(v) != 1 || v[0].Switches[0].Known || !v[0].Switches[1].Known {
-		t.Errorf("%d late, %d strange, %+v", c.Late, c.Strange, v)
+	if c.Late != 1 || c.Unknown != 1 || len(v) != 1 || v[0].Switches[0].Known || !v[0].Switches[1].Known {
+		t.Errorf("%d late, %d strange, %+v", c.Late, c.Unknown, v)
 	}
 }

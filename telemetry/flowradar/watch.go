@@ -42,15 +42,15 @@ type Finding struct {
 
 // Watcher follows flows from switch to switch and from slot to slot.
 type Watcher struct {
-	ports  [][]End
-	places map[place]*flowlet
-	order  []place // of places, as they came
-	came   map[visit]arrival
-	purged uint64         // slot up to which came was gone through
-	loops  map[Key]circle // by flow
-	apart  uint64
-	untold []uint64 // with apart: 1 + the last slot of which a switch does not tell all
-	out    []Finding
+	ports      [][]End
+	places     map[place]*flowlet
+	order      []place // of places, as they came
+	came       map[visit]arrival
+	purged     uint64         // slot up to which came was gone through
+	loops      map[Key]circle // by flow
+	apart      uint64
+	incomplete []uint64 // with apart: 1 + the last slot of which a switch did not report all
+	out        []Finding
 }
 
 // place is a flow on a link, or, without a port, in the tables of a switch.
@@ -70,12 +70,12 @@ type flowlet struct {
 	gone          int64
 	since         uint64     // the slot of the first packet of gone
 	sinceAt       frame.Time // its beginning
-	told          bool
+	reported      bool
 	up, down      int64  // of the slot that is being noted
 	vague         bool   // in that slot
 	passes        bool   // in that slot the tables let other packets of the flow pass
 	last          uint64 // slot with a packet
-	heard         uint64 // 1 + the last slot in which packets arrived, or may have
+	arrivedUntil  uint64 // 1 + the last slot in which packets arrived, or may have
 }
 
 // leastGone is how many packets of a flow must be lost one after the other, in more
@@ -108,14 +108,14 @@ func NewLooseWatcher(ports [][]End, apart uint64) *Watcher {
 func (w *Watcher) Note(now frame.Time, s *Slot) []Finding {
 	w.out = w.out[:0]
 	w.purge(s.Number)
-	w.tell(s)
+	w.noteIncomplete(s)
 	flows := w.count(s)
 	for _, hops := range flows {
 		w.loop(now, s, hops)
 	}
 	keep := w.order[:0]
 	for _, at := range w.order {
-		if w.judge(now, s, at, w.places[at]) {
+		if w.follow(now, s, at, w.places[at]) {
 			keep = append(keep, at)
 		} else {
 			delete(w.places, at)
@@ -128,19 +128,19 @@ func (w *Watcher) Note(now frame.Time, s *Slot) []Finding {
 	return w.out
 }
 
-// tell notes which switches do not tell all of a slot. Of what was before the first
+// noteIncomplete notes which switches do not report all of a slot. Of what was before the first
 // one nobody does.
-func (w *Watcher) tell(s *Slot) {
+func (w *Watcher) noteIncomplete(s *Slot) {
 	if w.apart == 0 {
 		return
 	}
-	if w.untold == nil {
-		w.untold = slices.Repeat([]uint64{s.Number}, len(w.ports))
+	if w.incomplete == nil {
+		w.incomplete = slices.Repeat([]uint64{s.Number}, len(w.ports))
 	}
 	for i := range s.Switches {
 		unsure := func(r Record) bool { return !r.sure() }
-		if !s.tells(i) || slices.ContainsFunc(s.Switches[i].Records, unsure) {
-			w.untold[i] = s.Number + 1
+		if !s.complete(i) || slices.ContainsFunc(s.Switches[i].Records, unsure) {
+			w.incomplete[i] = s.Number + 1
 		}
 	}
 }
@@ -149,7 +149,7 @@ func (w *Watcher) tell(s *Slot) {
 // that nobody tells of.
 func (w *Watcher) unsure(p place, s *Slot) bool {
 	next := w.end(p.sw, p.port).Switch
-	return w.apart > 0 && next >= 0 && s.Number < max(w.untold[p.sw], w.untold[next])+w.apart
+	return w.apart > 0 && next >= 0 && s.Number < max(w.incomplete[p.sw], w.incomplete[next])+w.apart
 }
 
 // end is what a port of a switch leads to.
@@ -291,10 +291,10 @@ func (w *Watcher) vague(k Key, sw int) {
 
 // judge says what a slot shows of a flow at a place, and whether the flow is to be
 // remembered there.
-func (w *Watcher) judge(now frame.Time, s *Slot, at place, f *flowlet) bool {
+func (w *Watcher) follow(now frame.Time, s *Slot, at place, f *flowlet) bool {
 	up, down := f.up, f.down
 	next := w.end(at.sw, at.port).Switch
-	known := !f.vague && s.tells(at.sw) && (next < 0 || s.tells(next))
+	known := !f.vague && s.complete(at.sw) && (next < 0 || s.complete(next))
 	passes := down > 0 || f.passes
 	f.up, f.down, f.vague, f.passes = 0, 0, false, false
 	if up > 0 || down > 0 {
@@ -324,8 +324,8 @@ func (w *Watcher) judge(now frame.Time, s *Slot, at place, f *flowlet) bool {
 	}
 	switch {
 	case !known || passes:
-		f.gone, f.told, f.heard = 0, false, s.Number+1
-	case apart > 0 && (f.heard > 0 && s.Number < f.heard+apart || f.gone == 0 && w.unsure(at, s)):
+		f.gone, f.reported, f.arrivedUntil = 0, false, s.Number+1
+	case apart > 0 && (f.arrivedUntil > 0 && s.Number < f.arrivedUntil+apart || f.gone == 0 && w.unsure(at, s)):
 		// The packets of this slot may have been counted in one before at the other end.
 	case f.gone == 0:
 		f.gone, f.since, f.sinceAt = up, s.Number, s.From
@@ -334,8 +334,8 @@ func (w *Watcher) judge(now frame.Time, s *Slot, at place, f *flowlet) bool {
 	}
 	// What the last packets of a slot become is known after the next. Tables drop at
 	// once.
-	if !f.told && f.gone >= leastGone && (s.Number > f.since+apart || at.port == NoPort) {
-		f.told = true
+	if !f.reported && f.gone >= leastGone && (s.Number > f.since+apart || at.port == NoPort) {
+		f.reported = true
 		find(Blackholed, f.sinceAt, f.gone)
 	}
 	// A flow all of whose packets were lost waits for its timeout, and is to be known
@@ -345,7 +345,7 @@ func (w *Watcher) judge(now frame.Time, s *Slot, at place, f *flowlet) bool {
 }
 
 // tells reports whether a flow that a switch has no record of was not there.
-func (s *Slot) tells(sw int) bool { return s.Switches[sw].Known && s.Switches[sw].Complete }
+func (s *Slot) complete(sw int) bool { return s.Switches[sw].Known && s.Switches[sw].Complete }
 
 // remember is for how many slots a flow is remembered all of whose packets were
 // lost: a connection tries again after a second or more.

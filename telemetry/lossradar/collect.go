@@ -38,16 +38,16 @@ func (s *Sum) Add(o Sum) {
 	s.Unknown += o.Unknown
 }
 
-// Collector makes findings of reports: it pairs and decodes them, and judges causes
+// Collector makes findings of reports: it pairs and decodes them, and classifies causes
 // by batch and by interval.
 type Collector struct {
-	pairer *Pairer
-	timing Timing
-	judges []Thresholds // by segment
-	settle frame.Time   // how long after its end an interval waits for the last word on its batches
-	sums   []Sum
-	open   []interval // by segment and begin
-	out    []Finding
+	pairer     *Pairer
+	timing     Timing
+	thresholds []Thresholds // by segment
+	wait       frame.Time   // how long after its end an interval waits for the last word on its batches
+	sums       []Sum
+	open       []interval // by segment and begin
+	out        []Finding
 }
 
 // interval holds the outcomes that began in it.
@@ -64,17 +64,17 @@ type seen struct {
 }
 
 // NewCollector returns a collector. grace is how long reports take to arrive;
-// judges are the thresholds of each segment.
-func NewCollector(t Timing, grace frame.Time, segments []Segment, judges []Thresholds) *Collector {
+// thresholds are the thresholds of each segment.
+func NewCollector(t Timing, grace frame.Time, segments []Segment, thresholds []Thresholds) *Collector {
 	p := NewPairer(t, grace, segments)
-	return &Collector{pairer: p, timing: t, judges: judges, settle: 4*t.Period + 2*p.wait(), sums: make([]Sum, len(segments))}
+	return &Collector{pairer: p, timing: t, thresholds: thresholds, wait: 4*t.Period + 2*p.wait(), sums: make([]Sum, len(segments))}
 }
 
 // Add takes a report that arrived, as Pairer.Add does.
 func (c *Collector) Add(now frame.Time, r *Report) bool { return c.pairer.Add(now, r) }
 
 // Alive tells that the exporter of a node was heard, with or without reports.
-func (c *Collector) Alive(node uint16, now frame.Time) { c.pairer.Alive(node, now) }
+func (c *Collector) Alive(node uint16, now frame.Time) { c.pairer.Seen(node, now) }
 
 // Sums returns what became of each segment's batches, of the intervals that are
 // over.
@@ -89,7 +89,7 @@ func (c *Collector) Advance(now frame.Time) []Finding {
 	c.out = c.out[:0]
 	keep := c.open[:0]
 	for _, v := range c.open {
-		if now < v.from+c.judges[v.segment].Interval+c.settle {
+		if now < v.from+c.thresholds[v.segment].Interval+c.wait {
 			keep = append(keep, v)
 			continue
 		}
@@ -100,7 +100,7 @@ func (c *Collector) Advance(now frame.Time) []Finding {
 	return c.out
 }
 
-// Flush is Advance when no report will come any more: it judges all that is known.
+// Flush is Advance when no report will come any more: it classifies all that is known.
 func (c *Collector) Flush() []Finding {
 	c.out = c.out[:0]
 	for i := range c.open {
@@ -113,7 +113,7 @@ func (c *Collector) Flush() []Finding {
 // note puts an outcome in its interval, in the place of what was known before of
 // its batch.
 func (c *Collector) note(o Outcome, now frame.Time) {
-	span := c.judges[o.Segment].Interval
+	span := c.thresholds[o.Segment].Interval
 	from := o.From / span * span
 	i := slices.IndexFunc(c.open, func(v interval) bool { return v.segment == o.Segment && v.from == from })
 	if i < 0 {
@@ -132,7 +132,7 @@ func (c *Collector) note(o Outcome, now frame.Time) {
 
 // judge says what the losses of an interval came from.
 func (c *Collector) judge(v *interval) {
-	t, sum := &c.judges[v.segment], &c.sums[v.segment]
+	t, sum := &c.thresholds[v.segment], &c.sums[v.segment]
 	slices.SortFunc(v.outcomes, func(a, b seen) int { return cmp.Compare(a.Batch, b.Batch) })
 	var losses []Loss
 	var at []frame.Time

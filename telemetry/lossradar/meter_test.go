@@ -83,7 +83,7 @@ func (l *link) collect(now frame.Time) {
 		}
 	}
 	if !l.mute {
-		l.pair.Alive(2, now)
+		l.pair.Seen(2, now)
 	}
 	l.out = append(l.out, l.pair.Advance(now)...)
 }
@@ -339,7 +339,7 @@ func TestRegionWithoutMeters(t *testing.T) {
 					rep.Reset()
 					dnBox[at].Return(rep)
 				}
-				p.Alive(segments[e].Down[x].Node, now)
+				p.Seen(segments[e].Down[x].Node, now)
 			}
 		}
 		for _, o := range p.Advance(now) {

@@ -41,7 +41,7 @@ type Pairer struct {
 	where    map[Meter][]int // segments of a meter
 	pending  map[pairKey]*pair
 	order    []*pair               // the same, oldest first
-	heard    map[uint16]frame.Time // when the exporter of a node was last heard
+	lastSeen map[uint16]frame.Time // when the exporter of a node was last heard
 	out      []Outcome
 }
 
@@ -67,7 +67,7 @@ type pair struct {
 
 // NewPairer returns a pairer. grace is how long reports may take to arrive.
 func NewPairer(t Timing, grace frame.Time, segments []Segment) *Pairer {
-	p := &Pairer{timing: t, grace: grace, segments: segments, where: map[Meter][]int{}, pending: map[pairKey]*pair{}, heard: map[uint16]frame.Time{}}
+	p := &Pairer{timing: t, grace: grace, segments: segments, where: map[Meter][]int{}, pending: map[pairKey]*pair{}, lastSeen: map[uint16]frame.Time{}}
 	for i, s := range segments {
 		for _, m := range slices.Concat(s.Up, s.Down) {
 			p.where[m] = append(p.where[m], i)
@@ -77,12 +77,12 @@ func NewPairer(t Timing, grace frame.Time, segments []Segment) *Pairer {
 }
 
 // Alive tells that the exporter of a node was heard, with or without reports.
-func (p *Pairer) Alive(node uint16, now frame.Time) { p.heard[node] = now }
+func (p *Pairer) Seen(node uint16, now frame.Time) { p.lastSeen[node] = now }
 
 // Add takes a report that arrived. It keeps no part of it. It returns false if
 // no segment has that meter, or its digest has another shape than the others.
 func (p *Pairer) Add(now frame.Time, r *Report) bool {
-	p.heard[r.Meter.Node] = now
+	p.lastSeen[r.Meter.Node] = now
 	segments := p.where[r.Meter]
 	good := len(segments) > 0
 	for _, s := range segments {
@@ -156,7 +156,7 @@ func (p *Pairer) judge(a *pair, now frame.Time) {
 	case len(a.down) == len(s.Down):
 		p.decide(a, a.missed > 0)
 	case now >= a.upDone+p.wait():
-		p.decide(a, a.missed > 0 || !p.allHeard(s, a, now))
+		p.decide(a, a.missed > 0 || !p.allSeen(s, a, now))
 	}
 }
 
@@ -166,9 +166,9 @@ func (p *Pairer) wait() frame.Time { return p.timing.Period + p.timing.Timeout +
 
 // allHeard reports whether the exporters of the downstream meters that did not
 // report are alive, so that their silence means that nothing arrived.
-func (p *Pairer) allHeard(s *Segment, a *pair, now frame.Time) bool {
+func (p *Pairer) allSeen(s *Segment, a *pair, now frame.Time) bool {
 	for _, m := range s.Down {
-		if at, ok := p.heard[m.Node]; !a.down[m] && (!ok || now-at > 2*p.timing.Period+p.grace) {
+		if at, ok := p.lastSeen[m.Node]; !a.down[m] && (!ok || now-at > 2*p.timing.Period+p.grace) {
 			return false
 		}
 	}

@@ -93,11 +93,11 @@ func (r *Rig) SetLink(port uint16, up bool) {
 // Advance lets time pass.
 func (r *Rig) Advance(dt frame.Time) {
 	r.Now += dt
-	r.Settle()
+	r.RunIdle()
 }
 
-// Settle runs the workers until none has frames for another.
-func (r *Rig) Settle() {
+// RunIdle runs the workers until none has frames for another.
+func (r *Rig) RunIdle() {
 	for range 2 * len(r.Switch.Nodes) {
 		for _, n := range r.Switch.Nodes {
 			n.Advance(r.Now)
@@ -122,7 +122,7 @@ func (r *Rig) InOn(worker int, port uint16, frames ...[]byte) {
 		v = append(v, ref)
 	}
 	r.Switch.Nodes[worker].Receive(r.Now, port, v)
-	r.Settle()
+	r.RunIdle()
 }
 
 // Out takes what a port sends now.
@@ -224,7 +224,7 @@ func (r *Rig) Apply(cfg *vswitch.Config) {
 	if err := r.Switch.Apply(cfg); err != nil {
 		r.t.Fatal(err)
 	}
-	r.Settle()
+	r.RunIdle()
 }
 
 // Rate40G is a rate for Rated.

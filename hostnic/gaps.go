@@ -6,11 +6,11 @@ import (
 	"gswitch/frame"
 )
 
-// resting are the classes that the neighbour slows (Gentle Flow Control): in
+// stageGaps are the classes that the neighbour slows (Gentle Flow Control): in
 // stage k each frame is followed by a gap, so that the two together take 2^k
 // times as long as the frame. Within it the class counts as paused. With
 // Config.Burst the link may catch up, and a gap then begins that much earlier.
-type resting struct {
+type stageGaps struct {
 	slow    uint8 // classes in a stage above 0
 	classes uint8 // of these, those within a gap
 	stage   [8]uint8
@@ -19,9 +19,9 @@ type resting struct {
 	until   [8]frame.Time // of those within a gap
 }
 
-// gradeChanged brings the gaps in line with the stages of the neighbour.
-func (n *NIC) gradeChanged(now frame.Time) {
-	x := &n.resting
+// stagesChanged brings the gaps in line with the stages of the neighbour.
+func (n *NIC) stagesChanged(now frame.Time) {
+	x := &n.gaps
 	for c := range x.stage {
 		stage := n.flow.Stage(c)
 		if stage != x.stage[c] {
@@ -38,9 +38,9 @@ func (n *NIC) gradeChanged(now frame.Time) {
 	n.paused |= x.classes
 }
 
-// rest begins the gap behind a frame that leaves at t.
-func (n *NIC) rest(t frame.Time, class uint8, bytes uint32) {
-	x := &n.resting
+// beginGap begins the gap behind a frame that leaves at t.
+func (n *NIC) beginGap(t frame.Time, class uint8, bytes uint32) {
+	x := &n.gaps
 	if x.slow>>class&1 == 0 {
 		return
 	}
@@ -51,7 +51,7 @@ func (n *NIC) rest(t frame.Time, class uint8, bytes uint32) {
 
 // spread works out the end of the gap of a class.
 func (n *NIC) spread(now frame.Time, c int) {
-	x := &n.resting
+	x := &n.gaps
 	x.classes &^= 1 << c
 	if x.stage[c] == 0 || x.bytes[c] == 0 {
 		return
@@ -63,9 +63,9 @@ func (n *NIC) spread(now frame.Time, c int) {
 	}
 }
 
-// rested ends the gaps that are over.
-func (n *NIC) rested(now frame.Time) {
-	x := &n.resting
+// endGaps ends the gaps that are over.
+func (n *NIC) endGaps(now frame.Time) {
+	x := &n.gaps
 	for m := x.classes; m != 0; m &= m - 1 {
 		c := bits.TrailingZeros8(m)
 		if x.until[c] > now {
@@ -77,16 +77,16 @@ func (n *NIC) rested(now frame.Time) {
 	}
 }
 
-// restWake returns when the first gap ends that something waits behind.
-func (n *NIC) restWake() frame.Time {
+// gapWake returns when the first gap ends that something waits behind.
+func (n *NIC) gapWake() frame.Time {
 	at, waits := frame.Never, n.ready[inTurn]|n.ready[behind]|n.replies.ready|n.offers()
 	if n.plain.Len() > 0 {
 		waits |= 1 << (n.arena.Meta(n.plain.Head()).Class & 7)
 	}
-	for m := n.resting.classes; m != 0; m &= m - 1 {
+	for m := n.gaps.classes; m != 0; m &= m - 1 {
 		c := bits.TrailingZeros8(m)
 		if waits>>c&1 != 0 || n.cfg.AckPauseClass == c && n.replies.ready != 0 {
-			at = min(at, n.resting.until[c])
+			at = min(at, n.gaps.until[c])
 		}
 	}
 	return at

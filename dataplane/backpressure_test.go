@@ -12,7 +12,7 @@ type fussy struct {
 	takes int
 }
 
-func (f *fussy) Deaf() bool { return f.takes == 0 }
+func (f *fussy) Full() bool { return f.takes == 0 }
 
 func (f *fussy) Receive(now frame.Time, port uint16, v []frame.Ref) {
 	f.takes--
@@ -21,7 +21,7 @@ func (f *fussy) Receive(now frame.Time, port uint16, v []frame.Ref) {
 
 // What a node has no room for waits below it, and is neither lost nor counted
 // as late; a worker with nothing else to do does not spin for it.
-func TestDeafNode(t *testing.T) {
+func TestBackpressure(t *testing.T) {
 	e := mustEngine(t, Config{})
 	w := e.Worker(0)
 	from := &tester{pool: w.Pool(), size: 60}
@@ -47,7 +47,7 @@ func TestDeafNode(t *testing.T) {
 		t.Fatalf("%d frames were taken of one vector", to.received)
 	}
 	if at := w.nextWake(now); at <= now {
-		t.Error("frames for a node that is deaf keep the worker awake")
+		t.Error("frames for a node that is full keep the worker awake")
 	}
 	to.takes = 1000
 	run(10)

@@ -68,24 +68,24 @@ func TestResponse(t *testing.T) {
 
 // listenUntil steps a port that tells its neighbour to pause class 3, with so
 // many frames of the class in each microsecond, and returns when it proved to
-// be deaf.
-func listenUntil(p *Port, end frame.Time, came func(now frame.Time) uint64) (deaf frame.Time, told []frame.Time) {
+// be unresponsive.
+func listenUntil(p *Port, end frame.Time, came func(now frame.Time) uint64) (unresponsive frame.Time, told []frame.Time) {
 	var b [wire.MinFrame]byte
 	for now := frame.Time(0); now < end; now += frame.Microsecond {
-		if frames := (&[8]uint64{3: came(now)}); p.Wake(now) <= now && p.Listen(now, frames) && deaf == 0 {
-			deaf = now
+		if frames := (&[8]uint64{3: came(now)}); p.Wake(now) <= now && p.CheckViolations(now, frames) && unresponsive == 0 {
+			unresponsive = now
 		}
 		p.Advance(now, 0)
 		for p.NextFrame(now, b[:]) != 0 {
 			told = append(told, now)
 		}
 	}
-	return deaf, told
+	return unresponsive, told
 }
 
-func TestDeafNeighbour(t *testing.T) {
+func TestUnresponsiveNeighbour(t *testing.T) {
 	const us = frame.Microsecond
-	cfg := Config{Mode: PFC, Enable: 1<<3 | 1<<4, Rate: gig, Deaf: Deaf{Grace: 45 * us}}
+	cfg := Config{Mode: PFC, Enable: 1<<3 | 1<<4, Rate: gig, Violations: ViolationLimit{Grace: 45 * us}}
 	port := func() *Port {
 		p := NewPort(cfg)
 		p.Request(1 << 3)
@@ -93,43 +93,43 @@ func TestDeafNeighbour(t *testing.T) {
 	}
 	// Frames come on and on: told, told again three times, then given up.
 	p := port()
-	deaf, told := listenUntil(p, 400*us, func(now frame.Time) uint64 { return uint64(now) })
-	if deaf != 4*90*us || len(told) < 4 || told[0] != 0 || told[1] != 90*us || told[2] != 180*us || told[3] != 270*us {
-		t.Errorf("deaf at %d, told at %v", deaf, told)
+	unresponsive, told := listenUntil(p, 400*us, func(now frame.Time) uint64 { return uint64(now) })
+	if unresponsive != 4*90*us || len(told) < 4 || told[0] != 0 || told[1] != 90*us || told[2] != 180*us || told[3] != 270*us {
+		t.Errorf("unresponsive at %d, told at %v", unresponsive, told)
 	}
-	if s := p.Stats(400 * us); s.Ignored[3] != 4 || s.Deaf != 1 || s.Requests[3] != 1 {
+	if s := p.Stats(400 * us); s.Ignored[3] != 4 || s.Disables != 1 || s.Requests[3] != 1 {
 		t.Errorf("%+v", s)
 	}
 	// Frames under way do not count, and a neighbour that stops is left alone.
 	p = port()
-	deaf, told = listenUntil(p, 20_000*us, func(now frame.Time) uint64 { return uint64(min(now, 40*us)) })
-	if deaf != 0 || len(told) != 2 || told[1] < 16_776*us || p.Stats(0).Ignored[3] != 0 {
-		t.Errorf("deaf at %d, told at %v, ignored %d", deaf, told, p.Stats(0).Ignored[3])
+	unresponsive, told = listenUntil(p, 20_000*us, func(now frame.Time) uint64 { return uint64(min(now, 40*us)) })
+	if unresponsive != 0 || len(told) != 2 || told[1] < 16_776*us || p.Stats(0).Ignored[3] != 0 {
+		t.Errorf("unresponsive at %d, told at %v, ignored %d", unresponsive, told, p.Stats(0).Ignored[3])
 	}
 	// It is watched again after each renewal.
 	p = port()
-	deaf, _ = listenUntil(p, 20_000*us, func(now frame.Time) uint64 {
+	unresponsive, _ = listenUntil(p, 20_000*us, func(now frame.Time) uint64 {
 		if now < 16_000*us {
 			return 0
 		}
 		return uint64(now)
 	})
-	if deaf < 16_776*us || deaf > 17_300*us {
-		t.Errorf("deaf at %d", deaf)
+	if unresponsive < 16_776*us || unresponsive > 17_300*us {
+		t.Errorf("unresponsive at %d", unresponsive)
 	}
-	// One that hears the second time is not deaf.
+	// One that stops the second time is not unresponsive.
 	p = port()
-	deaf, told = listenUntil(p, 10_000*us, func(now frame.Time) uint64 { return uint64(min(now, 100*us)) })
-	if deaf != 0 || len(told) != 2 || p.Stats(0).Ignored[3] != 1 {
-		t.Errorf("deaf at %d, told at %v", deaf, told)
+	unresponsive, told = listenUntil(p, 10_000*us, func(now frame.Time) uint64 { return uint64(min(now, 100*us)) })
+	if unresponsive != 0 || len(told) != 2 || p.Stats(0).Ignored[3] != 1 {
+		t.Errorf("unresponsive at %d, told at %v", unresponsive, told)
 	}
 	// Nothing is watched without Grace.
-	cfg.Deaf = Deaf{}
+	cfg.Violations = ViolationLimit{}
 	p = port()
-	if deaf, told = listenUntil(p, 1000*us, func(now frame.Time) uint64 { return uint64(now) }); deaf != 0 || len(told) != 1 {
-		t.Errorf("deaf at %d, told at %v", deaf, told)
+	if unresponsive, told = listenUntil(p, 1000*us, func(now frame.Time) uint64 { return uint64(now) }); unresponsive != 0 || len(told) != 1 {
+		t.Errorf("unresponsive at %d, told at %v", unresponsive, told)
 	}
-	for _, bad := range []Config{{Mode: PFC, Enable: 1, Deaf: Deaf{Grace: -1}}, {Mode: PFC, Enable: 1, Deaf: Deaf{Resends: -1}}, {Mode: PFC, Enable: 1, Response: frame.Second}, {Response: -1}} {
+	for _, bad := range []Config{{Mode: PFC, Enable: 1, Violations: ViolationLimit{Grace: -1}}, {Mode: PFC, Enable: 1, Violations: ViolationLimit{Resends: -1}}, {Mode: PFC, Enable: 1, Response: frame.Second}, {Response: -1}} {
 		if bad.Validate() == nil {
 			t.Errorf("%+v is valid", bad)
 		}

@@ -6,21 +6,22 @@ import (
 	"gswitch/frame"
 )
 
-// Deaf configures the watch for neighbours that ignore a pause.
+// ViolationLimit says after how many violations a port is taken out of use: its
+// neighbour ignores pauses.
 //
 // A neighbour that got XOFF for a class has Grace to stop: as long as a
 // pause takes to act, with a margin. If frames of the class come in the Grace
 // after that it gets XOFF again; if it does not stop after so many Resends, it is
-// deaf: DeTail would have its link taken down (Zats et al., UCB/EECS-2012-33,
+// unresponsive: DeTail would have its link taken down (Zats et al., UCB/EECS-2012-33,
 // section 4.2.2).
-type Deaf struct {
+type ViolationLimit struct {
 	Grace   frame.Time // 0 = off
 	Resends int        // 0 = 3
 }
 
 const defaultResends = 3
 
-func (d *Deaf) resends() int {
+func (d *ViolationLimit) resends() int {
 	if d.Resends == 0 {
 		return defaultResends
 	}
@@ -38,7 +39,7 @@ type compliance struct {
 // expectStop begins to watch a class for which XOFF is sent. A watch that is
 // under way goes on.
 func (p *Port) expectStop(now frame.Time, c int, first bool) {
-	if p.cfg.Deaf.Grace == 0 {
+	if p.cfg.Violations.Grace == 0 {
 		return
 	}
 	e := &p.compliance[c]
@@ -46,15 +47,15 @@ func (p *Port) expectStop(now frame.Time, c int, first bool) {
 		e.ignored = 0
 	}
 	if first || e.due == frame.Never {
-		e.due, e.count = now+p.cfg.Deaf.Grace, false
+		e.due, e.count = now+p.cfg.Violations.Grace, false
 	}
 }
 
-// Listen looks whether the neighbour stops. frames are those that came so far,
-// by class. It returns true when the neighbour proves to be deaf. Call it
+// CheckViolations looks whether the neighbour stops. frames are those that came so far,
+// by class. It returns true when the neighbour does not respond to pauses. Call it
 // whenever Wake is due.
-func (p *Port) Listen(now frame.Time, frames *[8]uint64) (deaf bool) {
-	if p.cfg.Deaf.Grace == 0 {
+func (p *Port) CheckViolations(now frame.Time, frames *[8]uint64) (unresponsive bool) {
+	if p.cfg.Violations.Grace == 0 {
 		return false
 	}
 	for m := p.sent; m != 0; m &= m - 1 {
@@ -63,27 +64,27 @@ func (p *Port) Listen(now frame.Time, frames *[8]uint64) (deaf bool) {
 		switch {
 		case e.due > now:
 		case !e.count:
-			e.count, e.mark, e.due = true, frames[c], now+p.cfg.Deaf.Grace
+			e.count, e.mark, e.due = true, frames[c], now+p.cfg.Violations.Grace
 		case frames[c] == e.mark:
 			e.ignored, e.due = 0, frame.Never
 		default:
 			p.stats.Ignored[c]++
-			if e.ignored++; e.ignored > p.cfg.Deaf.resends() {
-				p.stats.Deaf++
+			if e.ignored++; e.ignored > p.cfg.Violations.resends() {
+				p.stats.Disables++
 				e.ignored = 0
-				deaf = true
+				unresponsive = true
 			}
-			e.count, e.due = false, now+p.cfg.Deaf.Grace
+			e.count, e.due = false, now+p.cfg.Violations.Grace
 			p.renewAt = now // send it again
 		}
 	}
-	return deaf
+	return unresponsive
 }
 
 // complianceDue returns when Listen is due.
 func (p *Port) complianceDue() frame.Time {
 	at := frame.Never
-	if p.cfg.Deaf.Grace != 0 {
+	if p.cfg.Violations.Grace != 0 {
 		for m := p.sent; m != 0; m &= m - 1 {
 			at = min(at, p.compliance[bits.TrailingZeros8(m)].due)
 		}
