@@ -8,7 +8,7 @@ import (
 	"gswitch/frame"
 )
 
-func (s *Socket) hold(r frame.Ref)    { s.held[r>>6] |= 1 << (r & 63) }
+func (s *Socket) hold(r frame.Ref)   { s.held[r>>6] |= 1 << (r & 63) }
 func (s *Socket) disown(r frame.Ref) { s.held[r>>6] &^= 1 << (r & 63) }
 
 // Note looks at what has arrived by now. From then on Receive takes no more

@@ -333,9 +333,9 @@ func TestLostUnpause(t *testing.T) {
 	}
 }
 
-// TestDeafHostIsDisabled: a host that does not pause is told four times, then
+// TestUnresponsiveHostIsDisabled: a host that does not pause is told four times, then
 // its port is down for a while; the others lose nothing.
-func TestDeafHostIsDisabled(t *testing.T) {
+func TestUnresponsiveHostIsDisabled(t *testing.T) {
 	c := detailConfig(chain(t, 1, 3))
 	c.PFC.ErrDisable = 2 * frame.Millisecond
 	c.AdjustHost = func(name string, c *hostnic.Config) {

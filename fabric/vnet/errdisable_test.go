@@ -79,9 +79,9 @@ func (r *errDisableRig) node(name string) *vswitch.Node {
 	return r.Switches[s].Nodes[0]
 }
 
-// TestDeafHostHarmsNobody: a host that does not pause is given up, and of what
+// TestUnresponsiveHost: a host that does not pause is given up, and of what
 // the others send each other nothing is lost and nothing takes long.
-func TestDeafHostHarmsNobody(t *testing.T) {
+func TestUnresponsiveHost(t *testing.T) {
 	r := newErrDisableRig(t, "h1", []int{1, 2, 4, 5})
 	start(t, r.Network, Flow{Src: 0, Dst: 3, Bytes: 1 << 30})
 	start(t, r.Network, Flow{Src: 1, Dst: 3, Bytes: 1 << 30})
