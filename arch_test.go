@@ -269,16 +269,11 @@ func TestCoreNamesNoSystem(t *testing.T) {
 	if len(systems) == 0 {
 		t.Fatal("systems/systems.go lists no system")
 	}
-	// Those that do not register: a part of transport, and one of the switch.
-	systems = append(systems, "rc3", "crossbar")
+	systems = append(systems, "rc3") // a part of transport
 	// Of systems that a package still names, each for a reason of its own.
 	names := map[string][]string{
-		"wire":       {"escape"},                                                                   // a format of MAC control frames, which the parser knows
-		"fabric/run": {"escape", "clocksync", "lstf", "rc3", "lossradar", "flowradar", "crossbar"}, // what turns them on, what is measured of clocks, schedules, second loops, losses
-		"vswitch":    {"crossbar"},                                                                 // which takes the place of its buffer
-		"frame":      {"crossbar"},
-		"control":    {"crossbar"}, // its own call of the API
-		"metrics":    {"crossbar"},
+		"wire":       {"escape"},                                                       // a format of MAC control frames, which the parser knows
+		"fabric/run": {"escape", "clocksync", "lstf", "rc3", "lossradar", "flowradar"}, // what turns them on, what is measured of clocks, schedules, second loops, losses
 	}
 	for _, p := range list(t, "./frame", "./wire", "./buffer", "./pfc", "./scheduler", "./scheduler/orders", "./pipeline", "./vswitch", "./hostnic", "./notice", "./feature", "./command", "./control", "./metrics", "./fabric/run") {
 		for _, name := range systems {

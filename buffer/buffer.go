@@ -13,6 +13,9 @@ const (
 	PoolNone  uint16 = 0 // not charged
 	PoolGroup uint16 = 1 // charged to its group: reserve, shared pool or headroom
 	PoolQueue uint16 = 2 // charged to the reserve of its egress queue
+	// PoolInputs is of frames that are charged to queues in place of the buffer, which
+	// knows nothing of them.
+	PoolInputs uint16 = 3
 
 	poolKind     uint16 = 3
 	poolQueueAt         = 4 // bits 4 to 6

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gswitch/crossbar/point"
 	"gswitch/frame"
 )
 
@@ -25,11 +26,11 @@ func TestCrossbar(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := c.Resolved().Switches[0].VSwitch(nil)
-	x := v.Crossbar
-	if !x.On || x.Ingress != 128<<10 || x.Egress != 128<<10 || x.Speedup != 4 || !x.TotalCap || x.SkipBlocked || x.Latency != 4*frame.Microsecond || x.Pause != 0 || v.PFC.ErrDisable != frame.Second {
+	x, on := point.Of(v)
+	if !on || x.Ingress != 128<<10 || x.Egress != 128<<10 || x.Speedup != 4 || !x.TotalCap || x.SkipBlocked || x.Latency != 4*frame.Microsecond || x.Pause != 0 || v.PFC.ErrDisable != frame.Second {
 		t.Errorf("%+v, %+v", x, v.PFC)
 	}
-	if err := v.CheckCrossbar(); err != nil {
+	if err := v.CheckBuffer(1); err != nil {
 		t.Error(err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"gswitch/scheduler"
+	"gswitch/frame"
 	"gswitch/section"
 	"gswitch/units"
 	"gswitch/vswitch"
@@ -92,7 +92,7 @@ func (d decoder) validateWhole(s *Switch, workers int, path string) {
 	cfg := &vswitch.Config{ID: uint16(s.ID), Loopbacks: s.Loopback, Class: s.Classes.maps(), PFC: s.PFC.config(), Buffer: s.Buffer.config()}
 	for i := range s.Ports {
 		p := &s.Ports[i]
-		c := vswitch.PortConfig{Name: p.name(), Addresses: p.Addresses, Worker: p.worker(i, workers), Scheduler: scheduler.PortConfig{Rate: uint64(p.Rate)}}
+		c := vswitch.PortConfig{Name: p.name(), Addresses: p.Addresses, Worker: p.worker(i, workers), MTU: p.MTU, CableDelay: frame.Time(p.Delay), Scheduler: p.link()}
 		if s.face(p); p.Watchdog != nil {
 			dog := p.Watchdog.config()
 			c.Watchdog = &dog

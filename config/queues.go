@@ -244,8 +244,6 @@ func (d decoder) excluded(s *Switch, path, key string, on bool) bool {
 			return on
 		case "escape":
 			return s.Escape != nil
-		case "crossbar":
-			return s.Crossbar != nil
 		case "err_disable":
 			return s.PFC.ErrDisable != 0
 		}

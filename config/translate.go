@@ -112,9 +112,6 @@ func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
 	if s.Telemetry.INT {
 		out.Options = out.Options.With(intpoint.Name, s.Telemetry.Config())
 	}
-	if s.Crossbar != nil {
-		out.Crossbar = s.Crossbar.config()
-	}
 	if s.Escape != nil {
 		out.Options = out.Options.With(escapepoint.Name, s.Escape.config())
 	}
@@ -177,14 +174,20 @@ func (r *Route) VSwitch() vswitch.Route {
 	return out
 }
 
+// link is the emulated link of a port whose defaults are filled in.
+func (p *Port) link() scheduler.PortConfig {
+	out := scheduler.PortConfig{Rate: uint64(p.Rate), Burst: frame.Time(*p.Burst)}
+	if p.Overhead == "ethernet" {
+		out.Overhead = scheduler.EthernetOverhead
+	}
+	return out
+}
+
 func (p *Port) config(q QoS) vswitch.PortConfig {
 	out := vswitch.PortConfig{
 		Name: p.Name, Enabled: *p.Enabled, MTU: p.MTU, MinFrame: p.MinFrame, CableDelay: frame.Time(p.Delay),
 		DefaultClass: uint8(p.Class), Isolated: p.Isolated, Addresses: p.Addresses, ACL: p.ACL, LearnDisabled: !*p.Learn,
-		Scheduler: scheduler.PortConfig{Rate: uint64(p.Rate), Burst: frame.Time(*p.Burst)}, Edge: p.Faces == "host",
-	}
-	if p.Overhead == "ethernet" {
-		out.Scheduler.Overhead = scheduler.EthernetOverhead
+		Scheduler: p.link(), Edge: p.Faces == "host",
 	}
 	switch p.Trust {
 	case "dscp":

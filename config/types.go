@@ -48,7 +48,6 @@ type Switch struct {
 	QoS       map[string]QoS    `yaml:"qos" doc:"Queue profiles by name."`
 	Buffer    Buffer            `yaml:"buffer" doc:"The shared packet buffer."`
 	PFC       PFC               `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb) on all ports."`
-	Crossbar  *Crossbar         `yaml:"crossbar" doc:"Queues at the ingress ports and a crossbar to those at the egress ports, in place of the shared buffer (DeTail). None if left out."`
 	Escape    *Escape           `yaml:"escape" doc:"Frames of lossless classes get out of paused queues on tokens of the neighbour (Escape). They do not if left out."`
 	Telemetry intpoint.Section  `yaml:"telemetry" doc:"In-band telemetry: what the switch writes into data frames that ask for it."`
 	ACLs      map[string][]Rule `yaml:"acls" doc:"Access lists by name. A port applies one."`

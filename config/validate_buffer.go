@@ -23,14 +23,6 @@ func (d decoder) validateBuffers(c *Config) {
 			d.Fail(path+".buffer.size", "holds no frame: ports of this switch take frames of %d bytes%s", s.largestFrame(), ofWorkers(len(s.WorkersUsed())))
 			continue
 		}
-		if err := v.CheckCrossbar(); err != nil {
-			key, hint := ".ingress", ""
-			if s.Crossbar.Pause != 0 {
-				key, hint = ".pause", ", and buffer.lossless.allow_loss: true accepts the loss"
-			}
-			d.Fail(path+".crossbar"+key, "%v; gfabric headroom --queues input shows how%s", err, hint)
-			continue // it would be the same error again
-		}
 		err := v.CheckBuffer(len(s.WorkersUsed()))
 		var wrong *buffer.Error
 		switch {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"gswitch/section"
+	"gswitch/vswitch"
 )
 
 // Warnings returns what in a document that Parse accepts does nothing, and is
@@ -27,8 +28,10 @@ func Warnings(file string, data []byte) section.Errors {
 			section.Fill(&e)
 			e.warn(d, &c.Resolved().Switches[i], path+".escape")
 		}
-		if s.Crossbar != nil && s.Buffer.Size != 0 {
-			d.Fail(path+".buffer.size", "is for what the switch itself sends alone: frames wait in the queues of the crossbar, see crossbar.ingress and crossbar.egress")
+		for _, f := range vswitch.Features() {
+			if f.InputQueued && s.Features.Get(f.Name) != nil && s.Buffer.Size != 0 {
+				d.Fail(path+".buffer.size", "is for what the switch itself sends alone: frames wait in the queues of %s", f.Name)
+			}
 		}
 	}
 	errs, _ := d.Err().(section.Errors)

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -8,12 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"gswitch/frame"
 	"gswitch/wire"
 )
 
-// A crossbar whose way out is paused tells where frames wait, in the API and
-// among the metrics: four fill the queue of the egress port, the others wait at
+// A crossbar whose way out is paused tells where frames wait, among the counters
+// and the metrics: four fill the queue of the egress port, the others wait at
 // the port they came by, which pauses its neighbour. Its links are so slow that
 // nothing of it is over while the test looks.
 func TestCrossbarIsSeen(t *testing.T) {
@@ -36,21 +39,32 @@ switches:
       - {name: p1, wire: b}
       - {name: p2, wire: c}
 `)
-	ports := func() map[string]map[string]any {
-		code, v := call(t, srv, "ListCrossbar", `{}`)
+	// What is not 0, by name, port, labels and kind.
+	counted := func() map[string]float64 {
+		code, v := call(t, srv, "ListCounters", `{"feature":"crossbar"}`)
 		if code != 200 {
 			t.Fatal(code, v)
 		}
-		out := map[string]map[string]any{}
-		list, _ := v["ports"].([]any)
-		for _, p := range list {
-			p := p.(map[string]any)
-			out[p["switch"].(string)+"/"+p["port"].(string)] = p
+		out := map[string]float64{}
+		list, _ := v["counters"].([]any)
+		for _, c := range list {
+			c := c.(map[string]any)
+			key := fmt.Sprint(c["name"], " ", c["port"])
+			labels, _ := c["labels"].([]any)
+			for _, l := range labels {
+				key += fmt.Sprint(" ", l.(map[string]any)["value"])
+			}
+			if kind := c["kind"]; kind != "" {
+				key += fmt.Sprint(" ", kind)
+			}
+			if v := c["value"].(float64); v != 0 {
+				out[key] = v
+			}
 		}
 		return out
 	}
-	if p := ports(); len(p) != 2 || p["s1/p1"]["ingress_bytes"] != 0.0 || p["s1/p2"]["crossed_frames"] != 0.0 {
-		t.Fatalf("before: %v", p)
+	if v := counted(); len(v) != 0 {
+		t.Fatalf("before: %v", v)
 	}
 	w := d.engine.Worker(0)
 	if err := w.Do(func(now frame.Time) {
@@ -66,24 +80,15 @@ switches:
 	}); err != nil {
 		t.Fatal(err)
 	}
-	for ports()["s1/p2"]["crossed_frames"] != 4.0 {
+	for counted()["crossbar_packets_total p2 crossed"] != 4 {
 		time.Sleep(time.Millisecond) // the crossbar needs its time; go test ends a test that waits in vain
 	}
-	p := ports()
-	for _, c := range []struct {
-		got  any
-		want any
-	}{
-		{p["s1/p1"]["ingress_bytes"], 26000.0}, {p["s1/p1"]["ingress_peak"], 30000.0}, {p["s1/p1"]["egress_bytes"], 0.0},
-		{class(p["s1/p1"])["ingress_drain_bytes"], 26000.0}, {class(p["s1/p1"])["pausing"], true}, {class(p["s1/p1"])["pauses"], 1.0},
-		{p["s1/p2"]["egress_bytes"], 4000.0}, {p["s1/p2"]["egress_peak"], 4000.0}, {p["s1/p2"]["crossed_bytes"], 4000.0},
-		{class(p["s1/p2"])["egress_drain_bytes"], 4000.0}, {class(p["s1/p2"])["pausing"], false},
-		{p["s1/p1"]["refused_frames"], 0.0}, {p["s1/p1"]["refused_lossy_frames"], 0.0}, {p["s1/p2"]["skipped_frames"], 0.0}, {p["s1/p1"]["shunned"], false},
-	} {
-		if c.got != c.want {
-			t.Errorf("%v, want %v, in %v", c.got, c.want, p)
-			break
-		}
+	want := map[string]float64{
+		"crossbar_drain_bytes p1 0 ingress": 26000, "crossbar_watermark_bytes p1 ingress": 30000, "crossbar_pauses_total p1 0": 1,
+		"crossbar_drain_bytes p2 0 egress": 4000, "crossbar_watermark_bytes p2 egress": 4000, "crossbar_packets_total p2 crossed": 4,
+	}
+	if diff := cmp.Diff(want, counted()); diff != "" {
+		t.Error(diff)
 	}
 	seen := scrape(t, srv)
 	for _, line := range []string{
@@ -98,21 +103,11 @@ switches:
 		}
 	}
 	call(t, srv, "ClearCounters", "{}")
-	if p := ports(); p["s1/p2"]["crossed_frames"] != 0.0 || class(p["s1/p1"])["pauses"] != 0.0 || p["s1/p1"]["ingress_bytes"] != 26000.0 {
-		t.Errorf("after clearing: %v", p)
+	delete(want, "crossbar_packets_total p2 crossed")
+	delete(want, "crossbar_pauses_total p1 0")
+	if diff := cmp.Diff(want, counted()); diff != "" {
+		t.Errorf("after clearing: %s", diff)
 	}
-	if code, v := call(t, srv, "ListCrossbar", `{"switch":"s9"}`); code == 200 || !strings.Contains(v["message"].(string), `no switch "s9"`) {
-		t.Error(code, v)
-	}
-}
-
-// class is what a port tells of its only class.
-func class(p map[string]any) map[string]any {
-	list, _ := p["classes"].([]any)
-	if len(list) != 1 {
-		return nil
-	}
-	return list[0].(map[string]any)
 }
 
 func scrape(t *testing.T, srv *httptest.Server) string {

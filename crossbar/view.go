@@ -55,9 +55,19 @@ func (x *Crossbar) EgressDrain(port uint16, class uint8) uint32 {
 	return x.out[port%MaxPorts].drain(class)
 }
 
-// Blocked returns the ingress ports whose first frame of a class goes to an
+// Blocked visits the ingress ports whose first frame of a class goes to an
 // egress port.
-func (x *Crossbar) Blocked(out uint16, class uint8) uint64 { return x.out[out%MaxPorts].head[class&7] }
+func (x *Crossbar) Blocked(out uint16, class uint8, visit func(in uint16)) {
+	for b := x.out[out%MaxPorts].head[class&7]; b != 0; b &= b - 1 {
+		visit(uint16(bits.TrailingZeros64(b)))
+	}
+}
+
+// Bytes returns the bytes of a class and those above it that wait at an ingress
+// port.
+func (x *Crossbar) Bytes(port uint16, class uint8) uint64 {
+	return uint64(x.in[port%MaxPorts].drain(class))
+}
 
 // Flush removes frames that have not crossed, whether or not they are crossing,
 // and returns how many it wrote to out: 0 when all ingress queues are empty.

@@ -42,7 +42,6 @@ const (
 	Stamped  // this switch writes its telemetry record into the frame at departure
 	Claimed  // a feature of the switch asked, when it arrived, to be asked again before it is queued
 	Own      // made by this switch: it came by no port
-	Crossed  // it crossed from an ingress queue, and is charged to its egress queue there
 )
 
 // Meta is what is known of one frame. Offsets count from the first byte of

@@ -91,7 +91,7 @@ const (
 	HeadroomFull   // a lossless frame found no headroom: a configuration error
 	PFCWatchdog    // the watchdog drains a queue that is stuck under pause
 	QueueFlush     // the port went down or was removed with frames queued
-	IngressQueue   // the queue of the ingress port is full, in a switch with a crossbar
+	IngressQueue   // the queue of the ingress port is full, in a switch that has such queues
 	ArenaExhausted // no free chunk for a copy or for a frame of our own, or as many frames wait as a switch may hold
 
 	// Ports.

@@ -83,11 +83,6 @@ var (
 	pathChoices = counter("path_choices_total", "Adaptive choices of a path, by the first threshold that the port was below: 1, 2, ..., or any.", "switch", "class", "tier")
 	flowlets    = counter("flowlets_total", "Flowlets that began.", "switch")
 
-	crossbarBytes   = gauge("crossbar_drain_bytes", "Bytes of the class and those above: at the ingress port, waiting to cross (ingress), or that crossed and have not left (egress).", "switch", "port", "class", "side")
-	crossbarPeak    = gauge("crossbar_watermark_bytes", "Most bytes that ever waited at the port, of one worker.", "switch", "port", "side")
-	crossbarPackets = counter("crossbar_packets_total", "Frames that crossed to the port, and of them those that crossed while a class above was blocked (skipped).", "switch", "port", "outcome")
-	crossbarRefused = counter("crossbar_refused_packets_total", "Frames that came by the port and found no room in its ingress queue.", "switch", "port", "kind")
-
 	pgBytes             = gauge("pg_bytes", "Bytes that an ingress port and class holds in the buffer.", "switch", "port", "class")
 	pgHeadroom          = gauge("pg_headroom_bytes", "Bytes that an ingress port and class holds in its headroom.", "switch", "port", "class")
 	pgHeadroomSize      = gauge("pg_headroom_size_bytes", "Headroom of an ingress port and class.", "switch", "port", "class")
@@ -305,7 +300,6 @@ func (e emitter) port(s *Switch, p *Port) {
 		e.policy(p.Shadow[q], sw, name, digit(q), "shadow")
 	}
 	e.features(p.Features, sw, name)
-	e.crossbar(p.Crossbar, sw, name)
 	for class := range p.Classes {
 		e.pfc(p, class, fc.Mode != pfc.Off && fc.Classes>>class&1 == 1, sw, name, digit(class))
 	}

@@ -1,25 +1,6 @@
 package metrics
 
-import (
-	"gswitch/crossbar"
-	"gswitch/pfc"
-)
-
-func (e emitter) crossbar(v *crossbar.View, sw, port string) {
-	if v == nil {
-		return
-	}
-	for c := range v.Ingress {
-		e.gauge(crossbarBytes, float64(v.Ingress[c]), sw, port, digit(c), "ingress")
-		e.gauge(crossbarBytes, float64(v.Egress[c]), sw, port, digit(c), "egress")
-	}
-	e.gauge(crossbarPeak, float64(v.IngressPeak), sw, port, "ingress")
-	e.gauge(crossbarPeak, float64(v.EgressPeak), sw, port, "egress")
-	e.count(crossbarPackets, v.Out.Frames, sw, port, "crossed")
-	e.count(crossbarPackets, v.Out.Skipped, sw, port, "skipped")
-	e.count(crossbarRefused, v.In.Refused, sw, port, "lossless")
-	e.count(crossbarRefused, v.In.RefusedLossy, sw, port, "lossy")
-}
+import "gswitch/pfc"
 
 func (e emitter) pfc(p *Port, class int, configured bool, labels ...string) {
 	s, with := &p.PFC, func(more ...string) []string { return append(append([]string{}, labels...), more...) }

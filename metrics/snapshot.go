@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"gswitch/buffer"
-	"gswitch/crossbar"
 	"gswitch/dataplane"
 	"gswitch/frame"
 	"gswitch/histogram"
@@ -88,9 +87,6 @@ type Port struct {
 	// Features are the counters of features that the port has.
 	Features []Measured
 	Disabled bool // given up for a while, since the neighbour does not pause when told
-	// Crossbar is what the workers' crossbars hold together; nil where there is
-	// none.
-	Crossbar *crossbar.View
 	PFC      pfc.Stats
 	Classes  [8]pfc.ClassState
 	Held     [8]frame.Time         // for how long the neighbour has held back frames of a class that wait
@@ -164,7 +160,6 @@ func (u Unit) read(s *Switch) {
 		n := u.Switch.Nodes[k]
 		s.Buffers[k].Ports = make([]buffer.PortSnapshot, 0, len(cfg.Ports))
 		var counts vswitch.Counts
-		var cross []vswitch.CrossbarView
 		var paths vswitch.PathCounts
 		var self [frame.NumReasons]uint64
 		rules := make([]vswitch.Traffic, 0, len(s.Rules))
@@ -174,10 +169,8 @@ func (u Unit) read(s *Switch) {
 			rules = n.RuleCounts(rules)
 			n.Buffer(&s.Buffers[k], false)
 			paths = n.PathCounts()
-			cross = n.Crossbar(cross)
 			n.ReadFeatures(s.measured)
 		})
-		s.crossbar(cross)
 		s.Paths.Plus(&paths)
 		s.add(counts, self, rules)
 		for from := 0; from < len(s.Ports); from += portsAtOnce {
@@ -196,22 +189,6 @@ func (s *Switch) measured(f *vswitch.Feature, counter int, port uint16, value fl
 	for i := range s.Ports {
 		if p := &s.Ports[i]; p.Number == port {
 			p.Features = addMeasured(p.Features, f.Name, &f.Counters[counter], value, labels)
-		}
-	}
-}
-
-// crossbar adds up what the workers' crossbars tell of each port.
-func (s *Switch) crossbar(v []vswitch.CrossbarView) {
-	for i := range s.Ports {
-		p := &s.Ports[i]
-		for j := range v {
-			if int(p.Number) != v[j].Port {
-				continue
-			}
-			if p.Crossbar == nil {
-				p.Crossbar = new(crossbar.View)
-			}
-			p.Crossbar.Add(&v[j].View)
 		}
 	}
 }

@@ -16,7 +16,7 @@ const small = `version: 1
 topology:
   generate: pods(2, 2, 2, 2, 4)
   classes: {host: {rate: 1Gbps, delay: 5476ns}, fabric: {rate: 1Gbps, delay: 5476ns}}
-switch: {crossbar: {enabled: true, latency: 4224ns}, paths: {choose: adaptive}}
+switch: {crossbar: {enabled: true, latency: 4224ns, pause: 8KiB, unpause: 4557B}, paths: {choose: adaptive}}
 pfc: {enabled: true, classes: [0, 7]}
 hosts:
   payload: 1460B

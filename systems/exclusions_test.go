@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	crossbarpoint "gswitch/crossbar/point"
 	"gswitch/escape/point"
 	"gswitch/frame"
 	gfcpoint "gswitch/gfc/point"
@@ -27,7 +28,7 @@ var turnOn = map[string]func(*vswitch.Config){
 	"order":       func(c *vswitch.Config) { c.Ports[1].Scheduler.Queues[2].Order = orders.VOQ{} },
 	"policy":      func(c *vswitch.Config) { c.Ports[1].Scheduler.Queues[2].Order = dropping{} },
 	"push_out":    func(c *vswitch.Config) { c.Ports[1].Scheduler.PushOut.Port = 1e6 },
-	"crossbar":    func(c *vswitch.Config) { c.Crossbar.On = true },
+	"crossbar":    func(c *vswitch.Config) { c.Options = c.Options.With(crossbarpoint.Name, crossbarpoint.Config{}) },
 	"gfc":         func(c *vswitch.Config) { c.Options = c.Options.With(gfcpoint.Name, gfcpoint.Config{Stages: 6}) },
 	"err_disable": func(c *vswitch.Config) { c.PFC.ErrDisable = frame.Second },
 	"escape": func(c *vswitch.Config) {

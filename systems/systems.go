@@ -5,6 +5,7 @@ package systems
 import (
 	_ "gswitch/clocksync/boundary"
 	_ "gswitch/clocksync/ordinary"
+	_ "gswitch/crossbar/point"
 	_ "gswitch/escape/point"
 	_ "gswitch/gfc/point"
 	_ "gswitch/hull/link"

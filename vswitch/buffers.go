@@ -8,11 +8,11 @@ import (
 
 // CheckBuffer finds out whether the shared buffer can be divided as a
 // configuration says, for so many workers. The error is a *buffer.Error with
-// the value that is safe, or one that names the safe thresholds of a crossbar.
+// the value that is safe, or one that names the safe thresholds of input queues.
 // Where the size is left out it depends on the memory of frames: then sizes are
 // not judged, only headroom.
 func (cfg *Config) CheckBuffer(workers int) error {
-	if _, err := cfg.crossbar(); err != nil {
+	if err := cfg.checkInputs(); err != nil {
 		return err
 	}
 	b := dividedBuffer(cfg, workers, cfg.Buffer.Size)
@@ -77,7 +77,7 @@ func dividedBuffer(cfg *Config, workers int, size uint64) buffer.Config {
 			}
 		}
 		for class := range b.Groups {
-			if cfg.Lossless(class) && !cfg.Crossbar.On {
+			if cfg.Lossless(class) {
 				b.Groups[class] = losslessGroup(c, p)
 			} else {
 				b.Groups[class].Limit.Bytes = uint64(c.IngressLimit)

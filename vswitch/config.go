@@ -59,7 +59,6 @@ type Config struct {
 	// occupies a chunk that ports need to receive into. 0 = half of the arena.
 	MaxFrames int
 	PFC       PFCConfig
-	Crossbar  CrossbarConfig
 	Options   Options // of features: see Register
 
 	FDB       FDBConfig

@@ -127,8 +127,8 @@ func (n *Node) flowControl(now frame.Time) {
 		}
 		n.want(now, port)
 	}
-	for n.crossbar != nil {
-		port, ok := n.crossbar.NextDirty()
+	for n.inputs != nil {
+		port, ok := n.inputs.NextDirty()
 		if !ok {
 			break
 		}
@@ -161,8 +161,8 @@ func (n *Node) wanted(port uint16) uint8 {
 	if n.short {
 		return n.losslessClasses
 	}
-	if n.crossbar != nil {
-		return n.crossbar.Wants(port)
+	if n.inputs != nil {
+		return n.inputs.Wants(port)
 	}
 	return n.buffer.Want(port)
 }

@@ -2,7 +2,6 @@ package vswitch
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -16,10 +15,10 @@ import (
 
 // crossbarConfig is a bridge of n ports at 1 Gb/s, host i+1 behind port i, all
 // classes lossless.
-func crossbarConfig(n int) *Config {
+func crossbarConfig(n int, c Crossing) *Config {
 	cfg := rated(baseConfig(n), 1_000_000_000)
 	cfg.PFC = PFCConfig{Mode: pfc.PFC, Classes: 0xff}
-	cfg.Crossbar = CrossbarConfig{On: true, SkipBlocked: true}
+	WithCrossbar(cfg, c)
 	for i := range cfg.Ports {
 		cfg.Ports[i].Trust = TrustDSCP
 		cfg.FDB.Static = append(cfg.FDB.Static, StaticMAC{VLAN: 1, MAC: hostMAC(i + 1), Port: uint16(i)})
@@ -38,7 +37,7 @@ func classed(a, b, class, bytes int) []byte {
 // the rig checks.
 func TestCrossbarConservation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		cfg := crossbarConfig(3)
+		cfg := crossbarConfig(3, Crossing{})
 		workers := rapid.IntRange(1, 2).Draw(rt, "workers")
 		for i := range cfg.Ports {
 			cfg.Ports[i].Worker = i % workers
@@ -47,9 +46,7 @@ func TestCrossbarConservation(t *testing.T) {
 		if cfg.PFC.Classes == 0 {
 			cfg.PFC = PFCConfig{}
 		}
-		cfg.Crossbar.TotalCap = rapid.Bool().Draw(rt, "total")
-		cfg.Crossbar.Latency = rapid.SampledFrom([]frame.Time{0, 4224}).Draw(rt, "latency")
-		cfg.Crossbar.Egress = 20_000
+		WithCrossbar(cfg, Crossing{TotalCap: rapid.Bool().Draw(rt, "total"), Latency: rapid.SampledFrom([]frame.Time{0, 4224}).Draw(rt, "latency"), Egress: 20_000})
 		r := newRigOf(t, cfg, workers, 1024)
 		var in, out uint64
 		count := func(port uint16) { out += uint64(len(r.out(port))) }
@@ -77,19 +74,21 @@ func TestCrossbarConservation(t *testing.T) {
 				r.setLink(port, true)
 			},
 			"apply": func(rt *rapid.T) {
-				next := *cfg
-				next.Crossbar.On = rapid.Bool().Draw(rt, "on")
-				if err := r.sw.Apply(&next); err != nil {
+				next := cfg
+				if !rapid.Bool().Draw(rt, "on") {
+					next = without(cfg)
+				}
+				if err := r.sw.Apply(next); err != nil {
 					rt.Fatal(err)
 				}
 				r.settle()
 			},
 			"": func(rt *rapid.T) {
 				for _, n := range r.sw.Nodes {
-					if n.crossbar == nil {
+					if n.inputs == nil {
 						continue
 					}
-					inside, queued := n.crossbar.Held(), 0
+					inside, queued := n.inputs.(waiting).Held(), 0
 					for i := range n.ports {
 						if s := n.ports[i].sched; s != nil {
 							for q := range 8 {
@@ -141,9 +140,8 @@ func TestCrossbarConservation(t *testing.T) {
 // A frame that does not fit is dropped under a reason of its own, where nothing
 // is lossless.
 func TestCrossbarTailDrop(t *testing.T) {
-	cfg := crossbarConfig(3)
+	cfg := crossbarConfig(3, Crossing{Ingress: 4000, Egress: 2000, TotalCap: true})
 	cfg.PFC = PFCConfig{}
-	cfg.Crossbar.Ingress, cfg.Crossbar.Egress, cfg.Crossbar.TotalCap = 4000, 2000, true
 	r := newRig(t, cfg)
 	for range 10 {
 		r.in(0, classed(1, 2, 0, 1000))
@@ -155,16 +153,14 @@ func TestCrossbarTailDrop(t *testing.T) {
 	if d := r.drops(); d["ingress-queue"] == 0 || len(d) != 1 {
 		t.Errorf("drops %v", d)
 	}
-	v := r.sw.Nodes[0].Crossbar(nil)
-	if len(v) != 3 || v[0].IngressPeak != 4000 || v[1].EgressPeak != 2000 || v[0].In.RefusedLossy != r.drops()["ingress-queue"] || !v[2].Own {
-		t.Errorf("%+v", v)
+	if held := r.sw.Nodes[0].inputs.Bytes(0, 0); held != 4000 || r.drops()["ingress-queue"] != 14 {
+		t.Errorf("%d bytes wait, drops %v", held, r.drops())
 	}
 }
 
 // What the ingress queue asks for goes out as PFC frames, and so does its end.
 func TestCrossbarPauses(t *testing.T) {
-	cfg := crossbarConfig(2)
-	cfg.Crossbar.Pause, cfg.Crossbar.Unpause = 8192, 4557
+	cfg := crossbarConfig(2, Crossing{Pause: 8192, Unpause: 4557})
 	r := newRig(t, cfg)
 	r.in(1, wt.PFC(hostMAC(9), 0xff, 0xffff)) // the way out is shut
 	sent := 0
@@ -200,40 +196,16 @@ func TestCrossbarPauses(t *testing.T) {
 	}
 }
 
-func TestCrossbarRefusedConfigs(t *testing.T) {
-	for want, change := range map[string]func(*Config){
-		"is not safe":        func(c *Config) { c.Crossbar.Pause, c.Crossbar.Unpause = 14_000, 4557 },
-		"port b: ":           func(c *Config) { c.Ports[0].Name, c.Crossbar.Pause, c.Crossbar.Unpause = "", 14_000, 4557 },
-		"cannot end at":      func(c *Config) { c.Crossbar.Pause, c.Crossbar.Unpause = 8192, 8192 },
-		"speed-up":           func(c *Config) { c.Crossbar.Speedup = -1 },
-		"too small for 8":    func(c *Config) { c.Crossbar.Ingress = 20_000 },
-		"at most 64":         func(c *Config) { c.Ports = append(c.Ports, make([]PortConfig, 63)...) },
-		"at most 1073741824": func(c *Config) { c.Crossbar.Ingress = 1 << 31; c.PFC = PFCConfig{} },
-	} {
-		cfg := crossbarConfig(2)
-		change(cfg)
-		err := cfg.CheckCrossbar()
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want %q", err, want)
-		}
-	}
-	cfg := crossbarConfig(2)
-	cfg.Crossbar.Pause, cfg.Crossbar.Unpause, cfg.Buffer.AllowLoss = 14_000, 4557, true
-	if err := cfg.CheckCrossbar(); err != nil {
-		t.Error(err)
-	}
-}
-
 // A port that goes and comes again while frames for it wait at the crossbar
 // counts none of those that its predecessor was told of.
 func TestCrossbarPortComesAgain(t *testing.T) {
 	cfg := fanConfig(2, PathsConfig{Choose: pipeline.ChooseAdaptive, Assigned: true})
-	cfg.Crossbar = CrossbarConfig{On: true, SkipBlocked: true, Egress: 2000, Reserve: 1}
+	WithCrossbar(cfg, Crossing{Egress: 2000, Reserve: 1})
 	r := newRig(t, rated(cfg, 1_000_000_000))
 	for range 10 {
 		r.in(0, wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv4("10.0.0.9", "20.7.7.1"), wt.UDP(1000, 4791), wt.Zeros(900)))
 	}
-	held := r.sw.Nodes[0].crossbar.Held()
+	held := r.sw.Nodes[0].inputs.(waiting).Held()
 	if held == 0 {
 		t.Fatal("nothing waits at the crossbar")
 	}
@@ -273,16 +245,14 @@ func TestCrossbarPortComesAgain(t *testing.T) {
 // A crossbar that is taken out and put in again leaves no frame charged to what
 // is not there any more, whatever queue the frame waits in.
 func TestCrossbarLeavesNoCharge(t *testing.T) {
-	cfg := crossbarConfig(2)
+	cfg := crossbarConfig(2, Crossing{})
 	cfg.Ports[1].Scheduler.Queues[0].Order = orders.VOQ{}
 	r := newRig(t, cfg)
 	for range 10 {
 		r.in(0, classed(1, 2, 0, 1500))
 	}
 	r.advance(10 * frame.Microsecond)
-	off := *cfg
-	off.Crossbar.On = false
-	for _, c := range []*Config{&off, cfg} {
+	for _, c := range []*Config{without(cfg), cfg} {
 		if err := r.sw.Apply(c); err != nil {
 			t.Fatal(err)
 		}
@@ -293,7 +263,8 @@ func TestCrossbarLeavesNoCharge(t *testing.T) {
 		r.advance(20 * frame.Microsecond)
 		sent += len(r.out(1))
 	}
-	if d := r.drops(); sent+int(d["queue-flush"]) != 10 || r.sw.Nodes[0].held != 0 || r.sw.Nodes[0].crossbar.EgressDrain(1, 0) != 0 {
-		t.Errorf("%d of 10 frames were sent, %v dropped; %d are held, %d bytes are charged", sent, d, r.sw.Nodes[0].held, r.sw.Nodes[0].crossbar.EgressDrain(1, 0))
+	n := r.sw.Nodes[0]
+	if d, charged := r.drops(), n.inputs.(waiting).EgressDrain(1, 0); sent+int(d["queue-flush"]) != 10 || n.held != 0 || charged != 0 {
+		t.Errorf("%d of 10 frames were sent, %v dropped; %d are held, %d bytes are charged", sent, d, n.held, charged)
 	}
 }

@@ -3,6 +3,7 @@ package vswitch_test
 import (
 	"testing"
 
+	crossbar "gswitch/crossbar/point"
 	"gswitch/frame"
 	"gswitch/vswitch"
 	wt "gswitch/wire/wiretest"
@@ -12,7 +13,7 @@ import (
 // the rate of the crossbar, also where only one port has an overhead.
 func TestCrossingTime(t *testing.T) {
 	cfg := bridge(3, 1e9)
-	cfg.Crossbar = vswitch.CrossbarConfig{On: true, SkipBlocked: true, Speedup: 1}
+	cfg.Options = cfg.Options.With(crossbar.Name, crossbar.Config{SkipBlocked: true, Speedup: 1})
 	cfg.Ports[2].Scheduler.Overhead = 0
 	d := newDevice(t, cfg, 1, 256)
 	defer d.close(3)
@@ -36,7 +37,7 @@ func TestCrossingTime(t *testing.T) {
 // queue, if nothing else is said.
 func TestEgressReserve(t *testing.T) {
 	cfg := bridge(3, 1e9)
-	cfg.Crossbar = vswitch.CrossbarConfig{On: true, SkipBlocked: true, Egress: 6000}
+	cfg.Options = cfg.Options.With(crossbar.Name, crossbar.Config{SkipBlocked: true, Egress: 6000})
 	for i := range cfg.Ports {
 		cfg.Ports[i].Trust = vswitch.TrustDSCP
 	}

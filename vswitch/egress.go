@@ -22,7 +22,7 @@ func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) int {
 	if ps.arc.departs != 0 {
 		v = n.sift(now, v)
 	}
-	if n.crossbar == nil {
+	if n.inputs == nil {
 		n.held -= n.buffer.ReleaseAll(n.arena, v)
 	}
 	for _, r := range v {

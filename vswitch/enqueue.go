@@ -105,7 +105,7 @@ func trainOf(m *frame.Meta) uint64 {
 // bulk reports whether frames like this one may be gathered: they are looked at
 // together, and nobody asks between them what waits.
 func (n *Node) bulk(m *frame.Meta) bool {
-	if int(n.prog.ports[m.OutPort].worker) != n.index || n.crossbar != nil {
+	if int(n.prog.ports[m.OutPort].worker) != n.index || n.inputs != nil {
 		return false
 	}
 	ps := &n.ports[m.OutPort]
@@ -157,8 +157,8 @@ func (n *Node) queue(r frame.Ref, m *frame.Meta) {
 		return
 	}
 	ps := &n.ports[m.OutPort]
-	if n.crossbar != nil && m.Flags&frame.Own == 0 {
-		n.cross(ps, r, m)
+	if n.inputs != nil && m.Flags&frame.Own == 0 {
+		n.await(ps, r, m)
 		return
 	}
 	if m.Flags&frame.Claimed != 0 && n.claimed(ps, r) {

@@ -47,8 +47,6 @@ func (cfg *Config) checkExclusions() error {
 // has reports whether a configuration has what documents have under a key.
 func (cfg *Config) has(key string) bool {
 	switch key {
-	case "crossbar":
-		return cfg.Crossbar.On
 	case "err_disable":
 		return cfg.PFC.ErrDisable != 0
 	case "push_out", "order", "admission", "policy":

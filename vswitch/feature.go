@@ -61,6 +61,9 @@ type Feature struct {
 	Notices bool
 	// BothEnds tells that the neighbour at a port must have it, too.
 	BothEnds bool
+	// InputQueued tells that Instance.InputQueues takes the place of the shared
+	// buffer.
+	InputQueued bool
 }
 
 // Section is how documents write PortConfig.Options of a feature: a pointer to a
@@ -77,7 +80,8 @@ type Section interface {
 type WholeSection interface {
 	// Options returns the options of a switch, once what was left out has its
 	// default. Of cfg the ID, the loopbacks, the class maps, buffer and flow control,
-	// and the ports' names, rates, workers and addresses are known. An error that is a KeyError says which key it is about.
+	// and the ports' names, links, MTUs, workers and addresses are known. An error that
+	// is a KeyError says which key it is about.
 	Options(cfg *Config) (any, error)
 }
 
@@ -199,6 +203,9 @@ type Instance struct {
 	// with Meta.InPort and Meta.Reason: those that did their work among them
 	// (frame.Reason.Loss tells). It sends nothing.
 	Dropped func(v []frame.Ref)
+	// InputQueues is called when a configuration has been adopted, and returns what
+	// takes the place of the shared buffer; nil if nothing does.
+	InputQueues func(now frame.Time) InputQueues
 	// Advance runs what is due, and returns when something is the next time:
 	// frame.Never if nothing is. It may be called early. Node.Arm has it called
 	// earlier than it said.

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 
+	crossbarpoint "gswitch/crossbar/point"
 	"gswitch/escape"
 	escapepoint "gswitch/escape/point"
 	"gswitch/frame"
@@ -130,7 +131,7 @@ func (f features) config() *vswitch.Config {
 		cfg.Options = cfg.Options.With(gfcpoint.Name, gfcpoint.Config{Stages: 6})
 	}
 	if f.has(featCrossbar) {
-		cfg.Crossbar = vswitch.CrossbarConfig{On: true, SkipBlocked: true, Egress: 20_000}
+		cfg.Options = cfg.Options.With(crossbarpoint.Name, crossbarpoint.Config{SkipBlocked: true, Egress: 20_000})
 	}
 	if f.has(featTelemetry) {
 		cfg.Options = cfg.Options.With(intpoint.Name, intpoint.Config{})

@@ -12,7 +12,7 @@ import (
 
 // join puts a frame that is charged into its egress queue and shows it to
 // whatever watches that queue. at is now, or a moment before for what has
-// crossed a crossbar meanwhile.
+// come from an input queue meanwhile.
 func (n *Node) join(at frame.Time, ps *portState, r frame.Ref, m *frame.Meta) {
 	if ps.arc.queued != 0 {
 		n.noteQueued(ps, r, m)

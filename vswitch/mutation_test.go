@@ -115,7 +115,7 @@ func TestMutatedFrames(t *testing.T) {
 			cfg := everything()
 			congested(cfg)
 			if name == "crossbar" {
-				cfg.Crossbar = CrossbarConfig{On: true, SkipBlocked: true}
+				WithCrossbar(cfg, Crossing{})
 			} else {
 				escapes(cfg)
 			}
@@ -210,8 +210,8 @@ func (r *rig) account(t *testing.T) {
 		f, _ := n.Scheduler(uint16(p)).Backlog()
 		held += uint64(f)
 	}
-	if n.crossbar != nil {
-		held += uint64(n.crossbar.Held())
+	if n.inputs != nil {
+		held += uint64(n.inputs.(waiting).Held())
 	}
 	for _, d := range n.SelfDrops() {
 		lost += d
@@ -243,7 +243,7 @@ func FuzzSwitch(f *testing.F) {
 		if port >= 128 {
 			escapes(cfg)
 		} else {
-			cfg.Crossbar = CrossbarConfig{On: true, SkipBlocked: true}
+			WithCrossbar(cfg, Crossing{})
 		}
 		r := newRigOf(t, cfg, 1, 256)
 		r.in(uint16(port%6), b, b)

@@ -4,7 +4,6 @@ import (
 	"math/bits"
 
 	"gswitch/buffer"
-	"gswitch/crossbar"
 	"gswitch/frame"
 	"gswitch/pfc"
 	"gswitch/pipeline"
@@ -39,9 +38,9 @@ type Node struct {
 	touched portSet // own ports that may send earlier than when they were last asked
 	buffer  *buffer.Buffer
 	// Where frames wait before their egress queue; nil: they do not.
-	crossbar *crossbar.Crossbar
-	held     int // frames in the queues
-	maxHeld  int
+	inputs  InputQueues
+	held    int // frames in the queues
+	maxHeld int
 	// Of maxHeld, what lossy frames may take; the rest is the headroom of
 	// lossless ones, while short holds all their classes back.
 	lossyHeld int
@@ -268,8 +267,8 @@ func (n *Node) Advance(now frame.Time) {
 	if n.local != nil {
 		n.local.advance(now)
 	}
-	if n.crossbar != nil {
-		n.advanceCrossbar(now)
+	if n.inputs != nil {
+		n.advanceInputs(now)
 	}
 	n.advanceControl(now)
 	if now >= n.featuresDue {
@@ -313,8 +312,8 @@ func (n *Node) TimerWake(now frame.Time) frame.Time {
 	if n.index == 0 {
 		t = min(t, n.ageAt)
 	}
-	if n.crossbar != nil {
-		t = min(t, n.crossbar.Due())
+	if n.inputs != nil {
+		t = min(t, n.inputs.Due())
 	}
 	if n.local != nil {
 		t = min(t, n.local.due)
@@ -442,8 +441,8 @@ func (n *Node) Flush(now frame.Time) {
 			n.dropAll(n.scratch[:k], frame.QueueFlush)
 		}
 	}
-	if n.crossbar != nil {
-		n.flushCrossbar()
+	if n.inputs != nil {
+		n.flushInputs()
 	}
 	if n.local != nil {
 		for n.local.first != nil {

@@ -23,7 +23,7 @@ type PathsConfig struct {
 	// FlowletGap is the pause after which a flow may go another way; 0 = 500 us.
 	FlowletGap frame.Time
 	// Assigned counts frames for their port from when it is chosen, also while
-	// they wait at the crossbar for their egress queue.
+	// they wait at an input for their egress queue.
 	Assigned bool
 	// Exempt are classes, as a bitmap, whose frames go by flow all the same:
 	// probes and mirrored frames whose path is what they are about.

@@ -123,7 +123,7 @@ func TestDisabledPortIsNotChosen(t *testing.T) {
 	const us, n = frame.Microsecond, 3000
 	cfg := rated(trusting(fanConfig(3, PathsConfig{Choose: pipeline.ChooseAdaptive})), 1e9)
 	cfg.PFC = PFCConfig{Mode: pfc.PFC, Classes: 1 << 3, ErrDisable: frame.Millisecond, Grace: 50 * us}
-	cfg.Crossbar = CrossbarConfig{On: true, SkipBlocked: true, Pause: 8192, Unpause: 4557, Egress: 2000}
+	WithCrossbar(cfg, Crossing{Pause: 8192, Unpause: 4557, Egress: 2000})
 	cfg.Buffer.AllowLoss = true
 	cfg.Neighbors = append(cfg.Neighbors, StaticNeighbor{Addr: netip.MustParseAddr("10.0.0.9"), MAC: hostMAC(9)})
 	r := newRig(t, cfg)

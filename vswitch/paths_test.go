@@ -469,7 +469,7 @@ func TestPathsAllocateNothing(t *testing.T) {
 func TestAssignedFramesCount(t *testing.T) {
 	for _, assigned := range []bool{false, true} {
 		cfg := rated(trusting(fanConfig(2, PathsConfig{Choose: pipeline.ChooseAdaptive, Assigned: assigned})), 1e9)
-		cfg.Crossbar = CrossbarConfig{On: true, Latency: frame.Millisecond}
+		WithCrossbar(cfg, Crossing{Latency: frame.Millisecond})
 		r := newRig(t, cfg)
 		for range 2 {
 			var v [][]byte

@@ -14,8 +14,8 @@ type PauseLog struct {
 	// those that last are always there. 0: it keeps nothing.
 	Keep int
 	// Look bounds the frames that are looked at to find out for which egress
-	// queues a pause is asked for, of every queue its first ones (of a crossbar,
-	// of every class of the ingress queue). 0: all.
+	// queues a pause is asked for, of every queue its first ones (of input
+	// queues, of every class of that at the port). 0: all.
 	Look int
 }
 
@@ -29,7 +29,7 @@ type Pause struct {
 	To    frame.Time // Never while it lasts
 	// Of a pause that we asked for, as it began: the bytes that the port and
 	// class held, and the egress queues whose frames these are, most first. With
-	// a crossbar the ones that hold up the ingress queue stand before those.
+	// input queues the ones that hold up that of the port stand before those.
 	Held   uint64
 	Causes [pauseCauses]PauseCause
 }
@@ -153,11 +153,11 @@ func (l *pauseLog) end(p *Pause, now frame.Time) {
 }
 
 // heldFrom is the bytes of a port and class in this worker's share of the
-// buffer; of a crossbar, those that wait at the port, and with them all of
+// buffer; of input queues, those that wait at the port, and with them all of
 // higher classes.
 func (n *Node) heldFrom(port uint16, class uint8) uint64 {
-	if n.crossbar != nil {
-		return uint64(n.crossbar.Port(port).Ingress[class])
+	if n.inputs != nil {
+		return n.inputs.Bytes(port, class)
 	}
 	return n.buffer.Held(port, class)
 }
@@ -166,7 +166,7 @@ func (n *Node) heldFrom(port uint16, class uint8) uint64 {
 // port and class.
 func (n *Node) causes(p *Pause) {
 	stuck := portSet{}
-	if n.crossbar != nil {
+	if n.inputs != nil {
 		stuck = n.fillsIngress(p)
 	} else {
 		n.fillsBuffer(p)
@@ -227,13 +227,13 @@ func (n *Node) fillsIngress(p *Pause) (stuck portSet) {
 	}
 	for class := int(p.Class); class < 8; class++ {
 		left := n.pauses.cfg.Look
-		n.crossbar.Each(p.Port, uint8(class), func(r frame.Ref) bool {
+		n.inputs.Each(p.Port, uint8(class), func(r frame.Ref) bool {
 			m := arena.Meta(r)
 			bytes[m.OutPort%MaxPorts] += uint64(m.Wire)
 			left--
 			return left != 0
 		})
-		if out, ok := n.crossbar.Stuck(p.Port, uint8(class)); ok {
+		if out, ok := n.inputs.Stuck(p.Port, uint8(class)); ok {
 			stuck.add(out)
 		}
 	}

@@ -193,8 +193,7 @@ func TestPauseLogTurnedOn(t *testing.T) {
 // Of a crossbar the log tells what fills the ingress queue, also with classes
 // above that of the pause, and first of all which egress queue holds it up.
 func TestPauseLogOfCrossbar(t *testing.T) {
-	cfg := crossbarConfig(4)
-	cfg.Crossbar.Pause, cfg.Crossbar.Unpause, cfg.Crossbar.Egress = 8192, 4557, 3000
+	cfg := crossbarConfig(4, Crossing{Pause: 8192, Unpause: 4557, Egress: 3000})
 	cfg.PFC.Log = PauseLog{Keep: 4}
 	r := newRig(t, cfg)
 	n := r.sw.Nodes[0]

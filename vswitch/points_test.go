@@ -5,6 +5,7 @@ import (
 	roccpoint "gswitch/rocc/point"
 	"testing"
 
+	crossbarpoint "gswitch/crossbar/point"
 	"gswitch/frame"
 	"gswitch/notice"
 	"gswitch/qcn"
@@ -130,7 +131,7 @@ func TestPointsForgetWhileOff(t *testing.T) {
 // shared buffer.
 func TestPointsBehindACrossbar(t *testing.T) {
 	cfg := pointed()
-	cfg.Crossbar = vswitch.CrossbarConfig{On: true, SkipBlocked: true}
+	cfg.Options = cfg.Options.With(crossbarpoint.Name, crossbarpoint.Config{SkipBlocked: true})
 	cfg.Ports[1].Options = cfg.Ports[1].Options.With(qcnpoint.Name, qcnpoint.Config{Queues: 1 << 3, Params: qcn.Params{SetPoint: 3000, Weight: 2, Sample: 1500}})
 	d := newDevice(t, cfg, 1, 1024)
 	defer d.close(3)

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"gswitch/crossbar"
 	"gswitch/frame"
 	"gswitch/wire"
 )
@@ -50,7 +49,6 @@ type Program struct {
 	ports    []portProgram
 	isolated portSet
 	class    ClassMaps
-	crossbar crossbar.Config // if Config.Crossbar.On
 	vlans    *[4096]vlanProgram
 	ifaces   []iface // by number, which outlives a program; those without addrs are gone
 	acls     []aclProgram
@@ -122,10 +120,6 @@ func compile(cfg *Config, ids *idSets, gen uint32) (*Program, error) {
 	}
 	if err := cfg.Paths.Validate(); err != nil {
 		return nil, fmt.Errorf("switch %s: paths: %w", cfg.Name, err)
-	}
-	var err error
-	if p.crossbar, err = cfg.crossbar(); err != nil {
-		return nil, fmt.Errorf("switch %s: crossbar: %w", cfg.Name, err)
 	}
 	if err := p.compilePorts(cfg, ids.ifaces); err != nil {
 		return nil, err

@@ -159,10 +159,10 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 	if err := n.buffer.Reconfigure(bufferConfig(p.Config, len(n.handIn), n.pool)); err != nil {
 		panic(err) // Apply tried the same division before it stored the program
 	}
-	n.adoptCrossbar(now)
+	n.adoptInputs(now)
 	n.rerouted()
 	n.maxHeld, n.lossyHeld = p.Config.mayHold(len(n.handIn), n.arena.Chunks())
-	n.counted = p.Config.Buffer.Chunks && !p.Config.Crossbar.On
+	n.counted = p.Config.Buffer.Chunks && n.inputs == nil
 	if n.counted {
 		n.lossyHeld = n.maxHeld // the buffer judges both kinds
 	}
@@ -208,9 +208,6 @@ func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfi
 	sc := c.Scheduler
 	sc.PushOut = n.prog.Config.pushOut(c)
 	n.adoptQueues(i, c, &sc)
-	if n.prog.Config.Crossbar.On {
-		sc.Burst = n.prog.Config.Crossbar.burst(c)
-	}
 	if ps.sched == nil {
 		ps.sched = scheduler.NewPort(n.arena, sc, n.prog.Config.Seed^uint64(i)<<32)
 	} else {

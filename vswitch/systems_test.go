@@ -1,6 +1,7 @@
 package vswitch_test
 
 import (
+	crossbarpoint "gswitch/crossbar/point"
 	escapepoint "gswitch/escape/point"
 	"gswitch/hull"
 	"gswitch/hull/link"
@@ -22,6 +23,10 @@ func init() {
 				cfg.Ports[i].Options = cfg.Ports[i].Options.With(escapepoint.Name, escapepoint.Neighbor{})
 			}
 		}
+	}
+	vswitch.WithCrossbar = func(cfg *vswitch.Config, c vswitch.Crossing) {
+		cfg.Options = cfg.Options.With(crossbarpoint.Name, crossbarpoint.Config{Ingress: c.Ingress, Egress: c.Egress, Reserve: c.Reserve, TotalCap: c.TotalCap,
+			SkipBlocked: true, Pause: c.Pause, Unpause: c.Unpause, Latency: c.Latency, Speedup: c.Speedup})
 	}
 	vswitch.Systems = func(cfg *vswitch.Config) {
 		for i := range cfg.Ports {

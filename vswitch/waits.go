@@ -49,10 +49,8 @@ func (n *Node) Waits(now frame.Time, v []Wait) []Wait {
 				}
 				return true
 			})
-			if n.crossbar != nil {
-				for in := n.crossbar.Blocked(uint16(i), uint8(class)); in != 0; in &= in - 1 {
-					from.add(uint16(bits.TrailingZeros64(in)))
-				}
+			if n.inputs != nil {
+				n.inputs.Blocked(uint16(i), uint8(class), from.add)
 			}
 			for p := from.next(0); p >= 0; p = from.next(p + 1) {
 				w.From = append(w.From, uint16(p))

@@ -10,8 +10,7 @@ import (
 // What waits in ingress queues of the crossbar for room in a paused egress
 // queue waits for that pause, too, and is part of a circle if there is one.
 func TestFramesBehindACrossbarWait(t *testing.T) {
-	cfg := crossbarConfig(4)
-	cfg.Crossbar.Egress, cfg.Crossbar.TotalCap = 20_000, true
+	cfg := crossbarConfig(4, Crossing{Egress: 20_000, TotalCap: true})
 	r := newRig(t, cfg)
 	r.in(2, pfcFrame(1<<3, 0xffff))
 	for range 30 { // more than the egress queue takes

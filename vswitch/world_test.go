@@ -10,6 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"gswitch/buffer"
+	"gswitch/crossbar"
+	crossbarpoint "gswitch/crossbar/point"
 	escapepoint "gswitch/escape/point"
 	"gswitch/frame"
 	qcnpoint "gswitch/qcn/point"
@@ -213,11 +215,20 @@ func (w *world) inside() (frames int) {
 		for _, nb := range node.Neighbors() {
 			frames += nb.Pending
 		}
-		for _, v := range w.sw.Nodes[i].Crossbar(nil) {
+		for _, v := range crossbarAt(w.sw.Nodes[i]) {
 			frames += int(v.In.Frames - v.Out.Frames)
 		}
 	}
 	return frames
+}
+
+// crossbarAt is what the crossbar of a worker tells of each port, if it has one.
+func crossbarAt(n *vswitch.Node) (v []crossbar.View) {
+	x := crossbarpoint.At(n)
+	for p := uint16(0); x != nil && p < worldPorts; p++ {
+		v = append(v, x.Port(p))
+	}
+	return v
 }
 
 // balance holds the books to each other: frames that came or were made left, were
@@ -301,7 +312,7 @@ func (w *world) atRest() {
 				}
 			}
 		}
-		for _, v := range n.Crossbar(nil) {
+		for _, v := range crossbarAt(n) {
 			if v.Frames != 0 || v.Ingress != [8]uint32{} || v.Egress != [8]uint32{} {
 				w.fail("crossbar: %+v", v)
 			}
@@ -343,7 +354,7 @@ func (w *world) did() (k [numFeatures]uint64) {
 		for _, v := range escapepoint.Views(n, nil) {
 			hits, arrived = hits+v.Hits, arrived+v.Arrived
 		}
-		for _, v := range n.Crossbar(nil) {
+		for _, v := range crossbarAt(n) {
 			k[featCrossbar] += v.Out.Frames
 		}
 		sourced, sunk := uint64(0), uint64(0)

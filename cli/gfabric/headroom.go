@@ -11,10 +11,10 @@ import (
 
 	"gswitch/buffer"
 	"gswitch/control/cli"
+	crossbar "gswitch/crossbar/point"
 	"gswitch/fabric"
 	"gswitch/frame"
 	"gswitch/units"
-	"gswitch/vswitch"
 )
 
 // headroomFlags describe a link and the buffer behind it.
@@ -311,9 +311,9 @@ func (r *calculation) settings(link buffer.Link, q buffer.InputQueue, t *buffer.
 	whole := max(t.Enough+q.Classes, leastIngress)
 	fits := q.Size >= leastIngress && t.Pause > 1
 	switch {
-	case whole > vswitch.MaxCrossbarQueue && !fits:
-		return fmt.Errorf("an ingress queue of %d B would be needed, and at most %d B are possible: have fewer classes, a shorter cable or a shorter response", whole, vswitch.MaxCrossbarQueue)
-	case !fits, t.Pause <= t.Skid && whole <= vswitch.MaxCrossbarQueue:
+	case whole > crossbar.MaxQueue && !fits:
+		return fmt.Errorf("an ingress queue of %d B would be needed, and at most %d B are possible: have fewer classes, a shorter cable or a shorter response", whole, crossbar.MaxQueue)
+	case !fits, t.Pause <= t.Skid && whole <= crossbar.MaxQueue:
 		given := ""
 		if fits {
 			given = fmt.Sprintf("; switch.crossbar: {ingress: %dB, pause: %dB, unpause: %dB} loses nothing either", q.Size, t.Pause, ends(t))
@@ -326,7 +326,7 @@ func (r *calculation) settings(link buffer.Link, q buffer.InputQueue, t *buffer.
 		}
 		t = &enough
 	case t.Pause <= t.Skid:
-		r.Notes = append(r.Notes, fmt.Sprintf("the link idles after a pause: %d B of buffer would be enough, more than the %d B that are possible", whole, vswitch.MaxCrossbarQueue))
+		r.Notes = append(r.Notes, fmt.Sprintf("the link idles after a pause: %d B of buffer would be enough, more than the %d B that are possible", whole, crossbar.MaxQueue))
 	}
 	keys := fmt.Sprintf("ingress: %dB, pause: %dB, unpause: %dB", q.Size, t.Pause, ends(t))
 	r.Set = []string{"switch.crossbar: {" + keys + "}"}

@@ -46,7 +46,6 @@ func (a *app) showCommand() *cobra.Command {
 		list(a, "pfc [PORT]", "Priority flow control", api.ControlClient.ListPFC, printPFC),
 		list(a, "pauses [PORT]", "Pauses that the switch remembers: who asked, how long, for which queues", api.ControlClient.ListPauses, printPauses),
 		list(a, "deadlock [PORT]", "Egress queues that neighbours hold back: the switch's own part of a deadlock", api.ControlClient.ListWaits, printWaits),
-		list(a, "crossbar [PORT]", "Queues at ingress ports, and what crossed to egress ports", api.ControlClient.ListCrossbar, printCrossbar),
 		list(a, "drops [PORT]", "Dropped frames, by reason", api.ControlClient.ListDrops, printDrops),
 		list(a, "workers", "Workers and packet memory", api.ControlClient.ListWorkers, printWorkers),
 		a.showConfigCommand(),
@@ -215,27 +214,6 @@ func printOrders(w io.Writer, m *api.Queues) {
 			inversions, p99, most = fmt.Sprint(*q.Inversions), fmt.Sprint(q.RankGapP99), fmt.Sprint(q.RankGapMax)
 		}
 		t.Row(name(q.Switch, q.Port), q.Queue, q.Order, dash(q.Admission), q.Frames, q.DequeuedFrames, q.Drops, q.Shed, q.PushedOut, inversions, p99, most)
-	}
-	t.Print(w)
-}
-
-func printCrossbar(w io.Writer, m *api.Crossbar) {
-	if len(m.Ports) == 0 {
-		fmt.Fprintln(w, "no switch has a crossbar: crossbar of the configuration turns it on")
-		return
-	}
-	name := cli.Namer(m.Ports)
-	t := cli.NewTable("PORT", ">INGRESS", ">PEAK", ">EGRESS", ">PEAK", ">CROSSED", ">SKIPPED", ">REFUSED", ">LOSSY REFUSED", ">PAUSES", "PAUSING", "DISABLED")
-	for _, p := range m.Ports {
-		pauses, pausing := uint64(0), []string{}
-		for _, c := range p.Classes {
-			pauses += c.Pauses
-			if c.Pausing {
-				pausing = append(pausing, fmt.Sprint(c.Class))
-			}
-		}
-		t.Row(name(p.Switch, p.Port), size(p.IngressBytes), size(p.IngressPeak), size(p.EgressBytes), size(p.EgressPeak), p.CrossedFrames, p.SkippedFrames,
-			p.RefusedFrames, p.RefusedLossyFrames, pauses, dash(strings.Join(pausing, " ")), yes(p.Shunned))
 	}
 	t.Print(w)
 }

@@ -73,8 +73,6 @@ const (
 	ControlListPFCProcedure = "/gswitch.v1.Control/ListPFC"
 	// ControlListCountersProcedure is the fully-qualified name of the Control's ListCounters RPC.
 	ControlListCountersProcedure = "/gswitch.v1.Control/ListCounters"
-	// ControlListCrossbarProcedure is the fully-qualified name of the Control's ListCrossbar RPC.
-	ControlListCrossbarProcedure = "/gswitch.v1.Control/ListCrossbar"
 	// ControlListPausesProcedure is the fully-qualified name of the Control's ListPauses RPC.
 	ControlListPausesProcedure = "/gswitch.v1.Control/ListPauses"
 	// ControlListWaitsProcedure is the fully-qualified name of the Control's ListWaits RPC.
@@ -114,7 +112,6 @@ type ControlClient interface {
 	ListBuffers(context.Context, *ListRequest) (*Buffers, error)
 	ListPFC(context.Context, *ListRequest) (*PFC, error)
 	ListCounters(context.Context, *ListRequest) (*Counters, error)
-	ListCrossbar(context.Context, *ListRequest) (*Crossbar, error)
 	// ListPauses tells which pauses the switches remember (pfc.log).
 	ListPauses(context.Context, *ListRequest) (*Pauses, error)
 	// ListWaits tells which egress queues the neighbour holds back while frames
@@ -251,13 +248,6 @@ func NewControlClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
-		listCrossbar: connect.NewClient[ListRequest, Crossbar](
-			httpClient,
-			baseURL+ControlListCrossbarProcedure,
-			connect.WithSchema(controlMethods.ByName("ListCrossbar")),
-			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
-			connect.WithClientOptions(opts...),
-		),
 		listPauses: connect.NewClient[ListRequest, Pauses](
 			httpClient,
 			baseURL+ControlListPausesProcedure,
@@ -325,7 +315,6 @@ type controlClient struct {
 	listBuffers   *connect.Client[ListRequest, Buffers]
 	listPFC       *connect.Client[ListRequest, PFC]
 	listCounters  *connect.Client[ListRequest, Counters]
-	listCrossbar  *connect.Client[ListRequest, Crossbar]
 	listPauses    *connect.Client[ListRequest, Pauses]
 	listWaits     *connect.Client[ListRequest, Waits]
 	listWorkers   *connect.Client[ListRequest, Workers]
@@ -479,15 +468,6 @@ func (c *controlClient) ListCounters(ctx context.Context, req *ListRequest) (*Co
 	return nil, err
 }
 
-// ListCrossbar calls gswitch.v1.Control.ListCrossbar.
-func (c *controlClient) ListCrossbar(ctx context.Context, req *ListRequest) (*Crossbar, error) {
-	response, err := c.listCrossbar.CallUnary(ctx, connect.NewRequest(req))
-	if response != nil {
-		return response.Msg, err
-	}
-	return nil, err
-}
-
 // ListPauses calls gswitch.v1.Control.ListPauses.
 func (c *controlClient) ListPauses(ctx context.Context, req *ListRequest) (*Pauses, error) {
 	response, err := c.listPauses.CallUnary(ctx, connect.NewRequest(req))
@@ -566,7 +546,6 @@ type ControlHandler interface {
 	ListBuffers(context.Context, *ListRequest) (*Buffers, error)
 	ListPFC(context.Context, *ListRequest) (*PFC, error)
 	ListCounters(context.Context, *ListRequest) (*Counters, error)
-	ListCrossbar(context.Context, *ListRequest) (*Crossbar, error)
 	// ListPauses tells which pauses the switches remember (pfc.log).
 	ListPauses(context.Context, *ListRequest) (*Pauses, error)
 	// ListWaits tells which egress queues the neighbour holds back while frames
@@ -699,13 +678,6 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
-	controlListCrossbarHandler := connect.NewUnaryHandlerSimple(
-		ControlListCrossbarProcedure,
-		svc.ListCrossbar,
-		connect.WithSchema(controlMethods.ByName("ListCrossbar")),
-		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
-		connect.WithHandlerOptions(opts...),
-	)
 	controlListPausesHandler := connect.NewUnaryHandlerSimple(
 		ControlListPausesProcedure,
 		svc.ListPauses,
@@ -786,8 +758,6 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 			controlListPFCHandler.ServeHTTP(w, r)
 		case ControlListCountersProcedure:
 			controlListCountersHandler.ServeHTTP(w, r)
-		case ControlListCrossbarProcedure:
-			controlListCrossbarHandler.ServeHTTP(w, r)
 		case ControlListPausesProcedure:
 			controlListPausesHandler.ServeHTTP(w, r)
 		case ControlListWaitsProcedure:
@@ -873,10 +843,6 @@ func (UnimplementedControlHandler) ListPFC(context.Context, *ListRequest) (*PFC,
 
 func (UnimplementedControlHandler) ListCounters(context.Context, *ListRequest) (*Counters, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListCounters is not implemented"))
-}
-
-func (UnimplementedControlHandler) ListCrossbar(context.Context, *ListRequest) (*Crossbar, error) {
-	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListCrossbar is not implemented"))
 }
 
 func (UnimplementedControlHandler) ListPauses(context.Context, *ListRequest) (*Pauses, error) {

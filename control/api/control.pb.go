@@ -2448,269 +2448,6 @@ func (x *Label) GetValue() string {
 	return ""
 }
 
-// Crossbar are the ports of switches whose frames wait at their ingress port,
-// too. Where a switch runs on several workers each has queues for all ingress
-// ports, and numbers are those of all workers together.
-type Crossbar struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ports         []*CrossbarPort        `protobuf:"bytes,1,rep,name=ports,proto3" json:"ports,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Crossbar) Reset() {
-	*x = Crossbar{}
-	mi := &file_control_proto_msgTypes[28]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Crossbar) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Crossbar) ProtoMessage() {}
-
-func (x *Crossbar) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[28]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Crossbar.ProtoReflect.Descriptor instead.
-func (*Crossbar) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{28}
-}
-
-func (x *Crossbar) GetPorts() []*CrossbarPort {
-	if x != nil {
-		return x.Ports
-	}
-	return nil
-}
-
-type CrossbarPort struct {
-	state              protoimpl.MessageState `protogen:"open.v1"`
-	Switch             string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
-	Port               string                 `protobuf:"bytes,2,opt,name=port,proto3" json:"port,omitempty"`
-	IngressBytes       uint64                 `protobuf:"varint,3,opt,name=ingress_bytes,json=ingressBytes,proto3" json:"ingress_bytes,omitempty"` // that came by the port and wait to cross
-	IngressPeak        uint64                 `protobuf:"varint,4,opt,name=ingress_peak,json=ingressPeak,proto3" json:"ingress_peak,omitempty"`    // most there ever were at one worker
-	EgressBytes        uint64                 `protobuf:"varint,5,opt,name=egress_bytes,json=egressBytes,proto3" json:"egress_bytes,omitempty"`    // that crossed to the port and have not left
-	EgressPeak         uint64                 `protobuf:"varint,6,opt,name=egress_peak,json=egressPeak,proto3" json:"egress_peak,omitempty"`
-	Classes            []*CrossbarClass       `protobuf:"bytes,7,rep,name=classes,proto3" json:"classes,omitempty"`                                   // those with bytes or pauses
-	CrossedFrames      uint64                 `protobuf:"varint,8,opt,name=crossed_frames,json=crossedFrames,proto3" json:"crossed_frames,omitempty"` // to the port
-	CrossedBytes       uint64                 `protobuf:"varint,9,opt,name=crossed_bytes,json=crossedBytes,proto3" json:"crossed_bytes,omitempty"`
-	SkippedFrames      uint64                 `protobuf:"varint,10,opt,name=skipped_frames,json=skippedFrames,proto3" json:"skipped_frames,omitempty"`                  // of them, while a class above was blocked at the same ingress port
-	RefusedFrames      uint64                 `protobuf:"varint,11,opt,name=refused_frames,json=refusedFrames,proto3" json:"refused_frames,omitempty"`                  // that came by the port and had no room, of lossless classes
-	RefusedLossyFrames uint64                 `protobuf:"varint,12,opt,name=refused_lossy_frames,json=refusedLossyFrames,proto3" json:"refused_lossy_frames,omitempty"` // of other classes, and copies
-	Shunned            bool                   `protobuf:"varint,13,opt,name=shunned,proto3" json:"shunned,omitempty"`                                                   // down for a while, since the neighbour does not pause when told
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
-}
-
-func (x *CrossbarPort) Reset() {
-	*x = CrossbarPort{}
-	mi := &file_control_proto_msgTypes[29]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CrossbarPort) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CrossbarPort) ProtoMessage() {}
-
-func (x *CrossbarPort) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[29]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CrossbarPort.ProtoReflect.Descriptor instead.
-func (*CrossbarPort) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{29}
-}
-
-func (x *CrossbarPort) GetSwitch() string {
-	if x != nil {
-		return x.Switch
-	}
-	return ""
-}
-
-func (x *CrossbarPort) GetPort() string {
-	if x != nil {
-		return x.Port
-	}
-	return ""
-}
-
-func (x *CrossbarPort) GetIngressBytes() uint64 {
-	if x != nil {
-		return x.IngressBytes
-	}
-	return 0
-}
-
-func (x *CrossbarPort) GetIngressPeak() uint64 {
-	if x != nil {
-		return x.IngressPeak
-	}
-	return 0
-}
-
-func (x *CrossbarPort) GetEgressBytes() uint64 {
-	if x != nil {
-		return x.EgressBytes
-	}
-	return 0
-}
-
-func (x *CrossbarPort) GetEgressPeak() uint64 {
-	if x != nil {
-		return x.EgressPeak
-	}
-	return 0
-}
-
-func (x *CrossbarPort) GetClasses() []*CrossbarClass {
-	if x != nil {
-		return x.Classes
-	}
-	return nil
-}
-
-func (x *CrossbarPort) GetCrossedFrames() uint64 {
-	if x != nil {
-		return x.CrossedFrames
-	}
-	return 0
-}
-
-func (x *CrossbarPort) GetCrossedBytes() uint64 {
-	if x != nil {
-		return x.CrossedBytes
-	}
-	return 0
-}
-
-func (x *CrossbarPort) GetSkippedFrames() uint64 {
-	if x != nil {
-		return x.SkippedFrames
-	}
-	return 0
-}
-
-func (x *CrossbarPort) GetRefusedFrames() uint64 {
-	if x != nil {
-		return x.RefusedFrames
-	}
-	return 0
-}
-
-func (x *CrossbarPort) GetRefusedLossyFrames() uint64 {
-	if x != nil {
-		return x.RefusedLossyFrames
-	}
-	return 0
-}
-
-func (x *CrossbarPort) GetShunned() bool {
-	if x != nil {
-		return x.Shunned
-	}
-	return false
-}
-
-type CrossbarClass struct {
-	state             protoimpl.MessageState `protogen:"open.v1"`
-	Class             uint32                 `protobuf:"varint,1,opt,name=class,proto3" json:"class,omitempty"`
-	IngressDrainBytes uint64                 `protobuf:"varint,2,opt,name=ingress_drain_bytes,json=ingressDrainBytes,proto3" json:"ingress_drain_bytes,omitempty"` // of the class and those above
-	EgressDrainBytes  uint64                 `protobuf:"varint,3,opt,name=egress_drain_bytes,json=egressDrainBytes,proto3" json:"egress_drain_bytes,omitempty"`
-	Pausing           bool                   `protobuf:"varint,4,opt,name=pausing,proto3" json:"pausing,omitempty"` // the neighbour should pause
-	Pauses            uint64                 `protobuf:"varint,5,opt,name=pauses,proto3" json:"pauses,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
-}
-
-func (x *CrossbarClass) Reset() {
-	*x = CrossbarClass{}
-	mi := &file_control_proto_msgTypes[30]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CrossbarClass) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CrossbarClass) ProtoMessage() {}
-
-func (x *CrossbarClass) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[30]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CrossbarClass.ProtoReflect.Descriptor instead.
-func (*CrossbarClass) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{30}
-}
-
-func (x *CrossbarClass) GetClass() uint32 {
-	if x != nil {
-		return x.Class
-	}
-	return 0
-}
-
-func (x *CrossbarClass) GetIngressDrainBytes() uint64 {
-	if x != nil {
-		return x.IngressDrainBytes
-	}
-	return 0
-}
-
-func (x *CrossbarClass) GetEgressDrainBytes() uint64 {
-	if x != nil {
-		return x.EgressDrainBytes
-	}
-	return 0
-}
-
-func (x *CrossbarClass) GetPausing() bool {
-	if x != nil {
-		return x.Pausing
-	}
-	return false
-}
-
-func (x *CrossbarClass) GetPauses() uint64 {
-	if x != nil {
-		return x.Pauses
-	}
-	return 0
-}
-
 // Paths are the groups of next hops among which frames choose, and what they
 // chose.
 type Paths struct {
@@ -2723,7 +2460,7 @@ type Paths struct {
 
 func (x *Paths) Reset() {
 	*x = Paths{}
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2735,7 +2472,7 @@ func (x *Paths) String() string {
 func (*Paths) ProtoMessage() {}
 
 func (x *Paths) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[31]
+	mi := &file_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2748,7 +2485,7 @@ func (x *Paths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Paths.ProtoReflect.Descriptor instead.
 func (*Paths) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{31}
+	return file_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Paths) GetGroups() []*PathGroup {
@@ -2777,7 +2514,7 @@ type PathGroup struct {
 
 func (x *PathGroup) Reset() {
 	*x = PathGroup{}
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2789,7 +2526,7 @@ func (x *PathGroup) String() string {
 func (*PathGroup) ProtoMessage() {}
 
 func (x *PathGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[32]
+	mi := &file_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2802,7 +2539,7 @@ func (x *PathGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathGroup.ProtoReflect.Descriptor instead.
 func (*PathGroup) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{32}
+	return file_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PathGroup) GetSwitch() string {
@@ -2846,7 +2583,7 @@ type PathHop struct {
 
 func (x *PathHop) Reset() {
 	*x = PathHop{}
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2858,7 +2595,7 @@ func (x *PathHop) String() string {
 func (*PathHop) ProtoMessage() {}
 
 func (x *PathHop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[33]
+	mi := &file_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2871,7 +2608,7 @@ func (x *PathHop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathHop.ProtoReflect.Descriptor instead.
 func (*PathHop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{33}
+	return file_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *PathHop) GetVia() string {
@@ -2922,7 +2659,7 @@ type PathChoices struct {
 
 func (x *PathChoices) Reset() {
 	*x = PathChoices{}
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2934,7 +2671,7 @@ func (x *PathChoices) String() string {
 func (*PathChoices) ProtoMessage() {}
 
 func (x *PathChoices) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[34]
+	mi := &file_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2947,7 +2684,7 @@ func (x *PathChoices) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PathChoices.ProtoReflect.Descriptor instead.
 func (*PathChoices) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{34}
+	return file_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *PathChoices) GetSwitch() string {
@@ -2996,7 +2733,7 @@ type FDB struct {
 
 func (x *FDB) Reset() {
 	*x = FDB{}
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3008,7 +2745,7 @@ func (x *FDB) String() string {
 func (*FDB) ProtoMessage() {}
 
 func (x *FDB) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[35]
+	mi := &file_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3021,7 +2758,7 @@ func (x *FDB) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FDB.ProtoReflect.Descriptor instead.
 func (*FDB) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{35}
+	return file_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *FDB) GetEntries() []*FDBEntry {
@@ -3059,7 +2796,7 @@ type FDBEntry struct {
 
 func (x *FDBEntry) Reset() {
 	*x = FDBEntry{}
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3071,7 +2808,7 @@ func (x *FDBEntry) String() string {
 func (*FDBEntry) ProtoMessage() {}
 
 func (x *FDBEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[36]
+	mi := &file_control_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3084,7 +2821,7 @@ func (x *FDBEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FDBEntry.ProtoReflect.Descriptor instead.
 func (*FDBEntry) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{36}
+	return file_control_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *FDBEntry) GetSwitch() string {
@@ -3139,7 +2876,7 @@ type Routes struct {
 
 func (x *Routes) Reset() {
 	*x = Routes{}
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3151,7 +2888,7 @@ func (x *Routes) String() string {
 func (*Routes) ProtoMessage() {}
 
 func (x *Routes) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[37]
+	mi := &file_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3164,7 +2901,7 @@ func (x *Routes) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Routes.ProtoReflect.Descriptor instead.
 func (*Routes) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{37}
+	return file_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Routes) GetRoutes() []*Route {
@@ -3195,7 +2932,7 @@ type Route struct {
 
 func (x *Route) Reset() {
 	*x = Route{}
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3207,7 +2944,7 @@ func (x *Route) String() string {
 func (*Route) ProtoMessage() {}
 
 func (x *Route) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[38]
+	mi := &file_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3220,7 +2957,7 @@ func (x *Route) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Route.ProtoReflect.Descriptor instead.
 func (*Route) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{38}
+	return file_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Route) GetSwitch() string {
@@ -3276,7 +3013,7 @@ type NextHop struct {
 
 func (x *NextHop) Reset() {
 	*x = NextHop{}
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3288,7 +3025,7 @@ func (x *NextHop) String() string {
 func (*NextHop) ProtoMessage() {}
 
 func (x *NextHop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[39]
+	mi := &file_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3301,7 +3038,7 @@ func (x *NextHop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NextHop.ProtoReflect.Descriptor instead.
 func (*NextHop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{39}
+	return file_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *NextHop) GetVia() string {
@@ -3334,7 +3071,7 @@ type Neighbors struct {
 
 func (x *Neighbors) Reset() {
 	*x = Neighbors{}
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3346,7 +3083,7 @@ func (x *Neighbors) String() string {
 func (*Neighbors) ProtoMessage() {}
 
 func (x *Neighbors) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[40]
+	mi := &file_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3359,7 +3096,7 @@ func (x *Neighbors) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbors.ProtoReflect.Descriptor instead.
 func (*Neighbors) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{40}
+	return file_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Neighbors) GetNeighbors() []*Neighbor {
@@ -3382,7 +3119,7 @@ type Neighbor struct {
 
 func (x *Neighbor) Reset() {
 	*x = Neighbor{}
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3394,7 +3131,7 @@ func (x *Neighbor) String() string {
 func (*Neighbor) ProtoMessage() {}
 
 func (x *Neighbor) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[41]
+	mi := &file_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3407,7 +3144,7 @@ func (x *Neighbor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Neighbor.ProtoReflect.Descriptor instead.
 func (*Neighbor) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{41}
+	return file_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Neighbor) GetSwitch() string {
@@ -3454,7 +3191,7 @@ type ACLs struct {
 
 func (x *ACLs) Reset() {
 	*x = ACLs{}
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3466,7 +3203,7 @@ func (x *ACLs) String() string {
 func (*ACLs) ProtoMessage() {}
 
 func (x *ACLs) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[42]
+	mi := &file_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3479,7 +3216,7 @@ func (x *ACLs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ACLs.ProtoReflect.Descriptor instead.
 func (*ACLs) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{42}
+	return file_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ACLs) GetRules() []*ACLRule {
@@ -3505,7 +3242,7 @@ type ACLRule struct {
 
 func (x *ACLRule) Reset() {
 	*x = ACLRule{}
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3517,7 +3254,7 @@ func (x *ACLRule) String() string {
 func (*ACLRule) ProtoMessage() {}
 
 func (x *ACLRule) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[43]
+	mi := &file_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3530,7 +3267,7 @@ func (x *ACLRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ACLRule.ProtoReflect.Descriptor instead.
 func (*ACLRule) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{43}
+	return file_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ACLRule) GetSwitch() string {
@@ -3599,7 +3336,7 @@ type Buffers struct {
 
 func (x *Buffers) Reset() {
 	*x = Buffers{}
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3611,7 +3348,7 @@ func (x *Buffers) String() string {
 func (*Buffers) ProtoMessage() {}
 
 func (x *Buffers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[44]
+	mi := &file_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3624,7 +3361,7 @@ func (x *Buffers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Buffers.ProtoReflect.Descriptor instead.
 func (*Buffers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{44}
+	return file_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Buffers) GetBuffers() []*Buffer {
@@ -3655,7 +3392,7 @@ type Buffer struct {
 
 func (x *Buffer) Reset() {
 	*x = Buffer{}
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3667,7 +3404,7 @@ func (x *Buffer) String() string {
 func (*Buffer) ProtoMessage() {}
 
 func (x *Buffer) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[45]
+	mi := &file_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3680,7 +3417,7 @@ func (x *Buffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Buffer.ProtoReflect.Descriptor instead.
 func (*Buffer) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{45}
+	return file_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Buffer) GetSwitch() string {
@@ -3745,7 +3482,7 @@ type BufferGroup struct {
 
 func (x *BufferGroup) Reset() {
 	*x = BufferGroup{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3757,7 +3494,7 @@ func (x *BufferGroup) String() string {
 func (*BufferGroup) ProtoMessage() {}
 
 func (x *BufferGroup) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3770,7 +3507,7 @@ func (x *BufferGroup) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BufferGroup.ProtoReflect.Descriptor instead.
 func (*BufferGroup) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *BufferGroup) GetSwitch() string {
@@ -3866,7 +3603,7 @@ type PFC struct {
 
 func (x *PFC) Reset() {
 	*x = PFC{}
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3878,7 +3615,7 @@ func (x *PFC) String() string {
 func (*PFC) ProtoMessage() {}
 
 func (x *PFC) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3891,7 +3628,7 @@ func (x *PFC) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PFC.ProtoReflect.Descriptor instead.
 func (*PFC) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{47}
+	return file_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PFC) GetClasses() []*PFCClass {
@@ -3922,7 +3659,7 @@ type PFCClass struct {
 
 func (x *PFCClass) Reset() {
 	*x = PFCClass{}
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3934,7 +3671,7 @@ func (x *PFCClass) String() string {
 func (*PFCClass) ProtoMessage() {}
 
 func (x *PFCClass) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3947,7 +3684,7 @@ func (x *PFCClass) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PFCClass.ProtoReflect.Descriptor instead.
 func (*PFCClass) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{48}
+	return file_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *PFCClass) GetSwitch() string {
@@ -4054,7 +3791,7 @@ type Pauses struct {
 
 func (x *Pauses) Reset() {
 	*x = Pauses{}
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4066,7 +3803,7 @@ func (x *Pauses) String() string {
 func (*Pauses) ProtoMessage() {}
 
 func (x *Pauses) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4079,7 +3816,7 @@ func (x *Pauses) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pauses.ProtoReflect.Descriptor instead.
 func (*Pauses) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{49}
+	return file_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Pauses) GetPauses() []*Pause {
@@ -4121,7 +3858,7 @@ type Pause struct {
 
 func (x *Pause) Reset() {
 	*x = Pause{}
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4133,7 +3870,7 @@ func (x *Pause) String() string {
 func (*Pause) ProtoMessage() {}
 
 func (x *Pause) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4146,7 +3883,7 @@ func (x *Pause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pause.ProtoReflect.Descriptor instead.
 func (*Pause) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{50}
+	return file_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Pause) GetSwitch() string {
@@ -4224,14 +3961,14 @@ type PauseCause struct {
 	Port          string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
 	Number        uint32                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
 	Bytes         uint64                 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"` // of the frames that were looked at
-	Stuck         bool                   `protobuf:"varint,4,opt,name=stuck,proto3" json:"stuck,omitempty"` // of a crossbar: full, so that what stood behind the first of these frames waited too
+	Stuck         bool                   `protobuf:"varint,4,opt,name=stuck,proto3" json:"stuck,omitempty"` // of input queues: full, so that what stood behind the first of these frames waited too
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PauseCause) Reset() {
 	*x = PauseCause{}
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4243,7 +3980,7 @@ func (x *PauseCause) String() string {
 func (*PauseCause) ProtoMessage() {}
 
 func (x *PauseCause) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4256,7 +3993,7 @@ func (x *PauseCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseCause.ProtoReflect.Descriptor instead.
 func (*PauseCause) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{51}
+	return file_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *PauseCause) GetPort() string {
@@ -4299,7 +4036,7 @@ type Waits struct {
 
 func (x *Waits) Reset() {
 	*x = Waits{}
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4311,7 +4048,7 @@ func (x *Waits) String() string {
 func (*Waits) ProtoMessage() {}
 
 func (x *Waits) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4324,7 +4061,7 @@ func (x *Waits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waits.ProtoReflect.Descriptor instead.
 func (*Waits) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{52}
+	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Waits) GetWaits() []*Wait {
@@ -4360,7 +4097,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4372,7 +4109,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4385,7 +4122,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{53}
+	return file_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Wait) GetSwitch() string {
@@ -4475,7 +4212,7 @@ type Workers struct {
 
 func (x *Workers) Reset() {
 	*x = Workers{}
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4487,7 +4224,7 @@ func (x *Workers) String() string {
 func (*Workers) ProtoMessage() {}
 
 func (x *Workers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4500,7 +4237,7 @@ func (x *Workers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Workers.ProtoReflect.Descriptor instead.
 func (*Workers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{54}
+	return file_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Workers) GetWorkers() []*Worker {
@@ -4541,7 +4278,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4553,7 +4290,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4566,7 +4303,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{55}
+	return file_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Worker) GetWorker() uint32 {
@@ -4695,7 +4432,7 @@ type Memory struct {
 
 func (x *Memory) Reset() {
 	*x = Memory{}
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4707,7 +4444,7 @@ func (x *Memory) String() string {
 func (*Memory) ProtoMessage() {}
 
 func (x *Memory) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4720,7 +4457,7 @@ func (x *Memory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Memory.ProtoReflect.Descriptor instead.
 func (*Memory) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{56}
+	return file_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Memory) GetChunks() uint64 {
@@ -4774,7 +4511,7 @@ type Drops struct {
 
 func (x *Drops) Reset() {
 	*x = Drops{}
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4786,7 +4523,7 @@ func (x *Drops) String() string {
 func (*Drops) ProtoMessage() {}
 
 func (x *Drops) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4799,7 +4536,7 @@ func (x *Drops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drops.ProtoReflect.Descriptor instead.
 func (*Drops) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{57}
+	return file_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Drops) GetDrops() []*Drop {
@@ -4822,7 +4559,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4834,7 +4571,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4847,7 +4584,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{58}
+	return file_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Drop) GetSwitch() string {
@@ -4895,7 +4632,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4907,7 +4644,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4920,7 +4657,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{59}
+	return file_control_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *WatchRequest) GetSwitch() string {
@@ -4951,7 +4688,7 @@ type CaptureRequest struct {
 
 func (x *CaptureRequest) Reset() {
 	*x = CaptureRequest{}
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4963,7 +4700,7 @@ func (x *CaptureRequest) String() string {
 func (*CaptureRequest) ProtoMessage() {}
 
 func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4976,7 +4713,7 @@ func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureRequest.ProtoReflect.Descriptor instead.
 func (*CaptureRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{60}
+	return file_control_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *CaptureRequest) GetPorts() []string {
@@ -5031,7 +4768,7 @@ type CaptureResponse struct {
 
 func (x *CaptureResponse) Reset() {
 	*x = CaptureResponse{}
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5043,7 +4780,7 @@ func (x *CaptureResponse) String() string {
 func (*CaptureResponse) ProtoMessage() {}
 
 func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5056,7 +4793,7 @@ func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureResponse.ProtoReflect.Descriptor instead.
 func (*CaptureResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{61}
+	return file_control_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *CaptureResponse) GetPcapng() []byte {
@@ -5323,31 +5060,7 @@ const file_control_proto_rawDesc = "" +
 	"\x05gauge\x18\b \x01(\bR\x05gauge\"1\n" +
 	"\x05Label\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\":\n" +
-	"\bCrossbar\x12.\n" +
-	"\x05ports\x18\x01 \x03(\v2\x18.gswitch.v1.CrossbarPortR\x05ports\"\xe1\x03\n" +
-	"\fCrossbarPort\x12\x16\n" +
-	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x12\n" +
-	"\x04port\x18\x02 \x01(\tR\x04port\x12#\n" +
-	"\ringress_bytes\x18\x03 \x01(\x04R\fingressBytes\x12!\n" +
-	"\fingress_peak\x18\x04 \x01(\x04R\vingressPeak\x12!\n" +
-	"\fegress_bytes\x18\x05 \x01(\x04R\vegressBytes\x12\x1f\n" +
-	"\vegress_peak\x18\x06 \x01(\x04R\n" +
-	"egressPeak\x123\n" +
-	"\aclasses\x18\a \x03(\v2\x19.gswitch.v1.CrossbarClassR\aclasses\x12%\n" +
-	"\x0ecrossed_frames\x18\b \x01(\x04R\rcrossedFrames\x12#\n" +
-	"\rcrossed_bytes\x18\t \x01(\x04R\fcrossedBytes\x12%\n" +
-	"\x0eskipped_frames\x18\n" +
-	" \x01(\x04R\rskippedFrames\x12%\n" +
-	"\x0erefused_frames\x18\v \x01(\x04R\rrefusedFrames\x120\n" +
-	"\x14refused_lossy_frames\x18\f \x01(\x04R\x12refusedLossyFrames\x12\x18\n" +
-	"\ashunned\x18\r \x01(\bR\ashunned\"\xb5\x01\n" +
-	"\rCrossbarClass\x12\x14\n" +
-	"\x05class\x18\x01 \x01(\rR\x05class\x12.\n" +
-	"\x13ingress_drain_bytes\x18\x02 \x01(\x04R\x11ingressDrainBytes\x12,\n" +
-	"\x12egress_drain_bytes\x18\x03 \x01(\x04R\x10egressDrainBytes\x12\x18\n" +
-	"\apausing\x18\x04 \x01(\bR\apausing\x12\x16\n" +
-	"\x06pauses\x18\x05 \x01(\x04R\x06pauses\"i\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"i\n" +
 	"\x05Paths\x12-\n" +
 	"\x06groups\x18\x01 \x03(\v2\x15.gswitch.v1.PathGroupR\x06groups\x121\n" +
 	"\achoices\x18\x02 \x03(\v2\x17.gswitch.v1.PathChoicesR\achoices\"|\n" +
@@ -5549,7 +5262,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04snap\x18\x06 \x01(\rR\x04snap\"C\n" +
 	"\x0fCaptureResponse\x12\x16\n" +
 	"\x06pcapng\x18\x01 \x01(\fR\x06pcapng\x12\x18\n" +
-	"\adropped\x18\x02 \x01(\x04R\adropped2\xa8\f\n" +
+	"\adropped\x18\x02 \x01(\x04R\adropped2\xe4\v\n" +
 	"\aControl\x12E\n" +
 	"\n" +
 	"GetVersion\x12\x1d.gswitch.v1.GetVersionRequest\x1a\x13.gswitch.v1.Version\"\x03\x90\x02\x01\x12J\n" +
@@ -5569,8 +5282,7 @@ const file_control_proto_rawDesc = "" +
 	"\bListACLs\x12\x17.gswitch.v1.ListRequest\x1a\x10.gswitch.v1.ACLs\"\x03\x90\x02\x01\x12@\n" +
 	"\vListBuffers\x12\x17.gswitch.v1.ListRequest\x1a\x13.gswitch.v1.Buffers\"\x03\x90\x02\x01\x128\n" +
 	"\aListPFC\x12\x17.gswitch.v1.ListRequest\x1a\x0f.gswitch.v1.PFC\"\x03\x90\x02\x01\x12B\n" +
-	"\fListCounters\x12\x17.gswitch.v1.ListRequest\x1a\x14.gswitch.v1.Counters\"\x03\x90\x02\x01\x12B\n" +
-	"\fListCrossbar\x12\x17.gswitch.v1.ListRequest\x1a\x14.gswitch.v1.Crossbar\"\x03\x90\x02\x01\x12>\n" +
+	"\fListCounters\x12\x17.gswitch.v1.ListRequest\x1a\x14.gswitch.v1.Counters\"\x03\x90\x02\x01\x12>\n" +
 	"\n" +
 	"ListPauses\x12\x17.gswitch.v1.ListRequest\x1a\x12.gswitch.v1.Pauses\"\x03\x90\x02\x01\x12<\n" +
 	"\tListWaits\x12\x17.gswitch.v1.ListRequest\x1a\x11.gswitch.v1.Waits\"\x03\x90\x02\x01\x12@\n" +
@@ -5593,7 +5305,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
 var file_control_proto_goTypes = []any{
 	(RecordRequest_Action)(0),     // 0: gswitch.v1.RecordRequest.Action
 	(*RecordRequest)(nil),         // 1: gswitch.v1.RecordRequest
@@ -5624,42 +5336,39 @@ var file_control_proto_goTypes = []any{
 	(*Counters)(nil),              // 26: gswitch.v1.Counters
 	(*Counter)(nil),               // 27: gswitch.v1.Counter
 	(*Label)(nil),                 // 28: gswitch.v1.Label
-	(*Crossbar)(nil),              // 29: gswitch.v1.Crossbar
-	(*CrossbarPort)(nil),          // 30: gswitch.v1.CrossbarPort
-	(*CrossbarClass)(nil),         // 31: gswitch.v1.CrossbarClass
-	(*Paths)(nil),                 // 32: gswitch.v1.Paths
-	(*PathGroup)(nil),             // 33: gswitch.v1.PathGroup
-	(*PathHop)(nil),               // 34: gswitch.v1.PathHop
-	(*PathChoices)(nil),           // 35: gswitch.v1.PathChoices
-	(*FDB)(nil),                   // 36: gswitch.v1.FDB
-	(*FDBEntry)(nil),              // 37: gswitch.v1.FDBEntry
-	(*Routes)(nil),                // 38: gswitch.v1.Routes
-	(*Route)(nil),                 // 39: gswitch.v1.Route
-	(*NextHop)(nil),               // 40: gswitch.v1.NextHop
-	(*Neighbors)(nil),             // 41: gswitch.v1.Neighbors
-	(*Neighbor)(nil),              // 42: gswitch.v1.Neighbor
-	(*ACLs)(nil),                  // 43: gswitch.v1.ACLs
-	(*ACLRule)(nil),               // 44: gswitch.v1.ACLRule
-	(*Buffers)(nil),               // 45: gswitch.v1.Buffers
-	(*Buffer)(nil),                // 46: gswitch.v1.Buffer
-	(*BufferGroup)(nil),           // 47: gswitch.v1.BufferGroup
-	(*PFC)(nil),                   // 48: gswitch.v1.PFC
-	(*PFCClass)(nil),              // 49: gswitch.v1.PFCClass
-	(*Pauses)(nil),                // 50: gswitch.v1.Pauses
-	(*Pause)(nil),                 // 51: gswitch.v1.Pause
-	(*PauseCause)(nil),            // 52: gswitch.v1.PauseCause
-	(*Waits)(nil),                 // 53: gswitch.v1.Waits
-	(*Wait)(nil),                  // 54: gswitch.v1.Wait
-	(*Workers)(nil),               // 55: gswitch.v1.Workers
-	(*Worker)(nil),                // 56: gswitch.v1.Worker
-	(*Memory)(nil),                // 57: gswitch.v1.Memory
-	(*Drops)(nil),                 // 58: gswitch.v1.Drops
-	(*Drop)(nil),                  // 59: gswitch.v1.Drop
-	(*WatchRequest)(nil),          // 60: gswitch.v1.WatchRequest
-	(*CaptureRequest)(nil),        // 61: gswitch.v1.CaptureRequest
-	(*CaptureResponse)(nil),       // 62: gswitch.v1.CaptureResponse
-	nil,                           // 63: gswitch.v1.SetPort.FaultsEntry
-	nil,                           // 64: gswitch.v1.Faults.LostEntry
+	(*Paths)(nil),                 // 29: gswitch.v1.Paths
+	(*PathGroup)(nil),             // 30: gswitch.v1.PathGroup
+	(*PathHop)(nil),               // 31: gswitch.v1.PathHop
+	(*PathChoices)(nil),           // 32: gswitch.v1.PathChoices
+	(*FDB)(nil),                   // 33: gswitch.v1.FDB
+	(*FDBEntry)(nil),              // 34: gswitch.v1.FDBEntry
+	(*Routes)(nil),                // 35: gswitch.v1.Routes
+	(*Route)(nil),                 // 36: gswitch.v1.Route
+	(*NextHop)(nil),               // 37: gswitch.v1.NextHop
+	(*Neighbors)(nil),             // 38: gswitch.v1.Neighbors
+	(*Neighbor)(nil),              // 39: gswitch.v1.Neighbor
+	(*ACLs)(nil),                  // 40: gswitch.v1.ACLs
+	(*ACLRule)(nil),               // 41: gswitch.v1.ACLRule
+	(*Buffers)(nil),               // 42: gswitch.v1.Buffers
+	(*Buffer)(nil),                // 43: gswitch.v1.Buffer
+	(*BufferGroup)(nil),           // 44: gswitch.v1.BufferGroup
+	(*PFC)(nil),                   // 45: gswitch.v1.PFC
+	(*PFCClass)(nil),              // 46: gswitch.v1.PFCClass
+	(*Pauses)(nil),                // 47: gswitch.v1.Pauses
+	(*Pause)(nil),                 // 48: gswitch.v1.Pause
+	(*PauseCause)(nil),            // 49: gswitch.v1.PauseCause
+	(*Waits)(nil),                 // 50: gswitch.v1.Waits
+	(*Wait)(nil),                  // 51: gswitch.v1.Wait
+	(*Workers)(nil),               // 52: gswitch.v1.Workers
+	(*Worker)(nil),                // 53: gswitch.v1.Worker
+	(*Memory)(nil),                // 54: gswitch.v1.Memory
+	(*Drops)(nil),                 // 55: gswitch.v1.Drops
+	(*Drop)(nil),                  // 56: gswitch.v1.Drop
+	(*WatchRequest)(nil),          // 57: gswitch.v1.WatchRequest
+	(*CaptureRequest)(nil),        // 58: gswitch.v1.CaptureRequest
+	(*CaptureResponse)(nil),       // 59: gswitch.v1.CaptureResponse
+	nil,                           // 60: gswitch.v1.SetPort.FaultsEntry
+	nil,                           // 61: gswitch.v1.Faults.LostEntry
 }
 var file_control_proto_depIdxs = []int32{
 	0,  // 0: gswitch.v1.RecordRequest.action:type_name -> gswitch.v1.RecordRequest.Action
@@ -5667,88 +5376,84 @@ var file_control_proto_depIdxs = []int32{
 	11, // 2: gswitch.v1.EditRequest.set_port:type_name -> gswitch.v1.SetPort
 	12, // 3: gswitch.v1.EditRequest.set:type_name -> gswitch.v1.Entry
 	13, // 4: gswitch.v1.EditRequest.delete:type_name -> gswitch.v1.Key
-	63, // 5: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
+	60, // 5: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
 	20, // 6: gswitch.v1.Ports.ports:type_name -> gswitch.v1.Port
 	22, // 7: gswitch.v1.Port.xsk:type_name -> gswitch.v1.XSK
 	21, // 8: gswitch.v1.Port.faults:type_name -> gswitch.v1.Faults
-	64, // 9: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
+	61, // 9: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
 	24, // 10: gswitch.v1.Queues.queues:type_name -> gswitch.v1.Queue
 	25, // 11: gswitch.v1.Queue.policy:type_name -> gswitch.v1.PolicyQueue
 	25, // 12: gswitch.v1.Queue.shadow:type_name -> gswitch.v1.PolicyQueue
 	27, // 13: gswitch.v1.Counters.counters:type_name -> gswitch.v1.Counter
 	28, // 14: gswitch.v1.Counter.labels:type_name -> gswitch.v1.Label
-	30, // 15: gswitch.v1.Crossbar.ports:type_name -> gswitch.v1.CrossbarPort
-	31, // 16: gswitch.v1.CrossbarPort.classes:type_name -> gswitch.v1.CrossbarClass
-	33, // 17: gswitch.v1.Paths.groups:type_name -> gswitch.v1.PathGroup
-	35, // 18: gswitch.v1.Paths.choices:type_name -> gswitch.v1.PathChoices
-	34, // 19: gswitch.v1.PathGroup.hops:type_name -> gswitch.v1.PathHop
-	37, // 20: gswitch.v1.FDB.entries:type_name -> gswitch.v1.FDBEntry
-	39, // 21: gswitch.v1.Routes.routes:type_name -> gswitch.v1.Route
-	40, // 22: gswitch.v1.Route.next_hops:type_name -> gswitch.v1.NextHop
-	42, // 23: gswitch.v1.Neighbors.neighbors:type_name -> gswitch.v1.Neighbor
-	44, // 24: gswitch.v1.ACLs.rules:type_name -> gswitch.v1.ACLRule
-	46, // 25: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
-	47, // 26: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
-	49, // 27: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
-	51, // 28: gswitch.v1.Pauses.pauses:type_name -> gswitch.v1.Pause
-	52, // 29: gswitch.v1.Pause.causes:type_name -> gswitch.v1.PauseCause
-	54, // 30: gswitch.v1.Waits.waits:type_name -> gswitch.v1.Wait
-	56, // 31: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
-	57, // 32: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
-	59, // 33: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
-	4,  // 34: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
-	6,  // 35: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
-	8,  // 36: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
-	10, // 37: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
-	14, // 38: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
-	16, // 39: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
-	18, // 40: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
-	18, // 41: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
-	18, // 42: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
-	18, // 43: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
-	18, // 44: gswitch.v1.Control.ListPaths:input_type -> gswitch.v1.ListRequest
-	18, // 45: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
-	18, // 46: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
-	18, // 47: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
-	18, // 48: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
-	18, // 49: gswitch.v1.Control.ListCounters:input_type -> gswitch.v1.ListRequest
-	18, // 50: gswitch.v1.Control.ListCrossbar:input_type -> gswitch.v1.ListRequest
-	18, // 51: gswitch.v1.Control.ListPauses:input_type -> gswitch.v1.ListRequest
-	18, // 52: gswitch.v1.Control.ListWaits:input_type -> gswitch.v1.ListRequest
-	18, // 53: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
-	18, // 54: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
-	60, // 55: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
-	61, // 56: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
-	1,  // 57: gswitch.v1.Control.Record:input_type -> gswitch.v1.RecordRequest
-	5,  // 58: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
-	7,  // 59: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
-	9,  // 60: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
-	9,  // 61: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
-	15, // 62: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
-	17, // 63: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
-	19, // 64: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
-	23, // 65: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
-	36, // 66: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
-	38, // 67: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
-	32, // 68: gswitch.v1.Control.ListPaths:output_type -> gswitch.v1.Paths
-	41, // 69: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
-	43, // 70: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
-	45, // 71: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
-	48, // 72: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
-	26, // 73: gswitch.v1.Control.ListCounters:output_type -> gswitch.v1.Counters
-	29, // 74: gswitch.v1.Control.ListCrossbar:output_type -> gswitch.v1.Crossbar
-	50, // 75: gswitch.v1.Control.ListPauses:output_type -> gswitch.v1.Pauses
-	53, // 76: gswitch.v1.Control.ListWaits:output_type -> gswitch.v1.Waits
-	55, // 77: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
-	58, // 78: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
-	19, // 79: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
-	62, // 80: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
-	2,  // 81: gswitch.v1.Control.Record:output_type -> gswitch.v1.Recordings
-	58, // [58:82] is the sub-list for method output_type
-	34, // [34:58] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	30, // 15: gswitch.v1.Paths.groups:type_name -> gswitch.v1.PathGroup
+	32, // 16: gswitch.v1.Paths.choices:type_name -> gswitch.v1.PathChoices
+	31, // 17: gswitch.v1.PathGroup.hops:type_name -> gswitch.v1.PathHop
+	34, // 18: gswitch.v1.FDB.entries:type_name -> gswitch.v1.FDBEntry
+	36, // 19: gswitch.v1.Routes.routes:type_name -> gswitch.v1.Route
+	37, // 20: gswitch.v1.Route.next_hops:type_name -> gswitch.v1.NextHop
+	39, // 21: gswitch.v1.Neighbors.neighbors:type_name -> gswitch.v1.Neighbor
+	41, // 22: gswitch.v1.ACLs.rules:type_name -> gswitch.v1.ACLRule
+	43, // 23: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
+	44, // 24: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
+	46, // 25: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
+	48, // 26: gswitch.v1.Pauses.pauses:type_name -> gswitch.v1.Pause
+	49, // 27: gswitch.v1.Pause.causes:type_name -> gswitch.v1.PauseCause
+	51, // 28: gswitch.v1.Waits.waits:type_name -> gswitch.v1.Wait
+	53, // 29: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
+	54, // 30: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
+	56, // 31: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
+	4,  // 32: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
+	6,  // 33: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
+	8,  // 34: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
+	10, // 35: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
+	14, // 36: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
+	16, // 37: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
+	18, // 38: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
+	18, // 39: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
+	18, // 40: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
+	18, // 41: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
+	18, // 42: gswitch.v1.Control.ListPaths:input_type -> gswitch.v1.ListRequest
+	18, // 43: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
+	18, // 44: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
+	18, // 45: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
+	18, // 46: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
+	18, // 47: gswitch.v1.Control.ListCounters:input_type -> gswitch.v1.ListRequest
+	18, // 48: gswitch.v1.Control.ListPauses:input_type -> gswitch.v1.ListRequest
+	18, // 49: gswitch.v1.Control.ListWaits:input_type -> gswitch.v1.ListRequest
+	18, // 50: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
+	18, // 51: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
+	57, // 52: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
+	58, // 53: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
+	1,  // 54: gswitch.v1.Control.Record:input_type -> gswitch.v1.RecordRequest
+	5,  // 55: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
+	7,  // 56: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
+	9,  // 57: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
+	9,  // 58: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
+	15, // 59: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
+	17, // 60: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
+	19, // 61: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
+	23, // 62: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
+	33, // 63: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
+	35, // 64: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
+	29, // 65: gswitch.v1.Control.ListPaths:output_type -> gswitch.v1.Paths
+	38, // 66: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
+	40, // 67: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
+	42, // 68: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
+	45, // 69: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
+	26, // 70: gswitch.v1.Control.ListCounters:output_type -> gswitch.v1.Counters
+	47, // 71: gswitch.v1.Control.ListPauses:output_type -> gswitch.v1.Pauses
+	50, // 72: gswitch.v1.Control.ListWaits:output_type -> gswitch.v1.Waits
+	52, // 73: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
+	55, // 74: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
+	19, // 75: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
+	59, // 76: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
+	2,  // 77: gswitch.v1.Control.Record:output_type -> gswitch.v1.Recordings
+	55, // [55:78] is the sub-list for method output_type
+	32, // [32:55] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -5769,7 +5474,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   64,
+			NumMessages:   61,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

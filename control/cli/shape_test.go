@@ -22,7 +22,7 @@ func TestShape(t *testing.T) {
 			t.Errorf("%s is not in %s", name, raw)
 		}
 	}
-	for _, line := range strings.Split(JSONHelp(&api.Crossbar{}), "\n") {
+	for _, line := range strings.Split(JSONHelp(&api.PFC{}), "\n") {
 		if len(line) > 92 {
 			t.Errorf("%d columns: %s", len(line), line)
 		}

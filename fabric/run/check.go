@@ -26,7 +26,18 @@ func Check(s *scenario.Scenario) error {
 		}
 		err = vnet.CheckBuffers(c)
 		var wrong *vnet.BufferError
+		var feature *vnet.FeatureError
 		switch {
+		case errors.As(err, &feature):
+			key := "switch." + feature.Feature
+			if feature.Key != "" {
+				key += "." + feature.Key
+			}
+			hint := ""
+			if len(s.Runs) > 1 {
+				hint = fmt.Sprintf(" (run %q)", r.Name)
+			}
+			return r.Wrong(s.File, key, "%v%s", feature, hint)
 		case errors.As(err, &wrong):
 			key, hint := place(wrong, r.Doc)
 			if len(s.Runs) > 1 {
@@ -45,11 +56,7 @@ func Check(s *scenario.Scenario) error {
 func place(e *vnet.BufferError, d *scenario.Document) (key, hint string) {
 	var b *buffer.Error
 	if !errors.As(e, &b) {
-		key = "switch.crossbar"
-		if d.Switch.Crossbar.Pause != 0 {
-			key = "switch.crossbar.pause"
-		}
-		return key, "; gfabric headroom --queues input shows how, and buffer.allow_loss: true accepts the loss"
+		return "switch.buffer", ""
 	}
 	switch b.What {
 	case buffer.OfHeadroom:

@@ -60,7 +60,7 @@ duration: 1ms
 		{"{enabled: true, pause: 8KiB, unpause: 4557B}", "false", ""},
 		{"{enabled: true, pause: 12KiB, unpause: 4557B}", "false", "t.yaml:6:36: switch.crossbar.pause: switch s1: port h1: a pause at 12288 B is not safe"},
 		{"{enabled: true, pause: 12KiB, unpause: 4557B}", "true", ""},
-		{"{enabled: true, ingress: 20KB}", "false", "t.yaml:6:13: switch.crossbar.pause: switch s1: port h1: a queue of 20000 B is too small for 8 lossless classes"},
+		{"{enabled: true, ingress: 20KB}", "false", "t.yaml:6:38: switch.crossbar.ingress: switch s1: port h1: a queue of 20000 B is too small for 8 lossless classes"},
 	} {
 		s := load(t, strings.NewReplacer("CROSSBAR", v.crossbar, "LOSS", v.loss).Replace(doc), scenario.Options{})
 		s.File = "t.yaml"

@@ -106,7 +106,6 @@ func describe(r *scenario.Run, real bool) (*vnet.Config, error) {
 	if es := &d.Switch.Escape; es.Enabled {
 		c.Escape = vnet.Escape{On: true, Config: es.Params(), Period: frame.Time(es.Period)}
 	}
-	c.Crossbar = d.Switch.Crossbar.Config()
 	if c.Paths, err = d.Switch.Paths.Config(); err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 // forwarding, and a crossbar of four times the rate.
 const retrieving = `version: 1
 topology: {generate: star(4), classes: {host: {rate: 1Gbps, delay: 5476ns}}}
-switch: {crossbar: {enabled: true, latency: 4224ns}}
+switch: {crossbar: {enabled: true, latency: 4224ns, pause: 8KiB, unpause: 4557B}}
 hosts:
   payload: 1460B
   sizes: {data: 70, ack: 84}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gswitch/units"
+	"gswitch/vswitch"
 )
 
 // Sizes of switches and hosts that nothing keeps in 32 bits.
@@ -15,7 +16,7 @@ var wide = []string{"switch.buffer.size", "switch.paths.thresholds", "switch.pus
 // A size that switches or hosts keep in 32 bits has that range: no key is cut
 // to what is left of it.
 func TestNothingIsCut(t *testing.T) {
-	seen := 0
+	seen, limit := 0, "0B and 4294967295B"
 	var walk func(path string, typ reflect.Type)
 	walk = func(path string, typ reflect.Type) {
 		for i := range typ.NumField() {
@@ -37,7 +38,7 @@ func TestNothingIsCut(t *testing.T) {
 				inner = "{" + k + ": " + inner + "}"
 			}
 			text := small + strings.TrimSuffix(strings.TrimPrefix(inner, "{"), "}") + "\n"
-			if _, err := Parse("s.yaml", []byte(text), Options{}); err == nil || !strings.Contains(err.Error(), "s.yaml:9:") || !strings.Contains(err.Error(), key+": 5GiB is not between 0B and 4294967295B") {
+			if _, err := Parse("s.yaml", []byte(text), Options{}); err == nil || !strings.Contains(err.Error(), "s.yaml:9:") || !strings.Contains(err.Error(), key+": 5GiB is not between "+limit) {
 				t.Errorf("%s: %v", key, err)
 			}
 		}
@@ -45,6 +46,12 @@ func TestNothingIsCut(t *testing.T) {
 	walk("switch", reflect.TypeFor[Switch]())
 	walk("hosts", reflect.TypeFor[Hosts]())
 	walk("pfc", reflect.TypeFor[PFC]())
+	limit = "" // which a system may set lower
+	for _, f := range vswitch.Features() {
+		if f.Whole != nil && !f.Daemons {
+			walk("switch."+f.Name, reflect.TypeOf(f.Whole()).Elem())
+		}
+	}
 	if seen < 20 {
 		t.Errorf("%d sizes seen", seen)
 	}

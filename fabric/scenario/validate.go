@@ -76,7 +76,6 @@ func (v *validator) names(list string, n int, name func(int) string) {
 
 func (v *validator) switches() {
 	v.escape()
-	v.crossbar()
 	v.paths()
 	v.features()
 	v.wholes()

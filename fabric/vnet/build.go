@@ -189,8 +189,8 @@ func (b *Buffer) alpha() float64 {
 func (n *Network) number() {
 	t := n.Topology
 	n.ways = newWays(t)
-	if n.cfg.Crossbar.On {
-		n.ways.crossbars(&n.cfg.Crossbar)
+	if p := n.cfg.passage(); p != nil {
+		n.ways.pass(p)
 	}
 	n.hostNode, n.swNode = n.ways.hosts, t.Switches()
 	n.hostOf, n.swOf, n.engine = fill(len(t.Nodes)), fill(len(t.Nodes)), fill(len(t.Nodes))

@@ -9,8 +9,7 @@ import (
 )
 
 // BufferError is a division of a switch's buffer that is impossible or unsafe.
-// It wraps a *buffer.Error, which knows the value that is safe, unless it is
-// about the thresholds of a crossbar.
+// It wraps a *buffer.Error, which knows the value that is safe.
 type BufferError struct {
 	Switch string
 	Port   string // neighbour at the port, "" where it is about none
@@ -51,7 +50,6 @@ func CheckBuffers(cfg *Config) error {
 			c.Ports = append(c.Ports, port)
 		}
 		n.escapeSwitch(&c)
-		c.Crossbar = n.cfg.Crossbar
 		if err := n.wholes(&c, func(f *vswitch.Feature) bool { return f.Divide != nil }); err != nil {
 			return err
 		}

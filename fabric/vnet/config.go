@@ -76,8 +76,6 @@ type Config struct {
 	Features []Feature
 	Wholes   []Whole // of switches as a whole
 
-	// Crossbar gives switches queues at their ingress ports, too.
-	Crossbar vswitch.CrossbarConfig
 	// Paths says how switches choose among shortest paths.
 	Paths vswitch.PathsConfig
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"gswitch/crossbar"
+	"gswitch/crossbar/point"
 	"gswitch/fabric"
 	"gswitch/frame"
 	"gswitch/hostnic"
@@ -53,9 +55,15 @@ func chain(t testing.TB, k, hosts int) *fabric.Topology {
 // detailConfig is DeTail's switches.
 func detailConfig(topo *fabric.Topology) *Config {
 	c := &Config{Topology: topo, Overhead: 24, Payload: fullSize, PFC: PFC{On: true, Classes: 0xff, Response: 1024}, BaseRTT: frame.Millisecond,
-		Crossbar: vswitch.CrossbarConfig{On: true, SkipBlocked: true, Pause: 8192, Unpause: 4557, Latency: 4224}}
+		Wholes: crossed(point.Config{})}
 	c.Host.AckClass = InClass(6)
 	return c
+}
+
+// crossed gives all switches crossbars with the thresholds and the delay of the report.
+func crossed(o point.Config) []Whole {
+	o.SkipBlocked, o.Pause, o.Unpause, o.Latency = true, 8192, 4557, 4224
+	return []Whole{{Name: point.Name, Options: func(*vswitch.Config) (any, error) { return o, nil }}}
 }
 
 // portOf is the port of a switch towards a node.
@@ -69,13 +77,8 @@ func (n *Network) portOf(t testing.TB, sw, node string) Port {
 	return Port{s, p}
 }
 
-func (n *Network) crossbarAt(p Port) vswitch.CrossbarView {
-	for _, v := range n.Switches[p.Switch].Nodes[0].Crossbar(nil) {
-		if v.Port == p.Port {
-			return v
-		}
-	}
-	return vswitch.CrossbarView{}
+func (n *Network) crossbarAt(p Port) crossbar.View {
+	return point.At(n.Switches[p.Switch].Nodes[0]).Port(uint16(p.Port))
 }
 
 // TestIdleLatency: a frame alone takes what the report's table of delays says,
@@ -107,7 +110,7 @@ func TestIdealWithCrossbars(t *testing.T) {
 	for _, c := range []struct{ switches, speedup int }{{1, 0}, {3, 0}, {5, 1}, {2, 7}} {
 		for _, bytes := range []uint64{4, 2 * fullSize, 40*fullSize + 100} {
 			cfg := detailConfig(chain(t, c.switches, 2))
-			cfg.Crossbar.Speedup = c.speedup
+			cfg.Wholes = crossed(point.Config{Speedup: c.speedup})
 			n := build(t, cfg)
 			start(t, n, Flow{Src: 0, Dst: 1, Bytes: bytes})
 			done := run(t, n, 10*frame.Millisecond)
@@ -131,7 +134,7 @@ func TestIdealWithCrossbars(t *testing.T) {
 	if n.Derived.BaseRTT != want {
 		t.Errorf("T is %d ns, a full frame and its acknowledgement take %d", n.Derived.BaseRTT, want)
 	}
-	cfg.Crossbar.On = false
+	cfg.Wholes = nil
 	cfg.PFC.On = false
 	if without := build(t, cfg).Derived.BaseRTT; want-without < 6*(4224+60) {
 		t.Errorf("T is %d ns without crossbars and %d with six to cross", without, want)
@@ -176,15 +179,13 @@ func TestPauseReaction(t *testing.T) {
 		node := n.Switches[0].Nodes[0]
 		var since, last frame.Time
 		var then, before vswitch.Traffic
-		var views []vswitch.CrossbarView
 		paused := false
 		r.shortest = frame.Never
 		n.Engine.Every(0, step, func(now frame.Time) {
 			var p vswitch.PortCounts
 			node.ReadPort(uint16(at.Port), &p)
 			rx := p.RxClass[3]
-			views = node.Crossbar(views[:0])
-			wants := views[at.Port].Wants>>3&1 != 0
+			wants := n.crossbarAt(at).Wants>>3&1 != 0
 			switch {
 			case wants && !paused:
 				since, last, then = now, now, rx
@@ -228,7 +229,7 @@ func TestPauseReaction(t *testing.T) {
 func TestClassesAreIsolated(t *testing.T) {
 	delays := func(total bool) (paused, most frame.Time) {
 		c := detailConfig(chain(t, 2, 3))
-		c.Crossbar.TotalCap = total
+		c.Wholes = crossed(point.Config{TotalCap: total})
 		n := build(t, c)
 		start(t, n, Flow{Src: 0, Dst: 2, Bytes: 1 << 30})
 		var idle frame.Time

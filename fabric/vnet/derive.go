@@ -24,7 +24,7 @@ type Derived struct {
 
 	// MaxRTT is the largest round-trip time over all pairs of hosts: the
 	// propagation both ways, a full data frame stored and forwarded at each
-	// hop, and its acknowledgement; crossbars are hops, and their latency is.
+	// hop, and its acknowledgement; from an input to an output queue is a hop, too.
 	MaxRTT frame.Time
 	// MaxBDP is the largest bandwidth-delay product over all pairs in bytes on
 	// the wire: the round trip of propagation at the rate of the slowest link.
@@ -114,9 +114,10 @@ func pushOutLimit(c *scheduler.PushOut) uint64 {
 
 // drain is the longest that the buffer which one egress port can fill takes to
 // leave it: of all ingress ports with a static limit, else the dynamic
-// threshold of a queue in an empty buffer. With a crossbar it is the queue of the
+// threshold of a queue in an empty buffer. With input queues it is the queue of the
 // port and those of all ingress ports.
 func (d *Derived) drain(w *ways, c *Config) (t frame.Time) {
+	inputs := c.passage()
 	for i := range w.t.Nodes {
 		n := &w.t.Nodes[i]
 		for p := range n.Links {
@@ -135,8 +136,8 @@ func (d *Derived) drain(w *ways, c *Config) (t frame.Time) {
 			if c.Buffer.IngressLimit != 0 {
 				fill = float64(c.Buffer.IngressLimit) * float64(len(n.Links))
 			}
-			if c.Crossbar.On {
-				in, out := c.Crossbar.Queues()
+			if inputs != nil {
+				in, out := inputs.Queues()
 				fill = float64(out) + float64(float64(in)*float64(len(n.Links)))
 			}
 			t = max(t, frame.Time(fill*8e9/float64(l.Rate)))

@@ -1,6 +1,7 @@
 package vnet
 
 import (
+	"errors"
 	"fmt"
 
 	"gswitch/feature"
@@ -43,6 +44,30 @@ func (c *Config) stages() uint8 {
 	return flow.Stages
 }
 
+// passage returns what switches have in place of their shared buffer, nil where they
+// have that.
+func (c *Config) passage() vswitch.Passage {
+	for _, w := range c.Wholes {
+		if f := vswitch.Find(w.Name); f != nil && f.InputQueued {
+			if v, err := w.Options(new(vswitch.Config)); err == nil { // else switches refuse it
+				return v.(vswitch.Passage)
+			}
+		}
+	}
+	return nil
+}
+
+// FeatureError is what stands against the options of a feature in a switch, with
+// their key where it is about one.
+type FeatureError struct {
+	Switch, Feature, Key string
+	Err                  error
+}
+
+func (e *FeatureError) Error() string { return fmt.Sprintf("switch %s: %v", e.Switch, e.Err) }
+
+func (e *FeatureError) Unwrap() error { return e.Err }
+
 // wholes gives a switch what it has of those features as a whole that are wanted.
 func (n *Network) wholes(c *vswitch.Config, wanted func(*vswitch.Feature) bool) error {
 	for _, w := range n.cfg.Wholes {
@@ -51,7 +76,11 @@ func (n *Network) wholes(c *vswitch.Config, wanted func(*vswitch.Feature) bool) 
 		}
 		v, err := w.Options(c)
 		if err != nil {
-			return fmt.Errorf("switch %s: %s: %w", c.Name, w.Name, err)
+			wrong := &FeatureError{Switch: c.Name, Feature: w.Name, Err: err}
+			if at := new(vswitch.KeyError); errors.As(err, &at) {
+				wrong.Key, wrong.Err = at.Key, at.Err
+			}
+			return wrong
 		}
 		c.Options = c.Options.With(w.Name, v)
 	}

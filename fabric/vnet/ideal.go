@@ -11,7 +11,7 @@ import (
 
 // Ideal returns how long a message takes alone in the network, from its start
 // to the arrival of its last byte: propagation, store and forward of the first
-// frame at every hop and in every crossbar, then frames at the speed of the
+// frame at every hop and behind every input queue, then frames at the speed of the
 // slowest, headers included. It is exact where the host sends at line rate.
 func (n *Network) Ideal(src, dst int, bytes uint64) frame.Time {
 	hops := n.way(src, dst)

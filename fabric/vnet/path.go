@@ -23,8 +23,8 @@ type ways struct {
 	hosts   []int
 	dist    [][]int    // by node that is the switch of a host: hops from every node to it
 	near    [][][]int  // by the same, then by node: the ports that lead nearer to it; nil until asked for
-	cross   []uint64   // by node: bit/s of its crossbar, 0 where it has none; nil if none has
-	delayed frame.Time // from a frame's arrival at a crossbar until it can cross
+	cross   []uint64   // by node: bit/s from its input to its output queues, 0 where it has no such; nil if none has
+	delayed frame.Time // from a frame's arrival at an input queue until it can leave it
 }
 
 func newWays(t *fabric.Topology) *ways {
@@ -37,9 +37,9 @@ func newWays(t *fabric.Topology) *ways {
 	return w
 }
 
-// crossbars gives the switches crossbars.
-func (w *ways) crossbars(c *vswitch.CrossbarConfig) {
-	w.cross, w.delayed = make([]uint64, len(w.t.Nodes)), c.Latency
+// pass has frames wait at inputs of the switches.
+func (w *ways) pass(c vswitch.Passage) {
+	w.cross, w.delayed = make([]uint64, len(w.t.Nodes)), c.Wait()
 	for _, i := range w.t.Switches() {
 		fastest := uint64(0)
 		for _, l := range w.t.Nodes[i].Links {
@@ -150,13 +150,13 @@ func (f wire) span(l *fabric.Link) int64 {
 	return int64(ns)*1000 + int64(rem*1000/l.Rate)
 }
 
-// crossing is how long the frame takes on a crossbar in picoseconds.
+// crossing is how long the frame takes from queue to queue in picoseconds.
 func (f wire) crossing(rate uint64) int64 { return max(1, int64(f.bytes*8e9/rate)) * 1000 }
 
 // alone returns the picoseconds from the start of n frames of the size full
 // and a last one, at the source of an empty way, to the arrival of the last
 // byte: every hop stores a frame before it forwards it, and frames follow each
-// other at the speed of the slowest hop. A crossbar is a hop in this sense.
+// other at the speed of the slowest hop. From an input to an output queue is a hop in this sense.
 func (w *ways) alone(hops []hop, n uint64, full, last wire) int64 {
 	var first, slowest int64 // when the first of the full frames has passed a hop; the slowest so far
 	var end int64            // when the last frame has
@@ -183,8 +183,8 @@ func (w *ways) alone(hops []hop, n uint64, full, last wire) int64 {
 	return end + int64(w.t.Links[hops[len(hops)-1].link].Delay)*1000
 }
 
-// delay is the propagation along a way, and what crossbars wait for each frame
-// by itself.
+// delay is the propagation along a way, and how long frames wait at inputs in any
+// case.
 func (w *ways) delay(hops []hop) (d frame.Time) {
 	for _, h := range hops {
 		d += frame.Time(w.t.Links[h.link].Delay)

@@ -66,7 +66,6 @@ func (n *Network) switchConfig(i, node int) (*vswitch.Config, error) {
 		c.Ports = append(c.Ports, port)
 	}
 	n.escapeSwitch(c)
-	c.Crossbar = n.cfg.Crossbar
 	n.forwarding(c, node)
 	if len(n.cfg.Wholes) > 0 {
 		c.Loopbacks = plan.Loopback // by which others know it

@@ -1,4 +1,4 @@
-package vswitch
+package point_test
 
 import (
 	"testing"

@@ -1,8 +1,9 @@
-package vswitch_test
+package point_test
 
 import (
 	"testing"
 
+	"gswitch/crossbar/point"
 	"gswitch/frame"
 	"gswitch/vswitch"
 	st "gswitch/vswitch/switchtest"
@@ -19,7 +20,9 @@ type crossbarPump struct {
 func newCrossbarPump(tb testing.TB, on bool) *crossbarPump {
 	cfg := st.Base(2)
 	cfg.FDB.Static = []vswitch.StaticMAC{{VLAN: 1, MAC: st.HostMAC(2), Port: 1}, {VLAN: 1, MAC: st.HostMAC(1), Port: 0}}
-	cfg.Crossbar = vswitch.CrossbarConfig{On: on, SkipBlocked: true}
+	if on {
+		cfg.Options = cfg.Options.With(point.Name, point.Config{SkipBlocked: true})
+	}
 	p := &crossbarPump{r: st.New(tb, cfg)}
 	for i := range p.proto {
 		p.proto[i] = st.RoCE(1, uint32(i), 10)
