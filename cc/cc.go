@@ -38,6 +38,7 @@ type Feedback struct {
 	Next   uint64       // position that is sent next, which is below SndNxt while the sender goes back; 0: SndNxt
 	Newly  uint32       // bytes that this acknowledgement newly covers
 	RTT    frame.Time   // 0: no sample (retransmitted, or an old acknowledgement)
+	OneWay frame.Time   // of the frame that the RTT sample is of, until its last switch sent it on, by synchronised clocks and telemetry; 0: not known
 	Bytes  uint32       // bytes on the wire of the frame (or segment) that the RTT sample is of
 	Path   *inband.Path // telemetry, nil without
 	CE     bool         // the receiver saw the congestion mark

@@ -48,6 +48,8 @@ func init() {
 				Doc: "whether the time that the segment itself takes on the link is taken off its RTT"},
 			{Name: "burst_rate", Unit: options.Rate, Default: "= that of the NIC", Min: 1, Max: 1e13, Source: "TIMELY's evaluation of NIC pacing",
 				Doc: "rate at which the NIC sends the frames of a segment"},
+			{Name: "delay", Unit: options.Choice, Default: "round-trip", Choices: []string{"round-trip", "one-way"}, Source: "Li's dissertation, section 3.6.3",
+				Doc: "one-way: in place of the RTT the time until the last switch sent the frame on, where clocks are synchronised and data carries telemetry; congestion on the way back does not count. Elsewhere the RTT"},
 			{Name: "gate", Unit: options.Number, Default: "0.8", Max: 1, Source: "TIMELY section 4.3",
 				Doc: "the rate grows only while the flow sends more than this share of it; 0: always"},
 			{Name: "thigh_rtt", Unit: options.Choice, Default: "sample", Choices: []string{"sample", "average"}, Source: "TIMELY section 4.3 (average: its ablation)",
@@ -101,7 +103,7 @@ type timelyConfig struct {
 	haiAfter                    int
 	haiFactor                   float64
 	perWindow, scale, keep      bool
-	averaged                    bool
+	averaged, oneWay            bool
 	segment                     uint32
 	window                      windowRule
 }
@@ -113,7 +115,7 @@ func newTimely(p options.Values) (func(*Env) Algorithm, error) {
 		burst: p.Float("burst_rate"), gate: p.Float("gate"), deadband: p.Float("deadband"),
 		haiAfter: p.Int("hai_after"), haiFactor: p.Float("hai_factor"),
 		perWindow: p.Choice("update") == "window", scale: p.Flag("scale"), keep: p.Choice("serialization") == "keep",
-		averaged: p.Choice("thigh_rtt") == "average", segment: uint32(p.Float("segment")), window: windowOption(&p),
+		averaged: p.Choice("thigh_rtt") == "average", oneWay: p.Choice("delay") == "one-way", segment: uint32(p.Float("segment")), window: windowOption(&p),
 	}
 	c.idle = options.Or(p.Float("idle"), 10*c.minRTT)
 	c.fmin = options.Or(p.Float("fmin"), 1-c.beta)
@@ -190,6 +192,9 @@ func (t *timely) OnAck(f *Feedback) {
 // (TIMELY section 3.1), in ns.
 func (t *timely) netRTT(f *Feedback) float64 {
 	rtt := float64(f.RTT)
+	if t.cfg.oneWay && f.OneWay > 0 {
+		rtt = float64(f.OneWay)
+	}
 	if t.cfg.keep {
 		return rtt
 	}

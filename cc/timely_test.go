@@ -311,3 +311,31 @@ func TestTimelyScaleInvariance(t *testing.T) {
 		}
 	})
 }
+
+// By one-way delay the RTT does not count, unless nothing else is known.
+func TestTimelyByOneWayDelay(t *testing.T) {
+	for _, c := range []struct {
+		delay       string
+		oneWay      frame.Time
+		first, last float64 // us of RTT
+		grows       bool
+	}{
+		{"round-trip", 10_000, 100, 900, false},
+		{"one-way", 10_000, 100, 900, true},
+		{"one-way", 900_000, 20, 20, false},
+		{"one-way", 0, 100, 900, false},
+		{"one-way", 0, 20, 20, true},
+	} {
+		a := timelyAt(t, "1000", "delay", c.delay)
+		for i := range 10 {
+			rtt := c.first
+			if i > 0 {
+				rtt = c.last
+			}
+			a.OnAck(&Feedback{Newly: 1, RTT: frame.Time(rtt * 1000), OneWay: c.oneWay, Bytes: 16_000})
+		}
+		if grows := a.Rate() > 1000e6; grows != c.grows {
+			t.Errorf("%+v: %.0f Mb/s", c, a.Rate()/1e6)
+		}
+	}
+}

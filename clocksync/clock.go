@@ -34,6 +34,15 @@ const Drift = 200_000 // parts in 10^9
 // At returns synchronised time at the node's time now.
 func (c *Clock) At(now frame.Time) frame.Time { return now + c.offset }
 
+// Lead is by how much synchronised time is ahead of the node's own; 0 while nothing is
+// known.
+func (c *Clock) Lead() frame.Time {
+	if !c.synced {
+		return 0
+	}
+	return c.offset
+}
+
 // Uncertainty is the largest difference to the root's clock at the node's time
 // now (equation 3.1): what it was when the clock was last synchronised, and what
 // an oscillator may have drifted since.

@@ -130,6 +130,9 @@ func (n *NIC) sample(now frame.Time, q *queuePair, res *transport.AckResult) {
 	if f.RTT <= 0 {
 		return
 	}
+	if n.synced && f.Path != nil && f.Path.N > 0 {
+		f.OneWay = n.oneWay(now-f.RTT, q.codec.Range().TS, f.Path.Hops[f.Path.N-1].TS)
+	}
 	if n.cfg.RTTSamples {
 		perByte := q.seg.perByte
 		if perByte == 0 {
@@ -140,6 +143,17 @@ func (n *NIC) sample(now frame.Time, q *queuePair, res *transport.AckResult) {
 	if n.cfg.RTTNoise > 0 {
 		f.RTT += frame.Time(n.noise.Float64() * float64(n.cfg.RTTNoise))
 	}
+}
+
+// oneWay is how long a frame that left at an instant took until the last switch sent it on,
+// whose stamp counts modulo as many nanoseconds; 0 where the stamp is before that, as by a
+// clock that is not synchronised.
+func (n *NIC) oneWay(left frame.Time, modulo, stamp uint64) frame.Time {
+	d := (stamp - uint64(left+n.lead)) & (modulo - 1)
+	if d > modulo/2 {
+		return 0
+	}
+	return frame.Time(d)
 }
 
 // notified takes in a congestion notification.

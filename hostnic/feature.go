@@ -312,6 +312,10 @@ func (n *NIC) Feature(name string) any {
 	return nil
 }
 
+// Lead says by how much synchronised time is ahead of the NIC's own, and whether it is
+// known. The feature that keeps it calls it.
+func (n *NIC) Lead(by frame.Time, known bool) { n.lead, n.synced = by, known }
+
 // Timekeeper returns the feature that keeps synchronised time, nil if none does.
 func (n *NIC) Timekeeper() feature.Timekeeper {
 	for i := range n.features {

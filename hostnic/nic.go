@@ -33,6 +33,8 @@ type NIC struct {
 	// The way out.
 	clock      scheduler.RateClock
 	up         bool
+	synced     bool       // synchronised time is known
+	lead       frame.Time // by how much it is ahead of the NIC's own
 	touched    bool
 	lastWake   frame.Time // what PortWake last said, Never since the last Transmit
 	paused     uint8      // classes that may not be sent: the neighbour pauses them, or they rest

@@ -340,6 +340,15 @@ func (n *Node) Feature(name string) any {
 	return nil
 }
 
+// Synchronised returns what synchronised time is at an instant of the node's own, which it
+// is itself where no feature keeps it: what stamps say that are compared with those of
+// others.
+func (n *Node) Synchronised(t frame.Time) frame.Time { return t + n.lead }
+
+// Lead says by how much synchronised time is ahead of the node's own, 0 while it is not
+// known. The feature that keeps it calls it.
+func (n *Node) Lead(by frame.Time) { n.lead = by }
+
 // Timekeeper returns the feature that keeps synchronised time, nil if none does.
 func (n *Node) Timekeeper() feature.Timekeeper {
 	for i := range n.features {

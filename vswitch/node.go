@@ -29,6 +29,7 @@ type Node struct {
 
 	// The loop's time and program, so that stages need not pass them on.
 	now  frame.Time
+	lead frame.Time // synchronised time less the node's own; 0 without
 	prog *Program
 
 	ports   []portState

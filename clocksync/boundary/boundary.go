@@ -87,6 +87,9 @@ func (c *Clock) read(emit func(counter int, port uint16, value float64, labels .
 func (c *Clock) adopt(now frame.Time, at uint16, pc *vswitch.PortConfig) vswitch.Stages {
 	o, on := c.node.Config().Options[Name].(clocksync.Options)
 	if !on || at >= clocksync.MaxPorts || pc.Name == "" {
+		if !on {
+			c.node.Lead(0)
+		}
 		c.dismiss(at)
 		return 0
 	}
@@ -105,7 +108,7 @@ func (c *Clock) adopt(now frame.Time, at uint16, pc *vswitch.PortConfig) vswitch
 	p.rate.SetRate(pc.Scheduler.Rate)
 	p.rate.WholeNs(pc.Scheduler.WholeNs)
 	c.Use(now, int(at), true)
-	c.node.Arm(c.Due())
+	c.set()
 	return vswitch.AtLinkLocal | vswitch.AtDeparts
 }
 
@@ -128,7 +131,7 @@ func (c *Clock) linkLocal(now frame.Time, at uint16, r frame.Ref) bool {
 		came = m.Stamp
 	}
 	c.Receive(now, came-p.rate.Span(m.Wire+p.overhead), m.Stamp != 0, int(at), c.node.Arena().Bytes(r))
-	c.node.Arm(c.Due())
+	c.set()
 	return true
 }
 
@@ -169,8 +172,15 @@ func (c *Clock) departs(at uint16, v []frame.Ref) {
 	}
 }
 
+// set follows what a message or the configuration has changed.
+func (c *Clock) set() {
+	c.node.Lead(c.Lead())
+	c.node.Arm(c.Due())
+}
+
 func (c *Clock) advance(now frame.Time) frame.Time {
 	c.Advance(now)
+	c.node.Lead(c.Lead())
 	return c.Due()
 }
 
@@ -178,6 +188,6 @@ func (c *Clock) advance(now frame.Time) frame.Time {
 // while it moves the network to another plan.
 func (c *Clock) Set(now frame.Time, o clocksync.Options) error {
 	err := c.Configure(now, o)
-	c.node.Arm(c.Due())
+	c.set()
 	return err
 }

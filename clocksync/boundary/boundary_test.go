@@ -183,3 +183,28 @@ func TestClockOfTwoWorkers(t *testing.T) {
 		t.Errorf("%d states are read", states)
 	}
 }
+
+// What the switch stamps is in synchronised time from the first message on, and in its own
+// without a clock.
+func TestStampsAreSynchronised(t *testing.T) {
+	r := st.New(t, config())
+	n := r.Switch.Nodes[0]
+	c := Of(n)
+	r.Advance(1)
+	asked := messages(t, r, 0)
+	r.Advance(1000)
+	if n.Synchronised(r.Now) != r.Now {
+		t.Errorf("%d at %d before any message", n.Synchronised(r.Now), r.Now)
+	}
+	r.In(0, encode(&wire.PTPFields{Type: wire.PTPPdelayResp, Sequence: asked[0].Sequence, RequestClock: asked[0].Clock, RequestPort: 1}))
+	r.In(0, syncMessage(500_000))
+	if at := n.Synchronised(r.Now); at != c.At(r.Now) || at < 500_000 {
+		t.Errorf("%d, and the clock says %d", at, c.At(r.Now))
+	}
+	cfg := config()
+	cfg.Options = nil
+	r.Apply(cfg)
+	if n.Synchronised(r.Now) != r.Now {
+		t.Error("synchronised without a clock")
+	}
+}

@@ -61,6 +61,7 @@ func (c *Clock) adopt(options any) hostnic.Stages {
 	o, on := options.(clocksync.Options)
 	c.Use(c.now, 0, on)
 	if !on {
+		c.nic.Lead(0, false)
 		return 0
 	}
 	if o != c.requested {
@@ -73,7 +74,7 @@ func (c *Clock) adopt(options any) hostnic.Stages {
 func (c *Clock) link(now frame.Time, up bool) {
 	c.now, c.under = now, 0
 	c.Use(now, 0, up)
-	c.nic.Arm(c.Due())
+	c.set()
 }
 
 // receive takes messages. A frame is handed over when its last bit has come; its
@@ -90,7 +91,7 @@ func (c *Clock) receive(now frame.Time, v []frame.Ref) {
 		c.Receive(now, came-c.rate.Span(m.Wire+cfg.Overhead), m.Stamp != 0, 0, c.nic.Arena().Bytes(r))
 		c.nic.Pool().Free(r)
 	}
-	c.nic.Arm(c.Due())
+	c.set()
 }
 
 // maxWaiting is how many messages wait for the link at most.
@@ -123,9 +124,16 @@ func (c *Clock) departs(_ frame.Time, v []frame.Ref) {
 	}
 }
 
+// set follows what a message or the configuration has changed.
+func (c *Clock) set() {
+	c.nic.Lead(c.Lead(), c.Uncertainty(c.now) != clocksync.Forever)
+	c.nic.Arm(c.Due())
+}
+
 func (c *Clock) advance(now frame.Time) frame.Time {
 	c.now = now
 	c.Advance(now)
+	c.nic.Lead(c.Lead(), c.Uncertainty(now) != clocksync.Forever)
 	return c.Due()
 }
 
@@ -134,6 +142,6 @@ func (c *Clock) advance(now frame.Time) frame.Time {
 func (c *Clock) Set(now frame.Time, o clocksync.Options) error {
 	c.now = now
 	err := c.Configure(now, o)
-	c.nic.Arm(c.Due())
+	c.set()
 	return err
 }

@@ -122,7 +122,7 @@ func (p *ports) sends(n uint16, v []frame.Ref) {
 // stamp writes the record into a frame that leaves. later are the frames that
 // leave after it in the same vector: they were still behind it.
 func (p *ports) stamp(n uint16, at *port, r frame.Ref, m *frame.Meta, later []frame.Ref) {
-	d := inband.Departure{Port: n, Code: at.code, TS: uint64(m.Depart), Tx: m.TxBytes, Q: uint64(m.QBytes)}
+	d := inband.Departure{Port: n, Code: at.code, TS: uint64(p.node.Synchronised(m.Depart)), Tx: m.TxBytes, Q: uint64(m.QBytes)}
 	if p.wholePort || p.signal == inband.RxBytes {
 		frames, behind := p.node.Scheduler(n).Backlog()
 		for _, l := range later {

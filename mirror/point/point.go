@@ -264,7 +264,7 @@ func (p *point) copy(i int, r frame.Ref, m *frame.Meta, port uint16, info mirror
 	}
 	cm := p.arena.Meta(to)
 	cm.Len = uint16(p.arena.Room())
-	info.Cut = m.Next != frame.Nil
+	info.At, info.Cut = p.node.Synchronised(info.At), m.Next != frame.Nil
 	n, length := s.Wrap.Write(p.arena.Bytes(to), p.arena.Bytes(r), m.Wire, info, s.Port == frame.NoPort)
 	if n == 0 {
 		p.node.Discard(to)
