@@ -13,10 +13,16 @@ func AppendString(b []byte, s string) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
 }
 
-// AppendAddr appends an address without zone: its length and its bytes. One that
-// is not valid has none.
+// zoned stands for the length of an IPv6 address that its zone follows.
+const zoned = 17
+
+// AppendAddr appends an address: its length, its bytes, and the zone if there is
+// one. An address that is not valid has no bytes.
 func AppendAddr(b []byte, a netip.Addr) []byte {
 	s := a.AsSlice()
+	if a.Zone() != "" {
+		return AppendString(append(append(b, zoned), s...), a.Zone())
+	}
 	return append(append(b, byte(len(s))), s...)
 }
 
@@ -85,11 +91,18 @@ func (d *Decoder) String(most int) string {
 
 // Addr takes an address.
 func (d *Decoder) Addr() netip.Addr {
-	n := int(d.Byte(16))
+	n := int(d.Byte(zoned))
 	if n == 0 {
 		return netip.Addr{}
 	}
-	a, ok := netip.AddrFromSlice(d.take(n))
+	a, ok := netip.AddrFromSlice(d.take(min(n, 16)))
+	if n == zoned {
+		zone := d.String(255)
+		if zone == "" || a.Is4In6() { // netip drops the zone of these
+			d.Fail()
+		}
+		a = a.WithZone(zone)
+	}
 	if !ok {
 		d.Fail()
 	}

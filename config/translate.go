@@ -97,7 +97,7 @@ func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
 		}
 	}
 	out := &vswitch.Config{
-		Name: s.Name, ID: uint16(s.ID), MAC: wire.MAC(*s.MAC), Seed: s.Seed, SymmetricHash: s.Hash == "symmetric", Strict: s.Strict, ICMPRate: uint32(s.ICMPRate), ShareOwn: true,
+		Name: s.Name, ID: uint16(s.ID), MAC: wire.MAC(*s.MAC), Seed: s.Seed, SymmetricHash: s.Hash == "symmetric", HashFields: s.hashFields(), NoRedirects: !*s.Redirects, Strict: s.Strict, ICMPRate: uint32(s.ICMPRate), ShareOwn: true,
 		Loopbacks: s.Loopback, Class: s.Classes.maps(), Buffer: s.Buffer.config(), PFC: s.PFC.config(),
 		FDB: vswitch.FDBConfig{Size: s.FDB.Max, Ageing: frame.Time(*s.FDB.Ageing)},
 	}
@@ -161,7 +161,7 @@ func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
 
 // VSwitch returns the route as the switch node takes it.
 func (r *Route) VSwitch() vswitch.Route {
-	out := vswitch.Route{Prefix: r.Prefix, Blackhole: r.Blackhole}
+	out := vswitch.Route{Prefix: r.Prefix, Refuse: r.refusal()}
 	if r.Via.IsValid() {
 		out.NextHops = []vswitch.NextHop{{Via: r.Via, Weight: 1}}
 	}
@@ -181,6 +181,26 @@ func (p *Port) link() scheduler.PortConfig {
 		out.Overhead = scheduler.EthernetOverhead
 	}
 	return out
+}
+
+func (s *Switch) hashFields() (f wire.HashFields) {
+	for _, name := range s.Fields {
+		f |= map[string]wire.HashFields{"src": wire.HashSrc, "dst": wire.HashDst, "src_port": wire.HashSrcPort,
+			"dst_port": wire.HashDstPort, "protocol": wire.HashProto, "label": wire.HashLabel}[name]
+	}
+	return f
+}
+
+func (r *Route) refusal() vswitch.Refusal {
+	switch {
+	case r.Blackhole:
+		return vswitch.Blackhole
+	case r.Unreachable:
+		return vswitch.Unreachable
+	case r.Prohibit:
+		return vswitch.Prohibit
+	}
+	return vswitch.Accept
 }
 
 func (p *Port) config(q QoS) vswitch.PortConfig {
@@ -211,6 +231,9 @@ func (p *Port) config(q QoS) vswitch.PortConfig {
 	}
 	if st := p.Storm; st != nil {
 		out.Storm = vswitch.StormControl{Broadcast: uint64(st.Broadcast), Multicast: uint64(st.Multicast), UnknownUnicast: uint64(st.Unknown)}
+	}
+	if f := p.Flood; f != nil {
+		out.NoFlood = vswitch.Flooded{Broadcast: !*f.Broadcast, Multicast: !*f.Multicast, UnknownUnicast: !*f.Unknown}
 	}
 	for _, c := range q.Queues {
 		qc := Serve(QueuePolicy(c.Order, c.Rank, c.Admission, c.Inversions), c.Policy, c.Shadow)

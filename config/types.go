@@ -33,14 +33,16 @@ type Memory struct {
 
 // Switch is one switch node.
 type Switch struct {
-	Name     string       `yaml:"name" need:"yes" doc:"Name, unique in the document."`
-	ID       int          `yaml:"id" range:"1,4095" doc:"12-bit identity in telemetry. Its place in the list, from 1, if left out."`
-	MAC      *MAC         `yaml:"mac" doc:"The switch's own address. Derived from its name if left out."`
-	Seed     uint64       `yaml:"seed" doc:"Seed of flow hashing and random marking. Derived from the name if left out, so that switches in a row hash differently."`
-	Loopback []netip.Addr `yaml:"loopback" doc:"Addresses of the switch itself, reachable through every port. The first is its router ID."`
-	Hash     string       `yaml:"hash" enum:"five-tuple,symmetric" default:"five-tuple" doc:"How flows are told apart. symmetric: both directions hash alike."`
-	Strict   bool         `yaml:"strict" doc:"true: drop bridged frames too whose network or transport header is malformed."`
-	ICMPRate int          `yaml:"icmp_rate" range:"1,1000000" default:"1000" doc:"Most ICMP errors per second that the switch sends."`
+	Name      string       `yaml:"name" need:"yes" doc:"Name, unique in the document."`
+	ID        int          `yaml:"id" range:"1,4095" doc:"12-bit identity in telemetry. Its place in the list, from 1, if left out."`
+	MAC       *MAC         `yaml:"mac" doc:"The switch's own address. Derived from its name if left out."`
+	Seed      uint64       `yaml:"seed" doc:"Seed of flow hashing and random marking. Derived from the name if left out, so that switches in a row hash differently."`
+	Loopback  []netip.Addr `yaml:"loopback" doc:"Addresses of the switch itself, reachable through every port. The first is its router ID."`
+	Hash      string       `yaml:"hash" enum:"five-tuple,symmetric" default:"five-tuple" doc:"How flows are told apart. symmetric: both directions hash alike."`
+	Fields    []string     `yaml:"hash_fields" enum:"src,dst,src_port,dst_port,protocol,label" doc:"The fields that tell flows apart, wherever something goes by flow. label: that of IPv6. All if left out, but no label where hash is symmetric."`
+	Strict    bool         `yaml:"strict" doc:"true: drop bridged frames too whose network or transport header is malformed."`
+	Redirects *bool        `yaml:"redirects" default:"true" doc:"false: senders are not redirected (ICMP, ICMPv6) whose packets leave by the network that they came from."`
+	ICMPRate  int          `yaml:"icmp_rate" range:"1,1000000" default:"1000" doc:"Most ICMP errors per second that the switch sends."`
 
 	Ports     []Port            `yaml:"ports" need:"yes" id:"name" doc:"The ports."`
 	VLANs     []VLAN            `yaml:"vlans" id:"id" doc:"Names and addresses of VLANs. A VLAN that a port uses exists without being listed."`
@@ -91,6 +93,7 @@ type Port struct {
 	Learn     *bool                 `yaml:"learn" default:"true" doc:"false: source addresses are not learned here."`
 	Isolated  bool                  `yaml:"isolated" doc:"true: exchanges no frames with other isolated ports."`
 	Storm     *StormControl         `yaml:"storm_control" doc:"Limits on flooded traffic that arrives here."`
+	Flood     *Flood                `yaml:"flood" doc:"Which frames are flooded to this port. All if left out."`
 	Addresses []netip.Prefix        `yaml:"address" doc:"Addresses with prefix length: makes it a routed port, outside all VLANs."`
 	ACL       string                `yaml:"acl" doc:"Access list for frames that arrive here."`
 	QoS       string                `yaml:"qos" doc:"Queue profile. Eight strict queues if left out."`
@@ -119,6 +122,13 @@ type PortVLAN struct {
 	Access int     `yaml:"access" range:"1,4094" doc:"Untagged member of this one VLAN."`
 	Trunk  []VLANs `yaml:"trunk" single:"yes" doc:"Tagged member of these VLANs: [10, 20-29], or one number or range without brackets."`
 	Native int     `yaml:"native" range:"1,4094" doc:"VLAN of untagged frames on a trunk. They are dropped if left out."`
+}
+
+// Flood says what is flooded to a port.
+type Flood struct {
+	Broadcast *bool `yaml:"broadcast" default:"true" doc:"false: no broadcast leaves here."`
+	Multicast *bool `yaml:"multicast" default:"true" doc:"false: no multicast leaves here. IPv6 hosts find each other by multicast."`
+	Unknown   *bool `yaml:"unknown" default:"true" doc:"false: no unicast to an address leaves here that is not known to be behind the port."`
 }
 
 // StormControl limits flooded traffic.
@@ -286,13 +296,15 @@ type StaticMAC struct {
 	Port string `yaml:"port" need:"yes" doc:"Port."`
 }
 
-// Route is a static route. One of via, next_hops, blackhole.
+// Route is a static route. One of via, next_hops, blackhole, unreachable, prohibit.
 type Route struct {
-	Prefix    netip.Prefix `yaml:"prefix" need:"yes" doc:"Destination."`
-	Via       netip.Addr   `yaml:"via" doc:"Next hop."`
-	NextHops  []NextHop    `yaml:"next_hops" id:"via" doc:"Several next hops, of which each frame takes one."`
-	Choose    string       `yaml:"choose" enum:"hash,scatter,flowlet,weighted,adaptive,least" doc:"How one of next_hops is chosen. As paths.choose says if left out."`
-	Blackhole bool         `yaml:"blackhole" doc:"true: drop."`
+	Prefix      netip.Prefix `yaml:"prefix" need:"yes" doc:"Destination."`
+	Via         netip.Addr   `yaml:"via" doc:"Next hop: an address of a network of the switch, of either IP version (RFC 8950), or a link-local one with the port behind it, fe80::1%p1."`
+	NextHops    []NextHop    `yaml:"next_hops" id:"via" doc:"Several next hops, of which each frame takes one."`
+	Choose      string       `yaml:"choose" enum:"hash,scatter,flowlet,weighted,adaptive,least" doc:"How one of next_hops is chosen. As paths.choose says if left out."`
+	Blackhole   bool         `yaml:"blackhole" doc:"true: drop."`
+	Unreachable bool         `yaml:"unreachable" doc:"true: drop, and answer that the destination cannot be reached."`
+	Prohibit    bool         `yaml:"prohibit" doc:"true: drop, and answer that this is prohibited."`
 }
 
 // Paths says how one of several next hops is chosen.
@@ -307,7 +319,7 @@ type Paths struct {
 
 // NextHop is one way of a route.
 type NextHop struct {
-	Via    netip.Addr `yaml:"via" need:"yes" doc:"Next hop."`
+	Via    netip.Addr `yaml:"via" need:"yes" doc:"Next hop, as routes.via."`
 	Weight int        `yaml:"weight" range:"1,256" default:"1" doc:"Share."`
 }
 

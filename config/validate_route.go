@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"gswitch/vswitch"
 )
 
 func (d decoder) station(path string, a netip.Addr) {
@@ -39,11 +41,14 @@ func (d decoder) validateAddresses(s *Switch, path string) {
 // plainRoute reports whether nothing can be wrong with a route but that its
 // next hop is not connected: so are most of very many.
 func plainRoute(r *Route) bool {
-	return r.Prefix.IsValid() && r.Prefix == r.Prefix.Masked() && r.Via.IsValid() && r.NextHops == nil && !r.Blackhole && r.Via.Is4() == r.Prefix.Addr().Is4()
+	return r.Prefix.IsValid() && r.Prefix == r.Prefix.Masked() && r.Via.IsValid() && r.NextHops == nil && r.refusal() == vswitch.Accept && (r.Via.Is4() || r.Prefix.Addr().Is6())
 }
 
 func (d decoder) validateRoutes(s *Switch, path string) {
 	connected := func(a netip.Addr) bool {
+		if zone := a.Zone(); zone != "" {
+			return a.IsLinkLocalUnicast() && slices.ContainsFunc(s.Ports, func(p Port) bool { return p.Name == zone && len(p.Addresses) > 0 })
+		}
 		in := func(p netip.Prefix) bool { return p.Contains(a) }
 		for i := range s.Ports {
 			if slices.ContainsFunc(s.Ports[i].Addresses, in) {
@@ -67,19 +72,23 @@ func (d decoder) validateRoutes(s *Switch, path string) {
 			d.Fail(sub+".prefix", "%s has bits beyond its length; write %s", r.Prefix, r.Prefix.Masked())
 		}
 		ways := 0
-		for _, has := range []bool{r.Via.IsValid(), len(r.NextHops) > 0, r.Blackhole} {
+		for _, has := range []bool{r.Via.IsValid(), len(r.NextHops) > 0, r.Blackhole, r.Unreachable, r.Prohibit} {
 			if has {
 				ways++
 			}
 		}
 		if ways != 1 && !d.Refused(sub+".via") && !d.Refused(sub+".next_hops") && !d.Refused(sub+".blackhole") {
-			d.Fail(sub, "needs exactly one of via, next_hops, blackhole")
+			d.Fail(sub, "needs exactly one of via, next_hops, blackhole, unreachable, prohibit")
 		}
 		hop := func(path string, a netip.Addr) {
 			switch {
 			case !a.IsValid() || !r.Prefix.IsValid():
-			case a.Is4() != r.Prefix.Addr().Is4():
-				d.Fail(path, "%s and prefix, %s, are not of one IP version", a, r.Prefix)
+			case a.Is4() && r.Prefix.Addr().Is6():
+				d.Fail(path, "%s is no next hop of %s: an IPv6 route leads to an IPv6 address", a, r.Prefix)
+			case a.Zone() != "" && !connected(a):
+				d.Fail(path, "behind the %% of %s stands no port with an address, or before it no link-local address", a)
+			case a.Is6() && a.IsLinkLocalUnicast() && a.Zone() == "":
+				d.Fail(path, "%s may be behind any port; write %s%%PORT", a, a)
 			case !connected(a):
 				d.Fail(path, "%s is on no network of this switch: no port and no VLAN has an address there", a)
 			}

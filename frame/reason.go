@@ -69,6 +69,8 @@ const (
 	NoVLANMember    // flooding found no other port in the VLAN
 	NoRoute         // longest prefix found nothing
 	Blackhole       // the route says drop
+	Unreachable     // the route says that there is no way, and the sender hears so
+	Prohibited      // the route says that this is not wanted, and the sender hears so
 	TTLExpired      // TTL or hop limit would reach zero
 	NeighborQueue   // too many frames wait for an unresolved neighbour
 	NeighborFailed  // the neighbour did not answer
@@ -166,6 +168,8 @@ var reasonNames = [NumReasons]string{
 	NoVLANMember:         "no-vlan-member",
 	NoRoute:              "no-route",
 	Blackhole:            "blackhole",
+	Unreachable:          "unreachable",
+	Prohibited:           "prohibited",
 	TTLExpired:           "ttl-expired",
 	NeighborQueue:        "neighbor-queue",
 	NeighborFailed:       "neighbor-failed",

@@ -190,6 +190,7 @@ func TestNeighborsSurviveOtherInterfaces(t *testing.T) {
 	next2 := *routerConfig()
 	next2.Ports = append(ports(1), next2.Ports...) // all port numbers shift
 	next2.Ports[0].Name = "x"
+	next2.NoRedirects = true
 	r.apply(&next2)
 	r.setLink(2, true)
 	r.in(2, udp(selfMAC, hostMAC(2), "10.0.1.2", "10.0.1.9"))
@@ -274,9 +275,11 @@ func TestConfigThatCannotWork(t *testing.T) {
 		"polices without a bucket": func(c *Config) {
 			c.ACLs = []ACL{{Name: "a", Rules: []ACLRule{{Action: pipeline.Action{Ops: pipeline.OpPolice}}}}}
 		},
-		"route to a connected network":   func(c *Config) { c.Routes = []Route{{Prefix: netip.MustParsePrefix("10.0.0.0/24"), Blackhole: true}} },
-		"route to the switch's address":  func(c *Config) { c.Routes = []Route{{Prefix: netip.MustParsePrefix("10.0.0.1/32"), Blackhole: true}} },
-		"route to the broadcast address": func(c *Config) { c.Routes = []Route{{Prefix: netip.MustParsePrefix("10.0.0.255/32"), Blackhole: true}} },
+		"route to a connected network":  func(c *Config) { c.Routes = []Route{{Prefix: netip.MustParsePrefix("10.0.0.0/24"), Refuse: Blackhole}} },
+		"route to the switch's address": func(c *Config) { c.Routes = []Route{{Prefix: netip.MustParsePrefix("10.0.0.1/32"), Refuse: Blackhole}} },
+		"route to the broadcast address": func(c *Config) {
+			c.Routes = []Route{{Prefix: netip.MustParsePrefix("10.0.0.255/32"), Refuse: Blackhole}}
+		},
 	} {
 		cfg := routerConfig()
 		spoil(cfg)

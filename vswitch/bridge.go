@@ -84,8 +84,9 @@ func (n *Node) flood(now frame.Time, in uint16, pp *portProgram, r frame.Ref, m 
 		return
 	}
 	to := n.prog.vlans[m.VID].members
+	no := &n.prog.noFlood[floodKind(m)]
 	for i := range to { // a copy for a port without a link would only be dropped
-		to[i] &= n.linkUp[i]
+		to[i] &= n.linkUp[i] &^ no[i]
 		if pp.isolated {
 			to[i] &^= n.prog.isolated[i]
 		}
@@ -120,19 +121,25 @@ func (n *Node) stormAllows(now frame.Time, in uint16, pp *portProgram, m *frame.
 	if pp.storm == (StormControl{}) {
 		return true
 	}
-	kind, rate := stormUnknown, pp.storm.UnknownUnicast
-	switch {
-	case m.Flags&frame.IsBroadcast != 0:
-		kind, rate = stormBroadcast, pp.storm.Broadcast
-	case m.Flags&frame.IsMulticast != 0:
-		kind, rate = stormMulticast, pp.storm.Multicast
-	}
+	kind := floodKind(m)
+	rate := [floodKinds]uint64{pp.storm.Broadcast, pp.storm.Multicast, pp.storm.UnknownUnicast}[kind]
 	return rate == 0 || n.ports[in].storm[kind].Take(now, int(m.Wire))
 }
 
+// The kinds of frames that are flooded.
 const (
-	stormBroadcast = iota
-	stormMulticast
-	stormUnknown
-	stormKinds
+	floodBroadcast = iota
+	floodMulticast
+	floodUnknown
+	floodKinds
 )
+
+func floodKind(m *frame.Meta) int {
+	switch {
+	case m.Flags&frame.IsBroadcast != 0:
+		return floodBroadcast
+	case m.Flags&frame.IsMulticast != 0:
+		return floodMulticast
+	}
+	return floodUnknown
+}

@@ -238,3 +238,30 @@ func TestDropsAreListedForACapture(t *testing.T) {
 		t.Error("a drop was listed after the capture ended")
 	}
 }
+
+// What is not flooded to a port reaches it when its address is known.
+func TestFloodingOffAtAPort(t *testing.T) {
+	broadcast := udp(wire.BroadcastMAC, hostMAC(1), "10.0.0.255", "10.0.0.1")
+	multicast := udp(wire.MAC{1, 0, 0x5e, 0, 0, 9}, hostMAC(1), "224.0.0.9", "10.0.0.1")
+	for i, off := range []Flooded{{}, {Broadcast: true}, {Multicast: true}, {UnknownUnicast: true}} {
+		cfg := baseConfig(3)
+		cfg.Ports[1].NoFlood = off
+		r := newRig(t, cfg)
+		for kind, f := range [][]byte{nil, broadcast, multicast, l2(2, 1)} {
+			if f == nil {
+				continue
+			}
+			r.in(0, f)
+			if kind == i {
+				r.none(1)
+			} else {
+				r.one(1)
+			}
+			r.one(2)
+		}
+		r.in(1, l2(1, 2))
+		r.one(0)
+		r.in(0, l2(2, 1))
+		r.one(1)
+	}
+}

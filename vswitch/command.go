@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"gswitch/buffer"
 	"gswitch/command"
@@ -149,15 +150,17 @@ const (
 	takeReportsKind = 5
 )
 
+// Flags of an encoded route.
+const chooseFlag = 2
+
+var refusalFlags = [numRefusals]byte{Blackhole: 1, Unreachable: 4, Prohibit: 8}
+
 // Encode implements Change.
 func (c SetRoute) Encode(b []byte) []byte {
 	b = command.AppendPrefix(append(b, setRouteKind), c.Prefix)
-	flags := byte(0)
-	if c.Blackhole {
-		flags |= 1
-	}
+	flags := refusalFlags[c.Refuse]
 	if c.Choose != nil {
-		flags |= 2
+		flags |= chooseFlag
 	}
 	if b = append(b, flags); c.Choose != nil {
 		b = append(b, byte(*c.Choose))
@@ -213,9 +216,14 @@ func DecodeChange(b []byte) (Change, error) {
 
 func decodeSetRoute(d *command.Decoder) Change {
 	r := Route{Prefix: d.Prefix()}
-	flags := d.Byte(3)
-	r.Blackhole = flags&1 != 0
-	if flags&2 != 0 {
+	flags := d.Byte(15)
+	refuse := slices.Index(refusalFlags[:], flags&^chooseFlag)
+	if refuse < 0 {
+		d.Fail()
+		return SetRoute{}
+	}
+	r.Refuse = Refusal(refuse)
+	if flags&chooseFlag != 0 {
 		kind := pipeline.Chooser(d.Byte(255))
 		r.Choose = &kind
 	}

@@ -15,7 +15,9 @@ func someChanges() []Change {
 	kind := pipeline.ChooseFlowlet
 	return []Change{
 		SetRoute{Route{Prefix: netip.MustParsePrefix("10.9.0.0/16"), NextHops: []NextHop{{Via: netip.MustParseAddr("10.0.1.2"), Weight: 3}, {Via: netip.MustParseAddr("fd00::2")}}, Choose: &kind}},
-		SetRoute{Route{Prefix: netip.MustParsePrefix("fd00::/8"), Blackhole: true}},
+		SetRoute{Route{Prefix: netip.MustParsePrefix("fd00::/8"), Refuse: Blackhole}},
+		SetRoute{Route{Prefix: netip.MustParsePrefix("10.1.0.0/16"), NextHops: []NextHop{{Via: netip.MustParseAddr("fe80::1%p1"), Weight: 1}}}},
+		SetRoute{Route{Prefix: netip.MustParsePrefix("10.2.0.0/16"), Refuse: Prohibit}},
 		DeleteRoute{netip.MustParsePrefix("0.0.0.0/0")},
 		&FlushFDB{},
 		Apply{Document: []byte("version: 1\n")},

@@ -42,6 +42,8 @@ type Config struct {
 	Seed uint64   // of the flow hash and every random choice
 	// SymmetricHash gives both directions of a flow the same hash.
 	SymmetricHash bool
+	// HashFields are the fields that flows are told apart by. 0: all of them.
+	HashFields wire.HashFields
 
 	// Epoch is the instant of the wall clock at the switch's time 0, in nanoseconds
 	// since 1970 (UTC); 0: not known.
@@ -74,9 +76,21 @@ type Config struct {
 	// questions for neighbours) take of each link to an eighth.
 	ShareOwn bool
 
+	// NoRedirects keeps the switch from redirecting senders to a better first hop.
+	NoRedirects bool
+
 	// ICMPRate limits the ICMP errors that the switch sends, per second.
 	// 0 takes the default of 1000.
 	ICMPRate uint32
+}
+
+// Hasher returns the hasher of the switch's flows.
+func (c *Config) Hasher() wire.Hasher {
+	h := wire.NewHasher(c.Seed, c.SymmetricHash)
+	if c.HashFields != 0 {
+		h = h.Only(c.HashFields)
+	}
+	return h
 }
 
 // PortConfig describes one port.
@@ -125,6 +139,13 @@ type PortConfig struct {
 	Edge bool
 	// LearnDisabled stops MAC learning on the port.
 	LearnDisabled bool
+	// NoFlood are the kinds of frames that are not flooded to the port.
+	NoFlood Flooded
+}
+
+// Flooded says which kinds of flooded frames something holds for.
+type Flooded struct {
+	Broadcast, Multicast, UnknownUnicast bool
 }
 
 // StormControl limits flooded traffic that arrives at a port, in bits/s.
@@ -221,11 +242,27 @@ type StaticMAC struct {
 
 // Route is a prefix with its next hops.
 type Route struct {
-	Prefix    netip.Prefix
-	NextHops  []NextHop         // several: ECMP
-	Choose    *pipeline.Chooser // among several; nil: as PathsConfig says
-	Blackhole bool
+	Prefix   netip.Prefix
+	NextHops []NextHop         // several: ECMP
+	Choose   *pipeline.Chooser // among several; nil: as PathsConfig says
+	Refuse   Refusal           // without next hops
 }
+
+// Refusal is what becomes of frames whose route has no next hop.
+type Refusal uint8
+
+const (
+	Accept      Refusal = iota // the route has next hops
+	Blackhole                  // dropped without an answer
+	Unreachable                // answered by ICMP host unreachable, ICMPv6 no route to destination
+	Prohibit                   // answered by ICMP and ICMPv6 administratively prohibited
+	numRefusals
+)
+
+var refusalNames = [numRefusals]string{"", "blackhole", "unreachable", "prohibit"}
+
+// String returns the key of the refusal in a document.
+func (r Refusal) String() string { return refusalNames[r] }
 
 // NextHop is one way out of a route.
 type NextHop struct {

@@ -28,11 +28,13 @@ const (
 	unreachNet unreach = iota
 	unreachHost
 	unreachPort
+	prohibited
 )
 
 // ICMPv6 codes (RFC 4443 3.1).
 const (
 	icmp6NoRoute     = 0
+	icmp6Prohibited  = 1
 	icmp6AddrUnreach = 3
 	icmp6PortUnreach = 4
 )
@@ -43,12 +45,30 @@ func (n *Node) unreachable(now frame.Time, r frame.Ref) {
 	n.drop(r, frame.NoRoute)
 }
 
+// refuse drops a frame whose route leads nowhere. Answers are those of Linux
+// for its routes of the same names (RFC 1812 5.2.7.1, RFC 4443 3.1).
+func (n *Node) refuse(now frame.Time, r frame.Ref, m *frame.Meta, kind routeKind) {
+	switch {
+	case kind == routeUnreachable && m.Flags&frame.HasIPv6 != 0:
+		n.icmpUnreachable(now, r, m, unreachNet)
+		n.drop(r, frame.Unreachable)
+	case kind == routeUnreachable:
+		n.icmpUnreachable(now, r, m, unreachHost)
+		n.drop(r, frame.Unreachable)
+	case kind == routeProhibit:
+		n.icmpUnreachable(now, r, m, prohibited)
+		n.drop(r, frame.Prohibited)
+	default:
+		n.drop(r, frame.Blackhole)
+	}
+}
+
 func (n *Node) icmpUnreachable(now frame.Time, r frame.Ref, m *frame.Meta, what unreach) {
 	if m.Flags&frame.HasIPv4 != 0 {
-		code := [...]uint8{unreachNet: wire.ICMPCodeNetUnreach, unreachHost: wire.ICMPCodeHostUnreach, unreachPort: wire.ICMPCodePortUnreach}[what]
+		code := [...]uint8{unreachNet: wire.ICMPCodeNetUnreach, unreachHost: wire.ICMPCodeHostUnreach, unreachPort: wire.ICMPCodePortUnreach, prohibited: wire.ICMPCodeProhibited}[what]
 		n.icmpError(now, r, wire.ICMPDstUnreachable, code, 0)
 	} else {
-		code := [...]uint8{unreachNet: icmp6NoRoute, unreachHost: icmp6AddrUnreach, unreachPort: icmp6PortUnreach}[what]
+		code := [...]uint8{unreachNet: icmp6NoRoute, unreachHost: icmp6AddrUnreach, unreachPort: icmp6PortUnreach, prohibited: icmp6Prohibited}[what]
 		n.icmpError(now, r, wire.ICMPv6DstUnreachable, code, 0)
 	}
 }

@@ -108,7 +108,7 @@ func (sw *Switch) FDB() *pipeline.FDB { return sw.fdb }
 type RouteInfo struct {
 	Prefix   netip.Prefix
 	ID       uint32 // of its counters
-	Kind     string // local, connected, via or blackhole
+	Kind     string // local, connected, via, blackhole, unreachable or prohibit
 	Via      []NextHop
 	Networks string // interface of a connected network
 }
@@ -127,17 +127,31 @@ func (p *Program) Routes(yield func(RouteInfo) bool) {
 		case routeConnected:
 			info.Kind, info.Networks = "connected", p.ifaces[e.iface].name
 		case routeBlackhole:
-			info.Kind = "blackhole"
+			info.Kind = Blackhole.String()
+		case routeUnreachable:
+			info.Kind = Unreachable.String()
+		case routeProhibit:
+			info.Kind = Prohibit.String()
 		case routeGroup:
 			info.Kind = "via"
 			for _, m := range p.routing.groups[e.group].Members() {
-				info.Via = append(info.Via, NextHop{Via: p.routing.hops[m.NextHop].key.addr(), Weight: m.Weight})
+				info.Via = append(info.Via, NextHop{Via: p.via(m.NextHop), Weight: m.Weight})
 			}
 		}
 		if !yield(info) {
 			return
 		}
 	}
+}
+
+// via returns the address of a next hop, a link-local one with its interface.
+func (p *Program) via(hop uint32) netip.Addr {
+	h := p.routing.hops[hop]
+	a := h.key.addr()
+	if a.Is6() && a.IsLinkLocalUnicast() {
+		return a.WithZone(p.ifaces[h.iface].name)
+	}
+	return a
 }
 
 // GroupInfo describes next hops among which frames choose.
@@ -171,7 +185,7 @@ func (p *Program) Groups(yield func(GroupInfo) bool) {
 		info := GroupInfo{Choose: g.Chooser(), Routes: routes[i]}
 		for _, m := range g.Members() {
 			hop := rt.hops[m.NextHop]
-			info.Hops = append(info.Hops, HopInfo{Via: hop.key.addr(), Weight: m.Weight, Port: p.ifaces[hop.iface].port})
+			info.Hops = append(info.Hops, HopInfo{Via: p.via(m.NextHop), Weight: m.Weight, Port: p.ifaces[hop.iface].port})
 		}
 		if !yield(info) {
 			return

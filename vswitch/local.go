@@ -21,6 +21,8 @@ type local struct {
 	// which they are due: what a timer costs does not grow with the table.
 	retries, confirms timerList
 	due               frame.Time                  // next timer
+	datagrams         []datagram                  // echo requests that are not whole, in the order in which they began
+	gathered          []byte                      // bytes of a frame in several chunks
 	pending           int                         // frames that wait for neighbours
 	unresolved        int                         // neighbours without a MAC
 	shares            [MaxPorts + 1]neighborShare // by port; the last one: static ones, and those of no port
@@ -130,8 +132,10 @@ func (l *local) handle(now frame.Time, r frame.Ref, m *frame.Meta) {
 		n.drop(r, frame.LocalUnhandled)
 	case m.Flags&frame.IsARP != 0:
 		l.arp(now, r, m, f)
-	case m.Flags&(frame.IsFragment|frame.Truncated) != 0:
+	case m.Flags&frame.Truncated != 0:
 		n.drop(r, frame.LocalUnhandled)
+	case m.Flags&frame.IsFragment != 0 || m.Next != frame.Nil && m.Flags&frame.HasICMP != 0:
+		l.reassemble(now, r, m)
 	case m.Proto == wire.ProtoICMPv6 && m.Flags&frame.HasIPv6 != 0:
 		l.icmp6(now, r, m, f)
 	case m.Proto == wire.ProtoICMP && m.Flags&frame.HasIPv4 != 0:
@@ -194,10 +198,6 @@ func (l *local) icmp4(r frame.Ref, m *frame.Meta) {
 		n.drop(r, frame.LocalUnhandled)
 		return
 	}
-	if m.Next != frame.Nil {
-		n.drop(r, frame.LocalUnhandled) // we do not checksum across chunks
-		return
-	}
 	ip := wire.IPv4(b[m.L3:])
 	end := int(m.L3) + int(ip.TotalLen())
 	msg := b[m.L4:end]
@@ -221,7 +221,7 @@ func (l *local) icmp6(now frame.Time, r frame.Ref, m *frame.Meta, f uint16) {
 	b := n.arena.Bytes(r)
 	ip := wire.IPv6(b[m.L3:])
 	end := int(m.L3) + wire.IPv6Len + int(ip.PayloadLen())
-	if m.Next != frame.Nil || end > len(b) {
+	if end > len(b) {
 		n.drop(r, frame.LocalUnhandled)
 		return
 	}

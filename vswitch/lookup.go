@@ -5,7 +5,6 @@ import (
 
 	"gswitch/frame"
 	"gswitch/pipeline"
-	"gswitch/wire"
 )
 
 // Flow is what the switch hashes of an IPv4 packet to choose among equal
@@ -39,7 +38,7 @@ func (sw *Switch) EgressPort(f Flow) (port uint16, ok bool) {
 		if !g.Chooser().ByFlow() {
 			return 0, false
 		}
-		h := wire.NewHasher(p.Config.Seed, p.Config.SymmetricHash)
+		h := p.Config.Hasher()
 		sum := h.IPv4(src.lo<<32|dst.lo&0xffffffff, uint32(f.SrcPort)<<16|uint32(f.DstPort), f.Proto)
 		hop = p.routing.hops[g.Select(sum)]
 	}

@@ -30,7 +30,7 @@ func everything() *Config {
 	cfg.Neighbors = []StaticNeighbor{{netip.MustParseAddr("10.0.1.2"), hostMAC(2)}}
 	cfg.Routes = []Route{
 		{Prefix: netip.MustParsePrefix("0.0.0.0/0"), NextHops: []NextHop{{Via: netip.MustParseAddr("10.0.1.2")}, {Via: netip.MustParseAddr("10.0.0.7")}}},
-		{Prefix: netip.MustParsePrefix("192.0.2.0/24"), Blackhole: true},
+		{Prefix: netip.MustParsePrefix("192.0.2.0/24"), Refuse: Blackhole},
 	}
 	cfg.Mirrors = []Mirror{{Name: "m", Port: 5, Truncate: 64}}
 	var drop, mark pipeline.Match

@@ -78,6 +78,7 @@ type Node struct {
 	count           Counts
 	selfDrops       [frame.NumReasons]uint64 // frames of our own that could not be made or sent
 	icmpLimit       pipeline.Meter
+	redirected      redirects
 	ipID            uint16 // of the last IPv4 header of our own
 	rng             frame.Rand
 	controlDue      frame.Time             // next timer of flow control
@@ -120,8 +121,8 @@ type portState struct {
 	drops       [frame.NumReasons]uint64
 	parseErrors [frame.NumReasons]uint64
 	queueDrops  [8]uint64
-	storm       [stormKinds]pipeline.Meter
-	stormRate   [stormKinds]uint64
+	storm       [floodKinds]pipeline.Meter
+	stormRate   [floodKinds]uint64
 	own         pipeline.Meter // of the switch's own frames
 	ownRate     uint64         // bit/s; 0: no limit
 	wraps       uint32         // features that unwrap what comes in, as in an arc

@@ -48,6 +48,7 @@ type Program struct {
 
 	ports    []portProgram
 	isolated portSet
+	noFlood  [floodKinds]portSet // ports that frames of the kind are not flooded to
 	class    ClassMaps
 	vlans    *[4096]vlanProgram
 	ifaces   []iface // by number, which outlives a program; those without addrs are gone
@@ -175,6 +176,11 @@ func (p *Program) compilePorts(cfg *Config, ids *idSet) error {
 			vlanMode: c.VLANMode, class: c.DefaultClass & 7, pvid: c.PVID, worker: uint16(c.Worker), maxFrame: uint32(mtu) + 14, minFrame: uint32(c.MinFrame), storm: c.Storm, edge: c.Edge}
 		if c.Isolated {
 			p.isolated.add(uint16(i))
+		}
+		for kind, off := range [floodKinds]bool{c.NoFlood.Broadcast, c.NoFlood.Multicast, c.NoFlood.UnknownUnicast} {
+			if off {
+				p.noFlood[kind].add(uint16(i))
+			}
 		}
 		if c.ACL != "" {
 			if aclIndex[c.ACL] == 0 {

@@ -147,6 +147,9 @@ func (n *Node) routeOne(now frame.Time, r frame.Ref, m *frame.Meta, id uint32, a
 	case routeGroup:
 		i := n.choose(e.group, m)
 		if h, ok := n.recallHop(i); ok && m.Wire-uint32(m.L3) <= h.mtu {
+			if h.port == m.InPort {
+				n.redirect(now, r, m, prog.routing.hops[i], a)
+			}
 			if n.alone {
 				n.remember(m, a, id, e, &prog.ifaces[prog.routing.hops[i].iface], h.mac)
 			}
@@ -157,7 +160,7 @@ func (n *Node) routeOne(now frame.Time, r frame.Ref, m *frame.Meta, id uint32, a
 		}
 		hop = prog.routing.hops[i]
 	default:
-		n.drop(r, frame.Blackhole)
+		n.refuse(now, r, m, e.kind)
 		return
 	}
 	f := &prog.ifaces[hop.iface]
@@ -174,6 +177,9 @@ func (n *Node) routeOne(now frame.Time, r frame.Ref, m *frame.Meta, id uint32, a
 		m.Flags |= frame.Routed
 		n.toLocal(r) // the slow path resolves the neighbour
 		return
+	}
+	if f.port == m.InPort || f.port == frame.NoPort && f.vid == m.VID {
+		n.redirect(now, r, m, hop, a)
 	}
 	if n.alone {
 		n.remember(m, a, id, e, f, mac)

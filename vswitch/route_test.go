@@ -168,7 +168,7 @@ func checkICMP6(t *testing.T, b []byte) {
 func TestICMPErrors(t *testing.T) {
 	cfg := routerConfig()
 	cfg.Ports[1].MTU = 600
-	cfg.Routes = []Route{{Prefix: netip.MustParsePrefix("192.0.2.0/24"), Blackhole: true}}
+	cfg.Routes = []Route{{Prefix: netip.MustParsePrefix("192.0.2.0/24"), Refuse: Blackhole}}
 	for _, c := range []struct {
 		name      string
 		f         []byte
@@ -206,6 +206,126 @@ func TestICMPErrors(t *testing.T) {
 	r.in(0, udp(selfMAC, hostMAC(1), "192.0.2.1", "10.0.0.9"))
 	r.none(0)
 	r.wantDrop(0, frame.Blackhole)
+}
+
+// Routes that lead nowhere answer as those of Linux do.
+func TestRoutesThatRefuse(t *testing.T) {
+	const v4, v6 = "192.0.2.1", "2001:db8::1"
+	for _, c := range []struct {
+		refuse    Refusal
+		dst       string
+		typ, code uint8
+		reason    frame.Reason
+	}{
+		{Unreachable, v4, wire.ICMPDstUnreachable, wire.ICMPCodeHostUnreach, frame.Unreachable},
+		{Prohibit, v4, wire.ICMPDstUnreachable, wire.ICMPCodeProhibited, frame.Prohibited},
+		{Unreachable, v6, wire.ICMPv6DstUnreachable, icmp6NoRoute, frame.Unreachable},
+		{Prohibit, v6, wire.ICMPv6DstUnreachable, icmp6Prohibited, frame.Prohibited},
+	} {
+		cfg := routerConfig()
+		cfg.Routes = []Route{{Prefix: netip.MustParsePrefix("192.0.2.0/24"), Refuse: c.refuse}, {Prefix: netip.MustParsePrefix("2001:db8::/32"), Refuse: c.refuse}}
+		r := newRig(t, cfg)
+		f, at := udp(selfMAC, hostMAC(1), v4, "10.0.0.9"), 34
+		if c.dst == v6 {
+			f, at = wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv6("fd00:0:0:a::9", v6), wt.UDP(1, 2), wt.Zeros(10)), 54
+		}
+		r.in(0, f)
+		r.wantDrop(0, c.reason)
+		if b := r.one(0); b[at] != c.typ || b[at+1] != c.code {
+			t.Errorf("%s to %s: type %d code %d, want %d and %d", c.refuse, c.dst, b[at], b[at+1], c.typ, c.code)
+		}
+		kinds := 0
+		for info := range r.sw.Program().Routes {
+			if info.Kind == c.refuse.String() {
+				kinds++
+			}
+		}
+		if kinds != 2 {
+			t.Errorf("%d routes are shown as %s, want 2", kinds, c.refuse)
+		}
+	}
+}
+
+// An IPv4 route may lead to an IPv6 next hop (RFC 8950), which is looked for by
+// neighbour discovery; a link-local one is named with its port.
+func TestIPv4ByIPv6NextHop(t *testing.T) {
+	for _, via := range []string{"fd00:0:0:b::2", "fe80::2%b"} {
+		cfg := routerConfig()
+		cfg.Ports[1].Addresses = prefixes("fd00:0:0:b::1/64") // no IPv4 there at all
+		cfg.Routes = []Route{{Prefix: netip.MustParsePrefix("20.0.0.0/8"), NextHops: []NextHop{{Via: netip.MustParseAddr(via)}}}}
+		r := newRig(t, cfg)
+		r.in(0, udp(selfMAC, hostMAC(1), "20.0.0.1", "10.0.0.9"))
+		target := netip.MustParseAddr(via).WithZone("").As16()
+		q := r.one(1)
+		if wire.NDNeighbor(q[54:]).Type() != wire.ICMPv6NeighborSolicitation || wire.NDNeighbor(q[54:]).Target() != target {
+			t.Fatalf("wrong solicitation %x", q)
+		}
+		opt := make([]byte, wire.NDLinkLayerLen)
+		wire.PutNDLinkLayer(opt, wire.NDTargetLinkLayer, hostMAC(2))
+		r.in(1, wt.Frame(wt.Eth(selfMAC, hostMAC(2)), wt.IPv6(netip.AddrFrom16(target).String(), netip.AddrFrom16(wire.IPv6(q[14:]).Src()).String(), wt.TTL(255)),
+			wt.ND(wire.NDFields{Type: wire.ICMPv6NeighborAdvertisement, Rest: wire.NDSolicited, Target: target, Options: opt})))
+		if b := r.one(1); wire.Ethernet(b).Dst() != hostMAC(2) || wire.IPv4(b[14:]).Dst() != wt.Addr4("20.0.0.1") || wire.IPv4(b[14:]).TTL() != 63 {
+			t.Errorf("by %s: wrong frame %x", via, b)
+		}
+		for info := range r.sw.Program().Routes {
+			if info.Kind == "via" && info.Via[0].Via.String() != via {
+				t.Errorf("the route is shown by %s, want %s", info.Via[0].Via, via)
+			}
+		}
+	}
+}
+
+// Flows are told apart by the fields that the configuration names.
+func TestHashFields(t *testing.T) {
+	v4 := func(src string, sport uint16) []byte {
+		return wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv4(src, "20.0.0.1"), wt.UDP(sport, 2), wt.Zeros(10))
+	}
+	v6 := func(label uint32) []byte {
+		b := wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv6("fd00::1", "fd00::2"), wt.UDP(1, 2), wt.Zeros(10))
+		b[15], b[16], b[17] = byte(label>>16)&0xf, byte(label>>8), byte(label)
+		return b
+	}
+	differ := func(f wire.HashFields, a, b []byte) bool {
+		r := newRig(t, &Config{Name: "s", Seed: 3, HashFields: f, MAC: selfMAC, Ports: baseConfig(2).Ports, Class: DefaultClassMaps()})
+		var hash [2]uint32
+		for i, x := range [][]byte{a, b} {
+			ref := r.pools[0].New(x)
+			r.sw.Nodes[0].parser.Parse(r.arena, []frame.Ref{ref})
+			hash[i] = r.arena.Meta(ref).Hash
+			r.pools[0].Free(ref)
+		}
+		return hash[0] != hash[1]
+	}
+	for _, c := range []struct {
+		name   string
+		fields wire.HashFields
+		a, b   []byte
+		differ bool
+	}{
+		{"ports, all", 0, v4("10.0.0.1", 5), v4("10.0.0.1", 6), true},
+		{"ports, addresses alone", wire.HashSrc | wire.HashDst, v4("10.0.0.1", 5), v4("10.0.0.1", 6), false},
+		{"addresses, addresses alone", wire.HashSrc | wire.HashDst, v4("10.0.0.1", 5), v4("10.0.0.2", 5), true},
+		{"source, destination alone", wire.HashDst | wire.HashDstPort, v4("10.0.0.1", 5), v4("10.0.0.2", 6), false},
+		{"label, all", 0, v6(1), v6(0x80001), true},
+		{"label, five-tuple", wire.HashAll &^ wire.HashLabel, v6(1), v6(2), false},
+	} {
+		if got := differ(c.fields, c.a, c.b); got != c.differ {
+			t.Errorf("%s: differ %v, want %v", c.name, got, c.differ)
+		}
+	}
+	// A change of the fields is in force with the configuration.
+	cfg := routerConfig()
+	r := newRig(t, cfg)
+	before := r.sw.Nodes[0].parser
+	next := *cfg
+	next.HashFields = wire.HashDst
+	if err := r.sw.Apply(&next); err != nil {
+		t.Fatal(err)
+	}
+	r.settle()
+	if *r.sw.Nodes[0].parser == *before {
+		t.Error("the parser hashes as before")
+	}
 }
 
 func TestICMPErrorsAreLimited(t *testing.T) {
@@ -320,7 +440,7 @@ func TestRouteChangesAtRunTime(t *testing.T) {
 	r.settle()
 	r.in(0, f)
 	r.one(1)
-	must(r.sw.SetRoute(Route{Prefix: p, Blackhole: true}))
+	must(r.sw.SetRoute(Route{Prefix: p, Refuse: Blackhole}))
 	r.settle()
 	r.in(0, f)
 	r.wantDrop(0, frame.Blackhole)

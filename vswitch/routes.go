@@ -38,6 +38,8 @@ const (
 	routeConnected           // a network on an interface: the next hop is the destination
 	routeGroup               // next hops
 	routeBlackhole
+	routeUnreachable
+	routeProhibit
 	routeBroadcast // first or last address of a connected IPv4 network
 )
 
@@ -155,11 +157,16 @@ func (p *Program) resolve(r Route) (routeEntry, error) {
 	if !r.Prefix.IsValid() {
 		return routeEntry{}, fmt.Errorf("switch %s: a route has no prefix", p.Config.Name)
 	}
-	if r.Blackhole {
+	switch r.Refuse {
+	case Blackhole:
 		return routeEntry{kind: routeBlackhole}, nil
+	case Unreachable:
+		return routeEntry{kind: routeUnreachable}, nil
+	case Prohibit:
+		return routeEntry{kind: routeProhibit}, nil
 	}
 	if len(r.NextHops) == 0 {
-		return routeEntry{}, fmt.Errorf("switch %s route %s: no next hop and not a blackhole", p.Config.Name, r.Prefix)
+		return routeEntry{}, fmt.Errorf("switch %s route %s: no next hop, and neither blackhole nor unreachable nor prohibit", p.Config.Name, r.Prefix)
 	}
 	kind := p.Config.Paths.Choose
 	if r.Choose != nil {
@@ -301,8 +308,18 @@ func (p *Program) deleteRoute(prefix netip.Prefix) error {
 	return nil
 }
 
-// ifaceToward returns the interface on whose networks an address lies.
+// ifaceToward returns the interface on whose networks an address lies. A
+// link-local address is on the interface that its zone names, as in
+// fe80::1%eth0.
 func (p *Program) ifaceToward(a netip.Addr) uint16 {
+	if a.Is6() && a.IsLinkLocalUnicast() {
+		for i := 1; i < len(p.ifaces); i++ {
+			if f := &p.ifaces[i]; len(f.addrs) > 0 && f.name == a.Zone() {
+				return uint16(i)
+			}
+		}
+		return noIface
+	}
 	best, bits := noIface, -1
 	for i := 1; i < len(p.ifaces); i++ {
 		for _, n := range p.ifaces[i].addrs {

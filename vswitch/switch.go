@@ -110,7 +110,6 @@ func (sw *Switch) newNode(i, workers int, pool *frame.Pool, prog *Program) (*Nod
 	}
 	n.rng = frame.NewRand(cfg.Seed ^ uint64(i)<<48)
 	n.sweepAt, n.featuresDue = frame.Never, frame.Never
-	n.parser = wire.NewParser(wire.NewHasher(cfg.Seed, cfg.SymmetricHash))
 	buf, err := buffer.New(bufferConfig(cfg, workers, pool))
 	if err != nil {
 		return nil, fmt.Errorf("switch %s: %w", cfg.Name, err)
@@ -141,6 +140,7 @@ func (n *Node) adopt(now frame.Time, p *Program) {
 		return // only table entries changed
 	}
 	n.selfMAC = p.Config.MAC.Uint64()
+	n.parser = wire.NewParser(p.Config.Hasher())
 	n.adoptFeatures(p.Config)
 	n.notifyFeatures(now)
 	logs := n.adoptPauseLog(p.Config.PFC.Log)
@@ -189,7 +189,7 @@ func grow(s []Traffic, n int) []Traffic {
 // adoptPort brings the state of a port in line with its configuration.
 func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfig) {
 	ps := &n.ports[i]
-	for k, rate := range [stormKinds]uint64{pp.storm.Broadcast, pp.storm.Multicast, pp.storm.UnknownUnicast} {
+	for k, rate := range [floodKinds]uint64{pp.storm.Broadcast, pp.storm.Multicast, pp.storm.UnknownUnicast} {
 		if rate > 0 && ps.stormRate[k] != rate {
 			// A tenth of a second may be flooded at once, at least 16 large frames.
 			ps.storm[k], _ = pipeline.NewMeter(int64(rate), min(max(int64(rate)/80, 16*1518), pipeline.MaxBurst))

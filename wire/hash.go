@@ -15,11 +15,44 @@ import "math/bits"
 type Hasher struct {
 	k         [4]uint64
 	symmetric bool
+
+	// What of a packet counts: ones where it does.
+	src, dst     uint64
+	ports, label uint32
+	proto        uint8
 }
 
-// NewHasher returns the hasher of a switch. Give every switch its own seed.
+// HashFields are the fields of a packet that tell flows apart.
+type HashFields uint8
+
+const (
+	HashSrc HashFields = 1 << iota
+	HashDst
+	HashSrcPort
+	HashDstPort
+	HashProto
+	HashLabel // flow label of IPv6 (RFC 6438)
+
+	HashAll = HashLabel<<1 - 1
+)
+
+// Only returns the hasher that looks at the given fields and no others.
+func (h Hasher) Only(f HashFields) Hasher {
+	has := func(x HashFields) uint64 { return -uint64(f & x / x) }
+	h.src, h.dst = has(HashSrc), has(HashDst)
+	h.ports = uint32(has(HashSrcPort))<<16 | uint32(has(HashDstPort))&0xffff
+	h.proto, h.label = uint8(has(HashProto)), uint32(has(HashLabel))
+	return h
+}
+
+// NewHasher returns the hasher of a switch. Give every switch its own seed. It
+// looks at all fields; a symmetric one at no flow label, since each direction
+// has its own.
 func NewHasher(seed uint64, symmetric bool) Hasher {
-	h := Hasher{symmetric: symmetric}
+	h := Hasher{symmetric: symmetric}.Only(HashAll)
+	if symmetric {
+		h = h.Only(HashAll &^ HashLabel)
+	}
 	for i := range h.k {
 		// splitmix64 (Steele, Lea, Flood 2014): near seeds give unrelated keys.
 		seed += 0x9e3779b97f4a7c15
@@ -41,10 +74,12 @@ func mulFold(a, b uint64) uint64 {
 // source and destination port, most significant first. Fragments and protocols
 // without ports pass 0 for ports.
 func (h *Hasher) IPv4(addrs uint64, ports uint32, proto uint8) uint32 {
+	addrs &= h.src<<32 | h.dst>>32
+	ports &= h.ports
 	if h.symmetric {
 		addrs, ports = order(addrs, ports)
 	}
-	x := mulFold(addrs^h.k[0], (uint64(ports)<<8|uint64(proto))^h.k[1])
+	x := mulFold(addrs^h.k[0], (uint64(ports)<<8|uint64(proto&h.proto))^h.k[1])
 	return uint32(mulFold(x^h.k[2], h.k[3]))
 }
 
@@ -57,18 +92,20 @@ func order(addrs uint64, ports uint32) (uint64, uint32) {
 	return addrs, ports
 }
 
-// IPv6 hashes a five-tuple; addrs is source and destination address as they
-// stand in the header, ports as in IPv4.
-func (h *Hasher) IPv6(addrs *[32]byte, ports uint32, proto uint8) uint32 {
-	s0, s1 := be.Uint64(addrs[0:8]), be.Uint64(addrs[8:16])
-	d0, d1 := be.Uint64(addrs[16:24]), be.Uint64(addrs[24:32])
+// IPv6 hashes a five-tuple and the flow label: first is the word that the
+// header begins with, addrs source and destination address as they stand in it,
+// ports as in IPv4.
+func (h *Hasher) IPv6(first uint32, addrs *[32]byte, ports uint32, proto uint8) uint32 {
+	s0, s1 := be.Uint64(addrs[0:8])&h.src, be.Uint64(addrs[8:16])&h.src
+	d0, d1 := be.Uint64(addrs[16:24])&h.dst, be.Uint64(addrs[24:32])&h.dst
+	ports &= h.ports
 	if h.symmetric && (s0 > d0 || s0 == d0 && (s1 > d1 || s1 == d1 && ports>>16 > ports&0xffff)) {
 		s0, s1, d0, d1 = d0, d1, s0, s1
 		ports = bits.RotateLeft32(ports, 16)
 	}
 	s := mulFold(s0^h.k[0], s1^h.k[1])
 	d := mulFold(d0^h.k[1], d1^h.k[2])
-	x := mulFold(s^h.k[3], d^(uint64(ports)<<8|uint64(proto)))
+	x := mulFold(s^h.k[3], d^(uint64(first&h.label&0xfffff)<<40|uint64(ports)<<8|uint64(proto&h.proto)))
 	return uint32(mulFold(x^h.k[2], h.k[3]))
 }
 

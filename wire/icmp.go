@@ -9,6 +9,7 @@ const ICMPLen = 8
 const (
 	ICMPEchoReply       uint8 = 0
 	ICMPDstUnreachable  uint8 = 3
+	ICMPRedirect        uint8 = 5
 	ICMPEcho            uint8 = 8
 	ICMPTimeExceeded    uint8 = 11
 	ICMPCodeNetUnreach  uint8 = 0
@@ -16,6 +17,8 @@ const (
 	ICMPCodePortUnreach uint8 = 3
 	ICMPCodeFragNeeded  uint8 = 4
 	ICMPCodeProhibited  uint8 = 13
+
+	ICMPCodeRedirectHost uint8 = 1
 )
 
 // ICMP is a view of an ICMP header; its layout up to the second word is

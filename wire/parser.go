@@ -165,7 +165,7 @@ func (p *Parser) plain6(m *frame.Meta, b []byte, l3 int, flags uint32) bool {
 	m.Proto, m.ProtoIn = proto, proto
 	m.DSCP, m.TTL = class>>2, ip[7]
 	m.SrcPort, m.DstPort = uint16(ports>>16), uint16(ports)
-	m.Hash = p.hash.IPv6((*[32]byte)(ip[8:40]), ports, proto)
+	m.Hash = p.hash.IPv6(be.Uint32(ip[0:4]), (*[32]byte)(ip[8:40]), ports, proto)
 	return true
 }
 

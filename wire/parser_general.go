@@ -179,7 +179,7 @@ func setL4(m *frame.Meta, ip *layer, depth int) {
 
 func (p *Parser) tupleHash(b []byte, ip *layer, ports uint32) uint32 {
 	if ip.v6 {
-		return p.hash.IPv6((*[32]byte)(b[ip.l3+8:]), ports, ip.proto)
+		return p.hash.IPv6(be.Uint32(b[ip.l3:]), (*[32]byte)(b[ip.l3+8:]), ports, ip.proto)
 	}
 	return p.hash.IPv4(be.Uint64(b[ip.l3+12:]), ports, ip.proto)
 }

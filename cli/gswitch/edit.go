@@ -2,6 +2,7 @@ package gswitch
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -46,7 +47,7 @@ func (a *app) entryCommands(create bool) []*cobra.Command {
 		return a.edit(c, &api.EditRequest{Edit: &api.EditRequest_Set{Set: &api.Entry{Table: table, Acl: acl, Yaml: yaml, Create: create}}})
 	}
 	return []*cobra.Command{
-		{Use: "route PREFIX (via ADDRESS [weight N])... [choose KIND] | blackhole", Short: "A static route", Args: cli.Args(cobra.MinimumNArgs(2)),
+		{Use: "route PREFIX (via ADDRESS [weight N])... [choose KIND] | blackhole | unreachable | prohibit", Short: "A static route", Args: cli.Args(cobra.MinimumNArgs(2)),
 			RunE: func(c *cobra.Command, w []string) error {
 				yaml, err := routeEntry(w)
 				if err != nil {
@@ -76,8 +77,8 @@ func (a *app) entryCommands(create bool) []*cobra.Command {
 
 // routeEntry writes the words of a route as an entry of the document.
 func routeEntry(w []string) (string, error) {
-	if len(w) == 2 && w[1] == "blackhole" {
-		return fmt.Sprintf("{prefix: %q, blackhole: true}", w[0]), nil
+	if refusals := []string{"blackhole", "unreachable", "prohibit"}; len(w) == 2 && slices.Contains(refusals, w[1]) {
+		return fmt.Sprintf("{prefix: %q, %s: true}", w[0], w[1]), nil
 	}
 	var hops []string
 	choose := ""
@@ -87,7 +88,7 @@ func routeEntry(w []string) (string, error) {
 			break
 		}
 		if w[i] != "via" || i+1 == len(w) {
-			return "", fmt.Errorf("%q: write via ADDRESS [weight N], choose KIND behind them, or blackhole", strings.Join(w[i:], " "))
+			return "", fmt.Errorf("%q: write via ADDRESS [weight N], choose KIND behind them, or blackhole, unreachable or prohibit", strings.Join(w[i:], " "))
 		}
 		hop := fmt.Sprintf("{via: %q", w[i+1])
 		if i += 2; i < len(w) && w[i] == "weight" {

@@ -96,7 +96,7 @@ func (p *ports) adopt(frame.Time) {
 	for i := range cfg.Ports {
 		p.partners[i] = on && cfg.Ports[i].Name != "" && takesPart(&cfg.Ports[i])
 	}
-	p.hasher = wire.NewHasher(cfg.Seed, cfg.SymmetricHash)
+	p.hasher = cfg.Hasher()
 }
 
 // partner reports whether the neighbour at a port takes part.

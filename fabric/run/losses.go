@@ -164,7 +164,7 @@ func (l *losses) lost(id sim.LinkID, way sim.Way, why fault.Loss, b []byte) {
 
 // inTables are the reasons for which a switch drops what a link brought, other than
 // for want of room and because it was told to.
-var inTables = []frame.Reason{frame.ACLDrop, frame.NoRoute, frame.Blackhole, frame.TTLExpired, frame.NeighborQueue, frame.NeighborFailed, frame.MTUExceeded, frame.EgressPortDown}
+var inTables = []frame.Reason{frame.ACLDrop, frame.NoRoute, frame.Blackhole, frame.Unreachable, frame.Prohibited, frame.TTLExpired, frame.NeighborQueue, frame.NeighborFailed, frame.MTUExceeded, frame.EgressPortDown}
 
 // dropped is how many frames the switches at both ends of a segment dropped: in the
 // queue before it, and in the tables behind it.

@@ -167,7 +167,7 @@ func (p *Point) dropped(v []frame.Ref) {
 // inTables are the reasons for which a switch drops what forwards has not seen.
 var inTables = [frame.NumReasons]bool{
 	frame.MartianSource: true, frame.VLANIngress: true, frame.ACLDrop: true, frame.Policed: true, frame.StormControl: true,
-	frame.SamePort: true, frame.Isolated: true, frame.NoVLANMember: true, frame.NoRoute: true, frame.Blackhole: true, frame.TTLExpired: true,
+	frame.SamePort: true, frame.Isolated: true, frame.NoVLANMember: true, frame.NoRoute: true, frame.Blackhole: true, frame.Unreachable: true, frame.Prohibited: true, frame.TTLExpired: true,
 	frame.NeighborQueue: true, frame.NeighborFailed: true, frame.MTUExceeded: true, frame.ForeignMAC: true, frame.MulticastRouted: true,
 	frame.EgressPortDown: true, frame.VLANEgress: true,
 }
