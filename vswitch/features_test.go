@@ -2,23 +2,35 @@ package vswitch_test
 
 import (
 	"fmt"
-	roccpoint "gswitch/rocc/point"
 	"net/netip"
 	"strings"
 
+	"gswitch/clocksync"
+	"gswitch/clocksync/boundary"
 	crossbarpoint "gswitch/crossbar/point"
 	"gswitch/escape"
 	escapepoint "gswitch/escape/point"
 	"gswitch/frame"
 	gfcpoint "gswitch/gfc/point"
+	"gswitch/hull"
+	hulllink "gswitch/hull/link"
 	inband "gswitch/int"
 	intpoint "gswitch/int/point"
+	lldppoint "gswitch/lldp/point"
+	"gswitch/lstf"
+	lstfpoint "gswitch/lstf/point"
+	mirrorpoint "gswitch/mirror/point"
 	"gswitch/pfc"
 	"gswitch/pipeline"
+	"gswitch/policy"
 	"gswitch/qcn"
 	qcnpoint "gswitch/qcn/point"
 	"gswitch/rocc"
+	roccpoint "gswitch/rocc/point"
 	"gswitch/scheduler"
+	flowpoint "gswitch/telemetry/flowradar/point"
+	"gswitch/telemetry/lossradar"
+	losspoint "gswitch/telemetry/lossradar/point"
 	"gswitch/vswitch"
 	wt "gswitch/wire/wiretest"
 )
@@ -44,10 +56,19 @@ const (
 	featFewChunks
 	featDynamic // thresholds that follow the free buffer
 	featPushOut // of lossy classes
+	featHULL
+	featSlack // written at port a, charged at all
+	featLossRadar
+	featFlowRadar
+	featPolicy // of OpenQueue, for a lossy class
+	featClock
+	featLLDP
+	featWatch // copies at random to port d
 	numFeatures
 )
 
-var featureNames = [numFeatures]string{"rocc", "qcn", "escape", "gentle", "crossbar", "telemetry", "lists", "paths", "ecn", "watchdog", "rates", "vlan", "routing", "workers", "few-chunks", "dynamic", "push-out"}
+var featureNames = [numFeatures]string{"rocc", "qcn", "escape", "gentle", "crossbar", "telemetry", "lists", "paths", "ecn", "watchdog", "rates", "vlan", "routing", "workers", "few-chunks", "dynamic", "push-out",
+	"hull", "slack", "lossradar", "flowradar", "policy", "clock", "lldp", "watch"}
 
 type features uint32
 
@@ -75,7 +96,7 @@ func (f features) String() string {
 // routes that choose for each frame, since a token is of the port by which it
 // came, and frames that come by another one find no place.
 var excluded = [][2]feature{{featEscape, featGentle}, {featEscape, featCrossbar}, {featEscape, featWorkers}, {featEscape, featPaths}, {featGentle, featCrossbar}, {featGentle, featWatchdog}, {featGentle, featWorkers}, {featGentle, featDynamic},
-	{featEscape, featPushOut}, {featCrossbar, featPushOut}}
+	{featEscape, featPushOut}, {featCrossbar, featPushOut}, {featEscape, featLossRadar}, {featEscape, featPolicy}, {featCrossbar, featPolicy}, {featWorkers, featClock}}
 
 // possible takes out of a set what cannot stand beside what comes before it.
 func (f features) possible() features {
@@ -89,7 +110,8 @@ func (f features) possible() features {
 
 // changeable is what may come and go while the switch forwards without making
 // less of what lossless classes have.
-const changeable features = 1<<featRoCC | 1<<featQCN | 1<<featTelemetry | 1<<featLists | 1<<featECN | 1<<featWatchdog | 1<<featRates | 1<<featPushOut
+const changeable features = 1<<featRoCC | 1<<featQCN | 1<<featTelemetry | 1<<featLists | 1<<featECN | 1<<featWatchdog | 1<<featRates | 1<<featPushOut |
+	1<<featHULL | 1<<featFlowRadar | 1<<featClock | 1<<featLLDP | 1<<featWatch
 
 // The switch has four ports of 10 Gb/s, with a neighbour at each that is a
 // microsecond away. Classes 3 and 4 are lossless. Of the addresses of host p,
@@ -147,6 +169,21 @@ func (f features) config() *vswitch.Config {
 	}
 	if f.has(featLists) {
 		f.lists(cfg)
+	}
+	if f.has(featFlowRadar) {
+		cfg.Options = cfg.Options.With(flowpoint.Name, flowpoint.Config{Slot: 50 * frame.Microsecond, Exact: 64})
+	}
+	if f.has(featClock) {
+		o := clocksync.Options{Config: clocksync.Config{Root: true, Accept: clocksync.NoPort, Backup: clocksync.NoPort, Interval: 20 * frame.Microsecond}, Domain: clocksync.DefaultDomain}
+		o.Transmit.Add(1)
+		o.Transmit.Add(2)
+		cfg.Options = cfg.Options.With(boundary.Name, o)
+	}
+	if f.has(featLLDP) {
+		cfg.Options = cfg.Options.With(lldppoint.Name, lldppoint.Options{Interval: frame.Second, Hold: 4})
+	}
+	if f.has(featWatch) {
+		cfg.Options = cfg.Options.With(mirrorpoint.Name, mirrorpoint.Config{Sessions: []mirrorpoint.SessionConfig{{Name: "w", Port: worldPorts - 1, OneIn: 9}}})
 	}
 	return cfg
 }
@@ -221,7 +258,20 @@ func (f features) port(i int, p *vswitch.PortConfig) {
 		}
 		p.Options = p.Options.With(intpoint.Name, edge)
 	}
+	if f.has(featHULL) {
+		p.Options = p.Options.With(hulllink.Name, hulllink.Config{Queues: 0x7f, Params: hull.Params{Drain: 0.9, Threshold: 3000}})
+	}
+	if f.has(featSlack) {
+		p.Edge = i == 0 || i == 1 && !escapes
+		p.Options = p.Options.With(lstfpoint.Name, lstfpoint.Config{Queues: 0x7f, Policy: lstf.Policy{Of: frame.Millisecond}})
+	}
+	if f.has(featLossRadar) {
+		p.Options = p.Options.With(losspoint.Name, losspoint.Config{Queues: 0x7f, Shape: lossradar.Shape{Cells: 64, Hashes: 3}, Timing: lossradar.Timing{Period: 100 * frame.Microsecond, Timeout: 20 * frame.Microsecond}})
+	}
 	q := &p.Scheduler.Queues
+	if f.has(featPolicy) {
+		q[1].Order = policy.Order{Text: "q = Queue(8KB); q.admPrio = value; q.procPrio = value;"}
+	}
 	if f.has(featECN) {
 		for k := range q {
 			q[k].ECN = scheduler.ECN{KMin: 2000, KMax: 8000, PMax: 0.5}

@@ -90,7 +90,11 @@ func TestPairsOfFeatures(t *testing.T) {
 				continue
 			}
 			t.Run(f.String(), func(t *testing.T) {
-				for seed := range uint64(2) {
+				seeds := uint64(2)
+				if b >= featHULL { // systems that mark, count and copy have less to get wrong in the buffer
+					seeds = 1
+				}
+				for seed := range seeds {
 					for x, k := range holds(t, f, seed, 60).did() {
 						did[x] += k
 					}

@@ -34,6 +34,7 @@ type world struct {
 
 	in, out, dropped  int             // frames
 	marks, pauses     int             // frames marked for congestion, and pauses that neighbours were asked for
+	clocks            int             // messages of the clock that left
 	groups            [worldPorts]int // frames to the group of next hops, by port
 	inBytes, outBytes uint64
 }
@@ -134,6 +135,9 @@ func (w *world) departs(port int, m *frame.Meta, b []byte) {
 	n.fro = append(n.fro, parcel{at: m.Depart + frame.Time(m.Span) + cable, data: slices.Clone(b)})
 	if m.Flags&frame.MarkCE != 0 {
 		w.marks++
+	}
+	if wire.Ethernet(b).EtherType() == wire.EtherTypePTP {
+		w.clocks++
 	}
 	if m.Depart > w.now && b[12] != 0x88 {
 		w.fail("port %d sends at %v, in the future", port, m.Depart)
@@ -341,6 +345,10 @@ func (w *world) atRest() {
 	}
 }
 
+// counted are the counters of what features are for.
+var counted = map[string]feature{"hull_marked_packets_total": featHULL, "slack_packets_total": featSlack, "lossradar_sent_frames_total": featLossRadar,
+	"flowradar_packets_total": featFlowRadar, "lldp_sent_total": featLLDP, "watch_copies_total": featWatch}
+
 // did tells how often each feature did what it is for.
 func (w *world) did() (k [numFeatures]uint64) {
 	var hits, arrived uint64
@@ -358,12 +366,16 @@ func (w *world) did() (k [numFeatures]uint64) {
 			k[featCrossbar] += v.Out.Frames
 		}
 		sourced, sunk := uint64(0), uint64(0)
-		n.ReadFeatures(func(f *vswitch.Feature, _ int, _ uint16, v float64, labels ...string) {
+		n.ReadFeatures(func(f *vswitch.Feature, c int, _ uint16, v float64, labels ...string) {
 			switch {
 			case f.Name == intpoint.Name && labels[0] == "source":
 				sourced += uint64(v)
 			case f.Name == intpoint.Name && labels[0] == "sink":
 				sunk += uint64(v)
+			default:
+				if x, ok := counted[f.Counters[c].Name]; ok {
+					k[x] += uint64(v)
+				}
 			}
 		})
 		k[featTelemetry] += min(sourced, sunk)
@@ -372,11 +384,15 @@ func (w *world) did() (k [numFeatures]uint64) {
 	k[featEscape] = min(hits, arrived)
 	k[featGentle], k[featDynamic], k[featFewChunks] = uint64(w.pauses), uint64(w.pauses), uint64(w.pauses)
 	k[featPaths] = uint64(min(w.groups[0], w.groups[1]))
-	k[featECN] = uint64(w.marks)
+	k[featECN], k[featClock] = uint64(w.marks), uint64(w.clocks)
 	for p := range worldPorts {
 		c := w.counts(uint16(p))
 		k[featWatchdog] += c.Drops[frame.PFCWatchdog]
-		k[featPushOut] += c.Drops[frame.PushedOut]
+		if pushed := c.Drops[frame.PushedOut]; w.has(featPolicy) {
+			k[featPolicy] += pushed
+		} else {
+			k[featPushOut] += pushed
+		}
 	}
 	for _, f := range []feature{featRates, featVLAN, featRouting, featWorkers} {
 		k[f] = uint64(w.out)

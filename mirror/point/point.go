@@ -208,7 +208,7 @@ func (p *point) sample(now frame.Time, port uint16, v []frame.Ref) {
 func (p *point) departs(port uint16, v []frame.Ref) {
 	for _, r := range v {
 		b := p.arena.Bytes(r)
-		if m := p.arena.Meta(r); len(b) >= wire.EthernetLen && wire.Ethernet(b).EtherType() == wire.EtherTypeMACControl {
+		if m := p.arena.Meta(r); isMACControl(b) {
 			for i := range p.sessions {
 				if p.sessions[i].Pauses {
 					p.copy(i, r, m, port, mirror.Info{At: m.Depart, Port: port, Egress: true})
@@ -216,6 +216,10 @@ func (p *point) departs(port uint16, v []frame.Ref) {
 			}
 		}
 	}
+}
+
+func isMACControl(b []byte) bool {
+	return len(b) >= wire.EthernetLen && wire.Ethernet(b).EtherType() == wire.EtherTypeMACControl
 }
 
 // dropped copies what is dropped, and counts copies that are.
@@ -242,6 +246,10 @@ func (p *point) may(i int, r frame.Ref, m *frame.Meta, port uint16) bool {
 	s, c := &p.sessions[i], p.at(port)
 	if m.Flags&frame.HasIPv4 != 0 && mirror.IsCopy(p.arena.Bytes(r), int(m.L3)) {
 		c.lost[i][isCopy]++
+		return false
+	}
+	if s.Port != frame.NoPort && isMACControl(p.arena.Bytes(r)) { // it would pause the port where the copy arrives
+		c.lost[i][isControl]++
 		return false
 	}
 	if s.Rate > 0 && !s.meter.Take(p.node.Now(), s.Wrap.Length(m.Wire, s.Port == frame.NoPort)) {

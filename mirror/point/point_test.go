@@ -131,6 +131,24 @@ func TestPausesAndDrops(t *testing.T) {
 	}
 }
 
+// Pauses are not copied as they are: whoever gets such a copy would pause.
+func TestNoBarePauses(t *testing.T) {
+	cfg := router(t, "sessions: [{name: span, port: c, one_in: 1, everflow: {}}]")
+	cfg.PFC.Mode, cfg.PFC.Classes = pfc.PFC, 1<<3
+	r := st.New(t, cfg)
+	r.In(0, wt.PFC(st.HostMAC(1), 8, 100))
+	if v := r.Out(2); len(v) != 0 {
+		t.Errorf("%x", v)
+	}
+	r.In(0, packet(wire.TCPSyn))
+	if n := len(r.Out(2)); n != 1 {
+		t.Errorf("%d copies of another frame, want 1", n)
+	}
+	if n := counted(r, "watch_lost_copies_total")["span control"]; n == 0 {
+		t.Error("the pause was not counted")
+	}
+}
+
 // A session out of a port sends what it takes as it is; one in so many frames is
 // one in so many; a session keeps to its rate; and all are accounted for.
 func TestSessions(t *testing.T) {
@@ -296,6 +314,8 @@ func TestErrors(t *testing.T) {
 		"sessions: [{name: a, to: 10.0.2.9, format: sflow, drops: [all]}]":                             "sessions[0].format: sflow tells",
 		"sessions: [{name: a, to: 10.0.2.9, format: sflow, one_in: 9, everflow: {}}]":                  "sessions[0].format: sflow tells",
 		"sessions: [{name: a, port: c, format: sflow, one_in: 9}]":                                     "sessions[0].format: sflow tells",
+		"sessions: [{name: a, port: c, own_pauses: true}]":                                             "sessions[0].own_pauses: copies that leave by a port",
+		"sessions: [{name: a, port: c, match: [{name: p, mac_control: true}]}]":                        "sessions[0].match[0].mac_control: copies that leave by a port",
 		"sessions: [{name: a, port: c, snap: 100, one_in: 1}]":                                         "sessions[0].snap",
 		"sessions: [{name: a, to: \"fd00::1\", one_in: 1}]":                                            "IPv4",
 		"sessions: [{name: a, to: 10.0.2.9, drops: [noroute]}]":                                        "is \"no-route\" meant",

@@ -121,6 +121,9 @@ func (s *Session) add(c *Config, i int, cfg *vswitch.Config) *vswitch.KeyError {
 		if at < 0 {
 			return fail(".port", "there is no port %q", s.Port)
 		}
+		if s.Pauses {
+			return fail(".own_pauses", "copies that leave by a port without headers would pause whoever gets them; say to")
+		}
 		o.Port = uint16(at)
 	default:
 		if o.Wrap.Src = s.From; !s.From.IsValid() {
@@ -162,6 +165,9 @@ func (s *Session) add(c *Config, i int, cfg *vswitch.Config) *vswitch.KeyError {
 		}
 	}
 	for k := range s.Match {
+		if s.Match[k].Control && s.Port != "" {
+			return fail(fmt.Sprintf(".match[%d].mac_control", k), "copies that leave by a port without headers would pause whoever gets them; say to")
+		}
 		r := s.Match[k].rule()
 		r.Name = s.Name + "/" + r.Name
 		if _, err := mirror.NewClassifier([]mirror.Rule{r}); err != nil {

@@ -29,10 +29,11 @@ const (
 	tooMany
 	dropped
 	isCopy
+	isControl
 	numLosses
 )
 
-var losses = [numLosses]string{overRate: "rate", noMemory: "memory", noRoom: "room", tooMany: "burst", dropped: "dropped", isCopy: "copy"}
+var losses = [numLosses]string{overRate: "rate", noMemory: "memory", noRoom: "room", tooMany: "burst", dropped: "dropped", isCopy: "copy", isControl: "control"}
 
 // counted makes the counters of a port.
 func (p *point) counted(port uint16) {
@@ -108,7 +109,7 @@ var counters = []vswitch.Counter{
 	hits:        {Name: "watch_matched_packets_total", Help: "Frames that a rule of a mirror session matched.", Labels: []string{"session", "rule"}},
 	copied:      {Name: "watch_copies_total", Help: "Copies that a mirror session sent of frames that came by the port: of sFlow, samples.", Labels: []string{"session"}},
 	copiedBytes: {Name: "watch_copied_bytes_total", Help: "Bytes of these copies, with their headers: of sFlow, of datagrams, at the port of their first sample.", Labels: []string{"session"}},
-	lost:        {Name: "watch_lost_copies_total", Help: "Copies that were not made: over the rate of the session, no memory, no room for their headers, too many in one vector of frames (burst), the frame is a copy itself (copy); or that the switch dropped on the way to their port, which watch_copies_total counts, too.", Labels: []string{"session", "reason"}, Values: losses[:]},
+	lost:        {Name: "watch_lost_copies_total", Help: "Copies that were not made: over the rate of the session, no memory, no room for their headers, too many in one vector of frames (burst), the frame is a copy itself (copy) or one of flow control, which whoever gets the copy without headers would act on (control); or that the switch dropped on the way to their port, which watch_copies_total counts, too.", Labels: []string{"session", "reason"}, Values: losses[:]},
 }
 
 func (p *point) read(emit func(counter int, port uint16, value float64, labels ...string)) {
