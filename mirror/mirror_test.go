@@ -2,18 +2,14 @@ package mirror
 
 import (
 	"encoding/hex"
-	"errors"
 	"math/rand/v2"
 	"net/netip"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-	"gswitch/capture"
+	"gswitch/capture/capturetest"
 	"gswitch/frame"
 	"gswitch/wire"
 	wt "gswitch/wire/wiretest"
@@ -170,23 +166,8 @@ func TestCopyVector(t *testing.T) {
 
 // Wireshark sees the original in each format, and what the copy tells of it.
 func TestTsharkDissectsCopies(t *testing.T) {
-	tshark, err := exec.LookPath("tshark")
-	if err != nil {
-		t.Skip("tshark is not installed")
-	}
 	orig := wt.Frame(eth, wt.IPv4("10.0.1.2", "10.0.9.2"), tcp(wire.TCPSyn, 40000, 80), wt.Zeros(300))
-	path := filepath.Join(t.TempDir(), "copies.pcap")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := capture.NewWriter(f)
-	if err := w.Section(""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Interface("mirror", "", 0); err != nil {
-		t.Fatal(err)
-	}
+	var frames [][]byte
 	for _, format := range []Format{ERSPAN3, ERSPAN2, GRE} {
 		for _, snap := range []int{0, 128} {
 			s := Session{ID: 5, Src: netip.MustParseAddr("10.10.0.10"), Dst: netip.MustParseAddr("10.255.0.1"), Format: format, Snap: snap, Switch: 10, sequence: 41}
@@ -196,19 +177,10 @@ func TestTsharkDissectsCopies(t *testing.T) {
 				t.Fatalf("%d bytes, %d on the link", n, length)
 			}
 			copy(b[6:], []byte{2, 0, 0, 0, 0, 9})
-			if err := w.Packet(capture.Record{Wire: length}, b[:n]); err != nil {
-				t.Fatal(err)
-			}
+			frames = append(frames, b[:n])
 		}
 	}
-	if err := errors.Join(w.Flush(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command(tshark, "-r", path, "-T", "fields", "-E", "separator=|", "-e", "erspan.spanid", "-e", "erspan.timestamp", "-e", "gre.sequence_number", "-e", "tcp.flags.syn", "-e", "tcp.dstport", "-e", "ip.src").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	lines := capturetest.Dissect(t, frames, "erspan.spanid", "erspan.timestamp", "gre.sequence_number", "tcp.flags.syn", "tcp.dstport", "ip.src")
 	for i, l := range lines {
 		v := strings.Split(l, "|")
 		session, sequence := "5", "41"

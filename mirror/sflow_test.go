@@ -3,13 +3,9 @@ package mirror
 import (
 	"encoding/hex"
 	"net/netip"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 
-	"gswitch/capture"
+	"gswitch/capture/capturetest"
 	"gswitch/wire"
 	wt "gswitch/wire/wiretest"
 )
@@ -72,28 +68,9 @@ func TestSFlowBounds(t *testing.T) {
 
 // Wireshark reads the datagrams, and the packets in them, without a complaint.
 func TestTsharkDissectsSFlow(t *testing.T) {
-	tshark, err := exec.LookPath("tshark")
-	if err != nil {
-		if os.Getenv("GSWITCH_CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip("tshark is not installed")
-	}
-	path := filepath.Join(t.TempDir(), "sflow.pcapng")
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	w := capture.NewWriter(f)
-	if err := w.Section(""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Interface("x", "", 0); err != nil {
-		t.Fatal(err)
-	}
 	s := sflowSession()
 	g := NewSamples(s, 0x30000, 1500)
+	var frames [][]byte
 	for i := range 2 {
 		for k := range 3 {
 			packet := wt.Frame(eth, wt.IPv4("10.0.1.2", "10.0.9.2"), wt.UDP(uint16(40000+k), 9), wt.Zeros(k*301))
@@ -102,23 +79,10 @@ func TestTsharkDissectsSFlow(t *testing.T) {
 		b := make([]byte, 1500)
 		n := g.Write(b, s, 99)
 		copy(b[6:], []byte{2, 0, 0, 0, 0, 9})
-		if err := w.Packet(capture.Record{Wire: uint32(n)}, b[:n]); err != nil {
-			t.Fatal(err)
-		}
+		frames = append(frames, b[:n])
 	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
-	}
-	args := []string{"-r", path, "-T", "fields", "-E", "separator=|"}
-	for _, f := range []string{"sflow_245.version", "sflow_245.agent", "sflow_245.sub_agent_id", "sflow_245.sequence_number", "sflow_245.sysuptime", "sflow_245.numsamples", "sflow.flow_sample.sequence_number", "sflow.flow_sample.index",
-		"sflow.flow_sample.sampling_rate", "sflow.flow_sample.sample_pool", "sflow.flow_sample.dropped_packets", "sflow.flow_sample.input_interface", "sflow_245.header.frame_length", "sflow_245.header.payload_stripped", "udp.srcport", "ip.dst", "_ws.malformed", "_ws.expert.message"} {
-		args = append(args, "-e", f)
-	}
-	out, err := exec.Command(tshark, args...).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	lines := capturetest.Dissect(t, frames, "sflow_245.version", "sflow_245.agent", "sflow_245.sub_agent_id", "sflow_245.sequence_number", "sflow_245.sysuptime", "sflow_245.numsamples", "sflow.flow_sample.sequence_number", "sflow.flow_sample.index",
+		"sflow.flow_sample.sampling_rate", "sflow.flow_sample.sample_pool", "sflow.flow_sample.dropped_packets", "sflow.flow_sample.input_interface", "sflow_245.header.frame_length", "sflow_245.header.payload_stripped", "udp.srcport", "ip.dst", "_ws.malformed", "_ws.expert.message")
 	want := []string{"41|99|3|1,1,1|", "42|99|3|2,2,2|"}
 	for i, pool := range []string{"0,1,2", "100,101,102"} {
 		line := "5|10.10.0.10|196608|" + want[i] + "1,2,3|64,64,64|" + pool + "|7,7,7|1,2,3|64,347,648|4,4,4|6343,40000,40001,40002|10.255.0.1,10.0.9.2,10.0.9.2,10.0.9.2||"

@@ -151,3 +151,20 @@ func (d *Desk[T]) Take() (*T, *Outbox[T]) {
 	}
 	return d.last.Take(), d.last
 }
+
+// AppendOldest appends the wire form of the oldest report that is ready on a desk,
+// and gives the report back to its outbox; false: there is none.
+func AppendOldest[T any, P interface {
+	*T
+	Append(b []byte) []byte
+	Reset()
+}](d *Desk[T], b []byte) ([]byte, bool) {
+	r, out := d.Take()
+	if r == nil {
+		return b, false
+	}
+	b = P(r).Append(b)
+	P(r).Reset()
+	out.Return(r)
+	return b, true
+}

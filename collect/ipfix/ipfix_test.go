@@ -3,14 +3,12 @@ package ipfix
 import (
 	"encoding/binary"
 	"net/netip"
-	"os"
-	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"gswitch/capture"
+	"gswitch/capture/capturetest"
 	"gswitch/wire"
 	wt "gswitch/wire/wiretest"
 )
@@ -46,57 +44,18 @@ func TestMessages(t *testing.T) {
 
 // Wireshark reads what we write.
 func TestTshark(t *testing.T) {
-	tshark, err := exec.LookPath("tshark")
-	if err != nil {
-		if os.Getenv("GSWITCH_CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip("no tshark here")
-	}
-	file := filepath.Join(t.TempDir(), "ipfix.pcapng")
-	out, err := os.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer out.Close()
-	w := capture.NewWriter(out)
-	if err := w.Section(""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Interface("x", "", 0); err != nil {
-		t.Fatal(err)
-	}
 	e := Encoder{Domain: 7, Most: 1400}
+	var frames [][]byte
 	for i := range 3 {
 		b, _ := e.Message(now, i == 0, flows(2))
-		f := wt.Frame(wt.Eth(wt.MAC(1), wt.MAC(2)), wt.IPv4("10.9.0.1", "10.9.0.2"), wt.UDP(5000, 4739), wt.Payload(b))
-		if err := w.Packet(capture.Record{Time: now.UnixNano(), Wire: uint32(len(f))}, f); err != nil {
-			t.Fatal(err)
-		}
+		frames = append(frames, wt.Frame(wt.Eth(wt.MAC(1), wt.MAC(2)), wt.IPv4("10.9.0.1", "10.9.0.2"), wt.UDP(5000, 4739), wt.Payload(b)))
 	}
-	if err := w.Flush(); err != nil {
-		t.Fatal(err)
+	rows := capturetest.Dissect(t, frames, "cflow.sequence", "cflow.od_id", "cflow.srcaddr", "cflow.dstaddr", "cflow.srcport", "cflow.dstport", "cflow.protocol", "cflow.drop_packets", "cflow.forwarding_status_drop_code", "cflow.if_name", "_ws.malformed", "_ws.expert")
+	var want []string
+	for _, head := range []string{"0|7|", "2|7|", "4|7|"} {
+		want = append(want, head+"10.0.0.1,10.0.0.1|10.0.0.0,10.0.0.1|1000,1000|0,1|6,6|1,2|11,11|s1>s2,s1>s2||")
 	}
-	args := []string{"-r", file, "-T", "fields", "-E", "separator=|"}
-	for _, f := range []string{"cflow.sequence", "cflow.od_id", "cflow.srcaddr", "cflow.dstaddr", "cflow.srcport", "cflow.dstport", "cflow.protocol", "cflow.drop_packets", "cflow.forwarding_status_drop_code", "cflow.if_name", "_ws.malformed", "_ws.expert"} {
-		args = append(args, "-e", f)
-	}
-	text, err := exec.Command(tshark, args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
-	rows := 0
-	for line := range strings.Lines(string(text)) {
-		if !strings.Contains(line, "|") {
-			continue // what tshark says of being root
-		}
-		want := []string{"0|7|", "2|7|", "4|7|"}[rows] + "10.0.0.1,10.0.0.1|10.0.0.0,10.0.0.1|1000,1000|0,1|6,6|1,2|11,11|s1>s2,s1>s2||"
-		if strings.TrimSpace(line) != want {
-			t.Errorf("row %d: %q, want %q", rows, line, want)
-		}
-		rows++
-	}
-	if rows != 3 {
-		t.Errorf("%d messages: %s", rows, text)
+	if !slices.Equal(rows, want) {
+		t.Errorf("%q, want %q", rows, want)
 	}
 }

@@ -1,16 +1,12 @@
 package point
 
 import (
-	"bytes"
-	"encoding/binary"
 	"net/netip"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"gswitch/capture/capturetest"
 	"gswitch/frame"
 	"gswitch/lldp"
 	"gswitch/vswitch"
@@ -233,34 +229,16 @@ func TestLongTexts(t *testing.T) {
 
 // Wireshark's dissector sees what was meant, in a frame of a switch.
 func TestTsharkDissects(t *testing.T) {
-	tshark, err := exec.LookPath("tshark")
-	if err != nil {
-		t.Skip("tshark is not installed")
-	}
 	cfg := named("leaf1", 1)
 	cfg.Loopbacks = append(cfg.Loopbacks, netip.MustParseAddr("192.0.2.1"))
 	r := st.New(t, cfg)
 	r.Advance(1)
 	frames := [][]byte{r.One(0)}
 	frames = append(frames, goodbye(frames[0]))
-	le := binary.LittleEndian
-	file := append(le.AppendUint32(le.AppendUint32(nil, 0xa1b2c3d4), 2|4<<16), make([]byte, 8)...)
-	file = le.AppendUint32(le.AppendUint32(file, 65535), 1)
-	for _, b := range frames {
-		n := uint32(len(b))
-		file = append(le.AppendUint32(le.AppendUint32(append(file, make([]byte, 8)...), n), n), b...)
-	}
-	path := filepath.Join(t.TempDir(), "lldp.pcap")
-	if err := os.WriteFile(path, file, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command(tshark, "-n", "-r", path, "-T", "fields", "-E", "separator=|", "-e", "lldp.chassis.id.mac", "-e", "lldp.port.id", "-e", "lldp.time_to_live", "-e", "lldp.port.desc",
-		"-e", "lldp.tlv.system.name", "-e", "lldp.tlv.system.desc", "-e", "lldp.tlv.enable_system_cap", "-e", "lldp.mgn.addr.ip4", "-e", "_ws.malformed", "-e", "_ws.expert.message").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := "02:aa:00:00:00:01|a|121|leaf1/a|leaf1|test|0x0014|192.0.2.1||\n02:aa:00:00:00:01|a|0|||||||\n"
-	if !bytes.Equal(out, []byte(want)) {
-		t.Errorf("tshark sees\n%swant\n%s", out, want)
+	lines := capturetest.Dissect(t, frames, "lldp.chassis.id.mac", "lldp.port.id", "lldp.time_to_live", "lldp.port.desc",
+		"lldp.tlv.system.name", "lldp.tlv.system.desc", "lldp.tlv.enable_system_cap", "lldp.mgn.addr.ip4", "_ws.malformed", "_ws.expert.message")
+	want := []string{"02:aa:00:00:00:01|a|121|leaf1/a|leaf1|test|0x0014|192.0.2.1||", "02:aa:00:00:00:01|a|0|||||||"}
+	if !slices.Equal(lines, want) {
+		t.Errorf("tshark sees %q, want %q", lines, want)
 	}
 }

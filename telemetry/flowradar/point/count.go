@@ -34,16 +34,7 @@ func newPoint(n *vswitch.Node) vswitch.Instance {
 func (p *Point) Reports() *telemetry.Desk[flowradar.Report] { return &p.desk }
 
 // TakeReport appends the wire form of the oldest report that is ready.
-func (p *Point) TakeReport(b []byte) ([]byte, bool) {
-	r, out := p.desk.Take()
-	if r == nil {
-		return b, false
-	}
-	b = r.Append(b)
-	r.Reset()
-	out.Return(r)
-	return b, true
-}
+func (p *Point) TakeReport(b []byte) ([]byte, bool) { return telemetry.AppendOldest(&p.desk, b) }
 
 // Config returns the options of now.
 func (p *Point) Config() Config { return p.config }

@@ -69,16 +69,7 @@ func newMeters(n *vswitch.Node) vswitch.Instance {
 func (m *Meters) Reports() *telemetry.Desk[lossradar.Report] { return &m.desk }
 
 // TakeReport appends the wire form of the oldest report that is ready.
-func (m *Meters) TakeReport(b []byte) ([]byte, bool) {
-	r, out := m.desk.Take()
-	if r == nil {
-		return b, false
-	}
-	b = r.Append(b)
-	r.Reset()
-	out.Return(r)
-	return b, true
-}
+func (m *Meters) TakeReport(b []byte) ([]byte, bool) { return telemetry.AppendOldest(&m.desk, b) }
 
 // Config returns what all meters have in common.
 func (m *Meters) Config() Config { return m.config }
