@@ -19,7 +19,7 @@ PACKAGE_VERSION = $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | se
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4
 
-.PHONY: help package images build test race soak bench bench-all bench-memory bench-sim bench-tool profile-sim demo generate lint vulnerabilities fuzz-short install-tools clean figures figures-short $(COMMANDS)
+.PHONY: help package images build test race soak bench bench-all bench-memory bench-sim bench-tool profile-sim demo generate lint vulnerabilities fuzz-short install-tools clean figures figures-short unseen $(COMMANDS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -90,6 +90,9 @@ figures: gfabric ## every scenario in full, into results/ (minutes to hours; wha
 
 figures-short: gfabric ## the short form of every scenario, into results/ (a minute or two)
 	@rc=0; for s in $(SCENARIOS); do echo "== $$s"; bin/gfabric run $$s --short --quiet || rc=1; done; exit $$rc
+
+unseen: ## the short form of every scenario with a seed that is the date: of a hundred three may miss (minutes); SEED=20261123 chooses
+	go test ./scenarios -run TestUnseenSeed -count=1 -timeout 0 -unseen $(if $(SEED),-first-seed $(SEED))
 
 generate: install-tools ## BPF objects and RPC code (needs clang and protoc)
 	PATH="$(TOOLS):$$PATH" go generate ./...
