@@ -154,7 +154,7 @@ type Device struct {
 	flipped   bool
 	root      bool
 	evicted   bool
-	synced    bool       // a valid message since the device was configured, has turned, or received nothing for a time
+	following bool       // a valid message since the device was configured, has turned, or received nothing for a time
 	epoch     uint32     // the highest received, or of the own plan at the root
 	next      frame.Time // of the root
 	timeoutAt frame.Time // when Timeout1 ends
@@ -194,7 +194,7 @@ func (d *Device) Configure(now frame.Time, c Config) error {
 	}
 	d.cfg, d.drift = c, c.Drift
 	d.accept, d.root, d.exact = c.Accept, c.Root, c.Root
-	d.flipped, d.evicted, d.synced, d.invalid = false, false, false, 0
+	d.flipped, d.evicted, d.following, d.invalid = false, false, false, 0
 	d.electAt, d.next, d.timeoutAt = frame.Never, frame.Never, frame.Never
 	if c.Free && d.synced {
 		d.next = now + c.Interval
@@ -246,10 +246,10 @@ func (d *Device) Sync(now, stamp frame.Time, port int, m Message) (forward bool)
 	case d.root || d.evicted || port != d.accept || !known:
 		d.Counts.Ignored++
 		return false
-	case m.Epoch < d.epoch || d.synced && m.Epoch == d.epoch && m.Root != d.rootID:
+	case m.Epoch < d.epoch || d.following && m.Epoch == d.epoch && m.Root != d.rootID:
 		d.Counts.OtherRoot++
 		return false
-	case d.synced && stamp < d.syncedAt+d.cfg.Interval/2:
+	case d.following && stamp < d.syncedAt+d.cfg.Interval/2:
 		// Each message may move the clock by its uncertainty: a parent that sends many
 		// would move it as fast as it likes, and those below with it.
 		d.Counts.Early++
@@ -282,7 +282,7 @@ func (d *Device) Sync(now, stamp frame.Time, port int, m Message) (forward bool)
 		}
 	}
 	d.noteGap(stamp)
-	d.synced, d.epoch, d.rootID, d.sequence, d.depth = true, m.Epoch, m.Root, m.Sequence, m.Depth+1
+	d.following, d.epoch, d.rootID, d.sequence, d.depth = true, m.Epoch, m.Root, m.Sequence, m.Depth+1
 	d.electAt = frame.Never
 	d.listen(now)
 	d.Counts.Valid++
@@ -314,7 +314,7 @@ func (d *Device) Due() frame.Time { return min(d.next, d.timeoutAt, d.electAt) }
 // something. An instant that was missed is not made up for.
 func (d *Device) Advance(now frame.Time) (send bool) {
 	if now >= d.timeoutAt {
-		d.timeoutAt, d.synced = frame.Never, false
+		d.timeoutAt, d.following = frame.Never, false
 		d.turn(now, &d.Counts.FlipTimeout)
 	}
 	if now >= d.electAt {
@@ -374,11 +374,11 @@ func (d *Device) State() State {
 		return Evicted
 	case d.root:
 		return Root
-	case d.flipped && d.synced:
+	case d.flipped && d.following:
 		return Backup
 	case d.flipped:
 		return Holdover
-	case d.synced:
+	case d.following:
 		return Primary
 	}
 	return Unsynced
