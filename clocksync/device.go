@@ -296,6 +296,14 @@ func (d *Device) Sync(now, stamp frame.Time, port int, m Message) (forward bool)
 	return true
 }
 
+// Adjust sets the clock to what another scheme says, of a bound and a root that is so many
+// hops away: those that Sundial is compared with which do without its messages.
+func (d *Device) Adjust(now, to, base frame.Time, root uint64, hops uint8) {
+	d.correct(now, to)
+	d.base, d.late, d.came = base, 0, now
+	d.following, d.rootID, d.depth = true, root, hops
+}
+
 // noteGap counts the time for which nothing was heard, where it was more than
 // one lost message explains.
 func (d *Device) noteGap(stamp frame.Time) {

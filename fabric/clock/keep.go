@@ -26,6 +26,7 @@ type Counts struct {
 	Plans     int // after the first
 	Unplanned int // times that there was none
 	Devices   int // configured anew
+	Disagreed int // times that what a node heard of a mesh could not be true together
 }
 
 // member is the clock of a node.
@@ -52,6 +53,40 @@ func NewKeeper(n *vnet.Network, s *Spec, options []clocksync.Options, live Live)
 		k.byID[m.Identity()] = i
 	}
 	return k, nil
+}
+
+// Begin has clocks set that messages do not set.
+func (k *Keeper) Begin() {
+	switch {
+	case k.spec.Scheme.Mesh:
+		m := &mesh{k: k}
+		m.begin()
+	case k.spec.Scheme.Computed:
+		k.n.Engine.Every(0, k.spec.Interval, k.compute)
+	}
+}
+
+// compute sets all clocks to the root's: the best that a scheme can do that works all
+// adjustments out at once (Huygens, section 3.6.1.1 of Li's dissertation). Its bound is
+// zero then.
+func (k *Keeper) compute(now frame.Time) {
+	root := k.first()
+	for i := range k.nodes {
+		if m := &k.nodes[i]; i != root {
+			m.Adjust(k.n.Engine.LocalTime(m.id, now), k.truth(now), 0, k.nodes[root].Identity(), 1)
+		}
+	}
+}
+
+// first is the node that is the root by the document, and truth what its clock says.
+func (k *Keeper) first() int {
+	i, _ := k.n.Topology.Lookup(k.spec.Root)
+	return i
+}
+
+func (k *Keeper) truth(now frame.Time) frame.Time {
+	x := &k.nodes[k.first()]
+	return x.At(k.n.Engine.LocalTime(x.id, now))
 }
 
 // Len is how many nodes there are.
@@ -90,6 +125,9 @@ type Reading struct {
 // nodes listen to their new parents, the root's children first, then nobody sends
 // what nobody listens to.
 func (k *Keeper) Plan(now frame.Time) {
+	if k.spec.Scheme.Mesh || k.spec.Scheme.Computed {
+		return // who hears whom is no matter
+	}
 	p, err := k.spec.Plan(k.n.Topology, k.live, k.root())
 	if err != nil {
 		k.Counts.Unplanned++

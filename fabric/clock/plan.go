@@ -189,6 +189,9 @@ func (s *Spec) Options(t *fabric.Topology, live Live, p *Plan, epoch uint32) []c
 			}
 		}
 		for _, y := range children[i] {
+			if s.Scheme.Computed || s.Scheme.Mesh {
+				break
+			}
 			c.Transmit.Add(port(node, p.by[y]))
 		}
 		out[node] = clocksync.Options{Config: c, Domain: clocksync.DefaultDomain, Unstamped: s.Unstamped}

@@ -27,6 +27,9 @@ type Scheme struct {
 	// number of intervals, or until the controller has acted.
 	Intervals  int64
 	Controller bool
+	// Computed sets all clocks at once at the beginning of each interval, and Mesh by what
+	// neighbours agree on: both without messages of PTP.
+	Computed, Mesh bool
 }
 
 // Schemes are all of them. The ladder from frequent messages to Sundial adds one
@@ -37,6 +40,8 @@ var Schemes = []Scheme{
 	{Name: "sync-messages", Doc: "messages in reaction only; a failure waits for the controller", Interval: clocksync.DefaultInterval},
 	{Name: "frequent-messages", Doc: "PTP with messages as frequent as Sundial's; each node sends by its own timer", Interval: clocksync.DefaultInterval, Free: true, Controller: true},
 	{Name: "dtp", Doc: "PTP with DTP's messages of the physical layer, each 5 us", Interval: 5 * frame.Microsecond, Free: true, Controller: true},
+	{Name: "huygens", Doc: "all clocks are set at once each 2 s, as exactly as can be, by what was measured in between", Interval: 2 * frame.Second, Computed: true},
+	{Name: "marzullo", Doc: "each node tells all neighbours and takes what all that it hears agree on; two masters", Interval: clocksync.DefaultInterval, Mesh: true},
 	{Name: "ptp", Doc: "PTP's boundary clocks, a message each 2 s", Interval: 2 * frame.Second, Free: true, Intervals: 1},
 }
 

@@ -127,6 +127,7 @@ func clockKeys() []Key {
 		{"clock_plans_total", OfRun, false, "", "Plans that the controller made after the first."},
 		{"clock_unplanned_total", OfRun, false, "", "Times that it found none."},
 		{"clock_devices_total", OfRun, false, "", "Nodes that were configured anew by these plans, all plans together."},
+		{"clock_disagreed_total", OfRun, false, "", "Times that what a node of a mesh heard could not be true together (marzullo)."},
 	}
 	for d := 1; d <= ClockDepths; d++ {
 		v = append(v, Key{depthKey(d), OfRun, false, "", fmt.Sprintf("Largest uncertainty of a clock that is %d hops from the root.", d)})

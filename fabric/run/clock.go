@@ -103,6 +103,7 @@ func (c *clockSet) begin(n *vnet.Network, r *scenario.Run, rec *measure.Recorder
 		}
 		rec.ClockSample(now, roots, readings)
 	})
+	c.keeper.Begin()
 	c.follow(n, r)
 	return nil
 }
@@ -161,4 +162,5 @@ func (c *clockSet) put(out *results.Run) {
 	out.Values["clock_plans_total"] = float64(k.Plans)
 	out.Values["clock_unplanned_total"] = float64(k.Unplanned)
 	out.Values["clock_devices_total"] = float64(k.Devices)
+	out.Values["clock_disagreed_total"] = float64(k.Disagreed)
 }

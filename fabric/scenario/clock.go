@@ -12,7 +12,7 @@ import (
 
 // Clock says how the clocks of all switches and hosts are kept together.
 type Clock struct {
-	Scheme     string         `yaml:"scheme" enum:"none,sundial,sundial-no-domains,sync-messages,frequent-messages,dtp,ptp" default:"none" doc:"none: nodes have no clock but their own. sundial: messages in reaction only, and a second parent for everybody. What it is compared with: sundial-no-domains, whose second parents failure domains may take down with the first; sync-messages, without second parents; frequent-messages, where each node sends by a timer; dtp, the same each 5 us; ptp, each 2 s."`
+	Scheme     string         `yaml:"scheme" enum:"none,sundial,sundial-no-domains,sync-messages,frequent-messages,dtp,ptp,huygens,marzullo" default:"none" doc:"none: nodes have no clock but their own. sundial: messages in reaction only, and a second parent for everybody. What it is compared with: sundial-no-domains, whose second parents failure domains may take down with the first; sync-messages, without second parents; frequent-messages, where each node sends by a timer; dtp, the same each 5 us; ptp, each 2 s; huygens, which sets all clocks at once each 2 s, and marzullo, where all neighbours tell each other: models without frames."`
 	Root       string         `yaml:"root" doc:"The node that all others follow. The first switch farthest from the hosts if left out."`
 	Interval   units.Duration `yaml:"interval" doc:"Between two messages of the root. 90us if left out, 5us for dtp, 2s for ptp."`
 	Timeout1   units.Duration `yaml:"timeout1" doc:"Silence after which a node turns to its second parent. 185/90 of the interval if left out."`
