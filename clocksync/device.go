@@ -314,6 +314,15 @@ func (d *Device) noteGap(stamp frame.Time) {
 	d.syncedAt = stamp
 }
 
+// Quiet is for how long the device has received no message that it believed, 0 at the root
+// and before the first.
+func (d *Device) Quiet(now frame.Time) frame.Time {
+	if d.root || d.Counts.Valid == 0 {
+		return 0
+	}
+	return max(now-d.syncedAt, 0)
+}
+
 // Due is when Advance is to be called next.
 func (d *Device) Due() frame.Time { return min(d.next, d.timeoutAt, d.electAt) }
 

@@ -98,7 +98,7 @@ func (k *Keeper) Look(now frame.Time, i int) (r Reading) {
 	m := &k.nodes[i]
 	local := k.n.Engine.LocalTime(m.id, now)
 	r.Root, r.Cut = m.State() == clocksync.Root, !k.live.Node(i)
-	r.Eps = m.Uncertainty(local)
+	r.Eps, r.Quiet, r.Turned = m.Uncertainty(local), m.Quiet(local), m.Turned()
 	if r.Known = r.Eps != clocksync.Forever; !r.Known {
 		return r
 	}
@@ -116,7 +116,9 @@ func (k *Keeper) Look(now frame.Time, i int) (r Reading) {
 // Reading is what Look found.
 type Reading struct {
 	Known, Root, Cut bool
+	Turned           bool // to its second parent
 	Eps, Error       frame.Time
+	Quiet            frame.Time // since it received a message of the root
 	Depth            int
 }
 

@@ -22,6 +22,8 @@ type clocks struct {
 type clockScope struct {
 	eps, err, watched Hist
 	least             frame.Time // of the watched node
+	quiet             frame.Time
+	found             Hist
 }
 
 // ClockReading is what one node says of its clock, and the truth.
@@ -32,6 +34,8 @@ type ClockReading struct {
 	Depth   int        // hops from the root
 	Cut     bool       // it has failed itself, or the links to it have
 	Watched bool
+	Quiet   frame.Time // since it received a message of the root
+	Turned  bool       // to its second parent since the last look
 }
 
 // WatchClock names the node whose bound is recorded over time.
@@ -78,6 +82,10 @@ func (r *Recorder) ClockSample(now frame.Time, roots int, v []ClockReading) {
 func (s *clockScope) add(x *ClockReading) {
 	s.eps.Add(uint64(x.Eps), 1)
 	s.err.Add(uint64(x.Error), 1)
+	s.quiet = max(s.quiet, x.Quiet)
+	if x.Turned {
+		s.found.Add(uint64(x.Quiet), 1)
+	}
 	if x.Watched {
 		if s.watched.Empty() || x.Eps < s.least {
 			s.least = x.Eps
@@ -93,6 +101,10 @@ func (s *clockScope) values(put func(string, float64)) {
 	if !s.watched.Empty() {
 		put("clock_watched_eps_min_seconds", s.least.Seconds())
 	}
+	if !s.eps.Empty() {
+		put("clock_quiet_max_seconds", s.quiet.Seconds())
+	}
+	s.found.values(put, "clock_found", "seconds", 1e-9)
 }
 
 // values adds what is known of the whole run.
@@ -120,6 +132,8 @@ func clockKeys() []Key {
 		{"clock_error", OfRun | OfWindow, true, "seconds", "What these clocks differ in truth from the root that they follow."},
 		{"clock_watched_eps", OfRun | OfWindow, true, "seconds", "Uncertainty of the clock of the node clock.watch."},
 		{"clock_watched_eps_min_seconds", OfRun | OfWindow, false, "", "The least of it."},
+		{"clock_quiet_max_seconds", OfRun | OfWindow, false, "", "Longest that a node had received no message of the root."},
+		{"clock_found", OfRun | OfWindow, true, "seconds", "How long nodes that turned to their second parent had received nothing, at the first look behind that."},
 		{"clock_samples_total", OfRun, false, "", "Samples of clocks that say a bound, those before the warm-up and of nodes that failed included."},
 		{"clock_broken_total", OfRun, false, "", "Of these, the ones whose error was larger than the bound. There must not be any."},
 		{"clock_unknown_total", OfRun, false, "", "Samples of clocks that know no bound: they have not heard a root yet, or know that they are broken."},

@@ -275,7 +275,7 @@ func TestKeysAreKnown(t *testing.T) {
 		}
 	}
 	for d := range ClockDepths + 1 {
-		r.ClockSample(50*us, 1, []ClockReading{{Known: true, Eps: 10, Error: 3, Depth: d, Watched: true}})
+		r.ClockSample(50*us, 1, []ClockReading{{Known: true, Eps: 10, Error: 3, Depth: d, Watched: true, Turned: true}})
 	}
 	r.Close(100 * us)
 	var run results.Run
@@ -311,14 +311,15 @@ func TestClockSample(t *testing.T) {
 	r := New(c)
 	r.WatchClock("s3")
 	r.ClockSample(5*us, 2, []ClockReading{{Known: true, Eps: 900, Error: 901, Depth: 1}, {}})
-	r.ClockSample(20*us, 1, []ClockReading{{Known: true, Eps: 20, Error: 20, Depth: 1, Watched: true}, {Known: true, Eps: 999, Error: 1000, Cut: true}, {}})
-	r.ClockSample(60*us, 1, []ClockReading{{Known: true, Eps: 40, Error: 2, Depth: 1, Watched: true}, {Known: true, Eps: 70, Depth: 99}})
+	r.ClockSample(20*us, 1, []ClockReading{{Known: true, Eps: 20, Error: 20, Depth: 1, Watched: true, Quiet: 9, Turned: true}, {Known: true, Quiet: 99, Eps: 999, Error: 1000, Cut: true}, {}})
+	r.ClockSample(60*us, 1, []ClockReading{{Known: true, Eps: 40, Error: 2, Depth: 1, Watched: true, Quiet: 7, Turned: true}, {Known: true, Eps: 70, Depth: 99, Quiet: 8}})
 	r.Close(100 * us)
 	r.ClockSample(110*us, 9, []ClockReading{{Known: true, Eps: 1, Error: 2}})
 	var run results.Run
 	r.Result(&run)
 	for k, want := range map[string]float64{"clock_samples_total": 5, "clock_broken_total": 2, "clock_unknown_total": 1, "clock_roots_max": 1, "clock_eps_max_seconds": 70e-9,
 		"late.clock_eps_mean_seconds": 55e-9, "clock_watched_eps_min_seconds": 20e-9, "clock_watched_eps_max_seconds": 40e-9, "clock_error_max_seconds": 20e-9,
+		"clock_quiet_max_seconds": 9e-9, "late.clock_quiet_max_seconds": 8e-9, "clock_found_max_seconds": 9e-9, "clock_found_mean_seconds": 8e-9, "late.clock_found_max_seconds": 7e-9,
 		"clock_depth1_eps_max_seconds": 40e-9, "clock_depth12_eps_max_seconds": 70e-9} {
 		if got := run.Values[k]; math.Abs(got-want) > 1e-12 {
 			t.Errorf("%s = %v, want %v", k, got, want)

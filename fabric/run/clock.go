@@ -91,12 +91,14 @@ func (c *clockSet) begin(n *vnet.Network, r *scenario.Run, rec *measure.Recorder
 		rec.WatchClock(d.Watch)
 	}
 	readings := make([]measure.ClockReading, c.keeper.Len())
+	turned := make([]bool, len(readings))
 	every := frame.Time(d.Sample)
 	n.Engine.Every(every, every, func(now frame.Time) {
 		roots := 0
 		for i := range readings {
 			x := c.keeper.Look(now, i)
-			readings[i] = measure.ClockReading{Known: x.Known, Eps: x.Eps, Error: x.Error, Depth: x.Depth, Cut: x.Cut, Watched: i == watched}
+			readings[i] = measure.ClockReading{Known: x.Known, Eps: x.Eps, Error: x.Error, Depth: x.Depth, Cut: x.Cut, Watched: i == watched, Quiet: x.Quiet, Turned: x.Turned && !turned[i]}
+			turned[i] = x.Turned
 			if x.Root && !x.Cut {
 				roots++
 			}
