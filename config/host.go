@@ -43,6 +43,7 @@ type Host struct {
 	Recovery       string            `yaml:"recovery" enum:"go-back-n,irn,irn-go-back-n,irn-no-sack,tcp,newreno" default:"go-back-n" doc:"Loss recovery of transfers that choose none."`
 	FastRetransmit *bool             `yaml:"fast_retransmit" default:"true" doc:"newreno: false: duplicate acknowledgements mean nothing, only the timeout repairs, for networks that reorder and lose nothing (DeTail)."`
 	Timeout        units.Duration    `yaml:"timeout" doc:"Retransmission timeout. 20 times base_rtt, but not below 20 ms, if left out."`
+	Policy         string            `yaml:"policy" doc:"A policy (docs/POLICIES.md) that says which queue pair of a class sends next, by its next packet: arrival is when its message was posted, processing how many packets of that are left. They take turns if left out."`
 	Class          int               `yaml:"class" range:"0,7" default:"0" doc:"Traffic class of data that chooses none. Its DSCP is 8 times the class."`
 	PFC            HostPFC           `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb)."`
 	MarkAbove      units.Size        `yaml:"mark_above" doc:"Data frames leave with a congestion mark while more of their class and those above waits for the host's own link (DeTail). No marks if left out."`
@@ -77,6 +78,9 @@ func (h *Host) validate(s *section.Section, prefix string) {
 	fail := func(key, format string, args ...any) { s.Fail(prefix+key, format, args...) }
 	if h.Name != "" && !hostName.MatchString(h.Name) {
 		fail("name", "%q is no name; letters, digits, dot, dash and underscore are possible", h.Name)
+	}
+	if _, err := (&Policy{Text: h.Policy}).First(); err != nil {
+		fail("policy", "%v", err)
 	}
 	if h.Interface == "" {
 		fail("interface", "is empty; name a network interface")
@@ -170,6 +174,7 @@ func (h *Host) Spec() dataplane.PortSpec {
 func (h *Host) NIC(mac wire.MAC, port uint16) hostnic.Config {
 	c := h.nic(mac, port)
 	c.Options = h.options(&c, func(string, error) {}) // which validate told of
+	c.First, _ = (&Policy{Text: h.Policy}).First()
 	return c
 }
 

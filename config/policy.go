@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 
+	"gswitch/hostnic"
 	"gswitch/policy"
 	"gswitch/scheduler"
 )
@@ -82,6 +83,27 @@ func CheckServe(live, shadow *Policy, order bool, lossless bool) (key, problem s
 		}
 	}
 	return "", ""
+}
+
+// First returns how a policy orders the queue pairs of a host (hostnic.Config.First),
+// nil if none was written. processing of a packet is how many packets of its message
+// are left.
+func (p *Policy) First() (func(next, best *hostnic.Waiting) bool, error) {
+	if !p.on() {
+		return nil, nil
+	}
+	c, err := policy.CompileChooser("policy", p.Text)
+	if err != nil {
+		return nil, err
+	}
+	return func(next, best *hostnic.Waiting) bool {
+		a, b := waiting(next), waiting(best)
+		return c.Before(&a, &b)
+	}, nil
+}
+
+func waiting(w *hostnic.Waiting) policy.Packet {
+	return policy.Packet{Arrival: w.Since, Processing: int64(w.Left), Size: w.Size, Flow: w.QPN, Class: w.Class, DSCP: w.DSCP, TOS: w.DSCP << 2}
 }
 
 func (p *Policy) compile() (*policy.Program, error) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// One trace through an exact priority queue, SP-PIFO, AIFO and a plain queue on real
+// One trace through an exact priority queue, four that do with less and a plain one on real
 // frames: how often a frame left while one of smaller rank waited.
 func TestPriorityQueuesOnRealFrames(t *testing.T) {
 	text, err := os.ReadFile("../scenarios/orders/real.yaml")
@@ -15,7 +15,7 @@ func TestPriorityQueuesOnRealFrames(t *testing.T) {
 		t.Fatal(err)
 	}
 	f, out := runLiveFrom(t, aScenario(t, "pifo", string(text)), 1, "--short")
-	if len(f.Runs) != 4 {
+	if len(f.Runs) != 6 {
 		t.Fatalf("%d runs\n%s", len(f.Runs), out)
 	}
 	for i := range f.Runs {

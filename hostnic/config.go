@@ -59,6 +59,11 @@ type Config struct {
 
 	CNP CNPConfig
 
+	// First reports whether the packet next leaves before the packet best, of queue
+	// pairs of a class that may both send. It is asked for each that may, so a frame
+	// costs as many calls. nil: they take turns.
+	First func(next, best *Waiting) bool
+
 	// MarkAbove sets the congestion mark on data frames of a class that leave
 	// while more than so many bytes of that class and those above wait for the
 	// host's own link; 0: never. What waits is what windows have let go. In a
@@ -204,6 +209,8 @@ const (
 // Validate reports the first setting that cannot be meant.
 func (c *Config) Validate() error {
 	switch {
+	case c.First != nil && c.Turn != 0:
+		return fmt.Errorf("nic %s: turns of %d bytes beside an order of queue pairs: one of the two", c.Name, c.Turn)
 	case c.Rate == 0:
 		return fmt.Errorf("nic %s: rate 0: give the link's rate in bit/s", c.Name)
 	case !c.Addr.IsValid():

@@ -48,7 +48,7 @@ func (n *NIC) pick(t, now frame.Time) frame.Ref {
 		}
 		n.plainTurn = true
 		c := &n.classes[n.nextClass(can)]
-		q := n.qps[c.lanes[inTurn].next()]
+		q := n.chosen(&c.lanes[inTurn])
 		if !q.seg.open && !q.pace.lapsed(t, n.cfg.WholeNs) {
 			n.schedule(now, q)
 			continue

@@ -64,11 +64,7 @@ func (s *readySet) next() uint32 {
 			return s.burst
 		}
 	}
-	if i, ok := s.after(s.last); ok {
-		return i
-	}
-	i, _ := s.from(2, uint32(s.top()), s.word[2][s.top()])
-	return i
+	return s.following(s.last)
 }
 
 // after returns the first above i.

@@ -8,7 +8,7 @@ import (
 )
 
 // Reconfigure changes what may change while queue pairs are open: the link's
-// rate, overhead and burst, the jitter of paces, turns, the delay of notices, the classes under flow
+// rate, overhead and burst, the jitter of paces, turns and who is first, the delay of notices, the classes under flow
 // control, what counts as quenched, marks of its own, notification packets, options
 // of features, and of the stack gateway and class, all at once; T, which queue pairs learn when
 // they are opened. What else cfg says differently is refused, but for Name, Seed
@@ -32,7 +32,7 @@ func (n *NIC) Reconfigure(now frame.Time, cfg *Config) error {
 		n.clock.SetRate(next.Rate)
 	}
 	old.Rate, old.Overhead, old.Burst, old.BaseRTT, old.CNP = next.Rate, next.Overhead, next.Burst, next.BaseRTT, next.CNP
-	old.PaceJitter, old.Turn, old.NoticeDelay = next.PaceJitter, next.Turn, next.NoticeDelay
+	old.PaceJitter, old.Turn, old.First, old.NoticeDelay = next.PaceJitter, next.Turn, next.First, next.NoticeDelay
 	old.PFC, old.PFCClasses, old.PFCStages, old.PFCResponse, old.Pause = next.PFC, next.PFCClasses, next.PFCStages, next.PFCResponse, next.Pause
 	if next.MarkAbove != old.MarkAbove {
 		old.MarkAbove = next.MarkAbove

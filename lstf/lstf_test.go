@@ -69,6 +69,22 @@ func TestFairForgetsOnlyWhatHasNoSlack(t *testing.T) {
 	}
 }
 
+// Rates by class are weights: after as many bytes a flow of a fifth of the rate is five
+// times as far ahead.
+func TestRatesByClass(t *testing.T) {
+	w := writer(t, Policy{Kind: Fair, Rate: 50e6, Rates: [8]uint64{3: 10e6}})
+	for class, want := range map[uint8]int64{0: 240_000, 3: 1_200_000} {
+		m := packet(uint32(class)+5, 1500)
+		m.Class = class
+		if a, b := w.Slack(0, m, nil), w.Slack(0, m, nil); a != 0 || b != want {
+			t.Errorf("class %d: %d and %d ns, want 0 and %d", class, a, b, want)
+		}
+	}
+	if p := (Policy{Kind: Fair, Rates: [8]uint64{1: 1e6}}); p.Validate() == nil {
+		t.Error("a class has no rate")
+	}
+}
+
 func roce(op uint8, length uint32, payload int) ([]byte, frame.Meta) {
 	l := []wt.Layer{wt.Eth(wt.MAC(2), wt.MAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(49152, wire.RoCEv2Port), wt.BTH(op, 7, 99)}
 	if op == wire.RCWriteFirst || op == wire.RCWriteOnly {

@@ -1,7 +1,9 @@
 package lstf
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"gswitch/frame"
 	"gswitch/scheduler"
@@ -37,6 +39,7 @@ type Policy struct {
 	Kind     Kind
 	Of       frame.Time // see the kinds; of Replay and Exit, for packets that are not in the schedule
 	Rate     uint64     // Fair: the share of a flow in bit/s
+	Rates    [8]uint64  // Fair: that of flows of each class, where it is not 0: weights
 	Schedule *Schedule  // Replay, Exit: what is replayed
 }
 
@@ -48,7 +51,7 @@ func (p *Policy) Validate() error {
 	switch {
 	case p.Of < 0 || p.Of > maxSlack>>24: // times at most 2^24 packets
 		return fmt.Errorf("slack: %v is not between 0 and 68 s", p.Of.Duration())
-	case p.Kind == Fair && p.Rate == 0:
+	case p.Kind == Fair && p.Rate == 0 && slices.Contains(p.Rates[:], 0):
 		return fmt.Errorf("slack: flows have no rate, of which fair makes slack")
 	case (p.Kind == Replay || p.Kind == Exit) && p.Schedule == nil:
 		return fmt.Errorf("slack: there is no schedule to be replayed")
@@ -61,7 +64,7 @@ func (p *Policy) Validate() error {
 // Writer computes the slack of packets as they enter.
 type Writer struct {
 	policy Policy
-	clock  scheduler.RateClock // at the rate of Fair
+	clock  [8]scheduler.RateClock // at the rates of Fair, by class
 	flows  table[credit]
 }
 
@@ -78,7 +81,9 @@ func (w *Writer) Configure(p Policy) {
 		w.flows = newTable[credit]()
 	}
 	w.policy = p
-	w.clock.SetRate(p.Rate)
+	for class := range w.clock {
+		w.clock[class].SetRate(cmp.Or(p.Rates[class], p.Rate))
+	}
 }
 
 // Full returns how many packets were of flows that shared their state with
@@ -114,15 +119,15 @@ func (w *Writer) Slack(now frame.Time, m *frame.Meta, b []byte) int64 {
 // one before had, and its time at the rate, less the time since.
 func (w *Writer) fair(now frame.Time, m *frame.Meta) int64 {
 	s, fresh := w.flows.find(m.Hash, now)
-	c := &s.v
+	c, ahead := &s.v, w.clock[m.Class&7].Span(m.Wire)
 	if fresh {
 		c.slack = 0
 	} else {
-		c.slack = min(max(0, c.slack+int64(w.clock.Span(m.Wire))-int64(now-c.at)), maxSlack)
+		c.slack = min(max(0, c.slack+int64(ahead)-int64(now-c.at)), maxSlack)
 	}
 	c.at = now
 	// Forgotten when a further packet would have no slack, either.
-	s.until = now + frame.Time(c.slack) + w.clock.Span(m.Wire)
+	s.until = now + frame.Time(c.slack) + ahead
 	return c.slack
 }
 

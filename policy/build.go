@@ -14,7 +14,10 @@ func load(name, text string, verify bool) (p *Program, err error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &compiler{f, verify, map[string]*typed{}}
+	return (&compiler{f: f, verify: verify, constants: map[string]*typed{}}).compile()
+}
+
+func (c *compiler) compile() (p *Program, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			fail, ok := r.(failure)
@@ -30,12 +33,17 @@ func load(name, text string, verify bool) (p *Program, err error) {
 func (c *compiler) program() *Program {
 	p := &Program{Name: c.f.name, text: c.f.text}
 	classes := map[string]*typed{}
+	known := map[string]*typed{} // before the text says otherwise
+	if c.host {
+		t := &typed{code: code{{do: opPacket, id: pProcessing}}, den: one, lo: ratOf(one), hi: ratOf(big.NewInt(1<<32 - 1))}
+		known["processing"], classes["processing"] = t, t
+	}
 	for _, name := range classified {
 		e := c.f.classify[name]
 		if e == nil {
 			continue
 		}
-		t := c.number(packetScope(nil), e)
+		t := c.number(packetScope(known), e)
 		if t.den.Cmp(one) != 0 {
 			t = c.wholly(t)
 		}

@@ -48,6 +48,7 @@ func (t *typed) always() bool { return t.boolean && t.lo.Sign() > 0 }
 type compiler struct {
 	f         *file
 	verify    bool              // look for counterexamples, too
+	host      bool              // it is for packets of a host, of which is known how much is left of their message
 	constants map[string]*typed // by name; nil while one is worked out
 }
 

@@ -118,6 +118,9 @@ func describe(r *scenario.Run, real bool) (*vnet.Config, error) {
 	c.Host = vnet.Host{Class: uint8(h.Class), CNP: hostnic.CNPConfig{Frames: h.CNP.Frames, Interval: frame.Time(h.CNP.Interval)},
 		Writes: h.Verb == "write", Overshoot: h.Overshoot, Turn: turn, Segment: uint32(h.Segment), SegmentRate: uint64(h.SegmentRate), LazyPacing: h.LazyPacing,
 		RTTNoise: frame.Time(h.RTTNoise), PaceJitter: h.PaceJitter, MarkAbove: uint32(h.MarkAbove), QuenchAfter: frame.Time(h.QuenchAfter), NoticeDelay: frame.Time(h.NoticeDelay)}
+	if c.Host.First, err = h.Policy.First(); err != nil {
+		return nil, err
+	}
 	if h.AckClass != nil {
 		c.Host.AckClass = vnet.InClass(uint8(*h.AckClass))
 	}

@@ -37,7 +37,7 @@ func (r *Run) Fingerprint(program, file string) (string, error) {
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%d\n%s\n", program, r.Seed, text)
-	for _, p := range []string{r.Doc.Switch.Policy.Text, r.Doc.Switch.Shadow.Text} {
+	for _, p := range []string{r.Doc.Switch.Policy.Text, r.Doc.Switch.Shadow.Text, r.Doc.Hosts.Policy.Text} {
 		if p != "" { // of a file, perhaps
 			fmt.Fprintf(h, "%d\n%s\n", len(p), p)
 		}

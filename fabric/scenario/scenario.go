@@ -188,7 +188,7 @@ func decode(file string, root *yaml.Node, o Options, run bool) (*Document, *fabr
 		return nil, nil, err
 	}
 	section.Fill(doc)
-	for key, p := range map[string]*config.Policy{"switch.policy": &doc.Switch.Policy, "switch.shadow": &doc.Switch.Shadow} {
+	for key, p := range map[string]*config.Policy{"switch.policy": &doc.Switch.Policy, "switch.shadow": &doc.Switch.Shadow, "hosts.policy": &doc.Hosts.Policy} {
 		if err := p.Read(file, os.ReadFile); err != nil {
 			sec.Fail(key, "%s", err)
 			return nil, nil, sec.Err()

@@ -154,6 +154,7 @@ type Hosts struct {
 	NoticeDelay units.Duration `yaml:"notice_delay" doc:"How long after its arrival at a host what a switch tells (RoCC, QCN) takes effect there. At once if left out."`
 	Turn        string         `yaml:"turn" default:"frame" doc:"How much a flow sends before the next one of its class at the host has its turn: frame, message, or so many bytes of payload. Who may not send is passed over."`
 	Overshoot   bool           `yaml:"overshoot" doc:"true: a window may be exceeded by a frame, as in ns-3 models."`
+	Policy      config.Policy  `yaml:"policy" doc:"Which flow of its class a host sends of next, in OpenQueue (docs/POLICIES.md), by the next packet of each that may send: arrival is when its message was posted, processing how many packets of that are left. They take turns if left out."`
 	Segment     units.Size     `yaml:"segment" range:"0,4294967295" doc:"Pace bursts of so many bytes in place of frames, with one sample of the round-trip time each (TIMELY)."`
 	SegmentRate units.Rate     `yaml:"segment_rate" doc:"Rate at which the frames of such a burst follow each other. At line rate if left out."`
 	RTTNoise    units.Duration `yaml:"rtt_noise" doc:"Each round-trip time that congestion control gets is longer by a random time of up to so much."`

@@ -113,6 +113,11 @@ func (v *validator) hosts() {
 	if _, err := h.TurnBytes(); err != nil {
 		v.sec.Fail("hosts.turn", "%v", err)
 	}
+	if first, err := h.Policy.First(); err != nil {
+		v.sec.Fail("hosts.policy", "%v", err)
+	} else if first != nil && h.Turn != "frame" {
+		v.sec.Fail("hosts.policy", "says who sends next, and so does turn; take one of the two out")
+	}
 	for i := range h.Overrides {
 		o, key := &h.Overrides[i], fmt.Sprintf("hosts.overrides[%d]", i)
 		if _, err := FindHosts(v.t, o.Hosts); err != nil {

@@ -188,8 +188,9 @@ type Host struct {
 	// LowClasses are those of the levels of Transport.Recursive.
 	LowClasses []uint8
 
-	Overshoot   bool       // see hostnic.Config
-	Turn        uint32     // see hostnic.Config
+	Overshoot   bool   // see hostnic.Config
+	Turn        uint32 // see hostnic.Config
+	First       func(next, best *hostnic.Waiting) bool
 	MarkAbove   uint32     // see hostnic.Config
 	QuenchAfter frame.Time // see hostnic.Config
 	NoticeDelay frame.Time // see hostnic.Config

@@ -1,6 +1,8 @@
 package point
 
 import (
+	"fmt"
+
 	"gswitch/frame"
 	"gswitch/lstf"
 	"gswitch/units"
@@ -11,6 +13,7 @@ type Section struct {
 	Write     string         `yaml:"write" enum:"constant,size,remaining,fair,deadline,class" default:"constant" doc:"What packets get where they enter. constant: all the same (FIFO+). size: of, for each packet of the RDMA write that they belong to. remaining: of, for each that is still to come of it. fair: what their flow is ahead of rate. deadline: what is left of of since the first packet of the message. class: of, for each class below the highest."`
 	Of        units.Duration `yaml:"of" range:"0s,68s" default:"1s" doc:"What slack is made of: see write."`
 	Rate      units.Rate     `yaml:"rate" doc:"fair: the share of each flow: not more than it gets where all send."`
+	Rates     []units.Rate   `yaml:"rates" doc:"fair: the share of each flow by its class, from class 0 on, in place of rate: flows share links in proportion. Classes beyond the list have rate."`
 	Fixed     bool           `yaml:"fixed" doc:"true: queues with rank priority go by the slack with which packets entered, on all of their way: write size is the shortest message first, remaining with order srpt is pFabric. Waits are counted as ever."`
 	Trust     bool           `yaml:"trust" doc:"true: packets of hosts that come with slack keep it, within min and max. Otherwise it is replaced."`
 	Min       units.Duration `yaml:"min" doc:"trust: the least slack that a host may write."`
@@ -30,5 +33,11 @@ func (s *Section) Options(queues uint8, _ uint64) (any, error) {
 	c := Config{Queues: queues, Policy: lstf.Policy{Kind: kinds[s.Write], Of: frame.Time(s.Of), Rate: uint64(s.Rate)},
 		Fixed: s.Fixed, Trusted: s.Trust, Min: int64(s.Min), Max: int64(s.Max), Late: frame.Time(s.Late),
 		Edge: lstf.Edge{MarkAbove: frame.Time(s.MarkAbove), Target: frame.Time(s.Target), Interval: frame.Time(s.Interval), Refresh: frame.Time(s.Refresh), ECN: s.ECN}}
+	if len(s.Rates) > len(c.Policy.Rates) {
+		return nil, fmt.Errorf("rates has %d numbers; there are eight classes", len(s.Rates))
+	}
+	for class, r := range s.Rates {
+		c.Policy.Rates[class] = uint64(r)
+	}
 	return c, c.validate()
 }

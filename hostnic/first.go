@@ -1,0 +1,44 @@
+package hostnic
+
+import "gswitch/frame"
+
+// Waiting is the next packet of a queue pair that may send: what Config.First goes by.
+type Waiting struct {
+	QPN         uint32
+	Class, DSCP uint8
+	Size        uint32     // payload bytes
+	Since       frame.Time // when its message was posted
+	Left        uint32     // packets of the message from this one on
+}
+
+// chosen returns the queue pair of a class that sends next: the one in turn or,
+// with Config.First, the one whose packet that puts first, in turn among equals. A
+// burst that was begun goes on.
+func (n *NIC) chosen(s *readySet) *queuePair {
+	turn := s.next()
+	q := n.qps[turn]
+	if n.cfg.First == nil || turn == s.burst {
+		return q
+	}
+	best := n.waiting(q)
+	for i := s.following(turn); i != turn; i = s.following(i) {
+		if w := n.waiting(n.qps[i]); n.cfg.First(&w, &best) {
+			q, best = n.qps[i], w
+		}
+	}
+	return q
+}
+
+// following returns the queue pair after i, round and round.
+func (s *readySet) following(i uint32) uint32 {
+	if next, ok := s.after(i); ok {
+		return next
+	}
+	i, _ = s.from(2, uint32(s.top()), s.word[2][s.top()])
+	return i
+}
+
+func (n *NIC) waiting(q *queuePair) Waiting {
+	m := q.msgs.find(q.next)
+	return Waiting{QPN: q.qpn, Class: q.class, DSCP: n.cfg.DSCP[q.class], Size: q.nextLen, Since: m.start, Left: uint32(min(m.end-q.next, 1<<32-1))}
+}
