@@ -174,7 +174,7 @@ func (m *turns) victim() int {
 	}
 }
 
-// models pairs each exact order with its model. rank draws ranks that the order
+// models pairs each order that leaves nothing to chance with its model. rank draws ranks that the order
 // is exact for.
 var models = map[string]struct {
 	order scheduler.Order
@@ -215,6 +215,10 @@ var models = map[string]struct {
 			return int64(at)
 		}}
 	}, nil},
+	"voq":                  {VOQ{}, func() model { return &ports{} }, nil},
+	"sp-pifo":              {SPPIFO{Queues: 8}, func() model { return spPIFO(8, 0) }, nil},
+	"sp-pifo of some room": {SPPIFO{Queues: 4, Depth: 9}, func() model { return spPIFO(4, 9) }, nil},
+	"packs":                {PACKS{Queues: 8, Depth: 10, Window: 20, Sample: 1}, func() model { return quantiles(8, 10, 20) }, nil},
 }
 
 func byRank(width int64) model {
@@ -237,7 +241,8 @@ func TestOrdersAgainstLists(t *testing.T) {
 			for seed := range uint64(60) {
 				rng := frame.NewRand(seed)
 				d := c.order.New(scheduler.Env{Seed: seed})
-				ev := d.(scheduler.Evictor)
+				ev, evicts := d.(scheduler.Evictor)
+				gate, _ := d.(scheduler.Gate)
 				m := c.model()
 				most := 1 + int(rng.Uint32n(300))
 				now := frame.Time(0)
@@ -251,16 +256,28 @@ func TestOrdersAgainstLists(t *testing.T) {
 						if c.rank != nil {
 							f.Rank = c.rank(&rng, now)
 						}
-						m.put(now, item{ref: r, rank: f.Rank, hash: f.Hash, wire: f.Wire})
+						f.InPort = uint16(f.Hash % inPorts)
+						it := item{ref: r, rank: f.Rank, hash: f.Hash, wire: f.Wire}
+						if g, ok := m.(gated); ok {
+							want := g.admits(&it)
+							if got := gate.Admits(now, f, len(m.all()), 0) == scheduler.Pass; got != want {
+								t.Fatalf("seed %d, step %d: let in %v, want %v", seed, step, got, want)
+							}
+							if !want {
+								pool.Free(r)
+								break
+							}
+						}
+						m.put(now, it)
 						d.Enqueue(a, now, r)
 					case len(m.all()) == 0:
 						if turns, ok := m.(*turns); ok {
 							turns.fresh, turns.old = nil, nil // who looks for a turn finds none
 						}
-						if d.Len() != 0 || d.Head() != frame.Nil || d.Dequeue(a, now) != frame.Nil || ev.Evict(a) != frame.Nil {
+						if d.Len() != 0 || d.Head() != frame.Nil || d.Dequeue(a, now) != frame.Nil || evicts && ev.Evict(a) != frame.Nil {
 							t.Fatalf("seed %d: an empty queue gives something", seed)
 						}
-					case k == 9 && step < 1200:
+					case k == 9 && step < 1200 && evicts:
 						want := m.take(m.victim(), false).ref
 						if got := ev.Evict(a); got != want {
 							t.Fatalf("seed %d, step %d: %d is given up, want %d", seed, step, got, want)
