@@ -57,7 +57,7 @@ func TestEscapeRefusals(t *testing.T) {
 		"unknown key":   {escaping("ports: [eth1], period_us: 4", lossless3), "switches[0].escape.period_us: unknown key"},
 		"workers":       {"workers: [{}, {}]\n" + escaping("ports: [eth1]", lossless3), "x.yaml:6:13: switches[0].escape: port eth1 belongs to worker 0, port eth2 to worker 1"},
 		"profile": {strings.Replace(escaping("ports: [eth1]", lossless3+"    qos: {q: {queues: [{queue: 6, weight: 3}]}}\n"), "{interface: eth2}", "{interface: eth2, qos: q}", 1),
-			"switches[0].escape.queue: 6 has a weight in qos.q, which port eth2 has"},
+			"switches[0].escape.queue: 6 has a weight in the profile of port eth2"},
 	} {
 		_, err := Parse("x.yaml", []byte(tc.doc))
 		if tc.want == "" {

@@ -84,10 +84,11 @@ func (d decoder) validateWhole(s *Switch, workers int, path string) {
 	}
 	s = section.Clone(s)
 	section.Fill(s)
-	for _, list := range []*[]int{&s.Classes.PCP, &s.Classes.Queue} {
-		if len(*list) != 8 { // left out, or refused
-			*list = make([]int, 8)
-		}
+	if len(s.Classes.PCP) != 8 { // left out, or refused
+		s.Classes.PCP = make([]int, 8)
+	}
+	if len(s.Classes.Queue) != 8 {
+		s.Classes.Queue = s.queues()
 	}
 	cfg := &vswitch.Config{ID: uint16(s.ID), Loopbacks: s.Loopback, Class: s.Classes.maps(), PFC: s.PFC.config(), Buffer: s.Buffer.config()}
 	for i := range s.Ports {
@@ -97,11 +98,22 @@ func (d decoder) validateWhole(s *Switch, workers int, path string) {
 			dog := p.Watchdog.config()
 			c.Watchdog = &dog
 		}
+		for _, q := range s.QoS[p.QoS].Queues {
+			c.Scheduler.Queues[q.Queue&7].Weight = uint32(q.Weight)
+		}
 		cfg.Ports = append(cfg.Ports, c)
 	}
 	for _, f := range vswitch.Features() {
-		if s.Features.Get(f.Name) != nil && f.Whole != nil {
-			d.excluded(s, path+"."+f.Name, f.Name, true)
+		sec := s.Features.Get(f.Name)
+		if sec == nil || f.Whole == nil {
+			continue
+		}
+		key := path + "." + f.Name
+		d.excluded(s, key, f.Name, true)
+		if p, is := sec.(vswitch.Paired); is {
+			for i, name := range p.Neighbors() {
+				d.havePort(s, fmt.Sprintf("%s.ports[%d]", key, i), name)
+			}
 		}
 	}
 	s.wholeOptions(cfg, func(key string, err error) {
@@ -109,6 +121,54 @@ func (d decoder) validateWhole(s *Switch, workers int, path string) {
 			d.Fail(key, "%v", err)
 		}
 	})
+}
+
+// queues returns which queue each class has where the document does not say it.
+func (s *Switch) queues() []int {
+	v := []int{0, 1, 2, 3, 4, 5, 6, 7}
+	for _, f := range vswitch.Features() {
+		if r, is := s.Features.Get(f.Name).(vswitch.Reserver); is {
+			v[r.Reserves()&7] = 7
+		}
+	}
+	return v
+}
+
+// paired reports whether a feature names a port as one whose neighbour is a switch
+// that has it, too.
+func (s *Switch) paired(port string) bool {
+	return slices.ContainsFunc(vswitch.Features(), func(f *vswitch.Feature) bool {
+		p, is := s.Features.Get(f.Name).(vswitch.Paired)
+		return is && slices.Contains(p.Neighbors(), port)
+	})
+}
+
+// resolveWhole writes out what of features of the switch as a whole follows from its
+// ports.
+func (s *Switch) resolveWhole() {
+	cfg := &vswitch.Config{}
+	for i := range s.Ports {
+		p := &s.Ports[i]
+		cfg.Ports = append(cfg.Ports, vswitch.PortConfig{Name: p.name(), MTU: p.MTU, Scheduler: p.link()})
+	}
+	for _, f := range vswitch.Features() {
+		if r, is := s.Features.Get(f.Name).(vswitch.Resolver); is {
+			r.Resolve(cfg)
+		}
+	}
+}
+
+// warnWhole tells what of a resolved switch's features as a whole is seldom meant.
+func (d decoder) warnWhole(s *Switch, path string) {
+	for _, f := range vswitch.Features() {
+		r, is := s.Features.Get(f.Name).(vswitch.Resolver)
+		if !is {
+			continue
+		}
+		if at := new(vswitch.KeyError); errors.As(r.Warn(), &at) {
+			d.Fail(path+"."+f.Name+"."+at.Key, "%v", at.Err)
+		}
+	}
 }
 
 // feature returns which queues of a profile have a feature, and its section; nil

@@ -53,8 +53,10 @@ func (d decoder) validatePaths(s *Switch, path string) {
 			name = choose
 		}
 		kind, err := pipeline.ParseChooser(name)
-		if err == nil && !kind.ByFlow() && s.escapeApart(r) {
-			d.Fail(d.chosenAt(sub, path), "%s sends frames of a flow by several ports, and escape keeps places for a flow at one; choose by flow (hash, weighted), or take escape out", kind)
+		if err == nil && !kind.ByFlow() {
+			if f := s.partsFlows(r); f != nil {
+				d.Fail(d.chosenAt(sub, path), "%s sends frames of a flow by several ports, and %s %s; choose by flow (hash, weighted), or take %[2]s out", kind, f.Name, f.OnePort)
+			}
 		}
 		if err != nil || !kind.ByPort() || len(r.NextHops) < 2 {
 			continue
@@ -63,21 +65,27 @@ func (d decoder) validatePaths(s *Switch, path string) {
 	}
 }
 
-// escapeApart reports whether frames of a flow of the route could leave by
-// several ports, of which one is such that frames escape by it.
-func (s *Switch) escapeApart(r *Route) bool {
-	if s.Escape == nil {
-		return false
-	}
-	at, escapes := map[int]bool{}, false
+// partsFlows returns the feature that needs flows to stay at one port, if frames of
+// a flow of the route could leave by several, one of which has the feature; else nil.
+func (s *Switch) partsFlows(r *Route) *vswitch.Feature {
+	at := map[int]bool{}
 	for _, h := range r.NextHops {
-		i := slices.IndexFunc(s.Ports, func(p Port) bool {
+		at[slices.IndexFunc(s.Ports, func(p Port) bool {
 			return slices.ContainsFunc(p.Addresses, func(net netip.Prefix) bool { return net.Contains(h.Via) })
-		})
-		at[i] = true
-		escapes = escapes || i < 0 || slices.Contains(s.Escape.Ports, s.Ports[i].name())
+		})] = true
 	}
-	return len(at) > 1 && escapes
+	for _, f := range vswitch.Features() {
+		sec, paired := s.Features.Get(f.Name).(vswitch.Paired)
+		if f.OnePort == "" || !paired || len(at) < 2 {
+			continue
+		}
+		for i := range at {
+			if i < 0 || slices.Contains(sec.Neighbors(), s.Ports[i].name()) {
+				return f
+			}
+		}
+	}
+	return nil
 }
 
 // chosenAt is the key by which a route has its chooser.

@@ -242,8 +242,6 @@ func (d decoder) excluded(s *Switch, path, key string, on bool) bool {
 		switch k {
 		case key:
 			return on
-		case "escape":
-			return s.Escape != nil
 		case "err_disable":
 			return s.PFC.ErrDisable != 0
 		}

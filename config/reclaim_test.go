@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"gswitch/escape/point"
 	"gswitch/units"
 )
 
@@ -23,7 +24,7 @@ func TestReclaimFollowsTheRate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := c.Resolved().Switches[0].Escape.Reclaim
+		got := c.Resolved().Switches[0].Features.Get(point.Name).(*point.Section).Reclaim
 		if got != want {
 			t.Errorf("rate%s: %s, want %s", rate, got, want)
 		}

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"hash/fnv"
-	"slices"
 	"strconv"
 
 	"gswitch/section"
@@ -46,10 +45,7 @@ func (s *Switch) resolve(index, workers int) {
 		s.Classes.PCP = []int{0, 1, 2, 3, 4, 5, 6, 7}
 	}
 	if s.Classes.Queue == nil {
-		s.Classes.Queue = []int{0, 1, 2, 3, 4, 5, 6, 7}
-		if s.Escape != nil {
-			s.Classes.Queue[s.Escape.Queue] = 7
-		}
+		s.Classes.Queue = s.queues()
 	}
 	for i := range s.Ports {
 		p := &s.Ports[i]
@@ -64,9 +60,7 @@ func (s *Switch) resolve(index, workers int) {
 			f.Seed = h.Sum64()
 		}
 	}
-	if s.Escape != nil {
-		s.Escape.resolve(s)
-	}
+	s.resolveWhole()
 	for _, rules := range s.ACLs {
 		number(rules)
 	}
@@ -85,7 +79,7 @@ func (m *StaticMAC) Identity() string { return fmt.Sprintf("%s/%d", m.MAC, m.VLA
 func (s *Switch) face(p *Port) {
 	if p.Faces == "" {
 		p.Faces = "host"
-		if p.Interface == "" || s.Escape != nil && slices.Contains(s.Escape.Ports, p.Name) {
+		if p.Interface == "" || s.paired(p.name()) {
 			p.Faces = "switch"
 		}
 	}

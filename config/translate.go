@@ -8,7 +8,6 @@ import (
 	"gswitch/bpf"
 	"gswitch/dataplane"
 	"gswitch/dataplane/xsk"
-	escapepoint "gswitch/escape/point"
 	"gswitch/frame"
 	"gswitch/pfc"
 	"gswitch/pipeline"
@@ -112,9 +111,6 @@ func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
 	if s.Telemetry.INT {
 		out.Options = out.Options.With(intpoint.Name, s.Telemetry.Config())
 	}
-	if s.Escape != nil {
-		out.Options = out.Options.With(escapepoint.Name, s.Escape.config())
-	}
 	if s.Paths != nil {
 		out.Paths = s.Paths.config()
 	}
@@ -131,9 +127,6 @@ func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
 			out.Ports[n].Options = out.Ports[n].Options.With(intpoint.Name, p.Telemetry.Config())
 		}
 		out.Ports[n].Worker = slices.Index(used, p.Workers[0])
-		if s.Escape != nil && slices.Contains(s.Escape.Ports, p.Name) {
-			out.Ports[n].Options = out.Ports[n].Options.With(escapepoint.Name, escapepoint.Neighbor{})
-		}
 	}
 	out.VLANs = s.vlans()
 	out.Options = s.wholeOptions(out, func(key string, err error) { panic("config: " + key + ": " + err.Error()) }) // validated

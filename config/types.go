@@ -50,7 +50,6 @@ type Switch struct {
 	QoS       map[string]QoS    `yaml:"qos" doc:"Queue profiles by name."`
 	Buffer    Buffer            `yaml:"buffer" doc:"The shared packet buffer."`
 	PFC       PFC               `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb) on all ports."`
-	Escape    *Escape           `yaml:"escape" doc:"Frames of lossless classes get out of paused queues on tokens of the neighbour (Escape). They do not if left out."`
 	Telemetry intpoint.Section  `yaml:"telemetry" doc:"In-band telemetry: what the switch writes into data frames that ask for it."`
 	ACLs      map[string][]Rule `yaml:"acls" doc:"Access lists by name. A port applies one."`
 	FDB       FDB               `yaml:"fdb" doc:"The forwarding database of layer 2."`
@@ -229,18 +228,6 @@ type Watchdog struct {
 	Detect  units.Duration `yaml:"detect" default:"200ms" doc:"Paused without sending anything for so long is a storm."`
 	Restore units.Duration `yaml:"restore" default:"400ms" doc:"Without a pause frame for so long the storm is over."`
 	Action  string         `yaml:"action" enum:"drop,forward,alert,off" default:"drop" doc:"drop: empty the queue and drop what comes. forward: send in spite of the pause. alert: only count. off: no watchdog."`
-}
-
-// Escape lets frames out of paused queues.
-type Escape struct {
-	Ports   []string       `yaml:"ports" need:"yes" doc:"The ports whose neighbours are switches that do so too."`
-	Queue   int            `yaml:"queue" range:"0,6" default:"6" doc:"Queue in which frames escape: strict, of no class, above those of the lossless classes. Where classes.queue is left out, the class of its number goes to queue 7."`
-	Slots   int            `yaml:"slots" range:"1,65536" default:"64" doc:"Frames that have a place in the escape queue of a port."`
-	Flows   int            `yaml:"flows" range:"1,65536" default:"256" doc:"Flows of a port that are known, the last ones."`
-	PerFlow int            `yaml:"per_flow" range:"1,65536" default:"64" doc:"Tokens of a flow that may be out at once."`
-	Period  units.Duration `yaml:"period" default:"20us" doc:"Time from one round of tokens to the next: about twice the delay of a link, the loops of the workers included."`
-	Reclaim units.Duration `yaml:"reclaim" doc:"Time after which the place of a token that came to nothing is free again: longer than a token and its frame take through the network. 5ms if left out, or where that is longer twice the time that all places of the slowest of the ports take to leave."`
-	Printed bool           `yaml:"printed" doc:"true: the algorithm exactly as printed: one token a round for each of as many flows as there are places, no requests for tokens, no waits. Flows may get out of order, and circles of flows that no switch with an open port knows stay closed."`
 }
 
 // Rule is one entry of an access list. The first that matches decides.

@@ -99,7 +99,6 @@ func (d decoder) validateSwitch(c *Config, s *Switch, path string) {
 		}
 	}
 	d.validatePFC(s, path)
-	d.validateEscape(c, s, path)
 	d.validatePaths(s, path)
 	d.validateTelemetry(s, path)
 	d.validateWhole(s, len(c.Workers), path)

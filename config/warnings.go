@@ -23,11 +23,7 @@ func Warnings(file string, data []byte) section.Errors {
 				d.Fail(path+".qos."+name, "no port uses this profile; name it in ports[].qos, or take it out")
 			}
 		}
-		if s.Escape != nil {
-			e := *s.Escape
-			section.Fill(&e)
-			e.warn(d, &c.Resolved().Switches[i], path+".escape")
-		}
+		d.warnWhole(&c.Resolved().Switches[i], path)
 		for _, f := range vswitch.Features() {
 			if f.InputQueued && s.Features.Get(f.Name) != nil && s.Buffer.Size != 0 {
 				d.Fail(path+".buffer.size", "is for what the switch itself sends alone: frames wait in the queues of %s", f.Name)

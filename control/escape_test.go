@@ -74,7 +74,7 @@ func TestEscapeIsReloaded(t *testing.T) {
 	if p := escapePorts(t, srv)["p1"]; p["escape_on"] != 1 || p["escape_places free"] != 16 {
 		t.Errorf("what was refused changed the switch: %v", p)
 	}
-	if s, err := config.Parse("", d.Config().YAML()); err != nil || s.Switches[1].Escape == nil {
+	if s, err := config.Parse("", d.Config().YAML()); err != nil || s.Switches[1].Features.Get("escape") == nil {
 		t.Errorf("the configuration that runs cannot be read again: %v", err)
 	}
 }

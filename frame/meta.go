@@ -39,7 +39,6 @@ const (
 	Lossless // was admitted to a lossless class
 	Routed   // was forwarded by network address: MACs and TTL are rewritten
 	Chained  // more chunks follow in Meta.Next
-	Stamped  // this switch writes its telemetry record into the frame at departure
 	Claimed  // a feature of the switch asked, when it arrived, to be asked again before it is queued
 	Own      // made by this switch: it came by no port
 )
@@ -80,7 +79,8 @@ type Meta struct {
 	Class   uint8  // traffic class 0..7
 	Queue   uint8  // egress queue 0..7
 	Reason  Reason // why it must be dropped; 0 = keep
-	_       [5]byte
+	Marks   uint8  // bits of features of the node that has the frame, which hands them out
+	_       [4]byte
 	Stamp   Time // instant at which its last bit came, as the device or the emulated link says; 0: not known
 
 	// Second line: queueing, egress.
@@ -103,7 +103,7 @@ type Meta struct {
 // a link would the frame, calls it. Geometry stays, and what every receiver
 // writes anew before it reads it.
 func (m *Meta) Forget() {
-	m.Flags, m.INT, m.Class, m.Queue, m.Reason = 0, 0, 0, 0, Keep
+	m.Flags, m.INT, m.Class, m.Queue, m.Reason, m.Marks = 0, 0, 0, 0, Keep, 0
 	m.InPort, m.OutPort = NoPort, NoPort
 	m.Cost, m.Pool, m.Rank = 0, 0, 0
 }

@@ -73,27 +73,22 @@ func (o Outcome) String() string {
 // Prepare makes room for the record in a frame with frame.HasINT that is about
 // to be queued: formats that grow do so now, so that buffer, queue and link
 // see the length that leaves. maxFrame is the longest frame of the egress
-// port, without VLAN tags. A frame that is Ready has frame.Stamped set.
+// port, without VLAN tags. A frame that is Ready gets its record by Stamp.
 func (s *Stamper) Prepare(a *frame.Arena, r frame.Ref, maxFrame uint32) Outcome {
 	m := a.Meta(r)
 	b := a.Bytes(r)
-	out := Ready
 	switch m.DstPort {
 	case wire.HPCCPort:
 		if b[m.INT]>>4 >= wire.HPCCSlots {
-			out = Full
+			return Full
 		}
+		return Ready
 	case wire.HPCCGrowPort:
-		out = s.growHPCC(a, r, m, b, maxFrame)
+		return s.growHPCC(a, r, m, b, maxFrame)
 	case wire.INTPort:
-		out = s.growMD(a, r, m, b, maxFrame)
-	default:
-		out = Foreign
+		return s.growMD(a, r, m, b, maxFrame)
 	}
-	if out == Ready {
-		m.Flags |= frame.Stamped
-	}
-	return out
+	return Foreign
 }
 
 // fits reports whether the frame may grow by n bytes. Tags do not count
@@ -160,9 +155,8 @@ type Departure struct {
 	Q    uint64 // bytes in the queue, or the port, behind it
 }
 
-// Stamp writes the record of a frame with frame.Stamped, whose bytes are b.
+// Stamp writes the record of a frame that was Ready, whose bytes are b.
 func (s *Stamper) Stamp(m *frame.Meta, b []byte, d *Departure) {
-	m.Flags &^= frame.Stamped
 	at := int(m.INT)
 	switch m.DstPort {
 	case wire.HPCCPort:

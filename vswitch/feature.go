@@ -41,6 +41,11 @@ type Feature struct {
 	// Whole makes a section of documents about a switch as a whole, with nothing
 	// set, in place of Section: it stands under Name in a switch. nil: there is none.
 	Whole func() WholeSection
+	// Virtual makes that of scenarios, where it is another one.
+	Virtual func() WholeSection
+	// OnePort tells, as a clause, that the feature needs the frames of a flow to leave
+	// by one port; "": it does not. A Whole that has it is Paired.
+	OnePort string
 
 	// Section makes a section of documents with nothing set. It stands under Name
 	// in a queue profile and in the switches of a scenario, which say which queues
@@ -79,10 +84,29 @@ type Section interface {
 // struct with the tags of package section.
 type WholeSection interface {
 	// Options returns the options of a switch, once what was left out has its
-	// default. Of cfg the ID, the loopbacks, the class maps, buffer and flow control,
+	// default, and may set those of its ports in cfg. Of cfg the ID, the loopbacks, the class maps, buffer and flow control,
 	// and the ports' names, links, MTUs, workers and addresses are known. An error that
 	// is a KeyError says which key it is about.
 	Options(cfg *Config) (any, error)
+}
+
+// Paired is a WholeSection that names, under its key ports, the ports whose
+// neighbours are switches that have the feature, too.
+type Paired interface{ Neighbors() []string }
+
+// Reserver is a WholeSection that wants an egress queue to be of no class: where a
+// document does not say which class goes to which, that of its number goes to 7.
+type Reserver interface{ Reserves() (queue int) }
+
+// Resolver is a WholeSection of which something that was left out follows from
+// links.
+type Resolver interface {
+	// Resolve fills that in. Of cfg the names of ports, their rates and MTUs are
+	// known: those of a switch, or in scenarios of all links between switches.
+	Resolve(cfg *Config)
+	// Warn returns what is possible, and seldom meant, once Resolve was called; nil
+	// if nothing is.
+	Warn() error
 }
 
 // KeyError is about a key within a section, such as sessions[0].port.
@@ -253,6 +277,21 @@ func Register(f Feature) {
 	if features = slices.Insert(features, at, &f); len(features) > maxFeatures {
 		panic("vswitch: there are more than 32 features")
 	}
+}
+
+// marks are the bits of Meta.Marks that have been handed out.
+var marks uint8
+
+// NewMark returns a bit of Meta.Marks for a feature, which alone sets it in frames
+// and reads it, for what it must know of a frame until that leaves. Packages call it
+// when they are initialized.
+func NewMark() uint8 {
+	m := (marks + 1) &^ marks
+	if m == 0 {
+		panic("vswitch: features want more than 8 marks")
+	}
+	marks |= m
+	return m
 }
 
 // Features returns what is registered, by name.

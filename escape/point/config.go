@@ -66,7 +66,10 @@ func (c *Config) period() frame.Time {
 
 func init() {
 	vswitch.Register(vswitch.Feature{Name: Name, Check: check, Divide: divide, New: newPorts, Counters: counters,
-		Doc: "Ports by which frames escape from paused queues (Escape): places, tokens, requests for tokens, frames."})
+		Whole:   func() vswitch.WholeSection { return new(Section) },
+		Virtual: func() vswitch.WholeSection { return new(Virtual) },
+		OnePort: "keeps places for a flow at one",
+		Doc:     "Frames of lossless classes get out of paused queues on tokens of the neighbour (Escape)."})
 }
 
 // check reports what stands against letting frames escape.

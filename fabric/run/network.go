@@ -103,9 +103,6 @@ func describe(r *scenario.Run, real bool) (*vnet.Config, error) {
 	for _, f := range d.Wholes() {
 		c.Wholes = append(c.Wholes, vnet.Whole{Name: f.Name, Options: f.Section.Options})
 	}
-	if es := &d.Switch.Escape; es.Enabled {
-		c.Escape = vnet.Escape{On: true, Config: es.Params(), Period: frame.Time(es.Period)}
-	}
 	if c.Paths, err = d.Switch.Paths.Config(); err != nil {
 		return nil, err
 	}

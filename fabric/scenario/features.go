@@ -7,11 +7,15 @@ import (
 	"reflect"
 	"slices"
 
+	"gswitch/fabric"
 	"gswitch/feature"
 	"gswitch/pfc"
+	"gswitch/pipeline"
+	"gswitch/scheduler"
 	"gswitch/section"
 	"gswitch/units"
 	"gswitch/vswitch"
+	"gswitch/wire"
 )
 
 // queueFeatures are the sections of registered features of switches.
@@ -34,7 +38,7 @@ func (queueFeatures) Kinds() []section.Kind {
 		case f.Section != nil:
 			t = section.Join(reflect.TypeFor[featureClasses](), reflect.TypeOf(f.Section()).Elem())
 		case f.Whole != nil:
-			t = section.Join(reflect.TypeFor[featureWhole](), reflect.TypeOf(f.Whole()).Elem())
+			t = section.Join(reflect.TypeFor[featureWhole](), reflect.TypeOf(whole(f)).Elem())
 		default:
 			continue
 		}
@@ -47,6 +51,14 @@ func (queueFeatures) Kinds() []section.Kind {
 // whole.
 type featureWhole struct {
 	Enabled bool `yaml:"enabled" doc:"true: every switch has it."`
+}
+
+// whole makes the section that a scenario has of a feature of switches as a whole.
+func whole(f *vswitch.Feature) vswitch.WholeSection {
+	if f.Virtual != nil {
+		return f.Virtual()
+	}
+	return f.Whole()
 }
 
 // Wholes returns the features of switches as a whole that are turned on.
@@ -125,7 +137,15 @@ func (v *validator) wholes() {
 			cfg.PFC.Classes |= 1 << c
 		}
 	}
+	links := v.between()
+	kind, err := pipeline.ParseChooser(v.doc.Switch.Paths.Choose)
 	for _, f := range v.doc.Wholes() {
+		if r, is := f.Section.(vswitch.Resolver); is {
+			r.Resolve(links)
+		}
+		if f.OnePort != "" && err == nil && !kind.ByFlow() {
+			v.sec.Fail("switch.paths.choose", "%s sends frames of a flow by several ports, and switch.%s %s; choose by flow (hash, weighted), or take switch.%[2]s out", kind, f.Name, f.OnePort)
+		}
 		if _, err := f.Section.Options(cfg); err != nil {
 			key := "switch." + f.Name
 			if at := new(vswitch.KeyError); errors.As(err, &at) {
@@ -134,6 +154,33 @@ func (v *validator) wholes() {
 			v.sec.Fail(key, "%v", err)
 		}
 	}
+}
+
+// between has a port for each link between two switches, as they are known to
+// vswitch.Resolver.
+func (v *validator) between() *vswitch.Config {
+	const headers = 100 // of a full data frame, with what the link adds
+	cfg := &vswitch.Config{}
+	for i := range v.t.Links {
+		if l := &v.t.Links[i]; v.t.Nodes[l.A.Node].Kind == fabric.Switch && v.t.Nodes[l.B.Node].Kind == fabric.Switch {
+			p := vswitch.PortConfig{MTU: int(v.doc.Hosts.Payload) + headers - wire.EthernetLen - scheduler.EthernetOverhead}
+			p.Scheduler.Rate = l.Rate
+			cfg.Ports = append(cfg.Ports, p)
+		}
+	}
+	return cfg
+}
+
+// hasty tells of what features of switches as a whole have, and is seldom meant.
+func (d *Document) hasty() (v []string) {
+	for _, f := range d.Wholes() {
+		if r, is := f.Section.(vswitch.Resolver); is {
+			if at := new(vswitch.KeyError); errors.As(r.Warn(), &at) {
+				v = append(v, fmt.Sprintf("switch.%s.%s: %v", f.Name, at.Key, at.Err))
+			}
+		}
+	}
+	return v
 }
 
 // cramped tells of features that hold queues deeper than they can be, so that

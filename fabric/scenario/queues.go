@@ -62,7 +62,7 @@ func (v *validator) exclusions() {
 	s := &v.doc.Switch
 	live, shadow := s.Policies()
 	has := map[string]bool{"order": s.Order.Kind != "", "admission": s.Admission.Kind != "", "policy": live != nil || shadow != nil, "push_out": s.PushOut.Port != 0 || s.PushOut.Queue != 0,
-		"escape": s.Escape.Enabled, "err_disable": v.doc.PFC.ErrDisable != 0, "voq": s.VOQ}
+		"err_disable": v.doc.PFC.ErrDisable != 0, "voq": s.VOQ}
 	for _, f := range v.doc.Wholes() {
 		has[f.Name] = true
 	}

@@ -3,6 +3,8 @@ package scenario
 import (
 	"strings"
 	"testing"
+
+	escapepoint "gswitch/escape/point"
 )
 
 // Tokens of Escape are out for as long as the slowest link between switches needs;
@@ -14,7 +16,7 @@ func TestReclaimFollowsTheLinks(t *testing.T) {
 	}
 	for rate, want := range map[string]int64{"40Gbps": 100_000, "10Mbps": 2 * 64 * 1100 * 8 * 100} {
 		d := parse(t, doc(rate, ""), Options{}).Runs[0].Doc
-		if got := int64(d.Switch.Escape.Reclaim); got != want {
+		if got := int64(d.Wholes()[0].Section.(*escapepoint.Virtual).Reclaim); got != want {
 			t.Errorf("%s: %d ns, want %d", rate, got, want)
 		}
 		if w := d.Warnings(); len(w) > 0 {

@@ -89,5 +89,5 @@ func (d *Document) Warnings() (v []string) {
 			v = append(v, s.key+": "+s.problem)
 		}
 	}
-	return append(append(v, d.cramped()...), d.Switch.Escape.hasty()...)
+	return append(append(v, d.cramped()...), d.hasty()...)
 }

@@ -68,7 +68,6 @@ type Switch struct {
 	Buffer Buffer `yaml:"buffer" doc:"The shared packet buffer."`
 	ECN    ECN    `yaml:"ecn" doc:"ECN marking at dequeue, at every egress queue."`
 	INT    INT    `yaml:"int" doc:"In-band telemetry."`
-	Escape Escape `yaml:"escape" doc:"Frames get out of paused queues on tokens of the neighbour (Escape)."`
 
 	Features section.Extra[queueFeatures] // of switches, as they registered themselves
 

@@ -75,7 +75,7 @@ func (v *validator) names(list string, n int, name func(int) string) {
 }
 
 func (v *validator) switches() {
-	v.escape()
+	v.detours()
 	v.paths()
 	v.features()
 	v.wholes()

@@ -41,7 +41,7 @@ func CheckBuffers(cfg *Config) error {
 	n.sizes()
 	t := n.Topology
 	for i, node := range n.swNode {
-		c := vswitch.Config{Name: n.SwitchName(i), Buffer: n.cfg.Buffer.config(), PFC: n.pfcConfig()}
+		c := vswitch.Config{Name: n.SwitchName(i), Class: vswitch.DefaultClassMaps(), Buffer: n.cfg.Buffer.config(), PFC: n.pfcConfig()}
 		for p := range t.Nodes[node].Links {
 			port, err := n.portConfig(node, p)
 			if err != nil {
@@ -49,7 +49,6 @@ func CheckBuffers(cfg *Config) error {
 			}
 			c.Ports = append(c.Ports, port)
 		}
-		n.escapeSwitch(&c)
 		if err := n.wholes(&c, func(f *vswitch.Feature) bool { return f.Divide != nil }); err != nil {
 			return err
 		}

@@ -64,7 +64,6 @@ type Config struct {
 	PFC    PFC
 	ECN    ECN
 	INT    INT
-	Escape Escape
 	Host   Host
 	// Listen says of hosts, by name, which frames that arrive are not their NIC's:
 	// the function is shown them, where the host is stepped.

@@ -167,7 +167,7 @@ func TestEscapeInTangles(t *testing.T) {
 		slots := rapid.SampledFrom([]int{1, 4, 64}).Draw(r, "places")
 		xoff := uint32(rapid.SampledFrom([]int{12_000, 20_000, 60_000}).Draw(r, "xoff"))
 		c := &Config{Topology: topo, Detours: routes, PFC: PFC{On: true}, Buffer: Buffer{Size: 8 << 20, XOFF: xoff, XONOffset: xoff / 8}, BaseRTT: 100 * us,
-			Escape: Escape{On: true, Config: escape.Config{Slots: slots, Flows: table, PerFlow: slots, Reclaim: 200 * us}}}
+			Wholes: Escape{On: true, Config: escape.Config{Slots: slots, Flows: table, PerFlow: slots, Reclaim: 200 * us}}.wholes()}
 		c.Host.Class, c.Host.AckClass = 3, InClass(7)
 		if flaps > 0 {
 			c.Host.Transport = transport.Config{Recovery: transport.GoBackN, RTOHigh: 2 * frame.Millisecond}

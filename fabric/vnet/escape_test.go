@@ -28,7 +28,7 @@ func deadRingConfig(topo *fabric.Topology, e Escape, xoff uint32) *Config {
 // ringConfig is a ring in which what has no more than so many links to go goes
 // round the same way.
 func ringConfig(topo *fabric.Topology, links int, e Escape, xoff uint32) *Config {
-	c := &Config{Topology: topo, PFC: PFC{On: true}, Buffer: Buffer{Size: 4 << 20, XOFF: xoff, XONOffset: xoff / 10}, Escape: e, BaseRTT: 100 * us}
+	c := &Config{Topology: topo, PFC: PFC{On: true}, Buffer: Buffer{Size: 4 << 20, XOFF: xoff, XONOffset: xoff / 10}, Wholes: e.wholes(), BaseRTT: 100 * us}
 	c.Host.Class, c.Host.AckClass = 3, InClass(7)
 	k := len(topo.Switches())
 	for i := range k {
@@ -112,8 +112,8 @@ func TestEscapeFromDeadlock(t *testing.T) {
 // nothing out and nothing taken.
 func checkPlaces(t rapid.TB, n *Network, rest bool) {
 	slots := escape.Default().Slots
-	if n.cfg.Escape.Slots != 0 {
-		slots = n.cfg.Escape.Slots
+	if c, _ := n.escapes(); c.Slots != 0 {
+		slots = c.Slots
 	}
 	for s, sw := range n.Switches {
 		for _, v := range point.Views(sw.Nodes[0], nil) {
@@ -225,7 +225,7 @@ func ringDelivers(t *testing.T, r rapid.TB, c *Config, flows []Flow, all bool) e
 // all at once to the one that is so many links on, round the same way.
 func longRing(t *testing.T, k, links int, delay time.Duration, xoff uint32, e Escape) (n *Network, done *[]Done) {
 	t.Helper()
-	c := &Config{Topology: topology(t, fmt.Sprintf("ring(%d, 1)", k), 40*gig, 40*gig, delay), PFC: PFC{On: true}, Buffer: Buffer{Size: 4 << 20, XOFF: xoff, XONOffset: xoff / 10}, Escape: e, BaseRTT: 100 * us}
+	c := &Config{Topology: topology(t, fmt.Sprintf("ring(%d, 1)", k), 40*gig, 40*gig, delay), PFC: PFC{On: true}, Buffer: Buffer{Size: 4 << 20, XOFF: xoff, XONOffset: xoff / 10}, Wholes: e.wholes(), BaseRTT: 100 * us}
 	c.Host.Class, c.Host.AckClass = 3, InClass(7)
 	for i := range k {
 		for far := range links {
@@ -350,5 +350,6 @@ func (n *Network) Escaped() (c escape.Counts, on bool) {
 			c.Refused += v.Refused
 		}
 	}
-	return c, n.cfg.Escape.On
+	_, on = n.escapes()
+	return c, on
 }

@@ -65,7 +65,6 @@ func (n *Network) switchConfig(i, node int) (*vswitch.Config, error) {
 		}
 		c.Ports = append(c.Ports, port)
 	}
-	n.escapeSwitch(c)
 	n.forwarding(c, node)
 	if len(n.cfg.Wholes) > 0 {
 		c.Loopbacks = plan.Loopback // by which others know it
@@ -121,7 +120,6 @@ func (n *Network) portConfig(node, p int) (vswitch.PortConfig, error) {
 	if c.Options, err = n.cfg.options(l.Rate, n.hostOf[t.Peer(node, p).Node] >= 0); err != nil {
 		return c, fmt.Errorf("switch %s, port to %s: %w", t.Nodes[node].Name, c.Name, err)
 	}
-	n.escapePort(&c, t.Peer(node, p).Node)
 	b := &n.cfg.Buffer
 	if b.HeadroomDelays != 0 {
 		c.Headroom = max(1, uint32(float64(l.Rate)/8*l.Delay.Seconds()*b.HeadroomDelays))

@@ -10,6 +10,9 @@ import (
 	"gswitch/vswitch"
 )
 
+// ready marks frames that have room for this switch's record.
+var ready = vswitch.NewMark()
+
 func init() {
 	vswitch.Register(vswitch.Feature{Name: Name, Check: check, New: newPorts, Counters: counters, Aliases: []string{"telemetry"},
 		Doc: "In-band telemetry: what became of the switch's records in data frames, and of headers at the edge of the domain."})
@@ -97,7 +100,10 @@ func (p *ports) prepare(_ frame.Time, v []frame.Ref) {
 	for _, r := range v {
 		if m := p.arena.Meta(r); m.Flags&(frame.HasINT|frame.ToLocal) == frame.HasINT {
 			at := &p.ports[m.OutPort]
-			at.count.records[p.stamper.Prepare(p.arena, r, at.maxFrame)]++
+			out := p.stamper.Prepare(p.arena, r, at.maxFrame)
+			if at.count.records[out]++; out == inband.Ready {
+				m.Marks |= ready
+			}
 		}
 	}
 }
@@ -110,7 +116,8 @@ func (p *ports) sends(n uint16, v []frame.Ref) {
 		if m.Flags&frame.HasINT == 0 {
 			continue
 		}
-		if m.Flags&frame.Stamped != 0 {
+		if m.Marks&ready != 0 {
+			m.Marks &^= ready
 			p.stamp(n, at, r, m, v[i+1:])
 		}
 		if at.sink {
