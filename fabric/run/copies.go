@@ -96,6 +96,7 @@ func (c *copies) put(now frame.Time, out *results.Run) {
 	for i, l := range c.book.Links() {
 		if i < mostHops {
 			out.Values[traces.HopKey(l.From, l.To)] = l.Max.Seconds()
+			out.Values[traces.HopPacketsKey(l.From, l.To)] = float64(l.Packets)
 		}
 	}
 	for _, p := range c.book.Pausers() {
@@ -107,7 +108,7 @@ func (c *copies) put(now frame.Time, out *results.Run) {
 }
 
 // mostHops is how many links, those with the most waiting, have a value.
-const mostHops = 32
+const mostHops = 128
 
 // save writes the copies to a file below the directory of the results, and the
 // network that they are of beside it.

@@ -278,5 +278,5 @@ func (d *Document) zero(key string) bool {
 
 // hop reports whether a value is of a hop that traces have, or not.
 func (d *Document) hop(key string) bool {
-	return len(d.Measure.Traces) > 0 && strings.HasPrefix(key, "hop_") && strings.HasSuffix(key, "_max_seconds")
+	return len(d.Measure.Traces) > 0 && strings.HasPrefix(key, "hop_") && (strings.HasSuffix(key, "_max_seconds") || strings.HasSuffix(key, "_packets_total"))
 }

@@ -31,6 +31,11 @@ func PauseKey(name string) string { return "pauses_by_" + key(name) + "_total" }
 // HopKey is the longest time from the arrival at a switch to that at the next.
 func HopKey(from, to string) string { return "hop_" + key(from) + "_" + key(to) + "_max_seconds" }
 
+// HopPacketsKey counts the traced packets that took a link.
+func HopPacketsKey(from, to string) string {
+	return "hop_" + key(from) + "_" + key(to) + "_packets_total"
+}
+
 func key(name string) string { return strings.ReplaceAll(name, "-", "_") }
 
 // Files returns the files of packets that a name stands for: itself, or those of a
