@@ -218,17 +218,17 @@ func IsCopy(b []byte, l3 int) bool {
 	return false
 }
 
-// Made returns of how many originals a frame that the session made tells, 0 if it
-// did not make it.
-func (s *Session) Made(b []byte) int {
+// Made returns of how many originals a frame to an address that the session made
+// tells, 0 if it did not make it.
+func (s *Session) Made(b []byte, to netip.Addr) int {
 	at := wire.EthernetLen
 	if len(b) >= at+4 && wire.Ethernet(b).EtherType() == wire.EtherTypeVLAN {
 		at += 4
 	}
-	if len(b) < at+wire.IPv4Len || !s.Src.Is4() || !s.Dst.Is4() {
+	if len(b) < at+wire.IPv4Len || !s.Src.Is4() || !to.Is4() {
 		return 0
 	}
-	ip, src, dst := b[at:], s.Src.As4(), s.Dst.As4()
+	ip, src, dst := b[at:], s.Src.As4(), to.As4()
 	if ip[9] != s.proto() || [4]byte(ip[12:]) != src || [4]byte(ip[16:]) != dst {
 		return 0
 	}

@@ -30,10 +30,10 @@ func TestSFlowVector(t *testing.T) {
 	if got := hex.EncodeToString(b[:n]); len(packet) != 61 || got != want {
 		t.Errorf("%d bytes:\n%s\n%s", len(packet), got, want)
 	}
-	if s.Sequence() != 42 || s.Made(b[:n]) != 1 || !IsCopy(b[:n], 14) || len(g.Ports()) != 0 {
+	if s.Sequence() != 42 || s.Made(b[:n], s.Dst) != 1 || !IsCopy(b[:n], 14) || len(g.Ports()) != 0 {
 		t.Error("a datagram that was written is not known as such")
 	}
-	if other := (&Session{Src: s.Src, Dst: s.Dst}); other.Made(b[:n]) != 0 || s.Made(packet) != 0 || s.Made(b[:60]) != 0 {
+	if other := (&Session{Src: s.Src, Dst: s.Dst}); other.Made(b[:n], s.Dst) != 0 || s.Made(packet, s.Dst) != 0 || s.Made(b[:60], s.Dst) != 0 || s.Made(b[:n], s.Src) != 0 {
 		t.Error("what the session did not make is taken for its own")
 	}
 }

@@ -23,6 +23,7 @@ const maxSessions = 8
 type Config struct {
 	Sessions []SessionConfig
 	Rules    []mirror.Rule // of all sessions
+	Groups   []Group       // of analyzers
 }
 
 // SessionConfig is one session.
@@ -42,13 +43,21 @@ type SessionConfig struct {
 func init() {
 	vswitch.Register(vswitch.Feature{Name: Name, Aliases: []string{"mirrors"}, Check: check, New: newPoint, Counters: counters,
 		Whole: func() vswitch.WholeSection { return new(Section) },
-		Doc:   "Copies of packets that matter go to where they are looked at: sessions of ERSPAN, GRE or a port (SPAN), with rules, samples and drops (Everflow), and of sFlow."})
+		Doc:   "Copies of packets that matter go to where they are looked at: sessions of ERSPAN, GRE or a port (SPAN), with rules, samples and drops (Everflow), and of sFlow; and copies to a virtual address are divided among analyzers."})
 }
 
 func check(cfg *vswitch.Config) error {
 	c, _ := cfg.Options[Name].(Config)
 	if _, err := mirror.NewClassifier(c.Rules); err != nil {
 		return fmt.Errorf("watch: %w", err)
+	}
+	if len(c.Groups) > maxGroups {
+		return fmt.Errorf("watch: %d virtual addresses: at most %d are possible", len(c.Groups), maxGroups)
+	}
+	for _, g := range c.Groups {
+		if _, err := mirror.NewAnalyzers(g.To); err != nil || !g.VIP.Is4() {
+			return fmt.Errorf("watch: virtual address %v: %w", g.VIP, err)
+		}
 	}
 	for i := range c.Sessions {
 		s := &c.Sessions[i]
@@ -70,6 +79,7 @@ type point struct {
 	arena    *frame.Arena
 	classes  *mirror.Classifier
 	sessions []session
+	groups   []group
 	sampled  bool // some session takes frames at random
 	drops    Reasons
 	pauses   bool
@@ -80,6 +90,7 @@ type point struct {
 type session struct {
 	SessionConfig
 	meter   pipeline.Meter
+	group   int             // whose address the copies go to, -1: none
 	skip    uint32          // frames until the next that is taken at random
 	samples *mirror.Samples // that wait, of a session of sFlow
 	due     frame.Time      // when they leave
@@ -99,11 +110,13 @@ func (p *point) adopt(now frame.Time) {
 	c, _ := p.node.Config().Options[Name].(Config)
 	before := names(p)
 	old := p.sessions
+	p.groups = newGroups(c.Groups)
 	p.classes, _ = mirror.NewClassifier(c.Rules) // check has tried it
 	p.sessions, p.drops, p.sampled, p.pauses = make([]session, len(c.Sessions)), Reasons{}, false, false
 	for i := range c.Sessions {
 		s := &p.sessions[i]
 		s.SessionConfig = c.Sessions[i]
+		s.group = p.groupOf(s.Wrap.Dst)
 		s.fill(now)
 		if k := slices.IndexFunc(old, func(o session) bool { return o.Name == s.Name }); k >= 0 {
 			s.Wrap.Continue(&old[k].Wrap)
@@ -141,7 +154,7 @@ func (p *point) gap(n uint32) uint32 {
 
 func (p *point) listens(port uint16, _ *vswitch.PortConfig) bool {
 	p.counted(port)
-	return len(p.sessions) > 0
+	return len(p.sessions)+len(p.groups) > 0
 }
 
 func (p *point) port(frame.Time, uint16, *vswitch.PortConfig) vswitch.Stages {
@@ -153,6 +166,12 @@ func (p *point) port(frame.Time, uint16, *vswitch.PortConfig) vswitch.Stages {
 
 // arrives looks at frames as they came.
 func (p *point) arrives(now frame.Time, port uint16, v []frame.Ref) []frame.Ref {
+	if len(p.groups) > 0 {
+		v = p.reshuffle(port, v)
+	}
+	if len(p.sessions) == 0 {
+		return v
+	}
 	for _, r := range v {
 		m := p.arena.Meta(r)
 		b := p.arena.Bytes(r)
@@ -279,6 +298,9 @@ func (p *point) copy(i int, r frame.Ref, m *frame.Meta, port uint16, info mirror
 		c.lost[i][noRoom]++
 		return
 	}
+	if s.group >= 0 {
+		p.divert(&p.groups[s.group], &c.groups[s.group], p.arena.Bytes(to)[:n])
+	}
 	cm.Len, cm.Wire, cm.Flags = uint16(n), length, frame.IsClone
 	cm.InPort, cm.OutPort, cm.Class = port, s.Port, s.Class
 	if !p.node.Send(to) {
@@ -296,8 +318,12 @@ func (p *point) lostCopy(r frame.Ref, m *frame.Meta) {
 		s := &p.sessions[i]
 		told := 0
 		switch {
+		case s.group >= 0:
+			for _, a := range p.groups[s.group].To {
+				told = max(told, s.Wrap.Made(p.arena.Bytes(r), a))
+			}
 		case s.Port == frame.NoPort:
-			told = s.Wrap.Made(p.arena.Bytes(r))
+			told = s.Wrap.Made(p.arena.Bytes(r), s.Wrap.Dst)
 		case m.OutPort == s.Port && m.VID == 0:
 			told = 1
 		}

@@ -2,6 +2,7 @@ package point
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -17,7 +18,8 @@ import (
 
 // Section is watch in documents.
 type Section struct {
-	Sessions []Session `yaml:"sessions" need:"yes" id:"name" doc:"Where copies go, and of what. A packet that several rules of a session match is copied once for it."`
+	Sessions  []Session   `yaml:"sessions" id:"name" doc:"Where copies go, and of what. A packet that several rules of a session match is copied once for it."`
+	Reshuffle []Reshuffle `yaml:"reshuffle" id:"vip" doc:"Virtual addresses of which this switch divides the copies among analyzers, those that come to it and those that it makes."`
 }
 
 // Session is a session in documents.
@@ -82,6 +84,9 @@ var reasons = func() map[string]frame.Reason {
 // Options returns the Config of a switch.
 func (s *Section) Options(cfg *vswitch.Config) (any, error) {
 	c := Config{Rules: copies()}
+	if len(s.Sessions)+len(s.Reshuffle) == 0 {
+		return nil, &vswitch.KeyError{Key: "sessions", Err: errors.New("nothing is to be copied, nor copies divided; say sessions or reshuffle")}
+	}
 	if len(s.Sessions) > maxSessions {
 		return nil, &vswitch.KeyError{Key: "sessions", Err: fmt.Errorf("%d sessions: at most %d are possible", len(s.Sessions), maxSessions)}
 	}
@@ -93,6 +98,9 @@ func (s *Section) Options(cfg *vswitch.Config) (any, error) {
 	}
 	if _, err := mirror.NewClassifier(c.Rules); err != nil {
 		return nil, &vswitch.KeyError{Key: "sessions", Err: err}
+	}
+	if err := c.addReshuffle(s.Reshuffle); err != nil {
+		return nil, err
 	}
 	return c, nil
 }

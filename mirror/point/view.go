@@ -19,6 +19,8 @@ type portCounts struct {
 	// Of sessions of sFlow: frames of which samples could have been taken, and
 	// samples.
 	pool, samples [maxSessions]uint32
+
+	groups [maxGroups]groupCounts
 }
 
 // Why a copy was not made, or did not leave.
@@ -60,9 +62,13 @@ func (c *portCounts) hit(hit uint64) {
 }
 
 // places are the names of sessions and rules by their places in counters.
-type places struct{ sessions, rules []string }
+type places struct {
+	sessions, rules []string
+	groups          []group
+}
 
 func names(p *point) (v places) {
+	v.groups = p.groups
 	for i := range p.sessions {
 		v.sessions = append(v.sessions, p.sessions[i].Name)
 	}
@@ -93,6 +99,7 @@ func (p *point) keep(before places) {
 				c.pool[to], c.samples[to] = old.pool[from], old.samples[from]
 			}
 		}
+		keepGroups(&c.groups, &old.groups, now.groups, before.groups)
 		p.ports[i] = c
 	}
 	p.counted(0)
@@ -103,6 +110,9 @@ const (
 	copied
 	copiedBytes
 	lost
+	reshuffled
+	refused
+	strange
 )
 
 var counters = []vswitch.Counter{
@@ -110,6 +120,9 @@ var counters = []vswitch.Counter{
 	copied:      {Name: "watch_copies_total", Help: "Copies that a mirror session sent of frames that came by the port: of sFlow, samples.", Labels: []string{"session"}},
 	copiedBytes: {Name: "watch_copied_bytes_total", Help: "Bytes of these copies, with their headers: of sFlow, of datagrams, at the port of their first sample.", Labels: []string{"session"}},
 	lost:        {Name: "watch_lost_copies_total", Help: "Copies that were not made: over the rate of the session, no memory, no room for their headers, too many in one vector of frames (burst), the frame is a copy itself (copy) or one of flow control, which whoever gets the copy without headers would act on (control); or that the switch dropped on the way to their port, which watch_copies_total counts, too.", Labels: []string{"session", "reason"}, Values: losses[:]},
+	reshuffled:  {Name: "watch_reshuffled_copies_total", Help: "Copies to a virtual address that came by the port, or were made of frames that did, by the analyzer that they were sent to.", Labels: []string{"vip", "to"}},
+	refused:     {Name: "watch_refused_copies_total", Help: "Packets to a virtual address of copies that were dropped since they came from where no copies come from (watch.reshuffle.from).", Labels: []string{"vip"}},
+	strange:     {Name: "watch_strange_copies_total", Help: "Packets to a virtual address of copies that are none, and went on as they were.", Labels: []string{"vip"}},
 }
 
 func (p *point) read(emit func(counter int, port uint16, value float64, labels ...string)) {
@@ -131,6 +144,15 @@ func (p *point) read(emit func(counter int, port uint16, value float64, labels .
 			for why, n := range c.lost[k] {
 				emit(lost, port, float64(n), name, losses[why])
 			}
+		}
+		for k := range p.groups {
+			g, n := &p.groups[k], &c.groups[k]
+			vip := g.VIP.String()
+			for a, to := range g.To {
+				emit(reshuffled, port, float64(n.diverted[a]), vip, to.String())
+			}
+			emit(refused, port, float64(n.refused), vip)
+			emit(strange, port, float64(n.other), vip)
 		}
 	}
 }
