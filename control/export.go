@@ -2,9 +2,11 @@ package control
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
+	"gswitch/control/api"
 	"gswitch/frame"
 	"gswitch/telemetry"
 	"gswitch/telemetry/export"
@@ -53,6 +55,31 @@ func (d *Daemon) endExport() <-chan struct{} {
 	d.exporting = nil
 	close(x.stop)
 	return x.done
+}
+
+func (s *server) ListExports(context.Context, *api.ListRequest) (*api.Exports, error) {
+	d := s.d
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	out := &api.Exports{}
+	if d.exporting == nil {
+		return out, nil
+	}
+	x := d.exporting.Status()
+	e := &api.Export{Name: x.Name, To: x.To, Connected: x.Connected, Connections: x.Connects, Sequence: x.Sequence, Acknowledged: x.Acknowledged, Lost: x.Lost,
+		Waiting: x.Waiting, WaitingBytes: x.Bytes, MemoryBytes: x.Memory}
+	names := map[uint16]string{}
+	for i := range d.resolved.Switches {
+		names[uint16(d.resolved.Switches[i].ID)] = d.resolved.Switches[i].Name
+	}
+	for o, n := range x.Origins {
+		e.Sources = append(e.Sources, &api.ExportSource{Switch: names[o.Node], System: o.Kind, Reports: n})
+	}
+	slices.SortFunc(e.Sources, func(a, b *api.ExportSource) int {
+		return cmp.Or(cmp.Compare(a.Switch, b.Switch), cmp.Compare(a.System, b.System))
+	})
+	out.Exports = append(out.Exports, e)
+	return out, nil
 }
 
 // hello is what a collector hears of the daemon.

@@ -226,7 +226,10 @@ func checkLink(t *testing.T, all map[string]dashboard, where, to string) {
 // declared matches where package metrics declares a name.
 var declared = regexp.MustCompile(`(?:(counter|gauge)\("|prometheus\.NewDesc\("gswitch_)(\w+)"`)
 
-// exposed returns the names of all series that gswitch and ghost may expose.
+// collected matches where package collect declares one.
+var collected = regexp.MustCompile(`"gcollect_(\w+)"|\bdesc\("(\w+)"`)
+
+// exposed returns the names of all series that gswitch, ghost and gcollect may expose.
 func exposed(t *testing.T) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob("../metrics/*.go")
@@ -247,6 +250,13 @@ func exposed(t *testing.T) (names []string) {
 				names = append(names, "gswitch_"+m[2]+"_"+part)
 			}
 		}
+	}
+	text, err := os.ReadFile("../collect/metrics.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range collected.FindAllStringSubmatch(string(text), -1) {
+		names = append(names, "gcollect_"+m[1]+m[2])
 	}
 	for _, f := range vswitch.Features() { // systems declare theirs in their rooms
 		for _, c := range f.Counters {
@@ -309,6 +319,6 @@ func TestCheckersFind(t *testing.T) {
 }
 
 // metricName matches this project's metrics and recording rules.
-var metricName = regexp.MustCompile(`\b(?:[a-z]+:)?gswitch_\w+(?::\w+)?`)
+var metricName = regexp.MustCompile(`\b(?:[a-z]+:)?(?:gswitch|gcollect)_\w+(?::\w+)?`)
 
 func metricsIn(expr string) []string { return metricName.FindAllString(expr, -1) }

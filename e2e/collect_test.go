@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gswitch/collect"
+	"gswitch/control/api"
 	"gswitch/wire"
 )
 
@@ -178,5 +179,18 @@ switches:
 		}
 		return nil
 	})
+	x := show(d, &api.Exports{}, "export").Exports
+	if len(x) != 1 || x[0].To != at || x[0].Name != "s1" || !x[0].Connected || x[0].Lost != 0 || x[0].Acknowledged+x[0].Waiting != x[0].Sequence || len(x[0].Sources) != 2 {
+		t.Errorf("%v", x)
+	}
+	sum := uint64(0)
+	for _, s := range x[0].Sources {
+		if sum += s.Reports; s.System != "lossradar" {
+			t.Errorf("%v", s)
+		}
+	}
+	if sum != x[0].Sequence {
+		t.Errorf("%d reports of the switches, the last one is %d", sum, x[0].Sequence)
+	}
 	d.stop(l.sw)
 }

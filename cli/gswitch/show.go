@@ -48,6 +48,7 @@ func (a *app) showCommand() *cobra.Command {
 		list(a, "deadlock [PORT]", "Egress queues that neighbours hold back: the switch's own part of a deadlock", api.ControlClient.ListWaits, printWaits),
 		list(a, "drops [PORT]", "Dropped frames, by reason", api.ControlClient.ListDrops, printDrops),
 		list(a, "workers", "Workers and packet memory", api.ControlClient.ListWorkers, printWorkers),
+		list(a, "export", "Where reports go, and how many a collector acknowledged", api.ControlClient.ListExports, printExports),
 		a.showConfigCommand(),
 		&cobra.Command{Use: "version", Short: "Version of the daemon and of this program", Args: cli.Args(cobra.NoArgs), RunE: a.showVersion})
 	for _, f := range vswitch.Features() {
@@ -345,6 +346,28 @@ func printDrops(w io.Writer, m *api.Drops) {
 		t.Row(name(d.Switch, dash(d.Port)), d.Reason, d.Frames, loss)
 	}
 	t.Print(w)
+}
+
+func printExports(w io.Writer, m *api.Exports) {
+	if len(m.Exports) == 0 {
+		fmt.Fprintln(w, "no reports leave: the document has no export")
+		return
+	}
+	t := cli.NewTable("EXPORTER", "TO", "CONNECTED", ">SEQUENCE", ">ACKNOWLEDGED", ">WAITING", ">BYTES", ">LOST")
+	sources := cli.NewTable("SWITCH", "SYSTEM", ">REPORTS")
+	n := 0
+	for _, e := range m.Exports {
+		t.Row(e.Name, e.To, yes(e.Connected), e.Sequence, e.Acknowledged, e.Waiting, size(e.WaitingBytes)+" of "+size(e.MemoryBytes), e.Lost)
+		for _, s := range e.Sources {
+			n++
+			sources.Row(s.Switch, s.System, s.Reports)
+		}
+	}
+	t.Print(w)
+	if n > 0 {
+		fmt.Fprintln(w)
+		sources.Print(w)
+	}
 }
 
 func printWorkers(w io.Writer, m *api.Workers) {

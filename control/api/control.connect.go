@@ -79,6 +79,8 @@ const (
 	ControlListWaitsProcedure = "/gswitch.v1.Control/ListWaits"
 	// ControlListWorkersProcedure is the fully-qualified name of the Control's ListWorkers RPC.
 	ControlListWorkersProcedure = "/gswitch.v1.Control/ListWorkers"
+	// ControlListExportsProcedure is the fully-qualified name of the Control's ListExports RPC.
+	ControlListExportsProcedure = "/gswitch.v1.Control/ListExports"
 	// ControlListDropsProcedure is the fully-qualified name of the Control's ListDrops RPC.
 	ControlListDropsProcedure = "/gswitch.v1.Control/ListDrops"
 	// ControlWatchProcedure is the fully-qualified name of the Control's Watch RPC.
@@ -118,6 +120,9 @@ type ControlClient interface {
 	// are in them.
 	ListWaits(context.Context, *ListRequest) (*Waits, error)
 	ListWorkers(context.Context, *ListRequest) (*Workers, error)
+	// ListExports tells where the reports of the switches go, and how far they are. They
+	// are the daemon's, of all its switches.
+	ListExports(context.Context, *ListRequest) (*Exports, error)
 	ListDrops(context.Context, *ListRequest) (*Drops, error)
 	// Watch sends the ports again and again, with their rates since the
 	// message before.
@@ -269,6 +274,13 @@ func NewControlClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		listExports: connect.NewClient[ListRequest, Exports](
+			httpClient,
+			baseURL+ControlListExportsProcedure,
+			connect.WithSchema(controlMethods.ByName("ListExports")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		listDrops: connect.NewClient[ListRequest, Drops](
 			httpClient,
 			baseURL+ControlListDropsProcedure,
@@ -318,6 +330,7 @@ type controlClient struct {
 	listPauses    *connect.Client[ListRequest, Pauses]
 	listWaits     *connect.Client[ListRequest, Waits]
 	listWorkers   *connect.Client[ListRequest, Workers]
+	listExports   *connect.Client[ListRequest, Exports]
 	listDrops     *connect.Client[ListRequest, Drops]
 	watch         *connect.Client[WatchRequest, Ports]
 	capture       *connect.Client[CaptureRequest, CaptureResponse]
@@ -495,6 +508,15 @@ func (c *controlClient) ListWorkers(ctx context.Context, req *ListRequest) (*Wor
 	return nil, err
 }
 
+// ListExports calls gswitch.v1.Control.ListExports.
+func (c *controlClient) ListExports(ctx context.Context, req *ListRequest) (*Exports, error) {
+	response, err := c.listExports.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ListDrops calls gswitch.v1.Control.ListDrops.
 func (c *controlClient) ListDrops(ctx context.Context, req *ListRequest) (*Drops, error) {
 	response, err := c.listDrops.CallUnary(ctx, connect.NewRequest(req))
@@ -552,6 +574,9 @@ type ControlHandler interface {
 	// are in them.
 	ListWaits(context.Context, *ListRequest) (*Waits, error)
 	ListWorkers(context.Context, *ListRequest) (*Workers, error)
+	// ListExports tells where the reports of the switches go, and how far they are. They
+	// are the daemon's, of all its switches.
+	ListExports(context.Context, *ListRequest) (*Exports, error)
 	ListDrops(context.Context, *ListRequest) (*Drops, error)
 	// Watch sends the ports again and again, with their rates since the
 	// message before.
@@ -699,6 +724,13 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	controlListExportsHandler := connect.NewUnaryHandlerSimple(
+		ControlListExportsProcedure,
+		svc.ListExports,
+		connect.WithSchema(controlMethods.ByName("ListExports")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	controlListDropsHandler := connect.NewUnaryHandlerSimple(
 		ControlListDropsProcedure,
 		svc.ListDrops,
@@ -764,6 +796,8 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 			controlListWaitsHandler.ServeHTTP(w, r)
 		case ControlListWorkersProcedure:
 			controlListWorkersHandler.ServeHTTP(w, r)
+		case ControlListExportsProcedure:
+			controlListExportsHandler.ServeHTTP(w, r)
 		case ControlListDropsProcedure:
 			controlListDropsHandler.ServeHTTP(w, r)
 		case ControlWatchProcedure:
@@ -855,6 +889,10 @@ func (UnimplementedControlHandler) ListWaits(context.Context, *ListRequest) (*Wa
 
 func (UnimplementedControlHandler) ListWorkers(context.Context, *ListRequest) (*Workers, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListWorkers is not implemented"))
+}
+
+func (UnimplementedControlHandler) ListExports(context.Context, *ListRequest) (*Exports, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListExports is not implemented"))
 }
 
 func (UnimplementedControlHandler) ListDrops(context.Context, *ListRequest) (*Drops, error) {

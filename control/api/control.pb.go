@@ -3778,6 +3778,237 @@ func (x *PFCClass) GetStorms() uint64 {
 	return 0
 }
 
+type Exports struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Exports       []*Export              `protobuf:"bytes,1,rep,name=exports,proto3" json:"exports,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Exports) Reset() {
+	*x = Exports{}
+	mi := &file_control_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Exports) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Exports) ProtoMessage() {}
+
+func (x *Exports) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Exports.ProtoReflect.Descriptor instead.
+func (*Exports) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *Exports) GetExports() []*Export {
+	if x != nil {
+		return x.Exports
+	}
+	return nil
+}
+
+// Export is reports on their way to a collector: the last one is that of number
+// sequence, and each is acknowledged, lost or waits.
+type Export struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // of the exporter
+	To            string                 `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	Connected     bool                   `protobuf:"varint,3,opt,name=connected,proto3" json:"connected,omitempty"`
+	Connections   uint64                 `protobuf:"varint,4,opt,name=connections,proto3" json:"connections,omitempty"` // that were made
+	Sequence      uint64                 `protobuf:"varint,5,opt,name=sequence,proto3" json:"sequence,omitempty"`
+	Acknowledged  uint64                 `protobuf:"varint,6,opt,name=acknowledged,proto3" json:"acknowledged,omitempty"` // the collector keeps them
+	Lost          uint64                 `protobuf:"varint,7,opt,name=lost,proto3" json:"lost,omitempty"`                 // there was no memory for them
+	Waiting       uint64                 `protobuf:"varint,8,opt,name=waiting,proto3" json:"waiting,omitempty"`
+	WaitingBytes  uint64                 `protobuf:"varint,9,opt,name=waiting_bytes,json=waitingBytes,proto3" json:"waiting_bytes,omitempty"`
+	MemoryBytes   uint64                 `protobuf:"varint,10,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"` // that may wait
+	Sources       []*ExportSource        `protobuf:"bytes,11,rep,name=sources,proto3" json:"sources,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Export) Reset() {
+	*x = Export{}
+	mi := &file_control_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Export) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Export) ProtoMessage() {}
+
+func (x *Export) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Export.ProtoReflect.Descriptor instead.
+func (*Export) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *Export) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Export) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *Export) GetConnected() bool {
+	if x != nil {
+		return x.Connected
+	}
+	return false
+}
+
+func (x *Export) GetConnections() uint64 {
+	if x != nil {
+		return x.Connections
+	}
+	return 0
+}
+
+func (x *Export) GetSequence() uint64 {
+	if x != nil {
+		return x.Sequence
+	}
+	return 0
+}
+
+func (x *Export) GetAcknowledged() uint64 {
+	if x != nil {
+		return x.Acknowledged
+	}
+	return 0
+}
+
+func (x *Export) GetLost() uint64 {
+	if x != nil {
+		return x.Lost
+	}
+	return 0
+}
+
+func (x *Export) GetWaiting() uint64 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
+func (x *Export) GetWaitingBytes() uint64 {
+	if x != nil {
+		return x.WaitingBytes
+	}
+	return 0
+}
+
+func (x *Export) GetMemoryBytes() uint64 {
+	if x != nil {
+		return x.MemoryBytes
+	}
+	return 0
+}
+
+func (x *Export) GetSources() []*ExportSource {
+	if x != nil {
+		return x.Sources
+	}
+	return nil
+}
+
+// ExportSource is what made some of the reports.
+type ExportSource struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	System        string                 `protobuf:"bytes,2,opt,name=system,proto3" json:"system,omitempty"`
+	Reports       uint64                 `protobuf:"varint,3,opt,name=reports,proto3" json:"reports,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportSource) Reset() {
+	*x = ExportSource{}
+	mi := &file_control_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportSource) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportSource) ProtoMessage() {}
+
+func (x *ExportSource) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportSource.ProtoReflect.Descriptor instead.
+func (*ExportSource) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *ExportSource) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *ExportSource) GetSystem() string {
+	if x != nil {
+		return x.System
+	}
+	return ""
+}
+
+func (x *ExportSource) GetReports() uint64 {
+	if x != nil {
+		return x.Reports
+	}
+	return 0
+}
+
 // Pauses are those that a switch asked for, or its neighbours of it. Instants
 // are nanoseconds of the machine's monotonic clock.
 type Pauses struct {
@@ -3791,7 +4022,7 @@ type Pauses struct {
 
 func (x *Pauses) Reset() {
 	*x = Pauses{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3803,7 +4034,7 @@ func (x *Pauses) String() string {
 func (*Pauses) ProtoMessage() {}
 
 func (x *Pauses) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3816,7 +4047,7 @@ func (x *Pauses) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pauses.ProtoReflect.Descriptor instead.
 func (*Pauses) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Pauses) GetPauses() []*Pause {
@@ -3858,7 +4089,7 @@ type Pause struct {
 
 func (x *Pause) Reset() {
 	*x = Pause{}
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3870,7 +4101,7 @@ func (x *Pause) String() string {
 func (*Pause) ProtoMessage() {}
 
 func (x *Pause) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3883,7 +4114,7 @@ func (x *Pause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pause.ProtoReflect.Descriptor instead.
 func (*Pause) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{47}
+	return file_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Pause) GetSwitch() string {
@@ -3968,7 +4199,7 @@ type PauseCause struct {
 
 func (x *PauseCause) Reset() {
 	*x = PauseCause{}
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3980,7 +4211,7 @@ func (x *PauseCause) String() string {
 func (*PauseCause) ProtoMessage() {}
 
 func (x *PauseCause) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3993,7 +4224,7 @@ func (x *PauseCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseCause.ProtoReflect.Descriptor instead.
 func (*PauseCause) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{48}
+	return file_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PauseCause) GetPort() string {
@@ -4036,7 +4267,7 @@ type Waits struct {
 
 func (x *Waits) Reset() {
 	*x = Waits{}
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4048,7 +4279,7 @@ func (x *Waits) String() string {
 func (*Waits) ProtoMessage() {}
 
 func (x *Waits) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4061,7 +4292,7 @@ func (x *Waits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waits.ProtoReflect.Descriptor instead.
 func (*Waits) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{49}
+	return file_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Waits) GetWaits() []*Wait {
@@ -4097,7 +4328,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4109,7 +4340,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4122,7 +4353,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{50}
+	return file_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Wait) GetSwitch() string {
@@ -4212,7 +4443,7 @@ type Workers struct {
 
 func (x *Workers) Reset() {
 	*x = Workers{}
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4224,7 +4455,7 @@ func (x *Workers) String() string {
 func (*Workers) ProtoMessage() {}
 
 func (x *Workers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4237,7 +4468,7 @@ func (x *Workers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Workers.ProtoReflect.Descriptor instead.
 func (*Workers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{51}
+	return file_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Workers) GetWorkers() []*Worker {
@@ -4278,7 +4509,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4290,7 +4521,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4303,7 +4534,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{52}
+	return file_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Worker) GetWorker() uint32 {
@@ -4432,7 +4663,7 @@ type Memory struct {
 
 func (x *Memory) Reset() {
 	*x = Memory{}
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4444,7 +4675,7 @@ func (x *Memory) String() string {
 func (*Memory) ProtoMessage() {}
 
 func (x *Memory) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4457,7 +4688,7 @@ func (x *Memory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Memory.ProtoReflect.Descriptor instead.
 func (*Memory) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{53}
+	return file_control_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Memory) GetChunks() uint64 {
@@ -4511,7 +4742,7 @@ type Drops struct {
 
 func (x *Drops) Reset() {
 	*x = Drops{}
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4523,7 +4754,7 @@ func (x *Drops) String() string {
 func (*Drops) ProtoMessage() {}
 
 func (x *Drops) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4536,7 +4767,7 @@ func (x *Drops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drops.ProtoReflect.Descriptor instead.
 func (*Drops) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{54}
+	return file_control_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Drops) GetDrops() []*Drop {
@@ -4559,7 +4790,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4571,7 +4802,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4584,7 +4815,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{55}
+	return file_control_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Drop) GetSwitch() string {
@@ -4632,7 +4863,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4644,7 +4875,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4657,7 +4888,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{56}
+	return file_control_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *WatchRequest) GetSwitch() string {
@@ -4688,7 +4919,7 @@ type CaptureRequest struct {
 
 func (x *CaptureRequest) Reset() {
 	*x = CaptureRequest{}
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4700,7 +4931,7 @@ func (x *CaptureRequest) String() string {
 func (*CaptureRequest) ProtoMessage() {}
 
 func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4713,7 +4944,7 @@ func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureRequest.ProtoReflect.Descriptor instead.
 func (*CaptureRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{57}
+	return file_control_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *CaptureRequest) GetPorts() []string {
@@ -4768,7 +4999,7 @@ type CaptureResponse struct {
 
 func (x *CaptureResponse) Reset() {
 	*x = CaptureResponse{}
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4780,7 +5011,7 @@ func (x *CaptureResponse) String() string {
 func (*CaptureResponse) ProtoMessage() {}
 
 func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4793,7 +5024,7 @@ func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureResponse.ProtoReflect.Descriptor instead.
 func (*CaptureResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{58}
+	return file_control_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *CaptureResponse) GetPcapng() []byte {
@@ -5169,7 +5400,26 @@ const file_control_proto_rawDesc = "" +
 	" \x01(\x04R\x05txXon\x12%\n" +
 	"\x0epaused_seconds\x18\v \x01(\x01R\rpausedSeconds\x12#\n" +
 	"\rasked_seconds\x18\f \x01(\x01R\faskedSeconds\x12\x16\n" +
-	"\x06storms\x18\r \x01(\x04R\x06storms\"c\n" +
+	"\x06storms\x18\r \x01(\x04R\x06storms\"7\n" +
+	"\aExports\x12,\n" +
+	"\aexports\x18\x01 \x03(\v2\x12.gswitch.v1.ExportR\aexports\"\xd6\x02\n" +
+	"\x06Export\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\x12\x1c\n" +
+	"\tconnected\x18\x03 \x01(\bR\tconnected\x12 \n" +
+	"\vconnections\x18\x04 \x01(\x04R\vconnections\x12\x1a\n" +
+	"\bsequence\x18\x05 \x01(\x04R\bsequence\x12\"\n" +
+	"\facknowledged\x18\x06 \x01(\x04R\facknowledged\x12\x12\n" +
+	"\x04lost\x18\a \x01(\x04R\x04lost\x12\x18\n" +
+	"\awaiting\x18\b \x01(\x04R\awaiting\x12#\n" +
+	"\rwaiting_bytes\x18\t \x01(\x04R\fwaitingBytes\x12!\n" +
+	"\fmemory_bytes\x18\n" +
+	" \x01(\x04R\vmemoryBytes\x122\n" +
+	"\asources\x18\v \x03(\v2\x18.gswitch.v1.ExportSourceR\asources\"X\n" +
+	"\fExportSource\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x16\n" +
+	"\x06system\x18\x02 \x01(\tR\x06system\x12\x18\n" +
+	"\areports\x18\x03 \x01(\x04R\areports\"c\n" +
 	"\x06Pauses\x12)\n" +
 	"\x06pauses\x18\x01 \x03(\v2\x11.gswitch.v1.PauseR\x06pauses\x12\x1c\n" +
 	"\tforgotten\x18\x02 \x01(\x04R\tforgotten\x12\x10\n" +
@@ -5262,7 +5512,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04snap\x18\x06 \x01(\rR\x04snap\"C\n" +
 	"\x0fCaptureResponse\x12\x16\n" +
 	"\x06pcapng\x18\x01 \x01(\fR\x06pcapng\x12\x18\n" +
-	"\adropped\x18\x02 \x01(\x04R\adropped2\xe4\v\n" +
+	"\adropped\x18\x02 \x01(\x04R\adropped2\xa6\f\n" +
 	"\aControl\x12E\n" +
 	"\n" +
 	"GetVersion\x12\x1d.gswitch.v1.GetVersionRequest\x1a\x13.gswitch.v1.Version\"\x03\x90\x02\x01\x12J\n" +
@@ -5286,7 +5536,8 @@ const file_control_proto_rawDesc = "" +
 	"\n" +
 	"ListPauses\x12\x17.gswitch.v1.ListRequest\x1a\x12.gswitch.v1.Pauses\"\x03\x90\x02\x01\x12<\n" +
 	"\tListWaits\x12\x17.gswitch.v1.ListRequest\x1a\x11.gswitch.v1.Waits\"\x03\x90\x02\x01\x12@\n" +
-	"\vListWorkers\x12\x17.gswitch.v1.ListRequest\x1a\x13.gswitch.v1.Workers\"\x03\x90\x02\x01\x12<\n" +
+	"\vListWorkers\x12\x17.gswitch.v1.ListRequest\x1a\x13.gswitch.v1.Workers\"\x03\x90\x02\x01\x12@\n" +
+	"\vListExports\x12\x17.gswitch.v1.ListRequest\x1a\x13.gswitch.v1.Exports\"\x03\x90\x02\x01\x12<\n" +
 	"\tListDrops\x12\x17.gswitch.v1.ListRequest\x1a\x11.gswitch.v1.Drops\"\x03\x90\x02\x01\x126\n" +
 	"\x05Watch\x12\x18.gswitch.v1.WatchRequest\x1a\x11.gswitch.v1.Ports0\x01\x12D\n" +
 	"\aCapture\x12\x1a.gswitch.v1.CaptureRequest\x1a\x1b.gswitch.v1.CaptureResponse0\x01\x12;\n" +
@@ -5305,7 +5556,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_control_proto_goTypes = []any{
 	(RecordRequest_Action)(0),     // 0: gswitch.v1.RecordRequest.Action
 	(*RecordRequest)(nil),         // 1: gswitch.v1.RecordRequest
@@ -5354,21 +5605,24 @@ var file_control_proto_goTypes = []any{
 	(*BufferGroup)(nil),           // 44: gswitch.v1.BufferGroup
 	(*PFC)(nil),                   // 45: gswitch.v1.PFC
 	(*PFCClass)(nil),              // 46: gswitch.v1.PFCClass
-	(*Pauses)(nil),                // 47: gswitch.v1.Pauses
-	(*Pause)(nil),                 // 48: gswitch.v1.Pause
-	(*PauseCause)(nil),            // 49: gswitch.v1.PauseCause
-	(*Waits)(nil),                 // 50: gswitch.v1.Waits
-	(*Wait)(nil),                  // 51: gswitch.v1.Wait
-	(*Workers)(nil),               // 52: gswitch.v1.Workers
-	(*Worker)(nil),                // 53: gswitch.v1.Worker
-	(*Memory)(nil),                // 54: gswitch.v1.Memory
-	(*Drops)(nil),                 // 55: gswitch.v1.Drops
-	(*Drop)(nil),                  // 56: gswitch.v1.Drop
-	(*WatchRequest)(nil),          // 57: gswitch.v1.WatchRequest
-	(*CaptureRequest)(nil),        // 58: gswitch.v1.CaptureRequest
-	(*CaptureResponse)(nil),       // 59: gswitch.v1.CaptureResponse
-	nil,                           // 60: gswitch.v1.SetPort.FaultsEntry
-	nil,                           // 61: gswitch.v1.Faults.LostEntry
+	(*Exports)(nil),               // 47: gswitch.v1.Exports
+	(*Export)(nil),                // 48: gswitch.v1.Export
+	(*ExportSource)(nil),          // 49: gswitch.v1.ExportSource
+	(*Pauses)(nil),                // 50: gswitch.v1.Pauses
+	(*Pause)(nil),                 // 51: gswitch.v1.Pause
+	(*PauseCause)(nil),            // 52: gswitch.v1.PauseCause
+	(*Waits)(nil),                 // 53: gswitch.v1.Waits
+	(*Wait)(nil),                  // 54: gswitch.v1.Wait
+	(*Workers)(nil),               // 55: gswitch.v1.Workers
+	(*Worker)(nil),                // 56: gswitch.v1.Worker
+	(*Memory)(nil),                // 57: gswitch.v1.Memory
+	(*Drops)(nil),                 // 58: gswitch.v1.Drops
+	(*Drop)(nil),                  // 59: gswitch.v1.Drop
+	(*WatchRequest)(nil),          // 60: gswitch.v1.WatchRequest
+	(*CaptureRequest)(nil),        // 61: gswitch.v1.CaptureRequest
+	(*CaptureResponse)(nil),       // 62: gswitch.v1.CaptureResponse
+	nil,                           // 63: gswitch.v1.SetPort.FaultsEntry
+	nil,                           // 64: gswitch.v1.Faults.LostEntry
 }
 var file_control_proto_depIdxs = []int32{
 	0,  // 0: gswitch.v1.RecordRequest.action:type_name -> gswitch.v1.RecordRequest.Action
@@ -5376,11 +5630,11 @@ var file_control_proto_depIdxs = []int32{
 	11, // 2: gswitch.v1.EditRequest.set_port:type_name -> gswitch.v1.SetPort
 	12, // 3: gswitch.v1.EditRequest.set:type_name -> gswitch.v1.Entry
 	13, // 4: gswitch.v1.EditRequest.delete:type_name -> gswitch.v1.Key
-	60, // 5: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
+	63, // 5: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
 	20, // 6: gswitch.v1.Ports.ports:type_name -> gswitch.v1.Port
 	22, // 7: gswitch.v1.Port.xsk:type_name -> gswitch.v1.XSK
 	21, // 8: gswitch.v1.Port.faults:type_name -> gswitch.v1.Faults
-	61, // 9: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
+	64, // 9: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
 	24, // 10: gswitch.v1.Queues.queues:type_name -> gswitch.v1.Queue
 	25, // 11: gswitch.v1.Queue.policy:type_name -> gswitch.v1.PolicyQueue
 	25, // 12: gswitch.v1.Queue.shadow:type_name -> gswitch.v1.PolicyQueue
@@ -5397,63 +5651,67 @@ var file_control_proto_depIdxs = []int32{
 	43, // 23: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
 	44, // 24: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
 	46, // 25: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
-	48, // 26: gswitch.v1.Pauses.pauses:type_name -> gswitch.v1.Pause
-	49, // 27: gswitch.v1.Pause.causes:type_name -> gswitch.v1.PauseCause
-	51, // 28: gswitch.v1.Waits.waits:type_name -> gswitch.v1.Wait
-	53, // 29: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
-	54, // 30: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
-	56, // 31: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
-	4,  // 32: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
-	6,  // 33: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
-	8,  // 34: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
-	10, // 35: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
-	14, // 36: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
-	16, // 37: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
-	18, // 38: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
-	18, // 39: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
-	18, // 40: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
-	18, // 41: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
-	18, // 42: gswitch.v1.Control.ListPaths:input_type -> gswitch.v1.ListRequest
-	18, // 43: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
-	18, // 44: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
-	18, // 45: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
-	18, // 46: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
-	18, // 47: gswitch.v1.Control.ListCounters:input_type -> gswitch.v1.ListRequest
-	18, // 48: gswitch.v1.Control.ListPauses:input_type -> gswitch.v1.ListRequest
-	18, // 49: gswitch.v1.Control.ListWaits:input_type -> gswitch.v1.ListRequest
-	18, // 50: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
-	18, // 51: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
-	57, // 52: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
-	58, // 53: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
-	1,  // 54: gswitch.v1.Control.Record:input_type -> gswitch.v1.RecordRequest
-	5,  // 55: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
-	7,  // 56: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
-	9,  // 57: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
-	9,  // 58: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
-	15, // 59: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
-	17, // 60: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
-	19, // 61: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
-	23, // 62: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
-	33, // 63: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
-	35, // 64: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
-	29, // 65: gswitch.v1.Control.ListPaths:output_type -> gswitch.v1.Paths
-	38, // 66: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
-	40, // 67: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
-	42, // 68: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
-	45, // 69: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
-	26, // 70: gswitch.v1.Control.ListCounters:output_type -> gswitch.v1.Counters
-	47, // 71: gswitch.v1.Control.ListPauses:output_type -> gswitch.v1.Pauses
-	50, // 72: gswitch.v1.Control.ListWaits:output_type -> gswitch.v1.Waits
-	52, // 73: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
-	55, // 74: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
-	19, // 75: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
-	59, // 76: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
-	2,  // 77: gswitch.v1.Control.Record:output_type -> gswitch.v1.Recordings
-	55, // [55:78] is the sub-list for method output_type
-	32, // [32:55] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	48, // 26: gswitch.v1.Exports.exports:type_name -> gswitch.v1.Export
+	49, // 27: gswitch.v1.Export.sources:type_name -> gswitch.v1.ExportSource
+	51, // 28: gswitch.v1.Pauses.pauses:type_name -> gswitch.v1.Pause
+	52, // 29: gswitch.v1.Pause.causes:type_name -> gswitch.v1.PauseCause
+	54, // 30: gswitch.v1.Waits.waits:type_name -> gswitch.v1.Wait
+	56, // 31: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
+	57, // 32: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
+	59, // 33: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
+	4,  // 34: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
+	6,  // 35: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
+	8,  // 36: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
+	10, // 37: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
+	14, // 38: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
+	16, // 39: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
+	18, // 40: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
+	18, // 41: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
+	18, // 42: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
+	18, // 43: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
+	18, // 44: gswitch.v1.Control.ListPaths:input_type -> gswitch.v1.ListRequest
+	18, // 45: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
+	18, // 46: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
+	18, // 47: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
+	18, // 48: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
+	18, // 49: gswitch.v1.Control.ListCounters:input_type -> gswitch.v1.ListRequest
+	18, // 50: gswitch.v1.Control.ListPauses:input_type -> gswitch.v1.ListRequest
+	18, // 51: gswitch.v1.Control.ListWaits:input_type -> gswitch.v1.ListRequest
+	18, // 52: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
+	18, // 53: gswitch.v1.Control.ListExports:input_type -> gswitch.v1.ListRequest
+	18, // 54: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
+	60, // 55: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
+	61, // 56: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
+	1,  // 57: gswitch.v1.Control.Record:input_type -> gswitch.v1.RecordRequest
+	5,  // 58: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
+	7,  // 59: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
+	9,  // 60: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
+	9,  // 61: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
+	15, // 62: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
+	17, // 63: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
+	19, // 64: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
+	23, // 65: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
+	33, // 66: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
+	35, // 67: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
+	29, // 68: gswitch.v1.Control.ListPaths:output_type -> gswitch.v1.Paths
+	38, // 69: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
+	40, // 70: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
+	42, // 71: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
+	45, // 72: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
+	26, // 73: gswitch.v1.Control.ListCounters:output_type -> gswitch.v1.Counters
+	50, // 74: gswitch.v1.Control.ListPauses:output_type -> gswitch.v1.Pauses
+	53, // 75: gswitch.v1.Control.ListWaits:output_type -> gswitch.v1.Waits
+	55, // 76: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
+	47, // 77: gswitch.v1.Control.ListExports:output_type -> gswitch.v1.Exports
+	58, // 78: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
+	19, // 79: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
+	62, // 80: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
+	2,  // 81: gswitch.v1.Control.Record:output_type -> gswitch.v1.Recordings
+	58, // [58:82] is the sub-list for method output_type
+	34, // [34:58] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -5474,7 +5732,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   61,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

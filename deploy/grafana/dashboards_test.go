@@ -22,7 +22,7 @@ import (
 var update = flag.Bool("update", false, "write the dashboards")
 
 func TestGenerated(t *testing.T) {
-	for name, d := range map[string]dashboard{"fabric": fabric(), "switch": aSwitch(), "host": host()} {
+	for name, d := range map[string]dashboard{"fabric": fabric(), "switch": aSwitch(), "host": host(), "collector": collector()} {
 		var want bytes.Buffer
 		e := json.NewEncoder(&want)
 		e.SetEscapeHTML(false)

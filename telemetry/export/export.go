@@ -9,6 +9,7 @@ import (
 	"encoding/binary"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"slices"
 	"sync"
@@ -28,6 +29,22 @@ type Counts struct {
 	Connected    bool
 }
 
+// Origin is what makes reports.
+type Origin struct {
+	Node uint16
+	Kind string
+}
+
+// Status is where reports go, and how far they are.
+type Status struct {
+	Counts
+	Name     string // of the exporter
+	To       string
+	Memory   uint64            // bytes that may wait
+	Sequence uint64            // of the last report that was made
+	Origins  map[Origin]uint64 // reports that each made
+}
+
 // Exporter keeps reports and sends them. Its methods may be called from any
 // goroutine.
 type Exporter struct {
@@ -42,6 +59,7 @@ type Exporter struct {
 	sent   int      // of queue, over the connection that is there
 	conn   net.Conn
 	last   uint64 // sequence
+	made   map[Origin]uint64
 	counts Counts
 	closed bool
 	done   chan struct{}
@@ -55,7 +73,7 @@ type parcel struct {
 
 // New starts an exporter to an address, which keeps as many bytes of reports.
 func New(log *slog.Logger, to string, memory uint64, hello telemetry.Hello) *Exporter {
-	e := &Exporter{log: log, to: to, memory: memory, hello: hello, done: make(chan struct{})}
+	e := &Exporter{log: log, to: to, memory: memory, hello: hello, made: map[Origin]uint64{}, done: make(chan struct{})}
 	e.wake = sync.NewCond(&e.mu)
 	go e.run()
 	return e
@@ -67,6 +85,7 @@ func (e *Exporter) Add(r telemetry.Report) {
 	defer e.mu.Unlock()
 	e.last++
 	e.counts.Made++
+	e.made[Origin{r.Node, r.Kind}]++
 	r.Boot, r.Sequence = e.hello.Boot, e.last
 	p := parcel{e.last, r.Append(make([]byte, 0, r.Size()))}
 	// What waits was perhaps sent: only what never was can be called lost.
@@ -97,6 +116,13 @@ func (e *Exporter) Counts() Counts {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.counts
+}
+
+// Status returns where reports go, and how far they are.
+func (e *Exporter) Status() Status {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return Status{Counts: e.counts, Name: e.hello.Name, To: e.to, Memory: e.memory, Sequence: e.last, Origins: maps.Clone(e.made)}
 }
 
 // Close ends the exporter, after what waits has been acknowledged, if that takes no
