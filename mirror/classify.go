@@ -23,9 +23,11 @@ type Classifier struct {
 
 	dscp    [64]uint64
 	proto   [256]uint64
+	outer   [256]uint64 // of proto those that look at the outer headers
 	flags   [256]uint64 // of TCP
 	samples []sample
 	ports   []port
+	wanted  uint64 // the low six bits of the ports that rules want, a bit for each value
 
 	never      uint64
 	nak        uint64
@@ -93,6 +95,7 @@ func (c *Classifier) add(r *Rule, bit uint64) {
 	set(&c.nak, r.NAK)
 	for v := range 256 {
 		set(&c.proto[v], r.suits(uint8(v)))
+		set(&c.outer[v], r.suits(uint8(v)) && r.View&Outer != 0)
 		set(&c.flags[v], r.TCPFlags == 0 || v&int(r.TCPFlags) != 0)
 		set(&c.opcode[v], !r.HasOpcode && !r.NAK || r.HasOpcode && int(r.Opcode) == v || r.NAK && v == int(wire.RCAcknowledge))
 	}
@@ -105,6 +108,11 @@ func (c *Classifier) add(r *Rule, bit uint64) {
 	if r.SrcPort != 0 || r.DstPort != 0 {
 		c.port |= bit
 		c.ports = append(c.ports, port{r.SrcPort, r.DstPort, bit})
+		for _, p := range []uint16{r.SrcPort, r.DstPort} {
+			if p != 0 {
+				c.wanted |= 1 << (p & 63)
+			}
+		}
 	}
 	if r.GREProto != 0 || r.Src.IsValid() || r.Dst.IsValid() {
 		n := nets{bit: bit, gre: r.GREProto}
@@ -148,7 +156,7 @@ func (c *Classifier) Match(m *frame.Meta, b []byte) uint64 {
 	if m.Flags&(frame.HasIPv4|other) != frame.HasIPv4 || m.Reason != frame.Keep {
 		return c.general(m, b)
 	}
-	hit := c.view[0] & c.proto[m.Proto] & c.dscp[m.DSCP&63]
+	hit := c.outer[m.Proto] & c.dscp[m.DSCP&63]
 	l3 := int(m.L3)
 	if hit == 0 || len(b) < l3+wire.IPv4Len {
 		return 0
@@ -160,7 +168,12 @@ func (c *Classifier) Match(m *frame.Meta, b []byte) uint64 {
 		}
 	}
 	if hit&c.port != 0 {
-		hit = c.byPort(hit, m.SrcPort, m.DstPort)
+		// Most packets have no port that anybody wants, nor one that looks like it.
+		if (c.wanted>>(m.SrcPort&63)|c.wanted>>(m.DstPort&63))&1 == 0 {
+			hit &^= c.port
+		} else {
+			hit = c.byPort(hit, m.SrcPort, m.DstPort)
+		}
 	}
 	if at := int(m.L4) + 13; hit&c.tcp != 0 {
 		if at >= len(b) {
