@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -189,6 +190,35 @@ func TestLosses(t *testing.T) {
 			if k.Family == reportProblems && n > 0 {
 				t.Errorf("%d reports are %s", n, k.Label)
 			}
+		}
+	}
+}
+
+// A switch whose reports come after its neighbour's were judged without them: nothing is
+// known of the batches between, and none of them is taken for lost. Of 300 packets of an
+// interval 15 are.
+func TestOneEndStalls(t *testing.T) {
+	v, _ := metered(t, 0, 0)
+	// s2 is silent for too long while packets pass, s1 a little less.
+	stall := map[string][2]time.Duration{"s2": {700 * time.Millisecond, reportTimeout + 400*time.Millisecond}, "s1": {1700 * time.Millisecond, reportTimeout - 500*time.Millisecond}}
+	for i := range v {
+		m, err := decode(v[i].data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s, ok := stall[m.Name]; ok && v[i].at.Sub(start) >= s[0] {
+			v[i].at = v[i].at.Add(s[1])
+		}
+	}
+	slices.SortStableFunc(v, func(a, b stored) int { return a.at.Compare(b.at) })
+	a, events := NewAnalysis(line(t)), map[string]Event{}
+	analyse(t, a, v, events)
+	if n := a.Stats()[Stat{reportProblems, "late"}]; n == 0 || lossesOf(events) == 0 {
+		t.Fatalf("%d reports are late, %d losses are named", n, lossesOf(events))
+	}
+	for _, e := range events {
+		if e.Packets > 16 || e.What == "blackhole" || e.What == "congestion" {
+			t.Errorf("%v", e)
 		}
 	}
 }

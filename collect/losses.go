@@ -119,6 +119,9 @@ func (l *link) add(a *Analysis, d *lossradar.Report) {
 	}
 	if d.To < l.judged {
 		a.problem("late")
+		if l.collect != nil {
+			l.collect.Missed(d.Meter.Node, l.judged)
+		}
 		return
 	}
 	at, _ := slices.BinarySearchFunc(l.waiting, d, func(x, y *lossradar.Report) int {

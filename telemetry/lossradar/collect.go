@@ -76,6 +76,9 @@ func (c *Collector) Add(now frame.Time, r *Report) bool { return c.pairer.Add(no
 // Alive tells that the exporter of a node was heard, with or without reports.
 func (c *Collector) Alive(node uint16, now frame.Time) { c.pairer.Seen(node, now) }
 
+// Missed tells that reports of a node up to an instant were not given to Add.
+func (c *Collector) Missed(node uint16, until frame.Time) { c.pairer.Missed(node, until) }
+
 // Sums returns what became of each segment's batches, of the intervals that are
 // over.
 func (c *Collector) Sums() []Sum { return c.sums }

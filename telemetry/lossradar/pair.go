@@ -42,6 +42,7 @@ type Pairer struct {
 	pending  map[pairKey]*pair
 	order    []*pair               // the same, oldest first
 	lastSeen map[uint16]frame.Time // when the exporter of a node was last heard
+	gap      map[uint16]frame.Time // until when reports of a node are not all here
 	out      []Outcome
 }
 
@@ -67,7 +68,7 @@ type pair struct {
 
 // NewPairer returns a pairer. grace is how long reports may take to arrive.
 func NewPairer(t Timing, grace frame.Time, segments []Segment) *Pairer {
-	p := &Pairer{timing: t, grace: grace, segments: segments, where: map[Meter][]int{}, pending: map[pairKey]*pair{}, lastSeen: map[uint16]frame.Time{}}
+	p := &Pairer{timing: t, grace: grace, segments: segments, where: map[Meter][]int{}, pending: map[pairKey]*pair{}, lastSeen: map[uint16]frame.Time{}, gap: map[uint16]frame.Time{}}
 	for i, s := range segments {
 		for _, m := range slices.Concat(s.Up, s.Down) {
 			p.where[m] = append(p.where[m], i)
@@ -78,6 +79,10 @@ func NewPairer(t Timing, grace frame.Time, segments []Segment) *Pairer {
 
 // Alive tells that the exporter of a node was heard, with or without reports.
 func (p *Pairer) Seen(node uint16, now frame.Time) { p.lastSeen[node] = now }
+
+// Missed tells that reports of a node up to an instant were not given to Add: that one
+// of a batch is not here says nothing.
+func (p *Pairer) Missed(node uint16, until frame.Time) { p.gap[node] = max(p.gap[node], until) }
 
 // Add takes a report that arrived. It keeps no part of it. It returns false if
 // no segment has that meter, or its digest has another shape than the others.
@@ -168,7 +173,7 @@ func (p *Pairer) wait() frame.Time { return p.timing.Period + p.timing.Timeout +
 // report are alive, so that their silence means that nothing arrived.
 func (p *Pairer) allSeen(s *Segment, a *pair, now frame.Time) bool {
 	for _, m := range s.Down {
-		if at, ok := p.lastSeen[m.Node]; !a.down[m] && (!ok || now-at > 2*p.timing.Period+p.grace) {
+		if at, ok := p.lastSeen[m.Node]; !a.down[m] && (!ok || now-at > 2*p.timing.Period+p.grace || a.upDone <= p.gap[m.Node]) {
 			return false
 		}
 	}
