@@ -17,7 +17,7 @@ import (
 	"gswitch/control/api"
 	raised "gswitch/fabric/lab"
 	"gswitch/fabric/pauses"
-	"gswitch/fabric/pauses/ask"
+	"gswitch/fabric/pauses/query"
 	"gswitch/wire"
 )
 
@@ -300,7 +300,7 @@ func TestDeadlockIsFound(t *testing.T) {
 		f.send(h, [4]byte{10, 99, 0, 1}, 1500)
 	}
 	type circles struct {
-		Circles []ask.Circle
+		Circles []query.Circle
 	}
 	eventually(t, "a deadlock of a second", func() error {
 		var w circles

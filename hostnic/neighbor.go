@@ -115,17 +115,17 @@ func (n *NIC) askNeighbor(now frame.Time, nb *neighbor) {
 	} else {
 		n.stack.count.Asked++
 		if n.addr.v4 {
-			n.askARP(now, nb)
+			n.solicitARP(now, nb)
 		} else {
-			n.askND(now, nb)
+			n.solicitND(now, nb)
 		}
 	}
 	n.stack.due = min(n.stack.due, nb.due)
 }
 
-// askARP sends a request (RFC 826); a neighbour that is only confirmed is
+// solicitARP sends a request (RFC 826); a neighbour that is only confirmed is
 // asked directly (RFC 1122 2.3.2.1).
-func (n *NIC) askARP(now frame.Time, nb *neighbor) {
+func (n *NIC) solicitARP(now frame.Time, nb *neighbor) {
 	var b [wire.EthernetLen + wire.ARPLen]byte
 	eth := wire.EthernetFields{Dst: wire.BroadcastMAC, Src: n.cfg.MAC, EtherType: wire.EtherTypeARP}
 	if nb.known {
@@ -165,9 +165,9 @@ func (n *NIC) arp(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
 	n.queueLocal(now, r)
 }
 
-// askND multicasts a solicitation (RFC 4861 7.2.2), or sends it to the
+// solicitND multicasts a solicitation (RFC 4861 7.2.2), or sends it to the
 // neighbour that it confirms.
-func (n *NIC) askND(now frame.Time, nb *neighbor) {
+func (n *NIC) solicitND(now frame.Time, nb *neighbor) {
 	target := nb.addr.As16()
 	dst, mac := wire.SolicitedNode(target)
 	if nb.known {

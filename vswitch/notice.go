@@ -23,8 +23,8 @@ var dummySource = [4]byte{192, 0, 0, 8}
 // unanswerable are the flags of frames whose sender gets no notice.
 const unanswerable = frame.IsMulticast | frame.IsBroadcast | frame.IsClone
 
-// Tellable reports whether a frame has a sender that a notice would find.
-func Tellable(m *frame.Meta) bool {
+// Answerable reports whether a frame has a sender that a notice would find.
+func Answerable(m *frame.Meta) bool {
 	return m.Flags&(frame.HasIPv4|frame.HasIPv6) != 0 && m.Flags&unanswerable == 0 && m.InPort != m.OutPort
 }
 

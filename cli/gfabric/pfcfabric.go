@@ -13,13 +13,13 @@ import (
 	"gswitch/control"
 	"gswitch/fabric/lab"
 	"gswitch/fabric/pauses"
-	"gswitch/fabric/pauses/ask"
+	"gswitch/fabric/pauses/query"
 	"gswitch/frame"
 )
 
 // daemons returns the switches of a fabric that is up; the only one without a
 // name.
-func daemons(args []string) (*lab.Status, []ask.Daemon, error) {
+func daemons(args []string) (*lab.Status, []query.Daemon, error) {
 	name := ""
 	if len(args) > 0 {
 		name = args[0]
@@ -36,7 +36,7 @@ func daemons(args []string) (*lab.Status, []ask.Daemon, error) {
 	for _, p := range st.Processes {
 		sockets = append(sockets, p.Socket)
 	}
-	return st, ask.Dial(sockets), nil
+	return st, query.Dial(sockets), nil
 }
 
 func fabricTrace(ctx context.Context, args []string) (*pauses.Trace, error) {
@@ -44,7 +44,7 @@ func fabricTrace(ctx context.Context, args []string) (*pauses.Trace, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ask.Trace(ctx, st.Topology, v)
+	return query.Trace(ctx, st.Topology, v)
 }
 
 func pfcDeadlockCommand() *cobra.Command {
@@ -75,7 +75,7 @@ func pfcDeadlockCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			w, err := ask.Waits(c.Context(), st.Topology, v)
+			w, err := query.Waits(c.Context(), st.Topology, v)
 			if err != nil {
 				return err
 			}
@@ -100,7 +100,7 @@ func pfcDeadlockCommand() *cobra.Command {
 	return c
 }
 
-func writeWaiting(w *ask.Waiting, after frame.Time) error {
+func writeWaiting(w *query.Waiting, after frame.Time) error {
 	for i := range w.Circles {
 		c := &w.Circles[i]
 		word := "DEADLOCK"

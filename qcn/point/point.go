@@ -129,7 +129,7 @@ func (p *points) sample(s *point, q *vswitch.Queued, m *frame.Meta) {
 	if found.Feedback == 0 {
 		return
 	}
-	if !vswitch.Tellable(m) {
+	if !vswitch.Answerable(m) {
 		s.count.NoSender++
 		return
 	}

@@ -31,7 +31,7 @@ func (ps *points) track(p *point, q *vswitch.Queued, m *frame.Meta) {
 	if f := p.quick; f != nil && m.Flags&(frame.HasIPv4|unanswerable) == frame.HasIPv4 && m.InPort != m.OutPort && f.Renew(m.Hash, ps.key4(q.Ref, m), q.Place) {
 		return
 	}
-	if !vswitch.Tellable(m) || p.dormant && !ps.wake(p, q, m) {
+	if !vswitch.Answerable(m) || p.dormant && !ps.wake(p, q, m) {
 		return
 	}
 	if p.table != nil {
@@ -80,7 +80,7 @@ func (ps *points) enterWaiting(r frame.Ref) bool {
 		return !e.point.ordered
 	}
 	e.place++
-	if m := ps.arena.Meta(r); vswitch.Tellable(m) {
+	if m := ps.arena.Meta(r); vswitch.Answerable(m) {
 		ps.enter(e.point, r, m, e.place)
 	}
 	return true

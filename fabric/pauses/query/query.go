@@ -1,6 +1,6 @@
-// Package ask asks the switches of a running fabric what they remember of
+// Package query gets from the switches of a running fabric what they remember of
 // pauses and what waits in them, and joins the answers.
-package ask
+package query
 
 import (
 	"context"
