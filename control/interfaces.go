@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gswitch/config"
+	"gswitch/control/privilege"
 	"gswitch/dataplane"
 	"gswitch/dataplane/xsk"
 )
@@ -152,19 +153,22 @@ func ExplainSystem(err error) error {
 
 // permissionHint says which capability the system may have missed.
 func permissionHint() string {
-	needed, useful := MissingCapabilities()
 	var names []string
-	for _, c := range needed {
-		names = append(names, c.Name)
-	}
-	for _, c := range useful {
-		if c == capSysAdmin {
+	namespaces := false
+	for _, c := range privilege.Missing() {
+		switch {
+		case c == privilege.Namespaces:
+			namespaces = true
 			names = append(names, c.Name+" (for other network namespaces)")
+		case c.Needed:
+			names = append(names, c.Name)
 		}
 	}
 	switch {
 	case names == nil:
 		return "the capabilities that are needed are there; a security module (seccomp, AppArmor, SELinux) may refuse it"
+	case privilege.Dropped() && namespaces:
+		return "this daemon gave up what its configuration did not need at the start: CAP_SYS_ADMIN, for other network namespaces, among it; start it anew with this configuration, or with run --keep-privileges"
 	case os.Geteuid() == 0:
 		return "root has no " + strings.Join(names, ", ") + " here; a container needs them added"
 	}

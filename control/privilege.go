@@ -1,62 +1,14 @@
 package control
 
 import (
+	"cmp"
 	"fmt"
-	"os"
-	"strconv"
+	"path/filepath"
 	"strings"
 
 	"gswitch/config"
+	"gswitch/control/privilege"
 )
-
-// Capability is a privilege of capabilities(7).
-type Capability struct {
-	Name string
-	bit  uint
-}
-
-// The capabilities that a daemon with interfaces uses. Numbers from
-// linux/capability.h.
-var (
-	capNetAdmin = Capability{"CAP_NET_ADMIN", 12} // interfaces, attaching XDP
-	capNetRaw   = Capability{"CAP_NET_RAW", 13}   // AF_XDP sockets
-	capIPCLock  = Capability{"CAP_IPC_LOCK", 14}  // packet memory beyond the memlock limit
-	capSysAdmin = Capability{"CAP_SYS_ADMIN", 21} // other network namespaces
-	capBPF      = Capability{"CAP_BPF", 39}       // loading the program
-)
-
-// MissingCapabilities returns what this process lacks: needed without which no
-// port opens, useful which some configurations want.
-func MissingCapabilities() (needed, useful []Capability) {
-	var have uint64
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		return nil, nil // no /proc: the system calls will tell
-	}
-	for line := range strings.Lines(string(status)) {
-		if hex, ok := strings.CutPrefix(line, "CapEff:"); ok {
-			if have, err = strconv.ParseUint(strings.TrimSpace(hex), 16, 64); err != nil {
-				return nil, nil
-			}
-		}
-	}
-	has := func(c Capability) bool { return have>>c.bit&1 == 1 }
-	for _, c := range []Capability{capNetAdmin, capNetRaw} {
-		if !has(c) {
-			needed = append(needed, c)
-		}
-	}
-	// CAP_SYS_ADMIN includes what CAP_BPF took out of it in Linux 5.8.
-	if !has(capBPF) && !has(capSysAdmin) {
-		needed = append(needed, capBPF)
-	}
-	for _, c := range []Capability{capSysAdmin, capIPCLock} {
-		if !has(c) {
-			useful = append(useful, c)
-		}
-	}
-	return needed, useful
-}
 
 // privileged says what a configuration needs that this process lacks.
 func privileged(c *config.Config) error {
@@ -74,18 +26,38 @@ func privileged(c *config.Config) error {
 // Privileged says what ports over interfaces, and interfaces of other network
 // namespaces, need that this process lacks.
 func Privileged(interfaces, namespaces bool) error {
-	needed, useful := MissingCapabilities()
+	lacks := false
 	var names []string
-	for _, cap := range needed {
-		names = append(names, cap.Name)
-	}
-	for _, cap := range useful {
-		if cap == capSysAdmin && namespaces {
-			names = append(names, cap.Name)
+	for _, c := range privilege.Missing() {
+		if lacks = lacks || c.Needed; c.Needed || c == privilege.Namespaces && namespaces {
+			names = append(names, c.Name)
 		}
 	}
 	if !interfaces || names == nil {
 		return nil
 	}
 	return fmt.Errorf("missing privilege: ports over interfaces need %s; run it as root, or see deploy/systemd", strings.Join(names, ", "))
+}
+
+// Need is what the daemon does once it runs: of its configuration, and of the
+// files that it reads again and writes.
+func (d *Daemon) Need() privilege.Need {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	n := privilege.Need{Interfaces: true, Write: []string{filepath.Dir(d.resolved.Control.Socket), cmp.Or(d.opts.Record, RecordDir)}}
+	if d.source != "flags" {
+		n.Read = append(n.Read, d.source)
+	}
+	for i := range d.resolved.Switches {
+		for j := range d.resolved.Switches[i].Ports {
+			p := &d.resolved.Switches[i].Ports[j]
+			if n.NetNS = append(n.NetNS, p.NetNS); p.Pcap != nil && p.Pcap.Read != "" {
+				n.Read = append(n.Read, p.Pcap.Read)
+			}
+			if p.Pcap != nil && p.Pcap.Write != "" {
+				n.Write = append(n.Write, p.Pcap.Write)
+			}
+		}
+	}
+	return n
 }

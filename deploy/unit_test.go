@@ -18,7 +18,7 @@ import (
 const exposure = "30"
 
 // Who breaks into a daemon has no more than its unit says: a user of its own,
-// five capabilities, the system calls of a service and two more.
+// five capabilities, the system calls of a service and three more.
 func TestUnitExposure(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {

@@ -27,6 +27,7 @@ import (
 	"gswitch/collect"
 	"gswitch/control"
 	"gswitch/control/cli"
+	"gswitch/control/privilege"
 	"gswitch/fabric"
 	"gswitch/units"
 )
@@ -45,6 +46,7 @@ type runFlags struct {
 	sync    bool
 	copies  int
 	verbose bool
+	keep    cli.Privileges
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -65,7 +67,8 @@ not. If the stream may take no more bytes (--disk), reports wait in the switches
 --fabric is the network as gfabric up takes it: without it no link has two ends, and
 nobody knows where a packet should have gone on.
 
-One line with the word ready is printed once it collects. SIGINT and SIGTERM end it.`,
+One line with the word ready is printed once it collects; before it, all capabilities
+are given up (unless --keep-privileges), and no other program can be run. SIGINT and SIGTERM end it.`,
 		Example: `  gcollect run --fabric fabric.yaml
   gcollect run --fabric leaf-spine:2,4,2 --gre 10.9.0.1 --from 10.192.0.0/16
   gcollect run --data /srv/gcollect --disk 200GiB --metrics :9478
@@ -87,6 +90,7 @@ One line with the word ready is printed once it collects. SIGINT and SIGTERM end
 	fl.DurationVar(&f.age, "keep", 30*24*time.Hour, "how long events are kept")
 	fl.BoolVar(&f.sync, "sync", false, "acknowledge what is on the disk only, so that nothing is lost when the machine loses its power")
 	fl.IntVar(&f.copies, "replicas", 1, "with --nats: servers that have each message, of streams that are made")
+	f.keep.Flag(fl)
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log what NATS does, too")
 	return c
 }
@@ -132,12 +136,13 @@ func (f *runFlags) run(ctx context.Context, a *app, stdout, stderr io.Writer) er
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector())
-	return f.serve(ctx, log, stdout, &parts{id: id, network: network, from: from, store: store, server: server, registry: registry, metrics: collect.NewMetrics(registry)})
+	return f.serve(ctx, log, stdout, &parts{id: id, data: a.data, network: network, from: from, store: store, server: server, registry: registry, metrics: collect.NewMetrics(registry)})
 }
 
 // parts are what runs.
 type parts struct {
 	id       string
+	data     string // directory
 	network  *collect.Network
 	from     []netip.Prefix
 	store    *collect.Store
@@ -187,6 +192,9 @@ func (f *runFlags) serve(ctx context.Context, log *slog.Logger, stdout io.Writer
 	jobs = append(jobs, w.Run)
 	if p.server != nil {
 		jobs = append(jobs, func(ctx context.Context) error { return supervise(ctx, p.server) })
+	}
+	if err := f.keep.Drop(log, privilege.Need{Write: []string{p.data}}); err != nil {
+		return err
 	}
 	fmt.Fprintf(stdout, "gcollect %s: ready; %s\n", p.id, strings.Join(where, ", "))
 	control.Notify("READY=1")

@@ -45,6 +45,7 @@ type app struct {
 	host   string
 	json   bool
 	show   control.Credentials
+	keep   cli.Privileges // of run
 }
 
 func newRoot() *cobra.Command {

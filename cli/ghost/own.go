@@ -295,7 +295,12 @@ func (a *app) runCommand() *cobra.Command {
 
 A host takes its interface over: its address is answered for here, and the
 kernel sees no frame of it. One line with the word ready is printed once all
-run. SIGHUP reads the file again; SIGINT and SIGTERM end it.`,
+run. SIGHUP reads the file again; SIGINT and SIGTERM end it.
+
+Before that line it gives up all capabilities but those that its configuration
+needs, and may run no other program from then on. A configuration that names
+other network namespaces for the first time is then refused, unless it runs
+with --keep-privileges.`,
 		Example: `  ghost run --port veth0 --addr 10.0.0.1/24
   ghost run --port veth0 --addr 10.0.0.1/24 --link-rate 200Mbps --link 200Mbps --base-rtt 2ms --serve
   ghost run --netns h1 --port eth0 --addr fd00::1/64 --poll spin --cpu 1
@@ -309,11 +314,15 @@ run. SIGHUP reads the file again; SIGINT and SIGTERM end it.`,
 			if err != nil {
 				return err
 			}
+			if err := a.keep.Drop(r.log, r.d.Need()); err != nil {
+				return errors.Join(err, r.d.Stop(), cli.CloseAll(r.listeners))
+			}
 			ready := fmt.Sprintf("%s; control socket %s", summary(r.doc), r.doc.Control.Socket)
 			return cli.Serve(c.Context(), r.d, r.listeners, c.OutOrStdout(), ready, hangup, func() { r.reload(o.file) })
 		},
 	}
 	o.flags(c, false)
+	a.keep.Flag(c.Flags())
 	c.Flags().BoolVar(&o.serve, "serve", false, "let other hosts open queue pairs here")
 	return c
 }

@@ -204,9 +204,12 @@ func (a *app) runTransparent(c *cobra.Command, doc *config.Transparent, file str
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
-	t, err := host.NewTransparent(c.Context(), doc, host.TransparentOptions{Version: version, Wait: wait, Logger: log, Override: override})
+	t, err := host.NewTransparent(c.Context(), doc, host.TransparentOptions{Version: version, Source: cmp.Or(file, "flags"), Wait: wait, Logger: log, Override: override})
 	if err == nil {
 		err = t.Start()
+		if err == nil {
+			err = a.keep.Drop(log, t.Need())
+		}
 		if err != nil {
 			err = errors.Join(err, t.Stop())
 		}

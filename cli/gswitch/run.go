@@ -40,6 +40,7 @@ type runFlags struct {
 	limit   string
 	last    string
 	on      []string
+	keep    cli.Privileges
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -58,7 +59,12 @@ machine would be cut off. --take, or "take: true" at a port of the file, says
 that it is meant.
 
 One line with the word ready is printed once it forwards. SIGHUP reads the
-file again; SIGINT and SIGTERM end it.`,
+file again; SIGINT and SIGTERM end it.
+
+Before that line it gives up all capabilities but those that its configuration
+needs, and may run no other program from then on. A configuration that names
+other network namespaces for the first time is then refused, unless it runs
+with --keep-privileges.`,
 		Example: `  gswitch run --port eth1 --port eth2
   gswitch run --port eth1 --port eth2 --poll spin --cpu 1
   gswitch run --netns lab --port veth0 --port veth1 --mode native
@@ -88,6 +94,7 @@ file again; SIGINT and SIGTERM end it.`,
 	fl.StringVar(&f.limit, "record-limit", "", "end a record of this size, as in 1GiB; it grows until it is stopped if left out")
 	fl.StringVar(&f.last, "record-last", "", "keep the last inputs in this much memory, as in 64MiB, and write them to a file when they are asked for: gswitch record save, SIGUSR1, --record-on")
 	fl.StringSliceVar(&f.on, "record-on", nil, "with --record-last, write a file at these events: drop, drop:REASON, pause-storm")
+	f.keep.Flag(fl)
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "log every change of the configuration too")
 	return c
 }
@@ -193,7 +200,11 @@ func (f *runFlags) run(doc *config.Config, socket string, stdout, stderr io.Writ
 	if err != nil {
 		return errors.Join(err, cli.CloseAll(listeners))
 	}
-	if err := d.Start(); err != nil {
+	err = d.Start()
+	if err == nil {
+		err = f.keep.Drop(log, d.Need())
+	}
+	if err != nil {
 		return errors.Join(err, d.Stop(), cli.CloseAll(listeners))
 	}
 	// What setting up took is not needed again; the packet memory lies apart.

@@ -10,9 +10,33 @@ import (
 	"os"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"gswitch/control"
+	"gswitch/control/privilege"
 	"gswitch/section"
 )
+
+// Privileges is whether a daemon keeps what it was started with.
+type Privileges struct{ keep bool }
+
+// Flag adds the flag.
+func (p *Privileges) Flag(f *pflag.FlagSet) {
+	f.BoolVar(&p.keep, "keep-privileges", false, "keep all privileges of the start, such as for ports of other network namespaces that are added later (docs/SECURITY.md)")
+}
+
+// Drop gives up what a daemon does not need once it runs.
+func (p *Privileges) Drop(log *slog.Logger, need privilege.Need) error {
+	if p.keep {
+		return nil
+	}
+	left, err := privilege.Drop(need)
+	if err != nil {
+		return fmt.Errorf("privileges that are not needed cannot be given up: %w; run --keep-privileges goes without that", err)
+	}
+	log.Debug("privileges that are not needed were given up", "left", strings.Join(left, ","))
+	return nil
+}
 
 // Daemon is what a verb runs until a signal ends it.
 type Daemon interface {

@@ -15,6 +15,7 @@ import (
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"gswitch/control/privilege"
 	"gswitch/dataplane/xsk"
 )
 
@@ -38,7 +39,7 @@ func sound() (*System, fstest.MapFS) {
 		files[path] = &fstest.MapFile{Data: []byte(text)}
 	}
 	return &System{Files: files, CPUs: 4, Root: true, Socket: func() error { return nil }, Memlock: func() (uint64, error) { return ^uint64(0), nil },
-		Capabilities: func() (a, b []string) { return nil, nil }, Clock: func() time.Duration { return 30 }, Listens: func(string) bool { return true }}, files
+		Missing: func() []privilege.Capability { return nil }, Clock: func() time.Duration { return 30 }, Listens: func(string) bool { return true }}, files
 }
 
 func TestSoundMachine(t *testing.T) {
@@ -64,8 +65,8 @@ func TestAilments(t *testing.T) {
 		"odd kernel":       {set("proc/sys/kernel/osrelease", "tuesday"), "kernel", Fail, "cannot be read", "boot"},
 		"no AF_XDP":        {func(s *System, _ fstest.MapFS) { s.Socket = func() error { return unix.EAFNOSUPPORT } }, "AF_XDP", Fail, "CONFIG_XDP_SOCKETS", "boot"},
 		"AF_XDP refused":   {func(s *System, _ fstest.MapFS) { s.Socket = func() error { return unix.EPERM } }, "AF_XDP", Fail, "may not be made", "--cap-add NET_RAW"},
-		"no capabilities":  {caps([]string{"CAP_NET_ADMIN"}, nil), "capabilities", Fail, "CAP_NET_ADMIN", "run as root"},
-		"few capabilities": {caps(nil, []string{"CAP_SYS_ADMIN"}), "capabilities", Warn, "CAP_SYS_ADMIN", "add them"},
+		"no capabilities":  {caps("CAP_NET_ADMIN"), "CAP_NET_ADMIN", Fail, "missing; it is for setting interfaces up", "run as root"},
+		"few capabilities": {caps("CAP_SYS_ADMIN"), "CAP_SYS_ADMIN", Warn, "missing; it is for entering", "add it"},
 		"JIT off":          {set("proc/sys/net/core/bpf_jit_enable", "0"), "BPF JIT", Warn, "off", "sysctl"},
 		"user namespace":   {set("proc/self/uid_map", "0 1000 1"), "container", Warn, "user namespace", "initial user namespace"},
 		"container":        {set(".dockerenv", ""), "container", Warn, "container", "--network host"},
@@ -80,7 +81,7 @@ func TestAilments(t *testing.T) {
 		"dead socket": {func(s *System, _ fstest.MapFS) {
 			s.Listens = func(p string) bool { return p != "/run/gswitch/s1.sock" }
 		}, "left-overs", Warn, "/run/gswitch/s1.sock", "gfabric down"},
-		"memlock":           {both(caps(nil, []string{"CAP_IPC_LOCK"}), func(s *System, _ fstest.MapFS) { s.Memlock = func() (uint64, error) { return 8 << 20, nil } }), "locked memory", Warn, "8192 KiB", "ulimit"},
+		"memlock":           {both(caps("CAP_IPC_LOCK"), func(s *System, _ fstest.MapFS) { s.Memlock = func() (uint64, error) { return 8 << 20, nil } }), "locked memory", Warn, "8192 KiB", "ulimit"},
 		"memlock not known": {func(s *System, _ fstest.MapFS) { s.Memlock = func() (uint64, error) { return 0, errors.New("no") } }, "locked memory", Warn, "no", ""},
 	} {
 		s, files := sound()
@@ -93,7 +94,7 @@ func TestAilments(t *testing.T) {
 				if f.Result != c.result || !strings.Contains(f.Found, c.want) || !strings.Contains(f.Remedy, c.remedy) || f.Why == "" {
 					t.Errorf("%s: %+v", name, f)
 				}
-			case f.Result != OK && !(f.Check == "capabilities" && strings.HasPrefix(name, "memlock")):
+			case f.Result != OK && !(f.Check == "CAP_IPC_LOCK" && strings.HasPrefix(name, "memlock")):
 				t.Errorf("%s spoils %+v", name, f)
 			}
 		}
@@ -111,9 +112,16 @@ func both(a, b func(*System, fstest.MapFS)) func(*System, fstest.MapFS) {
 	return func(s *System, files fstest.MapFS) { a(s, files); b(s, files) }
 }
 
-func caps(needed, useful []string) func(*System, fstest.MapFS) {
+func caps(missing string) func(*System, fstest.MapFS) {
 	return func(s *System, _ fstest.MapFS) {
-		s.Capabilities = func() ([]string, []string) { return needed, useful }
+		s.Missing = func() (v []privilege.Capability) {
+			for _, c := range privilege.Used {
+				if c.Name == missing {
+					v = append(v, c)
+				}
+			}
+			return v
+		}
 	}
 }
 

@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gswitch/control/privilege"
 )
 
 func (s *System) read(path string) string {
@@ -77,24 +80,27 @@ func (s *System) socket() Finding {
 	return Finding{"AF_XDP", Fail, err.Error(), "all frames pass through such sockets", "", ""}
 }
 
-func (s *System) capabilities() Finding {
-	needed, useful := s.Capabilities()
-	f := Finding{Check: "capabilities", Result: Fail, Found: "missing " + strings.Join(append(needed, useful...), ", "),
-		Why: "without them no interface can be opened", Remedy: "run as root, or by deploy/systemd/gswitch@.service; in a container: --cap-add NET_ADMIN --cap-add NET_RAW --cap-add BPF"}
-	switch {
-	case len(needed) == 0 && len(useful) == 0:
-		return ok("capabilities", "all there")
-	case len(needed) == 0:
-		f.Result, f.Why = Warn, "CAP_SYS_ADMIN is for ports in other network namespaces, CAP_IPC_LOCK for packet memory beyond ulimit -l"
-		f.Remedy = "add them if the configuration has such ports or such memory"
+// capabilities are a finding each: what it is for, and whether it is there.
+func (s *System) capabilities() (v []Finding) {
+	missing := s.Missing()
+	for _, c := range privilege.Used {
+		if !slices.Contains(missing, c) {
+			v = append(v, ok(c.Name, "there, for %s", c.For))
+			continue
+		}
+		f := Finding{Check: c.Name, Result: Warn, Found: "missing; it is for " + c.For, Why: "some configurations need it", Remedy: "add it if the configuration does so"}
+		if c.Needed {
+			f.Result, f.Why = Fail, "without it no interface can be opened"
+			f.Remedy = "run as root, or by deploy/systemd/gswitch@.service; in a container: --cap-add NET_ADMIN --cap-add NET_RAW --cap-add BPF"
+		}
+		v = append(v, f)
 	}
-	return f
+	return v
 }
 
 func (s *System) memlock() Finding {
 	limit, err := s.Memlock()
-	_, useful := s.Capabilities()
-	lacks := strings.Contains(strings.Join(useful, " "), "IPC_LOCK")
+	lacks := slices.ContainsFunc(s.Missing(), func(c privilege.Capability) bool { return c.Name == "CAP_IPC_LOCK" })
 	const want = 256 << 20
 	switch {
 	case err != nil:

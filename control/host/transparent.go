@@ -20,6 +20,7 @@ import (
 // TransparentOptions of a Transparent.
 type TransparentOptions struct {
 	Version string
+	Source  string        // where the configuration came from: a file, or "flags"
 	Wait    time.Duration // how long to wait for interfaces at the start
 	Logger  *slog.Logger  // nil is slog.Default()
 

@@ -1,0 +1,66 @@
+// Package privilege is what a daemon may do on its machine: the capabilities
+// that it uses, whether they are there, and giving up the others once it runs.
+package privilege
+
+import (
+	"os"
+	"strconv"
+	"strings"
+
+	"kernel.org/pub/linux/libs/security/libcap/cap"
+)
+
+// Capability is a privilege of capabilities(7) that a daemon uses.
+type Capability struct {
+	Name string
+	// For says what it is used for.
+	For string
+	// Needed: without it no port over an interface opens. Others are for some
+	// configurations.
+	Needed bool
+	value  cap.Value
+}
+
+// Namespaces is for ports in other network namespaces.
+var Namespaces = Capability{"CAP_SYS_ADMIN", "entering the other network namespaces that a configuration names", false, cap.SYS_ADMIN}
+
+// Used are all, in the order in which they are asked for.
+var Used = []Capability{
+	{"CAP_NET_ADMIN", "setting interfaces up, their modes, and attaching the XDP program to them", true, cap.NET_ADMIN},
+	{"CAP_NET_RAW", "AF_XDP sockets, and packet sockets of captures", true, cap.NET_RAW},
+	{"CAP_BPF", "loading the XDP program and its maps", true, cap.BPF},
+	{"CAP_PERFMON", "the XDP program without the kernel's guards against speculation, which cost time for each frame", false, cap.PERFMON},
+	{"CAP_IPC_LOCK", "packet memory beyond the limit of locked memory (ulimit -l)", false, cap.IPC_LOCK},
+	Namespaces,
+}
+
+// Missing returns those of Used that this process lacks.
+func Missing() (missing []Capability) {
+	have, err := effective()
+	if err != nil {
+		return nil // no /proc: the system calls will tell
+	}
+	has := func(v cap.Value) bool { return have>>v&1 == 1 }
+	for _, c := range Used {
+		// CAP_SYS_ADMIN includes what CAP_BPF and CAP_PERFMON took out of it in
+		// Linux 5.8.
+		if !has(c.value) && !((c.value == cap.BPF || c.value == cap.PERFMON) && has(cap.SYS_ADMIN)) {
+			missing = append(missing, c)
+		}
+	}
+	return missing
+}
+
+// effective returns the effective capabilities of this process, a bit each.
+func effective() (uint64, error) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(status)) {
+		if hex, ok := strings.CutPrefix(line, "CapEff:"); ok {
+			return strconv.ParseUint(strings.TrimSpace(hex), 16, 64)
+		}
+	}
+	return 0, os.ErrNotExist
+}
