@@ -50,6 +50,7 @@ soak: ## ten million mutated frames through a whole switch, and through one that
 	go test -count=1 ./vswitch -run TestMutatedFrames -mutations 10000000
 	go test -count=1 ./systems -run TestMutatedFrames -mutations 10000000
 	go test -count=1 ./vswitch -run TestIsolation -isolation 10000
+	go test -count=1 ./config -run TestIsolationOfSystems -isolation 10000
 	go test -count=1 ./e2e -run TestChurn -timeout 0 -churn 30m
 	go test -count=1 ./e2e -run TestRecordReplays -timeout 0 -record 10m
 	go test -count=1 ./e2e -run TestTransparentSoak -timeout 0 -transfer 1000000000

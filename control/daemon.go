@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"regexp"
 	"slices"
@@ -55,6 +56,9 @@ type Daemon struct {
 	log    *slog.Logger
 	start  time.Time
 	engine *dataplane.Engine
+	secret uint64 // of tables that frames fill, another one at each start
+
+	clients Clients
 
 	// mu guards what follows: one change at a time, and no reading while a
 	// change is half done.
@@ -111,7 +115,7 @@ func New(c *config.Config, opts Options) (*Daemon, error) {
 		opts.Logger = slog.Default()
 	}
 	d := &Daemon{opts: opts, log: opts.Logger, start: time.Now(), doc: c, resolved: c.Resolved(), source: opts.Source,
-		recordsIn: cmp.Or(opts.Record, RecordDir)}
+		recordsIn: cmp.Or(opts.Record, RecordDir), secret: rand.Uint64()}
 	if err := try(d.resolved); err != nil {
 		return nil, ConfigError{err}
 	}
@@ -345,7 +349,7 @@ func (d *Daemon) addSwitch(s *config.Switch, wait time.Duration) error {
 // vswitch returns what the switch node of s is made from.
 func (d *Daemon) vswitch(u *unit, s *config.Switch) *vswitch.Config {
 	c := s.VSwitch(u.numbers)
-	c.Epoch = d.engine.Epoch().UnixNano()
+	c.Epoch, c.Secret = d.engine.Epoch().UnixNano(), d.secret
 	return c
 }
 

@@ -50,7 +50,7 @@ func listening(t *testing.T, control config.Control, wait limits) (*Daemon, stri
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
-	go func() { done <- serve(ctx, d.Handler(), listeners, wait) }()
+	go func() { done <- serve(ctx, d.Handler(), listeners, &d.clients, wait) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -338,7 +338,7 @@ func TestRequestsAreBounded(t *testing.T) {
 		t.Errorf("a document of %d letters: %.200v", maxDocument, err)
 	}
 	var now, most atomic.Int32
-	h := bounded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h := new(Clients).bounded(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n := now.Add(1); n > most.Load() {
 			most.Store(n)
 		}

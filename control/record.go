@@ -120,7 +120,7 @@ func (d *Daemon) header(u *unit, s *config.Switch) replay.Header {
 	pool := d.engine.Worker(u.workers[0]).Pool()
 	m := madeFrom(d.document(s), s, u.numbers)
 	return replay.Header{Build: d.opts.Version, Go: runtime.Version(), Kind: "switch", Name: u.name, Document: m.Document, Ports: m.Ports,
-		Chunk: pool.ChunkSize(), Chunks: pool.Chunks(), Headroom: pool.Headroom(), Epoch: d.engine.Epoch().UnixNano()}
+		Chunk: pool.ChunkSize(), Chunks: pool.Chunks(), Headroom: pool.Headroom(), Epoch: d.engine.Epoch().UnixNano(), Secret: d.secret}
 }
 
 // endRecording ends the record of a switch, and keeps it.

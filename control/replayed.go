@@ -43,6 +43,7 @@ func Rebuild(h *replay.Header, pool *frame.Pool) (replay.Machine, error) {
 		return nil, err
 	}
 	c := r.conf.VSwitch(r.made.numbers())
+	c.Secret = h.Secret
 	c.Epoch, r.epoch = h.Epoch, h.Epoch
 	if r.Switch, err = vswitch.New(c, []*frame.Pool{pool}); err != nil {
 		return nil, err

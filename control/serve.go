@@ -44,13 +44,13 @@ func Handler(usage string, registry *prometheus.Registry, serve func(...connect.
 
 // Serve answers on the listeners until ctx ends. Streams are cut off then.
 func (d *Daemon) Serve(ctx context.Context, listeners []net.Listener) error {
-	return Serve(ctx, d.Handler(), listeners)
+	return Serve(ctx, d.Handler(), listeners, &d.clients)
 }
 
 // Serve lets a handler answer on listeners until ctx ends. What a TCP listener
-// of Listen does not open is refused there.
-func Serve(ctx context.Context, handler http.Handler, listeners []net.Listener) error {
-	return serve(ctx, handler, listeners, patient)
+// of Listen does not open is refused there. Who asks is counted by clients.
+func Serve(ctx context.Context, handler http.Handler, listeners []net.Listener, clients *Clients) error {
+	return serve(ctx, handler, listeners, clients, patient)
 }
 
 // limits are for how long a peer may take, or say, nothing.
@@ -58,23 +58,23 @@ type limits struct{ header, body, idle time.Duration }
 
 var patient = limits{headerTimeout, bodyTimeout, idleTimeout}
 
-func serve(ctx context.Context, handler http.Handler, listeners []net.Listener, wait limits) error {
+func serve(ctx context.Context, handler http.Handler, listeners []net.Listener, clients *Clients, wait limits) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	failed := make(chan error, len(listeners))
-	handler = bounded(handler, wait.body)
+	handler = clients.bounded(handler, wait.body)
 	var servers []*http.Server
 	for _, l := range listeners {
-		srv := newServer(ctx, handler, wait)
+		bound, srv := clients.limit(l), newServer(ctx, handler, wait)
 		servers = append(servers, srv)
 		if t, ok := l.(*tcpListener); ok {
 			srv.Handler, srv.TLSConfig = t.guard.protect(srv.Handler), t.secure
 		}
 		go func() {
 			if srv.TLSConfig != nil {
-				failed <- srv.ServeTLS(&limited{Listener: l}, "", "")
+				failed <- srv.ServeTLS(bound, "", "")
 			} else {
-				failed <- srv.Serve(&limited{Listener: l})
+				failed <- srv.Serve(bound)
 			}
 		}()
 	}
@@ -107,9 +107,11 @@ func newServer(ctx context.Context, h http.Handler, wait limits) *http.Server {
 // bounded gives the body of a request an end: in bytes, and in time. What is
 // answered may go on for as long as somebody takes it. Documents are read one
 // after the other, since they may be large.
-func bounded(next http.Handler, wait time.Duration) http.Handler {
+func (c *Clients) bounded(next http.Handler, wait time.Duration) http.Handler {
 	documents := make(chan struct{}, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.requests.Add(1)
+		defer c.requests.Add(-1)
 		if r.Body == nil || r.Body == http.NoBody {
 			next.ServeHTTP(w, r)
 			return
@@ -117,6 +119,8 @@ func bounded(next http.Handler, wait time.Duration) http.Handler {
 		most := int64(maxRequest)
 		if strings.HasSuffix(r.URL.Path, "/Apply") {
 			most = maxDocument
+			c.documents.Add(1)
+			defer c.documents.Add(-1)
 			select {
 			case documents <- struct{}{}:
 				defer func() { <-documents }()
@@ -155,8 +159,9 @@ func (b *timedBody) Read(p []byte) (int, error) {
 // for others that may never end.
 type limited struct {
 	net.Listener
-	mu   sync.Mutex
-	open int
+	mu      sync.Mutex
+	open    int
+	refused uint64
 }
 
 func (l *limited) Accept() (net.Conn, error) {
@@ -169,6 +174,8 @@ func (l *limited) Accept() (net.Conn, error) {
 		room := l.open < maxConnections
 		if room {
 			l.open++
+		} else {
+			l.refused++
 		}
 		l.mu.Unlock()
 		if room {

@@ -310,7 +310,7 @@ func (e *Engine) wakeWorkers(bitmap uint64) {
 func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	st := Stats{Now: e.Now(), Chunks: e.arena.Chunks(), FreeChunks: e.depot.Free(), HugePages: e.umem.HugePages(), GC: readGC()}
+	st := Stats{Now: e.Now(), Chunks: e.arena.Chunks(), ChunkSize: e.arena.ChunkSize(), Captures: len(e.captures), FreeChunks: e.depot.Free(), HugePages: e.umem.HugePages(), GC: readGC()}
 	counters := make([]PortCounters, len(e.ports))
 	for _, w := range e.workers {
 		var ws WorkerStats

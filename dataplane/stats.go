@@ -12,6 +12,8 @@ import (
 type Stats struct {
 	Now        frame.Time
 	Chunks     int  // frames of the arena
+	ChunkSize  int  // bytes
+	Captures   int  // that run
 	FreeChunks int  // of these, in the depot and in the workers' pools
 	HugePages  bool // the arena lies in huge pages
 	Workers    []WorkerStats

@@ -11,6 +11,10 @@ import (
 	"gswitch/frame"
 )
 
+// MaxCaptures is how many captures an engine has at once: each takes memory, and
+// time of the workers.
+const MaxCaptures = 16
+
 // dropList is how many dropped frames a node lists between two loops.
 const dropList = 1024
 
@@ -54,6 +58,9 @@ func (e *Engine) Capture(w io.Writer, spec CaptureSpec) (*Capture, error) {
 	defer e.mu.Unlock()
 	if e.stopped {
 		return nil, ErrStopped
+	}
+	if len(e.captures) >= MaxCaptures {
+		return nil, fmt.Errorf("capture: there are %d already: end one", MaxCaptures)
 	}
 	ports := spec.Ports
 	if len(ports) == 0 {

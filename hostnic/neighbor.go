@@ -28,6 +28,15 @@ const (
 	maxNeighbors    = 1024
 )
 
+// Neighbors returns how many neighbours are known or asked for, and how many
+// there may be.
+func (n *NIC) Neighbors() (known, most int) {
+	if n.stack == nil {
+		return 0, maxNeighbors
+	}
+	return len(n.stack.neighbors), maxNeighbors
+}
+
 func (s *stack) find(a netip.Addr) *neighbor {
 	for i := range s.neighbors {
 		if s.neighbors[i].addr == a {

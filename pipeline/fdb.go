@@ -28,6 +28,9 @@ type FDB struct {
 	mask    uint64
 	limit   int64
 	fresh   uint64 // refresh a timestamp only when it is older, in ticks
+	// Keys of the hash. Who knew them could choose addresses that fall into the
+	// buckets of a station, so that it is not learned.
+	k0, k1 uint64
 
 	_        [64]byte
 	count    atomic.Int64
@@ -114,8 +117,9 @@ func (e FDBEntry) MAC() uint64 { return e.Key & (1<<48 - 1) }
 // NewFDB returns an empty database for up to capacity entries (at least one).
 // The time of an entry is written only when it is older than granularity, so
 // that the frames of one station do not dirty a cache line each. Ports are
-// numbered below MaxPorts, and each may take all entries until SetShare.
-func NewFDB(capacity int, granularity frame.Time) *FDB {
+// numbered below MaxPorts, and each may take all entries until SetShare. The
+// secret chooses where addresses stand; 0 is the same for all.
+func NewFDB(capacity int, granularity frame.Time, secret uint64) *FDB {
 	capacity = max(capacity, 1)
 	n := 2
 	for n*fdbWays < 2*capacity {
@@ -126,6 +130,10 @@ func NewFDB(capacity int, granularity frame.Time) *FDB {
 		mask:    uint64(n - 1),
 		limit:   int64(capacity),
 		fresh:   uint64(max(granularity, 0)) >> fdbTickShift,
+		k0:      mix0, k1: mix1,
+	}
+	if secret != 0 {
+		f.k0, f.k1 = mix0^mix64(secret), mix1^mix64(secret^mix2)|1
 	}
 	f.SetShare(capacity)
 	return f
@@ -134,7 +142,7 @@ func NewFDB(capacity int, granularity frame.Time) *FDB {
 // pair returns the two buckets of a key. They differ, as the table has at
 // least two buckets and the second is an odd distance away.
 func (f *FDB) pair(key uint64) (*fdbBucket, *fdbBucket) {
-	h := mix64(key)
+	h := fold(key^f.k0, f.k1)
 	i := h & f.mask
 	j := (i + (h>>32 | 1)) & f.mask
 	return &f.buckets[i], &f.buckets[j]

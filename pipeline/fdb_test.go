@@ -24,7 +24,7 @@ func TestMACKey(t *testing.T) {
 
 func TestFDBLearning(t *testing.T) {
 	const gran = frame.Second
-	f := NewFDB(100, gran)
+	f := NewFDB(100, gran, 0)
 	a, b := MACKey(1, 0xa), MACKey(2, 0xa)
 	step := func(now frame.Time, key uint64, port uint16, want LearnResult, wantOld uint16) {
 		t.Helper()
@@ -80,7 +80,7 @@ func TestFDBProperty(t *testing.T) {
 	}
 	for seed := int64(0); seed < 20; seed++ {
 		rng := rand.New(rand.NewSource(seed))
-		f := NewFDB(300, 0)
+		f := NewFDB(300, 0, 0)
 		ref := map[uint64]entry{}
 		rejected := uint64(0)
 		now := frame.Time(0)
@@ -189,7 +189,7 @@ func TestFDBProperty(t *testing.T) {
 // The load limit is reached without a bucket overflowing before.
 func TestFDBFillsToCapacity(t *testing.T) {
 	for _, n := range []int{1, 10, 1000, 1 << 16} {
-		f := NewFDB(n, 0)
+		f := NewFDB(n, 0, 0)
 		rng := rand.New(rand.NewSource(1))
 		for i := 0; i < n; i++ {
 			if r, _ := f.Learn(0, MACKey(1, rng.Uint64()), uint16(i)); r != LearnNew {
@@ -204,7 +204,7 @@ func TestFDBFillsToCapacity(t *testing.T) {
 
 // However many workers learn at once, no port has more than its share.
 func TestFDBShareHoldsAmongWorkers(t *testing.T) {
-	f := NewFDB(1000, 0)
+	f := NewFDB(1000, 0, 0)
 	f.SetShare(300)
 	var wg sync.WaitGroup
 	for w := range uint64(4) {
@@ -235,7 +235,7 @@ func TestFDBShareHoldsAmongWorkers(t *testing.T) {
 // other answer belongs to another key.
 func TestFDBConcurrent(t *testing.T) {
 	const keys = 64
-	f := NewFDB(keys, 0)
+	f := NewFDB(keys, 0, 0)
 	var start, wg sync.WaitGroup
 	start.Add(1)
 	var clock atomic.Int64
@@ -301,7 +301,7 @@ func TestFDBConcurrent(t *testing.T) {
 }
 
 func TestFDBDoesNotAllocate(t *testing.T) {
-	f := NewFDB(1000, 0)
+	f := NewFDB(1000, 0, 0)
 	keys, ports := make([]uint64, 64), make([]uint16, 64)
 	now := frame.Time(0)
 	if n := testing.AllocsPerRun(100, func() {
@@ -320,7 +320,7 @@ func TestFDBDoesNotAllocate(t *testing.T) {
 
 func BenchmarkFDB(b *testing.B) {
 	for _, n := range []int{10, 1000, 100000} {
-		f := NewFDB(n, frame.Second)
+		f := NewFDB(n, frame.Second, 0)
 		rng := rand.New(rand.NewSource(1))
 		all := make([]uint64, n)
 		for i := range all {

@@ -50,6 +50,7 @@ type Header struct {
 	Chunk    int        `json:"chunk"`    // bytes
 	Chunks   int        `json:"chunks"`
 	Headroom int        `json:"headroom"`
+	Secret   uint64     `json:"secret"`   // of the tables that frames fill
 	Start    frame.Time `json:"start"`    // instant of the node's clock at which it begins
 	Epoch    int64      `json:"epoch_ns"` // wall clock at instant zero, nanoseconds since 1970
 }

@@ -40,6 +40,10 @@ type Config struct {
 	ID   uint16   // 12-bit switch identifier, for telemetry
 	MAC  wire.MAC // base address; routed interfaces and control frames use it
 	Seed uint64   // of the flow hash and every random choice
+	// Secret chooses where addresses stand in the tables that frames fill, the
+	// forwarding database and the neighbours: who guesses it can have them collide.
+	// It is taken at the making of a switch; 0 is the same for all.
+	Secret uint64
 	// SymmetricHash gives both directions of a flow the same hash.
 	SymmetricHash bool
 	// HashFields are the fields that flows are told apart by. 0: all of them.

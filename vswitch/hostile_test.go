@@ -30,7 +30,7 @@ func TestScanLeavesRoom(t *testing.T) {
 	if free := r.pools[0].Available() + 4096 - r.arena.Chunks(); free < 0 {
 		t.Fatal("no chunks are left")
 	}
-	if l := r.sw.Nodes[0].local; l.pending > r.sw.Nodes[0].maxHeld/8 || l.unresolved > maxUnresolved {
+	if l := r.sw.Nodes[0].local; l.pending > r.sw.Nodes[0].maxHeld/8 || l.unresolved > MaxUnresolved {
 		t.Errorf("%d frames wait for %d neighbours", l.pending, l.unresolved)
 	}
 	r.in(1, arp(wire.ARPRequest, wire.BroadcastMAC, hostMAC(2), "10.1.200.2", "10.1.0.1"))
@@ -74,7 +74,7 @@ func TestTimersDoNotGrowWithTheTable(t *testing.T) {
 
 // Addresses that come and go do not wear the neighbour table out.
 func TestNeighborTableSurvivesChurn(t *testing.T) {
-	tab := newNeighborTable(8)
+	tab := newNeighborTable(8, 0)
 	for i := range uint64(1000) {
 		k := addrKey{1, i * 0x9e3779b97f4a7c15}
 		tab.set(1, k, i+1)

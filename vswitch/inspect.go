@@ -85,6 +85,26 @@ func (n *Node) Neighbors() []Neighbor {
 	return out
 }
 
+// NeighborUse is how much of the neighbour table is in use.
+type NeighborUse struct {
+	Entries    int // resolved or not
+	Unresolved int // that are being asked for
+	Ports      [MaxPorts]struct{ Entries, Unresolved int }
+}
+
+// NeighborUse tells of the neighbour table. Only worker 0 has it.
+func (n *Node) NeighborUse() (u NeighborUse) {
+	l := n.local
+	if l == nil {
+		return u
+	}
+	u.Entries, u.Unresolved = len(l.table), l.unresolved
+	for i := range u.Ports {
+		u.Ports[i].Entries, u.Ports[i].Unresolved = l.shares[i].entries, l.shares[i].unresolved
+	}
+	return u
+}
+
 // ClearCounts sets the counters of this worker to zero. What measures state
 // (queue lengths, buffer, pauses) stays.
 func (n *Node) ClearCounts() {

@@ -2,6 +2,7 @@ package vswitch
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"net/netip"
 	"sync/atomic"
 
@@ -14,7 +15,10 @@ import (
 type neighborTable struct {
 	slots []neighborSlot
 	mask  uint32
-	used  int // slots that hold or held an entry; writer only
+	// Keys of the hash. Who knew them could choose addresses that stand in one
+	// row, all of which a lookup would go through.
+	k0, k1 uint64
+	used   int // slots that hold or held an entry; writer only
 	// version changes with every entry, after it.
 	version atomic.Uint32
 }
@@ -30,12 +34,13 @@ const (
 	slotDead  = 1 << 62
 )
 
-func newNeighborTable(n int) *neighborTable {
+func newNeighborTable(n int, secret uint64) *neighborTable {
 	size := 16
 	for size < 2*n {
 		size <<= 1
 	}
-	return &neighborTable{slots: make([]neighborSlot, size), mask: uint32(size - 1)}
+	keys := frame.NewRand(secret)
+	return &neighborTable{slots: make([]neighborSlot, size), mask: uint32(size - 1), k0: keys.Uint64(), k1: keys.Uint64() | 1}
 }
 
 // addrKey is an IP address as two words, IPv4 mapped into IPv6.
@@ -53,15 +58,22 @@ func (k addrKey) addr() netip.Addr {
 	return netip.AddrFrom16(b).Unmap()
 }
 
-func (k addrKey) hash(iface uint16) uint32 {
-	h := (k.lo ^ k.hi*0x9e3779b97f4a7c15 ^ uint64(iface)) * 0xff51afd7ed558ccd
+// home is the first slot where a neighbour may stand.
+func (t *neighborTable) home(iface uint16, k addrKey) uint32 {
+	h := mulFold(mulFold(k.hi^t.k0, t.k1)^k.lo^uint64(iface), t.k1)
 	return uint32(h >> 32)
+}
+
+// mulFold multiplies to 128 bits and folds the halves.
+func mulFold(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	return hi ^ lo
 }
 
 // lookup returns the MAC of a neighbour, or 0 if it is unknown or unresolved.
 func (t *neighborTable) lookup(iface uint16, k addrKey) uint64 {
 	want := slotValid | uint64(iface)
-	for i := k.hash(iface); ; i++ {
+	for i := t.home(iface, k); ; i++ {
 		s := &t.slots[i&t.mask]
 		o := s.owner.Load()
 		if o == 0 {
@@ -82,7 +94,7 @@ func (t *neighborTable) lookup(iface uint16, k addrKey) uint64 {
 func (t *neighborTable) set(iface uint16, k addrKey, mac uint64) {
 	want := slotValid | uint64(iface)
 	free := -1
-	for i := k.hash(iface); ; i++ {
+	for i := t.home(iface, k); ; i++ {
 		s := &t.slots[i&t.mask]
 		switch o := s.owner.Load(); {
 		case o == want && s.lo.Load() == k.lo && s.hi.Load() == k.hi:
@@ -138,7 +150,7 @@ func (t *neighborTable) sweep() {
 // remove deletes an entry. Writer only.
 func (t *neighborTable) remove(iface uint16, k addrKey) {
 	want := slotValid | uint64(iface)
-	for i := k.hash(iface); ; i++ {
+	for i := t.home(iface, k); ; i++ {
 		s := &t.slots[i&t.mask]
 		o := s.owner.Load()
 		if o == 0 {
@@ -177,14 +189,18 @@ const (
 	neighborConfirm = 60 * frame.Second
 	neighborHold    = neighborRetry // of one length: they share a timerList
 	neighborPending = 8             // frames held for one unresolved neighbour
-	maxNeighbors    = 8192          // entries, resolved or not
+)
+
+// Bounds of the neighbour table of a switch, in entries.
+const (
+	MaxNeighbors = 8192 // resolved or not
 	// A scan of a connected network makes entries that never resolve; it must
 	// leave room for the neighbours that exist (RFC 6583 6.1).
-	maxUnresolved = maxNeighbors / 2
+	MaxUnresolved = MaxNeighbors / 2
 	// No port has more than half of either: hosts behind one that claim or ask
 	// for ever new addresses leave room for what others need.
-	neighborsPerPort  = maxNeighbors / 2
-	unresolvedPerPort = maxUnresolved / 2
+	NeighborsPerPort  = MaxNeighbors / 2
+	UnresolvedPerPort = MaxUnresolved / 2
 )
 
 // neighbor is worker 0's view of an entry.

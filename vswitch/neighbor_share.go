@@ -10,7 +10,7 @@ func (l *local) share(port uint16) *neighborShare { return &l.shares[min(port, M
 
 // full reports whether the table has no room for one more entry of a port.
 func (l *local) full(port uint16) bool {
-	return len(l.table) >= maxNeighbors || port < MaxPorts && l.shares[port].entries >= neighborsPerPort
+	return len(l.table) >= MaxNeighbors || port < MaxPorts && l.shares[port].entries >= NeighborsPerPort
 }
 
 // charge puts a neighbour on account of another port.

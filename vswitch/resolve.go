@@ -22,7 +22,7 @@ func (l *local) forward(now frame.Time, r frame.Ref, m *frame.Meta) {
 	}
 	nb := l.table[hop]
 	if nb == nil {
-		if l.unresolved >= maxUnresolved || l.share(m.InPort).unresolved >= unresolvedPerPort || l.full(m.InPort) {
+		if l.unresolved >= MaxUnresolved || l.share(m.InPort).unresolved >= UnresolvedPerPort || l.full(m.InPort) {
 			n.count.NeighborFull++
 			l.elsewhere(r, m, frame.NeighborQueue)
 			return
@@ -107,7 +107,7 @@ func (l *local) learn(now frame.Time, id nextHop, mac uint64, create bool, port 
 	if nb == nil && (!create || !l.n.prog.onLink(id.iface, id.key)) || nb != nil && nb.state == neighborStatic || mac == l.n.selfMAC {
 		return
 	}
-	if nb == nil && l.full(port) || nb != nil && nb.port != port && l.share(port).entries >= neighborsPerPort {
+	if nb == nil && l.full(port) || nb != nil && nb.port != port && l.share(port).entries >= NeighborsPerPort {
 		l.n.count.NeighborFull++
 		return
 	}

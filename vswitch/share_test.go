@@ -109,12 +109,12 @@ func TestNeighborsOfOnePortLeaveRoom(t *testing.T) {
 		k := keyOf(netip.MustParseAddr(address))
 		return r.sw.Nodes[0].neighbors.lookup(r.sw.Program().vlans[1].iface, k) == hostMAC(mac).Uint64()
 	}
-	const n = maxNeighbors + 100
+	const n = MaxNeighbors + 100
 	for i := range n {
 		claim(0, 1, netip.AddrFrom4([4]byte{10, 0, byte(i>>8 + 1), byte(i)}).String())
 	}
 	l := r.sw.Nodes[0].local
-	if got, full := l.shares[0].entries, r.sw.Nodes[0].Counts().NeighborFull; got != neighborsPerPort || full != n-neighborsPerPort {
+	if got, full := l.shares[0].entries, r.sw.Nodes[0].Counts().NeighborFull; got != NeighborsPerPort || full != n-NeighborsPerPort {
 		t.Errorf("%d neighbours, %d refused", got, full)
 	}
 	claim(1, 2, "10.0.200.2")
@@ -134,11 +134,11 @@ func TestScanOfOnePortLeavesRoom(t *testing.T) {
 	cfg := baseConfig(3)
 	cfg.Ports[0].Addresses, cfg.Ports[1].Addresses, cfg.Ports[2].Addresses = prefixes("10.0.0.1/24"), prefixes("10.1.0.1/16"), prefixes("10.2.0.1/24")
 	r := newRig(t, cfg)
-	for i := range maxUnresolved + 100 {
+	for i := range MaxUnresolved + 100 {
 		r.in(0, udp(selfMAC, hostMAC(1), netip.AddrFrom4([4]byte{10, 1, byte(i>>8 + 1), byte(i)}).String(), "10.0.0.9"))
 		r.out(1)
 	}
-	if l := r.sw.Nodes[0].local; l.shares[0] != (neighborShare{unresolvedPerPort, unresolvedPerPort}) {
+	if l := r.sw.Nodes[0].local; l.shares[0] != (neighborShare{UnresolvedPerPort, UnresolvedPerPort}) {
 		t.Errorf("%+v", l.shares[0])
 	}
 	r.in(2, udp(selfMAC, hostMAC(3), "10.1.200.2", "10.2.0.9"))

@@ -58,7 +58,7 @@ func New(cfg *Config, pools []*frame.Pool) (*Switch, error) {
 	if size == 0 {
 		size = 65536
 	}
-	sw := &Switch{fdb: pipeline.NewFDB(size, fdbGranularity), neighbors: newNeighborTable(maxNeighbors), ids: idSets{newIDSet(), newIDSet(), newIDSet()}}
+	sw := &Switch{fdb: pipeline.NewFDB(size, fdbGranularity, cfg.Secret), neighbors: newNeighborTable(MaxNeighbors, cfg.Secret), ids: idSets{newIDSet(), newIDSet(), newIDSet()}}
 	sw.ids.ifaces.get("") // 0 is noIface
 	prog, err := sw.compile(cfg, len(pools))
 	if err != nil {

@@ -100,7 +100,7 @@ func (f *runFlags) run(ctx context.Context, a *app, stdout, stderr io.Writer) er
 	if f.verbose {
 		level = slog.LevelDebug
 	}
-	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
+	log := control.NewLogger(stderr, level)
 	network, err := f.network()
 	if err != nil {
 		return err

@@ -214,7 +214,7 @@ func (r *replayed) show(ctx context.Context, words []string, stdout, stderr io.W
 	}
 	serving, stop := context.WithCancel(ctx)
 	served := make(chan error, 1)
-	go func() { served <- control.Serve(serving, handler, []net.Listener{l}) }()
+	go func() { served <- control.Serve(serving, handler, []net.Listener{l}, new(control.Clients)) }()
 	c := gswitch.Command(version)
 	c.SetArgs(slices.Concat([]string{"--socket", socket}, words))
 	c.SetOut(stdout)

@@ -217,7 +217,7 @@ func (o *own) start(ctx context.Context, a *app, stderr io.Writer, level slog.Le
 	if o.verbose {
 		level = slog.LevelDebug
 	}
-	r := &running{log: slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))}
+	r := &running{log: control.NewLogger(stderr, level)}
 	opts := host.Options{Version: version, Source: cmp.Or(o.file, "flags"), Wait: o.wait, Logger: r.log, Override: o.override(a)}
 	r.doc = doc.Clone()
 	opts.Override(r.doc)

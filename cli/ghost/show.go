@@ -43,6 +43,9 @@ func (a *app) showCommand() *cobra.Command {
 		}
 		return out, err
 	}
+	limits := func(ctx context.Context, c api.HostClient) (*api.Limits, error) {
+		return c.ListLimits(ctx, &api.ListHostsRequest{Host: a.host})
+	}
 	return cli.Group("show", "Show state and counters", `  ghost show host
   ghost show flows
   ghost show qps --host h3
@@ -54,6 +57,7 @@ func (a *app) showCommand() *cobra.Command {
 		shown(a, "cc", "Congestion control of each queue pair, with its internals", qps, printCC),
 		shown(a, "pfc", "Priority flow control", pfc, printPFC),
 		shown(a, "drops", "Dropped frames, by reason", drops, printDrops),
+		shown(a, "limits", "What is bounded: memory by what, tables, sessions, connections, requests, lines of the log", limits, cli.PrintLimits),
 		a.showConfigCommand())
 }
 

@@ -203,7 +203,7 @@ func (a *app) runTransparent(c *cobra.Command, doc *config.Transparent, file str
 	if err != nil {
 		return err
 	}
-	log := slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
+	log := control.NewLogger(c.ErrOrStderr(), level)
 	t, err := host.NewTransparent(c.Context(), doc, host.TransparentOptions{Version: version, Source: cmp.Or(file, "flags"), Wait: wait, Logger: log, Override: override})
 	if err == nil {
 		err = t.Start()

@@ -165,7 +165,7 @@ func (f *runFlags) run(doc *config.Config, socket string, stdout, stderr io.Writ
 	if f.verbose {
 		level = slog.LevelDebug
 	}
-	log := slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: level}))
+	log := control.NewLogger(stderr, level)
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 	defer stop()
 	hangup := make(chan os.Signal, 1)

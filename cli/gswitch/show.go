@@ -47,6 +47,7 @@ func (a *app) showCommand() *cobra.Command {
 		list(a, "pauses [PORT]", "Pauses that the switch remembers: who asked, how long, for which queues", api.ControlClient.ListPauses, printPauses),
 		list(a, "deadlock [PORT]", "Egress queues that neighbours hold back: the switch's own part of a deadlock", api.ControlClient.ListWaits, printWaits),
 		list(a, "drops [PORT]", "Dropped frames, by reason", api.ControlClient.ListDrops, printDrops),
+		list(a, "limits [PORT]", "What is bounded: memory by what, tables by port, connections, requests, lines of the log", api.ControlClient.ListLimits, cli.PrintLimits),
 		list(a, "workers", "Workers and packet memory", api.ControlClient.ListWorkers, printWorkers),
 		list(a, "export", "Where reports go, and how many a collector acknowledged", api.ControlClient.ListExports, printExports),
 		a.showConfigCommand(),

@@ -83,6 +83,8 @@ const (
 	ControlListExportsProcedure = "/gswitch.v1.Control/ListExports"
 	// ControlListDropsProcedure is the fully-qualified name of the Control's ListDrops RPC.
 	ControlListDropsProcedure = "/gswitch.v1.Control/ListDrops"
+	// ControlListLimitsProcedure is the fully-qualified name of the Control's ListLimits RPC.
+	ControlListLimitsProcedure = "/gswitch.v1.Control/ListLimits"
 	// ControlWatchProcedure is the fully-qualified name of the Control's Watch RPC.
 	ControlWatchProcedure = "/gswitch.v1.Control/Watch"
 	// ControlCaptureProcedure is the fully-qualified name of the Control's Capture RPC.
@@ -124,6 +126,9 @@ type ControlClient interface {
 	// are the daemon's, of all its switches.
 	ListExports(context.Context, *ListRequest) (*Exports, error)
 	ListDrops(context.Context, *ListRequest) (*Drops, error)
+	// ListLimits tells what is bounded, how much of it is in use, and how often
+	// something was refused.
+	ListLimits(context.Context, *ListRequest) (*Limits, error)
 	// Watch sends the ports again and again, with their rates since the
 	// message before.
 	Watch(context.Context, *WatchRequest) (*connect.ServerStreamForClient[Ports], error)
@@ -288,6 +293,13 @@ func NewControlClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		listLimits: connect.NewClient[ListRequest, Limits](
+			httpClient,
+			baseURL+ControlListLimitsProcedure,
+			connect.WithSchema(controlMethods.ByName("ListLimits")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		watch: connect.NewClient[WatchRequest, Ports](
 			httpClient,
 			baseURL+ControlWatchProcedure,
@@ -332,6 +344,7 @@ type controlClient struct {
 	listWorkers   *connect.Client[ListRequest, Workers]
 	listExports   *connect.Client[ListRequest, Exports]
 	listDrops     *connect.Client[ListRequest, Drops]
+	listLimits    *connect.Client[ListRequest, Limits]
 	watch         *connect.Client[WatchRequest, Ports]
 	capture       *connect.Client[CaptureRequest, CaptureResponse]
 	record        *connect.Client[RecordRequest, Recordings]
@@ -526,6 +539,15 @@ func (c *controlClient) ListDrops(ctx context.Context, req *ListRequest) (*Drops
 	return nil, err
 }
 
+// ListLimits calls gswitch.v1.Control.ListLimits.
+func (c *controlClient) ListLimits(ctx context.Context, req *ListRequest) (*Limits, error) {
+	response, err := c.listLimits.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // Watch calls gswitch.v1.Control.Watch.
 func (c *controlClient) Watch(ctx context.Context, req *WatchRequest) (*connect.ServerStreamForClient[Ports], error) {
 	return c.watch.CallServerStream(ctx, connect.NewRequest(req))
@@ -578,6 +600,9 @@ type ControlHandler interface {
 	// are the daemon's, of all its switches.
 	ListExports(context.Context, *ListRequest) (*Exports, error)
 	ListDrops(context.Context, *ListRequest) (*Drops, error)
+	// ListLimits tells what is bounded, how much of it is in use, and how often
+	// something was refused.
+	ListLimits(context.Context, *ListRequest) (*Limits, error)
 	// Watch sends the ports again and again, with their rates since the
 	// message before.
 	Watch(context.Context, *WatchRequest, *connect.ServerStream[Ports]) error
@@ -738,6 +763,13 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	controlListLimitsHandler := connect.NewUnaryHandlerSimple(
+		ControlListLimitsProcedure,
+		svc.ListLimits,
+		connect.WithSchema(controlMethods.ByName("ListLimits")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	controlWatchHandler := connect.NewServerStreamHandlerSimple(
 		ControlWatchProcedure,
 		svc.Watch,
@@ -800,6 +832,8 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 			controlListExportsHandler.ServeHTTP(w, r)
 		case ControlListDropsProcedure:
 			controlListDropsHandler.ServeHTTP(w, r)
+		case ControlListLimitsProcedure:
+			controlListLimitsHandler.ServeHTTP(w, r)
 		case ControlWatchProcedure:
 			controlWatchHandler.ServeHTTP(w, r)
 		case ControlCaptureProcedure:
@@ -897,6 +931,10 @@ func (UnimplementedControlHandler) ListExports(context.Context, *ListRequest) (*
 
 func (UnimplementedControlHandler) ListDrops(context.Context, *ListRequest) (*Drops, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListDrops is not implemented"))
+}
+
+func (UnimplementedControlHandler) ListLimits(context.Context, *ListRequest) (*Limits, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListLimits is not implemented"))
 }
 
 func (UnimplementedControlHandler) Watch(context.Context, *WatchRequest, *connect.ServerStream[Ports]) error {

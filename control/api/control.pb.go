@@ -4733,6 +4733,160 @@ func (x *Memory) GetHugePages() bool {
 	return false
 }
 
+type Limits struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Limits        []*Limit               `protobuf:"bytes,1,rep,name=limits,proto3" json:"limits,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Limits) Reset() {
+	*x = Limits{}
+	mi := &file_control_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Limits) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Limits) ProtoMessage() {}
+
+func (x *Limits) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Limits.ProtoReflect.Descriptor instead.
+func (*Limits) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *Limits) GetLimits() []*Limit {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+// Limit is one thing that is bounded: of the daemon, of a switch (or host), of a
+// port.
+type Limit struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          string                 `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`     // memory, table, connections, requests, files, log
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`     // what it is
+	Switch        string                 `protobuf:"bytes,3,opt,name=switch,proto3" json:"switch,omitempty"` // empty: the daemon
+	Port          string                 `protobuf:"bytes,4,opt,name=port,proto3" json:"port,omitempty"`     // empty: the switch, or host, as a whole
+	Unit          string                 `protobuf:"bytes,5,opt,name=unit,proto3" json:"unit,omitempty"`     // bytes, entries, ...
+	Used          uint64                 `protobuf:"varint,6,opt,name=used,proto3" json:"used,omitempty"`
+	Limit         uint64                 `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`     // 0: no number; what the machine has
+	Refused       uint64                 `protobuf:"varint,8,opt,name=refused,proto3" json:"refused,omitempty"` // times that there was no room, since the start
+	Key           string                 `protobuf:"bytes,9,opt,name=key,proto3" json:"key,omitempty"`          // of the document, or flag, that sets the limit; empty: it is fixed
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Limit) Reset() {
+	*x = Limit{}
+	mi := &file_control_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Limit) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Limit) ProtoMessage() {}
+
+func (x *Limit) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Limit.ProtoReflect.Descriptor instead.
+func (*Limit) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *Limit) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Limit) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Limit) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *Limit) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *Limit) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
+func (x *Limit) GetUsed() uint64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+func (x *Limit) GetLimit() uint64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *Limit) GetRefused() uint64 {
+	if x != nil {
+		return x.Refused
+	}
+	return 0
+}
+
+func (x *Limit) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
 type Drops struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Drops         []*Drop                `protobuf:"bytes,1,rep,name=drops,proto3" json:"drops,omitempty"`
@@ -4742,7 +4896,7 @@ type Drops struct {
 
 func (x *Drops) Reset() {
 	*x = Drops{}
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4754,7 +4908,7 @@ func (x *Drops) String() string {
 func (*Drops) ProtoMessage() {}
 
 func (x *Drops) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4767,7 +4921,7 @@ func (x *Drops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drops.ProtoReflect.Descriptor instead.
 func (*Drops) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{57}
+	return file_control_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Drops) GetDrops() []*Drop {
@@ -4790,7 +4944,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4802,7 +4956,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4815,7 +4969,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{58}
+	return file_control_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Drop) GetSwitch() string {
@@ -4863,7 +5017,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4875,7 +5029,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4888,7 +5042,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{59}
+	return file_control_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *WatchRequest) GetSwitch() string {
@@ -4919,7 +5073,7 @@ type CaptureRequest struct {
 
 func (x *CaptureRequest) Reset() {
 	*x = CaptureRequest{}
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4931,7 +5085,7 @@ func (x *CaptureRequest) String() string {
 func (*CaptureRequest) ProtoMessage() {}
 
 func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4944,7 +5098,7 @@ func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureRequest.ProtoReflect.Descriptor instead.
 func (*CaptureRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{60}
+	return file_control_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *CaptureRequest) GetPorts() []string {
@@ -4999,7 +5153,7 @@ type CaptureResponse struct {
 
 func (x *CaptureResponse) Reset() {
 	*x = CaptureResponse{}
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5011,7 +5165,7 @@ func (x *CaptureResponse) String() string {
 func (*CaptureResponse) ProtoMessage() {}
 
 func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5024,7 +5178,7 @@ func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureResponse.ProtoReflect.Descriptor instead.
 func (*CaptureResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{61}
+	return file_control_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *CaptureResponse) GetPcapng() []byte {
@@ -5490,7 +5644,19 @@ const file_control_proto_rawDesc = "" +
 	"\tgc_cycles\x18\x04 \x01(\x04R\bgcCycles\x12/\n" +
 	"\x14gc_pause_max_seconds\x18\x05 \x01(\x01R\x11gcPauseMaxSeconds\x12\x1d\n" +
 	"\n" +
-	"huge_pages\x18\x06 \x01(\bR\thugePages\"/\n" +
+	"huge_pages\x18\x06 \x01(\bR\thugePages\"3\n" +
+	"\x06Limits\x12)\n" +
+	"\x06limits\x18\x01 \x03(\v2\x11.gswitch.v1.LimitR\x06limits\"\xc5\x01\n" +
+	"\x05Limit\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
+	"\x06switch\x18\x03 \x01(\tR\x06switch\x12\x12\n" +
+	"\x04port\x18\x04 \x01(\tR\x04port\x12\x12\n" +
+	"\x04unit\x18\x05 \x01(\tR\x04unit\x12\x12\n" +
+	"\x04used\x18\x06 \x01(\x04R\x04used\x12\x14\n" +
+	"\x05limit\x18\a \x01(\x04R\x05limit\x12\x18\n" +
+	"\arefused\x18\b \x01(\x04R\arefused\x12\x10\n" +
+	"\x03key\x18\t \x01(\tR\x03key\"/\n" +
 	"\x05Drops\x12&\n" +
 	"\x05drops\x18\x01 \x03(\v2\x10.gswitch.v1.DropR\x05drops\"v\n" +
 	"\x04Drop\x12\x16\n" +
@@ -5512,7 +5678,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04snap\x18\x06 \x01(\rR\x04snap\"C\n" +
 	"\x0fCaptureResponse\x12\x16\n" +
 	"\x06pcapng\x18\x01 \x01(\fR\x06pcapng\x12\x18\n" +
-	"\adropped\x18\x02 \x01(\x04R\adropped2\xa6\f\n" +
+	"\adropped\x18\x02 \x01(\x04R\adropped2\xe6\f\n" +
 	"\aControl\x12E\n" +
 	"\n" +
 	"GetVersion\x12\x1d.gswitch.v1.GetVersionRequest\x1a\x13.gswitch.v1.Version\"\x03\x90\x02\x01\x12J\n" +
@@ -5538,7 +5704,9 @@ const file_control_proto_rawDesc = "" +
 	"\tListWaits\x12\x17.gswitch.v1.ListRequest\x1a\x11.gswitch.v1.Waits\"\x03\x90\x02\x01\x12@\n" +
 	"\vListWorkers\x12\x17.gswitch.v1.ListRequest\x1a\x13.gswitch.v1.Workers\"\x03\x90\x02\x01\x12@\n" +
 	"\vListExports\x12\x17.gswitch.v1.ListRequest\x1a\x13.gswitch.v1.Exports\"\x03\x90\x02\x01\x12<\n" +
-	"\tListDrops\x12\x17.gswitch.v1.ListRequest\x1a\x11.gswitch.v1.Drops\"\x03\x90\x02\x01\x126\n" +
+	"\tListDrops\x12\x17.gswitch.v1.ListRequest\x1a\x11.gswitch.v1.Drops\"\x03\x90\x02\x01\x12>\n" +
+	"\n" +
+	"ListLimits\x12\x17.gswitch.v1.ListRequest\x1a\x12.gswitch.v1.Limits\"\x03\x90\x02\x01\x126\n" +
 	"\x05Watch\x12\x18.gswitch.v1.WatchRequest\x1a\x11.gswitch.v1.Ports0\x01\x12D\n" +
 	"\aCapture\x12\x1a.gswitch.v1.CaptureRequest\x1a\x1b.gswitch.v1.CaptureResponse0\x01\x12;\n" +
 	"\x06Record\x12\x19.gswitch.v1.RecordRequest\x1a\x16.gswitch.v1.RecordingsB\x19Z\x17gswitch/control/api;apib\x06proto3"
@@ -5556,7 +5724,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
 var file_control_proto_goTypes = []any{
 	(RecordRequest_Action)(0),     // 0: gswitch.v1.RecordRequest.Action
 	(*RecordRequest)(nil),         // 1: gswitch.v1.RecordRequest
@@ -5616,13 +5784,15 @@ var file_control_proto_goTypes = []any{
 	(*Workers)(nil),               // 55: gswitch.v1.Workers
 	(*Worker)(nil),                // 56: gswitch.v1.Worker
 	(*Memory)(nil),                // 57: gswitch.v1.Memory
-	(*Drops)(nil),                 // 58: gswitch.v1.Drops
-	(*Drop)(nil),                  // 59: gswitch.v1.Drop
-	(*WatchRequest)(nil),          // 60: gswitch.v1.WatchRequest
-	(*CaptureRequest)(nil),        // 61: gswitch.v1.CaptureRequest
-	(*CaptureResponse)(nil),       // 62: gswitch.v1.CaptureResponse
-	nil,                           // 63: gswitch.v1.SetPort.FaultsEntry
-	nil,                           // 64: gswitch.v1.Faults.LostEntry
+	(*Limits)(nil),                // 58: gswitch.v1.Limits
+	(*Limit)(nil),                 // 59: gswitch.v1.Limit
+	(*Drops)(nil),                 // 60: gswitch.v1.Drops
+	(*Drop)(nil),                  // 61: gswitch.v1.Drop
+	(*WatchRequest)(nil),          // 62: gswitch.v1.WatchRequest
+	(*CaptureRequest)(nil),        // 63: gswitch.v1.CaptureRequest
+	(*CaptureResponse)(nil),       // 64: gswitch.v1.CaptureResponse
+	nil,                           // 65: gswitch.v1.SetPort.FaultsEntry
+	nil,                           // 66: gswitch.v1.Faults.LostEntry
 }
 var file_control_proto_depIdxs = []int32{
 	0,  // 0: gswitch.v1.RecordRequest.action:type_name -> gswitch.v1.RecordRequest.Action
@@ -5630,11 +5800,11 @@ var file_control_proto_depIdxs = []int32{
 	11, // 2: gswitch.v1.EditRequest.set_port:type_name -> gswitch.v1.SetPort
 	12, // 3: gswitch.v1.EditRequest.set:type_name -> gswitch.v1.Entry
 	13, // 4: gswitch.v1.EditRequest.delete:type_name -> gswitch.v1.Key
-	63, // 5: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
+	65, // 5: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
 	20, // 6: gswitch.v1.Ports.ports:type_name -> gswitch.v1.Port
 	22, // 7: gswitch.v1.Port.xsk:type_name -> gswitch.v1.XSK
 	21, // 8: gswitch.v1.Port.faults:type_name -> gswitch.v1.Faults
-	64, // 9: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
+	66, // 9: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
 	24, // 10: gswitch.v1.Queues.queues:type_name -> gswitch.v1.Queue
 	25, // 11: gswitch.v1.Queue.policy:type_name -> gswitch.v1.PolicyQueue
 	25, // 12: gswitch.v1.Queue.shadow:type_name -> gswitch.v1.PolicyQueue
@@ -5658,60 +5828,63 @@ var file_control_proto_depIdxs = []int32{
 	54, // 30: gswitch.v1.Waits.waits:type_name -> gswitch.v1.Wait
 	56, // 31: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
 	57, // 32: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
-	59, // 33: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
-	4,  // 34: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
-	6,  // 35: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
-	8,  // 36: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
-	10, // 37: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
-	14, // 38: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
-	16, // 39: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
-	18, // 40: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
-	18, // 41: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
-	18, // 42: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
-	18, // 43: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
-	18, // 44: gswitch.v1.Control.ListPaths:input_type -> gswitch.v1.ListRequest
-	18, // 45: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
-	18, // 46: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
-	18, // 47: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
-	18, // 48: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
-	18, // 49: gswitch.v1.Control.ListCounters:input_type -> gswitch.v1.ListRequest
-	18, // 50: gswitch.v1.Control.ListPauses:input_type -> gswitch.v1.ListRequest
-	18, // 51: gswitch.v1.Control.ListWaits:input_type -> gswitch.v1.ListRequest
-	18, // 52: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
-	18, // 53: gswitch.v1.Control.ListExports:input_type -> gswitch.v1.ListRequest
-	18, // 54: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
-	60, // 55: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
-	61, // 56: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
-	1,  // 57: gswitch.v1.Control.Record:input_type -> gswitch.v1.RecordRequest
-	5,  // 58: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
-	7,  // 59: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
-	9,  // 60: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
-	9,  // 61: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
-	15, // 62: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
-	17, // 63: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
-	19, // 64: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
-	23, // 65: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
-	33, // 66: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
-	35, // 67: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
-	29, // 68: gswitch.v1.Control.ListPaths:output_type -> gswitch.v1.Paths
-	38, // 69: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
-	40, // 70: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
-	42, // 71: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
-	45, // 72: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
-	26, // 73: gswitch.v1.Control.ListCounters:output_type -> gswitch.v1.Counters
-	50, // 74: gswitch.v1.Control.ListPauses:output_type -> gswitch.v1.Pauses
-	53, // 75: gswitch.v1.Control.ListWaits:output_type -> gswitch.v1.Waits
-	55, // 76: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
-	47, // 77: gswitch.v1.Control.ListExports:output_type -> gswitch.v1.Exports
-	58, // 78: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
-	19, // 79: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
-	62, // 80: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
-	2,  // 81: gswitch.v1.Control.Record:output_type -> gswitch.v1.Recordings
-	58, // [58:82] is the sub-list for method output_type
-	34, // [34:58] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	59, // 33: gswitch.v1.Limits.limits:type_name -> gswitch.v1.Limit
+	61, // 34: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
+	4,  // 35: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
+	6,  // 36: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
+	8,  // 37: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
+	10, // 38: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
+	14, // 39: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
+	16, // 40: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
+	18, // 41: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
+	18, // 42: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
+	18, // 43: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
+	18, // 44: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
+	18, // 45: gswitch.v1.Control.ListPaths:input_type -> gswitch.v1.ListRequest
+	18, // 46: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
+	18, // 47: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
+	18, // 48: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
+	18, // 49: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
+	18, // 50: gswitch.v1.Control.ListCounters:input_type -> gswitch.v1.ListRequest
+	18, // 51: gswitch.v1.Control.ListPauses:input_type -> gswitch.v1.ListRequest
+	18, // 52: gswitch.v1.Control.ListWaits:input_type -> gswitch.v1.ListRequest
+	18, // 53: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
+	18, // 54: gswitch.v1.Control.ListExports:input_type -> gswitch.v1.ListRequest
+	18, // 55: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
+	18, // 56: gswitch.v1.Control.ListLimits:input_type -> gswitch.v1.ListRequest
+	62, // 57: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
+	63, // 58: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
+	1,  // 59: gswitch.v1.Control.Record:input_type -> gswitch.v1.RecordRequest
+	5,  // 60: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
+	7,  // 61: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
+	9,  // 62: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
+	9,  // 63: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
+	15, // 64: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
+	17, // 65: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
+	19, // 66: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
+	23, // 67: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
+	33, // 68: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
+	35, // 69: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
+	29, // 70: gswitch.v1.Control.ListPaths:output_type -> gswitch.v1.Paths
+	38, // 71: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
+	40, // 72: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
+	42, // 73: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
+	45, // 74: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
+	26, // 75: gswitch.v1.Control.ListCounters:output_type -> gswitch.v1.Counters
+	50, // 76: gswitch.v1.Control.ListPauses:output_type -> gswitch.v1.Pauses
+	53, // 77: gswitch.v1.Control.ListWaits:output_type -> gswitch.v1.Waits
+	55, // 78: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
+	47, // 79: gswitch.v1.Control.ListExports:output_type -> gswitch.v1.Exports
+	60, // 80: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
+	58, // 81: gswitch.v1.Control.ListLimits:output_type -> gswitch.v1.Limits
+	19, // 82: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
+	64, // 83: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
+	2,  // 84: gswitch.v1.Control.Record:output_type -> gswitch.v1.Recordings
+	60, // [60:85] is the sub-list for method output_type
+	35, // [35:60] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -5732,7 +5905,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   64,
+			NumMessages:   66,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -47,6 +47,8 @@ const (
 	HostListQueuePairsProcedure = "/gswitch.v1.Host/ListQueuePairs"
 	// HostListFlowsProcedure is the fully-qualified name of the Host's ListFlows RPC.
 	HostListFlowsProcedure = "/gswitch.v1.Host/ListFlows"
+	// HostListLimitsProcedure is the fully-qualified name of the Host's ListLimits RPC.
+	HostListLimitsProcedure = "/gswitch.v1.Host/ListLimits"
 	// HostGetConfigProcedure is the fully-qualified name of the Host's GetConfig RPC.
 	HostGetConfigProcedure = "/gswitch.v1.Host/GetConfig"
 	// HostApplyProcedure is the fully-qualified name of the Host's Apply RPC.
@@ -69,6 +71,9 @@ type HostClient interface {
 	GetHost(context.Context, *GetHostRequest) (*HostStatus, error)
 	ListQueuePairs(context.Context, *ListQueuePairsRequest) (*QueuePairs, error)
 	ListFlows(context.Context, *ListFlowsRequest) (*Flows, error)
+	// ListLimits tells what is bounded, how much of it is in use, and how often
+	// something was refused.
+	ListLimits(context.Context, *ListHostsRequest) (*Limits, error)
 	// The configuration in force, with its defaults.
 	GetConfig(context.Context, *GetConfigRequest) (*ConfigDocument, error)
 	// Apply makes a document the configuration in force, or says what it would change.
@@ -128,6 +133,13 @@ func NewHostClient(httpClient connect.HTTPClient, baseURL string, opts ...connec
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		listLimits: connect.NewClient[ListHostsRequest, Limits](
+			httpClient,
+			baseURL+HostListLimitsProcedure,
+			connect.WithSchema(hostMethods.ByName("ListLimits")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 		getConfig: connect.NewClient[GetConfigRequest, ConfigDocument](
 			httpClient,
 			baseURL+HostGetConfigProcedure,
@@ -180,6 +192,7 @@ type hostClient struct {
 	getHost        *connect.Client[GetHostRequest, HostStatus]
 	listQueuePairs *connect.Client[ListQueuePairsRequest, QueuePairs]
 	listFlows      *connect.Client[ListFlowsRequest, Flows]
+	listLimits     *connect.Client[ListHostsRequest, Limits]
 	getConfig      *connect.Client[GetConfigRequest, ConfigDocument]
 	apply          *connect.Client[ApplyRequest, ApplyResponse]
 	watch          *connect.Client[WatchHostsRequest, Ports]
@@ -219,6 +232,15 @@ func (c *hostClient) ListQueuePairs(ctx context.Context, req *ListQueuePairsRequ
 // ListFlows calls gswitch.v1.Host.ListFlows.
 func (c *hostClient) ListFlows(ctx context.Context, req *ListFlowsRequest) (*Flows, error) {
 	response, err := c.listFlows.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListLimits calls gswitch.v1.Host.ListLimits.
+func (c *hostClient) ListLimits(ctx context.Context, req *ListHostsRequest) (*Limits, error) {
+	response, err := c.listLimits.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -278,6 +300,9 @@ type HostHandler interface {
 	GetHost(context.Context, *GetHostRequest) (*HostStatus, error)
 	ListQueuePairs(context.Context, *ListQueuePairsRequest) (*QueuePairs, error)
 	ListFlows(context.Context, *ListFlowsRequest) (*Flows, error)
+	// ListLimits tells what is bounded, how much of it is in use, and how often
+	// something was refused.
+	ListLimits(context.Context, *ListHostsRequest) (*Limits, error)
 	// The configuration in force, with its defaults.
 	GetConfig(context.Context, *GetConfigRequest) (*ConfigDocument, error)
 	// Apply makes a document the configuration in force, or says what it would change.
@@ -330,6 +355,13 @@ func NewHostHandler(svc HostHandler, opts ...connect.HandlerOption) (string, htt
 		HostListFlowsProcedure,
 		svc.ListFlows,
 		connect.WithSchema(hostMethods.ByName("ListFlows")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	hostListLimitsHandler := connect.NewUnaryHandlerSimple(
+		HostListLimitsProcedure,
+		svc.ListLimits,
+		connect.WithSchema(hostMethods.ByName("ListLimits")),
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
@@ -386,6 +418,8 @@ func NewHostHandler(svc HostHandler, opts ...connect.HandlerOption) (string, htt
 			hostListQueuePairsHandler.ServeHTTP(w, r)
 		case HostListFlowsProcedure:
 			hostListFlowsHandler.ServeHTTP(w, r)
+		case HostListLimitsProcedure:
+			hostListLimitsHandler.ServeHTTP(w, r)
 		case HostGetConfigProcedure:
 			hostGetConfigHandler.ServeHTTP(w, r)
 		case HostApplyProcedure:
@@ -423,6 +457,10 @@ func (UnimplementedHostHandler) ListQueuePairs(context.Context, *ListQueuePairsR
 
 func (UnimplementedHostHandler) ListFlows(context.Context, *ListFlowsRequest) (*Flows, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Host.ListFlows is not implemented"))
+}
+
+func (UnimplementedHostHandler) ListLimits(context.Context, *ListHostsRequest) (*Limits, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Host.ListLimits is not implemented"))
 }
 
 func (UnimplementedHostHandler) GetConfig(context.Context, *GetConfigRequest) (*ConfigDocument, error) {

@@ -2985,12 +2985,14 @@ const file_host_proto_rawDesc = "" +
 	"\aHostPFC\x122\n" +
 	"\aclasses\x18\x01 \x03(\v2\x18.gswitch.v1.HostPFCClassR\aclasses\"7\n" +
 	"\tHostDrops\x12*\n" +
-	"\x05drops\x18\x01 \x03(\v2\x14.gswitch.v1.HostDropR\x05drops2\x82\x06\n" +
+	"\x05drops\x18\x01 \x03(\v2\x14.gswitch.v1.HostDropR\x05drops2\xc7\x06\n" +
 	"\x04Host\x12D\n" +
 	"\tListHosts\x12\x1c.gswitch.v1.ListHostsRequest\x1a\x14.gswitch.v1.HostList\"\x03\x90\x02\x01\x12B\n" +
 	"\aGetHost\x12\x1a.gswitch.v1.GetHostRequest\x1a\x16.gswitch.v1.HostStatus\"\x03\x90\x02\x01\x12P\n" +
 	"\x0eListQueuePairs\x12!.gswitch.v1.ListQueuePairsRequest\x1a\x16.gswitch.v1.QueuePairs\"\x03\x90\x02\x01\x12A\n" +
-	"\tListFlows\x12\x1c.gswitch.v1.ListFlowsRequest\x1a\x11.gswitch.v1.Flows\"\x03\x90\x02\x01\x12J\n" +
+	"\tListFlows\x12\x1c.gswitch.v1.ListFlowsRequest\x1a\x11.gswitch.v1.Flows\"\x03\x90\x02\x01\x12C\n" +
+	"\n" +
+	"ListLimits\x12\x1c.gswitch.v1.ListHostsRequest\x1a\x12.gswitch.v1.Limits\"\x03\x90\x02\x01\x12J\n" +
 	"\tGetConfig\x12\x1c.gswitch.v1.GetConfigRequest\x1a\x1a.gswitch.v1.ConfigDocument\"\x03\x90\x02\x01\x12<\n" +
 	"\x05Apply\x12\x18.gswitch.v1.ApplyRequest\x1a\x19.gswitch.v1.ApplyResponse\x12;\n" +
 	"\x05Watch\x12\x1d.gswitch.v1.WatchHostsRequest\x1a\x11.gswitch.v1.Ports0\x01\x12D\n" +
@@ -3046,10 +3048,11 @@ var file_host_proto_goTypes = []any{
 	(*GetConfigRequest)(nil),      // 30: gswitch.v1.GetConfigRequest
 	(*ApplyRequest)(nil),          // 31: gswitch.v1.ApplyRequest
 	(*CaptureRequest)(nil),        // 32: gswitch.v1.CaptureRequest
-	(*ConfigDocument)(nil),        // 33: gswitch.v1.ConfigDocument
-	(*ApplyResponse)(nil),         // 34: gswitch.v1.ApplyResponse
-	(*Ports)(nil),                 // 35: gswitch.v1.Ports
-	(*CaptureResponse)(nil),       // 36: gswitch.v1.CaptureResponse
+	(*Limits)(nil),                // 33: gswitch.v1.Limits
+	(*ConfigDocument)(nil),        // 34: gswitch.v1.ConfigDocument
+	(*ApplyResponse)(nil),         // 35: gswitch.v1.ApplyResponse
+	(*Ports)(nil),                 // 36: gswitch.v1.Ports
+	(*CaptureResponse)(nil),       // 37: gswitch.v1.CaptureResponse
 }
 var file_host_proto_depIdxs = []int32{
 	4,  // 0: gswitch.v1.HostList.hosts:type_name -> gswitch.v1.HostStatus
@@ -3076,26 +3079,28 @@ var file_host_proto_depIdxs = []int32{
 	2,  // 21: gswitch.v1.Host.GetHost:input_type -> gswitch.v1.GetHostRequest
 	8,  // 22: gswitch.v1.Host.ListQueuePairs:input_type -> gswitch.v1.ListQueuePairsRequest
 	12, // 23: gswitch.v1.Host.ListFlows:input_type -> gswitch.v1.ListFlowsRequest
-	30, // 24: gswitch.v1.Host.GetConfig:input_type -> gswitch.v1.GetConfigRequest
-	31, // 25: gswitch.v1.Host.Apply:input_type -> gswitch.v1.ApplyRequest
-	3,  // 26: gswitch.v1.Host.Watch:input_type -> gswitch.v1.WatchHostsRequest
-	32, // 27: gswitch.v1.Host.Capture:input_type -> gswitch.v1.CaptureRequest
-	20, // 28: gswitch.v1.Host.Punctuality:input_type -> gswitch.v1.PunctualityRequest
-	15, // 29: gswitch.v1.Host.Transfer:input_type -> gswitch.v1.TransferRequest
-	24, // 30: gswitch.v1.Host.Serve:input_type -> gswitch.v1.ServeRequest
-	1,  // 31: gswitch.v1.Host.ListHosts:output_type -> gswitch.v1.HostList
-	4,  // 32: gswitch.v1.Host.GetHost:output_type -> gswitch.v1.HostStatus
-	9,  // 33: gswitch.v1.Host.ListQueuePairs:output_type -> gswitch.v1.QueuePairs
-	13, // 34: gswitch.v1.Host.ListFlows:output_type -> gswitch.v1.Flows
-	33, // 35: gswitch.v1.Host.GetConfig:output_type -> gswitch.v1.ConfigDocument
-	34, // 36: gswitch.v1.Host.Apply:output_type -> gswitch.v1.ApplyResponse
-	35, // 37: gswitch.v1.Host.Watch:output_type -> gswitch.v1.Ports
-	36, // 38: gswitch.v1.Host.Capture:output_type -> gswitch.v1.CaptureResponse
-	21, // 39: gswitch.v1.Host.Punctuality:output_type -> gswitch.v1.PunctualityReport
-	16, // 40: gswitch.v1.Host.Transfer:output_type -> gswitch.v1.TransferReport
-	25, // 41: gswitch.v1.Host.Serve:output_type -> gswitch.v1.Sessions
-	31, // [31:42] is the sub-list for method output_type
-	20, // [20:31] is the sub-list for method input_type
+	0,  // 24: gswitch.v1.Host.ListLimits:input_type -> gswitch.v1.ListHostsRequest
+	30, // 25: gswitch.v1.Host.GetConfig:input_type -> gswitch.v1.GetConfigRequest
+	31, // 26: gswitch.v1.Host.Apply:input_type -> gswitch.v1.ApplyRequest
+	3,  // 27: gswitch.v1.Host.Watch:input_type -> gswitch.v1.WatchHostsRequest
+	32, // 28: gswitch.v1.Host.Capture:input_type -> gswitch.v1.CaptureRequest
+	20, // 29: gswitch.v1.Host.Punctuality:input_type -> gswitch.v1.PunctualityRequest
+	15, // 30: gswitch.v1.Host.Transfer:input_type -> gswitch.v1.TransferRequest
+	24, // 31: gswitch.v1.Host.Serve:input_type -> gswitch.v1.ServeRequest
+	1,  // 32: gswitch.v1.Host.ListHosts:output_type -> gswitch.v1.HostList
+	4,  // 33: gswitch.v1.Host.GetHost:output_type -> gswitch.v1.HostStatus
+	9,  // 34: gswitch.v1.Host.ListQueuePairs:output_type -> gswitch.v1.QueuePairs
+	13, // 35: gswitch.v1.Host.ListFlows:output_type -> gswitch.v1.Flows
+	33, // 36: gswitch.v1.Host.ListLimits:output_type -> gswitch.v1.Limits
+	34, // 37: gswitch.v1.Host.GetConfig:output_type -> gswitch.v1.ConfigDocument
+	35, // 38: gswitch.v1.Host.Apply:output_type -> gswitch.v1.ApplyResponse
+	36, // 39: gswitch.v1.Host.Watch:output_type -> gswitch.v1.Ports
+	37, // 40: gswitch.v1.Host.Capture:output_type -> gswitch.v1.CaptureResponse
+	21, // 41: gswitch.v1.Host.Punctuality:output_type -> gswitch.v1.PunctualityReport
+	16, // 42: gswitch.v1.Host.Transfer:output_type -> gswitch.v1.TransferReport
+	25, // 43: gswitch.v1.Host.Serve:output_type -> gswitch.v1.Sessions
+	32, // [32:44] is the sub-list for method output_type
+	20, // [20:32] is the sub-list for method input_type
 	20, // [20:20] is the sub-list for extension type_name
 	20, // [20:20] is the sub-list for extension extendee
 	0,  // [0:20] is the sub-list for field type_name

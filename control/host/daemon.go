@@ -36,6 +36,8 @@ type Daemon struct {
 	start  time.Time
 	engine *dataplane.Engine
 
+	clients control.Clients
+
 	// mu guards what follows: one change at a time, and no reading while a
 	// change is half done.
 	mu     sync.RWMutex
@@ -47,6 +49,7 @@ type Daemon struct {
 
 	memory sync.Mutex // guards held
 	held   uint64     // bytes of transfers
+	unheld uint64     // transfers that were refused for want of room
 }
 
 // New makes a daemon with its ports open. Nothing moves before Start. The end
@@ -161,7 +164,7 @@ func (d *Daemon) Serve(ctx context.Context, listeners []net.Listener) error {
 	if d.log.Enabled(ctx, slog.LevelInfo) {
 		go d.logPunctuality(ctx)
 	}
-	return control.Serve(ctx, d.Handler(), listeners)
+	return control.Serve(ctx, d.Handler(), listeners, &d.clients)
 }
 
 // Config returns the configuration in force.

@@ -46,6 +46,7 @@ func (d *Daemon) reserve(n uint64) error {
 	d.memory.Lock()
 	defer d.memory.Unlock()
 	if d.held+n > maxHeld {
+		d.unheld++
 		return fmt.Errorf("transfers that are under way keep %d of %d MiB in memory, and this one needs %d: wait for their end, or use shorter or fewer messages", d.held>>20, maxHeld>>20, n>>20)
 	}
 	d.held += n

@@ -172,7 +172,7 @@ func (t *Transparent) Stop() error { return t.engine.Stop() }
 
 // Serve answers on the listeners until ctx ends.
 func (t *Transparent) Serve(ctx context.Context, listeners []net.Listener) error {
-	return control.Serve(ctx, t.Handler(), listeners)
+	return control.Serve(ctx, t.Handler(), listeners, new(control.Clients))
 }
 
 // Snapshot reads all counters.

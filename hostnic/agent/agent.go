@@ -228,3 +228,7 @@ func (a *Agent) wakeBy(t frame.Time) { a.due = min(a.due, t) }
 
 // Counts returns the sessions that are open for others, and the transfers.
 func (a *Agent) Counts() (sessions, transfers int) { return len(a.sessions), len(a.transfers) }
+
+// Limits returns how many sessions may be open for others, and how many queue
+// pairs in all.
+func (a *Agent) Limits() (sessions, queuePairs int) { return a.cfg.Sessions, maxQPs }

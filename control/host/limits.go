@@ -1,0 +1,48 @@
+package host
+
+import (
+	"context"
+
+	"connectrpc.com/connect"
+
+	"gswitch/control"
+	"gswitch/control/api"
+	"gswitch/frame"
+)
+
+// ListLimits tells what is bounded, how much of it is in use, and how often
+// something was refused.
+func (s *server) ListLimits(_ context.Context, r *api.ListHostsRequest) (*api.Limits, error) {
+	d := s.d
+	units, err := d.hosts(r.Host)
+	if err != nil {
+		return nil, connect.NewError(connect.CodeNotFound, err)
+	}
+	out := &api.Limits{}
+	if r.Host == "" {
+		d.memory.Lock()
+		held, refused := d.held, d.unheld
+		d.memory.Unlock()
+		out.Limits = append(control.ProcessLimits(d.engine, &d.clients, d.log.Handler()),
+			&api.Limit{Kind: "memory", Name: "messages of transfers", Unit: "bytes", Used: held, Limit: maxHeld, Refused: refused})
+	}
+	for _, u := range units {
+		if err := u.worker.Do(func(frame.Time) { out.Limits = append(out.Limits, u.limits()...) }); err != nil {
+			return nil, connect.NewError(connect.CodeUnavailable, err)
+		}
+	}
+	return out, nil
+}
+
+// limits are those of a host. It runs on its worker.
+func (u *unit) limits() []*api.Limit {
+	n := u.agent.NIC()
+	sessions, _ := u.agent.Counts()
+	mostSessions, mostQPs := u.agent.Limits()
+	known, mostNeighbors := n.Neighbors()
+	return []*api.Limit{
+		{Kind: "table", Name: "sessions that others opened", Switch: u.name, Unit: "sessions", Used: uint64(sessions), Limit: uint64(mostSessions)},
+		{Kind: "table", Name: "queue pairs", Switch: u.name, Unit: "queue pairs", Used: uint64(n.Counts().QPsOpen), Limit: uint64(mostQPs)},
+		{Kind: "table", Name: "neighbours", Switch: u.name, Unit: "entries", Used: uint64(known), Limit: uint64(mostNeighbors)},
+	}
+}
