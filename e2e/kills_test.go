@@ -161,6 +161,7 @@ func TestKilledAnywhere(t *testing.T) {
 			d.stop(l.hosts[3].ns)
 		}},
 		{"gfabric", []string{"up", "down", "run"}, func(phase string) {
+			command("down", fabric).Run() // what the kill before this one left
 			switch phase {
 			case "up":
 				interrupted(1500*time.Millisecond, up...)
