@@ -6,6 +6,7 @@ COMMANDS   := $(notdir $(wildcard cmd/*))
 MODULES    := . $(patsubst %/go.mod,%,$(wildcard bench/go.mod bench/peers/*/go.mod examples/*/go.mod))
 TOOLS      := $(CURDIR)/bin/tools
 FUZZTIME   ?= 10s
+FUZZCORPUS ?= $(CURDIR)/bin/corpus
 BENCHTIME  ?= 100ms
 BENCH      ?=
 
@@ -19,7 +20,7 @@ PACKAGE_VERSION = $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | se
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4
 
-.PHONY: help package images build test race soak bench bench-all bench-memory bench-sim bench-tool profile-sim demo generate lint vulnerabilities fuzz-short install-tools clean figures figures-short unseen $(COMMANDS)
+.PHONY: help package images build test race soak bench bench-all bench-memory bench-sim bench-tool profile-sim demo generate lint vulnerabilities fuzz-short fuzz-nightly install-tools clean figures figures-short unseen $(COMMANDS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -46,11 +47,12 @@ test: ## every test of every module (as root: tests of AF_XDP and namespaces ski
 race: ## the tests of the rooms that share memory between goroutines, under the race detector (needs a C compiler)
 	go test -race -short ./frame/... ./dataplane/... ./metrics/... ./control/... ./verbs/... ./cli/ghost/... ./fabric/run/... ./fabric/workers/... ./telemetry/export/...
 
-soak: ## ten million mutated frames through a whole switch, and through one that tells of all, ten thousand cases of the isolation of ports, half an hour of changes under load, ten minutes of them recorded and replayed, a gigabyte through channels (root)
+soak: ## ten million mutated frames through a whole switch, and through one that tells of all, ten thousand cases of the isolation of ports and of systems, a thousand kills, fifty stops under load, a run out of memory, half an hour of changes under load, ten minutes of them recorded and replayed, a gigabyte through channels (root)
 	go test -count=1 ./vswitch -run TestMutatedFrames -mutations 10000000
 	go test -count=1 ./systems -run TestMutatedFrames -mutations 10000000
 	go test -count=1 ./vswitch -run TestIsolation -isolation 10000
 	go test -count=1 ./config -run TestIsolationOfSystems -isolation 10000
+	go test -count=1 ./e2e -v -run 'TestKilledAnywhere|TestStopUnderLoad|TestOutOfMemory' -timeout 0 -kills 1000 -soak
 	go test -count=1 ./e2e -run TestChurn -timeout 0 -churn 30m
 	go test -count=1 ./e2e -run TestRecordReplays -timeout 0 -record 10m
 	go test -count=1 ./e2e -run TestTransparentSoak -timeout 0 -transfer 1000000000
@@ -113,6 +115,12 @@ fuzz-short: ## each fuzz target for FUZZTIME
 	    echo "== $$(dirname "$$f") $$t"; go test -run '^$$' -fuzz "^$$t$$" -fuzztime $(FUZZTIME) "./$$(dirname "$$f")" || exit 1; \
 	  done || exit 1; \
 	done
+
+# What fuzzing finds of inputs lies in Go's cache, which others may empty: it comes from a directory and goes back.
+fuzz-nightly: ## each fuzz target for ten minutes (FUZZTIME), from the inputs in FUZZCORPUS on, which grow: keep them from night to night
+	@cache=$$(go env GOCACHE)/fuzz/gswitch; rc=0; mkdir -p "$$cache" "$(FUZZCORPUS)" && cp -R "$(FUZZCORPUS)/." "$$cache/" || exit 1; \
+	$(MAKE) --no-print-directory fuzz-short FUZZTIME=$(if $(filter file,$(origin FUZZTIME)),10m,$(FUZZTIME)) || rc=1; \
+	cp -R "$$cache/." "$(FUZZCORPUS)/" && echo "$$(find "$(FUZZCORPUS)" -type f | wc -l) inputs in $(FUZZCORPUS)"; exit $$rc
 
 install-tools: ## the generators that protoc calls, into bin/tools
 	@mkdir -p $(TOOLS)
