@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -86,8 +87,7 @@ func TestOutOfMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, err := within.CombinedOutput()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) || !exit.Sys().(unix.WaitStatus).Signaled() || exit.Sys().(unix.WaitStatus).Signal() != unix.SIGKILL {
+	if status, ok := within.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signal() != unix.SIGKILL {
 		t.Errorf("with 8 MB it ends with %v\n%s", err, out)
 	}
 	if err := beside.Wait(); err != nil {
