@@ -305,3 +305,27 @@ func TestBadTextIsRefused(t *testing.T) {
 		t.Error("a shadow of a text that is none is taken")
 	}
 }
+
+// A port that loses its link gives up all that waits there, what has only just
+// come and pushes out others among it.
+func TestFlushTakesWhatIsPushedOut(t *testing.T) {
+	c := queueConfig(`q = Queue(2 pkts); q.admPrio = value;`)
+	c.Burst = frame.Millisecond
+	g := newRig(c)
+	for i := range 10 {
+		r := g.pool.Alloc()
+		m := g.a.Reset(r)
+		m.Wire, m.DSCP = 1000, uint8(i)
+		g.p.Enqueue(frame.Time(i), r)
+	}
+	gone := 0
+	for n := g.p.Flush(20, g.out[:]); n > 0; n = g.p.Flush(20, g.out[:]) {
+		gone += n
+		for _, r := range g.out[:n] {
+			g.pool.Free(r)
+		}
+	}
+	if waiting, _ := g.p.QueueLen(0); gone != 10 || waiting != 0 || g.pool.Available() != 8192 {
+		t.Errorf("%d of 10 frames were given up, %d wait, %d chunks are free", gone, waiting, g.pool.Available())
+	}
+}

@@ -88,6 +88,15 @@ func (p *Port) FlushQueue(now frame.Time, queue int, out []frame.Ref) int {
 	q := &p.q[i]
 	n := 0
 	for n < len(out) && q.frames > 0 {
+		if q.pushes != nil {
+			// Those that came a moment ago enter the order, which may push out others.
+			q.enter(p.arena, now)
+			if r := p.lift(now, i, q, q.pushes.PushedOut()); r != frame.Nil {
+				out[n] = r
+				n++
+				continue
+			}
+		}
 		r, m := q.pop(p.arena, now)
 		p.removed(i, q, m)
 		out[n] = r
