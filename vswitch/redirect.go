@@ -21,7 +21,7 @@ func (n *Node) redirect(now frame.Time, r frame.Ref, m *frame.Meta, hop nextHop,
 	if prog.Config.NoRedirects || m.Flags&unanswerable != 0 || !prog.onLink(hop.iface, a.src) {
 		return
 	}
-	again := &n.redirected[a.src.hash(hop.iface)%uint32(len(n.redirected))]
+	again := &n.redirected[n.neighbors.home(hop.iface, a.src)%uint32(len(n.redirected))]
 	if now < *again {
 		return
 	}
