@@ -29,6 +29,8 @@ const (
 	bodyTimeout   = 60 * time.Second // for the rest of it
 	idleTimeout   = 60 * time.Second // between two requests
 	writeTimeout  = 30 * time.Second // for a peer that takes nothing (HTTP/2)
+
+	stopTimeout = 500 * time.Millisecond // for what is being answered when the daemon ends, within a second in all
 )
 
 // Handler serves an API beside /metrics and /healthz. usage tells people how to
@@ -84,7 +86,7 @@ func serve(ctx context.Context, handler http.Handler, listeners []net.Listener, 
 	case err = <-failed:
 	}
 	cancel()
-	stop, done := context.WithTimeout(context.Background(), 2*time.Second)
+	stop, done := context.WithTimeout(context.Background(), stopTimeout)
 	defer done()
 	for _, srv := range servers {
 		if serr := srv.Shutdown(stop); serr != nil {
