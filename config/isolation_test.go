@@ -10,6 +10,7 @@ import (
 	"gswitch/config"
 	"gswitch/frame"
 	"gswitch/lldp"
+	"gswitch/vswitch"
 	st "gswitch/vswitch/switchtest"
 	"gswitch/wire"
 	wt "gswitch/wire/wiretest"
@@ -197,21 +198,33 @@ func document(rng *frame.Rand) string {
 	return b.String()
 }
 
+// made is what a switch is made from by a document, or nil: if that is refused.
+func made(text string) *vswitch.Config {
+	doc, err := config.Parse("document", []byte(text))
+	if err != nil {
+		return nil
+	}
+	cfg := doc.Resolved().Switches[0].VSwitch(nil)
+	arena := frame.MustArena(1024, 2048, frame.DefaultHeadroom)
+	if _, err := vswitch.New(cfg, []*frame.Pool{frame.NewDepot(arena).NewPool(arena)}); err != nil {
+		return nil
+	}
+	return cfg
+}
+
 // isolated plays one random case: whatever the two strangers do to each other,
 // the pair's frames all arrive and its sender is not paused.
 func isolated(t *testing.T, seed uint64, count map[string]int) {
 	rng := frame.NewRand(seed)
-	var doc *config.Config
-	for doc == nil {
+	var cfg *vswitch.Config
+	for cfg == nil {
 		text := document(&rng)
-		var err error
-		if doc, err = config.Parse("document", []byte(text)); err != nil {
+		if cfg = made(text); cfg == nil {
 			count["refused"]++ // what does not go together
 			continue
 		}
 		t.Log(text)
 	}
-	cfg := doc.Resolved().Switches[0].VSwitch(nil)
 	r := st.NewOf(t, cfg, 1, 4096)
 	for i := range uint16(5) { // all are known
 		r.In(i, udp(99, int(i)+1, 9, 20))
