@@ -209,7 +209,7 @@ func addr4(a uint32) netip.Addr {
 // switchConfig is a switch with the given number of hosts and of uplinks,
 // whose neighbours are the switches peers.
 func (c *netConfig) switchConfig(s, hosts int, peers []int) *vswitch.Config {
-	cfg := &vswitch.Config{Name: fmt.Sprintf("s%d", s), ID: uint16(s + 1), MAC: swMAC(s), Seed: c.seed*1000 + uint64(s), Class: vswitch.DefaultClassMaps()}
+	cfg := &vswitch.Config{Name: fmt.Sprintf("s%d", s), ID: uint16(s + 1), MAC: swMAC(s), Seed: c.seed*1000 + uint64(s), Class: vswitch.DefaultClassMaps(), NoRedirects: true}
 	cfg.Buffer.Size = c.buffer
 	if c.buffer == 0 {
 		cfg.Buffer.Size = 16 << 20

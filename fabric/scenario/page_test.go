@@ -246,7 +246,7 @@ func TestPageExample(t *testing.T) {
 	if len(s.Runs) != 12 || len(s.Expect) != 3 || s.Runs[0].Name != "hpcc, mode=go-back-n" {
 		t.Errorf("%d runs, the first %q, %d expectations", len(s.Runs), s.Runs[0].Name, len(s.Expect))
 	}
-	if short, err := Load(example, Options{Short: true}); err != nil || len(short.Runs) != 4 {
+	if short, err := Load(example, Options{Short: true}); err != nil || len(short.Runs) != 12 {
 		t.Errorf("the short form has %d runs: %v", len(short.Runs), err)
 	}
 }

@@ -46,7 +46,9 @@ func (n *Network) switchConfig(i, node int) (*vswitch.Config, error) {
 		Name: t.Nodes[node].Name, ID: uint16(switchID(i)), MAC: wirefmt.MAC(plan.MAC), Seed: mix(n.cfg.Seed, node),
 		Class: vswitch.DefaultClassMaps(), Buffer: n.cfg.Buffer.config(), PFC: n.pfcConfig(),
 		MaxFrames: n.Engine.Pool(node).Chunks(),
-		FDB:       vswitch.FDBConfig{Size: 1024, Ageing: frame.Never / 2},
+		// Hosts send everything to their switch.
+		NoRedirects: true,
+		FDB:         vswitch.FDBConfig{Size: 1024, Ageing: frame.Never / 2},
 	}
 	n.telemetry(c)
 	if n.cfg.OneQueue || slices.Contains(n.cfg.OneQueueAt, c.Name) {
