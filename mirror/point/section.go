@@ -130,7 +130,7 @@ func (s *Session) add(c *Config, i int, cfg *vswitch.Config) *vswitch.KeyError {
 			return fail(".port", "there is no port %q", s.Port)
 		}
 		if s.Pauses {
-			return fail(".own_pauses", "copies that leave by a port without headers would pause whoever gets them: name a collector with to, or a session without a port")
+			return fail(".own_pauses", "copies that leave by a port without headers would pause whoever gets them: send them to a collector by to in place of port")
 		}
 		o.Port = uint16(at)
 	default:
@@ -174,7 +174,7 @@ func (s *Session) add(c *Config, i int, cfg *vswitch.Config) *vswitch.KeyError {
 	}
 	for k := range s.Match {
 		if s.Match[k].Control && s.Port != "" {
-			return fail(fmt.Sprintf(".match[%d].mac_control", k), "copies that leave by a port without headers would pause whoever gets them: name a collector with to, or a session without a port")
+			return fail(fmt.Sprintf(".match[%d].mac_control", k), "copies that leave by a port without headers would pause whoever gets them: send them to a collector by to in place of port")
 		}
 		r := s.Match[k].rule()
 		r.Name = s.Name + "/" + r.Name
