@@ -85,8 +85,10 @@ func taken(err error) bool {
 	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
-// publishWait is how long an acknowledgement of the stream may take.
-const publishWait = 30 * time.Second
+// publishWait is how long an acknowledgement of the stream may take. One that does not
+// come, as the server that led the stream has died, is not waited for so long that the
+// reports behind it come too late to be of use.
+const publishWait = reportTimeout / 3
 
 // publish puts a message into the stream of reports, behind the one with a number
 // that is the last of its subject.

@@ -55,7 +55,7 @@ func TestUsage(t *testing.T) {
 		"ping 10.0.0.2 -n 0":                   "nothing would be sent",
 		"perf erase --to 10.0.0.2":             "invalid argument \"erase\"",
 		"perf read --to 10.0.0.2 -s x":         "--size:",
-		"show":                                 "there are bumps, cc, channels, config, drops, flows, host, hosts, pfc, qps",
+		"show":                                 "there are bumps, cc, channels, config, drops, flows, host, hosts, limits, pfc, qps",
 		"show everything":                      "unknown \"everything\"",
 		"validate /nonexistent.yaml":           "cannot read",
 		"fly":                                  "unknown command",
