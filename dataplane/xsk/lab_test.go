@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -80,8 +81,19 @@ func (l *lab) pair(a, b string, mtu, queues int) {
 				return err
 			}
 		}
-		return nil
+		return errors.Join(awaitUp(a), awaitUp(b))
 	})
+}
+
+// awaitUp waits until a link carries frames: before its state is up, the kernel drops
+// what is sent by it and says nothing.
+func awaitUp(name string) error {
+	for ; ; time.Sleep(time.Millisecond) {
+		link, err := netlink.LinkByName(name)
+		if err != nil || link.Attrs().OperState == netlink.OperUp {
+			return err
+		}
+	}
 }
 
 func setUp(name string, up bool) error {
