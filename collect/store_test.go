@@ -275,3 +275,87 @@ func TestFullDisk(t *testing.T) {
 	e.Close(time.Minute)
 	once(t, h.numbers(t), 4000)
 }
+
+// Two collectors share the lanes; one that dies leaves its own to the other, and all
+// losses are found, each once.
+func TestCollectorsShare(t *testing.T) {
+	h := openHub(t, t.TempDir(), 64<<20)
+	network := line(t)
+	type party struct {
+		nc   *nats.Conn
+		stop context.CancelFunc
+		done chan struct{}
+	}
+	begin := func(id string) *party {
+		nc, err := h.Connect()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := Find(t.Context(), nc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		p := &party{nc, stop, make(chan struct{})}
+		w := &Workers{Store: s, Network: network, ID: id, Metrics: NewMetrics(prometheus.NewRegistry()), Log: quietly}
+		go func() { defer close(p.done); w.Run(ctx) }()
+		t.Cleanup(func() { stop(); <-p.done; nc.Close() })
+		return p
+	}
+	// The lane of the link is the first collector's.
+	lane := 2 // the third link
+	ids := []string{"one", "two"}
+	first := best(lane, ids)
+	second := ids[0]
+	if first == second {
+		second = ids[1]
+	}
+	a := begin(first)
+	begin(second)
+	v, lost := metered(t, 0, 0)
+	var hello telemetry.Hello
+	keepers := map[string]*keeper{}
+	put := func(v []stored) {
+		for _, s := range v {
+			m, err := decode(s.data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if hello = m.Hello; len(m.reports) == 0 {
+				continue
+			}
+			k := keepers[hello.Name]
+			if k == nil {
+				k = newKeeper(h.store, network, hello)
+				keepers[hello.Name] = k
+			}
+			if _, err := k.keep(t.Context(), m.reports); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	put(v[:len(v)/2])
+	a.nc.Close() // as one that is killed: from here on it does nothing
+	put(v[len(v)/2:])
+	deadline := time.Now().Add(2 * time.Minute)
+	for {
+		events := map[string]Event{}
+		if err := h.store.Events(t.Context(), Filter{Kinds: []string{Loss}}, func(e *Event) error {
+			if _, twice := events[e.ID]; twice {
+				t.Errorf("twice: %v", e)
+			}
+			events[e.ID] = *e
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		n := lossesOf(events)
+		if int(n) == lost {
+			return
+		}
+		if int(n) > lost || time.Now().After(deadline) {
+			t.Fatalf("%d losses are named, of %d", n, lost)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}

@@ -135,6 +135,8 @@ func TestRefusals(t *testing.T) {
 		{"IPv6 by IPv4", sw("routes: [{prefix: 'fd01::/16', via: 10.0.0.1}]"), "x.yaml:7:41: switches[0].routes[0].via: 10.0.0.1 is no next hop of fd01::/16: an IPv6 route leads to an IPv6 address"},
 		{"link-local behind any port", sw("routes: [{prefix: 10.0.0.0/8, via: 'fe80::1'}]"), "x.yaml:7:40: switches[0].routes[0].via: fe80::1 may be behind any port; write fe80::1%PORT"},
 		{"link-local behind no port", sw("routes: [{prefix: 10.0.0.0/8, via: 'fe80::1%nowhere'}]"), "x.yaml:7:40: switches[0].routes[0].via: behind the % of fe80::1%nowhere stands no port with an address, or before it no link-local address"},
+		{"label of both directions", sw("hash_fields: [src, dst, label]\nhash: symmetric"), "x.yaml:7:18: switches[0].hash_fields: each direction of a flow has a flow label of its own; leave label out, or write hash: five-tuple"},
+		{"one end of both directions", sw("hash_fields: [src]\nhash: symmetric"), "x.yaml:7:18: switches[0].hash_fields: with hash: symmetric, src and dst go together, and src_port and dst_port"},
 		{"hash of nothing known", sw("hash_fields: [src, colour]"), `x.yaml:7:24: switches[0].hash_fields[1]: "colour" is not one of src, dst, src_port, dst_port, protocol, label`},
 		{"rule order", sw("acls: {a: [{seq: 20, action: drop}, {seq: 10, action: drop}]}"), "x.yaml:7:47: switches[0].acls.a[1].seq: 10 does not come after 20, the rule before"},
 		{"ports without protocol", sw("acls: {a: [{match: {dst_port: 80}, action: drop}]}"), "x.yaml:7:24: switches[0].acls.a[0].match: ports need protocol: tcp or udp"},

@@ -177,7 +177,7 @@ func (p *Port) link() scheduler.PortConfig {
 }
 
 func (s *Switch) hashFields() (f wire.HashFields) {
-	for _, name := range s.Fields {
+	for _, name := range s.HashFields {
 		f |= map[string]wire.HashFields{"src": wire.HashSrc, "dst": wire.HashDst, "src_port": wire.HashSrcPort,
 			"dst_port": wire.HashDstPort, "protocol": wire.HashProto, "label": wire.HashLabel}[name]
 	}

@@ -33,16 +33,16 @@ type Memory struct {
 
 // Switch is one switch node.
 type Switch struct {
-	Name      string       `yaml:"name" need:"yes" doc:"Name, unique in the document."`
-	ID        int          `yaml:"id" range:"1,4095" doc:"12-bit identity in telemetry. Its place in the list, from 1, if left out."`
-	MAC       *MAC         `yaml:"mac" doc:"The switch's own address. Derived from its name if left out."`
-	Seed      uint64       `yaml:"seed" doc:"Seed of flow hashing and random marking. Derived from the name if left out, so that switches in a row hash differently."`
-	Loopback  []netip.Addr `yaml:"loopback" doc:"Addresses of the switch itself, reachable through every port. The first is its router ID."`
-	Hash      string       `yaml:"hash" enum:"five-tuple,symmetric" default:"five-tuple" doc:"How flows are told apart. symmetric: both directions hash alike."`
-	Fields    []string     `yaml:"hash_fields" enum:"src,dst,src_port,dst_port,protocol,label" doc:"The fields that tell flows apart, wherever something goes by flow. label: that of IPv6. All if left out, but no label where hash is symmetric."`
-	Strict    bool         `yaml:"strict" doc:"true: drop bridged frames too whose network or transport header is malformed."`
-	Redirects *bool        `yaml:"redirects" default:"true" doc:"false: senders are not redirected (ICMP, ICMPv6) whose packets leave by the network that they came from."`
-	ICMPRate  int          `yaml:"icmp_rate" range:"1,1000000" default:"1000" doc:"Most ICMP errors per second that the switch sends."`
+	Name       string       `yaml:"name" need:"yes" doc:"Name, unique in the document."`
+	ID         int          `yaml:"id" range:"1,4095" doc:"12-bit identity in telemetry. Its place in the list, from 1, if left out."`
+	MAC        *MAC         `yaml:"mac" doc:"The switch's own address. Derived from its name if left out."`
+	Seed       uint64       `yaml:"seed" doc:"Seed of flow hashing and random marking. Derived from the name if left out, so that switches in a row hash differently."`
+	Loopback   []netip.Addr `yaml:"loopback" doc:"Addresses of the switch itself, reachable through every port. The first is its router ID."`
+	Hash       string       `yaml:"hash" enum:"five-tuple,symmetric" default:"five-tuple" doc:"How flows are told apart. symmetric: both directions hash alike."`
+	HashFields []string     `yaml:"hash_fields" enum:"src,dst,src_port,dst_port,protocol,label" doc:"The fields that tell flows apart, wherever something goes by flow. label: that of IPv6. All if left out, but no label where hash is symmetric."`
+	Strict     bool         `yaml:"strict" doc:"true: drop bridged frames too whose network or transport header is malformed."`
+	Redirects  *bool        `yaml:"redirects" default:"true" doc:"false: senders are not redirected (ICMP, ICMPv6) whose packets leave by the network that they came from."`
+	ICMPRate   int          `yaml:"icmp_rate" range:"1,1000000" default:"1000" doc:"Most ICMP errors per second that the switch sends."`
 
 	Ports     []Port            `yaml:"ports" need:"yes" id:"name" doc:"The ports."`
 	VLANs     []VLAN            `yaml:"vlans" id:"id" doc:"Names and addresses of VLANs. A VLAN that a port uses exists without being listed."`

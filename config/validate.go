@@ -64,6 +64,21 @@ func (d decoder) name(path, name string) {
 	}
 }
 
+// validateHash refuses what would tell the two directions of a flow apart where they
+// are to hash alike.
+func (d decoder) validateHash(s *Switch, path string) {
+	if s.Hash != "symmetric" {
+		return
+	}
+	has := func(field string) bool { return slices.Contains(s.HashFields, field) }
+	switch {
+	case has("label"):
+		d.Fail(path+".hash_fields", "each direction of a flow has a flow label of its own; leave label out, or write hash: five-tuple")
+	case has("src") != has("dst"), has("src_port") != has("dst_port"):
+		d.Fail(path+".hash_fields", "with hash: symmetric, src and dst go together, and src_port and dst_port")
+	}
+}
+
 func (d decoder) validateSwitch(c *Config, s *Switch, path string) {
 	d.name(path+".name", s.Name)
 	if s.Name == "" {
@@ -83,6 +98,7 @@ func (d decoder) validateSwitch(c *Config, s *Switch, path string) {
 	for i := range s.Ports {
 		d.validatePort(c, s, &s.Ports[i], fmt.Sprintf("%s.ports[%d]", path, i))
 	}
+	d.validateHash(s, path)
 	eight(d, path+".classes.pcp", s.Classes.PCP)
 	eight(d, path+".classes.queue", s.Classes.Queue)
 	for _, name := range keys(s.QoS) {
