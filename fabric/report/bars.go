@@ -33,7 +33,7 @@ func (c *barChart) draw(width, height vg.Length) *figure {
 	for _, g := range c.values {
 		for _, v := range g {
 			e.add(v...)
-			if half := confidence(v); half > 0 {
+			if half := results.Confidence(v); half > 0 {
 				e.add(results.Mean(v) + half)
 			}
 		}
@@ -78,33 +78,10 @@ func (f *figure) seeds(x float64, v []float64) {
 		at[i] = x
 	}
 	f.dots(style{color: ink}, at, v, 1.3)
-	if half := confidence(v); half > 0 {
+	if half := results.Confidence(v); half > 0 {
 		f.plot.Add(&plotter.YErrorBars{XYs: plotter.XYs{{X: x, Y: results.Mean(v)}}, YErrors: plotter.YErrors{{Low: half, High: half}},
 			LineStyle: draw.LineStyle{Color: ink, Width: 0.8}, CapWidth: 5})
 	}
-}
-
-// student are the quantiles 0.975 of Student's t distribution with 2 to 30
-// degrees of freedom.
-var student = []float64{4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
-	2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042}
-
-// confidence returns half of the interval that holds the mean with 95 %; 0
-// where there are fewer than three values.
-func confidence(v []float64) float64 {
-	n := len(v)
-	if n < 3 {
-		return 0
-	}
-	mean, sum := results.Mean(v), 0.0
-	for _, x := range v {
-		sum += (x - mean) * (x - mean)
-	}
-	t := 1.960
-	if n-3 < len(student) {
-		t = student[n-3]
-	}
-	return t * math.Sqrt(sum/float64(n-1)/float64(n))
 }
 
 // bar is a bar from zero to v.

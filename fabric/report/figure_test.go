@@ -3,7 +3,6 @@ package report
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -91,18 +90,6 @@ func names(format string, n int) (all []string) {
 		all = append(all, fmt.Sprintf(format, i+1))
 	}
 	return all
-}
-
-// Student's intervals, by hand: 1, 2, 3 have the standard error 1/sqrt(3).
-func TestConfidence(t *testing.T) {
-	for _, c := range []struct {
-		v    []float64
-		want float64
-	}{{[]float64{1}, 0}, {[]float64{1, 2}, 0}, {[]float64{1, 2, 3}, 4.303 / math.Sqrt(3)}, {[]float64{5, 5, 5, 5}, 0}} {
-		if got := confidence(c.v); math.Abs(got-c.want) > 1e-9 {
-			t.Errorf("%v: %v, want %v", c.v, got, c.want)
-		}
-	}
 }
 
 // Eight flows tell no p99.9, and no p95.

@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// FlowColumns is the first line of flows.csv. run counts the runs of
-// results.json from 0. Times are in seconds; an empty fct_s and slowdown are
-// of a flow that did not finish.
+// FlowColumns are the first columns of flows.csv; those that follow tell of its
+// run. run counts the runs of results.json from 0. Times are in seconds; an
+// empty fct_s and slowdown are of a flow that did not finish.
 var FlowColumns = []string{"run", "name", "id", "src", "dst", "group", "bytes", "start_s", "fct_s", "ideal_s", "slowdown", "retransmitted"}
 
 // number is the shortest decimal that reads back as v.
@@ -19,34 +19,42 @@ func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 // EncodeFlows writes the flows of all runs as flows.csv.
 func EncodeFlows(w io.Writer, runs []Run) error {
+	keys := sweptKeys(runs)
 	c := csv.NewWriter(w)
-	c.Write(FlowColumns) // the error stays until Error
+	c.Write(slices.Concat(FlowColumns, ofRun, keys)) // the error stays until Error
 	row := make([]string, len(FlowColumns))
 	for i := range runs {
+		of := []string{runs[i].Variant(), runs[i].Engine, strconv.FormatUint(runs[i].Seed, 10)}
+		for _, key := range keys {
+			of = append(of, runs[i].Params[key])
+		}
 		for _, f := range runs[i].Flows {
 			row = append(row[:0], strconv.Itoa(i), runs[i].Name, strconv.Itoa(f.ID), f.Src, f.Dst, f.Group, strconv.FormatUint(f.Bytes, 10),
 				number(f.Start), "", number(f.Ideal), "", strconv.FormatUint(uint64(f.Retrans), 10))
 			if f.FCT > 0 {
 				row[8], row[10] = number(f.FCT), number(f.Slowdown)
 			}
-			c.Write(row)
+			c.Write(append(row, of...))
 		}
 	}
 	c.Flush()
 	return c.Error()
 }
 
-// DecodeFlows reads flows.csv into runs. Errors tell the line.
+// ofRun are the columns of flows.csv that tell of the run; those of swept keys follow.
+var ofRun = []string{"variant", "engine", "seed"}
+
+// DecodeFlows reads flows.csv into runs. What tells of the run stands in
+// results.json, too, and is passed over. Errors tell the line.
 func DecodeFlows(r io.Reader, runs []Run) error {
 	c := csv.NewReader(r)
 	c.ReuseRecord = true
-	c.FieldsPerRecord = len(FlowColumns)
 	head, err := c.Read()
 	if err != nil {
 		return err
 	}
-	if !slices.Equal(head, FlowColumns) {
-		return fmt.Errorf("line 1: the columns are %v, not %v", head, FlowColumns)
+	if len(head) < len(FlowColumns) || !slices.Equal(head[:len(FlowColumns)], FlowColumns) {
+		return fmt.Errorf("line 1: the columns are %v, and do not begin with %v", head, FlowColumns)
 	}
 	for {
 		row, err := c.Read()

@@ -4,14 +4,15 @@
 // A results directory holds:
 //
 //	results.json          File: everything but the flows
-//	flows.csv             one line per flow, with FlowColumns
+//	flows.csv             one line per flow: FlowColumns, variant, engine, seed, and a column for each swept key
+//	values.csv            one line per value of a run, with values.parquet
+//	summary.csv           one line per value of a variant over its seeds, with summary.parquet
 //	slots.csv             one line per flow, switch and slot, where switches count flows
 //	series/RUN-NAME.csv   one line per point: t (seconds), object, value
 //	cdf/RUN-NAME.csv      one line per point: x, f (the share of observations up to x)
 //
 // The series and distributions are in results.json too, so that it can be read
-// alone; the CSV files are there for spreadsheets, R and pandas. There is no
-// columnar format such as Parquet: CSV with documented columns needs no library.
+// alone; the other files are there for spreadsheets, R, pandas and DuckDB.
 //
 // The same File gives the same bytes: keys are sorted and numbers are written
 // in the shortest form that reads back exactly. JSON has no infinity and no

@@ -44,6 +44,33 @@ func Deviation(x []float64) float64 {
 	return math.Sqrt(Mean(squares))
 }
 
+// student are the quantiles 0.975 of Student's t distribution with 2 to 30
+// degrees of freedom.
+var student = []float64{4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+	2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042}
+
+// leastInterval is how many values an interval is of at least: of two it is
+// twelve times as wide as they are apart.
+const leastInterval = 3
+
+// Confidence returns half of the interval around their mean that holds the mean
+// of all there could be with 95 %; 0 where there are fewer than three values.
+func Confidence(v []float64) float64 {
+	n := len(v)
+	if n < leastInterval {
+		return 0
+	}
+	mean, sum := Mean(v), 0.0
+	for _, x := range v {
+		sum += (x - mean) * (x - mean)
+	}
+	t := 1.960
+	if n-3 < len(student) {
+		t = student[n-3]
+	}
+	return t * math.Sqrt(sum/float64(n-1)/float64(n))
+}
+
 // sum adds with compensation (Neumaier), so that the order of the flows of a
 // long run does not show.
 func sum(x []float64) float64 {

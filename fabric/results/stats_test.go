@@ -168,3 +168,15 @@ func TestKS(t *testing.T) {
 		t.Error("of nothing is a number")
 	}
 }
+
+// Student's intervals, by hand: 1, 2, 3 have the standard error 1/sqrt(3).
+func TestConfidence(t *testing.T) {
+	for _, c := range []struct {
+		v    []float64
+		want float64
+	}{{[]float64{1}, 0}, {[]float64{1, 2}, 0}, {[]float64{1, 2, 3}, 4.303 / math.Sqrt(3)}, {[]float64{5, 5, 5, 5}, 0}} {
+		if got := Confidence(c.v); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%v: %v, want %v", c.v, got, c.want)
+		}
+	}
+}

@@ -17,7 +17,6 @@ const (
 	jsonName  = "results.json"
 	flowName  = "flows.csv"
 	slotsName = "slots.csv"
-	longName  = "values.csv"
 	seriesIn  = "series"
 	cdfIn     = "cdf"
 )
@@ -40,7 +39,7 @@ func Save(dir string, f *File) error {
 	if err := writeAll(tmp, f); err != nil {
 		return err
 	}
-	for _, name := range []string{jsonName, flowName, longName, slotsName, seriesIn, cdfIn} {
+	for _, name := range []string{jsonName, flowName, "values.csv", "values.parquet", "summary.csv", "summary.parquet", slotsName, seriesIn, cdfIn} {
 		if err := replace(filepath.Join(tmp, name), filepath.Join(dir, name), tmp); err != nil {
 			return err
 		}
@@ -87,7 +86,10 @@ func writeAll(dir string, f *File) error {
 	if err := writeFile(filepath.Join(dir, flowName), func(w io.Writer) error { return EncodeFlows(w, f.Runs) }); err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(dir, longName), func(w io.Writer) error { return EncodeValues(w, f.Runs) }); err != nil {
+	if err := writeTidy(dir, "values", values(f.Runs)); err != nil {
+		return err
+	}
+	if err := writeTidy(dir, "summary", summary(f.Runs)); err != nil {
 		return err
 	}
 	if slices.ContainsFunc(f.Runs, func(r Run) bool { return len(r.Slots) > 0 }) {
@@ -113,6 +115,14 @@ func writeAll(dir string, f *File) error {
 		}
 	}
 	return nil
+}
+
+// writeTidy writes a table twice, as CSV and as Parquet.
+func writeTidy(dir, name string, t *tidy) error {
+	if err := writeFile(filepath.Join(dir, name+".csv"), t.csv); err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(dir, name+".parquet"), func(w io.Writer) error { return t.parquet(w, name) })
 }
 
 // groupSeries puts series of one name together, in the order of their first.

@@ -56,8 +56,9 @@ func TestSaveLoad(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{
-		"flows.csv": "run,name,id,src,dst,group,bytes,start_s,fct_s,ideal_s,slowdown,retransmitted\n" +
-			"0,\"hpcc, load 50%\",1,h1,\"h,2\",web,1000,1e-06,2e-06,1e-06,2,3\n0,\"hpcc, load 50%\",2,h1,h2,,5,0,,1e-06,,0\n",
+		"flows.csv": "run,name,id,src,dst,group,bytes,start_s,fct_s,ideal_s,slowdown,retransmitted,variant,engine,seed,cc,load\n" +
+			"0,\"hpcc, load 50%\",1,h1,\"h,2\",web,1000,1e-06,2e-06,1e-06,2,3,\"hpcc, load 50%\",sim,7,hpcc,0.5\n" +
+			"0,\"hpcc, load 50%\",2,h1,h2,,5,0,,1e-06,,0,\"hpcc, load 50%\",sim,7,hpcc,0.5\n",
 		"series/hpcc-load-50-queue.csv":   "t,object,value\n0,leaf1:2,0\n1e-06,leaf1:2,3000\n0,\"a,\"\"b\"\"\",5\n",
 		"series/hpcc-load-50-goodput.csv": "t,object,value\n0.001,flow 1,1e+09\n",
 		"series/hpcc-load-50-2-queue.csv": "t,object,value\n0,x,1\n",

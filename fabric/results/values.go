@@ -1,8 +1,6 @@
 package results
 
 import (
-	"encoding/csv"
-	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -21,38 +19,82 @@ func (r *Run) Variant() string {
 	return strings.Join(parts, ", ")
 }
 
-// EncodeValues writes every value of every run in the long form that data
-// frames take: a line is one value, its columns are run (the place of the run,
-// from 0), name, variant, engine, seed, one column for each swept key, and
-// measure, unit, value.
-func EncodeValues(w io.Writer, runs []Run) error {
-	swept := map[string]bool{}
-	for i := range runs {
-		for key := range runs[i].Params {
-			swept[key] = true
-		}
-	}
-	keys := slices.Sorted(maps.Keys(swept))
-	c := csv.NewWriter(w)
-	header := append(append([]string{"run", "name", "variant", "engine", "seed"}, keys...), "measure", "unit", "value")
-	if err := c.Write(header); err != nil {
-		return err
-	}
+// values has a row for every value of every run: run (its place, from 0), name,
+// variant, engine, seed, one column for each swept key, and measure, unit, value.
+func values(runs []Run) *tidy {
+	keys := sweptKeys(runs)
+	t := &tidy{columns: slices.Concat([]column{whole("run"), text("name"), text("variant"), text("engine"), text("seed")}, texts(keys),
+		[]column{text("measure"), text("unit"), real("value")})}
 	for i := range runs {
 		r := &runs[i]
-		of := []string{strconv.Itoa(i), r.Name, r.Variant(), r.Engine, strconv.FormatUint(r.Seed, 10)}
+		of := []any{int64(i), r.Name, r.Variant(), r.Engine, strconv.FormatUint(r.Seed, 10)} // a seed may be above int64
 		for _, key := range keys {
 			of = append(of, r.Params[key])
 		}
 		for _, name := range slices.Sorted(maps.Keys(r.Values)) {
 			measure, unit := splitUnit(name)
-			if err := c.Write(append(slices.Clone(of), measure, unit, strconv.FormatFloat(r.Values[name], 'g', -1, 64))); err != nil {
-				return err
-			}
+			t.rows = append(t.rows, append(slices.Clone(of), measure, unit, r.Values[name]))
 		}
 	}
-	c.Flush()
-	return c.Error()
+	return t
+}
+
+// summary has a row for every value of a variant over its seeds: variant,
+// engine, one column for each swept key, measure, unit, seeds (how many), mean,
+// the interval from low to high that holds the mean of all seeds with 95 %
+// (none for fewer than three), min, max. A value that some of the runs do not
+// have is of those that have it.
+func summary(runs []Run) *tidy {
+	keys := sweptKeys(runs)
+	optional := func(c column) column { c.optional = true; return c }
+	t := &tidy{columns: slices.Concat([]column{text("variant"), text("engine")}, texts(keys),
+		[]column{text("measure"), text("unit"), whole("seeds"), real("mean"), optional(real("low")), optional(real("high")), real("min"), real("max")})}
+	for _, same := range bySettings(runs, keys) {
+		all := map[string][]float64{}
+		for _, r := range same {
+			for name, v := range r.Values {
+				all[name] = append(all[name], v)
+			}
+		}
+		of := []any{same[0].Variant(), same[0].Engine}
+		for _, key := range keys {
+			of = append(of, same[0].Params[key])
+		}
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			measure, unit := splitUnit(name)
+			v := all[name]
+			mean := Mean(v)
+			var low, high any
+			if len(v) >= leastInterval {
+				half := Confidence(v)
+				low, high = mean-half, mean+half
+			}
+			t.rows = append(t.rows, append(slices.Clone(of), measure, unit, int64(len(v)), mean, low, high, slices.Min(v), slices.Max(v)))
+		}
+	}
+	return t
+}
+
+// bySettings puts runs together that differ in their seeds alone, in the order
+// of the first of each.
+func bySettings(runs []Run, keys []string) (v [][]*Run) {
+	at := map[string]int{}
+	for i := range runs {
+		r := &runs[i]
+		id := []string{r.Variant(), r.Engine}
+		for _, key := range keys {
+			id = append(id, r.Params[key])
+		}
+		name := strings.Join(id, "\x00")
+		k, ok := at[name]
+		if !ok {
+			k = len(v)
+			at[name] = k
+			v = append(v, nil)
+		}
+		v[k] = append(v[k], r)
+	}
+	return v
 }
 
 // splitUnit divides fct_p99_seconds into fct_p99 and seconds; values without a

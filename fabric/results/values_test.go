@@ -1,14 +1,21 @@
 package results
 
 import (
+	"bytes"
 	"encoding/csv"
+	"errors"
+	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/parquet-go/parquet-go"
 )
 
 func sweptRuns() []Run {
@@ -25,9 +32,9 @@ func sweptRuns() []Run {
 }
 
 // One value a line, with everything that tells which run it is of.
-func TestEncodeValues(t *testing.T) {
+func TestValues(t *testing.T) {
 	var b strings.Builder
-	if err := EncodeValues(&b, sweptRuns()); err != nil {
+	if err := values(sweptRuns()).csv(&b); err != nil {
 		t.Fatal(err)
 	}
 	lines, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()
@@ -39,6 +46,68 @@ func TestEncodeValues(t *testing.T) {
 	}
 	if want := []string{"11", "dcqcn, load=0.7", "dcqcn", "sim", "3", "0.7", "queue_max", "bytes", "1000"}; len(lines) != 1+12*3 || !slices.Equal(lines[len(lines)-2], want) {
 		t.Errorf("%d lines, the last but one %v, want %v", len(lines), lines[len(lines)-2], want)
+	}
+}
+
+// Seeds are put together: means, their intervals by Student's t, extremes.
+func TestSummary(t *testing.T) {
+	var b strings.Builder
+	if err := summary(sweptRuns()).csv(&b); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"variant", "engine", "load", "measure", "unit", "seeds", "mean", "low", "high", "min", "max"}; !slices.Equal(lines[0], want) {
+		t.Errorf("columns %v, want %v", lines[0], want)
+	}
+	// 2.5, 3.5, 4.5: a standard deviation of 1, and 4.303 of its third root to each side.
+	last := lines[len(lines)-1]
+	if want := []string{"dcqcn", "sim", "0.7", "slowdown_p99", "", "3", "3.5"}; len(lines) != 1+4*3 || !slices.Equal(last[:7], want) || last[9] != "2.5" || last[10] != "4.5" {
+		t.Errorf("%d lines, the last one %v", len(lines), last)
+	}
+	low, _ := strconv.ParseFloat(last[7], 64)
+	high, _ := strconv.ParseFloat(last[8], 64)
+	if half := 4.303 / math.Sqrt(3); math.Abs(low-(3.5-half)) > 1e-9 || math.Abs(high-(3.5+half)) > 1e-9 {
+		t.Errorf("from %v to %v", low, high)
+	}
+	b.Reset()
+	if err := summary(sweptRuns()[:2]).csv(&b); err != nil || !strings.Contains(b.String(), "slowdown_p99,,2,3,,,2.5,3.5\n") {
+		t.Errorf("of two seeds there is an interval, or no line: %v\n%s", err, b.String())
+	}
+}
+
+// The files of Parquet hold what those of CSV do, with types, and the same
+// results give the same bytes.
+func TestParquet(t *testing.T) {
+	for name, table := range map[string]*tidy{"values": values(sweptRuns()), "summary": summary(sweptRuns()), "two": summary(sweptRuns()[:2]), "none": values(nil)} {
+		var file, again bytes.Buffer
+		if err := errors.Join(table.parquet(&file, name), table.parquet(&again, name)); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(file.Bytes(), again.Bytes()) {
+			t.Errorf("%s: twice the same is not the same bytes", name)
+		}
+		f, err := parquet.OpenFile(bytes.NewReader(file.Bytes()), int64(file.Len()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := parquet.NewGenericReader[map[string]any](f, f.Schema())
+		rows := make([]map[string]any, len(table.rows)+1)
+		for i := range rows {
+			rows[i] = map[string]any{}
+		}
+		if n, err := r.Read(rows); n != len(table.rows) || err != nil && err != io.EOF {
+			t.Fatalf("%s: %d rows of %d, %v", name, n, len(table.rows), err)
+		}
+		for i, want := range table.rows {
+			for k, c := range table.columns {
+				if got := rows[i][c.name]; got != want[k] {
+					t.Fatalf("%s: row %d, %s is %v (%T), want %v (%T)", name, i, c.name, got, got, want[k], want[k])
+				}
+			}
+		}
 	}
 }
 

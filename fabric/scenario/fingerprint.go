@@ -8,8 +8,6 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v3"
-
-	"gswitch/fabric/workload"
 )
 
 // onlyWords are the sections that do not change what a run does.
@@ -17,7 +15,7 @@ var onlyWords = []string{"name", "title", "paper", "seeds", "variants", "sweep",
 
 // Fingerprint names what the run does: the same for the same settings and
 // seed. program is the version of who runs it. file is the scenario, beside
-// which files of sizes lie.
+// which files of sizes and flows lie.
 func (r *Run) Fingerprint(program, file string) (string, error) {
 	n := clone(r.source)
 	var kept []*yaml.Node
@@ -43,11 +41,8 @@ func (r *Run) Fingerprint(program, file string) (string, error) {
 		}
 	}
 	for i := range r.Doc.Workload {
-		if name := r.Doc.Workload[i].Sizes; name != "" && workload.Named(name) == nil {
-			if !filepath.IsAbs(name) {
-				name = filepath.Join(filepath.Dir(file), name)
-			}
-			data, err := readNamed(name)
+		for _, n := range r.Doc.Workload[i].files(filepath.Dir(file)) {
+			data, err := n.read()
 			if err != nil {
 				return "", err
 			}

@@ -22,7 +22,7 @@ func TestHostileScenarios(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.Truncate(maxNamed + 1); err != nil {
+	if err := f.Truncate(maxSizes + 1); err != nil {
 		t.Fatal(err)
 	}
 	f.Close()

@@ -82,6 +82,12 @@ func (e *Entry) Source(d *Document, t *fabric.Topology, dir string, seed uint64)
 			Start: start, Join: frame.Time(e.Join), Jitter: frame.Time(e.Jitter), Stop: stop, Leave: frame.Time(e.Leave), Seed: seed}))
 	case "periodic":
 		return source(workload.NewPeriodic(workload.PeriodicConfig{From: from, To: to, Bytes: size, Every: every, Count: e.Count, Persistent: e.Persistent, Start: start, Stop: stop}))
+	case "collective":
+		op := slices.Index(operations, e.Operation)
+		return source(workload.NewCollective(workload.CollectiveConfig{Ranks: from, Op: workload.Operation(op), Trees: e.Algorithm == "trees", Bytes: size, Pieces: cmp.Or(e.Pieces, 1),
+			Count: e.Count, Think: frame.Time(e.Think), Start: start, Stop: stop}))
+	case "trace":
+		return e.trace(t, dir, start, stop)
 	case "flows":
 		return e.list(t, start)
 	}
@@ -191,6 +197,27 @@ func (e *Entry) list(t *fabric.Topology, start frame.Time) (workload.Source, err
 	}
 	if len(v) == 0 {
 		return nil, fmt.Errorf("flows is empty")
+	}
+	return source(workload.NewList(v))
+}
+
+// operations in the order of workload.Operation.
+var operations = []string{"all-reduce", "reduce-scatter", "all-gather", "all-to-all"}
+
+// trace reads the flows of a file. Those from stop on are left out.
+func (e *Entry) trace(t *fabric.Topology, dir string, start, stop frame.Time) (workload.Source, error) {
+	v, err := flowsOf(e.File, dir, t)
+	if err != nil {
+		return nil, err
+	}
+	for i := range v {
+		if v[i].At += start; e.Persistent {
+			v[i].Conn = 0
+		}
+	}
+	v = slices.DeleteFunc(v, func(f workload.Flow) bool { return f.At >= stop })
+	if len(v) == 0 {
+		return nil, fmt.Errorf("%s: all flows start after stop", e.File)
 	}
 	return source(workload.NewList(v))
 }

@@ -2,9 +2,7 @@ package scenario
 
 import (
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -12,7 +10,6 @@ import (
 
 	"gswitch/cc"
 	"gswitch/fabric"
-	"gswitch/fabric/workload"
 	"gswitch/frame"
 	"gswitch/section"
 	"gswitch/units"
@@ -287,46 +284,6 @@ func (v *validator) poisson(key string, e *Entry) {
 			v.sec.Fail(key+".load_on", "%v", err)
 		}
 	}
-}
-
-// sizesOf returns a distribution of this program or of a file.
-func sizesOf(name, dir string) (*workload.CDF, error) {
-	if c := workload.Named(name); c != nil {
-		return c, nil
-	}
-	path := name
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(dir, name)
-	}
-	data, err := readNamed(path)
-	if err != nil {
-		return nil, fmt.Errorf("%q is neither a distribution that this program has (%s) nor a file that can be read: %w", name, strings.Join(workload.Names(), ", "), err)
-	}
-	return workload.ParseCDF(path, data)
-}
-
-// maxNamed bounds a file that a scenario names.
-const maxNamed = 16 << 20
-
-// readNamed reads a file that a scenario names: a plain one that ends, and no
-// device or pipe. What it leads to is looked at before it is opened, since a
-// pipe would wait there.
-func readNamed(path string) ([]byte, error) {
-	fi, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case !fi.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no plain file", path)
-	case fi.Size() > maxNamed:
-		return nil, fmt.Errorf("%s has %d bytes, %d are possible", path, fi.Size(), maxNamed)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxNamed))
 }
 
 func (v *validator) measure() {

@@ -5,7 +5,7 @@ import "gswitch/units"
 // Entry is a part of the workload.
 type Entry struct {
 	Group string         `yaml:"group" doc:"Name of its flows in results. The kind if left out."`
-	Kind  string         `yaml:"kind" need:"yes" enum:"poisson,incast,permutation,all-to-all,requests,partition-aggregate,retrievals,saturate,periodic,flows" doc:"Pattern."`
+	Kind  string         `yaml:"kind" need:"yes" enum:"poisson,incast,permutation,all-to-all,requests,partition-aggregate,retrievals,saturate,periodic,collective,trace,flows" doc:"Pattern."`
 	From  []string       `yaml:"from" doc:"Senders (clients, aggregators): names, ranges such as h1..h4, or all. All if left out, but for the only receiver."`
 	To    []string       `yaml:"to" doc:"Receivers (servers, workers). All if left out."`
 	Start units.Duration `yaml:"start" doc:"No flow starts before."`
@@ -26,7 +26,7 @@ type Entry struct {
 	Load  float64 `yaml:"load" range:"0,100" doc:"poisson: payload offered, as a share of what load_on can carry. incast: share of the rate of all hosts."`
 	On    string  `yaml:"load_on" default:"hosts" doc:"poisson: hosts (the links of the senders) or a link such as leaf1:spine1, in that direction."`
 	Pick  string  `yaml:"pick" enum:"uniform,permutation,other-rack" default:"uniform" doc:"poisson: who receives. permutation: always the same. other-rack: anybody behind another switch."`
-	Count int     `yaml:"count" range:"0,1000000000" doc:"Most flows (poisson), workflows (retrievals), events (incast), rounds (permutation, all-to-all), requests of each client, queries, messages of each sender."`
+	Count int     `yaml:"count" range:"0,1000000000" doc:"Most flows (poisson), workflows (retrievals), events (incast), rounds (permutation, all-to-all), requests of each client, queries, messages of each sender, collectives."`
 
 	Fanin   int            `yaml:"fanin" range:"0,100000" doc:"incast, partition-aggregate: senders at once. As many as there are if left out."`
 	Senders string         `yaml:"senders" enum:"fixed,random" default:"fixed" doc:"incast: the first of from, or drawn for each event together with the receiver."`
@@ -42,13 +42,19 @@ type Entry struct {
 	Steps       int            `yaml:"steps" range:"0,100000" doc:"retrievals: how many of a workflow follow each other (1 if left out)."`
 	Handshake   bool           `yaml:"handshake" doc:"retrievals: true: a small message each way goes before the request, as when a TCP connection opens."`
 	Outstanding int            `yaml:"outstanding" range:"0,100000" doc:"requests: open requests of each client. saturate: messages that a connection keeps posted (2 if left out)."`
-	Think       units.Duration `yaml:"think" doc:"requests: time between an answer and the next request."`
+	Think       units.Duration `yaml:"think" doc:"requests: time between an answer and the next request. collective: between the end of one and the beginning of the next."`
 	Pairs       bool           `yaml:"pairs" doc:"requests: true: each client keeps its requests open with every server. Else with one drawn for each."`
-	Persistent  bool           `yaml:"persistent" doc:"poisson, requests, periodic: connections stay open, one for each sender and receiver. Else each message has one of its own."`
+	Persistent  bool           `yaml:"persistent" doc:"poisson, requests, periodic, trace: connections stay open, one for each sender and receiver. Else each message has one of its own."`
 
 	Conns int            `yaml:"connections" range:"0,10000" doc:"saturate: connections of each sender (1 if left out)."`
 	Join  units.Duration `yaml:"join" doc:"saturate: each further sender starts so much later."`
 	Leave units.Duration `yaml:"leave" doc:"saturate: each further sender stops so much later."`
+
+	Operation string `yaml:"operation" enum:"all-reduce,reduce-scatter,all-gather,all-to-all" default:"all-reduce" doc:"collective: what is done with the data of all hosts of from, size bytes: a part of it belongs to each. all-to-all goes in steps, in the k-th of which each host sends to the one k places on."`
+	Algorithm string `yaml:"algorithm" enum:"ring,trees" default:"ring" doc:"collective: the way of the data. ring: from each host of from to the next. trees (all-reduce): up and down two binary trees, each with half of it."`
+	Pieces    int    `yaml:"pieces" range:"0,100000" doc:"collective: messages that a host's part (with trees: half of the data) is sent as, each passed on when it is there. One if left out."`
+
+	File string `yaml:"file" doc:"trace: CSV file of flows with the columns start_s, src, dst and bytes, such as flows.csv of a run. Hosts by name, or by their place from 0."`
 
 	Flows []FlowSpec `yaml:"flows" doc:"flows: one by one."`
 }
@@ -85,6 +91,8 @@ var uses = map[string][]string{
 	"retrievals":          {"from", "to", "stop", "size", "responses", "rate", "phases", "period", "fanouts", "steps", "handshake", "count"},
 	"saturate":            {"from", "to", "stop", "size", "connections", "outstanding", "join", "leave", "jitter"},
 	"periodic":            {"from", "to", "stop", "size", "every", "count", "persistent"},
+	"collective":          {"from", "stop", "size", "operation", "algorithm", "pieces", "think", "count"},
+	"trace":               {"stop", "file", "persistent"},
 	"flows":               {"flows"},
 }
 

@@ -11,7 +11,8 @@
 //	Retrievals          open loop of requests with answers, single, in turn or in parallel
 //	PartitionAggregate  a query to n workers, whose answers come back together
 //	Saturate            connections that always have something to send
-//	List                what was written down flow by flow
+//	Collective          all-reduce and its parts by ring or trees, all-to-all in steps
+//	List                what was written down flow by flow, or read from a trace
 //
 // Hosts are indices into the list of hosts of the topology.
 package workload

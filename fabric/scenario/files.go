@@ -1,0 +1,103 @@
+package scenario
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"gswitch/fabric"
+	"gswitch/fabric/workload"
+)
+
+// named is a file that a scenario names.
+type named struct {
+	path string
+	most int64 // bytes that it may have
+}
+
+const (
+	maxSizes = 16 << 20  // of a distribution of sizes
+	maxTrace = 256 << 20 // of flows: some five million
+)
+
+// beside is a file whose path holds from the directory of the scenario.
+func beside(dir, path string, most int64) named {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	return named{path, most}
+}
+
+// files are those that the flows of the entry come from.
+func (e *Entry) files(dir string) (v []named) {
+	if e.Sizes != "" && workload.Named(e.Sizes) == nil {
+		v = append(v, beside(dir, e.Sizes, maxSizes))
+	}
+	if e.File != "" {
+		v = append(v, beside(dir, e.File, maxTrace))
+	}
+	return v
+}
+
+// read returns what is in the file: a plain one that ends, and no device or
+// pipe. What it leads to is looked at before it is opened, since a pipe would
+// wait there.
+func (n named) read() ([]byte, error) {
+	fi, err := os.Stat(n.path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !fi.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no plain file", n.path)
+	case fi.Size() > n.most:
+		return nil, fmt.Errorf("%s has %d bytes, %d are possible", n.path, fi.Size(), n.most)
+	}
+	f, err := os.Open(n.path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, n.most))
+}
+
+// sizesOf returns a distribution of this program or of a file.
+func sizesOf(name, dir string) (*workload.CDF, error) {
+	if c := workload.Named(name); c != nil {
+		return c, nil
+	}
+	n := beside(dir, name, maxSizes)
+	data, err := n.read()
+	if err != nil {
+		return nil, fmt.Errorf("%q is neither a distribution that this program has (%s) nor a file that can be read: %w", name, strings.Join(workload.Names(), ", "), err)
+	}
+	return workload.ParseCDF(n.path, data)
+}
+
+// flowsOf returns the flows of a trace.
+func flowsOf(name, dir string, t *fabric.Topology) ([]workload.Flow, error) {
+	if name == "" {
+		return nil, fmt.Errorf("wants file, with the flows")
+	}
+	n := beside(dir, name, maxTrace)
+	data, err := n.read()
+	if err != nil {
+		return nil, err
+	}
+	places := map[string]int32{}
+	for i := range t.Hosts() {
+		places[strconv.Itoa(i)] = int32(i)
+	}
+	for i, h := range t.Hosts() {
+		places[t.Nodes[h].Name] = int32(i) // who is named by a number means itself
+	}
+	return workload.ParseTrace(n.path, data, func(name string) (int32, error) {
+		h, ok := places[name]
+		if !ok {
+			return 0, fmt.Errorf("there is no host %q", name)
+		}
+		return h, nil
+	})
+}
