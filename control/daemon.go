@@ -71,7 +71,7 @@ type Daemon struct {
 	units     []*unit
 	state     metrics.ConfigState
 	baseline  *metrics.Snapshot // what ClearCounters remembers
-	records   []*recording      // that ended
+	records   []*Record         // that ended
 	recordsIn string            // directory
 	exporting *exporting        // nil: reports go nowhere
 	replayed  bool              // the switch is one of a record: there is nothing below its ports
@@ -88,7 +88,7 @@ type unit struct {
 	page    *ClockPage
 	ports   map[string]*openPort
 
-	recording *recording // nil: it is not recorded
+	recording *Record // nil: it is not recorded
 
 	// Of the exporter alone: what makes reports, and of which program that is.
 	reporters []reporter

@@ -89,22 +89,29 @@ func (d *Daemon) record(u *unit, s *config.Switch, o Recorder, running bool) err
 	if err := recordable(u); err != nil {
 		return err
 	}
-	if o.Last > 0 && o.Last < leastKept {
-		return fmt.Errorf("%d bytes are too few to keep what a switch was given last: say %d MiB or more", o.Last, leastKept>>20)
+	n, first := u.sw.Nodes[0], s
+	r, err := StartRecord(Subject{
+		Name: u.name, Dir: d.recordsIn, Engine: d.engine, Worker: u.workers[0], Node: n, Build: Rebuild, Log: d.log.With("switch", u.name), Watch: o.On.watch(n),
+		Header: func() replay.Header {
+			is := first
+			if first = nil; is == nil {
+				is = switchOf(d.resolved, u.name)
+			}
+			return d.header(u, is)
+		},
+		Image: func() ([]byte, error) { return u.sw.AppendImage(nil, replay.Kept) },
+		Still: func(do func() error) (bool, error) {
+			if !d.mu.TryLock() {
+				return false, nil
+			}
+			defer d.mu.Unlock()
+			return true, do()
+		},
+	}, o, running)
+	if err == nil {
+		u.recording = r
 	}
-	if o.Last > 0 && o.Limit == 0 {
-		o.Limit = startedLimit
-	}
-	r := &recording{d: d, u: u, o: o, start: time.Now(), node: u.sw.Nodes[0], worker: u.workers[0], feed: replay.NewFeed(recordSegments),
-		log: d.log.With("switch", u.name), save: make(chan saving), stop: make(chan struct{}), done: make(chan struct{})}
-	r.watch = o.On.watch(r.node)
-	if err := r.open(s, running); err != nil {
-		return err
-	}
-	u.recording = r
-	go r.write()
-	d.log.Info("recording", "switch", u.name, "file", r.file)
-	return nil
+	return err
 }
 
 // recordable refuses what cannot be recorded.
@@ -130,17 +137,12 @@ func (d *Daemon) endRecording(u *unit) error {
 		return nil
 	}
 	u.recording = nil
-	err := d.engine.Worker(r.worker).Do(r.rec.End)
-	close(r.stop)
-	<-r.done
+	err := r.End()
 	d.records = append(d.records, r)
 	if n := len(d.records); n > keptRecords {
 		d.records = slices.Delete(d.records, 0, n-keptRecords)
 	}
-	if r.endedEarly() {
-		return err // the writer gave the node back
-	}
-	return errors.Join(err, d.engine.Uninterpose(r.worker, r.node))
+	return err
 }
 
 // keptRecords is how many records that ended are listed.
@@ -164,11 +166,11 @@ func (d *Daemon) Recordings() []Recording {
 
 func (d *Daemon) recordings() (list []Recording) {
 	for _, r := range d.records {
-		list = append(list, r.status()...)
+		list = append(list, r.Status()...)
 	}
 	for _, u := range d.units {
 		if u.recording != nil {
-			list = append(list, u.recording.status()...)
+			list = append(list, u.recording.Status()...)
 		}
 	}
 	return list
@@ -218,7 +220,7 @@ func (d *Daemon) StopRecording(name string) ([]Recording, error) {
 // what is kept to a file of its own. The records go on.
 func (d *Daemon) SaveRecording(name, why string) ([]Recording, error) {
 	d.mu.RLock()
-	var chosen []*recording
+	var chosen []*Record
 	for u := range d.chosen(name) {
 		if u.recording != nil {
 			chosen = append(chosen, u.recording)

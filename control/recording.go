@@ -11,13 +11,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gswitch/config"
+	"gswitch/dataplane"
 	"gswitch/frame"
 	"gswitch/replay"
-	"gswitch/vswitch"
 )
 
-// Recorder says how switches are recorded.
+// Recorder says how nodes are recorded.
 type Recorder struct {
 	// Limit is how many bytes the files of a recording may have together, 0: as many
 	// as there are.
@@ -32,17 +31,34 @@ type Recorder struct {
 // saveEvery is how long a trigger waits after the file that the last one asked for.
 const saveEvery = time.Minute
 
-// recording is a recording of a switch.
-type recording struct {
-	d      *Daemon
-	u      *unit
-	o      Recorder
-	start  time.Time
-	node   *vswitch.Node
-	worker int
-	rec    *replay.Recorder
-	feed   *replay.Feed
-	log    *slog.Logger
+// Subject is a node that is recorded.
+type Subject struct {
+	Name   string
+	Dir    string // of files
+	Engine *dataplane.Engine
+	Worker int
+	Node   frame.Stepper
+	Header func() replay.Header // what the node is as it is now, without Start
+	Build  replay.Build         // makes the node of a record anew
+	Log    *slog.Logger
+
+	// Image returns an image of the node, on its worker; nil: it can be recorded
+	// from its start only.
+	Image func() ([]byte, error)
+	// Still runs do while no configuration changes, unless one does: then it
+	// returns false. It goes with Image.
+	Still func(do func() error) (bool, error)
+	// Watch is called on the worker: it returns why what is kept should be saved now, or "".
+	Watch func() string
+}
+
+// Record is a recording at work.
+type Record struct {
+	of    Subject
+	o     Recorder
+	start time.Time
+	rec   *replay.Recorder
+	feed  *replay.Feed
 
 	// To a file as it comes, or the last part in memory.
 	file string
@@ -50,9 +66,8 @@ type recording struct {
 	w    *replay.Writer
 	kept *replay.Keeper
 
-	watch   func() string // called on the worker: why what is kept should be saved now, or ""
-	written uint64        // bytes of files of what was kept
-	quiet   time.Time     // until when no trigger is heard
+	written uint64    // bytes of files of what was kept
+	quiet   time.Time // until when no trigger is heard
 
 	stats atomic.Pointer[replay.WriterStats]
 	saved atomic.Pointer[[]Recording] // files of what was kept
@@ -68,22 +83,55 @@ type saving struct {
 	done chan error
 }
 
-// fileName is where a record of a switch goes that is written at an instant.
-func (r *recording) fileName(at time.Time) string {
-	return filepath.Join(r.d.recordsIn, fmt.Sprintf("%s-%s.grec", r.u.name, at.UTC().Format("20060102T150405.000Z")))
+// fileName is where a record goes that is written at an instant.
+func (r *Record) fileName(at time.Time) string {
+	return filepath.Join(r.of.Dir, fmt.Sprintf("%s-%s.grec", r.of.Name, at.UTC().Format("20060102T150405.000Z")))
+}
+
+// StartRecord puts a recorder around a node. running tells that the node has been
+// stepped: then the record begins with an image of it.
+func StartRecord(of Subject, o Recorder, running bool) (*Record, error) {
+	if o.Last > 0 && o.Last < leastKept {
+		return nil, fmt.Errorf("%d bytes are too few to keep what %s was given last: say %d MiB or more", o.Last, of.Name, leastKept>>20)
+	}
+	if o.Last > 0 && o.Limit == 0 {
+		o.Limit = startedLimit
+	}
+	if of.Watch == nil {
+		of.Watch = func() string { return "" }
+	}
+	r := &Record{of: of, o: o, start: time.Now(), feed: replay.NewFeed(recordSegments), save: make(chan saving), stop: make(chan struct{}), done: make(chan struct{})}
+	if err := r.open(running); err != nil {
+		return nil, err
+	}
+	go r.write()
+	of.Log.Info("recording", "file", r.file)
+	return r, nil
+}
+
+// End ends the recording, keeps what was recorded, and gives the node back to the
+// engine.
+func (r *Record) End() error {
+	err := r.of.Engine.Worker(r.of.Worker).Do(r.rec.End)
+	close(r.stop)
+	<-r.done
+	if r.endedEarly() {
+		return err // the writer gave the node back
+	}
+	return errors.Join(err, r.of.Engine.Uninterpose(r.of.Worker, r.of.Node))
 }
 
 // open begins the recording.
-func (r *recording) open(s *config.Switch, running bool) error {
-	e, pool := r.d.engine, r.d.engine.Worker(r.worker).Pool()
-	h := r.d.header(r.u, s)
+func (r *Record) open(running bool) error {
+	e, pool := r.of.Engine, r.of.Engine.Worker(r.of.Worker).Pool()
+	h := r.of.Header()
 	epoch := &replay.Epoch{Header: h}
-	err := e.Interpose(r.worker, r.node, func(now frame.Time, n frame.Node) (_ frame.Node, err error) {
+	err := e.Interpose(r.of.Worker, r.of.Node, func(now frame.Time, n frame.Node) (_ frame.Node, err error) {
 		h.Start = now
-		if r.rec, err = replay.NewRecorder(now, r.node, pool, r.feed); err == nil && (running || r.o.Last > 0) {
+		if r.rec, err = replay.NewRecorder(now, r.of.Node, pool, r.feed); err == nil && (running || r.o.Last > 0) {
 			err = r.begin(now, epoch)
 		}
-		r.watch() // from now on
+		r.of.Watch() // from now on
 		return r.rec, err
 	})
 	if err != nil {
@@ -97,7 +145,7 @@ func (r *recording) open(s *config.Switch, running bool) error {
 		r.file = "the last of it in memory"
 	} else if err == nil {
 		r.file = r.fileName(r.start)
-		if err = os.MkdirAll(r.d.recordsIn, 0o700); err == nil {
+		if err = os.MkdirAll(r.of.Dir, 0o700); err == nil {
 			r.out, err = os.OpenFile(r.file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		}
 		if err == nil {
@@ -105,16 +153,16 @@ func (r *recording) open(s *config.Switch, running bool) error {
 		}
 	}
 	if err != nil {
-		return errors.Join(err, e.Worker(r.worker).Do(r.rec.End), e.Uninterpose(r.worker, r.node))
+		return errors.Join(err, e.Worker(r.of.Worker).Do(r.rec.End), e.Uninterpose(r.of.Worker, r.of.Node))
 	}
 	r.publish()
 	return nil
 }
 
-// begin lets the record begin here, with an image of the switch. It runs on the
+// begin lets the record begin here, with an image of the node. It runs on the
 // worker, while no configuration changes.
-func (r *recording) begin(now frame.Time, e *replay.Epoch) (err error) {
-	if e.Image, err = r.u.sw.AppendImage(nil, replay.Kept); err == nil {
+func (r *Record) begin(now frame.Time, e *replay.Epoch) (err error) {
+	if e.Image, err = r.of.Image(); err == nil {
 		r.rec.Begin(now, e)
 	}
 	return err
@@ -122,7 +170,7 @@ func (r *recording) begin(now frame.Time, e *replay.Epoch) (err error) {
 
 // try restores an image as a replay will: a recording that could not be replayed
 // is none.
-func (r *recording) try(e *replay.Epoch) error {
+func (r *Record) try(e *replay.Epoch) error {
 	h := &e.Header
 	mem, err := unix.Mmap(-1, 0, h.Chunks*h.Chunk, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {
@@ -133,17 +181,17 @@ func (r *recording) try(e *replay.Epoch) error {
 	if err != nil {
 		return err
 	}
-	m, err := Rebuild(h, frame.NewPool(arena))
+	m, err := r.of.Build(h, frame.NewPool(arena))
 	if err == nil {
-		err = m.(*Replayed).RestoreImage(e.Image)
+		err = m.(replay.Resumer).RestoreImage(e.Image)
 	}
 	if err != nil {
-		return fmt.Errorf("this switch can be recorded from its start only (run --record): %w", err)
+		return fmt.Errorf("it can be recorded from its start only (run --record): %w", err)
 	}
 	return nil
 }
 
-func (r *recording) publish() {
+func (r *Record) publish() {
 	var s replay.WriterStats
 	if r.kept != nil {
 		s = r.kept.Stats()
@@ -155,7 +203,7 @@ func (r *recording) publish() {
 
 // write takes segments until the recording ends. It never holds the worker up:
 // what cannot be written ends the record.
-func (r *recording) write() {
+func (r *Record) write() {
 	defer close(r.done)
 	tick := time.NewTicker(recordPoll)
 	defer tick.Stop()
@@ -192,7 +240,7 @@ func (r *recording) write() {
 			if why := r.flush(); why != "" && r.kept != nil && now.After(r.quiet) {
 				r.quiet = now.Add(saveEvery)
 				if err := errors.Join(r.drain(), r.keepFile(why)); err != nil {
-					r.log.Warn("what is kept was not saved", "why", why, "error", err)
+					r.of.Log.Warn("what is kept was not saved", "why", why, "error", err)
 				}
 			}
 		}
@@ -206,7 +254,7 @@ func (r *recording) write() {
 }
 
 // lost writes why nothing follows.
-func (r *recording) lost(why string) error {
+func (r *Record) lost(why string) error {
 	if r.w == nil {
 		return nil // it stands in the status, and the log
 	}
@@ -214,34 +262,33 @@ func (r *recording) lost(why string) error {
 }
 
 // flush has the worker give away what it has, and asks whether to save it.
-func (r *recording) flush() (why string) {
-	_ = r.d.engine.Worker(r.worker).Do(func(now frame.Time) {
+func (r *Record) flush() (why string) {
+	_ = r.of.Engine.Worker(r.of.Worker).Do(func(now frame.Time) {
 		r.rec.Flush(now)
-		why = r.watch()
+		why = r.of.Watch()
 	})
 	return why
 }
 
 // renew lets the next epoch begin, unless the configuration is being changed.
-func (r *recording) renew() error {
-	if !r.d.mu.TryLock() {
-		return nil // next time
-	}
-	defer r.d.mu.Unlock()
-	e := &replay.Epoch{Header: r.d.header(r.u, switchOf(r.d.resolved, r.u.name))}
-	var err error
-	stopped := r.d.engine.Worker(r.worker).Do(func(now frame.Time) { err = r.begin(now, e) })
-	if stopped != nil {
-		return stopped
-	}
-	if err == nil {
-		err = r.try(e)
-	}
+func (r *Record) renew() error {
+	_, err := r.of.Still(func() error { // else next time
+		e := &replay.Epoch{Header: r.of.Header()}
+		var err error
+		stopped := r.of.Engine.Worker(r.of.Worker).Do(func(now frame.Time) { err = r.begin(now, e) })
+		if stopped != nil {
+			return stopped
+		}
+		if err == nil {
+			err = r.try(e)
+		}
+		return err
+	})
 	return err
 }
 
 // keepFile writes what is kept to a file.
-func (r *recording) keepFile(why string) error {
+func (r *Record) keepFile(why string) error {
 	if r.kept == nil {
 		return nil
 	}
@@ -250,7 +297,7 @@ func (r *recording) keepFile(why string) error {
 	}
 	now := time.Now()
 	name := r.fileName(now)
-	if err := os.MkdirAll(r.d.recordsIn, 0o700); err != nil {
+	if err := os.MkdirAll(r.of.Dir, 0o700); err != nil {
 		return err
 	}
 	out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
@@ -262,16 +309,16 @@ func (r *recording) keepFile(why string) error {
 	}
 	s := r.kept.Stats()
 	r.written += s.Bytes
-	all := append(r.files(), Recording{Switch: r.u.name, File: name, Start: now, Stats: s, Ended: "saved: " + why})
+	all := append(r.files(), Recording{Switch: r.of.Name, File: name, Start: now, Stats: s, Ended: "saved: " + why})
 	if n := len(all); n > keptRecords {
 		all = all[n-keptRecords:]
 	}
 	r.saved.Store(&all)
-	r.log.Info("what is kept was saved", "file", name, "why", why)
+	r.of.Log.Info("what is kept was saved", "file", name, "why", why)
 	return nil
 }
 
-func (r *recording) files() []Recording {
+func (r *Record) files() []Recording {
 	if v := r.saved.Load(); v != nil {
 		return append([]Recording(nil), *v...)
 	}
@@ -279,7 +326,7 @@ func (r *recording) files() []Recording {
 }
 
 // saveNow asks for a file, or that the one there is has all.
-func (r *recording) saveNow(why string) error {
+func (r *Record) saveNow(why string) error {
 	s := saving{why, make(chan error, 1)}
 	select {
 	case r.save <- s:
@@ -291,16 +338,16 @@ func (r *recording) saveNow(why string) error {
 
 // early ends a record that was to go on, and gives the node back to the engine
 // without its recorder. The switch goes on.
-func (r *recording) early(why string) {
-	e := r.d.engine
-	if e.Worker(r.worker).Do(r.rec.End) == nil {
-		_ = e.Uninterpose(r.worker, r.node) // it is wrapped, by this recorder
+func (r *Record) early(why string) {
+	e := r.of.Engine
+	if e.Worker(r.of.Worker).Do(r.rec.End) == nil {
+		_ = e.Uninterpose(r.of.Worker, r.of.Node) // it is wrapped, by this recorder
 	}
-	r.log.Warn("the record ended early", "file", r.file, "why", why)
+	r.of.Log.Warn("the record ended early", "file", r.file, "why", why)
 	r.end(why)
 }
 
-func (r *recording) drain() error {
+func (r *Record) drain() error {
 	for s := r.feed.Next(); s != nil; s = r.feed.Next() {
 		var err error
 		if r.kept != nil {
@@ -320,7 +367,7 @@ func (r *recording) drain() error {
 	return nil
 }
 
-func (r *recording) end(why string) {
+func (r *Record) end(why string) {
 	if r.out != nil {
 		if err := r.out.Close(); err != nil {
 			why = err.Error()
@@ -334,14 +381,14 @@ func (r *recording) end(why string) {
 // stopped is why a record ends that was to end.
 const stopped = "stopped"
 
-func (r *recording) endedEarly() bool {
+func (r *Record) endedEarly() bool {
 	why := r.ended.Load()
 	return why != nil && *why != stopped
 }
 
-// status tells of the files of what was kept, and of the recording.
-func (r *recording) status() []Recording {
-	s := Recording{Switch: r.u.name, File: r.file, Start: r.start, Stats: *r.stats.Load(), On: true}
+// Status tells of the files of what was kept, and of the recording.
+func (r *Record) Status() []Recording {
+	s := Recording{Switch: r.of.Name, File: r.file, Start: r.start, Stats: *r.stats.Load(), On: true}
 	if why := r.ended.Load(); why != nil {
 		s.On, s.Ended = false, *why
 	}

@@ -143,14 +143,14 @@ func (r *Replayed) Handler(h *replay.Header, at frame.Time) (http.Handler, error
 	d := &Daemon{opts: Options{Version: h.Build}, start: time.Now().Add(-time.Duration(at - h.Start)), engine: engine, replayed: true,
 		doc: r.doc, resolved: r.doc.Resolved(), source: "a record", units: []*unit{u}}
 	d.state.Version, d.state.Generation, d.state.ReloadSuccess = h.Build, 1, true
-	return readOnly(d.Handler()), nil
+	return ReadOnly(d.Handler()), nil
 }
 
-// readOnly refuses calls of the API that would change something.
-func readOnly(api http.Handler) http.Handler {
+// ReadOnly refuses calls of the API that would change something.
+func ReadOnly(api http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if method := path.Base(r.URL.Path); r.Method == http.MethodPost && !strings.HasPrefix(method, "List") && !strings.HasPrefix(method, "Get") {
-			_ = connect.NewErrorWriter().Write(w, r, connect.NewError(connect.CodePermissionDenied, errors.New("this is the switch of a record, which cannot be changed")))
+			_ = connect.NewErrorWriter().Write(w, r, connect.NewError(connect.CodePermissionDenied, errors.New("this is of a record, which cannot be changed")))
 			return
 		}
 		api.ServeHTTP(w, r)

@@ -93,6 +93,8 @@ type NIC struct {
 	echo           [maxEcho]byte
 	defaultProfile inband.Profile
 
+	verdicts frame.Verdicts // on payload
+
 	count Counts
 }
 

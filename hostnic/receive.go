@@ -130,7 +130,7 @@ func (n *NIC) roce(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
 			n.drop(r, frame.RoCELength)
 			return
 		}
-		if !wire.CheckICRC(b, int(m.L3), bth) {
+		if !n.intact(b, int(m.L3), bth) {
 			n.drop(r, frame.BadICRC)
 			return
 		}
@@ -154,6 +154,31 @@ func (n *NIC) roce(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
 	default:
 		n.drop(r, frame.QPOpcode)
 	}
+}
+
+// intact checks the ICRC of a packet.
+func (n *NIC) intact(b []byte, l3, bth int) bool {
+	if n.verdicts.Scripted() {
+		return n.verdicts.Next()
+	}
+	return n.verdicts.Note(wire.CheckICRC(b, l3, bth))
+}
+
+// Verdicts returns the outcomes of the NIC's checks of payload, among which whoever
+// gets the payload may have its own.
+func (n *NIC) Verdicts() *frame.Verdicts { return &n.verdicts }
+
+// Extension returns how many bytes of headers a RoCEv2 packet to this host has behind
+// those of its opcode: selective transports say more in theirs.
+func (n *NIC) Extension(b []byte, bth int) int {
+	if len(b) < bth+wire.BTHLen {
+		return 0
+	}
+	q, why := n.lookup(wire.BTH(b[bth:]).DestQP())
+	if why != frame.Keep || q.verbs == nil || operationOf(b[bth]).family == noFamily {
+		return 0
+	}
+	return wire.BTHLen + headersLen(b[bth], q.verbs.rsp.inOrder) - wire.RoCEHeaderLen(b[bth])
 }
 
 // whole cuts off what pads an Ethernet frame after its UDP datagram. It

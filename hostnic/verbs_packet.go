@@ -9,7 +9,7 @@ import (
 // readAck is the opcode of the acknowledgement of a read response, ACK or NAK
 // by its AETH: one of those that the reliable connection service leaves
 // unused (IRN section 5.2 asks for one).
-const readAck uint8 = 0x18
+const readAck = wire.RCReadAcknowledge
 
 // family is what an opcode belongs to.
 type family uint8

@@ -88,6 +88,7 @@ const (
 type encoder struct {
 	flows
 	run int // frames as expected that are not written yet
+	to  extender
 }
 
 func (e *encoder) endRun(out []byte) []byte {
@@ -102,7 +103,7 @@ func (e *encoder) endRun(out []byte) []byte {
 // frame appends what tells a frame apart from what was expected.
 func (e *encoder) frame(out []byte, a *frame.Arena, r frame.Ref) []byte {
 	m, b := a.Meta(r), a.Bytes(r)
-	h := scan(b)
+	h := scanFor(b, e.to)
 	if h.keep == 0 || h.keep > flowBytes || m.Next != frame.Nil {
 		return e.raw(e.endRun(out), a, r, &h)
 	}

@@ -80,6 +80,8 @@ type Player struct {
 
 	failed uint64
 	free   *free
+
+	verdicts *frame.Verdicts // nil: the node checks no payload
 }
 
 // Diverged is the error of a replay that is not what was recorded.
@@ -108,6 +110,9 @@ func NewPlayer(in *Reader, build Build) (*Player, error) {
 	p := &Player{Header: h, Arena: arena, in: in, pool: frame.NewPool(arena)}
 	if p.Node, err = build(h, p.pool); err != nil {
 		return nil, err
+	}
+	if j, ok := p.Node.(judge); ok {
+		p.verdicts = j.Verdicts()
 	}
 	return p, p.resume()
 }
@@ -350,6 +355,31 @@ func (p *Player) drops() {
 	}
 }
 
+// judge has those checks of payload fail in the next call that failed when it was
+// recorded.
+func (p *Player) judge() error {
+	var bad []uint64
+	if len(p.seg.b) > 0 && p.seg.b[0] == failTag {
+		p.seg.byte()
+		for n := p.seg.uvarint(missRuns); n > 0; n-- {
+			last := uint64(0)
+			if len(bad) > 0 {
+				last = bad[len(bad)-1]
+			} else if p.verdicts != nil {
+				last = p.verdicts.Asked()
+			}
+			bad = append(bad, last+p.seg.uvarint(1<<40))
+		}
+		if p.seg.bad || p.verdicts == nil {
+			return p.damaged()
+		}
+	}
+	if p.verdicts != nil {
+		p.verdicts.Script(bad)
+	}
+	return nil
+}
+
 // failing makes a call, in which those allocations fail that failed when it was
 // recorded.
 func (p *Player) failing(call func()) error {
@@ -376,6 +406,9 @@ func (p *Player) failing(call func()) error {
 		if p.free == nil {
 			p.pool.FailAt(script)
 		}
+	}
+	if err := p.judge(); err != nil {
+		return err
 	}
 	if p.Dropped != nil && p.tap == nil {
 		p.drops()

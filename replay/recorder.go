@@ -19,6 +19,7 @@ const (
 	missTag    = 7  // of the call before: uvarint runs, each the first, counted from the call on, and how many
 	hashTag    = 8  // 4 bytes: of what was sent so far; uvarint frames
 	endTag     = 9  // the recording was ended here
+	failTag    = 11 // of the call before, behind missTag: uvarint checks of payload that failed, and each, counted from the one before
 	epochTag   = 10 // uvarint instant, uvarint calls before: what follows can be replayed from an image, too
 
 	escape = 15 // small number: it follows as a uvarint
@@ -33,7 +34,7 @@ const (
 	// missRuns is how many runs of failed allocations one call may have.
 	missRuns = 512
 	// entryRoom is what entries beside frames and commands need at most.
-	entryRoom = 64 + missRuns*2*binary.MaxVarintLen64
+	entryRoom = 64 + missRuns*3*binary.MaxVarintLen64
 )
 
 // Recorder is a frame.Node that records another one. Like that it is called by
@@ -53,7 +54,13 @@ type Recorder struct {
 	nextSum uint64 // frames sent at which the hash is due
 	why     string // not empty: no longer recorded
 	misses  []frame.Misses
+
+	verdicts *frame.Verdicts // nil: the node checks no payload
+	judged   uint64
 }
+
+// judge is a node that checks payload.
+type judge interface{ Verdicts() *frame.Verdicts }
 
 // NewRecorder returns a recorder of a node that allocates from pool, at the
 // instant now. The node must be as its Build makes it: not stepped yet. If it was,
@@ -64,6 +71,11 @@ func NewRecorder(now frame.Time, node frame.Stepper, pool *frame.Pool, feed *Fee
 		return nil, fmt.Errorf("the feed of a recorder has no room")
 	}
 	pool.LogMisses(r.misses)
+	r.enc.to, _ = node.(extender)
+	if j, ok := node.(judge); ok {
+		r.verdicts = j.Verdicts()
+		r.verdicts.Log(make([]uint64, missRuns))
+	}
 	return r, nil
 }
 
@@ -108,8 +120,16 @@ func (r *Recorder) room(now frame.Time, n int) bool {
 func (r *Recorder) lose(why string) {
 	r.why = why
 	r.seg, r.b = nil, nil
-	r.pool.LogMisses(nil)
+	r.quiet()
 	r.feed.lose(why)
+}
+
+// quiet ends taking note of failures.
+func (r *Recorder) quiet() {
+	r.pool.LogMisses(nil)
+	if r.verdicts != nil {
+		r.verdicts.Log(nil)
+	}
 }
 
 // begin notes the instant of a call, and the Advance before it that was left
@@ -150,6 +170,26 @@ func (r *Recorder) end(asked, failed uint64) {
 	if r.pool.Failed() != failed {
 		r.missed(asked)
 	}
+	if r.verdicts != nil {
+		r.judge()
+	}
+}
+
+// judge notes which checks of payload failed in a call.
+func (r *Recorder) judge() {
+	bad, all := r.verdicts.Take()
+	if before := r.judged; len(bad) > 0 && r.seg != nil {
+		if !all {
+			r.lose(fmt.Sprintf("more than %d checks of payload failed in one call", missRuns))
+			return
+		}
+		r.b = binary.AppendUvarint(append(r.b, failTag), uint64(len(bad)))
+		for _, n := range bad {
+			r.b = binary.AppendUvarint(r.b, n-before)
+			before = n
+		}
+	}
+	r.judged = r.verdicts.Asked()
 }
 
 func (r *Recorder) missed(asked uint64) {
@@ -232,7 +272,7 @@ func (r *Recorder) Begin(now frame.Time, e *Epoch) {
 	}
 	r.seg.Epoch = e
 	e.Header.Start, r.time = now, now
-	r.enc, r.sent, r.nextSum = encoder{}, sent{}, hashEvery
+	r.enc, r.sent, r.nextSum = encoder{to: r.enc.to}, sent{}, hashEvery
 	r.b = binary.AppendUvarint(binary.AppendUvarint(append(r.b, epochTag), uint64(now)), r.step)
 }
 
@@ -312,7 +352,7 @@ func (r *Recorder) Flush(now frame.Time) {
 
 // End ends the recording. The node goes on without the recorder.
 func (r *Recorder) End(now frame.Time) {
-	r.pool.LogMisses(nil)
+	r.quiet()
 	if r.seg == nil {
 		return
 	}

@@ -15,20 +15,22 @@ type headers struct {
 	gre    bool // behind IPv4, without options
 }
 
-const (
-	// roceKeep is what is kept behind the UDP header of RoCEv2: BTH, and the
-	// longest of the headers behind it that a switch or its neighbour writes.
-	roceKeep = 36
-	// telemetryKeep bounds a telemetry block with the BTH behind it.
-	telemetryKeep = 120
-)
+// telemetryKeep bounds a telemetry block with the headers behind it.
+const telemetryKeep = 120
+
+// extender is a node that tells how many bytes of headers RoCEv2 packets to it have
+// behind those of their opcode.
+type extender interface{ Extension(b []byte, bth int) int }
 
 var be = binary.BigEndian
 
 // scan finds how much of a frame decides what nodes do with it: the headers
 // of TCP and UDP, and the whole of everything else, which are control messages
 // and what a parser looks into (tunnels, fragments, extension headers).
-func scan(b []byte) (h headers) {
+func scan(b []byte) headers { return scanFor(b, nil) }
+
+// scanFor is scan for a node that tells what is behind the headers of RoCEv2 packets.
+func scanFor(b []byte, to extender) (h headers) {
 	h.keep = len(b)
 	if len(b) < wire.EthernetLen {
 		return h
@@ -70,16 +72,39 @@ func scan(b []byte) (h headers) {
 			h.keep, h.sum = off+n, off+16
 		}
 	case proto == wire.ProtoUDP && len(b) >= off+wire.UDPLen:
-		n := off + wire.UDPLen
-		switch be.Uint16(b[off+2:]) {
+		n, port := off+wire.UDPLen, be.Uint16(b[off+2:])
+		switch port {
+		case wire.ConnectionManagerPort: // what hosts agree on, with the checksum over it
+			return h
 		case wire.RoCEv2Port:
-			n += roceKeep
+			n = roce(b, n, off, to)
 		case wire.HPCCPort, wire.HPCCGrowPort, wire.INTPort:
-			n += telemetryKeep
+			if k, behind, _ := wire.TelemetryLen(b, n, len(b), port); k > 0 && behind == wire.RoCEv2Port {
+				n = min(roce(b, n+k, off, to), n+telemetryKeep)
+			} else {
+				n += telemetryKeep
+			}
 		}
 		h.keep, h.sum = min(n, len(b)), off+6
 	}
 	return h
+}
+
+// roce returns where what is kept of a RoCEv2 packet ends whose BTH is at bth, in
+// the datagram at udp. An acknowledgement says all that it says to the sender: it is
+// kept up to its ICRC.
+func roce(b []byte, bth, udp int, to extender) int {
+	if bth >= len(b) {
+		return len(b)
+	}
+	n := bth + wire.RoCEHeaderLen(b[bth])
+	if to != nil {
+		n += to.Extension(b, bth)
+	}
+	if op := b[bth]; op == wire.RCAcknowledge || op == wire.RCAtomicAcknowledge || op == wire.RCReadAcknowledge {
+		n = max(n, udp+int(be.Uint16(b[udp+4:]))-wire.ICRCLen)
+	}
+	return n
 }
 
 // Kept returns how many bytes of a frame are recorded, from its front.

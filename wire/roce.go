@@ -5,6 +5,10 @@ import "gswitch/frame"
 // RoCEv2Port is the UDP destination port of RoCEv2 (IBTA annex A17).
 const RoCEv2Port uint16 = 4791
 
+// ConnectionManagerPort is the UDP destination port of the datagrams by which hosts
+// open queue pairs. Tools of RDMA use its TCP namesake for the same purpose.
+const ConnectionManagerPort uint16 = 18515
+
 // Lengths of the InfiniBand transport headers, in bytes (IBTA volume 1,
 // chapter 9), and of the invariant CRC that ends a packet.
 const (
@@ -44,6 +48,7 @@ const (
 	RCFetchAdd           uint8 = 0x14
 	RCSendLastInvalidate uint8 = 0x16
 	RCSendOnlyInvalidate uint8 = 0x17
+	RCReadAcknowledge    uint8 = 0x18 // of a read response, of selective transports (IRN section 5.3): reserved by IBTA
 	RoCECongestionNotify uint8 = 0x81
 )
 

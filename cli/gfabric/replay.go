@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,8 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gswitch/cli/ghost"
 	"gswitch/cli/gswitch"
 	"gswitch/control"
+	"gswitch/control/host"
 	"gswitch/frame"
 	"gswitch/replay"
 )
@@ -32,18 +35,20 @@ type replayFlags struct {
 func replayCommand() *cobra.Command {
 	var f replayFlags
 	c := &cobra.Command{
-		Use:   "replay RECORD [-- gswitch show ...]",
-		Short: "Replay what a switch was given, to the bit, and look at it at any instant",
-		Long: "replay makes the switch of a record anew (gswitch run --record, gswitch record start) and\n" +
-			"gives it what was recorded, in virtual time, as fast as it goes. It compares a hash of all\n" +
-			"that the switch sends with that of the recorded run, and says that they are identical, or\n" +
-			"at which step they are not. No root is needed, and no interface.\n\n" +
-			"With --at or --until the replay ends there, and a verb of gswitch behind -- shows the\n" +
-			"switch as it was at that instant. Instants are since the beginning of the record.",
+		Use:   "replay RECORD [-- gswitch show ... | -- ghost show ...]",
+		Short: "Replay what a switch or a host was given, to the bit, and look at it at any instant",
+		Long: "replay makes the switch of a record anew (gswitch run --record, gswitch record start), or the\n" +
+			"host (ghost run --record), and gives it what was recorded, in virtual time, as fast as it\n" +
+			"goes. It compares a hash of all that it sends with that of the recorded run, and says that\n" +
+			"they are identical, or at which step they are not. No root is needed, and no interface.\n\n" +
+			"With --at or --until the replay ends there, and a verb of gswitch or ghost behind -- shows\n" +
+			"the switch or the host as it was at that instant. Instants are since the beginning of the\n" +
+			"record.",
 		Example: "  gfabric replay leaf1-20260102T030405.000Z.grec\n" +
 			"  gfabric replay leaf1.grec --at 12.304s -- gswitch show queues\n" +
 			"  gfabric replay leaf1.grec --until drop:queue-tail -- gswitch show buffer\n" +
 			"  gfabric replay leaf1.grec --until 'drops > 10' -- gswitch show queues\n" +
+			"  gfabric replay h1.grec --until 'timeouts > 0' -- ghost show flows\n" +
 			"  gfabric replay leaf1.grec --what-if other.yaml\n" +
 			"  gfabric replay leaf1.grec --trace 10.0.1.2:4791 --from 12.3s --to 12.31s\n" +
 			"  gfabric replay leaf1.grec --pcap frames.pcapng --from 12.3s --to 12.31s",
@@ -79,8 +84,8 @@ func (f *replayFlags) run(ctx context.Context, name string, words []string, stdo
 			end = min(end, frame.Time(t))
 		}
 	}
-	if len(words) > 0 && words[0] != "gswitch" {
-		return usagef("behind -- stands a verb of gswitch, as in -- gswitch show queues; %s is another program", words[0])
+	if len(words) > 0 && words[0] != "gswitch" && words[0] != "ghost" {
+		return usagef("behind -- stands a verb of gswitch or ghost, as in -- gswitch show queues; %s is another program", words[0])
 	}
 	var until *condition
 	if f.until != "" {
@@ -101,7 +106,15 @@ func (f *replayFlags) run(ctx context.Context, name string, words []string, stdo
 	}
 	defer closing()
 	h := p.Header
-	r := &replayed{flags: f, p: p, sw: p.Node.(*control.Replayed), out: bufio.NewWriter(stdout), from: h.Start + frame.Time(f.from), until: until}
+	if len(words) > 0 && words[0] != programs[h.Kind] {
+		return usagef("%s is of a %s, which is shown by %s", name, h.Kind, programs[h.Kind])
+	}
+	if until != nil {
+		if err := until.fits(h.Kind); err != nil {
+			return err
+		}
+	}
+	r := &replayed{flags: f, p: p, sw: p.Node.(replayable), out: bufio.NewWriter(stdout), from: h.Start + frame.Time(f.from), until: until}
 	defer r.out.Flush()
 	if err := r.watch(); err != nil {
 		return err
@@ -134,7 +147,7 @@ func (f *replayFlags) run(ctx context.Context, name string, words []string, stdo
 		return nil
 	}
 	r.out.Flush()
-	return r.show(ctx, words[1:], stdout, stderr)
+	return r.show(ctx, words, stdout, stderr)
 }
 
 // player opens a record and makes its switch.
@@ -158,7 +171,26 @@ func (f *replayFlags) read(file io.Reader) (*replay.Player, error) {
 	if h := &in.Header; h.Build != version && !f.force {
 		return nil, fmt.Errorf("this was recorded by gswitch %s (%s), this is %s: another build may do something else; replay it with that one, or try with --force", h.Build, h.Go, version)
 	}
-	return replay.NewPlayer(in, control.Rebuild)
+	if programs[in.Header.Kind] == "" {
+		return nil, fmt.Errorf("this is of a %s, of which this program knows nothing", in.Header.Kind)
+	}
+	return replay.NewPlayer(in, func(h *replay.Header, pool *frame.Pool) (replay.Machine, error) {
+		if h.Kind == "host" {
+			return host.Rebuild(h, pool)
+		}
+		return control.Rebuild(h, pool)
+	})
+}
+
+// programs are those that show what records are of.
+var programs = map[string]string{"switch": "gswitch", "host": "ghost"}
+
+// replayable is what a record is of.
+type replayable interface {
+	// Ports returns the names of the ports by their numbers.
+	Ports() map[uint16]string
+	// Handler serves the API of a daemon that runs it, as it is.
+	Handler(h *replay.Header, at frame.Time) (http.Handler, error)
 }
 
 func addTime(a, b frame.Time) frame.Time {
@@ -188,7 +220,7 @@ func (r *replayed) play(ctx context.Context, end frame.Time) error {
 			r.left(e)
 		}
 		if c := r.until; c != nil && !c.drop {
-			r.stopped = c.holds(c.of(r.sw.Node, r.sw.Ports()))
+			r.stopped = c.holds(c.in(r.sw))
 		}
 		if r.stopped {
 			return nil
@@ -196,7 +228,7 @@ func (r *replayed) play(ctx context.Context, end frame.Time) error {
 	}
 }
 
-// show runs a verb of gswitch against the switch as it is now.
+// show runs a verb of gswitch or ghost against the switch or host as it is now.
 func (r *replayed) show(ctx context.Context, words []string, stdout, stderr io.Writer) error {
 	handler, err := r.sw.Handler(r.p.Header, r.p.Now())
 	if err != nil {
@@ -216,7 +248,10 @@ func (r *replayed) show(ctx context.Context, words []string, stdout, stderr io.W
 	served := make(chan error, 1)
 	go func() { served <- control.Serve(serving, handler, []net.Listener{l}, new(control.Clients)) }()
 	c := gswitch.Command(version)
-	c.SetArgs(slices.Concat([]string{"--socket", socket}, words))
+	if words[0] == "ghost" {
+		c = ghost.Command(version)
+	}
+	c.SetArgs(slices.Concat([]string{"--socket", socket}, words[1:]))
 	c.SetOut(stdout)
 	c.SetErr(stderr)
 	err = c.ExecuteContext(ctx)

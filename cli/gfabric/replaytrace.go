@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"gswitch/capture"
-	"gswitch/control"
 	"gswitch/frame"
 	"gswitch/replay"
 	"gswitch/wire"
@@ -18,7 +17,7 @@ import (
 type replayed struct {
 	flags   *replayFlags
 	p       *replay.Player
-	sw      *control.Replayed
+	sw      replayable
 	out     *bufio.Writer
 	from    frame.Time
 	until   *condition // nil: none

@@ -1,11 +1,14 @@
 package gfabric
 
 import (
+	"math/bits"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"gswitch/control"
+	"gswitch/control/host"
 	"gswitch/frame"
 	"gswitch/units"
 	"gswitch/vswitch"
@@ -26,7 +29,7 @@ type condition struct {
 }
 
 // untilValues are the values that can be compared.
-var untilValues = []string{"drops", "queue_bytes", "queue_frames", "received", "sent", "paused", "storms"}
+var untilValues = []string{"drops", "queue_bytes", "queue_frames", "received", "sent", "paused", "storms", "timeouts", "retransmissions"}
 
 var (
 	comparison = regexp.MustCompile(`^\s*([a-z_]+)\s*(?:\{([^}]*)\})?\s*(>=|<=|==|!=|>|<)\s*(\S+)\s*$`)
@@ -95,6 +98,45 @@ func (c *condition) label(name, value string) (err error) {
 		return usagef("%s has no label %s", c.value, name)
 	}
 	return nil
+}
+
+// hostValues are those that hosts have; the others are of switches.
+var hostValues = []string{"drops", "received", "sent", "paused", "timeouts", "retransmissions"}
+
+// fits refuses what a record of this kind has not.
+func (c *condition) fits(kind string) error {
+	if of := slices.Contains(hostValues, c.value); kind == "host" && !of && !c.drop || kind == "switch" && (c.value == "timeouts" || c.value == "retransmissions") {
+		return usagef("--until %s: a %s has no %s", c.text, kind, c.value)
+	}
+	return nil
+}
+
+// in returns the value of what a record is of.
+func (c *condition) in(x replayable) float64 {
+	if h, ok := x.(*host.Replayed); ok {
+		return c.ofHost(h)
+	}
+	return c.of(x.(*control.Replayed).Node, x.Ports())
+}
+
+// ofHost returns the value of a host.
+func (c *condition) ofHost(h *host.Replayed) float64 {
+	n := h.NIC().Counts()
+	switch c.value {
+	case "drops":
+		return c.drops(n.Drops)
+	case "received":
+		return float64(n.RxFrames)
+	case "sent":
+		return float64(n.TxFrames)
+	case "timeouts":
+		return float64(n.Timeouts)
+	case "retransmissions":
+		return float64(n.Retransmissions)
+	case "paused":
+		return float64(bits.OnesCount8(h.NIC().Paused()))
+	}
+	return 0
 }
 
 // of returns the value of a switch whose ports have names.

@@ -76,7 +76,10 @@ func (f *replayFlags) freely(ctx context.Context, name string, end frame.Time, d
 		return nil, err
 	}
 	defer closing()
-	sw := p.Node.(*control.Replayed)
+	sw, ok := p.Node.(*control.Replayed)
+	if !ok {
+		return nil, usagef("%s is of a %s: --what-if is for records of switches", name, p.Header.Kind)
+	}
 	if doc != nil {
 		if err := sw.Fix(doc); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.whatIf, err)

@@ -25,6 +25,7 @@ import (
 	"gswitch/control/cli"
 	"gswitch/control/host"
 	"gswitch/section"
+	"gswitch/units"
 )
 
 // own are the flags that make a host.
@@ -37,6 +38,7 @@ type own struct {
 	jitter                                  float64
 	recovery                                string
 	serve, noFastRetransmit                 bool
+	record, recordLimit                     string
 	wait                                    time.Duration
 	verbose                                 bool
 }
@@ -219,6 +221,15 @@ func (o *own) start(ctx context.Context, a *app, stderr io.Writer, level slog.Le
 	}
 	r := &running{log: control.NewLogger(stderr, level)}
 	opts := host.Options{Version: version, Source: cmp.Or(o.file, "flags"), Wait: o.wait, Logger: r.log, Override: o.override(a)}
+	opts.Record = o.record
+	if o.recordLimit != "" {
+		if o.record == "" {
+			return nil, cli.Usage(errors.New("--record-limit goes with --record"))
+		}
+		if opts.Recorder.Limit, err = units.Bytes.Whole(o.recordLimit, 1<<62); err != nil {
+			return nil, cli.Usage(fmt.Errorf("--record-limit: %w", err))
+		}
+	}
 	r.doc = doc.Clone()
 	opts.Override(r.doc)
 	if r.listeners, err = control.Listen(config.Control(r.doc.Control)); err != nil {
@@ -304,7 +315,8 @@ with --keep-privileges.`,
 		Example: `  ghost run --port veth0 --addr 10.0.0.1/24
   ghost run --port veth0 --addr 10.0.0.1/24 --link-rate 200Mbps --link 200Mbps --base-rtt 2ms --serve
   ghost run --netns h1 --port eth0 --addr fd00::1/64 --poll spin --cpu 1
-  ghost run -c host.yaml --wait 30s`,
+  ghost run -c host.yaml --wait 30s
+  ghost run -c host.yaml --record records`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			hangup := make(chan os.Signal, 1)
@@ -324,5 +336,7 @@ with --keep-privileges.`,
 	o.flags(c, false)
 	a.keep.Flag(c.Flags())
 	c.Flags().BoolVar(&o.serve, "serve", false, "let other hosts open queue pairs here")
+	c.Flags().StringVar(&o.record, "record", "", "record every host to a file in this directory, from its beginning (gfabric replay)")
+	c.Flags().StringVar(&o.recordLimit, "record-limit", "", "end a record of this size, as in 1GiB; it grows until it is stopped if left out")
 	return c
 }

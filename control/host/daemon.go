@@ -23,6 +23,11 @@ type Options struct {
 	Wait    time.Duration // how long to wait for interfaces at the start
 	Logger  *slog.Logger  // nil is slog.Default()
 
+	// Record is the directory to which every host is recorded from its start, ""
+	// for none, and Recorder says how.
+	Record   string
+	Recorder control.Recorder
+
 	// Override says what the command line has in place of what a document
 	// says, for as long as the daemon runs; nil: nothing.
 	Override func(*config.Hosts)
@@ -156,7 +161,11 @@ func (d *Daemon) Start() error { return d.engine.Start() }
 func (d *Daemon) Stop() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.engine.Stop()
+	var errs []error
+	for _, u := range d.units {
+		errs = append(errs, u.endRecording())
+	}
+	return errors.Join(append(errs, d.engine.Stop())...)
 }
 
 // Serve answers on the listeners until ctx ends. Transfers are given up then.
@@ -184,7 +193,7 @@ func (d *Daemon) Snapshot() *metrics.Snapshot {
 func (d *Daemon) snapshot() *metrics.Snapshot {
 	src := metrics.Source{Engine: d.engine, Config: d.state}
 	for _, u := range d.units {
-		src.Hosts = append(src.Hosts, metrics.HostUnit{Agent: u.agent, Worker: u.worker, Port: u.port.Name()})
+		src.Hosts = append(src.Hosts, metrics.HostUnit{Agent: u.agent, Worker: u.worker, Port: u.portName()})
 	}
 	return metrics.Take(src)
 }

@@ -12,6 +12,9 @@ func (d *Daemon) Need() privilege.Need {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	n := daemonNeed(d.source, d.doc.Control.Socket)
+	if d.opts.Record != "" {
+		n.Write = append(n.Write, d.opts.Record)
+	}
 	for i := range d.doc.Hosts {
 		n.NetNS = append(n.NetNS, d.doc.Hosts[i].NetNS)
 	}

@@ -31,6 +31,8 @@ type unit struct {
 
 	page *control.ClockPage // nil: it has no clock
 
+	recording *control.Record // nil: it is not recorded
+
 	mu     sync.Mutex // guards what follows
 	users  int        // who want others to be served
 	region *agent.Region
@@ -82,6 +84,11 @@ func (d *Daemon) open(h *config.Host, at control.Interface) (*unit, error) {
 	if err := d.engine.AddNode(*h.Worker, u.agent); err != nil {
 		return nil, fmt.Errorf("host %s: %w", h.Name, err)
 	}
+	if d.opts.Record != "" {
+		if err := d.record(u, h, conf.NIC.Seed); err != nil {
+			return nil, errors.Join(fmt.Errorf("host %s: %w", h.Name, err), u.close())
+		}
+	}
 	u.page = control.OpenClockPage(d.log, d.engine, *h.Worker, control.PagePath(d.doc.Control.Socket, h.Name), u.agent.NIC().Timekeeper())
 	err = u.openPort(h, at.Queues)
 	if err == nil && h.Serve {
@@ -95,8 +102,14 @@ func (d *Daemon) open(h *config.Host, at control.Interface) (*unit, error) {
 
 // settings returns what the agent of a host is made from.
 func (u *unit) settings(h *config.Host) *agent.Config {
-	nic := h.NIC(u.mac, agent.Port)
-	nic.Epoch = u.engine.Epoch().UnixNano()
+	return settings(h, u.mac, u.engine.Epoch().UnixNano())
+}
+
+// settings returns what an agent is made from whose time began at epoch, in nanoseconds
+// since 1970.
+func settings(h *config.Host, mac wire.MAC, epoch int64) *agent.Config {
+	nic := h.NIC(mac, agent.Port)
+	nic.Epoch = epoch
 	return &agent.Config{NIC: nic, INT: h.Units(), Transport: h.Transport(), Algorithm: func(name string) (func(*cc.Env) cc.Algorithm, error) {
 		return cc.Factory(name, h.OptionsOf(name))
 	}}
@@ -130,12 +143,20 @@ func (u *unit) openPort(h *config.Host, queues int) error {
 	return nil
 }
 
+// portName is the engine's name of the port, "" where there is none: of a record.
+func (u *unit) portName() string {
+	if u.port == nil {
+		return ""
+	}
+	return u.port.Name()
+}
+
 // close takes a host down. Its transfers fail, and their other ends are told
 // as far as the port still can.
 func (u *unit) close() error {
 	close(u.gone)
 	_ = u.command(agent.Shutdown{}) // a worker that has ended runs none
-	err := u.page.Close()
+	err := errors.Join(u.endRecording(), u.page.Close())
 	if u.port != nil {
 		err = errors.Join(err, u.engine.RemovePort(u.port))
 	}

@@ -33,7 +33,7 @@ func (c *Config) recovery(kind *transport.Kind, cap uint32) *transport.Config {
 	return &t
 }
 
-// Agent is a host. Like every node it is stepped by one goroutine, which also
+// Agent is a host, a frame.Stepper. Like every node it is stepped by one goroutine, which also
 // calls its other methods.
 type Agent struct {
 	cfg   Config
@@ -159,6 +159,23 @@ func (a *Agent) Advance(now frame.Time) {
 
 // Wake implements frame.Node.
 func (a *Agent) Wake(now frame.Time) frame.Time { return min(a.nic.Wake(now), a.due) }
+
+// TimerWake implements frame.Stepper.
+func (a *Agent) TimerWake(now frame.Time) frame.Time {
+	return max(now, min(a.nic.TimerWake(now), a.due))
+}
+
+// PortWake implements frame.Stepper.
+func (a *Agent) PortWake(now frame.Time, port uint16) frame.Time { return a.nic.PortWake(now, port) }
+
+// Touched implements frame.Stepper.
+func (a *Agent) Touched(out []uint16) int { return a.nic.Touched(out) }
+
+// Verdicts returns the outcomes of the checks of payload.
+func (a *Agent) Verdicts() *frame.Verdicts { return a.nic.Verdicts() }
+
+// Extension is that of the NIC.
+func (a *Agent) Extension(b []byte, bth int) int { return a.nic.Extension(b, bth) }
 
 // SetLink implements frame.Node.
 func (a *Agent) SetLink(now frame.Time, port uint16, up bool) { a.nic.SetLink(now, port, up) }

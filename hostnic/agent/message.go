@@ -5,11 +5,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+
+	"gswitch/wire"
 )
 
-// Port is the UDP port of the connection manager. Tools of RDMA use its TCP
-// namesake for the same purpose.
-const Port = 18515
+// Port is the UDP port of the connection manager.
+const Port = wire.ConnectionManagerPort
 
 type kind uint8
 

@@ -234,10 +234,19 @@ func (a *Agent) placer(s *session) func(uint32, uint64, []byte) {
 	packets := max(1, (s.Size+mtu-1)/mtu)
 	return func(_ uint32, packet uint64, payload []byte) {
 		s.Bytes += uint64(len(payload))
-		if !Matches(payload, packet%packets*mtu) {
+		if !a.matches(payload, packet%packets*mtu) {
 			s.Corrupt++
 		}
 	}
+}
+
+// matches is Matches, as records have it.
+func (a *Agent) matches(b []byte, at uint64) bool {
+	v := a.nic.Verdicts()
+	if v.Scripted() {
+		return v.Next()
+	}
+	return v.Note(Matches(b, at))
 }
 
 func (s *session) completed(c *hostnic.Completion) {
@@ -272,7 +281,7 @@ func (a *Agent) asked(now frame.Time, d *hostnic.Datagram, m *message) {
 // checkRegion compares a piece of the region with the pattern.
 func (a *Agent) checkRegion(now frame.Time, s *session) {
 	end := min(s.written, s.checked+checkAtOnce)
-	if !Matches(s.region.Data[s.checked:end], s.checked) {
+	if !a.matches(s.region.Data[s.checked:end], s.checked) {
 		s.Corrupt++
 	}
 	if s.checked = end; end == s.written {

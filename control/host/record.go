@@ -1,0 +1,151 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"time"
+
+	"gswitch/config"
+	"gswitch/control"
+	"gswitch/dataplane"
+	"gswitch/frame"
+	"gswitch/hostnic/agent"
+	"gswitch/metrics"
+	"gswitch/replay"
+	"gswitch/wire"
+)
+
+// recordKind is what headers of records of hosts say.
+const recordKind = "host"
+
+// record puts a recorder around a host that has not been stepped yet, which was made
+// with a seed.
+func (d *Daemon) record(u *unit, h *config.Host, seed uint64) (err error) {
+	at := *h
+	mac := config.MAC(u.mac)
+	at.MAC = &mac
+	pool := u.worker.Pool()
+	u.recording, err = control.StartRecord(control.Subject{
+		Name: u.name, Dir: d.opts.Record, Engine: d.engine, Worker: u.worker.Index(), Node: u.agent, Build: Rebuild, Log: d.log.With("host", u.name),
+		Header: func() replay.Header {
+			return replay.Header{Build: d.opts.Version, Go: runtime.Version(), Kind: recordKind, Name: u.name, Document: string(document(&at)), Ports: []replay.Port{{Name: h.Interface}},
+				Chunk: pool.ChunkSize(), Chunks: pool.Chunks(), Headroom: pool.Headroom(), Secret: seed, Epoch: d.engine.Epoch().UnixNano()}
+		},
+	}, d.opts.Recorder, false)
+	return err
+}
+
+// Recordings lists the records of this daemon that are on.
+func (d *Daemon) Recordings() (list []control.Recording) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	for _, u := range d.units {
+		if u.recording != nil {
+			list = append(list, u.recording.Status()...)
+		}
+	}
+	return list
+}
+
+// endRecording ends the record of a host, and keeps it.
+func (u *unit) endRecording() (err error) {
+	if u.recording != nil {
+		err = u.recording.End()
+		u.recording = nil
+	}
+	return err
+}
+
+// Replayed is the host of a record, which a replay.Player steps.
+type Replayed struct {
+	*agent.Agent
+
+	name  string
+	mac   wire.MAC
+	epoch int64
+	ports []replay.Port
+	conf  *config.Host // in force
+}
+
+// Rebuild makes the host of a record anew. It is a replay.Build.
+func Rebuild(h *replay.Header, pool *frame.Pool) (replay.Machine, error) {
+	if h.Kind != recordKind {
+		return nil, fmt.Errorf("the record is of a %s, not of a host", h.Kind)
+	}
+	conf, err := alone([]byte(h.Document))
+	if err != nil {
+		return nil, err
+	}
+	if conf.MAC == nil {
+		return nil, errors.New("the document of the record has no MAC address")
+	}
+	r := &Replayed{name: h.Name, mac: wire.MAC(*conf.MAC), epoch: h.Epoch, ports: h.Ports, conf: conf}
+	c := settings(conf, r.mac, h.Epoch)
+	c.NIC.Seed, c.NIC.RandomNumbers = h.Secret, true
+	r.Agent, err = agent.New(c, pool)
+	return r, err
+}
+
+// alone reads what document writes.
+func alone(text []byte) (*config.Host, error) {
+	c, err := config.ParseHosts("document of the record", text)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(c.Hosts); n != 1 {
+		return nil, fmt.Errorf("the document of the record has %d hosts, not one", n)
+	}
+	return &c.Hosts[0], nil
+}
+
+// Do implements replay.Machine. What was refused is refused again.
+func (r *Replayed) Do(now frame.Time, command []byte) error {
+	c, err := agent.DecodeChange(command)
+	if err != nil {
+		return err
+	}
+	set, configures := c.(*agent.Configure)
+	if configures {
+		conf, err := alone(set.Document)
+		if err != nil {
+			return err
+		}
+		set.Config = settings(conf, r.mac, r.epoch)
+		defer func() {
+			if set.Refused == nil {
+				r.conf = conf
+			}
+		}()
+	}
+	if err := agent.Prepare(c); err != nil {
+		return err
+	}
+	r.Command(c).Do(now)
+	return nil
+}
+
+// Ports returns the names of the ports by their numbers.
+func (r *Replayed) Ports() map[uint16]string {
+	names := map[uint16]string{}
+	for _, p := range r.ports {
+		names[uint16(p.Number)] = p.Name
+	}
+	return names
+}
+
+// Handler serves the API of a daemon that runs the host of a record, as it was at an
+// instant of the record. The player must not go on meanwhile.
+func (r *Replayed) Handler(h *replay.Header, at frame.Time) (http.Handler, error) {
+	engine, err := dataplane.New(dataplane.Config{Chunks: 1, ChunkSize: 2048, Held: true, At: at})
+	if err != nil {
+		return nil, err
+	}
+	u := &unit{name: r.name, engine: engine, mac: r.mac, worker: engine.Worker(0), agent: r.Agent, queues: 1, gone: make(chan struct{})}
+	u.conf.Store(r.conf)
+	d := &Daemon{opts: Options{Version: h.Build}, start: time.Now().Add(-time.Duration(at - h.Start)), engine: engine, source: "a record",
+		doc: &config.Hosts{Version: 1, Workers: make([]config.Worker, 1), Hosts: []config.Host{*r.conf}}, units: []*unit{u}}
+	d.state = metrics.ConfigState{Version: h.Build, Generation: 1, ReloadSuccess: true}
+	return control.ReadOnly(d.Handler()), nil
+}

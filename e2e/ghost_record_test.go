@@ -1,0 +1,80 @@
+package e2e
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"gswitch/control/api"
+)
+
+var recordedBytes = flag.String("recorded", "3MB", "how much hosts send each other in TestGhostsRecord")
+
+// Two hosts talk over a switch that loses, reorders and marks; all three are recorded.
+// Each replay is the same run to the bit, whatever else the machine does, and shows of
+// the host what the daemon showed in the end.
+func TestGhostsRecord(t *testing.T) {
+	l := newLab(t, 2, labOptions{})
+	dir := t.TempDir()
+	var ports strings.Builder
+	for i := range l.hosts {
+		fmt.Fprintf(&ports, "  - {interface: d%d, netns: %s, rate: 400Mbps, burst: 20ms, qos: q, faults: {loss: 0.1%%, reorder: 1%%, reorder_delay: 200us, corrupt: 0.05%%, flip: 0.05%%, seed: %d}}\n", i, l.sw, i+1)
+	}
+	file := filepath.Join(dir, "switch.yaml")
+	write(t, file, "version: 1\nswitches:\n- name: s1\n  id: 7\n  qos: {q: {queues: [{queue: 0, ecn: {kmin: 20KB, kmax: 60KB, pmax: 0.5}}]}}\n  ports:\n"+ports.String())
+	sw := run(t, "-c", file, "--record", dir)
+	file = filepath.Join(dir, "hosts.yaml")
+	text := "version: 1\nworkers: [{}, {}]\nhosts:\n"
+	for i, h := range l.hosts {
+		text += fmt.Sprintf("- {name: g%d, netns: %s, interface: eth0, address: 10.0.0.%d/24, rate: 800Mbps, burst: 5ms, base_rtt: 10ms, telemetry: {format: none}, congestion: dctcp, recovery: irn, serve: true}\n", i, h.ns, i+1)
+	}
+	write(t, file, text)
+	socket := filepath.Join(t.TempDir(), "sock")
+	d := launchProgram(t, ghost, socket, "-c", file, "--record", dir)
+	d.await()
+	sent := asked(d, &api.TransferReport{}, "--host", "g0", "send", "--to", "10.0.0.2", "--size", *recordedBytes).Result
+	if sent.Corrupt != 0 || sent.VerifiedBytes == 0 {
+		t.Errorf("sent %v", sent)
+	}
+	d.do("--host", "g1", "perf", "write", "--to", "10.0.0.1", "--size", "50kB", "--count", "5")
+	asked(d, &api.TransferReport{}, "--host", "g1", "ping", "10.0.0.1", "-n", "3", "-i", "1ms")
+	live := asked(d, &api.HostList{}, "show", "hosts").Hosts
+	d.stop()
+	sw.stop()
+	files, err := filepath.Glob(filepath.Join(dir, "*.grec"))
+	if err != nil || len(files) != 3 {
+		t.Fatalf("records %v, %v", files, err)
+	}
+	for _, file := range files {
+		out, ok := replayOf(t, file)
+		t.Log(strings.TrimSpace(out))
+		if m := regexp.MustCompile(`(\d+) calls, (\d+) frames sent,.* (\d+) hashes compared: identical\n$`).FindStringSubmatch(out); !ok || m == nil || len(m[2]) < 3 {
+			t.Errorf("the replay says\n%s", out)
+		}
+		if s, err := os.Stat(file); err != nil || s.Mode().Perm() != 0o600 {
+			t.Errorf("%v, %v", s, err)
+		}
+	}
+	out, ok := replayOf(t, files[0], "--", "ghost", "--json", "show", "hosts")
+	var shown struct{ Hosts []map[string]any }
+	if err := json.Unmarshal([]byte(out[strings.Index(out, "{"):]), &shown); !ok || err != nil || len(shown.Hosts) != 1 {
+		t.Fatalf("%v: %s", err, out)
+	}
+	h := shown.Hosts[0]
+	if h["name"] != "g0" || fmt.Sprint(h["messages_sent"]) != fmt.Sprint(live[0].MessagesSent) || fmt.Sprint(h["retransmissions"]) != fmt.Sprint(live[0].Retransmissions) {
+		t.Errorf("the replay shows %v, the daemon showed %v", h, live[0])
+	}
+	if out, ok := replayOf(t, files[0], "--until", "retransmissions > 0", "--trace", "10.0.0.2"); !ok || !strings.Contains(out, "eth0") {
+		t.Errorf("until something is sent again: %s", out)
+	}
+	for _, wrong := range [][]string{{"--", "gswitch", "show", "ports"}, {"--until", "queue_bytes > 3"}, {"--what-if", file}} {
+		if out, ok := replayOf(t, append([]string{files[0]}, wrong...)...); ok {
+			t.Errorf("%v: %s", wrong, out)
+		}
+	}
+}
