@@ -3,7 +3,6 @@ package run
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"slices"
 
 	"gswitch/fabric/flows"
@@ -14,7 +13,6 @@ import (
 	reports "gswitch/telemetry"
 	"gswitch/telemetry/flowradar"
 	tables "gswitch/telemetry/flowradar/point"
-	"gswitch/vswitch"
 )
 
 // flowBook collects what switches count of flows (switch.flowradar), and does what a
@@ -24,8 +22,7 @@ type flowBook struct {
 	book    *flows.Book
 	sources []reports.Source
 	buf     []byte
-	config  scenario.Controller
-	moved   map[netip.Prefix]bool
+	control *controller
 	err     error
 }
 
@@ -35,7 +32,7 @@ func flowsOf(n *vnet.Network, r *scenario.Run, keep bool) *flowBook {
 	if !on {
 		return nil
 	}
-	f := &flowBook{n: n, config: r.Doc.Controller, moved: map[netip.Prefix]bool{}}
+	f := &flowBook{n: n, control: newController(n, r.Doc.Controller)}
 	var ids []uint16
 	var shards []int
 	var slot frame.Time
@@ -69,8 +66,8 @@ func (f *flowBook) take(now frame.Time) {
 	}
 	first := len(f.book.Findings())
 	for i, x := range f.book.Advance(now) {
-		if x.Kind == flowradar.Blackholed && f.config.Blackholes == "move" {
-			f.n.Engine.At(now+frame.Time(f.config.Takes), func(now frame.Time) { f.move(now, first+i) })
+		if x.Kind == flowradar.Blackholed && f.control.Blackholes == "move" {
+			f.control.later(now, func(now frame.Time) { f.move(now, first+i) })
 		}
 	}
 }
@@ -80,54 +77,18 @@ func (f *flowBook) take(now frame.Time) {
 // several.
 func (f *flowBook) move(now frame.Time, i int) {
 	x := &f.book.Findings()[i].Finding
-	dst := x.Flow.Dst()
-	to := netip.PrefixFrom(netip.AddrFrom4([4]byte{byte(dst >> 24), byte(dst >> 16), byte(dst >> 8), byte(dst)}), 32)
 	if x.Flow.Rest&reports.HashedAddrs != 0 {
 		return
 	}
 	for _, w := range f.book.Ways(x) {
-		node := f.n.SwitchAt(w.Node)
-		sw := f.n.Switches[node]
-		r, ok := otherWays(sw.Program().Config, to, f.peer(w))
-		if !ok {
-			continue
+		first, ok := f.control.avoid(hostRoute(x.Flow.Dst()), w)
+		if first {
+			f.book.Moved(i, now)
 		}
-		if f.moved[to] {
-			return // other flows to the same place went with it
-		}
-		if err := sw.SetRoute(r); err != nil {
-			f.n.Engine.Stop(fmt.Errorf("controller: %s: %w", sw.Program().Config.Name, err))
-			return
-		}
-		f.n.Engine.Poke(f.n.EngineNode(w.Node))
-		f.moved[to] = true
-		f.book.Moved(i, now)
-		return
-	}
-}
-
-// peer returns the addresses of the other end of a port.
-func (f *flowBook) peer(w flows.Way) (v []netip.Addr) {
-	e := f.n.Topology.Peer(w.Node, w.Port)
-	if p := f.n.Plan.Nodes[e.Node].Ports; e.Port < len(p) {
-		for _, a := range p[e.Port] {
-			v = append(v, a.Addr())
+		if ok {
+			return // with it other flows to the same place
 		}
 	}
-	return v
-}
-
-// otherWays returns a route to a destination by the next hops that a switch has for
-// it, but for one; false if there are no others.
-func otherWays(cfg *vswitch.Config, to netip.Prefix, but []netip.Addr) (best vswitch.Route, ok bool) {
-	for _, r := range cfg.Routes {
-		if r.Prefix.Contains(to.Addr()) && (!ok || r.Prefix.Bits() > best.Prefix.Bits()) {
-			best, ok = r, true
-		}
-	}
-	best.Prefix = to
-	best.NextHops = slices.DeleteFunc(slices.Clone(best.NextHops), func(h vswitch.NextHop) bool { return slices.Contains(but, h.Via) })
-	return best, ok && len(best.NextHops) > 0
 }
 
 // finish takes what is still to come when the run is over, and writes what was found.
@@ -165,10 +126,12 @@ func (f *flowBook) finish(out *results.Run) error {
 	var delays [3][]float64
 	for _, x := range f.book.Findings() {
 		count[x.Kind]++
-		delays[x.Kind] = append(delays[x.Kind], (x.Seen - x.From).Seconds())
+		times := 1
 		if x.Kind == flowradar.Lost {
 			lost += float64(x.Packets)
+			times = int(x.Packets)
 		}
+		delays[x.Kind] = append(delays[x.Kind], slices.Repeat([]float64{(x.Seen - x.From).Seconds()}, times)...)
 		if x.Moved > 0 {
 			moved++
 		}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"gswitch/fabric/flows"
 	"gswitch/fabric/results"
 	"gswitch/fabric/scenario"
 	"gswitch/fabric/vnet"
@@ -31,7 +32,9 @@ type losses struct {
 	scratch  *frame.Pool
 	arena    *frame.Arena
 	parser   *wire.Parser
-	knows    bool // the engine tells what links lose, so that it can be compared
+	control  *controller
+	moved    []float64 // seconds from the first loss to a destination until the controller moved it off the link
+	knows    bool      // the engine tells what links lose, so that it can be compared
 }
 
 // segment is a direction of a link: the port where it begins, and where it ends.
@@ -47,8 +50,8 @@ type lostFrame struct {
 }
 
 // collectLosses returns nil where nothing is metered.
-func collectLosses(n *vnet.Network) *losses {
-	l := &losses{n: n, truth: map[lostFrame]lossradar.Cause{}}
+func collectLosses(n *vnet.Network, c scenario.Controller) *losses {
+	l := &losses{n: n, control: newController(n, c), truth: map[lostFrame]lossradar.Cause{}}
 	on := false
 	for _, sw := range n.Switches {
 		m, _ := sw.Nodes[0].Feature(meters.Name).(*meters.Meters)
@@ -130,7 +133,37 @@ func (l *losses) take(now frame.Time) {
 			out.Return(r)
 		}
 	}
-	l.found = append(l.found, l.collect.Advance(now)...)
+	v := l.collect.Advance(now)
+	l.found = append(l.found, v...)
+	if l.control.Losses == "move" {
+		l.move(now, v)
+	}
+}
+
+// move has the controller send what is for the destinations of lost frames by other
+// links, where the link or a table is to blame. Full queues are left to congestion
+// control.
+func (l *losses) move(now frame.Time, v []lossradar.Finding) {
+	told := map[lostTo]bool{}
+	for i := range v {
+		to := lostTo{v[i].Segment, uint32(v[i].Addrs)}
+		if v[i].Cause != lossradar.Blackhole && v[i].Cause != lossradar.Random || told[to] {
+			continue
+		}
+		told[to] = true
+		from, since := l.ends[to.segment].from, v[i].At
+		l.control.later(now, func(now frame.Time) {
+			if l.control.leave(hostRoute(to.dst), flows.Way{Node: l.n.SwitchNode(from.Switch), Port: from.Port}) {
+				l.moved = append(l.moved, (now - since).Seconds())
+			}
+		})
+	}
+}
+
+// lostTo is a destination of frames that were lost on a segment.
+type lostTo struct {
+	segment int
+	dst     uint32
 }
 
 // lost notes what a link lost, with what the frame's tag says.
@@ -234,6 +267,9 @@ func (l *losses) values(out *results.Run) {
 	put("lost_named_total", float64(sum.Found))
 	put("lost_unknown_batches_total", float64(sum.Unknown))
 	put("lost_strange_reports_total", float64(l.strange))
+	put("lost_moved_total", float64(len(l.moved)))
+	slices.Sort(l.moved)
+	results.Summarize(out.Values, "lost_moved", "seconds", l.moved)
 	if l.knows {
 		put("lost_frames_total", float64(lost))
 		put("lost_wrong_total", float64(wrong))
@@ -287,7 +323,7 @@ func (l *losses) table() (v []results.Loss) {
 func lossesOf(n *vnet.Network, r *scenario.Run) *losses {
 	for _, f := range r.Doc.Features() {
 		if f.Name == meters.Name {
-			return collectLosses(n)
+			return collectLosses(n, r.Doc.Controller)
 		}
 	}
 	return nil

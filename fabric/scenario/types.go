@@ -48,6 +48,7 @@ type Deviation struct {
 // Controller acts on what switches report.
 type Controller struct {
 	Blackholes string         `yaml:"blackholes" enum:"leave,move" default:"leave" doc:"move: what is for the destination of a flow that vanishes (switch.flowradar) is sent by another of its shortest paths, at the switch behind which it vanishes or the nearest before it that has several."`
+	Losses     string         `yaml:"losses" enum:"leave,move" default:"leave" doc:"move: what is for the destinations of frames that a link or a table loses, at random or as a blackhole (switch.lossradar), is sent by other of its shortest paths, at the switch before the link or, where that has none, at those before it."`
 	Takes      units.Duration `yaml:"takes" default:"5ms" doc:"From the finding to the route."`
 }
 

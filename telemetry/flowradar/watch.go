@@ -300,6 +300,9 @@ func (w *Watcher) follow(now frame.Time, s *Slot, at place, f *flowlet) bool {
 	if up > 0 || down > 0 {
 		f.last = s.Number
 	}
+	if f.sent == f.arrived {
+		f.from = s.From // nothing is missing of what was before
+	}
 	f.sent += up
 	f.arrived += down
 	f.unknown = f.unknown || !known
@@ -319,8 +322,6 @@ func (w *Watcher) follow(now frame.Time, s *Slot, at place, f *flowlet) bool {
 			find(Lost, f.from, f.sent-f.arrived)
 		}
 		f.sent, f.arrived, f.unknown = 0, 0, w.unsure(at, s)
-	case f.sent == up && f.arrived == down:
-		f.from = s.From
 	}
 	switch {
 	case !known || passes:

@@ -120,9 +120,9 @@ func TestSuspectRules(t *testing.T) {
 	r := generator(11)
 	prefix := func(bits int) uint32 { return uint32(uint64(0xffffffff) << (32 - bits)) }
 	suspects, trials := 0, 0
-	for list := range 5 {
+	for list, n := range []int{10_000, 50_000, 200_000} {
 		var rules []ACLRule
-		for range 10_000 {
+		for range n {
 			src, dst := prefix(16+r.IntN(17)), prefix(16+r.IntN(17))
 			mask := Tuple{Addrs: uint64(src)<<32 | uint64(dst), Rest: 0xffff<<8 | 0xff}
 			if r.IntN(3) == 0 {
@@ -131,7 +131,7 @@ func TestSuspectRules(t *testing.T) {
 			v := Tuple{Addrs: r.Uint64(), Rest: uint64(r.Uint32N(1<<16))<<8 | 6}.and(mask)
 			rules = append(rules, ACLRule{Value: v, Mask: mask, Deny: r.IntN(2) == 0})
 		}
-		for range 20 {
+		for range 33 {
 			broken, lost := breakRule(r.IntN, r.Uint64, rules)
 			if len(lost) == 0 {
 				continue
@@ -144,6 +144,7 @@ func TestSuspectRules(t *testing.T) {
 			}
 		}
 	}
+	t.Logf("%d suspects for %d flips", suspects, trials)
 	if trials < 40 || float64(suspects)/float64(trials) > 3 {
 		t.Errorf("%d suspects for %d flips, the paper has 2 to 2.5", suspects, trials)
 	}
