@@ -272,8 +272,7 @@ func TestCoreNamesNoSystem(t *testing.T) {
 	systems = append(systems, "rc3") // a part of transport
 	// Of systems that a package still names, each for a reason of its own.
 	names := map[string][]string{
-		"wire":       {"escape"},                                             // a format of MAC control frames, which the parser knows
-		"fabric/run": {"clocksync", "lstf", "rc3", "lossradar", "flowradar"}, // what turns them on, what is measured of clocks, schedules, second loops, losses
+		"wire": {"escape"}, // a format of MAC control frames, which the parser knows
 	}
 	for _, p := range list(t, "./frame", "./wire", "./buffer", "./pfc", "./scheduler", "./scheduler/orders", "./pipeline", "./vswitch", "./hostnic", "./notice", "./feature", "./command", "./control", "./metrics", "./fabric/run") {
 		for _, name := range systems {

@@ -138,10 +138,6 @@ func clockKeys() []Key {
 		{"clock_broken_total", OfRun, false, "", "Of these, the ones whose error was larger than the bound. There must not be any."},
 		{"clock_unknown_total", OfRun, false, "", "Samples of clocks that know no bound: they have not heard a root yet, or know that they are broken."},
 		{"clock_roots_max", OfRun, false, "", "Most nodes that took themselves for the root at one time, those that failed not counted."},
-		{"clock_plans_total", OfRun, false, "", "Plans that the controller made after the first."},
-		{"clock_unplanned_total", OfRun, false, "", "Times that it found none."},
-		{"clock_devices_total", OfRun, false, "", "Nodes that were configured anew by these plans, all plans together."},
-		{"clock_disagreed_total", OfRun, false, "", "Times that what a node of a mesh heard could not be true together (marzullo)."},
 	}
 	for d := 1; d <= ClockDepths; d++ {
 		v = append(v, Key{depthKey(d), OfRun, false, "", fmt.Sprintf("Largest uncertainty of a clock that is %d hops from the root.", d)})

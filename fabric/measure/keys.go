@@ -9,6 +9,7 @@ package measure
 import (
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -39,10 +40,19 @@ type Key struct {
 	Doc   string
 }
 
-// Keys returns every scalar that a run can have: those of every run, and what the
-// features of switches and hosts count.
+// registered are the keys of what is measured for a system, by its name.
+var registered = map[string][]Key{}
+
+// Register adds the keys of what runs measure for a system.
+func Register(system string, keys []Key) { registered[system] = keys }
+
+// Keys returns every scalar that a run can have: those of every run, those that are
+// measured for a system, and what the features of switches and hosts count.
 func Keys() []Key {
 	all := append(slices.Clone(keys), clockKeys()...)
+	for _, system := range slices.Sorted(maps.Keys(registered)) {
+		all = append(all, registered[system]...)
+	}
 	add := func(counters []feature.Counter, together, largest, key string) {
 		for i := range counters {
 			c, of := &counters[i], together
@@ -100,42 +110,6 @@ var keys = []Key{
 	{"arena_exhausted_total", OfRun, false, "", "Of the frames dropped, those for which the program had no memory set aside. No real network would have lost them: a run with any is not to be trusted."},
 	{"drop_share", OfRun, false, "", "The same as a share of the data frames that hosts sent."},
 	{"faults_total", OfRun, false, "", "Frames that links lost or spoiled as the scenario's faults say."},
-	{"lost_frames_total", OfRun, false, "", "Frames that were lost between two meters: by faults of the link, in the queue before it, and in the tables of the switch behind it. This, as what follows, with switch.lossradar."},
-	{"lost_named_total", OfRun, false, "", "Of these, how many the meters' digests named."},
-	{"lost_named_share", OfRun, false, "", "The same as a share."},
-	{"lost_wrong_total", OfRun, false, "", "Frames that digests named although no link or switch lost them."},
-	{"lost_unknown_batches_total", OfRun, false, "", "Batches of which a report was missing."},
-	{"lost_strange_reports_total", OfRun, false, "", "Reports of meters that nobody knows, or of another shape."},
-	{"lost_decoded_batches_share", OfRun, false, "", "Of the batches of a link in which frames were lost, the share of which every loss was named."},
-	{"lost_unknown_total", OfRun, false, "", "Frames that were named and whose cause could not be told."},
-	{"lost_congestion_total", OfRun, false, "", "Frames that were named as lost to a full queue."},
-	{"lost_blackhole_total", OfRun, false, "", "Frames that were named as lost to a table that sends some flows nowhere."},
-	{"lost_random_total", OfRun, false, "", "Frames that were named as lost at random."},
-	{"lost_loop_total", OfRun, false, "", "Frames that were named as lost in a loop."},
-	{"lost_random_precision_share", OfRun, false, "", "Of the frames named as lost at random, the share that a fault of the link lost so. In virtual time."},
-	{"lost_random_recall_share", OfRun, false, "", "Of the frames that faults of links lost at random, the share that was named as such. In virtual time."},
-	{"lost_blackhole_precision_share", OfRun, false, "", "Of the frames named as lost to a blackhole, the share that a fault of chosen flows lost. In virtual time."},
-	{"lost_blackhole_recall_share", OfRun, false, "", "Of the frames of chosen flows that faults lost, the share that was named as such. In virtual time."},
-	{"lost_seen", OfRun, true, "seconds", "Time from a loss, as the entrance of the link dates it, until the collector named it."},
-	{"lost_moved_total", OfRun, false, "", "Times that the controller moved what is for a destination off a link that loses frames (controller.losses)."},
-	{"lost_moved", OfRun, true, "seconds", "Time from a loss until the controller moved what is for its destination: from the first that was put down to the link."},
-	{"flow_slots_total", OfRun, false, "", "Slots in which switches counted flows, of all switches together. This, as what follows, with switch.flowradar."},
-	{"flow_unknown_slots_total", OfRun, false, "", "Of these, those whose report did not come, or was about several slots."},
-	{"flow_strange_reports_total", OfRun, false, "", "Reports of switches that nobody knows, or that came too late."},
-	{"flow_slot_flows_max", OfRun, false, "", "Most flows of a switch in a slot."},
-	{"flow_complete_slots_share", OfRun, false, "", "Share of the slots of which every flow came out of the tables."},
-	{"flow_exact_slots_share", OfRun, false, "", "The same, with the packets of every flow."},
-	{"flow_alone_share", OfRun, false, "", "Of the flows that switches counted, the share that came out of their own table, without those of other switches."},
-	{"flow_decoded_share", OfRun, false, "", "Of the flows of exact tables beside encoded ones (mode both), the share that came out of the encoded ones."},
-	{"flow_counters_share", OfRun, false, "", "The same, with the right packets."},
-	{"flow_garbage_total", OfRun, false, "", "Flows that came out of encoded tables, and are in no exact one."},
-	{"flow_lost_total", OfRun, false, "", "Packets that flows lost between switches or in their tables, found when each burst was over."},
-	{"flow_blackholes_total", OfRun, false, "", "Times that all packets of a flow were found to vanish at one place."},
-	{"flow_loops_total", OfRun, false, "", "Times that packets of a flow were found to go round."},
-	{"flow_moved_total", OfRun, false, "", "Times that the controller moved flows that vanish (controller.blackholes)."},
-	{"flow_loss_seen", OfRun, true, "seconds", "Time from the beginning of the first slot of a burst in which packets may have been lost until it was known which, of each packet."},
-	{"flow_blackhole_seen", OfRun, true, "seconds", "Time from the beginning of the first slot in which a flow vanishes until that was known."},
-	{"flow_loop_seen", OfRun, true, "seconds", "Time from the beginning of the slot in which a loop begins until it was known."},
 	{"marks_total", OfRun, false, "", "Data frames that arrived with a congestion mark."},
 	{"pauses_total", OfRun, false, "", "Times that a class of a port was paused."},
 	{"pause_frames_total", OfRun, false, "", "Pause frames that switches sent, renewals included."},
@@ -186,15 +160,6 @@ var keys = []Key{
 	{"telemetry_unstamped_total", OfRun, false, "", "Records that switches could not write into frames with telemetry: there was no room, or no more was allowed (switch.int.mode)."},
 	{"low_frames_total", OfRun, false, "", "Data frames of second loops (hosts.transport.rc3)."},
 	{"data_frames_total", OfRun, false, "", "Data frames that hosts sent, without those of second loops."},
-	{"copies_collected_total", OfRun, false, "", "Copies of packets that came to the hosts of measure.traces."},
-	{"traces_total", OfRun, false, "", "Packets of which copies came."},
-	{"traces_delivered_total", OfRun, false, "", "Of these, the ones that were seen last by a switch that hands them to their destination."},
-	{"traces_dropped_total", OfRun, false, "", "Those of which a switch tells that it dropped them (drops of a session of switch.watch)."},
-	{"traces_lost_total", OfRun, false, "", "Those that were seen last where they should have gone on."},
-	{"traces_looped_total", OfRun, false, "", "Those that came to a switch again."},
-	{"traces_missing_copies_total", OfRun, false, "", "Hops of these packets of which no copy came, although later hops saw them."},
-	{"loop_visits_mean", OfRun, false, "", "How often the packets of the loop with most of them came to each of its switches. Known where any looped."},
-	{"uneven_max", OfRun, false, "", "The most packets that one of several next hops of a switch got, in mean shares: 1 is even. Of traced packets, the largest of all switches."},
 	{"at_seconds", OfEvent, false, "", "When the event was."},
 	{"drain_seconds", OfEvent, false, "", "Time from the event until the queue, after its peak, is down. Until the end of the run if it never is; drained is 0 then."},
 	{"drained", OfEvent, false, "", "1 if the queue came down."},

@@ -9,14 +9,13 @@ import (
 
 	"gswitch/fabric"
 	"gswitch/fabric/live"
+	"gswitch/fabric/observe"
 	"gswitch/fabric/pauses"
 	"gswitch/fabric/results"
 	"gswitch/fabric/scenario"
 	"gswitch/fabric/vnet"
 	"gswitch/frame"
 	"gswitch/sim"
-	tables "gswitch/telemetry/flowradar/point"
-	meters "gswitch/telemetry/lossradar/point"
 )
 
 // checkDivision says what cannot be in several processes.
@@ -44,21 +43,10 @@ func (h *host) checkDivision(s *scenario.Scenario) error {
 		if d.Streams() {
 			return fmt.Errorf("%s: connections of TCP have both ends in one process: run it with --processes one", s.File)
 		}
-		if len(d.Measure.Traces) > 0 {
-			return fmt.Errorf("%s: measure.traces collects copies, which come to the hosts' processes: run it with --processes one, or without measure.traces", s.File)
-		}
-		for _, f := range d.Features() {
-			if f.Name == meters.Name {
-				return fmt.Errorf("%s: switch.lossradar: digests of both ends of a link are put together in one process: run it with --processes one", s.File)
+		for _, of := range observe.Of(d) {
+			if of.Divided != "" {
+				return fmt.Errorf("%s: %s", s.File, of.Divided)
 			}
-		}
-		for _, f := range d.Wholes() {
-			if f.Name == tables.Name {
-				return fmt.Errorf("%s: switch.flowradar: what switches count of flows is put together in one process: run it with --processes one", s.File)
-			}
-		}
-		if d.Clock.On() {
-			return fmt.Errorf("%s: clock: how wrong a clock is can be seen only where all of them are: run it with --processes one", s.File)
 		}
 		if d.Measure.CC {
 			return fmt.Errorf("%s: measure.cc records what congestion control knows, which is with the hosts' processes: run it with --processes one, or without measure.cc", s.File)

@@ -122,7 +122,7 @@ func (in *injector) node(r *scenario.Run, f *scenario.Fault) {
 	e, id := in.n.Engine, in.n.EngineNode(i)
 	own := int64(0) // how its oscillator runs without fault
 	if r.Doc.Clock.On() {
-		own, _ = oscillator(r, i)
+		own, _ = r.Oscillator(i)
 	}
 	e.At(frame.Time(f.Start), func(now frame.Time) {
 		switch f.Kind {

@@ -5,13 +5,14 @@ import (
 
 	"gswitch/cc"
 	"gswitch/config"
+	"gswitch/fabric/observe"
+	_ "gswitch/fabric/observe/all" // what runs measure for systems
 	"gswitch/fabric/scenario"
 	"gswitch/fabric/vnet"
 	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/hostnic"
 	inband "gswitch/int"
-	"gswitch/lstf"
 	"gswitch/scheduler"
 	"gswitch/transport"
 	"gswitch/wire"
@@ -29,10 +30,9 @@ func network(r *scenario.Run, e vnet.EngineMaker) (*vnet.Network, error) {
 // extras are what a network has beyond its document.
 type extras struct {
 	pauses int // that each switch remembers
-	listen map[string]func(frame.Time, []byte) bool
-	waits  *lstf.Schedule // to be replayed, if not nil
 	cores  int
 	part   func(node int) int
+	change []func(*vnet.Config) // of what observes the run
 }
 
 // build is network with more.
@@ -41,9 +41,9 @@ func build(r *scenario.Run, e vnet.EngineMaker, x extras) (*vnet.Network, error)
 	if err != nil {
 		return nil, err
 	}
-	c.Engine, c.PauseLog, c.Listen, c.Cores, c.Part = e, x.pauses, x.listen, x.cores, x.part
-	if x.waits != nil {
-		replay(c, x.waits, r.Doc.Switch.ReplayPriority)
+	c.Engine, c.PauseLog, c.Cores, c.Part = e, x.pauses, x.cores, x.part
+	for _, change := range x.change {
+		change(c)
 	}
 	return vnet.Build(c)
 }
@@ -125,7 +125,7 @@ func describe(r *scenario.Run, real bool) (*vnet.Config, error) {
 		c.Streams = vnet.Streams{On: true, Delay: frame.Time(h.TCP.Delay), Jitter: frame.Time(h.TCP.Jitter)}
 	}
 	c.Host.Options = h.Options
-	c.Host.LowClasses = h.Transport.RC3.LowClasses(h.Class)
+	c.Host.LowClasses = h.Transport.LowClasses(h.Class)
 	if c.Host.Transport, c.Host.Recovery, err = recovery(&h.Transport); err != nil {
 		return nil, err
 	}
@@ -145,9 +145,15 @@ func describe(r *scenario.Run, real bool) (*vnet.Config, error) {
 			c.PFC, c.PFCStages = false, 0
 		}
 	}
-	ck, err := newClocks(r, real)
-	ck.configure(r, c)
-	return c, err
+	for _, s := range observe.Of(d) {
+		if s.Configure == nil {
+			continue
+		}
+		if err := s.Configure(r, real, c); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
 }
 
 // each calls visit with the names of hosts.

@@ -8,6 +8,7 @@ import (
 	"gswitch/fabric"
 	"gswitch/fabric/live"
 	"gswitch/fabric/measure"
+	"gswitch/fabric/observe"
 	"gswitch/fabric/results"
 	"gswitch/fabric/scenario"
 	"gswitch/fabric/vnet"
@@ -24,25 +25,19 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 		return divided(ctx, s, r, h, p)
 	}
 	began := time.Now()
-	ck, err := newClocks(r, h.real())
-	if err != nil {
-		return nil, err
-	}
 	e, err := h.maker(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	collected, listen, err := collects(r, h.o.Out != "")
+	x := extras{pauses: h.o.Pauses, cores: h.o.Cores, part: h.o.Part}
+	watching, err := observers(ctx, s, r, h)
 	if err != nil {
 		return nil, err
 	}
-	waits, err := rehearse(ctx, s, r)
-	if err != nil {
-		return nil, err
-	}
-	x := extras{pauses: h.o.Pauses, listen: listen, waits: waits, cores: h.o.Cores, part: h.o.Part}
-	if ck != nil || waits != nil { // what their nodes share belongs to one thread
-		x.cores = 1
+	for _, o := range watching {
+		if o.Network != nil {
+			x.change = append(x.change, o.Network)
+		}
 	}
 	n, err := build(r, e, x)
 	if err != nil {
@@ -62,11 +57,15 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 	t.listen(rec)
 	records := recordConnections(n, r, h.o.Version)
 	t.begin()
-	lost, counted := lossesOf(n, r), flowsOf(n, r, h.o.Out != "")
 	var over atomic.Bool
 	sample(ctx, n, rec, t, r, ports, &over)
-	if err := ck.begin(n, r, rec); err != nil {
-		return nil, err
+	for _, o := range watching {
+		if o.Begin == nil {
+			continue
+		}
+		if err := o.Begin(n, rec); err != nil {
+			return nil, err
+		}
 	}
 	if err := inject(n, r); err != nil {
 		return nil, err
@@ -113,12 +112,12 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 	point(r, out)
 	rec.Result(out)
 	counters(n, out)
-	if collected != nil {
-		collected.put(n.Engine.Now(), out)
-		if h.o.Out != "" {
-			if err := collected.save(h.o.Out, r); err != nil {
-				return nil, err
-			}
+	for _, o := range watching {
+		if o.Finish == nil {
+			continue
+		}
+		if err := o.Finish(n, out); err != nil {
+			return nil, err
 		}
 	}
 	if records != nil {
@@ -131,11 +130,6 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 			}
 		}
 	}
-	ck.put(out)
-	lost.finish(out)
-	if err := counted.finish(out); err != nil {
-		return nil, err
-	}
 	if h.o.Pauses > 0 {
 		out.Pauses = n.PauseTrace(n.Engine.Now())
 		if h.o.Out != "" {
@@ -143,6 +137,20 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 		}
 	}
 	return out, nil
+}
+
+// observers are what observes a run, in the order of the names of their systems.
+func observers(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host) (v []*observe.Observer, err error) {
+	run := &observe.Run{Run: r, Real: h.real(), Dir: h.o.Out,
+		Rehearse: func(ctx context.Context, change func(*vnet.Config)) error { return rehearse(ctx, s, r, change) }}
+	for _, of := range observe.Of(r.Doc) {
+		o, err := of.New(ctx, run)
+		if err != nil {
+			return nil, err
+		}
+		v = append(v, o)
+	}
+	return v, nil
 }
 
 // point notes what the sweep set, and what is seldom meant.

@@ -140,7 +140,7 @@ func common(n *vnet.Network, r *scenario.Run, entry int) ([]vnet.Flow, error) {
 			if err != nil {
 				return err
 			}
-			f.Transport, f.LowClasses = &c, tr.RC3.LowClasses(r.Doc.Hosts.Class)
+			f.Transport, f.LowClasses = &c, tr.LowClasses(r.Doc.Hosts.Class)
 		}
 		return nil
 	}

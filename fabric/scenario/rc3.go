@@ -36,8 +36,9 @@ func (x *RC3) Loop() *transport.Recursive {
 	return r
 }
 
-// LowClasses returns the class of each level beside data of a class.
-func (x *RC3) LowClasses(class int) (v []uint8) {
+// LowClasses returns the class of each level of the second loop beside data of a class.
+func (t *Transport) LowClasses(class int) (v []uint8) {
+	x := &t.RC3
 	loop := x.Loop()
 	if loop == nil {
 		return nil
@@ -68,7 +69,7 @@ func (v *validator) rc3(key string, t *Transport, class int) {
 		return
 	}
 	above := class
-	for i, low := range t.RC3.LowClasses(class) {
+	for i, low := range t.LowClasses(class) {
 		c := int(low)
 		switch {
 		case c >= above:

@@ -13,14 +13,14 @@ func TestRC3Levels(t *testing.T) {
 	if l := x.Loop(); !slices.Equal(l.Levels, transport.DesignLevels) || l.Cross != transport.Flush || l.Stop {
 		t.Errorf("%+v", l)
 	}
-	if c := x.LowClasses(5); !slices.Equal(c, []uint8{4, 3, 2}) {
+	if c := (&Transport{RC3: x}).LowClasses(5); !slices.Equal(c, []uint8{4, 3, 2}) {
 		t.Errorf("classes %v", c)
 	}
 	x = RC3{Enabled: true, Cross: "push", Quotas: []int{10, 100, 1000, 10000}, Classes: []int{4, 2, 1, 0}, Stop: true, Burst: 43}
-	if l := x.Loop(); !slices.Equal(l.Levels, transport.FourLevels) || l.Cross != transport.Push || !l.Stop || l.Burst != 43 || !slices.Equal(x.LowClasses(7), []uint8{4, 2, 1, 0}) {
+	if l := x.Loop(); !slices.Equal(l.Levels, transport.FourLevels) || l.Cross != transport.Push || !l.Stop || l.Burst != 43 || !slices.Equal((&Transport{RC3: x}).LowClasses(7), []uint8{4, 2, 1, 0}) {
 		t.Errorf("%+v", l)
 	}
-	if off := (&RC3{}); off.Loop() != nil || off.LowClasses(5) != nil {
+	if off := (&Transport{}); off.RC3.Loop() != nil || off.LowClasses(5) != nil {
 		t.Error("a loop that is off")
 	}
 }

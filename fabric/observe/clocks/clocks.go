@@ -1,11 +1,15 @@
-package run
+// Package clocks keeps the clocks of a run together and measures how far they are apart.
+package clocks
 
 import (
+	"context"
+
 	"gswitch/clocksync"
 	"gswitch/clocksync/boundary"
 	"gswitch/clocksync/ordinary"
 	"gswitch/fabric/clock"
 	"gswitch/fabric/measure"
+	"gswitch/fabric/observe"
 	"gswitch/fabric/results"
 	"gswitch/fabric/scenario"
 	"gswitch/fabric/vnet"
@@ -14,7 +18,28 @@ import (
 	"gswitch/vswitch"
 )
 
-// clockSet keeps the clocks of a run together, if its document says so.
+func init() {
+	observe.Register(&observe.System{
+		Name:      "clocks",
+		On:        func(d *scenario.Document) bool { return d.Clock.On() },
+		Divided:   "clock: how wrong a clock is can be seen only where all of them are: run it with --processes one",
+		Values:    values,
+		Configure: configure,
+		New: func(_ context.Context, r *observe.Run) (*observe.Observer, error) {
+			c, err := plan(r.Run, r.Real)
+			if err != nil {
+				return nil, err
+			}
+			return &observe.Observer{
+				Network: func(v *vnet.Config) { v.Cores = 1 }, // what nodes share belongs to one thread
+				Begin:   func(n *vnet.Network, rec *measure.Recorder) error { return c.begin(n, r.Run, rec) },
+				Finish:  c.finish,
+			}, nil
+		},
+	})
+}
+
+// clockSet is the clocks of a run.
 type clockSet struct {
 	spec    *clock.Spec
 	options []clocksync.Options // by node of the topology
@@ -23,12 +48,9 @@ type clockSet struct {
 	dead    []int // faults that a node stands still or is away for, by node
 }
 
-// newClocks plans who follows whom; nil without clocks. On real frames nodes get what
-// arrives late: they believe messages alone that the emulated link has stamped.
-func newClocks(r *scenario.Run, real bool) (*clockSet, error) {
-	if !r.Doc.Clock.On() {
-		return nil, nil
-	}
+// plan says who follows whom. On real frames nodes get what arrives late: they believe
+// messages alone that the emulated link has stamped.
+func plan(r *scenario.Run, real bool) (*clockSet, error) {
 	s, err := r.ClockSpec()
 	if err != nil {
 		return nil, err
@@ -45,9 +67,10 @@ func newClocks(r *scenario.Run, real bool) (*clockSet, error) {
 }
 
 // configure gives each node its clock.
-func (c *clockSet) configure(r *scenario.Run, v *vnet.Config) {
-	if c == nil {
-		return
+func configure(r *scenario.Run, real bool, v *vnet.Config) error {
+	c, err := plan(r, real)
+	if err != nil {
+		return err
 	}
 	v.LinkLocal = true
 	v.AdjustSwitch = func(name string, cfg *vswitch.Config) {
@@ -63,6 +86,7 @@ func (c *clockSet) configure(r *scenario.Run, v *vnet.Config) {
 		}
 		return o, err
 	}
+	return nil
 }
 
 // Node and Link implement clock.Live.
@@ -72,15 +96,12 @@ func (c *clockSet) Link(i int) bool { return c.down[i] == 0 }
 // begin gives nodes their oscillators, and has clocks looked at and the controller
 // act.
 func (c *clockSet) begin(n *vnet.Network, r *scenario.Run, rec *measure.Recorder) (err error) {
-	if c == nil {
-		return nil
-	}
 	if c.keeper, err = clock.NewKeeper(n, c.spec, c.options, c); err != nil {
 		return err
 	}
 	d := &r.Doc.Clock
 	for i := range n.Topology.Nodes {
-		drift, step := oscillator(r, i)
+		drift, step := r.Oscillator(i)
 		if err := n.Engine.SetClock(n.EngineNode(i), drift, step); err != nil {
 			return err
 		}
@@ -110,17 +131,6 @@ func (c *clockSet) begin(n *vnet.Network, r *scenario.Run, rec *measure.Recorder
 	return nil
 }
 
-// oscillator is how a node's runs, by the seed: parts in 10^9 faster, and how far
-// it is ahead when the run begins.
-func oscillator(r *scenario.Run, node int) (drift int64, step frame.Time) {
-	if r.Doc.Clock.Oscillator == 0 {
-		return 0, 0
-	}
-	rnd := frame.NewRand(r.Seed*0x9e3779b97f4a7c15 + uint64(node))
-	span := uint32(r.Doc.Clock.Oscillator) * 2000
-	return int64(rnd.Uint32n(span+1)) - int64(span/2), frame.Time(rnd.Uint32n(1_000_000))
-}
-
 // follow notes what fails, and has the controller act behind each change.
 func (c *clockSet) follow(n *vnet.Network, r *scenario.Run) {
 	for i := range r.Doc.Faults {
@@ -128,11 +138,11 @@ func (c *clockSet) follow(n *vnet.Network, r *scenario.Run) {
 		var of *int
 		switch f.Kind {
 		case "down":
-			dirs, err := directions(r, f)
-			if err != nil || len(dirs) != 1 {
+			p, err := scenario.FindPort(r.Topology, f.Link)
+			if err != nil || f.Both {
 				continue
 			}
-			of = &c.down[dirs[0].link]
+			of = &c.down[r.Topology.Nodes[p.Node].Links[p.Port]]
 		case "reboot", "pause":
 			node, _ := r.Topology.Lookup(f.Node)
 			of = &c.dead[node]
@@ -155,14 +165,12 @@ func (c *clockSet) change(n *vnet.Network, at frame.Time, of *int, by int) {
 	})
 }
 
-// put writes what the controller did.
-func (c *clockSet) put(out *results.Run) {
-	if c == nil {
-		return
-	}
+// finish writes what the controller did.
+func (c *clockSet) finish(_ *vnet.Network, out *results.Run) error {
 	k := c.keeper.Counts
 	out.Values["clock_plans_total"] = float64(k.Plans)
 	out.Values["clock_unplanned_total"] = float64(k.Unplanned)
 	out.Values["clock_devices_total"] = float64(k.Devices)
 	out.Values["clock_disagreed_total"] = float64(k.Disagreed)
+	return nil
 }

@@ -1,10 +1,16 @@
-package run
+// Package losses puts together the digests of both ends of each link between switches
+// that are metered (switch.lossradar), and compares what they tell with what was lost.
+package losses
 
 import (
+	"context"
 	"math"
 	"slices"
 
 	"gswitch/fabric/flows"
+	"gswitch/fabric/measure"
+	"gswitch/fabric/observe"
+	"gswitch/fabric/observe/controller"
 	"gswitch/fabric/results"
 	"gswitch/fabric/scenario"
 	"gswitch/fabric/vnet"
@@ -17,8 +23,23 @@ import (
 	"gswitch/wire"
 )
 
-// losses collects the digests of both ends of each link between switches that are
-// metered (switch.lossradar), and compares what they tell with what was lost.
+func init() {
+	observe.Register(&observe.System{
+		Name:    meters.Name,
+		On:      observe.Feature(meters.Name),
+		Divided: "switch.lossradar: digests of both ends of a link are put together in one process: run it with --processes one",
+		Values:  values,
+		New: func(_ context.Context, r *observe.Run) (*observe.Observer, error) {
+			var l *losses
+			return &observe.Observer{
+				Begin:  func(n *vnet.Network, _ *measure.Recorder) error { l = collect(n, r.Doc.Controller); return nil },
+				Finish: func(_ *vnet.Network, out *results.Run) error { l.finish(out); return nil },
+			}, nil
+		},
+	})
+}
+
+// losses is what is known of a run.
 type losses struct {
 	n        *vnet.Network
 	meters   []*meters.Meters // by switch
@@ -32,7 +53,7 @@ type losses struct {
 	scratch  *frame.Pool
 	arena    *frame.Arena
 	parser   *wire.Parser
-	control  *controller
+	control  *controller.Controller
 	moved    []float64 // seconds from the first loss to a destination until the controller moved it off the link
 	knows    bool      // the engine tells what links lose, so that it can be compared
 }
@@ -40,7 +61,8 @@ type losses struct {
 // segment is a direction of a link: the port where it begins, and where it ends.
 type segment struct {
 	from, to vnet.Port
-	dir      direction
+	link     int // of the topology
+	way      sim.Way
 }
 
 // lostFrame names a frame that was lost.
@@ -49,9 +71,9 @@ type lostFrame struct {
 	sig     lossradar.Signature
 }
 
-// collectLosses returns nil where nothing is metered.
-func collectLosses(n *vnet.Network, c scenario.Controller) *losses {
-	l := &losses{n: n, control: newController(n, c), truth: map[lostFrame]lossradar.Cause{}}
+// collect returns nil where nothing is metered.
+func collect(n *vnet.Network, c scenario.Controller) *losses {
+	l := &losses{n: n, control: controller.New(n, c), truth: map[lostFrame]lossradar.Cause{}}
 	on := false
 	for _, sw := range n.Switches {
 		m, _ := sw.Nodes[0].Feature(meters.Name).(*meters.Meters)
@@ -73,7 +95,7 @@ func collectLosses(n *vnet.Network, c scenario.Controller) *losses {
 		timing = l.meters[a.Switch].Config().Timing
 		judge := lossradar.DefaultThresholds(float64(link.Rate))
 		judge.Interval = 10 * timing.Period // the paper's: 100 ms and 10 ms
-		for way, s := range [...]segment{{a, b, direction{i, sim.Forth}}, {b, a, direction{i, sim.Back}}} {
+		for way, s := range [...]segment{{a, b, i, sim.Forth}, {b, a, i, sim.Back}} {
 			from, to := link.A.Node, link.B.Node
 			if way == 1 {
 				from, to = to, from
@@ -152,8 +174,8 @@ func (l *losses) move(now frame.Time, v []lossradar.Finding) {
 		}
 		told[to] = true
 		from, since := l.ends[to.segment].from, v[i].At
-		l.control.later(now, func(now frame.Time) {
-			if l.control.leave(hostRoute(to.dst), flows.Way{Node: l.n.SwitchNode(from.Switch), Port: from.Port}) {
+		l.control.Later(now, func(now frame.Time) {
+			if l.control.Leave(controller.HostRoute(to.dst), flows.Way{Node: l.n.SwitchNode(from.Switch), Port: from.Port}) {
 				l.moved = append(l.moved, (now - since).Seconds())
 			}
 		})
@@ -168,7 +190,7 @@ type lostTo struct {
 
 // lost notes what a link lost, with what the frame's tag says.
 func (l *losses) lost(id sim.LinkID, way sim.Way, why fault.Loss, b []byte) {
-	i := slices.IndexFunc(l.ends, func(s segment) bool { return l.n.Link(s.dir.link) == id && s.dir.way == way })
+	i := slices.IndexFunc(l.ends, func(s segment) bool { return l.n.Link(s.link) == id && s.way == way })
 	if i < 0 || len(b) > l.arena.Room() {
 		return
 	}
@@ -223,12 +245,12 @@ func (l *losses) finish(out *results.Run) {
 	}
 	l.take(l.n.Engine.Now())
 	l.found = append(l.found, l.collect.Flush()...)
-	l.values(out)
+	l.compare(out)
 	out.Losses = l.table()
 }
 
-// values compares what was found with what was lost.
-func (l *losses) values(out *results.Run) {
+// compare holds what was found against what was lost.
+func (l *losses) compare(out *results.Run) {
 	found := make([]int64, len(l.segments))
 	var by, right [lossradar.NumCauses]float64
 	var delays []float64
@@ -317,14 +339,4 @@ func (l *losses) table() (v []results.Loss) {
 	}
 	slices.SortStableFunc(v, func(a, b results.Loss) int { return int(b.Frames) - int(a.Frames) })
 	return v
-}
-
-// lossesOf is collectLosses for runs whose document meters links.
-func lossesOf(n *vnet.Network, r *scenario.Run) *losses {
-	for _, f := range r.Doc.Features() {
-		if f.Name == meters.Name {
-			return collectLosses(n, r.Doc.Controller)
-		}
-	}
-	return nil
 }

@@ -1,6 +1,9 @@
-package run
+// Package copies has hosts collect the copies that switches send of packets
+// (measure.traces), and tells what became of those.
+package copies
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,9 +13,11 @@ import (
 
 	"gswitch/capture"
 	"gswitch/fabric"
+	"gswitch/fabric/observe"
 	"gswitch/fabric/results"
 	"gswitch/fabric/scenario"
 	"gswitch/fabric/traces"
+	"gswitch/fabric/vnet"
 	"gswitch/frame"
 )
 
@@ -32,22 +37,35 @@ type kept struct {
 	data []byte
 }
 
-// collects makes the hosts of a run collect copies; nil if none do.
-func collects(r *scenario.Run, keep bool) (*copies, map[string]func(frame.Time, []byte) bool, error) {
-	hosts := r.Doc.Measure.Traces
-	if len(hosts) == 0 {
-		return nil, nil, nil
-	}
-	plan, err := fabric.NewPlan(r.Topology)
-	if err != nil {
-		return nil, nil, err
-	}
-	c := &copies{book: traces.New(plan), keep: keep}
-	at := map[string]func(frame.Time, []byte) bool{}
-	for _, h := range hosts {
-		at[h] = c.take
-	}
-	return c, at, nil
+func init() {
+	observe.Register(&observe.System{
+		Name:    "traces",
+		On:      func(d *scenario.Document) bool { return len(d.Measure.Traces) > 0 },
+		Divided: "measure.traces collects copies, which come to the hosts' processes: run it with --processes one, or without measure.traces",
+		Values:  values,
+		New: func(_ context.Context, r *observe.Run) (*observe.Observer, error) {
+			plan, err := fabric.NewPlan(r.Topology)
+			if err != nil {
+				return nil, err
+			}
+			c := &copies{book: traces.New(plan), keep: r.Dir != ""}
+			return &observe.Observer{
+				Network: func(v *vnet.Config) {
+					v.Listen = map[string]func(frame.Time, []byte) bool{}
+					for _, h := range r.Doc.Measure.Traces {
+						v.Listen[h] = c.take
+					}
+				},
+				Finish: func(n *vnet.Network, out *results.Run) error {
+					c.put(n.Engine.Now(), out)
+					if !c.keep {
+						return nil
+					}
+					return c.save(r.Dir, r.Run)
+				},
+			}, nil
+		},
+	})
 }
 
 // take takes a copy.

@@ -1,9 +1,12 @@
-package run
+// Package slack replays schedules (switch.replay): a run is made twice, the second time
+// with what each packet waited in the first as its slack.
+package slack
 
 import (
 	"context"
 	"fmt"
 
+	"gswitch/fabric/observe"
 	"gswitch/fabric/scenario"
 	"gswitch/fabric/vnet"
 	"gswitch/frame"
@@ -12,6 +15,31 @@ import (
 	"gswitch/scheduler"
 	"gswitch/scheduler/orders"
 )
+
+func init() {
+	observe.Register(&observe.System{
+		Name:    "replay",
+		On:      func(d *scenario.Document) bool { return d.Switch.Replay },
+		Divided: "switch.replay: what packets waited is known to the switches that sent them, which are in one process: run it with --processes one",
+		New: func(ctx context.Context, r *observe.Run) (*observe.Observer, error) {
+			waits := &lstf.Schedule{}
+			err := r.Rehearse(ctx, func(c *vnet.Config) {
+				onPorts(c, func(o *slack.Config) {
+					if o.Recorded = waits; !o.Fixed {
+						o.Policy = lstf.Policy{} // nothing goes by it
+					}
+				})
+			})
+			if err != nil {
+				return nil, fmt.Errorf("switch.replay: the schedule to be replayed: %w", err)
+			}
+			return &observe.Observer{Network: func(c *vnet.Config) {
+				c.Cores = 1 // what nodes share belongs to one thread
+				replay(c, waits, r.Doc.Switch.ReplayPriority)
+			}}, nil
+		},
+	})
+}
 
 // unscheduled is the slack of packets that had not left yet when the first run
 // ended: they go behind the others.
@@ -29,54 +57,6 @@ func replay(c *vnet.Config, waits *lstf.Schedule, priority bool) {
 	onPorts(c, func(o *slack.Config) {
 		o.Policy, o.Fixed = lstf.Policy{Kind: kind, Of: unscheduled, Schedule: waits}, priority
 	})
-}
-
-// rehearse runs r as it stands and returns what packets waited; nil if it is not to
-// be replayed.
-func rehearse(ctx context.Context, s *scenario.Scenario, r *scenario.Run) (*lstf.Schedule, error) {
-	if !r.Doc.Switch.Replay {
-		return nil, nil
-	}
-	c, err := describe(r, false)
-	if err != nil {
-		return nil, err
-	}
-	waits := &lstf.Schedule{}
-	onPorts(c, func(o *slack.Config) {
-		if o.Recorded = waits; !o.Fixed {
-			o.Policy = lstf.Policy{} // nothing goes by it
-		}
-	})
-	n, err := vnet.Build(c)
-	if err != nil {
-		return nil, err
-	}
-	rec, _ := recorder(n, r)
-	t, err := newTraffic(ctx, n, here{n}, rec, r, s.File)
-	if err != nil {
-		return nil, err
-	}
-	t.listen(rec)
-	t.begin()
-	end := frame.Time(r.Doc.Duration)
-	for k := frame.Time(1); k <= pieces; k++ {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if err := n.Engine.Run(end / pieces * k); err != nil {
-			return nil, err
-		}
-	}
-	lost := uint64(0)
-	for why, k := range n.Drops() {
-		if frame.Reason(why).Loss() {
-			lost += k
-		}
-	}
-	if lost > 0 {
-		return nil, fmt.Errorf("a schedule in which packets are lost cannot be replayed, and %d are; give switch.buffer more", lost)
-	}
-	return waits, n.Engine.Close()
 }
 
 // onPorts changes what ports have of slack.

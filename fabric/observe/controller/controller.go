@@ -1,4 +1,6 @@
-package run
+// Package controller sends packets another way, where what observes a run found that they
+// are lost (the section controller of a scenario).
+package controller
 
 import (
 	"encoding/binary"
@@ -13,8 +15,8 @@ import (
 	"gswitch/vswitch"
 )
 
-// controller sends packets another way (the section controller of a scenario).
-type controller struct {
+// Controller acts in one run.
+type Controller struct {
 	n *vnet.Network
 	scenario.Controller
 	moved map[move]bool
@@ -26,18 +28,19 @@ type move struct {
 	way flows.Way
 }
 
-func newController(n *vnet.Network, c scenario.Controller) *controller {
-	return &controller{n: n, Controller: c, moved: map[move]bool{}}
+// New returns a controller for a network.
+func New(n *vnet.Network, c scenario.Controller) *Controller {
+	return &Controller{n: n, Controller: c, moved: map[move]bool{}}
 }
 
-// later has something done when the controller had its time.
-func (c *controller) later(now frame.Time, do func(now frame.Time)) {
+// Later has something done when the controller had its time.
+func (c *Controller) Later(now frame.Time, do func(now frame.Time)) {
 	c.n.Engine.At(now+frame.Time(c.Takes), do)
 }
 
-// avoid sends what is for an address by other ports than one, if the switch has others
+// Avoid sends what is for an address by other ports than one, if the switch has others
 // for it. first tells that nobody did before.
-func (c *controller) avoid(to netip.Prefix, w flows.Way) (first, ok bool) {
+func (c *Controller) Avoid(to netip.Prefix, w flows.Way) (first, ok bool) {
 	if c.moved[move{to, w}] {
 		return false, true
 	}
@@ -55,16 +58,16 @@ func (c *controller) avoid(to netip.Prefix, w flows.Way) (first, ok bool) {
 	return true, true
 }
 
-// leave sends what is for an address by other links than one direction of one: at the
+// Leave sends what is for an address by other links than one direction of one: at the
 // switch before it, or, where that has no other way, at all that send to it. It
 // reports whether it did something.
-func (c *controller) leave(to netip.Prefix, w flows.Way) (did bool) {
-	if first, ok := c.avoid(to, w); ok {
+func (c *Controller) Leave(to netip.Prefix, w flows.Way) (did bool) {
+	if first, ok := c.Avoid(to, w); ok {
 		return first
 	}
 	for p := range c.n.Topology.Nodes[w.Node].Links {
 		if e := c.n.Topology.Peer(w.Node, p); p != w.Port && slices.Contains(c.n.Topology.Switches(), e.Node) {
-			first, _ := c.avoid(to, flows.Way{Node: e.Node, Port: e.Port})
+			first, _ := c.Avoid(to, flows.Way{Node: e.Node, Port: e.Port})
 			did = did || first
 		}
 	}
@@ -72,7 +75,7 @@ func (c *controller) leave(to netip.Prefix, w flows.Way) (did bool) {
 }
 
 // peer returns the addresses of the other end of a port.
-func (c *controller) peer(w flows.Way) (v []netip.Addr) {
+func (c *Controller) peer(w flows.Way) (v []netip.Addr) {
 	e := c.n.Topology.Peer(w.Node, w.Port)
 	if p := c.n.Plan.Nodes[e.Node].Ports; e.Port < len(p) {
 		for _, a := range p[e.Port] {
@@ -82,8 +85,8 @@ func (c *controller) peer(w flows.Way) (v []netip.Addr) {
 	return v
 }
 
-// hostRoute is the prefix of one IPv4 address.
-func hostRoute(addr uint32) netip.Prefix {
+// HostRoute is the prefix of one IPv4 address.
+func HostRoute(addr uint32) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, addr))), 32)
 }
 

@@ -1,13 +1,18 @@
-package run
+// Package flows collects what switches count of flows (switch.flowradar), and does what
+// a controller is to do about it.
+package flows
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 
 	"gswitch/fabric/flows"
+	"gswitch/fabric/measure"
+	"gswitch/fabric/observe"
+	"gswitch/fabric/observe/controller"
 	"gswitch/fabric/results"
-	"gswitch/fabric/scenario"
 	"gswitch/fabric/vnet"
 	"gswitch/frame"
 	reports "gswitch/telemetry"
@@ -15,24 +20,35 @@ import (
 	tables "gswitch/telemetry/flowradar/point"
 )
 
-// flowBook collects what switches count of flows (switch.flowradar), and does what a
-// controller is to do about it.
+func init() {
+	observe.Register(&observe.System{
+		Name:    tables.Name,
+		On:      observe.Feature(tables.Name),
+		Divided: "switch.flowradar: what switches count of flows is put together in one process: run it with --processes one",
+		Values:  values,
+		New: func(_ context.Context, r *observe.Run) (*observe.Observer, error) {
+			var f *flowBook
+			return &observe.Observer{
+				Begin:  func(n *vnet.Network, _ *measure.Recorder) error { f = begin(n, r); return nil },
+				Finish: func(_ *vnet.Network, out *results.Run) error { return f.finish(out) },
+			}, nil
+		},
+	})
+}
+
+// flowBook is what is known of the flows of a run.
 type flowBook struct {
 	n       *vnet.Network
 	book    *flows.Book
 	sources []reports.Source
 	buf     []byte
-	control *controller
+	control *controller.Controller
 	err     error
 }
 
-// flowsOf returns nil where switches do not count flows.
-func flowsOf(n *vnet.Network, r *scenario.Run, keep bool) *flowBook {
-	on := slices.ContainsFunc(r.Doc.Wholes(), func(w scenario.Whole) bool { return w.Name == tables.Name })
-	if !on {
-		return nil
-	}
-	f := &flowBook{n: n, control: newController(n, r.Doc.Controller)}
+// begin has what switches count brought to the book.
+func begin(n *vnet.Network, r *observe.Run) *flowBook {
+	f := &flowBook{n: n, control: controller.New(n, r.Doc.Controller)}
 	var ids []uint16
 	var shards []int
 	var slot frame.Time
@@ -42,7 +58,7 @@ func flowsOf(n *vnet.Network, r *scenario.Run, keep bool) *flowBook {
 		f.sources = append(f.sources, p)
 		ids, shards = append(ids, sw.Program().Config.ID), append(shards, len(sw.Nodes))
 	}
-	f.book = flows.New(n.Topology, ids, shards, slot/2, keep)
+	f.book = flows.New(n.Topology, ids, shards, slot/2, r.Dir != "")
 	n.Engine.Every(slot/8, slot/8, f.take)
 	return f
 }
@@ -67,7 +83,7 @@ func (f *flowBook) take(now frame.Time) {
 	first := len(f.book.Findings())
 	for i, x := range f.book.Advance(now) {
 		if x.Kind == flowradar.Blackholed && f.control.Blackholes == "move" {
-			f.control.later(now, func(now frame.Time) { f.move(now, first+i) })
+			f.control.Later(now, func(now frame.Time) { f.move(now, first+i) })
 		}
 	}
 }
@@ -81,7 +97,7 @@ func (f *flowBook) move(now frame.Time, i int) {
 		return
 	}
 	for _, w := range f.book.Ways(x) {
-		first, ok := f.control.avoid(hostRoute(x.Flow.Dst()), w)
+		first, ok := f.control.Avoid(controller.HostRoute(x.Flow.Dst()), w)
 		if first {
 			f.book.Moved(i, now)
 		}
@@ -93,9 +109,6 @@ func (f *flowBook) move(now frame.Time, i int) {
 
 // finish takes what is still to come when the run is over, and writes what was found.
 func (f *flowBook) finish(out *results.Run) error {
-	if f == nil {
-		return nil
-	}
 	now := f.n.Engine.Now()
 	f.take(now)
 	f.book.Flush(now)

@@ -1,0 +1,3 @@
+package scenario_test
+
+import _ "gswitch/fabric/observe/all" // the page has the values of all systems
