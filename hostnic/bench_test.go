@@ -2,6 +2,7 @@ package hostnic
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 
 	"gswitch/frame"
@@ -110,5 +111,12 @@ func TestFramesDoNotAllocate(t *testing.T) {
 		if n := testing.AllocsPerRun(2000, l.frame); n != 0 {
 			t.Errorf("%s: %v allocations per frame", loops[i].name, n)
 		}
+	}
+}
+
+// A queue pair has its cache lines to itself.
+func TestQueuePairsShareNoLine(t *testing.T) {
+	if size := reflect.TypeFor[queuePair]().Size(); size%64 != 0 {
+		t.Errorf("a queue pair has %d bytes, %d more than whole lines", size, size%64)
 	}
 }

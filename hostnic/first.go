@@ -11,13 +11,12 @@ type Waiting struct {
 	Left        uint32     // packets of the message from this one on
 }
 
-// chosen returns the queue pair of a class that sends next: the one in turn or,
-// with Config.First, the one whose packet that puts first, in turn among equals. A
-// burst that was begun goes on.
+// chosen returns the queue pair of a class whose packet Config.First puts first, in
+// turn among equals. A burst that was begun goes on.
 func (n *NIC) chosen(s *readySet) *queuePair {
 	turn := s.next()
 	q := n.qps[turn]
-	if n.cfg.First == nil || turn == s.burst {
+	if turn == s.burst {
 		return q
 	}
 	best := n.waiting(q)
@@ -27,15 +26,6 @@ func (n *NIC) chosen(s *readySet) *queuePair {
 		}
 	}
 	return q
-}
-
-// following returns the queue pair after i, round and round.
-func (s *readySet) following(i uint32) uint32 {
-	if next, ok := s.after(i); ok {
-		return next
-	}
-	i, _ = s.from(2, uint32(s.top()), s.word[2][s.top()])
-	return i
 }
 
 func (n *NIC) waiting(q *queuePair) Waiting {

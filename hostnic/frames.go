@@ -251,7 +251,8 @@ func (n *NIC) answerLate(now frame.Time, q *queuePair) {
 // writeFrame writes the data frame of a packet. Short ones do not ask for their
 // acknowledgement.
 func (n *NIC) writeFrame(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, seq uint64, payload, _ uint32) {
-	n.writeSend(q, r, m, msg, seq, payload, payload > shortPacket, n.arena.Bytes(frame.Ref(msg.id)))
+	head := n.writeSend(q, r, m, msg, seq, payload, payload > shortPacket)
+	n.writePayload(q, n.arena.Bytes(r), head, payload, n.arena.Bytes(frame.Ref(msg.id)))
 }
 
 // restore makes of a data frame the Ethernet frame that it carries.

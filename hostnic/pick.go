@@ -48,7 +48,13 @@ func (n *NIC) pick(t, now frame.Time) frame.Ref {
 		}
 		n.plainTurn = true
 		c := &n.classes[n.nextClass(can)]
-		q := n.chosen(&c.lanes[inTurn])
+		s := &c.lanes[inTurn]
+		var q *queuePair
+		if n.cfg.First == nil {
+			q = n.qps[s.next()]
+		} else {
+			q = n.chosen(s)
+		}
 		if !q.seg.open && !q.pace.lapsed(t, n.cfg.WholeNs) {
 			n.schedule(now, q)
 			continue

@@ -30,20 +30,16 @@ type queuePair struct {
 	ipID      uint16
 	initial   uint32  // first PSN
 	lane              // of the transport's ordinary loop
-	intLen    int     // telemetry that data frames reserve
 	posted    uint64  // packets of all messages so far
 	sent      uint64  // payload bytes sent for the first time
 	acked     uint64  // payload bytes acknowledged
 	window    float64 // bytes in flight at most, 0 none
 	cc        cc.Algorithm
-	ccDue     frame.Time
-	ackDue    frame.Time // of an acknowledgement that was put off (frames)
-	second    *second    // the lane of its second loop; nil: none
-	service   *service   // what it is for
-	verbs     *verbs     // of requestService
-	owner     *queuePair // of responseService: the queue pair of the requests
-	frames    *frames    // of packetService
+	service   *service // what it is for
+	second    *second  // the lane of its second loop; nil: none
+	intLen    int      // telemetry that data frames reserve
 	msgs      messages
+	ccDue     frame.Time
 	tx        transport.Sender
 	transport transport.Config
 	stats     QPStats
@@ -62,11 +58,18 @@ type queuePair struct {
 
 	waits uint64 // its part of the class's
 
+	verbs  *verbs     // of requestService
+	owner  *queuePair // of responseService: the queue pair of the requests
+	frames *frames    // of packetService
+	ackDue frame.Time // of an acknowledgement that was put off (frames)
+
 	reacts    any    // cc, where it takes notices of congestion points; while connected
 	nextPoint uint32 // next of its bucket, +1
 
 	ccName       string
 	framesMemory *frames // kept for the next use
+
+	_ [40]byte // to whole cache lines, which the next one in memory does not share
 }
 
 // QPStats is what a queue pair counted.

@@ -67,6 +67,22 @@ func (s *readySet) next() uint32 {
 	return s.following(s.last)
 }
 
+// following returns the queue pair after i, round and round. The set is not empty.
+func (s *readySet) following(i uint32) uint32 {
+	if len(s.word[0]) == 1 { // room for 64, as most hosts have no more
+		m := s.word[0][0]
+		if above := m &^ (2<<(i&63) - 1); above != 0 {
+			m = above
+		}
+		return uint32(bits.TrailingZeros64(m))
+	}
+	if next, ok := s.after(i); ok {
+		return next
+	}
+	i, _ = s.from(2, uint32(s.top()), s.word[2][s.top()])
+	return i
+}
+
 // after returns the first above i.
 func (s *readySet) after(i uint32) (uint32, bool) {
 	for l := range s.word {

@@ -312,11 +312,15 @@ func (c *class) goOn(i, payload, turn uint32, last bool) {
 
 // writeMessage writes a data frame of a message.
 func (n *NIC) writeMessage(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, seq uint64, payload, _ uint32) {
+	head := n.writeSend(q, r, m, msg, seq, payload, seq+1 == msg.end || q.transport.AckEvery <= 1)
+	if n.cfg.Virtual {
+		return
+	}
 	var data []byte
-	if msg.data != nil && !n.cfg.Virtual {
+	if msg.data != nil {
 		data = msg.data[(seq-msg.first)*uint64(n.cfg.Payload):]
 	}
-	n.writeSend(q, r, m, msg, seq, payload, seq+1 == msg.end || q.transport.AckEvery <= 1, data)
+	n.writePayload(q, n.arena.Bytes(r), head, payload, data)
 }
 
 // prepareWrite returns what the RETH adds to the first packet of a message.
@@ -331,12 +335,13 @@ func (n *NIC) prepareWrite(q *queuePair, msg *message, seq uint64) uint32 {
 	return wire.RETHLen
 }
 
-// writeSend writes the bytes of an RDMA Send or Write. Where asks is set, or where window and
-// cap let nothing follow, it asks for its acknowledgement.
-func (n *NIC) writeSend(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, seq uint64, payload uint32, asks bool, data []byte) {
+// writeSend writes the headers of an RDMA Send or Write and returns their length; on real
+// frames the payload is to follow (writePayload). Where asks is set, or where window and cap
+// let nothing follow, it asks for its acknowledgement.
+func (n *NIC) writeSend(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, seq uint64, payload uint32, asks bool) (head uint32) {
 	first, last := seq == msg.first, seq+1 == msg.end
-	head, writes := uint32(q.data.n), q.service == &writeService
-	if writes && first {
+	writes := q.service == &writeService
+	if head = uint32(q.data.n); writes && first {
 		head += wire.RETHLen
 	}
 	extra := uint32(0)
@@ -373,12 +378,10 @@ func (n *NIC) writeSend(q *queuePair, r frame.Ref, m *frame.Meta, msg *message, 
 	case s != 0:
 		// Virtual only: how far the frame had to be raised to hold its headers.
 		bth[8] |= byte(m.Wire-uint32(s+q.intLen)-payload) & 0x7f
-	case n.cfg.Virtual:
-		bth[1] |= byte(pad(payload)) << 4
 	default:
 		bth[1] |= byte(pad(payload)) << 4
-		n.writePayload(q, b, head, payload, data)
 	}
+	return head
 }
 
 // writePayload writes payload, padding and ICRC behind the headers.
