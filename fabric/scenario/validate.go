@@ -94,8 +94,8 @@ func (v *validator) switches() {
 func (v *validator) hosts() {
 	h := &v.doc.Hosts
 	v.hostFeatures()
-	if h.Payload < 1 || h.Payload > 8192 {
-		v.sec.Fail("hosts.payload", "%v is not from 1B to 8192B", h.Payload)
+	if h.Payload < 1 || h.Payload > 9000 {
+		v.sec.Fail("hosts.payload", "%v is not from 1B to 9000B", h.Payload)
 	}
 	v.congestion("hosts", h.CC, h.Params)
 	v.transport("hosts.transport", &h.Transport)

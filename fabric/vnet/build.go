@@ -156,7 +156,7 @@ func (n *Network) check() error {
 
 // maxPayload leaves room for all headers below the largest packet that a
 // switch takes.
-const maxPayload = 8192
+const maxPayload = 9000
 
 func (c *Config) payload() int {
 	if c.Payload == 0 {
