@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"gswitch/natsserver"
 	"gswitch/telemetry"
 	"gswitch/telemetry/export"
 )
@@ -45,7 +46,7 @@ func runNode(text string) error {
 		return err
 	}
 	s, err := server.NewServer(&server.Options{ServerName: n.Name, Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, JetStream: true, StoreDir: n.Dir,
-		MaxPayload: maxPayload, Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: n.Port}, Routes: server.RoutesFromStr(n.Routes)})
+		MaxPayload: natsserver.MaxPayload, Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: n.Port}, Routes: server.RoutesFromStr(n.Routes)})
 	if err != nil {
 		return err
 	}

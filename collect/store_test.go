@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
 
+	"gswitch/natsserver"
 	"gswitch/telemetry"
 	"gswitch/telemetry/export"
 )
@@ -26,7 +27,7 @@ var quietly = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 // hub is an embedded server with its streams.
 type hub struct {
-	*Server
+	*natsserver.Server
 	nc    *nats.Conn
 	store *Store
 }

@@ -29,6 +29,7 @@ import (
 	"gswitch/control/cli"
 	"gswitch/control/privilege"
 	"gswitch/fabric"
+	"gswitch/natsserver"
 	"gswitch/units"
 )
 
@@ -146,7 +147,7 @@ type parts struct {
 	network  *collect.Network
 	from     []netip.Prefix
 	store    *collect.Store
-	server   *collect.Server // nil: the streams are in a cluster
+	server   *natsserver.Server // nil: the streams are in a cluster
 	registry *prometheus.Registry
 	metrics  *collect.Metrics
 }
@@ -222,7 +223,7 @@ func all(ctx context.Context, jobs []func(context.Context) error) error {
 
 // supervise ends with an error when the server cannot keep streams any more, which
 // happens when the disk is full: whoever started this process starts it again.
-func supervise(ctx context.Context, s *collect.Server) error {
+func supervise(ctx context.Context, s *natsserver.Server) error {
 	select {
 	case <-ctx.Done():
 		return nil
@@ -245,7 +246,7 @@ func serveMetrics(ctx context.Context, l net.Listener, r *prometheus.Registry) e
 }
 
 // connect opens the connection to the streams, and the server if it is within.
-func (f *runFlags) connect(a *app, disk int64, log *slog.Logger) (*nats.Conn, *collect.Server, error) {
+func (f *runFlags) connect(a *app, disk int64, log *slog.Logger) (*nats.Conn, *natsserver.Server, error) {
 	if a.nats != "" {
 		nc, err := collect.Dial(a.nats, a.creds, "")
 		if err != nil {

@@ -107,7 +107,7 @@ func command() (*cobra.Command, *bool) {
 		PersistentPreRun: func(*cobra.Command, []string) { began = true },
 	}
 	root.AddCommand(upCommand(), downCommand(), execCommand(), statusCommand(), graphCommand(), siteCommand(), watchCommand(), planCommand(), loadCommand(), demoCommand(), headroomCommand(), pfcCommand(), clockCommand(), replayCommand(), tracesCommand(), whyCommand(), diagnoseCommand(), transparentCommand(), compareCommand(), reportCommand(), runCommand(), fitCommand(), checkCommand(), schemaCommand(), ccCommand(), recoveryCommand(), ns3Command(), nodeCommand(), versionCommand())
-	root.AddCommand(lossesCommand(), flowsCommand())
+	root.AddCommand(lossesCommand(), flowsCommand(), sweepCommand(), workerCommand())
 	return root, &began
 }
 

@@ -21,6 +21,16 @@ const (
 	cdfIn     = "cdf"
 )
 
+// saved are the files and directories that Save writes, in the order in which
+// they take their place.
+var saved = []string{jsonName, flowName, "values.csv", "values.parquet", "summary.csv", "summary.parquet", slotsName, seriesIn, cdfIn}
+
+// Saves tells whether Save writes a file of a directory of results.
+func Saves(path string) bool {
+	first, _, _ := strings.Cut(filepath.ToSlash(path), "/")
+	return slices.Contains(saved, first)
+}
+
 // Save writes f to dir, which it makes if need be, in place of what an earlier
 // Save wrote there. Everything is written beside first and renamed at the end,
 // results.json first: a reader never sees half of a file.
@@ -39,7 +49,7 @@ func Save(dir string, f *File) error {
 	if err := writeAll(tmp, f); err != nil {
 		return err
 	}
-	for _, name := range []string{jsonName, flowName, "values.csv", "values.parquet", "summary.csv", "summary.parquet", slotsName, seriesIn, cdfIn} {
+	for _, name := range saved {
 		if err := replace(filepath.Join(tmp, name), filepath.Join(dir, name), tmp); err != nil {
 			return err
 		}

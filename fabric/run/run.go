@@ -41,6 +41,10 @@ type Options struct {
 	// tell who paused whom.
 	Pauses int
 
+	// Elsewhere, if not nil, executes the runs in virtual time in place of this
+	// process, all at once. One that fails is left out, and the others go on.
+	Elsewhere Elsewhere
+
 	// Watch, if not nil, is told of each run when it starts. With Pace, virtual
 	// time then goes by no faster than so many seconds in a real one.
 	Watch func(view.Source)
@@ -106,14 +110,17 @@ func Scenario(ctx context.Context, s *scenario.Scenario, o Options) (*results.Fi
 	if h.real() {
 		jobs = 1
 	}
+	if o.Elsewhere != nil {
+		jobs = len(todo)
+	}
 	err = st.execute(ctx, todo, bars, jobs)
 	err = errors.Join(err, h.close())
 	rep.close()
-	if err != nil {
+	if err != nil && (o.Elsewhere == nil || ctx.Err() != nil) {
 		return nil, err
 	}
 	f := st.file()
-	return f, st.save(f)
+	return f, errors.Join(st.save(f), err)
 }
 
 // DefaultJobs is how many runs fit the machine side by side.
@@ -140,8 +147,7 @@ func (st *store) execute(ctx context.Context, todo []int, bars []*progress, jobs
 					return
 				}
 				run := &st.s.Runs[todo[k]]
-				bars[k].state.Store(running)
-				out, err := one(ctx, st.s, run, st.h, bars[k])
+				out, err := st.do(ctx, todo[k], bars[k])
 				bars[k].state.Store(finished)
 				mu.Lock()
 				if err == nil {
@@ -150,7 +156,9 @@ func (st *store) execute(ctx context.Context, todo []int, bars []*progress, jobs
 				}
 				if err != nil && !errors.Is(err, context.Canceled) {
 					errs = append(errs, fmt.Errorf("run %q: %w", label(run), err))
-					cancel()
+					if st.o.Elsewhere == nil {
+						cancel()
+					}
 				}
 				mu.Unlock()
 			}
@@ -161,6 +169,15 @@ func (st *store) execute(ctx context.Context, todo []int, bars []*progress, jobs
 		return errors.Join(errs...)
 	}
 	return ctx.Err()
+}
+
+// do executes the i-th run.
+func (st *store) do(ctx context.Context, i int, p *progress) (*results.Run, error) {
+	if st.o.Elsewhere != nil {
+		return st.elsewhere(ctx, i, p)
+	}
+	p.state.Store(running)
+	return one(ctx, st.s, &st.s.Runs[i], st.h, p)
 }
 
 // label names a run for people.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,6 +41,47 @@ func (e *Entry) files(dir string) (v []named) {
 		v = append(v, beside(dir, e.File, maxTrace))
 	}
 	return v
+}
+
+// policies are where a document names files of policies.
+var policies = [][2]string{{"switch", "policy"}, {"switch", "shadow"}, {"hosts", "policy"}}
+
+// Files are the files that the runs name, by paths from the directory of the
+// scenario. One that lies elsewhere is an error: who has a copy of that directory
+// could not run the scenario.
+func (s *Scenario) Files() ([]string, error) {
+	dir := filepath.Dir(s.File)
+	var all []string
+	add := func(path string) error {
+		rel, err := filepath.Rel(dir, path)
+		if err != nil || !filepath.IsLocal(rel) {
+			return fmt.Errorf("%s: the file %s does not lie beside the scenario or below: move it there", s.File, path)
+		}
+		if !slices.Contains(all, rel) {
+			all = append(all, rel)
+		}
+		return nil
+	}
+	for i := range s.Runs {
+		r := &s.Runs[i]
+		for k := range r.Doc.Workload {
+			for _, n := range r.Doc.Workload[k].files(dir) {
+				if err := add(n.path); err != nil {
+					return nil, err
+				}
+			}
+		}
+		for _, at := range policies {
+			n := child(child(child(r.source, at[0]), at[1]), "file")
+			if n == nil || n.Value == "" {
+				continue
+			}
+			if err := add(beside(dir, n.Value, 0).path); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
 }
 
 // read returns what is in the file: a plain one that ends, and no device or

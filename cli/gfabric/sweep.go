@@ -1,0 +1,294 @@
+package gfabric
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+
+	"gswitch/control"
+	"gswitch/fabric/report"
+	"gswitch/fabric/results"
+	runner "gswitch/fabric/run"
+	"gswitch/natsserver"
+	"gswitch/sweep"
+)
+
+// queueFlags say where the queue of tasks is.
+type queueFlags struct {
+	nats, creds, token string
+	replicas           int
+	cores              int
+}
+
+func (f *queueFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.nats, "nats", "", "URL of a NATS server or cluster with JetStream, such as nats://n1:4222,nats://n2:4222")
+	c.Flags().StringVar(&f.creds, "creds", "", "file of NATS credentials")
+	c.Flags().StringVar(&f.token, "token-file", "", "file with the token of the NATS server")
+	c.Flags().IntVar(&f.replicas, "replicas", 1, "servers of a cluster that have each task and result, where the queue is made")
+	c.Flags().IntVar(&f.cores, "cores", 1, "cores that step each run of this machine's workers")
+}
+
+// secret reads the token.
+func (f *queueFlags) secret() (string, error) {
+	if f.token == "" {
+		return "", nil
+	}
+	data, err := os.ReadFile(f.token)
+	if err != nil {
+		return "", usagef("--token-file: %w", err)
+	}
+	if s := strings.TrimSpace(string(data)); s != "" {
+		return s, nil
+	}
+	return "", usagef("--token-file: %s is empty", f.token)
+}
+
+// dial connects to the server or cluster.
+func (f *queueFlags) dial() (*nats.Conn, error) {
+	token, err := f.secret()
+	if err != nil {
+		return nil, err
+	}
+	o := []nats.Option{nats.Name("gfabric"), nats.MaxReconnects(-1)}
+	if token != "" {
+		o = append(o, nats.Token(token))
+	}
+	if f.creds != "" {
+		o = append(o, nats.UserCredentials(f.creds))
+	}
+	nc, err := nats.Connect(f.nats, o...)
+	if err != nil {
+		return nil, fmt.Errorf("NATS at %s: %w", f.nats, err)
+	}
+	return nc, nil
+}
+
+// worker makes a worker of this machine.
+func (f *queueFlags) worker(q *sweep.Queue, jobs int, log io.Writer, level slog.Level) (*sweep.Worker, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		name = "unnamed"
+	}
+	return &sweep.Worker{Queue: q, Program: program(), Name: fmt.Sprintf("%s/%d", name, os.Getpid()), Jobs: jobs, Log: control.NewLogger(log, level),
+		Command: []string{path, "run", "--jobs", "1", "--cores", fmt.Sprint(f.cores)}}, nil
+}
+
+func sweepCommand() *cobra.Command {
+	var f scenarioFlags
+	var q queueFlags
+	var out, listen string
+	var workers int
+	var limit time.Duration
+	var asJSON, fresh, quiet bool
+	c := &cobra.Command{
+		Use:   "sweep SCENARIO.yaml",
+		Short: "Run a scenario by workers of this machine and of others",
+		Long: "sweep does what run does in virtual time, and leaves the same results, but each run of\n" +
+			"the scenario is a task in a work queue that workers empty. Without --nats the queue is\n" +
+			"within this process, and --workers take tasks on this machine; with --listen workers of\n" +
+			"other machines (gfabric worker) take some, too. With --nats it lies in a server or\n" +
+			"cluster of NATS with JetStream, and sweep only waits unless --workers says otherwise.\n\n" +
+			"A worker that dies loses the time of the runs that it had, and nothing else: after half\n" +
+			"a minute another one has them. No run counts twice. A run that fails, takes longer than\n" +
+			"--limit or kills five workers is set aside with its error, and the others go on.\n" +
+			"Workers take runs of their own build only.\n\n" +
+			"The files that a scenario names go to the workers with it; they lie beside it or below.\n" +
+			"Who can reach the queue can have workers run scenarios: give a cluster credentials.\n" +
+			"Interrupted, sweep takes its tasks back, and the same command goes on from there; killed,\n" +
+			"it finds in a cluster what came meanwhile.\n\n" +
+			"Exit codes are those of run.",
+		Example: "  gfabric sweep scenarios/irn/tab4.2-load.yaml --seed 1,2,3,4,5\n" +
+			"  gfabric sweep big.yaml --listen 10.0.0.5:4222 --token-file token\n" +
+			"  gfabric sweep big.yaml --nats nats://n1:4222 --creds sweep.creds --limit 1h",
+		Args: one("a scenario, such as scenarios/quickstart.yaml"),
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := f.load(args[0])
+			if err != nil {
+				return err
+			}
+			files, err := s.Files()
+			if err != nil {
+				return mistake(err)
+			}
+			if q.nats != "" && listen != "" {
+				return usagef("--listen is about the queue within this process, --nats about one elsewhere; give one of them")
+			}
+			if !c.Flags().Changed("workers") && q.nats == "" {
+				workers = runner.DefaultJobs()
+			}
+			if out == "" {
+				out = resultsOf(s, f.short, "sim")
+			}
+			nc, stop, err := q.connect(listen)
+			if err != nil {
+				return err
+			}
+			defer stop()
+			o := runner.Options{Version: version, Program: program(), Out: out, Fresh: fresh}
+			if !quiet {
+				o.Progress = os.Stderr
+			}
+			file, err := divide(c.Context(), nc, &q, s.File, files, workers, o.Out, func(ctx context.Context, w *sweep.Sweep) (*results.File, error) {
+				o.Elsewhere = func(ctx context.Context, r runner.Order) (string, error) {
+					return w.Run(ctx, sweep.Task{Print: r.Print, Name: r.Run.Name, Seed: r.Run.Seed, Short: f.short, Set: f.set, Limit: int64(limit)}, r.Began)
+				}
+				return runner.Scenario(ctx, s, o)
+			})
+			if file == nil {
+				return err
+			}
+			err = errors.Join(err, writePage(filepath.Join(out, "report.html"), file))
+			if asJSON {
+				err = errors.Join(err, results.Encode(os.Stdout, file))
+			} else {
+				err = errors.Join(err, report.Text(os.Stdout, headlines(file), report.TextOptions{}))
+			}
+			if err != nil {
+				return err
+			}
+			say("results are in %s, a page with drawings in %s", out, filepath.Join(out, "report.html"))
+			return unmet(file)
+		},
+	}
+	f.add(c)
+	q.add(c)
+	c.Flags().StringVar(&listen, "listen", "", "host:port at which workers of other machines reach the queue within this process")
+	c.Flags().IntVar(&workers, "workers", 0, "runs that this machine executes side by side; as many as there are processors, with --nats none, if left out")
+	c.Flags().DurationVar(&limit, "limit", 0, "longest that a run may take, such as 2h; none if left out")
+	c.Flags().StringVar(&out, "out", "", "directory of results; results/NAME if left out, with -short where that is asked for")
+	c.Flags().BoolVar(&asJSON, "json", false, "print results.json in place of tables")
+	c.Flags().BoolVar(&fresh, "fresh", false, "run again what the directory has already")
+	c.Flags().BoolVar(&quiet, "quiet", false, "no progress on standard error")
+	return c
+}
+
+// connect connects to the queue, and makes the server if it is within.
+func (f *queueFlags) connect(listen string) (nc *nats.Conn, stop func(), err error) {
+	if f.nats != "" {
+		nc, err := f.dial()
+		if err != nil {
+			return nil, nil, err
+		}
+		return nc, nc.Close, nil
+	}
+	if listen != "" && f.token == "" {
+		return nil, nil, usagef("--listen lets other machines in: name a file with a token that they must have, too (--token-file)")
+	}
+	token, err := f.secret()
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, err := os.MkdirTemp("", "gfabric-queue-")
+	if err != nil {
+		return nil, nil, err
+	}
+	if listen == "" {
+		listen = "127.0.0.1:0"
+	}
+	server, err := natsserver.New(natsserver.Options{Program: "gfabric", Dir: dir, Listen: listen, Limit: 64 << 30, Token: token, Log: control.NewLogger(os.Stderr, slog.LevelError)})
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, nil, err
+	}
+	end := func() {
+		server.Close()
+		os.RemoveAll(dir)
+	}
+	if nc, err = server.Connect(); err != nil {
+		end()
+		return nil, nil, err
+	}
+	return nc, func() { nc.Close(); end() }, nil
+}
+
+// divide opens the queue, has workers of this machine empty it, and takes out what
+// is left of it at the end.
+func divide(ctx context.Context, nc *nats.Conn, f *queueFlags, scenario string, files []string, workers int, out string,
+	do func(context.Context, *sweep.Sweep) (*results.File, error)) (*results.File, error) {
+	q, err := sweep.Open(ctx, nc, f.replicas)
+	if err != nil {
+		return nil, err
+	}
+	here, err := filepath.Abs(out)
+	if err != nil {
+		return nil, err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	w, err := q.Begin(ctx, sweep.ID(host, here), program(), scenario, files)
+	if err != nil {
+		return nil, err
+	}
+	working, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	if workers > 0 {
+		worker, err := f.worker(q, workers, os.Stderr, slog.LevelWarn)
+		if err != nil {
+			return nil, err
+		}
+		go func() { ended <- worker.Run(working) }()
+	} else {
+		ended <- nil
+	}
+	file, err := do(ctx, w)
+	err = errors.Join(err, w.End(ctx))
+	cancel()
+	return file, errors.Join(err, <-ended)
+}
+
+func workerCommand() *cobra.Command {
+	var q queueFlags
+	var jobs int
+	c := &cobra.Command{
+		Use:   "worker",
+		Short: "Take runs of sweeps from a queue, and execute them",
+		Long: "worker takes runs that gfabric sweep puts into a queue of NATS JetStream, executes each\n" +
+			"in a process of its own, and gives their results back, until it is interrupted: what it\n" +
+			"has not finished then goes to another worker at once. It takes runs of its own build\n" +
+			"only, and says how many wait for others.",
+		Example: "  gfabric worker --nats nats://10.0.0.5:4222 --token-file token\n" +
+			"  gfabric worker --nats nats://n1:4222,nats://n2:4222 --creds worker.creds --jobs 8",
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if q.nats == "" {
+				return usagef("say where the queue is: --nats nats://HOST:PORT")
+			}
+			nc, err := q.dial()
+			if err != nil {
+				return err
+			}
+			defer nc.Close()
+			queue, err := sweep.Open(c.Context(), nc, q.replicas)
+			if err != nil {
+				return err
+			}
+			if jobs < 1 {
+				jobs = max(1, runner.DefaultJobs()/max(1, q.cores))
+			}
+			w, err := q.worker(queue, jobs, os.Stderr, slog.LevelInfo)
+			if err != nil {
+				return err
+			}
+			return w.Run(c.Context())
+		},
+	}
+	q.add(c)
+	c.Flags().IntVar(&jobs, "jobs", 0, "runs side by side; as many as the processors allow if left out")
+	return c
+}

@@ -1,0 +1,95 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"gswitch/fabric/results"
+	"gswitch/fabric/scenario"
+)
+
+// Order is a run that somebody else is to execute.
+type Order struct {
+	Run   *scenario.Run
+	Print string // its fingerprint
+	Began func() // to be called when somebody begins with it
+}
+
+// Elsewhere has a run executed, and returns a new directory with the results of
+// it alone, as Scenario writes them; that goes when they are taken over.
+type Elsewhere func(ctx context.Context, o Order) (dir string, err error)
+
+// elsewhere has the i-th run executed by others, and takes its results over.
+func (st *store) elsewhere(ctx context.Context, i int, p *progress) (*results.Run, error) {
+	r := &st.s.Runs[i]
+	dir, err := st.o.Elsewhere(ctx, Order{Run: r, Print: st.prints[i], Began: func() { p.state.Store(running) }})
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	out, err := st.take(dir, st.prints[i])
+	if err != nil {
+		return nil, err
+	}
+	out.Name = r.Name
+	p.set(p.end, out.Events)
+	return out, nil
+}
+
+// take reads the only run of a directory, and moves the files to the results that
+// only its making could write.
+func (st *store) take(dir, print string) (*results.Run, error) {
+	f, err := results.Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	data, err := os.ReadFile(filepath.Join(dir, printsName))
+	if err != nil {
+		return nil, err
+	}
+	var have []string
+	if err := json.Unmarshal(data, &have); err != nil {
+		return nil, err
+	}
+	if len(f.Runs) != 1 || !slices.Equal(have, []string{print}) {
+		return nil, fmt.Errorf("the results are of %v, not of the run %s: the program or the settings differ", have, print)
+	}
+	out := &f.Runs[0]
+	if err := results.LoadSlots(dir, func(_ int, s results.FlowSlot) { out.Slots = append(out.Slots, s) }); err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	if st.o.Out == "" {
+		return out, nil
+	}
+	return out, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil || d.IsDir() || results.Saves(rel) || rel == printsName || rel == "report.html" {
+			return err
+		}
+		to := filepath.Join(st.o.Out, rel)
+		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+			return err
+		}
+		return move(path, to)
+	})
+}
+
+// move renames a file, or copies it to another file system.
+func move(from, to string) error {
+	if os.Rename(from, to) == nil {
+		return nil
+	}
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o666)
+}

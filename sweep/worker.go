@@ -1,0 +1,235 @@
+package sweep
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sys/unix"
+)
+
+// Worker takes tasks and executes them, each in a process of its own.
+type Worker struct {
+	Queue   *Queue
+	Program string        // names the build
+	Name    string        // names the worker
+	Command []string      // what runs a scenario: gfabric run, and flags that all runs get
+	Jobs    int           // at once
+	Wait    time.Duration // after which the task of a worker that is silent is another's; Lease if 0
+	Tries   int           // after which a task counts as what kills workers; 5 if 0
+	Log     *slog.Logger
+}
+
+// Lease is how long a worker may be silent before another one has its task.
+const Lease = 30 * time.Second
+
+// Run takes tasks until ctx ends. What it has not finished then is another's at once.
+func (w *Worker) Run(ctx context.Context) error {
+	if w.Wait == 0 {
+		w.Wait = Lease
+	}
+	if w.Tries == 0 {
+		w.Tries = 5
+	}
+	w.others(ctx)
+	c, err := w.Queue.js.CreateOrUpdateConsumer(ctx, taskStream, jetstream.ConsumerConfig{Durable: "build-" + build(w.Program), FilterSubject: "gfabric.task." + build(w.Program) + ".>",
+		AckPolicy: jetstream.AckExplicitPolicy, AckWait: w.Wait, MaxAckPending: -1, InactiveThreshold: kept})
+	if err != nil {
+		return err
+	}
+	var group sync.WaitGroup
+	for range w.Jobs {
+		group.Go(func() {
+			for ctx.Err() == nil {
+				m, err := c.Next(jetstream.FetchMaxWait(5 * time.Second))
+				switch {
+				case err == nil:
+					w.take(ctx, m)
+				case !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, jetstream.ErrNoMessages):
+					w.Log.Warn("no task can be had", "error", err)
+					select { // the server may be back soon
+					case <-time.After(time.Second):
+					case <-ctx.Done():
+					}
+				}
+			}
+		})
+	}
+	group.Wait()
+	return nil
+}
+
+// others says what waits for workers of another build.
+func (w *Worker) others(ctx context.Context) {
+	info, err := w.Queue.tasks.Info(ctx, jetstream.WithSubjectFilter("gfabric.task.>"))
+	if err != nil {
+		return // the next request tells
+	}
+	builds := map[string]int{}
+	for s := range info.State.Subjects {
+		if parts := strings.Split(s, "."); len(parts) == 5 && parts[2] != build(w.Program) {
+			builds[parts[2]]++
+		}
+	}
+	for b, n := range builds {
+		w.Log.Warn("runs wait for workers of another build, and are not for this one", "runs", n, "build", b, "this", build(w.Program))
+	}
+}
+
+// take executes a task, and takes it out of the queue when its outcome is there.
+func (w *Worker) take(ctx context.Context, m jetstream.Msg) {
+	var t Task
+	if err := json.Unmarshal(m.Data(), &t); err != nil {
+		w.Log.Error("a task cannot be read, and is dropped", "error", err)
+		m.Term()
+		return
+	}
+	log := w.Log.With("run", t.Name, "seed", t.Seed)
+	meta, err := m.Metadata()
+	if err != nil {
+		log.Error("a task has no metadata", "error", err)
+		return
+	}
+	var o outcome
+	switch {
+	case meta.NumDelivered > uint64(w.Tries):
+		o.Error = fmt.Sprintf("%d workers took this run and none of them came to its end", w.Tries)
+	default:
+		log.Info("begins", "try", meta.NumDelivered)
+		began := time.Now()
+		o, err = w.execute(ctx, m, &t)
+		if err != nil { // of this worker, not of the run
+			if !errors.Is(err, errCancelled) {
+				log.Warn("is given back", "error", err)
+				m.Nak()
+			}
+			return
+		}
+		log.Info("is done", "took", time.Since(began).Round(time.Millisecond), "error", o.Error)
+	}
+	o.Worker = w.Name
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	first, err := w.Queue.conclude(end, &t, o)
+	if err != nil {
+		log.Warn("what came of it cannot be written", "error", err)
+		return // it comes again
+	}
+	if !first && o.Object != "" {
+		w.Queue.objects.Delete(end, o.Object) // another worker was quicker
+	}
+	if err := m.DoubleAck(end); err != nil {
+		log.Warn("the queue does not know that it is done, so that it may be done again, for nothing", "error", err)
+	}
+}
+
+// errCancelled says that nobody wants the results of a task any more.
+var errCancelled = errors.New("the sweep has ended")
+
+// execute runs a task and keeps it as long as that takes. The error is one of the
+// worker; those of the run are in the outcome.
+func (w *Worker) execute(ctx context.Context, m jetstream.Msg, t *Task) (o outcome, err error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	sub, err := w.Queue.nc.Subscribe("gfabric.cancel."+t.Sweep, func(*nats.Msg) {
+		m.Ack()
+		cancel(errCancelled)
+	})
+	if err != nil {
+		return o, err
+	}
+	defer sub.Unsubscribe()
+	go func() {
+		tick := time.NewTicker(w.Wait / 4)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				m.InProgress()
+			}
+		}
+	}()
+	w.Queue.nc.Publish("gfabric.started."+t.Sweep, []byte(t.Print))
+	dir, err := w.Queue.fetch(ctx, t.Sweep+"/scenario")
+	if errors.Is(err, jetstream.ErrObjectNotFound) {
+		m.Ack() // its coordinator took everything out
+		return o, errCancelled
+	}
+	if err != nil {
+		return o, err
+	}
+	defer os.RemoveAll(dir)
+	results := filepath.Join(dir, ".results")
+	if o.Error = w.run(ctx, t, filepath.Join(dir, t.File), results); ctx.Err() != nil {
+		return o, context.Cause(ctx)
+	}
+	if o.Error != "" {
+		return o, nil
+	}
+	o.Object = t.Sweep + "/" + t.Print + "/" + nats.NewInbox()[len("_INBOX."):]
+	pr, pw := io.Pipe()
+	go func() { pw.CloseWithError(pack(pw, results, nil)) }()
+	_, err = w.Queue.objects.Put(ctx, jetstream.ObjectMeta{Name: o.Object}, pr)
+	pr.CloseWithError(err)
+	return o, err
+}
+
+// run executes a scenario's run in a process of its own, which dies with this one,
+// and returns what was wrong with it.
+func (w *Worker) run(ctx context.Context, t *Task, scenario, results string) string {
+	limited, cancel := context.WithCancel(ctx)
+	if t.Limit > 0 {
+		limited, cancel = context.WithTimeout(ctx, time.Duration(t.Limit))
+	}
+	defer cancel()
+	args := append(append([]string{}, w.Command[1:]...), "--only", t.Name, "--seed", strconv.FormatUint(t.Seed, 10), "--out", results, "--quiet")
+	if t.Short {
+		args = append(args, "--short")
+	}
+	for _, set := range t.Set {
+		args = append(args, "--set", set)
+	}
+	c := exec.CommandContext(limited, w.Command[0], append(args, "--", scenario)...)
+	var said tail
+	c.Stderr, c.WaitDelay = &said, 10*time.Second
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
+	err := c.Run()
+	if limited.Err() != nil {
+		return fmt.Sprintf("was not done after %v", time.Duration(t.Limit))
+	}
+	if _, missing := os.Stat(filepath.Join(results, "results.json")); missing != nil {
+		return fmt.Sprintf("no results: %v: %s", err, said.text())
+	}
+	return ""
+}
+
+// tail keeps the end of what is written to it.
+type tail struct{ b []byte }
+
+const tailKept = 2000
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.b = append(t.b, b...)
+	if len(t.b) > 2*tailKept {
+		t.b = append([]byte(nil), t.b[len(t.b)-tailKept:]...)
+	}
+	return len(b), nil
+}
+
+func (t *tail) text() string { return string(bytes.TrimSpace(t.b[max(0, len(t.b)-tailKept):])) }
