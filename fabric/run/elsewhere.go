@@ -78,12 +78,12 @@ func (st *store) take(dir, print string) (*results.Run, error) {
 		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
 			return err
 		}
-		return move(path, to)
+		return moveFile(path, to)
 	})
 }
 
-// move renames a file, or copies it to another file system.
-func move(from, to string) error {
+// moveFile renames a file, or copies it to another file system.
+func moveFile(from, to string) error {
 	if os.Rename(from, to) == nil {
 		return nil
 	}
