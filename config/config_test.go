@@ -62,6 +62,11 @@ func isText(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
+// twin is a document whose port p1 is routed, and what follows it.
+func twin(ports string) string {
+	return "version: 1\nswitches:\n  - name: s1\n    ports:\n      [{name: p1, interface: eth0,\n       address: [10.0.0.1/24]},\n       " + ports + "]\n"
+}
+
 func walkKeys(t reflect.Type, f func(string)) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
@@ -107,8 +112,14 @@ func TestRefusals(t *testing.T) {
 		{"range", port("mtu: 10"), `x.yaml:5:32: switches[0].ports[0].mtu: 10 is not between 68 and 9216`},
 		{"number", port("mtu: big"), `x.yaml:5:32: switches[0].ports[0].mtu: "big" is not a whole number`},
 		{"bool", port("enabled: yes"), `x.yaml:5:36: switches[0].ports[0].enabled: "yes" is neither true nor false`},
-		{"port of nothing", "version: 1\nswitches:\n  - name: s1\n    ports:\n      - name: p1\n", "x.yaml:5:9: switches[0].ports[0]: needs one of interface, wire, pcap"},
-		{"port of two things", port("wire: w"), "x.yaml:5:9: switches[0].ports[0]: has more than one of interface, wire, pcap\nx.yaml:5:33: switches[0].ports[0].wire: wire w has one end only; exactly two ports must name it"},
+		{"port of nothing", "version: 1\nswitches:\n  - name: s1\n    ports:\n      - name: p1\n", "x.yaml:5:9: switches[0].ports[0]: needs one of interface, wire, pcap, tap"},
+		{"port of two things", port("wire: w"), "x.yaml:5:9: switches[0].ports[0]: has more than one of interface, wire, pcap, tap\nx.yaml:5:33: switches[0].ports[0].wire: wire w has one end only; exactly two ports must name it"},
+		{"twin of nobody", twin("{tap: {of: p9}}"), `x.yaml:7:19: switches[0].ports[1].tap.of: there is no port "p9"`},
+		{"twin of a bridged port", twin("{tap: {of: p1}}, {name: p2, interface: eth1}, {tap: {of: p2}}"), `x.yaml:7:65: switches[0].ports[3].tap.of: port p2 has no address: only a routed port has a twin in the kernel`},
+		{"two twins", twin("{tap: {of: p1}}, {name: p1b, tap: {of: p1}}"), `x.yaml:7:47: switches[0].ports[2].tap.of: port p1 has a twin already, p1-tap`},
+		{"twin with an address", twin("{tap: {of: p1}, address: [10.0.9.1/24]}"), `x.yaml:7:33: switches[0].ports[1].address: is not for the twin of a port: write it at port p1`},
+		{"twins apart", twin("{tap: {of: p1}, netns: a}, {name: p2, interface: eth1, address: [10.0.1.1/24]}, {tap: {of: p2}, netns: b}"), `x.yaml:7:111: switches[0].ports[3].netns: is not that of p1-tap: all twins of a switch are in one namespace, whose routes it takes over`},
+		{"name of a twin", twin("{tap: {of: p1, name: a-name-of-17-byte}}"), `x.yaml:7:29: switches[0].ports[1].tap.name: "a-name-of-17-byte" cannot be the name of an interface: at most 15 bytes, no slash, no space`},
 		{"access and trunk", port("vlan: {access: 1, trunk: [2]}"), "x.yaml:5:33: switches[0].ports[0].vlan: access contradicts trunk and native: a port is one or the other"},
 		{"trunk twice", port("vlan: {trunk: [10-20, 15]}"), "x.yaml:5:49: switches[0].ports[0].vlan.trunk[1]: VLAN 15 is named twice"},
 		{"trunk backwards", port("vlan: {trunk: 20-10}"), `x.yaml:5:41: switches[0].ports[0].vlan.trunk[0]: "20-10" is not a VLAN of 1 to 4094, nor a range of them; write 10 or 10-20`},
@@ -231,7 +242,7 @@ switches:
 
 func TestCheckNamesTheKey(t *testing.T) {
 	c := &Config{Switches: []Switch{{Name: "s", Ports: []Port{{}}}}}
-	want := "switches[0].ports[0]: needs one of interface, wire, pcap\nversion: is missing; write 1"
+	want := "switches[0].ports[0]: needs one of interface, wire, pcap, tap\nversion: is missing; write 1"
 	if err := c.Check(); err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}

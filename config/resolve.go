@@ -54,6 +54,9 @@ func (s *Switch) resolve(index, workers int) {
 			p.Workers = []int{i % workers}
 		}
 		s.face(p)
+		if p.Tap != nil && p.Tap.Name == "" {
+			p.Tap.Name = p.Name
+		}
 		if f := p.Faults; f != nil && f.Seed == 0 {
 			h := fnv.New64a()
 			h.Write([]byte(s.Name + "/" + p.Name))
@@ -96,6 +99,8 @@ func (p *Port) name() string {
 		return p.Name
 	case p.Interface != "":
 		return p.Interface
+	case p.Tap != nil:
+		return p.Tap.Of + "-tap"
 	}
 	return p.Wire
 }

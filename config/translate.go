@@ -55,6 +55,8 @@ func (p *Port) Spec() dataplane.PortSpec {
 	case p.Pcap != nil:
 		s.Kind = dataplane.Pcap
 		s.In, s.Out, s.MaxSpeed = p.Pcap.Read, p.Pcap.Write, p.Pcap.Fast
+	case p.Tap != nil:
+		s.Kind, s.Interface = dataplane.Tap, p.Tap.Name
 	}
 	if f := p.Filter; f != nil {
 		s.Filter = bpf.Filter{Invert: f.Invert}
@@ -72,6 +74,16 @@ func (p *Port) Spec() dataplane.PortSpec {
 		}
 	}
 	return s
+}
+
+// Twin returns the interface that a resolved port makes in the kernel, or nil.
+// numbers gives each port its number.
+func (s *Switch) Twin(p *Port, numbers map[string]int) *dataplane.TapSpec {
+	if p.Tap == nil {
+		return nil
+	}
+	of := &s.Ports[slices.IndexFunc(s.Ports, func(o Port) bool { return o.Name == p.Tap.Of })]
+	return &dataplane.TapSpec{MAC: net.HardwareAddr(s.MAC[:]), MTU: of.MTU, Addresses: of.Addresses, Follows: uint16(numbers[of.Name])}
 }
 
 // WorkersUsed returns the workers that the ports of a resolved switch are
@@ -127,6 +139,11 @@ func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
 			out.Ports[n].Options = out.Ports[n].Options.With(intpoint.Name, p.Telemetry.Config())
 		}
 		out.Ports[n].Worker = slices.Index(used, p.Workers[0])
+		if p.Tap != nil {
+			of := slices.IndexFunc(s.Ports, func(o Port) bool { return o.Name == p.Tap.Of })
+			out.Ports[n].MTU = s.Ports[of].MTU
+			out.Ports[n].Twin = &vswitch.Twin{Of: uint16(numbers[p.Tap.Of]), Limit: uint32(p.Tap.Limit)}
+		}
 	}
 	out.VLANs = s.vlans()
 	out.Options = s.wholeOptions(out, func(key string, err error) { panic("config: " + key + ": " + err.Error()) }) // validated

@@ -35,7 +35,7 @@ func TestTranslateExample(t *testing.T) {
 		}
 	}
 
-	v := c.Switches[0].VSwitch(map[string]int{"h1": 0, "h2": 2, "up1": 1, "up2": 3, "tap": 5})
+	v := c.Switches[0].VSwitch(map[string]int{"h1": 0, "h2": 2, "up1": 1, "up2": 3, "tap": 5, "up2-tap": 6})
 	p := v.Ports[0]
 	want := scheduler.PortConfig{Rate: 10_000_000_000, Overhead: 24, Burst: 50 * frame.Microsecond}
 	want.PushOut = scheduler.PushOut{Port: 2_000_000, Queue: 1_000_000}
@@ -59,6 +59,9 @@ func TestTranslateExample(t *testing.T) {
 	}
 	if v.Ports[2].Worker != 1 || v.Ports[4].Name != "" || v.Ports[5].Enabled {
 		t.Errorf("numbers: %+v", v.Ports)
+	}
+	if twin := v.Ports[6]; twin.Twin == nil || *twin.Twin != (vswitch.Twin{Of: 3, Limit: 10_000}) || v.Ports[3].Twin != nil {
+		t.Errorf("twin: %+v", twin)
 	}
 	if v.PFC.Mode != pfc.PFC || v.PFC.Classes != 1<<3 || v.Class.DSCP[26] != 3 || v.Buffer.Size != 32_000_000 || v.Buffer.XONOffset != 4096 {
 		t.Errorf("pfc %+v, buffer %+v", v.PFC, v.Buffer)

@@ -64,11 +64,12 @@ type Switch struct {
 // Port is one port of a switch: over an interface, a wire or a pcap file.
 type Port struct {
 	Name      string `yaml:"name" doc:"Name, unique in the switch. The interface or the wire names it if left out."`
-	Interface string `yaml:"interface" doc:"Network interface that the port takes over. One of interface, wire, pcap."`
+	Interface string `yaml:"interface" doc:"Network interface that the port takes over. One of interface, wire, pcap, tap."`
 	Wire      string `yaml:"wire" doc:"In-process link: exactly two ports of the document name the same wire."`
 	Pcap      *Pcap  `yaml:"pcap" doc:"Capture files in place of a link."`
+	Tap       *Tap   `yaml:"tap" doc:"TAP interface that the port makes in the kernel, as the twin of a routed port: routing daemons use it as if it were that port."`
 
-	NetNS    string  `yaml:"netns" doc:"Network namespace of the interface, a name under /run/netns or a path. The daemon's own if left out."`
+	NetNS    string  `yaml:"netns" doc:"Network namespace of the interface, or of the TAP interface, a name under /run/netns or a path. The daemon's own if left out."`
 	Mode     string  `yaml:"mode" enum:"auto,zerocopy,native,generic" default:"auto" doc:"AF_XDP mode. auto takes the first that works, in this order."`
 	Queues   int     `yaml:"queues" range:"1,256" doc:"Receive and transmit queues. All that the interface has if left out."`
 	Workers  []int   `yaml:"workers" doc:"Workers, counted from 0, over which the queues are spread. Ports are dealt out in turn if left out."`
@@ -114,6 +115,13 @@ type Pcap struct {
 	Read  string `yaml:"read" doc:"File whose frames arrive, at the times of the file."`
 	Write string `yaml:"write" doc:"File that takes the frames that leave."`
 	Fast  bool   `yaml:"fast" doc:"true: read as fast as possible, whatever the times in the file."`
+}
+
+// Tap makes a port the way to the twin of a routed port in the kernel.
+type Tap struct {
+	Of    string `yaml:"of" need:"yes" doc:"Routed port whose twin it is. The interface has its addresses and MTU, the switch's MAC address, and a carrier while that port has a link."`
+	Name  string `yaml:"name" doc:"Name of the interface. That of the port, which is of with -tap behind it, if left out."`
+	Limit int    `yaml:"limit" range:"0,10000000" default:"10000" doc:"Most frames per second that go to the kernel, of each: routing protocols, ARP and ICMPv6, all else. 0: no limit."`
 }
 
 // PortVLAN is the VLAN membership of a port.

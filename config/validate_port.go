@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,16 +18,16 @@ func (d decoder) validatePort(c *Config, s *Switch, p *Port, path string) {
 		d.Fail(path+".rate", "%s is less than %s, the slowest link", p.Rate, minRate)
 	}
 	kinds := 0
-	for _, has := range []bool{p.Interface != "", p.Wire != "", p.Pcap != nil} {
+	for _, has := range []bool{p.Interface != "", p.Wire != "", p.Pcap != nil, p.Tap != nil} {
 		if has {
 			kinds++
 		}
 	}
 	switch {
-	case kinds == 0 && !d.Refused(path+".interface") && !d.Refused(path+".wire") && !d.Refused(path+".pcap"):
-		d.Fail(path, "needs one of interface, wire, pcap")
+	case kinds == 0 && !d.Refused(path+".interface") && !d.Refused(path+".wire") && !d.Refused(path+".pcap") && !d.Refused(path+".tap"):
+		d.Fail(path, "needs one of interface, wire, pcap, tap")
 	case kinds > 1:
-		d.Fail(path, "has more than one of interface, wire, pcap")
+		d.Fail(path, "has more than one of interface, wire, pcap, tap")
 	case p.Pcap != nil && p.Pcap.Read == "" && p.Pcap.Write == "":
 		d.Fail(path+".pcap", "needs read or write, or both")
 	case p.Pcap != nil && p.Name == "":
@@ -35,8 +36,11 @@ func (d decoder) validatePort(c *Config, s *Switch, p *Port, path string) {
 	if len(p.Interface) > 15 || strings.ContainsAny(p.Interface, "/ \t\n") { // IFNAMSIZ of netdevice(7), with its final zero
 		d.Fail(path+".interface", "%q cannot be the name of an interface: at most 15 bytes, no slash, no space", p.Interface)
 	}
+	if p.Tap != nil {
+		d.validateTap(s, p, path)
+	}
 	if p.Interface == "" {
-		for key, set := range map[string]bool{"netns": p.NetNS != "", "mode": p.Mode != "", "queues": p.Queues != 0, "busy_poll": p.BusyPoll != 0, "filter": p.Filter != nil} {
+		for key, set := range map[string]bool{"netns": p.NetNS != "" && p.Tap == nil, "mode": p.Mode != "", "queues": p.Queues != 0, "busy_poll": p.BusyPoll != 0, "filter": p.Filter != nil} {
 			if set {
 				d.Fail(path+"."+key, "is for ports over an interface only")
 			}
@@ -65,6 +69,37 @@ func (d decoder) validatePort(c *Config, s *Switch, p *Port, path string) {
 	}
 	d.exists(path+".acl", "access list", p.ACL, keys(s.ACLs))
 	d.exists(path+".qos", "queue profile", p.QoS, keys(s.QoS))
+}
+
+// validateTap checks the twin of a routed port.
+func (d decoder) validateTap(s *Switch, p *Port, path string) {
+	if name := cmp.Or(p.Tap.Name, p.name()); len(name) > 15 || strings.ContainsAny(name, "/ \t\n") {
+		d.Fail(path+".tap.name", "%q cannot be the name of an interface: at most 15 bytes, no slash, no space", name)
+	}
+	for key, set := range map[string]bool{"address": len(p.Addresses) > 0, "vlan": p.VLAN != nil, "acl": p.ACL != "", "isolated": p.Isolated,
+		"storm_control": p.Storm != nil, "rate": p.Rate != 0, "delay": p.Delay != 0, "faults": p.Faults != nil} {
+		if set {
+			d.Fail(path+"."+key, "is not for the twin of a port: write it at port %s", p.Tap.Of)
+		}
+	}
+	of := slices.IndexFunc(s.Ports, func(o Port) bool { return o.name() == p.Tap.Of && o.Tap == nil })
+	switch {
+	case d.Refused(path + ".tap.of"):
+	case of < 0:
+		d.Fail(path+".tap.of", "there is no port %q", p.Tap.Of)
+	case len(s.Ports[of].Addresses) == 0:
+		d.Fail(path+".tap.of", "port %s has no address: only a routed port has a twin in the kernel", p.Tap.Of)
+	}
+	for i := range s.Ports {
+		switch o := &s.Ports[i]; {
+		case o == p:
+			return
+		case o.Tap != nil && o.Tap.Of == p.Tap.Of:
+			d.Fail(path+".tap.of", "port %s has a twin already, %s", p.Tap.Of, o.name())
+		case o.Tap != nil && o.NetNS != p.NetNS:
+			d.Fail(path+".netns", "is not that of %s: all twins of a switch are in one namespace, whose routes it takes over", o.name())
+		}
+	}
 }
 
 func (d decoder) validateVLAN(p *Port, path string) {

@@ -79,6 +79,7 @@ func (d *Daemon) apply(make func(*config.Config) (*config.Config, error), source
 	}
 	d.accept(next, resolved, source, len(changes) > 0)
 	d.reexport()
+	d.followKernels()
 	if own {
 		d.files = next.Files()
 	}
@@ -239,12 +240,12 @@ func (d *Daemon) changeSwitch(old, s *config.Switch, step Stepper) (open []func(
 	}
 	for i := range old.Ports {
 		was := &old.Ports[i]
-		if p := portOf(s, was.Name); p != nil && !reopened(was, p) {
+		if p := portOf(s, was.Name); p != nil && !reopened(was, p) && sameTwin(old, s, was, p) {
 			continue
 		}
 		err := step(
 			func() error { return d.closePort(u, was.Name) },
-			func() error { return d.openPort(u, was, 0) })
+			func() error { return d.openPort(u, old, was, 0) })
 		if err != nil {
 			return nil, err
 		}
@@ -262,7 +263,7 @@ func (d *Daemon) changeSwitch(old, s *config.Switch, step Stepper) (open []func(
 	}
 	for i := range s.Ports {
 		p := &s.Ports[i]
-		if was := portOf(old, p.Name); was != nil && !reopened(was, p) {
+		if was := portOf(old, p.Name); was != nil && !reopened(was, p) && sameTwin(old, s, was, p) {
 			if (was.Rate == 0) != (p.Rate == 0) {
 				err := step(
 					func() error { return d.setRated(u, p) },
@@ -283,7 +284,7 @@ func (d *Daemon) changeSwitch(old, s *config.Switch, step Stepper) (open []func(
 		}
 		open = append(open, func() error {
 			return step(
-				func() error { return d.openPort(u, p, 0) },
+				func() error { return d.openPort(u, s, p, 0) },
 				func() error { return d.closePort(u, p.Name) })
 		})
 	}

@@ -2,9 +2,10 @@ package control
 
 import "gswitch/config"
 
-// carriers gives every port on a wire in memory the carrier that its other end
-// gives: a port that is disabled takes that of its neighbour away, as a cable
-// does, so that routes leave by other ports and no frame goes on unseen.
+// carriers gives every port the carrier that the other end of its link gives: a
+// port that is disabled takes that of its neighbour away, as a cable does, so that
+// routes leave by other ports and no frame goes on unseen. An interface of which
+// the kernel keeps frames (filter) stays up.
 func (d *Daemon) carriers(c *config.Config) error {
 	type end struct {
 		u *unit
@@ -18,6 +19,13 @@ func (d *Daemon) carriers(c *config.Config) error {
 		}
 		for k := range c.Switches[i].Ports {
 			here := end{u, &c.Switches[i].Ports[k]}
+			if o := u.ports[here.p.Name]; o != nil && here.p.Interface != "" && here.p.Filter == nil {
+				for _, port := range o.open {
+					if err := d.engine.SetEnabled(port, *here.p.Enabled); err != nil {
+						return err
+					}
+				}
+			}
 			if here.p.Wire == "" {
 				continue
 			}

@@ -87,6 +87,7 @@ type unit struct {
 	timing  bool // its ports give stamps
 	page    *ClockPage
 	ports   map[string]*openPort
+	kernel  *kernelRoutes // nil: no port has a twin
 
 	recording *Record // nil: it is not recorded
 
@@ -150,6 +151,7 @@ func (d *Daemon) Start() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.reexport()
+	d.followKernels()
 	return nil
 }
 
@@ -334,7 +336,7 @@ func (d *Daemon) addSwitch(s *config.Switch, wait time.Duration) error {
 		}
 	}
 	for i := range s.Ports {
-		if err := d.openPort(u, &s.Ports[i], wait); err != nil {
+		if err := d.openPort(u, s, &s.Ports[i], wait); err != nil {
 			return errors.Join(err, d.closeSwitch(u))
 		}
 	}
@@ -364,6 +366,8 @@ func (d *Daemon) removeSwitch(name string) error {
 }
 
 func (d *Daemon) closeSwitch(u *unit) error {
+	u.kernel.stop()
+	u.kernel = nil
 	errs := []error{u.page.Close()}
 	for name := range u.ports {
 		errs = append(errs, d.closePort(u, name))
@@ -406,7 +410,7 @@ func (u *unit) number(s *config.Switch) {
 }
 
 // openPort gives the queues of a port to the workers of its switch.
-func (d *Daemon) openPort(u *unit, p *config.Port, wait time.Duration) error {
+func (d *Daemon) openPort(u *unit, s *config.Switch, p *config.Port, wait time.Duration) error {
 	o := &openPort{conf: *p}
 	u.ports[p.Name] = o
 	shares, err := shareQueues(p, wait)
@@ -419,6 +423,7 @@ func (d *Daemon) openPort(u *unit, p *config.Port, wait time.Duration) error {
 	for i, queues := range shares {
 		spec := p.Spec()
 		spec.Name, spec.Queues, spec.Wait, spec.Timing = metrics.PortName(u.name, p.Name), queues, wait, u.timing
+		spec.Tap = s.Twin(p, u.numbers)
 		k := slices.Index(u.workers, p.Workers[i])
 		port, err := d.engine.AddPort(p.Workers[i], u.sw.Nodes[k], uint16(u.numbers[p.Name]), spec)
 		if err != nil {

@@ -95,11 +95,12 @@ const (
 	Wire             // a link in memory to the other port of this engine with the same wire name
 	Pcap             // reads frames from a capture file and writes those sent to another
 	Null             // receives nothing and discards what is sent
+	Tap              // an interface that the port makes in a kernel
 )
 
-var kindNames = [...]string{XDP: "xdp", Wire: "wire", Pcap: "pcap", Null: "null"}
+var kindNames = [...]string{XDP: "xdp", Wire: "wire", Pcap: "pcap", Null: "null", Tap: "tap"}
 
-// String returns "xdp", "wire", "pcap" or "null".
+// String returns "xdp", "wire", "pcap", "null" or "tap".
 func (k Kind) String() string { return nameOf(kindNames[:], int(k)) }
 
 // PortSpec describes a port.
@@ -121,6 +122,9 @@ type PortSpec struct {
 
 	// Wire.
 	Wire string
+
+	// Tap, besides Interface and NetNS.
+	Tap *TapSpec
 
 	// Pcap. Either file may be empty.
 	In       string // pcap or pcapng to receive from; PortStats.InputEnded tells its end

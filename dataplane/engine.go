@@ -335,6 +335,10 @@ func (e *Engine) Stats() Stats {
 		if p.spec.Kind == XDP {
 			p.addSocketCounters(&ps.PortCounters)
 		}
+		ps.TxDropped += p.tapRefused
+		if p.tap != nil {
+			ps.TxDropped += p.tap.refused.Load()
+		}
 		st.Workers[ps.Worker].Kicks += ps.Kicks
 		st.Workers[ps.Worker].KickFrames += ps.KickFrames
 		st.Ports = append(st.Ports, ps)

@@ -40,6 +40,7 @@ type iface struct {
 	mtu   int
 	why   string // why it is not open
 	lost  bool   // it was open before and not closed on purpose
+	down  bool   // SetEnabled: it is to be set down
 }
 
 // addShare gives p its queues of an interface. The interface is opened, or
@@ -175,8 +176,52 @@ func (e *Engine) openIface(i *iface) (err error) {
 			p.reopened++
 		}
 	}
+	if i.down { // only now: sockets are opened on interfaces that are up
+		if err := e.setUp(i, false); err != nil {
+			return err
+		}
+	}
 	e.follow(i, i.linkState(e))
 	return nil
+}
+
+// SetEnabled sets the interface of a port up or down, so that the other end
+// sees its carrier come or go, as on a switch whose port is shut. Other ports
+// than those over interfaces have none.
+func (e *Engine) SetEnabled(p *Port, up bool) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	i := p.iface
+	if i == nil || i.down == !up {
+		return nil
+	}
+	i.down = !up
+	if i.port == nil {
+		return nil // openIface does it
+	}
+	if err := e.setUp(i, up); err != nil {
+		return err
+	}
+	e.follow(i, i.linkState(e))
+	return nil
+}
+
+func (e *Engine) setUp(i *iface, up bool) error {
+	err := xsk.InNetNS(i.key.netns, func() error {
+		if up {
+			return netlink.LinkSetUp(i.link())
+		}
+		return netlink.LinkSetDown(i.link())
+	})
+	if err != nil {
+		return fmt.Errorf("interface %s: set up or down: %w", i.key, err)
+	}
+	return nil
+}
+
+// link names the interface to the kernel.
+func (i *iface) link() netlink.Link {
+	return &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: i.index, Name: i.key.name}}
 }
 
 // fillSize returns how large the fill rings of another n queues may be, want
@@ -254,6 +299,9 @@ func (e *Engine) restore(i *iface) error {
 	}
 	undo := i.prep.undo
 	i.prep = nil
+	if i.down {
+		undo = append(undo, func() error { return netlink.LinkSetUp(i.link()) }) // as prepare left it
+	}
 	if len(undo) == 0 {
 		return nil
 	}

@@ -30,6 +30,9 @@ type Port struct {
 	reopened uint64        // XDP
 	wire     *wire         // Wire
 	pcap     *pcapPort     // Pcap
+	tap      *tapPort      // Tap; nil while the interface is not there
+
+	tapRefused uint64 // of devices before
 
 	// Written by the worker.
 	cut    atomic.Bool // SetLink
@@ -65,7 +68,7 @@ func (e *Engine) AddPort(worker int, n frame.Node, number uint16, spec PortSpec)
 func (s *PortSpec) complete(number uint16) error {
 	if s.Name == "" {
 		switch s.Kind {
-		case XDP:
+		case XDP, Tap:
 			s.Name = s.Interface
 		case Wire:
 			s.Name = s.Wire
@@ -77,7 +80,7 @@ func (s *PortSpec) complete(number uint16) error {
 		return fmt.Errorf("port %s: %s", s.Name, fmt.Sprintf(format, args...))
 	}
 	switch {
-	case s.Kind > Null:
+	case s.Kind > Tap:
 		return bad("there is no kind %d", s.Kind)
 	case s.Kind == XDP && s.Interface == "":
 		return bad("an xdp port needs an interface")
@@ -85,6 +88,8 @@ func (s *PortSpec) complete(number uint16) error {
 		return bad("a wire port needs the name of the wire")
 	case s.Kind == Pcap && s.In == "" && s.Out == "":
 		return bad("a pcap port needs an input file, an output file, or both")
+	case s.Kind == Tap && (s.Interface == "" || s.Tap == nil):
+		return bad("a tap port needs an interface and what it is like")
 	case s.Delay < 0 || s.Delay > maxDelay:
 		return bad("delay %v is not from 0 to %v", s.Delay.Duration(), maxDelay.Duration())
 	case s.DelayFrames > 1<<24:
@@ -147,6 +152,8 @@ func (e *Engine) addPort(p *Port) error {
 		err = e.openPcap(p)
 	case Null:
 		err = e.bringUp(p, null{})
+	case Tap:
+		err = e.openTap(p)
 	}
 	if err != nil {
 		return errors.Join(err, e.removePort(p))
@@ -227,6 +234,8 @@ func (e *Engine) removePort(p *Port) error {
 		err = e.closePcap(p)
 	case Null:
 		e.takeDown(p, "removed")
+	case Tap:
+		err = e.closeTap(p, "removed")
 	}
 	e.ports = slices.DeleteFunc(e.ports, func(o *Port) bool { return o == p })
 	err = errors.Join(err, p.worker.Do(func(frame.Time) {

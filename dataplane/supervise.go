@@ -186,6 +186,11 @@ func (e *Engine) inspect(changed bool) {
 			e.follow(i, i.linkState(e))
 		}
 	}
+	for _, p := range e.ports {
+		if p.spec.Kind == Tap {
+			e.mendTap(p)
+		}
+	}
 	if now := time.Now(); now.Sub(s.checkedPeers) >= peerCheckInterval {
 		s.checkedPeers = now
 		for _, i := range e.interfaces {

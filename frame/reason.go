@@ -79,6 +79,7 @@ const (
 	MulticastRouted // IP multicast, broadcast, loopback and link-local are not routed
 	LocalUnhandled  // addressed to the switch, which has no use for it
 	LocalConsumed   // addressed to the switch and used up (not a loss)
+	KernelLimit     // addressed to the switch, whose port's twin in the kernel has had as many as it may
 	EgressPortDown  // the port it must leave by is down
 	VLANEgress      // VLAN is not a member of the egress port
 	WorkerRing      // the ring to the worker that owns the egress port is full
@@ -177,6 +178,7 @@ var reasonNames = [NumReasons]string{
 	ForeignMAC:           "foreign-mac",
 	MulticastRouted:      "multicast-routed",
 	LocalUnhandled:       "local-unhandled",
+	KernelLimit:          "kernel-limit",
 	LocalConsumed:        "local-consumed",
 	EgressPortDown:       "egress-port-down",
 	VLANEgress:           "vlan-egress",

@@ -14,7 +14,7 @@ import (
 )
 
 // Change is what the control plane changes of a switch: SetRoute, DeleteRoute,
-// FlushFDB, TakeReports or Apply. Switch.Prepare makes a command of it.
+// LearnRoutes, FlushFDB, TakeReports or Apply. Switch.Prepare makes a command of it.
 type Change interface {
 	// Encode appends the change to b. DecodeChange is its inverse.
 	Encode(b []byte) []byte
@@ -103,7 +103,16 @@ func (c SetRoute) prepare(sw *Switch) (func(), error) {
 }
 
 func (c DeleteRoute) prepare(sw *Switch) (func(), error) {
-	return sw.update(func(p *Program) error { return p.deleteRoute(c.Prefix) })
+	return sw.update(func(p *Program) error {
+		if err := p.deleteRoute(c.Prefix); err != nil {
+			return err
+		}
+		if r, ok := sw.learned[c.Prefix.Masked()]; ok { // no longer hidden
+			_, err := p.learn([]Route{r}, nil, sw.ids.routes)
+			return err
+		}
+		return nil
+	})
 }
 
 // update makes the next program by a change to a shallow copy of this one.
@@ -148,6 +157,7 @@ const (
 	flushFDBKind    = 3
 	applyKind       = 4
 	takeReportsKind = 5
+	learnRoutesKind = 6
 )
 
 // Flags of an encoded route.
@@ -156,17 +166,19 @@ const chooseFlag = 2
 var refusalFlags = [numRefusals]byte{Blackhole: 1, Unreachable: 4, Prohibit: 8}
 
 // Encode implements Change.
-func (c SetRoute) Encode(b []byte) []byte {
-	b = command.AppendPrefix(append(b, setRouteKind), c.Prefix)
-	flags := refusalFlags[c.Refuse]
-	if c.Choose != nil {
+func (c SetRoute) Encode(b []byte) []byte { return appendRoute(append(b, setRouteKind), &c.Route) }
+
+func appendRoute(b []byte, r *Route) []byte {
+	b = command.AppendPrefix(b, r.Prefix)
+	flags := refusalFlags[r.Refuse]
+	if r.Choose != nil {
 		flags |= chooseFlag
 	}
-	if b = append(b, flags); c.Choose != nil {
-		b = append(b, byte(*c.Choose))
+	if b = append(b, flags); r.Choose != nil {
+		b = append(b, byte(*r.Choose))
 	}
-	b = binary.AppendUvarint(b, uint64(len(c.NextHops)))
-	for _, h := range c.NextHops {
+	b = binary.AppendUvarint(b, uint64(len(r.NextHops)))
+	for _, h := range r.NextHops {
 		b = binary.AppendUvarint(command.AppendAddr(b, h.Via), uint64(h.Weight))
 	}
 	return b
@@ -196,9 +208,11 @@ func DecodeChange(b []byte) (Change, error) {
 	var c Change
 	switch b[0] {
 	case setRouteKind:
-		c = decodeSetRoute(&d)
+		c = SetRoute{decodeRoute(&d)}
 	case deleteRouteKind:
 		c = DeleteRoute{d.Prefix()}
+	case learnRoutesKind:
+		c = decodeLearnRoutes(&d)
 	case flushFDBKind:
 		c = &FlushFDB{}
 	case takeReportsKind:
@@ -214,13 +228,13 @@ func DecodeChange(b []byte) (Change, error) {
 	return c, nil
 }
 
-func decodeSetRoute(d *command.Decoder) Change {
+func decodeRoute(d *command.Decoder) Route {
 	r := Route{Prefix: d.Prefix()}
 	flags := d.Byte(15)
 	refuse := slices.Index(refusalFlags[:], flags&^chooseFlag)
 	if refuse < 0 {
 		d.Fail()
-		return SetRoute{}
+		return r
 	}
 	r.Refuse = Refusal(refuse)
 	if flags&chooseFlag != 0 {
@@ -230,5 +244,5 @@ func decodeSetRoute(d *command.Decoder) Change {
 	for n := d.Uvarint(1 << 16); n > 0 && !d.Bad(); n-- {
 		r.NextHops = append(r.NextHops, NextHop{Via: d.Addr(), Weight: uint32(d.Uvarint(1<<32 - 1))})
 	}
-	return SetRoute{r}
+	return r
 }

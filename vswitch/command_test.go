@@ -19,6 +19,7 @@ func someChanges() []Change {
 		SetRoute{Route{Prefix: netip.MustParsePrefix("10.1.0.0/16"), NextHops: []NextHop{{Via: netip.MustParseAddr("fe80::1%p1"), Weight: 1}}}},
 		SetRoute{Route{Prefix: netip.MustParsePrefix("10.2.0.0/16"), Refuse: Prohibit}},
 		DeleteRoute{netip.MustParsePrefix("0.0.0.0/0")},
+		&LearnRoutes{Reset: true, Set: []Route{{Prefix: netip.MustParsePrefix("10.3.0.0/16"), NextHops: []NextHop{{Via: netip.MustParseAddr("10.0.1.2"), Weight: 1}}}}, Delete: []netip.Prefix{netip.MustParsePrefix("fd00::/8")}},
 		&FlushFDB{},
 		Apply{Document: []byte("version: 1\n")},
 	}

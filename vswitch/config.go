@@ -145,6 +145,8 @@ type PortConfig struct {
 	LearnDisabled bool
 	// NoFlood are the kinds of frames that are not flooded to the port.
 	NoFlood Flooded
+	// Twin makes the port the way to the twin of a routed port in a kernel.
+	Twin *Twin
 }
 
 // Flooded says which kinds of flooded frames something holds for.

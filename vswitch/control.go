@@ -340,6 +340,9 @@ func (n *Node) adoptPFC(now frame.Time, i uint16, c *PortConfig) {
 	pc := pfc.Config{Mode: cfg.PFC.Mode, Enable: cfg.PFC.Classes, Rate: c.rate(), Quanta: cfg.PFC.Quanta, Source: cfg.MAC, Watchdog: cfg.Watchdog(i),
 		Violations: cfg.PFC.violations(c, &cfg.Buffer), Response: cfg.PFC.Response}
 	cfg.flowControl(&pc)
+	if c.Twin != nil {
+		pc.Mode = pfc.Off // a kernel does not pause
+	}
 	ps := &n.ports[i]
 	ps.watchdog = pc.Watchdog.Detect
 	if ps.pfc == nil {

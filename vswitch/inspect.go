@@ -128,7 +128,7 @@ func (sw *Switch) FDB() *pipeline.FDB { return sw.fdb }
 type RouteInfo struct {
 	Prefix   netip.Prefix
 	ID       uint32 // of its counters
-	Kind     string // local, connected, via, blackhole, unreachable or prohibit
+	Kind     string // local, connected, via, learned, blackhole, unreachable or prohibit
 	Via      []NextHop
 	Networks string // interface of a connected network
 }
@@ -157,6 +157,9 @@ func (p *Program) Routes(yield func(RouteInfo) bool) {
 			for _, m := range p.routing.groups[e.group].Members() {
 				info.Via = append(info.Via, NextHop{Via: p.via(m.NextHop), Weight: m.Weight})
 			}
+		}
+		if e.learned && info.Kind == "via" {
+			info.Kind = "learned"
 		}
 		if !yield(info) {
 			return

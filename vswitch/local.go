@@ -124,7 +124,7 @@ func (p *Program) arpConcerns(f uint16, a wire.ARP) bool {
 // handle takes one frame of the slow path.
 func (l *local) handle(now frame.Time, r frame.Ref, m *frame.Meta) {
 	n := l.n
-	f := n.prog.ifaceOf(m)
+	f, twin := n.prog.ifaceOf(m), n.prog.twinOf(m.InPort)
 	switch {
 	case m.Flags&frame.Routed != 0:
 		l.forward(now, r, m)
@@ -134,6 +134,8 @@ func (l *local) handle(now frame.Time, r frame.Ref, m *frame.Meta) {
 		l.arp(now, r, m, f)
 	case m.Flags&frame.Truncated != 0:
 		n.drop(r, frame.LocalUnhandled)
+	case twin != frame.NoPort && !l.answers(r, m):
+		l.toTwin(now, r, m, twin)
 	case m.Flags&frame.IsFragment != 0 || m.Next != frame.Nil && m.Flags&frame.HasICMP != 0:
 		l.reassemble(now, r, m)
 	case m.Proto == wire.ProtoICMPv6 && m.Flags&frame.HasIPv6 != 0:
@@ -163,7 +165,11 @@ func (l *local) arp(now frame.Time, r frame.Ref, m *frame.Meta, f uint16) {
 	if sender != key4(0) { // else a probe (RFC 5227 2.1.1)
 		l.learn(now, nextHop{f, sender}, peer.Uint64(), ours, m.InPort)
 	}
-	if a.Op() != wire.ARPRequest || !ours {
+	switch {
+	case a.Op() == wire.ARPReply:
+		l.told(now, r, m)
+		return
+	case a.Op() != wire.ARPRequest || !ours:
 		n.drop(r, frame.LocalConsumed)
 		return
 	}
@@ -274,7 +280,7 @@ func (l *local) discovery(now frame.Time, r frame.Ref, m *frame.Meta, f uint16, 
 		if mac, ok := nd.Options.LinkLayer(wire.NDTargetLinkLayer); ok && !mac.IsMulticast() {
 			l.learn(now, nextHop{f, target}, mac.Uint64(), false, m.InPort)
 		}
-		n.drop(r, frame.LocalConsumed)
+		l.told(now, r, m)
 		return
 	}
 	ours := n.prog.owns(f, target)

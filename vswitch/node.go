@@ -125,9 +125,11 @@ type portState struct {
 	stormRate   [floodKinds]uint64
 	own         pipeline.Meter // of the switch's own frames
 	ownRate     uint64         // bit/s; 0: no limit
-	wraps       uint32         // features that unwrap what comes in, as in an arc
-	arrives     uint32         // features that look at what arrives, as in an arc
-	admitted    uint32         // and at what passed the access list
+	twin        [twinGroups]pipeline.Meter
+	twinLimit   uint32 // frames/s; 0: none
+	wraps       uint32 // features that unwrap what comes in, as in an arc
+	arrives     uint32 // features that look at what arrives, as in an arc
+	admitted    uint32 // and at what passed the access list
 
 	// Of the worker that owns the port only.
 	sched     *scheduler.Port
@@ -180,21 +182,10 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 	if ps.arrives != 0 {
 		v = n.arrive(now, port, v)
 	}
-	v = n.admit(now, port, pp, ps, v)
-	if pp.edge {
-		v = n.distrust(v)
-	}
-	if pp.acl != 0 {
-		v = n.filter(now, pp.acl-1, v)
-	}
-	if ps.admitted != 0 {
-		n.admitted(now, port, v)
-	}
-	switch {
-	case pp.iface == noIface:
-		n.bridge(now, port, pp, v)
-	case len(v) != 1 || !n.recall(v[0]):
-		n.receiveRouted(v)
+	if pp.twinOf == frame.NoPort {
+		n.enter(now, port, pp, ps, v)
+	} else {
+		n.fromTwin(now, port, pp, ps, v)
 	}
 	if n.routeN > 0 {
 		n.route(now)
@@ -214,6 +205,26 @@ func (n *Node) receive(now frame.Time, port uint16, v []frame.Ref) {
 	n.freeDropped()
 	if n.sendsN > 0 {
 		n.sendAll(now)
+	}
+}
+
+// enter takes a vector that arrived at a port from its links to its ways out.
+func (n *Node) enter(now frame.Time, port uint16, pp *portProgram, ps *portState, v []frame.Ref) {
+	v = n.admit(now, port, pp, ps, v)
+	if pp.edge {
+		v = n.distrust(v)
+	}
+	if pp.acl != 0 {
+		v = n.filter(now, pp.acl-1, v)
+	}
+	if ps.admitted != 0 {
+		n.admitted(now, port, v)
+	}
+	switch {
+	case pp.iface == noIface:
+		n.bridge(now, port, pp, v)
+	case len(v) != 1 || !n.recall(v[0]):
+		n.receiveRouted(v)
 	}
 }
 

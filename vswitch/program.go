@@ -79,6 +79,8 @@ type portProgram struct {
 	minFrame uint32
 	storm    StormControl
 	edge     bool        // a host is the neighbour
+	twin     uint16      // port of its twin in a kernel, or frame.NoPort
+	twinOf   uint16      // the port whose twin it leads to, or frame.NoPort
 	allowed  *[64]uint64 // trunk VLANs
 }
 
@@ -173,7 +175,7 @@ func (p *Program) compilePorts(cfg *Config, ids *idSet) error {
 		}
 		mtu := c.mtu()
 		*q = portProgram{name: c.Name, enabled: c.Enabled, learn: !c.LearnDisabled, isolated: c.Isolated, trust: c.Trust,
-			vlanMode: c.VLANMode, class: c.DefaultClass & 7, pvid: c.PVID, worker: uint16(c.Worker), maxFrame: uint32(mtu) + 14, minFrame: uint32(c.MinFrame), storm: c.Storm, edge: c.Edge}
+			vlanMode: c.VLANMode, class: c.DefaultClass & 7, pvid: c.PVID, worker: uint16(c.Worker), maxFrame: uint32(mtu) + 14, minFrame: uint32(c.MinFrame), storm: c.Storm, edge: c.Edge, twin: frame.NoPort, twinOf: frame.NoPort}
 		if c.Isolated {
 			p.isolated.add(uint16(i))
 		}
@@ -188,6 +190,9 @@ func (p *Program) compilePorts(cfg *Config, ids *idSet) error {
 			}
 			q.acl = uint16(aclIndex[c.ACL])
 		}
+		if c.Twin != nil {
+			continue // it is in no VLAN
+		}
 		if len(c.Addresses) > 0 {
 			q.vlanMode = VLANTransparent // it is in no VLAN
 			q.iface = p.addIface("port "+c.Name, iface{name: c.Name, port: uint16(i), mac: mac, mtu: uint32(mtu), addrs: c.Addresses}, ids)
@@ -196,6 +201,9 @@ func (p *Program) compilePorts(cfg *Config, ids *idSet) error {
 		if err := p.joinVLANs(cfg, uint16(i), c, q); err != nil {
 			return err
 		}
+	}
+	if err := p.compileTwins(cfg); err != nil {
+		return err
 	}
 	for _, v := range cfg.VLANs {
 		if len(v.Addresses) > 0 {

@@ -24,7 +24,7 @@ func (n *Node) receiveRouted(v []frame.Ref) {
 		case dst == n.selfMAC:
 			n.toRoute(r)
 		case m.Flags&(frame.IsMulticast|frame.IsBroadcast) != 0:
-			if n.localGroup(m, r) {
+			if n.localGroup(m, r) || n.twinWants(r, m) {
 				n.toLocal(r)
 			} else {
 				n.drop(r, frame.MulticastRouted)

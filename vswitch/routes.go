@@ -45,9 +45,10 @@ const (
 
 // routeEntry is what a prefix leads to. Its index is the prefix's counter id.
 type routeEntry struct {
-	kind  routeKind
-	iface uint16
-	group uint32
+	kind    routeKind
+	learned bool // by LearnRoutes
+	iface   uint16
+	group   uint32
 }
 
 // nextHop is a neighbour on an interface.
@@ -64,6 +65,7 @@ type routing struct {
 	groups  []*pipeline.Group
 	sets    map[string]uint32 // group of a set of next hops, chosen from in one way
 	sweepAt int               // number of groups from which those without a route are looked for
+	fresh   bool              // no worker has seen sets, which may be written
 
 	// What groups go by, even those that no route leads to any more.
 	flowlets, byLoad, exact bool
@@ -73,7 +75,8 @@ type routing struct {
 // addresses and configured routes. A configured route to what the switch
 // itself is connected to is refused.
 func (p *Program) compileRoutes(cfg *Config, ids *idSet) error {
-	p.routing = routing{sets: map[string]uint32{}}
+	p.routing = routing{sets: map[string]uint32{}, fresh: true}
+	defer func() { p.routing.fresh = false }()
 	b := routeBuilder{p: p, ids: ids}
 	for i := 1; i < len(p.ifaces); i++ {
 		for _, a := range p.ifaces[i].addrs {
@@ -203,9 +206,10 @@ func (p *Program) resolve(r Route) (routeEntry, error) {
 	rt.exact = rt.exact || kind == pipeline.ChooseLeast
 	rt.hops = hops
 	rt.groups = append(rt.groups, g)
-	sets := maps.Clone(rt.sets)
-	sets[key.String()] = uint32(len(rt.groups) - 1)
-	rt.sets = sets
+	if !rt.fresh {
+		rt.sets = maps.Clone(rt.sets)
+	}
+	rt.sets[key.String()] = uint32(len(rt.groups) - 1)
 	return routeEntry{kind: routeGroup, group: uint32(len(rt.groups) - 1)}, nil
 }
 
@@ -294,7 +298,7 @@ func (p *Program) reaches(prefix netip.Prefix, b *routeBuilder) bool {
 func (p *Program) deleteRoute(prefix netip.Prefix) error {
 	prefix = prefix.Masked()
 	id, ok := p.routing.table.Get(prefix)
-	if !ok {
+	if !ok || p.routing.entries[id].learned {
 		return fmt.Errorf("switch %s: there is no route %s", p.Config.Name, prefix)
 	}
 	if p.routing.entries[id].own() {

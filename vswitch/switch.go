@@ -25,6 +25,7 @@ type Switch struct {
 	fdb       *pipeline.FDB
 	neighbors *neighborTable
 	ids       idSets
+	learned   map[netip.Prefix]Route // by LearnRoutes
 	gen       uint32
 
 	// Ports with a link, and how often that changed: every worker must know
@@ -58,7 +59,7 @@ func New(cfg *Config, pools []*frame.Pool) (*Switch, error) {
 	if size == 0 {
 		size = 65536
 	}
-	sw := &Switch{fdb: pipeline.NewFDB(size, fdbGranularity, cfg.Secret), neighbors: newNeighborTable(MaxNeighbors, cfg.Secret), ids: idSets{newIDSet(), newIDSet(), newIDSet()}}
+	sw := &Switch{fdb: pipeline.NewFDB(size, fdbGranularity, cfg.Secret), neighbors: newNeighborTable(MaxNeighbors, cfg.Secret), ids: idSets{newIDSet(), newIDSet(), newIDSet()}, learned: map[netip.Prefix]Route{}}
 	sw.ids.ifaces.get("") // 0 is noIface
 	prog, err := sw.compile(cfg, len(pools))
 	if err != nil {
@@ -91,7 +92,11 @@ func (sw *Switch) compile(cfg *Config, workers int) (*Program, error) {
 		}
 	}
 	sw.gen++
-	return compile(cfg, &sw.ids, sw.gen)
+	p, err := compile(cfg, &sw.ids, sw.gen)
+	if err != nil {
+		return nil, err
+	}
+	return p, sw.learnAgain(p)
 }
 
 func (sw *Switch) newNode(i, workers int, pool *frame.Pool, prog *Program) (*Node, error) {
@@ -198,6 +203,7 @@ func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfi
 		}
 	}
 	n.adoptOwn(now, ps, c)
+	n.adoptTwin(now, ps, c)
 	n.adoptWraps(i, c)
 	n.adoptArrivals(i, c)
 	n.judgeLink(now, i)

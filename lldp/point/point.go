@@ -56,7 +56,7 @@ func (a *agent) adopt(now frame.Time, at uint16, c *vswitch.PortConfig) vswitch.
 	}
 	p, cfg := &a.ports[at], a.node.Config()
 	o, on := cfg.Options[Name].(Options)
-	if on = on && (len(o.Ports) == 0 || slices.Contains(o.Ports, c.Name)); !on {
+	if on = on && c.Twin == nil && (len(o.Ports) == 0 || slices.Contains(o.Ports, c.Name)); !on {
 		if p.advertisement != nil {
 			*p = port{leave: goodbye(p.advertisement)}
 			a.wake(now)

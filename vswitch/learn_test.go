@@ -1,0 +1,129 @@
+package vswitch
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"gswitch/wire"
+)
+
+func via(prefix string, hops ...string) Route {
+	r := Route{Prefix: netip.MustParsePrefix(prefix)}
+	for _, h := range hops {
+		r.NextHops = append(r.NextHops, NextHop{Via: netip.MustParseAddr(h), Weight: 1})
+	}
+	return r
+}
+
+// reaches sends a packet from port 0 and reports whether it leaves by port 1.
+func (r *rig) reaches(dst string) bool {
+	r.in(0, udp(selfMAC, hostMAC(1), dst, "10.0.0.9"))
+	r.out(0)
+	return len(r.out(1)) == 1
+}
+
+func learnRig(t *testing.T) *rig {
+	cfg := routerConfig()
+	cfg.Neighbors = []StaticNeighbor{{Addr: netip.MustParseAddr("10.0.1.2"), MAC: hostMAC(2)}}
+	cfg.Routes = []Route{{Prefix: netip.MustParsePrefix("20.0.0.0/8"), Refuse: Blackhole}}
+	return newRig(t, cfg)
+}
+
+func (r *rig) do(c Change) {
+	r.t.Helper()
+	if err := r.sw.Do(c); err != nil {
+		r.t.Fatal(err)
+	}
+	r.settle()
+}
+
+func TestLearnsRoutes(t *testing.T) {
+	r := learnRig(t)
+	c := &LearnRoutes{Set: []Route{via("30.0.0.0/8", "10.0.1.2"), via("20.0.0.0/8", "10.0.1.2"), via("10.0.1.0/24", "10.0.1.2"), via("40.0.0.0/8", "172.16.0.1")}}
+	r.do(c)
+	if c.Unused != 1 {
+		t.Errorf("%d routes lead nowhere, want 1", c.Unused)
+	}
+	if !r.reaches("30.1.1.1") || r.reaches("20.1.1.1") || r.reaches("40.1.1.1") {
+		t.Error("a learned route does not lead, or hides a configured one")
+	}
+	next := *r.sw.Program().Config
+	next.Routes = nil
+	r.do(Apply{Config: &next})
+	if !r.reaches("30.1.1.1") || !r.reaches("20.1.1.1") {
+		t.Error("learned routes did not outlive a new configuration, or stay hidden by one that is gone")
+	}
+	r.do(SetRoute{Route{Prefix: netip.MustParsePrefix("30.0.0.0/8"), Refuse: Blackhole}})
+	if r.reaches("30.1.1.1") {
+		t.Error("a configured route does not hide the learned one")
+	}
+	r.do(DeleteRoute{netip.MustParsePrefix("30.0.0.0/8")})
+	if !r.reaches("30.1.1.1") {
+		t.Error("a learned route did not come back")
+	}
+	if err := r.sw.Do(DeleteRoute{netip.MustParsePrefix("30.0.0.0/8")}); err == nil {
+		t.Error("a learned route was deleted as a configured one")
+	}
+	r.do(&LearnRoutes{Delete: []netip.Prefix{netip.MustParsePrefix("30.0.0.0/8"), netip.MustParsePrefix("10.0.1.0/24"), netip.MustParsePrefix("99.0.0.0/8")}})
+	if r.reaches("30.1.1.1") || !r.reaches("20.1.1.1") || !r.reaches("10.0.1.2") {
+		t.Error("a withdrawn route still leads, or one that was not withdrawn is gone")
+	}
+	r.do(&LearnRoutes{Reset: true, Set: []Route{via("50.0.0.0/8", "10.0.1.2")}})
+	if r.reaches("20.1.1.1") || !r.reaches("50.1.1.1") {
+		t.Error("a reset left what was there, or lost what came with it")
+	}
+	// A next hop whose network is gone leads nowhere, whatever it did before.
+	r.do(&LearnRoutes{Set: []Route{via("50.0.0.0/8", "172.16.0.1")}})
+	if r.reaches("50.1.1.1") {
+		t.Error("a route still leads by what it was")
+	}
+}
+
+func TestLearnedRoutesAreBounded(t *testing.T) {
+	r := learnRig(t)
+	if err := r.sw.Do(&LearnRoutes{Set: make([]Route, MaxLearned+1)}); err == nil {
+		t.Error("more routes than there may be")
+	}
+}
+
+// Two workers see the same routes, and a record of the change is the change.
+func TestLearnedByAllWorkers(t *testing.T) {
+	cfg := routerConfig()
+	cfg.Ports[1].Worker = 1
+	cfg.Neighbors = []StaticNeighbor{{Addr: netip.MustParseAddr("10.0.1.2"), MAC: hostMAC(2)}}
+	r := newRigOf(t, cfg, 2, 4096)
+	c, err := DecodeChange((&LearnRoutes{Set: []Route{via("30.0.0.0/8", "10.0.1.2")}}).Encode(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.do(c)
+	r.inOn(1, 0, udp(selfMAC, hostMAC(1), "30.1.1.1", "10.0.0.9"))
+	if got := r.one(1); wire.Ethernet(got).Dst() != hostMAC(2) {
+		t.Errorf("%x", got)
+	}
+}
+
+// BenchmarkLearnRoutes is the rate at which routes of a daemon come in force, in
+// batches as the netlink reader makes them.
+func BenchmarkLearnRoutes(b *testing.B) {
+	const batch = 16384
+	var all []Route
+	for i := range 100_000 {
+		r := Route{Prefix: netip.PrefixFrom(netip.AddrFrom4([4]byte{byte(20 + i>>16), byte(i >> 8), byte(i), 0}), 24)}
+		r.NextHops = []NextHop{{Via: netip.MustParseAddr(fmt.Sprintf("10.0.%d.%d", i%2, 2+i%50)), Weight: 1}}
+		all = append(all, r)
+	}
+	for b.Loop() {
+		r := newRig(b, routerConfig())
+		for i := 0; i < len(all); i += batch {
+			if err := r.sw.Do(&LearnRoutes{Set: all[i:min(i+batch, len(all))]}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if n := r.sw.Program().routing.table.Len(); n < len(all) {
+			b.Fatalf("%d routes", n)
+		}
+	}
+	b.ReportMetric(float64(len(all))*float64(b.N)/b.Elapsed().Seconds(), "routes/s")
+}
