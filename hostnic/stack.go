@@ -202,8 +202,10 @@ func (n *NIC) queueLocal(now frame.Time, r frame.Ref) {
 	n.queueReply(now, r, m.Class)
 }
 
-// sendLocal queues a copy of the frame b, padded to what a real link carries.
-func (n *NIC) sendLocal(now frame.Time, b []byte) bool {
+// Inject sends a copy of a frame that an application made as a whole, from its
+// Ethernet header on, in a class, padded to what a real link carries. It reports
+// whether there was memory for it.
+func (n *NIC) Inject(now frame.Time, b []byte, class uint8) bool {
 	r := n.pool.Alloc()
 	if r == frame.Nil {
 		n.count.Drops[frame.ArenaExhausted]++
@@ -213,6 +215,12 @@ func (n *NIC) sendLocal(now frame.Time, b []byte) bool {
 	m.Len = uint16(max(len(b), wire.MinFrame))
 	to := n.arena.Bytes(r)
 	clear(to[copy(to, b):])
-	n.queueLocal(now, r)
+	m.Wire, m.Class = uint32(m.Len), class
+	n.queueReply(now, r, class)
 	return true
+}
+
+// sendLocal sends a copy of a frame of the stack.
+func (n *NIC) sendLocal(now frame.Time, b []byte) bool {
+	return n.Inject(now, b, n.stack.cfg.Class)
 }

@@ -139,6 +139,7 @@ var filterFields = map[string]field{
 	"lost":        is(func(t *Trace) bool { return t.Lost }),
 	"drop":        is(func(t *Trace) bool { return len(t.Dropped) > 0 }),
 	"debug":       is(func(t *Trace) bool { return t.Debug }),
+	"probe":       {values: single(func(t *Trace) (uint64, bool) { return uint64(t.Probe), t.Probe != 0 })},
 }
 
 // FilterFields are the names of all fields.

@@ -32,6 +32,10 @@ type Hop struct {
 	// Reason is why the switch dropped the packet, 0 if the copy is not about that.
 	Reason frame.Reason
 	Port   uint16 // that the packet came by, where the copy says it
+	// Then is the destination of the header within the outermost one, with Depth.
+	Then [4]byte
+	// Probe and Number are series and number of a probe, 0 of other packets.
+	Probe, Number uint32
 }
 
 // same reports whether two copies are of one pass of a packet through one switch:
@@ -56,6 +60,8 @@ type Trace struct {
 	// Dropped is what switches told that they dropped: a copy with a reason.
 	Dropped []Hop
 	Debug   bool
+	// Probe and Number are those of a guided probe; 0: it is none.
+	Probe, Number uint32
 
 	began          frame.Time
 	newer, earlier *Trace // by Last, among those that are open
@@ -162,6 +168,9 @@ func original(b []byte, k Key, h Hop) (Key, Hop, bool) {
 		if depth == 0 {
 			h.TTL, h.DSCP, h.ECN, h.OuterDst = ip.TTL(), ip.DSCP(), ip.ECN(), [4]byte(b[16:20])
 		}
+		if depth == 1 {
+			h.Then = [4]byte(b[16:20])
+		}
 		h.InnerTTL, h.Depth = ip.TTL(), uint8(depth)
 		if ip.Proto() == wire.ProtoIPv4 {
 			b = b[ip.HeaderLen():]
@@ -171,6 +180,7 @@ func original(b []byte, k Key, h Hop) (Key, Hop, bool) {
 		t := b[ip.HeaderLen():]
 		if p := ip.Proto(); len(t) >= 4 && (p == wire.ProtoTCP || p == wire.ProtoUDP) && ip.FlagsOffset()&(wire.IPv4OffsetMask|wire.IPv4MoreFragments) == 0 {
 			k.SrcPort, k.DstPort = wire.UDP(t).SrcPort(), wire.UDP(t).DstPort()
+			h.Probe, h.Number, _ = ProbeOf(p, t)
 		}
 		return k, h, true
 	}
@@ -228,7 +238,7 @@ func (t *Traces) Add(now frame.Time, k Key, h Hop) {
 		tr = nil
 	}
 	if tr == nil {
-		tr = t.begin(now, k)
+		tr = t.begin(now, k, &h)
 	}
 	tr.Hops = append(tr.Hops, h)
 	tr.Debug = tr.Debug || h.DSCP&DebugDSCP != 0
@@ -236,12 +246,12 @@ func (t *Traces) Add(now frame.Time, k Key, h Hop) {
 }
 
 // begin opens a trace.
-func (t *Traces) begin(now frame.Time, k Key) *Trace {
+func (t *Traces) begin(now frame.Time, k Key, h *Hop) *Trace {
 	if len(t.open) >= t.limit {
 		t.Early++
 		t.finish(t.oldest)
 	}
-	tr := &Trace{Key: k, began: now}
+	tr := &Trace{Key: k, began: now, Probe: h.Probe, Number: h.Number}
 	t.open[k] = tr
 	t.append(tr)
 	return tr
@@ -283,7 +293,7 @@ func (t *Traces) remove(tr *Trace) {
 // its own.
 func (t *Traces) dropped(now frame.Time, tr *Trace, k Key, h Hop) {
 	if tr == nil {
-		tr = t.begin(now, k)
+		tr = t.begin(now, k, &h)
 	}
 	tr.Dropped = append(tr.Dropped, h)
 	t.touch(now, tr)
@@ -314,6 +324,9 @@ func (tr *Trace) judge(n Network) {
 	// The innermost time to live falls on all the way; inside a tunnel the outer one
 	// does. Arrival says nothing: copies take different ways.
 	slices.SortStableFunc(tr.Hops, func(a, b Hop) int {
+		if tr.Probe != 0 { // its headers are taken off on its way
+			return cmp.Or(cmp.Compare(b.Depth, a.Depth), cmp.Compare(b.TTL, a.TTL))
+		}
 		return cmp.Or(cmp.Compare(b.InnerTTL, a.InnerTTL), cmp.Compare(a.Depth, b.Depth), cmp.Compare(b.TTL, a.TTL))
 	})
 	tr.loop()
@@ -324,7 +337,7 @@ func (tr *Trace) judge(n Network) {
 		tr.miss(first.From, 1)
 	}
 	if last := &tr.Hops[len(tr.Hops)-1]; tr.Loop == nil {
-		tr.Lost = !n.Last(last.Switch, last.OuterDst)
+		tr.Lost = tr.Probe != 0 && last.Depth > 0 || !n.Last(last.Switch, last.OuterDst)
 	}
 }
 

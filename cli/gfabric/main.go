@@ -106,7 +106,7 @@ func command() (*cobra.Command, *bool) {
 		SilenceUsage:     true,
 		PersistentPreRun: func(*cobra.Command, []string) { began = true },
 	}
-	root.AddCommand(upCommand(), downCommand(), execCommand(), statusCommand(), graphCommand(), siteCommand(), watchCommand(), planCommand(), loadCommand(), demoCommand(), headroomCommand(), pfcCommand(), clockCommand(), replayCommand(), tracesCommand(), whyCommand(), diagnoseCommand(), transparentCommand(), compareCommand(), reportCommand(), runCommand(), fitCommand(), checkCommand(), schemaCommand(), ccCommand(), recoveryCommand(), ns3Command(), nodeCommand(), versionCommand())
+	root.AddCommand(upCommand(), downCommand(), execCommand(), statusCommand(), graphCommand(), siteCommand(), watchCommand(), planCommand(), loadCommand(), demoCommand(), headroomCommand(), pfcCommand(), clockCommand(), replayCommand(), tracesCommand(), whyCommand(), probeCommand(), diagnoseCommand(), transparentCommand(), compareCommand(), reportCommand(), runCommand(), fitCommand(), checkCommand(), schemaCommand(), ccCommand(), recoveryCommand(), ns3Command(), nodeCommand(), versionCommand())
 	root.AddCommand(lossesCommand(), flowsCommand(), sweepCommand(), workerCommand())
 	return root, &began
 }

@@ -181,7 +181,7 @@ func printJSON(w io.Writer, v any) error {
 
 func whyCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use:     "why drops|loops|slow|uneven|pfc FILE|DIR",
+		Use:     "why drops|loops|slow|uneven|pfc|probes FILE|DIR",
 		Short:   "Find where packets are lost, go round, wait, or take one way of several (Everflow)",
 		Long:    "why answers what people ask of a network, from the traces of packets (Everflow).\n\n" + copiesHelp,
 		Example: "  gfabric why drops results/drops --run silent-1\n  gfabric why slow copies.pcap --fabric leaf-spine:2,4,2",
@@ -214,6 +214,7 @@ var questions = []struct {
 	{"slow", "Which links packets take long for", "Times are from the arrival at one switch to that at the next: waiting, transmission and propagation. They compare the\nclocks of two switches, which must agree.", "results/slow --run slow-1", whySlow},
 	{"uneven", "Which of several next hops packets take", "Of each switch the links to others, with how many of the traced packets took them.", "results/uneven --run uneven-1", whyUneven},
 	{"pfc", "Who paused whom", "Pauses as switches saw them come, and, with own_pauses, as they sent them, the port with most of them first.", "results/pauses --run storm-1", whyPFC},
+	{"probes", "What became of probes", "Of each series of gfabric probe, or of the probes of a scenario: how many came to their end, behind which switches the\nothers were seen last, and, of those that come back to a switch, how long that takes.", "results/probes --run silent-1", whyProbes},
 }
 
 // printWhy prints the answer: in JSON, or as a table of the first rows, or what none
@@ -266,5 +267,16 @@ func whyPFC(f *copiesFlags, w io.Writer, b *traces.Book) error {
 	return printWhy(f, w, b.Pausers(), "no pause was seen: sessions with everflow see those that come, with own_pauses those that switches send",
 		[]string{"WHO PAUSES", "WHOM", ">PAUSES", ">RESUMES", "FIRST", "LAST"}, func(p traces.Pauser) []any {
 			return []any{p.Who, p.Whom, p.Pauses, p.Resumes, frame.Time(p.First).Duration(), frame.Time(p.Last).Duration()}
+		})
+}
+
+func whyProbes(f *copiesFlags, w io.Writer, b *traces.Book) error {
+	return printWhy(f, w, b.Probes(), fmt.Sprintf("none of %d packets is a probe", len(b.Done)),
+		[]string{">SERIES", "FLOW", "BY", ">SENT", ">LOST", "SEEN LAST AT", ">ROUND TRIP", ">MAX"}, func(s traces.Series) []any {
+			mean, most := "-", "-"
+			if s.RoundTrips > 0 {
+				mean, most = s.Mean.Duration().String(), s.Max.Duration().String()
+			}
+			return []any{s.ID, s.Flow, s.Path, s.Sent, s.Lost, strings.Join(s.At, " "), mean, most}
 		})
 }

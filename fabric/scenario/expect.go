@@ -98,7 +98,7 @@ func (s *Scenario) bind(r *ref) error {
 	for i := range s.Runs {
 		if run := &s.Runs[i]; r.fits(run, run) {
 			known := run.Doc.Keys()
-			if !slices.Contains(known, r.key) && !run.Doc.zero(r.key) && !run.Doc.hop(r.key) {
+			if !slices.Contains(known, r.key) && !run.Doc.zero(r.key) && !run.Doc.hop(r.key) && !run.Doc.probed(r.key) {
 				if near := units.Nearest(r.key, known); near != "" {
 					return fmt.Errorf("%s: %q is no value of a run; did you mean %q?", r.text, r.key, near)
 				}
@@ -279,4 +279,14 @@ func (d *Document) zero(key string) bool {
 // hop reports whether a value is of a hop that traces have, or not.
 func (d *Document) hop(key string) bool {
 	return len(d.Measure.Traces) > 0 && strings.HasPrefix(key, "hop_") && (strings.HasSuffix(key, "_max_seconds") || strings.HasSuffix(key, "_packets_total"))
+}
+
+// probed reports whether a value is of a series of probes.
+func (d *Document) probed(key string) bool {
+	for i := range d.Probes {
+		if what, ok := strings.CutPrefix(key, "probe_"+d.Probes[i].Name+"_"); ok && slices.Contains([]string{"sent_total", "lost_total", "rtt_mean_seconds", "rtt_max_seconds"}, what) {
+			return true
+		}
+	}
+	return false
 }

@@ -24,6 +24,7 @@ type Document struct {
 	Workload   []Entry     `yaml:"workload" need:"yes" doc:"Who sends what to whom."`
 	Clock      Clock       `yaml:"clock" doc:"One time for all nodes, with a bound on its error (Sundial)."`
 	Faults     []Fault     `yaml:"faults" doc:"What goes wrong."`
+	Probes     []Probe     `yaml:"probes" id:"name" doc:"Packets that are sent into the network at switches, and traced there (Everflow)."`
 	Controller Controller  `yaml:"controller" doc:"What a controller does about what switches report."`
 	Measure    Measure     `yaml:"measure" doc:"What is recorded beyond the flows."`
 

@@ -48,6 +48,7 @@ func (v *validator) all() {
 		v.fault(fmt.Sprintf("faults[%d]", i), &d.Faults[i])
 	}
 	v.faultOverlaps()
+	v.probes()
 	v.clock()
 	v.measure()
 }

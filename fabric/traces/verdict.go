@@ -38,11 +38,12 @@ type Verdict struct {
 	Next    []string   `json:"next,omitempty"`           // lost: who should have seen it next, one of these
 	Loop    []string   `json:"loop,omitempty"`           // looped: the switches that saw it again
 	Missing int        `json:"missing_copies,omitempty"` // hops whose copy did not come
+	Probe   uint32     `json:"probe,omitempty"`          // its series
 }
 
 // Verdict judges a trace.
 func (b *Book) Verdict(t *mirror.Trace) Verdict {
-	v := Verdict{Kind: Delivered, Flow: flow(&t.Key), ID: t.Key.ID, Missing: t.Gaps}
+	v := Verdict{Kind: Delivered, Flow: flow(&t.Key), ID: t.Key.ID, Missing: t.Gaps, Probe: t.Probe}
 	hops := t.Hops
 	if len(hops) == 0 {
 		hops = t.Dropped
@@ -64,7 +65,11 @@ func (b *Book) Verdict(t *mirror.Trace) Verdict {
 		v.Kind, v.At, v.Reason = Dropped, b.net.name(d.Switch), d.Reason.String()
 	case t.Lost:
 		last := &t.Hops[len(t.Hops)-1]
-		v.Kind, v.At, v.Next = Lost, b.net.name(last.Switch), b.net.next(last.Switch, last.OuterDst)
+		dst := last.OuterDst
+		if t.Probe != 0 && last.Depth > 0 && b.net.Last(last.Switch, dst) {
+			dst = last.Then // this switch has taken a header off
+		}
+		v.Kind, v.At, v.Next = Lost, b.net.name(last.Switch), b.net.next(last.Switch, dst)
 	}
 	return v
 }

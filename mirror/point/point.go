@@ -24,6 +24,7 @@ type Config struct {
 	Sessions []SessionConfig
 	Rules    []mirror.Rule // of all sessions
 	Groups   []Group       // of analyzers
+	Probes   ProbeConfig
 }
 
 // SessionConfig is one session.
@@ -80,6 +81,7 @@ type point struct {
 	classes  *mirror.Classifier
 	sessions []session
 	groups   []group
+	probes   ProbeConfig
 	sampled  bool // some session takes frames at random
 	drops    Reasons
 	pauses   bool
@@ -110,7 +112,7 @@ func (p *point) adopt(now frame.Time) {
 	c, _ := p.node.Config().Options[Name].(Config)
 	before := names(p)
 	old := p.sessions
-	p.groups = newGroups(c.Groups)
+	p.groups, p.probes = newGroups(c.Groups), c.Probes
 	p.classes, _ = mirror.NewClassifier(c.Rules) // check has tried it
 	p.sessions, p.drops, p.sampled, p.pauses = make([]session, len(c.Sessions)), Reasons{}, false, false
 	for i := range c.Sessions {
@@ -154,7 +156,7 @@ func (p *point) gap(n uint32) uint32 {
 
 func (p *point) listens(port uint16, _ *vswitch.PortConfig) bool {
 	p.counted(port)
-	return len(p.sessions)+len(p.groups) > 0
+	return len(p.sessions)+len(p.groups) > 0 || p.probes.on()
 }
 
 func (p *point) port(frame.Time, uint16, *vswitch.PortConfig) vswitch.Stages {
@@ -169,9 +171,17 @@ func (p *point) arrives(now frame.Time, port uint16, v []frame.Ref) []frame.Ref 
 	if len(p.groups) > 0 {
 		v = p.reshuffle(port, v)
 	}
-	if len(p.sessions) == 0 {
-		return v
+	if len(p.sessions) > 0 {
+		p.watch(now, port, v)
 	}
+	if p.probes.on() {
+		v = p.guide(port, v)
+	}
+	return v
+}
+
+// watch copies what sessions want of the frames that came by a port.
+func (p *point) watch(now frame.Time, port uint16, v []frame.Ref) {
 	for _, r := range v {
 		m := p.arena.Meta(r)
 		b := p.arena.Bytes(r)
@@ -182,7 +192,6 @@ func (p *point) arrives(now frame.Time, port uint16, v []frame.Ref) []frame.Ref 
 	if p.sampled {
 		p.sample(now, port, v)
 	}
-	return v
 }
 
 // matched copies a frame to each session of which a rule matches it.

@@ -20,6 +20,7 @@ import (
 type Section struct {
 	Sessions  []Session   `yaml:"sessions" id:"name" doc:"Where copies go, and of what. A packet that several rules of a session match is copied once for it."`
 	Reshuffle []Reshuffle `yaml:"reshuffle" id:"vip" doc:"Virtual addresses of which this switch divides the copies among analyzers, those that come to it and those that it makes."`
+	Probes    *Probes     `yaml:"probes" doc:"Who may send probes into the network at this switch. Nobody if left out."`
 }
 
 // Session is a session in documents.
@@ -84,8 +85,8 @@ var reasons = func() map[string]frame.Reason {
 // Options returns the Config of a switch.
 func (s *Section) Options(cfg *vswitch.Config) (any, error) {
 	c := Config{Rules: copies()}
-	if len(s.Sessions)+len(s.Reshuffle) == 0 {
-		return nil, &vswitch.KeyError{Key: "sessions", Err: errors.New("nothing is to be copied, nor copies divided; say sessions or reshuffle")}
+	if len(s.Sessions)+len(s.Reshuffle) == 0 && s.Probes == nil {
+		return nil, &vswitch.KeyError{Key: "sessions", Err: errors.New("nothing is to be copied, no copies divided, no probes taken; say sessions, reshuffle or probes")}
 	}
 	if len(s.Sessions) > maxSessions {
 		return nil, &vswitch.KeyError{Key: "sessions", Err: fmt.Errorf("%d sessions: at most %d are possible", len(s.Sessions), maxSessions)}
@@ -100,6 +101,9 @@ func (s *Section) Options(cfg *vswitch.Config) (any, error) {
 		return nil, &vswitch.KeyError{Key: "sessions", Err: err}
 	}
 	if err := c.addReshuffle(s.Reshuffle); err != nil {
+		return nil, err
+	}
+	if err := c.addProbes(s.Probes, cfg); err != nil {
 		return nil, err
 	}
 	return c, nil

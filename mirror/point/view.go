@@ -21,6 +21,7 @@ type portCounts struct {
 	pool, samples [maxSessions]uint32
 
 	groups [maxGroups]groupCounts
+	probes probeCounts
 }
 
 // Why a copy was not made, or did not leave.
@@ -87,7 +88,7 @@ func (p *point) keep(before places) {
 		if old == nil {
 			continue
 		}
-		c := new(portCounts)
+		c := &portCounts{probes: old.probes}
 		for to, name := range now.rules {
 			if from := slices.Index(before.rules, name); from >= 0 {
 				c.hits[to] = old.hits[from]
@@ -113,16 +114,22 @@ const (
 	reshuffled
 	refused
 	strange
+	guided
+	guidedEnd
+	guidedRefused
 )
 
 var counters = []vswitch.Counter{
-	hits:        {Name: "watch_matched_packets_total", Help: "Frames that a rule of a mirror session matched.", Labels: []string{"session", "rule"}},
-	copied:      {Name: "watch_copies_total", Help: "Copies that a mirror session sent of frames that came by the port: of sFlow, samples.", Labels: []string{"session"}},
-	copiedBytes: {Name: "watch_copied_bytes_total", Help: "Bytes of these copies, with their headers: of sFlow, of datagrams, at the port of their first sample.", Labels: []string{"session"}},
-	lost:        {Name: "watch_lost_copies_total", Help: "Copies that were not made: over the rate of the session, no memory, no room for their headers, too many in one vector of frames (burst), the frame is a copy itself (copy) or one of flow control, which whoever gets the copy without headers would act on (control); or that the switch dropped on the way to their port, which watch_copies_total counts, too.", Labels: []string{"session", "reason"}, Values: losses[:]},
-	reshuffled:  {Name: "watch_reshuffled_copies_total", Help: "Copies to a virtual address that came by the port, or were made of frames that did, by the analyzer that they were sent to.", Labels: []string{"vip", "to"}},
-	refused:     {Name: "watch_refused_copies_total", Help: "Packets to a virtual address of copies that were dropped since they came from where no copies come from (watch.reshuffle.from).", Labels: []string{"vip"}},
-	strange:     {Name: "watch_strange_copies_total", Help: "Packets to a virtual address of copies that are none, and went on as they were.", Labels: []string{"vip"}},
+	hits:          {Name: "watch_matched_packets_total", Help: "Frames that a rule of a mirror session matched.", Labels: []string{"session", "rule"}},
+	copied:        {Name: "watch_copies_total", Help: "Copies that a mirror session sent of frames that came by the port: of sFlow, samples.", Labels: []string{"session"}},
+	copiedBytes:   {Name: "watch_copied_bytes_total", Help: "Bytes of these copies, with their headers: of sFlow, of datagrams, at the port of their first sample.", Labels: []string{"session"}},
+	lost:          {Name: "watch_lost_copies_total", Help: "Copies that were not made: over the rate of the session, no memory, no room for their headers, too many in one vector of frames (burst), the frame is a copy itself (copy) or one of flow control, which whoever gets the copy without headers would act on (control); or that the switch dropped on the way to their port, which watch_copies_total counts, too.", Labels: []string{"session", "reason"}, Values: losses[:]},
+	reshuffled:    {Name: "watch_reshuffled_copies_total", Help: "Copies to a virtual address that came by the port, or were made of frames that did, by the analyzer that they were sent to.", Labels: []string{"vip", "to"}},
+	refused:       {Name: "watch_refused_copies_total", Help: "Packets to a virtual address of copies that were dropped since they came from where no copies come from (watch.reshuffle.from).", Labels: []string{"vip"}},
+	strange:       {Name: "watch_strange_copies_total", Help: "Packets to a virtual address of copies that are none, and went on as they were.", Labels: []string{"vip"}},
+	guided:        {Name: "watch_probes_total", Help: "Headers that were taken off probes which came by the port: they went on into the network."},
+	guidedEnd:     {Name: "watch_ended_probes_total", Help: "Probes whose destination was the switch, which drops them."},
+	guidedRefused: {Name: "watch_refused_probes_total", Help: "Probes that were dropped since they came from where none may come from (watch.probes.from)."},
 }
 
 func (p *point) read(emit func(counter int, port uint16, value float64, labels ...string)) {
@@ -144,6 +151,11 @@ func (p *point) read(emit func(counter int, port uint16, value float64, labels .
 			for why, n := range c.lost[k] {
 				emit(lost, port, float64(n), name, losses[why])
 			}
+		}
+		if p.probes.on() {
+			emit(guided, port, float64(c.probes.sent))
+			emit(guidedEnd, port, float64(c.probes.ended))
+			emit(guidedRefused, port, float64(c.probes.refused))
 		}
 		for k := range p.groups {
 			g, n := &p.groups[k], &c.groups[k]

@@ -13,6 +13,7 @@ import (
 
 	"gswitch/capture"
 	"gswitch/fabric"
+	"gswitch/fabric/measure"
 	"gswitch/fabric/observe"
 	"gswitch/fabric/results"
 	"gswitch/fabric/scenario"
@@ -30,6 +31,8 @@ type copies struct {
 	keep bool // for a file
 	kept []kept
 	more uint64 // that are not kept
+
+	probes probes // that are sent for it
 }
 
 type kept struct {
@@ -56,8 +59,13 @@ func init() {
 						v.Listen[h] = c.take
 					}
 				},
+				Begin: func(n *vnet.Network, _ *measure.Recorder) (err error) {
+					c.probes, err = probe(n, r.Run)
+					return err
+				},
 				Finish: func(n *vnet.Network, out *results.Run) error {
 					c.put(n.Engine.Now(), out)
+					c.probes.put(c.book, out)
 					if !c.keep {
 						return nil
 					}
