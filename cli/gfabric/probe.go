@@ -41,8 +41,8 @@ func probeCommand() *cobra.Command {
 			"--via A,B --to A measures the link between A and B, there and back, by the clock of A alone.\n" +
 			"--src, ports and --protocol are those of a flow whose way the probes are to take behind the last switch.\n" +
 			"The checksum of TCP or UDP is wrong: a server drops probes without a word.",
-		Example: "  gfabric exec lab h1 -- gfabric probe --fabric leaf-spine:2,3,2 --via spine1,leaf2 --to spine1 --id 1\n" +
-			"  gfabric probe --via 10.192.0.3 --to 10.0.1.2 --src 10.0.2.2 --protocol tcp --dst-port 80 --count 100 --id 2",
+		Example: "  gfabric probe --fabric leaf-spine:2,3,2 --via spine1,leaf2 --to spine1\n" +
+			"  gfabric probe --via 10.192.0.3 --to 10.0.1.2 --protocol tcp --dst-port 80 --id 2",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			p, err := f.probe()

@@ -16,12 +16,13 @@ import (
 // can: each copy that it says it made came, or is counted as lost, and no frame is
 // forgotten (the rig counts them).
 func TestDamagedFrames(t *testing.T) {
-	r := st.New(t, router(t, "sessions: [{name: e, to: 10.0.2.9, everflow: {sample: 2}, drops: [all]}, {name: span, port: c, one_in: 7, snap: 128}, {name: slow, to: 10.0.2.9, format: gre, one_in: 3, rate: 1Mbps}]"))
+	r := st.New(t, router(t, "sessions: [{name: e, to: 10.0.2.9, everflow: {sample: 2}, drops: [all]}, {name: span, port: c, one_in: 7, snap: 128}, {name: slow, to: 10.0.2.9, format: gre, one_in: 3, rate: 1Mbps}]\nprobes: {from: [10.0.0.0/24]}"))
 	inner := []wt.Layer{wt.IPv4("10.0.0.1", "10.0.1.2"), wt.TCP(wire.TCPFields{SrcPort: 1, DstPort: 179, Flags: wire.TCPSyn}), wt.Zeros(20)}
 	plain := wt.Frame(append([]wt.Layer{eth}, inner...)...)
 	kinds := [][]byte{plain, wt.Frame(append([]wt.Layer{eth, wt.IPv4("10.0.0.1", "10.0.1.2")}, inner...)...), wt.PFC(st.HostMAC(1), 8, 9),
 		wt.Frame(eth, wt.IPv4("10.0.0.1", "10.0.1.2"), wt.UDP(9, wire.RoCEv2Port), wt.BTH(wire.RCAcknowledge, 1, 2), wt.Payload([]byte{0x60, 0, 0, 0}), wt.Zeros(8)),
 		wt.Frame(eth, wt.ARP(wire.ARPFields{Op: wire.ARPRequest}))}
+	kinds = append(kinds, guidedBy("10.0.0.7", "10.0.0.7", "10.0.1.2", "10.10.0.10"), guidedBy("10.0.0.7", "10.0.0.7", "10.0.1.2", "10.10.0.10", "10.10.0.10"))
 	b := make([]byte, 300)
 	for _, f := range []mirror.Format{mirror.ERSPAN3, mirror.ERSPAN2, mirror.GRE} {
 		s := router(t, everflow).Options[Name].(Config).Sessions[0].Wrap

@@ -121,7 +121,7 @@ func TestAnalyzerGone(t *testing.T) {
 
 func TestReshuffleErrors(t *testing.T) {
 	for watch, want := range map[string]string{
-		"reshuffle: []": "say sessions or reshuffle",
+		"reshuffle: []": "say sessions, reshuffle or probes",
 		"reshuffle: [{vip: \"fd00::1\", to: [10.0.2.9]}]":                                                                  "reshuffle[0]: fd00::1 is no IPv4 address",
 		"reshuffle: [{vip: 10.255.0.1, to: [10.255.0.1]}]":                                                                 "analyzers have others",
 		"reshuffle: [{vip: 10.255.0.1, to: [10.0.2.9, 10.0.2.9]}]":                                                         "of its own",
