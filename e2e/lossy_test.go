@@ -1,0 +1,105 @@
+package e2e
+
+import (
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"math"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"gswitch/control/api"
+	"gswitch/wire"
+)
+
+var lossyFor = flag.Duration("lossy", 10*time.Second, "how long frames pass the lossy cable of TestLossyCable")
+
+// One of three cables in a row loses one frame in a hundred. The collector reports
+// 1 +- 0.2 % there and names each frame that its two ends miss; on the others and in the
+// other direction it reports nothing.
+func TestLossyCable(t *testing.T) {
+	const perSecond = 2000
+	frames := int(lossyFor.Seconds() * perSecond)
+	l := newLab(t, 2, labOptions{})
+	l.wire(t, "x0", "x1")
+	l.wire(t, "y0", "y1")
+	file := filepath.Join(t.TempDir(), "fabric.yaml")
+	write(t, file, "version: 1\nname: line\nmode: l2\nhosts: [h1, h2]\nswitches: [s1, s2, s3]\n"+
+		"links: [{a: h1, b: s1}, {a: h2, b: s3}, {a: s1, b: s2, rate: 10Gbps}, {a: s2, b: s3, rate: 10Gbps}]\n")
+	at := freePort(t)
+	c := newCollector(t, file, "--reports", at)
+	d, _ := runConfig(t, fmt.Sprintf(`version: 1
+export: {to: %[2]q}
+switches:
+  - name: s1
+    qos: {metered: {lossradar: {queues: [0]}}}
+    ports:
+      - {name: h1, interface: d0, netns: %[1]s}
+      - {name: s2, interface: x0, netns: %[1]s, qos: metered, faults: {loss: 1%%, seed: 5}}
+  - name: s2
+    qos: {metered: {lossradar: {queues: [0]}}}
+    ports:
+      - {name: s1, interface: x1, netns: %[1]s, qos: metered}
+      - {name: s3, interface: y0, netns: %[1]s, qos: metered}
+  - name: s3
+    qos: {metered: {lossradar: {queues: [0]}}}
+    ports:
+      - {name: h2, interface: d1, netns: %[1]s}
+      - {name: s2, interface: y1, netns: %[1]s, qos: metered}
+`, l.sw, at))
+	a, b := l.hosts[0], l.hosts[1]
+	from, to := a.raw(t, wire.EtherTypeIPv4), b.raw(t, wire.EtherTypeIPv4)
+	f := flow{dst: b.mac, src: a.mac, srcIP: [4]byte{10, 0, 0, 1}, dstIP: [4]byte{10, 0, 0, 2}, dstPort: 7777, srcPort: 1, size: 100}
+	back := flow{dst: a.mac, src: b.mac, srcIP: f.dstIP, dstIP: f.srcIP, dstPort: 7778, srcPort: 1, size: 100}
+	send := func(r *raw, f *flow, k int) {
+		x := f.frame(uint64(k))
+		binary.BigEndian.PutUint16(x[18:], uint16(k)) // identification
+		binary.BigEndian.PutUint16(x[24:], 0)
+		binary.BigEndian.PutUint16(x[24:], wire.Checksum(x[14:34]))
+		if err := r.send(x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for k := 1; k <= frames; k++ {
+		send(from, &f, k)
+		send(to, &back, k)
+		if k%20 == 0 {
+			time.Sleep(20 * time.Second / perSecond)
+		}
+	}
+	counted := func(name, port string) (n float64) {
+		for _, c := range show(d, &api.Counters{}, "losses").Counters {
+			if c.Name == name && c.Switch+"/"+c.Port == port {
+				n += c.Value
+			}
+		}
+		return n
+	}
+	var named, seen uint64
+	eventually(t, "all losses are named", func() error {
+		v, err := c.events("loss")
+		if err != nil {
+			return err
+		}
+		named = 0
+		for _, e := range v {
+			if e.Where != "s1>s2" || e.DstPort != 7777 {
+				t.Fatalf("a loss elsewhere: %v", e)
+			}
+			named += e.Packets
+		}
+		seen = uint64(counted("lossradar_sent_frames_total", "s1/s2") - counted("lossradar_arrived_frames_total", "s2/s1"))
+		if named != seen {
+			return fmt.Errorf("%d losses are named, the ends of the cable miss %d", named, seen)
+		}
+		return nil
+	})
+	sent := counted("lossradar_sent_frames_total", "s1/s2")
+	share := 100 * float64(named) / sent
+	t.Logf("%d of %.0f frames, %.3f %%, are named", named, sent, share)
+	if int(sent) < frames || math.Abs(share-1) > 0.2 {
+		t.Errorf("%.3f %% of %.0f frames are reported as lost, want 1 +- 0.2", share, sent)
+	}
+	d.stop(l.sw)
+}

@@ -1,0 +1,43 @@
+package e2e
+
+import (
+	"testing"
+)
+
+const movedFlow = `
+version: 1
+topology:
+  generate: leaf-spine(2, 2, 1)
+  classes: {host: {rate: 1Gbps, delay: 10us}, fabric: {rate: 1Gbps, delay: 10us}}
+switch:
+  flowradar: {enabled: true, slot: 2ms, flows: 64}
+hosts: {payload: 1000B, transport: {rto_high: 1ms}}
+controller: {blackholes: move, takes: 1ms}
+workload:
+  - {group: messages, kind: periodic, from: [h1], to: [h2], size: 10KB, every: 500us, count: 40}
+faults: [{kind: loss, link: "leaf1:spine1", to: h2, share: 1, start: 4ms}]
+measure: {sample: 100us, series: 0}
+duration: 60ms
+`
+
+// A cable sends one host's frames nowhere. The flows that vanish are named there, on
+// real frames, and moved to the other path within 300 ms of the emulated time; all of
+// them complete.
+func TestBlackholeMoved(t *testing.T) {
+	f, out := runLiveFrom(t, aScenario(t, "moved", movedFlow), 200)
+	r := &f.Runs[0]
+	if r.Values["faults_total"] == 0 || r.Values["flow_moved_total"] != 1 {
+		t.Fatalf("the cable lost %v frames, flows were moved %v times\n%s", r.Values["faults_total"], r.Values["flow_moved_total"], out)
+	}
+	if n := r.Values["flows_unfinished_total"]; n != 0 {
+		t.Errorf("%v flows are not complete", n)
+	}
+	for _, x := range r.Counted.Findings {
+		switch {
+		case x.At != "leaf1>spine1":
+			t.Errorf("%+v", x)
+		case x.Kind == "blackhole" && x.Moved > 0 && x.Moved-x.From > 0.3:
+			t.Errorf("moved after %v s: %+v", x.Moved-x.From, x)
+		}
+	}
+}
