@@ -156,3 +156,17 @@ func ReadOnly(api http.Handler) http.Handler {
 		api.ServeHTTP(w, r)
 	})
 }
+
+// Shown serves the API of a daemon that runs a switch which others step, of a run that is
+// replayed, as it is at an instant. ports are the names of its ports, by their numbers.
+func Shown(sw *vswitch.Switch, name string, ports []string, h *replay.Header, at frame.Time) (http.Handler, error) {
+	doc := &config.Config{Version: 1, Workers: make([]config.Worker, 1), Switches: []config.Switch{{Name: name}}}
+	r := &Replayed{Node: sw.Nodes[0], Switch: sw, name: name}
+	for i, port := range ports {
+		doc.Switches[0].Ports = append(doc.Switches[0].Ports, config.Port{Name: port, Interface: port})
+		r.made.Ports = append(r.made.Ports, replay.Port{Name: port, Number: i})
+	}
+	r.doc = doc
+	r.conf = switchOf(doc.Resolved(), name)
+	return r.Handler(h, at)
+}

@@ -362,6 +362,16 @@ func (r *reader) sparse() uint64 {
 	return unzigzag(v)
 }
 
+func (r *reader) varint() int64 {
+	v, n := binary.Varint(r.b)
+	if n <= 0 {
+		r.bad, r.b = true, nil
+		return 0
+	}
+	r.b = r.b[n:]
+	return v
+}
+
 func (r *reader) uvarint(most uint64) uint64 {
 	v, n := binary.Uvarint(r.b)
 	if n <= 0 || v > most {

@@ -100,14 +100,11 @@ func (d *Diverged) Error() string {
 // NewPlayer builds the node of a record.
 func NewPlayer(in *Reader, build Build) (*Player, error) {
 	h := &in.Header
-	if h.Chunks <= 0 || h.Chunks > 1<<24 || h.Chunk <= 0 || h.Chunk > 1<<16 {
-		return nil, fmt.Errorf("the record is of %d chunks of %d bytes", h.Chunks, h.Chunk)
-	}
-	arena, err := frame.NewArena(make([]byte, h.Chunks*h.Chunk), h.Chunk, h.Headroom)
+	pool, err := h.pool()
 	if err != nil {
 		return nil, err
 	}
-	p := &Player{Header: h, Arena: arena, in: in, pool: frame.NewPool(arena)}
+	p := &Player{Header: h, Arena: pool.Arena, in: in, pool: pool}
 	if p.Node, err = build(h, p.pool); err != nil {
 		return nil, err
 	}
@@ -115,6 +112,18 @@ func NewPlayer(in *Reader, build Build) (*Player, error) {
 		p.verdicts = j.Verdicts()
 	}
 	return p, p.resume()
+}
+
+// pool returns memory for frames, as the recorded node had it.
+func (h *Header) pool() (*frame.Pool, error) {
+	if h.Chunks <= 0 || h.Chunks > 1<<24 || h.Chunk <= 0 || h.Chunk > 1<<16 {
+		return nil, fmt.Errorf("the record is of %d chunks of %d bytes", h.Chunks, h.Chunk)
+	}
+	arena, err := frame.NewArena(make([]byte, h.Chunks*h.Chunk), h.Chunk, h.Headroom)
+	if err != nil {
+		return nil, err
+	}
+	return frame.NewPool(arena), nil
 }
 
 // resume makes the node what it was when the record began, if that was not the

@@ -19,6 +19,7 @@ import (
 	"gswitch/cli/gswitch"
 	"gswitch/control"
 	"gswitch/control/host"
+	runner "gswitch/fabric/run"
 	"gswitch/frame"
 	"gswitch/replay"
 )
@@ -29,6 +30,7 @@ type replayFlags struct {
 	whatIf       string
 	pcap         string
 	trace        string
+	node         string
 	force        bool
 }
 
@@ -43,13 +45,17 @@ func replayCommand() *cobra.Command {
 			"they are identical, or at which step they are not. No root is needed, and no interface.\n\n" +
 			"With --at or --until the replay ends there, and a verb of gswitch or ghost behind -- shows\n" +
 			"the switch or the host as it was at that instant. Instants are since the beginning of the\n" +
-			"record.",
+			"record.\n\n" +
+			"The record of a whole run on real frames (gfabric run --on netns) makes the run happen\n" +
+			"again: all of its nodes, with the same frames at the same instants. --node chooses the\n" +
+			"switch that is shown.",
 		Example: "  gfabric replay leaf1-20260102T030405.000Z.grec\n" +
 			"  gfabric replay leaf1.grec --at 12.304s -- gswitch show queues\n" +
 			"  gfabric replay leaf1.grec --until drop:queue-tail -- gswitch show buffer\n" +
 			"  gfabric replay leaf1.grec --until 'drops > 10' -- gswitch show queues\n" +
 			"  gfabric replay h1.grec --until 'timeouts > 0' -- ghost show flows\n" +
 			"  gfabric replay leaf1.grec --what-if other.yaml\n" +
+			"  gfabric replay results/incast2-netns/records/hpcc-seed-1.grec --at 300us --node s1 -- gswitch show queues\n" +
 			"  gfabric replay leaf1.grec --trace 10.0.1.2:4791 --from 12.3s --to 12.31s\n" +
 			"  gfabric replay leaf1.grec --pcap frames.pcapng --from 12.3s --to 12.31s",
 		Args: func(c *cobra.Command, args []string) error {
@@ -70,6 +76,7 @@ func replayCommand() *cobra.Command {
 	fl.StringVar(&f.pcap, "pcap", "", "write the frames to this pcapng file: those that came, left and were dropped, headers only")
 	fl.DurationVar(&f.from, "from", 0, "trace and pcap from this instant on")
 	fl.DurationVar(&f.to, "to", -1, "end the replay, and with it trace and pcap, at this instant")
+	fl.StringVar(&f.node, "node", "", "of the record of a whole run, the switch that a verb of gswitch shows")
 	fl.BoolVar(&f.force, "force", false, "replay a record of another build, which may differ")
 	for _, name := range []string{"at", "to"} {
 		fl.Lookup(name).DefValue = "the end"
@@ -100,11 +107,21 @@ func (f *replayFlags) run(ctx context.Context, name string, words []string, stdo
 		}
 		return f.compare(ctx, name, end, stdout)
 	}
-	p, closing, err := f.player(name)
+	file, in, err := f.open(name)
 	if err != nil {
 		return err
 	}
-	defer closing()
+	defer file.Close()
+	if in.Header.Kind == runner.RecordKind {
+		return f.again(ctx, name, in, end, words, stdout, stderr)
+	}
+	if f.node != "" {
+		return usagef("--node is for records of whole runs, this is of a %s", in.Header.Kind)
+	}
+	p, err := player(in)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
 	h := p.Header
 	if len(words) > 0 && words[0] != programs[h.Kind] {
 		return usagef("%s is of a %s, which is shown by %s", name, h.Kind, programs[h.Kind])
@@ -150,27 +167,24 @@ func (f *replayFlags) run(ctx context.Context, name string, words []string, stdo
 	return r.show(ctx, words, stdout, stderr)
 }
 
-// player opens a record and makes its switch.
-func (f *replayFlags) player(name string) (*replay.Player, func() error, error) {
+// open opens a record.
+func (f *replayFlags) open(name string) (io.Closer, *replay.Reader, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, nil, usageError{err}
 	}
-	p, err := f.read(file)
+	in, err := replay.NewReader(bufio.NewReaderSize(file, 1<<20))
+	if err == nil && in.Header.Build != version && !f.force {
+		err = fmt.Errorf("this was recorded by gswitch %s (%s), this is %s: another build may do something else; replay it with that one, or try with --force", in.Header.Build, in.Header.Go, version)
+	}
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("%s: %w", name, err), file.Close())
 	}
-	return p, file.Close, nil
+	return file, in, nil
 }
 
-func (f *replayFlags) read(file io.Reader) (*replay.Player, error) {
-	in, err := replay.NewReader(bufio.NewReaderSize(file, 1<<20))
-	if err != nil {
-		return nil, err
-	}
-	if h := &in.Header; h.Build != version && !f.force {
-		return nil, fmt.Errorf("this was recorded by gswitch %s (%s), this is %s: another build may do something else; replay it with that one, or try with --force", h.Build, h.Go, version)
-	}
+// player makes what a record is of.
+func player(in *replay.Reader) (*replay.Player, error) {
 	if programs[in.Header.Kind] == "" {
 		return nil, fmt.Errorf("this is of a %s, of which this program knows nothing", in.Header.Kind)
 	}
@@ -234,6 +248,11 @@ func (r *replayed) show(ctx context.Context, words []string, stdout, stderr io.W
 	if err != nil {
 		return err
 	}
+	return shown(ctx, handler, words, stdout, stderr)
+}
+
+// shown runs a verb of gswitch or ghost against an API.
+func shown(ctx context.Context, handler http.Handler, words []string, stdout, stderr io.Writer) error {
 	dir, err := os.MkdirTemp("", "gfabric-replay-")
 	if err != nil {
 		return err

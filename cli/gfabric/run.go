@@ -62,7 +62,7 @@ func runCommand() *cobra.Command {
 	var w watchFlags
 	var on, out string
 	var jobs, cores int
-	var asJSON, fresh, quiet, pauses bool
+	var asJSON, fresh, quiet, pauses, record bool
 	c := &cobra.Command{
 		Use:   "run SCENARIO.yaml",
 		Short: "Run a scenario and compare what comes out with what it expects",
@@ -80,7 +80,9 @@ func runCommand() *cobra.Command {
 			"a run that was too late is INVALID. gfabric fit finds the smallest scale. Results go\n" +
 			"to results/NAME-netns. --processes hosts gives each host a process of its own, and\n" +
 			"--processes each every switch, too; without it one process, and often one thread,\n" +
-			"has all nodes, and their clock may stand while it is late. Interrupted, it removes all\n" +
+			"has all nodes, and their clock may stand while it is late. A run of one thread that\n" +
+			"is INVALID, or of a scenario of which an expectation does not hold, keeps its record\n" +
+			"in records/, for gfabric replay; --record keeps that of every run. Interrupted, it removes all\n" +
 			"that it made; what a killed one leaves, the next run of the scenario or gfabric down\n" +
 			"removes.\n\n" +
 			"Exit codes: 0 all expectations hold, 1 one does not or a run failed, 2 the\n" +
@@ -93,6 +95,7 @@ func runCommand() *cobra.Command {
 			"  gfabric run scenarios/agreement/incast2.yaml --on netns\n" +
 			"  gfabric run scenarios/quickstart.yaml --on netns --scale 2000 --poll spin\n" +
 			"  gfabric run scenarios/agreement/incast8.yaml --on netns --processes hosts\n" +
+			"  gfabric run scenarios/agreement/incast2.yaml --on netns --record\n" +
 			"  gfabric run scenarios/quickstart.yaml --serve 127.0.0.1:8080 --pace 500us",
 		Args: one("a scenario, such as scenarios/quickstart.yaml"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -113,6 +116,9 @@ func runCommand() *cobra.Command {
 				jobs = runner.DefaultJobs()
 			}
 			o := runner.Options{Version: version, Program: program(), Jobs: jobs, Cores: coresOf(cores, jobs, len(s.Runs)), Out: out, Fresh: fresh, On: on}
+			if o.Record = record; record && on == "sim" {
+				return usagef("--record is about real frames, a run in virtual time is the same each time: add --on netns")
+			}
 			if pauses {
 				o.Pauses = pausesKept
 			}
@@ -158,6 +164,11 @@ func runCommand() *cobra.Command {
 					say("%s", hint)
 				}
 			}
+			for i := range file.Runs {
+				if r := &file.Runs[i]; r.Record != "" {
+					say("the record of %s is in %s: gfabric replay makes it happen again", r.Name, r.Record)
+				}
+			}
 			say("results are in %s, a page with drawings in %s", out, filepath.Join(out, "report.html"))
 			if err := kept(file); err != nil {
 				return err
@@ -175,6 +186,7 @@ func runCommand() *cobra.Command {
 	c.Flags().BoolVar(&asJSON, "json", false, "print results.json in place of tables")
 	c.Flags().BoolVar(&fresh, "fresh", false, "run again what the directory has already")
 	c.Flags().BoolVar(&pauses, "pauses", false, "record who paused whom, for the report (see gfabric pfc trace)")
+	c.Flags().BoolVar(&record, "record", false, "keep the record of every run on real frames, and run none that cannot be recorded (gfabric replay)")
 	c.Flags().BoolVar(&quiet, "quiet", false, "no progress on standard error")
 	return c
 }

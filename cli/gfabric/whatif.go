@@ -13,6 +13,7 @@ import (
 	"gswitch/config"
 	"gswitch/control"
 	"gswitch/control/cli"
+	runner "gswitch/fabric/run"
 	"gswitch/frame"
 	"gswitch/histogram"
 	"gswitch/replay"
@@ -71,11 +72,18 @@ type departure struct {
 // freely replays a record without comparing it, with another configuration if there
 // is one.
 func (f *replayFlags) freely(ctx context.Context, name string, end frame.Time, doc *config.Config) (*outcome, error) {
-	p, closing, err := f.player(name)
+	file, in, err := f.open(name)
 	if err != nil {
 		return nil, err
 	}
-	defer closing()
+	defer file.Close()
+	if in.Header.Kind == runner.RecordKind {
+		return nil, usagef("%s is of a whole run: --what-if is for records of switches; gfabric run --set runs it with other settings", name)
+	}
+	p, err := player(in)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
 	sw, ok := p.Node.(*control.Replayed)
 	if !ok {
 		return nil, usagef("%s is of a %s: --what-if is for records of switches", name, p.Header.Kind)

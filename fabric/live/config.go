@@ -39,6 +39,10 @@ type Config struct {
 	// CPUs to pin the workers to, in their order. Empty: not pinned.
 	CPUs []int
 
+	// Record, where not nil, says where the run is recorded to. A run that cannot be
+	// recorded is not, and Recorded tells why, or it is refused with Must.
+	Record *Record
+
 	Logger *slog.Logger // nil: warnings and errors of slog.Default()
 
 	// Part, where not nil, is what this process has of the network: the rest is

@@ -9,23 +9,33 @@ import (
 // workload, samples, faults. To the worker it is a node without ports.
 type control struct {
 	sim.Agenda
-	ran uint64
+	ran  uint64
+	tape *tape // nil: the run is not recorded
 }
 
 // Advance implements frame.Node: it runs what is due, in the order of the
 // instants and, at one instant, in which it was asked for.
 func (c *control) Advance(now frame.Time) {
 	for c.Next() <= now {
-		e := c.Take()
-		if again := e; e.Period != 0 {
-			// What was missed is not made up for: samples of one instant tell
-			// nothing more.
-			again.At += (now-e.At)/e.Period*e.Period + e.Period
-			c.Put(again)
+		if c.tape != nil {
+			c.tape.Agenda(now, c.one)
+		} else {
+			c.one(now)
 		}
-		c.ran++
-		e.Do(now)
 	}
+}
+
+// one runs the first entry.
+func (c *control) one(now frame.Time) {
+	e := c.Take()
+	if again := e; e.Period != 0 {
+		// What was missed is not made up for: samples of one instant tell
+		// nothing more.
+		again.At += (now-e.At)/e.Period*e.Period + e.Period
+		c.Put(again)
+	}
+	c.ran++
+	e.Do(now)
 }
 
 // Wake implements frame.Node.

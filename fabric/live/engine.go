@@ -28,6 +28,9 @@ type Engine struct {
 
 	gc collector
 
+	tape    *tape // nil: the run is not recorded
+	untaped error // why not all of it is
+
 	// What callbacks and the caller of Run tell each other.
 	mu      sync.Mutex
 	err     error
@@ -91,6 +94,11 @@ func New(c Config, spec *vnet.EngineSpec) (*Engine, error) {
 			return nil, errors.Join(err, e.dp.Stop())
 		}
 	}
+	if c.Record != nil {
+		if e.untaped = e.record(c.Record); e.untaped != nil && (c.Record.Must || !errors.Is(e.untaped, ErrSeveral)) {
+			return nil, errors.Join(e.untaped, e.dp.Stop())
+		}
+	}
 	e.clock = clockCost(e.dp)
 	return e, nil
 }
@@ -144,6 +152,9 @@ func (e *Engine) Pool(node int) *frame.Pool { return e.dp.Worker(e.place[node]).
 
 // AddNode implements vnet.Engine. Nobody steps here what another process has.
 func (e *Engine) AddNode(at int, s frame.Stepper, after func(now frame.Time)) int {
+	if e.tape != nil {
+		s, after = e.tape.Add(s, after), nil
+	}
 	n := &node{Stepper: s, after: after, at: at, worker: e.place[at], pool: e.Pool(at)}
 	e.nodes = append(e.nodes, n)
 	if !e.owns(at) {
@@ -169,6 +180,9 @@ func (e *Engine) Connect(a int, pa uint16, b int, pb uint16, l sim.Link) sim.Lin
 			break
 		}
 		k.ports[i] = p
+	}
+	if e.tape != nil {
+		e.tape.Connect(a, pa, b, pb)
 	}
 	if err := e.measure(&k); err != nil {
 		e.Stop(err)
@@ -252,7 +266,11 @@ func (e *Engine) Apart(node int) bool { return e.nodes[node].worker != 0 }
 func (e *Engine) Call(f func(now frame.Time)) error { return e.dp.Worker(0).Post(e.Now(), f) }
 
 // Poke implements vnet.Engine: a worker asks all its nodes in every loop.
-func (e *Engine) Poke(int) {}
+func (e *Engine) Poke(node int) {
+	if e.tape != nil {
+		e.tape.Poke(node)
+	}
+}
 
 // Stop implements vnet.Engine. It may be called from any goroutine.
 func (e *Engine) Stop(err error) {

@@ -126,7 +126,11 @@ func (n *node) Flush(now frame.Time) {
 		}
 		n.slow = nil
 	}
-	if f, ok := n.inner().(dataplane.Flusher); ok {
+	s := n.inner()
+	if r, ok := s.(interface{ Inner() frame.Stepper }); ok { // it is recorded
+		s = r.Inner()
+	}
+	if f, ok := s.(dataplane.Flusher); ok {
 		f.Flush(now)
 	}
 }

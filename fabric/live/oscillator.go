@@ -86,6 +86,9 @@ func (e *Engine) SetClock(node int, drift int64, step frame.Time) error {
 	if !e.owns(n.at) {
 		return nil
 	}
+	if e.tape != nil {
+		e.tape.Lose("a node has a clock of its own from here on, which is not recorded")
+	}
 	return e.on(n.worker, func(now frame.Time) {
 		base := n.local(now)
 		if step >= 0 {

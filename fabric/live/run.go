@@ -120,6 +120,9 @@ func (e *Engine) Halt() error {
 	for i := range st.Workers {
 		e.end = max(e.end, st.Workers[i].Last)
 	}
+	if e.tape != nil {
+		e.untaped = e.tape.end(e.end)
+	}
 	return nil
 }
 

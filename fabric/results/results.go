@@ -62,6 +62,9 @@ type Run struct {
 	// Warnings say what of the run is possible, and seldom meant.
 	Warnings []string `json:"warnings,omitempty"`
 
+	// Record is the file of what its nodes were given, on real frames (gfabric replay).
+	Record string `json:"record,omitempty"`
+
 	// Timing is how well real time was kept, nil in virtual time.
 	Timing *Timing `json:"timing,omitempty"`
 

@@ -29,6 +29,10 @@ type host struct {
 	o        *Options
 	topology *fabric.Topology // of the wires
 	wires    Wires
+
+	// Of a run that happens again from its record.
+	again vnet.EngineMaker
+	built func(*vnet.Network) // called when the network is there
 }
 
 // real reports whether runs happen in real time.
@@ -57,6 +61,9 @@ func (h *host) check(s *scenario.Scenario) error {
 	}
 	if err := h.checkDivision(s); err != nil {
 		return err
+	}
+	if h.o.Record && h.o.Live.Division != live.Together {
+		return errors.New("a run in several processes cannot be recorded: what they see of each other is not; run it with --processes one")
 	}
 	for i := range s.Runs {
 		d := s.Runs[i].Doc
@@ -90,12 +97,15 @@ func (h *host) dilation(d *scenario.Document) int64 {
 }
 
 // maker is the engine of a run; nil for virtual time.
-func (h *host) maker(ctx context.Context, r *scenario.Run) (vnet.EngineMaker, error) {
-	if !h.real() {
+func (h *host) maker(ctx context.Context, r *scenario.Run, rec *live.Record) (vnet.EngineMaker, error) {
+	switch {
+	case !h.real():
 		return nil, nil
+	case h.again != nil:
+		return h.again, nil
 	}
 	l := &h.o.Live
-	c := live.Config{Dilation: h.dilation(r.Doc), Bound: l.Bound, Workers: l.Workers, Poll: l.Poll, CPUs: l.CPUs, Logger: l.Logger}
+	c := live.Config{Dilation: h.dilation(r.Doc), Bound: l.Bound, Workers: l.Workers, Poll: l.Poll, CPUs: l.CPUs, Logger: l.Logger, Record: rec}
 	if r.Doc.Clock.On() {
 		c.Workers = 1
 	}

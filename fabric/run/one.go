@@ -25,7 +25,13 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 		return divided(ctx, s, r, h, p)
 	}
 	began := time.Now()
-	e, err := h.maker(ctx, r)
+	var record *live.Record
+	if h.real() && h.again == nil {
+		if record, err = h.record(s, r); err != nil {
+			return nil, err
+		}
+	}
+	e, err := h.maker(ctx, r, record)
 	if err != nil {
 		return nil, err
 	}
@@ -49,6 +55,9 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 			out, err = nil, e
 		}
 	}()
+	if h.built != nil {
+		h.built(n)
+	}
 	rec, ports := recorder(n, r)
 	t, err := newTraffic(ctx, n, here{n}, rec, r, s.File)
 	if err != nil {
@@ -110,6 +119,7 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 	out = &results.Run{Name: r.Name, Engine: h.name(), Timing: timing(n), Seed: r.Seed, Digest: n.Engine.Digest(), VirtualTime: rec.Closed().Seconds(), WallTime: time.Since(began).Seconds(),
 		Events: st.Events, FrameHops: st.FrameHops, Values: map[string]float64{}}
 	point(r, out)
+	h.noteRecord(record, n, out)
 	rec.Result(out)
 	counters(n, out)
 	for _, o := range watching {

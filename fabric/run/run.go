@@ -31,6 +31,11 @@ type Options struct {
 	// Part, if not nil, says which core steps a node, modulo Cores.
 	Part func(node int) int
 
+	// Record keeps the records of all runs on real frames, in Out, and refuses those that
+	// cannot be recorded. Else those are kept that are worth looking into: where an
+	// expectation does not hold, or a run did not keep time.
+	Record bool
+
 	// On is the engine: Sim (or "") for virtual time, Netns for real frames over
 	// Live.Wires, Wire for real time within the process. In real time runs go
 	// one after the other.
@@ -120,6 +125,7 @@ func Scenario(ctx context.Context, s *scenario.Scenario, o Options) (*results.Fi
 		return nil, err
 	}
 	f := st.file()
+	err = errors.Join(err, h.keepRecords(f))
 	return f, errors.Join(st.save(f), err)
 }
 

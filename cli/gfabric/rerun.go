@@ -1,0 +1,77 @@
+package gfabric
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"gswitch/control"
+	"gswitch/fabric"
+	runner "gswitch/fabric/run"
+	"gswitch/fabric/vnet"
+	"gswitch/frame"
+	"gswitch/replay"
+)
+
+// again makes the run of a record happen again.
+func (f *replayFlags) again(ctx context.Context, name string, in *replay.Reader, end frame.Time, words []string, stdout, stderr io.Writer) error {
+	switch {
+	case f.trace != "" || f.pcap != "" || f.until != "":
+		return usagef("%s is of a whole run: --trace, --pcap and --until are for records of one switch or host", name)
+	case len(words) > 0 && words[0] != "gswitch":
+		return usagef("of a whole run verbs of gswitch show a switch, chosen by --node; %s is another program", words[0])
+	case len(words) > 0 && end == frame.Never:
+		return usagef("at which instant? Choose it with --at")
+	case len(words) > 0 && f.node == "":
+		return usagef("which switch is to be shown? Choose it with --node")
+	}
+	x := runner.Replay{Until: end}
+	if end != frame.Never {
+		x.At = func(n *vnet.Network) error {
+			if len(words) == 0 {
+				return nil
+			}
+			k, ok := n.SwitchByName(f.node)
+			if !ok {
+				return usagef("--node %s: the run has no switch of this name", f.node)
+			}
+			handler, err := control.Shown(n.Switches[k], f.node, portNames(n.Topology, n.Topology.Switches()[k]), &in.Header, n.Engine.Now())
+			if err != nil {
+				return err
+			}
+			return shown(ctx, handler, words, stdout, stderr)
+		}
+	}
+	began := time.Now()
+	err := x.Again(ctx, in)
+	if err != nil && !errors.Is(err, replay.ErrCut) {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	cut := ""
+	if x.Cut != nil {
+		cut = "; " + x.Cut.Error()
+	}
+	frames, sums := x.Player.Sent()
+	fmt.Fprintf(stderr, "replayed %v of %s in %v: %d calls, %d frames sent, %d hashes compared: identical%s\n", x.Player.Now().Duration().Round(time.Microsecond), in.Header.Name,
+		time.Since(began).Round(time.Millisecond), x.Player.Steps(), frames, sums, cut)
+	return nil
+}
+
+// portNames names the ports of a node of a topology by what is at their other ends.
+func portNames(t *fabric.Topology, node int) (names []string) {
+	for port, link := range t.Nodes[node].Links {
+		far := t.Links[link].A
+		if far.Node == node && far.Port == port {
+			far = t.Links[link].B
+		}
+		name := t.Nodes[far.Node].Name
+		if slices.Contains(names, name) {
+			name = fmt.Sprintf("%s-%d", name, port)
+		}
+		names = append(names, name)
+	}
+	return names
+}

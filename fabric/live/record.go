@@ -1,0 +1,101 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"gswitch/frame"
+	"gswitch/replay"
+)
+
+// Record says where a run is recorded to.
+type Record struct {
+	File   string
+	Must   bool          // rather no run than one that is not recorded
+	Header replay.Header // without what the engine knows
+}
+
+// tape is a run that is recorded.
+type tape struct {
+	*replay.NetworkRecorder
+	feed *replay.Feed
+	out  *os.File
+	w    *replay.Writer
+	stop chan struct{}
+	done chan error
+}
+
+const (
+	// tapeSegments is how many segments the recorder may be ahead of the disk.
+	tapeSegments = 64
+	// tapePoll is how often the writer looks for segments.
+	tapePoll = 20 * time.Millisecond
+)
+
+// ErrSeveral says that a run cannot be recorded since several workers step its nodes.
+var ErrSeveral = errors.New("several workers step the nodes of this run, and what they see of each other is not recorded: run it with --workers 1")
+
+// record begins to record, before there are nodes.
+func (e *Engine) record(r *Record) error {
+	if len(e.ctl) != 1 || e.cfg.Part != nil {
+		return ErrSeveral
+	}
+	pool := e.dp.Worker(0).Pool()
+	h := r.Header
+	h.Chunk, h.Chunks, h.Headroom, h.Epoch = pool.ChunkSize(), pool.Chunks(), pool.Headroom(), e.dp.Epoch().UnixNano()
+	t := &tape{feed: replay.NewFeed(tapeSegments), stop: make(chan struct{}), done: make(chan error, 1)}
+	var err error
+	if t.NetworkRecorder, err = replay.NewNetworkRecorder(0, pool, t.feed); err != nil {
+		return err
+	}
+	if err = os.MkdirAll(filepath.Dir(r.File), 0o777); err == nil {
+		t.out, err = os.OpenFile(r.File, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	}
+	if err == nil {
+		t.w, err = replay.NewWriter(t.out, &h)
+	}
+	if err != nil {
+		return fmt.Errorf("the record of the run: %w", err)
+	}
+	e.tape, e.ctl[0].tape = t, t
+	go t.write()
+	return nil
+}
+
+// write takes segments until the recording ends. What cannot be written ends the
+// record, and not the run.
+func (t *tape) write() {
+	tick := time.NewTicker(tapePoll)
+	defer tick.Stop()
+	var err error
+	for stopping := false; !stopping; {
+		select {
+		case <-t.stop:
+			stopping = true
+		case <-tick.C:
+		}
+		for s := t.feed.Next(); s != nil && err == nil; s = t.feed.Next() {
+			if err = t.w.Write(s); err == nil {
+				t.feed.Return(s)
+			}
+		}
+	}
+	if why := t.feed.Lost(); err == nil && why != "" {
+		err = errors.Join(errors.New(why), t.w.Lost(why))
+	}
+	t.done <- errors.Join(err, t.out.Close())
+}
+
+// end ends the recording. The workers stand. It returns why the record is not whole.
+func (t *tape) end(now frame.Time) error {
+	t.End(now)
+	close(t.stop)
+	return <-t.done
+}
+
+// Recorded returns nil if the whole run is in its record, else why it is not. It is for
+// after Halt.
+func (e *Engine) Recorded() error { return e.untaped }

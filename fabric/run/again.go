@@ -1,0 +1,140 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+
+	"gswitch/fabric/live"
+	"gswitch/fabric/results"
+	"gswitch/fabric/scenario"
+	"gswitch/fabric/vnet"
+	"gswitch/frame"
+	records "gswitch/replay"
+)
+
+// RecordKind is what headers of records of runs say.
+const RecordKind = "run"
+
+// recorded is the document in the header of a record: what a run is made from.
+type recorded struct {
+	File     string `json:"file"`
+	Scenario string `json:"scenario"`
+	Seed     uint64 `json:"seed"`
+}
+
+// record is where a run on real frames is recorded to; nil: nowhere.
+func (h *host) record(s *scenario.Scenario, r *scenario.Run) (*live.Record, error) {
+	if h.o.Out == "" || h.o.Watch != nil || r.Doc.Clock.On() {
+		if !h.o.Record {
+			return nil, nil
+		}
+		return nil, fmt.Errorf("run %q cannot be recorded: it needs a directory of results, nobody who looks on meanwhile, and nodes without clocks of their own", label(r))
+	}
+	document, err := r.Alone()
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(&recorded{s.File, string(document), r.Seed})
+	if err != nil {
+		return nil, err
+	}
+	return &live.Record{File: filepath.Join(h.o.Out, "records", recordName(r)), Must: h.o.Record,
+		Header: records.Header{Build: h.o.Version, Go: runtime.Version(), Kind: RecordKind, Name: label(r), Document: string(text)}}, nil
+}
+
+var notInNames = regexp.MustCompile(`[^A-Za-z0-9._=-]+`)
+
+// recordName is the file of the record of a run.
+func recordName(r *scenario.Run) string {
+	return notInNames.ReplaceAllString(fmt.Sprintf("%s-seed-%d", r.Name, r.Seed), "_") + ".grec"
+}
+
+// noteRecord tells of the record in the results of its run.
+func (h *host) noteRecord(rec *live.Record, n *vnet.Network, out *results.Run) {
+	e, ok := n.Engine.(*live.Engine)
+	if !ok || rec == nil {
+		return
+	}
+	switch err := e.Recorded(); {
+	case errors.Is(err, live.ErrSeveral):
+	case err != nil:
+		out.Record = rec.File
+		out.Warnings = append(out.Warnings, "the record is not whole: "+err.Error())
+	default:
+		out.Record = rec.File
+	}
+}
+
+// keepRecords removes the records of a scenario that was run with nothing to look into,
+// unless all are to be kept: every expectation holds, and every run kept time.
+func (h *host) keepRecords(f *results.File) error {
+	if h.o.Record || !h.real() {
+		return nil
+	}
+	failed := false
+	count := func(v []results.Check) {
+		for _, c := range v {
+			failed = failed || !c.OK
+		}
+	}
+	count(f.Checks)
+	for i := range f.Runs {
+		count(f.Runs[i].Checks)
+		failed = failed || f.Runs[i].Timing != nil && !f.Runs[i].Timing.Valid
+	}
+	var errs []error
+	for i := range f.Runs {
+		if r := &f.Runs[i]; !failed && r.Record != "" {
+			errs = append(errs, os.Remove(r.Record))
+			r.Record = ""
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Replay is a run that happens again, from its record.
+type Replay struct {
+	// At, if not nil, is called at the instant Until, and the run ends there.
+	At    func(*vnet.Network) error
+	Until frame.Time
+
+	Result *results.Run // nil where it ended before
+	Player *records.NetworkPlayer
+	Cut    error // why the record ended before the run, nil: it has all of it
+}
+
+// Again makes the run of a record happen again. An error of type *replay.Diverged says that
+// it is another one.
+func (x *Replay) Again(ctx context.Context, in *records.Reader) error {
+	var doc recorded
+	if err := json.Unmarshal([]byte(in.Header.Document), &doc); err != nil || in.Header.Kind != RecordKind {
+		return fmt.Errorf("this is the record of a %s, not of a run", in.Header.Kind)
+	}
+	s, err := scenario.Parse(doc.File, []byte(doc.Scenario), scenario.Options{Seeds: []uint64{doc.Seed}})
+	if err != nil {
+		return err
+	}
+	var e *live.Again
+	h := &host{o: &Options{Version: in.Header.Build, On: Netns}}
+	h.again = live.Replayer(in, func(a *live.Again) { e = a })
+	h.built = func(n *vnet.Network) {
+		x.Player = e.Player()
+		if x.At != nil {
+			e.StopAt(x.Until, func() error { return x.At(n) })
+		}
+	}
+	x.Result, err = one(ctx, s, &s.Runs[0], h, new(progress))
+	if e != nil {
+		x.Cut = e.Cut()
+	}
+	if errors.Is(err, live.ErrStopAt) {
+		err = nil
+	}
+	return err
+}
