@@ -85,8 +85,8 @@ func TestRatesByClass(t *testing.T) {
 	}
 }
 
-func roce(op uint8, length uint32, payload int) ([]byte, frame.Meta) {
-	l := []wt.Layer{wt.Eth(wt.MAC(2), wt.MAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(49152, wire.RoCEv2Port), wt.BTH(op, 7, 99)}
+func roce(op uint8, psn, length uint32, payload int) ([]byte, frame.Meta) {
+	l := []wt.Layer{wt.Eth(wt.MAC(2), wt.MAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(49152, wire.RoCEv2Port), wt.BTH(op, 7, psn)}
 	if op == wire.RCWriteFirst || op == wire.RCWriteOnly {
 		l = append(l, wt.Header(&wire.RETHFields{Length: length}))
 	}
@@ -96,25 +96,45 @@ func roce(op uint8, length uint32, payload int) ([]byte, frame.Meta) {
 }
 
 // An RDMA write tells of how many bytes it is: each packet of 3 MB in packets of
-// 1460 has 2055 s, or 1 s less with each.
+// 1460 has 2055 s, or 1 s less with each, also when it is sent again, and where
+// sequence numbers begin anew.
 func TestSizeAndRemaining(t *testing.T) {
-	first, fm := roce(wire.RCWriteFirst, 3_000_000, 1460)
-	middle, mm := roce(wire.RCWriteMiddle, 0, 1460)
-	only, om := roce(wire.RCWriteOnly, 100, 100)
-	send, sm := roce(wire.RCSendFirst, 0, 1460)
 	const s = int64(frame.Second)
-	for kind, want := range map[Kind][6]int64{Size: {2055 * s, 2055 * s, 2055 * s, s, 0, 0}, Remaining: {2055 * s, 2054 * s, 2053 * s, s, 0, 0}} {
+	sent := []struct {
+		op              uint8
+		psn, length     uint32
+		payload         int
+		size, remaining int64
+	}{
+		{wire.RCWriteFirst, 1<<24 - 2, 3_000_000, 1460, 2055, 2055},
+		{wire.RCWriteMiddle, 1<<24 - 1, 0, 1460, 2055, 2054},
+		{wire.RCWriteMiddle, 0, 0, 1460, 2055, 2053},
+		{wire.RCWriteMiddle, 1<<24 - 1, 0, 1460, 2055, 2054},        // again
+		{wire.RCWriteFirst, 1<<24 - 2, 3_000_000, 1460, 2055, 2055}, // again
+		{wire.RCWriteMiddle, 1, 0, 1460, 2055, 2052},                // goes on
+		{wire.RCWriteMiddle, 1<<24 - 3, 0, 1460, 2055, 0},           // of a message before
+		{wire.RCWriteOnly, 2053, 100, 100, 1, 1},
+		{wire.RCSendFirst, 2054, 0, 1460, 0, 0},
+		{wire.RCSendMiddle, 2055, 0, 1460, 0, 0},
+	}
+	for _, kind := range []Kind{Size, Remaining} {
 		w := writer(t, Policy{Kind: kind, Of: frame.Second})
-		got := [6]int64{w.Slack(1, &fm, first), w.Slack(2, &mm, middle), w.Slack(3, &mm, middle), w.Slack(4, &om, only), w.Slack(5, &sm, send), w.Slack(6, &mm, middle)}
-		if got != want {
-			t.Errorf("kind %d: %d, want %d", kind, got, want)
+		for i, c := range sent {
+			b, m := roce(c.op, c.psn, c.length, c.payload)
+			want := c.size * s
+			if kind == Remaining {
+				want = c.remaining * s
+			}
+			if got := w.Slack(frame.Time(i), &m, b); got != want {
+				t.Errorf("kind %d: packet %d (%d) has %d s, want %d", kind, i, c.psn, got/s, want/s)
+			}
 		}
 	}
 }
 
 func TestDeadlineClassAndConstant(t *testing.T) {
-	send, sm := roce(wire.RCSendFirst, 0, 1000)
-	middle, mm := roce(wire.RCSendMiddle, 0, 1000)
+	send, sm := roce(wire.RCSendFirst, 99, 0, 1000)
+	middle, mm := roce(wire.RCSendMiddle, 99, 0, 1000)
 	w := writer(t, Policy{Kind: Deadline, Of: 10 * ms})
 	for i, c := range []struct {
 		at   frame.Time

@@ -72,7 +72,8 @@ type Writer struct {
 type credit struct {
 	slack int64      // of the last packet
 	at    frame.Time // when that came; Deadline: the first of the message
-	left  uint32     // packets of the message that are still to come
+	first uint32     // packet sequence number of the first of the message
+	count uint32     // its packets, 0 if that is not known
 }
 
 // Configure changes the policy. Without one so far the writer has none.
@@ -136,60 +137,59 @@ const idle = frame.Second
 
 func (w *Writer) deadline(now frame.Time, m *frame.Meta, b []byte) int64 {
 	s, fresh := w.flows.find(m.Hash, now)
-	if _, first := message(m, b); fresh || first {
+	if _, _, first := message(m, b); fresh || first {
 		s.v.at = now
 	}
 	s.until = now + idle
 	return int64(w.policy.Of - (now - s.v.at))
 }
 
-// sized is for each packet of a message the same, or less with each. Packets of
-// which it is not known how many follow get none.
+// sized is for each packet of a message the same, or less with each, whichever is sent
+// again. Packets of which it is not known how many follow get none.
 func (w *Writer) sized(now frame.Time, m *frame.Meta, b []byte) int64 {
 	if m.Flags&frame.HasRoCE == 0 {
 		return 0
 	}
 	s, fresh := w.flows.find(m.Hash, now)
 	c := &s.v
-	packets, first := message(m, b)
+	packets, psn, first := message(m, b)
 	switch {
 	case first:
-		c.left = packets
-		c.slack = int64(w.policy.Of) * int64(packets)
+		c.first, c.count = psn, packets
 	case fresh:
-		c.left, c.slack = 0, 0
+		c.count = 0
 	}
 	s.until = now + idle
-	if w.policy.Kind == Size {
-		return c.slack
+	left := c.count
+	if w.policy.Kind == Remaining {
+		left -= min(left, (psn-c.first)&0xffffff)
 	}
-	left := int64(w.policy.Of) * int64(c.left)
-	c.left -= min(c.left, 1)
-	return left
+	return int64(w.policy.Of) * int64(left)
 }
 
-// message reports whether a packet is the first of an RDMA message, and of how
-// many packets it is if that is told: 0 if not, at most 2^24.
-func message(m *frame.Meta, b []byte) (packets uint32, first bool) {
+// message reports whether a packet is the first of an RDMA message, its sequence number,
+// and of how many packets the message is if that is told: 0 if not, at most 2^24.
+func message(m *frame.Meta, b []byte) (packets, psn uint32, first bool) {
 	if m.Flags&frame.HasRoCE == 0 {
-		return 0, false
+		return 0, 0, false
 	}
 	at := wire.BTHOffset(m, b)
 	if at+wire.BTHLen > len(b) {
-		return 0, false
+		return 0, 0, false
 	}
+	psn = wire.BTH(b[at:]).PSN()
 	switch b[at] {
 	case wire.RCSendFirst, wire.RCSendOnly, wire.RCSendOnlyImmediate:
-		return 0, true
+		return 0, psn, true
 	case wire.RCWriteOnly, wire.RCWriteOnlyImmediate:
-		return 1, true
+		return 1, psn, true
 	case wire.RCWriteFirst:
 		var reth wire.RETHFields
 		payload := m.Wire - min(m.Wire, uint32(at+wire.BTHLen+wire.RETHLen+wire.ICRCLen))
 		if _, why := reth.Decode(b[at+wire.BTHLen:]); why != frame.Keep || payload == 0 {
-			return 0, true
+			return 0, psn, true
 		}
-		return min((reth.Length-1)/payload+1, 1<<24), true
+		return min((reth.Length-1)/payload+1, 1<<24), psn, true
 	}
-	return 0, false
+	return 0, psn, false
 }
