@@ -5,12 +5,21 @@ import "slices"
 // heap is a binary heap of packets that also gives up one from its middle. Which
 // end is on top says worst: false puts the least key first and the oldest among
 // equals, true the greatest and the newest.
+//
+// Who is given up is not asked while there is room. So a heap of those is no more
+// than a bag until it is asked, and again once it was not asked for long.
 type heap struct {
-	v     []entry
-	worst bool
-	cmp   code // nil: keys are compared
-	e     *Engine
+	v      []entry
+	worst  bool
+	sorted bool // false: a bag
+	idle   int  // packets that came since it was asked
+	cmp    code // nil: keys are compared
+	e      *Engine
 }
+
+// maxBag is up to how many packets a heap is a bag: to sort so many takes no longer
+// than a burst does.
+const maxBag = 4096
 
 // entry is a packet with what it is compared by. Of the heap that gives up, key and
 // seq are complements: the least is on top of either heap.
@@ -53,13 +62,42 @@ func (h *heap) push(x entry) {
 		x.key, x.seq = ^x.key, ^x.seq
 	}
 	h.v = append(h.v, x)
-	h.up(len(h.v)-1, x)
+	n := len(h.v)
+	h.idle++
+	switch {
+	case h.sorted:
+		h.up(n-1, 0, x)
+		h.sorted = !h.worst || n > maxBag || h.idle <= 16*n
+	case h.worst && n <= maxBag:
+		h.pos()[x.slot] = uint32(n - 1)
+	default:
+		h.sort()
+	}
 }
 
-// up lets x rise from place i.
-func (h *heap) up(i int, x entry) {
+// sort makes a heap of a bag.
+func (h *heap) sort() {
+	h.sorted = true
+	for i := range h.v {
+		h.pos()[h.v[i].slot] = uint32(i)
+	}
+	for i := len(h.v)/2 - 1; i >= 0; i-- {
+		h.down(i, i, h.v[i])
+	}
+}
+
+// top returns the slot of the packet on top; there must be one.
+func (h *heap) top() uint32 {
+	if h.idle = 0; !h.sorted {
+		h.sort()
+	}
+	return h.v[0].slot
+}
+
+// up lets x rise from place i, to place root at most.
+func (h *heap) up(i, root int, x entry) {
 	v, pos := h.v, h.pos()
-	for i > 0 {
+	for i > root {
 		k := (i - 1) / 2
 		if h.cmp == nil && !x.before(&v[k]) || h.cmp != nil && !h.above(&x, &v[k]) {
 			break
@@ -72,10 +110,10 @@ func (h *heap) up(i int, x entry) {
 	pos[x.slot] = uint32(i)
 }
 
-// down fills place i from below, and lets x rise from where that ends: what comes
-// from the bottom seldom belongs much higher, and the way down is one comparison a
-// level, whose outcome nothing waits for.
-func (h *heap) down(i int, x entry) {
+// down fills place i from below, and lets x rise from where that ends, to place root
+// at most: what comes from the bottom seldom belongs much higher, and the way down is
+// one comparison a level, whose outcome nothing waits for.
+func (h *heap) down(i, root int, x entry) {
 	v, pos := h.v, h.pos()
 	for k := 2*i + 1; k < len(v); k = 2*i + 1 {
 		if k+1 < len(v) {
@@ -97,19 +135,21 @@ func (h *heap) down(i int, x entry) {
 		pos[v[i].slot] = uint32(i)
 		i = k
 	}
-	h.up(i, x)
+	h.up(i, root, x)
 }
 
 func (h *heap) remove(slot uint32) {
 	i, n := int(h.pos()[slot]), len(h.v)-1
 	x := h.v[n]
-	if h.v = h.v[:n]; i == n {
-		return
-	}
-	if i > 0 && h.above(&x, &h.v[(i-1)/2]) {
-		h.up(i, x)
-	} else {
-		h.down(i, x)
+	switch h.v = h.v[:n]; {
+	case i == n:
+	case !h.sorted:
+		h.v[i] = x
+		h.pos()[x.slot] = uint32(i)
+	case i > 0 && h.above(&x, &h.v[(i-1)/2]):
+		h.up(i, 0, x)
+	default:
+		h.down(i, 0, x)
 	}
 }
 

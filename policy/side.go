@@ -81,7 +81,7 @@ func (s *side) pick(all *list, other *side) uint32 {
 		}
 		return of.levels[bits.TrailingZeros64(of.some)].head
 	case byKey, byCompare:
-		return s.heap.v[0].slot
+		return s.heap.top()
 	}
 	if (s.order.kind == byFirst) != s.worst {
 		return all.head

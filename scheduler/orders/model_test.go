@@ -149,6 +149,9 @@ func (m *turns) serve() int {
 	}
 }
 
+// idle is what a look for a turn leaves behind where nobody waits.
+func (m *turns) idle() { m.fresh, m.old = nil, nil }
+
 func (m *turns) take(i int, served bool) item {
 	if served {
 		m.deficit[m.flow(&m.v[i])] -= int(m.v[i].wire)
@@ -174,8 +177,7 @@ func (m *turns) victim() int {
 	}
 }
 
-// models pairs each order that leaves nothing to chance with its model. rank draws ranks that the order
-// is exact for.
+// models pairs each order with its model. rank draws ranks that the order is exact for.
 var models = map[string]struct {
 	order scheduler.Order
 	model func() model
@@ -206,6 +208,10 @@ var models = map[string]struct {
 	"fq": {FQ{Quantum: 300, Flows: 16}, func() model {
 		return &turns{quantum: 300, flows: 16, deficit: map[uint64]int{}}
 	}, nil},
+	"fq-codel": {FQ{Quantum: 300, Flows: 4, CoDel: shortCoDel}, func() model {
+		return &codels{turns: turns{quantum: 300, flows: 4, deficit: map[uint64]int{}}, state: map[uint64]*rfc8289{}}
+	}, nil},
+	"random": {Random{}, func() model { return &lots{} }, nil},
 	"calendar": {Calendar{Rate: 8e9, Flows: 4}, func() model {
 		free := map[uint64]frame.Time{}
 		return &slice{key: func(now frame.Time, it *item) int64 {
@@ -238,12 +244,16 @@ func TestOrdersAgainstLists(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := frame.MustArena(2048, 256, 32)
 			pool := frame.NewPool(a)
+			dropped := 0
 			for seed := range uint64(60) {
 				rng := frame.NewRand(seed)
 				d := c.order.New(scheduler.Env{Seed: seed})
 				ev, evicts := d.(scheduler.Evictor)
 				gate, _ := d.(scheduler.Gate)
 				m := c.model()
+				if l, ok := m.(*lots); ok {
+					l.rng = frame.NewRand(seed)
+				}
 				most := 1 + int(rng.Uint32n(300))
 				now := frame.Time(0)
 				for step := range 1500 {
@@ -271,8 +281,8 @@ func TestOrdersAgainstLists(t *testing.T) {
 						m.put(now, it)
 						d.Enqueue(a, now, r)
 					case len(m.all()) == 0:
-						if turns, ok := m.(*turns); ok {
-							turns.fresh, turns.old = nil, nil // who looks for a turn finds none
+						if turns, ok := m.(interface{ idle() }); ok {
+							turns.idle()
 						}
 						if d.Len() != 0 || d.Head() != frame.Nil || d.Dequeue(a, now) != frame.Nil || evicts && ev.Evict(a) != frame.Nil {
 							t.Fatalf("seed %d: an empty queue gives something", seed)
@@ -284,6 +294,10 @@ func TestOrdersAgainstLists(t *testing.T) {
 						}
 						pool.Free(want)
 					default:
+						if c, ok := m.(*codels); ok {
+							dropped += c.check(t, a, d, now, pool.Free)
+							break
+						}
 						i := m.serve()
 						if t0, ok := d.(scheduler.Timed); ok && frame.Time(m.all()[i].key) != t0.HeadAt() {
 							t.Fatalf("seed %d, step %d: the head is due at %d, want %d", seed, step, t0.HeadAt(), m.all()[i].key)
@@ -318,6 +332,9 @@ func TestOrdersAgainstLists(t *testing.T) {
 			}
 			if pool.Available() != 2048 {
 				t.Errorf("%d frames are lost", 2048-pool.Available())
+			}
+			if _, ok := c.model().(*codels); ok && dropped < 500 {
+				t.Errorf("only %d frames are dropped for their wait", dropped)
 			}
 		})
 	}

@@ -1,0 +1,93 @@
+package policy
+
+import (
+	"slices"
+	"testing"
+
+	"gswitch/frame"
+)
+
+// A queue of two keys gives up whom a search finds, as a bag that is sorted when it is
+// asked first, as a heap from so many packets on, and as a bag again after long without
+// a question.
+func TestWhoIsGivenUpIsSortedLate(t *testing.T) {
+	p, err := load("", `x(a, b) = a.flow < b.flow; q = Queue(5000 pkts); q.procPrio = ranked; q.admPrio = x;`, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := p.NewEngine(1, 0)
+	h := &e.queues[0].adm.heap
+	rng := frame.NewRand(2)
+	var all []Packet // as they came
+	came := uint32(0)
+	offer := func() {
+		x := Packet{Rank: int64(rng.Uint32n(3000)), Flow: rng.Uint32n(3000), Ref: frame.Ref(came + 1), Size: 100}
+		came++
+		e.Offer(&x)
+		all = append(all, x)
+		want := frame.Ref(0)
+		if len(all) > 5000 {
+			k := 0
+			for i := range all {
+				if all[i].Flow >= all[k].Flow {
+					k = i
+				}
+			}
+			want = all[k].Ref
+			all = slices.Delete(all, k, k+1)
+		}
+		if v := e.Victim(); v == nil && want != 0 || v != nil && v.Ref != want {
+			t.Fatalf("packet %d: %v is given up, want %d", came, v, want)
+		}
+	}
+	take := func() {
+		k := 0
+		for i := range all {
+			if all[i].Rank < all[k].Rank {
+				k = i
+			}
+		}
+		if got := e.Take().Ref; got != all[k].Ref {
+			t.Fatalf("%d leaves, want %d", got, all[k].Ref)
+		}
+		all = slices.Delete(all, k, k+1)
+	}
+	for range 2 {
+		for len(all) < 4096 { // never asked, until there are too many
+			offer()
+		}
+		if h.sorted {
+			t.Error("who is given up is sorted before anybody asks")
+		}
+		for range 1000 { // 96 of them beyond the limit
+			offer()
+		}
+		if !h.sorted {
+			t.Error("more than a burst is still a bag")
+		}
+		for len(all) > 50 {
+			take()
+		}
+		for range 1000 { // nobody asks any more
+			offer()
+			take()
+		}
+		if h.sorted {
+			t.Error("a heap that nobody asks is kept sorted")
+		}
+		for range 45 { // asked as a bag of few
+			if r := e.TakeWorst(); !worst(all, r) {
+				t.Fatalf("%d is given up, which is not the last in the order", r.Ref)
+			} else {
+				all = slices.DeleteFunc(all, func(x Packet) bool { return x.Ref == r.Ref })
+			}
+		}
+	}
+}
+
+// worst reports whether nobody is after a packet in the order: of equals the newest is.
+func worst(all []Packet, p *Packet) bool {
+	return !slices.ContainsFunc(all, func(x Packet) bool {
+		return x.Flow > p.Flow || x.Flow == p.Flow && x.Ref > p.Ref
+	})
+}
