@@ -52,14 +52,14 @@ func TestWhoIsGivenUpIsSortedLate(t *testing.T) {
 		}
 		all = slices.Delete(all, k, k+1)
 	}
-	for range 2 {
+	for round := range 2 {
 		for len(all) < 4096 { // never asked, until there are too many
 			offer()
 		}
-		if h.sorted {
+		if round == 0 && h.sorted {
 			t.Error("who is given up is sorted before anybody asks")
 		}
-		for range 1000 { // 96 of them beyond the limit
+		for range 950 { // 46 of them beyond the limit
 			offer()
 		}
 		if !h.sorted {
