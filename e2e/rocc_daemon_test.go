@@ -66,7 +66,7 @@ func congested(d *daemon, port string) (p congestionPoint) {
 			p.Notices = v
 		case "rocc_notices_total unsent":
 			p.Unsent = v
-		case "rocc_untold_packets_total ":
+		case "rocc_untracked_frames_total ":
 			p.UntoldFrames = v
 		}
 	}

@@ -156,7 +156,7 @@ func checkInvalid(t *testing.T, f *results.File, out string) {
 	for i := range f.Runs {
 		if g := f.Runs[i].Timing; g != nil && !g.Valid {
 			bad++
-			if len(g.Why) == 0 || len(g.Advice) == 0 {
+			if len(g.Why) == 0 || len(g.Remedies) == 0 {
 				t.Errorf("%s does not say why it is not valid, or what helps: %+v", f.Runs[i].Name, g)
 			}
 		}

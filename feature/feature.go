@@ -14,6 +14,8 @@ type Counter struct {
 	Labels []string // besides those of the place: switch and port, or host
 	Values []string // of the last label, where it tells kinds of what is counted apart
 	Gauge  bool     // a measure, which may fall
+	// Was is what Name was in the last version: both are told for one version.
+	Was string
 	// Known has by kind the names of Key that are not made of Name.
 	Known map[string]string
 }
@@ -63,6 +65,9 @@ func (c *Counter) Add(sum map[string]float64, key string, v float64) {
 		sum[key] = max(sum[key], v)
 	} else {
 		sum[key] += v
+	}
+	if c.Was != "" && key == c.Name {
+		sum[c.Was] = sum[key]
 	}
 }
 

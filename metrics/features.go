@@ -34,9 +34,10 @@ func addMeasured(v []Measured, name string, c *feature.Counter, value float64, l
 	return append(v, Measured{name, c, slices.Clone(labels), value})
 }
 
-// featureDescs are the metrics of all features that are part of the program.
-var featureDescs = sync.OnceValue(func() map[*feature.Counter]desc {
-	out := map[*feature.Counter]desc{}
+// featureDescs are the metrics of all features that are part of the program: each
+// counter by its name, and by the one that it had in the last version.
+var featureDescs = sync.OnceValue(func() map[*feature.Counter][]desc {
+	out := map[*feature.Counter][]desc{}
 	add := func(counters []feature.Counter, place ...string) {
 		for i := range counters {
 			c := &counters[i]
@@ -44,7 +45,10 @@ var featureDescs = sync.OnceValue(func() map[*feature.Counter]desc {
 			if c.Gauge {
 				kind = gauge
 			}
-			out[c] = kind(c.Name, c.Help, slices.Concat(place, c.Labels)...)
+			out[c] = append(out[c], kind(c.Name, c.Help, slices.Concat(place, c.Labels)...))
+			if c.Was != "" {
+				out[c] = append(out[c], kind(c.Was, "Use gswitch_"+c.Name+", the next version has this name no more.", slices.Concat(place, c.Labels)...))
+			}
 		}
 	}
 	for _, f := range vswitch.Features() {
@@ -60,6 +64,8 @@ var featureDescs = sync.OnceValue(func() map[*feature.Counter]desc {
 func (e emitter) features(v []Measured, place ...string) {
 	for i := range v {
 		m := &v[i]
-		e.gauge(featureDescs()[m.Counter], m.Value, slices.Concat(place, m.Labels)...)
+		for _, d := range featureDescs()[m.Counter] {
+			e.gauge(d, m.Value, slices.Concat(place, m.Labels)...)
+		}
 	}
 }

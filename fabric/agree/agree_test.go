@@ -78,7 +78,7 @@ func TestBounds(t *testing.T) {
 // A run that did not keep time says neither yes nor no.
 func TestInvalidIsNotJudged(t *testing.T) {
 	live := file("netns", values(5, 9, 0, 100), values(1, 2, 0, 100))
-	live.Runs[0].Timing.Valid, live.Runs[0].Timing.Why, live.Runs[0].Timing.Advice = false, []string{"too late"}, []string{"a larger scale"}
+	live.Runs[0].Timing.Valid, live.Runs[0].Timing.Why, live.Runs[0].Timing.Remedies = false, []string{"too late"}, []string{"a larger scale"}
 	c := Compare(pair(t), file("sim", values(1, 2, 0, 100), values(1, 2, 0, 100)), live)
 	if c.Agrees || c.Beyond != 0 || c.Invalid != 1 || c.Judged != 4 {
 		t.Errorf("%+v", c)

@@ -54,8 +54,8 @@ func reasons(t *results.Timing) string {
 		return ": nothing tells how well it kept time"
 	}
 	s := ": " + strings.Join(t.Why, "; ")
-	if len(t.Advice) > 0 {
-		s += ". What helps: " + strings.Join(t.Advice, "; ")
+	if len(t.Remedies) > 0 {
+		s += ". What helps: " + strings.Join(t.Remedies, "; ")
 	}
 	return s
 }

@@ -27,7 +27,7 @@ type Try struct {
 	LateMax   float64  `json:"late_max_seconds"`
 	Transit   float64  `json:"transit_p99_seconds"`
 	Bound     float64  `json:"late_bound_seconds"`
-	Stopped   float64  `json:"stood_share"` // largest share of real time in which the nodes' clock was stopped
+	Stopped   float64  `json:"stopped_share"` // largest share of real time in which the nodes' clock was stopped
 	RingDrops uint64   `json:"ring_drops_total"`
 	Why       []string `json:"why,omitempty"`
 }

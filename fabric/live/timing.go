@@ -189,7 +189,7 @@ func judge(t *results.Timing, poll dataplane.PollMode) {
 	}
 	if t.Valid {
 		if stopped > 1 {
-			t.Advice = append(t.Advice, fmt.Sprintf("a scale of %.0f would have taken as long: the clock of the nodes stood for %.0f %% of the time", t.Scale*stopped, 100*t.StoppedShare))
+			t.Remedies = append(t.Remedies, fmt.Sprintf("a scale of %.0f would have taken as long: the clock of the nodes stood for %.0f %% of the time", t.Scale*stopped, 100*t.StoppedShare))
 		}
 		return
 	}
@@ -197,21 +197,21 @@ func judge(t *results.Timing, poll dataplane.PollMode) {
 	if tooLate && t.Bound > 0 {
 		times = max(stopped, math.Ceil(2*max(t.LateP99, t.TransitP99)/t.Bound))
 	}
-	t.Advice = append(t.Advice, fmt.Sprintf("a larger scale: %.0f instead of %.0f", t.Scale*times, t.Scale))
+	t.Remedies = append(t.Remedies, fmt.Sprintf("a larger scale: %.0f instead of %.0f", t.Scale*times, t.Scale))
 	busy := 0.0
 	for i := range t.Workers {
 		busy = max(busy, t.Workers[i].Busy)
 	}
 	if cpus := processors(); busy > 0.5 && len(t.Workers) < cpus {
-		t.Advice = append(t.Advice, fmt.Sprintf("more workers: a worker is busy %.0f %% of the time, and the machine has %d processors", 100*busy, cpus))
+		t.Remedies = append(t.Remedies, fmt.Sprintf("more workers: a worker is busy %.0f %% of the time, and the machine has %d processors", 100*busy, cpus))
 	}
 	if busy > 0.5 {
-		t.Advice = append(t.Advice, "fewer nodes or less load")
+		t.Remedies = append(t.Remedies, "fewer nodes or less load")
 	}
 	if poll != dataplane.Spin && len(t.Workers) < processors() {
-		t.Advice = append(t.Advice, "poll mode spin, with a processor for each worker")
+		t.Remedies = append(t.Remedies, "poll mode spin, with a processor for each worker")
 	}
-	t.Advice = append(t.Advice, "nothing else on the machine while it runs")
+	t.Remedies = append(t.Remedies, "nothing else on the machine while it runs")
 }
 
 func span(seconds float64) time.Duration { return time.Duration(math.Round(seconds * 1e9)) }
@@ -240,5 +240,5 @@ func JudgePosts(t *results.Timing) {
 	}
 	t.Valid = false
 	t.Why = append(t.Why, fmt.Sprintf("flows were posted %v late (99th percentile), above the bound of %v (T is %v)", span(t.PostP99), span(t.Bound), span(t.BaseRTT)))
-	t.Advice = append(t.Advice, fmt.Sprintf("a larger scale: %.0f instead of %.0f; or all nodes in one process (--processes one)", t.Scale*math.Ceil(2*t.PostP99/t.Bound), t.Scale))
+	t.Remedies = append(t.Remedies, fmt.Sprintf("a larger scale: %.0f instead of %.0f; or all nodes in one process (--processes one)", t.Scale*math.Ceil(2*t.PostP99/t.Bound), t.Scale))
 }

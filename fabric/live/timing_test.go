@@ -35,7 +35,7 @@ func TestJudge(t *testing.T) {
 		if v.Valid != (k.why == nil) {
 			t.Errorf("%s: valid %v, %q", k.name, v.Valid, v.Why)
 		}
-		why, advice := strings.Join(v.Why, "; "), strings.Join(v.Advice, "; ")
+		why, advice := strings.Join(v.Why, "; "), strings.Join(v.Remedies, "; ")
 		for _, w := range k.why {
 			if !strings.Contains(why, w) {
 				t.Errorf("%s: %q is not in %q", k.name, w, why)
@@ -91,7 +91,7 @@ func TestTiming(t *testing.T) {
 	if len(v.Workers) != 1 || v.Workers[0].Nodes != 3 || v.Workers[0].CPU != 1 || v.Workers[0].Busy != 0.8 {
 		t.Errorf("workers: %+v", v.Workers)
 	}
-	if advice := strings.Join(v.Advice, "; "); !strings.Contains(advice, "fewer nodes") {
+	if advice := strings.Join(v.Remedies, "; "); !strings.Contains(advice, "fewer nodes") {
 		t.Errorf("advice %q", advice)
 	}
 }

@@ -62,6 +62,9 @@ func Keys() []Key {
 			for _, name := range c.Keys() {
 				all = append(all, Key{Name: name, Of: OfRun, Doc: c.Help + " " + of + ", with " + key + "."})
 			}
+			if c.Was != "" {
+				all = append(all, Key{Name: c.Was, Of: OfRun, Doc: "Use " + c.Name + ", the next version has this name no more."})
+			}
 		}
 	}
 	for _, f := range vswitch.Features() {

@@ -73,14 +73,14 @@ func invalid(runs []results.Run) (lines []string) {
 		if t == nil || t.Valid {
 			continue
 		}
-		why, advice := "", ""
+		why, remedies := "", ""
 		if len(t.Why) > 0 {
 			why = ": " + strings.Join(t.Why, "; ")
 		}
-		if len(t.Advice) > 0 {
-			advice = ". What helps: " + strings.Join(t.Advice, "; ")
+		if len(t.Remedies) > 0 {
+			remedies = ". What helps: " + strings.Join(t.Remedies, "; ")
 		}
-		lines = append(lines, labels[i]+" is INVALID, its numbers are no result"+why+advice+".")
+		lines = append(lines, labels[i]+" is INVALID, its numbers are no result"+why+remedies+".")
 	}
 	return lines
 }

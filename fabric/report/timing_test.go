@@ -21,7 +21,7 @@ func live() *results.File {
 	}
 	t := f.Runs[1].Timing
 	t.LateP99, t.RingDrops = 4e-6, 7
-	t.Why, t.Advice = []string{"lateness p99 is 4 µs, more than 2 µs"}, []string{"a larger scale", "fewer nodes"}
+	t.Why, t.Remedies = []string{"lateness p99 is 4 µs, more than 2 µs"}, []string{"a larger scale", "fewer nodes"}
 	return f
 }
 

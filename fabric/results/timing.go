@@ -1,15 +1,17 @@
 package results
 
+import "encoding/json"
+
 // Timing tells how well a run on real frames kept time: a worker that comes
 // late is another network. Times are those of the nodes, as everything else in
 // Run; a second of theirs took Scale real seconds.
 type Timing struct {
-	Scale   float64  `json:"scale"`
-	Valid   bool     `json:"valid"`
-	Why     []string `json:"why,omitempty"`    // which bounds were exceeded, with the numbers
-	Advice  []string `json:"advice,omitempty"` // what would help
-	BaseRTT float64  `json:"base_rtt_seconds"` // T
-	Frame   float64  `json:"frame_seconds"`    // of a full frame on the fastest host link
+	Scale    float64  `json:"scale"`
+	Valid    bool     `json:"valid"`
+	Why      []string `json:"why,omitempty"`      // which bounds were exceeded, with the numbers
+	Remedies []string `json:"remedies,omitempty"` // what would help
+	BaseRTT  float64  `json:"base_rtt_seconds"`   // T
+	Frame    float64  `json:"frame_seconds"`      // of a full frame on the fastest host link
 
 	// Lateness: from the instant at which something was due (a frame on its
 	// emulated link, a timer) to the loop that did it, of all workers.
@@ -30,8 +32,8 @@ type Timing struct {
 	// Where one worker steps all nodes, their clock stands while it is kept from
 	// its processor, so that they do not notice: for how long, as a share of the
 	// run in real time, and at once, in real seconds.
-	StoppedShare float64 `json:"stood_share"`
-	StoppedMax   float64 `json:"stood_max_real_seconds"`
+	StoppedShare float64 `json:"stopped_share"`
+	StoppedMax   float64 `json:"stopped_max_real_seconds"`
 
 	// Processes is how many there were, 0 where there was one. Then what waits for
 	// something that another process sees, such as the next flow of a closed loop
@@ -58,4 +60,33 @@ type Worker struct {
 	LateP50 float64 `json:"late_p50_seconds"`
 	LateP99 float64 `json:"late_p99_seconds"`
 	LateMax float64 `json:"late_max_seconds"`
+}
+
+// renamed are the names that keys of Timing had in the last version. They are written
+// for one version more, and read where the new ones are missing.
+type renamed struct {
+	Advice     []string `json:"advice,omitempty"`       // remedies
+	StoodShare float64  `json:"stood_share"`            // stopped_share
+	StoodMax   float64  `json:"stood_max_real_seconds"` // stopped_max_real_seconds
+}
+
+// timing is a Timing without methods.
+type timing Timing
+
+// MarshalJSON implements json.Marshaler.
+func (t Timing) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		timing
+		renamed
+	}{timing(t), renamed{t.Remedies, t.StoppedShare, t.StoppedMax}})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (t *Timing) UnmarshalJSON(b []byte) error {
+	var was renamed
+	if err := json.Unmarshal(b, &was); err != nil {
+		return err
+	}
+	*t = Timing{Remedies: was.Advice, StoppedShare: was.StoodShare, StoppedMax: was.StoodMax}
+	return json.Unmarshal(b, (*timing)(t))
 }

@@ -214,5 +214,5 @@ func judgeLossless(n *vnet.Network, lost uint64, out *results.Run) {
 	}
 	t.Valid = false
 	t.Why = append(t.Why, fmt.Sprintf("%d frames of lossless classes were dropped, since pauses acted later than the headroom allows for", lost))
-	t.Advice = append(t.Advice, "a larger scale, or more headroom (switch.buffer.headroom)")
+	t.Remedies = append(t.Remedies, "a larger scale, or more headroom (switch.buffer.headroom)")
 }

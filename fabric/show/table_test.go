@@ -66,7 +66,7 @@ func file(engine string, timing [2]*results.Timing, k float64) *results.File {
 func timing(valid bool) *results.Timing {
 	t := &results.Timing{Scale: 1000, Valid: valid, BaseRTT: 9e-6, LateP99: 80e-9, Bound: 2.25e-6}
 	if !valid {
-		t.LateP99, t.Why, t.Advice = 3e-6, []string{"the 99th percentile of lateness is 3µs"}, []string{"a larger scale", "nothing else on the machine"}
+		t.LateP99, t.Why, t.Remedies = 3e-6, []string{"the 99th percentile of lateness is 3µs"}, []string{"a larger scale", "nothing else on the machine"}
 	}
 	return t
 }

@@ -32,7 +32,7 @@ func (t *Table) Text(w io.Writer) error {
 	for i := range t.Runs {
 		if g := t.Runs[i].Timing; g != nil && !g.Valid {
 			fmt.Fprintf(&b, "WARNING: %s on real frames is INVALID, its numbers are no result: %s. What helps: %s.\n",
-				t.Runs[i].Title, strings.Join(g.Why, "; "), strings.Join(g.Advice, "; "))
+				t.Runs[i].Title, strings.Join(g.Why, "; "), strings.Join(g.Remedies, "; "))
 		}
 	}
 	t.gist(&b)

@@ -71,7 +71,7 @@ var counters = []vswitch.Counter{
 	flowsNotified:   {Name: "rocc_flows", Help: "Flows that RoCC tells.", Labels: []string{"queue"}, Gauge: true},
 	updates:         {Name: "rocc_updates_total", Help: "Periods of RoCC's controller, by what it did: tuned, halved (the queue grew too fast), cut (it was too long).", Labels: []string{"queue", "branch"}, Values: branches[:]},
 	notices:         {Name: "rocc_notices_total", Help: "Notices that RoCC sent, or could not make (unsent).", Labels: []string{"queue", "outcome"}, Values: []string{"sent", "unsent"}},
-	untrackedFrames: {Name: "rocc_untold_packets_total", Help: "Frames of flows for which RoCC's table had no room.", Labels: []string{"queue"}},
+	untrackedFrames: {Name: "rocc_untracked_frames_total", Was: "rocc_untold_packets_total", Help: "Frames of flows for which RoCC's table had no room.", Labels: []string{"queue"}},
 }
 
 var branches = [...]string{rocc.Tuned: "tuned", rocc.Halved: "halved", rocc.Cut: "cut"}
