@@ -39,17 +39,13 @@ func CheckBuffers(cfg *Config) error {
 	}
 	n.number()
 	n.sizes()
-	t := n.Topology
-	for i, node := range n.swNode {
-		c := vswitch.Config{Name: n.SwitchName(i), Class: vswitch.DefaultClassMaps(), Buffer: n.cfg.Buffer.config(), PFC: n.pfcConfig()}
-		for p := range t.Nodes[node].Links {
-			port, err := n.portConfig(node, p)
-			if err != nil {
-				return err
-			}
-			c.Ports = append(c.Ports, port)
+	for _, node := range n.swNode {
+		d := n.document(node)
+		c, err := n.translate(&d, node)
+		if err != nil {
+			return err
 		}
-		if err := n.wholes(&c, func(f *vswitch.Feature) bool { return f.Divide != nil }); err != nil {
+		if err := n.wholes(c, func(f *vswitch.Feature) bool { return f.Divide != nil }); err != nil {
 			return err
 		}
 		if err := c.CheckBuffer(1); err != nil {

@@ -67,7 +67,7 @@ func (n *Network) detoured(c *vswitch.Config, node int, d Detour) ([]vswitch.Rou
 	for _, r := range c.Routes {
 		for _, a := range n.Plan.Nodes[n.swNode[to]].Address {
 			if r.Prefix == a.Masked() {
-				r.NextHops = []vswitch.NextHop{{Via: addr}}
+				r.NextHops = []vswitch.NextHop{{Via: addr, Weight: 1}}
 				routes = append(routes, r)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"gswitch/config"
 	"gswitch/feature"
 	"gswitch/hostnic"
 	"gswitch/pfc"
@@ -33,11 +34,13 @@ type Whole struct {
 func (c *Config) stages() uint8 {
 	var flow pfc.Config
 	for _, w := range c.Wholes {
-		cfg := vswitch.Config{PFC: vswitch.PFCConfig{Mode: pfc.PFC, Classes: 1}, Buffer: c.Buffer.config()}
+		d := c.document()
+		d.PFC = config.PFC{Classes: []int{0}, Log: new(int)}
+		cfg := d.VSwitch(nil)
 		if f := vswitch.Find(w.Name); f != nil && f.FlowControl != nil {
-			if v, err := w.Options(&cfg); err == nil { // else switches refuse it
+			if v, err := w.Options(cfg); err == nil { // else switches refuse it
 				cfg.Options = cfg.Options.With(w.Name, v)
-				f.FlowControl(&cfg, &flow)
+				f.FlowControl(cfg, &flow)
 			}
 		}
 	}

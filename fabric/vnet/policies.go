@@ -3,20 +3,20 @@ package vnet
 import (
 	"math/bits"
 
+	"gswitch/config"
 	"gswitch/policy"
-	"gswitch/vswitch"
 )
 
 // oneQueue maps all classes that may lose frames to the lowest of their queues.
-func (n *Network) oneQueue(c *vswitch.Config) {
+func (n *Network) oneQueue(d *config.Switch) {
 	lossless := uint8(0)
 	if n.cfg.PFC.On {
 		lossless = n.lossless()
 	}
 	first := bits.TrailingZeros8(^lossless)
-	for class := range c.Class.Queue {
+	for class := range d.Classes.Queue {
 		if lossless>>class&1 == 0 {
-			c.Class.Queue[class] = uint8(first)
+			d.Classes.Queue[class] = first
 		}
 	}
 }

@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"strconv"
 
+	"gswitch/config"
 	"gswitch/fabric"
 	"gswitch/frame"
-	"gswitch/pfc"
 	"gswitch/scheduler"
 	"gswitch/scheduler/orders"
-	_ "gswitch/systems" // what configurations can have
+	"gswitch/units"
 	"gswitch/vswitch"
 	wirefmt "gswitch/wire"
 )
@@ -40,51 +41,106 @@ func (n *Network) addSwitches() error {
 	return nil
 }
 
+// switchConfig is what a switch is made from: what its document says, translated as
+// that of a daemon is, and what networks have besides.
 func (n *Network) switchConfig(i, node int) (*vswitch.Config, error) {
 	t, plan := n.Topology, &n.Plan.Nodes[node]
-	c := &vswitch.Config{
-		Name: t.Nodes[node].Name, ID: uint16(switchID(i)), MAC: wirefmt.MAC(plan.MAC), Seed: mix(n.cfg.Seed, node),
-		Class: vswitch.DefaultClassMaps(), Buffer: n.cfg.Buffer.config(), PFC: n.pfcConfig(),
-		MaxFrames: n.Engine.Pool(node).Chunks(),
-		// Hosts send everything to their switch.
-		NoRedirects: true,
-		FDB:         vswitch.FDBConfig{Size: 1024, Ageing: frame.Never / 2},
+	d := n.document(node)
+	d.ID, d.Seed = int(switchID(i)), mix(n.cfg.Seed, node)
+	d.MAC = (*config.MAC)(&plan.MAC)
+	if n.cfg.OneQueue || slices.Contains(n.cfg.OneQueueAt, d.Name) {
+		n.oneQueue(&d)
+	}
+	n.forwarding(&d, node)
+	if len(n.cfg.Wholes) > 0 {
+		d.Loopback = plan.Loopback // by which others know it
+	}
+	c, err := n.translate(&d, node)
+	if err != nil {
+		return nil, err
+	}
+	c.MaxFrames = n.Engine.Pool(node).Chunks()
+	c.Buffer.Lateness = n.lateness()
+	if t.Mode == fabric.L3 {
+		c.Paths = n.pathsConfig()
 	}
 	n.telemetry(c)
-	if n.cfg.OneQueue || slices.Contains(n.cfg.OneQueueAt, c.Name) {
-		n.oneQueue(c)
-	}
-	c.Buffer.Lateness = n.lateness()
-	for p := range t.Nodes[node].Links {
+	for p := range c.Ports {
 		c.Buffer.Size += n.lateBytes(&t.Links[t.Nodes[node].Links[p]])
-		port, err := n.portConfig(node, p)
-		if err != nil {
-			return nil, err
-		}
-		port.Scheduler.Burst = n.catchUp()
-		if n.swOf[t.Peer(node, p).Node] >= 0 && t.Mode == fabric.L3 {
-			port.Addresses = plan.Ports[p][:1] // IPv4
-		}
-		c.Ports = append(c.Ports, port)
-	}
-	n.forwarding(c, node)
-	if len(n.cfg.Wholes) > 0 {
-		c.Loopbacks = plan.Loopback // by which others know it
 	}
 	return c, n.wholes(c, func(*vswitch.Feature) bool { return true })
 }
 
-func (b *Buffer) config() vswitch.BufferConfig {
-	return vswitch.BufferConfig{Size: b.size(), Alpha: b.alpha(), QueueLimit: b.QueueLimit, IngressLimit: b.IngressLimit,
-		LosslessAlpha: b.LosslessAlpha, XOFF: b.XOFF, XONOffset: b.XONOffset, Headroom: b.Headroom, GroupReserve: b.GroupReserve, AllowLoss: b.AllowLoss}
+// document says of a switch what a document of gswitch would, without what identifies
+// it and without its tables. Ports are named by their numbers: several may have one
+// neighbour.
+func (n *Network) document(node int) config.Switch {
+	d := n.cfg.document()
+	d.Name, d.PFC = n.Topology.Nodes[node].Name, n.pfc()
+	for p := range n.Topology.Nodes[node].Links {
+		d.Ports = append(d.Ports, n.portDocument(node, p))
+	}
+	return d
 }
 
-func (n *Network) pfcConfig() vswitch.PFCConfig {
-	if !n.cfg.PFC.On {
-		return vswitch.PFCConfig{}
+// document says what documents of all switches have in common.
+func (c *Config) document() config.Switch {
+	no, forever := false, units.Duration(frame.Never/2)
+	d := config.Switch{MAC: new(config.MAC), Redirects: &no, // hosts send everything to their switch
+		Buffer: c.Buffer.document(), FDB: config.FDB{Max: 1024, Ageing: &forever}}
+	for class := range 8 {
+		d.Classes.PCP, d.Classes.Queue = append(d.Classes.PCP, class), append(d.Classes.Queue, class)
 	}
-	return vswitch.PFCConfig{Mode: pfc.PFC, Classes: n.lossless(), Quanta: n.cfg.PFC.Quanta, Response: n.cfg.PFC.Response, ErrDisable: n.cfg.PFC.ErrDisable,
-		Log: vswitch.PauseLog{Keep: n.cfg.PauseLog}}
+	return d
+}
+
+func (n *Network) portDocument(node, p int) config.Port {
+	l := &n.Topology.Links[n.Topology.Nodes[node].Links[p]]
+	peer := n.Topology.Peer(node, p).Node
+	on, no, burst := true, false, units.Duration(n.catchUp())
+	c := config.Port{Name: strconv.Itoa(p), Workers: []int{0}, Enabled: &on, MTU: n.mtu(l), Rate: units.Rate(l.Rate), Overhead: "none", Burst: &burst,
+		Delay: units.Duration(l.Delay), Trust: "dscp", Learn: &no}
+	if n.Topology.Nodes[peer].Kind == fabric.Host {
+		c.Faces = "host"
+	} else if n.Plan != nil && n.Topology.Mode == fabric.L3 {
+		c.Addresses = n.Plan.Nodes[node].Ports[p][:1] // IPv4
+	}
+	return c
+}
+
+func (b *Buffer) document() config.Buffer {
+	return config.Buffer{Size: units.Size(b.size()), Alpha: b.alpha(), Limit: units.Size(b.QueueLimit), Lossless: config.Lossless{
+		Alpha: b.LosslessAlpha, XOFF: units.Size(b.XOFF), Hysteresis: units.Size(b.XONOffset), Headroom: config.Headroom(b.Headroom), Reserve: units.Size(b.GroupReserve), AllowLoss: b.AllowLoss}}
+}
+
+func (n *Network) pfc() (d config.PFC) {
+	if !n.cfg.PFC.On {
+		return d
+	}
+	for m := n.lossless(); m != 0; m &= m - 1 {
+		d.Classes = append(d.Classes, bits.TrailingZeros8(m))
+	}
+	d.Quanta, d.ErrDisable, d.Log = int(n.cfg.PFC.Quanta), units.Duration(n.cfg.PFC.ErrDisable), &n.cfg.PauseLog
+	return d
+}
+
+// translate makes what a switch is made from of its document. No document says the
+// rest: neighbours that are known by name, clocks that are exact, one worker, thresholds
+// that scale with the rates of links, and orders of queues as values.
+func (n *Network) translate(d *config.Switch, node int) (*vswitch.Config, error) {
+	c := d.VSwitch(nil)
+	c.Workers, c.ShareOwn, c.ICMPRate = nil, false, 0
+	c.Buffer.Chunks, c.Buffer.IngressLimit = false, n.cfg.Buffer.IngressLimit
+	c.PFC.Response, c.PFC.Log.Look = n.cfg.PFC.Response, 0
+	if !n.cfg.PFC.On {
+		c.PFC.Response = 0
+	}
+	for p := range c.Ports {
+		if err := n.port(&c.Ports[p], node, p); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
 }
 
 // lossless is the bitmap of the classes under flow control.
@@ -95,14 +151,12 @@ func (n *Network) lossless() uint8 {
 	return 1 << n.cfg.Host.Class
 }
 
-func (n *Network) portConfig(node, p int) (vswitch.PortConfig, error) {
+// port adds what no document says to a port.
+func (n *Network) port(c *vswitch.PortConfig, node, p int) error {
 	t := n.Topology
 	l := &t.Links[t.Nodes[node].Links[p]]
-	c := vswitch.PortConfig{
-		Name: t.Nodes[t.Peer(node, p).Node].Name, Enabled: true, MTU: n.mtu(l),
-		Scheduler:  scheduler.PortConfig{Rate: l.Rate, Overhead: n.cfg.Overhead, WholeNs: n.cfg.WholeNs, PushOut: n.cfg.PushOut},
-		CableDelay: frame.Time(l.Delay), Trust: vswitch.TrustDSCP, LearnDisabled: true, Edge: t.Nodes[t.Peer(node, p).Node].Kind == fabric.Host,
-	}
+	c.Name = t.Nodes[t.Peer(node, p).Node].Name
+	c.Scheduler.Overhead, c.Scheduler.WholeNs, c.Scheduler.PushOut = n.cfg.Overhead, n.cfg.WholeNs, n.cfg.PushOut
 	for class := range c.Scheduler.Queues {
 		q := &c.Scheduler.Queues[class]
 		q.Order, q.Rank, q.Admission, q.Inversions = n.cfg.Queue.Order, n.cfg.Queue.Rank, n.cfg.Queue.Admission, n.cfg.Queue.Inversions
@@ -120,7 +174,7 @@ func (n *Network) portConfig(node, p int) (vswitch.PortConfig, error) {
 	}
 	var err error
 	if c.Options, err = n.cfg.options(l.Rate, n.hostOf[t.Peer(node, p).Node] >= 0); err != nil {
-		return c, fmt.Errorf("switch %s, port to %s: %w", t.Nodes[node].Name, c.Name, err)
+		return fmt.Errorf("switch %s, port to %s: %w", t.Nodes[node].Name, c.Name, err)
 	}
 	b := &n.cfg.Buffer
 	if b.HeadroomDelays != 0 {
@@ -132,7 +186,7 @@ func (n *Network) portConfig(node, p int) (vswitch.PortConfig, error) {
 	if b.ScaleAlpha {
 		c.LosslessAlpha = b.scaled(l.Rate, n.nicRate())
 	}
-	return c, nil
+	return nil
 }
 
 // lateBytes is by how much a port's lossless classes need more headroom than on
@@ -193,58 +247,57 @@ func (e *ECN) at(rate uint64, class int) scheduler.ECN {
 }
 
 // forwarding enters everything that a live switch would learn or resolve.
-func (n *Network) forwarding(c *vswitch.Config, node int) {
+func (n *Network) forwarding(d *config.Switch, node int) {
 	if n.Topology.Mode == fabric.L2 {
-		n.bridged(c, node)
+		n.bridged(d, node)
 		return
 	}
 	plan := &n.Plan.Nodes[node]
-	c.Paths = n.pathsConfig()
 	if len(plan.Address) > 0 {
-		c.VLANs = []vswitch.VLANConfig{{ID: hostVLAN, Name: "hosts", Addresses: plan.Address[:1]}}
+		d.VLANs = []config.VLAN{{ID: hostVLAN, Name: "hosts", Addresses: plan.Address[:1]}}
 	}
 	for p := range n.Topology.Nodes[node].Links {
 		peer := n.Topology.Peer(node, p)
 		far := &n.Plan.Nodes[peer.Node]
 		if h := n.hostOf[peer.Node]; h >= 0 {
-			c.Neighbors = append(c.Neighbors, vswitch.StaticNeighbor{Addr: n.addrs[h], MAC: wirefmt.MAC(far.MAC)})
-			c.FDB.Static = append(c.FDB.Static, vswitch.StaticMAC{VLAN: hostVLAN, MAC: wirefmt.MAC(far.MAC), Port: uint16(p)})
+			d.Neighbors = append(d.Neighbors, config.Neighbor{Address: n.addrs[h], MAC: config.MAC(far.MAC)})
+			d.FDB.Static = append(d.FDB.Static, config.StaticMAC{VLAN: hostVLAN, MAC: config.MAC(far.MAC), Port: strconv.Itoa(p)})
 			continue
 		}
-		c.Neighbors = append(c.Neighbors, vswitch.StaticNeighbor{Addr: far.Ports[peer.Port][0].Addr(), MAC: wirefmt.MAC(far.MAC)})
+		d.Neighbors = append(d.Neighbors, config.Neighbor{Address: far.Ports[peer.Port][0].Addr(), MAC: config.MAC(far.MAC)})
 	}
 	for _, r := range plan.Routes {
 		if !r.Prefix.Addr().Is4() {
 			continue
 		}
-		route := vswitch.Route{Prefix: r.Prefix}
+		route := config.Route{Prefix: r.Prefix}
 		weight := n.weights(node, r.Prefix)
 		for i, via := range r.Via {
-			hop := vswitch.NextHop{Via: via}
+			hop := config.NextHop{Via: via}
 			if weight != nil {
-				hop.Weight = weight(r.Ports[i])
+				hop.Weight = int(weight(r.Ports[i]))
 			}
 			route.NextHops = append(route.NextHops, hop)
 		}
-		c.Routes = append(c.Routes, route)
+		d.Routes = append(d.Routes, route)
 	}
 }
 
 // bridged enters the port towards every host of a tree of switches.
-func (n *Network) bridged(c *vswitch.Config, node int) {
+func (n *Network) bridged(d *config.Switch, node int) {
 	t := n.Topology
 	for _, h := range n.hostNode {
 		at := t.Peer(h, 0)
 		port := at.Port
 		if at.Node != node {
-			d := n.ways.dist[at.Node]
+			far := n.ways.dist[at.Node]
 			for p := range t.Nodes[node].Links {
-				if m := t.Peer(node, p).Node; t.Nodes[m].Kind == fabric.Switch && d[m] == d[node]-1 {
+				if m := t.Peer(node, p).Node; t.Nodes[m].Kind == fabric.Switch && far[m] == far[node]-1 {
 					port = p
 				}
 			}
 		}
-		c.FDB.Static = append(c.FDB.Static, vswitch.StaticMAC{VLAN: hostVLAN, MAC: wirefmt.MAC(n.Plan.Nodes[h].MAC), Port: uint16(port)})
+		d.FDB.Static = append(d.FDB.Static, config.StaticMAC{VLAN: hostVLAN, MAC: config.MAC(n.Plan.Nodes[h].MAC), Port: strconv.Itoa(port)})
 	}
-	c.FDB.Size = max(1024, 4*len(n.hostNode))
+	d.FDB.Max = max(1024, 4*len(n.hostNode))
 }
