@@ -301,7 +301,7 @@ func TestErrors(t *testing.T) {
 	slow := topology(t, "star(2)", 0, 0, 0)
 	for want, c := range map[string]*Config{
 		"no topology": {},
-		"payload":     {Topology: topo, Payload: 9000},
+		"payload":     {Topology: topo, Payload: 9001},
 		"overhead":    {Topology: topo, Overhead: 20},
 		"kmin":        {Topology: topo, ECN: ECN{On: true, KMin: 2, KMax: 1}},
 		"negative":    {Topology: topo, BaseRTT: -1},
