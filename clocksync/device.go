@@ -38,12 +38,17 @@ func (s *Ports) Each(f func(p int)) {
 type Config struct {
 	Epoch    uint32 // of the plan, carried by the root's messages; a device that has received a later one takes no earlier one
 	Root     bool
+	Idle     bool  // it waits for a plan: it accepts no port, and sends by none
 	Accept   int   // port towards the parent in the primary tree; NoPort at the root
 	Backup   int   // port towards the second parent; NoPort if there is none, as at a host with one link
 	Transmit Ports // towards children in the primary tree and in the backup graph
 
 	EpsBase   frame.Time // uncertainty of a clock that was just synchronised by the primary tree: 5 ns for each hop
 	EpsBackup frame.Time // the same by the backup graph, for the longest way that a failure may make
+	// Hop is the uncertainty of one hop. A clock is never less uncertain than the hops
+	// that its message made: while parents follow another plan, or several things
+	// have failed, these are more than its own plan says. 0: the plan alone counts.
+	Hop frame.Time
 
 	Interval frame.Time // between messages of the root
 	Timeout1 frame.Time // without a message, after which a device turns to its second parent; 0: it never does
@@ -73,7 +78,9 @@ const EpsHop = 5 * frame.Nanosecond
 // Validate reports what is wrong with c.
 func (c *Config) Validate() error {
 	switch {
-	case c.Root != (c.Accept == NoPort):
+	case c.Idle && (c.Root || c.Accept != NoPort || c.Transmit != Ports{}):
+		return fmt.Errorf("clock: one that waits for a plan is no root, accepts no port and sends by none")
+	case !c.Idle && c.Root != (c.Accept == NoPort):
 		return fmt.Errorf("clock: the root accepts no port, and everybody else accepts one (root %t, port %d)", c.Root, c.Accept)
 	case c.Accept >= MaxPorts || c.Backup >= MaxPorts:
 		return fmt.Errorf("clock: ports %d and %d: there are %d at most", c.Accept, c.Backup, MaxPorts)
@@ -89,7 +96,7 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("clock: silence of %v is taken for a failure, with a message each %v: one lost message would be one; take more than two intervals", c.Timeout1.Duration(), c.Interval.Duration())
 	case c.Timeout2 != 0 && c.Timeout1+c.Timeout2 <= 4*c.Interval:
 		return fmt.Errorf("clock: the backup root waits %v and %v, with a message each %v: two roots could be at once; take more than four intervals for both", c.Timeout1.Duration(), c.Timeout2.Duration(), c.Interval.Duration())
-	case c.EpsBase < 0 || c.EpsBackup < 0 || c.Drift < 0:
+	case c.EpsBase < 0 || c.EpsBackup < 0 || c.Hop < 0 || c.Drift < 0:
 		return fmt.Errorf("clock: a negative uncertainty or drift")
 	}
 	return nil
@@ -199,7 +206,7 @@ func (d *Device) Configure(now frame.Time, c Config) error {
 	if c.Free && d.synced {
 		d.next = now + c.Interval
 	}
-	if d.synced && !wasRoot {
+	if d.synced && !wasRoot && !c.Idle {
 		d.listen(now) // else there is nothing to lose yet
 	}
 	if c.Root {
@@ -271,6 +278,7 @@ func (d *Device) Sync(now, stamp frame.Time, port int, m Message) (forward bool)
 	if d.flipped {
 		base = d.cfg.EpsBackup
 	}
+	base = max(base, (frame.Time(m.Depth)+1)*d.cfg.Hop)
 	// A message that is less certain than the clock says that its root is there, and
 	// no more. Else a parent that says that it is late by a second, and then that it
 	// is not, could set the clock by a second.

@@ -28,7 +28,7 @@ func (t *Times) Options(accept, backup int) (Options, error) {
 	if most < t.Hops {
 		return Options{}, fmt.Errorf("%d hops after a failure are fewer than %d", most, t.Hops)
 	}
-	c := Config{Accept: accept, Backup: backup, Interval: frame.Time(t.Interval), Timeout1: frame.Time(t.Timeout), Drift: int64(t.Drift) * 1000,
+	c := Config{Hop: frame.Time(t.Hop), Accept: accept, Backup: backup, Interval: frame.Time(t.Interval), Timeout1: frame.Time(t.Timeout), Drift: int64(t.Drift) * 1000,
 		EpsBase: frame.Time(t.Hops) * frame.Time(t.Hop), EpsBackup: frame.Time(most) * frame.Time(t.Hop)}
 	if c.Timeout1 == 0 {
 		c.Timeout1 = c.Interval * DefaultTimeout1 / DefaultInterval

@@ -56,14 +56,14 @@ func Rebuild(h *replay.Header, pool *frame.Pool) (replay.Machine, error) {
 func (r *Replayed) RestoreImage(b []byte) error { return r.Switch.RestoreImage(b) }
 
 // Do implements replay.Machine.
-func (r *Replayed) Do(_ frame.Time, command []byte) error {
+func (r *Replayed) Do(now frame.Time, command []byte) error {
 	c, err := vswitch.DecodeChange(command)
 	if err != nil {
 		return err
 	}
 	a, ok := c.(vswitch.Apply)
 	if !ok {
-		return r.Switch.Do(c)
+		return r.Switch.DoAt(now, c)
 	}
 	if r.fixed {
 		return nil

@@ -160,7 +160,7 @@ func (e *Engine) openIface(i *iface) (err error) {
 		p.sockets, sockets = sockets[:n], sockets[n:]
 		d := &xdpDevice{sockets: p.sockets, tx: p.sockets[0], txSize: spec.RingSize, report: e.supervisor.poke}
 		if spec.Timing {
-			d.clock = &e.clock
+			d.clock, d.stats = &e.clock, &p.line.stats
 		}
 		p.device = d
 		p.state = "down: the link is not up yet"

@@ -76,6 +76,10 @@ type PortCounters struct {
 	// and what Faults says was lost.
 	Faults FaultCounters
 
+	// XDP, of a node with a clock: frames of PTP that the XDP program has stamped, and
+	// those for whose stamp the driver left no room.
+	Stamped, Unstamped uint64
+
 	// XDP: the port's sockets and XDP_STATISTICS.
 	Kicks         uint64 // transmit system calls
 	KickFrames    uint64 // descriptors that the kernel took in them

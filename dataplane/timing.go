@@ -118,8 +118,9 @@ func beginning() (start time.Time, monotonic int64, err error) {
 }
 
 // stamp writes to frames of PTP when they came, as the XDP program has noted it.
-// Such an instant behind now is of a clock that stands: it is not used.
-func (c *clock) stamp(now frame.Time, a *frame.Arena, v []frame.Ref) {
+// Such an instant behind now is of a clock that stands: it is not used. It counts the
+// frames with and without an instant.
+func (c *clock) stamp(now frame.Time, a *frame.Arena, v []frame.Ref, to *PortCounters) {
 	for _, r := range v {
 		b := a.Bytes(r)
 		if len(b) < 14 || b[12] != etherTypePTP>>8 || b[13] != etherTypePTP&0xff {
@@ -127,8 +128,10 @@ func (c *clock) stamp(now frame.Time, a *frame.Arena, v []frame.Ref) {
 		}
 		at := bpf.Stamp(a.Before(r, bpf.StampLen))
 		if at == 0 {
+			to.Unstamped++
 			continue
 		}
+		to.Stamped++
 		if t := c.nodes(int64(at) - c.began); t > 0 && t <= now {
 			a.Meta(r).Stamp = t
 		}

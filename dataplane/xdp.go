@@ -17,6 +17,7 @@ type xdpDevice struct {
 	txSize  int
 	turn    int    // the socket to receive from first, so that none starves
 	clock   *clock // PortSpec.Timing: what arrives is stamped; else nil
+	stats   *PortCounters
 
 	// The kernel said that the interface is down or gone. The supervisor is
 	// told once and finds out which.
@@ -39,7 +40,7 @@ func (d *xdpDevice) note() {
 func (d *xdpDevice) receive(now frame.Time, p *frame.Pool, out []frame.Ref) int {
 	n := d.take(p, out)
 	if d.clock != nil && n > 0 {
-		d.clock.stamp(now, p.Arena, out[:n])
+		d.clock.stamp(now, p.Arena, out[:n], d.stats)
 	}
 	return n
 }

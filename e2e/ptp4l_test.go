@@ -33,7 +33,7 @@ var (
 
 // clockCounter is one of those that show clock tells.
 func clockCounter(d *daemon, name, kind string) (v float64) {
-	for _, c := range show(d, &api.Counters{}, "clock").Counters {
+	for _, c := range show(d, &api.Clocks{}, "clock").Counters {
 		if c.Name == name && c.Kind == kind {
 			v += c.Value
 		}

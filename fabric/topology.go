@@ -114,6 +114,20 @@ func (l *Link) End(n int) End {
 // Peer returns the end at the far side of port p of node n.
 func (t *Topology) Peer(n, p int) End { return t.Links[t.Nodes[n].Links[p]].Other(n) }
 
+// PortNames returns what the ports of a node are called, in their order: by the neighbour,
+// and the second link to the same one as in s2.2.
+func (t *Topology) PortNames(n int) []string {
+	names, seen := make([]string, len(t.Nodes[n].Links)), map[string]int{}
+	for p := range names {
+		name := t.Nodes[t.Peer(n, p).Node].Name
+		if seen[name]++; seen[name] > 1 {
+			name = fmt.Sprintf("%s.%d", name, seen[name])
+		}
+		names[p] = name
+	}
+	return names
+}
+
 // Lookup returns the index of the node with this name.
 func (t *Topology) Lookup(name string) (int, bool) {
 	for i := range t.Nodes {

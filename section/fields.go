@@ -34,7 +34,7 @@ func (f *Field) value(v reflect.Value) reflect.Value {
 // keep is for values that were changed.
 func (f *Field) keep(v, e reflect.Value) {
 	if f.kind != "" && !e.IsNil() {
-		v.FieldByIndex(f.index).Addr().Interface().(settable).set(f.kind, e.Interface())
+		v.FieldByIndex(f.index).Addr().Interface().(settable).Set(f.kind, e.Interface())
 	}
 }
 
@@ -61,8 +61,8 @@ func (x *Extra[P]) Get(key string) any { return x.at[key] }
 func (x Extra[P]) sections() map[string]any { return x.at }
 func (Extra[P]) kinds() []Kind              { return (*new(P)).Kinds() }
 
-// set does not touch the map of a document that this one is a shallow copy of.
-func (x *Extra[P]) set(key string, v any) {
+// Set adds a section, a pointer to the struct of its Kind, or replaces it. It does not touch the map of a document that this one is a shallow copy of.
+func (x *Extra[P]) Set(key string, v any) {
 	at := map[string]any{key: v}
 	for k, e := range x.at {
 		if k != key {
@@ -77,7 +77,7 @@ type extra interface {
 	kinds() []Kind
 }
 
-type settable interface{ set(key string, v any) }
+type settable interface{ Set(key string, v any) }
 
 var extraType = reflect.TypeFor[extra]()
 

@@ -14,13 +14,13 @@ import (
 )
 
 // Change is what the control plane changes of a switch: SetRoute, DeleteRoute,
-// LearnRoutes, FlushFDB, TakeReports or Apply. Switch.Prepare makes a command of it.
+// LearnRoutes, FlushFDB, TakeReports, PlanClock or Apply. Switch.Prepare makes a command of it.
 type Change interface {
 	// Encode appends the change to b. DecodeChange is its inverse.
 	Encode(b []byte) []byte
 	// prepare works out what the change comes to, and returns what puts it in
 	// force.
-	prepare(sw *Switch) (func(), error)
+	prepare(sw *Switch) (func(frame.Time), error)
 }
 
 // SetRoute adds a route or replaces the one with the same prefix.
@@ -55,11 +55,11 @@ type TakeReports struct {
 // prepared is a change that is worked out.
 type prepared struct {
 	Change
-	commit func()
+	commit func(now frame.Time)
 }
 
 // Do implements frame.Command.
-func (c *prepared) Do(frame.Time) { c.commit() }
+func (c *prepared) Do(now frame.Time) { c.commit(now) }
 
 // Prepare works out what a change comes to, which may take long, and makes a
 // command of it that puts it in force, between two steps of worker 0: the
@@ -73,17 +73,20 @@ func (sw *Switch) Prepare(c Change) (frame.Command, error) {
 	return &prepared{c, commit}, nil
 }
 
-// Do prepares a change and carries it out at once: for whoever steps the
-// switch, too.
-func (sw *Switch) Do(c Change) error {
+// Do prepares a change and carries it out at once, at the instant of the last step: for
+// whoever steps the switch, too.
+func (sw *Switch) Do(c Change) error { return sw.DoAt(sw.Nodes[0].now, c) }
+
+// DoAt is Do at an instant.
+func (sw *Switch) DoAt(now frame.Time, c Change) error {
 	commit, err := c.prepare(sw)
 	if err == nil {
-		commit()
+		commit(now)
 	}
 	return err
 }
 
-func (c Apply) prepare(sw *Switch) (func(), error) {
+func (c Apply) prepare(sw *Switch) (func(frame.Time), error) {
 	prog, err := sw.compile(c.Config, len(sw.Nodes))
 	if err != nil {
 		return nil, err
@@ -92,17 +95,17 @@ func (c Apply) prepare(sw *Switch) (func(), error) {
 		return nil, fmt.Errorf("switch %s: %w", c.Config.Name, err)
 	}
 	old := sw.program.Load()
-	return func() {
+	return func(frame.Time) {
 		sw.program.Store(prog)
 		sw.bindAddresses(old, prog)
 	}, nil
 }
 
-func (c SetRoute) prepare(sw *Switch) (func(), error) {
+func (c SetRoute) prepare(sw *Switch) (func(frame.Time), error) {
 	return sw.update(func(p *Program) error { return p.setRoute(c.Route, sw.ids.routes, nil) })
 }
 
-func (c DeleteRoute) prepare(sw *Switch) (func(), error) {
+func (c DeleteRoute) prepare(sw *Switch) (func(frame.Time), error) {
 	return sw.update(func(p *Program) error {
 		if err := p.deleteRoute(c.Prefix); err != nil {
 			return err
@@ -116,22 +119,22 @@ func (c DeleteRoute) prepare(sw *Switch) (func(), error) {
 }
 
 // update makes the next program by a change to a shallow copy of this one.
-func (sw *Switch) update(change func(*Program) error) (func(), error) {
+func (sw *Switch) update(change func(*Program) error) (func(frame.Time), error) {
 	next := *sw.program.Load()
 	sw.gen++
 	next.Gen = sw.gen
 	if err := change(&next); err != nil {
 		return nil, err
 	}
-	return func() { sw.program.Store(&next) }, nil
+	return func(frame.Time) { sw.program.Store(&next) }, nil
 }
 
-func (c *FlushFDB) prepare(sw *Switch) (func(), error) {
-	return func() { c.Removed = sw.fdb.Flush(false) }, nil
+func (c *FlushFDB) prepare(sw *Switch) (func(frame.Time), error) {
+	return func(frame.Time) { c.Removed = sw.fdb.Flush(false) }, nil
 }
 
-func (c TakeReports) prepare(sw *Switch) (func(), error) {
-	return func() {
+func (c TakeReports) prepare(sw *Switch) (func(frame.Time), error) {
+	return func(frame.Time) {
 		var b []byte
 		for i, n := range sw.Nodes {
 			for k := range n.features {
@@ -158,6 +161,7 @@ const (
 	applyKind       = 4
 	takeReportsKind = 5
 	learnRoutesKind = 6
+	planClockKind   = 7
 )
 
 // Flags of an encoded route.
@@ -217,6 +221,8 @@ func DecodeChange(b []byte) (Change, error) {
 		c = &FlushFDB{}
 	case takeReportsKind:
 		c = TakeReports{}
+	case planClockKind:
+		c = decodePlanClock(&d)
 	case applyKind:
 		return Apply{Document: d.B}, nil
 	default:

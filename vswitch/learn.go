@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"gswitch/command"
+	"gswitch/frame"
 	"gswitch/pipeline"
 )
 
@@ -29,7 +30,7 @@ type LearnRoutes struct {
 	Unused int
 }
 
-func (c *LearnRoutes) prepare(sw *Switch) (func(), error) {
+func (c *LearnRoutes) prepare(sw *Switch) (func(frame.Time), error) {
 	if held := len(sw.learned); !c.Reset && held+len(c.Set) > MaxLearned || len(c.Set) > MaxLearned {
 		return nil, fmt.Errorf("switch %s: %d learned routes and %d more are more than %d", sw.program.Load().Config.Name, held, len(c.Set), MaxLearned)
 	}

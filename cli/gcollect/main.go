@@ -55,14 +55,15 @@ the work over an external cluster (--nats). The other verbs show what was found.
 		Example: `  gcollect run --fabric leaf-spine:2,4,2
   gcollect events --follow
   gcollect status
-  gcollect run --nats nats://10.9.0.1:4222,nats://10.9.0.2:4222`,
+  gcollect run --nats nats://10.9.0.1:4222,nats://10.9.0.2:4222
+  gcollect clock run --fabric leaf-spine:2,4,2`,
 	}, version)
 	f := root.PersistentFlags()
 	f.StringVar(&a.data, "data", DataDir, "directory of the streams, and of the name of this collector")
 	f.StringVar(&a.nats, "nats", "", "URLs of a NATS cluster with JetStream that has the streams, in place of the server in gcollect run")
 	f.StringVar(&a.creds, "creds", "", "with --nats: file with NATS credentials")
 	f.BoolVar(&a.json, "json", false, "print JSON")
-	root.AddCommand(a.runCommand(), a.eventsCommand(), a.exportCommand(), a.statusCommand(), versionCommand())
+	root.AddCommand(a.runCommand(), a.eventsCommand(), a.exportCommand(), a.statusCommand(), a.clockCommand(), versionCommand())
 	return root
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -65,11 +64,11 @@ func (f *clockFlags) plan(arg string) (*clockPlan, error) {
 	}
 	s := &clock.Spec{Scheme: scheme, Root: f.root}
 	for _, d := range f.domains {
-		name, nodes, ok := strings.Cut(d, "=")
-		if !ok || name == "" || nodes == "" {
-			return nil, usagef("--domain %q: write name=node,node,...", d)
+		domain, err := clock.ParseDomain(d)
+		if err != nil {
+			return nil, usagef("--domain %w", err)
 		}
-		s.Domains = append(s.Domains, clock.Domain{Name: name, Nodes: strings.Split(nodes, ",")})
+		s.Domains = append(s.Domains, domain)
 	}
 	s.Defaults(t)
 	if err := s.Check(t); err != nil {

@@ -26,6 +26,7 @@ func upCommand() *cobra.Command {
 			"  gfabric up ring:4 --name lab --listen 127.0.0.1:9100\n" +
 			"  gfabric up dumbbell:2,2 --rate 10Mbps --host-rate 100Mbps --delay 5ms\n" +
 			"  gfabric up my-topology.yaml --processes each\n" +
+			"  gfabric up leaf-spine:2,4,2 --processes each --clock\n" +
 			"  gfabric up ring:4 --record records --record-last 64MiB --record-on drop",
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) (err error) {

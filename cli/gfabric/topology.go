@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gswitch/clocksync/boundary"
 	"gswitch/config"
 	"gswitch/fabric"
 	"gswitch/fabric/lab"
@@ -77,7 +78,8 @@ type layoutFlags struct {
 	processes, poll string
 	listen          string
 	cpus, lossless  []int
-	run             []string // further flags of gswitch run
+	clock           time.Duration // between messages of the root; 0: no clocks
+	run             []string      // further flags of gswitch run
 }
 
 func (f *layoutFlags) add(c *cobra.Command) {
@@ -86,6 +88,8 @@ func (f *layoutFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.poll, "poll", "adaptive", "how switches wait for frames: spin, adaptive or sleep")
 	c.Flags().StringVar(&f.listen, "listen", "", "TCP address, such as 127.0.0.1:9100, that serves metrics of the switches on this machine; not with --processes each")
 	c.Flags().IntSliceVar(&f.lossless, "lossless", nil, "classes under priority flow control at every switch, such as 3; frames are of the class that the upper three bits of their DSCP say")
+	c.Flags().DurationVar(&f.clock, "clock", 0, "give every switch a synchronised clock, which a controller plans (gcollect clock run), with a message of the root so often, 10ms if only --clock is said; with --processes each")
+	c.Flags().Lookup("clock").NoOptDefVal = "10ms"
 	c.Flags().IntSliceVar(&f.cpus, "cpu", nil, "pin the workers to these CPUs, one worker each")
 }
 
@@ -102,8 +106,14 @@ func (f *layoutFlags) layout(arg string) (*lab.Layout, error) {
 		return nil, mistake(err)
 	}
 	o := lab.Options{Poll: f.poll, CPUs: f.cpus, Listen: f.listen, Run: f.run}
-	if len(f.lossless) > 0 {
-		o.Adjust = f.flowControl
+	if f.clock < 0 {
+		return nil, usagef("--clock=%v: messages come each 10ms, or so", f.clock)
+	}
+	if f.clock != 0 && f.processes != "each" {
+		return nil, usagef("--clock goes with --processes each: between switches of one process frames have no stamps")
+	}
+	if len(f.lossless) > 0 || f.clock != 0 {
+		o.Adjust = f.adjust
 	}
 	switch f.processes {
 	case "one":
@@ -116,8 +126,14 @@ func (f *layoutFlags) layout(arg string) (*lab.Layout, error) {
 	return l, mistake(err)
 }
 
-// flowControl makes classes of a switch lossless.
-func (f *layoutFlags) flowControl(_ int, sw *config.Switch) {
+// adjust gives a switch what the flags say of all.
+func (f *layoutFlags) adjust(_ int, sw *config.Switch) {
+	if f.clock != 0 {
+		sw.Features.Set(boundary.Name, &boundary.Section{Controlled: true, Interval: units.Duration(f.clock)})
+	}
+	if len(f.lossless) == 0 {
+		return
+	}
 	sw.PFC.Classes = f.lossless
 	for i := range sw.Ports {
 		sw.Ports[i].Trust = "dscp"

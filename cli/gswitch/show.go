@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
 
+	"gswitch/clocksync/boundary"
 	"gswitch/config"
 	"gswitch/control"
 	"gswitch/control/api"
@@ -54,6 +55,10 @@ func (a *app) showCommand() *cobra.Command {
 		&cobra.Command{Use: "version", Short: "Version of the daemon and of this program", Args: cli.Args(cobra.NoArgs), RunE: a.showVersion})
 	for _, f := range vswitch.Features() {
 		if len(f.Counters) > 0 {
+			if f.Name == boundary.Name {
+				group.AddCommand(a.showClock(f))
+				continue
+			}
 			group.AddCommand(a.showFeature(f))
 		}
 	}

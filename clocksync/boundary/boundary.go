@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"gswitch/clocksync"
+	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/scheduler"
 	"gswitch/vswitch"
@@ -45,7 +46,8 @@ type Clock struct {
 	*clocksync.Instance
 	node      *vswitch.Node
 	requested clocksync.Options // by the configuration
-	ports     []port
+	planned
+	ports []port
 }
 
 type port struct {
@@ -97,7 +99,7 @@ func (c *Clock) adopt(now frame.Time, at uint16, pc *vswitch.PortConfig) vswitch
 		o.Origin = frame.Time(c.node.Config().Epoch)
 	}
 	if o != c.requested {
-		c.requested = o
+		c.requested, c.taken = o, feature.ClockPlan{}
 		_ = c.Configure(now, o) // Check tried it
 	}
 	for len(c.ports) <= int(at) {

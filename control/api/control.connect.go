@@ -83,6 +83,10 @@ const (
 	ControlListExportsProcedure = "/gswitch.v1.Control/ListExports"
 	// ControlListDropsProcedure is the fully-qualified name of the Control's ListDrops RPC.
 	ControlListDropsProcedure = "/gswitch.v1.Control/ListDrops"
+	// ControlListClocksProcedure is the fully-qualified name of the Control's ListClocks RPC.
+	ControlListClocksProcedure = "/gswitch.v1.Control/ListClocks"
+	// ControlPlanClockProcedure is the fully-qualified name of the Control's PlanClock RPC.
+	ControlPlanClockProcedure = "/gswitch.v1.Control/PlanClock"
 	// ControlListLimitsProcedure is the fully-qualified name of the Control's ListLimits RPC.
 	ControlListLimitsProcedure = "/gswitch.v1.Control/ListLimits"
 	// ControlWatchProcedure is the fully-qualified name of the Control's Watch RPC.
@@ -126,6 +130,11 @@ type ControlClient interface {
 	// are the daemon's, of all its switches.
 	ListExports(context.Context, *ListRequest) (*Exports, error)
 	ListDrops(context.Context, *ListRequest) (*Drops, error)
+	// ListClocks tells of clocks that a controller may plan for.
+	ListClocks(context.Context, *ListRequest) (*Clocks, error)
+	// PlanClock gives the clock of a switch a stage of a plan of who follows whom. One of
+	// an earlier plan than the clock has begun with is refused (failed_precondition).
+	PlanClock(context.Context, *PlanClockRequest) (*Clock, error)
 	// ListLimits tells what is bounded, how much of it is in use, and how often
 	// something was refused.
 	ListLimits(context.Context, *ListRequest) (*Limits, error)
@@ -293,6 +302,19 @@ func NewControlClient(httpClient connect.HTTPClient, baseURL string, opts ...con
 			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 			connect.WithClientOptions(opts...),
 		),
+		listClocks: connect.NewClient[ListRequest, Clocks](
+			httpClient,
+			baseURL+ControlListClocksProcedure,
+			connect.WithSchema(controlMethods.ByName("ListClocks")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
+		planClock: connect.NewClient[PlanClockRequest, Clock](
+			httpClient,
+			baseURL+ControlPlanClockProcedure,
+			connect.WithSchema(controlMethods.ByName("PlanClock")),
+			connect.WithClientOptions(opts...),
+		),
 		listLimits: connect.NewClient[ListRequest, Limits](
 			httpClient,
 			baseURL+ControlListLimitsProcedure,
@@ -344,6 +366,8 @@ type controlClient struct {
 	listWorkers   *connect.Client[ListRequest, Workers]
 	listExports   *connect.Client[ListRequest, Exports]
 	listDrops     *connect.Client[ListRequest, Drops]
+	listClocks    *connect.Client[ListRequest, Clocks]
+	planClock     *connect.Client[PlanClockRequest, Clock]
 	listLimits    *connect.Client[ListRequest, Limits]
 	watch         *connect.Client[WatchRequest, Ports]
 	capture       *connect.Client[CaptureRequest, CaptureResponse]
@@ -539,6 +563,24 @@ func (c *controlClient) ListDrops(ctx context.Context, req *ListRequest) (*Drops
 	return nil, err
 }
 
+// ListClocks calls gswitch.v1.Control.ListClocks.
+func (c *controlClient) ListClocks(ctx context.Context, req *ListRequest) (*Clocks, error) {
+	response, err := c.listClocks.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// PlanClock calls gswitch.v1.Control.PlanClock.
+func (c *controlClient) PlanClock(ctx context.Context, req *PlanClockRequest) (*Clock, error) {
+	response, err := c.planClock.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ListLimits calls gswitch.v1.Control.ListLimits.
 func (c *controlClient) ListLimits(ctx context.Context, req *ListRequest) (*Limits, error) {
 	response, err := c.listLimits.CallUnary(ctx, connect.NewRequest(req))
@@ -600,6 +642,11 @@ type ControlHandler interface {
 	// are the daemon's, of all its switches.
 	ListExports(context.Context, *ListRequest) (*Exports, error)
 	ListDrops(context.Context, *ListRequest) (*Drops, error)
+	// ListClocks tells of clocks that a controller may plan for.
+	ListClocks(context.Context, *ListRequest) (*Clocks, error)
+	// PlanClock gives the clock of a switch a stage of a plan of who follows whom. One of
+	// an earlier plan than the clock has begun with is refused (failed_precondition).
+	PlanClock(context.Context, *PlanClockRequest) (*Clock, error)
 	// ListLimits tells what is bounded, how much of it is in use, and how often
 	// something was refused.
 	ListLimits(context.Context, *ListRequest) (*Limits, error)
@@ -763,6 +810,19 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
 		connect.WithHandlerOptions(opts...),
 	)
+	controlListClocksHandler := connect.NewUnaryHandlerSimple(
+		ControlListClocksProcedure,
+		svc.ListClocks,
+		connect.WithSchema(controlMethods.ByName("ListClocks")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
+	controlPlanClockHandler := connect.NewUnaryHandlerSimple(
+		ControlPlanClockProcedure,
+		svc.PlanClock,
+		connect.WithSchema(controlMethods.ByName("PlanClock")),
+		connect.WithHandlerOptions(opts...),
+	)
 	controlListLimitsHandler := connect.NewUnaryHandlerSimple(
 		ControlListLimitsProcedure,
 		svc.ListLimits,
@@ -832,6 +892,10 @@ func NewControlHandler(svc ControlHandler, opts ...connect.HandlerOption) (strin
 			controlListExportsHandler.ServeHTTP(w, r)
 		case ControlListDropsProcedure:
 			controlListDropsHandler.ServeHTTP(w, r)
+		case ControlListClocksProcedure:
+			controlListClocksHandler.ServeHTTP(w, r)
+		case ControlPlanClockProcedure:
+			controlPlanClockHandler.ServeHTTP(w, r)
 		case ControlListLimitsProcedure:
 			controlListLimitsHandler.ServeHTTP(w, r)
 		case ControlWatchProcedure:
@@ -931,6 +995,14 @@ func (UnimplementedControlHandler) ListExports(context.Context, *ListRequest) (*
 
 func (UnimplementedControlHandler) ListDrops(context.Context, *ListRequest) (*Drops, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListDrops is not implemented"))
+}
+
+func (UnimplementedControlHandler) ListClocks(context.Context, *ListRequest) (*Clocks, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.ListClocks is not implemented"))
+}
+
+func (UnimplementedControlHandler) PlanClock(context.Context, *PlanClockRequest) (*Clock, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Control.PlanClock is not implemented"))
 }
 
 func (UnimplementedControlHandler) ListLimits(context.Context, *ListRequest) (*Limits, error) {

@@ -3778,6 +3778,421 @@ func (x *PFCClass) GetStorms() uint64 {
 	return 0
 }
 
+type Clocks struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Clocks        []*Clock               `protobuf:"bytes,1,rep,name=clocks,proto3" json:"clocks,omitempty"`
+	Counters      []*Counter             `protobuf:"bytes,2,rep,name=counters,proto3" json:"counters,omitempty"` // of show clock: what the clocks count
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Clocks) Reset() {
+	*x = Clocks{}
+	mi := &file_control_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Clocks) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Clocks) ProtoMessage() {}
+
+func (x *Clocks) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Clocks.ProtoReflect.Descriptor instead.
+func (*Clocks) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *Clocks) GetClocks() []*Clock {
+	if x != nil {
+		return x.Clocks
+	}
+	return nil
+}
+
+func (x *Clocks) GetCounters() []*Counter {
+	if x != nil {
+		return x.Counters
+	}
+	return nil
+}
+
+// Clock is the synchronised clock of a switch.
+type Clock struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	State         string                 `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`            // unsynchronised, primary, backup, holdover, root, evicted
+	Controlled    bool                   `protobuf:"varint,3,opt,name=controlled,proto3" json:"controlled,omitempty"` // a controller says whom it follows
+	Plan          *ClockPlan             `protobuf:"bytes,4,opt,name=plan,proto3" json:"plan,omitempty"`              // that it has taken last; epoch 0: none
+	Promised      uint32                 `protobuf:"varint,5,opt,name=promised,proto3" json:"promised,omitempty"`     // the highest epoch of a plan that has begun here
+	Identity      uint64                 `protobuf:"varint,6,opt,name=identity,proto3" json:"identity,omitempty"`
+	Root          uint64                 `protobuf:"varint,7,opt,name=root,proto3" json:"root,omitempty"`      // identity of the root
+	Depth         uint32                 `protobuf:"varint,8,opt,name=depth,proto3" json:"depth,omitempty"`    // hops that the last message made
+	Parent        string                 `protobuf:"bytes,9,opt,name=parent,proto3" json:"parent,omitempty"`   // port that is heard now; empty: none
+	Turned        bool                   `protobuf:"varint,10,opt,name=turned,proto3" json:"turned,omitempty"` // to its second parent
+	Time          int64                  `protobuf:"varint,11,opt,name=time,proto3" json:"time,omitempty"`     // nanoseconds since 1970
+	Eps           int64                  `protobuf:"varint,12,opt,name=eps,proto3" json:"eps,omitempty"`       // nanoseconds; -1: unknown
+	Ports         []*ClockPort           `protobuf:"bytes,13,rep,name=ports,proto3" json:"ports,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Clock) Reset() {
+	*x = Clock{}
+	mi := &file_control_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Clock) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Clock) ProtoMessage() {}
+
+func (x *Clock) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Clock.ProtoReflect.Descriptor instead.
+func (*Clock) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *Clock) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *Clock) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Clock) GetControlled() bool {
+	if x != nil {
+		return x.Controlled
+	}
+	return false
+}
+
+func (x *Clock) GetPlan() *ClockPlan {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
+func (x *Clock) GetPromised() uint32 {
+	if x != nil {
+		return x.Promised
+	}
+	return 0
+}
+
+func (x *Clock) GetIdentity() uint64 {
+	if x != nil {
+		return x.Identity
+	}
+	return 0
+}
+
+func (x *Clock) GetRoot() uint64 {
+	if x != nil {
+		return x.Root
+	}
+	return 0
+}
+
+func (x *Clock) GetDepth() uint32 {
+	if x != nil {
+		return x.Depth
+	}
+	return 0
+}
+
+func (x *Clock) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *Clock) GetTurned() bool {
+	if x != nil {
+		return x.Turned
+	}
+	return false
+}
+
+func (x *Clock) GetTime() int64 {
+	if x != nil {
+		return x.Time
+	}
+	return 0
+}
+
+func (x *Clock) GetEps() int64 {
+	if x != nil {
+		return x.Eps
+	}
+	return 0
+}
+
+func (x *Clock) GetPorts() []*ClockPort {
+	if x != nil {
+		return x.Ports
+	}
+	return nil
+}
+
+// ClockPort is a port of a switch that has a clock.
+type ClockPort struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Port          string                 `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	Up            bool                   `protobuf:"varint,2,opt,name=up,proto3" json:"up,omitempty"`
+	Stamps        string                 `protobuf:"bytes,3,opt,name=stamps,proto3" json:"stamps,omitempty"` // where the instants come from at which messages arrive
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClockPort) Reset() {
+	*x = ClockPort{}
+	mi := &file_control_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClockPort) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClockPort) ProtoMessage() {}
+
+func (x *ClockPort) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClockPort.ProtoReflect.Descriptor instead.
+func (*ClockPort) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *ClockPort) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *ClockPort) GetUp() bool {
+	if x != nil {
+		return x.Up
+	}
+	return false
+}
+
+func (x *ClockPort) GetStamps() string {
+	if x != nil {
+		return x.Stamps
+	}
+	return ""
+}
+
+// ClockPlan is a clock's part of a plan. Ports are names.
+type ClockPlan struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Epoch         uint32                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the plan; later plans have higher ones
+	Root          bool                   `protobuf:"varint,2,opt,name=root,proto3" json:"root,omitempty"`
+	Deputy        bool                   `protobuf:"varint,3,opt,name=deputy,proto3" json:"deputy,omitempty"` // it becomes the root when it hears the root by neither parent
+	Parent        string                 `protobuf:"bytes,4,opt,name=parent,proto3" json:"parent,omitempty"`  // port by which the root is heard; empty: none
+	Second        string                 `protobuf:"bytes,5,opt,name=second,proto3" json:"second,omitempty"`  // port that it turns to; empty: none
+	Send          []string               `protobuf:"bytes,6,rep,name=send,proto3" json:"send,omitempty"`
+	Hops          uint32                 `protobuf:"varint,7,opt,name=hops,proto3" json:"hops,omitempty"`
+	MostHops      uint32                 `protobuf:"varint,8,opt,name=most_hops,json=mostHops,proto3" json:"most_hops,omitempty"` // after any failure
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClockPlan) Reset() {
+	*x = ClockPlan{}
+	mi := &file_control_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClockPlan) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClockPlan) ProtoMessage() {}
+
+func (x *ClockPlan) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClockPlan.ProtoReflect.Descriptor instead.
+func (*ClockPlan) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *ClockPlan) GetEpoch() uint32 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *ClockPlan) GetRoot() bool {
+	if x != nil {
+		return x.Root
+	}
+	return false
+}
+
+func (x *ClockPlan) GetDeputy() bool {
+	if x != nil {
+		return x.Deputy
+	}
+	return false
+}
+
+func (x *ClockPlan) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *ClockPlan) GetSecond() string {
+	if x != nil {
+		return x.Second
+	}
+	return ""
+}
+
+func (x *ClockPlan) GetSend() []string {
+	if x != nil {
+		return x.Send
+	}
+	return nil
+}
+
+func (x *ClockPlan) GetHops() uint32 {
+	if x != nil {
+		return x.Hops
+	}
+	return 0
+}
+
+func (x *ClockPlan) GetMostHops() uint32 {
+	if x != nil {
+		return x.MostHops
+	}
+	return 0
+}
+
+type PlanClockRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Switch        string                 `protobuf:"bytes,1,opt,name=switch,proto3" json:"switch,omitempty"`
+	Stage         string                 `protobuf:"bytes,2,opt,name=stage,proto3" json:"stage,omitempty"` // widen, take, narrow
+	Plan          *ClockPlan             `protobuf:"bytes,3,opt,name=plan,proto3" json:"plan,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanClockRequest) Reset() {
+	*x = PlanClockRequest{}
+	mi := &file_control_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanClockRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanClockRequest) ProtoMessage() {}
+
+func (x *PlanClockRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanClockRequest.ProtoReflect.Descriptor instead.
+func (*PlanClockRequest) Descriptor() ([]byte, []int) {
+	return file_control_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *PlanClockRequest) GetSwitch() string {
+	if x != nil {
+		return x.Switch
+	}
+	return ""
+}
+
+func (x *PlanClockRequest) GetStage() string {
+	if x != nil {
+		return x.Stage
+	}
+	return ""
+}
+
+func (x *PlanClockRequest) GetPlan() *ClockPlan {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
 type Exports struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Exports       []*Export              `protobuf:"bytes,1,rep,name=exports,proto3" json:"exports,omitempty"`
@@ -3787,7 +4202,7 @@ type Exports struct {
 
 func (x *Exports) Reset() {
 	*x = Exports{}
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3799,7 +4214,7 @@ func (x *Exports) String() string {
 func (*Exports) ProtoMessage() {}
 
 func (x *Exports) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[46]
+	mi := &file_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3812,7 +4227,7 @@ func (x *Exports) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exports.ProtoReflect.Descriptor instead.
 func (*Exports) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{46}
+	return file_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Exports) GetExports() []*Export {
@@ -3843,7 +4258,7 @@ type Export struct {
 
 func (x *Export) Reset() {
 	*x = Export{}
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3855,7 +4270,7 @@ func (x *Export) String() string {
 func (*Export) ProtoMessage() {}
 
 func (x *Export) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[47]
+	mi := &file_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3868,7 +4283,7 @@ func (x *Export) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Export.ProtoReflect.Descriptor instead.
 func (*Export) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{47}
+	return file_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Export) GetName() string {
@@ -3960,7 +4375,7 @@ type ExportSource struct {
 
 func (x *ExportSource) Reset() {
 	*x = ExportSource{}
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3972,7 +4387,7 @@ func (x *ExportSource) String() string {
 func (*ExportSource) ProtoMessage() {}
 
 func (x *ExportSource) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[48]
+	mi := &file_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3985,7 +4400,7 @@ func (x *ExportSource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportSource.ProtoReflect.Descriptor instead.
 func (*ExportSource) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{48}
+	return file_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ExportSource) GetSwitch() string {
@@ -4022,7 +4437,7 @@ type Pauses struct {
 
 func (x *Pauses) Reset() {
 	*x = Pauses{}
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4034,7 +4449,7 @@ func (x *Pauses) String() string {
 func (*Pauses) ProtoMessage() {}
 
 func (x *Pauses) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[49]
+	mi := &file_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4047,7 +4462,7 @@ func (x *Pauses) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pauses.ProtoReflect.Descriptor instead.
 func (*Pauses) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{49}
+	return file_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Pauses) GetPauses() []*Pause {
@@ -4089,7 +4504,7 @@ type Pause struct {
 
 func (x *Pause) Reset() {
 	*x = Pause{}
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4101,7 +4516,7 @@ func (x *Pause) String() string {
 func (*Pause) ProtoMessage() {}
 
 func (x *Pause) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[50]
+	mi := &file_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4114,7 +4529,7 @@ func (x *Pause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pause.ProtoReflect.Descriptor instead.
 func (*Pause) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{50}
+	return file_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Pause) GetSwitch() string {
@@ -4199,7 +4614,7 @@ type PauseCause struct {
 
 func (x *PauseCause) Reset() {
 	*x = PauseCause{}
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4211,7 +4626,7 @@ func (x *PauseCause) String() string {
 func (*PauseCause) ProtoMessage() {}
 
 func (x *PauseCause) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[51]
+	mi := &file_control_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4224,7 +4639,7 @@ func (x *PauseCause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseCause.ProtoReflect.Descriptor instead.
 func (*PauseCause) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{51}
+	return file_control_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *PauseCause) GetPort() string {
@@ -4267,7 +4682,7 @@ type Waits struct {
 
 func (x *Waits) Reset() {
 	*x = Waits{}
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4279,7 +4694,7 @@ func (x *Waits) String() string {
 func (*Waits) ProtoMessage() {}
 
 func (x *Waits) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[52]
+	mi := &file_control_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4292,7 +4707,7 @@ func (x *Waits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Waits.ProtoReflect.Descriptor instead.
 func (*Waits) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{52}
+	return file_control_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Waits) GetWaits() []*Wait {
@@ -4328,7 +4743,7 @@ type Wait struct {
 
 func (x *Wait) Reset() {
 	*x = Wait{}
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4340,7 +4755,7 @@ func (x *Wait) String() string {
 func (*Wait) ProtoMessage() {}
 
 func (x *Wait) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[53]
+	mi := &file_control_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4353,7 +4768,7 @@ func (x *Wait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Wait.ProtoReflect.Descriptor instead.
 func (*Wait) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{53}
+	return file_control_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Wait) GetSwitch() string {
@@ -4443,7 +4858,7 @@ type Workers struct {
 
 func (x *Workers) Reset() {
 	*x = Workers{}
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4455,7 +4870,7 @@ func (x *Workers) String() string {
 func (*Workers) ProtoMessage() {}
 
 func (x *Workers) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[54]
+	mi := &file_control_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4468,7 +4883,7 @@ func (x *Workers) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Workers.ProtoReflect.Descriptor instead.
 func (*Workers) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{54}
+	return file_control_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Workers) GetWorkers() []*Worker {
@@ -4509,7 +4924,7 @@ type Worker struct {
 
 func (x *Worker) Reset() {
 	*x = Worker{}
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4521,7 +4936,7 @@ func (x *Worker) String() string {
 func (*Worker) ProtoMessage() {}
 
 func (x *Worker) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[55]
+	mi := &file_control_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4534,7 +4949,7 @@ func (x *Worker) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Worker.ProtoReflect.Descriptor instead.
 func (*Worker) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{55}
+	return file_control_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Worker) GetWorker() uint32 {
@@ -4663,7 +5078,7 @@ type Memory struct {
 
 func (x *Memory) Reset() {
 	*x = Memory{}
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4675,7 +5090,7 @@ func (x *Memory) String() string {
 func (*Memory) ProtoMessage() {}
 
 func (x *Memory) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[56]
+	mi := &file_control_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4688,7 +5103,7 @@ func (x *Memory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Memory.ProtoReflect.Descriptor instead.
 func (*Memory) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{56}
+	return file_control_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Memory) GetChunks() uint64 {
@@ -4742,7 +5157,7 @@ type Limits struct {
 
 func (x *Limits) Reset() {
 	*x = Limits{}
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4754,7 +5169,7 @@ func (x *Limits) String() string {
 func (*Limits) ProtoMessage() {}
 
 func (x *Limits) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[57]
+	mi := &file_control_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4767,7 +5182,7 @@ func (x *Limits) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limits.ProtoReflect.Descriptor instead.
 func (*Limits) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{57}
+	return file_control_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Limits) GetLimits() []*Limit {
@@ -4796,7 +5211,7 @@ type Limit struct {
 
 func (x *Limit) Reset() {
 	*x = Limit{}
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4808,7 +5223,7 @@ func (x *Limit) String() string {
 func (*Limit) ProtoMessage() {}
 
 func (x *Limit) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[58]
+	mi := &file_control_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4821,7 +5236,7 @@ func (x *Limit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Limit.ProtoReflect.Descriptor instead.
 func (*Limit) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{58}
+	return file_control_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Limit) GetKind() string {
@@ -4896,7 +5311,7 @@ type Drops struct {
 
 func (x *Drops) Reset() {
 	*x = Drops{}
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4908,7 +5323,7 @@ func (x *Drops) String() string {
 func (*Drops) ProtoMessage() {}
 
 func (x *Drops) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[59]
+	mi := &file_control_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4921,7 +5336,7 @@ func (x *Drops) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drops.ProtoReflect.Descriptor instead.
 func (*Drops) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{59}
+	return file_control_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Drops) GetDrops() []*Drop {
@@ -4944,7 +5359,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4956,7 +5371,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[60]
+	mi := &file_control_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4969,7 +5384,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{60}
+	return file_control_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Drop) GetSwitch() string {
@@ -5017,7 +5432,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5029,7 +5444,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[61]
+	mi := &file_control_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5042,7 +5457,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{61}
+	return file_control_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *WatchRequest) GetSwitch() string {
@@ -5073,7 +5488,7 @@ type CaptureRequest struct {
 
 func (x *CaptureRequest) Reset() {
 	*x = CaptureRequest{}
-	mi := &file_control_proto_msgTypes[62]
+	mi := &file_control_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5085,7 +5500,7 @@ func (x *CaptureRequest) String() string {
 func (*CaptureRequest) ProtoMessage() {}
 
 func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[62]
+	mi := &file_control_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5098,7 +5513,7 @@ func (x *CaptureRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureRequest.ProtoReflect.Descriptor instead.
 func (*CaptureRequest) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{62}
+	return file_control_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *CaptureRequest) GetPorts() []string {
@@ -5153,7 +5568,7 @@ type CaptureResponse struct {
 
 func (x *CaptureResponse) Reset() {
 	*x = CaptureResponse{}
-	mi := &file_control_proto_msgTypes[63]
+	mi := &file_control_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5165,7 +5580,7 @@ func (x *CaptureResponse) String() string {
 func (*CaptureResponse) ProtoMessage() {}
 
 func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_proto_msgTypes[63]
+	mi := &file_control_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5178,7 +5593,7 @@ func (x *CaptureResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaptureResponse.ProtoReflect.Descriptor instead.
 func (*CaptureResponse) Descriptor() ([]byte, []int) {
-	return file_control_proto_rawDescGZIP(), []int{63}
+	return file_control_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *CaptureResponse) GetPcapng() []byte {
@@ -5554,7 +5969,44 @@ const file_control_proto_rawDesc = "" +
 	" \x01(\x04R\x05txXon\x12%\n" +
 	"\x0epaused_seconds\x18\v \x01(\x01R\rpausedSeconds\x12#\n" +
 	"\rasked_seconds\x18\f \x01(\x01R\faskedSeconds\x12\x16\n" +
-	"\x06storms\x18\r \x01(\x04R\x06storms\"7\n" +
+	"\x06storms\x18\r \x01(\x04R\x06storms\"d\n" +
+	"\x06Clocks\x12)\n" +
+	"\x06clocks\x18\x01 \x03(\v2\x11.gswitch.v1.ClockR\x06clocks\x12/\n" +
+	"\bcounters\x18\x02 \x03(\v2\x13.gswitch.v1.CounterR\bcounters\"\xe5\x02\n" +
+	"\x05Clock\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\x1e\n" +
+	"\n" +
+	"controlled\x18\x03 \x01(\bR\n" +
+	"controlled\x12)\n" +
+	"\x04plan\x18\x04 \x01(\v2\x15.gswitch.v1.ClockPlanR\x04plan\x12\x1a\n" +
+	"\bpromised\x18\x05 \x01(\rR\bpromised\x12\x1a\n" +
+	"\bidentity\x18\x06 \x01(\x04R\bidentity\x12\x12\n" +
+	"\x04root\x18\a \x01(\x04R\x04root\x12\x14\n" +
+	"\x05depth\x18\b \x01(\rR\x05depth\x12\x16\n" +
+	"\x06parent\x18\t \x01(\tR\x06parent\x12\x16\n" +
+	"\x06turned\x18\n" +
+	" \x01(\bR\x06turned\x12\x12\n" +
+	"\x04time\x18\v \x01(\x03R\x04time\x12\x10\n" +
+	"\x03eps\x18\f \x01(\x03R\x03eps\x12+\n" +
+	"\x05ports\x18\r \x03(\v2\x15.gswitch.v1.ClockPortR\x05ports\"G\n" +
+	"\tClockPort\x12\x12\n" +
+	"\x04port\x18\x01 \x01(\tR\x04port\x12\x0e\n" +
+	"\x02up\x18\x02 \x01(\bR\x02up\x12\x16\n" +
+	"\x06stamps\x18\x03 \x01(\tR\x06stamps\"\xc2\x01\n" +
+	"\tClockPlan\x12\x14\n" +
+	"\x05epoch\x18\x01 \x01(\rR\x05epoch\x12\x12\n" +
+	"\x04root\x18\x02 \x01(\bR\x04root\x12\x16\n" +
+	"\x06deputy\x18\x03 \x01(\bR\x06deputy\x12\x16\n" +
+	"\x06parent\x18\x04 \x01(\tR\x06parent\x12\x16\n" +
+	"\x06second\x18\x05 \x01(\tR\x06second\x12\x12\n" +
+	"\x04send\x18\x06 \x03(\tR\x04send\x12\x12\n" +
+	"\x04hops\x18\a \x01(\rR\x04hops\x12\x1b\n" +
+	"\tmost_hops\x18\b \x01(\rR\bmostHops\"k\n" +
+	"\x10PlanClockRequest\x12\x16\n" +
+	"\x06switch\x18\x01 \x01(\tR\x06switch\x12\x14\n" +
+	"\x05stage\x18\x02 \x01(\tR\x05stage\x12)\n" +
+	"\x04plan\x18\x03 \x01(\v2\x15.gswitch.v1.ClockPlanR\x04plan\"7\n" +
 	"\aExports\x12,\n" +
 	"\aexports\x18\x01 \x03(\v2\x12.gswitch.v1.ExportR\aexports\"\xd6\x02\n" +
 	"\x06Export\x12\x12\n" +
@@ -5678,7 +6130,7 @@ const file_control_proto_rawDesc = "" +
 	"\x04snap\x18\x06 \x01(\rR\x04snap\"C\n" +
 	"\x0fCaptureResponse\x12\x16\n" +
 	"\x06pcapng\x18\x01 \x01(\fR\x06pcapng\x12\x18\n" +
-	"\adropped\x18\x02 \x01(\x04R\adropped2\xe6\f\n" +
+	"\adropped\x18\x02 \x01(\x04R\adropped2\xe4\r\n" +
 	"\aControl\x12E\n" +
 	"\n" +
 	"GetVersion\x12\x1d.gswitch.v1.GetVersionRequest\x1a\x13.gswitch.v1.Version\"\x03\x90\x02\x01\x12J\n" +
@@ -5706,6 +6158,9 @@ const file_control_proto_rawDesc = "" +
 	"\vListExports\x12\x17.gswitch.v1.ListRequest\x1a\x13.gswitch.v1.Exports\"\x03\x90\x02\x01\x12<\n" +
 	"\tListDrops\x12\x17.gswitch.v1.ListRequest\x1a\x11.gswitch.v1.Drops\"\x03\x90\x02\x01\x12>\n" +
 	"\n" +
+	"ListClocks\x12\x17.gswitch.v1.ListRequest\x1a\x12.gswitch.v1.Clocks\"\x03\x90\x02\x01\x12<\n" +
+	"\tPlanClock\x12\x1c.gswitch.v1.PlanClockRequest\x1a\x11.gswitch.v1.Clock\x12>\n" +
+	"\n" +
 	"ListLimits\x12\x17.gswitch.v1.ListRequest\x1a\x12.gswitch.v1.Limits\"\x03\x90\x02\x01\x126\n" +
 	"\x05Watch\x12\x18.gswitch.v1.WatchRequest\x1a\x11.gswitch.v1.Ports0\x01\x12D\n" +
 	"\aCapture\x12\x1a.gswitch.v1.CaptureRequest\x1a\x1b.gswitch.v1.CaptureResponse0\x01\x12;\n" +
@@ -5724,7 +6179,7 @@ func file_control_proto_rawDescGZIP() []byte {
 }
 
 var file_control_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
+var file_control_proto_msgTypes = make([]protoimpl.MessageInfo, 71)
 var file_control_proto_goTypes = []any{
 	(RecordRequest_Action)(0),     // 0: gswitch.v1.RecordRequest.Action
 	(*RecordRequest)(nil),         // 1: gswitch.v1.RecordRequest
@@ -5773,26 +6228,31 @@ var file_control_proto_goTypes = []any{
 	(*BufferGroup)(nil),           // 44: gswitch.v1.BufferGroup
 	(*PFC)(nil),                   // 45: gswitch.v1.PFC
 	(*PFCClass)(nil),              // 46: gswitch.v1.PFCClass
-	(*Exports)(nil),               // 47: gswitch.v1.Exports
-	(*Export)(nil),                // 48: gswitch.v1.Export
-	(*ExportSource)(nil),          // 49: gswitch.v1.ExportSource
-	(*Pauses)(nil),                // 50: gswitch.v1.Pauses
-	(*Pause)(nil),                 // 51: gswitch.v1.Pause
-	(*PauseCause)(nil),            // 52: gswitch.v1.PauseCause
-	(*Waits)(nil),                 // 53: gswitch.v1.Waits
-	(*Wait)(nil),                  // 54: gswitch.v1.Wait
-	(*Workers)(nil),               // 55: gswitch.v1.Workers
-	(*Worker)(nil),                // 56: gswitch.v1.Worker
-	(*Memory)(nil),                // 57: gswitch.v1.Memory
-	(*Limits)(nil),                // 58: gswitch.v1.Limits
-	(*Limit)(nil),                 // 59: gswitch.v1.Limit
-	(*Drops)(nil),                 // 60: gswitch.v1.Drops
-	(*Drop)(nil),                  // 61: gswitch.v1.Drop
-	(*WatchRequest)(nil),          // 62: gswitch.v1.WatchRequest
-	(*CaptureRequest)(nil),        // 63: gswitch.v1.CaptureRequest
-	(*CaptureResponse)(nil),       // 64: gswitch.v1.CaptureResponse
-	nil,                           // 65: gswitch.v1.SetPort.FaultsEntry
-	nil,                           // 66: gswitch.v1.Faults.LostEntry
+	(*Clocks)(nil),                // 47: gswitch.v1.Clocks
+	(*Clock)(nil),                 // 48: gswitch.v1.Clock
+	(*ClockPort)(nil),             // 49: gswitch.v1.ClockPort
+	(*ClockPlan)(nil),             // 50: gswitch.v1.ClockPlan
+	(*PlanClockRequest)(nil),      // 51: gswitch.v1.PlanClockRequest
+	(*Exports)(nil),               // 52: gswitch.v1.Exports
+	(*Export)(nil),                // 53: gswitch.v1.Export
+	(*ExportSource)(nil),          // 54: gswitch.v1.ExportSource
+	(*Pauses)(nil),                // 55: gswitch.v1.Pauses
+	(*Pause)(nil),                 // 56: gswitch.v1.Pause
+	(*PauseCause)(nil),            // 57: gswitch.v1.PauseCause
+	(*Waits)(nil),                 // 58: gswitch.v1.Waits
+	(*Wait)(nil),                  // 59: gswitch.v1.Wait
+	(*Workers)(nil),               // 60: gswitch.v1.Workers
+	(*Worker)(nil),                // 61: gswitch.v1.Worker
+	(*Memory)(nil),                // 62: gswitch.v1.Memory
+	(*Limits)(nil),                // 63: gswitch.v1.Limits
+	(*Limit)(nil),                 // 64: gswitch.v1.Limit
+	(*Drops)(nil),                 // 65: gswitch.v1.Drops
+	(*Drop)(nil),                  // 66: gswitch.v1.Drop
+	(*WatchRequest)(nil),          // 67: gswitch.v1.WatchRequest
+	(*CaptureRequest)(nil),        // 68: gswitch.v1.CaptureRequest
+	(*CaptureResponse)(nil),       // 69: gswitch.v1.CaptureResponse
+	nil,                           // 70: gswitch.v1.SetPort.FaultsEntry
+	nil,                           // 71: gswitch.v1.Faults.LostEntry
 }
 var file_control_proto_depIdxs = []int32{
 	0,  // 0: gswitch.v1.RecordRequest.action:type_name -> gswitch.v1.RecordRequest.Action
@@ -5800,11 +6260,11 @@ var file_control_proto_depIdxs = []int32{
 	11, // 2: gswitch.v1.EditRequest.set_port:type_name -> gswitch.v1.SetPort
 	12, // 3: gswitch.v1.EditRequest.set:type_name -> gswitch.v1.Entry
 	13, // 4: gswitch.v1.EditRequest.delete:type_name -> gswitch.v1.Key
-	65, // 5: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
+	70, // 5: gswitch.v1.SetPort.faults:type_name -> gswitch.v1.SetPort.FaultsEntry
 	20, // 6: gswitch.v1.Ports.ports:type_name -> gswitch.v1.Port
 	22, // 7: gswitch.v1.Port.xsk:type_name -> gswitch.v1.XSK
 	21, // 8: gswitch.v1.Port.faults:type_name -> gswitch.v1.Faults
-	66, // 9: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
+	71, // 9: gswitch.v1.Faults.lost:type_name -> gswitch.v1.Faults.LostEntry
 	24, // 10: gswitch.v1.Queues.queues:type_name -> gswitch.v1.Queue
 	25, // 11: gswitch.v1.Queue.policy:type_name -> gswitch.v1.PolicyQueue
 	25, // 12: gswitch.v1.Queue.shadow:type_name -> gswitch.v1.PolicyQueue
@@ -5821,70 +6281,79 @@ var file_control_proto_depIdxs = []int32{
 	43, // 23: gswitch.v1.Buffers.buffers:type_name -> gswitch.v1.Buffer
 	44, // 24: gswitch.v1.Buffers.groups:type_name -> gswitch.v1.BufferGroup
 	46, // 25: gswitch.v1.PFC.classes:type_name -> gswitch.v1.PFCClass
-	48, // 26: gswitch.v1.Exports.exports:type_name -> gswitch.v1.Export
-	49, // 27: gswitch.v1.Export.sources:type_name -> gswitch.v1.ExportSource
-	51, // 28: gswitch.v1.Pauses.pauses:type_name -> gswitch.v1.Pause
-	52, // 29: gswitch.v1.Pause.causes:type_name -> gswitch.v1.PauseCause
-	54, // 30: gswitch.v1.Waits.waits:type_name -> gswitch.v1.Wait
-	56, // 31: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
-	57, // 32: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
-	59, // 33: gswitch.v1.Limits.limits:type_name -> gswitch.v1.Limit
-	61, // 34: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
-	4,  // 35: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
-	6,  // 36: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
-	8,  // 37: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
-	10, // 38: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
-	14, // 39: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
-	16, // 40: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
-	18, // 41: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
-	18, // 42: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
-	18, // 43: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
-	18, // 44: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
-	18, // 45: gswitch.v1.Control.ListPaths:input_type -> gswitch.v1.ListRequest
-	18, // 46: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
-	18, // 47: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
-	18, // 48: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
-	18, // 49: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
-	18, // 50: gswitch.v1.Control.ListCounters:input_type -> gswitch.v1.ListRequest
-	18, // 51: gswitch.v1.Control.ListPauses:input_type -> gswitch.v1.ListRequest
-	18, // 52: gswitch.v1.Control.ListWaits:input_type -> gswitch.v1.ListRequest
-	18, // 53: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
-	18, // 54: gswitch.v1.Control.ListExports:input_type -> gswitch.v1.ListRequest
-	18, // 55: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
-	18, // 56: gswitch.v1.Control.ListLimits:input_type -> gswitch.v1.ListRequest
-	62, // 57: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
-	63, // 58: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
-	1,  // 59: gswitch.v1.Control.Record:input_type -> gswitch.v1.RecordRequest
-	5,  // 60: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
-	7,  // 61: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
-	9,  // 62: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
-	9,  // 63: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
-	15, // 64: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
-	17, // 65: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
-	19, // 66: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
-	23, // 67: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
-	33, // 68: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
-	35, // 69: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
-	29, // 70: gswitch.v1.Control.ListPaths:output_type -> gswitch.v1.Paths
-	38, // 71: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
-	40, // 72: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
-	42, // 73: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
-	45, // 74: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
-	26, // 75: gswitch.v1.Control.ListCounters:output_type -> gswitch.v1.Counters
-	50, // 76: gswitch.v1.Control.ListPauses:output_type -> gswitch.v1.Pauses
-	53, // 77: gswitch.v1.Control.ListWaits:output_type -> gswitch.v1.Waits
-	55, // 78: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
-	47, // 79: gswitch.v1.Control.ListExports:output_type -> gswitch.v1.Exports
-	60, // 80: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
-	58, // 81: gswitch.v1.Control.ListLimits:output_type -> gswitch.v1.Limits
-	19, // 82: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
-	64, // 83: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
-	2,  // 84: gswitch.v1.Control.Record:output_type -> gswitch.v1.Recordings
-	60, // [60:85] is the sub-list for method output_type
-	35, // [35:60] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	48, // 26: gswitch.v1.Clocks.clocks:type_name -> gswitch.v1.Clock
+	27, // 27: gswitch.v1.Clocks.counters:type_name -> gswitch.v1.Counter
+	50, // 28: gswitch.v1.Clock.plan:type_name -> gswitch.v1.ClockPlan
+	49, // 29: gswitch.v1.Clock.ports:type_name -> gswitch.v1.ClockPort
+	50, // 30: gswitch.v1.PlanClockRequest.plan:type_name -> gswitch.v1.ClockPlan
+	53, // 31: gswitch.v1.Exports.exports:type_name -> gswitch.v1.Export
+	54, // 32: gswitch.v1.Export.sources:type_name -> gswitch.v1.ExportSource
+	56, // 33: gswitch.v1.Pauses.pauses:type_name -> gswitch.v1.Pause
+	57, // 34: gswitch.v1.Pause.causes:type_name -> gswitch.v1.PauseCause
+	59, // 35: gswitch.v1.Waits.waits:type_name -> gswitch.v1.Wait
+	61, // 36: gswitch.v1.Workers.workers:type_name -> gswitch.v1.Worker
+	62, // 37: gswitch.v1.Workers.memory:type_name -> gswitch.v1.Memory
+	64, // 38: gswitch.v1.Limits.limits:type_name -> gswitch.v1.Limit
+	66, // 39: gswitch.v1.Drops.drops:type_name -> gswitch.v1.Drop
+	4,  // 40: gswitch.v1.Control.GetVersion:input_type -> gswitch.v1.GetVersionRequest
+	6,  // 41: gswitch.v1.Control.GetConfig:input_type -> gswitch.v1.GetConfigRequest
+	8,  // 42: gswitch.v1.Control.Apply:input_type -> gswitch.v1.ApplyRequest
+	10, // 43: gswitch.v1.Control.Edit:input_type -> gswitch.v1.EditRequest
+	14, // 44: gswitch.v1.Control.ClearCounters:input_type -> gswitch.v1.ClearCountersRequest
+	16, // 45: gswitch.v1.Control.FlushFDB:input_type -> gswitch.v1.FlushFDBRequest
+	18, // 46: gswitch.v1.Control.ListPorts:input_type -> gswitch.v1.ListRequest
+	18, // 47: gswitch.v1.Control.ListQueues:input_type -> gswitch.v1.ListRequest
+	18, // 48: gswitch.v1.Control.ListFDB:input_type -> gswitch.v1.ListRequest
+	18, // 49: gswitch.v1.Control.ListRoutes:input_type -> gswitch.v1.ListRequest
+	18, // 50: gswitch.v1.Control.ListPaths:input_type -> gswitch.v1.ListRequest
+	18, // 51: gswitch.v1.Control.ListNeighbors:input_type -> gswitch.v1.ListRequest
+	18, // 52: gswitch.v1.Control.ListACLs:input_type -> gswitch.v1.ListRequest
+	18, // 53: gswitch.v1.Control.ListBuffers:input_type -> gswitch.v1.ListRequest
+	18, // 54: gswitch.v1.Control.ListPFC:input_type -> gswitch.v1.ListRequest
+	18, // 55: gswitch.v1.Control.ListCounters:input_type -> gswitch.v1.ListRequest
+	18, // 56: gswitch.v1.Control.ListPauses:input_type -> gswitch.v1.ListRequest
+	18, // 57: gswitch.v1.Control.ListWaits:input_type -> gswitch.v1.ListRequest
+	18, // 58: gswitch.v1.Control.ListWorkers:input_type -> gswitch.v1.ListRequest
+	18, // 59: gswitch.v1.Control.ListExports:input_type -> gswitch.v1.ListRequest
+	18, // 60: gswitch.v1.Control.ListDrops:input_type -> gswitch.v1.ListRequest
+	18, // 61: gswitch.v1.Control.ListClocks:input_type -> gswitch.v1.ListRequest
+	51, // 62: gswitch.v1.Control.PlanClock:input_type -> gswitch.v1.PlanClockRequest
+	18, // 63: gswitch.v1.Control.ListLimits:input_type -> gswitch.v1.ListRequest
+	67, // 64: gswitch.v1.Control.Watch:input_type -> gswitch.v1.WatchRequest
+	68, // 65: gswitch.v1.Control.Capture:input_type -> gswitch.v1.CaptureRequest
+	1,  // 66: gswitch.v1.Control.Record:input_type -> gswitch.v1.RecordRequest
+	5,  // 67: gswitch.v1.Control.GetVersion:output_type -> gswitch.v1.Version
+	7,  // 68: gswitch.v1.Control.GetConfig:output_type -> gswitch.v1.ConfigDocument
+	9,  // 69: gswitch.v1.Control.Apply:output_type -> gswitch.v1.ApplyResponse
+	9,  // 70: gswitch.v1.Control.Edit:output_type -> gswitch.v1.ApplyResponse
+	15, // 71: gswitch.v1.Control.ClearCounters:output_type -> gswitch.v1.ClearCountersResponse
+	17, // 72: gswitch.v1.Control.FlushFDB:output_type -> gswitch.v1.FlushFDBResponse
+	19, // 73: gswitch.v1.Control.ListPorts:output_type -> gswitch.v1.Ports
+	23, // 74: gswitch.v1.Control.ListQueues:output_type -> gswitch.v1.Queues
+	33, // 75: gswitch.v1.Control.ListFDB:output_type -> gswitch.v1.FDB
+	35, // 76: gswitch.v1.Control.ListRoutes:output_type -> gswitch.v1.Routes
+	29, // 77: gswitch.v1.Control.ListPaths:output_type -> gswitch.v1.Paths
+	38, // 78: gswitch.v1.Control.ListNeighbors:output_type -> gswitch.v1.Neighbors
+	40, // 79: gswitch.v1.Control.ListACLs:output_type -> gswitch.v1.ACLs
+	42, // 80: gswitch.v1.Control.ListBuffers:output_type -> gswitch.v1.Buffers
+	45, // 81: gswitch.v1.Control.ListPFC:output_type -> gswitch.v1.PFC
+	26, // 82: gswitch.v1.Control.ListCounters:output_type -> gswitch.v1.Counters
+	55, // 83: gswitch.v1.Control.ListPauses:output_type -> gswitch.v1.Pauses
+	58, // 84: gswitch.v1.Control.ListWaits:output_type -> gswitch.v1.Waits
+	60, // 85: gswitch.v1.Control.ListWorkers:output_type -> gswitch.v1.Workers
+	52, // 86: gswitch.v1.Control.ListExports:output_type -> gswitch.v1.Exports
+	65, // 87: gswitch.v1.Control.ListDrops:output_type -> gswitch.v1.Drops
+	47, // 88: gswitch.v1.Control.ListClocks:output_type -> gswitch.v1.Clocks
+	48, // 89: gswitch.v1.Control.PlanClock:output_type -> gswitch.v1.Clock
+	63, // 90: gswitch.v1.Control.ListLimits:output_type -> gswitch.v1.Limits
+	19, // 91: gswitch.v1.Control.Watch:output_type -> gswitch.v1.Ports
+	69, // 92: gswitch.v1.Control.Capture:output_type -> gswitch.v1.CaptureResponse
+	2,  // 93: gswitch.v1.Control.Record:output_type -> gswitch.v1.Recordings
+	67, // [67:94] is the sub-list for method output_type
+	40, // [40:67] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_control_proto_init() }
@@ -5905,7 +6374,7 @@ func file_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_proto_rawDesc), len(file_control_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   66,
+			NumMessages:   71,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

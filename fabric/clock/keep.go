@@ -1,6 +1,8 @@
 package clock
 
 import (
+	"slices"
+
 	"gswitch/clocksync"
 	"gswitch/clocksync/boundary"
 	"gswitch/clocksync/ordinary"
@@ -18,6 +20,7 @@ type Keeper struct {
 	now    []clocksync.Options
 	epoch  uint32
 	byID   map[uint64]int
+	rnd    frame.Rand
 	Counts Counts
 }
 
@@ -38,7 +41,7 @@ type member struct {
 
 // NewKeeper finds the clocks of a network. live tells what works.
 func NewKeeper(n *vnet.Network, s *Spec, options []clocksync.Options, live Live) (*Keeper, error) {
-	k := &Keeper{n: n, spec: s, live: live, nodes: make([]member, len(n.Topology.Nodes)), now: options, epoch: 1, byID: map[uint64]int{}}
+	k := &Keeper{n: n, spec: s, live: live, nodes: make([]member, len(n.Topology.Nodes)), now: options, epoch: 1, byID: map[uint64]int{}, rnd: frame.NewRand(s.Seed)}
 	for i, node := range n.Topology.Nodes {
 		m := &k.nodes[i]
 		m.id = n.EngineNode(i)
@@ -146,26 +149,51 @@ func (k *Keeper) Plan(now frame.Time) {
 		}
 	}
 	k.Counts.Devices += len(changed)
+	k.bring(now, p, next, changed)
 	for _, i := range order {
-		k.nodes[i].Widen(&next[i].Transmit)
+		if !slices.Contains(changed, i) {
+			k.now[i] = next[i]
+		}
 	}
-	wide := make([]clocksync.Ports, len(next))
-	for _, i := range changed {
-		o := next[i]
-		wide[i] = *k.nodes[i].Transmit()
-		o.Transmit = wide[i]
-		k.apply(now, i, o)
+}
+
+// bring has the nodes carry out the stages of a plan: at once, or each stage, and of the
+// second each level of the tree, within Spec.Push of the one before at every node, when it
+// comes there by the seed. What has not come when the next plan begins does not come.
+func (k *Keeper) bring(now frame.Time, p *Plan, next []clocksync.Options, changed []int) {
+	epoch, order := k.epoch, p.TopDown()
+	at := now
+	stage := func(nodes []int, do func(now frame.Time, i int)) {
+		for _, i := range nodes {
+			if k.spec.Push == 0 {
+				do(at, i)
+				continue
+			}
+			k.n.Engine.At(at+frame.Time(k.rnd.Uint32n(uint32(k.spec.Push))), func(now frame.Time) {
+				if k.epoch == epoch {
+					do(now, i)
+				}
+			})
+		}
+		at += k.spec.Push
 	}
-	k.n.Engine.At(now+2*k.spec.Interval, func(frame.Time) {
+	stage(order, func(_ frame.Time, i int) { k.nodes[i].Widen(&next[i].Transmit) })
+	for _, level := range p.Levels() {
+		level = slices.DeleteFunc(level, func(i int) bool { return !slices.Contains(changed, i) })
+		stage(level, func(now frame.Time, i int) {
+			o := next[i]
+			o.Transmit = *k.nodes[i].Transmit()
+			k.apply(now, i, o)
+			k.now[i] = next[i]
+		})
+	}
+	k.n.Engine.At(at+2*k.spec.Interval, func(frame.Time) {
 		for _, i := range order {
 			if k.now[i].Epoch == next[i].Epoch || !differ(k.now[i], next[i]) {
 				k.nodes[i].Narrow(next[i].Transmit)
 			}
 		}
 	})
-	for _, i := range order {
-		k.now[i] = next[i]
-	}
 }
 
 // differ reports whether two configurations ask for anything else.

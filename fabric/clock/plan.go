@@ -2,6 +2,7 @@ package clock
 
 import (
 	"fmt"
+	"slices"
 
 	"gswitch/clocksync"
 	"gswitch/clocksync/plan"
@@ -78,6 +79,9 @@ func (s *Spec) graph(t *fabric.Topology, live Live, root int) (g *plan.Graph, of
 	return g, of, by
 }
 
+// ErrNoPlan is wrapped by errors of Plan where not everybody can have a second parent.
+var ErrNoPlan = plan.ErrNone
+
 // Plan plans on what works. root is the node that is the root, -1: that of the
 // spec.
 func (s *Spec) Plan(t *fabric.Topology, live Live, root int) (*Plan, error) {
@@ -148,14 +152,16 @@ func (p *Plan) node(i int) int {
 }
 
 // TopDown are the nodes of the plan, parents before children.
-func (p *Plan) TopDown() []int {
-	v := make([]int, 0, len(p.by))
-	for d := 0; len(v) < len(p.by); d++ {
-		for i, depth := range p.Depth {
-			if depth == d {
-				v = append(v, p.by[i])
-			}
+func (p *Plan) TopDown() []int { return slices.Concat(p.Levels()...) }
+
+// Levels are the nodes of the plan by their hops from the root.
+func (p *Plan) Levels() [][]int {
+	var v [][]int
+	for i, depth := range p.Depth {
+		for len(v) <= depth {
+			v = append(v, nil)
 		}
+		v[depth] = append(v[depth], p.by[i])
 	}
 	return v
 }
@@ -175,7 +181,7 @@ func (s *Spec) Options(t *fabric.Topology, live Live, p *Plan, epoch uint32) []c
 	children := p.Children()
 	for i, node := range p.by {
 		c := clocksync.Config{Epoch: epoch, Root: i == p.Root, Accept: clocksync.NoPort, Backup: clocksync.NoPort, Interval: s.Interval, Drift: s.Drift,
-			EpsBase: frame.Time(p.Depth[i]) * s.Hop, EpsBackup: frame.Time(max(p.Depth[i], p.BackupDepth[i])) * s.Hop, Free: s.Scheme.Free, Recovery: s.recovery()}
+			Hop: s.Hop, EpsBase: frame.Time(p.Depth[i]) * s.Hop, EpsBackup: frame.Time(max(p.Depth[i], p.BackupDepth[i])) * s.Hop, Free: s.Scheme.Free, Recovery: s.recovery()}
 		if s.Scheme.Backup {
 			c.Timeout1 = s.Timeout1
 			if i == p.BackupRoot {

@@ -45,6 +45,9 @@ var Schemes = []Scheme{
 	{Name: "ptp", Doc: "PTP's boundary clocks, a message each 2 s", Interval: 2 * frame.Second, Free: true, Intervals: 1},
 }
 
+// Bare is the scheme for networks in which not everybody can have a second parent.
+var Bare = &Schemes[slices.IndexFunc(Schemes, func(s Scheme) bool { return s.Name == "sync-messages" })]
+
 // Find returns the scheme with a name.
 func Find(name string) (*Scheme, error) {
 	var names []string
@@ -69,12 +72,23 @@ type Spec struct {
 	Drift      int64      // assumed of oscillators, parts in 10^9; 0: clocksync.Drift
 	Controller frame.Time // how long the controller takes to act; 0: it does not
 	Unstamped  frame.Time // clocksync.Options.Unstamped
+	Push       frame.Time // within which a stage of a plan comes to all nodes; 0: at once
+	Seed       uint64     // by which it comes to each
 }
 
 // Domain is what one failure takes down.
 type Domain struct {
 	Name  string
 	Nodes []string
+}
+
+// ParseDomain reads a domain that is written as name=node,node,...
+func ParseDomain(s string) (Domain, error) {
+	name, nodes, ok := strings.Cut(s, "=")
+	if !ok || name == "" || nodes == "" {
+		return Domain{}, fmt.Errorf("%q: write name=node,node,...", s)
+	}
+	return Domain{Name: name, Nodes: strings.Split(nodes, ",")}, nil
 }
 
 // Defaults fills in what was left out.
@@ -122,8 +136,9 @@ func (s *Spec) recovery() frame.Time {
 	return frame.Time(s.Scheme.Intervals) * s.Interval
 }
 
-// Check reports what stands against a spec of which the defaults are filled in.
-func (s *Spec) Check(t *fabric.Topology) error {
+// CheckNames reports what a spec, of which the defaults are filled in, names that is not
+// there, or has more ports than a clock looks after.
+func (s *Spec) CheckNames(t *fabric.Topology) error {
 	if _, ok := t.Lookup(s.Root); !ok {
 		return fmt.Errorf("root: there is no node %q", s.Root)
 	}
@@ -137,6 +152,14 @@ func (s *Spec) Check(t *fabric.Topology) error {
 	n := slices.MaxFunc(t.Nodes, func(a, b fabric.Node) int { return len(a.Links) - len(b.Links) })
 	if len(n.Links) > clocksync.MaxPorts {
 		return fmt.Errorf("%s has %d ports; a clock looks after %d", n.Name, len(n.Links), clocksync.MaxPorts)
+	}
+	return nil
+}
+
+// Check reports what stands against a spec of which the defaults are filled in.
+func (s *Spec) Check(t *fabric.Topology) error {
+	if err := s.CheckNames(t); err != nil {
+		return err
 	}
 	_, err := s.Plan(t, Everything, -1)
 	return err

@@ -251,14 +251,11 @@ func (l *Layout) switchConfig(s, switches int, ports []config.Port) config.Switc
 	t, n := l.Plan.Topology, &l.Plan.Nodes[s]
 	mac := config.MAC(n.MAC)
 	sw := config.Switch{Name: t.Nodes[s].Name, MAC: &mac, Loopback: n.Loopback, Ports: ports}
-	seen := map[string]int{}
+	names := t.PortNames(s)
 	for p := range ports {
 		link := &t.Links[t.Nodes[s].Links[p]]
 		port := &ports[p]
-		port.Name = t.Nodes[link.Other(s).Node].Name
-		if seen[port.Name]++; seen[port.Name] > 1 {
-			port.Name = fmt.Sprintf("%s.%d", port.Name, seen[port.Name])
-		}
+		port.Name = names[p]
 		port.Rate = units.Rate(link.Rate)
 		port.Delay = units.Duration(link.Delay)
 		if t.Nodes[link.Other(s).Node].Kind == fabric.Host {

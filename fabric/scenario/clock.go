@@ -18,9 +18,11 @@ type Clock struct {
 	Timeout1   units.Duration `yaml:"timeout1" doc:"Silence after which a node turns to its second parent. 185/90 of the interval if left out."`
 	Timeout2   units.Duration `yaml:"timeout2" doc:"Silence behind that, after which the backup root takes over. Twice the interval if left out."`
 	Oscillator int            `yaml:"oscillator" range:"0,100000" default:"100" doc:"Oscillators are within so many parts per million of the truth: of each node by the seed."`
+	Ramp       units.Duration `yaml:"ramp" doc:"In which each oscillator goes, as the temperature does, from one frequency within oscillator to the next, again and again: to which ones by the seed. They keep theirs if left out."`
 	Drift      int            `yaml:"drift" range:"1,100000" default:"200" doc:"Parts per million by which the uncertainty of a clock grows that hears nobody."`
 	Hop        units.Duration `yaml:"hop" default:"5ns" doc:"Uncertainty that each hop adds."`
 	Controller units.Duration `yaml:"controller" doc:"How long after a failure the controller has another plan, made of what works, at all nodes. It does nothing if left out."`
+	Push       units.Duration `yaml:"push" doc:"Within which each stage of a plan, and of the second stage each level of the tree, comes to all nodes: to each by the seed. At once if left out."`
 	Domains    []ClockDomain  `yaml:"domains" doc:"What one failure takes down together."`
 	Sample     units.Duration `yaml:"sample" default:"10us" doc:"Between two looks at all clocks: how uncertain they say they are, and how wrong they are."`
 	Watch      string         `yaml:"watch" doc:"A node that is recorded over time, with values of its own (clock_watched_eps)."`
@@ -30,6 +32,14 @@ type Clock struct {
 type ClockDomain struct {
 	Name  string   `yaml:"name" need:"yes" doc:"Name."`
 	Nodes []string `yaml:"nodes" need:"yes" doc:"Hosts and switches, or ranges such as h1..h4."`
+}
+
+// rampSteps are the pieces of a ramp: in each the frequency stays.
+const rampSteps = 32
+
+// RampSteps returns the pieces of a ramp, and how long one is.
+func (c *Clock) RampSteps() (n int, each frame.Time) {
+	return rampSteps, frame.Time(c.Ramp) / rampSteps
 }
 
 // On reports whether clocks are kept together at all.
@@ -44,7 +54,7 @@ func (r *Run) ClockSpec() (*clock.Spec, error) {
 		return nil, err
 	}
 	s := &clock.Spec{Scheme: scheme, Root: c.Root, Interval: frame.Time(c.Interval), Timeout1: frame.Time(c.Timeout1), Timeout2: frame.Time(c.Timeout2),
-		Hop: frame.Time(c.Hop), Drift: int64(c.Drift) * 1000, Controller: frame.Time(c.Controller)}
+		Hop: frame.Time(c.Hop), Drift: int64(c.Drift) * 1000, Controller: frame.Time(c.Controller), Push: frame.Time(c.Push), Seed: r.Seed}
 	for _, d := range c.Domains {
 		var nodes []string
 		for _, n := range d.Nodes {
@@ -86,13 +96,19 @@ func spread(text string) ([]string, error) {
 func (v *validator) clock() {
 	c := &v.doc.Clock
 	if !c.On() {
-		for _, key := range []string{"root", "interval", "timeout1", "timeout2", "oscillator", "drift", "hop", "controller", "domains", "sample", "watch"} {
+		for _, key := range []string{"root", "interval", "timeout1", "timeout2", "oscillator", "drift", "hop", "ramp", "controller", "push", "domains", "sample", "watch"} {
 			if v.sec.Has("clock."+key) && len(v.doc.Variants) == 0 {
 				v.sec.Fail("clock."+key, "means nothing without a scheme")
 				return
 			}
 		}
 		return
+	}
+	if c.Push < 0 || c.Push > units.Duration(frame.Second) {
+		v.sec.Fail("clock.push", "is not from 0 to 1s")
+	}
+	if c.Ramp != 0 && c.Ramp < units.Duration(frame.Microsecond*rampSteps) {
+		v.sec.Fail("clock.ramp", "is shorter than %v", units.Duration(frame.Microsecond*rampSteps))
 	}
 	if c.Sample <= 0 {
 		v.sec.Fail("clock.sample", "is not above zero")

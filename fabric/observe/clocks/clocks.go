@@ -106,6 +106,7 @@ func (c *clockSet) begin(n *vnet.Network, r *scenario.Run, rec *measure.Recorder
 			return err
 		}
 	}
+	c.ramp(n, r)
 	watched := -1
 	if i, ok := n.Topology.Lookup(d.Watch); ok {
 		watched = i
@@ -129,6 +130,29 @@ func (c *clockSet) begin(n *vnet.Network, r *scenario.Run, rec *measure.Recorder
 	c.keeper.Begin()
 	c.follow(n, r)
 	return nil
+}
+
+// ramp has oscillators go from one frequency to the next, in steps.
+func (c *clockSet) ramp(n *vnet.Network, r *scenario.Run) {
+	steps, each := r.Doc.Clock.RampSteps()
+	if each == 0 {
+		return
+	}
+	span := uint32(r.Doc.Clock.Oscillator) * 2000
+	for i := range n.Topology.Nodes {
+		rnd := frame.NewRand(r.Seed*0x9e3779b97f4a7c15 + uint64(i) + 1<<32)
+		from, _ := r.Oscillator(i)
+		to, k := from, steps
+		n.Engine.Every(each, each, func(frame.Time) {
+			if k == steps {
+				from, to, k = to, int64(rnd.Uint32n(span+1))-int64(span/2), 0
+			}
+			k++
+			if err := n.Engine.SetClock(n.EngineNode(i), from+(to-from)*int64(k)/int64(steps), 0); err != nil {
+				n.Engine.Stop(err)
+			}
+		})
+	}
 }
 
 // follow notes what fails, and has the controller act behind each change.

@@ -1,0 +1,259 @@
+package gcollect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	promcollectors "github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"gswitch/collect"
+	"gswitch/collect/clocks"
+	"gswitch/control"
+	"gswitch/control/cli"
+	"gswitch/control/privilege"
+	"gswitch/fabric"
+	"gswitch/fabric/clock"
+)
+
+// fabricRun is where the daemons of gfabric listen, by the name of the fabric.
+const fabricRun = "/run/gfabric"
+
+func (a *app) clockCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "clock",
+		Short: "Plan the clocks of switches, and bring the switches to the plan",
+		Example: "  gcollect clock run --fabric leaf-spine:2,4,2\n" +
+			"  gcollect clock status",
+		Args: cli.Args(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			return cli.Usage(errors.New("say what: gcollect clock run, or gcollect clock status"))
+		},
+	}
+	c.AddCommand(a.clockRunCommand(), a.clockStatusCommand())
+	return c
+}
+
+// clockFlags are the flags of clock run.
+type clockFlags struct {
+	fabric   string
+	name     string
+	root     string
+	domains  []string
+	daemons  []string
+	sockets  string
+	metrics  string
+	lease    time.Duration
+	every    time.Duration
+	replicas int
+	show     control.Credentials
+	keep     cli.Privileges
+}
+
+func (a *app) clockRunCommand() *cobra.Command {
+	var f clockFlags
+	c := &cobra.Command{
+		Use:   "run",
+		Short: "Control the clocks of a fabric's switches",
+		Long: `run looks at the switches of a fabric, plans who follows whom (as gfabric clock plan
+does) on what works, and brings the switches to the plan, make before break: first
+all send by the ports of the new plan, too, then they follow its parents, the root
+first, then they send by no others. Clocks with "clock: {controlled: true}" in their
+document take part. When a link or a switch fails, or comes back, it plans again; in
+the time until then the clocks help themselves by their second parents.
+
+Several may run for one fabric. They choose one by a lease in JetStream: in the server
+of "gcollect run" with the same --data, or in a cluster (--nats). When it dies, another
+one leads after --lease. Each plan has an epoch of its own, and a switch takes nothing
+of an earlier plan than it has begun with: whoever was replaced, and does not know it,
+changes nothing.
+
+--fabric is the network as gfabric up takes it. Ports of switches are named as gfabric
+names them: by the neighbour, and s2.2 for the second link to s2. Daemons are found
+where gfabric up has them, or by --daemon.`,
+		Example: `  gcollect clock run --fabric leaf-spine:2,4,2
+  gcollect clock run --fabric fabric.yaml --root spine1 --domain supply=spine1,spine2
+  gcollect clock run --fabric fabric.yaml --daemon s1=10.0.0.1:9100 --daemon s2=10.0.0.2:9100 --token token
+  gcollect clock run --fabric fabric.yaml --nats nats://n1:4222,nats://n2:4222 --replicas 2`,
+		Args: cli.Args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			return f.run(c.Context(), a, c.OutOrStdout(), c.ErrOrStderr())
+		},
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.fabric, "fabric", "", "the network: a file, or a generator such as leaf-spine:2,4,2")
+	fl.StringVar(&f.name, "name", "", "of this controller among others; the machine's and the process's number if left out")
+	fl.StringVar(&f.root, "root", "", "switch that the others follow where there is no root yet; the first of those farthest from the hosts if left out")
+	fl.StringArrayVar(&f.domains, "domain", nil, "failure domain, as name=node,node,...; may be repeated")
+	fl.StringArrayVar(&f.daemons, "daemon", nil, "where the daemon of a switch is, as switch=socket or switch=host:port; may be repeated")
+	fl.StringVar(&f.sockets, "sockets", "", "directory of the daemons' sockets, each with the name of its switch; that of the fabric that is up if left out")
+	fl.StringVar(&f.metrics, "metrics", "", "TCP address of /metrics and /healthz; none if left out")
+	fl.DurationVar(&f.lease, "lease", 3*time.Second, "for how long a controller leads that is not heard of any more")
+	fl.DurationVar(&f.every, "every", 200*time.Millisecond, "between two looks at the switches")
+	fl.IntVar(&f.replicas, "replicas", 1, "with --nats: servers that keep who leads")
+	cli.CredentialFlags(fl, &f.show)
+	f.keep.Flag(fl)
+	return c
+}
+
+func (f *clockFlags) run(ctx context.Context, a *app, stdout, stderr io.Writer) error {
+	log := control.NewLogger(stderr, slog.LevelInfo)
+	switch {
+	case f.fabric == "":
+		return cli.Usage(errors.New("--fabric is missing: name the network that is planned"))
+	case f.lease < 100*time.Millisecond:
+		return cli.Usage(fmt.Errorf("--lease of %v: it takes 100ms or more", f.lease))
+	case f.every < 10*time.Millisecond:
+		return cli.Usage(fmt.Errorf("--every of %v: it takes 10ms or more", f.every))
+	}
+	ctl, err := f.controller()
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM)
+	defer stop()
+	nc, err := collect.Dial(a.nats, a.creds, a.data)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	opening, cancel := context.WithTimeout(ctx, time.Minute)
+	ctl.KV, err = clocks.Open(opening, nc, f.replicas)
+	cancel()
+	if err != nil {
+		return fmt.Errorf("where controllers keep who leads cannot be opened: %w", err)
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(promcollectors.NewGoCollector())
+	ctl.Metrics, ctl.Log = clocks.NewMetrics(registry), log
+	jobs := []func(context.Context) error{ctl.Run}
+	if f.metrics != "" {
+		l, err := net.Listen("tcp", f.metrics)
+		if err != nil {
+			return err
+		}
+		jobs = append(jobs, func(ctx context.Context) error { return serveMetrics(ctx, l, registry) })
+	}
+	if err := f.keep.Drop(log, privilege.Need{}); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "gcollect clock %s: ready; %d switches of %s\n", ctl.ID, len(ctl.Topology.Switches()), ctl.Topology.Name)
+	control.Notify("READY=1")
+	return all(ctx, jobs)
+}
+
+// controller makes a controller of what the flags say.
+func (f *clockFlags) controller() (*clocks.Controller, error) {
+	t, err := fabric.Load(f.fabric, fabric.Spec{})
+	if err != nil {
+		return nil, cli.Usage(err)
+	}
+	scheme, err := clock.Find("sundial")
+	if err != nil {
+		return nil, err
+	}
+	s := &clock.Spec{Scheme: scheme, Root: f.root}
+	for _, d := range f.domains {
+		domain, err := clock.ParseDomain(d)
+		if err != nil {
+			return nil, cli.Usage(fmt.Errorf("--domain %w", err))
+		}
+		s.Domains = append(s.Domains, domain)
+	}
+	s.Defaults(t)
+	if err := s.CheckNames(t); err != nil {
+		return nil, cli.Usage(err)
+	}
+	at := map[string]string{}
+	for _, d := range f.daemons {
+		name, address, ok := strings.Cut(d, "=")
+		if _, known := t.Lookup(name); !ok || address == "" || !known {
+			return nil, cli.Usage(fmt.Errorf("--daemon %q: write switch=socket or switch=host:port, of a switch of the network", d))
+		}
+		at[name] = address
+	}
+	c := &clocks.Controller{Topology: t, Spec: s, Daemons: make([]clocks.Switch, len(t.Nodes)), Lease: f.lease, Every: f.every}
+	for _, i := range t.Switches() {
+		name := t.Nodes[i].Name
+		c.Daemons[i] = control.Dial(cmp.Or(at[name], filepath.Join(cmp.Or(f.sockets, filepath.Join(fabricRun, t.Name)), name+".sock")), f.show)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	c.ID = cmp.Or(f.name, fmt.Sprintf("%s-%d", host, os.Getpid()))
+	return c, nil
+}
+
+func (a *app) clockStatusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show who controls the clocks of which fabric, and the last plan",
+		Long: `status shows for each fabric the controller that leads, the epoch of the last plan,
+whom the clocks follow, who takes over from that, how many switches the plan has, how
+many had to change for it, and which do not answer. What a switch says of its own clock
+is shown by gswitch show clock.`,
+		Example: "  gcollect clock status\n  gcollect clock status --json",
+		Args:    cli.Args(cobra.NoArgs),
+		RunE: func(c *cobra.Command, _ []string) error {
+			nc, err := collect.Dial(a.nats, a.creds, a.data)
+			if err != nil {
+				return err
+			}
+			defer nc.Close()
+			kv, err := clocks.Open(c.Context(), nc, 1)
+			if err != nil {
+				return err
+			}
+			states, err := clocks.States(c.Context(), kv)
+			if err != nil {
+				return err
+			}
+			if a.json {
+				return printJSON(c.OutOrStdout(), states)
+			}
+			showClocks(c.OutOrStdout(), states)
+			return nil
+		},
+	}
+}
+
+func showClocks(w io.Writer, states []clocks.State) {
+	t := cli.NewTable("FABRIC", "LEADER", ">EPOCH", "MADE", "BY", "ROOT", "DEPUTY", ">SWITCHES", ">TOLD", "FAILED", "STATE")
+	var notes []string
+	for _, s := range states {
+		leader := cmp.Or(s.Leader, "-")
+		if s.Plan == nil {
+			t.Row(s.Fabric, leader, "-", "-", "-", "-", "-", "-", "-", "-", "no plan yet")
+			continue
+		}
+		p, state := s.Plan, "in force"
+		switch {
+		case p.Error != "":
+			state = "not done"
+			notes = append(notes, s.Fabric+": "+p.Error)
+		case !p.Done:
+			state = "begun"
+		}
+		if p.Bare != "" {
+			notes = append(notes, s.Fabric+": no second parents: "+p.Bare)
+		}
+		t.Row(s.Fabric, leader, p.Epoch, instant(p.At), p.Controller, p.Root, cmp.Or(p.Deputy, "-"), p.Switches, p.Told, cmp.Or(strings.Join(p.Failed, ","), "-"), state)
+	}
+	t.Print(w)
+	for _, n := range notes {
+		fmt.Fprintln(w, n)
+	}
+}

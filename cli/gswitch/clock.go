@@ -1,0 +1,67 @@
+package gswitch
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gswitch/control/api"
+	"gswitch/control/cli"
+	"gswitch/units"
+	"gswitch/vswitch"
+)
+
+// showClock is the verb that shows clocks: whom they follow, by what stamps, and what they
+// count.
+func (a *app) showClock(f *vswitch.Feature) *cobra.Command {
+	ask := func(client api.ControlClient, ctx context.Context, r *api.ListRequest) (*api.Clocks, error) {
+		r.Feature = f.Name
+		counters, err := client.ListCounters(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		m, err := client.ListClocks(ctx, &api.ListRequest{Switch: r.Switch})
+		if err != nil {
+			return nil, err
+		}
+		m.Counters = counters.Counters
+		return m, nil
+	}
+	return aliased(list(a, f.Name+" [PORT]", strings.TrimSuffix(f.Doc, ".")+": whom it follows, what stamps it has, what it counts", ask, func(w io.Writer, m *api.Clocks) {
+		printClocks(w, m)
+		printCounters(w, f, &api.Counters{Counters: m.Counters})
+	}), f.Aliases...)
+}
+
+func printClocks(w io.Writer, m *api.Clocks) {
+	if len(m.Clocks) == 0 {
+		return
+	}
+	t := cli.NewTable("SWITCH", "STATE", ">UNCERTAINTY", ">HOPS", "HEARS", "SECOND", "ROOT", ">PLAN")
+	ports := cli.NewTable("PORT", "STAMPS OF WHAT ARRIVES")
+	for _, c := range m.Clocks {
+		eps, epoch := "-", "-"
+		if c.Eps >= 0 {
+			eps = units.Duration(time.Duration(c.Eps)).String()
+		}
+		if c.Controlled {
+			epoch = fmt.Sprint(c.Plan.GetEpoch())
+		}
+		t.Row(c.Switch, c.State, eps, c.Depth, dash(c.Parent), dash(c.Plan.GetSecond()), fmt.Sprintf("%016x", c.Root), epoch)
+		for _, p := range c.Ports {
+			name := p.Port
+			if len(m.Clocks) > 1 {
+				name = c.Switch + "/" + name
+			}
+			ports.Row(name, p.Stamps)
+		}
+	}
+	t.Print(w)
+	fmt.Fprintln(w)
+	ports.Print(w)
+	fmt.Fprintf(w, "what leaves is stamped last before the kernel gets it\n\n")
+}

@@ -1,0 +1,177 @@
+package clocks
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"gswitch/control/api"
+	"gswitch/fabric"
+)
+
+const (
+	// answerWait is how long a daemon may take to answer.
+	answerWait = time.Second
+	// missed is how many answers in a row must be missing for a switch to count as failed.
+	missed = 3
+	// A link over which a clock heard nobody, though both ends say that it is up and its
+	// parent heard the root, so many times within a time is not planned with for as long.
+	silences  = 2
+	suspicion = 30 * time.Second
+)
+
+// Switch asks the daemon of a switch about its clock, and gives it its part of plans.
+type Switch interface {
+	ListClocks(context.Context, *api.ListRequest) (*api.Clocks, error)
+	PlanClock(context.Context, *api.PlanClockRequest) (*api.Clock, error)
+}
+
+// live is what is known of the switches of a network. It implements the Live of package
+// fabric/clock.
+type live struct {
+	t        *fabric.Topology
+	ports    [][]string          // names, by node
+	clocks   []*api.Clock        // by node, as each told last; nil: it never did
+	failed   []int               // answers that are missing in a row
+	why      []error             // the last one
+	silent   map[int][]time.Time // when links were, by number
+	trusting bool                // links that were silent are as good as others
+}
+
+func newLive(t *fabric.Topology) *live {
+	n := len(t.Nodes)
+	l := &live{t: t, clocks: make([]*api.Clock, n), failed: make([]int, n), why: make([]error, n), silent: map[int][]time.Time{}}
+	for i := range t.Nodes {
+		l.ports = append(l.ports, t.PortNames(i))
+	}
+	return l
+}
+
+// look asks all switches at once.
+func (l *live) look(ctx context.Context, daemons []Switch) {
+	ctx, cancel := context.WithTimeout(ctx, answerWait)
+	defer cancel()
+	var all sync.WaitGroup
+	for i, d := range daemons {
+		if d == nil {
+			continue
+		}
+		all.Go(func() {
+			m, err := d.ListClocks(ctx, &api.ListRequest{Switch: l.t.Nodes[i].Name})
+			switch {
+			case err == nil && len(m.Clocks) == 1 && m.Clocks[0].Controlled:
+				l.clocks[i], l.failed[i], l.why[i] = m.Clocks[0], 0, nil
+				return
+			case err == nil:
+				err = errNotControlled
+			}
+			l.failed[i]++
+			l.why[i] = err
+		})
+	}
+	all.Wait()
+	l.suspect(time.Now())
+}
+
+// suspect notes links that are silent though they are up.
+func (l *live) suspect(now time.Time) {
+	for i, c := range l.clocks {
+		if c == nil || !c.Turned || c.Plan.GetParent() == "" || !l.Node(i) {
+			continue
+		}
+		p := l.port(i, c.Plan.Parent)
+		if p < 0 {
+			continue
+		}
+		up := l.clocks[l.t.Peer(i, p).Node]
+		if up != nil && !up.Turned && l.Node(l.t.Peer(i, p).Node) && (up.State == "primary" || up.State == "root") {
+			k := l.t.Nodes[i].Links[p]
+			l.silent[k] = append(l.silent[k], now)
+		}
+	}
+	for k, v := range l.silent {
+		if v = slices.DeleteFunc(v, func(t time.Time) bool { return now.Sub(t) > suspicion }); len(v) == 0 {
+			delete(l.silent, k)
+		} else {
+			l.silent[k] = v
+		}
+	}
+}
+
+// known reports whether of every switch it is known whether it works.
+func (l *live) known() bool {
+	for i := range l.t.Nodes {
+		if l.t.Nodes[i].Kind == fabric.Switch && l.clocks[i] == nil && l.failed[i] < missed {
+			return false
+		}
+	}
+	return true
+}
+
+// port is the number of a port by its name, -1 if there is none.
+func (l *live) port(node int, name string) int {
+	for p, n := range l.ports[node] {
+		if n == name {
+			return p
+		}
+	}
+	return -1
+}
+
+// Node reports whether a node works. Hosts do: nobody hears the time from them.
+func (l *live) Node(i int) bool {
+	return l.t.Nodes[i].Kind == fabric.Host || l.clocks[i] != nil && l.failed[i] < missed
+}
+
+// Link reports whether both ends of a link say that it is up. Those to hosts are: messages
+// to one that is not there are lost, and that is all.
+func (l *live) Link(k int) bool {
+	e := &l.t.Links[k]
+	if l.t.Nodes[e.A.Node].Kind == fabric.Host || l.t.Nodes[e.B.Node].Kind == fabric.Host {
+		return true
+	}
+	return (l.trusting || len(l.silent[k]) < silences) && l.up(e.A) && l.up(e.B)
+}
+
+func (l *live) up(e fabric.End) bool {
+	if l.clocks[e.Node] == nil {
+		return false
+	}
+	name := l.ports[e.Node][e.Port]
+	for _, p := range l.clocks[e.Node].Ports {
+		if p.Port == name {
+			return p.Up
+		}
+	}
+	return false
+}
+
+// root is the node to plan from: of those that are the root the one that most follow, else
+// -1.
+func (l *live) root() int {
+	best, most := -1, 0
+	for i, c := range l.clocks {
+		if c == nil || !l.Node(i) || c.State != "root" {
+			continue
+		}
+		n := 0
+		for k, o := range l.clocks {
+			if o != nil && l.Node(k) && o.Root == c.Identity {
+				n++
+			}
+		}
+		if n > most {
+			best, most = i, n
+		}
+	}
+	return best
+}
+
+// promised is the highest epoch of a plan that any switch has had a stage of.
+func (l *live) promised() (epoch uint32) {
+	for _, c := range l.clocks {
+		epoch = max(epoch, c.GetPromised())
+	}
+	return epoch
+}
