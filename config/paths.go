@@ -11,8 +11,8 @@ import (
 	"gswitch/vswitch"
 )
 
-// config is what the switch node takes.
-func (p *Paths) config() vswitch.PathsConfig {
+// Config is what the switch node takes.
+func (p *Paths) Config() vswitch.PathsConfig {
 	kind, _ := pipeline.ParseChooser(p.Choose) // one of the enumeration
 	out := vswitch.PathsConfig{Choose: kind, FlowletGap: frame.Time(p.FlowletGap), Assigned: p.Assigned}
 	for _, t := range p.Thresholds {
@@ -33,7 +33,7 @@ func (d decoder) validatePaths(s *Switch, path string) {
 	choose := ""
 	if s.Paths != nil {
 		choose = s.Paths.Choose
-		c := s.Paths.config()
+		c := s.Paths.Config()
 		if err := c.Validate(); err != nil && !d.Refused(path+".paths") {
 			d.Fail(path+".paths", "%v", err)
 		}

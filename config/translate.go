@@ -124,7 +124,7 @@ func (s *Switch) VSwitch(numbers map[string]int) *vswitch.Config {
 		out.Options = out.Options.With(intpoint.Name, s.Telemetry.Config())
 	}
 	if s.Paths != nil {
-		out.Paths = s.Paths.config()
+		out.Paths = s.Paths.Config()
 	}
 	used := s.WorkersUsed()
 	out.Workers = used

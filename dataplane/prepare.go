@@ -211,7 +211,7 @@ func peerWarnings(netns string, link netlink.Link, completes bool, others []stri
 	}
 	candidates := []string{netns}
 	if id := link.Attrs().NetNsID; id >= 0 {
-		candidates = findNetNS(netns, id, others)
+		candidates = FindNetNS(netns, id, others)
 	}
 	for _, ns := range candidates {
 		var warnings []string
@@ -241,8 +241,9 @@ func peerWarnings(netns string, link netlink.Link, completes bool, others []stri
 	return nil
 }
 
-// findNetNS returns the namespaces that netns knows by the number id.
-func findNetNS(netns string, id int, others []string) (found []string) {
+// FindNetNS returns the namespaces that netns knows by the number id: of others, the
+// process's own ("") and those below /run/netns.
+func FindNetNS(netns string, id int, others []string) (found []string) {
 	candidates := append(slices.Clone(others), "")
 	names, err := os.ReadDir("/run/netns")
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -130,20 +130,12 @@ func (n *NIC) local4(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
 	}
 }
 
-// echo4 answers an echo request (RFC 1122 3.2.2.6). A damaged one is not
-// answered: that would make it look whole.
+// echo4 answers an echo request.
 func (n *NIC) echo4(now frame.Time, r frame.Ref, b []byte, ip wire.IPv4, msg []byte) {
-	if wire.ICMP(msg).Type() != wire.ICMPEcho || wire.Checksum(msg) != 0 {
+	if !wire.AnswerEcho(ip, msg) {
 		n.drop(r, frame.LocalUnhandled)
 		return
 	}
-	src, dst := ip.Src(), ip.Dst()
-	ip.SetSrc(dst)
-	ip.SetDst(src)
-	ip.SetTTL(64)
-	ip.UpdateChecksum()
-	msg[0] = wire.ICMPEchoReply
-	wire.UpdateICMPChecksum(0, msg)
 	n.stack.count.EchoAnswered++
 	n.turn(now, r, b)
 }

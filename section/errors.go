@@ -2,6 +2,7 @@ package section
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -41,6 +42,21 @@ func (e Errors) Error() string {
 		lines[i] = e[i].Error()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// Rename names the keys of an error anew and leaves out where they stand, for a document
+// that was made of something else, such as flags, and that nobody has seen. Errors
+// behind each other that are the same then become one.
+func Rename(err error, name func(key string) string) error {
+	var errs Errors
+	if !errors.As(err, &errs) {
+		return err
+	}
+	renamed := make(Errors, len(errs))
+	for i, e := range errs {
+		renamed[i] = Error{Key: name(e.Key), Problem: e.Problem}
+	}
+	return slices.Compact(renamed)
 }
 
 func (e Errors) sort() {

@@ -200,24 +200,11 @@ const networkControl = 48
 func (l *local) icmp4(r frame.Ref, m *frame.Meta) {
 	n := l.n
 	b := n.arena.Bytes(r)
-	if h := wire.ICMP(b[m.L4:]); h.Type() != wire.ICMPEcho {
+	ip := wire.IPv4(b[m.L3:])
+	if end := int(m.L3) + int(ip.TotalLen()); !wire.AnswerEcho(ip, b[m.L4:end]) {
 		n.drop(r, frame.LocalUnhandled)
 		return
 	}
-	ip := wire.IPv4(b[m.L3:])
-	end := int(m.L3) + int(ip.TotalLen())
-	msg := b[m.L4:end]
-	if wire.Checksum(msg) != 0 {
-		n.drop(r, frame.LocalUnhandled) // answering would make a damaged message look whole
-		return
-	}
-	src, dst := ip.Src(), ip.Dst()
-	ip.SetSrc(dst)
-	ip.SetDst(src)
-	ip.SetTTL(64)
-	ip.UpdateChecksum()
-	msg[0] = wire.ICMPEchoReply
-	wire.UpdateICMPChecksum(0, msg)
 	l.reply(r, m, wire.Ethernet(b).SrcUint64())
 }
 

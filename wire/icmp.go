@@ -64,3 +64,20 @@ func (f *ICMPFields) Decode(b []byte) (int, frame.Reason) {
 	*f = ICMPFields{h.Type(), h.Code(), h.Checksum(), h.Rest()}
 	return ICMPLen, frame.Keep
 }
+
+// AnswerEcho makes the answer to an ICMP echo request, whose message is msg, of the packet
+// itself (RFC 792; RFC 1122, 3.2.2.6), and reports whether it did. What is no request is
+// left alone, and one that is damaged: an answer would make it look whole.
+func AnswerEcho(ip IPv4, msg []byte) bool {
+	if ICMP(msg).Type() != ICMPEcho || Checksum(msg) != 0 {
+		return false
+	}
+	src, dst := ip.Src(), ip.Dst()
+	ip.SetSrc(dst)
+	ip.SetDst(src)
+	ip.SetTTL(64)
+	ip.UpdateChecksum()
+	msg[0] = ICMPEchoReply
+	UpdateICMPChecksum(0, msg)
+	return true
+}

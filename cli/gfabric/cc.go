@@ -3,7 +3,6 @@ package gfabric
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 
@@ -14,60 +13,19 @@ import (
 )
 
 func ccCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "cc",
-		Short: "List the congestion control algorithms of hosts and their options",
-		Example: "  gfabric cc list\n" +
-			"  gfabric cc show hpcc",
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return usagef("say which: gfabric cc list, or gfabric cc show NAME")
-		},
-	}
-	c.AddCommand(ccListCommand(), ccShowCommand())
-	return c
-}
-
-func ccListCommand() *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
-		Use:   "list",
-		Short: "List all algorithms",
-		Example: "  gfabric cc list\n" +
-			"  gfabric cc list --json | jq -r '.[].name'",
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			if asJSON {
-				return writeJSON(cc.Infos())
-			}
-			return writeAlgorithms(os.Stdout, cc.Infos())
-		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "write JSON: a list of algorithms with their options")
-	return c
-}
-
-func ccShowCommand() *cobra.Command {
-	var asJSON bool
-	c := &cobra.Command{
-		Use:   "show NAME",
-		Short: "Show an algorithm and its options",
-		Example: "  gfabric cc show hpcc\n" +
-			"  gfabric cc show dcqcn-original --json",
-		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			in, ok := cc.Lookup(args[0])
+	return catalogue[cc.Info]{
+		name: "cc", one: "an algorithm", all: "algorithms", what: "the congestion control algorithms of hosts", examples: [2]string{"hpcc", "dcqcn-original"},
+		list: cc.Infos,
+		find: func(name string) (cc.Info, error) {
+			in, ok := cc.Lookup(name)
 			if !ok {
-				return mistake(cc.UnknownError{Name: args[0]})
+				return in, cc.UnknownError{Name: name}
 			}
-			if asJSON {
-				return writeJSON(in)
-			}
-			return writeAlgorithm(os.Stdout, &in)
+			return in, nil
 		},
-	}
-	c.Flags().BoolVar(&asJSON, "json", false, "write JSON")
-	return c
+		writeList: writeAlgorithms,
+		write:     func(w io.Writer, in cc.Info) error { return writeAlgorithm(w, &in) },
+	}.command()
 }
 
 func writeAlgorithms(w io.Writer, infos []cc.Info) error {

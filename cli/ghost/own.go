@@ -182,23 +182,15 @@ func (o *own) override(a *app) func(*config.Hosts) {
 // byFlag names the flags that errors are about in place of the document that
 // was made of them, which nobody has seen.
 func byFlag(err error) error {
-	var errs section.Errors
-	if !errors.As(err, &errs) {
-		return err
-	}
-	said := make(section.Errors, len(errs))
-	for i, e := range errs {
-		said[i] = section.Error{Key: e.Key, Problem: e.Problem}
-		switch flag := flagOf[e.Key]; {
+	return section.Rename(err, func(key string) string {
+		switch flag := flagOf[key]; {
 		case flag != "":
-			said[i].Key = flag
-		case strings.HasPrefix(e.Key, "telemetry.links"):
-			said[i].Key = "--link"
-		default:
-			said[i].Key = "--" + e.Key
+			return flag
+		case strings.HasPrefix(key, "telemetry.links"):
+			return "--link"
 		}
-	}
-	return said
+		return "--" + key
+	})
 }
 
 // running are hosts of this process.

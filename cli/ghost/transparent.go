@@ -166,26 +166,16 @@ func (a *app) parseTransparent(c *cobra.Command, file string) (*config.Transpare
 // transparentByFlag names the flags that errors are about in place of the
 // document that was made of them.
 func transparentByFlag(err error) error {
-	var errs section.Errors
-	if !errors.As(err, &errs) {
-		return err
-	}
 	flags := map[string]string{"telemetry.format": "--int", "telemetry.links": "--link", "workers[0].poll": "--poll", "workers[0].cpu": "--cpu"}
 	for _, pair := range transparentFlags {
 		flags[pair[1]] = "--" + pair[0]
 	}
-	said := make(section.Errors, len(errs))
-	for i, e := range errs {
-		key, _, _ := strings.Cut(strings.TrimPrefix(e.Key, "transparent[0]."), "[")
-		if strings.HasPrefix(e.Key, "workers") {
-			key = e.Key
+	return section.Rename(err, func(key string) string {
+		if !strings.HasPrefix(key, "workers") {
+			key, _, _ = strings.Cut(strings.TrimPrefix(key, "transparent[0]."), "[")
 		}
-		if flags[key] != "" {
-			key = flags[key]
-		}
-		said[i] = section.Error{Key: key, Problem: e.Problem}
-	}
-	return said
+		return cmp.Or(flags[key], key)
+	})
 }
 
 func (a *app) runTransparent(c *cobra.Command, doc *config.Transparent, file string) error {

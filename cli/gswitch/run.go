@@ -140,24 +140,18 @@ func (f *runFlags) document(c *cobra.Command, a *app) (*config.Config, error) {
 // byFlag names the flags that errors are about in place of the document that
 // was made of them, which nobody has seen.
 func byFlag(err error) error {
-	var errs section.Errors
-	if !errors.As(err, &errs) {
-		return err
-	}
 	flags := map[string]string{"mode": "--mode", "poll": "--poll", "cpu": "--cpu", "netns": "--netns", "interface": "--port"}
-	said := make(section.Errors, len(errs))
-	for i, e := range errs {
-		said[i] = section.Error{Key: e.Key, Problem: e.Problem}
-		switch flag := flags[e.Key[strings.LastIndex(e.Key, ".")+1:]]; {
+	return section.Rename(err, func(key string) string {
+		switch flag := flags[key[strings.LastIndex(key, ".")+1:]]; {
 		case flag != "":
-			said[i].Key = flag
-		case e.Key == "switches[0].name":
-			said[i].Key = "--name"
-		case strings.HasPrefix(e.Key, "switches[0].ports"):
-			said[i].Key = "--port"
+			return flag
+		case key == "switches[0].name":
+			return "--name"
+		case strings.HasPrefix(key, "switches[0].ports"):
+			return "--port"
 		}
-	}
-	return slices.Compact(said)
+		return key
+	})
 }
 
 func (f *runFlags) run(doc *config.Config, socket string, stdout, stderr io.Writer) error {

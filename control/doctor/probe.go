@@ -2,8 +2,6 @@ package doctor
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -86,38 +84,7 @@ func namespaces(netns string, id int) []string {
 	if id < 0 {
 		return []string{netns}
 	}
-	candidates := []string{""}
-	if names, err := os.ReadDir("/run/netns"); err == nil {
-		for _, n := range names {
-			candidates = append(candidates, n.Name())
-		}
-	}
-	// Opened before the thread enters another namespace, which may be the one
-	// that stands for the process.
-	files := make([]*os.File, len(candidates))
-	for i, c := range candidates {
-		path := filepath.Join("/run/netns", c)
-		if c == "" {
-			path = "/proc/thread-self/ns/net"
-		}
-		if f, err := os.Open(path); err == nil {
-			files[i] = f
-			defer f.Close()
-		}
-	}
-	var found []string
-	_ = xsk.InNetNS(netns, func() error {
-		for i, f := range files {
-			if f == nil {
-				continue
-			}
-			if got, err := netlink.GetNetNsIdByFd(int(f.Fd())); err == nil && got == id {
-				found = append(found, candidates[i])
-			}
-		}
-		return nil
-	})
-	return found
+	return dataplane.FindNetNS(netns, id, nil)
 }
 
 // Interface checks an interface, named NAME or NETNS/NAME. With fix it turns

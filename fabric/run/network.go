@@ -103,9 +103,7 @@ func describe(r *scenario.Run, real bool) (*vnet.Config, error) {
 	for _, f := range d.Wholes() {
 		c.Wholes = append(c.Wholes, vnet.Whole{Name: f.Name, Options: f.Section.Options})
 	}
-	if c.Paths, err = d.Switch.Paths.Config(); err != nil {
-		return nil, err
-	}
+	c.Paths = d.Switch.Paths.Config()
 	for _, x := range d.Switch.Detours {
 		c.Detours = append(c.Detours, vnet.Detour{At: x.At, To: x.To, Via: x.Via, From: frame.Time(x.From)})
 	}

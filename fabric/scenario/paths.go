@@ -1,8 +1,7 @@
 package scenario
 
 import (
-	"gswitch/frame"
-	"gswitch/pipeline"
+	"gswitch/config"
 	"gswitch/units"
 	"gswitch/vswitch"
 )
@@ -18,28 +17,12 @@ type Paths struct {
 }
 
 // Config is what the switches take.
-func (p *Paths) Config() (vswitch.PathsConfig, error) {
-	kind, err := pipeline.ParseChooser(p.Choose)
-	c := vswitch.PathsConfig{Choose: kind, FlowletGap: frame.Time(p.FlowletGap), Assigned: p.Assigned}
-	for _, t := range p.Thresholds {
-		c.Thresholds = append(c.Thresholds, uint64(t))
-	}
-	for _, t := range p.Times {
-		c.Times = append(c.Times, frame.Time(t))
-	}
-	for _, class := range p.Exempt {
-		c.Exempt |= 1 << class
-	}
-	return c, err
-}
+func (p *Paths) Config() vswitch.PathsConfig { return (*config.Paths)(p).Config() }
 
 // paths checks switch.paths.
 func (v *validator) paths() {
-	c, err := v.doc.Switch.Paths.Config()
-	if err == nil {
-		err = c.Validate()
-	}
-	if err != nil {
+	c := v.doc.Switch.Paths.Config()
+	if err := c.Validate(); err != nil {
 		v.sec.Fail("switch.paths", "%v", err)
 	}
 }
