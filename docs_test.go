@@ -52,6 +52,45 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 	}
 }
 
+// What pages call Type.name is there: a method of such a type, or a function, type or
+// field of that name.
+func TestDocumentsNameWhatIsDeclared(t *testing.T) {
+	var source strings.Builder
+	err := filepath.WalkDir(".", func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		source.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^func (?:\([^)]*\) )?(\w+)|^(?:type |\t)((?:\w+, )*\w+)`).FindAllStringSubmatch(source.String(), -1) {
+		for name := range strings.SplitSeq(m[1]+m[2], ", ") {
+			declared[name] = true
+		}
+	}
+	name := regexp.MustCompile("`(?:[a-z]+\\.)?([A-Z][A-Za-z]*\\.([A-Za-z]+))`")
+	seen := 0
+	for _, page := range []string{"docs/ARCHITECTURE.md", "CONTRIBUTING.md"} {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range name.FindAllStringSubmatch(string(text), -1) {
+			if seen++; !declared[m[2]] {
+				t.Errorf("%s names %s, and nothing declares %s", page, m[1], m[2])
+			}
+		}
+	}
+	if seen < 50 {
+		t.Errorf("only %d names were found: this test reads the pages wrongly", seen)
+	}
+}
+
 // The index leads to every page.
 func TestIndexNamesEveryPage(t *testing.T) {
 	index, err := os.ReadFile("docs/README.md")
