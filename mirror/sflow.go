@@ -26,6 +26,18 @@ const (
 	sflowFormat = 1 // of a flow sample, and of a raw packet header
 	ethernet    = 1 // header protocol
 	fcsLen      = 4
+
+	// sflowCounters is a counters sample: format, length, sequence, source, number of
+	// records, and its two records with format and length each.
+	sflowCounters     = 20 + 8 + genericCounters + 8 + ethernetCounters
+	countersFormat    = 2 // of a counters sample, and of Ethernet's record in it
+	genericFormat     = 1
+	genericCounters   = 88
+	ethernetCounters  = 52
+	ethernetCSMACD    = 6 // ifType (RFC 2863)
+	fullDuplex        = 1
+	notKnown          = 1<<32 - 1
+	statusAdmin, oper = 1, 2
 )
 
 // Sample is what a flow sample tells of its packet and of how it was taken.
@@ -68,6 +80,44 @@ func (g *Samples) Ports() []uint16 { return g.ports[:g.n] }
 // in memory. An empty datagram has it.
 func (g *Samples) Fits(packet []byte) bool {
 	return g.n < MostSamples && g.end+sflowSample+padded(min(len(packet), g.snap)) <= g.limit
+}
+
+// Interface is what a counters sample tells of a port. Frames of all kinds count as
+// unicast: switches do not tell groups apart.
+type Interface struct {
+	Port                    uint16
+	Sequence                uint32 // of the port's counters samples
+	Speed                   uint64 // bits/s, 0: not known
+	Up                      bool
+	InOctets, OutOctets     uint64
+	InFrames, OutFrames     uint32
+	InDiscards, OutDiscards uint32
+	InErrors                uint32 // that the parser found wrong
+	TooLong                 uint32
+}
+
+// FitsCounters reports whether there is room for a counters sample. An empty datagram
+// has it.
+func (g *Samples) FitsCounters() bool {
+	return g.n < MostSamples && g.end+sflowCounters <= g.limit
+}
+
+// AddCounters adds a counters sample, for which there must be room: the generic
+// record of interfaces and that of Ethernet, of which no switch knows more than
+// frames that are too long.
+func (g *Samples) AddCounters(v *Interface) {
+	b, port, status := g.b[g.end:g.end+sflowCounters], uint32(v.Port)+1, uint32(statusAdmin)
+	if v.Up {
+		status |= oper
+	}
+	words(b,
+		countersFormat, sflowCounters-8, v.Sequence, port, 2,
+		genericFormat, genericCounters, port, ethernetCSMACD, uint32(v.Speed>>32), uint32(v.Speed), fullDuplex, status,
+		uint32(v.InOctets>>32), uint32(v.InOctets), v.InFrames, notKnown, notKnown, v.InDiscards, v.InErrors, notKnown,
+		uint32(v.OutOctets>>32), uint32(v.OutOctets), v.OutFrames, notKnown, notKnown, v.OutDiscards, notKnown, notKnown,
+		countersFormat, ethernetCounters, notKnown, notKnown, notKnown, notKnown, notKnown, notKnown, notKnown, notKnown, notKnown, notKnown, v.TooLong, notKnown, notKnown)
+	g.ports[g.n] = v.Port
+	g.n, g.end = g.n+1, g.end+sflowCounters
 }
 
 func padded(n int) int { return (n + 3) &^ 3 }

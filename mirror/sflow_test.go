@@ -3,6 +3,7 @@ package mirror
 import (
 	"encoding/hex"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"gswitch/capture/capturetest"
@@ -89,5 +90,31 @@ func TestTsharkDissectsSFlow(t *testing.T) {
 		if i >= len(lines) || lines[i] != line {
 			t.Errorf("datagram %d of %d:\n%s\n%s", i, len(lines), lines, line)
 		}
+	}
+}
+
+// Wireshark reads counters samples, beside flow samples in datagrams of the same
+// session, and as many fit as there is room for.
+func TestTsharkDissectsCounters(t *testing.T) {
+	s := sflowSession()
+	g := NewSamples(s, 0x30000, 1500)
+	n := uint16(0)
+	for ; g.FitsCounters(); n++ {
+		g.AddCounters(&Interface{Port: n, Sequence: 5, Speed: 10e9, Up: n == 0, InOctets: 1 << 40, OutOctets: 77, InFrames: 11, OutFrames: 12, InDiscards: 13, OutDiscards: 14, InErrors: 15, TooLong: 16})
+	}
+	b := make([]byte, 1500)
+	size := g.Write(b, s, 99)
+	if n != 7 || len(g.Ports()) != 0 || size > 14+1428 {
+		t.Fatalf("%d samples in a frame of %d bytes", n, size)
+	}
+	copy(b[6:], []byte{2, 0, 0, 0, 0, 9})
+	lines := capturetest.Dissect(t, [][]byte{b[:size]}, "sflow_245.numsamples", "sflow.counters_sample.sequence_number", "sflow.counters_sample.source_id_index", "sflow_245.ifindex", "sflow_245.iftype", "sflow_245.ifspeed",
+		"sflow_245.ifdirection", "sflow_245.ifadmin_status", "sflow_245.ifoper_status", "sflow_245.ifinoct", "sflow_245.ifinpkt", "sflow_245.ifindisc", "sflow_245.ifinerr", "sflow_245.ifoutoct", "sflow_245.ifoutpkt", "sflow_245.ifoutdisc",
+		"sflow_245.dot3StatsFrameTooLongs", "sflow_245.ifinmcast", "_ws.malformed", "_ws.expert.message")
+	many := func(v string) string { return strings.TrimSuffix(strings.Repeat(v+",", 7), ",") }
+	want := strings.Join([]string{"7", many("5"), "1,2,3,4,5,6,7", "1,2,3,4,5,6,7", many("6"), many("10000000000"), many("1"), many("1"), "1," + strings.TrimSuffix(strings.Repeat("0,", 6), ","), many("1099511627776"), many("11"), many("13"), many("15"), many("77"), many("12"), many("14"),
+		many("16"), many("4294967295"), "", ""}, "|")
+	if len(lines) != 1 || lines[0] != want {
+		t.Errorf("\n%s\n%s", lines, want)
 	}
 }

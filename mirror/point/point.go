@@ -29,16 +29,18 @@ type Config struct {
 
 // SessionConfig is one session.
 type SessionConfig struct {
-	Name   string
-	Wrap   mirror.Session // of one that goes to an address
-	Port   uint16         // where copies leave by without headers; frame.NoPort: Wrap says where to
-	Class  uint8
-	Rate   int64 // bit/s, of each worker; 0 = no limit
-	Burst  int64 // bytes
-	Rules  uint64
-	OneIn  uint32 // at random one of so many frames; 0 = none
-	Drops  Reasons
-	Pauses bool
+	Name  string
+	Wrap  mirror.Session // of one that goes to an address
+	Port  uint16         // where copies leave by without headers; frame.NoPort: Wrap says where to
+	Class uint8
+	Rate  int64 // bit/s, of each worker; 0 = no limit
+	Burst int64 // bytes
+	Rules uint64
+	OneIn uint32 // at random one of so many frames; 0 = none
+	// Counters is how often those of interfaces are sent, of sFlow; 0: not.
+	Counters frame.Time
+	Drops    Reasons
+	Pauses   bool
 }
 
 func init() {
@@ -96,6 +98,9 @@ type session struct {
 	skip    uint32          // frames until the next that is taken at random
 	samples *mirror.Samples // that wait, of a session of sFlow
 	due     frame.Time      // when they leave
+
+	counters *mirror.Samples // of interfaces
+	poll     frame.Time      // when they are sent the next time
 }
 
 func newPoint(n *vswitch.Node) vswitch.Instance {
@@ -107,7 +112,7 @@ func newPoint(n *vswitch.Node) vswitch.Instance {
 // and its sequence numbers; samples that waited leave.
 func (p *point) adopt(now frame.Time) {
 	for i := range p.sessions {
-		p.flush(i, now)
+		p.flush(i, p.sessions[i].samples, now)
 	}
 	c, _ := p.node.Config().Options[Name].(Config)
 	before := names(p)
@@ -131,6 +136,11 @@ func (p *point) adopt(now frame.Time) {
 		}
 		if s.Wrap.Format == mirror.SFlow {
 			s.samples = mirror.NewSamples(&s.Wrap, p.subAgent(s), p.mtu())
+			s.counters = mirror.NewSamples(&s.Wrap, p.subAgent(s), p.mtu())
+			if s.Counters > 0 {
+				s.poll = now + s.Counters
+				p.node.Arm(s.poll)
+			}
 		}
 		p.sampled = p.sampled || s.OneIn > 0
 		p.pauses = p.pauses || s.Pauses

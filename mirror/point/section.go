@@ -30,18 +30,19 @@ type Session struct {
 	To     netip.Addr `yaml:"to" doc:"IPv4 address that the copies are sent to, by the routes. One of to and port."`
 	Port   string     `yaml:"port" doc:"Port of this switch that the copies leave by as they are, without headers around them (SPAN)."`
 	From   netip.Addr `yaml:"from" doc:"Source address of the copies, by which receivers know the switch. The first loopback of IPv4, or else the first address of a port, if left out."`
-	Format string     `yaml:"format" enum:"erspan3,erspan2,gre,sflow" default:"erspan3" doc:"What copies are wrapped into. erspan3: with time stamp, switch, port, sequence number and the reason of a drop. erspan2: with port and sequence number. gre: nothing else (ERSPAN type I). sflow: samples (one_in) in datagrams of sFlow version 5 to UDP port 6343."`
+	Format string     `yaml:"format" enum:"erspan3,erspan2,gre,sflow" default:"erspan3" doc:"What copies are wrapped into. erspan3: with time stamp, switch, port, sequence number and the reason of a drop. erspan2: with port and sequence number. gre: nothing else (ERSPAN type I). sflow: samples (one_in) and counters in datagrams of sFlow version 5 to UDP port 6343."`
 	Snap   int        `yaml:"snap" range:"0,9216" doc:"Bytes of each packet that are kept, from 128 on. All that one chunk of memory has room for if left out; of sflow 128."`
 	Class  int        `yaml:"class" range:"0,7" doc:"Traffic class of the copies. It must not be lossless: who watches would stop who is watched."`
 	DSCP   int        `yaml:"dscp" range:"0,63" doc:"DSCP of the copies."`
 	Rate   units.Rate `yaml:"rate" doc:"Most that the copies may take, of each worker. No limit if left out."`
 	Burst  units.Size `yaml:"burst" range:"2000,67108864" default:"256KiB" doc:"What may exceed the rate at once."`
 
-	Everflow *Everflow `yaml:"everflow" doc:"Everflow's rules: SYN, FIN and RST of every TCP connection, BGP, NAK and congestion notifications of RoCEv2, pauses, what hosts mark, a sample; on plain packets and within tunnels."`
-	Match    []Match   `yaml:"match" id:"name" doc:"Rules of one's own."`
-	OneIn    int       `yaml:"one_in" range:"1,16777216" doc:"At random one of so many frames, whatever it is; 1: all."`
-	Drops    []string  `yaml:"drops" doc:"Frames that the switch drops, for these reasons; all: for whichever they are lost. The copy tells the reason. What was dropped late is as it would have left."`
-	Pauses   bool      `yaml:"own_pauses" doc:"true: the pauses that the switch itself sends."`
+	Everflow *Everflow      `yaml:"everflow" doc:"Everflow's rules: SYN, FIN and RST of every TCP connection, BGP, NAK and congestion notifications of RoCEv2, pauses, what hosts mark, a sample; on plain packets and within tunnels."`
+	Match    []Match        `yaml:"match" id:"name" doc:"Rules of one's own."`
+	OneIn    int            `yaml:"one_in" range:"1,16777216" doc:"At random one of so many frames, whatever it is; 1: all."`
+	Counters units.Duration `yaml:"counters" doc:"Of sflow: how often the counters of all interfaces are sent, 1s at least, such as 20s. Not at all if left out."`
+	Drops    []string       `yaml:"drops" doc:"Frames that the switch drops, for these reasons; all: for whichever they are lost. The copy tells the reason. What was dropped late is as it would have left."`
+	Pauses   bool           `yaml:"own_pauses" doc:"true: the pauses that the switch itself sends."`
 }
 
 // Everflow are the parameters of its rules.
@@ -152,8 +153,17 @@ func (s *Session) add(c *Config, i int, cfg *vswitch.Config) *vswitch.KeyError {
 	if sflow && s.Snap == 0 {
 		o.Wrap.Snap = mirror.LeastSnap
 	}
-	if sflow && (s.Port != "" || s.OneIn == 0 || s.Everflow != nil || len(s.Match)+len(s.Drops) > 0 || s.Pauses) {
-		return fail(".format", "sflow tells an address of samples and of nothing else: say to and one_in, and take what else there is into another session")
+	switch {
+	case s.Counters == 0:
+	case !sflow:
+		return fail(".counters", "copies tell nothing of interfaces; say format: sflow")
+	case frame.Time(s.Counters) < frame.Second:
+		return fail(".counters", "%v is more often than collectors want it; say 1s at least", frame.Time(s.Counters).Duration())
+	default:
+		o.Counters = frame.Time(s.Counters)
+	}
+	if sflow && (s.Port != "" || s.OneIn == 0 && s.Counters == 0 || s.Everflow != nil || len(s.Match)+len(s.Drops) > 0 || s.Pauses) {
+		return fail(".format", "sflow tells an address of samples and of counters, and of nothing else: say to, and one_in or counters, and take what else there is into another session")
 	}
 	if s.Snap != 0 && s.Snap < mirror.LeastSnap {
 		return fail(".snap", "%d bytes of a packet do not show its headers in tunnels; keep %d", s.Snap, mirror.LeastSnap)
@@ -195,7 +205,7 @@ func (s *Session) add(c *Config, i int, cfg *vswitch.Config) *vswitch.KeyError {
 			return fail(".drops["+strconv.Itoa(k)+"]", "%w", err)
 		}
 	}
-	if o.Rules == 0 && o.OneIn == 0 && o.Drops.none() && !o.Pauses {
+	if o.Rules == 0 && o.OneIn == 0 && o.Drops.none() && !o.Pauses && o.Counters == 0 {
 		return fail("", "the session takes no copies; say which by everflow, match, one_in, drops or own_pauses")
 	}
 	c.Sessions = append(c.Sessions, o)

@@ -3,6 +3,7 @@ package point
 import (
 	"gswitch/frame"
 	"gswitch/mirror"
+	"gswitch/vswitch"
 	"gswitch/wire"
 )
 
@@ -37,7 +38,7 @@ func (p *point) gather(now frame.Time, i int, r frame.Ref, m *frame.Meta, port u
 	}
 	s, c, b := &p.sessions[i], p.at(port), p.arena.Bytes(r)
 	if !s.samples.Fits(b) {
-		p.flush(i, now)
+		p.flush(i, s.samples, now)
 	}
 	if len(s.samples.Ports()) == 0 {
 		s.due = now + longestWait
@@ -57,7 +58,7 @@ func (c *portCounts) drops(i int) (n uint32) {
 	return n
 }
 
-// advance sends samples that have waited long enough.
+// advance sends samples that have waited long enough, and counters that are due.
 func (p *point) advance(now frame.Time) frame.Time {
 	next := frame.Never
 	for i := range p.sessions {
@@ -65,30 +66,68 @@ func (p *point) advance(now frame.Time) frame.Time {
 		switch {
 		case s.samples == nil || len(s.samples.Ports()) == 0:
 		case now >= s.due:
-			p.flush(i, now)
+			p.flush(i, s.samples, now)
 		default:
 			next = min(next, s.due)
+		}
+		if s.Counters > 0 {
+			if now >= s.poll {
+				p.poll(i, now)
+				s.poll = now + s.Counters
+			}
+			next = min(next, s.poll)
 		}
 	}
 	return next
 }
 
-// flush sends the samples of a session that wait.
-func (p *point) flush(i int, now frame.Time) {
+// poll sends the counters of the ports whose queues are this worker's.
+func (p *point) poll(i int, now frame.Time) {
+	s, cfg := &p.sessions[i], p.node.Config()
+	for k := range cfg.Ports {
+		port := uint16(k)
+		if !p.node.Owns(port) {
+			continue
+		}
+		var v vswitch.PortCounts
+		p.node.ReadPort(port, &v)
+		c := p.at(port)
+		c.polls[i]++
+		x := mirror.Interface{Port: port, Sequence: c.polls[i], Speed: cfg.Ports[k].Scheduler.Rate, Up: p.node.LinkUp(port),
+			InOctets: v.Rx.Bytes, OutOctets: v.Tx.Bytes, InFrames: uint32(v.Rx.Frames), OutFrames: uint32(v.Tx.Frames),
+			InDiscards: uint32(v.Dropped()), TooLong: uint32(v.Drops[frame.MTUExceeded])}
+		for _, n := range v.QueueDrops {
+			x.OutDiscards += uint32(n)
+		}
+		for why, n := range v.ParseErrors {
+			if why != int(frame.Keep) {
+				x.InErrors += uint32(n)
+			}
+		}
+		if !s.counters.FitsCounters() {
+			p.flush(i, s.counters, now)
+		}
+		s.counters.AddCounters(&x)
+	}
+	p.flush(i, s.counters, now)
+}
+
+// flush sends the samples of a session that wait in a datagram.
+func (p *point) flush(i int, g *mirror.Samples, now frame.Time) {
 	s := &p.sessions[i]
-	if s.samples == nil || len(s.samples.Ports()) == 0 {
+	if g == nil || len(g.Ports()) == 0 {
 		return
 	}
-	ports := s.samples.Ports()
+	ports := g.Ports()
 	to := p.node.Alloc()
 	if to == frame.Nil {
 		p.lose(i, ports, noMemory)
-		s.samples.Clear()
+		g.Clear()
 		return
 	}
 	cm := p.arena.Meta(to)
 	cm.Len = uint16(p.arena.Room())
-	n := s.samples.Write(p.arena.Bytes(to), &s.Wrap, uint32(now/frame.Millisecond))
+	n := g.Write(p.arena.Bytes(to), &s.Wrap, uint32(now/frame.Millisecond))
 	if n == 0 {
 		p.node.Discard(to)
 		p.lose(i, ports, noRoom)

@@ -19,6 +19,7 @@ type portCounts struct {
 	// Of sessions of sFlow: frames of which samples could have been taken, and
 	// samples.
 	pool, samples [maxSessions]uint32
+	polls         [maxSessions]uint32 // samples of counters
 
 	groups [maxGroups]groupCounts
 	probes probeCounts
@@ -97,7 +98,7 @@ func (p *point) keep(before places) {
 		for to, name := range now.sessions {
 			if from := slices.Index(before.sessions, name); from >= 0 {
 				c.copies[to], c.bytes[to], c.lost[to] = old.copies[from], old.bytes[from], old.lost[from]
-				c.pool[to], c.samples[to] = old.pool[from], old.samples[from]
+				c.pool[to], c.samples[to], c.polls[to] = old.pool[from], old.samples[from], old.polls[from]
 			}
 		}
 		keepGroups(&c.groups, &old.groups, now.groups, before.groups)
