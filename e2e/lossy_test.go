@@ -33,17 +33,17 @@ func TestLossyCable(t *testing.T) {
 export: {to: %[2]q}
 switches:
   - name: s1
-    qos: {metered: {lossradar: {queues: [0]}}}
+    qos: {metered: {lossradar: {queues: [0], batch: 50ms}}}
     ports:
       - {name: h1, interface: d0, netns: %[1]s}
       - {name: s2, interface: x0, netns: %[1]s, qos: metered, faults: {loss: 1%%, seed: 5}}
   - name: s2
-    qos: {metered: {lossradar: {queues: [0]}}}
+    qos: {metered: {lossradar: {queues: [0], batch: 50ms}}}
     ports:
       - {name: s1, interface: x1, netns: %[1]s, qos: metered}
       - {name: s3, interface: y0, netns: %[1]s, qos: metered}
   - name: s3
-    qos: {metered: {lossradar: {queues: [0]}}}
+    qos: {metered: {lossradar: {queues: [0], batch: 50ms}}}
     ports:
       - {name: h2, interface: d1, netns: %[1]s}
       - {name: s2, interface: y1, netns: %[1]s, qos: metered}
