@@ -167,7 +167,9 @@ func (q *queue) change(a *frame.Arena, now frame.Time, o Order, e Env) {
 	case v == nil:
 		v = &versions{drain: []Discipline{q.disc}}
 	case v.last.Len() > 0:
-		v.drain = append(v.drain, v.last)
+		if v.drain = append(v.drain, v.last); len(v.drain) == maxVersions {
+			v.join(a, now)
+		}
 	}
 	if v.last = d; d == nil {
 		v.last = newPlain()

@@ -79,6 +79,37 @@ func TestOrderChangesUnderLoad(t *testing.T) {
 	}
 }
 
+// However often the order changes while frames wait, a queue has four at most, and
+// its frames leave in the orders that they were queued under.
+func TestOrdersAreBounded(t *testing.T) {
+	g := newRig(t, PortConfig{Rate: 1e9})
+	var want []int64
+	for i := range int64(10) {
+		c := g.p.Config()
+		c.Queues[2].Order = [...]Order{leastRank{}, nil, mostRank{}}[i%3]
+		g.p.Configure(0, c)
+		first, second := 10*i+2, 10*i+1 // in which they are queued
+		for _, rank := range []int64{first, second} {
+			r := g.frame(2, 1000)
+			g.pool.Meta(r).Rank = rank
+			g.p.Enqueue(0, r)
+		}
+		if i%3 == 0 {
+			first, second = second, first
+		}
+		want = append(want, first, second)
+		if v, ok := g.p.q[2].disc.(*versions); ok && len(v.drain)+1 > 4 {
+			t.Fatalf("after %d changes there are %d versions", i, len(v.drain)+1)
+		}
+	}
+	if n, _ := g.p.QueueLen(2); n != 20 {
+		t.Errorf("%d frames wait, of 20", n)
+	}
+	if got := ranks(g.run(0, frame.Second)); !slices.Equal(got, want) {
+		t.Errorf("served %v, want %v", got, want)
+	}
+}
+
 // A late caller sees the order that the link would have had: what came after an
 // instant of the link does not compete for it.
 func TestOrderAtTheLinksInstants(t *testing.T) {

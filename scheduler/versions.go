@@ -11,6 +11,23 @@ type versions struct {
 	since frame.Time // of the change
 }
 
+// maxVersions is how many orders a queue has at once. It bounds what whoever changes
+// orders of a queue that is held back makes it keep.
+const maxVersions = 4
+
+// join makes one version of the two that drain last: what they hold is first-in
+// first-out from now on, in the order in which it would leave.
+func (v *versions) join(a *frame.Arena, now frame.Time) {
+	k := len(v.drain) - 2
+	one := newPlain()
+	for _, d := range v.drain[k:] {
+		for d.Len() > 0 {
+			one.Enqueue(a, now, d.Dequeue(a, now))
+		}
+	}
+	v.drain = append(v.drain[:k], one)
+}
+
 func (v *versions) Enqueue(a *frame.Arena, now frame.Time, r frame.Ref) { v.last.Enqueue(a, now, r) }
 
 func (v *versions) first() Discipline {
