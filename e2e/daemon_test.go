@@ -58,12 +58,18 @@ func launch(t testing.TB, socket string, args ...string) *daemon {
 // launchProgram starts gswitch or ghost.
 func launchProgram(t testing.TB, program, socket string, args ...string) *daemon {
 	t.Helper()
-	d := &daemon{Cmd: exec.Command(program, append([]string{"run", "--socket", socket}, args...)...), t: t, socket: socket,
-		ready: make(chan error, 1), done: make(chan struct{})}
-	d.Stderr = &d.log
+	c := exec.Command(program, append([]string{"run", "--socket", socket}, args...)...)
 	// It must not outlive a test that is killed. The signal comes when the
 	// thread dies that started it (prctl(2), PR_SET_PDEATHSIG).
-	d.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
+	c.SysProcAttr = &unix.SysProcAttr{Pdeathsig: unix.SIGKILL}
+	return launchCommand(t, c, socket, c.Start)
+}
+
+// launchCommand starts a command that becomes a daemon.
+func launchCommand(t testing.TB, c *exec.Cmd, socket string, start func() error) *daemon {
+	t.Helper()
+	d := &daemon{Cmd: c, t: t, socket: socket, ready: make(chan error, 1), done: make(chan struct{})}
+	d.Stderr = &d.log
 	out, err := d.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +78,7 @@ func launchProgram(t testing.TB, program, socket string, args ...string) *daemon
 	go func() {
 		runtime.LockOSThread()
 		defer close(d.done)
-		err := d.Start()
+		err := start()
 		started <- err
 		if err != nil {
 			return
