@@ -31,6 +31,7 @@ import (
 	"gswitch/fabric"
 	"gswitch/natsserver"
 	"gswitch/units"
+	"gswitch/wholefile"
 )
 
 // runFlags are the flags of run.
@@ -312,5 +313,5 @@ func identity(dir string) (string, error) {
 	}
 	host, _, _ = strings.Cut(host, ".")
 	id := host + "-" + strings.ToLower(rand.Text()[:8])
-	return id, os.WriteFile(file, []byte(id+"\n"), 0o600)
+	return id, wholefile.WriteBytes(file, 0o600, []byte(id+"\n"))
 }

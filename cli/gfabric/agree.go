@@ -91,7 +91,7 @@ func (f *engineFlags) one(ctx context.Context, s *scenario.Scenario) (*agree.Com
 		return nil, err
 	}
 	if f.html != "" {
-		if err := writePage(f.html, report.Beside(sim, live)); err != nil {
+		if err := report.WritePage(f.html, report.Beside(sim, live)); err != nil {
 			return nil, err
 		}
 	}

@@ -54,7 +54,7 @@ func reportCommand() *cobra.Command {
 				return err
 			}
 			if html != "" {
-				if err := writePage(html, f); err != nil {
+				if err := report.WritePage(html, f); err != nil {
 					return err
 				}
 			}

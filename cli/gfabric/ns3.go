@@ -15,6 +15,7 @@ import (
 
 	"gswitch/fabric/ns3"
 	"gswitch/frame"
+	"gswitch/wholefile"
 )
 
 // ns3Flags are the flags of gfabric ns3.
@@ -70,6 +71,7 @@ func (f *ns3Flags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer out.Discard() // of a run that ends with nothing
 	stop, err := f.profile()
 	if err != nil {
 		return err
@@ -108,11 +110,11 @@ func (f *ns3Flags) load() (*ns3.Topology, []ns3.Flow, error) {
 }
 
 // create opens a file to write, none where it has no name.
-func (f *ns3Flags) create(name string) (*os.File, error) {
+func (f *ns3Flags) create(name string) (*wholefile.File, error) {
 	if name == "" {
 		return nil, nil
 	}
-	return os.Create(name)
+	return wholefile.Create(name, 0o666)
 }
 
 // profile starts the CPU profile and returns what ends it.
@@ -126,18 +128,14 @@ func (f *ns3Flags) profile() (stop func() error, err error) {
 	}
 	return func() error {
 		pprof.StopCPUProfile()
-		return w.Close()
+		return w.Close(nil)
 	}, nil
 }
 
 // finish writes what the run came to; failed is why it did not come to its end.
-func (f *ns3Flags) finish(r *ns3.Result, out *os.File, failed error) error {
+func (f *ns3Flags) finish(r *ns3.Result, out *wholefile.File, failed error) error {
 	if out != nil {
-		err := ns3.WriteFCT(out, r.Flows)
-		if e := out.Close(); err == nil {
-			err = e
-		}
-		if err != nil {
+		if err := out.Close(ns3.WriteFCT(out, r.Flows)); err != nil {
 			return err
 		}
 	}

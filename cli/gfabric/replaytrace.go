@@ -4,12 +4,12 @@ import (
 	"bufio"
 	"fmt"
 	"net/netip"
-	"os"
 	"time"
 
 	"gswitch/capture"
 	"gswitch/frame"
 	"gswitch/replay"
+	"gswitch/wholefile"
 	"gswitch/wire"
 )
 
@@ -24,8 +24,8 @@ type replayed struct {
 	stopped bool
 
 	parser *wire.Parser
-	flow   netip.AddrPort // of --trace; port 0: any
-	file   *os.File       // of --pcap
+	flow   netip.AddrPort  // of --trace; port 0: any
+	file   *wholefile.File // of --pcap
 	pcap   *capture.Writer
 	ifaces map[uint16]uint32
 }
@@ -44,7 +44,7 @@ func (r *replayed) watch() (err error) {
 		r.parser = wire.NewParser(wire.NewHasher(0, false))
 	}
 	if f.pcap != "" {
-		if r.file, err = os.OpenFile(f.pcap, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600); err != nil {
+		if r.file, err = wholefile.Create(f.pcap, 0o600); err != nil {
 			return err
 		}
 		r.pcap, r.ifaces = capture.NewWriter(r.file), map[uint16]uint32{}
@@ -65,10 +65,7 @@ func (r *replayed) close() error {
 	if r.pcap == nil {
 		return nil
 	}
-	if err := r.pcap.Flush(); err != nil {
-		return err
-	}
-	return r.file.Close()
+	return r.file.Close(r.pcap.Flush())
 }
 
 func (r *replayed) came(now frame.Time, port uint16, v []frame.Ref) {

@@ -3,7 +3,6 @@ package gfabric
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -148,7 +147,7 @@ func runCommand() *cobra.Command {
 				}
 				return err
 			}
-			if err := writePage(filepath.Join(out, "report.html"), file); err != nil {
+			if err := report.WritePage(filepath.Join(out, "report.html"), file); err != nil {
 				return err
 			}
 			if asJSON {
@@ -271,14 +270,6 @@ func program() string {
 		return version
 	}
 	return hex.EncodeToString(h.Sum(nil))
-}
-
-func writePage(path string, f *results.File) error {
-	w, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(report.HTML(w, f), w.Close())
 }
 
 // unmet is an error if an expectation does not hold.

@@ -150,7 +150,7 @@ func sweepCommand() *cobra.Command {
 			if file == nil {
 				return err
 			}
-			err = errors.Join(err, writePage(filepath.Join(out, "report.html"), file))
+			err = errors.Join(err, report.WritePage(filepath.Join(out, "report.html"), file))
 			if asJSON {
 				err = errors.Join(err, results.Encode(os.Stdout, file))
 			} else {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"gswitch/control/api"
 	"gswitch/control/cli"
 	"gswitch/units"
+	"gswitch/wholefile"
 )
 
 // calibration is what was measured, and what follows from it. Times are in
@@ -149,7 +149,7 @@ configuration in force, with them, into a file.`,
 					return err
 				}
 				if q.file != "" {
-					if err := writeFile(q.file, r.doc.YAML()); err != nil {
+					if err := wholefile.WriteBytes(q.file, 0o644, r.doc.YAML()); err != nil {
 						return err
 					}
 				}
@@ -168,15 +168,6 @@ configuration in force, with them, into a file.`,
 	f.BoolVar(&q.noSweep, "no-sweep", false, "do not look for the highest clean rate")
 	f.StringVar(&q.file, "write", "", "write the configuration in force, with what was derived, to this file")
 	return c
-}
-
-// writeFile replaces a file as a whole.
-func writeFile(path string, text []byte) error {
-	tmp := path + ".new"
-	if err := os.WriteFile(tmp, text, 0o644); err != nil {
-		return err
-	}
-	return os.Rename(tmp, path)
 }
 
 // calibrating is a calibration under way.

@@ -1,12 +1,12 @@
 package report
 
 import (
-	"errors"
 	"io"
 	"os"
 	"path/filepath"
 
 	"gswitch/fabric/results"
+	"gswitch/wholefile"
 )
 
 // Figures returns every drawing of the page of results.
@@ -26,14 +26,15 @@ func WriteFigures(dir string, f *results.File) (int, error) {
 	figures := Figures(f)
 	for _, fig := range figures {
 		for ending, write := range map[string]func(io.Writer) error{".svg": fig.SVG, ".pdf": fig.PDF} {
-			w, err := os.Create(filepath.Join(dir, fig.name+ending))
-			if err != nil {
-				return 0, err
-			}
-			if err := errors.Join(write(w), w.Close()); err != nil {
+			if err := wholefile.Write(filepath.Join(dir, fig.name+ending), 0o666, write); err != nil {
 				return 0, err
 			}
 		}
 	}
 	return len(figures), nil
+}
+
+// WritePage writes the page of results to a file.
+func WritePage(path string, f *results.File) error {
+	return wholefile.Write(path, 0o666, func(w io.Writer) error { return HTML(w, f) })
 }

@@ -12,6 +12,7 @@ import (
 	"gswitch/fabric/scenario"
 	"gswitch/fabric/vnet"
 	"gswitch/tcp/stack"
+	"gswitch/wholefile"
 )
 
 // connections records the connections of TCP of a run.
@@ -110,5 +111,5 @@ func (c *connections) write(dir, name string) error {
 			}
 		}
 	}
-	return os.WriteFile(filepath.Join(dir, name+".gtcp"), b, 0o600)
+	return wholefile.WriteBytes(filepath.Join(dir, name+".gtcp"), 0o600, b)
 }

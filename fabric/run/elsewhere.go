@@ -11,6 +11,7 @@ import (
 
 	"gswitch/fabric/results"
 	"gswitch/fabric/scenario"
+	"gswitch/wholefile"
 )
 
 // Order is a run that somebody else is to execute.
@@ -91,5 +92,5 @@ func moveFile(from, to string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(to, data, 0o666)
+	return wholefile.WriteBytes(to, 0o666, data)
 }

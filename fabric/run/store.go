@@ -11,6 +11,7 @@ import (
 
 	"gswitch/fabric/results"
 	"gswitch/fabric/scenario"
+	"gswitch/wholefile"
 )
 
 // store keeps the runs of a scenario that are finished, and its directory.
@@ -149,5 +150,5 @@ func (st *store) save(f *results.File) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(st.o.Out, printsName), append(data, '\n'), 0o666)
+	return wholefile.WriteBytes(filepath.Join(st.o.Out, printsName), 0o666, append(data, '\n'))
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -65,7 +64,7 @@ func Scenario(ctx context.Context, s *scenario.Scenario, o Options) (*Table, err
 	}
 	t := newTable(s, sim, seen)
 	t.Report = filepath.Join(o.Out, "report.html")
-	return t, writePage(t.Report, page)
+	return t, report.WritePage(t.Report, page)
 }
 
 func (w *show) real() bool { return w.Run.On == run.Netns }
@@ -149,12 +148,4 @@ func (v *viewer) wait() error {
 	err := <-v.done
 	v.done = nil
 	return err
-}
-
-func writePage(path string, f *results.File) error {
-	w, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(report.HTML(w, f), w.Close())
 }

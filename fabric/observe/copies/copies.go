@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"gswitch/fabric/traces"
 	"gswitch/fabric/vnet"
 	"gswitch/frame"
+	"gswitch/wholefile"
 )
 
 // mostCopies is how many copies the file of a run has at most.
@@ -148,23 +150,21 @@ func (c *copies) save(dir string, r *scenario.Run) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, name+".json"), append(network, '\n'), 0o666); err != nil {
+	if err := wholefile.WriteBytes(filepath.Join(dir, name+".json"), 0o666, append(network, '\n')); err != nil {
 		return err
 	}
-	f, err := os.Create(filepath.Join(dir, name+".pcapng"))
-	if err != nil {
-		return err
-	}
-	w := capture.NewWriter(f)
-	err = w.Section("copies of " + r.Name)
-	if err == nil {
-		_, err = w.Interface("copies", "", 0)
-	}
-	for i := range c.kept {
+	return wholefile.Write(filepath.Join(dir, name+".pcapng"), 0o666, func(out io.Writer) error {
+		w := capture.NewWriter(out)
+		err := w.Section("copies of " + r.Name)
 		if err == nil {
-			k := &c.kept[i]
-			err = w.Packet(capture.Record{Time: int64(k.at), Wire: uint32(len(k.data))}, k.data)
+			_, err = w.Interface("copies", "", 0)
 		}
-	}
-	return errors.Join(err, w.Flush(), f.Close())
+		for i := range c.kept {
+			if err == nil {
+				k := &c.kept[i]
+				err = w.Packet(capture.Record{Time: int64(k.at), Wire: uint32(len(k.data))}, k.data)
+			}
+		}
+		return errors.Join(err, w.Flush())
+	})
 }
