@@ -189,8 +189,8 @@ func (b *Buffer) Try(m *frame.Meta) frame.Reason {
 	g := &b.groups[row][class]
 	q := &b.queues[out][m.Queue&7]
 	k := b.chunksOf(cost)
-	spare := false // its chunks are those of headroom
-	if k != 0 {
+	spare := false                                          // its chunks are those of headroom
+	if k != 0 && (g.lossless || b.waiting[out]+k > b.own) { // else the port has them for itself
 		var why frame.Reason
 		if spare, why = b.findChunks(g, q, out, k, m.Flags); why != frame.Keep {
 			return why

@@ -90,9 +90,11 @@ func (b *Buffer) takeChunks(g *group, q *queue, out int, k uint64, spare bool) {
 		return
 	}
 	g.chunks += k
-	held := b.waiting[out]
-	b.waiting[out] = held + k
-	b.chunks += b.beyondOwn(held+k) - b.beyondOwn(held)
+	held := b.waiting[out] + k
+	b.waiting[out] = held
+	if held > b.own {
+		b.chunks += min(k, held-b.own)
+	}
 }
 
 // giveChunks gives k chunks back.
@@ -106,7 +108,9 @@ func (b *Buffer) giveChunks(g *group, q *queue, out int, k uint64, spare bool) {
 	g.chunks -= k
 	held := b.waiting[out]
 	b.waiting[out] = held - k
-	b.chunks -= b.beyondOwn(held) - b.beyondOwn(held-k)
+	if held > b.own {
+		b.chunks -= min(k, held-b.own)
+	}
 }
 
 // crowded reports whether a lossless group has reached its threshold in
