@@ -91,8 +91,11 @@ func (a *Analysis) Resume(seen map[string]Seen) {
 // are known by now, good until the next call.
 func (a *Analysis) Add(at time.Time, m *message) []Event {
 	a.out = a.out[:0]
-	if at.After(a.now) {
+	switch {
+	case at.After(a.now):
 		a.now = at
+	case a.now.Sub(at) > Memory:
+		a.setBack(at)
 	}
 	from := token(&m.Hello)
 	for i := range m.reports {
@@ -102,6 +105,23 @@ func (a *Analysis) Add(at time.Time, m *message) []Event {
 	a.judgeSlots()
 	a.judgeTraces()
 	return a.out
+}
+
+// setBack goes on from an instant long before the last: the clock of the stream was
+// wrong then, and was set. Who was heard, was heard now.
+func (a *Analysis) setBack(now time.Time) {
+	a.now = now
+	for _, n := range a.nodes {
+		n.lastSeen = now
+	}
+	for _, s := range a.slots {
+		for _, t := range s.reporters {
+			t.lastSeen = now
+		}
+		for _, w := range s.waiting {
+			w.since = now
+		}
+	}
 }
 
 func (a *Analysis) report(from string, m *message, i int) {

@@ -251,3 +251,41 @@ func TestTakingOver(t *testing.T) {
 		}
 	}
 }
+
+// The clock of the stream is set a year forward, and back: who is silent from then
+// on is given up after as long as ever, not after a year.
+func TestClockOfTheStreamIsSet(t *testing.T) {
+	a := NewAnalysis(line(t))
+	x := newExporter("s1", 1, start)
+	sent := frame.Time(0)
+	hear := func(at time.Time) {
+		sent += 10 * period
+		for b := x.message(t); b == nil; b = x.message(t) {
+			x.up.Insert(lossradar.Signature{})
+			sent += period
+			x.up.Advance(sent)
+			x.take()
+			if b = x.message(t); b != nil {
+				m, err := decode(b)
+				if err != nil {
+					t.Fatal(err)
+				}
+				a.Add(at, m)
+				return
+			}
+		}
+	}
+	year := 365 * 24 * time.Hour
+	for _, at := range []time.Time{start, start.Add(year), start.Add(time.Second)} {
+		if hear(at); a.nodes["s1"] == nil || !a.nodes["s1"].lastSeen.Equal(at) || !a.now.Equal(at) {
+			t.Fatalf("heard at %v, it is %v: %+v", at, a.now, a.nodes["s1"])
+		}
+	}
+	tick := &message{Hello: telemetry.Hello{Name: tick}}
+	if a.Add(start.Add(time.Second+Memory/3), tick); a.nodes["s1"] == nil {
+		t.Error("it is forgotten at once")
+	}
+	if a.Add(start.Add(time.Second+Memory), tick); a.nodes["s1"] != nil {
+		t.Error("it is waited for without end")
+	}
+}

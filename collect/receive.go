@@ -2,6 +2,7 @@ package collect
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"time"
 
 	"gswitch/telemetry"
 )
@@ -23,6 +25,8 @@ type Receiver struct {
 	Metrics *Metrics
 	Log     *slog.Logger
 
+	hello time.Duration // for which a connection may not say who it is; 0: helloWait
+
 	mu   sync.Mutex
 	open map[string]*receiving // by the start of an exporter
 }
@@ -33,8 +37,12 @@ type receiving struct {
 	done chan struct{}
 }
 
-// mostConnections bounds the memory of connections.
+// mostConnections bounds the memory of connections. What is beyond is refused:
+// exporters try again.
 const mostConnections = 4096
+
+// helloWait is far longer than an exporter takes to say who it is.
+const helloWait = 10 * time.Second
 
 // Serve takes connections until ctx ends.
 func (r *Receiver) Serve(ctx context.Context, l net.Listener) error {
@@ -57,7 +65,13 @@ func (r *Receiver) Serve(ctx context.Context, l net.Listener) error {
 			c.Close()
 			continue
 		}
-		room <- struct{}{}
+		select {
+		case room <- struct{}{}:
+		default:
+			r.Metrics.refused.WithLabelValues("full").Inc()
+			c.Close()
+			continue
+		}
 		all.Add(1)
 		go func() {
 			defer func() { <-room; all.Done() }()
@@ -97,7 +111,14 @@ func allowed(from []netip.Prefix, a net.Addr) bool {
 // connection takes the reports of one connection.
 func (r *Receiver) connection(ctx context.Context, c net.Conn) error {
 	b := bufio.NewReaderSize(c, 64<<10)
+	// Whoever does not say soon who it is holds the place of an exporter.
+	if err := c.SetReadDeadline(time.Now().Add(cmp.Or(r.hello, helloWait))); err != nil {
+		return err
+	}
 	h, err := telemetry.ReadHello(b)
+	if err == nil {
+		err = c.SetReadDeadline(time.Time{})
+	}
 	if err != nil {
 		r.Metrics.bad.Inc()
 		return err

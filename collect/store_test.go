@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -110,6 +111,35 @@ func (h *hub) receive(t *testing.T, at string) (m *Metrics, address string, stop
 	stop = func() { cancel(); <-done }
 	t.Cleanup(stop)
 	return m, l.Addr().String(), stop
+}
+
+// Who connects and says nothing, or the half, does not keep the place of an exporter.
+func TestSilentConnections(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error)
+	r := &Receiver{Network: &Network{}, Metrics: NewMetrics(prometheus.NewRegistry()), Log: quietly, hello: time.Millisecond}
+	go func() { done <- r.Serve(ctx, l) }()
+	for _, said := range []string{"", "\x00\x00\x00\x20half a word"} {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(c, said); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadAll(c); err != nil && !errors.Is(err, unix.ECONNRESET) {
+			t.Error(err)
+		}
+		c.Close()
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
 }
 
 var testHello = telemetry.Hello{Version: 1, Name: "s1", Boot: 77, Nodes: []telemetry.Node{{ID: 1, Name: "s1", Workers: 1}}}
