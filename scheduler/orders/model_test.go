@@ -287,6 +287,10 @@ func TestOrdersAgainstLists(t *testing.T) {
 						if d.Len() != 0 || d.Head() != frame.Nil || d.Dequeue(a, now) != frame.Nil || evicts && ev.Evict(a) != frame.Nil {
 							t.Fatalf("seed %d: an empty queue gives something", seed)
 						}
+					case k == 8 && step < 1200: // somebody looks, and takes nothing
+						if head, want := d.Head(), m.all()[m.serve()].ref; head != want {
+							t.Fatalf("seed %d, step %d: %d is the head, want %d", seed, step, head, want)
+						}
 					case k == 9 && step < 1200 && evicts:
 						want := m.take(m.victim(), false).ref
 						if got := ev.Evict(a); got != want {
