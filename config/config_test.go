@@ -96,7 +96,7 @@ func TestRefusals(t *testing.T) {
 		{"wrong version", strings.Replace(small, "version: 1", "version: 2", 1), "x.yaml:1:10: version: 2 is not between 1 and 1"},
 		{"no switches", "version: 1\n", "x.yaml:1:1: switches: is missing"},
 		{"unknown key, near", port("interfce: eth2"), `x.yaml:5:27: switches[0].ports[0].interfce: unknown key; did you mean "interface"?`},
-		{"unknown key, top", small + "colour: red\n", "x.yaml:7:1: colour: unknown key; known here are version, workers, memory, control, export, switches"},
+		{"unknown key, top", small + "colour: red\n", "x.yaml:7:1: colour: unknown key; known here are version, workers, memory, control, metrics, export, switches"},
 		{"merge key", small + "<<: {version: 1}\n", "x.yaml:7:1: <<: merge keys are not part of this format; write the keys out"},
 		{"twice", small + "version: 1\n", "x.yaml:7:1: version: appears twice; it is first set in line 1"},
 		{"bad unit", port("rate: 10Gps"), `x.yaml:5:33: switches[0].ports[0].rate: "10Gps" is not a rate: unknown unit "Gps", did you mean "Gbps"?; write 10Gbps, 100Mbit or unlimited`},

@@ -10,7 +10,7 @@ import (
 type Control struct {
 	Socket string   `yaml:"socket" doc:"Unix socket of the API. /run/gswitch/NAME.sock with the name of the first switch if left out."`
 	Group  string   `yaml:"group" doc:"Group that may use the socket beside the daemon's own user. The daemon's own group if left out."`
-	Listen string   `yaml:"listen" doc:"TCP address (host:port) that serves /metrics and /healthz. None if left out."`
+	Listen string   `yaml:"listen" doc:"TCP address (host:port) that serves /metrics, /healthz and /readyz. None if left out."`
 	Names  []string `yaml:"names" doc:"Names by which the TCP address is asked for, besides IP addresses, localhost and this machine's name. Requests by other names are refused: a web page can have its own name lead here."`
 	API    *Remote  `yaml:"api" doc:"What opens the API at the TCP address, too. The API is at the socket only if left out."`
 }

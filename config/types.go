@@ -14,6 +14,7 @@ type Config struct {
 	Workers  []Worker `yaml:"workers" doc:"Threads that forward. One adaptive worker, not pinned, if left out."`
 	Memory   Memory   `yaml:"memory" doc:"The packet memory that all ports share."`
 	Control  Control  `yaml:"control" doc:"Where the API, the command line and Prometheus reach the daemon."`
+	Metrics  Metrics  `yaml:"metrics" doc:"What /metrics shows."`
 	Export   *Export  `yaml:"export" doc:"Where the reports of the switches go: digests of lossradar, slots of flows. Nowhere if left out."`
 	Switches []Switch `yaml:"switches" need:"yes" id:"name" doc:"The switches of this process."`
 }
@@ -29,6 +30,11 @@ type Memory struct {
 	Chunk     int    `yaml:"chunk" enum:"2048,4096" default:"2048" doc:"Bytes of one chunk. A frame that is larger takes several."`
 	Frames    int    `yaml:"frames" range:"1024,16777216" doc:"Number of chunks. Computed from ports, queues and buffers if left out."`
 	HugePages string `yaml:"hugepages" enum:"auto,off" default:"auto" doc:"auto: the memory lies in huge pages where enough are reserved."`
+}
+
+// Metrics says what /metrics shows.
+type Metrics struct {
+	Series string `yaml:"series" enum:"all,used" default:"all" doc:"used: no series of queues and classes that had no frame since the start. An idle switch of 64 ports has thousands of them."`
 }
 
 // Switch is one switch node.

@@ -376,5 +376,5 @@ func (d *Daemon) changeRoutes(u *unit, changes []routeChange, step Stepper) erro
 			return err
 		}
 	}
-	return nil
+	return d.adopt(u)
 }

@@ -185,7 +185,7 @@ func (d *Daemon) Snapshot() *metrics.Snapshot {
 }
 
 func (d *Daemon) snapshot() *metrics.Snapshot {
-	src := metrics.Source{Engine: d.engine, Config: d.state}
+	src := metrics.Source{Engine: d.engine, Config: d.state, OnlyUsed: d.resolved.Metrics.Series == "used"}
 	if d.exporting != nil {
 		c := d.exporting.Counts()
 		src.Export = &c

@@ -121,7 +121,7 @@ func readCertificates(path string) (*x509.CertPool, error) {
 }
 
 // public are what everybody may read who asks by a right name.
-var public = []string{"/", "/metrics", "/healthz"}
+var public = []string{"/", "/metrics", "/healthz", "/readyz"}
 
 // protect lets requests pass that the guard allows.
 func (g *guard) protect(next http.Handler) http.Handler {

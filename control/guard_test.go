@@ -120,7 +120,7 @@ func TestTCPServesNoAPI(t *testing.T) {
 		t.Error("the configuration was changed")
 	}
 	for host, want := range map[string]int{address: 200, "localhost:1": 200, "[::1]:9": 200, "SWITCH.example": 200, "rebound.example": 421, "rebound.example:9479": 421, "127.0.0.1.rebound.example": 421} {
-		for path, has := range map[string]string{"/metrics": "gswitch_port_up", "/healthz": "ok", "/": "GET /metrics"} {
+		for path, has := range map[string]string{"/metrics": "gswitch_port_up", "/healthz": "ok", "/readyz": "ok", "/": "GET /metrics"} {
 			if code, body := ask(t, "GET", address, host, path, "", nil); code != want || code == 200 && !strings.Contains(body, has) {
 				t.Errorf("%s of %s: %d, want %d\n%.200s", path, host, code, want, body)
 			}

@@ -53,7 +53,10 @@ func (d *Daemon) followKernels() {
 			if u.kernel != k {
 				return errNotFollowed
 			}
-			return d.change(u, c)
+			if err := d.change(u, c); err != nil {
+				return err
+			}
+			return d.adopt(u)
 		}, d.log.With("switch", u.name))
 	}
 }

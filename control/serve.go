@@ -12,8 +12,9 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"gswitch/metrics"
 )
 
 // Limits of what the control plane holds for those who ask. They are far above
@@ -33,13 +34,20 @@ const (
 	stopTimeout = 500 * time.Millisecond // for what is being answered when the daemon ends, within a second in all
 )
 
-// Handler serves an API beside /metrics and /healthz. usage tells people how to
-// speak to it.
-func Handler(usage string, registry *prometheus.Registry, serve func(...connect.HandlerOption) (string, http.Handler)) http.Handler {
+// Handler serves an API beside /metrics of what take returns, /healthz and
+// /readyz. usage tells people how to speak to it.
+func Handler(usage string, take func() *metrics.Snapshot, serve func(...connect.HandlerOption) (string, http.Handler)) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(Endpoint(usage, serve))
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.NewRegistry(take), promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		if missing := take().Missing(); missing != nil {
+			http.Error(w, strings.Join(missing, "\n"), http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprintln(w, "ok")
+	})
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, usage) })
 	return mux
 }

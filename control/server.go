@@ -23,9 +23,9 @@ import (
 	"gswitch/vswitch"
 )
 
-// Handler serves the API, /metrics and /healthz.
+// Handler serves the API, /metrics, /healthz and /readyz.
 func (d *Daemon) Handler() http.Handler {
-	return Handler(usage, metrics.NewRegistry(d.Snapshot), func(opts ...connect.HandlerOption) (string, http.Handler) {
+	return Handler(usage, d.Snapshot, func(opts ...connect.HandlerOption) (string, http.Handler) {
 		return api.NewControlHandler(&server{d: d}, opts...)
 	})
 }
@@ -51,7 +51,7 @@ func Endpoint(usage string, serve func(...connect.HandlerOption) (string, http.H
 }
 
 // usage tells people how to speak to the API.
-const usage = `gswitch: GET /metrics are the metrics of Prometheus, /healthz says that the daemon answers. The API takes POST with JSON (or Connect, or gRPC):
+const usage = `gswitch: GET /metrics are the metrics of Prometheus, /healthz says that the daemon answers, /readyz that its ports are open. The API takes POST with JSON (or Connect, or gRPC):
   curl --unix-socket /run/gswitch/NAME.sock -H 'Content-Type: application/json' -d '{}' http://gswitch/gswitch.v1.Control/ListPorts
 and over TCP only where control.api opens it (Authorization: Bearer, or a client's certificate).`
 

@@ -23,11 +23,12 @@ type Collector struct{ take func() *Snapshot }
 // NewCollector returns a collector that calls take once for each scrape.
 func NewCollector(take func() *Snapshot) *Collector { return &Collector{take} }
 
-// NewRegistry returns a registry that holds a Collector and that of the Go
-// runtime (go_gc_duration_seconds, go_memstats_...).
+// NewRegistry returns a registry that holds a Collector, that of the Go runtime
+// (go_gc_duration_seconds, go_memstats_...) and that of the process
+// (process_cpu_seconds_total, process_resident_memory_bytes, ...).
 func NewRegistry(take func() *Snapshot) *prometheus.Registry {
 	r := prometheus.NewRegistry()
-	r.MustRegister(NewCollector(take), collectors.NewGoCollector())
+	r.MustRegister(NewCollector(take), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return r
 }
 
@@ -277,6 +278,9 @@ func (e emitter) port(s *Switch, p *Port) {
 	e.count(portTxPackets, c.Tx.Frames, sw, name)
 	e.count(portTxBytes, c.Tx.Bytes, sw, name)
 	for class, t := range c.RxClass {
+		if s.OnlyUsed && t.Frames == 0 {
+			continue
+		}
 		e.count(classPackets, t.Frames, sw, name, digit(class))
 		e.count(classBytes, t.Bytes, sw, name, digit(class))
 	}
@@ -292,6 +296,9 @@ func (e emitter) port(s *Switch, p *Port) {
 		}
 	}
 	for q := range p.Queues {
+		if s.OnlyUsed && p.Queues[q].EnqueuedFrames == 0 && c.QueueDrops[q] == 0 {
+			continue
+		}
 		e.queue(&p.Queues[q], &p.Sojourn[q], c.QueueDrops[q], sw, name, digit(q))
 		if v := p.Inversions[q]; v != nil {
 			e.count(queueInversions, v.Frames, sw, name, digit(q))
@@ -301,6 +308,9 @@ func (e emitter) port(s *Switch, p *Port) {
 	}
 	e.features(p.Features, sw, name)
 	for class := range p.Classes {
+		if s.OnlyUsed && c.RxClass[class].Frames == 0 && (fc.Mode == pfc.Off || fc.Classes>>class&1 == 0) {
+			continue
+		}
 		e.pfc(p, class, fc.Mode != pfc.Off && fc.Classes>>class&1 == 1, sw, name, digit(class))
 	}
 	e.count(pfcIgnored, p.PFC.RxIgnored, sw, name)

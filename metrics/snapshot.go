@@ -5,6 +5,7 @@ import (
 
 	"gswitch/buffer"
 	"gswitch/dataplane"
+	"gswitch/dataplane/xsk"
 	"gswitch/frame"
 	"gswitch/histogram"
 	"gswitch/pfc"
@@ -28,6 +29,9 @@ type Source struct {
 	Hosts  []HostUnit
 	Config ConfigState
 	Export *export.Counts // nil: reports go nowhere
+
+	// OnlyUsed leaves out the series of queues and classes that had no frame yet.
+	OnlyUsed bool
 }
 
 // ConfigState tells of the configuration in force.
@@ -64,6 +68,7 @@ type Switch struct {
 	PerPort   int               // most addresses that are learned at one port
 	Rejected  uint64            // addresses that found it full
 	Program   *vswitch.Program
+	OnlyUsed  bool // Source.OnlyUsed
 }
 
 // Port is the state of one port.
@@ -121,6 +126,17 @@ func PortName(sw, port string) string { return sw + "/" + port }
 // few microseconds.
 const portsAtOnce = 4
 
+// Missing lists the ports that cannot forward whatever their link is: those whose
+// interface is not there, or not opened.
+func (s *Snapshot) Missing() (missing []string) {
+	for i := range s.Engine.Ports {
+		if p := &s.Engine.Ports[i]; p.Kind == dataplane.XDP && p.Mode == xsk.Auto || p.Kind == dataplane.Tap && !p.Up {
+			missing = append(missing, p.Name+" is "+p.State)
+		}
+	}
+	return missing
+}
+
 // Take takes a snapshot.
 func Take(src Source) *Snapshot {
 	s := &Snapshot{Engine: src.Engine.Stats(), Config: src.Config, Export: src.Export, Switches: make([]Switch, len(src.Units))}
@@ -130,6 +146,7 @@ func Take(src Source) *Snapshot {
 	}
 	for i, u := range src.Units {
 		u.read(&s.Switches[i])
+		s.Switches[i].OnlyUsed = src.OnlyUsed
 		for j := range s.Switches[i].Ports {
 			p := &s.Switches[i].Ports[j]
 			p.Links = links[PortName(s.Switches[i].Name, p.Config.Name)]

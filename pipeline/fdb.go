@@ -317,8 +317,10 @@ func (f *FDB) drop(b *fdbBucket, i int, v uint64) bool {
 }
 
 // SetStatic makes key a static entry, which is neither moved by learning nor
-// aged, and takes nothing of its port's share. It replaces a learned entry. The result is LearnNew, LearnMoved (there
-// was an entry) or LearnFull.
+// aged, and takes nothing of its port's share. It replaces a learned entry, and
+// where there is no room one that was learned makes way. The result is LearnNew,
+// LearnMoved (there was an entry), or LearnFull: static entries alone fill the table,
+// or the sixteen slots where this one may stand.
 func (f *FDB) SetStatic(now frame.Time, key uint64, port uint16) LearnResult {
 	nv := fdbValue(port, now) | fdbStatic
 	b, c := f.pair(key)
@@ -337,7 +339,7 @@ func (f *FDB) SetStatic(now frame.Time, key uint64, port uint16) LearnResult {
 			continue // a frame renewed or moved the entry in between
 		}
 		r := f.enter(b, c, key, nv)
-		if r == LearnFull {
+		if r == LearnFull && !f.makeWay(b, c) {
 			return r
 		}
 		// A worker may have learned the address at the same instant, and its
@@ -347,6 +349,36 @@ func (f *FDB) SetStatic(now frame.Time, key uint64, port uint16) LearnResult {
 		}
 		if i, v := c.find(key); i >= 0 && v&fdbStatic != 0 {
 			return LearnNew
+		}
+	}
+}
+
+// makeWay drops a learned entry for one that is to stand in one of two buckets:
+// of these, if both are full, else of any.
+func (f *FDB) makeWay(b, c *fdbBucket) bool {
+	if b.used() == len(b.val) && c.used() == len(c.val) {
+		return f.dropOldest(b) || f.dropOldest(c)
+	}
+	for i := range f.buckets {
+		if f.dropOldest(&f.buckets[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// dropOldest drops the learned entry of a bucket that was last seen first.
+func (f *FDB) dropOldest(b *fdbBucket) bool {
+	for {
+		oldest, value := -1, uint64(0)
+		for i := range b.val {
+			v := b.val[i].Load()
+			if v&fdbLive != 0 && v&fdbStatic == 0 && (oldest < 0 || v&fdbSeenMask < value&fdbSeenMask) {
+				oldest, value = i, v
+			}
+		}
+		if oldest < 0 || f.drop(b, oldest, value) {
+			return oldest >= 0
 		}
 	}
 }

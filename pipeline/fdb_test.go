@@ -71,6 +71,47 @@ func TestFDBLearning(t *testing.T) {
 	}
 }
 
+// A static address finds room in a table that is full of learned ones, until
+// static ones alone fill it.
+func TestStaticMakesWay(t *testing.T) {
+	const size = 64
+	f := NewFDB(size, frame.Second, 1)
+	f.SetShare(size)
+	for i := range uint64(4 * size) {
+		f.Learn(frame.Time(i)*frame.Second, MACKey(1, 0x020000000000+i), 3)
+	}
+	if f.Len() < size/2 {
+		t.Fatalf("%d addresses fill no table", f.Len())
+	}
+	entered, full := 0, 0
+	for i := range uint64(2 * size) {
+		key, learned := MACKey(1, 0x060000000000+i), f.Len()-entered
+		switch r := f.SetStatic(0, key, 7); {
+		case r == LearnNew:
+			entered++
+		case learned > 0 && i < size/4: // sixteen slots cannot all be static yet
+			t.Fatalf("static address %d was refused (%v) with %d learned ones in the table", i, r, learned)
+		default:
+			full++
+			continue
+		}
+		if p, ok := f.Lookup(key); p != 7 || !ok {
+			t.Fatalf("static address %d is at port %d, %v", i, p, ok)
+		}
+	}
+	if full == 0 || f.Len() > size || entered < size/2 {
+		t.Errorf("%d static addresses were entered and %d refused, %d are there; the table has %d", entered, full, f.Len(), size)
+	}
+	for i := range uint64(2 * size) {
+		f.Delete(MACKey(1, 0x060000000000+i))
+		f.Delete(MACKey(1, 0x020000000000+i))
+		f.Delete(MACKey(1, 0x020000000000+2*size+i))
+	}
+	if f.Len() != 0 {
+		t.Errorf("%d entries are counted in an empty table", f.Len())
+	}
+}
+
 // Random histories against a map.
 func TestFDBProperty(t *testing.T) {
 	type entry struct {

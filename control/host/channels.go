@@ -25,7 +25,7 @@ const transparentUsage = `ghost: GET /metrics are the metrics of Prometheus. The
 
 // Handler serves the API, /metrics and /healthz.
 func (t *Transparent) Handler() http.Handler {
-	return control.Handler(transparentUsage, metrics.NewRegistry(t.Snapshot), func(opts ...connect.HandlerOption) (string, http.Handler) {
+	return control.Handler(transparentUsage, t.Snapshot, func(opts ...connect.HandlerOption) (string, http.Handler) {
 		return api.NewTransparentHandler(&transparentServer{t}, opts...)
 	})
 }

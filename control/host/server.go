@@ -22,13 +22,13 @@ import (
 )
 
 // usage tells people how to speak to the API.
-const usage = `ghost: GET /metrics are the metrics of Prometheus, /healthz says that the daemon answers. The API takes POST with JSON (or Connect, or gRPC):
+const usage = `ghost: GET /metrics are the metrics of Prometheus, /healthz says that the daemon answers, /readyz that its ports are open. The API takes POST with JSON (or Connect, or gRPC):
   curl --unix-socket /run/ghost/NAME.sock -H 'Content-Type: application/json' -d '{}' http://ghost/gswitch.v1.Host/GetHost
 and over TCP only where control.api opens it (Authorization: Bearer, or a client's certificate).`
 
-// Handler serves the API, /metrics and /healthz.
+// Handler serves the API, /metrics, /healthz and /readyz.
 func (d *Daemon) Handler() http.Handler {
-	return control.Handler(usage, metrics.NewRegistry(d.Snapshot), func(opts ...connect.HandlerOption) (string, http.Handler) {
+	return control.Handler(usage, d.Snapshot, func(opts ...connect.HandlerOption) (string, http.Handler) {
 		return api.NewHostHandler(&server{d}, opts...)
 	})
 }
