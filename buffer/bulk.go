@@ -103,7 +103,9 @@ func (b *Buffer) ReleaseAll(a *frame.Arena, v []frame.Ref) (charged int) {
 			continue
 		}
 		of, class, pool, out := m.InPort, m.Class, m.Pool, m.OutPort
-		if b.groups[b.row(of)][class&7].lossless { // after each of them it may want another pause
+		// A lossless group may want another pause after each; the last frame, as of a node in
+		// virtual time the only one, has nobody to be summed up with.
+		if i == len(v)-1 || b.groups[b.row(of)][class&7].lossless {
 			b.Release(m)
 			charged++
 			i++
