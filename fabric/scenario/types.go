@@ -16,17 +16,18 @@ type Document struct {
 	Title   string `yaml:"title" doc:"One line for reports."`
 	Paper   *Paper `yaml:"paper" doc:"The published result that the scenario is about."`
 
-	Topology   fabric.Spec `yaml:"topology" need:"yes" doc:"The network: a generator or hosts, switches and links."`
-	Link       Link        `yaml:"link" doc:"How frames occupy links."`
-	Switch     Switch      `yaml:"switch" doc:"What every switch does."`
-	PFC        PFC         `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb) of switches and hosts."`
-	Hosts      Hosts       `yaml:"hosts" doc:"What every host does."`
-	Workload   []Entry     `yaml:"workload" need:"yes" doc:"Who sends what to whom."`
-	Clock      Clock       `yaml:"clock" doc:"One time for all nodes, with a bound on its error (Sundial)."`
-	Faults     []Fault     `yaml:"faults" doc:"What goes wrong."`
-	Probes     []Probe     `yaml:"probes" id:"name" doc:"Packets that are sent into the network at switches, and traced there (Everflow)."`
-	Controller Controller  `yaml:"controller" doc:"What a controller does about what switches report."`
-	Measure    Measure     `yaml:"measure" doc:"What is recorded beyond the flows."`
+	Topology    fabric.Spec `yaml:"topology" need:"yes" doc:"The network: a generator or hosts, switches and links."`
+	Link        Link        `yaml:"link" doc:"How frames occupy links."`
+	Switch      Switch      `yaml:"switch" doc:"What every switch does."`
+	PFC         PFC         `yaml:"pfc" doc:"Priority flow control (IEEE 802.1Qbb) of switches and hosts."`
+	Hosts       Hosts       `yaml:"hosts" doc:"What every host does."`
+	Workload    []Entry     `yaml:"workload" need:"yes" doc:"Who sends what to whom."`
+	Clock       Clock       `yaml:"clock" doc:"One time for all nodes, with a bound on its error (Sundial)."`
+	Faults      []Fault     `yaml:"faults" doc:"What goes wrong."`
+	Probes      []Probe     `yaml:"probes" id:"name" doc:"Packets that are sent into the network at switches, and traced there (Everflow)."`
+	Controller  Controller  `yaml:"controller" doc:"What a controller does about what switches report."`
+	QueueReplay QueueReplay `yaml:"queue_replay" doc:"The queues of switches are replayed from the times at which hosts sent packets, and compared with those of the run (DETER)."`
+	Measure     Measure     `yaml:"measure" doc:"What is recorded beyond the flows."`
 
 	Duration units.Duration `yaml:"duration" need:"yes" doc:"How long the run takes, in the time of the emulated network. With until done it is the longest."`
 	Until    string         `yaml:"until" enum:"time,done" default:"time" doc:"time: the run takes the whole duration. done: it ends when every flow has."`
@@ -51,6 +52,14 @@ type Controller struct {
 	Blackholes string         `yaml:"blackholes" enum:"leave,move" default:"leave" doc:"move: what is for the destination of a flow that vanishes (switch.flowradar) is sent by another of its shortest paths, at the switch behind which it vanishes or the nearest before it that has several."`
 	Losses     string         `yaml:"losses" enum:"leave,move" default:"leave" doc:"move: what is for the destinations of frames that a link or a table loses, at random or as a blackhole (switch.lossradar), is sent by other of its shortest paths, at the switch before the link or, where that has none, at those before it."`
 	Takes      units.Duration `yaml:"takes" default:"5ms" doc:"From the finding to the route."`
+}
+
+// QueueReplay replays the queues of switches.
+type QueueReplay struct {
+	Enabled    bool           `yaml:"enabled" doc:"true: the run is followed by two replays of its queues, of which in one switches drop only packets that hosts tag as dropped."`
+	Bound      units.Duration `yaml:"bound" doc:"By how much times of packets that are inferred from samples are off at most; the paper has 5us. The time of every packet is kept if left out."`
+	ClockError units.Duration `yaml:"clock_error" doc:"By how much the clocks of hosts are ahead at most, each of its own. 0 if left out."`
+	Hosts      []string       `yaml:"hosts" doc:"Hosts that record: names, ranges such as h1..h4, or all. What others send is not in the replay. All if left out."`
 }
 
 // Paper names a published result.

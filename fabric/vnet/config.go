@@ -68,6 +68,9 @@ type Config struct {
 	// Listen says of hosts, by name, which frames that arrive are not their NIC's:
 	// the function is shown them, where the host is stepped.
 	Listen map[string]func(now frame.Time, b []byte) bool
+	// Wrap, if not nil, returns what is stepped in the place of the node of a host or a
+	// switch, by its number in the topology.
+	Wrap func(n *Network, node int, s frame.Stepper) frame.Stepper
 	// Streams lets hosts have connections of TCP.
 	Streams Streams
 

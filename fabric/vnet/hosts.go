@@ -34,7 +34,7 @@ func (n *Network) addHosts() error {
 			n.stacks = append(n.stacks, endpoint.Of(nic))
 			n.flows.streams = append(n.flows.streams, map[uint32]uint32{})
 		}
-		n.engine[node] = n.Engine.AddNode(node, n.stepped(nic, node), func(now frame.Time) {
+		n.engine[node] = n.Engine.AddNode(node, n.wrapped(node, n.stepped(nic, node)), func(now frame.Time) {
 			// First: a completion may close what a round-trip time is of.
 			if nic.RTTs() > 0 {
 				n.times(now, i)

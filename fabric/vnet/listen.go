@@ -33,3 +33,11 @@ func (n *Network) stepped(nic *hostnic.NIC, node int) frame.Stepper {
 	}
 	return nic
 }
+
+// wrapped is what the engine steps of a node.
+func (n *Network) wrapped(node int, s frame.Stepper) frame.Stepper {
+	if n.cfg.Wrap != nil {
+		return n.cfg.Wrap(n, node, s)
+	}
+	return s
+}

@@ -36,7 +36,7 @@ func (n *Network) addSwitches() error {
 			return fmt.Errorf("virtual network %s: %w", n.Topology.Name, err)
 		}
 		n.Switches = append(n.Switches, sw)
-		n.engine[node] = n.Engine.AddNode(node, sw.Nodes[0], nil)
+		n.engine[node] = n.Engine.AddNode(node, n.wrapped(node, sw.Nodes[0]), nil)
 	}
 	return nil
 }

@@ -7,5 +7,6 @@ import (
 	_ "gswitch/fabric/observe/copies"
 	_ "gswitch/fabric/observe/flows"
 	_ "gswitch/fabric/observe/losses"
+	_ "gswitch/fabric/observe/queues"
 	_ "gswitch/fabric/observe/slack"
 )
