@@ -120,6 +120,44 @@ func TestFatTrees(t *testing.T) {
 	}
 }
 
+// Why no plan of a fat tree whose root is a core switch has fewer than 6 hops between
+// switches, and 7 to hosts. The backup root is a neighbour of the root, an aggregation switch.
+// By second parents it reaches everybody; from aggregation switches below the root, and core
+// switches next to these, the way into a pod leads from such an aggregation switch to an edge
+// switch, which by property 2 must not be below it. So that edge switch is as far from the root
+// as the tree that avoids the aggregation switch is long. The plan that is found is no deeper in
+// the smallest one, and a hop deeper at most in others.
+func TestFatTreesCannotBeFlatter(t *testing.T) {
+	for _, k := range []int{4, 6, 8} {
+		g := fatTree(k, false)
+		w := g.network()
+		least := g.Nodes
+		for _, agg := range w.distinct(0) {
+			far := make([]int, g.Nodes) // hops from the root, without agg
+			for queue := []int{0}; len(queue) > 0; queue = queue[1:] {
+				for _, e := range w.near[queue[0]] {
+					if e.to != agg && e.to != 0 && far[e.to] == 0 {
+						far[e.to] = far[queue[0]] + 1
+						queue = append(queue, e.to)
+					}
+				}
+			}
+			for _, edge := range w.distinct(agg) {
+				if len(w.distinct(edge)) == k/2 { // else it is a core switch
+					least = min(least, far[edge])
+				}
+			}
+		}
+		p, err := Find(g, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if most := slices.Max(p.Depth); least != 6 || most > least+1 || k == 4 && most != least {
+			t.Errorf("k=%d: %d hops are found, and no plan has fewer than %d", k, most, least)
+		}
+	}
+}
+
 // random is a connected graph of n nodes.
 func random(r *rand.Rand, n, links int) *Graph {
 	g := &Graph{Nodes: n}
