@@ -185,7 +185,7 @@ func TestSessionMergesTaps(t *testing.T) {
 	small := p.New(make([]byte, 60))
 	var buf bytes.Buffer
 	epoch := time.Unix(1700000000, 0)
-	s, err := NewSession(&buf, []string{"p0", "p1"}, 2, Options{Epoch: epoch})
+	s, err := NewSession(&buf, []string{"p0", "p1"}, 2, Options{Epoch: epoch, Zero: func(iface uint32) int64 { return epoch.UnixNano() + 1000*int64(iface) }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestSessionMergesTaps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if rec.Time != epoch.UnixNano()+int64(i) || rec.Iface != uint32(i%2) {
+		if rec.Time != epoch.UnixNano()+int64(i)+1000*int64(i%2) || rec.Iface != uint32(i%2) {
 			t.Fatalf("frame %d is %+v", i, rec)
 		}
 	}

@@ -13,7 +13,10 @@ type Options struct {
 	SnapLen   int       // bytes kept of a frame; 0 is MaxSnapLen
 	RingBytes int       // memory between a worker and the writer; 0 is 4 MiB
 	Epoch     time.Time // the instant that is frame.Time zero
-	Comment   string    // section comment
+	// Zero is that instant in nanoseconds since 1970 by the clock of an interface, asked for
+	// each frame, by the goroutine that writes; nil: that of Epoch.
+	Zero    func(iface uint32) int64
+	Comment string // section comment
 }
 
 // MaxSnapLen is the longest frame that a tap keeps whole.
@@ -150,12 +153,20 @@ func (s *Session) drain() (n int, err error) {
 		if oldest == nil {
 			return n, nil
 		}
-		rec.Time += s.opts.Epoch.UnixNano()
+		rec.Time += s.zero(rec.Iface)
 		if err := s.w.Packet(rec, data); err != nil {
 			return n, err
 		}
 		oldest.ring.Release()
 	}
+}
+
+// zero is what stands for frame.Time zero in stamps of an interface.
+func (s *Session) zero(iface uint32) int64 {
+	if s.opts.Zero == nil {
+		return s.opts.Epoch.UnixNano()
+	}
+	return s.opts.Zero(iface)
 }
 
 // finish writes the interface statistics, so that the loss of the capture

@@ -191,7 +191,7 @@ func (s *server) Capture(ctx context.Context, r *api.CaptureRequest, out *connec
 	if err != nil {
 		return connect.NewError(connect.CodeNotFound, err)
 	}
-	return StreamCapture(ctx, s.d.engine, ports, "gswitch "+s.d.opts.Version, r, out)
+	return StreamCapture(ctx, s.d.engine, ports, s.d.stamps(), "gswitch "+s.d.opts.Version, r, out)
 }
 
 // enginePorts finds ports by "port" or "switch/port". No name is all of them.

@@ -67,9 +67,10 @@ func rates(now, before *api.Ports, seconds float64) {
 	}
 }
 
-// StreamCapture captures at ports of an engine until ctx ends.
-func StreamCapture(ctx context.Context, e *dataplane.Engine, ports []*dataplane.Port, comment string, r *api.CaptureRequest, out *connect.ServerStream[api.CaptureResponse]) error {
+// StreamCapture captures at ports of an engine until ctx ends, with the stamps of clocks.
+func StreamCapture(ctx context.Context, e *dataplane.Engine, ports []*dataplane.Port, stamps Stamps, comment string, r *api.CaptureRequest, out *connect.ServerStream[api.CaptureResponse]) error {
 	spec := dataplane.CaptureSpec{Ports: ports, In: r.In, Out: r.Out, Drops: r.Drops, SnapLen: int(r.Snap), Comment: comment}
+	stamps.use(&spec, e)
 	if r.Filter != "" {
 		f, err := capture.ParseFilter(r.Filter)
 		if err != nil {

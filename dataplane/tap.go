@@ -27,6 +27,8 @@ type CaptureSpec struct {
 	SnapLen   int             // bytes kept of a frame; 0 is all
 	RingBytes int             // memory for each worker; 0 is 4 MiB
 	Comment   string          // section comment of the stream
+	// Zero is frame.Time zero by the clock of one of Ports; nil: Engine.Epoch.
+	Zero func(port uint32) int64
 }
 
 // Capture is a capture that runs. Ports that are added later are not in it.
@@ -77,7 +79,7 @@ func (e *Engine) Capture(w io.Writer, spec CaptureSpec) (*Capture, error) {
 		return nil, errors.New("capture: there is no port")
 	}
 	s, err := capture.NewSession(w, names, len(e.workers), capture.Options{
-		Filter: spec.Filter, SnapLen: spec.SnapLen, RingBytes: spec.RingBytes, Epoch: e.Epoch(), Comment: spec.Comment})
+		Filter: spec.Filter, SnapLen: spec.SnapLen, RingBytes: spec.RingBytes, Epoch: e.Epoch(), Zero: spec.Zero, Comment: spec.Comment})
 	if err != nil {
 		return nil, err
 	}

@@ -140,6 +140,7 @@ func (s *server) Capture(ctx context.Context, r *api.CaptureRequest, out *connec
 	}
 	d.mu.RLock()
 	var ports []*dataplane.Port
+	stamps := control.Stamps{}
 	var err error
 	for _, name := range names {
 		var u *unit
@@ -153,11 +154,14 @@ func (s *server) Capture(ctx context.Context, r *api.CaptureRequest, out *connec
 			break
 		}
 	}
+	for _, u := range d.units {
+		stamps.Add(u.port, u.worker, u.agent.NIC().Timekeeper())
+	}
 	d.mu.RUnlock()
 	if err != nil {
 		return connect.NewError(connect.CodeNotFound, err)
 	}
-	return control.StreamCapture(ctx, d.engine, ports, "ghost "+d.opts.Version, r, out)
+	return control.StreamCapture(ctx, d.engine, ports, stamps, "ghost "+d.opts.Version, r, out)
 }
 
 // Intervals of reports of sessions.
