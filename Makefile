@@ -37,6 +37,7 @@ package: build ## deb and rpm into bin/packages: programs, units, manual pages, 
 	  go run $(NFPM) package -f deploy/package/nfpm.yaml -p $$p -t bin/packages/ || exit 1; done
 
 images: build ## container images gswitch, ghost and gfabric (docker, or DOCKER=podman)
+	mkdir -p bin/run
 	for i in gswitch ghost gfabric; do $(or $(DOCKER),docker) build -f deploy/container/Dockerfile --target $$i --build-arg VERSION=$(VERSION) -t $$i:$(VERSION) -t $$i . || exit 1; done
 
 # End-to-end tests follow alone: they need their share of the cores to be in time.

@@ -49,9 +49,9 @@ func Load(f Filter, stamp bool) (*Program, error) {
 		return nil, err
 	}
 	// Kernels before 5.11 charge maps to RLIMIT_MEMLOCK; later ones ignore it.
-	if err := rlimit.RemoveMemlock(); err != nil {
-		return nil, fmt.Errorf("XDP program: raise RLIMIT_MEMLOCK (needs CAP_SYS_RESOURCE): %w", err)
-	}
+	// Which one this is was asked at the start, when a process that raises its
+	// capabilities itself could not find out: loading tells.
+	limit := rlimit.RemoveMemlock()
 	spec, err := loadXdp()
 	if err != nil {
 		return nil, fmt.Errorf("XDP program: %w", err)
@@ -67,6 +67,9 @@ func Load(f Filter, stamp bool) (*Program, error) {
 	p := &Program{}
 	if err := spec.LoadAndAssign(&p.objects, nil); err != nil {
 		if errors.Is(err, unix.EPERM) {
+			if limit != nil {
+				err = fmt.Errorf("%w; RLIMIT_MEMLOCK could not be raised, which kernels before 5.11 need CAP_SYS_RESOURCE for: %w", err, limit)
+			}
 			return nil, fmt.Errorf("XDP program: load (needs CAP_BPF and CAP_NET_ADMIN): %w", err)
 		}
 		return nil, fmt.Errorf("XDP program: load: %w", notSupported(err))

@@ -24,6 +24,8 @@ const dockerfile = "container/Dockerfile"
 type image struct {
 	from       string
 	copies     [][2]string // from, to
+	owners     []string    // of what is copied
+	runs       [][]string
 	entrypoint []string
 	cmd        []string
 	health     []string
@@ -53,10 +55,20 @@ func readImages(t *testing.T) map[string]*image {
 			images[name] = im
 		case "COPY":
 			w := strings.Fields(rest)
+			owner, chown := strings.CutPrefix(w[0], "--chown=")
+			if chown {
+				w = w[1:]
+			} else {
+				owner = ""
+			}
 			if len(w) != 2 {
 				t.Fatalf("COPY %s: want two paths", rest)
 			}
-			im.copies = append(im.copies, [2]string{w[0], w[1]})
+			im.copies, im.owners = append(im.copies, [2]string{w[0], w[1]}), append(im.owners, owner)
+		case "RUN":
+			var words []string
+			err = json.Unmarshal([]byte(rest), &words)
+			im.runs = append(im.runs, words)
 		case "ARG":
 		case "LABEL":
 			im.labels = rest
@@ -111,7 +123,7 @@ func TestImages(t *testing.T) {
 	images := readImages(t)
 	for _, name := range []string{"gswitch", "ghost", "gfabric"} {
 		im := images[name]
-		if im == nil || im.from != "scratch" || len(im.copies) != 1 || len(im.entrypoint) != 1 || im.entrypoint[0] != im.copies[0][1] || filepath.Base(im.copies[0][0]) != name {
+		if im == nil || im.from != "scratch" || len(im.copies) == 0 || len(im.entrypoint) != 1 || im.entrypoint[0] != im.copies[0][1] || filepath.Base(im.copies[0][0]) != name {
 			t.Fatalf("the image of %s is %+v; want its static binary FROM scratch", name, im)
 		}
 		if !strings.Contains(string(ignore), "\n!"+im.copies[0][0]+"\n") {
@@ -120,8 +132,10 @@ func TestImages(t *testing.T) {
 		if !strings.Contains(im.labels, `licenses="Apache-2.0"`) || !strings.Contains(im.labels, `version="$VERSION"`) {
 			t.Errorf("%s has the labels %s", name, im.labels)
 		}
-		if daemon := name != "gfabric"; daemon != (im.health != nil) || daemon == (im.user != "") {
+		if daemon := name != "gfabric"; daemon != (im.health != nil) || im.user != "65534:65534" {
 			t.Errorf("%s: health is asked by %v, it runs as %q", name, im.health, im.user)
+		} else if daemon && (len(im.runs) != 1 || len(im.copies) != 2 || im.copies[1] != [2]string{"bin/run", "/run/" + name} || im.owners[1] != im.user) {
+			t.Errorf("%s: its file gets its capabilities by %v, its socket's directory is of %v", name, im.runs, im.owners)
 		}
 		t.Run(name, func(t *testing.T) { im.try(t, staticBinary(t, name)) })
 	}
@@ -147,6 +161,11 @@ func (im *image) try(t *testing.T, binary string) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
 		out, err := cmd.CombinedOutput()
 		return string(out), err
+	}
+	for _, words := range im.runs {
+		if out, err := run(words[1:]...); err != nil || words[0] != im.entrypoint[0] {
+			t.Errorf("%v: %v\n%s", words, err, out)
+		}
 	}
 	if out, err := run("--help"); err != nil || !strings.Contains(out, im.cmd[0]) {
 		t.Errorf("--help in an empty root: %v, must tell of %q\n%s", err, im.cmd[0], out)

@@ -46,28 +46,9 @@ func TestRunsAsUnit(t *testing.T) {
 		t.Skip("namespaces need root")
 	}
 	need(t, "ip", "setpriv", "strace", "systemd-analyze")
-	const user = 65534
-	dir, err := os.MkdirTemp("", labPrefix+"unit-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	space := fmt.Sprintf("%sunit-%d", labPrefix, os.Getpid())
-	command(t, "ip", "netns", "add", space)
-	t.Cleanup(func() { exec.Command("ip", "netns", "del", space).Run() })
-	for _, i := range []string{"va", "vb"} {
-		command(t, "ip", "-n", space, "link", "add", "name", i, "type", "veth", "peer", "name", i+"1")
-		command(t, "ip", "-n", space, "link", "set", i, "up")
-		command(t, "ip", "-n", space, "link", "set", i+"1", "up")
-	}
-	binary, file, calls, socket := filepath.Join(dir, "gswitch"), filepath.Join(dir, "s.yaml"), filepath.Join(dir, "calls"), filepath.Join(dir, "run", "s.sock")
-	text, err := os.ReadFile(program(t, "gswitch"))
-	err = errors.Join(err, os.Chmod(dir, 0o755), os.WriteFile(binary, text, 0o755),
-		os.WriteFile(file, []byte("version: 1\nswitches:\n  - name: s\n    ports:\n      - {name: a, interface: va}\n      - {name: b, interface: vb}\n"), 0o644),
-		os.Mkdir(filepath.Dir(socket), 0o755), os.Chown(filepath.Dir(socket), user, user))
-	if err != nil {
-		t.Fatal(err)
-	}
+	space, binary, file := asUser(t)
+	dir := filepath.Dir(binary)
+	calls, socket := filepath.Join(dir, "calls"), filepath.Join(dir, "run", "s.sock")
 	var caps, bounds string
 	for c := range strings.FieldsSeq(unit(t, "gswitch", "Service")["CapabilityBoundingSet"][0]) {
 		caps += ",+" + strings.ToLower(strings.TrimPrefix(c, "CAP_"))
@@ -113,6 +94,75 @@ func TestRunsAsUnit(t *testing.T) {
 		if !slices.Contains(allowed, call) {
 			t.Errorf("it calls %s, which the unit's filter refuses", call)
 		}
+	}
+}
+
+// user is nobody.
+const user = 65534
+
+// asUser makes a network namespace with two links, and copies gswitch and a
+// configuration of a switch between them to where every user may read them. The
+// directory run beside them is the user's.
+func asUser(t *testing.T) (space, binary, file string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", labPrefix+"user-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	space = fmt.Sprintf("%suser-%d", labPrefix, os.Getpid())
+	command(t, "ip", "netns", "add", space)
+	t.Cleanup(func() { exec.Command("ip", "netns", "del", space).Run() })
+	for _, i := range []string{"va", "vb"} {
+		command(t, "ip", "-n", space, "link", "add", "name", i, "type", "veth", "peer", "name", i+"1")
+		command(t, "ip", "-n", space, "link", "set", i, "up")
+		command(t, "ip", "-n", space, "link", "set", i+"1", "up")
+	}
+	binary, file = filepath.Join(dir, "gswitch"), filepath.Join(dir, "s.yaml")
+	text, err := os.ReadFile(program(t, "gswitch"))
+	err = errors.Join(err, os.Chmod(dir, 0o755), os.WriteFile(binary, text, 0o755),
+		os.WriteFile(file, []byte("version: 1\nswitches:\n  - name: s\n    ports:\n      - {name: a, interface: va}\n      - {name: b, interface: vb}\n"), 0o644),
+		os.Mkdir(filepath.Join(dir, "run"), 0o755), os.Chown(filepath.Join(dir, "run"), user, user))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return space, binary, file
+}
+
+// What the image holds runs as docker runs it: as a user without rights, which
+// has the capabilities of --cap-add within reach and gets them by the program's
+// file. Where one that it needs was not added it says so; where all are missing
+// it still starts.
+func TestRunsAsImage(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("namespaces need root")
+	}
+	need(t, "ip", "setpriv")
+	space, binary, file := asUser(t)
+	command(t, binary, "doctor", "--grant", binary)
+	contained := func(caps string, words ...string) []string {
+		return append([]string{"netns", "exec", space, "setpriv", fmt.Sprint("--reuid=", user), fmt.Sprint("--regid=", user), "--clear-groups",
+			"--inh-caps=-all", "--ambient-caps=-all", "--bounding-set=-all" + caps, binary}, words...)
+	}
+	socket := filepath.Join(filepath.Dir(binary), "run", "s.sock")
+	daemon := []string{"run", "-c", file, "--socket", socket}
+	p := start(t, "ip", contained(",+net_admin,+net_raw,+bpf,+perfmon,+ipc_lock", daemon...)...)
+	await(t, "ports", func() error {
+		p.alive(t)
+		out, err := exec.Command("ip", contained("", "--socket", socket, "show", "ports")...).CombinedOutput()
+		if err != nil || strings.Count(string(out), "native") != 2 {
+			return fmt.Errorf("%v\n%s", err, out)
+		}
+		return nil
+	})
+	unix.Kill(pidOf(t, binary), unix.SIGTERM)
+	<-p.done
+	if out := p.out.String(); !p.cmd.ProcessState.Success() || strings.Contains(out, "not named") {
+		t.Errorf("%v\n%s", p.cmd.ProcessState, out)
+	}
+	out, err := exec.Command("ip", contained(",+net_raw,+bpf", daemon...)...).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "CAP_NET_ADMIN") {
+		t.Errorf("without CAP_NET_ADMIN: %v\n%s", err, out)
 	}
 }
 

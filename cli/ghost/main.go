@@ -9,6 +9,7 @@ package ghost
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/signal"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,7 @@ import (
 	"gswitch/control/api"
 	"gswitch/control/cli"
 	"gswitch/control/doctor"
+	"gswitch/control/privilege"
 )
 
 // version is what Main was told.
@@ -29,6 +31,10 @@ var version = "unknown"
 func Main(v string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGINT, unix.SIGTERM)
 	defer stop()
+	if err := privilege.Raise(); err != nil {
+		fmt.Fprintln(os.Stderr, "ghost:", err)
+		return 1
+	}
 	return cli.Main(ctx, Command(v))
 }
 

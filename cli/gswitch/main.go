@@ -5,6 +5,7 @@ package gswitch
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +13,7 @@ import (
 	"gswitch/control/api"
 	"gswitch/control/cli"
 	"gswitch/control/doctor"
+	"gswitch/control/privilege"
 )
 
 // version is what Main was told.
@@ -19,7 +21,13 @@ var version = "unknown"
 
 // Main runs gswitch by the arguments of the process and returns its exit code.
 // The version is the program's own, as show version tells it.
-func Main(v string) int { return cli.Main(context.Background(), Command(v)) }
+func Main(v string) int {
+	if err := privilege.Raise(); err != nil {
+		fmt.Fprintln(os.Stderr, "gswitch:", err)
+		return 1
+	}
+	return cli.Main(context.Background(), Command(v))
+}
 
 // Command returns the tree of commands, for manual pages and completions.
 func Command(v string) *cobra.Command {

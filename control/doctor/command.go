@@ -8,11 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"gswitch/control/cli"
+	"gswitch/control/privilege"
 )
 
 // Command is "doctor" of a program; asJSON is its flag --json.
 func Command(program string, asJSON *bool) *cobra.Command {
 	var fix bool
+	var grant string
 	var chunk int
 	c := &cobra.Command{
 		Use:   "doctor [INTERFACE | NETNS/INTERFACE]...",
@@ -23,9 +25,16 @@ says what was found; what is not in order comes with why it matters and the
 command that mends it. Exits with 1 if something that is needed is missing.
 
 --fix mends what can be mended without harm, and says what it did: offloads of
-the far end of a veth that leave its frames unfinished.`,
+the far end of a veth that leave its frames unfinished.
+
+--grant FILE gives a program's file the capabilities that ports over interfaces
+take, and does nothing else: who may run it needs not be root then, and can do
+what they allow. For images of containers; leave it to one group elsewhere.`,
 		Example: "  " + program + " doctor\n  " + program + " doctor veth0 lab/eth0\n  " + program + " doctor --fix veth0",
 		RunE: func(c *cobra.Command, names []string) error {
+			if grant != "" {
+				return privilege.Grant(grant)
+			}
 			found := Here().Machine()
 			for _, n := range names {
 				v, err := Interface(n, chunk, fix)
@@ -50,6 +59,7 @@ the far end of a veth that leave its frames unfinished.`,
 		},
 	}
 	c.Flags().BoolVar(&fix, "fix", false, "mend what can be mended without harm")
+	c.Flags().StringVar(&grant, "grant", "", "give this program's file the capabilities that it takes, for users who are not root")
 	c.Flags().IntVar(&chunk, "chunk", 2048, "bytes of a chunk (memory: {chunk: ...}), for the MTU")
 	return c
 }
