@@ -126,8 +126,15 @@ func recordable(u *unit) error {
 func (d *Daemon) header(u *unit, s *config.Switch) replay.Header {
 	pool := d.engine.Worker(u.workers[0]).Pool()
 	m := madeFrom(d.document(s), s, u.numbers)
-	return replay.Header{Build: d.opts.Version, Go: runtime.Version(), Kind: "switch", Name: u.name, Document: m.Document, Ports: m.Ports,
+	h := replay.Header{Build: d.opts.Version, Go: runtime.Version(), Kind: "switch", Name: u.name, Document: m.Document, Ports: m.Ports,
 		Chunk: pool.ChunkSize(), Chunks: pool.Chunks(), Headroom: pool.Headroom(), Epoch: d.engine.Epoch().UnixNano(), Secret: d.secret}
+	if k, i := u.clockOf(); k != nil {
+		c := &stampClock{worker: d.engine.Worker(u.workers[i]), clock: k}
+		if c.look() {
+			h.Clock = &replay.Clock{Zero: c.zero, Eps: c.last.Eps, Root: c.last.Root}
+		}
+	}
+	return h
 }
 
 // endRecording ends the record of a switch, and keeps it.

@@ -53,6 +53,14 @@ type Header struct {
 	Secret   uint64     `json:"secret"`   // of the tables that frames fill
 	Start    frame.Time `json:"start"`    // instant of the node's clock at which it begins
 	Epoch    int64      `json:"epoch_ns"` // wall clock at instant zero, nanoseconds since 1970
+	Clock    *Clock     `json:"clock,omitempty"`
+}
+
+// Clock is synchronised time as the node had it when the record began; nil: it had none.
+type Clock struct {
+	Zero int64  `json:"zero_ns"` // it at instant zero, nanoseconds since 1970
+	Eps  int64  `json:"eps_ns"`  // its uncertainty
+	Root uint64 `json:"root"`    // identity of the root
 }
 
 // Port is the number of a port by its name.

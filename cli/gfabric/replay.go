@@ -160,6 +160,9 @@ func (f *replayFlags) run(ctx context.Context, name string, words []string, stdo
 	}
 	fmt.Fprintf(stderr, "replayed %v of %s in %v: %d calls, %d frames sent,%s %d hashes compared: identical%s\n",
 		(p.Now() - h.Start).Duration().Round(time.Microsecond), h.Name, time.Since(began).Round(time.Millisecond), p.Steps(), frames, failed, sums, cut)
+	if c := h.Clock; c != nil {
+		fmt.Fprintf(stderr, "when it began, its clock was %v ahead of the machine's, within %v of root %016x\n", time.Duration(c.Zero-h.Epoch), time.Duration(c.Eps), c.Root)
+	}
 	if len(words) == 0 {
 		return nil
 	}
