@@ -270,6 +270,14 @@ func TestGhostUnit(t *testing.T) {
 		want, got := unit(t, "gswitch", section), unit(t, "ghost", section)
 		delete(want, "TimeoutStartSec") // there is one interface to wait for
 		delete(got, "TimeoutStartSec")
+		if section == "Service" { // a switch makes twins of its ports, a host needs no device
+			if policy, allow := want["DevicePolicy"], want["DeviceAllow"]; !slices.Equal(policy, []string{"closed"}) || !slices.Equal(allow, []string{"/dev/net/tun rw"}) {
+				t.Errorf("a switch has the devices %q of policy %q", allow, policy)
+			}
+			delete(want, "DevicePolicy")
+			delete(want, "DeviceAllow")
+			want["PrivateDevices"] = []string{"yes"}
+		}
 		for key, values := range want {
 			for i := range values {
 				values[i] = strings.ReplaceAll(values[i], "gswitch", "ghost")
