@@ -86,7 +86,7 @@ type Domain struct {
 func ParseDomain(s string) (Domain, error) {
 	name, nodes, ok := strings.Cut(s, "=")
 	if !ok || name == "" || nodes == "" {
-		return Domain{}, fmt.Errorf("%q: write name=node,node,...", s)
+		return Domain{}, fmt.Errorf("%q: write name=node,node and so on", s)
 	}
 	return Domain{Name: name, Nodes: strings.Split(nodes, ",")}, nil
 }
