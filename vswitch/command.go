@@ -111,7 +111,7 @@ func (c DeleteRoute) prepare(sw *Switch) (func(frame.Time), error) {
 			return err
 		}
 		if r, ok := sw.learned[c.Prefix.Masked()]; ok { // no longer hidden
-			_, err := p.learn([]Route{r}, nil, sw.ids.routes)
+			_, _, err := p.learn([]Route{r}, nil, sw.ids.routes)
 			return err
 		}
 		return nil

@@ -16,6 +16,11 @@ import (
 // both families.
 const MaxLearned = 2 << 20
 
+// maxPrefixes is how many different prefixes a switch learns as long as it lives:
+// each has counters, which stay when it goes, so that somebody who announces ever
+// new ones could take all memory.
+const maxPrefixes = 2 * MaxLearned
+
 // LearnRoutes makes routes that routing daemons found those of the switch, and
 // withdraws others: all of them at once, in one build of the table. A route of
 // the configuration hides the learned one of the same prefix. What is learned
@@ -28,6 +33,9 @@ type LearnRoutes struct {
 	// Unused says, when it is prepared, how many of Set lead nowhere: no network of
 	// the switch has their next hop.
 	Unused int
+	// Refused says, when it is prepared, how many of Set have prefixes that are too
+	// many: the switch has learned as many others as it may as long as it lives.
+	Refused int
 }
 
 func (c *LearnRoutes) prepare(sw *Switch) (func(frame.Time), error) {
@@ -43,7 +51,7 @@ func (c *LearnRoutes) prepare(sw *Switch) (func(frame.Time), error) {
 		gone = slices.DeleteFunc(slices.SortedFunc(maps.Keys(sw.learned), comparePrefixes), func(p netip.Prefix) bool { return again[p] })
 	}
 	commit, err := sw.update(func(p *Program) (err error) {
-		c.Unused, err = p.learn(c.Set, gone, sw.ids.routes)
+		c.Unused, c.Refused, err = p.learn(c.Set, gone, sw.ids.routes)
 		return err
 	})
 	if err != nil {
@@ -67,7 +75,7 @@ func (sw *Switch) learnAgain(p *Program) error {
 	for _, prefix := range slices.SortedFunc(maps.Keys(sw.learned), comparePrefixes) {
 		set = append(set, sw.learned[prefix])
 	}
-	_, err := p.learn(set, nil, sw.ids.routes)
+	_, _, err := p.learn(set, nil, sw.ids.routes)
 	return err
 }
 
@@ -79,8 +87,8 @@ func comparePrefixes(a, b netip.Prefix) int {
 }
 
 // learn changes learned routes in one build of the table. It returns how many
-// of set lead nowhere.
-func (p *Program) learn(set []Route, gone []netip.Prefix, ids *idSet) (unused int, err error) {
+// of set lead nowhere, and how many have prefixes that are too many.
+func (p *Program) learn(set []Route, gone []netip.Prefix, ids *idSet) (unused, refused int, err error) {
 	p.sweepSets()
 	rt := &p.routing
 	// Once for all of them: workers read the slices and maps of programs before.
@@ -105,7 +113,12 @@ func (p *Program) learn(set []Route, gone []netip.Prefix, ids *idSet) (unused in
 			continue
 		}
 		e.learned = true
-		id := ids.get(prefix.String())
+		name := prefix.String()
+		if ids.full(name) {
+			refused++
+			continue // it has no route by this that would have to go
+		}
+		id := ids.get(name)
 		for len(rt.entries) <= int(id) {
 			rt.entries = append(rt.entries, routeEntry{})
 		}
@@ -117,10 +130,10 @@ func (p *Program) learn(set []Route, gone []netip.Prefix, ids *idSet) (unused in
 	}
 	table, err := rt.table.Update(in, out)
 	if err != nil {
-		return unused, fmt.Errorf("switch %s: %w", p.Config.Name, err)
+		return unused, refused, fmt.Errorf("switch %s: %w", p.Config.Name, err)
 	}
 	rt.table = table
-	return unused, nil
+	return unused, refused, nil
 }
 
 // Encode implements Change.

@@ -87,6 +87,30 @@ func TestLearnedRoutesAreBounded(t *testing.T) {
 	}
 }
 
+// Somebody who announces and withdraws ever new prefixes comes to an end; those
+// that are known go on.
+func TestEverNewPrefixesAreBounded(t *testing.T) {
+	r := learnRig(t)
+	r.do(&LearnRoutes{Set: []Route{via("30.0.0.0/8", "10.0.1.2")}})
+	r.sw.ids.routes.most = r.sw.ids.routes.len() + 100
+	refused := 0
+	for i := range 200 {
+		prefix := fmt.Sprintf("60.0.%d.0/24", i)
+		c := &LearnRoutes{Set: []Route{via(prefix, "10.0.1.2")}}
+		r.do(c)
+		refused += c.Refused
+		r.do(&LearnRoutes{Delete: []netip.Prefix{netip.MustParsePrefix(prefix)}})
+	}
+	if refused != 100 || r.sw.ids.routes.len() != r.sw.ids.routes.most {
+		t.Errorf("%d prefixes are refused, and %d have numbers, of %d that may", refused, r.sw.ids.routes.len(), r.sw.ids.routes.most)
+	}
+	again := &LearnRoutes{Set: []Route{via("60.0.7.0/24", "10.0.1.2"), via("61.0.0.0/24", "10.0.1.2")}}
+	r.do(again)
+	if again.Refused != 1 || !r.reaches("60.0.7.1") || r.reaches("61.0.0.1") || !r.reaches("30.1.1.1") {
+		t.Errorf("%d refused: what is known does not lead, or what is new does", again.Refused)
+	}
+}
+
 // Two workers see the same routes, and a record of the change is the change.
 func TestLearnedByAllWorkers(t *testing.T) {
 	cfg := routerConfig()

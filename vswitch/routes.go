@@ -14,11 +14,20 @@ import (
 
 // idSet gives names numbers that stay the same as long as the switch lives,
 // so that counters survive a change of the table they belong to.
-type idSet struct{ of map[string]uint32 }
+type idSet struct {
+	of   map[string]uint32
+	most int // names that may have numbers by what routing daemons say
+}
 
-func newIDSet() *idSet { return &idSet{map[string]uint32{}} }
+func newIDSet() *idSet { return &idSet{map[string]uint32{}, maxPrefixes} }
 
 func (s *idSet) len() int { return len(s.of) }
+
+// full reports whether a name has no number, and may get none.
+func (s *idSet) full(name string) bool {
+	_, known := s.of[name]
+	return !known && len(s.of) >= s.most
+}
 
 func (s *idSet) get(name string) uint32 {
 	id, ok := s.of[name]
