@@ -246,12 +246,12 @@ PORT  CLASS  RX XOFF  RX XON  TX XOFF  TX XON  PAUSED S  ASKED S  STORMS  NOW
 p1        3        0       0        0       0     0.000    0.000       0  -
 `},
 		{"show rocc", "", 0, `
-PORT  QUEUE  FAIR RATE  WAITING  REFERENCE  FLOWS  UPDATES TUNED  UPDATES HALVED  UPDATES CUT  NOTICES SENT  NOTICES UNSENT  UNTOLD PACKETS
-p1        0     10Gbps       0B      150kB      0              0               0            0             0               0               0
+PORT  QUEUE  FAIR RATE  WAITING  REFERENCE  FLOWS  UPDATES TUNED  UPDATES HALVED  UPDATES CUT  NOTICES SENT  NOTICES UNSENT  UNTRACKED FRAMES
+p1        0     10Gbps       0B      150kB      0              0               0            0             0               0                 0
 `},
 		{"show qcn", "", 0, `
-PORT  QUEUE  WAITING  SET POINT  SAMPLES  MESSAGES SENT  MESSAGES UNSENT  MESSAGES UNTOLD
-p1        1       0B       26kB        0              0                0                0
+PORT  QUEUE  WAITING  SET POINT  SAMPLES  MESSAGES SENT  MESSAGES UNSENT  MESSAGES NO-SENDER
+p1        1       0B       26kB        0              0                0                   0
 `},
 		{"show escape p2", "", 0, `
 PORT  ON  FLOWS  PLACES FREE  PLACES KEPT  PLACES TAKEN  PLACES PARKED  TOKENS MADE  TOKENS FORWARDED  TOKENS HIT  TOKENS DROPPED  TOKENS RECLAIMED  REQUESTS ASKED  REQUESTS REQUESTED  REQUESTS REFUSED  PACKETS ARRIVED  PACKETS STRAY  PACKETS UNMARKED  PACKETS UNKNOWN

@@ -62,7 +62,7 @@ func Confidence(v []float64) float64 {
 	}
 	mean, sum := Mean(v), 0.0
 	for _, x := range v {
-		sum += (x - mean) * (x - mean)
+		sum += float64((x - mean) * (x - mean))
 	}
 	t := 1.960
 	if n-3 < len(student) {

@@ -22,6 +22,7 @@ type link struct {
 	pair  *Pairer
 	out   []Outcome
 	mute  bool // the downstream exporter is gone
+	slow  bool // the upstream exporter takes no reports
 	id    uint16
 }
 
@@ -74,6 +75,9 @@ func (l *link) advance(now frame.Time) {
 
 func (l *link) collect(now frame.Time) {
 	for _, b := range []*telemetry.Outbox[Report]{l.upBox, l.dnBox} {
+		if b == l.upBox && l.slow {
+			continue
+		}
 		for r := b.Take(); r != nil; r = b.Take() {
 			if b == l.upBox || !l.mute {
 				l.pair.Add(now, r)
@@ -137,6 +141,56 @@ func TestBatchesAreToldByTheTag(t *testing.T) {
 			t.Fatalf("%d losses reported, %d batches with something else; %d were lost", len(got), bad, len(want))
 		}
 	})
+}
+
+// An exporter that takes no reports for a while lets batches run on at the
+// entrance, for longer than the exit keeps them apart: it reports their packets
+// piece by piece, and what is missing is still what was lost.
+func TestBatchesThatRunOn(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := newLink()
+		var want []Signature
+		now := frame.Time(0)
+		for range rapid.IntRange(1, 6).Draw(t, "spans") {
+			l.slow = !l.slow
+			end := now + frame.Time(rapid.IntRange(1, 600).Draw(t, "milliseconds"))*ms
+			for now < end {
+				now += frame.Time(rapid.IntRange(int(ms/2), int(30*ms)).Draw(t, "gap"))
+				s := l.send(now)
+				if rapid.IntRange(0, 9).Draw(t, "lost") == 0 {
+					want = append(want, s.sig)
+				} else {
+					l.arrive(now+1000, s)
+				}
+			}
+		}
+		l.slow = false
+		l.advance(now + 400*ms)
+		if got, bad := l.losses(); bad != 0 || !slices.Equal(got, sorted(want)) {
+			t.Fatalf("%d losses reported, %d batches with something else; %d were lost", len(got), bad, len(want))
+		}
+	})
+}
+
+// Of a batch that ran on for longer than the collector keeps what the exit said
+// nothing is claimed.
+func TestBatchThatRunsOnForever(t *testing.T) {
+	l := newLink()
+	l.slow = true
+	now := frame.Time(0)
+	for range 400 {
+		now += 10 * ms
+		l.arrive(now+1000, l.send(now))
+	}
+	l.slow = false
+	for range 50 {
+		now += 10 * ms
+		l.arrive(now+1000, l.send(now))
+	}
+	l.advance(now + 4000*ms)
+	if got, unknown := l.losses(); len(got) != 0 || unknown == 0 {
+		t.Errorf("%d packets are said to be lost, and nothing is unknown of %d batches", len(got), unknown)
+	}
 }
 
 // The negative control: a meter that sorts by the time of arrival reports losses

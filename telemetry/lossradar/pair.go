@@ -64,7 +64,14 @@ type pair struct {
 	revision int
 	amended  bool
 	missed   uint64
+	merged   uint32 // batches that the entrance added to this one
+	forgot   bool   // what the exit said of it may be forgotten
 }
+
+// longestMerged is how many batches may run on as one: while they do, the exit
+// reports their packets piece by piece, and these are kept for so long. It is less
+// than half of the numbers that packets carry.
+const longestMerged = 120
 
 // NewPairer returns a pairer. grace is how long reports may take to arrive.
 func NewPairer(t Timing, grace frame.Time, segments []Segment) *Pairer {
@@ -113,6 +120,8 @@ func (p *Pairer) add(now frame.Time, segment int, r *Report) bool {
 		err = a.sum.Add(r.Digest)
 		a.up[r.Meter] = true
 		a.sent += r.Packets()
+		a.merged = max(a.merged, r.Merged)
+		a.forgot = a.forgot || r.Merged > longestMerged || now-r.To > longestMerged*p.timing.Period
 		a.batch, a.from, a.to = r.Batch, r.From, r.To
 		a.upDone = now
 	}
@@ -132,11 +141,14 @@ func (p *Pairer) Advance(now frame.Time) []Outcome {
 	keep := p.order[:0]
 	for _, a := range p.order {
 		p.judge(a, now)
-		if now < a.born+3*p.timing.Period+p.wait() {
+		if now < p.expires(a) {
 			keep = append(keep, a)
-		} else {
-			delete(p.pending, a.key) // amendments have come
+			continue
 		}
+		if !a.decided {
+			p.decide(a, true) // its entrance said nothing
+		}
+		delete(p.pending, a.key)
 	}
 	clear(p.order[len(keep):])
 	p.order = keep
@@ -146,23 +158,39 @@ func (p *Pairer) Advance(now frame.Time) []Outcome {
 	return p.out
 }
 
+// expires is when amendments have come or, of a batch that may run on at the
+// entrance, when that has been for too long: then nothing is known of it.
+func (p *Pairer) expires(a *pair) frame.Time {
+	if len(a.up) < len(p.segments[a.key.segment].Up) {
+		return a.born + (longestMerged+2)*p.timing.Period + p.wait()
+	}
+	return max(a.born, a.upDone) + 3*p.timing.Period + p.last(a)
+}
+
 // judge decides on a batch when all has come that will come.
 func (p *Pairer) judge(a *pair, now frame.Time) {
 	s := &p.segments[a.key.segment]
+	incomplete := a.missed > 0 || a.forgot
 	switch {
-	case a.amended:
-		p.decide(a, a.missed > 0)
-	case a.decided:
 	case len(a.up) < len(s.Up):
-		// Downstream digests alone: the upstream report is on its way, or lost.
-		if now >= a.born+p.wait() {
-			p.decide(a, true)
-		}
-	case len(a.down) == len(s.Down):
-		p.decide(a, a.missed > 0)
-	case now >= a.upDone+p.wait():
-		p.decide(a, a.missed > 0 || !p.allSeen(s, a, now))
+		// Downstream digests alone: the upstream report is on its way, or lost, or
+		// the batch runs on.
+	case a.merged > 0 && now < a.upDone+p.last(a):
+		// The exit reports what came last after what came first.
+	case a.amended, !a.decided && len(a.down) == len(s.Down):
+		p.decide(a, incomplete)
+	case !a.decided && now >= a.upDone+p.wait():
+		p.decide(a, incomplete || !p.allSeen(s, a, now))
 	}
+}
+
+// last is how long after the upstream report of a batch the last downstream one
+// comes: where batches ran on it may amend another one, for two batches.
+func (p *Pairer) last(a *pair) frame.Time {
+	if a.merged > 0 {
+		return p.wait() + 2*p.timing.Period
+	}
+	return p.wait()
 }
 
 // wait is how long after the upstream report the last downstream one can come:
