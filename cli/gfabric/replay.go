@@ -55,7 +55,7 @@ func replayCommand() *cobra.Command {
 			"  gfabric replay leaf1.grec --until 'drops > 10' -- gswitch show queues\n" +
 			"  gfabric replay h1.grec --until 'timeouts > 0' -- ghost show flows\n" +
 			"  gfabric replay leaf1.grec --what-if other.yaml\n" +
-			"  gfabric replay results/incast2-netns/records/hpcc-seed-1.grec --at 300us --node s1 -- gswitch show queues\n" +
+			"  gfabric replay run.grec --at 300us --node s1 -- gswitch show queues\n" +
 			"  gfabric replay leaf1.grec --trace 10.0.1.2:4791 --from 12.3s --to 12.31s\n" +
 			"  gfabric replay leaf1.grec --pcap frames.pcapng --from 12.3s --to 12.31s",
 		Args: func(c *cobra.Command, args []string) error {

@@ -263,7 +263,7 @@ func workerCommand() *cobra.Command {
 			"has not finished then goes to another worker at once. It takes runs of its own build\n" +
 			"only, and says how many wait for others.",
 		Example: "  gfabric worker --nats nats://10.0.0.5:4222 --token-file token\n" +
-			"  gfabric worker --nats nats://n1:4222,nats://n2:4222 --creds worker.creds --jobs 8",
+			"  gfabric worker --nats nats://n1:4222 --creds worker.creds --jobs 8",
 		Args: cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if q.nats == "" {
