@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"github.com/vishvananda/netlink"
 
 	"gswitch/collect/clocks"
 	"gswitch/control"
@@ -126,7 +127,7 @@ func TestClockControllers(t *testing.T) {
 	if err := a.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	run("ip", "-n", "gf."+ringName+".s2", "link", "set", "s2-"+broken, "down")
+	link(t, "gf."+ringName+".s2", "s2-"+broken, netlink.LinkSetDown)
 	after, second := settled("b", "s2-"+broken)
 	if second.Plan.Epoch <= first.Plan.Epoch {
 		t.Errorf("plan %d of b stands behind plan %d of a", second.Plan.Epoch, first.Plan.Epoch)
@@ -148,7 +149,7 @@ func TestClockControllers(t *testing.T) {
 		}
 	}
 	// The link comes back, and is planned with.
-	run("ip", "-n", "gf."+ringName+".s2", "link", "set", "s2-"+broken, "up")
+	link(t, "gf."+ringName+".s2", "s2-"+broken, netlink.LinkSetUp)
 	for n := 0; ; n++ {
 		x, s := settled("b")
 		if s.Plan.Bare == "" && slices.ContainsFunc(ringSwitches, func(name string) bool { return x[name].Plan.Second != "" }) {

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -99,15 +100,41 @@ func build(program string) string {
 	return clean[:min(len(clean), 24)]
 }
 
+// patience is for how long a server may be away before what is asked of it fails.
+const patience = 2 * time.Minute
+
+// again asks until there is an answer: servers die and come back, and clients that
+// wait for one of them are told nothing but that time is over.
+func again(ctx context.Context, ask func() error) error {
+	for end := time.Now().Add(patience); ; {
+		err := ask()
+		if err == nil || ctx.Err() != nil || errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, jetstream.ErrObjectNotFound) || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // conclude writes what came of a task, unless somebody did before: then first is false.
 func (q *Queue) conclude(ctx context.Context, t *Task, o outcome) (first bool, err error) {
 	data, err := json.Marshal(o)
 	if err != nil {
 		return false, err
 	}
-	_, err = q.outcomes.Create(ctx, t.Sweep+"."+t.Print, data)
-	if errors.Is(err, jetstream.ErrKeyExists) {
-		return false, nil
-	}
-	return err == nil, err
+	err = again(ctx, func() error {
+		_, err := q.outcomes.Create(ctx, t.Sweep+"."+t.Print, data)
+		if !errors.Is(err, jetstream.ErrKeyExists) {
+			first = err == nil
+			return err
+		}
+		// It may be our own, of which the answer was lost.
+		e, err := q.outcomes.Get(ctx, t.Sweep+"."+t.Print)
+		first = err == nil && bytes.Equal(e.Value(), data)
+		return err
+	})
+	return first, err
 }

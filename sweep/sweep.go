@@ -125,7 +125,11 @@ func (s *Sweep) Run(ctx context.Context, t Task, began func()) (dir string, err 
 	if o.Error != "" {
 		return "", fmt.Errorf("worker %s: %s", o.Worker, o.Error)
 	}
-	return s.q.fetch(ctx, o.Object)
+	err = again(ctx, func() (err error) {
+		dir, err = s.q.fetch(ctx, o.Object)
+		return err
+	})
+	return dir, err
 }
 
 // put publishes a task, unless it waits in the queue already.
@@ -134,12 +138,14 @@ func (s *Sweep) put(ctx context.Context, t *Task) error {
 	if err != nil {
 		return err
 	}
-	_, err = s.q.js.Publish(ctx, subject(s.program, t), data, jetstream.WithExpectLastSequencePerSubject(0))
-	var api *jetstream.APIError
-	if errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant) {
-		return nil
-	}
-	return err
+	return again(ctx, func() error {
+		_, err := s.q.js.Publish(ctx, subject(s.program, t), data, jetstream.WithExpectLastSequencePerSubject(0))
+		var api *jetstream.APIError
+		if errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant) {
+			return nil
+		}
+		return err
+	})
 }
 
 // fetch unpacks an archive into a new directory.

@@ -122,7 +122,7 @@ func (w *Worker) take(ctx context.Context, m jetstream.Msg) {
 		log.Info("is done", "took", time.Since(began).Round(time.Millisecond), "error", o.Error)
 	}
 	o.Worker = w.Name
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	first, err := w.Queue.conclude(end, &t, o)
 	if err != nil {
