@@ -231,7 +231,7 @@ is shown by gswitch show clock.`,
 }
 
 func showClocks(w io.Writer, states []clocks.State) {
-	t := cli.NewTable("FABRIC", "LEADER", ">EPOCH", "MADE", "BY", "ROOT", "DEPUTY", ">SWITCHES", ">TOLD", "FAILED", "STATE")
+	t := cli.NewTable("FABRIC", "LEADER", ">EPOCH", "MADE", "BY", "ROOT", "DEPUTY", ">SWITCHES", ">CHANGED", "FAILED", "STATE")
 	var notes []string
 	for _, s := range states {
 		leader := cmp.Or(s.Leader, "-")
@@ -250,7 +250,7 @@ func showClocks(w io.Writer, states []clocks.State) {
 		if p.Bare != "" {
 			notes = append(notes, s.Fabric+": no second parents: "+p.Bare)
 		}
-		t.Row(s.Fabric, leader, p.Epoch, instant(p.At), p.Controller, p.Root, cmp.Or(p.Deputy, "-"), p.Switches, p.Told, cmp.Or(strings.Join(p.Failed, ","), "-"), state)
+		t.Row(s.Fabric, leader, p.Epoch, instant(p.At), p.Controller, p.Root, cmp.Or(p.Deputy, "-"), p.Switches, p.Changed, cmp.Or(strings.Join(p.Failed, ","), "-"), state)
 	}
 	t.Print(w)
 	for _, n := range notes {

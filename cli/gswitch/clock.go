@@ -41,7 +41,7 @@ func printClocks(w io.Writer, m *api.Clocks) {
 	if len(m.Clocks) == 0 {
 		return
 	}
-	t := cli.NewTable("SWITCH", "STATE", ">UNCERTAINTY", ">HOPS", "HEARS", "SECOND", "ROOT", ">PLAN")
+	t := cli.NewTable("SWITCH", "STATE", ">UNCERTAINTY", ">HOPS", "PARENT", "SECOND", "ROOT", ">PLAN")
 	ports := cli.NewTable("PORT", "STAMPS OF WHAT ARRIVES")
 	for _, c := range m.Clocks {
 		eps, epoch := "-", "-"

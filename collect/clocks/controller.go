@@ -44,7 +44,7 @@ type Record struct {
 	Root       string    `json:"root"`
 	Deputy     string    `json:"deputy,omitempty"` // becomes the root when that fails
 	Switches   int       `json:"switches"`
-	Told       int       `json:"told"`             // switches that had to change
+	Changed    int       `json:"changed"`          // switches that had to change
 	Bare       string    `json:"bare,omitempty"`   // why nobody has a second parent
 	Failed     []string  `json:"failed,omitempty"` // switches without an answer
 	Error      string    `json:"error,omitempty"`  // why it is not done
@@ -167,14 +167,14 @@ func (l *live) failures() (v []string) {
 }
 
 // change gives a plan an epoch, and the switches their parts.
-func (c *Controller) change(ctx context.Context, w *wanted, failed []string, told int) error {
+func (c *Controller) change(ctx context.Context, w *wanted, failed []string, changed int) error {
 	name := func(i int) string {
 		if i < 0 {
 			return ""
 		}
 		return c.Topology.Nodes[i].Name
 	}
-	c.record = Record{Epoch: max(c.record.Epoch, c.live.promised()) + 1, Controller: c.ID, At: time.Now().UTC(), Root: name(w.root), Deputy: name(w.deputy), Switches: w.size(), Told: told, Failed: failed}
+	c.record = Record{Epoch: max(c.record.Epoch, c.live.promised()) + 1, Controller: c.ID, At: time.Now().UTC(), Root: name(w.root), Deputy: name(w.deputy), Switches: w.size(), Changed: changed, Failed: failed}
 	if w.bare != nil {
 		c.record.Bare = w.bare.Error()
 	}
@@ -188,7 +188,7 @@ func (c *Controller) change(ctx context.Context, w *wanted, failed []string, tol
 		c.record.Error = err.Error()
 	} else {
 		c.tell("")
-		c.Log.Info("the clocks follow a new plan", "epoch", c.record.Epoch, "root", c.record.Root, "switches", c.record.Switches, "told", told, "failed", strings.Join(failed, ","))
+		c.Log.Info("the clocks follow a new plan", "epoch", c.record.Epoch, "root", c.record.Root, "switches", c.record.Switches, "changed", changed, "failed", strings.Join(failed, ","))
 	}
 	if e := c.write(ctx); e != nil {
 		return errors.Join(err, e)

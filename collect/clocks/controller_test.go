@@ -215,7 +215,7 @@ func TestPlansFollowWhatWorks(t *testing.T) {
 		}
 	}
 	c.must(t)
-	if c.record.Told != 20 || c.record.Switches != 20 || c.record.Deputy == "" || c.record.Bare != "" {
+	if c.record.Changed != 20 || c.record.Switches != 20 || c.record.Deputy == "" || c.record.Bare != "" {
 		t.Errorf("%+v", c.record)
 	}
 	n.order(t, c)
@@ -232,7 +232,7 @@ func TestPlansFollowWhatWorks(t *testing.T) {
 	n.link("agg1", was, false)
 	n.log = nil
 	c.must(t)
-	if parent("agg1") == was || c.record.Told >= 20 || c.record.Told == 0 || c.record.Epoch != 2 || !c.record.Done {
+	if parent("agg1") == was || c.record.Changed >= 20 || c.record.Changed == 0 || c.record.Epoch != 2 || !c.record.Done {
 		t.Errorf("agg1 hears %s; %+v", parent("agg1"), c.record)
 	}
 	n.order(t, c)
