@@ -152,6 +152,8 @@ func TestLinks(t *testing.T) {
 		"peer down":   {func(l *Link) { l.Peer.Up = false }, "v0 peer link", Fail, "p0 is down", "ip link set p0 up"},
 		"down":        {func(l *Link) { l.Up = false }, "v0 link", Warn, "down", "ip link set v0 up"},
 		"no native":   {func(l *Link) { l.Driver = "e1000" }, "v0 XDP mode", Warn, "e1000", "native XDP"},
+		"stamps":      {func(l *Link) {}, "v0 clock stamps", OK, "as the driver hands them over; what leaves last", ""},
+		"late stamps": {func(l *Link) { l.Driver = "e1000" }, "v0 clock stamps", OK, "generic mode", ""},
 		"zero-copy":   {func(l *Link) { l.Driver = "ice" }, "v0 XDP mode", OK, "zero-copy", ""},
 		"nobody":      {func(l *Link) { l.Peer = nil }, "v0 peer", Warn, "not found", "ethtool -K"},
 		"real device": {func(l *Link) { l.Kind, l.Driver, l.Peer = "device", "mlx5_core", nil }, "v0 XDP mode", OK, "mlx5_core", ""},

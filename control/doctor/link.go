@@ -87,6 +87,7 @@ func (l *Link) check(chunk int) []Finding {
 	default:
 		add("XDP mode", Warn, fmt.Sprintf("driver %q is not known to have native XDP", l.Driver), "generic mode builds an sk_buff for each frame first: it is slower, and offloads show through", "use a NIC with native XDP (show ports NAME tells what was got)")
 	}
+	v = append(v, l.stamps())
 	if l.XDP != "" {
 		add("XDP program", Fail, fmt.Sprintf("program %d is attached (%s)", l.XDPID, l.XDP), "a port cannot be opened beside another program (EBUSY); a gswitch that runs is one, too",
 			"stop its owner (bpftool net show), or "+l.run("ip link set dev %s xdp off", l.Name))
@@ -115,6 +116,15 @@ func (l *Link) check(chunk int) []Finding {
 		add("peer link", Fail, p.Name+" is down", "no frame passes", p.run("ip link set %s up", p.Name))
 	}
 	return append(v, l.peer())
+}
+
+// stamps says what stamps frames of PTP have at the port, where its switch has a clock.
+func (l *Link) stamps() Finding {
+	when := "by the XDP program, as the driver hands them over"
+	if _, native := nativeDrivers[l.Driver]; !native {
+		when = "by the XDP program, behind the kernel's own work on them (generic mode)"
+	}
+	return ok(l.Name+" clock stamps", "what arrives %s; what leaves last before the kernel gets it; stamps of hardware are not used", when)
 }
 
 // offloads of the own end are no harm, since they are turned off.
