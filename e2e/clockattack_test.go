@@ -53,25 +53,49 @@ switches:
 		}
 		return n
 	}
-	before := refused()
-	attacker := l.hosts[2].raw(t, 0)
+	before, valid := refused(), clockCounter(d, "clock_messages_total", "valid")
+	attacker := l.hosts[2].raw(t, wire.EtherTypePTP)
 	stop, done := make(chan struct{}), make(chan struct{})
-	var sent atomic.Int64
+	var sent, answered atomic.Int64
 	go func() {
 		defer close(done)
 		r := rand.New(rand.NewPCG(1, 18))
 		b := make([]byte, 128)
+		var truth wire.PTPFields // the root's last message, and when it came
+		var came time.Time
+		ahead := time.Duration(0)
 		for {
 			select {
 			case <-stop:
 				return
-			case <-time.After(time.Millisecond):
+			default:
+			}
+			// Who asks for the delay is told another one.
+			asked, _ := attacker.recv(time.Millisecond)
+			var q wire.PTPFields
+			if _, ok := q.Decode(asked); ok && q.Type == wire.PTPPdelayReq {
+				lie := wire.PTPFields{Src: wire.MAC{2, 9}, Type: wire.PTPPdelayResp, Domain: q.Domain, Clock: 9, Port: 1, Sequence: q.Sequence, RequestClock: q.Clock, RequestPort: q.Port,
+					Correction: r.Int64N(1000) << 16, Time: q.Time}
+				attacker.send(b[:lie.Encode(b)])
+				answered.Add(1)
 			}
 			f := wire.PTPFields{Src: wire.MAC{2, 9}, Type: []wire.PTPType{wire.PTPSync, wire.PTPPdelayReq, wire.PTPPdelayResp, wire.PTPAnnounce, wire.PTPFollowUp}[r.IntN(5)],
 				Domain: clocksync.DefaultDomain, Clock: r.Uint64(), Port: 1, Sequence: uint16(r.IntN(1 << 16)), Correction: r.Int64(), RequestClock: r.Uint64(), RequestPort: 1,
 				Time: wire.PTPTime{Seconds: r.Uint64N(1 << 34)}, HasSundial: r.IntN(4) > 0, Sundial: wire.SundialFields{Epoch: uint32(r.IntN(3)), Depth: uint8(r.IntN(256)), Late: r.Uint32()}}
+			// The worst liar says what the root says, and a little more each time.
+			if now, at := listener.recv(0); now != nil {
+				var m wire.PTPFields
+				if _, ok := m.Decode(now); ok && m.Type == wire.PTPSync {
+					truth, came = m, at
+				}
+			}
+			if r.IntN(2) == 0 && !came.IsZero() {
+				f, ahead = truth, ahead+20*time.Millisecond
+				t := time.Duration(f.Time.Nanoseconds) + time.Since(came) + ahead
+				f.Time.Seconds, f.Time.Nanoseconds = f.Time.Seconds+uint64(t/time.Second), uint32(t%time.Second)
+			}
 			frame := b[:f.Encode(b)]
-			if r.IntN(2) == 0 {
+			if r.IntN(4) == 0 {
 				frame = kept[r.IntN(len(kept))]
 			}
 			if attacker.send(frame) == nil {
@@ -81,12 +105,19 @@ switches:
 	}()
 	pagesAgree(t, d)
 	eventually(t, "what strangers send is counted", func() error {
-		if n := refused() - before; sent.Load() < 1000 || n < 500 {
-			return fmt.Errorf("%d messages were sent, %.0f refused\n%s", sent.Load(), n, d.do("show", "clock"))
+		if n := refused() - before; sent.Load() < 1000 || n < 500 || answered.Load() == 0 {
+			return fmt.Errorf("%d messages were sent, %.0f refused, %d times the delay was asked for\n%s", sent.Load(), n, answered.Load(), d.do("show", "clock"))
 		}
 		return nil
 	})
 	pagesAgree(t, d)
+	eventually(t, "the second switch follows all the while", func() error {
+		if n := clockCounter(d, "clock_messages_total", "valid") - valid; n < 20 {
+			return fmt.Errorf("%.0f messages are valid since\n%s", n, d.do("show", "clock"))
+		}
+		return nil
+	})
 	close(stop)
 	<-done
+	t.Logf("%d messages, %d answers to who asks for the delay", sent.Load(), answered.Load())
 }
