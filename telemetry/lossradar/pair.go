@@ -170,7 +170,7 @@ func (p *Pairer) expires(a *pair) frame.Time {
 // judge decides on a batch when all has come that will come.
 func (p *Pairer) judge(a *pair, now frame.Time) {
 	s := &p.segments[a.key.segment]
-	incomplete := a.missed > 0 || a.forgot
+	incomplete := a.missed > 0 || a.forgot && a.sent > 0
 	switch {
 	case len(a.up) < len(s.Up):
 		// Downstream digests alone: the upstream report is on its way, or lost, or
