@@ -45,6 +45,7 @@ type outcome struct {
 
 // Queue is where tasks wait, in a NATS server or cluster.
 type Queue struct {
+	scratch  string // directory that archives are unpacked in
 	nc       *nats.Conn
 	js       jetstream.JetStream
 	tasks    jetstream.Stream
@@ -53,13 +54,13 @@ type Queue struct {
 }
 
 // Open opens the queue, and makes it if it is not there, on so many servers of a
-// cluster.
-func Open(ctx context.Context, nc *nats.Conn, replicas int) (*Queue, error) {
+// cluster. What is under way here lies in a directory.
+func Open(ctx context.Context, nc *nats.Conn, replicas int, scratch *Scratch) (*Queue, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, err
 	}
-	q := &Queue{nc: nc, js: js}
+	q := &Queue{scratch: scratch.Dir, nc: nc, js: js}
 	q.tasks, err = js.Stream(ctx, taskStream)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		q.tasks, err = js.CreateStream(ctx, jetstream.StreamConfig{Name: taskStream, Subjects: []string{"gfabric.task.>"}, Retention: jetstream.WorkQueuePolicy, MaxAge: kept, Replicas: replicas})
@@ -104,7 +105,7 @@ func build(program string) string {
 const patience = 2 * time.Minute
 
 // again asks until there is an answer: servers die and come back, and clients that
-// wait for one of them are told nothing but that time is over.
+// wait for one of them learn nothing but that time is over.
 func again(ctx context.Context, ask func() error) error {
 	for end := time.Now().Add(patience); ; {
 		err := ask()

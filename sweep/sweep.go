@@ -34,7 +34,8 @@ type Sweep struct {
 }
 
 // ID names a sweep: the same for the same words, such as the directory of the
-// results, so that a coordinator which was killed finds what came meanwhile.
+// results, so that a coordinator which was killed finds what came meanwhile. With a
+// random word it finds nothing.
 func ID(words ...string) string {
 	h := sha256.Sum256([]byte(strings.Join(words, "\x00")))
 	return hex.EncodeToString(h[:12])
@@ -155,7 +156,7 @@ func (q *Queue) fetch(ctx context.Context, object string) (dir string, err error
 		return "", err
 	}
 	defer r.Close()
-	if dir, err = os.MkdirTemp("", "gfabric-sweep-"); err != nil {
+	if dir, err = os.MkdirTemp(q.scratch, "unpacked-"); err != nil {
 		return "", err
 	}
 	if err := errors.Join(unpack(r, dir), r.Error()); err != nil {

@@ -62,10 +62,12 @@ type broker struct {
 	dir  string
 	port string
 	s    *natsserver.Server
+
+	scratch string
 }
 
 func newBroker(t *testing.T) *broker {
-	b := &broker{t: t, dir: t.TempDir(), port: "0"}
+	b := &broker{t: t, dir: t.TempDir(), port: "0", scratch: t.TempDir()}
 	b.start()
 	t.Cleanup(func() { b.s.Close() })
 	return b
@@ -89,7 +91,12 @@ func (b *broker) queue() *Queue {
 		b.t.Fatal(err)
 	}
 	b.t.Cleanup(nc.Close)
-	q, err := Open(b.t.Context(), nc, 1)
+	scratch, err := NewScratch(b.scratch)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(func() { scratch.Close() })
+	q, err := Open(b.t.Context(), nc, 1, scratch)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -337,6 +344,42 @@ func TestOtherBuild(t *testing.T) {
 	stop()
 	if text := said.String(); !strings.Contains(text, "runs=3 build=one this=two") || strings.Contains(text, "begins") {
 		t.Error(text)
+	}
+}
+
+// What a program leaves that was killed goes with the next one; what belongs to
+// those that live stays.
+func TestScratchOfTheDead(t *testing.T) {
+	parent := t.TempDir()
+	alive, err := NewScratch(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead, err := NewScratch(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*Scratch{alive, dead} {
+		if err := os.WriteFile(filepath.Join(s.Dir, "archive"), []byte("text"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dead.lock.Close() // as the kernel does
+	next, err := NewScratch(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(alive.Dir, "archive")); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(dead.Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what the dead left is there: %v", err)
+	}
+	if err := errors.Join(alive.Close(), next.Close()); err != nil {
+		t.Error(err)
+	}
+	if left, _ := os.ReadDir(parent); len(left) != 0 {
+		t.Errorf("%d directories are left", len(left))
 	}
 }
 

@@ -3,6 +3,7 @@ package sweep
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -113,10 +114,15 @@ func (w *Worker) take(ctx context.Context, m jetstream.Msg) {
 		began := time.Now()
 		o, err = w.execute(ctx, m, &t)
 		if err != nil { // of this worker, not of the run
-			if !errors.Is(err, errCancelled) {
-				log.Warn("is given back", "error", err)
-				m.Nak()
+			if errors.Is(err, errCancelled) {
+				return
 			}
+			level := slog.LevelWarn
+			if ctx.Err() != nil {
+				level = slog.LevelInfo // this worker is to end
+			}
+			log.Log(context.Background(), level, "is given back", "error", err)
+			m.Nak()
 			return
 		}
 		log.Info("is done", "took", time.Since(began).Round(time.Millisecond), "error", o.Error)
@@ -182,7 +188,7 @@ func (w *Worker) execute(ctx context.Context, m jetstream.Msg, t *Task) (o outco
 	if o.Error != "" {
 		return o, nil
 	}
-	o.Object = t.Sweep + "/" + t.Print + "/" + nats.NewInbox()[len("_INBOX."):]
+	o.Object = t.Sweep + "/" + t.Print + "/" + rand.Text()
 	pr, pw := io.Pipe()
 	go func() { pw.CloseWithError(pack(pw, results, nil)) }()
 	_, err = w.Queue.objects.Put(ctx, jetstream.ObjectMeta{Name: o.Object}, pr)

@@ -2,6 +2,7 @@ package gfabric
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -132,21 +133,36 @@ func sweepCommand() *cobra.Command {
 			if out == "" {
 				out = resultsOf(s, f.short, "sim")
 			}
-			nc, stop, err := q.connect(listen)
+			scratch, err := sweep.NewScratch("")
+			if err != nil {
+				return err
+			}
+			defer scratch.Close()
+			nc, stop, err := q.connect(listen, scratch)
 			if err != nil {
 				return err
 			}
 			defer stop()
+			id, err := sweepID(out, fresh)
+			if err != nil {
+				return err
+			}
+			queue, err := sweep.Open(c.Context(), nc, q.replicas, scratch)
+			if err != nil {
+				return err
+			}
 			o := runner.Options{Version: version, Program: program(), Out: out, Fresh: fresh}
 			if !quiet {
 				o.Progress = os.Stderr
 			}
-			file, err := divide(c.Context(), nc, &q, s.File, files, workers, o.Out, func(ctx context.Context, w *sweep.Sweep) (*results.File, error) {
-				o.Elsewhere = func(ctx context.Context, r runner.Order) (string, error) {
-					return w.Run(ctx, sweep.Task{Print: r.Print, Name: r.Run.Name, Seed: r.Run.Seed, Short: f.short, Set: f.set, Limit: int64(limit)}, r.Began)
-				}
-				return runner.Scenario(ctx, s, o)
-			})
+			sweeping, err := queue.Begin(c.Context(), id, program(), s.File, files)
+			if err != nil {
+				return err
+			}
+			o.Elsewhere = func(ctx context.Context, r runner.Order) (string, error) {
+				return sweeping.Run(ctx, sweep.Task{Print: r.Print, Name: r.Run.Name, Seed: r.Run.Seed, Short: f.short, Set: f.set, Limit: int64(limit)}, r.Began)
+			}
+			file, err := q.divide(c.Context(), queue, sweeping, workers, func(ctx context.Context) (*results.File, error) { return runner.Scenario(ctx, s, o) })
 			if file == nil {
 				return err
 			}
@@ -175,8 +191,25 @@ func sweepCommand() *cobra.Command {
 	return c
 }
 
+// sweepID names a sweep by where its results go: the same command finds what came
+// while it did not run, unless everything is to be run again.
+func sweepID(out string, fresh bool) (string, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return "", err
+	}
+	here, err := filepath.Abs(out)
+	if err != nil {
+		return "", err
+	}
+	if fresh {
+		return sweep.ID(host, here, rand.Text()), nil
+	}
+	return sweep.ID(host, here), nil
+}
+
 // connect connects to the queue, and makes the server if it is within.
-func (f *queueFlags) connect(listen string) (nc *nats.Conn, stop func(), err error) {
+func (f *queueFlags) connect(listen string, scratch *sweep.Scratch) (nc *nats.Conn, stop func(), err error) {
 	if f.nats != "" {
 		nc, err := f.dial()
 		if err != nil {
@@ -191,49 +224,23 @@ func (f *queueFlags) connect(listen string) (nc *nats.Conn, stop func(), err err
 	if err != nil {
 		return nil, nil, err
 	}
-	dir, err := os.MkdirTemp("", "gfabric-queue-")
-	if err != nil {
-		return nil, nil, err
-	}
 	if listen == "" {
 		listen = "127.0.0.1:0"
 	}
-	server, err := natsserver.New(natsserver.Options{Program: "gfabric", Dir: dir, Listen: listen, Limit: 64 << 30, Token: token, Log: control.NewLogger(os.Stderr, slog.LevelError)})
+	server, err := natsserver.New(natsserver.Options{Program: "gfabric", Dir: filepath.Join(scratch.Dir, "queue"), Listen: listen, Limit: 64 << 30, Token: token, Log: control.NewLogger(os.Stderr, slog.LevelError)})
 	if err != nil {
-		os.RemoveAll(dir)
 		return nil, nil, err
-	}
-	end := func() {
-		server.Close()
-		os.RemoveAll(dir)
 	}
 	if nc, err = server.Connect(); err != nil {
-		end()
+		server.Close()
 		return nil, nil, err
 	}
-	return nc, func() { nc.Close(); end() }, nil
+	return nc, func() { nc.Close(); server.Close() }, nil
 }
 
-// divide opens the queue, has workers of this machine empty it, and takes out what
-// is left of it at the end.
-func divide(ctx context.Context, nc *nats.Conn, f *queueFlags, scenario string, files []string, workers int, out string,
-	do func(context.Context, *sweep.Sweep) (*results.File, error)) (*results.File, error) {
-	q, err := sweep.Open(ctx, nc, f.replicas)
-	if err != nil {
-		return nil, err
-	}
-	here, err := filepath.Abs(out)
-	if err != nil {
-		return nil, err
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, err
-	}
-	w, err := q.Begin(ctx, sweep.ID(host, here), program(), scenario, files)
-	if err != nil {
-		return nil, err
-	}
+// divide does what is to be done while workers of this machine empty the queue, and
+// takes out what is left of it at the end.
+func (f *queueFlags) divide(ctx context.Context, q *sweep.Queue, w *sweep.Sweep, workers int, do func(context.Context) (*results.File, error)) (*results.File, error) {
 	working, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ended := make(chan error, 1)
@@ -246,7 +253,7 @@ func divide(ctx context.Context, nc *nats.Conn, f *queueFlags, scenario string, 
 	} else {
 		ended <- nil
 	}
-	file, err := do(ctx, w)
+	file, err := do(ctx)
 	err = errors.Join(err, w.End(ctx))
 	cancel()
 	return file, errors.Join(err, <-ended)
@@ -274,7 +281,12 @@ func workerCommand() *cobra.Command {
 				return err
 			}
 			defer nc.Close()
-			queue, err := sweep.Open(c.Context(), nc, q.replicas)
+			scratch, err := sweep.NewScratch("")
+			if err != nil {
+				return err
+			}
+			defer scratch.Close()
+			queue, err := sweep.Open(c.Context(), nc, q.replicas, scratch)
 			if err != nil {
 				return err
 			}

@@ -55,7 +55,9 @@ func (e *Engine) record(r *Record) error {
 		t.out, err = os.OpenFile(r.File, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	}
 	if err == nil {
-		t.w, err = replay.NewWriter(t.out, &h)
+		if t.w, err = replay.NewWriter(t.out, &h); err != nil {
+			t.out.Close()
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("the record of the run: %w", err)

@@ -45,7 +45,7 @@ func (st *store) elsewhere(ctx context.Context, i int, p *progress) (*results.Ru
 // take reads the only run of a directory, and moves the files to the results that
 // only its making could write.
 func (st *store) take(dir, print string) (*results.Run, error) {
-	f, err := results.Load(dir)
+	f, err := loadResults(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -61,9 +61,6 @@ func (st *store) take(dir, print string) (*results.Run, error) {
 		return nil, fmt.Errorf("the results are of %v, not of the run %s: the program or the settings differ", have, print)
 	}
 	out := &f.Runs[0]
-	if err := results.LoadSlots(dir, func(_ int, s results.FlowSlot) { out.Slots = append(out.Slots, s) }); err != nil && !os.IsNotExist(err) {
-		return nil, err
-	}
 	if st.o.Out == "" {
 		return out, nil
 	}

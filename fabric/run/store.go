@@ -55,7 +55,7 @@ func newStore(s *scenario.Scenario, o *Options, h *host) (*store, error) {
 	if err := json.Unmarshal(data, &have); err != nil {
 		return nil, fmt.Errorf("%s: %w; remove it to run everything anew", filepath.Join(o.Out, printsName), err)
 	}
-	f, err := results.Load(o.Out)
+	f, err := loadResults(o.Out)
 	if err != nil {
 		return nil, fmt.Errorf("%w; remove %s to run everything anew", err, o.Out)
 	}
@@ -75,6 +75,24 @@ func newStore(s *scenario.Scenario, o *Options, h *host) (*store, error) {
 		}
 	}
 	return st, nil
+}
+
+// loadResults reads all that a directory has of runs, slots of flows included: what is not
+// taken over here is not there when the directory is written anew.
+func loadResults(dir string) (*results.File, error) {
+	f, err := results.Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	err = results.LoadSlots(dir, func(run int, s results.FlowSlot) {
+		if run >= 0 && run < len(f.Runs) {
+			f.Runs[run].Slots = append(f.Runs[run].Slots, s)
+		}
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil // no switch counted flows
+	}
+	return f, err
 }
 
 // writable makes the directory and a file in it, which tells before hours of

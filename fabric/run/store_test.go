@@ -14,6 +14,7 @@ func TestTakenOver(t *testing.T) {
 	for i, g := range []*results.Timing{{Valid: true}, {Valid: false}, nil, nil} {
 		f.Runs[i].Timing = g
 	}
+	f.Runs[2].Slots = []results.FlowSlot{{Slot: 1, Length: 2, Switch: "s1", Link: "s1>h9", Flow: "a", Packets: 3, Bytes: 4, Exact: true}}
 	if err := results.Save(o.Out, f); err != nil {
 		t.Fatal(err)
 	}
@@ -25,5 +26,8 @@ func TestTakenOver(t *testing.T) {
 		if (st.runs[i] != nil) != want {
 			t.Errorf("run %d is taken over: %v", i, !want)
 		}
+	}
+	if got := st.runs[2].Slots; len(got) != 1 || got[0] != f.Runs[2].Slots[0] {
+		t.Errorf("slots of flows are not taken over: %+v", got)
 	}
 }
