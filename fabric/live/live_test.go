@@ -84,11 +84,17 @@ func on(t *testing.T, name, expr string, f func(t *testing.T, topo *fabric.Topol
 // A message between two hosts takes the time that it takes in virtual time,
 // in as many frames, none of which is lost, sent twice or unaccounted for.
 func TestOneMessage(t *testing.T) {
-	const bytes = 100_000
+	// A frame of 968 bytes of payload takes 84 ns at 100 Gb/s: with a fraction of a
+	// nanosecond, the instants that nodes count could end before what is ideal.
+	const payload, frames = 968, 100
+	const bytes = frames * payload
 	on(t, "one", "star(2)", func(t *testing.T, topo *fabric.Topology, l live.Config) {
 		// On a machine that has something else to do the same run goes slower.
 		for l.Dilation = 1000; ; l.Dilation *= 4 {
-			n := build(t, vnet.Config{Topology: topo, Overhead: 24}, l)
+			n := build(t, vnet.Config{Topology: topo, Overhead: 24, Payload: payload}, l)
+			if bits := 8 * (n.Derived.Header + payload + 24); bits%100 != 0 {
+				t.Fatalf("a frame of %d bits takes no whole nanoseconds", bits)
+			}
 			var done *vnet.Done
 			n.OnDone(func(now frame.Time, d *vnet.Done) {
 				v := *d
@@ -109,8 +115,8 @@ func TestOneMessage(t *testing.T) {
 			if done == nil || done.Retransmits != 0 || done.Flow.Bytes != bytes {
 				t.Fatalf("the message ended as %+v", done)
 			}
-			if c := n.Hosts[0].Counts(); c.DataFrames != bytes/1000 {
-				t.Errorf("%d data frames, want %d", c.DataFrames, bytes/1000)
+			if c := n.Hosts[0].Counts(); c.DataFrames != frames {
+				t.Errorf("%d data frames, want %d", c.DataFrames, frames)
 			}
 			s := n.Engine.Stats()
 			if s.Handed == 0 || s.Handed != s.FrameHops || s.InFlight != 0 || n.Lost() != 0 {
