@@ -167,7 +167,7 @@ func (l *local) arp(now frame.Time, r frame.Ref, m *frame.Meta, f uint16) {
 	}
 	switch {
 	case a.Op() == wire.ARPReply:
-		l.told(now, r, m)
+		l.learned(now, r, m)
 		return
 	case a.Op() != wire.ARPRequest || !ours:
 		n.drop(r, frame.LocalConsumed)
@@ -267,7 +267,7 @@ func (l *local) discovery(now frame.Time, r frame.Ref, m *frame.Meta, f uint16, 
 		if mac, ok := nd.Options.LinkLayer(wire.NDTargetLinkLayer); ok && !mac.IsMulticast() {
 			l.learn(now, nextHop{f, target}, mac.Uint64(), false, m.InPort)
 		}
-		l.told(now, r, m)
+		l.learned(now, r, m)
 		return
 	}
 	ours := n.prog.owns(f, target)

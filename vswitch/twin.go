@@ -160,9 +160,9 @@ func (l *local) toTwin(now frame.Time, r frame.Ref, m *frame.Meta, twin uint16) 
 	n.emit(r)
 }
 
-// told ends a frame from which the switch has learned: the kernel behind the port
-// asked its question, or will ask it.
-func (l *local) told(now frame.Time, r frame.Ref, m *frame.Meta) {
+// learned ends a frame from which the switch has learned a neighbour. A kernel behind
+// the port gets it too: it asked, or will ask.
+func (l *local) learned(now frame.Time, r frame.Ref, m *frame.Meta) {
 	if twin := l.n.prog.twinOf(m.InPort); twin != frame.NoPort {
 		l.toTwin(now, r, m, twin)
 		return

@@ -25,23 +25,27 @@ type candidate struct {
 
 type hop struct {
 	link   int
-	via    netip.Addr
+	via    netip.Addr // not valid: none, the destination itself is on the link
 	weight int
 }
 
-// Table is what is known of a kernel's main table. It is told what the kernel
-// says, and tells what of it a switch must change.
+// dead reports whether all next hops are dead: the kernel then takes the route of
+// the next metric.
+func (c *candidate) dead() bool { return c.refuse == vswitch.Accept && len(c.hops) == 0 }
+
+// Table is what is known of a kernel's main table: the kernel's messages go in, and
+// what a switch must change comes out.
 type Table struct {
-	ports  map[int]string // ports of the switch by the index of their twin
-	routes map[netip.Prefix][]candidate
-	dirty  map[netip.Prefix]bool
-	told   map[netip.Prefix]bool // to the switch
-	all    bool                  // the switch is to forget what it was told
+	ports     map[int]string // ports of the switch by the index of their twin
+	routes    map[netip.Prefix][]candidate
+	dirty     map[netip.Prefix]bool
+	installed map[netip.Prefix]bool // in the switch
+	all       bool                  // the switch is to forget what was installed
 }
 
 // NewTable returns an empty table.
 func NewTable() *Table {
-	return &Table{routes: map[netip.Prefix][]candidate{}, dirty: map[netip.Prefix]bool{}, told: map[netip.Prefix]bool{}, all: true}
+	return &Table{routes: map[netip.Prefix][]candidate{}, dirty: map[netip.Prefix]bool{}, installed: map[netip.Prefix]bool{}, all: true}
 }
 
 // Ports says which interface is the twin of which port. It reports whether that
@@ -90,10 +94,14 @@ func (t *Table) keep(prefix netip.Prefix, cs []candidate) {
 }
 
 // Set takes a route that the kernel has, in place of the one of the same prefix
-// and metric.
+// and metric. One by which the kernel cannot go ends that one.
 func (t *Table) Set(r *netlink.Route) {
 	prefix, c, ok := read(r)
-	if !ok {
+	switch {
+	case !ok:
+		return
+	case c.dead():
+		t.Delete(r)
 		return
 	}
 	c.seen = true
@@ -126,7 +134,7 @@ func (t *Table) Delete(r *netlink.Route) {
 	left := slices.DeleteFunc(slices.Clone(cs[i].hops), func(h hop) bool {
 		return slices.ContainsFunc(c.hops, func(g hop) bool { return g.link == h.link && g.via == h.via })
 	})
-	if prefix.Addr().Is6() && len(left) > 0 {
+	if prefix.Addr().Is6() && len(c.hops) > 0 && len(left) > 0 {
 		cs[i].hops = left
 		t.dirty[prefix] = true
 		return
@@ -141,7 +149,7 @@ func (t *Table) Waiting() int { return len(t.dirty) }
 func (t *Table) Take() *vswitch.LearnRoutes {
 	c := &vswitch.LearnRoutes{Reset: t.all}
 	if t.all {
-		clear(t.told)
+		clear(t.installed)
 		for prefix := range t.routes {
 			t.dirty[prefix] = true
 		}
@@ -149,10 +157,10 @@ func (t *Table) Take() *vswitch.LearnRoutes {
 	for prefix := range t.dirty {
 		if r, ok := t.best(prefix); ok {
 			c.Set = append(c.Set, r)
-			t.told[prefix] = true
-		} else if t.told[prefix] {
+			t.installed[prefix] = true
+		} else if t.installed[prefix] {
 			c.Delete = append(c.Delete, prefix)
-			delete(t.told, prefix)
+			delete(t.installed, prefix)
 		}
 	}
 	t.all = false
@@ -179,8 +187,8 @@ func (t *Table) best(prefix netip.Prefix) (vswitch.Route, bool) {
 	r := vswitch.Route{Prefix: prefix, Refuse: cs[0].refuse}
 	for _, h := range cs[0].hops {
 		port, ok := t.ports[h.link]
-		if !ok {
-			continue // another interface of this kernel: not our affair
+		if !ok || !h.via.IsValid() {
+			continue // another interface of this kernel, or nobody to ask for a MAC address
 		}
 		if h.via.Is6() && h.via.IsLinkLocalUnicast() {
 			h.via = h.via.WithZone(port)
@@ -191,8 +199,7 @@ func (t *Table) best(prefix netip.Prefix) (vswitch.Route, bool) {
 }
 
 // read takes what matters of a route. It is false for routes that no daemon and
-// no person made, for other tables, and for those without a next hop that could
-// be asked for its MAC address.
+// no person made, and for other tables.
 func read(r *netlink.Route) (netip.Prefix, candidate, bool) {
 	c := candidate{metric: r.Priority}
 	if r.Table != unix.RT_TABLE_MAIN || r.Protocol == unix.RTPROT_KERNEL || r.Protocol == unix.RTPROT_REDIRECT || r.Protocol == unix.RTPROT_RA {
@@ -221,8 +228,10 @@ func read(r *netlink.Route) (netip.Prefix, candidate, bool) {
 		if v, ok := via.(*netlink.Via); ok && v != nil { // IPv4 by an IPv6 next hop (RFC 8950)
 			gw = v.Addr
 		}
-		a, ok := netip.AddrFromSlice(gw)
-		if h.via = a.Unmap(); ok && !a.IsUnspecified() && flags&unix.RTNH_F_DEAD == 0 {
+		if a, ok := netip.AddrFromSlice(gw); ok && !a.IsUnspecified() {
+			h.via = a.Unmap()
+		}
+		if flags&unix.RTNH_F_DEAD == 0 {
 			c.hops = append(c.hops, h)
 		}
 	}
@@ -232,7 +241,7 @@ func read(r *netlink.Route) (netip.Prefix, candidate, bool) {
 	for _, n := range r.MultiPath {
 		add(n.LinkIndex, n.Gw, n.Via, n.Hops+1, n.Flags)
 	}
-	return prefix, c, len(c.hops) > 0
+	return prefix, c, true
 }
 
 func prefixOf(r *netlink.Route) (netip.Prefix, bool) {

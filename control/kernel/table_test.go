@@ -62,7 +62,7 @@ func TestTable(t *testing.T) {
 	want := func(what, want string) {
 		t.Helper()
 		if got := took(x); got != want {
-			t.Errorf("%s: the switch is told %q, want %q", what, got, want)
+			t.Errorf("%s: the switch gets %q, want %q", what, got, want)
 		}
 	}
 	want("nothing", "reset ")
@@ -80,6 +80,14 @@ func TestTable(t *testing.T) {
 	want("a better way by another interface of the kernel", "-20.0.0.0/8; ")
 	x.Delete(route("20.0.0.0/8", 10, by(9, "192.0.2.1")))
 	want("and its end", "+20.0.0.0/8 10.0.0.2*1; ")
+	x.Set(route("20.0.0.0/8", 10, by(5, "")))
+	want("a better way, without a next hop", "-20.0.0.0/8; ")
+	gone := by(5, "")
+	gone.Flags = unix.RTNH_F_DEAD
+	x.Set(route("20.0.0.0/8", 10, gone))
+	want("that way is dead", "+20.0.0.0/8 10.0.0.2*1; ")
+	x.Set(route("20.0.0.0/8", 100, by(5, "")))
+	want("a route by a next hop is replaced by one without", "-20.0.0.0/8; ")
 	two := by(6, "10.0.1.2")
 	two.Hops = 2
 	x.Set(route("20.0.0.0/8", 100, by(5, "10.0.0.2"), two))
@@ -131,7 +139,7 @@ func TestTableLeavesOut(t *testing.T) {
 		change(r)
 		x.Set(r)
 		if got := took(x); got != "" {
-			t.Errorf("%s: the switch is told %q", what, got)
+			t.Errorf("%s: the switch gets %q", what, got)
 		}
 		x.Delete(r)
 	}

@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	batch   = 16384                 // routes that a switch is told at once
+	batch   = 16384                 // routes that go to a switch at once
 	gather  = 10 * time.Millisecond // how long changes are collected
 	again   = time.Second           // between tries where the kernel does not answer
 	pending = 64 << 20              // bytes of changes that the kernel keeps for us
 )
 
-// Watcher tells a switch of the routes that lead by the twins of its ports.
+// Watcher gives a switch the routes that lead by the twins of its ports.
 type Watcher struct {
 	netns string
 	ports map[string]string // by interface
@@ -107,7 +107,7 @@ func (f *feed) close() {
 	}()
 }
 
-// follow keeps the switch as the kernel is. It returns nil when it is told to end.
+// follow keeps the switch as the kernel is. It returns nil after Stop.
 func (w *Watcher) follow(t *Table) error {
 	f, err := w.subscribe()
 	if err != nil {
@@ -117,7 +117,7 @@ func (w *Watcher) follow(t *Table) error {
 	if err := w.list(f, t); err != nil {
 		return err
 	}
-	if err := w.tell(t); err != nil {
+	if err := w.install(t); err != nil {
 		return err
 	}
 	timer := time.NewTimer(time.Hour)
@@ -145,13 +145,13 @@ func (w *Watcher) follow(t *Table) error {
 					return err
 				}
 			}
-			if err := w.tell(t); err != nil {
+			if err := w.install(t); err != nil {
 				return err
 			}
 			continue
 		}
 		if t.Waiting() >= batch {
-			if err := w.tell(t); err != nil {
+			if err := w.install(t); err != nil {
 				return err
 			}
 		}
@@ -197,8 +197,8 @@ func (w *Watcher) list(f *feed, t *Table) error {
 	return nil
 }
 
-// tell puts what changed in force.
-func (w *Watcher) tell(t *Table) error {
+// install puts what changed in force.
+func (w *Watcher) install(t *Table) error {
 	c := t.Take()
 	if c == nil {
 		return nil
