@@ -11,6 +11,7 @@ import (
 	"gswitch/fabric/traces"
 	"gswitch/frame"
 	"gswitch/mirror"
+	"gswitch/telemetry"
 )
 
 // Memory is for how long an Analysis remembers anything of a message: what comes
@@ -57,15 +58,15 @@ type Analysis struct {
 	links   map[linkKey]*link
 	slots   map[frame.Time]*slots // by their length
 	nodes   map[string]*node
-	seen    map[string]uint64 // by the start of an exporter: its last report
-	now     time.Time         // of the last message
+	seen    map[string]Seen // by the start of an exporter: its last report
+	now     time.Time       // of the last message
 	out     []Event
 	stats   Stats
 }
 
 // NewAnalysis returns an analysis of a lane from some message on.
 func NewAnalysis(n *Network) *Analysis {
-	return &Analysis{network: n, book: traces.New(n.plan), links: map[linkKey]*link{}, slots: map[frame.Time]*slots{}, nodes: map[string]*node{}, seen: map[string]uint64{},
+	return &Analysis{network: n, book: traces.New(n.plan), links: map[linkKey]*link{}, slots: map[frame.Time]*slots{}, nodes: map[string]*node{}, seen: map[string]Seen{},
 		stats: Stats{}}
 }
 
@@ -82,9 +83,31 @@ func (a *Analysis) problem(what string) { a.stats[Stat{reportProblems, what}]++ 
 // Resume adds what is known of exporters from messages that this analysis did not
 // get.
 func (a *Analysis) Resume(seen map[string]Seen) {
-	for from, s := range seen {
-		a.seen[from] = max(a.seen[from], s.Sequence)
+	for _, from := range slices.Sorted(maps.Keys(seen)) {
+		if s := seen[from]; s.Sequence > a.seen[from].Sequence {
+			remember(a.seen, from, s)
+		}
 	}
+}
+
+// mostSeen is of how many starts of exporters a lane remembers the last report: as many
+// as there may be connections. Reports of others may be analysed twice, for events that
+// the stream has already.
+const mostSeen = mostConnections
+
+// remember notes how far an exporter is. Where there are too many, the one that was
+// silent longest is forgotten.
+func remember(seen map[string]Seen, from string, s Seen) {
+	if _, known := seen[from]; !known && len(seen) >= mostSeen {
+		oldest := ""
+		for k, o := range seen {
+			if was := seen[oldest]; oldest == "" || o.At.Before(was.At) || o.At.Equal(was.At) && k < oldest {
+				oldest = k
+			}
+		}
+		delete(seen, oldest)
+	}
+	seen[from] = s
 }
 
 // Add takes a message that the stream got at an instant. It returns the events that
@@ -126,12 +149,12 @@ func (a *Analysis) setBack(now time.Time) {
 
 func (a *Analysis) report(from string, m *message, i int) {
 	r := &m.reports[i]
-	if r.Sequence <= a.seen[from] {
+	if r.Sequence <= a.seen[from].Sequence {
 		a.problem("again")
 		return
 	}
-	a.seen[from] = r.Sequence
-	a.stats[Stat{analysedReports, r.Kind}]++
+	remember(a.seen, from, Seen{r.Sequence, a.now})
+	a.stats[Stat{analysedReports, kindOf(r)}]++
 	switch r.Kind {
 	case Mirrored:
 		if len(r.Body) < 8 {
@@ -146,6 +169,16 @@ func (a *Analysis) report(from string, m *message, i int) {
 	default:
 		a.problem("foreign")
 	}
+}
+
+// kindOf is the kind of a report, other if it is none that is analysed: what strangers
+// write there is no label of a metric.
+func kindOf(r *telemetry.Report) string {
+	switch r.Kind {
+	case Mirrored, lossKind, flowKind:
+		return r.Kind
+	}
+	return "other"
 }
 
 // judgeTraces makes events of the traces that are whole.

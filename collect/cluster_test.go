@@ -140,7 +140,7 @@ func (c *cluster) join(t *testing.T, id string, network *Network) *party {
 	received, analysed := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(received)
-		r := &Receiver{Store: p.store, Network: network, Metrics: p.metrics, Log: quietly}
+		r := NewReceiver(p.store, network, nil, p.metrics, quietly)
 		if err := r.Serve(ctx, l); err != nil {
 			t.Error(err)
 		}

@@ -32,19 +32,25 @@ func newKeeper(s *Store, n *Network, h telemetry.Hello) *keeper {
 	return &keeper{store: s, network: n, hello: h, token: token(&h), most: int(s.nc.MaxPayload()) - maxHelloShare}
 }
 
-// maxHelloShare is room for the hello in a message, and for its headers.
-const maxHelloShare = 256 << 10
+const (
+	// maxHelloShare is room for the hello in a message, and for its headers.
+	maxHelloShare = 256 << 10
+	// mostSwitches is of how many switches a message has reports, so that the hello fits,
+	// whatever their names.
+	mostSwitches = 128
+)
 
 // keep returns when all reports are in the stream, which come by their numbers.
 func (k *keeper) keep(ctx context.Context, reports []telemetry.Report) (done kept, err error) {
 	var wire [Lanes][]byte
 	var to [Lanes]uint64
+	var from [Lanes]map[uint16]bool // switches
 	flush := func(lane int) error {
 		if len(wire[lane]) == 0 {
 			return nil
 		}
-		err := k.put(ctx, lane, wire[lane], to[lane])
-		wire[lane] = wire[lane][:0]
+		err := k.put(ctx, lane, wire[lane], to[lane], from[lane])
+		wire[lane], from[lane] = wire[lane][:0], nil
 		return err
 	}
 	for i := range reports {
@@ -61,12 +67,16 @@ func (k *keeper) keep(ctx context.Context, reports []telemetry.Report) (done kep
 			done.Again++
 			continue
 		}
-		if len(wire[lane])+r.Size() > k.most {
+		if len(wire[lane])+r.Size() > k.most || len(from[lane]) == mostSwitches && !from[lane][r.Node] {
 			if err := flush(lane); err != nil {
 				return done, err
 			}
 		}
 		wire[lane], to[lane] = r.Append(wire[lane]), r.Sequence
+		if from[lane] == nil {
+			from[lane] = map[uint16]bool{}
+		}
+		from[lane][r.Node] = true
 		done.Stored++
 	}
 	for lane := range wire {
@@ -75,6 +85,20 @@ func (k *keeper) keep(ctx context.Context, reports []telemetry.Report) (done kep
 		}
 	}
 	return done, nil
+}
+
+// of is the hello of a message, with the switches alone whose reports are in it: a few
+// bytes of reports must not take the disk that all switches of an exporter take.
+func (k *keeper) of(from map[uint16]bool) *telemetry.Hello {
+	h := k.hello
+	h.Nodes = nil
+	for _, n := range k.hello.Nodes {
+		if from[n.ID] {
+			h.Nodes = append(h.Nodes, n)
+			delete(from, n.ID) // the first that has the number
+		}
+	}
+	return &h
 }
 
 // end returns what a lane has.
@@ -93,8 +117,8 @@ func (k *keeper) end(ctx context.Context, lane int) (*laneEnd, error) {
 // put puts a message into the stream. Where the stream does not end for this
 // exporter as it did, either what it had was analysed and is gone, or another
 // collector has a connection of the same exporter, which must not go on.
-func (k *keeper) put(ctx context.Context, lane int, wire []byte, to uint64) error {
-	data, err := encode(&k.hello, wire)
+func (k *keeper) put(ctx context.Context, lane int, wire []byte, to uint64, from map[uint16]bool) error {
+	data, err := encode(k.of(from), wire)
 	if err != nil {
 		return err
 	}

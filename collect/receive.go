@@ -27,8 +27,17 @@ type Receiver struct {
 
 	hello time.Duration // for which a connection may not say who it is; 0: helloWait
 
-	mu   sync.Mutex
-	open map[string]*receiving // by the start of an exporter
+	places *pool // connections
+	hellos *pool // bytes of what they said they are
+	bodies *pool // bytes of the reports that are being read and stored
+	mu     sync.Mutex
+	open   map[string]*receiving // by the start of an exporter
+}
+
+// NewReceiver returns one that takes from those addresses, all if there are none.
+func NewReceiver(s *Store, n *Network, from []netip.Prefix, m *Metrics, log *slog.Logger) *Receiver {
+	return &Receiver{Store: s, Network: n, From: from, Metrics: m, Log: log, open: map[string]*receiving{},
+		places: newPool(mostConnections, mostConnections/2), hellos: newPool(mostHellos, mostHellos/4), bodies: newPool(mostBodies, mostBodies/4)}
 }
 
 // receiving is a connection.
@@ -37,19 +46,30 @@ type receiving struct {
 	done chan struct{}
 }
 
-// mostConnections bounds the memory of connections. What is beyond is refused:
-// exporters try again.
-const mostConnections = 4096
+// What all connections have together at most, and one address a part of it. Who finds
+// no place, or no memory in time, is refused: exporters keep their reports and try
+// again.
+const (
+	mostConnections = 4096
+	mostHellos      = 128 << 20 // bytes, as long as a connection lives
+	mostBodies      = 256 << 20 // bytes, until they are stored
 
-// helloWait is far longer than an exporter takes to say who it is.
-const helloWait = 10 * time.Second
+	firstBuffer = 4 << 10 // bytes, for who has not said who it is
+	nextBuffer  = 64 << 10
+)
+
+const (
+	// helloWait is far longer than an exporter takes to say who it is.
+	helloWait = 10 * time.Second
+	// bodyWait is for how long a report that has begun may come, how long one waits for
+	// memory, and how long an acknowledgement waits for who does not read.
+	bodyWait = 30 * time.Second
+)
 
 // Serve takes connections until ctx ends.
 func (r *Receiver) Serve(ctx context.Context, l net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
-	r.open = map[string]*receiving{}
-	room := make(chan struct{}, mostConnections)
 	var all sync.WaitGroup
 	defer all.Wait()
 	for {
@@ -65,16 +85,16 @@ func (r *Receiver) Serve(ctx context.Context, l net.Listener) error {
 			c.Close()
 			continue
 		}
-		select {
-		case room <- struct{}{}:
-		default:
+		place := r.places.of(peerOf(c.RemoteAddr()))
+		if !place.try(1) {
+			r.places.refuse()
 			r.Metrics.refused.WithLabelValues("full").Inc()
 			c.Close()
 			continue
 		}
 		all.Add(1)
 		go func() {
-			defer func() { <-room; all.Done() }()
+			defer func() { place.release(); all.Done() }()
 			stop := context.AfterFunc(ctx, func() { c.Close() })
 			defer stop()
 			err := r.connection(ctx, c)
@@ -110,17 +130,14 @@ func allowed(from []netip.Prefix, a net.Addr) bool {
 
 // connection takes the reports of one connection.
 func (r *Receiver) connection(ctx context.Context, c net.Conn) error {
-	b := bufio.NewReaderSize(c, 64<<10)
-	// Whoever does not say soon who it is holds the place of an exporter.
-	if err := c.SetReadDeadline(time.Now().Add(cmp.Or(r.hello, helloWait))); err != nil {
-		return err
-	}
-	h, err := telemetry.ReadHello(b)
-	if err == nil {
-		err = c.SetReadDeadline(time.Time{})
-	}
+	peer := peerOf(c.RemoteAddr())
+	said, bodies := r.hellos.of(peer), r.bodies.of(peer)
+	defer said.release()
+	defer bodies.release()
+	first := bufio.NewReaderSize(c, firstBuffer)
+	h, err := r.introduction(ctx, c, first, said)
 	if err != nil {
-		r.Metrics.bad.Inc()
+		r.failed(err)
 		return err
 	}
 	leave := r.enter(token(h), c)
@@ -128,21 +145,56 @@ func (r *Receiver) connection(ctx context.Context, c net.Conn) error {
 	r.Metrics.exporters.Inc()
 	defer r.Metrics.exporters.Dec()
 	r.Log.Info("an exporter is connected", "exporter", h.Name, "from", c.RemoteAddr())
+	b := bufio.NewReaderSize(first, nextBuffer)
 	k := newKeeper(r.Store, r.Network, *h)
 	last := uint64(0)
 	for {
-		reports, err := r.some(b, k.most)
+		reports, err := r.some(ctx, c, b, bodies, k.most)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
-			r.Metrics.bad.Inc()
+			r.failed(err)
 			return err
 		}
 		if err := r.keep(ctx, c, k, reports, &last); err != nil {
 			return err
 		}
+		bodies.release()
 	}
+}
+
+// failed counts a connection that ends, by whose fault that is.
+func (r *Receiver) failed(err error) {
+	if errors.Is(err, errFull) {
+		r.Metrics.refused.WithLabelValues("memory").Inc()
+		return
+	}
+	r.Metrics.bad.Inc()
+}
+
+// introduction reads who an exporter is. Whoever does not say so soon holds the place
+// of another one.
+func (r *Receiver) introduction(ctx context.Context, c net.Conn, b *bufio.Reader, said *part) (*telemetry.Hello, error) {
+	wait := cmp.Or(r.hello, helloWait)
+	if err := c.SetReadDeadline(time.Now().Add(wait)); err != nil {
+		return nil, err
+	}
+	size, err := telemetry.HelloSize(b)
+	if err != nil {
+		return nil, err
+	}
+	if err := said.take(ctx, size, wait); err != nil {
+		return nil, err
+	}
+	if err := c.SetReadDeadline(time.Now().Add(wait)); err != nil {
+		return nil, err
+	}
+	h, err := telemetry.ReadHello(b)
+	if err != nil {
+		return nil, err
+	}
+	return h, c.SetReadDeadline(time.Time{})
 }
 
 // keep stores reports and acknowledges them.
@@ -161,6 +213,9 @@ func (r *Receiver) keep(ctx context.Context, c net.Conn, k *keeper, reports []te
 	done, err := k.keep(ctx, reports)
 	r.Metrics.received(done)
 	if err != nil {
+		return err
+	}
+	if err := c.SetWriteDeadline(time.Now().Add(bodyWait)); err != nil {
 		return err
 	}
 	_, err = c.Write(binary.BigEndian.AppendUint64(nil, *last))
@@ -189,14 +244,33 @@ func (r *Receiver) enter(token string, c net.Conn) (leave func()) {
 	}
 }
 
-// mostAtOnce is how many bytes of reports are stored together, beside the last one.
-const mostAtOnce = 512 << 10
+const (
+	// mostAtOnce is how many bytes of reports are stored together, beside the last one.
+	mostAtOnce = 512 << 10
+	// reportCost is what a report takes beside its bytes.
+	reportCost = 128
+)
 
-// some reads what there is of reports, at least one. One that is too large for the
-// stream has no body, and nobody will ever have it.
-func (r *Receiver) some(b *bufio.Reader, most int) (v []telemetry.Report, err error) {
-	for size := 0; len(v) == 0 || b.Buffered() > 0 && size < mostAtOnce; {
-		n, err := telemetry.ReadReport(b, most)
+// some reads what there is of reports, at least one, for which it holds memory. One
+// that is too large for the stream has no body, and nobody will ever have it.
+func (r *Receiver) some(ctx context.Context, c net.Conn, b *bufio.Reader, held *part, most int) (v []telemetry.Report, err error) {
+	for len(v) == 0 || b.Buffered() > 0 && held.n < mostAtOnce {
+		size, err := telemetry.ReportSize(b)
+		if err != nil {
+			return nil, err
+		}
+		room := size + reportCost
+		switch {
+		case size > most:
+			// It is left out as it comes.
+		case len(v) == 0:
+			if err := held.take(ctx, room, bodyWait); err != nil {
+				return nil, err
+			}
+		case !held.try(room):
+			return v, nil // who has some waits for no more
+		}
+		n, err := r.report(c, b, size, most)
 		switch {
 		case errors.Is(err, telemetry.ErrLarge):
 			r.Metrics.reports.WithLabelValues("too-large").Inc()
@@ -204,8 +278,22 @@ func (r *Receiver) some(b *bufio.Reader, most int) (v []telemetry.Report, err er
 		case err != nil:
 			return nil, err
 		}
-		size += n.Size()
 		v = append(v, n)
 	}
 	return v, nil
+}
+
+// report reads the next report, of which all must come soon.
+func (r *Receiver) report(c net.Conn, b *bufio.Reader, size, most int) (telemetry.Report, error) {
+	if size > most || b.Buffered() >= size {
+		return telemetry.ReadReport(b, most)
+	}
+	if err := c.SetReadDeadline(time.Now().Add(bodyWait)); err != nil {
+		return telemetry.Report{}, err
+	}
+	n, err := telemetry.ReadReport(b, most)
+	if err != nil {
+		return n, err
+	}
+	return n, c.SetReadDeadline(time.Time{})
 }

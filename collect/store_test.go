@@ -101,7 +101,7 @@ func (h *hub) receive(t *testing.T, at string) (m *Metrics, address string, stop
 	m = NewMetrics(prometheus.NewRegistry())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	r := &Receiver{Store: h.store, Network: &Network{}, Metrics: m, Log: quietly}
+	r := NewReceiver(h.store, &Network{}, nil, m, quietly)
 	go func() {
 		defer close(done)
 		if err := r.Serve(ctx, l); err != nil {
@@ -121,7 +121,8 @@ func TestSilentConnections(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
-	r := &Receiver{Network: &Network{}, Metrics: NewMetrics(prometheus.NewRegistry()), Log: quietly, hello: time.Millisecond}
+	r := NewReceiver(nil, &Network{}, nil, NewMetrics(prometheus.NewRegistry()), quietly)
+	r.hello = time.Millisecond
 	go func() { done <- r.Serve(ctx, l) }()
 	for _, said := range []string{"", "\x00\x00\x00\x20half a word"} {
 		c, err := net.Dial("tcp", l.Addr().String())

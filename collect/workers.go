@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"gswitch/natsserver"
 	"gswitch/telemetry"
 )
 
@@ -25,6 +26,8 @@ const (
 	onward   = reportTimeout + 5*time.Second
 	// remembered is for how long it is known what an exporter sent that is gone.
 	remembered = 24 * time.Hour
+	// mostAhead is how many bytes of messages a lane has here before it is their turn.
+	mostAhead = 2 * natsserver.MaxPayload
 )
 
 // Workers analyse lanes: those that are this collector's by a hash of its name and of
@@ -241,7 +244,7 @@ func (w *Workers) analyse(ctx context.Context, lane int, p position, rev uint64)
 	if err != nil {
 		return err
 	}
-	it, err := consumer.Messages()
+	it, err := consumer.Messages(jetstream.PullMaxBytes(mostAhead))
 	if err != nil {
 		return err
 	}
@@ -328,7 +331,7 @@ func (r *run) see(m *message, at time.Time) {
 	if r.position.Seen == nil {
 		r.position.Seen = map[string]Seen{}
 	}
-	r.position.Seen[token(&m.Hello)] = Seen{m.reports[len(m.reports)-1].Sequence, at}
+	remember(r.position.Seen, token(&m.Hello), Seen{m.reports[len(m.reports)-1].Sequence, at})
 	for k, s := range r.position.Seen {
 		if at.Sub(s.At) > remembered {
 			delete(r.position.Seen, k)

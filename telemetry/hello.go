@@ -1,6 +1,8 @@
 package telemetry
 
 import (
+	"bufio"
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -19,7 +21,7 @@ type Hello struct {
 	// 1970, at which the clock of its nodes was 0: by it a collector compares times of
 	// several exporters.
 	Boot  uint64 `json:"boot"`
-	Nodes []Node `json:"nodes"`
+	Nodes nodes  `json:"nodes"`
 }
 
 // Node is a switch that an exporter has.
@@ -32,8 +34,38 @@ type Node struct {
 // HelloVersion is the version of this protocol.
 const HelloVersion = 1
 
-// maxHello bounds a hello: 4,095 nodes with long names.
-const maxHello = 1 << 20
+// What a hello has at most: bytes, and nodes.
+const (
+	maxHello = 1 << 20
+	maxNodes = 4095
+)
+
+// nodes are those of a hello.
+type nodes []Node
+
+// UnmarshalJSON reads them one by one, so that a text takes no more memory than a
+// hello may.
+func (v *nodes) UnmarshalJSON(text []byte) error {
+	*v = nil
+	if string(text) == "null" {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	if t, err := d.Token(); err != nil || t != json.Delim('[') {
+		return errors.New("its nodes are no list")
+	}
+	for d.More() {
+		if len(*v) == maxNodes {
+			return fmt.Errorf("more than %d nodes", maxNodes)
+		}
+		var n Node
+		if err := d.Decode(&n); err != nil {
+			return err
+		}
+		*v = append(*v, n)
+	}
+	return nil
+}
 
 // Write writes a hello: its length in 4 bytes, and JSON.
 func (h *Hello) Write(w io.Writer) error {
@@ -45,15 +77,33 @@ func (h *Hello) Write(w io.Writer) error {
 	return err
 }
 
+// HelloSize is how many bytes ReadHello will take off a reader. It takes none.
+func HelloSize(r *bufio.Reader) (int, error) {
+	head, err := r.Peek(4)
+	if err != nil {
+		return 0, err
+	}
+	n, err := helloSize(head)
+	return len(head) + n, err
+}
+
+func helloSize(head []byte) (int, error) {
+	n := binary.BigEndian.Uint32(head)
+	if n > maxHello {
+		return 0, fmt.Errorf("this is no exporter: its first message has %d bytes", n)
+	}
+	return int(n), nil
+}
+
 // ReadHello reads a hello.
 func ReadHello(r io.Reader) (*Hello, error) {
-	var size [4]byte
-	if _, err := io.ReadFull(r, size[:]); err != nil {
+	var head [4]byte
+	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return nil, err
 	}
-	n := binary.BigEndian.Uint32(size[:])
-	if n > maxHello {
-		return nil, fmt.Errorf("this is no exporter: its first message has %d bytes", n)
+	n, err := helloSize(head[:])
+	if err != nil {
+		return nil, err
 	}
 	text := make([]byte, n)
 	if _, err := io.ReadFull(r, text); err != nil {

@@ -1,8 +1,12 @@
 package telemetry_test
 
 import (
+	"bufio"
 	"bytes"
+	"encoding/binary"
 	"reflect"
+	"runtime"
+	"strings"
 	"testing"
 
 	"gswitch/telemetry"
@@ -62,4 +66,34 @@ func FuzzHello(f *testing.F) {
 			t.Errorf("%+v is read as %+v, %v", h, o, err)
 		}
 	})
+}
+
+// A hello has so many switches and no more, however few bytes they take.
+func TestHelloIsBounded(t *testing.T) {
+	many := hello
+	for i := len(many.Nodes); i < 4096; i++ {
+		many.Nodes = append(many.Nodes, telemetry.Node{ID: uint16(i), Workers: 1})
+	}
+	var b bytes.Buffer
+	if err := many.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := telemetry.ReadHello(&b); err == nil || !strings.Contains(err.Error(), "more than 4095 nodes") {
+		t.Error(err)
+	}
+	text := []byte(`{"version":1,"name":"a","boot":1,"nodes":[` + strings.Repeat("{},", 300_000) + `{}]}`)
+	wire := append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := telemetry.ReadHello(bytes.NewReader(wire)); err == nil {
+		t.Error("it is taken")
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 4<<20 {
+		t.Errorf("%d bytes are read with %d bytes of memory", len(text), n)
+	}
+	size, err := telemetry.HelloSize(bufio.NewReader(bytes.NewReader(wire)))
+	if err != nil || size != len(wire) {
+		t.Errorf("%d bytes of %d, %v", size, len(wire), err)
+	}
 }

@@ -83,25 +83,37 @@ func ParseReport(b []byte) (r Report, n int, err error) {
 // ErrLarge is returned by ReadReport for a report that it has left out.
 var ErrLarge = errors.New("the report is too large")
 
-// ReadReport reads the next report. Of one that has more bytes than most there is no
-// body, and the error is ErrLarge; the next one can be read then. io.EOF means that
-// the reader has ended between two reports.
-func ReadReport(r *bufio.Reader, most int) (Report, error) {
+// ReportSize is how many bytes the next report has, which ReadReport will take off a
+// reader. It takes none. io.EOF means that the reader has ended between two reports.
+func ReportSize(r *bufio.Reader) (int, error) {
 	head, err := r.Peek(reportHeader)
 	if err != nil {
 		if errors.Is(err, io.EOF) && len(head) > 0 {
 			err = io.ErrUnexpectedEOF
 		}
-		return Report{}, err
+		return 0, err
 	}
 	// What is wrong with the header is found before its lengths are believed.
-	rep, _, err := ParseReport(head)
-	if err != nil && !errors.Is(err, ErrShort) {
-		return rep, err
+	if _, _, err := ParseReport(head); err != nil && !errors.Is(err, ErrShort) {
+		return 0, err
 	}
-	n := reportHeader + int(head[3]) + int(binary.BigEndian.Uint32(head[22:]))
+	return reportHeader + int(head[3]) + int(binary.BigEndian.Uint32(head[22:])), nil
+}
+
+// ReadReport reads the next report. Of one that has more bytes than most there is no
+// body, and the error is ErrLarge; the next one can be read then. io.EOF means that
+// the reader has ended between two reports.
+func ReadReport(r *bufio.Reader, most int) (Report, error) {
+	n, err := ReportSize(r)
+	if err != nil {
+		return Report{}, err
+	}
 	if n > most {
-		rep = Report{Node: binary.BigEndian.Uint16(head[4:]), Boot: binary.BigEndian.Uint64(head[6:]), Sequence: binary.BigEndian.Uint64(head[14:])}
+		head, err := r.Peek(reportHeader)
+		if err != nil {
+			return Report{}, err
+		}
+		rep := Report{Node: binary.BigEndian.Uint16(head[4:]), Boot: binary.BigEndian.Uint64(head[6:]), Sequence: binary.BigEndian.Uint64(head[14:])}
 		if _, err := r.Discard(n); err != nil {
 			return rep, io.ErrUnexpectedEOF
 		}
@@ -109,9 +121,9 @@ func ReadReport(r *bufio.Reader, most int) (Report, error) {
 	}
 	b := make([]byte, n)
 	if _, err := io.ReadFull(r, b); err != nil {
-		return rep, err
+		return Report{}, err
 	}
-	rep, _, err = ParseReport(b)
+	rep, _, err := ParseReport(b)
 	return rep, err
 }
 

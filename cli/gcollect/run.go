@@ -162,7 +162,7 @@ func (f *runFlags) serve(ctx context.Context, log *slog.Logger, stdout io.Writer
 		if err != nil {
 			return err
 		}
-		r := &collect.Receiver{Store: p.store, Network: p.network, From: p.from, Metrics: p.metrics, Log: log}
+		r := collect.NewReceiver(p.store, p.network, p.from, p.metrics, log)
 		jobs = append(jobs, func(ctx context.Context) error { return r.Serve(ctx, l) })
 		where = append(where, "reports at "+l.Addr().String())
 	}
