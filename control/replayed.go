@@ -118,6 +118,28 @@ func (r *Replayed) Rated() (ports []uint16) {
 	return ports
 }
 
+// CommandName says what a command of a record is, in the words of the program.
+func CommandName(b []byte) string {
+	c, err := vswitch.DecodeChange(b)
+	switch c := c.(type) {
+	case vswitch.SetRoute:
+		return fmt.Sprintf("add route %v", c.Prefix)
+	case vswitch.DeleteRoute:
+		return fmt.Sprintf("del route %v", c.Prefix)
+	case *vswitch.LearnRoutes:
+		return "routes of the kernel"
+	case *vswitch.FlushFDB:
+		return "clear fdb"
+	case vswitch.TakeReports:
+		return "take reports"
+	case *vswitch.PlanClock:
+		return "plan of clocks"
+	case vswitch.Apply:
+		return "apply"
+	}
+	return fmt.Sprintf("unknown (%v)", err)
+}
+
 // Ports returns the names of the ports by their numbers.
 func (r *Replayed) Ports() map[uint16]string {
 	names := map[uint16]string{}

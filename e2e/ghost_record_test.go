@@ -72,7 +72,24 @@ func TestGhostsRecord(t *testing.T) {
 	if out, ok := replayOf(t, files[0], "--until", "retransmissions > 0", "--trace", "10.0.0.2"); !ok || !strings.Contains(out, "eth0") {
 		t.Errorf("until something is sent again: %s", out)
 	}
-	for _, wrong := range [][]string{{"--", "gswitch", "show", "ports"}, {"--until", "queue_bytes > 3"}, {"--what-if", file}} {
+	if out, ok := replayOf(t, files[0], "--what-if", file); !ok || !strings.Contains(out, "nothing would have been different") {
+		t.Errorf("with its own configuration: %s", out)
+	}
+	other := filepath.Join(dir, "other.yaml")
+	write(t, other, strings.ReplaceAll(text, "recovery: irn", "recovery: go-back-n"))
+	if out, ok := replayOf(t, files[0], "--what-if", other); !ok || !strings.Contains(out, "the first frame that would have left otherwise") {
+		t.Errorf("with another recovery: %s", out)
+	}
+	// The sender sent something again: an acknowledgement told it to, or none came.
+	out, ok = replayOf(t, files[0], "--until", "retransmissions > 0", "--minimise", "--json")
+	var least struct {
+		Least  bool
+		Needed []struct{ Kind, What string }
+	}
+	if at := strings.Index(out, "{\n"); !ok || at < 0 || json.Unmarshal([]byte(out[at:]), &least) != nil || !least.Least || len(least.Needed) == 0 {
+		t.Errorf("minimised: %s", out)
+	}
+	for _, wrong := range [][]string{{"--", "gswitch", "show", "ports"}, {"--until", "queue_bytes > 3"}} {
 		if out, ok := replayOf(t, append([]string{files[0]}, wrong...)...); ok {
 			t.Errorf("%v: %s", wrong, out)
 		}

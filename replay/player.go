@@ -65,6 +65,11 @@ type Player struct {
 	// the node drops. They are freed when it returns.
 	Dropped func(now frame.Time, v []frame.Ref)
 
+	// Keep, if set before the first Step of a player that is Free, is asked of each
+	// input whether the node gets it. Allocations fail then as they did, where that
+	// input is kept.
+	Keep func(in *Input) bool
+
 	in     *Reader
 	pool   *frame.Pool
 	tap    dropTap
@@ -80,6 +85,7 @@ type Player struct {
 
 	failed uint64
 	free   *free
+	inputs [InputKinds]uint64 // that were asked for
 
 	verdicts *frame.Verdicts // nil: the node checks no payload
 }
@@ -273,14 +279,20 @@ func (p *Player) call(tag byte, small uint64) (Event, error) {
 		return p.send(uint16(small))
 	case linkTag:
 		e := Event{Kind: SetLink, Port: uint16(p.seg.uvarint(maxPort)), Up: small == 1}
+		if !p.given(Input{Kind: LinkInput, Port: e.Port, Up: e.Up}) {
+			return e, p.failing(func() {})
+		}
 		return e, p.failing(func() { p.Node.SetLink(p.now, e.Port, e.Up) })
 	case commandTag:
 		b := p.seg.take(int(p.seg.uvarint(maxSegment)))
 		var refused error
+		if !p.given(Input{Kind: CommandInput, Command: b}) {
+			return Event{Kind: Command}, p.failing(func() {})
+		}
 		if err := p.failing(func() { refused = p.Node.Do(p.now, b) }); err != nil {
 			return Event{Kind: Command}, err
 		}
-		if refused != nil {
+		if refused != nil && p.Keep == nil { // one may need another, which is not kept
 			return Event{Kind: Command}, p.diverged("a command was refused: " + refused.Error())
 		}
 		return Event{Kind: Command}, nil
@@ -300,7 +312,14 @@ func (p *Player) receive(port uint16) (Event, error) {
 			}
 			return e, fmt.Errorf("step %d, %v: %w", p.step, p.now.Duration(), err)
 		}
+		if !p.givenFrame(r, port) {
+			p.pool.Free(r)
+			continue
+		}
 		p.v = append(p.v, r)
+	}
+	if len(p.v) == 0 && n > 0 {
+		return e, p.failing(func() {})
 	}
 	if p.Seen != nil {
 		p.Seen(p.now, port, p.v)
@@ -382,6 +401,9 @@ func (p *Player) judge() error {
 		if p.seg.bad || p.verdicts == nil {
 			return p.damaged()
 		}
+		if !p.given(Input{Kind: CheckInput, Count: uint64(len(bad))}) {
+			bad = nil
+		}
 	}
 	if p.verdicts != nil {
 		p.verdicts.Script(bad)
@@ -412,7 +434,7 @@ func (p *Player) failing(call func()) error {
 		if p.seg.bad {
 			return p.damaged()
 		}
-		if p.free == nil {
+		if p.free == nil || p.Keep != nil && p.given(Input{Kind: MissInput, Count: want}) {
 			p.pool.FailAt(script)
 		}
 	}

@@ -32,6 +32,9 @@ type replayFlags struct {
 	trace        string
 	node         string
 	force        bool
+	minimise     bool
+	frames       bool
+	json         bool
 }
 
 func replayCommand() *cobra.Command {
@@ -46,6 +49,9 @@ func replayCommand() *cobra.Command {
 			"With --at or --until the replay ends there, and a verb of gswitch or ghost behind -- shows\n" +
 			"the switch or the host as it was at that instant. Instants are since the beginning of the\n" +
 			"record.\n\n" +
+			"With --minimise it looks for the fewest inputs with which the event of --until still comes:\n" +
+			"flows (with --frames, single frames), congestion marks, links, commands, allocations and\n" +
+			"checks of payload that fail.\n\n" +
 			"The record of a whole run on real frames (gfabric run --on netns) makes the run happen\n" +
 			"again: all of its nodes, with the same frames at the same instants. --node chooses the\n" +
 			"switch that is shown.",
@@ -55,6 +61,7 @@ func replayCommand() *cobra.Command {
 			"  gfabric replay leaf1.grec --until 'drops > 10' -- gswitch show queues\n" +
 			"  gfabric replay h1.grec --until 'timeouts > 0' -- ghost show flows\n" +
 			"  gfabric replay leaf1.grec --what-if other.yaml\n" +
+			"  gfabric replay leaf1.grec --until drop:queue-tail --minimise\n" +
 			"  gfabric replay run.grec --at 300us --node s1 -- gswitch show queues\n" +
 			"  gfabric replay leaf1.grec --trace 10.0.1.2:4791 --from 12.3s --to 12.31s\n" +
 			"  gfabric replay leaf1.grec --pcap frames.pcapng --from 12.3s --to 12.31s",
@@ -72,6 +79,9 @@ func replayCommand() *cobra.Command {
 	fl.DurationVar(&f.at, "at", -1, "end the replay at this instant")
 	fl.StringVar(&f.until, "until", "", "end the replay behind the call in which a frame is dropped (drop, drop:REASON), or after which a comparison holds, such as 'drops{reason=\"queue-tail\"} > 10' or 'queue_bytes{port=\"p1\",queue=\"3\"} > 100KB'")
 	fl.StringVar(&f.whatIf, "what-if", "", "replay twice, as it was and with the configuration of this file, and say what would have been different")
+	fl.BoolVar(&f.minimise, "minimise", false, "print the fewest inputs with which what --until names still comes, none of which can be left out")
+	fl.BoolVar(&f.frames, "frames", false, "minimise to single frames and marks, not to flows: many more replays")
+	fl.BoolVar(&f.json, "json", false, "print what --minimise finds as JSON")
 	fl.StringVar(&f.trace, "trace", "", "print what happens to each frame from or to ADDRESS or ADDRESS:PORT")
 	fl.StringVar(&f.pcap, "pcap", "", "write the frames to this pcapng file: those that came, left and were dropped, headers only")
 	fl.DurationVar(&f.from, "from", 0, "trace and pcap from this instant on")
@@ -100,6 +110,18 @@ func (f *replayFlags) run(ctx context.Context, name string, words []string, stdo
 		if until, err = parseUntil(f.until); err != nil {
 			return err
 		}
+	}
+	if f.minimise {
+		if f.until == "" {
+			return usagef("--minimise needs an event: name it with --until, such as --until drop:queue-tail")
+		}
+		if f.at >= 0 || f.whatIf != "" || f.trace != "" || f.pcap != "" || f.node != "" || len(words) > 0 {
+			return usagef("--minimise goes with --until, --to, --frames, --json and --force alone")
+		}
+		return f.minimised(ctx, name, until, stdout, stderr)
+	}
+	if f.frames || f.json {
+		return usagef("--frames and --json are for --minimise")
 	}
 	if f.whatIf != "" {
 		if f.until != "" || f.trace != "" || f.pcap != "" || len(words) > 0 {

@@ -13,27 +13,22 @@ import (
 	"gswitch/config"
 	"gswitch/control"
 	"gswitch/control/cli"
+	"gswitch/control/host"
 	runner "gswitch/fabric/run"
 	"gswitch/frame"
 	"gswitch/histogram"
+	"gswitch/hostnic"
 	"gswitch/replay"
 )
 
 // compare replays a record as it was and with another configuration, and tells what
 // is different.
 func (f *replayFlags) compare(ctx context.Context, name string, end frame.Time, w io.Writer) error {
-	doc, err := config.Load(f.whatIf)
-	if err == nil {
-		err = control.Check(doc)
-	}
-	if err != nil {
-		return usageError{err}
-	}
-	was, err := f.freely(ctx, name, end, nil)
+	was, err := f.freely(ctx, name, end, false)
 	if err != nil {
 		return err
 	}
-	would, err := f.freely(ctx, name, end, doc)
+	would, err := f.freely(ctx, name, end, true)
 	if err != nil {
 		return err
 	}
@@ -41,13 +36,43 @@ func (f *replayFlags) compare(ctx context.Context, name string, end frame.Time, 
 	return nil
 }
 
-// outcome is what a switch did with what it was given.
+// fixable is what a record is of that can be replayed freely.
+type fixable interface {
+	replayable
+	// Rated returns the ports that pace what they send.
+	Rated() []uint16
+}
+
+// fix gives a switch or a host the configuration of --what-if.
+func (f *replayFlags) fix(x fixable) error {
+	if h, ok := x.(*host.Replayed); ok {
+		doc, err := config.LoadHosts(f.whatIf)
+		if err != nil {
+			return usageError{err}
+		}
+		return h.Fix(doc)
+	}
+	doc, err := config.Load(f.whatIf)
+	if err == nil {
+		err = control.Check(doc)
+	}
+	if err != nil {
+		return usageError{err}
+	}
+	if err := x.(*control.Replayed).Fix(doc); err != nil {
+		return fmt.Errorf("%s: %w", f.whatIf, err)
+	}
+	return nil
+}
+
+// outcome is what a switch or a host did with what it was given.
 type outcome struct {
 	start frame.Time
 	took  frame.Time
 	names map[uint16]string
 	ports map[uint16]*portOutcome
 	drops map[dropped]int
+	host  hostnic.Counts // of a host
 }
 
 type dropped struct {
@@ -69,28 +94,25 @@ type departure struct {
 	hash uint64
 }
 
-// freely replays a record without comparing it, with another configuration if there
-// is one.
-func (f *replayFlags) freely(ctx context.Context, name string, end frame.Time, doc *config.Config) (*outcome, error) {
+// freely replays a record without comparing it, with the configuration of --what-if or
+// its own.
+func (f *replayFlags) freely(ctx context.Context, name string, end frame.Time, other bool) (*outcome, error) {
 	file, in, err := f.open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
 	if in.Header.Kind == runner.RecordKind {
-		return nil, usagef("%s is of a whole run: --what-if is for records of switches; gfabric run --set runs it with other settings", name)
+		return nil, usagef("%s is of a whole run: --what-if is for records of one switch or host; gfabric run --set runs it with other settings", name)
 	}
 	p, err := player(in)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	sw, ok := p.Node.(*control.Replayed)
-	if !ok {
-		return nil, usagef("%s is of a %s: --what-if is for records of switches", name, p.Header.Kind)
-	}
-	if doc != nil {
-		if err := sw.Fix(doc); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.whatIf, err)
+	sw := p.Node.(fixable)
+	if other {
+		if err := f.fix(sw); err != nil {
+			return nil, err
 		}
 	}
 	if err := p.Free(sw.Rated()); err != nil {
@@ -107,11 +129,19 @@ func (f *replayFlags) freely(ctx context.Context, name string, end frame.Time, d
 	}
 	r := &replayed{flags: f, p: p, sw: sw}
 	err = r.play(ctx, addTime(p.Header.Start, end))
-	lost, saved := replay.LostError{}, replay.SavedError{}
-	if o.took = p.Now() - p.Header.Start; err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, replay.ErrCut) && !errors.As(err, &lost) && !errors.As(err, &saved) {
+	if o.took = p.Now() - p.Header.Start; !endOfRecord(err) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	if h, ok := sw.(*host.Replayed); ok {
+		o.host = *h.NIC().Counts()
+	}
 	return o, nil
+}
+
+// endOfRecord reports whether an error of a replay is that the record has no more.
+func endOfRecord(err error) bool {
+	lost, saved := replay.LostError{}, replay.SavedError{}
+	return err == nil || errors.Is(err, io.EOF) || errors.Is(err, replay.ErrCut) || errors.As(err, &lost) || errors.As(err, &saved)
 }
 
 func (o *outcome) left(p *replay.Player, port uint16, v []frame.Ref) {
@@ -159,6 +189,8 @@ func (o *outcome) print(w io.Writer, would *outcome) {
 		row(port, "wait, longest", short(a.longest), short(b.longest))
 		first = min(first, differ(a.sent, b.sent))
 	}
+	row(0, "retransmissions", o.host.Retransmissions, would.host.Retransmissions)
+	row(0, "timeouts", o.host.Timeouts, would.host.Timeouts)
 	all := maps.Clone(o.drops)
 	maps.Copy(all, would.drops)
 	for _, d := range slices.SortedFunc(maps.Keys(all), func(x, y dropped) int { return cmp.Or(cmp.Compare(x.port, y.port), cmp.Compare(x.reason, y.reason)) }) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime"
+	"strings"
 	"time"
 
 	"gswitch/config"
@@ -67,6 +68,7 @@ type Replayed struct {
 	epoch int64
 	ports []replay.Port
 	conf  *config.Host // in force
+	fixed bool         // that of Fix is, and others are not adopted
 }
 
 // Rebuild makes the host of a record anew. It is a replay.Build.
@@ -107,6 +109,9 @@ func (r *Replayed) Do(now frame.Time, command []byte) error {
 		return err
 	}
 	set, configures := c.(*agent.Configure)
+	if configures && r.fixed {
+		return nil
+	}
 	if configures {
 		conf, err := alone(set.Document)
 		if err != nil {
@@ -124,6 +129,52 @@ func (r *Replayed) Do(now frame.Time, command []byte) error {
 	}
 	r.Command(c).Do(now)
 	return nil
+}
+
+// Fix gives the host the configuration of another document from the beginning, and lets no
+// other replace it.
+func (r *Replayed) Fix(doc *config.Hosts) error {
+	found := doc.Find(r.name)
+	if found == nil {
+		return fmt.Errorf("the document has no host %s", r.name)
+	}
+	at := *found
+	conf := &at // where it runs is no part of it
+	conf.Interface, conf.NetNS, conf.MAC, conf.Worker = r.conf.Interface, r.conf.NetNS, r.conf.MAC, r.conf.Worker
+	if keys := rebuilt(r.conf, conf); len(keys) > 0 {
+		return fmt.Errorf("host %s: %s cannot be changed in a host that is replayed", r.name, strings.Join(keys, ", "))
+	}
+	if err := r.Agent.Reconfigure(0, settings(conf, r.mac, r.epoch)); err != nil {
+		return fmt.Errorf("host %s: %w", r.name, err)
+	}
+	r.conf, r.fixed = conf, true
+	return nil
+}
+
+// Rated returns the ports with a rate of their own: hosts pace what they send.
+func (r *Replayed) Rated() (ports []uint16) {
+	for _, p := range r.ports {
+		ports = append(ports, uint16(p.Number))
+	}
+	return ports
+}
+
+// CommandName says what a command of a record is, in the words of the program.
+func CommandName(b []byte) string {
+	c, err := agent.DecodeChange(b)
+	switch c := c.(type) {
+	case *agent.StartTransfer:
+		return fmt.Sprintf("transfer of %d messages of %d bytes to %v", c.Transfer.Count, c.Transfer.Size, c.Transfer.To)
+	case agent.EndTransfer:
+		return fmt.Sprintf("end of transfer %d", c.Number)
+	case *agent.ServeRegion:
+		return "serve"
+	case *agent.Configure:
+		return "apply"
+	case agent.Shutdown:
+		return "shutdown"
+	}
+	return fmt.Sprintf("unknown (%v)", err)
 }
 
 // Ports returns the names of the ports by their numbers.
