@@ -76,7 +76,6 @@ func TestMarksAreInputs(t *testing.T) {
 	}
 }
 
-
 // The subset shows the event, and none of its inputs can be left out, whatever sets of
 // inputs make up the event.
 func TestMinimise(t *testing.T) {
