@@ -118,6 +118,15 @@ func (r *Replayed) Rated() (ports []uint16) {
 	return ports
 }
 
+// Rates returns the rates of ports that have one of their own, in bit/s, by their names.
+func (r *Replayed) Rates() map[string]float64 {
+	rates := map[string]float64{}
+	for i := range r.conf.Ports {
+		rates[r.conf.Ports[i].Name] = float64(r.conf.Ports[i].Rate)
+	}
+	return rates
+}
+
 // CommandName says what a command of a record is, in the words of the program.
 func CommandName(b []byte) string {
 	c, err := vswitch.DecodeChange(b)

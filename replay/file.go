@@ -183,6 +183,13 @@ type SavedError struct{ Why string }
 
 func (e SavedError) Error() string { return "saved here: " + e.Why }
 
+// Ended reports whether an error of a replay is that the record has no more: nil, that it
+// was ended, is cut off, was lost or saved there.
+func Ended(err error) bool {
+	lost, saved := LostError{}, SavedError{}
+	return err == nil || errors.Is(err, io.EOF) || errors.Is(err, ErrCut) || errors.As(err, &lost) || errors.As(err, &saved)
+}
+
 // NewReader reads the header of a record.
 func NewReader(r io.Reader) (*Reader, error) {
 	head := make([]byte, len(magic)+8)

@@ -154,7 +154,7 @@ func (m *minimiser) shows(ctx context.Context, end frame.Time, keep func(p *repl
 	defer file.Close()
 	m.start, m.names = r.p.Header.Start, r.sw.Ports()
 	m.tried++
-	if err := r.play(ctx, end); !endOfRecord(err) {
+	if err := r.play(ctx, end); !replay.Ended(err) {
 		return false, 0, err
 	}
 	return r.stopped, r.p.Now(), nil

@@ -35,6 +35,7 @@ type replayFlags struct {
 	minimise     bool
 	frames       bool
 	json         bool
+	serve        string
 }
 
 func replayCommand() *cobra.Command {
@@ -63,6 +64,7 @@ func replayCommand() *cobra.Command {
 			"  gfabric replay leaf1.grec --what-if other.yaml\n" +
 			"  gfabric replay leaf1.grec --until drop:queue-tail --minimise\n" +
 			"  gfabric replay run.grec --at 300us --node s1 -- gswitch show queues\n" +
+			"  gfabric replay leaf1.grec --serve 127.0.0.1:8080\n" +
 			"  gfabric replay leaf1.grec --trace 10.0.1.2:4791 --from 12.3s --to 12.31s\n" +
 			"  gfabric replay leaf1.grec --pcap frames.pcapng --from 12.3s --to 12.31s",
 		Args: func(c *cobra.Command, args []string) error {
@@ -87,6 +89,7 @@ func replayCommand() *cobra.Command {
 	fl.DurationVar(&f.from, "from", 0, "trace and pcap from this instant on")
 	fl.DurationVar(&f.to, "to", -1, "end the replay, and with it trace and pcap, at this instant")
 	fl.StringVar(&f.node, "node", "", "of the record of a whole run, the switch that a verb of gswitch shows")
+	fl.StringVar(&f.serve, "serve", "", "show the record in the browser, with a slider for the instant, at an address such as "+defaultListen)
 	fl.BoolVar(&f.force, "force", false, "replay a record of another build, which may differ")
 	for _, name := range []string{"at", "to"} {
 		fl.Lookup(name).DefValue = "the end"
@@ -110,6 +113,12 @@ func (f *replayFlags) run(ctx context.Context, name string, words []string, stdo
 		if until, err = parseUntil(f.until); err != nil {
 			return err
 		}
+	}
+	if f.serve != "" {
+		if f.at >= 0 || f.to >= 0 || f.until != "" || f.whatIf != "" || f.trace != "" || f.pcap != "" || f.node != "" || f.minimise || len(words) > 0 {
+			return usagef("--serve shows all instants, and all nodes: it goes with --force alone")
+		}
+		return f.site(ctx, name)
 	}
 	if f.minimise {
 		if f.until == "" {

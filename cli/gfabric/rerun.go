@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"slices"
 	"time"
 
@@ -28,17 +29,13 @@ func (f *replayFlags) again(ctx context.Context, name string, in *replay.Reader,
 	case len(words) > 0 && f.node == "":
 		return usagef("which switch is to be shown? Choose it with --node")
 	}
-	x := runner.Replay{Until: end}
+	x := runner.Replay{Instants: []frame.Time{end}}
 	if end != frame.Never {
-		x.At = func(n *vnet.Network) error {
+		x.At = func(n *vnet.Network, _ frame.Time) error {
 			if len(words) == 0 {
 				return nil
 			}
-			k, ok := n.SwitchByName(f.node)
-			if !ok {
-				return usagef("--node %s: the run has no switch of this name", f.node)
-			}
-			handler, err := control.Shown(n.Switches[k], f.node, portNames(n.Topology, n.Topology.Switches()[k]), &in.Header, n.Engine.Now())
+			handler, err := switchOfRun(n, f.node, &in.Header)
 			if err != nil {
 				return err
 			}
@@ -58,6 +55,15 @@ func (f *replayFlags) again(ctx context.Context, name string, in *replay.Reader,
 	fmt.Fprintf(stderr, "replayed %v of %s in %v: %d calls, %d frames sent, %d hashes compared: identical%s\n", x.Player.Now().Duration().Round(time.Microsecond), in.Header.Name,
 		time.Since(began).Round(time.Millisecond), x.Player.Steps(), frames, sums, cut)
 	return nil
+}
+
+// switchOfRun serves the API of a daemon that runs a switch of a run.
+func switchOfRun(n *vnet.Network, name string, h *replay.Header) (http.Handler, error) {
+	k, ok := n.SwitchByName(name)
+	if !ok {
+		return nil, usagef("--node %s: the run has no switch of this name", name)
+	}
+	return control.Shown(n.Switches[k], name, portNames(n.Topology, n.Topology.Switches()[k]), h, n.Engine.Now())
 }
 
 // portNames names the ports of a node of a topology by what is at their other ends.

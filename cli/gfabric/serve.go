@@ -157,13 +157,18 @@ type site struct {
 
 // open serves a source and says where.
 func open(src view.Source, address string) (*site, error) {
+	return serveAt(address, "--listen", func(remote bool) *web.Server { return web.New(src, remote) })
+}
+
+// serveAt serves what made makes at an address that a flag names.
+func serveAt(address, flag string, made func(remote bool) *web.Server) (*site, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, usagef("--listen: %q is not an address such as %s: %w", address, defaultListen, err)
+		return nil, usagef("%s: %q is not an address such as %s: %w", flag, address, defaultListen, err)
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen at %s: %w; choose another address with --listen, 127.0.0.1:0 takes a port that is free", address, err)
+		return nil, fmt.Errorf("cannot listen at %s: %w; choose another address with %s, 127.0.0.1:0 takes a port that is free", address, err, flag)
 	}
 	local := host == "localhost"
 	if a, err := netip.ParseAddr(host); err == nil && a.IsLoopback() {
@@ -172,7 +177,7 @@ func open(src view.Source, address string) (*site, error) {
 	if !local {
 		say("warning: %s is not for this machine alone: everybody who reaches it can look at the fabric", address)
 	}
-	s := &site{web: web.New(src, !local)}
+	s := &site{web: made(!local)}
 	s.http = &http.Server{Handler: s.web, ReadHeaderTimeout: 10 * time.Second}
 	go func() {
 		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {

@@ -3,7 +3,6 @@ package gfabric
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -129,19 +128,13 @@ func (f *replayFlags) freely(ctx context.Context, name string, end frame.Time, o
 	}
 	r := &replayed{flags: f, p: p, sw: sw}
 	err = r.play(ctx, addTime(p.Header.Start, end))
-	if o.took = p.Now() - p.Header.Start; !endOfRecord(err) {
+	if o.took = p.Now() - p.Header.Start; !replay.Ended(err) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if h, ok := sw.(*host.Replayed); ok {
 		o.host = *h.NIC().Counts()
 	}
 	return o, nil
-}
-
-// endOfRecord reports whether an error of a replay is that the record has no more.
-func endOfRecord(err error) bool {
-	lost, saved := replay.LostError{}, replay.SavedError{}
-	return err == nil || errors.Is(err, io.EOF) || errors.Is(err, replay.ErrCut) || errors.As(err, &lost) || errors.As(err, &saved)
 }
 
 func (o *outcome) left(p *replay.Player, port uint16, v []frame.Ref) {

@@ -159,6 +159,9 @@ func (r *Replayed) Rated() (ports []uint16) {
 	return ports
 }
 
+// Rate is that of the host's link, in bit/s.
+func (r *Replayed) Rate() float64 { return float64(r.conf.Rate) }
+
 // CommandName says what a command of a record is, in the words of the program.
 func CommandName(b []byte) string {
 	c, err := agent.DecodeChange(b)

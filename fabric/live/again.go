@@ -25,14 +25,17 @@ type Again struct {
 	halted  error // why the record ended
 
 	stopAt frame.Time // Never: nowhere
-	atStop func() error
+	atStop func(now frame.Time) (next frame.Time, err error)
 }
 
 // ErrStopAt is the error of Run behind StopAt.
 var ErrStopAt = errors.New("the replay was to end here")
 
-// StopAt has Run end at an instant, behind do.
-func (a *Again) StopAt(at frame.Time, do func() error) { a.stopAt, a.atStop = at, do }
+// StopAt calls do at an instant, and at the next ones that it returns. Behind the last one,
+// of which it returns frame.Never, Run ends.
+func (a *Again) StopAt(at frame.Time, do func(now frame.Time) (next frame.Time, err error)) {
+	a.stopAt, a.atStop = at, do
+}
 
 // Replayer returns what makes an engine for the run of a record; made is told of it.
 func Replayer(in *replay.Reader, made func(*Again)) vnet.EngineMaker {
@@ -116,10 +119,15 @@ func (a *Again) Run(until frame.Time) error {
 		return a.err
 	}
 	err := a.p.Run(min(until, a.stopAt))
-	if err == nil && until >= a.stopAt {
-		if err = a.atStop(); err == nil {
-			err = ErrStopAt
+	for err == nil && until >= a.stopAt {
+		if a.stopAt, err = a.atStop(a.stopAt); err != nil {
+			break
 		}
+		if a.stopAt == frame.Never {
+			err = ErrStopAt
+			break
+		}
+		err = a.p.Run(min(until, a.stopAt))
 	}
 	lost := replay.LostError{}
 	switch {

@@ -100,9 +100,10 @@ func (h *host) keepRecords(f *results.File) error {
 
 // Replay is a run that happens again, from its record.
 type Replay struct {
-	// At, if not nil, is called at the instant Until, and the run ends there.
-	At    func(*vnet.Network) error
-	Until frame.Time
+	// At, if not nil, is called at these instants, which ascend. The run ends at the last
+	// one.
+	At       func(n *vnet.Network, now frame.Time) error
+	Instants []frame.Time
 
 	Result *results.Run // nil where it ended before
 	Player *records.NetworkPlayer
@@ -126,7 +127,13 @@ func (x *Replay) Again(ctx context.Context, in *records.Reader) error {
 	h.built = func(n *vnet.Network) {
 		x.Player = e.Player()
 		if x.At != nil {
-			e.StopAt(x.Until, func() error { return x.At(n) })
+			next := 0
+			e.StopAt(x.Instants[0], func(now frame.Time) (frame.Time, error) {
+				if next++; next < len(x.Instants) {
+					return x.Instants[next], x.At(n, now)
+				}
+				return frame.Never, x.At(n, now)
+			})
 		}
 	}
 	x.Result, err = one(ctx, s, &s.Runs[0], h, new(progress))

@@ -8,11 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"gswitch/fabric/results"
 	"gswitch/fabric/scenario"
+	"gswitch/fabric/view"
 	"gswitch/fabric/vnet"
 	"gswitch/frame"
 	records "gswitch/replay"
@@ -146,13 +148,23 @@ func TestRecordsOfRunsDamaged(t *testing.T) {
 		t.Errorf("cut off: %v, %v", err, cut.Cut)
 	}
 	// At an instant the network is as it was then, and the replay ends.
-	at := Replay{Until: 10 * frame.Microsecond}
-	seen := frame.Never
-	at.At = func(n *vnet.Network) error { seen = n.Engine.Now(); return nil }
-	if err := replayRun(t, b, &at); err != nil || at.Result != nil || seen > at.Until || seen < at.Until/2 {
-		t.Errorf("%v, at %v", err, seen.Duration())
+	at := Replay{Instants: []frame.Time{4 * frame.Microsecond, 10 * frame.Microsecond}}
+	var seen []frame.Time
+	at.At = func(n *vnet.Network, now frame.Time) error {
+		if then := n.Engine.Now(); then > now || then < now/2 {
+			t.Errorf("at %v it is %v", now.Duration(), then.Duration())
+		}
+		seen = append(seen, now)
+		look := view.NetworkAt(n, view.NetworkOptions{})
+		if s := look.Sample(now, 0); len(s.Ports) != 2*len(n.Topology.Links) || len(s.Flows) == 0 || s.Time != now.Seconds() {
+			t.Errorf("at %v: %+v", now.Duration(), s)
+		}
+		return nil
 	}
-	at.At = func(*vnet.Network) error { return errors.New("no") }
+	if err := replayRun(t, b, &at); err != nil || at.Result != nil || !slices.Equal(seen, at.Instants) {
+		t.Errorf("%v, at %v", err, seen)
+	}
+	at.At = func(*vnet.Network, frame.Time) error { return errors.New("no") }
 	if err := replayRun(t, b, &at); err == nil || err.Error() != "no" {
 		t.Errorf("%v", err)
 	}

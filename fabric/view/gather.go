@@ -4,6 +4,7 @@ import (
 	"gswitch/fabric"
 	"gswitch/fabric/vnet"
 	"gswitch/frame"
+	"gswitch/hostnic"
 	"gswitch/pfc"
 	"gswitch/vswitch"
 )
@@ -32,40 +33,48 @@ func (s *NetworkSource) gather(now frame.Time, p *part, r *raw) {
 }
 
 func (s *NetworkSource) host(now frame.Time, h int, to *rawPort, r *raw) {
-	nic := s.n.Hosts[h]
+	to.ofHost(now, s.n.Hosts[h], r)
+}
+
+// ofHost notes what a host tells of its port.
+func (v *rawPort) ofHost(now frame.Time, nic *hostnic.NIC, r *raw) {
 	c := nic.Counts()
 	f := nic.Flow(now)
 	lost := losses(&c.Drops)
-	*to = rawPort{host: true, sent: c.LinkBytes, drops: lost, paused: nic.Paused(), stopped: f.PausedTime}
-	to.flow(&f)
+	*v = rawPort{host: true, sent: c.LinkBytes, drops: lost, paused: nic.Paused(), stopped: f.PausedTime}
+	v.flow(&f)
 	r.drops += lost
 }
 
 func (s *NetworkSource) sw(now frame.Time, at int, to []rawPort, r *raw) {
 	node := s.n.Switches[s.n.SwitchAt(at)].Nodes[0]
 	for i := range to {
-		var c vswitch.PortCounts
-		node.ReadPort(uint16(i), &c)
-		sched := node.Scheduler(uint16(i))
-		v := &to[i]
-		*v = rawPort{up: node.LinkUp(uint16(i)), sent: c.Tx.Bytes + c.Tx.Frames*s.over[s.ends.base[at]+i], paused: sched.Paused(now)}
-		for class := range v.class {
-			q := sched.Stats(now, class, true)
-			v.class[class] = Class{Class: class, Queue: q.Bytes, Peak: q.Top, Frames: q.DequeuedFrames, Drops: c.QueueDrops[class], Marks: q.Marked}
-			v.queue += q.Bytes
-			v.peak += q.Peak // of classes: at most, as they may peak apart
-			v.drops += c.QueueDrops[class]
-			v.marks += q.Marked
-		}
-		if f := node.PFC(uint16(i)); f != nil {
-			st := f.Stats(now)
-			v.stopped, v.asked = st.PausedTime, f.XOFFSent()
-			v.flow(&st)
-		}
-		r.drops += losses(&c.Drops)
+		to[i].of(now, node, uint16(i), s.over[s.ends.base[at]+i], r)
 	}
 	self := node.SelfDrops()
 	r.drops += losses(&self)
+}
+
+// of notes what a switch tells of a port.
+func (v *rawPort) of(now frame.Time, node *vswitch.Node, port uint16, over uint64, r *raw) {
+	var c vswitch.PortCounts
+	node.ReadPort(port, &c)
+	sched := node.Scheduler(port)
+	*v = rawPort{up: node.LinkUp(port), sent: c.Tx.Bytes + c.Tx.Frames*over, paused: sched.Paused(now)}
+	for class := range v.class {
+		q := sched.Stats(now, class, true)
+		v.class[class] = Class{Class: class, Queue: q.Bytes, Peak: q.Top, Frames: q.DequeuedFrames, Drops: c.QueueDrops[class], Marks: q.Marked}
+		v.queue += q.Bytes
+		v.peak += q.Peak // of classes: at most, as they may peak apart
+		v.drops += c.QueueDrops[class]
+		v.marks += q.Marked
+	}
+	if f := node.PFC(port); f != nil {
+		st := f.Stats(now)
+		v.stopped, v.asked = st.PausedTime, f.XOFFSent()
+		v.flow(&st)
+	}
+	r.drops += losses(&c.Drops)
 }
 
 // flow counts how often the neighbour was asked to stop.

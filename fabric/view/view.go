@@ -13,12 +13,13 @@ import "context"
 // Layout is what does not change.
 type Layout struct {
 	Name  string  `json:"name"`
-	Title string  `json:"title,omitempty"`    // of the scenario, or what the fabric is
-	On    string  `json:"on"`                 // sim, netns (real frames, one process) or lab (daemons)
-	Scale float64 `json:"scale"`              // real seconds for each second of the nodes
-	End   float64 `json:"end_seconds"`        // when a run is over at the latest, 0 unknown
-	RTT   float64 `json:"base_rtt_seconds"`   // T, the round trip of the idle network; 0 unknown
-	Bound float64 `json:"late_bound_seconds"` // of Sample.Late, above which what is seen is not the network's; 0 none
+	Title string  `json:"title,omitempty"`          // of the scenario, or what the fabric is
+	On    string  `json:"on"`                       // sim, netns (real frames, one process), lab (daemons) or record
+	Scale float64 `json:"scale"`                    // real seconds for each second of the nodes
+	End   float64 `json:"end_seconds"`              // when a run is over at the latest, 0 unknown
+	RTT   float64 `json:"base_rtt_seconds"`         // T, the round trip of the idle network; 0 unknown
+	Bound float64 `json:"late_bound_seconds"`       // of Sample.Late, above which what is seen is not the network's; 0 none
+	Took  float64 `json:"record_seconds,omitempty"` // of a record: its length, of which any instant can be asked for
 	Nodes []Node  `json:"nodes"`
 	Links []Link  `json:"links"`
 }

@@ -20,8 +20,8 @@ var page embed.FS
 // Server serves a source to browsers. It is made by New and must be closed.
 type Server struct {
 	mux http.ServeMux
-	src view.Source
-	hub *hub
+	src interface{ Layout() *view.Layout }
+	hub *hub // nil: of a record
 	any bool // any name may be asked for
 
 	patience time.Duration // a viewer that takes nothing for so long is sent away
@@ -32,18 +32,26 @@ type Server struct {
 // have its own name lead here, and read what is not meant for it.
 func New(src view.Source, remote bool) *Server {
 	s := &Server{src: src, hub: newHub(src), any: remote, patience: 15 * time.Second}
+	s.files()
+	s.mux.HandleFunc("GET /api/samples", s.samples)
+	return s
+}
+
+func (s *Server) files() {
 	files, err := fs.Sub(page, "page")
 	if err != nil {
 		panic(err) // it is embedded above
 	}
 	s.mux.Handle("GET /", http.FileServerFS(files))
 	s.mux.HandleFunc("GET /api/layout", s.layout)
-	s.mux.HandleFunc("GET /api/samples", s.samples)
-	return s
 }
 
 // Close ends all streams.
-func (s *Server) Close() { s.hub.close() }
+func (s *Server) Close() {
+	if s.hub != nil {
+		s.hub.close()
+	}
+}
 
 // Viewers returns how many streams are open.
 func (s *Server) Viewers() int { return s.hub.count() }

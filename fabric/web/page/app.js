@@ -4,11 +4,12 @@
 import { Model } from "./model.js";
 import { Drawing } from "./draw.js";
 import { Panel, h, keep, pathOf } from "./panel.js";
+import { slide } from "./record.js";
 import * as fmt from "./format.js";
 
 const $ = (id) => document.getElementById(id);
 const query = new URLSearchParams(location.search);
-let model = null, chosen = null, held = false, link = "connecting", dirty = false;
+let model = null, chosen = null, held = false, link = "connecting", dirty = false, trouble = "";
 
 const drawing = new Drawing($("picture"), $("stage"), $("tip"), select);
 const panel = new Panel($("panel"), select);
@@ -90,7 +91,7 @@ function paint() {
 
 const plural = (n, what) => `${n} ${what}${n === 1 ? "" : what.endsWith("ch") ? "es" : "s"}`;
 
-const engines = { sim: "virtual time", netns: "real frames", lab: "live fabric" };
+const engines = { sim: "virtual time", netns: "real frames", lab: "live fabric", record: "record" };
 
 function head() {
   const l = model.layout, s = model.sample;
@@ -102,14 +103,15 @@ function head() {
   $("full").textContent = fmt.bytes(model.full);
   $("progress").style.width = s && l.end_seconds ? Math.min(100, 100 * s.t / l.end_seconds) + "%" : "0";
   const facts = [["time", s ? fmt.clock(s.t, l.end_seconds) : "–"], ["flows", s ? fmt.count(s.open) : "–"], ["ended", s ? fmt.count(s.ended) : "–"], ["drops", s ? fmt.count(s.drops) : "–"]];
-  if (l.on !== "sim") facts.push(["late (p99)", s ? fmt.seconds(s.late_p99_seconds) : "–"]);
+  if (l.on !== "sim" && !l.record_seconds) facts.push(["late (p99)", s ? fmt.seconds(s.late_p99_seconds) : "–"]);
   $("facts").replaceChildren(...facts.map(([k, v]) => h("div", { className: k === "drops" && s && s.drops ? "warn" : "" }, h("dt", {}, k), h("dd", {}, v))));
   banner(l, s);
 }
 
 function banner(l, s) {
   let text = "", kind = "";
-  if (link === "lost") { text = "The connection is lost; trying again. What is shown is what was seen last."; kind = "bad"; }
+  if (trouble) { text = trouble; kind = "bad"; }
+  else if (link === "lost") { text = "The connection is lost; trying again. What is shown is what was seen last."; kind = "bad"; }
   else if (s && l.late_bound_seconds > 0 && s.late_p99_seconds > l.late_bound_seconds) {
     text = `Not valid: the workers are ${fmt.seconds(s.late_p99_seconds)} late (99th percentile), the bound is ${fmt.seconds(l.late_bound_seconds)}. What you see is this machine, not the network: use a larger --scale.`; kind = "bad";
   } else if (s && s.done) { text = s.run ? `${s.run} is over. This is its last state.` : "It is over. This is the last state."; kind = "info"; }
@@ -202,11 +204,34 @@ window.addEventListener("keydown", (ev) => {
   else if (ev.key === " " && !typing) { ev.preventDefault(); hold(); }
 });
 
-const stream = new EventSource("api/samples" + (query.has("every") ? "?every=" + encodeURIComponent(query.get("every")) : ""));
-stream.addEventListener("open", () => { link = "on"; if (model) head(); });
-stream.addEventListener("error", () => {
-  link = "lost";
-  if (model) head(); else $("subtitle").textContent = "no answer yet; trying again";
-});
-stream.addEventListener("layout", (ev) => newLayout(JSON.parse(ev.data)));
-stream.addEventListener("sample", (ev) => newSample(JSON.parse(ev.data)));
+function follow() {
+  const stream = new EventSource("api/samples" + (query.has("every") ? "?every=" + encodeURIComponent(query.get("every")) : ""));
+  stream.addEventListener("open", () => { link = "on"; if (model) head(); });
+  stream.addEventListener("error", () => {
+    link = "lost";
+    if (model) head(); else $("subtitle").textContent = "no answer yet; trying again";
+  });
+  stream.addEventListener("layout", (ev) => newLayout(JSON.parse(ev.data)));
+  stream.addEventListener("sample", (ev) => newSample(JSON.parse(ev.data)));
+}
+
+// Of a record, the samples up to an instant take the place of all before.
+function instant(samples, error) {
+  trouble = error || "";
+  if (samples) {
+    model.restart();
+    for (const s of samples) model.add(s);
+    paint();
+    panel.open(model, chosen);
+  }
+  head();
+}
+
+function begin(l) {
+  if (!l || !l.record_seconds) { follow(); return; }
+  newLayout(l);
+  $("hold").hidden = true;
+  slide(l.record_seconds, query.get("at"), instant);
+}
+
+fetch("api/layout").then((r) => r.json()).then(begin, () => follow());
