@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 
+	"gswitch/policy"
 	"gswitch/section"
 )
 
@@ -22,7 +23,22 @@ func Parse(file string, data []byte) (*Config, error) { return parse(file, data,
 
 // ParseBeside is Parse for a document that may name files, which are looked for
 // beside it; their text stands in the result.
-func ParseBeside(file string, data []byte) (*Config, error) { return parse(file, data, os.ReadFile) }
+func ParseBeside(file string, data []byte) (*Config, error) { return parse(file, data, readPolicy) }
+
+// readPolicy reads a plain file that a document names: no device or pipe, which may
+// have no end.
+func readPolicy(path string) ([]byte, error) {
+	fi, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !fi.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is no plain file", path)
+	case fi.Size() > policy.MaxText:
+		return nil, fmt.Errorf("%s has %d bytes, %d are possible", path, fi.Size(), policy.MaxText)
+	}
+	return os.ReadFile(path)
+}
 
 func parse(file string, data []byte, read func(string) ([]byte, error)) (*Config, error) {
 	c := new(Config)

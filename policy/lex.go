@@ -8,7 +8,7 @@ import (
 
 // What a text may have at most: a policy is a page, not a program.
 const (
-	maxText  = 64 << 10
+	MaxText  = 64 << 10
 	maxDepth = 64
 )
 
@@ -55,8 +55,8 @@ func scan(file, text string) ([]token, error) {
 	fail := func(p Pos, format string, args ...any) error {
 		return Errors{{file, p, fmt.Sprintf(format, args...)}}
 	}
-	if len(text) > maxText {
-		return nil, fail(Pos{1, 1}, "the text has %d bytes; a policy has at most %d", len(text), maxText)
+	if len(text) > MaxText {
+		return nil, fail(Pos{1, 1}, "the text has %d bytes; a policy has at most %d", len(text), MaxText)
 	}
 	var out []token
 	line, start := 1, 0

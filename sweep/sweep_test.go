@@ -268,6 +268,19 @@ func TestKillsWorkers(t *testing.T) {
 	}
 }
 
+// A task that names a file elsewhere is not run.
+func TestFileElsewhere(t *testing.T) {
+	b := newBroker(t)
+	b.worker("build", quiet)
+	s := b.begin(ID("a"), "build")
+	for i, file := range []string{"../s.yaml", "/etc/passwd", ".."} {
+		s.file = file
+		if _, err := s.Run(t.Context(), Task{Print: fmt.Sprintf("%04d", i), Name: "fine"}, func() {}); err == nil || !strings.Contains(err.Error(), "is none of the files that came with it") {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
 // What is done twice counts once: the second outcome is refused.
 func TestOnce(t *testing.T) {
 	b := newBroker(t)

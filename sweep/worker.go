@@ -107,6 +107,8 @@ func (w *Worker) take(ctx context.Context, m jetstream.Msg) {
 	}
 	var o outcome
 	switch {
+	case !filepath.IsLocal(t.File):
+		o.Error = fmt.Sprintf("the scenario %q is none of the files that came with it", t.File)
 	case meta.NumDelivered > uint64(w.Tries):
 		o.Error = fmt.Sprintf("%d workers took this run and none of them came to its end", w.Tries)
 	default:

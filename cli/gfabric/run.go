@@ -26,6 +26,7 @@ type scenarioFlags struct {
 	set, only []string
 	seeds     []string
 	first     uint64
+	confined  bool
 }
 
 func (f *scenarioFlags) add(c *cobra.Command) {
@@ -33,11 +34,12 @@ func (f *scenarioFlags) add(c *cobra.Command) {
 	c.Flags().StringArrayVar(&f.set, "set", nil, "path=value: set a key of the scenario, such as hosts.cc=dcqcn; may be repeated")
 	c.Flags().StringArrayVar(&f.only, "only", nil, "only this variant, or the run of this name; may be repeated")
 	c.Flags().StringSliceVar(&f.seeds, "seed", nil, "seeds in place of those of the scenario")
+	c.Flags().BoolVar(&f.confined, "confined", false, "read no file that does not lie beside the scenario or below: for scenarios of others")
 	c.Flags().Uint64Var(&f.first, "first-seed", 0, "as many seeds as the scenario has, from this one on: whether what it claims hangs on its seeds")
 }
 
 func (f *scenarioFlags) load(file string) (*scenario.Scenario, error) {
-	o := scenario.Options{Short: f.short, Set: f.set, Only: f.only, First: f.first}
+	o := scenario.Options{Short: f.short, Set: f.set, Only: f.only, First: f.first, Confined: f.confined}
 	if f.first > 0 && len(f.seeds) > 0 {
 		return nil, usagef("--seed names the seeds, so there is nothing for --first-seed to choose; give one of them")
 	}

@@ -84,7 +84,7 @@ func (f *queueFlags) worker(q *sweep.Queue, jobs int, log io.Writer, level slog.
 		name = "unnamed"
 	}
 	return &sweep.Worker{Queue: q, Program: program(), Name: fmt.Sprintf("%s/%d", name, os.Getpid()), Jobs: jobs, Log: control.NewLogger(log, level),
-		Command: []string{path, "run", "--jobs", "1", "--cores", fmt.Sprint(f.cores)}}, nil
+		Command: []string{path, "run", "--confined", "--jobs", "1", "--cores", fmt.Sprint(f.cores)}}, nil
 }
 
 func sweepCommand() *cobra.Command {
@@ -268,7 +268,8 @@ func workerCommand() *cobra.Command {
 		Long: "worker takes runs that gfabric sweep puts into a queue of NATS JetStream, executes each\n" +
 			"in a process of its own, and gives their results back, until it is interrupted: what it\n" +
 			"has not finished then goes to another worker at once. It takes runs of its own build\n" +
-			"only, and says how many wait for others.",
+			"only, and says how many wait for others. Runs read the files that came with their\n" +
+			"scenario, and no others.",
 		Example: "  gfabric worker --nats nats://10.0.0.5:4222 --token-file token\n" +
 			"  gfabric worker --nats nats://n1:4222 --creds worker.creds --jobs 8",
 		Args: cobra.NoArgs,

@@ -9,8 +9,10 @@ import (
 	"strconv"
 	"strings"
 
+	"gswitch/config"
 	"gswitch/fabric"
 	"gswitch/fabric/workload"
+	"gswitch/policy"
 )
 
 // named is a file that a scenario names.
@@ -20,8 +22,9 @@ type named struct {
 }
 
 const (
-	maxSizes = 16 << 20  // of a distribution of sizes
-	maxTrace = 256 << 20 // of flows: some five million
+	maxSizes  = 16 << 20       // of a distribution of sizes
+	maxTrace  = 256 << 20      // of flows: some five million
+	maxPolicy = policy.MaxText // of a policy
 )
 
 // beside is a file whose path holds from the directory of the scenario.
@@ -53,9 +56,9 @@ func (s *Scenario) Files() ([]string, error) {
 	dir := filepath.Dir(s.File)
 	var all []string
 	add := func(path string) error {
-		rel, err := filepath.Rel(dir, path)
-		if err != nil || !filepath.IsLocal(rel) {
-			return fmt.Errorf("%s: the file %s does not lie beside the scenario or below: move it there", s.File, path)
+		rel, err := inside(dir, path)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.File, err)
 		}
 		if !slices.Contains(all, rel) {
 			all = append(all, rel)
@@ -83,6 +86,39 @@ func (s *Scenario) Files() ([]string, error) {
 	}
 	return all, nil
 }
+
+// inside returns the path of a file from a directory that it lies in or below.
+func inside(dir, path string) (string, error) {
+	rel, err := filepath.Rel(dir, path)
+	if err != nil || !filepath.IsLocal(rel) {
+		return "", fmt.Errorf("the file %s does not lie beside the scenario or below: move it there", path)
+	}
+	return rel, nil
+}
+
+// confined reports a file that a document names and that does not lie in its directory
+// or below. None of them is opened.
+func (d *Document) confined(dir string) error {
+	for i := range d.Workload {
+		for _, n := range d.Workload[i].files(dir) {
+			if _, err := inside(dir, n.path); err != nil {
+				return err
+			}
+		}
+	}
+	for _, p := range []*config.Policy{&d.Switch.Policy, &d.Switch.Shadow, &d.Hosts.Policy} {
+		if p.File == "" {
+			continue
+		}
+		if _, err := inside(dir, beside(dir, p.File, maxPolicy).path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readPolicy reads the file of a policy.
+func readPolicy(path string) ([]byte, error) { return named{path, maxPolicy}.read() }
 
 // read returns what is in the file: a plain one that ends, and no device or
 // pipe. What it leads to is looked at before it is opened, since a pipe would

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,6 +38,9 @@ func TestHostileScenarios(t *testing.T) {
 		"a pipe":                 {sized(pipe), "is no plain file"},
 		"a directory":            {sized(dir), "is no plain file"},
 		"a file without an end":  {sized(large), "bytes, 16777216 are possible"},
+		"a policy of a device":   {small + "switch: {policy: {file: /dev/zero}}\n", "is no plain file"},
+		"a shadow of a pipe":     {small + "switch: {shadow: {file: " + pipe + "}}\n", "is no plain file"},
+		"a policy without end":   {small + "hosts: {policy: {file: " + large + "}}\n", "bytes, 65536 are possible"},
 		"a constant":             {small + "expect: [1 < 2]\n", "names no value of a run"},
 		"a constant that is not": {small + "deviates: [{claim: 2 < 1, why: x}]\n", "names no value of a run"},
 		"a long chain":           {small + "expect: [\"" + strings.Repeat("slowdown_p99 + ", 1_200_000) + "1 > 0\"]\n", "letters, 4096 are possible"},
@@ -50,6 +54,43 @@ func TestHostileScenarios(t *testing.T) {
 	for _, name := range []string{"fig3.10-testbed", "WebSearch (30 %)"[:9], "a b_c", "größe"} {
 		if _, err := Parse("d.yaml", []byte(small+"name: "+name+"\n"), Options{}); err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A scenario of somebody else has no file opened that did not come with it.
+func TestConfined(t *testing.T) {
+	dir := t.TempDir()
+	secret, own := filepath.Join(t.TempDir(), "secret"), filepath.Join(dir, "own")
+	for _, name := range []string{secret, own} {
+		if err := os.WriteFile(name, []byte("what nobody is to know\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	up, err := filepath.Rel(dir, secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []string{
+		head + "\nworkload:\n  - {group: g, kind: poisson, load: 0.1, sizes: %s}\n",
+		head + "\nworkload:\n  - {group: g, kind: trace, file: %s}\n",
+		small + "switch: {policy: {file: %s}}\n",
+		small + "switch: {shadow: {file: %s}}\n",
+		small + "hosts: {policy: {file: %s}}\n",
+		small + "variants: [{name: a, set: {switch.policy.file: %s}}]\n",
+		small + "short: {switch: {policy: {file: %s}}}\n",
+		small + "sweep: {switch.policy.file: [%s]}\n",
+	} {
+		for _, name := range []string{secret, up} {
+			_, err := Parse(filepath.Join(dir, "d.yaml"), []byte(fmt.Sprintf(format, name)), Options{Confined: true, Short: true})
+			if err == nil || !strings.Contains(err.Error(), "does not lie beside the scenario") || strings.Contains(err.Error(), "nobody") {
+				t.Errorf("%s: %v", fmt.Sprintf(format, name), err)
+			}
+		}
+		// What came with it is read, and is wrong.
+		_, err := Parse(filepath.Join(dir, "d.yaml"), []byte(fmt.Sprintf(format, "own")), Options{Confined: true, Short: true})
+		if err == nil || strings.Contains(err.Error(), "does not lie beside") {
+			t.Errorf("%s: %v", fmt.Sprintf(format, "own"), err)
 		}
 	}
 }

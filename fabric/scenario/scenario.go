@@ -52,6 +52,9 @@ type Options struct {
 	Seeds []uint64 // in place of those of the document
 	First uint64   // if not 0 and without Seeds: as many as the document has, from this one on
 	Only  []string // only the runs of these variants, or with these names
+	// Confined refuses files that do not lie beside the scenario or below, before they
+	// are opened.
+	Confined bool
 }
 
 // nameRule is what a scenario may be called.
@@ -188,8 +191,13 @@ func decode(file string, root *yaml.Node, o Options, run bool) (*Document, *fabr
 		return nil, nil, err
 	}
 	section.Fill(doc)
+	if o.Confined {
+		if err := doc.confined(filepath.Dir(file)); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
 	for key, p := range map[string]*config.Policy{"switch.policy": &doc.Switch.Policy, "switch.shadow": &doc.Switch.Shadow, "hosts.policy": &doc.Hosts.Policy} {
-		if err := p.Read(file, os.ReadFile); err != nil {
+		if err := p.Read(file, readPolicy); err != nil {
 			sec.Fail(key, "%s", err)
 			return nil, nil, sec.Err()
 		}
