@@ -24,6 +24,7 @@ var isolationCases = flag.Int("isolation", 100, "random documents whose ports mu
 // wholes are sections of a switch, of which a document has some.
 var wholes = []string{
 	"lldp: {interval: 5s}",
+	"loops: {interval: 1s, shut: 2s}",
 	"clock: {root: true, slaves: [c]}",
 	"clock: {parent: c, ports: [d]}",
 	"flowradar: {mode: both, slot: 1ms, flows: 64}",

@@ -74,6 +74,7 @@ type Daemon struct {
 	records   []*Record         // that ended
 	recordsIn string            // directory
 	exporting *exporting        // nil: reports go nowhere
+	disabled  *disabledWatch    // nil before Start and after Stop
 	replayed  bool              // the switch is one of a record: there is nothing below its ports
 }
 
@@ -152,14 +153,17 @@ func (d *Daemon) Start() error {
 	defer d.mu.Unlock()
 	d.reexport()
 	d.followKernels()
+	d.disabled = d.watchDisabled()
 	return nil
 }
 
 // Stop ends the workers and closes the ports.
 func (d *Daemon) Stop() error {
 	d.mu.Lock()
-	exported := d.endExport()
+	exported, disabled := d.endExport(), d.disabled
+	d.disabled = nil
 	d.mu.Unlock()
+	disabled.close()
 	<-exported
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -130,6 +130,9 @@ func (s *server) ports(snap *metrics.Snapshot, r *api.ListRequest) *api.Ports {
 				m.State = "up"
 			}
 		}
+		if p.DisabledBy != "" {
+			m.State = "down: err-disabled by " + p.DisabledBy
+		}
 		if !c.Enabled {
 			m.State = "down: disabled"
 		}

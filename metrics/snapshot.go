@@ -90,12 +90,12 @@ type Port struct {
 	Policy, Shadow [scheduler.NumQueues][]policy.QueueStats
 	Draining       [scheduler.NumQueues]int
 	// Features are the counters of features that the port has.
-	Features []Measured
-	Disabled bool // given up for a while, since the neighbour does not pause when told
-	PFC      pfc.Stats
-	Classes  [8]pfc.ClassState
-	Held     [8]frame.Time         // for how long the neighbour has held back frames of a class that wait
-	Links    []dataplane.PortStats // what lies below: one for each worker that has queues of it
+	Features   []Measured
+	DisabledBy string // pfc or a feature: err-disabled for a while; "": it is not
+	PFC        pfc.Stats
+	Classes    [8]pfc.ClassState
+	Held       [8]frame.Time         // for how long the neighbour has held back frames of a class that wait
+	Links      []dataplane.PortStats // what lies below: one for each worker that has queues of it
 }
 
 // Group returns the buffer account of an ingress port and class, over all
@@ -242,7 +242,7 @@ func (p *Port) read(now frame.Time, n *vswitch.Node) {
 	if !n.Owns(p.Number) {
 		return
 	}
-	p.LinkUp, p.Disabled = n.LinkUp(p.Number), n.Disabled(p.Number)
+	p.LinkUp, p.DisabledBy = n.LinkUp(p.Number), n.DisabledBy(p.Number)
 	sched := n.Scheduler(p.Number)
 	for q := range p.Queues {
 		p.Queues[q] = sched.Stats(now, q, false)

@@ -11,6 +11,7 @@ import (
 	_ "gswitch/hull/link"
 	_ "gswitch/int/point"
 	_ "gswitch/lldp/point"
+	_ "gswitch/loopguard/point"
 	_ "gswitch/lstf/point"
 	_ "gswitch/mirror/point"
 	_ "gswitch/qcn/point"

@@ -6,10 +6,15 @@ import (
 	"gswitch/pfc"
 )
 
-// A neighbour that does not pause when told takes what is not its own: buffer
-// in front of it overflows. Its port is err-disabled, as if its link
-// were down: routes with several next hops go by others, what it sends is
-// dropped.
+// A port that does harm is err-disabled for a while, as if its link were down:
+// routes with several next hops go by others, what comes in by it is dropped.
+// Features say when (Disable). The switch itself does it where a neighbour does not
+// pause when told: it takes what is not its own, since buffer in front of it
+// overflows. Who disables a port by its configuration and enables it again has it
+// back at once.
+
+// byPause is what DisabledBy says of a port whose neighbour does not pause.
+const byPause = "pfc"
 
 // violations is the limit for the neighbour of a port.
 func (c *PFCConfig) violations(p *PortConfig, b *BufferConfig) pfc.ViolationLimit {
@@ -28,9 +33,9 @@ func (c *PFCConfig) violations(p *PortConfig, b *BufferConfig) pfc.ViolationLimi
 	return pfc.ViolationLimit{Grace: grace, Resends: c.Resends}
 }
 
-// listen looks whether the neighbour of an own port pauses when told, and
-// gives the port up for a while if not. Frames that other workers received
-// from it are not seen.
+// listen gives a port back when its time is over, and looks whether the neighbour of
+// an own port pauses when told. Frames that other workers received from it are not
+// seen.
 func (n *Node) listen(now frame.Time, port uint16) {
 	ps := &n.ports[port]
 	if ps.disabled != 0 {
@@ -38,18 +43,35 @@ func (n *Node) listen(now frame.Time, port uint16) {
 			n.controlDue = min(n.controlDue, ps.disabled)
 			return
 		}
-		ps.disabled = 0
-		n.setDisabled(now, port, false)
+		n.enable(now, port)
 	}
 	var frames [8]uint64
 	for c := range frames {
 		frames[c] = ps.rxClass[c].Frames
 	}
 	if ps.pfc.CheckViolations(now, &frames) {
-		ps.disabled = now + n.prog.Config.PFC.ErrDisable
-		n.controlDue = min(n.controlDue, ps.disabled)
-		n.setDisabled(now, port, true)
+		n.Disable(now, port, now+n.prog.Config.PFC.ErrDisable, byPause)
 	}
+}
+
+// Disable takes an own port out of use until an instant, if that is later than the
+// one until which it is, and remembers by what.
+func (n *Node) Disable(now frame.Time, port uint16, until frame.Time, by string) {
+	ps := &n.ports[port]
+	if until <= ps.disabled {
+		return
+	}
+	ps.disabled = until
+	n.controlDue = min(n.controlDue, until)
+	n.sw.disabledBy[port].Store(&by)
+	n.setDisabled(now, port, true)
+}
+
+// enable gives a port back that is err-disabled.
+func (n *Node) enable(now frame.Time, port uint16) {
+	n.ports[port].disabled = 0
+	n.sw.disabledBy[port].Store(nil)
+	n.setDisabled(now, port, false)
 }
 
 // setDisabled tells all workers that a port is err-disabled, or not any more.
@@ -64,6 +86,21 @@ func (n *Node) setDisabled(now frame.Time, port uint16, disabled bool) {
 	n.handedTo |= n.bells &^ n.wakeBit // the others may sleep
 }
 
-// Disabled reports whether a port of this worker is err-disabled since
-// its neighbour does not pause when told.
+// Disabled reports whether a port of this worker is err-disabled.
 func (n *Node) Disabled(port uint16) bool { return n.ports[port].disabled != 0 }
+
+// DisabledUntil returns until when a port of this worker is err-disabled, 0 if it is
+// not.
+func (n *Node) DisabledUntil(port uint16) frame.Time { return n.ports[port].disabled }
+
+// DisabledBy returns by what a port is err-disabled, pfc or the name of a feature: ""
+// if it is not. Any goroutine may ask.
+func (n *Node) DisabledBy(port uint16) string { return n.sw.DisabledBy(port) }
+
+// DisabledBy is that of a Node.
+func (sw *Switch) DisabledBy(port uint16) string {
+	if by := sw.disabledBy[port].Load(); by != nil {
+		return *by
+	}
+	return ""
+}

@@ -17,6 +17,7 @@ import (
 	inband "gswitch/int"
 	intpoint "gswitch/int/point"
 	lldppoint "gswitch/lldp/point"
+	looppoint "gswitch/loopguard/point"
 	"gswitch/lstf"
 	lstfpoint "gswitch/lstf/point"
 	mirrorpoint "gswitch/mirror/point"
@@ -64,11 +65,12 @@ const (
 	featClock
 	featLLDP
 	featWatch // copies at random to port d
+	featLoops
 	numFeatures
 )
 
 var featureNames = [numFeatures]string{"rocc", "qcn", "escape", "gentle", "crossbar", "telemetry", "lists", "paths", "ecn", "watchdog", "rates", "vlan", "routing", "workers", "few-chunks", "dynamic", "push-out",
-	"hull", "slack", "lossradar", "flowradar", "policy", "clock", "lldp", "watch"}
+	"hull", "slack", "lossradar", "flowradar", "policy", "clock", "lldp", "watch", "loops"}
 
 type features uint32
 
@@ -111,7 +113,7 @@ func (f features) possible() features {
 // changeable is what may come and go while the switch forwards without making
 // less of what lossless classes have.
 const changeable features = 1<<featRoCC | 1<<featQCN | 1<<featTelemetry | 1<<featLists | 1<<featECN | 1<<featWatchdog | 1<<featRates | 1<<featPushOut |
-	1<<featHULL | 1<<featFlowRadar | 1<<featClock | 1<<featLLDP | 1<<featWatch
+	1<<featHULL | 1<<featFlowRadar | 1<<featClock | 1<<featLLDP | 1<<featWatch | 1<<featLoops
 
 // The switch has four ports of 10 Gb/s, with a neighbour at each that is a
 // microsecond away. Classes 3 and 4 are lossless. Of the addresses of host p,
@@ -181,6 +183,9 @@ func (f features) config() *vswitch.Config {
 	}
 	if f.has(featLLDP) {
 		cfg.Options = cfg.Options.With(lldppoint.Name, lldppoint.Options{Interval: frame.Second, Hold: 4})
+	}
+	if f.has(featLoops) {
+		cfg.Options = cfg.Options.With(looppoint.Name, looppoint.Options{Interval: frame.Millisecond, Shut: frame.Second})
 	}
 	if f.has(featWatch) {
 		cfg.Options = cfg.Options.With(mirrorpoint.Name, mirrorpoint.Config{Sessions: []mirrorpoint.SessionConfig{{Name: "w", Port: worldPorts - 1, OneIn: 9}}})

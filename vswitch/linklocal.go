@@ -24,6 +24,17 @@ func (n *Node) linkLocal(now frame.Time, r frame.Ref, m *frame.Meta) bool {
 	return false
 }
 
+// ToOwner gives a frame that came in by a port, and that a feature took out of what
+// arrives, to the features with AtLinkLocal of the worker that owns the port.
+func (n *Node) ToOwner(now frame.Time, port uint16, r frame.Ref) {
+	m := n.arena.Meta(r)
+	m.InPort, m.Arrival = port, now
+	n.ports[port].rx.add(m.Wire)
+	if !n.linkLocal(now, r, m) {
+		n.drop(r, frame.ReservedMulticast)
+	}
+}
+
 // SendLinkLocal sends a frame of a feature to the neighbour at an own port: ahead
 // of all queues, as flow control goes, whatever is paused. Instance.Departs sees
 // it with the instant of its departure. It reports whether the port has a link;

@@ -33,6 +33,8 @@ type Switch struct {
 	carrier  [MaxPorts / 64]atomic.Uint64
 	disabled [MaxPorts / 64]atomic.Uint64 // those that are as good as down
 	links    atomic.Uint32
+
+	disabledBy [MaxPorts]atomic.Pointer[string]
 }
 
 // idSets give what has a name numbers that outlive a program: counters,
@@ -207,6 +209,9 @@ func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfi
 	n.adoptWraps(i, c)
 	n.adoptArrivals(i, c)
 	n.judgeLink(now, i)
+	if ps.disabled != 0 && !pp.enabled {
+		n.enable(now, i)
+	}
 	if pp.name == "" || int(pp.worker) != n.index {
 		n.dismiss(now, i)
 		return
@@ -232,6 +237,9 @@ func (n *Node) dismiss(now frame.Time, i uint16) {
 	ps := &n.ports[i]
 	if ps.sched == nil {
 		return
+	}
+	if ps.disabled != 0 {
+		n.enable(now, i)
 	}
 	n.flushPort(now, i)
 	n.dismissArc(i)

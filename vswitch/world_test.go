@@ -347,7 +347,7 @@ func (w *world) atRest() {
 
 // counted are the counters of what features are for.
 var counted = map[string]feature{"hull_marked_packets_total": featHULL, "slack_packets_total": featSlack, "lossradar_sent_frames_total": featLossRadar,
-	"flowradar_packets_total": featFlowRadar, "lldp_sent_total": featLLDP, "watch_copies_total": featWatch}
+	"flowradar_packets_total": featFlowRadar, "lldp_sent_total": featLLDP, "watch_copies_total": featWatch, "loops_sent_total": featLoops}
 
 // did tells how often each feature did what it is for.
 func (w *world) did() (k [numFeatures]uint64) {

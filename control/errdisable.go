@@ -1,0 +1,59 @@
+package control
+
+import (
+	"time"
+
+	"gswitch/metrics"
+)
+
+// disabledPoll is how often the log looks for ports that are err-disabled. Those that are so for less may not be seen;
+// counters have them.
+const disabledPoll = 250 * time.Millisecond
+
+// disabledWatch logs when ports are err-disabled, and when they are open again.
+type disabledWatch struct{ stop, done chan struct{} }
+
+func (d *Daemon) watchDisabled() *disabledWatch {
+	w := &disabledWatch{make(chan struct{}), make(chan struct{})}
+	go func() {
+		defer close(w.done)
+		t := time.NewTicker(disabledPoll)
+		defer t.Stop()
+		was := map[string]string{} // by port, by what
+		for {
+			select {
+			case <-w.stop:
+				return
+			case <-t.C:
+				d.logDisabled(was)
+			}
+		}
+	}()
+	return w
+}
+
+func (d *Daemon) logDisabled(was map[string]string) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	for _, u := range d.units {
+		for name, n := range u.numbers {
+			port, by := metrics.PortName(u.name, name), u.sw.DisabledBy(uint16(n))
+			switch {
+			case by == was[port]:
+			case by == "":
+				d.log.Info("the port is open again", "port", port)
+				delete(was, port)
+			default:
+				d.log.Warn("the port is err-disabled", "port", port, "by", by)
+				was[port] = by
+			}
+		}
+	}
+}
+
+func (w *disabledWatch) close() {
+	if w != nil {
+		close(w.stop)
+		<-w.done
+	}
+}

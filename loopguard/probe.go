@@ -1,0 +1,91 @@
+package loopguard
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+
+	"gswitch/frame"
+	"gswitch/wire"
+)
+
+// EtherType is that of probes: IEEE 802 keeps it for local experiments, and the text that follows it tells what they
+// are.
+const EtherType uint16 = 0x88b5
+
+// Group is the address of probes, a locally administered one that bridges flood: a loop may go through bridges that
+// know nothing of this.
+var Group = wire.MAC{0x03, 0x67, 0x73, 0x77, 0x00, 0x01}
+
+// The body of a probe after the EtherType: text 8 bytes, switch 8, port 2, instant 8, tag 16.
+const (
+	text    = "gswloop1"
+	tagAt   = 26
+	bodyLen = tagAt + tagLen
+	tagLen  = 16
+)
+
+// Key makes and checks the probes of one switch.
+type Key struct {
+	secret [sha256.Size]byte
+	id     uint64 // of the switch in clear text, so that those of others cost no hash
+}
+
+// NewKey returns the key of a switch: another one where secret or mac differ. Who does not know the secret makes no
+// probe of this switch.
+func NewKey(secret uint64, mac wire.MAC) Key {
+	seed := binary.BigEndian.AppendUint64([]byte(text), secret)
+	k := Key{secret: sha256.Sum256(append(seed, mac[:]...))}
+	of := sha256.Sum256(k.secret[:])
+	k.id = binary.BigEndian.Uint64(of[:])
+	return k
+}
+
+// Phase is a number that depends on the key, by which switches that begin together send apart.
+func (k *Key) Phase() uint8 { return uint8(k.id) }
+
+// Probe is what a switch says to itself.
+type Probe struct {
+	Port uint16     // by which it left
+	Sent frame.Time // when, on the clock of the switch
+}
+
+// Encode writes the frame of a probe, padded to the least length, and returns its length in bytes: 0 if b has no room
+// for it.
+func (k *Key) Encode(b []byte, src wire.MAC, p Probe) int {
+	head := wire.EthernetFields{Dst: Group, Src: src, EtherType: EtherType}
+	if len(b) < wire.MinFrame || head.Encode(b) == 0 {
+		return 0
+	}
+	body := b[wire.EthernetLen:wire.MinFrame]
+	clear(body)
+	copy(body, text)
+	be := binary.BigEndian
+	be.PutUint64(body[8:], k.id)
+	be.PutUint16(body[16:], p.Port)
+	be.PutUint64(body[18:], uint64(p.Sent))
+	copy(body[tagAt:], k.tag(body))
+	return wire.MinFrame
+}
+
+// Claims reports whether the body of a frame, after its EtherType, says that it is a probe of this switch. Whether it
+// is one, Decode tells.
+func (k *Key) Claims(body []byte) bool {
+	return len(body) >= bodyLen && string(body[:8]) == text && binary.BigEndian.Uint64(body[8:]) == k.id
+}
+
+// Decode reads the body of a frame that Claims to be a probe, and returns false if the switch has not made it.
+func (k *Key) Decode(body []byte) (p Probe, ok bool) {
+	if !k.Claims(body) || !hmac.Equal(k.tag(body), body[tagAt:bodyLen]) {
+		return p, false
+	}
+	be := binary.BigEndian
+	return Probe{Port: be.Uint16(body[16:]), Sent: frame.Time(be.Uint64(body[18:]))}, true
+}
+
+// tag is HMAC-SHA-256 of what stands before it, cut to 128 bits (RFC 2104 section 5).
+func (k *Key) tag(body []byte) []byte {
+	h := hmac.New(sha256.New, k.secret[:])
+	h.Write(body[:tagAt])
+	return h.Sum(nil)[:tagLen]
+}
