@@ -49,7 +49,7 @@ func FuzzDecode(f *testing.F) {
 	n := k.Encode(b, mac, Probe{Port: 3, Sent: frame.Second})
 	f.Add(b[wire.EthernetLen:n])
 	f.Add(b[wire.EthernetLen:40])
-	f.Add([]byte(text))
+	f.Add([]byte(head))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		p, ok := k.Decode(body)
 		if !ok {

@@ -142,7 +142,7 @@ func probe(t *testing.T, v [][]byte) []byte {
 func TestHostile(t *testing.T) {
 	r := st.New(t, guarded(4))
 	got := probe(t, run(r, 2*frame.Second)[1])
-	for i := wire.EthernetLen; i < 56; i++ { // what follows is padding
+	for i := wire.EthernetLen; i < 58; i++ { // what follows is padding
 		b := bytes.Clone(got)
 		b[i] ^= 1
 		r.In(1, b)

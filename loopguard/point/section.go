@@ -19,7 +19,7 @@ type Options struct {
 // Section is loops in documents.
 type Section struct {
 	Interval units.Duration `yaml:"interval" range:"100ms,1h" default:"1s" doc:"Between two frames that a port sends to find loops."`
-	Shut     units.Duration `yaml:"shut" range:"1s,24h" default:"5m" doc:"For how long a port is shut that gets one of them back."`
+	Shut     units.Duration `yaml:"shut" range:"1s,24h" default:"300s" doc:"For how long a port is shut that gets one of them back."`
 	Ports    []string       `yaml:"ports" doc:"Ports that are watched. All that bridge if left out."`
 }
 
