@@ -20,7 +20,7 @@ PACKAGE_VERSION = $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | se
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4
 
-.PHONY: help package images build test race soak bench bench-all bench-memory bench-sim bench-tool profile-sim demo generate lint vulnerabilities fuzz-short fuzz-nightly install-tools clean figures figures-short unseen $(COMMANDS)
+.PHONY: help package images build test race soak bench bench-all bench-memory bench-sim bench-tool profile-sim demo generate lint vulnerabilities fuzz-short fuzz-nightly install-tools clean figures figures-short figures-netns unseen $(COMMANDS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -95,6 +95,12 @@ figures: gfabric ## every scenario in full, into results/ (minutes to hours; wha
 
 figures-short: gfabric ## the short form of every scenario, into results/ (a minute or two)
 	@rc=0; for s in $(SCENARIOS); do echo "== $$s"; bin/gfabric run $$s --short --quiet || rc=1; done; exit $$rc
+
+# Scenarios that are about real frames. They judge time: nothing else is to run on the machine.
+ON_NETNS ?= scenarios/sundial/real-frames.yaml scenarios/sundial/real-frames-root.yaml scenarios/sundial/real-time.yaml
+
+figures-netns: gfabric ## the scenarios that are about real frames, in full, on them (root, a minute); ON_NETNS='...' chooses
+	@rc=0; for s in $(ON_NETNS); do echo "== $$s"; bin/gfabric run $$s --on netns --quiet || rc=1; done; exit $$rc
 
 unseen: ## the short form of every scenario with a seed that is the date: of a hundred three may miss (minutes); SEED=20261123 chooses
 	go test ./scenarios -run TestUnseenSeed -count=1 -timeout 0 -unseen $(if $(SEED),-first-seed $(SEED))

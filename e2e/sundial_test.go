@@ -8,11 +8,17 @@ import (
 	"gswitch/fabric/results"
 )
 
-// A link fails between nodes that each have an oscillator of their own, on real
-// frames: no clock is more wrong than it says at any sample, whether or not the
-// machine kept time.
+// A link fails, or the root while the temperature moves all frequencies, between nodes
+// that each have an oscillator of their own, on real frames: no clock is more wrong than
+// it says at any sample, whether or not the machine kept time.
 func TestSundialOnRealFrames(t *testing.T) {
-	text, err := os.ReadFile("../scenarios/sundial/real-frames.yaml")
+	for _, name := range []string{"real-frames", "real-frames-root"} {
+		t.Run(name, func(t *testing.T) { sundialOnRealFrames(t, name) })
+	}
+}
+
+func sundialOnRealFrames(t *testing.T, name string) {
+	text, err := os.ReadFile("../scenarios/sundial/" + name + ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
