@@ -151,6 +151,34 @@ func TestOneMessage(t *testing.T) {
 	})
 }
 
+// A host whose clock is ahead begins to send when it is asked to by that clock: what it
+// sends is not there before, so that a message takes what the links allow at least.
+func TestMessageOfHostThatIsAhead(t *testing.T) {
+	const bytes = 100 * 968
+	n := build(t, vnet.Config{Topology: topology(t, "a-head", "star(2)"), Overhead: 24, Payload: 968}, live.Config{Dilation: 1000})
+	for i := range n.Topology.Nodes {
+		if err := n.Engine.SetClock(n.EngineNode(i), 0, frame.Time(i+1)*frame.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var took frame.Time
+	n.OnDone(func(_ frame.Time, d *vnet.Done) {
+		took = d.FCT()
+		n.Engine.Stop(errEnough)
+	})
+	n.Engine.At(10*us, func(now frame.Time) {
+		if err := n.StartFlow(now, &vnet.Flow{Src: 0, Dst: 1, Bytes: bytes}); err != nil {
+			n.Engine.Stop(err)
+		}
+	})
+	if err := n.Engine.Run(frame.Second); err != errEnough {
+		t.Fatal(err)
+	}
+	if ideal := n.Ideal(0, 1, bytes); took < ideal {
+		t.Errorf("it took %v, which is less than the links allow: %v", took.Duration(), ideal.Duration())
+	}
+}
+
 type enough struct{}
 
 func (enough) Error() string { return "enough" }

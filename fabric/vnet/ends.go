@@ -54,14 +54,14 @@ func (n *Network) OpenEnds(now frame.Time, f *Flow, e Ends, here [2]bool) error 
 		if !here[k] {
 			continue
 		}
-		qpn, err := n.Hosts[h].OpenQP(now, &pair[k])
+		qpn, err := n.Hosts[h].OpenQP(n.hostTime(now, h), &pair[k])
 		if err != nil {
 			return err
 		}
 		if qpn != e.QPN[k] {
 			return fmt.Errorf("host %s: queue pair %#x was opened where %#x was meant: processes do not agree on what is open", n.HostName(h), qpn, e.QPN[k])
 		}
-		if err := n.Hosts[h].ConnectQP(now, qpn, e.QPN[1-k]); err != nil {
+		if err := n.Hosts[h].ConnectQP(n.hostTime(now, h), qpn, e.QPN[1-k]); err != nil {
 			return err
 		}
 		fl.peer[h][qpn] = i
@@ -87,7 +87,7 @@ func (n *Network) CloseEnds(now frame.Time, at Conn, here [2]bool) error {
 		}
 		qpn := [2]uint32{c.qpA, c.qpB}[k]
 		delete(fl.peer[h], qpn)
-		if err := n.Hosts[h].CloseQP(now, qpn); err != nil {
+		if err := n.Hosts[h].CloseQP(n.hostTime(now, h), qpn); err != nil {
 			return err
 		}
 	}

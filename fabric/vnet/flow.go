@@ -177,21 +177,32 @@ func (n *Network) dial(now frame.Time, f *Flow) (uint32, error) {
 	return i, nil
 }
 
+// hostTime is the own time of a host: all that it is told of time goes by that.
+func (n *Network) hostTime(now frame.Time, host int) frame.Time {
+	return n.Engine.LocalTime(n.engine[n.hostNode[host]], now)
+}
+
+// engineTime is when it was a host's own time at, not long ago.
+func (n *Network) engineTime(now frame.Time, host int, at frame.Time) frame.Time {
+	return now - (n.hostTime(now, host) - at)
+}
+
 // dialQPs opens the queue pairs of connection i.
 func (n *Network) dialQPs(now frame.Time, c *conn, f *Flow, i uint32) error {
 	a, b := n.Hosts[f.Src], n.Hosts[f.Dst]
 	qa, qb := n.pair(f, i, c.generation)
 	var err error
-	if c.qpA, err = a.OpenQP(now, &qa); err != nil {
+	atA, atB := n.hostTime(now, f.Src), n.hostTime(now, f.Dst)
+	if c.qpA, err = a.OpenQP(atA, &qa); err != nil {
 		return err
 	}
-	if c.qpB, err = b.OpenQP(now, &qb); err != nil {
+	if c.qpB, err = b.OpenQP(atB, &qb); err != nil {
 		return err
 	}
-	if err := a.ConnectQP(now, c.qpA, c.qpB); err != nil {
+	if err := a.ConnectQP(atA, c.qpA, c.qpB); err != nil {
 		return err
 	}
-	if err := b.ConnectQP(now, c.qpB, c.qpA); err != nil {
+	if err := b.ConnectQP(atB, c.qpB, c.qpA); err != nil {
 		return err
 	}
 	n.flows.peer[f.Src][c.qpA], n.flows.peer[f.Dst][c.qpB] = i, i
@@ -242,7 +253,7 @@ func (n *Network) post(now frame.Time, i uint32, bytes, id uint64) error {
 		if err := n.sendTCP(now, c, bytes, id); err != nil {
 			return err
 		}
-	} else if err := n.Hosts[c.flow.Src].SendMessage(now, c.qpA, bytes, id); err != nil {
+	} else if err := n.Hosts[c.flow.Src].SendMessage(n.hostTime(now, c.flow.Src), c.qpA, bytes, id); err != nil {
 		return err
 	}
 	c.posted += bytes
@@ -264,8 +275,8 @@ func (n *Network) close(now frame.Time, i uint32) error {
 	}
 	delete(fl.peer[c.flow.Src], c.qpA)
 	delete(fl.peer[c.flow.Dst], c.qpB)
-	err := n.Hosts[c.flow.Src].CloseQP(now, c.qpA)
-	if e := n.Hosts[c.flow.Dst].CloseQP(now, c.qpB); err == nil {
+	err := n.Hosts[c.flow.Src].CloseQP(n.hostTime(now, c.flow.Src), c.qpA)
+	if e := n.Hosts[c.flow.Dst].CloseQP(n.hostTime(now, c.flow.Dst), c.qpB); err == nil {
 		err = e
 	}
 	n.Engine.Poke(n.engine[n.hostNode[c.flow.Src]])
@@ -290,7 +301,7 @@ func (n *Network) collect(now frame.Time, h int) {
 			case hostnic.RecvDone:
 				n.received(now, c)
 			case hostnic.SendDone:
-				n.finished(now, c, Done{Start: e.Start, Retransmits: e.Retransmitted, Timeouts: e.Timeouts}, e.Bytes, e.ID)
+				n.finished(now, c, Done{Start: n.engineTime(now, h, e.Start), Retransmits: e.Retransmitted, Timeouts: e.Timeouts}, e.Bytes, e.ID)
 			}
 		}
 		if k < len(fl.buf) {

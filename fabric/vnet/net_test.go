@@ -112,6 +112,25 @@ func TestIdealIsWhatHappens(t *testing.T) {
 	}
 }
 
+// Hosts whose clocks are elsewhere, by more than any timeout, send as others do: flows
+// begin at their own time, and no timer is due before it is.
+func TestFlowsByHostsOwnTime(t *testing.T) {
+	topo := topology(t, "star(2)", 10*gig, 10*gig, time.Microsecond)
+	for _, ahead := range []frame.Time{0, frame.Millisecond, 10 * frame.Second} {
+		n := build(t, &Config{Topology: topo})
+		for i := range topo.Nodes {
+			if err := n.Engine.SetClock(n.EngineNode(i), 0, ahead*frame.Time(i+1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		start(t, n, Flow{Src: 0, Dst: 1, Bytes: 100_003})
+		d := run(t, n, 20*frame.Millisecond)[0]
+		if want := n.Ideal(0, 1, 100_003); d.FCT() > want || d.FCT() < want-8 || d.Retransmits != 0 || d.Timeouts != 0 {
+			t.Errorf("%v ahead: took %d ns, alone it should be %d; %d retransmissions, %d timeouts", ahead.Duration(), d.FCT(), want, d.Retransmits, d.Timeouts)
+		}
+	}
+}
+
 // The ports that Route names are those that the frames take, each way.
 func TestRouteIsWhereFramesGo(t *testing.T) {
 	topo := topology(t, "fat-tree(4)", 40*gig, 40*gig, time.Microsecond)

@@ -78,11 +78,11 @@ func (n *Network) dialTCP(now frame.Time, c *conn, f *Flow, i uint32) error {
 		a.Tap, b.Tap = n.tap(f, &a, &b)
 	}
 	var err error
-	if c.qpB, err = to.Listen(now, &b); err != nil {
+	if c.qpB, err = to.Listen(n.hostTime(now, f.Dst), &b); err != nil {
 		return err
 	}
-	if c.qpA, err = from.Dial(now, &a); err != nil {
-		to.Close(now, c.qpB)
+	if c.qpA, err = from.Dial(n.hostTime(now, f.Src), &a); err != nil {
+		to.Close(n.hostTime(now, f.Dst), c.qpB)
 		return err
 	}
 	n.flows.streams[f.Src][c.qpA], n.flows.streams[f.Dst][c.qpB] = i, i
@@ -100,14 +100,14 @@ func (n *Network) nextHop(src, dst int) wirefmt.MAC {
 
 // stirred lets the engine look at a host whose stack was given something.
 func (n *Network) stirred(now frame.Time, host int) {
-	n.stacks[host].Kick(now)
+	n.stacks[host].Kick(n.hostTime(now, host))
 	n.Engine.Poke(n.engine[n.hostNode[host]])
 }
 
 // sendTCP posts a message at both ends.
 func (n *Network) sendTCP(now frame.Time, c *conn, bytes, id uint64) error {
 	n.stacks[c.flow.Dst].Expect(c.qpB, bytes)
-	if err := n.stacks[c.flow.Src].Send(now, c.qpA, bytes, id); err != nil {
+	if err := n.stacks[c.flow.Src].Send(n.hostTime(now, c.flow.Src), c.qpA, bytes, id); err != nil {
 		return err
 	}
 	n.stirred(now, c.flow.Src)
@@ -117,8 +117,8 @@ func (n *Network) sendTCP(now frame.Time, c *conn, bytes, id uint64) error {
 func (n *Network) closeTCP(now frame.Time, c *conn) {
 	delete(n.flows.streams[c.flow.Src], c.qpA)
 	delete(n.flows.streams[c.flow.Dst], c.qpB)
-	n.stacks[c.flow.Src].Close(now, c.qpA)
-	n.stacks[c.flow.Dst].Close(now, c.qpB)
+	n.stacks[c.flow.Src].Close(n.hostTime(now, c.flow.Src), c.qpA)
+	n.stacks[c.flow.Dst].Close(n.hostTime(now, c.flow.Dst), c.qpB)
 	n.stirred(now, c.flow.Src)
 	n.stirred(now, c.flow.Dst)
 }
@@ -139,7 +139,7 @@ func (n *Network) collectTCP(now frame.Time, h int) {
 			case stack.Arrived:
 				n.received(now, i)
 			case stack.Sent:
-				n.finished(now, i, Done{Start: e.Start, Retransmits: e.Retransmitted, Timeouts: e.Timeouts}, e.Bytes, e.ID)
+				n.finished(now, i, Done{Start: n.engineTime(now, h, e.Start), Retransmits: e.Retransmitted, Timeouts: e.Timeouts}, e.Bytes, e.ID)
 			case stack.Failed:
 				n.flows.count.Failed++
 				if n.flows.err == nil && !errors.Is(e.Err, tcp.ErrTimedOut) {
