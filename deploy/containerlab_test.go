@@ -79,8 +79,12 @@ func TestContainerlabSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range readTopologies(t) {
-		text, err := os.ReadFile(c.file)
+	files, err := filepath.Glob("containerlab/*.clab.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(files, exported(t)...) {
+		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -89,13 +93,33 @@ func TestContainerlabSchema(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := schema.Validate(doc); err != nil {
-			t.Errorf("%s: %v", c.file, err)
+			t.Errorf("%s: %v", file, err)
 		}
 		doc["topology"].(map[string]any)["nodes"].(map[string]any)["x"] = map[string]any{"kind": "linux", "bind": []any{"a:b"}}
 		if schema.Validate(doc) == nil {
 			t.Error("the schema takes keys that containerlab does not know")
 		}
 	}
+}
+
+// exported are topologies that gfabric export writes: with kernel hosts, with ghosts,
+// and of a scenario.
+func exported(t *testing.T) (files []string) {
+	t.Helper()
+	for _, args := range [][]string{
+		{"leaf-spine:2,2,1", "--rate", "200Mbps", "--mode", "l3"},
+		{"star:3", "--rate", "200Mbps", "--hosts", "ghost"},
+		{"../scenarios/agreement/incast2.yaml"},
+	} {
+		dir := t.TempDir()
+		command(t, program(t, "gfabric"), append([]string{"export", "containerlab", "--dir", dir}, args...)...)
+		found, err := filepath.Glob(filepath.Join(dir, "*.clab.yml"))
+		if err != nil || len(found) != 1 {
+			t.Fatalf("export of %v wrote %v: %v", args, found, err)
+		}
+		files = append(files, found...)
+	}
+	return files
 }
 
 // What no schema sees: configurations are there, right and about the node's

@@ -107,7 +107,7 @@ func command() (*cobra.Command, *bool) {
 		PersistentPreRun: func(*cobra.Command, []string) { began = true },
 	}
 	root.AddCommand(upCommand(), downCommand(), execCommand(), statusCommand(), graphCommand(), siteCommand(), watchCommand(), planCommand(), loadCommand(), demoCommand(), headroomCommand(), pfcCommand(), clockCommand(), replayCommand(), tracesCommand(), whyCommand(), probeCommand(), diagnoseCommand(), transparentCommand(), compareCommand(), reportCommand(), runCommand(), fitCommand(), checkCommand(), schemaCommand(), ccCommand(), recoveryCommand(), ns3Command(), nodeCommand(), versionCommand())
-	root.AddCommand(lossesCommand(), flowsCommand(), sweepCommand(), workerCommand())
+	root.AddCommand(lossesCommand(), flowsCommand(), sweepCommand(), workerCommand(), exportCommand(), collectCommand())
 	return root, &began
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -19,25 +20,38 @@ import (
 // nodeSocket is the descriptor of the socket that a process of a run inherits.
 const nodeSocket = 3
 
-// nodeCommand is what gfabric run --processes starts.
+// nodeCommand is what gfabric run --processes starts, and what containers run.
 func nodeCommand() *cobra.Command {
-	return &cobra.Command{
+	var v nodeServer
+	c := &cobra.Command{
 		Use:    "node NAME",
 		Hidden: true,
-		Short:  "Step nodes of a run on real frames, for the gfabric that started it",
+		Short:  "Step nodes of a run on real frames, for another gfabric",
 		Long: "node is a process of gfabric run --processes, which starts it with a socket as\n" +
-			"descriptor 3. It ends with the gfabric that started it.",
-		Example: "  gfabric node h1 3<>socket",
-		Args:    one("the process, as the gfabric that starts it does"),
-		RunE: func(*cobra.Command, []string) error {
+			"descriptor 3. It ends with the gfabric that started it.\n\n" +
+			"With --listen it waits for runs of gfabric collect, one after the other, until it is\n" +
+			"ended: containers that gfabric export wrote do this.",
+		Example: "  gfabric node h1 3<>socket\n" +
+			"  gfabric node h1 --listen /run/gfabric/h1.sock --interface eth1",
+		Args: one("the process, as the gfabric that starts it does"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if v.socket != "" {
+				v.name = args[0]
+				return v.serve(c.Context())
+			}
 			conn, err := net.FileConn(os.NewFile(nodeSocket, "socket"))
 			if err != nil {
-				return usagef("node is started by gfabric run --processes hosts or each, with a socket as descriptor 3: %w", err)
+				return usagef("node is started by gfabric run --processes hosts or each, with a socket as descriptor 3, or takes runs at a socket (--listen): %w", err)
 			}
 			defer lab.GoFirst()()
 			return runner.Node(conn, version, func() { os.Exit(exitFailed) })
 		},
 	}
+	c.Flags().StringVar(&v.socket, "listen", "", "Unix socket at which runs are taken, which it makes")
+	c.Flags().StringArrayVar(&v.interfaces, "interface", nil, "with --listen: an interface of the node; it is set up for AF_XDP. May be repeated")
+	c.Flags().StringVar(&v.dir, "dir", "", "with --listen: directory in which scenarios lie that runs are of")
+	c.Flags().DurationVar(&v.wait, "wait", time.Minute, "with --listen: how long to wait for interfaces that are not there")
+	return c
 }
 
 // startNode starts a process of a run. It is in a session of its own, since
@@ -59,12 +73,10 @@ func startNode(name, env string) (*runner.Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(program, "node", name)
 	var said tail
+	cmd := nodeProcess(program, name, theirs)
 	cmd.Stdout, cmd.Stderr = &said, &said
-	cmd.ExtraFiles = []*os.File{theirs}
 	cmd.Env = append(os.Environ(), env)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		conn.Close()
 		return nil, err
@@ -76,6 +88,15 @@ func startNode(name, env string) (*runner.Process, error) {
 		}
 		return err
 	}}, nil
+}
+
+// nodeProcess is a process that steps the node for who has the other end of the
+// socket.
+func nodeProcess(program, name string, socket *os.File) *exec.Cmd {
+	cmd := exec.Command(program, "node", name)
+	cmd.ExtraFiles = []*os.File{socket}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd
 }
 
 // tail keeps the end of what is written to it.

@@ -19,12 +19,12 @@ type Wires struct {
 	say  Progress
 }
 
-// wireMTU is the MTU of wires whose links ask for less: the most that a veth
+// WireMTU is the MTU of wires whose links ask for less: the most that a veth
 // with an XDP program takes is 3498 (a page less XDP's headroom, the header and
 // skb_shared_info, drivers/net/veth.c). It leaves room for payload, headers and
 // telemetry, whatever the frames' size in the scenario; frames that a link may
 // not carry are the nodes' affair.
-const wireMTU = 3400
+const WireMTU = 3400
 
 // RaiseWires makes the wires of a plan, which bear the lab's marks: what a
 // process that was killed left of them is removed by the next RaiseWires of the
@@ -109,7 +109,7 @@ func (s *state) stretch(ctx context.Context, l *Layout) error {
 		}
 		v := &l.Veths[i]
 		link := &l.Plan.Topology.Links[v.Link]
-		if err := wire(v, max(link.MTU, wireMTU), spaces[v.A.Namespace], spaces[v.B.Namespace]); err != nil {
+		if err := wire(v, max(link.MTU, WireMTU), spaces[v.A.Namespace], spaces[v.B.Namespace]); err != nil {
 			return err
 		}
 		for _, d := range []Dev{v.A, v.B} {

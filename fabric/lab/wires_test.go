@@ -72,7 +72,7 @@ func checkWire(dev string) error {
 	if err != nil {
 		return err
 	}
-	if at := link.Attrs(); at.MTU != wireMTU || at.OperState != netlink.OperUp {
+	if at := link.Attrs(); at.MTU != WireMTU || at.OperState != netlink.OperUp {
 		return fmt.Errorf("MTU %d, state %v", at.MTU, at.OperState)
 	}
 	qs, err := netlink.QdiscList(link)

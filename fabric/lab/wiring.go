@@ -72,28 +72,32 @@ func wire(v *Veth, mtu int, a, b netns.NsHandle) error {
 // dress sets up one end of a pair and brings it up. A host sends at the rate
 // of its link; what a switch sends is paced by the switch.
 func dress(dev Dev, ns netns.NsHandle, host bool, link *fabric.Link) error {
-	err := inNamespace(ns, func() error { return setOffloads(dev.Name, host) })
-	if err != nil {
-		return fmt.Errorf("interface %s: %w", dev.Name, err)
+	return inNamespace(ns, func() error { return finish(dev.Name, host, link) })
+}
+
+// finish is dress in the namespace of the calling thread.
+func finish(dev string, host bool, link *fabric.Link) error {
+	if err := setOffloads(dev, host); err != nil {
+		return fmt.Errorf("interface %s: %w", dev, err)
 	}
-	h, err := netlink.NewHandleAt(ns)
+	h, err := netlink.NewHandle()
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	nic, err := h.LinkByName(dev.Name)
+	nic, err := h.LinkByName(dev)
 	if err != nil {
-		return fmt.Errorf("interface %s: %w", dev.Name, err)
+		return fmt.Errorf("interface %s: %w", dev, err)
 	}
 	q := queue(nic.Attrs().Index, 0, 0)
 	if host {
 		q = queue(nic.Attrs().Index, link.Rate, link.MTU)
 	}
 	if err := h.QdiscReplace(q); err != nil {
-		return fmt.Errorf("interface %s: cannot give it a queue (%s): %w", dev.Name, q.Type(), err)
+		return fmt.Errorf("interface %s: cannot give it a queue (%s): %w", dev, q.Type(), err)
 	}
 	if err := h.LinkSetUp(nic); err != nil {
-		return fmt.Errorf("interface %s: cannot bring it up: %w", dev.Name, err)
+		return fmt.Errorf("interface %s: cannot bring it up: %w", dev, err)
 	}
 	return nil
 }

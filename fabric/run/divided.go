@@ -24,7 +24,7 @@ func (h *host) checkDivision(s *scenario.Scenario) error {
 	switch {
 	case l.Division == live.Together:
 		return nil
-	case h.o.On != Netns:
+	case h.o.On != Netns && h.o.On != Containers:
 		return fmt.Errorf("processes of their own (%v) have nodes on real frames only: run it with --on netns, or with --processes one", l.Division)
 	case l.Start == nil:
 		return errors.New("nodes in several processes need somebody who starts those (Live.Start)")

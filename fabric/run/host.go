@@ -18,6 +18,10 @@ const (
 	Sim   = "sim"   // virtual time
 	Netns = "netns" // real frames over veth pairs between network namespaces
 	Wire  = "wire"  // real time, frames handed over within the process
+
+	// Containers is real frames between nodes that are processes elsewhere on this
+	// machine, over links that are there.
+	Containers = "containers"
 )
 
 // usualDilation makes 100 Mb/s of 100 Gb/s, which one processor keeps up with
@@ -55,9 +59,13 @@ func (h *host) check(s *scenario.Scenario) error {
 		if h.o.Live.Wires == nil {
 			return errors.New("runs on netns need somebody who raises the wires (Live.Wires)")
 		}
+	case Containers:
+		if h.o.Live.Wires == nil || h.o.Live.Division != live.Each {
+			return errors.New("runs on containers need somebody who knows the links (Live.Wires), and a process for each node (Live.Division)")
+		}
 	case Wire:
 	default:
-		return fmt.Errorf("there is no engine %q: runs are on %s, %s or %s", h.o.On, Sim, Netns, Wire)
+		return fmt.Errorf("there is no engine %q: runs are on %s, %s, %s or %s", h.o.On, Sim, Netns, Containers, Wire)
 	}
 	if err := h.checkDivision(s); err != nil {
 		return err

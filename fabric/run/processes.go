@@ -17,7 +17,7 @@ import (
 // Process is one that was started to step nodes: it runs Node.
 type Process struct {
 	Conn io.ReadWriteCloser // to it; it ends when this is closed
-	PID  int
+	PID  int                // 0: it is not a child of this process
 	Kill func()
 	// Wait returns when it has ended, with an error that says how and what it
 	// said last unless it did well.
@@ -153,6 +153,9 @@ func (g *group) lost(h *process, err error) error {
 			}
 		case <-time.After(exitTimeout):
 		}
+	}
+	if h.started.PID == 0 {
+		return fmt.Errorf("node %s: %w", h.name, err)
 	}
 	return fmt.Errorf("process %s (%d): %w", h.name, h.started.PID, err)
 }
