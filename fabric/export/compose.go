@@ -48,7 +48,7 @@ func (l *Lab) compose() ([]File, error) {
 			s.Init = true
 		}
 		if n.Root {
-			s.User = "root"
+			s.User = "0" // images from scratch know no names
 			s.Add = append([]string{"SYS_NICE", "DAC_OVERRIDE"}, s.Add...)
 		}
 		for _, f := range n.Files {

@@ -60,7 +60,7 @@ func (l *Lab) clab(local bool) ([]byte, error) {
 		n := &l.Nodes[i]
 		v := clabNode{Kind: "linux", Image: n.Image, Exec: n.Kernel}
 		if v.Cmd, v.User = line(n.Command), ""; n.Root {
-			v.User = "root"
+			v.User = "0" // images from scratch know no names
 		}
 		for _, f := range n.Files {
 			v.Binds = append(v.Binds, l.path(n, f)+":"+f.Path+":ro")
