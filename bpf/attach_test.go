@@ -82,6 +82,43 @@ func TestAttachAndDetach(t *testing.T) {
 	}
 }
 
+// A program that asks the driver for stamps of the hardware is bound to its interface, and
+// runs in the driver alone. Where the kernel or the driver has none, the error says so.
+func TestHardwareProgram(t *testing.T) {
+	inNewNetNS(t, 1500, func(link netlink.Link) error {
+		p, err := LoadHardware(Filter{}, link.Attrs().Index)
+		if errors.Is(err, ErrNotSupported) {
+			t.Logf("this kernel has no such programs: %v", err)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		defer p.Close()
+		l, err := p.Attach(link.Attrs().Index, Native)
+		if err != nil {
+			return err
+		}
+		if err := l.Close(); err != nil {
+			return err
+		}
+		if _, err := p.Attach(link.Attrs().Index, Generic); err == nil {
+			return errors.New("it was attached in generic mode")
+		}
+		far, err := netlink.LinkByName("v1")
+		if err != nil {
+			return err
+		}
+		if _, err := p.Attach(far.Attrs().Index, Native); err == nil {
+			return errors.New("it was attached to another interface")
+		}
+		if _, err := LoadHardware(Filter{}, 1<<30); err == nil {
+			return errors.New("it was loaded for an interface that does not exist")
+		}
+		return nil
+	})
+}
+
 // Whoever is there already stays, and the error names it: our own program or
 // another's, attached by link or by netlink, in the same mode or the other.
 func TestAttachRefusesSecondProgram(t *testing.T) {

@@ -13,3 +13,4 @@
 package bpf
 
 //go:generate go run github.com/cilium/ebpf/cmd/bpf2go -cflags "-O2 -Wall -Werror" xdp xdp.c
+//go:generate go run github.com/cilium/ebpf/cmd/bpf2go -cflags "-O2 -Wall -Werror -DHARDWARE" hardware xdp.c

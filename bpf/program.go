@@ -25,25 +25,36 @@ type Counters struct {
 
 // StampLen is how many bytes of metadata stand before a frame of PTP on a port that
 // stamps those.
-const StampLen = 16
+const StampLen = 24
 
 // stampMagic begins them. Memory before a frame may hold anything else.
 const stampMagic = 0x67737769746368
 
-// Stamp reads the instant at which a frame came, by CLOCK_MONOTONIC in nanoseconds,
-// from the StampLen bytes before it, and takes it away, so that it is not read for
-// another frame. It is 0 where the driver had no room for it.
-func Stamp(b []byte) uint64 {
+// Stamp reads the instants at which a frame came from the StampLen bytes before it, in
+// nanoseconds: when the driver handed it over, by CLOCK_MONOTONIC, and when hardware saw
+// it, by its own clock. It takes them away, so that they are not read for another frame.
+// The first is 0 where the driver had no room for them, the second where hardware has
+// stamped nothing.
+func Stamp(b []byte) (monotonic, hardware uint64) {
 	if len(b) != StampLen || binary.NativeEndian.Uint64(b) != stampMagic {
-		return 0
+		return 0, 0
 	}
 	clear(b[:8])
-	return binary.NativeEndian.Uint64(b[8:])
+	return binary.NativeEndian.Uint64(b[8:]), binary.NativeEndian.Uint64(b[16:])
 }
 
 // Load loads a program with the filter f, which stamps frames of PTP or does not. It
 // must be closed. Attachments made from it live on until they are closed themselves.
-func Load(f Filter, stamp bool) (*Program, error) {
+func Load(f Filter, stamp bool) (*Program, error) { return loadFor(f, stamp, 0) }
+
+// LoadHardware loads a program that stamps frames of PTP with the instants of the
+// hardware, too. It is bound to the interface ifindex of the calling thread's network
+// namespace, and can be attached to that alone, in native mode. ErrNotSupported: the
+// driver or the kernel, before 6.3, has no such programs.
+func LoadHardware(f Filter, ifindex int) (*Program, error) { return loadFor(f, true, ifindex) }
+
+// loadFor binds the program to the interface, where there is one.
+func loadFor(f Filter, stamp bool, ifindex int) (*Program, error) {
 	word, keys, err := f.compile()
 	if err != nil {
 		return nil, err
@@ -52,9 +63,17 @@ func Load(f Filter, stamp bool) (*Program, error) {
 	// Which one this is was asked at the start, when a process that raises its
 	// capabilities itself could not find out: loading tells.
 	limit := rlimit.RemoveMemlock()
-	spec, err := loadXdp()
+	object := loadXdp
+	if ifindex != 0 {
+		object = loadHardware
+	}
+	spec, err := object()
 	if err != nil {
 		return nil, fmt.Errorf("XDP program: %w", err)
+	}
+	if ifindex != 0 {
+		main := spec.Programs["gswitch_port"]
+		main.Ifindex, main.Flags = uint32(ifindex), main.Flags|unix.BPF_F_XDP_DEV_BOUND_ONLY
 	}
 	if err := spec.Variables["filter"].Set(word); err != nil {
 		return nil, fmt.Errorf("XDP program: set filter: %w", err)

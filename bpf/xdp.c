@@ -16,7 +16,7 @@ enum { BY_ETHERTYPE, BY_MAC, BY_PROTOCOL, BY_PORT, KINDS };
 enum { INVERT = 1 << KINDS };
 volatile const __u32 filter = 0;
 
-/* Not 0: frames of PTP get the instant at which they came as metadata before
+/* Not 0: frames of PTP get the instants at which they came as metadata before
  * them, behind STAMP_MAGIC. Mirrors Stamp in program.go. */
 volatile const __u32 stamp = 0;
 #define STAMP_MAGIC 0x67737769746368ULL
@@ -113,22 +113,28 @@ static __always_inline int matches_frame(const __u8 *p, const __u8 *end)
 	return matches_ip(p, end, ethertype);
 }
 
-/* The instant is CLOCK_MONOTONIC's. Drivers without room for metadata leave the
- * frame as it is. */
+/* The first instant is CLOCK_MONOTONIC's, the second that of the clock of the
+ * hardware, 0 where it has stamped nothing. Drivers without room for metadata
+ * leave the frame as it is. */
 static __always_inline void note_time(struct xdp_md *ctx)
 {
 	const __u8 *p = (void *)(long)ctx->data;
-	__u64 *meta;
+	__u64 *meta, hardware = 0;
 
 	if (p + 14 > (const __u8 *)(long)ctx->data_end || be16(p + 12) != 0x88f7)
 		return;
-	if (bpf_xdp_adjust_meta(ctx, -16))
+#ifdef HARDWARE
+	if (bpf_xdp_metadata_rx_timestamp(ctx, &hardware))
+		hardware = 0;
+#endif
+	if (bpf_xdp_adjust_meta(ctx, -24))
 		return;
 	meta = (void *)(long)ctx->data_meta;
-	if ((void *)(meta + 2) > (void *)(long)ctx->data)
+	if ((void *)(meta + 3) > (void *)(long)ctx->data)
 		return;
 	meta[0] = STAMP_MAGIC;
 	meta[1] = bpf_ktime_get_ns();
+	meta[2] = hardware;
 }
 
 /* xdp.frags: the program sees only the first part of a frame that is larger

@@ -86,6 +86,12 @@ func stampsOf(p *dataplane.PortStats, recorded bool) string {
 	case p.Stamped == 0 && p.Unstamped > 0:
 		return "worker: the driver leaves no room for stamps"
 	}
+	if p.StampedByNIC > 0 {
+		if p.StampedByNIC < p.Stamped {
+			return "hardware: the clock of the NIC, and the kernel where it said nothing"
+		}
+		return "hardware: the clock of the NIC"
+	}
 	return "kernel: the XDP program, when the driver hands the frame over"
 }
 

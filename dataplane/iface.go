@@ -122,7 +122,9 @@ func (e *Engine) openIface(i *iface) (err error) {
 			return fmt.Errorf("interface %s: %w", i.key, err)
 		}
 		if i.prep == nil {
-			i.prep, err = prepare(link)
+			if i.prep, err = prepare(link); err == nil && spec.Timing {
+				i.prep.stamps(i.key.name)
+			}
 		}
 		return err
 	})
@@ -137,7 +139,7 @@ func (e *Engine) openIface(i *iface) (err error) {
 	if err != nil {
 		return errors.Join(fmt.Errorf("interface %s: %w", i.key, err), e.restore(i))
 	}
-	c := xsk.PortConfig{Interface: i.key.name, Filter: spec.Filter, Stamp: spec.Timing, Socket: xsk.Config{
+	c := xsk.PortConfig{Interface: i.key.name, Filter: spec.Filter, Stamp: spec.Timing, Hardware: i.prep.nic != nil, Socket: xsk.Config{
 		NetNS: i.key.netns, Mode: spec.Mode, RxSize: spec.RingSize, TxSize: spec.RingSize, FillSize: fill, BusyPoll: spec.BusyPoll,
 		// Frames longer than a chunk come in several.
 		Multibuffer: link.Attrs().MTU+maxLinkHeader > e.config.ChunkSize-frame.DefaultHeadroom,
@@ -160,7 +162,7 @@ func (e *Engine) openIface(i *iface) (err error) {
 		p.sockets, sockets = sockets[:n], sockets[n:]
 		d := &xdpDevice{sockets: p.sockets, tx: p.sockets[0], txSize: spec.RingSize, report: e.supervisor.poke}
 		if spec.Timing {
-			d.clock, d.stats = &e.clock, &p.line.stats
+			d.clock, d.stats, d.nic = &e.clock, &p.line.stats, i.prep.nic
 		}
 		p.device = d
 		p.state = "down: the link is not up yet"

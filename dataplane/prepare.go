@@ -21,6 +21,7 @@ type preparation struct {
 	already  []string // what was as it must be before we came
 	warnings []string
 	undo     []func() error // run in the interface's namespace, last first
+	nic      *follower      // of the clock by which hardware stamps frames of PTP; nil: there is none
 }
 
 // setup lists all settings that the switch relies on.
@@ -89,6 +90,21 @@ func prepare(link netlink.Link) (*preparation, error) {
 		p.already = append(p.already, "link up")
 	}
 	return p, nil
+}
+
+// stamps has the hardware stamp frames of PTP, where it can.
+func (p *preparation) stamps(name string) {
+	c, err := FindNICClock(name)
+	if err != nil {
+		return // the XDP program stamps
+	}
+	nic, undo, err := c.stamping(name)
+	if err != nil {
+		p.warnings = append(p.warnings, fmt.Sprintf("frames of PTP have no stamps of the hardware: %v", err))
+		return
+	}
+	p.nic = nic
+	p.did("stamps by "+c.Device, undo)
 }
 
 // did notes a setting and how to take it back.

@@ -77,8 +77,9 @@ type PortCounters struct {
 	Faults FaultCounters
 
 	// XDP, of a node with a clock: frames of PTP that the XDP program has stamped, and
-	// those for whose stamp the driver left no room.
-	Stamped, Unstamped uint64
+	// those for whose stamp the driver left no room. Of the first those that have the
+	// instant at which the hardware saw them.
+	Stamped, Unstamped, StampedByNIC uint64
 
 	// XDP: the port's sockets and XDP_STATISTICS.
 	Kicks         uint64 // transmit system calls

@@ -117,22 +117,30 @@ func beginning() (start time.Time, monotonic int64, err error) {
 	return start, monotonic, nil
 }
 
-// stamp writes to frames of PTP when they came, as the XDP program has noted it.
-// Such an instant behind now is of a clock that stands: it is not used. It counts the
-// frames with and without an instant.
-func (c *clock) stamp(now frame.Time, a *frame.Arena, v []frame.Ref, to *PortCounters) {
+// stamp writes to frames of PTP when they came, as the XDP program has noted it, or the
+// hardware before, whose clock nic is followed; nil: there is none. Such an instant behind
+// now is of a clock that stands: it is not used. It counts the frames with and without an
+// instant.
+func (c *clock) stamp(now frame.Time, a *frame.Arena, v []frame.Ref, to *PortCounters, nic *follower) {
 	for _, r := range v {
 		b := a.Bytes(r)
 		if len(b) < 14 || b[12] != etherTypePTP>>8 || b[13] != etherTypePTP&0xff {
 			continue
 		}
-		at := bpf.Stamp(a.Before(r, bpf.StampLen))
-		if at == 0 {
+		handed, seen := bpf.Stamp(a.Before(r, bpf.StampLen))
+		if handed == 0 {
 			to.Unstamped++
 			continue
 		}
 		to.Stamped++
-		if t := c.nodes(int64(at) - c.began); t > 0 && t <= now {
+		at := int64(handed)
+		if nic != nil && seen != 0 {
+			if t, ok := nic.monotonic(int64(seen), at); ok {
+				at = t
+				to.StampedByNIC++
+			}
+		}
+		if t := c.nodes(at - c.began); t > 0 && t <= now {
 			a.Meta(r).Stamp = t
 		}
 	}

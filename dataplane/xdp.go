@@ -15,8 +15,9 @@ type xdpDevice struct {
 	sockets []*xsk.Socket
 	tx      *xsk.Socket
 	txSize  int
-	turn    int    // the socket to receive from first, so that none starves
-	clock   *clock // PortSpec.Timing: what arrives is stamped; else nil
+	turn    int       // the socket to receive from first, so that none starves
+	clock   *clock    // PortSpec.Timing: what arrives is stamped; else nil
+	nic     *follower // of the clock of the hardware; nil: it stamps nothing
 	stats   *PortCounters
 
 	// The kernel said that the interface is down or gone. The supervisor is
@@ -40,7 +41,7 @@ func (d *xdpDevice) note() {
 func (d *xdpDevice) receive(now frame.Time, p *frame.Pool, out []frame.Ref) int {
 	n := d.take(p, out)
 	if d.clock != nil && n > 0 {
-		d.clock.stamp(now, p.Arena, out[:n], d.stats)
+		d.clock.stamp(now, p.Arena, out[:n], d.stats, d.nic)
 	}
 	return n
 }

@@ -19,6 +19,7 @@ type Link struct {
 	XDPID    uint32
 	Qdisc    string          // the root's
 	On       map[string]bool // offloads that are on, by ethtool's names
+	NICClock string          // that stamps frames of PTP, such as /dev/ptp0; empty: there is none
 	Carries  string          // what would be lost if it were taken over, as dataplane.Carries words it
 	Peer     *Link           // other end of a veth, if it was found
 }
@@ -120,11 +121,14 @@ func (l *Link) check(chunk int) []Finding {
 
 // stamps says what stamps frames of PTP have at the port, where its switch has a clock.
 func (l *Link) stamps() Finding {
-	when := "by the XDP program, as the driver hands them over"
-	if _, native := nativeDrivers[l.Driver]; !native {
+	when := "by the XDP program, as the driver hands them over; the hardware has no clock"
+	switch _, native := nativeDrivers[l.Driver]; {
+	case !native:
 		when = "by the XDP program, behind the kernel's own work on them (generic mode)"
+	case l.NICClock != "":
+		when = "by the hardware's clock " + l.NICClock + " where driver and kernel (6.3) tell it to XDP programs, else as the driver hands them over (show clock says which)"
 	}
-	return ok(l.Name+" clock stamps", "what arrives %s; what leaves last before the kernel gets it; stamps of hardware are not used", when)
+	return ok(l.Name+" clock stamps", "what arrives %s; what leaves last before the kernel gets it", when)
 }
 
 // offloads of the own end are no harm, since they are turned off.

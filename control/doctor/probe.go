@@ -64,6 +64,9 @@ func describe(netns string, link netlink.Link) *Link {
 			}
 		}
 	}
+	if c, err := dataplane.FindNICClock(at.Name); err == nil {
+		l.NICClock = c.Device
+	}
 	et, err := dataplane.OpenEthtool()
 	if err != nil {
 		return l

@@ -15,19 +15,21 @@ type PortConfig struct {
 	Queues    []int      // queues to serve; none means queue 0
 	Filter    bpf.Filter // which frames are taken from the kernel; all by default
 	Stamp     bool       // frames of PTP bear the instant at which they came (bpf.Stamp)
+	Hardware  bool       // that at which hardware saw them, too, where the driver tells it in native mode
 	Socket    Config     // for every socket: NetNS, Mode, rings; IfIndex and Queue are set by OpenPort
 }
 
 // Port is a device with its program and a socket for each queue served.
 type Port struct {
-	name    string
-	ifindex int
-	netns   string
-	mode    Mode
-	rungs   []Rung
-	program *bpf.Program
-	link    io.Closer
-	sockets []*Socket
+	name     string
+	ifindex  int
+	netns    string
+	mode     Mode
+	rungs    []Rung
+	program  *bpf.Program
+	hardware bool // it asks for stamps of the hardware
+	link     io.Closer
+	sockets  []*Socket
 }
 
 // OpenPort attaches the program to a device, opens the sockets and registers
@@ -51,7 +53,7 @@ func OpenPort(u *UMEM, c PortConfig) (*Port, error) {
 			return fmt.Errorf("interface %s%s: %w", c.Interface, inNetNS(c.Socket.NetNS), err)
 		}
 		p.ifindex, c.Socket.IfIndex = ifi.Index, ifi.Index
-		if p.program, err = bpf.Load(c.Filter, c.Stamp); err != nil {
+		if err := p.load(c); err != nil {
 			return fmt.Errorf("interface %s%s: %w", c.Interface, inNetNS(c.Socket.NetNS), err)
 		}
 		if err := p.climb(u, c, ifi); err != nil {
@@ -63,6 +65,19 @@ func OpenPort(u *UMEM, c PortConfig) (*Port, error) {
 		return nil, errors.Join(err, p.Close())
 	}
 	return p, nil
+}
+
+// load loads the program, one that asks the driver for stamps of the hardware where that
+// is wanted and the driver and the kernel have such programs.
+func (p *Port) load(c PortConfig) (err error) {
+	if c.Stamp && c.Hardware && c.Socket.Mode != Generic {
+		if p.program, err = bpf.LoadHardware(c.Filter, p.ifindex); err == nil {
+			p.hardware = true
+			return nil
+		}
+	}
+	p.program, err = bpf.Load(c.Filter, c.Stamp)
+	return err
 }
 
 // climb tries the modes from the best down.
@@ -87,6 +102,14 @@ func (p *Port) climb(u *UMEM, c PortConfig, ifi *net.Interface) error {
 func (p *Port) try(u *UMEM, c PortConfig, ifi *net.Interface, m Mode) error {
 	if p.link != nil && m == Generic {
 		p.detach()
+	}
+	if p.hardware && m == Generic { // such a program runs in drivers alone
+		p.program.Close()
+		p.hardware = false
+		var err error
+		if p.program, err = bpf.Load(c.Filter, c.Stamp); err != nil {
+			return err
+		}
 	}
 	if p.link == nil {
 		hook := bpf.Native
@@ -122,6 +145,9 @@ func (p *Port) IfIndex() int { return p.ifindex }
 
 // Mode returns the mode obtained.
 func (p *Port) Mode() Mode { return p.mode }
+
+// Hardware reports whether the program asks the driver for stamps of the hardware.
+func (p *Port) Hardware() bool { return p.hardware }
 
 // Rungs returns the modes tried, best first; the last is the one obtained.
 func (p *Port) Rungs() []Rung { return p.rungs }
