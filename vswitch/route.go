@@ -59,6 +59,8 @@ func (n *Node) route(now frame.Time) {
 			n.toLocal(r)
 		case m.Flags&(frame.HasIPv4|frame.HasIPv6) == 0:
 			n.drop(r, frame.LocalUnhandled)
+		case id == pipeline.NoEntry && n.routeAddr[i].dst.unroutable(m):
+			n.drop(r, frame.MulticastRouted) // a martian: nobody is told (RFC 1812 section 5.3.7)
 		case id == pipeline.NoEntry:
 			n.unreachable(now, r)
 		default:
