@@ -56,18 +56,27 @@ type Analysis struct {
 	network *Network
 	book    *traces.Book
 	links   map[linkKey]*link
+	digests int                   // bytes of those that wait
 	slots   map[frame.Time]*slots // by their length
 	nodes   map[string]*node
 	seen    map[string]Seen // by the start of an exporter: its last report
 	now     time.Time       // of the last message
 	out     []Event
 	stats   Stats
+	most    bounds
+	refused struct{ flows, digests, batches uint64 } // for want of memory
+}
+
+// bounds are of what an analysis holds.
+type bounds struct {
+	waiting, judged, digests, batches int // bytes
+	followed                          int // entries
 }
 
 // NewAnalysis returns an analysis of a lane from some message on.
 func NewAnalysis(n *Network) *Analysis {
 	return &Analysis{network: n, book: traces.New(n.plan), links: map[linkKey]*link{}, slots: map[frame.Time]*slots{}, nodes: map[string]*node{}, seen: map[string]Seen{},
-		stats: Stats{}}
+		stats: Stats{}, most: bounds{waiting: mostWaiting, judged: mostJudged, digests: mostDigests, batches: mostBatches, followed: mostFollowed}}
 }
 
 // Stats returns what was counted.

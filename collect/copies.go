@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"gswitch/telemetry"
@@ -26,12 +27,16 @@ type Copies struct {
 	Metrics *Metrics
 	Log     *slog.Logger
 
-	queue chan []byte
+	queue   chan []byte
+	waiting atomic.Int64  // bytes of these
+	overrun atomic.Uint64 // that found no room
 }
 
 const (
 	// mostCopies is how many copies wait for the stream.
 	mostCopies = 16384
+	// mostCopyBytes is how many bytes they have.
+	mostCopyBytes = 64 << 20
 	// mostTogether is how many of them make a message, in each lane.
 	mostTogether = 512
 	// longestCopy is the longest IP packet.
@@ -92,11 +97,16 @@ func (c *Copies) read(conn net.PacketConn) error {
 			c.Metrics.copies.WithLabelValues("lost").Inc()
 			continue
 		}
-		select {
-		case c.queue <- body:
-		default:
-			c.Metrics.copies.WithLabelValues("overrun").Inc()
+		if c.waiting.Add(int64(len(body))) <= mostCopyBytes {
+			select {
+			case c.queue <- body:
+				continue
+			default:
+			}
 		}
+		c.waiting.Add(-int64(len(body)))
+		c.overrun.Add(1)
+		c.Metrics.copies.WithLabelValues("overrun").Inc()
 	}
 }
 
@@ -133,6 +143,9 @@ func (c *Copies) keep(ctx context.Context) {
 			v = append(v, telemetry.Report{Kind: Mirrored, Boot: h.Boot, Sequence: next + uint64(len(v)), Body: <-c.queue})
 		}
 		next += uint64(len(v))
+		for i := range v {
+			c.waiting.Add(-int64(len(v[i].Body)))
+		}
 		if _, err := k.keep(ctx, v); err != nil {
 			c.Metrics.copies.WithLabelValues("lost").Add(float64(len(v)))
 			k = newKeeper(c.Store, c.Network, h) // which asks the stream what it has

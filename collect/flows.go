@@ -28,8 +28,17 @@ const (
 	apart = 2
 	// mostLengths bounds how many lengths of slots there are.
 	mostLengths = 8
-	// mostWaiting bounds the bytes of slots that wait.
+	// mostWaiting bounds the bytes of slots that wait, of all lengths. The oldest are judged
+	// before their time where they are more.
 	mostWaiting = 256 << 20
+	// mostJudged bounds what the reports of one slot take while it is judged: their tables,
+	// which may be far larger than the reports, and flowCost times their bytes. Others are
+	// not taken.
+	mostJudged = 1 << 30
+	flowCost   = 16
+	// mostFollowed bounds the flows that a watcher follows, at each place of each one. All are
+	// forgotten where they are more.
+	mostFollowed = 1 << 21
 )
 
 // slots is what all switches count of flows in slots of one length. Slots are numbered
@@ -54,6 +63,7 @@ type slots struct {
 type waitingSlot struct {
 	since   time.Time // when the first report came
 	reports []waitingReport
+	cost    int // of these when they are judged
 }
 
 type waitingReport struct {
@@ -64,6 +74,10 @@ type waitingReport struct {
 
 // size is what a report takes until its slot is judged.
 func (w *waitingReport) size() int { return len(w.body) + 128 }
+
+// cost is what it takes while its slot is judged: its table and a copy of that, and what
+// its flows become.
+func (w *waitingReport) cost() int { return 2*flowradar.TableBytes(w.body) + flowCost*len(w.body) }
 
 // reporter is a worker of a switch.
 type reporter struct{ sw, shard int }
@@ -149,12 +163,8 @@ func (a *Analysis) flowReport(m *message, r *telemetry.Report) {
 	// The nodes' clocks begin with the exporter.
 	begin := frame.Time(h.Slot)*length + frame.Time(m.Boot)
 	slot := uint64((begin + length/2) / length)
-	switch {
-	case begin < 0 || begin > frame.Time(a.now.UnixNano())+frame.Time(reportTimeout):
+	if begin < 0 || begin > frame.Time(a.now.UnixNano())+frame.Time(reportTimeout) {
 		a.problem("ahead")
-		return
-	case slot < s.next:
-		a.problem("late")
 		return
 	}
 	w := waitingReport{sw: sw, workers: 1, whole: h.Slots == 1 && h.From == frame.Time(h.Slot)*length, body: r.Body}
@@ -163,12 +173,24 @@ func (a *Analysis) flowReport(m *message, r *telemetry.Report) {
 			w.workers = n.Workers
 		}
 	}
+	for a.waitingBytes()+w.size() > a.most.waiting && a.judgeOldest() {
+	}
+	switch {
+	case slot < s.next:
+		a.problem("late")
+		return
+	case s.waiting[slot] != nil && s.waiting[slot].cost+w.cost() > a.most.judged:
+		a.refused.flows++
+		a.problem("full")
+		return
+	}
 	if s.waiting[slot] == nil {
 		s.waiting[slot] = &waitingSlot{since: a.now}
 		at, _ := slices.BinarySearch(s.order, slot)
 		s.order = slices.Insert(s.order, at, slot)
 	}
 	s.waiting[slot].reports = append(s.waiting[slot].reports, w)
+	s.waiting[slot].cost += w.cost()
 	s.bytes += w.size()
 	key := reporter{sw, int(h.Shard)}
 	if s.reporters[key] == nil {
@@ -178,6 +200,32 @@ func (a *Analysis) flowReport(m *message, r *telemetry.Report) {
 	t.slot, t.lastSeen = max(t.slot, slot+uint64(h.Slots)-1), a.now
 }
 
+// waitingBytes is what slots of all lengths take.
+func (a *Analysis) waitingBytes() (n int) {
+	for _, s := range a.slots {
+		n += s.bytes
+	}
+	return n
+}
+
+// judgeOldest judges a slot before its time, the oldest of the length that has the most
+// bytes. It returns false if none waits.
+func (a *Analysis) judgeOldest() bool {
+	var most *slots
+	for _, length := range slices.Sorted(maps.Keys(a.slots)) {
+		if s := a.slots[length]; len(s.order) > 0 && (most == nil || s.bytes > most.bytes) {
+			most = s
+		}
+	}
+	if most == nil {
+		return false
+	}
+	n := most.order[0]
+	most.order = most.order[1:]
+	a.judgeSlot(most, n)
+	return true
+}
+
 // judgeSlots decodes the slots that all switches have reported.
 func (a *Analysis) judgeSlots() {
 	for _, length := range slices.Sorted(maps.Keys(a.slots)) {
@@ -185,7 +233,7 @@ func (a *Analysis) judgeSlots() {
 		until := s.reportedTo(a.now)
 		for len(s.order) > 0 {
 			n := s.order[0]
-			if s.bytes <= mostWaiting && (n > until || a.now.Sub(s.waiting[n].since) < slotWait) {
+			if n > until || a.now.Sub(s.waiting[n].since) < slotWait {
 				break
 			}
 			s.order = s.order[1:]
@@ -266,6 +314,11 @@ func (a *Analysis) watch(s *slots, slot *flowradar.Slot) {
 		for _, f := range w.Note(slot.To, slot) {
 			e := s.event(&f)
 			found[e.ID] = e // what both see is one
+		}
+		if w.Len() > a.most.followed {
+			delete(s.watchers, first)
+			a.refused.flows++
+			a.problem("full")
 		}
 	}
 	s.noted = slot.Number

@@ -2,6 +2,7 @@ package collect
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -14,7 +15,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sys/unix"
 
+	"gswitch/control/api"
+	"gswitch/frame"
 	"gswitch/telemetry"
+	"gswitch/telemetry/flowradar"
+	"gswitch/telemetry/lossradar"
 )
 
 // peers are those that a pool is divided among in tests.
@@ -255,8 +260,145 @@ func TestEverNewExporters(t *testing.T) {
 	}
 	reg := prometheus.NewRegistry()
 	m := NewMetrics(reg)
-	m.analysed(0, a.Stats())
+	m.analysed(0, a.Stats(), a.uses())
 	if n := counter(t, reg, "gcollect_analysed_reports_total", "other"); n != more {
 		t.Errorf("%v reports of other kinds", n)
+	}
+}
+
+// Reports of a few bytes with tables of many megabytes do not take what the tables
+// would, however many they are; what waits has a bound.
+func TestTablesTakeTheirBound(t *testing.T) {
+	a := NewAnalysis(line(t))
+	a.most.judged = 16 << 20
+	table := flowradar.New(flowradar.Params{FilterBits: 1 << 20, FilterHashes: 4, Cells: 1 << 16, CellHashes: 4})
+	r := flowradar.Report{Node: 1, Slots: 1, Encoded: table}
+	long := frame.Time(slotLength)
+	// The slot is that of an instant that nobody else tells of, so that it waits.
+	slot := uint64(time.Second / slotLength)
+	r.Slot, r.From, r.To = slot, frame.Time(slot)*long, frame.Time(slot+1)*long
+	body := r.Append(nil)
+	if n := flowradar.TableBytes(body); len(body) > 200 || n < 1<<21 {
+		t.Fatalf("%d bytes, %d of tables", len(body), n)
+	}
+	m := &message{Hello: telemetry.Hello{Version: 1, Name: "s1", Boot: uint64(start.UnixNano()), Nodes: []telemetry.Node{{ID: 1, Name: "s1", Workers: 1}}}}
+	for i := range 100 {
+		m.reports = append(m.reports, telemetry.Report{Kind: flowKind, Node: 1, Boot: m.Boot, Sequence: uint64(i + 1), Body: body})
+	}
+	a.Add(start.Add(2*time.Second), m)
+	full := a.Stats()[Stat{reportProblems, "full"}]
+	w := a.slots[long].waiting
+	if full == 0 || len(w) != 1 {
+		t.Fatalf("%d are refused, %d slots wait", full, len(w))
+	}
+	for _, s := range w {
+		if s.cost > a.most.judged || len(s.reports)+int(full) != 100 {
+			t.Errorf("%d reports cost %d, %d are refused", len(s.reports), s.cost, full)
+		}
+	}
+	if u := a.uses(); u.flows == 0 || u.refused.flows != full {
+		t.Errorf("%+v", u)
+	}
+}
+
+// Slots of instants far apart wait until they take their bound; then the oldest are
+// judged.
+func TestSlotsThatWaitAreBounded(t *testing.T) {
+	a := NewAnalysis(line(t))
+	a.most.waiting, a.most.followed = 1<<20, 1000
+	long := frame.Time(slotLength)
+	exact := flowradar.NewExact(1 << 12)
+	for i := range 1 << 12 {
+		exact.Update(flowradar.Key{Addrs: uint64(i) << 20, Rest: uint64(i)}, flowradar.Traffic{Packets: 1, Bytes: 100})
+	}
+	hello := telemetry.Hello{Version: 1, Name: "s1", Boot: uint64(start.UnixNano()), Nodes: []telemetry.Node{{ID: 1, Name: "s1", Workers: 1}}}
+	most := 0
+	for i := range 30 {
+		slot := uint64(100 + i)
+		r := flowradar.Report{Node: 1, Slots: 1, Exact: exact, Slot: slot, From: frame.Time(slot) * long, To: frame.Time(slot+1) * long}
+		m := &message{Hello: hello, reports: []telemetry.Report{{Kind: flowKind, Node: 1, Boot: hello.Boot, Sequence: uint64(i + 1), Body: r.Append(nil)}}}
+		a.Add(start.Add(2*time.Second), m)
+		most = max(most, a.waitingBytes())
+	}
+	if s := a.slots[long]; most > a.most.waiting || s.next == 0 || a.uses().followed > a.most.followed || a.uses().refused.flows == 0 {
+		t.Errorf("%d bytes waited, judged up to slot %d, %+v", most, s.next, a.uses())
+	}
+}
+
+// Digests of an end whose other end says nothing, and of instants that are far ahead,
+// wait until they take their bound; then the newest are left out.
+func TestDigestsThatWaitAreBounded(t *testing.T) {
+	a := NewAnalysis(line(t))
+	a.most.digests = 1 << 20
+	d := lossradar.NewDigest(lossradar.Shape{Cells: 1 << 10, Hashes: 3})
+	hello := telemetry.Hello{Version: 1, Name: "s1", Boot: uint64(start.UnixNano()), Nodes: []telemetry.Node{{ID: 1, Name: "s1", Workers: 1}}}
+	for i := range 200 {
+		at := frame.Time(3600+i) * frame.Second
+		r := lossradar.Report{Meter: lossradar.Meter{Node: 1, Port: 1}, Batch: uint64(i), From: at, To: at + period, Digest: d}
+		m := &message{Hello: hello, reports: []telemetry.Report{{Kind: lossKind, Node: 1, Boot: hello.Boot, Sequence: uint64(i + 1), Body: r.Append(nil)}}}
+		a.Add(start.Add(time.Second), m)
+		if a.digests > a.most.digests {
+			t.Fatalf("%d bytes wait", a.digests)
+		}
+	}
+	u := a.uses()
+	if n := a.Stats()[Stat{reportProblems, "full"}]; n == 0 || u.refused.digests != n {
+		t.Errorf("%d are left out, %+v", n, u)
+	}
+	for _, l := range a.links {
+		if l.waiting[0].Batch != 0 || l.waiting[len(l.waiting)-1].Batch != uint64(len(l.waiting)-1) {
+			t.Error("the wrong ones are left out")
+		}
+	}
+	backwards := lossradar.Report{Meter: lossradar.Meter{Node: 1, Port: 1}, From: 2 * frame.Second, To: frame.Second, Digest: d}
+	a.Add(start.Add(time.Second), &message{Hello: hello, reports: []telemetry.Report{{Kind: lossKind, Node: 1, Boot: hello.Boot, Sequence: 1000, Body: backwards.Append(nil)}}})
+	if n := a.Stats()[Stat{reportProblems, "bad"}]; n != 1 {
+		t.Errorf("a batch that ends before it begins: %d", n)
+	}
+}
+
+// Each collector that lives tells what is bounded.
+func TestLimitsAreTold(t *testing.T) {
+	h := openHub(t, t.TempDir(), 16<<20)
+	if _, err := h.store.lanes.Put(t.Context(), "collector.a", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.store.lanes.Put(t.Context(), "collector.b", nil); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 2)
+	for _, id := range []string{"b", "a"} {
+		r := NewReceiver(h.store, &Network{}, nil, NewMetrics(prometheus.NewRegistry()), quietly)
+		part := r.bodies.of(peers[0])
+		if !part.try(1000) {
+			t.Fatal("no room")
+		}
+		go func() {
+			done <- h.store.AnswerLimits(t.Context(), func(ctx context.Context) (*api.Limits, error) {
+				v, err := h.store.Limits(ctx)
+				v = append(append(v, r.Limits()...), r.Metrics.Limits()...)
+				for _, l := range v {
+					l.Switch = id
+				}
+				return &api.Limits{Limits: v}, err
+			})
+		}()
+	}
+	var all *api.Limits
+	for {
+		var err error
+		if all, err = h.store.AskLimits(t.Context()); err == nil && all.Limits[0].Switch != all.Limits[len(all.Limits)-1].Switch {
+			break // both have begun to answer
+		}
+	}
+	got := map[string]*api.Limit{}
+	for _, l := range all.Limits {
+		got[l.Switch+" "+l.Name] = l
+	}
+	for name, want := range map[string][2]uint64{"a reports that are being read": {1000, mostBodies}, "b connections of exporters": {0, mostConnections},
+		"b what exporters said they are": {0, mostHellos}, "a stream of reports": {0, 16 << 20}, "a lanes that are analysed here": {0, Lanes}} {
+		if l := got[name]; l == nil || l.Used != want[0] || l.Limit != want[1] {
+			t.Errorf("%s: %v, want %v", name, l, want)
+		}
 	}
 }

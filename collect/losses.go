@@ -21,6 +21,14 @@ const (
 	reportTimeout = 10 * time.Second
 	// longestBatch bounds what is remembered.
 	longestBatch = frame.Second
+	// mostDigests bounds the bytes of digests that wait for those of the other end, of all
+	// links of a lane, and mostBatches those of batches that are not decided. The newest of
+	// the link that has the most are left out where they are more, and such a link begins
+	// anew.
+	mostDigests = 256 << 20
+	mostBatches = 512 << 20
+	// digestCost is what a digest takes beside its cells.
+	digestCost = 256
 )
 
 // linkKey is a direction of a link.
@@ -48,6 +56,7 @@ type link struct {
 	period   frame.Time
 	workers  [2]int
 	waiting  []*lossradar.Report // by their end
+	bytes    int                 // of these
 	judged   frame.Time          // how far the collector is
 	sum      lossradar.Sum       // when it was looked at last
 }
@@ -63,6 +72,10 @@ const (
 func (a *Analysis) digest(m *message, r *telemetry.Report) {
 	d, err := lossradar.Parse(r.Body, 1<<16)
 	if err != nil {
+		a.problem("bad")
+		return
+	}
+	if d.To < d.From || (d.To-d.From)/longestBatch > 256 {
 		a.problem("bad")
 		return
 	}
@@ -131,16 +144,68 @@ func (l *link) add(a *Analysis, d *lossradar.Report) {
 		return 1
 	})
 	l.waiting = slices.Insert(l.waiting, at, d)
+	l.hold(a, sizeOf(d))
+	for a.digests > a.most.digests {
+		a.leaveOut()
+	}
+}
+
+// sizeOf is what a digest takes.
+func sizeOf(d *lossradar.Report) int { return d.Shape.Bytes() + digestCost }
+
+// hold counts bytes of digests that wait.
+func (l *link) hold(a *Analysis, n int) {
+	l.bytes += n
+	a.digests += n
+}
+
+// leaveOut forgets the newest digest of the link that has the most: one that is of an
+// instant far ahead waits for ever.
+func (a *Analysis) leaveOut() {
+	var most *link
+	for _, k := range a.linkKeys() {
+		if l := a.links[k]; most == nil || l.bytes > most.bytes {
+			most = l
+		}
+	}
+	last := len(most.waiting) - 1
+	d := most.waiting[last]
+	most.waiting = slices.Delete(most.waiting, last, last+1)
+	most.hold(a, -sizeOf(d))
+	if most.collect != nil {
+		most.collect.Missed(d.Meter.Node, min(d.To, frame.Time(a.now.UnixNano())+frame.Time(reportTimeout)))
+	}
+	a.refused.digests++
+	a.problem("full")
+}
+
+// batchBytes is what batches of all links take that are not decided.
+func (a *Analysis) batchBytes() (n int) {
+	for _, l := range a.links {
+		if l.collect != nil {
+			n += l.collect.Bytes()
+		}
+	}
+	return n
+}
+
+// beginAnew has the link begin anew whose batches take the most.
+func (a *Analysis) beginAnew() {
+	var most *link
+	for _, k := range a.linkKeys() {
+		if l := a.links[k]; l.collect != nil && (most == nil || l.collect.Bytes() > most.collect.Bytes()) {
+			most = l
+		}
+	}
+	a.found(most, most.collect.Flush())
+	most.collect = nil
+	a.refused.batches++
+	a.problem("full")
 }
 
 // judgeLinks looks how far the ends of links are, and evaluates what both have reported.
 func (a *Analysis) judgeLinks() {
-	keys := make([]linkKey, 0, len(a.links))
-	for k := range a.links {
-		keys = append(keys, k)
-	}
-	slices.SortFunc(keys, func(x, y linkKey) int { return cmp.Or(cmp.Compare(x.link, y.link), cmp.Compare(x.from, y.from)) })
-	for _, k := range keys {
+	for _, k := range a.linkKeys() {
 		l := a.links[k]
 		l.from, l.to = a.nodes[l.ends[0]], a.nodes[l.ends[1]]
 		a.judgeLink(l)
@@ -148,11 +213,24 @@ func (a *Analysis) judgeLinks() {
 			delete(a.links, k)
 		}
 	}
+	for a.batchBytes() > a.most.batches {
+		a.beginAnew()
+	}
 	for name, n := range a.nodes {
 		if a.now.Sub(n.lastSeen) > Memory/2 {
 			delete(a.nodes, name)
 		}
 	}
+}
+
+// linkKeys are those of all links, in one order.
+func (a *Analysis) linkKeys() []linkKey {
+	keys := make([]linkKey, 0, len(a.links))
+	for k := range a.links {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(x, y linkKey) int { return cmp.Or(cmp.Compare(x.link, y.link), cmp.Compare(x.from, y.from)) })
+	return keys
 }
 
 func (l *link) lastSeen() (t time.Time) {
@@ -197,6 +275,7 @@ func (a *Analysis) judgeLink(l *link) {
 	for len(l.waiting) > 0 && l.waiting[0].To <= until {
 		d := l.waiting[0]
 		l.waiting = l.waiting[1:]
+		l.hold(a, -sizeOf(d))
 		if !l.fits(d) && !l.begin(a, d) {
 			continue
 		}

@@ -23,6 +23,7 @@ type Metrics struct {
 
 	mu    sync.Mutex
 	found map[int]Stats // by lane that is analysed here
+	uses  map[int]uses  // by the same
 	left  Stats         // of those that were
 }
 
@@ -31,7 +32,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
 		reports:   vec("gcollect_reports_total", "Reports that exporters sent, by what became of them: they are in the stream (stored), were there already (again), or are larger than a message may be (too-large).", "outcome"),
 		copies:    vec("gcollect_copies_total", "Copies of packets that came, by what became of them: they are in the stream (stored), there was no time for them (overrun), or the stream did not take them (lost).", "outcome"),
-		refused:   vec("gcollect_refused_total", "Connections and copies from addresses that may not send (--from), and connections beyond those that there is room for (full).", "what"),
+		refused:   vec("gcollect_refused_total", "Connections and copies from addresses that may not send (--from), and connections beyond those that there is room for (full), or that found no memory (memory).", "what"),
 		missing:   one("gcollect_missing_reports_total", "Reports that exporters have lost before they sent them, by their numbers."),
 		bad:       one("gcollect_bad_connections_total", "Connections that ended since what came over them was no report."),
 		exporters: prometheus.NewGauge(prometheus.GaugeOpts{Name: "gcollect_exporters", Help: "Exporters that are connected."}),
@@ -40,7 +41,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		lanes:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "gcollect_lanes", Help: "Lanes that are analysed here."}),
 		messages:  one("gcollect_messages_total", "Messages of the stream of reports that were analysed."),
 		failed:    one("gcollect_lane_failures_total", "Times that the analysis of a lane ended with an error; it is begun again."),
-		found:     map[int]Stats{}, left: Stats{},
+		found:     map[int]Stats{}, uses: map[int]uses{}, left: Stats{},
 	}
 	r.MustRegister(m.reports, m.copies, m.refused, m.missing, m.bad, m.exporters, m.events, m.again, m.lanes, m.messages, m.failed, m)
 	return m
@@ -66,7 +67,7 @@ var families = map[string]struct {
 	labels func(label string) []string
 }{
 	analysedReports: {desc("analysed_reports_total", "Reports that were analysed, by their kind.", "kind"), same},
-	reportProblems:  {desc("report_problems_total", "Reports that say nothing: they cannot be read (bad), are of a kind or a port that is not known here (foreign), came twice (again), came after their batch or slot was judged (late), are of an instant that has not been yet (ahead), or have another shape than those of the other end (different).", "problem"), same},
+	reportProblems:  {desc("report_problems_total", "Reports that say nothing: they cannot be read (bad), are of a kind or a port that is not known here (foreign), came twice (again), came after their batch or slot was judged (late), are of an instant that has not been yet (ahead), have another shape than those of the other end (different), or found no memory (full).", "problem"), same},
 	tracedPackets:   {desc("traces_total", "Packets that were traced by copies, by what became of them.", "what"), same},
 	tracesEarly:     {desc("traces_early_total", "Of these, packets that were judged before all copies may have been there: there were too many at once, of one packet, or for too long."), none},
 	copies:          {desc("analysed_copies_total", "Copies that were analysed: put into traces, of no IPv4 packet or no copy at all (other), or missing by their numbers.", "outcome"), same},
@@ -106,11 +107,11 @@ func (m *Metrics) Collect(c chan<- prometheus.Metric) {
 	}
 }
 
-// analysed notes what the analysis of a lane counted so far.
-func (m *Metrics) analysed(lane int, s Stats) {
+// analysed notes what the analysis of a lane counted so far, and what it holds.
+func (m *Metrics) analysed(lane int, s Stats, u uses) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.found[lane] = s
+	m.found[lane], m.uses[lane] = s, u
 }
 
 // leftLane notes that it ends.
@@ -119,6 +120,7 @@ func (m *Metrics) leftLane(lane int) {
 	defer m.mu.Unlock()
 	m.left.add(m.found[lane])
 	delete(m.found, lane)
+	delete(m.uses, lane)
 }
 
 func (s Stats) add(o Stats) {

@@ -355,9 +355,11 @@ func (r *run) onward(ctx context.Context) error {
 // keepPosition writes how far the lane is analysed, and takes out of the stream what
 // nobody needs any more.
 func (r *run) keepPosition(ctx context.Context) error {
+	counted := Stats{}
 	if r.resumed {
-		r.Metrics.analysed(r.lane, r.analysis.Stats().minus(r.before))
+		counted = r.analysis.Stats().minus(r.before)
 	}
+	r.Metrics.analysed(r.lane, counted, r.analysis.uses())
 	if r.position.Seq == r.written && r.position.Owner != "" {
 		return nil
 	}

@@ -35,9 +35,14 @@ func (c *Clients) limits() (v []*api.Limit) {
 		v = append(v, &api.Limit{Kind: "connections", Name: fmt.Sprintf("connections at %v", l.Addr()), Unit: "connections", Used: uint64(l.open), Limit: maxConnections, Refused: l.refused})
 		l.mu.Unlock()
 	}
-	return append(v,
-		&api.Limit{Kind: "requests", Name: "requests under way", Unit: "requests", Used: uint64(c.requests.Load()), Limit: uint64(len(c.listeners) * maxConnections * maxRequests)},
-		&api.Limit{Kind: "requests", Name: "documents that are read", Unit: "requests", Used: uint64(min(1, c.documents.Load())), Limit: 1},
-		&api.Limit{Kind: "requests", Name: "bytes of a document", Unit: "bytes", Limit: maxDocument},
-		&api.Limit{Kind: "requests", Name: "bytes of another request", Unit: "bytes", Limit: maxRequest})
+	return append(v, &api.Limit{Kind: "requests", Name: "requests under way", Unit: "requests", Used: uint64(c.requests.Load()), Limit: uint64(len(c.listeners) * maxConnections * maxRequests)})
+}
+
+// documentLimits are those of what an API takes.
+func (c *Clients) documentLimits() []*api.Limit {
+	return []*api.Limit{
+		{Kind: "requests", Name: "documents that are read", Unit: "requests", Used: uint64(min(1, c.documents.Load())), Limit: 1},
+		{Kind: "requests", Name: "bytes of a document", Unit: "bytes", Limit: maxDocument},
+		{Kind: "requests", Name: "bytes of another request", Unit: "bytes", Limit: maxRequest},
+	}
 }

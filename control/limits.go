@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"log/slog"
 	"math"
 	"os"
 	"runtime/debug"
@@ -108,14 +109,21 @@ func portLimits(sw *metrics.Switch, p *metrics.Port, use *vswitch.NeighborUse) [
 
 // ProcessLimits are those of a daemon as a process: memory by what, captures,
 // connections, requests, files, and lines of the log.
-func ProcessLimits(e *dataplane.Engine, c *Clients, log any) []*api.Limit {
+func ProcessLimits(e *dataplane.Engine, c *Clients, log slog.Handler) []*api.Limit {
 	st := e.Stats()
 	chunk := uint64(st.ChunkSize)
+	v := append(ProgramLimits(st.GC.HeapBytes, c, log),
+		&api.Limit{Kind: "memory", Name: "packet memory", Unit: "bytes", Used: uint64(st.Chunks-st.FreeChunks) * chunk, Limit: uint64(st.Chunks) * chunk, Key: "memory.frames"},
+		&api.Limit{Kind: "memory", Name: "captures", Unit: "captures", Used: uint64(st.Captures), Limit: dataplane.MaxCaptures})
+	return append(v, c.documentLimits()...)
+}
+
+// ProgramLimits are those that every program has that listens: its memory, of which so
+// many bytes are its heap, connections, requests, files, and lines of the log.
+func ProgramLimits(heap uint64, c *Clients, log slog.Handler) []*api.Limit {
 	v := []*api.Limit{
 		{Kind: "memory", Name: "resident", Unit: "bytes", Used: resident(), Limit: cgroupMemory()},
-		{Kind: "memory", Name: "packet memory", Unit: "bytes", Used: uint64(st.Chunks-st.FreeChunks) * chunk, Limit: uint64(st.Chunks) * chunk, Key: "memory.frames"},
-		{Kind: "memory", Name: "heap", Unit: "bytes", Used: st.GC.HeapBytes, Limit: goMemory(), Key: "GOMEMLIMIT"},
-		{Kind: "memory", Name: "captures", Unit: "captures", Used: uint64(st.Captures), Limit: dataplane.MaxCaptures},
+		{Kind: "memory", Name: "heap", Unit: "bytes", Used: heap, Limit: goMemory(), Key: "GOMEMLIMIT"},
 	}
 	v = append(v, c.limits()...)
 	files := &api.Limit{Kind: "files", Name: "open files", Unit: "files", Used: openFiles(), Key: "LimitNOFILE"}

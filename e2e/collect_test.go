@@ -95,6 +95,9 @@ func TestCollectLosses(t *testing.T) {
 	write(t, fabric, "version: 1\nname: line\nmode: l2\nhosts: [h1, h2]\nswitches: [s1, s2]\nlinks: [{a: h1, b: s1}, {a: h2, b: s2}, {a: s1, b: s2, rate: 10Gbps}]\n")
 	at := freePort(t)
 	c := newCollector(t, fabric, "--reports", at)
+	if out, err := exec.Command(gcollect, "show", "limits", "--data", c.data).CombinedOutput(); err != nil || !strings.Contains(string(out), "reports that are being read") || !strings.Contains(string(out), "connections of the NATS server") {
+		t.Errorf("gcollect show limits: %v\n%s", err, out)
+	}
 	d, _ := runConfig(t, fmt.Sprintf(`version: 1
 export: {to: %[2]q}
 switches:

@@ -197,8 +197,15 @@ type Traces struct {
 	open           map[Key]*Trace
 	oldest, newest *Trace // by Last
 	out            []*Trace
+	hops           int    // of those that are open
 	Early          uint64 // traces that were finished before they were whole
 }
+
+// MostHops is how many hops all open traces have together.
+const MostHops = 1 << 20
+
+// Hops is how many they have now.
+func (t *Traces) Hops() int { return t.hops }
 
 // IdleTime is how long no copy of a packet must have come before its trace is
 // whole (section 4.2.1): longer than the slowest way.
@@ -223,6 +230,10 @@ func (t *Traces) Add(now frame.Time, k Key, h Hop) {
 	if h.At == 0 {
 		h.At = now
 	}
+	if t.hops >= MostHops {
+		t.Early++
+		t.finish(t.oldest)
+	}
 	tr := t.open[k]
 	if tr != nil && (len(tr.Hops)+len(tr.Dropped) >= mostHops || now-tr.began >= OldestTrace) {
 		t.Early++
@@ -241,6 +252,7 @@ func (t *Traces) Add(now frame.Time, k Key, h Hop) {
 		tr = t.begin(now, k, &h)
 	}
 	tr.Hops = append(tr.Hops, h)
+	t.hops++
 	tr.Debug = tr.Debug || h.DSCP&DebugDSCP != 0
 	t.touch(now, tr)
 }
@@ -296,6 +308,7 @@ func (t *Traces) dropped(now frame.Time, tr *Trace, k Key, h Hop) {
 		tr = t.begin(now, k, &h)
 	}
 	tr.Dropped = append(tr.Dropped, h)
+	t.hops++
 	t.touch(now, tr)
 }
 
@@ -312,6 +325,7 @@ func (t *Traces) Advance(now frame.Time) []*Trace {
 func (t *Traces) finish(tr *Trace) {
 	delete(t.open, tr.Key)
 	t.remove(tr)
+	t.hops -= len(tr.Hops) + len(tr.Dropped)
 	tr.judge(t.network)
 	t.out = append(t.out, tr)
 }

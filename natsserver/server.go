@@ -24,6 +24,10 @@ import (
 // MaxPayload is how large a message of the server may be.
 const MaxPayload = 8 << 20
 
+// MaxConnections is how many clients a server has at most, with those that have not
+// shown the token.
+const MaxConnections = 4096
+
 // Options say what a server keeps, and for whom.
 type Options struct {
 	Program string // whose server it is
@@ -96,7 +100,7 @@ func New(o Options) (*Server, error) {
 		a.Token = rand.Text()
 	}
 	so := &server.Options{ServerName: o.Program, Host: host, Port: int(port), Authorization: a.Token, NoSigs: true, MaxPayload: MaxPayload,
-		JetStream: true, StoreDir: o.Dir, JetStreamMaxStore: o.Limit, JetStreamMaxMemory: 16 << 20, SyncAlways: o.Always}
+		MaxConn: MaxConnections, JetStream: true, StoreDir: o.Dir, JetStreamMaxStore: o.Limit, JetStreamMaxMemory: 16 << 20, SyncAlways: o.Always}
 	if so.Port == 0 {
 		so.Port = server.RANDOM_PORT
 	}

@@ -144,7 +144,7 @@ func (f *clockFlags) run(ctx context.Context, a *app, stdout, stderr io.Writer) 
 		if err != nil {
 			return err
 		}
-		jobs = append(jobs, func(ctx context.Context) error { return serveMetrics(ctx, l, registry) })
+		jobs = append(jobs, func(ctx context.Context) error { return serveMetrics(ctx, l, registry, new(control.Clients)) })
 	}
 	if err := f.keep.Drop(log, privilege.Need{}); err != nil {
 		return err

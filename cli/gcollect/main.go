@@ -63,7 +63,7 @@ the work over an external cluster (--nats). The other verbs show what was found.
 	f.StringVar(&a.nats, "nats", "", "URLs of a NATS cluster with JetStream that has the streams, in place of the server in gcollect run")
 	f.StringVar(&a.creds, "creds", "", "with --nats: file with NATS credentials")
 	f.BoolVar(&a.json, "json", false, "print JSON")
-	root.AddCommand(a.runCommand(), a.eventsCommand(), a.exportCommand(), a.statusCommand(), a.clockCommand(), versionCommand())
+	root.AddCommand(a.runCommand(), a.eventsCommand(), a.exportCommand(), a.statusCommand(), a.showCommand(), a.clockCommand(), versionCommand())
 	return root
 }
 

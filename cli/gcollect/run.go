@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 
 	"gswitch/collect"
 	"gswitch/control"
+	"gswitch/control/api"
 	"gswitch/control/cli"
 	"gswitch/control/privilege"
 	"gswitch/fabric"
@@ -151,6 +153,30 @@ type parts struct {
 	server   *natsserver.Server // nil: the streams are in a cluster
 	registry *prometheus.Registry
 	metrics  *collect.Metrics
+	clients  control.Clients // of /metrics
+	bounded  []interface{ Limits() []*api.Limit }
+}
+
+// limits tells what is bounded of this collector.
+func (p *parts) limits(ctx context.Context, log *slog.Logger) (*api.Limits, error) {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	v := control.ProgramLimits(m.HeapAlloc, &p.clients, log.Handler())
+	for _, b := range p.bounded {
+		v = append(v, b.Limits()...)
+	}
+	streams, err := p.store.Limits(ctx)
+	if err != nil {
+		return nil, err
+	}
+	v = append(v, streams...)
+	if p.server != nil {
+		v = append(v, &api.Limit{Kind: "connections", Name: "connections of the NATS server", Unit: "connections", Used: uint64(p.server.NumClients()), Limit: natsserver.MaxConnections})
+	}
+	for _, l := range v {
+		l.Switch = p.id
+	}
+	return &api.Limits{Limits: v}, nil
 }
 
 // serve opens the ports, says that it is ready, and runs until ctx or a part ends.
@@ -164,6 +190,7 @@ func (f *runFlags) serve(ctx context.Context, log *slog.Logger, stdout io.Writer
 		}
 		r := collect.NewReceiver(p.store, p.network, p.from, p.metrics, log)
 		jobs = append(jobs, func(ctx context.Context) error { return r.Serve(ctx, l) })
+		p.bounded = append(p.bounded, r)
 		where = append(where, "reports at "+l.Addr().String())
 	}
 	for i, open := range []func() (net.PacketConn, error){
@@ -180,6 +207,7 @@ func (f *runFlags) serve(ctx context.Context, log *slog.Logger, stdout io.Writer
 		}
 		c := &collect.Copies{Store: p.store, Network: p.network, From: p.from, Name: p.id + "-" + over, Metrics: p.metrics, Log: log}
 		jobs = append(jobs, func(ctx context.Context) error { return c.Serve(ctx, conn) })
+		p.bounded = append(p.bounded, c)
 		where = append(where, "copies over "+over+" at "+conn.LocalAddr().String())
 	}
 	if f.metrics != "" {
@@ -187,11 +215,14 @@ func (f *runFlags) serve(ctx context.Context, log *slog.Logger, stdout io.Writer
 		if err != nil {
 			return err
 		}
-		jobs = append(jobs, func(ctx context.Context) error { return serveMetrics(ctx, l, p.registry) })
+		jobs = append(jobs, func(ctx context.Context) error { return serveMetrics(ctx, l, p.registry, &p.clients) })
 		where = append(where, "metrics at "+l.Addr().String())
 	}
 	w := &collect.Workers{Store: p.store, Network: p.network, ID: p.id, Metrics: p.metrics, Log: log}
-	jobs = append(jobs, w.Run)
+	p.bounded = append(p.bounded, p.metrics)
+	jobs = append(jobs, w.Run, func(ctx context.Context) error {
+		return p.store.AnswerLimits(ctx, func(ctx context.Context) (*api.Limits, error) { return p.limits(ctx, log) })
+	})
 	if p.server != nil {
 		jobs = append(jobs, func(ctx context.Context) error { return supervise(ctx, p.server) })
 	}
@@ -233,17 +264,13 @@ func supervise(ctx context.Context, s *natsserver.Server) error {
 	}
 }
 
-func serveMetrics(ctx context.Context, l net.Listener, r *prometheus.Registry) error {
+// serveMetrics answers requests for metrics, from so many connections, and for as long, as
+// daemons do.
+func serveMetrics(ctx context.Context, l net.Listener, r *prometheus.Registry, c *control.Clients) error {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
-	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10}
-	stop := context.AfterFunc(ctx, func() { srv.Close() })
-	defer stop()
-	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	return control.Serve(ctx, mux, []net.Listener{l}, c)
 }
 
 // connect opens the connection to the streams, and the server if it is within.

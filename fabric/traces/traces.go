@@ -12,8 +12,13 @@ import (
 	"gswitch/wire"
 )
 
-// mostOpen bounds the memory of packets whose traces are not whole yet.
-const mostOpen = 1 << 17
+const (
+	// mostOpen bounds the memory of packets whose traces are not whole yet.
+	mostOpen = 1 << 17
+	// mostSources is of how many sessions of switches the last number is known. Beyond it
+	// all are forgotten, and copies that are missing in that moment are not counted.
+	mostSources = 1 << 16
+)
 
 // Book collects copies and makes traces of them. Traces of packets that nothing
 // more came of for a second are whole.
@@ -103,6 +108,9 @@ func (b *Book) Choose(filter string) error {
 	return err
 }
 
+// Hops is how much of traces that are not whole is known, of mirror.MostHops.
+func (b *Book) Hops() int { return b.traces.Hops() }
+
 // Early is how many traces were judged before they were whole, for want of memory.
 func (b *Book) Early() uint64 { return b.traces.Early }
 
@@ -117,6 +125,9 @@ func (b *Book) number(c *mirror.Copied) {
 		if gap := c.Sequence - last - 1; gap < 1<<31 {
 			b.Lost += uint64(gap)
 		}
+	}
+	if len(b.sequence) >= mostSources {
+		clear(b.sequence)
 	}
 	b.sequence[from] = c.Sequence
 }

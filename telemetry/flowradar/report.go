@@ -144,6 +144,23 @@ func ParseHeader(b []byte) (*Report, error) {
 	return r, nil
 }
 
+// cellMemory is what a cell takes in memory, in bytes.
+const cellMemory = 32
+
+// TableBytes is how much memory Parse reserves for the encoded table of a report, which
+// may be far more than the report has bytes: an empty table is written in a few.
+func TableBytes(b []byte) int {
+	if len(b) < headerBytes+8 || b[3]&hasEncoded == 0 {
+		return 0
+	}
+	be := binary.BigEndian
+	filter, cells := be.Uint32(b[headerBytes:]), be.Uint32(b[headerBytes+4:])
+	if filter > maxWireFilter || cells > maxWireCells {
+		return 0 // Parse refuses it
+	}
+	return int(filter)/8 + int(cells)*cellMemory
+}
+
 // Parse reads the wire form of a report.
 func Parse(b []byte) (*Report, error) {
 	r, err := ParseHeader(b)

@@ -103,6 +103,10 @@ func NewLooseWatcher(ports [][]End, apart uint64) *Watcher {
 	return w
 }
 
+// Len is how much a watcher remembers: flows at links and in tables, where they came
+// from, and those that go round.
+func (w *Watcher) Len() int { return len(w.places) + len(w.came) + len(w.loops) }
+
 // Note takes the next slot and returns what it shows, by flow. The slice is good
 // until the next call.
 func (w *Watcher) Note(now frame.Time, s *Slot) []Finding {

@@ -70,6 +70,9 @@ func NewCollector(t Timing, grace frame.Time, segments []Segment, thresholds []T
 	return &Collector{pairer: p, timing: t, thresholds: thresholds, wait: 4*t.Period + 2*p.wait(), sums: make([]Sum, len(segments))}
 }
 
+// Bytes is about how much memory batches take whose outcome is not known.
+func (c *Collector) Bytes() int { return c.pairer.bytes() }
+
 // Add takes a report that arrived, as Pairer.Add does.
 func (c *Collector) Add(now frame.Time, r *Report) bool { return c.pairer.Add(now, r) }
 

@@ -134,6 +134,13 @@ func (p *Pairer) add(now frame.Time, segment int, r *Report) bool {
 	return true
 }
 
+func (p *Pairer) bytes() (n int) {
+	for _, a := range p.order {
+		n += a.sum.Shape.Bytes() + 256*(1+len(a.up)+len(a.down))
+	}
+	return n
+}
+
 // Advance returns what is known by now, oldest first. The slice is good until
 // the next call.
 func (p *Pairer) Advance(now frame.Time) []Outcome {

@@ -1,0 +1,162 @@
+package collect
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"gswitch/control/api"
+	"gswitch/mirror"
+)
+
+// uses is what an analysis holds.
+type uses struct {
+	seen, flows, followed, digests, batches, hops int
+	refused                                       struct{ flows, digests, batches uint64 }
+}
+
+func (a *Analysis) uses() uses {
+	u := uses{seen: len(a.seen), flows: a.waitingBytes(), digests: a.digests, batches: a.batchBytes(), hops: a.book.Hops(), refused: a.refused}
+	for _, s := range a.slots {
+		for _, w := range s.watchers {
+			u.followed = max(u.followed, w.Len())
+		}
+	}
+	return u
+}
+
+// Limits tells what the analyses of lanes hold, of what they may.
+func (m *Metrics) Limits() []*api.Limit {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var sum uses
+	for _, u := range m.uses {
+		sum.seen += u.seen
+		sum.flows += u.flows
+		sum.followed = max(sum.followed, u.followed)
+		sum.digests += u.digests
+		sum.batches += u.batches
+		sum.hops += u.hops
+		sum.refused.flows += u.refused.flows
+		sum.refused.digests += u.refused.digests
+		sum.refused.batches += u.refused.batches
+	}
+	lanes := uint64(len(m.uses))
+	return []*api.Limit{
+		{Kind: "table", Name: "lanes that are analysed here", Unit: "lanes", Used: lanes, Limit: Lanes},
+		{Kind: "table", Name: "starts of exporters that are remembered", Unit: "entries", Used: uint64(sum.seen), Limit: lanes * mostSeen},
+		{Kind: "memory", Name: "slots of flows that are not judged", Unit: "bytes", Used: uint64(sum.flows), Limit: lanes * mostWaiting, Refused: sum.refused.flows},
+		{Kind: "table", Name: "flows that are followed", Unit: "entries", Used: uint64(sum.followed), Limit: mostFollowed},
+		{Kind: "memory", Name: "digests that wait for the other end", Unit: "bytes", Used: uint64(sum.digests), Limit: lanes * mostDigests, Refused: sum.refused.digests},
+		{Kind: "memory", Name: "batches that are not decided", Unit: "bytes", Used: uint64(sum.batches), Limit: lanes * mostBatches, Refused: sum.refused.batches},
+		{Kind: "table", Name: "hops of traces that are not whole", Unit: "hops", Used: uint64(sum.hops), Limit: lanes * mirror.MostHops},
+	}
+}
+
+// Limits tells what connections hold, of what they may.
+func (r *Receiver) Limits() []*api.Limit {
+	v := []*api.Limit{
+		{Kind: "connections", Name: "connections of exporters", Unit: "connections"},
+		{Kind: "memory", Name: "what exporters said they are", Unit: "bytes"},
+		{Kind: "memory", Name: "reports that are being read", Unit: "bytes"},
+	}
+	for i, p := range []*pool{r.places, r.hellos, r.bodies} {
+		v[i].Used, v[i].Refused = p.use()
+		v[i].Limit = uint64(p.most)
+	}
+	return v
+}
+
+// Limits tells how much waits for the stream.
+func (c *Copies) Limits() []*api.Limit {
+	return []*api.Limit{{Kind: "memory", Name: "copies that wait for the stream", Unit: "bytes", Used: uint64(c.waiting.Load()), Limit: mostCopyBytes, Refused: c.overrun.Load()}}
+}
+
+// Limits tells how full the streams are.
+func (s *Store) Limits(ctx context.Context) ([]*api.Limit, error) {
+	reports, err := s.reports.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	events, err := s.events.Info(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return []*api.Limit{
+		{Kind: "disk", Name: "stream of reports", Unit: "bytes", Used: reports.State.Bytes, Limit: uint64(max(0, reports.Config.MaxBytes)), Key: "--disk"},
+		{Kind: "disk", Name: "stream of events, of which the oldest go", Unit: "bytes", Used: events.State.Bytes, Limit: uint64(max(0, events.Config.MaxBytes)), Key: "--disk, --keep"},
+	}, nil
+}
+
+// limitsSubject is where collectors are asked what is bounded.
+const limitsSubject = "gswitch.limits"
+
+// AnswerLimits tells those who ask by the server or cluster, until ctx ends.
+func (s *Store) AnswerLimits(ctx context.Context, take func(context.Context) (*api.Limits, error)) error {
+	sub, err := s.nc.Subscribe(limitsSubject, func(m *nats.Msg) {
+		ctx, cancel := context.WithTimeout(ctx, askWait)
+		defer cancel()
+		v, err := take(ctx)
+		if err != nil {
+			v = &api.Limits{Limits: []*api.Limit{{Name: "cannot be told: " + err.Error()}}}
+		}
+		if text, err := json.Marshal(v); err == nil {
+			_ = m.Respond(text) // who asked may be gone
+		}
+	})
+	if err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return ignore(sub.Unsubscribe(), nats.ErrConnectionClosed)
+}
+
+// askWait is how long collectors may take to tell.
+const askWait = 2 * time.Second
+
+// AskLimits asks all collectors that live.
+func (s *Store) AskLimits(ctx context.Context) (*api.Limits, error) {
+	keys, err := s.lanes.Keys(ctx)
+	if err != nil {
+		return nil, err
+	}
+	left := 0
+	for _, k := range keys {
+		if strings.HasPrefix(k, "collector.") {
+			left++
+		}
+	}
+	inbox := s.nc.NewRespInbox()
+	sub, err := s.nc.SubscribeSync(inbox)
+	if err != nil {
+		return nil, err
+	}
+	defer sub.Unsubscribe()
+	if err := s.nc.PublishRequest(limitsSubject, inbox, nil); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askWait)
+	defer cancel()
+	out := &api.Limits{}
+	for ; left > 0; left-- {
+		m, err := sub.NextMsgWithContext(ctx)
+		if err != nil {
+			break // one that died a moment ago
+		}
+		one := &api.Limits{}
+		if err := json.Unmarshal(m.Data, one); err != nil {
+			return nil, fmt.Errorf("what a collector says of its limits: %w", err)
+		}
+		out.Limits = append(out.Limits, one.Limits...)
+	}
+	if len(out.Limits) == 0 {
+		return nil, fmt.Errorf("no collector answers within %v", askWait)
+	}
+	slices.SortStableFunc(out.Limits, func(a, b *api.Limit) int { return strings.Compare(a.Switch, b.Switch) })
+	return out, nil
+}
