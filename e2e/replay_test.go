@@ -38,11 +38,13 @@ func TestRecordReplays(t *testing.T) {
 		var b strings.Builder
 		fmt.Fprintf(&b, "version: 1\nmemory: {frames: 3000}\nswitches:\n  - name: s1\n    ports:\n")
 		for i, h := range l.hosts {
-			fmt.Fprintf(&b, "      - {interface: %s, netns: %s, rate: %s, qos: q, trust: dscp, acl: edge}\n", h.port(), l.sw, []string{"20Mbps", "5Mbps", "100Mbps"}[(i+rng.IntN(2))%3])
+			fmt.Fprintf(&b, "      - {interface: %s, netns: %s, rate: %s, qos: q, trust: dscp, acl: edge, storm_control: {broadcast: 20Mbps}}\n", h.port(), l.sw, []string{"20Mbps", "5Mbps", "100Mbps"}[(i+rng.IntN(2))%3])
 		}
-		b.WriteString("    qos: {q: {queues: [{queue: 0, weight: 1}, {queue: 3, weight: 3, ecn: {kmin: 20KB, kmax: 60KB, pmax: 0.2}}]}}\n")
+		b.WriteString("    loopback: [10.255.0.1]\n    telemetry: {int: true}\n    qos:\n      q:\n        queues: [{queue: 0, weight: 1}, {queue: 3, weight: 3, ecn: {kmin: 20KB, kmax: 60KB, pmax: 0.2}}, " +
+			"{queue: 5, weight: 1, pi: {ref: 15KB, a: 4e-6, b: 3.9e-6, max: 0.1, period: 40us}}, {queue: 6, strict: true, max_rate: 10Mbps}]\n" +
+			"        rocc: {queues: [3], qref: 15KB, qmid: 30KB, qmax: 36KB}\n        qcn: {queues: [1], set_point: 6KB, sample: 15KB}\n")
 		fmt.Fprintf(&b, "    buffer: {size: 2MB, limit: %dKB}\n", 100+rng.IntN(100))
-		fmt.Fprintf(&b, "    pfc: {classes: [3]}\n    acls: {edge: [{seq: 10, match: {dst: 10.%d.0.0/16}, action: drop}]}\n", 100+rng.IntN(100))
+		fmt.Fprintf(&b, "    pfc: {classes: [3], watchdog: {detect: 20ms, restore: 10ms, action: drop}}\n    routes: [{prefix: 10.60.%d.0/24, blackhole: true}]\n    acls: {edge: [{seq: 10, match: {dst: 10.%d.0.0/16}, action: drop}]}\n", rng.IntN(100), 100+rng.IntN(100))
 		return b.String()
 	}
 	file := filepath.Join(dir, "s.yaml")
@@ -54,15 +56,12 @@ func TestRecordReplays(t *testing.T) {
 	}
 	startStream(t, l.hosts[0], l.hosts[1], flow{dst: broadcast, dstPort: 9110, size: 100}, 20_000)
 	other := filepath.Join(dir, "other.yaml")
-	middle := time.Now().Add(*record / 2)
-	for end := middle.Add(*record / 2); time.Now().Before(end); {
-		if time.Now().After(middle) {
-			middle = end
-			d.do("record", "stop")
-			d.do("record", "start", "--last", "4MiB", "--on", "drop:queue-tail")
-		}
+	for began, half := time.Now(), 0; half < 2; {
 		port := l.hosts[rng.IntN(3)].port()
-		switch rng.IntN(6) {
+		switch rng.IntN(7) {
+		case 6:
+			d.do("add", "route", "10.61.0.0/16", []string{"blackhole", "unreachable", "prohibit"}[rng.IntN(3)])
+			d.do("del", "route", "10.61.0.0/16")
 		case 0:
 			write(t, other, doc())
 			d.do("apply", "-f", other)
@@ -70,7 +69,7 @@ func TestRecordReplays(t *testing.T) {
 			d.do("set", "port", port, "--disable")
 			d.do("set", "port", port, "--enable")
 		case 2:
-			d.do("set", "port", port, "--rate", []string{"10Mbps", "unlimited", "1Gbps"}[rng.IntN(3)])
+			d.do("set", "port", port, "--rate", []string{"10Mbps", "400Mbps", "1Gbps"}[rng.IntN(3)])
 		case 3:
 			d.do("clear", "fdb")
 		case 4:
@@ -79,6 +78,12 @@ func TestRecordReplays(t *testing.T) {
 		case 5:
 			d.do("show", "queues")
 			d.metrics()
+		}
+		if time.Since(began) > *record/2 {
+			if began, half = time.Now(), half+1; half == 1 {
+				d.do("record", "stop")
+				d.do("record", "start", "--last", "4MiB", "--on", "drop:queue-tail")
+			}
 		}
 	}
 	d.do("record", "save")
