@@ -35,11 +35,16 @@ func diagnoseCommand() *cobra.Command {
 			"hash of every packet that they send with that of the run, and says for each message what\n" +
 			"cost it time: a retransmission timeout and why it came to that, a loss that was found\n" +
 			"late, an acknowledgement that was held back, a closed window. Runs of scenarios record\n" +
-			"with measure.connections, to the directory connections of their results.",
+			"with measure.connections, to the directory connections of their results.\n\n" +
+			"Of a capture (.pcapng, .pcap) it tells what can be told from packets, of any TCP: which\n" +
+			"were sent again, behind a silence as by a timer, or arrived late; duplicate\n" +
+			"acknowledgements, closed windows. That is an analysis, and not a replay. A direction that\n" +
+			"was captured at several points counts at the first.",
 		Example: "  gfabric run scenarios/deter/zero-window.yaml\n" +
 			"  gfabric diagnose results/zero-window/connections\n" +
 			"  gfabric diagnose results/zero-window/connections --slow 10ms --all\n" +
-			"  gfabric diagnose results/zero-window/connections/slow.gtcp --trace --to 2ms",
+			"  gfabric diagnose results/zero-window/connections/slow.gtcp --trace --to 2ms\n" +
+			"  gfabric diagnose slow-iperf3.pcapng --only 10.0.0.1",
 		Args: one("the file of a record, or a directory of them"),
 		RunE: func(c *cobra.Command, args []string) error { return f.run(c.OutOrStdout(), args[0]) },
 	}
@@ -77,6 +82,9 @@ func (f *diagnoseFlags) steps(w io.Writer, logs []*deter.Log) error {
 }
 
 func (f *diagnoseFlags) run(out io.Writer, path string) error {
+	if isCapture(path) {
+		return f.analyse(out, path)
+	}
 	replayed, messages, wrong := 0, 0, 0
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if f.trace {

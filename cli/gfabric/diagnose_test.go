@@ -7,8 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"gswitch/capture"
 	runner "gswitch/fabric/run"
 	"gswitch/fabric/scenario"
+	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 // A run records its connections, which diagnose replays from its directory and says
@@ -59,5 +62,68 @@ func TestDiagnose(t *testing.T) {
 	}
 	if err := usual.run(&strings.Builder{}, t.TempDir()); err == nil || !strings.Contains(err.Error(), "measure.connections") {
 		t.Errorf("no records: %v", err)
+	}
+}
+
+// Of a capture, what any TCP sent is told from its packets: those that were sent again,
+// and where the window closed. A frame that was captured where it came and where it left
+// counts once.
+func TestDiagnoseCapture(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.pcapng")
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := capture.NewWriter(f)
+	if err := w.Section(""); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		if _, err := w.Interface(name, "", capture.MaxSnapLen); err != nil {
+			t.Fatal(err)
+		}
+	}
+	packet := func(at time.Duration, src, dst string, tags []wt.Layer, h wire.TCPFields, size int) {
+		layers := append([]wt.Layer{wt.Eth(wt.MAC(2), wt.MAC(1))}, tags...)
+		b := wt.Frame(append(layers, wt.IPv4(src, dst), wt.TCP(h), wt.Zeros(size))...)
+		for iface, dir := range []capture.Dir{capture.DirIn, capture.DirOut} {
+			r := capture.Record{Time: int64(at) + int64(iface), Iface: uint32(iface), Wire: uint32(len(b)), Dir: dir}
+			if err := w.Packet(r, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const ack = 0x10
+	for i, seq := range []uint32{0, 1000, 2000, 1000} {
+		at := time.Duration(i) * time.Millisecond
+		if i == 3 {
+			at += time.Second
+		}
+		packet(at, "10.0.0.1", "10.0.0.2", nil, wire.TCPFields{SrcPort: 5000, DstPort: 80, Seq: seq, Flags: ack, Window: 9}, 1000)
+		window := uint16(9)
+		if i == 3 {
+			window = 0
+		}
+		packet(at, "10.0.0.2", "10.0.0.1", []wt.Layer{wt.VLAN(7, 0)}, wire.TCPFields{SrcPort: 80, DstPort: 5000, Ack: 1000, Flags: ack, Window: window}, 0)
+	}
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := (&diagnoseFlags{}).run(&out, path); err != nil {
+		t.Fatal(err)
+	}
+	var rows [][]string
+	for line := range strings.Lines(out.String()) {
+		rows = append(rows, strings.Fields(line))
+	}
+	tail := func(row int) string { return strings.Join(rows[row][4:], " ") }
+	// PACKETS BYTES RETRANSMITTED TIMEOUTS LATE, DUPLICATE ACKS, ZERO WINDOWS
+	if len(rows) != 4 || tail(1) != "4 4000 1 1 0 0 0" || tail(2) != "4 0 0 0 0 2 1" || !strings.Contains(out.String(), "an analysis") {
+		t.Errorf("%s", out.String())
+	}
+	if err := (&diagnoseFlags{only: "10.0.0.7"}).run(&out, path); err == nil {
+		t.Error("connections of 10.0.0.7 were found")
 	}
 }
