@@ -193,9 +193,9 @@ type imageWriter struct {
 	maps  map[unsafe.Pointer]uint64
 }
 
-// Append appends an image of what root, a pointer, leads to, and of the frames of
-// an arena that are found there. Nothing of it may change meanwhile.
-func (im *Imager) Append(b []byte, root any, a *Arena) ([]byte, error) {
+// Append appends an image of what root, a pointer, leads to, and of the frames that are
+// found there, which it allocates from pool. Nothing of it may change meanwhile.
+func (im *Imager) Append(b []byte, root any, pool *Pool) ([]byte, error) {
 	g, err := im.reach(root)
 	if err != nil {
 		return b, err
@@ -223,7 +223,7 @@ func (im *Imager) Append(b []byte, root any, a *Arena) ([]byte, error) {
 			w.value(unsafe.Add(r.at, uintptr(i)*r.t.Size()), r.layout)
 		}
 	}
-	w.chunks(im, a)
+	w.chunks(im, pool)
 	types := len(w.b) - len(b)
 	w.uvarint(uint64(len(w.names)))
 	for _, l := range w.names {
@@ -334,10 +334,13 @@ func (w *imageWriter) mapping(v reflect.Value, l *layout) {
 	}
 }
 
-// chunks writes the frames that were found and those that are linked to them.
-func (w *imageWriter) chunks(im *Imager, a *Arena) {
+// chunks writes the frames that were found and those that are linked to them, and not what
+// is free: rings and links still name chunks that were given back. Those would be held for
+// good in what is restored.
+func (w *imageWriter) chunks(im *Imager, pool *Pool) {
+	a := pool.Arena
 	var all []Ref
-	seen, chained := map[Ref]bool{}, map[Ref]bool{}
+	seen, chained := pool.unused(), map[Ref]bool{}
 	todo := slices.Sorted(maps.Keys(w.refs))
 	for len(todo) > 0 {
 		r := todo[len(todo)-1]

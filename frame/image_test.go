@@ -88,7 +88,7 @@ var testImager = Imager{Bytes: func([]byte) int { return 6 }}
 func TestImage(t *testing.T) {
 	from := NewPool(MustArena(16, 256, 64))
 	a := lived(from)
-	image, err := testImager.Append(nil, a, from.Arena)
+	image, err := testImager.Append(nil, a, from)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestImage(t *testing.T) {
 // An image that cannot be restored is refused.
 func TestImageIsRefused(t *testing.T) {
 	pool := NewPool(MustArena(16, 256, 64))
-	image, err := testImager.Append(nil, lived(pool), pool.Arena)
+	image, err := testImager.Append(nil, lived(pool), pool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestImageIsRefused(t *testing.T) {
 	if err := testImager.Restore(image, &other{newWhole(pool)}, pool); err == nil || !strings.Contains(err.Error(), "the image is of") {
 		t.Errorf("into another kind of object: %v", err)
 	}
-	if _, err := testImager.Append(nil, *newWhole(pool), pool.Arena); err == nil {
+	if _, err := testImager.Append(nil, *newWhole(pool), pool); err == nil {
 		t.Error("of a value that is no pointer")
 	}
 	w := newWhole(pool)
@@ -160,7 +160,7 @@ func TestImageIsRefused(t *testing.T) {
 // One bit that is wrong is found, or does no harm to memory.
 func TestImageWithAWrongBit(t *testing.T) {
 	pool := NewPool(MustArena(4, 256, 64))
-	image, err := testImager.Append(nil, lived(pool), pool.Arena)
+	image, err := testImager.Append(nil, lived(pool), pool)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestImageWithAWrongBit(t *testing.T) {
 // Whatever the bytes are, they are restored or refused.
 func FuzzImage(f *testing.F) {
 	pool := NewPool(MustArena(16, 256, 64))
-	image, err := testImager.Append(nil, lived(pool), pool.Arena)
+	image, err := testImager.Append(nil, lived(pool), pool)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -109,6 +109,22 @@ func (p *Pool) FreeChunk(r Ref) {
 	}
 }
 
+// unused returns the chunks that are free, here and in the depot.
+func (p *Pool) unused() map[Ref]bool {
+	all := make(map[Ref]bool, len(p.free))
+	for _, r := range p.free {
+		all[r] = true
+	}
+	if d := p.depot; d != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		for _, r := range d.free {
+			all[r] = true
+		}
+	}
+	return all
+}
+
 // Available returns how many chunks this pool holds.
 func (p *Pool) Available() int { return len(p.free) }
 

@@ -73,6 +73,7 @@ func TestReplayFromAnImage(t *testing.T) {
 				l.keep = k
 				l.up()
 				l.churn(600, doc)
+				others := len(l.held)
 				l.begin()
 				l.churn(900, doc)
 				l.begin()
@@ -89,6 +90,11 @@ func TestReplayFromAnImage(t *testing.T) {
 				}
 				if frames, sums := p.Sent(); strings.Contains(doc, "10.1.0.1/24") && (frames < 2500 || sums < 4) || p.Steps() != l.rec.Steps() {
 					t.Errorf("%d frames, %d hashes, %d of %d steps", frames, sums, p.Steps(), l.rec.Steps())
+				}
+				// Of what the node did not hold when the image was taken, only chunks that others
+				// had may be held behind the replay: links name them, too.
+				if got, least := replay.Available(p), l.pool.Available(); got < least-others || got > least+len(l.held) {
+					t.Errorf("%d chunks are free behind the replay, they were %d, and others had %d", got, least, others)
 				}
 				if got, want := state(p.Node.(machine)), state(l.m); !reflect.DeepEqual(got, want) {
 					t.Errorf("after the replay the switch shows\n%+v\nit was\n%+v", got, want)

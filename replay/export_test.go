@@ -16,3 +16,6 @@ func Comparable(b []byte) []byte {
 // Entries returns what a segment holds, NewSegment one that holds b.
 func Entries(s *Segment) []byte    { return s.b }
 func NewSegment(b []byte) *Segment { return &Segment{b: b, Last: 1e9} }
+
+// Available returns how many chunks are free.
+func Available(p *Player) int { return p.pool.Available() }
