@@ -24,8 +24,8 @@ var counters = []feature.Counter{
 	{Name: "clock_messages_total", Help: "Synchronisation messages by what became of them.", Labels: []string{"outcome"},
 		Values: []string{"valid", "ignored", "early", "other-root", "invalid", "malformed", "foreign", "boundless", "stray", "unstamped", "unanswered", "unsent", "excess"}},
 	{Name: "clock_turns_total", Help: "Times that the clock turned to its second parent, became root or found itself broken.", Labels: []string{"cause"},
-		Values: []string{"silence", "invalid", "elected", "evicted"}},
-	{Name: "clock_gaps_total", Help: "Times that the root was not heard for longer than one lost message explains."},
+		Values: []string{"timeout", "invalid", "elected", "evicted"}},
+	{Name: "clock_gaps_total", Help: "Times that no sync message of the root was received for longer than one lost message explains."},
 	{Name: "clock_impacted_seconds_total", Help: "The length of these times together."},
 }
 

@@ -55,7 +55,7 @@ type Config struct {
 	Timeout2 frame.Time // behind that, after which the backup root becomes root; 0 at all others
 	Drift    int64      // parts in 10^9; 0 = Drift
 
-	// Origin is what a root's clock says at its own time 0, unless it has heard another.
+	// Origin is what a root's clock says at its own time 0, unless it was set by another root.
 	Origin frame.Time
 
 	// Of schemes that Sundial is compared with (section 3.6).
@@ -87,13 +87,13 @@ func (c *Config) Validate() error {
 	case c.Interval <= 0:
 		return fmt.Errorf("clock: an interval of %v: it must be positive", c.Interval.Duration())
 	case c.Free && c.Timeout1 != 0:
-		return fmt.Errorf("clock: silence tells nothing where everybody sends by a timer of its own: there can be no timeout")
+		return fmt.Errorf("clock: where everybody sends by a timer of its own a timeout finds no failure: there can be none")
 	case c.Timeout1 < 0 || c.Timeout2 < 0 || c.Recovery < 0:
 		return fmt.Errorf("clock: a negative time")
 	case c.Timeout1 == 0 && c.Timeout2 != 0:
 		return fmt.Errorf("clock: the backup root waits for %v behind a timeout that does not exist", c.Timeout2.Duration())
 	case c.Timeout1 != 0 && c.Timeout1 <= 2*c.Interval:
-		return fmt.Errorf("clock: silence of %v is taken for a failure, with a message each %v: one lost message would be one; take more than two intervals", c.Timeout1.Duration(), c.Interval.Duration())
+		return fmt.Errorf("clock: a timeout of %v, with a message each %v: one lost message would be a failure; take more than two intervals", c.Timeout1.Duration(), c.Interval.Duration())
 	case c.Timeout2 != 0 && c.Timeout1+c.Timeout2 <= 4*c.Interval:
 		return fmt.Errorf("clock: the backup root waits %v and %v, with a message each %v: two roots could be at once; take more than four intervals for both", c.Timeout1.Duration(), c.Timeout2.Duration(), c.Interval.Duration())
 	case c.EpsBase < 0 || c.EpsBackup < 0 || c.Hop < 0 || c.Drift < 0:
@@ -271,7 +271,7 @@ func (d *Device) Sync(now, stamp frame.Time, port int, m Message) (forward bool)
 		if d.invalid++; d.invalid == invalidInARow {
 			d.doubt(now)
 		}
-		return false // the silence goes on
+		return false // the timeout goes on
 	}
 	d.invalid = 0
 	base := d.cfg.EpsBase
@@ -312,7 +312,7 @@ func (d *Device) Adjust(now, to, base frame.Time, root uint64, hops uint8) {
 	d.following, d.rootID, d.depth = true, root, hops
 }
 
-// noteGap counts the time for which nothing was heard, where it was more than
+// noteGap counts the time for which no sync message was received, where it was more than
 // one lost message explains.
 func (d *Device) noteGap(stamp frame.Time) {
 	if gap := stamp - d.syncedAt; d.Counts.Valid > 0 && gap > 2*d.cfg.Interval+d.cfg.Interval/20 {
@@ -375,7 +375,7 @@ func (d *Device) Out(depart frame.Time) Message {
 	return m
 }
 
-// Widen has messages go to more ports, before anybody is told to listen there.
+// Widen has messages go to more ports, before anybody accepts those.
 func (d *Device) Widen(more *Ports) {
 	for i := range d.cfg.Transmit {
 		d.cfg.Transmit[i] |= more[i]

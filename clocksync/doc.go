@@ -7,7 +7,7 @@
 // Synchronised time is a function of it (Clock). The root sends a message each
 // interval; every other node sends one only when a valid message came by the
 // port that it accepts (Device). So wherever the way from the root breaks,
-// everything behind goes silent, times out by itself and turns to a second parent
+// everything behind receives no sync message, times out by itself and turns to a second parent
 // that was chosen beforehand (package plan), without asking anybody.
 //
 // Nothing here reads a clock or does I/O.

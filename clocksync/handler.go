@@ -2,7 +2,7 @@ package clocksync
 
 import "gswitch/frame"
 
-// turn is what silence, or messages that cannot be, lead to (section 3.4.2): the
+// turn is what a timeout, or messages that cannot be, lead to (section 3.4.2): the
 // device turns to its second parent, once. It never turns back by itself; the
 // controller returns it to a primary parent with the next plan. The uncertainty
 // is raised first, so that no reader meets the way of more hops with the bound of

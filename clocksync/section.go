@@ -11,7 +11,7 @@ import (
 type Times struct {
 	Domain   int            // of PTP
 	Interval units.Duration // between two messages of the root
-	Timeout  units.Duration // silence; 0: 185/90 of the interval
+	Timeout  units.Duration // without a sync message; 0: 185/90 of the interval
 	Hops     int            // from the root, by the first parent
 	MostHops int            // by the second parent, after any failure; 0: as many and two more
 	Hop      units.Duration // uncertainty that a hop adds

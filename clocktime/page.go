@@ -35,9 +35,9 @@ type State uint8
 // States, by the numbers in the page.
 const (
 	Unsynchronised State = iota
-	Primary              // hears the root by its first parent
+	Primary              // receives the root's time by its first parent
 	Backup               // by its second
-	Holdover             // hears nobody
+	Holdover             // receives no sync messages
 	Root                 // is the root
 	Evicted              // found itself broken
 )
@@ -64,7 +64,7 @@ type Image struct {
 	Root  uint64 // identity of the root: two times can be compared if it is the same
 }
 
-// ErrUnknown is the error of a clock that has not heard a root yet, or knows that it
+// ErrUnknown is the error of a clock that was not set by a root yet, or knows that it
 // is broken.
 var ErrUnknown = errors.New("the clock is not synchronised")
 

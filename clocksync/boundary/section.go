@@ -15,18 +15,18 @@ import (
 type Section struct {
 	Root       bool           `yaml:"root" doc:"true: all others follow this clock. It begins with the machine's time (UTC) and goes on by its oscillator. Without it, parent says who is followed."`
 	Controlled bool           `yaml:"controlled" doc:"true: a controller plans whom this clock follows (gcollect clock run), and until then it follows nobody. In place of root, parent, second, ports and takeover."`
-	Parent     string         `yaml:"parent" doc:"Port by which the root is heard."`
-	Second     string         `yaml:"second" doc:"Port that the clock turns to when it hears nobody by the first, or what cannot be."`
-	Ports      []string       `yaml:"ports" doc:"Ports by which others are told. All but the parent's if left out."`
+	Parent     string         `yaml:"parent" doc:"Port by which sync messages of the root are received."`
+	Second     string         `yaml:"second" doc:"Port that the clock turns to when no sync message comes by the first within the timeout, or what cannot be."`
+	Ports      []string       `yaml:"ports" doc:"Ports by which sync messages are sent. All but the parent's if left out."`
 	Slaves     []string       `yaml:"slaves" doc:"Ports behind which are slaves that know PTP alone, such as ptp4l: they get plain messages."`
-	Takeover   units.Duration `yaml:"takeover" doc:"Silence, behind that of timeout, after which this clock becomes the root. For one clock of a network: another neighbour of the root. Never if left out."`
+	Takeover   units.Duration `yaml:"takeover" doc:"Time without a sync message, behind timeout, after which this clock becomes the root. For one clock of a network: another neighbour of the root. Never if left out."`
 	Domain     int            `yaml:"domain" range:"0,127" default:"83" doc:"Domain of PTP. Messages of others are not looked at."`
 	Interval   units.Duration `yaml:"interval" default:"10ms" doc:"Between two messages of the root; the same in all clocks."`
-	Timeout    units.Duration `yaml:"timeout" doc:"Silence after which the clock turns to the second port. 185/90 of the interval if left out."`
+	Timeout    units.Duration `yaml:"timeout" doc:"Time without a sync message after which the clock turns to the second port. 185/90 of the interval if left out."`
 	Hops       int            `yaml:"hops" range:"1,254" default:"1" doc:"Hops from the root, by parent."`
 	MostHops   int            `yaml:"most_hops" range:"1,254" doc:"Hops by the second port, after any failure. Two more than hops if left out."`
 	Hop        units.Duration `yaml:"hop" default:"20us" doc:"Uncertainty that each hop adds: how wrong stamps are, and how asymmetric a link is. The defaults are for stamps of the kernel."`
-	Drift      int            `yaml:"drift" range:"1,100000" default:"200" doc:"Parts per million by which the uncertainty grows while nobody is heard."`
+	Drift      int            `yaml:"drift" range:"1,100000" default:"200" doc:"Parts per million by which the uncertainty grows while no sync message is received."`
 	Announce   units.Duration `yaml:"announce" default:"1s" doc:"Between Announce messages to slaves."`
 	Late       units.Duration `yaml:"late" doc:"How late a message may be that came without a stamp of the kernel: so much is added to the uncertainty. Such messages are not believed if left out."`
 }
@@ -49,9 +49,9 @@ func (s *Section) Options(cfg *vswitch.Config) (any, error) {
 	case s.Controlled && (s.Root || s.Parent != "" || s.Second != "" || len(s.Ports) != 0 || s.Takeover != 0):
 		return nil, &vswitch.KeyError{Key: "controlled", Err: errors.New("the controller says who is followed: leave root, parent, second, ports and takeover out")}
 	case s.Root && (s.Parent != "" || s.Second != "" || s.Takeover != 0):
-		return nil, &vswitch.KeyError{Key: "root", Err: errors.New("a root hears nobody: leave parent, second and takeover out")}
+		return nil, &vswitch.KeyError{Key: "root", Err: errors.New("a root receives no sync messages: leave parent, second and takeover out")}
 	case !s.Root && !s.Controlled && s.Parent == "":
-		return nil, &vswitch.KeyError{Key: "parent", Err: errors.New("say by which port the root is heard, or root: true, or controlled: true")}
+		return nil, &vswitch.KeyError{Key: "parent", Err: errors.New("say by which port sync messages of the root are received, or root: true, or controlled: true")}
 	case s.Second == s.Parent && s.Second != "":
 		return nil, &vswitch.KeyError{Key: "second", Err: errors.New("is the same port as parent")}
 	}

@@ -19,15 +19,15 @@ func TestSection(t *testing.T) {
 	cfg := st.Star()
 	first, second := cfg.Ports[0].Name, cfg.Ports[1].Name
 	for want, change := range map[string]func(s *Section){
-		"parent: say by which port": func(s *Section) {},
-		"root: a root hears nobody": func(s *Section) { s.Root, s.Parent = true, first },
-		`parent: there is no port`:  func(s *Section) { s.Parent = "nowhere" },
-		"second: is the same":       func(s *Section) { s.Parent, s.Second = first, first },
-		"ports[0]: is the port of":  func(s *Section) { s.Parent, s.Ports = first, []string{first} },
-		"slaves[1]: there is no":    func(s *Section) { s.Root, s.Slaves = true, []string{first, "nowhere"} },
-		"most_hops: 1 hops":         func(s *Section) { s.Parent, s.Hops, s.MostHops = first, 2, 1 },
-		"more than two intervals":   func(s *Section) { s.Parent, s.Timeout = first, s.Interval },
-		"more than four intervals":  func(s *Section) { s.Parent, s.Takeover = first, s.Interval },
+		"parent: say by which port":              func(s *Section) {},
+		"root: a root receives no sync messages": func(s *Section) { s.Root, s.Parent = true, first },
+		`parent: there is no port`:               func(s *Section) { s.Parent = "nowhere" },
+		"second: is the same":                    func(s *Section) { s.Parent, s.Second = first, first },
+		"ports[0]: is the port of":               func(s *Section) { s.Parent, s.Ports = first, []string{first} },
+		"slaves[1]: there is no":                 func(s *Section) { s.Root, s.Slaves = true, []string{first, "nowhere"} },
+		"most_hops: 1 hops":                      func(s *Section) { s.Parent, s.Hops, s.MostHops = first, 2, 1 },
+		"more than two intervals":                func(s *Section) { s.Parent, s.Timeout = first, s.Interval },
+		"more than four intervals":               func(s *Section) { s.Parent, s.Takeover = first, s.Interval },
 	} {
 		s := section()
 		change(s)

@@ -41,7 +41,7 @@ var Schemes = []Scheme{
 	{Name: "frequent-messages", Doc: "PTP with messages as frequent as Sundial's; each node sends by its own timer", Interval: clocksync.DefaultInterval, Free: true, Controller: true},
 	{Name: "dtp", Doc: "PTP with DTP's messages of the physical layer, each 5 us", Interval: 5 * frame.Microsecond, Free: true, Controller: true},
 	{Name: "huygens", Doc: "all clocks are set at once each 2 s, as exactly as can be, by what was measured in between", Interval: 2 * frame.Second, Computed: true},
-	{Name: "marzullo", Doc: "each node tells all neighbours and takes what all that it hears agree on; two masters", Interval: clocksync.DefaultInterval, Mesh: true},
+	{Name: "marzullo", Doc: "each node sends its time to all neighbours and takes what all that it receives agree on; two masters", Interval: clocksync.DefaultInterval, Mesh: true},
 	{Name: "ptp", Doc: "PTP's boundary clocks, a message each 2 s", Interval: 2 * frame.Second, Free: true, Intervals: 1},
 }
 

@@ -136,7 +136,7 @@ func clockKeys() []Key {
 		{"clock_found", OfRun | OfWindow, true, "seconds", "How long nodes that turned to their second parent had received nothing, at the first look behind that."},
 		{"clock_samples_total", OfRun, false, "", "Samples of clocks that say a bound, those before the warm-up and of nodes that failed included."},
 		{"clock_broken_total", OfRun, false, "", "Of these, the ones whose error was larger than the bound. There must not be any."},
-		{"clock_unknown_total", OfRun, false, "", "Samples of clocks that know no bound: they have not heard a root yet, or know that they are broken."},
+		{"clock_unknown_total", OfRun, false, "", "Samples of clocks that know no bound: no root has set them yet, or know that they are broken."},
 		{"clock_roots_max", OfRun, false, "", "Most nodes that took themselves for the root at one time, those that failed not counted."},
 	}
 	for d := 1; d <= ClockDepths; d++ {

@@ -34,7 +34,7 @@ func TestClocksOnRealFrames(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := res.Runs[0].Values
-	t.Log("unknown", v["clock_unknown_total"], "turns", v["clock_turns_silence_total"], "eps", v["clock_eps_max_seconds"], "error", v["clock_error_max_seconds"], "plans", v["clock_plans_total"])
+	t.Log("unknown", v["clock_unknown_total"], "turns", v["clock_turns_timeout_total"], "eps", v["clock_eps_max_seconds"], "error", v["clock_error_max_seconds"], "plans", v["clock_plans_total"])
 	if n := v["clock_samples_total"]; n < 1000 || v["clock_broken_total"] != 0 {
 		t.Errorf("of %.0f readings %.0f were beyond their bound", n, v["clock_broken_total"])
 	}

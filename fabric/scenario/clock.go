@@ -12,14 +12,14 @@ import (
 
 // Clock says how the clocks of all switches and hosts are kept together.
 type Clock struct {
-	Scheme     string         `yaml:"scheme" enum:"none,sundial,sundial-no-domains,sync-messages,frequent-messages,dtp,ptp,huygens,marzullo" default:"none" doc:"none: nodes have no clock but their own. sundial: messages in reaction only, and a second parent for everybody. What it is compared with: sundial-no-domains, whose second parents failure domains may take down with the first; sync-messages, without second parents; frequent-messages, where each node sends by a timer; dtp, the same each 5 us; ptp, each 2 s; huygens, which sets all clocks at once each 2 s, and marzullo, where all neighbours tell each other: models without frames."`
+	Scheme     string         `yaml:"scheme" enum:"none,sundial,sundial-no-domains,sync-messages,frequent-messages,dtp,ptp,huygens,marzullo" default:"none" doc:"none: nodes have no clock but their own. sundial: messages in reaction only, and a second parent for everybody. What it is compared with: sundial-no-domains, whose second parents failure domains may take down with the first; sync-messages, without second parents; frequent-messages, where each node sends by a timer; dtp, the same each 5 us; ptp, each 2 s; huygens, which sets all clocks at once each 2 s, and marzullo, where all neighbours send each other their time: models without frames."`
 	Root       string         `yaml:"root" doc:"The node that all others follow. The first switch farthest from the hosts if left out."`
 	Interval   units.Duration `yaml:"interval" doc:"Between two messages of the root. 90us if left out, 5us for dtp, 2s for ptp."`
-	Timeout1   units.Duration `yaml:"timeout1" doc:"Silence after which a node turns to its second parent. 185/90 of the interval if left out."`
-	Timeout2   units.Duration `yaml:"timeout2" doc:"Silence behind that, after which the backup root takes over. Twice the interval if left out."`
+	Timeout1   units.Duration `yaml:"timeout1" doc:"Time without a sync message after which a node turns to its second parent. 185/90 of the interval if left out."`
+	Timeout2   units.Duration `yaml:"timeout2" doc:"Time without a sync message behind that, after which the backup root takes over. Twice the interval if left out."`
 	Oscillator int            `yaml:"oscillator" range:"0,100000" default:"100" doc:"Oscillators are within so many parts per million of the truth: of each node by the seed."`
 	Ramp       units.Duration `yaml:"ramp" doc:"In which each oscillator goes, as the temperature does, from one frequency within oscillator to the next, again and again: to which ones by the seed. They keep theirs if left out."`
-	Drift      int            `yaml:"drift" range:"1,100000" default:"200" doc:"Parts per million by which the uncertainty of a clock grows that hears nobody."`
+	Drift      int            `yaml:"drift" range:"1,100000" default:"200" doc:"Parts per million by which the uncertainty of a clock grows that receives no sync message."`
 	Hop        units.Duration `yaml:"hop" default:"5ns" doc:"Uncertainty that each hop adds."`
 	Controller units.Duration `yaml:"controller" doc:"How long after a failure the controller has another plan, made of what works, at all nodes. It does nothing if left out."`
 	Push       units.Duration `yaml:"push" doc:"Within which each stage of a plan, and of the second stage each level of the tree, comes to all nodes: to each by the seed. At once if left out."`
