@@ -102,6 +102,17 @@ func TestCable(t *testing.T) {
 	}
 }
 
+// The later port is shut, too, where the frame of the later one comes first.
+func TestLaterPort(t *testing.T) {
+	r := st.New(t, guarded(3))
+	r.Advance(frame.Second)
+	of1, of2 := r.Out(1), r.Out(2)
+	r.In(1, probe(t, of2))
+	wantOpen(t, "the first frame", r, true, true, true)
+	r.In(2, probe(t, of1))
+	wantOpen(t, "the second", r, true, true, false)
+}
+
 // A way that leads in one direction only is a loop, too, whichever it is, and a port can be on one with itself.
 func TestOneWay(t *testing.T) {
 	for _, c := range []cable{{1, 2}, {2, 1}, {1, 1}} {
