@@ -71,6 +71,12 @@ func (d *Daemon) switchLimits(u *unit, sw *metrics.Switch, use *vswitch.Neighbor
 		{Kind: "table", Name: "neighbours", Unit: "entries", Used: uint64(use.Entries), Limit: vswitch.MaxNeighbors, Refused: sw.Counts.NeighborFull},
 		{Kind: "table", Name: "neighbours that are being asked for", Unit: "entries", Used: uint64(use.Unresolved), Limit: vswitch.MaxUnresolved},
 	}
+	if u.kernel != nil {
+		routes, prefixes := u.sw.LearnedUse()
+		v = append(v,
+			&api.Limit{Kind: "table", Name: "routes of the kernel", Unit: "routes", Used: uint64(routes), Limit: vswitch.MaxLearned},
+			&api.Limit{Kind: "table", Name: "different prefixes of routes since the start", Unit: "prefixes", Used: uint64(prefixes), Limit: vswitch.MaxPrefixes})
+	}
 	if rec := u.recording; rec != nil {
 		name, limit := "record of the switch", rec.o.Limit
 		used := uint64(0)

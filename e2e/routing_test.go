@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gswitch/control/api"
+	"gswitch/vswitch"
 )
 
 // bird runs the routing daemon in a namespace until the test ends or stop is
@@ -241,6 +242,15 @@ protocol bgp four { local 10.0.1.1 as 65001; neighbor 10.0.1.2 as 65002; connect
 		}
 		return nil
 	})
+	found := false
+	for _, k := range show(d, &api.Limits{}, "limits").Limits {
+		if k.Name == "routes of the kernel" {
+			found = k.Switch == "s1" && k.Used >= routes && k.Limit == vswitch.MaxLearned
+		}
+	}
+	if !found {
+		t.Error("show limits does not say that so many routes are learned")
+	}
 	for i := 0; i < routes; i += 997 {
 		a.pings(t, strings.Replace(prefix(i), ".0/24", ".7", 1), 56)
 	}

@@ -16,10 +16,15 @@ import (
 // both families.
 const MaxLearned = 2 << 20
 
-// maxPrefixes is how many different prefixes a switch learns as long as it lives:
+// MaxPrefixes is how many different prefixes a switch learns as long as it lives:
 // each has counters, which stay when it goes, so that somebody who announces ever
 // new ones could take all memory.
-const maxPrefixes = 2 * MaxLearned
+const MaxPrefixes = 2 * MaxLearned
+
+// LearnedUse says how many routes are learned now, and how many different prefixes
+// routes have had, those of the configuration among them. It must not run beside
+// changes of the switch.
+func (sw *Switch) LearnedUse() (routes, prefixes int) { return len(sw.learned), sw.ids.routes.len() }
 
 // LearnRoutes makes routes that routing daemons found those of the switch, and
 // withdraws others: all of them at once, in one build of the table. A route of

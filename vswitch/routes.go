@@ -19,7 +19,7 @@ type idSet struct {
 	most int // names that may have numbers by what routing daemons say
 }
 
-func newIDSet() *idSet { return &idSet{map[string]uint32{}, maxPrefixes} }
+func newIDSet() *idSet { return &idSet{map[string]uint32{}, MaxPrefixes} }
 
 func (s *idSet) len() int { return len(s.of) }
 

@@ -152,6 +152,42 @@ func TestFormats(t *testing.T) {
 	}
 }
 
+// A container of a daemon has the capabilities that the daemon takes and no others,
+// and its image's user; one of a scenario is root, with two more.
+func TestRights(t *testing.T) {
+	l, _ := topology(t, "star(2)", export.Ghost)
+	l.Nodes = append(l.Nodes, export.Node{Name: "node", Root: true})
+	dir := t.TempDir()
+	if _, err := export.Write(l, "compose", dir, false); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "compose.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p struct {
+		Services map[string]struct {
+			User       string
+			Privileged bool
+			Drop       []string `yaml:"cap_drop"`
+			Add        []string `yaml:"cap_add"`
+		}
+	}
+	if err := yaml.Unmarshal(text, &p); err != nil || len(p.Services) != len(l.Nodes) {
+		t.Fatalf("%v: %s", err, text)
+	}
+	daemon := []string{"NET_ADMIN", "NET_RAW", "BPF", "PERFMON", "IPC_LOCK"}
+	for name, s := range p.Services {
+		user, add := "", daemon
+		if name == "node" {
+			user, add = "0", append([]string{"SYS_NICE", "DAC_OVERRIDE"}, daemon...)
+		}
+		if s.User != user || s.Privileged || !slices.Equal(s.Drop, []string{"ALL"}) || !slices.Equal(s.Add, add) {
+			t.Errorf("%s: %+v, want the user %q and %v", name, s, user, add)
+		}
+	}
+}
+
 // Nodes that share a directory and a clock cannot be pods on many machines.
 func TestScenarioIsNotForPods(t *testing.T) {
 	l := &export.Lab{Name: "x", Nodes: []export.Node{{Name: "h1", Mounts: []export.Mount{{Dir: "run", Path: "/run"}}}}}
