@@ -66,7 +66,7 @@ func (n *Network) OpenEnds(now frame.Time, f *Flow, e Ends, here [2]bool) error 
 		}
 		fl.peer[h][qpn] = i
 	}
-	*c = conn{flow: *f, qpA: e.QPN[0], qpB: e.QPN[1], generation: e.Generation, open: true, arrivals: c.arrivals[:0]}
+	*c = conn{flow: *f, qpA: e.QPN[0], qpB: e.QPN[1], generation: e.Generation, open: true, arrivals: c.arrivals[:0], starts: c.starts[:0]}
 	fl.count.Open++
 	return nil
 }

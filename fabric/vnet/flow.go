@@ -58,7 +58,10 @@ type conn struct {
 	posted     uint64 // bytes of all messages
 	single     bool   // closes itself after its only message
 	open       bool
+	began      frame.Time   // when the only message was posted
 	ended      frame.Time   // end of the only message at the receiver
+	starts     []frame.Time // of a connection: when messages were posted that have not ended, from first on
+	first      int
 	arrivals   []frame.Time // of a connection: ends at the receiver that the sender has not heard of
 }
 
@@ -172,7 +175,7 @@ func (n *Network) dial(now frame.Time, f *Flow) (uint32, error) {
 		return 0, err
 	}
 	fl.free = fl.free[:len(fl.free)-1]
-	c.flow, c.open, c.single, c.posted, c.arrivals = *f, true, false, 0, c.arrivals[:0]
+	c.flow, c.open, c.single, c.posted, c.arrivals, c.starts, c.first = *f, true, false, 0, c.arrivals[:0], c.starts[:0], 0
 	fl.count.Open++
 	return i, nil
 }
@@ -180,11 +183,6 @@ func (n *Network) dial(now frame.Time, f *Flow) (uint32, error) {
 // hostTime is the own time of a host: all that it is told of time goes by that.
 func (n *Network) hostTime(now frame.Time, host int) frame.Time {
 	return n.Engine.LocalTime(n.engine[n.hostNode[host]], now)
-}
-
-// engineTime is when it was a host's own time at, not long ago.
-func (n *Network) engineTime(now frame.Time, host int, at frame.Time) frame.Time {
-	return now - (n.hostTime(now, host) - at)
 }
 
 // dialQPs opens the queue pairs of connection i.
@@ -257,9 +255,33 @@ func (n *Network) post(now frame.Time, i uint32, bytes, id uint64) error {
 		return err
 	}
 	c.posted += bytes
+	c.begin(now)
 	n.flows.count.Started++
 	n.Engine.Poke(n.engine[n.hostNode[c.flow.Src]])
 	return nil
+}
+
+// begin notes when a message is posted, by the engine's time: that of the host may
+// run faster or slower, and change meanwhile.
+func (c *conn) begin(now frame.Time) {
+	if c.single {
+		c.began = now
+		return
+	}
+	c.starts = append(c.starts, now)
+}
+
+// start returns when the message was posted that ends next: they end in order.
+func (c *conn) start() frame.Time {
+	if c.single {
+		return c.began
+	}
+	at := c.starts[c.first]
+	if c.first++; 2*c.first >= len(c.starts) {
+		c.starts = append(c.starts[:0], c.starts[c.first:]...)
+		c.first = 0
+	}
+	return at
 }
 
 func (n *Network) close(now frame.Time, i uint32) error {
@@ -301,7 +323,7 @@ func (n *Network) collect(now frame.Time, h int) {
 			case hostnic.RecvDone:
 				n.received(now, c)
 			case hostnic.SendDone:
-				n.finished(now, c, Done{Start: n.engineTime(now, h, e.Start), Retransmits: e.Retransmitted, Timeouts: e.Timeouts}, e.Bytes, e.ID)
+				n.finished(now, c, Done{Retransmits: e.Retransmitted, Timeouts: e.Timeouts}, e.Bytes, e.ID)
 			}
 		}
 		if k < len(fl.buf) {
@@ -346,7 +368,7 @@ func (n *Network) finished(now frame.Time, i uint32, v Done, bytes, id uint64) {
 	c := &fl.conns[i]
 	d := &fl.out
 	*d = v
-	d.SenderEnd, d.Flow = now, c.flow
+	d.Start, d.SenderEnd, d.Flow = c.start(), now, c.flow
 	d.Flow.Bytes, d.Flow.ID = bytes, id
 	if c.single {
 		d.ReceiverEnd = c.ended

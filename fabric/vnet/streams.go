@@ -139,7 +139,7 @@ func (n *Network) collectTCP(now frame.Time, h int) {
 			case stack.Arrived:
 				n.received(now, i)
 			case stack.Sent:
-				n.finished(now, i, Done{Start: n.engineTime(now, h, e.Start), Retransmits: e.Retransmitted, Timeouts: e.Timeouts}, e.Bytes, e.ID)
+				n.finished(now, i, Done{Retransmits: e.Retransmitted, Timeouts: e.Timeouts}, e.Bytes, e.ID)
 			case stack.Failed:
 				n.flows.count.Failed++
 				if n.flows.err == nil && !errors.Is(e.Err, tcp.ErrTimedOut) {
