@@ -41,6 +41,9 @@ func pretend(args []string) int {
 	}
 	out, name := value("--out"), value("--only")
 	switch {
+	case args[0] == "--full":
+		fmt.Fprintln(os.Stderr, "write flows.csv: no space left on device")
+		return 1
 	case strings.Contains(name, "hangs"):
 		time.Sleep(time.Hour)
 	case strings.Contains(name, "panics"):
@@ -266,6 +269,47 @@ func TestKillsWorkers(t *testing.T) {
 	if text := (<-came)["0000"]; !strings.Contains(text, "3 workers took this run and none of them came to its end") {
 		t.Error(text)
 	}
+}
+
+// A worker whose disk is full gives runs back, and rests: others have them, before
+// they count as runs that nobody can execute.
+func TestFullDisk(t *testing.T) {
+	b := newBroker(t)
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log bytes.Buffer
+	given, ctx := make(chan struct{}), t.Context()
+	once := sync.OnceFunc(func() { close(given) })
+	full := &Worker{Queue: b.queue(), Program: "build", Name: "full", Command: []string{path, "--full"}, Jobs: 1, Wait: time.Hour, Tries: 3,
+		Log: slog.New(slog.NewTextHandler(writer(func(line []byte) {
+			if log.Write(line); bytes.Contains(line, []byte("is given back")) {
+				once()
+			}
+		}), nil))}
+	ended := make(chan error, 1)
+	stop, cancel := context.WithCancel(ctx)
+	go func() { ended <- full.Run(stop) }()
+	s := b.begin(ID("a"), "build")
+	came := make(chan map[string]string, 1)
+	go func() { came <- all(t, s, names(6, "fine")) }()
+	<-given
+	b.worker("build", quiet)
+	same(t, <-came, 6)
+	cancel()
+	<-ended
+	if n := strings.Count(log.String(), "is given back"); n != 1 || !strings.Contains(log.String(), "no space left") {
+		t.Errorf("it gave %d runs back:\n%s", n, log.String())
+	}
+}
+
+// writer is a function as an io.Writer.
+type writer func([]byte)
+
+func (w writer) Write(b []byte) (int, error) {
+	w(b)
+	return len(b), nil
 }
 
 // A task that names a file elsewhere is not run.

@@ -59,19 +59,26 @@ func (w *Worker) Run(ctx context.Context) error {
 				m, err := c.Next(jetstream.FetchMaxWait(5 * time.Second))
 				switch {
 				case err == nil:
-					w.take(ctx, m)
+					if !w.take(ctx, m) {
+						rest(ctx, w.Wait)
+					}
 				case !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, jetstream.ErrNoMessages):
 					w.Log.Warn("no task can be had", "error", err)
-					select { // the server may be back soon
-					case <-time.After(time.Second):
-					case <-ctx.Done():
-					}
+					rest(ctx, time.Second) // the server may be back soon
 				}
 			}
 		})
 	}
 	group.Wait()
 	return nil
+}
+
+// rest waits, unless ctx ends.
+func rest(ctx context.Context, wait time.Duration) {
+	select {
+	case <-time.After(wait):
+	case <-ctx.Done():
+	}
 }
 
 // others says what waits for workers of another build.
@@ -91,19 +98,21 @@ func (w *Worker) others(ctx context.Context) {
 	}
 }
 
-// take executes a task, and takes it out of the queue when its outcome is there.
-func (w *Worker) take(ctx context.Context, m jetstream.Msg) {
+// take executes a task, and takes it out of the queue when its outcome is there. It
+// returns false if this worker could not, for want of disk or of the server: others
+// may, and it is not to take and give back all that waits.
+func (w *Worker) take(ctx context.Context, m jetstream.Msg) (able bool) {
 	var t Task
 	if err := json.Unmarshal(m.Data(), &t); err != nil {
 		w.Log.Error("a task cannot be read, and is dropped", "error", err)
 		m.Term()
-		return
+		return true
 	}
 	log := w.Log.With("run", t.Name, "seed", t.Seed)
 	meta, err := m.Metadata()
 	if err != nil {
 		log.Error("a task has no metadata", "error", err)
-		return
+		return true
 	}
 	var o outcome
 	switch {
@@ -117,7 +126,7 @@ func (w *Worker) take(ctx context.Context, m jetstream.Msg) {
 		o, err = w.execute(ctx, m, &t)
 		if err != nil { // of this worker, not of the run
 			if errors.Is(err, errCancelled) {
-				return
+				return true
 			}
 			level := slog.LevelWarn
 			if ctx.Err() != nil {
@@ -125,7 +134,7 @@ func (w *Worker) take(ctx context.Context, m jetstream.Msg) {
 			}
 			log.Log(context.Background(), level, "is given back", "error", err)
 			m.Nak()
-			return
+			return false
 		}
 		log.Info("is done", "took", time.Since(began).Round(time.Millisecond), "error", o.Error)
 	}
@@ -135,7 +144,7 @@ func (w *Worker) take(ctx context.Context, m jetstream.Msg) {
 	first, err := w.Queue.conclude(end, &t, o)
 	if err != nil {
 		log.Warn("what came of it cannot be written", "error", err)
-		return // it comes again
+		return false // it comes again
 	}
 	if !first && o.Object != "" {
 		w.Queue.objects.Delete(end, o.Object) // another worker was quicker
@@ -143,6 +152,7 @@ func (w *Worker) take(ctx context.Context, m jetstream.Msg) {
 	if err := m.DoubleAck(end); err != nil {
 		log.Warn("the queue does not know that it is done, so that it may be done again, for nothing", "error", err)
 	}
+	return true
 }
 
 // errCancelled says that nobody wants the results of a task any more.
@@ -184,11 +194,11 @@ func (w *Worker) execute(ctx context.Context, m jetstream.Msg, t *Task) (o outco
 	}
 	defer os.RemoveAll(dir)
 	results := filepath.Join(dir, ".results")
-	if o.Error = w.run(ctx, t, filepath.Join(dir, t.File), results); ctx.Err() != nil {
+	if o.Error, err = w.run(ctx, t, filepath.Join(dir, t.File), results); ctx.Err() != nil {
 		return o, context.Cause(ctx)
 	}
-	if o.Error != "" {
-		return o, nil
+	if err != nil || o.Error != "" {
+		return o, err
 	}
 	o.Object = t.Sweep + "/" + t.Print + "/" + rand.Text()
 	pr, pw := io.Pipe()
@@ -198,9 +208,12 @@ func (w *Worker) execute(ctx context.Context, m jetstream.Msg, t *Task) (o outco
 	return o, err
 }
 
+// errFullDisk says that a run had no room for its results on this machine.
+var errFullDisk = errors.New("no room for the results of a run")
+
 // run executes a scenario's run in a process of its own, which dies with this one,
-// and returns what was wrong with it.
-func (w *Worker) run(ctx context.Context, t *Task, scenario, results string) string {
+// and returns what was wrong with it. The error is one of the worker.
+func (w *Worker) run(ctx context.Context, t *Task, scenario, results string) (string, error) {
 	limited, cancel := context.WithCancel(ctx)
 	if t.Limit > 0 {
 		limited, cancel = context.WithTimeout(ctx, time.Duration(t.Limit))
@@ -219,12 +232,16 @@ func (w *Worker) run(ctx context.Context, t *Task, scenario, results string) str
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: unix.SIGKILL}
 	err := c.Run()
 	if limited.Err() != nil {
-		return fmt.Sprintf("was not done after %v", time.Duration(t.Limit))
+		return fmt.Sprintf("was not done after %v", time.Duration(t.Limit)), nil
 	}
 	if _, missing := os.Stat(filepath.Join(results, "results.json")); missing != nil {
-		return fmt.Sprintf("no results: %v: %s", err, said.text())
+		text := said.text()
+		if strings.Contains(text, unix.ENOSPC.Error()) || strings.Contains(text, unix.EDQUOT.Error()) {
+			return "", fmt.Errorf("%w: %s", errFullDisk, text)
+		}
+		return fmt.Sprintf("no results: %v: %s", err, text), nil
 	}
-	return ""
+	return "", nil
 }
 
 // tail keeps the end of what is written to it.
