@@ -76,9 +76,9 @@ func TestGhostsRecord(t *testing.T) {
 		t.Errorf("with its own configuration: %s", out)
 	}
 	other := filepath.Join(dir, "other.yaml")
-	write(t, other, strings.ReplaceAll(text, "recovery: irn", "recovery: go-back-n"))
+	write(t, other, strings.ReplaceAll(text, "rate: 800Mbps", "rate: 50Mbps"))
 	if out, ok := replayOf(t, files[0], "--what-if", other); !ok || !strings.Contains(out, "the first frame that would have left otherwise") {
-		t.Errorf("with another recovery: %s", out)
+		t.Errorf("at another rate: %s", out)
 	}
 	// The sender sent something again: an acknowledgement told it to, or none came.
 	out, ok = replayOf(t, files[0], "--until", "retransmissions > 0", "--minimise", "--json")
