@@ -101,7 +101,8 @@ func TestOutOfMemory(t *testing.T) {
 	d.stop(l.sw)
 }
 
-// Results and captures on a disk that is full end with an error that says so.
+// Results, pages, drawings and captures on a disk that is full end with an error that
+// says so, and leave what was there.
 func TestFullDisk(t *testing.T) {
 	l := newLab(t, 2, labOptions{})
 	small := t.TempDir()
@@ -115,6 +116,26 @@ func TestFullDisk(t *testing.T) {
 		t.Errorf("results on a full disk: %v\n%s", err, out)
 	}
 	if err := os.RemoveAll(filepath.Join(small, "results")); err != nil {
+		t.Error(err)
+	}
+	if c, out := fabricCommand(file, "run", file, "--out", "results", "--quiet"); c.Run() != nil {
+		t.Fatalf("results beside it: %s", out)
+	}
+	page := filepath.Join(small, "report.html")
+	write(t, page, "the page before")
+	for _, to := range []string{"--html=" + page, "--figures=" + filepath.Join(small, "figures")} {
+		c, out := fabricCommand(file, "report", "results", to)
+		if err := c.Run(); err == nil || !strings.Contains(out.String(), "no space left on device") || strings.Contains(out.String(), "goroutine ") {
+			t.Errorf("%s on a full disk: %v\n%s", to, err, out)
+		}
+	}
+	if now, err := os.ReadFile(page); err != nil || string(now) != "the page before" {
+		t.Errorf("the page that was there is %q, %v", now, err)
+	}
+	if left, err := filepath.Glob(filepath.Join(small, ".*")); err != nil || left != nil {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	if err := os.RemoveAll(filepath.Join(small, "figures")); err != nil {
 		t.Error(err)
 	}
 
