@@ -102,7 +102,9 @@ func Create(path string) (*Writer, error) {
 	}
 	defer f.Close()
 	w := &Writer{path: path}
-	if err = errors.Join(f.Truncate(pageSize), f.Chmod(0o644)); err == nil {
+	// Written, and not a hole: on a full disk that would end who touches it (SIGBUS).
+	_, err = f.Write(make([]byte, pageSize))
+	if err = errors.Join(err, f.Chmod(0o644)); err == nil {
 		w.p, w.b, err = mapped(f, unix.PROT_READ|unix.PROT_WRITE)
 	}
 	if err == nil {

@@ -38,7 +38,7 @@ func TestPoolIsShared(t *testing.T) {
 	}
 	second := p.of(peers[0])
 	got := make(chan error, 1)
-	go func() { got <- second.take(t.Context(), 30, time.Minute) }()
+	go func() { got <- second.take(t.Context(), 50, time.Minute) }()
 	for waits := 0; waits == 0; time.Sleep(time.Millisecond) {
 		p.mu.Lock()
 		waits = len(p.waiting)
@@ -189,6 +189,29 @@ func TestReportsShareMemory(t *testing.T) {
 		}
 	}
 	once(t, h.numbers(t), 100)
+}
+
+// Who sends a report and the beginning of another holds no memory for the first one
+// any more: it is stored.
+func TestHalfAHeaderHoldsNothing(t *testing.T) {
+	h := openHub(t, t.TempDir(), 16<<20)
+	r, at, _ := strangers(t, h, 1<<20, 1<<20)
+	var b bytes.Buffer
+	if err := testHello.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	wire := (&telemetry.Report{Kind: "a", Node: 1, Boot: testHello.Boot, Sequence: 1, Body: make([]byte, 1<<10)}).Append(b.Bytes())
+	next := (&telemetry.Report{Kind: "a", Node: 1, Boot: testHello.Boot, Sequence: 2, Body: make([]byte, 1<<10)}).Append(nil)
+	c := dial(t, at, append(wire, next[:telemetry.ReportHeader-1]...))
+	var ack [8]byte
+	for last := uint64(0); last < 1; last = binary.BigEndian.Uint64(ack[:]) {
+		if _, err := io.ReadFull(c, ack[:]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for used := uint64(1); used > 0; time.Sleep(time.Millisecond) {
+		used, _ = r.bodies.use()
+	}
 }
 
 // Switches that an exporter has, and of which there is no report, take no room in the

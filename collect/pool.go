@@ -148,8 +148,11 @@ func (p *pool) serve() {
 	keep := p.waiting[:0]
 	full := false
 	for _, w := range p.waiting {
-		full = full || p.used+w.n > p.most
-		if full || !p.fits(w.peer, w.n) {
+		if p.peers[w.peer]+w.n > p.share {
+			keep = append(keep, w)
+			continue
+		}
+		if full = full || p.used+w.n > p.most; full {
 			keep = append(keep, w)
 			continue
 		}

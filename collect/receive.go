@@ -254,13 +254,16 @@ const (
 // some reads what there is of reports, at least one, for which it holds memory. One
 // that is too large for the stream has no body, and nobody will ever have it.
 func (r *Receiver) some(ctx context.Context, c net.Conn, b *bufio.Reader, held *part, most int) (v []telemetry.Report, err error) {
-	for len(v) == 0 || b.Buffered() > 0 && held.n < mostAtOnce {
+	// Who holds memory waits for no more than is there.
+	for len(v) == 0 || b.Buffered() >= telemetry.ReportHeader && held.n < mostAtOnce {
 		size, err := telemetry.ReportSize(b)
 		if err != nil {
 			return nil, err
 		}
 		room := size + reportCost
 		switch {
+		case size > most && len(v) > 0:
+			return v, nil
 		case size > most:
 			// It is left out as it comes.
 		case len(v) == 0:

@@ -69,16 +69,25 @@ func loopback(address string) bool {
 	return host == "localhost" || err == nil && a.IsLoopback()
 }
 
-// Files returns the paths that a document names: of capture files that ports
-// read or write, and of network namespaces. Who may change the document but
-// not the files of this machine must not add to them.
-func (c *Config) Files() map[string]bool {
-	files := map[string]bool{}
+// Use says what becomes of a file.
+type Use uint8
+
+const (
+	Reads Use = 1 << iota
+	Writes
+)
+
+// Files returns the paths that a document names, with what becomes of them: of
+// capture files that ports read or write, and of network namespaces. Who may change
+// the document but not the files of this machine must not add to them.
+func (c *Config) Files() map[string]Use {
+	files := map[string]Use{}
 	for i := range c.Switches {
 		for j := range c.Switches[i].Ports {
 			p := &c.Switches[i].Ports[j]
 			if p.Pcap != nil {
-				files[p.Pcap.Read], files[p.Pcap.Write] = true, true
+				files[p.Pcap.Read] |= Reads
+				files[p.Pcap.Write] |= Writes
 			}
 			namespaceFile(files, p.NetNS)
 		}
@@ -88,8 +97,8 @@ func (c *Config) Files() map[string]bool {
 }
 
 // Files returns the paths that a document names: of network namespaces.
-func (c *Hosts) Files() map[string]bool {
-	files := map[string]bool{}
+func (c *Hosts) Files() map[string]Use {
+	files := map[string]Use{}
 	for i := range c.Hosts {
 		namespaceFile(files, c.Hosts[i].NetNS)
 	}
@@ -98,8 +107,8 @@ func (c *Hosts) Files() map[string]bool {
 
 // namespaceFile notes the path of a network namespace that is none of those
 // under /run/netns.
-func namespaceFile(files map[string]bool, netns string) {
+func namespaceFile(files map[string]Use, netns string) {
 	if netns != "" && filepath.Base(netns) != netns {
-		files[netns] = true
+		files[netns] |= Reads
 	}
 }

@@ -109,9 +109,9 @@ func (d *Daemon) tryChanged(next *config.Config) error {
 // Confined refuses a document that came by the API and names other paths than
 // the daemon's own file: who may use the API would read, and write, whatever
 // file the daemon can.
-func Confined(files, own map[string]bool) error {
+func Confined(files, own map[string]config.Use) error {
 	for _, path := range slices.Sorted(maps.Keys(files)) {
-		if !own[path] {
+		if files[path]&^own[path] != 0 {
 			return ConfigError{fmt.Errorf("%s: the API names no files of its own: write it into the file that the daemon was started with, and reload that (SIGHUP)", path)}
 		}
 	}

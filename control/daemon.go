@@ -67,7 +67,7 @@ type Daemon struct {
 	resolved  *config.Config // the same with its defaults
 	next      *config.Config // while it is carried out: what comes in force, as it was written
 	source    string
-	files     map[string]bool // paths that its own files have named
+	files     map[string]config.Use // paths that its own files have named
 	units     []*unit
 	state     metrics.ConfigState
 	baseline  *metrics.Snapshot // what ClearCounters remembers

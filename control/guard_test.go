@@ -9,8 +9,10 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"math/big"
 	"net"
@@ -319,6 +321,57 @@ func TestSlowRequests(t *testing.T) {
 			}
 		}
 		stream.Close()
+	}
+}
+
+// Who asks for metrics and takes none of them does not keep others from theirs.
+func TestMetricsThatNobodyTakes(t *testing.T) {
+	ended := make(chan error, 1)
+	s := httptest.NewServer(taken(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		var err error
+		for b := make([]byte, 1<<20); err == nil; { // more than all buffers on the way hold
+			_, err = w.Write(b)
+		}
+		ended <- err
+	}), 50*time.Millisecond))
+	defer s.Close()
+	c, err := net.Dial("tcp", s.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the answer ended with %v", err)
+	}
+}
+
+// The control socket is for the daemon's user and its group.
+func TestSocketIsForItsGroup(t *testing.T) {
+	d, _ := listening(t, config.Control{}, patient)
+	if info, err := os.Stat(d.Config().Control.Socket); err != nil || info.Mode() != fs.ModeSocket|0o660 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+}
+
+// A file that the daemon's own document reads is not written for the API.
+func TestFilesAreForOneUse(t *testing.T) {
+	own := parse(t, strings.Replace(wires, "{name: p2, wire: b, acl: edge}", "{name: p2, wire: b, acl: edge}\n      - {name: p3, pcap: {read: /in.pcap, write: /out.pcap}}", 1)).Files()
+	for _, c := range []struct {
+		files map[string]config.Use
+		ok    bool
+	}{
+		{own, true},
+		{map[string]config.Use{"/in.pcap": config.Reads}, true},
+		{map[string]config.Use{"/in.pcap": config.Writes}, false},
+		{map[string]config.Use{"/out.pcap": config.Reads}, false},
+		{map[string]config.Use{"/else.pcap": config.Reads}, false},
+	} {
+		if err := Confined(c.files, own); (err == nil) != c.ok {
+			t.Errorf("%v: %v", c.files, err)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"gswitch/metrics"
@@ -39,7 +40,7 @@ const (
 func Handler(usage string, take func() *metrics.Snapshot, serve func(...connect.HandlerOption) (string, http.Handler)) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(Endpoint(usage, serve))
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.NewRegistry(take), promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
+	mux.Handle("GET /metrics", Metrics(metrics.NewRegistry(take)))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		if missing := take().Missing(); missing != nil {
@@ -50,6 +51,27 @@ func Handler(usage string, take func() *metrics.Snapshot, serve func(...connect.
 	})
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, usage) })
 	return mux
+}
+
+// Metrics answers with the metrics of a registry, four requests at once. A peer that
+// does not take its answer keeps its place no longer than a peer of HTTP/2 may.
+func Metrics(r *prometheus.Registry) http.Handler {
+	return taken(promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: 4}), writeTimeout)
+}
+
+// taken bounds how long the peers of a handler may take for their answers. The
+// connection is closed then: a stream of the API never goes by one that asked for
+// metrics before.
+func taken(next http.Handler, wait time.Duration) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Connection", "close")
+		err := http.NewResponseController(w).SetWriteDeadline(time.Now().Add(wait))
+		if err != nil && !errors.Is(err, http.ErrNotSupported) { // by what is no connection
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // Serve answers on the listeners until ctx ends. Streams are cut off then.

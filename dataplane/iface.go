@@ -168,7 +168,7 @@ func (e *Engine) openIface(i *iface) (err error) {
 		p.state = "down: the link is not up yet"
 	}
 	e.log.Info("interface opened", "interface", i.key.name, "netns", i.key.netns, "mode", port.Mode(), "tried", rungs(port), "mtu", i.mtu)
-	i.peer = peerWarnings(i.key.netns, link, i.completes(), e.namespaces())
+	i.peer, _ = peerWarnings(i.key.netns, link, i.completes(), e.namespaces())
 	for _, w := range slices.Concat(i.prep.warnings, i.peer) {
 		e.log.Warn("interface", "interface", i.key.name, "netns", i.key.netns, "warning", w)
 	}
@@ -260,8 +260,21 @@ func (e *Engine) lookAtPeer(i *iface) {
 	if err != nil {
 		return // it is gone; inspect finds that out
 	}
-	i.peer = peerWarnings(i.key.netns, link, i.completes(), e.namespaces())
+	warnings, looked := peerWarnings(i.key.netns, link, i.completes(), e.namespaces())
+	if looked {
+		i.peer = warnings
+		return
+	}
+	for k, w := range i.peer { // what was seen holds until somebody may look again
+		if !strings.HasSuffix(w, unseen) {
+			i.peer[k] = w + unseen
+		}
+	}
 }
+
+// unseen ends a warning about an interface in a namespace that a daemon without
+// CAP_SYS_ADMIN can enter no more.
+const unseen = " (seen when the port opened; gswitch doctor looks again)"
 
 // closeIface closes an interface and puts it back as it was found.
 func (e *Engine) closeIface(i *iface, why string) error {

@@ -221,16 +221,16 @@ func peerWarning(at ifaceKey, completes bool, on func(feature string) bool) stri
 
 // peerWarnings looks at the other end of a veth in the namespaces that can be
 // known: its own, those given, and those under /run/netns.
-func peerWarnings(netns string, link netlink.Link, completes bool, others []string) []string {
+func peerWarnings(netns string, link netlink.Link, completes bool, others []string) (warnings []string, looked bool) {
 	if link.Type() != "veth" || link.Attrs().ParentIndex == 0 {
-		return nil
+		return nil, true
 	}
 	candidates := []string{netns}
 	if id := link.Attrs().NetNsID; id >= 0 {
 		candidates = FindNetNS(netns, id, others)
 	}
 	for _, ns := range candidates {
-		var warnings []string
+		warnings = nil
 		err := xsk.InNetNS(ns, func() error {
 			peer, err := netlink.LinkByIndex(link.Attrs().ParentIndex)
 			if err != nil {
@@ -251,10 +251,10 @@ func peerWarnings(netns string, link netlink.Link, completes bool, others []stri
 			return nil
 		})
 		if err == nil {
-			return warnings
+			return warnings, true
 		}
 	}
-	return nil
+	return nil, false
 }
 
 // FindNetNS returns the namespaces that netns knows by the number id: of others, the

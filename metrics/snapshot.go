@@ -218,6 +218,8 @@ func (s *Switch) add(c vswitch.Counts, self [frame.NumReasons]uint64, rules []vs
 	t.NeighborFull += c.NeighborFull
 	t.Flooded += c.Flooded
 	t.ToLocal += c.ToLocal
+	t.Made += c.Made
+	t.Mirrored += c.Mirrored
 	t.ICMPSent += c.ICMPSent
 	t.ICMPLimited += c.ICMPLimited
 	t.Programs += c.Programs

@@ -27,7 +27,8 @@ type Report struct {
 const (
 	reportMagic   = 0x4752 // "GR"
 	reportVersion = 1
-	reportHeader  = 26
+	// ReportHeader is how long the header of a report is, in bytes.
+	ReportHeader = 26
 )
 
 // MaxBody is how many bytes the body of a report may have.
@@ -40,7 +41,7 @@ var ErrReport = errors.New("not a report")
 var ErrShort = errors.New("the report is cut off")
 
 // Size is how many bytes the wire form of a report has.
-func (r *Report) Size() int { return reportHeader + len(r.Kind) + len(r.Body) }
+func (r *Report) Size() int { return ReportHeader + len(r.Kind) + len(r.Body) }
 
 // Append appends the wire form of a report to b.
 func (r *Report) Append(b []byte) []byte {
@@ -59,7 +60,7 @@ func (r *Report) Append(b []byte) []byte {
 // takes. Its body is a part of b.
 func ParseReport(b []byte) (r Report, n int, err error) {
 	be := binary.BigEndian
-	if len(b) < reportHeader {
+	if len(b) < ReportHeader {
 		return r, 0, ErrShort
 	}
 	if be.Uint16(b) != reportMagic {
@@ -72,12 +73,12 @@ func ParseReport(b []byte) (r Report, n int, err error) {
 	if body > MaxBody {
 		return r, 0, fmt.Errorf("%w: %d bytes of body, at most %d are taken", ErrReport, body, MaxBody)
 	}
-	n = reportHeader + kind + int(body)
+	n = ReportHeader + kind + int(body)
 	if len(b) < n {
 		return r, 0, ErrShort
 	}
 	return Report{Node: be.Uint16(b[4:]), Boot: be.Uint64(b[6:]), Sequence: be.Uint64(b[14:]),
-		Kind: string(b[reportHeader : reportHeader+kind]), Body: b[reportHeader+kind : n]}, n, nil
+		Kind: string(b[ReportHeader : ReportHeader+kind]), Body: b[ReportHeader+kind : n]}, n, nil
 }
 
 // ErrLarge is returned by ReadReport for a report that it has left out.
@@ -86,7 +87,7 @@ var ErrLarge = errors.New("the report is too large")
 // ReportSize is how many bytes the next report has, which ReadReport will take off a
 // reader. It takes none. io.EOF means that the reader has ended between two reports.
 func ReportSize(r *bufio.Reader) (int, error) {
-	head, err := r.Peek(reportHeader)
+	head, err := r.Peek(ReportHeader)
 	if err != nil {
 		if errors.Is(err, io.EOF) && len(head) > 0 {
 			err = io.ErrUnexpectedEOF
@@ -97,7 +98,7 @@ func ReportSize(r *bufio.Reader) (int, error) {
 	if _, _, err := ParseReport(head); err != nil && !errors.Is(err, ErrShort) {
 		return 0, err
 	}
-	return reportHeader + int(head[3]) + int(binary.BigEndian.Uint32(head[22:])), nil
+	return ReportHeader + int(head[3]) + int(binary.BigEndian.Uint32(head[22:])), nil
 }
 
 // ReadReport reads the next report. Of one that has more bytes than most there is no
@@ -109,7 +110,7 @@ func ReadReport(r *bufio.Reader, most int) (Report, error) {
 		return Report{}, err
 	}
 	if n > most {
-		head, err := r.Peek(reportHeader)
+		head, err := r.Peek(ReportHeader)
 		if err != nil {
 			return Report{}, err
 		}

@@ -126,9 +126,9 @@ func one(what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0:
-			return usagef("name %s; gfabric %s --help tells more", what, c.Name())
+			return usagef("name %s; %s --help tells more", what, c.CommandPath())
 		case len(args) > 1:
-			return usagef("%q is one argument too many; gfabric %s takes %s", args[1], c.Name(), what)
+			return usagef("%q is one argument too many; %s takes %s", args[1], c.CommandPath(), what)
 		}
 		return nil
 	}

@@ -153,6 +153,9 @@ func (m *minimiser) shows(ctx context.Context, end frame.Time, keep func(p *repl
 	}
 	defer file.Close()
 	m.start, m.names = r.p.Header.Start, r.sw.Ports()
+	if m.flags.to >= 0 {
+		end = min(end, addTime(m.start, frame.Time(m.flags.to)))
+	}
 	m.tried++
 	if err := r.play(ctx, end); !replay.Ended(err) {
 		return false, 0, err
@@ -166,9 +169,6 @@ func (m *minimiser) gather(ctx context.Context) error {
 	was := m.of
 	m.of = [replay.InputKinds][]int32{}
 	end := frame.Never
-	if m.flags.to >= 0 {
-		end = m.start + frame.Time(m.flags.to)
-	}
 	if m.singled != nil {
 		end = m.event
 	}

@@ -48,8 +48,8 @@ type Daemon struct {
 	mu     sync.RWMutex
 	doc    *config.Hosts // in force
 	source string
-	files  map[string]bool // paths that its own file has named
-	units  []*unit         // in the order of doc
+	files  map[string]config.Use // paths that its own file has named
+	units  []*unit               // in the order of doc
 	state  metrics.ConfigState
 
 	memory sync.Mutex // guards held

@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"runtime"
 	"strings"
@@ -198,7 +199,7 @@ func (r *Replayed) Handler(h *replay.Header, at frame.Time) (http.Handler, error
 	}
 	u := &unit{name: r.name, engine: engine, mac: r.mac, worker: engine.Worker(0), agent: r.Agent, queues: 1, gone: make(chan struct{})}
 	u.conf.Store(r.conf)
-	d := &Daemon{opts: Options{Version: h.Build}, start: time.Now().Add(-time.Duration(at - h.Start)), engine: engine, source: "a record",
+	d := &Daemon{opts: Options{Version: h.Build}, start: time.Now().Add(-time.Duration(at - h.Start)), engine: engine, source: "a record", log: slog.New(slog.DiscardHandler),
 		doc: &config.Hosts{Version: 1, Workers: make([]config.Worker, 1), Hosts: []config.Host{*r.conf}}, units: []*unit{u}}
 	d.state = metrics.ConfigState{Version: h.Build, Generation: 1, ReloadSuccess: true}
 	return control.ReadOnly(d.Handler()), nil
