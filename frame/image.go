@@ -345,10 +345,10 @@ func (w *imageWriter) chunks(im *Imager, pool *Pool) {
 	for len(todo) > 0 {
 		r := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
-		if int(r) >= a.Chunks() || seen[r] { // what is no frame, or any more
+		if int(r) >= a.Chunks() || seen.has(r) { // what is no frame, or any more
 			continue
 		}
-		seen[r] = true
+		seen.add(r)
 		all = append(all, r)
 		m := a.Meta(r)
 		chained[m.Next] = true

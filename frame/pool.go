@@ -1,6 +1,9 @@
 package frame
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // Pool is the stack of free chunks that one worker owns. It is not safe for
 // concurrent use; where several workers share an arena each has its own Pool
@@ -109,21 +112,32 @@ func (p *Pool) FreeChunk(r Ref) {
 	}
 }
 
-// unused returns the chunks that are free, here and in the depot.
-func (p *Pool) unused() map[Ref]bool {
-	all := make(map[Ref]bool, len(p.free))
+// unused returns which chunks are free, here and in the depot. Other workers, which
+// wait for the depot's lock, wait for a copy of its list at most.
+func (p *Pool) unused() refSet {
+	all := newRefSet(p.Arena)
 	for _, r := range p.free {
-		all[r] = true
+		all.add(r)
 	}
 	if d := p.depot; d != nil {
 		d.mu.Lock()
-		defer d.mu.Unlock()
-		for _, r := range d.free {
-			all[r] = true
+		free := slices.Clone(d.free)
+		d.mu.Unlock()
+		for _, r := range free {
+			all.add(r)
 		}
 	}
 	return all
 }
+
+// refSet is a set of chunks of an arena.
+type refSet []uint64
+
+func newRefSet(a *Arena) refSet { return make(refSet, (a.Chunks()+63)/64) }
+
+func (s refSet) add(r Ref) { s[r/64] |= 1 << (r % 64) }
+
+func (s refSet) has(r Ref) bool { return s[r/64]>>(r%64)&1 != 0 }
 
 // Available returns how many chunks this pool holds.
 func (p *Pool) Available() int { return len(p.free) }

@@ -55,13 +55,18 @@ func (w *Worker) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	for range w.Jobs {
 		group.Go(func() {
+			failed := 0 // in a row
 			for ctx.Err() == nil {
 				m, err := c.Next(jetstream.FetchMaxWait(5 * time.Second))
 				switch {
 				case err == nil:
-					if !w.take(ctx, m) {
-						rest(ctx, w.Wait)
+					if w.take(ctx, m) {
+						failed = 0
+						continue
 					}
+					// Each time that a task is given back counts as a try of it.
+					rest(ctx, w.Wait<<min(failed, 4))
+					failed++
 				case !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, jetstream.ErrNoMessages):
 					w.Log.Warn("no task can be had", "error", err)
 					rest(ctx, time.Second) // the server may be back soon

@@ -43,7 +43,7 @@ func (n *Node) listen(now frame.Time, port uint16) {
 			n.controlDue = min(n.controlDue, ps.disabled)
 			return
 		}
-		n.enable(now, port)
+		n.Enable(now, port)
 	}
 	var frames [8]uint64
 	for c := range frames {
@@ -67,8 +67,8 @@ func (n *Node) Disable(now frame.Time, port uint16, until frame.Time, by string)
 	n.setDisabled(now, port, true)
 }
 
-// enable gives a port back that is err-disabled.
-func (n *Node) enable(now frame.Time, port uint16) {
+// Enable gives an own port back that is err-disabled.
+func (n *Node) Enable(now frame.Time, port uint16) {
 	n.ports[port].disabled = 0
 	n.sw.disabledBy[port].Store(nil)
 	n.setDisabled(now, port, false)

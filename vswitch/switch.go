@@ -210,7 +210,7 @@ func (n *Node) adoptPort(now frame.Time, i uint16, pp *portProgram, c *PortConfi
 	n.adoptArrivals(i, c)
 	n.judgeLink(now, i)
 	if ps.disabled != 0 && !pp.enabled {
-		n.enable(now, i)
+		n.Enable(now, i)
 	}
 	if pp.name == "" || int(pp.worker) != n.index {
 		n.dismiss(now, i)
@@ -239,7 +239,7 @@ func (n *Node) dismiss(now frame.Time, i uint16) {
 		return
 	}
 	if ps.disabled != 0 {
-		n.enable(now, i)
+		n.Enable(now, i)
 	}
 	n.flushPort(now, i)
 	n.dismissArc(i)

@@ -141,7 +141,10 @@ func (m *minimiser) open(keep func(p *replay.Player, in *replay.Input) bool) (*r
 	}
 	p.Keep = func(in *replay.Input) bool { return keep(p, in) }
 	r := &replayed{flags: &replayFlags{}, p: p, sw: sw, until: m.until}
-	return r, file, r.watch()
+	if err := r.watch(); err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	return r, file, nil
 }
 
 // shows replays a record with some of its inputs, up to an instant, and reports whether

@@ -124,7 +124,7 @@ func (f *replayFlags) run(ctx context.Context, name string, words []string, stdo
 		if f.until == "" {
 			return usagef("--minimise needs an event: name it with --until, such as --until drop:queue-tail")
 		}
-		if f.at >= 0 || f.whatIf != "" || f.trace != "" || f.pcap != "" || f.node != "" || len(words) > 0 {
+		if f.at >= 0 || f.from > 0 || f.whatIf != "" || f.trace != "" || f.pcap != "" || f.node != "" || len(words) > 0 {
 			return usagef("--minimise goes with --until, --to, --frames, --json and --force alone")
 		}
 		return f.minimised(ctx, name, until, stdout, stderr)

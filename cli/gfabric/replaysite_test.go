@@ -1,9 +1,11 @@
 package gfabric
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -137,5 +139,24 @@ func TestRecordOnThePage(t *testing.T) {
 	p.Wait(`!document.querySelector("#instant").validity.valid`)
 	if e := p.Errors(); len(e) > 0 {
 		t.Errorf("the page complains: %q", e)
+	}
+}
+
+// Who sends half a request keeps nobody else from looking.
+func TestHalfARequest(t *testing.T) {
+	_, url, _ := recordPage(t)
+	c, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprintf(c, "POST /at/1ms/s1/gswitch.v1.Control/ListDrops HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n", c.RemoteAddr())
+	line, err := bufio.NewReader(c).ReadString('\n') // the server reads the body now
+	if err != nil || !strings.Contains(line, "100 Continue") {
+		t.Fatalf("%q, %v", line, err)
+	}
+	r, err := http.Post(url+"/at/1ms/s1/gswitch.v1.Control/ListDrops", "application/json", strings.NewReader("{}"))
+	if code, text := answer(t, r, err); code != 200 {
+		t.Errorf("%d %s", code, text)
 	}
 }

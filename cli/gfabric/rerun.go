@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"gswitch/control"
@@ -24,10 +25,17 @@ func (f *replayFlags) again(ctx context.Context, name string, in *replay.Reader,
 		return usagef("%s is of a whole run: --trace, --pcap and --until are for records of one switch or host", name)
 	case len(words) > 0 && words[0] != "gswitch":
 		return usagef("of a whole run verbs of gswitch show a switch, chosen by --node; %s is another program", words[0])
-	case len(words) > 0 && end == frame.Never:
-		return usagef("at which instant? Choose it with --at")
-	case len(words) > 0 && f.node == "":
-		return usagef("which switch is to be shown? Choose it with --node")
+	}
+	if len(words) > 0 {
+		last, err := f.last(name)
+		switch {
+		case err != nil:
+			return err
+		case end == frame.Never:
+			end = last
+		case end > last:
+			return usagef("--at %v: the record ends at %v", end.Duration(), last.Duration())
+		}
 	}
 	x := runner.Replay{Instants: []frame.Time{end}}
 	if end != frame.Never {
@@ -57,11 +65,36 @@ func (f *replayFlags) again(ctx context.Context, name string, in *replay.Reader,
 	return nil
 }
 
-// switchOfRun serves the API of a daemon that runs a switch of a run.
+// last is the last instant at which one can look at the run of a record.
+func (f *replayFlags) last(name string) (frame.Time, error) {
+	file, in, err := f.open(name)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	length, err := replay.Length(in)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	return max(0, length-1), nil
+}
+
+// switchOfRun serves the API of a daemon that runs a switch of a run, the only one if
+// name is empty.
 func switchOfRun(n *vnet.Network, name string, h *replay.Header) (http.Handler, error) {
+	var names []string
+	for _, node := range n.Topology.Switches() {
+		names = append(names, n.Topology.Nodes[node].Name)
+	}
+	if name == "" && len(names) == 1 {
+		name = names[0]
+	}
 	k, ok := n.SwitchByName(name)
-	if !ok {
-		return nil, usagef("--node %s: the run has no switch of this name", name)
+	switch {
+	case name == "":
+		return nil, usagef("which switch is to be shown? Choose it with --node: %s", strings.Join(names, ", "))
+	case !ok:
+		return nil, usagef("--node %s: the run has no switch of this name, it has %s", name, strings.Join(names, ", "))
 	}
 	return control.Shown(n.Switches[k], name, portNames(n.Topology, n.Topology.Switches()[k]), h, n.Engine.Now())
 }

@@ -1,9 +1,13 @@
 package web
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -17,7 +21,8 @@ type Record interface {
 	Layout() *view.Layout
 	// At returns the samples of instants, which ascend.
 	At(ctx context.Context, at []time.Duration) ([]*view.Sample, error)
-	// Serve answers a request to the daemon of a node as it was at an instant.
+	// Serve answers a request to the daemon of a node as it was at an instant. All of
+	// the request is there.
 	Serve(at time.Duration, node string, w http.ResponseWriter, r *http.Request)
 }
 
@@ -38,12 +43,59 @@ func NewRecord(rec Record, remote bool) *Server {
 		}
 		asked := r.Clone(r.Context())
 		asked.URL.Path, asked.URL.RawPath = "/"+r.PathValue("call"), ""
-		rec.Serve(t, r.PathValue("node"), w, asked)
+		if err := whole(w, asked); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		a := &answer{header: w.Header()}
+		rec.Serve(t, r.PathValue("node"), a, asked)
+		w.WriteHeader(cmp.Or(a.code, http.StatusOK))
+		_, _ = w.Write(a.body.Bytes()) // the browser may have gone
 	}
 	s.mux.HandleFunc("GET /at/{instant}/{node}/{call...}", call)
 	s.mux.HandleFunc("POST /at/{instant}/{node}/{call...}", call)
 	return s
 }
+
+// mostAsked bounds the body of a request, and askTime how long it may take: one instant
+// is looked at after the other, so that who is slow would keep all others waiting.
+const (
+	mostAsked = 1 << 20
+	askTime   = 10 * time.Second
+)
+
+// whole reads the body of a request.
+func whole(w http.ResponseWriter, r *http.Request) error {
+	c := http.NewResponseController(w)
+	if err := c.SetReadDeadline(time.Now().Add(askTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostAsked))
+	if err != nil {
+		return err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if err := c.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	return nil
+}
+
+// answer keeps what is answered, so that who takes it slowly keeps nobody waiting.
+type answer struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+// Header implements http.ResponseWriter.
+func (a *answer) Header() http.Header { return a.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(code int) { a.code = cmp.Or(a.code, code) }
+
+// Write implements http.ResponseWriter.
+func (a *answer) Write(b []byte) (int, error) { return a.body.Write(b) }
 
 func instant(name, text string) (time.Duration, error) {
 	t, err := time.ParseDuration(text)

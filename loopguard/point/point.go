@@ -63,13 +63,15 @@ func (g *guard) watched(c *vswitch.PortConfig) bool {
 	return on && c.Twin == nil && c.Name != "" && len(c.Addresses) == 0 && (len(o.Ports) == 0 || slices.Contains(o.Ports, c.Name))
 }
 
-func (g *guard) adopt(_ frame.Time, at uint16, c *vswitch.PortConfig) vswitch.Stages {
+func (g *guard) adopt(now frame.Time, at uint16, c *vswitch.PortConfig) vswitch.Stages {
 	for len(g.ports) <= int(at) {
 		g.ports = append(g.ports, port{})
 	}
 	p := &g.ports[at]
 	if p.on = g.watched(c); !p.on {
-		*p = port{}
+		if *p = (port{}); g.node.DisabledBy(at) == Name {
+			g.node.Enable(now, at)
+		}
 		return 0
 	}
 	p.room = maxLooks

@@ -213,8 +213,9 @@ func TestBackAtOnce(t *testing.T) {
 	none := *cfg
 	none.Options = nil
 	run(r, 2*frame.Second, loop...)
+	wantOpen(t, "on a loop again", r, true, false)
 	r.Apply(&none)
-	sent := run(r, 20*frame.Second, loop...)
+	sent := run(r, 100*frame.Millisecond, loop...)
 	if len(sent[0])+len(sent[1]) != 0 || !open(r, 1) || len(values(r, 1)) != 0 {
 		t.Errorf("without the feature: %d frames, open %v, %v", len(sent[0])+len(sent[1]), open(r, 1), values(r, 1))
 	}
