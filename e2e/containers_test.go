@@ -13,8 +13,6 @@ import (
 
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/sys/unix"
-
-	"gswitch/fabric/results"
 )
 
 // composed is a project of docker compose, as far as containers are made of it here.
@@ -146,21 +144,7 @@ func TestContainers(t *testing.T) {
 	for seed := 1; seed <= 2; seed++ {
 		to := fmt.Sprintf("out-%d", seed)
 		c, out := fabricCommand(file, "collect", dir, "--scale", "2000", "--out", to, "--seed", strconv.Itoa(seed))
-		c.Run()
-		f, err := results.Load(filepath.Join(filepath.Dir(file), to))
-		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		r := &f.Runs[0]
-		want := 0
-		if !r.Timing.Valid {
-			want = 3
-			checkInvalid(t, f, out.String())
-		}
-		if code := c.ProcessState.ExitCode(); code != want {
-			t.Fatalf("exit code %d, want %d\n%s", code, want, out)
-		}
-		checkCounted(t, r)
+		r := lateOrNot(t, c, out, filepath.Join(filepath.Dir(file), to))
 		var names []string
 		for _, w := range r.Timing.Workers {
 			names = append(names, w.Name)

@@ -63,22 +63,7 @@ func TestProcesses(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			file := aScenario(t, "parts-"+k.name, k.text)
 			c, out := fabricCommand(file, "run", file, "--on", "netns", "--scale", "2000", "--processes", k.name, "--out", "out")
-			c.Run()
-			f, err := results.Load(filepath.Join(filepath.Dir(file), "out"))
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
-			}
-			r := &f.Runs[0]
-			// A run that came late is late, and its numbers count all the same.
-			want := 0
-			if !r.Timing.Valid {
-				want = 3
-				checkInvalid(t, f, out.String())
-			}
-			if code := c.ProcessState.ExitCode(); code != want {
-				t.Fatalf("exit code %d, want %d\n%s", code, want, out)
-			}
-			checkCounted(t, r)
+			r := lateOrNot(t, c, out, filepath.Join(filepath.Dir(file), "out"))
 			var names []string
 			for _, w := range r.Timing.Workers {
 				names = append(names, w.Name)
@@ -146,6 +131,28 @@ func TestProcessesPauses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// lateOrNot executes a command that runs a scenario and returns its run. A run that came
+// late is late, and its numbers count all the same.
+func lateOrNot(t *testing.T, c *exec.Cmd, out *bytes.Buffer, dir string) *results.Run {
+	t.Helper()
+	c.Run()
+	f, err := results.Load(dir)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	r := &f.Runs[0]
+	want := 0
+	if !r.Timing.Valid {
+		want = 3
+		checkInvalid(t, f, out.String())
+	}
+	if code := c.ProcessState.ExitCode(); code != want {
+		t.Fatalf("exit code %d, want %d\n%s", code, want, out)
+	}
+	checkCounted(t, r)
+	return r
 }
 
 // checkCounted holds what came out of several against what was sent.

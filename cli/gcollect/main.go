@@ -90,6 +90,16 @@ func (a *app) store(ctx context.Context) (*collect.Store, *nats.Conn, error) {
 	return s, nc, nil
 }
 
+// asked returns what the streams of a collector that runs answer to one question.
+func asked[T any](ctx context.Context, a *app, question func(*collect.Store, context.Context) (T, error)) (answer T, err error) {
+	s, nc, err := a.store(ctx)
+	if err != nil {
+		return answer, err
+	}
+	defer nc.Close()
+	return question(s, ctx)
+}
+
 func (a *app) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
@@ -99,12 +109,7 @@ reports is analysed and by whom, and the last report of each exporter.`,
 		Example: "  gcollect status\n  gcollect status --json",
 		Args:    cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, nc, err := a.store(c.Context())
-			if err != nil {
-				return err
-			}
-			defer nc.Close()
-			st, err := s.State(c.Context())
+			st, err := asked(c.Context(), a, (*collect.Store).State)
 			if err != nil {
 				return err
 			}

@@ -3,6 +3,7 @@ package gcollect
 import (
 	"github.com/spf13/cobra"
 
+	"gswitch/collect"
 	"gswitch/control/cli"
 )
 
@@ -19,12 +20,7 @@ often something was refused.`,
 		Example: "  gcollect show limits\n  gcollect show limits --json",
 		Args:    cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			s, nc, err := a.store(c.Context())
-			if err != nil {
-				return err
-			}
-			defer nc.Close()
-			v, err := s.AskLimits(c.Context())
+			v, err := asked(c.Context(), a, (*collect.Store).AskLimits)
 			if err != nil {
 				return err
 			}

@@ -16,8 +16,6 @@ import (
 	"gswitch/fabric/export"
 	"gswitch/fabric/lab"
 	"gswitch/fabric/live"
-	"gswitch/fabric/report"
-	"gswitch/fabric/results"
 	runner "gswitch/fabric/run"
 	"gswitch/fabric/scenario"
 	"gswitch/frame"
@@ -74,18 +72,9 @@ func collectCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := report.WritePage(filepath.Join(out, "report.html"), file); err != nil {
+			if err := present(file, out, asJSON); err != nil {
 				return err
 			}
-			if asJSON {
-				err = results.Encode(os.Stdout, file)
-			} else {
-				err = report.Text(os.Stdout, headlines(file), report.TextOptions{})
-			}
-			if err != nil {
-				return err
-			}
-			say("results are in %s, a page with drawings in %s", out, filepath.Join(out, "report.html"))
 			if err := kept(file); err != nil {
 				return err
 			}

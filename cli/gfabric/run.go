@@ -3,6 +3,7 @@ package gfabric
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -149,15 +150,7 @@ func runCommand() *cobra.Command {
 				}
 				return err
 			}
-			if err := report.WritePage(filepath.Join(out, "report.html"), file); err != nil {
-				return err
-			}
-			if asJSON {
-				err = results.Encode(os.Stdout, file)
-			} else {
-				err = report.Text(os.Stdout, headlines(file), report.TextOptions{})
-			}
-			if err != nil {
+			if err := present(file, out, asJSON); err != nil {
 				return err
 			}
 			for _, hint := range []string{neverSentAgain(s, file), outOfMemory(file)} {
@@ -170,7 +163,6 @@ func runCommand() *cobra.Command {
 					say("the record of %s is in %s: gfabric replay makes it happen again", r.Name, r.Record)
 				}
 			}
-			say("results are in %s, a page with drawings in %s", out, filepath.Join(out, "report.html"))
 			if err := kept(file); err != nil {
 				return err
 			}
@@ -190,6 +182,21 @@ func runCommand() *cobra.Command {
 	c.Flags().BoolVar(&record, "record", false, "keep the record of every run on real frames, and run none that cannot be recorded (gfabric replay)")
 	c.Flags().BoolVar(&quiet, "quiet", false, "no progress on standard error")
 	return c
+}
+
+// present writes the page of results and shows them, as JSON or as tables.
+func present(file *results.File, out string, asJSON bool) error {
+	page := filepath.Join(out, "report.html")
+	err := report.WritePage(page, file)
+	if asJSON {
+		err = errors.Join(err, results.Encode(os.Stdout, file))
+	} else {
+		err = errors.Join(err, report.Text(os.Stdout, headlines(file), report.TextOptions{}))
+	}
+	if err == nil {
+		say("results are in %s, a page with drawings in %s", out, page)
+	}
+	return err
 }
 
 // coresOf returns how many cores step each run: what was asked for, or those that

@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"gswitch/control"
-	"gswitch/fabric/report"
 	"gswitch/fabric/results"
 	runner "gswitch/fabric/run"
 	"gswitch/natsserver"
@@ -166,16 +165,9 @@ func sweepCommand() *cobra.Command {
 			if file == nil {
 				return err
 			}
-			err = errors.Join(err, report.WritePage(filepath.Join(out, "report.html"), file))
-			if asJSON {
-				err = errors.Join(err, results.Encode(os.Stdout, file))
-			} else {
-				err = errors.Join(err, report.Text(os.Stdout, headlines(file), report.TextOptions{}))
-			}
-			if err != nil {
+			if err := errors.Join(err, present(file, out, asJSON)); err != nil {
 				return err
 			}
-			say("results are in %s, a page with drawings in %s", out, filepath.Join(out, "report.html"))
 			return unmet(file)
 		},
 	}

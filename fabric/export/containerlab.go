@@ -58,8 +58,8 @@ func (l *Lab) clab(local bool) ([]byte, error) {
 	c.Topology.Nodes.Kind = yaml.MappingNode
 	for i := range l.Nodes {
 		n := &l.Nodes[i]
-		v := clabNode{Kind: "linux", Image: n.Image, Exec: n.Kernel}
-		if v.Cmd, v.User = line(n.Command), ""; n.Root {
+		v := clabNode{Kind: "linux", Image: n.Image, Cmd: line(n.Command), Exec: n.Kernel}
+		if n.Root {
 			v.User = "0" // images from scratch know no names
 		}
 		for _, f := range n.Files {
