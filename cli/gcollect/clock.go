@@ -32,18 +32,10 @@ import (
 const fabricRun = "/run/gfabric"
 
 func (a *app) clockCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "clock",
-		Short: "Plan the clocks of switches, and bring the switches to the plan",
-		Example: "  gcollect clock run --fabric leaf-spine:2,4,2\n" +
+	return cli.Group("clock", "Plan the clocks of switches, and bring the switches to the plan",
+		"  gcollect clock run --fabric leaf-spine:2,4,2\n"+
 			"  gcollect clock status",
-		Args: cli.Args(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error {
-			return cli.Usage(errors.New("say what: gcollect clock run, or gcollect clock status"))
-		},
-	}
-	c.AddCommand(a.clockRunCommand(), a.clockStatusCommand())
-	return c
+		a.clockRunCommand(), a.clockStatusCommand())
 }
 
 // clockFlags are the flags of clock run.
@@ -84,9 +76,12 @@ changes nothing.
 names them: by the neighbour, and s2.2 for the second link to s2. Daemons are found
 where gfabric up has them, or by --daemon.`,
 		Example: `  gcollect clock run --fabric leaf-spine:2,4,2
-  gcollect clock run --fabric fabric.yaml --root spine1 --domain supply=spine1,spine2
-  gcollect clock run --fabric fabric.yaml --daemon s1=10.0.0.1:9100 --daemon s2=10.0.0.2:9100 --token token
-  gcollect clock run --fabric fabric.yaml --nats nats://n1:4222,nats://n2:4222 --replicas 2`,
+  gcollect clock run --fabric fabric.yaml --root spine1 \
+    --domain supply=spine1,spine2
+  gcollect clock run --fabric fabric.yaml --token token \
+    --daemon s1=10.0.0.1:9100 --daemon s2=10.0.0.2:9100
+  gcollect clock run --fabric fabric.yaml --replicas 2 \
+    --nats nats://n1:4222,nats://n2:4222`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return f.run(c.Context(), a, c.OutOrStdout(), c.ErrOrStderr())
@@ -158,7 +153,7 @@ func (f *clockFlags) run(ctx context.Context, a *app, stdout, stderr io.Writer) 
 func (f *clockFlags) controller() (*clocks.Controller, error) {
 	t, err := fabric.Load(f.fabric, fabric.Spec{})
 	if err != nil {
-		return nil, cli.Usage(err)
+		return nil, cli.Input(err)
 	}
 	scheme, err := clock.Find("sundial")
 	if err != nil {
@@ -174,7 +169,7 @@ func (f *clockFlags) controller() (*clocks.Controller, error) {
 	}
 	s.Defaults(t)
 	if err := s.CheckNames(t); err != nil {
-		return nil, cli.Usage(err)
+		return nil, cli.Input(err)
 	}
 	at := map[string]string{}
 	for _, d := range f.daemons {

@@ -63,7 +63,8 @@ whoever found it.`,
   gcollect events --kind loss --since 10m
   gcollect events --kind flow --follow
   gcollect events --follow --json | jq 'select(.what == "blackhole")'
-  gcollect events --json | clickhouse-client --query 'INSERT INTO gswitch.events FORMAT JSONEachRow'`,
+  gcollect events --json | clickhouse-client \
+    --query 'INSERT INTO gswitch.events FORMAT JSONEachRow'`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			by, err := f.filter(time.Now())

@@ -21,14 +21,10 @@ import (
 )
 
 func (a *app) exportCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "export parquet|ipfix",
-		Short: "Give events to other programs: as Parquet files, or as flows of IPFIX",
-		Long: `export gives events to programs that people have already. For ClickHouse and for
-scripts, gcollect events --json prints them one a line.`,
-		Example: "  gcollect export parquet /srv/events\n  gcollect export ipfix 10.9.0.5:4739 --follow",
-	}
-	c.AddCommand(a.parquetCommand(), a.ipfixCommand())
+	c := cli.Group("export", "Give events to other programs: as Parquet files, or as flows of IPFIX",
+		"  gcollect export parquet /srv/events\n  gcollect export ipfix 10.9.0.5:4739 --follow", a.parquetCommand(), a.ipfixCommand())
+	c.Long = `export gives events to programs that people have already. For ClickHouse and for
+scripts, gcollect events --json prints them one a line.`
 	return c
 }
 
@@ -41,7 +37,8 @@ func (a *app) parquetCommand() *cobra.Command {
 named after the first and the last event that it has, and is there when it is whole:
 run it from time to time (systemd.timer(5), cron), and each event is written once.`,
 		Example: `  gcollect export parquet /srv/events
-  duckdb -c "SELECT link_or_switch, what, sum(packets) FROM '/srv/events/*.parquet' GROUP BY ALL"`,
+  duckdb -c "SELECT link_or_switch, what, sum(packets) \
+    FROM '/srv/events/*.parquet' GROUP BY ALL"`,
 		Args: cli.Args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if most < 1 {

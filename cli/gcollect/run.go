@@ -75,7 +75,8 @@ are given up (unless --keep-privileges), and no other program can be run. SIGINT
 		Example: `  gcollect run --fabric fabric.yaml
   gcollect run --fabric leaf-spine:2,4,2 --gre 10.9.0.1 --from 10.192.0.0/16
   gcollect run --data /srv/gcollect --disk 200GiB --metrics :9478
-  gcollect run --nats nats://n1:4222,nats://n2:4222 --replicas 3 --fabric fabric.yaml`,
+  gcollect run --nats nats://n1:4222,nats://n2:4222 --replicas 3 \
+    --fabric fabric.yaml`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			return f.run(c.Context(), a, c.OutOrStdout(), c.ErrOrStderr())
@@ -299,7 +300,7 @@ func (f *runFlags) network() (*collect.Network, error) {
 	}
 	t, err := fabric.Load(f.fabric, fabric.Spec{})
 	if err != nil {
-		return nil, cli.Usage(err)
+		return nil, cli.Input(err)
 	}
 	return collect.NewNetwork(t)
 }

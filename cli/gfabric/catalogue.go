@@ -5,6 +5,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+
+	"gswitch/control/cli"
 )
 
 // catalogue is a command that lists what hosts can be told to use, of a kind T, and
@@ -20,17 +22,9 @@ type catalogue[T any] struct {
 }
 
 func (c catalogue[T]) command() *cobra.Command {
-	top := &cobra.Command{
-		Use:     c.name,
-		Short:   "List " + c.what + " and their options",
-		Example: "  gfabric " + c.name + " list\n  gfabric " + c.name + " show " + c.examples[0],
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return usagef("say which: gfabric %s list, or gfabric %[1]s show NAME", c.name)
-		},
-	}
-	top.AddCommand(c.listCommand(), c.showCommand())
-	return top
+	return cli.Group(c.name, "List "+c.what+" and their options",
+		"  gfabric "+c.name+" list\n  gfabric "+c.name+" show "+c.examples[0],
+		c.listCommand(), c.showCommand())
 }
 
 func (c catalogue[T]) listCommand() *cobra.Command {
@@ -39,7 +33,7 @@ func (c catalogue[T]) listCommand() *cobra.Command {
 		Use:     "list",
 		Short:   "List all " + c.all,
 		Example: "  gfabric " + c.name + " list\n  gfabric " + c.name + " list --json | jq -r '.[].name'",
-		Args:    cobra.NoArgs,
+		Args:    cli.Args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			if asJSON {
 				return writeJSON(c.list())
@@ -57,7 +51,7 @@ func (c catalogue[T]) showCommand() *cobra.Command {
 		Use:     "show NAME",
 		Short:   "Show " + c.one + " and its options",
 		Example: "  gfabric " + c.name + " show " + c.examples[0] + "\n  gfabric " + c.name + " show " + c.examples[1] + " --json",
-		Args:    cobra.ExactArgs(1),
+		Args:    cli.Args(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			v, err := c.find(args[0])
 			if err != nil {

@@ -81,7 +81,7 @@ func TestCCMistakesAreOfUsage(t *testing.T) {
 		want string
 	}{
 		{[]string{"cc", "show", "cubic"}, "known are aimd, dcqcn"},
-		{[]string{"cc", "show"}, "arg"},
+		{[]string{"cc", "show"}, "missing: NAME"},
 		{[]string{"cc", "list", "hpcc"}, "hpcc"},
 		{[]string{"cc", "lst"}, "lst"},
 		{[]string{"cc"}, "gfabric cc list"},

@@ -11,6 +11,7 @@ import (
 
 	"gswitch/clocksync"
 	"gswitch/clocksync/plan"
+	"gswitch/control/cli"
 	"gswitch/fabric"
 	"gswitch/fabric/clock"
 	"gswitch/frame"
@@ -18,18 +19,10 @@ import (
 )
 
 func clockCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "clock",
-		Short: "Plan who hears the time from whom (Sundial)",
-		Example: "  gfabric clock plan 'fat-tree(4)' --root core1\n" +
+	return cli.Group("clock", "Plan who hears the time from whom (Sundial)",
+		"  gfabric clock plan 'fat-tree(4)' --root core1\n"+
 			"  gfabric clock verify 'leaf-spine(4, 6, 2)' --domain supply=spine1,spine2",
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return usagef("say what: gfabric clock plan, or gfabric clock verify")
-		},
-	}
-	c.AddCommand(clockPlanCommand(), clockVerifyCommand())
-	return c
+		clockPlanCommand(), clockVerifyCommand())
 }
 
 // clockFlags say what is planned.

@@ -20,7 +20,7 @@ import (
 func loadResults(path string) (*results.File, error) {
 	f, err := results.Load(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef("%s: there are no results; gfabric run writes them to results/NAME, or where --out says", path)
+		return nil, inputf("%s: there are no results; gfabric run writes them to results/NAME, or where --out says", path)
 	}
 	return f, mistake(err)
 }

@@ -2,12 +2,12 @@ package gfabric
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"gswitch/control/cli"
 	"gswitch/fabric/report"
 	"gswitch/fabric/results"
 )
@@ -19,8 +19,7 @@ func TestParseShare(t *testing.T) {
 		}
 	}
 	for _, in := range []string{"", "%", "-1%", "NaN", "x"} {
-		var usage usageError
-		if _, err := parseShare(in); !errors.As(err, &usage) {
+		if _, err := parseShare(in); err == nil || cli.ExitCode(err) != exitUsage {
 			t.Errorf("%q: error %v", in, err)
 		}
 	}
@@ -38,8 +37,7 @@ func TestJudge(t *testing.T) {
 	if err := judge(&out, c, "*", "5%"); err == nil || !strings.Contains(out.String(), "hpcc: slowdown_p99: 2 in a, 2.20 in b +10.0 %") {
 		t.Errorf("error %v\n%s", err, &out)
 	}
-	var usage usageError
-	if err := judge(&out, c, "goodput*", "5%"); !errors.As(err, &usage) {
+	if err := judge(&out, c, "goodput*", "5%"); err == nil || cli.ExitCode(err) != exitUsage {
 		t.Errorf("error %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gswitch/control/cli"
 	runner "gswitch/fabric/run"
 	"gswitch/fabric/scenario"
 	"gswitch/fabric/show"
@@ -40,7 +41,7 @@ func demoCommand() *cobra.Command {
 			"  gfabric demo --scale 3000 --json > demo.json\n" +
 			"  gfabric demo --scenario scenarios/agreement/incast2.yaml --short\n" +
 			"  gfabric demo fabric",
-		Args: cobra.NoArgs,
+		Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if on != runner.Sim && on != runner.Netns {
 				return usagef("--on: %q is not an engine; there are sim (virtual time) and netns (real frames)", on)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gswitch/control/cli"
 	"gswitch/fabric/demo"
 	"gswitch/fabric/lab"
 )
@@ -17,7 +18,7 @@ func demoFabricCommand() *cobra.Command {
 		Short: "Raise a leaf-spine fabric, ping across it, load it with TCP, show what happens, remove it",
 		Example: "  gfabric demo fabric\n" +
 			"  gfabric demo fabric --time 30s --rate 20Mbps",
-		Args: cobra.NoArgs,
+		Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if rate != "" {
 				if err := o.Rate.UnmarshalText([]byte(rate)); err != nil {

@@ -122,7 +122,7 @@ func (f *diagnoseFlags) run(out io.Writer, path string) error {
 		return mistake(err)
 	}
 	if replayed == 0 {
-		return usagef("%s has no records of such connections: scenarios make them with measure.connections", path)
+		return inputf("%s has no records of such connections: scenarios make them with measure.connections", path)
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gswitch/capture"
+	"gswitch/control/cli"
 	"gswitch/deter"
 	"gswitch/frame"
 	"gswitch/tcp"
@@ -27,7 +28,7 @@ func isCapture(path string) bool {
 func (f *diagnoseFlags) analyse(out io.Writer, path string) error {
 	file, err := os.Open(path)
 	if err != nil {
-		return usageError{err}
+		return cli.Input(err)
 	}
 	defer file.Close()
 	in, err := capture.NewReader(file)
@@ -74,7 +75,7 @@ func (f *diagnoseFlags) analyse(out io.Writer, path string) error {
 		}
 	}
 	if n == 0 {
-		return usagef("%s has no connections of TCP over IPv4", path)
+		return inputf("%s has no connections of TCP over IPv4", path)
 	}
 	if err := w.Flush(); err != nil {
 		return err

@@ -47,7 +47,7 @@ func flowsCommand() *cobra.Command {
 				return err
 			}
 			if !slices.ContainsFunc(r.Runs, func(r results.Run) bool { return r.Counted != nil }) {
-				return usagef("%s: no run counted flows: set switch.flowradar.enabled in the scenario", args[0])
+				return inputf("%s: no run counted flows: set switch.flowradar.enabled in the scenario", args[0])
 			}
 			if c.Flags().Changed("at") {
 				return f.slot(c.OutOrStdout(), args[0], r)

@@ -46,7 +46,7 @@ func headroomCommand() *cobra.Command {
 			"    --frame 1530B --response 1024ns --classes 8 --buffer 128KiB\n" +
 			"  gfabric headroom --queues input --rate 1Gbps --delay 5476ns \\\n" +
 			"    --frame 1530B --response 1024ns --classes 2 --buffer 128KiB --batch 6KiB",
-		Args: cobra.NoArgs,
+		Args: cli.Args(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
 			r, err := f.calculate()
 			if err != nil {

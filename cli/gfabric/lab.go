@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gswitch/control/cli"
 	"gswitch/fabric/lab"
 )
 
@@ -28,7 +29,7 @@ func upCommand() *cobra.Command {
 			"  gfabric up my-topology.yaml --processes each\n" +
 			"  gfabric up leaf-spine:2,4,2 --processes each --clock\n" +
 			"  gfabric up ring:4 --record records --record-last 64MiB --record-on drop",
-		Args: cobra.ExactArgs(1),
+		Args: cli.Args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) (err error) {
 			if f.run, err = r.words(); err != nil {
 				return err
@@ -89,7 +90,7 @@ func downCommand() *cobra.Command {
 		Example: "  gfabric down\n" +
 			"  gfabric down ring\n" +
 			"  gfabric down --all",
-		Args: cobra.MaximumNArgs(1),
+		Args: cli.Args(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := named(&name, args); err != nil {
 				return err
@@ -194,7 +195,7 @@ func statusCommand() *cobra.Command {
 		Short: "Show what is up; exit code 1 if a fabric is not whole",
 		Example: "  gfabric status\n" +
 			"  gfabric status ring --json",
-		Args: cobra.MaximumNArgs(1),
+		Args: cli.Args(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := named(&name, args); err != nil {
 				return err

@@ -11,18 +11,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gswitch/control/cli"
 	"gswitch/fabric/load"
 )
 
 func loadCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "load",
-		Short: "Put traffic on a network and measure it, from inside of hosts",
-		Example: "  gfabric exec h2 -- gfabric load serve\n" +
+	return cli.Group("load", "Put traffic on a network and measure it, from inside of hosts",
+		"  gfabric exec h2 -- gfabric load serve\n"+
 			"  gfabric exec h1 -- gfabric load stream h2",
-	}
-	c.AddCommand(serveCommand(), streamCommand(), requestCommand(), pingCommand())
-	return c
+		serveCommand(), streamCommand(), requestCommand(), pingCommand())
 }
 
 func serveCommand() *cobra.Command {
@@ -31,7 +28,7 @@ func serveCommand() *cobra.Command {
 		Use:     "serve",
 		Short:   "Answer the stream and request tests of others",
 		Example: "  gfabric exec h2 -- gfabric load serve",
-		Args:    cobra.NoArgs,
+		Args:    cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			l, err := net.Listen("tcp", listen)
 			if err != nil {
@@ -63,7 +60,7 @@ func streamCommand() *cobra.Command {
 		Long:  "stream sends over TCP to a gfabric load serve as fast as it goes, and compares\nwhat arrived with what was sent.",
 		Example: "  gfabric exec h1 -- gfabric load stream h2\n" +
 			"  gfabric exec h1 -- gfabric load stream h2 --streams 4 --time 5s --dscp 46",
-		Args: cobra.ExactArgs(1),
+		Args: cli.Args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Address = withPort(args[0])
 			r, err := load.Stream(c.Context(), o)
@@ -94,7 +91,7 @@ func requestCommand() *cobra.Command {
 		Long:  "request asks a gfabric load serve and measures how long each answer takes.",
 		Example: "  gfabric exec h1 -- gfabric load request h2\n" +
 			"  gfabric exec h1 -- gfabric load request h2 --interval 5ms --json",
-		Args: cobra.ExactArgs(1),
+		Args: cli.Args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Address = withPort(args[0])
 			l, err := load.Requests(c.Context(), o)
@@ -122,7 +119,7 @@ func pingCommand() *cobra.Command {
 		Short: "Send ICMP echo requests; exit code 1 if an answer is missing",
 		Example: "  gfabric exec h1 -- gfabric load ping h2\n" +
 			"  gfabric exec h1 -- gfabric load ping --count 100 --interval 10ms fd00::3",
-		Args: cobra.ExactArgs(1),
+		Args: cli.Args(cobra.ExactArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			o.Address = args[0]
 			switch {

@@ -79,7 +79,7 @@ func showLosses(w io.Writer, f *results.File, dir, link, cause string, asJSON bo
 		t.Print(w)
 	}
 	if !metered {
-		return usagef("%s: no run had meters at its links: set switch.lossradar.enabled in the scenario", dir)
+		return inputf("%s: no run had meters at its links: set switch.lossradar.enabled in the scenario", dir)
 	}
 	if asJSON {
 		return printJSON(w, all)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gswitch/control/cli"
 	"gswitch/fabric"
 )
 
@@ -25,19 +26,18 @@ var version = "unknown"
 
 // Exit codes.
 const (
-	exitFailed = 1 // it was understood and did not work
-	exitUsage  = 2 // the command line or the topology is wrong
+	exitFailed = cli.ExitFailure // it was understood and did not work
+	exitUsage  = cli.ExitUsage   // the command line or the topology is wrong
 	// exitInvalid: a run on real frames did not keep time, so that there is no
 	// result; another machine, or a larger scale, may give one.
 	exitInvalid = 3
 )
 
-// usageError is a mistake on the command line or in a topology.
-type usageError struct{ error }
+// usagef is a mistake on the command line.
+func usagef(format string, args ...any) error { return cli.Usage(fmt.Errorf(format, args...)) }
 
-func (e usageError) Unwrap() error { return e.error }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+// inputf is a mistake in what the command line names.
+func inputf(format string, args ...any) error { return cli.Input(fmt.Errorf(format, args...)) }
 
 // Main runs gfabric by the arguments of the process and returns its exit code.
 // The version is the program's own, as results and --version show it.
@@ -58,14 +58,13 @@ func run(args []string) int {
 	defer stop()
 	root, began := command()
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	var usage usageError
+	c, err := root.ExecuteContextC(ctx)
 	var invalid invalidError
 	switch {
 	case err == nil:
 		return 0
-	case errors.As(err, &usage) || !*began:
-		fmt.Fprintf(os.Stderr, "gfabric: %v\n", err)
+	case cli.ExitCode(err) == exitUsage || !*began:
+		fmt.Fprintln(os.Stderr, cli.Explained(c, err))
 		return exitUsage
 	case ctx.Err() != nil:
 		fmt.Fprintln(os.Stderr, "gfabric: interrupted")
@@ -82,7 +81,7 @@ func run(args []string) int {
 // them was understood and begins.
 func command() (*cobra.Command, *bool) {
 	began := false
-	root := &cobra.Command{
+	root := cli.Root(&cobra.Command{
 		Use:   "gfabric",
 		Short: "Networks of hosts and gswitches on this machine, in network namespaces or in virtual time",
 		Long: "gfabric raises networks of hosts and gswitches on this machine (up, exec, status,\n" +
@@ -101,11 +100,8 @@ func command() (*cobra.Command, *bool) {
 			"  gfabric down\n" +
 			"  gfabric run scenarios/quickstart.yaml\n" +
 			"  gfabric run scenarios/agreement/incast2.yaml --on netns",
-		Version:          version,
-		SilenceErrors:    true,
-		SilenceUsage:     true,
 		PersistentPreRun: func(*cobra.Command, []string) { began = true },
-	}
+	}, version)
 	root.AddCommand(upCommand(), downCommand(), execCommand(), statusCommand(), graphCommand(), siteCommand(), watchCommand(), planCommand(), loadCommand(), demoCommand(), headroomCommand(), pfcCommand(), clockCommand(), replayCommand(), tracesCommand(), whyCommand(), probeCommand(), diagnoseCommand(), transparentCommand(), compareCommand(), reportCommand(), runCommand(), fitCommand(), checkCommand(), schemaCommand(), ccCommand(), recoveryCommand(), ns3Command(), nodeCommand(), versionCommand())
 	root.AddCommand(lossesCommand(), flowsCommand(), sweepCommand(), workerCommand(), exportCommand(), collectCommand())
 	return root, &began
@@ -116,7 +112,7 @@ func versionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "  gfabric version",
-		Args:    cobra.NoArgs,
+		Args:    cli.Args(cobra.NoArgs),
 		Run:     func(*cobra.Command, []string) { fmt.Printf("gfabric %s\n", version) },
 	}
 }
@@ -126,7 +122,7 @@ func one(what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0:
-			return usagef("name %s; %s --help tells more", what, c.CommandPath())
+			return usagef("name %s", what)
 		case len(args) > 1:
 			return usagef("%q is one argument too many; %s takes %s", args[1], c.CommandPath(), what)
 		}

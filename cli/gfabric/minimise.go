@@ -125,7 +125,7 @@ func (m *minimiser) open(keep func(p *replay.Player, in *replay.Input) bool) (*r
 		return nil, nil, err
 	}
 	if in.Header.Kind == runner.RecordKind {
-		return nil, nil, errors.Join(usagef("%s is of a whole run: --minimise is for records of one switch or host", m.name), file.Close())
+		return nil, nil, errors.Join(inputf("%s is of a whole run: --minimise is for records of one switch or host", m.name), file.Close())
 	}
 	p, err := player(in)
 	if err == nil {

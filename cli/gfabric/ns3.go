@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"gswitch/control/cli"
 	"gswitch/fabric/ns3"
 	"gswitch/frame"
 	"gswitch/wholefile"
@@ -41,7 +42,7 @@ func ns3Command() *cobra.Command {
 			"Exit code 0 means that all flows ended, 1 that some did not.",
 		Example: "  gfabric ns3 --topology fat.topo --flows web.flow --cc hpcc --fct web.fct\n" +
 			"  gfabric ns3 --topology a.topo --flows a.flow --cc dcqcn --json | jq .slow_p99",
-		Args: cobra.NoArgs,
+		Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error { return f.run(c.Context()) },
 	}
 	c.Flags().StringVar(&f.topology, "topology", "", "topology file")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gswitch/control/cli"
 	"gswitch/fabric/pauses"
 	runner "gswitch/fabric/run"
 	"gswitch/fabric/scenario"
@@ -17,19 +18,11 @@ import (
 )
 
 func pfcCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:   "pfc",
-		Short: "Find out who paused whom, and who waits for whom for ever",
-		Example: "  gfabric pfc trace scenarios/agreement/pfc.yaml\n" +
-			"  gfabric pfc trace ring\n" +
+	return cli.Group("pfc", "Find out who paused whom, and who waits for whom for ever",
+		"  gfabric pfc trace scenarios/agreement/pfc.yaml\n"+
+			"  gfabric pfc trace ring\n"+
 			"  gfabric pfc deadlock ring",
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return usagef("say what: gfabric pfc trace, or gfabric pfc deadlock")
-		},
-	}
-	c.AddCommand(pfcTraceCommand(), pfcDeadlockCommand())
-	return c
+		pfcTraceCommand(), pfcDeadlockCommand())
 }
 
 // traceFlags say what of a trace is shown.
@@ -70,7 +63,7 @@ func pfcTraceCommand() *cobra.Command {
 			"  gfabric pfc trace scenarios/agreement/pfc.yaml --on netns --processes each\n" +
 			"  gfabric pfc trace scenarios/escape/fig4.7-ring.yaml --short\n" +
 			"  gfabric pfc trace lab --last 10s",
-		Args: cobra.MaximumNArgs(1),
+		Args: cli.Args(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			from, to, err := f.window()
 			if err != nil {
@@ -183,7 +176,7 @@ func (f *traceFlags) scenario(ctx context.Context, file string) (*pauses.Trace, 
 		}
 	}
 	if chosen < 0 {
-		return nil, usagef("%s: nobody pauses anybody without pfc.enabled: true", file)
+		return nil, inputf("%s: nobody pauses anybody without pfc.enabled: true", file)
 	}
 	if len(s.Runs) > 1 {
 		say("run %q, the first one of %d with PFC; --only and --seed choose another", s.Runs[chosen].Name, len(s.Runs))

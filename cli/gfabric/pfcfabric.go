@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gswitch/control"
+	"gswitch/control/cli"
 	"gswitch/fabric/lab"
 	"gswitch/fabric/pauses"
 	"gswitch/fabric/pauses/query"
@@ -63,7 +64,7 @@ func pfcDeadlockCommand() *cobra.Command {
 		Example: "  gfabric pfc deadlock\n" +
 			"  gfabric pfc deadlock ring --after 1s\n" +
 			"  gfabric pfc deadlock ring --json | jq '.circles[].ports'",
-		Args: cobra.MaximumNArgs(1),
+		Args: cli.Args(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if after < 0 {
 				return usagef("--after: %v is negative", after)

@@ -43,7 +43,7 @@ func probeCommand() *cobra.Command {
 			"The checksum of TCP or UDP is wrong: a server drops probes without a word.",
 		Example: "  gfabric probe --fabric leaf-spine:2,3,2 --via spine1,leaf2 --to spine1\n" +
 			"  gfabric probe --via 10.192.0.3 --to 10.0.1.2 --protocol tcp --id 2",
-		Args: cobra.NoArgs,
+		Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			p, err := f.probe()
 			if err != nil {

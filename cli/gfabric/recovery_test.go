@@ -43,7 +43,7 @@ func TestRecoveryMistakesAreOfUsage(t *testing.T) {
 		want string
 	}{
 		{[]string{"recovery", "show", "cubic"}, "known are go-back-n, irn"},
-		{[]string{"recovery", "show"}, "arg"},
+		{[]string{"recovery", "show"}, "missing: NAME"},
 		{[]string{"recovery"}, "gfabric recovery list"},
 	} {
 		if out, code := gfabric(t, c.args...); code != exitUsage || !strings.Contains(out, c.want) {

@@ -18,6 +18,7 @@ import (
 	"gswitch/cli/ghost"
 	"gswitch/cli/gswitch"
 	"gswitch/control"
+	"gswitch/control/cli"
 	"gswitch/control/host"
 	runner "gswitch/fabric/run"
 	"gswitch/frame"
@@ -205,7 +206,7 @@ func (f *replayFlags) run(ctx context.Context, name string, words []string, stdo
 func (f *replayFlags) open(name string) (io.Closer, *replay.Reader, error) {
 	file, err := os.Open(name)
 	if err != nil {
-		return nil, nil, usageError{err}
+		return nil, nil, cli.Input(err)
 	}
 	in, err := replay.NewReader(bufio.NewReaderSize(file, 1<<20))
 	if err == nil && in.Header.Build != version && !f.force {

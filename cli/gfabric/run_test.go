@@ -62,7 +62,7 @@ func TestRunScenario(t *testing.T) {
 		{"run unmet.yaml", 1, "1 of 1 expectations do not hold"},
 		{"run bad.yaml", 2, `bad.yaml:4:47: workload[0].from: there is no host "h4"`},
 		{"run nosuch.yaml", 2, "cannot read the scenario"},
-		{"run", 2, "name a scenario, such as scenarios/quickstart.yaml; gfabric run --help tells more"},
+		{"run", 2, "name a scenario, such as scenarios/quickstart.yaml"},
 		{"run good.yaml unmet.yaml", 2, `"unmet.yaml" is one argument too many`},
 		{"run good.yaml --out good.yaml/x", 1, "results cannot be written: mkdir good.yaml"},
 		{"run lost.yaml", 0, "flows that did not end: 2; frames were lost, and hosts have no retransmission timer: set hosts.transport.rto_high"},

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gswitch/control/cli"
 	"gswitch/fabric/lab"
 	runner "gswitch/fabric/run"
 	"gswitch/fabric/scenario"
@@ -43,7 +44,7 @@ func siteCommand() *cobra.Command {
 			"  gfabric serve --scenario scenarios/quickstart.yaml --pace 100us --repeat\n" +
 			"  gfabric serve --scenario scenarios/quickstart.yaml --on netns\n" +
 			"  curl -N http://127.0.0.1:8080/api/samples?every=1s",
-		Args: cobra.MaximumNArgs(1),
+		Args: cli.Args(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if file == "" {
 				if on != "sim" || pace != 0 || repeat || len(f.set)+len(f.only)+len(f.seeds) > 0 || f.short {

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gswitch/control"
+	"gswitch/control/cli"
 	"gswitch/fabric/results"
 	runner "gswitch/fabric/run"
 	"gswitch/natsserver"
@@ -264,7 +265,7 @@ func workerCommand() *cobra.Command {
 			"scenario, and no others.",
 		Example: "  gfabric worker --nats nats://10.0.0.5:4222 --token-file token\n" +
 			"  gfabric worker --nats nats://n1:4222 --creds worker.creds --jobs 8",
-		Args: cobra.NoArgs,
+		Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			if q.nats == "" {
 				return usagef("say where the queue is: --nats nats://HOST:PORT")

@@ -10,6 +10,7 @@ import (
 
 	"gswitch/clocksync/boundary"
 	"gswitch/config"
+	"gswitch/control/cli"
 	"gswitch/fabric"
 	"gswitch/fabric/lab"
 	"gswitch/units"
@@ -59,7 +60,7 @@ func mistake(err error) error {
 	if err == nil {
 		return nil
 	}
-	return usageError{err}
+	return cli.Input(err)
 }
 
 // pollModes are what --poll may be.
@@ -148,7 +149,7 @@ func planCommand() *cobra.Command {
 		Short: "Show the address plan, or the gswitch configuration, without raising anything",
 		Example: "  gfabric plan leaf-spine:2,4,2\n" +
 			"  gfabric plan ring:4 --rate 1Gbps --config",
-		Args: cobra.ExactArgs(1),
+		Args: cli.Args(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			l, err := f.layout(args[0])
 			if err != nil {
@@ -173,7 +174,7 @@ func graphCommand() *cobra.Command {
 		Short: "Draw a topology; without an argument that of the fabric that is up",
 		Example: "  gfabric graph fat-tree:4\n" +
 			"  gfabric graph --format dot | dot -Tsvg > fabric.svg",
-		Args: cobra.MaximumNArgs(1),
+		Args: cli.Args(cobra.MaximumNArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			draw := fabric.ASCII
 			switch format {

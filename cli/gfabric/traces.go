@@ -180,12 +180,9 @@ func printJSON(w io.Writer, v any) error {
 }
 
 func whyCommand() *cobra.Command {
-	c := &cobra.Command{
-		Use:     "why drops|loops|slow|uneven|pfc|probes FILE|DIR",
-		Short:   "Find where packets are lost, go round, wait, or take one way of several (Everflow)",
-		Long:    "why answers what people ask of a network, from the traces of packets (Everflow).\n\n" + copiesHelp,
-		Example: "  gfabric why drops results/drops --run silent-1\n  gfabric why slow copies.pcap --fabric leaf-spine:2,4,2",
-	}
+	c := cli.Group("why", "Find where packets are lost, go round, wait, or take one way of several (Everflow)",
+		"  gfabric why drops results/drops --run silent-1\n  gfabric why slow copies.pcap --fabric leaf-spine:2,4,2")
+	c.Long = "why answers what people ask of a network, from the traces of packets (Everflow).\n\n" + copiesHelp
 	for _, q := range questions {
 		var f copiesFlags
 		sub := &cobra.Command{Use: q.name + " FILE|DIR", Short: q.short, Long: q.long + "\n\n" + copiesHelp, Example: "  gfabric why " + q.name + " " + q.results,

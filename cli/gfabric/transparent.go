@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gswitch/cc"
+	"gswitch/control/cli"
 	"gswitch/fabric/lab"
 	"gswitch/fabric/transparent"
 )
@@ -30,7 +31,7 @@ channels (docs/TRANSPARENT.md). It prints both, and removes everything.`,
 		Example: "  gfabric transparent\n" +
 			"  gfabric transparent --rate 100Mbps --base-rtt 5ms --time 30s\n" +
 			"  gfabric transparent --cc dctcp --json > report.json",
-		Args: cobra.NoArgs,
+		Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) (err error) {
 			if rate != "" {
 				if err := o.Rate.UnmarshalText([]byte(rate)); err != nil {

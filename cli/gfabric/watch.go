@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gswitch/control/cli"
 	"gswitch/fabric/lab"
 	"gswitch/fabric/view"
 )
@@ -25,7 +26,7 @@ func watchCommand() *cobra.Command {
 		Example: "  gfabric watch\n" +
 			"  gfabric watch ring -i 1s\n" +
 			"  gfabric watch -n 1 --json | jq '.ports[] | select(.queue_bytes > 0)'",
-		Args: cobra.MaximumNArgs(1),
+		Args: cli.Args(cobra.MaximumNArgs(1)),
 		RunE: func(c *cobra.Command, args []string) error {
 			if interval != 0 && interval < 50*time.Millisecond {
 				return usagef("--interval: %v is below 50ms", interval)

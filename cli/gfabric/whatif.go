@@ -47,7 +47,7 @@ func (f *replayFlags) fix(x fixable) error {
 	if h, ok := x.(*host.Replayed); ok {
 		doc, err := config.LoadHosts(f.whatIf)
 		if err != nil {
-			return usageError{err}
+			return cli.Input(err)
 		}
 		return h.Fix(doc)
 	}
@@ -56,7 +56,7 @@ func (f *replayFlags) fix(x fixable) error {
 		err = control.Check(doc)
 	}
 	if err != nil {
-		return usageError{err}
+		return cli.Input(err)
 	}
 	if err := x.(*control.Replayed).Fix(doc); err != nil {
 		return fmt.Errorf("%s: %w", f.whatIf, err)
@@ -102,7 +102,7 @@ func (f *replayFlags) freely(ctx context.Context, name string, end frame.Time, o
 	}
 	defer file.Close()
 	if in.Header.Kind == runner.RecordKind {
-		return nil, usagef("%s is of a whole run: --what-if is for records of one switch or host; gfabric run --set runs it with other settings", name)
+		return nil, inputf("%s is of a whole run: --what-if is for records of one switch or host; gfabric run --set runs it with other settings", name)
 	}
 	p, err := player(in)
 	if err != nil {

@@ -137,7 +137,7 @@ func (o *own) document(a *app) (*config.Hosts, error) {
 		}
 		doc, err := config.LoadHosts(o.file)
 		if err != nil {
-			return nil, cli.Usage(err)
+			return nil, cli.Input(err)
 		}
 		return doc, nil
 	}
@@ -152,7 +152,7 @@ func (o *own) document(a *app) (*config.Hosts, error) {
 	// The decoder knows what words and names are legal.
 	doc, err := config.ParseHosts("flags", text)
 	if err != nil {
-		return nil, cli.Usage(byFlag(err))
+		return nil, cli.Input(byFlag(err))
 	}
 	return doc, nil
 }
@@ -305,7 +305,8 @@ needs, and may run no other program from then on. A configuration that names
 other network namespaces for the first time is then refused, unless it runs
 with --keep-privileges.`,
 		Example: `  ghost run --port veth0 --addr 10.0.0.1/24
-  ghost run --port veth0 --addr 10.0.0.1/24 --link-rate 200Mbps --link 200Mbps --base-rtt 2ms --serve
+  ghost run --port veth0 --addr 10.0.0.1/24 --link-rate 200Mbps \
+    --link 200Mbps --base-rtt 2ms --serve
   ghost run --netns h1 --port eth0 --addr fd00::1/64 --poll spin --cpu 1
   ghost run -c host.yaml --wait 30s
   ghost run -c host.yaml --record records`,

@@ -46,7 +46,8 @@ With --transparent the host behind the interface --inner keeps its kernel's
 stack, and --port leads to the network: packets for hosts that have a ghost too
 travel in paced channels, all else passes untouched (docs/TRANSPARENT.md).`
 	run.Example += `
-  ghost run --transparent --inner g0 --port g1 --link-rate 200Mbps --link 200Mbps --base-rtt 2ms
+  ghost run --transparent --inner g0 --port g1 --link-rate 200Mbps \
+    --link 200Mbps --base-rtt 2ms
   ghost run -c transparent.yaml`
 	other := run.RunE
 	run.RunE = func(c *cobra.Command, words []string) error {
@@ -113,7 +114,7 @@ func (a *app) parseTransparent(c *cobra.Command, file string) (*config.Transpare
 		}
 		doc, err := config.LoadTransparent(file)
 		if err != nil {
-			return nil, cli.Usage(err)
+			return nil, cli.Input(err)
 		}
 		return doc, nil
 	}
@@ -158,7 +159,7 @@ func (a *app) parseTransparent(c *cobra.Command, file string) (*config.Transpare
 	}
 	doc, err := config.ParseTransparent("flags", text)
 	if err != nil {
-		return nil, cli.Usage(transparentByFlag(err))
+		return nil, cli.Input(transparentByFlag(err))
 	}
 	return doc, nil
 }
@@ -254,7 +255,7 @@ func (a *app) withTransparentFiles(validate *cobra.Command) *cobra.Command {
 		}
 		doc, err := config.LoadTransparent(words[0])
 		if err != nil {
-			return cli.Usage(err)
+			return cli.Input(err)
 		}
 		_, err = fmt.Fprintf(c.OutOrStdout(), "%s: is right: %s in the wire\n", words[0], cli.Plural(len(doc.Bumps), "host"))
 		return err

@@ -29,7 +29,10 @@ func (a *app) setCommand() *cobra.Command {
 	return cli.Group("set", "Change ports; add or replace entries of tables", `  gswitch set port p1 --rate 10Gbps
   gswitch set port p1 --disable
   gswitch set port p1 loss 1% jitter 10us
-  gswitch set route 10.0.0.0/8 via 10.1.0.1`, append(a.entryCommands(false), a.setPortCommand())...)
+  gswitch set route 10.0.0.0/8 via 10.1.0.1
+  gswitch set fdb 02:00:00:00:00:07 p2 vlan 10
+  gswitch set neighbor 10.1.0.1 02:00:00:00:00:02
+  gswitch set acl edge '{name: ssh, match: {dst_port: 22}, action: permit}'`, append(a.entryCommands(false), a.setPortCommand())...)
 }
 
 func (a *app) addCommand() *cobra.Command {

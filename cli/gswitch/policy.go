@@ -30,11 +30,11 @@ func readPolicy(c *cobra.Command, file string) (*policy.Program, string, error) 
 	}
 	text, err := read(file)
 	if err != nil {
-		return nil, "", cli.Usage(err)
+		return nil, "", cli.Input(err)
 	}
 	p, err := policy.Compile(file, string(text))
 	if err != nil {
-		return nil, "", cli.Usage(err)
+		return nil, "", cli.Input(err)
 	}
 	return p, string(text), nil
 }

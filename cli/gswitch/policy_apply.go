@@ -46,10 +46,10 @@ func (a *app) editQueue(c *cobra.Command, at place, dry bool, change func(q *con
 	}
 	q, err := a.queueOf(doc, at)
 	if err != nil {
-		return nil, cli.Usage(err)
+		return nil, cli.Input(err)
 	}
 	if err := change(q); err != nil {
-		return nil, cli.Usage(err)
+		return nil, cli.Input(err)
 	}
 	r, err := client.Apply(c.Context(), &api.ApplyRequest{Yaml: string(doc.YAML()), File: "the policy", DryRun: dry})
 	return r, control.Explain(address, err)

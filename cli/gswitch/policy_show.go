@@ -119,12 +119,12 @@ given rate, and say what becomes of each. No daemon is asked.`,
 			}
 			f, err := os.Open(pcap)
 			if err != nil {
-				return cli.Usage(err)
+				return cli.Input(err)
 			}
 			defer f.Close()
 			r, err := capture.NewReader(f)
 			if err != nil {
-				return cli.Usage(fmt.Errorf("%s: %w", pcap, err))
+				return cli.Input(fmt.Errorf("%s: %w", pcap, err))
 			}
 			return trace(c.OutOrStdout(), p, r, uint64(bits), each)
 		}}

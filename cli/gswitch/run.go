@@ -69,7 +69,8 @@ with --keep-privileges.`,
   gswitch run --netns lab --port veth0 --port veth1 --mode native
   gswitch run -c switch.yaml --wait 30s
   gswitch run -c switch.yaml --record /var/lib/gswitch/records
-  gswitch run -c switch.yaml --record records --record-last 64MiB --record-on drop`,
+  gswitch run -c switch.yaml --record records --record-last 64MiB \
+    --record-on drop`,
 		Args: cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
 			doc, err := f.document(c, a)
@@ -101,7 +102,7 @@ with --keep-privileges.`,
 // document is the file, or what the flags say.
 func (f *runFlags) document(c *cobra.Command, a *app) (*config.Config, error) {
 	if f.file == "" && len(f.ports) == 0 {
-		return nil, cli.Usage(errors.New("run what? Give a file with -c, or interfaces with --port; see gswitch run --help"))
+		return nil, cli.Usage(errors.New("run what? Give a file with -c, or interfaces with --port"))
 	}
 	if f.file != "" {
 		for _, name := range []string{"port", "netns", "mode", "poll", "cpu", "take"} {
@@ -111,7 +112,7 @@ func (f *runFlags) document(c *cobra.Command, a *app) (*config.Config, error) {
 		}
 		doc, err := config.Load(f.file)
 		if err != nil {
-			return nil, cli.Usage(err)
+			return nil, cli.Input(err)
 		}
 		return doc, nil
 	}
@@ -131,7 +132,7 @@ func (f *runFlags) document(c *cobra.Command, a *app) (*config.Config, error) {
 	// The decoder knows what words and names are legal.
 	doc, err := config.Parse("flags", made.YAML())
 	if err != nil {
-		return nil, cli.Usage(byFlag(err))
+		return nil, cli.Input(byFlag(err))
 	}
 	return doc, nil
 }

@@ -39,10 +39,10 @@ func (a *Apply) Run(c *cobra.Command, args []string, check func(file string, tex
 	}
 	text, err := read(c, a.file)
 	if err != nil {
-		return nil, Usage(err)
+		return nil, Input(err)
 	}
 	if err := check(a.file, text); err != nil {
-		return nil, Usage(err)
+		return nil, Input(err)
 	}
 	return apply(c.Context(), &api.ApplyRequest{Yaml: string(text), File: a.file, DryRun: a.dry})
 }

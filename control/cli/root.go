@@ -20,24 +20,27 @@ const (
 	ExitUsage   = 2 // the command line or the configuration is wrong
 )
 
-// usageError is an error of the command line.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
-// Usage makes an error one of the command line.
-func Usage(err error) error { return usageError{err} }
-
 // ExitCode returns the exit code of a program that ends with an error.
 func ExitCode(err error) int {
 	var usage usageError
 	var conf section.Errors
 	var refused control.ConfigError
-	// cobra has no type for these two.
-	if errors.As(err, &usage) || errors.As(err, &conf) || errors.As(err, &refused) || strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "required flag") {
+	if errors.As(err, &usage) || errors.As(err, &conf) || errors.As(err, &refused) || byCobra(err) {
 		return ExitUsage
 	}
 	return ExitFailure
+}
+
+// aboutUsage reports whether an error is one of the command line itself.
+func aboutUsage(err error) bool {
+	var usage usageError
+	return byCobra(err) || errors.As(err, &usage) && !usage.input
+}
+
+// byCobra reports whether an error is one of those of the command line for
+// which cobra has no type.
+func byCobra(err error) bool {
+	return strings.HasPrefix(err.Error(), "unknown command") || strings.HasPrefix(err.Error(), "required flag")
 }
 
 // Root makes a command the root of a program: it prints nothing by itself, and
@@ -45,9 +48,10 @@ func ExitCode(err error) int {
 func Root(root *cobra.Command, version string) *cobra.Command {
 	root.SilenceErrors, root.SilenceUsage, root.Version = true, true, version
 	root.SetVersionTemplate(root.Name() + " {{.Version}}\n")
-	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return Usage(fmt.Errorf("%w; see %s --help", err, c.CommandPath()))
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return Usage(err)
 	})
+	Pages(root)
 	return root
 }
 
@@ -62,11 +66,11 @@ func CredentialFlags(f *pflag.FlagSet, c *control.Credentials) {
 
 // Main runs a program, prints what goes wrong and returns its exit code.
 func Main(ctx context.Context, root *cobra.Command) int {
-	err := root.ExecuteContext(ctx)
+	c, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(os.Stderr, prefixed(root.Name(), err))
+	fmt.Fprintln(os.Stderr, Explained(c, err))
 	return ExitCode(err)
 }
 
@@ -82,28 +86,39 @@ func prefixed(program string, err error) string {
 	return strings.Join(lines, "\n")
 }
 
-// Args makes what cobra says of arguments an error of usage.
-func Args(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(c *cobra.Command, a []string) error {
-		if err := check(c, a); err != nil {
-			return Usage(fmt.Errorf("%w; see %s --help", err, c.CommandPath()))
-		}
-		return nil
-	}
-}
+// groupMark is the annotation of a verb that is nothing without another word.
+const groupMark = "group"
 
 // Group is a verb that is nothing without another word.
 func Group(use, short, example string, subs ...*cobra.Command) *cobra.Command {
-	c := &cobra.Command{Use: use, Short: short, Example: example, RunE: func(c *cobra.Command, a []string) error {
+	c := &cobra.Command{Use: use, Short: short, Example: example, Annotations: map[string]string{groupMark: ""}, RunE: func(c *cobra.Command, a []string) error {
 		var words []string
 		for _, s := range c.Commands() {
 			words = append(words, s.Name())
 		}
+		what := fmt.Sprintf("%s what? There are ", c.CommandPath())
 		if len(a) > 0 {
-			return Usage(fmt.Errorf("%s: unknown %q; there are %s", c.CommandPath(), a[0], strings.Join(words, ", ")))
+			what = fmt.Sprintf("%s has no %q; there are ", c.CommandPath(), a[0])
 		}
-		return Usage(fmt.Errorf("%s what? There are %s", c.CommandPath(), strings.Join(words, ", ")))
+		// The program's name comes before it.
+		return Usage(errors.New(strings.ReplaceAll(wrap(what+strings.Join(words, ", "), columns-len("gcollect: ")), "\n", "\n  ")))
 	}}
+	for _, s := range subs {
+		if s.Example == "" {
+			s.Example = examplesOf(s.Name(), example)
+		}
+	}
 	c.AddCommand(subs...)
 	return c
+}
+
+// examplesOf returns those examples of a group that are of one verb of it.
+func examplesOf(verb, group string) string {
+	var lines []string
+	for _, l := range strings.Split(group, "\n") {
+		if w := strings.Fields(l); len(w) > 2 && w[2] == verb {
+			lines = append(lines, l)
+		}
+	}
+	return strings.Join(lines, "\n")
 }

@@ -58,5 +58,5 @@ func wrap(text string, most int) string {
 
 // JSONHelp is the part of a verb's help about --json.
 func JSONHelp(m proto.Message) string {
-	return "--json prints one object, in which every field is always there and counts are numbers:\n\n" + wrap(Shape(m), 92)
+	return "--json prints one object, in which every field is always there and counts are numbers:\n\n" + wrap(Shape(m), columns)
 }

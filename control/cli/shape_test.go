@@ -22,8 +22,8 @@ func TestShape(t *testing.T) {
 			t.Errorf("%s is not in %s", name, raw)
 		}
 	}
-	for _, line := range strings.Split(JSONHelp(&api.PFC{}), "\n") {
-		if len(line) > 92 {
+	for _, line := range strings.Split(fold(JSONHelp(&api.PFC{})), "\n") {
+		if len(line) > columns {
 			t.Errorf("%d columns: %s", len(line), line)
 		}
 	}

@@ -45,7 +45,7 @@ func Validate(program, file string, asJSON *bool, check func(file string) (Found
 				return err
 			}
 			if err != nil {
-				return Usage(err)
+				return Input(err)
 			}
 			return nil
 		},
