@@ -58,6 +58,8 @@ type Feature struct {
 	Stamps bool
 	// Doc describes the section, in one sentence.
 	Doc string
+	// Nowhere tells, as a clause, why no port of a switch may have a Whole that is on.
+	Nowhere string
 	// Signals is what the queues signal to hosts, for congestion control that needs
 	// it (cc.Info.Needs). 0: nothing.
 	Signals feature.Signals

@@ -33,7 +33,7 @@ func (a *app) showClock(f *vswitch.Feature) *cobra.Command {
 	}
 	return aliased(list(a, f.Name+" [PORT]", strings.TrimSuffix(f.Doc, ".")+": whom it follows, what stamps it has, what it counts", ask, func(w io.Writer, m *api.Clocks) {
 		printClocks(w, m)
-		printCounters(w, f, &api.Counters{Counters: m.Counters})
+		printCounters(w, f, &api.Counters{Counters: m.Counters}, false)
 	}), f.Aliases...)
 }
 

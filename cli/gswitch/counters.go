@@ -1,14 +1,17 @@
 package gswitch
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"gswitch/config"
 	"gswitch/control/api"
 	"gswitch/control/cli"
 	"gswitch/units"
@@ -17,17 +20,47 @@ import (
 
 // showFeature is the verb that shows what a feature counts.
 func (a *app) showFeature(f *vswitch.Feature) *cobra.Command {
+	on := false // at a switch, though no port counts
 	ask := func(client api.ControlClient, ctx context.Context, r *api.ListRequest) (*api.Counters, error) {
 		r.Feature = f.Name
-		return client.ListCounters(ctx, r)
+		m, err := client.ListCounters(ctx, r)
+		if err == nil && len(m.Counters) == 0 && f.Section == nil {
+			on, err = isOn(ctx, client, f, r.Switch)
+		}
+		return m, err
 	}
-	return aliased(list(a, f.Name+" [PORT]", strings.TrimSuffix(f.Doc, "."), ask, func(w io.Writer, m *api.Counters) { printCounters(w, f, m) }), f.Aliases...)
+	print := func(w io.Writer, m *api.Counters) { printCounters(w, f, m, on) }
+	return aliased(list(a, f.Name+" [PORT]", strings.TrimSuffix(f.Doc, "."), ask, print), f.Aliases...)
 }
 
+// isOn reports whether a switch has a feature, by the document in force, or one
+// of the switches if no name is given.
+func isOn(ctx context.Context, client api.ControlClient, f *vswitch.Feature, name string) (bool, error) {
+	m, err := client.GetConfig(ctx, &api.GetConfigRequest{})
+	if err != nil {
+		return false, err
+	}
+	doc, err := config.Parse("running", []byte(m.Yaml))
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(doc.Switches, func(s config.Switch) bool {
+		return (name == "" || s.Name == name) && s.Features.Get(f.Name) != nil
+	}), nil
+}
+
+// widest is how many columns a table of counters may take. Those that take more
+// have a row for each counter.
+const widest = 120
+
 // printCounters prints a row for each port and place at it, with a column for
-// each counter. Places of different kinds have tables of their own.
-func printCounters(w io.Writer, f *vswitch.Feature, m *api.Counters) {
+// each counter. Places of different kinds have tables of their own. on tells
+// that a switch has the feature, where no port has.
+func printCounters(w io.Writer, f *vswitch.Feature, m *api.Counters, on bool) {
 	switch {
+	case len(m.Counters) == 0 && on:
+		fmt.Fprintf(w, "nothing: %s is on, but %s\n", f.Name, cmp.Or(f.Nowhere, "at none of these ports"))
+		return
 	case len(m.Counters) == 0 && f.Section == nil:
 		fmt.Fprintf(w, "nothing: %s of the switch turns it on\n", f.Name)
 		return
@@ -52,7 +85,11 @@ func printCounters(w io.Writer, f *vswitch.Feature, m *api.Counters) {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		countersTable(f.Name, kinds[kind], port).Print(w)
+		t := countersTable(f.Name, kinds[kind], port)
+		if t.Width() > widest {
+			t = t.Long(1 + len(kinds[kind][0].Labels))
+		}
+		t.Print(w)
 	}
 }
 

@@ -246,16 +246,42 @@ PORT  CLASS  RX XOFF  RX XON  TX XOFF  TX XON  PAUSED S  ASKED S  STORMS  NOW
 p1        3        0       0        0       0     0.000    0.000       0  -
 `},
 		{"show rocc", "", 0, `
-PORT  QUEUE  FAIR RATE  WAITING  REFERENCE  FLOWS  UPDATES TUNED  UPDATES HALVED  UPDATES CUT  NOTICES SENT  NOTICES UNSENT  UNTRACKED FRAMES
-p1        0     10Gbps       0B      150kB      0              0               0            0             0               0                 0
+PORT  QUEUE  COUNTER            VALUE
+p1        0  fair rate         10Gbps
+p1        0  waiting               0B
+p1        0  reference          150kB
+p1        0  flows                  0
+p1        0  updates tuned          0
+p1        0  updates halved         0
+p1        0  updates cut            0
+p1        0  notices sent           0
+p1        0  notices unsent         0
+p1        0  untracked frames       0
 `},
 		{"show qcn", "", 0, `
 PORT  QUEUE  WAITING  SET POINT  SAMPLES  MESSAGES SENT  MESSAGES UNSENT  MESSAGES NO-SENDER
 p1        1       0B       26kB        0              0                0                   0
 `},
 		{"show escape p2", "", 0, `
-PORT  ON  FLOWS  PLACES FREE  PLACES KEPT  PLACES TAKEN  PLACES PARKED  TOKENS MADE  TOKENS FORWARDED  TOKENS HIT  TOKENS DROPPED  TOKENS RECLAIMED  REQUESTS ASKED  REQUESTS REQUESTED  REQUESTS REFUSED  PACKETS ARRIVED  PACKETS STRAY  PACKETS UNMARKED  PACKETS UNKNOWN
-p2     1      0           64            0             0              0            0                 0           0               0                 0               0                   0                 0                0              0                 0                0
+PORT  COUNTER             VALUE
+p2    on                      1
+p2    flows                   0
+p2    places free            64
+p2    places kept             0
+p2    places taken            0
+p2    places parked           0
+p2    tokens made             0
+p2    tokens forwarded        0
+p2    tokens hit              0
+p2    tokens dropped          0
+p2    tokens reclaimed        0
+p2    requests asked          0
+p2    requests requested      0
+p2    requests refused        0
+p2    packets arrived         0
+p2    packets stray           0
+p2    packets unmarked        0
+p2    packets unknown         0
 `},
 		{"show lldp", "", 0, `
 nothing: lldp of the switch turns it on
@@ -329,7 +355,7 @@ gswitch: mac: "02:00:00:00:00:0x" is not a MAC address; write 02:00:00:00:00:01
 		}
 	}
 
-	for _, verb := range []string{"ports", "queues", "fdb", "routes", "paths", "neighbors", "acl", "buffer", "pfc", "workers", "drops", "config", "version"} {
+	for _, verb := range []string{"ports", "queues", "fdb", "routes", "paths", "neighbors", "acl", "buffer", "pfc", "workers", "drops", "deadlock", "pauses", "escape", "export", "config", "version"} {
 		out, errs, code := invoke(t, "", "--socket", socket, "show", verb)
 		for line := range strings.Lines(out) {
 			if len(line) > 81 && verb != "config" {
@@ -372,6 +398,30 @@ gswitch: mac: "02:00:00:00:00:0x" is not a MAC address; write 02:00:00:00:00:01
 	}
 	if _, err := os.Stat(socket); !os.IsNotExist(err) {
 		t.Errorf("the socket is left: %v", err)
+	}
+}
+
+// A feature that is on at no port says why, and not how to turn it on.
+func TestShowSaysWhyNothingIsShown(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s.sock")
+	const routes = `version: 1
+workers: [{poll: sleep}]
+memory: {frames: 8192}
+switches:
+  - name: s1
+    loops: {}
+    ports:
+      - {name: p1, wire: a, address: [10.0.0.1/24]}
+      - {name: p2, wire: a, address: [10.0.1.1/24]}
+`
+	startDaemon(t, socket, "-c", write(t, "routes.yaml", routes))
+	for args, want := range map[string]string{
+		"show loops": "nothing: loops is on, but none of these ports is watched: those with an address route, and its list ports may leave out others\n",
+		"show lldp":  "nothing: lldp of the switch turns it on\n",
+	} {
+		if out, errs, code := invoke(t, "", append([]string{"--socket", socket}, strings.Fields(args)...)...); out != want || code != 0 {
+			t.Errorf("%s: exit code %d, %q %s", args, code, out, errs)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -41,14 +42,41 @@ func (t *Table) Row(cells ...any) {
 	t.rows = append(t.rows, row)
 }
 
-// Print writes the table.
-func (t *Table) Print(w io.Writer) {
+// Width returns how many columns of a terminal the table takes.
+func (t *Table) Width() int {
+	sum := 2 * (len(t.titles) - 1)
+	for _, n := range t.widths() {
+		sum += n
+	}
+	return sum
+}
+
+// widths returns how many characters each of the columns takes.
+func (t *Table) widths() []int {
 	width := make([]int, len(t.titles))
 	for _, row := range append([][]string{t.titles}, t.rows...) {
 		for i, c := range row {
 			width[i] = max(width[i], utf8.RuneCountInString(c))
 		}
 	}
+	return width
+}
+
+// Long returns the table with a row for each cell behind the first fixed ones,
+// as name and value: what is too wide for a terminal.
+func (t *Table) Long(fixed int) *Table {
+	l := &Table{titles: append(slices.Clone(t.titles[:fixed]), "COUNTER", "VALUE"), right: append(slices.Clone(t.right[:fixed]), false, true)}
+	for _, row := range t.rows {
+		for i, c := range row[fixed:] {
+			l.rows = append(l.rows, append(slices.Clone(row[:fixed]), strings.ToLower(t.titles[fixed+i]), c))
+		}
+	}
+	return l
+}
+
+// Print writes the table.
+func (t *Table) Print(w io.Writer) {
+	width := t.widths()
 	line := func(row []string) {
 		var b strings.Builder
 		for i, c := range row {

@@ -199,6 +199,13 @@ func roomy(scale, most int) int {
 // Text writes what was tried, and what to do with it.
 func (r *Result) Text(w io.Writer) error {
 	var b strings.Builder
+	if r.Scale > 0 {
+		fmt.Fprintf(&b, "recommended, with room to spare: --scale %d\n", r.Use)
+		if r.Command != "" {
+			fmt.Fprintf(&b, "  %s\n", r.Command)
+		}
+		b.WriteByte('\n')
+	}
 	tw := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
 	fmt.Fprintf(tw, "SCALE\tKEPT TIME\tLATE P50\tP99\tTRANSIT P99\tMAY BE\tLATE MAX\tREAL P99\tSTOOD\tTAKES\tRING DROPS\tLATEST RUN\n")
 	for i := range r.Tries {
@@ -214,12 +221,9 @@ func (r *Result) Text(w io.Writer) error {
 	if r.Scale == 0 {
 		fmt.Fprintf(&b, "this machine keeps time at none of these scales\n")
 	} else {
-		fmt.Fprintf(&b, "smallest scale that kept time: %d; least real time: %d; recommended, with room to spare: %d\n", r.Scale, r.Quickest, r.Use)
+		fmt.Fprintf(&b, "smallest scale that kept time: %d; least real time: %d\n", r.Scale, r.Quickest)
 		if r.stands() {
 			fmt.Fprintf(&b, "at %d the nodes' clock stood for most of the time: a scale of %d takes as long, and frames come when they are due\n", r.Quickest, r.Pace)
-		}
-		if r.Command != "" {
-			fmt.Fprintf(&b, "  %s\n", r.Command)
 		}
 	}
 	// As all tables on terminals; durations of Go write µs.

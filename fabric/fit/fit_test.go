@@ -107,8 +107,8 @@ func TestAddRanksTransit(t *testing.T) {
 		t.Errorf("%+v", try)
 	}
 	var b bytes.Buffer
-	r := Result{Scale: 1, Tries: []Try{try}}
-	if err := r.Text(&b); err != nil || !strings.Contains(b.String(), "TRANSIT P99") || !strings.Contains(b.String(), "3us") || !strings.Contains(b.String(), "50 %") {
+	r := Result{Scale: 1, Use: 2, Command: "gfabric run x.yaml", Tries: []Try{try}}
+	if err := r.Text(&b); err != nil || !strings.HasPrefix(b.String(), "recommended, with room to spare: --scale 2\n  gfabric run x.yaml\n") || !strings.Contains(b.String(), "TRANSIT P99") || !strings.Contains(b.String(), "3us") || !strings.Contains(b.String(), "50 %") {
 		t.Errorf("%s, %v", b.String(), err)
 	}
 }

@@ -14,6 +14,7 @@ import (
 type progress struct {
 	name   string
 	end    frame.Time
+	open   bool // it is over with its last flow, which may be long before its end
 	now    atomic.Int64
 	events atomic.Uint64
 	state  atomic.Int32
@@ -32,6 +33,14 @@ const (
 func (p *progress) set(now frame.Time, events uint64) {
 	p.now.Store(int64(now))
 	p.events.Store(events)
+}
+
+// length is how long a run takes in virtual time.
+func (p *progress) length() string {
+	if p.open {
+		return fmt.Sprintf("at most %v", p.end.Duration())
+	}
+	return p.end.Duration().String()
 }
 
 // ask notes how late the engine was so far, if it can tell, not more often than
@@ -84,10 +93,11 @@ func (r *reporter) close() {
 }
 
 // report writes what runs at present and when all will be done, judging by
-// the share of virtual time that is over and the time that it took. last is
-// the number of events at the last report.
+// the share of virtual time that is over and the time that it took: nothing of
+// that while some are left that nobody knows the end of. last is the number of
+// events at the last report.
 func (r *reporter) report(last uint64, took time.Duration) (events uint64) {
-	share, over := 0.0, 0
+	share, over, known := 0.0, 0, true
 	text := ""
 	for _, p := range r.runs {
 		part := float64(p.now.Load()) / float64(p.end)
@@ -96,23 +106,26 @@ func (r *reporter) report(last uint64, took time.Duration) (events uint64) {
 		case finished:
 			share++
 			over++
+		case waiting:
+			known = known && !p.open
 		case running:
 			share += part
-			text += fmt.Sprintf("  %s %s of %s", p.name, frame.Time(p.now.Load()).Duration().Round(time.Microsecond), p.end.Duration())
+			known = known && !p.open
+			text += fmt.Sprintf("  %s %s of %s", p.name, frame.Time(p.now.Load()).Duration().Round(time.Microsecond), p.length())
 			if late := p.late.Load(); late > 0 {
 				text += fmt.Sprintf(", p99 of lateness %v", time.Duration(late-1))
 			}
 		}
 	}
-	left := "?"
-	if share > 0 {
+	left := ""
+	if share > 0 && known {
 		d := time.Duration(float64(took) * (float64(len(r.runs)) - share) / share)
-		left = d.Round(time.Second).String()
+		left = fmt.Sprintf(", about %v left", d.Round(time.Second))
 	}
 	speed := ""
 	if events > 0 { // nobody counts them while frames are real
-		speed = fmt.Sprintf(" %.2f M events/s,", float64(events-last)/interval.Seconds()/1e6)
+		speed = fmt.Sprintf(", %.2f M events/s", float64(events-last)/interval.Seconds()/1e6)
 	}
-	fmt.Fprintf(r.w, "%d of %d runs done,%s about %s left%s\n", over, len(r.runs), speed, left, text)
+	fmt.Fprintf(r.w, "%d of %d runs done%s%s%s\n", over, len(r.runs), speed, left, text)
 	return events
 }

@@ -104,7 +104,7 @@ func Scenario(ctx context.Context, s *scenario.Scenario, o Options) (*results.Fi
 	for i := range s.Runs {
 		if st.runs[i] == nil {
 			todo = append(todo, i)
-			bars = append(bars, &progress{name: label(&s.Runs[i]), end: frame.Time(s.Runs[i].Doc.Duration)})
+			bars = append(bars, &progress{name: label(&s.Runs[i]), end: frame.Time(s.Runs[i].Doc.Duration), open: s.Runs[i].Doc.Until == "done"})
 		}
 	}
 	if k := len(s.Runs) - len(todo); k > 0 && o.Progress != nil {

@@ -39,6 +39,7 @@ func (s *Section) Options(cfg *vswitch.Config) (any, error) {
 
 func init() {
 	vswitch.Register(vswitch.Feature{Name: Name, Check: check, New: newGuard, Counters: counters,
-		Whole: func() vswitch.WholeSection { return new(Section) },
-		Doc:   "Ports that a frame of the switch comes back to are shut for a while: they are on a loop."})
+		Whole:   func() vswitch.WholeSection { return new(Section) },
+		Doc:     "Ports that a frame of the switch comes back to are shut for a while: they are on a loop.",
+		Nowhere: "none of these ports is watched: those with an address route, and its list ports may leave out others"})
 }
