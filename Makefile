@@ -17,6 +17,7 @@ modversion   = $(shell go list -m -f '{{.Version}}' $(1))
 
 # Versions of packages: v1.2.3, or after it how many commits since; before the first tag 0.0.0 and the commit.
 PACKAGE_VERSION = $(shell git describe --tags --match 'v[0-9]*' 2>/dev/null | sed 's/^v//' || true)
+GOFLOW2     := github.com/netsampler/goflow2/v2/cmd/goflow2@v2.2.6
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4
 
@@ -130,10 +131,11 @@ fuzz-nightly: ## each fuzz target for ten minutes (FUZZTIME), from the inputs in
 	$(MAKE) --no-print-directory fuzz-short FUZZTIME=$(if $(filter file,$(origin FUZZTIME)),10m,$(FUZZTIME)) || rc=1; \
 	cp -R "$$cache/." "$(FUZZCORPUS)/" && echo "$$(find "$(FUZZCORPUS)" -type f | wc -l) inputs in $(FUZZCORPUS)"; exit $$rc
 
-install-tools: ## the generators that protoc calls, into bin/tools
+install-tools: ## the generators that protoc calls, and goflow2, by which tests read what collectors get, into bin/tools
 	@mkdir -p $(TOOLS)
 	GOBIN=$(TOOLS) go install google.golang.org/protobuf/cmd/protoc-gen-go@$(call modversion,google.golang.org/protobuf)
 	GOBIN=$(TOOLS) go install connectrpc.com/connect/cmd/protoc-gen-connect-go@$(call modversion,connectrpc.com/connect)
+	GOBIN=$(TOOLS) go install $(GOFLOW2)
 
 clean: ## remove what the targets above made
 	rm -rf bin

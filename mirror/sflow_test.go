@@ -118,3 +118,25 @@ func TestTsharkDissectsCounters(t *testing.T) {
 		t.Errorf("\n%s\n%s", lines, want)
 	}
 }
+
+// goflow2, a collector that people run, finds the packets in the datagrams.
+func TestGoflow2ReadsSFlow(t *testing.T) {
+	s := sflowSession()
+	g := NewSamples(s, 0x30000, 1500)
+	for k := range 3 {
+		packet := wt.Frame(eth, wt.IPv4("10.0.1.2", "10.0.9.2"), wt.UDP(uint16(40000+k), 9), wt.Zeros(k*301))
+		g.Add(Sample{Port: uint16(k), Sequence: 1, OneIn: 64, Pool: 64, Wire: uint32(len(packet))}, packet)
+	}
+	b := make([]byte, 1500)
+	n := g.Write(b, s, 99)
+	const headers = 14 + 20 + 8
+	for k, f := range capturetest.Collect(t, "sflow", [][]byte{b[headers:n]}, 3) {
+		want := map[string]any{"type": "SFLOW_5", "sampler_address": "10.10.0.10", "sequence_num": 41.0, "sampling_rate": 64.0, "src_addr": "10.0.1.2", "dst_addr": "10.0.9.2",
+			"src_port": float64(40000 + k), "dst_port": 9.0, "proto": "UDP", "in_if": float64(k + 1), "bytes": []float64{64, 347, 648}[k]}
+		for key, v := range want {
+			if f[key] != v {
+				t.Errorf("packet %d: %s is %v, want %v", k, key, f[key], v)
+			}
+		}
+	}
+}

@@ -2,6 +2,7 @@ package ipfix
 
 import (
 	"encoding/binary"
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -57,5 +58,24 @@ func TestTshark(t *testing.T) {
 	}
 	if !slices.Equal(rows, want) {
 		t.Errorf("%q, want %q", rows, want)
+	}
+}
+
+// So does goflow2, a collector that people run.
+func TestGoflow2(t *testing.T) {
+	e := Encoder{Domain: 7, Most: 1400}
+	var messages [][]byte
+	for i := range 3 {
+		b, _ := e.Message(now, i == 0, flows(2))
+		messages = append(messages, b)
+	}
+	for i, f := range capturetest.Collect(t, "netflow", messages, 6) {
+		want := map[string]any{"type": "IPFIX", "observation_domain_id": 7.0, "sequence_num": float64(i / 2 * 2), "src_addr": "10.0.0.1", "dst_addr": fmt.Sprintf("10.0.0.%d", i%2), "src_port": 1000.0, "dst_port": float64(i % 2),
+			"proto": "TCP", "forwarding_status": float64(Congestion), "time_flow_start_ns": float64(now.UnixNano()), "time_flow_end_ns": float64(now.Add(time.Second).UnixNano())}
+		for k, v := range want {
+			if f[k] != v {
+				t.Errorf("flow %d: %s is %v, want %v", i, k, f[k], v)
+			}
+		}
 	}
 }

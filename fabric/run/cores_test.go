@@ -19,7 +19,9 @@ func BenchmarkCores(b *testing.B) {
 		b.Run(fmt.Sprint(cores), func(b *testing.B) {
 			var hops uint64
 			for b.Loop() {
+				b.StopTimer()
 				n := large(b, cores)
+				b.StartTimer()
 				if err := n.Engine.Run(400 * frame.Microsecond); err != nil {
 					b.Fatal(err)
 				}
