@@ -99,7 +99,9 @@ func (d *Daemon) record(u *unit, s *config.Switch, o Recorder, running bool) err
 			}
 			return d.header(u, is)
 		},
-		Image: func() ([]byte, error) { return u.sw.AppendImage(nil, replay.Kept) },
+		Image: func() ([]byte, error) {
+			return u.sw.AppendImage(nil, replay.Kept, d.engine.Worker(u.workers[0]).Elsewhere)
+		},
 		Still: func(do func() error) (bool, error) {
 			if !d.mu.TryLock() {
 				return false, nil

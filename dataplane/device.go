@@ -35,6 +35,8 @@ type device interface {
 	pollFDs(fds []unix.PollFd) []unix.PollFd
 	// release frees the frames that the device itself still owns.
 	release(p *frame.Pool)
+	// eachHeld calls f with every chunk that is the device's.
+	eachHeld(a *frame.Arena, f func(chunk frame.Ref))
 }
 
 // null discards what is sent and receives nothing.
@@ -49,6 +51,7 @@ func (null) kick() bool                                       { return false }
 func (null) wake(frame.Time) frame.Time                       { return frame.Never }
 func (null) pollFDs(fds []unix.PollFd) []unix.PollFd          { return fds }
 func (null) release(*frame.Pool)                              {}
+func (null) eachHeld(*frame.Arena, func(frame.Ref))           {}
 func (null) transmit(_ frame.Time, p *frame.Pool, v []frame.Ref) int {
 	for _, r := range v {
 		p.Free(r)

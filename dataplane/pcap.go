@@ -258,4 +258,5 @@ func (d *pcapPort) complete(*frame.Pool)                    {}
 func (d *pcapPort) fill(*frame.Pool)                        {}
 func (d *pcapPort) kick() bool                              { return false }
 func (d *pcapPort) release(*frame.Pool)                     {}
+func (d *pcapPort) eachHeld(*frame.Arena, func(frame.Ref))  {}
 func (d *pcapPort) pollFDs(fds []unix.PollFd) []unix.PollFd { return fds }

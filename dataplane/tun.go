@@ -303,4 +303,5 @@ func (d *tapPort) complete(*frame.Pool)                    {}
 func (d *tapPort) fill(*frame.Pool)                        {}
 func (d *tapPort) kick() bool                              { return false }
 func (d *tapPort) release(*frame.Pool)                     {}
+func (d *tapPort) eachHeld(*frame.Arena, func(frame.Ref))  {}
 func (d *tapPort) pollFDs(fds []unix.PollFd) []unix.PollFd { return fds }

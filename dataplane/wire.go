@@ -73,6 +73,12 @@ func (e *wireEnd) release(p *frame.Pool) {
 	}
 }
 
+func (e *wireEnd) eachHeld(a *frame.Arena, f func(chunk frame.Ref)) {
+	for _, ring := range []*frame.Ring{e.in, e.out} {
+		ring.Each(func(r frame.Ref) { eachChunk(a, r, f) })
+	}
+}
+
 func (e *wireEnd) complete(*frame.Pool)                    {}
 func (e *wireEnd) fill(*frame.Pool)                        {}
 func (e *wireEnd) kick() bool                              { return false }

@@ -108,6 +108,12 @@ func (d *xdpDevice) release(p *frame.Pool) {
 	}
 }
 
+func (d *xdpDevice) eachHeld(a *frame.Arena, f func(chunk frame.Ref)) {
+	for _, s := range d.sockets {
+		s.EachHeld(a, f)
+	}
+}
+
 // addSocketCounters adds what the port's sockets have counted. It is not
 // called on a worker: reading the kernel's statistics takes a lock.
 func (p *Port) addSocketCounters(c *PortCounters) {

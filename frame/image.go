@@ -40,6 +40,10 @@ type Imager struct {
 	// Bytes returns how many bytes of a frame are part of an image, from its
 	// front: the rest is zero when it is restored.
 	Bytes func(frame []byte) int
+
+	// Elsewhere calls f with the chunks that somebody else has, neither the node nor
+	// the pool: links below it, drivers, other nodes. Nobody has one if it is nil.
+	Elsewhere func(f func(chunk Ref))
 }
 
 // region is memory that pointers lead to: n values of a type.
@@ -335,12 +339,16 @@ func (w *imageWriter) mapping(v reflect.Value, l *layout) {
 }
 
 // chunks writes the frames that were found and those that are linked to them, and not what
-// is free: rings and links still name chunks that were given back. Those would be held for
-// good in what is restored.
+// is free or somebody else's: queues and links still name chunks that left the node. Those
+// would be held for good in what is restored, whose allocations failed where those of the
+// first one did not.
 func (w *imageWriter) chunks(im *Imager, pool *Pool) {
 	a := pool.Arena
 	var all []Ref
 	seen, chained := pool.unused(), map[Ref]bool{}
+	if im.Elsewhere != nil {
+		im.Elsewhere(seen.add)
+	}
 	todo := slices.Sorted(maps.Keys(w.refs))
 	for len(todo) > 0 {
 		r := todo[len(todo)-1]

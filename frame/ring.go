@@ -65,5 +65,13 @@ func (r *Ring) Pop(out []Ref) int {
 	return int(n)
 }
 
+// Each calls f with the frames that lie in the ring. Producer or consumer only: what the
+// other one moves meanwhile may be among them or not.
+func (r *Ring) Each(f func(Ref)) {
+	for at, end := r.head.Load(), r.tail.Load(); at != end; at++ {
+		f(r.buf[at&r.mask])
+	}
+}
+
 // Len returns how many frames lie in the ring, as seen from anywhere.
 func (r *Ring) Len() int { return int(r.tail.Load() - r.head.Load()) }

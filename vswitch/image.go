@@ -12,9 +12,12 @@ func imager(keep func(b []byte) int) *frame.Imager {
 }
 
 // AppendImage appends an image of a switch on one worker, between two steps of it
-// and two calls of its methods. keep returns how much of a frame is part of it.
-func (sw *Switch) AppendImage(b []byte, keep func(b []byte) int) ([]byte, error) {
-	return imager(keep).Append(b, sw, sw.Nodes[0].pool)
+// and two calls of its methods. keep returns how much of a frame is part of it, elsewhere
+// calls f with the chunks that are neither the switch's nor free.
+func (sw *Switch) AppendImage(b []byte, keep func(b []byte) int, elsewhere func(f func(chunk frame.Ref))) ([]byte, error) {
+	im := imager(keep)
+	im.Elsewhere = elsewhere
+	return im.Append(b, sw, sw.Nodes[0].pool)
 }
 
 // RestoreImage makes a switch, which New made from the configuration that was in

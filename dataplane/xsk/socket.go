@@ -87,6 +87,21 @@ func (s *Socket) Held() int {
 	return n
 }
 
+// EachHeld calls f with each of them.
+func (s *Socket) EachHeld(a *frame.Arena, f func(chunk frame.Ref)) {
+	for i, w := range s.held {
+		for ; w != 0; w &= w - 1 {
+			f(frame.Ref(i*64 + bits.TrailingZeros64(w)))
+		}
+	}
+	for _, r := range s.rejected {
+		f(r)
+	}
+	for r := s.head; r != frame.Nil; r = a.Meta(r).Next {
+		f(r)
+	}
+}
+
 // Close gives the queue back to the kernel. Its worker must have let go of
 // the socket. The chunks that the socket holds come back with Reclaim.
 func (s *Socket) Close() error {
@@ -119,20 +134,10 @@ func (s *Socket) Reclaim(p *frame.Pool) int {
 		return 0
 	}
 	n := s.Held()
-	for i, w := range s.held {
-		for ; w != 0; w &= w - 1 {
-			p.FreeChunk(frame.Ref(i*64 + bits.TrailingZeros64(w)))
-		}
-		s.held[i] = 0
-	}
-	for _, r := range s.rejected {
-		p.FreeChunk(r)
-	}
+	s.EachHeld(p.Arena, p.FreeChunk)
+	clear(s.held)
 	s.rejected = s.rejected[:0]
-	if s.head != frame.Nil {
-		p.Free(s.head)
-		s.head, s.tail, s.partial = frame.Nil, frame.Nil, 0
-	}
+	s.head, s.tail, s.partial = frame.Nil, frame.Nil, 0
 	s.outstanding = 0
 	return n
 }

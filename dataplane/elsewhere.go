@@ -1,0 +1,42 @@
+package dataplane
+
+import "gswitch/frame"
+
+// Elsewhere calls f with every chunk below the nodes of the worker: what its ports
+// have of frames that no node has any more or not yet, and of chunks to receive into.
+// It runs on the worker (Do).
+func (w *Worker) Elsewhere(f func(chunk frame.Ref)) {
+	for _, l := range w.ports {
+		for _, r := range l.held[:l.nheld] {
+			eachChunk(w.arena, r, f)
+		}
+		if l.delay != nil {
+			l.delay.each(func(r frame.Ref) { eachChunk(w.arena, r, f) })
+		}
+		if l.fault != nil {
+			l.fault.late.each(func(r frame.Ref) { eachChunk(w.arena, r, f) })
+		}
+		if l.dev != nil {
+			l.dev.eachHeld(w.arena, f)
+		}
+	}
+}
+
+// eachChunk calls f with the chunks of a frame.
+func eachChunk(a *frame.Arena, r frame.Ref, f func(chunk frame.Ref)) {
+	for ; r != frame.Nil; r = a.Meta(r).Next {
+		f(r)
+	}
+}
+
+func (d *delayLine) each(f func(frame.Ref)) {
+	for i := d.head; i != d.tail; i++ {
+		f(d.ref[i&d.mask])
+	}
+}
+
+func (q *lateLine) each(f func(frame.Ref)) {
+	for i := q.head; i != q.tail; i++ {
+		f(q.ref[i&q.mask])
+	}
+}
