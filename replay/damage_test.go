@@ -196,16 +196,38 @@ func TestLostRecord(t *testing.T) {
 // that a switch reads.
 func TestSizeOfRecords(t *testing.T) {
 	rng, be := frame.NewRand(1), binary.BigEndian
+	// Acknowledgements that echo the telemetry of three hops: instants are even to a quarter of a
+	// microsecond, queues move by up to 16 cells.
 	var queues [3]uint64
-	ack := func(i int) []byte { // telemetry of three hops: instants are even to a quarter of a microsecond, queues move by up to 16 cells
-		b := make([]byte, 90)
-		for k := range queues {
-			queues[k] += rng.Uint64()&31 - 16
-			ts, tx := uint64(i)*1000+rng.Uint64()&0xff, uint64(i)*64+rng.Uint64()&7
-			be.PutUint64(b[8*k:], 3<<60|ts&0xffffff<<36|tx&0xfffff<<16|queues[k]&0xffff)
-		}
+	hop := func(i, k int) (ts, tx, q uint64) {
+		queues[k] += rng.Uint64()&31 - 16
+		return uint64(i)*1000 + rng.Uint64()&0xff, uint64(i)*64 + rng.Uint64()&7, queues[k]
+	}
+	echo := func(i int, telemetry []byte) []byte {
 		return wt.Frame(wt.Eth(wt.MAC(2), wt.MAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2", wt.IPv4With(func(f *wire.IPv4Fields) { f.ID = uint16(i) })),
-			wt.UDP(50000, wire.HPCCPort), wt.Payload(b))
+			wt.UDP(50000, wire.RoCEv2Port), wt.BTH(wire.RCAcknowledge, 9, uint32(i)), wt.Payload(append(be.AppendUint32(nil, uint32(i)&0xffffff), telemetry...)), wt.Zeros(wire.ICRCLen))
+	}
+	ack := func(i int) []byte {
+		b := make([]byte, wire.HPCCLen)
+		be.PutUint16(b, 3<<12|0x123)
+		for k := range queues {
+			ts, tx, q := hop(i, k)
+			be.PutUint64(b[wire.HPCCBase+8*k:], 3<<60|ts&0xffffff<<36|tx&0xfffff<<16|q&0xffff)
+		}
+		return echo(i, b)
+	}
+	md := func(i int) []byte {
+		b := make([]byte, 16+24*3)
+		b[0], b[1], b[6] = wire.INTTypeMD<<4|wire.INTNextPort<<2, byte(len(b)/4-1), 6
+		for k := range queues {
+			ts, tx, q := hop(i, k)
+			h := b[16+24*k:]
+			h[3], h[7] = byte(k), byte(k)
+			be.PutUint32(h[8:], uint32(q)&0xffffff)
+			be.PutUint64(h[12:], 1<<45+ts)
+			be.PutUint32(h[20:], uint32(tx))
+		}
+		return echo(i, b)
 	}
 	flows := func(i int) []byte {
 		b := tcp(i / 8)
@@ -219,7 +241,7 @@ func TestSizeOfRecords(t *testing.T) {
 	for name, c := range map[string]struct {
 		make func(int) []byte
 		most float64 // bytes a frame
-	}{"tcp": {tcp, 1}, "roce": {roce, 0.6}, "eight flows": {flows, 1}, "acknowledgements": {ack, 13}} {
+	}{"tcp": {tcp, 1}, "roce": {roce, 0.6}, "eight flows": {flows, 1}, "acknowledgements": {ack, 8}, "acknowledgements with INT-MD": {md, 8}} {
 		l := newLive(t, small, 3000, 1)
 		const n = 64_000
 		l.bulk(n, c.make)

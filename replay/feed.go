@@ -12,6 +12,7 @@ type Segment struct {
 	Step, End   uint64     // calls before it, and at its end
 	Epoch       *Epoch     // begins with it; nil: none does
 	b           []byte
+	rows        []byte // telemetry of frames
 }
 
 // Epoch is a part of a record that can be replayed on its own.
@@ -32,7 +33,7 @@ func NewFeed(n int) *Feed {
 	n = max(n, 2)
 	f := &Feed{free: newQueue(n), full: newQueue(n)}
 	for range n {
-		f.free.push(&Segment{b: make([]byte, 0, segmentSize+segmentSize/4)})
+		f.free.push(&Segment{b: make([]byte, 0, segmentSize+segmentSize/4), rows: make([]byte, 0, segmentSize/2)})
 	}
 	return f
 }
@@ -47,7 +48,7 @@ func (f *Feed) lose(why string) { f.lost.Store(&why) }
 // Next returns the next segment that is full, or nil, to the goroutine that
 // writes them. Return gives it back.
 func (f *Feed) Next() *Segment    { return f.full.pop() }
-func (f *Feed) Return(s *Segment) { s.b = s.b[:0]; f.free.push(s) }
+func (f *Feed) Return(s *Segment) { s.b, s.rows = s.b[:0], s.rows[:0]; f.free.push(s) }
 
 // Lost returns why nothing follows what was given although the recording was
 // not ended, or "".

@@ -15,9 +15,10 @@ import (
 
 // A file:
 //
-//	"GREC1\n"  length uint32  CRC32C uint32  header (JSON)
+//	"GREC2\n"  length uint32  CRC32C uint32  header (JSON)
 //	segments:  "GSEG"  compressed uint32  bytes uint32  CRC32C uint32
-//	           first, last int64  step, end uint64  the entries, by zstd
+//	           first, last int64  step, end uint64  rows uint32  the entries, by zstd,
+//	           and behind them the rows of telemetry (telemetry.go), as zstd frames of their own
 //	if the record begins with a node that had been at work, before them:
 //	           "GIMG", the same, an image of it
 //	at the end of a recording that was lost, a segment without entries:
@@ -29,12 +30,13 @@ import (
 // checksum zero, and what follows compressed.
 
 const (
-	magic       = "GREC1\n"
+	magic       = "GREC2\n"
 	segmentMark = "GSEG"
 	imageMark   = "GIMG"
 	lostMark    = "LOST"
 	saveMark    = "SAVE"
-	headLen     = 48
+	headLen     = 52
+	rowsAt      = 48
 	maxHeader   = 1 << 30
 	maxSegment  = 1 << 30
 )
@@ -77,6 +79,9 @@ type Writer struct {
 	zstd  *zstd.Encoder
 	b     []byte
 	stats WriterStats
+
+	predict predictor
+	rows    []byte // spread
 }
 
 // WriterStats tells what a Writer wrote.
@@ -94,7 +99,8 @@ func NewWriter(w io.Writer, h *Header) (*Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false))
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false),
+		zstd.WithAllLitEntropyCompression(true)) // of telemetry no piece comes twice, and yet some bytes are more frequent
 	if err != nil {
 		return nil, err
 	}
@@ -119,10 +125,18 @@ func (w *Writer) Write(s *Segment) error {
 		}
 	}
 	w.stats.Segments++
-	w.stats.Raw += uint64(len(s.b))
+	rows, n := w.predict.spread(w.rows[:0], s.rows)
+	w.rows = rows
+	w.stats.Raw += uint64(len(s.b) + len(rows))
 	w.stats.Steps, w.stats.Last = s.End, s.Last
-	b := w.head(segmentMark, len(s.b), s)
-	b = w.zstd.EncodeAll(s.b, b)
+	b := w.zstd.EncodeAll(s.b, w.head(segmentMark, len(s.b)+len(rows), s))
+	be.PutUint32(b[rowsAt:], uint32(n))
+	if n > 0 {
+		for i := range alone {
+			b = w.zstd.EncodeAll(rows[i*n:(i+1)*n], b)
+		}
+		b = w.zstd.EncodeAll(rows[alone*n:], b)
+	}
 	return w.seal(b)
 }
 
@@ -143,7 +157,7 @@ func (w *Writer) head(mark string, raw int, s *Segment) []byte {
 	b := be.AppendUint32(append(w.b[:0], mark...), 0)
 	b = be.AppendUint32(be.AppendUint32(b, uint32(raw)), 0)
 	b = be.AppendUint64(be.AppendUint64(b, uint64(s.First)), uint64(s.Last))
-	return be.AppendUint64(be.AppendUint64(b, s.Step), s.End)
+	return be.AppendUint32(be.AppendUint64(be.AppendUint64(b, s.Step), s.End), 0)
 }
 
 func (w *Writer) seal(b []byte) error {
@@ -164,6 +178,7 @@ type Reader struct {
 	zstd  *zstd.Decoder
 	image []byte // with which the record begins; nil: with a node as it is built
 	seg   []byte
+	rows  spreadRows // of the segment
 	step  uint64
 	last  frame.Time // of the segment that next returned
 }
@@ -222,12 +237,12 @@ func (r *Reader) next() ([]byte, error) {
 	if _, err := io.ReadFull(r.r, head[:]); err != nil {
 		return nil, ErrCut
 	}
-	mark, n, raw := string(head[:4]), be.Uint32(head[4:]), be.Uint32(head[8:])
-	if !slices.Contains([]string{segmentMark, imageMark, lostMark, saveMark}, mark) || n > maxSegment || raw > maxSegment {
+	mark, packed, raw := string(head[:4]), be.Uint32(head[4:]), be.Uint32(head[8:])
+	if !slices.Contains([]string{segmentMark, imageMark, lostMark, saveMark}, mark) || packed > maxSegment || raw > maxSegment {
 		return nil, r.damaged("it has no head")
 	}
-	body, err := io.ReadAll(io.LimitReader(r.r, int64(n)))
-	if err != nil || len(body) != int(n) {
+	body, err := io.ReadAll(io.LimitReader(r.r, int64(packed)))
+	if err != nil || len(body) != int(packed) {
 		return nil, ErrCut
 	}
 	sum := be.Uint32(head[12:])
@@ -252,7 +267,12 @@ func (r *Reader) next() ([]byte, error) {
 		return r.next()
 	}
 	r.step, r.last = be.Uint64(head[40:]), frame.Time(be.Uint64(head[24:]))
-	return r.seg, nil
+	n := len(r.seg) - rowBytes*int(be.Uint32(head[rowsAt:]))
+	if n < 0 {
+		return nil, r.damaged("it has fewer rows of telemetry than it says")
+	}
+	r.rows = spreadRows{b: r.seg[n:], n: (len(r.seg) - n) / rowBytes}
+	return r.seg[:n], nil
 }
 
 func (r *Reader) damaged(how string) error {

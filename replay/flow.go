@@ -18,13 +18,14 @@ const (
 	flowSlots = 4096
 	// flowBytes is how much of a frame is compared with what its flow lets
 	// expect. Of what more is kept nothing is expected.
-	flowBytes = 152
+	flowBytes = 200
 	groups    = 1 + flowBytes/8 // of four words; the first is the geometry
 )
 
 // flow is what is known of the frames of a slot.
 type flow struct {
 	keep uint16 // bytes, 0 = the slot was not used
+	tel  telemetry
 	n    uint8  // groups
 	next uint16 // the slot of the frame that came after the last one of this
 	last [groups]uint64
@@ -52,11 +53,15 @@ func geometry(m *frame.Meta) uint64 {
 	return uint64(m.Head)<<48 | uint64(m.Len)<<32 | uint64(m.Wire)
 }
 
-// load takes a frame apart into groups and returns its slot.
-func (f *flows) load(m *frame.Meta, b []byte, h *headers) (slot uint16, n int) {
+// copy takes what is kept of a frame.
+func (f *flows) copy(b []byte, h *headers) {
 	copy(f.b[:], b[:h.keep])
 	clear(f.b[h.keep : h.keep+8])
 	h.mask(f.b[:])
+}
+
+// load takes it apart into groups and returns its slot.
+func (f *flows) load(m *frame.Meta, h *headers) (slot uint16, n int) {
 	n = 1 + (h.keep+7)/8
 	f.now[0] = geometry(m)
 	for i := 1; i < n; i++ {
@@ -78,7 +83,7 @@ func (f *flows) load(m *frame.Meta, b []byte, h *headers) (slot uint16, n int) {
 const (
 	deltaCode = 1 // of the flow that was expected, some words differ
 	slotCode  = 2 // the same of another flow: its slot comes first
-	fullCode  = 3 // nothing is expected: slot, geometry, bytes kept
+	fullCode  = 3 // nothing is expected: slot, geometry, bytes kept, where telemetry is, the bytes
 	rawCode   = 4 // more than a flow keeps, several chunks, or nothing
 	runCode   = 0x80
 	longest   = 0x80 // run
@@ -87,8 +92,9 @@ const (
 // encoder writes the frames of a vector.
 type encoder struct {
 	flows
-	run int // frames as expected that are not written yet
-	to  extender
+	run  int // frames as expected that are not written yet
+	to   extender
+	rows []byte // telemetry of the frames
 }
 
 func (e *encoder) endRun(out []byte) []byte {
@@ -107,12 +113,20 @@ func (e *encoder) frame(out []byte, a *frame.Arena, r frame.Ref) []byte {
 	if h.keep == 0 || h.keep > flowBytes || m.Next != frame.Nil {
 		return e.raw(e.endRun(out), a, r, &h)
 	}
-	slot, n := e.load(m, b, &h)
+	e.copy(b, &h)
+	t, at := telemetryOf(b, &h), len(e.rows)
+	if t.hops > 0 {
+		e.rows = t.rows(e.rows, e.b[:])
+	}
+	slot, n := e.load(m, &h)
+	if t.hops > 0 {
+		be.PutUint16(e.rows[at:], slot)
+	}
 	f := &e.slots[slot]
 	expected := e.slots[e.at].next
 	e.slots[e.at].next, e.at = slot, slot
-	if int(f.keep) != h.keep {
-		return e.full(e.endRun(out), slot, n, &h)
+	if int(f.keep) != h.keep || f.tel != t {
+		return e.full(e.endRun(out), slot, n, &h, t)
 	}
 	var wrong uint32
 	for i := range n {
@@ -142,12 +156,12 @@ func (e *encoder) frame(out []byte, a *frame.Arena, r frame.Ref) []byte {
 	return out
 }
 
-func (e *encoder) full(out []byte, slot uint16, n int, h *headers) []byte {
+func (e *encoder) full(out []byte, slot uint16, n int, h *headers, t telemetry) []byte {
 	f := &e.slots[slot]
-	f.keep, f.n = uint16(h.keep), uint8(n)
+	f.keep, f.n, f.tel = uint16(h.keep), uint8(n), t
 	f.last, f.step = e.now, [groups]uint64{}
 	out = binary.AppendUvarint(append(out, fullCode), uint64(slot))
-	out = append(be.AppendUint64(out, e.now[0]), byte(h.keep))
+	out = append(be.AppendUint64(out, e.now[0]), byte(h.keep), t.kind, t.at, t.hops, t.whole)
 	return append(out, e.b[:h.keep]...)
 }
 
@@ -176,7 +190,9 @@ var errFrame = errors.New("a frame is not coded as frames are")
 // decoder makes frames of what an encoder wrote.
 type decoder struct {
 	flows
-	run int // frames as expected still to come
+	run     int // frames as expected still to come
+	predict predictor
+	rows    *spreadRows // of the segment
 }
 
 // frame makes the next frame in a chunk of the pool.
@@ -219,7 +235,13 @@ func (d *decoder) expected(in *reader, slot uint16, wrong uint64, p *frame.Pool)
 			be.PutUint64(d.b[8*(i-1):], f.last[i])
 		}
 	}
-	if in.bad {
+	return d.finish(in, slot, p)
+}
+
+// finish makes the frame of a slot, whose bytes are in d.b apart from its telemetry.
+func (d *decoder) finish(in *reader, slot uint16, p *frame.Pool) (frame.Ref, error) {
+	f := &d.slots[slot]
+	if in.bad || f.tel.hops > 0 && !d.predict.take(d.rows, slot, f.tel, d.b[:]) {
 		return frame.Nil, errFrame
 	}
 	return build(p, f.last[0], d.b[:f.keep])
@@ -228,19 +250,20 @@ func (d *decoder) expected(in *reader, slot uint16, wrong uint64, p *frame.Pool)
 func (d *decoder) full(in *reader, p *frame.Pool) (frame.Ref, error) {
 	slot := uint16(in.uvarint(flowSlots - 1))
 	g, keep := in.uint64(), int(in.byte())
+	t := telemetry{kind: in.byte(), at: in.byte(), hops: in.byte(), whole: in.byte()}
 	b := in.take(keep)
-	if in.bad || keep == 0 || keep > flowBytes {
+	if in.bad || keep == 0 || keep > flowBytes || !t.known(keep) {
 		return frame.Nil, errFrame
 	}
 	d.slots[d.at].next, d.at = slot, slot
 	f := &d.slots[slot]
-	f.keep, f.n, f.step = uint16(keep), uint8(1+(keep+7)/8), [groups]uint64{}
+	f.keep, f.n, f.step, f.tel = uint16(keep), uint8(1+(keep+7)/8), [groups]uint64{}, t
 	clear(d.b[copy(d.b[:], b):])
 	f.last[0] = g
 	for i := 1; i < int(f.n); i++ {
 		f.last[i] = be.Uint64(d.b[8*(i-1):])
 	}
-	return build(p, g, b)
+	return d.finish(in, slot, p)
 }
 
 func (d *decoder) raw(in *reader, p *frame.Pool) (frame.Ref, error) {

@@ -98,7 +98,7 @@ func (n *NetworkRecorder) Poke(node int) { n.nodes[node].changed = true }
 // nodes that it makes follow.
 func (n *NetworkRecorder) Agenda(now frame.Time, do func(now frame.Time)) {
 	r := &n.r
-	noted := r.room(now, entryRoom)
+	noted := r.room(now, entryRoom, 0)
 	if noted {
 		r.begin(now)
 		r.b = append(r.b, agendaTag)
@@ -128,7 +128,7 @@ func (n *NetworkRecorder) End(now frame.Time) { n.r.End(now) }
 // one.
 func (x *recordedNode) note(now frame.Time, n int) bool {
 	r := &x.net.r
-	if !r.room(now, n+entryRoom) {
+	if !r.room(now, n+entryRoom, 0) {
 		return false
 	}
 	r.at(now)

@@ -185,7 +185,7 @@ func (p *Player) fill() error {
 	if err != nil {
 		return err
 	}
-	p.seg = reader{b: b}
+	p.seg, p.dec.rows = reader{b: b}, &p.in.rows
 	if len(b) == 0 {
 		return p.damaged()
 	}
@@ -229,7 +229,7 @@ func (p *Player) Step() (Event, error) {
 		case epochTag:
 			p.now, p.step = frame.Time(p.seg.uvarint(1<<62)), p.seg.uvarint(1<<62)
 			p.before += p.sent.frames
-			p.dec, p.sent = decoder{}, sent{}
+			p.dec, p.sent = decoder{rows: p.dec.rows}, sent{}
 			continue
 		case endTag:
 			return Event{Kind: End, At: p.now, Step: p.step}, io.EOF

@@ -86,7 +86,7 @@ func (r *Recorder) next(now frame.Time) bool {
 		return false
 	}
 	s.First, s.Step, s.Epoch = now, r.step, nil
-	r.seg, r.b = s, s.b[:0]
+	r.seg, r.b, r.enc.rows = s, s.b[:0], s.rows[:0]
 	return true
 }
 
@@ -95,17 +95,18 @@ func (r *Recorder) hand(now frame.Time) {
 	if r.seg == nil {
 		return
 	}
-	r.seg.b, r.seg.Last, r.seg.End = r.b, now, r.step
+	r.seg.b, r.seg.rows, r.seg.Last, r.seg.End = r.b, r.enc.rows, now, r.step
 	r.feed.give(r.seg)
 	r.seg, r.b = nil, nil
 }
 
-// room makes room for an entry of n bytes and reports whether there is some.
-func (r *Recorder) room(now frame.Time, n int) bool {
+// room makes room for an entry of n bytes with so many frames and reports whether there is
+// some.
+func (r *Recorder) room(now frame.Time, n, frames int) bool {
 	if r.seg == nil {
 		return false
 	}
-	if len(r.b) == 0 || len(r.b)+n <= segmentSize && now-r.seg.First < segmentTime {
+	if len(r.b) == 0 || len(r.b)+n <= segmentSize && len(r.enc.rows)+frames*mostRows <= cap(r.enc.rows) && now-r.seg.First < segmentTime {
 		return true
 	}
 	r.hand(now)
@@ -209,7 +210,7 @@ func (r *Recorder) missed(asked uint64) {
 
 // Receive implements frame.Node.
 func (r *Recorder) Receive(now frame.Time, port uint16, v []frame.Ref) {
-	if !r.room(now, entryRoom+len(v)*(r.pool.ChunkSize()+16)) {
+	if !r.room(now, entryRoom+len(v)*(r.pool.ChunkSize()+16), len(v)) {
 		r.node.Receive(now, port, v)
 		return
 	}
@@ -237,7 +238,7 @@ func (r *Recorder) Transmit(now frame.Time, port uint16, out []frame.Ref) int {
 	asked, failed := r.pool.Asked(), r.pool.Failed()
 	r.forget()
 	k := r.node.Transmit(now, port, out)
-	if k == 0 && idle || !r.room(now, entryRoom) {
+	if k == 0 && idle || !r.room(now, entryRoom, 0) {
 		return k
 	}
 	r.begin(now)
@@ -272,7 +273,7 @@ func (r *Recorder) Begin(now frame.Time, e *Epoch) {
 	}
 	r.seg.Epoch = e
 	e.Header.Start, r.time = now, now
-	r.enc, r.sent, r.nextSum = encoder{to: r.enc.to}, sent{}, hashEvery
+	r.enc, r.sent, r.nextSum = encoder{to: r.enc.to, rows: r.enc.rows}, sent{}, hashEvery
 	r.b = binary.AppendUvarint(binary.AppendUvarint(append(r.b, epochTag), uint64(now)), r.step)
 }
 
@@ -290,7 +291,7 @@ func (r *Recorder) sum() {
 
 // Advance implements frame.Node.
 func (r *Recorder) Advance(now frame.Time) {
-	if r.node.TimerWake(now) > now || !r.room(now, entryRoom) {
+	if r.node.TimerWake(now) > now || !r.room(now, entryRoom, 0) {
 		r.skipped = now
 		r.node.Advance(now)
 		return
@@ -309,7 +310,7 @@ func (r *Recorder) Wake(now frame.Time) frame.Time { return r.node.Wake(now) }
 
 // SetLink implements frame.Node.
 func (r *Recorder) SetLink(now frame.Time, port uint16, up bool) {
-	if r.room(now, entryRoom) {
+	if r.room(now, entryRoom, 0) {
 		small := uint64(0)
 		if up {
 			small = 1
@@ -327,7 +328,7 @@ func (r *Recorder) SetLink(now frame.Time, port uint16, up bool) {
 // Command carries out a command.
 func (r *Recorder) Command(now frame.Time, c frame.Command) {
 	b := c.Encode(nil)
-	if r.room(now, entryRoom+len(b)) {
+	if r.room(now, entryRoom+len(b), 0) {
 		r.begin(now)
 		r.b = append(binary.AppendUvarint(append(r.b, commandTag), uint64(len(b))), b...)
 	}
