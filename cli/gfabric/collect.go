@@ -37,7 +37,7 @@ func collectCommand() *cobra.Command {
 			"place; gfabric compare puts them beside those of other engines.\n\n" +
 			"Exit codes are those of gfabric run.",
 		Example: "  gfabric export compose scenarios/agreement/incast2.yaml --dir lab\n" +
-			"  (cd lab && docker compose up -d && ./wire.sh)\n" +
+			"  (cd lab && docker compose up -d && sudo ./wire.sh)\n" +
 			"  gfabric collect lab --scale 4000",
 		Args: one("a directory that gfabric export wrote"),
 		RunE: func(c *cobra.Command, args []string) error {

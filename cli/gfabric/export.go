@@ -71,9 +71,11 @@ func exportCommand() *cobra.Command {
 				return err
 			}
 			if s != nil {
-				if err := export.Copy(s, f.scenario.set, f.scenario.only, f.dir); err != nil {
+				copied, err := export.Copy(s, f.scenario.set, f.scenario.only, f.dir)
+				if err != nil {
 					return err
 				}
+				paths = append(paths, copied...)
 				defer say("its nodes take runs of gfabric collect %s", f.dir)
 			}
 			for _, p := range paths {

@@ -81,29 +81,31 @@ func ReadManifest(dir string) (*Manifest, error) {
 }
 
 // Copy puts the scenario's document, and the files that it names, where the
-// containers find them, with a manifest.
-func Copy(s *scenario.Scenario, set, only []string, dir string) error {
+// containers find them, with a manifest. It returns what it has written.
+func Copy(s *scenario.Scenario, set, only []string, dir string) (paths []string, err error) {
 	names, err := s.Files()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	m := Manifest{filepath.Base(s.File), set, only}
 	for _, name := range append(names, m.Scenario) {
 		text, err := os.ReadFile(filepath.Join(filepath.Dir(s.File), name))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		to := filepath.Join(dir, Files, name)
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			return err
+			return nil, err
 		}
 		if err := os.WriteFile(to, text, 0o644); err != nil {
-			return err
+			return nil, err
 		}
+		paths = append(paths, to)
 	}
 	text, err := document(&m)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return os.WriteFile(filepath.Join(dir, manifest), text, 0o644)
+	path := filepath.Join(dir, manifest)
+	return append(paths, path), os.WriteFile(path, text, 0o644)
 }

@@ -89,7 +89,7 @@ func TestStuck(t *testing.T) {
 		t.Error(got)
 	}
 	var b bytes.Buffer
-	if err := tr.Text(&b, 0); err != nil || !strings.Contains(b.String(), "for s1>s2 (1); behind it s1>s3 (7.50 KB)\n") {
+	if err := tr.Text(&b, 0); err != nil || !strings.Contains(b.String(), "for s1>s2 (1); behind it s1>s3 (7.50 kB)\n") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 	v := list()
@@ -172,17 +172,17 @@ func TestText(t *testing.T) {
 
 WHERE IT BEGAN, AND WHO WAS PAUSED FOR IT
                             PAUSES   IN ALL  LONGEST  FIRST AT     HELD
-s2>h9 class 3: congested         1  1.50 ms  1.50 ms   1.00 ms  1.00 KB
-  s2 paused s1                   1  1.50 ms  1.50 ms   1.00 ms  1.00 KB
-    s1 paused h1                 1   800 us   800 us   1.20 ms  1.00 KB
+s2>h9 class 3: congested         1  1.50 ms  1.50 ms   1.00 ms  1.00 kB
+  s2 paused s1                   1  1.50 ms  1.50 ms   1.00 ms  1.00 kB
+    s1 paused h1                 1   800 us   800 us   1.20 ms  1.00 kB
 h9 class 3: asks by itself       1  1.00 ms  1.00 ms   4.00 ms        -
   h9 paused s2                   1  1.00 ms  1.00 ms   4.00 ms        -  1 not over
 
 WHO PAUSED WHOM
                       PAUSES   IN ALL  LONGEST  FIRST AT     HELD
-s2 paused s1 class 3       1  1.50 ms  1.50 ms   1.00 ms  1.00 KB  for s2>h9 (1)
+s2 paused s1 class 3       1  1.50 ms  1.50 ms   1.00 ms  1.00 kB  for s2>h9 (1)
 h9 paused s2 class 3       1  1.00 ms  1.00 ms   4.00 ms        -  asked by itself, 1 not over
-s1 paused h1 class 3       1   800 us   800 us   1.20 ms  1.00 KB  for s1>s2 (1)
+s1 paused h1 class 3       1   800 us   800 us   1.20 ms  1.00 kB  for s1>s2 (1)
 `
 	if b.String() != want {
 		t.Errorf("%s", b.String())

@@ -205,7 +205,7 @@ func size(n uint64) string {
 	case n >= 1e6:
 		return significant(float64(n)/1e6) + " MB"
 	case n >= 1e3:
-		return significant(float64(n)/1e3) + " KB"
+		return significant(float64(n)/1e3) + " kB"
 	case n == 0:
 		return "-"
 	}

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -88,6 +89,20 @@ func TestTextFits(t *testing.T) {
 		if strings.Contains(w.String(), "\x1b") {
 			t.Error("colours without a terminal")
 		}
+	}
+}
+
+// Names are told in full, also those that are wider than their column.
+func TestTextNamesInFull(t *testing.T) {
+	f := synthetic([]string{"1"}, "hpcc", "dcqcn")
+	const name = "telemetry_edge_frames_skipped_total"
+	f.Runs[0].Values[name], f.Runs[1].Values[name] = 7, 12345
+	var w bytes.Buffer
+	if err := Text(&w, f, TextOptions{Width: 80}); err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile("(?m)^" + name + "( +|\n +)7 +12,345$").MatchString(w.String()) {
+		t.Errorf("%s is not told:\n%s", name, &w)
 	}
 }
 

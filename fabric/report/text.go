@@ -3,6 +3,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -175,14 +176,19 @@ func (t *text) columns(first string, labels []string) {
 
 // row writes a line of n cells; nothing if no cell has anything to say.
 func (t *text) row(label string, n int, cell func(i int) string) {
+	cells := make([]string, n)
+	for i := range cells {
+		cells[i] = shorten(printable(cmp.Or(cell(i), "-")), columnWidth-1)
+	}
+	label = printable(label)
+	// A name that is too long for its column has a line of its own.
+	if n > 0 && utf8.RuneCountInString(label+cells[0]) >= labelWidth+columnWidth {
+		t.b.WriteString(shorten(label, t.o.Width) + "\n")
+		label = ""
+	}
 	var b strings.Builder
-	b.WriteString(shorten(printable(label), labelWidth+columnWidth/2))
-	for i := range n {
-		s := cell(i)
-		if s == "" {
-			s = "-"
-		}
-		s = shorten(printable(s), columnWidth-1)
+	b.WriteString(label)
+	for i, s := range cells {
 		padTo(&b, labelWidth+(i+1)*columnWidth-utf8.RuneCountInString(s))
 		b.WriteString(s)
 	}

@@ -45,7 +45,7 @@ type Agrees struct {
 // shown are the values of the table: a row each.
 var shown = []struct{ label, value string }{
 	{"completion p50", "fct_p50_seconds"},
-	{"           p99", "fct_p99_seconds"},
+	{"           p95", "fct_p95_seconds"},
 	{"           max", "fct_max_seconds"},
 	{"queue      p50", "queue_p50_bytes"},
 	{"           p95", "queue_p95_bytes"},

@@ -88,8 +88,8 @@ func fill(x string, n int) string {
 // Rate, Bytes and Seconds write numbers for people, with three digits.
 func Rate(v float64) string { return scaled(v, "b/s", "kb/s", "Mb/s", "Gb/s", "Tb/s") }
 
-// Bytes: a KB is 1000 bytes.
-func Bytes(v float64) string { return scaled(v, "B", "KB", "MB", "GB", "TB") }
+// Bytes: a kB is 1000 bytes.
+func Bytes(v float64) string { return scaled(v, "B", "kB", "MB", "GB", "TB") }
 
 // Seconds chooses a unit from ns to s.
 func Seconds(v float64) string {

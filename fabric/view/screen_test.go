@@ -109,7 +109,7 @@ func TestTerminalOfAPipe(t *testing.T) {
 func TestNumbers(t *testing.T) {
 	for _, c := range [][2]string{
 		{Rate(0), "0 b/s"}, {Rate(999.4e6), "999 Mb/s"}, {Rate(999.6e6), "1.00 Gb/s"}, {Rate(25e9), "25 Gb/s"}, {Rate(1.234e9), "1.23 Gb/s"},
-		{Bytes(1500), "1.50 KB"}, {Bytes(64), "64 B"}, {Seconds(0), "0 s"}, {Seconds(12.34e-6), "12.3 us"}, {Seconds(0.5e-9), "0 ns"}, {Seconds(73), "73 s"},
+		{Bytes(1500), "1.50 kB"}, {Bytes(64), "64 B"}, {Seconds(0), "0 s"}, {Seconds(12.34e-6), "12.3 us"}, {Seconds(0.5e-9), "0 ns"}, {Seconds(73), "73 s"},
 	} {
 		if c[0] != c[1] {
 			t.Errorf("%q, want %q", c[0], c[1])
