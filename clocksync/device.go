@@ -134,7 +134,7 @@ func (s State) String() string { return stateNames[s] }
 
 // Counts are what a device has met.
 type Counts struct {
-	Valid       uint64     // messages that were believed
+	Valid       uint64     // messages that set the clock, or ended the timeout
 	Ignored     uint64     // by ports that are not accepted, or by the root
 	Early       uint64     // that came sooner behind another than any root sends
 	OtherRoot   uint64     // of an earlier plan, or of another root than the one before
@@ -322,7 +322,7 @@ func (d *Device) noteGap(stamp frame.Time) {
 	d.syncedAt = stamp
 }
 
-// Quiet is for how long the device has received no message that it believed, 0 at the root
+// Quiet is for how long the device has received no valid message, 0 at the root
 // and before the first.
 func (d *Device) Quiet(now frame.Time) frame.Time {
 	if d.root || d.Counts.Valid == 0 {

@@ -9,7 +9,7 @@ import (
 
 const us = frame.Microsecond
 
-// device returns a device at some depth that has just heard its parent.
+// device returns a device at some depth that has just received from its parent.
 func device(t *testing.T, base, backup frame.Time, timeout2 frame.Time) *Device {
 	t.Helper()
 	d := NewDevice(7)
@@ -59,18 +59,18 @@ func TestLinkFails(t *testing.T) {
 	d := device(t, 15, 30, 0)
 	at(t, d, 185*us-1, 52)
 	if d.Due() != 185*us || d.Advance(185*us) {
-		t.Error("silence makes nobody send")
+		t.Error("a timeout makes somebody send")
 	}
 	at(t, d, 185*us, 67)
 	if d.State() != Holdover || d.Parent() != 1 || d.Counts.FlipTimeout != 1 {
-		t.Errorf("%v, hears port %d", d.State(), d.Parent())
+		t.Errorf("%v, accepts port %d", d.State(), d.Parent())
 	}
 	if d.Sync(200*us, 200*us, 0, Message{Time: 200 * us, Root: 1, Sequence: 2}) {
-		t.Error("the first parent is heard again without the controller")
+		t.Error("the first parent is accepted again without the controller")
 	}
 	at(t, d, 270*us, 84)
 	if !d.Sync(270*us, 270*us, 1, Message{Time: 270*us + 84, Root: 1, Sequence: 3}) {
-		t.Error("the second parent is not heard")
+		t.Error("the second parent is not accepted")
 	}
 	at(t, d, 270*us, 30)
 	at(t, d, 360*us, 48)
@@ -84,7 +84,7 @@ func TestLinkFails(t *testing.T) {
 	at(t, d, 400*us, 56)
 	d.Delay(2).Fix(0)
 	if !d.Sync(450*us, 450*us, 2, Message{Epoch: 1, Time: 450*us + 84, Root: 1}) || d.State() != Primary {
-		t.Error("the new parent is not heard")
+		t.Error("the new parent is not accepted")
 	}
 	at(t, d, 450*us, 15)
 }
@@ -104,16 +104,16 @@ func TestRootFails(t *testing.T) {
 	if m := d.Out(365*us + 10); m.Root != 7 || m.Depth != 0 || m.Time != d.At(365*us+10) {
 		t.Errorf("%+v", m)
 	}
-	// It hears nobody any more, or the loop would be alive.
+	// It accepts nobody any more, or the loop would be alive.
 	for port := range 2 {
 		if d.Sync(400*us, 400*us, port, Message{Time: 400 * us, Root: 1}) || d.Sync(401*us, 401*us, port, Message{Time: 400 * us, Root: 7}) {
-			t.Error("a root that is told the time")
+			t.Error("a root that takes a message")
 		}
 	}
 	if d.Due() != 455*us || !d.Advance(455*us) || d.Advance(455*us) {
 		t.Errorf("sends at %v", d.Due().Duration())
 	}
-	// It hears the root by its second parent in time: no election.
+	// It receives the root by its second parent in time: no election.
 	d = device(t, 5, 30, DefaultTimeout2)
 	d.Advance(185 * us)
 	if !d.Sync(270*us, 270*us, 1, Message{Time: 270 * us, Root: 1}) || d.Advance(365*us) || d.State() != Backup {
@@ -137,7 +137,7 @@ func TestLostMessages(t *testing.T) {
 	at(t, d, 2000*us, 30+(2000-180)*us*200/1_000_000) // the bound grows and stays right
 }
 
-// Only a valid message of the accepted port ends silence.
+// Only a valid message of the accepted port ends the timeout.
 func TestSilence(t *testing.T) {
 	d := device(t, 15, 30, 0)
 	d.Sync(90*us, 90*us, 1, Message{Time: 90 * us, Root: 1})      // the second parent
@@ -168,7 +168,7 @@ func TestBrokenClocks(t *testing.T) {
 	wrong(d, 270*us, 0)
 	wrong(d, 271*us, 0)
 	if d.Parent() != 1 || d.Counts.FlipInvalid != 1 {
-		t.Fatalf("hears port %d", d.Parent())
+		t.Fatalf("accepts port %d", d.Parent())
 	}
 	wrong(d, 300*us, 1)
 	wrong(d, 400*us, 1)
@@ -307,7 +307,7 @@ func TestUncertainAndEarlyMessages(t *testing.T) {
 		t.Errorf("it is said to be late by %d ns", m.Late)
 	}
 	if d.Advance(185*us) || d.Counts.FlipTimeout != 0 {
-		t.Error("it was not heard")
+		t.Error("it was not accepted")
 	}
 	if d.Sync(180*us, 180*us, 0, Message{Time: 180*us + 5000, Root: 1}) || d.Counts.Invalid != 1 {
 		t.Error("the parent set the clock by what it said of itself")

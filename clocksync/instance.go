@@ -19,7 +19,7 @@ type Options struct {
 	Announce frame.Time
 	// Unstamped is by how much a message may be late that came without a stamp of
 	// the device or the link (frame.Meta.Stamp). 0: nodes get frames at the instant at
-	// which they arrive, as in virtual time. Forever: such messages are not believed.
+	// which they arrive, as in virtual time. Forever: such messages are not used.
 	Unstamped frame.Time
 }
 

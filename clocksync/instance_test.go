@@ -144,7 +144,7 @@ func TestStrangersMoveNoClock(t *testing.T) {
 	}
 }
 
-// A parent that tells the time of another hour is not believed, nor is one that
+// A parent that tells the time of another hour is not followed, nor is one that
 // admits to know nothing.
 func TestLiesAreNotBelieved(t *testing.T) {
 	for name, lie := range map[string]func(f *wire.PTPFields){
@@ -213,7 +213,7 @@ func TestFloodEnds(t *testing.T) {
 	for i := range floods {
 		w.now += 100
 		l := w.local(w.leaf)
-		// As far ahead as it may believe, and each time by a later plan.
+		// As far ahead as its bound allows, and each time by a later plan.
 		f := wire.PTPFields{Type: wire.PTPSync, Domain: DefaultDomain, HasSundial: true, Sundial: wire.SundialFields{Epoch: 1 + uint32(i), Root: w.root.Identity()}}
 		ahead := w.leaf.At(l) - delay + w.leaf.Uncertainty(l)
 		f.Time = wire.PTPTime{Seconds: uint64(ahead / frame.Second), Nanoseconds: uint32(ahead % frame.Second)}
@@ -248,7 +248,7 @@ func TestFloodOfAnotherPort(t *testing.T) {
 	}
 }
 
-// A parent that was believed moves the clock not beyond its bound by messages of
+// A parent that was followed moves the clock not beyond its bound by messages of
 // before, nor by what it says of the delay of the link or of its own lateness.
 func TestParentIsHeldToTheBound(t *testing.T) {
 	var old []wire.PTPFields

@@ -19,7 +19,7 @@ type network struct {
 	events  events
 	seq     int
 	byTimer bool // the mutation: everybody forwards by a timer of its own
-	// Others: silence ends with any message; the bound is raised only with the first
+	// Others: any message ends the timeout; the bound is raised only with the first
 	// message behind a turn.
 	anyMessage, lateBase bool
 
@@ -236,7 +236,7 @@ func (w *network) sample() {
 	r := w.nodes[root]
 	_, id, _ := r.Place()
 	for _, n := range w.nodes {
-		if _, heard, _ := n.Place(); n.dead || heard != id {
+		if _, of, _ := n.Place(); n.dead || of != id {
 			continue
 		}
 		l := n.local(w.now)
@@ -280,7 +280,7 @@ func (w *network) fail(f plan.Failure) {
 	}
 }
 
-// unsynced counts nodes that are left and hear nobody.
+// unsynced counts nodes that are left and receive no sync messages.
 func (w *network) unsynced() (n int) {
 	for _, x := range w.nodes {
 		if s := x.State(); !x.dead && (s == Unsynced || s == Holdover || s == Evicted) {
@@ -315,7 +315,7 @@ func fabric(t *testing.T) (*plan.Graph, *plan.Plan) {
 }
 
 // The invariant: whatever single thing fails, no clock is ever further from the
-// root's than it says, and everybody hears a root again within 365 us and the way.
+// root's than it says, and everybody receives a root again within 365 us and the way.
 func TestBoundHolds(t *testing.T) {
 	g, p := fabric(t)
 	failures := plan.Failures(g)
@@ -323,7 +323,7 @@ func TestBoundHolds(t *testing.T) {
 		w := newNetwork(t, seed, g, p)
 		w.run(2*frame.Millisecond, 50*us)
 		if w.unsynced() != 0 || w.root() != p.Root {
-			t.Fatalf("seed %d: %d nodes hear nobody before anything failed", seed, w.unsynced())
+			t.Fatalf("seed %d: %d nodes follow nobody before anything failed", seed, w.unsynced())
 		}
 		f := failures[w.r.IntN(len(failures))]
 		if seed < 4 {
@@ -342,7 +342,7 @@ func TestBoundHolds(t *testing.T) {
 			t.Errorf("seed %d, %s: no root, or two", seed, f.What)
 		}
 		if n := w.unsynced(); n != 0 && !leaf {
-			t.Errorf("seed %d, %s: %d nodes hear nobody", seed, f.What, n)
+			t.Errorf("seed %d, %s: %d nodes follow nobody", seed, f.What, n)
 		}
 		w.run(w.now+5*frame.Millisecond, 20*us)
 		if w.broken != 0 {
@@ -355,7 +355,7 @@ func TestBoundHolds(t *testing.T) {
 }
 
 // The mutation: messages by everybody's own timer. Nodes behind a broken link go
-// on to hear their parents, and say a bound that is wrong.
+// on to receive from their parents, and say a bound that is wrong.
 func TestForwardingByTimerBreaksIt(t *testing.T) {
 	g, p := fabric(t)
 	broken := 0
@@ -406,7 +406,7 @@ func TestMessagesDoNotMultiply(t *testing.T) {
 }
 
 // The link between root and backup root fails, in any phase, with a lost message
-// as well: it hears the root by its second parent and never takes over.
+// as well: it receives the root by its second parent and never takes over.
 func TestBackupRootIsNotFooled(t *testing.T) {
 	g, p := fabric(t)
 	for seed := range uint64(50) {
@@ -453,7 +453,7 @@ func TestBrokenOscillator(t *testing.T) {
 	}
 }
 
-// The mutation: any message ends the silence, whoever sent it. Nodes that other
+// The mutation: any message ends the timeout, whoever sent it. Nodes that other
 // messages reach never turn when their parents are gone.
 func TestClearingTheTimeoutByAnyMessageBreaksIt(t *testing.T) {
 	g, p := fabric(t)
@@ -461,15 +461,15 @@ func TestClearingTheTimeoutByAnyMessageBreaksIt(t *testing.T) {
 		w := newNetwork(t, 1, g, p)
 		w.anyMessage = mutated
 		w.run(2*frame.Millisecond, frame.Millisecond)
-		deaf := 0
+		cut := 0
 		for y, x := range p.Primary { // somebody whom another neighbour sends to as well
 			if x >= 0 && !p.Leaf[y] && x != p.Root && p.Backup[y] != x {
-				deaf = y
+				cut = y
 			}
 		}
-		w.fail(plan.Failure{Links: [][2]int{{p.Primary[deaf], deaf}}})
+		w.fail(plan.Failure{Links: [][2]int{{p.Primary[cut], cut}}})
 		w.run(w.now+2*frame.Millisecond, frame.Millisecond)
-		if n := w.nodes[deaf]; n.Turned() == mutated {
+		if n := w.nodes[cut]; n.Turned() == mutated {
 			t.Errorf("mutated %t: turned %t, %d messages ignored", mutated, n.Turned(), n.Counts.Ignored)
 		}
 	}

@@ -16,7 +16,7 @@ type Times struct {
 	MostHops int            // by the second parent, after any failure; 0: as many and two more
 	Hop      units.Duration // uncertainty that a hop adds
 	Drift    int            // parts in 10^6
-	Late     units.Duration // of messages without a stamp; 0: they are not believed
+	Late     units.Duration // of messages without a stamp; 0: they are not used
 }
 
 // Options returns those of a clock that accepts a port, and a second one.

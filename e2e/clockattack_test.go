@@ -70,7 +70,7 @@ switches:
 				return
 			default:
 			}
-			// Who asks for the delay is told another one.
+			// Who asks for the delay gets another one.
 			asked, _ := attacker.recv(time.Millisecond)
 			var q wire.PTPFields
 			if _, ok := q.Decode(asked); ok && q.Type == wire.PTPPdelayReq {

@@ -123,7 +123,7 @@ func TestClockControllers(t *testing.T) {
 	if first.Plan.Root != "s1" || before["s1"].State != "root" {
 		t.Fatalf("%+v: %v", first.Plan, before["s1"])
 	}
-	broken := before["s2"].Plan.Parent // of s2 and the neighbour that it hears
+	broken := before["s2"].Plan.Parent // of s2 and its parent
 	if err := a.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +133,7 @@ func TestClockControllers(t *testing.T) {
 		t.Errorf("plan %d of b stands behind plan %d of a", second.Plan.Epoch, first.Plan.Epoch)
 	}
 	if x := after["s2"]; x.Plan.Parent == broken || x.Plan.Parent == "" && x.State != "root" {
-		t.Errorf("s2 hears %q: %v", x.Plan.Parent, x)
+		t.Errorf("s2 follows %q: %v", x.Plan.Parent, x)
 	}
 	// What a would have gone on with.
 	for name, x := range before {

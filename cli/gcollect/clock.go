@@ -95,7 +95,7 @@ where gfabric up has them, or by --daemon.`,
 	fl.StringArrayVar(&f.daemons, "daemon", nil, "where the daemon of a switch is, as switch=socket or switch=host:port; may be repeated")
 	fl.StringVar(&f.sockets, "sockets", "", "directory of the daemons' sockets, each with the name of its switch; that of the fabric that is up if left out")
 	fl.StringVar(&f.metrics, "metrics", "", "TCP address of /metrics and /healthz; none if left out")
-	fl.DurationVar(&f.lease, "lease", 3*time.Second, "for how long a controller leads that is not heard of any more")
+	fl.DurationVar(&f.lease, "lease", 3*time.Second, "for how long a controller leads that has stopped renewing its lease")
 	fl.DurationVar(&f.every, "every", 200*time.Millisecond, "between two looks at the switches")
 	fl.IntVar(&f.replicas, "replicas", 1, "with --nats: servers that keep who leads")
 	cli.CredentialFlags(fl, &f.show)

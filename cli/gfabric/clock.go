@@ -19,7 +19,7 @@ import (
 )
 
 func clockCommand() *cobra.Command {
-	return cli.Group("clock", "Plan who hears the time from whom (Sundial)",
+	return cli.Group("clock", "Plan which clock follows which (Sundial)",
 		"  gfabric clock plan 'fat-tree(4)' --root core1\n"+
 			"  gfabric clock verify 'leaf-spine(4, 6, 2)' --domain supply=spine1,spine2",
 		clockPlanCommand(), clockVerifyCommand())
@@ -80,11 +80,11 @@ func clockPlanCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "plan TOPOLOGY",
 		Short: "Show the primary tree and the second parents of a topology",
-		Long: "plan finds, for each node, whom it hears the time from and whom it turns to when it\n" +
-			"hears nobody, such that everybody who is left hears a root after any single failure\n" +
-			"of a link, a node, the root or a failure domain. Hosts with one link have no second\n" +
-			"parent. EPS is how uncertain a clock is that has just been set, by the tree and at\n" +
-			"most after a failure.",
+		Long: "plan finds, for each node, whom it follows, and whom it turns to when it receives no\n" +
+			"sync messages, such that all that are left receive those of a root after any single\n" +
+			"failure of a link, a node, the root or a failure domain. Hosts with one link have no\n" +
+			"second parent. EPS is how uncertain a clock is that has just been set, by the tree\n" +
+			"and at most after a failure.",
 		Example: "  gfabric clock plan 'fat-tree(4)' --root core1",
 		Args:    one("the topology: a file, or a generator such as 'fat-tree(4)'"),
 		RunE: func(_ *cobra.Command, args []string) error {

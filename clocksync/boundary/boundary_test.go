@@ -48,7 +48,7 @@ func syncMessage(at frame.Time) []byte {
 }
 
 // A switch measures its links, sets its clock by its parent alone, and tells its
-// child when, and only when, it has heard something.
+// child when, and only when, it has received something.
 func TestBoundaryClock(t *testing.T) {
 	r := st.New(t, config())
 	c := Of(r.Switch.Nodes[0])
@@ -68,12 +68,12 @@ func TestBoundaryClock(t *testing.T) {
 		t.Errorf("%d messages, %v: it followed who is not its parent", n, c.State())
 	}
 	r.In(0, syncMessage(500_000))
-	told := messages(t, r, 1)
-	if len(told) != 1 || c.State() != clocksync.Primary || !told[0].HasSundial || told[0].Sundial.Depth != 1 || told[0].Sundial.Root != 77 {
-		t.Fatalf("%v, %+v", c.State(), told)
+	sent := messages(t, r, 1)
+	if len(sent) != 1 || c.State() != clocksync.Primary || !sent[0].HasSundial || sent[0].Sundial.Depth != 1 || sent[0].Sundial.Root != 77 {
+		t.Fatalf("%v, %+v", c.State(), sent)
 	}
-	if d, _ := c.Delay(0).Value(); told[0].Time.Nanoseconds < uint32(500_000+d) || told[0].Time.Nanoseconds > uint32(500_000+d)+1000 {
-		t.Errorf("it tells %d ns", told[0].Time.Nanoseconds)
+	if d, _ := c.Delay(0).Value(); sent[0].Time.Nanoseconds < uint32(500_000+d) || sent[0].Time.Nanoseconds > uint32(500_000+d)+1000 {
+		t.Errorf("it sends %d ns", sent[0].Time.Nanoseconds)
 	}
 	r.Advance(80 * frame.Microsecond)
 	for _, f := range messages(t, r, 1) {
@@ -83,7 +83,7 @@ func TestBoundaryClock(t *testing.T) {
 	}
 	r.Advance(200 * frame.Microsecond)
 	if c.State() != clocksync.Holdover || c.Parent() != 2 || c.Uncertainty(r.Now) < 30 {
-		t.Errorf("behind the silence: %v by port %d", c.State(), c.Parent())
+		t.Errorf("behind the timeout: %v by port %d", c.State(), c.Parent())
 	}
 }
 

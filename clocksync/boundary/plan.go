@@ -9,7 +9,7 @@ import (
 	"gswitch/frame"
 )
 
-// planned is what a controller has told the clock. It is none of the configuration: a
+// planned is what a controller gave the clock. It is none of the configuration: a
 // clock that gets another one follows that, until the controller has looked.
 type planned struct {
 	taken    feature.ClockPlan

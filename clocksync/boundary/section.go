@@ -28,7 +28,7 @@ type Section struct {
 	Hop        units.Duration `yaml:"hop" default:"20us" doc:"Uncertainty that each hop adds: how wrong stamps are, and how asymmetric a link is. The defaults are for stamps of the kernel."`
 	Drift      int            `yaml:"drift" range:"1,100000" default:"200" doc:"Parts per million by which the uncertainty grows while no sync message is received."`
 	Announce   units.Duration `yaml:"announce" default:"1s" doc:"Between Announce messages to slaves."`
-	Late       units.Duration `yaml:"late" doc:"How late a message may be that came without a stamp of the kernel: so much is added to the uncertainty. Such messages are not believed if left out."`
+	Late       units.Duration `yaml:"late" doc:"How late a message may be that came without a stamp of the kernel: so much is added to the uncertainty. Such messages are not used if left out."`
 }
 
 // Options returns the clocksync.Options of a switch.

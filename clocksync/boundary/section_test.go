@@ -14,7 +14,7 @@ func section() *Section {
 	return &Section{Domain: 83, Interval: 10e6, Hops: 1, Hop: 20e3, Drift: 200, Announce: 1e9}
 }
 
-// Documents that say too little, or what cannot be, are told which key is wrong.
+// Documents that say too little, or what cannot be, are refused with the key that is wrong.
 func TestSection(t *testing.T) {
 	cfg := st.Star()
 	first, second := cfg.Ports[0].Name, cfg.Ports[1].Name
@@ -47,7 +47,7 @@ func TestSection(t *testing.T) {
 	}
 	s.Late = 0
 	if v, _ = s.Options(cfg); v.(clocksync.Options).Unstamped != clocksync.Forever {
-		t.Error("messages without a stamp are believed")
+		t.Error("messages without a stamp are used")
 	}
 }
 

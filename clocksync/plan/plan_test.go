@@ -54,8 +54,8 @@ func TestVector(t *testing.T) {
 	holds(t, g, found)
 }
 
-// The loop of the text: A hears 1 by the backup graph, 1 hears 2, 2 hears 3, 3
-// hears 4, 4 hears A, and 3 is the backup root.
+// The loop of the text: A follows 1 by the backup graph, 1 follows 2, 2 follows 3, 3
+// follows 4, 4 follows A, and 3 is the backup root.
 func TestLoopVector(t *testing.T) {
 	const root, a, n1, n2, n3, n4, leaf, x1, x2, x3 = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
 	p := &Plan{Root: root, BackupRoot: n3,
@@ -254,7 +254,7 @@ func TestVerifyFinds(t *testing.T) {
 		p.Backup = slices.Clone(good.Backup)
 		p.Backup[y] = p.Primary[y] // an ancestor
 		if len(Verify(g, &p)) == 0 {
-			t.Errorf("node %d hears its parent twice, and nothing is wrong", y)
+			t.Errorf("node %d has its parent twice, and nothing is wrong", y)
 		}
 	}
 	ring := &Graph{Nodes: 4, Links: [][2]int{{0, 1}, {1, 2}, {2, 3}, {3, 0}}}

@@ -69,7 +69,7 @@ type Controller struct {
 	live     *live
 	record   Record
 	revision uint64 // of the record
-	told     string
+	logged   string
 }
 
 // Run waits to lead, and plans, until ctx ends.
@@ -98,7 +98,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		if !c.lease.Held() {
 			c.live = nil // what is known ages
 		} else if err := c.step(ctx); err != nil && ctx.Err() == nil {
-			c.tell(err.Error())
+			c.warn(err.Error())
 		}
 		select {
 		case <-ctx.Done():
@@ -108,10 +108,10 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 }
 
-// tell logs what stands in the way, once.
-func (c *Controller) tell(why string) {
-	if why != c.told {
-		c.told = why
+// warn logs what stands in the way, once.
+func (c *Controller) warn(why string) {
+	if why != c.logged {
+		c.logged = why
 		if why != "" {
 			c.Log.Warn("the clocks are not as they should be; it is tried again", "why", why)
 		}
@@ -146,7 +146,7 @@ func (c *Controller) step(ctx context.Context) error {
 		}
 	}
 	if len(tell) == 0 && c.record.Done && slices.Equal(failed, c.record.Failed) {
-		c.tell("")
+		c.warn("")
 		return nil
 	}
 	if len(tell) == 0 && c.record.Done {
@@ -187,7 +187,7 @@ func (c *Controller) change(ctx context.Context, w *wanted, failed []string, cha
 	if c.record.Done = err == nil; err != nil {
 		c.record.Error = err.Error()
 	} else {
-		c.tell("")
+		c.warn("")
 		c.Log.Info("the clocks follow a new plan", "epoch", c.record.Epoch, "root", c.record.Root, "switches", c.record.Switches, "changed", changed, "failed", strings.Join(failed, ","))
 	}
 	if e := c.write(ctx); e != nil {

@@ -21,7 +21,7 @@ import (
 	"gswitch/natsserver"
 )
 
-// network is switches that do what they are told, with the rule of epochs, and note in
+// network is switches that carry out plans, with the rule of epochs, and note in
 // which order.
 type network struct {
 	t   *fabric.Topology
@@ -119,8 +119,8 @@ func (n *network) follow() {
 	}
 }
 
-// hears reports whom nobody sends to by the port at which he listens.
-func (n *network) deaf() (names []string) {
+// unserved reports who accepts a port by which nobody sends.
+func (n *network) unserved() (names []string) {
 	for i, f := range n.sw {
 		if f == nil || f.dead || f.clock.Plan.Parent == "" {
 			continue
@@ -147,7 +147,7 @@ func (n *network) link(a, b string, up bool) {
 	}
 }
 
-// controller is one that steps when it is told.
+// controller is one that steps when the test says so.
 func (n *network) controller(t *testing.T, s *natsserver.Server, id string) *Controller {
 	t.Helper()
 	nc, err := s.Connect()
@@ -196,7 +196,7 @@ func (c *Controller) must(t *testing.T) {
 	}
 }
 
-// Plans follow what works, and only those are told for whom something changes. Every stage
+// Plans follow what works, and only those get their part for whom something changes. Every stage
 // is everywhere before the next begins, parents take a plan before their children, and
 // nobody ever listens where nobody sends.
 func TestPlansFollowWhatWorks(t *testing.T) {
@@ -208,7 +208,7 @@ func TestPlansFollowWhatWorks(t *testing.T) {
 			c.Daemons[i] = watched{f, func() {
 				n.mu.Lock()
 				defer n.mu.Unlock()
-				if v := n.deaf(); v != nil {
+				if v := n.unserved(); v != nil {
 					t.Errorf("behind %q nobody sends to %v", n.log[len(n.log)-1], v)
 				}
 			}}
@@ -222,7 +222,7 @@ func TestPlansFollowWhatWorks(t *testing.T) {
 	before := len(n.log)
 	c.must(t)
 	if len(n.log) != before {
-		t.Errorf("told again: %v", n.log[before:])
+		t.Errorf("given again: %v", n.log[before:])
 	}
 	parent := func(name string) string {
 		i, _ := n.t.Lookup(name)
@@ -233,7 +233,7 @@ func TestPlansFollowWhatWorks(t *testing.T) {
 	n.log = nil
 	c.must(t)
 	if parent("agg1") == was || c.record.Changed >= 20 || c.record.Changed == 0 || c.record.Epoch != 2 || !c.record.Done {
-		t.Errorf("agg1 hears %s; %+v", parent("agg1"), c.record)
+		t.Errorf("agg1 follows %s; %+v", parent("agg1"), c.record)
 	}
 	n.order(t, c)
 	// The root dies, and its deputy has become the root.
@@ -366,25 +366,25 @@ func TestNoAnswerInThePlan(t *testing.T) {
 		if err := c.step(t.Context()); err == nil || c.record.Done {
 			t.Fatalf("%s: %v", stage, err)
 		}
-		if v := n.deaf(); stage != "take" && v != nil {
+		if v := n.unserved(); stage != "take" && v != nil {
 			t.Errorf("%s: nobody sends to %v", stage, v)
 		}
 		n.sw[spine].dead = true
 		for range missed {
 			_ = c.step(t.Context())
 		}
-		if c.record.Switches != 6 || !c.record.Done || n.deaf() != nil {
-			t.Errorf("%s: %+v, %v", stage, c.record, n.deaf())
+		if c.record.Switches != 6 || !c.record.Done || n.unserved() != nil {
+			t.Errorf("%s: %+v, %v", stage, c.record, n.unserved())
 		}
 		n.sw[spine].dead, n.sw[spine].refuse = false, ""
 		c.must(t)
-		if c.record.Switches != 7 || !c.record.Done || n.deaf() != nil {
-			t.Errorf("%s: %+v, %v", stage, c.record, n.deaf())
+		if c.record.Switches != 7 || !c.record.Done || n.unserved() != nil {
+			t.Errorf("%s: %+v, %v", stage, c.record, n.unserved())
 		}
 	}
 }
 
-// A chain has no second parents, and its plan says so. A link that was silent again and again
+// A chain has no second parents, and its plan says so. A link by which clocks timed out again and again
 // is left out where that costs nobody anything.
 func TestBareAndSilent(t *testing.T) {
 	n := newNetwork(t, "line(3)")
@@ -399,12 +399,12 @@ func TestBareAndSilent(t *testing.T) {
 		n.sw[i].clock.Turned = true
 		return n.sw[i].clock.Plan.Parent
 	}
-	for range silences + 1 {
+	for range timeouts + 1 {
 		turn(n, "s2")
 		c.must(t)
 	}
 	if c.record.Switches != 3 {
-		t.Errorf("the silent link of a chain was left out: %+v", c.record)
+		t.Errorf("the only link of a chain was left out: %+v", c.record)
 	}
 	n = newNetwork(t, "leaf-spine(3, 4, 1)")
 	c = n.controller(t, server(t), "a")
@@ -415,15 +415,15 @@ func TestBareAndSilent(t *testing.T) {
 		name = "leaf4"
 	}
 	was := turn(n, name)
-	for range silences - 1 {
+	for range timeouts - 1 {
 		c.must(t)
 		if now := turn(n, name); now != was {
-			t.Fatalf("%s hears %s behind one silence of %s", name, now, was)
+			t.Fatalf("%s follows %s behind one timeout at %s", name, now, was)
 		}
 	}
 	c.must(t)
 	i, _ := n.t.Lookup(name)
 	if now := n.sw[i].clock.Plan.Parent; now == was || now == "" {
-		t.Errorf("%s hears %q still", name, now)
+		t.Errorf("%s follows %q still", name, now)
 	}
 }

@@ -36,21 +36,21 @@ func (l *Lease) Held() bool {
 	return time.Now().Before(l.until)
 }
 
-// Run renews the lease, or waits for it, until ctx ends, and gives it back then. tell is
+// Run renews the lease, or waits for it, until ctx ends, and gives it back then. report is
 // called when it was taken, was lost, or cannot be asked for.
-func (l *Lease) Run(ctx context.Context, tell func(held bool, err error)) {
+func (l *Lease) Run(ctx context.Context, report func(held bool, err error)) {
 	t := time.NewTicker(l.term / 4)
 	defer t.Stop()
-	held, told := false, ""
+	held, reported := false, ""
 	for {
 		err := l.beat(ctx)
 		why := ""
 		if err != nil {
 			why = err.Error()
 		}
-		if now := l.Held(); ctx.Err() == nil && (now != held || why != told) {
-			held, told = now, why
-			tell(held, err)
+		if now := l.Held(); ctx.Err() == nil && (now != held || why != reported) {
+			held, reported = now, why
+			report(held, err)
 		}
 		select {
 		case <-ctx.Done():

@@ -15,9 +15,9 @@ const (
 	answerWait = time.Second
 	// missed is how many answers in a row must be missing for a switch to count as failed.
 	missed = 3
-	// A link over which a clock heard nobody, though both ends say that it is up and its
-	// parent heard the root, so many times within a time is not planned with for as long.
-	silences  = 2
+	// A link by which a clock received no sync messages, though both ends report it up and its
+	// parent received those of the root, so many times within a time is not planned with for as long.
+	timeouts  = 2
 	suspicion = 30 * time.Second
 )
 
@@ -32,16 +32,16 @@ type Switch interface {
 type live struct {
 	t        *fabric.Topology
 	ports    [][]string          // names, by node
-	clocks   []*api.Clock        // by node, as each told last; nil: it never did
+	clocks   []*api.Clock        // by node, as each reported last; nil: it never did
 	failed   []int               // answers that are missing in a row
 	why      []error             // the last one
-	silent   map[int][]time.Time // when links were, by number
-	trusting bool                // links that were silent are as good as others
+	timedOut map[int][]time.Time // when clocks timed out at a link that is up, by its number
+	trusting bool                // such links are as good as others
 }
 
 func newLive(t *fabric.Topology) *live {
 	n := len(t.Nodes)
-	l := &live{t: t, clocks: make([]*api.Clock, n), failed: make([]int, n), why: make([]error, n), silent: map[int][]time.Time{}}
+	l := &live{t: t, clocks: make([]*api.Clock, n), failed: make([]int, n), why: make([]error, n), timedOut: map[int][]time.Time{}}
 	for i := range t.Nodes {
 		l.ports = append(l.ports, t.PortNames(i))
 	}
@@ -74,7 +74,7 @@ func (l *live) look(ctx context.Context, daemons []Switch) {
 	l.suspect(time.Now())
 }
 
-// suspect notes links that are silent though they are up.
+// suspect notes links by which no sync messages come though they are up.
 func (l *live) suspect(now time.Time) {
 	for i, c := range l.clocks {
 		if c == nil || !c.Turned || c.Plan.GetParent() == "" || !l.Node(i) {
@@ -87,14 +87,14 @@ func (l *live) suspect(now time.Time) {
 		up := l.clocks[l.t.Peer(i, p).Node]
 		if up != nil && !up.Turned && l.Node(l.t.Peer(i, p).Node) && (up.State == "primary" || up.State == "root") {
 			k := l.t.Nodes[i].Links[p]
-			l.silent[k] = append(l.silent[k], now)
+			l.timedOut[k] = append(l.timedOut[k], now)
 		}
 	}
-	for k, v := range l.silent {
+	for k, v := range l.timedOut {
 		if v = slices.DeleteFunc(v, func(t time.Time) bool { return now.Sub(t) > suspicion }); len(v) == 0 {
-			delete(l.silent, k)
+			delete(l.timedOut, k)
 		} else {
-			l.silent[k] = v
+			l.timedOut[k] = v
 		}
 	}
 }
@@ -119,7 +119,7 @@ func (l *live) port(node int, name string) int {
 	return -1
 }
 
-// Node reports whether a node works. Hosts do: nobody hears the time from them.
+// Node reports whether a node works. Hosts do: nobody follows them.
 func (l *live) Node(i int) bool {
 	return l.t.Nodes[i].Kind == fabric.Host || l.clocks[i] != nil && l.failed[i] < missed
 }
@@ -131,7 +131,7 @@ func (l *live) Link(k int) bool {
 	if l.t.Nodes[e.A.Node].Kind == fabric.Host || l.t.Nodes[e.B.Node].Kind == fabric.Host {
 		return true
 	}
-	return (l.trusting || len(l.silent[k]) < silences) && l.up(e.A) && l.up(e.B)
+	return (l.trusting || len(l.timedOut[k]) < timeouts) && l.up(e.A) && l.up(e.B)
 }
 
 func (l *live) up(e fabric.End) bool {

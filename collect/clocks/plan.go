@@ -28,11 +28,11 @@ type wanted struct {
 	bare error
 }
 
-// plan plans without links that were silent, if that leaves everybody what he has with
-// them.
+// plan plans without links by which sync messages did not come, if no switch loses its
+// parent or its second parent by that.
 func (l *live) plan(s *clock.Spec) (*wanted, error) {
 	w, err := l.planOn(s)
-	if len(l.silent) == 0 {
+	if len(l.timedOut) == 0 {
 		return w, err
 	}
 	l.trusting = true
@@ -121,8 +121,8 @@ func (l *live) partOf(p *clock.Plan, i int, o *clocksync.Options) *api.ClockPlan
 	return c
 }
 
-// differs reports whether a switch is to be told: it follows another plan, or has left its
-// parent of this one.
+// differs reports whether a switch needs its part of a plan: it follows another one, or has
+// left its parent of this one.
 func (l *live) differs(p *part) bool {
 	c := l.clocks[p.node]
 	return c.Plan.GetEpoch() == 0 || c.Turned || c.State == "evicted" || (c.State == "root") != p.plan.Root || text(c.Plan) != text(p.plan)

@@ -13,7 +13,7 @@ import (
 // push brings the switches to a plan. Every stage has come everywhere before the next one
 // begins, and a switch takes the plan behind its parent, so that whoever follows the plan
 // follows it up to the root. If a switch does not answer, or the lease has ended, the rest is
-// left as it is: every stage is one in which everybody hears the root.
+// left as it is: in every stage everybody receives the sync messages of the root.
 func (c *Controller) push(ctx context.Context, w *wanted) error {
 	var all, changed []part
 	var levels [][]part

@@ -8,12 +8,12 @@ import (
 // mesh keeps clocks by Marzullo's algorithm (Marzullo and Owicki, "Maintaining the Time in
 // a Distributed System", PODC 1983), as section 3.6.2 of Li's dissertation simulates it:
 // each node sends what it knows to all neighbours each interval, by its own timer, and
-// takes what all that it heard agree on. The bounds of two masters are zero. It is a model
+// takes what all that it received agree on. The bounds of two masters are zero. It is a model
 // of who knows what: its messages take as long as the links, and are no frames.
 type mesh struct {
-	k       *Keeper
-	masters [2]int
-	heard   [][]claim // by node and port
+	k        *Keeper
+	masters  [2]int
+	received [][]claim // by node and port
 }
 
 // claim is what a node knows: the time at its own time at lies within eps of time. hops is
@@ -40,15 +40,15 @@ func (m *mesh) begin() {
 			m.masters[1] = i
 		}
 	}
-	m.heard = make([][]claim, len(t.Nodes))
+	m.received = make([][]claim, len(t.Nodes))
 	for i := range t.Nodes {
-		m.heard[i] = make([]claim, len(t.Nodes[i].Links))
+		m.received[i] = make([]claim, len(t.Nodes[i].Links))
 		phase := frame.Time(uint32(i)*2654435769>>8) % s.Interval
 		m.k.n.Engine.Every(phase, s.Interval, func(now frame.Time) { m.tick(now, i) })
 	}
 }
 
-// tick sets a node's clock by what it has heard, and tells its neighbours.
+// tick sets a node's clock by what it received, and sends that to its neighbours.
 func (m *mesh) tick(now frame.Time, i int) {
 	k := m.k
 	if !k.live.Node(i) {
@@ -74,10 +74,10 @@ func (m *mesh) tick(now frame.Time, i int) {
 			continue
 		}
 		far, delay := t.Peer(i, port), frame.Time(t.Links[l].Delay)
-		told := claim{time: mine.time + delay, eps: mine.eps + k.spec.Hop, hops: mine.hops + 1, known: true}
+		sent := claim{time: mine.time + delay, eps: mine.eps + k.spec.Hop, hops: mine.hops + 1, known: true}
 		k.n.Engine.At(now+delay, func(now frame.Time) {
-			told.at = k.n.Engine.LocalTime(k.nodes[far.Node].id, now)
-			m.heard[far.Node][far.Port] = told
+			sent.at = k.n.Engine.LocalTime(k.nodes[far.Node].id, now)
+			m.received[far.Node][far.Port] = sent
 		})
 	}
 }
@@ -91,8 +91,8 @@ func (m *mesh) agreed(i int, local frame.Time) (c claim, agree bool) {
 		_, _, c.hops = x.Place()
 		low, high, c.known = x.At(local)-eps, x.At(local)+eps, true
 	}
-	for j := range m.heard[i] {
-		h := &m.heard[i][j]
+	for j := range m.received[i] {
+		h := &m.received[i][j]
 		if !h.known {
 			continue
 		}

@@ -26,7 +26,7 @@ duration: 6ms
 `
 
 // On real frames the bound holds at every sample, too, however late workers are:
-// nodes know when messages came, and what came without that is not believed.
+// nodes know when messages came, and what came without that is not used.
 func TestClocksOnRealFrames(t *testing.T) {
 	s := load(t, failingClocks, scenario.Options{})
 	res, err := Scenario(context.Background(), s, Options{On: Wire, Live: Live{Dilation: 100}})
