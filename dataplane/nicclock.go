@@ -50,6 +50,16 @@ func nicClock(info *unix.EthtoolTsInfo) (*NICClock, error) {
 	return nil, ErrNoNICClock
 }
 
+// Readable reports why the clock cannot be read.
+func (c *NICClock) Readable() error {
+	device, err := os.Open(c.Device)
+	if err != nil {
+		return err
+	}
+	_, err = gettime(unix.FdToClockID(int(device.Fd())))
+	return errors.Join(err, device.Close())
+}
+
 // stamping has the driver stamp frames of PTP, and follows its clock. Where somebody had
 // frames stamped before, what is stamped stays as it is. undo puts it back.
 func (c *NICClock) stamping(name string) (f *follower, undo func() error, err error) {

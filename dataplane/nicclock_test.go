@@ -43,6 +43,16 @@ func TestNICClock(t *testing.T) {
 	}
 }
 
+// A clock whose device is not there, or is no clock, is not readable, and the error says which.
+func TestUnreadable(t *testing.T) {
+	for device, want := range map[string]error{"/dev/no-such-clock": unix.ENOENT, "/dev/null": unix.EINVAL} {
+		c := &NICClock{Device: device}
+		if err := c.Readable(); !errors.Is(err, want) {
+			t.Errorf("%s: %v, want %v", device, err, want)
+		}
+	}
+}
+
 // Instants of a clock that runs faster and begins elsewhere become those of
 // CLOCK_MONOTONIC; after it was set, and of instants that cannot be, none is said.
 func TestFollower(t *testing.T) {

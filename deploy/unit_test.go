@@ -39,6 +39,40 @@ func TestUnitExposure(t *testing.T) {
 	}
 }
 
+// Switches and hosts may read the clocks of NICs, and no more of them: the units let them
+// through, in a group that sysusers.d makes and that udev gives the clocks to.
+func TestUnitsReadClocksOfNICs(t *testing.T) {
+	rules, err := os.ReadFile("systemd/gswitch.rules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := regexp.MustCompile(`(?m)^SUBSYSTEM=="ptp", GROUP="(\w+)", MODE="0640"$`).FindSubmatch(rules)
+	if rule == nil {
+		t.Fatalf("no group may read clocks:\n%s", rules)
+	}
+	_, none := exec.LookPath("systemd-sysusers")
+	for _, program := range []string{"gswitch", "ghost"} {
+		s := unit(t, program, "Service")
+		if !slices.Contains(s["DeviceAllow"], "char-ptp r") || !slices.Equal(s["DevicePolicy"], []string{"closed"}) || len(s["PrivateDevices"]) != 0 || !slices.Equal(s["SupplementaryGroups"], []string{string(rule[1])}) {
+			t.Errorf("%s: devices %q of policy %q, private %q, groups %q; clocks are of group %s", program, s["DeviceAllow"], s["DevicePolicy"], s["PrivateDevices"], s["SupplementaryGroups"], rule[1])
+		}
+		text, err := os.ReadFile("systemd/" + program + ".conf")
+		root := t.TempDir() // each without the other
+		folder := filepath.Join(root, "usr/lib/sysusers.d")
+		if err := errors.Join(err, os.MkdirAll(folder, 0o755), os.Mkdir(filepath.Join(root, "etc"), 0o755), os.WriteFile(filepath.Join(folder, program+".conf"), text, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		if none != nil {
+			continue
+		}
+		command(t, "systemd-sysusers", "--root="+root, program+".conf")
+		groups, err := os.ReadFile(filepath.Join(root, "etc/group"))
+		if err != nil || !regexp.MustCompile(`(?m)^`+string(rule[1])+`:`).Match(groups) {
+			t.Errorf("%s: %v\n%s", program, err, groups)
+		}
+	}
+}
+
 // A switch with interfaces runs as a user without any right but the unit's
 // capabilities, and makes no system call that the unit's filter refuses.
 func TestRunsAsUnit(t *testing.T) {

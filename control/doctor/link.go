@@ -20,6 +20,7 @@ type Link struct {
 	Qdisc    string          // the root's
 	On       map[string]bool // offloads that are on, by ethtool's names
 	NICClock string          // that stamps frames of PTP, such as /dev/ptp0; empty: there is none
+	Unread   string          // why that cannot be read, empty: it can
 	Carries  string          // what would be lost if it were taken over, as dataplane.Carries words it
 	Peer     *Link           // other end of a veth, if it was found
 }
@@ -125,6 +126,9 @@ func (l *Link) stamps() Finding {
 	switch _, native := nativeDrivers[l.Driver]; {
 	case !native:
 		when = "by the XDP program, behind the kernel's own work on them (generic mode)"
+	case l.Unread != "":
+		return Finding{l.Name + " clock stamps", Warn, "the hardware's clock cannot be read: " + l.Unread, "a clock of the switch gets stamps of the XDP program in place of the hardware's, which are more exact",
+			"run as root, or as a member of its group (ls -l " + l.NICClock + "); let a container have the device", ""}
 	case l.NICClock != "":
 		when = "by the hardware's clock " + l.NICClock + " where driver and kernel (6.3) tell it to XDP programs, else as the driver hands them over (show clock says which)"
 	}

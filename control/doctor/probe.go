@@ -66,6 +66,9 @@ func describe(netns string, link netlink.Link) *Link {
 	}
 	if c, err := dataplane.FindNICClock(at.Name); err == nil {
 		l.NICClock = c.Device
+		if err := c.Readable(); err != nil {
+			l.Unread = err.Error()
+		}
 	}
 	et, err := dataplane.OpenEthtool()
 	if err != nil {
