@@ -100,7 +100,8 @@ func (k *Keeper) Len() int { return len(k.nodes) }
 func (k *Keeper) Look(now frame.Time, i int) (r Reading) {
 	m := &k.nodes[i]
 	local := k.n.Engine.LocalTime(m.id, now)
-	r.Root, r.Cut = m.State() == clocksync.Root, !k.live.Node(i)
+	r.Root = m.State() == clocksync.Root
+	r.Valid, r.Gaps, r.Impacted = m.Counts.Valid, m.Counts.Gaps, m.Counts.Impacted
 	r.Eps, r.Quiet, r.Turned = m.Uncertainty(local), m.Quiet(local), m.Turned()
 	if r.Known = r.Eps != clocksync.Forever; !r.Known {
 		return r
@@ -118,11 +119,13 @@ func (k *Keeper) Look(now frame.Time, i int) (r Reading) {
 
 // Reading is what Look found.
 type Reading struct {
-	Known, Root, Cut bool
-	Turned           bool // to its second parent
-	Eps, Error       frame.Time
-	Quiet            frame.Time // since it received a message of the root
-	Depth            int
+	Known, Root bool
+	Turned      bool // to its second parent
+	Eps, Error  frame.Time
+	Quiet       frame.Time // since it received a message of the root
+	Depth       int
+	Valid, Gaps uint64 // as clocksync.Counts has them
+	Impacted    frame.Time
 }
 
 // Plan makes a plan of what works now and brings the nodes to it, make before

@@ -16,6 +16,21 @@ type clocks struct {
 	depth                    [ClockDepths + 1]frame.Time // largest bound by hops from the root
 	trace                    *trace
 	watched                  string
+	heard                    []clockHeard   // by node
+	impacted                 [2]clockImpact // of switches, and of hosts
+}
+
+// clockHeard is what a node had received at the last look that found another message.
+type clockHeard struct {
+	valid, gaps uint64
+	impacted    frame.Time
+	cut         bool // at that look, or at one since
+}
+
+// clockImpact is for how long, and how often, nodes that worked received no sync message.
+type clockImpact struct {
+	gaps uint64
+	time frame.Time
 }
 
 // clockScope is what a span of time keeps of them.
@@ -32,10 +47,15 @@ type ClockReading struct {
 	Eps     frame.Time // the bound
 	Error   frame.Time // difference to the root that it follows
 	Depth   int        // hops from the root
-	Cut     bool       // it has failed itself, or the links to it have
+	Cut     bool       // it has failed itself, or what works does not connect it with the others
 	Watched bool
 	Quiet   frame.Time // since it received a message of the root
 	Turned  bool       // to its second parent since the last look
+	Host    bool
+	// What it counted so far: messages that it believed, times that none came for longer
+	// than one lost message explains, and the length of these.
+	Valid, Gaps uint64
+	Impacted    frame.Time
 }
 
 // WatchClock names the node whose bound is recorded over time.
@@ -49,8 +69,12 @@ func (r *Recorder) ClockSample(now frame.Time, roots int, v []ClockReading) {
 		return
 	}
 	c := &r.clock
+	for len(c.heard) < len(v) {
+		c.heard = append(c.heard, clockHeard{})
+	}
 	for i := range v {
 		x := &v[i]
+		c.hear(&c.heard[i], x)
 		if x.Known {
 			if c.samples++; x.Error > x.Eps {
 				c.broken++
@@ -77,6 +101,24 @@ func (r *Recorder) ClockSample(now frame.Time, roots int, v []ClockReading) {
 	if now >= r.cfg.Warmup {
 		c.roots = max(c.roots, roots)
 	}
+}
+
+// hear counts a gap that has ended since the last look, unless the node was cut off in it:
+// then no other parent could have helped.
+func (c *clocks) hear(last *clockHeard, x *ClockReading) {
+	if x.Valid == last.valid {
+		last.cut = last.cut || x.Cut
+		return
+	}
+	if !last.cut {
+		of := &c.impacted[0]
+		if x.Host {
+			of = &c.impacted[1]
+		}
+		of.gaps += x.Gaps - last.gaps
+		of.time += x.Impacted - last.impacted
+	}
+	*last = clockHeard{valid: x.Valid, gaps: x.Gaps, impacted: x.Impacted, cut: x.Cut}
 }
 
 func (s *clockScope) add(x *ClockReading) {
@@ -116,6 +158,10 @@ func (c *clocks) values(put func(string, float64)) {
 	put("clock_broken_total", float64(c.broken))
 	put("clock_unknown_total", float64(c.unknown))
 	put("clock_roots_max", float64(c.roots))
+	for i, prefix := range [...]string{"", "host_"} {
+		put(prefix+"clock_working_gaps_total", float64(c.impacted[i].gaps))
+		put(prefix+"clock_working_impacted_seconds_total", c.impacted[i].time.Seconds())
+	}
 	for d, eps := range c.depth[1:] {
 		if eps > 0 {
 			put(depthKey(d+1), eps.Seconds())
@@ -138,6 +184,10 @@ func clockKeys() []Key {
 		{"clock_broken_total", OfRun, false, "", "Of these, the ones whose error was larger than the bound. There must not be any."},
 		{"clock_unknown_total", OfRun, false, "", "Samples of clocks that know no bound: no root has set them yet, or know that they are broken."},
 		{"clock_roots_max", OfRun, false, "", "Most nodes that took themselves for the root at one time, those that failed not counted."},
+	}
+	for _, of := range [...][2]string{{"", "switches"}, {"host_", "hosts"}} {
+		v = append(v, Key{of[0] + "clock_working_gaps_total", OfRun, false, "", "Times that " + of[1] + " received no sync message for longer than one lost message explains, though they worked, and what worked connected them with the others."},
+			Key{of[0] + "clock_working_impacted_seconds_total", OfRun, false, "", "The length of these times together, each from the last message to the next: the impacted device time of Sundial (figure 3.20)."})
 	}
 	for d := 1; d <= ClockDepths; d++ {
 		v = append(v, Key{depthKey(d), OfRun, false, "", fmt.Sprintf("Largest uncertainty of a clock that is %d hops from the root.", d)})

@@ -302,6 +302,25 @@ func TestKeysAreKnown(t *testing.T) {
 	}
 }
 
+// A gap counts where it has ended, and by its length, unless the node was cut off at a look
+// since its last message: before the gap, in it, or when the look found it.
+func TestClockImpact(t *testing.T) {
+	r := New(config())
+	look := func(v ...ClockReading) { r.ClockSample(5*us, 1, v) }
+	look(ClockReading{Valid: 1}, ClockReading{Valid: 1, Host: true}, ClockReading{Valid: 1}, ClockReading{Valid: 1, Cut: true})
+	look(ClockReading{Valid: 1}, ClockReading{Valid: 1, Host: true}, ClockReading{Valid: 1, Cut: true}, ClockReading{Valid: 1})
+	look(ClockReading{Valid: 2, Gaps: 1, Impacted: 270}, ClockReading{Valid: 3, Gaps: 1, Impacted: 365, Host: true}, ClockReading{Valid: 2, Gaps: 1, Impacted: 9000}, ClockReading{Valid: 2, Gaps: 1, Impacted: 8000})
+	look(ClockReading{Valid: 3, Gaps: 1, Impacted: 270}, ClockReading{Valid: 9, Gaps: 1, Impacted: 365, Host: true}, ClockReading{Valid: 3, Gaps: 2, Impacted: 9300}, ClockReading{Valid: 3, Gaps: 1, Impacted: 8000})
+	r.Close(100 * us)
+	var run results.Run
+	r.Result(&run)
+	for k, want := range map[string]float64{"clock_working_gaps_total": 2, "clock_working_impacted_seconds_total": 570e-9, "host_clock_working_gaps_total": 1, "host_clock_working_impacted_seconds_total": 365e-9} {
+		if got := run.Values[k]; math.Abs(got-want) > 1e-15 {
+			t.Errorf("%s = %v, want %v", k, got, want)
+		}
+	}
+}
+
 // A bound is held against the truth wherever a clock says one: before the warm-up
 // and at nodes that are cut off, too, which nothing else counts.
 func TestClockSample(t *testing.T) {

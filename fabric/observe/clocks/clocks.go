@@ -3,10 +3,12 @@ package clocks
 
 import (
 	"context"
+	"slices"
 
 	"gswitch/clocksync"
 	"gswitch/clocksync/boundary"
 	"gswitch/clocksync/ordinary"
+	"gswitch/fabric"
 	"gswitch/fabric/clock"
 	"gswitch/fabric/measure"
 	"gswitch/fabric/observe"
@@ -44,8 +46,9 @@ type clockSet struct {
 	spec    *clock.Spec
 	options []clocksync.Options // by node of the topology
 	keeper  *clock.Keeper
-	down    []int // faults that hold a link down, by link
-	dead    []int // faults that a node stands still or is away for, by node
+	down    []int  // faults that hold a link down, by link
+	dead    []int  // faults that a node stands still or is away for, by node
+	cut     []bool // nodes that have failed, or that what works does not connect with most others
 }
 
 // plan says who follows whom. On real frames nodes get what arrives late: they believe
@@ -112,6 +115,7 @@ func (c *clockSet) begin(n *vnet.Network, r *scenario.Run, rec *measure.Recorder
 		watched = i
 		rec.WatchClock(d.Watch)
 	}
+	c.cut = cutOff(n.Topology, c)
 	readings := make([]measure.ClockReading, c.keeper.Len())
 	turned := make([]bool, len(readings))
 	every := frame.Time(d.Sample)
@@ -119,9 +123,10 @@ func (c *clockSet) begin(n *vnet.Network, r *scenario.Run, rec *measure.Recorder
 		roots := 0
 		for i := range readings {
 			x := c.keeper.Look(now, i)
-			readings[i] = measure.ClockReading{Known: x.Known, Eps: x.Eps, Error: x.Error, Depth: x.Depth, Cut: x.Cut, Watched: i == watched, Quiet: x.Quiet, Turned: x.Turned && !turned[i]}
+			readings[i] = measure.ClockReading{Known: x.Known, Eps: x.Eps, Error: x.Error, Depth: x.Depth, Cut: c.cut[i], Watched: i == watched, Quiet: x.Quiet, Turned: x.Turned && !turned[i],
+				Host: n.Topology.Nodes[i].Kind == fabric.Host, Valid: x.Valid, Gaps: x.Gaps, Impacted: x.Impacted}
 			turned[i] = x.Turned
-			if x.Root && !x.Cut {
+			if x.Root && !c.cut[i] {
 				roots++
 			}
 		}
@@ -183,10 +188,41 @@ func (c *clockSet) follow(n *vnet.Network, r *scenario.Run) {
 func (c *clockSet) change(n *vnet.Network, at frame.Time, of *int, by int) {
 	n.Engine.At(at, func(now frame.Time) {
 		*of += by
+		c.cut = cutOff(n.Topology, c)
 		if c.spec.Controller > 0 {
 			n.Engine.At(now+c.spec.Controller, c.keeper.Plan)
 		}
 	})
+}
+
+// cutOff are the nodes that do not work, and those that what works does not connect with
+// most of the others: a host, for one, below a switch that has failed.
+func cutOff(t *fabric.Topology, live clock.Live) []bool {
+	part := make([]int, len(t.Nodes)) // by node, from 1 on; 0: none yet
+	size := []int{0}
+	for first := range part {
+		if part[first] != 0 || !live.Node(first) {
+			continue
+		}
+		p := len(size)
+		part[first] = p
+		queue := []int{first}
+		for k := 0; k < len(queue); k++ {
+			for _, l := range t.Nodes[queue[k]].Links {
+				if m := t.Links[l].Other(queue[k]).Node; part[m] == 0 && live.Link(l) && live.Node(m) {
+					part[m] = p
+					queue = append(queue, m)
+				}
+			}
+		}
+		size = append(size, len(queue))
+	}
+	most := slices.Index(size, slices.Max(size))
+	cut := make([]bool, len(part))
+	for i, p := range part {
+		cut[i] = p == 0 || p != most
+	}
+	return cut
 }
 
 // finish writes what the controller did.
