@@ -12,6 +12,7 @@ import (
 	"gswitch/fabric/measure"
 	"gswitch/fabric/results"
 	"gswitch/fabric/scenario"
+	"gswitch/fabric/view"
 	"gswitch/fabric/vnet"
 )
 
@@ -46,6 +47,9 @@ type Observer struct {
 	Network func(c *vnet.Config)
 	// Begin is called before time begins, and asks the engine for what is to follow.
 	Begin func(n *vnet.Network, rec *measure.Recorder) error
+	// Losses appends what links lost so far, by direction and cause, for those who look
+	// at the run. It is called between events.
+	Losses func(v []view.Loss) []view.Loss
 	// Finish is called when the run is over, and writes what was measured.
 	Finish func(n *vnet.Network, out *results.Run) error
 }

@@ -82,7 +82,7 @@ func one(ctx context.Context, s *scenario.Scenario, r *scenario.Run, h *host, p 
 	if h.real() {
 		defer context.AfterFunc(ctx, func() { n.Engine.Stop(ctx.Err()) })()
 	}
-	defer h.watch(n, s, r)()
+	defer h.watch(n, s, r, watching)()
 	end := frame.Time(r.Doc.Duration)
 	for k := frame.Time(1); k <= pieces; k++ {
 		if err := ctx.Err(); err != nil {

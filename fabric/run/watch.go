@@ -3,6 +3,7 @@ package run
 import (
 	"strings"
 
+	"gswitch/fabric/observe"
 	"gswitch/fabric/scenario"
 	"gswitch/fabric/view"
 	"gswitch/fabric/vnet"
@@ -11,12 +12,17 @@ import (
 
 // watch lets others look at a run, if somebody wants to. What it returns is to
 // be called when the run has come to a halt.
-func (h *host) watch(n *vnet.Network, s *scenario.Scenario, r *scenario.Run) (end func()) {
+func (h *host) watch(n *vnet.Network, s *scenario.Scenario, r *scenario.Run, observers []*observe.Observer) (end func()) {
 	o := h.o
 	if o.Watch == nil {
 		return func() {}
 	}
 	c := view.NetworkOptions{Title: s.Doc.Title, Run: label(r), Groups: r.Doc.Groups(), Control: control, End: frame.Time(r.Doc.Duration), Pace: o.Pace}
+	for _, of := range observers {
+		if of.Losses != nil {
+			c.Losses = of.Losses
+		}
+	}
 	if !n.Engine.Virtual() {
 		c.On, c.Scale, c.Bound = "netns", float64(h.dilation(r.Doc)), o.Live.Bound
 		if c.Bound == 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"sync"
 	"testing"
 
@@ -73,4 +74,54 @@ func watched(t *testing.T, underWay map[string]bool) int {
 		}
 	}
 	return len(f.Runs)
+}
+
+// Who looks at a run sees what the meters of links found, link by link.
+func TestWatchersSeeLosses(t *testing.T) {
+	var last *view.Sample
+	var layout *view.Layout
+	var group sync.WaitGroup
+	f := execute(t, `version: 1
+topology: {generate: "leaf-spine(2, 2, 2)", classes: {host: {rate: 10Gbps, delay: 1us}, fabric: {rate: 10Gbps, delay: 1us}}}
+switch: {lossradar: {enabled: true, batch: 1ms}}
+hosts: {cc: dctcp}
+workload:
+  - {group: all, kind: poisson, sizes: WebSearch, load: 0.3, stop: 6ms}
+faults:
+  - {kind: loss, link: "leaf1:spine1", share: 0.05}
+duration: 12ms
+`, Options{Jobs: 1, Watch: func(src view.Source) {
+		layout = src.Layout()
+		group.Go(func() {
+			for {
+				s, err := src.Sample(context.Background())
+				if s != nil {
+					last = s
+				}
+				if errors.Is(err, io.EOF) {
+					return
+				}
+			}
+		})
+	}})
+	group.Wait()
+	seen, found := map[string]uint64{}, map[string]uint64{}
+	for _, l := range last.Losses {
+		for _, link := range layout.Links {
+			for _, way := range [][2]view.End{{link.A, link.B}, {link.B, link.A}} {
+				if way[0] == l.End {
+					seen[fmt.Sprintf("%s>%s %s", layout.Nodes[way[0].Node].Name, layout.Nodes[way[1].Node].Name, l.Cause)] += l.Frames
+				}
+			}
+		}
+		if l.Last <= 0 || l.Last > 0.012 {
+			t.Errorf("%+v", l)
+		}
+	}
+	for _, l := range f.Runs[0].Losses {
+		found[l.Link+" "+l.Cause] = uint64(l.Frames)
+	}
+	if len(found) == 0 || !maps.Equal(seen, found) {
+		t.Errorf("%v is seen, %v was found", seen, found)
+	}
 }

@@ -28,6 +28,9 @@ func (s *NetworkSource) assemble() *Sample {
 		if p.flows {
 			out.Time, out.Open, out.Ended = r.at.Seconds(), r.open, r.ended
 			s.flows(out, r)
+			out.Losses = slices.Clone(r.losses)
+			slices.SortStableFunc(out.Losses, func(a, b Loss) int { return cmp.Compare(b.Frames, a.Frames) })
+			out.Losses = out.Losses[:min(len(out.Losses), MaxLosses)]
 		}
 	}
 	out.Ports = slices.Clone(s.out)

@@ -30,6 +30,9 @@ func (s *NetworkSource) gather(now frame.Time, p *part, r *raw) {
 	r.open, r.ended, r.flows = c.Open, c.Finished, r.flows[:0]
 	s.into = r
 	s.n.EachOpen(s.each)
+	if s.o.Losses != nil {
+		r.losses = s.o.Losses(r.losses[:0])
+	}
 }
 
 func (s *NetworkSource) host(now frame.Time, h int, to *rawPort, r *raw) {

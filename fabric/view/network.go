@@ -17,6 +17,10 @@ type NetworkOptions struct {
 	Run    string   // name of the run
 	Groups []string // names of Flow.Group
 
+	// Losses appends what links lost; see Sample. It is called on the thread of the
+	// engine's callbacks. nil: nobody knows.
+	Losses func(v []Loss) []Loss
+
 	// Control names congestion control for people, by its Algorithm.Name. nil
 	// takes the name as it is.
 	Control func(name string) string

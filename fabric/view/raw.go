@@ -26,9 +26,10 @@ type raw struct {
 	ports []rawPort // those of the part's nodes, in order
 	drops uint64    // frames lost at the part's nodes
 
-	flows []rawFlow
-	open  int
-	ended uint64
+	flows  []rawFlow
+	losses []Loss
+	open   int
+	ended  uint64
 }
 
 type rawPort struct {

@@ -56,6 +56,20 @@ type Sample struct {
 	Ended uint64  `json:"ended"`            // since the start
 	Drops uint64  `json:"drops"`            // frames lost since the start, of all nodes
 	Late  float64 `json:"late_p99_seconds"` // of real workers, 99th percentile; 0 in virtual time
+	// Of links whose two ends are metered, what they lost since the start, those that
+	// lost most first, at most MaxLosses.
+	Losses []Loss `json:"losses,omitempty"`
+}
+
+// MaxLosses bounds what a sample tells of losses.
+const MaxLosses = 256
+
+// Loss is frames that a direction of a link lost for one cause.
+type Loss struct {
+	End            // that sent them
+	Cause  string  `json:"cause"`
+	Frames uint64  `json:"frames"`
+	Last   float64 `json:"last_seconds"` // when the last of them was lost
 }
 
 // MaxFlows bounds what a sample tells of flows.

@@ -142,6 +142,44 @@ func TestPageShowsARun(t *testing.T) {
 	p.Screenshot(t, "serve-small.png")
 }
 
+const lossy = `version: 1
+title: One link loses frames
+topology: {generate: "leaf-spine(2, 2, 4)", classes: {host: {rate: 10Gbps, delay: 1us}, fabric: {rate: 10Gbps, delay: 1us}}}
+switch: {lossradar: {enabled: true, batch: 1ms}}
+hosts: {cc: dctcp}
+workload:
+  - {group: all, kind: saturate, from: [h1..h4], to: [h5..h8]}
+faults:
+  - {kind: loss, link: "leaf1:spine1", share: 0.02}
+duration: 60ms
+`
+
+// The meters of links put a layer on the drawing: which links lose frames, and why.
+func TestPageShowsLosses(t *testing.T) {
+	b := webtest.Start(t)
+	url := serve(t, lossy, 0.004)
+	for _, shot := range shots {
+		p := b.Open(url, webtest.View{Width: 1440, Height: 900, Dark: shot.dark})
+		p.Wait(`document.querySelectorAll("path.loss.random").length > 0`)
+		p.Wait(`document.querySelector("#losses tbody") && document.querySelector("#losses tbody").innerText.includes("leaf1 → spine1")`)
+		want := map[string]string{
+			`[...document.querySelectorAll("#losses tbody tr")].filter((r) => r.cells[1].innerText === "random").map((r) => r.cells[0].innerText).join()`:                                                                           "leaf1 → spine1",
+			`"" + [...document.querySelectorAll("#causes .cause")].some((e) => e.innerText === "random")`:                                                                                                                           "true",
+			`[...document.querySelectorAll("path.loss")].filter((e) => getComputedStyle(e).stroke !== "none").length - new Set([...document.querySelectorAll("#losses tbody tr")].map((r) => r.cells[0].innerText)).size + " more"`: "0 more",
+		}
+		for js, text := range want {
+			var got string
+			if p.Eval(js, &got); got != text {
+				t.Errorf("%s: %s is %q, want %q", shot.name, js, got, text)
+			}
+		}
+		p.Screenshot(t, "serve-losses-"+shot.name+".png")
+		if e := p.Errors(); len(e) > 0 {
+			t.Errorf("%s: the page complains: %q", shot.name, e)
+		}
+	}
+}
+
 const hadoop = `version: 1
 title: 320 hosts
 topology: {generate: "pods(5, 4, 4, 16, 16)", classes: {host: {rate: 100Gbps, delay: 1us}, fabric: {rate: 400Gbps, delay: 1us}}}

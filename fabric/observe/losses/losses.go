@@ -13,6 +13,7 @@ import (
 	"gswitch/fabric/observe/controller"
 	"gswitch/fabric/results"
 	"gswitch/fabric/scenario"
+	"gswitch/fabric/view"
 	"gswitch/fabric/vnet"
 	"gswitch/fault"
 	"gswitch/frame"
@@ -33,6 +34,7 @@ func init() {
 			var l *losses
 			return &observe.Observer{
 				Begin:  func(n *vnet.Network, _ *measure.Recorder) error { l = collect(n, r.Doc.Controller); return nil },
+				Losses: func(v []view.Loss) []view.Loss { return l.shown(v) },
 				Finish: func(_ *vnet.Network, out *results.Run) error { l.finish(out); return nil },
 			}, nil
 		},
@@ -47,6 +49,7 @@ type losses struct {
 	ends     []segment
 	collect  *lossradar.Collector
 	found    []lossradar.Finding
+	counted  []view.Loss                   // of found, by segment and cause
 	truth    map[lostFrame]lossradar.Cause // of links' faults
 	byFault  []int64                       // how many, by segment
 	strange  int                           // reports of meters that nobody knows
@@ -113,6 +116,11 @@ func collect(n *vnet.Network, c scenario.Controller) *losses {
 	}
 	l.collect = lossradar.NewCollector(timing, timing.Period/2, l.segments, judges)
 	l.byFault = make([]int64, len(l.segments))
+	for _, s := range l.ends {
+		for _, cause := range lossradar.Causes() {
+			l.counted = append(l.counted, view.Loss{End: view.End{Node: n.SwitchNode(s.from.Switch), Port: s.from.Port}, Cause: cause})
+		}
+	}
 	l.arena = frame.MustArena(4, 1024, frame.DefaultHeadroom)
 	l.scratch = frame.NewPool(l.arena)
 	l.parser = wire.NewParser(wire.NewHasher(0, false))
@@ -156,10 +164,33 @@ func (l *losses) take(now frame.Time) {
 		}
 	}
 	v := l.collect.Advance(now)
-	l.found = append(l.found, v...)
+	l.note(v)
 	if l.control.Losses == "move" {
 		l.move(now, v)
 	}
+}
+
+// note keeps and counts what was found.
+func (l *losses) note(v []lossradar.Finding) {
+	l.found = append(l.found, v...)
+	for i := range v {
+		c := &l.counted[v[i].Segment*int(lossradar.NumCauses)+int(v[i].Cause)]
+		c.Frames++
+		c.Last = max(c.Last, v[i].At.Seconds())
+	}
+}
+
+// shown appends what was found so far.
+func (l *losses) shown(v []view.Loss) []view.Loss {
+	if l == nil {
+		return v
+	}
+	for i := range l.counted {
+		if l.counted[i].Frames > 0 {
+			v = append(v, l.counted[i])
+		}
+	}
+	return v
 }
 
 // move has the controller send what is for the destinations of lost frames by other
@@ -244,7 +275,7 @@ func (l *losses) finish(out *results.Run) {
 		return
 	}
 	l.take(l.n.Engine.Now())
-	l.found = append(l.found, l.collect.Flush()...)
+	l.note(l.collect.Flush())
 	l.compare(out)
 	out.Losses = l.table()
 }

@@ -102,6 +102,9 @@ function head() {
     l.scale > 1 ? `${fmt.count(l.scale)} times slower than the nodes think` : ""].filter(Boolean).join(" · ");
   $("full").textContent = fmt.bytes(model.full);
   $("progress").style.width = s && l.end_seconds ? Math.min(100, 100 * s.t / l.end_seconds) + "%" : "0";
+  const causes = [...model.causes].sort();
+  $("causes").hidden = causes.length === 0;
+  $("causes").replaceChildren("lost on links, by cause:", ...causes.map((c) => h("span", { className: "cause " + c }, c)));
   const facts = [["time", s ? fmt.clock(s.t, l.end_seconds) : "–"], ["flows", s ? fmt.count(s.open) : "–"], ["ended", s ? fmt.count(s.ended) : "–"], ["drops", s ? fmt.count(s.drops) : "–"]];
   if (l.on !== "sim" && !l.record_seconds) facts.push(["late (p99)", s ? fmt.seconds(s.late_p99_seconds) : "–"]);
   $("facts").replaceChildren(...facts.map(([k, v]) => h("div", { className: k === "drops" && s && s.drops ? "warn" : "" }, h("dt", {}, k), h("dd", {}, v))));

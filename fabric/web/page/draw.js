@@ -43,12 +43,13 @@ export class Drawing {
     const dots = el("g", { class: "queues" }, this.svg), nodes = el("g", { class: "nodes" }, this.svg);
     this.drawn = m.ends.map((e) => {
       const t = track(e, this.spots, this.apart);
+      const loss = el("path", { class: "loss", d: t.d }, base);
       const line = el("path", { class: "way", d: t.d }, base);
       const hit = el("path", { class: "hit", d: t.d }, hits);
       const peak = el("circle", { class: "peak", cx: t.qx, cy: t.qy, r: 0 }, dots);
       const dot = el("circle", { class: "dot", cx: t.qx, cy: t.qy, r: 0 }, dots);
       hit.end = dot.end = peak.end = e;
-      return { e, line, dot, peak, cross: null, t, state: "" };
+      return { e, loss, line, dot, peak, cross: null, t, state: "" };
     });
     this.nodes = m.layout.nodes.map((n, i) => this.node(n, i, nodes, !crowd));
     this.pan();
@@ -81,9 +82,11 @@ export class Drawing {
       const load = Math.round(m.load(d.e) * 20), stop = m.stopped(d.e);
       const level = depth(p && p.queue_bytes, full), peak = depth(p && p.peak_bytes, full);
       const stopped = stop > 0.3 ? 2 : stop > 0 ? 1 : 0, down = p && !p.up, drops = d.e.newDrops > 0;
-      const state = `${load} ${level} ${peak} ${stopped} ${down} ${drops}`;
+      const cause = d.e.losses ? d.e.losses[0].cause : "";
+      const state = `${load} ${level} ${peak} ${stopped} ${down} ${drops} ${cause}`;
       if (state === d.state) continue;
       d.state = state;
+      d.loss.setAttribute("class", cause ? "loss " + cause : "loss");
       const c = d.line.classList;
       c.toggle("stopped", stopped > 0); c.toggle("storm", stopped === 2); c.toggle("down", !!down);
       d.line.style.setProperty("--load", load * 5 + "%");
@@ -171,7 +174,8 @@ export class Drawing {
     if (node) this.tip.textContent = m.layout.nodes[node.index].name;
     else {
       const p = e.now;
-      this.tip.textContent = `${m.name(e)} → ${m.name(e.peer)}` + (p ? `  ${fmt.rate(p.sent_bps)} (${fmt.share(m.load(e))}), queue ${fmt.bytes(p.queue_bytes)}, peak ${fmt.bytes(p.peak_bytes)}` : "  no data");
+      this.tip.textContent = `${m.name(e)} → ${m.name(e.peer)}` + (p ? `  ${fmt.rate(p.sent_bps)} (${fmt.share(m.load(e))}), queue ${fmt.bytes(p.queue_bytes)}, peak ${fmt.bytes(p.peak_bytes)}` : "  no data") +
+        (e.losses || []).map((l) => `, lost ${fmt.count(l.frames)} (${l.cause})`).join("");
     }
     const r = this.stage.getBoundingClientRect();
     const x = ev.clientX - r.left, left = x > r.width / 2;

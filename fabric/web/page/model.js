@@ -39,7 +39,8 @@ export class Model {
     this.n = 0;
     this.full = this.high = 10e3; // the queue that is drawn largest, and the largest of late
     this.flows = new Map();
-    for (const e of this.ends) { e.now = null; e.history = null; e.classes = null; e.newPauses = e.newDrops = e.rank = e.stops = 0; }
+    for (const e of this.ends) { e.now = null; e.history = null; e.classes = null; e.losses = null; e.newPauses = e.newDrops = e.rank = e.stops = 0; }
+    this.causes = new Set(); // for which links lost something
   }
 
   add(s) {
@@ -72,10 +73,23 @@ export class Model {
       e.rank = Math.max(p.peak_bytes + this.load(e), 0.93 * e.rank);
       e.stops = Math.max(this.stopped(e), 0.93 * e.stops);
     }
+    this.addLosses(s);
     // The scale follows the largest queue at once, and falls slowly.
     this.high = Math.max(10e3, top, this.high * 0.995);
     this.full = round(this.high);
     this.addFlows(s, at);
+  }
+
+  // addLosses notes what links lost, by the cause of most first.
+  addLosses(s) {
+    const was = new Map();
+    for (const l of s.losses || []) {
+      const e = this.ports[l.node] && this.ports[l.node][l.port];
+      if (!e) continue;
+      if (was.has(e)) was.get(e).push(l); else was.set(e, [l]);
+      this.causes.add(l.cause);
+    }
+    for (const [e, v] of was) e.losses = v;
   }
 
   addFlows(s, at) {

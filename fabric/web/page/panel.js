@@ -77,6 +77,8 @@ export class Panel {
     const busiest = this.table("Longest queues", ["port", ">queue", ">peak", ">load"], "queues");
     const pauses = this.table("Who stops whom", ["", ">times", ">stopped", "in"], "pauses");
     const drops = this.table("Drops", ["port", ">frames"], "dropped");
+    const metered = m.causes.size > 0;
+    const losses = metered && this.table("Lost on links, as the meters at their ends find", ["direction", "cause", ">frames", "last"], "losses");
     this.refresh = () => {
       const known = m.ends.filter((e) => e.now);
       const queues = known.filter((e) => m.isSwitch(e)).sort((a, b) => b.rank - a.rank).slice(0, 8);
@@ -87,6 +89,10 @@ export class Panel {
           fmt.classes((e.now && e.now.paused) || (e.peer.now && e.peer.now.asked) || 0) || "–"]), pausesBefore(m));
         const lost = known.filter((e) => e.now.drops > 0).sort((a, b) => b.now.drops - a.now.drops).slice(0, 6);
         drops(lost.map((e) => [this.portButton(e), fmt.count(e.now.drops)]), m.sample && m.sample.drops ? "None at queues; other reasons: gswitch show drops." : "None.");
+        if (metered) {
+          const v = m.ends.flatMap((e) => (e.losses || []).map((l) => [e, l])).sort((a, b) => b[1].frames - a[1].frames).slice(0, 10);
+          losses(v.map(([e, l]) => [this.portButton(e), h("span", { className: "cause " + l.cause }, l.cause), fmt.count(l.frames), fmt.clock(l.last_seconds, m.layout.end_seconds || l.last_seconds)]), "None.");
+        } else if (m.causes.size > 0) this.open(m, null);
       });
     };
   }
