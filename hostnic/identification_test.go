@@ -22,10 +22,12 @@ func TestIdentificationsCount(t *testing.T) {
 			for i, n := range []*NIC{p.a, p.b} {
 				key, err := n.Memory().Register(memBase, make([]byte, 1<<20), RemoteWrite|RemoteRead)
 				must(t, err)
-				qp, peer := qb, p.b
+				qp, peer, own := qb, p.b, qa
 				if i == 1 {
-					qp, peer = qa, p.a
+					qp, peer, own = qa, p.a, qb
 				}
+				key, err = n.Grant(key, own)
+				must(t, err)
 				for k := range 20 {
 					must(t, peer.Post(0, qp, &WorkRequest{ID: uint64(2 * k), Verb: Write, Local: make([]byte, 9000), RemoteVA: memBase, RKey: key}))
 					must(t, peer.Post(0, qp, &WorkRequest{ID: uint64(2*k + 1), Verb: Read, Local: make([]byte, 9000), RemoteVA: memBase, RKey: key}))

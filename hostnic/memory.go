@@ -16,21 +16,21 @@ const (
 
 // Memory is the table of registered regions that remote ends may reach. A NIC
 // has one; every R_key is checked in it with the bounds and rights of its
-// region, and the queue pair that it was granted to (IBTA 10.6, 9.7.4.1.5).
+// region, and the queue pair that it was granted to (IBTA 10.6, 9.7.4.1.5): each
+// queue pair is a protection domain of its own (10.2.3).
 //
 // Keys are drawn at random: who was not told one finds it by chance once in
 // 2^32 tries, each of which ends its queue pair.
 type Memory struct {
 	regions []region // by the low bits of their keys, of a length of 2^n
 	open    int
-	secret  Secret
-	drawn   uint64 // numbers of it
+	keys    Draws
 }
 
 type region struct {
 	key    uint32 // 0: none
 	of     uint32 // the key of the region that it is another key of; else 0
-	owner  uint32 // number of the only queue pair that may use it, plus 1; 0: any
+	owner  uint32 // number of the queue pair whose remote end may use it, plus 1; 0: of a region itself, nobody
 	access Access
 	base   uint64
 	size   uint64
@@ -40,9 +40,10 @@ type region struct {
 // maxRegions leaves enough numbers that are no key.
 const maxRegions = 1 << 20
 
-// Register opens data to the remote end under the addresses from base on and
-// returns its R_key. The bytes stay the caller's to read; what is written and
-// when is told by completions.
+// Register makes data a region under the addresses from base on and returns the
+// key by which it is named here. No remote end reaches it by that: NIC.Grant makes
+// R_keys. The bytes stay the caller's to read; what is written and when is told by
+// completions.
 func (m *Memory) Register(base uint64, data []byte, access Access) (rkey uint32, err error) {
 	return m.register(region{base: base, size: uint64(len(data)), access: access, data: data})
 }
@@ -53,16 +54,24 @@ func (m *Memory) RegisterVirtual(base, size uint64, access Access) (rkey uint32,
 	return m.register(region{base: base, size: size, access: access})
 }
 
-// Grant returns another R_key of a region, which opens it to the remote end of
-// one queue pair alone. It ends with the region, or by Deregister.
-func (m *Memory) Grant(rkey, qpn uint32) (uint32, error) {
-	g := m.lookup(rkey)
-	if g == nil {
-		return 0, unknownKey(rkey)
+// grant returns an R_key of a region, which opens it to the remote end of one queue
+// pair alone. It ends with the region, or by Deregister.
+func (m *Memory) grant(key, qpn uint32) (rkey uint32, err error) {
+	g := m.lookup(key)
+	if g == nil || g.owner != 0 {
+		return 0, unknownKey(key)
 	}
 	r := *g
-	r.of, r.owner = rkey, qpn+1
+	r.of, r.owner = key, qpn+1
 	return m.register(r)
+}
+
+// revoke ends an R_key of a queue pair, if it has not ended with its region.
+func (m *Memory) revoke(rkey, qpn uint32) {
+	if r := m.lookup(rkey); r != nil && r.owner == qpn+1 {
+		*r = region{}
+		m.open--
+	}
 }
 
 func (m *Memory) register(r region) (uint32, error) {
@@ -76,8 +85,7 @@ func (m *Memory) register(r region) (uint32, error) {
 		m.grow()
 	}
 	for {
-		m.drawn++
-		r.key = uint32(m.secret.Of(m.drawn))
+		r.key = uint32(m.keys.Next())
 		if at := m.at(r.key); r.key != 0 && at.key == 0 {
 			*at = r
 			m.open++
@@ -101,8 +109,8 @@ func (m *Memory) grow() {
 // at returns the place of a key in a table that is not empty.
 func (m *Memory) at(rkey uint32) *region { return &m.regions[rkey&uint32(len(m.regions)-1)] }
 
-// Deregister ends a region, with all that was granted of it, or a grant. What
-// the remote end does with its key from now on is refused.
+// Deregister ends a region, with all that was granted of it, or one R_key. What
+// the remote end does with it from now on is refused.
 func (m *Memory) Deregister(rkey uint32) error {
 	r := m.lookup(rkey)
 	if r == nil {
@@ -137,7 +145,7 @@ func (m *Memory) lookup(rkey uint32) *region {
 // the size bytes at va, nil if it may not.
 func (m *Memory) reach(qpn, rkey uint32, va, size uint64, need Access) *region {
 	r := m.lookup(rkey)
-	if r == nil || r.access&need != need || r.owner != 0 && r.owner != qpn+1 {
+	if r == nil || r.access&need != need || r.owner != qpn+1 {
 		return nil
 	}
 	// Subtractions, since sums may overflow.

@@ -112,8 +112,12 @@ func New(cfg *Config, pool *frame.Pool) (*NIC, error) {
 	if n.maxQPs == 0 {
 		n.maxQPs = defaultMaxQPs
 	}
-	n.memory.secret, n.ports = NewSecret("keys of memory", cfg.Seed), NewSecret("source ports", cfg.Seed)
+	n.memory.keys, n.ports = NewDraws("keys of memory", cfg.Seed), NewSecret("source ports", cfg.Seed)
 	n.numbers = newNumbering(n.maxQPs)
+	if cfg.RandomNumbers {
+		n.numbers.secret = NewSecret("numbers of queue pairs", cfg.Seed)
+		n.numbers.random = true
+	}
 	n.maxReplies = max(1, pool.Chunks()/repliesShare)
 	n.clock.SetRate(cfg.Rate)
 	n.clock.WholeNs(cfg.WholeNs)

@@ -3,7 +3,6 @@ package hostnic
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 
 	"gswitch/cc"
 	"gswitch/frame"
@@ -28,6 +27,7 @@ type queuePair struct {
 	ceSeen    bool  // since the last acknowledgement
 	noECN     bool
 	ipID      uint16
+	peerPort  uint16  // UDP source port of what the other end sends, 0 any
 	initial   uint32  // first PSN
 	lane              // of the transport's ordinary loop
 	posted    uint64  // packets of all messages so far
@@ -96,28 +96,6 @@ func (q *queuePair) nextID() uint16 {
 	return q.ipID
 }
 
-// numbering of queue pairs: the low bits are the index, those above a
-// generation, so that a late frame to one that was closed finds no other.
-type numbering struct {
-	bits uint
-	gens []uint16 // by index, of the present or next use
-}
-
-func newNumbering(qps int) numbering {
-	return numbering{bits: uint(max(8, bits.Len(uint(qps-1))))}
-}
-
-func (g *numbering) number(i uint32) uint32 { return uint32(g.gens[i])<<g.bits | i }
-
-// renew moves to the next generation. The first is 1, so that the numbers 0
-// and 1 of the management queue pairs do not occur, and the last is left out,
-// so that neither does 0xffffff (IBTA 9.2.3).
-func (g *numbering) renew(i uint32) {
-	if g.gens[i]++; uint32(g.gens[i]) >= 1<<(24-g.bits)-1 {
-		g.gens[i] = 1
-	}
-}
-
 // lookup returns the open queue pair with a number.
 func (n *NIC) lookup(qpn uint32) (*queuePair, frame.Reason) {
 	i := qpn & (1<<n.numbers.bits - 1)
@@ -169,7 +147,7 @@ func (n *NIC) OpenQP(now frame.Time, cfg *QPConfig) (uint32, error) {
 		n.free = append(n.free, q.index)
 		return 0, err
 	}
-	q.posted, q.sent, q.acked, q.cnpAt, q.ceSeen, q.ipID = 0, 0, 0, 0, false, 0
+	q.posted, q.sent, q.acked, q.cnpAt, q.ceSeen, q.ipID, q.peerPort = 0, 0, 0, 0, false, 0, 0
 	q.stats = QPStats{}
 	q.msgs.reset()
 	q.seg.reset(cfg.Segment, cfg.SegmentRate)
@@ -246,11 +224,7 @@ func (n *NIC) take() (*queuePair, error) {
 	n.slab = n.slab[1:]
 	q.index = i
 	n.qps = append(n.qps, q)
-	gen := uint16(1)
-	if n.cfg.RandomNumbers {
-		gen += uint16(n.noise.Uint32n(1<<(24-n.numbers.bits) - 2))
-	}
-	n.numbers.gens = append(n.numbers.gens, gen)
+	n.numbers.add()
 	q.qpn = n.numbers.number(i)
 	n.paceWheel.grow()
 	n.timers.grow()
@@ -277,6 +251,24 @@ func (n *NIC) ConnectQP(now frame.Time, qpn, remote uint32) error {
 	}
 	n.schedule(now, q)
 	return nil
+}
+
+// SourcePort returns the UDP source port of all frames of a queue pair, 0 if there is
+// no such.
+func (n *NIC) SourcePort(qpn uint32) uint16 {
+	q, why := n.lookup(qpn)
+	if why != frame.Keep {
+		return 0
+	}
+	return q.dataUDP().SrcPort()
+}
+
+// SetRemotePort says which UDP source port the frames of the other end have: those
+// with another one are none of its. 0: any, as long as nothing is said.
+func (n *NIC) SetRemotePort(qpn uint32, port uint16) {
+	if q, why := n.lookup(qpn); why == frame.Keep {
+		q.peerPort = port
+	}
 }
 
 // CloseQP ends a queue pair. What was not acknowledged is told as flushed;

@@ -121,7 +121,8 @@ func (n *NIC) roce(now frame.Time, r frame.Ref, m *frame.Meta, b []byte) {
 	}
 	v4 := m.Flags&frame.HasIPv4 != 0
 	switch {
-	case v4 != q.local.v4 || !q.local.is(b[dst:]) || !q.linked || !q.peer.is(b[src:]):
+	case v4 != q.local.v4 || !q.local.is(b[dst:]) || !q.linked || !q.peer.is(b[src:]),
+		q.peerPort != 0 && wire.UDP(b[m.L4:]).SrcPort() != q.peerPort:
 		n.drop(r, frame.QPPeer)
 		return
 	}

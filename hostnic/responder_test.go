@@ -29,6 +29,8 @@ func newDesk(t testing.TB, mode *transport.Kind, shared *SharedReceive) *desk {
 	var err error
 	d.key, err = d.mem.Register(memBase, d.ram, RemoteWrite|RemoteRead|RemoteAtomic)
 	must(t, err)
+	d.key, err = d.mem.grant(d.key, 0)
+	must(t, err)
 	d.req.reset(1000, 16)
 	d.rsp.reset(1000, mode == transport.GoBackN || mode == transport.IRNGoBackN, &d.mem, 0, shared)
 	d.rx.Init(&d.cfg)
@@ -209,7 +211,11 @@ func TestSharedReceiveQueue(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	const access, invalid = "NAK(0) 0x62", "NAK(0) 0x61"
 	d := newDesk(t, transport.IRN, nil)
-	readOnly, err := d.mem.Register(1<<20, make([]byte, 100), RemoteRead)
+	own, err := d.mem.Register(1<<20, make([]byte, 100), RemoteRead)
+	must(t, err)
+	readOnly, err := d.mem.grant(own, 0)
+	must(t, err)
+	another, err := d.mem.grant(d.mem.lookup(d.key).of, 1)
 	must(t, err)
 	gone, err := d.mem.Register(1<<20, make([]byte, 100), RemoteRead|RemoteWrite)
 	must(t, err)
@@ -225,6 +231,10 @@ func TestRefusals(t *testing.T) {
 		"write to read-only":          {WorkRequest{Verb: Write, Local: ten, RemoteVA: 1 << 20, RKey: readOnly}, access},
 		"write with an old key":       {WorkRequest{Verb: Write, Local: ten, RemoteVA: 1 << 20, RKey: gone}, access},
 		"write with no key of ours":   {WorkRequest{Verb: Write, Local: ten, RemoteVA: 1 << 20, RKey: 1 << 31}, access},
+		"key of another queue pair":   {WorkRequest{Verb: Write, Local: ten, RemoteVA: memBase, RKey: another}, access},
+		"read by another's key":       {WorkRequest{Verb: Read, Bytes: 10, RemoteVA: memBase, RKey: another}, access},
+		"atomic by another's key":     {WorkRequest{Verb: FetchAdd, RemoteVA: memBase, RKey: another}, access},
+		"key of no queue pair":        {WorkRequest{Verb: Read, Bytes: 10, RemoteVA: 1 << 20, RKey: own}, access},
 		"read beyond the region":      {WorkRequest{Verb: Read, Bytes: 101, RemoteVA: 1 << 20, RKey: readOnly}, access},
 		"atomic on read-only":         {WorkRequest{Verb: FetchAdd, RemoteVA: 1 << 20, RKey: readOnly}, access},
 		"atomic that is not aligned":  {WorkRequest{Verb: CompareSwap, RemoteVA: memBase + 4}, invalid},
@@ -316,6 +326,8 @@ func TestMemoryKeys(t *testing.T) {
 	}
 	b, err := m.Register(100, make([]byte, 50), RemoteWrite)
 	must(t, err)
+	b, err = m.grant(b, 0)
+	must(t, err)
 	if a == b || m.reach(0, a, 100, 1, RemoteWrite) != nil {
 		t.Error("the key of an old region opens a new one")
 	}
@@ -326,6 +338,8 @@ func TestMemoryKeys(t *testing.T) {
 		t.Error("a region beyond the end of the address space was taken")
 	}
 	v, err := m.RegisterVirtual(0, 1<<40, RemoteRead)
+	must(t, err)
+	v, err = m.grant(v, 0)
 	must(t, err)
 	if g := m.reach(0, v, 1<<39, 1<<30, RemoteRead); g == nil || g.slice(1<<39, 1<<30) != nil {
 		t.Error("a virtual region has bytes, or is not there")

@@ -25,3 +25,19 @@ func (s *Secret) Of(input ...uint64) uint64 {
 	sum := sha256.Sum256(v)
 	return binary.BigEndian.Uint64(sum[:])
 }
+
+// Draws are the numbers of a secret, one after the other. What is drawn may be
+// shown to anybody: nothing else of the seed can be computed from it.
+type Draws struct {
+	secret Secret
+	n      uint64 // drawn
+}
+
+// NewDraws returns the numbers of a seed for a purpose.
+func NewDraws(purpose string, seed uint64) Draws { return Draws{secret: NewSecret(purpose, seed)} }
+
+// Next draws a number.
+func (d *Draws) Next() uint64 {
+	d.n++
+	return d.secret.Of(d.n)
+}

@@ -39,6 +39,7 @@ type Counts struct {
 	FlowFrames                 uint64 // PFC and pause frames sent
 	SelfMarked                 uint64 // data frames sent with a congestion mark of our own (MarkAbove)
 	Quenches                   uint64 // pauses of a class that lasted longer than QuenchAfter
+	AccessRefused              uint64 // RDMA requests whose key, address or right is not their queue pair's
 	WrongReceives              uint64 // packets whose receive request cannot be theirs, and messages that ended without one
 
 	MessagesSent, MessagesReceived uint64 // complete

@@ -43,6 +43,8 @@ type verbs struct {
 	failed bool
 	rnr    uint8  // answers in a row that the receiver is not ready
 	rnrAt  uint64 // for this packet
+
+	granted []uint32 // R_keys
 }
 
 // Memory returns the table of regions that remote ends may reach.
@@ -95,6 +97,25 @@ func (n *NIC) verbsOf(qpn uint32) (*queuePair, error) {
 	return q, nil
 }
 
+// Grant returns an R_key that opens a region of Memory to the remote end of one queue
+// pair, and to no other. It ends with the queue pair, with the region, or by
+// Deregister.
+func (n *NIC) Grant(key, qpn uint32) (rkey uint32, err error) {
+	q, err := n.verbsOf(qpn)
+	if err != nil {
+		return 0, err
+	}
+	for _, g := range q.verbs.granted {
+		if r := n.memory.lookup(g); r != nil && r.owner == qpn+1 && r.of == key {
+			return g, nil
+		}
+	}
+	if rkey, err = n.memory.grant(key, qpn); err == nil {
+		q.verbs.granted = append(q.verbs.granted, rkey)
+	}
+	return rkey, err
+}
+
 // openVerbs makes q one for RDMA operations.
 func (n *NIC) openVerbs(now frame.Time, q *queuePair, cfg *QPConfig) error {
 	c := cfg.Verbs
@@ -113,6 +134,7 @@ func (n *NIC) openVerbs(now frame.Time, q *queuePair, cfg *QPConfig) error {
 	}
 	sub := *cfg
 	sub.Verbs = nil
+	sub.SrcPort = q.dataUDP().SrcPort() // all that the other end gets of q comes from one port
 	qpn, err := n.OpenQP(now, &sub)
 	if err != nil {
 		return err
@@ -158,6 +180,10 @@ func (n *NIC) closeVerbs(now frame.Time, q *queuePair) {
 	n.flushWork(now, q, StatusFlushed)
 	n.flushReceives(now, q)
 	v := q.verbs
+	for _, g := range v.granted {
+		n.memory.revoke(g, q.qpn)
+	}
+	v.granted = v.granted[:0]
 	v.resp.owner = nil
 	n.CloseQP(now, v.resp.qpn)
 	n.count.QPsOpen++

@@ -189,6 +189,7 @@ func TestCloseFlushesAndRecycles(t *testing.T) {
 		}
 		x.drained()
 		open()
+		x.grant()
 	}
 }
 
@@ -232,6 +233,8 @@ func TestVirtualOperations(t *testing.T) {
 	p.lose = func(*frame.Meta, []byte) bool { return rng.Uint32n(100) < 3 }
 	qa, qb := p.connect(func(c *QPConfig) { c.Transport, c.Verbs = verbsTransport(transport.IRN), &VerbsConfig{} })
 	key, err := p.b.Memory().RegisterVirtual(memBase, 1<<30, RemoteWrite|RemoteRead|RemoteAtomic)
+	must(t, err)
+	key, err = p.b.Grant(key, qb)
 	must(t, err)
 	for i := range uint64(70) {
 		v := Verb(i % uint64(numVerbs))
@@ -300,6 +303,8 @@ func TestResponsesObeyCongestionControl(t *testing.T) {
 		return false
 	}
 	key, err := p.b.Memory().RegisterVirtual(memBase, 1<<30, RemoteRead)
+	must(t, err)
+	key, err = p.b.Grant(key, qb)
 	must(t, err)
 	must(t, p.a.Post(0, qa, &WorkRequest{Verb: Read, Bytes: 2_000_000, RemoteVA: memBase, RKey: key}))
 	p.run(frame.Millisecond)

@@ -203,8 +203,11 @@ func (n *NIC) received(now frame.Time, q *queuePair) {
 // refuse turns the frame r into a NAK with a syndrome, for the packet that is
 // expected.
 func (n *NIC) refuse(now frame.Time, r frame.Ref, q *queuePair, syndrome uint8) {
-	if syndrome == wire.AETHRNRNak {
+	switch syndrome {
+	case wire.AETHRNRNak:
 		syndrome |= rnrCode(q.verbs.cfg.RNRTimer)
+	case nakRemoteAccess:
+		n.count.AccessRefused++
 	}
 	m := n.arena.Reset(r)
 	m.Wire, m.Class = uint32(q.reply.n)+wire.AETHLen+wire.ICRCLen, q.ackClass

@@ -38,6 +38,8 @@ func FuzzHostileRequests(f *testing.F) {
 		var err error
 		d.key, err = d.mem.Register(memBase, secret[1000:2000], RemoteWrite|RemoteAtomic|RemoteRead)
 		must(t, err)
+		d.key, err = d.mem.grant(d.key, 0)
+		must(t, err)
 		box := make([]byte, 3000)
 		d.rsp.rq.push(RecvRequest{Local: box[1000:2000:2000]})
 		payload := bytes.Repeat([]byte{0xee}, 1020)

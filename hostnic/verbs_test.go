@@ -24,7 +24,8 @@ type verbsPair struct {
 	*pair
 	qa, qb uint32
 	mem    []byte
-	key    uint32
+	region uint32 // the key of mem at host b
+	key    uint32 // by which host a reaches it
 	next   uint64 // id of the next operation
 }
 
@@ -42,9 +43,18 @@ func newVerbsPair(t testing.TB, mode *transport.Kind, change func(c *VerbsConfig
 		}
 	})
 	var err error
-	x.key, err = x.b.Memory().Register(memBase, x.mem, RemoteWrite|RemoteRead|RemoteAtomic)
+	x.region, err = x.b.Memory().Register(memBase, x.mem, RemoteWrite|RemoteRead|RemoteAtomic)
 	must(t, err)
+	x.grant()
 	return x
+}
+
+// grant opens the memory of host b to the remote end of its queue pair.
+func (x *verbsPair) grant() {
+	x.t.Helper()
+	var err error
+	x.key, err = x.b.Grant(x.region, x.qb)
+	must(x.t, err)
 }
 
 func (x *verbsPair) post(w WorkRequest) {
@@ -163,6 +173,7 @@ func badCable(t *testing.T, mode *transport.Kind, seed uint64) {
 			c.Transport, c.Verbs = verbsTransport(mode), &VerbsConfig{MaxReads: 2}
 			c.INT, c.CC, c.CCName = inband.HPCC, factory(t, "hpcc", nil), "hpcc"
 		})
+		x.grant()
 	}
 	rng := frame.NewRand(seed)
 	x.lose = func(*frame.Meta, []byte) bool { return rng.Uint32n(100) < 4 }

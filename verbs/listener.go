@@ -45,7 +45,7 @@ func (h *Host) Listen(cfg ListenConfig) (*Listener, error) {
 		if m.h != h || m.closed.Load() {
 			return nil, fmt.Errorf("verbs: the memory to offer is not registered at this host")
 		}
-		l.l.Region, l.l.RKey = m.data, m.rkey
+		l.l.Region, l.l.Key = m.data, m.key
 	}
 	busy := false
 	if err := h.do(func(frame.Time) {

@@ -22,7 +22,7 @@ const (
 type Memory struct {
 	h      *Host
 	data   []byte
-	rkey   uint32
+	key    uint32 // of this host; others have one for each queue pair
 	closed atomic.Bool
 }
 
@@ -40,7 +40,7 @@ func (h *Host) Register(data []byte, access Access) (*Memory, error) {
 	}
 	m := &Memory{h: h, data: data}
 	var refused error
-	if err := h.do(func(frame.Time) { m.rkey, refused = h.node.NIC().Memory().Register(0, data, access) }); err != nil {
+	if err := h.do(func(frame.Time) { m.key, refused = h.node.NIC().Memory().Register(0, data, access) }); err != nil {
 		return nil, err
 	}
 	if refused != nil {
@@ -49,10 +49,23 @@ func (h *Host) Register(data []byte, access Access) (*Memory, error) {
 	return m, nil
 }
 
-// Remote returns what another host must know to reach the memory, on any queue
-// pair of this one: to be sent to it. A Listener that offers the memory tells
-// each peer a key that is good for its queue pair alone.
-func (m *Memory) Remote() RemoteMemory { return RemoteMemory{m.rkey, uint64(len(m.data))} }
+// Remote returns what the other end of a queue pair must know to reach the memory: to be
+// sent to it. The key is good on that queue pair alone, until that or the memory is
+// closed; asked for again it is the same. What a Listener offers has such keys, too.
+func (m *Memory) Remote(q *QueuePair) (RemoteMemory, error) {
+	if q.h != m.h {
+		return RemoteMemory{}, fmt.Errorf("verbs: the queue pair is of another host than the memory")
+	}
+	var key uint32
+	var refused error
+	if err := m.h.do(func(frame.Time) { key, refused = m.h.node.NIC().Grant(m.key, q.conn.Local) }); err != nil {
+		return RemoteMemory{}, err
+	}
+	if refused != nil {
+		return RemoteMemory{}, fmt.Errorf("verbs: %w", refused)
+	}
+	return RemoteMemory{key, uint64(len(m.data))}, nil
+}
 
 // Bytes returns the memory itself.
 func (m *Memory) Bytes() []byte { return m.data }
@@ -70,7 +83,7 @@ func (m *Memory) Close() error {
 		return nil
 	}
 	var refused error
-	if err := m.h.do(func(frame.Time) { refused = m.h.node.NIC().Memory().Deregister(m.rkey) }); err != nil {
+	if err := m.h.do(func(frame.Time) { refused = m.h.node.NIC().Memory().Deregister(m.key) }); err != nil {
 		return nil // the host is closed, and its memory with it
 	}
 	return refused

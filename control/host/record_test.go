@@ -174,6 +174,10 @@ func (r *rig) exercise() {
 	}
 	r.command(0, &agent.Configure{Config: settings(conf, r.a[0].NIC().Config().MAC, 0), Document: document(conf)})
 	r.pass(30_000)
+	for range 10 { // whose Close, or the answer to it, was lost, asks again in a quarter of a second
+		r.now += 250 * frame.Millisecond
+		r.pass(200)
+	}
 	for _, x := range all {
 		if t := x.c.Transfer; t.State != agent.Ended || t.Err != nil || t.Received.Corrupt != 0 {
 			r.t.Errorf("to %v with %s: %v after %d messages: %v", t.To, t.CC, t.State, len(t.Samples), t.Err)

@@ -39,8 +39,8 @@ type Agent struct {
 	cfg   Config
 	nic   *hostnic.NIC
 	arena *frame.Arena
-	slots []slot // by the low bits of the queue pair's number
-	rand  frame.Rand
+	slots []slot        // by the low bits of the queue pair's number
+	draws hostnic.Draws // of what others are told
 
 	secret hostnic.Secret // of cookies
 
@@ -93,7 +93,7 @@ func New(cfg *Config, pool *frame.Pool) (*Agent, error) {
 		return nil, err
 	}
 	c.NIC = nic.Config()
-	return &Agent{cfg: c, nic: nic, arena: pool.Arena, slots: make([]slot, maxQPs), rand: frame.NewRand(c.NIC.Seed), secret: hostnic.NewSecret("cookies of the connection manager", c.NIC.Seed), due: frame.Never}, nil
+	return &Agent{cfg: c, nic: nic, arena: pool.Arena, slots: make([]slot, maxQPs), draws: hostnic.NewDraws("numbers of the connection manager", c.NIC.Seed), secret: hostnic.NewSecret("cookies of the connection manager", c.NIC.Seed), due: frame.Never}, nil
 }
 
 // complete returns the configuration with what was left out.

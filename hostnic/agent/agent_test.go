@@ -36,7 +36,8 @@ func newPair(t testing.TB, change func(i int, c *Config)) *pair {
 			NIC: hostnic.Config{
 				Name: "h", MAC: wire.MAC{2, 0, 0, 0, 0, byte(i + 1)}, Addr: netip.AddrFrom4([4]byte{10, 0, 0, byte(i + 1)}),
 				Rate: 1e9, Burst: 50 * frame.Microsecond, BaseRTT: 100 * frame.Microsecond, AckClass: -1, AckPauseClass: -1, Seed: uint64(i + 1),
-				Stack: &hostnic.StackConfig{Bits: 24, Port: Port},
+				RandomNumbers: true,
+				Stack:         &hostnic.StackConfig{Bits: 24, Port: Port},
 			},
 			Transport: transport.Config{RTOHigh: 5 * frame.Millisecond},
 		}

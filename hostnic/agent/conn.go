@@ -59,10 +59,10 @@ const (
 
 // Listener takes connections for a program.
 type Listener struct {
-	// Region is offered to whoever connects, under RKey: memory that is
-	// registered. It may be nil.
+	// Region is offered to whoever connects: memory that is registered under Key. It
+	// may be nil.
 	Region  []byte
-	RKey    uint32
+	Key     uint32
 	Backlog int                 // most that are open and not taken
 	Verbs   hostnic.VerbsConfig // of their queue pairs
 
@@ -76,7 +76,7 @@ var errHungUp = errors.New("the other end knows nothing of the connection any mo
 // Serve; nil: no longer. Those that are open stay.
 func (a *Agent) Listen(l *Listener) {
 	if l != nil {
-		l.region = Region{Data: l.Region, rkey: l.RKey, registered: true}
+		l.region = Region{Data: l.Region, key: l.Key, registered: true}
 	}
 	a.listener = l
 }
@@ -96,7 +96,7 @@ func (a *Agent) Dial(now frame.Time, c *Conn) error {
 	if _, err := a.nic.NextHop(c.To); err != nil {
 		return err
 	}
-	c.id, c.due, c.State = a.rand.Uint64(), now, Connecting
+	c.id, c.due, c.State = a.draws.Next(), now, Connecting
 	a.conns = append(a.conns, c)
 	a.wakeBy(now)
 	return nil
@@ -188,7 +188,7 @@ func (a *Agent) ask(now frame.Time, c *Conn) {
 		}
 		if err == nil {
 			cfg := hostnic.QPConfig{RemoteAddr: c.To, RemoteMAC: mac, Class: c.Class, Transport: *a.cfg.recovery(c.Recovery, c.Cap),
-				CC: c.New, INT: c.INT, INTProfile: a.cfg.INT, InitialPSN: uint32(a.rand.Uint64()) & 0xffffff, Verbs: c.verbs()}
+				CC: c.New, INT: c.INT, INTProfile: a.cfg.INT, InitialPSN: uint32(a.draws.Next()) & 0xffffff, Verbs: c.verbs()}
 			c.Local, err = a.nic.OpenQP(now, &cfg)
 			c.psn = cfg.InitialPSN
 		}
@@ -218,7 +218,7 @@ func patient(v hostnic.VerbsConfig) *hostnic.VerbsConfig {
 
 func (a *Agent) request(now frame.Time, c *Conn) {
 	a.reply(now, c.To, &message{kind: request, service: Memory, recovery: a.cfg.recovery(c.Recovery, 0).Kind().Code, telemetry: uint8(c.INT), class: c.Class,
-		id: c.id, qpn: c.Local, psn: c.psn, payload: uint32(a.cfg.NIC.Payload), cap: c.Cap, bytes: c.cookie, cc: c.CC})
+		id: c.id, qpn: c.Local, port: a.nic.SourcePort(c.Local), psn: c.psn, payload: uint32(a.cfg.NIC.Payload), cap: c.Cap, bytes: c.cookie, cc: c.CC})
 }
 
 // replied takes in what the passive end sends.
@@ -239,6 +239,7 @@ func (a *Agent) replied(now frame.Time, c *Conn, m *message) {
 			a.endConn(now, c, err)
 			return
 		}
+		a.nic.SetRemotePort(c.Local, m.port)
 		c.State, c.Remote, c.RKey, c.Size, c.tries, c.due = Running, m.qpn, m.rkey, m.size, 0, now+keepAlive
 		a.wakeBy(c.due)
 		a.list(c)

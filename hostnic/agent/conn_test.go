@@ -30,7 +30,7 @@ func (p *pair) listen(size int) *Listener {
 	p.t.Helper()
 	l := &Listener{Region: make([]byte, size), Backlog: 8}
 	var err error
-	if l.RKey, err = p.a[1].NIC().Memory().Register(0, l.Region, hostnic.RemoteRead|hostnic.RemoteWrite); err != nil {
+	if l.Key, err = p.a[1].NIC().Memory().Register(0, l.Region, hostnic.RemoteRead|hostnic.RemoteWrite); err != nil {
 		p.t.Fatal(err)
 	}
 	p.a[1].Listen(l)
@@ -71,7 +71,7 @@ func TestConn(t *testing.T) {
 			p.until("a connection", 5*frame.Second, func() bool { return c.State == Running })
 			d := p.accepted()
 			p.a[1].Take(l)
-			if c.Size != 10_000 || c.RKey == 0 || c.RKey == l.RKey || d.Remote != c.Local || c.Remote != d.Local {
+			if c.Size != 10_000 || c.RKey == 0 || c.RKey == l.Key || d.Remote != c.Local || c.Remote != d.Local {
 				t.Fatalf("%+v and %+v", c, d)
 			}
 			data := bytes.Repeat([]byte("0123456789"), 500)

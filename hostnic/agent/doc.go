@@ -34,15 +34,17 @@
 //	 5  service            32  R_key                     64  frames not as sent
 //	 6  recovery           36  class                     72  congestion control,
 //	 7  telemetry          37  reason                        16 bytes, 0 after it
-//	 8  number             38  0
+//	 8  number             38  UDP source port
 //	16  queue pair         40  bytes of a message, of the
 //	20  first PSN              region, or written to it
 //
 // Request and Challenge have the cookie where others have the bytes received.
 //
 // Numbers, keys and cookies are drawn from the seed of the NIC's configuration,
-// which is random in daemons. Who is not on the way between two hosts sees none
-// of them, and can neither open a queue pair in another host's name nor read
-// memory with one that is open. Who is on the way can do all: there is no
-// authentication, as there is none in RoCEv2.
+// which is random in daemons, so that those that a peer is told tell nothing of those
+// of others (hostnic.Draws). Request and Accept say from which UDP port the frames of
+// their queue pair come: others are none of it, whatever number they name. Who is not
+// on the way between two hosts sees none of this, and can neither open a queue pair in
+// another host's name, nor slow one down, nor read memory with one that is open. Who is
+// on the way can do all: there is no authentication, as there is none in RoCEv2.
 package agent

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"gswitch/frame"
+	"gswitch/hostnic"
 )
 
 // tell sends a datagram of the connection manager from one end to the other. A
@@ -196,6 +197,99 @@ func TestKeysOfSessions(t *testing.T) {
 		if err := p.a[1].NIC().Memory().Deregister(k); err == nil {
 			t.Error("a key outlives its session")
 		}
+	}
+	p.idle()
+}
+
+// A peer that is asked for a queue pair, and so is told numbers, computes from them
+// neither the seed of the one who asked nor what that tells others.
+func TestNumbersTellNoSecrets(t *testing.T) {
+	p := newPair(t, nil)
+	p.serve(0)
+	var told []uint64
+	p.lose = func(from int, b []byte) bool {
+		var m message
+		if from == 0 && b[12] == 8 && b[13] == 0 && b[23] == 17 && m.decode(b[42:min(len(b), 42+messageLen)]) == nil && m.kind == request {
+			told = append(told, m.id)
+		}
+		return false
+	}
+	p.finish(transfer(p, 100, 1))
+	victim, other, now := p.a[0], p.a[1].cfg.NIC.Addr, 10*cookieLife
+	if len(told) == 0 {
+		t.Fatal("no request was seen")
+	}
+	for _, id := range told {
+		// The state of xorshift64* that gave such a number, and the seeds behind it
+		// and the one before (frame.Rand).
+		s := id * inverse(2685821657736338717)
+		for range 2 {
+			s = unshift(s, 27, false)
+			s = unshift(s, 25, true)
+			s = unshift(s, 12, false)
+			z := unshift(s, 31, false) * inverse(0x94d049bb133111eb)
+			z = unshift(z, 27, false) * inverse(0xbf58476d1ce4e5b9)
+			seed := unshift(z, 30, false) - 0x9e3779b97f4a7c15
+			forger := Agent{secret: hostnic.NewSecret("cookies of the connection manager", seed)}
+			if seed == victim.cfg.NIC.Seed || forger.cookie(now, other, 7) == victim.cookie(now, other, 7) {
+				t.Fatalf("the number %#x of a request tells the seed %#x, and with it all cookies, keys and ports", id, seed)
+			}
+		}
+	}
+	p.lose = nil
+	p.idle()
+}
+
+// inverse returns the number that takes a product with an odd x back.
+func inverse(x uint64) uint64 {
+	y := x
+	for range 6 {
+		y *= 2 - x*y
+	}
+	return y
+}
+
+// unshift takes back x ^= x << n, or >> n.
+func unshift(x uint64, n int, left bool) uint64 {
+	y := x
+	for range 64 / n {
+		if left {
+			y = x ^ y<<n
+		} else {
+			y = x ^ y>>n
+		}
+	}
+	return y
+}
+
+// Both ends know which port the other one's frames come from: those from another one
+// are none of the queue pair, whatever their numbers.
+func TestPortsAreTold(t *testing.T) {
+	p := newPair(t, nil)
+	p.serve(1 << 20)
+	tr := transfer(p, 50_000, 20)
+	if err := p.a[0].Start(p.now, tr); err != nil {
+		t.Fatal(err)
+	}
+	p.run(frame.Second, func() bool { return len(tr.Samples) > 0 })
+	// What comes from another port, of either end, is refused at the other one.
+	for i, nic := range []*hostnic.NIC{p.a[0].NIC(), p.a[1].NIC()} {
+		refused := nic.Counts().Drops[frame.QPPeer]
+		p.lose = func(from int, b []byte) bool {
+			if from == 1-i && b[23] == 17 && be.Uint16(b[36:]) == 4791 {
+				be.PutUint16(b[34:], be.Uint16(b[34:])^1)
+			}
+			return false
+		}
+		p.pass(20 * frame.Millisecond)
+		if got := nic.Counts().Drops[frame.QPPeer]; got == refused {
+			t.Errorf("host %d takes frames from any port", i)
+		}
+	}
+	p.lose = nil
+	p.run(100*frame.Second, func() bool { return tr.State == Ended })
+	if tr.Err != nil || tr.Received != (Received{Bytes: 1_000_000, Messages: 20}) {
+		t.Errorf("%v: received %+v", tr.Err, tr.Received)
 	}
 	p.idle()
 }

@@ -73,6 +73,7 @@ type message struct {
 	telemetry uint8
 	class     uint8
 	reason    reason
+	port      uint16 // UDP source port of the frames of the queue pair, 0 unknown
 	id        uint64
 	qpn, psn  uint32
 	payload   uint32
@@ -106,6 +107,7 @@ func (m *message) encode(b *[messageLen]byte) {
 	be.PutUint32(b[28:], m.cap)
 	be.PutUint32(b[32:], m.rkey)
 	b[36], b[37] = m.class, uint8(m.reason)
+	be.PutUint16(b[38:], m.port)
 	be.PutUint64(b[40:], m.size)
 	be.PutUint64(b[48:], m.bytes)
 	be.PutUint64(b[56:], m.messages)
@@ -126,11 +128,11 @@ func (m *message) decode(b []byte) error {
 		}
 	}
 	*m = message{
-		kind: kind(b[4]), service: Service(b[5]), recovery: b[6], telemetry: b[7], class: b[36], reason: reason(b[37]),
+		kind: kind(b[4]), service: Service(b[5]), recovery: b[6], telemetry: b[7], class: b[36], reason: reason(b[37]), port: be.Uint16(b[38:]),
 		id: be.Uint64(b[8:]), qpn: be.Uint32(b[16:]), psn: be.Uint32(b[20:]), payload: be.Uint32(b[24:]), cap: be.Uint32(b[28:]),
 		rkey: be.Uint32(b[32:]), size: be.Uint64(b[40:]), bytes: be.Uint64(b[48:]), messages: be.Uint64(b[56:]), corrupt: be.Uint64(b[64:]), cc: string(name),
 	}
-	if m.kind < request || m.kind > challenge || m.service >= numServices || m.class > 7 || m.qpn >= 1<<24 || m.psn >= 1<<24 || b[38] != 0 || b[39] != 0 {
+	if m.kind < request || m.kind > challenge || m.service >= numServices || m.class > 7 || m.qpn >= 1<<24 || m.psn >= 1<<24 {
 		return errNotOurs
 	}
 	return nil

@@ -55,7 +55,7 @@ func (a *Agent) retire() {
 			}
 		}
 		// It was registered here, and only here it ends.
-		_ = a.nic.Memory().Deregister(r.rkey)
+		_ = a.nic.Memory().Deregister(r.key)
 		r.registered = false
 		return true
 	})

@@ -13,8 +13,8 @@ import (
 // Region is the memory that an agent serves to others.
 type Region struct {
 	Data       []byte
-	bytes      int // of one that was decoded and has no Data
-	rkey       uint32
+	bytes      int    // of one that was decoded and has no Data
+	key        uint32 // that it is registered under
 	registered bool
 }
 
@@ -64,11 +64,11 @@ const (
 // from then on, and may be served again as long as no other was.
 func (a *Agent) Serve(r *Region) error {
 	if r != nil && !r.registered {
-		rkey, err := a.nic.Memory().Register(0, r.Data, hostnic.RemoteRead|hostnic.RemoteWrite|hostnic.RemoteAtomic)
+		key, err := a.nic.Memory().Register(0, r.Data, hostnic.RemoteRead|hostnic.RemoteWrite|hostnic.RemoteAtomic)
 		if err != nil {
 			return err
 		}
-		r.rkey, r.registered = rkey, true
+		r.key, r.registered = key, true
 	}
 	if old := a.serving; old != nil && r != nil && old != r {
 		a.retired = append(a.retired, old)
@@ -175,19 +175,20 @@ func (a *Agent) open(now frame.Time, d *hostnic.Datagram, m *message) (*session,
 	if s.QPN, err = a.nic.OpenQP(now, &cfg); err != nil {
 		return nil, noRoom
 	}
-	if err = a.nic.ConnectQP(now, s.QPN, m.qpn); err == nil && m.service == Memory && serving.rkey != 0 {
-		s.key, err = a.nic.Memory().Grant(serving.rkey, s.QPN)
+	if err = a.nic.ConnectQP(now, s.QPN, m.qpn); err == nil && m.service == Memory && serving.key != 0 {
+		s.key, err = a.nic.Grant(serving.key, s.QPN)
 	}
 	if err != nil {
 		_ = a.nic.CloseQP(now, s.QPN)
 		return nil, noRoom
 	}
+	a.nic.SetRemotePort(s.QPN, m.port)
 	if l != nil {
 		a.opened(s, m)
 	} else {
 		a.slots[s.QPN&(maxQPs-1)] = slot{qpn: s.QPN, s: s}
 	}
-	s.answer = message{kind: accept, service: m.service, id: m.id, qpn: s.QPN, psn: m.psn, payload: m.payload, class: m.class}
+	s.answer = message{kind: accept, service: m.service, id: m.id, qpn: s.QPN, port: a.nic.SourcePort(s.QPN), psn: m.psn, payload: m.payload, class: m.class}
 	if m.service == Memory {
 		s.answer.rkey, s.answer.size = s.key, uint64(len(serving.Data))
 	}
@@ -294,10 +295,6 @@ func (a *Agent) checkRegion(now frame.Time, s *session) {
 func (a *Agent) endSession(now frame.Time, s *session) {
 	if !s.Closed {
 		s.Closed = true
-		if s.key != 0 {
-			// It may have ended with its region.
-			_ = a.nic.Memory().Deregister(s.key)
-		}
 		if s.conn != nil {
 			a.endConn(now, s.conn, nil)
 		} else {

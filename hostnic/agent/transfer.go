@@ -117,7 +117,7 @@ func (a *Agent) Start(now frame.Time, t *Transfer) error {
 	if _, err := a.nic.NextHop(t.To); err != nil {
 		return err
 	}
-	t.id, t.Started, t.due = a.rand.Uint64(), now, now
+	t.id, t.Started, t.due = a.draws.Next(), now, now
 	t.Samples = slices.Grow(t.Samples, t.Count)
 	a.started++
 	t.Number = a.started
@@ -162,7 +162,7 @@ func (a *Agent) connect(now frame.Time, t *Transfer) {
 		}
 		if err == nil {
 			cfg := hostnic.QPConfig{RemoteAddr: t.To, RemoteMAC: mac, Class: t.Class, Transport: *a.cfg.recovery(t.Recovery, t.Cap),
-				CC: t.watched(a), INT: t.INT, INTProfile: a.cfg.INT, InitialPSN: uint32(a.rand.Uint64()) & 0xffffff}
+				CC: t.watched(a), INT: t.INT, INTProfile: a.cfg.INT, InitialPSN: uint32(a.draws.Next()) & 0xffffff}
 			if t.Service == Memory {
 				cfg.Verbs = &hostnic.VerbsConfig{Retries: memoryRetries}
 			}
@@ -181,7 +181,7 @@ func (a *Agent) connect(now frame.Time, t *Transfer) {
 		return
 	}
 	a.reply(now, t.To, &message{kind: request, service: t.Service, recovery: a.cfg.recovery(t.Recovery, 0).Kind().Code, telemetry: uint8(t.INT), class: t.Class,
-		id: t.id, qpn: t.Local, psn: t.psn, payload: uint32(a.cfg.NIC.Payload), cap: t.Cap, size: t.Size, bytes: t.cookie, cc: t.CC})
+		id: t.id, qpn: t.Local, port: a.nic.SourcePort(t.Local), psn: t.psn, payload: uint32(a.cfg.NIC.Payload), cap: t.Cap, size: t.Size, bytes: t.cookie, cc: t.CC})
 	t.due = now + retry
 }
 
@@ -204,6 +204,7 @@ func (a *Agent) answered(now frame.Time, t *Transfer, m *message) {
 			a.finish(now, t, err)
 			return
 		}
+		a.nic.SetRemotePort(t.Local, m.port)
 		t.State, t.Remote, t.rkey, t.Opened, t.progress = Running, m.qpn, m.rkey, now, now
 		a.run(now, t)
 		a.wakeBy(t.due)

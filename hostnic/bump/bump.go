@@ -20,12 +20,12 @@ type Bump struct {
 	arena  *frame.Arena
 	pool   *frame.Pool
 	parser *wire.Parser
-	rand   frame.Rand
+	draws  hostnic.Draws // of what others are told
 
-	incarnation uint64
-	mac         uint64 // of the host, 0 while it has sent nothing
-	macSeen     frame.Time
-	segment     [2]uint16 // largest TCP segments: IPv4, IPv6
+	starts  hostnic.Secret // of this start, as each peer is told it
+	mac     uint64         // of the host, 0 while it has sent nothing
+	macSeen frame.Time
+	segment [2]uint16 // largest TCP segments: IPv4, IPv6
 
 	up      frame.FIFO // towards the kernel
 	upMost  int
@@ -67,11 +67,10 @@ func New(cfg *Config, pool *frame.Pool) (*Bump, error) {
 		return nil, err
 	}
 	b := &Bump{cfg: c, nic: nic, arena: pool.Arena, pool: pool, parser: wire.NewParser(wire.NewHasher(c.NIC.Seed, false)),
-		rand: frame.NewRand(c.NIC.Seed), innerUp: true, upMost: max(64, pool.Chunks()/4), due: frame.Never, scanAt: frame.Never,
+		draws: hostnic.NewDraws("numbers of channels", c.NIC.Seed), starts: hostnic.NewSecret("incarnations of a bump", c.NIC.Seed), innerUp: true, upMost: max(64, pool.Chunks()/4), due: frame.Never, scanAt: frame.Never,
 		byQP: make([]int32, 1<<max(8, bits.Len(uint(c.NIC.MaxQPs-1)))), channels: make([]channel, 0, c.NIC.MaxQPs), peers: make([]peer, 0, maxPeers),
 		tooBigs: allowance{every: 10 * frame.Millisecond, most: 10}, resets: allowance{every: frame.Millisecond, most: 32}}
-	b.incarnation = b.rand.Uint64() | 1
-	b.byKey, b.byAddr = newTable(c.NIC.MaxQPs, b.rand.Uint64()), newTable(maxPeers, b.rand.Uint64())
+	b.byKey, b.byAddr = newTable(c.NIC.MaxQPs, b.draws.Next()), newTable(maxPeers, b.draws.Next())
 	b.mac = c.MAC.Uint64()
 	b.up.Init()
 	b.setSegments()

@@ -71,7 +71,7 @@ func (b *Bump) channelOf(qpn uint32) int {
 
 // openChannel asks a peer for a channel. It returns -1 if there is no room.
 func (b *Bump) openChannel(now frame.Time, k key, peer int, mac wire.MAC, rule *Rule) int {
-	c := channel{key: k, state: opening, active: true, peer: peer, id: b.rand.Uint64(), psn: uint32(b.rand.Uint64()) & 0xffffff,
+	c := channel{key: k, state: opening, active: true, peer: peer, id: b.draws.Next(), psn: uint32(b.draws.Next()) & 0xffffff,
 		mac: mac.Uint64(), packet: b.cfg.packet(!k.v6, rule.Telemetry), rule: *rule}
 	id := b.addChannel(now, &c, b.cfg.Transport)
 	if id >= 0 {
@@ -151,7 +151,7 @@ func (b *Bump) endsOf(c *channel) ends {
 func (b *Bump) askToOpen(now frame.Time, id int) {
 	c := &b.channels[id]
 	t := &b.cfg.Transport
-	b.answer(now, b.endsOf(c), &message{kind: open, to: b.peers[c.peer].incarnation, id: c.id, qpn: c.qpn, psn: c.psn, proto: c.key.proto, host: c.key.host,
+	b.answer(now, b.endsOf(c), &message{kind: open, to: b.peers[c.peer].incarnation, id: c.id, qpn: c.qpn, port: b.nic.SourcePort(c.qpn), psn: c.psn, proto: c.key.proto, host: c.key.host,
 		lport: uint16(c.key.ports >> 16), rport: uint16(c.key.ports), packet: uint32(c.packet), cap: t.Cap, recovery: t.Kind().Code,
 		telemetry: uint8(c.rule.Telemetry), class: c.rule.Class, cc: c.rule.CC})
 	c.due = now + openAgain<<c.tries
@@ -185,7 +185,7 @@ func (b *Bump) asksToOpen(now frame.Time, i int, k *key, at ends, m *message) {
 		}
 	}
 	c := &b.channels[id]
-	b.answer(now, at, &message{kind: accept, to: m.from, id: m.id, peer: m.qpn, qpn: c.qpn, packet: uint32(c.packet)})
+	b.answer(now, at, &message{kind: accept, to: m.from, id: m.id, peer: m.qpn, qpn: c.qpn, port: b.nic.SourcePort(c.qpn), packet: uint32(c.packet)})
 }
 
 // takeChannel makes the passive end of a channel.
@@ -218,6 +218,7 @@ func (b *Bump) takeChannel(now frame.Time, i int, k *key, at ends, m *message) (
 		return -1, noRoom
 	}
 	_ = b.nic.ConnectQP(now, b.channels[id].qpn, m.qpn) // it was just opened
+	b.nic.SetRemotePort(b.channels[id].qpn, m.port)
 	return id, 0
 }
 
@@ -264,6 +265,7 @@ func (b *Bump) accepted(now frame.Time, i int, m *message) {
 		b.dropChannel(now, id)
 		return
 	}
+	b.nic.SetRemotePort(c.qpn, m.port)
 	c.state, c.remote, c.packet, c.due, c.tries = opened, m.qpn, min(c.packet, int(m.packet)), frame.Never, 0
 	c.opened, c.last, c.moved = now, now, now
 }
@@ -303,11 +305,12 @@ func (b *Bump) closeAnswered(now frame.Time, i int, m *message) {
 	c.state, c.last, c.due, c.tries = opened, now, frame.Never, 0
 }
 
-// wasReset ends a channel whose other end is not there. The peer proved its
-// incarnation before, so it is not one that has just started.
+// wasReset ends a channel whose other end is not there: the datagram names queue pair
+// and port of a frame of it. The peer proved its incarnation before, so it is not one
+// that has just started.
 func (b *Bump) wasReset(now frame.Time, i int, m *message) {
 	for id := range b.channels {
-		if c := &b.channels[id]; c.state >= opened && c.peer == i && c.remote == m.peer {
+		if c := &b.channels[id]; c.state >= opened && c.peer == i && c.remote == m.peer && b.nic.SourcePort(c.qpn) == m.port {
 			b.count.Lost++
 			b.dropChannel(now, id)
 			return

@@ -27,13 +27,15 @@
 //	 5  reason          40  channel              packet may have 78  class
 //	 6  protocol        48  queue pair       72  cap, packets    80  congestion control,
 //	 7  of the host     52  queue pair                               16 bytes
-//	 8  incarnation     56  port                                 96  0
-//	16  and the other's 58  port
+//	 8  incarnation     56  port             60  UDP source      96  0
+//	16  and the other's 58  port                 port of frames
 //
 // Hello asks with a number, Welcome gives it back with one of its own, Confirm
 // gives that back: only who proves by a number that it is there now can make
 // its incarnation known, so that datagrams of an earlier one that come late do
-// nothing. With a new incarnation all channels of the old one are dropped.
+// nothing. With a new incarnation all channels of the old one are dropped. Each peer
+// is told another incarnation of the same start: who knows that which it was told
+// itself cannot speak in the name of another peer.
 //
 //	opener                        other end
 //	Open       ->                 tuple, queue pair, first PSN, formats

@@ -45,6 +45,7 @@ type message struct {
 	qpn, peer   uint32
 	lport       uint16
 	rport       uint16
+	port        uint16 // UDP source port of the frames of qpn, 0 unknown
 	psn         uint32
 	packet      uint32
 	cap         uint32
@@ -81,6 +82,7 @@ func (m *message) encode(b *[messageLen]byte) {
 	be.PutUint32(b[52:], m.peer)
 	be.PutUint16(b[56:], m.lport)
 	be.PutUint16(b[58:], m.rport)
+	be.PutUint16(b[60:], m.port)
 	be.PutUint32(b[64:], m.psn)
 	be.PutUint32(b[68:], m.packet)
 	be.PutUint32(b[72:], m.cap)
@@ -100,13 +102,13 @@ func (m *message) decode(b []byte) error {
 	name, rest, _ := bytes.Cut(b[ccAt:ccAt+ccLen], []byte{0})
 	*m = message{
 		kind: kind(b[4]), reason: b[5], proto: b[6], host: b[7] == 1, from: be.Uint64(b[8:]), to: be.Uint64(b[16:]), nonce: be.Uint64(b[24:]), echo: be.Uint64(b[32:]),
-		id: be.Uint64(b[40:]), qpn: be.Uint32(b[48:]), peer: be.Uint32(b[52:]), lport: be.Uint16(b[56:]), rport: be.Uint16(b[58:]), psn: be.Uint32(b[64:]),
+		id: be.Uint64(b[40:]), qpn: be.Uint32(b[48:]), peer: be.Uint32(b[52:]), lport: be.Uint16(b[56:]), rport: be.Uint16(b[58:]), port: be.Uint16(b[60:]), psn: be.Uint32(b[64:]),
 		packet: be.Uint32(b[68:]), cap: be.Uint32(b[72:]), recovery: b[76], telemetry: b[77], class: b[78], cc: string(name),
 	}
 	switch {
 	case m.kind < hello || m.kind >= numKinds || b[7] > 1 || m.class > 7 || m.qpn >= 1<<24 || m.peer >= 1<<24 || m.psn >= 1<<24 || m.from == 0:
 		return errNotOurs
-	case !zero(rest) || !zero(b[60:64]) || b[79] != 0 || !zero(b[ccAt+ccLen:]):
+	case !zero(rest) || !zero(b[62:64]) || b[79] != 0 || !zero(b[ccAt+ccLen:]):
 		return errNotOurs
 	}
 	return nil

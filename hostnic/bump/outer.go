@@ -49,7 +49,7 @@ func (b *Bump) channelFrame(now frame.Time, r frame.Ref, m *frame.Meta, p []byte
 	if id < 0 {
 		if h.Opcode() == wire.RCSendOnly && b.resets.take(now) {
 			b.count.ResetsSent++
-			b.answer(now, endsOf(m, p), &message{kind: reset, peer: h.DestQP()})
+			b.answer(now, endsOf(m, p), &message{kind: reset, peer: h.DestQP(), port: m.SrcPort})
 		}
 		b.drop(r, frame.QPStale)
 		return

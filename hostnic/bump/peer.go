@@ -58,6 +58,14 @@ func endsOf(m *frame.Meta, p []byte) ends {
 	return ends{ip.DstAddr(), ip.SrcAddr(), mac}
 }
 
+// incarnation is the number by which a peer knows this start of ours from those
+// before. Each is told another one: what one of them is told is no use in the name of
+// another.
+func (b *Bump) incarnation(to netip.Addr) uint64 {
+	ip := to.As16()
+	return b.starts.Of(be.Uint64(ip[:]), be.Uint64(ip[8:])) | 1
+}
+
 // find returns the peer at the remote address of k, -1 if there is none.
 func (b *Bump) find(k *key) int {
 	r := k.remoteOf()
@@ -121,7 +129,7 @@ func (b *Bump) newPeer(now frame.Time, k key) int {
 func (b *Bump) ask(now frame.Time, i int) {
 	p := &b.peers[i]
 	if p.number == 0 {
-		p.number = b.rand.Uint64() | 1
+		p.number = b.draws.Next() | 1
 	}
 	p.tries++
 	p.due = now + askAgain
@@ -219,7 +227,7 @@ func (b *Bump) say(now frame.Time, i int, k *key, at ends, m *message) {
 	switch m.kind {
 	case hello:
 		if p.number == 0 {
-			p.number, p.tries, p.due = b.rand.Uint64()|1, askTries-1, now+askAgain
+			p.number, p.tries, p.due = b.draws.Next()|1, askTries-1, now+askAgain
 			b.wakeBy(p.due)
 		}
 		b.answer(now, at, &message{kind: welcome, to: m.from, nonce: p.number, echo: m.nonce})
@@ -233,14 +241,14 @@ func (b *Bump) say(now frame.Time, i int, k *key, at ends, m *message) {
 		b.answer(now, at, &message{kind: confirm, to: m.from, echo: m.nonce})
 		return
 	case confirm:
-		if p.number == 0 || m.echo != p.number || m.to != b.incarnation {
+		if p.number == 0 || m.echo != p.number || m.to != b.incarnation(at.remote) {
 			b.count.Stale++
 			return
 		}
 		b.adopt(now, i, m.from, at)
 		return
 	}
-	if p.state != known || m.from != p.incarnation || m.to != b.incarnation && m.kind != reset {
+	if p.state != known || m.from != p.incarnation || m.to != b.incarnation(at.remote) && m.kind != reset {
 		b.contradicts(now, i, at)
 		return
 	}
@@ -280,7 +288,7 @@ func (b *Bump) answer(now frame.Time, at ends, m *message) {
 		b.count.Drops[frame.ArenaExhausted]++
 		return
 	}
-	m.from = b.incarnation
+	m.from = b.incarnation(at.remote)
 	m.encode(&b.out)
 	fm := b.arena.Reset(r)
 	const size = wire.UDPLen + messageLen

@@ -1,0 +1,66 @@
+package hostnic
+
+import "math/bits"
+
+// numbering of queue pairs: the low bits are the index, those above a
+// generation, so that a late frame to one that was closed finds no other.
+type numbering struct {
+	bits   uint
+	gens   []uint16 // by index, of the present or next use
+	random bool
+	secret Secret
+	uses   []uint16 // by index, with random
+}
+
+func newNumbering(qps int) numbering {
+	return numbering{bits: uint(max(8, bits.Len(uint(qps-1))))}
+}
+
+func (g *numbering) number(i uint32) uint32 { return uint32(g.gens[i])<<g.bits | i }
+
+// add makes room for one more index. The first generation is 1, so that the
+// numbers 0 and 1 of the management queue pairs do not occur.
+func (g *numbering) add() {
+	g.gens = append(g.gens, 1)
+	if g.random {
+		g.uses = append(g.uses, 0)
+		g.renew(uint32(len(g.gens) - 1))
+	}
+}
+
+// renew moves to the next generation. The last is left out, so that 0xffffff does
+// not occur (IBTA 9.2.3). With random, generations come in an order that nobody can
+// know who does not know the secret, and each comes once before one comes again.
+func (g *numbering) renew(i uint32) {
+	last := uint32(1)<<(24-g.bits) - 1
+	if !g.random {
+		if g.gens[i]++; uint32(g.gens[i]) >= last {
+			g.gens[i] = 1
+		}
+		return
+	}
+	for {
+		g.uses[i]++
+		gen := g.shuffled(i, uint32(g.uses[i])&last)
+		if gen != 0 && gen != last {
+			g.gens[i] = uint16(gen)
+			return
+		}
+	}
+}
+
+// shuffled returns x as the secret permutes the generations of an index: four
+// rounds of a Feistel network (Luby and Rackoff, SIAM Journal on Computing 1988).
+func (g *numbering) shuffled(i, x uint32) uint32 {
+	low := (24 - g.bits) / 2
+	high := 24 - g.bits - low
+	l, r := x>>low, x&(1<<low-1)
+	for round := range uint64(4) {
+		if round%2 == 0 {
+			l ^= uint32(g.secret.Of(uint64(i), round, uint64(r))) & (1<<high - 1)
+		} else {
+			r ^= uint32(g.secret.Of(uint64(i), round, uint64(l))) & (1<<low - 1)
+		}
+	}
+	return l<<low | r
+}
