@@ -179,13 +179,47 @@ func TestSize(t *testing.T) {
 	rpc := w.logs()
 	size := func(l []*Log) float64 { return float64(len(l[0].Events) + len(l[1].Events)) }
 	perPacket := size(bulk) / float64(bulk[0].Packets+bulk[1].Packets) * 2 // each packet is in both ends' counts
-	t.Logf("bulk %.3f bytes a packet, messages of 4 KB %.1f bytes each", perPacket, size(rpc)/messages)
+	calls := size(rpc)
+	for _, l := range rpc {
+		calls -= float64(withoutCalls(t, l))
+	}
+	t.Logf("bulk %.3f bytes a packet, messages of 4 KB %.1f bytes each, of which their calls are %.1f", perPacket, size(rpc)/messages, calls/messages)
+	if calls/messages > 3 {
+		t.Errorf("the calls of a message take %.1f bytes", calls/messages)
+	}
 	if perPacket > 0.5 {
 		t.Errorf("bulk traffic takes %.2f bytes a packet", perPacket)
 	}
 	if each := size(rpc) / messages; each > 15 {
 		t.Errorf("a message of 4 KB takes %.1f bytes", each)
 	}
+}
+
+// withoutCalls is the size of a record without what the application did.
+func withoutCalls(t *testing.T, l *Log) int {
+	t.Helper()
+	b, err := l.unpack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var in, out guess
+	var raw, packed []byte
+	z, dt := new(Zipper), frame.Time(0)
+	for len(b) > 0 {
+		var e entry
+		if e, b, err = in.read(b); err != nil {
+			t.Fatal(err)
+		}
+		if e.dt += dt; e.kind == Write || e.kind == Read {
+			dt = e.dt
+			continue
+		}
+		dt = 0
+		if raw = out.append(raw, e); len(raw) >= chunk {
+			packed, raw = z.pack(packed, raw), raw[:0]
+		}
+	}
+	return len(z.pack(packed, raw))
 }
 
 // Identifications wrap, and what is out of order is told from what is lost.

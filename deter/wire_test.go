@@ -74,12 +74,16 @@ func (b both) Next(now frame.Time, s *tcp.Segment) {
 	}
 }
 
-func newWires(t testing.TB, cfg tcp.Config, alone bool) *wires { return connect(t, cfg, alone, 0) }
+func newWires(t testing.TB, cfg tcp.Config, alone bool) *wires {
+	return connect(t, cfg, alone, 0, func(w *wires, end int) stack.Tap { return both{w.recs[end], w, end} })
+}
 
 // newSlow is newWires with an application that reads at a rate.
-func newSlow(t testing.TB, cfg tcp.Config, rate uint64) *wires { return connect(t, cfg, false, rate) }
+func newSlow(t testing.TB, cfg tcp.Config, rate uint64) *wires {
+	return connect(t, cfg, false, rate, func(w *wires, end int) stack.Tap { return both{w.recs[end], w, end} })
+}
 
-func connect(t testing.TB, cfg tcp.Config, alone bool, rate uint64) *wires {
+func connect(t testing.TB, cfg tcp.Config, alone bool, rate uint64, tap func(w *wires, end int) stack.Tap) *wires {
 	a, err := frame.NewArena(make([]byte, 4096*2048), 2048, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +97,7 @@ func connect(t testing.TB, cfg tcp.Config, alone bool, rate uint64) *wires {
 		w.recs[i] = NewRecorder(Header{Name: "test", Alone: alone}, 64<<20, new(Zipper))
 	}
 	for i := 1; i >= 0; i-- {
-		o := stack.Options{TCP: cfg, Remote: addr[1-i], LocalPort: uint16(40000 + i), RemotePort: uint16(40001 - i), ISS: 0xfffffff0, ReadRate: rate * uint64(i), Tap: both{w.recs[i], w, i}}
+		o := stack.Options{TCP: cfg, Remote: addr[1-i], LocalPort: uint16(40000 + i), RemotePort: uint16(40001 - i), ISS: 0xfffffff0, ReadRate: rate * uint64(i), Tap: tap(w, i)}
 		open := w.stacks[i].Listen
 		if i == 0 {
 			open = w.stacks[i].Dial
