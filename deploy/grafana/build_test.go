@@ -22,7 +22,7 @@ func newDashboard(name, title, description string, vars ...variable) *builder {
 	return &builder{d: dashboard{
 		UID: "gswitch-" + name, Title: title, Description: description, Tags: []string{"gswitch"},
 		SchemaVersion: schemaVersion, Editable: true, GraphTooltip: 1, Refresh: "10s", Time: timeRange{"now-30m", "now"}, Timezone: "browser",
-		Links:       []dashLink{{Type: "dashboards", Title: "gswitch", Tags: []string{"gswitch"}, IncludeVars: true, KeepTime: true}},
+		Links:       []dashLink{{Type: "dashboards", Title: "gswitch", Icon: "external link", Tags: []string{"gswitch"}, IncludeVars: true, KeepTime: true}},
 		Annotations: annotations{[]annotation{alerts, reloads}},
 		Templating:  templating{append([]variable{{Name: "datasource", Label: "Prometheus", Type: "datasource", Query: "prometheus", Refresh: 1}}, vars...)},
 	}}
@@ -59,7 +59,7 @@ func (b *builder) newLine() { b.x, b.y, b.h = 0, b.y+b.h, 0 }
 
 func (b *builder) row(title string) {
 	b.newLine()
-	b.place(&panel{Type: "row", Title: title, Collapsed: new(bool)}, columns, 1)
+	b.place(&panel{Type: "row", Title: title, Collapsed: new(bool), Panels: &[]*panel{}}, columns, 1)
 	b.newLine()
 }
 

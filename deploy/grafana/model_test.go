@@ -32,8 +32,12 @@ type dashLink struct {
 	Type        string   `json:"type"`
 	Title       string   `json:"title"`
 	Tags        []string `json:"tags"`
+	Icon        string   `json:"icon"`
+	Tooltip     string   `json:"tooltip"`
 	IncludeVars bool     `json:"includeVars"`
 	KeepTime    bool     `json:"keepTime"`
+	AsDropdown  bool     `json:"asDropdown"`
+	TargetBlank bool     `json:"targetBlank"`
 }
 
 type templating struct {
@@ -91,6 +95,7 @@ type panel struct {
 	Description     string           `json:"description,omitempty"`
 	GridPos         gridPos          `json:"gridPos"`
 	Collapsed       *bool            `json:"collapsed,omitempty"` // of rows
+	Panels          *[]*panel        `json:"panels,omitempty"`    // of rows: those of one that is collapsed
 	Datasource      *datasource      `json:"datasource,omitempty"`
 	Targets         []target         `json:"targets,omitempty"`
 	FieldConfig     *fieldConfig     `json:"fieldConfig,omitempty"`
