@@ -44,3 +44,33 @@ func TestShowLimits(t *testing.T) {
 	g.stop()
 	d.stop(l.sw)
 }
+
+// A daemon of bumps tells the same of what it bounds.
+func TestShowLimitsOfBumps(t *testing.T) {
+	n := newBumpNet(t, 2, 2)
+	eventually(t, "a channel is open and counted", func() error {
+		n.hosts[0].pings(t, "10.0.0.2", 1)
+		seen := map[string]*api.Limit{}
+		for _, e := range asked(n.bumps[0], &api.Limits{}, "show", "limits").Limits {
+			seen[e.Name] = e
+		}
+		for name, limit := range map[string]uint64{"packets that wait in channels": 0, "channels of five-tuples": 512, "channels of hosts": 512, "peers": 1024} {
+			if e := seen[name]; e == nil || e.Switch != "b0" || e.Limit == 0 || limit > 0 && e.Limit != limit {
+				t.Fatalf("%s: %v", name, e)
+			}
+		}
+		if seen["peers"].Used != 1 || seen["channels of five-tuples"].Used+seen["channels of hosts"].Used == 0 {
+			return fmt.Errorf("%v", seen)
+		}
+		return nil
+	})
+	out := strings.Join(strings.Fields(n.bumps[0].do("show", "limits")), " ")
+	for _, want := range []string{"connections at " + n.bumps[0].socket, "packet memory", "captures", "open files", "requests under way", "lines of the log in the last second"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if out, code := n.bumps[0].try("show", "limits", "--host", "nobody"); code == 0 || !strings.Contains(out, `there is no host "nobody"`) {
+		t.Errorf("limits of nobody: exit code %d\n%s", code, out)
+	}
+}

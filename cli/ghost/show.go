@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
 
@@ -44,7 +45,15 @@ func (a *app) showCommand() *cobra.Command {
 		return out, err
 	}
 	limits := func(ctx context.Context, c api.HostClient) (*api.Limits, error) {
-		return c.ListLimits(ctx, &api.ListHostsRequest{Host: a.host})
+		m, err := c.ListLimits(ctx, &api.ListHostsRequest{Host: a.host})
+		if connect.CodeOf(err) != connect.CodeUnimplemented {
+			return m, err
+		}
+		address, err := a.bumps() // it is a daemon of bumps
+		if err != nil {
+			return nil, err
+		}
+		return control.DialTransparent(address, a.show).ListLimits(ctx, &api.ListBumpsRequest{Host: a.host})
 	}
 	return cli.Group("show", "Show state and counters", `  ghost show host
   ghost show flows

@@ -47,6 +47,8 @@ const (
 	TransparentListChannelsProcedure = "/gswitch.v1.Transparent/ListChannels"
 	// TransparentApplyProcedure is the fully-qualified name of the Transparent's Apply RPC.
 	TransparentApplyProcedure = "/gswitch.v1.Transparent/Apply"
+	// TransparentListLimitsProcedure is the fully-qualified name of the Transparent's ListLimits RPC.
+	TransparentListLimitsProcedure = "/gswitch.v1.Transparent/ListLimits"
 )
 
 // TransparentClient is a client for the gswitch.v1.Transparent service.
@@ -54,6 +56,8 @@ type TransparentClient interface {
 	ListBumps(context.Context, *ListBumpsRequest) (*Bumps, error)
 	ListChannels(context.Context, *ListChannelsRequest) (*Channels, error)
 	Apply(context.Context, *ApplyRequest) (*ApplyResponse, error)
+	// What is bounded, how much of it is in use, and how often something was refused.
+	ListLimits(context.Context, *ListBumpsRequest) (*Limits, error)
 }
 
 // NewTransparentClient constructs a client for the gswitch.v1.Transparent service. By default, it
@@ -87,6 +91,13 @@ func NewTransparentClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(transparentMethods.ByName("Apply")),
 			connect.WithClientOptions(opts...),
 		),
+		listLimits: connect.NewClient[ListBumpsRequest, Limits](
+			httpClient,
+			baseURL+TransparentListLimitsProcedure,
+			connect.WithSchema(transparentMethods.ByName("ListLimits")),
+			connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -95,6 +106,7 @@ type transparentClient struct {
 	listBumps    *connect.Client[ListBumpsRequest, Bumps]
 	listChannels *connect.Client[ListChannelsRequest, Channels]
 	apply        *connect.Client[ApplyRequest, ApplyResponse]
+	listLimits   *connect.Client[ListBumpsRequest, Limits]
 }
 
 // ListBumps calls gswitch.v1.Transparent.ListBumps.
@@ -124,11 +136,22 @@ func (c *transparentClient) Apply(ctx context.Context, req *ApplyRequest) (*Appl
 	return nil, err
 }
 
+// ListLimits calls gswitch.v1.Transparent.ListLimits.
+func (c *transparentClient) ListLimits(ctx context.Context, req *ListBumpsRequest) (*Limits, error) {
+	response, err := c.listLimits.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // TransparentHandler is an implementation of the gswitch.v1.Transparent service.
 type TransparentHandler interface {
 	ListBumps(context.Context, *ListBumpsRequest) (*Bumps, error)
 	ListChannels(context.Context, *ListChannelsRequest) (*Channels, error)
 	Apply(context.Context, *ApplyRequest) (*ApplyResponse, error)
+	// What is bounded, how much of it is in use, and how often something was refused.
+	ListLimits(context.Context, *ListBumpsRequest) (*Limits, error)
 }
 
 // NewTransparentHandler builds an HTTP handler from the service implementation. It returns the path
@@ -158,6 +181,13 @@ func NewTransparentHandler(svc TransparentHandler, opts ...connect.HandlerOption
 		connect.WithSchema(transparentMethods.ByName("Apply")),
 		connect.WithHandlerOptions(opts...),
 	)
+	transparentListLimitsHandler := connect.NewUnaryHandlerSimple(
+		TransparentListLimitsProcedure,
+		svc.ListLimits,
+		connect.WithSchema(transparentMethods.ByName("ListLimits")),
+		connect.WithIdempotency(connect.IdempotencyNoSideEffects),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/gswitch.v1.Transparent/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case TransparentListBumpsProcedure:
@@ -166,6 +196,8 @@ func NewTransparentHandler(svc TransparentHandler, opts ...connect.HandlerOption
 			transparentListChannelsHandler.ServeHTTP(w, r)
 		case TransparentApplyProcedure:
 			transparentApplyHandler.ServeHTTP(w, r)
+		case TransparentListLimitsProcedure:
+			transparentListLimitsHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -185,4 +217,8 @@ func (UnimplementedTransparentHandler) ListChannels(context.Context, *ListChanne
 
 func (UnimplementedTransparentHandler) Apply(context.Context, *ApplyRequest) (*ApplyResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Transparent.Apply is not implemented"))
+}
+
+func (UnimplementedTransparentHandler) ListLimits(context.Context, *ListBumpsRequest) (*Limits, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("gswitch.v1.Transparent.ListLimits is not implemented"))
 }

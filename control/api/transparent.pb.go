@@ -1105,11 +1105,13 @@ const file_transparent_proto_rawDesc = "" +
 	"\n" +
 	"queue_pair\x18\x18 \x01(\rR\tqueuePair\x122\n" +
 	"\tinternals\x18\x19 \x03(\v2\x14.gswitch.v1.InternalR\tinternals\x12\x14\n" +
-	"\x05acked\x18\x1a \x01(\x04R\x05acked2\xda\x01\n" +
+	"\x05acked\x18\x1a \x01(\x04R\x05acked2\x9f\x02\n" +
 	"\vTransparent\x12A\n" +
 	"\tListBumps\x12\x1c.gswitch.v1.ListBumpsRequest\x1a\x11.gswitch.v1.Bumps\"\x03\x90\x02\x01\x12J\n" +
 	"\fListChannels\x12\x1f.gswitch.v1.ListChannelsRequest\x1a\x14.gswitch.v1.Channels\"\x03\x90\x02\x01\x12<\n" +
-	"\x05Apply\x12\x18.gswitch.v1.ApplyRequest\x1a\x19.gswitch.v1.ApplyResponseB\x19Z\x17gswitch/control/api;apib\x06proto3"
+	"\x05Apply\x12\x18.gswitch.v1.ApplyRequest\x1a\x19.gswitch.v1.ApplyResponse\x12C\n" +
+	"\n" +
+	"ListLimits\x12\x1c.gswitch.v1.ListBumpsRequest\x1a\x12.gswitch.v1.Limits\"\x03\x90\x02\x01B\x19Z\x17gswitch/control/api;apib\x06proto3"
 
 var (
 	file_transparent_proto_rawDescOnce sync.Once
@@ -1136,6 +1138,7 @@ var file_transparent_proto_goTypes = []any{
 	(*Internal)(nil),            // 8: gswitch.v1.Internal
 	(*ApplyRequest)(nil),        // 9: gswitch.v1.ApplyRequest
 	(*ApplyResponse)(nil),       // 10: gswitch.v1.ApplyResponse
+	(*Limits)(nil),              // 11: gswitch.v1.Limits
 }
 var file_transparent_proto_depIdxs = []int32{
 	2,  // 0: gswitch.v1.Bumps.bumps:type_name -> gswitch.v1.BumpStatus
@@ -1146,11 +1149,13 @@ var file_transparent_proto_depIdxs = []int32{
 	0,  // 5: gswitch.v1.Transparent.ListBumps:input_type -> gswitch.v1.ListBumpsRequest
 	4,  // 6: gswitch.v1.Transparent.ListChannels:input_type -> gswitch.v1.ListChannelsRequest
 	9,  // 7: gswitch.v1.Transparent.Apply:input_type -> gswitch.v1.ApplyRequest
-	1,  // 8: gswitch.v1.Transparent.ListBumps:output_type -> gswitch.v1.Bumps
-	5,  // 9: gswitch.v1.Transparent.ListChannels:output_type -> gswitch.v1.Channels
-	10, // 10: gswitch.v1.Transparent.Apply:output_type -> gswitch.v1.ApplyResponse
-	8,  // [8:11] is the sub-list for method output_type
-	5,  // [5:8] is the sub-list for method input_type
+	0,  // 8: gswitch.v1.Transparent.ListLimits:input_type -> gswitch.v1.ListBumpsRequest
+	1,  // 9: gswitch.v1.Transparent.ListBumps:output_type -> gswitch.v1.Bumps
+	5,  // 10: gswitch.v1.Transparent.ListChannels:output_type -> gswitch.v1.Channels
+	10, // 11: gswitch.v1.Transparent.Apply:output_type -> gswitch.v1.ApplyResponse
+	11, // 12: gswitch.v1.Transparent.ListLimits:output_type -> gswitch.v1.Limits
+	9,  // [9:13] is the sub-list for method output_type
+	5,  // [5:9] is the sub-list for method input_type
 	5,  // [5:5] is the sub-list for extension type_name
 	5,  // [5:5] is the sub-list for extension extendee
 	0,  // [0:5] is the sub-list for field type_name

@@ -8,6 +8,8 @@ import (
 	"gswitch/control"
 	"gswitch/control/api"
 	"gswitch/frame"
+	"gswitch/hostnic/bump"
+	"gswitch/metrics"
 )
 
 // ListLimits tells what is bounded, how much of it is in use, and how often
@@ -44,5 +46,40 @@ func (u *unit) limits() []*api.Limit {
 		{Kind: "table", Name: "sessions that others opened", Switch: u.name, Unit: "sessions", Used: uint64(sessions), Limit: uint64(mostSessions)},
 		{Kind: "table", Name: "queue pairs", Switch: u.name, Unit: "queue pairs", Used: uint64(n.Counts().QPsOpen), Limit: uint64(mostQPs)},
 		{Kind: "table", Name: "neighbours", Switch: u.name, Unit: "entries", Used: uint64(known), Limit: uint64(mostNeighbors)},
+	}
+}
+
+// ListLimits tells the same of bumps.
+func (s *transparentServer) ListLimits(_ context.Context, r *api.ListBumpsRequest) (*api.Limits, error) {
+	which, err := s.chosen(r.Host)
+	if err != nil {
+		return nil, err
+	}
+	t, snap, conf, out := s.t, s.t.Snapshot(), s.t.config(), &api.Limits{}
+	if r.Host == "" {
+		out.Limits = control.ProcessLimits(t.engine, &t.clients, t.opts.Logger.Handler())
+	}
+	for _, i := range which {
+		out.Limits = append(out.Limits, bumpLimits(uint64(conf.Bumps[i].Channels), &snap.Bumps[i])...)
+	}
+	return out, nil
+}
+
+// bumpLimits are those of a bump with so many channels for tuples, and again for hosts.
+func bumpLimits(channels uint64, b *metrics.Bump) []*api.Limit {
+	var waiting, tuples, hosts uint64
+	for i := range b.Channels {
+		waiting += b.Channels[i].Queue
+		if b.Channels[i].Host {
+			hosts++
+		} else {
+			tuples++
+		}
+	}
+	return []*api.Limit{
+		{Kind: "memory", Name: "packets that wait in channels", Switch: b.Name, Unit: "bytes", Used: waiting, Limit: 2 * channels * uint64(b.Queue), Key: "queue, channels"},
+		{Kind: "table", Name: "channels of five-tuples", Switch: b.Name, Unit: "channels", Used: tuples, Limit: channels, Refused: b.Counts.Overflows, Key: "channels"},
+		{Kind: "table", Name: "channels of hosts", Switch: b.Name, Unit: "channels", Used: hosts, Limit: channels, Key: "channels"},
+		{Kind: "table", Name: "peers", Switch: b.Name, Unit: "hosts", Used: uint64(len(b.Peers)), Limit: bump.MaxPeers},
 	}
 }

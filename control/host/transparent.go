@@ -38,6 +38,8 @@ type Transparent struct {
 	units  []metrics.BumpUnit
 	mtus   []int // of the outer interfaces
 
+	clients control.Clients
+
 	mu    sync.RWMutex // of what a reload changes
 	conf  *config.Transparent
 	state metrics.ConfigState
@@ -172,7 +174,7 @@ func (t *Transparent) Stop() error { return t.engine.Stop() }
 
 // Serve answers on the listeners until ctx ends.
 func (t *Transparent) Serve(ctx context.Context, listeners []net.Listener) error {
-	return control.Serve(ctx, t.Handler(), listeners, new(control.Clients))
+	return control.Serve(ctx, t.Handler(), listeners, &t.clients)
 }
 
 // Snapshot reads all counters.

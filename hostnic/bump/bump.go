@@ -68,9 +68,9 @@ func New(cfg *Config, pool *frame.Pool) (*Bump, error) {
 	}
 	b := &Bump{cfg: c, nic: nic, arena: pool.Arena, pool: pool, parser: wire.NewParser(wire.NewHasher(c.NIC.Seed, false)),
 		draws: hostnic.NewDraws("numbers of channels", c.NIC.Seed), starts: hostnic.NewSecret("incarnations of a bump", c.NIC.Seed), innerUp: true, upMost: max(64, pool.Chunks()/4), due: frame.Never, scanAt: frame.Never,
-		byQP: make([]int32, 1<<max(8, bits.Len(uint(c.NIC.MaxQPs-1)))), channels: make([]channel, 0, c.NIC.MaxQPs), peers: make([]peer, 0, maxPeers),
+		byQP: make([]int32, 1<<max(8, bits.Len(uint(c.NIC.MaxQPs-1)))), channels: make([]channel, 0, c.NIC.MaxQPs), peers: make([]peer, 0, MaxPeers),
 		tooBigs: allowance{every: 10 * frame.Millisecond, most: 10}, resets: allowance{every: frame.Millisecond, most: 32}}
-	b.byKey, b.byAddr = newTable(c.NIC.MaxQPs, b.draws.Next()), newTable(maxPeers, b.draws.Next())
+	b.byKey, b.byAddr = newTable(c.NIC.MaxQPs, b.draws.Next()), newTable(MaxPeers, b.draws.Next())
 	b.mac = c.MAC.Uint64()
 	b.up.Init()
 	b.setSegments()

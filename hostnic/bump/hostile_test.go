@@ -90,7 +90,7 @@ func TestFlood(t *testing.T) {
 	g := newRig(t, nil)
 	g.meet(udp(0, 8))
 	var b [messageLen]byte
-	for i := range 5 * maxPeers {
+	for i := range 5 * MaxPeers {
 		m := message{kind: hello, from: uint64(i) + 1, nonce: 7}
 		m.encode(&b)
 		p := packet{from: 0, to: 1, proto: wire.ProtoUDP, sport: Port, dport: Port, body: b[:], src: netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})}
@@ -100,7 +100,7 @@ func TestFlood(t *testing.T) {
 		}
 	}
 	g.run(10*frame.Millisecond, nil)
-	if len(g.b[1].peers) != maxPeers || g.b[1].byAddr.n != maxPeers {
+	if len(g.b[1].peers) != MaxPeers || g.b[1].byAddr.n != MaxPeers {
 		t.Errorf("%d peers, %d in the table", len(g.b[1].peers), g.b[1].byAddr.n)
 	}
 	g.got = [2][][]byte{}

@@ -33,7 +33,7 @@ const (
 func (s peerState) String() string { return [...]string{"asked", "known", "absent"}[s%3] }
 
 const (
-	maxPeers   = 1024
+	MaxPeers   = 1024 // hosts that a bump talks to
 	askAgain   = 250 * frame.Millisecond
 	askTries   = 4
 	askLater   = 60 * frame.Second
@@ -106,7 +106,7 @@ func (b *Bump) peerOf(now frame.Time, k *key, mac wire.MAC) int {
 // newPeer makes an entry, at the cost of the one that was idle for longest.
 func (b *Bump) newPeer(now frame.Time, k key) int {
 	i := len(b.peers)
-	if i < maxPeers {
+	if i < MaxPeers {
 		b.peers = append(b.peers, peer{})
 	} else {
 		i = -1
