@@ -21,7 +21,7 @@ GOFLOW2     := github.com/netsampler/goflow2/v2/cmd/goflow2@v2.2.6
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.43.4
 
-.PHONY: help package images build test race soak bench bench-all bench-memory bench-sim bench-tool profile-sim demo generate lint vulnerabilities fuzz-short fuzz-nightly install-tools clean figures figures-short figures-netns unseen $(COMMANDS)
+.PHONY: help package images build test race soak bench bench-all bench-memory bench-sim bench-tool profile-sim demo generate lint vulnerabilities verify fuzz-short fuzz-nightly fuzz-keep install-tools clean figures figures-short figures-netns unseen $(COMMANDS)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-14s %s\n", $$1, $$2}' Makefile
@@ -36,6 +36,7 @@ package: build ## deb and rpm into bin/packages: programs, units, manual pages, 
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) go run ./deploy/package -version $(VERSION) -out bin/package bin/gswitch bin/ghost bin/gfabric bin/gcollect
 	for p in deb rpm; do ARCH=$$(go env GOARCH) VERSION=$(or $(PACKAGE_VERSION),0.0.0-$(VERSION)) \
 	  go run $(NFPM) package -f deploy/package/nfpm.yaml -p $$p -t bin/packages/ || exit 1; done
+	go run ./deploy/package -check bin/packages/*.deb bin/packages/*.rpm
 
 images: build ## container images gswitch, ghost and gfabric (docker, or DOCKER=podman)
 	mkdir -p bin/run
@@ -114,9 +115,12 @@ lint: ## gofmt, go mod tidy, go vet, staticcheck
 	@out=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$out" ] || { echo "not formatted by gofmt:"; echo "$$out"; exit 1; }
 	@for m in $(MODULES); do (cd $$m && go mod tidy -diff && go vet ./... && go run $(STATICCHECK) ./...) || exit 1; done
 
-vulnerabilities: ## known vulnerabilities in what the programs call (asks vuln.go.dev), and go.sum against the modules
-	go mod verify
-	go run $(GOVULNCHECK) ./...
+vulnerabilities: ## known vulnerabilities in what the programs of every module call (asks vuln.go.dev)
+	@for m in $(MODULES); do echo "== $$m"; (cd $$m && go run $(GOVULNCHECK) ./...) || exit 1; done
+
+# go mod verify knows nothing of a module beside it; go mod download compares with go.sum, too.
+verify: ## the modules that every module uses, against its go.sum
+	@for m in $(MODULES); do echo "== $$m"; (cd $$m && if grep -q '=> \.\./' go.mod; then go mod download; else go mod verify; fi) || exit 1; done
 
 fuzz-short: ## each fuzz target for FUZZTIME
 	@grep -rlE '^func Fuzz' --include=*_test.go . | while read -r f; do \
@@ -126,10 +130,20 @@ fuzz-short: ## each fuzz target for FUZZTIME
 	done
 
 # What fuzzing finds of inputs lies in Go's cache, which others may empty: it comes from a directory and goes back.
-fuzz-nightly: ## each fuzz target for ten minutes (FUZZTIME), from the inputs in FUZZCORPUS on, which grow: keep them from night to night
+fuzz-nightly: ## each fuzz target for ten minutes (FUZZTIME), from the inputs in FUZZCORPUS on, which grow; some of them go into the tree
 	@cache=$$(go env GOCACHE)/fuzz/gswitch; rc=0; mkdir -p "$$cache" "$(FUZZCORPUS)" && cp -R "$(FUZZCORPUS)/." "$$cache/" || exit 1; \
 	$(MAKE) --no-print-directory fuzz-short FUZZTIME=$(if $(filter file,$(origin FUZZTIME)),10m,$(FUZZTIME)) || rc=1; \
-	cp -R "$$cache/." "$(FUZZCORPUS)/" && echo "$$(find "$(FUZZCORPUS)" -type f | wc -l) inputs in $(FUZZCORPUS)"; exit $$rc
+	cp -R "$$cache/." "$(FUZZCORPUS)/" && echo "$$(find "$(FUZZCORPUS)" -type f | wc -l) inputs in $(FUZZCORPUS)"; \
+	$(MAKE) --no-print-directory fuzz-keep FUZZCACHE="$(FUZZCORPUS)"; exit $$rc
+
+# Every test goes through what lies in testdata: inputs of up to 4 KiB, and of each target so many a night, up to 200.
+FUZZKEEP  ?= 5
+FUZZCACHE ?= $(FUZZCORPUS)
+fuzz-keep: ## of the inputs in FUZZCORPUS, FUZZKEEP more of each target into the tree (testdata/fuzz), to be committed
+	@(cd "$(FUZZCACHE)" && find . -type f -size -9 | LC_ALL=C sort) | while read -r f; do \
+	  t=$${f%/*}; p=$${t%/*}; n=$${t##*/}; to="$$p/testdata/fuzz/$$n"; \
+	  if grep -qs "^func $$n(" "$$p"/*_test.go && [ ! -e "$$to/$${f##*/}" ] && [ "$$(find "$$to" -type f 2>/dev/null | wc -l)" -lt 200 ]; then echo "$$f $$to"; fi; \
+	done | awk 'n[$$2]++ < $(FUZZKEEP)' | while read -r f to; do mkdir -p "$$to" && cp "$(FUZZCACHE)/$$f" "$$to/" && echo "kept $$to/$${f##*/}"; done
 
 install-tools: ## the generators that protoc calls, and goflow2, by which tests read what collectors get, into bin/tools
 	@mkdir -p $(TOOLS)

@@ -22,14 +22,10 @@ func NewServer(dir, listen string, limit int64, always bool, log *slog.Logger) (
 }
 
 // Dial connects to a cluster or, without its URL, to the embedded server of the
-// gcollect whose streams lie in a directory. creds is a file of credentials, or "".
-func Dial(url, creds, dir string) (*nats.Conn, error) {
-	o := []nats.Option{nats.Name("gcollect"), nats.MaxReconnects(-1)}
-	if creds != "" {
-		o = append(o, nats.UserCredentials(creds))
-	}
+// gcollect whose streams lie in a directory.
+func Dial(url string, l natsserver.Login, dir string) (*nats.Conn, error) {
 	if url != "" {
-		return nats.Connect(url, o...)
+		return natsserver.Dial(url, "gcollect", l)
 	}
 	a, err := natsserver.Find(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -38,5 +34,5 @@ func Dial(url, creds, dir string) (*nats.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nats.Connect(a.URL, append(o, nats.Token(a.Token))...)
+	return nats.Connect(a.URL, nats.Name("gcollect"), nats.MaxReconnects(-1), nats.Token(a.Token))
 }

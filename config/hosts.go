@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"fmt"
-	"os"
 
 	"go.yaml.in/yaml/v3"
 
@@ -11,6 +10,7 @@ import (
 	"gswitch/frame"
 	"gswitch/section"
 	"gswitch/units"
+	"gswitch/wholefile"
 )
 
 // Hosts is the document of a ghost: the hosts of one process, and what they
@@ -53,7 +53,7 @@ const HostSocketDir = "/run/ghost"
 
 // LoadHosts reads and checks the document in a file.
 func LoadHosts(path string) (*Hosts, error) {
-	data, err := os.ReadFile(path)
+	data, err := wholefile.Read(path, section.MaxDocument)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the configuration: %w", err)
 	}

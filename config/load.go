@@ -2,15 +2,15 @@ package config
 
 import (
 	"fmt"
-	"os"
 
 	"gswitch/policy"
 	"gswitch/section"
+	"gswitch/wholefile"
 )
 
 // Load reads and checks the document in a file.
 func Load(path string) (*Config, error) {
-	data, err := os.ReadFile(path)
+	data, err := wholefile.Read(path, section.MaxDocument)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the configuration: %w", err)
 	}
@@ -27,18 +27,7 @@ func ParseBeside(file string, data []byte) (*Config, error) { return parse(file,
 
 // readPolicy reads a plain file that a document names: no device or pipe, which may
 // have no end.
-func readPolicy(path string) ([]byte, error) {
-	fi, err := os.Stat(path)
-	switch {
-	case err != nil:
-		return nil, err
-	case !fi.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no plain file", path)
-	case fi.Size() > policy.MaxText:
-		return nil, fmt.Errorf("%s has %d bytes, %d are possible", path, fi.Size(), policy.MaxText)
-	}
-	return os.ReadFile(path)
-}
+func readPolicy(path string) ([]byte, error) { return wholefile.ReadPlain(path, policy.MaxText) }
 
 func parse(file string, data []byte, read func(string) ([]byte, error)) (*Config, error) {
 	c := new(Config)

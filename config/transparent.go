@@ -5,7 +5,6 @@ import (
 	"fmt"
 	intpoint "gswitch/int/point"
 	"net/netip"
-	"os"
 	"strconv"
 	"strings"
 
@@ -18,6 +17,7 @@ import (
 	"gswitch/section"
 	"gswitch/transport"
 	"gswitch/units"
+	"gswitch/wholefile"
 	"gswitch/wire"
 )
 
@@ -90,7 +90,7 @@ var bumpFlows = map[string]bump.Flows{"tuple": bump.PerTuple, "host": bump.PerHo
 
 // LoadTransparent reads and checks the document in a file.
 func LoadTransparent(path string) (*Transparent, error) {
-	data, err := os.ReadFile(path)
+	data, err := wholefile.Read(path, section.MaxDocument)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the configuration: %w", err)
 	}

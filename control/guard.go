@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"gswitch/config"
+	"gswitch/wholefile"
 )
 
 // tcpListener is the TCP address of a daemon, with what it opens to whom, over
@@ -109,7 +110,7 @@ func ReadToken(path string) (string, error) {
 }
 
 func readCertificates(path string) (*x509.CertPool, error) {
-	pem, err := os.ReadFile(path)
+	pem, err := wholefile.Read(path, 1<<20)
 	if err != nil {
 		return nil, err
 	}

@@ -16,16 +16,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"gswitch/metrics"
+	"gswitch/section"
 )
 
 // Limits of what the control plane holds for those who ask. They are far above
 // what people, scripts and Prometheus need.
 const (
-	maxConnections = 128      // of a listener; more are closed at once
-	maxRequests    = 64       // under way over one connection (HTTP/2)
-	maxHeaders     = 16 << 10 // bytes
-	maxRequest     = 1 << 20  // bytes
-	maxDocument    = 64 << 20 // bytes of one that is applied; half a million routes take about 40 MB
+	maxConnections = 128                 // of a listener; more are closed at once
+	maxRequests    = 64                  // under way over one connection (HTTP/2)
+	maxHeaders     = 16 << 10            // bytes
+	maxRequest     = 1 << 20             // bytes
+	maxDocument    = section.MaxDocument // bytes of one that is applied
 
 	headerTimeout = 10 * time.Second // for the head of a request
 	bodyTimeout   = 60 * time.Second // for the rest of it

@@ -12,6 +12,7 @@ import (
 
 	"gswitch/section"
 	"gswitch/units"
+	"gswitch/wholefile"
 )
 
 // Spec is the topology section of a document, as written.
@@ -48,7 +49,7 @@ type Class struct {
 // Everything in override that is not zero replaces what arg says; its classes
 // replace those of the same name.
 func Load(arg string, override Spec) (*Topology, error) {
-	data, err := os.ReadFile(arg)
+	data, err := wholefile.Read(arg, section.MaxDocument)
 	if err == nil {
 		return parse(arg, data, override)
 	}

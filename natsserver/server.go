@@ -19,6 +19,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"golang.org/x/sys/unix"
+
+	"gswitch/wholefile"
 )
 
 // MaxPayload is how large a message of the server may be.
@@ -84,6 +86,9 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the NATS server is to listen on %q, which is not host:port", o.Listen)
 	}
+	if strings.Contains(o.Token, ":") {
+		return nil, errors.New("the token of this NATS server has a colon, and clients take what has one for USER:PASSWORD: leave it out")
+	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -121,7 +126,7 @@ func New(o Options) (*Server, error) {
 	a.URL = s.ClientURL()
 	text, err := json.Marshal(a)
 	if err == nil {
-		err = os.WriteFile(s.file, text, 0o600)
+		err = wholefile.WriteBytes(s.file, 0o600, text)
 	}
 	if err != nil {
 		s.Close()

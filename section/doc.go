@@ -26,3 +26,7 @@
 //	Diff            what changes between two documents, line by line
 //	Schema          JSON Schema (draft 2020-12)
 package section
+
+// MaxDocument is the most bytes of a document: one with half a million routes takes about
+// 40 MB.
+const MaxDocument = 64 << 20

@@ -1,5 +1,6 @@
 // Package wholefile writes files that appear whole or not at all: a disk that
-// fills up, or a program that is killed, leaves what was there before.
+// fills up, or a program that is killed, leaves what was there before. It reads them
+// whole up to a size.
 package wholefile
 
 import (

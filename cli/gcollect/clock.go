@@ -119,7 +119,7 @@ func (f *clockFlags) run(ctx context.Context, a *app, stdout, stderr io.Writer) 
 	}
 	ctx, stop := signal.NotifyContext(ctx, unix.SIGINT, unix.SIGTERM)
 	defer stop()
-	nc, err := collect.Dial(a.nats, a.creds, a.data)
+	nc, err := collect.Dial(a.nats, a.login, a.data)
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ is shown by gswitch show clock.`,
 		Example: "  gcollect clock status\n  gcollect clock status --json",
 		Args:    cli.Args(cobra.NoArgs),
 		RunE: func(c *cobra.Command, _ []string) error {
-			nc, err := collect.Dial(a.nats, a.creds, a.data)
+			nc, err := collect.Dial(a.nats, a.login, a.data)
 			if err != nil {
 				return err
 			}

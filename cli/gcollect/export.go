@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"gswitch/collect"
 	"gswitch/collect/ipfix"
 	"gswitch/control/cli"
+	"gswitch/wholefile"
 )
 
 func (a *app) exportCommand() *cobra.Command {
@@ -134,21 +136,17 @@ func (w *parquetFiles) flush() error {
 	if len(w.rows) == 0 {
 		return nil
 	}
-	f, err := os.CreateTemp(w.dir, ".events-*")
-	if err != nil {
+	if err := wholefile.Write(filepath.Join(w.dir, fmt.Sprintf(parquetName, w.first, w.last)), 0o644, func(f io.Writer) error {
+		p := parquet.NewGenericWriter[row](f, parquet.Compression(&parquet.Zstd))
+		_, err := p.Write(w.rows)
+		return errors.Join(err, p.Close())
+	}); err != nil {
 		return err
-	}
-	defer os.Remove(f.Name())
-	p := parquet.NewGenericWriter[row](f, parquet.Compression(&parquet.Zstd))
-	_, err = p.Write(w.rows)
-	err = errors.Join(err, p.Close(), f.Chmod(0o644), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(w.dir, fmt.Sprintf(parquetName, w.first, w.last)))
 	}
 	w.files++
 	w.events += len(w.rows)
 	w.rows = w.rows[:0]
-	return err
+	return nil
 }
 
 func (a *app) ipfixCommand() *cobra.Command {

@@ -2,6 +2,8 @@ package gcollect
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"github.com/parquet-go/parquet-go"
+	"golang.org/x/sys/unix"
 
 	"gswitch/collect"
 	"gswitch/collect/ipfix"
@@ -66,6 +69,33 @@ func TestParquet(t *testing.T) {
 	}
 	if n != 10 {
 		t.Errorf("%d rows", n)
+	}
+}
+
+// A disk that is full ends the export with the name of the file, and leaves none that is
+// half there: the next export begins where the last whole file ends.
+func TestParquetOnAFullDisk(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to mount a disk that is small")
+	}
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=8k"); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Unmount(dir, 0)
+	w := &parquetFiles{dir: dir, most: 1}
+	v := events(1, 10)
+	n, err := 0, error(nil)
+	for ; n < len(v) && err == nil; n++ {
+		err = w.add(&v[n])
+	}
+	name := filepath.Join(dir, fmt.Sprintf(parquetName, n, n))
+	if !errors.Is(err, unix.ENOSPC) || !strings.HasPrefix(err.Error(), name+": ") {
+		t.Errorf("event %d: %v", n, err)
+	}
+	files, _ := os.ReadDir(dir)
+	if last, err := written(dir); len(files) != n-1 || w.files != n-1 || last != uint64(n-1) || err != nil {
+		t.Errorf("%v; the last event is %d, %v", files, last, err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"gswitch/collect"
 	"gswitch/control/cli"
+	"gswitch/natsserver"
 )
 
 // version is what Main was told.
@@ -36,7 +37,7 @@ const DataDir = "/var/lib/gcollect"
 type app struct {
 	data  string
 	nats  string
-	creds string
+	login natsserver.Login
 	json  bool
 }
 
@@ -61,7 +62,8 @@ the work over an external cluster (--nats). The other verbs show what was found.
 	f := root.PersistentFlags()
 	f.StringVar(&a.data, "data", DataDir, "directory of the streams, and of the name of this collector")
 	f.StringVar(&a.nats, "nats", "", "URLs of a NATS cluster with JetStream that has the streams, in place of the server in gcollect run")
-	f.StringVar(&a.creds, "creds", "", "with --nats: file with NATS credentials")
+	f.StringVar(&a.login.Creds, "creds", "", "with --nats: file with NATS credentials")
+	f.StringVar(&a.login.Token, "token-file", "", "with --nats: file with the token of the servers, or with USER:PASSWORD")
 	f.BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(a.runCommand(), a.eventsCommand(), a.exportCommand(), a.statusCommand(), a.showCommand(), a.clockCommand(), versionCommand())
 	return root
@@ -78,7 +80,7 @@ func versionCommand() *cobra.Command {
 // store opens the streams of a collector that runs. The caller closes the
 // connection.
 func (a *app) store(ctx context.Context) (*collect.Store, *nats.Conn, error) {
-	nc, err := collect.Dial(a.nats, a.creds, a.data)
+	nc, err := collect.Dial(a.nats, a.login, a.data)
 	if err != nil {
 		return nil, nil, err
 	}

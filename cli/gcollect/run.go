@@ -276,11 +276,8 @@ func serveMetrics(ctx context.Context, l net.Listener, r *prometheus.Registry, c
 // connect opens the connection to the streams, and the server if it is within.
 func (f *runFlags) connect(a *app, disk int64, log *slog.Logger) (*nats.Conn, *natsserver.Server, error) {
 	if a.nats != "" {
-		nc, err := collect.Dial(a.nats, a.creds, "")
-		if err != nil {
-			return nil, nil, fmt.Errorf("NATS at %s: %w", a.nats, err)
-		}
-		return nc, nil, nil
+		nc, err := collect.Dial(a.nats, a.login, "")
+		return nc, nil, err
 	}
 	server, err := collect.NewServer(filepath.Clean(a.data), f.server, disk, f.sync, log)
 	if err != nil {

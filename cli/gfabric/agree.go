@@ -67,9 +67,9 @@ func (f *engineFlags) engines(ctx context.Context, files []string, asJSON bool) 
 			continue
 		}
 		if i > 0 {
-			fmt.Println()
+			fmt.Fprintln(&stdout)
 		}
-		if err := c.Text(os.Stdout); err != nil {
+		if err := c.Text(&stdout); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package gfabric
 
 import (
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -38,7 +37,7 @@ func (c catalogue[T]) listCommand() *cobra.Command {
 			if asJSON {
 				return writeJSON(c.list())
 			}
-			return c.writeList(os.Stdout, c.list())
+			return c.writeList(&stdout, c.list())
 		},
 	}
 	list.Flags().BoolVar(&asJSON, "json", false, "write JSON: a list of "+c.all+" with their options")
@@ -60,7 +59,7 @@ func (c catalogue[T]) showCommand() *cobra.Command {
 			if asJSON {
 				return writeJSON(v)
 			}
-			return c.write(os.Stdout, v)
+			return c.write(&stdout, v)
 		},
 	}
 	show.Flags().BoolVar(&asJSON, "json", false, "write JSON")

@@ -3,7 +3,6 @@ package gfabric
 import (
 	"fmt"
 	"io"
-	"os"
 	"text/tabwriter"
 	"time"
 
@@ -95,7 +94,7 @@ func clockPlanCommand() *cobra.Command {
 			if f.json {
 				return writeJSON(p.rows())
 			}
-			return p.write(os.Stdout)
+			return p.write(&stdout)
 		},
 	}
 	f.add(c)
@@ -164,7 +163,7 @@ func clockVerifyCommand() *cobra.Command {
 			if f.json {
 				return writeJSON(map[string]any{"Nodes": g.Nodes, "Links": len(g.Links), "Failures": failures, "Defects": len(defects), "PlanSeconds": p.took.Seconds()})
 			}
-			fmt.Printf("%d nodes, %d links, planned in %v: %d failures tried, %d leave somebody without a root\n", g.Nodes, len(g.Links), p.took.Round(time.Microsecond), failures, len(defects))
+			fmt.Fprintf(&stdout, "%d nodes, %d links, planned in %v: %d failures tried, %d leave somebody without a root\n", g.Nodes, len(g.Links), p.took.Round(time.Microsecond), failures, len(defects))
 			if len(defects) > 0 {
 				return fmt.Errorf("the plan does not stand: %v", defects[0])
 			}

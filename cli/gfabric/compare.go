@@ -66,7 +66,7 @@ func reportCommand() *cobra.Command {
 				say("%d drawings are in %s, each as SVG and PDF", n, figures)
 			}
 			if text || html == "" && figures == "" {
-				return report.Text(os.Stdout, f, textOptions())
+				return report.Text(&stdout, f, textOptions())
 			}
 			return nil
 		},
@@ -120,7 +120,7 @@ func compareCommand() *cobra.Command {
 			cmp := report.Compare(args, files)
 			o := textOptions()
 			o.Equal = all
-			write := func() error { return cmp.Text(os.Stdout, o) }
+			write := func() error { return cmp.Text(&stdout, o) }
 			if asJSON {
 				write = func() error { return writeJSON(cmp) }
 			}

@@ -78,7 +78,7 @@ func demoCommand() *cobra.Command {
 			if asJSON {
 				err = writeJSON(t)
 			} else {
-				err = t.Text(os.Stdout)
+				err = t.Text(&stdout)
 			}
 			if err != nil {
 				return err

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"text/tabwriter"
@@ -15,6 +14,7 @@ import (
 
 	"gswitch/deter"
 	"gswitch/frame"
+	"gswitch/wholefile"
 )
 
 // diagnoseFlags say what is told of connections.
@@ -149,7 +149,7 @@ func eachConnection(path string, visit func(logs []*deter.Log) error) error {
 		if err != nil || d.IsDir() || file != path && filepath.Ext(file) != ".gtcp" {
 			return err
 		}
-		b, err := os.ReadFile(file)
+		b, err := wholefile.ReadPlain(file, 1<<30)
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package gfabric
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -15,7 +14,9 @@ import (
 	"gswitch/fabric/lab"
 	"gswitch/fabric/scenario"
 	intpoint "gswitch/int/point"
+	"gswitch/section"
 	"gswitch/units"
+	"gswitch/wholefile"
 )
 
 // exportFlags say what containers are to be.
@@ -79,7 +80,7 @@ func exportCommand() *cobra.Command {
 				defer say("its nodes take runs of gfabric collect %s", f.dir)
 			}
 			for _, p := range paths {
-				fmt.Println(p)
+				fmt.Fprintln(&stdout, p)
 			}
 			return nil
 		},
@@ -133,7 +134,7 @@ func refuse(c *cobra.Command, why string, flags ...string) error {
 
 // isScenario reports whether a file is a scenario: it has runs to make.
 func isScenario(path string) bool {
-	text, err := os.ReadFile(path)
+	text, err := wholefile.Read(path, section.MaxDocument)
 	var doc map[string]yaml.Node
 	if err != nil || yaml.Unmarshal(text, &doc) != nil {
 		return false

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -65,7 +64,7 @@ func fitCommand() *cobra.Command {
 			if asJSON {
 				err = writeJSON(r)
 			} else {
-				err = r.Text(os.Stdout)
+				err = r.Text(&stdout)
 			}
 			if err == nil && r.Scale == 0 {
 				err = fmt.Errorf("no scale up to %d lets this machine keep time", largestScale)

@@ -3,7 +3,6 @@ package gfabric
 import (
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 	"strings"
 
@@ -55,7 +54,7 @@ func headroomCommand() *cobra.Command {
 			if asJSON {
 				return writeJSON(r)
 			}
-			return r.write(os.Stdout)
+			return r.write(&stdout)
 		},
 	}
 	c.Flags().StringVar(&f.queues, "queues", "shared", "where frames wait: shared or input")

@@ -235,13 +235,13 @@ func statuses(name string) ([]*lab.Status, error) {
 
 func writeTables(list []*lab.Status) error {
 	if len(list) == 0 {
-		fmt.Println("no fabric is up")
+		fmt.Fprintln(&stdout, "no fabric is up")
 	}
 	for i, st := range list {
 		if i > 0 {
-			fmt.Println()
+			fmt.Fprintln(&stdout)
 		}
-		if err := st.WriteTable(os.Stdout); err != nil {
+		if err := st.WriteTable(&stdout); err != nil {
 			return err
 		}
 	}
@@ -249,7 +249,7 @@ func writeTables(list []*lab.Status) error {
 }
 
 func writeJSON(v any) error {
-	e := json.NewEncoder(os.Stdout)
+	e := json.NewEncoder(&stdout)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
 }

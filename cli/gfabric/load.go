@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strings"
 	"time"
 
@@ -35,7 +34,7 @@ func serveCommand() *cobra.Command {
 				return err
 			}
 			context.AfterFunc(c.Context(), func() { l.Close() })
-			fmt.Printf("ready on %s\n", l.Addr())
+			fmt.Fprintf(&stdout, "ready on %s\n", l.Addr())
 			return load.Serve(l, func(err error) { say("%v", err) })
 		},
 	}
@@ -70,7 +69,7 @@ func streamCommand() *cobra.Command {
 			if asJSON {
 				return writeJSON(r)
 			}
-			fmt.Printf("%s: %d bytes in %.2f s over %d streams, %.1f Mb/s, checksums match\n", r.Address, r.Bytes, r.Seconds, len(r.Streams), r.BitsPerSecond/1e6)
+			fmt.Fprintf(&stdout, "%s: %d bytes in %.2f s over %d streams, %.1f Mb/s, checksums match\n", r.Address, r.Bytes, r.Seconds, len(r.Streams), r.BitsPerSecond/1e6)
 			return nil
 		},
 	}
@@ -156,10 +155,10 @@ func writeLatency(l *load.Latency, asJSON bool) error {
 		return writeJSON(l)
 	}
 	if l.Count == 0 {
-		_, err := fmt.Printf("%s: 0 answered, %d lost\n", l.Address, l.Lost)
+		_, err := fmt.Fprintf(&stdout, "%s: 0 answered, %d lost\n", l.Address, l.Lost)
 		return err
 	}
-	_, err := fmt.Fprintf(os.Stdout, "%s: %d answered, %d lost; min %.0f, p50 %.0f, p90 %.0f, p99 %.0f, p99.9 %.0f, max %.0f us\n",
+	_, err := fmt.Fprintf(&stdout, "%s: %d answered, %d lost; min %.0f, p50 %.0f, p90 %.0f, p99 %.0f, p99.9 %.0f, max %.0f us\n",
 		l.Address, l.Count, l.Lost, l.Min, l.P50, l.P90, l.P99, l.P999, l.Max)
 	return err
 }

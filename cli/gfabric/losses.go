@@ -3,7 +3,6 @@ package gfabric
 import (
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -36,7 +35,7 @@ func lossesCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return showLosses(os.Stdout, f, args[0], link, cause, asJSON)
+			return showLosses(&stdout, f, args[0], link, cause, asJSON)
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")

@@ -53,12 +53,18 @@ func Command(v string) *cobra.Command {
 	return root
 }
 
+// stdout is where all that is asked for is printed.
+var stdout cli.Output
+
 func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	root, began := command()
 	root.SetArgs(args)
+	stdout = cli.Output{}
+	root.SetOut(&stdout)
 	c, err := root.ExecuteContextC(ctx)
+	err = stdout.Failed(err)
 	var invalid invalidError
 	switch {
 	case err == nil:
@@ -113,7 +119,7 @@ func versionCommand() *cobra.Command {
 		Short:   "Print the version",
 		Example: "  gfabric version",
 		Args:    cli.Args(cobra.NoArgs),
-		Run:     func(*cobra.Command, []string) { fmt.Printf("gfabric %s\n", version) },
+		Run:     func(*cobra.Command, []string) { fmt.Fprintf(&stdout, "gfabric %s\n", version) },
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"gswitch/control/cli"
 	"gswitch/fabric/ns3"
 	"gswitch/frame"
+	"gswitch/section"
 	"gswitch/wholefile"
 )
 
@@ -94,8 +95,11 @@ func (f *ns3Flags) run(ctx context.Context) error {
 	return f.finish(r, out, err)
 }
 
+// maxFlows is the most bytes of a list of flows, eight million or so.
+const maxFlows = 256 << 20
+
 func (f *ns3Flags) load() (*ns3.Topology, []ns3.Flow, error) {
-	text, err := os.ReadFile(f.topology)
+	text, err := wholefile.Read(f.topology, section.MaxDocument)
 	if err != nil {
 		return nil, nil, fmt.Errorf("--topology: %w", err)
 	}
@@ -103,7 +107,7 @@ func (f *ns3Flags) load() (*ns3.Topology, []ns3.Flow, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if text, err = os.ReadFile(f.flows); err != nil {
+	if text, err = wholefile.Read(f.flows, maxFlows); err != nil {
 		return nil, nil, fmt.Errorf("--flows: %w", err)
 	}
 	flows, err := ns3.ParseFlows(f.flows, text, t)
@@ -145,7 +149,7 @@ func (f *ns3Flags) finish(r *ns3.Result, out *wholefile.File, failed error) erro
 	if f.asJSON {
 		err = writeJSON(report)
 	} else {
-		err = writeNS3(os.Stdout, &report)
+		err = writeNS3(&stdout, &report)
 	}
 	switch {
 	case failed != nil:

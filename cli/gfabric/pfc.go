@@ -97,7 +97,7 @@ func pfcTraceCommand() *cobra.Command {
 			if f.all {
 				most = 0
 			}
-			return t.Text(os.Stdout, most)
+			return t.Text(&stdout, most)
 		},
 	}
 	f.scenarioFlags.add(c)

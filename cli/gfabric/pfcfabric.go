@@ -3,7 +3,6 @@ package gfabric
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -108,16 +107,16 @@ func writeWaiting(w *query.Waiting, after frame.Time) error {
 		if c.For < after {
 			word = "a circle that may still end"
 		}
-		fmt.Printf("%s for %s, %s\n", word, pauses.Seconds(c.For.Seconds()), c)
+		fmt.Fprintf(&stdout, "%s for %s, %s\n", word, pauses.Seconds(c.For.Seconds()), c)
 	}
 	if len(w.Circles) == 0 {
-		fmt.Println("no queues wait for each other in a circle")
+		fmt.Fprintln(&stdout, "no queues wait for each other in a circle")
 	}
 	if len(w.Waits) == 0 {
 		return nil
 	}
-	fmt.Println()
-	tw := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(&stdout)
+	tw := tabwriter.NewWriter(&stdout, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(tw, "QUEUE\tCLASS\tHELD BACK BY\tFOR\tBYTES\tCAME FROM")
 	for i := range w.Waits {
 		v := &w.Waits[i]

@@ -189,9 +189,9 @@ func present(file *results.File, out string, asJSON bool) error {
 	page := filepath.Join(out, "report.html")
 	err := report.WritePage(page, file)
 	if asJSON {
-		err = errors.Join(err, results.Encode(os.Stdout, file))
+		err = errors.Join(err, results.Encode(&stdout, file))
 	} else {
-		err = errors.Join(err, report.Text(os.Stdout, headlines(file), report.TextOptions{}))
+		err = errors.Join(err, report.Text(&stdout, headlines(file), report.TextOptions{}))
 	}
 	if err == nil {
 		say("results are in %s, a page with drawings in %s", out, page)
@@ -321,13 +321,13 @@ func checkCommand() *cobra.Command {
 			}
 			if values {
 				for _, k := range s.Doc.Keys() {
-					fmt.Println(k)
+					fmt.Fprintln(&stdout, k)
 				}
 				return nil
 			}
-			fmt.Printf("%s: %s, %d expectations, %d runs:\n", args[0], s.Runs[0].Topology.Size(), len(s.Expect), len(s.Runs))
+			fmt.Fprintf(&stdout, "%s: %s, %d expectations, %d runs:\n", args[0], s.Runs[0].Topology.Size(), len(s.Expect), len(s.Runs))
 			for i := range s.Runs {
-				fmt.Printf("  %s (seed %d)\n", s.Runs[i].Name, s.Runs[i].Seed)
+				fmt.Fprintf(&stdout, "  %s (seed %d)\n", s.Runs[i].Name, s.Runs[i].Seed)
 			}
 			return nil
 		},
@@ -349,9 +349,9 @@ func schemaCommand() *cobra.Command {
 				return usagef("%q is neither scenario nor values", args[0])
 			}
 			if args[0] == "values" {
-				return measure.WriteKeys(os.Stdout)
+				return measure.WriteKeys(&stdout)
 			}
-			_, err := os.Stdout.Write(scenario.Schema())
+			_, err := stdout.Write(scenario.Schema())
 			return err
 		},
 	}

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -25,52 +24,23 @@ import (
 
 // queueFlags say where the queue of tasks is.
 type queueFlags struct {
-	nats, creds, token string
-	replicas           int
-	cores              int
+	nats     string
+	login    natsserver.Login
+	replicas int
+	cores    int
 }
 
 func (f *queueFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.nats, "nats", "", "URL of a NATS server or cluster with JetStream, such as nats://n1:4222,nats://n2:4222")
-	c.Flags().StringVar(&f.creds, "creds", "", "file of NATS credentials")
-	c.Flags().StringVar(&f.token, "token-file", "", "file with the token of the NATS server")
+	c.Flags().StringVar(&f.login.Creds, "creds", "", "file of NATS credentials")
+	c.Flags().StringVar(&f.login.Token, "token-file", "", "file with the token of the NATS server, or with USER:PASSWORD")
 	c.Flags().IntVar(&f.replicas, "replicas", 1, "servers of a cluster that have each task and result, where the queue is made")
 	c.Flags().IntVar(&f.cores, "cores", 1, "cores that step each run of this machine's workers")
 }
 
-// secret reads the token.
-func (f *queueFlags) secret() (string, error) {
-	if f.token == "" {
-		return "", nil
-	}
-	data, err := os.ReadFile(f.token)
-	if err != nil {
-		return "", usagef("--token-file: %w", err)
-	}
-	if s := strings.TrimSpace(string(data)); s != "" {
-		return s, nil
-	}
-	return "", usagef("--token-file: %s is empty", f.token)
-}
-
 // dial connects to the server or cluster.
 func (f *queueFlags) dial() (*nats.Conn, error) {
-	token, err := f.secret()
-	if err != nil {
-		return nil, err
-	}
-	o := []nats.Option{nats.Name("gfabric"), nats.MaxReconnects(-1)}
-	if token != "" {
-		o = append(o, nats.Token(token))
-	}
-	if f.creds != "" {
-		o = append(o, nats.UserCredentials(f.creds))
-	}
-	nc, err := nats.Connect(f.nats, o...)
-	if err != nil {
-		return nil, fmt.Errorf("NATS at %s: %w", f.nats, err)
-	}
-	return nc, nil
+	return natsserver.Dial(f.nats, "gfabric", f.login)
 }
 
 // worker makes a worker of this machine.
@@ -210,12 +180,14 @@ func (f *queueFlags) connect(listen string, scratch *sweep.Scratch) (nc *nats.Co
 		}
 		return nc, nc.Close, nil
 	}
-	if listen != "" && f.token == "" {
+	if listen != "" && f.login.Token == "" {
 		return nil, nil, usagef("--listen lets other machines in: name a file with a token that they must have, too (--token-file)")
 	}
-	token, err := f.secret()
-	if err != nil {
-		return nil, nil, err
+	token := ""
+	if f.login.Token != "" {
+		if token, err = natsserver.ReadToken(f.login.Token); err != nil {
+			return nil, nil, err
+		}
 	}
 	if listen == "" {
 		listen = "127.0.0.1:0"

@@ -1,7 +1,6 @@
 package gfabric
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -156,9 +155,9 @@ func planCommand() *cobra.Command {
 				return err
 			}
 			if !configs {
-				return l.Plan.WriteTable(os.Stdout)
+				return l.Plan.WriteTable(&stdout)
 			}
-			return l.WriteConfigs(os.Stdout)
+			return l.WriteConfigs(&stdout)
 		},
 	}
 	f.add(c)
@@ -190,7 +189,7 @@ func graphCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return draw(os.Stdout, t)
+			return draw(&stdout, t)
 		},
 	}
 	f.add(c)

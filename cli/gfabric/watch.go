@@ -2,6 +2,7 @@ package gfabric
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"time"
 
@@ -50,7 +51,7 @@ func watchCommand() *cobra.Command {
 			if !asJSON && count == 0 {
 				return view.Terminal(c.Context(), os.Stdout, src, view.TerminalOptions{Every: interval, Plain: plain})
 			}
-			lines := json.NewEncoder(os.Stdout)
+			lines := json.NewEncoder(&stdout)
 			for n := 0; count == 0 || n < count; n++ {
 				s, err := src.Sample(c.Context())
 				if c.Context().Err() != nil {
@@ -62,7 +63,7 @@ func watchCommand() *cobra.Command {
 				if asJSON {
 					err = lines.Encode(s)
 				} else {
-					_, err = os.Stdout.WriteString(view.Line(src.Layout(), s) + "\n")
+					_, err = fmt.Fprintln(&stdout, view.Line(src.Layout(), s))
 				}
 				if err != nil {
 					return err

@@ -25,6 +25,7 @@ import (
 	"gswitch/control/cli"
 	"gswitch/control/host"
 	"gswitch/section"
+	"gswitch/wholefile"
 )
 
 // withTransparent lets "ghost run" be a bump in the wire: by --transparent, or
@@ -75,7 +76,7 @@ func isTransparent(file string) bool {
 	if file == "" {
 		return false
 	}
-	text, err := os.ReadFile(file)
+	text, err := wholefile.Read(file, section.MaxDocument)
 	return err == nil && describesBumps(text)
 }
 

@@ -3,7 +3,6 @@ package gswitch
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +11,7 @@ import (
 	"gswitch/control/api"
 	"gswitch/control/cli"
 	"gswitch/section"
+	"gswitch/wholefile"
 )
 
 func (a *app) validateCommand() *cobra.Command {
@@ -20,7 +20,7 @@ func (a *app) validateCommand() *cobra.Command {
 		var warnings section.Errors
 		doc, err := config.Load(file)
 		if err == nil {
-			if text, rerr := os.ReadFile(file); rerr == nil {
+			if text, rerr := wholefile.Read(file, section.MaxDocument); rerr == nil {
 				warnings = config.Warnings(file, text)
 			}
 			if err = control.Check(doc); err != nil {

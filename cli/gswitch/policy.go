@@ -2,14 +2,13 @@ package gswitch
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"gswitch/control/cli"
 	"gswitch/policy"
+	"gswitch/wholefile"
 )
 
 func (a *app) policyCommand() *cobra.Command {
@@ -24,11 +23,13 @@ func (a *app) policyCommand() *cobra.Command {
 
 // readPolicy reads and checks a policy; "-" is standard input.
 func readPolicy(c *cobra.Command, file string) (*policy.Program, string, error) {
-	read := os.ReadFile
+	var text []byte
+	var err error
 	if file == "-" {
-		read = func(string) ([]byte, error) { return io.ReadAll(c.InOrStdin()) }
+		text, err = wholefile.All("standard input", c.InOrStdin(), policy.MaxText)
+	} else {
+		text, err = wholefile.Read(file, policy.MaxText)
 	}
-	text, err := read(file)
 	if err != nil {
 		return nil, "", cli.Input(err)
 	}

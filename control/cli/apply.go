@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
 	"gswitch/control/api"
+	"gswitch/section"
+	"gswitch/wholefile"
 )
 
 // Apply are the flags of the verb that makes a file the configuration of a
@@ -49,9 +50,9 @@ func (a *Apply) Run(c *cobra.Command, args []string, check func(file string, tex
 
 func read(c *cobra.Command, file string) ([]byte, error) {
 	if file == "-" {
-		return io.ReadAll(c.InOrStdin())
+		return wholefile.All("standard input", c.InOrStdin(), section.MaxDocument)
 	}
-	return os.ReadFile(file)
+	return wholefile.Read(file, section.MaxDocument)
 }
 
 // Applied shows what an edit or a document changed.

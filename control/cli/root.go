@@ -66,7 +66,10 @@ func CredentialFlags(f *pflag.FlagSet, c *control.Credentials) {
 
 // Main runs a program, prints what goes wrong and returns its exit code.
 func Main(ctx context.Context, root *cobra.Command) int {
+	out := new(Output)
+	root.SetOut(out)
 	c, err := root.ExecuteContextC(ctx)
+	err = out.Failed(err)
 	if err == nil {
 		return 0
 	}

@@ -3,6 +3,11 @@
 // that the programs contain, and a bill of materials.
 //
 //	go run ./deploy/package -version v1.2.3 -out bin/package bin/gswitch bin/ghost bin/gfabric bin/gcollect
+//
+// Of packages that were made it checks that the bill is in them, and is that of their
+// programs:
+//
+//	go run ./deploy/package -check bin/packages/*
 package main
 
 import (
@@ -32,7 +37,15 @@ import (
 func main() {
 	version := flag.String("version", "unknown", "version that the manual pages name")
 	out := flag.String("out", "bin/package", "directory to write to")
+	made := flag.Bool("check", false, "check packages that were made, by name")
 	flag.Parse()
+	if *made {
+		if err := check(flag.Args(), os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	if err := write(*out, *version, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -4,12 +4,14 @@
 package export
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"gswitch/fabric"
+	"gswitch/wholefile"
 )
 
 // Lab is what containers are to be.
@@ -107,6 +109,7 @@ func Names() (v []string) {
 	return v
 }
 
+// store writes files. Where one cannot be written those that were made before it go again.
 func store(files []File, l *Lab, dir string, replace bool) (paths []string, err error) {
 	for _, f := range files {
 		path := filepath.Join(dir, f.Path)
@@ -114,24 +117,32 @@ func store(files []File, l *Lab, dir string, replace bool) (paths []string, err 
 			return nil, fmt.Errorf("%s is there already: name another directory, or replace it (--force)", path)
 		}
 	}
+	defer func() {
+		if err != nil && !replace {
+			for _, p := range paths {
+				err = errors.Join(err, os.Remove(p))
+			}
+			paths = nil
+		}
+	}()
 	for _, n := range l.Nodes {
 		for _, m := range n.Mounts {
 			if err := os.MkdirAll(filepath.Join(dir, m.Dir), 0o755); err != nil {
-				return nil, err
+				return paths, err
 			}
 		}
 	}
 	for _, f := range files {
 		path := filepath.Join(dir, f.Path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return nil, err
+			return paths, err
 		}
 		mode := os.FileMode(0o644)
 		if strings.HasSuffix(path, ".sh") {
 			mode = 0o755
 		}
-		if err := os.WriteFile(path, f.Text, mode); err != nil {
-			return nil, err
+		if err := wholefile.WriteBytes(path, mode, f.Text); err != nil {
+			return paths, err
 		}
 		paths = append(paths, path)
 	}

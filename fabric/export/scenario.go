@@ -12,6 +12,8 @@ import (
 	"gswitch/fabric"
 	"gswitch/fabric/lab"
 	"gswitch/fabric/scenario"
+	"gswitch/section"
+	"gswitch/wholefile"
 )
 
 // Where the nodes of a scenario are, in the directory that is written and in
@@ -64,7 +66,7 @@ type Manifest struct {
 // ReadManifest reads that of a directory.
 func ReadManifest(dir string) (*Manifest, error) {
 	path := filepath.Join(dir, manifest)
-	text, err := os.ReadFile(path)
+	text, err := wholefile.Read(path, section.MaxDocument)
 	if err != nil {
 		return nil, fmt.Errorf("%w: gfabric export writes a scenario's containers to a directory with this file", err)
 	}
@@ -89,7 +91,7 @@ func Copy(s *scenario.Scenario, set, only []string, dir string) (paths []string,
 	}
 	m := Manifest{filepath.Base(s.File), set, only}
 	for _, name := range append(names, m.Scenario) {
-		text, err := os.ReadFile(filepath.Join(filepath.Dir(s.File), name))
+		text, err := wholefile.ReadPlain(filepath.Join(filepath.Dir(s.File), name), 1<<30)
 		if err != nil {
 			return nil, err
 		}
@@ -97,7 +99,7 @@ func Copy(s *scenario.Scenario, set, only []string, dir string) (paths []string,
 		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
 			return nil, err
 		}
-		if err := os.WriteFile(to, text, 0o644); err != nil {
+		if err := wholefile.WriteBytes(to, 0o644, text); err != nil {
 			return nil, err
 		}
 		paths = append(paths, to)
@@ -107,5 +109,5 @@ func Copy(s *scenario.Scenario, set, only []string, dir string) (paths []string,
 		return nil, err
 	}
 	path := filepath.Join(dir, manifest)
-	return append(paths, path), os.WriteFile(path, text, 0o644)
+	return append(paths, path), wholefile.WriteBytes(path, 0o644, text)
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gswitch/fabric"
+	"gswitch/wholefile"
 )
 
 // hostSpace opens the namespace of a host (or of a switch, by its name).
@@ -115,7 +116,7 @@ func (s *state) writeHosts(p *fabric.Plan) error {
 	if own, err := os.ReadFile("/etc/hosts"); err == nil {
 		b.Write(own)
 	}
-	return os.WriteFile(s.hostsFile(), b.Bytes(), 0o644)
+	return wholefile.WriteBytes(s.hostsFile(), 0o644, b.Bytes())
 }
 
 // Command is a program that Start runs in a host. Do not call Start or Run of

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gswitch/fabric"
+	"gswitch/wholefile"
 )
 
 // Progress is told what is being done, one line at a time, without newline.
@@ -139,7 +140,7 @@ func (s *state) startSwitches(ctx context.Context, l *Layout, program string, sa
 	var waits []func() error
 	for i := range l.Processes {
 		p := &s.Processes[i]
-		if err := os.WriteFile(p.Config, l.Processes[i].Config.YAML(), 0o644); err != nil {
+		if err := wholefile.WriteBytes(p.Config, 0o644, l.Processes[i].Config.YAML()); err != nil {
 			return err
 		}
 		cmd, err := s.start(p, program)

@@ -4,9 +4,10 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strconv"
+
+	"gswitch/wholefile"
 )
 
 // slotColumns is the first line of slots.csv. run counts the runs of results.json
@@ -30,7 +31,7 @@ func encodeSlots(w io.Writer, runs []Run) error {
 // the run that it is of.
 func LoadSlots(dir string, each func(run int, s FlowSlot)) error {
 	path := filepath.Join(dir, slotsName)
-	f, err := os.Open(path)
+	f, err := wholefile.OpenPlain(path)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"gswitch/wholefile"
 )
 
 const (
@@ -194,6 +196,9 @@ func writeFile(path string, fill func(io.Writer) error) error {
 	return errors.Join(fill(w), w.Flush(), file.Close())
 }
 
+// maxResults is the most bytes of a results.json.
+const maxResults = 1 << 30
+
 // Load reads what Save wrote; path is the directory or its results.json. The
 // flows are read if flows.csv is there.
 func Load(path string) (*File, error) {
@@ -202,7 +207,7 @@ func Load(path string) (*File, error) {
 	} else if info.IsDir() {
 		path = filepath.Join(path, jsonName)
 	}
-	b, err := os.ReadFile(path)
+	b, err := wholefile.ReadPlain(path, maxResults)
 	if err != nil {
 		return nil, err
 	}
@@ -211,7 +216,7 @@ func Load(path string) (*File, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	path = filepath.Join(filepath.Dir(path), flowName)
-	flows, err := os.Open(path)
+	flows, err := wholefile.OpenPlain(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return f, nil
 	}

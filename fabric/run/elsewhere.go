@@ -49,7 +49,7 @@ func (st *store) take(dir, print string) (*results.Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	data, err := os.ReadFile(filepath.Join(dir, printsName))
+	data, err := wholefile.ReadPlain(filepath.Join(dir, printsName), maxPrints)
 	if err != nil {
 		return nil, err
 	}

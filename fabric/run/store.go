@@ -26,6 +26,8 @@ type store struct {
 // printsName is the file that tells which run of results.json is which.
 const printsName = "fingerprints.json"
 
+const maxPrints = 16 << 20 // bytes of it
+
 // newStore takes over what the directory of results has.
 func newStore(s *scenario.Scenario, o *Options, h *host) (*store, error) {
 	st := &store{s: s, o: o, h: h, runs: make([]*results.Run, len(s.Runs)), prints: make([]string, len(s.Runs))}
@@ -44,7 +46,7 @@ func newStore(s *scenario.Scenario, o *Options, h *host) (*store, error) {
 	if o.Fresh {
 		return st, nil
 	}
-	data, err := os.ReadFile(filepath.Join(o.Out, printsName))
+	data, err := wholefile.ReadPlain(filepath.Join(o.Out, printsName), maxPrints)
 	if errors.Is(err, fs.ErrNotExist) {
 		return st, nil
 	}

@@ -2,8 +2,6 @@ package scenario
 
 import (
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,6 +11,7 @@ import (
 	"gswitch/fabric"
 	"gswitch/fabric/workload"
 	"gswitch/policy"
+	"gswitch/wholefile"
 )
 
 // named is a file that a scenario names.
@@ -120,26 +119,7 @@ func (d *Document) confined(dir string) error {
 // readPolicy reads the file of a policy.
 func readPolicy(path string) ([]byte, error) { return named{path, maxPolicy}.read() }
 
-// read returns what is in the file: a plain one that ends, and no device or
-// pipe. What it leads to is looked at before it is opened, since a pipe would
-// wait there.
-func (n named) read() ([]byte, error) {
-	fi, err := os.Stat(n.path)
-	switch {
-	case err != nil:
-		return nil, err
-	case !fi.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no plain file", n.path)
-	case fi.Size() > n.most:
-		return nil, fmt.Errorf("%s has %d bytes, %d are possible", n.path, fi.Size(), n.most)
-	}
-	f, err := os.Open(n.path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, n.most))
-}
+func (n named) read() ([]byte, error) { return wholefile.ReadPlain(n.path, n.most) }
 
 // sizesOf returns a distribution of this program or of a file.
 func sizesOf(name, dir string) (*workload.CDF, error) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"gswitch/config"
 	"gswitch/fabric"
 	"gswitch/section"
+	"gswitch/wholefile"
 )
 
 // Scenario is a checked document and the runs that it asks for.
@@ -65,7 +65,7 @@ const maxRuns = 10_000
 
 // Load reads and checks a scenario file.
 func Load(file string, o Options) (*Scenario, error) {
-	data, err := os.ReadFile(file)
+	data, err := wholefile.Read(file, section.MaxDocument)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the scenario: %w", err)
 	}

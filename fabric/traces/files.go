@@ -12,6 +12,8 @@ import (
 	"gswitch/capture"
 	"gswitch/fabric"
 	"gswitch/frame"
+	"gswitch/section"
+	"gswitch/wholefile"
 )
 
 // Dir is the folder of a directory of results that has the copies of its runs: of
@@ -59,7 +61,7 @@ func Files(name string) ([]string, error) {
 // none.
 func Network(file string) (*fabric.Topology, error) {
 	name := strings.TrimSuffix(file, filepath.Ext(file)) + ".json"
-	data, err := os.ReadFile(name)
+	data, err := wholefile.Read(name, section.MaxDocument)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}

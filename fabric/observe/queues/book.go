@@ -7,6 +7,7 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/netip"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"gswitch/fabric/vnet"
 	"gswitch/frame"
 	"gswitch/vswitch"
+	"gswitch/wholefile"
 	"gswitch/wire"
 )
 
@@ -281,9 +283,6 @@ func (b *book) file(kind string, rows [][]string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	f, err := os.Create(filepath.Join(dir, fmt.Sprintf("%s-seed-%d%s.csv", b.r.Name, b.r.Seed, kind)))
-	if err != nil {
-		return err
-	}
-	return errors.Join(csv.NewWriter(f).WriteAll(rows), f.Close())
+	name := filepath.Join(dir, fmt.Sprintf("%s-seed-%d%s.csv", b.r.Name, b.r.Seed, kind))
+	return wholefile.Write(name, 0o666, func(w io.Writer) error { return csv.NewWriter(w).WriteAll(rows) })
 }

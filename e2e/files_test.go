@@ -1,0 +1,85 @@
+package e2e
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// Tables, lists and documents that go to a full disk end with an error, whatever prints them.
+func TestOutputOnAFullDisk(t *testing.T) {
+	for _, words := range [][]string{
+		{gswitch, "schema"}, {gswitch, "version"}, {gswitch, "doctor"}, {gswitch, "--help"}, {gswitch, "run", "--help"},
+		{ghost, "schema"}, {ghost, "version"}, {ghost, "doctor"}, {gcollect, "version"}, {gcollect, "export", "--help"},
+		{gfabric, "version"}, {gfabric, "headroom"}, {gfabric, "cc", "list"}, {gfabric, "cc", "show", "dcqcn"}, {gfabric, "schema", "scenario"}, {gfabric, "plan", "star:2"},
+		{gfabric, "graph", "star:2"}, {gfabric, "status", "--help"}, {gfabric, "check", "../scenarios/quickstart.yaml"}, {gfabric, "recovery", "list"},
+	} {
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said bytes.Buffer
+		c := exec.Command(words[0], words[1:]...)
+		c.Stdout, c.Stderr = full, &said
+		if err := c.Run(); err == nil || !strings.Contains(said.String(), "no space left on device") {
+			t.Errorf("%v: %v\n%s", words, err, &said)
+		}
+		full.Close()
+	}
+}
+
+// An export for containers is there as a whole or not at all.
+func TestExportOnAFullDisk(t *testing.T) {
+	small := t.TempDir()
+	if err := unix.Mount("tmpfs", small, "tmpfs", 0, "size=16k"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Unmount(small, 0) })
+	out, err := exec.Command(gfabric, "export", "containerlab", "leaf-spine:4,8,4", "--dir", small).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "no space left on device") || !strings.Contains(string(out), small+"/") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if err := filepath.WalkDir(small, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			t.Errorf("%s is left", path)
+		}
+		return err
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// What has no end is refused by whoever reads files that are named to it, with its name,
+// before it has taken much memory.
+func TestFilesWithoutEnd(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link.yaml")
+	if err := os.Symlink("/dev/zero", link); err != nil {
+		t.Fatal(err)
+	}
+	for _, words := range [][]string{
+		{gswitch, "validate", link}, {gswitch, "run", "-c", link}, {gswitch, "apply", "-f", link}, {gswitch, "policy", "check", link},
+		{ghost, "validate", link}, {ghost, "run", "-c", link}, {ghost, "apply", link},
+		{gcollect, "run", "--data", dir, "--fabric", link}, {gcollect, "status", "--nats", "nats://127.0.0.1:1", "--token-file", link},
+		{gfabric, "check", link}, {gfabric, "run", link}, {gfabric, "plan", link}, {gfabric, "export", "compose", link, "--dir", dir}, {gfabric, "report", link},
+		{gfabric, "compare", link, link}, {gfabric, "replay", link}, {gfabric, "traces", link}, {gfabric, "diagnose", link}, {gfabric, "losses", link}, {gfabric, "flows", link},
+		{gfabric, "ns3", "--topology", link, "--flows", link}, {gfabric, "ns3", "--topology", "../fabric/ns3/testdata/ls16_FbHdp_30.topo", "--flows", link},
+	} {
+		// No more than 4 GB of memory, so that what reads without end ends here and leaves the machine alone.
+		c := exec.Command("sh", append([]string{"-c", `ulimit -d 4000000; exec "$@"`, "sh"}, words...)...)
+		out, err := c.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), link) || strings.Contains(string(out), "goroutine ") {
+			t.Errorf("%v: %v\n%.2000s", words, err, out)
+		}
+		if used := c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss >> 10; used > 1024 {
+			t.Errorf("%v took %d MB", words, used)
+		}
+	}
+}
