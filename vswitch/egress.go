@@ -19,7 +19,7 @@ func (n *Node) finish(now frame.Time, port uint16, v []frame.Ref) int {
 	for b := ps.arc.departs; b != 0; b &= b - 1 {
 		n.features[bits.TrailingZeros32(b)].Departs(port, v)
 	}
-	if ps.arc.departs != 0 {
+	if ps.arc.sheds != 0 {
 		v = n.sift(now, v)
 	}
 	if n.inputs == nil {

@@ -213,8 +213,9 @@ type Instance struct {
 	// Departs is shown the frames that a port sends, in their order, with
 	// Meta.Depart as the link has it, before congestion marks and telemetry are
 	// written: what sets frame.MarkCE on a frame with frame.IsECT marks it. Frames
-	// of flow control are among them. One that it gives the Reason frame.QueueShed
-	// is dropped in place of sent, though its time on the link is spent.
+	// of flow control are among them. One that it gives the Reason frame.QueueShed,
+	// at a port where it has the stage AtSheds, too, is dropped in place of sent,
+	// though its time on the link is spent.
 	Departs func(port uint16, v []frame.Ref)
 	// Sends is shown the frames that a port sends, when nothing keeps them from it any
 	// more and congestion marks are written: it may change what is in them.
@@ -254,6 +255,7 @@ const (
 	AtLinkLocal                    // Instance.LinkLocal
 	AtRequests                     // Instance.Requests
 	AtSends                        // Instance.Sends
+	AtSheds                        // Instance.Departs gives frames up
 )
 
 // Counter is a number that a feature counts, or a measure that it takes, of a

@@ -73,7 +73,7 @@ const shedding = "shedding"
 
 func (w *watcher) port(_ frame.Time, _ uint16, c *vswitch.PortConfig) vswitch.Stages {
 	if c.Options[watched] == shedding {
-		return vswitch.AtDeparts
+		return vswitch.AtDeparts | vswitch.AtSheds
 	}
 	return 0
 }

@@ -177,7 +177,7 @@ type arc struct {
 	claims, released      uint32
 	paused, pauses        uint32
 	linkLocal, requests   uint32
-	sends                 uint32
+	sends, sheds          uint32
 }
 
 // adoptArc asks the features for their stages at an own port.
@@ -187,7 +187,7 @@ func (n *Node) adoptArc(now frame.Time, port uint16, c *PortConfig) {
 	for i := range n.features {
 		if f := &n.features[i]; f.Port != nil {
 			s, bit := f.Port(now, port, c), uint32(1)<<i
-			for k, of := range [...]*uint32{&a.queued, &a.left, &a.departs, &a.claims, &a.released, &a.paused, &a.pauses, &a.linkLocal, &a.requests, &a.sends} {
+			for k, of := range [...]*uint32{&a.queued, &a.left, &a.departs, &a.claims, &a.released, &a.paused, &a.pauses, &a.linkLocal, &a.requests, &a.sends, &a.sheds} {
 				if s>>k&1 != 0 {
 					*of |= bit
 				}

@@ -130,7 +130,10 @@ func (p *points) port(_ frame.Time, port uint16, _ *vswitch.PortConfig) vswitch.
 	}
 	x.judge.Configure(x.Edge)
 	x.judged = x.Edge != lstf.Edge{}
-	return vswitch.AtDeparts
+	if !x.judged {
+		return vswitch.AtDeparts
+	}
+	return vswitch.AtDeparts | vswitch.AtSheds
 }
 
 // forwards tells queues of the slack of packets, and writes it where they enter.
