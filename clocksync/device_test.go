@@ -138,7 +138,7 @@ func TestLostMessages(t *testing.T) {
 }
 
 // Only a valid message of the accepted port ends the timeout.
-func TestSilence(t *testing.T) {
+func TestTimeout(t *testing.T) {
 	d := device(t, 15, 30, 0)
 	d.Sync(90*us, 90*us, 1, Message{Time: 90 * us, Root: 1})      // the second parent
 	d.Sync(91*us, 91*us, 0, Message{Time: 91*us + 5000, Root: 1}) // cannot be

@@ -246,6 +246,7 @@ func (n *Instance) sendSync(now frame.Time) {
 // sendEvent sends a Sync or Announce.
 func (n *Instance) sendEvent(now frame.Time, port int, t wire.PTPType) {
 	n.fill(now, port, t)
+	n.out.Unsealed = t == wire.PTPSync // Departs writes it anew
 	if !n.send(port, &n.out) {
 		n.Messages.Unsent++
 	}

@@ -74,6 +74,8 @@ type PTPFields struct {
 
 	Sundial    SundialFields // behind Sync and Announce
 	HasSundial bool
+	// Unsealed leaves the CRC out: of a frame that is written anew when it departs.
+	Unsealed bool
 }
 
 // SundialFields is what Sundial adds to a message: an organisation's TLV (IEEE
@@ -157,7 +159,9 @@ func (f *PTPFields) Encode(b []byte) int {
 		t[18], t[19] = s.Depth, s.Flags
 		be.PutUint64(t[20:], s.Root)
 		be.PutUint32(t[28:], s.Late)
-		be.PutUint32(t[32:], crc32.ChecksumIEEE(p[:body+32]))
+		if !f.Unsealed {
+			be.PutUint32(t[32:], crc32.ChecksumIEEE(p[:body+32]))
+		}
 	}
 	SetPTPCorrection(b, f.Correction)
 	return max(n, MinFrame)
