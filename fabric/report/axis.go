@@ -142,7 +142,7 @@ func (s *scale) logTicks(n int) []tick {
 			label := ""
 			if m == 1 && int(e)%skip == 0 || decades < 2.5 && (m == 2 || m == 5) || decades < 0.9 && m != 7 && m != 9 {
 				p, f := prefix(v)
-				label = significant(v/f) + p
+				label = strconv.FormatFloat(v/f, 'g', 3, 64) + p // v is 1, 2 or 5, or nearly so, times a power of ten
 				if s.unit == "" && v < 1 {
 					label = significant(v)
 				}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -108,7 +109,7 @@ func (f *figure) draw(c vg.CanvasSizer, rows [][]entry) {
 	all.Fill(all.Rectangle.Path())
 	if f.title != "" {
 		sty := letters(8.5, ink)
-		sty.Font.Weight = 2 // bold: golang.org/x/image/font.WeightBold
+		sty.Font.Weight = bold700
 		sty.YAlign = draw.YTop
 		all.FillText(sty, vg.Point{X: all.Min.X + 2, Y: all.Max.Y - 1}, fit(f.title, f.width-4, sty.Width))
 	}
@@ -158,11 +159,36 @@ func (f *figure) PDF(w io.Writer) error {
 	return err
 }
 
+var (
+	svgText = regexp.MustCompile(`(<text )([^>]*>)([^<]*)(</text>)`)
+	svgSize = regexp.MustCompile(`font-size:([0-9.]+)px`)
+)
+
 // anyFont names fonts of the same widths, or at least without serifs, for
-// machines that do not have the one that the text was measured with.
+// machines that do not have the one that the text was measured with, and says how
+// wide each text is, so that it stays so with any of them.
 func anyFont(svg []byte) []byte {
+	svg = svgText.ReplaceAllFunc(svg, func(text []byte) []byte {
+		m := svgText.FindSubmatch(text)
+		size := svgSize.FindSubmatch(m[2])
+		if size == nil || len(bytes.TrimSpace(m[3])) == 0 {
+			return text
+		}
+		points, err := strconv.ParseFloat(string(size[1]), 64)
+		if err != nil {
+			return text
+		}
+		sty := letters(vg.Points(points), ink)
+		if bytes.Contains(m[2], []byte("font-weight:600")) {
+			sty.Font.Weight = bold700
+		}
+		wide := sty.Width(html.UnescapeString(string(m[3])))
+		return fmt.Appendf(nil, `%stextLength="%.4g" lengthAdjust="spacingAndGlyphs" %s%s%s`, m[1], wide.Points(), m[2], m[3], m[4])
+	})
 	return bytes.ReplaceAll(svg, []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arimo,Arial,Helvetica,sans-serif;"))
 }
+
+const bold700 = 2 // golang.org/x/image/font.WeightBold
 
 var svgHead = regexp.MustCompile(`(?s)^.*?<svg[^>]*>`)
 

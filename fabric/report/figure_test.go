@@ -159,6 +159,10 @@ func TestPictures(t *testing.T) {
 			t.Fatal(err)
 		}
 		golden(t, "figures/"+name+".svg", w.String())
+		// However wide the letters of a viewer are, none runs into what stands beside it.
+		if texts, wide := strings.Count(w.String(), "<text "), strings.Count(w.String(), " textLength="); texts == 0 || texts != wide {
+			t.Errorf("%s: of %d texts %d say how wide they are", name, texts, wide)
+		}
 		w.Reset()
 		if err := figures[i].PDF(&w); err != nil || !bytes.HasPrefix(w.Bytes(), []byte("%PDF-")) || !bytes.Contains(w.Bytes(), []byte("%%EOF")) {
 			t.Errorf("%s: %v, a PDF of %d bytes", name, err, w.Len())

@@ -28,7 +28,7 @@ func symbol(unit string) string {
 	switch unit {
 	case "bytes":
 		return "B"
-	case "bps":
+	case "bps", "bit/s":
 		return "b/s"
 	case "seconds":
 		return "s"
