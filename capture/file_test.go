@@ -70,6 +70,9 @@ func TestPcapngReadsBack(t *testing.T) {
 	if n := r.Interfaces()[1].Name; n != "right" {
 		t.Errorf("interface 1 is %q", n)
 	}
+	if n := r.Interfaces()[0].Lost; n != 1 {
+		t.Errorf("the capture lost %d frames, it was 1", n)
+	}
 }
 
 // Another implementation reads the same from our stream.

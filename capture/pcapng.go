@@ -19,16 +19,17 @@ const (
 
 	byteOrderMagic = 0x1a2b3c4d
 
-	optEnd         = 0
-	optComment     = 1
-	optUserAppl    = 4 // shb_userappl
-	optIfName      = 2
-	optIfDesc      = 3
-	optIfTSResol   = 9
-	optIfTSOffset  = 14
-	optEPBFlags    = 2
-	optISBReceived = 4 // isb_ifrecv
-	optISBDropped  = 5 // isb_ifdrop
+	optEnd          = 0
+	optComment      = 1
+	optUserAppl     = 4 // shb_userappl
+	optIfName       = 2
+	optIfDesc       = 3
+	optIfTSResol    = 9
+	optIfTSOffset   = 14
+	optEPBFlags     = 2
+	optISBReceived  = 4 // isb_ifrecv
+	optISBDropped   = 5 // isb_ifdrop
+	optISBOSDropped = 7 // isb_osdrop
 )
 
 // Writer writes one pcapng section in little-endian order with nanosecond

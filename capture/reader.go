@@ -24,6 +24,7 @@ type Interface struct {
 	Name    string
 	Link    uint16 // link type, LinkEthernet for what a switch can use
 	SnapLen uint32
+	Lost    uint64 // frames that who captured could not keep, as far as the file was read
 
 	resol  uint64 // ticks per second
 	offset int64  // seconds to add
@@ -91,6 +92,8 @@ func (r *Reader) Next() (rec Record, data []byte, err error) {
 		switch kind {
 		case blockInterface:
 			err = r.describe(body)
+		case blockStatistics:
+			err = r.statistics(body)
 		case blockEnhanced, blockPacket:
 			return r.enhanced(body, kind == blockPacket)
 		case blockSimple:
@@ -191,6 +194,25 @@ func (r *Reader) describe(b []byte) error {
 	}
 	r.ifaces = append(r.ifaces, it)
 	return nil
+}
+
+// statistics takes from an interface statistics block how many frames were lost.
+func (r *Reader) statistics(b []byte) error {
+	if len(b) < 12 {
+		return r.fail("pcapng: statistics block of %d bytes", len(b))
+	}
+	n := r.order.Uint32(b)
+	if uint64(n) >= uint64(len(r.ifaces)) {
+		return r.fail("pcapng: statistics of interface %d, which was not described", n)
+	}
+	lost := uint64(0)
+	err := r.options(b[12:], func(code uint16, v []byte) {
+		if (code == optISBDropped || code == optISBOSDropped) && len(v) >= 8 {
+			lost += r.order.Uint64(v)
+		}
+	})
+	r.ifaces[n].Lost = lost
+	return err
 }
 
 // ticks decodes if_tsresol: 10^-v, or 2^-v if the top bit is set. It returns

@@ -60,6 +60,10 @@ func (f *diagnoseFlags) analyse(out io.Writer, path string) error {
 		to := netip.AddrPortFrom(netip.AddrFrom4(flow.Dst), flow.DstPort)
 		o.Packet(frame.Time(rec.Time-begin), rec.Iface<<2|uint32(rec.Dir), from, to, &s)
 	}
+	lost := uint64(0)
+	for _, i := range in.Interfaces() {
+		lost += i.Lost
+	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "FROM\tTO\tAT\tLASTED\tPACKETS\tBYTES\tRETRANSMITTED\tTIMEOUTS\tLATE\tDUPLICATE ACKS\tZERO WINDOWS")
 	n := 0
@@ -79,6 +83,9 @@ func (f *diagnoseFlags) analyse(out io.Writer, path string) error {
 	}
 	if err := w.Flush(); err != nil {
 		return err
+	}
+	if lost > 0 {
+		fmt.Fprintf(out, "the capture lost %d frames: what was sent again, late and duplicate may be more, and holes of its own count as late\n", lost)
 	}
 	_, err = fmt.Fprintf(out, "%d connections; this is an analysis of their packets, not a replay\n", n)
 	return err
