@@ -13,6 +13,7 @@ type neighbor struct {
 	addr  netip.Addr
 	mac   wire.MAC
 	known bool       // mac is
+	ours  bool       // it was asked for here; else it asked, and nothing here has needed it
 	tries uint8      // requests since the last answer
 	due   frame.Time // next request, or when the entry is given up
 }
@@ -26,6 +27,9 @@ const (
 	neighborTries   = 3
 	neighborConfirm = 30 * frame.Second
 	maxNeighbors    = 1024
+	// maxStrangers bounds those that only asked: stations, or who takes their names,
+	// do not keep the host from finding those that it needs.
+	maxStrangers = maxNeighbors / 2
 )
 
 // Neighbors returns how many neighbours are known or asked for, and how many
@@ -60,9 +64,15 @@ func (n *NIC) Resolve(now frame.Time, to netip.Addr) (mac wire.MAC, ok bool, err
 	case nb == nil && len(s.neighbors) >= maxNeighbors:
 		return mac, false, fmt.Errorf("more than %d neighbours are known", maxNeighbors)
 	case nb == nil:
-		s.neighbors = append(s.neighbors, neighbor{addr: hop})
+		s.neighbors = append(s.neighbors, neighbor{addr: hop, ours: true})
 		n.askNeighbor(now, &s.neighbors[len(s.neighbors)-1])
 		return mac, false, nil
+	}
+	if !nb.ours {
+		nb.ours = true
+		s.strangers--
+	}
+	switch {
 	case nb.known:
 		return nb.mac, true, nil
 	case nb.tries > neighborTries:
@@ -84,9 +94,14 @@ func (n *NIC) learn(now frame.Time, a netip.Addr, mac wire.MAC, create bool) {
 	}
 	nb := s.find(a)
 	if nb == nil {
-		if !create || len(s.neighbors) >= maxNeighbors {
+		if !create {
 			return
 		}
+		if s.strangers >= maxStrangers || len(s.neighbors) >= maxNeighbors {
+			s.count.StrangersRefused++
+			return
+		}
+		s.strangers++
 		s.neighbors = append(s.neighbors, neighbor{addr: a})
 		nb = &s.neighbors[len(s.neighbors)-1]
 	}
@@ -104,6 +119,9 @@ func (s *stack) advance(now frame.Time, n *NIC) {
 		nb := &s.neighbors[i]
 		if nb.due <= now {
 			if nb.tries > neighborTries {
+				if !nb.ours {
+					s.strangers--
+				}
 				last := len(s.neighbors) - 1
 				s.neighbors[i] = s.neighbors[last]
 				s.neighbors = s.neighbors[:last]

@@ -45,6 +45,7 @@ type stack struct {
 	cfg       StackConfig
 	prefix    netip.Prefix
 	neighbors []neighbor
+	strangers int        // of them, that are not ours
 	due       frame.Time // next timer of a neighbour
 	inbox     [inboxLen]Datagram
 	head, len int
@@ -56,6 +57,7 @@ type stack struct {
 type StackCounts struct {
 	ARPAnswered, NDAnswered, EchoAnswered uint64
 	Asked                                 uint64 // requests for the MAC address of a neighbour
+	StrangersRefused                      uint64 // stations that asked and were not kept as neighbours, since many others had asked
 	DatagramsSent, DatagramsReceived      uint64
 }
 

@@ -24,11 +24,17 @@ func stackConfig(i int, v6 bool) Config {
 }
 
 // stackPair is two NICs with stacks on one link.
-func stackPair(t testing.TB, v6 bool) (*rig, [2]*NIC) {
+func stackPair(t testing.TB, v6 bool) (*rig, [2]*NIC) { return stackPairOf(t, v6, 24) }
+
+// stackPairOf is one with a prefix of IPv4 of so many bits.
+func stackPairOf(t testing.TB, v6 bool, bits int) (*rig, [2]*NIC) {
 	g := newRig(t, 512, 2048)
 	var n [2]*NIC
 	for i := range n {
 		cfg := stackConfig(i+1, v6)
+		if !v6 {
+			cfg.Stack.Bits = bits
+		}
 		var err error
 		n[i], err = New(&cfg, g.pool)
 		must(t, err)
@@ -200,4 +206,43 @@ func FuzzStack(f *testing.F) {
 			t.Errorf("%d chunks are lost", free-n.pool.Available())
 		}
 	})
+}
+
+// Stations without end that ask for the host's address, or one that takes their names,
+// leave room for the neighbours that the host needs.
+func TestStrangersLeaveRoom(t *testing.T) {
+	for _, v6 := range []bool{false, true} {
+		g, n := stackPairOf(t, v6, 16)
+		for i := range 3 * maxNeighbors {
+			mac, low := wire.MAC{2, 9, 0, 0, byte(i >> 8), byte(i)}, [2]byte{byte(i >> 8), byte(i)}
+			b := wt.Frame(wt.Eth(wire.BroadcastMAC, mac), wt.ARP(wire.ARPFields{Op: wire.ARPRequest, SenderMAC: mac, SenderIP: [4]byte{10, 0, 16 + low[0], low[1]}, TargetIP: [4]byte{10, 0, 0, 1}}))
+			if v6 {
+				var opt [wire.NDLinkLayerLen]byte
+				wire.PutNDLinkLayer(opt[:], wire.NDSourceLinkLayer, mac)
+				from, to := netip.AddrFrom16([16]byte{0: 0xfd, 12: 7, 14: low[0], 15: low[1]}), n[0].cfg.Addr
+				b = wt.Frame(wt.Eth(testMAC(1), mac), wt.IPv6(from.String(), to.String(), wt.TTL(255)), wt.ND(wire.NDFields{Type: wire.ICMPv6NeighborSolicitation, Target: to.As16(), Options: opt[:]}))
+			}
+			n[0].Receive(g.now, 0, []frame.Ref{g.pool.New(b)})
+			if i%64 == 0 {
+				g.run(g.now + frame.Millisecond)
+			}
+		}
+		if known, _ := n[0].Neighbors(); known != maxStrangers || n[0].Stack().StrangersRefused != 3*maxNeighbors-maxStrangers {
+			t.Errorf("IPv6 %v: %d neighbours, %d refused", v6, known, n[0].Stack().StrangersRefused)
+		}
+		found := func() bool {
+			_, ok, err := n[0].Resolve(g.now, n[1].cfg.Addr)
+			must(t, err)
+			return ok
+		}
+		found()
+		if g.run(g.now + frame.Millisecond); !found() {
+			t.Errorf("IPv6 %v: a neighbour is not found", v6)
+		}
+		// They are asked whether they are there, and forgotten.
+		g.run(g.now + 2*neighborConfirm + 5*neighborRetry)
+		if known, _ := n[0].Neighbors(); known != 1 || n[0].stack.strangers != 0 {
+			t.Errorf("IPv6 %v: %d neighbours are left, %d strangers", v6, known, n[0].stack.strangers)
+		}
+	}
 }

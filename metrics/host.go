@@ -116,6 +116,7 @@ var (
 	hostQuenched  = gauge("host_pfc_quenched", "Whether the neighbour has paused the class for longer than pfc: quench_after.", "host", "class")
 	hostPauseSec  = counter("host_pfc_pause_seconds_total", "Time in which the neighbour paused the class.", "host", "class")
 	hostStack     = counter("host_answers_total", "What the host answered for its address: arp, nd, echo.", "host", "protocol")
+	hostStrangers = counter("host_neighbors_rejected_total", "Stations that asked for the host's address and were not kept as neighbours, since many others had asked.", "host")
 	hostLate      = prometheus.NewDesc("gswitch_host_frame_lateness_seconds", "How long after its instant on the emulated link a frame was sent.", []string{"host"}, nil)
 )
 
@@ -162,6 +163,7 @@ func (e emitter) host(h *Host) {
 	e.count(hostStack, h.Stack.ARPAnswered, h.Name, "arp")
 	e.count(hostStack, h.Stack.NDAnswered, h.Name, "nd")
 	e.count(hostStack, h.Stack.EchoAnswered, h.Name, "echo")
+	e.count(hostStrangers, h.Stack.StrangersRefused, h.Name)
 	e.count(hostBlind, c.Blind, h.Name)
 	for reason, n := range c.Drops {
 		if n > 0 {
