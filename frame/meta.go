@@ -80,7 +80,8 @@ type Meta struct {
 	Queue   uint8  // egress queue 0..7
 	Reason  Reason // why it must be dropped; 0 = keep
 	Marks   uint8  // bits of features of the node that has the frame, which hands them out
-	_       [4]byte
+	About   uint16 // of a notice that the node makes: the port that it is about, plus 1; else 0
+	_       [2]byte
 	Stamp   Time // instant at which its last bit came, as the device or the emulated link says; 0: not known
 
 	// Second line: queueing, egress.
@@ -103,7 +104,7 @@ type Meta struct {
 // a link would the frame, calls it. Geometry stays, and what every receiver
 // writes anew before it reads it.
 func (m *Meta) Forget() {
-	m.Flags, m.INT, m.Class, m.Queue, m.Reason, m.Marks = 0, 0, 0, 0, Keep, 0
+	m.Flags, m.INT, m.Class, m.Queue, m.Reason, m.Marks, m.About = 0, 0, 0, 0, Keep, 0, 0
 	m.InPort, m.OutPort = NoPort, NoPort
 	m.Cost, m.Pool, m.Rank = 0, 0, 0
 }

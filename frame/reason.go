@@ -61,7 +61,7 @@ const (
 	StormControl
 	NoticeAtEdge    // a host behind the port tells what only switches tell senders
 	TelemetryAtEdge // a host behind the port filled telemetry in that only switches fill in
-	OwnShare        // the switch's own frames have had their share of the link
+	OwnShare        // the switch's own frames have had their share of the link, or are about the congestion of that very link
 
 	// Forwarding.
 	SamePort        // destination is on the port the frame came from

@@ -29,4 +29,5 @@ type Sender struct {
 	Port uint16
 	VID  uint16
 	MAC  uint64
+	Told uint16 // the congested port, by which the way back must not go
 }

@@ -6,6 +6,8 @@ import (
 	"gswitch/frame"
 	inband "gswitch/int"
 	"gswitch/notice"
+	"gswitch/qcn"
+	"gswitch/rocc"
 	"gswitch/wire"
 	wt "gswitch/wire/wiretest"
 )
@@ -26,12 +28,26 @@ func TestHostsTellNothingForSwitches(t *testing.T) {
 		}
 		return wt.Frame(wt.Eth(hostMAC(2), hostMAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(50000, mode.Port()), wt.Payload(head), wt.BTH(op, 5, 6), wt.Zeros(20))
 	}
+	message := func(encode func(b, quote []byte) int) []byte {
+		b := make([]byte, 128)
+		b = b[:encode(b, wt.Frame(wt.Eth(hostMAC(1), hostMAC(2)), wt.IPv4("10.0.0.2", "10.0.0.3"), wt.UDP(50000, wire.RoCEv2Port), wt.BTH(wire.RCSendMiddle, 5, 6))[14:])]
+		return wt.Frame(wt.Eth(hostMAC(2), hostMAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.ICMP(b[0], b[1], wire.ICMP(b).Rest()), wt.Payload(b[8:]))
+	}
 	for name, c := range map[string]struct {
 		frame []byte
 		why   frame.Reason
 	}{
-		"notice":              {wt.Frame(wt.Eth(hostMAC(2), hostMAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.ICMP(notice.Type4, 0, 0), wt.Zeros(60)), frame.NoticeAtEdge},
-		"notice of IPv6":      {wt.Frame(wt.Eth(hostMAC(2), hostMAC(1)), wt.IPv6("fd00::1", "fd00::2"), wt.ICMPv6(notice.Type6, 0, 0), wt.Zeros(60)), frame.NoticeAtEdge},
+		"notice":         {wt.Frame(wt.Eth(hostMAC(2), hostMAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.ICMP(notice.Type4, 0, 0), wt.Zeros(60)), frame.NoticeAtEdge},
+		"notice of IPv6": {wt.Frame(wt.Eth(hostMAC(2), hostMAC(1)), wt.IPv6("fd00::1", "fd00::2"), wt.ICMPv6(notice.Type6, 0, 0), wt.Zeros(60)), frame.NoticeAtEdge},
+		"tagged notice":  {wt.Frame(wt.Eth(hostMAC(2), hostMAC(1)), wt.VLAN(0, 7), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.ICMP(notice.Type4, 0, 0), wt.Zeros(60)), frame.NoticeAtEdge},
+		"a fair rate": {message(func(b, quote []byte) int {
+			return (&rocc.Notice{Fair: 1, Unit: 1, Stretch: 15}).Encode(b, notice.Type4, quote)
+		}), frame.NoticeAtEdge},
+		"a reading": {message(func(b, quote []byte) int {
+			return (&rocc.Reading{Params: rocc.For(1e9)}).Encode(b, notice.Type4, quote)
+		}), frame.NoticeAtEdge},
+		"quantized feedback":  {message(func(b, quote []byte) int { return (&qcn.Message{Feedback: 63}).Encode(b, notice.Type4, quote) }), frame.NoticeAtEdge},
+		"a CNP, as hosts do":  {wt.Frame(wt.Eth(hostMAC(2), hostMAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.UDP(50000, wire.RoCEv2Port), wt.BTH(wire.RoCECongestionNotify, 5, 0), wt.Zeros(20)), frame.Keep},
 		"ping":                {wt.Frame(wt.Eth(hostMAC(2), hostMAC(1)), wt.IPv4("10.0.0.1", "10.0.0.2"), wt.ICMP(8, 0, 0), wt.Zeros(60)), frame.Keep},
 		"data":                {told(inband.HPCC, wire.RCSendOnly, 0), frame.Keep},
 		"forged data":         {told(inband.HPCC, wire.RCSendOnly, 3), frame.TelemetryAtEdge},
@@ -71,7 +87,7 @@ func TestNoticesShareTheLink(t *testing.T) {
 		msg.Head[0] = notice.Type4
 		msg.Set(notice.MaxLen)
 		data := wt.Frame(wt.Eth(hostMAC(1), hostMAC(2)), wt.IPv4("10.0.0.2", "10.0.0.1"), wt.UDP(1, 2), wt.Zeros(60))
-		to := notice.Sender{Port: 0, VID: 1, MAC: hostMAC(1).Uint64(), Len: 20}
+		to := notice.Sender{Port: 0, VID: 1, MAC: hostMAC(1).Uint64(), Len: 20, Told: 1}
 		copy(to.Back[:], data[14:34])
 		told, carried := 0, 0
 		for range 10_000 { // a second; 400 notices each 5 ms, as of a period that is too short

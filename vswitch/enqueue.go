@@ -17,7 +17,8 @@ func (n *Node) emit(r frame.Ref) {
 	if m.InPort == frame.NoPort {
 		m.Flags |= frame.Own
 		m.InPort = m.OutPort // made by the switch itself: charged to the port it leaves by
-		if ps := &n.ports[m.OutPort]; ps.ownRate != 0 && !ps.own.Take(n.now, int(m.Wire)) {
+		ps := &n.ports[m.OutPort]
+		if m.About == m.OutPort+1 || ps.ownRate != 0 && !ps.own.Take(n.now, int(m.Wire)) {
 			n.drop(r, frame.OwnShare)
 			return
 		}

@@ -300,12 +300,12 @@ func (n *Node) send(b []byte, port, vid uint16, dst wire.MAC) {
 	m.Arrival, m.VID = n.now, vid
 	m.Class = n.prog.class.DSCP[networkControl]
 	if port != frame.NoPort {
-		m.InPort, m.OutPort = port, port
+		m.OutPort = port
 		n.emit(r)
 		return
 	}
 	if out, ok := n.behind(vid, dst.Uint64()); ok && !dst.IsMulticast() {
-		m.InPort, m.OutPort = out, out
+		m.OutPort = out
 		n.emit(r)
 		return
 	}

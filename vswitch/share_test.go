@@ -6,6 +6,7 @@ import (
 
 	"gswitch/frame"
 	"gswitch/wire"
+	wt "gswitch/wire/wiretest"
 )
 
 // floodAddresses sends frames of n stations from a port.
@@ -194,6 +195,35 @@ func TestAccountsOfNeighbors(t *testing.T) {
 				r.out(p)
 			}
 			r.accounts()
+		}
+	}
+}
+
+// A host that sends to every address behind another, slow port does not fill its link
+// with the switch's questions who has them.
+func TestQuestionsShareTheLink(t *testing.T) {
+	for _, share := range []bool{false, true} {
+		cfg := routerConfig()
+		cfg.ShareOwn = share
+		cfg.Ports[1].Addresses = prefixes("10.1.0.1/16", "fd00:0:0:b::1/64")
+		const rate = 1e6
+		cfg.Ports[1].Scheduler.Rate, cfg.Ports[1].Scheduler.Burst = rate, frame.Millisecond
+		r := newRigOf(t, cfg, 1, 1<<14)
+		bytes := 0
+		for i := range 1000 { // a second
+			for k := range 4 {
+				to := 4*i + k
+				r.in(0, wt.Frame(wt.Eth(selfMAC, hostMAC(1)), wt.IPv4("10.0.0.9", netip.AddrFrom4([4]byte{10, 1, 1 + byte(to>>8), byte(to)}).String()), wt.UDP(1, 2), wt.Zeros(10)))
+			}
+			for _, b := range r.out(1) {
+				bytes += len(b)
+			}
+			r.out(0)
+			r.advance(frame.Millisecond)
+		}
+		// An eighth, and what may be sent at once: sixteen large frames.
+		if got := float64(bytes) * 8; share && got > rate/8+16*1518*8 || !share && got < rate*0.5 {
+			t.Errorf("share %v: questions take %.3g of %.3g bit/s", share, got, float64(rate))
 		}
 	}
 }
