@@ -3,6 +3,7 @@ package config_test
 import (
 	"flag"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,8 @@ import (
 	"gswitch/config"
 	"gswitch/frame"
 	"gswitch/lldp"
+	"gswitch/notice"
+	"gswitch/rocc"
 	"gswitch/vswitch"
 	st "gswitch/vswitch/switchtest"
 	"gswitch/wire"
@@ -35,6 +38,7 @@ var wholes = []string{
 	"buffer: {alpha: 4}",
 	"fdb: {max: 64}",
 	"vlans: [{id: 1, address: [10.0.0.254/16]}]",
+	"vlans: [{id: 1, address: [10.0.0.254/16, 'fd00::fe/64']}]",
 	"pfc: {classes: [3], log: 8}",
 }
 
@@ -72,6 +76,32 @@ var behaviours = []struct {
 				wt.Frame(wt.Eth(st.HostMAC(4), st.HostMAC(3)), wt.ARP(wire.ARPFields{Op: wire.ARPRequest, SenderMAC: st.HostMAC(3), SenderIP: [4]byte{10, 0, byte(rng.Uint32n(256)), 9}, TargetIP: [4]byte{10, 0, 0, byte(rng.Uint32n(256))}})))
 		}
 		return a, nil
+	}},
+	{"neighbour discovery", func(rng *frame.Rand) (a, b [][]byte) {
+		for range 8 { // multicast reaches the pair's links, too, and is to leave room there
+			of, mac := wt.Addr6("fd00::"), st.HostMAC(100+int(rng.Uint32n(60_000)))
+			of[14], of[15] = byte(rng.Uint64()), byte(rng.Uint64())
+			from := of
+			from[13] = byte(rng.Uint64())
+			var opt [wire.NDLinkLayerLen]byte
+			wire.PutNDLinkLayer(opt[:], wire.NDSourceLinkLayer, mac)
+			group, to := wire.SolicitedNode(of)
+			a = append(a, wt.Frame(wt.Eth(to, mac), wt.IPv6(netip.AddrFrom16(from).String(), netip.AddrFrom16(group).String(), wt.TTL(255)), wt.ND(wire.NDFields{Type: wire.ICMPv6NeighborSolicitation, Target: of, Options: opt[:]})),
+				wt.Frame(wt.Eth(st.SelfMAC, st.HostMAC(3)), wt.IPv6("fd00::3", netip.AddrFrom16(of).String()), wt.UDP(1, 2), wt.Zeros(14)))
+		}
+		return a, mutated(rng, a[:4])
+	}},
+	{"notices and congestion notifications", func(rng *frame.Rand) (a, b [][]byte) {
+		for range 20 {
+			f := udp(4, 3, wire.RoCEv2Port, 60)
+			n := rocc.Notice{Port: uint16(rng.Uint32n(4)), Switch: rng.Uint32n(4), Fair: rng.Uint32n(1000), Unit: rng.Uint32n(1e6), Stretch: uint8(rng.Uint32n(16)), Sequence: uint32(rng.Uint64())}
+			msg := make([]byte, rocc.NoticeLen+40)
+			n.Encode(msg, notice.Type4, f[14:54])
+			a = append(a, wt.Frame(wt.Eth(st.HostMAC(4), st.HostMAC(3)), wt.IPv4("192.0.0.8", "10.0.0.4"), wt.ICMP(msg[0], msg[1], wire.ICMP(msg).Rest()), wt.Payload(msg[8:])),
+				wt.Frame(wt.Eth(st.HostMAC(4), st.HostMAC(3)), wt.IPv4("10.0.0.2", "10.0.0.4"), wt.UDP(uint16(rng.Uint64()), wire.RoCEv2Port), wt.BTH(wire.RoCECongestionNotify, uint32(rng.Uint64())&0xffffff, 0), wt.Zeros(20)),
+				udp(4, 3, 9, 1000))
+		}
+		return a, mutated(rng, a)
 	}},
 	{"tokens", func(rng *frame.Rand) (a, b [][]byte) {
 		for range 20 {
@@ -175,7 +205,7 @@ func document(rng *frame.Rand) string {
 	one := func(v []string) string { return v[rng.Uint32n(uint32(len(v)))] }
 	rates := []string{"1Mbps", "10Mbps", "100Mbps", "1Gbps"}
 	var b strings.Builder
-	fmt.Fprintf(&b, "version: 1\nworkers: [{}, {}]\nswitches:\n  - name: s\n    ports:\n")
+	fmt.Fprintf(&b, "version: 1\nworkers: [{}, {}]\nswitches:\n  - name: s\n    mac: %v\n    ports:\n", st.SelfMAC)
 	fmt.Fprintf(&b, "      - {name: a, interface: a, workers: [0], rate: 1Gbps, faces: host}\n      - {name: b, interface: b, workers: [0], rate: 1Gbps, faces: host}\n")
 	for _, p := range []string{"c", "d"} {
 		fmt.Fprintf(&b, "      - {name: %s, interface: %s, workers: [0], rate: %s, faces: %s, qos: %s, min_frame: 14}\n", p, p, one(rates), one([]string{"host", "switch"}), p)
@@ -281,6 +311,58 @@ func TestIsolationOfSystems(t *testing.T) {
 	for i := range behaviours {
 		if n := behaviours[i].name; *isolationCases >= 100 && count[n] == 0 {
 			t.Errorf("%s was not tried", n)
+		}
+	}
+}
+
+// A host that pauses its class without end stops it for itself: in a switch as documents
+// have it, whose ports face hosts, others go on after a while, and their sender's pause
+// ends. Without the watchdog the sender stays paused, and all of its class stands.
+func TestOneHostStopsNoClass(t *testing.T) {
+	for _, action := range []string{"drop", "off"} {
+		cfg := made(`version: 1
+workers: [{}]
+switches:
+  - name: s
+    pfc: {classes: [3]}
+    buffer: {size: 256KiB}
+    ports:
+      - {name: a, interface: a, rate: 1Gbps, trust: pcp, ` + map[string]string{"drop": "", "off": "watchdog: {action: off}"}[action] + `}
+      - {name: b, interface: b, rate: 1Gbps, trust: pcp, ` + map[string]string{"drop": "", "off": "watchdog: {action: off}"}[action] + `}
+      - {name: c, interface: c, rate: 1Gbps, trust: pcp, ` + map[string]string{"drop": "", "off": "watchdog: {action: off}"}[action] + `}
+`)
+		if cfg == nil {
+			t.Fatal("the document is refused")
+		}
+		r := st.NewOf(t, cfg, 1, 4096)
+		for i := range uint16(3) {
+			r.In(i, udp(99, int(i)+1, 9, 20))
+			for o := range uint16(3) {
+				r.Out(o)
+			}
+		}
+		var paused bool // the class of the sender at port a
+		arrived := 0    // from there at port b, in the last 100 ms
+		const step = frame.Millisecond
+		for i := range 600 {
+			r.In(2, wt.PFC(st.HostMAC(3), 1<<3, 0xffff))
+			if !paused {
+				r.In(0, append(times(10, tagged(3, 1, 3, 1000)), tagged(2, 1, 3, 1000))...)
+			}
+			for o := range uint16(3) {
+				for _, f := range r.Out(o) {
+					switch e := wire.Ethernet(f); {
+					case o == 0 && e.EtherType() == wire.EtherTypeMACControl:
+						paused = f[14+4+2*3] != 0 || f[14+5+2*3] != 0
+					case o == 1 && i >= 500:
+						arrived++
+					}
+				}
+			}
+			r.Advance(step)
+		}
+		if action == "drop" && (arrived < 95 || paused) || action == "off" && (arrived != 0 || !paused) {
+			t.Errorf("watchdog %s: %d of 100 frames arrived, paused %v; drops %v", action, arrived, paused, r.Drops())
 		}
 	}
 }

@@ -3,6 +3,7 @@ package vswitch
 import (
 	"flag"
 	"fmt"
+	"net/netip"
 	"testing"
 
 	"gswitch/frame"
@@ -66,15 +67,43 @@ var strangers = []stranger{
 		}
 		return a, nil
 	}},
-	{"ARP and neighbour discovery", func(rng *frame.Rand, pcp uint8) (a, b [][]byte) {
-		for range 20 {
-			a = append(a, wt.Frame(wt.Eth(hostMAC(4), hostMAC(3)), wt.ARP(wire.ARPFields{Op: wire.ARPRequest, SenderMAC: hostMAC(3), SenderIP: [4]byte{10, 0, byte(rng.Uint32n(256)), 9}, TargetIP: [4]byte{10, 0, 0, byte(rng.Uint32n(256))}})),
-				wt.Frame(wt.Eth(selfMAC, hostMAC(3)), wt.IPv4("10.0.0.9", "10.0.0.1"), wt.ICMP(8, 0, 0), wt.Zeros(int(rng.Uint32n(1400)))))
+	{"neighbour discovery", func(rng *frame.Rand, pcp uint8) (a, b [][]byte) {
+		for range 15 {
+			from, of := wt.Addr6("fd00::"), wt.Addr6("fd00::")
+			for i := 8; i < 16; i++ {
+				from[i], of[i] = byte(rng.Uint64()), byte(rng.Uint64())
+			}
+			if rng.Uint32n(4) == 0 {
+				of = wt.Addr6("fd00::1") // the switch
+			}
+			mac := hostMAC(100 + int(rng.Uint32n(60_000)))
+			var opt [wire.NDLinkLayerLen]byte
+			group, to := wire.SolicitedNode(of)
+			wire.PutNDLinkLayer(opt[:], wire.NDSourceLinkLayer, mac)
+			a = append(a, wt.Frame(wt.Eth(to, mac), wt.IPv6(netip.AddrFrom16(from).String(), netip.AddrFrom16(group).String(), wt.TTL(255)),
+				wt.ND(wire.NDFields{Type: wire.ICMPv6NeighborSolicitation, Target: of, Options: opt[:]})))
+			wire.PutNDLinkLayer(opt[:], wire.NDTargetLinkLayer, mac)
+			a = append(a, wt.Frame(wt.Eth(selfMAC, mac), wt.IPv6(netip.AddrFrom16(from).String(), "fd00::1", wt.TTL(255)),
+				wt.ND(wire.NDFields{Type: wire.ICMPv6NeighborAdvertisement, Rest: wire.NDSolicited | wire.NDOverride, Target: from, Options: opt[:]})),
+				// For whom the switch must ask.
+				wt.Frame(wt.Eth(selfMAC, hostMAC(3)), wt.IPv6("fd00::3", netip.AddrFrom16(of).String()), wt.UDP(1, 2), wt.Zeros(14)))
 		}
 		return a, nil
 	}},
-	{"notices", func(rng *frame.Rand, pcp uint8) (a, b [][]byte) {
-		return times(40, wt.Frame(wt.Eth(hostMAC(1), hostMAC(3)), wt.IPv4("192.0.0.8", "10.0.0.1"), wt.ICMP(notice.Type4, 0, 0), wt.Zeros(60))), nil
+	{"ARP and echo requests", func(rng *frame.Rand, pcp uint8) (a, b [][]byte) {
+		for range 20 {
+			a = append(a, wt.Frame(wt.Eth(hostMAC(4), hostMAC(3)), wt.ARP(wire.ARPFields{Op: wire.ARPRequest, SenderMAC: hostMAC(3), SenderIP: [4]byte{10, 0, byte(rng.Uint32n(256)), 9}, TargetIP: [4]byte{10, 0, 0, byte(rng.Uint32n(256))}})),
+				wt.Frame(wt.Eth(selfMAC, hostMAC(3)), wt.IPv4("10.0.0.9", "10.0.0.1"), wt.ICMP(8, 0, 0), wt.Zeros(int(rng.Uint32n(1400)))),
+				wt.Frame(wt.Eth(selfMAC, hostMAC(3)), wt.IPv4("10.0.0.9", netip.AddrFrom4([4]byte{10, 0, byte(rng.Uint64()), byte(rng.Uint64())}).String()), wt.UDP(1, 2), wt.Zeros(14)))
+		}
+		return a, nil
+	}},
+	{"notices and congestion notifications", func(rng *frame.Rand, pcp uint8) (a, b [][]byte) {
+		for range 20 {
+			a = append(a, wt.Frame(wt.Eth(hostMAC(1), hostMAC(3)), wt.IPv4("192.0.0.8", "10.0.0.1"), wt.ICMP(notice.Type4, uint8(rng.Uint32n(4)), uint32(rng.Uint64())), wt.Zeros(60)),
+				wt.Frame(wt.Eth(hostMAC(4), hostMAC(3)), wt.IPv4("10.0.0.2", "10.0.0.4"), wt.UDP(uint16(rng.Uint64()), wire.RoCEv2Port), wt.BTH(wire.RoCECongestionNotify, uint32(rng.Uint64())&0xffffff, 0), wt.Zeros(20)))
+		}
+		return a, nil
 	}},
 	{"noise", func(rng *frame.Rand, pcp uint8) (a, b [][]byte) {
 		for range 40 {
@@ -96,7 +125,7 @@ func isolated(t testing.TB, seed uint64) error {
 	cfg := baseConfig(4)
 	cfg.Buffer.Chunks, cfg.ShareOwn = true, true
 	cfg.Buffer.Alpha = []float64{0, 0.25, 1, 4}[rng.Uint32n(4)]
-	cfg.VLANs = []VLANConfig{{ID: 1, Addresses: prefixes("10.0.0.1/16")}}
+	cfg.VLANs = []VLANConfig{{ID: 1, Addresses: prefixes("10.0.0.1/16", "fd00::1/64")}}
 	lossless := rng.Uint32n(2) == 0
 	if lossless {
 		cfg.PFC = PFCConfig{Mode: pfc.PFC, Classes: 1 << 3}
@@ -115,6 +144,7 @@ func isolated(t testing.TB, seed uint64) error {
 	if workers == 2 {
 		cfg.Ports[2].Worker, cfg.Ports[3].Worker = int(rng.Uint32n(2)), int(rng.Uint32n(2))
 	}
+	reads := 1 + int(rng.Uint32n(6)) // how seldom the second stranger's link takes frames
 	pick := rng.Uint32n(uint32(len(strangers)))
 	s, pcp := &strangers[pick], []uint8{0, 3, 7}[rng.Uint32n(3)]
 	mine := []uint8{0, 3}[rng.Uint32n(2)]
@@ -138,6 +168,9 @@ func isolated(t testing.TB, seed uint64) error {
 			sent += n
 		}
 		for o := range uint16(4) {
+			if o == 3 && i%reads != 0 {
+				continue
+			}
 			for _, f := range r.out(o) {
 				switch {
 				case o == 1 && wire.Ethernet(f).Src() == hostMAC(1):
