@@ -62,20 +62,21 @@ type Daemon struct {
 
 	// mu guards what follows: one change at a time, and no reading while a
 	// change is half done.
-	mu        sync.RWMutex
-	doc       *config.Config // in force, as it was written
-	resolved  *config.Config // the same with its defaults
-	next      *config.Config // while it is carried out: what comes in force, as it was written
-	source    string
-	files     map[string]config.Use // paths that its own files have named
-	units     []*unit
-	state     metrics.ConfigState
-	baseline  *metrics.Snapshot // what ClearCounters remembers
-	records   []*Record         // that ended
-	recordsIn string            // directory
-	exporting *exporting        // nil: reports go nowhere
-	disabled  *disabledWatch    // nil before Start and after Stop
-	replayed  bool              // the switch is one of a record: there is nothing below its ports
+	mu                sync.RWMutex
+	doc               *config.Config // in force, as it was written
+	resolved          *config.Config // the same with its defaults
+	next              *config.Config // while it is carried out: what comes in force, as it was written
+	source            string
+	files             map[string]config.Use // paths that its own files have named
+	units             []*unit
+	state             metrics.ConfigState
+	baseline          *metrics.Snapshot // what ClearCounters remembers
+	records           []*Record         // that ended
+	recordsIn         string            // directory
+	exporting         *exporting        // nil: reports go nowhere
+	disabled          *disabledWatch    // nil before Start and after Stop
+	replayed          bool              // the switch is one of a record: there is nothing below its ports
+	recordedMonotonic uint64            // of a replay: Daemon.monotonic when it was recorded
 }
 
 // unit is a switch at work.

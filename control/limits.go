@@ -27,7 +27,7 @@ func (s *server) ListLimits(_ context.Context, r *api.ListRequest) (*api.Limits,
 	}
 	d := s.d
 	out := &api.Limits{}
-	if r.Switch == "" && r.Port == "" {
+	if r.Switch == "" && r.Port == "" && !d.replayed {
 		out.Limits = ProcessLimits(d.engine, &d.clients, d.log.Handler())
 	}
 	snap := d.Snapshot()

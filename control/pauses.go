@@ -26,6 +26,9 @@ func portName(cfg *vswitch.Config, port uint16) string {
 // monotonic returns the machine's monotonic clock less the engine's: what
 // makes instants of several daemons of one machine comparable.
 func (d *Daemon) monotonic() uint64 {
+	if d.replayed {
+		return d.recordedMonotonic
+	}
 	var ts unix.Timespec
 	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) != nil {
 		return 0 // it does not fail on Linux

@@ -129,7 +129,7 @@ func (d *Daemon) header(u *unit, s *config.Switch) replay.Header {
 	pool := d.engine.Worker(u.workers[0]).Pool()
 	m := madeFrom(d.document(s), s, u.numbers)
 	h := replay.Header{Build: d.opts.Version, Go: runtime.Version(), Kind: "switch", Name: u.name, Document: m.Document, Ports: m.Ports,
-		Chunk: pool.ChunkSize(), Chunks: pool.Chunks(), Headroom: pool.Headroom(), Epoch: d.engine.Epoch().UnixNano(), Secret: d.secret}
+		Chunk: pool.ChunkSize(), Chunks: pool.Chunks(), Headroom: pool.Headroom(), Epoch: d.engine.Epoch().UnixNano(), Secret: d.secret, Monotonic: d.monotonic()}
 	if k, i := u.clockOf(); k != nil {
 		c := &stampClock{worker: d.engine.Worker(u.workers[i]), clock: k}
 		if c.look() {

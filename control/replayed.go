@@ -172,7 +172,7 @@ func (r *Replayed) Handler(h *replay.Header, at frame.Time) (http.Handler, error
 		p := &r.conf.Ports[i]
 		u.ports[p.Name] = &openPort{conf: *p}
 	}
-	d := &Daemon{opts: Options{Version: h.Build}, start: time.Now().Add(-time.Duration(at - h.Start)), engine: engine, replayed: true, log: slog.New(slog.DiscardHandler),
+	d := &Daemon{opts: Options{Version: h.Build}, start: time.Now().Add(-time.Duration(at - h.Start)), engine: engine, replayed: true, recordedMonotonic: h.Monotonic, log: slog.New(slog.DiscardHandler),
 		doc: r.doc, resolved: r.doc.Resolved(), source: "a record", units: []*unit{u}}
 	d.state.Version, d.state.Generation, d.state.ReloadSuccess = h.Build, 1, true
 	return ReadOnly(d.Handler()), nil

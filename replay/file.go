@@ -43,19 +43,20 @@ const (
 
 // Header tells what a record is of: all that it takes to make the node anew.
 type Header struct {
-	Build    string     `json:"build"`    // version of the program
-	Go       string     `json:"go"`       // of the compiler
-	Kind     string     `json:"kind"`     // of node: "switch"
-	Name     string     `json:"name"`     // of the node
-	Document string     `json:"document"` // from which it was built
-	Ports    []Port     `json:"ports"`    // numbers of its ports
-	Chunk    int        `json:"chunk"`    // bytes
-	Chunks   int        `json:"chunks"`
-	Headroom int        `json:"headroom"`
-	Secret   uint64     `json:"secret"`   // of the tables that frames fill
-	Start    frame.Time `json:"start"`    // instant of the node's clock at which it begins
-	Epoch    int64      `json:"epoch_ns"` // wall clock at instant zero, nanoseconds since 1970
-	Clock    *Clock     `json:"clock,omitempty"`
+	Build     string     `json:"build"`    // version of the program
+	Go        string     `json:"go"`       // of the compiler
+	Kind      string     `json:"kind"`     // of node: "switch"
+	Name      string     `json:"name"`     // of the node
+	Document  string     `json:"document"` // from which it was built
+	Ports     []Port     `json:"ports"`    // numbers of its ports
+	Chunk     int        `json:"chunk"`    // bytes
+	Chunks    int        `json:"chunks"`
+	Headroom  int        `json:"headroom"`
+	Secret    uint64     `json:"secret"`       // of the tables that frames fill
+	Start     frame.Time `json:"start"`        // instant of the node's clock at which it begins
+	Epoch     int64      `json:"epoch_ns"`     // wall clock at instant zero, nanoseconds since 1970
+	Monotonic uint64     `json:"monotonic_ns"` // clock of the machine at instant zero: that of several daemons
+	Clock     *Clock     `json:"clock,omitempty"`
 }
 
 // Clock is synchronised time as the node had it when the record began; nil: it had none.
