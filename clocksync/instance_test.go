@@ -144,9 +144,9 @@ func TestStrangersMoveNoClock(t *testing.T) {
 	}
 }
 
-// A parent that tells the time of another hour is not followed, nor is one that
+// A parent that sends the time of another hour is not followed, nor is one that
 // admits to know nothing.
-func TestLiesAreNotBelieved(t *testing.T) {
+func TestLiesAreNotFollowed(t *testing.T) {
 	for name, lie := range map[string]func(f *wire.PTPFields){
 		"time":      func(f *wire.PTPFields) { f.Time.Seconds += 3600 },
 		"no bound":  func(f *wire.PTPFields) { f.Sundial.Uncertainty, f.Time.Seconds = boundless, 99 },

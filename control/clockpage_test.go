@@ -20,9 +20,9 @@ func TestStatesOfClockPages(t *testing.T) {
 	}
 }
 
-type told struct{ feature.Time }
+type fixed struct{ feature.Time }
 
-func (k told) Tell(now int64) feature.Time {
+func (k fixed) Tell(now int64) feature.Time {
 	k.Time.Time += now
 	return k.Time
 }
@@ -42,7 +42,7 @@ func TestImageOfClock(t *testing.T) {
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &behind); err != nil {
 		t.Fatal(err)
 	}
-	m := image(e, told{feature.Time{Time: 100, Eps: 3, Drift: 9, State: 2, Epoch: 4, Root: 5}}, now)
+	m := image(e, fixed{feature.Time{Time: 100, Eps: 3, Drift: 9, State: 2, Epoch: 4, Root: 5}}, now)
 	if m.At < before.Nano() || m.At > behind.Nano() {
 		t.Errorf("now is %d, from %d to %d", m.At, before.Nano(), behind.Nano())
 	}

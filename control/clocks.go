@@ -46,7 +46,7 @@ func (s *server) ListClocks(_ context.Context, r *api.ListRequest) (*api.Clocks,
 	return out, nil
 }
 
-// clock tells of the clock of a switch, which its worker i has.
+// clock describes the clock of a switch, which its worker i has.
 func (d *Daemon) clock(u *unit, k feature.Planned, i int) (*api.Clock, error) {
 	var v feature.ClockView
 	if err := d.engine.Worker(u.workers[i]).Do(func(now frame.Time) { v = k.View(int64(now)) }); err != nil {

@@ -17,8 +17,8 @@ func TestStampsOfCaptures(t *testing.T) {
 	}
 	with, unknown, without := new(dataplane.Port), new(dataplane.Port), new(dataplane.Port)
 	s := Stamps{}
-	s.Add(with, e.Worker(0), told{feature.Time{Time: 5000, Eps: 700, Root: 0xabc}})
-	s.Add(unknown, e.Worker(0), told{feature.Time{Time: 9000, Eps: -1}})
+	s.Add(with, e.Worker(0), fixed{feature.Time{Time: 5000, Eps: 700, Root: 0xabc}})
+	s.Add(unknown, e.Worker(0), fixed{feature.Time{Time: 9000, Eps: -1}})
 	s.Add(without, e.Worker(0), nil)
 	spec := dataplane.CaptureSpec{Ports: []*dataplane.Port{without, with, unknown}, Comment: "x"}
 	s.use(&spec, e)

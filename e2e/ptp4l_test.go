@@ -92,7 +92,7 @@ switches:
 	if t.Logf("ptp4l is %v ns off at best", least); least > 10e6 {
 		t.Errorf("the machine's clock and the switch's are %v ns apart", least)
 	}
-	// It turns when the machine keeps it from being told, and has nobody to turn to.
+	// It turns when the machine keeps messages from it, and has nobody to turn to.
 	for clockCounter(d, "clock_messages_total", "valid") < 20 || clockCounter(d, "clock_state", "primary")+clockCounter(d, "clock_state", "backup") != 1 {
 		if time.Now().After(deadline) {
 			t.Fatalf("the second switch does not follow the first:\n%s", d.do("show", "clock"))
@@ -100,7 +100,7 @@ switches:
 		time.Sleep(50 * time.Millisecond)
 	}
 	pagesAgree(t, d)
-	// Without a clock nobody is told any more, and the daemon says so.
+	// Without a clock nobody gets messages any more, and the daemon says so.
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ switches:
 	write(t, file, strings.Replace(string(text), "  clock: {parent: to1, hop: 1s}\n", "", 1))
 	d.do("apply", file)
 	if n := clockCounter(d, "clock_depth", ""); n != 0 {
-		t.Errorf("a clock that was taken away is still told of:\n%s", d.do("show", "clock"))
+		t.Errorf("a clock that was taken away is still shown:\n%s", d.do("show", "clock"))
 	}
 }
 

@@ -7,14 +7,14 @@ import (
 )
 
 // ClockPlan is a node's part of a plan of who follows whom, as a controller gives it to a
-// node that keeps synchronised time. A plan comes in stages, so that nobody is ever told
-// to listen where nobody sends.
+// node that keeps synchronised time. A plan comes in stages, so that nobody ever accepts
+// a port where nobody sends.
 type ClockPlan struct {
 	Epoch  uint32 // of the plan: no two plans have the same, and later ones have higher ones
 	Stage  ClockStage
 	Root   bool // everybody else follows this clock
-	Deputy bool // it becomes the root when it hears the root by neither parent
-	Parent int  // port by which the root is heard; -1: none
+	Deputy bool // it becomes the root when it receives sync messages by neither parent
+	Parent int  // port by which sync messages of the root are accepted; -1: none
 	Second int  // port that it turns to; -1: none
 	Send   []int
 	// Hops is how far the root is by Parent, and MostHops after any failure.
@@ -50,7 +50,7 @@ func ParseClockStage(s string) (ClockStage, error) {
 	return ClockStage(i), nil
 }
 
-// ClockView is what a node that keeps synchronised time tells a controller.
+// ClockView is what a node that keeps synchronised time reports to a controller.
 type ClockView struct {
 	Plan     ClockPlan // that it has taken last; Epoch 0: none
 	Promised uint32    // the highest epoch of a plan of which it has had any stage: it takes no stage of a lower one
@@ -58,7 +58,7 @@ type ClockView struct {
 	State    string // in a word
 	Identity uint64
 	Depth    int // hops that the last message made
-	Parent   int // port that is heard now; -1: none
+	Parent   int // port that is accepted now; -1: none
 	Turned   bool
 	Awaits   bool // the configuration leaves it to a controller whom it follows
 }

@@ -33,6 +33,9 @@ func (a *app) showClock(f *vswitch.Feature) *cobra.Command {
 	}
 	return aliased(list(a, f.Name+" [PORT]", strings.TrimSuffix(f.Doc, ".")+": whom it follows, what stamps it has, what it counts", ask, func(w io.Writer, m *api.Clocks) {
 		printClocks(w, m)
+		for _, c := range m.Counters {
+			c.Port = "all" // a switch has one clock, and counts it at its first port
+		}
 		printCounters(w, f, &api.Counters{Counters: m.Counters}, false)
 	}), f.Aliases...)
 }

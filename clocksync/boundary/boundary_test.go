@@ -47,7 +47,7 @@ func syncMessage(at frame.Time) []byte {
 	return encode(&wire.PTPFields{Type: wire.PTPSync, Clock: 77, Time: wire.PTPTime{Nanoseconds: uint32(at)}, HasSundial: true, Sundial: wire.SundialFields{Epoch: 1, Root: 77}})
 }
 
-// A switch measures its links, sets its clock by its parent alone, and tells its
+// A switch measures its links, sets its clock by its parent alone, and sends to its
 // child when, and only when, it has received something.
 func TestBoundaryClock(t *testing.T) {
 	r := st.New(t, config())

@@ -51,7 +51,7 @@ func TestSection(t *testing.T) {
 	}
 }
 
-// A root begins with the wall clock, and tells slaves that know PTP alone without
+// A root begins with the wall clock, and sends to slaves that know PTP alone without
 // what they do not understand.
 func TestRootOfSlaves(t *testing.T) {
 	cfg := st.Star()

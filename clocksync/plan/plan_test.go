@@ -96,7 +96,7 @@ func TestUsable(t *testing.T) {
 	w = g.network()
 	tr = newTree(w, 0, []int{-1, 0, 0, 1, 1, 3}, make([]bool, 6))
 	if !tr.usable(2, 5, find(2, 5)) {
-		t.Error("5 fails with 1 and 2, and still may not hear 2")
+		t.Error("5 fails with 1 and 2, and still may not follow 2")
 	}
 	if newTree(w, 0, []int{-1, 3, 0, 1, 1, 3}, make([]bool, 6)) != nil {
 		t.Error("parents in a circle were taken for a tree")

@@ -17,7 +17,7 @@ type Defect struct {
 	Why     string
 }
 
-// String tells the defect in words.
+// String is the defect in words.
 func (d Defect) String() string {
 	return fmt.Sprintf("%s fails: node %d %s", d.Failure.What, d.Node, d.Why)
 }

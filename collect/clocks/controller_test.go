@@ -104,7 +104,7 @@ func (f *fake) PlanClock(_ context.Context, r *api.PlanClockRequest) (*api.Clock
 	return f.copy(), nil
 }
 
-// follow lets everybody hear the root that his parents lead to.
+// follow has everybody follow the root that his parents lead to.
 func (n *network) follow() {
 	for range n.sw {
 		for i, f := range n.sw {
@@ -312,7 +312,7 @@ func TestReplacedLeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// a has the epoch, and stops before it tells anybody. b sees nothing of it for the term.
+	// a has the epoch, and stops before any switch has it. b sees nothing of it for the term.
 	a.record.Epoch++
 	if err := a.write(t.Context()); err != nil {
 		t.Fatal(err)
@@ -386,7 +386,7 @@ func TestNoAnswerInThePlan(t *testing.T) {
 
 // A chain has no second parents, and its plan says so. A link by which clocks timed out again and again
 // is left out where that costs nobody anything.
-func TestBareAndSilent(t *testing.T) {
+func TestBareAndTimedOut(t *testing.T) {
 	n := newNetwork(t, "line(3)")
 	c := n.controller(t, server(t), "a")
 	c.lead(t)

@@ -29,7 +29,7 @@ type Counts struct {
 	Plans     int // after the first
 	Unplanned int // times that there was none
 	Devices   int // configured anew
-	Disagreed int // times that what a node heard of a mesh could not be true together
+	Disagreed int // times that what a node received in a mesh could not be true together
 }
 
 // member is the clock of a node.
@@ -39,7 +39,7 @@ type member struct {
 	id  int // of the engine
 }
 
-// NewKeeper finds the clocks of a network. live tells what works.
+// NewKeeper finds the clocks of a network. live says what works.
 func NewKeeper(n *vnet.Network, s *Spec, options []clocksync.Options, live Live) (*Keeper, error) {
 	k := &Keeper{n: n, spec: s, live: live, nodes: make([]member, len(n.Topology.Nodes)), now: options, epoch: 1, byID: map[uint64]int{}, rnd: frame.NewRand(s.Seed)}
 	for i, node := range n.Topology.Nodes {
@@ -95,7 +95,7 @@ func (k *Keeper) truth(now frame.Time) frame.Time {
 // Len is how many nodes there are.
 func (k *Keeper) Len() int { return len(k.nodes) }
 
-// Look tells what the clock of a node says now, and how wrong it is: its difference
+// Look is what the clock of a node says now, and how wrong it is: its difference
 // to that of the root it follows.
 func (k *Keeper) Look(now frame.Time, i int) (r Reading) {
 	m := &k.nodes[i]
@@ -134,7 +134,7 @@ type Reading struct {
 // what nobody listens to.
 func (k *Keeper) Plan(now frame.Time) {
 	if k.spec.Scheme.Mesh || k.spec.Scheme.Computed {
-		return // who hears whom is no matter
+		return // who follows whom is no matter
 	}
 	p, err := k.spec.Plan(k.n.Topology, k.live, k.root())
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"gswitch/frame"
 )
 
-// Live tells what of a topology works.
+// Live says what of a topology works.
 type Live interface {
 	Node(i int) bool
 	Link(i int) bool

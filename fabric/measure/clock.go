@@ -16,12 +16,12 @@ type clocks struct {
 	depth                    [ClockDepths + 1]frame.Time // largest bound by hops from the root
 	trace                    *trace
 	watched                  string
-	heard                    []clockHeard   // by node
+	seen                     []clockSeen    // by node
 	impacted                 [2]clockImpact // of switches, and of hosts
 }
 
-// clockHeard is what a node had received at the last look that found another message.
-type clockHeard struct {
+// clockSeen is what a node had received at the last look that found another message.
+type clockSeen struct {
 	valid, gaps uint64
 	impacted    frame.Time
 	cut         bool // at that look, or at one since
@@ -52,7 +52,7 @@ type ClockReading struct {
 	Quiet   frame.Time // since it received a message of the root
 	Turned  bool       // to its second parent since the last look
 	Host    bool
-	// What it counted so far: messages that it believed, times that none came for longer
+	// What it counted so far: valid messages, times that none came for longer
 	// than one lost message explains, and the length of these.
 	Valid, Gaps uint64
 	Impacted    frame.Time
@@ -69,12 +69,12 @@ func (r *Recorder) ClockSample(now frame.Time, roots int, v []ClockReading) {
 		return
 	}
 	c := &r.clock
-	for len(c.heard) < len(v) {
-		c.heard = append(c.heard, clockHeard{})
+	for len(c.seen) < len(v) {
+		c.seen = append(c.seen, clockSeen{})
 	}
 	for i := range v {
 		x := &v[i]
-		c.hear(&c.heard[i], x)
+		c.gap(&c.seen[i], x)
 		if x.Known {
 			if c.samples++; x.Error > x.Eps {
 				c.broken++
@@ -103,9 +103,9 @@ func (r *Recorder) ClockSample(now frame.Time, roots int, v []ClockReading) {
 	}
 }
 
-// hear counts a gap that has ended since the last look, unless the node was cut off in it:
+// gap counts one that has ended since the last look, unless the node was cut off in it:
 // then no other parent could have helped.
-func (c *clocks) hear(last *clockHeard, x *ClockReading) {
+func (c *clocks) gap(last *clockSeen, x *ClockReading) {
 	if x.Valid == last.valid {
 		last.cut = last.cut || x.Cut
 		return
@@ -118,7 +118,7 @@ func (c *clocks) hear(last *clockHeard, x *ClockReading) {
 		of.gaps += x.Gaps - last.gaps
 		of.time += x.Impacted - last.impacted
 	}
-	*last = clockHeard{valid: x.Valid, gaps: x.Gaps, impacted: x.Impacted, cut: x.Cut}
+	*last = clockSeen{valid: x.Valid, gaps: x.Gaps, impacted: x.Impacted, cut: x.Cut}
 }
 
 func (s *clockScope) add(x *ClockReading) {
