@@ -89,6 +89,7 @@ func TestLateDatagrams(t *testing.T) {
 func TestFlood(t *testing.T) {
 	g := newRig(t, nil)
 	g.meet(udp(0, 8))
+	asked := g.b[1].count.Asked
 	var b [messageLen]byte
 	for i := range 5 * MaxPeers {
 		m := message{kind: hello, from: uint64(i) + 1, nonce: 7}
@@ -102,6 +103,10 @@ func TestFlood(t *testing.T) {
 	g.run(10*frame.Millisecond, nil)
 	if len(g.b[1].peers) != MaxPeers || g.b[1].byAddr.n != MaxPeers {
 		t.Errorf("%d peers, %d in the table", len(g.b[1].peers), g.b[1].byAddr.n)
+	}
+	// Each question has one answer, of its length, and nothing else follows.
+	if g.run(2*frame.Second, nil); g.b[1].count.Asked != asked {
+		t.Errorf("%d questions to who is not there", g.b[1].count.Asked-asked)
 	}
 	g.got = [2][][]byte{}
 	c := g.b[0].count.Carried
@@ -308,5 +313,64 @@ func TestPeersAreToldApart(t *testing.T) {
 		}
 	}
 	g.run(10*frame.Second, nil)
+	g.idle()
+}
+
+// Who sees none of the frames between two hosts does not end their channels by errors of
+// ICMP, whatever they quote of what it can know; who got the frames does.
+func TestForgedUnreachables(t *testing.T) {
+	g := newRig(t, nil)
+	var datagram, carried []byte
+	g.fault = func(from int, b []byte) []frame.Time {
+		if from == 0 && b[23] == wire.ProtoUDP {
+			switch be.Uint16(b[36:]) {
+			case Port:
+				datagram = bytes.Clone(b)
+			case wire.HPCCPort, wire.RoCEv2Port:
+				carried = bytes.Clone(b)
+			}
+		}
+		return []frame.Time{0}
+	}
+	g.meet(udp(0, 8))
+	g.send(0, udp(0, 8).bytes())
+	g.run(10*frame.Millisecond, nil)
+	g.fault = nil
+	if datagram == nil || carried == nil {
+		t.Fatal("nothing was seen")
+	}
+	_, head, _ := wire.TelemetryLen(carried, 42, len(carried), be.Uint16(carried[36:]))
+	if head != wire.RoCEv2Port {
+		t.Fatalf("a frame of a channel to port %d", head)
+	}
+	n, _, _ := wire.TelemetryLen(carried, 42, len(carried), be.Uint16(carried[36:]))
+	bth := 42 + n
+	ours := g.b[0]
+	tell := func(b []byte) (refused bool) {
+		before := ours.count.Refusals
+		ours.Receive(g.now, Outer, []frame.Ref{g.pool.New(portUnreachable(b, false))})
+		g.run(frame.Millisecond, nil)
+		return ours.count.Refusals != before
+	}
+	changed := func(b []byte, change func(b []byte)) []byte {
+		b = bytes.Clone(b)
+		change(b)
+		return b
+	}
+	for name, b := range map[string][]byte{
+		"eight bytes of a datagram":   datagram[:42],
+		"a datagram that was guessed": changed(datagram, func(b []byte) { b[42+8] ^= 1 }),
+		"a frame from another port":   changed(carried, func(b []byte) { b[35] ^= 1 }),
+		"a frame of another number":   changed(carried, func(b []byte) { b[bth+5] ^= 4 }),
+		"eight bytes of a frame":      carried[:42],
+	} {
+		if tell(b) || ours.count.Closed != 0 {
+			t.Errorf("%s ends the channels", name)
+		}
+	}
+	if !tell(carried) {
+		t.Error("a frame that was sent, and is refused, ends no channel")
+	}
+	g.run(2*frame.Second, nil)
 	g.idle()
 }

@@ -114,7 +114,8 @@ func isUnreachable(m *frame.Meta, p []byte) bool {
 // unreachable looks at what an ICMP error quotes. It reports whether that was a
 // datagram of a bump, which the kernel of a host without one answers so: ours,
 // or with sent one that our kernel answers. What channels carried is met by
-// such an error where a bump was taken away.
+// such an error where a bump was taken away. Anybody can send such errors: they are
+// believed that quote what only who got the datagram, or the frame, can know.
 func (b *Bump) unreachable(now frame.Time, m *frame.Meta, p []byte, sent bool) bool {
 	quoted := p[int(m.L4)+wire.ICMPLen:]
 	v6 := m.Flags&frame.HasIPv6 != 0
@@ -134,21 +135,39 @@ func (b *Bump) unreachable(now frame.Time, m *frame.Meta, p []byte, sent bool) b
 	}
 	k.addressesOf(quoted, v6, true)
 	id := b.find(&k)
+	exchange = exchange && wire.UDP(udp).SrcPort() == Port
 	switch {
 	case id < 0:
 		return false
-	case exchange && wire.UDP(udp).SrcPort() == Port:
+	case exchange && b.said(id, udp) || b.channelSent(id, udp):
 		b.count.Refusals++
 		b.deny(now, id)
 		return true
-	case b.peers[id].channels > 0 && isChannelPort(wire.UDP(udp).DstPort()):
-		b.count.Refusals++
-		b.deny(now, id)
-		return true
+	case exchange:
+		b.count.Stale++
 	}
-	return false
+	return exchange
 }
 
-func isChannelPort(p uint16) bool {
-	return p == wire.RoCEv2Port || p == wire.HPCCPort || p == wire.HPCCGrowPort || p == wire.INTPort
+// said reports whether a datagram of the exchange, as it is quoted, is one that a peer
+// was sent.
+func (b *Bump) said(peer int, udp []byte) bool {
+	var m message
+	return len(udp) >= wire.UDPLen+messageLen && m.decode(udp[wire.UDPLen:][:messageLen]) == nil && m.from == b.incarnation(b.peers[peer].key.remote())
+}
+
+// channelSent reports whether a quoted datagram is a frame of a channel with a peer, by
+// its port and queue pair.
+func (b *Bump) channelSent(peer int, udp []byte) bool {
+	n, port, why := wire.TelemetryLen(udp, wire.UDPLen, len(udp), wire.UDP(udp).DstPort())
+	bth := wire.UDPLen + n
+	if why != frame.Keep || port != wire.RoCEv2Port || len(udp) < bth+wire.BTHLen {
+		return false
+	}
+	for i := range b.channels {
+		if c := &b.channels[i]; c.state >= opened && c.peer == peer && c.remote == wire.BTH(udp[bth:]).DestQP() && b.nic.SourcePort(c.qpn) == wire.UDP(udp).SrcPort() {
+			return true
+		}
+	}
+	return false
 }

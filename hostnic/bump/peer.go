@@ -36,6 +36,7 @@ const (
 	MaxPeers   = 1024 // hosts that a bump talks to
 	askAgain   = 250 * frame.Millisecond
 	askTries   = 4
+	asksItself = askTries + 1 // of a peer that asked: it is not asked, but answered
 	askLater   = 60 * frame.Second
 	askAtMost  = 5 * frame.Millisecond // between Hellos that a contradiction causes
 	refusedFor = frame.Second
@@ -145,7 +146,9 @@ func (b *Bump) contradicts(now frame.Time, i int, at ends) {
 	if now < p.due-askAgain+askAtMost && p.due != frame.Never {
 		return
 	}
-	p.ends = at
+	if p.state != known { // else it is asked where it proved that it is
+		p.ends = at
+	}
 	p.tries = 0
 	b.ask(now, i)
 }
@@ -178,14 +181,14 @@ func (b *Bump) advancePeers(now frame.Time) {
 			switch {
 			case p.tries < askTries:
 				b.ask(now, i)
-			case p.state == asked:
-				b.deny(now, i)
-				continue
-			case p.state == absent: // it asked, and then said no more
-				p.number, p.due = 0, now+askLater
-				continue
-			default: // known: it was asked because of a contradiction
+			case p.state == known: // it was asked because of a contradiction
 				p.number, p.due = 0, frame.Never
+				continue
+			case p.tries == asksItself: // and then it said no more
+				p.state, p.number, p.due = absent, 0, now
+				continue
+			default:
+				b.deny(now, i)
 				continue
 			}
 		}
@@ -227,7 +230,7 @@ func (b *Bump) say(now frame.Time, i int, k *key, at ends, m *message) {
 	switch m.kind {
 	case hello:
 		if p.number == 0 {
-			p.number, p.tries, p.due = b.draws.Next()|1, askTries-1, now+askAgain
+			p.number, p.tries, p.due = b.draws.Next()|1, asksItself, now+askAgain
 			b.wakeBy(p.due)
 		}
 		b.answer(now, at, &message{kind: welcome, to: m.from, nonce: p.number, echo: m.nonce})
