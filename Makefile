@@ -50,12 +50,12 @@ test: ## every test of every module (as root: tests of AF_XDP and namespaces ski
 race: ## the tests of the rooms that share memory between goroutines, under the race detector (needs a C compiler)
 	go test -race -short ./frame/... ./dataplane/... ./metrics/... ./control/... ./verbs/... ./cli/ghost/... ./fabric/run/... ./fabric/workers/... ./telemetry/export/...
 
-soak: ## ten million mutated frames through a whole switch, and through one that tells of all, ten thousand cases of the isolation of ports and of systems, a thousand kills, fifty stops under load, a run out of memory, half an hour of changes under load, ten minutes of them recorded and replayed, a gigabyte between recorded hosts, another through channels (root)
+soak: ## ten million mutated frames through a whole switch, and through one that tells of all, ten thousand cases of the isolation of ports and of systems, a thousand kills, fifty stops of each daemon under load, a run out of memory, half an hour of changes under load, ten minutes of them recorded and replayed, a gigabyte between recorded hosts, another through channels (root)
 	go test -count=1 ./vswitch -run TestMutatedFrames -mutations 10000000
 	go test -count=1 ./systems -run TestMutatedFrames -mutations 10000000
 	go test -count=1 ./vswitch -run TestIsolation -isolation 10000
 	go test -count=1 ./config -run TestIsolationOfSystems -isolation 10000
-	go test -count=1 ./e2e -v -run 'TestKilledAnywhere|TestStopUnderLoad|TestOutOfMemory' -timeout 0 -kills 1000 -soak
+	go test -count=1 ./e2e -v -run 'TestKilledAnywhere|StopUnderLoad|StopsUnderLoad|TestOutOfMemory' -timeout 0 -kills 1000 -soak
 	go test -count=1 ./e2e -run TestChurn -timeout 0 -churn 30m
 	go test -count=1 ./e2e -run TestRecordReplays -timeout 0 -record 10m
 	go test -count=1 ./e2e -run TestGhostsRecord -timeout 0 -recorded 1GB

@@ -29,7 +29,7 @@ type tcpListener struct {
 }
 
 // listenTCP opens the TCP address of a document.
-func listenTCP(c config.Control) (net.Listener, error) {
+func listenTCP(c config.Control) (*tcpListener, error) {
 	g, secure, err := newGuard(c)
 	if err != nil {
 		return nil, err
@@ -41,15 +41,30 @@ func listenTCP(c config.Control) (net.Listener, error) {
 	return &tcpListener{l, g, secure}, nil
 }
 
+// ListenMetrics opens a TCP address for /metrics and /healthz alone, to requests that name
+// an address, this machine, or one of names, which a flag sets.
+func ListenMetrics(address string, names []string, flag string) (net.Listener, error) {
+	l, err := listenTCP(config.Control{Listen: address, Names: names})
+	if err != nil {
+		return nil, err
+	}
+	l.guard.hint, l.guard.nothing = flag, errors.New("there is nothing at this address but /metrics and /healthz")
+	return l, nil
+}
+
 // guard keeps the API from those who reach the TCP address and are nobody.
 type guard struct {
 	names []string // by which it may be asked for
 	token [sha256.Size]byte
 	open  struct{ token, certificate bool } // ways in
+
+	hint    string // where its names stand
+	nothing error  // what is said where nothing is open
 }
 
 func newGuard(c config.Control) (*guard, *tls.Config, error) {
-	g := &guard{names: []string{"localhost"}}
+	g := &guard{names: []string{"localhost"}, hint: "control.names",
+		nothing: errors.New("there is no API at this address, only /metrics and /healthz: use the daemon's socket, or open the API with control.api")}
 	if name, err := os.Hostname(); err == nil {
 		g.names = append(g.names, strings.ToLower(name))
 	}
@@ -128,7 +143,7 @@ var public = []string{"/", "/metrics", "/healthz", "/readyz"}
 func (g *guard) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !g.accepts(r.Host) {
-			http.Error(w, fmt.Sprintf("%q is no name of this daemon: ask by address, or add the name to control.names", r.Host), http.StatusMisdirectedRequest)
+			http.Error(w, fmt.Sprintf("%q is no name of this daemon: ask by address, or add the name to %s", r.Host, g.hint), http.StatusMisdirectedRequest)
 			return
 		}
 		if !slices.Contains(public, r.URL.Path) {
@@ -171,5 +186,5 @@ func (g *guard) admit(r *http.Request) error {
 	if g.open.certificate {
 		return errors.New("the API wants a client's certificate here")
 	}
-	return errors.New("there is no API at this address, only /metrics and /healthz: use the daemon's socket, or open the API with control.api")
+	return g.nothing
 }

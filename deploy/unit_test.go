@@ -73,40 +73,54 @@ func TestUnitsReadClocksOfNICs(t *testing.T) {
 	}
 }
 
-// A switch with interfaces runs as a user without any right but the unit's
-// capabilities, and makes no system call that the unit's filter refuses.
+// Each daemon runs as a user without any right but its unit's capabilities, and makes no
+// system call that the unit's filter refuses.
 func TestRunsAsUnit(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("namespaces need root")
 	}
 	need(t, "ip", "setpriv", "strace", "systemd-analyze")
-	space, binary, file := asUser(t)
+	for program, c := range map[string]struct {
+		args []string // FILE and RUN are the configuration and a directory of its own
+		must []string // among the calls that it makes
+	}{
+		"gswitch":  {[]string{"run", "-c", "FILE", "--socket", "RUN/s.sock"}, []string{"bpf", "socket", "setsockopt", "mmap"}},
+		"ghost":    {[]string{"run", "--port", "va", "--addr", "10.0.0.1/24", "--serve", "--socket", "RUN/s.sock"}, []string{"bpf", "socket", "setsockopt", "mmap"}},
+		"gcollect": {[]string{"run", "--data", "RUN/data", "--reports", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--gre", "0.0.0.0"}, []string{"socket", "flock", "fsync", "mmap"}},
+	} {
+		t.Run(program, func(t *testing.T) { runsAsUnit(t, program, c.args, c.must) })
+	}
+}
+
+func runsAsUnit(t *testing.T, program string, args, must []string) {
+	space, binary, file := asUser(t, program)
 	dir := filepath.Dir(binary)
-	calls, socket := filepath.Join(dir, "calls"), filepath.Join(dir, "run", "s.sock")
+	calls := filepath.Join(dir, "calls")
 	var caps, bounds string
-	for c := range strings.FieldsSeq(unit(t, "gswitch", "Service")["CapabilityBoundingSet"][0]) {
+	for c := range strings.FieldsSeq(unit(t, program, "Service")["CapabilityBoundingSet"][0]) {
 		caps += ",+" + strings.ToLower(strings.TrimPrefix(c, "CAP_"))
 	}
 	bounds, caps = "-all"+caps, caps[1:]
-	p := start(t, "ip", "netns", "exec", space, "strace", "-f", "-qq", "-o", calls,
-		"setpriv", fmt.Sprint("--reuid=", user), fmt.Sprint("--regid=", user), "--clear-groups", "--no-new-privs", "--inh-caps="+caps, "--ambient-caps="+caps, "--bounding-set="+bounds,
-		binary, "run", "-c", file, "--socket", socket)
-	await(t, "ports", func() error {
+	words := []string{"netns", "exec", space, "strace", "-f", "-qq", "-o", calls,
+		"setpriv", fmt.Sprint("--reuid=", user), fmt.Sprint("--regid=", user), "--clear-groups", "--no-new-privs", "--inh-caps=" + caps, "--ambient-caps=" + caps, "--bounding-set=" + bounds, binary}
+	for _, a := range args {
+		words = append(words, strings.NewReplacer("FILE", file, "RUN", filepath.Join(dir, "run")).Replace(a))
+	}
+	p := start(t, "ip", words...)
+	await(t, program+" is ready", func() error {
 		p.alive(t)
-		out, err := exec.Command(binary, "--socket", socket, "show", "ports").CombinedOutput()
-		if err != nil || strings.Count(string(out), "native") != 2 {
-			return fmt.Errorf("%v\n%s", err, out)
+		if out := p.out.String(); !strings.Contains(out, "ready") {
+			return errors.New(out)
 		}
 		return nil
 	})
-	pid := pidOf(t, binary)
-	unix.Kill(pid, unix.SIGTERM)
+	unix.Kill(pidOf(t, binary), unix.SIGTERM)
 	<-p.done
 	if !p.cmd.ProcessState.Success() {
 		t.Errorf("%v\n%s", p.cmd.ProcessState, p.out.String())
 	}
 
-	allowed := filter(t, unit(t, "gswitch", "Service")["SystemCallFilter"][0])
+	allowed := filter(t, unit(t, program, "Service")["SystemCallFilter"][0])
 	log, err := os.ReadFile(calls)
 	if err != nil {
 		t.Fatal(err)
@@ -119,9 +133,9 @@ func TestRunsAsUnit(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^\d+ +(\w+)\(`).FindAllStringSubmatch(own, -1) {
 		made[m[1]] = true
 	}
-	for _, must := range []string{"bpf", "socket", "setsockopt", "mmap"} {
-		if !made[must] {
-			t.Errorf("no %s among the calls that were seen", must)
+	for _, call := range must {
+		if !made[call] {
+			t.Errorf("no %s among the calls that were seen", call)
 		}
 	}
 	for call := range made {
@@ -134,10 +148,10 @@ func TestRunsAsUnit(t *testing.T) {
 // user is nobody.
 const user = 65534
 
-// asUser makes a network namespace with two links, and copies gswitch and a
+// asUser makes a network namespace with two links, and copies a program and a
 // configuration of a switch between them to where every user may read them. The
 // directory run beside them is the user's.
-func asUser(t *testing.T) (space, binary, file string) {
+func asUser(t *testing.T, name string) (space, binary, file string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", labPrefix+"user-")
 	if err != nil {
@@ -152,8 +166,9 @@ func asUser(t *testing.T) (space, binary, file string) {
 		command(t, "ip", "-n", space, "link", "set", i, "up")
 		command(t, "ip", "-n", space, "link", "set", i+"1", "up")
 	}
-	binary, file = filepath.Join(dir, "gswitch"), filepath.Join(dir, "s.yaml")
-	text, err := os.ReadFile(program(t, "gswitch"))
+	command(t, "ip", "-n", space, "link", "set", "lo", "up")
+	binary, file = filepath.Join(dir, name), filepath.Join(dir, "s.yaml")
+	text, err := os.ReadFile(program(t, name))
 	err = errors.Join(err, os.Chmod(dir, 0o755), os.WriteFile(binary, text, 0o755),
 		os.WriteFile(file, []byte("version: 1\nswitches:\n  - name: s\n    ports:\n      - {name: a, interface: va}\n      - {name: b, interface: vb}\n"), 0o644),
 		os.Mkdir(filepath.Join(dir, "run"), 0o755), os.Chown(filepath.Join(dir, "run"), user, user))
@@ -172,7 +187,7 @@ func TestRunsAsImage(t *testing.T) {
 		t.Skip("namespaces need root")
 	}
 	need(t, "ip", "setpriv")
-	space, binary, file := asUser(t)
+	space, binary, file := asUser(t, "gswitch")
 	command(t, binary, "doctor", "--grant", binary)
 	contained := func(caps string, words ...string) []string {
 		return append([]string{"netns", "exec", space, "setpriv", fmt.Sprint("--reuid=", user), fmt.Sprint("--regid=", user), "--clear-groups",

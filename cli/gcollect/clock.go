@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -47,6 +46,7 @@ type clockFlags struct {
 	daemons  []string
 	sockets  string
 	metrics  string
+	names    []string // by which metrics may be asked for
 	lease    time.Duration
 	every    time.Duration
 	replicas int
@@ -95,6 +95,7 @@ where gfabric up has them, or by --daemon.`,
 	fl.StringArrayVar(&f.daemons, "daemon", nil, "where the daemon of a switch is, as switch=socket or switch=host:port; may be repeated")
 	fl.StringVar(&f.sockets, "sockets", "", "directory of the daemons' sockets, each with the name of its switch; that of the fabric that is up if left out")
 	fl.StringVar(&f.metrics, "metrics", "", "TCP address of /metrics and /healthz; none if left out")
+	fl.StringSliceVar(&f.names, "metrics-name", nil, "names by which /metrics may be asked for, beside addresses, localhost and the name of this machine")
 	fl.DurationVar(&f.lease, "lease", 3*time.Second, "for how long a controller leads that has stopped renewing its lease")
 	fl.DurationVar(&f.every, "every", 200*time.Millisecond, "between two looks at the switches")
 	fl.IntVar(&f.replicas, "replicas", 1, "with --nats: servers that keep who leads")
@@ -135,7 +136,7 @@ func (f *clockFlags) run(ctx context.Context, a *app, stdout, stderr io.Writer) 
 	ctl.Metrics, ctl.Log = clocks.NewMetrics(registry), log
 	jobs := []func(context.Context) error{ctl.Run}
 	if f.metrics != "" {
-		l, err := net.Listen("tcp", f.metrics)
+		l, err := control.ListenMetrics(f.metrics, f.names, "--metrics-name")
 		if err != nil {
 			return err
 		}

@@ -42,6 +42,7 @@ type runFlags struct {
 	gre     string
 	udp     string
 	metrics string
+	names   []string // by which metrics may be asked for
 	server  string
 	from    []string
 	disk    string
@@ -88,6 +89,7 @@ are given up (unless --keep-privileges), and no other program can be run. SIGINT
 	fl.StringVar(&f.gre, "gre", "", "IPv4 address of this machine that copies come to over GRE, 0.0.0.0 for all (needs CAP_NET_RAW)")
 	fl.StringVar(&f.udp, "udp", "", "UDP address that copies come to as GRE in UDP (RFC 8086), such as :4754")
 	fl.StringVar(&f.metrics, "metrics", "127.0.0.1:9478", "TCP address of /metrics and /healthz; \"\": none")
+	fl.StringSliceVar(&f.names, "metrics-name", nil, "names by which /metrics may be asked for, beside addresses, localhost and the name of this machine")
 	fl.StringVar(&f.server, "server", "127.0.0.1:0", "address of the NATS server in this process, which the other verbs use")
 	fl.StringSliceVar(&f.from, "from", nil, "networks that reports and copies are taken from; all if left out")
 	fl.StringVar(&f.disk, "disk", "10GiB", "most bytes of the streams: 3/4 for reports, 1/4 for events, of which the oldest go")
@@ -211,7 +213,7 @@ func (f *runFlags) serve(ctx context.Context, log *slog.Logger, stdout io.Writer
 		where = append(where, "copies over "+over+" at "+conn.LocalAddr().String())
 	}
 	if f.metrics != "" {
-		l, err := net.Listen("tcp", f.metrics)
+		l, err := control.ListenMetrics(f.metrics, f.names, "--metrics-name")
 		if err != nil {
 			return err
 		}

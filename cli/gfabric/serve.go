@@ -2,16 +2,15 @@ package gfabric
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"gswitch/control"
 	"gswitch/control/cli"
 	"gswitch/fabric/lab"
 	runner "gswitch/fabric/run"
@@ -153,7 +152,7 @@ func serveScenario(ctx context.Context, s *scenario.Scenario, o runner.Options, 
 // site is a page that is served.
 type site struct {
 	web  *web.Server
-	http *http.Server
+	stop func() // ends the server, and waits for it
 }
 
 // open serves a source and says where.
@@ -178,10 +177,13 @@ func serveAt(address, flag string, made func(remote bool) *web.Server) (*site, e
 	if !local {
 		say("warning: %s is not for this machine alone: everybody who reaches it can look at the fabric", address)
 	}
-	s := &site{web: made(!local)}
-	s.http = &http.Server{Handler: s.web, ReadHeaderTimeout: 10 * time.Second}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	s := &site{web: made(!local), stop: func() { cancel(); <-ended }}
 	go func() {
-		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		defer close(ended)
+		// It bounds who looks on as daemons bound who asks them.
+		if err := control.Serve(ctx, s.web, []net.Listener{l}, new(control.Clients)); ctx.Err() == nil {
 			say("the page is gone: %v", err)
 		}
 	}()
@@ -191,7 +193,7 @@ func serveAt(address, flag string, made func(remote bool) *web.Server) (*site, e
 
 func (s *site) close() {
 	s.web.Close()
-	_ = s.http.Close() // connections are cut; there is nothing to lose
+	s.stop()
 }
 
 // watchFlags are those of gfabric run by which one looks at it.

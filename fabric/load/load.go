@@ -39,6 +39,9 @@ const (
 	MaxMessage = 1 << 20
 )
 
+// maxClients are served at once; more are closed at once.
+const maxClients = 512
+
 // idle is how long a peer may be silent before it is given up.
 const idle = 30 * time.Second
 
@@ -75,6 +78,7 @@ func decodeHeader(b []byte) (header, error) {
 // Serve answers clients of l until l is closed. complain is told what went
 // wrong with a client.
 func Serve(l net.Listener, complain func(error)) error {
+	places := make(chan struct{}, maxClients)
 	for {
 		c, err := l.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -83,8 +87,14 @@ func Serve(l net.Listener, complain func(error)) error {
 		if err != nil {
 			return err
 		}
+		select {
+		case places <- struct{}{}:
+		default:
+			c.Close()
+			continue
+		}
 		go func() {
-			defer c.Close()
+			defer func() { c.Close(); <-places }()
 			if err := serve(c); err != nil && complain != nil {
 				complain(fmt.Errorf("%s: %w", c.RemoteAddr(), err))
 			}

@@ -1,0 +1,112 @@
+package e2e
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// called has the first thread of a process make a system call, by ptrace(2), and returns what
+// that returned: a negative number is an error. The call stands where the program begins,
+// where no thread comes any more.
+func called(t *testing.T, pid int, call uint64) int64 {
+	t.Helper()
+	runtime.LockOSThread() // a tracer is a thread
+	defer runtime.UnlockOSThread()
+	stopped := func(by unix.Signal) {
+		for {
+			var s unix.WaitStatus
+			if _, err := unix.Wait4(pid, &s, unix.WALL, nil); err == unix.EINTR {
+				continue
+			} else if err != nil || !s.Stopped() {
+				t.Fatalf("process %d: %v, %v", pid, s, err)
+			}
+			if s.StopSignal() == by {
+				return
+			}
+			if err := unix.PtraceCont(pid, 0); err != nil { // one of the runtime's own signals
+				t.Fatal(err)
+			}
+		}
+	}
+	program, err := elf.Open(fmt.Sprintf("/proc/%d/exe", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry := program.Entry
+	if err := program.Close(); err != nil || program.Type != elf.ET_EXEC {
+		t.Fatalf("%v: %v", program.Type, err)
+	}
+	if err := unix.PtraceAttach(pid); err != nil {
+		t.Fatal(err)
+	}
+	stopped(unix.SIGSTOP)
+	var was, regs unix.PtraceRegs
+	if err := unix.PtraceGetRegs(pid, &was); err != nil {
+		t.Fatal(err)
+	}
+	code := make([]byte, 8)
+	if _, err := unix.PtracePeekText(pid, uintptr(entry), code); err != nil {
+		t.Fatal(err)
+	}
+	regs = was
+	regs.Rip, regs.Rax, regs.Orig_rax = entry, call, ^uint64(0) // no call is to be begun again
+	regs.Rdi, regs.Rsi, regs.Rdx, regs.R10, regs.R8, regs.R9 = 0, 0, 0, 0, 0, 0
+	_, err = unix.PtracePokeText(pid, uintptr(entry), []byte{0x0f, 0x05, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc, 0xcc}) // syscall; int3
+	if err = errors.Join(err, unix.PtraceSetRegs(pid, &regs), unix.PtraceCont(pid, 0)); err != nil {
+		t.Fatal(err)
+	}
+	stopped(unix.SIGTRAP)
+	err = unix.PtraceGetRegs(pid, &regs)
+	_, poked := unix.PtracePokeText(pid, uintptr(entry), code)
+	if err = errors.Join(err, poked, unix.PtraceSetRegs(pid, &was), unix.PtraceDetach(pid)); err != nil {
+		t.Fatal(err)
+	}
+	return int64(regs.Rax)
+}
+
+// Each daemon, once it is ready, has a filter of system calls: what runs programs, or
+// enters namespaces, is refused to it, whoever has it do so. With --keep-privileges the
+// kernel itself answers, which shows that the calls are made.
+func TestFilters(t *testing.T) {
+	n := newBumpNet(t, 2, 1)
+	g := launchProgram(t, ghost, filepath.Join(t.TempDir(), "sock"), "--netns", n.hosts[1].ns, "--port", "eth0", "--addr", "10.0.0.9/24")
+	g.await()
+	c := newCollector(t, "leaf-spine:1,2,1", "--reports", "")
+	clock := began(t, "ready", exec.Command(gcollect, "clock", "run", "--data", c.data, "--fabric", "leaf-spine:1,2,1", "--sockets", t.TempDir()))
+	kept := newCollector(t, "leaf-spine:1,2,1", "--reports", "", "--keep-privileges")
+	const eperm, efault = -int64(unix.EPERM), -int64(unix.EFAULT)
+	for _, d := range []struct {
+		name                              string
+		pid                               int
+		execve, execveat, unshare, ptrace int64
+	}{
+		{"gswitch", n.sw.Process.Pid, eperm, eperm, eperm, eperm},
+		{"ghost", g.Process.Pid, eperm, eperm, eperm, eperm},
+		{"ghost of a bump", n.bumps[0].Process.Pid, eperm, eperm, eperm, eperm},
+		{"gcollect", c.Process.Pid, eperm, eperm, eperm, eperm},
+		{"gcollect clock", clock.Process.Pid, eperm, eperm, eperm, eperm},
+		{"gcollect --keep-privileges", kept.Process.Pid, efault, efault, 0, eperm},
+	} {
+		got := fmt.Sprint(called(t, d.pid, unix.SYS_EXECVE), called(t, d.pid, unix.SYS_EXECVEAT), called(t, d.pid, unix.SYS_UNSHARE), called(t, d.pid, unix.SYS_PTRACE))
+		if want := fmt.Sprint(d.execve, d.execveat, d.unshare, d.ptrace); got != want {
+			t.Errorf("%s: execve, execveat, unshare, ptrace return %s, want %s", d.name, got, want)
+		}
+		if pid := called(t, d.pid, unix.SYS_GETPID); pid != int64(d.pid) {
+			t.Errorf("%s: getpid returns %d, it is %d", d.name, pid, d.pid)
+		}
+		if err := syscall.Kill(d.pid, 0); err != nil {
+			t.Errorf("%s: %v", d.name, err)
+		}
+	}
+	// They go on as before.
+	g.stop(n.hosts[1].ns)
+	n.hosts[0].pings(t, "10.0.0.2", 1)
+}
