@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"gswitch/frame"
 	"gswitch/scheduler"
@@ -14,7 +15,8 @@ import (
 
 // Order is how the frames of a queue leave.
 type Order struct {
-	Kind     string         `yaml:"kind" need:"yes" enum:"fifo,lifo,random,ranked,levels,buckets,sp-pifo,packs,srpt,fq,calendar,voq" doc:"fifo: first in, first out. lifo: the newest first. random: any. ranked: the least rank first. levels: the least rank first, of few. buckets: the least rank first, to within width. sp-pifo, packs: ranked as hardware with strict queues approximates it. srpt: the flow with the least rank, its frames in order (pFabric). fq: flows take turns (RFC 8290). calendar: each flow at rate. voq: ingress ports take turns."`
+	Kind     string         `yaml:"kind" need:"yes" enum:"fifo,lifo,random,ranked,levels,buckets,sp-pifo,packs,srpt,fq,calendar,voq,registered" doc:"fifo: first in, first out. lifo: the newest first. random: any. ranked: the least rank first. levels: the least rank first, of few. buckets: the least rank first, to within width. sp-pifo, packs: ranked as hardware with strict queues approximates it. srpt: the flow with the least rank, its frames in order (pFabric). fq: flows take turns (RFC 8290). calendar: each flow at rate. voq: ingress ports take turns. registered: that of name."`
+	Name     string         `yaml:"name" doc:"registered: the name of the order, by which a module of its own has made it known to the program (scheduler.Register)."`
 	Levels   int            `yaml:"levels" range:"1,64" default:"8" doc:"Levels; of sp-pifo and packs, strict queues."`
 	Depth    int            `yaml:"depth" range:"0,1000000" doc:"sp-pifo, packs: frames in each strict queue. None at sp-pifo and 10 at packs if left out."`
 	Width    int            `yaml:"width" range:"1,1000000000" default:"1" doc:"buckets: ranks that count as one."`
@@ -29,8 +31,8 @@ type Order struct {
 	Headroom float64        `yaml:"headroom" range:"0,0.99" doc:"packs: share of the room that is left to bursts, k."`
 }
 
-// ranked are the orders that go by rank.
-var ranked = []string{"ranked", "levels", "buckets", "sp-pifo", "packs", "srpt"}
+// ranked are the orders that go by rank, or may.
+var ranked = []string{"ranked", "levels", "buckets", "sp-pifo", "packs", "srpt", "registered"}
 
 // Config returns the order of a resolved section.
 func (o *Order) Config() scheduler.Order {
@@ -61,6 +63,8 @@ func (o *Order) Config() scheduler.Order {
 		return orders.Calendar{Rate: uint64(o.Rate), Flows: o.Flows}
 	case "voq":
 		return orders.VOQ{}
+	case "registered":
+		return scheduler.Registered(o.Name)
 	}
 	return scheduler.FIFO{}
 }
@@ -76,6 +80,12 @@ func (o *Order) Check() (key, problem string) {
 		return "rate", "is of calendar alone"
 	case o.Kind != "fq" && (o.Target != 0 || o.ECN):
 		return "target", "is of fq alone; the admission of a queue may be codel"
+	case o.Kind != "registered" && o.Name != "":
+		return "name", "is of registered alone"
+	case o.Kind == "registered" && scheduler.Registered(o.Name) == nil && len(scheduler.Names()) == 0:
+		return "name", "this program has no orders of other modules (examples/own-switch has one)"
+	case o.Kind == "registered" && scheduler.Registered(o.Name) == nil:
+		return "name", fmt.Sprintf("%q is not the name of an order; registered are %s", o.Name, strings.Join(scheduler.Names(), ", "))
 	}
 	return "", ""
 }

@@ -122,3 +122,25 @@ func TestPolicyFiles(t *testing.T) {
 		}
 	}
 }
+
+// An order of another module is chosen by its name; one that is not there, and a
+// name beside another kind, are refused.
+func TestRegisteredOrder(t *testing.T) {
+	scheduler.Register("test-newest", orders.LIFO{})
+	for _, c := range []struct {
+		order     Order
+		key, want string
+	}{
+		{Order{Kind: "registered", Name: "test-newest"}, "", ""},
+		{Order{Kind: "registered", Name: "newest"}, "name", `"newest" is not the name of an order; registered are test-newest`},
+		{Order{Kind: "lifo", Name: "test-newest"}, "name", "is of registered alone"},
+	} {
+		if key, problem := c.order.Check(); key != c.key || problem != c.want {
+			t.Errorf("%+v: %s %s, want %s %s", c.order, key, problem, c.key, c.want)
+		}
+	}
+	o := Order{Kind: "registered", Name: "test-newest"}
+	if got := o.Config(); got != (orders.LIFO{}) {
+		t.Errorf("it is %v", got)
+	}
+}
