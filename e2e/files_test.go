@@ -2,10 +2,13 @@ package e2e
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -80,6 +83,38 @@ func TestFilesWithoutEnd(t *testing.T) {
 		}
 		if used := c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss >> 10; used > 1024 {
 			t.Errorf("%v took %d MB", words, used)
+		}
+	}
+}
+
+// A network that is raised where there is no room for its files goes again, as a whole.
+func TestUpOnAFullDisk(t *testing.T) {
+	if err := os.MkdirAll("/run/gfabric", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []string{"4k", "12k", "24k"} {
+		name := fmt.Sprintf("full%s%d", size, os.Getpid())
+		var up, status []byte
+		var err error
+		done := make(chan struct{})
+		go func() { // on a thread whose /run/gfabric is another, and which ends with this
+			defer close(done)
+			runtime.LockOSThread()
+			if err = errors.Join(unix.Unshare(unix.CLONE_NEWNS), unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("tmpfs", "/run/gfabric", "tmpfs", 0, "size="+size)); err != nil {
+				return
+			}
+			up, err = exec.Command(gfabric, "up", "leaf-spine:2,4,2", "--name", name, "--processes", "each", "--gswitch", gswitch).CombinedOutput()
+			status, _ = exec.Command(gfabric, "status").CombinedOutput()
+		}()
+		<-done
+		if err == nil || !strings.Contains(string(up), "no space left on device") || !strings.Contains(string(up), "/run/gfabric/") {
+			t.Errorf("%s: %v\n%s", size, err, up)
+		}
+		if !strings.Contains(string(status), "no fabric is up") {
+			t.Errorf("%s: %s", size, status)
+		}
+		if left, _ := filepath.Glob("/run/netns/*" + name + "*"); left != nil {
+			t.Errorf("%s: left are %v", size, left)
 		}
 	}
 }

@@ -216,7 +216,7 @@ func DownAll(say Progress) ([]string, error) {
 func (s *state) remove(say Progress) error {
 	s.Phase = phaseRemoving
 	if err := s.save(); err != nil {
-		return err
+		say("%v: it is removed all the same", err) // a full disk: what is noted there is not whole either
 	}
 	if err := s.stopMembers(); err != nil {
 		return err
