@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,16 +21,7 @@ import (
 func (a *app) showClock(f *vswitch.Feature) *cobra.Command {
 	ask := func(client api.ControlClient, ctx context.Context, r *api.ListRequest) (*api.Clocks, error) {
 		r.Feature = f.Name
-		counters, err := client.ListCounters(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		m, err := client.ListClocks(ctx, &api.ListRequest{Switch: r.Switch})
-		if err != nil {
-			return nil, err
-		}
-		m.Counters = counters.Counters
-		return m, nil
+		return clocks(ctx, client, r)
 	}
 	return aliased(list(a, f.Name+" [PORT]", strings.TrimSuffix(f.Doc, ".")+": whom it follows, what stamps it has, what it counts", ask, func(w io.Writer, m *api.Clocks) {
 		printClocks(w, m)
@@ -38,6 +30,27 @@ func (a *app) showClock(f *vswitch.Feature) *cobra.Command {
 		}
 		printCounters(w, f, &api.Counters{Counters: m.Counters}, false)
 	}), f.Aliases...)
+}
+
+// clocks asks for clocks and what they count. Of a port there is only what stamps it has: a
+// clock is of all ports.
+func clocks(ctx context.Context, client api.ControlClient, r *api.ListRequest) (*api.Clocks, error) {
+	counters, err := client.ListCounters(ctx, r) // it knows whether there is such a port
+	if err == nil && r.Port != "" {
+		counters, err = client.ListCounters(ctx, &api.ListRequest{Switch: r.Switch, Feature: r.Feature})
+	}
+	if err != nil {
+		return nil, err
+	}
+	m, err := client.ListClocks(ctx, &api.ListRequest{Switch: r.Switch})
+	if err != nil {
+		return nil, err
+	}
+	m.Counters = counters.Counters
+	for _, c := range m.Clocks {
+		c.Ports = slices.DeleteFunc(c.Ports, func(p *api.ClockPort) bool { return r.Port != "" && p.Port != r.Port })
+	}
+	return m, nil
 }
 
 func printClocks(w io.Writer, m *api.Clocks) {
