@@ -52,7 +52,7 @@ func TestPFCRefuses(t *testing.T) {
 		args string
 		want string
 	}{
-		{"pfc", "say what"},
+		{"pfc", "pfc what? There are deadlock, trace"},
 		{"pfc trace nosuch.yaml", "no such file"},
 		{"pfc deadlock " + file, "gfabric pfc trace " + file + " names the circles"},
 		{"pfc trace " + file, "nobody pauses anybody without pfc.enabled: true"},
