@@ -79,6 +79,9 @@ var strangers = []stranger{
 			mac := hostMAC(100 + int(rng.Uint32n(60_000)))
 			var opt [wire.NDLinkLayerLen]byte
 			group, to := wire.SolicitedNode(of)
+			if rng.Uint32n(3) != 0 { // multicast is copied to the pair's ports, too
+				group, to = of, selfMAC
+			}
 			wire.PutNDLinkLayer(opt[:], wire.NDSourceLinkLayer, mac)
 			a = append(a, wt.Frame(wt.Eth(to, mac), wt.IPv6(netip.AddrFrom16(from).String(), netip.AddrFrom16(group).String(), wt.TTL(255)),
 				wt.ND(wire.NDFields{Type: wire.ICMPv6NeighborSolicitation, Target: of, Options: opt[:]})))
