@@ -153,6 +153,7 @@ func TestRefusals(t *testing.T) {
 		{"ports without protocol", sw("acls: {a: [{match: {dst_port: 80}, action: drop}]}"), "x.yaml:7:24: switches[0].acls.a[0].match: ports need protocol: tcp or udp"},
 		{"mixed versions", sw("acls: {a: [{match: {src: 10.0.0.0/8, dst: 'fd00::/64'}}]}"), "x.yaml:7:47: switches[0].acls.a[0].match.dst: fd00::/64 and src, 10.0.0.0/8, are not of one IP version"},
 		{"redirect", sw("acls: {a: [{redirect: upp}]}"), `x.yaml:7:27: switches[0].acls.a[0].redirect: there is no port "upp"; did you mean "up"?`},
+		{"more static addresses than there is room for", sw("fdb: {max: 1, static: [{mac: 02:00:00:00:00:01, port: up}, {mac: 02:00:00:00:00:02, port: up}]}"), "x.yaml:7:27: switches[0].fdb.static: 2 entries, of which fdb.max lets the database have 1: raise it"},
 		{"group address", sw("fdb: {static: [{mac: 01:00:5e:00:00:01, port: up}]}"), "x.yaml:7:26: switches[0].fdb.static[0].mac: 01:00:5e:00:00:01 is a group address; static entries are for single stations"},
 		{"sink without telemetry", port("telemetry: {sink: true}"), "x.yaml:5:38: switches[0].ports[0].telemetry: the switch's telemetry is off; write telemetry: {int: true} beside ports"},
 		{"source ports of no source", port("telemetry: {source_ports: [4791]}"), "x.yaml:5:53: switches[0].ports[0].telemetry.source_ports: the port is no source; write source: int-md"},

@@ -122,6 +122,9 @@ func (d decoder) validateSwitch(c *Config, s *Switch, path string) {
 		d.name(path+".acls."+name, name)
 		d.validateRules(s, rules, path+".acls."+name)
 	}
+	if n := len(s.FDB.Static); n > s.FDB.Max && s.FDB.Max > 0 {
+		d.Fail(path+".fdb.static", "%d entries, of which fdb.max lets the database have %d: raise it", n, s.FDB.Max)
+	}
 	for i := range s.FDB.Static {
 		e, sub := &s.FDB.Static[i], fmt.Sprintf("%s.fdb.static[%d]", path, i)
 		if e.MAC.Multicast() {

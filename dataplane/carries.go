@@ -1,9 +1,12 @@
 package dataplane
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -15,11 +18,11 @@ import (
 // Carries tells what this machine would lose if a port took an interface over,
 // in words that follow "it": "" if nothing is known. Looked for are loopback,
 // default routes and, in the namespace of the process, the way to whom the
-// session of SSH is with that started it (sshd(8), SSH_CONNECTION).
+// session of SSH is with that started it.
 func Carries(netns, name string) (string, error) {
 	client := ""
 	if netns == "" {
-		client, _, _ = strings.Cut(os.Getenv("SSH_CONNECTION"), " ")
+		client = sshClient("/proc", os.Getpid())
 	}
 	what := ""
 	err := xsk.InNetNS(netns, func() (err error) {
@@ -55,6 +58,37 @@ func carries(name string, client net.IP) (string, error) {
 	}
 	return "", nil
 }
+
+// sshClient returns the address of whom the session of SSH is with that a process was
+// started in, "" if in none. sshd tells it the shell in SSH_CONNECTION (sshd(8)), which
+// sudo takes away from what it starts: so the process's parents are asked, too.
+func sshClient(proc string, pid int) string {
+	for range mostParents {
+		dir := filepath.Join(proc, strconv.Itoa(pid))
+		environ, _ := os.ReadFile(filepath.Join(dir, "environ")) // of others' processes root's alone to read
+		for v := range bytes.SplitSeq(environ, []byte{0}) {
+			if value, ok := bytes.CutPrefix(v, []byte("SSH_CONNECTION=")); ok {
+				client, _, _ := strings.Cut(string(value), " ")
+				return client
+			}
+		}
+		stat, _ := os.ReadFile(filepath.Join(dir, "stat"))
+		// proc(5): pid (name) state ppid; a name may have parentheses and spaces.
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+		if len(fields) < 2 {
+			return ""
+		}
+		parent, err := strconv.Atoi(string(fields[1]))
+		if err != nil || parent < 1 {
+			return ""
+		}
+		pid = parent
+	}
+	return ""
+}
+
+// mostParents bounds how many processes are asked.
+const mostParents = 64
 
 // defaultBy reports whether a route is a default route over an interface, and
 // names its gateway.

@@ -2,9 +2,12 @@ package dataplane
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -80,5 +83,31 @@ func TestCarries(t *testing.T) {
 	expect("with two next hops", "up1", "via 10.2.0.1")
 	if _, err := carries("absent", nil); !errors.As(err, new(netlink.LinkNotFoundError)) {
 		t.Errorf("an interface that is not there: %v", err)
+	}
+}
+
+// The session is found where a parent has it, as sudo's children have none of their own.
+func TestSessionOfSSH(t *testing.T) {
+	proc := t.TempDir()
+	process := func(pid, parent int, name, environ string) {
+		dir := filepath.Join(proc, strconv.Itoa(pid))
+		for file, text := range map[string]string{"stat": fmt.Sprintf("%d (%s) S %d 1 1 0 -1", pid, name, parent), "environ": environ} {
+			if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	process(1, 0, "init", "")
+	process(2, 1, "sshd", "")
+	process(3, 2, "bash", "HOME=/home/a\x00SSH_CONNECTION=10.3.0.9 50000 10.3.0.2 22\x00TERM=vt100\x00")
+	process(4, 3, "sudo) S 1", "SUDO=1\x00")
+	process(5, 4, "gswitch", "SUDO_USER=a\x00XSSH_CONNECTION=10.9.9.9 1 2 3\x00")
+	process(6, 1, "gswitch", "HOME=/\x00")
+	process(7, 7, "own parent", "")
+	process(8, 99, "orphan", "")
+	for pid, want := range map[int]string{3: "10.3.0.9", 4: "10.3.0.9", 5: "10.3.0.9", 2: "", 6: "", 7: "", 8: "", 98: ""} {
+		if got := sshClient(proc, pid); got != want {
+			t.Errorf("process %d: %q, want %q", pid, got, want)
+		}
 	}
 }

@@ -138,8 +138,12 @@ func TestReadmeSwitch(t *testing.T) {
 	l := newLab(t, 2, labOptions{})
 	dir, ran := checkout(t), 0
 	commands, document := readme(t, "A switch over your interfaces")
+	for from, to := range map[string]string{"eth1": "d0", "eth2": "d1"} {
+		document = strings.ReplaceAll(document, "interface: "+from, "interface: "+to+", netns: "+l.sw)
+	}
 	write(t, filepath.Join(dir, "s1.yaml"), document)
 	socket := filepath.Join(dir, "s.sock")
+	var d *daemon
 	for _, command := range commands {
 		command = strings.NewReplacer("eth1", "d0", "eth2", "d1").Replace(command)
 		command, _, _ = strings.Cut(command, " |") // jq and tshark need not be there
@@ -147,8 +151,26 @@ func TestReadmeSwitch(t *testing.T) {
 		switch {
 		case len(words) < 2 || words[0] != "bin/gswitch":
 		case words[1] == "run" && words[2] == "--port":
-			d := launchProgram(t, gswitch, socket, append([]string{"--netns", l.sw}, words[2:]...)...)
+			d = launchProgram(t, gswitch, socket, append([]string{"--netns", l.sw}, words[2:]...)...)
 			d.await()
+			ran++
+		case words[1] == "run": // another switch over the same interfaces, from the file
+			d.stop(l.sw)
+			d = launchProgram(t, gswitch, socket, "-c", filepath.Join(dir, words[3]))
+			d.await()
+			ran++
+		case words[1] == "apply":
+			write(t, filepath.Join(dir, "s1.yaml"), strings.Replace(document, "10.0.2.254", "10.0.2.253", 1))
+			shell(t, dir, command+" --socket "+socket)
+			if out := shell(t, dir, "bin/gswitch show routes --socket "+socket); !strings.Contains(out, "10.0.2.253") {
+				t.Errorf("%s: the routes are\n%s", command, out)
+			}
+			ran++
+		case words[1] == "add":
+			shell(t, dir, command+" --socket "+socket)
+			if out := shell(t, dir, "bin/gswitch show routes --socket "+socket); !strings.Contains(out, words[3]) {
+				t.Errorf("%s: the routes are\n%s", command, out)
+			}
 			ran++
 		case words[1] == "show":
 			if out := shell(t, dir, command+" --socket "+socket); strings.Contains(command, "ports") && !strings.Contains(out, "d0") {
@@ -163,7 +185,7 @@ func TestReadmeSwitch(t *testing.T) {
 			ran++
 		}
 	}
-	if ran < 7 {
+	if ran < 10 {
 		t.Errorf("only %d commands ran: this test reads the README wrongly", ran)
 	}
 }

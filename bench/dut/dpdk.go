@@ -10,7 +10,7 @@ import (
 const dpdkPages = 256
 
 var testpmd = DUT{
-	Name: "testpmd", About: "dpdk-testpmd, io mode on net_af_xdp: looks at nothing",
+	Name: "testpmd", About: "dpdk-testpmd, io mode on net_af_xdp: parses nothing",
 	Missing: present("dpdk-testpmd", "stdbuf"),
 	Start: func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) {
 		if err := b.HugePages(dpdkPages); err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 var cL2fwd = DUT{
-	Name: "c", About: "plain AF_XDP forwarder in C, looks at nothing (bench/peers/cl2fwd)",
+	Name: "c", About: "plain AF_XDP forwarder in C, parses nothing (bench/peers/cl2fwd)",
 	Missing: built("peer-cl2fwd"),
 	Start: func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) {
 		return one(b, "cl2fwd", "ready", filepath.Join(e.Bin, "peer-cl2fwd"), strconv.Itoa(e.CPU), "d0", "d1")
