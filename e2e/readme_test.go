@@ -2,11 +2,15 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gswitch/fabric/web/webtest"
 )
 
 // The first hour by the README's own commands: what is indented there is what
@@ -98,6 +102,39 @@ func TestReadmeScenario(t *testing.T) {
 	}
 	if ran < 5 {
 		t.Errorf("only %d commands ran: this test reads the README wrongly", ran)
+	}
+	t.Run("report", func(t *testing.T) { lookAtReport(t, filepath.Join(dir, "results/quickstart")) })
+}
+
+// lookAtReport opens the page of results in a browser: its drawings are there and as
+// wide as the page lets them, and the browser complains of nothing.
+func lookAtReport(t *testing.T, dir string) {
+	b := webtest.Start(t)
+	mux := http.NewServeMux()
+	mux.Handle("/", http.FileServer(http.Dir(dir)))
+	mux.HandleFunc("/favicon.ico", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }) // that browsers ask for
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	for _, v := range []struct {
+		name string
+		webtest.View
+	}{{"light", webtest.View{Width: 1280, Height: 900}}, {"dark", webtest.View{Width: 1280, Height: 900, Dark: true}}, {"small", webtest.View{Width: 390, Height: 844}}} {
+		p := b.Open(server.URL+"/report.html", v.View)
+		p.Wait(`document.readyState === "complete"`)
+		var seen struct {
+			Title            string
+			Drawings, Tables int
+			Wide             bool
+		}
+		p.Eval(`({Title: document.title, Drawings: [...document.querySelectorAll("svg")].filter((s) => s.getBoundingClientRect().width > 100).length,
+			Tables: document.querySelectorAll("table").length, Wide: document.documentElement.scrollWidth > innerWidth})`, &seen)
+		if seen.Title == "" || seen.Drawings < 2 || seen.Tables == 0 || seen.Wide {
+			t.Errorf("%s: %+v", v.name, seen)
+		}
+		p.Screenshot(t, "report-"+v.name+".png")
+		if e := p.Errors(); len(e) > 0 {
+			t.Errorf("%s: the page complains: %q", v.name, e)
+		}
 	}
 }
 
