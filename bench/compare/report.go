@@ -232,6 +232,7 @@ var bars = []bar{
 	{Throughput, "gswitch-full frames/call", true, 60, framesPerCall("gswitch-full")},
 	{Throughput, "gswitch-chain / gswitch-l2", true, 0.8, against("gswitch-chain", "gswitch-l2", kpps)},
 	{Throughput, "gswitch-rocc / gswitch-rated", true, 0.95, against("gswitch-rocc", "gswitch-rated", kpps)},
+	{Throughput, "gswitch-recorded / gswitch-unicast", true, 0.97, against("gswitch-recorded", "gswitch-unicast", kpps)},
 	{Throughput, "gswitch-paths / gswitch-hash", true, 0.95, against("gswitch-paths", "gswitch-hash", kpps)},
 	{Paced, "gswitch-l2 frames lost", false, none, ofValid("gswitch-l2", lost)},
 	{Paced, "gswitch-full frames lost", false, none, ofValid("gswitch-full", lost)},

@@ -27,10 +27,20 @@ var gswitchUnicast = DUT{
 	Name: "gswitch-unicast", About: "gswitch as a learning switch that knows where the sink is, spinning",
 	Missing:       built("gswitch"),
 	FramesPerCall: framesPerCall,
+	Start:         func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) { return gswitchConfig(b, e, writeUnicast) },
+}
+
+func writeUnicast(w *bufio.Writer) {
+	fmt.Fprintf(w, "switches:\n  - name: unicast\n    ports: [{interface: d0}, {interface: d1}]\n    fdb: {static: [{mac: %q, port: d1}]}\n", testbed.SinkMAC)
+}
+
+// What a record costs that one leaves on.
+var gswitchRecorded = DUT{
+	Name: "gswitch-recorded", About: "the same, recorded to a file",
+	Missing:       built("gswitch"),
+	FramesPerCall: framesPerCall,
 	Start: func(b *testbed.Bed, e Env) ([]*testbed.Proc, error) {
-		return gswitchConfig(b, e, func(w *bufio.Writer) {
-			fmt.Fprintf(w, "switches:\n  - name: unicast\n    ports: [{interface: d0}, {interface: d1}]\n    fdb: {static: [{mac: %q, port: d1}]}\n", testbed.SinkMAC)
-		})
+		return gswitchConfig(b, e, writeUnicast, "--record", b.Dir)
 	},
 }
 
@@ -200,7 +210,8 @@ func writeRated(w *bufio.Writer, more string) {
 `, more)
 }
 
-func gswitchConfig(b *testbed.Bed, e Env, write func(*bufio.Writer)) ([]*testbed.Proc, error) {
+// gswitchConfig starts a gswitch with a configuration, and with more flags.
+func gswitchConfig(b *testbed.Bed, e Env, write func(*bufio.Writer), flags ...string) ([]*testbed.Proc, error) {
 	path := filepath.Join(b.Dir, "switch.yaml")
 	f, err := os.Create(path)
 	if err != nil {
@@ -215,7 +226,7 @@ func gswitchConfig(b *testbed.Bed, e Env, write func(*bufio.Writer)) ([]*testbed
 	if err := f.Close(); err != nil {
 		return nil, err
 	}
-	return one(b, "gswitch", "ready", filepath.Join(e.Bin, "gswitch"), "run", "-c", path)
+	return one(b, "gswitch", "ready", append([]string{filepath.Join(e.Bin, "gswitch"), "run", "-c", path}, flags...)...)
 }
 
 func writeChain(w *bufio.Writer) {
