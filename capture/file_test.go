@@ -188,7 +188,7 @@ func TestSessionMergesTaps(t *testing.T) {
 	small := p.New(make([]byte, 60))
 	var buf bytes.Buffer
 	epoch := time.Unix(1700000000, 0)
-	s, err := NewSession(&buf, []string{"p0", "p1"}, 2, Options{Epoch: epoch, Zero: func(iface uint32) int64 { return epoch.UnixNano() + 1000*int64(iface) }})
+	s, err := NewSession(&buf, []string{"p0", "p1"}, 2, Options{Epoch: epoch, Zero: func(iface uint32, _ int64) int64 { return epoch.UnixNano() + 1000*int64(iface) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ type Options struct {
 	Epoch     time.Time // the instant that is frame.Time zero
 	// Zero is that instant in nanoseconds since 1970 by the clock of an interface, asked for
 	// each frame, by the goroutine that writes; nil: that of Epoch.
-	Zero    func(iface uint32) int64
+	Zero    func(iface uint32, at int64) int64
 	Comment string // section comment
 }
 
@@ -153,7 +153,7 @@ func (s *Session) drain() (n int, err error) {
 		if oldest == nil {
 			return n, nil
 		}
-		rec.Time += s.zero(rec.Iface)
+		rec.Time += s.zero(rec.Iface, rec.Time)
 		if err := s.w.Packet(rec, data); err != nil {
 			return n, err
 		}
@@ -161,12 +161,12 @@ func (s *Session) drain() (n int, err error) {
 	}
 }
 
-// zero is what stands for frame.Time zero in stamps of an interface.
-func (s *Session) zero(iface uint32) int64 {
+// zero is what stands for frame.Time zero in stamps of an interface at an instant.
+func (s *Session) zero(iface uint32, at int64) int64 {
 	if s.opts.Zero == nil {
 		return s.opts.Epoch.UnixNano()
 	}
-	return s.opts.Zero(iface)
+	return s.opts.Zero(iface, at)
 }
 
 // finish writes the interface statistics, so that the loss of the capture

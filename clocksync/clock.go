@@ -19,12 +19,6 @@ type Clock struct {
 	base   frame.Time // uncertainty at that instant
 	drift  int64      // parts in 10^9 by which oscillators may differ
 	exact  bool       // the root itself: no uncertainty
-
-	// What readers were given: it never goes back (see Read).
-	read struct {
-		at, time frame.Time
-		any      bool
-	}
 }
 
 // Drift is what the paper assumes of any two oscillators within 100 ppm of the
@@ -34,13 +28,13 @@ const Drift = 200_000 // parts in 10^9
 // At returns synchronised time at the node's time now.
 func (c *Clock) At(now frame.Time) frame.Time { return now + c.offset }
 
-// Lead is by how much synchronised time is ahead of the node's own; 0 while nothing is
-// known.
-func (c *Clock) Lead() frame.Time {
+// Lead is by how much synchronised time is ahead of the node's own, and whether it is
+// known; 0 if not.
+func (c *Clock) Lead() (by frame.Time, known bool) {
 	if !c.synced {
-		return 0
+		return 0, false
 	}
-	return c.offset
+	return c.offset, true
 }
 
 // Uncertainty is the largest difference to the root's clock at the node's time
@@ -70,32 +64,4 @@ func (c *Clock) drifted(span frame.Time) frame.Time {
 func (c *Clock) correct(now, to frame.Time) {
 	c.offset = to - now
 	c.synced, c.last = true, now
-}
-
-// Reading is synchronised time for applications: the true time at the root lies
-// between Earliest and Latest.
-type Reading struct {
-	Time             frame.Time
-	Earliest, Latest frame.Time
-}
-
-// Read returns synchronised time for a reader, which never goes back. Where a
-// correction set the clock back, readers see it at half its speed until it has
-// caught up; the interval that they get holds the true time all the same. ok is
-// false while nothing is known.
-func (c *Clock) Read(now frame.Time) (r Reading, ok bool) {
-	eps := c.Uncertainty(now)
-	if eps == Forever {
-		return Reading{}, false
-	}
-	best := c.At(now)
-	r = Reading{Time: best, Earliest: best - eps, Latest: best + eps}
-	if c.read.any {
-		if slowest := c.read.time + max(now-c.read.at, 0)/2; r.Time < slowest {
-			r.Time = slowest
-		}
-	}
-	r.Earliest, r.Latest = min(r.Earliest, r.Time), max(r.Latest, r.Time)
-	c.read.at, c.read.time, c.read.any = now, r.Time, true
-	return r, true
 }

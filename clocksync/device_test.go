@@ -175,7 +175,7 @@ func TestBrokenClocks(t *testing.T) {
 	if d.State() != Evicted || d.Uncertainty(400*us) != Forever || d.Due() != frame.Never {
 		t.Errorf("%v, uncertainty %d", d.State(), d.Uncertainty(400*us))
 	}
-	if _, ok := d.Read(400 * us); ok {
+	if _, known := d.Lead(); known {
 		t.Error("an evicted clock is read")
 	}
 	// A host with one link cannot know who is broken.
@@ -210,28 +210,6 @@ func TestEpochs(t *testing.T) {
 	}
 	if d.Out(0).Epoch != 3 {
 		t.Error("the epoch is not passed on")
-	}
-}
-
-// Readers never see time go back, and always an interval that holds the truth.
-func TestReading(t *testing.T) {
-	d := device(t, 15, 30, 0)
-	last := frame.Time(-1)
-	check := func(now, truth frame.Time) {
-		t.Helper()
-		r, ok := d.Read(now)
-		if !ok || r.Time < last || r.Earliest > truth || r.Latest < truth || r.Time < r.Earliest || r.Time > r.Latest {
-			t.Errorf("at %d: %+v, truth %d, last %d", now, r, truth, last)
-		}
-		last = r.Time
-	}
-	check(90*us, 90*us-20)
-	d.Sync(90*us, 90*us, 0, Message{Time: 90*us - 20, Root: 1}) // 20 ns back
-	for i := range frame.Time(60) {
-		check(90*us+i, 90*us+i-20)
-	}
-	if r, _ := d.Read(90*us + 60); r.Time != 90*us+40 {
-		t.Errorf("readers have not caught up: %d", r.Time-90*us)
 	}
 }
 

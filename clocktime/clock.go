@@ -3,6 +3,7 @@ package clocktime
 import (
 	"fmt"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +14,11 @@ import (
 type Clock struct {
 	p *page
 	b []byte
+
+	mu    sync.Mutex
+	root  uint64
+	known bool
+	floor int64 // the greatest earliest that was given out, of that root
 }
 
 // Open opens the page of a daemon, such as /run/ghost/h1.clock.
@@ -49,18 +55,34 @@ func (c *Clock) Image() (m Image) {
 	}
 }
 
-// Now returns the interval in which the root's time lies now.
+// Now returns the interval in which the root's time lies now. Its beginning never goes back
+// while the root is the same: what was once past remains so.
 func (c *Clock) Now() (earliest, latest time.Time, err error) {
 	now, err := clock(unix.CLOCK_MONOTONIC)
 	if err != nil {
 		return earliest, latest, err
 	}
 	m := c.Image()
-	from, to, err := m.Between(now)
+	from, to, err := c.between(&m, now)
 	if err != nil {
 		return earliest, latest, err
 	}
 	return time.Unix(0, from), time.Unix(0, to), nil
+}
+
+// between is Image.Between, but the beginning of the interval is not before one that was
+// given out.
+func (c *Clock) between(m *Image, monotonic int64) (earliest, latest int64, err error) {
+	if earliest, latest, err = m.Between(monotonic); err != nil {
+		return 0, 0, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.known && c.root == m.Root {
+		earliest = max(earliest, c.floor)
+	}
+	c.known, c.root, c.floor = true, m.Root, earliest
+	return earliest, max(earliest, latest), nil
 }
 
 // Close ends the reading.

@@ -90,6 +90,45 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// What a reader was told is past remains so, in Go and in C: the beginning of the interval
+// does not go back with a clock that was set back, or is less certain, until there is another
+// root.
+func TestReadersNeverGoBack(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "h1.clock")
+	w, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	c, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for i, k := range []struct {
+		m               Image
+		earliest, after int64
+	}{
+		{Image{Time: 90_000, Eps: 10, Root: 1}, 89_990, 90_010},
+		{Image{Time: 89_980, Eps: 10, Root: 1}, 89_990, 89_990},
+		{Image{Time: 89_985, Eps: 30, Root: 1}, 89_990, 90_015},
+		{Image{Time: 90_100, Eps: 30, Root: 1}, 90_070, 90_130},
+		{Image{Time: 50_000, Eps: 10, Root: 2}, 49_990, 50_010},
+	} {
+		k.m.At = 1 << 62 // the instant itself, whenever it is read
+		w.Write(&k.m)
+		from, to, err := c.Now()
+		if err != nil || from.UnixNano() != k.earliest || to.UnixNano() != k.after {
+			t.Errorf("%d: %d to %d (%v), want %d to %d", i, from.UnixNano(), to.UnixNano(), err, k.earliest, k.after)
+		}
+	}
+	// In C by instants that lie the same way: behind one of 1000 comes one of 0.
+	w.Write(&Image{Time: 5000, Eps: 40})
+	if out, err := exec.Command(now(t), path, "1000", "0").CombinedOutput(); err != nil || string(out) != "5960 6040\n5960 5960\n" {
+		t.Errorf("in C: %q, %v", out, err)
+	}
+}
+
 // A reader never sees half of what was written.
 func TestReadersSeeWhole(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "h1.clock")

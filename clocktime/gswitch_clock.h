@@ -26,8 +26,12 @@ struct gswitch_clock_page {
 	_Atomic uint64_t state, epoch, root;
 };
 
+/* For one thread at a time: each opens its own. */
 struct gswitch_clock {
 	const struct gswitch_clock_page *page;
+	uint64_t root;
+	int64_t floor; /* the greatest earliest that was given out, of that root */
+	int known;     /* there is one */
 };
 
 #define GSWITCH_CLOCK_MAGIC UINT64_C(0x314b434f4c435347)
@@ -47,16 +51,17 @@ static inline int gswitch_clock_open(struct gswitch_clock *c, const char *path)
 	if (p == MAP_FAILED)
 		return -1;
 	c->page = p;
+	c->known = 0;
 	return c->page->magic == GSWITCH_CLOCK_MAGIC ? 0 : -1;
 }
 
-/* The interval at an instant of CLOCK_MONOTONIC, in ns since 1970. Returns -1 if the
- * clock is not synchronised. */
-static inline int gswitch_clock_at(const struct gswitch_clock *c, int64_t monotonic, int64_t *earliest, int64_t *latest)
+/* The interval at an instant of CLOCK_MONOTONIC, in ns since 1970. Its beginning never goes
+ * back while the root is the same. Returns -1 if the clock is not synchronised. */
+static inline int gswitch_clock_at(struct gswitch_clock *c, int64_t monotonic, int64_t *earliest, int64_t *latest)
 {
 	const struct gswitch_clock_page *p = c->page;
 	int64_t at, now, eps, drift, span;
-	uint64_t turn;
+	uint64_t turn, root;
 
 	do {
 		turn = atomic_load(&p->turn);
@@ -64,6 +69,7 @@ static inline int gswitch_clock_at(const struct gswitch_clock *c, int64_t monoto
 		now = atomic_load(&p->time);
 		eps = atomic_load(&p->eps);
 		drift = atomic_load(&p->drift);
+		root = atomic_load(&p->root);
 	} while (turn & 1 || atomic_load(&p->turn) != turn);
 	if (eps < 0)
 		return -1;
@@ -71,10 +77,17 @@ static inline int gswitch_clock_at(const struct gswitch_clock *c, int64_t monoto
 	eps += span / 1000000000 * drift + (span % 1000000000 * drift + 999999999) / 1000000000;
 	*earliest = now + span - eps;
 	*latest = now + span + eps;
+	if (c->known && c->root == root && *earliest < c->floor)
+		*earliest = c->floor;
+	if (*latest < *earliest)
+		*latest = *earliest;
+	c->known = 1;
+	c->root = root;
+	c->floor = *earliest;
 	return 0;
 }
 
-static inline int gswitch_clock_now(const struct gswitch_clock *c, int64_t *earliest, int64_t *latest)
+static inline int gswitch_clock_now(struct gswitch_clock *c, int64_t *earliest, int64_t *latest)
 {
 	struct timespec t;
 

@@ -133,7 +133,7 @@ func (d *Daemon) header(u *unit, s *config.Switch) replay.Header {
 	if k, i := u.clockOf(); k != nil {
 		c := &stampClock{worker: d.engine.Worker(u.workers[i]), clock: k}
 		if c.look() {
-			h.Clock = &replay.Clock{Zero: c.zero, Eps: c.last.Eps, Root: c.last.Root}
+			h.Clock = &replay.Clock{Zero: c.zero.Stamp(0), Eps: c.last.Eps, Root: c.last.Root}
 		}
 	}
 	return h

@@ -22,7 +22,8 @@ const stampPeriod = 10 * time.Millisecond
 type stampClock struct {
 	worker *dataplane.Worker
 	clock  feature.Timekeeper
-	zero   int64 // frame.Time zero by the clock
+	zero   feature.Slew // what frame.Time zero is by the clock
+	known  bool         // zero is
 	last   feature.Time
 	next   time.Time
 }
@@ -46,7 +47,13 @@ func (c *stampClock) look() bool {
 		return false
 	}
 	if c.next = time.Now().Add(stampPeriod); t.Eps >= 0 {
-		c.last, c.zero = t, t.Time-int64(at)
+		c.last = t
+		if zero := t.Time - int64(at); c.known {
+			c.zero.Set(int64(at), zero)
+		} else {
+			c.zero.Step(zero)
+			c.known = true
+		}
 	}
 	return t.Eps >= 0
 }
@@ -72,7 +79,7 @@ func (s Stamps) use(spec *dataplane.CaptureSpec, e *dataplane.Engine) {
 		spec.Comment += "; ports without a clock have the machine's"
 	}
 	epoch := e.Epoch().UnixNano()
-	spec.Zero = func(port uint32) int64 {
+	spec.Zero = func(port uint32, at int64) int64 {
 		c := by[port]
 		if c == nil {
 			return epoch
@@ -80,7 +87,7 @@ func (s Stamps) use(spec *dataplane.CaptureSpec, e *dataplane.Engine) {
 		if time.Now().After(c.next) {
 			c.look()
 		}
-		return c.zero
+		return c.zero.Stamp(at) - at
 	}
 }
 

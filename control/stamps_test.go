@@ -24,8 +24,18 @@ func TestStampsOfCaptures(t *testing.T) {
 	s.use(&spec, e)
 	epoch := e.Epoch().UnixNano()
 	for i, want := range []int64{epoch, 5000, epoch} {
-		if got := spec.Zero(uint32(i)); got != want {
+		if got := spec.Zero(uint32(i), 100); got != want {
 			t.Errorf("port %d: time zero is %d, not %d", i, got, want)
+		}
+	}
+	// Set back by 20 ns, stamps go on at half the speed.
+	c := s[with]
+	at := int64(1e18)
+	before := at + spec.Zero(1, at)
+	c.zero.Set(at, 4980)
+	for _, k := range [][2]int64{{0, 0}, {20, 10}, {40, 20}, {50, 30}} {
+		if got := at + k[0] + spec.Zero(1, at+k[0]); got != before+k[1] {
+			t.Errorf("%d ns behind, %d ns by the clock, not %d", k[0], got-before, k[1])
 		}
 	}
 	if !strings.Contains(spec.Comment, "root 0000000000000abc within 2.7µs") || !strings.Contains(spec.Comment, "have the machine's") {

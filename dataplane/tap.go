@@ -28,7 +28,7 @@ type CaptureSpec struct {
 	RingBytes int             // memory for each worker; 0 is 4 MiB
 	Comment   string          // section comment of the stream
 	// Zero is frame.Time zero by the clock of one of Ports; nil: Engine.Epoch.
-	Zero func(port uint32) int64
+	Zero func(port uint32, at int64) int64
 }
 
 // Capture is a capture that runs. Ports that are added later are not in it.

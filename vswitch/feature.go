@@ -385,12 +385,22 @@ func (n *Node) Feature(name string) any {
 
 // Synchronised returns what synchronised time is at an instant of the node's own, which it
 // is itself where no feature keeps it: what stamps say that are compared with those of
-// others.
-func (n *Node) Synchronised(t frame.Time) frame.Time { return t + n.lead }
+// others. Where the clock is set back it goes on at half the speed, and never back.
+func (n *Node) Synchronised(t frame.Time) frame.Time { return frame.Time(n.lead.Stamp(int64(t))) }
 
-// Lead says by how much synchronised time is ahead of the node's own, 0 while it is not
+// Lead says by how much synchronised time is ahead of the node's own, and whether it is
 // known. The feature that keeps it calls it.
-func (n *Node) Lead(by frame.Time) { n.lead = by }
+func (n *Node) Lead(by frame.Time, known bool) {
+	switch {
+	case !known:
+		n.lead, n.leads = feature.Slew{}, false
+	case !n.leads:
+		n.lead.Step(int64(by))
+		n.leads = true
+	default:
+		n.lead.Set(int64(n.now), int64(by))
+	}
+}
 
 // Timekeeper returns the feature that keeps synchronised time, nil if none does.
 func (n *Node) Timekeeper() feature.Timekeeper {

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"gswitch/buffer"
+	"gswitch/feature"
 	"gswitch/frame"
 	"gswitch/pfc"
 	"gswitch/pipeline"
@@ -28,9 +29,10 @@ type Node struct {
 	selfMAC   uint64
 
 	// The loop's time and program, so that stages need not pass them on.
-	now  frame.Time
-	lead frame.Time // synchronised time less the node's own; 0 without
-	prog *Program
+	now   frame.Time
+	lead  feature.Slew // synchronised time less the node's own; 0 without
+	leads bool         // lead is known
+	prog  *Program
 
 	ports   []portState
 	linkUp  portSet // ports that are enabled and have a link

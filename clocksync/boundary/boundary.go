@@ -90,7 +90,7 @@ func (c *Clock) adopt(now frame.Time, at uint16, pc *vswitch.PortConfig) vswitch
 	o, on := c.node.Config().Options[Name].(clocksync.Options)
 	if !on || at >= clocksync.MaxPorts || pc.Name == "" {
 		if !on {
-			c.node.Lead(0)
+			c.node.Lead(0, false)
 		}
 		c.dismiss(at)
 		return 0

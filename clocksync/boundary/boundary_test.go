@@ -201,6 +201,18 @@ func TestStampsAreSynchronised(t *testing.T) {
 	if at := n.Synchronised(r.Now); at != c.At(r.Now) || at < 500_000 {
 		t.Errorf("%d, and the clock says %d", at, c.At(r.Now))
 	}
+	// Set back, stamps do not follow at once.
+	took := c.At(r.Now) - 500_000 // the message on the link
+	r.Advance(clocksync.DefaultInterval)
+	back := c.At(r.Now) - took - 10
+	last := n.Synchronised(r.Now)
+	r.In(0, syncMessage(back))
+	if at := n.Synchronised(r.Now); c.At(r.Now) >= last || at < last {
+		t.Errorf("%d, behind %d; the clock says %d", at, last, c.At(r.Now))
+	}
+	if at := n.Synchronised(r.Now + 1000); at != c.At(r.Now+1000) {
+		t.Errorf("stamps have not caught up: %d, not %d", at, c.At(r.Now+1000))
+	}
 	cfg := config()
 	cfg.Options = nil
 	r.Apply(cfg)

@@ -126,14 +126,14 @@ func (c *Clock) departs(_ frame.Time, v []frame.Ref) {
 
 // set follows what a message or the configuration has changed.
 func (c *Clock) set() {
-	c.nic.Lead(c.Lead(), c.Uncertainty(c.now) != clocksync.Forever)
+	c.nic.Lead(c.Lead())
 	c.nic.Arm(c.Due())
 }
 
 func (c *Clock) advance(now frame.Time) frame.Time {
 	c.now = now
 	c.Advance(now)
-	c.nic.Lead(c.Lead(), c.Uncertainty(now) != clocksync.Forever)
+	c.nic.Lead(c.Lead())
 	return c.Due()
 }
 

@@ -1,6 +1,6 @@
 /* Prints the interval in which the time lies, by the page of a daemon:
  *	cc -std=gnu11 -I ../../clocktime -o now now.c && ./now /run/ghost/h1.clock
- * A second argument is an instant of CLOCK_MONOTONIC in nanoseconds, in place of now. */
+ * Further arguments are instants of CLOCK_MONOTONIC in nanoseconds, in place of now. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,14 +14,16 @@ int main(int n, char **args)
 	int known;
 
 	if (n < 2 || gswitch_clock_open(&c, args[1]) < 0) {
-		fprintf(stderr, "usage: now PAGE [MONOTONIC]; the page is the .clock file of a daemon\n");
+		fprintf(stderr, "usage: now PAGE [MONOTONIC...]; the page is the .clock file of a daemon\n");
 		return 2;
 	}
-	known = n > 2 ? gswitch_clock_at(&c, strtoll(args[2], 0, 10), &earliest, &latest) : gswitch_clock_now(&c, &earliest, &latest);
-	if (known < 0) {
-		fprintf(stderr, "the clock is not synchronised\n");
-		return 1;
+	for (int i = 2; i < n || i == 2; i++) {
+		known = i < n ? gswitch_clock_at(&c, strtoll(args[i], 0, 10), &earliest, &latest) : gswitch_clock_now(&c, &earliest, &latest);
+		if (known < 0) {
+			fprintf(stderr, "the clock is not synchronised\n");
+			return 1;
+		}
+		printf("%" PRId64 " %" PRId64 "\n", earliest, latest);
 	}
-	printf("%" PRId64 " %" PRId64 "\n", earliest, latest);
 	return 0;
 }

@@ -142,6 +142,22 @@ func TestTelemetryTellsQueueAndTime(t *testing.T) {
 	}
 }
 
+// Where a clock is kept records have its time: a lead of 1 ms is seen.
+func TestTelemetryIsSynchronised(t *testing.T) {
+	codec := inband.NewCodec(inband.INTMD, nil)
+	var stamps [2]uint64
+	for i, lead := range []frame.Time{0, frame.Millisecond} {
+		r := st.New(t, telemetryConfig(9))
+		r.Switch.Nodes[0].Lead(lead, true)
+		r.In(0, dataFrame(&codec, 1000))
+		r.Advance(frame.Millisecond / 2)
+		stamps[i] = decode(t, &codec, r.One(1)).Hops[0].TS
+	}
+	if d := (stamps[1] - stamps[0]) & (codec.Range().TS - 1); d != uint64(frame.Millisecond) {
+		t.Errorf("stamps of a clock that is 1 ms ahead are %d ns later", d)
+	}
+}
+
 // Other queues of the port count only where they are asked for.
 func TestTelemetryOfSeveralQueues(t *testing.T) {
 	codec := inband.NewCodec(inband.INTMD, nil)

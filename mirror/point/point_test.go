@@ -103,6 +103,16 @@ func TestCopies(t *testing.T) {
 	}
 }
 
+// Where a clock is kept copies have its time.
+func TestCopiesAreSynchronised(t *testing.T) {
+	r := st.New(t, router(t, everflow))
+	r.Switch.Nodes[0].Lead(5000, true)
+	r.In(0, packet(wire.TCPSyn))
+	if _, h, ok := mirror.Parse(r.One(2)); !ok || h.At != r.Now+5000 {
+		t.Errorf("%d, at %d of a clock that is 5000 ns ahead", h.At, r.Now)
+	}
+}
+
 // Pauses are seen before the port uses them up, those of the switch itself as they
 // leave, and what is dropped with the reason.
 func TestPausesAndDrops(t *testing.T) {
