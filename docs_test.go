@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // What the documentation names exists: scenarios, folders, files and pages.
@@ -146,5 +147,33 @@ func TestThreatModelIsTested(t *testing.T) {
 	}
 	if seen < 5 {
 		t.Errorf("only %d tests are named: this test reads the page wrongly", seen)
+	}
+}
+
+// Text can be read in a terminal: lines of prose have 120 characters at most. Tables,
+// commands and pictures have what they need.
+func TestLinesOfProse(t *testing.T) {
+	pages := []string{"README.md", "CONTRIBUTING.md", "deploy/README.md"}
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
+		more, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, more...)
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code := false
+		for i, line := range strings.Split(string(text), "\n") {
+			if strings.HasPrefix(line, "```") {
+				code = !code
+			}
+			if n := utf8.RuneCountInString(line); n > 120 && !code && !strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "    ") && !strings.HasPrefix(line, "![") {
+				t.Errorf("%s:%d has %d characters", page, i+1, n)
+			}
+		}
 	}
 }

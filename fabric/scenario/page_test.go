@@ -92,7 +92,7 @@ func content(t *testing.T, kind string, of reflect.Type) string {
 		valueTable(&b)
 	case "units":
 		names := slices.Concat([]string{"%"}, units.Time.Names(), units.Bytes.Names(), units.Bits.Names())
-		b.WriteString(code(names) + "\n")
+		b.WriteString(folded(code(names)) + "\n")
 	case "generators":
 		for _, g := range fabric.Generators() {
 			b.WriteString("    " + g + "\n")
@@ -111,6 +111,26 @@ func content(t *testing.T, kind string, of reflect.Type) string {
 
 // collect finds the sections below a type, each by the first path that leads
 // to it.
+// folded breaks a list into lines of 120 characters at most.
+func folded(list string) string {
+	var b strings.Builder
+	n := 0
+	for i, x := range strings.Split(list, ", ") {
+		switch size := len(x) + 2; {
+		case i == 0:
+			n = size
+		case n+size > 119:
+			b.WriteString(",\n")
+			n = size
+		default:
+			b.WriteString(", ")
+			n += size
+		}
+		b.WriteString(x)
+	}
+	return b.String()
+}
+
 func collect(into map[string]reflect.Type, path string, t reflect.Type) {
 	for _, known := range into {
 		if known == t {
