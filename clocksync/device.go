@@ -173,6 +173,7 @@ type Device struct {
 	late      frame.Time // of the message that set the clock
 	came      frame.Time // when it did, by the node's time: residence counts from here
 	syncedAt  frame.Time // the same, of any message since the device was made
+	heard     heard
 	delays    [MaxPorts]Delay
 }
 
@@ -279,6 +280,7 @@ func (d *Device) Sync(now, stamp frame.Time, port int, m Message) (forward bool)
 		base = d.cfg.EpsBackup
 	}
 	base = max(base, (frame.Time(m.Depth)+1)*d.cfg.Hop)
+	m.Late += d.heard.behind(stamp, to, port, &m, base+m.Late, &d.Clock)
 	// A message that is less certain than the clock says that its root is there, and
 	// no more. Else a parent that says that it is late by a second, and then that it
 	// is not, could set the clock by a second.
