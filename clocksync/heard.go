@@ -30,7 +30,7 @@ func (h *heard) behind(stamp, to frame.Time, port int, m *Message, base frame.Ti
 	lead := to - stamp
 	for i := range h.said[:h.n] {
 		s := &h.said[i]
-		if d := s.lead - lead; d > most && d > base+s.late+c.drifted(stamp-s.stamp) {
+		if d := s.lead - lead; d > most && d > base && d > base+s.late+c.drifted(stamp-s.stamp) {
 			most = d
 		}
 	}
