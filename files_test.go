@@ -41,6 +41,7 @@ var writers = map[string]string{
 // an end.
 var readers = map[string]string{
 	"cli/gcollect/run.go":        "its own, in --data",
+	"dataplane/carries.go":       "the kernel's, of processes",
 	"deploy/package/check.go":    "packages that were just made",
 	"deploy/package/bom.go":      "modules, when packages are made",
 	"deploy/package/main.go":     "modules, when packages are made",
