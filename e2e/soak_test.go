@@ -79,8 +79,7 @@ func TestStopUnderLoad(t *testing.T) {
 	}
 }
 
-// So does a host that is sending, in the middle of a message, and a bump through which its
-// host's kernel sends.
+// So does a host that is sending, in the middle of a message.
 func TestHostsStopUnderLoad(t *testing.T) {
 	n := newGhostNet(t, 2, 1)
 	socket := n.ghosts[0].socket

@@ -30,9 +30,12 @@ func (p *Privileges) Drop(log *slog.Logger, need privilege.Need) error {
 	if p.keep {
 		return nil
 	}
-	left, err := privilege.Drop(need)
+	left, unfiltered, err := privilege.Drop(need)
 	if err != nil {
 		return fmt.Errorf("privileges that are not needed cannot be given up: %w; run --keep-privileges goes without that", err)
+	}
+	if unfiltered != "" {
+		log.Warn("system calls that are not needed were not given up", "since", unfiltered)
 	}
 	log.Debug("privileges that are not needed were given up", "left", strings.Join(left, ","))
 	return nil

@@ -58,11 +58,12 @@ func (n *Need) keeps() (keep []cap.Value, err error) {
 // Drop gives up, for all threads and for good, the capabilities that are not
 // needed and those that a program could bring (no_new_privs), and the system
 // calls that no daemon makes: other programs, mounts, modules, other
-// processes. It returns the names of the capabilities that are left.
-func Drop(n Need) (left []string, err error) {
+// processes. It returns the names of the capabilities that are left, and, where system
+// calls cannot be given up, why.
+func Drop(n Need) (left []string, unfiltered string, err error) {
 	keep, err := n.keeps()
 	if err != nil {
-		return nil, fmt.Errorf("which capabilities files need: %w", err)
+		return nil, "", fmt.Errorf("which capabilities files need: %w", err)
 	}
 	have, after := cap.GetProc(), cap.NewSet()
 	kept := map[cap.Value]bool{}
@@ -73,23 +74,23 @@ func Drop(n Need) (left []string, err error) {
 		kept[v] = true
 		left = append(left, strings.ToUpper(v.String()))
 		if err := errors.Join(after.SetFlag(cap.Permitted, true, v), after.SetFlag(cap.Effective, true, v)); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
 	if err := shrinkBound(have, kept); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	if err := after.SetProc(); err != nil {
-		return nil, fmt.Errorf("capabilities: %w", err)
+		return nil, "", fmt.Errorf("capabilities: %w", err)
 	}
 	if _, err := cap.Prctlw(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return nil, fmt.Errorf("no_new_privs: %w", err)
+		return nil, "", fmt.Errorf("no_new_privs: %w", err)
 	}
-	if err := confine(kept[cap.SYS_ADMIN]); err != nil {
-		return nil, err
+	if unfiltered, err = confine(kept[cap.SYS_ADMIN]); err != nil {
+		return nil, "", err
 	}
 	dropped.Store(true)
-	return left, nil
+	return left, unfiltered, nil
 }
 
 // shrinkBound takes all but what is kept out of the bounding set, which root

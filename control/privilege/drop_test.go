@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -50,9 +51,9 @@ func daemon(what string) string {
 	case strings.HasPrefix(what, "write "):
 		n.Write = []string{what[len("write "):]}
 	}
-	left, err := Drop(n)
-	if err != nil {
-		return fmt.Sprintln("error", err)
+	left, unfiltered, err := Drop(n)
+	if err != nil || unfiltered != "" {
+		return fmt.Sprintln("error", err, unfiltered)
 	}
 	out := fmt.Sprintln("left", strings.Join(left, " "))
 	threads, _ := filepath.Glob("/proc/self/task/*/status")
@@ -193,5 +194,17 @@ func TestDropWithFilesOfOthers(t *testing.T) {
 		if out := drop(t, c.what); !strings.Contains(out, c.last+"\nthreads") {
 			t.Errorf("%s: %s", c.what, out)
 		}
+	}
+}
+
+// Where no filter can be had somebody says so, and nothing else passes for that.
+func TestUnfiltered(t *testing.T) {
+	for err, want := range map[error]string{nil: "", syscall.ENOSYS: "no filters", syscall.EPERM: "container"} {
+		if why, got := unfilteredBy(err); got != nil || why != want && (want == "" || !strings.Contains(why, want)) {
+			t.Errorf("%v: %q, %v", err, why, got)
+		}
+	}
+	if why, err := unfilteredBy(syscall.ENOMEM); why != "" || !errors.Is(err, syscall.ENOMEM) {
+		t.Errorf("no memory: %q, %v", why, err)
 	}
 }

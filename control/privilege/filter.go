@@ -38,11 +38,12 @@ const allowed = `
 	bpf`
 
 // confine lets all threads make no other system calls than those that are
-// allowed: others fail with EPERM. Namespaces allows setns.
-func confine(namespaces bool) error {
+// allowed: others fail with EPERM. Namespaces allows setns. Where there can be no filter
+// it returns why.
+func confine(namespaces bool) (unfiltered string, err error) {
 	here, err := arch.GetInfo("")
 	if err != nil || len(here.SyscallNames) == 0 {
-		return nil // no table of this architecture
+		return "the numbers of this architecture's calls are not known", nil
 	}
 	var names []string
 	for name := range strings.FieldsSeq(allowed) {
@@ -57,14 +58,18 @@ func confine(namespaces bool) error {
 		DefaultAction: seccomp.ActionErrno, // EPERM
 		Syscalls:      []seccomp.SyscallGroup{{Names: names, Action: seccomp.ActionAllow}},
 	}})
-	if errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.EINVAL) && !seccomp.Supported() {
-		return nil // a kernel without filters
+	return unfilteredBy(err)
+}
+
+// unfilteredBy tells what the kernel's answer to a filter means.
+func unfilteredBy(err error) (unfiltered string, _ error) {
+	switch {
+	case errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.EINVAL) && !seccomp.Supported():
+		return "the kernel has no filters of system calls", nil
+	case errors.Is(err, syscall.EPERM):
+		return "what runs this process, such as a container, lets it have none", nil
+	case err != nil:
+		return "", fmt.Errorf("system calls: %w", err)
 	}
-	if errors.Is(err, syscall.EPERM) {
-		return nil // the filter of a container around this process refuses more of them
-	}
-	if err != nil {
-		return fmt.Errorf("system calls: %w", err)
-	}
-	return nil
+	return "", nil
 }
