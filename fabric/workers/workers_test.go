@@ -64,7 +64,9 @@ func TestStop(t *testing.T) {
 	var g Group
 	g.Run([]int{0, 1, 2}, func(int) {})
 	g.Stop()
-	if n := runtime.NumGoroutine(); n > before {
-		t.Errorf("%d goroutines, before %d", n, before)
+	// The runtime counts a goroutine until it has left its last function, which is after Stop has
+	// seen its end.
+	for runtime.NumGoroutine() > before {
+		runtime.Gosched()
 	}
 }
